@@ -1,0 +1,314 @@
+// Package hot mirrors include/weft/hot.h, segment.h and ring.h: the plain-word
+// tables that the C path reads and the layouts that C and Go share. The tests
+// compare every size and offset with what a C compiler says.
+//
+// All objects of these types live off the Go heap (package internal/mem); pointers
+// between them are C pointers. Fields that several threads use are accessed
+// only through sync/atomic; the comments in hot.h say who writes, who reads
+// and with which order.
+package hot
+
+import "structs"
+
+// States of a ring slot, in the low two bits of its sequence word.
+const (
+	SlotFree  = 0
+	SlotTaken = 1
+	SlotReady = 2
+)
+
+// Shifts of the sequence word's fields.
+const (
+	SeqOwnerShift = 2
+	SeqOwnerMask  = 0xffff
+	SeqLapShift   = 18
+)
+
+// CacheLine is the unit of sharing, in bytes.
+const CacheLine = 64
+
+// Bits of [CQE].Flags beyond libfabric's.
+const (
+	CQEError uint64 = 1 << 63 // Buf is the address of a [CQError]
+	CQEVoid  uint64 = 1 << 62 // reserved, then not needed: readers skip it
+)
+
+// Bits of [CQ].Flags.
+const (
+	CQExclusive = 1
+	CQWaitable  = 2
+)
+
+// Bits of [RecvEntry].Flags beyond libfabric's.
+const (
+	RecvTagged uint64 = 1 << 63
+	RecvIOV    uint64 = 1 << 62 // Buf is the address of Len iovecs, owned by the entry
+	RecvCancel uint64 = 1 << 61 // Context names the receive to cancel
+)
+
+// RxExclusive in [Rx].Flags: one thread at a time, no lease.
+const RxExclusive = 1
+
+// Bits of [EP].Flags.
+const (
+	EPExclusive = 1
+	EPTxAlways  = 2
+	EPFast      = 4
+)
+
+// Bits of the segment's rx_state word.
+const (
+	RxOpen     = 1
+	RxWaitable = 2
+	RxGone     = 4
+)
+
+// Active message ids of the posting path (include/weft/message.h).
+const (
+	AMMsg     = 1
+	AMMsgData = 2
+	AMTag     = 3
+	AMTagData = 4
+)
+
+// Ring is a private view of a ring (struct weft_ring).
+type Ring struct {
+	_         structs.HostLayout
+	Slots     uintptr
+	Tail      uintptr
+	Log2Slots uint32
+	SlotBytes uint32
+}
+
+// CQE is a completion (struct weft_cqe).
+type CQE struct {
+	_       structs.HostLayout
+	Seq     uint64
+	Context uint64
+	Flags   uint64
+	Len     uint64
+	Buf     uint64
+	Data    uint64
+	Tag     uint64
+	Src     uint64
+}
+
+// CQError is what fi_cq_readerr tells beyond the completion (struct weft_cq_error).
+type CQError struct {
+	_         structs.HostLayout
+	Buf       uint64
+	OLen      uint64
+	Err       int32
+	ProvErrno int32
+	Src       uint64
+}
+
+// CQ is a completion queue (struct weft_hot_cq).
+type CQ struct {
+	_          structs.HostLayout
+	Rings      uintptr
+	RingStride uint64
+	NRings     uint32
+	Log2Slots  uint32
+	Format     uint32
+	Flags      uint32
+	Handle     uint64
+	EPs        uintptr
+	_          [2]uint64
+	Armed      uint32
+	Signaled   uint32
+	Overflow   uint64
+	_          [48]byte
+}
+
+// CQRing is the header of one of a completion queue's rings (struct weft_cq_ring).
+type CQRing struct {
+	_    structs.HostLayout
+	Head uint64
+	_    [56]byte
+	Tail uint64
+	_    [56]byte
+}
+
+// Cntr is a counter (struct weft_hot_cntr).
+type Cntr struct {
+	_      structs.HostLayout
+	Value  uint64
+	Errors uint64
+	EPs    uintptr
+	Armed  uint32
+	Flags  uint32
+	Handle uint64
+	_      [24]byte
+}
+
+// RecvEntry is a posted receive on its way to the matcher (struct weft_recv_entry).
+type RecvEntry struct {
+	_       structs.HostLayout
+	Seq     uint64
+	Flags   uint64
+	Buf     uint64
+	Len     uint64
+	Src     uint64
+	Tag     uint64
+	Ignore  uint64
+	Context uint64
+}
+
+// Rx is a receive context (struct weft_hot_rx).
+type Rx struct {
+	_         structs.HostLayout
+	Posts     Ring
+	Handle    uint64
+	Flags     uint32
+	Selective uint32
+	OpFlags   uint64
+	_         [2]uint64
+	Lease     uint32
+	_         [60]byte
+	PostsHead uint64
+	WantPosts uint32
+	Attention uint32
+	_         [48]byte
+}
+
+// Peer is one fi_addr as an endpoint sees it (struct weft_hot_peer).
+type Peer struct {
+	_         structs.HostLayout
+	Slots     uintptr
+	Tail      uintptr
+	RxState   uintptr
+	Log2Slots uint32
+	Owner     uint32
+	Peer      uint32
+	Link      uint32
+	_         [3]uint64
+}
+
+// Stripe is a transmit stripe (struct weft_hot_stripe).
+type Stripe struct {
+	_            structs.HostLayout
+	Lease        uint32
+	_            [60]byte
+	Bounce       uintptr
+	BounceFirst  uint32
+	BounceCount  uint32
+	BounceNext   uint32
+	BounceStride uint32
+	_            [5]uint64
+}
+
+// EP is an endpoint (struct weft_hot_ep).
+type EP struct {
+	_           structs.HostLayout
+	Peers       uintptr
+	PeerLimit   uint64
+	TxCQ        uintptr
+	TxCntr      uintptr
+	Stripes     uintptr
+	StripeMask  uint32
+	Flags       uint32
+	InjectMax   uint32
+	EagerMax    uint32
+	Handle      uint64
+	TxOpFlags   uint64
+	Rx          uintptr
+	Inbound     Ring
+	RxState     uintptr
+	_           [2]uint64
+	InboundHead uint64
+	_           [56]byte
+}
+
+// Segment is the header of an endpoint's segment (struct weft_segment).
+type Segment struct {
+	_            structs.HostLayout
+	Magic        uint64
+	Version      uint32
+	PID          uint32
+	Bytes        uint64
+	Cookie       uint64
+	BootID       [2]uint64
+	PIDNamespace uint64
+	NetNamespace uint64
+	StartTime    uint64
+	UID          uint32
+	NameBytes    uint32
+	Name         [28]byte
+	RingLog2     uint32
+	RingOffset   uint64
+	AttachOffset uint64
+	AttachCount  uint32
+	BounceCount  uint32
+	BounceOffset uint64
+	BounceBytes  uint32
+	BounceStride uint32
+	_            [40]byte
+	RxState      uint32
+	Armed        uint32
+	_            [56]byte
+	RingTail     uint64
+	_            [56]byte
+}
+
+// SegMagic and SegVersion identify the segment layout.
+const (
+	SegMagic   = 0x31746665772d6766
+	SegVersion = 1
+)
+
+// Sizes of an inbound slot, in bytes.
+const (
+	SlotBytes = 128
+	SlotBody  = 104
+)
+
+// SlotBounce in [Slot].Flags: the payload is in the sender's segment.
+const SlotBounce = 1
+
+// Slot is one message in the inbound ring (struct weft_slot).
+type Slot struct {
+	_      structs.HostLayout
+	Seq    uint64
+	AMID   uint8
+	Flags  uint8
+	Head   uint16 // bytes in Body before the payload
+	Length uint32 // payload bytes, Head not counted
+	Header uint64
+	Body   [SlotBody]byte
+}
+
+// BounceRef names a bounce buffer in the sender's segment (struct weft_bounce_ref).
+type BounceRef struct {
+	_     structs.HostLayout
+	Index uint32
+	_     uint32
+}
+
+// States of an [Attach] entry.
+const (
+	AttachFree    = 0
+	AttachClaimed = 1
+	AttachReady   = 2
+	AttachLeaving = 3
+)
+
+// Attach is a sender's entry in the receiver's attach table (struct weft_attach).
+type Attach struct {
+	_         structs.HostLayout
+	State     uint32
+	PID       uint32
+	StartTime uint64
+	Cookie    uint64
+	NameBytes uint32
+	Name      [28]byte
+	_         [72]byte
+}
+
+// Bounce is the header of a bounce buffer (struct weft_bounce); the payload follows.
+type Bounce struct {
+	_     structs.HostLayout
+	State uint32
+	Peer  uint32
+	_     [56]byte
+}

@@ -1,0 +1,154 @@
+package hot
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// mirrors lists every Go type of this package with its C twin. Renamed names
+// the fields whose C name is not the Go name in snake case.
+var mirrors = []struct {
+	ctype   string
+	gotype  reflect.Type
+	renamed map[string]string
+}{
+	{"weft_ring", reflect.TypeFor[Ring](), nil},
+	{"weft_cqe", reflect.TypeFor[CQE](), nil},
+	{"weft_cq_error", reflect.TypeFor[CQError](), nil},
+	{"weft_hot_cq", reflect.TypeFor[CQ](), nil},
+	{"weft_cq_ring", reflect.TypeFor[CQRing](), nil},
+	{"weft_hot_cntr", reflect.TypeFor[Cntr](), nil},
+	{"weft_recv_entry", reflect.TypeFor[RecvEntry](), nil},
+	{"weft_hot_rx", reflect.TypeFor[Rx](), nil},
+	{"weft_hot_peer", reflect.TypeFor[Peer](), nil},
+	{"weft_hot_stripe", reflect.TypeFor[Stripe](), nil},
+	{"weft_hot_ep", reflect.TypeFor[EP](), nil},
+	{"weft_segment", reflect.TypeFor[Segment](), nil},
+	{"weft_slot", reflect.TypeFor[Slot](), nil},
+	{"weft_bounce_ref", reflect.TypeFor[BounceRef](), nil},
+	{"weft_attach", reflect.TypeFor[Attach](), nil},
+	{"weft_bounce", reflect.TypeFor[Bounce](), nil},
+}
+
+// constants pairs every constant that both languages define.
+var constants = []struct {
+	c     string
+	value uint64
+}{
+	{"WEFT_SLOT_FREE", SlotFree}, {"WEFT_SLOT_TAKEN", SlotTaken}, {"WEFT_SLOT_READY", SlotReady},
+	{"WEFT_SEQ_OWNER_SHIFT", SeqOwnerShift}, {"WEFT_SEQ_OWNER_MASK", SeqOwnerMask},
+	{"WEFT_SEQ_LAP_SHIFT", SeqLapShift}, {"WEFT_CACHE_LINE", CacheLine},
+	{"WEFT_CQE_ERROR", CQEError}, {"WEFT_CQE_VOID", CQEVoid},
+	{"WEFT_CQ_EXCLUSIVE", CQExclusive}, {"WEFT_CQ_WAITABLE", CQWaitable},
+	{"WEFT_RECV_TAGGED", RecvTagged}, {"WEFT_RECV_IOV", RecvIOV}, {"WEFT_RECV_CANCEL", RecvCancel},
+	{"WEFT_EXCLUSIVE", RxExclusive},
+	{"WEFT_EP_EXCLUSIVE", EPExclusive}, {"WEFT_EP_TX_ALWAYS", EPTxAlways}, {"WEFT_EP_FAST", EPFast},
+	{"WEFT_RX_OPEN", RxOpen}, {"WEFT_RX_WAITABLE", RxWaitable}, {"WEFT_RX_GONE", RxGone},
+	{"WEFT_AM_MSG", AMMsg}, {"WEFT_AM_MSG_DATA", AMMsgData}, {"WEFT_AM_TAG", AMTag},
+	{"WEFT_AM_TAG_DATA", AMTagData},
+	{"WEFT_SEG_MAGIC", SegMagic}, {"WEFT_SEG_VERSION", SegVersion},
+	{"WEFT_SLOT_BYTES", SlotBytes}, {"WEFT_SLOT_BODY", SlotBody}, {"WEFT_SLOT_BOUNCE", SlotBounce},
+	{"WEFT_ATTACH_FREE", AttachFree}, {"WEFT_ATTACH_CLAIMED", AttachClaimed},
+	{"WEFT_ATTACH_READY", AttachReady}, {"WEFT_ATTACH_LEAVING", AttachLeaving},
+}
+
+// snakes are the Go spellings whose words snake case alone does not find.
+var snakes = map[string]string{
+	"AMID": "am_id", "EPs": "eps", "NRings": "nrings", "PIDNamespace": "pid_namespace",
+	"OLen": "olen", "PeerLimit": "peer_limit", "TxCQ": "tx_cq", "TxCntr": "tx_cntr",
+	"BootID": "boot_id", "RingLog2": "ring_log2", "Log2Slots": "log2_slots", "PID": "pid", "UID": "uid",
+}
+
+func snake(name string) string {
+	if s, ok := snakes[name]; ok {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range name {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// TestLayout compares every size, offset, field size and constant with what a
+// C compiler says, in both directions: a C field without a Go twin shows as a
+// difference in the sums of the field sizes.
+func TestLayout(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc: the C side of the layout cannot be asked")
+	}
+	var want strings.Builder
+	var c strings.Builder
+	c.WriteString("#include <stdio.h>\n#include \"weft/hot.h\"\n#include \"weft/message.h\"\nint main(void)\n{\n")
+	for _, m := range mirrors {
+		fmt.Fprintf(&c, "printf(\"%s %%zu\\n\", sizeof(struct %s));\n", m.ctype, m.ctype)
+		fmt.Fprintf(&want, "%s %d\n", m.ctype, m.gotype.Size())
+		for i := range m.gotype.NumField() {
+			f := m.gotype.Field(i)
+			if f.Name == "_" {
+				continue
+			}
+			name := snake(f.Name)
+			fmt.Fprintf(&c, "printf(\"%s.%s %%zu %%zu\\n\", offsetof(struct %s, %s), sizeof(((struct %s *)0)->%s));\n",
+				m.ctype, name, m.ctype, name, m.ctype, name)
+			fmt.Fprintf(&want, "%s.%s %d %d\n", m.ctype, name, f.Offset, f.Type.Size())
+		}
+	}
+	for _, k := range constants {
+		fmt.Fprintf(&c, "printf(\"%s %%llu\\n\", (unsigned long long)%s);\n", k.c, k.c)
+		fmt.Fprintf(&want, "%s %d\n", k.c, k.value)
+	}
+	c.WriteString("return 0;\n}\n")
+
+	dir := t.TempDir()
+	src, bin := filepath.Join(dir, "layout.c"), filepath.Join(dir, "layout")
+	if err := os.WriteFile(src, []byte(c.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(gcc, "-std=c11", "-I../include", "-o", bin, src).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	out, err := exec.Command(bin).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotLines, wantLines := strings.Split(string(out), "\n"), strings.Split(want.String(), "\n")
+	for i := range wantLines {
+		if i >= len(gotLines) || gotLines[i] != wantLines[i] {
+			t.Errorf("C says %q, Go says %q", gotLines[i], wantLines[i])
+		}
+	}
+}
+
+// TestMirrorsComplete finds struct definitions of the headers that no Go type mirrors.
+func TestMirrorsComplete(t *testing.T) {
+	have := map[string]bool{}
+	for _, m := range mirrors {
+		have[m.ctype] = true
+	}
+	for _, h := range []string{"ring.h", "hot.h", "segment.h"} {
+		text, err := os.ReadFile(filepath.Join("..", "include", "weft", h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			name, ok := strings.CutPrefix(line, "struct ")
+			name, open := strings.CutSuffix(strings.TrimSpace(name), " {")
+			if ok && open && !have[name] {
+				t.Errorf("%s defines struct %s, which has no Go mirror in the table", h, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Completion queues (struct weft_hot_cq): pushing and popping without Go.
+ * Package cq has the same algorithm in Go and describes it; the two mix freely
+ * on one queue.
+ *
+ * A queue is a number of rings (ring.h), each with a shared head word, because
+ * any thread may read. The owner field of a slot's sequence word says what the
+ * slot holds, so that a reader which scans the ring before it owns the slots
+ * reads nothing but sequence words.
+ *
+ * Ordering points beside ring.h's:
+ *   H0 take   CAS on head: the slots below the new head are this reader's.
+ *             Nothing is published by it; L0 has made the bodies visible.
+ *   W0 wake   full fence between publish and the look at armed, here and
+ *             between arming and the last look at the rings in package cq
+ */
+#ifndef WEFT_CQ_H
+#define WEFT_CQ_H
+
+#include <string.h>
+
+#include "hot.h"
+
+/* What a ready slot holds. */
+enum weft_cq_mark {
+	WEFT_CQ_MARK_ENTRY = 0,
+	WEFT_CQ_MARK_ERROR = 1, /* stays until fi_cq_readerr takes it */
+	WEFT_CQ_MARK_VOID = 2,  /* readers skip it */
+};
+
+/* A slot that its holder will fill or void soon: what is published behind it
+ * in the same ring is not seen before. */
+struct weft_cq_claim {
+	struct weft_cqe *slot;
+	uint64_t position;
+};
+
+static inline struct weft_cq_ring *weft_cq_ring_at(const struct weft_hot_cq *cq, uint32_t ring)
+{
+	return (struct weft_cq_ring *)(cq->rings + ring * cq->ring_stride);
+}
+
+static inline struct weft_ring weft_cq_slots(const struct weft_hot_cq *cq, struct weft_cq_ring *r)
+{
+	return (struct weft_ring){ (unsigned char *)(r + 1), &r->tail, cq->log2_slots,
+				   sizeof(struct weft_cqe) };
+}
+
+/* The ring where the next pop starts: a word of ring 0's head line. Written by
+ * readers, relaxed; a lost store costs fairness for one call. */
+static inline _Atomic uint32_t *weft_cq_turn(const struct weft_hot_cq *cq)
+{
+	return (_Atomic uint32_t *)weft_cq_ring_at(cq, 0)->pad0;
+}
+
+/* weft_cq_claim_ring takes a slot of one ring; false: full, nothing happened. */
+static inline bool weft_cq_claim_ring(struct weft_hot_cq *cq, uint32_t ring,
+				      struct weft_cq_claim *claim)
+{
+	struct weft_ring slots = weft_cq_slots(cq, weft_cq_ring_at(cq, ring));
+
+	claim->slot = (struct weft_cqe *)weft_ring_claim(
+		&slots, 0, cq->flags & WEFT_CQ_EXCLUSIVE, &claim->position);
+	return claim->slot;
+}
+
+/* weft_cq_claim takes a slot of the ring that a transmit stripe uses. */
+static inline bool weft_cq_claim(struct weft_hot_cq *cq, uint32_t stripe,
+				 struct weft_cq_claim *claim)
+{
+	uint32_t rings = cq->nrings - 1; /* of stripes: 0 or a power of two */
+
+	return weft_cq_claim_ring(cq, rings ? 1 + (stripe & (rings - 1)) : 0, claim);
+}
+
+static inline void weft_cq_publish(const struct weft_hot_cq *cq, const struct weft_cq_claim *claim,
+				   enum weft_cq_mark mark)
+{
+	struct weft_ring geometry = { .log2_slots = cq->log2_slots };
+
+	weft_ring_publish(&geometry, &claim->slot->seq, mark, claim->position);
+}
+
+/* weft_cq_fill publishes a completion (all of *e but seq) in a claimed slot. */
+static inline void weft_cq_fill(struct weft_hot_cq *cq, const struct weft_cq_claim *claim,
+				const struct weft_cqe *e)
+{
+	memcpy(&claim->slot->context, &e->context,
+	       sizeof(*e) - offsetof(struct weft_cqe, context));
+	weft_cq_publish(cq, claim, e->flags & WEFT_CQE_ERROR ? WEFT_CQ_MARK_ERROR : WEFT_CQ_MARK_ENTRY);
+}
+
+/* weft_cq_void gives a claimed slot up: readers skip it. */
+static inline void weft_cq_void(struct weft_hot_cq *cq, const struct weft_cq_claim *claim)
+{
+	claim->slot->flags = WEFT_CQE_VOID;
+	weft_cq_publish(cq, claim, WEFT_CQ_MARK_VOID);
+}
+
+/* weft_cq_push claims, fills and publishes; false: full, nothing happened. */
+static inline bool weft_cq_push(struct weft_hot_cq *cq, uint32_t ring, const struct weft_cqe *e)
+{
+	struct weft_cq_claim claim;
+
+	if (!weft_cq_claim_ring(cq, ring, &claim))
+		return false;
+	weft_cq_fill(cq, &claim, e);
+	return true;
+}
+
+/* weft_cq_wake_needed tells, after a publish, whether a reader sleeps. (W0) */
+static inline bool weft_cq_wake_needed(struct weft_hot_cq *cq)
+{
+	if (!(cq->flags & WEFT_CQ_WAITABLE))
+		return false;
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&cq->armed, memory_order_relaxed);
+}
+
+/* Takes up to count completions off one ring, as many as are ready in one
+ * step. *error: an error entry is at the head now. */
+static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_cq_ring *r,
+				      struct weft_cqe *out, size_t count, bool *error)
+{
+	struct weft_ring slots = weft_cq_slots(cq, r);
+	size_t got = 0;
+
+	while (got < count && !*error) {
+		uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+		uint64_t end = head;
+
+		for (size_t n = got; n < count && weft_ring_ready(&slots, end); end++) {
+			uint32_t mark = weft_seq_owner(atomic_load_explicit(
+				weft_ring_slot(&slots, end), memory_order_relaxed));
+			if (mark == WEFT_CQ_MARK_ERROR) {
+				*error = true;
+				break;
+			}
+			n += mark != WEFT_CQ_MARK_VOID;
+		}
+		if (end == head)
+			break;
+		if (cq->flags & WEFT_CQ_EXCLUSIVE)
+			atomic_store_explicit(&r->head, end, memory_order_relaxed);
+		else if (!atomic_compare_exchange_strong_explicit(&r->head, &head, end, /* H0 */
+								  memory_order_acq_rel,
+								  memory_order_relaxed)) {
+			*error = false; /* another reader was faster: look again */
+			continue;
+		}
+		for (; head != end; head++) {
+			struct weft_cqe *slot = (struct weft_cqe *)weft_ring_slot(&slots, head);
+			if (!(slot->flags & WEFT_CQE_VOID))
+				memcpy(&out[got++], slot, sizeof(*slot));
+			weft_ring_release(&slots, head);
+		}
+	}
+	return got;
+}
+
+/* weft_cq_pop takes up to count completions and returns how many. *error is
+ * set when it got none because an error entry is next. An empty queue costs
+ * two loads per ring; otherwise there is one CAS per ring and batch, none on
+ * an exclusive queue. Progress: lock-free. */
+static inline size_t weft_cq_pop(struct weft_hot_cq *cq, struct weft_cqe *out, size_t count,
+				 bool *error)
+{
+	uint32_t ring = cq->nrings > 1 ? atomic_load_explicit(weft_cq_turn(cq), memory_order_relaxed) : 0;
+	size_t got = 0;
+	bool stop = false;
+
+	for (uint32_t n = 0; n < cq->nrings && got < count; n++, ring++) {
+		if (ring >= cq->nrings)
+			ring = 0;
+		got += weft_cq_pop_ring(cq, weft_cq_ring_at(cq, ring), out + got, count - got, &stop);
+		if (stop)
+			break;
+	}
+	*error = stop && !got;
+	if (got && cq->nrings > 1 && (stop || got == count))
+		atomic_store_explicit(weft_cq_turn(cq), ring, memory_order_relaxed);
+	return got;
+}
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The tables of plain words that let C post, poll and complete without
+ * entering Go. Go allocates them off its heap and fills them (package hot
+ * mirrors this file and a test compares the offsets); C reads them and writes
+ * only what is marked so. All of it is private to the process.
+ */
+#ifndef WEFT_HOT_H
+#define WEFT_HOT_H
+
+#include "segment.h"
+
+/* ---- completion queues ---- */
+
+/* A completion, one cache line. */
+struct weft_cqe {
+	_Atomic uint64_t seq;
+	uint64_t context;
+	uint64_t flags;            /* fi_cq flags; WEFT_CQE_ERROR, WEFT_CQE_VOID */
+	uint64_t len;
+	uint64_t buf;              /* with WEFT_CQE_ERROR: address of a struct weft_cq_error */
+	uint64_t data;
+	uint64_t tag;
+	uint64_t src;              /* fi_addr_t */
+};
+
+#define WEFT_CQE_ERROR (1ull << 63)
+#define WEFT_CQE_VOID (1ull << 62) /* reserved, then not needed: readers skip it */
+
+/* What fi_cq_readerr tells beyond the completion itself. Allocated and freed by Go. */
+struct weft_cq_error {
+	uint64_t buf;
+	uint64_t olen;
+	int32_t err;               /* positive FI_E* */
+	int32_t prov_errno;
+	uint64_t src;
+};
+
+#define WEFT_CQ_EXCLUSIVE 1u /* one thread at a time uses the queue (FI_THREAD_DOMAIN, COMPLETION) */
+#define WEFT_CQ_WAITABLE 2u  /* has a wait object: look at armed after publishing */
+
+struct weft_hot_ep;
+
+struct weft_hot_cq {
+	/* line 0: immutable after open, except eps */
+	unsigned char *rings;      /* nrings blocks of ring_stride bytes: head line, tail line, slots */
+	uint64_t ring_stride;
+	uint32_t nrings;           /* power of two plus one: ring 0 is the progress engines', 1.. the stripes' */
+	uint32_t log2_slots;
+	uint32_t format;           /* enum fi_cq_format */
+	uint32_t flags;            /* WEFT_CQ_* */
+	uint64_t handle;           /* Go's */
+	_Atomic(struct weft_hot_ep **) eps; /* Go: release; NULL-terminated, replaced as a whole, old ones live until close */
+	uint64_t reserved;
+	uint64_t pad0;
+	/* line 1 */
+	_Atomic uint32_t armed;    /* 1: a reader sleeps or is about to (set by waiters, cleared by who wakes them) */
+	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
+	_Atomic uint64_t overflow; /* Go: completions held off the rings because ring 0 was full */
+	uint8_t pad1[64 - 16];
+};
+
+struct weft_cq_ring {
+	_Atomic uint64_t head;     /* consumers: CAS acq_rel; free running */
+	uint8_t pad0[56];
+	_Atomic uint64_t tail;     /* producers' hint */
+	uint8_t pad1[56];
+	/* slots follow */
+};
+
+/* ---- counters ---- */
+
+struct weft_hot_cntr {
+	_Atomic uint64_t value;    /* producers add, readers load; relaxed add, acquire load */
+	_Atomic uint64_t errors;
+	_Atomic(struct weft_hot_ep **) eps;
+	_Atomic uint32_t armed;
+	uint32_t flags;            /* WEFT_CQ_WAITABLE */
+	uint64_t handle;
+	uint8_t pad[24];
+};
+
+/* ---- receives ---- */
+
+/* A posted receive on its way to the matcher, one cache line. */
+struct weft_recv_entry {
+	_Atomic uint64_t seq;
+	uint64_t flags;            /* fi flags of the call | WEFT_RECV_* */
+	uint64_t buf;              /* or address of an iov copy with WEFT_RECV_IOV */
+	uint64_t len;              /* or iov count */
+	uint64_t src;              /* fi_addr_t, FI_ADDR_UNSPEC for any */
+	uint64_t tag;
+	uint64_t ignore;
+	uint64_t context;
+};
+
+#define WEFT_RECV_TAGGED (1ull << 63)
+#define WEFT_RECV_IOV (1ull << 62)
+#define WEFT_RECV_CANCEL (1ull << 61) /* context names the receive to cancel */
+
+#define WEFT_EXCLUSIVE 1u /* FI_THREAD_DOMAIN or COMPLETION: no lease, no CAS inside the process */
+
+/* A receive context: what one progress lease protects. */
+struct weft_hot_rx {
+	/* line 0: immutable after enable */
+	struct weft_ring posts;    /* ring of struct weft_recv_entry; producers: any thread, consumer: lease holder */
+	uint64_t handle;           /* Go's */
+	uint32_t flags;            /* WEFT_EXCLUSIVE */
+	uint32_t selective;        /* receives complete only with FI_COMPLETION */
+	uint64_t op_flags;         /* rx_attr op_flags, for calls without flags */
+	uint64_t pad0[2];
+	/* line 1 */
+	_Atomic uint32_t lease;    /* 0 free, 1 held: CAS acquire, store release */
+	uint8_t pad1[60];
+	/* line 2: written by the lease holder */
+	_Atomic uint64_t posts_head;
+	_Atomic uint32_t want_posts; /* 1: unexpected messages are held, so a posted receive is work */
+	_Atomic uint32_t attention;  /* not 0: progress has work that no ring shows (pending sends, timers) */
+	uint8_t pad2[48];
+};
+
+/* ---- transmits ---- */
+
+/* One fi_addr as an endpoint sees it, one cache line. Go fills the line, then
+ * stores slots with release; C loads slots with acquire; NULL means: ask Go. */
+struct weft_hot_peer {
+	_Atomic(unsigned char *) slots; /* of the peer's inbound ring */
+	_Atomic uint64_t *tail;
+	_Atomic uint32_t *rx_state;     /* WEFT_RX_*, armed is the word after it */
+	uint32_t log2_slots;
+	uint32_t owner;                 /* our attach index at the peer plus one */
+	uint32_t peer;                  /* the interface's number for the peer */
+	_Atomic uint32_t link;          /* Go only: the endpoint's number for the peer plus one, 0 not resolved */
+	uint64_t pad1[3];
+};
+
+/* A transmit stripe: what a thread leases while it uses a bounce buffer or a request. */
+struct weft_hot_stripe {
+	/* line 0: lease by CAS acquire, store release */
+	_Atomic uint32_t lease;
+	uint8_t pad0[60];
+	/* line 1: used by the lease holder only */
+	unsigned char *bounce;     /* this stripe's buffers */
+	uint32_t bounce_first;     /* number of the first of them in the segment */
+	uint32_t bounce_count;
+	uint32_t bounce_next;
+	uint32_t bounce_stride;
+	uint64_t pad1[5];
+};
+
+#define WEFT_EP_EXCLUSIVE 1u   /* as WEFT_EXCLUSIVE */
+#define WEFT_EP_TX_ALWAYS 2u   /* transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION) */
+#define WEFT_EP_FAST 4u        /* the C path may be used at all (enabled, default completion level) */
+
+struct weft_hot_ep {
+	/* line 0: immutable after enable */
+	struct weft_hot_peer *peers; /* indexed by fi_addr */
+	uint64_t peer_limit;
+	struct weft_hot_cq *tx_cq;   /* NULL: none */
+	struct weft_hot_cntr *tx_cntr;
+	struct weft_hot_stripe *stripes;
+	uint32_t stripe_mask;
+	uint32_t flags;              /* WEFT_EP_* */
+	uint32_t inject_max;         /* bytes */
+	uint32_t eager_max;          /* bytes that go through one bounce buffer */
+	uint64_t handle;             /* Go's */
+	/* line 1 */
+	uint64_t tx_op_flags;
+	struct weft_hot_rx *rx;
+	struct weft_ring inbound;    /* consumer's view */
+	_Atomic uint32_t *rx_state;  /* of the own segment, armed is the word after it */
+	uint64_t pad0[2];
+	/* line 2: written by the lease holder, read by pollers, relaxed */
+	_Atomic uint64_t inbound_head;
+	uint8_t pad1[56];
+};
+
+_Static_assert(sizeof(struct weft_cqe) == 64, "one line");
+_Static_assert(sizeof(struct weft_hot_cq) == 128, "two lines");
+_Static_assert(sizeof(struct weft_cq_ring) == 128, "two lines");
+_Static_assert(sizeof(struct weft_hot_cntr) == 64, "one line");
+_Static_assert(sizeof(struct weft_recv_entry) == 64, "one line");
+_Static_assert(sizeof(struct weft_hot_rx) == 192, "three lines");
+_Static_assert(sizeof(struct weft_hot_peer) == 64, "one line");
+_Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");
+_Static_assert(sizeof(struct weft_hot_ep) == 192, "three lines");
+
+#endif
