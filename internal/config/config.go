@@ -1,0 +1,136 @@
+// Package config holds weft's configuration: one table that declares every
+// FI_WEFT_* variable, and the [Config] that [Load] makes from it.
+//
+// The table in table.go is the only place that names a variable. From it come
+// the registrations with the host library (so that "fi_info -e" lists them),
+// the manual page's section ([WriteMan]) and the parsing.
+//
+// To add a variable: add a field to Config, then an entry to the table. To
+// retire one: delete both; its name is then reported by [Unknown].
+//
+// A value that does not parse or is out of range is an error that names the
+// variable, the value and the range. It is never silently the default.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// Tri is a choice that may be left to weft.
+type Tri int
+
+// Values of [Tri].
+const (
+	Auto Tri = iota
+	Yes
+	No
+)
+
+// String returns the word that a variable of this type takes.
+func (t Tri) String() string {
+	switch t {
+	case Yes:
+		return "yes"
+	case No:
+		return "no"
+	}
+	return "auto"
+}
+
+// Config holds the value of every variable. It does not change after Load, so
+// it may be read from any goroutine.
+type Config struct {
+	TxStripes         int           // stripes per endpoint, 0: chosen by weft
+	MPSCRingSize      int           // completion ring entries, 0: the CQ's size
+	RingSlots         int           // slots of the inbound ring, a power of two
+	BounceSize        int           // bytes of one bounce buffer
+	BounceCount       int           // bounce buffers per endpoint
+	EagerSize         int           // bytes, at most BounceSize
+	InjectSize        int           // bytes, at most BounceSize
+	UnexpectedBytes   int           // bytes of unexpected data held per endpoint
+	MaxPeers          int           // entries of an endpoint's attach table
+	AVSizeMax         int           // addresses per address vector
+	UseCMA            Tri           // cross-memory attach
+	ConnectTimeout    time.Duration // for a peer's segment to answer
+	PeerCheckInterval time.Duration // between looks whether peers are alive
+	SHMDir            string        // absolute path
+	Iface             string        // interface name, empty: all
+	ProgressBatch     int           // arrivals per entry into the progress engine
+}
+
+// Load returns the configuration that lookup's values make. lookup gets full
+// names such as FI_WEFT_TX_STRIPES and reports whether the variable is set;
+// os.LookupEnv is one. The error joins one error per bad variable, each of
+// which wraps fi.EINVAL.
+func Load(lookup func(name string) (string, bool)) (*Config, error) {
+	c := &Config{}
+	set := map[string]bool{}
+	var errs []error
+	for i := range table {
+		v := &table[i]
+		s, ok := lookup(v.Env())
+		if ok {
+			set[v.Name] = true
+		} else {
+			s = v.Default
+		}
+		if err := v.parse(c, s); err != nil {
+			errs = append(errs, v.fail(s, err.Error()))
+		}
+	}
+	if len(errs) == 0 {
+		errs = append(errs, c.limitToBounce("eager_size", &c.EagerSize, set)...)
+		errs = append(errs, c.limitToBounce("inject_size", &c.InjectSize, set)...)
+	}
+	if len(errs) != 0 {
+		return nil, errors.Join(errs...)
+	}
+	return c, nil
+}
+
+// Default returns the configuration without any variable set.
+func Default() *Config {
+	c, err := Load(func(string) (string, bool) { return "", false })
+	if err != nil {
+		panic("config: a default is outside its range: " + err.Error())
+	}
+	return c
+}
+
+// limitToBounce holds *size to the bounce buffers' size: a default is lowered,
+// as the table says; a value that was set is an error.
+func (c *Config) limitToBounce(name string, size *int, set map[string]bool) []error {
+	if *size <= c.BounceSize {
+		return nil
+	}
+	if set[name] {
+		return []error{find(name).fail(fmt.Sprint(*size),
+			fmt.Sprintf("exceeds FI_WEFT_BOUNCE_SIZE, which is %d", c.BounceSize))}
+	}
+	*size = c.BounceSize
+	return nil
+}
+
+// fail makes the error for a bad value of v.
+func (v *Var) fail(value, why string) error {
+	return fmt.Errorf("%s=%q: %s (range: %s): %w", v.Env(), value, why, v.Range, fi.EINVAL)
+}
+
+// Unknown returns the names in environ (entries "NAME=value", as os.Environ
+// returns them) that start with FI_WEFT_ and are no variable of weft.
+func Unknown(environ []string) []string {
+	var names []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		short, ours := strings.CutPrefix(name, envPrefix)
+		if ours && (find(strings.ToLower(short)) == nil || short != strings.ToUpper(short)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,315 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// env returns a lookup over pairs "NAME=value", the names without FI_WEFT_.
+func env(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, p := range pairs {
+			if v, ok := strings.CutPrefix("FI_WEFT_"+p, name+"="); ok {
+				return v, true
+			}
+		}
+		return "", false
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	want := Config{
+		RingSlots: 1024, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10,
+		InjectSize: 4096, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
+		ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
+		SHMDir: "/dev/shm", ProgressBatch: 64,
+	}
+	if got := *Default(); got != want {
+		t.Errorf("defaults are %+v, want %+v", got, want)
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	for _, tc := range []struct {
+		env  string
+		want func(c *Config) bool
+	}{
+		{"TX_STRIPES=4", func(c *Config) bool { return c.TxStripes == 4 }},
+		{"MPSC_RING_SIZE=64k", func(c *Config) bool { return c.MPSCRingSize == 65536 }},
+		{"RING_SLOTS=2K", func(c *Config) bool { return c.RingSlots == 2048 }},
+		{"BOUNCE_SIZE=16k", func(c *Config) bool { return c.BounceSize == 16384 && c.EagerSize == 8192 }},
+		{"BOUNCE_SIZE=1k", func(c *Config) bool {
+			return c.BounceSize == 1024 && c.EagerSize == 1024 && c.InjectSize == 1024
+		}},
+		{"BOUNCE_COUNT=1", func(c *Config) bool { return c.BounceCount == 1 }},
+		{"EAGER_SIZE=0", func(c *Config) bool { return c.EagerSize == 0 }},
+		{"INJECT_SIZE=8k", func(c *Config) bool { return c.InjectSize == 8192 }},
+		{"UNEXPECTED_BYTES=2G", func(c *Config) bool { return c.UnexpectedBytes == 2<<30 }},
+		{"MAX_PEERS=7", func(c *Config) bool { return c.MaxPeers == 7 }},
+		{"AV_SIZE_MAX=2m", func(c *Config) bool { return c.AVSizeMax == 2<<20 }},
+		{"USE_CMA=No", func(c *Config) bool { return c.UseCMA == No }},
+		{"USE_CMA=yes", func(c *Config) bool { return c.UseCMA == Yes }},
+		{"USE_CMA=auto", func(c *Config) bool { return c.UseCMA == Auto }},
+		{"CONNECT_TIMEOUT=1m30s", func(c *Config) bool { return c.ConnectTimeout == 90*time.Second }},
+		{"PEER_CHECK_INTERVAL=1ms", func(c *Config) bool { return c.PeerCheckInterval == time.Millisecond }},
+		{"SHM_DIR=/tmp//x/", func(c *Config) bool { return c.SHMDir == "/tmp/x" }},
+		{"IFACE=eth0.100", func(c *Config) bool { return c.Iface == "eth0.100" }},
+		{"IFACE=", func(c *Config) bool { return c.Iface == "" }},
+		{"PROGRESS_BATCH=1", func(c *Config) bool { return c.ProgressBatch == 1 }},
+	} {
+		c, err := Load(env(tc.env))
+		if err != nil {
+			t.Errorf("%s: %v", tc.env, err)
+		} else if !tc.want(c) {
+			t.Errorf("%s gives %+v", tc.env, *c)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, tc := range []struct {
+		env []string
+		why string // and the error names variable, value and range
+	}{
+		{[]string{"TX_STRIPES=many"}, "not a number"},
+		{[]string{"TX_STRIPES="}, "not a number"},
+		{[]string{"TX_STRIPES=-1"}, "out of range (range: 0 to 1024)"},
+		{[]string{"TX_STRIPES=1025"}, "out of range"},
+		{[]string{"TX_STRIPES=1k"}, "not a number"},
+		{[]string{"TX_STRIPES=+1"}, "not a number"},
+		{[]string{"TX_STRIPES=99999999999999999999"}, "out of range"},
+		{[]string{"RING_SLOTS=1000"}, "not a power of two (range: 16 to 1m, a power of two)"},
+		{[]string{"RING_SLOTS=8"}, "out of range"},
+		{[]string{"RING_SLOTS=k"}, "not a number"},
+		{[]string{"BOUNCE_SIZE=8kb"}, "not a number"},
+		{[]string{"BOUNCE_SIZE=8 k"}, "not a number"},
+		{[]string{"BOUNCE_SIZE=8t"}, "not a number"},
+		{[]string{"BOUNCE_SIZE=9223372036854775807g"}, "out of range"},
+		{[]string{"UNEXPECTED_BYTES=1k"}, "out of range (range: 64k to 1024g)"},
+		{[]string{"EAGER_SIZE=16k"}, "exceeds FI_WEFT_BOUNCE_SIZE, which is 8192"},
+		{[]string{"INJECT_SIZE=2k", "BOUNCE_SIZE=1k"}, "exceeds FI_WEFT_BOUNCE_SIZE, which is 1024"},
+		{[]string{"USE_CMA=maybe"}, "not one of the words (range: auto, yes, no)"},
+		{[]string{"CONNECT_TIMEOUT=10"}, "not a number with a unit (range: 1ms to 1h)"},
+		{[]string{"CONNECT_TIMEOUT=0s"}, "out of range"},
+		{[]string{"CONNECT_TIMEOUT=-5s"}, "out of range"},
+		{[]string{"PEER_CHECK_INTERVAL=2h"}, "out of range"},
+		{[]string{"SHM_DIR=shm"}, "not an absolute path"},
+		{[]string{"SHM_DIR="}, "not an absolute path"},
+		{[]string{"IFACE=eth0/1"}, "not a name"},
+		{[]string{"IFACE=averyveryverylongname"}, "not a name"},
+		{[]string{"PROGRESS_BATCH=0"}, "out of range"},
+	} {
+		c, err := Load(env(tc.env...))
+		if err == nil {
+			t.Errorf("%v gives %+v", tc.env, *c)
+			continue
+		}
+		name, value, _ := strings.Cut(tc.env[0], "=")
+		if value == "16k" {
+			value = "16384"
+		} else if value == "2k" {
+			value = "2048"
+		}
+		for _, part := range []string{"FI_WEFT_" + name + "=\"" + value + "\"", tc.why, "(range: "} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%v: error %q does not say %q", tc.env, err, part)
+			}
+		}
+		if !errors.Is(err, fi.EINVAL) {
+			t.Errorf("%v: error is no EINVAL", tc.env)
+		}
+	}
+}
+
+func TestEveryBadVariableIsReported(t *testing.T) {
+	_, err := Load(env("TX_STRIPES=x", "RING_SLOTS=y", "SHM_DIR=z"))
+	for _, name := range []string{"FI_WEFT_TX_STRIPES", "FI_WEFT_RING_SLOTS", "FI_WEFT_SHM_DIR"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v does not name %s", err, name)
+		}
+	}
+}
+
+// TestEveryFieldIsInTheTable gives each variable in turn another value and
+// sees which field it changes.
+func TestEveryFieldIsInTheTable(t *testing.T) {
+	other := map[string]string{
+		"ring_slots": "64", "bounce_size": "32k", "eager_size": "1k", "inject_size": "1k",
+		"unexpected_bytes": "1g", "use_cma": "no", "connect_timeout": "3s",
+		"peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
+	}
+	changedBy := map[string]string{}
+	def := reflect.ValueOf(*Default())
+	for _, v := range Table() {
+		value, ok := other[v.Name]
+		if !ok {
+			value = "3"
+		}
+		c, err := Load(env(strings.ToUpper(v.Name) + "=" + value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := reflect.ValueOf(*c)
+		changed := 0
+		for i := range got.NumField() {
+			if !got.Field(i).Equal(def.Field(i)) {
+				changed++
+				name := got.Type().Field(i).Name
+				if by, ok := changedBy[name]; ok {
+					t.Errorf("%s is set by %s and %s", name, by, v.Name)
+				}
+				changedBy[name] = v.Name
+			}
+		}
+		if changed != 1 {
+			t.Errorf("%s sets %d fields", v.Name, changed)
+		}
+	}
+	for i := range def.NumField() {
+		if name := def.Type().Field(i).Name; changedBy[name] == "" {
+			t.Errorf("no variable sets %s", name)
+		}
+	}
+}
+
+func TestTableIsWellFormed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, v := range Table() {
+		if v.Name != strings.ToLower(v.Name) || seen[v.Name] || strings.HasPrefix(v.Name, "weft") {
+			t.Errorf("name %q", v.Name)
+		}
+		seen[v.Name] = true
+		if v.Range == "" || v.Help == "" || strings.Contains(v.Help, "\n") || !strings.HasSuffix(v.Help, ".") {
+			t.Errorf("%s: range %q, help %q", v.Name, v.Range, v.Help)
+		}
+		if (v.Kind == Int || v.Kind == Size || v.Kind == Duration) && v.Unit == "" {
+			t.Errorf("%s has no unit", v.Name)
+		}
+		if v.Env() != "FI_WEFT_"+strings.ToUpper(v.Name) {
+			t.Errorf("%s is %s in the environment", v.Name, v.Env())
+		}
+	}
+	Table()[0].Name = "changed"
+	if Table()[0].Name == "changed" {
+		t.Error("Table is not a copy")
+	}
+}
+
+func TestParam(t *testing.T) {
+	for k, want := range map[Kind]fi.Param{Int: fi.ParamInt, Size: fi.ParamSizeT, Bool: fi.ParamBool,
+		String: fi.ParamString, Duration: fi.ParamString} {
+		if got := (&Var{Kind: k}).Param(); got != want {
+			t.Errorf("%v is registered as %d, want %d", k, got, want)
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	got := Unknown([]string{"PATH=/bin", "FI_WEFT_TX_STRIPES=1", "FI_WEFT_TX_STRIPE=1",
+		"FI_WEFT_iface=lo", "FI_WEFT_", "FI_LOG_LEVEL=warn", "odd"})
+	want := []string{"FI_WEFT_TX_STRIPE", "FI_WEFT_iface", "FI_WEFT_"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("unknown: %q, want %q", got, want)
+	}
+}
+
+func TestBool(t *testing.T) {
+	var b bool
+	v := boolVar("x", "no", func(*Config) *bool { return &b }, "Help.")
+	for s, want := range map[string]bool{"1": true, "Yes": true, "on": true, "TRUE": true,
+		"0": false, "no": false, "off": false, "false": false} {
+		b = !want
+		if err := v.parse(nil, s); err != nil || b != want {
+			t.Errorf("%q gives %v, %v", s, b, err)
+		}
+	}
+	for _, s := range []string{"", "2", "ja"} {
+		if v.parse(nil, s) == nil {
+			t.Errorf("%q is accepted", s)
+		}
+	}
+}
+
+func TestWriteMan(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteMan(&b); err != nil {
+		t.Fatal(err)
+	}
+	man := b.String()
+	for _, v := range Table() {
+		if !strings.Contains(man, ".B "+v.Env()+"\n") {
+			t.Errorf("%s is not in the manual", v.Env())
+		}
+	}
+	if want := ".TP\n.B FI_WEFT_SHM_DIR\n(string)\n"; !strings.Contains(man, want) {
+		t.Errorf("manual lacks %q:\n%s", want, man)
+	}
+	if strings.Contains(man, "cross-memory") || !strings.Contains(man, `cross\-memory`) {
+		t.Error("hyphens are not escaped")
+	}
+	if got := roff(".x\\y"); got != `\&.x\ey` {
+		t.Errorf("roff escapes to %q", got)
+	}
+	t.Run("groff", func(t *testing.T) { formatMan(t, man) })
+}
+
+// formatMan sees that groff has nothing to say about the section.
+func formatMan(t *testing.T, man string) {
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("groff is not installed")
+	}
+	cmd := exec.Command(groff, "-man", "-ww", "-Tascii")
+	cmd.Stdin = strings.NewReader(".TH WEFT 7\n" + man)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+		t.Errorf("groff: %v %s", err, stderr.String())
+	}
+}
+
+type failingWriter struct{ left int }
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	if w.left--; w.left < 0 {
+		return 0, fi.ENOSPC
+	}
+	return len(p), nil
+}
+
+func TestWriteManReportsErrors(t *testing.T) {
+	for n := range 3 {
+		if err := WriteMan(&failingWriter{left: n}); !errors.Is(err, fi.ENOSPC) {
+			t.Errorf("failure of write %d gives %v", n, err)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, v := range []string{"0", "8k", "64m", "-1", "9223372036854775807g", "10s", "/dev/shm", "auto"} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, v := range Table() {
+			c, err := Load(env(strings.ToUpper(v.Name) + "=" + value))
+			if err != nil {
+				if !errors.Is(err, fi.EINVAL) || !strings.Contains(err.Error(), v.Env()) {
+					t.Fatalf("%s=%q: %v", v.Env(), value, err)
+				}
+				continue
+			}
+			if c.EagerSize > c.BounceSize || c.InjectSize > c.BounceSize || c.EagerSize < 0 ||
+				c.RingSlots < 16 || c.RingSlots&(c.RingSlots-1) != 0 || c.BounceCount < 1 ||
+				c.UnexpectedBytes < 64<<10 || c.ConnectTimeout <= 0 || c.SHMDir[0] != '/' {
+				t.Fatalf("%s=%q gives %+v", v.Env(), value, *c)
+			}
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The constructors of table entries. Each joins a parser, a check and the text
+// of the range, so that the three cannot disagree.
+
+func intVar(name, unit, def string, lo, hi int, field func(*Config) *int, help string) Var {
+	return numberVar(name, Int, unit, def, lo, hi, field, help, parseInt)
+}
+
+func sizeVar(name, unit, def string, lo, hi int, field func(*Config) *int, help string) Var {
+	return numberVar(name, Size, unit, def, lo, hi, field, help, parseSize)
+}
+
+// powerVar is a size that must be a power of two.
+func powerVar(name, unit, def string, lo, hi int, field func(*Config) *int, help string) Var {
+	v := sizeVar(name, unit, def, lo, hi, field, help)
+	v.Range += ", a power of two"
+	inner := v.parse
+	v.parse = func(c *Config, s string) error {
+		if err := inner(c, s); err != nil {
+			return err
+		}
+		if n := *field(c); n&(n-1) != 0 {
+			return errors.New("not a power of two")
+		}
+		return nil
+	}
+	return v
+}
+
+func numberVar(name string, kind Kind, unit, def string, lo, hi int,
+	field func(*Config) *int, help string, parse func(string) (int, error)) Var {
+	show := strconv.Itoa
+	if kind == Size {
+		show = formatSize
+	}
+	return Var{
+		Name: name, Kind: kind, Unit: unit, Default: def, Help: help,
+		Range: show(lo) + " to " + show(hi),
+		parse: func(c *Config, s string) error {
+			n, err := parse(s)
+			if err != nil {
+				return err
+			}
+			if n < lo || n > hi {
+				return errors.New("out of range")
+			}
+			*field(c) = n
+			return nil
+		},
+	}
+}
+
+func boolVar(name, def string, field func(*Config) *bool, help string) Var {
+	return Var{
+		Name: name, Kind: Bool, Default: def, Help: help,
+		Range: "0, 1, no, yes, off, on, false, true",
+		parse: func(c *Config, s string) error {
+			b, err := parseBool(s)
+			if err == nil {
+				*field(c) = b
+			}
+			return err
+		},
+	}
+}
+
+func triVar(name, def string, field func(*Config) *Tri, help string) Var {
+	return Var{
+		Name: name, Kind: String, Default: def, Help: help,
+		Range: "auto, yes, no",
+		parse: func(c *Config, s string) error {
+			for _, t := range []Tri{Auto, Yes, No} {
+				if strings.EqualFold(s, t.String()) {
+					*field(c) = t
+					return nil
+				}
+			}
+			return errors.New("not one of the words")
+		},
+	}
+}
+
+func durationVar(name, def string, lo, hi time.Duration, field func(*Config) *time.Duration, help string) Var {
+	return Var{
+		Name: name, Kind: Duration, Unit: "ns, us, ms, s, m or h", Default: def, Help: help,
+		Range: formatDuration(lo) + " to " + formatDuration(hi),
+		parse: func(c *Config, s string) error {
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				return errors.New("not a number with a unit")
+			}
+			if d < lo || d > hi {
+				return errors.New("out of range")
+			}
+			*field(c) = d
+			return nil
+		},
+	}
+}
+
+// pathVar is the absolute path of a directory. Whether it exists is for the
+// one who opens it to say.
+func pathVar(name, def string, field func(*Config) *string, help string) Var {
+	return Var{
+		Name: name, Kind: String, Default: def, Help: help,
+		Range: "an absolute path",
+		parse: func(c *Config, s string) error {
+			if !path.IsAbs(s) {
+				return errors.New("not an absolute path")
+			}
+			*field(c) = path.Clean(s)
+			return nil
+		},
+	}
+}
+
+// wordVar is a word of at most max bytes without spaces or slashes, or empty.
+func wordVar(name, def string, max int, field func(*Config) *string, help string) Var {
+	return Var{
+		Name: name, Kind: String, Default: def, Help: help,
+		Range: fmt.Sprintf("empty or up to %d characters without spaces and slashes", max),
+		parse: func(c *Config, s string) error {
+			if len(s) > max || strings.ContainsAny(s, " \t\r\n/") {
+				return errors.New("not a name")
+			}
+			*field(c) = s
+			return nil
+		},
+	}
+}
+
+var errNotNumber = errors.New("not a number")
+
+func parseInt(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, errors.New("out of range")
+	}
+	if err != nil || s[0] == '+' {
+		return 0, errNotNumber
+	}
+	return n, nil
+}
+
+// parseSize parses a number with an optional suffix k, m or g in either case.
+func parseSize(s string) (int, error) {
+	shift := 0
+	if s != "" {
+		if i := strings.IndexByte("kmg", s[len(s)-1]|0x20); i >= 0 {
+			shift = 10 * (i + 1)
+			s = s[:len(s)-1]
+		}
+	}
+	n, err := parseInt(s)
+	if err != nil {
+		return 0, err
+	}
+	if n<<shift>>shift != n {
+		return 0, errors.New("out of range")
+	}
+	return n << shift, nil
+}
+
+func parseBool(s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "1", "yes", "on", "true":
+		return true, nil
+	case "0", "no", "off", "false":
+		return false, nil
+	}
+	return false, errors.New("not a boolean")
+}
+
+// formatSize writes n with the largest suffix that divides it.
+func formatSize(n int) string {
+	suffix := ""
+	for _, next := range []string{"k", "m", "g"} {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, suffix = n/1024, next
+	}
+	return strconv.Itoa(n) + suffix
+}
+
+// formatDuration drops the zero parts that Duration.String keeps.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,126 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+const envPrefix = "FI_WEFT_"
+
+// Kind is the type of a variable's value.
+type Kind int
+
+// Kinds of values.
+const (
+	Int      Kind = iota // decimal number
+	Size                 // number with an optional k, m or g suffix (powers of 1024)
+	Bool                 // yes or no in the spellings that libfabric takes
+	String               // text or one of several words
+	Duration             // number with a unit, such as 100ms
+)
+
+// String returns the kind's name for the manual page.
+func (k Kind) String() string {
+	return [...]string{"integer", "size", "boolean", "string", "duration"}[k]
+}
+
+// Var declares one variable.
+type Var struct {
+	// Name is the name as fi_param_define takes it, in lower case: the host
+	// library puts FI_WEFT_ in front and changes the case.
+	Name string
+	Kind Kind
+	// Unit says what a number counts, empty where there is none.
+	Unit string
+	// Default is the text that is parsed when the variable is not set.
+	Default string
+	// Range says which values are accepted.
+	Range string
+	// Help is one line.
+	Help string
+
+	parse func(c *Config, s string) error
+}
+
+// Env returns the name of the environment variable.
+func (v *Var) Env() string { return envPrefix + strings.ToUpper(v.Name) }
+
+// Param returns the type under which fi_param_define registers the variable.
+// A duration is a string there.
+func (v *Var) Param() fi.Param {
+	switch v.Kind {
+	case Int:
+		return fi.ParamInt
+	case Size:
+		return fi.ParamSizeT
+	case Bool:
+		return fi.ParamBool
+	}
+	return fi.ParamString
+}
+
+// Table returns a copy of the table, in the order of the manual page.
+func Table() []Var { return slices.Clone(table) }
+
+func find(name string) *Var {
+	i := slices.IndexFunc(table, func(v Var) bool { return v.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &table[i]
+}
+
+// table declares every variable. Immutable after package initialisation.
+var table = []Var{
+	intVar("tx_stripes", "stripes", "0", 0, 1024,
+		func(c *Config) *int { return &c.TxStripes },
+		"Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe."),
+	sizeVar("mpsc_ring_size", "entries", "0", 0, 1<<24,
+		func(c *Config) *int { return &c.MPSCRingSize },
+		"Entries of a completion queue's ring, rounded up to a power of two. 0 means the size the application gives the queue."),
+	powerVar("ring_slots", "slots", "1024", 16, 1<<20,
+		func(c *Config) *int { return &c.RingSlots },
+		"Slots of an endpoint's inbound ring."),
+	sizeVar("bounce_size", "bytes", "8k", 256, 16<<20,
+		func(c *Config) *int { return &c.BounceSize },
+		"Size of a bounce buffer."),
+	intVar("bounce_count", "buffers", "64", 1, 65536,
+		func(c *Config) *int { return &c.BounceCount },
+		"Bounce buffers of an endpoint."),
+	sizeVar("eager_size", "bytes", "8k", 0, 16<<20,
+		func(c *Config) *int { return &c.EagerSize },
+		"Largest message sent through a bounce buffer; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),
+	sizeVar("inject_size", "bytes", "4096", 0, 16<<20,
+		func(c *Config) *int { return &c.InjectSize },
+		"Largest message that can be injected; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),
+	sizeVar("unexpected_bytes", "bytes", "64m", 64<<10, 1<<40,
+		func(c *Config) *int { return &c.UnexpectedBytes },
+		"Data of unexpected messages that an endpoint holds before it slows its senders down."),
+	sizeVar("max_peers", "peers", "1024", 1, 1<<20,
+		func(c *Config) *int { return &c.MaxPeers },
+		"Peers on this host that can be attached to an endpoint at a time."),
+	sizeVar("av_size_max", "addresses", "1m", 1, 1<<26,
+		func(c *Config) *int { return &c.AVSizeMax },
+		"Most addresses that an address vector holds."),
+	triVar("use_cma", "auto",
+		func(c *Config) *Tri { return &c.UseCMA },
+		"Copy large messages by cross-memory attach: auto tries it once per peer, no copies through shared buffers, yes fails where the kernel refuses."),
+	durationVar("connect_timeout", "10s", time.Millisecond, time.Hour,
+		func(c *Config) *time.Duration { return &c.ConnectTimeout },
+		"Time for a peer on this host to answer before it is unreachable."),
+	durationVar("peer_check_interval", "100ms", time.Millisecond, time.Hour,
+		func(c *Config) *time.Duration { return &c.PeerCheckInterval },
+		"Time between two looks whether the peers of an endpoint are alive."),
+	pathVar("shm_dir", "/dev/shm",
+		func(c *Config) *string { return &c.SHMDir },
+		"Directory of the shared segments; a memory file system."),
+	wordVar("iface", "", 15,
+		func(c *Config) *string { return &c.Iface },
+		"Name of the only network interface whose addresses are offered. Empty means every interface."),
+	intVar("progress_batch", "arrivals", "64", 1, 65536,
+		func(c *Config) *int { return &c.ProgressBatch },
+		"Most arrivals handled by one entry into the progress engine."),
+}

@@ -1,0 +1,58 @@
+package mem
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Array is a fixed number of elements in one off-heap mapping. The zero Array has no elements and no memory.
+// It has one owner at a time. Copies of an Array name the same memory.
+type Array[T any] struct {
+	p unsafe.Pointer // first element
+	n int            // elements
+}
+
+// NewArray maps an array of n zeroed elements; n must be at least 1. Arrays of HugeSize bytes and more ask for huge
+// pages. The error wraps ErrPointers, ErrSize or the errno of mmap.
+func NewArray[T any](n int) (Array[T], error) {
+	if err := checkElem[T](); err != nil {
+		return Array[T]{}, err
+	}
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	if n <= 0 || n > maxMap/size {
+		return Array[T]{}, fmt.Errorf("array of %d: %w", n, ErrSize)
+	}
+	flags := NoReserve
+	if n*size >= HugeSize {
+		flags |= Huge
+	}
+	b, err := Map(n*size, flags)
+	if err != nil {
+		return Array[T]{}, fmt.Errorf("array of %d: %w", n, err)
+	}
+	return Array[T]{unsafe.Pointer(unsafe.SliceData(b)), n}, nil
+}
+
+// Len returns the number of elements.
+func (a Array[T]) Len() int { return a.n }
+
+// At returns element i. i is not checked: it must be less than Len.
+func (a *Array[T]) At(i uint32) *T {
+	var zero T
+	return (*T)(unsafe.Add(a.p, uintptr(i)*unsafe.Sizeof(zero)))
+}
+
+// Slice views all elements as a slice, valid until Free.
+func (a Array[T]) Slice() []T { return unsafe.Slice((*T)(a.p), a.n) }
+
+// Free unmaps the array and leaves it empty. Freeing an empty array does nothing.
+func (a *Array[T]) Free() error {
+	if a.n == 0 {
+		return nil
+	}
+	var zero T
+	b := unsafe.Slice((*byte)(a.p), Round(a.n*int(unsafe.Sizeof(zero))))
+	*a = Array[T]{}
+	return Unmap(b)
+}
