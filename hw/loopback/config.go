@@ -1,0 +1,92 @@
+package loopback
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// CMA says whether Get may use cross-memory attach (process_vm_readv).
+type CMA int
+
+const (
+	// CMAAuto tries it, and remembers for each peer when the kernel refuses.
+	CMAAuto CMA = iota
+	// CMAYes promises that it works: as CMAAuto, but a refusal is logged.
+	CMAYes
+	// CMANo never tries: Get works only between interfaces of one process.
+	CMANo
+)
+
+// Limits of a segment. They keep every product and sum of header fields far
+// from overflow, so that the checks of foreign headers are plain comparisons.
+const (
+	MaxRingLog2    = 20                    // slots, as a power of two
+	MaxAttach      = hot.SeqOwnerMask - 1  // entries; owner numbers are one more and have 16 bits
+	MaxBounceCount = 1 << 16               // buffers
+	MaxBounceBytes = 16 << 20              // payload bytes of one buffer
+	maxSegment     = uint64(1)<<41 + 1<<28 // bytes
+)
+
+// Config configures an interface. The zero value of every field means its
+// default, which [Config.withDefaults] has.
+type Config struct {
+	// Dir is the directory of the segments, in a memory file system. Default /dev/shm.
+	Dir string
+	// RingLog2 is the number of slots of the inbound ring as a power of two, 1 to MaxRingLog2. Default 10.
+	RingLog2 int
+	// AttachCount is the number of senders that can be attached at a time, 1 to MaxAttach. Default 1024.
+	AttachCount int
+	// BounceCount is the number of bounce buffers over all stripes, Stripes to MaxBounceCount. Default 64, but at
+	// least Stripes.
+	BounceCount int
+	// BounceBytes is the payload of one bounce buffer in bytes, 1 to MaxBounceBytes, rounded up to whole cache
+	// lines. Default 8192.
+	BounceBytes int
+	// Stripes is the number of parts of the bounce pool. Default 1.
+	Stripes int
+	// UseCMA says whether Get may use cross-memory attach.
+	UseCMA CMA
+	// Logf takes one line of text about a fault, without a newline. Default: nobody listens. It is called from
+	// Progress, Connect, CheckPeers and Close, at a bounded rate.
+	Logf func(format string, args ...any)
+}
+
+func (c Config) withDefaults() Config {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if c.Dir == "" {
+		c.Dir = "/dev/shm"
+	}
+	def(&c.RingLog2, 10)
+	def(&c.AttachCount, 1024)
+	def(&c.Stripes, 1)
+	def(&c.BounceCount, max(64, c.Stripes))
+	def(&c.BounceBytes, 8192)
+	if c.Logf == nil {
+		c.Logf = func(string, ...any) {}
+	}
+	return c
+}
+
+func (c Config) check() error {
+	for _, v := range []struct {
+		name      string
+		n, lo, hi int
+	}{
+		{"ring size (log2)", c.RingLog2, 1, MaxRingLog2},
+		{"attach count", c.AttachCount, 1, MaxAttach},
+		{"stripes", c.Stripes, 1, MaxBounceCount},
+		{"bounce count", c.BounceCount, c.Stripes, MaxBounceCount},
+		{"bounce bytes", c.BounceBytes, 1, MaxBounceBytes},
+	} {
+		if v.n < v.lo || v.n > v.hi {
+			return fmt.Errorf("loopback: %s %d is not in %d to %d: %w", v.name, v.n, v.lo, v.hi, hw.ErrInvalid)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package loopback
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// Endpoint is the path to one peer's segment, until that segment's end; a
+// restarted peer is another endpoint. It implements hw.Endpoint.
+type Endpoint struct {
+	iface   *Iface
+	seg     *segment  // the peer's
+	ring    mpsc.Ring // the peer's inbound ring
+	rxState *uint32   // the peer's; armed is the word after it
+	armed   *uint32
+	owner   uint32 // our attach index at the peer plus one
+	number  uint32 // index in Iface.endpoints
+	same    bool   // the peer is in this process
+
+	dead  atomic.Bool // written by CheckPeers, then stays; read by everybody
+	noCMA atomic.Bool // the kernel refused cross-memory attach; written by Get
+}
+
+// Connect returns the endpoint to the interface at address, and makes it if
+// there is none. Besides what package hw names, errors of the kernel (EMFILE,
+// ENOMEM) come through.
+func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
+	name, err := parseSockaddr(address)
+	if err != nil {
+		return nil, err
+	}
+	if !i.usable() {
+		return nil, errClosed
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed.Load() {
+		return nil, errClosed
+	}
+	if e := i.peers[name]; e != nil && !e.lost() {
+		return e, nil
+	}
+	e, err := i.attach(name)
+	if err != nil {
+		return nil, err
+	}
+	i.addEndpoint(e)
+	i.peers[name] = e
+	return e, nil
+}
+
+// attach maps the peer's segment and takes an entry in its attach table.
+func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
+	seg, err := openPeer(i.cfg.Dir, &i.host, name)
+	if err != nil {
+		return nil, err
+	}
+	index, ok := claimAttach(seg, &i.seg.id)
+	if !ok {
+		seg.mem.unmap()
+		return nil, fmt.Errorf("loopback: all %d attach entries of %s are taken: %w",
+			seg.geo.attachCount, seg.path, hw.ErrNoResource)
+	}
+	e := &Endpoint{
+		iface: i, seg: seg, ring: seg.ring(), rxState: seg.rxState(), armed: seg.armed(),
+		owner: index + 1, same: seg.id.owner == i.host.self,
+	}
+	return e, nil
+}
+
+// claimAttach takes the first free entry for the interface id. The claim
+// writes our pid with the state in one step, so an entry whose claimer is
+// killed before it is ready can be told and freed by the owner of the table.
+func claimAttach(seg *segment, id *identity) (index uint32, ok bool) {
+	claim := uint64(hot.AttachClaimed) | uint64(id.owner.pid)<<32
+	for n := range seg.geo.attachCount {
+		a := seg.attach(n)
+		word := attachWord(a)
+		if atomic.LoadUint64(word) != hot.AttachFree || !atomic.CompareAndSwapUint64(word, hot.AttachFree, claim) {
+			continue
+		}
+		a.StartTime, a.Cookie = id.owner.start, id.cookie
+		a.NameBytes, a.Name = uint32(id.name.n), id.name.raw
+		atomic.StoreUint32(&a.State, hot.AttachReady) // ↔ admit
+		return n, true
+	}
+	return 0, false
+}
+
+// addEndpoint numbers e and appends it. Readers load the slice and see a
+// prefix; the element behind it is written before the longer slice is stored.
+func (i *Iface) addEndpoint(e *Endpoint) {
+	list := *i.endpoints.Load()
+	e.number = uint32(len(list))
+	list = append(list, e)
+	i.endpoints.Store(&list)
+}
+
+// lost tells whether the peer is dead or has closed its interface.
+func (e *Endpoint) lost() bool {
+	return e.dead.Load() || atomic.LoadUint32(e.rxState)&hot.RxGone != 0
+}
+
+// leave tells the peer that no message follows.
+func (e *Endpoint) leave() {
+	if !e.dead.Load() {
+		atomic.StoreUint32(&e.seg.attach(e.owner-1).State, hot.AttachLeaving)
+	}
+}
+
+// release unmaps the peer's segment, at Close.
+func (e *Endpoint) release() {
+	e.dead.Store(true)
+	e.ring, e.rxState, e.armed = mpsc.Ring{}, new(uint32), new(uint32)
+	e.seg.mem.unmap()
+}
+
+// EagerOpen tells whether the peer welcomes eager payloads.
+func (e *Endpoint) EagerOpen() bool {
+	return !e.dead.Load() && atomic.LoadUint32(e.rxState)&(hot.RxOpen|hot.RxGone) == hot.RxOpen
+}
+
+// Err is nil or ErrPeerDead.
+func (e *Endpoint) Err() error {
+	if e.lost() {
+		return hw.ErrPeerDead
+	}
+	return nil
+}
+
+// FillPeer writes the endpoint into a line of the C path's table.
+func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
+	e, ok := ep.(*Endpoint)
+	if !ok || e.iface != i {
+		return fmt.Errorf("loopback: endpoint of another interface: %w", hw.ErrInvalid)
+	}
+	if err := e.Err(); err != nil {
+		return err
+	}
+	view := e.ring.Hot()
+	line.Tail = view.Tail
+	line.RxState = uintptr(unsafe.Pointer(e.rxState))
+	line.Log2Slots = view.Log2Slots
+	line.Owner = e.owner
+	line.Peer = e.number
+	atomic.StoreUintptr(&line.Slots, view.Slots) // release: C loads it with acquire and then the rest
+	return nil
+}
+
+// FillEP writes what the C path needs to look for arrivals.
+func (i *Iface) FillEP(ep *hot.EP) {
+	ep.Inbound = i.rx.ring.Hot()
+	ep.RxState = uintptr(unsafe.Pointer(i.seg.rxState()))
+	atomic.StoreUint64(&ep.InboundHead, i.rx.head)
+	i.rx.headWord = &ep.InboundHead
+}
+
+// FillStripe writes part n of the bounce pool into s, before the first send
+// over this stripe. The stripe's lease is not touched.
+func (i *Iface) FillStripe(n int, s *hot.Stripe) error {
+	if n < 0 || n >= len(i.stripes) {
+		return fmt.Errorf("loopback: stripe %d of %d: %w", n, len(i.stripes), hw.ErrInvalid)
+	}
+	i.fillStripe(n, s)
+	i.stripes[n] = s
+	return nil
+}
+
+// fillStripe gives stripe n of k the buffers from count*n/k to count*(n+1)/k.
+func (i *Iface) fillStripe(n int, s *hot.Stripe) {
+	g := &i.seg.geo
+	first := uint64(g.bounceCount) * uint64(n) / uint64(i.cfg.Stripes)
+	end := uint64(g.bounceCount) * uint64(n+1) / uint64(i.cfg.Stripes)
+	s.Bounce = uintptr(unsafe.Pointer(i.seg.bounce(uint32(first))))
+	s.BounceFirst = uint32(first)
+	s.BounceCount = uint32(end - first)
+	s.BounceNext = 0
+	s.BounceStride = g.bounceStride
+}
+
+// WakePeer is Wake of the endpoint with this number.
+func (i *Iface) WakePeer(peer uint32) {
+	if list := *i.endpoints.Load(); peer < uint32(len(list)) {
+		list[peer].Wake()
+	}
+}
+
+// transient tells errors that say nothing about the peer.
+func transient(err error) bool {
+	for _, e := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EAGAIN} {
+		if err == e {
+			return true
+		}
+	}
+	return false
+}

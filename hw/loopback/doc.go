@@ -1,0 +1,56 @@
+// Package loopback is the software NIC of one host: interfaces of one process
+// or of several that exchange active messages through shared memory, and read
+// each other's memory with process_vm_readv.
+//
+// # Model
+//
+// Every [Iface] owns one segment, an owner-only file in a memory file system,
+// laid out by include/weft/segment.h:
+//
+//	header | ring tail | inbound ring | attach table | bounce buffers
+//
+// A sender maps the receiver's segment, takes an entry of its attach table and
+// from then on claims slots of its inbound ring under the number of that entry
+// plus one. A message of up to 104 bytes stands in the slot. A longer one is
+// written into a bounce buffer of the sender's own segment, which the slot
+// names; the receiver maps the sender's segment, reads the buffer there and
+// frees it by storing 0 into its state word. So an idle interface costs its
+// ring and its buffers once, however many peers it has.
+//
+// # Names
+//
+// An interface is named by the socket address that it is given. The file is
+// called weft.<uid>.<network namespace>.<address>, so users and network
+// namespaces do not meet. A file becomes visible with its name only when it
+// is complete (link of a nameless file).
+//
+// # Who may call what
+//
+// Sends and Get: any thread. Progress and CheckPeers: whoever holds the
+// progress lease, and with them everything in type source and Iface.progress.
+// Connect and Close take a mutex, which no send or arrival takes. The C path
+// sends and looks for messages by itself with what package hw's Direct fills
+// in.
+//
+// # Dead and hostile peers
+//
+// A process that is killed leaves its file, its attach entries, slots that it
+// had taken, and bounce buffers that it had not returned. CheckPeers and
+// Progress find all four: the owner of a slot is in the slot's sequence word,
+// the owner of an entry in the entry, the holder of a buffer in the buffer, and
+// the owner of a file in its header, always as process id and start time.
+// The memory of a dead peer is replaced by private memory at the same address
+// before it is given back, because C threads may still be writing there.
+//
+// A peer of the same user can write everything in a segment at any time. What
+// it writes can lose, repeat or forge messages, but leads to no access outside
+// the mapping and to no endless loop: geometry is copied out and checked once,
+// each other word is read once and checked. It is beyond this that a process of
+// the same user truncates the file, which ends in SIGBUS; it could as well
+// have sent a signal.
+//
+// # Limits
+//
+// Peers must share the pid and network namespaces and see the same directory.
+// An interface has at most [MaxAttach] senders at a time.
+package loopback

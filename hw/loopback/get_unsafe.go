@@ -1,0 +1,165 @@
+package loopback
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+const (
+	maxGetIOV = 8 // segments on either side
+
+	// rawChunk is what is read in a system call that the Go scheduler does not
+	// know of: a few microseconds' work. A longer one would hold up a garbage
+	// collection; it is made known and is bounded only to be interruptible.
+	rawChunk  = 64 << 10
+	longChunk = 16 << 20
+)
+
+// iovec is struct iovec, with addresses that the Go runtime does not look at.
+type iovec struct {
+	base uintptr
+	len  uintptr
+}
+
+// Get reads the peer's memory. Peers in the same process are copied from
+// directly; the caller vouches for their addresses as it does for its own.
+func (e *Endpoint) Get(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+	if err := e.ready(); err != nil {
+		return 0, err
+	}
+	var l, r [maxGetIOV]iovec
+	total, err := collect(&l, &r, local, remote)
+	if err != nil || total == 0 {
+		return 0, err
+	}
+	defer runtime.KeepAlive(local)
+	if e.same {
+		copyLocal(l[:len(local)], r[:len(remote)])
+		return total, nil
+	}
+	if e.iface.cfg.UseCMA == CMANo || e.noCMA.Load() {
+		return 0, hw.ErrPermission
+	}
+	return e.readProcess(l[:len(local)], r[:len(remote)], total)
+}
+
+// collect copies the segments, checks them and cuts the local ones to the
+// remote length.
+func collect(l, r *[maxGetIOV]iovec, local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+	if len(local) > maxGetIOV || len(remote) > maxGetIOV {
+		return 0, fmt.Errorf("loopback: get of %d by %d segments: %w", len(local), len(remote), hw.ErrInvalid)
+	}
+	const limit = uint64(1) << 62
+	var have, want uint64
+	for n, s := range local {
+		if s.Len < 0 {
+			return 0, fmt.Errorf("loopback: local segment of %d bytes: %w", s.Len, hw.ErrInvalid)
+		}
+		l[n] = iovec{uintptr(s.Addr), uintptr(s.Len)}
+		have = min(have+uint64(s.Len), limit)
+	}
+	for n, s := range remote {
+		if s.Len > limit || s.Addr+s.Len < s.Addr {
+			return 0, fmt.Errorf("loopback: remote segment of %d bytes at %#x: %w", s.Len, s.Addr, hw.ErrInvalid)
+		}
+		r[n] = iovec{uintptr(s.Addr), uintptr(s.Len)}
+		want = min(want+s.Len, limit)
+	}
+	if want > have || want == limit {
+		return 0, fmt.Errorf("loopback: get of %d bytes into %d: %w", want, have, hw.ErrInvalid)
+	}
+	return int(want), nil
+}
+
+// advance drops n bytes from the front of v, and empty segments.
+func advance(v []iovec, n uintptr) []iovec {
+	for len(v) > 0 && n >= v[0].len {
+		n -= v[0].len
+		v = v[1:]
+	}
+	if len(v) > 0 {
+		v[0].base += n
+		v[0].len -= n
+	}
+	return v
+}
+
+// copyLocal copies until the remote side is used up.
+func copyLocal(l, r []iovec) {
+	for l, r = advance(l, 0), advance(r, 0); len(l) > 0 && len(r) > 0; {
+		n := min(l[0].len, r[0].len)
+		copy(bytesAt(l[0].base, n), bytesAt(r[0].base, n))
+		l, r = advance(l, n), advance(r, n)
+	}
+}
+
+func bytesAt(addr, n uintptr) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
+}
+
+// readProcess reads total bytes with process_vm_readv, one pair of segments at
+// a time, or all of them in one call if they are short.
+func (e *Endpoint) readProcess(l, r []iovec, total int) (int, error) {
+	chunk := uintptr(longChunk)
+	if total <= rawChunk {
+		chunk = rawChunk
+	}
+	done := 0
+	for l, r = advance(l, 0), advance(r, 0); done < total; {
+		nl, nr := len(l), len(r)
+		cut := uintptr(0)
+		if total > rawChunk { // one pair, bounded
+			nl, nr = 1, 1
+			n := min(l[0].len, r[0].len, chunk)
+			cut, r[0].len = r[0].len-n, n
+		}
+		n, errno := vmRead(e.seg.id.owner.pid, l[:nl], r[:nr], total <= rawChunk)
+		if cut != 0 {
+			r[0].len += cut
+		}
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
+			return done, e.getError(errno)
+		case n == 0:
+			return done, fmt.Errorf("loopback: get stopped at %d of %d bytes: %w", done, total, hw.ErrInvalid)
+		}
+		done += int(n)
+		l, r = advance(l, n), advance(r, n)
+	}
+	return done, nil
+}
+
+// vmRead is process_vm_readv. raw hides it from the Go scheduler.
+func vmRead(pid uint32, l, r []iovec, raw bool) (uintptr, unix.Errno) {
+	lp, rp := unsafe.Pointer(&l[0]), unsafe.Pointer(&r[0])
+	if raw {
+		n, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+			uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
+		return n, errno
+	}
+	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+		uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
+	return n, errno
+}
+
+func (e *Endpoint) getError(errno unix.Errno) error {
+	switch errno {
+	case unix.EPERM, unix.EACCES, unix.ENOSYS:
+		if !e.noCMA.Swap(true) && e.iface.cfg.UseCMA == CMAYes {
+			e.iface.logf("cross-memory attach to process %d: %v", e.seg.id.owner.pid, errno)
+		}
+		return hw.ErrPermission
+	case unix.ESRCH:
+		return hw.ErrPeerDead
+	case unix.EFAULT:
+		return fmt.Errorf("loopback: get: %w: %w", hw.ErrInvalid, errno)
+	}
+	return fmt.Errorf("loopback: get: %w", errno)
+}

@@ -1,0 +1,232 @@
+package loopback
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// Iface is the interface of one endpoint. It implements hw.Iface, hw.Direct
+// and hw.Waiter.
+type Iface struct {
+	cfg  Config // with defaults; immutable
+	host host   // immutable
+	seg  *segment
+	mark *uint32 // forkMark
+
+	closed  atomic.Bool // set by Close; read by everybody
+	stripes []*hot.Stripe
+	own     []hot.Stripe // what stripes points to until FillStripe
+
+	// mu guards peers, appends to endpoints, and bell. Connect, Close and
+	// EnableWait take it, and CheckPeers when a peer has died; no send does.
+	mu        sync.Mutex
+	peers     map[sockaddr]*Endpoint
+	endpoints atomic.Pointer[[]*Endpoint] // indexed by Endpoint.number; grows in place, see addEndpoint
+	bell      doorbell
+	ringer    ringer
+	lastLog   atomic.Int64 // nanoseconds
+
+	rx receiver
+
+	onPeer func(hw.PeerEvent)
+	lost   atomic.Uint64 // peers
+}
+
+// receiver is the consumer's state. It belongs to whoever holds the progress
+// lease, but for what is marked.
+type receiver struct {
+	ring     mpsc.Ring
+	head     uint64 // position of the next message
+	handlers [hw.MaxAM]hw.Handler
+	sources  []source
+	headWord *uint64 // where pollers see head; stored once for each batch; private word or hot.EP.InboundHead
+	private  uint64
+
+	looks  uint32    // at a slot that stays taken, or at an empty ring
+	since  time.Time // of the first look that counted
+	hole   holeSuspicion
+	checks peerScan
+
+	delivered atomic.Uint64 // written by the lease holder, once for each batch
+	malformed atomic.Uint64
+	reclaimed atomic.Uint64
+}
+
+// Open makes the interface that is named by the socket address addr
+// (sockaddr_in or sockaddr_in6), and removes segments that dead processes
+// left. Errors: hw.ErrInvalid; EADDRINUSE when a live interface has the name;
+// ENOSPC when the memory file system is full; other errors of the file system.
+func Open(addr []byte, cfg Config) (*Iface, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	name, err := parseSockaddr(addr)
+	if err != nil {
+		return nil, err
+	}
+	h, err := thisHost()
+	if err != nil {
+		return nil, err
+	}
+	sweep(cfg.Dir, &h)
+	seg, err := createSegment(cfg.Dir, &h, name, newGeometry(&cfg))
+	if err != nil {
+		return nil, err
+	}
+	i := &Iface{
+		cfg: cfg, host: h, seg: seg, mark: forkMark(),
+		peers:  map[sockaddr]*Endpoint{},
+		bell:   doorbell{fd: -1},
+		onPeer: func(hw.PeerEvent) {},
+	}
+	i.endpoints.Store(new([]*Endpoint))
+	i.rx.ring = seg.ring()
+	i.rx.sources = make([]source, seg.geo.attachCount)
+	i.rx.headWord = &i.rx.private
+	i.own = make([]hot.Stripe, cfg.Stripes)
+	i.stripes = make([]*hot.Stripe, cfg.Stripes)
+	for n := range i.own {
+		i.fillStripe(n, &i.own[n])
+		i.stripes[n] = &i.own[n]
+	}
+	i.ringer.fd.Store(-1)
+	i.SetEagerWindow(true)
+	return i, nil
+}
+
+// usable tells whether calls may touch the mappings: not after Close, and not
+// in a child after fork.
+func (i *Iface) usable() bool { return !i.closed.Load() && atomic.LoadUint32(i.mark) != 0 }
+
+// Attr tells what the interface can do. The estimates are for a current server
+// core; they order transports and are no promise.
+func (i *Iface) Attr() hw.Attr {
+	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup
+	if i.cfg.UseCMA != CMANo {
+		caps |= hw.CapGet
+	}
+	return hw.Attr{
+		Caps:       caps,
+		MaxAMShort: hot.SlotBody,
+		MaxAMHead:  maxHead,
+		MaxAMBcopy: int(i.seg.geo.bounceBytes),
+		MaxGetIOV:  maxGetIOV,
+		Bandwidth:  12e9,
+		Latency:    200e-9,
+		Overhead:   40e-9,
+		DeviceName: "shm",
+		NUMANode:   -1,
+		Priority:   100,
+	}
+}
+
+// Address is the socket address in canonical form: padding and flow label are 0.
+func (i *Iface) Address() []byte { return i.seg.id.name.bytes() }
+
+// SetHandler installs the handler of id, before the first Progress.
+func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
+
+// OnPeerEvent installs the function that CheckPeers calls.
+func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.onPeer = f }
+
+// SetEagerWindow tells senders whether eager payloads are welcome. Any thread
+// may call it. An open interface starts with it open.
+func (i *Iface) SetEagerWindow(open bool) {
+	if !i.usable() {
+		return
+	}
+	if open {
+		atomic.OrUint32(i.seg.rxState(), hot.RxOpen)
+	} else {
+		atomic.AndUint32(i.seg.rxState(), ^uint32(hot.RxOpen))
+	}
+}
+
+// Stats returns the counters. Any thread may call it.
+func (i *Iface) Stats() hw.Stats {
+	return hw.Stats{
+		Delivered: i.rx.delivered.Load(),
+		Malformed: i.rx.malformed.Load(),
+		Reclaimed: i.rx.reclaimed.Load(),
+		PeersLost: i.lost.Load(),
+	}
+}
+
+// logf writes a line, but at most ten in a second, so that a hostile peer
+// cannot fill the log.
+func (i *Iface) logf(format string, args ...any) {
+	now := time.Now().UnixNano()
+	last := i.lastLog.Load()
+	if now-last >= int64(100*time.Millisecond) && i.lastLog.CompareAndSwap(last, now) {
+		i.cfg.Logf("loopback %s: %s", i.seg.id.name.String(), fmt.Sprintf(format, args...))
+	}
+}
+
+// closeWait bounds how long Close waits for peers to fetch the messages that
+// still stand in this interface's bounce buffers.
+const closeWait = 100 * time.Millisecond
+
+// Close removes the segment and unmaps everything. Messages that stand in
+// bounce buffers get a tenth of a second to be fetched by live peers; those in
+// peers' rings arrive in any case. The caller has stopped all threads that
+// use the interface. In a child after fork nothing happens.
+func (i *Iface) Close() error {
+	if atomic.LoadUint32(i.mark) == 0 || i.closed.Load() {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed.Swap(true) {
+		return nil
+	}
+	atomic.AndUint32(i.seg.rxState(), ^uint32(hot.RxOpen))
+	atomic.OrUint32(i.seg.rxState(), hot.RxGone)
+	endpoints := *i.endpoints.Load()
+	for _, e := range endpoints {
+		e.leave()
+	}
+	for end := time.Now().Add(closeWait); i.heldBounces() && time.Now().Before(end); {
+		time.Sleep(100 * time.Microsecond)
+	}
+	i.seg.remove()
+	i.bell.close()
+	i.ringer.close()
+	for _, e := range endpoints {
+		e.release()
+	}
+	for n := range i.rx.sources {
+		i.rx.sources[n].reset()
+	}
+	i.rx.ring = mpsc.Ring{}
+	i.stripes = nil
+	i.rx.headWord = &i.rx.private
+	i.seg.mem.unmap()
+	return nil
+}
+
+// heldBounces tells whether a live peer has still to fetch a message.
+func (i *Iface) heldBounces() bool {
+	endpoints := *i.endpoints.Load()
+	for n := range i.seg.geo.bounceCount {
+		b := i.seg.bounce(n)
+		if atomic.LoadUint32(&b.State) == 0 {
+			continue
+		}
+		if p := atomic.LoadUint32(&b.Peer); p < uint32(len(endpoints)) && !endpoints[p].lost() {
+			return true
+		}
+	}
+	return false
+}
+
+// errClosed is what calls after Close return, and all calls after fork.
+var errClosed = fmt.Errorf("loopback: interface is closed, or was opened before fork: %w", unix.EBADF)

@@ -1,0 +1,138 @@
+package loopback
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+)
+
+// geometry is where the parts of a segment are. It is copied out of the header
+// and checked before the segment is used; nothing else decides an address.
+type geometry struct {
+	bytes        uint64
+	ringOffset   uint64
+	attachOffset uint64
+	bounceOffset uint64
+	ringLog2     uint32
+	attachCount  uint32
+	bounceCount  uint32
+	bounceBytes  uint32
+	bounceStride uint32
+}
+
+const (
+	headerBytes  = uint64(unsafe.Sizeof(hot.Segment{}))
+	attachBytes  = uint64(unsafe.Sizeof(hot.Attach{}))
+	bounceHeader = uint64(unsafe.Sizeof(hot.Bounce{}))
+	pageBytes    = 4096 // parts that are touched apart start on pages of their own
+)
+
+func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }
+
+// newGeometry lays out a segment for a checked configuration.
+func newGeometry(c *Config) geometry {
+	g := geometry{
+		ringLog2:    uint32(c.RingLog2),
+		attachCount: uint32(c.AttachCount),
+		bounceCount: uint32(c.BounceCount),
+		bounceBytes: uint32(roundUp(uint64(c.BounceBytes), hot.CacheLine)),
+	}
+	g.bounceStride = g.bounceBytes + uint32(bounceHeader)
+	g.ringOffset = roundUp(headerBytes, hot.SlotBytes)
+	g.attachOffset = roundUp(g.ringOffset+hot.SlotBytes<<g.ringLog2, attachBytes)
+	g.bounceOffset = roundUp(g.attachOffset+uint64(g.attachCount)*attachBytes, pageBytes)
+	g.bytes = roundUp(g.bounceOffset+uint64(g.bounceCount)*uint64(g.bounceStride), pageBytes)
+	return g
+}
+
+var errMalformed = errors.New("malformed segment")
+
+// check tells whether every part lies inside a file of size bytes, apart from
+// the others and aligned.
+func (g *geometry) check(size uint64) error {
+	bad := func(what string) error { return fmt.Errorf("%w: %s", errMalformed, what) }
+	switch {
+	case g.bytes != size || size > maxSegment:
+		return bad("size")
+	case g.ringLog2 < 1 || g.ringLog2 > MaxRingLog2:
+		return bad("ring size")
+	case g.attachCount < 1 || g.attachCount > MaxAttach:
+		return bad("attach count")
+	case g.bounceCount > MaxBounceCount || g.bounceBytes > MaxBounceBytes:
+		return bad("bounce pool size")
+	case uint64(g.bounceStride) < bounceHeader+uint64(g.bounceBytes) || g.bounceStride > 2*MaxBounceBytes:
+		return bad("bounce stride")
+	case (g.ringOffset|g.attachOffset|g.bounceOffset|uint64(g.bounceStride))%hot.CacheLine != 0:
+		return bad("alignment")
+	}
+	// The counts and strides above bound each part to less than 1<<42 bytes, so no sum overflows.
+	end := headerBytes
+	for _, part := range []struct {
+		what        string
+		offset, len uint64
+	}{
+		{"ring", g.ringOffset, hot.SlotBytes << g.ringLog2},
+		{"attach table", g.attachOffset, uint64(g.attachCount) * attachBytes},
+		{"bounce pool", g.bounceOffset, uint64(g.bounceCount) * uint64(g.bounceStride)},
+	} {
+		if part.offset < end || part.offset > size || part.len > size-part.offset {
+			return bad(part.what)
+		}
+		end = part.offset + part.len
+	}
+	return nil
+}
+
+// identity is what a header says about its segment besides the geometry.
+type identity struct {
+	cookie uint64
+	owner  process
+	bootID [2]uint64
+	pidns  uint64
+	netns  uint64
+	uid    uint32
+	name   sockaddr
+}
+
+// parseHeader checks a private copy of a header against the size of its file.
+// Errors wrap errMalformed.
+func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
+	if h.Magic != hot.SegMagic || h.Version != hot.SegVersion {
+		return geometry{}, identity{}, fmt.Errorf("%w: magic %#x, version %d", errMalformed, h.Magic, h.Version)
+	}
+	g := geometry{
+		bytes: h.Bytes, ringOffset: h.RingOffset, attachOffset: h.AttachOffset, bounceOffset: h.BounceOffset,
+		ringLog2: h.RingLog2, attachCount: h.AttachCount, bounceCount: h.BounceCount,
+		bounceBytes: h.BounceBytes, bounceStride: h.BounceStride,
+	}
+	if err := g.check(size); err != nil {
+		return geometry{}, identity{}, err
+	}
+	if h.NameBytes > uint32(len(h.Name)) {
+		return geometry{}, identity{}, fmt.Errorf("%w: name of %d bytes", errMalformed, h.NameBytes)
+	}
+	name, err := parseSockaddr(h.Name[:h.NameBytes])
+	if err != nil {
+		return geometry{}, identity{}, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	return g, identity{
+		cookie: h.Cookie, owner: process{h.PID, h.StartTime}, bootID: h.BootID,
+		pidns: h.PIDNamespace, netns: h.NetNamespace, uid: h.UID, name: name,
+	}, nil
+}
+
+// header is the opposite of parseHeader.
+func (g *geometry) header(id *identity) hot.Segment {
+	h := hot.Segment{
+		Magic: hot.SegMagic, Version: hot.SegVersion,
+		PID: id.owner.pid, StartTime: id.owner.start, Cookie: id.cookie, BootID: id.bootID,
+		PIDNamespace: id.pidns, NetNamespace: id.netns, UID: id.uid,
+		NameBytes: uint32(id.name.n), Name: id.name.raw,
+		Bytes: g.bytes, RingOffset: g.ringOffset, AttachOffset: g.attachOffset, BounceOffset: g.bounceOffset,
+		RingLog2: g.ringLog2, AttachCount: g.attachCount, BounceCount: g.bounceCount,
+		BounceBytes: g.bounceBytes, BounceStride: g.bounceStride,
+	}
+	return h
+}

@@ -1,0 +1,148 @@
+package loopback
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Progress delivers up to max arrived messages and returns how many the
+// handlers got. The caller holds the progress lease.
+func (i *Iface) Progress(max int) int {
+	if !i.usable() {
+		return 0
+	}
+	r := &i.rx
+	begin, delivered := r.head, 0
+	for range max {
+		owner, state, lapOK := r.ring.Load(r.head)
+		if state != hot.SlotReady || !lapOK {
+			if r.head == begin && i.unblock(owner, state, lapOK, false) {
+				continue
+			}
+			break
+		}
+		verdict := i.deliver(owner)
+		if verdict == later {
+			break
+		}
+		if verdict == done {
+			delivered++
+		}
+		r.ring.Release(r.head)
+		r.head++
+	}
+	if r.head != begin {
+		r.looks = 0
+		atomic.StoreUint64(r.headWord, r.head)
+		if delivered > 0 {
+			r.delivered.Store(r.delivered.Load() + uint64(delivered)) // one writer
+		}
+	}
+	return delivered
+}
+
+// verdict is what became of the message at the head of the ring.
+type verdict int
+
+const (
+	done  verdict = iota // a handler had it
+	drop                 // it is malformed, or its payload is gone with its sender
+	later                // it must wait, because its sender cannot be looked at now
+)
+
+// message is a message's description, read once from its slot. The first
+// eight bytes are one load, so that later changes in the slot do not matter.
+type message struct {
+	id     uint8
+	bounce bool
+	head   int
+	length int
+}
+
+func readMessage(slot *hot.Slot) (m message, ok bool) {
+	word := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.AMID)))
+	flags := uint8(word >> 8)
+	m = message{
+		id: uint8(word), bounce: flags&hot.SlotBounce != 0,
+		head: int(uint16(word >> 16)), length: int(uint32(word >> 32)),
+	}
+	return m, flags&^hot.SlotBounce == 0
+}
+
+// deliver gives the message at the head of the ring to its handler.
+func (i *Iface) deliver(owner uint32) verdict {
+	r := &i.rx
+	if owner-1 >= uint32(len(r.sources)) { // 0 included
+		return i.malformed("message from attach entry %d", int64(owner)-1)
+	}
+	src := &r.sources[owner-1]
+	if src.state != sourceReady {
+		if v := i.admit(owner-1, src); v != done {
+			return v
+		}
+	}
+	slot := (*hot.Slot)(r.ring.Slot(r.head))
+	m, ok := readMessage(slot)
+	if !ok || m.head > hot.SlotBody {
+		return i.malformed("message with flags or head out of range from %s", &src.name)
+	}
+	if m.bounce {
+		return i.deliverBounce(owner, src, slot, m)
+	}
+	if m.length > hot.SlotBody-m.head {
+		return i.malformed("message of %d bytes in a slot from %s", m.length, &src.name)
+	}
+	h := i.handler(m.id)
+	if h == nil {
+		return i.malformed("message with unknown id %d from %s", m.id, &src.name)
+	}
+	end := m.head + m.length
+	h(hw.Source(owner-1), slot.Header, slot.Body[:m.head:m.head], slot.Body[m.head:end:end])
+	return done
+}
+
+// deliverBounce delivers a message whose payload is in the sender's segment,
+// and gives the buffer back.
+func (i *Iface) deliverBounce(owner uint32, src *source, slot *hot.Slot, m message) verdict {
+	at := refOffset(m.head)
+	if at > hot.SlotBody-refBytes {
+		return i.malformed("message with %d bytes of head from %s", m.head, &src.name)
+	}
+	if src.seg == nil {
+		return i.malformed("message of %d bytes whose sender %s has gone with it", m.length, &src.name)
+	}
+	index := atomic.LoadUint32((*uint32)(unsafe.Pointer(&slot.Body[at])))
+	if index >= src.seg.geo.bounceCount || m.length > int(src.seg.geo.bounceBytes) {
+		return i.malformed("message of %d bytes in buffer %d from %s", m.length, index, &src.name)
+	}
+	b := src.seg.bounce(index)
+	if atomic.LoadUint32(&b.State) != owner {
+		return i.malformed("message in buffer %d, which is not ours, from %s", index, &src.name)
+	}
+	h := i.handler(m.id)
+	if h != nil {
+		h(hw.Source(owner-1), slot.Header, slot.Body[:m.head:m.head], payload(b, m.length))
+	}
+	atomic.StoreUint32(&b.State, 0) // release ↔ freeBounce
+	if h == nil {
+		return i.malformed("message with unknown id %d from %s", m.id, &src.name)
+	}
+	return done
+}
+
+func (i *Iface) handler(id uint8) hw.Handler {
+	if id >= hw.MaxAM {
+		return nil
+	}
+	return i.rx.handlers[id]
+}
+
+// malformed counts and logs a message that is dropped.
+func (i *Iface) malformed(format string, args ...any) verdict {
+	i.rx.malformed.Add(1)
+	i.logf(format, args...)
+	return drop
+}

@@ -1,0 +1,31 @@
+package loopback
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// Steps on a ring that only this backend needs: include/weft/ring.h and
+// package mpsc describe the words.
+
+// slotWord returns the sequence word of position pos, and what it is while the
+// slot is free for that position.
+func slotWord(r *mpsc.Ring, pos uint64) (word *uint64, free uint64) {
+	view := r.Hot()
+	return (*uint64)(r.Slot(pos)), pos >> (view.Log2Slots & 63) << hot.SeqLapShift
+}
+
+// room looks whether a claim has a chance, so that a full ring costs no copy.
+func room(r *mpsc.Ring) bool {
+	word, free := slotWord(r, r.Tail())
+	return int64(atomic.LoadUint64(word)-free)>>hot.SeqLapShift >= 0
+}
+
+// skipFree gives the slot at pos to the next lap if no producer has claimed it.
+func skipFree(r *mpsc.Ring, pos uint64) bool {
+	word, free := slotWord(r, pos)
+	_, next := slotWord(r, pos+r.Slots())
+	return atomic.CompareAndSwapUint64(word, free, next)
+}

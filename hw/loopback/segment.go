@@ -1,0 +1,223 @@
+package loopback
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// segment is a mapped segment, our own or a peer's. Its fields are immutable
+// until the mapping goes; the words in the mapping are shared.
+type segment struct {
+	geo  geometry
+	id   identity
+	path string
+	dev  uint64 // of the file, with ino
+	ino  uint64
+	mem  mapping
+}
+
+// createSegment makes the file, maps it and gives it its name. Errors: EADDRINUSE
+// when a live interface has the name, ENOSPC when the file system is full.
+func createSegment(dir string, h *host, name sockaddr, geo geometry) (*segment, error) {
+	s := &segment{
+		geo:  geo,
+		id:   identity{cookie: newCookie(), owner: h.self, bootID: h.bootID, pidns: h.pidns, netns: h.netns, uid: h.uid, name: name},
+		path: filepath.Join(dir, fileName(h.uid, h.netns, &name)),
+	}
+	fd, temp, err := createNameless(dir)
+	if err != nil {
+		return nil, fmt.Errorf("loopback: create a segment in %s: %w", dir, err)
+	}
+	defer unix.Close(fd)
+	if temp != "" {
+		defer unix.Unlink(temp)
+	}
+	if err := s.fill(fd); err != nil {
+		return nil, fmt.Errorf("loopback: segment of %d bytes in %s: %w", geo.bytes, dir, err)
+	}
+	if temp == "" {
+		temp = "/proc/self/fd/" + strconv.Itoa(fd)
+	}
+	if err := s.link(temp, h); err != nil {
+		s.mem.unmap()
+		return nil, err
+	}
+	return s, nil
+}
+
+func newCookie() uint64 {
+	var b [8]byte
+	for {
+		rand.Read(b[:])
+		if c := binary.LittleEndian.Uint64(b[:]); c != 0 {
+			return c
+		}
+	}
+}
+
+// createNameless opens a file without a name, or with a temporary one where
+// the file system knows no others.
+func createNameless(dir string) (fd int, temp string, err error) {
+	fd, err = unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil || err != unix.EOPNOTSUPP && err != unix.EISDIR {
+		return fd, "", err
+	}
+	temp = filepath.Join(dir, ".weft."+strconv.FormatUint(newCookie(), 16))
+	fd, err = unix.Open(temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	return fd, temp, err
+}
+
+// fill reserves the file's memory, maps it and writes the header.
+func (s *segment) fill(fd int) error {
+	if err := unix.Fchmod(fd, 0o600); err != nil { // whatever the umask
+		return fmt.Errorf("chmod: %w", err)
+	}
+	if err := reserve(fd, int64(s.geo.bytes)); err != nil {
+		return fmt.Errorf("reserve memory: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	s.dev, s.ino = st.Dev, st.Ino
+	var err error
+	if s.mem, err = mapFile(fd, s.geo.bytes); err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	*s.header() = s.geo.header(&s.id)
+	return nil
+}
+
+// reserve makes the file size bytes long with all memory allocated, so that a
+// full file system is an error here and not a SIGBUS later.
+func reserve(fd int, size int64) error {
+	for {
+		switch err := unix.Fallocate(fd, 0, 0, size); err {
+		case unix.EINTR:
+			continue
+		case unix.EOPNOTSUPP:
+			return writeZeros(fd, size)
+		default:
+			return err
+		}
+	}
+}
+
+func writeZeros(fd int, size int64) error {
+	var zeros [1 << 16]byte
+	for at := int64(0); at < size; {
+		n, err := unix.Pwrite(fd, zeros[:min(int64(len(zeros)), size-at)], at)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		at += int64(n)
+	}
+	return nil
+}
+
+// link gives the file its name. A file of that name whose owner is dead is
+// removed first.
+func (s *segment) link(from string, h *host) error {
+	for range 100 {
+		err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, s.path, unix.AT_SYMLINK_FOLLOW)
+		if err == nil {
+			return nil
+		}
+		if err != unix.EEXIST {
+			return fmt.Errorf("loopback: name the segment %s: %w", s.path, err)
+		}
+		if !removeStale(s.path, h) {
+			break
+		}
+	}
+	return fmt.Errorf("loopback: segment %s: %w", s.path, unix.EADDRINUSE)
+}
+
+// openPeer maps the segment of the interface at name and checks that it is
+// what it claims to be. A segment whose owner is dead is removed. Errors wrap
+// hw.ErrUnreachable, ErrPermission, ErrInvalid (malformed), or an errno
+// (EMFILE, ENOMEM and the like).
+func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
+	s := &segment{path: filepath.Join(dir, fileName(h.uid, h.netns, &name))}
+	fd, err := unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("loopback: open segment %s: %w", s.path, openError(err))
+	}
+	defer unix.Close(fd)
+	if err := s.examine(fd, h); err != nil {
+		return nil, fmt.Errorf("loopback: segment %s: %w", s.path, err)
+	}
+	if s.id.name != name {
+		return nil, fmt.Errorf("loopback: segment %s belongs to %s: %w", s.path, s.id.name.String(), hw.ErrUnreachable)
+	}
+	if !s.id.owner.alive() {
+		removeStale(s.path, h)
+		return nil, fmt.Errorf("loopback: segment %s: process %d has ended: %w", s.path, s.id.owner.pid, hw.ErrUnreachable)
+	}
+	if s.mem, err = mapFile(fd, s.geo.bytes); err != nil {
+		return nil, fmt.Errorf("loopback: map segment %s: %w", s.path, err)
+	}
+	if s.gone() {
+		s.mem.unmap()
+		return nil, fmt.Errorf("loopback: segment %s is being closed: %w", s.path, hw.ErrUnreachable)
+	}
+	return s, nil
+}
+
+func openError(err error) error {
+	switch err {
+	case unix.ENOENT, unix.ENOTDIR:
+		return hw.ErrUnreachable
+	case unix.EACCES, unix.EPERM, unix.ELOOP:
+		return fmt.Errorf("%w (%w)", hw.ErrPermission, err)
+	}
+	return err
+}
+
+// examine checks the file and its header, all but name and liveness.
+func (s *segment) examine(fd int, h *host) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("not a regular file: %w", hw.ErrPermission)
+	case st.Uid != h.uid:
+		return fmt.Errorf("belongs to user %d: %w", st.Uid, hw.ErrPermission)
+	case st.Mode&0o077 != 0:
+		return fmt.Errorf("open to others, mode %o: %w", st.Mode&0o777, hw.ErrPermission)
+	}
+	s.dev, s.ino = st.Dev, st.Ino
+	header, err := readHeader(fd)
+	if err != nil {
+		return err
+	}
+	s.geo, s.id, err = parseHeader(header, uint64(st.Size))
+	if err != nil {
+		return fmt.Errorf("%w: %w", hw.ErrInvalid, err)
+	}
+	switch {
+	case s.id.bootID != h.bootID:
+		return fmt.Errorf("made before the last boot: %w", hw.ErrUnreachable)
+	case s.id.pidns != h.pidns || s.id.netns != h.netns:
+		return fmt.Errorf("made in other namespaces: %w", hw.ErrUnreachable)
+	case s.id.uid != h.uid:
+		return fmt.Errorf("made by user %d: %w", s.id.uid, hw.ErrPermission)
+	}
+	return nil
+}
+
+// isMalformed tells whether err comes from the contents of a segment.
+func isMalformed(err error) bool { return errors.Is(err, errMalformed) }

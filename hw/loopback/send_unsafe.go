@@ -1,0 +1,118 @@
+package loopback
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+const (
+	refBytes = int(unsafe.Sizeof(hot.BounceRef{}))
+	maxHead  = hot.SlotBody - refBytes // of a message in a bounce buffer
+)
+
+// refOffset is where the bounce reference stands behind a head of n bytes.
+func refOffset(n int) int { return (n + 7) &^ 7 }
+
+// AMShort sends head and payload in one slot.
+func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
+	if id >= hw.MaxAM {
+		return fmt.Errorf("loopback: active message id %d: %w", id, hw.ErrInvalid)
+	}
+	if len(head)+len(payload) > hot.SlotBody {
+		return hw.ErrTooLong
+	}
+	if err := e.ready(); err != nil {
+		return err
+	}
+	at, pos, ok := e.ring.Claim(e.owner, false)
+	if !ok {
+		return hw.ErrNoResource
+	}
+	slot := (*hot.Slot)(at)
+	slot.AMID, slot.Flags, slot.Head, slot.Length = uint8(id), 0, uint16(len(head)), uint32(len(payload))
+	slot.Header = header
+	copy(slot.Body[:], head)
+	copy(slot.Body[len(head):], payload)
+	e.publish(at, pos)
+	return nil
+}
+
+// AMBcopy sends a payload through a bounce buffer of a stripe.
+func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
+	i := e.iface
+	if id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= i.cfg.Stripes {
+		return fmt.Errorf("loopback: active message id %d, %d bytes, stripe %d of %d: %w",
+			id, n, stripe, i.cfg.Stripes, hw.ErrInvalid)
+	}
+	if len(head) > maxHead || n > int(i.seg.geo.bounceBytes) {
+		return hw.ErrTooLong
+	}
+	if err := e.ready(); err != nil {
+		return err
+	}
+	if !room(&e.ring) {
+		return hw.ErrNoResource
+	}
+	b, index, ok := i.freeBounce(i.stripes[stripe])
+	if !ok {
+		return hw.ErrNoResource
+	}
+	pack(payload(b, n))
+	at, pos, ok := e.ring.Claim(e.owner, false)
+	if !ok {
+		return hw.ErrNoResource // the buffer was not marked: it is still free
+	}
+	atomic.StoreUint32(&b.Peer, e.number)
+	atomic.StoreUint32(&b.State, e.owner)
+	slot := (*hot.Slot)(at)
+	slot.AMID, slot.Flags, slot.Head, slot.Length = uint8(id), hot.SlotBounce, uint16(len(head)), uint32(n)
+	slot.Header = header
+	copy(slot.Body[:], head)
+	*(*hot.BounceRef)(unsafe.Pointer(&slot.Body[refOffset(len(head))])) = hot.BounceRef{Index: index}
+	e.publish(at, pos)
+	if e.dead.Load() { // CheckPeers may have looked for buffers before we marked this one
+		atomic.CompareAndSwapUint32(&b.State, e.owner, 0)
+	}
+	return nil
+}
+
+// ready tells whether the peer can be sent to.
+func (e *Endpoint) ready() error {
+	if !e.iface.usable() {
+		return errClosed
+	}
+	if e.lost() {
+		return hw.ErrPeerDead
+	}
+	return nil
+}
+
+// publish makes the slot visible and rings the bell of a sleeper. Both are
+// sequentially consistent, as the sleeper's steps are.
+func (e *Endpoint) publish(slot unsafe.Pointer, pos uint64) {
+	e.ring.Publish(slot, e.owner, pos)
+	if atomic.LoadUint32(e.rxState)&hot.RxWaitable != 0 {
+		e.Wake()
+	}
+}
+
+// freeBounce finds a free buffer of a stripe whose lease the caller holds. It
+// is not marked: it stays free until its state is stored.
+func (i *Iface) freeBounce(s *hot.Stripe) (b *hot.Bounce, index uint32, ok bool) {
+	for range s.BounceCount {
+		n := s.BounceNext
+		s.BounceNext = n + 1
+		if s.BounceNext >= s.BounceCount {
+			s.BounceNext = 0
+		}
+		b = i.seg.bounce(s.BounceFirst + n)
+		if atomic.LoadUint32(&b.State) == 0 { // acquire ↔ the receiver's store of 0: it has read the payload
+			return b, s.BounceFirst + n, true
+		}
+	}
+	return nil, 0, false
+}

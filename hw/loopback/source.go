@@ -1,0 +1,104 @@
+package loopback
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// sourceState is how far the receiver knows a sender.
+//
+//	unknown → ready    with its first message, if attach entry and segment are valid
+//	unknown → refused  if they are not: its messages are dropped
+//	any → unknown      when the sender is gone and its last message delivered
+type sourceState uint8
+
+const (
+	sourceUnknown sourceState = iota
+	sourceReady
+	sourceRefused
+)
+
+// source is a sender, by its index in the own attach table. Progress lease.
+type source struct {
+	state  sourceState
+	name   sockaddr
+	cookie uint64
+	owner  process
+	seg    *segment  // its segment for the bounce buffers, nil if that was gone when we looked
+	retry  time.Time // when the segment could not be opened for want of resources: give up then
+}
+
+func (s *source) reset() {
+	if s.seg != nil {
+		s.seg.mem.unmap()
+	}
+	*s = source{}
+}
+
+// openPatience is how long messages of a new sender wait while the process has
+// no file descriptor or memory to map the sender's segment.
+const openPatience = time.Second
+
+// admit gets to know the sender in attach entry index with its first message.
+func (i *Iface) admit(index uint32, src *source) verdict {
+	if src.state == sourceRefused {
+		i.rx.malformed.Add(1)
+		return drop
+	}
+	a := i.seg.attach(index)
+	state := atomic.LoadUint32(&a.State) // acquire ↔ claimAttach
+	if state != hot.AttachReady && state != hot.AttachLeaving {
+		return i.malformed("message from attach entry %d, which is in state %d", index, state)
+	}
+	private := *a // one copy; what the peer changes later does not matter
+	if private.NameBytes > uint32(len(private.Name)) {
+		src.state = sourceRefused
+		return i.malformed("attach entry %d has a name of %d bytes", index, private.NameBytes)
+	}
+	name, err := parseSockaddr(private.Name[:private.NameBytes])
+	if err != nil {
+		src.state = sourceRefused
+		return i.malformed("attach entry %d: %v", index, err)
+	}
+	seg, err := openPeer(i.cfg.Dir, &i.host, name)
+	switch {
+	case err == nil && (seg.id.cookie != private.Cookie || seg.id.owner != process{private.PID, private.StartTime}):
+		seg.mem.unmap() // the sender is gone and another took its name; what it sent in slots still counts
+		seg = nil
+	case err == nil:
+	case isGone(err):
+	case transient(err) && src.waits():
+		i.logf("message from %s waits: %v", name.String(), err)
+		return later
+	default:
+		src.state = sourceRefused
+		return i.malformed("sender %s refused: %v", name.String(), err)
+	}
+	*src = source{
+		state: sourceReady, name: name, cookie: private.Cookie,
+		owner: process{private.PID, private.StartTime}, seg: seg,
+	}
+	return done
+}
+
+// waits tells whether there is patience left.
+func (s *source) waits() bool {
+	now := time.Now()
+	if s.retry.IsZero() {
+		s.retry = now.Add(openPatience)
+	}
+	return now.Before(s.retry)
+}
+
+// SourceAddress is the address of a remote interface that sent to us, nil if
+// src is not such. The caller holds the progress lease.
+func (i *Iface) SourceAddress(src hw.Source) []byte {
+	if uint64(src) >= uint64(len(i.rx.sources)) || i.rx.sources[src].state != sourceReady {
+		return nil
+	}
+	s := &i.rx.sources[src]
+	return s.name.bytes()
+}

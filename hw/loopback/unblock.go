@@ -1,0 +1,150 @@
+package loopback
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+)
+
+// A slot that stays taken holds back what is behind it. Its owner is asked for
+// only after it had time: this many looks, and this long.
+const (
+	patienceLooks = 1000
+	patience      = time.Millisecond
+	emptyLooks    = 4096 // looks at an empty ring between two checks of the tail
+)
+
+// holeSuspicion remembers a slot that is free although the tail is past it.
+type holeSuspicion struct {
+	pos   uint64
+	since time.Time
+}
+
+// unblock is called when the slot at the head holds no message. It takes the
+// slot back if a dead producer holds it, or if a hostile one made it unusable;
+// true means that the head has moved. now spares the patience with counts of
+// looks, for callers that come seldom.
+func (i *Iface) unblock(owner uint32, state int, lapOK, now bool) bool {
+	r := &i.rx
+	switch {
+	case lapOK && state == hot.SlotFree:
+		if r.looks++; r.looks < emptyLooks && !now {
+			return false
+		}
+		r.looks = 0
+		return i.checkTail()
+	case lapOK && state == hot.SlotTaken:
+		return i.checkTaken(owner, now)
+	}
+	// No producer and no consumer writes such a word at this position.
+	i.malformed("slot %d was overwritten", r.head)
+	i.skip()
+	return true
+}
+
+// skip gives the slot at the head to the next lap and goes on.
+func (i *Iface) skip() {
+	r := &i.rx
+	r.ring.Release(r.head)
+	r.head++
+	r.looks = 0
+	atomic.StoreUint64(r.headWord, r.head)
+}
+
+// checkTaken looks whether the owner of the taken slot at the head is dead.
+func (i *Iface) checkTaken(owner uint32, now bool) bool {
+	r := &i.rx
+	if !now {
+		if r.looks++; r.looks < patienceLooks {
+			return false
+		}
+		if r.looks == patienceLooks {
+			r.since = time.Now()
+			return false
+		}
+		if r.looks%64 != 0 || time.Since(r.since) < patience {
+			return false
+		}
+		r.looks, r.since = patienceLooks, time.Now() // alive or not, the next look is a while away
+	}
+	if !i.ownerGone(owner) || !r.ring.Reclaim(r.head, owner) {
+		return false
+	}
+	r.reclaimed.Add(1)
+	r.head++
+	r.looks = 0
+	atomic.StoreUint64(r.headWord, r.head)
+	return true
+}
+
+// ownerGone tells whether nobody will publish a slot that owner has taken.
+func (i *Iface) ownerGone(owner uint32) bool {
+	if owner-1 >= uint32(len(i.rx.sources)) {
+		return true // 0 or beyond the table: no producer has this number
+	}
+	a := i.seg.attach(owner - 1)
+	state := atomic.LoadUint32(&a.State)
+	if src := &i.rx.sources[owner-1]; src.state == sourceReady {
+		return state == hot.AttachLeaving || !src.owner.alive()
+	}
+	switch state {
+	case hot.AttachClaimed, hot.AttachReady:
+		return !process{atomic.LoadUint32(&a.PID), startOf(a, state)}.alive()
+	}
+	return true // leaving, free or nonsense
+}
+
+// startOf is the start time in an attach entry, which is there only when the
+// entry is ready; 0 is unknown.
+func startOf(a *hot.Attach, state uint32) uint64 {
+	if state == hot.AttachClaimed {
+		return 0
+	}
+	return atomic.LoadUint64(&a.StartTime)
+}
+
+// checkTail repairs what a hostile peer did to the tail. A sound tail is at
+// most one lap away from the head, and not past it while the slot at the head
+// is free, except for the instant between a claim's two stores.
+func (i *Iface) checkTail() bool {
+	r := &i.rx
+	slots := int64(r.ring.Slots())
+	tail := r.ring.Tail()
+	ahead := int64(tail - r.head)
+	if ahead < -slots || ahead > slots {
+		i.malformed("tail %d is far from head %d", tail, r.head)
+		atomic.CompareAndSwapUint64(i.seg.tail(), tail, r.head)
+		return false
+	}
+	if ahead <= 0 {
+		r.hole = holeSuspicion{}
+		return false
+	}
+	now := time.Now()
+	if r.hole.since.IsZero() || r.hole.pos != r.head {
+		r.hole = holeSuspicion{r.head, now}
+		return false
+	}
+	if now.Sub(r.hole.since) < patience {
+		return false
+	}
+	r.hole = holeSuspicion{}
+	return i.skipHole(tail)
+}
+
+// skipHole passes the free slots between head and tail, which producers will
+// not fill because the tail is past them.
+func (i *Iface) skipHole(tail uint64) bool {
+	r := &i.rx
+	begin := r.head
+	for r.head != tail && skipFree(&r.ring, r.head) {
+		r.head++
+	}
+	if r.head == begin {
+		return false
+	}
+	i.malformed("%d free slots below the tail", r.head-begin)
+	atomic.StoreUint64(r.headWord, r.head)
+	return true
+}
