@@ -1,0 +1,136 @@
+package info
+
+import (
+	"slices"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// Class says when fi_getinfo returns a capability.
+type Class int
+
+// Classes of capabilities (fi_getinfo(3), "Capabilities").
+const (
+	// Primary capabilities are returned if asked for, or if the application
+	// asks for none at all.
+	Primary Class = iota
+	// Modifier capabilities restrict Msg and Tagged to a direction. They are
+	// returned with them; one alone means only that direction.
+	Modifier
+	// SecondaryFree capabilities cost nothing and are always returned.
+	SecondaryFree
+	// SecondaryAsked capabilities cost something on the data path or widen
+	// what an endpoint talks to. They are returned as primary ones are.
+	SecondaryAsked
+)
+
+// Capability is one advertised capability bit.
+type Capability struct {
+	Bit   uint64
+	Name  string
+	Class Class
+	// Tx, Rx and Domain say which attributes the bit applies to
+	// (fi_endpoint(3), fi_domain(3)).
+	Tx, Rx, Domain bool
+	// Reason says what stands behind the claim.
+	Reason string
+}
+
+// Capabilities returns the table of everything that weft advertises. A
+// capability that is not in it is refused.
+func Capabilities() []Capability { return slices.Clone(capabilities) }
+
+// capabilities is immutable after package initialisation.
+var capabilities = []Capability{
+	{fi.Msg, "FI_MSG", Primary, true, true, false,
+		"untagged sends and receives of every form"},
+	{fi.Tagged, "FI_TAGGED", Primary, true, true, false,
+		"tagged sends and receives of every form, 64 tag bits with any mask"},
+	{fi.DirectedRecv, "FI_DIRECTED_RECV", Primary, false, true, false,
+		"the matcher compares the source of a message with a receive's"},
+	{fi.Send, "FI_SEND", Modifier, true, false, false,
+		"direction of FI_MSG and FI_TAGGED"},
+	{fi.Recv, "FI_RECV", Modifier, false, true, false,
+		"direction of FI_MSG and FI_TAGGED"},
+	{fi.MultiRecv, "FI_MULTI_RECV", SecondaryFree, false, true, false,
+		"a receive may hold several messages; only such receives look at it"},
+	{fi.Source, "FI_SOURCE", SecondaryAsked, false, true, false,
+		"completions carry the sender's address, looked up per message"},
+	{fi.SourceErr, "FI_SOURCE_ERR", SecondaryAsked, false, true, false,
+		"an unknown sender's raw address is error data of a completion"},
+	{fi.LocalComm, "FI_LOCAL_COMM", SecondaryAsked, false, false, true,
+		"peers on this host are reached through shared memory"},
+	{fi.RemoteComm, "FI_REMOTE_COMM", SecondaryAsked, false, false, true,
+		"names are socket addresses that are valid across hosts; an address that no backend reaches is refused with FI_EHOSTUNREACH when it is inserted"},
+	{fi.SharedAV, "FI_SHARED_AV", SecondaryFree, false, false, true,
+		"named address vectors are shared between processes"},
+}
+
+// mask returns the bits of the capabilities that want holds for.
+func mask(want func(c *Capability) bool) (bits uint64) {
+	for i := range capabilities {
+		if want(&capabilities[i]) {
+			bits |= capabilities[i].Bit
+		}
+	}
+	return bits
+}
+
+// Sets of capabilities.
+var (
+	allCaps    = mask(func(*Capability) bool { return true })
+	txCaps     = mask(func(c *Capability) bool { return c.Tx })
+	rxCaps     = mask(func(c *Capability) bool { return c.Rx })
+	domainCaps = mask(func(c *Capability) bool { return c.Domain })
+	freeCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryFree })
+	modifiers  = mask(func(c *Capability) bool { return c.Class == Modifier })
+)
+
+const commCaps = fi.LocalComm | fi.RemoteComm
+
+// negotiateCaps returns the capabilities for what was asked in the hints of
+// the endpoint and of the domain, or what is refused about them.
+//
+// An application that asks for one of FI_LOCAL_COMM and FI_REMOTE_COMM gets
+// only that one, so that it is not exposed to communication it did not ask for.
+func negotiateCaps(asked, askedDomain uint64) (uint64, *refusal) {
+	if bad := asked &^ allCaps; bad != 0 {
+		return 0, refuse("caps", "capabilities %#x are not supported", bad)
+	}
+	if bad := askedDomain &^ domainCaps; bad != 0 {
+		return 0, refuse("domain_attr.caps", "capabilities %#x are not a domain's or not supported", bad)
+	}
+	if asked&fi.SourceErr != 0 && asked&fi.Source == 0 {
+		return 0, refuse("caps", "FI_SOURCE_ERR needs FI_SOURCE")
+	}
+	caps := asked
+	if asked == 0 {
+		caps = allCaps &^ commCaps
+	}
+	caps |= askedDomain | freeCaps
+	if caps&(fi.Msg|fi.Tagged) != 0 && caps&modifiers == 0 {
+		caps |= modifiers
+	}
+	if caps&commCaps == 0 {
+		caps |= commCaps
+	}
+	return caps, nil
+}
+
+// negotiateCtxCaps returns the capabilities of a transmit or receive context:
+// those of the endpoint that apply to it, or the subset of them that its own
+// hint asks for.
+func negotiateCtxCaps(attr string, asked, endpoint, applicable uint64) (uint64, *refusal) {
+	applicable &= endpoint
+	if asked == 0 {
+		return applicable, nil
+	}
+	if bad := asked &^ applicable; bad != 0 {
+		return 0, refuse(attr, "capabilities %#x do not apply, are not supported or were not asked of the endpoint", bad)
+	}
+	caps := asked
+	if caps&(fi.Msg|fi.Tagged) != 0 {
+		caps |= modifiers & applicable
+	}
+	return caps, nil
+}

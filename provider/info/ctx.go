@@ -1,0 +1,70 @@
+package info
+
+import "github.com/weft-fabric/weft/fi"
+
+// negotiateTx returns the transmit attributes for hints h on an endpoint with
+// capabilities caps. noHints is set if the application gave no hints at all.
+func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool) (*fi.TxAttr, *refusal) {
+	inject := uint64(q.cfg.InjectSize)
+	ctx, r := negotiateCtxCaps("tx_attr.caps", h.Caps, caps, txCaps)
+	if r = firstRefusal(r,
+		subset("tx_attr.op_flags", h.OpFlags, TxOpFlags),
+		subset("tx_attr.msg_order", h.MsgOrder, MsgOrder),
+		subset("tx_attr.comp_order", h.CompOrder, fi.OrderNone),
+		atMost("tx_attr.inject_size", h.InjectSize, inject),
+		atMost("tx_attr.size", h.Size, MaxCtxSize),
+		atMost("tx_attr.iov_limit", h.IOVLimit, IOVLimit),
+		atMost("tx_attr.rma_iov_limit", h.RMAIOVLimit, 0),
+	); r != nil {
+		return nil, r
+	}
+	return &fi.TxAttr{
+		Caps:       ctx,
+		OpFlags:    h.OpFlags,
+		MsgOrder:   order(h.MsgOrder, noHints),
+		InjectSize: inject,
+		Size:       ctxSize(h.Size),
+		IOVLimit:   IOVLimit,
+		TClass:     h.TClass,
+	}, nil
+}
+
+// negotiateRx is negotiateTx for the receive attributes. The hint
+// total_buffered_recv is deprecated and ignored: what is held is bounded by
+// FI_WEFT_UNEXPECTED_BYTES.
+func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool) (*fi.RxAttr, *refusal) {
+	ctx, r := negotiateCtxCaps("rx_attr.caps", h.Caps, caps, rxCaps)
+	if r = firstRefusal(r,
+		subset("rx_attr.op_flags", h.OpFlags, RxOpFlags),
+		subset("rx_attr.msg_order", h.MsgOrder, MsgOrder),
+		subset("rx_attr.comp_order", h.CompOrder, fi.OrderNone),
+		atMost("rx_attr.size", h.Size, MaxCtxSize),
+		atMost("rx_attr.iov_limit", h.IOVLimit, IOVLimit),
+	); r != nil {
+		return nil, r
+	}
+	return &fi.RxAttr{
+		Caps:     ctx,
+		OpFlags:  h.OpFlags,
+		MsgOrder: order(h.MsgOrder, noHints),
+		Size:     ctxSize(h.Size),
+		IOVLimit: IOVLimit,
+	}, nil
+}
+
+// order returns the message order of a context: what was asked for, so that
+// nobody pays for order without asking. Without hints it is what there is.
+func order(asked uint64, noHints bool) uint64 {
+	if noHints {
+		return MsgOrder
+	}
+	return asked
+}
+
+// ctxSize returns the size of a context for which asked was hinted.
+func ctxSize(asked uint64) uint64 {
+	if asked == 0 {
+		return DefaultCtxSize
+	}
+	return asked
+}

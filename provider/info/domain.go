@@ -1,0 +1,110 @@
+package info
+
+import "github.com/weft-fabric/weft/fi"
+
+// Domain is what an opened domain in hints.Domain.Domain implements. The
+// output is restricted to the domain of that name.
+type Domain interface {
+	// DomainName returns the domain's name as fi_getinfo returned it.
+	DomainName() string
+}
+
+// Fabric is what an opened fabric in hints.Fabric.Fabric implements. The
+// output is restricted to the fabric of that name.
+type Fabric interface {
+	// FabricName returns the fabric's name as fi_getinfo returned it.
+	FabricName() string
+}
+
+// negotiateDomain returns the domain attributes for hints h, without the name,
+// on an endpoint with capabilities caps.
+func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64) (*fi.DomainAttr, *refusal) {
+	if r := firstRefusal(q.checkModels(h), q.checkCounts(h)); r != nil {
+		return nil, r
+	}
+	return &fi.DomainAttr{
+		Domain:          h.Domain,
+		Threading:       orDefault(h.Threading, fi.ThreadSafe),
+		ControlProgress: orDefault(h.ControlProgress, fi.ProgressManual),
+		DataProgress:    orDefault(h.DataProgress, fi.ProgressManual),
+		ResourceMgmt:    orDefault(h.ResourceMgmt, fi.RMEnabled),
+		AVType:          orDefault(h.AVType, fi.AVTable),
+		MRMode:          q.mrMode(h.MRMode),
+		MRKeySize:       MRKeySize,
+		CQDataSize:      CQDataSize,
+		CQCnt:           ObjectCount,
+		EPCnt:           ObjectCount,
+		TxCtxCnt:        ObjectCount,
+		RxCtxCnt:        ObjectCount,
+		MaxEPTxCtx:      MaxCtx,
+		MaxEPRxCtx:      MaxCtx,
+		MaxEPSTxCtx:     MaxSharing,
+		MaxEPSRxCtx:     MaxSharing,
+		CntrCnt:         ObjectCount,
+		MRIOVLimit:      MRIOVLimit,
+		Caps:            caps & domainCaps,
+		MaxErrData:      MaxErrData,
+		MRCnt:           max(h.MRCnt, MRCount),
+		TClass:          h.TClass,
+		MaxCntrValue:    1<<64 - 1,
+		MaxErrCntrValue: 1<<64 - 1,
+	}, nil
+}
+
+// checkModels checks the hints that choose among models.
+func (q *query) checkModels(h fi.DomainAttr) *refusal {
+	progress := []fi.Progress{fi.ProgressUnspec, fi.ProgressManual, fi.ProgressControlUnified}
+	return firstRefusal(
+		oneOf("domain_attr.threading", h.Threading, fi.ThreadUnspec, fi.ThreadSafe, fi.ThreadFID,
+			fi.ThreadDomain, fi.ThreadCompletion, fi.ThreadEndpoint),
+		oneOf("domain_attr.control_progress", h.ControlProgress, progress...),
+		oneOf("domain_attr.data_progress", h.DataProgress, progress...),
+		oneOf("domain_attr.resource_mgmt", h.ResourceMgmt, fi.RMUnspec, fi.RMDisabled, fi.RMEnabled),
+		oneOf("domain_attr.av_type", h.AVType, fi.AVUnspec, fi.AVMap, fi.AVTable),
+		q.noAuthKey("domain_attr.auth_key_size", h.AuthKeySize, h.AuthKey),
+	)
+}
+
+// checkCounts checks the hints that ask for numbers. mr_cnt is a hint how many
+// regions the application will have; any number is met.
+func (q *query) checkCounts(h fi.DomainAttr) *refusal {
+	return firstRefusal(
+		atMost("domain_attr.mr_key_size", h.MRKeySize, MRKeySize),
+		atMost("domain_attr.cq_data_size", h.CQDataSize, CQDataSize),
+		atMost("domain_attr.cq_cnt", h.CQCnt, ObjectCount),
+		atMost("domain_attr.ep_cnt", h.EPCnt, ObjectCount),
+		atMost("domain_attr.tx_ctx_cnt", h.TxCtxCnt, ObjectCount),
+		atMost("domain_attr.rx_ctx_cnt", h.RxCtxCnt, ObjectCount),
+		atMost("domain_attr.max_ep_tx_ctx", h.MaxEPTxCtx, MaxCtx),
+		atMost("domain_attr.max_ep_rx_ctx", h.MaxEPRxCtx, MaxCtx),
+		atMost("domain_attr.max_ep_stx_ctx", h.MaxEPSTxCtx, MaxSharing),
+		atMost("domain_attr.max_ep_srx_ctx", h.MaxEPSRxCtx, MaxSharing),
+		atMost("domain_attr.cntr_cnt", h.CntrCnt, ObjectCount),
+		atMost("domain_attr.mr_iov_limit", h.MRIOVLimit, MRIOVLimit),
+		atMost("domain_attr.max_err_data", h.MaxErrData, MaxErrData),
+		atMost("domain_attr.max_ep_auth_key", h.MaxEPAuthKey, 0),
+		atMost("domain_attr.max_group_id", uint64(h.MaxGroupID), 0),
+	)
+}
+
+// mrMode returns the registration mode for a hint, which offers modes that the
+// application can live with: none is needed. Before API 1.5 the field chooses
+// between two models instead of collecting bits; both work.
+func (q *query) mrMode(asked fi.MRMode) fi.MRMode {
+	switch {
+	case q.version >= fi.Version(1, 5):
+		return 0
+	case asked == fi.MRBasic:
+		return fi.MRBasic
+	}
+	return fi.MRScalable
+}
+
+// orDefault returns v unless it is the zero value.
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

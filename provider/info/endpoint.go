@@ -1,0 +1,68 @@
+package info
+
+import "github.com/weft-fabric/weft/fi"
+
+// negotiateEP returns the endpoint attributes for hints h.
+func (q *query) negotiateEP(h fi.EPAttr) (*fi.EPAttr, *refusal) {
+	tag, r := q.tagFormat(h.MemTagFormat)
+	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt)
+	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt)
+	if r = firstRefusal(
+		oneOf("ep_attr.type", h.Type, fi.EPUnspec, fi.EPRDM),
+		oneOf("ep_attr.protocol", h.Protocol, fi.ProtoUnspec, fi.ProtoWeft),
+		oneOf("ep_attr.protocol_version", h.ProtocolVersion, 0, ProtocolVersion),
+		atMost("ep_attr.max_msg_size", h.MaxMsgSize, MaxMsgSize),
+		atMost("ep_attr.msg_prefix_size", h.MsgPrefixSize, 0),
+		atMost("ep_attr.max_order_raw_size", h.MaxOrderRAWSize, 0),
+		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, 0),
+		atMost("ep_attr.max_order_waw_size", h.MaxOrderWAWSize, 0),
+		r, rtx, rrx,
+		q.noAuthKey("ep_attr.auth_key_size", h.AuthKeySize, h.AuthKey),
+	); r != nil {
+		return nil, r
+	}
+	return &fi.EPAttr{
+		Type:            fi.EPRDM,
+		Protocol:        fi.ProtoWeft,
+		ProtocolVersion: ProtocolVersion,
+		MaxMsgSize:      MaxMsgSize,
+		MemTagFormat:    tag,
+		TxCtxCnt:        tx,
+		RxCtxCnt:        rx,
+	}, nil
+}
+
+// tagFormat returns the tag format for a hint. Since API 2.0 small values
+// name formats, each of which restricts the 64 maskable bits that weft has;
+// before, and for large values, the hint is a set of bit fields, which the
+// same 64 bits hold.
+func (q *query) tagFormat(asked uint64) (uint64, *refusal) {
+	if asked == fi.TagBits {
+		return TagFormat, nil
+	}
+	if q.version >= fi.Version(2, 0) && asked < fi.TagMaxFormat &&
+		asked != fi.TagMPI && asked != fi.TagCCL {
+		return 0, refuse("ep_attr.mem_tag_format", "format %d is unknown", asked)
+	}
+	return asked, nil
+}
+
+// ctxCount returns the number of contexts for a hint.
+func ctxCount(attr string, asked uint64) (uint64, *refusal) {
+	switch {
+	case asked == 0:
+		return 1, nil
+	case asked == fi.SharedContext:
+		return asked, nil
+	}
+	return asked, atMost(attr, asked, MaxCtx)
+}
+
+// noAuthKey refuses an authorization key. API versions before 1.5 have none,
+// so the fields hold nothing there.
+func (q *query) noAuthKey(attr string, size uint64, key []byte) *refusal {
+	if q.version < fi.Version(1, 5) {
+		return nil
+	}
+	return atMost(attr, max(size, uint64(len(key))), 0)
+}

@@ -1,0 +1,194 @@
+// Package info answers fi_getinfo: it negotiates an application's hints
+// against what weft can do, and offers one fi.Info per address of this host.
+//
+// # What is offered
+//
+// Every claim is written down once: capabilities with their reason in
+// [Capabilities], limits in limits.go. A hint that cannot be met is refused
+// with fi.ENODATA and a log line (level info, subsystem core) that names the
+// attribute as C does and says why. A hint that is met is returned: the
+// requested value where the application's choice matters (models, order,
+// contexts' sizes), else the limit, which is at least the requested value.
+//
+// # Names
+//
+// The fabric is an address's network ("10.0.0.0/24"), the domain its
+// interface ("eth0"). IPv4 comes before IPv6 and loopback last. A source port
+// without a source address gives the wildcard address with that port as
+// SrcAddr, as getaddrinfo does for a listener, in the Info of every interface:
+// an endpoint opened from it is reached through every address of the host.
+// With a destination, the address that the kernel would send from comes first.
+package info
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// Env is what the answer depends on besides the arguments.
+type Env struct {
+	// Interfaces lists this host's interfaces.
+	Interfaces names.Source
+	// Resolver resolves node and service.
+	Resolver names.Resolver
+	// Route returns the address that the kernel sends from to a destination.
+	Route func(dest names.Name) (names.Name, error)
+}
+
+// System returns the environment of this host.
+func System() *Env {
+	return &Env{Interfaces: names.System, Resolver: names.SystemResolver, Route: names.Route}
+}
+
+// GetInfo is [Env.GetInfo] in the environment of this host.
+func GetInfo(version uint32, node, service string, flags uint64, hints *fi.Info,
+	cfg *config.Config) ([]*fi.Info, error) {
+	return System().GetInfo(version, node, service, flags, hints, cfg)
+}
+
+// internalFlags are the bits that a host library uses for itself and passes
+// on to providers. They mean nothing here.
+const internalFlags uint64 = 0x3F << 58
+
+// knownFlags are the flags of fi_getinfo. Interfaces are listed on every call,
+// so FI_RESCAN asks for nothing more.
+const knownFlags = fi.Source | fi.NumericHost | fi.ProvAttrOnly | fi.Rescan | internalFlags
+
+// GetInfo returns what weft offers for the arguments of fi_getinfo, the best
+// first. An empty node or service is an absent one. A nil cfg stands for the
+// defaults. Neither hints nor cfg is kept or changed.
+//
+// Errors wrap fi.ENODATA (nothing matches, or a name does not resolve),
+// fi.EBADFLAGS (unknown flags), fi.EINVAL (FI_SOURCE without node and service,
+// FI_ADDR_STR with a service), fi.ENOSYS (an API version below 1.0).
+func (e *Env) GetInfo(version uint32, node, service string, flags uint64, hints *fi.Info,
+	cfg *config.Config) ([]*fi.Info, error) {
+	if cfg == nil {
+		cfg = config.Default()
+	}
+	q := &query{env: e, version: version, node: node, service: service, flags: flags, cfg: cfg}
+	infos, err := q.run(hints)
+	if err != nil {
+		log.Infof(log.Core, "fi_getinfo: %v", err)
+		return nil, err
+	}
+	return infos, nil
+}
+
+// query is one call of GetInfo.
+type query struct {
+	env     *Env
+	version uint32
+	node    string
+	service string
+	flags   uint64
+	cfg     *config.Config
+}
+
+func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
+	if bad := q.flags &^ knownFlags; bad != 0 {
+		return nil, fmt.Errorf("flags %#x are unknown: %w", bad, fi.EBADFLAGS)
+	}
+	if q.version < fi.Version(1, 0) {
+		return nil, fmt.Errorf("api version %d.%d: %w", fi.Major(q.version), fi.Minor(q.version), fi.ENOSYS)
+	}
+	if q.flags&fi.ProvAttrOnly != 0 {
+		return []*fi.Info{q.bare()}, nil
+	}
+	if q.flags&fi.Source != 0 && q.node == "" && q.service == "" {
+		return nil, fmt.Errorf("FI_SOURCE without node and service: %w", fi.EINVAL)
+	}
+	template, r := q.negotiate(hints)
+	if r != nil {
+		return nil, r
+	}
+	return q.offers(complete(hints), template)
+}
+
+// bare returns the answer to FI_PROV_ATTR_ONLY.
+func (q *query) bare() *fi.Info {
+	return &fi.Info{
+		Tx: &fi.TxAttr{}, Rx: &fi.RxAttr{}, EP: &fi.EPAttr{}, Domain: &fi.DomainAttr{},
+		Fabric: &fi.FabricAttr{ProvName: ProvName, ProvVersion: ProvVersion},
+	}
+}
+
+// negotiate returns what all offers have in common: everything but names.
+func (q *query) negotiate(given *fi.Info) (*fi.Info, *refusal) {
+	h := complete(given)
+	if r := firstRefusal(checkFabric(h.Fabric), checkFormat(h.AddrFormat)); r != nil {
+		return nil, r
+	}
+	caps, r := negotiateCaps(h.Caps, h.Domain.Caps)
+	if r != nil {
+		return nil, r
+	}
+	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil)
+	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil)
+	ep, rep := q.negotiateEP(*h.EP)
+	domain, rdomain := q.negotiateDomain(*h.Domain, caps)
+	if r := firstRefusal(rtx, rrx, rep, rdomain); r != nil {
+		return nil, r
+	}
+	return &fi.Info{
+		Caps: caps, Handle: h.Handle, Tx: tx, Rx: rx, EP: ep, Domain: domain,
+		Fabric: &fi.FabricAttr{
+			Fabric: h.Fabric.Fabric, ProvName: ProvName,
+			ProvVersion: ProvVersion, APIVersion: q.version,
+		},
+	}, nil
+}
+
+// complete returns hints with no attribute absent. The attributes of hints are
+// shared, not copied.
+func complete(hints *fi.Info) *fi.Info {
+	h := fi.Info{}
+	if hints != nil {
+		h = *hints
+	}
+	orNew(&h.Tx)
+	orNew(&h.Rx)
+	orNew(&h.EP)
+	orNew(&h.Domain)
+	orNew(&h.Fabric)
+	return &h
+}
+
+func orNew[T any](p **T) {
+	if *p == nil {
+		*p = new(T)
+	}
+}
+
+// checkFabric checks the hints about the provider.
+func checkFabric(h *fi.FabricAttr) *refusal {
+	if !namesWeft(h.ProvName) {
+		return refuse("fabric_attr.prov_name", "%q is not %s", h.ProvName, ProvName)
+	}
+	return atMost("fabric_attr.prov_version", uint64(h.ProvVersion), uint64(ProvVersion))
+}
+
+// namesWeft reports whether a provider name in hints admits weft: it is empty,
+// or a list in which weft is one element, whether of alternatives (",") or of
+// layers (";"). A list of exclusions ("^") has been dealt with by the host.
+func namesWeft(list string) bool {
+	if list == "" || strings.HasPrefix(list, "^") {
+		return true
+	}
+	for e := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
+		if strings.EqualFold(strings.TrimSpace(e), ProvName) {
+			return true
+		}
+	}
+	return false
+}
+
+func checkFormat(f fi.AddrFormat) *refusal {
+	return oneOf("addr_format", f, fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIn,
+		fi.SockaddrIn6, fi.SockaddrIP, fi.AddrStr)
+}

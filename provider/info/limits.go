@@ -1,0 +1,60 @@
+package info
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// ProvName is the provider's name.
+const ProvName = "weft"
+
+// ProvVersion is the provider's version.
+var ProvVersion = fi.Version(0, 1)
+
+// ProtocolVersion is the version of weft's protocol (fi.ProtoWeft). Endpoints
+// of different versions do not talk to each other.
+const ProtocolVersion = 1
+
+// Limits of every endpoint and domain. A hint above a limit is refused.
+const (
+	// MaxMsgSize is the longest message in bytes.
+	MaxMsgSize = 1 << 40
+	// DefaultCtxSize is the size of a transmit or receive context for which
+	// no size was asked, in operations.
+	DefaultCtxSize = 1024
+	// MaxCtxSize is the largest size of a transmit or receive context.
+	MaxCtxSize = 1 << 20
+	// IOVLimit is the number of parts of a scattered message.
+	IOVLimit = 4
+	// MRIOVLimit is the number of parts of a memory region.
+	MRIOVLimit = 16
+	// MaxCtx is the number of transmit and of receive contexts of an endpoint.
+	MaxCtx = 1
+	// MaxSharing is the number of endpoints that can share a context.
+	MaxSharing = 1024
+	// ObjectCount is the number of completion queues, counters, contexts and
+	// endpoints that a domain is reported to support. Memory is the real limit.
+	ObjectCount = 1 << 16
+	// MRCount is the default number of memory regions of a domain.
+	MRCount = 1 << 16
+	// MRKeySize is the size of a memory key in bytes.
+	MRKeySize = 8
+	// CQDataSize is the size of remote CQ data in bytes.
+	CQDataSize = 8
+	// MaxErrData is the size of error data in bytes. FI_SOURCE_ERR returns an
+	// address there, in any format.
+	MaxErrData = names.MaxLen
+	// TagFormat is fi_getinfo's answer to no hint: 64 tag bits, each of which
+	// may be masked on its own.
+	TagFormat = 0xAAAA_AAAA_AAAA_AAAA
+)
+
+// TxOpFlags are the flags that can be a transmit context's defaults.
+const TxOpFlags = fi.Completion | fi.Inject | fi.InjectComplete |
+	fi.TransmitComplete | fi.DeliveryComplete | fi.MatchComplete
+
+// RxOpFlags are the flags that can be a receive context's defaults.
+const RxOpFlags = fi.Completion | fi.MultiRecv
+
+// MsgOrder is the message order that an endpoint can keep.
+const MsgOrder = fi.OrderSAS

@@ -1,0 +1,145 @@
+package match
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// Engine matches the messages of one receive context, tagged or untagged. Its owner is whoever holds the progress
+// lease; it has no lock and no atomic field.
+type Engine struct {
+	recent   uint32    // class of the last receive that had one
+	ready    uint32    // bit c: receives are posted in class c
+	posted   order     // all posted receives
+	extra    list      // posted receives that are in no class
+	nClasses uint32
+	nodes    store
+	classes  [MaxClasses]class // those below nClasses are in use
+	held     order             // all held messages that are not claimed
+	claimed  list              // claimed messages
+	clock    uint32            // counts changes of recent
+	err      error             // why memory could not be had, last time
+}
+
+// New returns an engine with nothing queued. It takes memory, off the Go heap, when it is first used.
+func New() (*Engine, error) {
+	ns, err := mem.NewSlab[node]()
+	if err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	e := &Engine{nodes: store{*ns, [2]uint64{rand.Uint64(), rand.Uint64()}}}
+	for c := range e.classes {
+		e.classes[c].key.source = noSource
+	}
+	return e, nil
+}
+
+// Counts is how many nodes are queued.
+type Counts struct {
+	Posted  int // receives
+	Held    int // unexpected messages, without claimed ones
+	Claimed int // claimed messages
+	Out     int // nodes handed out and not released
+}
+
+// Counts returns how many nodes are queued.
+func (e *Engine) Counts() Counts {
+	c := Counts{Posted: int(e.posted.live), Held: int(e.held.live), Claimed: int(e.claimed.n)}
+	c.Out = e.nodes.Live() - c.Posted - c.Held - c.Claimed
+	return c
+}
+
+// Err returns why the last call that returned nothing for lack of memory did so. It wraps an errno, ENOMEM as a rule.
+func (e *Engine) Err() error { return e.err }
+
+// fail remembers why a call returns nothing.
+func (e *Engine) fail(step string, err error) {
+	e.err = fmt.Errorf("match: %s: %w", step, err)
+}
+
+// Recvs walks the posted receives in the order they were posted. The loop may Remove and Release the receive it is
+// at, and must change nothing else.
+func (e *Engine) Recvs() iter.Seq[*Recv] {
+	return func(yield func(*Recv) bool) {
+		// Removal moves head forward or tail back, never beyond the present place.
+		for pos := e.posted.head; int32(e.posted.tail-pos) > 0; pos++ {
+			if idx := e.posted.at(pos); idx != 0 && !yield(recvOf(e.nodes.At(idx))) {
+				return
+			}
+		}
+	}
+}
+
+// Messages walks the held messages in the order they arrived, then the claimed ones in the order they were claimed.
+// The loop may remove (RemoveMessage) and release the message it is at, and must change nothing else.
+func (e *Engine) Messages() iter.Seq[*Message] {
+	return func(yield func(*Message) bool) {
+		for pos := e.held.head; int32(e.held.tail-pos) > 0; pos++ {
+			if idx := e.held.at(pos); idx != 0 && !yield(messageOf(e.nodes.At(idx))) {
+				return
+			}
+		}
+		for idx := e.claimed.head; idx != 0; {
+			n := e.nodes.At(idx)
+			idx = e.claimed.next(n)
+			if !yield(messageOf(n)) {
+				return
+			}
+		}
+	}
+}
+
+// Mapped returns the bytes of address space that the engine holds. Only pages that were used cost memory.
+func (e *Engine) Mapped() int {
+	n := e.nodes.Mapped() + 4*(e.posted.ring.Len()+e.held.ring.Len())
+	for c := range e.classes {
+		n += 64 * (e.classes[c].recvs.groups.Len() + e.classes[c].msgs.groups.Len())
+	}
+	return n
+}
+
+// Trim gives memory back that is not in use now. The engine does so by itself when what has grown becomes empty
+// often enough; Trim is for an owner who knows that the receive context has gone quiet.
+func (e *Engine) Trim() error {
+	e.posted.trim()
+	e.held.trim()
+	for c := range e.classes {
+		e.classes[c].recvs.trim()
+		e.classes[c].msgs.trim()
+	}
+	return e.nodes.Trim()
+}
+
+// Close gives all memory back. All nodes are gone, queued or not; the caller has completed what they stand for
+// before. The engine is empty then, and may be used again.
+func (e *Engine) Close() error {
+	e.posted.drop()
+	e.held.drop()
+	for c := range e.classes {
+		e.classes[c].recvs.drop()
+		e.classes[c].msgs.drop()
+		e.classes[c].key = key{source: noSource}
+	}
+	e.nClasses, e.recent, e.ready = 0, 0, 0
+	e.extra, e.claimed, e.err = list{}, list{}, nil
+	if err := e.nodes.Close(); err != nil {
+		return fmt.Errorf("match: %w", err)
+	}
+	return nil
+}
+
+// errRelease is what Release panics with: going on would hand the same node to two operations.
+var errRelease = errors.New("match: release of a node that is queued or free")
+
+// release gives a node back to the slab.
+func (e *Engine) release(h *head) {
+	if h.state != stateOut {
+		panic(errRelease)
+	}
+	h.state = stateFree
+	e.nodes.Free(h.idx)
+}

@@ -1,0 +1,212 @@
+package match
+
+import "math/bits"
+
+// Post looks for the held message that arrived first and matches a receive from source (AnySource: any) with a tag,
+// of which the bits set in ignore do not count. If there is one it is taken out of the queue and returned: it is the
+// caller's until ReleaseMessage. If not, the receive is queued and returned; the caller sets its user words before
+// anything else is done with the engine. Both are nil when there is no memory for the receive (see Err).
+func (e *Engine) Post(source uint32, tag, ignore uint64) (*Recv, *Message) {
+	c := e.recent
+	if k := &e.classes[c%MaxClasses].key; k.ignore != ignore || k.source != sourceBits(source) {
+		c = e.findClass(key{ignore, sourceBits(source)})
+	}
+	if c == inList {
+		if m := e.Take(source, tag, ignore); m != nil {
+			return nil, m
+		}
+		return e.queueExtra(source, tag, ignore), nil
+	}
+	cl := &e.classes[c%MaxClasses]
+	h := e.nodes.hash(&cl.key, source, tag)
+	if cl.msgs.used != 0 {
+		if i := cl.msgs.find(&e.nodes, &cl.key, h, source, tag); i != none {
+			return nil, e.takeFirst(c, i, h)
+		}
+	}
+	return e.queue(cl, c, h, source, tag), nil
+}
+
+// Queue posts a receive like Post, for a caller who knows that no held message matches it, because Take or Post has
+// just said so. It returns nil when there is no memory (see Err).
+func (e *Engine) Queue(source uint32, tag, ignore uint64) *Recv {
+	c := e.classOf(ignore, sourceBits(source))
+	if c == inList {
+		return e.queueExtra(source, tag, ignore)
+	}
+	cl := &e.classes[c%MaxClasses]
+	return e.queue(cl, c, e.nodes.hash(&cl.key, source, tag), source, tag)
+}
+
+// queue posts a receive in class c.
+func (e *Engine) queue(cl *class, c uint32, hash uint64, source uint32, tag uint64) *Recv {
+	o, t := &e.posted, &cl.recvs
+	var n *node
+	var idx uint32
+	if o.tail-o.head < o.mask && t.used < t.limit { // there is room, without asking closer
+		n, idx = e.nodes.Reuse()
+	}
+	if n == nil {
+		if n, idx = e.newRecv(cl); n == nil {
+			return nil
+		}
+	}
+	n.tag, n.source, n.idx = tag, source, idx
+	n.state, n.class, n.keep = statePosted, uint8(c), false
+	o.push(n, idx)
+	if !t.insertNew(hash, idx) {
+		t.insert(&e.nodes, &cl.key, hash, n, idx, 0)
+	}
+	e.ready |= 1 << (c % MaxClasses)
+	return recvOf(n)
+}
+
+// queueExtra posts a receive that is in no class.
+func (e *Engine) queueExtra(source uint32, tag, ignore uint64) *Recv {
+	n, idx := e.newRecv(nil)
+	if n == nil {
+		return nil
+	}
+	n.tag, n.source, n.idx = tag, source, idx
+	n.state, n.class, n.keep = statePosted, inList, false
+	e.posted.push(n, idx)
+	e.extra.push(&e.nodes, n, idx)
+	r := recvOf(n)
+	r.ignore = ignore
+	return r
+}
+
+// newRecv makes room for one more in the queue and in a class (nil: none), and allocates a receive.
+func (e *Engine) newRecv(cl *class) (*node, uint32) {
+	err := e.posted.room(&e.nodes)
+	if err == nil && cl != nil {
+		err = cl.recvs.room(&e.nodes, &cl.key)
+	}
+	if err != nil {
+		e.fail("post", err)
+		return nil, 0
+	}
+	n, idx := e.nodes.Alloc()
+	if n == nil {
+		e.fail("post", e.nodes.Grow())
+	}
+	return n, idx
+}
+
+// Arrive returns the posted receive that was posted first and matches a message from source with a tag, or nil. The
+// receive is taken out of the queue and is the caller's until Release; a receive that is kept (SetKeep) stays where
+// it is until Remove.
+func (e *Engine) Arrive(source uint32, tag uint64) *Recv {
+	var n *node
+	var i uint32 // place of n in its class
+	var h uint64 // its hash there
+	if ready := e.ready; ready&(ready-1) == 0 && e.extra.n == 0 {
+		if ready == 0 {
+			return nil
+		}
+		cl := &e.classes[bits.TrailingZeros32(ready)%MaxClasses]
+		h = e.nodes.hash(&cl.key, source, tag)
+		if i = cl.recvs.find(&e.nodes, &cl.key, h, source, tag); i == none {
+			return nil
+		}
+		n = e.nodes.At(cl.recvs.at(i).head)
+	} else if n, i, h = e.search(source, tag); n == nil {
+		return nil
+	}
+	if n.keep {
+		return recvOf(n)
+	}
+	n.state = stateOut
+	if c := uint32(n.class); c != inList {
+		t := &e.classes[c%MaxClasses].recvs
+		t.removeFirst(&e.nodes, i, h, 0)
+		if t.used == 0 {
+			e.ready &^= 1 << (c % MaxClasses)
+		}
+	} else {
+		e.extra.remove(&e.nodes, n, n.idx)
+	}
+	if !e.posted.removeOnly() {
+		e.posted.remove(n.pos)
+	}
+	return recvOf(n)
+}
+
+// search returns the matching receive that was posted first, and its place and hash if it is in a class.
+func (e *Engine) search(source uint32, tag uint64) (first *node, place uint32, hash uint64) {
+	for ready := e.ready; ready != 0; ready &= ready - 1 {
+		cl := &e.classes[bits.TrailingZeros32(ready)%MaxClasses]
+		h := e.nodes.hash(&cl.key, source, tag)
+		i := cl.recvs.find(&e.nodes, &cl.key, h, source, tag)
+		if i == none {
+			continue
+		}
+		if n := e.nodes.At(cl.recvs.at(i).head); first == nil || before(n, first) {
+			first, place, hash = n, i, h
+		}
+	}
+	if n := e.searchExtra(source, tag, first); n != nil {
+		first = n
+	}
+	return first, place, hash
+}
+
+// before tells whether a is ahead of b in the queue that both are in.
+func before(a, b *node) bool { return int32(a.pos-b.pos) < 0 }
+
+// searchExtra returns the first matching receive that is in no class and ahead of a given one, which may be nil.
+func (e *Engine) searchExtra(source uint32, tag uint64, limit *node) *node {
+	for idx := e.extra.head; idx != 0; {
+		n := e.nodes.At(idx)
+		if limit != nil && before(limit, n) {
+			return nil
+		}
+		k := key{recvOf(n).ignore, sourceBits(n.source)}
+		if k.equal(n, source, tag) {
+			return n
+		}
+		idx = e.extra.next(n)
+	}
+	return nil
+}
+
+// Cancel takes the receive with a given Context that was posted first out of the queue and returns it; it is the
+// caller's until Release. It returns nil if there is none. The search is linear, from the receive posted first.
+func (e *Engine) Cancel(context uint64) *Recv {
+	for pos := e.posted.head; pos != e.posted.tail; pos++ {
+		idx := e.posted.at(pos)
+		if idx == 0 {
+			continue
+		}
+		if r := recvOf(e.nodes.At(idx)); r.Context == context {
+			e.Remove(r)
+			return r
+		}
+	}
+	return nil
+}
+
+// Remove takes a posted receive out of the queue; it is the caller's until Release. It does nothing, and returns
+// false, if the receive is not posted.
+func (e *Engine) Remove(r *Recv) bool {
+	if r.state != statePosted {
+		return false
+	}
+	n := r.node()
+	if c := uint32(n.class); c != inList {
+		cl := &e.classes[c%MaxClasses]
+		cl.recvs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, 0)
+		if cl.recvs.used == 0 {
+			e.ready &^= 1 << (c % MaxClasses)
+		}
+	} else {
+		e.extra.remove(&e.nodes, n, n.idx)
+	}
+	e.posted.remove(n.pos)
+	n.state = stateOut
+	return true
+}
+
+// Release ends a receive that is the caller's. Its memory is used again, so no pointer to it may be kept. It panics
+// if the receive is still posted or was released before.
+func (e *Engine) Release(r *Recv) { e.release(&r.head) }

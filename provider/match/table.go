@@ -1,0 +1,253 @@
+package match
+
+import (
+	"math/bits"
+
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// minGroups is the number of groups of a new table: one page.
+const minGroups = 64
+
+// groupSlots is the number of keys that fit in a group.
+const groupSlots = 7
+
+// Masks over the bytes of group.tags that are tags.
+const (
+	tagLow  = 0x00_01_01_01_01_01_01_01
+	tagHigh = tagLow << 7
+)
+
+// key is what a class compares: the bits of source and tag that count.
+type key struct {
+	ignore uint64 // tag bits that do not
+	source uint32 // all ones, or 0 if any source matches
+}
+
+// equal tells whether a node has the given source and tag, as far as the class looks.
+func (k *key) equal(n *node, source uint32, tag uint64) bool {
+	return (n.tag^tag)&^k.ignore == 0 && (n.source^source)&k.source == 0
+}
+
+// slot is one key of a table: the nodes with that key are a list in queue order.
+type slot struct {
+	head, tail uint32
+}
+
+// group is one cache line of a table. Byte i of tags is 0 if slot i is empty, else 8 bits of its key's hash, so that
+// all slots are compared at once and, as a rule, no node of another key is touched. Byte 7 counts the keys that found
+// this group full and went on to a later one; at 255 it stays.
+type group struct {
+	tags  uint64
+	slots [groupSlots]slot
+}
+
+// match returns a mask with bit 7 of byte i set if slot i may have the given tag; at least if it has.
+func (g *group) match(tag uint64) uint64 {
+	x := g.tags ^ tag*tagLow
+	return (x - tagLow) &^ x & tagHigh
+}
+
+// vacant returns a mask whose lowest bit is in byte i if slot i is the first empty one, and 0 if there is none.
+func (g *group) vacant() uint64 { return (g.tags - tagLow) &^ g.tags & tagHigh }
+
+// passed tells whether keys went past this group to a later one.
+func (g *group) passed() bool { return g.tags>>56 != 0 }
+
+// table is a hash table of lists. A key is in the first group on its way that had room; its way starts at the group
+// its hash names and goes on to the next. The layout is that of F14 (Bronson and Shi, "Open-sourcing F14 for faster,
+// more memory-efficient hash tables", 2019) with comparison in a 64-bit word: a look-up costs one cache line and
+// hardly ever depends on a branch that cannot be foreseen, and removal moves nothing.
+//
+// A table takes keys up to half of its slots, then it doubles.
+type table struct {
+	groups mem.Array[group]
+	mask   uint32 // groups-1; 0 while nothing is mapped
+	used   uint32 // keys in the table
+	limit  uint32 // keys up to which there is room
+	drains uint32 // times it became empty since it last grew
+}
+
+// newTable returns a table with room for n keys; with none it takes no memory.
+func newTable(n uint32) (table, error) {
+	if n == 0 {
+		return table{}, nil
+	}
+	size := uint32(minGroups)
+	for size*groupSlots/2 < n {
+		size *= 2
+	}
+	groups, err := mem.NewArray[group](int(size))
+	return table{groups: groups, mask: size - 1, limit: size * groupSlots / 2}, err
+}
+
+// A place is a slot of a table: 8 * group + slot.
+const none = ^uint32(0)
+
+// at returns the slot at a place.
+func (t *table) at(place uint32) *slot { return &t.groups.At(place / 8).slots[place%8] }
+
+// tagOf returns the tag of a hash, 1 to 255.
+func tagOf(hash uint64) uint64 {
+	tag := hash >> 56
+	return tag + (tag-1)>>63
+}
+
+// find returns the place of a key, or none. The table must have been mapped.
+func (t *table) find(s *store, k *key, hash uint64, source uint32, tag uint64) uint32 {
+	i := uint32(hash) & t.mask
+	for left := t.mask; ; left-- {
+		g := t.groups.At(i)
+		for m := g.match(tagOf(hash)); m != 0; m &= m - 1 {
+			j := uint32(bits.TrailingZeros64(m)) / 8
+			if k.equal(s.At(g.slots[j].head), source, tag) {
+				return i*8 + j
+			}
+		}
+		if !g.passed() || left == 0 {
+			return none
+		}
+		i = (i + 1) & t.mask
+	}
+}
+
+// insertNew inserts a node as the first of its key in the group where its way starts, if it is plain to see that the
+// key is not in the table and that there is room; it tells whether it did.
+func (t *table) insertNew(hash uint64, idx uint32) bool {
+	g := t.groups.At(uint32(hash) & t.mask)
+	v := g.vacant()
+	if g.match(tagOf(hash)) != 0 || g.passed() || v == 0 {
+		return false
+	}
+	t.put(g, v, hash, idx)
+	return true
+}
+
+// put makes a node the first of its key in the first vacant slot of a group.
+func (t *table) put(g *group, vacant, hash uint64, idx uint32) {
+	j := uint32(bits.TrailingZeros64(vacant)) / 8
+	g.tags |= tagOf(hash) << (j * 8)
+	g.slots[j] = slot{idx, idx}
+	t.used++
+}
+
+// insert appends a node to the list of its key, by link l. There must be room.
+func (t *table) insert(s *store, k *key, hash uint64, n *node, idx uint32, l uint32) {
+	if place := t.find(s, k, hash, n.source, n.tag); place != none {
+		at := t.at(place)
+		s.At(at.tail).links[l%MaxClasses].next = idx
+		n.links[l%MaxClasses].prev = at.tail
+		at.tail = idx
+		return
+	}
+	t.place(hash, slot{idx, idx})
+}
+
+// place puts the list of a key that is not in the table into the first group on its way that has room.
+func (t *table) place(hash uint64, list slot) {
+	for i := uint32(hash) & t.mask; ; i = (i + 1) & t.mask {
+		g := t.groups.At(i)
+		if v := g.vacant(); v != 0 {
+			j := uint32(bits.TrailingZeros64(v)) / 8
+			g.tags |= tagOf(hash) << (j * 8)
+			g.slots[j] = list
+			t.used++
+			return
+		}
+		if g.tags>>56 != 255 {
+			g.tags += 1 << 56
+		}
+	}
+}
+
+// removeFirst takes the first node out of the list at a place.
+func (t *table) removeFirst(s *store, place uint32, hash uint64, l uint32) {
+	at := t.at(place)
+	if at.head == at.tail {
+		t.erase(place, hash)
+		return
+	}
+	at.head = s.At(at.head).links[l%MaxClasses].next
+}
+
+// remove takes any node out of the table.
+func (t *table) remove(s *store, k *key, hash uint64, n *node, idx uint32, l uint32) {
+	place := t.find(s, k, hash, n.source, n.tag)
+	at := t.at(place)
+	own := n.links[l%MaxClasses]
+	switch idx {
+	case at.head:
+		t.removeFirst(s, place, hash, l)
+	case at.tail:
+		at.tail = own.prev
+	default:
+		s.At(own.prev).links[l%MaxClasses].next = own.next
+		s.At(own.next).links[l%MaxClasses].prev = own.prev
+	}
+}
+
+// erase empties the slot at a place, whose key has a hash.
+func (t *table) erase(place uint32, hash uint64) {
+	t.groups.At(place / 8).tags &^= 0xff << (place % 8 * 8)
+	t.used--
+	for i := uint32(hash) & t.mask; i != place/8; i = (i + 1) & t.mask {
+		if g := t.groups.At(i); g.tags>>56 != 255 {
+			g.tags -= 1 << 56
+		}
+	}
+	if t.used == 0 && t.mask >= minGroups {
+		t.drained()
+	}
+}
+
+// room makes sure that one more key fits.
+func (t *table) room(s *store, k *key) error {
+	if t.used < t.limit {
+		return nil
+	}
+	return t.grow(s, k)
+}
+
+// grow maps the first groups, or twice as many and moves all keys there, for which it reads the first node of each.
+// When there is no memory the table goes on filling, and fails when it is full.
+func (t *table) grow(s *store, k *key) error {
+	grown, err := newTable(max(1, t.limit+1))
+	if err != nil {
+		if t.mask != 0 && t.used < (t.mask+1)*groupSlots {
+			return nil
+		}
+		return err
+	}
+	for i := range uint32(t.groups.Len()) {
+		g := t.groups.At(i)
+		for j, list := range g.slots {
+			if g.tags>>(j*8)&0xff != 0 {
+				n := s.At(list.head)
+				grown.place(s.hash(k, n.source, n.tag), list)
+			}
+		}
+	}
+	_ = t.groups.Free() // an address range that could not be unmapped is lost, not wrong
+	*t = grown
+	return nil
+}
+
+// drained counts that a table that has grown became empty, and shrinks it in the end.
+func (t *table) drained() {
+	if t.drains++; t.drains >= quietDrains {
+		t.drop()
+	}
+}
+
+// trim gives the memory of an empty table back.
+func (t *table) trim() {
+	if t.used == 0 {
+		t.drop()
+	}
+}
+
+// drop forgets all keys and gives the memory back.
+func (t *table) drop() {
+	_ = t.groups.Free() // an address range that could not be unmapped is lost, not wrong
+	*t = table{}
+}

@@ -1,0 +1,209 @@
+// Package names handles the names of endpoints: socket addresses in the
+// formats that libfabric defines for them, their resolution from a node and a
+// service, and the addresses of this host.
+//
+// A [Name] is a comparable value. [FromSockaddr] and [Parse] decode foreign
+// bytes; [Name.AppendSockaddr] and [Name.String] encode. [Encode] and [Decode]
+// do either by an fi.AddrFormat.
+//
+// The package holds no state and every function may be called from any
+// goroutine.
+package names
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// Address families, with the values of AF_INET and AF_INET6 on Linux.
+const (
+	AFInet  uint16 = 2
+	AFInet6 uint16 = 10
+)
+
+// Lengths of encoded addresses in bytes.
+const (
+	SockaddrInLen  = 16 // struct sockaddr_in
+	SockaddrIn6Len = 28 // struct sockaddr_in6
+
+	// MaxSockaddrLen is the longest of the binary formats.
+	MaxSockaddrLen = SockaddrIn6Len
+
+	// MaxLen is the longest encoding in any format, the NUL byte of
+	// FI_ADDR_STR included: "fi_sockaddr_in6://[" (19 bytes), eight groups
+	// of four digits (39), "%" and a 32-bit scope (11), "]:65535" (7), NUL.
+	MaxLen = 19 + 39 + 11 + 7 + 1
+)
+
+// Name is the name of an endpoint: an IP address and a port. The zero value
+// names nothing. Two names are the same endpoint's if they are equal (==); the
+// flow label of an IPv6 socket address is not part of a name.
+type Name struct {
+	Family uint16   // AFInet or AFInet6, 0 for the zero value
+	Port   uint16   // 0 in a source address: any free port
+	Scope  uint32   // interface index of an IPv6 link-local address, else 0
+	IP     [16]byte // an IPv4 address is in the first 4 bytes, the rest is 0
+}
+
+// New returns the name for an address and a port. A zone is looked up among
+// this host's interfaces unless it is a number. An invalid address gives the
+// zero Name; an IPv4-mapped IPv6 address stays an IPv6 address.
+func New(a netip.Addr, port uint16) Name {
+	n := Name{Port: port}
+	switch {
+	case a.Is4():
+		n.Family = AFInet
+		ip := a.As4()
+		copy(n.IP[:], ip[:])
+	case a.Is6():
+		n.Family = AFInet6
+		n.IP = a.As16()
+		n.Scope = scopeOf(a.Zone())
+	default:
+		return Name{}
+	}
+	return n
+}
+
+// Any returns the wildcard address of a family with a port.
+func Any(family, port uint16) Name { return Name{Family: family, Port: port} }
+
+// Addr returns the IP address without a zone; the invalid address for the zero
+// Name.
+func (n Name) Addr() netip.Addr {
+	switch n.Family {
+	case AFInet:
+		return netip.AddrFrom4([4]byte(n.IP[:4]))
+	case AFInet6:
+		return netip.AddrFrom16(n.IP)
+	}
+	return netip.Addr{}
+}
+
+// IsZero reports whether n is the zero value.
+func (n Name) IsZero() bool { return n == Name{} }
+
+// IsAny reports whether n is a wildcard: 0.0.0.0 or [::] with some port.
+func (n Name) IsAny() bool { return n.Family != 0 && n.IP == [16]byte{} }
+
+// IsLoopback reports whether n's address is a loopback address.
+func (n Name) IsLoopback() bool { return n.Addr().Unmap().IsLoopback() }
+
+// WithPort returns n with another port.
+func (n Name) WithPort(port uint16) Name {
+	n.Port = port
+	return n
+}
+
+// WithAddrOf returns other's address with n's port. It turns the wildcard that
+// a socket is bound to into a name that a peer can use.
+func (n Name) WithAddrOf(other Name) Name { return other.WithPort(n.Port) }
+
+// SockaddrLen returns the number of bytes that AppendSockaddr appends.
+func (n Name) SockaddrLen() int {
+	switch n.Family {
+	case AFInet:
+		return SockaddrInLen
+	case AFInet6:
+		return SockaddrIn6Len
+	}
+	return 0
+}
+
+// AppendSockaddr appends n as struct sockaddr_in or sockaddr_in6 of a
+// little-endian Linux; nothing for the zero Name.
+func (n Name) AppendSockaddr(b []byte) []byte {
+	switch n.Family {
+	case AFInet:
+		b = binary.LittleEndian.AppendUint16(b, AFInet)
+		b = binary.BigEndian.AppendUint16(b, n.Port)
+		b = append(b, n.IP[:4]...)
+		return append(b, 0, 0, 0, 0, 0, 0, 0, 0)
+	case AFInet6:
+		b = binary.LittleEndian.AppendUint16(b, AFInet6)
+		b = binary.BigEndian.AppendUint16(b, n.Port)
+		b = append(b, 0, 0, 0, 0) // flow information
+		b = append(b, n.IP[:]...)
+		return binary.LittleEndian.AppendUint32(b, n.Scope)
+	}
+	return b
+}
+
+// FromSockaddr decodes a struct sockaddr_in or sockaddr_in6. b may be longer
+// than the structure. Errors wrap fi.EINVAL.
+func FromSockaddr(b []byte) (Name, error) {
+	if len(b) < 2 {
+		return Name{}, fmt.Errorf("socket address of %d bytes: %w", len(b), fi.EINVAL)
+	}
+	n := Name{Family: binary.LittleEndian.Uint16(b)}
+	want := n.SockaddrLen()
+	if want == 0 {
+		return Name{}, fmt.Errorf("socket address of family %d: %w", n.Family, fi.EINVAL)
+	}
+	if len(b) < want {
+		return Name{}, fmt.Errorf("socket address of family %d in %d bytes, want %d: %w",
+			n.Family, len(b), want, fi.EINVAL)
+	}
+	n.Port = binary.BigEndian.Uint16(b[2:])
+	if n.Family == AFInet {
+		copy(n.IP[:], b[4:8])
+		return n, nil
+	}
+	copy(n.IP[:], b[8:24])
+	n.Scope = binary.LittleEndian.Uint32(b[24:])
+	return n, nil
+}
+
+// Encode returns n in an address format. fi.FormatUnspec means the socket
+// address. Errors wrap fi.EINVAL: the format is not one of weft's or cannot
+// hold n's family.
+func Encode(f fi.AddrFormat, n Name) ([]byte, error) {
+	if !Fits(f, n) {
+		return nil, fmt.Errorf("address family %d in address format %d: %w", n.Family, f, fi.EINVAL)
+	}
+	if f == fi.AddrStr {
+		return append([]byte(n.String()), 0), nil
+	}
+	return n.AppendSockaddr(make([]byte, 0, MaxSockaddrLen)), nil
+}
+
+// Decode is the inverse of Encode. FI_ADDR_STR may end with a NUL byte, after
+// which nothing is looked at. Errors wrap fi.EINVAL.
+func Decode(f fi.AddrFormat, b []byte) (Name, error) {
+	var n Name
+	var err error
+	if f == fi.AddrStr {
+		for i, c := range b {
+			if c == 0 {
+				b = b[:i]
+				break
+			}
+		}
+		n, err = Parse(string(b))
+	} else {
+		n, err = FromSockaddr(b)
+	}
+	if err != nil {
+		return Name{}, err
+	}
+	if !Fits(f, n) {
+		return Name{}, fmt.Errorf("address family %d in address format %d: %w", n.Family, f, fi.EINVAL)
+	}
+	return n, nil
+}
+
+// Fits reports whether an address format can hold n.
+func Fits(f fi.AddrFormat, n Name) bool {
+	switch f {
+	case fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIP, fi.AddrStr:
+		return n.Family == AFInet || n.Family == AFInet6
+	case fi.SockaddrIn:
+		return n.Family == AFInet
+	case fi.SockaddrIn6:
+		return n.Family == AFInet6
+	}
+	return false
+}
