@@ -1,0 +1,210 @@
+package cq
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// Counter counts completions (fi_cntr(3)). Any thread may call its methods.
+// Values wrap at 2^64.
+type Counter struct {
+	hot    *hot.Cntr
+	wait   *Waiter
+	eps    epList
+	memory []byte
+
+	// What an application knows: the values at the last Poll, Set, Add, or
+	// report of a wait. Written by any of them, relaxed: a lost store makes a poll
+	// report a counter that has not changed.
+	known, knownErrors atomic.Uint64
+	// What fi_trywait and wait sets have told; written by who reports, relaxed.
+	told, toldErrors atomic.Uint64
+}
+
+// OpenCounter opens a counter. The error wraps EINVAL for attributes that
+// fi_cntr(3) does not know, EBADFLAGS for flags, ENOSYS for events other than
+// completions, or what stopped the system from giving memory or descriptors.
+func OpenCounter(attr *fi.CntrAttr, wait *WaitSet) (*Counter, error) {
+	if attr.Flags != 0 {
+		return nil, fmt.Errorf("counter flags %#x: %w", attr.Flags, fi.EBADFLAGS)
+	}
+	if attr.Events != fi.CntrEventsComp {
+		return nil, fmt.Errorf("counter of events %d: %w", attr.Events, fi.ENOSYS)
+	}
+	c := &Counter{}
+	var err error
+	if c.hot, c.memory, err = newCntr(); err != nil {
+		return nil, fmt.Errorf("counter: %w", err)
+	}
+	if c.wait, err = NewWaiter(attr.WaitObj, wait, &c.hot.Armed, c.pending); err != nil {
+		_ = mem.Unmap(c.memory) // the first error says more
+		return nil, err
+	}
+	c.wait.reported = c.report
+	c.eps.open(&c.hot.EPs)
+	if c.wait.Waitable() {
+		c.hot.Flags = hot.CQWaitable
+	}
+	return c, nil
+}
+
+// Close frees the counter. EBUSY: endpoints, regions or poll sets use it.
+func (c *Counter) Close() error {
+	if c.eps.busy() {
+		return fmt.Errorf("counter is in use: %w", fi.EBUSY)
+	}
+	c.wait.Close()
+	err := c.eps.close()
+	if e := mem.Unmap(c.memory); err == nil {
+		err = e
+	}
+	c.memory, c.hot = nil, nil
+	return err
+}
+
+// Hot returns the table that C reads. Handle is the caller's to set.
+func (c *Counter) Hot() *hot.Cntr { return c.hot }
+
+// Waiter returns the counter's wait object.
+func (c *Counter) Waiter() *Waiter { return c.wait }
+
+// FD returns the descriptor of the wait object, -1 if there is none.
+func (c *Counter) FD() int { return c.wait.FD() }
+
+// Attach is as [Queue.Attach].
+func (c *Counter) Attach(ep *hot.EP) error { return c.eps.attach(ep) }
+
+// Detach is as [Queue.Detach].
+func (c *Counter) Detach(ep *hot.EP) error { return c.eps.detach(ep) }
+
+// Retain is as [Queue.Retain].
+func (c *Counter) Retain() { c.eps.retain() }
+
+// Release takes back one [Counter.Retain].
+func (c *Counter) Release() { c.eps.release() }
+
+// AddSource is as [Queue.AddSource].
+func (c *Counter) AddSource(s *Source) error { return c.wait.AddSource(s) }
+
+// RemoveSource takes back one AddSource.
+func (c *Counter) RemoveSource(s *Source) error { return c.wait.RemoveSource(s) }
+
+// Count adds n completions.
+func (c *Counter) Count(n uint64) {
+	atomic.AddUint64(&c.hot.Value, n)
+	c.Wake()
+}
+
+// CountError adds n failed operations.
+func (c *Counter) CountError(n uint64) {
+	atomic.AddUint64(&c.hot.Errors, n)
+	c.Wake()
+}
+
+// Wake wakes who sleeps on the counter, after it was changed.
+func (c *Counter) Wake() {
+	if c.hot.Flags&hot.CQWaitable != 0 {
+		c.wait.Wake()
+	}
+}
+
+func (c *Counter) values() (value, errors uint64) {
+	return atomic.LoadUint64(&c.hot.Value), atomic.LoadUint64(&c.hot.Errors)
+}
+
+// Read makes progress and returns the value.
+func (c *Counter) Read() uint64 {
+	c.wait.Progress()
+	return atomic.LoadUint64(&c.hot.Value)
+}
+
+// ReadErr makes progress and returns the error value.
+func (c *Counter) ReadErr() uint64 {
+	c.wait.Progress()
+	return atomic.LoadUint64(&c.hot.Errors)
+}
+
+// Add adds to the value on the application's behalf; a poll set does not take
+// that for news.
+func (c *Counter) Add(n uint64) {
+	c.known.Add(n)
+	c.Count(n)
+}
+
+// AddErr adds to the error value.
+func (c *Counter) AddErr(n uint64) {
+	c.knownErrors.Add(n)
+	c.CountError(n)
+}
+
+// Set sets the value. Completions that are counted meanwhile may be lost.
+func (c *Counter) Set(v uint64) {
+	c.known.Store(v)
+	atomic.StoreUint64(&c.hot.Value, v)
+	c.Wake()
+}
+
+// SetErr sets the error value.
+func (c *Counter) SetErr(v uint64) {
+	c.knownErrors.Store(v)
+	atomic.StoreUint64(&c.hot.Errors, v)
+	c.Wake()
+}
+
+// Wait sleeps until the value is at least threshold. EAVAIL: the error value
+// has changed since the call. ETIMEDOUT: timeout milliseconds have passed
+// (negative: never). ENOSYS: the wait object is fi.WaitNone or fi.WaitSet.
+func (c *Counter) Wait(threshold uint64, timeout int) error {
+	if !c.wait.sleeps() {
+		return errNoSys
+	}
+	_, before := c.values()
+	done := func() bool {
+		v, e := c.values()
+		return v >= threshold || e != before
+	}
+	for end := until(timeout); ; {
+		c.wait.Progress()
+		value, errors := c.values()
+		switch {
+		case value >= threshold:
+			c.wait.HandOver()
+			return nil
+		case errors != before:
+			c.wait.HandOver()
+			return errAvail
+		case expired(end):
+			return fi.ETIMEDOUT.Err()
+		}
+		c.wait.sleep(done, end)
+	}
+}
+
+// TryWait prepares for a wait on the counter's own wait object; see
+// [Waiter.TryWait]. A change of the counter gives EAGAIN once.
+func (c *Counter) TryWait() error { return c.wait.TryWait() }
+
+// pending tells whether the counter has changed since that was last reported.
+func (c *Counter) pending() bool {
+	value, errors := c.values()
+	return value != c.told.Load() || errors != c.toldErrors.Load()
+}
+
+func (c *Counter) report() {
+	value, errors := c.values()
+	c.told.Store(value)
+	c.toldErrors.Store(errors)
+}
+
+func (c *Counter) progress() { c.wait.Progress() }
+
+// changed tells whether the counter has changed since the last call, Set or Add.
+func (c *Counter) changed() bool {
+	value, errors := c.values()
+	changed := c.known.Swap(value) != value
+	return c.knownErrors.Swap(errors) != errors || changed
+}

@@ -1,0 +1,56 @@
+// Package cq holds completion queues, counters, and the wait objects and sets
+// that make threads sleep on them.
+//
+// # Completion queues
+//
+// A [Queue] is a number of rings over a [hot.CQ]: ring 0 for progress engines,
+// the others for transmit stripes, so that threads that post share no cache
+// line. Each ring is a [hot.CQRing] header (shared head, producers' tail) and
+// slots of one [hot.CQE]. Producers claim, fill and publish as in package mpsc.
+// include/weft/cq.h is the same algorithm in C; the two mix on one queue.
+//
+// Any thread may read. A reader scans sequence words from the head, moves the
+// head past the ready slots with one compare-and-swap, copies them out and
+// releases each. The owner field of the sequence word says what a slot holds,
+// so the scan touches nothing that may change under it:
+//
+//	0 entry   a completion
+//	1 error   stays at the head until [Queue.ReadErr] takes it; Flags has hot.CQEError, Buf is the address of its record
+//	2 void    reserved, then not needed; readers skip it
+//
+// Readers take turns at the rings: a read that was cut short by its buffer goes
+// on at the next ring, one that was cut short by an error at that error.
+//
+// # Nothing is lost
+//
+// A completion that is written when the operation is posted finds its slot
+// then, or the post fails ([Queue.TryComplete], [Queue.Reserve]). One that comes
+// later ([Queue.Complete]) goes to ring 0; when that is full, to an overflow
+// list, and so do all after it until readers have made room. What bounds the
+// list is the number of operations that the endpoints let be outstanding.
+//
+// A reserved slot holds back what is published behind it in its ring. It must be
+// filled or voided before the call that reserved it returns; an operation that
+// waits for a peer must use Complete, or an application that waits for a later
+// operation's completion first would never see it.
+//
+// # Sleeping
+//
+// A [Waiter] belongs to a queue or counter, and to no more than one set. Who
+// wants to sleep arms it (drains the event file, sets the armed words, lets every
+// [Source] arm its doorbell) and then looks again; who publishes looks at the
+// armed word afterwards and writes to the event file only if it can clear it.
+// Between store and load on both sides is a full fence (W0), so one of the two
+// sees the other: no wake-up is lost, and nobody writes when nobody waits.
+//
+// # Locks
+//
+// None is taken by a read that finds something, by a completion that finds
+// room, or by a wake-up. Each mutex says where it is taken.
+//
+// # Progress
+//
+// Pushing and popping are lock-free. A reader that is stopped after moving the
+// head and before releasing its slots makes a ring look full to producers, and
+// holds up nobody else.
+package cq

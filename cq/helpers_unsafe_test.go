@@ -1,0 +1,82 @@
+package cq
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+)
+
+// heapQueue returns a queue on the Go heap, where the race detector sees it.
+func heapQueue(t testing.TB, attr *fi.CQAttr, opts Options) *Queue {
+	t.Helper()
+	l, err := plan(attr, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := make([]uint64, l.bytes()/8+8)
+	skip := (-uintptr(unsafe.Pointer(&words[0])) & 63) / 8
+	memory := unsafe.Slice((*byte)(unsafe.Pointer(&words[skip])), l.bytes())
+	q, err := newQueue(attr, opts, nil, l, memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// fileQueue returns a queue in a file that another process can map.
+func fileQueue(t testing.TB, attr *fi.CQAttr, opts Options) (*Queue, string) {
+	t.Helper()
+	l, err := plan(attr, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "cq"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(int64(l.bytes())); err != nil {
+		t.Fatal(err)
+	}
+	memory, err := syscall.Mmap(int(f.Fd()), 0, l.bytes(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := newQueue(attr, opts, nil, l, memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		syscall.Munmap(memory)
+	})
+	return q, f.Name()
+}
+
+// address returns where an endpoint's table is.
+func address(ep *hot.EP) uintptr { return uintptr(unsafe.Pointer(ep)) }
+
+// listed returns what a poller that loads the array now would walk.
+func listed(q *Queue) (addrs []uintptr) {
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&q.hot.EPs))
+	for i := 0; p != nil; i++ {
+		v := *(*uintptr)(unsafe.Add(p, 8*i))
+		if v == 0 {
+			break
+		}
+		addrs = append(addrs, v)
+	}
+	return addrs
+}

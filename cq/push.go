@@ -1,0 +1,116 @@
+package cq
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+)
+
+// Slot is a reserved place for a completion. The zero Slot is none.
+type Slot struct {
+	ring uint32
+	pos  uint64
+	at   unsafe.Pointer
+}
+
+// ringIndex maps a ring number to one that exists: 0 is the progress engines',
+// n the one of stripe n-1.
+func (q *Queue) ringIndex(n int) uint32 {
+	stripes := uint32(len(q.rings)) - 1 // 0 or a power of two
+	if n <= 0 || stripes == 0 {
+		return 0
+	}
+	return 1 + (uint32(n)-1)&(stripes-1)
+}
+
+// TryComplete writes a completion to a ring: 0, or 1 plus a stripe's number.
+// False means that it is full and nothing has happened.
+func (q *Queue) TryComplete(ring int, e Entry) bool {
+	if !q.rings[q.ringIndex(ring)].push(&e, markEntry, q.exclusive) {
+		return false
+	}
+	q.Wake()
+	return true
+}
+
+// Reserve takes a slot of a ring as TryComplete does, to be filled or voided
+// before the caller returns to the application: what is published behind it in
+// the same ring is not seen before. False means that the ring is full.
+func (q *Queue) Reserve(ring int) (Slot, bool) {
+	i := q.ringIndex(ring)
+	at, pos, ok := q.rings[i].Claim(markEntry, q.exclusive)
+	return Slot{i, pos, at}, ok
+}
+
+// Fill writes a completion to a reserved slot.
+func (q *Queue) Fill(s Slot, e Entry) {
+	q.rings[s.ring].fill(s.at, s.pos, &e, markEntry)
+	q.Wake()
+}
+
+// Void gives a reserved slot back unused. What is behind it can be seen then.
+func (q *Queue) Void(s Slot) {
+	q.rings[s.ring].fill(s.at, s.pos, &Entry{Flags: hot.CQEVoid}, markVoid)
+	q.Wake()
+}
+
+// Complete writes a completion to ring 0. It never fails: when the ring is
+// full, the completion waits in the overflow list until readers have made room,
+// and later ones wait behind it.
+func (q *Queue) Complete(e Entry) { q.complete(&e, markEntry) }
+
+// CompleteError writes an error completion to ring 0, as Complete does.
+func (q *Queue) CompleteError(e Entry, info ErrorInfo) {
+	e = q.errors.keep(e, &info)
+	q.complete(&e, markError)
+}
+
+func (q *Queue) complete(e *Entry, mark uint32) {
+	if atomic.LoadUint64(&q.hot.Overflow) != 0 || !q.rings[0].push(e, mark, q.exclusive) {
+		q.hold(e, mark)
+	}
+	q.Wake()
+}
+
+// hold puts a completion on the overflow list, or on the ring if there is room
+// by now and nothing waits.
+func (q *Queue) hold(e *Entry, mark uint32) {
+	q.overflow.mu.Lock()
+	defer q.overflow.mu.Unlock()
+	q.flush()
+	if q.overflow.n == 0 && q.rings[0].push(e, mark, q.exclusive) {
+		return
+	}
+	q.overflow.append(e, mark)
+	atomic.StoreUint64(&q.hot.Overflow, uint64(q.overflow.n))
+}
+
+// FlushOverflow moves held completions to ring 0 as far as there is room.
+// Readers call it when ring 0 is empty; it does nothing while another thread is
+// at it.
+func (q *Queue) FlushOverflow() {
+	if !q.overflow.mu.TryLock() {
+		return
+	}
+	defer q.overflow.mu.Unlock()
+	q.flush()
+}
+
+// flush does it. The caller holds overflow.mu.
+func (q *Queue) flush() {
+	for o := &q.overflow; o.n > 0; o.drop() {
+		if h := o.first(); !q.rings[0].push(&h.entry, h.mark, q.exclusive) {
+			break
+		}
+	}
+	atomic.StoreUint64(&q.hot.Overflow, uint64(q.overflow.n))
+}
+
+// Wake wakes who sleeps on the queue, after something was published. C calls it
+// when weft_cq_wake_needed says so.
+func (q *Queue) Wake() {
+	if q.waitable {
+		q.wait.Wake()
+	}
+}

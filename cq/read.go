@@ -1,0 +1,172 @@
+package cq
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// Read takes up to len(dst) completions (fi_cq_read(3)). EAGAIN: there is none;
+// then it has made progress, so that the next call may find one. EAVAIL: an error
+// is next; see ReadErr. An empty dst makes progress only.
+func (q *Queue) Read(dst []Entry) (int, error) {
+	n, bad := q.pop(dst)
+	if n > 0 {
+		return n, nil
+	}
+	if bad {
+		return 0, errAvail
+	}
+	worked := q.wait.Progress()
+	if atomic.LoadUint64(&q.hot.Overflow) != 0 {
+		q.FlushOverflow()
+	} else if !worked {
+		return 0, errAgain
+	}
+	n, bad = q.pop(dst)
+	switch {
+	case n > 0:
+		return n, nil
+	case bad:
+		return 0, errAvail
+	}
+	return 0, errAgain
+}
+
+// pop takes completions from all rings in turn, up to an error; bad says that
+// it got none because an error is next. An empty queue costs two loads per ring.
+func (q *Queue) pop(dst []Entry) (n int, bad bool) {
+	i := 0
+	if len(q.rings) > 1 {
+		i = int(atomic.LoadUint32(q.turn))
+	}
+	for range q.rings {
+		if n == len(dst) {
+			break
+		}
+		if i >= len(q.rings) {
+			i = 0
+		}
+		var k int
+		if k, bad = q.rings[i].pop(dst[n:], q.exclusive); k > 0 {
+			n += k
+		}
+		if bad {
+			break
+		}
+		i++
+	}
+	if n > 0 && len(q.rings) > 1 && (bad || n == len(dst)) {
+		atomic.StoreUint32(q.turn, uint32(i))
+	}
+	return n, bad && n == 0
+}
+
+// ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is.
+func (q *Queue) ReadErr() (ErrEntry, error) {
+	i := int(atomic.LoadUint32(q.turn))
+	for range q.rings {
+		if i >= len(q.rings) {
+			i = 0
+		}
+		if e, ok := q.rings[i].popError(q.exclusive); ok {
+			return q.errors.take(e, q.last), nil
+		}
+		i++
+	}
+	return ErrEntry{}, errAgain
+}
+
+// SRead is Read that sleeps until there is something (fi_cq_sread(3)), or
+// timeout milliseconds have passed (negative: never), or the queue is signaled:
+// EAGAIN. With a queue opened for fi.CQCondThreshold it tries to return threshold
+// entries, and returns fewer when the time is over. ENOSYS: the wait object is
+// fi.WaitNone or fi.WaitSet.
+func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
+	if !q.wait.sleeps() {
+		return 0, errNoSys
+	}
+	want := 1
+	if q.cond == fi.CQCondThreshold {
+		want = int(min(max(threshold, 1), uint64(len(dst))))
+	}
+	end := until(timeout)
+	got := 0
+	for {
+		n, err := q.Read(dst[got:])
+		got += n
+		if got >= want || err != nil && err != errAgain {
+			return q.leave(got, err)
+		}
+		if err := q.sleep(end); err != nil {
+			return q.leave(got, err)
+		}
+	}
+}
+
+// leave ends a blocking read: what was read comes before why there is no more.
+func (q *Queue) leave(got int, err error) (int, error) {
+	q.wait.HandOver()
+	if got > 0 {
+		return got, nil
+	}
+	return 0, err
+}
+
+// Wait sleeps until looking again might find something: nil. EAGAIN: timeout
+// milliseconds have passed (negative: never) or the queue was signaled. ENOSYS is
+// as in SRead. It is SRead for callers who read on their own.
+func (q *Queue) Wait(timeout int) error {
+	if !q.wait.sleeps() {
+		return errNoSys
+	}
+	err := q.sleep(until(timeout))
+	if err == nil {
+		q.wait.HandOver()
+	}
+	return err
+}
+
+// sleep sleeps once.
+func (q *Queue) sleep(end time.Time) error {
+	if q.takeSignal() || expired(end) {
+		return errAgain
+	}
+	q.wait.sleep(nil, end)
+	if q.takeSignal() {
+		return errAgain
+	}
+	return nil
+}
+
+// takeSignal consumes one Signal, if there is one.
+func (q *Queue) takeSignal() bool {
+	for {
+		n := atomic.LoadUint32(&q.hot.Signaled)
+		if n == 0 {
+			return false
+		}
+		if atomic.CompareAndSwapUint32(&q.hot.Signaled, n, n-1) {
+			return true
+		}
+	}
+}
+
+// dropSignal forgets signals that a wait set or fi_trywait has told about.
+func (q *Queue) dropSignal() { atomic.StoreUint32(&q.hot.Signaled, 0) }
+
+// Signal makes every thread that sleeps in SRead or Wait return, or the next
+// one that would (fi_cq_signal(3)). ENOSYS: there is no wait object.
+func (q *Queue) Signal() error {
+	if q.wait.Kind() == fi.WaitNone {
+		return errNoSys
+	}
+	atomic.StoreUint32(&q.hot.Signaled, max(1, q.wait.sleepers()))
+	q.wait.signal()
+	return nil
+}
+
+// TryWait prepares for a wait on the queue's own wait object; see
+// [Waiter.TryWait].
+func (q *Queue) TryWait() error { return q.wait.TryWait() }

@@ -1,0 +1,297 @@
+package cq
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// slice is how long a sleeper sleeps while a source has work that nobody rings
+// for.
+const slice = time.Millisecond
+
+// sleeper is what threads sleep on: the descriptors of one wait object and the
+// members (one queue or counter, or those of a wait set) that wake it.
+//
+// mu is taken by threads that are about to sleep or have slept, and when
+// members or sources change; never by who completes or wakes.
+type sleeper struct {
+	kind fi.WaitObj // never WaitUnspec
+	// Descriptors, immutable until close, -1 if the kind has none. epoll holds
+	// the others and the sources' doorbells; it is what applications poll.
+	event int // eventfd; written to by signal
+	timer int // timerfd; makes epoll readable after a slice
+	epoll int
+
+	mu       sync.Mutex
+	members  atomic.Pointer[[]*Waiter] // replaced under mu
+	doorbell map[int]int               // sources' descriptors in epoll and their uses; under mu
+	sleeping int                       // threads in sleep; under mu
+	native   bool                      // an application sleeps on its own: stay armed; under mu, never cleared
+	watch    bool                      // a watcher runs; under mu
+	closing  bool                      // under mu
+	watchers sync.WaitGroup
+	wake     func() // wakes who waits on the condition variable; set before use
+}
+
+// newSleeper opens the descriptors that kind needs.
+func newSleeper(kind fi.WaitObj) (*sleeper, error) {
+	s := &sleeper{kind: kind, event: -1, timer: -1, epoll: -1, doorbell: map[int]int{}}
+	switch kind {
+	case fi.WaitUnspec:
+		s.kind = fi.WaitFD
+	case fi.WaitFD, fi.WaitMutexCond, fi.WaitPollFD:
+	case fi.WaitYield:
+		return s, nil
+	default:
+		return nil, fmt.Errorf("wait object %d: %w", kind, fi.EINVAL)
+	}
+	if err := s.openFDs(); err != nil {
+		s.closeFDs()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sleeper) openFDs() (err error) {
+	if s.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		s.event = -1
+		return fmt.Errorf("open eventfd: %w", err)
+	}
+	if s.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		s.timer = -1
+		return fmt.Errorf("open timerfd: %w", err)
+	}
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		s.epoll = -1
+		return fmt.Errorf("open epoll: %w", err)
+	}
+	if err = s.watchFD(s.event); err != nil {
+		return err
+	}
+	return s.watchFD(s.timer)
+}
+
+func (s *sleeper) watchFD(fd int) error {
+	err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+	if err != nil {
+		return fmt.Errorf("add descriptor %d to epoll: %w", fd, err)
+	}
+	return nil
+}
+
+func (s *sleeper) closeFDs() {
+	for _, fd := range []int{s.epoll, s.timer, s.event} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// close ends the watcher and closes the descriptors. Nobody may sleep.
+func (s *sleeper) close() {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.signal()
+	s.watchers.Wait()
+	s.closeFDs()
+}
+
+// add and remove change the members.
+func (s *sleeper) add(w *Waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := append(slices.Clone(s.all()), w)
+	s.members.Store(&list)
+}
+
+func (s *sleeper) remove(w *Waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(s.all()), func(o *Waiter) bool { return o == w })
+	s.members.Store(&list)
+}
+
+func (s *sleeper) all() []*Waiter {
+	if p := s.members.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// addDoorbell and removeDoorbell count the uses of a source's descriptor.
+func (s *sleeper) addDoorbell(fd int) error {
+	if fd < 0 || s.epoll < 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doorbell[fd] == 0 {
+		if err := s.watchFD(fd); err != nil {
+			return err
+		}
+	}
+	s.doorbell[fd]++
+	return nil
+}
+
+func (s *sleeper) removeDoorbell(fd int) {
+	if fd < 0 || s.epoll < 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doorbell[fd]--; s.doorbell[fd] == 0 {
+		delete(s.doorbell, fd)
+		_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, fd, nil) // a closed one has left by itself
+	}
+}
+
+// one is the value that signal writes.
+var one = binary.NativeEndian.AppendUint64(nil, 1)
+
+// signal makes the descriptors readable. The event file's count cannot
+// overflow in practice, and would be readable then as well.
+func (s *sleeper) signal() {
+	if s.event >= 0 {
+		_, _ = unix.Write(s.event, one)
+	}
+}
+
+func drain(fd int) {
+	var b [8]byte
+	_, _ = unix.Read(fd, b[:]) // EAGAIN: nothing to drain
+}
+
+// arm prepares for sleep: it makes every later completion or message signal.
+// It returns false, and leaves the descriptors readable for others that sleep,
+// when found says that there is something already. The caller holds mu.
+func (s *sleeper) arm(found func() bool) bool {
+	if found() {
+		return false
+	}
+	drain(s.event)
+	drain(s.timer)
+	for _, m := range s.all() {
+		m.arm()
+	}
+	if !found() {
+		return true
+	}
+	if s.sleeping > 1 || s.native {
+		s.signal()
+	}
+	return false
+}
+
+// disarm spares others the signal when nobody sleeps. The caller holds mu.
+func (s *sleeper) disarm() {
+	if s.sleeping > 0 || s.native {
+		return
+	}
+	for _, m := range s.all() {
+		m.disarm()
+	}
+}
+
+func (s *sleeper) attention() bool {
+	for _, m := range s.all() {
+		if m.sources.attention() {
+			return true
+		}
+	}
+	return false
+}
+
+// sleep returns when found might have become true, or at the time until (zero:
+// never). It may return early.
+func (s *sleeper) sleep(found func() bool, until time.Time) {
+	if s.epoll < 0 {
+		yield()
+		return
+	}
+	s.mu.Lock()
+	s.sleeping++
+	armed := s.arm(found)
+	s.mu.Unlock()
+	if armed {
+		pollFD(s.epoll, s.timeout(until))
+	}
+	s.mu.Lock()
+	s.sleeping--
+	s.disarm()
+	s.mu.Unlock()
+}
+
+// timeout returns for poll how many milliseconds to sleep, rounded up.
+func (s *sleeper) timeout(until time.Time) int {
+	left := time.Duration(-1)
+	if !until.IsZero() {
+		left = max(0, time.Until(until))
+	}
+	if s.attention() && (left < 0 || left > slice) {
+		left = slice
+	}
+	if left < 0 {
+		return -1
+	}
+	return int(min((left+time.Millisecond-1)/time.Millisecond, 1<<30))
+}
+
+// handOver wakes the others that sleep, for a thread that leaves with a part
+// of what there is: the wake-up that it consumed was theirs too.
+func (s *sleeper) handOver(more func() bool) {
+	if s.epoll < 0 {
+		return
+	}
+	s.mu.Lock()
+	others := s.sleeping > 0
+	s.mu.Unlock()
+	if others && more() {
+		s.signal()
+	}
+}
+
+// tryArm is arm for a thread that will sleep on the descriptors, or the
+// condition variable, on its own.
+func (s *sleeper) tryArm(found func() bool) bool {
+	if s.epoll < 0 {
+		return !found()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.native = true
+	if !s.arm(found) {
+		return false
+	}
+	if s.attention() {
+		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(slice))}
+		_ = unix.TimerfdSettime(s.timer, 0, &spec, nil) // the arguments are valid
+	}
+	if s.kind == fi.WaitMutexCond && s.wake != nil && !s.watch && !s.closing {
+		s.watch = true
+		s.watchers.Go(s.watcher)
+	}
+	return true
+}
+
+// watcher stands in for a thread that waits on a condition variable: it sleeps
+// on the descriptors and passes the first wake-up on.
+func (s *sleeper) watcher() {
+	pollFD(s.epoll, -1)
+	s.mu.Lock()
+	s.watch = false
+	closing := s.closing
+	s.mu.Unlock()
+	if !closing {
+		s.wake()
+	}
+}

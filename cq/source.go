@@ -1,0 +1,144 @@
+package cq
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// Source is where a queue's or counter's arrivals come from: an endpoint, as
+// those who read and those who sleep see it. Its fields are immutable once it is added; the same
+// Source may be added to several queues. The functions may be called by any
+// thread, by several at once, and after RemoveSource by threads that have begun
+// before.
+type Source struct {
+	// FD becomes readable when a peer rings; -1 if peers cannot.
+	FD int
+	// Arm drains FD and asks peers to ring, with a full fence behind (W0): a
+	// message that HasWork does not see afterwards rings. nil if FD is -1.
+	Arm func()
+	// Disarm tells peers that nobody sleeps any more. It may be nil.
+	Disarm func()
+	// HasWork tells whether Progress would find something now, such as a
+	// message in the inbound ring.
+	HasWork func() bool
+	// Attention tells whether there is work that nobody rings for, such as sends
+	// that wait for room at a peer. Sleepers look again every millisecond then.
+	// It may be nil.
+	Attention func() bool
+	// Progress handles one batch, unless another thread does.
+	Progress func()
+
+	mu    sync.Mutex // taken before sleep and after it only
+	armed int        // waiters that have armed it; under mu
+}
+
+// arm asks for the doorbell; fresh says that this waiter has not done so yet.
+func (s *Source) arm(fresh bool) {
+	if s.FD < 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fresh {
+		s.armed++
+	}
+	s.Arm()
+}
+
+// disarm takes back what a waiter armed.
+func (s *Source) disarm() {
+	if s.FD < 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.armed--; s.armed == 0 && s.Disarm != nil {
+		s.Disarm()
+	}
+}
+
+// sources is the list of a queue's sources. Readers load the slice, which is
+// replaced as a whole. mu is not on the data path: it is taken when endpoints
+// come and go.
+type sources struct {
+	mu   sync.Mutex
+	list atomic.Pointer[[]*Source]
+	uses map[*Source]int
+}
+
+func (s *sources) all() []*Source {
+	if p := s.list.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// add tells whether the source is new.
+func (s *sources) add(src *Source) (bool, error) {
+	if src.HasWork == nil || src.Progress == nil || src.FD >= 0 && src.Arm == nil {
+		return false, fmt.Errorf("source without its functions: %w", fi.EINVAL)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uses == nil {
+		s.uses = map[*Source]int{}
+	}
+	if s.uses[src]++; s.uses[src] > 1 {
+		return false, nil
+	}
+	list := append(slices.Clone(s.all()), src)
+	s.list.Store(&list)
+	return true, nil
+}
+
+// remove tells whether that was the last use.
+func (s *sources) remove(src *Source) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uses[src] == 0 {
+		return false, fmt.Errorf("remove a source that was not added: %w", fi.EINVAL)
+	}
+	if s.uses[src]--; s.uses[src] > 0 {
+		return false, nil
+	}
+	delete(s.uses, src)
+	list := slices.DeleteFunc(slices.Clone(s.all()), func(o *Source) bool { return o == src })
+	s.list.Store(&list)
+	return true, nil
+}
+
+// progress lets every source that has work do a batch, and tells whether any
+// had.
+func (s *sources) progress() (worked bool) {
+	for _, src := range s.all() {
+		if src.HasWork() || src.attention() {
+			src.Progress()
+			worked = true
+		}
+	}
+	return worked
+}
+
+func (s *sources) hasWork() bool {
+	for _, src := range s.all() {
+		if src.HasWork() {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *sources) attention() bool {
+	for _, src := range s.all() {
+		if src.attention() {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Source) attention() bool { return s.Attention != nil && s.Attention() }
