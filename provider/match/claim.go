@@ -17,7 +17,8 @@ func (e *Engine) Claim(m *Message, context uint64) bool {
 	if m.state != stateHeld {
 		return false
 	}
-	e.unhold(m.node(), inList)
+	e.unindex(m.node(), nil)
+	e.unhold(m.node())
 	m.state = stateClaimed
 	e.claimed.push(&e.nodes, m.node(), m.idx)
 	m.setClaim(context)

@@ -6,6 +6,7 @@ const recycleHeld = minGroups
 // class is a way of comparing that receives use, with everything queued indexed by it.
 type class struct {
 	key
+	no    uint32 // its place in Engine.classes, and the link of its lists of messages; immutable
 	used  uint32 // Engine.clock when it was last looked up and not the most recent class
 	recvs table  // posted receives of this class
 	msgs  table  // all held messages
@@ -22,69 +23,64 @@ func sourceBits(source uint32) uint32 {
 	return ^uint32(0)
 }
 
-// classOf returns the class of a receive, or inList if there is none to be had.
-func (e *Engine) classOf(ignore uint64, source uint32) uint32 {
-	k := &e.classes[e.recent%MaxClasses].key
-	if k.ignore == ignore && k.source == source {
+// classOf returns the class of a receive and makes it the most recent one. It returns nil if there is none to be had.
+func (e *Engine) classOf(source uint32, ignore uint64) *class {
+	k := key{ignore, sourceBits(source)}
+	if e.recent.key == k {
 		return e.recent
 	}
-	return e.findClass(key{ignore, source})
-}
-
-func (e *Engine) findClass(k key) uint32 {
 	for c := range e.nClasses {
 		if e.classes[c].key == k {
-			e.use(c)
-			return c
+			return e.use(&e.classes[c])
 		}
 	}
 	return e.newClass(k)
 }
 
-// use makes c the most recent class.
-func (e *Engine) use(c uint32) {
+// use makes a class the most recent one.
+func (e *Engine) use(cl *class) *class {
 	e.clock++
-	e.classes[e.recent%MaxClasses].used = e.clock
-	e.recent = c
+	e.recent.used = e.clock
+	e.recent = cl
+	return cl
 }
 
 // newClass makes a class for a key, in a place that was never used or in that of the idle class whose last use is
-// longest ago, and indexes all held messages in it. It returns inList if there is no place or no memory.
-func (e *Engine) newClass(k key) uint32 {
-	c := e.nClasses
-	if c == MaxClasses {
-		if c = e.idleClass(); c == inList {
-			return inList
-		}
+// longest ago, and indexes all held messages in it. It returns nil if there is no place or no memory.
+func (e *Engine) newClass(k key) *class {
+	var cl *class
+	if e.nClasses < MaxClasses {
+		cl = &e.classes[e.nClasses]
+	} else if cl = e.idleClass(); cl == nil {
+		return nil
 	}
 	msgs, err := newTable(e.held.live)
 	if err != nil {
-		return inList
+		return nil
 	}
-	cl := &e.classes[c]
 	cl.msgs.drop()
 	cl.key, cl.msgs = k, msgs
 	for pos := e.held.head; pos != e.held.tail; pos++ {
 		if idx := e.held.at(pos); idx != 0 {
 			n := e.nodes.At(idx)
-			cl.msgs.insert(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, idx, c)
+			cl.msgs.push(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, idx, cl.no)
 		}
 	}
-	e.nClasses = max(e.nClasses, c+1)
-	e.use(c)
-	return c
+	e.nClasses = max(e.nClasses, cl.no+1)
+	e.refit()
+	return e.use(cl)
 }
 
-// idleClass returns the class to give up for a new one, or inList.
-func (e *Engine) idleClass() uint32 {
+// idleClass returns the class to give up for a new one, or nil.
+func (e *Engine) idleClass() *class {
 	if e.held.live > recycleHeld {
-		return inList
+		return nil
 	}
-	best := uint32(inList)
-	for c := range uint32(MaxClasses) {
+	var best *class
+	for c := range e.classes {
 		cl := &e.classes[c]
-		if c != e.recent && cl.recvs.used == 0 && (best == inList || int32(cl.used-e.classes[best].used) < 0) {
-			best = c
+		if cl != e.recent && cl.recvs.used == 0 && (best == nil || int32(cl.used-best.used) < 0) {
+			best = cl
 		}
 	}
 	return best

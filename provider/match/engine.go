@@ -10,19 +10,21 @@ import (
 )
 
 // Engine matches the messages of one receive context, tagged or untagged. Its owner is whoever holds the progress
-// lease; it has no lock and no atomic field.
+// lease; it has no lock and no atomic field. It must not be copied.
 type Engine struct {
-	recent   uint32    // class of the last receive that had one
-	ready    uint32    // bit c: receives are posted in class c
-	posted   order     // all posted receives
-	extra    list      // posted receives that are in no class
-	nClasses uint32
-	nodes    store
-	classes  [MaxClasses]class // those below nClasses are in use
-	held     order             // all held messages that are not claimed
-	claimed  list              // claimed messages
-	clock    uint32            // counts changes of recent
-	err      error             // why memory could not be had, last time
+	recent    *class // class of the last receive that had one
+	ready     uint32 // bit c: receives are posted in class c
+	nClasses  uint32
+	heldLimit uint32 // with fewer messages held, every class has room for one more
+	heldGrown bool   // a class has more than the first groups for messages
+	posted    order  // all posted receives
+	held      order  // all held messages that are not claimed
+	extra     list   // posted receives that are in no class
+	claimed   list   // claimed messages
+	nodes     store
+	classes   [MaxClasses]class // those below nClasses are in use
+	clock     uint32            // counts changes of recent
+	err       error             // why memory could not be had, last time
 }
 
 // New returns an engine with nothing queued. It takes memory, off the Go heap, when it is first used.
@@ -33,8 +35,9 @@ func New() (*Engine, error) {
 	}
 	e := &Engine{nodes: store{*ns, [2]uint64{rand.Uint64(), rand.Uint64()}}}
 	for c := range e.classes {
-		e.classes[c].key.source = noSource
+		e.classes[c].no, e.classes[c].source = uint32(c), noSource
 	}
+	e.recent = &e.classes[0]
 	return e, nil
 }
 
@@ -111,6 +114,7 @@ func (e *Engine) Trim() error {
 		e.classes[c].recvs.trim()
 		e.classes[c].msgs.trim()
 	}
+	e.refit()
 	return e.nodes.Trim()
 }
 
@@ -122,9 +126,9 @@ func (e *Engine) Close() error {
 	for c := range e.classes {
 		e.classes[c].recvs.drop()
 		e.classes[c].msgs.drop()
-		e.classes[c].key = key{source: noSource}
+		e.classes[c].source = noSource
 	}
-	e.nClasses, e.recent, e.ready = 0, 0, 0
+	e.nClasses, e.ready, e.recent = 0, 0, &e.classes[0]
 	e.extra, e.claimed, e.err = list{}, list{}, nil
 	if err := e.nodes.Close(); err != nil {
 		return fmt.Errorf("match: %w", err)

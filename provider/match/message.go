@@ -3,32 +3,59 @@ package match
 // Hold queues a message from source with a tag for which Arrive has just returned nil. The caller sets its user words
 // before anything else is done with the engine. It returns nil when there is no memory (see Err).
 func (e *Engine) Hold(source uint32, tag uint64) *Message {
-	if err := e.roomToHold(); err != nil {
-		e.fail("hold", err)
-		return nil
+	var n *node
+	var idx uint32
+	if o := &e.held; o.tail-o.head < o.mask && o.live < e.heldLimit { // there is room, without asking closer
+		n, idx = e.nodes.Reuse()
 	}
-	n, idx := e.nodes.Alloc()
 	if n == nil {
-		e.fail("hold", e.nodes.Grow())
-		return nil
+		if n, idx = e.newMessage(); n == nil {
+			return nil
+		}
 	}
-	n.tag, n.source, n.idx, n.state = tag, source, idx, stateHeld
+	n.tag, n.source, n.idx = tag, source, idx
+	n.state, n.keep = stateHeld, false
 	e.held.push(n, idx)
 	for c := range e.nClasses % (MaxClasses + 1) {
 		cl := &e.classes[c%MaxClasses]
-		cl.msgs.insert(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), n, idx, c)
+		cl.msgs.push(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), n, idx, c)
 	}
 	return messageOf(n)
+}
+
+// newMessage makes room for one more in the queue and in all classes, and allocates a message.
+func (e *Engine) newMessage() (*node, uint32) {
+	if err := e.roomToHold(); err != nil {
+		e.fail("hold", err)
+		return nil, 0
+	}
+	n, idx := e.nodes.Alloc()
+	if n == nil {
+		e.fail("hold", e.nodes.Err())
+	}
+	return n, idx
 }
 
 // roomToHold makes sure that one more message fits into all that index it.
 func (e *Engine) roomToHold() error {
 	for c := range e.nClasses {
-		if err := e.classes[c%MaxClasses].msgs.room(&e.nodes, &e.classes[c%MaxClasses].key); err != nil {
+		cl := &e.classes[c]
+		if err := cl.msgs.room(&e.nodes, &cl.key); err != nil {
 			return err
 		}
 	}
+	e.refit()
 	return e.held.room(&e.nodes)
+}
+
+// refit brings heldLimit and heldGrown up to date.
+func (e *Engine) refit() {
+	e.heldLimit, e.heldGrown = ^uint32(0), false
+	for c := range e.nClasses {
+		t := &e.classes[c].msgs
+		e.heldLimit = min(e.heldLimit, t.limit)
+		e.heldGrown = e.heldGrown || t.grown()
+	}
 }
 
 // Peek returns the message that Take would, and leaves it in the queue.
@@ -36,11 +63,10 @@ func (e *Engine) Peek(source uint32, tag, ignore uint64) *Message {
 	if e.held.live == 0 {
 		return nil
 	}
-	c := e.classOf(ignore, sourceBits(source))
-	if c == inList {
+	cl := e.classOf(source, ignore)
+	if cl == nil {
 		return e.searchHeld(source, tag, ignore)
 	}
-	cl := &e.classes[c%MaxClasses]
 	i := cl.msgs.find(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), source, tag)
 	if i == none {
 		return nil
@@ -71,26 +97,34 @@ func (e *Engine) searchHeld(source uint32, tag, ignore uint64) *Message {
 	return nil
 }
 
-// takeFirst takes the first message in place i of class c out of the queue.
-func (e *Engine) takeFirst(c, i uint32, hash uint64) *Message {
-	t := &e.classes[c%MaxClasses].msgs
-	n := e.nodes.At(t.at(i).head)
-	t.removeFirst(&e.nodes, i, hash, c)
-	e.unhold(n, c)
-	return messageOf(n)
-}
-
-// unhold takes a held message out of the queue and out of all classes but one, which has let go of it already
-// (inList: none has).
-func (e *Engine) unhold(n *node, but uint32) {
+// unindex takes a held message out of all classes but one (nil: out of all).
+func (e *Engine) unindex(n *node, but *class) {
 	for c := range e.nClasses {
-		if c != but {
-			cl := &e.classes[c%MaxClasses]
+		if cl := &e.classes[c]; cl != but {
 			cl.msgs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, c)
 		}
 	}
-	e.held.remove(n.pos)
+}
+
+// unhold takes a message that is in no class any more out of the queue.
+func (e *Engine) unhold(n *node) {
+	if !e.held.removeOnly() {
+		e.held.remove(n.pos)
+	}
+	if e.held.live == 0 && e.heldGrown {
+		e.noneHeld()
+	}
 	n.state = stateOut
+}
+
+// noneHeld lets the classes count that no message is held any more.
+func (e *Engine) noneHeld() {
+	for c := range e.nClasses {
+		if t := &e.classes[c].msgs; t.grown() {
+			t.drained()
+		}
+	}
+	e.refit()
 }
 
 // RemoveMessage takes a message that is held or claimed out of the queue; it is the caller's until ReleaseMessage. It
@@ -98,7 +132,8 @@ func (e *Engine) unhold(n *node, but uint32) {
 func (e *Engine) RemoveMessage(m *Message) bool {
 	switch m.state {
 	case stateHeld:
-		e.unhold(m.node(), inList)
+		e.unindex(m.node(), nil)
+		e.unhold(m.node())
 	case stateClaimed:
 		e.claimed.remove(&e.nodes, m.node(), m.idx)
 		m.state = stateOut

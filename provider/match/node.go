@@ -27,8 +27,8 @@ type head struct {
 	pos    uint32 // place in the queue's order; of two queued nodes the one further ahead is the earlier
 	idx    uint32 // index of this node in the slab
 	state  state
+	keep   bool  // Recv.SetKeep
 	class  uint8 // of a posted receive: its class, or inList
-	keep   bool  // Recv.Keep
 	_      uint8
 }
 

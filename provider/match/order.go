@@ -10,7 +10,7 @@ const quietDrains = 256
 
 // order is a queue of nodes in which any can be removed: a ring of node indexes in which a removed node leaves a hole
 // (0). Positions are free-running and masked on use, and are compared by difference; a node records its own. The
-// first and the last position in [head, tail) are never holes.
+// first position in [head, tail) is never a hole.
 //
 // Against a list linked through the nodes it costs one store in a dense array on removal instead of stores to two
 // other nodes, and a walk reads the nodes independently of each other.
@@ -63,9 +63,6 @@ func (o *order) remove(pos uint32) {
 		}
 	case pos == o.tail-1:
 		o.tail--
-		for *o.ring.At((o.tail - 1) & o.mask) == 0 {
-			o.tail--
-		}
 	default:
 		*o.ring.At(pos & o.mask) = 0
 	}

@@ -7,39 +7,53 @@ import "math/bits"
 // caller's until ReleaseMessage. If not, the receive is queued and returned; the caller sets its user words before
 // anything else is done with the engine. Both are nil when there is no memory for the receive (see Err).
 func (e *Engine) Post(source uint32, tag, ignore uint64) (*Recv, *Message) {
-	c := e.recent
-	if k := &e.classes[c%MaxClasses].key; k.ignore != ignore || k.source != sourceBits(source) {
-		c = e.findClass(key{ignore, sourceBits(source)})
+	cl := e.recent
+	if cl.ignore != ignore || cl.source != sourceBits(source) {
+		return e.postOther(source, tag, ignore)
 	}
-	if c == inList {
-		if m := e.Take(source, tag, ignore); m != nil {
-			return nil, m
-		}
-		return e.queueExtra(source, tag, ignore), nil
-	}
-	cl := &e.classes[c%MaxClasses]
-	h := e.nodes.hash(&cl.key, source, tag)
+	hash := e.nodes.hash(&cl.key, source, tag)
 	if cl.msgs.used != 0 {
-		if i := cl.msgs.find(&e.nodes, &cl.key, h, source, tag); i != none {
-			return nil, e.takeFirst(c, i, h)
-		}
+		return e.postHeld(cl, hash, source, tag)
 	}
-	return e.queue(cl, c, h, source, tag), nil
+	return e.queue(cl, hash, source, tag), nil
+}
+
+// postOther is Post for a receive that is not in the most recent class.
+func (e *Engine) postOther(source uint32, tag, ignore uint64) (*Recv, *Message) {
+	if e.classOf(source, ignore) != nil {
+		return e.Post(source, tag, ignore) // it is in the most recent class now
+	}
+	if m := e.Take(source, tag, ignore); m != nil {
+		return nil, m
+	}
+	return e.queueExtra(source, tag, ignore), nil
+}
+
+// postHeld is Post in a class where messages are held.
+func (e *Engine) postHeld(cl *class, hash uint64, source uint32, tag uint64) (*Recv, *Message) {
+	n := cl.msgs.pop(&e.nodes, &cl.key, hash, source, tag, cl.no)
+	if n == nil {
+		return e.queue(cl, hash, source, tag), nil
+	}
+	if e.nClasses > 1 {
+		e.unindex(n, cl)
+	}
+	e.unhold(n)
+	return nil, messageOf(n)
 }
 
 // Queue posts a receive like Post, for a caller who knows that no held message matches it, because Take or Post has
 // just said so. It returns nil when there is no memory (see Err).
 func (e *Engine) Queue(source uint32, tag, ignore uint64) *Recv {
-	c := e.classOf(ignore, sourceBits(source))
-	if c == inList {
+	cl := e.classOf(source, ignore)
+	if cl == nil {
 		return e.queueExtra(source, tag, ignore)
 	}
-	cl := &e.classes[c%MaxClasses]
-	return e.queue(cl, c, e.nodes.hash(&cl.key, source, tag), source, tag)
+	return e.queue(cl, e.nodes.hash(&cl.key, source, tag), source, tag)
 }
 
-// queue posts a receive in class c.
-func (e *Engine) queue(cl *class, c uint32, hash uint64, source uint32, tag uint64) *Recv {
+// queue posts a receive in a class.
+func (e *Engine) queue(cl *class, hash uint64, source uint32, tag uint64) *Recv {
 	o, t := &e.posted, &cl.recvs
 	var n *node
 	var idx uint32
@@ -52,12 +66,10 @@ func (e *Engine) queue(cl *class, c uint32, hash uint64, source uint32, tag uint
 		}
 	}
 	n.tag, n.source, n.idx = tag, source, idx
-	n.state, n.class, n.keep = statePosted, uint8(c), false
+	n.state, n.keep, n.class = statePosted, false, uint8(cl.no)
 	o.push(n, idx)
-	if !t.insertNew(hash, idx) {
-		t.insert(&e.nodes, &cl.key, hash, n, idx, 0)
-	}
-	e.ready |= 1 << (c % MaxClasses)
+	e.ready |= 1 << (cl.no % MaxClasses)
+	t.push(&e.nodes, &cl.key, hash, n, idx, 0)
 	return recvOf(n)
 }
 
@@ -68,7 +80,7 @@ func (e *Engine) queueExtra(source uint32, tag, ignore uint64) *Recv {
 		return nil
 	}
 	n.tag, n.source, n.idx = tag, source, idx
-	n.state, n.class, n.keep = statePosted, inList, false
+	n.state, n.keep, n.class = statePosted, false, inList
 	e.posted.push(n, idx)
 	e.extra.push(&e.nodes, n, idx)
 	r := recvOf(n)
@@ -88,7 +100,7 @@ func (e *Engine) newRecv(cl *class) (*node, uint32) {
 	}
 	n, idx := e.nodes.Alloc()
 	if n == nil {
-		e.fail("post", e.nodes.Grow())
+		e.fail("post", e.nodes.Err())
 	}
 	return n, idx
 }
@@ -97,38 +109,61 @@ func (e *Engine) newRecv(cl *class) (*node, uint32) {
 // receive is taken out of the queue and is the caller's until Release; a receive that is kept (SetKeep) stays where
 // it is until Remove.
 func (e *Engine) Arrive(source uint32, tag uint64) *Recv {
-	var n *node
-	var i uint32 // place of n in its class
-	var h uint64 // its hash there
-	if ready := e.ready; ready&(ready-1) == 0 && e.extra.n == 0 {
-		if ready == 0 {
-			return nil
-		}
-		cl := &e.classes[bits.TrailingZeros32(ready)%MaxClasses]
-		h = e.nodes.hash(&cl.key, source, tag)
-		if i = cl.recvs.find(&e.nodes, &cl.key, h, source, tag); i == none {
-			return nil
-		}
-		n = e.nodes.At(cl.recvs.at(i).head)
-	} else if n, i, h = e.search(source, tag); n == nil {
+	if e.posted.live == 0 { // short enough to be inlined
 		return nil
 	}
-	if n.keep {
+	return e.arrive(source, tag)
+}
+
+// arrive is Arrive where receives are posted.
+func (e *Engine) arrive(source uint32, tag uint64) *Recv {
+	ready := e.ready
+	if ready&(ready-1) != 0 || e.extra.n != 0 {
+		return e.arriveMixed(source, tag)
+	}
+	cl := &e.classes[bits.TrailingZeros32(ready)%MaxClasses]
+	n := cl.recvs.pop(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), source, tag, 0)
+	if n == nil || n.keep {
 		return recvOf(n)
 	}
-	n.state = stateOut
-	if c := uint32(n.class); c != inList {
-		t := &e.classes[c%MaxClasses].recvs
-		t.removeFirst(&e.nodes, i, h, 0)
-		if t.used == 0 {
-			e.ready &^= 1 << (c % MaxClasses)
+	if cl.recvs.used == 0 {
+		e.ready = 0 // cl was the only class
+		if cl.recvs.grown() {
+			cl.recvs.drained()
 		}
-	} else {
-		e.extra.remove(&e.nodes, n, n.idx)
 	}
 	if !e.posted.removeOnly() {
 		e.posted.remove(n.pos)
 	}
+	n.state = stateOut
+	return recvOf(n)
+}
+
+// emptied does what is to be done when the last receive of a class has gone.
+func (e *Engine) emptied(cl *class) {
+	e.ready &^= 1 << (cl.no % MaxClasses)
+	if cl.recvs.grown() {
+		cl.recvs.drained()
+	}
+}
+
+// arriveMixed is Arrive where receives are posted in several classes.
+func (e *Engine) arriveMixed(source uint32, tag uint64) *Recv {
+	n, place, hash := e.search(source, tag)
+	if n == nil || n.keep {
+		return recvOf(n)
+	}
+	if n.class != inList {
+		cl := &e.classes[n.class%MaxClasses]
+		cl.recvs.removeFirst(&e.nodes, place, hash, 0)
+		if cl.recvs.used == 0 {
+			e.emptied(cl)
+		}
+	} else {
+		e.extra.remove(&e.nodes, n, n.idx)
+	}
+	e.posted.remove(n.pos)
+	n.state = stateOut
 	return recvOf(n)
 }
 
@@ -193,11 +228,11 @@ func (e *Engine) Remove(r *Recv) bool {
 		return false
 	}
 	n := r.node()
-	if c := uint32(n.class); c != inList {
-		cl := &e.classes[c%MaxClasses]
+	if n.class != inList {
+		cl := &e.classes[n.class%MaxClasses]
 		cl.recvs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, 0)
 		if cl.recvs.used == 0 {
-			e.ready &^= 1 << (c % MaxClasses)
+			e.emptied(cl)
 		}
 	} else {
 		e.extra.remove(&e.nodes, n, n.idx)

@@ -42,9 +42,10 @@ type group struct {
 	slots [groupSlots]slot
 }
 
-// match returns a mask with bit 7 of byte i set if slot i may have the given tag; at least if it has.
-func (g *group) match(tag uint64) uint64 {
-	x := g.tags ^ tag*tagLow
+// match returns a mask with bit 7 of byte i set if slot i has the tag of a hash. It may also be set for another slot
+// in use, whose tag differs in the lowest bit.
+func (g *group) match(hash uint64) uint64 {
+	x := g.tags ^ tagOf(hash)*tagLow
 	return (x - tagLow) &^ x & tagHigh
 }
 
@@ -87,18 +88,18 @@ const none = ^uint32(0)
 // at returns the slot at a place.
 func (t *table) at(place uint32) *slot { return &t.groups.At(place / 8).slots[place%8] }
 
-// tagOf returns the tag of a hash, 1 to 255.
-func tagOf(hash uint64) uint64 {
-	tag := hash >> 56
-	return tag + (tag-1)>>63
-}
+// tagOf returns the tag of a hash. It has bit 1 set, because match must not take the 0 of an empty slot for a tag.
+func tagOf(hash uint64) uint64 { return hash>>56 | 2 }
+
+// home returns the group where the way of a hash starts.
+func (t *table) home(hash uint64) *group { return t.groups.At(uint32(hash) & t.mask) }
 
 // find returns the place of a key, or none. The table must have been mapped.
 func (t *table) find(s *store, k *key, hash uint64, source uint32, tag uint64) uint32 {
 	i := uint32(hash) & t.mask
 	for left := t.mask; ; left-- {
 		g := t.groups.At(i)
-		for m := g.match(tagOf(hash)); m != 0; m &= m - 1 {
+		for m := g.match(hash); m != 0; m &= m - 1 {
 			j := uint32(bits.TrailingZeros64(m)) / 8
 			if k.equal(s.At(g.slots[j].head), source, tag) {
 				return i*8 + j
@@ -111,36 +112,75 @@ func (t *table) find(s *store, k *key, hash uint64, source uint32, tag uint64) u
 	}
 }
 
-// insertNew inserts a node as the first of its key in the group where its way starts, if it is plain to see that the
-// key is not in the table and that there is room; it tells whether it did.
-func (t *table) insertNew(hash uint64, idx uint32) bool {
-	g := t.groups.At(uint32(hash) & t.mask)
-	v := g.vacant()
-	if g.match(tagOf(hash)) != 0 || g.passed() || v == 0 {
-		return false
+// push appends a node to the list of its key, by link l. There must be room.
+func (t *table) push(s *store, k *key, hash uint64, n *node, idx uint32, l uint32) {
+	g := t.home(hash)
+	m := g.match(hash)
+	if j := bits.TrailingZeros64(m) / 8; j < groupSlots {
+		if at := &g.slots[j]; k.equal(s.At(at.head), n.source, n.tag) {
+			s.append(at, n, idx, l)
+			return
+		}
+	} else if v := g.vacant(); v != 0 && !g.passed() {
+		t.put(g, v, hash, slot{idx, idx})
+		return
 	}
-	t.put(g, v, hash, idx)
-	return true
+	t.pushAway(s, k, hash, n, idx, l)
 }
 
-// put makes a node the first of its key in the first vacant slot of a group.
-func (t *table) put(g *group, vacant, hash uint64, idx uint32) {
-	j := uint32(bits.TrailingZeros64(vacant)) / 8
-	g.tags |= tagOf(hash) << (j * 8)
-	g.slots[j] = slot{idx, idx}
-	t.used++
-}
-
-// insert appends a node to the list of its key, by link l. There must be room.
-func (t *table) insert(s *store, k *key, hash uint64, n *node, idx uint32, l uint32) {
+// pushAway is push where the key may be in a group away from home.
+func (t *table) pushAway(s *store, k *key, hash uint64, n *node, idx uint32, l uint32) {
 	if place := t.find(s, k, hash, n.source, n.tag); place != none {
-		at := t.at(place)
-		s.At(at.tail).links[l%MaxClasses].next = idx
-		n.links[l%MaxClasses].prev = at.tail
-		at.tail = idx
+		s.append(t.at(place), n, idx, l)
 		return
 	}
 	t.place(hash, slot{idx, idx})
+}
+
+// pop takes the first node with a key out of the table and returns it, or returns nil if there is none. A node that is
+// to be kept is returned and stays.
+func (t *table) pop(s *store, k *key, hash uint64, source uint32, tag uint64, l uint32) *node {
+	g := t.home(hash)
+	m := g.match(hash)
+	if m == 0 && !g.passed() {
+		return nil
+	}
+	if j := bits.TrailingZeros64(m) / 8; j < groupSlots {
+		at := &g.slots[j]
+		if n := s.At(at.head); k.equal(n, source, tag) {
+			switch {
+			case n.keep:
+			case at.head == at.tail:
+				g.tags &^= 0xff << (j * 8)
+				t.used--
+			default:
+				at.head = n.links[l%MaxClasses].next
+			}
+			return n
+		}
+	}
+	return t.popAway(s, k, hash, source, tag, l)
+}
+
+// popAway is pop where the key may be in a group away from home.
+func (t *table) popAway(s *store, k *key, hash uint64, source uint32, tag uint64, l uint32) *node {
+	place := t.find(s, k, hash, source, tag)
+	if place == none {
+		return nil
+	}
+	n := s.At(t.at(place).head)
+	if !n.keep {
+		t.removeFirst(s, place, hash, l)
+	}
+	return n
+}
+
+// put puts the list of a new key into the first vacant slot of a group.
+func (t *table) put(g *group, vacant, hash uint64, list slot) {
+	j := uint32(bits.TrailingZeros64(vacant)) / 8
+	g.tags |= tagOf(hash) << (j * 8)
+	g.slots[j] = list
+	t.used++
 }
 
 // place puts the list of a key that is not in the table into the first group on its way that has room.
@@ -148,10 +188,7 @@ func (t *table) place(hash uint64, list slot) {
 	for i := uint32(hash) & t.mask; ; i = (i + 1) & t.mask {
 		g := t.groups.At(i)
 		if v := g.vacant(); v != 0 {
-			j := uint32(bits.TrailingZeros64(v)) / 8
-			g.tags |= tagOf(hash) << (j * 8)
-			g.slots[j] = list
-			t.used++
+			t.put(g, v, hash, list)
 			return
 		}
 		if g.tags>>56 != 255 {
@@ -195,9 +232,6 @@ func (t *table) erase(place uint32, hash uint64) {
 			g.tags -= 1 << 56
 		}
 	}
-	if t.used == 0 && t.mask >= minGroups {
-		t.drained()
-	}
 }
 
 // room makes sure that one more key fits.
@@ -232,7 +266,10 @@ func (t *table) grow(s *store, k *key) error {
 	return nil
 }
 
-// drained counts that a table that has grown became empty, and shrinks it in the end.
+// grown tells whether the table has more than the first groups.
+func (t *table) grown() bool { return t.mask >= minGroups }
+
+// drained counts that the last key of a table that has grown has gone, and shrinks it in the end.
 func (t *table) drained() {
 	if t.drains++; t.drains >= quietDrains {
 		t.drop()

@@ -102,7 +102,7 @@ func TestSystem(t *testing.T) {
 			t.Errorf("%s on this host: %+v, %v, %v", s, l, ok, err)
 		}
 	}
-	if local, err := IsLocal(System, name(t, "fi_sockaddr_in://192.0.2.77:0")); err != nil || local {
+	if local, err := IsLocal(System, name(t, "fi_sockaddr_in://203.0.113.77:0")); err != nil || local {
 		t.Errorf("a documentation address is local: %v, %v", local, err)
 	}
 	list, err := Locals(System)

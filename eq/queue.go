@@ -1,0 +1,209 @@
+// Package eq holds event queues: the asynchronous events of control
+// operations, and what applications write themselves (fi_eq(3)).
+//
+// Events and errors are two lists under one mutex: an event queue is not on
+// the data path. While an error is pending, reads are refused with fi.EAVAIL
+// until [Queue.ReadErr] has taken it. Events of the provider are never
+// refused; an application's own are when the queue holds as many as it was
+// opened for.
+package eq
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+)
+
+// defaultSize and maxSize bound the number of events, in entries.
+const (
+	defaultSize = 64
+	maxSize     = 1 << 24
+)
+
+// Event is an event: its number (FI_NOTIFY, FI_AV_COMPLETE, …) and its entry,
+// in the layout that fi_eq(3) gives for the number.
+type Event struct {
+	Number uint32
+	Entry  []byte
+}
+
+// ErrEntry is the fields of struct fi_eq_err_entry that weft's events use: none
+// has error data.
+type ErrEntry struct {
+	FID       uintptr
+	Context   uint64
+	Data      uint64
+	Err       fi.Errno
+	ProvErrno int32
+}
+
+// Queue is an event queue. Its methods may be called from any thread.
+type Queue struct {
+	users    atomic.Int64 // of bound objects; changed by control operations
+	writable bool
+	size     int
+	wait     *cq.Waiter
+	armed    uint32 // the waiter's word
+
+	mu     sync.Mutex // never taken by data transfers
+	events []Event
+	errs   []ErrEntry
+}
+
+// Open makes an event queue; set is the wait set of fi.WaitSet. Errors:
+// fi.EBADFLAGS, fi.EINVAL for a size or wait object that is out of range, and
+// those of the system.
+func Open(attr *fi.EQAttr, set *cq.WaitSet) (*Queue, error) {
+	if attr.Flags&^(fi.Write|fi.Affinity) != 0 {
+		return nil, fmt.Errorf("event queue flags %#x: %w", attr.Flags, fi.EBADFLAGS)
+	}
+	q := &Queue{writable: attr.Flags&fi.Write != 0, size: int(min(attr.Size, maxSize+1))}
+	if q.size == 0 {
+		q.size = defaultSize
+	}
+	if q.size > maxSize {
+		return nil, fmt.Errorf("event queue of %d entries, at most %d: %w", attr.Size, maxSize, fi.EINVAL)
+	}
+	var err error
+	q.wait, err = cq.NewWaiter(attr.WaitObj, set, &q.armed, q.pending)
+	if err != nil {
+		return nil, fmt.Errorf("event queue: %w", err)
+	}
+	return q, nil
+}
+
+// Acquire counts a use of the queue by an object that is bound to it.
+func (q *Queue) Acquire() error {
+	q.users.Add(1)
+	return nil
+}
+
+// Release ends a use that Acquire counted.
+func (q *Queue) Release() { q.users.Add(-1) }
+
+// Close frees the queue; events in it are lost. fi.EBUSY while it is bound.
+func (q *Queue) Close() error {
+	if q.users.Load() != 0 {
+		return fi.EBUSY
+	}
+	q.wait.Close()
+	return nil
+}
+
+// Waiter is the queue's wait object.
+func (q *Queue) Waiter() *cq.Waiter { return q.wait }
+
+// FD is the descriptor to poll for input, -1 if there is none.
+func (q *Queue) FD() int { return q.wait.FD() }
+
+// TryWait prepares for a wait on the queue's own wait object; see
+// [cq.Waiter.TryWait].
+func (q *Queue) TryWait() error { return q.wait.TryWait() }
+
+func (q *Queue) pending() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.events) != 0 || len(q.errs) != 0
+}
+
+// Post adds an event of the provider.
+func (q *Queue) Post(e Event) {
+	q.mu.Lock()
+	q.events = append(q.events, e)
+	q.mu.Unlock()
+	q.wait.Wake()
+}
+
+// PostError adds an error of the provider.
+func (q *Queue) PostError(e ErrEntry) {
+	q.mu.Lock()
+	q.errs = append(q.errs, e)
+	q.mu.Unlock()
+	q.wait.Wake()
+}
+
+// Write adds an application's event and returns the bytes written. Errors:
+// fi.EINVAL when the queue was not opened with fi.Write, fi.EBADFLAGS,
+// fi.EAGAIN when the queue is full.
+func (q *Queue) Write(number uint32, entry []byte, flags uint64) (int, error) {
+	if !q.writable {
+		return 0, fi.EINVAL
+	}
+	if flags != 0 {
+		return 0, fi.EBADFLAGS
+	}
+	q.mu.Lock()
+	if len(q.events) >= q.size {
+		q.mu.Unlock()
+		return 0, fi.EAGAIN
+	}
+	q.events = append(q.events, Event{number, append([]byte(nil), entry...)})
+	q.mu.Unlock()
+	q.wait.Wake()
+	return len(entry), nil
+}
+
+// Read copies the next event's entry to buf, and removes it unless flags has
+// fi.Peek. Errors: fi.EAGAIN, fi.EAVAIL when an error is pending, fi.ETOOSMALL
+// when buf is shorter than the entry, fi.EBADFLAGS.
+func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error) {
+	if flags&^fi.Peek != 0 {
+		return 0, 0, fi.EBADFLAGS
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case len(q.errs) != 0:
+		return 0, 0, fi.EAVAIL
+	case len(q.events) == 0:
+		return 0, 0, fi.EAGAIN
+	case len(buf) < len(q.events[0].Entry):
+		return 0, 0, fi.ETOOSMALL
+	}
+	e := q.events[0]
+	if flags&fi.Peek == 0 {
+		q.events = q.events[1:]
+	}
+	return e.Number, copy(buf, e.Entry), nil
+}
+
+// SRead is Read that sleeps until there is an event or timeout milliseconds
+// have passed (negative: never), then fi.EAGAIN. fi.ENOSYS when the queue has
+// no wait object of its own.
+func (q *Queue) SRead(buf []byte, timeout int, flags uint64) (number uint32, n int, err error) {
+	var end time.Time
+	if timeout >= 0 {
+		end = time.Now().Add(time.Duration(timeout) * time.Millisecond)
+	}
+	for {
+		number, n, err = q.Read(buf, flags)
+		if err != fi.EAGAIN || timeout >= 0 && !time.Now().Before(end) {
+			return number, n, err
+		}
+		if err := q.wait.Sleep(nil, end); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// ReadErr removes and returns the next error, or leaves it with fi.Peek.
+// fi.EAGAIN when there is none.
+func (q *Queue) ReadErr(flags uint64) (ErrEntry, error) {
+	if flags&^fi.Peek != 0 {
+		return ErrEntry{}, fi.EBADFLAGS
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.errs) == 0 {
+		return ErrEntry{}, fi.EAGAIN
+	}
+	e := q.errs[0]
+	if flags&fi.Peek == 0 {
+		q.errs = q.errs[1:]
+	}
+	return e, nil
+}

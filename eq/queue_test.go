@@ -1,0 +1,105 @@
+package eq
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+func open(t *testing.T, attr fi.EQAttr) *Queue {
+	t.Helper()
+	q, err := Open(&attr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+func TestReadWritePeek(t *testing.T) {
+	q := open(t, fi.EQAttr{Flags: fi.Write, Size: 2})
+	buf := make([]byte, 8)
+	if _, _, err := q.Read(buf, 0); err != fi.EAGAIN {
+		t.Errorf("empty: %v", err)
+	}
+	for i := range 2 {
+		if n, err := q.Write(uint32(i), []byte{byte(i), 9}, 0); n != 2 || err != nil {
+			t.Fatalf("write: %d, %v", n, err)
+		}
+	}
+	if _, err := q.Write(3, nil, 0); err != fi.EAGAIN {
+		t.Errorf("full: %v", err)
+	}
+	if _, _, err := q.Read(buf[:1], 0); err != fi.ETOOSMALL {
+		t.Errorf("short buffer: %v", err)
+	}
+	for _, c := range []struct {
+		flags uint64
+		want  uint32
+	}{{fi.Peek, 0}, {0, 0}, {fi.Peek, 1}, {0, 1}} {
+		if number, n, err := q.Read(buf, c.flags); number != c.want || n != 2 || buf[0] != byte(c.want) || err != nil {
+			t.Errorf("read: event %d of %d bytes, %v; want event %d", number, n, err, c.want)
+		}
+	}
+}
+
+func TestErrorsComeFirst(t *testing.T) {
+	q := open(t, fi.EQAttr{})
+	q.Post(Event{Number: 1})
+	q.PostError(ErrEntry{Err: fi.EIO, Context: 7})
+	if _, _, err := q.Read(nil, 0); err != fi.EAVAIL {
+		t.Errorf("read with an error pending: %v", err)
+	}
+	if e, err := q.ReadErr(fi.Peek); err != nil || e.Context != 7 {
+		t.Errorf("peek: %+v, %v", e, err)
+	}
+	if e, err := q.ReadErr(0); err != nil || e.Err != fi.EIO {
+		t.Errorf("error: %+v, %v", e, err)
+	}
+	if _, err := q.ReadErr(0); err != fi.EAGAIN {
+		t.Errorf("no error: %v", err)
+	}
+	if n, _, err := q.Read(nil, 0); n != 1 || err != nil {
+		t.Errorf("event after the error: %d, %v", n, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	q := open(t, fi.EQAttr{})
+	if _, err := q.Write(1, nil, 0); err != fi.EINVAL {
+		t.Errorf("write without FI_WRITE: %v", err)
+	}
+	if _, _, err := q.Read(nil, fi.More); err != fi.EBADFLAGS {
+		t.Errorf("read with FI_MORE: %v", err)
+	}
+	for _, attr := range []fi.EQAttr{{Flags: fi.Read}, {Size: maxSize + 1}, {WaitObj: 99}, {WaitObj: fi.WaitSet}} {
+		if q, err := Open(&attr, nil); err == nil {
+			t.Errorf("opened with %+v", attr)
+			_ = q.Close()
+		}
+	}
+	_ = q.Acquire()
+	if err := q.Close(); err != fi.EBUSY {
+		t.Errorf("close in use: %v", err)
+	}
+	q.Release()
+}
+
+func TestSReadSleepsUntilAnEvent(t *testing.T) {
+	q := open(t, fi.EQAttr{WaitObj: fi.WaitFD})
+	if _, _, err := q.SRead(nil, 20, 0); err != fi.EAGAIN {
+		t.Errorf("nothing within 20 ms: %v", err)
+	}
+	for range 1000 {
+		go q.Post(Event{Number: 5})
+		begin := time.Now()
+		if n, _, err := q.SRead(nil, 10000, 0); n != 5 || err != nil || time.Since(begin) > 5*time.Second {
+			t.Fatalf("event %d, %v after %v", n, err, time.Since(begin))
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// AV is an address vector: it gives each inserted name an index, which is its
+// fi.Addr in address vectors of either type. An index is the lowest that is
+// not in use.
+//
+// # Concurrency
+//
+// Every method may be called from any thread. Name, Find and Generation take no
+// lock and allocate nothing, except that in a named address vector the first
+// of them after a change by another process takes over that change, under the
+// lock. All others are control operations and take the lock.
+type AV struct {
+	domain  *Domain
+	refs    refs // users: bound endpoints
+	typ     fi.AVType
+	format  fi.AddrFormat
+	flags   uint64 // of fi_av_attr
+	sizeMax uint64
+
+	table avTable
+	index avIndex
+	// generation is added to by the holder of mu after each change, and
+	// loaded by any thread before it looks something up: who finds it
+	// unchanged afterwards knows that what he found still holds.
+	generation atomic.Uint64
+	shared     *avShared // nil: private. Immutable
+
+	// mu serialises changes. It is not on the data path: transfers only look
+	// addresses up.
+	mu          sync.Mutex
+	fid         uintptr // in events
+	events      *eq.Queue
+	subscribers []*func(removed fi.Addr)
+}
+
+// avFlags are the flags that an address vector can be opened with.
+const avFlags = fi.Event | fi.Read | fi.Symmetric
+
+// avCountHint bounds how many addresses are prepared for because the
+// application says so.
+const avCountHint = 1 << 16
+
+// OpenAV opens an address vector. It sets attr.Type where it was unspecified
+// and, for a named address vector, attr.MapAddr: there lies an array of fi_addr_t
+// with the addresses in their order, fi.AddrNotAvail where there is none.
+//
+// attr.Count is a hint. fi.AVMap and fi.AVTable both give indexes, so a domain
+// opened for one of them takes both. Errors: fi.EBADFLAGS for flags other than
+// fi.Event, fi.Read and fi.Symmetric; fi.EINVAL for an unknown type, for receive
+// context bits (there are no scalable endpoints), for fi.Read without a name,
+// and for a name longer than a file's; for fi.Read of a named address vector that
+// nobody has open fi.ENOENT; for one of another user fi.EACCES; and what the
+// system says when the file of a named one cannot be made (fi.ENOSPC).
+func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
+	if err := checkAV(attr); err != nil {
+		log.Infof(log.AV, "open address vector: %v", err)
+		return nil, err
+	}
+	if err := d.refs.acquire(); err != nil {
+		return nil, err
+	}
+	a := &AV{
+		domain:  d,
+		typ:     attr.Type,
+		format:  d.format,
+		flags:   attr.Flags,
+		sizeMax: uint64(d.cfg.AVSizeMax),
+	}
+	if a.typ == fi.AVUnspec {
+		a.typ = fi.AVTable
+	}
+	a.index.init(&a.table, int(min(attr.Count, avCountHint, a.sizeMax)))
+	if attr.Name != "" {
+		s, err := openAVShared(d.cfg, d.DomainName(), attr.Name, attr.Flags&fi.Read != 0)
+		if err != nil {
+			d.refs.release()
+			log.Warnf(log.AV, "open named address vector %q: %v", attr.Name, err)
+			return nil, err
+		}
+		a.shared, a.sizeMax = s, s.capacity
+		attr.MapAddr = s.mapAddr()
+		a.refresh()
+	}
+	attr.Type = a.typ
+	return a, nil
+}
+
+func checkAV(attr *fi.AVAttr) error {
+	switch {
+	case attr.Flags&^avFlags != 0:
+		return fmt.Errorf("flags %#x: %w", attr.Flags&^avFlags, fi.EBADFLAGS)
+	case attr.Type != fi.AVUnspec && attr.Type != fi.AVMap && attr.Type != fi.AVTable:
+		return fmt.Errorf("type %d: %w", attr.Type, fi.EINVAL)
+	case attr.RxCtxBits != 0:
+		return fmt.Errorf("%d receive context bits, but there are no scalable endpoints: %w", attr.RxCtxBits, fi.EINVAL)
+	case attr.Flags&fi.Read != 0 && attr.Name == "":
+		return fmt.Errorf("read-only without a name: %w", fi.EINVAL)
+	}
+	return nil
+}
+
+// Close closes the address vector. fi.EBUSY while endpoints are bound to it.
+func (a *AV) Close() error {
+	if err := a.refs.close(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.events != nil {
+		a.events.Release()
+		a.events = nil
+	}
+	var err error
+	if a.shared != nil {
+		err = a.shared.close()
+	}
+	a.domain.refs.release()
+	return err
+}
+
+// BindEQ binds the event queue to which insertions into an address vector opened
+// with fi.Event report. Errors: fi.EBADFLAGS unless flags is 0, fi.EINVAL when
+// q is nil or one is bound already.
+func (a *AV) BindEQ(q *eq.Queue, flags uint64) error {
+	switch {
+	case flags != 0:
+		return fi.EBADFLAGS
+	case q == nil:
+		return fi.EINVAL
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.events != nil {
+		return fi.EINVAL
+	}
+	if err := q.Acquire(); err != nil {
+		return err
+	}
+	a.events = q
+	return nil
+}
+
+// SetFID sets the address of the C object, which events name.
+func (a *AV) SetFID(fid uintptr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fid = fid
+}
+
+// Type returns the address vector's type, never fi.AVUnspec.
+func (a *AV) Type() fi.AVType { return a.typ }
+
+// Format returns the format of the addresses that Insert, Lookup and StrAddr
+// take and give.
+func (a *AV) Format() fi.AddrFormat { return a.format }
+
+// Shared tells whether other processes can change the address vector. An
+// endpoint that keeps what it found in such a one asks Generation before it
+// uses it, because nobody tells it in time that an index was given to another
+// name.
+func (a *AV) Shared() bool { return a.shared != nil }
+
+// Name returns the name at an address, false where none is. It takes no lock
+// and allocates nothing.
+func (a *AV) Name(addr fi.Addr) (names.Name, bool) {
+	if a.shared != nil {
+		a.refresh()
+	}
+	p, ok := a.table.load(uint64(addr))
+	if !ok {
+		return names.Name{}, false
+	}
+	return p.unpack(), true
+}
+
+// Find returns the lowest address of a name, fi.AddrNotAvail if it is not in
+// the address vector. It takes no lock and allocates nothing.
+func (a *AV) Find(n names.Name) fi.Addr {
+	if a.shared != nil {
+		a.refresh()
+	}
+	i, ok := a.index.find(packName(n))
+	if !ok {
+		return fi.AddrNotAvail
+	}
+	return fi.Addr(i)
+}
+
+// Generation changes with every insertion and removal, after it is done. So
+// who loads it, looks something up, and later finds it unchanged may use what
+// he found.
+func (a *AV) Generation() uint64 {
+	if a.shared != nil {
+		a.refresh()
+	}
+	return a.generation.Load()
+}
+
+// Subscribe has f called for each address that is removed, after Name ceased
+// to find it and before its index is used again. The call is made under the
+// address vector's lock: f must not call the address vector, nor wait for
+// anybody who may. After cancel has returned f is not called again.
+func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.subscribers = append(a.subscribers, &f)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.subscribers = slices.DeleteFunc(a.subscribers, func(g *func(fi.Addr)) bool { return g == &f })
+	}
+}
+
+// put enters a name at an unset index of the private tables. a.mu is held.
+func (a *AV) put(i uint64, n packedName) {
+	a.table.set(i, n)
+	a.index.add(n, i)
+}
+
+// take removes a set index from the private tables and tells the subscribers.
+// a.mu is held; the caller changes the generation before it releases it.
+func (a *AV) take(i uint64) {
+	n, _ := a.table.load(i)
+	a.index.remove(n, i)
+	a.table.clear(i)
+	for _, f := range a.subscribers {
+		(*f)(fi.Addr(i))
+	}
+}
+
+// Remove takes addresses out of the address vector. Errors: fi.EINVAL if one is
+// not in it (then none was removed, unless one is listed twice), fi.EBADFLAGS
+// unless flags is 0, fi.EACCES if the address vector is read-only.
+func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
+	if flags != 0 {
+		return fi.EBADFLAGS
+	}
+	done, err := a.change()
+	if err != nil {
+		return err
+	}
+	defer done()
+	for _, addr := range addrs {
+		if _, ok := a.table.load(uint64(addr)); !ok {
+			return fi.EINVAL
+		}
+	}
+	for _, addr := range addrs {
+		if _, ok := a.table.load(uint64(addr)); !ok {
+			return fi.EINVAL
+		}
+		if a.shared != nil {
+			a.shared.remove(uint64(addr))
+		}
+		a.take(uint64(addr))
+	}
+	return nil
+}
+
+// change takes the lock for a change, and returns what ends it.
+func (a *AV) change() (done func(), err error) {
+	if a.flags&fi.Read != 0 {
+		return nil, fi.EACCES
+	}
+	a.mu.Lock()
+	if a.shared != nil {
+		if err := a.lockShared(); err != nil {
+			a.mu.Unlock()
+			return nil, err
+		}
+	}
+	return func() {
+		if a.shared != nil {
+			a.shared.unlock()
+		}
+		a.generation.Add(1)
+		a.mu.Unlock()
+	}, nil
+}
+
+// lockShared locks the shared table and takes over what others changed.
+func (a *AV) lockShared() error {
+	if err := a.shared.lock(); err != nil {
+		return err
+	}
+	if _, err := a.shared.sync(a.take, a.put); err != nil {
+		a.shared.unlock()
+		return err
+	}
+	return nil
+}
+
+// refresh takes over what other processes changed.
+func (a *AV) refresh() {
+	if !a.shared.changed() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changed, err := a.shared.sync(a.take, a.put)
+	if err != nil {
+		log.Warnf(log.AV, "changes by other processes are not seen: %s: %v", a.shared.path, err)
+	}
+	if changed {
+		a.generation.Add(1)
+	}
+}
+
+// Limit returns how many addresses there can be: every fi.Addr is below it.
+func (a *AV) Limit() uint64 { return a.sizeMax }
+
+// Lookup writes the address to b, as much of it as fits, and returns the bytes
+// that all of it takes. fi.EINVAL if it is not in the address vector.
+func (a *AV) Lookup(addr fi.Addr, b []byte) (needed int, err error) {
+	n, ok := a.Name(addr)
+	if !ok {
+		return 0, fi.EINVAL
+	}
+	raw, err := names.Encode(a.format, n)
+	if err != nil {
+		return 0, err
+	}
+	copy(b, raw)
+	return len(raw), nil
+}
+
+// StrAddr returns an address in the address vector's format as text; the
+// address need not be in it.
+func (a *AV) StrAddr(addr []byte) string {
+	n, err := names.Decode(a.format, addr)
+	if err != nil {
+		return "(" + err.Error() + ")"
+	}
+	return n.String()
+}

@@ -1,0 +1,192 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// Insertion is what the calls that insert have in common.
+type Insertion struct {
+	// Flags may have fi.More, which changes nothing, and fi.SyncErr.
+	Flags uint64
+	// Context comes back in the events of an address vector opened with fi.Event.
+	Context uint64
+	// Addrs takes the result for each address, fi.AddrNotAvail for one that was
+	// refused. nil, or as long as there are addresses.
+	Addrs []fi.Addr
+	// Errs takes, with fi.SyncErr, 0 or the errno for each address. As long
+	// as there are addresses.
+	Errs []int32
+}
+
+// insertFlags are the flags of the calls that insert.
+const insertFlags = fi.More | fi.SyncErr
+
+// AddrSize returns the bytes that each address of an array for Insert takes, if
+// the first of them is of the given family. Addresses of an unknown family
+// count as the shortest.
+func (a *AV) AddrSize(family uint16) int {
+	switch a.format {
+	case fi.SockaddrIn:
+		return names.SockaddrInLen
+	case fi.SockaddrIn6:
+		return names.SockaddrIn6Len
+	}
+	if n := (names.Name{Family: family}).SockaddrLen(); n != 0 {
+		return n
+	}
+	return names.SockaddrInLen
+}
+
+// Insert inserts count socket addresses, AddrSize bytes each. It returns how
+// many were inserted; in an address vector opened with fi.Event 0, the events tell.
+//
+// What is wrong with one address is that address's result: fi.EINVAL (not an
+// address of the format, or without a port), fi.EHOSTUNREACH (not on this
+// host), fi.ENOMEM (FI_WEFT_AV_SIZE_MAX reached). Errors of the call:
+// fi.EBADFLAGS, fi.ENOEQ (fi.Event, but no event queue is bound), fi.EACCES
+// (read-only), fi.EINVAL (arrays too short, or the format is FI_ADDR_STR, see
+// InsertNames), and for a named address vector what the system says.
+func (a *AV) Insert(addrs []byte, count int, in *Insertion) (int, error) {
+	if a.format == fi.AddrStr || count < 0 {
+		return 0, fi.EINVAL
+	}
+	if count == 0 {
+		return a.insert(0, nil, in)
+	}
+	if len(addrs) < 2 {
+		return 0, fi.EINVAL
+	}
+	size := a.AddrSize(uint16(addrs[0]) | uint16(addrs[1])<<8)
+	if len(addrs)/size < count {
+		return 0, fi.EINVAL
+	}
+	return a.insert(count, func(i int) (names.Name, error) {
+		return names.Decode(a.format, addrs[i*size:(i+1)*size])
+	}, in)
+}
+
+// InsertNames is Insert for the format FI_ADDR_STR.
+func (a *AV) InsertNames(list []string, in *Insertion) (int, error) {
+	if a.format != fi.AddrStr {
+		return 0, fi.EINVAL
+	}
+	return a.insert(len(list), func(i int) (names.Name, error) { return names.Parse(list[i]) }, in)
+}
+
+// insert inserts n names.
+func (a *AV) insert(n int, name func(i int) (names.Name, error), in *Insertion) (int, error) {
+	if err := a.checkInsertion(n, in); err != nil {
+		log.Infof(log.AV, "insert %d addresses: %v", n, err)
+		return 0, err
+	}
+	done, err := a.change()
+	if err != nil {
+		return 0, err
+	}
+	inserted := 0
+	var refused refusals
+	for i := range n {
+		addr, err := a.insertOne(i, name)
+		if err == nil {
+			inserted++
+		} else {
+			refused.add(i, err)
+		}
+		if in.Addrs != nil {
+			in.Addrs[i] = addr
+		}
+		if in.Flags&fi.SyncErr != 0 {
+			in.Errs[i] = int32(fi.ErrnoOf(err))
+		}
+	}
+	if a.flags&fi.Event != 0 {
+		a.report(in.Context, inserted, refused)
+		inserted = 0
+	}
+	done()
+	refused.log(n)
+	return inserted, nil
+}
+
+// report posts the events of one call. a.mu is held.
+func (a *AV) report(context uint64, inserted int, refused refusals) {
+	for i, errno := range refused.errno {
+		a.events.PostError(eq.ErrEntry{
+			FID: a.fid, Context: context, Data: uint64(refused.index[i]), Err: errno, ProvErrno: int32(errno),
+		})
+	}
+	a.events.Post(completion(fi.AVComplete, a.fid, context, uint64(inserted)))
+}
+
+// checkInsertion checks what does not depend on the addresses.
+func (a *AV) checkInsertion(n int, in *Insertion) error {
+	switch {
+	case in.Flags&^insertFlags != 0:
+		return fmt.Errorf("flags %#x: %w", in.Flags&^insertFlags, fi.EBADFLAGS)
+	case in.Flags&fi.SyncErr != 0 && a.flags&fi.Event != 0:
+		return fmt.Errorf("FI_SYNC_ERR is for address vectors without FI_EVENT: %w", fi.EBADFLAGS)
+	case in.Addrs != nil && len(in.Addrs) < n, in.Flags&fi.SyncErr != 0 && len(in.Errs) < n:
+		return fmt.Errorf("result array too short: %w", fi.EINVAL)
+	}
+	if a.flags&fi.Event != 0 {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.events == nil {
+			return fi.ENOEQ
+		}
+	}
+	return nil
+}
+
+// insertOne inserts the i-th name of a call. a.mu is held.
+func (a *AV) insertOne(i int, name func(i int) (names.Name, error)) (fi.Addr, error) {
+	n, err := name(i)
+	if err != nil {
+		return fi.AddrNotAvail, err
+	}
+	if n.Port == 0 || n.IsAny() {
+		return fi.AddrNotAvail, fmt.Errorf("%v names no endpoint: %w", n, fi.EINVAL)
+	}
+	if !a.domain.local.has(n) {
+		return fi.AddrNotAvail, fmt.Errorf("%v is not on this host: %w", n, fi.EHOSTUNREACH)
+	}
+	at := a.table.next()
+	if at >= a.sizeMax {
+		return fi.AddrNotAvail, fmt.Errorf("the address vector is full with %d addresses: %w", a.sizeMax, fi.ENOMEM)
+	}
+	p := packName(n)
+	if a.shared != nil {
+		if err := a.shared.insert(at, p); err != nil {
+			return fi.AddrNotAvail, err
+		}
+	}
+	a.put(at, p)
+	return fi.Addr(at), nil
+}
+
+// refusals are the addresses of one call that were not inserted.
+type refusals struct {
+	index []int
+	errno []fi.Errno
+	first error
+}
+
+func (r *refusals) add(i int, err error) {
+	if r.first == nil {
+		r.first = err
+	}
+	r.index = append(r.index, i)
+	r.errno = append(r.errno, fi.ErrnoOf(err))
+}
+
+// log writes one line for the call that inserted n addresses.
+func (r *refusals) log(n int) {
+	if r.first != nil {
+		log.Warnf(log.AV, "%d of %d addresses not inserted, the first because %v", len(r.index), n, r.first)
+	}
+}

@@ -1,0 +1,52 @@
+package provider
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// localAddrs tells which addresses are this host's. Endpoints are bound to
+// sockets of this network namespace, so an address that none of its interfaces
+// has belongs to no endpoint that can be reached through shared memory. The
+// reverse does not hold; whether a peer is there is found out by connecting.
+type localAddrs struct {
+	src names.Source
+
+	// mu guards what follows. It is not on the data path: addresses are
+	// looked up when they are inserted into an address vector.
+	mu   sync.Mutex
+	ifis []names.Interface
+	read time.Time
+}
+
+// localAddrsAge is how long a list without the address that is asked for
+// counts as current.
+const localAddrsAge = 100 * time.Millisecond
+
+// has tells whether n's address is one of this host.
+func (l *localAddrs) has(n names.Name) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known(n) {
+		return true
+	}
+	if !l.read.IsZero() && time.Since(l.read) < localAddrsAge {
+		return false
+	}
+	ifis, err := l.src()
+	if err != nil {
+		log.Warnf(log.AV, "list network interfaces: %v", err)
+		return false
+	}
+	l.ifis, l.read = ifis, time.Now()
+	return l.known(n)
+}
+
+// known looks n up in the list. l.mu is held.
+func (l *localAddrs) known(n names.Name) bool {
+	local, err := names.IsLocal(func() ([]names.Interface, error) { return l.ifis, nil }, n)
+	return local && err == nil
+}

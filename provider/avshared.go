@@ -1,0 +1,301 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// avShared is the file behind a named address vector. Every process that has it
+// open keeps private tables and takes over from the file what others changed,
+// so that nothing a peer writes is read on the data path but one word.
+//
+// The file is owner-only and lies where the segments lie:
+//
+//	header (one page) | fi_addr_t array | entries of 32 bytes
+//
+// # Locks
+//
+// All are open file description locks (fcntl(2)), which the kernel takes back
+// from a process that dies:
+//
+//	byte 0, shared     held by every user for as long as it is one
+//	byte 0, exclusive  nobody uses the file: it may be initialised or removed
+//	byte 1, exclusive  changing the entries, or leaving
+//	byte 1, shared     reading the entries
+//
+// A process that dies while it changes an entry leaves it unset, because the
+// entry's sequence number is written last; and it leaves the header's dirty
+// word set, by which the next writer knows that the generation may not show
+// all changes. A file that only dead processes used is found unused by the
+// next that opens an address vector, and initialised or removed.
+//
+// # Hostile peers
+//
+// Only the user's own processes can open the file. What they write is checked
+// when it is taken over: an entry that is no name counts as unset. A process of
+// the same user that truncates the file causes SIGBUS in others; it could as
+// well have sent a signal.
+type avShared struct {
+	fd       int
+	path     string
+	readOnly bool
+	capacity uint64        // entries, immutable once open
+	timeout  time.Duration // for a lock that another process holds
+	header   *avHeader     // mapped
+	array    []byte        // the mapped fi_addr_t array, which only the application reads
+
+	// synced is the generation that the private tables show. Stored by the
+	// holder of the address vector's lock, loaded by any thread.
+	synced atomic.Uint64
+	// seen is the sequence number of each entry as the private tables show
+	// it. Guarded by the address vector's lock, as is writing.
+	seen    []uint64
+	writing bool // byte 1 is held exclusively
+}
+
+// avHeader is the first page of the file.
+type avHeader struct {
+	magic    uint64 // written last when the file is initialised
+	version  uint32
+	entry    uint32 // bytes
+	capacity uint64 // entries
+	_        [5]uint64
+
+	// The rest is written by the holder of byte 1 and read by any process.
+	// generation changes after the entries did.
+	generation uint64
+	limit      uint64 // one more than the highest index ever used
+	dirty      uint64 // 1 while entries change
+}
+
+const (
+	avMagic      = 0x61762d7466657701
+	avVersion    = 1
+	avEntryBytes = 32
+	avHeaderPage = 4096
+	avMaxEntries = 1 << 26 // the range of FI_WEFT_AV_SIZE_MAX
+	avFilePrefix = "weft-av."
+)
+
+func arrayOffset() int64 { return avHeaderPage }
+
+// entriesOffset returns where the entries start; the array is whole pages.
+func entriesOffset(capacity uint64) int64 {
+	return avHeaderPage + int64((capacity*8+avHeaderPage-1)&^(avHeaderPage-1))
+}
+
+func avFileSize(capacity uint64) int64 {
+	return entriesOffset(capacity) + int64(capacity)*avEntryBytes
+}
+
+// avFileStart is what the names of all files of this user in this network
+// namespace start with: addresses mean something within one namespace.
+func avFileStart() (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
+		return "", fmt.Errorf("network namespace: %w", err)
+	}
+	return fmt.Sprintf("%s%d.%d.", avFilePrefix, os.Geteuid(), st.Ino), nil
+}
+
+// openAVShared opens the file of a named address vector of a domain, and makes
+// it unless readOnly.
+func openAVShared(cfg *config.Config, domain, name string, readOnly bool) (*avShared, error) {
+	start, err := avFileStart()
+	if err != nil {
+		return nil, err
+	}
+	sweepAVFiles(cfg.SHMDir, start)
+	sum := sha256.Sum256([]byte(domain + "\x00" + name))
+	path := filepath.Join(cfg.SHMDir, start+hex.EncodeToString(sum[:16]))
+	deadline := time.Now().Add(cfg.ConnectTimeout)
+	for {
+		s := &avShared{fd: -1, path: path, readOnly: readOnly, timeout: cfg.ConnectTimeout}
+		again, err := s.open(uint64(cfg.AVSizeMax))
+		if err == nil && !again {
+			return s, nil
+		}
+		s.unmap()
+		if s.fd >= 0 {
+			unix.Close(s.fd) // and with it the locks
+		}
+		if !again || time.Now().After(deadline) {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		time.Sleep(avLockPause)
+	}
+}
+
+// open opens the file once. again means that it was not in a state to be
+// opened, which may pass, and err how it was.
+func (s *avShared) open(capacity uint64) (again bool, err error) {
+	flags := unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	if !s.readOnly {
+		flags |= unix.O_CREAT
+	}
+	s.fd, err = unix.Open(s.path, flags, 0o600)
+	if err == unix.ELOOP {
+		err = fi.EACCES
+	}
+	if err != nil {
+		return false, fmt.Errorf("open: %w", err)
+	}
+	if err := checkAVFile(s.fd); err != nil {
+		return false, err
+	}
+	unused, err := s.tryLock(avUsers, unix.F_WRLCK)
+	if err != nil {
+		return false, err
+	}
+	if !unused {
+		return s.join()
+	}
+	if !sameFile(s.fd, s.path) {
+		return true, fi.EAGAIN
+	}
+	if s.readOnly {
+		unix.Unlink(s.path) // its users are dead
+		return false, fmt.Errorf("nobody has it open: %w", fi.ENOENT)
+	}
+	if err := s.initialise(capacity); err != nil {
+		unix.Unlink(s.path)
+		return false, err
+	}
+	if _, err := s.tryLock(avUsers, unix.F_RDLCK); err != nil {
+		return false, err
+	}
+	return false, s.mapIt()
+}
+
+// join becomes a user of a file that has users.
+func (s *avShared) join() (again bool, err error) {
+	if ok, err := s.tryLock(avUsers, unix.F_RDLCK); !ok || err != nil {
+		return err == nil, errors.Join(err, errLocked)
+	}
+	if !sameFile(s.fd, s.path) {
+		return true, fi.EAGAIN
+	}
+	if err := s.checkHeader(); err != nil {
+		return true, err // whoever was to initialise it may have died
+	}
+	return false, s.mapIt()
+}
+
+// checkAVFile refuses what is not an owner-only file of this user.
+func checkAVFile(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("not a regular file: %w", fi.EACCES)
+	case st.Uid != uint32(os.Geteuid()):
+		return fmt.Errorf("belongs to user %d: %w", st.Uid, fi.EACCES)
+	case st.Mode&0o077 != 0:
+		return fmt.Errorf("open to others, mode %o: %w", st.Mode&0o777, fi.EACCES)
+	}
+	return nil
+}
+
+// sameFile tells whether path leads to the open file.
+func sameFile(fd int, path string) bool {
+	var opened, named unix.Stat_t
+	return unix.Fstat(fd, &opened) == nil && unix.Lstat(path, &named) == nil &&
+		opened.Dev == named.Dev && opened.Ino == named.Ino
+}
+
+// initialise makes the file an empty address vector. Byte 0 is held exclusively.
+func (s *avShared) initialise(capacity uint64) error {
+	for _, size := range []int64{0, avFileSize(capacity)} {
+		if err := unix.Ftruncate(s.fd, size); err != nil {
+			return fmt.Errorf("set size: %w", err)
+		}
+	}
+	// The whole page, so that it exists when it is mapped.
+	if err := pwriteAll(s.fd, encodeAVHeader(capacity), 0); err != nil {
+		return fmt.Errorf("write header: %w", err)
+	}
+	s.capacity = capacity
+	return nil
+}
+
+// checkHeader checks the immutable part of the header against the file.
+func (s *avShared) checkHeader() error {
+	b := make([]byte, avHeaderPage)
+	if err := preadAll(s.fd, b, 0); err != nil {
+		return fmt.Errorf("read header: %w", err)
+	}
+	capacity, err := decodeAVHeader(b)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(s.fd, &st); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	if st.Size != avFileSize(capacity) {
+		return fmt.Errorf("%d bytes for %d entries: %w", st.Size, capacity, fi.EINVAL)
+	}
+	s.capacity = capacity
+	return nil
+}
+
+// sweepAVFiles removes the files that nobody uses.
+func sweepAVFiles(dir, start string) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return // opening the file will say so
+	}
+	defer d.Close()
+	list, _ := d.Readdirnames(-1)
+	for _, name := range list {
+		if !strings.HasPrefix(name, start) {
+			continue
+		}
+		s := avShared{path: filepath.Join(dir, name)}
+		s.fd, err = unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if checkAVFile(s.fd) == nil {
+			if unused, err := s.tryLock(avUsers, unix.F_WRLCK); unused && err == nil && sameFile(s.fd, s.path) {
+				log.Infof(log.AV, "remove %s, whose users are dead", s.path)
+				unix.Unlink(s.path)
+			}
+		}
+		unix.Close(s.fd)
+	}
+}
+
+// close stops using the file; the last user removes it.
+func (s *avShared) close() error {
+	// Byte 1, so that of two who leave at once the second sees the first gone.
+	locked, err := s.waitLock(avEntries, unix.F_WRLCK)
+	if locked && err == nil {
+		last, err := s.tryLock(avUsers, unix.F_WRLCK)
+		if last && err == nil && sameFile(s.fd, s.path) {
+			unix.Unlink(s.path)
+		} else {
+			_, _ = s.tryLock(avUsers, unix.F_UNLCK)
+		}
+	}
+	s.unmap()
+	if cerr := unix.Close(s.fd); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,620 @@
+package provider
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// sharedConfig is a configuration whose files lie in dir.
+func sharedConfig(dir string) *config.Config {
+	cfg := *config.Default()
+	cfg.SHMDir = dir
+	cfg.AVSizeMax = 10_000
+	cfg.ConnectTimeout = 5 * time.Second
+	return &cfg
+}
+
+// sharedFiles lists the files of named address vectors in dir.
+func sharedFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, avFilePrefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Two openers see each other's changes, each at once.
+func TestAVSharedTwoOpeners(t *testing.T) {
+	dir := t.TempDir()
+	one := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "x", Type: fi.AVTable})
+	insertAll(t, one, testName(1), testName(2))
+	two := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "x", Type: fi.AVMap})
+	other := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "y"})
+	if !one.Shared() || two.Limit() != 10_000 {
+		t.Errorf("shared %v, limit %d", one.Shared(), two.Limit())
+	}
+	if got, ok := two.Name(1); !ok || got != testName(2) {
+		t.Fatalf("the second opener sees %v %v", got, ok)
+	}
+	var told []fi.Addr
+	defer one.Subscribe(func(a fi.Addr) { told = append(told, a) })()
+	generation := one.Generation()
+	if at := insertAll(t, two, testName(3))[0]; at != 2 || one.Find(testName(3)) != at {
+		t.Errorf("inserted at %d, found at %d", at, one.Find(testName(3)))
+	}
+	if one.Generation() == generation {
+		t.Error("generation does not change with another's insertion")
+	}
+	wantErrno(t, two.Remove([]fi.Addr{0}, 0), fi.Success, "remove")
+	if got := one.Find(testName(1)); got != fi.AddrNotAvail {
+		t.Errorf("found at %d after another removed it", got)
+	}
+	// Between two looks an index gets another name.
+	insertAll(t, two, testName(4))
+	wantErrno(t, two.Remove([]fi.Addr{1}, 0), fi.Success, "remove")
+	insertAll(t, two, testName(5))
+	if got, _ := one.Name(0); got != testName(4) {
+		t.Errorf("address 0 is %v", got)
+	}
+	if got, _ := one.Name(1); got != testName(5) || one.Find(testName(2)) != fi.AddrNotAvail {
+		t.Errorf("address 1 is %v", got)
+	}
+	if !slices.Equal(told, []fi.Addr{0, 1}) {
+		t.Errorf("told of %v", told)
+	}
+	if at := insertAll(t, one, testName(6))[0]; at != 3 || two.Find(testName(6)) != 3 {
+		t.Errorf("inserted at %d, found at %d", at, two.Find(testName(6)))
+	}
+	if _, ok := other.Name(0); ok {
+		t.Error("address vectors of two names share")
+	}
+}
+
+// The array for the application holds the addresses.
+func TestAVSharedArray(t *testing.T) {
+	d := openTestDomainWith(t, testInfo(), sharedConfig(t.TempDir()))
+	attr := fi.AVAttr{Name: "x"}
+	a, err := d.OpenAV(&attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	insertAll(t, a, testName(1), testName(2), testName(3))
+	wantErrno(t, a.Remove([]fi.Addr{1}, 0), fi.Success, "remove")
+	if attr.MapAddr == 0 || attr.MapAddr != a.shared.mapAddr() {
+		t.Fatalf("map_addr %#x", attr.MapAddr)
+	}
+	var got []uint64
+	for i := range 3 {
+		got = append(got, binary.LittleEndian.Uint64(a.shared.array[8*i:]))
+	}
+	if !slices.Equal(got, []uint64{0, uint64(fi.AddrNotAvail), 2}) {
+		t.Fatalf("array %v", got)
+	}
+	wantErrno(t, a.Close(), fi.Success, "close")
+}
+
+func TestAVSharedReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
+	read := fi.AVAttr{Name: "x", Flags: fi.Read}
+	_, err := d.OpenAV(&read)
+	wantErrno(t, err, fi.ENOENT, "read-only open of what is not there")
+	if files := sharedFiles(t, dir); len(files) != 0 {
+		t.Errorf("files %v", files)
+	}
+	owner := openTestAV(t, d, fi.AVAttr{Name: "x"})
+	insertAll(t, owner, testName(1))
+	reader := openTestAV(t, d, read)
+	if got, ok := reader.Name(0); !ok || got != testName(1) {
+		t.Errorf("reader sees %v %v", got, ok)
+	}
+	_, err = reader.Insert(rawNames(testName(2)), 1, &Insertion{})
+	wantErrno(t, err, fi.EACCES, "insert")
+	wantErrno(t, reader.Remove([]fi.Addr{0}, 0), fi.EACCES, "remove")
+	insertAll(t, owner, testName(2))
+	if reader.Find(testName(2)) != 1 {
+		t.Error("reader misses a later insertion")
+	}
+}
+
+// The last user removes the file, whoever it is.
+func TestAVSharedLastCloses(t *testing.T) {
+	dir := t.TempDir()
+	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
+	open := func() *AV {
+		a, err := d.OpenAV(&fi.AVAttr{Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	one, two := open(), open()
+	insertAll(t, one, testName(1))
+	wantErrno(t, one.Close(), fi.Success, "close")
+	if two.Find(testName(1)) != 0 {
+		t.Error("content is gone with the creator")
+	}
+	files := sharedFiles(t, dir)
+	if len(files) != 1 {
+		t.Fatalf("files %v", files)
+	}
+	if st, err := os.Stat(files[0]); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v %v", st.Mode(), err)
+	}
+	wantErrno(t, two.Close(), fi.Success, "close")
+	if files := sharedFiles(t, dir); len(files) != 0 {
+		t.Errorf("files %v are left", files)
+	}
+	three := open()
+	if _, ok := three.Name(0); ok {
+		t.Error("old content is back")
+	}
+	wantErrno(t, three.Close(), fi.Success, "close")
+}
+
+// Opening and closing at the same time neither fails nor leaves anything.
+func TestAVSharedOpenCloseConcurrently(t *testing.T) {
+	dir := t.TempDir()
+	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
+	before := countFDs(t)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 50 {
+				a, err := d.OpenAV(&fi.AVAttr{Name: "x"})
+				if err != nil {
+					t.Errorf("open: %v", err)
+					return
+				}
+				n := testName(100*w + i)
+				in := Insertion{Addrs: make([]fi.Addr, 1)}
+				if c, err := a.Insert(rawNames(n), 1, &in); c != 1 || err != nil {
+					t.Errorf("insert: %d %v", c, err)
+				} else if got, ok := a.Name(in.Addrs[0]); !ok || got != n {
+					t.Errorf("address %d is %v %v, want %v", in.Addrs[0], got, ok, n)
+				} else if err := a.Remove(in.Addrs, 0); err != nil {
+					t.Errorf("remove: %v", err)
+				}
+				if err := a.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if files := sharedFiles(t, dir); len(files) != 0 {
+		t.Errorf("files %v are left", files)
+	}
+	if after := countFDs(t); after != before {
+		t.Errorf("%d descriptors, before %d", after, before)
+	}
+}
+
+func countFDs(t testing.TB) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// What cannot be trusted is refused, and stays as it is.
+func TestAVSharedForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
+	a := openTestAV(t, d, fi.AVAttr{Name: "probe"})
+	path := a.shared.path
+	name := fi.AVAttr{Name: "probe"}
+	for _, c := range []struct {
+		what    string
+		prepare func() error
+		want    fi.Errno
+	}{
+		{"open to others", func() error { return os.Chmod(path, 0o644) }, fi.EACCES},
+		{"symbolic link", func() error {
+			return moveAside(path, func() error { return os.Symlink("/etc/passwd", path) })
+		}, fi.EACCES},
+		{"fifo", func() error {
+			return moveAside(path, func() error { return unix.Mkfifo(path, 0o600) })
+		}, fi.EACCES},
+	} {
+		if err := c.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.OpenAV(&name)
+		wantErrno(t, err, c.want, c.what)
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		restore(t, path)
+	}
+}
+
+// moveAside puts something else in a file's place.
+func moveAside(path string, put func() error) error {
+	if err := os.Rename(path, path+"~"); err != nil {
+		return err
+	}
+	return put()
+}
+
+func restore(t testing.TB, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path + "~"); err == nil {
+		if err := os.Rename(path+"~", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file that users hold open with a header that does not fit is refused after
+// the time for its initialisation; one that nobody uses is initialised.
+func TestAVSharedBadHeader(t *testing.T) {
+	dir := t.TempDir()
+	cfg := sharedConfig(dir)
+	cfg.ConnectTimeout = 20 * time.Millisecond
+	d := openTestDomainWith(t, testInfo(), cfg)
+	for _, c := range []struct {
+		what string
+		at   int64
+		b    []byte
+	}{
+		{"magic", 0, []byte{0xff}},
+		{"version", 8, []byte{9}},
+		{"entry size", 12, []byte{64}},
+		{"capacity", 16, []byte{1, 0, 0, 0, 0, 0, 0, 1}},
+		{"no capacity", 16, make([]byte, 8)},
+	} {
+		a, err := d.OpenAV(&fi.AVAttr{Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		insertAll(t, a, testName(1))
+		if err := pwriteAll(a.shared.fd, c.b, c.at); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.OpenAV(&fi.AVAttr{Name: "x"})
+		wantErrno(t, err, fi.EINVAL, c.what)
+		path := a.shared.path
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErrno(t, a.Close(), fi.Success, "close")
+		if err := os.WriteFile(path, content[:len(content)/2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := d.OpenAV(&fi.AVAttr{Name: "x"})
+		if err != nil {
+			t.Fatalf("%s: open what nobody uses: %v", c.what, err)
+		}
+		if _, ok := b.Name(0); ok {
+			t.Errorf("%s: old content is back", c.what)
+		}
+		wantErrno(t, b.Close(), fi.Success, "close")
+	}
+}
+
+// When the file cannot be written, the insertion fails and leaves no trace.
+func TestAVSharedWriteFails(t *testing.T) {
+	a := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(t.TempDir())), fi.AVAttr{Name: "x"})
+	insertAll(t, a, testName(1))
+	readOnly, err := unix.Open(a.shared.path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(readOnly)
+	// insert and remove of the shared table, with the lock that change takes.
+	if err := a.shared.lock(); err != nil {
+		t.Fatal(err)
+	}
+	fd := a.shared.fd
+	a.shared.fd = readOnly
+	err = a.shared.insert(1, packName(testName(2)))
+	a.shared.fd = fd
+	a.shared.unlock()
+	wantErrno(t, err, fi.EBADF, "insert into a file that cannot be written")
+	if at := insertAll(t, a, testName(3))[0]; at != 1 {
+		t.Errorf("inserted at %d", at)
+	}
+	if a.Find(testName(2)) != fi.AddrNotAvail {
+		t.Error("the failed insertion left a trace")
+	}
+}
+
+// A process that holds the lock and does not give it back delays, but not for
+// ever.
+func TestAVSharedLockTimeout(t *testing.T) {
+	dir := t.TempDir()
+	cfg := sharedConfig(dir)
+	cfg.ConnectTimeout = 10 * time.Millisecond
+	one := openTestAV(t, openTestDomainWith(t, testInfo(), cfg), fi.AVAttr{Name: "x"})
+	two := openTestAV(t, openTestDomainWith(t, testInfo(), cfg), fi.AVAttr{Name: "x"})
+	insertAll(t, one, testName(1))
+	if err := one.shared.lock(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := two.Insert(rawNames(testName(2)), 1, &Insertion{})
+	wantErrno(t, err, fi.ETIMEDOUT, "insert while another changes")
+	if _, ok := two.Name(0); ok {
+		t.Error("the change is seen before it is complete")
+	}
+	one.shared.unlock()
+	if at := insertAll(t, two, testName(2))[0]; at != 1 {
+		t.Errorf("inserted at %d", at)
+	}
+}
+
+// ---- other processes ----
+
+const childVariable = "WEFT_TEST_AV_CHILD" // what to do : directory : number
+
+// TestAVSharedChild is not a test but what child processes run.
+func TestAVSharedChild(t *testing.T) {
+	what, rest, ok := strings.Cut(os.Getenv(childVariable), ":")
+	if !ok {
+		t.Skip("for child processes")
+	}
+	dir, number, _ := strings.Cut(rest, ":")
+	base, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "x"})
+	fmt.Println("ready")
+	switch what {
+	case "insert": // 200 names of our own
+		for i := range 200 {
+			insertAll(t, a, testName(base+i))
+		}
+		fmt.Println("done")
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has looked
+	case "churn": // until killed
+		rng := rand.New(rand.NewPCG(uint64(base), 1))
+		for {
+			at := insertAll(t, a, testName(base+rng.IntN(10)), testName(base+rng.IntN(10)))
+			if err := a.Remove(at, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// child is a running child process.
+type child struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	out *bufio.Scanner
+}
+
+func startChild(t testing.TB, what, dir string, number int) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestAVSharedChild$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s:%s:%d", childVariable, what, dir, number))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd, in, bufio.NewScanner(out)}
+	c.expect(t, "ready")
+	return c
+}
+
+// expect waits for a line of output.
+func (c *child) expect(t testing.TB, line string) {
+	t.Helper()
+	for c.out.Scan() {
+		if c.out.Text() == line {
+			return
+		}
+	}
+	t.Fatalf("the child ended before %q", line)
+}
+
+// Several processes insert at once: all is there, once, and for all the same.
+func TestAVSharedProcesses(t *testing.T) {
+	dir := t.TempDir()
+	a := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "x"})
+	var children []*child
+	for i := range 3 {
+		children = append(children, startChild(t, "insert", dir, 1000*i))
+	}
+	for i := range 200 {
+		insertAll(t, a, testName(3000+i))
+	}
+	for _, c := range children {
+		c.expect(t, "done")
+	}
+	seen := map[fi.Addr]bool{}
+	for i := range 4 {
+		for j := range 200 {
+			n := testName(1000*i + j)
+			at := a.Find(n)
+			if got, ok := a.Name(at); !ok || got != n || at >= 800 || seen[at] {
+				t.Fatalf("%v is at %d, where %v %v is", n, at, got, ok)
+			}
+			seen[at] = true
+		}
+	}
+	for _, c := range children {
+		c.in.Close()
+		if err := c.cmd.Wait(); err != nil {
+			t.Errorf("child: %v", err)
+		}
+	}
+}
+
+// Processes are killed while they change the table. The survivor goes on, what
+// it put there stays, and at the end nothing is left.
+func TestAVSharedKill(t *testing.T) {
+	dir := t.TempDir()
+	rounds := 40
+	if testing.Short() {
+		rounds = 8
+	}
+	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
+	a, err := d.OpenAV(&fi.AVAttr{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := insertAll(t, a, testName(1), testName(2), testName(3))
+	for i := range rounds {
+		c := startChild(t, "churn", dir, 1000+100*i)
+		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.cmd.Wait() // killed
+		at := insertAll(t, a, testName(10), testName(11))
+		for j, m := range mine {
+			if got, ok := a.Name(m); !ok || got != testName(1+j) {
+				t.Fatalf("round %d: address %d is %v %v", i, m, got, ok)
+			}
+		}
+		if a.Find(testName(10)) != at[0] || a.Find(testName(11)) != at[1] {
+			t.Fatalf("round %d: the survivor's insertions are not found", i)
+		}
+		wantErrno(t, a.Remove(at, 0), fi.Success, "remove")
+	}
+	wantErrno(t, a.Close(), fi.Success, "close")
+	if files := sharedFiles(t, dir); len(files) != 0 {
+		t.Errorf("files %v are left", files)
+	}
+}
+
+// What a process that was killed leaves behind is no address vector any more,
+// and goes when the next one is opened, of whatever name.
+func TestAVSharedStale(t *testing.T) {
+	dir := t.TempDir()
+	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
+	leave := func() {
+		c := startChild(t, "churn", dir, 1)
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.cmd.Wait() // killed
+		if files := sharedFiles(t, dir); len(files) != 1 {
+			t.Fatalf("files %v", files)
+		}
+	}
+	leave()
+	_, err := d.OpenAV(&fi.AVAttr{Name: "x", Flags: fi.Read})
+	wantErrno(t, err, fi.ENOENT, "read-only open of what a dead process left")
+	leave()
+	a, err := d.OpenAV(&fi.AVAttr{Name: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files := sharedFiles(t, dir); len(files) != 1 || files[0] != a.shared.path {
+		t.Errorf("files %v", files)
+	}
+	wantErrno(t, a.Close(), fi.Success, "close")
+	leave()
+	a, err = d.OpenAV(&fi.AVAttr{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := a.Name(0); ok {
+		t.Error("a dead process's addresses are there")
+	}
+	wantErrno(t, a.Close(), fi.Success, "close")
+}
+
+// Whatever a peer writes into entries and header words, what comes out is
+// valid names at indexes within bounds, and taking over ends.
+func FuzzAVShared(f *testing.F) {
+	good := make([]byte, avEntryBytes)
+	encodeAVEntry(good, 1, packName(testName(1)))
+	f.Add(uint64(1), good)
+	f.Add(uint64(1<<63), append(slices.Clone(good), good...))
+	f.Add(uint64(5), []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 80})
+	cfg := sharedConfig(f.TempDir())
+	cfg.AVSizeMax = 64
+	d := openTestDomainWith(f, testInfo(), cfg)
+	f.Fuzz(func(t *testing.T, limit uint64, entries []byte) {
+		a, err := d.OpenAV(&fi.AVAttr{Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		insertAll(t, a, testName(1), testName(2))
+		s := a.shared
+		if err := pwriteAll(s.fd, entries[:min(len(entries), 64*avEntryBytes)], s.entryOffset(0)); err != nil {
+			t.Fatal(err)
+		}
+		s.header.limit = limit
+		s.header.generation += 2
+		found := 0
+		for i := range fi.Addr(200) {
+			n, ok := a.Name(i)
+			if !ok {
+				continue
+			}
+			found++
+			if i >= 64 || !packName(n).valid() {
+				t.Errorf("address %d is %v", i, n)
+			}
+			if at := a.Find(n); at > i {
+				t.Errorf("%v is at %d but found at %d", n, i, at)
+			}
+		}
+		// It still takes what there is room for, and removes it.
+		in := Insertion{Addrs: make([]fi.Addr, 1)}
+		n, err := a.Insert(rawNames(testName(9)), 1, &in)
+		if err != nil || n != 1 && found < 64 {
+			t.Errorf("insert among %d: %d %v", found, n, err)
+		}
+		if n == 1 {
+			wantErrno(t, a.Remove(in.Addrs, 0), fi.Success, "remove")
+		}
+	})
+}
+
+// FuzzAVHeader: a header that is accepted has a size that can be mapped.
+func FuzzAVHeader(f *testing.F) {
+	f.Add(encodeAVHeader(1)[:128])
+	f.Add(encodeAVHeader(avMaxEntries)[:128])
+	f.Add(encodeAVHeader(1 << 60)[:128])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		page := make([]byte, avHeaderPage)
+		copy(page, b)
+		capacity, err := decodeAVHeader(page)
+		if err != nil {
+			wantErrno(t, err, fi.EINVAL, "refused header")
+			return
+		}
+		if size := avFileSize(capacity); capacity == 0 || size <= avHeaderPage || size > 1<<33 {
+			t.Errorf("%d entries, %d bytes", capacity, size)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package provider
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// The bytes that are locked; see avShared.
+const (
+	avUsers   = 0
+	avEntries = 1
+)
+
+// avLockPause is the pause between two looks at a lock that another process
+// holds; it is held for microseconds.
+const avLockPause = 50 * time.Microsecond
+
+// errLocked is the failure to wait any longer.
+var errLocked = fmt.Errorf("locked by another process: %w", fi.ETIMEDOUT)
+
+// tryLock takes, changes or (F_UNLCK) gives back the lock on one byte. False
+// means that another user of the file is in the way.
+func (s *avShared) tryLock(at int64, kind int16) (bool, error) {
+	lock := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: at, Len: 1}
+	for {
+		switch err := unix.FcntlFlock(uintptr(s.fd), unix.F_OFD_SETLK, &lock); err {
+		case nil:
+			return true, nil
+		case unix.EINTR:
+		case unix.EAGAIN, unix.EACCES:
+			return false, nil
+		default:
+			return false, fmt.Errorf("lock: %w", err)
+		}
+	}
+}
+
+// waitLock is tryLock that waits for the other, but not forever: a process may
+// be stopped while it holds the lock.
+func (s *avShared) waitLock(at int64, kind int16) (bool, error) {
+	for deadline := time.Now().Add(s.timeout); ; time.Sleep(avLockPause) {
+		ok, err := s.tryLock(at, kind)
+		if ok || err != nil || time.Now().After(deadline) {
+			return ok, err
+		}
+	}
+}
+
+// lock begins a change. fi.ETIMEDOUT if another process does not end its.
+func (s *avShared) lock() error {
+	ok, err := s.waitLock(avEntries, unix.F_WRLCK)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errLocked
+	}
+	s.writing = true
+	if atomic.LoadUint64(&s.header.dirty) != 0 {
+		atomic.AddUint64(&s.header.generation, 1) // its writer died before it did
+	}
+	atomic.StoreUint64(&s.header.dirty, 1)
+	return nil
+}
+
+// unlock ends a change. sync was called since lock.
+func (s *avShared) unlock() {
+	s.synced.Store(atomic.AddUint64(&s.header.generation, 1))
+	atomic.StoreUint64(&s.header.dirty, 0)
+	s.writing = false
+	s.unlockEntries()
+}
+
+func (s *avShared) unlockEntries() {
+	if _, err := s.tryLock(avEntries, unix.F_UNLCK); err != nil {
+		log.Warnf(log.AV, "unlock %s: %v", s.path, err)
+	}
+}
+
+// changed tells whether another process has changed entries. Any thread.
+func (s *avShared) changed() bool {
+	return atomic.LoadUint64(&s.header.generation) != s.synced.Load()
+}
+
+// sync calls take for each index that is unset now or has another name, then
+// put for each that has a name now, and reports whether it called any. The
+// address vector's lock is held. An error leaves some changes for the next call.
+func (s *avShared) sync(take func(i uint64), put func(i uint64, n packedName)) (changed bool, err error) {
+	generation := atomic.LoadUint64(&s.header.generation)
+	if generation == s.synced.Load() {
+		return false, nil
+	}
+	if !s.writing {
+		ok, err := s.waitLock(avEntries, unix.F_RDLCK)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			return false, errLocked
+		}
+		defer s.unlockEntries()
+	}
+	limit := min(atomic.LoadUint64(&s.header.limit), s.capacity)
+	buf := make([]byte, min(limit, 2048)*avEntryBytes)
+	for i := uint64(0); i < limit; {
+		b := buf[:min(uint64(len(buf)), (limit-i)*avEntryBytes)]
+		if err := preadAll(s.fd, b, s.entryOffset(i)); err != nil {
+			return changed, fmt.Errorf("read entries: %w", err)
+		}
+		for ; len(b) > 0; b, i = b[avEntryBytes:], i+1 {
+			changed = s.takeOver(i, b, take, put) || changed
+		}
+	}
+	s.synced.Store(generation)
+	return changed, nil
+}
+
+// takeOver compares one entry with what the private tables show.
+func (s *avShared) takeOver(i uint64, b []byte, take func(uint64), put func(uint64, packedName)) bool {
+	if i >= uint64(len(s.seen)) {
+		s.seen = append(s.seen, 0)
+	}
+	seq, name := decodeAVEntry(b)
+	if seq&1 != 0 && !name.valid() {
+		log.Warnf(log.AV, "%s: entry %d is not an address", s.path, i)
+		seq = 0
+	}
+	old := s.seen[i]
+	if seq == old {
+		return false
+	}
+	s.seen[i] = seq
+	if old&1 != 0 {
+		take(i)
+	}
+	if seq&1 != 0 {
+		put(i, name)
+	}
+	return old&1 != 0 || seq&1 != 0
+}
+
+// insert writes a name to an unset entry. lock and sync were called. Errors are
+// the system's: fi.ENOSPC.
+func (s *avShared) insert(i uint64, n packedName) error {
+	for uint64(len(s.seen)) <= i {
+		s.seen = append(s.seen, 0)
+	}
+	var b [avEntryBytes]byte
+	seq := (s.seen[i] + 1) | 1
+	encodeAVEntry(b[:], seq, n)
+	err := s.writeArray(i, i)
+	if err == nil {
+		err = pwriteAll(s.fd, b[8:], s.entryOffset(i)+8)
+	}
+	if err != nil {
+		return fmt.Errorf("write entry %d: %w", i, err)
+	}
+	if i >= atomic.LoadUint64(&s.header.limit) {
+		atomic.StoreUint64(&s.header.limit, i+1)
+	}
+	if err := pwriteAll(s.fd, b[:8], s.entryOffset(i)); err != nil {
+		return fmt.Errorf("write entry %d: %w", i, err)
+	}
+	s.seen[i] = seq
+	return nil
+}
+
+// remove unsets a set entry. lock and sync were called. The memory that it
+// writes to exists, so that only the loss of the file itself can fail it.
+func (s *avShared) remove(i uint64) {
+	seq := s.seen[i] + 1
+	b := binary.LittleEndian.AppendUint64(nil, seq)
+	err := pwriteAll(s.fd, b, s.entryOffset(i))
+	if err == nil {
+		err = s.writeArray(i, math.MaxUint64)
+	}
+	if err != nil {
+		log.Warnf(log.AV, "remove entry %d of %s: %v", i, s.path, err)
+	}
+	s.seen[i] = seq
+}
+
+func (s *avShared) writeArray(i, value uint64) error {
+	return pwriteAll(s.fd, binary.LittleEndian.AppendUint64(nil, value), arrayOffset()+int64(i)*8)
+}
+
+func (s *avShared) entryOffset(i uint64) int64 {
+	return entriesOffset(s.capacity) + int64(i)*avEntryBytes
+}
+
+func encodeAVEntry(b []byte, seq uint64, n packedName) {
+	binary.LittleEndian.PutUint64(b, seq)
+	for i, w := range n {
+		binary.LittleEndian.PutUint64(b[8+8*i:], w)
+	}
+}
+
+func decodeAVEntry(b []byte) (seq uint64, n packedName) {
+	for i := range n {
+		n[i] = binary.LittleEndian.Uint64(b[8+8*i:])
+	}
+	return binary.LittleEndian.Uint64(b), n
+}
+
+// encodeAVHeader returns the first page of an empty address vector. The first
+// generation is 1, so that a private table that shows nothing is older.
+func encodeAVHeader(capacity uint64) []byte {
+	b := make([]byte, avHeaderPage)
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], avMagic)
+	le.PutUint32(b[8:], avVersion)
+	le.PutUint32(b[12:], avEntryBytes)
+	le.PutUint64(b[16:], capacity)
+	le.PutUint64(b[64:], 1)
+	return b
+}
+
+// decodeAVHeader checks the immutable words of a first page and returns the
+// capacity. Errors wrap fi.EINVAL.
+func decodeAVHeader(b []byte) (capacity uint64, err error) {
+	le := binary.LittleEndian
+	magic, version, entry := le.Uint64(b[0:]), le.Uint32(b[8:]), le.Uint32(b[12:])
+	capacity = le.Uint64(b[16:])
+	switch {
+	case magic != avMagic:
+		return 0, fmt.Errorf("not an address vector: %w", fi.EINVAL)
+	case version != avVersion || entry != avEntryBytes:
+		return 0, fmt.Errorf("version %d with entries of %d bytes, want %d and %d: %w",
+			version, entry, avVersion, avEntryBytes, fi.EINVAL)
+	case capacity == 0 || capacity > avMaxEntries:
+		return 0, fmt.Errorf("%d entries: %w", capacity, fi.EINVAL)
+	}
+	return capacity, nil
+}
+
+func pwriteAll(fd int, b []byte, at int64) error {
+	for len(b) > 0 {
+		n, err := unix.Pwrite(fd, b, at)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b, at = b[n:], at+int64(n)
+	}
+	return nil
+}
+
+func preadAll(fd int, b []byte, at int64) error {
+	for len(b) > 0 {
+		n, err := unix.Pread(fd, b, at)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return io.ErrUnexpectedEOF
+		}
+		b, at = b[n:], at+int64(n)
+	}
+	return nil
+}

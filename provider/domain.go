@@ -1,0 +1,240 @@
+package provider
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// Domain is an interface's share of a fabric: endpoints and what they are bound
+// to belong to one domain. Its methods may be called from any thread.
+type Domain struct {
+	fabric *Fabric
+	cfg    *config.Config
+	info   *fi.Info // what it was opened with, its own copy; immutable
+	format fi.AddrFormat
+	refs   refs    // users: address vectors, endpoints, regions, shared contexts
+	queues openSet // completion queues and counters
+
+	local    localAddrs
+	resolver names.Resolver
+	// maxStripes is the number of stripes of an endpoint whose transmit
+	// queue is large enough, a power of two. Immutable.
+	maxStripes int
+	regions    mrTable
+
+	// mu is not on the data path: events are bound and reported by control
+	// operations.
+	mu       sync.Mutex
+	events   *eq.Queue // of the domain's endpoints, nil: none
+	mrEvents *eq.Queue // of registrations, nil: they are synchronous
+}
+
+// smallestStripe is the number of operations below which a transmit queue is
+// not divided further.
+const smallestStripe = 16
+
+// OpenDomain opens the domain that info, from [GetInfo], describes. Errors:
+// fi.EINVAL for what GetInfo does not return: no domain attributes, the name of
+// another fabric, unknown models, FI_PROGRESS_AUTO, registration modes that
+// weft does not need.
+func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
+	if err := f.checkDomain(info); err != nil {
+		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain: %v", err)
+	}
+	if err := f.refs.acquire(); err != nil {
+		return nil, err
+	}
+	d := &Domain{
+		fabric:     f,
+		cfg:        f.cfg,
+		info:       info.Clone(),
+		format:     info.AddrFormat,
+		local:      localAddrs{src: names.System},
+		resolver:   names.SystemResolver,
+		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
+	}
+	if d.format == fi.FormatUnspec {
+		d.format = fi.Sockaddr
+	}
+	opened.mu.Lock()
+	defer opened.mu.Unlock()
+	opened.domains = append(opened.domains, d)
+	return d, nil
+}
+
+func (f *Fabric) checkDomain(info *fi.Info) error {
+	if info == nil || info.Domain == nil {
+		return fmt.Errorf("no domain attributes: %w", fi.EINVAL)
+	}
+	a := info.Domain
+	switch {
+	case a.Name == "":
+		return fmt.Errorf("no name: %w", fi.EINVAL)
+	case info.Fabric != nil && info.Fabric.Name != "" && info.Fabric.Name != f.attr.Name:
+		return fmt.Errorf("%s is in fabric %q, not %q: %w", a.Name, info.Fabric.Name, f.attr.Name, fi.EINVAL)
+	case a.Threading < fi.ThreadUnspec || a.Threading > fi.ThreadEndpoint:
+		return fmt.Errorf("threading model %d: %w", a.Threading, fi.EINVAL)
+	case !manual(a.ControlProgress) || !manual(a.DataProgress):
+		return fmt.Errorf("progress models %d and %d: %w", a.ControlProgress, a.DataProgress, fi.EINVAL)
+	case a.ResourceMgmt < fi.RMUnspec || a.ResourceMgmt > fi.RMEnabled:
+		return fmt.Errorf("resource management %d: %w", a.ResourceMgmt, fi.EINVAL)
+	case a.AVType < fi.AVUnspec || a.AVType > fi.AVTable:
+		return fmt.Errorf("address vector type %d: %w", a.AVType, fi.EINVAL)
+	case a.MRMode&^(fi.MRBasic|fi.MRScalable) != 0:
+		return fmt.Errorf("registration modes %#x: %w", a.MRMode, fi.EINVAL)
+	}
+	return nil
+}
+
+// manual tells whether a progress model is one that needs no thread of weft's.
+func manual(p fi.Progress) bool {
+	return p == fi.ProgressUnspec || p == fi.ProgressManual || p == fi.ProgressControlUnified
+}
+
+// Close closes the domain. fi.EBUSY while it has open objects.
+func (d *Domain) Close() error {
+	if err := d.queues.whenClosed(d.refs.close); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range []*eq.Queue{d.events, d.mrEvents} {
+		if q != nil {
+			q.Release()
+		}
+	}
+	opened.mu.Lock()
+	defer opened.mu.Unlock()
+	opened.domains = slices.DeleteFunc(opened.domains, func(e *Domain) bool { return e == d })
+	d.fabric.refs.release()
+	return nil
+}
+
+// DomainName returns the domain's name.
+func (d *Domain) DomainName() string { return d.info.Domain.Name }
+
+// Info returns the description with which the domain was opened. It must not
+// be changed.
+func (d *Domain) Info() *fi.Info { return d.info }
+
+// threading returns the model by which the application serialises its calls.
+func (d *Domain) threading() fi.Threading {
+	if t := d.info.Domain.Threading; t != fi.ThreadUnspec {
+		return t
+	}
+	return fi.ThreadSafe
+}
+
+// exclusive tells what one thread at a time uses, by fi_domain(3)'s models:
+//
+//	model       endpoint  CQ, counter  shared context
+//	SAFE        shared    shared       shared
+//	FID         shared    shared       shared
+//	ENDPOINT    shared    shared       shared
+//	COMPLETION  alone     alone        shared
+//	DOMAIN      alone     alone        alone
+//
+// Only data transfer calls count; a control operation may come from another
+// thread in every model.
+//
+// FID serialises the calls on each single object, and ENDPOINT those on one
+// endpoint with its contexts. But whoever reads a completion queue also drives
+// the endpoints that are bound to it, while another thread posts on them or
+// reads their second queue; and two endpoints on one queue complete there from
+// two threads. So nothing is used by one thread alone.
+//
+// COMPLETION serialises everything that is tied together by a completion queue
+// or counter: an endpoint with all its queues and counters, and with it every
+// other endpoint on them. A shared receive or transmit context ties nothing
+// together: endpoints with different queues use it from different threads.
+//
+// DOMAIN serialises everything in the domain.
+//
+// What lies between endpoints, in the same process or not, is never exclusive:
+// a sender writes into the receiver's ring under the model of its own domain.
+func (d *Domain) exclusive() (ep, cq bool) {
+	t := d.threading()
+	alone := t == fi.ThreadDomain || t == fi.ThreadCompletion
+	return alone, alone
+}
+
+// exclusiveShared tells whether one thread at a time uses a shared receive or
+// transmit context; see exclusive.
+func (d *Domain) exclusiveShared() bool { return d.threading() == fi.ThreadDomain }
+
+// stripes returns the number of transmit stripes, a power of two, of an endpoint
+// with a transmit queue of txSize operations. It is one where one thread at a
+// time posts: under COMPLETION and DOMAIN because they say so, under FID and
+// ENDPOINT because transmits on one endpoint (context) are serialised; unless
+// FI_WEFT_TX_STRIPES asks for more there. (A second thread that transmits
+// nevertheless, or that makes progress, waits for the lease.)
+func (d *Domain) stripes(txSize uint64) int {
+	n := d.maxStripes
+	switch d.threading() {
+	case fi.ThreadDomain, fi.ThreadCompletion:
+		n = 1
+	case fi.ThreadFID, fi.ThreadEndpoint:
+		if d.cfg.TxStripes == 0 {
+			n = 1
+		}
+	}
+	return min(n, max(1, floorPower(int(min(txSize/smallestStripe, 1<<16)))))
+}
+
+// cqStripes returns the number of stripes that a completion queue must be able
+// to serve: no endpoint of the domain has more.
+func (d *Domain) cqStripes() int { return d.stripes(1 << 32) }
+
+// maxStripes returns the configured number of stripes, or one for each core that
+// the process may use, rounded down to a power of two.
+func maxStripes(configured, cores int) int {
+	if configured != 0 {
+		return floorPower(configured)
+	}
+	return floorPower(cores)
+}
+
+// floorPower returns the largest power of two that is not above n, 0 for 0.
+func floorPower(n int) int {
+	if n <= 0 {
+		return 0
+	}
+	return 1 << (bits.Len(uint(n)) - 1)
+}
+
+// BindEQ binds an event queue: with flags 0 for the events of the domain's
+// endpoints, with fi.RegMR for memory registrations, which then complete there.
+// Errors: fi.EBADFLAGS for other flags, fi.EINVAL if one is bound already or q
+// is nil.
+func (d *Domain) BindEQ(q *eq.Queue, flags uint64) error {
+	if q == nil {
+		return fi.EINVAL
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	bound := &d.events
+	switch flags {
+	case 0:
+	case fi.RegMR:
+		bound = &d.mrEvents
+	default:
+		return refuse(log.Domain, fi.EBADFLAGS, "bind event queue: flags %#x", flags)
+	}
+	if *bound != nil {
+		return refuse(log.Domain, fi.EINVAL, "bind event queue: one is bound already")
+	}
+	if err := q.Acquire(); err != nil {
+		return err
+	}
+	*bound = q
+	return nil
+}

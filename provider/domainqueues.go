@@ -1,0 +1,112 @@
+package provider
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// OpenCQ opens a completion queue. wait is the wait set of wait object
+// fi.WaitSet, and not looked at for others. attr.Format is set where it was
+// unspecified. Errors: fi.EINVAL for a nil attr, an unknown format, wait object
+// or condition, a missing wait set, a size beyond the limit, and a negative
+// signaling vector if fi.Affinity says that it counts; fi.EBADFLAGS for flags
+// other than fi.Affinity; or what stopped the system from giving memory or
+// descriptors.
+//
+// The signaling vector names the core that interrupts go to. There are none, so
+// it changes nothing.
+func (d *Domain) OpenCQ(attr *fi.CQAttr, wait *cq.WaitSet) (*cq.Queue, error) {
+	if attr == nil {
+		return nil, fi.EINVAL
+	}
+	if attr.Flags&fi.Affinity != 0 && attr.SignalingVector < 0 {
+		return nil, refuse(log.CQ, fi.EINVAL, "open completion queue: signaling vector %d", attr.SignalingVector)
+	}
+	if attr.WaitObj != fi.WaitSet {
+		wait = nil
+	}
+	if err := d.refs.acquire(); err != nil {
+		return nil, err
+	}
+	defer d.refs.release()
+	_, exclusive := d.exclusive()
+	q, err := cq.Open(attr, cq.Options{
+		Stripes:     d.cqStripes(),
+		Exclusive:   exclusive,
+		RingEntries: d.cfg.MPSCRingSize,
+	}, wait)
+	if err != nil {
+		log.Infof(log.CQ, "open completion queue: %v", err)
+		return nil, err
+	}
+	attr.Format = q.Format()
+	d.queues.add(func() bool { return q.Hot() != nil })
+	return q, nil
+}
+
+// OpenCounter opens a counter. A nil attr asks for one that counts completions,
+// without a wait object. Errors: fi.EINVAL for an unknown wait object and a
+// missing wait set, fi.EBADFLAGS for flags, fi.ENOSYS for events other than
+// completions; or what stopped the system from giving memory or descriptors.
+func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, error) {
+	if attr == nil {
+		attr = &fi.CntrAttr{}
+	}
+	if attr.WaitObj != fi.WaitSet {
+		wait = nil
+	}
+	if err := d.refs.acquire(); err != nil {
+		return nil, err
+	}
+	defer d.refs.release()
+	c, err := cq.OpenCounter(attr, wait)
+	if err != nil {
+		log.Infof(log.Cntr, "open counter: %v", err)
+		return nil, err
+	}
+	d.queues.add(func() bool { return c.Hot() != nil })
+	return c, nil
+}
+
+// OpenPoll opens a poll set. It keeps its members open, and through them the
+// domain.
+func (d *Domain) OpenPoll() (*cq.PollSet, error) { return cq.OpenPollSet(nil) }
+
+// openSet knows which of the objects that were opened are open still. They
+// belong to other packages, which do not tell when they are closed.
+type openSet struct {
+	mu      sync.Mutex    // control operations only
+	objects []func() bool // each tells whether it is open
+	prune   int           // length at which closed ones are dropped
+}
+
+// add adds an open object. The caller is a user of what the set belongs to.
+func (s *openSet) add(open func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.objects) >= s.prune {
+		s.drop()
+		s.prune = 2*len(s.objects) + 16
+	}
+	s.objects = append(s.objects, open)
+}
+
+// drop drops the closed objects. s.mu is held.
+func (s *openSet) drop() {
+	s.objects = slices.DeleteFunc(s.objects, func(open func() bool) bool { return !open() })
+}
+
+// whenClosed returns what f returns, which nothing is added before, or fi.EBUSY
+// if an object is open.
+func (s *openSet) whenClosed(f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drop(); len(s.objects) != 0 {
+		return fi.EBUSY
+	}
+	return f()
+}

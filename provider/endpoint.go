@@ -1,0 +1,222 @@
+package provider
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/stripe"
+)
+
+// maxMessage is the longest message, in bytes.
+const maxMessage = 1 << 40
+
+// States of an endpoint. Transitions: created → enabled → closed, created →
+// closed, under Endpoint.mu.
+const (
+	stateCreated uint32 = iota
+	stateEnabled
+	stateClosed
+)
+
+// Endpoint is a reliable datagram endpoint (FI_EP_RDM).
+//
+// Send and PostRecv may be called by any number of threads, as far as the
+// domain's threading level allows. The fields below mu are set before the
+// endpoint is enabled and do not change after it. What belongs to the lease
+// holder is said at the field.
+type Endpoint struct {
+	refs   refs
+	domain *Domain
+	info   *fi.Info
+	format fi.AddrFormat
+	state  atomic.Uint32 // written under mu, read by any thread
+
+	// mu serialises bind, enable, setname and close. It is not on the data path.
+	mu     sync.Mutex
+	socket *boundSocket
+	name   names.Name
+
+	av                       *AV
+	txCQ, rxCQ               *cq.Queue
+	txSelective, rxSelective bool
+	txCntr, rxCntr           *cq.Counter
+	eq                       *eq.Queue
+	srx                      *SharedRx
+	stx                      *SharedTx
+	minMulti                 uint64
+	unbind                   []func() // undoes the binds, last first
+	attached                 []queue  // that poll this endpoint
+	source                   *cq.Source
+
+	hot            *hot.EP
+	block          []byte // memory of hot and the stripes
+	peers          mem.Array[hot.Peer]
+	iface          iface
+	attr           hw.Attr
+	rx             *rxContext
+	number         uint32 // among the endpoints of rx
+	handle         uint64 // of C's table
+	stripes        *stripe.Set
+	requests       *stripe.Table[txRequest]
+	inject         []byte // one buffer of InjectMax bytes for each request
+	scratch        []scratch
+	progressStripe int    // the bounce buffers of the lease holder
+	syncMax        uint64 // longest tracked message that goes eagerly, bytes
+	sourceErr      bool
+
+	// links are appended to under linkMu, which no send to a known peer
+	// takes, and read by any thread.
+	links      atomic.Pointer[[]*link]
+	linkMu     sync.Mutex
+	linkByName map[names.Name]*link
+
+	// The lease holder's.
+	sources  []uint32  // identity by hw.Source, 0: not known
+	addrs    []fi.Addr // source address plus one by identity, 0: look it up
+	addrSeen uint64    // generation of av that addrs is of
+	streams  []uint64  // requests that are sent in fragments
+}
+
+// OpenEndpoint makes an endpoint and binds its name: info's source address, or
+// an ephemeral port of the first local address. Errors: fi.EINVAL,
+// fi.EADDRINUSE, fi.EADDRNOTAVAIL, fi.ENODATA for an endpoint type or
+// attribute that weft does not offer.
+func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
+	if info == nil || info.EP != nil && info.EP.Type != fi.EPRDM && info.EP.Type != fi.EPUnspec {
+		return nil, fi.EINVAL
+	}
+	full, err := d.complete(info)
+	if err != nil {
+		return nil, err
+	}
+	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, minMulti: defaultMinMultiRecv, linkByName: map[names.Name]*link{}}
+	e.links.Store(&[]*link{})
+	if err := d.refs.acquire(); err != nil {
+		return nil, err
+	}
+	if err := e.bindName(full.SrcAddr); err != nil {
+		d.refs.release()
+		return nil, err
+	}
+	if err := e.allocateHot(); err != nil {
+		e.socket.close()
+		d.refs.release()
+		return nil, err
+	}
+	return e, nil
+}
+
+// bindName binds the endpoint to an address in its format, or to any.
+func (e *Endpoint) bindName(raw []byte) error {
+	want := names.Name{}
+	if len(raw) != 0 {
+		n, err := names.Decode(e.format, raw)
+		if err != nil {
+			return fmt.Errorf("source address: %w", err)
+		}
+		want = n
+	}
+	s, n, err := bindSocket(want, e.domain.cfg.Iface)
+	if err != nil {
+		return err
+	}
+	if e.socket != nil {
+		e.socket.close()
+	}
+	e.socket, e.name = s, n
+	return nil
+}
+
+// Hot is the table of plain words that C reads. It lives until Close.
+func (e *Endpoint) Hot() *hot.EP { return e.hot }
+
+// HotRx is the receive context's table, nil before Enable.
+func (e *Endpoint) HotRx() *hot.Rx {
+	if e.rx == nil {
+		return nil
+	}
+	return e.rx.hot
+}
+
+// SetHandles tells the handles by which C calls back: the endpoint's, and the
+// receive context's, which is used if the endpoint has one of its own. To be
+// called before Enable.
+func (e *Endpoint) SetHandles(ep uint64) { e.handle = ep; e.hot.Handle = ep }
+
+// Info is the endpoint's, with every default filled in.
+func (e *Endpoint) Info() *fi.Info { return e.info }
+
+// Name is the endpoint's name in its address format.
+func (e *Endpoint) Name() ([]byte, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return names.Encode(e.format, e.name)
+}
+
+// SetName binds the endpoint to another address before it is enabled. Errors:
+// fi.EOPBADSTATE after Enable, fi.EINVAL, fi.EADDRINUSE, fi.EADDRNOTAVAIL.
+func (e *Endpoint) SetName(raw []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state.Load() != stateCreated {
+		return fi.EOPBADSTATE
+	}
+	return e.bindName(raw)
+}
+
+// Progress makes progress on the endpoint, if nobody else does.
+func (e *Endpoint) Progress() {
+	if e.rx != nil && e.rx.take() {
+		e.rx.progress()
+		e.rx.give()
+	}
+}
+
+// PostRecv posts a receive. Errors as of posting: fi.EOPBADSTATE, fi.EAGAIN,
+// fi.EBADFLAGS, fi.EINVAL, fi.ETOOSMALL.
+func (e *Endpoint) PostRecv(a *RecvArgs) error {
+	if e.state.Load() != stateEnabled {
+		return fi.EOPBADSTATE
+	}
+	return e.rx.postRecv(a)
+}
+
+// Cancel asks for the end of the receive that was posted with context. If it
+// still waits when progress sees the request, it completes with fi.ECANCELED.
+func (e *Endpoint) Cancel(context uint64) error {
+	if e.state.Load() != stateEnabled {
+		return fi.EOPBADSTATE
+	}
+	return e.rx.push(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
+}
+
+// Close ends the endpoint. Operations in flight are dropped without a
+// completion, as fi_endpoint(3) says. Errors: fi.EBUSY while it has aliases.
+func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.refs.close(); err != nil {
+		return err
+	}
+	if e.state.Swap(stateClosed) == stateEnabled {
+		e.disable()
+	}
+	for i := len(e.unbind) - 1; i >= 0; i-- {
+		e.unbind[i]()
+	}
+	e.socket.close()
+	e.freeHot()
+	e.domain.refs.release()
+	return nil
+}
+
+// WakePeer rings the doorbell of the peer with this number in a hot line.
+func (e *Endpoint) WakePeer(peer uint32) { e.iface.WakePeer(peer) }

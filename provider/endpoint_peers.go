@@ -1,0 +1,116 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// sourceID is the identity of a remote interface that sends to this endpoint.
+func (e *Endpoint) sourceID(src hw.Source) uint32 {
+	if int(src) < len(e.sources) && e.sources[src] != 0 {
+		return e.sources[src]
+	}
+	n, err := names.FromSockaddr(e.iface.SourceAddress(src))
+	if err != nil {
+		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
+	}
+	id := e.rx.identity(n)
+	for int(src) >= len(e.sources) {
+		e.sources = append(e.sources, 0)
+	}
+	e.sources[src] = id
+	return id
+}
+
+// ownsLink tells whether a remote interface is the peer of a link: only it may
+// speak about that link's requests.
+func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
+	return e.rx.idNames[e.sourceID(src)-1] == (*e.links.Load())[link].name
+}
+
+// addrOf is the source address of an identity in the endpoint's AV,
+// fi.AddrNotAvail if it is not in it.
+func (e *Endpoint) addrOf(id uint32) fi.Addr {
+	if g := e.av.Generation(); g != e.addrSeen {
+		e.addrSeen = g
+		clear(e.addrs)
+	}
+	for int(id) >= len(e.addrs) {
+		e.addrs = append(e.addrs, 0)
+	}
+	if a := e.addrs[id]; a != 0 {
+		return a - 1
+	}
+	a := e.av.Find(e.rx.idNames[id-1])
+	if a != fi.AddrNotAvail {
+		e.addrs[id] = a + 1
+	}
+	return a
+}
+
+// onPeer ends what waits for a peer that is gone. The transport calls it from
+// CheckPeers, under the progress lease.
+func (e *Endpoint) onPeer(ev hw.PeerEvent) {
+	if ev.HasSource && int(ev.Source) < len(e.sources) && e.sources[ev.Source] != 0 {
+		id := e.sources[ev.Source]
+		e.sources[ev.Source] = 0
+		e.rx.sourceLost(e, id)
+	}
+	if ev.Endpoint == nil {
+		return
+	}
+	for _, l := range *e.links.Load() {
+		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
+			e.linkLost(l)
+		}
+	}
+}
+
+// linkLost ends the transmits that wait for the peer's acknowledgement.
+func (e *Endpoint) linkLost(l *link) {
+	log.Infof(log.EPCtrl, "peer %s is gone", l.name)
+	l.mu.Lock()
+	e.forget(l)
+	l.mu.Unlock()
+	e.requests.Range(func(id uint64, req *txRequest) {
+		if req.link == l.index {
+			e.stopStream(id)
+			e.finishTx(req, id, fi.ECONNRESET)
+		}
+	})
+	kept := e.rx.out[:0]
+	for _, c := range e.rx.out {
+		if c.link != l {
+			kept = append(kept, c)
+		}
+	}
+	e.rx.out = kept
+}
+
+// sourceLost ends the receives that only a lost peer could have satisfied: the
+// fragments that are missing, and those that name it as their source.
+func (r *rxContext) sourceLost(e *Endpoint, id uint32) {
+	for _, index := range r.pulls {
+		if op := r.ops.At(index); op.source == id && op.ep == e.number {
+			op.status = fi.ECONNRESET
+			r.finishOp(e, op)
+		}
+	}
+	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+		for rv := range eng.Recvs() {
+			if rv.Source() == id {
+				eng.Remove(rv)
+				r.dropRecv(eng, rv, fi.ECONNRESET)
+			}
+		}
+		for m := range eng.Messages() {
+			if m.Source() == id && m.Flags&msgRTS != 0 {
+				eng.RemoveMessage(m)
+				r.releaseHeld(eng, m)
+			}
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// queue is what an endpoint does with a completion queue and a counter alike.
+type queue interface {
+	Attach(*hot.EP) error
+	Detach(*hot.EP) error
+	AddSource(*cq.Source) error
+	RemoveSource(*cq.Source) error
+	Waiter() *cq.Waiter
+}
+
+// queues lists what is bound, each once.
+func (e *Endpoint) queues() []queue {
+	var list []queue
+	if e.txCQ != nil {
+		list = append(list, e.txCQ)
+	}
+	if e.rxCQ != nil && e.rxCQ != e.txCQ {
+		list = append(list, e.rxCQ)
+	}
+	if e.txCntr != nil {
+		list = append(list, e.txCntr)
+	}
+	if e.rxCntr != nil && e.rxCntr != e.txCntr {
+		list = append(list, e.rxCntr)
+	}
+	return list
+}
+
+// attachQueues makes readers of the queues poll this endpoint, and those who
+// sleep on them listen to its doorbell.
+func (e *Endpoint) attachQueues() error {
+	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress))
+	waitable := false
+	for _, q := range e.queues() {
+		waitable = waitable || q.Waiter().Waitable()
+	}
+	if waitable {
+		if err := e.iface.EnableWait(); err != nil {
+			return fi.ErrnoOf(err)
+		}
+	}
+	e.source = &cq.Source{
+		FD:        e.iface.DoorbellFD(),
+		Arm:       e.iface.Arm,
+		Disarm:    e.iface.Disarm,
+		HasWork:   e.hasWork,
+		Attention: func() bool { return atomic.LoadUint32(&e.rx.hot.Attention) != 0 },
+		Progress:  e.Progress,
+	}
+	for _, q := range e.queues() {
+		if err := q.Attach(e.hot); err != nil {
+			return err
+		}
+		e.attached = append(e.attached, q)
+		if err := q.AddSource(e.source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasWork tells whether progress would find something now: what has_work in
+// poll.c asks, without the attention word.
+func (e *Endpoint) hasWork() bool {
+	if e.iface.Pending() {
+		return true
+	}
+	h := e.rx.hot
+	return atomic.LoadUint32(&h.WantPosts) != 0 && mpsc.View(&h.Posts).Ready(atomic.LoadUint64(&h.PostsHead))
+}
+
+func (e *Endpoint) detachQueues() {
+	for _, q := range e.attached {
+		_ = q.RemoveSource(e.source) // an error says that it was not added
+		_ = q.Detach(e.hot)
+	}
+	e.attached = nil
+}

@@ -1,0 +1,332 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// side is an endpoint with everything bound to it.
+type side struct {
+	t      *testing.T
+	domain *Domain
+	av     *AV
+	cq     *cq.Queue
+	ep     *Endpoint
+	addr   map[*side]fi.Addr
+}
+
+// bench is the fabric of a test.
+type bench struct {
+	t      testing.TB
+	fabric *Fabric
+	domain *Domain
+	info   *fi.Info
+}
+
+func newBench(t *testing.T, change func(*config.Config), hints *fi.Info) *bench {
+	t.Helper()
+	SetConfigLookup(func(string) (string, bool) { return "", false })
+	t.Cleanup(func() { SetConfigLookup(nil) })
+	infos, err := GetInfo(1<<16|17, "127.0.0.1", "0", fi.Source, hints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, info: infos[0]}
+	if b.fabric, err = OpenFabric(b.info.Fabric); err != nil {
+		t.Fatal(err)
+	}
+	if b.domain, err = b.fabric.OpenDomain(b.info); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		c := *b.domain.cfg
+		change(&c)
+		b.domain.cfg = &c
+	}
+	t.Cleanup(func() {
+		if err := b.domain.Close(); err != nil {
+			t.Errorf("close domain: %v", err)
+		}
+		if err := b.fabric.Close(); err != nil {
+			t.Errorf("close fabric: %v", err)
+		}
+	})
+	return b
+}
+
+func (b *bench) side(t *testing.T) *side {
+	t.Helper()
+	s := &side{t: t, domain: b.domain, addr: map[*side]fi.Addr{}}
+	var err error
+	if s.av, err = b.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable}); err != nil {
+		t.Fatal(err)
+	}
+	if s.cq, err = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 256}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.Enable()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
+func (s *side) close() {
+	if s.ep == nil {
+		return
+	}
+	for _, c := range []interface{ Close() error }{s.ep, s.cq, s.av} {
+		if err := c.Close(); err != nil {
+			s.t.Errorf("close %T: %v", c, err)
+		}
+	}
+	s.ep = nil
+}
+
+// know puts the other sides into s's address vector.
+func (s *side) know(others ...*side) {
+	s.t.Helper()
+	for _, o := range others {
+		raw, err := o.ep.Name()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		addrs := make([]fi.Addr, 1)
+		if n, err := s.av.Insert(raw, 1, &Insertion{Addrs: addrs}); n != 1 {
+			s.t.Fatalf("insert: %d, %v", n, err)
+		}
+		s.addr[o] = addrs[0]
+	}
+}
+
+func iovOf(b []byte) []fi.IOVec {
+	if len(b) == 0 {
+		return nil
+	}
+	return []fi.IOVec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: uint64(len(b))}}
+}
+
+// send posts until there is room, making progress on all sides meanwhile.
+func (s *side) send(a SendArgs, others ...*side) {
+	s.t.Helper()
+	s.retry(func() error { return s.ep.Send(&a) }, others)
+}
+
+func (s *side) recv(a RecvArgs, others ...*side) {
+	s.t.Helper()
+	s.retry(func() error { return s.ep.PostRecv(&a) }, others)
+}
+
+func (s *side) retry(f func() error, others []*side) {
+	s.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; {
+		err := f()
+		if err == nil {
+			return
+		}
+		if err != fi.EAGAIN || time.Now().After(end) {
+			s.t.Fatalf("post: %v", err)
+		}
+		s.ep.Progress()
+		for _, o := range others {
+			o.ep.Progress()
+		}
+	}
+}
+
+// completion reads the next completion, making progress on all sides.
+func (s *side) completion(others ...*side) cq.Entry {
+	s.t.Helper()
+	e, err := s.next(others...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return e
+}
+
+func (s *side) next(others ...*side) (cq.Entry, error) {
+	var buf [1]cq.Entry
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		n, err := s.cq.Read(buf[:])
+		if n == 1 {
+			return buf[0], nil
+		}
+		if err != fi.EAGAIN {
+			return cq.Entry{}, err
+		}
+		s.ep.Progress()
+		for _, o := range others {
+			o.ep.Progress()
+		}
+	}
+	return cq.Entry{}, fmt.Errorf("no completion within 10 s")
+}
+
+func pattern(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7) + byte(i>>8) + seed
+	}
+	return b
+}
+
+var sizes = []int{0, 1, 8, 96, 97, 104, 105, 4096, 8191, 8192, 8193, 65536, 1<<20 + 3, 9 << 20}
+
+// exchange sends one message of each size from a to b, the receive posted
+// before or after the message arrived.
+func exchange(t *testing.T, a, b *side, flags uint64, early bool) {
+	t.Helper()
+	for i, n := range sizes {
+		want, got := pattern(n, byte(i)), make([]byte, n)
+		tag := uint64(i) << 40
+		post := func() {
+			b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Tag: tag, Context: 1, Tagged: true}, a)
+		}
+		if early {
+			post()
+		}
+		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: tag, Data: 77, HasData: true, Context: 2, Tagged: true, Flags: flags}, b)
+		if !early {
+			for range 3 {
+				b.ep.Progress()
+			}
+			post()
+		}
+		e := b.completion(a)
+		if e.Context != 1 || e.Len != uint64(n) || e.Tag != tag || e.Data != 77 || e.Src != b.addr[a] ||
+			e.Flags != fi.Recv|fi.Tagged|fi.RemoteCQData {
+			t.Fatalf("%d bytes: %+v", n, e)
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes: wrong data", n)
+		}
+		if e := a.completion(b); e.Context != 2 || e.Flags != fi.Send|fi.Tagged {
+			t.Fatalf("%d bytes: sent %+v", n, e)
+		}
+	}
+}
+
+func TestExchange(t *testing.T) {
+	for name, change := range map[string]func(*config.Config){
+		"default":   nil,
+		"fragments": func(c *config.Config) { c.UseCMA = config.No },
+		"closed":    func(c *config.Config) { c.UnexpectedBytes = 0 },
+	} {
+		for flagName, flags := range map[string]uint64{"": 0, "delivery": fi.DeliveryComplete} {
+			for _, early := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%s/early=%v", name, flagName, early), func(t *testing.T) {
+					bench := newBench(t, change, nil)
+					a, b := bench.side(t), bench.side(t)
+					a.know(b)
+					b.know(a)
+					exchange(t, a, b, flags, early)
+				})
+			}
+		}
+	}
+}
+
+func TestSendToSelf(t *testing.T) {
+	a := newBench(t, nil, nil).side(t)
+	a.know(a)
+	got, want := make([]byte, 100000), pattern(100000, 1)
+	a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[a], Context: 1})
+	a.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec, Context: 2})
+	seen := a.completion().Context + a.completion().Context
+	if seen != 3 || !bytes.Equal(got, want) {
+		t.Fatalf("contexts sum to %d, data equal: %v", seen, bytes.Equal(got, want))
+	}
+}
+
+// TestOrder sends a mix of sizes with one tag while the other side receives:
+// receives must match in the order of the sends.
+func TestOrder(t *testing.T) {
+	bench := newBench(t, nil, nil)
+	a, b := bench.side(t), bench.side(t)
+	a.know(b)
+	b.know(a)
+	rng := rand.New(rand.NewPCG(1, 2))
+	const n, window = 3000, 16
+	var out, in [n][]byte
+	posted, received := 0, 0
+	for i := 0; received < n; {
+		if i < n && i < received+window {
+			out[i] = pattern([]int{8, 200, 9000, 70000}[rng.IntN(4)], byte(i))
+			a.send(SendArgs{IOV: iovOf(out[i]), Dest: a.addr[b], Tag: 5, Tagged: true, Context: uint64(i)}, b)
+			i++
+		}
+		if posted < n && (posted < i || rng.IntN(2) == 0) {
+			in[posted] = make([]byte, 70000)
+			b.recv(RecvArgs{IOV: iovOf(in[posted]), Src: b.addr[a], Tag: 5, Tagged: true, Context: uint64(posted)}, a)
+			posted++
+		}
+		a.ep.Progress()
+		b.ep.Progress()
+		var e [8]cq.Entry
+		_, _ = a.cq.Read(e[:])
+		k, err := b.cq.Read(e[:])
+		if err != nil && err != fi.EAGAIN {
+			t.Fatal(err)
+		}
+		for _, c := range e[:k] {
+			if !bytes.Equal(in[c.Context][:c.Len], out[c.Context]) {
+				t.Fatalf("receive %d got another message", c.Context)
+			}
+			out[c.Context], in[c.Context] = nil, nil
+			received++
+		}
+	}
+}
+
+func TestTruncation(t *testing.T) {
+	bench := newBench(t, nil, nil)
+	a, b := bench.side(t), bench.side(t)
+	a.know(b)
+	b.know(a)
+	for _, n := range []int{100, 5000, 100000} {
+		got := make([]byte, n-10)
+		b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Context: 1})
+		want := pattern(n, 3)
+		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Context: 2}, b)
+		if _, err := b.next(a); err != fi.EAVAIL {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		e, err := b.cq.ReadErr()
+		if err != nil || e.Err != fi.ETRUNC || e.OLen != 10 || e.Context != 1 || e.Len != uint64(n-10) {
+			t.Fatalf("%d bytes: %+v, %v", n, e, err)
+		}
+		if !bytes.Equal(got, want[:n-10]) {
+			t.Fatalf("%d bytes: wrong data", n)
+		}
+		a.completion(b)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	a := newBench(t, nil, nil).side(t)
+	buf := make([]byte, 8)
+	a.recv(RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 1, Tagged: true, Context: 11})
+	a.recv(RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 2, Tagged: true, Context: 12})
+	if err := a.ep.Cancel(11); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.next(); err != fi.EAVAIL {
+		t.Fatal(err)
+	}
+	if e, _ := a.cq.ReadErr(); e.Err != fi.ECANCELED || e.Context != 11 {
+		t.Fatalf("%+v", e)
+	}
+}

@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Where the kernel refuses to read a peer's memory, a rendezvous goes through
+// bounce buffers: the receiver asks for the payload (CTS), and the sender's
+// progress streams it in fragments, as many at a time as it has buffers, while
+// the receiver copies the earlier ones out.
+
+// id names the operation in fragments. A late or forged fragment carries
+// another generation and is refused.
+func (op *recvOp) id() uint64 { return uint64(op.gen)<<32 | uint64(op.index) }
+
+// pull asks the sender for the payload in fragments.
+func (r *rxContext) pull(e *Endpoint, op *recvOp) {
+	if op.want == 0 {
+		r.finishOp(e, op)
+		return
+	}
+	op.pulled = true
+	r.pulls[op.id()] = op.index
+	c := cts{operation: op.id(), length: op.want}
+	r.send(e, e.linkTo(r.idNames[op.source-1]), amCTS, op.request, c.put(r.head[:]))
+}
+
+// onFrag takes in a fragment. Fragments of one operation arrive in order.
+func (e *Endpoint) onFrag(src hw.Source, header uint64, head, payload []byte) {
+	offset, ok := parseOffset(head)
+	index, known := e.rx.pulls[header]
+	if !ok || !known {
+		e.malformed(src, "fragment of unknown operation %#x", header)
+		return
+	}
+	op := e.rx.ops.At(index)
+	if op.source != e.sourceID(src) || op.ep != e.number || offset != op.done || uint64(len(payload)) > op.want-op.done {
+		e.malformed(src, "fragment of %d bytes at %d, expected at %d of %d", len(payload), offset, op.done, op.want)
+		return
+	}
+	for _, s := range op.t.segments(e.rx.local[:0], op.done, uint64(len(payload))) {
+		n := copy(bytesAt(uint64(uintptr(s.Addr)), uint64(s.Len)), payload)
+		payload = payload[n:]
+		op.done += uint64(n)
+	}
+	if op.done == op.want {
+		e.rx.finishOp(e, op)
+	}
+}
+
+// onCTS begins to stream a tracked transmit.
+func (e *Endpoint) onCTS(src hw.Source, header uint64, head, payload []byte) {
+	var c cts
+	req, known := e.requests.Lookup(header)
+	if !c.parse(head) || !known || !e.ownsLink(src, req.link) || c.length > req.length || req.limit != 0 {
+		e.malformed(src, "request %#x is not to be sent in fragments", header)
+		return
+	}
+	req.peerOp, req.sent, req.limit = c.operation, 0, c.length
+	e.streams = append(e.streams, header)
+}
+
+// pumpStreams sends fragments as far as there is room. The caller holds the
+// progress lease.
+func (e *Endpoint) pumpStreams() {
+	kept := e.streams[:0]
+	for _, id := range e.streams {
+		if req, ok := e.requests.Lookup(id); ok && !e.pumpStream(req, id) {
+			kept = append(kept, id)
+		}
+	}
+	e.streams = kept
+}
+
+// pumpStream tells whether the stream is done with.
+func (e *Endpoint) pumpStream(req *txRequest, id uint64) bool {
+	l := (*e.links.Load())[req.link]
+	lease := e.progressStripe
+	for req.sent < req.limit {
+		p, ok := l.ready()
+		if !ok {
+			return true // the peer event ends the request
+		}
+		n := min(req.limit-req.sent, uint64(e.attr.MaxAMBcopy))
+		sc := &e.scratch[lease]
+		iov := req.window(sc.frag[:0], n)
+		err := e.sendPayload(p, amFrag, req.peerOp, putOffset(sc.head[:], req.sent), iov, int(n), lease)
+		if err != nil {
+			return err != fi.EAGAIN
+		}
+		req.sent += n
+	}
+	return true
+}
+
+// window appends the vector of the request's next n bytes.
+func (req *txRequest) window(to []fi.IOVec, n uint64) []fi.IOVec {
+	skip := req.sent
+	for _, v := range req.iov[:req.count] {
+		if skip >= v.Len {
+			skip -= v.Len
+			continue
+		}
+		take := min(v.Len-skip, n)
+		if take == 0 {
+			break
+		}
+		to = append(to, fi.IOVec{Base: v.Base + uintptr(skip), Len: take})
+		skip = 0
+		n -= take
+	}
+	return to
+}
+
+// stopStream forgets a stream whose request ends.
+func (e *Endpoint) stopStream(id uint64) {
+	for i, s := range e.streams {
+		if s == id {
+			e.streams = append(e.streams[:i], e.streams[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package info
+
+import (
+	"math/bits"
+	"strings"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+const (
+	comm = fi.LocalComm | fi.RemoteComm
+	free = fi.MultiRecv | fi.SharedAV
+	dirs = fi.Send | fi.Recv
+)
+
+func TestCapabilities(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		caps        uint64
+		domain      uint64
+		want        uint64
+		tx, rx, dom uint64
+	}{
+		{name: "none asked", want: fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | free | comm | fi.Source | fi.SourceErr,
+			tx: fi.Msg | fi.Tagged | fi.Send,
+			rx: fi.Msg | fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr, dom: comm | fi.SharedAV},
+		{name: "msg", caps: fi.Msg, want: fi.Msg | dirs | free | comm,
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "tagged, directed", caps: fi.Tagged | fi.DirectedRecv, want: fi.Tagged | fi.DirectedRecv | dirs | free | comm,
+			tx: fi.Tagged | fi.Send, rx: fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "send only", caps: fi.Msg | fi.Send, want: fi.Msg | fi.Send | free | comm,
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "recv only", caps: fi.Tagged | fi.Recv, want: fi.Tagged | fi.Recv | free | comm,
+			tx: fi.Tagged, rx: fi.Tagged | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "source", caps: fi.Msg | fi.Source, want: fi.Msg | dirs | free | comm | fi.Source,
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv | fi.Source, dom: comm | fi.SharedAV},
+		{name: "secondary only", caps: fi.LocalComm, want: fi.LocalComm | free,
+			tx: 0, rx: fi.MultiRecv, dom: fi.LocalComm | fi.SharedAV},
+		{name: "local only", caps: fi.Msg | fi.LocalComm, want: fi.Msg | dirs | free | fi.LocalComm,
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: fi.LocalComm | fi.SharedAV},
+		{name: "remote domain", caps: fi.Msg, domain: fi.RemoteComm, want: fi.Msg | dirs | free | fi.RemoteComm,
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: fi.RemoteComm | fi.SharedAV},
+		{name: "local endpoint, remote domain", caps: fi.Msg | fi.LocalComm, domain: fi.RemoteComm,
+			want: fi.Msg | dirs | free | comm, tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "shared av domain", caps: fi.Msg, domain: fi.SharedAV, want: fi.Msg | dirs | free | comm,
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, i := range get(t, v117, newHints(func(h *fi.Info) { h.Caps, h.Domain.Caps = tc.caps, tc.domain })) {
+				if i.Caps != tc.want || i.Tx.Caps != tc.tx || i.Rx.Caps != tc.rx || i.Domain.Caps != tc.dom {
+					t.Errorf("caps %#x tx %#x rx %#x domain %#x, want %#x %#x %#x %#x",
+						i.Caps, i.Tx.Caps, i.Rx.Caps, i.Domain.Caps, tc.want, tc.tx, tc.rx, tc.dom)
+				}
+			}
+		})
+	}
+}
+
+func TestCapabilitiesRefused(t *testing.T) {
+	for _, bit := range []uint64{fi.RMA, fi.Atomic, fi.Multicast, fi.Collective, fi.Read, fi.Write, fi.RemoteRead,
+		fi.RemoteWrite, fi.Trigger, fi.Fence, fi.HMEM, fi.VariableMsg, fi.RMAPmem, fi.RMAEvent, fi.NamedRxCtx,
+		fi.AVUserID, fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
+		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | bit }), nil)
+		wantRefused(t, err, "caps")
+	}
+	_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.SourceErr }), nil)
+	wantRefused(t, err, "caps")
+	for _, bit := range []uint64{fi.Msg, fi.DirectedRecv, fi.AVUserID, fi.Peer} {
+		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Domain.Caps = bit }), nil)
+		wantRefused(t, err, "domain_attr.caps")
+	}
+}
+
+func TestContextCapabilities(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		set     func(h *fi.Info)
+		tx, rx  uint64
+		refused string
+	}{
+		{name: "subset", set: func(h *fi.Info) { h.Caps, h.Tx.Caps, h.Rx.Caps = fi.Msg|fi.Tagged, fi.Tagged, fi.Msg },
+			tx: fi.Tagged | fi.Send, rx: fi.Msg | fi.Recv},
+		{name: "subset of everything", set: func(h *fi.Info) { h.Tx.Caps, h.Rx.Caps = fi.Msg, fi.Tagged|fi.DirectedRecv },
+			tx: fi.Msg | fi.Send, rx: fi.Tagged | fi.DirectedRecv | fi.Recv},
+		{name: "with direction", set: func(h *fi.Info) { h.Caps, h.Tx.Caps, h.Rx.Caps = fi.Msg, fi.Msg|fi.Send, fi.Msg|fi.Recv },
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv},
+		{name: "not asked of the endpoint", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Tagged }, refused: "tx_attr.caps"},
+		{name: "the other side's direction", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Msg|fi.Recv }, refused: "tx_attr.caps"},
+		{name: "receive on a send-only endpoint", set: func(h *fi.Info) { h.Caps, h.Rx.Caps = fi.Msg|fi.Send, fi.Recv }, refused: "rx_attr.caps"},
+		{name: "unsupported", set: func(h *fi.Info) { h.Rx.Caps = fi.RMA }, refused: "rx_attr.caps"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(tc.set), nil)
+			if tc.refused != "" {
+				wantRefused(t, err, tc.refused)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := infos[0]; i.Tx.Caps != tc.tx || i.Rx.Caps != tc.rx {
+				t.Errorf("tx %#x rx %#x, want %#x %#x", i.Tx.Caps, i.Rx.Caps, tc.tx, tc.rx)
+			}
+		})
+	}
+}
+
+// TestEveryAdvertisedBitHasAReason holds the table of capabilities to what is
+// returned, and the reverse.
+func TestEveryAdvertisedBitHasAReason(t *testing.T) {
+	var inTable uint64
+	for _, c := range Capabilities() {
+		if bits.OnesCount64(c.Bit) != 1 || inTable&c.Bit != 0 {
+			t.Errorf("%s: bit %#x is no bit or listed twice", c.Name, c.Bit)
+		}
+		inTable |= c.Bit
+		if !strings.HasPrefix(c.Name, "FI_") || c.Reason == "" {
+			t.Errorf("bit %#x: name %q, reason %q", c.Bit, c.Name, c.Reason)
+		}
+		if !c.Tx && !c.Rx && !c.Domain {
+			t.Errorf("%s applies to nothing", c.Name)
+		}
+	}
+	want := fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | comm | free | fi.Source | fi.SourceErr
+	if inTable != want {
+		t.Errorf("table has %#x, want %#x", inTable, want)
+	}
+	for _, i := range get(t, v117, nil) {
+		if i.Caps != inTable {
+			t.Errorf("no hints give %#x, the table has %#x", i.Caps, inTable)
+		}
+		if extra := (i.Tx.Caps | i.Rx.Caps | i.Domain.Caps) &^ i.Caps; extra != 0 {
+			t.Errorf("attributes have %#x, which the endpoint has not", extra)
+		}
+	}
+	Capabilities()[0].Bit = 0
+	if Capabilities()[0].Bit == 0 {
+		t.Error("Capabilities is not a copy")
+	}
+}
+
+// TestEveryCombination asks for every combination of primary capabilities, as
+// fabtests' getinfo_test does.
+func TestEveryCombination(t *testing.T) {
+	primary := []uint64{fi.Msg, fi.RMA, fi.Tagged, fi.Atomic, fi.Multicast, fi.NamedRxCtx, fi.HMEM, fi.Collective, fi.DirectedRecv}
+	const primaryTx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.Multicast | fi.NamedRxCtx | fi.HMEM | fi.Collective
+	const primaryRx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.DirectedRecv | fi.HMEM | fi.Collective
+	const supported = fi.Msg | fi.Tagged | fi.DirectedRecv
+	const optional = dirs | free | comm | fi.Source | fi.SourceErr
+	accepted := 0
+	for set := range 1 << len(primary) {
+		var caps uint64
+		for n, bit := range primary {
+			if set>>n&1 != 0 {
+				caps |= bit
+			}
+		}
+		infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps, h.Mode = caps, max64 }), nil)
+		if caps&^supported != 0 {
+			wantRefused(t, err, "caps")
+			continue
+		}
+		if err != nil {
+			t.Fatalf("caps %#x: %v", caps, err)
+		}
+		accepted++
+		for _, i := range infos {
+			if i.Caps&caps != caps || caps != 0 && i.Caps&^(caps|optional) != 0 ||
+				i.Tx.Caps&caps != caps&primaryTx || i.Rx.Caps&caps != caps&primaryRx {
+				t.Errorf("caps %#x give %#x, tx %#x, rx %#x", caps, i.Caps, i.Tx.Caps, i.Rx.Caps)
+			}
+		}
+	}
+	if accepted != 8 {
+		t.Errorf("%d combinations were accepted, want 8", accepted)
+	}
+}

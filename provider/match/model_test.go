@@ -1,0 +1,621 @@
+package match
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// The model keeps both queues as slices and searches them from the front.
+
+type modelRecv struct {
+	source      uint32
+	tag, ignore uint64
+	context     uint64
+	serial      uint64 // names the receive; in Buf
+	keep        bool
+	r           *Recv
+}
+
+type modelMessage struct {
+	source uint32
+	tag    uint64
+	serial uint64 // names the message; in Payload
+	claim  uint64
+	m      *Message
+}
+
+func matches(source uint32, tag, ignore uint64, from uint32, t uint64) bool {
+	return (source == AnySource || source == from) && (tag^t)&^ignore == 0
+}
+
+// player applies operations to an engine and to the model and compares what they do.
+type player struct {
+	t       testing.TB
+	e       *Engine
+	next    func(n int) int // the next choice, 0 to n-1
+	sources int
+	tags    int
+	masks   []uint64
+	serial  uint64
+	posted  []modelRecv
+	held    []modelMessage
+	claimed []modelMessage
+	out     []*Recv    // handed out, to be released later
+	outM    []*Message // likewise
+	log     []string   // the last operations
+	scarce  bool       // memory may not be had
+}
+
+// starved tells whether an operation may have failed for lack of memory, and checks that the engine says so.
+func (p *player) starved() bool {
+	err := p.e.Err()
+	p.e.err = nil
+	return p.scarce && errors.Is(err, unix.ENOMEM)
+}
+
+func (p *player) say(format string, args ...any) {
+	if len(p.log) == 30 {
+		p.log = append(p.log[:0], p.log[1:]...)
+	}
+	p.log = append(p.log, fmt.Sprintf(format, args...))
+}
+
+func (p *player) fail(format string, args ...any) {
+	p.t.Helper()
+	for _, l := range p.log {
+		p.t.Log(l)
+	}
+	p.t.Fatalf(format, args...)
+}
+
+func (p *player) source() uint32 { return uint32(p.next(p.sources)) }
+
+// tag spreads its bits over the word, so that masks of high and low bits both matter.
+func (p *player) tag() uint64 {
+	n := uint64(p.next(p.tags))
+	return n&3 | n>>2&3<<30 | n>>4&15<<60 | n>>8<<8
+}
+
+func (p *player) wanted() (source uint32, tag, ignore uint64) {
+	source = p.source()
+	if p.next(4) == 0 {
+		source = AnySource
+	}
+	return source, p.tag(), p.masks[p.next(len(p.masks))]
+}
+
+// findHeld returns the place of the message that a receive takes, or -1.
+func (p *player) findHeld(source uint32, tag, ignore uint64) int {
+	for i, m := range p.held {
+		if matches(source, tag, ignore, m.source, m.tag) {
+			return i
+		}
+	}
+	return -1
+}
+
+func cut[T any](s []T, i int) []T { return append(s[:i:i], s[i+1:]...) }
+
+func (p *player) checkMessage(m *Message, want modelMessage) {
+	p.t.Helper()
+	if m != want.m || m.Payload != want.serial || m.Len != ^want.serial || m.Data != want.serial*3 ||
+		m.Request != want.serial*5 || m.Flags != want.serial*7 || m.Source() != want.source || m.Tag() != want.tag {
+		p.fail("message %+v, want %+v", m, want)
+	}
+}
+
+func (p *player) checkRecv(r *Recv, want modelRecv) {
+	p.t.Helper()
+	if r != want.r || r.Buf != want.serial || r.Context != want.context || r.Len != ^want.serial ||
+		r.Flags != want.serial*3 || r.IOV != want.serial*5 || r.User[5] != want.serial*7 ||
+		r.Source() != want.source || r.Tag() != want.tag || r.Kept() != want.keep {
+		p.fail("receive %+v, want %+v", r, want)
+	}
+}
+
+// tookMessage checks a message that was handed out against the model's and keeps it for release.
+func (p *player) tookMessage(m *Message, i int) {
+	p.t.Helper()
+	p.checkMessage(m, p.held[i])
+	p.held = cut(p.held, i)
+	p.outM = append(p.outM, m)
+}
+
+func (p *player) post() {
+	source, tag, ignore := p.wanted()
+	i := p.findHeld(source, tag, ignore)
+	p.say("post source %#x tag %#x ignore %#x", source, tag, ignore)
+	r, m := p.e.Post(source, tag, ignore)
+	if i >= 0 {
+		if r != nil || m == nil {
+			p.fail("post: receive %v, message %v; want held message %+v", r, m, p.held[i])
+		}
+		p.tookMessage(m, i)
+		return
+	}
+	if r == nil && m == nil && p.starved() {
+		return
+	}
+	if r == nil || m != nil {
+		p.fail("post: receive %v, message %v; want it queued", r, m)
+	}
+	p.queued(r, modelRecv{source: source, tag: tag, ignore: ignore})
+}
+
+// queued fills in a receive that was just posted.
+func (p *player) queued(r *Recv, w modelRecv) {
+	p.serial++
+	w.serial, w.context, w.r = p.serial, uint64(p.next(8)), r
+	w.keep = p.next(8) == 0
+	r.SetKeep(w.keep)
+	r.Buf, r.Context, r.Len, r.Flags, r.IOV = w.serial, w.context, ^w.serial, w.serial*3, w.serial*5
+	for i := range r.User {
+		r.User[i] = w.serial * 7
+	}
+	p.posted = append(p.posted, w)
+}
+
+// takeOrQueue is post by its parts.
+func (p *player) takeOrQueue() {
+	source, tag, ignore := p.wanted()
+	p.say("take source %#x tag %#x ignore %#x", source, tag, ignore)
+	i := p.findHeld(source, tag, ignore)
+	m := p.e.Take(source, tag, ignore)
+	switch {
+	case i >= 0 && m != nil:
+		p.tookMessage(m, i)
+	case i < 0 && m == nil:
+		r := p.e.Queue(source, tag, ignore)
+		if r == nil && p.starved() {
+			return
+		}
+		if r == nil {
+			p.fail("queue: %v", p.e.Err())
+		}
+		p.queued(r, modelRecv{source: source, tag: tag, ignore: ignore})
+	default:
+		p.fail("take: %v, want place %d", m, i)
+	}
+}
+
+func (p *player) arrive() {
+	source, tag := p.source(), p.tag()
+	p.say("arrive source %#x tag %#x", source, tag)
+	r := p.e.Arrive(source, tag)
+	for i, w := range p.posted {
+		if !matches(w.source, w.tag, w.ignore, source, tag) {
+			continue
+		}
+		if r == nil {
+			p.fail("arrive: nothing, want %+v", w)
+		}
+		p.checkRecv(r, w)
+		if r.Posted() != w.keep {
+			p.fail("arrive: posted %v, keep %v", r.Posted(), w.keep)
+		}
+		if !w.keep {
+			p.posted = cut(p.posted, i)
+			p.out = append(p.out, r)
+		}
+		return
+	}
+	if r != nil {
+		p.fail("arrive: %+v, want nothing", r)
+	}
+	m := p.e.Hold(source, tag)
+	if m == nil && p.starved() {
+		return
+	}
+	if m == nil {
+		p.fail("hold: %v", p.e.Err())
+	}
+	p.serial++
+	w := modelMessage{source: source, tag: tag, serial: p.serial, m: m}
+	m.Payload, m.Len, m.Data, m.Request, m.Flags = w.serial, ^w.serial, w.serial*3, w.serial*5, w.serial*7
+	p.held = append(p.held, w)
+}
+
+func (p *player) peek() {
+	source, tag, ignore := p.wanted()
+	context := uint64(p.next(4))
+	claim := p.next(2) == 0
+	p.say("peek source %#x tag %#x ignore %#x claim %v", source, tag, ignore, claim)
+	i := p.findHeld(source, tag, ignore)
+	m := p.e.Peek(source, tag, ignore)
+	if (m != nil) != (i >= 0) {
+		p.fail("peek: %v, want place %d", m, i)
+	}
+	if m == nil {
+		return
+	}
+	p.checkMessage(m, p.held[i])
+	if !claim {
+		return
+	}
+	w := p.held[i]
+	w.claim = context<<32 | context
+	if !p.e.Claim(m, w.claim) || !m.Claimed() || p.e.Claim(m, w.claim) {
+		p.fail("claim of %+v", m)
+	}
+	p.held = cut(p.held, i)
+	p.claimed = append(p.claimed, w)
+}
+
+func (p *player) takeClaimed() {
+	context := uint64(p.next(4))
+	context = context<<32 | context
+	p.say("take claimed %#x", context)
+	for i, w := range p.claimed {
+		if w.claim != context {
+			continue
+		}
+		if m := p.e.FindClaimed(context); m != w.m {
+			p.fail("find claimed: %+v, want %+v", m, w)
+		}
+		m := p.e.TakeClaimed(context)
+		p.checkMessage(m, w)
+		p.claimed = cut(p.claimed, i)
+		p.outM = append(p.outM, m)
+		return
+	}
+	if m := p.e.TakeClaimed(context); m != nil {
+		p.fail("take claimed: %+v, want nothing", m)
+	}
+}
+
+func (p *player) cancel() {
+	context := uint64(p.next(8))
+	p.say("cancel %d", context)
+	r := p.e.Cancel(context)
+	for i, w := range p.posted {
+		if w.context == context {
+			if r == nil {
+				p.fail("cancel: nothing, want %+v", w)
+			}
+			p.checkRecv(r, w)
+			p.posted = cut(p.posted, i)
+			p.out = append(p.out, r)
+			return
+		}
+	}
+	if r != nil {
+		p.fail("cancel: %+v, want nothing", r)
+	}
+}
+
+// remove takes any receive out, as the owner of a kept one does.
+func (p *player) remove() {
+	if len(p.posted) == 0 {
+		return
+	}
+	i := p.next(len(p.posted))
+	w := p.posted[i]
+	p.say("remove %+v", w)
+	if !p.e.Remove(w.r) || p.e.Remove(w.r) {
+		p.fail("remove of %+v", w)
+	}
+	p.checkRecv(w.r, w)
+	p.posted = cut(p.posted, i)
+	p.out = append(p.out, w.r)
+}
+
+// discard removes and releases any held or claimed message.
+func (p *player) discard() {
+	queue := &p.held
+	if p.next(4) == 0 {
+		queue = &p.claimed
+	}
+	if len(*queue) == 0 {
+		return
+	}
+	i := p.next(len(*queue))
+	w := (*queue)[i]
+	p.say("discard %+v", w)
+	p.checkMessage(w.m, w)
+	p.e.Discard(w.m)
+	*queue = cut(*queue, i)
+}
+
+// die removes everything that names a source.
+func (p *player) die() {
+	source := p.source()
+	p.say("source %d dies", source)
+	for r := range p.e.Recvs() {
+		if r.Source() == source {
+			p.e.Remove(r)
+			p.e.Release(r)
+		}
+	}
+	for m := range p.e.Messages() {
+		if m.Source() == source {
+			p.e.Discard(m)
+		}
+	}
+	var posted []modelRecv
+	for _, w := range p.posted {
+		if w.source != source {
+			posted = append(posted, w)
+		}
+	}
+	p.posted = posted
+	p.held = others(p.held, source)
+	p.claimed = others(p.claimed, source)
+}
+
+func others(all []modelMessage, source uint32) []modelMessage {
+	var rest []modelMessage
+	for _, w := range all {
+		if w.source != source {
+			rest = append(rest, w)
+		}
+	}
+	return rest
+}
+
+// release gives back all that was handed out.
+func (p *player) release() {
+	for _, r := range p.out {
+		p.e.Release(r)
+	}
+	for _, m := range p.outM {
+		p.e.ReleaseMessage(m)
+	}
+	p.out, p.outM = p.out[:0], p.outM[:0]
+}
+
+// compare checks that both hold the same, in the same order.
+func (p *player) compare() {
+	want := Counts{len(p.posted), len(p.held), len(p.claimed), len(p.out) + len(p.outM)}
+	if got := p.e.Counts(); got != want {
+		p.fail("counts %+v, want %+v", got, want)
+	}
+	i := 0
+	for r := range p.e.Recvs() {
+		p.checkRecv(r, p.posted[i])
+		i++
+	}
+	if i != len(p.posted) {
+		p.fail("walked %d receives, want %d", i, len(p.posted))
+	}
+	all := append(p.held[:len(p.held):len(p.held)], p.claimed...)
+	i = 0
+	for m := range p.e.Messages() {
+		p.checkMessage(m, all[i])
+		i++
+	}
+	if i != len(all) {
+		p.fail("walked %d messages, want %d", i, len(all))
+	}
+}
+
+// step does one operation.
+func (p *player) step() {
+	switch n := p.next(64); {
+	case n < 16:
+		p.post()
+	case n < 20:
+		p.takeOrQueue()
+	case n < 44:
+		p.arrive()
+	case n < 49:
+		p.peek()
+	case n < 52:
+		p.takeClaimed()
+	case n < 54:
+		p.cancel()
+	case n < 56:
+		p.remove()
+	case n < 58:
+		p.discard()
+	case n < 60:
+		p.release()
+	case n < 62:
+		p.compare()
+	case n == 62 && p.next(4) == 0:
+		p.die()
+	case n == 63 && p.next(4) == 0:
+		if err := p.e.Trim(); err != nil {
+			p.fail("trim: %v", err)
+		}
+	}
+}
+
+// finish releases everything and checks that nothing is left.
+func (p *player) finish() {
+	p.compare()
+	p.release()
+	for r := range p.e.Recvs() {
+		p.e.Remove(r)
+		p.e.Release(r)
+	}
+	for m := range p.e.Messages() {
+		p.e.Discard(m)
+	}
+	if got := p.e.Counts(); got != (Counts{}) {
+		p.fail("counts %+v after everything was removed", got)
+	}
+	for c := range p.e.classes {
+		if cl := &p.e.classes[c]; cl.recvs.used != 0 || cl.msgs.used != 0 {
+			p.fail("class %d: %d keys of receives, %d of messages left", c, cl.recvs.used, cl.msgs.used)
+		}
+		p.checkEmpty(&p.e.classes[c].recvs)
+		p.checkEmpty(&p.e.classes[c].msgs)
+	}
+	if err := p.e.Close(); err != nil || p.e.Mapped() != 0 {
+		p.fail("close: %v, %d bytes mapped", err, p.e.Mapped())
+	}
+}
+
+// checkEmpty checks that no group of an empty table has a tag or a count left.
+func (p *player) checkEmpty(t *table) {
+	if t.mask == 0 {
+		return
+	}
+	for i, g := range t.groups.Slice() {
+		if g.tags != 0 && g.tags != 255<<56 {
+			p.fail("group %d of an empty table has tags %#x", i, g.tags)
+		}
+	}
+}
+
+// masks returns n different ignore masks that the tags of a player tell apart.
+func masks(n int) []uint64 {
+	all := make([]uint64, 0, n)
+	for i := range uint64(n) {
+		all = append(all, i&1|i>>1&1<<1|i>>2&1<<30|i>>3&1<<31|i>>4<<60)
+	}
+	return all
+}
+
+// TestModel plays random operations, with few and many sources, tags and masks.
+func TestModel(t *testing.T) {
+	seeds := 2000
+	if testing.Short() {
+		seeds = 200
+	}
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		e, err := New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &player{
+			t: t, e: e, next: rng.IntN,
+			sources: 1 + rng.IntN(4), tags: 1 << rng.IntN(8), masks: masks(1 + rng.IntN(20)),
+		}
+		e.posted.head = -rng.Uint32N(200) // soon wraps
+		e.held.head = 1<<31 - rng.Uint32N(200)
+		e.posted.tail, e.held.tail = e.posted.head, e.held.head
+		for range 100 + rng.IntN(500) {
+			p.step()
+		}
+		p.finish()
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// TestModelDeep plays with queues long enough for tables and orders to grow, be compacted and shrink.
+func TestModelDeep(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		p := &player{
+			t: t, e: newEngine(t), next: rng.IntN,
+			sources: 3, tags: 1 << (4 + 2*seed), masks: masks(1 + int(seed)*3),
+		}
+		for range 3 {
+			for range 3000 {
+				p.post()
+				if rng.IntN(8) == 0 {
+					p.step()
+				}
+			}
+			p.compare()
+			for range 6000 {
+				p.arrive()
+				if rng.IntN(8) == 0 {
+					p.step()
+				}
+			}
+			p.compare()
+			for range 6000 {
+				p.post()
+				p.release()
+			}
+			for range 2000 {
+				p.step()
+			}
+		}
+		p.finish()
+	}
+}
+
+// TestModelCollisions plays with a secret that gives half of the keys one hash, so that they are far from home and
+// the counts of keys that passed overflow.
+func TestModelCollisions(t *testing.T) {
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		e := newEngine(t)
+		e.nodes.secret = [2]uint64{rng.Uint64(), 1} // the product is 0 for source 1
+		p := &player{t: t, e: e, next: rng.IntN, sources: 2, tags: 1 << 10, masks: masks(1)}
+		for range 5 {
+			for range 1500 {
+				p.post()
+			}
+			for range 1500 {
+				p.step()
+			}
+			for range 3000 {
+				p.arrive()
+			}
+		}
+		p.finish()
+	}
+}
+
+// TestModelScarce plays while most attempts to get memory fail.
+func TestModelScarce(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		p := &player{
+			t: t, e: newEngine(t), next: rng.IntN, scarce: true,
+			sources: 3, tags: 1 << (4 + seed%11), masks: masks(1 + int(seed%12)),
+		}
+		restore := mem.InjectFaults(func(int) error {
+			if rng.IntN(8) != 0 {
+				return unix.ENOMEM
+			}
+			return nil
+		})
+		for range 1500 {
+			p.post()
+		}
+		p.compare()
+		for range 2500 {
+			p.arrive()
+			p.step()
+		}
+		p.finish()
+		restore()
+	}
+}
+
+// FuzzModel plays operations chosen by the fuzzer.
+func FuzzModel(f *testing.F) {
+	f.Add([]byte{})
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 10 {
+		b := make([]byte, 2000)
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := func(n int) int {
+			if len(data) == 0 {
+				return 0
+			}
+			v := int(data[0]) % n
+			data = data[1:]
+			return v
+		}
+		p := &player{t: t, e: e, next: next}
+		p.sources, p.tags, p.masks = 1+next(4), 1+next(64), masks(1+next(20))
+		for steps := 0; len(data) > 0 && steps < 5000; steps++ {
+			p.step()
+		}
+		p.finish()
+	})
+}

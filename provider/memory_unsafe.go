@@ -1,0 +1,33 @@
+package provider
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// Addresses in requests are those of C memory or of memory off the Go heap:
+// the garbage collector neither moves nor frees what they name.
+
+const (
+	iovBytes = int(unsafe.Sizeof(fi.IOVec{}))
+	rtsSize  = int(unsafe.Sizeof(rts{}))
+)
+
+// pointerAt turns an address that a request carries into a pointer.
+func pointerAt(addr uint64) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
+}
+
+// bytesAt views n bytes at an address. No bytes are at address 0.
+func bytesAt(addr, n uint64) []byte {
+	return unsafe.Slice((*byte)(pointerAt(addr)), n)
+}
+
+// vectorAt views a vector of n elements.
+func vectorAt(addr uint64, n int) []fi.IOVec {
+	return unsafe.Slice((*fi.IOVec)(pointerAt(addr)), n)
+}
+
+// rtsAt views a held announcement.
+func rtsAt(addr uint64) *rts { return (*rts)(pointerAt(addr)) }

@@ -1,0 +1,187 @@
+package provider
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/info"
+)
+
+// MR is a memory region: memory of the process that the application has
+// registered. weft needs no registration for sends and receives, so a region
+// is what the application is told about it: a key and a descriptor. Its methods
+// may be called from any thread.
+type MR struct {
+	domain  *Domain
+	refs    refs
+	access  uint64 // rights, immutable
+	context uint64 // of the registration, immutable
+	key     uint64 // immutable
+	desc    uint64 // immutable
+}
+
+// mrTable holds a domain's regions that peers may ask for, by key.
+type mrTable struct {
+	mu    sync.Mutex // control operations only
+	byKey map[uint64]*MR
+	last  uint64 // descriptor given out last
+}
+
+// mrAccess are the rights that a region can have.
+const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite | fi.Collective
+
+// RegMR registers memory, at once; see [MR.Announce] for applications that expect
+// it to take time. The addresses need not be mapped, as long as nothing
+// is transferred there.
+//
+// The key is the requested one, or chosen at random if the domain was opened
+// with fi.MRBasic. It is unique among the domain's regions with remote
+// rights; for others the requested key is kept, but means nothing.
+//
+// Errors: fi.EBADFLAGS for any flag (there are no RMA events, no persistent and
+// no device memory); fi.ENOSYS for memory other than fi.HMEMSystem; fi.EINVAL
+// for no or too many parts, an empty part or one that wraps around the address
+// space, unknown rights, an offset, an authorization key; fi.ENOKEY if the
+// requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail.
+func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
+	if attr == nil {
+		return nil, fi.EINVAL
+	}
+	if err := checkMR(attr, flags); err != nil {
+		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory: %v", err)
+	}
+	m := &MR{domain: d, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey}
+	if err := d.refs.acquire(); err != nil {
+		return nil, err
+	}
+	if err := d.regions.add(m, d.info.Domain.MRMode&fi.MRBasic != 0); err != nil {
+		d.refs.release()
+		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", attr.RequestedKey, err)
+	}
+	return m, nil
+}
+
+func checkMR(a *fi.MRAttr, flags uint64) error {
+	switch {
+	case flags != 0:
+		return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
+	case a.Iface != fi.HMEMSystem:
+		return fmt.Errorf("memory interface %d: %w", a.Iface, fi.ENOSYS)
+	case len(a.IOV) == 0 || len(a.IOV) > info.MRIOVLimit:
+		return fmt.Errorf("%d parts, 1 to %d are possible: %w", len(a.IOV), info.MRIOVLimit, fi.EINVAL)
+	case a.Access&^mrAccess != 0:
+		return fmt.Errorf("rights %#x: %w", a.Access&^mrAccess, fi.EINVAL)
+	case a.Offset != 0:
+		return fmt.Errorf("offset %d: %w", a.Offset, fi.EINVAL)
+	case len(a.AuthKey) != 0:
+		return fmt.Errorf("an authorization key of %d bytes: %w", len(a.AuthKey), fi.EINVAL)
+	}
+	for i, v := range a.IOV {
+		if v.Len == 0 || uint64(v.Base)+v.Len < uint64(v.Base) {
+			return fmt.Errorf("part %d of %d bytes at %#x: %w", i, v.Len, v.Base, fi.EINVAL)
+		}
+	}
+	return nil
+}
+
+// add gives m its descriptor and its key, and enters it if peers may ask for it.
+func (t *mrTable) add(m *MR, random bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if random {
+		m.key = t.unusedKey()
+	}
+	if m.remote() {
+		if m.key == fi.KeyNotAvail {
+			return fi.EKEYREJECTED
+		}
+		if t.byKey[m.key] != nil {
+			return fi.ENOKEY
+		}
+		if t.byKey == nil {
+			t.byKey = map[uint64]*MR{}
+		}
+		t.byKey[m.key] = m
+	}
+	t.last++
+	m.desc = t.last
+	return nil
+}
+
+// unusedKey returns a random key that no region has. t.mu is held.
+func (t *mrTable) unusedKey() uint64 {
+	for {
+		var b [8]byte
+		rand.Read(b[:]) // never fails
+		key := binary.LittleEndian.Uint64(b[:])
+		if key != fi.KeyNotAvail && t.byKey[key] == nil {
+			return key
+		}
+	}
+}
+
+func (t *mrTable) remove(m *MR) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byKey[m.key] == m {
+		delete(t.byKey, m.key)
+	}
+}
+
+// remote tells whether peers may access the region.
+func (m *MR) remote() bool { return m.access&(fi.RemoteRead|fi.RemoteWrite) != 0 }
+
+// Key returns the region's key.
+func (m *MR) Key() uint64 { return m.key }
+
+// Desc returns the region's descriptor for transfers, which accept it and need
+// none. It is never 0.
+func (m *MR) Desc() uint64 { return m.desc }
+
+// BindCounter would count what peers write into the region, but weft does not
+// advertise RMA events: fi.ENOSYS, or fi.EBADFLAGS for flags other than
+// fi.RemoteWrite.
+func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
+	if flags&^fi.RemoteWrite != 0 {
+		return fi.EBADFLAGS
+	}
+	return refuse(log.MR, fi.ENOSYS, "bind counter to a memory region: no RMA events")
+}
+
+// BindEP would tie the region to one endpoint, but weft's belong to the
+// domain: fi.ENOSYS, or fi.EBADFLAGS unless flags is 0.
+func (m *MR) BindEP(flags uint64) error {
+	if flags != 0 {
+		return fi.EBADFLAGS
+	}
+	return refuse(log.MR, fi.ENOSYS, "bind endpoint to a memory region: FI_MR_ENDPOINT is not set")
+}
+
+// Announce reports the registration as complete if the domain has an event
+// queue for registrations. The caller calls it once, when the application can
+// find the region; fid is the address of the C object, which the event names.
+func (m *MR) Announce(fid uintptr) {
+	m.domain.mu.Lock()
+	defer m.domain.mu.Unlock()
+	if q := m.domain.mrEvents; q != nil {
+		q.Post(completion(fi.MRComplete, fid, m.context, 0))
+	}
+}
+
+// Enable does nothing: regions are enabled from the start.
+func (m *MR) Enable() error { return nil }
+
+// Close takes the registration back. Transfers that use the memory go on.
+func (m *MR) Close() error {
+	if err := m.refs.close(); err != nil {
+		return err
+	}
+	m.domain.regions.remove(m)
+	m.domain.refs.release()
+	return nil
+}

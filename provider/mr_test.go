@@ -1,0 +1,140 @@
+package provider
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+func region(access, key uint64) *fi.MRAttr {
+	return &fi.MRAttr{IOV: []fi.IOVec{{Base: 4096, Len: 100}}, Access: access, RequestedKey: key}
+}
+
+func TestRegMRArguments(t *testing.T) {
+	d := openTestDomain(t, testInfo())
+	with := func(change func(a *fi.MRAttr)) *fi.MRAttr {
+		a := region(fi.RemoteRead, 5)
+		change(a)
+		return a
+	}
+	iov := func(list ...fi.IOVec) *fi.MRAttr { return with(func(a *fi.MRAttr) { a.IOV = list }) }
+	for _, c := range []struct {
+		what  string
+		attr  *fi.MRAttr
+		flags uint64
+		want  fi.Errno
+	}{
+		{"plain", region(fi.Send|fi.Recv|fi.Read|fi.Write|fi.RemoteRead|fi.RemoteWrite, 1), 0, fi.Success},
+		{"no rights", region(0, 1), 0, fi.Success},
+		{"whole address space", iov(fi.IOVec{Base: 0, Len: 1<<64 - 1}), 0, fi.Success},
+		{"16 parts", iov(make16()...), 0, fi.Success},
+		{"17 parts", iov(append(make16(), fi.IOVec{Base: 1, Len: 1})...), 0, fi.EINVAL},
+		{"no part", iov(), 0, fi.EINVAL},
+		{"empty part", iov(fi.IOVec{Base: 1, Len: 1}, fi.IOVec{Base: 1}), 0, fi.EINVAL},
+		{"wrapping part", iov(fi.IOVec{Base: 2, Len: 1<<64 - 1}), 0, fi.EINVAL},
+		{"unknown right", region(fi.Tagged, 1), 0, fi.EINVAL},
+		{"offset", with(func(a *fi.MRAttr) { a.Offset = 1 }), 0, fi.EINVAL},
+		{"authorization key", with(func(a *fi.MRAttr) { a.AuthKey = []byte{1} }), 0, fi.EINVAL},
+		{"device memory", with(func(a *fi.MRAttr) { a.Iface = fi.HMEMCUDA }), 0, fi.ENOSYS},
+		{"rma events", region(0, 1), fi.RMAEvent, fi.EBADFLAGS},
+		{"persistent", region(0, 1), fi.RMAPmem, fi.EBADFLAGS},
+		{"impossible key", region(fi.RemoteWrite, fi.KeyNotAvail), 0, fi.EKEYREJECTED},
+	} {
+		m, err := d.RegMR(c.attr, c.flags)
+		if fi.ErrnoOf(err) != c.want {
+			t.Errorf("%s: %v, want %v", c.what, err, c.want)
+		}
+		if err != nil {
+			continue
+		}
+		if m.Key() != c.attr.RequestedKey || m.Desc() == 0 {
+			t.Errorf("%s: key %d, descriptor %d", c.what, m.Key(), m.Desc())
+		}
+		wantErrno(t, d.Close(), fi.EBUSY, "close of a domain with a region")
+		wantErrno(t, m.Close(), fi.Success, "close")
+		wantErrno(t, m.Close(), fi.EBADF, "second close")
+	}
+	_, err := d.RegMR(nil, 0)
+	wantErrno(t, err, fi.EINVAL, "nil")
+}
+
+func make16() (list []fi.IOVec) {
+	for i := range uintptr(16) {
+		list = append(list, fi.IOVec{Base: i << 12, Len: 1})
+	}
+	return list
+}
+
+// A key is used once among regions that peers may access.
+func TestRegMRKeys(t *testing.T) {
+	d := openTestDomain(t, testInfo())
+	first, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.RegMR(region(fi.RemoteRead, 0), 0)
+	wantErrno(t, err, fi.ENOKEY, "key in use")
+	local, err := d.RegMR(region(fi.Send, 0), 0)
+	if err != nil {
+		t.Fatalf("a region without remote rights: %v", err)
+	}
+	if first.Desc() == local.Desc() {
+		t.Error("two regions have one descriptor")
+	}
+	wantErrno(t, local.Close(), fi.Success, "close")
+	_, err = d.RegMR(region(fi.RemoteRead, 0), 0)
+	wantErrno(t, err, fi.ENOKEY, "key in use after closing another region with it")
+	wantErrno(t, first.Close(), fi.Success, "close")
+	again, err := d.RegMR(region(fi.RemoteRead, 0), 0)
+	if err != nil {
+		t.Fatalf("key of a closed region: %v", err)
+	}
+	wantErrno(t, again.Close(), fi.Success, "close")
+}
+
+// Under FI_MR_BASIC the provider chooses, and the requested key is ignored.
+func TestRegMRProviderKeys(t *testing.T) {
+	i := testInfo()
+	i.Domain.MRMode = fi.MRBasic
+	d := openTestDomain(t, i)
+	var mu sync.Mutex
+	keys := map[uint64]bool{}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50 {
+				m, err := d.RegMR(region(fi.RemoteWrite, 7), 0)
+				if err != nil {
+					t.Errorf("register: %v", err)
+					return
+				}
+				mu.Lock()
+				if keys[m.Key()] || m.Key() == fi.KeyNotAvail || m.Key() < 1<<16 {
+					t.Errorf("key %#x", m.Key())
+				}
+				keys[m.Key()] = true
+				mu.Unlock()
+				defer m.Close()
+			}
+		})
+	}
+	wg.Wait()
+	if len(d.regions.byKey) != 0 {
+		t.Errorf("%d regions left", len(d.regions.byKey))
+	}
+}
+
+func TestMRBind(t *testing.T) {
+	d := openTestDomain(t, testInfo())
+	m, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErrno(t, m.BindCounter(nil, fi.RemoteWrite), fi.ENOSYS, "bind counter")
+	wantErrno(t, m.BindCounter(nil, fi.Send), fi.EBADFLAGS, "bind counter with wrong flags")
+	wantErrno(t, m.BindEP(0), fi.ENOSYS, "bind endpoint")
+	wantErrno(t, m.BindEP(1), fi.EBADFLAGS, "bind endpoint with flags")
+	wantErrno(t, m.Enable(), fi.Success, "enable")
+	wantErrno(t, m.Close(), fi.Success, "close")
+}

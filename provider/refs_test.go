@@ -1,0 +1,86 @@
+package provider
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+func TestRefs(t *testing.T) {
+	var r refs
+	if err := r.acquire(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.close(); err != fi.EBUSY {
+		t.Fatalf("close of a used object: %v", err)
+	}
+	r.release()
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.close(); err != fi.EBADF {
+		t.Fatalf("second close: %v", err)
+	}
+	if err := r.acquire(); err != fi.EBADF {
+		t.Fatalf("acquire after close: %v", err)
+	}
+	if err := r.close(); err != fi.EBADF {
+		t.Fatalf("close after a refused acquire: %v", err)
+	}
+}
+
+func TestRefsReleaseWithoutAcquirePanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Fatal("no panic")
+		}
+	}()
+	var r refs
+	r.release()
+}
+
+// One closer wins, and never while a user holds the object.
+func TestRefsConcurrent(t *testing.T) {
+	for range 200 {
+		var r refs
+		var inside, closed atomic.Int32
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for range 50 {
+					if r.acquire() != nil {
+						return
+					}
+					inside.Add(1)
+					if closed.Load() != 0 {
+						t.Error("acquired after close")
+					}
+					inside.Add(-1)
+					r.release()
+				}
+			})
+			wg.Go(func() {
+				for {
+					switch r.close() {
+					case nil:
+						if inside.Load() != 0 {
+							t.Error("closed while in use")
+						}
+						closed.Add(1)
+						return
+					case fi.EBADF:
+						return
+					}
+					runtime.Gosched()
+				}
+			})
+		}
+		wg.Wait()
+		if n := closed.Load(); n != 1 {
+			t.Fatalf("%d closers succeeded", n)
+		}
+	}
+}

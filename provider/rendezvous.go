@@ -1,0 +1,259 @@
+package provider
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// getChunk is the most that one step of a rendezvous reads, in bytes: progress
+// serves other peers in between.
+const getChunk = 4 << 20
+
+// recvOp is a rendezvous at the receiver: a matched message whose payload is
+// being read. It lies off the Go heap and belongs to the lease holder.
+type recvOp struct {
+	index   uint32 // in the slab
+	gen     uint32 // with index, the id that fragments carry
+	next    uint32 // in the active list
+	pulled  bool   // in fragments: not in the active list but in rxContext.pulls
+	status  fi.Errno
+	ep      uint32 // endpoint number
+	source  uint32 // identity
+	t       target
+	multi   uint64 // address of the match.Recv of a multi-receive buffer, 0: none
+	tag     uint64
+	data    uint64
+	flags   uint64 // msg* bits
+	request uint64
+	length  uint64 // of the message
+	want    uint64 // bytes to read: length, or less when the buffer is shorter
+	done    uint64
+	count   uint32
+	iov     [iovLimit]hw.RemoteSegment
+}
+
+// opList is a queue of operations, linked by index.
+type opList struct{ head, tail uint32 }
+
+// onRTS matches an announced message, or holds the announcement.
+func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
+	var m rts
+	if !m.parse(head) {
+		e.malformed(src, "announcement of %d bytes does not parse", len(head))
+		return
+	}
+	a := arrived{ep: e, source: e.sourceID(src), tag: header, data: m.data, length: m.length, request: m.request, flags: msgRTS}
+	if m.flags&wireTagged != 0 {
+		a.flags |= msgTagged
+	}
+	if m.flags&wireData != 0 {
+		a.flags |= msgData
+	}
+	r := e.rx
+	eng := r.engine(a.flags&msgTagged != 0)
+	switch rv := eng.Arrive(a.source, a.tag); {
+	case rv == nil:
+		r.holdRTS(eng, &a, &m)
+	case rv.Kept():
+		r.rendezvousMulti(eng, rv, &a, &m)
+	default:
+		t := targetIn(rv)
+		eng.Release(rv)
+		r.startRendezvous(t, nil, &a, &m)
+	}
+}
+
+func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
+	addr, err := r.pool.Get(rtsSize)
+	if err != nil {
+		log.Warnf(log.EPData, "no memory to hold an announcement: %v", err)
+		r.acknowledge(a, fi.ENOMEM)
+		return
+	}
+	*rtsAt(addr) = *announced
+	m := eng.Hold(a.source, a.tag)
+	if m == nil {
+		log.Warnf(log.EPData, "no memory to hold an announcement: %v", eng.Err())
+		r.pool.Put(addr, rtsSize)
+		r.acknowledge(a, fi.ENOMEM)
+		return
+	}
+	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
+	m.Flags = a.flags | uint64(a.ep.number)<<msgEPShift
+}
+
+// startRendezvous begins to read a matched message into t. multi is the
+// multi-receive buffer that t is part of, or nil.
+func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, announced *rts) {
+	op, index := r.ops.Alloc()
+	if op == nil {
+		r.acknowledge(a, fi.ENOMEM)
+		r.endRecv(t, a.tag, fi.ENOMEM)
+		return
+	}
+	r.opGen++
+	*op = recvOp{
+		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, t: t,
+		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
+		length: announced.length, want: min(announced.length, t.room()), count: announced.count, iov: announced.iov,
+	}
+	if announced.flags&wireNoGet != 0 || a.ep.attr.Caps&hw.CapGet == 0 {
+		r.pull(a.ep, op)
+		return
+	}
+	if !r.step(a.ep, op) {
+		r.activate(op)
+	}
+}
+
+// step reads the next piece of an operation and tells whether progress is done
+// with it: it is complete, failed, or waits for fragments.
+func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
+	if op.done < op.want {
+		p, err := e.connect(e.linkTo(r.idNames[op.source-1]))
+		if err == fi.EAGAIN {
+			return false
+		}
+		n := 0
+		if err == nil {
+			local, remote := r.piece(op)
+			n, err = p.Get(local, remote)
+		}
+		op.done += uint64(n)
+		switch {
+		case err == nil:
+		case errors.Is(err, hw.ErrPermission) && op.done == 0:
+			r.pull(e, op)
+			return true
+		case errors.Is(err, hw.ErrPeerDead), err == fi.ECONNRESET:
+			op.status = fi.ECONNRESET
+		default:
+			op.status = fi.EIO
+			log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want-op.done, r.idNames[op.source-1], err)
+		}
+	}
+	if op.status == fi.Success && op.done < op.want {
+		return false
+	}
+	r.finishOp(e, op)
+	return true
+}
+
+// piece returns the segments of the next read, of equal length on both sides.
+func (r *rxContext) piece(op *recvOp) ([]hw.Segment, []hw.RemoteSegment) {
+	n := min(op.want-op.done, getChunk)
+	local := op.t.segments(r.local[:0], op.done, n)
+	remote := r.remote[:0]
+	skip, left := op.done, n
+	for _, s := range op.iov[:op.count] {
+		if skip >= s.Len {
+			skip -= s.Len
+			continue
+		}
+		take := min(s.Len-skip, left)
+		if take == 0 {
+			break
+		}
+		remote = append(remote, hw.RemoteSegment{Addr: s.Addr + skip, Len: take})
+		skip = 0
+		left -= take
+	}
+	return local, remote
+}
+
+// segments appends the pieces of the target that hold its bytes from offset to
+// offset+n.
+func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
+	if t.flags&hot.RecvIOV == 0 {
+		return append(to, hw.Segment{Addr: pointerAt(t.buf + offset), Len: int(n)})
+	}
+	for _, v := range vectorAt(t.buf, int(t.len)) {
+		if offset >= v.Len {
+			offset -= v.Len
+			continue
+		}
+		take := min(v.Len-offset, n)
+		if take == 0 {
+			break
+		}
+		to = append(to, hw.Segment{Addr: pointerAt(uint64(v.Base) + offset), Len: int(take)})
+		offset = 0
+		n -= take
+	}
+	return to
+}
+
+// finishOp completes a rendezvous on both sides.
+func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
+	a := arrived{ep: e, source: op.source, tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
+	if op.status != fi.ECONNRESET {
+		r.acknowledge(&a, op.status)
+	}
+	flags := op.t.flags
+	if op.multi != 0 {
+		rv := (*match.Recv)(pointerAt(op.multi))
+		rv.User[multiPending]--
+		flags |= r.retireMulti(r.untagged, rv)
+	}
+	if op.status != fi.Success {
+		e.recvError(cq.Entry{
+			Context: op.t.context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: op.done, Buf: op.t.buffer(),
+			Data: op.data, Tag: op.tag, Src: e.addrOf(op.source),
+		}, cq.ErrorInfo{Err: op.status})
+	} else {
+		e.completeRecv(op.t.context, flags, op.t.buffer(), op.done, &a)
+	}
+	r.release(op.t)
+	if op.pulled {
+		delete(r.pulls, op.id())
+	}
+	r.ops.Free(op.index)
+}
+
+// activate puts an operation on the list that progress steps.
+func (r *rxContext) activate(op *recvOp) {
+	op.next = 0
+	if r.active.tail != 0 {
+		r.ops.At(r.active.tail).next = op.index
+	} else {
+		r.active.head = op.index
+	}
+	r.active.tail = op.index
+}
+
+// stepActive steps every active operation once.
+func (r *rxContext) stepActive() {
+	i := r.active.head
+	r.active = opList{}
+	for i != 0 {
+		op := r.ops.At(i)
+		i = op.next
+		if !r.step(r.byNumber(op.ep), op) {
+			r.activate(op)
+		}
+	}
+}
+
+// onAck completes a tracked transmit.
+func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
+	status, ok := parseAck(head)
+	req, known := e.requests.Lookup(header)
+	if !ok || !known || !e.ownsLink(src, req.link) {
+		e.malformed(src, "acknowledgement of unknown request %#x", header)
+		return
+	}
+	e.stopStream(header)
+	e.finishTx(req, header, status)
+}
+
+// malformed counts and logs a message that a peer should not have sent.
+func (e *Endpoint) malformed(src hw.Source, format string, args ...any) {
+	log.Warnf(log.EPData, "from %s: "+format, append([]any{e.rx.idNames[e.sourceID(src)-1]}, args...)...)
+}

@@ -1,0 +1,148 @@
+package provider
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+)
+
+// RxContext is a receive context as C's callbacks name it: progress is made on
+// receive contexts, not endpoints, because a shared one serves several.
+type RxContext = rxContext
+
+func (r *rxContext) setHandle(h uint64) {
+	r.handle = h
+	r.hot.Handle = h
+}
+
+// Progress makes progress. The caller holds the lease, or the context needs
+// none (C takes it before it calls).
+func (r *rxContext) Progress() { r.progress() }
+
+// Housekeeping makes progress and runs the timers. The caller holds the lease.
+func (r *rxContext) Housekeeping() { r.housekeeping() }
+
+// PostRecv posts a receive on the context.
+func (r *rxContext) PostRecv(a *RecvArgs) error { return r.postRecv(a) }
+
+// Rx is the endpoint's receive context, nil before Enable.
+func (e *Endpoint) Rx() *RxContext { return e.rx }
+
+// SharesRx tells whether the endpoint's receive context is a shared one.
+func (e *Endpoint) SharesRx() bool { return e.srx != nil }
+
+// acquire takes the progress lease, waiting for its holder. Control path only.
+func (r *rxContext) acquire() {
+	for !r.take() {
+		runtime.Gosched()
+	}
+}
+
+// attach adds an endpoint that delivers into the context.
+func (r *rxContext) attach(e *Endpoint) {
+	r.acquire()
+	defer r.give()
+	r.nextNumber++
+	e.number = r.nextNumber
+	r.eps = append(r.eps, e)
+	if r.av == nil {
+		r.av = e.av
+	}
+	if r.closed {
+		e.iface.SetEagerWindow(false)
+	}
+}
+
+// flushTime bounds how long closing an endpoint waits for room in its peers'
+// rings, for acknowledgements that they wait for.
+const flushTime = time.Second
+
+// disable takes an enabled endpoint out of service.
+func (e *Endpoint) disable() {
+	e.hot.Flags &^= hot.EPFast
+	e.detachQueues()
+	r := e.rx
+	r.acquire()
+	for end := time.Now().Add(flushTime); r.waits(e) && time.Now().Before(end); {
+		r.flush()
+		runtime.Gosched()
+	}
+	r.detach(e)
+	r.give()
+	e.release()
+}
+
+// waits tells whether messages of the endpoint wait for room.
+func (r *rxContext) waits(e *Endpoint) bool {
+	for i := range r.out {
+		if r.out[i].ep == e {
+			return true
+		}
+	}
+	return false
+}
+
+// detach removes an endpoint and what is in flight for it. The caller holds
+// the lease.
+func (r *rxContext) detach(e *Endpoint) {
+	kept := r.out[:0]
+	for _, c := range r.out {
+		if c.ep != e {
+			kept = append(kept, c)
+		}
+	}
+	r.out = kept
+	r.dropOps(e)
+	r.dropHeld(e)
+	for i := range r.eps {
+		if r.eps[i] == e {
+			r.eps = append(r.eps[:i], r.eps[i+1:]...)
+			break
+		}
+	}
+	if r.av == e.av {
+		r.av, r.addrIDs = nil, nil
+		for _, other := range r.eps {
+			r.av = other.av
+			break
+		}
+	}
+	r.publish()
+}
+
+// dropOps ends the endpoint's rendezvous without completions.
+func (r *rxContext) dropOps(e *Endpoint) {
+	i := r.active.head
+	r.active = opList{}
+	for i != 0 {
+		op := r.ops.At(i)
+		i = op.next
+		if op.ep != e.number {
+			r.activate(op)
+			continue
+		}
+		r.release(op.t)
+		r.ops.Free(op.index)
+	}
+	for id, index := range r.pulls {
+		if op := r.ops.At(index); op.ep == e.number {
+			delete(r.pulls, id)
+			r.release(op.t)
+			r.ops.Free(index)
+		}
+	}
+}
+
+// dropHeld forgets the unexpected messages that arrived at the endpoint.
+func (r *rxContext) dropHeld(e *Endpoint) {
+	for _, tagged := range []bool{true, false} {
+		eng := r.engine(tagged)
+		for m := range eng.Messages() {
+			if uint32(m.Flags>>msgEPShift) == e.number {
+				eng.RemoveMessage(m)
+				r.releaseHeld(eng, m)
+			}
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package provider
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/mpsc"
+	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// rxContext is a receive context: the queue of posted receives, the matching
+// of arrivals with them, and the progress of the endpoints that deliver into
+// it (one, or several for a shared receive context).
+//
+// Everything but the post ring belongs to whoever holds the progress lease,
+// a word in hot that C and Go take with one compare-and-swap. Posting a
+// receive is a push on the ring and needs no lease.
+type rxContext struct {
+	hot   *hot.Rx
+	posts *mpsc.Ring
+	block []byte // memory of hot and the ring
+
+	cfg        *config.Config
+	attr       fi.RxAttr
+	handle     uint64 // of C's table
+	nextNumber uint32
+	eps        []*Endpoint
+	av         *AV    // names the sources of directed receives
+	avSeen     uint64 // generation of av that addrIDs is of
+	addrIDs    []uint32
+	ids        map[names.Name]uint32
+	idNames    []names.Name // by identity minus one; identity 0 is no one
+
+	tagged   *match.Engine
+	untagged *match.Engine
+	pool     *mem.Pool
+	held     int  // bytes of unexpected payload
+	closed   bool // the eager window is closed
+	// minMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by SetOpt, read when
+	// a buffer is posted or used; relaxed.
+	minMulti atomic.Uint64
+
+	ops       *mem.Slab[recvOp]
+	opGen     uint32
+	active    opList // operations that progress steps
+	out       []control
+	lastCheck time.Time
+	head      [rtsBytes]byte // for messages that progress sends
+	local     [iovLimit]hw.Segment
+	remote    [iovLimit]hw.RemoteSegment
+	pulls     map[uint64]uint32 // operations that wait for fragments: id to index
+}
+
+// control is a message of the protocol that found its peer's ring full.
+type control struct {
+	ep     *Endpoint
+	link   *link
+	id     hw.AMID
+	header uint64
+	head   [ctsHead]byte
+	n      int
+}
+
+func newRxContext(cfg *config.Config, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
+	slots := 64
+	for slots < int(attr.Size) && slots < 1<<16 {
+		slots *= 2
+	}
+	rxBytes := int(unsafe.Sizeof(hot.Rx{}))
+	block, err := mem.Map(rxBytes+hot.CacheLine+slots*hot.CacheLine, mem.NoReserve)
+	if err != nil {
+		return nil, err
+	}
+	base := unsafe.Pointer(unsafe.SliceData(block))
+	r := &rxContext{
+		hot: (*hot.Rx)(base), block: block, cfg: cfg, attr: *attr,
+		ids:   map[names.Name]uint32{},
+		pulls: map[uint64]uint32{},
+		pool:  mem.NewPool(1 << 20),
+	}
+	r.minMulti.Store(defaultMinMultiRecv)
+	view := mpsc.NewView(unsafe.Add(base, rxBytes+hot.CacheLine), unsafe.Add(base, rxBytes),
+		log2(slots), hot.CacheLine)
+	r.hot.Posts = view.Hot()
+	r.posts = mpsc.View(&r.hot.Posts)
+	r.hot.OpFlags = attr.OpFlags
+	if exclusive {
+		r.hot.Flags = hot.RxExclusive
+	}
+	if err := r.openEngines(); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *rxContext) openEngines() (err error) {
+	if r.tagged, err = match.New(); err != nil {
+		return err
+	}
+	if r.untagged, err = match.New(); err != nil {
+		return err
+	}
+	r.ops, err = mem.NewSlab[recvOp]()
+	return err
+}
+
+// close gives the memory back. Nobody uses the context any more.
+func (r *rxContext) close() {
+	for _, e := range []*match.Engine{r.tagged, r.untagged} {
+		if e != nil {
+			_ = e.Close()
+		}
+	}
+	if r.ops != nil {
+		_ = r.ops.Close()
+	}
+	_ = r.pool.Close()
+	_ = mem.Unmap(r.block)
+}
+
+// take takes the progress lease if nobody holds it. Acquire; pairs with give.
+func (r *rxContext) take() bool {
+	return r.hot.Flags&hot.RxExclusive != 0 || atomic.CompareAndSwapUint32(&r.hot.Lease, 0, 1)
+}
+
+func (r *rxContext) give() {
+	if r.hot.Flags&hot.RxExclusive == 0 {
+		atomic.StoreUint32(&r.hot.Lease, 0)
+	}
+}
+
+// progress does what there is to do: posted receives first, then arrivals,
+// then what waited for room. The caller holds the lease.
+func (r *rxContext) progress() {
+	r.drainPosts()
+	for _, e := range r.eps {
+		e.iface.Progress(r.cfg.ProgressBatch)
+	}
+	if r.busy() {
+		r.flush()
+		r.stepActive()
+		for _, e := range r.eps {
+			e.pumpStreams()
+		}
+	}
+	r.publish()
+}
+
+// busy tells whether there is work that no ring shows.
+func (r *rxContext) busy() bool {
+	if r.active.head != 0 || len(r.out) != 0 {
+		return true
+	}
+	for _, e := range r.eps {
+		if len(e.streams) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// publish tells pollers whether to come back without an arrival.
+func (r *rxContext) publish() {
+	attention := uint32(0)
+	if r.busy() {
+		attention = 1
+	}
+	if r.hot.Attention != attention {
+		atomic.StoreUint32(&r.hot.Attention, attention)
+	}
+	want := uint32(0)
+	if r.tagged.Counts().Held != 0 || r.untagged.Counts().Held != 0 {
+		want = 1
+	}
+	if r.hot.WantPosts != want {
+		atomic.StoreUint32(&r.hot.WantPosts, want)
+	}
+}
+
+// housekeeping runs the timers. The caller holds the lease.
+func (r *rxContext) housekeeping() {
+	r.progress()
+	now := time.Now()
+	if now.Sub(r.lastCheck) < r.cfg.PeerCheckInterval {
+		return
+	}
+	r.lastCheck = now
+	for _, e := range r.eps {
+		e.iface.CheckPeers()
+	}
+	r.publish()
+}
+
+// drainPosts takes the posted receives off the ring.
+func (r *rxContext) drainPosts() {
+	for pos := r.hot.PostsHead; r.posts.Ready(pos); {
+		entry := *(*hot.RecvEntry)(r.posts.Slot(pos))
+		r.posts.Release(pos)
+		pos++
+		atomic.StoreUint64(&r.hot.PostsHead, pos)
+		r.post(&entry)
+	}
+}
+
+// identity returns the number that matching knows a peer by. Numbers start at
+// 1 and are dense.
+func (r *rxContext) identity(n names.Name) uint32 {
+	if id, ok := r.ids[n]; ok {
+		return id
+	}
+	r.idNames = append(r.idNames, n)
+	id := uint32(len(r.idNames))
+	r.ids[n] = id
+	return id
+}
+
+// nobody is the identity of an address that is not in the AV: no message
+// comes from it.
+const nobody = 0
+
+// sourceOf turns the source address of a receive into what matching takes.
+func (r *rxContext) sourceOf(addr fi.Addr) uint32 {
+	if addr == fi.AddrUnspec || r.attr.Caps&fi.DirectedRecv == 0 {
+		return match.AnySource
+	}
+	if r.av == nil {
+		return nobody
+	}
+	if g := r.av.Generation(); g != r.avSeen {
+		r.avSeen = g
+		clear(r.addrIDs)
+	}
+	i := uint64(addr)
+	if i < uint64(len(r.addrIDs)) && r.addrIDs[i] != 0 {
+		return r.addrIDs[i]
+	}
+	n, ok := r.av.Name(addr)
+	if !ok {
+		log.Warnf(log.EPData, "receive from address %d: not in the address vector", addr)
+		return nobody
+	}
+	id := r.identity(n)
+	for uint64(len(r.addrIDs)) <= i {
+		r.addrIDs = append(r.addrIDs, 0)
+	}
+	r.addrIDs[i] = id
+	return id
+}
+
+// engine returns the matching of tagged or untagged messages.
+func (r *rxContext) engine(tagged bool) *match.Engine {
+	if tagged {
+		return r.tagged
+	}
+	return r.untagged
+}
+
+// send sends a message of the protocol, or keeps it until there is room.
+func (r *rxContext) send(e *Endpoint, l *link, id hw.AMID, header uint64, head []byte) {
+	if len(r.out) == 0 && e.sendControl(l, id, header, head) {
+		return
+	}
+	c := control{ep: e, link: l, id: id, header: header, n: len(head)}
+	copy(c.head[:], head)
+	r.out = append(r.out, c)
+}
+
+// flush sends what waited for room, in order, as far as there is room. A peer
+// whose ring stays full holds back only its own messages.
+func (r *rxContext) flush() {
+	kept := r.out[:0]
+	for i := range r.out {
+		c := &r.out[i]
+		if !c.ep.sendControl(c.link, c.id, c.header, c.head[:c.n]) {
+			kept = append(kept, *c)
+		}
+	}
+	r.out = kept
+}
+
+// sendControl tells whether the message is done with: sent, or without hope.
+func (e *Endpoint) sendControl(l *link, id hw.AMID, header uint64, head []byte) bool {
+	p, err := e.connect(l)
+	if err == nil {
+		err = sendError(p.AMShort(id, header, head, nil))
+	}
+	return err != fi.EAGAIN
+}
+
+// hold accounts for unexpected payload and closes the eager window when there
+// is too much of it.
+func (r *rxContext) hold(n int) {
+	r.held += n
+	if !r.closed && r.held > r.cfg.UnexpectedBytes {
+		r.setWindow(false)
+	}
+}
+
+// unhold opens the window again at half of the bound.
+func (r *rxContext) unhold(n int) {
+	r.held -= n
+	if r.closed && r.held <= r.cfg.UnexpectedBytes/2 {
+		r.setWindow(true)
+	}
+}
+
+func (r *rxContext) setWindow(open bool) {
+	r.closed = !open
+	for _, e := range r.eps {
+		e.iface.SetEagerWindow(open)
+	}
+}

@@ -1,0 +1,83 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// search acts on FI_PEEK, FI_CLAIM and FI_DISCARD, as fi_tagged(3) defines
+// them:
+//
+//	PEEK          report whether a matching message is held
+//	PEEK|CLAIM    and reserve it for a receive with this context
+//	PEEK|DISCARD  and drop it
+//	CLAIM         receive the message that was reserved with this context
+//	CLAIM|DISCARD drop it
+func (r *rxContext) search(eng *match.Engine, entry *hot.RecvEntry) {
+	if entry.Flags&fi.Peek != 0 {
+		r.peek(eng, entry)
+		return
+	}
+	m := eng.TakeClaimed(entry.Context)
+	switch {
+	case m == nil:
+		r.searchFailed(entry)
+	case entry.Flags&fi.Discard != 0:
+		r.report(m, entry)
+		r.discard(eng, m)
+	default:
+		r.deliverHeld(eng, targetOf(entry), m)
+	}
+}
+
+// peek looks for a held message, after everything that has arrived was taken
+// in: a peek must find what was sent before it.
+func (r *rxContext) peek(eng *match.Engine, entry *hot.RecvEntry) {
+	source := r.sourceOf(fi.Addr(entry.Src))
+	m := eng.Peek(source, entry.Tag, entry.Ignore)
+	if m == nil {
+		for _, e := range r.eps {
+			e.iface.Progress(r.cfg.RingSlots)
+		}
+		m = eng.Peek(source, entry.Tag, entry.Ignore)
+	}
+	if m == nil {
+		r.searchFailed(entry)
+		return
+	}
+	r.report(m, entry)
+	switch {
+	case entry.Flags&fi.Claim != 0:
+		eng.Claim(m, entry.Context)
+	case entry.Flags&fi.Discard != 0:
+		eng.RemoveMessage(m)
+		r.discard(eng, m)
+	}
+	r.release(targetOf(entry))
+}
+
+// report completes a search with what is known of the message.
+func (r *rxContext) report(m *match.Message, entry *hot.RecvEntry) {
+	a := r.heldAs(m)
+	a.ep.completeRecv(entry.Context, entry.Flags&^fi.MultiRecv|fi.Completion, 0, a.length, &a)
+}
+
+func (r *rxContext) searchFailed(entry *hot.RecvEntry) {
+	if len(r.eps) != 0 {
+		r.eps[0].recvError(cq.Entry{
+			Context: entry.Context, Flags: recvKind(entry.Flags), Tag: entry.Tag, Src: fi.AddrNotAvail,
+		}, cq.ErrorInfo{Err: fi.ENOMSG})
+	}
+	r.release(targetOf(entry))
+}
+
+// discard drops a message that is out of the queue. Its sender is told that it
+// was received.
+func (r *rxContext) discard(eng *match.Engine, m *match.Message) {
+	if a := r.heldAs(m); a.flags&(msgRTS|msgSync) != 0 {
+		r.acknowledge(&a, fi.Success)
+	}
+	r.releaseHeld(eng, m)
+}

@@ -1,0 +1,69 @@
+package provider
+
+import (
+	"sync"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+)
+
+// SharedRx is a shared receive context (fi_srx_context): a queue of receives
+// that several endpoints deliver into. A receive completes on the queue of the
+// endpoint that its message arrived at.
+type SharedRx struct {
+	refs   refs
+	domain *Domain
+	attr   fi.RxAttr
+	rx     *rxContext
+	mu     sync.Mutex // serialises SetOpt and Close; not on the data path
+}
+
+// OpenSharedRx makes a shared receive context. A nil attr takes the defaults.
+// Errors: fi.EINVAL for attributes beyond the limits, fi.ENOMEM.
+func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
+	full, err := d.completeRx(attr)
+	if err != nil {
+		return nil, err
+	}
+	rx, err := newRxContext(d.cfg, full, d.exclusiveShared())
+	if err != nil {
+		return nil, fi.ENOMEM
+	}
+	if err := d.refs.acquire(); err != nil {
+		rx.close()
+		return nil, err
+	}
+	return &SharedRx{domain: d, attr: *full, rx: rx}, nil
+}
+
+// Attr is the context's attributes with every default filled in.
+func (s *SharedRx) Attr() fi.RxAttr { return s.attr }
+
+// HotRx is the table of plain words that C reads. It lives until Close.
+func (s *SharedRx) HotRx() *hot.Rx { return s.rx.hot }
+
+// SetHandle tells the handle by which C calls back.
+func (s *SharedRx) SetHandle(h uint64) { s.rx.setHandle(h) }
+
+// Rx is what C's handle of the receive context names.
+func (s *SharedRx) Rx() *RxContext { return s.rx }
+
+// PostRecv posts a receive. Errors as of Endpoint.PostRecv.
+func (s *SharedRx) PostRecv(a *RecvArgs) error { return s.rx.postRecv(a) }
+
+// Cancel is Endpoint.Cancel for a receive posted here.
+func (s *SharedRx) Cancel(context uint64) error {
+	return s.rx.push(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
+}
+
+// Close ends the context. Errors: fi.EBUSY while endpoints are bound to it.
+func (s *SharedRx) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refs.close(); err != nil {
+		return err
+	}
+	s.rx.close()
+	s.domain.refs.release()
+	return nil
+}

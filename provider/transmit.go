@@ -1,0 +1,325 @@
+package provider
+
+import (
+	"encoding/binary"
+	"errors"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// SendArgs describes one transmit.
+type SendArgs struct {
+	IOV     []fi.IOVec
+	Dest    fi.Addr
+	Tag     uint64
+	Data    uint64
+	Flags   uint64 // of this operation: op_flags are merged in already where the call has no flags
+	Context uint64
+	Tagged  bool
+	HasData bool // Data goes with the message
+	Inject  bool // fi_inject forms: never a completion
+}
+
+// sendFlags are the flags that a transmit may carry.
+const sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete |
+	fi.DeliveryComplete | fi.MatchComplete | fi.RemoteCQData | fi.Fence | fi.Priority
+
+// ackFlags ask for an acknowledgement by the receiver.
+const ackFlags = fi.DeliveryComplete | fi.MatchComplete
+
+// Send posts one message. It returns nil when the message was posted, and
+// fi.EAGAIN when nothing happened and the caller may try again after progress.
+// Other errors: fi.EOPBADSTATE (not enabled), fi.EBADFLAGS, fi.EINVAL (an
+// address not in the AV, too many elements, too long to inject), fi.EMSGSIZE,
+// and those of a peer that cannot be reached.
+func (e *Endpoint) Send(s *SendArgs) error {
+	total, err := e.checkSend(s)
+	if err != nil {
+		return err
+	}
+	l, err := e.linkOf(s.Dest)
+	if err != nil {
+		return e.refuse(err, "send to address %d: not in the address vector", s.Dest)
+	}
+	p, err := e.connect(l)
+	if err != nil {
+		return err
+	}
+	e.fill(s.Dest, l, p)
+	if s.Flags&fi.Fence != 0 && l.inFlight.Load() != 0 {
+		return fi.EAGAIN
+	}
+	open := p.EagerOpen()
+	switch {
+	case s.Flags&ackFlags != 0 && !s.Inject:
+		return e.sendTracked(s, l, p, total, open && total <= e.syncMax)
+	case open && total <= uint64(e.hot.EagerMax):
+		return e.sendEager(s, p, total)
+	}
+	return e.sendTracked(s, l, p, total, false)
+}
+
+// checkSend validates the arguments and returns the message's length.
+func (e *Endpoint) checkSend(s *SendArgs) (total uint64, err error) {
+	if e.state.Load() != stateEnabled {
+		return 0, fi.EOPBADSTATE
+	}
+	if s.Flags&^sendFlags != 0 {
+		return 0, e.refuse(fi.EBADFLAGS, "send: flags %#x are not for a transmit", s.Flags&^sendFlags)
+	}
+	if len(s.IOV) > iovLimit {
+		return 0, e.refuse(fi.EINVAL, "send: %d elements, at most %d", len(s.IOV), iovLimit)
+	}
+	for _, v := range s.IOV {
+		if v.Len > maxMessage || v.Base == 0 && v.Len != 0 {
+			return 0, e.refuse(fi.EINVAL, "send: element of %d bytes at %#x", v.Len, v.Base)
+		}
+		total += v.Len
+	}
+	if total > maxMessage {
+		return 0, e.refuse(fi.EMSGSIZE, "send: %d bytes, at most %d", total, uint64(maxMessage))
+	}
+	if (s.Inject || s.Flags&fi.Inject != 0) && total > uint64(e.hot.InjectMax) {
+		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", total, e.hot.InjectMax)
+	}
+	return total, nil
+}
+
+// refuse logs why a call is refused and returns err.
+func (e *Endpoint) refuse(err error, format string, args ...any) error {
+	log.Warnf(log.EPData, format, args...)
+	return err
+}
+
+// completes tells whether the transmit writes a completion.
+func (e *Endpoint) completes(s *SendArgs) bool {
+	return !s.Inject && e.txCQ != nil && (!e.txSelective || s.Flags&fi.Completion != 0)
+}
+
+// sendEager sends a message whose payload goes with it and completes it.
+func (e *Endpoint) sendEager(s *SendArgs, p hw.Endpoint, total uint64) error {
+	lease, ok := e.stripes.Acquire(0)
+	if !ok {
+		return fi.EAGAIN
+	}
+	defer e.stripes.Release(lease)
+	var slot cq.Slot
+	completes := e.completes(s)
+	if completes {
+		if slot, ok = e.txCQ.Reserve(1 + lease); !ok {
+			return fi.EAGAIN
+		}
+	}
+	id, head := amMsg, []byte(nil)
+	if s.Tagged {
+		id = amTag
+	}
+	sc := &e.scratch[lease]
+	if s.HasData {
+		id++
+		head = binary.LittleEndian.AppendUint64(sc.head[:0], s.Data)
+	}
+	err := e.sendPayload(p, id, s.Tag, head, s.IOV, int(total), lease)
+	if completes {
+		if err != nil {
+			e.txCQ.Void(slot)
+		} else {
+			e.txCQ.Fill(slot, txEntry(s.Context, s.Tagged))
+		}
+	}
+	if err == nil && e.txCntr != nil {
+		e.txCntr.Count(1)
+	}
+	return err
+}
+
+// scratch is memory of one stripe for building messages, so that posting
+// allocates nothing. The lease holder owns it.
+type scratch struct {
+	head [rtsBytes]byte
+	body [hot.SlotBytes]byte
+	frag [iovLimit]fi.IOVec // the vector of a fragment
+	iov  []fi.IOVec         // what pack gathers
+	pack func([]byte)       // bound once, gathers iov
+}
+
+func newScratch(n int) []scratch {
+	s := make([]scratch, n)
+	for i := range s {
+		sc := &s[i]
+		sc.pack = func(dst []byte) { gather(dst, sc.iov) }
+	}
+	return s
+}
+
+// sendPayload sends head and the vector's bytes in one active message over a
+// leased stripe.
+func (e *Endpoint) sendPayload(p hw.Endpoint, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int) error {
+	sc := &e.scratch[lease]
+	if total+len(head) <= e.attr.MaxAMShort {
+		gather(sc.body[:total], iov)
+		return sendError(p.AMShort(id, header, head, sc.body[:total]))
+	}
+	sc.iov = iov
+	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
+	sc.iov = nil
+	return sendError(err)
+}
+
+// sendError turns a transport's refusal into the caller's errno.
+func sendError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, hw.ErrNoResource), errors.Is(err, hw.ErrUnreachable):
+		return fi.EAGAIN
+	case errors.Is(err, hw.ErrPeerDead):
+		return fi.ECONNRESET
+	case errors.Is(err, hw.ErrTooLong):
+		return fi.EMSGSIZE
+	}
+	return fi.EIO
+}
+
+// txEntry is the completion of a transmit.
+func txEntry(context uint64, tagged bool) cq.Entry {
+	flags := fi.Send | fi.Msg
+	if tagged {
+		flags = fi.Send | fi.Tagged
+	}
+	return cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
+}
+
+// gather copies a vector's bytes to dst, which is as long as all of them.
+func gather(dst []byte, iov []fi.IOVec) {
+	for _, v := range iov {
+		n := copy(dst, bytesAt(uint64(v.Base), v.Len))
+		dst = dst[n:]
+	}
+}
+
+// txRequest is a transmit that waits for its receiver's acknowledgement. It
+// lies off the Go heap, in its stripe's request table.
+type txRequest struct {
+	context uint64
+	flags   uint64 // txTagged, txCompletes
+	length  uint64
+	link    uint32
+	count   uint32
+	iov     [iovLimit]fi.IOVec
+
+	// streaming state, used by the lease holder only
+	peerOp uint64 // the receiver's operation that fragments name
+	sent   uint64
+	limit  uint64 // bytes that the receiver wants
+	next   uint64 // id of the next streaming request, 0: none
+}
+
+const (
+	txTagged uint64 = 1 << iota
+	txCompletes
+)
+
+// sendTracked sends a message that the receiver acknowledges: with its payload
+// if eager, else as an announcement.
+func (e *Endpoint) sendTracked(s *SendArgs, l *link, p hw.Endpoint, total uint64, eager bool) error {
+	lease, ok := e.stripes.Acquire(0)
+	if !ok {
+		return fi.EAGAIN
+	}
+	defer e.stripes.Release(lease)
+	req, id, ok := e.requests.Alloc(lease)
+	if !ok {
+		return fi.EAGAIN
+	}
+	*req = txRequest{context: s.Context, length: total, link: l.index, count: uint32(len(s.IOV))}
+	if s.Tagged {
+		req.flags |= txTagged
+	}
+	if e.completes(s) {
+		req.flags |= txCompletes
+	}
+	copy(req.iov[:], s.IOV)
+	l.inFlight.Add(1)
+	var err error
+	if eager {
+		err = e.sendSync(s, p, id, int(total), lease)
+	} else {
+		if s.Inject || s.Flags&fi.Inject != 0 {
+			e.keepInject(req, id, s, total)
+		}
+		err = e.sendRTS(s, p, req, id, total, lease)
+	}
+	if err != nil {
+		l.inFlight.Add(-1)
+		e.requests.Free(id)
+	}
+	return err
+}
+
+func (e *Endpoint) sendSync(s *SendArgs, p hw.Endpoint, id uint64, total, lease int) error {
+	m := syncMsg{request: id, data: s.Data, flags: wireBits(s)}
+	return e.sendPayload(p, amSync, s.Tag, m.put(e.scratch[lease].head[:]), s.IOV, total, lease)
+}
+
+func (e *Endpoint) sendRTS(s *SendArgs, p hw.Endpoint, req *txRequest, id, total uint64, lease int) error {
+	r := rts{request: id, length: total, data: s.Data, flags: wireBits(s), count: req.count}
+	for i, v := range req.iov[:req.count] {
+		r.iov[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
+	}
+	if e.attr.Caps&hw.CapGet == 0 {
+		r.flags |= wireNoGet
+	}
+	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
+}
+
+func wireBits(s *SendArgs) (flags uint32) {
+	if s.Tagged {
+		flags |= wireTagged
+	}
+	if s.HasData {
+		flags |= wireData
+	}
+	return flags
+}
+
+// keepInject copies an injected payload to the request's own buffer, because
+// the caller may reuse his at once.
+func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint64) {
+	if total == 0 {
+		return
+	}
+	buf := e.injectBuffer(id)
+	gather(buf[:total], s.IOV)
+	req.iov[0] = fi.IOVec{Base: uintptr(unsafe.Pointer(&buf[0])), Len: total}
+	req.count = 1
+}
+
+// finishTx completes a tracked transmit. The caller holds the progress lease
+// and has looked the request up.
+func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
+	(*e.links.Load())[req.link].inFlight.Add(-1)
+	entry := txEntry(req.context, req.flags&txTagged != 0)
+	switch {
+	case status != fi.Success:
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		}
+		if e.txCntr != nil {
+			e.txCntr.CountError(1)
+		}
+	default:
+		if req.flags&txCompletes != 0 {
+			e.txCQ.Complete(entry)
+		}
+		if e.txCntr != nil {
+			e.txCntr.Count(1)
+		}
+	}
+	e.requests.Free(id)
+}

@@ -1,0 +1,179 @@
+package provider
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Active message ids. The first four are what the C posting path sends too;
+// a message with DATA has the remote CQ data as its 8-byte head.
+const (
+	amMsg     = hw.AMID(hot.AMMsg)
+	amMsgData = hw.AMID(hot.AMMsgData)
+	amTag     = hw.AMID(hot.AMTag)
+	amTagData = hw.AMID(hot.AMTagData)
+
+	amRTS  hw.AMID = 5 // ready to send: head rts, header the tag
+	amSync hw.AMID = 6 // eager that asks for an acknowledgement: head syncHead, header the tag
+	amAck  hw.AMID = 7 // header the sender's request id, head ackHead
+	amCTS  hw.AMID = 8 // clear to send: header the sender's request id, head ctsHead
+	amFrag hw.AMID = 9 // header the receiver's operation id, head the offset
+)
+
+// iovLimit is the number of elements of one message's vector, on both sides:
+// what an [rts] has room for.
+const iovLimit = 4
+
+// Bits of an rts's or syncHead's flags.
+const (
+	wireTagged uint32 = 1 << 0
+	wireData   uint32 = 1 << 1 // the remote CQ data is valid
+	wireNoGet  uint32 = 1 << 2 // the sender's memory cannot be read: ask for fragments
+)
+
+const wireFlags = wireTagged | wireData | wireNoGet
+
+// rts announces a message whose payload stays with the sender until the
+// receiver reads it (or, with fragments, asks for it).
+type rts struct {
+	request uint64 // of the sender, comes back in the acknowledgement
+	length  uint64 // bytes of the whole message
+	data    uint64
+	flags   uint32
+	count   uint32 // elements of iov
+	iov     [iovLimit]hw.RemoteSegment
+}
+
+const (
+	rtsFixed = 32
+	rtsBytes = rtsFixed + 16*iovLimit
+	syncHead = 24
+	ackHead  = 8
+	ctsHead  = 16
+	fragHead = 8
+)
+
+// put encodes r at the start of b, which has at least rtsBytes, and returns
+// the bytes that it used. The other heads' put functions do likewise.
+func (r *rts) put(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], r.request)
+	le.PutUint64(b[8:], r.length)
+	le.PutUint64(b[16:], r.data)
+	le.PutUint32(b[24:], r.flags)
+	le.PutUint32(b[28:], r.count)
+	n := rtsFixed
+	for _, s := range r.iov[:r.count] {
+		le.PutUint64(b[n:], s.Addr)
+		le.PutUint64(b[n+8:], s.Len)
+		n += 16
+	}
+	return b[:n]
+}
+
+// parse decodes what a peer sent. It refuses unknown flags, too many
+// elements, and elements whose lengths do not add up to the message's.
+func (r *rts) parse(b []byte) bool {
+	if len(b) < rtsFixed || len(b) > rtsBytes {
+		return false
+	}
+	le := binary.LittleEndian
+	*r = rts{
+		request: le.Uint64(b[0:]),
+		length:  le.Uint64(b[8:]),
+		data:    le.Uint64(b[16:]),
+		flags:   le.Uint32(b[24:]),
+		count:   le.Uint32(b[28:]),
+	}
+	if r.flags&^wireFlags != 0 || r.count > iovLimit || len(b) != rtsFixed+16*int(r.count) {
+		return false
+	}
+	sum := uint64(0)
+	for i := range int(r.count) {
+		s := hw.RemoteSegment{Addr: le.Uint64(b[rtsFixed+16*i:]), Len: le.Uint64(b[rtsFixed+16*i+8:])}
+		if s.Len > maxMessage || s.Addr+s.Len < s.Addr {
+			return false
+		}
+		sum += s.Len
+		r.iov[i] = s
+	}
+	return sum == r.length && r.length <= maxMessage
+}
+
+// syncMsg is the head of an eager message whose sender waits for the
+// acknowledgement.
+type syncMsg struct {
+	request uint64
+	data    uint64
+	flags   uint32
+}
+
+func (s *syncMsg) put(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b[0:], s.request)
+	binary.LittleEndian.PutUint64(b[8:], s.data)
+	binary.LittleEndian.PutUint64(b[16:], uint64(s.flags))
+	return b[:syncHead]
+}
+
+func (s *syncMsg) parse(b []byte) bool {
+	if len(b) != syncHead {
+		return false
+	}
+	s.request = binary.LittleEndian.Uint64(b[0:])
+	s.data = binary.LittleEndian.Uint64(b[8:])
+	flags := binary.LittleEndian.Uint64(b[16:])
+	s.flags = uint32(flags)
+	return flags&^uint64(wireTagged|wireData) == 0
+}
+
+// putAck encodes the outcome of a message at its receiver: Success or why it
+// failed.
+func putAck(b []byte, status fi.Errno) []byte {
+	binary.LittleEndian.PutUint64(b, uint64(status))
+	return b[:ackHead]
+}
+
+// parseAck decodes an outcome; numbers that are no errno are refused.
+func parseAck(b []byte) (fi.Errno, bool) {
+	if len(b) != ackHead {
+		return 0, false
+	}
+	v := binary.LittleEndian.Uint64(b)
+	return fi.Errno(v), v < 1024
+}
+
+// cts asks the sender of a message for its first length bytes in fragments.
+type cts struct {
+	operation uint64 // of the receiver, comes back in each fragment
+	length    uint64
+}
+
+func (c *cts) put(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b[0:], c.operation)
+	binary.LittleEndian.PutUint64(b[8:], c.length)
+	return b[:ctsHead]
+}
+
+func (c *cts) parse(b []byte) bool {
+	if len(b) != ctsHead {
+		return false
+	}
+	c.operation = binary.LittleEndian.Uint64(b[0:])
+	c.length = binary.LittleEndian.Uint64(b[8:])
+	return true
+}
+
+func putOffset(b []byte, offset uint64) []byte {
+	binary.LittleEndian.PutUint64(b, offset)
+	return b[:fragHead]
+}
+
+func parseOffset(b []byte) (uint64, bool) {
+	if len(b) != fragHead {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b), true
+}
