@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Address vectors: struct fi_ops_av.
+ */
+#include <stdlib.h>
+
+#include "goapi.h"
+
+static inline uint64_t handle_of(struct fid_av *av)
+{
+	return WEFT_OBJ(av, struct weft_av_obj)->handle;
+}
+
+static int av_close(struct fid *fid)
+{
+	struct weft_av_obj *o = WEFT_OBJ(fid, struct weft_av_obj);
+
+	return weft_close(o->handle, &o->link, o);
+}
+
+static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	uint64_t eq = weft_handle_of(bfid);
+
+	if (!eq || bfid->fclass != FI_CLASS_EQ)
+		return -FI_EINVAL;
+	return weftGoAVBind(WEFT_OBJ(fid, struct weft_av_obj)->handle, eq, flags);
+}
+
+struct fi_ops weft_av_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = av_close,
+	.bind = av_bind,
+	.control = weft_no_control,
+	.ops_open = weft_no_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = weft_no_ops_set,
+};
+
+static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr,
+		     uint64_t flags, void *context)
+{
+	if (!count)
+		return 0;
+	if (!addr)
+		return -FI_EINVAL;
+	return weftGoAVInsert(handle_of(av), (void *)addr, count, fi_addr, flags, context);
+}
+
+static int av_insertsvc(struct fid_av *av, const char *node, const char *service,
+			fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return weftGoAVInsertSvc(handle_of(av), (char *)node, (char *)service, fi_addr, flags,
+				 context);
+}
+
+static int av_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service,
+			size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return weftGoAVInsertSym(handle_of(av), (char *)node, nodecnt, (char *)service, svccnt,
+				 fi_addr, flags, context);
+}
+
+static int av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags)
+{
+	if (!count)
+		return 0;
+	if (!fi_addr)
+		return -FI_EINVAL;
+	return weftGoAVRemove(handle_of(av), fi_addr, count, flags);
+}
+
+static int av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
+{
+	if (!addrlen || (!addr && *addrlen))
+		return -FI_EINVAL;
+	return weftGoAVLookup(handle_of(av), fi_addr, addr, addrlen);
+}
+
+static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len)
+{
+	if (!addr || !len || (!buf && *len))
+		return NULL;
+	return weftGoAVStrAddr(handle_of(av), (void *)addr, buf, len) ? NULL : buf;
+}
+
+static int no_av_set(struct fid_av *, struct fi_av_set_attr *, struct fid_av_set **, void *)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_av av_ops = {
+	.size = sizeof(struct fi_ops_av),
+	.insert = av_insert,
+	.insertsvc = av_insertsvc,
+	.insertsym = av_insertsym,
+	.remove = av_remove,
+	.lookup = av_lookup,
+	.straddr = av_straddr,
+	.av_set = no_av_set,
+};
+
+int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+		 void *context)
+{
+	struct weft_av_obj *o;
+	struct weft_opened opened = { 0 };
+	int rc;
+
+	if (!attr || !av)
+		return -FI_EINVAL;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoAVOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, attr, o, &opened);
+	if (rc) {
+		free(o);
+		return rc;
+	}
+	o->handle = opened.handle;
+	o->fid.fid.fclass = FI_CLASS_AV;
+	o->fid.fid.context = context;
+	o->fid.fid.ops = &weft_av_fi_ops;
+	o->fid.ops = &av_ops;
+	weft_object_add(&o->link, &o->fid.fid);
+	*av = &o->fid;
+	return 0;
+}

@@ -1,0 +1,176 @@
+package main
+
+// #include "goapi.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider"
+)
+
+//export weftGoAVOpen
+func weftGoAVOpen(domain C.uint64_t, attr *C.struct_fi_av_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+	defer guard("fi_av_open", &rc)
+	d, err := objectOf[*provider.Domain](domain)
+	if err != nil {
+		return result(err)
+	}
+	a := &fi.AVAttr{
+		Type: fi.AVType(attr._type), RxCtxBits: int(attr.rx_ctx_bits), Count: uint64(attr.count),
+		EPPerNode: uint64(attr.ep_per_node), Name: text(attr.name), MapAddr: uintptr(attr.map_addr),
+		Flags: uint64(attr.flags),
+	}
+	av, err := d.OpenAV(a)
+	if err != nil {
+		return result(err)
+	}
+	if out.handle, err = enter(av); err != nil {
+		return result(err)
+	}
+	attr._type = C.enum_fi_av_type(a.Type)
+	C.weft_av_set_map(attr, C.uint64_t(a.MapAddr))
+	return 0
+}
+
+//export weftGoAVBind
+func weftGoAVBind(av, queue, flags C.uint64_t) (rc C.int) {
+	defer guard("fi_av_bind", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	q, err := objectOf[*eq.Queue](queue)
+	if err != nil {
+		return result(err)
+	}
+	return result(a.BindEQ(q, uint64(flags)))
+}
+
+// insertion describes where the results of an insert go. With FI_SYNC_ERR the
+// context is an array for the errnos.
+func insertion(addrs *C.fi_addr_t, count C.size_t, flags C.uint64_t, context unsafe.Pointer) *provider.Insertion {
+	in := &provider.Insertion{Flags: uint64(flags), Addrs: view[fi.Addr](unsafe.Pointer(addrs), count)}
+	if in.Flags&fi.SyncErr != 0 {
+		in.Errs = view[int32](context, count)
+	} else {
+		in.Context = uint64(uintptr(context))
+	}
+	return in
+}
+
+// inserted is what C gets for an insert: the number of addresses or an error.
+func inserted(n int, err error) C.int {
+	if err != nil {
+		return result(err)
+	}
+	return C.int(n)
+}
+
+//export weftGoAVInsert
+func weftGoAVInsert(av C.uint64_t, addr unsafe.Pointer, count C.size_t, addrs *C.fi_addr_t, flags C.uint64_t,
+	context unsafe.Pointer) (rc C.int) {
+	defer guard("fi_av_insert", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	if count > 1<<31-1 {
+		return result(fi.EINVAL)
+	}
+	in := insertion(addrs, count, flags, context)
+	if a.Format() == fi.AddrStr {
+		list := make([]string, count)
+		for i, s := range view[*C.char](addr, count) {
+			list[i] = text(s)
+		}
+		return inserted(a.InsertNames(list, in))
+	}
+	// The family of the first address tells the size of all.
+	size := C.size_t(a.AddrSize(*(*uint16)(addr)))
+	return inserted(a.Insert(view[byte](addr, count*size), int(count), in))
+}
+
+//export weftGoAVInsertSvc
+func weftGoAVInsertSvc(av C.uint64_t, node, service *C.char, addrs *C.fi_addr_t, flags C.uint64_t,
+	context unsafe.Pointer) (rc C.int) {
+	defer guard("fi_av_insertsvc", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	return inserted(a.InsertSvc(text(node), text(service), insertion(addrs, 1, flags, context)))
+}
+
+//export weftGoAVInsertSym
+func weftGoAVInsertSym(av C.uint64_t, node *C.char, nodes C.size_t, service *C.char, services C.size_t,
+	addrs *C.fi_addr_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int) {
+	defer guard("fi_av_insertsym", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	n, err := provider.SymCount(uint64(nodes), uint64(services))
+	if err != nil {
+		return result(err)
+	}
+	return inserted(a.InsertSym(text(node), uint64(nodes), text(service), uint64(services),
+		insertion(addrs, C.size_t(n), flags, context)))
+}
+
+//export weftGoAVRemove
+func weftGoAVRemove(av C.uint64_t, addrs *C.fi_addr_t, count C.size_t, flags C.uint64_t) (rc C.int) {
+	defer guard("fi_av_remove", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	return result(a.Remove(view[fi.Addr](unsafe.Pointer(addrs), count), uint64(flags)))
+}
+
+//export weftGoAVLookup
+func weftGoAVLookup(av C.uint64_t, addr C.fi_addr_t, dst unsafe.Pointer, size *C.size_t) (rc C.int) {
+	defer guard("fi_av_lookup", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	room := *size
+	n, err := a.Lookup(fi.Addr(addr), view[byte](dst, room))
+	if err != nil {
+		return result(err)
+	}
+	*size = C.size_t(n)
+	if n > int(room) {
+		return result(fi.ETOOSMALL)
+	}
+	return 0
+}
+
+// weftGoAVStrAddr writes the text of an address, cut to *size bytes with the
+// terminating NUL byte, and stores the bytes that all of it takes.
+//
+//export weftGoAVStrAddr
+func weftGoAVStrAddr(av C.uint64_t, addr unsafe.Pointer, buf *C.char, size *C.size_t) (rc C.int) {
+	defer guard("fi_av_straddr", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	var raw []byte
+	if a.Format() == fi.AddrStr {
+		raw = append([]byte(C.GoString((*C.char)(addr))), 0)
+	} else {
+		raw = view[byte](addr, C.size_t(a.AddrSize(*(*uint16)(addr))))
+	}
+	s := append([]byte(a.StrAddr(raw)), 0)
+	if room := *size; room != 0 && int(room) < len(s) {
+		view[byte](unsafe.Pointer(buf), room)[copy(view[byte](unsafe.Pointer(buf), room-1), s)] = 0
+		*size = C.size_t(len(s))
+		return 0
+	}
+	_ = put(s, unsafe.Pointer(buf), size) // it fits, or nothing is wanted but the size
+	return 0
+}

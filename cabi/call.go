@@ -1,0 +1,70 @@
+package main
+
+// #include "goapi.h"
+import "C"
+
+import (
+	"runtime/debug"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// result is what C gets for err: 0 or a negative errno.
+func result(err error) C.int {
+	if err == nil {
+		return 0
+	}
+	return C.int(fi.ErrnoOf(err).Code())
+}
+
+// guard keeps a panic from crossing into C. It is deferred first by every
+// exported function, with the name of libfabric's call and the address of the
+// result, which becomes -FI_EOTHER.
+func guard[T ~int32 | ~int64](call string, rc *T) {
+	if r := recover(); r != nil {
+		report(call, r)
+		*rc = T(fi.EOTHER.Code())
+	}
+}
+
+// guardVoid is guard for functions without a result.
+func guardVoid(call string) {
+	if r := recover(); r != nil {
+		report(call, r)
+	}
+}
+
+func report(call string, panicked any) {
+	log.Warnf(log.Core, "%s: panic: %v\n%s", call, panicked, debug.Stack())
+}
+
+// text returns a C string, empty for NULL.
+func text(s *C.char) string {
+	if s == nil {
+		return ""
+	}
+	return C.GoString(s)
+}
+
+// view returns C memory as a slice, without copying it. It is used during the
+// call only.
+func view[T any](p unsafe.Pointer, n C.size_t) []T {
+	if p == nil || n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(p), int(n))
+}
+
+// put writes b to a buffer of *size bytes, as much as fits, and stores the size
+// of all of it. fi.ETOOSMALL if it does not fit.
+func put(b []byte, dst unsafe.Pointer, size *C.size_t) error {
+	room := *size
+	*size = C.size_t(len(b))
+	copy(view[byte](dst, room), b)
+	if int(room) < len(b) {
+		return fi.ETOOSMALL
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Completion queues, all but fi_cq_read and fi_cq_readfrom (poll.c).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "goapi.h"
+#include "host.h"
+#include "hotpath.h"
+
+#define CQ(cq) WEFT_OBJ(cq, struct weft_cq_obj)
+
+static int cq_close(struct fid *fid)
+{
+	struct weft_cq_obj *o = CQ(fid);
+	int rc = weftGoClose(o->handle);
+
+	if (rc)
+		return rc;
+	weft_object_remove(&o->link);
+	weft_wait_destroy(&o->wait);
+	free(o);
+	return 0;
+}
+
+static int cq_control(struct fid *fid, int command, void *arg)
+{
+	return weft_wait_control(&CQ(fid)->wait, command, arg);
+}
+
+struct fi_ops weft_cq_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cq_close,
+	.bind = weft_no_bind,
+	.control = cq_control,
+	.ops_open = weft_no_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = weft_no_ops_set,
+};
+
+/* What an application built for an API version knows of struct
+ * fi_cq_err_entry: err_data_size came with 1.5, src_addr with 1.20. weft keeps
+ * the source in a variable of its own, as 1.17's structure has no room for it. */
+struct err_entry_1_20 {
+	struct fi_cq_err_entry base;
+	fi_addr_t src_addr;
+};
+
+static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, uint64_t)
+{
+	struct weft_cq_obj *o = CQ(cq);
+	uint32_t version = o->domain->fabric->fid.api_version;
+	struct fi_cq_err_entry entry = { 0 };
+	uint64_t src = FI_ADDR_NOTAVAIL;
+	int rc;
+
+	if (!buf)
+		return -FI_EINVAL;
+	if (FI_VERSION_GE(version, FI_VERSION(1, 5))) {
+		entry.err_data = buf->err_data;
+		entry.err_data_size = buf->err_data_size;
+	}
+	rc = weftGoCQReadErr(o->handle, &entry, &src);
+	if (rc)
+		return rc;
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		memcpy(buf, &entry, offsetof(struct fi_cq_err_entry, err_data_size));
+	else
+		*buf = entry;
+	if (FI_VERSION_GE(version, FI_VERSION(1, 20)))
+		((struct err_entry_1_20 *)buf)->src_addr = src;
+	return 1;
+}
+
+static size_t entry_size(enum fi_cq_format format)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_CONTEXT:
+		return sizeof(struct fi_cq_entry);
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	default:
+		return sizeof(struct fi_cq_tagged_entry);
+	}
+}
+
+/* Reads until there are as many entries as the condition wants, the time is
+ * over, or the queue is signaled or has an error; then returns what there is. */
+static ssize_t sread(struct weft_cq_obj *o, char *buf, size_t count, fi_addr_t *src,
+		     const void *cond, int timeout)
+{
+	size_t want = o->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
+	size_t size = entry_size(o->hot->format);
+	int64_t start = timeout > 0 ? weft_now() : 0;
+	size_t got = 0;
+	ssize_t rc;
+
+	if (o->wait.kind == FI_WAIT_NONE)
+		return -FI_ENOSYS;
+	if (want > count)
+		want = count;
+	if (!want)
+		want = 1;
+	for (;;) {
+		rc = src ? weft_cq_readfrom(&o->fid, buf + got * size, count - got, src + got) :
+			   weft_cq_read(&o->fid, buf + got * size, count - got);
+		if (rc > 0)
+			got += rc;
+		if (got >= want || got == count || (rc < 0 && rc != -FI_EAGAIN))
+			break;
+		rc = weftGoCQWait(o->handle, timeout > 0 ? weft_time_left(start, timeout) : timeout);
+		if (rc)
+			break;
+	}
+	return got ? (ssize_t)got : rc;
+}
+
+static ssize_t cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
+{
+	return sread(CQ(cq), buf, count, NULL, cond, timeout);
+}
+
+static ssize_t cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr,
+			    const void *cond, int timeout)
+{
+	return sread(CQ(cq), buf, count, src_addr, cond, timeout);
+}
+
+static int cq_signal(struct fid_cq *cq)
+{
+	return CQ(cq)->wait.kind == FI_WAIT_NONE ? -FI_ENOSYS : weftGoCQSignal(CQ(cq)->handle);
+}
+
+/* prov_errno is a libfabric error number: weft has no numbers of its own. */
+static const char *error_text(int prov_errno, char *buf, size_t len)
+{
+	const char *text = weft_host.strerror(prov_errno < 0 ? -prov_errno : prov_errno);
+
+	if (buf && len)
+		snprintf(buf, len, "%s", text);
+	return text;
+}
+
+const char *weft_cq_strerror(struct fid_cq *, int prov_errno, const void *, char *buf, size_t len)
+{
+	return error_text(prov_errno, buf, len);
+}
+
+const char *weft_eq_strerror(struct fid_eq *, int prov_errno, const void *, char *buf, size_t len)
+{
+	return error_text(prov_errno, buf, len);
+}
+
+static struct fi_ops_cq cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = weft_cq_read,
+	.readfrom = weft_cq_readfrom,
+	.readerr = cq_readerr,
+	.sread = cq_sread,
+	.sreadfrom = cq_sreadfrom,
+	.signal = cq_signal,
+	.strerror = weft_cq_strerror,
+};
+
+int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		 void *context)
+{
+	struct weft_opened opened = { .fd = -1 };
+	struct weft_cq_obj *o;
+	uint64_t set = 0;
+	int rc;
+
+	if (!attr || !cq)
+		return -FI_EINVAL;
+	if (attr->wait_obj == FI_WAIT_SET && !(set = weft_wait_set_of(attr->wait_set)))
+		return -FI_EINVAL;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return -FI_ENOMEM;
+	o->domain = WEFT_OBJ(domain, struct weft_domain_obj);
+	rc = weft_wait_prepare(&o->wait, attr->wait_obj);
+	if (rc)
+		goto free_obj;
+	rc = weftGoCQOpen(o->domain->handle, attr, set, &o->wait, &opened);
+	if (rc)
+		goto destroy_wait;
+	weft_wait_chosen(&o->wait, &opened);
+	o->hot = opened.hot;
+	o->handle = opened.handle;
+	o->wait_cond = attr->wait_cond;
+	o->fid.fid.fclass = FI_CLASS_CQ;
+	o->fid.fid.context = context;
+	o->fid.fid.ops = &weft_cq_fi_ops;
+	o->fid.ops = &cq_ops;
+	weft_object_add(&o->link, &o->fid.fid);
+	*cq = &o->fid;
+	return 0;
+destroy_wait:
+	weft_wait_destroy(&o->wait);
+free_obj:
+	free(o);
+	return rc;
+}

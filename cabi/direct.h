@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * libweft.so: libfabric's own entry points (rdma/fabric.h, API 1.17) around
+ * the one provider that is linked in. Built with the tag "direct" only;
+ * libweft-fi.so takes these functions from the libfabric that loads it.
+ *
+ * The provider is reached through the two hooks below, which are the getinfo
+ * and fabric members of its struct fi_provider.
+ */
+#ifndef WEFT_DIRECT_H
+#define WEFT_DIRECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+
+/* An entry point of the library; everything else is hidden. */
+#define WEFT_EXPORT __attribute__((visibility("default")))
+
+/* weft_getinfo is fi_getinfo after the checks that do not depend on the
+ * provider: version is at most 1.17, info is not NULL, the provider name in
+ * hints admits weft. It returns 0 or a negative errno; what it stores in *info
+ * was allocated with weft_direct_dupinfo. */
+int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		 const struct fi_info *hints, struct fi_info **info);
+
+/* weft_fabric is fi_fabric after the check that attr names weft. */
+int weft_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+/* The entry points as calls that cannot be interposed by a libfabric in the
+ * same process. */
+
+/* weft_direct_dupinfo copies the first element of a list, or makes an empty
+ * one with all attributes for NULL. NULL when memory is short. */
+struct fi_info *weft_direct_dupinfo(const struct fi_info *info);
+
+/* weft_direct_freeinfo frees a list. */
+void weft_direct_freeinfo(struct fi_info *info);
+
+/* The provider's name, the only one that fi_getinfo and fi_fabric accept. */
+#define WEFT_DIRECT_NAME "weft"
+
+/* weft_direct_named tells whether a provider name as hints take it admits
+ * weft: the name itself, or a list after '^' that does not contain it. NULL
+ * and "" admit all. */
+bool weft_direct_named(const char *name);
+
+/* weft_direct_listed tells whether word is an element of the list, which is
+ * separated by any of the characters in separators; case does not matter. */
+bool weft_direct_listed(const char *list, const char *separators, const char *word);
+
+/* weft_direct_define_logging declares the FI_LOG_* variables. */
+void weft_direct_define_logging(void);
+
+/* Text that is cut when the buffer is full; always terminated. */
+struct weft_text {
+	char *buf;
+	size_t size;
+	size_t used; /* < size */
+};
+
+void weft_text_add(struct weft_text *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The writers of fi_tostr, by what they show. Each returns false for a
+ * datatype that is another's. */
+bool weft_tostr_enum(struct weft_text *t, const void *data, enum fi_type type);
+bool weft_tostr_flags(struct weft_text *t, const void *data, enum fi_type type);
+bool weft_tostr_attr(struct weft_text *t, const void *data, enum fi_type type);
+
+/* The completion order and resource management of attributes have no enum
+ * fi_type of their own. */
+void weft_tostr_comp_order(struct weft_text *t, uint64_t order);
+const char *weft_tostr_resource_mgmt(enum fi_resource_mgmt rm);
+
+/* weft_tostr_address shows a transport address by its format. */
+void weft_tostr_address(struct weft_text *t, uint32_t format, const void *addr, size_t len);
+
+#endif

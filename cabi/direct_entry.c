@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build direct
+
+/* fi_getinfo, fi_fabric and the entry points that need no provider. */
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_log.h>
+
+#include "direct.h"
+
+static const struct fi_provider core = {
+	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
+	.name = "core",
+};
+
+WEFT_EXPORT uint32_t fi_version(void)
+{
+	return FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+}
+
+bool weft_direct_listed(const char *list, const char *separators, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *s = list; *s;) {
+		size_t n = strcspn(s, separators);
+		if (n == length && !strncasecmp(s, word, n))
+			return true;
+		s += n;
+		s += strspn(s, separators);
+	}
+	return false;
+}
+
+bool weft_direct_named(const char *name)
+{
+	if (!name || !*name)
+		return true;
+	if (*name == '^')
+		return !weft_direct_listed(name + 1, ",;", WEFT_DIRECT_NAME);
+	return !strcasecmp(name, WEFT_DIRECT_NAME);
+}
+
+/* with_any_name calls the provider with hints that carry no provider name:
+ * the name has been judged. */
+static int with_any_name(uint32_t version, const char *node, const char *service, uint64_t flags,
+			 const struct fi_info *hints, struct fi_info **info)
+{
+	if (!hints || !hints->fabric_attr || !hints->fabric_attr->prov_name)
+		return weft_getinfo(version, node, service, flags, hints, info);
+
+	struct fi_fabric_attr fabric_attr = *hints->fabric_attr;
+	struct fi_info copy = *hints;
+	fabric_attr.prov_name = NULL;
+	copy.fabric_attr = &fabric_attr;
+	return weft_getinfo(version, node, service, flags, &copy, info);
+}
+
+WEFT_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+	       const struct fi_info *hints, struct fi_info **info)
+{
+	if (!info)
+		return -FI_EINVAL;
+	*info = NULL;
+	if (version > fi_version()) {
+		FI_WARN(&core, FI_LOG_CORE, "the program asks for version %u.%u, this is %u.%u\n",
+			FI_MAJOR(version), FI_MINOR(version), FI_MAJOR_VERSION, FI_MINOR_VERSION);
+		return -FI_ENOSYS;
+	}
+	if (hints && hints->fabric_attr && !weft_direct_named(hints->fabric_attr->prov_name))
+		return -FI_ENODATA;
+
+	int ret = with_any_name(version, node, service, flags, hints, info);
+	if (ret) {
+		weft_direct_freeinfo(*info);
+		*info = NULL;
+		return ret;
+	}
+	for (struct fi_info *i = *info; i; i = i->next)
+		if (i->fabric_attr)
+			i->fabric_attr->api_version = version;
+	return *info ? 0 : -FI_ENODATA;
+}
+
+WEFT_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+{
+	if (!attr || !attr->prov_name || !attr->name || !fabric)
+		return -FI_EINVAL;
+	if (strcasecmp(attr->prov_name, WEFT_DIRECT_NAME))
+		return -FI_ENODEV;
+
+	int ret = weft_fabric(attr, fabric, context);
+	if (!ret)
+		(*fabric)->api_version = attr->api_version;
+	return ret;
+}
+
+/* The library objects that other libraries name here (the registration cache,
+ * the logging sink) do not exist. */
+WEFT_EXPORT int fi_open(uint32_t version, const char *name, void *attr, size_t attr_len, uint64_t flags,
+	    struct fid **fid, void *context)
+{
+	(void)version;
+	(void)attr;
+	(void)attr_len;
+	(void)flags;
+	(void)context;
+	if (!name || !fid)
+		return -FI_EINVAL;
+	return -FI_ENOSYS;
+}
+
+static const char *const errors[] = {
+	[FI_EOTHER - FI_ERRNO_OFFSET] = "Unspecified error",
+	[FI_ETOOSMALL - FI_ERRNO_OFFSET] = "Provided buffer is too small",
+	[FI_EOPBADSTATE - FI_ERRNO_OFFSET] = "Operation not permitted in current state",
+	[FI_EAVAIL - FI_ERRNO_OFFSET] = "Error available",
+	[FI_EBADFLAGS - FI_ERRNO_OFFSET] = "Flags not supported",
+	[FI_ENOEQ - FI_ERRNO_OFFSET] = "Missing or unavailable event queue",
+	[FI_EDOMAIN - FI_ERRNO_OFFSET] = "Invalid resource domain",
+	[FI_ENOCQ - FI_ERRNO_OFFSET] = "Missing or unavailable completion queue",
+	[FI_ECRC - FI_ERRNO_OFFSET] = "CRC error",
+	[FI_ETRUNC - FI_ERRNO_OFFSET] = "Truncation error",
+	[FI_ENOKEY - FI_ERRNO_OFFSET] = "Required key not available",
+	[FI_ENOAV - FI_ERRNO_OFFSET] = "Missing or unavailable address vector",
+	[FI_EOVERRUN - FI_ERRNO_OFFSET] = "Queue has been overrun",
+	[FI_ENORX - FI_ERRNO_OFFSET] = "Receiver not ready, no receive buffers available",
+};
+
+WEFT_EXPORT const char *fi_strerror(int errnum)
+{
+	unsigned int number = errnum < 0 ? -(unsigned int)errnum : (unsigned int)errnum;
+
+	if (number < FI_ERRNO_OFFSET)
+		return strerror((int)number);
+	number -= FI_ERRNO_OFFSET;
+	if (number >= sizeof(errors) / sizeof(*errors))
+		number = 0;
+	return errors[number];
+}

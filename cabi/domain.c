@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Domains: struct fi_ops_domain. The objects that a domain opens are in their
+ * own files.
+ */
+#include <stdlib.h>
+
+#include "goapi.h"
+
+static int domain_close(struct fid *fid)
+{
+	struct weft_domain_obj *o = WEFT_OBJ(fid, struct weft_domain_obj);
+
+	return weft_close(o->handle, &o->link, o);
+}
+
+static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	uint64_t eq = weft_handle_of(bfid);
+
+	if (!eq || bfid->fclass != FI_CLASS_EQ)
+		return -FI_EINVAL;
+	return weftGoDomainBind(WEFT_OBJ(fid, struct weft_domain_obj)->handle, eq, flags);
+}
+
+struct fi_ops weft_domain_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = weft_no_control,
+	.ops_open = weft_no_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = weft_no_ops_set,
+};
+
+/* No endpoint offers FI_ATOMIC or FI_COLLECTIVE, so no operation is supported. */
+static int no_query_atomic(struct fid_domain *, enum fi_datatype, enum fi_op,
+			   struct fi_atomic_attr *, uint64_t)
+{
+	return -FI_EOPNOTSUPP;
+}
+
+static int no_query_collective(struct fid_domain *, enum fi_collective_op,
+			       struct fi_collective_attr *, uint64_t)
+{
+	return -FI_EOPNOTSUPP;
+}
+
+static int endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		     uint64_t flags, void *context)
+{
+	return flags ? -FI_EBADFLAGS : weft_endpoint(domain, info, ep, context);
+}
+
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = weft_av_open,
+	.cq_open = weft_cq_open,
+	.endpoint = weft_endpoint,
+	.scalable_ep = weft_scalable_ep,
+	.cntr_open = weft_cntr_open,
+	.poll_open = weft_poll_open,
+	.stx_ctx = weft_stx_open,
+	.srx_ctx = weft_srx_open,
+	.query_atomic = no_query_atomic,
+	.query_collective = no_query_collective,
+	.endpoint2 = endpoint2,
+};
+
+int weft_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		     void *context)
+{
+	struct weft_fabric_obj *f = WEFT_OBJ(fabric, struct weft_fabric_obj);
+	struct weft_opened opened = { 0 };
+	struct weft_domain_obj *o;
+	int rc;
+
+	if (!info || !domain)
+		return -FI_EINVAL;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoDomainOpen(f->handle, info, o, &opened);
+	if (rc) {
+		free(o);
+		return rc;
+	}
+	o->handle = opened.handle;
+	o->fid.fid.fclass = FI_CLASS_DOMAIN;
+	o->fid.fid.context = context;
+	o->fid.fid.ops = &weft_domain_fi_ops;
+	o->fid.ops = &domain_ops;
+	o->fid.mr = &weft_mr_ops;
+	o->fabric = f;
+	weft_object_add(&o->link, &o->fid.fid);
+	*domain = &o->fid;
+	return 0;
+}

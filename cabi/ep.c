@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Endpoints and their aliases: struct fi_ops_ep and fi_ops_cm. Transfers are
+ * in post.c, shared contexts in ctx.c.
+ */
+#include <stdlib.h>
+
+#include "goapi.h"
+#include "hotpath.h"
+
+#define EP(f) WEFT_OBJ(f, struct weft_ep_obj)
+
+/* ---- aliases: fid structures of their own in front of the same endpoint ---- */
+
+static void alias_free(struct weft_ep_obj *o)
+{
+	struct weft_ep_obj **at;
+
+	weft_object_remove(&o->link);
+	weft_objects_lock();
+	for (at = &o->origin->aliases; *at != o; at = &(*at)->aliases)
+		;
+	*at = o->aliases;
+	weft_objects_unlock();
+	free(o);
+}
+
+/* flags names the side, FI_TRANSMIT or FI_RECV; the rest is for SETOPSFLAG. */
+static int set_op_flags(struct weft_ep_obj *o, uint64_t flags)
+{
+	uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
+
+	flags &= ~side;
+	if (side == FI_TRANSMIT && !(flags & ~WEFT_TX_OP_FLAGS))
+		o->tx_op_flags = flags;
+	else if (side == FI_RECV && !(flags & ~WEFT_RX_OP_FLAGS))
+		o->rx_op_flags = flags;
+	else
+		return side == FI_TRANSMIT || side == FI_RECV ? -FI_EBADFLAGS : -FI_EINVAL;
+	return 0;
+}
+
+static int get_op_flags(const struct weft_ep_obj *o, uint64_t *flags)
+{
+	if (!flags)
+		return -FI_EINVAL;
+	switch (*flags & (FI_TRANSMIT | FI_RECV)) {
+	case FI_TRANSMIT:
+		*flags = o->tx_op_flags;
+		return 0;
+	case FI_RECV:
+		*flags = o->rx_op_flags;
+		return 0;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+static int alias_open(struct weft_ep_obj *o, struct fi_alias *arg)
+{
+	struct weft_ep_obj *origin = o->origin ? o->origin : o;
+	struct weft_ep_obj *a;
+	int rc;
+
+	if (!arg || !arg->fid)
+		return -FI_EINVAL;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -FI_ENOMEM;
+	a->fid = o->fid;
+	a->hot = o->hot;
+	a->rx = o->rx;
+	a->tx_op_flags = o->tx_op_flags;
+	a->rx_op_flags = o->rx_op_flags;
+	a->handle = o->handle;
+	a->origin = origin;
+	rc = arg->flags ? set_op_flags(a, arg->flags) : 0;
+	if (rc) {
+		free(a);
+		return rc;
+	}
+	weft_objects_lock();
+	a->aliases = origin->aliases;
+	origin->aliases = a;
+	weft_objects_unlock();
+	weft_object_add(&a->link, &a->fid.fid);
+	*arg->fid = &a->fid.fid;
+	return 0;
+}
+
+/* ---- struct fi_ops ---- */
+
+static int ep_close(struct fid *fid)
+{
+	struct weft_ep_obj *o = EP(fid);
+
+	if (o->origin) {
+		alias_free(o);
+		return 0;
+	}
+	if (o->aliases)
+		return -FI_EBUSY;
+	return weft_close(o->handle, &o->link, o);
+}
+
+static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	uint64_t other = weft_handle_of(bfid);
+
+	return other ? weftGoEPBind(EP(fid)->handle, other, flags) : -FI_EINVAL;
+}
+
+static int ep_enable(struct weft_ep_obj *o)
+{
+	struct weft_ep_obj *origin = o->origin ? o->origin : o;
+	struct weft_opened opened = { .hot = origin->hot, .rx = origin->rx };
+	int rc = weftGoEPEnable(origin->handle, &opened);
+
+	if (rc)
+		return rc;
+	weft_objects_lock();
+	for (o = origin; o; o = o->aliases) {
+		o->hot = opened.hot;
+		o->rx = opened.rx;
+	}
+	weft_objects_unlock();
+	return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+	switch (command) {
+	case FI_ENABLE:
+		return ep_enable(EP(fid));
+	case FI_ALIAS:
+		return alias_open(EP(fid), arg);
+	case FI_GETOPSFLAG:
+		return get_op_flags(EP(fid), arg);
+	case FI_SETOPSFLAG:
+		return arg ? set_op_flags(EP(fid), *(uint64_t *)arg) : -FI_EINVAL;
+	default:
+		return -FI_ENOSYS; /* FI_BACKLOG is for passive endpoints */
+	}
+}
+
+struct fi_ops weft_ep_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = ep_close,
+	.bind = ep_bind,
+	.control = ep_control,
+	.ops_open = weft_no_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = weft_no_ops_set,
+};
+
+/* ---- struct fi_ops_ep ---- */
+
+ssize_t weft_ep_cancel(fid_t fid, void *context)
+{
+	return weftGoEPCancel(EP(fid)->handle, context);
+}
+
+int weft_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	if (level != FI_OPT_ENDPOINT)
+		return -FI_ENOPROTOOPT;
+	if (!optlen || (!optval && *optlen))
+		return -FI_EINVAL;
+	return weftGoEPGetOpt(EP(fid)->handle, optname, optval, optlen);
+}
+
+int weft_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	if (level != FI_OPT_ENDPOINT)
+		return -FI_ENOPROTOOPT;
+	if (!optval)
+		return -FI_EINVAL;
+	return weftGoEPSetOpt(EP(fid)->handle, optname, (void *)optval, optlen);
+}
+
+int weft_no_tx_ctx(struct fid_ep *, int, struct fi_tx_attr *, struct fid_ep **, void *)
+{
+	return -FI_ENOSYS;
+}
+
+int weft_no_rx_ctx(struct fid_ep *, int, struct fi_rx_attr *, struct fid_ep **, void *)
+{
+	return -FI_ENOSYS;
+}
+
+ssize_t weft_no_size_left(struct fid_ep *) { return -FI_ENOSYS; }
+
+/* The slots that are free in the ring of posted receives, a lower bound. */
+ssize_t weft_rx_size_left(struct fid_ep *ep)
+{
+	const struct weft_hot_rx *rx = EP(ep)->rx;
+	uint64_t used;
+
+	if (!rx)
+		return -FI_EOPBADSTATE;
+	used = atomic_load_explicit(rx->posts.tail, memory_order_relaxed) -
+	       atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
+	return used < 1ull << rx->posts.log2_slots ? (1ull << rx->posts.log2_slots) - used : 0;
+}
+
+static struct fi_ops_ep ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = weft_ep_cancel,
+	.getopt = weft_ep_getopt,
+	.setopt = weft_ep_setopt,
+	.tx_ctx = weft_no_tx_ctx,
+	.rx_ctx = weft_no_rx_ctx,
+	.rx_size_left = weft_rx_size_left,
+	.tx_size_left = weft_no_size_left,
+};
+
+/* ---- struct fi_ops_cm: weft's endpoints have names and no connections ---- */
+
+static int cm_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	return addr ? weftGoEPSetName(EP(fid)->handle, addr, addrlen) : -FI_EINVAL;
+}
+
+static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	if (!addrlen || (!addr && *addrlen))
+		return -FI_EINVAL;
+	return weftGoEPName(EP(fid)->handle, addr, addrlen);
+}
+
+static struct fi_ops_cm cm_ops; /* weft_nosys_cm with names, made at the first open */
+
+static pthread_once_t cm_once = PTHREAD_ONCE_INIT;
+
+static void cm_make(void)
+{
+	cm_ops = weft_nosys_cm;
+	cm_ops.setname = cm_setname;
+	cm_ops.getname = cm_getname;
+}
+
+int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		  void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_ep_obj *o;
+	int rc;
+
+	if (!info || !ep)
+		return -FI_EINVAL;
+	pthread_once(&cm_once, cm_make);
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, &opened);
+	if (rc) {
+		free(o);
+		return rc;
+	}
+	o->handle = opened.handle;
+	o->hot = opened.hot;
+	o->rx = opened.rx;
+	o->tx_op_flags = opened.tx_op_flags;
+	o->rx_op_flags = opened.rx_op_flags;
+	o->fid = (struct fid_ep){
+		.fid = { .fclass = FI_CLASS_EP, .context = context, .ops = &weft_ep_fi_ops },
+		.ops = &ep_ops,
+		.cm = &cm_ops,
+		.msg = opened.caps & FI_MSG ? &weft_ops_msg : &weft_nosys_msg,
+		.rma = &weft_nosys_rma,
+		.tagged = opened.caps & FI_TAGGED ? &weft_ops_tagged : &weft_nosys_tagged,
+		.atomic = &weft_nosys_atomic,
+		.collective = &weft_nosys_collective,
+	};
+	weft_object_add(&o->link, &o->fid.fid);
+	*ep = &o->fid;
+	return 0;
+}

@@ -1,0 +1,200 @@
+package main
+
+// #include "goapi.h"
+import "C"
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/provider"
+)
+
+//export weftGoEPOpen
+func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, out *C.struct_weft_opened) (rc C.int) {
+	defer guard("fi_endpoint", &rc)
+	d, err := objectOf[*provider.Domain](domain)
+	if err != nil {
+		return result(err)
+	}
+	e, err := d.OpenEndpoint(infoFromC(info))
+	if err != nil {
+		return result(err)
+	}
+	if out.handle, err = enter(e); err != nil {
+		return result(err)
+	}
+	e.SetHandles(uint64(out.handle))
+	full := e.Info()
+	out.hot = unsafe.Pointer(e.Hot())
+	out.caps = C.uint64_t(full.Caps)
+	out.tx_op_flags = C.uint64_t(full.Tx.OpFlags)
+	out.rx_op_flags = C.uint64_t(full.Rx.OpFlags)
+	return 0
+}
+
+//export weftGoEPBind
+func weftGoEPBind(ep, other, flags C.uint64_t) (rc C.int) {
+	defer guard("fi_ep_bind", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	switch o := handles.get(uint64(other)).(type) {
+	case *cq.Queue:
+		err = e.BindCQ(o, uint64(flags))
+	case *cq.Counter:
+		err = e.BindCounter(o, uint64(flags))
+	case *provider.AV:
+		err = e.BindAV(o, uint64(flags))
+	case *eq.Queue:
+		err = e.BindEQ(o, uint64(flags))
+	case *provider.SharedRx:
+		err = e.BindSharedRx(o)
+	case *provider.SharedTx:
+		err = e.BindSharedTx(o)
+	default:
+		err = fi.EINVAL
+	}
+	return result(err)
+}
+
+//export weftGoEPEnable
+func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
+	defer guard("fi_enable", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	if err := e.Enable(); err != nil {
+		return result(err)
+	}
+	rx := e.HotRx()
+	if !e.SharesRx() {
+		// Progress finds a receive context of its own through the endpoint.
+		atomic.StoreUint64(&rx.Handle, uint64(ep))
+	}
+	out.hot = unsafe.Pointer(e.Hot())
+	out.rx = unsafe.Pointer(rx)
+	return 0
+}
+
+// receiver is what endpoints and shared receive contexts have in common.
+type receiver interface {
+	Cancel(context uint64) error
+	GetOpt(name fi.Opt) (uint64, error)
+	SetOpt(name fi.Opt, value uint64) error
+	HotRx() *hot.Rx
+}
+
+//export weftGoEPCancel
+func weftGoEPCancel(ep C.uint64_t, context unsafe.Pointer) (rc C.int) {
+	defer guard("fi_cancel", &rc)
+	e, err := objectOf[receiver](ep)
+	if err != nil {
+		return result(err)
+	}
+	return result(e.Cancel(uint64(uintptr(context))))
+}
+
+//export weftGoEPName
+func weftGoEPName(ep C.uint64_t, addr unsafe.Pointer, size *C.size_t) (rc C.int) {
+	defer guard("fi_getname", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	name, err := e.Name()
+	if err != nil {
+		return result(err)
+	}
+	return result(put(name, addr, size))
+}
+
+//export weftGoEPSetName
+func weftGoEPSetName(ep C.uint64_t, addr unsafe.Pointer, size C.size_t) (rc C.int) {
+	defer guard("fi_setname", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	return result(e.SetName(addrFromC(C.uint32_t(e.Info().AddrFormat), addr, size)))
+}
+
+// Every option that weft has is a size_t.
+const optBytes = 8
+
+//export weftGoEPGetOpt
+func weftGoEPGetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size *C.size_t) (rc C.int) {
+	defer guard("fi_getopt", &rc)
+	e, err := objectOf[receiver](ep)
+	if err != nil {
+		return result(err)
+	}
+	v, err := e.GetOpt(fi.Opt(name))
+	if err != nil {
+		return result(err)
+	}
+	room := *size
+	*size = optBytes
+	if room < optBytes {
+		return result(fi.ETOOSMALL)
+	}
+	*(*uint64)(value) = v
+	return 0
+}
+
+//export weftGoEPSetOpt
+func weftGoEPSetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size C.size_t) (rc C.int) {
+	defer guard("fi_setopt", &rc)
+	e, err := objectOf[receiver](ep)
+	if err != nil {
+		return result(err)
+	}
+	if _, err := e.GetOpt(fi.Opt(name)); err != nil {
+		return result(err) // whatever its size is, weft does not have it
+	}
+	if size != optBytes {
+		return result(fi.EINVAL)
+	}
+	return result(e.SetOpt(fi.Opt(name), *(*uint64)(value)))
+}
+
+//export weftGoSRxOpen
+func weftGoSRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, out *C.struct_weft_opened) (rc C.int) {
+	defer guard("fi_srx_context", &rc)
+	d, err := objectOf[*provider.Domain](domain)
+	if err != nil {
+		return result(err)
+	}
+	s, err := d.OpenSharedRx(rxFromC(attr))
+	if err != nil {
+		return result(err)
+	}
+	if out.handle, err = enter(s); err != nil {
+		return result(err)
+	}
+	s.SetHandle(uint64(out.handle))
+	out.rx = unsafe.Pointer(s.HotRx())
+	out.rx_op_flags = C.uint64_t(s.Attr().OpFlags)
+	return 0
+}
+
+//export weftGoSTxOpen
+func weftGoSTxOpen(domain C.uint64_t, attr *C.struct_fi_tx_attr, out *C.struct_weft_opened) (rc C.int) {
+	defer guard("fi_stx_context", &rc)
+	d, err := objectOf[*provider.Domain](domain)
+	if err != nil {
+		return result(err)
+	}
+	s, err := d.OpenSharedTx(txFromC(attr))
+	if err != nil {
+		return result(err)
+	}
+	out.handle, err = enter(s)
+	return result(err)
+}

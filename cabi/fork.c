@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * After a fork without exec the child has one thread and none of Go's: a call
+ * into Go would wait for ever. So the child gives every object tables that
+ * refuse (forked.c) before fork returns there, and sets a flag for the calls
+ * that have no object. The data path pays nothing for it.
+ *
+ * A vfork, posix_spawn, or a fork by clone without handlers must exec, as it
+ * always must in a program with threads.
+ */
+#include "forked.h"
+#include "host.h"
+
+int weft_forked_flag;
+
+/* All objects of the process. Under the lock, which only opening and closing
+ * objects and fork take: the child must find the list whole. */
+static struct weft_link objects = { &objects, &objects, NULL };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void weft_objects_lock(void) { pthread_mutex_lock(&lock); }
+void weft_objects_unlock(void) { pthread_mutex_unlock(&lock); }
+
+void weft_object_add(struct weft_link *link, struct fid *fid)
+{
+	weft_objects_lock();
+	link->fid = fid;
+	link->next = &objects;
+	link->prev = objects.prev;
+	objects.prev->next = link;
+	objects.prev = link;
+	weft_objects_unlock();
+}
+
+void weft_object_remove(struct weft_link *link)
+{
+	weft_objects_lock();
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+	weft_objects_unlock();
+}
+
+static void child(void)
+{
+	weft_forked_flag = 1;
+	for (struct weft_link *l = objects.next; l != &objects; l = l->next)
+		weft_forked_tables(l->fid);
+	weft_objects_unlock();
+}
+
+int weft_fork_init(void) { return -pthread_atfork(weft_objects_lock, weft_objects_unlock, child); }
+
+int weft_fork_refusal(void)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+		weft_log(FI_LOG_WARN, FI_LOG_CORE, __func__, __LINE__,
+			 "call in a forked process: weft's objects work only in the process that "
+			 "opened them, and after fork only exec gives a new one");
+	return -FI_EOPNOTSUPP;
+}

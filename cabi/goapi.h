@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The Go functions that the C files call, beside those of hotpath.h. The Go
+ * files include this header, so that the compiler compares both sides. Unless
+ * said otherwise each returns 0 or a negative errno, and none may be called in
+ * a forked process.
+ */
+#ifndef WEFT_GOAPI_H
+#define WEFT_GOAPI_H
+
+#include "objects.h"
+
+/* What the opening of an object gives to C. */
+struct weft_opened {
+	uint64_t handle;
+	void *hot;                      /* table of plain words, where the class has one */
+	void *rx;                       /* struct weft_hot_rx, likewise */
+	uint64_t caps;                  /* endpoints: with every default filled in */
+	uint64_t tx_op_flags;
+	uint64_t rx_op_flags;
+	uint64_t key;                   /* memory regions */
+	void *desc;
+	int fd;                         /* of the wait object, -1 for none */
+	enum fi_wait_obj wait_obj;      /* the one chosen */
+};
+
+/* waitobj.c: takes over what the opening chose; wakes whoever waits on the
+ * condition of FI_WAIT_MUTEX_COND (called from Go); the handle of a wait set. */
+void weft_wait_chosen(struct weft_wait_native *wait, const struct weft_opened *opened);
+void weft_wait_signal(struct weft_wait_native *wait);
+uint64_t weft_wait_set_of(const struct fid_wait *set);
+
+/* Stores of addresses that Go has as numbers. */
+static inline void weft_av_set_map(struct fi_av_attr *attr, uint64_t addr)
+{
+	attr->map_addr = (void *)(uintptr_t)addr;
+}
+
+static inline void weft_err_set_addrs(struct fi_cq_err_entry *entry, uint64_t context, uint64_t buf)
+{
+	entry->op_context = (void *)(uintptr_t)context;
+	entry->buf = (void *)(uintptr_t)buf;
+}
+
+static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
+{
+	out->desc = (void *)(uintptr_t)desc;
+}
+
+/* prov.go, info.go */
+int weftGoInit(void);
+void weftGoCleanup(void);
+int weftGoGetInfo(uint32_t version, char *node, char *service, uint64_t flags,
+		  struct fi_info *hints, struct fi_info **info);
+
+/* handle.go: any object */
+int weftGoClose(uint64_t handle);
+
+/* fabric.go. fid is the C object, which fi_getinfo names in its answers. */
+int weftGoFabricOpen(struct fi_fabric_attr *attr, void *fid, struct weft_opened *out);
+int weftGoDomainOpen(uint64_t fabric, struct fi_info *info, void *fid, struct weft_opened *out);
+int weftGoDomainBind(uint64_t domain, uint64_t eq, uint64_t flags);
+
+/* av.go. fid goes into the events of asynchronous inserts. Inserts return the
+ * number of addresses. */
+int weftGoAVOpen(uint64_t domain, struct fi_av_attr *attr, void *fid, struct weft_opened *out);
+int weftGoAVBind(uint64_t av, uint64_t eq, uint64_t flags);
+int weftGoAVInsert(uint64_t av, void *addr, size_t count, fi_addr_t *fi_addr, uint64_t flags,
+		   void *context);
+int weftGoAVInsertSvc(uint64_t av, char *node, char *service, fi_addr_t *fi_addr, uint64_t flags,
+		      void *context);
+int weftGoAVInsertSym(uint64_t av, char *node, size_t nodecnt, char *service, size_t svccnt,
+		      fi_addr_t *fi_addr, uint64_t flags, void *context);
+int weftGoAVRemove(uint64_t av, fi_addr_t *fi_addr, size_t count, uint64_t flags);
+int weftGoAVLookup(uint64_t av, fi_addr_t fi_addr, void *addr, size_t *len);
+int weftGoAVStrAddr(uint64_t av, void *addr, char *buf, size_t *len);
+
+/* ep.go */
+int weftGoEPOpen(uint64_t domain, struct fi_info *info, struct weft_opened *out);
+int weftGoEPBind(uint64_t ep, uint64_t other, uint64_t flags);
+int weftGoEPEnable(uint64_t ep, struct weft_opened *out);
+int weftGoEPCancel(uint64_t ep, void *context);
+int weftGoEPName(uint64_t ep, void *addr, size_t *len);
+int weftGoEPSetName(uint64_t ep, void *addr, size_t len);
+int weftGoEPGetOpt(uint64_t ep, int name, void *value, size_t *len);
+int weftGoEPSetOpt(uint64_t ep, int name, void *value, size_t len);
+int weftGoSRxOpen(uint64_t domain, struct fi_rx_attr *attr, struct weft_opened *out);
+int weftGoSTxOpen(uint64_t domain, struct fi_tx_attr *attr, struct weft_opened *out);
+
+/* mr.go */
+int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, struct weft_opened *out);
+int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
+int weftGoMREnable(uint64_t mr);
+
+/* cq.go. native is the struct weft_wait_native to signal for
+ * FI_WAIT_MUTEX_COND. A wait returns 0 when there is a reason to look again,
+ * -FI_EAGAIN when timeout ms (negative: for ever) have passed. */
+int weftGoCQOpen(uint64_t domain, struct fi_cq_attr *attr, uint64_t wait_set,
+		 struct weft_wait_native *native, struct weft_opened *out);
+int weftGoCQReadErr(uint64_t cq, struct fi_cq_err_entry *entry, uint64_t *src_addr);
+int weftGoCQWait(uint64_t cq, int timeout);
+int weftGoCQSignal(uint64_t cq);
+
+/* cntr.go. A wait returns 0 when the value has reached the threshold,
+ * -FI_ETIMEDOUT, or -FI_EAVAIL when the error value changes. */
+int weftGoCntrOpen(uint64_t domain, struct fi_cntr_attr *attr, uint64_t wait_set,
+		   struct weft_wait_native *native, struct weft_opened *out);
+int weftGoCntrAdd(uint64_t cntr, uint64_t value);
+int weftGoCntrSet(uint64_t cntr, uint64_t value);
+int weftGoCntrAddErr(uint64_t cntr, uint64_t value);
+int weftGoCntrSetErr(uint64_t cntr, uint64_t value);
+int weftGoCntrWait(uint64_t cntr, uint64_t threshold, int timeout);
+
+/* eq.go. Reads return the number of bytes. */
+int weftGoEQOpen(uint64_t fabric, struct fi_eq_attr *attr, uint64_t wait_set,
+		 struct weft_wait_native *native, struct weft_opened *out);
+int64_t weftGoEQRead(uint64_t eq, uint32_t *event, void *buf, size_t len, uint64_t flags);
+int64_t weftGoEQSRead(uint64_t eq, uint32_t *event, void *buf, size_t len, int timeout,
+		      uint64_t flags);
+int64_t weftGoEQReadErr(uint64_t eq, struct fi_eq_err_entry *entry, uint64_t flags);
+int64_t weftGoEQWrite(uint64_t eq, uint32_t event, void *buf, size_t len, uint64_t flags);
+
+/* wait.go. weftGoPoll stores the contexts of what has something and returns
+ * their number. */
+int weftGoWaitOpen(uint64_t fabric, struct fi_wait_attr *attr, struct weft_wait_native *native,
+		   struct weft_opened *out);
+int weftGoWait(uint64_t wait_set, int timeout);
+int weftGoTryWait(uint64_t object);
+int weftGoPollOpen(uint64_t domain, struct weft_opened *out);
+int weftGoPoll(uint64_t poll, void **contexts, int count);
+int weftGoPollAdd(uint64_t poll, uint64_t object, void *context);
+int weftGoPollDel(uint64_t poll, uint64_t object);
+
+#endif

@@ -1,0 +1,116 @@
+package main
+
+// #include "hotpath.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/provider"
+)
+
+// What the C hot path (post.c, poll.c) calls when its tables of plain words do
+// not tell it what to do. None of these functions allocates.
+
+//export weftGoSend
+func weftGoSend(ep C.uint64_t, a *C.struct_weft_send_args) (rc C.int64_t) {
+	defer guard("send", &rc)
+	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
+	if !ok {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	s := provider.SendArgs{
+		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
+		Dest:    fi.Addr(a.dest),
+		Tag:     uint64(a.tag),
+		Data:    uint64(a.data),
+		Flags:   uint64(a.flags),
+		Context: uint64(a.context),
+		Tagged:  a.kind&C.WEFT_SEND_TAGGED != 0,
+		HasData: a.kind&C.WEFT_SEND_DATA != 0,
+		Inject:  a.kind&C.WEFT_SEND_INJECT != 0,
+	}
+	return C.int64_t(result(e.Send(&s)))
+}
+
+// rxOf returns the receive context of a handle: a shared one, or that of an
+// endpoint. nil if it is stale.
+func rxOf(h C.uint64_t) *provider.RxContext {
+	switch o := handles.get(uint64(h)).(type) {
+	case *provider.Endpoint:
+		return o.Rx()
+	case *provider.SharedRx:
+		return o.Rx()
+	}
+	return nil
+}
+
+//export weftGoRecv
+func weftGoRecv(rx C.uint64_t, a *C.struct_weft_recv_args) (rc C.int64_t) {
+	defer guard("recv", &rc)
+	r := rxOf(rx)
+	if r == nil {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	args := provider.RecvArgs{
+		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
+		Src:     fi.Addr(a.src),
+		Tag:     uint64(a.tag),
+		Ignore:  uint64(a.ignore),
+		Flags:   uint64(a.flags) &^ hot.RecvTagged,
+		Context: uint64(a.context),
+		Tagged:  uint64(a.flags)&hot.RecvTagged != 0,
+	}
+	return C.int64_t(result(r.PostRecv(&args)))
+}
+
+//export weftGoProgress
+func weftGoProgress(rx C.uint64_t) {
+	defer guardVoid("progress")
+	if r := rxOf(rx); r != nil {
+		r.Progress()
+	}
+}
+
+//export weftGoHousekeeping
+func weftGoHousekeeping(rx C.uint64_t) {
+	defer guardVoid("housekeeping")
+	if r := rxOf(rx); r != nil {
+		r.Housekeeping()
+	}
+}
+
+//export weftGoWakePeer
+func weftGoWakePeer(ep C.uint64_t, peer C.uint32_t) {
+	defer guardVoid("wake peer")
+	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+		e.WakePeer(uint32(peer))
+	}
+}
+
+//export weftGoWakeCQ
+func weftGoWakeCQ(queue C.uint64_t) {
+	defer guardVoid("wake completion queue")
+	if q, ok := handles.get(uint64(queue)).(*cq.Queue); ok {
+		q.Wake()
+	}
+}
+
+//export weftGoWakeCntr
+func weftGoWakeCntr(counter C.uint64_t) {
+	defer guardVoid("wake counter")
+	if c, ok := handles.get(uint64(counter)).(*cq.Counter); ok {
+		c.Wake()
+	}
+}
+
+//export weftGoFlushCQ
+func weftGoFlushCQ(queue C.uint64_t) {
+	defer guardVoid("flush completion queue")
+	if q, ok := handles.get(uint64(queue)).(*cq.Queue); ok {
+		q.FlushOverflow()
+	}
+}

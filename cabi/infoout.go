@@ -1,0 +1,133 @@
+package main
+
+// #include <stdlib.h>
+// #include "goapi.h"
+// #include "host.h"
+// static inline struct fi_info *new_info(void) { return weft_host.dupinfo(NULL); }
+import "C"
+
+import "github.com/weft-fabric/weft/fi"
+
+// infoToC makes a C info in memory that the host's fi_freeinfo frees: the
+// structures are the host's allocator's, strings and addresses are malloc'd.
+// An info that names an object has a pointer to its C object. It returns nil when memory is
+// short. (C.CString and C.CBytes end the process then, as Go does.)
+func infoToC(i *fi.Info) *C.struct_fi_info {
+	c := C.new_info()
+	if c == nil {
+		return nil
+	}
+	c.caps = C.uint64_t(i.Caps)
+	c.mode = C.uint64_t(i.Mode)
+	c.addr_format = C.uint32_t(i.AddrFormat)
+	if len(i.SrcAddr) != 0 {
+		c.src_addr, c.src_addrlen = C.CBytes(i.SrcAddr), C.size_t(len(i.SrcAddr))
+	}
+	if len(i.DestAddr) != 0 {
+		c.dest_addr, c.dest_addrlen = C.CBytes(i.DestAddr), C.size_t(len(i.DestAddr))
+	}
+	c.handle = (*C.struct_fid)(fidOf(i.Handle))
+	if i.Tx != nil {
+		txToC(i.Tx, c.tx_attr)
+	}
+	if i.Rx != nil {
+		rxToC(i.Rx, c.rx_attr)
+	}
+	if i.EP != nil {
+		epToC(i.EP, c.ep_attr)
+	}
+	if i.Domain != nil {
+		domainToC(i.Domain, c.domain_attr)
+		c.domain_attr.domain = (*C.struct_fid_domain)(fidOf(i.Domain.Domain))
+	}
+	if i.Fabric != nil {
+		fabricToC(i.Fabric, c.fabric_attr)
+		c.fabric_attr.fabric = (*C.struct_fid_fabric)(fidOf(i.Fabric.Fabric))
+	}
+	return c
+}
+
+func txToC(a *fi.TxAttr, c *C.struct_fi_tx_attr) {
+	c.caps = C.uint64_t(a.Caps)
+	c.mode = C.uint64_t(a.Mode)
+	c.op_flags = C.uint64_t(a.OpFlags)
+	c.msg_order = C.uint64_t(a.MsgOrder)
+	c.comp_order = C.uint64_t(a.CompOrder)
+	c.inject_size = C.size_t(a.InjectSize)
+	c.size = C.size_t(a.Size)
+	c.iov_limit = C.size_t(a.IOVLimit)
+	c.rma_iov_limit = C.size_t(a.RMAIOVLimit)
+	c.tclass = C.uint32_t(a.TClass)
+}
+
+func rxToC(a *fi.RxAttr, c *C.struct_fi_rx_attr) {
+	c.caps = C.uint64_t(a.Caps)
+	c.mode = C.uint64_t(a.Mode)
+	c.op_flags = C.uint64_t(a.OpFlags)
+	c.msg_order = C.uint64_t(a.MsgOrder)
+	c.comp_order = C.uint64_t(a.CompOrder)
+	c.total_buffered_recv = C.size_t(a.TotalBufferedRecv)
+	c.size = C.size_t(a.Size)
+	c.iov_limit = C.size_t(a.IOVLimit)
+}
+
+func epToC(a *fi.EPAttr, c *C.struct_fi_ep_attr) {
+	c._type = C.enum_fi_ep_type(a.Type)
+	c.protocol = C.uint32_t(a.Protocol)
+	c.protocol_version = C.uint32_t(a.ProtocolVersion)
+	c.max_msg_size = C.size_t(a.MaxMsgSize)
+	c.msg_prefix_size = C.size_t(a.MsgPrefixSize)
+	c.max_order_raw_size = C.size_t(a.MaxOrderRAWSize)
+	c.max_order_war_size = C.size_t(a.MaxOrderWARSize)
+	c.max_order_waw_size = C.size_t(a.MaxOrderWAWSize)
+	c.mem_tag_format = C.uint64_t(a.MemTagFormat)
+	c.tx_ctx_cnt = C.size_t(a.TxCtxCnt)
+	c.rx_ctx_cnt = C.size_t(a.RxCtxCnt)
+	if len(a.AuthKey) != 0 {
+		c.auth_key = (*C.uint8_t)(C.CBytes(a.AuthKey))
+		c.auth_key_size = C.size_t(len(a.AuthKey))
+	}
+}
+
+func domainToC(a *fi.DomainAttr, c *C.struct_fi_domain_attr) {
+	if a.Name != "" {
+		c.name = C.CString(a.Name)
+	}
+	c.threading = C.enum_fi_threading(a.Threading)
+	c.control_progress = C.enum_fi_progress(a.ControlProgress)
+	c.data_progress = C.enum_fi_progress(a.DataProgress)
+	c.resource_mgmt = C.enum_fi_resource_mgmt(a.ResourceMgmt)
+	c.av_type = C.enum_fi_av_type(a.AVType)
+	c.mr_mode = C.int(a.MRMode)
+	c.mr_key_size = C.size_t(a.MRKeySize)
+	c.cq_data_size = C.size_t(a.CQDataSize)
+	c.cq_cnt = C.size_t(a.CQCnt)
+	c.ep_cnt = C.size_t(a.EPCnt)
+	c.tx_ctx_cnt = C.size_t(a.TxCtxCnt)
+	c.rx_ctx_cnt = C.size_t(a.RxCtxCnt)
+	c.max_ep_tx_ctx = C.size_t(a.MaxEPTxCtx)
+	c.max_ep_rx_ctx = C.size_t(a.MaxEPRxCtx)
+	c.max_ep_stx_ctx = C.size_t(a.MaxEPSTxCtx)
+	c.max_ep_srx_ctx = C.size_t(a.MaxEPSRxCtx)
+	c.cntr_cnt = C.size_t(a.CntrCnt)
+	c.mr_iov_limit = C.size_t(a.MRIOVLimit)
+	c.caps = C.uint64_t(a.Caps)
+	c.mode = C.uint64_t(a.Mode)
+	if len(a.AuthKey) != 0 {
+		c.auth_key = (*C.uint8_t)(C.CBytes(a.AuthKey))
+		c.auth_key_size = C.size_t(len(a.AuthKey))
+	}
+	c.max_err_data = C.size_t(a.MaxErrData)
+	c.mr_cnt = C.size_t(a.MRCnt)
+	c.tclass = C.uint32_t(a.TClass)
+}
+
+// fabricToC leaves the provider's name out: the host sets it, and would take
+// one that it finds for that of a provider underneath.
+func fabricToC(a *fi.FabricAttr, c *C.struct_fi_fabric_attr) {
+	if a.Name != "" {
+		c.name = C.CString(a.Name)
+	}
+	c.prov_version = C.uint32_t(a.ProvVersion)
+	c.api_version = C.uint32_t(a.APIVersion)
+}

@@ -1,0 +1,31 @@
+// Command cabi is weft as C programs load it: libfabric's objects, operation
+// tables and entry points in front of the Go packages. It is built with
+// -buildmode=c-shared, twice:
+//
+//   - without tags as libweft-fi.so, the provider that a libfabric of 1.17 or
+//     2.x loads, which exports fi_prov_ini and nothing else,
+//   - with the tag direct as libweft.so, which exports libfabric's own entry
+//     points and needs no other library.
+//
+// # Sides
+//
+// Applications hold the C objects of objects.h. Each has a handle, the number
+// of its Go counterpart in the table of handle.go. The C functions check what
+// can be checked without Go, and make one call to a function weftGo…, which
+// converts the arguments and makes one call into the packages below. No Go
+// pointer is kept in C and no panic crosses. The data path is C alone as far
+// as possible: post.c and poll.c.
+//
+// # Limits
+//
+// The library cannot be unloaded (it is linked with -z nodelete), and its
+// objects do not work in a forked child (fork.c). It needs no signal: it is
+// linked with asynchronous preemption off.
+package main
+
+// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fvisibility=hidden
+// #cgo LDFLAGS: -ldl
+import "C"
+
+// main is never called: the library has no program of its own.
+func main() {}

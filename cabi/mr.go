@@ -1,0 +1,72 @@
+package main
+
+// #include "goapi.h"
+// static inline uint64_t device_of(const struct fi_mr_attr *attr) { return attr->device.reserved; }
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider"
+)
+
+//export weftGoMRReg
+func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
+	defer guard("fi_mr_regattr", &rc)
+	d, err := objectOf[*provider.Domain](domain)
+	if err != nil {
+		return result(err)
+	}
+	m, err := d.RegMR(mrFromC(attr), uint64(flags))
+	if err != nil {
+		return result(err)
+	}
+	if out.handle, err = enter(m); err != nil {
+		return result(err)
+	}
+	out.key = C.uint64_t(m.Key())
+	C.weft_opened_set_desc(out, C.uint64_t(m.Desc()))
+	return 0
+}
+
+// mrFromC converts the attributes. The parts are looked at during the call only.
+func mrFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
+	return &fi.MRAttr{
+		IOV:          view[fi.IOVec](unsafe.Pointer(c.mr_iov), c.iov_count),
+		Access:       uint64(c.access),
+		Offset:       uint64(c.offset),
+		RequestedKey: uint64(c.requested_key),
+		Context:      uintptr(c.context),
+		AuthKey:      keyFromC(c.auth_key, c.auth_key_size),
+		Iface:        fi.HMEMIface(c.iface),
+		Device:       uint64(C.device_of(c)),
+	}
+}
+
+//export weftGoMRBind
+func weftGoMRBind(mr, other, flags C.uint64_t) (rc C.int) {
+	defer guard("fi_mr_bind", &rc)
+	m, err := objectOf[*provider.MR](mr)
+	if err != nil {
+		return result(err)
+	}
+	switch o := handles.get(uint64(other)).(type) {
+	case *cq.Counter:
+		return result(m.BindCounter(o, uint64(flags)))
+	case *provider.Endpoint:
+		return result(m.BindEP(uint64(flags)))
+	}
+	return result(fi.EINVAL)
+}
+
+//export weftGoMREnable
+func weftGoMREnable(mr C.uint64_t) (rc C.int) {
+	defer guard("fi_mr_enable", &rc)
+	m, err := objectOf[*provider.MR](mr)
+	if err != nil {
+		return result(err)
+	}
+	return result(m.Enable())
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The C side of libfabric's objects: the fid structures that applications
+ * hold, what the hot path needs beside them, and the functions that the C
+ * files of this directory share.
+ *
+ * An object is a fid structure followed by the handle of its Go counterpart
+ * (handle.go). Memory is calloc'd when the object is opened and freed when it
+ * is closed; fields without a note are set at open and do not change.
+ */
+#ifndef WEFT_OBJECTS_H
+#define WEFT_OBJECTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "../include/weft/hot.h"
+
+/* A place in the list of all objects (fork.c). */
+struct weft_link {
+	struct weft_link *next;
+	struct weft_link *prev;
+	struct fid *fid;
+};
+
+struct weft_fabric_obj {
+	struct fid_fabric fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
+struct weft_domain_obj {
+	struct fid_domain fid;
+	uint64_t handle;
+	struct weft_fabric_obj *fabric; /* its api_version is set by the host after open */
+	struct weft_link link;
+};
+
+struct weft_av_obj {
+	struct fid_av fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
+/* The wait object of a queue, counter or wait set, as FI_GETWAIT gives it out. */
+struct weft_wait_native {
+	enum fi_wait_obj kind;          /* never FI_WAIT_UNSPEC: what was chosen for it */
+	int fd;                         /* -1: none */
+	pthread_mutex_t mutex;          /* FI_WAIT_MUTEX_COND; taken by waiters and by who wakes them */
+	pthread_cond_t cond;
+};
+
+struct weft_cq_obj {
+	struct fid_cq fid;
+	struct weft_hot_cq *hot;
+	uint64_t handle;
+	uint32_t idle;                  /* polls without work; readers, plain: a lost count does no harm */
+	enum fi_cq_wait_cond wait_cond;
+	struct weft_domain_obj *domain;
+	struct weft_wait_native wait;
+	struct weft_link link;
+};
+
+struct weft_cntr_obj {
+	struct fid_cntr fid;
+	struct weft_hot_cntr *hot;
+	uint64_t handle;
+	uint32_t idle;                  /* as in weft_cq_obj */
+	struct weft_wait_native wait;
+	struct weft_link link;
+};
+
+struct weft_eq_obj {
+	struct fid_eq fid;
+	uint64_t handle;
+	struct weft_fabric_obj *fabric;
+	struct weft_wait_native wait;
+	struct weft_link link;
+};
+
+struct weft_wait_obj {
+	struct fid_wait fid;
+	uint64_t handle;
+	struct weft_wait_native wait;
+	struct weft_link link;
+};
+
+struct weft_poll_obj {
+	struct fid_poll fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
+struct weft_mr_obj {
+	struct fid_mr fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
+/* An endpoint, an alias of one, a scalable endpoint, one of its transmit or
+ * receive contexts, or a shared receive context: fid.fid.fclass tells. */
+struct weft_ep_obj {
+	struct fid_ep fid;
+	struct weft_hot_ep *hot;        /* NULL for shared receive contexts */
+	struct weft_hot_rx *rx;         /* set by FI_ENABLE; NULL before and without receive side */
+	uint64_t tx_op_flags;           /* flags of calls that take none; changed by FI_SETOPSFLAG only */
+	uint64_t rx_op_flags;
+	uint64_t handle;
+	struct weft_ep_obj *origin;     /* an alias's endpoint, which outlives it; else NULL */
+	struct weft_ep_obj *aliases;    /* of this endpoint, each the head of the rest; under weft_objects_lock */
+	struct weft_link link;
+};
+
+struct weft_stx_obj {
+	struct fid_stx fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
+/* The flags that can be defaults of a context (provider/info has the same). */
+#define WEFT_TX_OP_FLAGS                                                                           \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
+	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
+#define WEFT_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
+
+/* The object around a fid of any class. */
+#define WEFT_OBJ(f, type) ((type *)((char *)(f) - offsetof(type, fid)))
+
+/* ---- the tables that tell weft's objects from those of others ---- */
+
+extern struct fi_ops weft_fabric_fi_ops, weft_domain_fi_ops, weft_av_fi_ops, weft_cq_fi_ops,
+	weft_cntr_fi_ops, weft_eq_fi_ops, weft_wait_fi_ops, weft_poll_fi_ops, weft_mr_fi_ops,
+	weft_ep_fi_ops, weft_srx_fi_ops, weft_stx_fi_ops;
+
+/* The handle of an object that an application passed to another one's
+ * function; 0 if it is NULL or not weft's. */
+uint64_t weft_handle_of(const struct fid *fid);
+
+/* ---- fork.c ---- */
+
+extern int weft_forked_flag;        /* written once by the child of a fork, before main continues */
+
+/* weft_forked tells whether this process is a fork of the one that opened the
+ * objects. It has no Go threads: Go must not be called. */
+static inline bool weft_forked(void)
+{
+	return __builtin_expect(weft_forked_flag, 0);
+}
+
+/* What a call in a forked process returns; writes one log line per process. */
+int weft_fork_refusal(void);
+
+int weft_fork_init(void);
+
+/* Every object is in a list from open to close, so that a forked process can
+ * give it tables that refuse. The lock is never taken on the data path. */
+void weft_object_add(struct weft_link *link, struct fid *fid);
+void weft_object_remove(struct weft_link *link);
+void weft_objects_lock(void);
+void weft_objects_unlock(void);
+
+/* ---- object operations that another file refers to ---- */
+
+int weft_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		 void *context);
+int weft_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **wait);
+int weft_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
+int weft_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		     void *context);
+int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+		 void *context);
+int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		 void *context);
+int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+		   void *context);
+int weft_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset);
+int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		  void *context);
+int weft_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		     void *context);
+int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
+		  void *context);
+int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
+		  void *context);
+extern struct fi_ops_mr weft_mr_ops;
+ssize_t weft_ep_cancel(fid_t fid, void *context);
+int weft_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen);
+int weft_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen);
+int weft_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
+		   void *context);
+int weft_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		   void *context);
+ssize_t weft_rx_size_left(struct fid_ep *ep);
+ssize_t weft_no_size_left(struct fid_ep *ep);
+const char *weft_cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_data, char *buf,
+			     size_t len);
+const char *weft_eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_data, char *buf,
+			     size_t len);
+
+/* ---- common.c: what most objects share ---- */
+
+int weft_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int weft_no_control(struct fid *fid, int command, void *arg);
+int weft_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+int weft_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
+int weft_tostr(const struct fid *fid, char *buf, size_t len);
+
+/* Closes the Go object; frees mem (the object's own) and takes link off the
+ * list when that succeeded. */
+int weft_close(uint64_t handle, struct weft_link *link, void *mem);
+
+/* The FI_GETWAIT and FI_GETWAITOBJ commands; others give -FI_ENOSYS. */
+int weft_wait_control(struct weft_wait_native *wait, int command, void *arg);
+void weft_wait_destroy(struct weft_wait_native *wait);
+
+/* Sets the wait object of a new object up, before it is opened: kind as the
+ * attributes ask for it. 0 or a negative errno. */
+int weft_wait_prepare(struct weft_wait_native *wait, enum fi_wait_obj kind);
+
+/* Gives what is left of a wait of timeout ms that began at start (ms of
+ * weft_now); -1 is for ever. */
+int64_t weft_now(void);
+int weft_time_left(int64_t start, int timeout);
+
+/* Tables of calls that an endpoint does not offer (nosys.c). */
+extern struct fi_ops_cm weft_nosys_cm;
+extern struct fi_ops_msg weft_nosys_msg;
+extern struct fi_ops_tagged weft_nosys_tagged;
+extern struct fi_ops_rma weft_nosys_rma;
+extern struct fi_ops_atomic weft_nosys_atomic;
+extern struct fi_ops_collective weft_nosys_collective;
+
+#endif

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Posting messages and receives. A small message to a peer whose inbound ring
+ * this process can write goes out from here; everything else is one call into
+ * Go. No protocol, matching or policy lives in this file: it acts on the
+ * tables of plain words in hot.h.
+ *
+ * Order of steps for a message: room in the peer's ring is looked for first,
+ * then the completion's slot is claimed, then the message's. So a full ring
+ * changes nothing, and a completion that was promised is never lost.
+ */
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "hotpath.h"
+
+/* Flags of a call that the fast path understands; any other goes to Go. */
+#define FAST_TX_FLAGS                                                                              \
+	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |         \
+	 FI_REMOTE_CQ_DATA)
+
+/* One transmit, as all entry points of this file see it. */
+struct post {
+	const void *buf;
+	size_t len;
+	fi_addr_t dest;
+	uint64_t tag;
+	uint64_t data;
+	uint64_t flags;
+	void *context;
+	bool tagged;
+	bool has_data;
+	bool inject; /* fi_inject forms: no completion, whatever the flags */
+};
+
+static inline uint32_t am_id(const struct post *p)
+{
+	uint32_t id = p->tagged ? WEFT_AM_TAG : WEFT_AM_MSG;
+	return id + p->has_data;
+}
+
+/* A thread keeps to one stripe, so that threads share no cache line in
+ * posting. The number is only a preference; the lease gives exclusivity. */
+static inline uint32_t preferred_stripe(const struct weft_hot_ep *ep)
+{
+	static _Atomic uint32_t next;
+	static __thread uint32_t mine __attribute__((tls_model("initial-exec")));
+
+	if (ep->stripe_mask == 0)
+		return 0;
+	if (mine == 0)
+		mine = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) + 1;
+	return mine & ep->stripe_mask;
+}
+
+static inline bool lease(struct weft_hot_stripe *stripe, bool exclusive)
+{
+	uint32_t free = 0;
+
+	return exclusive || atomic_compare_exchange_strong_explicit(
+				    &stripe->lease, &free, 1, memory_order_acquire,
+				    memory_order_relaxed);
+}
+
+static inline void unlease(struct weft_hot_stripe *stripe, bool exclusive)
+{
+	if (!exclusive)
+		atomic_store_explicit(&stripe->lease, 0, memory_order_release);
+}
+
+/* Finds a free bounce buffer of a leased stripe, NULL when all are in flight. */
+static struct weft_bounce *free_bounce(struct weft_hot_stripe *stripe, uint32_t *index)
+{
+	for (uint32_t n = 0; n < stripe->bounce_count; n++) {
+		uint32_t i = stripe->bounce_next;
+		struct weft_bounce *b =
+			(void *)(stripe->bounce + (uint64_t)i * stripe->bounce_stride);
+
+		stripe->bounce_next = i + 1 == stripe->bounce_count ? 0 : i + 1;
+		if (atomic_load_explicit(&b->state, memory_order_acquire) == 0) {
+			*index = stripe->bounce_first + i;
+			return b;
+		}
+	}
+	return NULL;
+}
+
+static inline void copy_small(uint8_t *dst, const void *src, size_t len)
+{
+	if (len == 8)
+		memcpy(dst, src, 8);
+	else
+		memcpy(dst, src, len);
+}
+
+/* Writes the message into the peer's ring. Returns 0 or -FI_EAGAIN, then
+ * nothing happened. */
+static inline int push(const struct weft_ring *ring, uint32_t owner, const struct post *p,
+		       struct weft_bounce *bounce, uint32_t bounce_index)
+{
+	uint64_t pos;
+	struct weft_slot *slot = (struct weft_slot *)weft_ring_claim(ring, owner, false, &pos);
+	uint8_t *body;
+
+	if (!slot)
+		return -FI_EAGAIN;
+	slot->am_id = am_id(p);
+	slot->flags = bounce ? WEFT_SLOT_BOUNCE : 0;
+	slot->head = p->has_data ? sizeof(p->data) : 0;
+	slot->length = p->len;
+	slot->header = p->tag;
+	body = slot->body;
+	if (p->has_data) {
+		memcpy(body, &p->data, sizeof(p->data));
+		body += sizeof(p->data);
+	}
+	if (bounce) {
+		struct weft_bounce_ref ref = { .index = bounce_index };
+		memcpy(body, &ref, sizeof(ref));
+		atomic_store_explicit(&bounce->state, owner, memory_order_relaxed);
+	} else {
+		copy_small(body, p->buf, p->len);
+	}
+	weft_ring_publish(ring, &slot->seq, owner, pos);
+	__builtin_prefetch(weft_ring_slot(ring, pos + 1), 1);
+	return 0;
+}
+
+/* Rings the receiver's doorbell if it sleeps. The fence pairs with the one
+ * between arming and the last look at the ring in the sleeper. */
+static inline void wake(struct weft_hot_ep *ep, const struct weft_hot_peer *peer, uint32_t state)
+{
+	if (!(state & WEFT_RX_WAITABLE))
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(peer->rx_state + 1, memory_order_relaxed))
+		weftGoWakePeer(ep->handle, peer->peer);
+}
+
+/* Sends p with its completion's slot claimed, through a bounce buffer if it is
+ * too long for the ring's slot. */
+static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const struct weft_ring *ring,
+		    const struct post *p, uint32_t preferred)
+{
+	bool exclusive = ep->flags & WEFT_EP_EXCLUSIVE;
+	struct weft_hot_stripe *stripe;
+	struct weft_bounce *bounce;
+	uint32_t index;
+	int rc = -FI_EAGAIN;
+
+	if (p->len + (p->has_data ? sizeof(p->data) : 0) <= WEFT_SLOT_BODY)
+		return push(ring, peer->owner, p, NULL, 0);
+
+	for (uint32_t n = 0; n <= ep->stripe_mask; n++) {
+		stripe = &ep->stripes[(preferred + n) & ep->stripe_mask];
+		if (!lease(stripe, exclusive))
+			continue;
+		bounce = free_bounce(stripe, &index);
+		if (bounce) {
+			bounce->peer = peer->peer;
+			memcpy(bounce->payload, p->buf, p->len);
+			rc = push(ring, peer->owner, p, bounce, index);
+		}
+		unlease(stripe, exclusive);
+		return rc;
+	}
+	return rc;
+}
+
+static inline bool room(const struct weft_ring *ring)
+{
+	uint64_t pos = atomic_load_explicit(ring->tail, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(weft_ring_slot(ring, pos), memory_order_relaxed);
+
+	return (int64_t)((word >> WEFT_SEQ_LAP_SHIFT) - (pos >> ring->log2_slots)) >= 0;
+}
+
+static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigned char *slots,
+		     uint32_t state, const struct post *p)
+{
+	struct weft_ring ring = { slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
+	uint32_t preferred = preferred_stripe(ep);
+	struct weft_hot_cq *cq = NULL;
+	struct weft_cq_claim claim;
+	int rc;
+
+	if (!room(&ring))
+		return -FI_EAGAIN;
+	if (!p->inject && (ep->flags & WEFT_EP_TX_ALWAYS || p->flags & FI_COMPLETION)) {
+		cq = ep->tx_cq;
+		if (cq && !weft_cq_claim(cq, preferred, &claim))
+			return -FI_EAGAIN;
+	}
+	rc = transmit(ep, peer, &ring, p, preferred);
+	if (cq) {
+		struct weft_cqe e = {
+			.context = (uintptr_t)p->context,
+			.flags = FI_SEND | (p->tagged ? FI_TAGGED : FI_MSG),
+		};
+		if (rc)
+			weft_cq_void(cq, &claim);
+		else
+			weft_cq_fill(cq, &claim, &e);
+		if (weft_cq_wake_needed(cq))
+			weftGoWakeCQ(cq->handle);
+	}
+	if (rc)
+		return rc;
+	if (ep->tx_cntr)
+		weft_cntr_add(ep->tx_cntr, 1);
+	wake(ep, peer, state);
+	return 0;
+}
+
+static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o, struct post p)
+{
+	struct weft_hot_ep *ep = o->hot;
+
+	if (ep && ep->flags & WEFT_EP_FAST && p.dest < ep->peer_limit && p.len <= ep->eager_max &&
+	    (p.buf || !p.len) && !(p.flags & ~FAST_TX_FLAGS) &&
+	    !((p.inject || p.flags & FI_INJECT) && p.len > ep->inject_max)) {
+		struct weft_hot_peer *peer = &ep->peers[p.dest];
+		unsigned char *slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
+
+		if (slots) {
+			uint32_t state = atomic_load_explicit(peer->rx_state, memory_order_acquire);
+			if ((state & (WEFT_RX_OPEN | WEFT_RX_GONE)) == WEFT_RX_OPEN)
+				return post_fast(ep, peer, slots, state, &p);
+		}
+	}
+	struct iovec iov = { (void *)p.buf, p.len };
+	return weft_post_slow(o, &iov, 1, &p.dest, p.tag, p.data, p.flags, p.context,
+			      (p.tagged ? WEFT_SEND_TAGGED : 0) | (p.has_data ? WEFT_SEND_DATA : 0) |
+				      (p.inject ? WEFT_SEND_INJECT : 0));
+}
+
+ssize_t weft_post_slow(struct weft_ep_obj *o, const struct iovec *iov, size_t count,
+		       const fi_addr_t *dest, uint64_t tag, uint64_t data, uint64_t flags,
+		       void *context, uint32_t kind)
+{
+	struct weft_send_args args = {
+		.iov = iov, .count = count, .dest = *dest, .tag = tag, .data = data,
+		.flags = flags, .context = (uintptr_t)context, .kind = kind,
+	};
+
+	return weftGoSend(o->handle, &args);
+}
+
+#define EP(fid_ep) container_of(fid_ep, struct weft_ep_obj, fid)
+
+/* ---- tagged ---- */
+
+static ssize_t tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
+		     uint64_t tag, void *context)
+{
+	(void)desc;
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .tag = tag,
+					   .flags = EP(ep)->tx_op_flags, .context = context,
+					   .tagged = true });
+}
+
+static ssize_t tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+			 fi_addr_t dest, uint64_t tag, void *context)
+{
+	(void)desc;
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .tag = tag,
+					   .data = data, .has_data = true,
+					   .flags = EP(ep)->tx_op_flags, .context = context,
+					   .tagged = true });
+}
+
+static ssize_t tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t tag)
+{
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .tag = tag,
+					   .tagged = true, .inject = true });
+}
+
+static ssize_t tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+			   fi_addr_t dest, uint64_t tag)
+{
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .tag = tag,
+					   .data = data, .has_data = true, .tagged = true,
+					   .inject = true });
+}
+
+static ssize_t tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+		      fi_addr_t dest, uint64_t tag, void *context)
+{
+	(void)desc;
+	if (count == 1)
+		return tsend(ep, iov->iov_base, iov->iov_len, NULL, dest, tag, context);
+	return weft_post_slow(EP(ep), iov, count, &dest, tag, 0, EP(ep)->tx_op_flags, context,
+			      WEFT_SEND_TAGGED);
+}
+
+static ssize_t tsendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct weft_ep_obj *o = EP(ep);
+	bool data = flags & FI_REMOTE_CQ_DATA;
+
+	if (msg->iov_count == 1)
+		return post(o, (struct post){ .buf = msg->msg_iov->iov_base,
+					      .len = msg->msg_iov->iov_len, .dest = msg->addr,
+					      .tag = msg->tag, .data = msg->data, .has_data = data,
+					      .flags = flags, .context = msg->context,
+					      .tagged = true });
+	return weft_post_slow(o, msg->msg_iov, msg->iov_count, &msg->addr, msg->tag, msg->data,
+			      flags, msg->context,
+			      WEFT_SEND_TAGGED | (data ? WEFT_SEND_DATA : 0));
+}
+
+/* ---- untagged ---- */
+
+static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
+			void *context)
+{
+	(void)desc;
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest,
+					   .flags = EP(ep)->tx_op_flags, .context = context });
+}
+
+static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+			    uint64_t data, fi_addr_t dest, void *context)
+{
+	(void)desc;
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .data = data,
+					   .has_data = true, .flags = EP(ep)->tx_op_flags,
+					   .context = context });
+}
+
+static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest)
+{
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .inject = true });
+}
+
+static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+			      fi_addr_t dest)
+{
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .data = data,
+					   .has_data = true, .inject = true });
+}
+
+static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t dest, void *context)
+{
+	(void)desc;
+	if (count == 1)
+		return msg_send(ep, iov->iov_base, iov->iov_len, NULL, dest, context);
+	return weft_post_slow(EP(ep), iov, count, &dest, 0, 0, EP(ep)->tx_op_flags, context, 0);
+}
+
+static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	struct weft_ep_obj *o = EP(ep);
+	bool data = flags & FI_REMOTE_CQ_DATA;
+
+	if (msg->iov_count == 1)
+		return post(o, (struct post){ .buf = msg->msg_iov->iov_base,
+					      .len = msg->msg_iov->iov_len, .dest = msg->addr,
+					      .data = msg->data, .has_data = data, .flags = flags,
+					      .context = msg->context });
+	return weft_post_slow(o, msg->msg_iov, msg->iov_count, &msg->addr, 0, msg->data, flags,
+			      msg->context, data ? WEFT_SEND_DATA : 0);
+}
+
+/* ---- receives ---- */
+
+/* Flags of a receive that need no check or memory of Go's when it is posted. */
+#define FAST_RX_FLAGS (FI_COMPLETION | FI_MORE)
+
+static inline ssize_t post_recv(struct weft_ep_obj *o, void *buf, size_t len, fi_addr_t src,
+				uint64_t tag, uint64_t ignore, uint64_t flags, void *context)
+{
+	struct weft_hot_rx *rx = o->rx;
+	struct weft_recv_entry *e;
+	uint64_t pos;
+
+	if (!rx || flags & ~(FAST_RX_FLAGS | WEFT_RECV_TAGGED) || (!buf && len))
+		goto slow;
+	e = (void *)weft_ring_claim(&rx->posts, 0, rx->flags & WEFT_EXCLUSIVE, &pos);
+	if (!e)
+		goto slow; /* full: Go drains it if nobody else does */
+	e->flags = flags;
+	e->buf = (uintptr_t)buf;
+	e->len = len;
+	e->src = src;
+	e->tag = tag;
+	e->ignore = ignore;
+	e->context = (uintptr_t)context;
+	weft_ring_publish(&rx->posts, &e->seq, 0, pos);
+	return 0;
+slow:;
+	struct iovec iov = { buf, len };
+	return weft_recv_slow(o, &iov, 1, src, tag, ignore, flags, context);
+}
+
+ssize_t weft_recv_slow(struct weft_ep_obj *o, const struct iovec *iov, size_t count, fi_addr_t src,
+		       uint64_t tag, uint64_t ignore, uint64_t flags, void *context)
+{
+	struct weft_recv_args args = {
+		.iov = iov, .count = count, .src = src, .tag = tag, .ignore = ignore,
+		.flags = flags, .context = (uintptr_t)context,
+	};
+
+	return o->rx ? weftGoRecv(o->rx->handle, &args) : -FI_EOPBADSTATE;
+}
+
+static ssize_t trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+		     uint64_t tag, uint64_t ignore, void *context)
+{
+	(void)desc;
+	return post_recv(EP(ep), buf, len, src, tag, ignore,
+			 EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
+}
+
+static ssize_t trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+		      fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	(void)desc;
+	if (count == 1)
+		return trecv(ep, iov->iov_base, iov->iov_len, NULL, src, tag, ignore, context);
+	return weft_recv_slow(EP(ep), iov, count, src, tag, ignore,
+			      EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
+}
+
+static ssize_t trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	if (flags & WEFT_RECV_PRIVATE)
+		return -FI_EBADFLAGS;
+	flags |= WEFT_RECV_TAGGED;
+	if (msg->iov_count == 1)
+		return post_recv(EP(ep), msg->msg_iov->iov_base, msg->msg_iov->iov_len, msg->addr,
+				 msg->tag, msg->ignore, flags, msg->context);
+	return weft_recv_slow(EP(ep), msg->msg_iov, msg->iov_count, msg->addr, msg->tag,
+			      msg->ignore, flags, msg->context);
+}
+
+static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+			void *context)
+{
+	(void)desc;
+	return post_recv(EP(ep), buf, len, src, 0, 0, EP(ep)->rx_op_flags, context);
+}
+
+static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t src, void *context)
+{
+	(void)desc;
+	if (count == 1)
+		return msg_recv(ep, iov->iov_base, iov->iov_len, NULL, src, context);
+	return weft_recv_slow(EP(ep), iov, count, src, 0, 0, EP(ep)->rx_op_flags, context);
+}
+
+static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	if (flags & WEFT_RECV_PRIVATE)
+		return -FI_EBADFLAGS;
+	if (msg->iov_count == 1)
+		return post_recv(EP(ep), msg->msg_iov->iov_base, msg->msg_iov->iov_len, msg->addr,
+				 0, 0, flags, msg->context);
+	return weft_recv_slow(EP(ep), msg->msg_iov, msg->iov_count, msg->addr, 0, 0, flags,
+			      msg->context);
+}
+
+struct fi_ops_msg weft_ops_msg = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = msg_recv,
+	.recvv = msg_recvv,
+	.recvmsg = msg_recvmsg,
+	.send = msg_send,
+	.sendv = msg_sendv,
+	.sendmsg = msg_sendmsg,
+	.inject = msg_inject,
+	.senddata = msg_senddata,
+	.injectdata = msg_injectdata,
+};
+
+struct fi_ops_tagged weft_ops_tagged = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = trecv,
+	.recvv = trecvv,
+	.recvmsg = trecvmsg,
+	.send = tsend,
+	.sendv = tsendv,
+	.sendmsg = tsendmsg,
+	.inject = tinject,
+	.senddata = tsenddata,
+	.injectdata = tinjectdata,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The provider as its host sees it, and the log.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+
+#include "direct.h"
+#include "goapi.h"
+#include "host.h"
+
+static void cleanup(void)
+{
+	if (!weft_forked())
+		weftGoCleanup();
+}
+
+/* version is set when the Go side starts, fi_version when the host is known. */
+struct fi_provider weft_provider = {
+	.name = WEFT_DIRECT_NAME,
+	.getinfo = weft_getinfo,
+	.fabric = weft_fabric,
+	.cleanup = cleanup,
+};
+
+static struct {
+	pthread_mutex_t lock; /* taken by the entry points that open nothing, at most once per fi_getinfo */
+	bool done;
+	int rc;
+} init = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* fi_version must not be below the version that an application asks for, or
+ * the host passes this provider over. weft says what the host says: it fills
+ * structures through the host's allocator, and tables carry their size. */
+static int init_once(void *caller)
+{
+	int rc = weft_host_bind(caller);
+
+	if (rc)
+		return rc;
+	weft_provider.fi_version = weft_host.version();
+	rc = weft_fork_init();
+	return rc ? rc : weftGoInit();
+}
+
+int weft_init(void *caller)
+{
+	int rc;
+
+	pthread_mutex_lock(&init.lock);
+	if (!init.done) {
+		init.rc = init_once(caller);
+		init.done = true;
+	}
+	rc = init.rc;
+	pthread_mutex_unlock(&init.lock);
+	return rc;
+}
+
+int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		 const struct fi_info *hints, struct fi_info **info)
+{
+	int rc;
+
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!info)
+		return -FI_EINVAL;
+	rc = weft_init(NULL);
+	if (rc)
+		return rc;
+	return weftGoGetInfo(version, (char *)node, (char *)service, flags, (struct fi_info *)hints,
+			     info);
+}
+
+void weft_log(int level, int subsys, const char *func, int line, const char *text)
+{
+	int saved = errno;
+
+	weft_host.log(&weft_provider, level, subsys, func, line, "%s\n", text);
+	errno = saved;
+}
+
+int weft_log_enabled(int level, int subsys)
+{
+	return weft_host.log_enabled(&weft_provider, level, subsys);
+}
