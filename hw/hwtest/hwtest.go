@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ func Run(t *testing.T, open Factory) {
 		{"EagerWindow", 0, testEagerWindow},
 		{"ReceiverCloses", hw.CapAMShort, testReceiverCloses},
 		{"SenderCloses", hw.CapAMShort, testSenderCloses},
+		{"SenderClosesBcopy", hw.CapAMBcopy, testSenderClosesBcopy},
 		{"Reopen", hw.CapAMShort, testReopen},
 		{"Random", hw.CapAMShort | hw.CapAMBcopy, testRandom},
 		{"NoAllocation", hw.CapAMShort | hw.CapAMBcopy, testNoAllocation},
@@ -110,6 +112,7 @@ func until(t testing.TB, what string, step func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v", what, Deadline)
 		}
+		runtime.Gosched()
 	}
 }
 

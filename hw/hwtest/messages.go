@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -180,8 +181,9 @@ func testThreads(t *testing.T, open Factory) {
 	b := newNode(t, open)
 	next := map[hw.Source]uint64{}
 	total := 0
+	limit := uint64(b.Attr().MaxAMBcopy + 1)
 	b.SetHandler(1, func(src hw.Source, header uint64, _, p []byte) {
-		if header != next[src] || len(p) != int(header%200) {
+		if header != next[src] || len(p) != int(header%limit%200) {
 			t.Fatalf("source %d: message %d of %d bytes came as number %d", src, header, len(p), next[src])
 		}
 		for _, c := range p {
@@ -197,20 +199,23 @@ func testThreads(t *testing.T, open Factory) {
 		a := newNode(t, open)
 		ep, attr := a.connect(b), a.Attr()
 		wg.Go(func() {
-			for n := uint64(0); n < count; {
-				p := slices.Repeat([]byte{byte(n)}, int(n%200))
+			for n := uint64(0); n < count && !t.Failed(); {
+				p := slices.Repeat([]byte{byte(n)}, int(n%limit%200))
 				err := send(ep, len(p) > attr.MaxAMShort, 1, n, p)
 				if err == nil {
 					n++
-				} else if !errors.Is(err, hw.ErrNoResource) {
+					continue
+				}
+				runtime.Gosched()
+				if !errors.Is(err, hw.ErrNoResource) {
 					t.Error(err)
 					return
 				}
 			}
 		})
 	}
+	defer wg.Wait()
 	until(t, "all messages", func() bool { b.Progress(64); return total == threads*count || t.Failed() })
-	wg.Wait()
 }
 
 func testSendInHandler(t *testing.T, open Factory) {
@@ -310,10 +315,10 @@ func testNoAllocation(t *testing.T, open Factory) {
 	ep := a.connect(b)
 	count := 0
 	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { count++ })
-	head, data := make([]byte, 8), make([]byte, 500)
+	head, data := make([]byte, 8), make([]byte, min(500, a.Attr().MaxAMBcopy))
 	pack := func(d []byte) { copy(d, data) }
 	allocs := testing.AllocsPerRun(1000, func() {
-		err1 := ep.AMShort(1, 0, head, data[:32])
+		err1 := ep.AMShort(1, 0, head, head)
 		err2 := ep.AMBcopy(1, 0, head, len(data), pack, 0)
 		if err1 != nil || err2 != nil || b.Progress(8) != 2 || b.Progress(8) != 0 {
 			t.Fatal(err1, err2, count)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -74,6 +75,26 @@ func testSenderCloses(t *testing.T, open Factory) {
 	}
 	if last > 2 {
 		t.Errorf("source numbers are not reused: %d", last)
+	}
+}
+
+// testSenderClosesBcopy has the sender close while the receiver fetches: Close
+// waits for that, for a while.
+func testSenderClosesBcopy(t *testing.T, open Factory) {
+	b := newNode(t, open)
+	for range 10 {
+		a := newNode(t, open)
+		n := fill(t, a.connect(b), true, 0)
+		closed := make(chan error)
+		go func() { closed <- a.Close() }()
+		for k, m := range b.receive(int(n)) {
+			m.check(t, 1, uint64(k), nil, []byte{byte(k)})
+		}
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+		until(t, "peer event", func() bool { b.CheckPeers(); return len(b.gone) > 0 })
+		b.gone = nil
 	}
 }
 
@@ -212,8 +233,10 @@ func testWakeup(t *testing.T, open Factory) {
 		if w.Pending() || readable(t, fd, 0) {
 			t.Fatal("there is nothing to wake for")
 		}
-		for range 50 { // more than the bell can hold
-			post()
+		post()
+		sent := 1
+		for sent < 50 && ep.AMShort(1, 0, nil, nil) == nil { // more than the bell can hold
+			sent++
 		}
 		if !readable(t, fd, Deadline) || !w.Pending() {
 			t.Fatal("the sleeper is not woken")
@@ -222,16 +245,18 @@ func testWakeup(t *testing.T, open Factory) {
 		if readable(t, fd, 0) {
 			t.Fatal("the bell rings on")
 		}
-		b.receive(50)
+		b.receive(sent)
 	}
-	go func() {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
 		for range 200 {
 			for ep.AMShort(1, 0, nil, nil) != nil {
 				time.Sleep(time.Microsecond)
 			}
 			time.Sleep(time.Duration(rand.IntN(50)) * time.Microsecond)
 		}
-	}()
+	})
 	for got := 0; got < 200; got += b.Progress(64) {
 		w.Arm()
 		if !w.Pending() && !readable(t, fd, Deadline) {

@@ -20,6 +20,7 @@ type Endpoint struct {
 	ring    mpsc.Ring // the peer's inbound ring
 	rxState *uint32   // the peer's; armed is the word after it
 	armed   *uint32
+	bell    bellAddr
 	owner   uint32 // our attach index at the peer plus one
 	number  uint32 // index in Iface.endpoints
 	same    bool   // the peer is in this process
@@ -69,7 +70,7 @@ func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
 			seg.geo.attachCount, seg.path, hw.ErrNoResource)
 	}
 	e := &Endpoint{
-		iface: i, seg: seg, ring: seg.ring(), rxState: seg.rxState(), armed: seg.armed(),
+		iface: i, seg: seg, ring: seg.ring(), rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
 		owner: index + 1, same: seg.id.owner == i.host.self,
 	}
 	return e, nil

@@ -25,14 +25,15 @@ type Iface struct {
 	stripes []*hot.Stripe
 	own     []hot.Stripe // what stripes points to until FillStripe
 
-	// mu guards peers, appends to endpoints, and bell. Connect, Close and
+	// mu guards peers, appends to endpoints, and bellFD. Connect, Close and
 	// EnableWait take it, and CheckPeers when a peer has died; no send does.
 	mu        sync.Mutex
 	peers     map[sockaddr]*Endpoint
 	endpoints atomic.Pointer[[]*Endpoint] // indexed by Endpoint.number; grows in place, see addEndpoint
-	bell      doorbell
-	ringer    ringer
-	lastLog   atomic.Int64 // nanoseconds
+	bellFD    int                         // the doorbell's socket, -1 or immutable
+	bellDir   bellDir                     // immutable
+	ringFD    atomic.Int32                // the socket from which we ring others, -1 until needed
+	lastLog   atomic.Int64                // nanoseconds
 
 	rx receiver
 
@@ -46,16 +47,17 @@ type receiver struct {
 	ring     mpsc.Ring
 	head     uint64 // position of the next message
 	handlers [hw.MaxAM]hw.Handler
-	sources  []source
-	headWord *uint64 // where pollers see head; stored once for each batch; private word or hot.EP.InboundHead
+	sources  []source // by attach index; grows with the first message of a higher one
+	headWord *uint64  // where pollers see head; stored once for each batch; private word or hot.EP.InboundHead
 	private  uint64
 
-	looks  uint32    // at a slot that stays taken, or at an empty ring
-	since  time.Time // of the first look that counted
+	empty  uint32    // looks at an empty ring since its tail was checked
+	taken  uint32    // looks at a slot that stays taken
+	since  time.Time // of the look at which patience with it began
 	hole   holeSuspicion
 	checks peerScan
 
-	delivered atomic.Uint64 // written by the lease holder, once for each batch
+	dropped   atomic.Uint64 // positions that gave no message to a handler
 	malformed atomic.Uint64
 	reclaimed atomic.Uint64
 }
@@ -85,12 +87,11 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 	i := &Iface{
 		cfg: cfg, host: h, seg: seg, mark: forkMark(),
 		peers:  map[sockaddr]*Endpoint{},
-		bell:   doorbell{fd: -1},
+		bellFD: -1,
 		onPeer: func(hw.PeerEvent) {},
 	}
 	i.endpoints.Store(new([]*Endpoint))
 	i.rx.ring = seg.ring()
-	i.rx.sources = make([]source, seg.geo.attachCount)
 	i.rx.headWord = &i.rx.private
 	i.own = make([]hot.Stripe, cfg.Stripes)
 	i.stripes = make([]*hot.Stripe, cfg.Stripes)
@@ -98,7 +99,12 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 		i.fillStripe(n, &i.own[n])
 		i.stripes[n] = &i.own[n]
 	}
-	i.ringer.fd.Store(-1)
+	i.ringFD.Store(-1)
+	if i.bellDir, err = openBellDir(cfg.Dir); err != nil {
+		seg.remove()
+		seg.mem.unmap()
+		return nil, fmt.Errorf("loopback: open directory %s: %w", cfg.Dir, err)
+	}
 	i.SetEagerWindow(true)
 	return i, nil
 }
@@ -154,11 +160,18 @@ func (i *Iface) SetEagerWindow(open bool) {
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {
 	return hw.Stats{
-		Delivered: i.rx.delivered.Load(),
+		Delivered: i.delivered(),
 		Malformed: i.rx.malformed.Load(),
 		Reclaimed: i.rx.reclaimed.Load(),
 		PeersLost: i.lost.Load(),
 	}
+}
+
+// delivered is the number of positions that the head has passed, without those
+// that gave no message. It saves counting them one by one.
+func (i *Iface) delivered() uint64 {
+	head := atomic.LoadUint64(i.rx.headWord)
+	return head - min(head, i.rx.dropped.Load()) // which runs ahead by what one batch drops
 }
 
 // logf writes a line, but at most ten in a second, so that a hostile peer
@@ -176,8 +189,9 @@ func (i *Iface) logf(format string, args ...any) {
 const closeWait = 100 * time.Millisecond
 
 // Close removes the segment and unmaps everything. Messages that stand in
-// bounce buffers get a tenth of a second to be fetched by live peers; those in
-// peers' rings arrive in any case. The caller has stopped all threads that
+// bounce buffers get a tenth of a second to be fetched by live peers; what was
+// not fetched then is lost, with what was sent to that peer after it. Messages
+// that fit into slots arrive in any case. The caller has stopped all threads that
 // use the interface. In a child after fork nothing happens.
 func (i *Iface) Close() error {
 	if atomic.LoadUint32(i.mark) == 0 || i.closed.Load() {
@@ -198,8 +212,7 @@ func (i *Iface) Close() error {
 		time.Sleep(100 * time.Microsecond)
 	}
 	i.seg.remove()
-	i.bell.close()
-	i.ringer.close()
+	i.closeBells()
 	for _, e := range endpoints {
 		e.release()
 	}
@@ -208,7 +221,7 @@ func (i *Iface) Close() error {
 	}
 	i.rx.ring = mpsc.Ring{}
 	i.stripes = nil
-	i.rx.headWord = &i.rx.private
+	i.rx.private, i.rx.headWord = i.rx.head, &i.rx.private
 	i.seg.mem.unmap()
 	return nil
 }

@@ -125,7 +125,7 @@ func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
 
 // header is the opposite of parseHeader.
 func (g *geometry) header(id *identity) hot.Segment {
-	h := hot.Segment{
+	return hot.Segment{
 		Magic: hot.SegMagic, Version: hot.SegVersion,
 		PID: id.owner.pid, StartTime: id.owner.start, Cookie: id.cookie, BootID: id.bootID,
 		PIDNamespace: id.pidns, NetNamespace: id.netns, UID: id.uid,
@@ -134,5 +134,4 @@ func (g *geometry) header(id *identity) hot.Segment {
 		RingLog2: g.ringLog2, AttachCount: g.attachCount, BounceCount: g.bounceCount,
 		BounceBytes: g.bounceBytes, BounceStride: g.bounceStride,
 	}
-	return h
 }

@@ -72,6 +72,7 @@ func (i *Iface) checkEndpoints() {
 
 // bury ends an endpoint whose peer is gone.
 func (i *Iface) bury(e *Endpoint) {
+	e.leave() // for a peer that only seems gone, because somebody wrote its rx_state
 	e.dead.Store(true)
 	i.lost.Add(1)
 	i.freeDeadBounces()
@@ -135,14 +136,14 @@ func (i *Iface) checkSources() {
 func (i *Iface) checkSource(n uint32) bool {
 	a := i.seg.attach(n)
 	word := atomic.LoadUint64(attachWord(a))
-	state, src := uint32(word), &i.rx.sources[n]
-	if state == hot.AttachFree && src.state == sourceUnknown {
+	state, src := uint32(word), i.known(n)
+	if state == hot.AttachFree && src == nil {
 		return false
 	}
 	switch {
 	case state == hot.AttachLeaving:
-	case src.state != sourceUnknown && src.owner.pid != 0:
-		if i.runs(src.owner) {
+	case src != nil && src.state != sourceRefused:
+		if i.runs(src.owner) && (src.seg == nil || !src.seg.gone()) {
 			return true
 		}
 	case state == hot.AttachClaimed || state == hot.AttachReady:
@@ -153,11 +154,13 @@ func (i *Iface) checkSource(n uint32) bool {
 	if i.hasMessages(n + 1) {
 		return true
 	}
-	was := *src
-	src.reset()
+	met := src != nil && src.state != sourceRefused
+	if src != nil {
+		src.reset()
+	}
 	a.StartTime, a.Cookie, a.NameBytes = 0, 0, 0
 	atomic.StoreUint64(attachWord(a), hot.AttachFree) // release ↔ claimAttach
-	if was.state == sourceReady {
+	if met {
 		i.lost.Add(1)
 		i.onPeer(hw.PeerEvent{Source: hw.Source(n), HasSource: true, Err: hw.ErrPeerDead})
 	}

@@ -30,16 +30,15 @@ func (i *Iface) Progress(max int) int {
 		}
 		if verdict == done {
 			delivered++
+		} else {
+			r.dropped.Add(1)
 		}
 		r.ring.Release(r.head)
 		r.head++
 	}
 	if r.head != begin {
-		r.looks = 0
+		r.empty, r.taken = 0, 0
 		atomic.StoreUint64(r.headWord, r.head)
-		if delivered > 0 {
-			r.delivered.Store(r.delivered.Load() + uint64(delivered)) // one writer
-		}
 	}
 	return delivered
 }
@@ -75,7 +74,7 @@ func readMessage(slot *hot.Slot) (m message, ok bool) {
 // deliver gives the message at the head of the ring to its handler.
 func (i *Iface) deliver(owner uint32) verdict {
 	r := &i.rx
-	if owner-1 >= uint32(len(r.sources)) { // 0 included
+	if owner-1 >= uint32(len(r.sources)) && !i.growSources(owner) {
 		return i.malformed("message from attach entry %d", int64(owner)-1)
 	}
 	src := &r.sources[owner-1]
@@ -112,6 +111,7 @@ func (i *Iface) deliverBounce(owner uint32, src *source, slot *hot.Slot, m messa
 		return i.malformed("message with %d bytes of head from %s", m.head, &src.name)
 	}
 	if src.seg == nil {
+		src.state = sourceCut
 		return i.malformed("message of %d bytes whose sender %s has gone with it", m.length, &src.name)
 	}
 	index := atomic.LoadUint32((*uint32)(unsafe.Pointer(&slot.Body[at])))

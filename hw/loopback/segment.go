@@ -3,7 +3,6 @@ package loopback
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -70,6 +69,10 @@ func createNameless(dir string) (fd int, temp string, err error) {
 	if err == nil || err != unix.EOPNOTSUPP && err != unix.EISDIR {
 		return fd, "", err
 	}
+	return createTemporary(dir)
+}
+
+func createTemporary(dir string) (fd int, temp string, err error) {
 	temp = filepath.Join(dir, ".weft."+strconv.FormatUint(newCookie(), 16))
 	fd, err = unix.Open(temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	return fd, temp, err
@@ -144,11 +147,31 @@ func (s *segment) link(from string, h *host) error {
 	return fmt.Errorf("loopback: segment %s: %w", s.path, unix.EADDRINUSE)
 }
 
-// openPeer maps the segment of the interface at name and checks that it is
-// what it claims to be. A segment whose owner is dead is removed. Errors wrap
-// hw.ErrUnreachable, ErrPermission, ErrInvalid (malformed), or an errno
-// (EMFILE, ENOMEM and the like).
+// openPeer maps the segment of the live interface at name. A segment whose
+// owner is dead is removed. Errors wrap hw.ErrUnreachable, ErrPermission,
+// ErrInvalid (malformed), or an errno (EMFILE, ENOMEM and the like).
 func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
+	s, err := openNamed(dir, h, name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !s.id.owner.alive():
+		removeStale(s.path, h)
+		err = fmt.Errorf("loopback: segment %s: process %d has ended: %w", s.path, s.id.owner.pid, hw.ErrUnreachable)
+	case s.gone():
+		err = fmt.Errorf("loopback: segment %s is being closed: %w", s.path, hw.ErrUnreachable)
+	default:
+		return s, nil
+	}
+	s.mem.unmap()
+	return nil, err
+}
+
+// openNamed maps the segment that was made for the interface at name, even if
+// its owner has ended meanwhile, and checks that it is what it claims to be.
+// Errors as openPeer's.
+func openNamed(dir string, h *host, name sockaddr) (*segment, error) {
 	s := &segment{path: filepath.Join(dir, fileName(h.uid, h.netns, &name))}
 	fd, err := unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -161,16 +184,8 @@ func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
 	if s.id.name != name {
 		return nil, fmt.Errorf("loopback: segment %s belongs to %s: %w", s.path, s.id.name.String(), hw.ErrUnreachable)
 	}
-	if !s.id.owner.alive() {
-		removeStale(s.path, h)
-		return nil, fmt.Errorf("loopback: segment %s: process %d has ended: %w", s.path, s.id.owner.pid, hw.ErrUnreachable)
-	}
 	if s.mem, err = mapFile(fd, s.geo.bytes); err != nil {
 		return nil, fmt.Errorf("loopback: map segment %s: %w", s.path, err)
-	}
-	if s.gone() {
-		s.mem.unmap()
-		return nil, fmt.Errorf("loopback: segment %s is being closed: %w", s.path, hw.ErrUnreachable)
 	}
 	return s, nil
 }
@@ -218,6 +233,3 @@ func (s *segment) examine(fd int, h *host) error {
 	}
 	return nil
 }
-
-// isMalformed tells whether err comes from the contents of a segment.
-func isMalformed(err error) bool { return errors.Is(err, errMalformed) }

@@ -12,6 +12,8 @@ import (
 //
 //	unknown → ready    with its first message, if attach entry and segment are valid
 //	unknown → refused  if they are not: its messages are dropped
+//	ready → cut        when a message was lost with the sender: what it sent after it is dropped too,
+//	                   so that what is delivered is always the beginning of what was sent
 //	any → unknown      when the sender is gone and its last message delivered
 type sourceState uint8
 
@@ -19,6 +21,7 @@ const (
 	sourceUnknown sourceState = iota
 	sourceReady
 	sourceRefused
+	sourceCut
 )
 
 // source is a sender, by its index in the own attach table. Progress lease.
@@ -38,13 +41,33 @@ func (s *source) reset() {
 	*s = source{}
 }
 
+// growSources makes room for the source of an owner number. False means that
+// there is no such attach entry.
+func (i *Iface) growSources(owner uint32) bool {
+	if owner == 0 || owner > i.seg.geo.attachCount {
+		return false
+	}
+	for owner > uint32(len(i.rx.sources)) {
+		i.rx.sources = append(i.rx.sources, source{})
+	}
+	return true
+}
+
+// known returns the source in attach entry index, nil if it has sent nothing.
+func (i *Iface) known(index uint32) *source {
+	if index >= uint32(len(i.rx.sources)) || i.rx.sources[index].state == sourceUnknown {
+		return nil
+	}
+	return &i.rx.sources[index]
+}
+
 // openPatience is how long messages of a new sender wait while the process has
 // no file descriptor or memory to map the sender's segment.
 const openPatience = time.Second
 
 // admit gets to know the sender in attach entry index with its first message.
 func (i *Iface) admit(index uint32, src *source) verdict {
-	if src.state == sourceRefused {
+	if src.state != sourceUnknown {
 		i.rx.malformed.Add(1)
 		return drop
 	}
@@ -63,7 +86,7 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		src.state = sourceRefused
 		return i.malformed("attach entry %d: %v", index, err)
 	}
-	seg, err := openPeer(i.cfg.Dir, &i.host, name)
+	seg, err := openNamed(i.cfg.Dir, &i.host, name)
 	switch {
 	case err == nil && (seg.id.cookie != private.Cookie || seg.id.owner != process{private.PID, private.StartTime}):
 		seg.mem.unmap() // the sender is gone and another took its name; what it sent in slots still counts
@@ -96,9 +119,9 @@ func (s *source) waits() bool {
 // SourceAddress is the address of a remote interface that sent to us, nil if
 // src is not such. The caller holds the progress lease.
 func (i *Iface) SourceAddress(src hw.Source) []byte {
-	if uint64(src) >= uint64(len(i.rx.sources)) || i.rx.sources[src].state != sourceReady {
+	s := i.known(uint32(src))
+	if s == nil || s.state == sourceRefused {
 		return nil
 	}
-	s := &i.rx.sources[src]
 	return s.name.bytes()
 }

@@ -28,27 +28,28 @@ type holeSuspicion struct {
 func (i *Iface) unblock(owner uint32, state int, lapOK, now bool) bool {
 	r := &i.rx
 	switch {
-	case lapOK && state == hot.SlotFree:
-		if r.looks++; r.looks < emptyLooks && !now {
+	case lapOK && state == hot.SlotFree && owner == 0:
+		r.taken = 0
+		if r.empty++; r.empty < emptyLooks && !now {
 			return false
 		}
-		r.looks = 0
+		r.empty = 0
 		return i.checkTail()
 	case lapOK && state == hot.SlotTaken:
 		return i.checkTaken(owner, now)
 	}
 	// No producer and no consumer writes such a word at this position.
 	i.malformed("slot %d was overwritten", r.head)
-	i.skip()
+	r.ring.Release(r.head)
+	r.advance()
 	return true
 }
 
-// skip gives the slot at the head to the next lap and goes on.
-func (i *Iface) skip() {
-	r := &i.rx
-	r.ring.Release(r.head)
+// advance goes on with the next slot, for a slot that was no message.
+func (r *receiver) advance() {
+	r.dropped.Add(1)
 	r.head++
-	r.looks = 0
+	r.empty, r.taken = 0, 0
 	atomic.StoreUint64(r.headWord, r.head)
 }
 
@@ -56,36 +57,34 @@ func (i *Iface) skip() {
 func (i *Iface) checkTaken(owner uint32, now bool) bool {
 	r := &i.rx
 	if !now {
-		if r.looks++; r.looks < patienceLooks {
+		if r.taken++; r.taken < patienceLooks {
 			return false
 		}
-		if r.looks == patienceLooks {
+		if r.taken == patienceLooks {
 			r.since = time.Now()
 			return false
 		}
-		if r.looks%64 != 0 || time.Since(r.since) < patience {
+		if r.taken%64 != 0 || time.Since(r.since) < patience {
 			return false
 		}
-		r.looks, r.since = patienceLooks, time.Now() // alive or not, the next look is a while away
+		r.taken = 0 // if it is alive, the same patience again
 	}
 	if !i.ownerGone(owner) || !r.ring.Reclaim(r.head, owner) {
 		return false
 	}
 	r.reclaimed.Add(1)
-	r.head++
-	r.looks = 0
-	atomic.StoreUint64(r.headWord, r.head)
+	r.advance()
 	return true
 }
 
 // ownerGone tells whether nobody will publish a slot that owner has taken.
 func (i *Iface) ownerGone(owner uint32) bool {
-	if owner-1 >= uint32(len(i.rx.sources)) {
+	if owner-1 >= i.seg.geo.attachCount {
 		return true // 0 or beyond the table: no producer has this number
 	}
 	a := i.seg.attach(owner - 1)
 	state := atomic.LoadUint32(&a.State)
-	if src := &i.rx.sources[owner-1]; src.state == sourceReady {
+	if src := i.known(owner - 1); src != nil && src.state != sourceRefused {
 		return state == hot.AttachLeaving || !src.owner.alive()
 	}
 	switch state {
@@ -144,6 +143,7 @@ func (i *Iface) skipHole(tail uint64) bool {
 	if r.head == begin {
 		return false
 	}
+	r.dropped.Add(r.head - begin)
 	i.malformed("%d free slots below the tail", r.head-begin)
 	atomic.StoreUint64(r.headWord, r.head)
 	return true

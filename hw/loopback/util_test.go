@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -24,4 +25,14 @@ func shmDir(t testing.TB) string {
 		os.RemoveAll(dir)
 	})
 	return dir
+}
+
+// mapped tells whether this process maps the file at path, deleted or not.
+func mapped(t testing.TB, path string) bool {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(maps), path)
 }

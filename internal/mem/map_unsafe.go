@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,17 @@ var pageSize = os.Getpagesize()
 // maxMap bounds one mapping: half of the user addresses of the smallest address space weft runs on (39 bits).
 const maxMap = 1 << 38
 
+// fault is what InjectFaults set, or nil. Tests write it, Map reads it; both atomically, because a test may map from
+// several threads.
+var fault atomic.Pointer[func(bytes int) error]
+
+// InjectFaults makes every Map in the process ask f first, and fail with the error f returns if it is not nil. It is
+// for tests of what happens when memory is exhausted; restore undoes it.
+func InjectFaults(f func(bytes int) error) (restore func()) {
+	fault.Store(&f)
+	return func() { fault.Store(nil) }
+}
+
 // Round returns n rounded up to whole pages. n must not be negative.
 func Round(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 
@@ -50,6 +62,11 @@ func Map(n int, flags Flags) ([]byte, error) {
 func mapAligned(n, align int, flags Flags) ([]byte, error) {
 	if n <= 0 || n > maxMap {
 		return nil, fmt.Errorf("map %d bytes: %w", n, ErrSize)
+	}
+	if f := fault.Load(); f != nil {
+		if err := (*f)(n); err != nil {
+			return nil, fmt.Errorf("map %d bytes: %w", n, err)
+		}
 	}
 	n = Round(n)
 	span := n + align - pageSize // room to move the start to a multiple of align

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func newPool(t testing.TB, keep int) *Pool {
@@ -56,6 +58,27 @@ func TestPoolErrors(t *testing.T) {
 		if _, err := p.Get(n); !errors.Is(err, ErrSize) {
 			t.Errorf("Get(%d): %v, want ErrSize", n, err)
 		}
+	}
+}
+
+// TestPoolFull shows that a Get that finds no memory changes nothing.
+func TestPoolFull(t *testing.T) {
+	p := newPool(t, 0)
+	a := get(t, p, 1<<20)
+	used, mapped := p.Used(), p.Mapped()
+	restore := InjectFaults(func(int) error { return unix.ENOMEM })
+	defer restore()
+	for _, n := range []int{1, 5000, 1 << 20, 2 << 20} {
+		if _, err := p.Get(n); !errors.Is(err, unix.ENOMEM) {
+			t.Errorf("Get(%d): %v, want ENOMEM", n, err)
+		}
+	}
+	if p.Used() != used || p.Mapped() != mapped {
+		t.Errorf("used %d, mapped %d; want %d, %d", p.Used(), p.Mapped(), used, mapped)
+	}
+	p.Put(a, 1<<20)
+	if p.Used() != 0 || p.Mapped() != 0 {
+		t.Errorf("after Put: used %d, mapped %d", p.Used(), p.Mapped())
 	}
 }
 

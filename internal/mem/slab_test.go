@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // object is 48 bytes, so that chunks do not divide evenly.
@@ -163,6 +165,37 @@ func TestSlabShrinks(t *testing.T) {
 	}
 	if p, i := s.Alloc(); p == nil || i == 0 {
 		t.Error("a closed slab does not allocate again")
+	}
+}
+
+// TestSlabFull shows that a failed Alloc changes nothing and that the slab goes on when there is memory again.
+func TestSlabFull(t *testing.T) {
+	s := newSlab(t)
+	var all []uint32
+	restore := InjectFaults(func(bytes int) error {
+		if bytes > firstBytes {
+			return unix.ENOMEM
+		}
+		return nil
+	})
+	defer restore()
+	for {
+		_, i := s.Alloc()
+		if i == 0 {
+			break
+		}
+		all = append(all, i)
+	}
+	if want := firstBytes/48 - 1; len(all) != want || s.Live() != want || !errors.Is(s.Err(), unix.ENOMEM) {
+		t.Errorf("%d objects, Live %d, %v; want %d, ENOMEM", len(all), s.Live(), s.Err(), want)
+	}
+	s.Free(all[7])
+	if _, i := s.Alloc(); i != all[7] {
+		t.Errorf("Alloc after Free: %d, want %d", i, all[7])
+	}
+	restore()
+	if p, i := s.Alloc(); p == nil || i == 0 || s.Err() != nil {
+		t.Errorf("Alloc with memory: %p, %d, %v", p, i, s.Err())
 	}
 }
 

@@ -34,6 +34,7 @@ type Slab[T any] struct {
 	n      uint32                    // mapped chunks
 	live   int                       // allocated objects
 	drains int                       // times the slab became empty since it last grew
+	err    error                     // why the last Alloc that failed did so
 	chunks [maxChunks]unsafe.Pointer // start of each chunk; nil from n on
 }
 
@@ -51,7 +52,7 @@ func NewSlab[T any]() (*Slab[T], error) {
 }
 
 // Alloc returns an object and its index, which is never 0. The object's content is whatever was there before (zero
-// in fresh memory). It returns nil and 0 when memory cannot be mapped; Grow tells why.
+// in fresh memory). It returns nil and 0 when memory cannot be mapped (see Err).
 func (s *Slab[T]) Alloc() (*T, uint32) {
 	if p, i := s.Reuse(); i != 0 {
 		return p, i
@@ -72,8 +73,10 @@ func (s *Slab[T]) Reuse() (p *T, i uint32) {
 
 // carve allocates an object that is not on the free list.
 func (s *Slab[T]) carve() (*T, uint32) {
-	if s.next == s.end && s.Grow() != nil {
-		return nil, 0
+	if s.next == s.end {
+		if s.err = s.grow(); s.err != nil {
+			return nil, 0
+		}
 	}
 	i := s.next
 	s.next++
@@ -120,9 +123,12 @@ func (s *Slab[T]) restart() {
 	}
 }
 
-// Grow makes the next chunk available, mapping it if need be. Alloc calls it; call it to learn why Alloc failed. The
-// error wraps the errno of mmap, or ErrSize when all indexes are in use.
-func (s *Slab[T]) Grow() error {
+// Err returns why the last Alloc that found no free object failed, nil if it did not. It wraps the errno of mmap, or
+// ErrSize when all indexes are in use.
+func (s *Slab[T]) Err() error { return s.err }
+
+// grow makes the next chunk available, mapping it if need be.
+func (s *Slab[T]) grow() error {
 	c := uint32(0)
 	if s.end != 0 {
 		c = (s.end-1)>>chunkShift + 1

@@ -1,0 +1,89 @@
+package loopback
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// forkRole forks without exec, uses the interface in the child, and prints
+// what the child found wrong (as its exit status) and whether the interface
+// still works in the parent.
+func forkRole(i *Iface, _ []byte) {
+	debug.SetGCPercent(-1) // the child has no threads that could collect
+	runtime.LockOSThread()
+	ep, err := i.Connect(i.Address())
+	if err != nil {
+		fatal(err)
+	}
+	if err := i.EnableWait(); err != nil {
+		fatal(err)
+	}
+	i.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
+	if err := ep.AMShort(1, 0, nil, nil); err != nil {
+		fatal(err)
+	}
+	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		fatal(errno)
+	}
+	if pid == 0 {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, uintptr(useAfterFork(i, ep.(*Endpoint))), 0, 0)
+	}
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(int(pid), &status, 0, nil); err != unix.EINTR {
+			break
+		}
+	}
+	_, err = os.Lstat(i.seg.path)
+	fmt.Println(status.ExitStatus(), err, i.Progress(1), ep.AMShort(1, 0, nil, nil), i.Progress(8))
+	if err := i.Close(); err != nil {
+		fatal(err)
+	}
+	_, err = os.Lstat(i.seg.path)
+	fmt.Println(errors.Is(err, os.ErrNotExist))
+}
+
+// useAfterFork returns the number of the first call that does not refuse.
+func useAfterFork(i *Iface, ep *Endpoint) int {
+	if _, err := i.Connect(i.Address()); err != errClosed {
+		return 1
+	}
+	if ep.AMShort(1, 0, nil, nil) != errClosed || ep.AMBcopy(1, 0, nil, 1, nil, 0) != errClosed {
+		return 2
+	}
+	if _, err := ep.Get(nil, nil); err != errClosed {
+		return 3
+	}
+	if i.Progress(1) != 0 || i.Pending() || i.DoorbellFD() != -1 || i.EnableWait() != errClosed {
+		return 4
+	}
+	i.SetEagerWindow(false)
+	i.Arm()
+	i.Disarm()
+	i.CheckPeers()
+	ep.Wake()
+	if i.Close() != nil {
+		return 5
+	}
+	return 0
+}
+
+func TestFork(t *testing.T) {
+	dir := shmDir(t)
+	c := start(t, "fork", dir, nil, nil)
+	if s := c.line(t); s != "0 <nil> 1 <nil> 1" {
+		t.Errorf("status, file, progress, send, progress: %s", s)
+	}
+	if s := c.line(t); s != "true" {
+		t.Errorf("the file is gone after close: %s", s)
+	}
+}
