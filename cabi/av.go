@@ -27,6 +27,7 @@ func weftGoAVOpen(domain C.uint64_t, attr *C.struct_fi_av_attr, self unsafe.Poin
 	if err != nil {
 		return result(err)
 	}
+	av.SetFID(uintptr(self))
 	if out.handle, err = enter(av); err != nil {
 		return result(err)
 	}

@@ -12,6 +12,7 @@
 #include <rdma/providers/fi_log.h>
 
 #include "direct.h"
+#include "host.h"
 
 static const struct fi_provider core = {
 	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
@@ -61,6 +62,16 @@ static int with_any_name(uint32_t version, const char *node, const char *service
 	return weft_getinfo(version, node, service, flags, &copy, info);
 }
 
+/* sign puts in what a host knows better than its provider. */
+static int sign(struct fi_fabric_attr *attr, uint32_t version)
+{
+	attr->api_version = version;
+	attr->prov_version = weft_provider.version;
+	if (!attr->prov_name)
+		attr->prov_name = strdup(WEFT_DIRECT_NAME);
+	return attr->prov_name ? 0 : -FI_ENOMEM;
+}
+
 WEFT_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 	       const struct fi_info *hints, struct fi_info **info)
 {
@@ -76,14 +87,13 @@ WEFT_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *servi
 		return -FI_ENODATA;
 
 	int ret = with_any_name(version, node, service, flags, hints, info);
+	for (struct fi_info *i = *info; i && !ret; i = i->next)
+		ret = sign(i->fabric_attr, version);
 	if (ret) {
 		weft_direct_freeinfo(*info);
 		*info = NULL;
 		return ret;
 	}
-	for (struct fi_info *i = *info; i; i = i->next)
-		if (i->fabric_attr)
-			i->fabric_attr->api_version = version;
 	return *info ? 0 : -FI_ENODATA;
 }
 

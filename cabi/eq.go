@@ -25,8 +25,8 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, set C.uint64_t,
 		return result(err)
 	}
 	q, err := f.OpenEQ(&fi.EQAttr{
-		Size: uint64(attr.size), Flags: uint64(attr.flags),
-		WaitObj: fi.WaitObj(attr.wait_obj), SignalingVector: int(attr.signaling_vector), WaitSet: waitSet,
+		Size: uint64(attr.size), Flags: uint64(attr.flags), WaitObj: fi.WaitObj(attr.wait_obj),
+		SignalingVector: int(attr.signaling_vector), WaitSet: waitSet,
 	})
 	if err != nil {
 		return result(err)
@@ -39,42 +39,44 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, set C.uint64_t,
 }
 
 //export weftGoEQRead
-func weftGoEQRead(queue C.uint64_t, event *C.uint32_t, buf unsafe.Pointer, n C.size_t, flags C.uint64_t) (rc C.int64_t) {
+func weftGoEQRead(queue C.uint64_t, event *C.uint32_t, buf unsafe.Pointer, size C.size_t,
+	flags C.uint64_t) (rc C.int64_t) {
 	defer guard("fi_eq_read", &rc)
 	q, err := objectOf[*eq.Queue](queue)
 	if err != nil {
 		return C.int64_t(result(err))
 	}
-	return eventResult(event)(q.Read(view[byte](buf, n), uint64(flags)))
+	return readResult(event)(q.Read(view[byte](buf, size), uint64(flags)))
 }
 
 //export weftGoEQSRead
-func weftGoEQSRead(queue C.uint64_t, event *C.uint32_t, buf unsafe.Pointer, n C.size_t, timeout C.int,
+func weftGoEQSRead(queue C.uint64_t, event *C.uint32_t, buf unsafe.Pointer, size C.size_t, timeout C.int,
 	flags C.uint64_t) (rc C.int64_t) {
 	defer guard("fi_eq_sread", &rc)
 	q, err := objectOf[*eq.Queue](queue)
 	if err != nil {
 		return C.int64_t(result(err))
 	}
-	return eventResult(event)(q.SRead(view[byte](buf, n), int(timeout), uint64(flags)))
+	return readResult(event)(q.SRead(view[byte](buf, size), int(timeout), uint64(flags)))
 }
 
-// eventResult returns a function that stores an event's number and returns the
-// size of its entry.
-func eventResult(event *C.uint32_t) func(number uint32, n int, err error) C.int64_t {
+// readResult returns what hands the result of a read to C: the event's number, and
+// the bytes of its entry or an error.
+func readResult(event *C.uint32_t) func(number uint32, n int, err error) C.int64_t {
 	return func(number uint32, n int, err error) C.int64_t {
 		if err != nil {
 			return C.int64_t(result(err))
 		}
-		if event != nil {
-			*event = C.uint32_t(number)
-		}
+		*event = C.uint32_t(number)
 		return C.int64_t(n)
 	}
 }
 
+// weftGoEQReadErr fills the entry but for error data, which weft's events have
+// none of: an application's buffer for it comes back empty.
+//
 //export weftGoEQReadErr
-func weftGoEQReadErr(queue C.uint64_t, entry *C.struct_fi_eq_err_entry, flags C.uint64_t) (rc C.int64_t) {
+func weftGoEQReadErr(queue C.uint64_t, c *C.struct_fi_eq_err_entry, flags C.uint64_t) (rc C.int64_t) {
 	defer guard("fi_eq_readerr", &rc)
 	q, err := objectOf[*eq.Queue](queue)
 	if err != nil {
@@ -84,25 +86,25 @@ func weftGoEQReadErr(queue C.uint64_t, entry *C.struct_fi_eq_err_entry, flags C.
 	if err != nil {
 		return C.int64_t(result(err))
 	}
-	entry.fid = (*C.struct_fid)(unsafe.Pointer(e.FID))
-	entry.context = unsafe.Pointer(uintptr(e.Context))
-	entry.data = C.uint64_t(e.Data)
-	entry.err = C.int(e.Err)
-	entry.prov_errno = C.int(e.ProvErrno)
-	entry.err_data_size = 0
-	return C.int64_t(unsafe.Sizeof(*entry))
+	C.weft_eq_err_set_addrs(c, C.uint64_t(e.FID), C.uint64_t(e.Context))
+	c.data = C.uint64_t(e.Data)
+	c.err = C.int(e.Err)
+	c.prov_errno = C.int(e.ProvErrno)
+	c.err_data_size = 0
+	return 0
 }
 
 //export weftGoEQWrite
-func weftGoEQWrite(queue C.uint64_t, event C.uint32_t, buf unsafe.Pointer, n C.size_t, flags C.uint64_t) (rc C.int64_t) {
+func weftGoEQWrite(queue C.uint64_t, event C.uint32_t, buf unsafe.Pointer, size C.size_t,
+	flags C.uint64_t) (rc C.int64_t) {
 	defer guard("fi_eq_write", &rc)
 	q, err := objectOf[*eq.Queue](queue)
 	if err != nil {
 		return C.int64_t(result(err))
 	}
-	written, err := q.Write(uint32(event), view[byte](buf, n), uint64(flags))
+	n, err := q.Write(uint32(event), view[byte](buf, size), uint64(flags))
 	if err != nil {
 		return C.int64_t(result(err))
 	}
-	return C.int64_t(written)
+	return C.int64_t(n)
 }

@@ -42,12 +42,20 @@ static inline void weft_err_set_addrs(struct fi_cq_err_entry *entry, uint64_t co
 	entry->buf = (void *)(uintptr_t)buf;
 }
 
+static inline void weft_eq_err_set_addrs(struct fi_eq_err_entry *entry, uint64_t fid,
+					 uint64_t context)
+{
+	entry->fid = (fid_t)(uintptr_t)fid;
+	entry->context = (void *)(uintptr_t)context;
+}
+
 static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 {
 	out->desc = (void *)(uintptr_t)desc;
 }
 
-/* prov.go, info.go */
+/* prov.go, info.go. weftGoReady returns when the Go runtime has started. */
+void weftGoReady(void);
 int weftGoInit(void);
 void weftGoCleanup(void);
 int weftGoGetInfo(uint32_t version, char *node, char *service, uint64_t flags,
@@ -87,8 +95,10 @@ int weftGoEPSetOpt(uint64_t ep, int name, void *value, size_t len);
 int weftGoSRxOpen(uint64_t domain, struct fi_rx_attr *attr, struct weft_opened *out);
 int weftGoSTxOpen(uint64_t domain, struct fi_tx_attr *attr, struct weft_opened *out);
 
-/* mr.go */
+/* mr.go. Announcing writes the event of a registration that completes on an
+ * event queue; fid must be ready for use then. */
 int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, struct weft_opened *out);
+int weftGoMRAnnounce(uint64_t mr, void *fid);
 int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
 int weftGoMREnable(uint64_t mr);
 

@@ -59,9 +59,10 @@ ssize_t weft_post_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t c
 ssize_t weft_recv_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t count,
 		       fi_addr_t src, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 
-/* Looks for work at every endpoint in a NULL-terminated list and does it.
- * idle counts calls that found nothing; every so many of them the timers run. */
-void weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle);
+/* Looks for work at every endpoint in a NULL-terminated list and does it;
+ * returns whether there was any. idle counts calls that found nothing; every so
+ * many of them the timers run. */
+bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle);
 
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count);
 ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);

@@ -75,7 +75,7 @@ static int regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flag
 	o->fid.key = opened.key;
 	weft_object_add(&o->link, &o->fid.fid);
 	*mr = &o->fid;
-	return 0;
+	return weftGoMRAnnounce(o->handle, o);
 }
 
 static int regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,

@@ -45,6 +45,17 @@ func mrFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
 	}
 }
 
+//export weftGoMRAnnounce
+func weftGoMRAnnounce(mr C.uint64_t, self unsafe.Pointer) (rc C.int) {
+	defer guard("fi_mr_regattr", &rc)
+	m, err := objectOf[*provider.MR](mr)
+	if err != nil {
+		return result(err)
+	}
+	m.Announce(uintptr(self))
+	return 0
+}
+
 //export weftGoMRBind
 func weftGoMRBind(mr, other, flags C.uint64_t) (rc C.int) {
 	defer guard("fi_mr_bind", &rc)

@@ -53,13 +53,13 @@ static void housekeeping(struct weft_hot_ep *const *eps)
 	}
 }
 
-void weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle)
+bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle)
 {
 	struct weft_hot_ep *const *e;
 	bool found = false;
 
 	if (!eps || !*eps)
-		return;
+		return false;
 	for (e = eps; *e; e++) {
 		struct weft_hot_rx *rx = (*e)->rx;
 
@@ -71,12 +71,12 @@ void weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle)
 		weftGoProgress(rx->handle);
 		give_lease(rx);
 	}
-	if (found)
-		return;
-	if (++*idle >= IDLE_POLLS) {
+	if (!found && ++*idle >= IDLE_POLLS) {
 		*idle = 0;
 		housekeeping(eps);
+		return true;
 	}
+	return found;
 }
 
 static void *put_entry(void *dst, uint32_t format, const struct weft_cqe *e)
@@ -150,9 +150,10 @@ static ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count, fi_a
 		return got;
 	if (error)
 		return -FI_EAVAIL;
-	weft_progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle);
 	if (atomic_load_explicit(&cq->overflow, memory_order_relaxed))
 		weftGoFlushCQ(cq->handle);
+	else if (!weft_progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle))
+		return -FI_EAGAIN;
 	got = pop(cq, buf, count, src, &error);
 	if (got)
 		return got;

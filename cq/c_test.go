@@ -3,6 +3,7 @@ package cq
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -18,6 +19,11 @@ var cqproc = sync.OnceValues(func() (string, error) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		return "", nil
+	}
+	for _, f := range []string{"testdata/cqproc.c", "../include/weft/cq.h", "../include/weft/hot.h", "../include/weft/ring.h", "../include/weft/segment.h"} {
+		if _, err := os.ReadFile(f); err != nil { // so that go test sees when one changes
+			return "", err
+		}
 	}
 	out := filepath.Join(buildDir, "cqproc")
 	cmd := exec.Command(gcc, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I../../include", "-o", out, "cqproc.c")
@@ -69,7 +75,7 @@ func (p *process) finish(t testing.TB) string {
 // TestCProducers has two C processes and this one complete into one queue, and
 // readers in Go.
 func TestCProducers(t *testing.T) {
-	const each = 20000
+	const each = 5000
 	for _, size := range []uint64{2, 64} {
 		q, path := fileQueue(t, &fi.CQAttr{Size: size}, Options{Stripes: 2})
 		ps := []*process{
@@ -97,7 +103,7 @@ func TestCProducers(t *testing.T) {
 // TestCReaders completes in Go and reads in Go and in a C process at once: each
 // entry arrives in one of them.
 func TestCReaders(t *testing.T) {
-	const each, inC = 20000, 25000
+	const each, inC = 5000, 6000
 	q, path := fileQueue(t, &fi.CQAttr{Size: 8}, Options{Stripes: 2})
 	p := start(t, "pop", path, ringsAt, inC, 5)
 	for producer := 1; producer <= 2; producer++ {

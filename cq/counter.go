@@ -172,10 +172,8 @@ func (c *Counter) Wait(threshold uint64, timeout int) error {
 		value, errors := c.values()
 		switch {
 		case value >= threshold:
-			c.wait.HandOver()
 			return nil
 		case errors != before:
-			c.wait.HandOver()
 			return errAvail
 		case expired(end):
 			return fi.ETIMEDOUT.Err()

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // Slot is a reserved place for a completion. The zero Slot is none.
@@ -111,6 +112,7 @@ func (q *Queue) flush() {
 // when weft_cq_wake_needed says so.
 func (q *Queue) Wake() {
 	if q.waitable {
+		order.Fence() // W0: publishing only released
 		q.wait.Wake()
 	}
 }

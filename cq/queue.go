@@ -127,7 +127,9 @@ func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []by
 }
 
 // Close frees the queue; what it holds is lost. EBUSY: endpoints or poll sets
-// use it.
+// use it. Nobody may be in a call that reads it or completes into it: who
+// completes still looks whether to wake after a reader has seen the completion,
+// so an endpoint must wait for its own progress and posts before it detaches.
 func (q *Queue) Close() error {
 	if q.eps.busy() {
 		return fmt.Errorf("completion queue is in use: %w", fi.EBUSY)

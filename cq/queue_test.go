@@ -263,76 +263,8 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
-	q := open(t, fi.CQAttr{Size: 8}, Options{})
-	_, err := q.ReadErr()
-	wantErr(t, err, fi.EAGAIN)
-	q.Complete(entry(1))
-	_, err = q.ReadErr() // not next
-	wantErr(t, err, fi.EAGAIN)
-	info := ErrorInfo{Err: fi.ETRUNC, ProvErrno: -7, OLen: 55, ErrData: []byte("where it came from")}
-	q.CompleteError(entry(2), info)
-	q.CompleteError(entry(3), ErrorInfo{Err: fi.ECANCELED})
-	q.Complete(entry(4))
-
-	wantRead(t, q, 1) // stops at the error
-	for range 2 {
-		_, err = q.Read(make([]Entry, 4))
-		wantErr(t, err, fi.EAVAIL)
-	}
-	e, err := q.ReadErr()
-	if err != nil || e.Entry != entry(2) || e.Err != fi.ETRUNC || e.ProvErrno != -7 || e.OLen != 55 || string(e.ErrData) != string(info.ErrData) {
-		t.Fatalf("%+v %v", e, err)
-	}
-	e, err = q.ReadErr()
-	if err != nil || e.Entry != entry(3) || e.Err != fi.ECANCELED || e.ProvErrno != int32(fi.ECANCELED) || e.OLen != 0 || e.ErrData != nil {
-		t.Fatalf("%+v %v", e, err)
-	}
-	_, err = q.ReadErr()
-	wantErr(t, err, fi.EAGAIN)
-	wantRead(t, q, 4)
-
-	q.CompleteError(entry(5), ErrorInfo{Err: fi.EIO, ErrData: make([]byte, 500)})
-	if e, err = q.ReadErr(); err != nil || len(e.ErrData) != MaxErrData {
-		t.Fatalf("%d bytes of data %v", len(e.ErrData), err)
-	}
-	if n := q.errors.slab.Live(); n != 0 {
-		t.Errorf("%d records left", n)
-	}
-}
-
 // TestErrorWithoutMemory reads an error whose record could not be allocated.
-func TestErrorWithoutMemory(t *testing.T) {
-	q := open(t, fi.CQAttr{}, Options{})
-	bare := Entry{Context: 3, Flags: fi.Send | hot.CQEError, Src: fi.Addr(uint64(fi.EIO)<<32 | 0xfffffff9)}
-	got := q.errors.take(bare, q.last)
-	if got.Err != fi.EIO || got.ProvErrno != -7 || got.Context != 3 || got.Flags != fi.Send || got.Src != fi.AddrNotAvail {
-		t.Errorf("%+v", got)
-	}
-}
-
 // TestErrorTurn shows that entries of other rings do not keep an error away.
-func TestErrorTurn(t *testing.T) {
-	q := open(t, fi.CQAttr{Size: 8}, Options{Stripes: 1})
-	q.CompleteError(entry(1), ErrorInfo{Err: fi.EIO})
-	for n := range uint64(4) {
-		q.TryComplete(1, entry(n))
-	}
-	dst := make([]Entry, 1)
-	for i := 0; ; i++ {
-		if _, err := q.Read(dst); err != nil {
-			wantErr(t, err, fi.EAVAIL)
-			break
-		}
-		if i > 2 {
-			t.Fatal("the error's turn does not come")
-		}
-	}
-	if e, err := q.ReadErr(); err != nil || e.Context != 1 {
-		t.Fatalf("%+v %v", e, err)
-	}
-}
-
 // TestTurns shows that a busy ring does not keep the others from being read.
 func TestTurns(t *testing.T) {
 	q := open(t, fi.CQAttr{Size: 8}, Options{Stripes: 2})
@@ -351,6 +283,23 @@ func TestTurns(t *testing.T) {
 		if seen[r] != 10 {
 			t.Errorf("ring %d was read %d times of 30", r, seen[r])
 		}
+	}
+}
+
+// TestReadersMeet has a second reader take the entries that a first one has
+// looked at: the first must not get them as well.
+func TestReadersMeet(t *testing.T) {
+	q := open(t, fi.CQAttr{Size: 4}, Options{})
+	q.Complete(entry(1))
+	q.Complete(entry(2))
+	r := &q.rings[0]
+	end, bad := r.scan(0, 4)
+	if end != 2 || bad {
+		t.Fatalf("scan gave %d %v", end, bad)
+	}
+	wantRead(t, q, 1, 2)
+	if r.advance(0, end, q.exclusive) {
+		t.Error("two readers took the same entries")
 	}
 }
 

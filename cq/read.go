@@ -48,12 +48,12 @@ func (q *Queue) pop(dst []Entry) (n int, bad bool) {
 		if i >= len(q.rings) {
 			i = 0
 		}
-		var k int
-		if k, bad = q.rings[i].pop(dst[n:], q.exclusive); k > 0 {
-			n += k
-		}
-		if bad {
-			break
+		if r := &q.rings[i]; r.ready() {
+			var k int
+			k, bad = r.pop(dst[n:], q.exclusive)
+			if n += k; bad {
+				break
+			}
 		}
 		i++
 	}
@@ -87,6 +87,9 @@ func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
 	if !q.wait.sleeps() {
 		return 0, errNoSys
 	}
+	if len(dst) == 0 {
+		return q.Read(dst)
+	}
 	want := 1
 	if q.cond == fi.CQCondThreshold {
 		want = int(min(max(threshold, 1), uint64(len(dst))))
@@ -96,22 +99,19 @@ func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
 	for {
 		n, err := q.Read(dst[got:])
 		got += n
-		if got >= want || err != nil && err != errAgain {
-			return q.leave(got, err)
+		if err == nil || err == errAgain {
+			if got >= want {
+				return got, nil
+			}
+			err = q.sleep(end)
 		}
-		if err := q.sleep(end); err != nil {
-			return q.leave(got, err)
+		switch {
+		case err != nil && got > 0:
+			return got, nil // what was read comes before why there is no more
+		case err != nil:
+			return 0, err
 		}
 	}
-}
-
-// leave ends a blocking read: what was read comes before why there is no more.
-func (q *Queue) leave(got int, err error) (int, error) {
-	q.wait.HandOver()
-	if got > 0 {
-		return got, nil
-	}
-	return 0, err
 }
 
 // Wait sleeps until looking again might find something: nil. EAGAIN: timeout
@@ -121,11 +121,7 @@ func (q *Queue) Wait(timeout int) error {
 	if !q.wait.sleeps() {
 		return errNoSys
 	}
-	err := q.sleep(until(timeout))
-	if err == nil {
-		q.wait.HandOver()
-	}
-	return err
+	return q.sleep(until(timeout))
 }
 
 // sleep sleeps once.

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/mpsc"
 )
 
@@ -62,7 +63,7 @@ func (r *ring) push(e *Entry, mark uint32, exclusive bool) bool {
 // advance makes the slots from head up to end the caller's. (H0)
 func (r *ring) advance(head, end uint64, exclusive bool) bool {
 	if exclusive {
-		atomic.StoreUint64(r.head, end)
+		order.Store64(r.head, end)
 		return true
 	}
 	return atomic.CompareAndSwapUint64(r.head, head, end)

@@ -1,7 +1,6 @@
 package cq
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -20,13 +19,20 @@ const slice = time.Millisecond
 // sleeper is what threads sleep on: the descriptors of one wait object and the
 // members (one queue or counter, or those of a wait set) that wake it.
 //
+// Threads sleep in poll on epoll. The event file is raised by who wakes and
+// lowered by who goes to sleep next and finds nothing. What that one looks for
+// may differ from what another waits for (counters have thresholds), so it first
+// lets everybody out of poll who may not have seen that the event was raised.
+// Applications that poll themselves (native) cannot be seen: for them the event
+// stays raised until there is nothing to read.
+//
 // mu is taken by threads that are about to sleep or have slept, and when
 // members or sources change; never by who completes or wakes.
 type sleeper struct {
 	kind fi.WaitObj // never WaitUnspec
 	// Descriptors, immutable until close, -1 if the kind has none. epoll holds
 	// the others and the sources' doorbells; it is what applications poll.
-	event int // eventfd; written to by signal
+	event event
 	timer int // timerfd; makes epoll readable after a slice
 	epoll int
 
@@ -34,6 +40,8 @@ type sleeper struct {
 	members  atomic.Pointer[[]*Waiter] // replaced under mu
 	doorbell map[int]int               // sources' descriptors in epoll and their uses; under mu
 	sleeping int                       // threads in sleep; under mu
+	polling  int                       // those of them in poll; under mu
+	out      sync.Cond                 // signaled when polling becomes 0; its lock is mu
 	native   bool                      // an application sleeps on its own: stay armed; under mu, never cleared
 	watch    bool                      // a watcher runs; under mu
 	closing  bool                      // under mu
@@ -43,7 +51,8 @@ type sleeper struct {
 
 // newSleeper opens the descriptors that kind needs.
 func newSleeper(kind fi.WaitObj) (*sleeper, error) {
-	s := &sleeper{kind: kind, event: -1, timer: -1, epoll: -1, doorbell: map[int]int{}}
+	s := &sleeper{kind: kind, event: event{fd: -1}, timer: -1, epoll: -1, doorbell: map[int]int{}}
+	s.out.L = &s.mu
 	switch kind {
 	case fi.WaitUnspec:
 		s.kind = fi.WaitFD
@@ -61,9 +70,8 @@ func newSleeper(kind fi.WaitObj) (*sleeper, error) {
 }
 
 func (s *sleeper) openFDs() (err error) {
-	if s.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		s.event = -1
-		return fmt.Errorf("open eventfd: %w", err)
+	if err = s.event.open(); err != nil {
+		return err
 	}
 	if s.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		s.timer = -1
@@ -73,7 +81,7 @@ func (s *sleeper) openFDs() (err error) {
 		s.epoll = -1
 		return fmt.Errorf("open epoll: %w", err)
 	}
-	if err = s.watchFD(s.event); err != nil {
+	if err = s.watchFD(s.event.fd); err != nil {
 		return err
 	}
 	return s.watchFD(s.timer)
@@ -88,7 +96,7 @@ func (s *sleeper) watchFD(fd int) error {
 }
 
 func (s *sleeper) closeFDs() {
-	for _, fd := range []int{s.epoll, s.timer, s.event} {
+	for _, fd := range []int{s.epoll, s.timer, s.event.fd} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
@@ -100,7 +108,7 @@ func (s *sleeper) close() {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
-	s.signal()
+	s.event.raise()
 	s.watchers.Wait()
 	s.closeFDs()
 }
@@ -155,39 +163,42 @@ func (s *sleeper) removeDoorbell(fd int) {
 	}
 }
 
-// one is the value that signal writes.
-var one = binary.NativeEndian.AppendUint64(nil, 1)
-
-// signal makes the descriptors readable. The event file's count cannot
-// overflow in practice, and would be readable then as well.
-func (s *sleeper) signal() {
-	if s.event >= 0 {
-		_, _ = unix.Write(s.event, one)
-	}
-}
-
-func drain(fd int) {
-	var b [8]byte
-	_, _ = unix.Read(fd, b[:]) // EAGAIN: nothing to drain
-}
-
-// arm prepares for sleep: it makes every later completion or message signal.
-// It returns false, and leaves the descriptors readable for others that sleep,
-// when found says that there is something already. The caller holds mu.
+// arm prepares for sleep: everything that found would see from now on raises
+// the event. False: found says that there is something already. The caller holds
+// mu, which is released meanwhile.
 func (s *sleeper) arm(found func() bool) bool {
 	if found() {
 		return false
 	}
-	drain(s.event)
-	drain(s.timer)
+	for s.event.raised() && s.polling > 0 {
+		s.out.Wait() // they come at once: the event is raised
+		if found() {
+			return false
+		}
+	}
+	if !s.unseen() {
+		s.event.lower()
+		drain(s.timer)
+	}
 	for _, m := range s.all() {
 		m.arm()
 	}
-	if !found() {
-		return true
+	if s.unseen() {
+		s.event.raise() // it came between, and was lowered
 	}
-	if s.sleeping > 1 || s.native {
-		s.signal()
+	return !found()
+}
+
+// unseen tells whether there is something to read for an application that polls
+// on its own, and so the event must be raised.
+func (s *sleeper) unseen() bool {
+	if !s.native {
+		return false
+	}
+	for _, m := range s.all() {
+		if m.pending() {
+			return true
+		}
 	}
 	return false
 }
@@ -219,16 +230,32 @@ func (s *sleeper) sleep(found func() bool, until time.Time) {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sleeping++
-	armed := s.arm(found)
-	s.mu.Unlock()
-	if armed {
-		pollFD(s.epoll, s.timeout(until))
+	if s.arm(found) {
+		s.poll(until)
 	}
-	s.mu.Lock()
 	s.sleeping--
 	s.disarm()
+}
+
+// poll sleeps until epoll is readable. The caller holds mu, which is released
+// meanwhile.
+func (s *sleeper) poll(until time.Time) {
+	ms := s.timeout(until)
+	if s.event.raised() && s.unseen() { // raised for somebody else, who has not read yet
+		s.mu.Unlock()
+		time.Sleep(slice)
+		s.mu.Lock()
+		return
+	}
+	s.polling++
 	s.mu.Unlock()
+	pollFD(s.epoll, ms)
+	s.mu.Lock()
+	if s.polling--; s.polling == 0 {
+		s.out.Broadcast()
+	}
 }
 
 // timeout returns for poll how many milliseconds to sleep, rounded up.
@@ -244,20 +271,6 @@ func (s *sleeper) timeout(until time.Time) int {
 		return -1
 	}
 	return int(min((left+time.Millisecond-1)/time.Millisecond, 1<<30))
-}
-
-// handOver wakes the others that sleep, for a thread that leaves with a part
-// of what there is: the wake-up that it consumed was theirs too.
-func (s *sleeper) handOver(more func() bool) {
-	if s.epoll < 0 {
-		return
-	}
-	s.mu.Lock()
-	others := s.sleeping > 0
-	s.mu.Unlock()
-	if others && more() {
-		s.signal()
-	}
 }
 
 // tryArm is arm for a thread that will sleep on the descriptors, or the

@@ -103,7 +103,7 @@ func (w *Waiter) Waitable() bool { return w.s != nil && w.s.epoll >= 0 }
 // sleeps.
 func (w *Waiter) Wake() {
 	if atomic.LoadUint32(w.word) == 1 && atomic.CompareAndSwapUint32(w.word, 1, 0) {
-		w.s.signal()
+		w.s.event.raise()
 	}
 }
 
@@ -138,7 +138,7 @@ func (w *Waiter) AddSource(src *Source) error {
 		_, _ = w.sources.remove(src) // it is there
 		return err
 	}
-	w.s.signal() // sleepers that armed without it look again
+	w.s.event.raise() // sleepers that armed without it look again
 	return nil
 }
 
@@ -189,14 +189,6 @@ func (w *Waiter) sleep(ready func() bool, until time.Time) {
 	}
 }
 
-// HandOver is called by a thread that has slept and now leaves: it wakes others
-// that sleep if there is more.
-func (w *Waiter) HandOver() {
-	if w.sleeps() {
-		w.s.handOver(w.found)
-	}
-}
-
 // TryWait prepares for a wait on the descriptor or condition variable
 // (fi_trywait(3)): nil means that everything that comes from now on wakes it,
 // EAGAIN that there is something already. For a member of a set it prepares the
@@ -221,7 +213,7 @@ func (w *Waiter) sleepers() uint32 {
 	return uint32(w.s.sleeping)
 }
 
-func (w *Waiter) signal() { w.s.signal() }
+func (w *Waiter) signal() { w.s.event.raise() }
 
 func (w *Waiter) report() {
 	if w.reported != nil {

@@ -70,7 +70,6 @@ func (ws *WaitSet) Close() error {
 func (ws *WaitSet) Wait(timeout int) error {
 	for end := until(timeout); ; {
 		if ws.look() {
-			ws.s.handOver(ws.pending)
 			return nil
 		}
 		if expired(end) {
@@ -92,15 +91,6 @@ func (ws *WaitSet) look() (found bool) {
 		}
 	}
 	return found
-}
-
-func (ws *WaitSet) pending() bool {
-	for _, m := range ws.s.all() {
-		if m.pending() {
-			return true
-		}
-	}
-	return false
 }
 
 func (ws *WaitSet) found() bool {

@@ -234,13 +234,15 @@ func (m *model) final(r *rules) (bool, error) {
 	return true, nil
 }
 
+// edge is a step from one state to another, by their numbers.
+type edge struct{ from, to int32 }
+
 // explore visits every state and returns how many there are. The error says
 // what went wrong in some order of steps, or that a state can be reached from
 // which the work never ends.
 func explore(r rules) (states int, err error) {
 	index := map[model]int32{{}: 0}
 	all := []model{{}}
-	type edge struct{ from, to int32 }
 	var edges []edge
 	var finals []int32
 	for i := 0; i < len(all); i++ {
@@ -267,21 +269,31 @@ func explore(r rules) (states int, err error) {
 			edges = append(edges, edge{int32(i), j})
 		}
 	}
-	// Walk backwards from the ends: what is not reached is stuck.
-	first := make([]int32, len(all)+1)
+	for i, ok := range reaching(len(all), edges, finals) {
+		if !ok {
+			return len(all), fmt.Errorf("no way on from %+v", all[i])
+		}
+	}
+	return len(all), nil
+}
+
+// reaching tells of each state whether one of finals can be reached from it. It
+// walks the edges backwards.
+func reaching(states int, edges []edge, finals []int32) []bool {
+	first := make([]int32, states+1)
 	for _, e := range edges {
 		first[e.to+1]++
 	}
-	for i := range all {
+	for i := range states {
 		first[i+1] += first[i]
 	}
 	from := make([]int32, len(edges))
-	fill := append([]int32(nil), first[:len(all)]...)
+	fill := append([]int32(nil), first[:states]...)
 	for _, e := range edges {
 		from[fill[e.to]] = e.from
 		fill[e.to]++
 	}
-	ends := make([]bool, len(all))
+	ends := make([]bool, states)
 	queue := finals
 	for _, i := range finals {
 		ends[i] = true
@@ -296,10 +308,5 @@ func explore(r rules) (states int, err error) {
 			}
 		}
 	}
-	for i, ok := range ends {
-		if !ok {
-			return len(all), fmt.Errorf("no way on from %+v", all[i])
-		}
-	}
-	return len(all), nil
+	return ends
 }

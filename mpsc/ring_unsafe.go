@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // MaxLog2 is the largest ring size [NewView] takes, as a power of two.
@@ -93,12 +94,12 @@ func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uin
 		if word == free {
 			taken := free | uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift | hot.SlotTaken
 			if exclusive {
-				atomic.StoreUint64(seq, taken)
+				order.Store64(seq, taken)
 			} else if !atomic.CompareAndSwapUint64(seq, word, taken) {
 				pos++ // another producer has this one
 				continue
 			}
-			atomic.StoreUint64(r.tail, pos+1)
+			order.Store64(r.tail, pos+1)
 			return slot, pos, true
 		}
 		ahead := int64(word-free) >> hot.SeqLapShift
@@ -116,7 +117,7 @@ func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uin
 // Publish makes the slot that [Ring.Claim] returned for owner at pos visible
 // to the consumer. The slot is the consumer's from then on. (P0)
 func (r *Ring) Publish(slot unsafe.Pointer, owner uint32, pos uint64) {
-	atomic.StoreUint64((*uint64)(slot),
+	order.Store64((*uint64)(slot),
 		r.seq(pos)|uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift|hot.SlotReady)
 }
 
@@ -140,7 +141,7 @@ func (r *Ring) Ready(pos uint64) bool {
 // Release gives the slot at pos, which was ready, back to the producers. The
 // consumer goes on with pos+1. (R0)
 func (r *Ring) Release(pos uint64) {
-	atomic.StoreUint64(r.word(pos), r.seq(pos+r.Slots()))
+	order.Store64(r.word(pos), r.seq(pos+r.Slots()))
 }
 
 // Reclaim takes back the slot at pos from a producer that claimed it and died:

@@ -25,7 +25,6 @@ import (
 type AV struct {
 	domain  *Domain
 	refs    refs // users: bound endpoints
-	typ     fi.AVType
 	format  fi.AddrFormat
 	flags   uint64 // of fi_av_attr
 	sizeMax uint64
@@ -74,13 +73,9 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 	}
 	a := &AV{
 		domain:  d,
-		typ:     attr.Type,
 		format:  d.format,
 		flags:   attr.Flags,
 		sizeMax: uint64(d.cfg.AVSizeMax),
-	}
-	if a.typ == fi.AVUnspec {
-		a.typ = fi.AVTable
 	}
 	a.index.init(&a.table, int(min(attr.Count, avCountHint, a.sizeMax)))
 	if attr.Name != "" {
@@ -94,7 +89,9 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 		attr.MapAddr = s.mapAddr()
 		a.refresh()
 	}
-	attr.Type = a.typ
+	if attr.Type == fi.AVUnspec {
+		attr.Type = fi.AVTable
+	}
 	return a, nil
 }
 
@@ -159,9 +156,6 @@ func (a *AV) SetFID(fid uintptr) {
 	defer a.mu.Unlock()
 	a.fid = fid
 }
-
-// Type returns the address vector's type, never fi.AVUnspec.
-func (a *AV) Type() fi.AVType { return a.typ }
 
 // Format returns the format of the addresses that Insert, Lookup and StrAddr
 // take and give.

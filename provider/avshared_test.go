@@ -3,6 +3,7 @@ package provider
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -85,6 +86,12 @@ func TestAVSharedTwoOpeners(t *testing.T) {
 	}
 	if _, ok := other.Name(0); ok {
 		t.Error("address vectors of two names share")
+	}
+	// Who comes later uses the lowest free index as well.
+	wantErrno(t, two.Remove([]fi.Addr{0, 2}, 0), fi.Success, "remove")
+	three := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "x"})
+	if at := insertAll(t, three, testName(7), testName(8), testName(9)); !slices.Equal(at, []fi.Addr{0, 2, 4}) {
+		t.Errorf("inserted at %v", at)
 	}
 }
 
@@ -224,11 +231,12 @@ func TestAVSharedForeignFiles(t *testing.T) {
 	a := openTestAV(t, d, fi.AVAttr{Name: "probe"})
 	path := a.shared.path
 	name := fi.AVAttr{Name: "probe"}
-	for _, c := range []struct {
+	type foreign struct {
 		what    string
 		prepare func() error
 		want    fi.Errno
-	}{
+	}
+	list := []foreign{
 		{"open to others", func() error { return os.Chmod(path, 0o644) }, fi.EACCES},
 		{"symbolic link", func() error {
 			return moveAside(path, func() error { return os.Symlink("/etc/passwd", path) })
@@ -236,7 +244,15 @@ func TestAVSharedForeignFiles(t *testing.T) {
 		{"fifo", func() error {
 			return moveAside(path, func() error { return unix.Mkfifo(path, 0o600) })
 		}, fi.EACCES},
-	} {
+	}
+	if os.Geteuid() == 0 { // only root can make a file another user's
+		list = append(list, foreign{"another user's", func() error {
+			return moveAside(path, func() error {
+				return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 1, 1))
+			})
+		}, fi.EACCES})
+	}
+	for _, c := range list {
 		if err := c.prepare(); err != nil {
 			t.Fatal(err)
 		}

@@ -122,10 +122,6 @@ func (d *Domain) Close() error {
 // DomainName returns the domain's name.
 func (d *Domain) DomainName() string { return d.info.Domain.Name }
 
-// Info returns the description with which the domain was opened. It must not
-// be changed.
-func (d *Domain) Info() *fi.Info { return d.info }
-
 // threading returns the model by which the application serialises its calls.
 func (d *Domain) threading() fi.Threading {
 	if t := d.info.Domain.Threading; t != fi.ThreadUnspec {

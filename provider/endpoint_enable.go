@@ -92,7 +92,7 @@ func (e *Endpoint) open() (err error) {
 	} else if e.rx, err = newRxContext(cfg, e.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
 	}
-	if e.peers, err = mem.NewArray[hot.Peer](cfg.AVSizeMax); err != nil {
+	if e.peers, err = mem.NewArray[hot.Peer](int(e.av.Limit())); err != nil {
 		return fi.ENOMEM
 	}
 	e.stripes = stripe.NewSet(e.hotStripes(n), exclusive)
@@ -149,7 +149,7 @@ func (e *Endpoint) fillHot() {
 	h := e.hot
 	cfg := e.domain.cfg
 	h.Peers = uintptr(unsafe.Pointer(e.peers.At(0)))
-	h.PeerLimit = uint64(cfg.AVSizeMax)
+	h.PeerLimit = e.av.Limit()
 	if e.txCQ != nil {
 		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
 		if !e.txSelective {

@@ -96,10 +96,6 @@ func (f *Fabric) OpenWait(attr *fi.WaitAttr) (*cq.WaitSet, error) {
 // FabricName returns the fabric's name.
 func (f *Fabric) FabricName() string { return f.attr.Name }
 
-// Attr returns the attributes with which the fabric was opened. They must not
-// be changed.
-func (f *Fabric) Attr() *fi.FabricAttr { return &f.attr }
-
 // refuse logs why a call is refused, and returns the text as an error that
 // wraps errno.
 func refuse(s log.Subsys, errno fi.Errno, format string, args ...any) error {

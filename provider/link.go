@@ -129,16 +129,28 @@ func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
 		return nil, fi.EINVAL
 	}
 	line := e.line(addr)
-	if i := atomic.LoadUint32(&line.Link); i != 0 {
-		return (*e.links.Load())[i-1], nil
+	shared := e.av.Shared()
+	for {
+		// Another process may change a shared address vector at any time:
+		// this looks, and drops the lines of addresses that are gone.
+		seen := e.av.Generation()
+		if i := atomic.LoadUint32(&line.Link); i != 0 && !shared {
+			return (*e.links.Load())[i-1], nil
+		}
+		name, ok := e.av.Name(addr)
+		if !ok {
+			return nil, fi.EINVAL
+		}
+		l := e.linkTo(name)
+		if shared {
+			return l, nil
+		}
+		atomic.StoreUint32(&line.Link, l.index+1)
+		if e.av.Generation() == seen {
+			return l, nil
+		}
+		atomic.StoreUint32(&line.Link, 0) // the address may have been removed meanwhile
 	}
-	name, ok := e.av.Name(addr)
-	if !ok {
-		return nil, fi.EINVAL
-	}
-	l := e.linkTo(name)
-	atomic.StoreUint32(&line.Link, l.index+1)
-	return l, nil
 }
 
 // linkTo returns the link to a named peer, making it if need be.
@@ -156,12 +168,19 @@ func (e *Endpoint) linkTo(name names.Name) *link {
 	return l
 }
 
-// fill publishes a connected peer to the C path.
+// fill publishes a connected peer to the C path. A shared address vector has
+// no lines: C cannot see that another process changed it.
 func (e *Endpoint) fill(addr fi.Addr, l *link, p hw.Endpoint) {
 	line := e.line(addr)
-	if atomic.LoadUintptr(&line.Slots) != 0 {
+	if e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
+	seen := e.av.Generation()
+	defer func() {
+		if e.av.Generation() != seen {
+			atomic.StoreUintptr(&line.Slots, 0)
+		}
+	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if cur := l.path.Load(); cur == nil || cur.Endpoint != p || p.Err() != nil {

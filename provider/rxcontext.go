@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
@@ -134,7 +135,7 @@ func (r *rxContext) take() bool {
 
 func (r *rxContext) give() {
 	if r.hot.Flags&hot.RxExclusive == 0 {
-		atomic.StoreUint32(&r.hot.Lease, 0)
+		order.Store32(&r.hot.Lease, 0)
 	}
 }
 
@@ -206,7 +207,7 @@ func (r *rxContext) drainPosts() {
 		entry := *(*hot.RecvEntry)(r.posts.Slot(pos))
 		r.posts.Release(pos)
 		pos++
-		atomic.StoreUint64(&r.hot.PostsHead, pos)
+		order.Store64(&r.hot.PostsHead, pos)
 		r.post(&entry)
 	}
 }

@@ -2,7 +2,9 @@ package loopback
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 )
@@ -83,4 +85,114 @@ func BenchmarkConnect(b *testing.B) {
 		i.Close()
 		to.CheckPeers()
 	}
+}
+
+// sampler finds the median time of an iteration, in runs of 64. On a machine
+// that does other work the mean says more about that.
+type sampler struct {
+	n    int
+	last time.Time
+	runs []time.Duration
+}
+
+func (s *sampler) tick() {
+	if s.n++; s.n%64 != 0 {
+		return
+	}
+	now := time.Now()
+	if !s.last.IsZero() {
+		s.runs = append(s.runs, now.Sub(s.last))
+	}
+	s.last = now
+}
+
+func (s *sampler) report(b *testing.B) {
+	if len(s.runs) > 0 {
+		slices.Sort(s.runs)
+		b.ReportMetric(float64(s.runs[len(s.runs)/2].Nanoseconds())/64, "median-ns/op")
+		b.ReportMetric(float64(s.runs[len(s.runs)/20].Nanoseconds())/64, "p5-ns/op")
+	}
+}
+
+// BenchmarkPingPong is a message to another process and back; the half of it
+// is a one-way latency. Needs two cores.
+func BenchmarkPingPong(b *testing.B) {
+	dir := shmDir(b)
+	i := open(b, Config{Dir: dir})
+	c := start(b, "echo", dir, i.Address(), nil)
+	c.line(b)
+	ep, err := i.Connect(c.addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	i.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
+	defer pin(0)()
+	var p [8]byte
+	var s sampler
+	for b.Loop() {
+		s.tick()
+		if err := ep.AMShort(1, 0, nil, p[:]); err != nil {
+			b.Fatal(err)
+		}
+		for i.Progress(1) == 0 {
+		}
+	}
+	b.StopTimer()
+	s.report(b)
+	c.kill()
+	until(b, i, func() bool { return segments(b, dir) == 1 })
+}
+
+// BenchmarkStream is messages from another process.
+func BenchmarkStream(b *testing.B) {
+	dir := shmDir(b)
+	i := open(b, Config{Dir: dir})
+	i.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
+	c := start(b, "stream", dir, i.Address(), nil)
+	c.line(b)
+	defer pin(0)()
+	for got := 0; got < 1000; {
+		got += i.Progress(64)
+	}
+	got := 0
+	var s sampler
+	for b.Loop() {
+		s.tick()
+		for got <= 0 {
+			got += i.Progress(64)
+		}
+		got--
+	}
+	b.StopTimer()
+	s.report(b)
+	c.kill()
+	until(b, i, func() bool { return segments(b, dir) == 1 })
+}
+
+// BenchmarkGet reads from another process.
+func BenchmarkGet(b *testing.B) {
+	dir := shmDir(b)
+	i := open(b, Config{Dir: dir})
+	c := start(b, "memory", dir, nil, nil)
+	var addr uint64
+	if _, err := fmt.Sscanf(c.line(b), "ready %d", &addr); err != nil {
+		b.Fatal(err)
+	}
+	ep, err := i.Connect(c.addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{4096, 65536, 1 << 20} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			local := localTo(make([]byte, n))
+			b.SetBytes(int64(n))
+			for b.Loop() {
+				if _, err := ep.Get(local, []hw.RemoteSegment{{Addr: addr, Len: uint64(n)}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	c.kill()
+	until(b, i, func() bool { return segments(b, dir) == 1 })
 }

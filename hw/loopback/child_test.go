@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ var roles = map[string]func(i *Iface, peer []byte){
 	"send":   sendRole,
 	"echo":   echoRole,
 	"middle": middleRole,
+	"stream": streamRole,
 	"hold":   holdRole,
 	"memory": memoryRole,
 	"hidden": hiddenRole,
@@ -76,6 +78,7 @@ type child struct {
 	cmd  *exec.Cmd
 	addr []byte
 	out  *bufio.Reader
+	once sync.Once
 }
 
 // start starts a child with an address of its own and the given role.
@@ -116,8 +119,10 @@ func (c *child) line(t testing.TB) string {
 }
 
 func (c *child) kill() {
-	c.cmd.Process.Kill()
-	c.cmd.Wait()
+	c.once.Do(func() {
+		c.cmd.Process.Kill()
+		c.cmd.Wait()
+	})
 }
 
 // sum is what the payload of message n consists of.
@@ -170,9 +175,24 @@ func echoRole(i *Iface, peer []byte) {
 		}
 	})
 	fmt.Println("ready")
+	pin(1)
 	for {
-		if i.Progress(64) == 0 {
-			runtime.Gosched()
+		i.Progress(64)
+	}
+}
+
+// streamRole sends 8 bytes for ever.
+func streamRole(i *Iface, peer []byte) {
+	ep, err := i.Connect(peer)
+	if err != nil {
+		fatal(err)
+	}
+	fmt.Println("ready")
+	pin(1)
+	var p [8]byte
+	for {
+		if err := ep.AMShort(1, 0, nil, p[:]); err != nil && !errors.Is(err, hw.ErrNoResource) {
+			fatal(err)
 		}
 	}
 }

@@ -3,9 +3,6 @@ package loopback
 import (
 	"fmt"
 	"sync/atomic"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
@@ -134,71 +131,4 @@ func (e *Endpoint) Err() error {
 		return hw.ErrPeerDead
 	}
 	return nil
-}
-
-// FillPeer writes the endpoint into a line of the C path's table.
-func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
-	e, ok := ep.(*Endpoint)
-	if !ok || e.iface != i {
-		return fmt.Errorf("loopback: endpoint of another interface: %w", hw.ErrInvalid)
-	}
-	if err := e.Err(); err != nil {
-		return err
-	}
-	view := e.ring.Hot()
-	line.Tail = view.Tail
-	line.RxState = uintptr(unsafe.Pointer(e.rxState))
-	line.Log2Slots = view.Log2Slots
-	line.Owner = e.owner
-	line.Peer = e.number
-	atomic.StoreUintptr(&line.Slots, view.Slots) // release: C loads it with acquire and then the rest
-	return nil
-}
-
-// FillEP writes what the C path needs to look for arrivals.
-func (i *Iface) FillEP(ep *hot.EP) {
-	ep.Inbound = i.rx.ring.Hot()
-	ep.RxState = uintptr(unsafe.Pointer(i.seg.rxState()))
-	atomic.StoreUint64(&ep.InboundHead, i.rx.head)
-	i.rx.headWord = &ep.InboundHead
-}
-
-// FillStripe writes part n of the bounce pool into s, before the first send
-// over this stripe. The stripe's lease is not touched.
-func (i *Iface) FillStripe(n int, s *hot.Stripe) error {
-	if n < 0 || n >= len(i.stripes) {
-		return fmt.Errorf("loopback: stripe %d of %d: %w", n, len(i.stripes), hw.ErrInvalid)
-	}
-	i.fillStripe(n, s)
-	i.stripes[n] = s
-	return nil
-}
-
-// fillStripe gives stripe n of k the buffers from count*n/k to count*(n+1)/k.
-func (i *Iface) fillStripe(n int, s *hot.Stripe) {
-	g := &i.seg.geo
-	first := uint64(g.bounceCount) * uint64(n) / uint64(i.cfg.Stripes)
-	end := uint64(g.bounceCount) * uint64(n+1) / uint64(i.cfg.Stripes)
-	s.Bounce = uintptr(unsafe.Pointer(i.seg.bounce(uint32(first))))
-	s.BounceFirst = uint32(first)
-	s.BounceCount = uint32(end - first)
-	s.BounceNext = 0
-	s.BounceStride = g.bounceStride
-}
-
-// WakePeer is Wake of the endpoint with this number.
-func (i *Iface) WakePeer(peer uint32) {
-	if list := *i.endpoints.Load(); peer < uint32(len(list)) {
-		list[peer].Wake()
-	}
-}
-
-// transient tells errors that say nothing about the peer.
-func transient(err error) bool {
-	for _, e := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EAGAIN} {
-		if err == e {
-			return true
-		}
-	}
-	return false
 }

@@ -39,6 +39,7 @@ func thisHost() (host, error) {
 	hostCache.Lock()
 	defer hostCache.Unlock()
 	if hostCache.self.pid == uint32(os.Getpid()) {
+		hostCache.uid = uint32(os.Geteuid()) // it may change
 		return hostCache.host, nil
 	}
 	h, err := readHost()

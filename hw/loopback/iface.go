@@ -35,10 +35,12 @@ type Iface struct {
 	ringFD    atomic.Int32                // the socket from which we ring others, -1 until needed
 	lastLog   atomic.Int64                // nanoseconds
 
-	rx receiver
-
 	onPeer func(hw.PeerEvent)
 	lost   atomic.Uint64 // peers
+
+	_  [hot.CacheLine]byte // senders read what is above, the lease holder writes what follows
+	rx receiver
+	_  [hot.CacheLine]byte
 }
 
 // receiver is the consumer's state. It belongs to whoever holds the progress

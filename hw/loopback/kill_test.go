@@ -28,7 +28,7 @@ func killCount() int {
 }
 
 // segments counts the files of segments in dir.
-func segments(t *testing.T, dir string) int {
+func segments(t testing.TB, dir string) int {
 	t.Helper()
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestKillSenders(t *testing.T) {
 			step()
 		}
 		victim.cmd.Process.Kill()
-		go victim.cmd.Wait()
+		go victim.kill() // reaps it, sooner or later than CheckPeers looks
 		killed++
 		i.CheckPeers()
 	}

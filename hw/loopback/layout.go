@@ -3,7 +3,6 @@ package loopback
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/hot"
 )
@@ -22,12 +21,7 @@ type geometry struct {
 	bounceStride uint32
 }
 
-const (
-	headerBytes  = uint64(unsafe.Sizeof(hot.Segment{}))
-	attachBytes  = uint64(unsafe.Sizeof(hot.Attach{}))
-	bounceHeader = uint64(unsafe.Sizeof(hot.Bounce{}))
-	pageBytes    = 4096 // parts that are touched apart start on pages of their own
-)
+const pageBytes = 4096 // parts that are touched apart start on pages of their own
 
 func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }
 

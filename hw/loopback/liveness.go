@@ -1,7 +1,7 @@
 package loopback
 
 import (
-	"errors"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hot"
@@ -19,8 +19,6 @@ type peerScan struct {
 // wider than this are found by the rolling part, which looks at as many
 // entries in each call.
 const scanRun = 64
-
-func isGone(err error) bool { return errors.Is(err, hw.ErrUnreachable) }
 
 // CheckPeers finds peers that have died or closed their interface, gives back
 // what they held, and reports them. The caller holds the progress lease.
@@ -155,6 +153,9 @@ func (i *Iface) checkSource(n uint32) bool {
 		return true
 	}
 	met := src != nil && src.state != sourceRefused
+	if met && state != hot.AttachLeaving {
+		removeStale(filepath.Join(i.cfg.Dir, fileName(i.host.uid, i.host.netns, &src.name)), &i.host)
+	}
 	if src != nil {
 		src.reset()
 	}

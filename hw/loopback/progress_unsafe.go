@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // Progress delivers up to max arrived messages and returns how many the
@@ -38,7 +39,7 @@ func (i *Iface) Progress(max int) int {
 	}
 	if r.head != begin {
 		r.empty, r.taken = 0, 0
-		atomic.StoreUint64(r.headWord, r.head)
+		order.Store64(r.headWord, r.head)
 	}
 	return delivered
 }
@@ -126,7 +127,7 @@ func (i *Iface) deliverBounce(owner uint32, src *source, slot *hot.Slot, m messa
 	if h != nil {
 		h(hw.Source(owner-1), slot.Header, slot.Body[:m.head:m.head], payload(b, m.length))
 	}
-	atomic.StoreUint32(&b.State, 0) // release ↔ freeBounce
+	order.Store32(&b.State, 0) // release ↔ freeBounce
 	if h == nil {
 		return i.malformed("message with unknown id %d from %s", m.id, &src.name)
 	}

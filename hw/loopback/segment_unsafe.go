@@ -12,6 +12,13 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
+// Sizes of the parts of a segment, in bytes.
+const (
+	headerBytes  = uint64(unsafe.Sizeof(hot.Segment{}))
+	attachBytes  = uint64(unsafe.Sizeof(hot.Attach{}))
+	bounceHeader = uint64(unsafe.Sizeof(hot.Bounce{}))
+)
+
 // mapping is memory from mmap. The zero mapping is none.
 type mapping struct {
 	base unsafe.Pointer
@@ -57,16 +64,6 @@ func readHeader(fd int) (*hot.Segment, error) {
 		return nil, fmt.Errorf("header of %d bytes: %w: %w", n, hw.ErrInvalid, errMalformed)
 	}
 	return h, nil
-}
-
-// headerFromBytes is readHeader for the fuzz test.
-func headerFromBytes(b []byte) (*hot.Segment, bool) {
-	if uint64(len(b)) < headerBytes {
-		return nil, false
-	}
-	h := new(hot.Segment)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(h)), headerBytes), b)
-	return h, true
 }
 
 func (s *segment) at(offset uint64) unsafe.Pointer { return unsafe.Add(s.mem.base, offset) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 const (
@@ -91,11 +92,12 @@ func (e *Endpoint) ready() error {
 	return nil
 }
 
-// publish makes the slot visible and rings the bell of a sleeper. Both are
-// sequentially consistent, as the sleeper's steps are.
+// publish makes the slot visible and rings the bell of a sleeper, with a full
+// fence between, as there is between the sleeper's steps.
 func (e *Endpoint) publish(slot unsafe.Pointer, pos uint64) {
 	e.ring.Publish(slot, e.owner, pos)
 	if atomic.LoadUint32(e.rxState)&hot.RxWaitable != 0 {
+		order.Fence()
 		e.Wake()
 	}
 }

@@ -1,8 +1,11 @@
 package loopback
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
@@ -124,4 +127,17 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 		return nil
 	}
 	return s.name.bytes()
+}
+
+// isGone tells errors that say that there is no such interface (any more).
+func isGone(err error) bool { return errors.Is(err, hw.ErrUnreachable) }
+
+// transient tells errors that say nothing about the peer.
+func transient(err error) bool {
+	for _, errno := range []unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EAGAIN} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }

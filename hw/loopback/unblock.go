@@ -117,6 +117,11 @@ func (i *Iface) checkTail() bool {
 		return false
 	}
 	if ahead <= 0 {
+		// A tail behind the head is sound, but producers that start there pass slots that an
+		// overwritten word may make look full. Every position below the head was claimed.
+		if ahead < 0 {
+			atomic.CompareAndSwapUint64(i.seg.tail(), tail, r.head)
+		}
 		r.hole = holeSuspicion{}
 		return false
 	}

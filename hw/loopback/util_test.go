@@ -2,8 +2,12 @@ package loopback
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // shmDir is a directory of the test's own in the memory file system.
@@ -35,4 +39,40 @@ func mapped(t testing.TB, path string) bool {
 		t.Fatal(err)
 	}
 	return strings.Contains(string(maps), path)
+}
+
+// until progresses and checks peers until done.
+func until(t testing.TB, i *Iface, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); {
+		if time.Now().After(end) {
+			t.Fatal("not within 5 s")
+		}
+		i.Progress(64)
+		i.CheckPeers()
+	}
+}
+
+// pin keeps the calling goroutine on the n-th processor that the process may
+// use, if it may use more than one. The returned function ends it.
+func pin(n int) (unpin func()) {
+	runtime.LockOSThread()
+	var all, one unix.CPUSet
+	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
+		return runtime.UnlockOSThread
+	}
+	for cpu := 0; ; cpu++ {
+		if all.IsSet(cpu) {
+			if n == 0 {
+				one.Set(cpu)
+				break
+			}
+			n--
+		}
+	}
+	_ = unix.SchedSetaffinity(0, &one)
+	return func() {
+		_ = unix.SchedSetaffinity(0, &all)
+		runtime.UnlockOSThread()
+	}
 }

@@ -1,36 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Completion queues (struct weft_hot_cq): pushing and popping without Go.
- * Package cq has the same algorithm in Go and describes it; the two mix freely
- * on one queue.
- *
- * A queue is a number of rings (ring.h), each with a shared head word, because
- * any thread may read. The owner field of a slot's sequence word says what the
- * slot holds, so that a reader which scans the ring before it owns the slots
- * reads nothing but sequence words.
- *
- * Ordering points beside ring.h's:
- *   H0 take   CAS on head: the slots below the new head are this reader's.
- *             Nothing is published by it; L0 has made the bodies visible.
- *   W0 wake   full fence between publish and the look at armed, here and
- *             between arming and the last look at the rings in package cq
+ * Completion queues (struct weft_hot_cq) without Go. Package cq has the same
+ * algorithm and describes it; the two mix on one queue. The owner field of a
+ * slot's sequence word says what it holds, so that a reader, which looks before
+ * it owns the slots, looks at sequence words only. Ordering points beside ring.h's:
+ *   H0 take   CAS on head: the slots below are this reader's (L0 made them visible)
+ *   W0 wake   full fence between publish and the look at armed; the sleeper has
+ *             one between arming and its last look at the rings
  */
 #ifndef WEFT_CQ_H
 #define WEFT_CQ_H
 
 #include <string.h>
-
 #include "hot.h"
 
-/* What a ready slot holds. */
 enum weft_cq_mark {
 	WEFT_CQ_MARK_ENTRY = 0,
 	WEFT_CQ_MARK_ERROR = 1, /* stays until fi_cq_readerr takes it */
 	WEFT_CQ_MARK_VOID = 2,  /* readers skip it */
 };
 
-/* A slot that its holder will fill or void soon: what is published behind it
- * in the same ring is not seen before. */
+/* A slot to be filled or voided soon: what is behind it is not seen before. */
 struct weft_cq_claim {
 	struct weft_cqe *slot;
 	uint64_t position;
@@ -47,8 +37,8 @@ static inline struct weft_ring weft_cq_slots(const struct weft_hot_cq *cq, struc
 				   sizeof(struct weft_cqe) };
 }
 
-/* The ring where the next pop starts: a word of ring 0's head line. Written by
- * readers, relaxed; a lost store costs fairness for one call. */
+/* Where the next pop starts: a word of ring 0's head line. Readers store it,
+ * relaxed; a lost store costs fairness for one call. */
 static inline _Atomic uint32_t *weft_cq_turn(const struct weft_hot_cq *cq)
 {
 	return (_Atomic uint32_t *)weft_cq_ring_at(cq, 0)->pad0;
@@ -77,21 +67,19 @@ static inline bool weft_cq_claim(struct weft_hot_cq *cq, uint32_t stripe,
 static inline void weft_cq_publish(const struct weft_hot_cq *cq, const struct weft_cq_claim *claim,
 				   enum weft_cq_mark mark)
 {
-	struct weft_ring geometry = { .log2_slots = cq->log2_slots };
-
-	weft_ring_publish(&geometry, &claim->slot->seq, mark, claim->position);
+	struct weft_ring r = { .log2_slots = cq->log2_slots };
+	weft_ring_publish(&r, &claim->slot->seq, mark, claim->position);
 }
 
 /* weft_cq_fill publishes a completion (all of *e but seq) in a claimed slot. */
 static inline void weft_cq_fill(struct weft_hot_cq *cq, const struct weft_cq_claim *claim,
 				const struct weft_cqe *e)
 {
-	memcpy(&claim->slot->context, &e->context,
-	       sizeof(*e) - offsetof(struct weft_cqe, context));
-	weft_cq_publish(cq, claim, e->flags & WEFT_CQE_ERROR ? WEFT_CQ_MARK_ERROR : WEFT_CQ_MARK_ENTRY);
+	memcpy(&claim->slot->context, &e->context, sizeof(*e) - sizeof(e->seq));
+	weft_cq_publish(cq, claim, WEFT_CQ_MARK_ENTRY);
 }
 
-/* weft_cq_void gives a claimed slot up: readers skip it. */
+/* weft_cq_void gives a claimed slot up. Wake as after a fill: it may uncover others. */
 static inline void weft_cq_void(struct weft_hot_cq *cq, const struct weft_cq_claim *claim)
 {
 	claim->slot->flags = WEFT_CQE_VOID;
@@ -102,11 +90,10 @@ static inline void weft_cq_void(struct weft_hot_cq *cq, const struct weft_cq_cla
 static inline bool weft_cq_push(struct weft_hot_cq *cq, uint32_t ring, const struct weft_cqe *e)
 {
 	struct weft_cq_claim claim;
-
-	if (!weft_cq_claim_ring(cq, ring, &claim))
-		return false;
-	weft_cq_fill(cq, &claim, e);
-	return true;
+	bool ok = weft_cq_claim_ring(cq, ring, &claim);
+	if (ok)
+		weft_cq_fill(cq, &claim, e);
+	return ok;
 }
 
 /* weft_cq_wake_needed tells, after a publish, whether a reader sleeps. (W0) */
@@ -118,8 +105,8 @@ static inline bool weft_cq_wake_needed(struct weft_hot_cq *cq)
 	return atomic_load_explicit(&cq->armed, memory_order_relaxed);
 }
 
-/* Takes up to count completions off one ring, as many as are ready in one
- * step. *error: an error entry is at the head now. */
+/* Takes up to count completions off one ring, as many as are ready in one step.
+ * *error (false before): an error is at the head now. */
 static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_cq_ring *r,
 				      struct weft_cqe *out, size_t count, bool *error)
 {
@@ -127,25 +114,24 @@ static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_
 	size_t got = 0;
 
 	while (got < count && !*error) {
-		uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
-		uint64_t end = head;
+		uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), end = head;
 
-		for (size_t n = got; n < count && weft_ring_ready(&slots, end); end++) {
-			uint32_t mark = weft_seq_owner(atomic_load_explicit(
-				weft_ring_slot(&slots, end), memory_order_relaxed));
-			if (mark == WEFT_CQ_MARK_ERROR) {
-				*error = true;
+		for (size_t n = got; n < count; end++) {
+			uint64_t word = atomic_load_explicit(weft_ring_slot(&slots, end), /* L0 */
+							     memory_order_acquire);
+			uint32_t mark = weft_seq_owner(word);
+			if (word != weft_seq(end >> cq->log2_slots, mark, WEFT_SLOT_READY))
 				break;
-			}
+			if ((*error = mark == WEFT_CQ_MARK_ERROR))
+				break;
 			n += mark != WEFT_CQ_MARK_VOID;
 		}
 		if (end == head)
 			break;
-		if (cq->flags & WEFT_CQ_EXCLUSIVE)
+		if (cq->flags & WEFT_CQ_EXCLUSIVE) {
 			atomic_store_explicit(&r->head, end, memory_order_relaxed);
-		else if (!atomic_compare_exchange_strong_explicit(&r->head, &head, end, /* H0 */
-								  memory_order_acq_rel,
-								  memory_order_relaxed)) {
+		} else if (!atomic_compare_exchange_strong_explicit( /* H0 */
+				   &r->head, &head, end, memory_order_acq_rel, memory_order_relaxed)) {
 			*error = false; /* another reader was faster: look again */
 			continue;
 		}
@@ -160,25 +146,22 @@ static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_
 }
 
 /* weft_cq_pop takes up to count completions and returns how many. *error is
- * set when it got none because an error entry is next. An empty queue costs
- * two loads per ring; otherwise there is one CAS per ring and batch, none on
- * an exclusive queue. Progress: lock-free. */
+ * set when it got none because an error is next. An empty queue costs two loads
+ * per ring; else there is one CAS per ring and batch, none if exclusive. */
 static inline size_t weft_cq_pop(struct weft_hot_cq *cq, struct weft_cqe *out, size_t count,
 				 bool *error)
 {
-	uint32_t ring = cq->nrings > 1 ? atomic_load_explicit(weft_cq_turn(cq), memory_order_relaxed) : 0;
+	uint32_t ring = atomic_load_explicit(weft_cq_turn(cq), memory_order_relaxed);
 	size_t got = 0;
 	bool stop = false;
 
-	for (uint32_t n = 0; n < cq->nrings && got < count; n++, ring++) {
+	for (uint32_t n = 0; n < cq->nrings && got < count && !stop; n++, ring += !stop) {
 		if (ring >= cq->nrings)
 			ring = 0;
 		got += weft_cq_pop_ring(cq, weft_cq_ring_at(cq, ring), out + got, count - got, &stop);
-		if (stop)
-			break;
 	}
 	*error = stop && !got;
-	if (got && cq->nrings > 1 && (stop || got == count))
+	if (cq->nrings > 1 && got && (stop || got == count))
 		atomic_store_explicit(weft_cq_turn(cq), ring, memory_order_relaxed);
 	return got;
 }

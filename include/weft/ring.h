@@ -111,8 +111,12 @@ static inline _Atomic uint64_t *weft_ring_claim(const struct weft_ring *r, uint3
 			*position = pos;
 			return slot;
 		}
-		if ((int64_t)((word >> WEFT_SEQ_LAP_SHIFT) - lap) < 0)
+		int64_t ahead = (int64_t)(word - weft_seq(lap, 0, WEFT_SLOT_FREE)) >>
+				WEFT_SEQ_LAP_SHIFT;
+		if (ahead < 0)
 			return NULL; /* still in use from the lap before: full */
+		if (ahead > 1) /* stale tail: this slot was claimed in the lap before, so all before it were */
+			pos += (uint64_t)(ahead - 1) << r->log2_slots;
 	}
 	return NULL;
 }

@@ -7,6 +7,7 @@ const recycleHeld = minGroups
 type class struct {
 	key
 	no    uint32 // its place in Engine.classes, and the link of its lists of messages; immutable
+	bit   uint32 // 1<<no, its bit in Engine.ready; immutable
 	used  uint32 // Engine.clock when it was last looked up and not the most recent class
 	recvs table  // posted receives of this class
 	msgs  table  // all held messages

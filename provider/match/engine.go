@@ -35,7 +35,7 @@ func New() (*Engine, error) {
 	}
 	e := &Engine{nodes: store{*ns, [2]uint64{rand.Uint64(), rand.Uint64()}}}
 	for c := range e.classes {
-		e.classes[c].no, e.classes[c].source = uint32(c), noSource
+		e.classes[c].no, e.classes[c].bit, e.classes[c].source = uint32(c), 1<<c, noSource
 	}
 	e.recent = &e.classes[0]
 	return e, nil

@@ -216,6 +216,29 @@ func TestShrinks(t *testing.T) {
 	burst(t, e, 5000) // a closed engine may be used again
 }
 
+// TestWalkWhileShrinking removes everything in a loop, the last of which gives the memory back, with positions that
+// are large as signed numbers.
+func TestWalkWhileShrinking(t *testing.T) {
+	e := newEngine(t)
+	e.posted.head, e.posted.tail = 3<<30, 3<<30
+	e.held.head, e.held.tail = 3<<30, 3<<30
+	for i := range uint64(3 * minOrder) {
+		mustPost(t, e, 1, i, 0)
+		e.Hold(2, i)
+	}
+	e.posted.drains, e.held.drains = quietDrains-1, quietDrains-1
+	for r := range e.Recvs() {
+		e.Remove(r)
+		e.Release(r)
+	}
+	for m := range e.Messages() {
+		e.Discard(m)
+	}
+	if c := e.Counts(); c != (Counts{}) || e.posted.mask != 0 || e.held.mask != 0 {
+		t.Errorf("counts %+v, rings of %d and %d", c, e.posted.ring.Len(), e.held.ring.Len())
+	}
+}
+
 func TestIdleMemory(t *testing.T) {
 	if e := newEngine(t); e.Mapped() != 0 {
 		t.Errorf("a new engine maps %d bytes", e.Mapped())

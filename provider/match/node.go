@@ -27,7 +27,7 @@ type head struct {
 	pos    uint32 // place in the queue's order; of two queued nodes the one further ahead is the earlier
 	idx    uint32 // index of this node in the slab
 	state  state
-	keep   bool  // Recv.SetKeep
+	keep   bool  // see Recv.SetKeep; false in a message
 	class  uint8 // of a posted receive: its class, or inList
 	_      uint8
 }

@@ -71,7 +71,8 @@ func (o *order) remove(pos uint32) {
 // at returns the node at a position in [head, tail), or 0 for a hole.
 func (o *order) at(pos uint32) uint32 { return *o.ring.At(pos & o.mask) }
 
-// makeRoom closes the holes if they are half of the ring, else moves to a ring of twice the size.
+// makeRoom closes the holes if they are half of the ring, or if there is no memory; else it moves to a ring of twice
+// the size.
 func (o *order) makeRoom(s *store) error {
 	size := o.mask + 1
 	if o.mask != 0 && o.live <= size/2 {
@@ -82,6 +83,10 @@ func (o *order) makeRoom(s *store) error {
 		size = minOrder
 	}
 	ring, err := mem.NewArray[uint32](int(size))
+	if err != nil && o.live <= o.mask && o.mask != 0 {
+		o.compact(s, &o.ring, o.mask)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (e *Engine) queue(cl *class, hash uint64, source uint32, tag uint64) *Recv 
 	n.tag, n.source, n.idx = tag, source, idx
 	n.state, n.keep, n.class = statePosted, false, uint8(cl.no)
 	o.push(n, idx)
-	e.ready |= 1 << (cl.no % MaxClasses)
+	e.ready |= cl.bit
 	t.push(&e.nodes, &cl.key, hash, n, idx, 0)
 	return recvOf(n)
 }
@@ -141,7 +141,7 @@ func (e *Engine) arrive(source uint32, tag uint64) *Recv {
 
 // emptied does what is to be done when the last receive of a class has gone.
 func (e *Engine) emptied(cl *class) {
-	e.ready &^= 1 << (cl.no % MaxClasses)
+	e.ready &^= cl.bit
 	if cl.recvs.grown() {
 		cl.recvs.drained()
 	}

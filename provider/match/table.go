@@ -82,7 +82,7 @@ func newTable(n uint32) (table, error) {
 	return table{groups: groups, mask: size - 1, limit: size * groupSlots / 2}, err
 }
 
-// A place is a slot of a table: 8 * group + slot.
+// none is no place. A place is a slot of a table: 8 * group + slot.
 const none = ^uint32(0)
 
 // at returns the slot at a place.

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The application's signal actions stay what they were.
+ *
+ * The Go runtime installs handlers when the library is loaded: for SIGURG, by
+ * which it preempts goroutines, for SIGPIPE, which it then ignores where the
+ * default was to end the process, and for SIGSEGV, SIGBUS and SIGFPE, out of
+ * which it makes panics, or a trace and exit status 2 where the default was to
+ * dump core. weft needs none of them: it is linked with preemption by signal
+ * off, writes to no pipe, and a wild pointer in its Go code should end the
+ * process as one in C code does. So their actions are read before the runtime
+ * starts and put back when it has. Handlers that the application installs later
+ * replace nothing.
+ *
+ * What stays is SA_ONSTACK on handlers that were there before: the runtime sets
+ * it because goroutines have small stacks. An application's later handlers
+ * should have it too (os/signal, "Non-Go programs that call Go code").
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <signal.h>
+
+#include "goapi.h"
+
+static const int signals[] = { SIGURG, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE };
+
+static struct sigaction before[count_of(signals)];
+
+/* Constructors with a number run before those without one, and among these the
+ * runtime's, in the first object that is linked, before the other below. */
+__attribute__((constructor(101))) static void remember(void)
+{
+	for (size_t i = 0; i < count_of(signals); i++)
+		sigaction(signals[i], NULL, &before[i]);
+}
+
+/* Whether an action is a function of this library, so the runtime's. */
+static bool is_ours(const struct sigaction *action)
+{
+	Dl_info self, handler;
+
+	return dladdr((void *)before, &self) && dladdr((void *)action->sa_sigaction, &handler) &&
+	       self.dli_fbase == handler.dli_fbase;
+}
+
+__attribute__((constructor)) static void put_back(void)
+{
+	weftGoReady();
+	for (size_t i = 0; i < count_of(signals); i++) {
+		struct sigaction now, old = before[i];
+
+		sigaction(signals[i], NULL, &now);
+		if (!is_ours(&now))
+			continue;
+		if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
+			old.sa_flags |= SA_ONSTACK;
+		sigaction(signals[i], &old, NULL);
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestDistribution(t *testing.T) {
+	s := distribution([]float64{5, 1, 3, 2, 4})
+	if s.median != 3 || s.low != 2 || s.high != 4 || s.count != 5 {
+		t.Errorf("got %+v", s)
+	}
+	if s := distribution([]float64{1, 2}); s.median != 1.5 {
+		t.Errorf("median of 1 and 2: %v", s.median)
+	}
+	if got := distribution(nil).String(); got != "–" {
+		t.Errorf("nothing reads %q", got)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0.2064: "0.206", 4.5678: "4.57", 12.345: "12.3", 12668.4: "12668", 0: "0.00", 0.00012: "0.000",
+	} {
+		if got := number(v); got != want {
+			t.Errorf("number(%v) = %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestAddLines(t *testing.T) {
+	f := newFigures()
+	addLines(f, "weft", []byte("rate_8_mps 4.5\nnoise\nrate_8_mps 5.5\n"))
+	if got := f.of("weft", "rate_8_mps"); got.count != 2 || got.median != 5 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	f := newFigures()
+	for name, v := range map[string]float64{"pingpong_8_us": 0.2, "cq_read_empty_ns": 12, "post_1_safe_mps": 10, "post_2_safe_mps": 19} {
+		f.add("weft", name, v)
+		f.add("shm", name, 2*v)
+	}
+	want := map[string]string{
+		"pingpong_8_us": "yes", "cq_read_empty_ns": "no", "post_1_safe_mps": "",
+		"post_2_safe_mps": "yes", "post_1_domain_mps": "not measured", "rss_open_kib": "not measured",
+	}
+	for _, r := range rows {
+		expect, ok := want[r.name]
+		if !ok {
+			continue
+		}
+		v, _ := r.judge(f, []string{"weft", "shm"})
+		if got := r.reached(v); got != expect {
+			t.Errorf("%s (%v): reached %q, want %q", r.name, v, got, expect)
+		}
+	}
+	if v, text := findRow("pingpong_8_us").judge(f, []string{"weft", "shm"}); math.Abs(v-0.5) > 1e-9 || text != "0.50 x shm" {
+		t.Errorf("ratio %v %q", v, text)
+	}
+}
+
+func TestPlaceSection(t *testing.T) {
+	doc := placeSection("", "1.17.0", "FIRST\n")
+	doc = placeSection(doc, "2.0.0", "SECOND\n")
+	doc = placeSection(doc, "1.17.0", "THIRD\n")
+	if strings.Contains(doc, "FIRST") || !strings.Contains(doc, "SECOND") || !strings.Contains(doc, "THIRD") {
+		t.Errorf("got:\n%s", doc)
+	}
+	if strings.Index(doc, "THIRD") > strings.Index(doc, "SECOND") {
+		t.Error("a replaced section moved")
+	}
+	if !strings.HasPrefix(doc, "# Benchmarks\n") {
+		t.Error("no head")
+	}
+}
+
+func TestNetPIPELine(t *testing.T) {
+	m := netpipeLine.FindStringSubmatch("  0:       8 bytes    500 times -->      0.51 Mbps in     120.34 usec")
+	if m == nil || m[1] != "120.34" {
+		t.Errorf("got %v", m)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	f := newFigures()
+	f.add("weft", "rate_8_mps", 20)
+	f.add("shm", "rate_8_mps", 10)
+	var out strings.Builder
+	if err := plain(&out, options{providers: []string{"weft", "shm"}}, f); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "20.0  10.0   2.00  8 B tagged message rate") {
+		t.Errorf("got:\n%s", out.String())
+	}
+}
+
+func findRow(name string) row {
+	for _, r := range rows {
+		if r.name == name {
+			return r
+		}
+	}
+	return row{}
+}

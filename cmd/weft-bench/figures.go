@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// figures holds every value that was measured, by provider and name.
+type figures struct {
+	values map[string]map[string][]float64
+}
+
+func newFigures() *figures {
+	return &figures{values: map[string]map[string][]float64{}}
+}
+
+func (f *figures) add(provider, name string, value float64) {
+	if f.values[provider] == nil {
+		f.values[provider] = map[string][]float64{}
+	}
+	f.values[provider][name] = append(f.values[provider][name], value)
+}
+
+// spread is the distribution of a figure over the rounds.
+type spread struct {
+	median, low, high float64 // low and high are quartiles
+	count             int
+}
+
+// of returns the distribution of a provider's figure; count is 0 when it was
+// never measured.
+func (f *figures) of(provider, name string) spread {
+	return distribution(f.values[provider][name])
+}
+
+func distribution(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	v := slices.Clone(values)
+	slices.Sort(v)
+	at := func(q float64) float64 {
+		pos := q * float64(len(v)-1)
+		i := int(pos)
+		if i+1 == len(v) {
+			return v[i]
+		}
+		return v[i] + (pos-float64(i))*(v[i+1]-v[i])
+	}
+	return spread{median: at(0.5), low: at(0.25), high: at(0.75), count: len(v)}
+}
+
+// String writes the median and, over several rounds, the quartiles.
+func (s spread) String() string {
+	switch s.count {
+	case 0:
+		return "–"
+	case 1:
+		return number(s.median)
+	}
+	return fmt.Sprintf("%s (%s–%s)", number(s.median), number(s.low), number(s.high))
+}
+
+// number writes three significant digits, and all digits before the point.
+func number(v float64) string {
+	digits := 2
+	if v != 0 {
+		digits = max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
+	}
+	return strconv.FormatFloat(v, 'f', min(digits, 3), 64)
+}
+
+// ratio divides the medians; NaN when one is missing.
+func ratio(a, b spread) float64 {
+	if a.count == 0 || b.count == 0 || b.median == 0 {
+		return math.NaN()
+	}
+	return a.median / b.median
+}

@@ -1,0 +1,166 @@
+package cq
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+var setKinds = []fi.WaitObj{fi.WaitUnspec, fi.WaitFD, fi.WaitMutexCond, fi.WaitPollFD, fi.WaitYield}
+
+// inSet opens a set with a queue and a counter in it.
+func inSet(t *testing.T, kind fi.WaitObj) (*WaitSet, *Queue, *Counter) {
+	t.Helper()
+	ws, err := OpenWaitSet(&fi.WaitAttr{WaitObj: kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := Open(&fi.CQAttr{WaitObj: fi.WaitSet}, Options{}, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := OpenCounter(&fi.CntrAttr{WaitObj: fi.WaitSet}, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		wantErr(t, ws.Close(), fi.EBUSY)
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, ws.Close(), fi.EBUSY)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := ws.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ws, q, c
+}
+
+func TestWaitSet(t *testing.T) {
+	for _, kind := range setKinds {
+		ws, q, c := inSet(t, kind)
+		d := newDoorbell(t, q)
+		d.add(t, q.wait)
+		d.add(t, c.wait) // the same descriptor twice in one set
+		wantErr(t, ws.Wait(0), fi.ETIMEDOUT)
+		wantErr(t, ws.Wait(10), fi.ETIMEDOUT)
+		for name, act := range map[string]func(){
+			"entry":   func() { q.Complete(entry(1)) },
+			"message": d.deliver,
+			"count":   func() { c.Count(1) },
+			"error":   func() { c.CountError(1) },
+			"signal":  func() { q.Signal() },
+		} {
+			join := later(act)
+			if err := ws.Wait(10000); err != nil {
+				t.Errorf("kind %d, %s: %v", kind, name, err)
+			}
+			join()
+			q.Read(make([]Entry, 1))
+			if err := ws.Wait(0); fi.ErrnoOf(err) != fi.ETIMEDOUT {
+				t.Errorf("kind %d, %s: told twice", kind, name)
+			}
+		}
+		_, err := q.SRead(make([]Entry, 1), 0, 0)
+		wantErr(t, err, fi.ENOSYS)
+		wantErr(t, c.Wait(0, 0), fi.ENOSYS)
+		if q.FD() != -1 || c.FD() != -1 {
+			t.Error("a member has the set's descriptor")
+		}
+	}
+	for _, kind := range []fi.WaitObj{fi.WaitNone, fi.WaitSet, 9} {
+		_, err := OpenWaitSet(&fi.WaitAttr{WaitObj: kind})
+		wantErr(t, err, fi.EINVAL)
+	}
+	_, err := OpenWaitSet(&fi.WaitAttr{WaitObj: fi.WaitFD, Flags: 1})
+	wantErr(t, err, fi.EINVAL)
+}
+
+func TestWaitSetTryWait(t *testing.T) {
+	ws, q, c := inSet(t, fi.WaitFD)
+	for _, act := range []func(){func() { q.Complete(entry(1)) }, func() { c.Count(1) }} {
+		if err := ws.TryWait(); err != nil {
+			t.Fatal(err)
+		}
+		if readable(t, ws.FD(), 0) {
+			t.Fatal("readable before")
+		}
+		act()
+		if !readable(t, ws.FD(), 1000) {
+			t.Fatal("not woken")
+		}
+		wantErr(t, q.TryWait(), fi.EAGAIN) // asks the set
+		q.Read(make([]Entry, 1))
+	}
+	ws2, q2, _ := inSet(t, fi.WaitYield)
+	if ws2.FD() != -1 || ws2.TryWait() != nil {
+		t.Error("a yielding set has a descriptor or refuses")
+	}
+	q2.Complete(entry(1))
+	wantErr(t, ws2.TryWait(), fi.EAGAIN)
+}
+
+func TestPollSet(t *testing.T) {
+	if _, err := OpenPollSet(&fi.PollAttr{Flags: 1}); fi.ErrnoOf(err) != fi.EINVAL {
+		t.Errorf("flags give %v", err)
+	}
+	p, err := OpenPollSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := open(t, fi.CQAttr{}, Options{})
+	c := openCounter(t, fi.CntrAttr{}, nil)
+	d := newDoorbell(t, q)
+	d.add(t, q.wait)
+	for range 2 { // twice is as good as once
+		p.Add(q, 11)
+		p.Add(c, 22)
+	}
+	poll := func(n int, want ...uint64) {
+		t.Helper()
+		got := make([]uint64, n)
+		got = got[:p.Poll(got)]
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Fatalf("poll gave %v, want %v", got, want)
+		}
+	}
+	poll(4)
+	d.deliver()
+	poll(4, 11)
+	poll(4, 11) // until it is read
+	c.Count(1)
+	poll(4, 11, 22)
+	poll(4, 11) // a change is told once
+	c.CountError(1)
+	poll(4, 11, 22)
+	c.Add(5)
+	c.Set(7)
+	c.AddErr(1)
+	poll(4, 11) // the application's own changes are no news
+	c.Count(1)
+	seen := map[uint64]bool{}
+	for range 2 {
+		got := make([]uint64, 1)
+		if p.Poll(got) != 1 {
+			t.Fatal("nothing")
+		}
+		seen[got[0]] = true
+	}
+	if !seen[11] || !seen[22] {
+		t.Errorf("one at a time gives %v", seen)
+	}
+	wantErr(t, q.Close(), fi.EBUSY)
+	if err := p.Remove(q); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, p.Remove(q), fi.EINVAL)
+	poll(4)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,136 @@
+package loopback
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// TestNoDescriptors has the first message of a sender arrive while the process
+// has no file descriptor left to map the sender's segment: it waits.
+func TestNoDescriptors(t *testing.T) {
+	dir := shmDir(t)
+	a, b := open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
+	got := 0
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
+	ep, err := a.Connect(b.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ep.AMBcopy(1, 0, nil, 100, func([]byte) {}, 0); err != nil {
+		t.Fatal(err)
+	}
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		b.Progress(8)
+	}
+	_, connectErr := a.Connect(testAddress())
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if got != 0 || b.Stats().Malformed != 0 || !transient(connectErr) {
+		t.Errorf("without descriptors: got %d, %+v, connect %v", got, b.Stats(), connectErr)
+	}
+	if b.Progress(8) != 1 || got != 1 {
+		t.Errorf("with descriptors again: got %d, %+v", got, b.Stats())
+	}
+}
+
+// TestRefusedSources sends from attach entries that do not say who they are.
+func TestRefusedSources(t *testing.T) {
+	for name, damage := range map[string]func(a *hot.Attach){
+		"free":       func(a *hot.Attach) { a.State = hot.AttachFree },
+		"claimed":    func(a *hot.Attach) { a.State = hot.AttachClaimed },
+		"nonsense":   func(a *hot.Attach) { a.State = 77 },
+		"long name":  func(a *hot.Attach) { a.NameBytes = 29 },
+		"no name":    func(a *hot.Attach) { a.NameBytes = 0 },
+		"bad family": func(a *hot.Attach) { a.Name[0] = 99 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := shmDir(t)
+			a, b := open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
+			b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { t.Error("delivered") })
+			ep, err := a.Connect(b.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			damage(b.seg.attach(ep.(*Endpoint).owner - 1))
+			for range 3 {
+				if err := ep.AMShort(1, 0, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.Progress(8)
+			if s := b.Stats(); s.Malformed != 3 || s.Delivered != 0 {
+				t.Errorf("%+v", s)
+			}
+			if b.SourceAddress(0) != nil {
+				t.Error("it has an address")
+			}
+		})
+	}
+}
+
+// TestMalformedMessages sends slots whose fields lie.
+func TestMalformedMessages(t *testing.T) {
+	ref := func(s *hot.Slot, head int, index uint32) {
+		s.Flags, s.Head = hot.SlotBounce, uint16(head)
+		at := refOffset(head)
+		for k := range 4 {
+			s.Body[at+k] = byte(index >> (8 * k))
+		}
+	}
+	for name, damage := range map[string]func(s *hot.Slot){
+		"id":            func(s *hot.Slot) { s.AMID = hw.MaxAM },
+		"no handler":    func(s *hot.Slot) { s.AMID = 2 },
+		"flags":         func(s *hot.Slot) { s.Flags = 0x80 },
+		"length":        func(s *hot.Slot) { s.Length = hot.SlotBody + 1 },
+		"long length":   func(s *hot.Slot) { s.Length = ^uint32(0) },
+		"head":          func(s *hot.Slot) { s.Head = hot.SlotBody + 1 },
+		"long head":     func(s *hot.Slot) { s.Head = ^uint16(0) },
+		"sum":           func(s *hot.Slot) { s.Head, s.Length = 100, 5 },
+		"no reference":  func(s *hot.Slot) { s.Flags, s.Head = hot.SlotBounce, uint16(maxHead+1) },
+		"buffer number": func(s *hot.Slot) { ref(s, 0, 64) },
+		"huge number":   func(s *hot.Slot) { ref(s, 8, ^uint32(0)) },
+		"free buffer":   func(s *hot.Slot) { ref(s, 8, 3) },
+		"buffer length": func(s *hot.Slot) { ref(s, 0, 0); s.Length = 8193 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := shmDir(t)
+			a, b := open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
+			got := 0
+			b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
+			p, err := a.Connect(b.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ep := p.(*Endpoint)
+			slot, pos, ok := ep.ring.Claim(ep.owner, false)
+			if !ok {
+				t.Fatal("no slot")
+			}
+			s := (*hot.Slot)(slot)
+			s.AMID, s.Flags, s.Head, s.Length = 1, 0, 0, 8
+			damage(s)
+			ep.ring.Publish(slot, ep.owner, pos)
+			if err := ep.AMShort(1, 0, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if n := b.Progress(8); n != 1 || got != 1 {
+				t.Errorf("%d messages after it", got)
+			}
+			if s := b.Stats(); s.Malformed != 1 || s.Delivered != 1 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}

@@ -1,0 +1,10 @@
+//go:build amd64 && !race
+
+package order
+
+// Store64 stores v with release order: what was read and written before it in
+// program order is done for whoever loads v with acquire order.
+func Store64(p *uint64, v uint64) { *p = v }
+
+// Store32 is Store64 for 32 bits.
+func Store32(p *uint32, v uint32) { *p = v }

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# libweft.so: its entry points compared with libfabric's (tests/direct), and a
+# program that links nothing else (examples/hello.c), after an installation.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+passed=0
+failed=0
+out=build/tests/direct
+CC=${CC:-gcc}
+rm -rf "$out"
+mkdir -p "$out"
+
+# check NAME COMMAND... runs a command whose output matters only when it fails.
+check() {
+	name=$1
+	shift
+	if "$@" >"$out/log" 2>&1; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "FAILED $name"
+		cat "$out/log"
+	fi
+}
+
+check "compile the entry points' test" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -g \
+	-fsanitize=address,undefined -o "$out/entry" tests/direct/*.c cabi/direct_*.c
+check "entry points" "$out/entry"
+
+# libweft.so as an installation has it; the provider and this library have
+# been built before.
+root=$PWD/$out/root
+check install "${MAKE:-make}" -s install PREFIX=/usr DESTDIR="$root"
+flags() {
+	PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config "$@" weft
+}
+check "weft.pc" flags --exists
+# shellcheck disable=SC2046 # words
+check "compile hello" "$CC" -std=gnu11 -Wall -Wextra -Werror -o "$out/hello" examples/hello.c \
+	$(flags --cflags --libs)
+check "hello" env LD_LIBRARY_PATH="$root/usr/lib" "$out/hello"
+
+no_libfabric() {
+	! env LD_LIBRARY_PATH="$root/usr/lib" ldd "$out/hello" | grep libfabric
+}
+check "libweft.so needs no libfabric" no_libfabric
+
+# exports LIBRARY PATTERN: every symbol that it defines matches.
+exports() {
+	nm -D --defined-only "$1" | awk '{print $3}' | sed 's/@.*//' | grep -Ev "$2" && return 1
+	return 0
+}
+check "exports of libweft.so" exports build/lib/libweft.so '^(fi_[a-z_]+|WEFT_[0-9.]+)$'
+check "exports of libweft-fi.so" exports build/lib/libweft-fi.so '^(fi_prov_ini|WEFT_FI_[0-9.]+)$'
+
+check uninstall "${MAKE:-make}" -s uninstall PREFIX=/usr DESTDIR="$root"
+nothing_left() {
+	[ -z "$(find "$root" ! -type d)" ] || find "$root" ! -type d | grep .
+	[ -z "$(find "$root" ! -type d)" ]
+}
+check "nothing is left" nothing_left
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]

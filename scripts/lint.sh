@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# lint.sh quick|full: quick needs no network, full adds staticcheck.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GO=${GO:-go}
+passed=0
+failed=0
+log=$(mktemp)
+output=$(mktemp)
+trap 'rm -f "$log" "$output"' EXIT
+
+# check NAME COMMAND... succeeds when the command does and prints nothing.
+check() {
+	name=$1
+	shift
+	if "$@" >"$log" 2>&1 && ! [ -s "$log" ]; then
+		echo "ok $name"
+		passed=$((passed + 1))
+	else
+		echo "FAILED $name"
+		head -n 60 "$log"
+		failed=$((failed + 1))
+	fi
+}
+
+# repository files that match, one a line
+files() {
+	git ls-files --cached --others --exclude-standard --deduplicate -- "$@" | while read -r f; do
+		[ -f "$f" ] && echo "$f"
+	done
+}
+
+scripts() {
+	files '*.sh' .ci/run
+}
+
+c_syntax() {
+	status=0
+	# headers of include/ stand alone; others may need what is included before
+	for f in $(files '*.c' 'include/*.h' ':!tests/mpi' ':!examples/ring.c'); do
+		gcc -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -fsyntax-only -x c "$f" || status=1
+	done
+	for f in $(files 'tests/mpi/*.c' examples/ring.c); do
+		mpicc -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -fsyntax-only "$f" || status=1
+	done
+	return $status
+}
+
+run_shellcheck() {
+	# shellcheck disable=SC2046 # names without spaces
+	shellcheck $(scripts)
+}
+
+run_gofmt() {
+	# shellcheck disable=SC2046
+	gofmt -l $(files '*.go')
+}
+
+repository() {
+	"$GO" test -count=1 ./tests/lint ./internal/config/manpage >"$output" 2>&1 || {
+		cat "$output"
+		return 1
+	}
+}
+
+check gofmt run_gofmt
+check "go vet" "$GO" vet ./...
+check "go vet -tags direct" "$GO" vet -tags direct ./cabi
+check shellcheck run_shellcheck
+check "gcc -Wall -Wextra" c_syntax
+check "layers, files, manual page" repository
+if [ "${1:-full}" = full ]; then
+	check staticcheck "$GO" run "$STATICCHECK" ./...
+fi
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]

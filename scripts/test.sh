@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Runs every test and adds up what they report. Each step prints a line of the
+# form "N passed, N failed, N skipped"; so does the whole, as the last line.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+GO=${GO:-go}
+passed=0
+failed=0
+skipped=0
+log=$(mktemp -d)
+trap 'rm -rf "$log"' EXIT
+started=$SECONDS
+
+# step NAME COMMAND... shows the command's output and takes its closing line.
+# A command that fails without one, or prints none, counts as one failure.
+step() {
+	local name=$1 status line
+	shift
+	echo "== $name"
+	"$@" 2>&1 | tee "$log/step"
+	status=${PIPESTATUS[0]}
+	line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log/step" | tail -n 1)
+	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+		passed=$((passed + BASH_REMATCH[1]))
+		failed=$((failed + BASH_REMATCH[2]))
+		skipped=$((skipped + BASH_REMATCH[3]))
+		if ((status != 0 && BASH_REMATCH[2] == 0)); then
+			echo "FAILED $name: exit status $status"
+			failed=$((failed + 1))
+		fi
+	else
+		echo "FAILED $name: exit status $status, no closing line"
+		failed=$((failed + 1))
+	fi
+}
+
+# gotest ARGUMENT... runs Go tests and counts them.
+gotest() {
+	"$GO" test -json "$@" 2>&1 | "$GO" run ./tests/count
+}
+
+step build scripts/build.sh
+step lint scripts/lint.sh quick
+step "go test" gotest -timeout 15m ./...
+# The packages whose rings and locks-free structures several threads share.
+step "go test -race" gotest -race -short -timeout 15m ./mpsc ./cq ./eq ./stripe ./hw/... ./provider/...
+step "direct" scripts/direct.sh
+for script in tests/clients/*.sh; do
+	[ -x "$script" ] && step "$script" "$script"
+done
+
+echo "== $((SECONDS - started)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0 && passed > 0))

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * weft_bench: figures of one libfabric provider on one host.
+ *
+ * Every test runs in processes of its own, which are forked before any call of
+ * libfabric and pinned to one core each. They share the memory below: their
+ * addresses, barriers and the figures that rank 0 finds.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+enum {
+	MAX_RANKS = 3,
+	WINDOW = 64,
+	BUFFER_BYTES = 1 << 20,
+	MAX_SAMPLES = 1 << 20,
+};
+
+struct options {
+	const char *provider;
+	int cores[2];
+	double seconds; /* of measuring, per figure */
+	int depth;      /* entries in the deep matching test */
+};
+
+struct shared {
+	struct {
+		uint8_t bytes[256];
+		size_t size;
+	} address[MAX_RANKS];
+	_Atomic int arrived;        /* all-time arrivals at meet() */
+	_Alignas(128) _Atomic uint64_t hop;
+	_Alignas(128) _Atomic uint64_t turn;      /* of a test's own protocol */
+	_Atomic uint64_t answer;
+	_Atomic int stop;
+	pthread_barrier_t sleepers; /* of all ranks, blocking */
+	uint32_t picks[WINDOW];
+};
+
+/* A rank's endpoint and what it has completed. */
+struct node {
+	const struct options *opt;
+	struct shared *shared;
+	int rank, ranks, met;
+	uint64_t last_turn; /* see agree() */
+
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t peer[MAX_RANKS];
+
+	uint8_t *tx, *rx;               /* BUFFER_BYTES each */
+	struct fi_context2 *contexts;
+	size_t context_count, context_next;
+	uint64_t sent, tx_done, rx_done; /* posted sends that complete, completions */
+	uint64_t rx_want;                /* receives that wait_received has waited for */
+	uint64_t last_tag;                       /* of the receive that completed last */
+};
+
+/* What to ask of fi_getinfo. */
+struct wish {
+	enum fi_threading threading;
+	size_t rx_size;                 /* receives posted at a time */
+};
+
+typedef void test_fn(struct node *n);
+
+/* node.c */
+void die(const char *what, int error) __attribute__((noreturn));
+struct fi_info *find_provider(const struct options *opt, const struct wish *wish);
+void node_open(struct node *n, const struct wish *wish);
+struct fid_ep *open_endpoint(struct node *n);
+void node_connect(struct node *n);
+void meet(struct node *n);
+
+/* transfer.c */
+void poll_cq(struct node *n);
+void post_recv(struct node *n, size_t bytes, uint64_t tag);
+bool try_post_recv(struct node *n, size_t bytes, uint64_t tag);
+void send_to(struct node *n, int rank, size_t bytes, uint64_t tag);
+void wait_sent(struct node *n);
+void wait_received(struct node *n, uint64_t more);
+
+/* stats.c */
+uint64_t ticks(void);
+double tick_ns(void);
+void sample(double value);                 /* keeps up to MAX_SAMPLES */
+double quantile(double q);                 /* of the samples; NAN without any */
+void clear_samples(void);
+void report(const char *name, double value); /* one line: name value; none for NAN */
+struct deadline {
+	uint64_t end;
+};
+struct deadline deadline_in(double seconds);
+bool passed(struct deadline d);
+
+/* the tests */
+test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read;
+test_fn test_post_safe, test_post_domain;
+test_fn test_posted, test_unexpected;
+test_fn test_memory;
+
+#endif

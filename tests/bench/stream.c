@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Between two ranks: latency, message rate, bandwidth, an idle queue's poll.
+ */
+#include <stdio.h>
+
+#include "bench.h"
+
+enum { BATCH = 50 };
+
+/* A cache line goes from core to core and back: what no provider can beat. */
+void test_hop(struct node *n)
+{
+	_Atomic uint64_t *line = &n->shared->hop;
+	const uint64_t hops = 200, me = (uint64_t)n->rank;
+
+	clear_samples();
+	for (uint64_t batch = 0; batch < 2000; batch++) {
+		uint64_t t0 = ticks();
+		for (uint64_t i = batch * hops; i < (batch + 1) * hops; i += 2) {
+			while (atomic_load_explicit(line, memory_order_acquire) != i + me)
+				;
+			atomic_store_explicit(line, i + me + 1, memory_order_release);
+		}
+		sample((double)(ticks() - t0) * tick_ns() / (double)hops);
+	}
+	if (n->rank == 0)
+		report("hop_ns", quantile(0.5));
+}
+
+/* round_trips does count round trips. A receive for a message of any size is
+ * posted before and after. */
+static void round_trips(struct node *n, size_t bytes, int count)
+{
+	int other = 1 - n->rank;
+
+	for (int i = 0; i < count; i++) {
+		if (n->rank == 0)
+			send_to(n, other, bytes, 1);
+		wait_received(n, 1);
+		post_recv(n, BUFFER_BYTES, 1);
+		if (n->rank == 1)
+			send_to(n, other, bytes, 1);
+		wait_sent(n);
+	}
+}
+
+/* agree lets rank 0 say how often both ranks do something next, 0 for the end. */
+static int agree(struct node *n, int count)
+{
+	struct shared *s = n->shared;
+
+	if (n->rank == 0) {
+		atomic_store(&s->answer, (uint64_t)count);
+		atomic_fetch_add(&s->turn, 1);
+		n->last_turn++;
+		return count;
+	}
+	uint64_t turn = ++n->last_turn;
+	while (atomic_load(&s->turn) < turn)
+		poll_cq(n);
+	return (int)atomic_load(&s->answer);
+}
+
+/* Batches for the median; then single round trips for the tail, because a
+ * batch would hide it and the clock's own cost shows in a single one. */
+static void pingpong(struct node *n, size_t bytes, const char *median, const char *tail)
+{
+	int batch = bytes > 65536 ? 5 : BATCH;
+
+	meet(n);
+	round_trips(n, bytes, batch);
+	clear_samples();
+	struct deadline end = deadline_in(n->opt->seconds);
+	while (agree(n, passed(end) ? 0 : batch)) {
+		uint64_t t0 = ticks();
+		round_trips(n, bytes, batch);
+		sample((double)(ticks() - t0) * tick_ns() / batch / 2e3);
+	}
+	if (n->rank == 0)
+		report(median, quantile(0.5));
+	if (!tail)
+		return;
+	clear_samples();
+	end = deadline_in(n->opt->seconds);
+	while (agree(n, passed(end) ? 0 : 1000)) {
+		for (int i = 0; i < 1000; i++) {
+			uint64_t t0 = ticks();
+			round_trips(n, bytes, 1);
+			sample((double)(ticks() - t0) * tick_ns() / 2e3);
+		}
+	}
+	if (n->rank == 0)
+		report(tail, quantile(0.999));
+}
+
+void test_pingpong(struct node *n)
+{
+	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_connect(n);
+	post_recv(n, BUFFER_BYTES, 1);
+	pingpong(n, 8, "pingpong_8_us", "pingpong_8_p999_us");
+	pingpong(n, 4096, "pingpong_4096_us", NULL);
+	pingpong(n, 65536, "pingpong_65536_us", NULL);
+	pingpong(n, 1048576, "pingpong_1048576_us", NULL);
+}
+
+/* windows sends count windows of messages from rank 0 to rank 1, each answered
+ * by an empty message once it has arrived and its receives are posted again. */
+static void windows(struct node *n, size_t bytes, int count)
+{
+	for (int w = 0; w < count; w++) {
+		if (n->rank == 0) {
+			for (int i = 0; i < WINDOW; i++)
+				send_to(n, 1, bytes, 1);
+			wait_sent(n);
+			wait_received(n, 1);
+			post_recv(n, 0, 2);
+			continue;
+		}
+		for (uint64_t posted = 0; posted < WINDOW;) {
+			poll_cq(n);
+			for (; posted < n->rx_done - n->rx_want; posted++)
+				post_recv(n, BUFFER_BYTES, 1);
+		}
+		n->rx_want += WINDOW;
+		send_to(n, 0, 0, 2);
+	}
+}
+
+static void stream_open(struct node *n)
+{
+	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_connect(n);
+	if (n->rank == 0)
+		post_recv(n, 0, 2);
+	else
+		for (int i = 0; i < WINDOW; i++)
+			post_recv(n, BUFFER_BYTES, 1);
+}
+
+/* stream returns the median time of a message in nanoseconds. */
+static double stream(struct node *n, size_t bytes, int batch)
+{
+	meet(n);
+	windows(n, bytes, 1);
+	clear_samples();
+	struct deadline end = deadline_in(n->opt->seconds);
+	while (agree(n, passed(end) ? 0 : batch)) {
+		uint64_t t0 = ticks();
+		windows(n, bytes, batch);
+		sample((double)(ticks() - t0) * tick_ns() / batch / WINDOW);
+	}
+	return quantile(0.5);
+}
+
+void test_rate(struct node *n)
+{
+	stream_open(n);
+	double ns = stream(n, 8, 20);
+	if (n->rank == 0)
+		report("rate_8_mps", 1e3 / ns);
+}
+
+void test_bandwidth(struct node *n)
+{
+	static const size_t sizes[] = {65536, 1048576};
+
+	stream_open(n);
+	for (int i = 0; i < 2; i++) {
+		double ns = stream(n, sizes[i], 1);
+		char name[32];
+		snprintf(name, sizeof(name), "bandwidth_%zu_mbps", sizes[i]);
+		if (n->rank == 0)
+			report(name, (double)sizes[i] / ns * 1e3);
+		meet(n);
+	}
+}
+
+/* An endpoint is bound and knows a peer, but nothing is under way. */
+void test_cq_read(struct node *n)
+{
+	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_connect(n);
+	if (n->rank == 0) {
+		struct fi_cq_tagged_entry e[16];
+		struct deadline end = deadline_in(n->opt->seconds);
+
+		clear_samples();
+		while (!passed(end)) {
+			uint64_t t0 = ticks();
+			for (int i = 0; i < 1000; i++)
+				if (fi_cq_read(n->cq, e, 16) != -FI_EAGAIN)
+					die("fi_cq_read of an idle queue", -FI_EOTHER);
+			sample((double)(ticks() - t0) * tick_ns() / 1000);
+		}
+		report("cq_read_empty_ns", quantile(0.5));
+	}
+	meet(n);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion levels, FI_INJECT, FI_MORE and FI_FENCE of single operations. */
+#include "common.h"
+
+#define LARGE 400000
+
+static char *big_in, *big_out;
+
+static void open_levels(struct node *n, uint64_t need)
+{
+	struct node_opts o = { .tx_flags = need & ~(uint64_t)FI_FENCE };
+
+	if (need & FI_FENCE)
+		o.caps = FI_MSG | FI_TAGGED | FI_FENCE;
+	if (need) {
+		struct fi_info *info = node_info(&o);
+
+		NEED(info != NULL, "this completion level");
+		fi_freeinfo(info);
+	}
+	o.tx_flags = 0;
+	node_open(n, &o);
+	node_connect(n);
+	big_in = guard_alloc(LARGE);
+	big_out = guard_alloc(LARGE);
+}
+
+static void close_levels(struct node *n)
+{
+	barrier(n);
+	node_close(n);
+	guard_free(big_in, LARGE);
+	guard_free(big_out, LARGE);
+}
+
+static void send_flags(struct node *n, fi_addr_t to, size_t len, uint64_t tag, uint64_t flags)
+{
+	struct op o = { .form = F_MSG, .tagged = true, .addr = to, .tag = tag,
+			.flags = flags | FI_COMPLETION, .ctx = big_out };
+
+	op_split(&o, big_out, len, 1, false);
+	post_send(n, &o);
+}
+
+static const size_t sizes[] = { 0, 8, 100, 4096, 8192, 8193, LARGE };
+
+/* After any completion the buffer may be reused: overwriting it must not show at the receiver. */
+static void test_reuse(long flags)
+{
+	struct node n;
+
+	open_levels(&n, (uint64_t)flags);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		if (test_rank == 0) {
+			fill(big_out, sizes[i], i);
+			send_flags(&n, n.peer[1], sizes[i], i, (uint64_t)flags);
+			barrier(&n);
+			wait_ctx(&n, n.txcq, big_out);
+			memset(big_out, 0x33, sizes[i]);
+			barrier(&n);
+			continue;
+		}
+		barrier(&n);
+		if (sizes[i] < 8193)
+			usleep(2000); /* a buffered one has completed by now */
+		trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, i, 0, big_in);
+		wait_ctx(&n, n.rxcq, big_in);
+		verify(big_in, sizes[i], i);
+		barrier(&n);
+	}
+	close_levels(&n);
+}
+
+/* FI_INJECT: the buffer is the caller's on return, the completion (if any) comes later. */
+static void test_inject_flag(long arg)
+{
+	struct node n;
+
+	(void)arg;
+	open_levels(&n, 0);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		if (sizes[i] > n.info->tx_attr->inject_size)
+			continue;
+		if (test_rank == 0) {
+			fill(big_out, sizes[i], i);
+			send_flags(&n, n.peer[1], sizes[i], i, FI_INJECT);
+			memset(big_out, 0x44, sizes[i]);
+			barrier(&n);
+			wait_ctx(&n, n.txcq, big_out);
+		} else {
+			barrier(&n);
+			trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, i, 0, big_in);
+			wait_ctx(&n, n.rxcq, big_in);
+			verify(big_in, sizes[i], i);
+		}
+	}
+	close_levels(&n);
+}
+
+/* FI_DELIVERY_COMPLETE: with a receive posted, the data is in it when the sender's completion is
+ * there, although the receiver has not read its own completion. */
+static void test_delivery(long arg)
+{
+	struct node n;
+
+	(void)arg;
+	open_levels(&n, FI_DELIVERY_COMPLETE);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		if (test_rank == 0) {
+			fill(big_out, sizes[i], i + 10);
+			barrier(&n);
+			send_flags(&n, n.peer[1], sizes[i], i, FI_DELIVERY_COMPLETE);
+			wait_ctx(&n, n.txcq, big_out);
+			barrier(&n);
+			barrier(&n);
+		} else {
+			trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, i, 0, big_in);
+			barrier(&n);
+			barrier(&n); /* progresses until the sender has its completion */
+			verify(big_in, sizes[i], i + 10);
+			wait_ctx(&n, n.rxcq, big_in);
+			barrier(&n);
+		}
+	}
+	close_levels(&n);
+}
+
+/* FI_MATCH_COMPLETE: no completion before a receive has matched. */
+static void test_match(long arg)
+{
+	struct node n;
+
+	(void)arg;
+	open_levels(&n, FI_MATCH_COMPLETE);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		if (test_rank == 0) {
+			fill(big_out, sizes[i], i + 20);
+			send_flags(&n, n.peer[1], sizes[i], i, FI_MATCH_COMPLETE);
+			wait_none(&n, n.txcq, 20);
+			barrier(&n);
+			wait_ctx(&n, n.txcq, big_out);
+		} else {
+			barrier(&n); /* progresses: the message arrives and is not matched */
+			trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, i, 0, big_in);
+			wait_ctx(&n, n.rxcq, big_in);
+			verify(big_in, sizes[i], i + 20);
+		}
+		barrier(&n);
+	}
+	close_levels(&n);
+}
+
+/* A completed send needs nothing of its sender any more: it may close everything and exit while the
+ * message is still unmatched. Rendezvous may complete only once it is matched, so the first that
+ * does not complete soon ends the test. */
+static int send_until_pending(struct node *n, uint64_t flags)
+{
+	struct fi_cq_tagged_entry e;
+	int done = 0;
+
+	for (; done < (int)ARRAY_LEN(sizes); done++) {
+		fill(big_out, sizes[done], (uint64_t)done + 30);
+		send_flags(n, n->peer[1], sizes[done], (uint64_t)done, flags);
+		if (wait_for(n, n->txcq, &e, 1000) != 1)
+			break;
+	}
+	return done;
+}
+
+static void test_sender_leaves(long flags)
+{
+	struct node n;
+	int done;
+
+	open_levels(&n, (uint64_t)flags);
+	if (test_rank == 0) {
+		done = send_until_pending(&n, (uint64_t)flags);
+		barrier(&n);
+		node_close(&n);
+		link_send(1, &done, sizeof(done)); /* rank 1 has not posted a receive */
+		return;
+	}
+	barrier(&n); /* progresses */
+	link_recv(0, &done, sizeof(done));
+	CHECKF(done >= 3, "only %d sends completed", done);
+	usleep(20000);
+	for (int i = 0; i < done; i++) {
+		trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, (uint64_t)i, 0, big_in);
+		wait_ctx(&n, n.rxcq, big_in);
+		verify(big_in, sizes[i], (uint64_t)i + 30);
+	}
+	node_close(&n);
+}
+
+/* The same with delivery at stake: rank 1 progresses but matches only after rank 0 is gone. */
+static void test_sender_leaves_delivered(long arg)
+{
+	struct node n;
+	char c;
+
+	(void)arg;
+	open_levels(&n, FI_DELIVERY_COMPLETE);
+	if (test_rank == 0) {
+		fill(big_out, 3000, 1);
+		send_flags(&n, n.peer[1], 3000, 1, FI_DELIVERY_COMPLETE);
+		barrier(&n);
+		wait_ctx(&n, n.txcq, big_out);
+		node_close(&n);
+		link_send(1, "x", 1);
+		return;
+	}
+	trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, 1, 0, big_in);
+	barrier(&n);
+	wait_ctx(&n, n.rxcq, big_in);
+	for (int i = 0; i < 1000; i++)
+		progress(&n);
+	link_recv(0, &c, 1);
+	verify(big_in, 3000, 1);
+	node_close(&n);
+}
+
+/* FI_MORE may delay, but a post without it, or reading the CQ, gets everything going. */
+static void test_more(long arg)
+{
+	struct node n;
+
+	(void)arg;
+	open_levels(&n, 0);
+	if (test_rank == 0) {
+		fill(big_out, 64, 7);
+		for (uint64_t i = 0; i < 20; i++)
+			send_flags(&n, n.peer[1], 64, i, i < 19 ? FI_MORE : 0);
+		for (int i = 0; i < 20; i++)
+			wait_ctx(&n, n.txcq, big_out);
+	} else {
+		for (uint64_t i = 0; i < 20; i++) {
+			trecv(&n, big_in + 64 * i, 64, FI_ADDR_UNSPEC, i, 0, big_in);
+		}
+		for (uint64_t i = 0; i < 20; i++)
+			wait_ctx(&n, n.rxcq, big_in);
+		for (uint64_t i = 0; i < 20; i++)
+			verify(big_in + 64 * i, 64, 7);
+	}
+	close_levels(&n);
+}
+
+/* A fenced operation starts after all before it to that peer have completed. */
+static void test_fence(long arg)
+{
+	struct node n;
+
+	(void)arg;
+	open_levels(&n, FI_FENCE);
+	for (int round = 0; round < 20; round++) {
+		struct fi_cq_tagged_entry e;
+		char small[8];
+
+		if (test_rank == 0) {
+			struct op o = { .form = F_MSG, .tagged = true, .addr = n.peer[1], .tag = 2,
+					.flags = FI_FENCE | FI_COMPLETION | FI_DELIVERY_COMPLETE,
+					.ctx = small };
+
+			fill(big_out, LARGE, (uint64_t)round);
+			fill(small, 8, 99);
+			send_flags(&n, n.peer[1], LARGE, 1, 0);
+			op_split(&o, small, 8, 1, false);
+			post_send(&n, &o);
+			wait_ok(&n, n.txcq, &e);
+			CHECK(e.op_context == big_out);
+			wait_ctx(&n, n.txcq, small);
+		} else {
+			trecv(&n, small, 8, FI_ADDR_UNSPEC, 2, 0, small);
+			trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, 1, 0, big_in);
+			wait_ok(&n, n.rxcq, &e);
+			CHECK(e.op_context == big_in); /* the fenced one came second */
+			verify(big_in, LARGE, (uint64_t)round);
+			wait_ctx(&n, n.rxcq, small);
+		}
+	}
+	close_levels(&n);
+}
+
+static const struct test tests[] = {
+	{ "reuse_default", test_reuse, 2, 0, 0 },
+	{ "reuse_inject_complete", test_reuse, 2, 0, FI_INJECT_COMPLETE },
+	{ "reuse_transmit_complete", test_reuse, 2, 0, FI_TRANSMIT_COMPLETE },
+	{ "inject_flag", test_inject_flag, 2, 0, 0 },
+	{ "delivery_complete", test_delivery, 2, 0, 0 },
+	{ "match_complete", test_match, 2, 0, 0 },
+	{ "sender_leaves_default", test_sender_leaves, 2, 0, 0 },
+	{ "sender_leaves_transmit_complete", test_sender_leaves, 2, 0, FI_TRANSMIT_COMPLETE },
+	{ "sender_leaves_delivered", test_sender_leaves_delivered, 2, 0, 0 },
+	{ "more", test_more, 2, 0, 0 },
+	{ "fence", test_fence, 2, 0, 0 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Counters: values, errors, waiting with and without a limit. */
+#include "common.h"
+
+#include <pthread.h>
+
+static struct fid_cntr *open_cntr(struct node *n, enum fi_wait_obj wait)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = wait };
+	struct fid_cntr *cntr = NULL;
+
+	NEED(fi_cntr_open(n->domain, &attr, &cntr, NULL) == 0, "counters with this wait object");
+	return cntr;
+}
+
+/* A value set or added may show a little later. */
+static void eventually(struct fid_cntr *c, uint64_t want, uint64_t (*read)(struct fid_cntr *))
+{
+	uint64_t end = now_ms() + 2000;
+
+	while (read(c) != want && now_ms() < end)
+		;
+	CHECKF(read(c) == want, "counter %llu, want %llu", (unsigned long long)read(c),
+	       (unsigned long long)want);
+}
+
+static uint64_t value(struct fid_cntr *c) { return fi_cntr_read(c); }
+static uint64_t errors(struct fid_cntr *c) { return fi_cntr_readerr(c); }
+
+static void test_values(long arg)
+{
+	struct fid_cntr *c;
+	struct node n;
+
+	(void)arg;
+	node_open(&n, NULL);
+	c = open_cntr(&n, FI_WAIT_UNSPEC);
+	CHECK(fi_cntr_read(c) == 0 && fi_cntr_readerr(c) == 0);
+	OK(fi_cntr_add(c, 5));
+	eventually(c, 5, value);
+	OK(fi_cntr_add(c, 1ull << 40));
+	eventually(c, (1ull << 40) + 5, value);
+	OK(fi_cntr_set(c, 3));
+	eventually(c, 3, value);
+	OK(fi_cntr_adderr(c, 2));
+	eventually(c, 2, errors);
+	OK(fi_cntr_seterr(c, 0));
+	eventually(c, 0, errors);
+	CHECK(fi_cntr_read(c) == 3);
+	OK(fi_close(&c->fid));
+	node_close(&n);
+}
+
+static void test_wait(long wait)
+{
+	struct fid_cntr *c;
+	uint64_t start;
+	struct node n;
+
+	node_open(&n, NULL);
+	c = open_cntr(&n, (enum fi_wait_obj)wait);
+	OK(fi_cntr_add(c, 10));
+	OK(fi_cntr_wait(c, 10, 0));
+	OK(fi_cntr_wait(c, 3, -1)); /* reached long ago */
+	start = now_ms();
+	CHECK_RC(fi_cntr_wait(c, 11, 60), -FI_ETIMEDOUT);
+	CHECKF(now_ms() - start >= 55 && now_ms() - start < 2000, "waited %llu ms",
+	       (unsigned long long)(now_ms() - start));
+	CHECK_RC(fi_cntr_wait(c, 11, 0), -FI_ETIMEDOUT);
+	CHECK(fi_cntr_readerr(c) == 0);
+	OK(fi_close(&c->fid));
+	node_close(&n);
+}
+
+struct poke {
+	struct fid_cntr *c;
+	bool error;
+};
+
+static void *poke(void *p)
+{
+	struct poke *k = p;
+
+	usleep(30000);
+	if (k->error)
+		OK(fi_cntr_adderr(k->c, 1));
+	else
+		OK(fi_cntr_add(k->c, 1));
+	return NULL;
+}
+
+/* Another thread's addition wakes the waiter; so does an error, with -FI_EAVAIL. */
+static void test_wake(long error)
+{
+	struct node_opts o = { .threading = FI_THREAD_SAFE };
+	struct poke k = { .error = error };
+	pthread_t t;
+	struct node n;
+	int rc;
+
+	node_open(&n, &o);
+	k.c = open_cntr(&n, FI_WAIT_UNSPEC);
+	CHECK(pthread_create(&t, NULL, poke, &k) == 0);
+	rc = fi_cntr_wait(k.c, 1, 10000);
+	if (error)
+		CHECK_RC(rc, -FI_EAVAIL);
+	else
+		OK(rc);
+	pthread_join(t, NULL);
+	OK(fi_close(&k.c->fid));
+	node_close(&n);
+}
+
+/* fi_cntr_wait makes progress by itself: nobody reads a CQ here. */
+static void test_progress(long arg)
+{
+	struct node_opts o = { .counters = true };
+	static char buf[100000];
+	struct node n;
+
+	(void)arg;
+	node_open(&n, &o);
+	node_connect(&n);
+	for (uint64_t i = 1; i <= 200; i++) {
+		size_t len = i % 2 ? 8 : sizeof(buf);
+
+		if (test_rank == 0) {
+			tsend(&n, buf, len, n.peer[1], 1, buf);
+			OK(fi_cntr_wait(n.txcntr, i, 10000));
+		} else {
+			trecv(&n, buf, sizeof(buf), FI_ADDR_UNSPEC, 1, 0, buf);
+			OK(fi_cntr_wait(n.rxcntr, i, 10000));
+			CHECK(fi_cntr_read(n.rxcntr) == i);
+		}
+	}
+	barrier(&n);
+	node_close(&n);
+}
+
+/* Errors count apart: a truncation is no success. */
+static void test_errors(long arg)
+{
+	struct node_opts o = { .counters = true };
+	char in[8], out[100];
+	struct node n;
+	int rc;
+
+	(void)arg;
+	node_open(&n, &o);
+	node_connect(&n);
+	trecv(&n, in, 8, FI_ADDR_UNSPEC, 1, 0, in);
+	tsend(&n, out, 100, n.peer[0], 1, out);
+	wait_err(&n, n.rxcq, FI_ETRUNC);
+	eventually(n.rxcntr, 1, errors);
+	CHECK(fi_cntr_read(n.rxcntr) == 0);
+	wait_ctx(&n, n.txcq, out);
+	eventually(n.txcntr, 1, value);
+	CHECK(fi_cntr_readerr(n.txcntr) == 0);
+	rc = fi_cntr_wait(n.rxcntr, 1, 100); /* the error came before the wait: both will do */
+	CHECKF(rc == -FI_EAVAIL || rc == -FI_ETIMEDOUT, "fi_cntr_wait = %d", rc);
+	node_close(&n);
+}
+
+static const struct test tests[] = {
+	{ "values", test_values, 1, 0, 0 },
+	{ "wait_unspec", test_wait, 1, 0, FI_WAIT_UNSPEC },
+	{ "wait_fd", test_wait, 1, 0, FI_WAIT_FD },
+	{ "wait_mutex_cond", test_wait, 1, 0, FI_WAIT_MUTEX_COND },
+	{ "wait_yield", test_wait, 1, 0, FI_WAIT_YIELD },
+	{ "wake_by_value", test_wake, 1, 0, false },
+	{ "wake_by_error", test_wake, 1, 0, true },
+	{ "progress", test_progress, 2, 0, 0 },
+	{ "errors", test_errors, 1, 0, 0 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive contexts, shared transmit contexts and scalable endpoints. */
+#include "common.h"
+
+/* Opens n's endpoint anew on a shared receive and/or transmit context. */
+static void open_on(struct node *n, const struct node *base, struct fid_ep *srx,
+		    struct fid_stx *stx)
+{
+	struct node_opts o = { .disabled = true };
+
+	node_open_on(n, base, &o);
+	OK(fi_close(&n->ep->fid));
+	fi_freeinfo(n->info);
+	n->info = fi_dupinfo(base->info);
+	CHECK(n->info != NULL);
+	if (srx)
+		n->info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	if (stx)
+		n->info->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+	OK(fi_endpoint(n->domain, n->info, &n->ep, NULL));
+	OK(fi_ep_bind(n->ep, &base->av->fid, 0));
+	OK(fi_ep_bind(n->ep, &n->txcq->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(n->ep, &n->rxcq->fid, FI_RECV));
+	if (srx)
+		OK(fi_ep_bind(n->ep, &srx->fid, 0));
+	if (stx)
+		OK(fi_ep_bind(n->ep, &stx->fid, 0));
+	OK(fi_enable(n->ep));
+}
+
+/* Receives on a shared context match messages of either endpoint, in posting order, and complete
+ * on the CQ of the endpoint that got the message. */
+static void test_srx(long arg)
+{
+	struct fid_ep *srx = NULL;
+	struct node base, a, b;
+	uint64_t in[6] = { 0 }, out[6];
+	fi_addr_t to[2];
+	int rc;
+
+	(void)arg;
+	node_open(&base, NULL);
+	rc = fi_srx_context(base.domain, base.info->rx_attr, &srx, NULL);
+	NEED(rc == 0, "shared receive contexts");
+	open_on(&a, &base, srx, NULL);
+	open_on(&b, &base, srx, NULL);
+	to[0] = node_insert(&base, &a);
+	to[1] = node_insert(&base, &b);
+	for (uint64_t i = 0; i < 4; i++) /* two tagged, two not */
+		OK(i & 1 ? fi_recv(srx, &in[i], 8, NULL, FI_ADDR_UNSPEC, &in[i])
+			 : fi_trecv(srx, &in[i], 8, NULL, FI_ADDR_UNSPEC, 7, 0, &in[i]));
+	for (uint64_t i = 0; i < 4; i++) {
+		struct node *n = i < 2 ? &b : &a;
+		struct op o = { .tagged = !(i & 1), .buf = &out[i], .len = 8,
+				.addr = to[i < 2], .tag = 7, .ctx = &out[i] };
+
+		out[i] = 10 + i;
+		post_send(&base, &o);
+		wait_ctx(n, n->rxcq, &in[i]);
+		wait_ctx(&base, base.txcq, &out[i]);
+		CHECK(in[i] == 10 + i);
+	}
+	wait_none(&a, a.rxcq, 1);
+	/* A message before its receive, then a cancel through the shared context. */
+	tsend(&base, &out[0], 8, to[0], 9, &out[0]);
+	wait_none(&a, a.rxcq, 5);
+	OK(fi_trecv(srx, &in[4], 8, NULL, FI_ADDR_UNSPEC, 9, 0, &in[4]));
+	wait_ctx(&a, a.rxcq, &in[4]);
+	CHECK_RC(fi_close(&srx->fid), -FI_EBUSY);
+	CHECK_RC(fi_close(&base.av->fid), -FI_EBUSY);
+	node_close(&a);
+	CHECK_RC(fi_close(&srx->fid), -FI_EBUSY);
+	node_close(&b);
+	OK(fi_close(&srx->fid));
+	wait_ctx(&base, base.txcq, &out[0]);
+	node_close(&base);
+}
+
+/* Two endpoints send through one transmit context; completions go to each one's own CQ. */
+static void test_stx(long arg)
+{
+	struct fid_stx *stx = NULL;
+	struct node base, a, b;
+	fi_addr_t to;
+	int rc;
+
+	(void)arg;
+	node_open(&base, NULL);
+	rc = fi_stx_context(base.domain, base.info->tx_attr, &stx, NULL);
+	NEED(rc == 0, "shared transmit contexts");
+	open_on(&a, &base, NULL, stx);
+	open_on(&b, &base, NULL, stx);
+	to = node_insert(&base, &base);
+	for (uint64_t i = 0; i < 100; i++) {
+		struct node *n = i & 1 ? &a : &b;
+		uint64_t in = 0, out = i;
+
+		trecv(&base, &in, 8, FI_ADDR_UNSPEC, 1, 0, &in);
+		tsend(n, &out, 8, to, 1, &out);
+		wait_ctx(&base, base.rxcq, &in);
+		wait_ctx(n, n->txcq, &out);
+		CHECK(in == i);
+	}
+	CHECK_RC(fi_close(&stx->fid), -FI_EBUSY);
+	node_close(&a);
+	node_close(&b);
+	OK(fi_close(&stx->fid));
+	node_close(&base);
+}
+
+/* ---- scalable endpoints ---- */
+
+#define CTXS 2
+
+struct sep {
+	struct node n; /* domain; its CQs are the contexts' */
+	struct fid_ep *ep, *tx[CTXS], *rx[CTXS];
+	struct fid_cq *txcq[CTXS], *rxcq[CTXS];
+	struct fid_av *av;
+	fi_addr_t addr;
+};
+
+static void sep_open(struct sep *s)
+{
+	struct fi_av_attr av = { .type = FI_AV_TABLE, .rx_ctx_bits = 1 };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_info *hints = node_hints(NULL);
+	char name[NODE_NAME_MAX];
+	size_t len = sizeof(name);
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	hints->caps |= FI_NAMED_RX_CTX;
+	hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = CTXS;
+	rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &s->n.info);
+	fi_freeinfo(hints);
+	NEED(rc == 0, "scalable endpoints");
+	OK(fi_fabric(s->n.info->fabric_attr, &s->n.fabric, NULL));
+	OK(fi_domain(s->n.fabric, s->n.info, &s->n.domain, NULL));
+	OK(fi_av_open(s->n.domain, &av, &s->av, NULL));
+	OK(fi_scalable_ep(s->n.domain, s->n.info, &s->ep, NULL));
+	OK(fi_scalable_ep_bind(s->ep, &s->av->fid, 0));
+	OK(fi_enable(s->ep));
+	for (int i = 0; i < CTXS; i++) {
+		OK(fi_cq_open(s->n.domain, &cq, &s->txcq[i], NULL));
+		OK(fi_cq_open(s->n.domain, &cq, &s->rxcq[i], NULL));
+		OK(fi_tx_context(s->ep, i, NULL, &s->tx[i], NULL));
+		OK(fi_rx_context(s->ep, i, NULL, &s->rx[i], NULL));
+		OK(fi_ep_bind(s->tx[i], &s->txcq[i]->fid, FI_TRANSMIT));
+		OK(fi_ep_bind(s->rx[i], &s->rxcq[i]->fid, FI_RECV));
+		OK(fi_enable(s->tx[i]));
+		OK(fi_enable(s->rx[i]));
+	}
+	OK(fi_getname(&s->ep->fid, name, &len));
+	CHECK_RC(fi_av_insert(s->av, name, 1, &s->addr, 0, NULL), 1);
+}
+
+static void sep_close(struct sep *s)
+{
+	CHECK_RC(fi_close(&s->ep->fid), -FI_EBUSY); /* contexts are open */
+	for (int i = 0; i < CTXS; i++) {
+		OK(fi_close(&s->tx[i]->fid));
+		OK(fi_close(&s->rx[i]->fid));
+	}
+	OK(fi_close(&s->ep->fid));
+	for (int i = 0; i < CTXS; i++) {
+		OK(fi_close(&s->txcq[i]->fid));
+		OK(fi_close(&s->rxcq[i]->fid));
+	}
+	OK(fi_close(&s->av->fid));
+	node_close_domain(&s->n);
+}
+
+/* Every transmit context reaches every receive context by name, and no other. */
+static void test_sep(long arg)
+{
+	struct sep s;
+
+	(void)arg;
+	sep_open(&s);
+	for (int t = 0; t < CTXS; t++)
+		for (int r = 0; r < CTXS; r++) {
+			uint64_t in[CTXS] = { 0 }, out = (uint64_t)(t * 10 + r + 1);
+			struct node view = s.n;
+
+			for (int i = 0; i < CTXS; i++)
+				OK(fi_trecv(s.rx[i], &in[i], 8, NULL, FI_ADDR_UNSPEC, 3, 0, &in[i]));
+			OK(fi_tsend(s.tx[t], &out, 8, NULL, fi_rx_addr(s.addr, r, 1), 3, &out));
+			view.txcq = s.txcq[t];
+			view.rxcq = s.rxcq[r];
+			wait_ctx(&view, view.rxcq, &in[r]);
+			wait_ctx(&view, view.txcq, &out);
+			CHECK(in[r] == out && in[!r] == 0);
+			view.rxcq = s.rxcq[!r];
+			OK(fi_cancel(&s.rx[!r]->fid, &in[!r]));
+			wait_err(&view, view.rxcq, FI_ECANCELED);
+		}
+	sep_close(&s);
+}
+
+static const struct test tests[] = {
+	{ "srx", test_srx, 1, 0, 0 },
+	{ "stx", test_stx, 1, 0, 0 },
+	{ "scalable", test_sep, 1, 0, 0 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

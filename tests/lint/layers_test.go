@@ -1,0 +1,141 @@
+package lint
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/weft-fabric/weft/"
+
+// layers holds the folders from the bottom up. A package imports from layers
+// below its own and from its own folder, nothing else.
+var layers = [][]string{
+	{"internal/mem", "internal/log", "fi"},
+	{"hot", "internal/config"},
+	{"mpsc"},
+	{"hw"},
+	{"cq", "eq", "stripe"},
+	{"provider"},
+	{"cabi"},
+	{"cmd", "tests"},
+}
+
+// backend folders know no libfabric word.
+var backend = []string{"hw", "mpsc", "hot", "internal/mem"}
+
+// siblings are imports inside one layer that are meant: event queues wait on
+// the wait objects of completion queues.
+var siblings = map[string]string{"eq": "cq"}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	CgoFiles   []string
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,CgoFiles", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var list []goPackage
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		list = append(list, p)
+	}
+	if len(list) < 10 {
+		t.Fatalf("go list shows %d packages only", len(list))
+	}
+	return list
+}
+
+// under tells whether path is folder or lies in it.
+func under(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+// place returns a package's layer and folder, -1 for a folder without layer.
+func place(path string) (int, string) {
+	for i, folders := range layers {
+		for _, f := range folders {
+			if under(path, f) {
+				return i, f
+			}
+		}
+	}
+	return -1, ""
+}
+
+// mayImport judges an import between packages of the module.
+func mayImport(from, to string) bool {
+	fromLayer, fromFolder := place(from)
+	toLayer, toFolder := place(to)
+	if fromLayer < 0 || toLayer < 0 {
+		return false
+	}
+	for _, b := range backend {
+		if under(from, b) && under(to, "fi") {
+			return false
+		}
+	}
+	return toLayer < fromLayer || toFolder == fromFolder || siblings[fromFolder] == toFolder
+}
+
+// TestLayers holds the imports to the layers.
+func TestLayers(t *testing.T) {
+	for _, p := range listPackages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if layer, _ := place(from); layer < 0 {
+			t.Errorf("%s: no layer; add its folder to layers", from)
+		}
+		for _, imported := range p.Imports {
+			to, ours := strings.CutPrefix(imported, module)
+			if ours && !mayImport(from, to) {
+				t.Errorf("%s imports %s, which is not below it", from, to)
+			}
+		}
+		if len(p.CgoFiles) > 0 && from != "cabi" {
+			t.Errorf("%s: %s uses cgo, which only cabi may", from, filepath.Join(from, p.CgoFiles[0]))
+		}
+	}
+}
+
+// TestMayImport shows that the check refuses what it should.
+func TestMayImport(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"cabi", "provider", true},
+		{"cabi", "hot", true},
+		{"provider", "provider/match", true},
+		{"provider", "cabi", false},
+		{"cq", "fi", true},
+		{"cq", "stripe", false},
+		{"hw/loopback", "hw", true},
+		{"hw/loopback", "fi", false},
+		{"hw", "cq", false},
+		{"mpsc", "hw", false},
+		{"fi", "hot", false},
+		{"elsewhere", "fi", false},
+	} {
+		if got := mayImport(c.from, c.to); got != c.want {
+			t.Errorf("mayImport(%s, %s) = %v", c.from, c.to, got)
+		}
+	}
+}
