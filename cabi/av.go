@@ -131,6 +131,9 @@ func weftGoAVRemove(av C.uint64_t, addrs *C.fi_addr_t, count C.size_t, flags C.u
 	return result(a.Remove(view[fi.Addr](unsafe.Pointer(addrs), count), uint64(flags)))
 }
 
+// weftGoAVLookup writes as much of an address as fits and stores the bytes of all
+// of it; that it was cut is no error (fi_av(3)).
+//
 //export weftGoAVLookup
 func weftGoAVLookup(av C.uint64_t, addr C.fi_addr_t, dst unsafe.Pointer, size *C.size_t) (rc C.int) {
 	defer guard("fi_av_lookup", &rc)
@@ -138,15 +141,11 @@ func weftGoAVLookup(av C.uint64_t, addr C.fi_addr_t, dst unsafe.Pointer, size *C
 	if err != nil {
 		return result(err)
 	}
-	room := *size
-	n, err := a.Lookup(fi.Addr(addr), view[byte](dst, room))
+	n, err := a.Lookup(fi.Addr(addr), view[byte](dst, *size))
 	if err != nil {
 		return result(err)
 	}
 	*size = C.size_t(n)
-	if n > int(room) {
-		return result(fi.ETOOSMALL)
-	}
 	return 0
 }
 

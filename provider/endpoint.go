@@ -71,6 +71,7 @@ type Endpoint struct {
 	progressStripe int    // the bounce buffers of the lease holder
 	syncMax        uint64 // longest tracked message that goes eagerly, bytes
 	sourceErr      bool
+	plainRecv      bool // every receive completes on rxCQ and nowhere else
 
 	// links are appended to under linkMu, which no send to a known peer
 	// takes, and read by any thread.

@@ -127,9 +127,9 @@ func openError(err error) error {
 
 func (e *Endpoint) setHandlers() {
 	i := e.iface
-	i.SetHandler(amMsg, e.onEager(0))
+	i.SetHandler(amMsg, e.onPlain(e.rx.untagged, 0))
 	i.SetHandler(amMsgData, e.onEager(msgData))
-	i.SetHandler(amTag, e.onEager(msgTagged))
+	i.SetHandler(amTag, e.onPlain(e.rx.tagged, msgTagged))
 	i.SetHandler(amTagData, e.onEager(msgTagged|msgData))
 	i.SetHandler(amRTS, e.onRTS)
 	i.SetHandler(amSync, e.onSync)
@@ -173,6 +173,7 @@ func (e *Endpoint) fillHot() {
 	h.EagerMax = uint32(min(cfg.EagerSize, e.attr.MaxAMBcopy))
 	e.syncMax = uint64(h.EagerMax)
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
+	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr
 	h.TxOpFlags = e.info.Tx.OpFlags
 	h.Rx = uintptr(unsafe.Pointer(e.rx.hot))
 	h.Handle = e.handle

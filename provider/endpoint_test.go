@@ -15,7 +15,7 @@ import (
 
 // side is an endpoint with everything bound to it.
 type side struct {
-	t      *testing.T
+	t      testing.TB
 	domain *Domain
 	av     *AV
 	cq     *cq.Queue
@@ -31,7 +31,7 @@ type bench struct {
 	info   *fi.Info
 }
 
-func newBench(t *testing.T, change func(*config.Config), hints *fi.Info) *bench {
+func newBench(t testing.TB, change func(*config.Config), hints *fi.Info) *bench {
 	t.Helper()
 	SetConfigLookup(func(string) (string, bool) { return "", false })
 	t.Cleanup(func() { SetConfigLookup(nil) })
@@ -62,7 +62,7 @@ func newBench(t *testing.T, change func(*config.Config), hints *fi.Info) *bench 
 	return b
 }
 
-func (b *bench) side(t *testing.T) *side {
+func (b *bench) side(t testing.TB) *side {
 	t.Helper()
 	s := &side{t: t, domain: b.domain, addr: map[*side]fi.Addr{}}
 	var err error

@@ -204,12 +204,34 @@ func (r *rxContext) housekeeping() {
 // drainPosts takes the posted receives off the ring.
 func (r *rxContext) drainPosts() {
 	for pos := r.hot.PostsHead; r.posts.Ready(pos); {
-		entry := *(*hot.RecvEntry)(r.posts.Slot(pos))
+		slot := (*hot.RecvEntry)(r.posts.Slot(pos))
+		if slot.Flags&^simpleRecv == 0 && r.queue(slot) {
+			r.posts.Release(pos)
+			pos++
+			order.Store64(&r.hot.PostsHead, pos)
+			continue
+		}
+		entry := *slot
 		r.posts.Release(pos)
 		pos++
 		order.Store64(&r.hot.PostsHead, pos)
 		r.post(&entry)
 	}
+}
+
+// queue queues a plain receive straight from its slot on the ring. It reports
+// false, and has done nothing, when a message may be held for it.
+func (r *rxContext) queue(slot *hot.RecvEntry) bool {
+	eng := r.engine(slot.Flags&hot.RecvTagged != 0)
+	if eng.Counts().Held != 0 {
+		return false
+	}
+	rv := eng.Queue(r.sourceOf(fi.Addr(slot.Src)), slot.Tag, slot.Ignore)
+	if rv == nil {
+		return false
+	}
+	rv.Buf, rv.Len, rv.Context, rv.Flags = slot.Buf, slot.Len, slot.Context, slot.Flags
+	return true
 }
 
 // identity returns the number that matching knows a peer by. Numbers start at

@@ -84,6 +84,21 @@ func TestNetPIPELine(t *testing.T) {
 	}
 }
 
+func TestPairs(t *testing.T) {
+	f := newFigures()
+	for _, v := range []float64{1, 10, 1} {
+		f.add("weft", "one", v)
+		f.add("weft", "two", 2*v)
+	}
+	if got := f.pairs("weft", "two", "one"); got.median != 2 || got.count != 3 {
+		t.Errorf("got %+v", got)
+	}
+	f.add("weft", "one", 1)
+	if got := f.pairs("weft", "two", "one"); got.count != 0 {
+		t.Errorf("pairs of 3 and 4 values: %+v", got)
+	}
+}
+
 func TestPlain(t *testing.T) {
 	f := newFigures()
 	f.add("weft", "rate_8_mps", 20)

@@ -72,6 +72,21 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(digits, 3), 64)
 }
 
+// pairs returns the distribution of a figure divided by another one of the same
+// provider, round by round: both come from one moment, so that a machine whose
+// speed changes between rounds does not show.
+func (f *figures) pairs(provider, name, by string) spread {
+	a, b := f.values[provider][name], f.values[provider][by]
+	if len(a) != len(b) {
+		return spread{}
+	}
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	return distribution(ratios)
+}
+
 // ratio divides the medians; NaN when one is missing.
 func ratio(a, b spread) float64 {
 	if a.count == 0 || b.count == 0 || b.median == 0 {

@@ -3,7 +3,7 @@
 // provider in turn, over many short rounds, so that what else happens on the
 // machine hits all of them alike, and takes medians over the rounds.
 //
-//	weft-bench [-quick] [-providers weft,shm,tcp] [-rounds 9] [-netpipe] [-out docs/benchmarks.md]
+//	weft-bench [-quick] [-providers weft,shm,tcp] [-rounds 15] [-netpipe] [-out docs/benchmarks.md]
 //
 // With -quick it prints a plain table. With -out the table replaces the section of the same libfabric version in
 // that file; other sections stay.
@@ -39,7 +39,7 @@ func parse() options {
 	flag.StringVar(&o.providerPath, "path", "build/lib", "folder of libweft-fi.so")
 	flag.StringVar(&o.libfabric, "libfabric", "", "folder of a libfabric other than the system's")
 	flag.StringVar(&providers, "providers", "weft,shm,tcp;ofi_rxm", "what to measure; the first is compared with the second")
-	flag.IntVar(&o.rounds, "rounds", 9, "rounds of every provider")
+	flag.IntVar(&o.rounds, "rounds", 15, "rounds of every provider")
 	flag.DurationVar(&o.perFigure, "time", 100*time.Millisecond, "measuring time per figure and round")
 	flag.StringVar(&o.cores, "cores", "0,1", "the two cores to pin to")
 	flag.BoolVar(&o.quick, "quick", false, "a few figures in a few seconds")

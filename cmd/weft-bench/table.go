@@ -16,7 +16,8 @@ import (
 
 // row is a line of the table and what it is to reach. The value that is judged
 // is the first provider's figure divided by the second's; with by, divided by
-// another figure of the first provider; with absolute, the figure itself.
+// another figure of the first provider, round by round; with absolute, the
+// figure itself.
 type row struct {
 	name     string
 	title    string
@@ -60,8 +61,11 @@ func (r row) judge(found *figures, providers []string) (float64, string) {
 		}
 		return own.median, number(own.median)
 	case r.by != "":
-		v := ratio(own, found.of(providers[0], r.by))
-		return v, ratioText(v, "")
+		s := found.pairs(providers[0], r.name, r.by)
+		if s.count == 0 {
+			return math.NaN(), "–"
+		}
+		return s.median, ratioText(s.median, "")
 	}
 	v := ratio(own, found.of(providers[1], r.name))
 	return v, ratioText(v, providers[1])

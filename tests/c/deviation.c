@@ -81,6 +81,16 @@ static const struct {
 	{ "sockets", "objects_cq.signal_*", "a signal gives -FI_ECANCELED" },
 	{ "sockets", "objects_cq.sread_error", "fi_cq_sread does not wake for an error" },
 	{ "sockets", "objects_cq.bad_attr", "crashes on FI_WAIT_SET without a set" },
+	{ "*", "objects_wait.wait_set_*", "no CQ in a wait set (shm), or the set is not busy" },
+	{ "sockets", "objects_wait.poll_set", "fi_poll does not name what has events" },
+	{ "sockets", "objects_wait.getwait_none", "gives a descriptor that was not asked for" },
+	{ "tcp;ofi_rxm", "objects_wait.poll_set", "fi_poll gives -FI_EAVAIL or the like" },
+	{ "sockets", "getinfo.addr_format", "gives IPv6 for FI_SOCKADDR_IN" },
+	{ "tcp;ofi_rxm", "getinfo.addr_format", "gives IPv6 for FI_SOCKADDR_IN" },
+	{ "*", "getinfo_names.names", "names of domains and fabrics in hints are not looked at" },
+	{ "*", "getinfo_names.node_service", "FI_NUMERICHOST is not looked at" },
+	{ "tcp;ofi_rxm", "getinfo_names.versions", "crashes closing an endpoint that was not enabled" },
+	{ "tcp;ofi_rxm", "getinfo_names.round_trip", "crashes closing an endpoint that was not enabled" },
 	{ "sockets", "cq-flags", "sets FI_MSG beside FI_TAGGED, and op flags, in completions" },
 };
 

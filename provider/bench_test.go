@@ -1,0 +1,59 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+)
+
+// BenchmarkMessage is one 8-byte tagged message to the endpoint itself: post
+// the receive, send, progress, read both completions, all in Go and in one
+// thread.
+func BenchmarkMessage(b *testing.B) {
+	s := newSide(b, fi.ThreadDomain)
+	buf := make([]byte, 8)
+	recv := RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 1, Tagged: true}
+	send := SendArgs{IOV: iovOf(buf), Dest: s.addr[s], Tag: 1, Tagged: true}
+	var e [4]cq.Entry
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.ep.PostRecv(&recv) != nil || s.ep.Send(&send) != nil {
+			b.Fatal("post")
+		}
+		s.ep.Progress()
+		if n, err := s.cq.Read(e[:]); n != 2 {
+			b.Fatal(n, err)
+		}
+	}
+}
+
+// BenchmarkBatch is BenchmarkMessage with 64 messages at a time.
+func BenchmarkBatch(b *testing.B) {
+	s := newSide(b, fi.ThreadDomain)
+	buf := make([]byte, 8)
+	recv := RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 1, Tagged: true}
+	send := SendArgs{IOV: iovOf(buf), Dest: s.addr[s], Tag: 1, Tagged: true}
+	var e [128]cq.Entry
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 64 {
+			if s.ep.PostRecv(&recv) != nil || s.ep.Send(&send) != nil {
+				b.Fatal("post")
+			}
+		}
+		s.ep.Progress()
+		if n, err := s.cq.Read(e[:]); n != 128 {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/message")
+}
+
+// newSide is an endpoint that knows itself.
+func newSide(b *testing.B, threading fi.Threading) *side {
+	bench := newBench(b, nil, &fi.Info{Caps: fi.Msg | fi.Tagged, Domain: &fi.DomainAttr{Threading: threading}})
+	s := bench.side(b)
+	s.know(s)
+	return s
+}
