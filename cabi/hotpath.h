@@ -64,6 +64,10 @@ ssize_t weft_recv_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t c
  * many of them the timers run. */
 bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle);
 
+/* Delivers messages that fit the next posted receive without Go (deliver.c) and
+ * returns how many. The caller holds the lease. */
+uint32_t weft_deliver(struct weft_hot_ep *ep);
+
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count);
 ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);
 uint64_t weft_cntr_read(struct fid_cntr *cntr);

@@ -68,7 +68,8 @@ bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle)
 		found = true;
 		if (!take_lease(rx))
 			continue;
-		weftGoProgress(rx->handle);
+		if (!weft_deliver(*e) || has_work(*e, rx))
+			weftGoProgress(rx->handle);
 		give_lease(rx);
 	}
 	if (!found && ++*idle >= IDLE_POLLS) {

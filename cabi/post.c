@@ -122,7 +122,7 @@ static inline int push(const struct weft_ring *ring, uint32_t owner, const struc
 		copy_small(body, p->buf, p->len);
 	}
 	weft_ring_publish(ring, &slot->seq, owner, pos);
-	__builtin_prefetch(weft_ring_slot(ring, pos + 1), 1);
+	__builtin_prefetch(weft_ring_slot(ring, pos + 8), 1);
 	return 0;
 }
 

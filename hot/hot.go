@@ -46,14 +46,18 @@ const (
 	RecvCancel uint64 = 1 << 61 // Context names the receive to cancel
 )
 
-// RxExclusive in [Rx].Flags: one thread at a time, no lease.
-const RxExclusive = 1
+// Bits of [Rx].Flags.
+const (
+	RxExclusive = 1 // one thread at a time, no lease
+	RxDirected  = 2 // a receive's source address counts
+)
 
 // Bits of [EP].Flags.
 const (
 	EPExclusive = 1
 	EPTxAlways  = 2
 	EPFast      = 4
+	EPPlainRx   = 8
 )
 
 // Bits of the segment's rx_state word.
@@ -169,7 +173,20 @@ type Rx struct {
 	PostsHead uint64
 	WantPosts uint32
 	Attention uint32
-	_         [48]byte
+	// MatcherEmpty is 1 when matching holds nothing.
+	MatcherEmpty uint32
+	_            [44]byte
+}
+
+// Source is a sender as the receiver sees it (struct weft_hot_source).
+type Source struct {
+	_            structs.HostLayout
+	Addr         uint64
+	Bounce       uintptr
+	BounceCount  uint32
+	BounceStride uint32
+	BounceBytes  uint32
+	_            uint32
 }
 
 // Peer is one fi_addr as an endpoint sees it (struct weft_hot_peer).
@@ -215,9 +232,11 @@ type EP struct {
 	Rx          uintptr
 	Inbound     Ring
 	RxState     uintptr
-	_           [2]uint64
+	Sources     uintptr
+	RxCQ        uintptr
 	InboundHead uint64
-	_           [56]byte
+	SourceLimit uint32
+	_           [52]byte
 }
 
 // Segment is the header of an endpoint's segment (struct weft_segment).

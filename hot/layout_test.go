@@ -25,6 +25,7 @@ var mirrors = []struct {
 	{"weft_recv_entry", reflect.TypeFor[RecvEntry]()},
 	{"weft_hot_rx", reflect.TypeFor[Rx]()},
 	{"weft_hot_peer", reflect.TypeFor[Peer]()},
+	{"weft_hot_source", reflect.TypeFor[Source]()},
 	{"weft_hot_stripe", reflect.TypeFor[Stripe]()},
 	{"weft_hot_ep", reflect.TypeFor[EP]()},
 	{"weft_segment", reflect.TypeFor[Segment]()},
@@ -45,7 +46,7 @@ var constants = []struct {
 	{"WEFT_CQE_ERROR", CQEError}, {"WEFT_CQE_VOID", CQEVoid},
 	{"WEFT_CQ_EXCLUSIVE", CQExclusive}, {"WEFT_CQ_WAITABLE", CQWaitable},
 	{"WEFT_RECV_TAGGED", RecvTagged}, {"WEFT_RECV_IOV", RecvIOV}, {"WEFT_RECV_CANCEL", RecvCancel},
-	{"WEFT_EXCLUSIVE", RxExclusive},
+	{"WEFT_EXCLUSIVE", RxExclusive}, {"WEFT_RX_DIRECTED", RxDirected}, {"WEFT_EP_PLAIN_RX", EPPlainRx},
 	{"WEFT_EP_EXCLUSIVE", EPExclusive}, {"WEFT_EP_TX_ALWAYS", EPTxAlways}, {"WEFT_EP_FAST", EPFast},
 	{"WEFT_RX_OPEN", RxOpen}, {"WEFT_RX_WAITABLE", RxWaitable}, {"WEFT_RX_GONE", RxGone},
 	{"WEFT_AM_MSG", AMMsg}, {"WEFT_AM_MSG_DATA", AMMsgData}, {"WEFT_AM_TAG", AMTag},
@@ -59,7 +60,7 @@ var constants = []struct {
 // snakes are the Go spellings whose words snake case alone does not find.
 var snakes = map[string]string{
 	"AMID": "am_id", "EPs": "eps", "NRings": "nrings", "PIDNamespace": "pid_namespace",
-	"OLen": "olen", "PeerLimit": "peer_limit", "TxCQ": "tx_cq", "TxCntr": "tx_cntr",
+	"OLen": "olen", "PeerLimit": "peer_limit", "TxCQ": "tx_cq", "TxCntr": "tx_cntr", "RxCQ": "rx_cq",
 	"BootID": "boot_id", "RingLog2": "ring_log2", "Log2Slots": "log2_slots", "PID": "pid", "UID": "uid",
 }
 

@@ -190,6 +190,11 @@ type Direct interface {
 	// FillStripe writes the bounce buffers of stripe i into s, and from then on
 	// shares s.BounceNext with whoever leases s, until Close.
 	FillStripe(i int, s *hot.Stripe) error
+	// FillSource writes what the C path needs to deliver src's messages into
+	// line, and clears the line when src is gone, until Close. False: this
+	// source's messages must be given to Progress. The caller holds the
+	// progress lease.
+	FillSource(src Source, line *hot.Source) bool
 	// WakePeer is Wake of the endpoint whose line has this number in Peer.
 	WakePeer(peer uint32)
 }

@@ -56,9 +56,13 @@ type Endpoint struct {
 	attached                 []queue  // that poll this endpoint
 	source                   *cq.Source
 
-	hot            *hot.EP
-	block          []byte // memory of hot and the stripes
-	peers          mem.Array[hot.Peer]
+	hot         *hot.EP
+	block       []byte // memory of hot and the stripes
+	peers       mem.Array[hot.Peer]
+	sourceLines mem.Array[hot.Source] // by hw.Source
+	// sourcesSeen is how many of sourceLines were ever used. Written by the
+	// lease holder, read by who removes addresses; sequentially consistent.
+	sourcesSeen    atomic.Uint32
 	iface          iface
 	attr           hw.Attr
 	rx             *rxContext

@@ -95,6 +95,9 @@ func (e *Endpoint) open() (err error) {
 	if e.peers, err = mem.NewArray[hot.Peer](int(e.av.Limit())); err != nil {
 		return fi.ENOMEM
 	}
+	if e.sourceLines, err = mem.NewArray[hot.Source](cfg.MaxPeers); err != nil {
+		return fi.ENOMEM
+	}
 	e.stripes = stripe.NewSet(e.hotStripes(n), exclusive)
 	perStripe := max(int(e.info.Tx.Size)/n, 16)
 	if e.requests, err = stripe.NewTable[txRequest](n, perStripe); err != nil {
@@ -169,11 +172,19 @@ func (e *Endpoint) fillHot() {
 	if exclusive, _ := e.domain.exclusive(); exclusive {
 		h.Flags |= hot.EPExclusive
 	}
+	h.Sources = uintptr(unsafe.Pointer(e.sourceLines.At(0)))
+	h.SourceLimit = uint32(e.sourceLines.Len())
+	if e.rxCQ != nil {
+		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
+	}
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
 	h.EagerMax = uint32(min(cfg.EagerSize, e.attr.MaxAMBcopy))
 	e.syncMax = uint64(h.EagerMax)
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
 	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr
+	if e.plainRecv {
+		h.Flags |= hot.EPPlainRx
+	}
 	h.TxOpFlags = e.info.Tx.OpFlags
 	h.Rx = uintptr(unsafe.Pointer(e.rx.hot))
 	h.Handle = e.handle
@@ -200,6 +211,7 @@ func (e *Endpoint) release() {
 		_ = e.requests.Close()
 	}
 	_ = e.peers.Free()
+	_ = e.sourceLines.Free()
 	if e.rx != nil && e.srx == nil {
 		e.rx.close()
 	}

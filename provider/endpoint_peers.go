@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"sync/atomic"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
@@ -23,6 +25,29 @@ func (e *Endpoint) sourceID(src hw.Source) uint32 {
 	}
 	e.sources[src] = id
 	return id
+}
+
+// fillSource gives a sender that the AV knows to the C path.
+func (e *Endpoint) fillSource(src hw.Source) {
+	if int(src) >= len(e.sources) || e.sources[src] == 0 || int(src) >= e.sourceLines.Len() {
+		return
+	}
+	line := e.sourceLines.At(uint32(src))
+	if atomic.LoadUint64(&line.Addr) != 0 || e.av.Shared() {
+		return
+	}
+	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {
+		e.sourcesSeen.Store(n)
+	}
+	seen := e.av.Generation()
+	addr := e.addrOf(e.sources[src])
+	if addr == fi.AddrNotAvail || !e.iface.FillSource(src, line) {
+		return
+	}
+	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
+	if e.av.Generation() != seen { // the address may be gone again: dropAddress looked before we stored
+		atomic.StoreUint64(&line.Addr, 0)
+	}
 }
 
 // ownsLink tells whether a remote interface is the peer of a link: only it may

@@ -200,4 +200,8 @@ func (e *Endpoint) dropAddress(addr fi.Addr) {
 	line := e.line(addr)
 	atomic.StoreUintptr(&line.Slots, 0)
 	atomic.StoreUint32(&line.Link, 0)
+	for i := range e.sourcesSeen.Load() {
+		src := e.sourceLines.At(i)
+		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)
+	}
 }

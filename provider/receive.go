@@ -259,6 +259,7 @@ func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		if !e.plainRecv || int(src) >= len(e.sources) || e.sources[src] == 0 {
 			rest(src, header, head, payload)
+			e.fillSource(src)
 			return
 		}
 		id := e.sources[src]

@@ -93,8 +93,12 @@ func newRxContext(cfg *config.Config, attr *fi.RxAttr, exclusive bool) (*rxConte
 	r.hot.Posts = view.Hot()
 	r.posts = mpsc.View(&r.hot.Posts)
 	r.hot.OpFlags = attr.OpFlags
+	r.hot.MatcherEmpty = 1
 	if exclusive {
 		r.hot.Flags = hot.RxExclusive
+	}
+	if attr.Caps&fi.DirectedRecv != 0 {
+		r.hot.Flags |= hot.RxDirected
 	}
 	if err := r.openEngines(); err != nil {
 		r.close()
@@ -178,10 +182,15 @@ func (r *rxContext) publish() {
 	if r.hot.Attention != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
 	}
-	want := uint32(0)
-	if r.tagged.Counts().Held != 0 || r.untagged.Counts().Held != 0 {
+	want, empty := uint32(0), uint32(0)
+	tagged, untagged := r.tagged.Counts(), r.untagged.Counts()
+	if tagged.Held != 0 || untagged.Held != 0 {
 		want = 1
 	}
+	if tagged.Posted+tagged.Held+untagged.Posted+untagged.Held == 0 {
+		empty = 1
+	}
+	r.hot.MatcherEmpty = empty // read under the lease
 	if r.hot.WantPosts != want {
 		atomic.StoreUint32(&r.hot.WantPosts, want)
 	}

@@ -59,6 +59,23 @@ func (i *Iface) fillStripe(n int, s *hot.Stripe) {
 	s.BounceStride = g.bounceStride
 }
 
+// FillSource writes a sender's bounce buffers into a line of the C path's
+// table. Only a sender that is known and that no message was lost from has one.
+func (i *Iface) FillSource(src hw.Source, line *hot.Source) bool {
+	if int(src) >= len(i.rx.sources) {
+		return false
+	}
+	s := &i.rx.sources[src]
+	if s.state != sourceReady || s.seg == nil {
+		return false
+	}
+	g := &s.seg.geo
+	line.Bounce = uintptr(unsafe.Pointer(s.seg.bounce(0)))
+	line.BounceCount, line.BounceStride, line.BounceBytes = g.bounceCount, g.bounceStride, g.bounceBytes
+	s.line = line
+	return true
+}
+
 // WakePeer is Wake of the endpoint with this number.
 func (i *Iface) WakePeer(peer uint32) {
 	if list := *i.endpoints.Load(); peer < uint32(len(list)) {

@@ -16,6 +16,7 @@ func (i *Iface) Progress(max int) int {
 		return 0
 	}
 	r := &i.rx
+	r.head = atomic.LoadUint64(r.headWord) // C delivers too
 	begin, delivered := r.head, 0
 	for range max {
 		owner, state, lapOK := r.ring.Load(r.head)

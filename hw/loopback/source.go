@@ -33,15 +33,25 @@ type source struct {
 	name   sockaddr
 	cookie uint64
 	owner  process
-	seg    *segment  // its segment for the bounce buffers, nil if that was gone when we looked
-	retry  time.Time // when the segment could not be opened for want of resources: give up then
+	seg    *segment    // its segment for the bounce buffers, nil if that was gone when we looked
+	line   *hot.Source // of the C path's table, nil: none; cleared when the state is no longer ready
+	retry  time.Time   // when the segment could not be opened for want of resources: give up then
 }
 
 func (s *source) reset() {
+	s.clearLine()
 	if s.seg != nil {
 		s.seg.mem.unmap()
 	}
 	*s = source{}
+}
+
+// clearLine takes the sender away from the C path.
+func (s *source) clearLine() {
+	if s.line != nil {
+		*s.line = hot.Source{}
+		s.line = nil
+	}
 }
 
 // growSources makes room for the source of an owner number. False means that

@@ -99,13 +99,14 @@ struct weft_recv_entry {
 #define WEFT_RECV_CANCEL (1ull << 61) /* context names the receive to cancel */
 
 #define WEFT_EXCLUSIVE 1u /* FI_THREAD_DOMAIN or COMPLETION: no lease, no CAS inside the process */
+#define WEFT_RX_DIRECTED 2u /* a receive's source address counts (FI_DIRECTED_RECV) */
 
 /* A receive context: what one progress lease protects. */
 struct weft_hot_rx {
 	/* line 0: immutable after enable */
 	struct weft_ring posts;    /* ring of struct weft_recv_entry; producers: any thread, consumer: lease holder */
 	uint64_t handle;           /* Go's */
-	uint32_t flags;            /* WEFT_EXCLUSIVE */
+	uint32_t flags;            /* WEFT_EXCLUSIVE, WEFT_RX_DIRECTED */
 	uint32_t selective;        /* receives complete only with FI_COMPLETION */
 	uint64_t op_flags;         /* rx_attr op_flags, for calls without flags */
 	uint64_t pad0[2];
@@ -113,10 +114,23 @@ struct weft_hot_rx {
 	_Atomic uint32_t lease;    /* 0 free, 1 held: CAS acquire, store release */
 	uint8_t pad1[60];
 	/* line 2: written by the lease holder */
-	_Atomic uint64_t posts_head;
+	_Atomic uint64_t posts_head; /* also by C (deliver.c) */
 	_Atomic uint32_t want_posts; /* 1: unexpected messages are held, so a posted receive is work */
 	_Atomic uint32_t attention;  /* not 0: progress has work that no ring shows (pending sends, timers) */
-	uint8_t pad2[48];
+	uint32_t matcher_empty;      /* 1: Go's matching holds no receive and no message */
+	uint8_t pad2[44];
+};
+
+/* A sender, by its attach index, as the receiver sees it: what C needs to
+ * deliver its messages. Written and read under the progress lease, except that
+ * addr is zeroed by whoever removes the address from the address vector. */
+struct weft_hot_source {
+	_Atomic uint64_t addr;     /* fi_addr_t plus one, 0: ask Go */
+	unsigned char *bounce;     /* the sender's bounce buffers, NULL: ask Go */
+	uint32_t bounce_count;
+	uint32_t bounce_stride;
+	uint32_t bounce_bytes;
+	uint32_t pad0;
 };
 
 /* ---- transmits ---- */
@@ -150,6 +164,7 @@ struct weft_hot_stripe {
 
 #define WEFT_EP_EXCLUSIVE 1u   /* as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2u   /* transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION) */
+#define WEFT_EP_PLAIN_RX 8u    /* every receive completes on rx_cq and nowhere else */
 #define WEFT_EP_FAST 4u        /* the C path may be used at all (enabled, default completion level) */
 
 struct weft_hot_ep {
@@ -169,10 +184,12 @@ struct weft_hot_ep {
 	struct weft_hot_rx *rx;
 	struct weft_ring inbound;    /* consumer's view */
 	_Atomic uint32_t *rx_state;  /* of the own segment, armed is the word after it */
-	uint64_t pad0[2];
-	/* line 2: written by the lease holder, read by pollers, relaxed */
+	struct weft_hot_source *sources; /* source_limit of them */
+	struct weft_hot_cq *rx_cq;
+	/* line 2: written by the lease holder, C or Go, read by pollers, relaxed */
 	_Atomic uint64_t inbound_head;
-	uint8_t pad1[56];
+	uint32_t source_limit;       /* immutable */
+	uint8_t pad1[52];
 };
 
 _Static_assert(sizeof(struct weft_cqe) == 64, "one line");
@@ -181,6 +198,7 @@ _Static_assert(sizeof(struct weft_cq_ring) == 128, "two lines");
 _Static_assert(sizeof(struct weft_hot_cntr) == 64, "one line");
 _Static_assert(sizeof(struct weft_recv_entry) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_rx) == 192, "three lines");
+_Static_assert(sizeof(struct weft_hot_source) == 32, "half a line");
 _Static_assert(sizeof(struct weft_hot_peer) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");
 _Static_assert(sizeof(struct weft_hot_ep) == 192, "three lines");

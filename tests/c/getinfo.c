@@ -244,9 +244,9 @@ static void test_domain_enums(long arg)
 	ASK_ENUM(threading, FI_THREAD_COMPLETION, FI_THREAD_SAFE, true);
 	ASK_ENUM(threading, FI_THREAD_DOMAIN, FI_THREAD_SAFE, true);
 	ASK_ENUM(threading, FI_THREAD_ENDPOINT, FI_THREAD_SAFE, true);
-	ASK_ENUM(control_progress, FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO, FI_PROGRESS_AUTO, true);
+	ASK_ENUM(control_progress, FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO, true);
 	ASK_ENUM(control_progress, FI_PROGRESS_AUTO, FI_PROGRESS_AUTO, false);
-	ASK_ENUM(data_progress, FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO, FI_PROGRESS_AUTO, true);
+	ASK_ENUM(data_progress, FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO, true);
 	ASK_ENUM(data_progress, FI_PROGRESS_AUTO, FI_PROGRESS_AUTO, false);
 	ASK_ENUM(resource_mgmt, FI_RM_ENABLED, FI_RM_ENABLED, true);
 	ASK_ENUM(av_type, FI_AV_TABLE, FI_AV_TABLE, true);
