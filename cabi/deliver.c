@@ -91,7 +91,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 		return false;
 	src = &ep->sources[owner - 1];
 	addr = atomic_load_explicit(&src->addr, memory_order_relaxed);
-	if (!fits(ep->rx, r, &m, addr))
+	if (!fits(atomic_load_explicit(&ep->rx, memory_order_relaxed), r, &m, addr))
 		return false;
 	payload = slot->body + m.head;
 	if (m.flags & WEFT_SLOT_BOUNCE) {
@@ -127,7 +127,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 
 uint32_t weft_deliver(struct weft_hot_ep *ep)
 {
-	struct weft_hot_rx *rx = ep->rx;
+	struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_relaxed);
 	uint64_t in = atomic_load_explicit(&ep->inbound_head, memory_order_relaxed);
 	uint64_t post = atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
 	uint32_t n = 0;

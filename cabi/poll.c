@@ -26,49 +26,69 @@ static inline bool has_work(const struct weft_hot_ep *ep, const struct weft_hot_
 			       atomic_load_explicit(&rx->posts_head, memory_order_relaxed));
 }
 
-static inline bool take_lease(struct weft_hot_rx *rx)
-{
-	uint32_t free = 0;
-
-	if (rx->flags & WEFT_EXCLUSIVE)
-		return true;
-	return atomic_load_explicit(&rx->lease, memory_order_relaxed) == 0 &&
-	       atomic_compare_exchange_strong_explicit(&rx->lease, &free, 1, memory_order_acquire,
-						       memory_order_relaxed);
-}
-
 static inline void give_lease(struct weft_hot_rx *rx)
 {
 	if (!(rx->flags & WEFT_EXCLUSIVE))
 		atomic_store_explicit(&rx->lease, 0, memory_order_release);
 }
 
+/* Takes the lease of the receive context that ep was seen to deliver into. The
+ * endpoint may have been closed, and its memory and the context's given to
+ * others, since the list was read: closing takes the context away from the
+ * endpoint under the lease, so whoever still sees it there may go on. */
+static inline bool take_lease(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
+{
+	uint32_t free = 0;
+
+	if (!(rx->flags & WEFT_EXCLUSIVE) &&
+	    (atomic_load_explicit(&rx->lease, memory_order_relaxed) != 0 ||
+	     !atomic_compare_exchange_strong_explicit(&rx->lease, &free, 1, memory_order_acquire,
+						      memory_order_relaxed)))
+		return false;
+	if (atomic_load_explicit(&ep->rx, memory_order_acquire) == rx)
+		return true;
+	give_lease(rx);
+	return false;
+}
+
+/* Reads an entry of a list once: a replaced list may be written again while it
+ * is walked. */
+static inline struct weft_hot_ep *entry(struct weft_hot_ep *const *e)
+{
+	return *(struct weft_hot_ep *const volatile *)e;
+}
+
 static void housekeeping(struct weft_hot_ep *const *eps)
 {
-	for (; *eps; eps++) {
-		if (!take_lease((*eps)->rx))
+	struct weft_hot_ep *ep;
+
+	for (; (ep = entry(eps)); eps++) {
+		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
+
+		if (!take_lease(ep, rx))
 			continue;
-		weftGoHousekeeping((*eps)->rx->handle);
-		give_lease((*eps)->rx);
+		weftGoHousekeeping(rx->handle);
+		give_lease(rx);
 	}
 }
 
 bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle)
 {
 	struct weft_hot_ep *const *e;
+	struct weft_hot_ep *ep;
 	bool found = false;
 
-	if (!eps || !*eps)
+	if (!eps || !entry(eps))
 		return false;
-	for (e = eps; *e; e++) {
-		struct weft_hot_rx *rx = (*e)->rx;
+	for (e = eps; (ep = entry(e)); e++) {
+		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
 
-		if (!has_work(*e, rx))
+		if (!has_work(ep, rx))
 			continue;
 		found = true;
-		if (!take_lease(rx))
+		if (!take_lease(ep, rx))
 			continue;
-		if (!weft_deliver(*e) || has_work(*e, rx))
+		if (!weft_deliver(ep) || has_work(ep, rx))
 			weftGoProgress(rx->handle);
 		give_lease(rx);
 	}

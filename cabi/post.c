@@ -127,10 +127,14 @@ static inline int push(const struct weft_ring *ring, uint32_t owner, const struc
 }
 
 /* Rings the receiver's doorbell if it sleeps. The fence pairs with the one
- * between arming and the last look at the ring in the sleeper. */
-static inline void wake(struct weft_hot_ep *ep, const struct weft_hot_peer *peer, uint32_t state)
+ * between arming and the last look at the ring in the sleeper. That a receiver
+ * can sleep at all is looked at without a fence, but after publishing: the
+ * receiver has every processor that runs a sender pass a barrier (membarrier)
+ * before it may arm for the first time, so either its last look at the ring
+ * finds the message, or this finds the bit. */
+static inline void wake(struct weft_hot_ep *ep, const struct weft_hot_peer *peer)
 {
-	if (!(state & WEFT_RX_WAITABLE))
+	if (!(atomic_load_explicit(peer->rx_state, memory_order_relaxed) & WEFT_RX_WAITABLE))
 		return;
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(peer->rx_state + 1, memory_order_relaxed))
@@ -176,7 +180,7 @@ static inline bool room(const struct weft_ring *ring)
 }
 
 static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigned char *slots,
-		     uint32_t state, const struct post *p)
+		     const struct post *p)
 {
 	struct weft_ring ring = { slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
 	uint32_t preferred = preferred_stripe(ep);
@@ -208,7 +212,7 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 		return rc;
 	if (ep->tx_cntr)
 		weft_cntr_add(ep->tx_cntr, 1);
-	wake(ep, peer, state);
+	wake(ep, peer);
 	return 0;
 }
 
@@ -225,7 +229,7 @@ static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o,
 		if (slots) {
 			uint32_t state = atomic_load_explicit(peer->rx_state, memory_order_acquire);
 			if ((state & (WEFT_RX_OPEN | WEFT_RX_GONE)) == WEFT_RX_OPEN)
-				return post_fast(ep, peer, slots, state, &p);
+				return post_fast(ep, peer, slots, &p);
 		}
 	}
 	struct iovec iov = { (void *)p.buf, p.len };

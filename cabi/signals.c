@@ -21,6 +21,7 @@
 #endif
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/auxv.h>
 
 #include "goapi.h"
 
@@ -36,24 +37,27 @@ __attribute__((constructor(101))) static void remember(void)
 		sigaction(signals[i], NULL, &before[i]);
 }
 
-/* Whether an action is a function of this library, so the runtime's. */
-static bool is_ours(const struct sigaction *action)
+/* Whether an address lies in this library. */
+static bool is_here(const void *addr)
 {
-	Dl_info self, handler;
+	Dl_info self, other;
 
-	return dladdr((void *)before, &self) && dladdr((void *)action->sa_sigaction, &handler) &&
-	       self.dli_fbase == handler.dli_fbase;
+	return dladdr(before, &self) && dladdr(addr, &other) && self.dli_fbase == other.dli_fbase;
 }
 
 __attribute__((constructor)) static void put_back(void)
 {
+	/* In a program (the tests of this package) the runtime starts after the
+	 * constructors, and waiting for it would never end. */
+	if (is_here((void *)getauxval(AT_ENTRY)))
+		return;
 	weftGoReady();
 	for (size_t i = 0; i < count_of(signals); i++) {
 		struct sigaction now, old = before[i];
 
 		sigaction(signals[i], NULL, &now);
-		if (!is_ours(&now))
-			continue;
+		if (!is_here((void *)now.sa_sigaction))
+			continue; /* not the runtime's */
 		if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
 			old.sa_flags |= SA_ONSTACK;
 		sigaction(signals[i], &old, NULL);

@@ -20,7 +20,7 @@ import (
 
 // defaultSize and maxSize bound the number of events, in entries.
 const (
-	defaultSize = 64
+	defaultSize = 1024
 	maxSize     = 1 << 24
 )
 

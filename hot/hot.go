@@ -262,7 +262,8 @@ type Segment struct {
 	BounceOffset uint64
 	BounceBytes  uint32
 	BounceStride uint32
-	_            [40]byte
+	Flags        uint32
+	_            [36]byte
 	RxState      uint32
 	Armed        uint32
 	_            [56]byte
@@ -273,7 +274,14 @@ type Segment struct {
 // SegMagic and SegVersion identify the segment layout.
 const (
 	SegMagic   = 0x31746665772d6766
-	SegVersion = 1
+	SegVersion = 2
+)
+
+// Bits of [Segment].Flags and [Attach].Flags: the families of addresses at
+// all of which the endpoint answers.
+const (
+	SegAnyIPv4 = 1
+	SegAnyIPv6 = 2
 )
 
 // Sizes of an inbound slot, in bytes.
@@ -321,7 +329,10 @@ type Attach struct {
 	Cookie    uint64
 	NameBytes uint32
 	Name      [28]byte
-	_         [72]byte
+	Flags     uint32
+	_         [4]byte
+	Words     [2]uint64
+	_         [48]byte
 }
 
 // Bounce is the header of a bounce buffer (struct weft_bounce); the payload follows.

@@ -52,6 +52,7 @@ var constants = []struct {
 	{"WEFT_AM_MSG", AMMsg}, {"WEFT_AM_MSG_DATA", AMMsgData}, {"WEFT_AM_TAG", AMTag},
 	{"WEFT_AM_TAG_DATA", AMTagData},
 	{"WEFT_SEG_MAGIC", SegMagic}, {"WEFT_SEG_VERSION", SegVersion},
+	{"WEFT_SEG_ANY_IPV4", SegAnyIPv4}, {"WEFT_SEG_ANY_IPV6", SegAnyIPv6},
 	{"WEFT_SLOT_BYTES", SlotBytes}, {"WEFT_SLOT_BODY", SlotBody}, {"WEFT_SLOT_BOUNCE", SlotBounce},
 	{"WEFT_ATTACH_FREE", AttachFree}, {"WEFT_ATTACH_CLAIMED", AttachClaimed},
 	{"WEFT_ATTACH_READY", AttachReady}, {"WEFT_ATTACH_LEAVING", AttachLeaving},

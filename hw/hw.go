@@ -67,13 +67,15 @@ type Cap uint32
 
 // Abilities of an interface.
 const (
-	CapAMShort    Cap = 1 << iota // Endpoint.AMShort
-	CapAMBcopy                    // Endpoint.AMBcopy
-	CapGet                        // Endpoint.Get works at present (it may be withdrawn: see ErrPermission)
-	CapOrdered                    // messages to one peer arrive in the order in which they were posted
-	CapSameHost                   // peers are on this host
-	CapDirectRing                 // peers' inbound rings can be written by the CPU: the Iface implements Direct
-	CapWakeup                     // the Iface implements Waiter
+	CapAMShort     Cap = 1 << iota // Endpoint.AMShort
+	CapAMBcopy                     // Endpoint.AMBcopy
+	CapGet                         // Endpoint.Get works at present (it may be withdrawn: see ErrPermission)
+	CapOrdered                     // messages to one peer arrive in the order in which they were posted
+	CapSameHost                    // peers are on this host
+	CapDirectRing                  // peers' inbound rings can be written by the CPU: the Iface implements Direct
+	CapPut                         // Endpoint.Put works at present, as CapGet
+	CapSharedWords                 // Endpoint.SharedWords and Iface.SourceWords return words
+	CapWakeup                      // the Iface implements Waiter
 )
 
 // Attr describes an interface. All limits are in bytes.
@@ -82,7 +84,7 @@ type Attr struct {
 	MaxAMShort int     // head and payload together
 	MaxAMHead  int     // head of AMBcopy
 	MaxAMBcopy int     // payload, head not counted
-	MaxGetIOV  int     // segments on either side of one Get
+	MaxGetIOV  int     // segments on either side of one Get or Put
 	Bandwidth  float64 // bytes per second, estimated
 	Latency    float64 // seconds, estimated
 	Overhead   float64 // seconds of CPU for each message, estimated
@@ -137,8 +139,17 @@ type Iface interface {
 	// (the peer has no room for another sender, retry later), ErrPermission,
 	// ErrInvalid.
 	Connect(address []byte) (Endpoint, error)
-	// SourceAddress is the address of a remote interface that sent to us.
+	// SourceAddress is the address of a remote interface that sent to us. The
+	// caller holds the progress lease.
 	SourceAddress(src Source) []byte
+	// SourceReaches tells whether a Connect to address would reach the remote
+	// interface that sent to us: an interface has one address by which it is
+	// known, but may answer at others. The caller holds the progress lease and
+	// knows that address is one of this host.
+	SourceReaches(src Source, address []byte) bool
+	// SourceWords are the words shared with the endpoint that src sends from
+	// (see Endpoint.SharedWords), nil when src is gone.
+	SourceWords(src Source) *[2]uint64
 	// Progress delivers up to max arrived messages and returns how many.
 	Progress(max int) int
 	// SetEagerWindow tells senders whether eager payloads are welcome.
@@ -169,6 +180,15 @@ type Endpoint interface {
 	// error. It blocks the caller for the copy. Errors: ErrPermission,
 	// ErrPeerDead, ErrInvalid.
 	Get(local []Segment, remote []RemoteSegment) (int, error)
+	// Address is the address by which the peer is known, its Iface.Address. It
+	// may differ from what was given to Connect. Constant.
+	Address() []byte
+	// Put writes local segments into the peer's memory; the rest is as for Get.
+	Put(local []Segment, remote []RemoteSegment) (int, error)
+	// SharedWords are two words of memory that this endpoint and the peer
+	// both reach; the peer knows them as the SourceWords of this sender. They
+	// may only be accessed atomically, and the peer may write anything there.
+	SharedWords() *[2]uint64
 	// EagerOpen tells whether the peer welcomes eager payloads.
 	EagerOpen() bool
 	// Wake rings the peer's doorbell if it sleeps. The send operations do it themselves.
@@ -204,9 +224,8 @@ type Direct interface {
 //
 //	Arm → Pending is false → poll DoorbellFD → Disarm → Progress
 type Waiter interface {
-	// EnableWait makes the doorbell. Senders look at Arm only after it, so it
-	// should be called before any peer connects: a message that is being sent
-	// during the call may ring no bell.
+	// EnableWait makes the doorbell. Senders look at Arm only after it: a message
+	// that was sent before its return may ring no bell, but Pending tells of it.
 	EnableWait() error
 	// DoorbellFD becomes readable when a message arrives between Arm and
 	// Disarm. It is -1 before EnableWait, and closed by Close.

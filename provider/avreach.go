@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,22 @@ func (l *localAddrs) has(n names.Name) bool {
 	}
 	l.ifis, l.read = ifis, time.Now()
 	return l.known(n)
+}
+
+// all returns the addresses, with port 0, as they were when they were last
+// looked at.
+func (l *localAddrs) all() []names.Name {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	locals, err := names.Locals(func() ([]names.Interface, error) { return slices.Clone(l.ifis), nil })
+	if err != nil {
+		return nil // cannot be: the list is at hand
+	}
+	var list []names.Name
+	for _, a := range locals {
+		list = append(list, a.Name)
+	}
+	return list
 }
 
 // known looks n up in the list. l.mu is held.

@@ -17,9 +17,17 @@ type iface interface {
 }
 
 // openIface opens the transport that reaches peers on this host, named by a
-// socket address. This is the one place where backends are chosen by name.
-func openIface(addr []byte, stripes int, c *config.Config) (iface, error) {
+// socket address; bound tells at which others it answers. This is the one place where backends are chosen by name.
+func openIface(addr []byte, bound *boundSocket, stripes int, c *config.Config) (iface, error) {
+	var all loopback.Families
+	if bound.inet {
+		all |= loopback.IPv4
+	}
+	if bound.inet6 {
+		all |= loopback.IPv6
+	}
 	return loopback.Open(addr, loopback.Config{
+		Any:         all,
 		Dir:         c.SHMDir,
 		RingLog2:    int(log2(c.RingSlots)),
 		AttachCount: c.MaxPeers,

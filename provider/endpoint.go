@@ -58,6 +58,7 @@ type Endpoint struct {
 
 	hot         *hot.EP
 	block       []byte // memory of hot and the stripes
+	kind        blockKind
 	peers       mem.Array[hot.Peer]
 	sourceLines mem.Array[hot.Source] // by hw.Source
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
@@ -84,10 +85,15 @@ type Endpoint struct {
 	linkByName map[names.Name]*link
 
 	// The lease holder's.
-	sources  []uint32  // identity by hw.Source, 0: not known
-	addrs    []fi.Addr // source address plus one by identity, 0: look it up
-	addrSeen uint64    // generation of av that addrs is of
-	streams  []uint64  // requests that are sent in fragments
+	sources   []uint32  // identity by hw.Source, 0: not known
+	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
+	addrSeen  uint64    // generation of av that addrs is of
+	addrLinks int       // length of links that addrNone is of
+	streams   []uint64  // requests that are sent in fragments
+	backLinks []*link   // by identity
+	assists   []assist  // rendezvous of others that this side helps with
+	assisted  []bool    // by hw.Source: it is offered a share of a rendezvous now
+	round     uint16    // of the last offer
 }
 
 // OpenEndpoint makes an endpoint and binds its name: info's source address, or
@@ -111,10 +117,10 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 		d.refs.release()
 		return nil, err
 	}
-	if err := e.allocateHot(); err != nil {
+	if e.allocateHot() != nil {
 		e.socket.close()
 		d.refs.release()
-		return nil, err
+		return nil, fi.ENOMEM
 	}
 	return e, nil
 }
@@ -129,7 +135,7 @@ func (e *Endpoint) bindName(raw []byte) error {
 		}
 		want = n
 	}
-	s, n, err := bindSocket(want, e.domain.cfg.Iface)
+	s, n, err := bindSocket(want, e.domain.DomainName(), e.domain.cfg.Iface)
 	if err != nil {
 		return err
 	}
@@ -179,9 +185,8 @@ func (e *Endpoint) SetName(raw []byte) error {
 
 // Progress makes progress on the endpoint, if nobody else does.
 func (e *Endpoint) Progress() {
-	if e.rx != nil && e.rx.take() {
-		e.rx.progress()
-		e.rx.give()
+	if e.rx != nil {
+		e.rx.advance()
 	}
 }
 

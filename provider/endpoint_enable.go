@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -19,22 +20,6 @@ func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }
 
 // stripeCount is the number of transmit stripes: a power of two.
 func (e *Endpoint) stripeCount() int { return e.domain.stripes(e.info.Tx.Size) }
-
-// allocateHot takes the memory of the tables that C reads.
-func (e *Endpoint) allocateHot() (err error) {
-	n := int(unsafe.Sizeof(hot.EP{})) + e.stripeCount()*int(unsafe.Sizeof(hot.Stripe{}))
-	if e.block, err = mem.Map(n, mem.NoReserve); err != nil {
-		return fi.ENOMEM
-	}
-	e.hot = (*hot.EP)(unsafe.Pointer(unsafe.SliceData(e.block)))
-	return nil
-}
-
-func (e *Endpoint) freeHot() {
-	e.hot = nil
-	_ = mem.Unmap(e.block)
-	e.block = nil
-}
 
 // Enable makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE when
 // it is enabled, fi.ENOAV, fi.ENOCQ when a direction has neither a completion
@@ -58,6 +43,9 @@ func (e *Endpoint) Enable() error {
 	e.fillHot()
 	if err := e.attachQueues(); err != nil {
 		e.detachQueues()
+		e.rx.acquire()
+		e.hide()
+		e.rx.give()
 		e.release()
 		return err
 	}
@@ -106,11 +94,12 @@ func (e *Endpoint) open() (err error) {
 	if e.inject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = openIface(e.name.AppendSockaddr(nil), n+1, cfg); err != nil {
+	if e.iface, err = openIface(e.name.AppendSockaddr(nil), e.socket, n+1, cfg); err != nil {
 		return openError(err)
 	}
 	e.attr = e.iface.Attr()
 	e.progressStripe = n
+	e.assisted = make([]bool, cfg.MaxPeers)
 	e.scratch = newScratch(n + 1)
 	e.setHandlers()
 	return nil
@@ -139,6 +128,7 @@ func (e *Endpoint) setHandlers() {
 	i.SetHandler(amAck, e.onAck)
 	i.SetHandler(amCTS, e.onCTS)
 	i.SetHandler(amFrag, e.onFrag)
+	i.SetHandler(amAssist, e.onAssist)
 	i.OnPeerEvent(e.onPeer)
 }
 
@@ -186,7 +176,6 @@ func (e *Endpoint) fillHot() {
 		h.Flags |= hot.EPPlainRx
 	}
 	h.TxOpFlags = e.info.Tx.OpFlags
-	h.Rx = uintptr(unsafe.Pointer(e.rx.hot))
 	h.Handle = e.handle
 	e.iface.FillEP(h)
 	if e.srx == nil && e.rxSelective {
@@ -195,6 +184,8 @@ func (e *Endpoint) fillHot() {
 	if e.srx == nil {
 		e.rx.minMulti.Store(e.minMulti)
 	}
+	// Last, with release: a late reader of another endpoint that had this memory looks at it first.
+	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))
 }
 
 // release undoes open.

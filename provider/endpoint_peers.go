@@ -19,7 +19,7 @@ func (e *Endpoint) sourceID(src hw.Source) uint32 {
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
 	}
-	id := e.rx.identity(n)
+	id := e.rx.meet(origin{e, src}, n)
 	for int(src) >= len(e.sources) {
 		e.sources = append(e.sources, 0)
 	}
@@ -50,30 +50,23 @@ func (e *Endpoint) fillSource(src hw.Source) {
 	}
 }
 
-// ownsLink tells whether a remote interface is the peer of a link: only it may
-// speak about that link's requests.
-func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
-	return e.rx.idNames[e.sourceID(src)-1] == (*e.links.Load())[link].name
+// linkBack is the link to a peer that sent to this endpoint. The caller holds
+// the progress lease.
+func (e *Endpoint) linkBack(id uint32) *link {
+	for int(id) >= len(e.backLinks) {
+		e.backLinks = append(e.backLinks, nil)
+	}
+	if e.backLinks[id] == nil {
+		e.backLinks[id] = e.linkTo(e.rx.idNames[id-1])
+	}
+	return e.backLinks[id]
 }
 
-// addrOf is the source address of an identity in the endpoint's AV,
-// fi.AddrNotAvail if it is not in it.
-func (e *Endpoint) addrOf(id uint32) fi.Addr {
-	if g := e.av.Generation(); g != e.addrSeen {
-		e.addrSeen = g
-		clear(e.addrs)
-	}
-	for int(id) >= len(e.addrs) {
-		e.addrs = append(e.addrs, 0)
-	}
-	if a := e.addrs[id]; a != 0 {
-		return a - 1
-	}
-	a := e.av.Find(e.rx.idNames[id-1])
-	if a != fi.AddrNotAvail {
-		e.addrs[id] = a + 1
-	}
-	return a
+// ownsLink tells whether a remote interface is the peer of a link, by whichever
+// of its names: only it may speak about that link's requests.
+func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
+	p := (*e.links.Load())[link].path.Load()
+	return p != nil && e.rx.idNames[e.sourceID(src)-1] == p.name
 }
 
 // onPeer ends what waits for a peer that is gone. The transport calls it from
@@ -83,6 +76,7 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 		id := e.sources[ev.Source]
 		e.sources[ev.Source] = 0
 		e.rx.sourceLost(e, id)
+		e.rx.part(id)
 	}
 	if ev.Endpoint == nil {
 		return

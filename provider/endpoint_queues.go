@@ -49,13 +49,14 @@ func (e *Endpoint) attachQueues() error {
 			return fi.ErrnoOf(err)
 		}
 	}
+	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
 	e.source = &cq.Source{
-		FD:        e.iface.DoorbellFD(),
-		Arm:       e.iface.Arm,
-		Disarm:    e.iface.Disarm,
-		HasWork:   e.hasWork,
-		Attention: func() bool { return atomic.LoadUint32(&e.rx.hot.Attention) != 0 },
-		Progress:  e.Progress,
+		FD:        iface.DoorbellFD(),
+		Arm:       iface.Arm,
+		Disarm:    iface.Disarm,
+		HasWork:   func() bool { return iface.Pending() || rx.wantsPosts() },
+		Attention: func() bool { return atomic.LoadUint32(&rx.hot.Attention) != 0 },
+		Progress:  rx.advance,
 	}
 	for _, q := range e.queues() {
 		if err := q.Attach(e.hot); err != nil {
@@ -69,13 +70,10 @@ func (e *Endpoint) attachQueues() error {
 	return nil
 }
 
-// hasWork tells whether progress would find something now: what has_work in
-// poll.c asks, without the attention word.
-func (e *Endpoint) hasWork() bool {
-	if e.iface.Pending() {
-		return true
-	}
-	h := e.rx.hot
+// wantsPosts tells whether a posted receive is work: with Pending what has_work
+// in poll.c asks, without the attention word.
+func (r *rxContext) wantsPosts() bool {
+	h := r.hot
 	return atomic.LoadUint32(&h.WantPosts) != 0 && mpsc.View(&h.Posts).Ready(atomic.LoadUint64(&h.PostsHead))
 }
 

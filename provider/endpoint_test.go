@@ -222,6 +222,7 @@ func exchange(t *testing.T, a, b *side, flags uint64, early bool) {
 func TestExchange(t *testing.T) {
 	for name, change := range map[string]func(*config.Config){
 		"default":   nil,
+		"alone":     func(c *config.Config) { c.AssistSize = 0 },
 		"fragments": func(c *config.Config) { c.UseCMA = config.No },
 		"closed":    func(c *config.Config) { c.UnexpectedBytes = 0 },
 	} {

@@ -23,7 +23,7 @@ func (r *rxContext) pull(e *Endpoint, op *recvOp) {
 	op.pulled = true
 	r.pulls[op.id()] = op.index
 	c := cts{operation: op.id(), length: op.want}
-	r.send(e, e.linkTo(r.idNames[op.source-1]), amCTS, op.request, c.put(r.head[:]))
+	r.send(e, e.linkBack(op.source), amCTS, op.request, c.put(r.head[:]))
 }
 
 // onFrag takes in a fragment. Fragments of one operation arrive in order.

@@ -38,8 +38,11 @@ type link struct {
 	filled  []fi.Addr // lines of the hot peer table that point at path
 }
 
-// path boxes the interface value so that it can be swapped atomically.
-type path struct{ hw.Endpoint }
+// path is a transport endpoint, boxed so that it can be swapped atomically.
+type path struct {
+	hw.Endpoint
+	name names.Name // the peer's own, which may differ from the link's
+}
 
 // retryInterval is the pause between two attempts to connect to a peer that
 // does not answer.
@@ -79,7 +82,11 @@ func (e *Endpoint) connect(l *link) (hw.Endpoint, error) {
 	switch {
 	case err == nil:
 		l.since, l.lost = time.Time{}, false
-		l.path.Store(&path{p})
+		own, err := names.FromSockaddr(p.Address())
+		if err != nil {
+			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.name, err)
+		}
+		l.path.Store(&path{p, own})
 		return p, nil
 	case errors.Is(err, hw.ErrNoResource):
 		return nil, fi.EAGAIN

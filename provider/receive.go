@@ -212,6 +212,7 @@ func (r *rxContext) release(t target) {
 type arrived struct {
 	ep      *Endpoint
 	source  uint32 // identity
+	src     hw.Source
 	tag     uint64
 	data    uint64
 	length  uint64 // bytes of the whole message
@@ -219,8 +220,8 @@ type arrived struct {
 	flags   uint64 // msg* bits
 }
 
-// Bits of arrived.flags and match.Message.Flags; the upper half of the latter
-// is the number of the endpoint.
+// Bits of arrived.flags and match.Message.Flags; the latter has the source and
+// the number of the endpoint above them.
 const (
 	msgTagged uint64 = 1 << iota
 	msgData          // data is valid
@@ -228,7 +229,10 @@ const (
 	msgSync          // the sender waits for an acknowledgement
 )
 
-const msgEPShift = 32
+const (
+	msgSrcShift = 8 // 16 bits
+	msgEPShift  = 32
+)
 
 // onEager returns the handler of the active messages that carry a complete
 // message.
@@ -332,7 +336,7 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
 		return
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
-	m.Flags = a.flags | uint64(a.ep.number)<<msgEPShift
+	m.Flags = heldFlags(a)
 	r.hold(len(payload))
 }
 
@@ -340,8 +344,14 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
 func (r *rxContext) heldAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(uint32(m.Flags >> msgEPShift)), source: m.Source(), tag: m.Tag(), data: m.Data,
-		length: m.Len, request: m.Request, flags: m.Flags & (1<<msgEPShift - 1),
+		length: m.Len, request: m.Request, flags: m.Flags & (1<<msgSrcShift - 1),
+		src: hw.Source(m.Flags >> msgSrcShift & 0xffff),
 	}
+}
+
+// heldFlags is what match.Message.Flags keeps of a message.
+func heldFlags(a *arrived) uint64 {
+	return a.flags | uint64(a.src)<<msgSrcShift | uint64(a.ep.number)<<msgEPShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
@@ -391,7 +401,7 @@ func (r *rxContext) deliver(t target, a *arrived, payload []byte) {
 
 // acknowledge tells a message's sender its outcome.
 func (r *rxContext) acknowledge(a *arrived, status fi.Errno) {
-	r.send(a.ep, a.ep.linkTo(r.idNames[a.source-1]), amAck, a.request, putAck(r.head[:], status))
+	r.send(a.ep, a.ep.linkBack(a.source), amAck, a.request, putAck(r.head[:], status))
 }
 
 // recvKind gives the completion flags of a receive posted with flags.

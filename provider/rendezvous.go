@@ -26,6 +26,7 @@ type recvOp struct {
 	status  fi.Errno
 	ep      uint32 // endpoint number
 	source  uint32 // identity
+	src     uint32 // hw.Source that it came from
 	t       target
 	multi   uint64 // address of the match.Recv of a multi-receive buffer, 0: none
 	tag     uint64
@@ -37,6 +38,9 @@ type recvOp struct {
 	done    uint64
 	count   uint32
 	iov     [iovLimit]hw.RemoteSegment
+
+	round uint64 // of a shared operation (assist.go), 0: not shared
+	chunk uint64 // bytes
 }
 
 // opList is a queue of operations, linked by index.
@@ -49,7 +53,8 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 		e.malformed(src, "announcement of %d bytes does not parse", len(head))
 		return
 	}
-	a := arrived{ep: e, source: e.sourceID(src), tag: header, data: m.data, length: m.length, request: m.request, flags: msgRTS}
+	a := arrived{ep: e, source: e.sourceID(src), src: src, tag: header, data: m.data, length: m.length, request: m.request,
+		flags: msgRTS}
 	if m.flags&wireTagged != 0 {
 		a.flags |= msgTagged
 	}
@@ -86,7 +91,7 @@ func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 		return
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
-	m.Flags = a.flags | uint64(a.ep.number)<<msgEPShift
+	m.Flags = heldFlags(a)
 }
 
 // startRendezvous begins to read a matched message into t. multi is the
@@ -100,7 +105,7 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 	}
 	r.opGen++
 	*op = recvOp{
-		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, t: t,
+		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, src: uint32(a.src), t: t,
 		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
 		length: announced.length, want: min(announced.length, t.room()), count: announced.count, iov: announced.iov,
 	}
@@ -108,6 +113,7 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 		r.pull(a.ep, op)
 		return
 	}
+	r.offerAssist(a.ep, op)
 	if !r.step(a.ep, op) {
 		r.activate(op)
 	}
@@ -116,8 +122,11 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 // step reads the next piece of an operation and tells whether progress is done
 // with it: it is complete, failed, or waits for fragments.
 func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
+	if op.round != 0 {
+		return r.stepAssisted(e, op)
+	}
 	if op.done < op.want {
-		p, err := e.connect(e.linkTo(r.idNames[op.source-1]))
+		p, err := e.connect(e.linkBack(op.source))
 		if err == fi.EAGAIN {
 			return false
 		}
@@ -132,10 +141,8 @@ func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
 		case errors.Is(err, hw.ErrPermission) && op.done == 0:
 			r.pull(e, op)
 			return true
-		case errors.Is(err, hw.ErrPeerDead), err == fi.ECONNRESET:
-			op.status = fi.ECONNRESET
 		default:
-			op.status = fi.EIO
+			op.status = readError(err)
 			log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want-op.done, r.idNames[op.source-1], err)
 		}
 	}
@@ -144,6 +151,14 @@ func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
 	}
 	r.finishOp(e, op)
 	return true
+}
+
+// readError is the outcome of a rendezvous whose payload could not be read.
+func readError(err error) fi.Errno {
+	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, fi.ECONNRESET) {
+		return fi.ECONNRESET
+	}
+	return fi.EIO
 }
 
 // piece returns the segments of the next read, of equal length on both sides.
@@ -193,9 +208,6 @@ func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 // finishOp completes a rendezvous on both sides.
 func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 	a := arrived{ep: e, source: op.source, tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
-	if op.status != fi.ECONNRESET {
-		r.acknowledge(&a, op.status)
-	}
 	flags := op.t.flags
 	if op.multi != 0 {
 		rv := (*match.Recv)(pointerAt(op.multi))
@@ -209,6 +221,9 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 		}, cq.ErrorInfo{Err: op.status})
 	} else {
 		e.completeRecv(op.t.context, flags, op.t.buffer(), op.done, &a)
+	}
+	if op.status != fi.ECONNRESET {
+		r.acknowledge(&a, op.status)
 	}
 	r.release(op.t)
 	if op.pulled {

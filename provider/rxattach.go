@@ -39,6 +39,16 @@ func (r *rxContext) acquire() {
 	}
 }
 
+// advance makes progress, if nobody else does and the context is not closed.
+func (r *rxContext) advance() {
+	if r.take() {
+		if !r.dead {
+			r.progress()
+		}
+		r.give()
+	}
+}
+
 // attach adds an endpoint that delivers into the context.
 func (r *rxContext) attach(e *Endpoint) {
 	r.acquire()
@@ -69,6 +79,7 @@ func (e *Endpoint) disable() {
 		runtime.Gosched()
 	}
 	r.detach(e)
+	e.hide()
 	r.give()
 	e.release()
 }
@@ -101,6 +112,7 @@ func (r *rxContext) detach(e *Endpoint) {
 			break
 		}
 	}
+	r.leave(e)
 	if r.av == e.av {
 		r.av, r.addrIDs = nil, nil
 		for _, other := range r.eps {
@@ -122,6 +134,7 @@ func (r *rxContext) dropOps(e *Endpoint) {
 			r.activate(op)
 			continue
 		}
+		r.abandonAssist(e, op)
 		r.release(op.t)
 		r.ops.Free(op.index)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/mpsc"
@@ -28,6 +27,8 @@ type rxContext struct {
 	hot   *hot.Rx
 	posts *mpsc.Ring
 	block []byte // memory of hot and the ring
+	kind  blockKind
+	dead  bool // closed; changed and read under the lease
 
 	cfg        *config.Config
 	attr       fi.RxAttr
@@ -37,8 +38,10 @@ type rxContext struct {
 	av         *AV    // names the sources of directed receives
 	avSeen     uint64 // generation of av that addrIDs is of
 	addrIDs    []uint32
-	ids        map[names.Name]uint32
-	idNames    []names.Name // by identity minus one; identity 0 is no one
+	ids        map[names.Name]uint32   // identities; see identity.go
+	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
+	origins    []origin                // a source of each identity, likewise
+	ports      map[uint16][]names.Name // keys of ids by their ports
 
 	tagged   *match.Engine
 	untagged *match.Engine
@@ -75,31 +78,30 @@ func newRxContext(cfg *config.Config, attr *fi.RxAttr, exclusive bool) (*rxConte
 	for slots < int(attr.Size) && slots < 1<<16 {
 		slots *= 2
 	}
-	rxBytes := int(unsafe.Sizeof(hot.Rx{}))
-	block, err := mem.Map(rxBytes+hot.CacheLine+slots*hot.CacheLine, mem.NoReserve)
-	if err != nil {
-		return nil, err
+	flags := uint32(0)
+	if exclusive {
+		flags |= hot.RxExclusive
 	}
-	base := unsafe.Pointer(unsafe.SliceData(block))
+	if attr.Caps&fi.DirectedRecv != 0 {
+		flags |= hot.RxDirected
+	}
 	r := &rxContext{
-		hot: (*hot.Rx)(base), block: block, cfg: cfg, attr: *attr,
+		cfg: cfg, attr: *attr,
 		ids:   map[names.Name]uint32{},
+		ports: map[uint16][]names.Name{},
 		pulls: map[uint64]uint32{},
 		pool:  mem.NewPool(1 << 20),
 	}
+	if err := r.allocateHot(log2(slots), flags); err != nil {
+		return nil, err
+	}
 	r.minMulti.Store(defaultMinMultiRecv)
+	base := unsafe.Pointer(r.hot)
+	rxBytes := int(unsafe.Sizeof(hot.Rx{}))
 	view := mpsc.NewView(unsafe.Add(base, rxBytes+hot.CacheLine), unsafe.Add(base, rxBytes),
 		log2(slots), hot.CacheLine)
 	r.hot.Posts = view.Hot()
 	r.posts = mpsc.View(&r.hot.Posts)
-	r.hot.OpFlags = attr.OpFlags
-	r.hot.MatcherEmpty = 1
-	if exclusive {
-		r.hot.Flags = hot.RxExclusive
-	}
-	if attr.Caps&fi.DirectedRecv != 0 {
-		r.hot.Flags |= hot.RxDirected
-	}
 	if err := r.openEngines(); err != nil {
 		r.close()
 		return nil, err
@@ -118,8 +120,12 @@ func (r *rxContext) openEngines() (err error) {
 	return err
 }
 
-// close gives the memory back. Nobody uses the context any more.
+// close gives the memory back. Nobody uses the context any more, but for late
+// readers of an endpoint's queues.
 func (r *rxContext) close() {
+	r.acquire()
+	r.dead = true
+	r.give()
 	for _, e := range []*match.Engine{r.tagged, r.untagged} {
 		if e != nil {
 			_ = e.Close()
@@ -129,7 +135,7 @@ func (r *rxContext) close() {
 		_ = r.ops.Close()
 	}
 	_ = r.pool.Close()
-	_ = mem.Unmap(r.block)
+	r.freeHot()
 }
 
 // take takes the progress lease if nobody holds it. Acquire; pairs with give.
@@ -155,6 +161,7 @@ func (r *rxContext) progress() {
 		r.stepActive()
 		for _, e := range r.eps {
 			e.pumpStreams()
+			e.stepAssists()
 		}
 	}
 	r.publish()
@@ -166,7 +173,7 @@ func (r *rxContext) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams) != 0 {
+		if len(e.streams)+len(e.assists) != 0 {
 			return true
 		}
 	}
@@ -241,51 +248,6 @@ func (r *rxContext) queue(slot *hot.RecvEntry) bool {
 	}
 	rv.Buf, rv.Len, rv.Context, rv.Flags = slot.Buf, slot.Len, slot.Context, slot.Flags
 	return true
-}
-
-// identity returns the number that matching knows a peer by. Numbers start at
-// 1 and are dense.
-func (r *rxContext) identity(n names.Name) uint32 {
-	if id, ok := r.ids[n]; ok {
-		return id
-	}
-	r.idNames = append(r.idNames, n)
-	id := uint32(len(r.idNames))
-	r.ids[n] = id
-	return id
-}
-
-// nobody is the identity of an address that is not in the AV: no message
-// comes from it.
-const nobody = 0
-
-// sourceOf turns the source address of a receive into what matching takes.
-func (r *rxContext) sourceOf(addr fi.Addr) uint32 {
-	if addr == fi.AddrUnspec || r.attr.Caps&fi.DirectedRecv == 0 {
-		return match.AnySource
-	}
-	if r.av == nil {
-		return nobody
-	}
-	if g := r.av.Generation(); g != r.avSeen {
-		r.avSeen = g
-		clear(r.addrIDs)
-	}
-	i := uint64(addr)
-	if i < uint64(len(r.addrIDs)) && r.addrIDs[i] != 0 {
-		return r.addrIDs[i]
-	}
-	n, ok := r.av.Name(addr)
-	if !ok {
-		log.Warnf(log.EPData, "receive from address %d: not in the address vector", addr)
-		return nobody
-	}
-	id := r.identity(n)
-	for uint64(len(r.addrIDs)) <= i {
-		r.addrIDs = append(r.addrIDs, 0)
-	}
-	r.addrIDs[i] = id
-	return id
 }
 
 // engine returns the matching of tagged or untagged messages.

@@ -21,6 +21,8 @@ const (
 	amAck  hw.AMID = 7 // header the sender's request id, head ackHead
 	amCTS  hw.AMID = 8 // clear to send: header the sender's request id, head ctsHead
 	amFrag hw.AMID = 9 // header the receiver's operation id, head the offset
+
+	amAssist hw.AMID = 10 // header the sender's request id, head offer
 )
 
 // iovLimit is the number of elements of one message's vector, on both sides:
@@ -54,6 +56,8 @@ const (
 	ackHead  = 8
 	ctsHead  = 16
 	fragHead = 8
+
+	offerHead = 32
 )
 
 // put encodes r at the start of b, which has at least rtsBytes, and returns
@@ -176,4 +180,25 @@ func parseOffset(b []byte) (uint64, bool) {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(b), true
+}
+
+func (o *offer) put(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], o.round)
+	le.PutUint64(b[8:], o.addr)
+	le.PutUint64(b[16:], o.want)
+	le.PutUint64(b[24:], o.chunk)
+	return b[:offerHead]
+}
+
+// parse refuses a chunk size that would not cut the message into a number of
+// chunks that the claim word can count.
+func (o *offer) parse(b []byte) bool {
+	if len(b) != offerHead {
+		return false
+	}
+	le := binary.LittleEndian
+	*o = offer{round: le.Uint64(b[0:]), addr: le.Uint64(b[8:]), want: le.Uint64(b[16:]), chunk: le.Uint64(b[24:])}
+	return o.round>>(64-roundShift) == 0 && o.chunk >= minChunk && o.chunk <= maxChunk &&
+		o.want != 0 && o.want <= maxMessage && chunks(o.want, o.chunk) <= maxChunks && o.addr+o.want >= o.addr
 }

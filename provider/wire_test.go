@@ -77,6 +77,7 @@ func FuzzHeads(f *testing.F) {
 	f.Add(bytes.Clone(good.put(b[:])))
 	f.Add(bytes.Clone((&syncMsg{request: 1}).put(b[:])))
 	f.Add(bytes.Clone((&cts{operation: 1}).put(b[:])))
+	f.Add(bytes.Clone((&offer{round: 1, addr: 4096, want: 1 << 20, chunk: 1 << 17}).put(b[:])))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var r rts
 		if r.parse(in) {
@@ -103,5 +104,9 @@ func FuzzHeads(f *testing.F) {
 			t.Error("ack head does not encode to what it was")
 		}
 		parseOffset(in)
+		var o offer
+		if o.parse(in) && !bytes.Equal(o.put(b[:]), in) {
+			t.Error("offer does not encode to what it was")
+		}
 	})
 }

@@ -34,6 +34,9 @@ const (
 type Config struct {
 	// Dir is the directory of the segments, in a memory file system. Default /dev/shm.
 	Dir string
+	// Any are the families at all of whose addresses, with the port of the interface's own, peers find the
+	// interface: those of the wildcard that its socket is bound to. Default none.
+	Any Families
 	// RingLog2 is the number of slots of the inbound ring as a power of two, 1 to MaxRingLog2. Default 10.
 	RingLog2 int
 	// AttachCount is the number of senders that can be attached at a time, 1 to MaxAttach. Default 1024.
@@ -83,6 +86,7 @@ func (c Config) check() error {
 		{"stripes", c.Stripes, 1, MaxBounceCount},
 		{"bounce count", c.BounceCount, c.Stripes, MaxBounceCount},
 		{"bounce bytes", c.BounceBytes, 1, MaxBounceBytes},
+		{"families", int(c.Any), 0, int(allFamilies)},
 	} {
 		if v.n < v.lo || v.n > v.hi {
 			return fmt.Errorf("loopback: %s %d is not in %d to %d: %w", v.name, v.n, v.lo, v.hi, hw.ErrInvalid)

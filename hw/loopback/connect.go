@@ -49,16 +49,20 @@ func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.addEndpoint(e)
 	i.peers[name] = e
 	return e, nil
 }
 
-// attach maps the peer's segment and takes an entry in its attach table.
+// attach maps the peer's segment and takes an entry in its attach table. It
+// returns the endpoint that there is if the peer is known by another address.
 func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
 	seg, err := openPeer(i.cfg.Dir, &i.host, name)
 	if err != nil {
 		return nil, err
+	}
+	if e := i.peers[seg.id.name]; e != nil && !e.lost() && e.seg.id.cookie == seg.id.cookie {
+		seg.mem.unmap()
+		return e, nil
 	}
 	index, ok := claimAttach(seg, &i.seg.id)
 	if !ok {
@@ -70,6 +74,8 @@ func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
 		iface: i, seg: seg, ring: seg.ring(), rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
 		owner: index + 1, same: seg.id.owner == i.host.self,
 	}
+	i.addEndpoint(e)
+	i.peers[seg.id.name] = e
 	return e, nil
 }
 
@@ -85,7 +91,7 @@ func claimAttach(seg *segment, id *identity) (index uint32, ok bool) {
 			continue
 		}
 		a.StartTime, a.Cookie = id.owner.start, id.cookie
-		a.NameBytes, a.Name = uint32(id.name.n), id.name.raw
+		a.NameBytes, a.Name, a.Flags = uint32(id.name.n), id.name.raw, uint32(id.all)
 		atomic.StoreUint32(&a.State, hot.AttachReady) // ↔ admit
 		return n, true
 	}
@@ -119,6 +125,9 @@ func (e *Endpoint) release() {
 	e.ring, e.rxState, e.armed = mpsc.Ring{}, new(uint32), new(uint32)
 	e.seg.mem.unmap()
 }
+
+// Address is the address by which the peer is known.
+func (e *Endpoint) Address() []byte { return e.seg.id.name.bytes() }
 
 // EagerOpen tells whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool {

@@ -94,7 +94,7 @@ func TestCorruption(t *testing.T) {
 			recovered(t, a, b, c)
 			for _, i := range []*Iface{a, b} {
 				i.Close()
-				i.seg.remove()
+				i.seg.remove(&i.host)
 			}
 		})
 	}

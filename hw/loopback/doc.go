@@ -22,7 +22,9 @@
 // An interface is named by the socket address that it is given. The file is
 // called weft.<uid>.<network namespace>.<address>, so users and network
 // namespaces do not meet. A file becomes visible with its name only when it
-// is complete (link of a nameless file).
+// is complete (link of a nameless file). An interface that answers at all
+// addresses of a family has a second name, that of the wildcard address, and
+// is found under it by who knows another address than its own.
 //
 // # Who may call what
 //
@@ -40,7 +42,9 @@
 // the owner of an entry in the entry, the holder of a buffer in the buffer, and
 // the owner of a file in its header, always as process id and start time.
 // The memory of a dead peer is replaced by private memory at the same address
-// before it is given back, because C threads may still be writing there.
+// before it is given back, because C threads may still be writing there. For
+// the same reason the addresses of an interface's own segment outlive it: they
+// show zeros until the next interface takes them.
 //
 // A peer of the same user can write everything in a segment at any time. What
 // it writes can lose, repeat or forge messages, but leads to no access outside

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -19,8 +20,10 @@ import (
 //	the sender    publish; look at armed; send a byte
 //
 // All four memory accesses are sequentially consistent, so either the sleeper
-// sees the message or the sender sees it armed. The sender does not write
-// armed: several senders may ring, and a full socket is one that rings already.
+// sees the message or the sender sees it armed. Whether there is a sleeper at
+// all (RxWaitable) the sender asks between, without a fence: see barrier. The
+// sender does not write armed: several senders may ring, and a full socket is
+// one that rings already.
 
 const (
 	// maxSocketPath is what a socket address holds, without the final 0.
@@ -84,8 +87,28 @@ func (i *Iface) EnableWait() error {
 	}
 	i.bellFD = fd
 	atomic.OrUint32(i.seg.rxState(), hot.RxWaitable)
+	barrier()
 	return nil
 }
+
+// Commands of membarrier(2).
+const (
+	barrierGlobal   = 1 << 1 // MEMBARRIER_CMD_GLOBAL_EXPEDITED
+	barrierRegister = 1 << 2 // MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED
+)
+
+// registerBarrier lets barriers of other processes reach this one's threads.
+var registerBarrier = sync.OnceFunc(func() { membarrier(barrierRegister) })
+
+// barrier has every thread that runs in a process with an interface pass a
+// memory barrier. A sender publishes its message and then looks at RxWaitable,
+// without a fence. After the barrier it has either seen the bit, and looks at
+// armed behind a fence, or its message can be seen. A kernel that refuses
+// leaves the time that a store takes to leave a processor, against several
+// system calls until the first sleep.
+func barrier() { membarrier(barrierGlobal) }
+
+func membarrier(command uintptr) { _, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, command, 0, 0) }
 
 func bindBell(path string) (int, error) {
 	fd, err := bellSocket()
@@ -125,8 +148,11 @@ func (i *Iface) DoorbellFD() int {
 	return i.bellFD
 }
 
-// Arm asks senders to ring.
+// Arm asks senders to ring. A thread that has begun to sleep may call it, and
+// Disarm, while another closes the interface.
 func (i *Iface) Arm() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if i.usable() {
 		atomic.StoreUint32(i.seg.armed(), 1)
 	}
@@ -135,6 +161,8 @@ func (i *Iface) Arm() {
 // Disarm takes it back and empties the doorbell. A byte that comes after it,
 // from a sender that saw armed before, makes one later sleep short.
 func (i *Iface) Disarm() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if !i.usable() {
 		return
 	}

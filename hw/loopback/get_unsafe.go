@@ -29,6 +29,17 @@ type iovec struct {
 // Get reads the peer's memory. Peers in the same process are copied from
 // directly; the caller vouches for their addresses as it does for its own.
 func (e *Endpoint) Get(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+	return e.transfer(local, remote, unix.SYS_PROCESS_VM_READV)
+}
+
+// Put writes the peer's memory, as Get reads it.
+func (e *Endpoint) Put(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+	return e.transfer(local, remote, unix.SYS_PROCESS_VM_WRITEV)
+}
+
+// transfer moves as many bytes as the remote segments have, with one of the two
+// system calls or its equivalent in the same process.
+func (e *Endpoint) transfer(local []hw.Segment, remote []hw.RemoteSegment, call uintptr) (int, error) {
 	if err := e.ready(); err != nil {
 		return 0, err
 	}
@@ -39,20 +50,20 @@ func (e *Endpoint) Get(local []hw.Segment, remote []hw.RemoteSegment) (int, erro
 	}
 	defer runtime.KeepAlive(local)
 	if e.same {
-		copyLocal(l[:len(local)], r[:len(remote)])
+		copyLocal(l[:len(local)], r[:len(remote)], call == unix.SYS_PROCESS_VM_WRITEV)
 		return total, nil
 	}
 	if e.iface.cfg.UseCMA == CMANo || e.noCMA.Load() {
 		return 0, hw.ErrPermission
 	}
-	return e.readProcess(l[:len(local)], r[:len(remote)], total)
+	return e.transferProcess(l[:len(local)], r[:len(remote)], total, call)
 }
 
 // collect copies the segments, checks them and cuts the local ones to the
 // remote length.
 func collect(l, r *[maxGetIOV]iovec, local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
 	if len(local) > maxGetIOV || len(remote) > maxGetIOV {
-		return 0, fmt.Errorf("loopback: get of %d by %d segments: %w", len(local), len(remote), hw.ErrInvalid)
+		return 0, fmt.Errorf("loopback: transfer of %d by %d segments: %w", len(local), len(remote), hw.ErrInvalid)
 	}
 	const limit = uint64(1) << 62
 	var have, want uint64
@@ -71,7 +82,7 @@ func collect(l, r *[maxGetIOV]iovec, local []hw.Segment, remote []hw.RemoteSegme
 		want = min(want+s.Len, limit)
 	}
 	if want > have || want == limit {
-		return 0, fmt.Errorf("loopback: get of %d bytes into %d: %w", want, have, hw.ErrInvalid)
+		return 0, fmt.Errorf("loopback: transfer of %d bytes, %d on this side: %w", want, have, hw.ErrInvalid)
 	}
 	return int(want), nil
 }
@@ -89,11 +100,16 @@ func advance(v []iovec, n uintptr) []iovec {
 	return v
 }
 
-// copyLocal copies until the remote side is used up.
-func copyLocal(l, r []iovec) {
+// copyLocal copies until the remote side is used up, to the local side or, if
+// put, from it.
+func copyLocal(l, r []iovec, put bool) {
 	for l, r = advance(l, 0), advance(r, 0); len(l) > 0 && len(r) > 0; {
 		n := min(l[0].len, r[0].len)
-		copy(bytesAt(l[0].base, n), bytesAt(r[0].base, n))
+		to, from := l[0].base, r[0].base
+		if put {
+			to, from = from, to
+		}
+		copy(bytesAt(to, n), bytesAt(from, n))
 		l, r = advance(l, n), advance(r, n)
 	}
 }
@@ -102,9 +118,9 @@ func bytesAt(addr, n uintptr) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
 }
 
-// readProcess reads total bytes with process_vm_readv, one pair of segments at
-// a time, or all of them in one call if they are short.
-func (e *Endpoint) readProcess(l, r []iovec, total int) (int, error) {
+// transferProcess moves total bytes with process_vm_readv or process_vm_writev,
+// one pair of segments at a time, or all of them in one call if they are short.
+func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, error) {
 	chunk := uintptr(longChunk)
 	if total <= rawChunk {
 		chunk = rawChunk
@@ -118,7 +134,7 @@ func (e *Endpoint) readProcess(l, r []iovec, total int) (int, error) {
 			n := min(l[0].len, r[0].len, chunk)
 			cut, r[0].len = r[0].len-n, n
 		}
-		n, errno := vmRead(e.seg.id.owner.pid, l[:nl], r[:nr], total <= rawChunk)
+		n, errno := vmTransfer(call, e.seg.id.owner.pid, l[:nl], r[:nr], total <= rawChunk)
 		if cut != 0 {
 			r[0].len += cut
 		}
@@ -128,7 +144,7 @@ func (e *Endpoint) readProcess(l, r []iovec, total int) (int, error) {
 		case errno != 0:
 			return done, e.getError(errno)
 		case n == 0:
-			return done, fmt.Errorf("loopback: get stopped at %d of %d bytes: %w", done, total, hw.ErrInvalid)
+			return done, fmt.Errorf("loopback: transfer stopped at %d of %d bytes: %w", done, total, hw.ErrInvalid)
 		}
 		done += int(n)
 		l, r = advance(l, n), advance(r, n)
@@ -136,15 +152,15 @@ func (e *Endpoint) readProcess(l, r []iovec, total int) (int, error) {
 	return done, nil
 }
 
-// vmRead is process_vm_readv. raw hides it from the Go scheduler.
-func vmRead(pid uint32, l, r []iovec, raw bool) (uintptr, unix.Errno) {
+// vmTransfer is the system call. raw hides it from the Go scheduler.
+func vmTransfer(call uintptr, pid uint32, l, r []iovec, raw bool) (uintptr, unix.Errno) {
 	lp, rp := unsafe.Pointer(&l[0]), unsafe.Pointer(&r[0])
 	if raw {
-		n, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+		n, _, errno := unix.RawSyscall6(call, uintptr(pid),
 			uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
 		return n, errno
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+	n, _, errno := unix.Syscall6(call, uintptr(pid),
 		uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
 	return n, errno
 }
@@ -159,7 +175,18 @@ func (e *Endpoint) getError(errno unix.Errno) error {
 	case unix.ESRCH:
 		return hw.ErrPeerDead
 	case unix.EFAULT:
-		return fmt.Errorf("loopback: get: %w: %w", hw.ErrInvalid, errno)
+		return fmt.Errorf("loopback: transfer: %w: %w", hw.ErrInvalid, errno)
 	}
-	return fmt.Errorf("loopback: get: %w", errno)
+	return fmt.Errorf("loopback: transfer: %w", errno)
+}
+
+// SharedWords are in our entry of the peer's attach table.
+func (e *Endpoint) SharedWords() *[2]uint64 { return &e.seg.attach(e.owner - 1).Words }
+
+// SourceWords are in the sender's entry of the own attach table.
+func (i *Iface) SourceWords(src hw.Source) *[2]uint64 {
+	if i.known(uint32(src)) == nil {
+		return nil
+	}
+	return &i.seg.attach(uint32(src)).Words
 }

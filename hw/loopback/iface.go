@@ -25,8 +25,9 @@ type Iface struct {
 	stripes []*hot.Stripe
 	own     []hot.Stripe // what stripes points to until FillStripe
 
-	// mu guards peers, appends to endpoints, and bellFD. Connect, Close and
-	// EnableWait take it, and CheckPeers when a peer has died; no send does.
+	// mu guards peers, appends to endpoints, and bellFD. Connect, Close,
+	// EnableWait, Arm and Disarm take it, and CheckPeers when a peer has died;
+	// no send does.
 	mu        sync.Mutex
 	peers     map[sockaddr]*Endpoint
 	endpoints atomic.Pointer[[]*Endpoint] // indexed by Endpoint.number; grows in place, see addEndpoint
@@ -81,8 +82,9 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 	if err != nil {
 		return nil, err
 	}
+	registerBarrier()
 	sweep(cfg.Dir, &h)
-	seg, err := createSegment(cfg.Dir, &h, name, newGeometry(&cfg))
+	seg, err := createSegment(cfg.Dir, &h, name, cfg.Any, newGeometry(&cfg))
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +105,7 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 	}
 	i.ringFD.Store(-1)
 	if i.bellDir, err = openBellDir(cfg.Dir); err != nil {
-		seg.remove()
-		seg.mem.unmap()
+		seg.discard(&h)
 		return nil, fmt.Errorf("loopback: open directory %s: %w", cfg.Dir, err)
 	}
 	i.SetEagerWindow(true)
@@ -120,7 +121,7 @@ func (i *Iface) usable() bool { return !i.closed.Load() && atomic.LoadUint32(i.m
 func (i *Iface) Attr() hw.Attr {
 	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup
 	if i.cfg.UseCMA != CMANo {
-		caps |= hw.CapGet
+		caps |= hw.CapGet | hw.CapPut | hw.CapSharedWords
 	}
 	return hw.Attr{
 		Caps:       caps,
@@ -172,7 +173,11 @@ func (i *Iface) Stats() hw.Stats {
 // delivered is the number of positions that the head has passed, without those
 // that gave no message. It saves counting them one by one.
 func (i *Iface) delivered() uint64 {
-	head := atomic.LoadUint64(i.rx.headWord)
+	word := i.rx.headWord
+	if i.closed.Load() {
+		word = &i.rx.private
+	}
+	head := atomic.LoadUint64(word)
 	return head - min(head, i.rx.dropped.Load()) // which runs ahead by what one batch drops
 }
 
@@ -190,17 +195,20 @@ func (i *Iface) logf(format string, args ...any) {
 // still stand in this interface's bounce buffers.
 const closeWait = 100 * time.Millisecond
 
-// Close removes the segment and unmaps everything. Messages that stand in
+// Close removes the segment and gives all memory back. Messages that stand in
 // bounce buffers get a tenth of a second to be fetched by live peers; what was
 // not fetched then is lost, with what was sent to that peer after it. Messages
 // that fit into slots arrive in any case. The caller has stopped all threads that
-// use the interface. In a child after fork nothing happens.
+// use the interface, but for those that look for messages (Pending, or C with
+// what FillEP wrote): they find none from now on. In a child after fork nothing
+// happens.
 func (i *Iface) Close() error {
 	if atomic.LoadUint32(i.mark) == 0 || i.closed.Load() {
 		return nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	atomic.StoreUint64(&i.rx.private, atomic.LoadUint64(i.rx.headWord)) // for Stats
 	if i.closed.Swap(true) {
 		return nil
 	}
@@ -213,7 +221,7 @@ func (i *Iface) Close() error {
 	for end := time.Now().Add(closeWait); i.heldBounces() && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
-	i.seg.remove()
+	i.seg.remove(&i.host)
 	i.closeBells()
 	for _, e := range endpoints {
 		e.release()
@@ -221,10 +229,8 @@ func (i *Iface) Close() error {
 	for n := range i.rx.sources {
 		i.rx.sources[n].reset()
 	}
-	i.rx.ring = mpsc.Ring{}
 	i.stripes = nil
-	i.rx.private, i.rx.headWord = i.rx.head, &i.rx.private
-	i.seg.mem.unmap()
+	i.seg.mem.retire()
 	return nil
 }
 

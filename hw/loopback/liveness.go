@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"maps"
 	"path/filepath"
 	"sync/atomic"
 
@@ -76,9 +77,7 @@ func (i *Iface) bury(e *Endpoint) {
 	i.freeDeadBounces()
 	removeStale(e.seg.path, &i.host)
 	i.mu.Lock()
-	if i.peers[e.seg.id.name] == e {
-		delete(i.peers, e.seg.id.name)
-	}
+	maps.DeleteFunc(i.peers, func(_ sockaddr, other *Endpoint) bool { return other == e })
 	i.mu.Unlock()
 	if err := e.seg.mem.detach(); err != nil {
 		i.logf("%v", err) // its memory stays until Close
@@ -159,7 +158,7 @@ func (i *Iface) checkSource(n uint32) bool {
 	if src != nil {
 		src.reset()
 	}
-	a.StartTime, a.Cookie, a.NameBytes = 0, 0, 0
+	a.StartTime, a.Cookie, a.NameBytes, a.Flags = 0, 0, 0, 0
 	atomic.StoreUint64(attachWord(a), hot.AttachFree) // release ↔ claimAttach
 	if met {
 		i.lost.Add(1)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -17,7 +19,7 @@ import (
 type segment struct {
 	geo  geometry
 	id   identity
-	path string
+	path string // of the file's own name
 	dev  uint64 // of the file, with ino
 	ino  uint64
 	mem  mapping
@@ -25,10 +27,13 @@ type segment struct {
 
 // createSegment makes the file, maps it and gives it its name. Errors: EADDRINUSE
 // when a live interface has the name, ENOSPC when the file system is full.
-func createSegment(dir string, h *host, name sockaddr, geo geometry) (*segment, error) {
+func createSegment(dir string, h *host, name sockaddr, all Families, geo geometry) (*segment, error) {
 	s := &segment{
-		geo:  geo,
-		id:   identity{cookie: newCookie(), owner: h.self, bootID: h.bootID, pidns: h.pidns, netns: h.netns, uid: h.uid, name: name},
+		geo: geo,
+		id: identity{
+			cookie: newCookie(), owner: h.self, bootID: h.bootID, pidns: h.pidns, netns: h.netns, uid: h.uid,
+			name: name, all: all,
+		},
 		path: filepath.Join(dir, fileName(h.uid, h.netns, &name)),
 	}
 	fd, temp, err := createNameless(dir)
@@ -45,8 +50,8 @@ func createSegment(dir string, h *host, name sockaddr, geo geometry) (*segment, 
 	if temp == "" {
 		temp = "/proc/self/fd/" + strconv.Itoa(fd)
 	}
-	if err := s.link(temp, h); err != nil {
-		s.mem.unmap()
+	if err := s.publish(temp, h); err != nil {
+		s.discard(h)
 		return nil, err
 	}
 	return s, nil
@@ -92,7 +97,7 @@ func (s *segment) fill(fd int) error {
 	}
 	s.dev, s.ino = st.Dev, st.Ino
 	var err error
-	if s.mem, err = mapFile(fd, s.geo.bytes); err != nil {
+	if s.mem, err = mapOwn(fd, s.geo.bytes); err != nil {
 		return fmt.Errorf("map: %w", err)
 	}
 	*s.header() = s.geo.header(&s.id)
@@ -129,35 +134,67 @@ func writeZeros(fd int, size int64) error {
 	return nil
 }
 
-// link gives the file its name. A file of that name whose owner is dead is
-// removed first.
-func (s *segment) link(from string, h *host) error {
+// publish gives the file its names.
+func (s *segment) publish(from string, h *host) error {
+	for _, path := range s.id.paths(filepath.Dir(s.path), h) {
+		if err := link(from, path, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link gives a file a name. A file of that name whose owner is dead is removed
+// first.
+func link(from, path string, h *host) error {
 	for range 100 {
-		err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, s.path, unix.AT_SYMLINK_FOLLOW)
+		err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
 		if err == nil {
 			return nil
 		}
 		if err != unix.EEXIST {
-			return fmt.Errorf("loopback: name the segment %s: %w", s.path, err)
+			return fmt.Errorf("loopback: name the segment %s: %w", path, err)
 		}
-		if !removeStale(s.path, h) {
+		if !removeStale(path, h) {
 			break
 		}
 	}
-	return fmt.Errorf("loopback: segment %s: %w", s.path, unix.EADDRINUSE)
+	return fmt.Errorf("loopback: segment %s: %w", path, unix.EADDRINUSE)
+}
+
+// discard removes a segment that nobody has used. Peers may have found it.
+func (s *segment) discard(h *host) {
+	atomic.OrUint32(s.rxState(), hot.RxGone)
+	s.remove(h)
+	s.mem.retire()
 }
 
 // openPeer maps the segment of the live interface at name. A segment whose
 // owner is dead is removed. Errors wrap hw.ErrUnreachable, ErrPermission,
 // ErrInvalid (malformed), or an errno (EMFILE, ENOMEM and the like).
 func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
-	s, err := openNamed(dir, h, name)
+	var first error
+	for _, as := range name.lookups() {
+		s, err := openLive(dir, h, name, as)
+		if err == nil || !isGone(err) {
+			return s, err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// openLive is openPeer for a file that is called as.
+func openLive(dir string, h *host, name, as sockaddr) (*segment, error) {
+	s, err := openNamed(dir, h, name, as)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case !s.id.owner.alive():
-		removeStale(s.path, h)
+		removeStale(filepath.Join(dir, fileName(h.uid, h.netns, &as)), h)
 		err = fmt.Errorf("loopback: segment %s: process %d has ended: %w", s.path, s.id.owner.pid, hw.ErrUnreachable)
 	case s.gone():
 		err = fmt.Errorf("loopback: segment %s is being closed: %w", s.path, hw.ErrUnreachable)
@@ -168,11 +205,11 @@ func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
 	return nil, err
 }
 
-// openNamed maps the segment that was made for the interface at name, even if
-// its owner has ended meanwhile, and checks that it is what it claims to be.
-// Errors as openPeer's.
-func openNamed(dir string, h *host, name sockaddr) (*segment, error) {
-	s := &segment{path: filepath.Join(dir, fileName(h.uid, h.netns, &name))}
+// openNamed maps the segment in the file called as, if it was made for the
+// interface at name, even if its owner has ended meanwhile, and checks that it
+// is what it claims to be. Errors as openPeer's.
+func openNamed(dir string, h *host, name, as sockaddr) (*segment, error) {
+	s := &segment{path: filepath.Join(dir, fileName(h.uid, h.netns, &as))}
 	fd, err := unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("loopback: open segment %s: %w", s.path, openError(err))
@@ -181,12 +218,13 @@ func openNamed(dir string, h *host, name sockaddr) (*segment, error) {
 	if err := s.examine(fd, h); err != nil {
 		return nil, fmt.Errorf("loopback: segment %s: %w", s.path, err)
 	}
-	if s.id.name != name {
+	if !answers(&s.id.name, s.id.all, &name) {
 		return nil, fmt.Errorf("loopback: segment %s belongs to %s: %w", s.path, s.id.name.String(), hw.ErrUnreachable)
 	}
 	if s.mem, err = mapFile(fd, s.geo.bytes); err != nil {
 		return nil, fmt.Errorf("loopback: map segment %s: %w", s.path, err)
 	}
+	s.path = filepath.Join(dir, fileName(h.uid, h.netns, &s.id.name)) // the doorbell is beside it
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -23,6 +24,49 @@ const (
 type mapping struct {
 	base unsafe.Pointer
 	size uintptr
+}
+
+// ranges are the address ranges of this process's closed interfaces, by size.
+// A thread that looked for messages while another closed the interface may read
+// there at any later time, so they are never unmapped, only used again; there
+// are as many as interfaces were open at a time.
+var ranges struct {
+	sync.Mutex // taken by Open and Close only
+	free       map[uintptr][]unsafe.Pointer
+}
+
+// mapOwn maps the file of an own segment, over a range of ranges if there is one.
+func mapOwn(fd int, size uint64) (mapping, error) {
+	m := mapping{size: uintptr(size)}
+	ranges.Lock()
+	if free := ranges.free[m.size]; len(free) != 0 {
+		m.base, ranges.free[m.size] = free[len(free)-1], free[:len(free)-1]
+	}
+	ranges.Unlock()
+	if m.base == nil {
+		return mapFile(fd, size)
+	}
+	_, err := unix.MmapPtr(fd, 0, m.base, m.size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+	if err != nil {
+		m.retire()
+		return mapping{}, err
+	}
+	return m, nil
+}
+
+// retire puts zeroed memory in the place of an own segment and keeps the range
+// for the next one. What cannot be replaced stays as it is.
+func (m *mapping) retire() {
+	if m.base == nil || m.detach() != nil {
+		return
+	}
+	ranges.Lock()
+	defer ranges.Unlock()
+	if ranges.free == nil {
+		ranges.free = map[uintptr][]unsafe.Pointer{}
+	}
+	ranges.free[m.size] = append(ranges.free[m.size], m.base)
+	*m = mapping{}
 }
 
 func mapFile(fd int, size uint64) (mapping, error) {

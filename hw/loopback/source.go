@@ -31,6 +31,7 @@ const (
 type source struct {
 	state  sourceState
 	name   sockaddr
+	all    Families // at all of whose addresses it answers
 	cookie uint64
 	owner  process
 	seg    *segment    // its segment for the bounce buffers, nil if that was gone when we looked
@@ -99,7 +100,7 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		src.state = sourceRefused
 		return i.malformed("attach entry %d: %v", index, err)
 	}
-	seg, err := openNamed(i.cfg.Dir, &i.host, name)
+	seg, err := openNamed(i.cfg.Dir, &i.host, name, name)
 	switch {
 	case err == nil && (seg.id.cookie != private.Cookie || seg.id.owner != process{private.PID, private.StartTime}):
 		seg.mem.unmap() // the sender is gone and another took its name; what it sent in slots still counts
@@ -114,7 +115,7 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		return i.malformed("sender %s refused: %v", name.String(), err)
 	}
 	*src = source{
-		state: sourceReady, name: name, cookie: private.Cookie,
+		state: sourceReady, name: name, all: Families(private.Flags) & allFamilies, cookie: private.Cookie,
 		owner: process{private.PID, private.StartTime}, seg: seg,
 	}
 	return done
@@ -137,6 +138,15 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 		return nil
 	}
 	return s.name.bytes()
+}
+
+// SourceReaches tells whether a Connect to address would reach the remote
+// interface that sent to us, if address is one of this host. The caller holds
+// the progress lease.
+func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
+	s := i.known(uint32(src))
+	a, err := parseSockaddr(address)
+	return s != nil && s.state != sourceRefused && err == nil && answers(&s.name, s.all, &a)
 }
 
 // isGone tells errors that say that there is no such interface (any more).

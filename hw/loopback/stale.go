@@ -19,8 +19,9 @@ import (
 
 const bellSuffix = ".bell"
 
-// removeStale removes the segment at path, and its doorbell, if its owner is
-// dead. It returns false if the file is there and in use or not ours.
+// removeStale removes the segment at path, with its other name and its
+// doorbell, if its owner is dead. It returns false if the file is there and in
+// use or not ours.
 func removeStale(path string, h *host) bool {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -32,7 +33,15 @@ func removeStale(path string, h *host) bool {
 		return false
 	}
 	header, err := readHeader(fd)
-	return err == nil && abandoned(header, h) && removeFile(fd, path)
+	if err != nil || !abandoned(header, h) {
+		return false
+	}
+	if _, id, err := parseHeader(header, uint64(st.Size)); err == nil {
+		for _, other := range id.paths(filepath.Dir(path), h) {
+			removeFile(fd, other)
+		}
+	}
+	return removeFile(fd, path)
 }
 
 // abandoned tells from a header whether its owner is dead. Headers of another
@@ -78,15 +87,17 @@ func removeFile(fd int, path string) bool {
 }
 
 // remove removes our own file. Nothing happens if somebody else did it.
-func (s *segment) remove() {
-	fd, err := unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) == nil && st.Dev == s.dev && st.Ino == s.ino {
-		removeFile(fd, s.path)
+func (s *segment) remove(h *host) {
+	for _, path := range s.id.paths(filepath.Dir(s.path), h) {
+		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Dev == s.dev && st.Ino == s.ino {
+			removeFile(fd, path)
+		}
+		unix.Close(fd)
 	}
 }
 

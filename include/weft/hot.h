@@ -181,7 +181,7 @@ struct weft_hot_ep {
 	uint64_t handle;             /* Go's */
 	/* line 1 */
 	uint64_t tx_op_flags;
-	struct weft_hot_rx *rx;
+	_Atomic(struct weft_hot_rx *) rx; /* Go: release; another one, which never has work, when the endpoint is closed */
 	struct weft_ring inbound;    /* consumer's view */
 	_Atomic uint32_t *rx_state;  /* of the own segment, armed is the word after it */
 	struct weft_hot_source *sources; /* source_limit of them */

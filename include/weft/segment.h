@@ -15,7 +15,14 @@
 #include "ring.h"
 
 #define WEFT_SEG_MAGIC 0x31746665772d6766ull /* changes with the layout */
-#define WEFT_SEG_VERSION 1
+#define WEFT_SEG_VERSION 2
+
+/* Bits of flags, in a segment's header and in an attach entry: the endpoint's
+ * socket is bound to a wildcard address, so it answers at every address of this
+ * host of these families. Its segment has a second name then, [::]:port if it
+ * answers over IPv6, else 0.0.0.0:port. */
+#define WEFT_SEG_ANY_IPV4 1u
+#define WEFT_SEG_ANY_IPV6 2u
 
 /* rx_state bits: what senders must know before each message. */
 #define WEFT_RX_OPEN 1u      /* eager payloads are welcome */
@@ -35,7 +42,7 @@ struct weft_segment {
 	uint64_t start_time;       /* of the owner process, clock ticks since boot */
 	uint32_t uid;
 	uint32_t name_bytes;
-	uint8_t name[28];          /* sockaddr the endpoint is bound to */
+	uint8_t name[28];          /* sockaddr that the endpoint is known by */
 	uint32_t ring_log2;
 	uint64_t ring_offset;
 	uint64_t attach_offset;
@@ -44,7 +51,8 @@ struct weft_segment {
 	uint64_t bounce_offset;
 	uint32_t bounce_bytes;     /* payload bytes of one buffer */
 	uint32_t bounce_stride;    /* bounce_bytes + one line, rounded to lines */
-	uint8_t pad0[192 - 152];
+	uint32_t flags;            /* WEFT_SEG_* */
+	uint8_t pad0[192 - 156];
 	/* line 3: written by the owner (release), read by every sender (acquire) */
 	_Atomic uint32_t rx_state;
 	_Atomic uint32_t armed;    /* 1: the owner is about to sleep or sleeps */
@@ -93,7 +101,10 @@ struct weft_attach {
 	uint64_t cookie;           /* of the sender's segment */
 	uint32_t name_bytes;
 	uint8_t name[28];
-	uint8_t pad[128 - 56];
+	uint32_t flags;            /* WEFT_SEG_* */
+	uint8_t pad0[64 - 60];
+	_Atomic uint64_t words[2]; /* what sender and receiver agree on with the layers above (provider/assist.go) */
+	uint8_t pad1[48];
 };
 
 /* A bounce buffer: one line of header, then the payload. */

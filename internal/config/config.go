@@ -51,6 +51,7 @@ type Config struct {
 	BounceSize        int           // bytes of one bounce buffer
 	BounceCount       int           // bounce buffers per endpoint
 	EagerSize         int           // bytes, at most BounceSize
+	AssistSize        int           // bytes, 0: senders never help
 	InjectSize        int           // bytes, at most BounceSize
 	UnexpectedBytes   int           // bytes of unexpected data held per endpoint
 	MaxPeers          int           // entries of an endpoint's attach table

@@ -26,7 +26,7 @@ func env(pairs ...string) func(string) (string, bool) {
 
 func TestDefaults(t *testing.T) {
 	want := Config{
-		RingSlots: 1024, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10,
+		RingSlots: 1024, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 32 << 10,
 		InjectSize: 4096, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
 		SHMDir: "/dev/shm", ProgressBatch: 64,

@@ -345,6 +345,22 @@ func (p *player) die() {
 	p.claimed = others(p.claimed, source)
 }
 
+// rename has the receives from one source name another, of which no message is
+// held.
+func (p *player) rename() {
+	from, to := p.source(), p.source()
+	if len(others(p.held, to)) != len(p.held) {
+		return
+	}
+	p.say("source %d becomes %d", from, to)
+	p.e.Rename(from, to)
+	for i := range p.posted {
+		if p.posted[i].source == from {
+			p.posted[i].source = to
+		}
+	}
+}
+
 func others(all []modelMessage, source uint32) []modelMessage {
 	var rest []modelMessage
 	for _, w := range all {
@@ -416,6 +432,8 @@ func (p *player) step() {
 		p.compare()
 	case n == 62 && p.next(4) == 0:
 		p.die()
+	case n == 62 && p.next(3) == 0:
+		p.rename()
 	case n == 63 && p.next(4) == 0:
 		if err := p.e.Trim(); err != nil {
 			p.fail("trim: %v", err)

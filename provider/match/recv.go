@@ -245,3 +245,30 @@ func (e *Engine) Remove(r *Recv) bool {
 // Release ends a receive that is the caller's. Its memory is used again, so no pointer to it may be kept. It panics
 // if the receive is still posted or was released before.
 func (e *Engine) Release(r *Recv) { e.release(&r.head) }
+
+// Rename makes the posted receives from one source receives from another, at
+// their places in the queue. It is linear in the posted receives and looks at
+// no held message: those that match now are the caller's to find.
+func (e *Engine) Rename(from, to uint32) {
+	for r := range e.Recvs() {
+		if r.source != from && r.source != to {
+			continue
+		}
+		// What joins a list joins its end, so those who are in it join again, in order.
+		if n := r.node(); n.class != inList {
+			cl := &e.classes[n.class%MaxClasses]
+			cl.recvs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, 0)
+		}
+	}
+	for r := range e.Recvs() {
+		if r.source != from && r.source != to {
+			continue
+		}
+		n := r.node()
+		n.source = to
+		if n.class != inList {
+			cl := &e.classes[n.class%MaxClasses]
+			cl.recvs.push(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, 0)
+		}
+	}
+}

@@ -209,7 +209,8 @@ void node_connect(struct node *n)
 void node_close(struct node *n)
 {
 	remember(n, false);
-	OK(fi_close(&n->ep->fid));
+	if (n->ep)
+		OK(fi_close(&n->ep->fid));
 	if (n->txcntr) {
 		OK(fi_close(&n->txcntr->fid));
 		OK(fi_close(&n->rxcntr->fid));

@@ -44,7 +44,7 @@ static void test_write_read(long arg)
 
 	(void)arg;
 	node_open_domain(&n, NULL);
-	eq = open_eq(FI_WRITE, FI_WAIT_NONE, 0);
+	eq = open_eq(FI_WRITE, FI_WAIT_NONE, 128);
 	CHECK_RC(fi_eq_read(eq, &event, &e, sizeof(e), 0), -FI_EAGAIN);
 	CHECK_RC(fi_eq_readerr(eq, &err, 0), -FI_EAGAIN);
 	for (uint64_t i = 0; i < 100; i++)

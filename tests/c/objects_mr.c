@@ -85,7 +85,6 @@ static void test_keys(long prov_key)
 	rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
 	if (rc == -FI_ENODATA) { /* no RMA: keys are of no use to a peer but still exist */
 		hints->caps &= ~(uint64_t)FI_RMA;
-		access = FI_SEND | FI_RECV;
 		rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
 	}
 	fi_freeinfo(hints);

@@ -74,12 +74,21 @@ static void test_wait_set(long obj)
 	OK(fi_close(&set->fid));
 }
 
-static bool names(void **ctx, int count, void *want)
+/* Polls until this context is named. */
+static void poll_names(struct fid_poll *set, void *want)
 {
-	for (int i = 0; i < count; i++)
-		if (ctx[i] == want)
-			return true;
-	return false;
+	uint64_t end = now_ms() + 5000;
+	void *ctx[4];
+
+	while (now_ms() < end) {
+		int rc = fi_poll(set, ctx, 4);
+
+		CHECKF(rc >= 0, "fi_poll = %d", rc);
+		for (int i = 0; i < rc; i++)
+			if (ctx[i] == want)
+				return;
+	}
+	CHECKF(false, "fi_poll does not name it");
 }
 
 /* fi_poll names the queues and counters that have something. */
@@ -92,7 +101,7 @@ static void test_poll_set(long arg)
 	struct fid_cntr *cntr;
 	void *ctx[4];
 	char in[8], out[8] = "x";
-	int rc, cq_ctx, cntr_ctx;
+	int cq_ctx, cntr_ctx;
 
 	(void)arg;
 	node_open(&n, NULL);
@@ -105,6 +114,7 @@ static void test_poll_set(long arg)
 	OK(fi_ep_bind(n.ep, &n.av->fid, 0));
 	OK(fi_ep_bind(n.ep, &n.txcq->fid, FI_TRANSMIT));
 	OK(fi_ep_bind(n.ep, &n.rxcq->fid, FI_RECV));
+	OK(fi_ep_bind(n.ep, &cntr->fid, FI_RECV));
 	OK(fi_enable(n.ep));
 	node_connect(&n);
 	OK(fi_poll_add(set, &n.rxcq->fid, 0));
@@ -113,19 +123,20 @@ static void test_poll_set(long arg)
 	CHECK_RC(fi_close(&n.rxcq->fid), -FI_EBUSY);
 	trecv(&n, in, 8, FI_ADDR_UNSPEC, 1, 0, in);
 	tsend(&n, out, 8, n.peer[0], 1, out);
-	while ((rc = fi_poll(set, ctx, 4)) >= 0 && !names(ctx, rc, &cq_ctx)) /* progresses */
-		;
-	CHECK(rc > 0);
+	poll_names(set, &cq_ctx); /* it makes progress */
 	wait_ctx(&n, n.rxcq, in);
 	wait_ctx(&n, n.txcq, out);
-	OK(fi_cntr_add(cntr, 1));
-	while ((rc = fi_poll(set, ctx, 4)) >= 0 && !names(ctx, rc, &cntr_ctx))
-		;
-	CHECK(rc > 0);
+	trecv(&n, in, 8, FI_ADDR_UNSPEC, 1, 0, in);
+	tsend(&n, out, 8, n.peer[0], 1, out);
+	poll_names(set, &cntr_ctx);
+	wait_ctx(&n, n.rxcq, in);
+	wait_ctx(&n, n.txcq, out);
 	OK(fi_poll_del(set, &cntr->fid, 0));
 	OK(fi_poll_del(set, &n.rxcq->fid, 0));
 	OK(fi_close(&set->fid));
+	OK(fi_close(&n.ep->fid));
 	OK(fi_close(&cntr->fid));
+	n.ep = NULL;
 	node_close(&n);
 }
 

@@ -107,6 +107,8 @@ static void test_pair(long len)
 	note("slept %llu times, told not to %llu times", (unsigned long long)s.slept,
 	     (unsigned long long)s.again);
 	CHECK(s.slept > 0);
+	CHECKF(s.slept < 20ull * (uint64_t)rounds, "poll returned %llu times for %d messages",
+	       (unsigned long long)s.slept, rounds);
 	barrier(&n);
 	node_close(&n);
 	free(in);

@@ -141,6 +141,8 @@ int wait_for(struct node *n, struct fid_cq *cq, struct fi_cq_tagged_entry *e, in
 		if (rc == -FI_EAVAIL)
 			break;
 		CHECKF(rc == -FI_EAGAIN, "fi_cq_read = %zd (%s)", rc, fi_strerror((int)-rc));
+		if (ms == 0)
+			return 0;
 		progress(n);
 		if ((spin & 255) == 255) {
 			if (now_ms() >= end)

@@ -15,7 +15,7 @@ const module = "github.com/weft-fabric/weft/"
 // layers holds the folders from the bottom up. A package imports from layers
 // below its own and from its own folder, nothing else.
 var layers = [][]string{
-	{"internal/mem", "internal/log", "fi"},
+	{"internal", "fi"},
 	{"hot", "internal/config"},
 	{"mpsc"},
 	{"hw"},
@@ -26,7 +26,7 @@ var layers = [][]string{
 }
 
 // backend folders know no libfabric word.
-var backend = []string{"hw", "mpsc", "hot", "internal/mem"}
+var backend = []string{"hw", "mpsc", "hot", "internal/mem", "internal/order"}
 
 // siblings are imports inside one layer that are meant: event queues wait on
 // the wait objects of completion queues.
@@ -69,16 +69,18 @@ func under(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }
 
-// place returns a package's layer and folder, -1 for a folder without layer.
-func place(path string) (int, string) {
+// place returns a package's layer and the longest folder of layers that it
+// lies in, -1 for a package without layer.
+func place(path string) (layer int, folder string) {
+	layer = -1
 	for i, folders := range layers {
 		for _, f := range folders {
-			if under(path, f) {
-				return i, f
+			if under(path, f) && len(f) > len(folder) {
+				layer, folder = i, f
 			}
 		}
 	}
-	return -1, ""
+	return layer, folder
 }
 
 // mayImport judges an import between packages of the module.
@@ -126,6 +128,9 @@ func TestMayImport(t *testing.T) {
 		{"provider", "provider/match", true},
 		{"provider", "cabi", false},
 		{"cq", "fi", true},
+		{"mpsc", "internal/order", true},
+		{"internal/config", "fi", true},
+		{"internal/log", "internal/config", false},
 		{"cq", "stripe", false},
 		{"hw/loopback", "hw", true},
 		{"hw/loopback", "fi", false},

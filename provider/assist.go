@@ -1,0 +1,301 @@
+package provider
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// A sender that waits for a rendezvous to end is a processor that does nothing.
+// So the receiver offers it a share: the message is cut into chunks, the
+// receiver reads them from the front, and the sender, when it makes progress,
+// writes them from the back. Who takes a chunk says so in a word that both
+// reach; they meet somewhere in the middle, and a sender that computes instead
+// costs the receiver nothing.
+//
+// The first shared word is who has taken what, changed by compare-and-swap:
+//
+//	63      48 47        24 23         0
+//	+---------+------------+-----------+
+//	|  round  |   front    |   back    |   chunks below front are the receiver's,
+//	+---------+------------+-----------+   from back on the sender's
+//
+// The second counts the sender's finished chunks, in its low half, behind the
+// round, with a bit for a chunk that the sender could not write. The receiver
+// writes both words when a round begins, which it does not do before all chunks
+// that the sender took are finished or the sender is dead: a late write would
+// spoil a buffer that the application has back. One rendezvous between two
+// endpoints is shared at a time.
+//
+// What the other side writes there is not trusted: it can delay or spoil the
+// message that the two exchange, and leads nowhere else.
+const (
+	roundShift = 48
+	frontShift = 24
+	chunkMask  = 1<<frontShift - 1
+	maxChunks  = chunkMask
+
+	assistFailed = 1 << 47 // in the second word
+	assistCount  = 1<<32 - 1
+)
+
+// Chunks are an eighth of the message within these bounds, in bytes.
+const (
+	minChunk = 32 << 10
+	maxChunk = 512 << 10
+)
+
+// assistBurst is how many bytes one step of either side copies: progress serves
+// other peers in between.
+const assistBurst = getChunk
+
+// offer asks the sender of a rendezvous to help. It is the head of an amAssist.
+type offer struct {
+	round uint64
+	addr  uint64 // of the receiver's buffer
+	want  uint64 // bytes of the message that go there
+	chunk uint64 // bytes
+}
+
+func claimWord(round, front, back uint64) uint64 {
+	return round<<roundShift | front<<frontShift | back
+}
+
+func splitClaim(w uint64) (round, front, back uint64) {
+	return w >> roundShift, w >> frontShift & chunkMask, w & chunkMask
+}
+
+func chunks(want, chunk uint64) uint64 { return (want + chunk - 1) / chunk }
+
+// chunkSize is the size of a chunk of a message of n bytes, whole pages.
+func chunkSize(n uint64) uint64 {
+	return min(max(n/8, minChunk), maxChunk) &^ 4095
+}
+
+// offerAssist begins a round if the operation is one to share. It reports
+// whether it is shared now.
+func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
+	least := uint64(r.cfg.AssistSize)
+	const needs = hw.CapGet | hw.CapPut | hw.CapSharedWords
+	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 || e.attr.Caps&needs != needs {
+		return false
+	}
+	words := e.iface.SourceWords(hw.Source(op.src))
+	if words == nil || e.assisted[op.src] {
+		return false
+	}
+	p, err := e.connect(e.linkBack(op.source))
+	if err != nil {
+		return false
+	}
+	chunk := chunkSize(op.want)
+	n := chunks(op.want, chunk)
+	if n > maxChunks {
+		return false
+	}
+	if e.round++; e.round == 0 {
+		e.round = 1
+	}
+	round := uint64(e.round)
+	atomic.StoreUint64(&words[1], round<<roundShift)
+	atomic.StoreUint64(&words[0], claimWord(round, 0, n))
+	o := offer{round: round, addr: op.t.buf, want: op.want, chunk: chunk}
+	if p.AMShort(amAssist, op.request, o.put(r.head[:]), nil) != nil {
+		return false
+	}
+	op.round, op.chunk = round, chunk
+	e.assisted[op.src] = true
+	return true
+}
+
+// stepAssisted reads the next chunks of a shared operation and tells whether
+// progress is done with it.
+func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp) bool {
+	words := e.iface.SourceWords(hw.Source(op.src))
+	p, err := e.connect(e.linkBack(op.source))
+	if words == nil || err != nil {
+		op.status = fi.ECONNRESET
+		return r.endAssist(e, op)
+	}
+	n := chunks(op.want, op.chunk)
+	for budget := int64(assistBurst); budget > 0 && op.status == fi.Success; budget -= int64(op.chunk) {
+		i, ok := takeFront(&words[0], op.round, n)
+		if !ok {
+			break
+		}
+		r.readChunk(p, op, i)
+	}
+	_, front, back := splitClaim(atomic.LoadUint64(&words[0]))
+	if op.status != fi.Success {
+		back = stopSender(&words[0], op.round, n)
+	} else if front < back {
+		return false
+	}
+	done, failed := waitSender(&words[1], op.round, n-min(back, n))
+	if !done {
+		return false
+	}
+	for i := back; failed && i < n && op.status == fi.Success; i++ {
+		r.readChunk(p, op, i)
+	}
+	return r.endAssist(e, op)
+}
+
+// endAssist completes a shared operation.
+func (r *rxContext) endAssist(e *Endpoint, op *recvOp) bool {
+	e.assisted[op.src] = false
+	if op.status == fi.Success {
+		op.done = op.want
+	}
+	r.finishOp(e, op)
+	return true
+}
+
+// abandonTime bounds how long an endpoint that is closed waits for its senders
+// to finish the chunks that they are at.
+const abandonTime = time.Second
+
+// abandonAssist ends a shared operation whose endpoint is closed: the sender
+// must not write into the buffer any more.
+func (r *rxContext) abandonAssist(e *Endpoint, op *recvOp) {
+	words := e.iface.SourceWords(hw.Source(op.src))
+	if op.round == 0 || words == nil {
+		return
+	}
+	n := chunks(op.want, op.chunk)
+	taken := n - stopSender(&words[0], op.round, n)
+	for end := time.Now().Add(abandonTime); time.Now().Before(end); {
+		if done, _ := waitSender(&words[1], op.round, taken); done {
+			return
+		}
+	}
+}
+
+// readChunk reads chunk i of the message.
+func (r *rxContext) readChunk(p hw.Endpoint, op *recvOp, i uint64) {
+	off := i * op.chunk
+	n := min(op.chunk, op.want-off)
+	r.local[0] = hw.Segment{Addr: pointerAt(op.t.buf + off), Len: int(n)}
+	r.remote[0] = hw.RemoteSegment{Addr: op.iov[0].Addr + off, Len: n}
+	if _, err := p.Get(r.local[:1], r.remote[:1]); err != nil {
+		op.status = readError(err)
+	}
+}
+
+// takeFront takes the receiver's next chunk. It reports false when none is left.
+func takeFront(word *uint64, round, n uint64) (uint64, bool) {
+	for {
+		w := atomic.LoadUint64(word)
+		got, front, back := splitClaim(w)
+		if got != round || front >= back || front >= n {
+			return 0, false
+		}
+		if atomic.CompareAndSwapUint64(word, w, claimWord(round, front+1, back)) {
+			return front, true
+		}
+	}
+}
+
+// takeBack takes the sender's next chunk.
+func takeBack(word *uint64, round, n uint64) (uint64, bool) {
+	for {
+		w := atomic.LoadUint64(word)
+		got, front, back := splitClaim(w)
+		if got != round || front >= back || back > n {
+			return 0, false
+		}
+		if atomic.CompareAndSwapUint64(word, w, claimWord(round, front, back-1)) {
+			return back - 1, true
+		}
+	}
+}
+
+// stopSender takes all chunks that are left and returns where the sender's begin.
+func stopSender(word *uint64, round, n uint64) uint64 {
+	for {
+		w := atomic.LoadUint64(word)
+		got, front, back := splitClaim(w)
+		if got != round || front >= back || atomic.CompareAndSwapUint64(word, w, claimWord(round, back, back)) {
+			return min(back, n)
+		}
+	}
+}
+
+// senderPatience is how many looks waitSender takes before it lets progress do
+// something else: about the time of a chunk.
+const senderPatience = 5000
+
+// waitSender tells whether the sender has finished the chunks that it took, and
+// whether it failed at one.
+func waitSender(word *uint64, round, taken uint64) (done, failed bool) {
+	for range senderPatience {
+		w := atomic.LoadUint64(word)
+		if w>>roundShift != round&0xffff || w&assistCount >= taken {
+			return true, w&assistFailed != 0
+		}
+	}
+	return false, false
+}
+
+// assist is a rendezvous that this side, the sender, helps with.
+type assist struct {
+	offer
+	request uint64
+}
+
+// onAssist accepts a receiver's offer.
+func (e *Endpoint) onAssist(src hw.Source, header uint64, head, payload []byte) {
+	var o offer
+	req, known := e.requests.Lookup(header)
+	if !o.parse(head) || !known || !e.ownsLink(src, req.link) || o.want > req.length || req.count != 1 {
+		e.malformed(src, "offer for request %#x", header)
+		return
+	}
+	if a := (assist{o, header}); !e.stepAssist(&a) {
+		e.assists = append(e.assists, a)
+	}
+}
+
+// stepAssists goes on with what earlier steps left.
+func (e *Endpoint) stepAssists() {
+	kept := e.assists[:0]
+	for i := range e.assists {
+		if !e.stepAssist(&e.assists[i]) {
+			kept = append(kept, e.assists[i])
+		}
+	}
+	e.assists = kept
+}
+
+// stepAssist writes chunks into the receiver's buffer, and tells whether there
+// is no more to do. The caller holds the progress lease.
+func (e *Endpoint) stepAssist(a *assist) bool {
+	req, known := e.requests.Lookup(a.request)
+	if !known {
+		return true
+	}
+	p, ok := (*e.links.Load())[req.link].ready()
+	if !ok {
+		return true
+	}
+	words := p.SharedWords()
+	n := chunks(a.want, a.chunk)
+	for budget := int64(assistBurst); budget > 0; budget -= int64(a.chunk) {
+		i, ok := takeBack(&words[0], a.round, n)
+		if !ok {
+			return true
+		}
+		off := i * a.chunk
+		size := min(a.chunk, a.want-off)
+		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.iov[0].Base) + off), Len: int(size)}
+		e.rx.remote[0] = hw.RemoteSegment{Addr: a.addr + off, Len: size}
+		if _, err := p.Put(e.rx.local[:1], e.rx.remote[:1]); err != nil {
+			atomic.OrUint64(&words[1], assistFailed)
+		}
+		atomic.AddUint64(&words[1], 1)
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package provider
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// The tables of an endpoint and of a receive context are read by threads that
+// poll a queue. Such a thread may have looked the endpoint up before it was
+// closed and read on at any later time. So the memory of these tables is never
+// unmapped, but used again for tables of the same kind, and a late reader can
+// do no harm:
+//
+//   - What it reads are valid addresses. hot.EP.Inbound and hot.Rx.Posts are
+//     never cleared; rings of another size are another kind; and the memory of
+//     an inbound ring outlives its interface too.
+//   - What it finds is nothing, or work that is not there. Before it acts it
+//     takes the lease of the receive context that it has read, and then looks
+//     whether the endpoint still delivers there (hot.EP.Rx). Closing an endpoint
+//     puts noRx there under that lease.
+//   - The lease is not cleared between two users, because a late reader may
+//     hold it; the next user waits for it then. Contexts that need no lease are
+//     a kind of their own: an application that asks for those does not close
+//     endpoints while it reads their queues.
+//
+// There are as many blocks as objects were open at a time.
+
+// blockKind is what does not change while a block is used again.
+type blockKind struct {
+	rx        bool // a hot.Rx and its post ring, else a hot.EP and its stripes
+	bytes     int
+	ringLog2  uint32 // of the ring that is looked at
+	exclusive bool   // the context's lease is not used
+}
+
+var blocks struct {
+	sync.Mutex // taken by objects that are opened and closed
+	free       map[blockKind][][]byte
+}
+
+// takeBlock returns a block of a kind: a new one is zero, a used one as it was
+// given.
+func takeBlock(k blockKind) ([]byte, error) {
+	blocks.Lock()
+	defer blocks.Unlock()
+	if free := blocks.free[k]; len(free) != 0 {
+		b := free[len(free)-1]
+		blocks.free[k] = free[:len(free)-1]
+		return b, nil
+	}
+	return mem.Map(k.bytes, mem.NoReserve)
+}
+
+func giveBlock(k blockKind, b []byte) {
+	blocks.Lock()
+	defer blocks.Unlock()
+	if blocks.free == nil {
+		blocks.free = map[blockKind][][]byte{}
+	}
+	blocks.free[k] = append(blocks.free[k], b)
+}
+
+// clearBlock zeroes memory and gives its whole pages back.
+func clearBlock(b []byte) {
+	const page = 4096
+	head := min(len(b), int(-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&(page-1)))
+	clear(b[:head])
+	if pages := b[head:]; len(pages) < page || unix.Madvise(pages[:len(pages)&^(page-1)], unix.MADV_DONTNEED) != nil {
+		clear(pages)
+	} else {
+		clear(pages[len(pages)&^(page-1):])
+	}
+}
+
+// noRx is the receive context of endpoints that are not enabled: it never has
+// work, and its lease is never free.
+var noRx = sync.OnceValues(func() (*hot.Rx, error) {
+	b, err := mem.Map(int(unsafe.Sizeof(hot.Rx{})), 0)
+	if err != nil {
+		return nil, err
+	}
+	rx := (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(b)))
+	rx.Lease = 1
+	return rx, nil
+})
+
+// hide ends all progress on the endpoint. The caller holds the lease.
+func (e *Endpoint) hide() {
+	rx, _ := noRx() // allocateHot has asked already
+	atomic.StoreUintptr(&e.hot.Rx, uintptr(unsafe.Pointer(rx)))
+}
+
+// allocateHot takes the memory of the tables that C reads.
+func (e *Endpoint) allocateHot() error {
+	if _, err := noRx(); err != nil {
+		return err
+	}
+	e.kind = blockKind{
+		bytes:    mem.Round(int(unsafe.Sizeof(hot.EP{})) + e.stripeCount()*int(unsafe.Sizeof(hot.Stripe{}))),
+		ringLog2: log2(e.domain.cfg.RingSlots),
+	}
+	b, err := takeBlock(e.kind)
+	if err != nil {
+		return err
+	}
+	e.block = b
+	e.hot = (*hot.EP)(unsafe.Pointer(unsafe.SliceData(b)))
+	e.hide()
+	return nil
+}
+
+// freeHot clears the tables but for what late readers go by.
+func (e *Endpoint) freeHot() {
+	const first, last = unsafe.Offsetof(hot.EP{}.Rx), unsafe.Offsetof(hot.EP{}.RxState)
+	e.hot = nil
+	clear(e.block[:first])
+	clear(e.block[last:])
+	giveBlock(e.kind, e.block)
+	e.block = nil
+}
+
+// allocateHot takes the memory of the table that C reads and of its ring of
+// 1<<log posts.
+func (r *rxContext) allocateHot(log uint32, flags uint32) error {
+	const head = int(unsafe.Sizeof(hot.Rx{}))
+	r.kind = blockKind{
+		rx: true, bytes: mem.Round(head + hot.CacheLine + hot.CacheLine<<log), ringLog2: log,
+		exclusive: flags&hot.RxExclusive != 0,
+	}
+	b, err := takeBlock(r.kind)
+	if err != nil {
+		return err
+	}
+	r.block = b
+	r.hot = (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(b)))
+	r.hot.Flags = flags
+	r.hot.OpFlags = r.attr.OpFlags
+	r.hot.MatcherEmpty = 1
+	return nil
+}
+
+// freeHot clears the table but for what late readers go by. The context is dead.
+func (r *rxContext) freeHot() {
+	h := r.hot
+	h.Flags &= hot.RxExclusive
+	atomic.StoreUint32(&h.WantPosts, 0)
+	atomic.StoreUint32(&h.Attention, 0)
+	atomic.StoreUint64(&h.PostsHead, 0)
+	h.Handle, h.Selective, h.OpFlags, h.MatcherEmpty = 0, 0, 0, 0
+	clearBlock(r.block[unsafe.Sizeof(hot.Rx{}):])
+	giveBlock(r.kind, r.block)
+}

@@ -1,0 +1,269 @@
+package provider
+
+import (
+	"slices"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// An identity is the number that matching knows a peer by. Numbers start at 1
+// and are dense.
+//
+// A peer has one name of its own, under which it sends. One that is bound to a
+// wildcard address is reached at others as well, and an address vector may hold
+// any of them: they are its aliases and lead to the same identity. That a name
+// is an alias is known when the peer's first message is at hand, before it is
+// matched, because the transport tells then where else the peer answers.
+// Receives that were posted before with an alias as their source had an
+// identity of the alias, which is given up: they become receives from the peer,
+// at their places in the queue.
+
+// nobody is the identity of an address that is not in the AV: no message
+// comes from it.
+const nobody = 0
+
+// origin is a source with an identity. The zero origin is none.
+type origin struct {
+	ep  *Endpoint
+	src hw.Source
+}
+
+// reaches tells whether n is a name or alias of the source.
+func (o origin) reaches(n names.Name) bool {
+	return o.ep != nil && o.ep.iface.SourceReaches(o.src, n.AppendSockaddr(nil))
+}
+
+// identity returns the identity of a name.
+func (r *rxContext) identity(n names.Name) uint32 {
+	if id, ok := r.ids[n]; ok {
+		return id
+	}
+	for _, other := range r.ports[n.Port] {
+		if id := r.ids[other]; r.origins[id-1].reaches(n) {
+			r.setID(n, id)
+			return id
+		}
+	}
+	return r.newID(n)
+}
+
+// newID gives a name an identity of its own.
+func (r *rxContext) newID(n names.Name) uint32 {
+	r.idNames = append(r.idNames, n)
+	r.origins = append(r.origins, origin{})
+	id := uint32(len(r.idNames))
+	r.setID(n, id)
+	return id
+}
+
+// setID enters a name.
+func (r *rxContext) setID(n names.Name, id uint32) {
+	if _, known := r.ids[n]; !known {
+		r.ports[n.Port] = append(r.ports[n.Port], n)
+	}
+	r.ids[n] = id
+	for _, e := range r.eps {
+		if int(id) < len(e.addrs) {
+			e.addrs[id] = addrUnknown
+		}
+	}
+}
+
+// dropAlias forgets that a name is an alias. An address that names it is looked
+// up anew.
+func (r *rxContext) dropAlias(n names.Name) {
+	delete(r.ids, n)
+	r.ports[n.Port] = slices.DeleteFunc(r.ports[n.Port], func(o names.Name) bool { return o == n })
+	clear(r.addrIDs)
+}
+
+// meet returns the identity of a source whose first message is at hand.
+func (r *rxContext) meet(o origin, n names.Name) uint32 {
+	if id := r.ids[n]; id != 0 && r.idNames[id-1] != n {
+		r.dropAlias(n) // of a peer that was there before
+	}
+	id := r.ids[n]
+	if id == 0 {
+		id = r.newID(n)
+	}
+	r.origins[id-1] = o
+	for _, other := range r.ports[n.Port] {
+		if was := r.ids[other]; was != id && r.origins[was-1].ep == nil && o.reaches(other) {
+			r.setID(other, id)
+			if r.idNames[was-1] == other {
+				r.merge(was, id)
+			}
+			clear(r.addrIDs)
+		}
+	}
+	return id
+}
+
+// merge makes the receives from an alias receives from the peer.
+func (r *rxContext) merge(alias, peer uint32) {
+	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+		eng.Rename(alias, peer)
+		for r.rematch(eng, peer) {
+		}
+	}
+}
+
+// rematch delivers one held message of a peer for which a receive was renamed,
+// and tells whether there was one. Messages are held only if the peer had
+// another socket of this name before.
+func (r *rxContext) rematch(eng *match.Engine, peer uint32) bool {
+	for m := range eng.Messages() {
+		if m.Source() != peer || m.Claimed() {
+			continue
+		}
+		rv := eng.Arrive(peer, m.Tag())
+		if rv == nil {
+			continue
+		}
+		eng.RemoveMessage(m)
+		if rv.Kept() {
+			r.deliverHeldMulti(eng, rv, m)
+			return true
+		}
+		t := targetIn(rv)
+		eng.Release(rv)
+		r.deliverHeld(eng, t, m)
+		return true
+	}
+	return false
+}
+
+// part forgets a source that is gone, and what it answered to: the next that
+// does may be another. Messages of the peer that are held are still wanted by
+// all of its names.
+func (r *rxContext) part(id uint32) {
+	own := r.idNames[id-1]
+	r.origins[id-1] = origin{}
+	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+		for m := range eng.Messages() {
+			if m.Source() == id {
+				return
+			}
+		}
+	}
+	for _, n := range slices.Clone(r.ports[own.Port]) {
+		if n != own && r.ids[n] == id {
+			r.dropAlias(n)
+		}
+	}
+}
+
+// leave forgets the sources of an endpoint that is closed.
+func (r *rxContext) leave(e *Endpoint) {
+	for i := range r.origins {
+		if r.origins[i].ep == e {
+			r.origins[i] = origin{}
+		}
+	}
+}
+
+// sourceOf turns the source address of a receive into what matching takes.
+func (r *rxContext) sourceOf(addr fi.Addr) uint32 {
+	if addr == fi.AddrUnspec || r.attr.Caps&fi.DirectedRecv == 0 {
+		return match.AnySource
+	}
+	if r.av == nil {
+		return nobody
+	}
+	if g := r.av.Generation(); g != r.avSeen {
+		r.avSeen = g
+		clear(r.addrIDs)
+	}
+	i := uint64(addr)
+	if i < uint64(len(r.addrIDs)) && r.addrIDs[i] != 0 {
+		return r.addrIDs[i]
+	}
+	n, ok := r.av.Name(addr)
+	if !ok {
+		log.Warnf(log.EPData, "receive from address %d: not in the address vector", addr)
+		return nobody
+	}
+	id := r.identity(n)
+	for uint64(len(r.addrIDs)) <= i {
+		r.addrIDs = append(r.addrIDs, 0)
+	}
+	r.addrIDs[i] = id
+	return id
+}
+
+// Values of Endpoint.addrs below those of addresses, which are addrFirst more.
+const (
+	addrUnknown = 0 // look it up
+	addrNone    = 1 // not in the AV
+	addrFirst   = 2
+)
+
+// addrOf is the source address of an identity in the endpoint's AV,
+// fi.AddrNotAvail if it is not in it.
+func (e *Endpoint) addrOf(id uint32) fi.Addr {
+	if g := e.av.Generation(); g != e.addrSeen {
+		e.addrSeen = g
+		clear(e.addrs)
+	}
+	for int(id) >= len(e.addrs) {
+		e.addrs = append(e.addrs, addrUnknown)
+	}
+	a := e.addrs[id]
+	if a >= addrFirst {
+		return a - addrFirst
+	}
+	links := len(*e.links.Load())
+	if a == addrNone && links == e.addrLinks {
+		return fi.AddrNotAvail
+	}
+	if links != e.addrLinks {
+		e.addrLinks = links // those that had none may have one now
+		for i := range e.addrs {
+			if e.addrs[i] == addrNone {
+				e.addrs[i] = addrUnknown
+			}
+		}
+	}
+	a = e.findAddr(id)
+	if a == fi.AddrNotAvail {
+		e.addrs[id] = addrNone
+	} else {
+		e.addrs[id] = a + addrFirst
+	}
+	return a
+}
+
+// findAddr looks for a peer's name in the AV, then for its aliases: those that
+// receives and transmits have named, and the addresses of this host. Of the
+// addresses that only a loopback interface's network stands for, such as
+// 127.0.0.2, it knows those that were named.
+func (e *Endpoint) findAddr(id uint32) fi.Addr {
+	r := e.rx
+	own := r.idNames[id-1]
+	if a := e.av.Find(own); a != fi.AddrNotAvail {
+		return a
+	}
+	o := r.origins[id-1]
+	if !o.reaches(names.Any(names.AFInet, own.Port)) && !o.reaches(names.Any(names.AFInet6, own.Port)) {
+		return fi.AddrNotAvail // it has no aliases
+	}
+	aliases := slices.Clone(r.ports[own.Port])
+	for _, l := range *e.links.Load() {
+		aliases = append(aliases, l.name)
+	}
+	for _, n := range e.domain.local.all() {
+		aliases = append(aliases, n.WithPort(own.Port))
+	}
+	for _, n := range aliases {
+		if n.Port == own.Port && o.reaches(n) {
+			if a := e.av.Find(n); a != fi.AddrNotAvail {
+				return a
+			}
+		}
+	}
+	return fi.AddrNotAvail
+}
