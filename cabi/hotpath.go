@@ -107,6 +107,14 @@ func weftGoWakeCntr(counter C.uint64_t) {
 	}
 }
 
+//export weftGoComplete
+func weftGoComplete(q, context, flags C.uint64_t) {
+	defer guardVoid("fi_send")
+	if c, ok := handles.get(uint64(q)).(*cq.Queue); ok {
+		c.Complete(cq.Entry{Context: uint64(context), Flags: uint64(flags), Src: fi.AddrNotAvail})
+	}
+}
+
 //export weftGoFlushCQ
 func weftGoFlushCQ(queue C.uint64_t) {
 	defer guardVoid("flush completion queue")

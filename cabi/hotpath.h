@@ -51,6 +51,7 @@ extern void weftGoHousekeeping(uint64_t rx);  /* the caller holds the lease: tim
 extern void weftGoWakePeer(uint64_t ep, uint32_t peer);
 extern void weftGoWakeCQ(uint64_t cq);
 extern void weftGoWakeCntr(uint64_t cntr);
+extern void weftGoComplete(uint64_t cq, uint64_t context, uint64_t flags); /* of a transmit */
 extern void weftGoFlushCQ(uint64_t cq);       /* completions held off the rings */
 
 ssize_t weft_post_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t count,

@@ -166,6 +166,8 @@ static ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count, fi_a
 	bool error = false;
 	size_t got;
 
+	if (!buf && count)
+		return -FI_EINVAL;
 	got = pop(cq, buf, count, src, &error);
 	if (got)
 		return got;

@@ -5,9 +5,11 @@
  * Go. No protocol, matching or policy lives in this file: it acts on the
  * tables of plain words in hot.h.
  *
- * Order of steps for a message: room in the peer's ring is looked for first,
- * then the completion's slot is claimed, then the message's. So a full ring
- * changes nothing, and a completion that was promised is never lost.
+ * Order of steps for a message: room for the message and for its completion is
+ * looked for first, and nothing is taken of either if one has none. So a post
+ * that is refused leaves no trace, however often it is tried. Then the message
+ * goes out and the completion is written. Should another thread have taken its
+ * place meanwhile, Go keeps it until there is room: it is never lost.
  */
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -141,8 +143,7 @@ static inline void wake(struct weft_hot_ep *ep, const struct weft_hot_peer *peer
 		weftGoWakePeer(ep->handle, peer->peer);
 }
 
-/* Sends p with its completion's slot claimed, through a bounce buffer if it is
- * too long for the ring's slot. */
+/* Sends p, through a bounce buffer if it is too long for the ring's slot. */
 static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const struct weft_ring *ring,
 		    const struct post *p, uint32_t preferred)
 {
@@ -185,31 +186,31 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 	struct weft_ring ring = { slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
 	uint32_t preferred = preferred_stripe(ep);
 	struct weft_hot_cq *cq = NULL;
-	struct weft_cq_claim claim;
+	uint32_t cq_ring = 0;
 	int rc;
 
 	if (!room(&ring))
 		return -FI_EAGAIN;
-	if (!p->inject && (ep->flags & WEFT_EP_TX_ALWAYS || p->flags & FI_COMPLETION)) {
+	if (!p->inject && (ep->flags & WEFT_EP_TX_ALWAYS || p->flags & FI_COMPLETION) && ep->tx_cq) {
 		cq = ep->tx_cq;
-		if (cq && !weft_cq_claim(cq, preferred, &claim))
+		cq_ring = weft_cq_stripe_ring(cq, preferred);
+		if (!weft_cq_room(cq, cq_ring))
 			return -FI_EAGAIN;
 	}
 	rc = transmit(ep, peer, &ring, p, preferred);
+	if (rc)
+		return rc;
 	if (cq) {
 		struct weft_cqe e = {
 			.context = (uintptr_t)p->context,
 			.flags = FI_SEND | (p->tagged ? FI_TAGGED : FI_MSG),
+			.src = FI_ADDR_NOTAVAIL,
 		};
-		if (rc)
-			weft_cq_void(cq, &claim);
-		else
-			weft_cq_fill(cq, &claim, &e);
-		if (weft_cq_wake_needed(cq))
+		if (!weft_cq_push(cq, cq_ring, &e))
+			weftGoComplete(cq->handle, e.context, e.flags);
+		else if (weft_cq_wake_needed(cq))
 			weftGoWakeCQ(cq->handle);
 	}
-	if (rc)
-		return rc;
 	if (ep->tx_cntr)
 		weft_cntr_add(ep->tx_cntr, 1);
 	wake(ep, peer);
@@ -291,6 +292,8 @@ static ssize_t tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, s
 		      fi_addr_t dest, uint64_t tag, void *context)
 {
 	(void)desc;
+	if (!iov && count)
+		return -FI_EINVAL;
 	if (count == 1)
 		return tsend(ep, iov->iov_base, iov->iov_len, NULL, dest, tag, context);
 	return weft_post_slow(EP(ep), iov, count, &dest, tag, 0, EP(ep)->tx_op_flags, context,
@@ -302,6 +305,8 @@ static ssize_t tsendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint
 	struct weft_ep_obj *o = EP(ep);
 	bool data = flags & FI_REMOTE_CQ_DATA;
 
+	if (!msg || (!msg->msg_iov && msg->iov_count))
+		return -FI_EINVAL;
 	if (msg->iov_count == 1)
 		return post(o, (struct post){ .buf = msg->msg_iov->iov_base,
 					      .len = msg->msg_iov->iov_len, .dest = msg->addr,
@@ -348,6 +353,8 @@ static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc
 			 fi_addr_t dest, void *context)
 {
 	(void)desc;
+	if (!iov && count)
+		return -FI_EINVAL;
 	if (count == 1)
 		return msg_send(ep, iov->iov_base, iov->iov_len, NULL, dest, context);
 	return weft_post_slow(EP(ep), iov, count, &dest, 0, 0, EP(ep)->tx_op_flags, context, 0);
@@ -358,6 +365,8 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 	struct weft_ep_obj *o = EP(ep);
 	bool data = flags & FI_REMOTE_CQ_DATA;
 
+	if (!msg || (!msg->msg_iov && msg->iov_count))
+		return -FI_EINVAL;
 	if (msg->iov_count == 1)
 		return post(o, (struct post){ .buf = msg->msg_iov->iov_base,
 					      .len = msg->msg_iov->iov_len, .dest = msg->addr,
@@ -421,6 +430,8 @@ static ssize_t trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, s
 		      fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
 	(void)desc;
+	if (!iov && count)
+		return -FI_EINVAL;
 	if (count == 1)
 		return trecv(ep, iov->iov_base, iov->iov_len, NULL, src, tag, ignore, context);
 	return weft_recv_slow(EP(ep), iov, count, src, tag, ignore,
@@ -429,6 +440,8 @@ static ssize_t trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, s
 
 static ssize_t trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	if (!msg || (!msg->msg_iov && msg->iov_count))
+		return -FI_EINVAL;
 	if (flags & WEFT_RECV_PRIVATE)
 		return -FI_EBADFLAGS;
 	flags |= WEFT_RECV_TAGGED;
@@ -450,6 +463,8 @@ static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc
 			 fi_addr_t src, void *context)
 {
 	(void)desc;
+	if (!iov && count)
+		return -FI_EINVAL;
 	if (count == 1)
 		return msg_recv(ep, iov->iov_base, iov->iov_len, NULL, src, context);
 	return weft_recv_slow(EP(ep), iov, count, src, 0, 0, EP(ep)->rx_op_flags, context);
@@ -457,6 +472,8 @@ static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc
 
 static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
+	if (!msg || (!msg->msg_iov && msg->iov_count))
+		return -FI_EINVAL;
 	if (flags & WEFT_RECV_PRIVATE)
 		return -FI_EBADFLAGS;
 	if (msg->iov_count == 1)

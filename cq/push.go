@@ -36,6 +36,9 @@ func (q *Queue) TryComplete(ring int, e Entry) bool {
 	return true
 }
 
+// Room looks whether TryComplete would succeed now.
+func (q *Queue) Room(ring int) bool { return q.rings[q.ringIndex(ring)].HasRoom() }
+
 // Reserve takes a slot of a ring as TryComplete does, to be filled or voided
 // before the caller returns to the application: what is published behind it in
 // the same ring is not seen before. False means that the ring is full.

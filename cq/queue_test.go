@@ -210,6 +210,31 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// TestReadNothing reads no entries: that drops voids, so that a program which
+// only makes progress with such reads gets room, and nothing else.
+func TestReadNothing(t *testing.T) {
+	q := open(t, fi.CQAttr{Size: 4}, Options{Stripes: 1})
+	for range 100 {
+		s, ok := q.Reserve(1)
+		if !ok {
+			t.Fatal("full of voids")
+		}
+		q.Void(s)
+		_, err := q.Read(nil)
+		wantErr(t, err, fi.EAGAIN)
+	}
+	q.Complete(entry(1))
+	_, err := q.Read(nil)
+	wantErr(t, err, fi.EAGAIN)
+	wantRead(t, q, 1)
+	q.CompleteError(entry(2), ErrorInfo{Err: fi.ECANCELED})
+	_, err = q.Read(nil)
+	wantErr(t, err, fi.EAVAIL)
+	if e, err := q.ReadErr(); err != nil || e.Context != 2 {
+		t.Fatalf("error entry %d, %v", e.Context, err)
+	}
+}
+
 // TestOverflow fills ring 0 several times over: everything arrives, once, in
 // order, errors included.
 func TestOverflow(t *testing.T) {

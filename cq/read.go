@@ -37,6 +37,9 @@ func (q *Queue) Read(dst []Entry) (int, error) {
 // pop takes completions from all rings in turn, up to an error; bad says that
 // it got none because an error is next. An empty queue costs two loads per ring.
 func (q *Queue) pop(dst []Entry) (n int, bad bool) {
+	if len(dst) == 0 {
+		return 0, q.skip()
+	}
 	i := 0
 	if len(q.rings) > 1 {
 		i = int(atomic.LoadUint32(q.turn))
@@ -61,6 +64,18 @@ func (q *Queue) pop(dst []Entry) (n int, bad bool) {
 		atomic.StoreUint32(q.turn, uint32(i))
 	}
 	return n, bad && n == 0
+}
+
+// skip drops the voids at the heads of the rings and tells whether an error is
+// next. It is what a read of no entries does: programs make progress with such
+// reads between tries to send, and a try that finds no room leaves a void.
+func (q *Queue) skip() (bad bool) {
+	for i := range q.rings {
+		if q.rings[i].skip(q.exclusive) {
+			bad = true
+		}
+	}
+	return bad
 }
 
 // ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is.

@@ -114,6 +114,20 @@ func (r *ring) pop(dst []Entry, exclusive bool) (got int, bad bool) {
 	return got, bad
 }
 
+// skip drops the voids at the head and tells whether an error is there then.
+func (r *ring) skip(exclusive bool) (bad bool) {
+	for {
+		head := atomic.LoadUint64(r.head)
+		mark, state, lapOK := r.Load(head)
+		if state != hot.SlotReady || !lapOK || mark != markVoid {
+			return state == hot.SlotReady && lapOK && mark == markError
+		}
+		if r.advance(head, head+1, exclusive) {
+			r.Release(head)
+		}
+	}
+}
+
 func entryOf(s *hot.CQE) Entry {
 	return *(*Entry)(unsafe.Pointer(&s.Context))
 }

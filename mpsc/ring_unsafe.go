@@ -114,6 +114,12 @@ func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uin
 	return nil, 0, false
 }
 
+// HasRoom looks whether a claim has a chance now.
+func (r *Ring) HasRoom() bool {
+	pos := atomic.LoadUint64(r.tail)
+	return int64(atomic.LoadUint64(r.word(pos))-r.seq(pos)) >= 0
+}
+
 // Publish makes the slot that [Ring.Claim] returned for owner at pos visible
 // to the consumer. The slot is the consumer's from then on. (P0)
 func (r *Ring) Publish(slot unsafe.Pointer, owner uint32, pos uint64) {

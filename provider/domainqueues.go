@@ -44,7 +44,7 @@ func (d *Domain) OpenCQ(attr *fi.CQAttr, wait *cq.WaitSet) (*cq.Queue, error) {
 		return nil, err
 	}
 	attr.Format = q.Format()
-	d.queues.add(func() bool { return q.Hot() != nil })
+	d.queues.add(q, func() bool { return q.Hot() != nil })
 	return q, nil
 }
 
@@ -68,7 +68,7 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 		log.Infof(log.Cntr, "open counter: %v", err)
 		return nil, err
 	}
-	d.queues.add(func() bool { return c.Hot() != nil })
+	d.queues.add(c, func() bool { return c.Hot() != nil })
 	return c, nil
 }
 
@@ -79,25 +79,38 @@ func (d *Domain) OpenPoll() (*cq.PollSet, error) { return cq.OpenPollSet(nil) }
 // openSet knows which of the objects that were opened are open still. They
 // belong to other packages, which do not tell when they are closed.
 type openSet struct {
-	mu      sync.Mutex    // control operations only
-	objects []func() bool // each tells whether it is open
-	prune   int           // length at which closed ones are dropped
+	mu      sync.Mutex // control operations only
+	objects []member
+	prune   int // length at which closed ones are dropped
+}
+
+// member is an object of a set, and what tells whether it is open.
+type member struct {
+	object any
+	open   func() bool
+}
+
+// has tells whether an open object was added.
+func (s *openSet) has(object any) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.objects, func(m member) bool { return m.object == object })
 }
 
 // add adds an open object. The caller is a user of what the set belongs to.
-func (s *openSet) add(open func() bool) {
+func (s *openSet) add(object any, open func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.objects) >= s.prune {
 		s.drop()
 		s.prune = 2*len(s.objects) + 16
 	}
-	s.objects = append(s.objects, open)
+	s.objects = append(s.objects, member{object, open})
 }
 
 // drop drops the closed objects. s.mu is held.
 func (s *openSet) drop() {
-	s.objects = slices.DeleteFunc(s.objects, func(open func() bool) bool { return !open() })
+	s.objects = slices.DeleteFunc(s.objects, func(m member) bool { return !m.open() })
 }
 
 // whenClosed returns what f returns, which nothing is added before, or fi.EBUSY

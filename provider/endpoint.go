@@ -205,7 +205,7 @@ func (e *Endpoint) Cancel(context uint64) error {
 	if e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
-	return e.rx.push(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
+	return e.rx.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
 }
 
 // Close ends the endpoint. Operations in flight are dropped without a

@@ -29,10 +29,13 @@ func (e *Endpoint) bind(what string, acquire func() error, release func(), f fun
 
 // BindCQ binds a completion queue for transmits (fi.Transmit), receives
 // (fi.Recv) or both, with fi.SelectiveCompletion if only operations that ask
-// for it complete. Errors: fi.EBADFLAGS, fi.EINVAL when one is bound already,
+// for it complete. Errors: fi.EDOMAIN, fi.EBADFLAGS, fi.EINVAL when one is bound already,
 // fi.EOPBADSTATE.
 func (e *Endpoint) BindCQ(q *cq.Queue, flags uint64) error {
 	return e.bind("completion queue", retain(q), q.Release, func() error {
+		if !e.domain.queues.has(q) {
+			return fi.EDOMAIN
+		}
 		if flags&^(fi.Transmit|fi.Recv|fi.SelectiveCompletion) != 0 || flags&(fi.Transmit|fi.Recv) == 0 {
 			return fi.EBADFLAGS
 		}
@@ -57,6 +60,9 @@ const counterFlags = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi
 // accepted and count nothing: the endpoint has none. Errors as of BindCQ.
 func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
 	return e.bind("counter", retain(c), c.Release, func() error {
+		if !e.domain.queues.has(c) {
+			return fi.EDOMAIN
+		}
 		if flags&^counterFlags != 0 || flags == 0 {
 			return fi.EBADFLAGS
 		}
@@ -76,6 +82,9 @@ func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
 // BindAV binds the address vector. Errors: fi.EINVAL for a second one.
 func (e *Endpoint) BindAV(a *AV, flags uint64) error {
 	return e.bind("address vector", a.refs.acquire, a.refs.release, func() error {
+		if a.domain != e.domain {
+			return fi.EDOMAIN
+		}
 		if flags != 0 {
 			return fi.EBADFLAGS
 		}

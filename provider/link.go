@@ -81,7 +81,7 @@ func (e *Endpoint) connect(l *link) (hw.Endpoint, error) {
 	p, err := e.iface.Connect(l.raw)
 	switch {
 	case err == nil:
-		l.since, l.lost = time.Time{}, false
+		l.since, l.nextTry, l.lost = time.Time{}, time.Time{}, false
 		own, err := names.FromSockaddr(p.Address())
 		if err != nil {
 			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.name, err)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -49,7 +50,31 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	default:
 		return r.postVector(&entry, a.IOV)
 	}
+	if a.Flags&urgentRecv != 0 {
+		return r.pushUrgent(&entry)
+	}
 	return r.push(&entry)
+}
+
+// urgentRecv are the flags of entries that nobody may leave on the post ring
+// until something arrives: they complete without an arrival.
+const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
+
+// pushUrgent pushes an entry with one of the flags urgentRecv and acts on it at
+// once. If another thread makes progress, that one or the next poll does.
+func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
+	r.urgent.Add(1) // U1: before the entry is there, so that it is never too low
+	if err := r.push(entry); err != nil {
+		r.urgent.Add(-1)
+		return err
+	}
+	atomic.StoreUint32(&r.hot.WantPosts, 1) // U2: pairs with publish
+	if r.take() {
+		r.drainPosts()
+		r.publish()
+		r.give()
+	}
+	return nil
 }
 
 // push puts an entry on the post ring, making room if this thread can.

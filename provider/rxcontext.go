@@ -51,6 +51,10 @@ type rxContext struct {
 	// minMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by SetOpt, read when
 	// a buffer is posted or used; relaxed.
 	minMulti atomic.Uint64
+	// urgent counts the entries on the post ring that have a flag of
+	// urgentRecv. Added to by who posts, subtracted from by the lease holder,
+	// read by publish; sequentially consistent.
+	urgent atomic.Int32
 
 	ops       *mem.Slab[recvOp]
 	opGen     uint32
@@ -140,11 +144,19 @@ func (r *rxContext) close() {
 
 // take takes the progress lease if nobody holds it. Acquire; pairs with give.
 func (r *rxContext) take() bool {
-	return r.hot.Flags&hot.RxExclusive != 0 || atomic.CompareAndSwapUint32(&r.hot.Lease, 0, 1)
+	if r.hot.Flags&hot.RxExclusive != 0 {
+		return true
+	}
+	if !atomic.CompareAndSwapUint32(&r.hot.Lease, 0, 1) {
+		return false
+	}
+	leaseTaken(r)
+	return true
 }
 
 func (r *rxContext) give() {
 	if r.hot.Flags&hot.RxExclusive == 0 {
+		leaseGivenUp(r)
 		order.Store32(&r.hot.Lease, 0)
 	}
 }
@@ -191,7 +203,7 @@ func (r *rxContext) publish() {
 	}
 	want, empty := uint32(0), uint32(0)
 	tagged, untagged := r.tagged.Counts(), r.untagged.Counts()
-	if tagged.Held != 0 || untagged.Held != 0 {
+	if tagged.Held != 0 || untagged.Held != 0 || r.urgent.Load() != 0 {
 		want = 1
 	}
 	if tagged.Posted+tagged.Held+untagged.Posted+untagged.Held == 0 {
@@ -200,6 +212,9 @@ func (r *rxContext) publish() {
 	r.hot.MatcherEmpty = empty // read under the lease
 	if r.hot.WantPosts != want {
 		atomic.StoreUint32(&r.hot.WantPosts, want)
+		if want == 0 && r.urgent.Load() != 0 {
+			atomic.StoreUint32(&r.hot.WantPosts, 1) // U2 came between: U1 did before it
+		}
 	}
 }
 
@@ -231,6 +246,9 @@ func (r *rxContext) drainPosts() {
 		r.posts.Release(pos)
 		pos++
 		order.Store64(&r.hot.PostsHead, pos)
+		if entry.Flags&urgentRecv != 0 {
+			r.urgent.Add(-1)
+		}
 		r.post(&entry)
 	}
 }

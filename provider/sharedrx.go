@@ -53,7 +53,7 @@ func (s *SharedRx) PostRecv(a *RecvArgs) error { return s.rx.postRecv(a) }
 
 // Cancel is Endpoint.Cancel for a receive posted here.
 func (s *SharedRx) Cancel(context uint64) error {
-	return s.rx.push(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
+	return s.rx.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
 }
 
 // Close ends the context. Errors: fi.EBUSY while endpoints are bound to it.

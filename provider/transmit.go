@@ -108,12 +108,9 @@ func (e *Endpoint) sendEager(s *SendArgs, p hw.Endpoint, total uint64) error {
 		return fi.EAGAIN
 	}
 	defer e.stripes.Release(lease)
-	var slot cq.Slot
 	completes := e.completes(s)
-	if completes {
-		if slot, ok = e.txCQ.Reserve(1 + lease); !ok {
-			return fi.EAGAIN
-		}
+	if completes && !e.txCQ.Room(1+lease) {
+		return fi.EAGAIN
 	}
 	id, head := amMsg, []byte(nil)
 	if s.Tagged {
@@ -125,12 +122,8 @@ func (e *Endpoint) sendEager(s *SendArgs, p hw.Endpoint, total uint64) error {
 		head = binary.LittleEndian.AppendUint64(sc.head[:0], s.Data)
 	}
 	err := e.sendPayload(p, id, s.Tag, head, s.IOV, int(total), lease)
-	if completes {
-		if err != nil {
-			e.txCQ.Void(slot)
-		} else {
-			e.txCQ.Fill(slot, txEntry(s.Context, s.Tagged))
-		}
+	if entry := txEntry(s.Context, s.Tagged); err == nil && completes && !e.txCQ.TryComplete(1+lease, entry) {
+		e.txCQ.Complete(entry) // another thread took the room: nothing is lost
 	}
 	if err == nil && e.txCntr != nil {
 		e.txCntr.Count(1)

@@ -31,6 +31,7 @@ func Run(t *testing.T, open Factory) {
 	}{
 		{"Address", 0, testAddress},
 		{"ConnectTwice", 0, testConnectTwice},
+		{"SourceReaches", hw.CapAMShort, testSourceReaches},
 		{"Sizes", hw.CapAMShort | hw.CapAMBcopy, testSizes},
 		{"TooLong", hw.CapAMShort | hw.CapAMBcopy, testTooLong},
 		{"Order", hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered, testOrder},
@@ -192,5 +193,22 @@ func testConnectTwice(t *testing.T, open Factory) {
 	}
 	if a.connect(a).Err() != nil {
 		t.Error("no endpoint to itself")
+	}
+	if got := a.connect(b).Address(); !bytes.Equal(got, b.Address()) {
+		t.Errorf("the endpoint leads to %x, not %x", got, b.Address())
+	}
+}
+
+func testSourceReaches(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	if err := a.connect(b).AMShort(1, 0, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	src := b.receive(1)[0].src
+	if !b.SourceReaches(src, a.Address()) {
+		t.Error("the sender is not reached at its address")
+	}
+	if b.SourceReaches(src, b.Address()) || b.SourceReaches(src, []byte{0xff}) {
+		t.Error("the sender is reached at another address")
 	}
 }

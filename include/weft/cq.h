@@ -55,15 +55,6 @@ static inline bool weft_cq_claim_ring(struct weft_hot_cq *cq, uint32_t ring,
 	return claim->slot;
 }
 
-/* weft_cq_claim takes a slot of the ring that a transmit stripe uses. */
-static inline bool weft_cq_claim(struct weft_hot_cq *cq, uint32_t stripe,
-				 struct weft_cq_claim *claim)
-{
-	uint32_t rings = cq->nrings - 1; /* of stripes: 0 or a power of two */
-
-	return weft_cq_claim_ring(cq, rings ? 1 + (stripe & (rings - 1)) : 0, claim);
-}
-
 static inline void weft_cq_publish(const struct weft_hot_cq *cq, const struct weft_cq_claim *claim,
 				   enum weft_cq_mark mark)
 {
@@ -94,6 +85,25 @@ static inline bool weft_cq_push(struct weft_hot_cq *cq, uint32_t ring, const str
 	if (ok)
 		weft_cq_fill(cq, &claim, e);
 	return ok;
+}
+
+/* weft_cq_stripe_ring is the ring that a transmit stripe writes to. */
+static inline uint32_t weft_cq_stripe_ring(const struct weft_hot_cq *cq, uint32_t stripe)
+{
+	uint32_t rings = cq->nrings - 1; /* of stripes: 0 or a power of two */
+
+	return rings ? 1 + (stripe & (rings - 1)) : 0;
+}
+
+/* weft_cq_room looks whether a claim in a ring would succeed now. */
+static inline bool weft_cq_room(const struct weft_hot_cq *cq, uint32_t ring)
+{
+	struct weft_ring slots = weft_cq_slots(cq, weft_cq_ring_at(cq, ring));
+	uint64_t pos = atomic_load_explicit(slots.tail, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(weft_ring_slot(&slots, pos), memory_order_relaxed);
+
+	return (int64_t)(word - weft_seq(pos >> slots.log2_slots, 0, WEFT_SLOT_FREE)) >=
+	       0;
 }
 
 /* weft_cq_wake_needed tells, after a publish, whether a reader sleeps. (W0) */

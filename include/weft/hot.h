@@ -115,7 +115,8 @@ struct weft_hot_rx {
 	uint8_t pad1[60];
 	/* line 2: written by the lease holder */
 	_Atomic uint64_t posts_head; /* also by C (deliver.c) */
-	_Atomic uint32_t want_posts; /* 1: unexpected messages are held, so a posted receive is work */
+	_Atomic uint32_t want_posts; /* 1: unexpected messages are held, or a search or cancel was posted
+	                                (who posts it sets this), so what is on the post ring is work */
 	_Atomic uint32_t attention;  /* not 0: progress has work that no ring shows (pending sends, timers) */
 	uint32_t matcher_empty;      /* 1: Go's matching holds no receive and no message */
 	uint8_t pad2[44];

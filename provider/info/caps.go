@@ -58,6 +58,8 @@ var capabilities = []Capability{
 		"completions carry the sender's address, looked up per message"},
 	{fi.SourceErr, "FI_SOURCE_ERR", SecondaryAsked, false, true, false,
 		"an unknown sender's raw address is error data of a completion"},
+	{fi.Fence, "FI_FENCE", SecondaryAsked, true, false, false,
+		"a fenced transmit is refused with FI_EAGAIN until those before it to the peer are complete"},
 	{fi.LocalComm, "FI_LOCAL_COMM", SecondaryAsked, false, false, true,
 		"peers on this host are reached through shared memory"},
 	{fi.RemoteComm, "FI_REMOTE_COMM", SecondaryAsked, false, false, true,

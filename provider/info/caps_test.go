@@ -22,9 +22,11 @@ func TestCapabilities(t *testing.T) {
 		want        uint64
 		tx, rx, dom uint64
 	}{
-		{name: "none asked", want: fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | free | comm | fi.Source | fi.SourceErr,
-			tx: fi.Msg | fi.Tagged | fi.Send,
+		{name: "none asked", want: fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence,
+			tx: fi.Msg | fi.Tagged | fi.Send | fi.Fence,
 			rx: fi.Msg | fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr, dom: comm | fi.SharedAV},
+		{name: "fence", caps: fi.Msg | fi.Fence, want: fi.Msg | fi.Fence | dirs | free | comm,
+			tx: fi.Msg | fi.Send | fi.Fence, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "msg", caps: fi.Msg, want: fi.Msg | dirs | free | comm,
 			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "tagged, directed", caps: fi.Tagged | fi.DirectedRecv, want: fi.Tagged | fi.DirectedRecv | dirs | free | comm,
@@ -59,7 +61,7 @@ func TestCapabilities(t *testing.T) {
 
 func TestCapabilitiesRefused(t *testing.T) {
 	for _, bit := range []uint64{fi.RMA, fi.Atomic, fi.Multicast, fi.Collective, fi.Read, fi.Write, fi.RemoteRead,
-		fi.RemoteWrite, fi.Trigger, fi.Fence, fi.HMEM, fi.VariableMsg, fi.RMAPmem, fi.RMAEvent, fi.NamedRxCtx,
+		fi.RemoteWrite, fi.Trigger, fi.HMEM, fi.VariableMsg, fi.RMAPmem, fi.RMAEvent, fi.NamedRxCtx,
 		fi.AVUserID, fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
 		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | bit }), nil)
 		wantRefused(t, err, "caps")
@@ -122,7 +124,7 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 			t.Errorf("%s applies to nothing", c.Name)
 		}
 	}
-	want := fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | comm | free | fi.Source | fi.SourceErr
+	want := fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence
 	if inTable != want {
 		t.Errorf("table has %#x, want %#x", inTable, want)
 	}

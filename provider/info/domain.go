@@ -28,7 +28,7 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64) (*fi.DomainAttr, *
 		ControlProgress: orDefault(h.ControlProgress, fi.ProgressManual),
 		DataProgress:    orDefault(h.DataProgress, fi.ProgressManual),
 		ResourceMgmt:    orDefault(h.ResourceMgmt, fi.RMEnabled),
-		AVType:          orDefault(h.AVType, fi.AVTable),
+		AVType:          h.AVType, // unspecified: either, they are alike
 		MRMode:          q.mrMode(h.MRMode),
 		MRKeySize:       MRKeySize,
 		CQDataSize:      CQDataSize,

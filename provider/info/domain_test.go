@@ -82,7 +82,7 @@ func (o object) FabricName() string { return string(o) }
 func domainDefault() fi.DomainAttr {
 	return fi.DomainAttr{
 		Threading: fi.ThreadSafe, ControlProgress: fi.ProgressManual, DataProgress: fi.ProgressManual,
-		ResourceMgmt: fi.RMEnabled, AVType: fi.AVTable, MRKeySize: 8, CQDataSize: 8,
+		ResourceMgmt: fi.RMEnabled, AVType: fi.AVUnspec, MRKeySize: 8, CQDataSize: 8,
 		CQCnt: 65536, EPCnt: 65536, TxCtxCnt: 65536, RxCtxCnt: 65536, MaxEPTxCtx: 1, MaxEPRxCtx: 1,
 		MaxEPSTxCtx: 1024, MaxEPSRxCtx: 1024, CntrCnt: 65536, MRIOVLimit: 16,
 		Caps: fi.LocalComm | fi.RemoteComm | fi.SharedAV, MaxErrData: 77, MRCnt: 65536,

@@ -1,0 +1,61 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+)
+
+// wantError takes the error that is next, without making progress.
+func (s *side) wantError(context uint64, want fi.Errno) {
+	s.t.Helper()
+	e, err := s.cq.ReadErr()
+	if err != nil || e.Err != want || e.Context != context {
+		s.t.Fatalf("error entry %v for %d (%v), want %v for %d", e.Err, e.Context, err, want, context)
+	}
+}
+
+// TestUrgent cancels and searches with nothing in sight: both end within the
+// call, so that a program which polls rarely sees it at its next poll.
+func TestUrgent(t *testing.T) {
+	s := newBench(t, nil, nil).side(t)
+	s.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec, Tagged: true, Context: 1})
+	if err := s.ep.Cancel(1); err != nil {
+		t.Fatal(err)
+	}
+	s.wantError(1, fi.ECANCELED)
+	s.recv(RecvArgs{Src: fi.AddrUnspec, Tagged: true, Flags: fi.Peek, Context: 2})
+	s.wantError(2, fi.ENOMSG)
+}
+
+// TestUrgentElsewhere cancels while another thread makes progress: pollers are
+// told to look, however that thread's publishing falls.
+func TestUrgentElsewhere(t *testing.T) {
+	s := newBench(t, nil, nil).side(t)
+	r := s.ep.rx
+	for publish := range 2 {
+		s.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec, Tagged: true, Context: 1})
+		if !r.take() {
+			t.Fatal("somebody else makes progress")
+		}
+		if err := s.ep.Cancel(1); err != nil {
+			t.Fatal(err)
+		}
+		if publish == 1 {
+			r.publish()
+		}
+		r.give()
+		if !r.wantsPosts() {
+			t.Fatal("nobody would look at the cancel")
+		}
+		s.ep.Progress()
+		s.wantError(1, fi.ECANCELED)
+		if r.wantsPosts() {
+			t.Fatal("pollers are still sent to look")
+		}
+		if n, err := s.cq.Read(make([]cq.Entry, 1)); n != 0 || err != fi.EAGAIN {
+			t.Fatalf("%d entries, %v", n, err)
+		}
+	}
+}

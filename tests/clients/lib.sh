@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# Shared by the scripts beside it: where things are, and counting checks.
+# Source it with the working directory at the root of the repository.
+
+export WEFT_TEST_PROV=${WEFT_TEST_PROV:-weft}
+export FI_PROVIDER_PATH=${FI_PROVIDER_PATH:-$PWD/build/lib}
+# libpsm installs crash handlers and writes files; neither belongs here.
+export IPATH_NO_BACKTRACE=1
+
+passed=0
+failed=0
+skipped=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+ok() {
+	passed=$((passed + 1))
+	echo "ok - $1"
+}
+
+# not_ok NAME LOG shows the end of the log, too.
+not_ok() {
+	failed=$((failed + 1))
+	echo "not ok - $1"
+	[ -n "${2:-}" ] && [ -f "$2" ] && tail -n 25 "$2" | sed 's/^/#   /'
+	return 0
+}
+
+skip() {
+	skipped=$((skipped + 1))
+	echo "ok - $1 # SKIP $2"
+}
+
+# have NAME COMMAND: skips the check when the program is not installed.
+have() {
+	command -v "$2" >/dev/null && return 0
+	skip "$1" "$2 is not installed"
+	return 1
+}
+
+# The closing line, and the status.
+closing() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	((failed == 0 && passed > 0))
+}
