@@ -52,7 +52,7 @@ func (e *Endpoint) attachQueues() error {
 	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
 	e.source = &cq.Source{
 		FD:        iface.DoorbellFD(),
-		Arm:       iface.Arm,
+		Arm:       func() { iface.Disarm(); iface.Arm() }, // a source's Arm drains
 		Disarm:    iface.Disarm,
 		HasWork:   func() bool { return iface.Pending() || rx.wantsPosts() },
 		Attention: func() bool { return atomic.LoadUint32(&rx.hot.Attention) != 0 },

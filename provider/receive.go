@@ -439,7 +439,7 @@ func recvKind(flags uint64) uint64 {
 
 // completeRecv reports a message of which n bytes were received at buf. flags
 // are those of the receive; fi.MultiRecv in them says that the buffer is
-// given back with this completion.
+// given back with this completion, which is therefore always written.
 func (e *Endpoint) completeRecv(context, flags, buf, n uint64, a *arrived) {
 	entry := cq.Entry{
 		Context: context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: n, Buf: buf, Data: a.data, Tag: a.tag,
@@ -456,7 +456,7 @@ func (e *Endpoint) completeRecv(context, flags, buf, n uint64, a *arrived) {
 		e.recvUnknown(entry, a)
 		return
 	}
-	if e.rxCQ != nil && (!e.rxSelective || flags&fi.Completion != 0) {
+	if e.rxCQ != nil && (!e.rxSelective || flags&(fi.Completion|fi.MultiRecv) != 0) {
 		e.rxCQ.Complete(entry)
 	}
 	if e.rxCntr != nil {

@@ -77,6 +77,32 @@ static void test_same_context(long arg)
 	node_close(&n);
 }
 
+/* A program that polls rarely sees soon that a receive was canceled, and that a
+ * peek found nothing: nobody has to send it a message for that. */
+static void test_prompt(long peek)
+{
+	struct fi_msg_tagged msg = { .addr = FI_ADDR_UNSPEC, .context = &msg };
+	struct fi_cq_tagged_entry e;
+	ssize_t rc = -FI_EAGAIN;
+	struct node n;
+	char in[8];
+
+	node_open(&n, NULL);
+	node_connect(&n);
+	if (peek) {
+		OK(fi_trecvmsg(n.ep, &msg, FI_PEEK));
+	} else {
+		trecv(&n, in, 8, FI_ADDR_UNSPEC, 1, 0, &msg);
+		OK(fi_cancel(&n.ep->fid, &msg));
+	}
+	for (int i = 0; i < 100 && rc == -FI_EAGAIN; i++)
+		rc = fi_cq_read(n.rxcq, &e, 1);
+	CHECKF(rc == -FI_EAVAIL, "%zd", rc);
+	wait_err(&n, n.rxcq, peek ? FI_ENOMSG : FI_ECANCELED);
+	CHECK(n.err.op_context == &msg);
+	node_close(&n);
+}
+
 #define ROUNDS 3000
 #define POSTED 8
 
@@ -168,6 +194,8 @@ static const struct test tests[] = {
 	{ "pending_untagged", test_pending, 1, 0, false },
 	{ "unknown", test_unknown, 1, 0, 0 },
 	{ "same_context", test_same_context, 1, 0, 0 },
+	{ "prompt_cancel", test_prompt, 1, 0, false },
+	{ "prompt_peek", test_prompt, 1, 0, true },
 	{ "race", test_race, 2, 60, 0 },
 	{ "close_pending", test_close_pending, 1, 0, 0 },
 };

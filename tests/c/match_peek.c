@@ -208,6 +208,30 @@ static void test_leaves_nothing(long arg)
 	node_close(&n);
 }
 
+/* With manual progress nothing else may need to happen: a few reads of the CQ bring the answer. */
+static void test_prompt(long arg)
+{
+	struct fi_cq_tagged_entry e;
+	struct node n;
+
+	(void)arg;
+	node_open(&n, NULL);
+	if (n.info->domain_attr->data_progress != FI_PROGRESS_MANUAL)
+		SKIP("progress is automatic");
+	node_connect(&n);
+	for (int i = 0; i < 200; i++) {
+		int reads = 0;
+		ssize_t rc;
+
+		peek(&n, 4, 0, 0, &ctx[0]);
+		while ((rc = fi_cq_read(n.rxcq, &e, 1)) == -FI_EAGAIN)
+			CHECKF(++reads < 1000, "no answer after %d reads", reads);
+		CHECK(rc == -FI_EAVAIL);
+		wait_err(&n, n.rxcq, FI_ENOMSG);
+	}
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "peek_small", test_peek, 2, 0, 16 },
 	{ "peek_4097", test_peek, 2, 0, 4097 },
@@ -220,6 +244,7 @@ static const struct test tests[] = {
 	{ "match_complete_small", test_match_complete, 2, 0, 16 },
 	{ "match_complete_large", test_match_complete, 2, 0, 300000 },
 	{ "leaves_nothing", test_leaves_nothing, 1, 0, 0 },
+	{ "prompt", test_prompt, 1, 0, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
