@@ -61,9 +61,9 @@ ssize_t weft_recv_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t c
 		       fi_addr_t src, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 
 /* Looks for work at every endpoint in a NULL-terminated list and does it;
- * returns whether there was any. idle counts calls that found nothing; every so
- * many of them the timers run. */
-bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle);
+ * returns whether there was any. Calls that find nothing run the timers now and
+ * then. */
+bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle);
 
 /* Delivers messages that fit the next posted receive without Go (deliver.c) and
  * returns how many. The caller holds the lease. */

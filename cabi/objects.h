@@ -64,11 +64,18 @@ struct weft_wait_native {
 	pthread_cond_t cond;
 };
 
+/* Polls without work, and when the timers were last looked at, ms. Readers,
+ * plain: a lost count does no harm. */
+struct weft_idle {
+	uint32_t polls;
+	uint32_t checked;
+};
+
 struct weft_cq_obj {
 	struct fid_cq fid;
 	struct weft_hot_cq *hot;
 	uint64_t handle;
-	uint32_t idle;                  /* polls without work; readers, plain: a lost count does no harm */
+	struct weft_idle idle;
 	enum fi_cq_wait_cond wait_cond;
 	struct weft_domain_obj *domain;
 	struct weft_wait_native wait;
@@ -79,7 +86,7 @@ struct weft_cntr_obj {
 	struct fid_cntr fid;
 	struct weft_hot_cntr *hot;
 	uint64_t handle;
-	uint32_t idle;                  /* as in weft_cq_obj */
+	struct weft_idle idle;
 	struct weft_wait_native wait;
 	struct weft_link link;
 };

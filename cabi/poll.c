@@ -6,13 +6,17 @@
  * endpoint's progress lease, once for all that has arrived.
  */
 #include <string.h>
+#include <time.h>
 #include <rdma/fi_errno.h>
 
 #include "hotpath.h"
 
-/* Polls without work between two looks at the timers (dead peers, connection
- * time-outs). At 10 ns a poll this is every 0.6 ms at most. */
-#define IDLE_POLLS 65536
+/* Polls of an empty queue between two looks at the clock, and ms between two looks
+ * at the timers (dead peers, connection time-outs). The clock costs some 10 ns,
+ * an empty poll as much; a program that sleeps a millisecond between polls still
+ * sees a dead peer soon. */
+#define IDLE_POLLS 32
+#define TIMER_MS 20
 
 static inline bool has_work(const struct weft_hot_ep *ep, const struct weft_hot_rx *rx)
 {
@@ -72,7 +76,22 @@ static void housekeeping(struct weft_hot_ep *const *eps)
 	}
 }
 
-bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle)
+static bool timers_due(struct weft_idle *idle)
+{
+	struct timespec t;
+	uint32_t now;
+
+	if (++idle->polls % IDLE_POLLS)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	now = t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	if (now - idle->checked < TIMER_MS)
+		return false;
+	idle->checked = now;
+	return true;
+}
+
+bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle)
 {
 	struct weft_hot_ep *const *e;
 	struct weft_hot_ep *ep;
@@ -92,8 +111,7 @@ bool weft_progress(struct weft_hot_ep *const *eps, uint32_t *idle)
 			weftGoProgress(rx->handle);
 		give_lease(rx);
 	}
-	if (!found && ++*idle >= IDLE_POLLS) {
-		*idle = 0;
+	if (timers_due(idle)) { /* also with work at hand: it may be waiting for a peer that died */
 		housekeeping(eps);
 		return true;
 	}

@@ -12,35 +12,37 @@ root=$PWD
 
 LIMIT=${WEFT_TEST_LIMIT:-180} # seconds for one program
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-MTL=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include)
+# Waiting ranks yield, and each rank tells the provider that it has taken.
+MTL=(--mca mpi_yield_when_idle 1 --mca mtl_ofi_verbose 1
+	--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include)
 
 # job RANKS COMMAND...: one MPI job over the provider, its output in $work/log.
+# Fails if the job does, or if not every rank has taken the provider.
 job() {
-	local ranks=$1
+	local ranks=$1 status took
 	shift
 	timeout -k 10 "$LIMIT" mpirun --allow-run-as-root --oversubscribe \
-		"${MTL[@]}" "$WEFT_TEST_PROV" -np "$ranks" "$@" >"$work/log" 2>&1
+		"${MTL[@]}" "$WEFT_TEST_PROV" -np "$ranks" "$@" \
+		>"$work/log" 2>"$work/errors" </dev/null
+	status=$?
+	took=$(grep -cF "mtl:ofi:prov: $WEFT_TEST_PROV" "$work/errors")
+	grep -vF 'mtl:ofi:' "$work/errors" >>"$work/log"
+	((status == 0 && took == ranks)) && return
+	echo "exit status $status, $took of $ranks ranks took $WEFT_TEST_PROV" >>"$work/log"
+	return 1
 }
 
-# The provider is the only way: another name must not start at all, and with
-# ours the cm layer must have chosen the ofi transport.
+# The provider is the only way: without it a job must not start at all. That it
+# was taken when it is there is job's to check.
 strict() {
-	local name="only this provider is used"
+	local name="a provider that is not there"
 
 	if WEFT_TEST_PROV=no_such_provider job 2 "$work/p2p"; then
-		not_ok "$name: a provider that does not exist was taken" "$work/log"
-		return
-	fi
-	if ! grep -q 'PML cm cannot be selected' "$work/log"; then
-		not_ok "$name: wrong reason" "$work/log"
-		return
-	fi
-	if job 2 --mca mtl_base_verbose 100 --mca pml_base_verbose 100 "$work/types" &&
-		grep -q 'Selected component \[ofi\]' "$work/log" &&
-		grep -q 'checking my pml cm against' "$work/log"; then
-		ok "$name"
+		not_ok "$name was replaced" "$work/log"
+	elif grep -q 'PML cm cannot be selected' "$work/log"; then
+		ok "$name is not replaced"
 	else
-		not_ok "$name" "$work/log"
+		not_ok "$name: wrong reason" "$work/log"
 	fi
 }
 
@@ -186,8 +188,8 @@ scalapack_check() {
 	esac
 }
 
-# xdsep and the BLACS testers are left out: one solver test fails now and then
-# over Open MPI's own shared memory as well, the others end by MPI_Abort.
+# xdllt and xdsep are left out: over Open MPI's own shared memory, too, the first
+# hangs and the second fails now and then.
 scalapack() {
 	local dir program ranks data
 
@@ -211,17 +213,27 @@ scalapack() {
 			fi
 		done
 	done
+	blacs "$dir/BLACS"
 	cd "$root" || exit 1
+}
+
+# The tester of BLACS, scalapack's message layer, in the current folder; some
+# of its grids need 4 ranks. The auxiliary tests are off: they end by MPI_Abort.
+blacs() {
+	cp /usr/share/scalapack/BLACS/*.dat . && sed -i "/Run AUX/s/'T'/'F'/" bt.dat
+	if job 4 "$1/xCbtest" && grep -q 'THERE WERE NO FAILURES IN THIS TEST RUN' "$work/log" &&
+		! grep -Eq '[1-9][0-9]* FAILED' "$work/log"; then
+		ok "BLACS: $(grep -c '0 FAILED' "$work/log") groups of messages on 4 ranks"
+	else
+		not_ok "BLACS on 4 ranks" "$work/log"
+	fi
 }
 
 if ! have "Open MPI" mpirun || ! have "Open MPI" mpicc; then
 	closing
 	exit
 fi
-for program in p2p probe types mt; do
-	mpicc -std=gnu11 -Wall -Wextra -Werror -O2 -pthread -o "$work/$program" \
-		"tests/mpi/$program.c" || not_ok "build of $program"
-done
+${MAKE:-make} -s -C tests/mpi OUT="$work" || not_ok "build of tests/mpi"
 for group in "${@:-strict own collectives netpipe hpcc_all scalapack}"; do
 	for part in $group; do
 		[ "$part" = hpcc ] && part=hpcc_all
