@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cpuset"
 )
 
 // Tri is a choice that may be left to weft.
@@ -47,7 +48,7 @@ func (t Tri) String() string {
 type Config struct {
 	TxStripes         int           // stripes per endpoint, 0: chosen by weft
 	MPSCRingSize      int           // completion ring entries, 0: the CQ's size
-	RingSlots         int           // slots of the inbound ring, a power of two
+	RingSlots         int           // slots of each inbound ring, a power of two
 	BounceSize        int           // bytes of one bounce buffer
 	BounceCount       int           // bounce buffers per endpoint
 	EagerSize         int           // bytes, at most BounceSize
@@ -57,11 +58,23 @@ type Config struct {
 	MaxPeers          int           // entries of an endpoint's attach table
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach
+	UDP               Tri           // other hosts over UDP
+	PeerTimeout       time.Duration // of peers on other hosts
 	ConnectTimeout    time.Duration // for a peer's segment to answer
 	PeerCheckInterval time.Duration // between looks whether peers are alive
 	SHMDir            string        // absolute path
+	Stats             bool          // show the page of counters
 	Iface             string        // interface name, empty: all
 	ProgressBatch     int           // arrivals per entry into the progress engine
+	ProgressThread    Tri           // progress threads: Auto where the application asks for automatic progress
+	ProgressEndpoints int           // endpoints per progress thread, 0: a domain has one
+	ProgressCPU       cpuset.Set    // of progress threads, empty: any
+	ProgressSpin      time.Duration // that a progress thread looks before it sleeps
+	ProgressWatch     time.Duration // between looks whether the application polls by itself
+	Service           Tri           // service thread: Auto where there are progress threads
+	AppendOpFreq      int           // rounds of a busy progress thread between looks at the operations pool
+	AppendBatch       int           // operations taken at a look
+	DumpSignal        int           // that writes the threads' state, 0: none
 }
 
 // Load returns the configuration that lookup's values make. lookup gets full

@@ -26,10 +26,11 @@ func env(pairs ...string) func(string) (string, bool) {
 
 func TestDefaults(t *testing.T) {
 	want := Config{
-		RingSlots: 1024, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 32 << 10,
+		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 32 << 10,
 		InjectSize: 4096, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
-		ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
-		SHMDir: "/dev/shm", ProgressBatch: 64,
+		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
+		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64,
+		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
 		t.Errorf("defaults are %+v, want %+v", got, want)
@@ -56,6 +57,8 @@ func TestAccepted(t *testing.T) {
 		{"AV_SIZE_MAX=2m", func(c *Config) bool { return c.AVSizeMax == 2<<20 }},
 		{"USE_CMA=No", func(c *Config) bool { return c.UseCMA == No }},
 		{"USE_CMA=yes", func(c *Config) bool { return c.UseCMA == Yes }},
+		{"PROGRESS_CPU=-1", func(c *Config) bool { return c.ProgressCPU.Count() == 0 }},
+		{"PROGRESS_CPU=1,4-5", func(c *Config) bool { return c.ProgressCPU.String() == "1,4-5" }},
 		{"USE_CMA=auto", func(c *Config) bool { return c.UseCMA == Auto }},
 		{"CONNECT_TIMEOUT=1m30s", func(c *Config) bool { return c.ConnectTimeout == 90*time.Second }},
 		{"PEER_CHECK_INTERVAL=1ms", func(c *Config) bool { return c.PeerCheckInterval == time.Millisecond }},
@@ -143,7 +146,8 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 	other := map[string]string{
 		"ring_slots": "64", "bounce_size": "32k", "eager_size": "1k", "inject_size": "1k",
 		"unexpected_bytes": "1g", "use_cma": "no", "connect_timeout": "3s",
-		"peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
+		"stats": "no", "udp": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
+		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
 	}
 	changedBy := map[string]string{}
 	def := reflect.ValueOf(*Default())

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weft-fabric/weft/internal/cpuset"
 )
 
 // The constructors of table entries. Each joins a parser, a check and the text
@@ -139,6 +141,26 @@ func wordVar(name, def string, max int, field func(*Config) *string, help string
 	}
 }
 
+// cpusVar is a list of processors; -1 is the empty set.
+func cpusVar(name, def string, field func(*Config) *cpuset.Set, help string) Var {
+	return Var{
+		Name: name, Kind: String, Default: def, Help: help,
+		Range: fmt.Sprintf("-1, or numbers and ranges from 0 to %d separated by commas", cpuset.Max-1),
+		parse: func(c *Config, s string) error {
+			if s == "-1" {
+				s = ""
+			} else if s == "" {
+				return cpuset.ErrList
+			}
+			set, err := cpuset.Parse(s)
+			if err == nil {
+				*field(c) = set
+			}
+			return err
+		},
+	}
+}
+
 var errNotNumber = errors.New("not a number")
 
 func parseInt(s string) (int, error) {
@@ -193,9 +215,10 @@ func formatSize(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// formatDuration drops the zero parts that Duration.String keeps.
+// formatDuration drops the zero parts that Duration.String keeps, and spells
+// microseconds in ASCII.
 func formatDuration(d time.Duration) string {
-	s := d.String()
+	s := strings.Replace(d.String(), "µs", "us", 1)
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}

@@ -1,0 +1,14 @@
+// Package netsim is a discrete-event simulator of hosts, links and queues that
+// runs package congestion's own code: the windows, the estimators and the
+// prober see simulated time and nothing else tells them from a real transport.
+// A run depends on its seed alone.
+//
+// A [Net] holds the clock and the events. A [Link] has a rate, a delay, a queue
+// with a limit and an ECN threshold, and may lose and reorder. Packets follow a
+// route of links. A [Flow] is a reliable transport in small: packet numbers that
+// are never reused, selective acknowledgement, loss detection by time
+// (RFC 8985) and a retransmission timer. A [PingPong] sends one small message
+// back and forth. A [ProbeHost] drives a congestion.Prober.
+//
+// What it leaves out: processors. A host takes no time to send or receive.
+package netsim

@@ -1,0 +1,294 @@
+package netsim
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+)
+
+// ackSize is the bytes of an acknowledgement on the wire.
+const ackSize = 64
+
+// Flow is a reliable transport in small, from one host to another: what hw/udp
+// does to congestion.Path, in simulated time.
+//
+// Every packet has its own number and carries one chunk of data; a lost chunk
+// is sent again under another number. The receiver answers every packet. An
+// answer stands for all arrivals before it, so a lost answer costs only time.
+type Flow struct {
+	// Path is the congestion control under test.
+	Path *congestion.Path
+
+	// OnRTT, if set, sees every measured RTT.
+	OnRTT func(now congestion.Time, rtt time.Duration)
+
+	// Delivered counts the bytes of chunks that arrived, each once. Sent,
+	// Resent, Spurious (chunks that arrived twice) and Timeouts count packets
+	// and timers.
+	Delivered, Sent, Resent, Spurious, Timeouts int64
+
+	net           *Net
+	forth, back   Route
+	size          int64
+	remaining     int64 // chunks never sent yet, <0 for no end
+	next          uint64
+	first         uint64 // oldest number not yet settled
+	flight        []sent // of numbers [first, next)
+	again         []uint64
+	chunk         uint64
+	arrived       map[uint64]bool // chunks at the receiver at or above whole
+	whole         uint64          // chunks below this all arrived
+	log           []arrival       // at the receiver, not yet learnt by the sender
+	logged        uint64          // number of arrivals before log
+	newest        uint64          // the highest number acknowledged, plus 1
+	rtt           time.Duration
+	timer         congestion.Time // when the earliest timer event is due, 0 for none
+	deadline      congestion.Time // when the RTO runs out
+	wake          congestion.Time
+	started       congestion.Time
+	finished      congestion.Time
+	receiverEnd   flowReceiver
+	retransmitEnd flowTimer
+	paceEnd       flowPace
+}
+
+// sent is a packet in flight, or settled (acknowledged or lost) behind one that
+// is.
+type sent struct {
+	state   congestion.PacketState
+	chunk   uint64
+	settled bool
+}
+
+// arrival is a packet at the receiver.
+type arrival struct {
+	number uint64
+	marked bool
+}
+
+// The three things that events deliver to a flow.
+type (
+	flowReceiver struct{ *Flow }
+	flowTimer    struct{ *Flow }
+	flowPace     struct{ *Flow }
+)
+
+// Flow makes a flow of bytes (less than 0: without end) in packets of
+// cfg.Unit, over forth, answered over back. It begins at once.
+func (n *Net) Flow(cfg congestion.Config, forth, back Route, bytes int64) *Flow {
+	path, err := congestion.NewPath(cfg, n.Rand, nil)
+	if err != nil {
+		panic(err) // a test's mistake
+	}
+	f := &Flow{
+		Path: path, net: n, forth: forth, back: back, size: cfg.Unit,
+		remaining: -1, arrived: map[uint64]bool{}, started: n.now,
+	}
+	if bytes >= 0 {
+		f.remaining = (bytes + f.size - 1) / f.size
+	}
+	f.receiverEnd, f.retransmitEnd, f.paceEnd = flowReceiver{f}, flowTimer{f}, flowPace{f}
+	n.At(n.now, f.pump)
+	return f
+}
+
+// Finished returns when the last byte was acknowledged, 0 if it was not yet.
+func (f *Flow) Finished() congestion.Time { return f.finished }
+
+// Stop lets the flow send nothing new.
+func (f *Flow) Stop() { f.remaining = 0 }
+
+// pump sends as much as window and pace allow.
+func (f *Flow) pump() {
+	now := f.net.now
+	for f.Path.Open() {
+		if len(f.again) == 0 && f.remaining == 0 {
+			f.Path.Limited()
+			break
+		}
+		if at := f.Path.Next(); at > now {
+			if f.wake <= now || at < f.wake {
+				f.wake = at
+				f.net.at(at, f.paceEnd, nil)
+			}
+			break
+		}
+		f.transmit(now)
+	}
+	f.arm()
+}
+
+func (f flowPace) handle(*Packet) { f.pump() }
+
+// transmit sends one packet: a lost chunk, or the next.
+func (f *Flow) transmit(now congestion.Time) {
+	chunk := f.chunk
+	if len(f.again) > 0 {
+		chunk = f.again[0]
+		f.again = f.again[1:]
+		f.Resent++
+	} else {
+		f.chunk++
+		if f.remaining > 0 {
+			f.remaining--
+		}
+	}
+	f.flight = append(f.flight, sent{state: f.Path.OnSend(now, f.size), chunk: chunk})
+	p := f.net.packet()
+	p.Size, p.Number, p.Stamp = f.size, f.next, congestion.Time(chunk)
+	f.next++
+	f.Sent++
+	if f.deadline == 0 {
+		f.deadline = now.Add(f.Path.RTT().RTO())
+	}
+	f.net.send(p, f.forth, f.receiverEnd)
+}
+
+// receive is the receiver's: it notes the packet and answers.
+func (f flowReceiver) receive(p *Packet) {
+	chunk := uint64(p.Stamp)
+	switch {
+	case chunk < f.whole || f.arrived[chunk]:
+		f.Spurious++
+	default:
+		f.arrived[chunk] = true
+		f.Delivered += f.size
+		for f.arrived[f.whole] {
+			delete(f.arrived, f.whole)
+			f.whole++
+		}
+	}
+	f.log = append(f.log, arrival{p.Number, p.Marked})
+	answer := f.net.packet()
+	answer.Size, answer.Number = ackSize, f.logged+uint64(len(f.log))
+	f.net.send(answer, f.back, f.Flow)
+}
+
+// receive is the sender's: an answer that stands for the first p.Number
+// arrivals.
+func (f *Flow) receive(p *Packet) {
+	if p.Number <= f.logged {
+		return // overtaken by a later answer
+	}
+	now := f.net.now
+	n := int(p.Number - f.logged)
+	var rtt time.Duration
+	for i, a := range f.log[:n] {
+		if a.number < f.first {
+			continue
+		}
+		packet := &f.flight[a.number-f.first]
+		if packet.settled {
+			continue // declared lost before
+		}
+		packet.settled = true
+		f.Path.OnAck(now, &packet.state, f.size, a.marked)
+		f.newest = max(f.newest, a.number+1)
+		if i == n-1 {
+			rtt = now.Sub(packet.state.Sent)
+		}
+	}
+	f.log = append(f.log[:0], f.log[n:]...)
+	f.logged = p.Number
+	if rtt > 0 {
+		f.rtt = rtt
+		if f.OnRTT != nil {
+			f.OnRTT(now, rtt)
+		}
+	}
+	f.Path.EndAck(now, rtt)
+	f.deadline = now.Add(f.Path.RTT().RTO())
+	f.detect(now)
+	f.settle()
+	f.pump()
+}
+
+// settle forgets settled packets at the front.
+func (f *Flow) settle() {
+	i := 0
+	for i < len(f.flight) && f.flight[i].settled {
+		i++
+	}
+	f.flight = f.flight[i:]
+	f.first += uint64(i)
+	if len(f.flight) == 0 {
+		f.deadline = 0
+		if f.remaining == 0 && len(f.again) == 0 && f.finished == 0 {
+			f.finished = f.net.now
+		}
+	}
+}
+
+// patience is how much later than the newest packet acknowledged a packet's
+// answer may come before it counts as lost (RFC 8985's reordering window).
+func (f *Flow) patience() time.Duration { return max(f.Path.RTT().SRTT()/4, time.Microsecond) }
+
+// detect finds packets lost that were sent before the newest acknowledged one
+// and have waited for an RTT and the reordering window.
+func (f *Flow) detect(now congestion.Time) {
+	limit := max(f.rtt, f.Path.RTT().SRTT()) + f.patience()
+	for i := range f.flight {
+		p := &f.flight[i]
+		if f.first+uint64(i) >= f.newest {
+			break
+		}
+		if !p.settled && now.Sub(p.state.Sent) >= limit {
+			f.lose(now, p)
+		}
+	}
+	f.Path.EndLoss(now)
+}
+
+// lose settles a packet as lost and sends its chunk again.
+func (f *Flow) lose(now congestion.Time, p *sent) {
+	p.settled = true
+	f.Path.OnLoss(now, &p.state, f.size)
+	f.again = append(f.again, p.chunk)
+}
+
+// arm makes sure that an event comes when a loss or the RTO is due.
+func (f *Flow) arm() {
+	due := f.deadline
+	for i := range f.flight {
+		p := &f.flight[i]
+		if f.first+uint64(i) >= f.newest {
+			break
+		}
+		if !p.settled {
+			due = min(due, p.state.Sent.Add(max(f.rtt, f.Path.RTT().SRTT())+f.patience()))
+			break
+		}
+	}
+	if due == 0 || f.timer > f.net.now && f.timer <= due {
+		return
+	}
+	f.timer = max(due, f.net.now+1)
+	f.net.at(f.timer, f.retransmitEnd, nil)
+}
+
+// handle is the timer's.
+func (f flowTimer) handle(*Packet) {
+	now := f.net.now
+	if now < f.timer {
+		return // an earlier one took its place
+	}
+	f.detect(now)
+	if f.deadline != 0 && now >= f.deadline {
+		f.timeout(now)
+	}
+	f.settle()
+	f.pump()
+}
+
+// timeout declares everything in flight lost.
+func (f *Flow) timeout(now congestion.Time) {
+	f.Timeouts++
+	f.Path.OnTimeout(now)
+	for i := range f.flight {
+		if p := &f.flight[i]; !p.settled {
+			f.lose(now, p)
+		}
+	}
+	f.Path.EndLoss(now)
+	f.deadline = now.Add(f.Path.RTT().RTO())
+}

@@ -1,0 +1,93 @@
+// Plots draws what package netsim's scenarios show over time, as SVG files into
+// a folder. It is a module of its own, so that weft's does not depend on a
+// plotting library.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weft-fabric/weft/internal/netsim"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: plots FOLDER")
+		os.Exit(2)
+	}
+	for _, s := range netsim.Scenarios() {
+		if err := write(filepath.Join(os.Args[1], s.Name+".svg"), s); err != nil {
+			fmt.Fprintln(os.Stderr, "plots:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// panel is one plot with its lines.
+func panel(title, unit string, lines []netsim.Series) (*plot.Plot, error) {
+	p := plot.New()
+	p.Title.Text, p.Y.Label.Text = title, unit
+	p.Y.Min = 0
+	p.Add(plotter.NewGrid())
+	for i, s := range lines {
+		points := make(plotter.XYs, len(s.Points))
+		for k, pt := range s.Points {
+			points[k].X, points[k].Y = pt.X, pt.Y
+		}
+		line, err := plotter.NewLine(points)
+		if err != nil {
+			return nil, err
+		}
+		line.Color = plotutil.Color(i)
+		p.Add(line)
+		if len(lines) > 1 {
+			p.Legend.Add(s.Name, line)
+		}
+	}
+	p.Legend.Top, p.Legend.Left = true, true
+	return p, nil
+}
+
+// write draws a scenario's three panels, one above the other.
+func write(path string, s netsim.Scenario) error {
+	trace := s.Run()
+	column := make([][]*plot.Plot, 3)
+	for i, v := range []struct {
+		title, unit string
+		lines       []netsim.Series
+	}{
+		{s.Title, "window, KiB", trace.Windows},
+		{"", "RTT, us", trace.RTTs},
+		{"", "queue, us", trace.Queue},
+	} {
+		p, err := panel(v.title, v.unit, v.lines)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		p.X.Min = 0
+		column[i] = []*plot.Plot{p}
+	}
+	column[2][0].X.Label.Text = "time, s"
+	canvas := vgsvg.New(16*vg.Centimeter, 18*vg.Centimeter)
+	tiles := draw.Tiles{Rows: 3, Cols: 1, PadY: vg.Points(6)}
+	for i, c := range plot.Align(column, tiles, draw.New(canvas)) {
+		column[i][0].Draw(c[0])
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := canvas.WriteTo(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

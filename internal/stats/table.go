@@ -1,0 +1,314 @@
+package stats
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+)
+
+// Kind says how a counter behaves.
+type Kind int
+
+// Kinds of counters.
+const (
+	Sum   Kind = iota // grows; what matters is the rate
+	Gauge             // goes up and down
+	Peak              // the highest value so far
+)
+
+// String returns the kind's name in the documentation.
+func (k Kind) String() string { return [...]string{"sum", "gauge", "peak"}[k] }
+
+// Area is a part of the page, which has one kind of owner.
+type Area int
+
+// Areas of the page.
+const (
+	Process Area = iota // of the process; locked additions
+	Thread              // lines of threads, per endpoint
+	Stripe              // lines of stripes, per endpoint
+	Rx                  // of the progress lease's holder, per endpoint
+	Shared              // locked additions, per endpoint
+	Peer                // of the progress lease's holder, per peer
+	areas
+)
+
+// String returns who counts, for the documentation.
+func (a Area) String() string {
+	return [...]string{"process", "endpoint", "endpoint", "endpoint", "endpoint", "peer"}[a]
+}
+
+// Place is a word of the page.
+type Place struct {
+	Area Area
+	Word int
+}
+
+// Counter describes one counter.
+type Counter struct {
+	// Name is unique, in snake case: the key in JSON, and with "weft_" in
+	// front and "_total" after a Sum the name of the Prometheus metric.
+	Name string
+	Unit string
+	Kind Kind
+	Help string
+	// At are the words whose sum the counter is.
+	At []Place
+}
+
+// Level is where the counter counts: Process, Rx (an endpoint) or Peer.
+func (c *Counter) Level() Area {
+	switch c.At[0].Area {
+	case Process:
+		return Process
+	case Peer:
+		return Peer
+	}
+	return Rx
+}
+
+// Metric is the name of the Prometheus metric.
+func (c *Counter) Metric() string {
+	if c.Kind == Sum {
+		return "weft_" + c.Name + "_total"
+	}
+	return "weft_" + c.Name
+}
+
+// Words of the process.
+const (
+	ProcEndpoints = iota
+	ProcOpened
+	ProcHidden
+)
+
+// Words of a thread's line; include/weft/stats.h has them for C.
+const (
+	ThreadInline      = 0
+	ThreadInlineBytes = 1
+	ThreadBounce      = 2
+	ThreadBounceBytes = 3
+	ThreadNoRing      = 8
+	ThreadNoCQ        = 9
+	ThreadNoBounce    = 10
+	ThreadNoStripe    = 11
+	ThreadLeaseBusy   = 12
+)
+
+// Words of a stripe's line.
+const (
+	StripeEager = iota
+	StripeEagerBytes
+	StripeSync
+	StripeSyncBytes
+	StripeRendezvous
+	StripeRendezvousBytes
+	StripeNoRequest
+	StripeNoCQ
+	StripeNoRing
+	StripeFragments
+	StripeFragmentBytes
+	StripeWrite
+	StripeWriteBytes
+	StripeRead
+	StripeReadBytes
+	StripeAtomic
+)
+
+// Words of the lease holder. C writes the first three.
+const (
+	RxDirect = iota
+	RxDirectBytes
+	RxDirectBatches
+	RxEager
+	RxEagerBytes
+	RxBatches
+	RxArrivals
+	RxBatchPeak
+	RxUnexpected
+	RxUnexpectedBytes
+	RxRendezvous
+	RxRendezvousBytes
+	RxFragments
+	RxFragmentBytes
+	RxPosts
+	RxPosted
+	RxPostedPeak
+	RxPostRing
+	RxHeld
+	RxHeldPeak
+	RxHeldBytes
+	RxHeldBytesPeak
+	RxMatchSteps
+	RxRingDepth
+	RxRingPeak
+	RxTxCQDepth
+	RxRxCQDepth
+	RxOverflow
+	RxInFlight
+	RxOps
+	RxControls
+	RxPeers
+	RxSenders
+	RxWindowCloses
+	RxWindowClosed
+	RxErrTruncated
+	RxErrReset
+	RxErrCanceled
+	RxErrMemory
+	RxErrOther
+	RxMalformed
+	RxReclaimed
+	RxPeersLost
+	RxServedWrites
+	RxServedReads
+	RxServedAtomics
+)
+
+// Shared words.
+const (
+	SharedNoPost = iota
+	SharedNoStripe
+	SharedNotUp
+	SharedConnects
+	SharedRefused
+	SharedWrite
+	SharedWriteBytes
+	SharedRead
+	SharedReadBytes
+)
+
+// Words of a peer.
+const (
+	PeerInFlight = iota
+	PeerRTT
+	PeerWindow
+	PeerLost
+)
+
+func at(places ...Place) []Place { return places }
+
+func pick(name string) *Counter {
+	for i := range table {
+		if table[i].Name == name {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
+// Find returns the counter of that name, nil if there is none.
+func Find(name string) *Counter { return pick(name) }
+
+// Table returns every counter, in the order of the documentation. It must not
+// be changed.
+func Table() []Counter { return table }
+
+const (
+	unitMessages = "messages"
+	unitBytes    = "bytes"
+	unitCalls    = "calls"
+)
+
+// table declares every counter. Immutable after package initialisation.
+var table = []Counter{
+	{"endpoints", "endpoints", Gauge, "Enabled endpoints of the process.", at(Place{Process, ProcEndpoints})},
+	{"endpoints_opened", "endpoints", Sum, "Endpoints enabled since the page was made.", at(Place{Process, ProcOpened})},
+	{"endpoints_hidden", "endpoints", Gauge, "Enabled endpoints whose counters are not shown: the page or its file system is full.", at(Place{Process, ProcHidden})},
+
+	{"tx_inline", unitMessages, Sum, "Messages sent in a slot of the peer's ring, from C.", at(Place{Thread, ThreadInline})},
+	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},
+	{"tx_bounce", unitMessages, Sum, "Messages sent through a bounce buffer, from C.", at(Place{Thread, ThreadBounce})},
+	{"tx_bounce_bytes", unitBytes, Sum, "Payload of tx_bounce.", at(Place{Thread, ThreadBounceBytes})},
+	{"tx_eager", unitMessages, Sum, "Messages sent with their payload from Go: vectors, and the first to a peer.", at(Place{Stripe, StripeEager})},
+	{"tx_eager_bytes", unitBytes, Sum, "Payload of tx_eager.", at(Place{Stripe, StripeEagerBytes})},
+	{"tx_sync", unitMessages, Sum, "Messages sent with their payload that the receiver acknowledges.", at(Place{Stripe, StripeSync})},
+	{"tx_sync_bytes", unitBytes, Sum, "Payload of tx_sync.", at(Place{Stripe, StripeSyncBytes})},
+	{"tx_rendezvous", unitMessages, Sum, "Messages announced to the receiver, which fetches them.", at(Place{Stripe, StripeRendezvous})},
+	{"tx_rendezvous_bytes", unitBytes, Sum, "Payload of tx_rendezvous.", at(Place{Stripe, StripeRendezvousBytes})},
+	{"tx_fragments", unitMessages, Sum, "Fragments sent of announced messages that the receiver could not read.", at(Place{Stripe, StripeFragments})},
+	{"tx_fragment_bytes", unitBytes, Sum, "Payload of tx_fragments, part of tx_rendezvous_bytes.", at(Place{Stripe, StripeFragmentBytes})},
+	{"tx_in_flight", unitMessages, Gauge, "Transmits that wait for an acknowledgement.", at(Place{Rx, RxInFlight})},
+
+	{"rma_writes", "operations", Sum, "Writes posted.", at(Place{Stripe, StripeWrite}, Place{Shared, SharedWrite})},
+	{"rma_write_bytes", unitBytes, Sum, "Bytes of rma_writes.", at(Place{Stripe, StripeWriteBytes}, Place{Shared, SharedWriteBytes})},
+	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead})},
+	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes})},
+	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic})},
+	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.", at(Place{Rx, RxServedWrites})},
+	{"served_reads", unitMessages, Sum, "Peers' reads answered by this process.", at(Place{Rx, RxServedReads})},
+	{"served_atomics", unitMessages, Sum, "Peers' atomic operations performed by this process.", at(Place{Rx, RxServedAtomics})},
+
+	{"eagain_ring", unitCalls, Sum, "Posts refused: the peer's inbound ring was full (or, posting from Go, the bounce buffers were in use).", at(Place{Thread, ThreadNoRing}, Place{Stripe, StripeNoRing})},
+	{"eagain_bounce", unitCalls, Sum, "Posts refused: every bounce buffer of the stripe was in use.", at(Place{Thread, ThreadNoBounce})},
+	{"eagain_cq", unitCalls, Sum, "Posts refused: no room for the completion.", at(Place{Thread, ThreadNoCQ}, Place{Stripe, StripeNoCQ})},
+	{"eagain_stripe", unitCalls, Sum, "Posts refused: other threads held every transmit stripe.", at(Place{Thread, ThreadNoStripe}, Place{Shared, SharedNoStripe})},
+	{"eagain_request", unitCalls, Sum, "Posts refused: as many transmits wait for acknowledgements as the queue holds.", at(Place{Stripe, StripeNoRequest})},
+	{"eagain_peer", unitCalls, Sum, "Posts refused: the peer has not answered yet.", at(Place{Shared, SharedNotUp})},
+	{"eagain_recv", unitCalls, Sum, "Receives refused: the ring of posted receives was full.", at(Place{Shared, SharedNoPost})},
+	{"post_errors", unitCalls, Sum, "Posts refused for good: the peer is gone, out of reach or not permitted.", at(Place{Shared, SharedRefused})},
+	{"lease_busy", unitCalls, Sum, "Polls that found work while another thread made progress.", at(Place{Thread, ThreadLeaseBusy})},
+
+	{"rx_direct", unitMessages, Sum, "Messages that C delivered to the first posted receive.", at(Place{Rx, RxDirect})},
+	{"rx_direct_bytes", unitBytes, Sum, "Payload of rx_direct.", at(Place{Rx, RxDirectBytes})},
+	{"rx_eager", unitMessages, Sum, "Messages with their payload that Go matched, expected or not.", at(Place{Rx, RxEager})},
+	{"rx_eager_bytes", unitBytes, Sum, "Payload of rx_eager.", at(Place{Rx, RxEagerBytes})},
+	{"rx_unexpected", unitMessages, Sum, "Messages and announcements that came before a receive for them.", at(Place{Rx, RxUnexpected})},
+	{"rx_unexpected_bytes", unitBytes, Sum, "Payload copied for rx_unexpected.", at(Place{Rx, RxUnexpectedBytes})},
+	{"rx_rendezvous", unitMessages, Sum, "Announced messages fetched from their senders.", at(Place{Rx, RxRendezvous})},
+	{"rx_rendezvous_bytes", unitBytes, Sum, "Payload of rx_rendezvous.", at(Place{Rx, RxRendezvousBytes})},
+	{"rx_fragments", unitMessages, Sum, "Fragments received where the kernel refuses to read the sender's memory.", at(Place{Rx, RxFragments})},
+	{"rx_fragment_bytes", unitBytes, Sum, "Payload of rx_fragments, part of rx_rendezvous_bytes.", at(Place{Rx, RxFragmentBytes})},
+	{"rx_posts", unitMessages, Sum, "Receives taken off the ring of posted receives.", at(Place{Rx, RxPosts})},
+
+	{"posted", unitMessages, Gauge, "Receives that wait in matching.", at(Place{Rx, RxPosted})},
+	{"posted_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxPostedPeak})},
+	{"posted_ring", unitMessages, Gauge, "Receives on the ring of posted receives.", at(Place{Rx, RxPostRing})},
+	{"unexpected", unitMessages, Gauge, "Unexpected messages that wait for a receive.", at(Place{Rx, RxHeld})},
+	{"unexpected_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxHeldPeak})},
+	{"unexpected_held_bytes", unitBytes, Gauge, "Payload that they hold.", at(Place{Rx, RxHeldBytes})},
+	{"unexpected_held_bytes_peak", unitBytes, Peak, "Most of it.", at(Place{Rx, RxHeldBytesPeak})},
+	{"match_steps", "steps", Sum, "Entries of matching tables and lists that were looked at beyond the first place of a key.", at(Place{Rx, RxMatchSteps})},
+	{"ring_depth", unitMessages, Gauge, "Messages in the inbound ring.", at(Place{Rx, RxRingDepth})},
+	{"ring_peak", unitMessages, Peak, "Most of them when progress looked.", at(Place{Rx, RxRingPeak})},
+	{"tx_cq_depth", "entries", Gauge, "Completions in the transmit queue.", at(Place{Rx, RxTxCQDepth})},
+	{"rx_cq_depth", "entries", Gauge, "Completions in the receive queue.", at(Place{Rx, RxRxCQDepth})},
+	{"cq_overflow", "entries", Gauge, "Completions held off these queues, which are full.", at(Place{Rx, RxOverflow})},
+	{"operations", "operations", Gauge, "Announced messages that are being fetched.", at(Place{Rx, RxOps})},
+	{"controls", unitMessages, Gauge, "Messages of the protocol that wait for room at their peer.", at(Place{Rx, RxControls})},
+	{"window_closes", "times", Sum, "Times that too much unexpected payload closed the eager window.", at(Place{Rx, RxWindowCloses})},
+	{"window_closed", "flag", Gauge, "1 while the eager window is closed.", at(Place{Rx, RxWindowClosed})},
+
+	{"progress_batches", "batches", Sum, "Entries into progress that found an arrival, in C or Go.", at(Place{Rx, RxDirectBatches}, Place{Rx, RxBatches})},
+	{"progress_arrivals", unitMessages, Sum, "Arrivals that Go handled, messages of the protocol included.", at(Place{Rx, RxArrivals})},
+	{"progress_batch_peak", unitMessages, Peak, "Most arrivals of one entry into Go.", at(Place{Rx, RxBatchPeak})},
+
+	{"peers", "peers", Gauge, "Peers that this endpoint has connected to.", at(Place{Rx, RxPeers})},
+	{"senders", "peers", Gauge, "Peers that have sent to this endpoint.", at(Place{Rx, RxSenders})},
+	{"connects", "times", Sum, "Connections made to peers.", at(Place{Shared, SharedConnects})},
+	{"peers_lost", "peers", Sum, "Peers found dead.", at(Place{Rx, RxPeersLost})},
+	{"slots_reclaimed", "slots", Sum, "Ring slots taken back from dead senders.", at(Place{Rx, RxReclaimed})},
+
+	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},
+	{"errors_reset", "operations", Sum, "Operations that ended because their peer was gone.", at(Place{Rx, RxErrReset})},
+	{"errors_canceled", "operations", Sum, "Operations that were cancelled.", at(Place{Rx, RxErrCanceled})},
+	{"errors_memory", "operations", Sum, "Operations that ended for want of memory.", at(Place{Rx, RxErrMemory})},
+	{"errors_other", "operations", Sum, "Operations that ended with another error.", at(Place{Rx, RxErrOther})},
+	{"malformed", unitMessages, Sum, "Messages that were refused because they made no sense.", at(Place{Rx, RxMalformed})},
+
+	{"peer_in_flight", unitMessages, Gauge, "Transmits that wait for this peer's acknowledgement.", at(Place{Peer, PeerInFlight})},
+	{"peer_rtt", "ns", Gauge, "Smoothed round-trip time, 0 where the transport measures none.", at(Place{Peer, PeerRTT})},
+	{"peer_window", unitBytes, Gauge, "Congestion window, 0 where the transport has none.", at(Place{Peer, PeerWindow})},
+	{"peer_lost", "times", Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
+}
+
+// Hash identifies the layout: it changes with every name and place of the table.
+func Hash() uint64 {
+	var b strings.Builder
+	for _, c := range table {
+		fmt.Fprintf(&b, "%s %d %v\n", c.Name, c.Kind, c.At)
+	}
+	h := fnv.New64a()
+	h.Write([]byte(b.String()))
+	return h.Sum64()
+}

@@ -1,0 +1,4 @@
+package doctor
+
+// machine is this architecture's name in Debian's directories.
+const machine = "aarch64"

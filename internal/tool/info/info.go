@@ -1,0 +1,358 @@
+// Package info is "weft info": what this host and this build of weft offer, and
+// how it is configured.
+package info
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/Mellanox/rdmamap"
+	"github.com/spf13/cobra"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/tool/text"
+	"github.com/weft-fabric/weft/internal/version"
+	"github.com/weft-fabric/weft/provider"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// Report is what the command shows; its JSON is for programs.
+type Report struct {
+	Version   string     `json:"version"`
+	Devices   []Device   `json:"devices"`
+	RDMA      []RDMA     `json:"rdma"`
+	Backends  []Backend  `json:"backends"`
+	Offers    []Offer    `json:"offers"`
+	OfferErr  string     `json:"offers_error,omitempty"`
+	Limits    []Limit    `json:"limits"`
+	Variables []Variable `json:"variables"`
+	Unknown   []string   `json:"unknown_variables,omitempty"`
+}
+
+// Device is a network interface.
+type Device struct {
+	Name      string   `json:"name"`
+	Up        bool     `json:"up"`
+	MTU       int      `json:"mtu"`
+	Addresses []string `json:"addresses"`
+	RDMA      string   `json:"rdma,omitempty"`
+}
+
+// RDMA is an RDMA device.
+type RDMA struct {
+	Name    string   `json:"name"`
+	Ports   []string `json:"ports"`
+	Chars   []string `json:"character_devices"`
+	Problem string   `json:"problem,omitempty"`
+}
+
+// Backend is a transport of this build.
+type Backend struct {
+	Name      string   `json:"name"`
+	Reaches   string   `json:"reaches"`
+	Usable    bool     `json:"usable"`
+	Problem   string   `json:"problem,omitempty"`
+	Abilities []string `json:"abilities,omitempty"`
+	Bandwidth float64  `json:"bandwidth_bytes_per_second,omitempty"`
+	Latency   float64  `json:"latency_seconds,omitempty"`
+}
+
+// Offer is an answer of fi_getinfo.
+type Offer struct {
+	Fabric  string `json:"fabric"`
+	Domain  string `json:"domain"`
+	Address string `json:"address"`
+	Format  string `json:"format"`
+}
+
+// Limit is one limit of the provider.
+type Limit struct {
+	Name  string `json:"name"`
+	Value uint64 `json:"value"`
+	Unit  string `json:"unit"`
+}
+
+// Variable is a variable of the configuration.
+type Variable struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	Source  string `json:"source"` // default or environment
+	Default string `json:"default"`
+	Unit    string `json:"unit,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// Command is "weft info".
+func Command() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "info",
+		Short: "Show devices, backends, addresses, limits and settings",
+		Long: `Shows what this host and this build of weft offer: network interfaces and RDMA
+devices, backends and why one is not usable, the addresses that fi_getinfo
+returns, limits, and every FI_WEFT_* variable with its value and where it comes
+from. The status is 1 if a variable has a bad value or no backend is usable.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := Collect(os.LookupEnv, os.Environ())
+			w := cmd.OutOrStdout()
+			if asJSON {
+				if err := text.JSON(w, r); err != nil {
+					return err
+				}
+			} else if err := r.Write(w, text.StyleFor(w)); err != nil {
+				return err
+			}
+			return r.problem()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return c
+}
+
+// Collect makes the report in an environment.
+func Collect(lookup func(string) (string, bool), environ []string) *Report {
+	r := &Report{Version: version.String(), RDMA: rdma(), Devices: devices(), Unknown: config.Unknown(environ)}
+	r.Variables = variables(lookup)
+	cfg, err := config.Load(lookup)
+	if err != nil {
+		r.OfferErr = "a variable has a bad value"
+		return r
+	}
+	for _, b := range provider.Backends(cfg) {
+		r.Backends = append(r.Backends, backend(b))
+	}
+	infos, err := provider.GetInfo(fi.Version(1, 17), "", "", 0, nil)
+	if err != nil {
+		r.OfferErr = fmt.Sprintf("fi_getinfo: %v", err)
+		return r
+	}
+	for _, i := range infos {
+		o := Offer{Fabric: i.Fabric.Name, Domain: i.Domain.Name, Format: format(i.AddrFormat)}
+		if n, err := names.Decode(i.AddrFormat, i.SrcAddr); err == nil {
+			o.Address = n.Addr().String()
+		}
+		r.Offers = append(r.Offers, o)
+	}
+	if len(infos) != 0 {
+		r.Limits = limits(infos[0])
+	}
+	return r
+}
+
+// problem is the error that the exit status tells.
+func (r *Report) problem() error {
+	for _, v := range r.Variables {
+		if v.Problem != "" {
+			return fmt.Errorf("%s=%q: %s", v.Name, v.Value, v.Problem)
+		}
+	}
+	for _, b := range r.Backends {
+		if b.Usable {
+			return nil
+		}
+	}
+	return fmt.Errorf("no backend is usable")
+}
+
+func devices() []Device {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	var out []Device
+	for _, i := range list {
+		d := Device{Name: i.Name, Up: i.Flags&net.FlagUp != 0, MTU: i.MTU, Addresses: []string{}}
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			d.Addresses = append(d.Addresses, a.String())
+		}
+		if i.Flags&net.FlagLoopback == 0 {
+			d.RDMA, _ = rdmamap.GetRdmaDeviceForNetdevice(i.Name) // an error says that there is none
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func rdma() []RDMA {
+	out := []RDMA{}
+	for _, name := range rdmamap.GetRdmaDeviceList() {
+		d := RDMA{Name: name, Ports: rdmamap.GetPorts(name), Chars: rdmamap.GetRdmaCharDevices(name)}
+		for _, c := range d.Chars {
+			if f, err := os.OpenFile(c, os.O_RDWR, 0); err == nil {
+				f.Close()
+			} else if d.Problem == "" {
+				d.Problem = err.Error()
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// abilities are the capability bits that people ask about.
+var abilities = []struct {
+	bit  hw.Cap
+	name string
+}{
+	{hw.CapSameHost, "same host only"},
+	{hw.CapDirectRing, "posts from C"},
+	{hw.CapPeerMemory, "reads the peer's memory (one copy)"},
+	{hw.CapOrdered, "ordered"},
+	{hw.CapWakeup, "can sleep"},
+	{hw.CapAtomics, "atomics"},
+}
+
+func backend(b provider.Backend) Backend {
+	out := Backend{Name: b.Name, Reaches: b.Reaches, Usable: b.Err == nil}
+	if b.Err != nil {
+		out.Problem = b.Err.Error()
+		return out
+	}
+	for _, a := range abilities {
+		if b.Attr.Caps&a.bit != 0 {
+			out.Abilities = append(out.Abilities, a.name)
+		}
+	}
+	out.Bandwidth, out.Latency = b.Attr.Bandwidth, b.Attr.Latency
+	return out
+}
+
+func format(f fi.AddrFormat) string {
+	switch f {
+	case fi.SockaddrIn:
+		return "IPv4"
+	case fi.SockaddrIn6:
+		return "IPv6"
+	}
+	return fmt.Sprint(f)
+}
+
+func limits(i *fi.Info) []Limit {
+	return []Limit{
+		{"largest message", i.EP.MaxMsgSize, "bytes"},
+		{"largest inject", i.Tx.InjectSize, "bytes"},
+		{"elements of a vector", i.Tx.IOVLimit, ""},
+		{"operations of a transmit queue", i.Tx.Size, ""},
+		{"operations of a receive queue", i.Rx.Size, ""},
+	}
+}
+
+func variables(lookup func(string) (string, bool)) []Variable {
+	var list []Variable
+	for _, v := range config.Table() {
+		out := Variable{Name: v.Env(), Value: v.Default, Source: "default", Default: v.Default, Unit: v.Unit}
+		if s, ok := lookup(v.Env()); ok {
+			out.Value, out.Source = s, "environment"
+			if _, err := config.Load(func(n string) (string, bool) { return s, n == v.Env() }); err != nil {
+				out.Problem = "range: " + v.Range
+			}
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+// Write writes the report for people.
+func (r *Report) Write(w io.Writer, s text.Style) error {
+	var lines []string
+	section := func(title string, t *text.Table, none string) {
+		lines = append(lines, "", s.Bold(title))
+		if rows := t.Lines("  "); len(rows) != 0 {
+			lines = append(lines, rows...)
+		} else {
+			lines = append(lines, "  "+s.Dim(none))
+		}
+	}
+	lines = append(lines, s.Bold("weft "+r.Version))
+	section("Network interfaces", r.deviceTable(s), "none")
+	section("RDMA devices", r.rdmaTable(s), "none")
+	section("Backends", r.backendTable(s), "none: "+r.OfferErr)
+	section("Offered by fi_getinfo", r.offerTable(), r.OfferErr)
+	section("Limits", r.limitTable(), "not known")
+	section("Settings", r.variableTable(s), "none")
+	for _, u := range r.Unknown {
+		lines = append(lines, "  "+s.Warn(u+" is set, but is not a variable of weft"))
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+func (r *Report) deviceTable(s text.Style) *text.Table {
+	t := &text.Table{}
+	for _, d := range r.Devices {
+		state := s.Good("up")
+		if !d.Up {
+			state = s.Dim("down")
+		}
+		more := ""
+		if d.RDMA != "" {
+			more = "RDMA: " + d.RDMA
+		}
+		t.Row(d.Name, state, fmt.Sprintf("mtu %d", d.MTU), strings.Join(d.Addresses, " "), more)
+	}
+	return t
+}
+
+func (r *Report) rdmaTable(s text.Style) *text.Table {
+	t := &text.Table{}
+	for _, d := range r.RDMA {
+		t.Row(d.Name, "ports "+strings.Join(d.Ports, " "), strings.Join(d.Chars, " "), s.Bad(d.Problem))
+	}
+	return t
+}
+
+func (r *Report) backendTable(s text.Style) *text.Table {
+	t := &text.Table{}
+	for _, b := range r.Backends {
+		if b.Usable {
+			t.Row(b.Name, s.Good("usable"), b.Reaches+"; "+strings.Join(b.Abilities, ", "))
+		} else {
+			t.Row(b.Name, s.Bad("not usable"), b.Problem)
+		}
+	}
+	return t
+}
+
+func (r *Report) offerTable() *text.Table {
+	t := &text.Table{}
+	for _, o := range r.Offers {
+		t.Row(o.Domain, o.Address, "fabric "+o.Fabric)
+	}
+	return t
+}
+
+func (r *Report) limitTable() *text.Table {
+	t := &text.Table{Right: []bool{false, true}}
+	for _, l := range r.Limits {
+		t.Row(l.Name, fmt.Sprint(l.Value), l.Unit)
+	}
+	return t
+}
+
+func (r *Report) variableTable(s text.Style) *text.Table {
+	t := &text.Table{}
+	for _, v := range r.Variables {
+		value, source := v.Value, s.Dim(v.Source)
+		if value == "" {
+			value = s.Dim("(empty)")
+		}
+		if v.Source != "default" {
+			value, source = s.Bold(value), s.Warn(v.Source)+", default "+v.Default
+		}
+		if v.Problem != "" {
+			source += "  " + s.Bad("bad value, "+v.Problem)
+		}
+		t.Row(v.Name, value, source)
+	}
+	return t
+}

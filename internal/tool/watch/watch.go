@@ -1,0 +1,225 @@
+// Package watch follows the pages of counters of the processes that use weft:
+// what "weft top" shows and "weft export" serves.
+package watch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// Watcher reads the pages in one directory, time and again. It belongs to one
+// goroutine.
+type Watcher struct {
+	Dir string
+	// All includes the processes of other users. Only root can read their pages.
+	All bool
+
+	host  proc.Host
+	last  map[key]*stats.Snapshot
+	users map[uint32]string
+}
+
+// key names a process for good.
+type key struct {
+	pid   uint32
+	start uint64
+	ns    uint64
+}
+
+// Process is a process as it is now, and what it did since the last look.
+type Process struct {
+	*stats.Snapshot
+	User string
+	// Ended says that the process is gone and these are its last counters.
+	Ended bool
+	// Strange says why the counters are not known, empty where they are.
+	Strange string
+	// Before is the process at the last look, nil at the first.
+	Before *stats.Snapshot
+}
+
+// Look is what one look at all pages gives.
+type Look struct {
+	Taken     time.Time
+	Processes []Process
+	// Problems are pages that could not be read.
+	Problems []string
+}
+
+// New returns a watcher of the pages in dir.
+func New(dir string, all bool) (*Watcher, error) {
+	host, err := proc.This()
+	if err != nil {
+		return nil, fmt.Errorf("this host: %w", err)
+	}
+	return &Watcher{Dir: dir, All: all, host: host, last: map[key]*stats.Snapshot{}, users: map[uint32]string{}}, nil
+}
+
+// Look reads every page. A process that has ended since the last look is
+// returned once more, with its last counters. The error says that the directory
+// cannot be read.
+func (w *Watcher) Look() (*Look, error) {
+	paths, err := stats.List(w.Dir, w.host.UID, w.All)
+	if err != nil {
+		return nil, err
+	}
+	l := &Look{Taken: time.Now()}
+	seen := map[key]*stats.Snapshot{}
+	for _, path := range paths {
+		s, err := stats.Read(path)
+		switch {
+		case err == nil, errors.Is(err, stats.ErrVersion):
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		default:
+			l.Problems = append(l.Problems, err.Error())
+			continue
+		}
+		k := key{s.PID, s.Start, s.PIDNS}
+		if !s.Alive(&w.host) {
+			if w.last[k] == nil {
+				continue // it was dead when we came; weft doctor tells
+			}
+			l.Processes = append(l.Processes, Process{Snapshot: s, User: w.user(s.UID), Ended: true, Before: w.last[k]})
+			delete(w.last, k)
+			continue
+		}
+		p := Process{Snapshot: s, User: w.user(s.UID), Before: w.last[k]}
+		if err != nil {
+			p.Strange = "of weft " + s.Weft
+		}
+		seen[k] = s
+		l.Processes = append(l.Processes, p)
+	}
+	for k, s := range w.last {
+		if seen[k] == nil {
+			l.Processes = append(l.Processes, Process{Snapshot: s, User: w.user(s.UID), Ended: true})
+		}
+	}
+	w.last = seen
+	slices.SortFunc(l.Processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
+	return l, nil
+}
+
+// user returns a user's name, or his number.
+func (w *Watcher) user(uid uint32) string {
+	if name, ok := w.users[uid]; ok {
+		return name
+	}
+	name := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	w.users[uid] = name
+	return name
+}
+
+// Seconds is the time between the two looks, 0 if there was only one.
+func (p *Process) Seconds() float64 {
+	if p.Before == nil {
+		return 0
+	}
+	return p.Taken.Sub(p.Before.Taken).Seconds()
+}
+
+// Rate is the growth of a sum of counters in units per second, 0 at the first
+// look. Counters of endpoints that were closed meanwhile make it lower, never
+// negative.
+func (p *Process) Rate(names ...string) float64 {
+	dt := p.Seconds()
+	if dt <= 0 || p.Strange != "" {
+		return 0
+	}
+	var now, before uint64
+	for _, n := range names {
+		now += p.Value(n)
+		before += p.Before.Value(n)
+	}
+	if now < before {
+		return 0
+	}
+	return float64(now-before) / dt
+}
+
+// Sum is the sum of counters.
+func (p *Process) Sum(names ...string) float64 {
+	var n uint64
+	for _, name := range names {
+		n += p.Value(name)
+	}
+	return float64(n)
+}
+
+// RTT is the longest smoothed round-trip time of the process's peers, ns, 0
+// where none is measured.
+func (p *Process) RTT() float64 {
+	longest := uint64(0)
+	for i, c := range stats.Table() {
+		if c.Name != "peer_rtt" {
+			continue
+		}
+		for _, e := range p.Endpoints {
+			for _, peer := range e.Peers {
+				longest = max(longest, peer.Values[i])
+			}
+		}
+	}
+	return float64(longest)
+}
+
+// Match tells whether a process has a filter's text in its id, user, command or
+// an endpoint's name. An empty filter matches all.
+func (p *Process) Match(filter string) bool {
+	if filter == "" || strconv.FormatUint(uint64(p.PID), 10) == filter {
+		return true
+	}
+	filter = strings.ToLower(filter)
+	for _, t := range []string{p.User, p.Command} {
+		if strings.Contains(strings.ToLower(t), filter) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Endpoints, func(e stats.EndpointSnapshot) bool { return strings.Contains(e.Name, filter) })
+}
+
+// Groups of counters that belong together, by name.
+var (
+	Sent          = named("tx_inline", "tx_bounce", "tx_eager", "tx_sync", "tx_rendezvous")
+	SentBytes     = named("tx_inline_bytes", "tx_bounce_bytes", "tx_eager_bytes", "tx_sync_bytes", "tx_rendezvous_bytes")
+	Received      = named("rx_direct", "rx_eager", "rx_rendezvous")
+	ReceivedBytes = named("rx_direct_bytes", "rx_eager_bytes", "rx_rendezvous_bytes")
+	OneSided      = named("rma_writes", "rma_reads", "atomics")
+	OneSidedBytes = named("rma_write_bytes", "rma_read_bytes")
+	Again         = prefixed("eagain_")
+	Errors        = append(prefixed("errors_"), "malformed", "post_errors")
+)
+
+// named returns names that the table must have.
+func named(names ...string) []string {
+	for _, n := range names {
+		if stats.Find(n) == nil {
+			panic("watch: no counter " + n)
+		}
+	}
+	return names
+}
+
+func prefixed(prefix string) []string {
+	var names []string
+	for _, c := range stats.Table() {
+		if strings.HasPrefix(c.Name, prefix) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
