@@ -1,0 +1,28 @@
+// Package congestion decides how much a path may carry: it estimates round-trip
+// times, keeps congestion windows, sends probes, cuts long one-sided operations
+// into segments and keeps the statistics of every peer.
+//
+// Nothing here reads a clock, opens a socket or draws a random number of its
+// own. Time comes in as a [Time], random numbers as a [Rand], and what is to be
+// sent goes out as a return value, so that a transport, a simulator
+// (internal/netsim) and a test drive the very same code.
+//
+// The pieces, from the bottom up:
+//
+//   - [Estimator]: SRTT, RTTVAR, base RTT and retransmission timer of one path.
+//   - [Delivery]: how fast a path delivers, from the send state that the
+//     transport keeps with every packet.
+//   - [Controller]: the window. [NewFixed], [NewAIMD], [NewDelay] and [NewBBR]
+//     make one; [New] makes the one that a [Config] names.
+//   - [Path]: the three put together, which is what a transport drives.
+//   - [Pacer]: when the next packet may leave.
+//   - [Stats]: what many threads report about one peer, read as one snapshot.
+//   - [Prober]: when to probe whom, and what became of it.
+//   - [Judge]: what probes and data together say about a path.
+//   - [Segmenter]: one long operation as segments driven by a window.
+//   - [Clock]: where a transport's time stamps come from.
+//
+// Sizes are bytes, rates bytes per second, times nanoseconds. Except for
+// [Stats] nothing here may be used by two threads at once: a path belongs to
+// whoever holds its connection.
+package congestion

@@ -1,0 +1,24 @@
+package congestion
+
+import "time"
+
+// Pacer spreads packets over time. It is a token bucket that counts in time:
+// every packet moves the time of the next one by what it takes at the rate, and
+// a sender that was late may catch up by Burst.
+type Pacer struct {
+	// Burst is how far a sender may lag behind the rate and still catch up,
+	// and how much may leave at once. A transport that sleeps between packets
+	// needs at least the precision of its timer.
+	Burst time.Duration
+
+	next Time
+}
+
+// Next returns when the next packet may leave. A time in the past means now.
+func (p *Pacer) Next() Time { return p.next }
+
+// OnSend accounts for size bytes that leave now at a rate of bytesPerSecond; a
+// rate of 0 means no limit.
+func (p *Pacer) OnSend(now Time, size, bytesPerSecond int64) {
+	p.next = max(p.next, now.Add(-p.Burst)).Add(airtime(size, bytesPerSecond))
+}

@@ -1,0 +1,189 @@
+package congestion
+
+import "time"
+
+// Path is what a transport drives: one path's round-trip time, delivery rate,
+// window and pace. For each packet:
+//
+//	if path.May(now) { state := path.OnSend(now, size) … }
+//
+// keeping state with the packet; for each arriving acknowledgement
+//
+//	path.OnAck(now, &state, size, marked)   // for each newly acknowledged packet
+//	path.EndAck(now, rtt)
+//
+// and for each detection of losses
+//
+//	path.OnLoss(now, &state, size)          // for each packet lost
+//	path.EndLoss(now)
+//
+// A segment of a long operation is a packet too. Path is not safe for
+// concurrent use and does not allocate.
+type Path struct {
+	rtt      Estimator
+	delivery Delivery
+	pacer    Pacer
+	control  Controller
+	stats    *Stats
+	inflight int64
+	ack      Sample
+	lost     Loss
+	judge    Judge
+	cuts     uint64 // the controller's, when a probe was last judged
+}
+
+// judgeFresh is how long a sample counts in judging a path. Probes come every
+// 0.1 s to a peer that is congested.
+const judgeFresh = 300 * time.Millisecond
+
+// NewPath returns a path with nothing in flight. Every RTT and loss is reported
+// to stats too, unless that is nil.
+func NewPath(cfg Config, rnd Rand, stats *Stats) (*Path, error) {
+	control, err := New(cfg, rnd)
+	if err != nil {
+		return nil, err
+	}
+	return &Path{
+		rtt: NewEstimator(&cfg), control: control, stats: stats,
+		pacer: Pacer{Burst: defaultBurst}, judge: NewJudge(&cfg, judgeFresh),
+	}, nil
+}
+
+// defaultBurst is about what a timer of the kernel is late.
+const defaultBurst = 100 * time.Microsecond
+
+// RTT returns the path's estimator, to be read.
+func (p *Path) RTT() *Estimator { return &p.rtt }
+
+// Control returns the path's controller, to be read.
+func (p *Path) Control() Controller { return p.control }
+
+// Inflight returns how many bytes are in flight.
+func (p *Path) Inflight() int64 { return p.inflight }
+
+// SetBurst sets how far a late sender may catch up; see [Pacer].
+func (p *Path) SetBurst(d time.Duration) { p.pacer.Burst = d }
+
+// Open tells whether the window has room.
+func (p *Path) Open() bool { return p.inflight < p.control.Window() }
+
+// May tells whether a packet may leave now. If it may not though the path is
+// open, it may at [Path.Next].
+func (p *Path) May(now Time) bool { return p.Open() && p.pacer.next <= now }
+
+// Next returns when the pace lets the next packet leave.
+func (p *Path) Next() Time { return p.pacer.Next() }
+
+// OnSend accounts for a packet that leaves now and returns the state to keep
+// with it. A retransmission is a packet of its own.
+func (p *Path) OnSend(now Time, size int64) PacketState {
+	state := p.delivery.OnSend(now, p.inflight)
+	p.inflight += size
+	p.control.OnSend(now, size, p.inflight)
+	p.pacer.OnSend(now, size, p.control.PacingRate())
+	return state
+}
+
+// Limited tells that the sender has nothing to send though it may.
+func (p *Path) Limited() { p.delivery.Limited(p.inflight) }
+
+// OnAck accounts for one newly acknowledged packet of size bytes, which arrived
+// with an ECN mark or not.
+func (p *Path) OnAck(now Time, state *PacketState, size int64, marked bool) {
+	p.delivery.OnAck(now, state, size)
+	p.inflight = max(p.inflight-size, 0)
+	p.ack.Bytes += size
+	if marked {
+		p.ack.Marked += size
+	}
+}
+
+// EndAck ends an acknowledgement. rtt is the round-trip time it measures, less
+// what the peer held it back, or 0 if it measures none: when the packet that
+// made the peer answer was acknowledged before, or sent twice under one number.
+// Without a newly acknowledged packet EndAck does nothing.
+func (p *Path) EndAck(now Time, rtt time.Duration) {
+	s := &p.ack
+	if s.Bytes == 0 {
+		return
+	}
+	var newest PacketState
+	size := p.delivery.newestSize
+	s.Rate, newest = p.delivery.Rate(now, p.rtt.Min())
+	p.rtt.rateSeen(now, s.Rate)
+	if p.rtt.samples > 0 { // what probes gave is for the timer only
+		s.SRTT, s.RTTVAR = p.rtt.srtt, p.rtt.rttvar
+	}
+	s.RTT = p.rtt.Add(now, rtt, size)
+	s.Base = p.rtt.Base()
+	s.Inflight = p.inflight
+	s.Sent, s.PriorDelivered, s.AppLimited = newest.Sent, newest.delivered, newest.appLimited
+	s.Delivered = p.delivery.delivered
+	if s.RTT > 0 {
+		p.judge.OnInline(now, s.RTT)
+	}
+	p.control.OnAck(now, s)
+	if p.stats != nil && s.RTT > 0 {
+		p.stats.Add(now, s.RTT, p.control.Window())
+	}
+	p.ack = Sample{}
+}
+
+// OnLoss accounts for one packet of size bytes that was found lost.
+func (p *Path) OnLoss(now Time, state *PacketState, size int64) {
+	p.inflight = max(p.inflight-size, 0)
+	p.lost.Bytes += size
+	p.lost.Sent = max(p.lost.Sent, state.Sent)
+	if p.stats != nil {
+		p.stats.Lose(now)
+	}
+}
+
+// EndLoss ends a detection of losses. Without a loss it does nothing.
+func (p *Path) EndLoss(now Time) {
+	l := &p.lost
+	if l.Bytes == 0 {
+		return
+	}
+	l.Inflight, l.Delivered = p.inflight, p.delivery.delivered
+	p.control.OnLoss(now, l)
+	p.lost = Loss{}
+}
+
+// OnTimeout tells that the retransmission timer ran out. What it found lost is
+// told by OnLoss and EndLoss.
+func (p *Path) OnTimeout(now Time) {
+	p.rtt.Backoff()
+	p.control.OnTimeout(now)
+}
+
+// Discard takes size bytes out of flight of which nothing will be known.
+func (p *Path) Discard(size int64) { p.inflight = max(p.inflight-size, 0) }
+
+// OnProbe takes in a probe of the path, lost if its rtt is 0. Where data
+// measures the path itself its controller has judged already. Otherwise a probe
+// that shows congestion reduces the window: by a quarter if probes queue, by a
+// half if only data does. A path without data takes its timer from probes.
+//
+// It returns the verdict for whoever wants to choose between paths.
+func (p *Path) OnProbe(now Time, rtt time.Duration) Verdict {
+	if rtt > 0 {
+		p.judge.OnProbe(now, rtt)
+		p.rtt.seed(rtt)
+	} else {
+		p.judge.OnProbeLost(now)
+	}
+	verdict := p.judge.Verdict(now)
+	if cuts := p.control.Inspect().Cuts; cuts != p.cuts {
+		p.cuts = cuts // it has reacted since the last probe
+		return verdict
+	}
+	if factor := verdict.Factor(); factor < 1 {
+		p.control.Reduce(now, factor)
+		p.cuts = p.control.Inspect().Cuts
+	}
+	return verdict
+}
+
+// Verdict returns what probes and data say about the path.
+func (p *Path) Verdict(now Time) Verdict { return p.judge.Verdict(now) }

@@ -1,0 +1,226 @@
+package congestion
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func newPath(t *testing.T, cfg Config, stats *Stats) *Path {
+	t.Helper()
+	p, err := NewPath(cfg, rand.NewPCG(1, 2), stats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestDelivery computes rates by hand: over sending if that took longer, over
+// acknowledging otherwise, and never over less than the least RTT.
+func TestDelivery(t *testing.T) {
+	var d Delivery
+	a := d.OnSend(1000, 0)
+	b := d.OnSend(2000, 500)
+	d.OnAck(11000, &a, 500)
+	if r, newest := d.Rate(11000, 0); r != 500*1e9/10000 || newest.Sent != 1000 {
+		t.Errorf("first: %d, %+v", r, newest)
+	}
+	c := d.OnSend(11500, 500)
+	d.OnAck(12000, &b, 500)
+	// b left when nothing was delivered: 1000 bytes since 1000
+	if r, _ := d.Rate(12000, 0); r != int64(1000*1e9)/11000 {
+		t.Errorf("second: %d", r)
+	}
+	d.OnAck(12100, &c, 500)
+	// acknowledged in 1100 ns, but sent over 10500: a burst is not believed
+	if r, _ := d.Rate(12100, 0); r != int64(1000*1e9)/10500 {
+		t.Errorf("third: %d", r)
+	}
+	e := d.OnSend(20000, 0)
+	d.OnAck(20100, &e, 500)
+	if r, _ := d.Rate(20100, 5000); r != 0 {
+		t.Errorf("a flight shorter than the least RTT gives %d", r)
+	}
+	if d.Delivered() != 2000 {
+		t.Errorf("delivered %d", d.Delivered())
+	}
+}
+
+// TestDeliveryLimited marks what is sent while the sender has nothing more, and
+// ends when that is delivered.
+func TestDeliveryLimited(t *testing.T) {
+	var d Delivery
+	a := d.OnSend(1000, 0)
+	d.Limited(500)
+	b := d.OnSend(2000, 500)
+	if a.appLimited || !b.appLimited {
+		t.Errorf("%v, %v", a.appLimited, b.appLimited)
+	}
+	d.OnAck(3000, &a, 500)
+	d.OnAck(3000, &b, 500)
+	d.Rate(3000, 0)
+	if c := d.OnSend(4000, 0); c.appLimited {
+		t.Error("still limited after everything was delivered")
+	}
+}
+
+// TestPacer spaces packets, and lets a late sender catch up by the burst only.
+func TestPacer(t *testing.T) {
+	p := Pacer{Burst: 2000}
+	now := Time(10000)
+	p.OnSend(now, 1000, 1e9) // 1 us each
+	if p.Next() != 9000 {
+		t.Errorf("after an idle time the next may leave at %d", p.Next())
+	}
+	sent := 1
+	for p.Next() <= now {
+		p.OnSend(now, 1000, 1e9)
+		sent++
+	}
+	if sent != 3 || p.Next() != 11000 {
+		t.Errorf("%d at once, the next at %d", sent, p.Next())
+	}
+	p.OnSend(11000, 1000, 0)
+	if p.Next() != 11000 {
+		t.Errorf("without a rate the next may leave at %d", p.Next())
+	}
+}
+
+// TestPath follows bytes in flight through acknowledgement, loss and discard,
+// reports to the statistics, and takes no sample that Karn's rule forbids.
+func TestPath(t *testing.T) {
+	var stats Stats
+	cfg := DefaultConfig(1000)
+	cfg.Algorithm = Fixed
+	p := newPath(t, cfg, &stats)
+	var states []PacketState
+	now := Time(1000)
+	for p.May(now) {
+		states = append(states, p.OnSend(now, 1000))
+	}
+	if len(states) != 10 || p.Inflight() != 10000 || p.Open() {
+		t.Fatalf("%d packets in a window of 10, %d bytes", len(states), p.Inflight())
+	}
+	now = now.Add(100 * us)
+	p.OnAck(now, &states[0], 1000, false)
+	p.OnAck(now, &states[2], 1000, true)
+	p.EndAck(now, 100*us)
+	p.OnLoss(now, &states[1], 1000)
+	p.EndLoss(now)
+	p.EndLoss(now)
+	p.Discard(1000)
+	if p.Inflight() != 6000 || p.RTT().SRTT() != 100*us {
+		t.Errorf("%d bytes in flight, SRTT %v", p.Inflight(), p.RTT().SRTT())
+	}
+	p.OnAck(now, &states[3], 1000, false)
+	p.EndAck(now, 0)
+	p.EndAck(now, 500*us) // nothing newly acknowledged
+	if p.RTT().Samples() != 1 {
+		t.Errorf("%d samples", p.RTT().Samples())
+	}
+	if s := stats.Read(); s.Samples != 1 || s.Lost != 1 || s.Window != 10000 || s.SRTT != 100*us {
+		t.Errorf("%+v", s)
+	}
+	rto := p.RTT().RTO()
+	p.OnTimeout(now)
+	if p.RTT().RTO() != 2*rto {
+		t.Errorf("RTO %v after %v", p.RTT().RTO(), rto)
+	}
+	p.Discard(1 << 40)
+	if p.Inflight() != 0 {
+		t.Errorf("%d bytes in flight", p.Inflight())
+	}
+}
+
+// TestPathAllocations: nothing on a packet's way allocates, whatever the
+// algorithm, nor does a lane's.
+func TestPathAllocations(t *testing.T) {
+	for a := Fixed; a <= BBR; a++ {
+		cfg := DefaultConfig(1000)
+		cfg.Algorithm = a
+		p := newPath(t, cfg, new(Stats))
+		lane := newLane(t, a, DefaultSegmentConfig())
+		var op Operation
+		now := Time(1000)
+		if n := testing.AllocsPerRun(1000, func() {
+			now += 1e5
+			one, two := p.OnSend(now, 1000), p.OnSend(now, 1000)
+			p.OnAck(now+5e4, &one, 1000, true)
+			p.EndAck(now+5e4, 50*us)
+			p.OnLoss(now+6e4, &two, 1000)
+			p.EndLoss(now + 6e4)
+			p.OnTimeout(now + 7e4)
+			p.OnProbe(now+8e4, 60*us)
+			p.Limited()
+			if op.Finished() {
+				lane.Start(&op, 300<<10)
+			}
+			for o, seg, ok := lane.Next(now); ok; o, seg, ok = lane.Next(now) {
+				lane.Done(now+9e4, o, seg, 0)
+			}
+		}); n != 0 {
+			t.Errorf("%v: %v allocations", a, n)
+		}
+	}
+}
+
+// TestConfig refuses what is out of range, and makes what is named.
+func TestConfig(t *testing.T) {
+	nan := 0.0
+	nan /= nan
+	for i, change := range []func(c *Config){
+		func(c *Config) { c.Unit = 0 },
+		func(c *Config) { c.Initial = 0 },
+		func(c *Config) { c.Max = -1 },
+		func(c *Config) { c.Initial, c.Max = 4, 3 },
+		func(c *Config) { c.Algorithm = 4 },
+		func(c *Config) { c.Alpha = 0 },
+		func(c *Config) { c.Beta = 1.1 },
+		func(c *Config) { c.Beta = nan },
+		func(c *Config) { c.Rate = -1 },
+		func(c *Config) { c.BaseWindow = 0 },
+		func(c *Config) { c.Target = 0 },
+		func(c *Config) { c.Granularity = -1 },
+		func(c *Config) { c.MinRTO = 0 },
+		func(c *Config) { c.MaxRTO = c.MinRTO - 1 },
+	} {
+		cfg := DefaultConfig(1500)
+		change(&cfg)
+		if _, err := NewPath(cfg, rand.NewPCG(1, 2), nil); err == nil {
+			t.Errorf("change %d is accepted: %+v", i, cfg)
+		}
+	}
+	for a := Fixed; a <= BBR; a++ {
+		if got, err := ParseAlgorithm(a.String()); err != nil || got != a {
+			t.Errorf("%v: %v, %v", a, got, err)
+		}
+	}
+	if _, err := ParseAlgorithm("cubic"); err == nil {
+		t.Error("an unknown algorithm is accepted")
+	}
+	if cfg := DefaultSegmentConfig().PathConfig(1e9); cfg.Validate() != nil || cfg.Initial != 4 || cfg.Max != 128 || cfg.Unit != 256<<10 {
+		t.Errorf("%+v", cfg)
+	}
+}
+
+// BenchmarkPath is a packet's whole way through the congestion control.
+func BenchmarkPath(b *testing.B) {
+	for a := Fixed; a <= BBR; a++ {
+		b.Run(a.String(), func(b *testing.B) {
+			cfg := DefaultConfig(1500)
+			cfg.Algorithm = a
+			p, err := NewPath(cfg, rand.NewPCG(1, 2), new(Stats))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			now := Time(time.Second)
+			for b.Loop() {
+				now += 1000
+				s := p.OnSend(now, 1500)
+				p.OnAck(now+50000, &s, 1500, false)
+				p.EndAck(now+50000, 50*us)
+			}
+		})
+	}
+}

@@ -1,0 +1,230 @@
+package congestion
+
+import (
+	"fmt"
+	"time"
+)
+
+// SegmentConfig is how long one-sided operations are cut.
+type SegmentConfig struct {
+	// Size is a segment's bytes while the window is as at the start. It grows
+	// and shrinks with the window between Min and Max: a narrow window is
+	// steered by small segments, a wide one carries large ones.
+	// 1 <= Min <= Size <= Max <= 2^30. Min = Max gives a fixed size.
+	Size, Min, Max int64
+}
+
+// DefaultSegmentConfig returns segments of 256 KiB, from 64 KiB to 1 MiB.
+func DefaultSegmentConfig() SegmentConfig {
+	return SegmentConfig{Size: 256 << 10, Min: 64 << 10, Max: 1 << 20}
+}
+
+// PathConfig returns the configuration of a path for such segments: 4 of them
+// at the start, 128 at most, timed by completions. linkRate is the interface's
+// speed in bytes per second, 0 if unknown.
+func (c SegmentConfig) PathConfig(linkRate int64) Config {
+	cfg := DefaultConfig(c.Size)
+	cfg.Initial, cfg.Max, cfg.Rate = 4, 128, linkRate
+	return cfg
+}
+
+// Validate returns an error if the sizes are out of order or range.
+func (c SegmentConfig) Validate() error {
+	if c.Min < 1 || c.Min > c.Size || c.Size > c.Max || c.Max > 1<<30 {
+		return fmt.Errorf("segment sizes of least %d, usual %d, most %d are not in order between 1 and %d", c.Min, c.Size, c.Max, 1<<30)
+	}
+	return nil
+}
+
+// Segment is a part of an operation, which the caller keeps with the request
+// that carries it until that completes. It holds no pointer.
+type Segment struct {
+	// Offset and Length say which bytes of the operation.
+	Offset, Length int64
+
+	// State belongs to the segment's own RTT sample.
+	State PacketState
+}
+
+// Operation is a put, get or rendezvous read of any length. The zero value is
+// one that was not started. It belongs to its lane until it is finished.
+type Operation struct {
+	total, offset, done int64
+	inflight            int
+	err                 error
+	listed              bool
+	prev, next          *Operation
+}
+
+// Err returns the first error of a segment, nil without.
+func (o *Operation) Err() error { return o.err }
+
+// Done returns how many bytes are done.
+func (o *Operation) Done() int64 { return o.done }
+
+// Finished tells that nothing is left to post or in flight: everything is done,
+// or a segment failed.
+func (o *Operation) Finished() bool {
+	return o.inflight == 0 && (o.err != nil || o.offset == o.total)
+}
+
+// Lane cuts the operations to one peer into segments and releases them as the
+// path's window and pace allow, one of each operation in turn. It posts nothing:
+//
+//	for op, seg, ok := lane.Next(now); ok; op, seg, ok = lane.Next(now) { post }
+//
+// is to be done after Start, after each completion, and at [Lane.Wake]. A
+// completion is told by Done or Fail and measures its own segment, whatever the
+// order of completions. The operation is complete when these return true.
+//
+// A lane is not safe for concurrent use and allocates nothing.
+type Lane struct {
+	cfg   SegmentConfig
+	path  *Path
+	first int64      // the window at the start
+	head  *Operation // a ring of operations with something left to post
+}
+
+// NewLane returns a lane over path. It returns an error if cfg is not valid.
+func NewLane(cfg SegmentConfig, path *Path) (*Lane, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Lane{cfg: cfg, path: path, first: path.Control().Window()}, nil
+}
+
+// Path returns the lane's path.
+func (l *Lane) Path() *Path { return l.path }
+
+// Start takes in an operation of total bytes and tells whether it is finished
+// already, which one of no bytes is. op must not be in a lane.
+func (l *Lane) Start(op *Operation, total int64) (finished bool) {
+	*op = Operation{total: max(total, 0)}
+	if op.total == 0 {
+		return true
+	}
+	l.enlist(op)
+	return false
+}
+
+// enlist puts an operation at the end of the ring.
+func (l *Lane) enlist(op *Operation) {
+	op.listed = true
+	if l.head == nil {
+		op.prev, op.next = op, op
+		l.head = op
+		return
+	}
+	op.prev, op.next = l.head.prev, l.head
+	op.prev.next, l.head.prev = op, op
+}
+
+// delist takes an operation out of the ring.
+func (l *Lane) delist(op *Operation) {
+	if !op.listed {
+		return
+	}
+	if l.head == op {
+		l.head = op.next
+	}
+	if l.head == op {
+		l.head = nil
+	}
+	op.prev.next, op.next.prev = op.next, op.prev
+	op.prev, op.next, op.listed = nil, nil, false
+}
+
+// SegmentSize returns the size of the next segment.
+func (l *Lane) SegmentSize() int64 {
+	const page = 4 << 10
+	size := int64(float64(l.cfg.Size) * float64(l.path.Control().Window()) / float64(l.first))
+	if size > page {
+		size -= size % page
+	}
+	return min(max(size, l.cfg.Min), l.cfg.Max)
+}
+
+// Next returns a segment to post now, or false if nothing is left to post or the
+// path is full. If the post is refused, Unpost must follow at once.
+func (l *Lane) Next(now Time) (*Operation, Segment, bool) {
+	op := l.head
+	if op == nil {
+		if l.path.Open() {
+			l.path.Limited()
+		}
+		return nil, Segment{}, false
+	}
+	if !l.path.May(now) {
+		return nil, Segment{}, false
+	}
+	seg := Segment{Offset: op.offset, Length: l.SegmentSize()}
+	// A rest of less than a quarter more goes with the last segment.
+	if left := op.total - op.offset; left <= seg.Length+seg.Length/4 && left <= l.cfg.Max {
+		seg.Length = left
+	}
+	seg.State = l.path.OnSend(now, seg.Length)
+	op.offset += seg.Length
+	op.inflight++
+	l.head = op.next
+	if op.offset == op.total {
+		l.delist(op)
+	}
+	return op, seg, true
+}
+
+// Wake returns when Next may have a segment without a completion before: when
+// the pace allows it. It returns false if only a completion or Start can change
+// anything.
+func (l *Lane) Wake() (Time, bool) {
+	if l.head == nil || !l.path.Open() {
+		return 0, false
+	}
+	return l.path.Next(), true
+}
+
+// Unpost takes back the segment that Next just returned, because the interface
+// had no room for it. It will come again.
+func (l *Lane) Unpost(op *Operation, seg Segment) {
+	l.path.Discard(seg.Length)
+	op.inflight--
+	op.offset = seg.Offset
+	l.delist(op)
+	if op.err != nil {
+		return
+	}
+	l.enlist(op)
+	l.head = op // its turn again
+}
+
+// Done tells that a segment of op completed. rtt is what it took by the
+// interface's time stamps, or 0: then now counts. It returns whether op is
+// finished.
+func (l *Lane) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (finished bool) {
+	if rtt <= 0 {
+		rtt = now.Sub(seg.State.Sent)
+	}
+	l.path.OnAck(now, &seg.State, seg.Length, false)
+	l.path.EndAck(now, rtt)
+	op.inflight--
+	op.done += seg.Length
+	return op.Finished()
+}
+
+// Fail tells that a segment of op failed. Nothing more of op is posted; it is
+// finished, with the first error, when what is in flight has completed. An
+// error says nothing about congestion.
+func (l *Lane) Fail(op *Operation, seg Segment, err error) (finished bool) {
+	l.path.Discard(seg.Length)
+	op.inflight--
+	return l.Abort(op, err)
+}
+
+// Abort stops an operation: nothing more of it is posted. It returns whether it
+// is finished; if not, what is in flight must complete first.
+func (l *Lane) Abort(op *Operation, err error) (finished bool) {
+	if op.err == nil {
+		op.err = err
+	}
+	l.delist(op)
+	return op.Finished()
+}
