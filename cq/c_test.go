@@ -129,7 +129,7 @@ func TestCReaders(t *testing.T) {
 	wantRead(t, q)
 }
 
-// TestCSeesErrors shows that C stops at errors and skips voids as Go does.
+// TestCSeesErrors shows that C stops at errors, and at slots that are not filled, as Go does.
 func TestCSeesErrors(t *testing.T) {
 	q, path := fileQueue(t, &fi.CQAttr{Size: 8}, Options{})
 	next := func(want string) {
@@ -140,15 +140,13 @@ func TestCSeesErrors(t *testing.T) {
 	}
 	next("end")
 	q.Complete(entry(1))
-	s, _ := q.Reserve(0)
-	q.Complete(entry(2))
-	q.Void(s)
-	s, _ = q.Reserve(0)
+	c, _ := claim(q, 0)
 	q.CompleteError(entry(3), ErrorInfo{Err: fi.EIO})
 	q.Complete(entry(4))
-	next("1 2 end")
+	next("1 end")
 	next("end")
-	q.Void(s)
+	c.fill(q, entry(2))
+	next("2 end")
 	next("error")
 	if e, err := q.ReadErr(); err != nil || e.Context != 3 {
 		t.Errorf("%+v %v", e, err)

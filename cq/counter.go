@@ -17,9 +17,8 @@ type Counter struct {
 	eps    epList
 	memory []byte
 
-	// What an application knows: the values at the last Poll, Set, Add, or
-	// report of a wait. Written by any of them, relaxed: a lost store makes a poll
-	// report a counter that has not changed.
+	// What the last poll of a set saw. Written by polls, which the set's lock
+	// serialises, or two sets' race; then one reports what the other has.
 	known, knownErrors atomic.Uint64
 	// What fi_trywait and wait sets have told; written by who reports, relaxed.
 	told, toldErrors atomic.Uint64
@@ -128,29 +127,21 @@ func (c *Counter) ReadErr() uint64 {
 	return atomic.LoadUint64(&c.hot.Errors)
 }
 
-// Add adds to the value on the application's behalf; a poll set does not take
-// that for news.
-func (c *Counter) Add(n uint64) {
-	c.known.Add(n)
-	c.Count(n)
-}
+// Add adds to the value on the application's behalf. A poll set reports that
+// like any change: fi_poll(3) need not, but may, and libfabric's own providers do.
+func (c *Counter) Add(n uint64) { c.Count(n) }
 
 // AddErr adds to the error value.
-func (c *Counter) AddErr(n uint64) {
-	c.knownErrors.Add(n)
-	c.CountError(n)
-}
+func (c *Counter) AddErr(n uint64) { c.CountError(n) }
 
 // Set sets the value. Completions that are counted meanwhile may be lost.
 func (c *Counter) Set(v uint64) {
-	c.known.Store(v)
 	atomic.StoreUint64(&c.hot.Value, v)
 	c.Wake()
 }
 
 // SetErr sets the error value.
 func (c *Counter) SetErr(v uint64) {
-	c.knownErrors.Store(v)
 	atomic.StoreUint64(&c.hot.Errors, v)
 	c.Wake()
 }
@@ -200,7 +191,7 @@ func (c *Counter) report() {
 
 func (c *Counter) progress() { c.wait.Progress() }
 
-// changed tells whether the counter has changed since the last call, Set or Add.
+// changed tells whether the counter has changed since the last call.
 func (c *Counter) changed() bool {
 	value, errors := c.values()
 	changed := c.known.Swap(value) != value

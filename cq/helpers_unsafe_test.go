@@ -80,3 +80,22 @@ func listed(q *Queue) (addrs []uintptr) {
 	}
 	return addrs
 }
+
+// claimed is a slot that is taken and not yet filled, as deliver.c has it for a
+// moment.
+type claimed struct {
+	ring *ring
+	at   unsafe.Pointer
+	pos  uint64
+}
+
+func claim(q *Queue, n int) (claimed, bool) {
+	r := &q.rings[q.ringIndex(n)]
+	at, pos, ok := r.Claim(markEntry, q.exclusive)
+	return claimed{r, at, pos}, ok
+}
+
+func (c claimed) fill(q *Queue, e Entry) {
+	c.ring.fill(c.at, c.pos, &e, markEntry)
+	q.Wake()
+}

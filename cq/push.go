@@ -2,19 +2,11 @@ package cq
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/order"
 )
-
-// Slot is a reserved place for a completion. The zero Slot is none.
-type Slot struct {
-	ring uint32
-	pos  uint64
-	at   unsafe.Pointer
-}
 
 // ringIndex maps a ring number to one that exists: 0 is the progress engines',
 // n the one of stripe n-1.
@@ -38,27 +30,6 @@ func (q *Queue) TryComplete(ring int, e Entry) bool {
 
 // Room looks whether TryComplete would succeed now.
 func (q *Queue) Room(ring int) bool { return q.rings[q.ringIndex(ring)].HasRoom() }
-
-// Reserve takes a slot of a ring as TryComplete does, to be filled or voided
-// before the caller returns to the application: what is published behind it in
-// the same ring is not seen before. False means that the ring is full.
-func (q *Queue) Reserve(ring int) (Slot, bool) {
-	i := q.ringIndex(ring)
-	at, pos, ok := q.rings[i].Claim(markEntry, q.exclusive)
-	return Slot{i, pos, at}, ok
-}
-
-// Fill writes a completion to a reserved slot.
-func (q *Queue) Fill(s Slot, e Entry) {
-	q.rings[s.ring].fill(s.at, s.pos, &e, markEntry)
-	q.Wake()
-}
-
-// Void gives a reserved slot back unused. What is behind it can be seen then.
-func (q *Queue) Void(s Slot) {
-	q.rings[s.ring].fill(s.at, s.pos, &Entry{Flags: hot.CQEVoid}, markVoid)
-	q.Wake()
-}
 
 // Complete writes a completion to ring 0. It never fails: when the ring is
 // full, the completion waits in the overflow list until readers have made room,

@@ -170,8 +170,8 @@ func TestFull(t *testing.T) {
 	if q.TryComplete(1, entry(4)) {
 		t.Fatal("pushed to a full ring")
 	}
-	if _, ok := q.Reserve(1); ok {
-		t.Fatal("reserved in a full ring")
+	if _, ok := claim(q, 1); ok {
+		t.Fatal("claimed in a full ring")
 	}
 	if !q.TryComplete(0, entry(9)) {
 		t.Fatal("one ring fills another")
@@ -183,11 +183,11 @@ func TestFull(t *testing.T) {
 	wantRead(t, q, 5)
 }
 
-func TestReserve(t *testing.T) {
+func TestClaim(t *testing.T) {
 	q := open(t, fi.CQAttr{Size: 4}, Options{Stripes: 1})
 	for range 10 {
-		a, okA := q.Reserve(1)
-		b, okB := q.Reserve(1)
+		a, okA := claim(q, 1)
+		b, okB := claim(q, 1)
 		if !okA || !okB {
 			t.Fatal("full")
 		}
@@ -195,34 +195,17 @@ func TestReserve(t *testing.T) {
 			t.Fatal("full")
 		}
 		wantRead(t, q) // both hold back what is behind them
-		q.Void(b)
+		b.fill(q, entry(2))
 		wantRead(t, q)
-		q.Fill(a, entry(1))
-		wantRead(t, q, 1, 3)
-	}
-	a, _ := q.Reserve(1) // a void alone
-	q.Void(a)
-	wantRead(t, q)
-	for range uint64(4) {
-		if !q.TryComplete(1, entry(0)) {
-			t.Fatal("the void's slot was not given back")
-		}
+		a.fill(q, entry(1))
+		wantRead(t, q, 1, 2, 3)
 	}
 }
 
-// TestReadNothing reads no entries: that drops voids, so that a program which
-// only makes progress with such reads gets room, and nothing else.
+// TestReadNothing reads no entries: that makes progress, takes nothing, and tells
+// of an error wherever it stands.
 func TestReadNothing(t *testing.T) {
 	q := open(t, fi.CQAttr{Size: 4}, Options{Stripes: 1})
-	for range 100 {
-		s, ok := q.Reserve(1)
-		if !ok {
-			t.Fatal("full of voids")
-		}
-		q.Void(s)
-		_, err := q.Read(nil)
-		wantErr(t, err, fi.EAGAIN)
-	}
 	q.Complete(entry(1))
 	_, err := q.Read(nil)
 	wantErr(t, err, fi.EAGAIN)
@@ -400,8 +383,6 @@ func TestNoAllocation(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		q.Complete(entry(1))
 		q.TryComplete(1, entry(2))
-		s, _ := q.Reserve(1)
-		q.Fill(s, entry(3))
 		q.CompleteError(entry(4), ErrorInfo{Err: fi.EIO})
 		q.Read(dst)
 		q.Read(dst)

@@ -9,8 +9,11 @@ import (
 
 // Read takes up to len(dst) completions (fi_cq_read(3)). EAGAIN: there is none;
 // then it has made progress, so that the next call may find one. EAVAIL: an error
-// is next; see ReadErr. An empty dst makes progress only.
+// is next; see ReadErr. With an empty dst it makes progress and takes nothing.
 func (q *Queue) Read(dst []Entry) (int, error) {
+	if len(dst) == 0 {
+		return 0, q.readNone()
+	}
 	n, bad := q.pop(dst)
 	if n > 0 {
 		return n, nil
@@ -34,12 +37,21 @@ func (q *Queue) Read(dst []Entry) (int, error) {
 	return 0, errAgain
 }
 
+// ReadQuietly is Read without progress: it only takes what is there.
+func (q *Queue) ReadQuietly(dst []Entry) (int, error) {
+	n, bad := q.pop(dst)
+	switch {
+	case n > 0:
+		return n, nil
+	case bad:
+		return 0, errAvail
+	}
+	return 0, errAgain
+}
+
 // pop takes completions from all rings in turn, up to an error; bad says that
 // it got none because an error is next. An empty queue costs two loads per ring.
 func (q *Queue) pop(dst []Entry) (n int, bad bool) {
-	if len(dst) == 0 {
-		return 0, q.skip()
-	}
 	i := 0
 	if len(q.rings) > 1 {
 		i = int(atomic.LoadUint32(q.turn))
@@ -66,16 +78,19 @@ func (q *Queue) pop(dst []Entry) (n int, bad bool) {
 	return n, bad && n == 0
 }
 
-// skip drops the voids at the heads of the rings and tells whether an error is
-// next. It is what a read of no entries does: programs make progress with such
-// reads between tries to send, and a try that finds no room leaves a void.
-func (q *Queue) skip() (bad bool) {
+// readNone is a read of no entries. Programs make progress with such reads
+// between tries to send, so it makes some even when an error is next.
+func (q *Queue) readNone() error {
+	q.wait.Progress()
+	if atomic.LoadUint64(&q.hot.Overflow) != 0 {
+		q.FlushOverflow()
+	}
 	for i := range q.rings {
-		if q.rings[i].skip(q.exclusive) {
-			bad = true
+		if q.rings[i].bad() {
+			return errAvail
 		}
 	}
-	return bad
+	return errAgain
 }
 
 // ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is.

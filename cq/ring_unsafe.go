@@ -13,7 +13,6 @@ import (
 const (
 	markEntry = 0
 	markError = 1
-	markVoid  = 2
 )
 
 const (
@@ -69,21 +68,18 @@ func (r *ring) advance(head, end uint64, exclusive bool) bool {
 	return atomic.CompareAndSwapUint64(r.head, head, end)
 }
 
-// scan looks for up to want entries from head on. It returns where they end,
-// voids included, and whether an error follows.
+// scan looks for up to want entries from head on. It returns where they end, and
+// whether an error follows.
 func (r *ring) scan(head uint64, want int) (end uint64, bad bool) {
 	for end = head; want > 0; end++ {
 		mark, state, lapOK := r.Load(end)
 		if state != hot.SlotReady || !lapOK {
 			return end, false
 		}
-		switch mark {
-		case markError:
+		if mark == markError {
 			return end, true
-		case markVoid:
-		default:
-			want--
 		}
+		want--
 	}
 	return end, false
 }
@@ -103,57 +99,41 @@ func (r *ring) pop(dst []Entry, exclusive bool) (got int, bad bool) {
 			continue
 		}
 		for ; head != end; head++ {
-			s := r.at(head)
-			if s.Flags&hot.CQEVoid == 0 {
-				dst[got] = entryOf(s)
-				got++
-			}
+			dst[got] = entryOf(r.at(head))
+			got++
 			r.Release(head)
 		}
 	}
 	return got, bad
 }
 
-// skip drops the voids at the head and tells whether an error is there then.
-func (r *ring) skip(exclusive bool) (bad bool) {
-	for {
-		head := atomic.LoadUint64(r.head)
-		mark, state, lapOK := r.Load(head)
-		if state != hot.SlotReady || !lapOK || mark != markVoid {
-			return state == hot.SlotReady && lapOK && mark == markError
-		}
-		if r.advance(head, head+1, exclusive) {
-			r.Release(head)
-		}
-	}
+// bad tells whether an error is at the head.
+func (r *ring) bad() bool {
+	mark, state, lapOK := r.Load(atomic.LoadUint64(r.head))
+	return state == hot.SlotReady && lapOK && mark == markError
 }
 
 func entryOf(s *hot.CQE) Entry {
 	return *(*Entry)(unsafe.Pointer(&s.Context))
 }
 
-// popError takes the error at the head, and any voids before it.
+// popError takes the error at the head.
 func (r *ring) popError(exclusive bool) (e Entry, ok bool) {
 	for {
 		head := atomic.LoadUint64(r.head)
 		mark, state, lapOK := r.Load(head)
-		if state != hot.SlotReady || !lapOK || mark == markEntry {
+		if state != hot.SlotReady || !lapOK || mark != markError {
 			return e, false
 		}
-		if !r.advance(head, head+1, exclusive) {
-			continue
-		}
-		if mark == markError {
-			e, ok = entryOf(r.at(head)), true
-		}
-		r.Release(head)
-		if ok {
+		if r.advance(head, head+1, exclusive) {
+			e = entryOf(r.at(head))
+			r.Release(head)
 			return e, true
 		}
 	}
 }
 
-// ready tells whether there is anything to read, voids included.
+// ready tells whether there is anything to read.
 func (r *ring) ready() bool { return r.Ready(atomic.LoadUint64(r.head)) }
 
 // layout is where the parts of a queue lie in its memory: the hot table, the

@@ -141,7 +141,12 @@ func TestPollSet(t *testing.T) {
 	c.Add(5)
 	c.Set(7)
 	c.AddErr(1)
-	poll(4, 11) // the application's own changes are no news
+	poll(4, 11, 22) // whoever changes it
+	poll(4, 11)
+	c.Set(7)
+	poll(4, 11) // to what it was
+	c.SetErr(9)
+	poll(4, 11, 22)
 	c.Count(1)
 	seen := map[uint64]bool{}
 	for range 2 {

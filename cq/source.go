@@ -61,6 +61,13 @@ func (s *Source) disarm() {
 	}
 }
 
+// Listen asks for the doorbell on behalf of a sleeper outside this package,
+// which looks at HasWork afterwards. Each call is taken back by one Unlisten.
+func (s *Source) Listen() { s.arm(true) }
+
+// Unlisten takes back one Listen.
+func (s *Source) Unlisten() { s.disarm() }
+
 // sources is the list of a queue's sources. Readers load the slice, which is
 // replaced as a whole. mu is not on the data path: it is taken when endpoints
 // come and go.

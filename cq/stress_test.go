@@ -83,7 +83,7 @@ func (a *tally) read(q *Queue, total uint64, batch int) error {
 }
 
 // TestStress has a progress engine that completes and fails, stripes that
-// reserve, fill and void, and several readers, on small rings.
+// push or claim, and several readers, on small rings.
 func TestStress(t *testing.T) {
 	each := 20000
 	if testing.Short() {
@@ -129,22 +129,23 @@ func stress(t *testing.T, q *Queue, readers, each int) {
 	wantRead(t, q)
 }
 
-// post writes each completions to ring p by reservation, every third after one
-// that it gives up.
+// post writes each completions to ring p, every third in a slot that it claims
+// first.
 func post(q *Queue, p, each int) {
-	reserve := func() Slot {
+	for n := range uint64(each) {
+		if n%3 != 0 {
+			for !q.TryComplete(p, stamp(uint64(p), n)) {
+				runtime.Gosched()
+			}
+			continue
+		}
 		for {
-			if s, ok := q.Reserve(p); ok {
-				return s
+			if c, ok := claim(q, p); ok {
+				c.fill(q, stamp(uint64(p), n))
+				break
 			}
 			runtime.Gosched()
 		}
-	}
-	for n := range uint64(each) {
-		if n%3 == 0 {
-			q.Void(reserve())
-		}
-		q.Fill(reserve(), stamp(uint64(p), n))
 	}
 }
 

@@ -91,13 +91,11 @@ func TestSReadWakes(t *testing.T) {
 		for name, act := range map[string]func(){
 			"entry":   func() { q.Complete(entry(1)) },
 			"stripe":  func() { q.TryComplete(1, entry(1)) },
-			"filled":  func() { s, _ := q.Reserve(1); q.Fill(s, entry(1)) },
 			"message": d.deliver,
-			"behind a void": func() {
-				s, _ := q.Reserve(1)
-				q.TryComplete(1, entry(1))
+			"late": func() {
+				c, _ := claim(q, 1)
 				time.Sleep(5 * time.Millisecond)
-				q.Void(s)
+				c.fill(q, entry(1))
 			},
 		} {
 			join := later(act)

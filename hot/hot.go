@@ -30,7 +30,6 @@ const CacheLine = 64
 // Bits of [CQE].Flags beyond libfabric's.
 const (
 	CQEError uint64 = 1 << 63 // Buf is the address of a [CQError]
-	CQEVoid  uint64 = 1 << 62 // reserved, then not needed: readers skip it
 )
 
 // Bits of [CQ].Flags.
@@ -58,6 +57,17 @@ const (
 	EPTxAlways  = 2
 	EPFast      = 4
 	EPPlainRx   = 8
+	EPCtxShift  = 24
+)
+
+// PolledEnough is the value of [EP].Polled that says that the application makes
+// progress by itself.
+const PolledEnough = 16
+
+// States of a progress thread's bell, which [Rx].Bell names.
+const (
+	BellAwake  = 0 // the thread looks by itself
+	BellAsleep = 1 // who has work for it wakes it
 )
 
 // Bits of the segment's rx_state word.
@@ -167,7 +177,9 @@ type Rx struct {
 	Flags     uint32
 	Selective uint32
 	OpFlags   uint64
-	_         [2]uint64
+	Bell      uintptr
+	BellEvent uint32
+	_         uint32
 	Lease     uint32
 	_         [60]byte
 	PostsHead uint64
@@ -175,7 +187,8 @@ type Rx struct {
 	Attention uint32
 	// MatcherEmpty is 1 when matching holds nothing.
 	MatcherEmpty uint32
-	_            [44]byte
+	Turn         uint32
+	_            [40]byte
 }
 
 // Source is a sender as the receiver sees it (struct weft_hot_source).
@@ -199,7 +212,17 @@ type Peer struct {
 	Owner     uint32
 	Peer      uint32
 	Link      uint32
-	_         [3]uint64
+	Exclusive uint32
+	_         uint32
+	_         [2]uint64
+}
+
+// Poster is a thread that posts (struct weft_poster).
+type Poster struct {
+	_       structs.HostLayout
+	Posting uint64
+	Taken   uint32
+	_       [52]byte
 }
 
 // Stripe is a transmit stripe (struct weft_hot_stripe).
@@ -215,28 +238,37 @@ type Stripe struct {
 	_            [5]uint64
 }
 
+// Inbound is one of an endpoint's inbound rings (struct weft_inbound).
+type Inbound struct {
+	_    structs.HostLayout
+	Ring Ring
+	Head uint64
+	_    [4]uint64
+}
+
 // EP is an endpoint (struct weft_hot_ep).
 type EP struct {
-	_           structs.HostLayout
-	Peers       uintptr
-	PeerLimit   uint64
-	TxCQ        uintptr
-	TxCntr      uintptr
-	Stripes     uintptr
-	StripeMask  uint32
-	Flags       uint32
-	InjectMax   uint32
-	EagerMax    uint32
-	Handle      uint64
-	TxOpFlags   uint64
-	Rx          uintptr
-	Inbound     Ring
-	RxState     uintptr
-	Sources     uintptr
-	RxCQ        uintptr
-	InboundHead uint64
-	SourceLimit uint32
-	_           [52]byte
+	_            structs.HostLayout
+	Peers        uintptr
+	PeerLimit    uint64
+	TxCQ         uintptr
+	TxCntr       uintptr
+	Stripes      uintptr
+	StripeMask   uint32
+	Flags        uint32
+	InjectMax    uint32
+	EagerMax     uint32
+	Handle       uint64
+	StatsThreads uintptr
+	Rx           uintptr
+	Lanes        uintptr
+	RxState      uintptr
+	Sources      uintptr
+	RxCQ         uintptr
+	SourceLimit  uint32
+	Polled       uint32
+	StatsRx      uintptr
+	Inbound      [Lanes]Inbound
 }
 
 // Segment is the header of an endpoint's segment (struct weft_segment).
@@ -263,18 +295,31 @@ type Segment struct {
 	BounceBytes  uint32
 	BounceStride uint32
 	Flags        uint32
-	_            [36]byte
+	KeyCount     uint32
+	Number       uint32
+	KeyOffset    uint64
+	_            [16]byte
 	RxState      uint32
 	Armed        uint32
 	_            [56]byte
-	RingTail     uint64
-	_            [56]byte
+	Lanes        uint32
+	_            [60]byte
+}
+
+// Lanes is the number of inbound rings of a segment.
+const Lanes = 8
+
+// Lane stands before the slots of an inbound ring (struct weft_lane).
+type Lane struct {
+	_    structs.HostLayout
+	Tail uint64
+	_    [120]byte
 }
 
 // SegMagic and SegVersion identify the segment layout.
 const (
 	SegMagic   = 0x31746665772d6766
-	SegVersion = 2
+	SegVersion = 3
 )
 
 // Bits of [Segment].Flags and [Attach].Flags: the families of addresses at
@@ -283,6 +328,43 @@ const (
 	SegAnyIPv4 = 1
 	SegAnyIPv6 = 2
 )
+
+// Key mirrors struct weft_key.
+type Key struct {
+	_      structs.HostLayout
+	State  uint64
+	Name   uint64
+	Addr   uint64
+	Base   uint64
+	Len    uint64
+	Access uint32
+	_      [20]byte
+}
+
+// Rights in [Key].Access.
+const (
+	KeyRead  = 1
+	KeyWrite = 2
+)
+
+// KeyProbes is how far from its place an entry may stand.
+const KeyProbes = 16
+
+// KeyPlace is where the search for a name begins in a table of count entries.
+func KeyPlace(name uint64, count uint32) uint32 {
+	return uint32((name*0x9E3779B97F4A7C15)>>32) & (count - 1)
+}
+
+// Claim mirrors struct weft_claim.
+type Claim struct {
+	_         structs.HostLayout
+	Word      uint64
+	StartTime uint64
+	_         [48]byte
+}
+
+// Claims is the number of claims of a segment.
+const Claims = 64
 
 // Sizes of an inbound slot, in bytes.
 const (
@@ -330,7 +412,7 @@ type Attach struct {
 	NameBytes uint32
 	Name      [28]byte
 	Flags     uint32
-	_         [4]byte
+	Number    uint32
 	Words     [2]uint64
 	_         [48]byte
 }

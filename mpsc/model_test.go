@@ -4,12 +4,11 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/interleave"
 )
 
-// A model of the ring's algorithm in which every access to shared memory is
-// one step, for TestModel to run in every order. It is sequentially
-// consistent: it checks the algorithm, not the ordering of plain accesses,
-// which the race detector checks.
+// A model of the ring's algorithm: the steps of Claim, Publish, Load, Release
+// and Reclaim, for package interleave to run in every order.
 
 const (
 	modelSlots     = 2
@@ -18,295 +17,160 @@ const (
 
 // rules of one exploration. The mutants show that the checks can fail.
 type rules struct {
-	messages [modelProducers]uint8 // each producer's
-	deaths   uint8                 // producers that may be killed, each at any step
+	messages [modelProducers]uint64 // each producer's
+	deaths   int                    // producers that may be killed, each at any step
+	tso      bool
+	laps     uint64 // that the ring has gone through while the tail stayed at 0
 
 	plainClaim   bool // mutant: claim by load and store
 	earlyPublish bool // mutant: publish before the body is written
 	earlyRelease bool // mutant: release before the body is read
 	noJump       bool // mutant: a stale tail is walked one step at a time
+	noReclaim    bool // mutant: slots of the dead are left alone
 }
 
-type modelSlot struct {
-	lap, owner, state uint8
-	half              [2]uint8 // the body: two words, written and read apart
-}
-
-// Steps of a producer.
+// The words of the model's memory.
 const (
-	pTail    = iota // load the tail
-	pWord           // load the slot's word and decide
-	pCAS            // C0
-	pHint           // store the tail
-	pHalf0          // write the body
-	pHalf1          //
-	pPublish        // P0
+	wordTail = interleave.Word(0)
+	wordSlot = interleave.Word(1)                         // modelSlots times: sequence word and two words of body
+	wordGot  = wordSlot + 3*modelSlots                    // ghost: received from each producer
+	wordSent = wordGot + interleave.Word(modelProducers)  // ghost: published by each
+	wordEnd  = wordSent + interleave.Word(modelProducers) //
 )
 
-type modelProducer struct {
-	pc, sent, pos, step, published uint8
-	dead                           bool
+func seqOf(pos uint64) interleave.Word { return wordSlot + 3*interleave.Word(pos%modelSlots) }
+
+// sequence makes a sequence word; the fields are narrower than the real ones.
+func sequence(lap, owner, state uint64) uint64 { return lap<<8 | owner<<2 | state }
+
+func lapOf(word uint64) uint64 { return word >> 8 }
+
+// claim is Ring.Claim.
+func (r *rules) claim(t *interleave.T, owner uint64) (pos uint64, ok bool) {
+	pos = t.Load(wordTail)
+	for range modelSlots + 1 {
+		lap := pos / modelSlots
+		free := sequence(lap, 0, hot.SlotFree)
+		word := t.Load(seqOf(pos))
+		if word == free {
+			taken := sequence(lap, owner, hot.SlotTaken)
+			if r.plainClaim {
+				t.Store(seqOf(pos), taken)
+			} else if !t.CAS(seqOf(pos), word, taken) { // C0
+				pos++
+				continue
+			}
+			t.Store(wordTail, pos+1)
+			return pos, true
+		}
+		ahead := int64(lapOf(word)) - int64(lap)
+		if ahead < 0 {
+			return 0, false
+		}
+		if ahead > 1 && !r.noJump {
+			pos += uint64(ahead-1) * modelSlots
+		}
+		pos++
+	}
+	return 0, false
 }
 
-// Steps of the consumer.
-const (
-	cLook    = iota // L0
-	cHalf0          // read the body
-	cHalf1          //
-	cRelease        // R0
-	cReclaim        // CAS
-)
-
-// model is a state of the whole. Comparable, so that visited states are found.
-type model struct {
-	slot   [modelSlots]modelSlot
-	tail   uint8
-	prod   [modelProducers]modelProducer
-	pc     uint8 // the consumer's
-	head   uint8
-	half   uint8
-	owner  uint8 // of the slot the consumer works on
-	claims uint8 // ghost: successful claims so far
-	deaths uint8
-	got    [modelProducers]uint8 // ghost: messages received from each
-}
-
-// next returns the states that one step of anybody leads to.
-func (m *model) next(r *rules) (out []model, err error) {
-	for i := range m.prod {
-		p := &m.prod[i]
-		if p.sent == r.messages[i] || p.dead {
-			continue
+// produce sends a producer's messages. Message n of producer i is i<<4 | n+1 in
+// both words of the body.
+func (r *rules) produce(i uint64) func(*interleave.T) {
+	return func(t *interleave.T) {
+		for n := uint64(0); n < r.messages[i]; {
+			t.At(n)
+			pos, ok := r.claim(t, i)
+			if !ok {
+				t.Pause()
+				continue
+			}
+			t.At(n, pos+100)
+			publish := func() { t.Store(seqOf(pos), sequence(pos/modelSlots, i, hot.SlotReady)) } // P0
+			if r.earlyPublish {
+				publish()
+			}
+			t.Store(seqOf(pos)+1, i<<4|(n+1))
+			t.Store(seqOf(pos)+2, i<<4|(n+1))
+			if !r.earlyPublish {
+				publish()
+			}
+			n++
+			t.Note(wordSent+interleave.Word(i), n)
 		}
-		n := *m
-		if err := n.produce(r, i); err != nil {
-			return nil, err
-		}
-		out = append(out, n)
-		if m.deaths < r.deaths {
-			n := *m
-			n.prod[i] = modelProducer{published: p.published, dead: true}
-			n.deaths++
-			out = append(out, n)
-		}
-	}
-	n := *m
-	if err := n.consume(r); err != nil {
-		return nil, err
-	}
-	if n != *m {
-		out = append(out, n)
-	}
-	return out, nil
-}
-
-// produce lets producer i make one step.
-func (m *model) produce(r *rules, i int) error {
-	p := &m.prod[i]
-	s := &m.slot[p.pos%modelSlots]
-	lap := p.pos / modelSlots
-	message := uint8(i)<<4 | p.sent + 1
-	switch p.pc {
-	case pTail:
-		p.pos, p.step, p.pc = m.tail, 0, pWord
-	case pWord:
-		m.look(r, p, s, lap)
-	case pCAS:
-		if !r.plainClaim && (s.lap != lap || s.state != hot.SlotFree) {
-			p.forward(1)
-			break
-		}
-		if p.pos != m.claims {
-			return fmt.Errorf("producer %d claimed position %d after %d claims", i, p.pos, m.claims)
-		}
-		s.lap, s.owner, s.state = lap, uint8(i), hot.SlotTaken
-		m.claims++
-		p.pc = pHint
-	case pHint:
-		m.tail = p.pos + 1
-		p.pc = pHalf0
-		if r.earlyPublish {
-			s.state = hot.SlotReady
-		}
-	case pHalf0:
-		s.half[0] = message
-		p.pc = pHalf1
-	case pHalf1:
-		s.half[1] = message
-		p.pc = pPublish
-	case pPublish:
-		if !r.earlyPublish {
-			s.lap, s.owner, s.state = lap, uint8(i), hot.SlotReady
-		}
-		p.published++
-		p.sent++
-		*p = modelProducer{sent: p.sent, published: p.published}
-	}
-	return nil
-}
-
-// look decides on a slot's word, as Claim does.
-func (m *model) look(r *rules, p *modelProducer, s *modelSlot, lap uint8) {
-	switch {
-	case s.lap == lap && s.state == hot.SlotFree:
-		p.pc = pCAS
-	case s.lap < lap:
-		p.pc, p.pos, p.step = pTail, 0, 0 // full: try again
-	case s.lap > lap+1 && !r.noJump:
-		p.forward((s.lap-lap-1)*modelSlots + 1)
-	default:
-		p.forward(1)
 	}
 }
 
-func (p *modelProducer) forward(n uint8) {
-	p.pos += n
-	p.pc = pWord
-	if p.step++; p.step > modelSlots {
-		p.pc, p.pos, p.step = pTail, 0, 0
-	}
-}
-
-// consume lets the consumer make one step, or none when there is nothing to do.
-func (m *model) consume(r *rules) error {
-	s := &m.slot[m.head%modelSlots]
-	lap := m.head / modelSlots
-	release := func() { *s = modelSlot{lap: lap + 1, half: s.half} }
-	switch m.pc {
-	case cLook:
+// consume takes messages until all producers have ended and the ring is empty.
+func (r *rules) consume(t *interleave.T) {
+	var got [modelProducers]uint64
+	head, last := r.laps*modelSlots, false
+	for {
+		at := head<<1 | 1
+		if last {
+			at = head << 1
+		}
+		t.At(at, got[0], got[1], got[2])
+		lap := head / modelSlots
+		word := t.Load(seqOf(head)) // L0
+		owner := word >> 2 & 63
+		release := func() {
+			t.Store(seqOf(head), sequence(lap+1, 0, hot.SlotFree)) // R0
+		}
 		switch {
-		case s.lap != lap || s.state == hot.SlotFree:
-		case s.state == hot.SlotReady:
-			m.pc, m.owner = cHalf0, s.owner
+		case lapOf(word) == lap && word&3 == hot.SlotReady:
 			if r.earlyRelease {
 				release()
 			}
-		case m.prod[s.owner].dead:
-			m.pc, m.owner = cReclaim, s.owner
+			a, b := t.Load(seqOf(head)+1), t.Load(seqOf(head)+2)
+			t.Check(a == b && a == owner<<4|(got[owner]+1), "position %d: body %#x %#x of owner %d after %d messages", head, a, b, owner, got[owner])
+			got[owner]++
+			t.Note(wordGot+interleave.Word(owner), got[owner])
+			if !r.earlyRelease {
+				release()
+			}
+			head++
+			continue
+		case lapOf(word) == lap && word&3 == hot.SlotTaken && !r.noReclaim && t.Ended(int(owner)):
+			if t.CAS(seqOf(head), word, sequence(lap+1, 0, hot.SlotFree)) { // Reclaim
+				head++
+			}
+			continue
+		case last:
+			return
 		}
-	case cHalf0:
-		m.half = s.half[0]
-		m.pc = cHalf1
-	case cHalf1:
-		if m.half != s.half[1] || m.half>>4 != m.owner || m.half&15 != m.got[m.owner]+1 {
-			return fmt.Errorf("position %d: halves %#x %#x of owner %d after %d messages",
-				m.head, m.half, s.half[1], m.owner, m.got[m.owner])
-		}
-		m.pc = cRelease
-	case cRelease:
-		m.got[m.owner]++
-		if !r.earlyRelease {
-			release()
-		}
-		m.advance()
-	case cReclaim:
-		if s.lap == lap && s.owner == m.owner && s.state == hot.SlotTaken {
-			release()
-			m.advance()
-			break
-		}
-		m.pc = cLook
-	}
-	return nil
-}
-
-func (m *model) advance() {
-	m.head++
-	m.pc, m.half, m.owner = cLook, 0, 0
-}
-
-// final tells whether all producers have ended and all they claimed was
-// handled; then everything published must have been received.
-func (m *model) final(r *rules) (bool, error) {
-	for i := range m.prod {
-		if p := &m.prod[i]; p.sent != r.messages[i] && !p.dead {
-			return false, nil
-		}
-	}
-	if m.head != m.claims || m.pc != cLook {
-		return false, nil
-	}
-	for i := range m.prod {
-		if p := &m.prod[i]; m.got[i] != p.published {
-			return true, fmt.Errorf("producer %d published %d, received %d", i, p.published, m.got[i])
-		}
-	}
-	return true, nil
-}
-
-// edge is a step from one state to another, by their numbers.
-type edge struct{ from, to int32 }
-
-// explore visits every state and returns how many there are. The error says
-// what went wrong in some order of steps, or that a state can be reached from
-// which the work never ends.
-func explore(r rules) (states int, err error) {
-	index := map[model]int32{{}: 0}
-	all := []model{{}}
-	var edges []edge
-	var finals []int32
-	for i := 0; i < len(all); i++ {
-		m := all[i]
-		end, err := m.final(&r)
-		if err != nil {
-			return len(all), err
-		}
-		if end {
-			finals = append(finals, int32(i))
+		if t.Ended(0, 1, 2) {
+			last = true // look once more
 			continue
 		}
-		next, err := m.next(&r)
-		if err != nil {
-			return len(all), err
-		}
-		for _, n := range next {
-			j, seen := index[n]
-			if !seen {
-				j = int32(len(all))
-				index[n] = j
-				all = append(all, n)
-			}
-			edges = append(edges, edge{int32(i), j})
-		}
+		t.Pause()
 	}
-	for i, ok := range reaching(len(all), edges, finals) {
-		if !ok {
-			return len(all), fmt.Errorf("no way on from %+v", all[i])
-		}
-	}
-	return len(all), nil
 }
 
-// reaching tells of each state whether one of finals can be reached from it. It
-// walks the edges backwards.
-func reaching(states int, edges []edge, finals []int32) []bool {
-	first := make([]int32, states+1)
-	for _, e := range edges {
-		first[e.to+1]++
+// explore runs the model in every order.
+func explore(r rules) (interleave.Result, error) {
+	names := []string{"tail"}
+	for s := range modelSlots {
+		names = append(names, fmt.Sprintf("seq%d", s), fmt.Sprintf("body%d.0", s), fmt.Sprintf("body%d.1", s))
 	}
-	for i := range states {
-		first[i+1] += first[i]
-	}
-	from := make([]int32, len(edges))
-	fill := append([]int32(nil), first[:states]...)
-	for _, e := range edges {
-		from[fill[e.to]] = e.from
-		fill[e.to]++
-	}
-	ends := make([]bool, states)
-	queue := finals
-	for _, i := range finals {
-		ends[i] = true
-	}
-	for len(queue) > 0 {
-		i := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, j := range from[first[i]:first[i+1]] {
-			if !ends[j] {
-				ends[j] = true
-				queue = append(queue, j)
-			}
+	names = append(names, "got0", "got1", "got2", "sent0", "sent1", "sent2")
+	start := func(words []uint64) {
+		for pos := range uint64(modelSlots) {
+			words[seqOf(pos)] = sequence(r.laps, 0, hot.SlotFree)
 		}
 	}
-	return ends
+	p := &interleave.Program{Names: names[:wordEnd], Init: start, TSO: r.tso, Deaths: r.deaths, Final: func(m interleave.Memory, died []bool) error {
+		for i := range interleave.Word(modelProducers) {
+			if got, sent := m.Load(wordGot+i), m.Load(wordSent+i); got != sent {
+				return fmt.Errorf("producer %d: sent %d, received %d, died %v", i, sent, got, died[i])
+			}
+		}
+		return nil
+	}}
+	for i := range uint64(modelProducers) {
+		p.Threads = append(p.Threads, interleave.Thread{Name: fmt.Sprintf("producer%d", i), Killable: true, Body: r.produce(i)})
+	}
+	p.Threads = append(p.Threads, interleave.Thread{Name: "consumer", Body: r.consume})
+	return interleave.Explore(p)
 }

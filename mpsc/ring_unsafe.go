@@ -65,6 +65,9 @@ func (r *Ring) SlotBytes() uint32 { return r.slotBytes }
 // claimed since the ring was empty and new, unless a hostile peer wrote it.
 func (r *Ring) Tail() uint64 { return atomic.LoadUint64(r.tail) }
 
+// TailWord returns the word of the hint, for the consumer that repairs it.
+func (r *Ring) TailWord() *uint64 { return r.tail }
+
 // Slot returns the slot that serves position pos, sequence word first. It is
 // inside the ring for every pos.
 func (r *Ring) Slot(pos uint64) unsafe.Pointer {

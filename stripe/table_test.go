@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hot"
 )
 
-type request struct{ owner, value uint64 }
+type request struct{ owner uint64 }
 
 func newTable(t *testing.T, n, per int) *Table[request] {
 	t.Helper()

@@ -17,10 +17,9 @@
 enum weft_cq_mark {
 	WEFT_CQ_MARK_ENTRY = 0,
 	WEFT_CQ_MARK_ERROR = 1, /* stays until fi_cq_readerr takes it */
-	WEFT_CQ_MARK_VOID = 2,  /* readers skip it */
 };
 
-/* A slot to be filled or voided soon: what is behind it is not seen before. */
+/* A slot to be filled soon: what is behind it is not seen before. */
 struct weft_cq_claim {
 	struct weft_cqe *slot;
 	uint64_t position;
@@ -70,13 +69,6 @@ static inline void weft_cq_fill(struct weft_hot_cq *cq, const struct weft_cq_cla
 	weft_cq_publish(cq, claim, WEFT_CQ_MARK_ENTRY);
 }
 
-/* weft_cq_void gives a claimed slot up. Wake as after a fill: it may uncover others. */
-static inline void weft_cq_void(struct weft_hot_cq *cq, const struct weft_cq_claim *claim)
-{
-	claim->slot->flags = WEFT_CQE_VOID;
-	weft_cq_publish(cq, claim, WEFT_CQ_MARK_VOID);
-}
-
 /* weft_cq_push claims, fills and publishes; false: full, nothing happened. */
 static inline bool weft_cq_push(struct weft_hot_cq *cq, uint32_t ring, const struct weft_cqe *e)
 {
@@ -93,6 +85,16 @@ static inline uint32_t weft_cq_stripe_ring(const struct weft_hot_cq *cq, uint32_
 	uint32_t rings = cq->nrings - 1; /* of stripes: 0 or a power of two */
 
 	return rings ? 1 + (stripe & (rings - 1)) : 0;
+}
+
+/* weft_cq_empty tells whether ring 0 has nothing to read and nothing waits for room there. */
+static inline bool weft_cq_empty(const struct weft_hot_cq *cq)
+{
+	struct weft_cq_ring *r = weft_cq_ring_at(cq, 0);
+	struct weft_ring slots = weft_cq_slots(cq, r);
+
+	return !atomic_load_explicit(&cq->overflow, memory_order_relaxed) &&
+	       !weft_ring_ready(&slots, atomic_load_explicit(&r->head, memory_order_relaxed));
 }
 
 /* weft_cq_room looks whether a claim in a ring would succeed now. */
@@ -126,7 +128,7 @@ static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_
 	while (got < count && !*error) {
 		uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), end = head;
 
-		for (size_t n = got; n < count; end++) {
+		for (size_t n = got; n < count; end++, n++) {
 			uint64_t word = atomic_load_explicit(weft_ring_slot(&slots, end), /* L0 */
 							     memory_order_acquire);
 			uint32_t mark = weft_seq_owner(word);
@@ -134,7 +136,6 @@ static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_
 				break;
 			if ((*error = mark == WEFT_CQ_MARK_ERROR))
 				break;
-			n += mark != WEFT_CQ_MARK_VOID;
 		}
 		if (end == head)
 			break;
@@ -147,8 +148,7 @@ static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_
 		}
 		for (; head != end; head++) {
 			struct weft_cqe *slot = (struct weft_cqe *)weft_ring_slot(&slots, head);
-			if (!(slot->flags & WEFT_CQE_VOID))
-				memcpy(&out[got++], slot, sizeof(*slot));
+			memcpy(&out[got++], slot, sizeof(*slot));
 			weft_ring_release(&slots, head);
 		}
 	}
@@ -174,6 +174,22 @@ static inline size_t weft_cq_pop(struct weft_hot_cq *cq, struct weft_cqe *out, s
 	if (cq->nrings > 1 && got && (stop || got == count))
 		atomic_store_explicit(weft_cq_turn(cq), ring, memory_order_relaxed);
 	return got;
+}
+
+/* weft_cq_bad tells whether an error is next in one of the rings. */
+static inline bool weft_cq_bad(const struct weft_hot_cq *cq)
+{
+	for (uint32_t n = 0; n < cq->nrings; n++) {
+		struct weft_cq_ring *r = weft_cq_ring_at(cq, n);
+		struct weft_ring slots = weft_cq_slots(cq, r);
+		uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+		uint64_t word = atomic_load_explicit(weft_ring_slot(&slots, head), /* L0 */
+						     memory_order_acquire);
+
+		if (word == weft_seq(head >> cq->log2_slots, WEFT_CQ_MARK_ERROR, WEFT_SLOT_READY))
+			return true;
+	}
+	return false;
 }
 
 #endif

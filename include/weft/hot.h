@@ -9,6 +9,7 @@
 #define WEFT_HOT_H
 
 #include "segment.h"
+#include "stats.h"
 
 /* ---- completion queues ---- */
 
@@ -16,7 +17,7 @@
 struct weft_cqe {
 	_Atomic uint64_t seq;
 	uint64_t context;
-	uint64_t flags;            /* fi_cq flags; WEFT_CQE_ERROR, WEFT_CQE_VOID */
+	uint64_t flags;            /* fi_cq flags; WEFT_CQE_ERROR */
 	uint64_t len;
 	uint64_t buf;              /* with WEFT_CQE_ERROR: address of a struct weft_cq_error */
 	uint64_t data;
@@ -25,7 +26,6 @@ struct weft_cqe {
 };
 
 #define WEFT_CQE_ERROR (1ull << 63)
-#define WEFT_CQE_VOID (1ull << 62) /* reserved, then not needed: readers skip it */
 
 /* What fi_cq_readerr tells beyond the completion itself. Allocated and freed by Go. */
 struct weft_cq_error {
@@ -109,7 +109,9 @@ struct weft_hot_rx {
 	uint32_t flags;            /* WEFT_EXCLUSIVE, WEFT_RX_DIRECTED */
 	uint32_t selective;        /* receives complete only with FI_COMPLETION */
 	uint64_t op_flags;         /* rx_attr op_flags, for calls without flags */
-	uint64_t pad0[2];
+	_Atomic(_Atomic uint32_t *) bell; /* word of the progress thread's bell, NULL: none. Go: release, last */
+	uint32_t bell_event;       /* the descriptor that wakes it */
+	uint32_t pad0;
 	/* line 1 */
 	_Atomic uint32_t lease;    /* 0 free, 1 held: CAS acquire, store release */
 	uint8_t pad1[60];
@@ -119,7 +121,8 @@ struct weft_hot_rx {
 	                                (who posts it sets this), so what is on the post ring is work */
 	_Atomic uint32_t attention;  /* not 0: progress has work that no ring shows (pending sends, timers) */
 	uint32_t matcher_empty;      /* 1: Go's matching holds no receive and no message */
-	uint8_t pad2[44];
+	uint32_t turn;               /* C only: inbound ring at which the next delivery begins */
+	uint8_t pad2[40];
 };
 
 /* A sender, by its attach index, as the receiver sees it: what C needs to
@@ -146,7 +149,17 @@ struct weft_hot_peer {
 	uint32_t owner;                 /* our attach index at the peer plus one */
 	uint32_t peer;                  /* the interface's number for the peer */
 	_Atomic uint32_t link;          /* Go only: the endpoint's number for the peer plus one, 0 not resolved */
-	uint64_t pad1[3];
+	uint32_t exclusive;             /* one thread at a time writes to this ring, nobody else does */
+	uint32_t pad0;
+	uint64_t pad1[2];
+};
+
+/* What a thread that posts says about itself, one cache line: whether it may be
+ * using what it has read in a line of struct weft_hot_peer (cabi/poster.c). */
+struct weft_poster {
+	_Atomic uint64_t posting;  /* odd: yes. Written by the thread; relaxed, then release */
+	_Atomic uint32_t taken;    /* 1: a thread has this line */
+	uint8_t pad0[52];
 };
 
 /* A transmit stripe: what a thread leases while it uses a bounce buffer or a request. */
@@ -166,11 +179,19 @@ struct weft_hot_stripe {
 #define WEFT_EP_EXCLUSIVE 1u   /* as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2u   /* transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION) */
 #define WEFT_EP_PLAIN_RX 8u    /* every receive completes on rx_cq and nowhere else */
+#define WEFT_EP_CTX_SHIFT 24   /* above it: how many of an fi_addr's high bits name a receive context */
 #define WEFT_EP_FAST 4u        /* the C path may be used at all (enabled, default completion level) */
+
+/* One of the endpoint's inbound rings. */
+struct weft_inbound {
+	struct weft_ring ring;       /* consumer's view; immutable after enable */
+	_Atomic uint64_t head;       /* written by the lease holder, C or Go, read by pollers, relaxed */
+	uint64_t pad0[4];
+};
 
 struct weft_hot_ep {
 	/* line 0: immutable after enable */
-	struct weft_hot_peer *peers; /* indexed by fi_addr */
+	struct weft_hot_peer *peers; /* by fi_addr, rotated so that the receive context comes last */
 	uint64_t peer_limit;
 	struct weft_hot_cq *tx_cq;   /* NULL: none */
 	struct weft_hot_cntr *tx_cntr;
@@ -181,17 +202,26 @@ struct weft_hot_ep {
 	uint32_t eager_max;          /* bytes that go through one bounce buffer */
 	uint64_t handle;             /* Go's */
 	/* line 1 */
-	uint64_t tx_op_flags;
+	weft_stat *stats_threads;    /* WEFT_STAT_LINES lines of counters (stats.h) */
 	_Atomic(struct weft_hot_rx *) rx; /* Go: release; another one, which never has work, when the endpoint is closed */
-	struct weft_ring inbound;    /* consumer's view */
+	_Atomic uint32_t *lanes;     /* of the own segment */
 	_Atomic uint32_t *rx_state;  /* of the own segment, armed is the word after it */
 	struct weft_hot_source *sources; /* source_limit of them */
 	struct weft_hot_cq *rx_cq;
-	/* line 2: written by the lease holder, C or Go, read by pollers, relaxed */
-	_Atomic uint64_t inbound_head;
-	uint32_t source_limit;       /* immutable */
-	uint8_t pad1[52];
+	uint32_t source_limit;
+	_Atomic uint32_t polled;     /* looks, up to WEFT_POLLED_ENOUGH; pollers add, a thread sets 0 */
+	weft_stat *stats_rx;         /* the lease holder's counters; immutable after enable */
+	struct weft_inbound inbound[WEFT_LANES];
 };
+
+/* So many looks at an endpoint since the progress thread asked last mean that the
+ * application makes progress by itself. Without a thread the count stays there.
+ * All its accesses are relaxed, and lost additions do not matter. */
+#define WEFT_POLLED_ENOUGH 16
+
+/* States of a progress thread's bell (package proxy). */
+#define WEFT_BELL_AWAKE 0
+#define WEFT_BELL_ASLEEP 1
 
 _Static_assert(sizeof(struct weft_cqe) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_cq) == 128, "two lines");
@@ -201,7 +231,9 @@ _Static_assert(sizeof(struct weft_recv_entry) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_rx) == 192, "three lines");
 _Static_assert(sizeof(struct weft_hot_source) == 32, "half a line");
 _Static_assert(sizeof(struct weft_hot_peer) == 64, "one line");
+_Static_assert(sizeof(struct weft_poster) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");
-_Static_assert(sizeof(struct weft_hot_ep) == 192, "three lines");
+_Static_assert(sizeof(struct weft_inbound) == 64, "one line");
+_Static_assert(sizeof(struct weft_hot_ep) == 128 + 64 * WEFT_LANES, "two lines, and one per ring");
 
 #endif

@@ -7,7 +7,11 @@
  * by a reader: geometry is copied out and checked once when it is mapped,
  * every other word is read once and checked before it is used.
  *
- *     header | ring tail | inbound ring slots | attach table | bounce buffers
+ *     header | inbound rings | attach table | key table | claims | bounce buffers
+ *
+ * There are WEFT_LANES inbound rings, each a struct weft_lane and its slots. The
+ * sender in attach entry i writes to ring i, all for itself; those behind the
+ * last entries with a ring of their own share the last ring.
  */
 #ifndef WEFT_SEGMENT_H
 #define WEFT_SEGMENT_H
@@ -15,7 +19,7 @@
 #include "ring.h"
 
 #define WEFT_SEG_MAGIC 0x31746665772d6766ull /* changes with the layout */
-#define WEFT_SEG_VERSION 2
+#define WEFT_SEG_VERSION 3
 
 /* Bits of flags, in a segment's header and in an attach entry: the endpoint's
  * socket is bound to a wildcard address, so it answers at every address of this
@@ -43,8 +47,8 @@ struct weft_segment {
 	uint32_t uid;
 	uint32_t name_bytes;
 	uint8_t name[28];          /* sockaddr that the endpoint is known by */
-	uint32_t ring_log2;
-	uint64_t ring_offset;
+	uint32_t ring_log2;        /* slots of each inbound ring */
+	uint64_t ring_offset;      /* of the first; the stride is sizeof(struct weft_lane) and the slots */
 	uint64_t attach_offset;
 	uint32_t attach_count;
 	uint32_t bounce_count;
@@ -52,14 +56,29 @@ struct weft_segment {
 	uint32_t bounce_bytes;     /* payload bytes of one buffer */
 	uint32_t bounce_stride;    /* bounce_bytes + one line, rounded to lines */
 	uint32_t flags;            /* WEFT_SEG_* */
-	uint8_t pad0[192 - 156];
+	uint32_t key_count;        /* a power of two, or 0: no region is published */
+	uint32_t number;           /* among the endpoints of one sockaddr */
+	uint64_t key_offset;       /* the claims follow the keys */
+	uint8_t pad0[192 - 176];
 	/* line 3: written by the owner (release), read by every sender (acquire) */
 	_Atomic uint32_t rx_state;
 	_Atomic uint32_t armed;    /* 1: the owner is about to sleep or sleeps */
 	uint8_t pad1[64 - 8];
-	/* line 4: written and read by senders, relaxed (see ring.h) */
-	_Atomic uint64_t ring_tail;
-	uint8_t pad2[64 - 8];
+	/* line 4: raised by each new sender before its first message (CAS), and by the owner for
+	 * senders that it finds in the attach table. Loaded by pollers of the owner, relaxed. */
+	_Atomic uint32_t lanes;    /* inbound rings in use: the first so many */
+	uint8_t pad2[64 - 4];
+};
+
+/* Inbound rings of a segment: seven that belong to one sender each, and one for
+ * all others. Nobody shares a ring as a rule, so a sender that posts from one
+ * thread needs no locked instruction; and eight are few enough to poll. */
+#define WEFT_LANES 8
+
+/* What stands before the slots of an inbound ring. */
+struct weft_lane {
+	_Atomic uint64_t tail;     /* written and read by the ring's senders, relaxed (see ring.h) */
+	uint8_t pad0[128 - 8];
 };
 
 /* One message in the inbound ring: two cache lines, the first holds all of a
@@ -102,7 +121,7 @@ struct weft_attach {
 	uint32_t name_bytes;
 	uint8_t name[28];
 	uint32_t flags;            /* WEFT_SEG_* */
-	uint8_t pad0[64 - 60];
+	uint32_t number;           /* of the sender's segment */
 	_Atomic uint64_t words[2]; /* what sender and receiver agree on with the layers above (provider/assist.go) */
 	uint8_t pad1[48];
 };
@@ -115,7 +134,45 @@ struct weft_bounce {
 	uint8_t payload[];
 };
 
+/* A published memory region: peers may read and write it by themselves. The
+ * owner fills an entry and stores the state last (release); who uses it copies
+ * it and looks at the state again. An entry stands within WEFT_KEY_PROBES of the
+ * place that weft_key_place gives, cyclically. */
+struct weft_key {
+	_Atomic uint64_t state;    /* generation << 1 | published; changes with each use of the entry */
+	uint64_t name;             /* the key that peers know */
+	uint64_t addr;             /* of the first byte, in the owner's process */
+	uint64_t base;             /* what peers call that address */
+	uint64_t len;              /* bytes */
+	uint32_t access;           /* WEFT_KEY_* */
+	uint8_t pad[64 - 44];
+};
+
+#define WEFT_KEY_READ 1u
+#define WEFT_KEY_WRITE 2u
+#define WEFT_KEY_PROBES 16u
+
+/* Says that a process is at a region now, so that its owner waits with the end
+ * of the registration: claimed by one compare-and-swap of the word before the
+ * region's state is looked at (sequentially consistent both), freed by a store
+ * of 0 (release). A claim of a dead process counts for nothing. */
+struct weft_claim {
+	_Atomic uint64_t word;     /* process id << 32 | entry of the key table + 1 */
+	_Atomic uint64_t start_time; /* of the process, 0 until it is stored */
+	uint8_t pad[64 - 16];
+};
+
+#define WEFT_CLAIMS 64u
+
+static inline uint32_t weft_key_place(uint64_t name, uint32_t count)
+{
+	return (uint32_t)((name * 0x9E3779B97F4A7C15ull) >> 32) & (count - 1);
+}
+
+_Static_assert(sizeof(struct weft_key) == 64, "one line");
+_Static_assert(sizeof(struct weft_claim) == 64, "one line");
 _Static_assert(sizeof(struct weft_segment) == 320, "five lines");
+_Static_assert(sizeof(struct weft_lane) == 128, "two lines, which processors prefetch together");
 _Static_assert(sizeof(struct weft_slot) == WEFT_SLOT_BYTES, "two lines");
 _Static_assert(sizeof(struct weft_attach) == 128, "two lines");
 

@@ -1,0 +1,17 @@
+package cq
+
+import "sync/atomic"
+
+// Depth returns how many completions wait in the queue, as far as its words
+// tell while others change them, and how many more are held off it because it
+// is full.
+func (q *Queue) Depth() (queued, overflow uint64) {
+	for i := range q.rings {
+		r := &q.rings[i]
+		n := r.Tail() - atomic.LoadUint64(r.head)
+		if int64(n) > 0 {
+			queued += min(n, r.Slots())
+		}
+	}
+	return queued, atomic.LoadUint64(&q.hot.Overflow)
+}

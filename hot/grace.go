@@ -1,0 +1,54 @@
+package hot
+
+import "sync/atomic"
+
+// posters are the lines of all threads that post. Stored once, before the
+// first endpoint is opened.
+var posters atomic.Pointer[[]Poster]
+
+// SetPosters tells where the C path keeps what its threads say about themselves.
+func SetPosters(list []Poster) { posters.Store(&list) }
+
+// Grace waits until no thread uses any more what it has read in lines of
+// [Peer], so that the memory they point at can be given to another peer. Threads
+// say what they do with plain stores, so the lines must have been cleared, and
+// then every thread must have passed a memory barrier (membarrier), before
+// NewGrace: whoever looks at a line later finds it clear.
+type Grace struct {
+	waits []wait
+}
+
+// wait is a thread that was posting.
+type wait struct {
+	poster  *Poster
+	posting uint64
+}
+
+// NewGrace takes down who is posting now.
+func NewGrace() *Grace {
+	g := &Grace{}
+	list := posters.Load()
+	if list == nil {
+		return g
+	}
+	for i := range *list {
+		p := &(*list)[i]
+		if n := atomic.LoadUint64(&p.Posting); n&1 != 0 {
+			g.waits = append(g.waits, wait{p, n})
+		}
+	}
+	return g
+}
+
+// Over tells whether all of them have finished that post. Acquire ↔ the
+// release at the end of a post.
+func (g *Grace) Over() bool {
+	for len(g.waits) != 0 {
+		w := g.waits[len(g.waits)-1]
+		if atomic.LoadUint64(&w.poster.Posting) == w.posting {
+			return false
+		}
+		g.waits = g.waits[:len(g.waits)-1]
+	}
+	return true
+}
