@@ -1,0 +1,145 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// DescriptorKind says what a descriptor stands for.
+type DescriptorKind uint32
+
+// What descriptors stand for.
+const (
+	DescriptorMemory DescriptorKind = 1 + iota // memfd or a file: mapped with mmap
+	DescriptorDMABuf                           // memory of a device, to be registered with another
+	DescriptorDevice                           // an exported allocation of an accelerator, imported by its driver
+)
+
+// Exported is what a process knows of a descriptor that it fetched.
+type Exported struct {
+	FD     int // closed at exec; the caller's
+	Kind   DescriptorKind
+	Length uint64 // bytes, as the owner says: to be checked against what the kernel says
+}
+
+// exportedBytes is the size of the body that goes with a descriptor.
+const exportedBytes = 12
+
+// Descriptors hands descriptors of this process to others of the same user,
+// over a thread of its own, so that one that is slow to take them holds up no
+// connection. Who knows the token of a descriptor, a random number, gets it. Its
+// methods may be called by any thread.
+type Descriptors struct {
+	service *Service
+
+	mu      sync.Mutex // taken to export, to revoke and for each fetch; not on the data path
+	byToken map[uint64]Exported
+	closed  bool
+}
+
+// StartDescriptors starts the thread. Errors as of [StartService].
+func StartDescriptors(o ServiceOptions) (*Descriptors, error) {
+	d := &Descriptors{byToken: map[uint64]Exported{}}
+	o.Handlers = map[Kind]func(*Request){KindDescriptor: d.serve}
+	var err error
+	d.service, err = StartService(o)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Export lets other processes have a duplicate of fd, and returns the token by
+// which they ask for it.
+func (d *Descriptors) Export(fd int, kind DescriptorKind, length uint64) (token uint64, err error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("export descriptor %d: %w", fd, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		unix.Close(own)
+		return 0, ErrStopped
+	}
+	for token == 0 || d.byToken[token] != (Exported{}) {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		token = binary.LittleEndian.Uint64(b[:])
+	}
+	d.byToken[token] = Exported{own, kind, length}
+	return token, nil
+}
+
+// Revoke takes back Export. Who has fetched the descriptor keeps it.
+func (d *Descriptors) Revoke(token uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e, ok := d.byToken[token]; ok {
+		unix.Close(e.FD)
+		delete(d.byToken, token)
+	}
+}
+
+// Address is where the descriptors are fetched from.
+func (d *Descriptors) Address() string { return d.service.Address() }
+
+// Close ends the thread when the fetches that are under way are answered, or
+// after the time limit.
+func (d *Descriptors) Close(limit time.Duration) {
+	d.service.Stop(limit)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for token, e := range d.byToken {
+		unix.Close(e.FD)
+		delete(d.byToken, token)
+	}
+}
+
+// serve answers one fetch.
+func (d *Descriptors) serve(r *Request) {
+	if len(r.Body) != 8 {
+		r.Reply(StatusBad, nil)
+		return
+	}
+	d.mu.Lock()
+	e, ok := d.byToken[binary.LittleEndian.Uint64(r.Body)]
+	fd := -1
+	if ok {
+		// A duplicate goes out: the original may be revoked before it is sent.
+		var err error
+		if fd, err = unix.FcntlInt(uintptr(e.FD), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			ok = false
+		}
+	}
+	d.mu.Unlock()
+	if !ok {
+		r.Reply(StatusNone, nil)
+		return
+	}
+	body := binary.LittleEndian.AppendUint32(nil, uint32(e.Kind))
+	r.ReplyWith(StatusOK, binary.LittleEndian.AppendUint64(body, e.Length), fd)
+}
+
+// Fetch gets a descriptor from the process that c is connected to. The error is
+// a *[StatusError] with StatusNone for a token that is not (any more) known, or
+// as of [Client.Call].
+func (c *Client) Fetch(token uint64) (Exported, error) {
+	body, fds, err := c.call(KindDescriptor, binary.LittleEndian.AppendUint64(nil, token))
+	if err != nil {
+		return Exported{}, err
+	}
+	if len(fds) != 1 || len(body) != exportedBytes {
+		closeAll(fds)
+		return Exported{}, fmt.Errorf("%d descriptors and %d bytes for a token: %w", len(fds), len(body), errMessage)
+	}
+	return Exported{
+		FD: fds[0], Kind: DescriptorKind(binary.LittleEndian.Uint32(body)), Length: binary.LittleEndian.Uint64(body[4:]),
+	}, nil
+}

@@ -1,0 +1,332 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrStopped is returned for a thread that has ended, or is about to.
+var ErrStopped = errors.New("proxy: the thread has stopped")
+
+// ProgressOptions are what a progress thread needs.
+type ProgressOptions struct {
+	Name   string // of the thread, at most 15 bytes
+	Place  Placement
+	Policy Policy
+	// PoolSize is the number of operations that may wait.
+	PoolSize int
+	// Do carries out an operation that was posted, on the thread; nil if nobody
+	// posts.
+	Do func(op *Op)
+}
+
+// Progress is a progress thread: it drives engines while the application does
+// something else, and carries out posted operations. Its methods may be called
+// by any thread but its own.
+type Progress struct {
+	thread
+	o       ProgressOptions
+	bell    *Bell
+	pool    *Pool
+	mu      sync.Mutex // taken when engines come and go; never by the loop
+	engines []Engine   // under mu
+	next    atomic.Pointer[[]Engine]
+	// seen is the list of engines that the loop works with. Written by the
+	// thread, looked at by who waits for that.
+	seen atomic.Pointer[[]Engine]
+
+	stopping atomic.Bool
+	aborted  atomic.Bool
+	failed   atomic.Pointer[string] // why it died, nil: it did not
+	count    counters
+
+	// The loop's.
+	list      []driven
+	ops       []Op
+	round     int       // since the last look at the pool
+	active    bool      // found work less than Spin ago
+	since     time.Time // when it last found work
+	lastTick  time.Time // when it last looked whether the application polls
+	lastCheck time.Time
+	checkCost time.Duration
+	quiet     int // runs of the timers since the last work
+	kept      int // ticks since it last changed which engines the application drives
+}
+
+// StartProgress starts a progress thread.
+func StartProgress(o ProgressOptions) (*Progress, error) {
+	p := &Progress{o: o}
+	var err error
+	if p.bell, err = NewBell(); err != nil {
+		return nil, err
+	}
+	if p.pool, err = NewPool(o.PoolSize, p.bell); err != nil {
+		return nil, errors.Join(err, p.bell.Close())
+	}
+	p.ops = make([]Op, max(1, o.Policy.AppendBatch))
+	p.next.Store(&[]Engine{})
+	p.seen.Store(p.next.Load())
+	if err := p.start(o.Name, o.Place, p.run); err != nil {
+		return nil, errors.Join(err, p.free())
+	}
+	register(p)
+	return p, nil
+}
+
+func (p *Progress) free() error { return errors.Join(p.pool.Close(), p.bell.Close()) }
+
+// Pool is where operations for the thread are posted.
+func (p *Progress) Pool() *Pool { return p.pool }
+
+// Bell is what the thread sleeps on.
+func (p *Progress) Bell() *Bell { return p.bell }
+
+// Add makes the thread drive an engine. The error is [ErrStopped], or says why
+// the doorbell cannot be listened to.
+func (p *Progress) Add(e Engine) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended() {
+		return ErrStopped
+	}
+	if err := p.bell.Add(e.DoorbellFD()); err != nil {
+		return err
+	}
+	return p.change(append(slices.Clone(p.engines), e))
+}
+
+// Remove takes an engine away. When it returns, the thread calls none of its
+// methods any more.
+func (p *Progress) Remove(e Engine) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.engines, e) {
+		return
+	}
+	fd := e.DoorbellFD()
+	_ = p.change(slices.DeleteFunc(slices.Clone(p.engines), func(o Engine) bool { return o == e })) // it has ended: nobody calls e
+	p.bell.Remove(fd)
+}
+
+// change gives the loop another list, and waits until it works with it.
+func (p *Progress) change(list []Engine) error {
+	p.engines = list
+	p.next.Store(&list)
+	for p.seen.Load() != &list {
+		if p.ended() {
+			return ErrStopped
+		}
+		p.bell.Ring()
+		time.Sleep(10 * time.Microsecond)
+	}
+	return nil
+}
+
+func (p *Progress) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Engines is the number of engines.
+func (p *Progress) Engines() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.engines)
+}
+
+// Stop ends the thread when the operations that were posted are carried out and
+// no engine has work, or after the time limit.
+func (p *Progress) Stop(limit time.Duration) error {
+	p.stopping.Store(true)
+	p.bell.Ring()
+	select {
+	case <-p.done:
+	case <-time.After(limit):
+	}
+	return p.Abort()
+}
+
+// Abort ends the thread at once: after the batch that it is at. Operations that
+// wait are dropped.
+func (p *Progress) Abort() error {
+	p.aborted.Store(true)
+	p.bell.Ring()
+	<-p.done
+	if !unregister(p) {
+		return nil // somebody else was first
+	}
+	return p.free()
+}
+
+// Err is nil while the thread runs or after it was stopped, else why it died.
+func (p *Progress) Err() error {
+	if why := p.failed.Load(); why != nil {
+		return errors.New(*why)
+	}
+	return nil
+}
+
+// Stats returns the statistics.
+func (p *Progress) Stats() ProgressStats {
+	c := &p.count
+	return ProgressStats{
+		Rounds: c.rounds.Load(), Batches: c.batches.Load(), Operations: p.pool.Taken(),
+		Activations: c.activations.Load(), Idlings: c.idlings.Load(), Sleeps: c.sleeps.Load(),
+		Watches: c.watches.Load(), Checks: c.checks.Load(), Rings: p.bell.rung.Load(),
+	}
+}
+
+// State describes the thread, its operations and its engines, a line each.
+func (p *Progress) State() string {
+	var b strings.Builder
+	s := p.Stats()
+	fmt.Fprintf(&b, "%s: thread %d, processors %s, rounds %d, batches %d, operations %d, active %d, idle %d, sleeps %d, watches %d, checks %d, rings %d\n",
+		p.name, p.tid.Load(), p.cpus, s.Rounds, s.Batches, s.Operations, s.Activations, s.Idlings, s.Sleeps, s.Watches, s.Checks, s.Rings)
+	for _, e := range *p.seen.Load() {
+		fmt.Fprintf(&b, "%s: engine %v\n", p.name, e)
+	}
+	return b.String()
+}
+
+// run is the thread.
+func (p *Progress) run() {
+	defer func() {
+		if err := recover(); err != nil {
+			why := fmt.Sprintf("%s: %v", p.name, err)
+			p.failed.Store(&why)
+			writeAll(2, why+"\n"+string(stack()))
+		}
+	}()
+	now := time.Now()
+	p.since, p.lastTick, p.lastCheck = now, now, now
+	for !p.aborted.Load() {
+		p.append()
+		worked, blocked := p.serve()
+		if worked {
+			if !p.active {
+				p.active = true
+				add(&p.count.activations)
+			}
+			p.since, p.quiet = time.Now(), 0
+			p.tick(p.since)
+			if p.alone {
+				yield() // what it works for may wait for the processor
+			}
+			continue
+		}
+		if blocked {
+			yield() // to the thread that is at it, which may wait for this processor
+			continue
+		}
+		if p.stopping.Load() && !p.pool.Ready() && !p.unfinished() {
+			return
+		}
+		p.idle()
+	}
+}
+
+// append takes operations off the pool, when it is time to.
+func (p *Progress) append() {
+	if p.round++; p.active && p.round < p.o.Policy.AppendFreq {
+		return
+	}
+	p.round = 0
+	if p.next.Load() != p.seen.Load() {
+		p.reload()
+	}
+	for i := range p.ops[:p.pool.Take(p.ops)] {
+		p.o.Do(&p.ops[i])
+	}
+}
+
+// reload takes over a new list of engines.
+func (p *Progress) reload() {
+	next := p.next.Load()
+	old := p.list
+	p.list = make([]driven, 0, len(*next))
+	for _, e := range *next {
+		p.list = append(p.list, driven{Engine: e})
+	}
+	for i := range old {
+		if !slices.Contains(*next, old[i].Engine) {
+			old[i].disarm()
+		}
+	}
+	p.seen.Store(next)
+}
+
+// serve lets every engine that is the thread's do a batch. It tells whether any
+// did something, and whether any could not because another thread is at it.
+func (p *Progress) serve() (worked, blocked bool) {
+	add(&p.count.rounds)
+	for i := range p.list {
+		d := &p.list[i]
+		if d.app {
+			continue
+		}
+		has := d.HasWork()
+		if !has && !d.Attention() {
+			continue
+		}
+		if d.Progress() {
+			add(&p.count.batches)
+			worked = true
+		} else if has {
+			blocked = true
+		}
+	}
+	return worked, blocked
+}
+
+// wanted tells whether an engine has work that the thread would do.
+func (p *Progress) wanted() bool {
+	for i := range p.list {
+		if d := &p.list[i]; !d.app && d.HasWork() {
+			return true
+		}
+	}
+	return false
+}
+
+// unfinished tells whether an engine is at something.
+func (p *Progress) unfinished() bool {
+	return slices.ContainsFunc(p.list, func(d driven) bool { return d.HasWork() || d.Attention() })
+}
+
+// idle waits for work: by looking again, then by sleeping.
+func (p *Progress) idle() {
+	if p.active && !p.alone {
+		left := p.o.Policy.Spin - time.Since(p.since)
+		if left > 0 {
+			if left < p.o.Policy.Spin/2 {
+				yield()
+			}
+			return
+		}
+	}
+	if p.active {
+		p.active = false
+		add(&p.count.idlings)
+	}
+	p.sleep()
+}
+
+// yield lets another thread have the processor, and the Go runtime its own.
+func yield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+func stack() []byte {
+	b := make([]byte, 16<<10)
+	return b[:runtime.Stack(b, false)]
+}

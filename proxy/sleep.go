@@ -1,0 +1,124 @@
+package proxy
+
+import "time"
+
+// sleep is what an idle thread does: arm everything, look once more, sleep.
+func (p *Progress) sleep() {
+	watch, attention := false, false
+	now := time.Now()
+	p.tick(now)
+	for i := range p.list {
+		d := &p.list[i]
+		attention = attention || d.Attention()
+		if d.app {
+			watch = true
+			d.disarm()
+		} else {
+			d.arm()
+		}
+	}
+	state := uint32(bellAsleep)
+	if watch {
+		state = bellWatch
+	}
+	p.bell.Arm(state)
+	if p.pool.Ready() || p.next.Load() != p.seen.Load() || p.aborted.Load() || p.wanted() {
+		p.bell.Disarm()
+		return
+	}
+	if watch {
+		add(&p.count.watches)
+	} else {
+		add(&p.count.sleeps)
+	}
+	p.bell.Sleep(p.timeout(now, watch, attention))
+	for i := range p.list {
+		p.list[i].disarm()
+	}
+	p.housekeep()
+}
+
+// timeout returns how long to sleep.
+func (p *Progress) timeout(now time.Time, watch, attention bool) time.Duration {
+	if len(p.list) == 0 && !p.stopping.Load() {
+		return -1
+	}
+	left := max(0, p.checkEvery()-now.Sub(p.lastCheck))
+	if watch {
+		left = min(left, p.watchEvery())
+	}
+	if attention || p.stopping.Load() {
+		left = min(left, attentionSleep)
+	}
+	return left
+}
+
+// checkEvery is the time between two runs of the timers: Check after something
+// happened, then twice as long each time up to checkMost.
+func (p *Progress) checkEvery() time.Duration {
+	every := p.o.Policy.Check
+	if every < checkMost {
+		every = min(every<<min(p.quiet, 16), checkMost)
+	}
+	return max(every, checkShare*p.checkCost)
+}
+
+// housekeep runs the timers when they are due. An application that makes the
+// progress runs them, too.
+func (p *Progress) housekeep() {
+	now := time.Now()
+	if now.Sub(p.lastCheck) < p.checkEvery() {
+		return
+	}
+	p.lastCheck = now
+	for i := range p.list {
+		if d := &p.list[i]; !d.app {
+			d.Housekeeping()
+		}
+	}
+	p.checkCost = time.Since(now)
+	p.quiet++
+	add(&p.count.checks)
+}
+
+// watchEvery is the time between two looks at an application that polls: Watch
+// at first, and four times as long when it has kept on.
+func (p *Progress) watchEvery() time.Duration {
+	return p.o.Policy.Watch << min(p.kept/8, 2)
+}
+
+// tick looks, every Watch, which engines the application drives by itself.
+// Work that is found there then has waited for that long: the thread does one
+// batch of it, whoever drives the engine.
+func (p *Progress) tick(now time.Time) {
+	if now.Sub(p.lastTick) < p.o.Policy.Watch {
+		return
+	}
+	p.lastTick = now
+	p.kept++
+	for i := range p.list {
+		d := &p.list[i]
+		was := d.app
+		if d.app = d.Polled(); d.app && d.HasWork() {
+			d.Progress()
+		}
+		if d.app != was {
+			p.kept = 0
+		}
+	}
+	p.housekeep()
+}
+
+func (d *driven) arm() {
+	if !d.armed {
+		d.armed = true
+		d.Arm()
+	}
+}
+
+func (d *driven) disarm() {
+	if d.armed {
+		d.armed = false
+		d.Disarm()
+	}
+}
