@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,8 +48,14 @@ func Run(t *testing.T, open Factory) {
 		{"Reopen", hw.CapAMShort, testReopen},
 		{"Random", hw.CapAMShort | hw.CapAMBcopy, testRandom},
 		{"NoAllocation", hw.CapAMShort | hw.CapAMBcopy, testNoAllocation},
-		{"Get", hw.CapGet, testGet},
-		{"GetErrors", hw.CapGet, testGetErrors},
+		{"Get", hw.CapPeerMemory, testGet},
+		{"GetErrors", hw.CapPeerMemory, testGetErrors},
+		{"PutGet", 0, testPutGet},
+		{"Keys", 0, testKeys},
+		{"CloseRegion", hw.CapPutZcopy, testCloseRegion},
+		{"OneSidedRandom", hw.CapPutZcopy | hw.CapGetZcopy, testOneSidedRandom},
+		{"Atomics", hw.CapAtomics, testAtomics},
+		{"Flush", hw.CapFlush | hw.CapAMShort, testFlush},
 		{"Wakeup", hw.CapWakeup | hw.CapAMShort, testWakeup},
 		{"Direct", hw.CapDirectRing, testDirect},
 	} {
@@ -79,6 +86,42 @@ type node struct {
 	t    testing.TB
 	got  []message
 	gone []hw.PeerEvent
+
+	mu     sync.Mutex // held while the node is turned
+	closed bool
+}
+
+// nodes are the open nodes of each test.
+var nodes struct {
+	mu sync.Mutex
+	of map[testing.TB][]*node
+}
+
+// networked tells whether the node's peers are reached over a network. There
+// the sender too must make progress, arrivals take their time, and room comes back
+// in batches.
+func (n *node) networked() bool { return n.Attr().Caps&hw.CapSameHost == 0 }
+
+// turn has the networked nodes of a test do what is not the delivery of messages.
+func turn(t testing.TB) {
+	nodes.mu.Lock()
+	list := nodes.of[t]
+	nodes.mu.Unlock()
+	for _, n := range list {
+		n.mu.Lock()
+		if !n.closed && n.networked() {
+			n.Progress(0)
+		}
+		n.mu.Unlock()
+	}
+}
+
+// Close closes the interface, which then is not turned any more.
+func (n *node) Close() error {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	return n.Iface.Close()
 }
 
 func newNode(t testing.TB, open Factory) *node {
@@ -94,22 +137,46 @@ func newNode(t testing.TB, open Factory) *node {
 		})
 	}
 	n.OnPeerEvent(func(e hw.PeerEvent) { n.gone = append(n.gone, e) })
+	nodes.mu.Lock()
+	defer nodes.mu.Unlock()
+	if nodes.of == nil {
+		nodes.of = map[testing.TB][]*node{}
+	}
+	if nodes.of[t] == nil {
+		t.Cleanup(func() {
+			nodes.mu.Lock()
+			defer nodes.mu.Unlock()
+			delete(nodes.of, t)
+		})
+	}
+	nodes.of[t] = append(nodes.of[t], n)
 	return n
 }
 
-func (n *node) connect(to hw.Iface) hw.Endpoint {
+// connect connects n to to, which both progress until it has happened: a
+// network takes its time, another process of this host may not.
+func (n *node) connect(to *node) hw.Endpoint {
 	n.t.Helper()
-	ep, err := n.Connect(to.Address())
-	if err != nil {
-		n.t.Fatalf("connect: %v", err)
-	}
+	var ep hw.Endpoint
+	until(n.t, "connection", func() bool {
+		var err error
+		ep, err = n.Connect(to.Address())
+		if errors.Is(err, hw.ErrUnreachable) && n.Attr().Caps&hw.CapSameHost == 0 {
+			to.Progress(0)
+			return false
+		}
+		if err != nil {
+			n.t.Fatalf("connect: %v", err)
+		}
+		return true
+	})
 	return ep
 }
 
 // until calls step until it returns true, and fails after Deadline.
 func until(t testing.TB, what string, step func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Deadline); !step(); {
+	for end := time.Now().Add(Deadline); !step(); turn(t) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v", what, Deadline)
 		}

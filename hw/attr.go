@@ -1,0 +1,58 @@
+package hw
+
+// Cap is a set of abilities of an interface.
+type Cap uint32
+
+// Abilities of an interface.
+const (
+	CapAMShort           Cap = 1 << iota // Endpoint.AMShort
+	CapAMBcopy                           // Endpoint.AMBcopy
+	CapAMZcopy                           // endpoints implement AMZcopier
+	CapOrdered                           // messages to one peer arrive in the order in which they were posted
+	CapSameHost                          // peers are on this host
+	CapPutShort                          // OneSided.PutShort
+	CapPutBcopy                          // OneSided.PutBcopy
+	CapPutZcopy                          // OneSided.PutZcopy
+	CapGetShort                          // OneSided.GetShort
+	CapGetBcopy                          // OneSided.GetBcopy
+	CapGetZcopy                          // OneSided.GetZcopy
+	CapAtomics                           // endpoints implement Atomics, as far as the masks in Attr say
+	CapCPUAtomics                        // those are atomic with respect to the CPUs of the peer's host
+	CapFlush                             // endpoints and the Iface implement Flusher
+	CapPeerMemory                        // endpoints implement PeerMemory
+	CapNamedKeys                         // endpoints implement KeyDirectory
+	CapConnectToEndpoint                 // the Iface implements Connector
+	CapKeep                              // the Iface implements Keeper
+	CapDirectRing                        // peers' inbound rings can be written by the CPU: the Iface implements Direct
+	CapWakeup                            // the Iface implements Waiter
+	CapOneSidedFree                      // the peer's process has no part in one-sided operations: they end without its Progress
+	CapOneSidedOrdered                   // one-sided operations are performed in order with each other and with messages
+)
+
+// Attr describes an interface. All limits are in bytes; 0 says that there is
+// no such operation.
+type Attr struct {
+	Caps        Cap
+	MaxAMShort  int     // head and payload together
+	MaxAMHead   int     // head of AMBcopy and AMZcopy
+	MaxAMBcopy  int     // payload, head not counted
+	MaxAMZcopy  int     // likewise
+	MaxPutShort int     // payload
+	MaxPutBcopy int     // payload
+	MaxPutZcopy uint64  // sum of the segments
+	MaxGetShort int     // payload
+	MaxGetBcopy int     // payload
+	MaxGetZcopy uint64  // sum of the segments
+	MaxIOV      int     // local segments of a zcopy operation
+	MaxPeerIOV  int     // segments on either side of one PeerMemory operation
+	Atomic32    OpMask  // of AtomicPost, 4 bytes
+	Atomic64    OpMask  // of AtomicPost, 8 bytes
+	Fetch32     OpMask  // of AtomicFetch, 4 bytes
+	Fetch64     OpMask  // of AtomicFetch, 8 bytes
+	Bandwidth   float64 // bytes per second, estimated
+	Latency     float64 // seconds, estimated
+	Overhead    float64 // seconds of CPU for each message, estimated
+	DeviceName  string
+	NUMANode    int // -1: unknown or any
+	Priority    int // higher is preferred among transports that reach the same peer
+}

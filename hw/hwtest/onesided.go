@@ -1,0 +1,425 @@
+package hwtest
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// segmentOf is the memory of b.
+func segmentOf(b []byte) hw.Segment {
+	return hw.Segment{Addr: unsafe.Pointer(unsafe.SliceData(b)), Len: len(b)}
+}
+
+// register registers b at the node, with addresses that count from base.
+func (n *node) register(b []byte, base uint64, access hw.Access) hw.Memory {
+	n.t.Helper()
+	m, err := n.Memory().Register(hw.Region{Addr: unsafe.Pointer(&b[0]), Len: len(b), Access: access, Base: base})
+	if err != nil {
+		n.t.Fatalf("register %d bytes: %v", len(b), err)
+	}
+	n.t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// local is a segment of the node's own memory, registered where that is needed.
+func (n *node) local(b []byte) hw.Segment {
+	s := segmentOf(b)
+	if n.Memory().Attr().Caps&hw.MDLocal != 0 && len(b) != 0 {
+		s.Memory = n.register(b, 0, hw.LocalWrite)
+	}
+	return s
+}
+
+// key packs and unpacks a key, as an exchange does.
+func (n *node) key(m hw.Memory) hw.RemoteKey {
+	n.t.Helper()
+	packed := m.PackKey(nil)
+	if limit := n.Memory().Attr().MaxKey; len(packed) > limit {
+		n.t.Errorf("a packed key of %d bytes, at most %d", len(packed), limit)
+	}
+	k, err := n.Memory().UnpackKey(packed)
+	if err != nil {
+		n.t.Fatalf("unpack key: %v", err)
+	}
+	return k
+}
+
+// finish runs an operation to its end and returns how it ended.
+func finish(t testing.TB, a, b *node, start func(c *hw.Completion) (hw.Status, error)) error {
+	t.Helper()
+	var c hw.Completion
+	done := false
+	c.Func = func(*hw.Completion) { done = true }
+	c.Expect(1)
+	var result error
+	until(t, "start of the operation", func() bool {
+		status, err := start(&c)
+		if errors.Is(err, hw.ErrNoResource) {
+			a.Progress(16)
+			b.Progress(16)
+			return false
+		}
+		if err != nil || status == hw.Done {
+			result, done = err, true
+		}
+		return true
+	})
+	until(t, "end of the operation", func() bool {
+		if !done {
+			a.Progress(16)
+			b.Progress(16)
+		}
+		return done
+	})
+	if result == nil {
+		result = c.Err()
+	}
+	return result
+}
+
+// verb is one form of put or get.
+type verb struct {
+	name  string
+	need  hw.Cap
+	limit func(a *hw.Attr) uint64
+	put   bool
+	run   func(ep hw.OneSided, s hw.Segment, b []byte, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error)
+}
+
+var verbs = []verb{
+	{"put short", hw.CapPutShort, func(a *hw.Attr) uint64 { return uint64(a.MaxPutShort) }, true,
+		func(ep hw.OneSided, _ hw.Segment, b []byte, addr uint64, k hw.RemoteKey, _ *hw.Completion) (hw.Status, error) {
+			return hw.Done, ep.PutShort(b, addr, k)
+		}},
+	{"put bcopy", hw.CapPutBcopy, func(a *hw.Attr) uint64 { return uint64(a.MaxPutBcopy) }, true,
+		func(ep hw.OneSided, _ hw.Segment, b []byte, addr uint64, k hw.RemoteKey, _ *hw.Completion) (hw.Status, error) {
+			return hw.Done, ep.PutBcopy(len(b), func(dst []byte) { copy(dst, b) }, addr, k, 0)
+		}},
+	{"put zcopy", hw.CapPutZcopy, func(a *hw.Attr) uint64 { return a.MaxPutZcopy }, true,
+		func(ep hw.OneSided, s hw.Segment, _ []byte, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+			return ep.PutZcopy([]hw.Segment{s}, addr, k, c)
+		}},
+	{"get short", hw.CapGetShort, func(a *hw.Attr) uint64 { return uint64(a.MaxGetShort) }, false,
+		func(ep hw.OneSided, _ hw.Segment, b []byte, addr uint64, k hw.RemoteKey, _ *hw.Completion) (hw.Status, error) {
+			return hw.Done, ep.GetShort(b, addr, k)
+		}},
+	{"get bcopy", hw.CapGetBcopy, func(a *hw.Attr) uint64 { return uint64(a.MaxGetBcopy) }, false,
+		func(ep hw.OneSided, _ hw.Segment, b []byte, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+			return ep.GetBcopy(len(b), func(data []byte) { copy(b, data) }, addr, k, c)
+		}},
+	{"get zcopy", hw.CapGetZcopy, func(a *hw.Attr) uint64 { return a.MaxGetZcopy }, false,
+		func(ep hw.OneSided, s hw.Segment, _ []byte, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+			return ep.GetZcopy([]hw.Segment{s}, addr, k, c)
+		}},
+}
+
+// offered are the verbs that a node has.
+func (n *node) offered() []verb {
+	caps := n.Attr().Caps
+	return slices.DeleteFunc(slices.Clone(verbs), func(v verb) bool { return caps&v.need == 0 })
+}
+
+// flushed runs a remote flush, if the backend has one, so that what was put is there.
+func flushed(t testing.TB, a, b *node, ep hw.Endpoint) {
+	if f, ok := ep.(hw.Flusher); ok {
+		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) { return f.Flush(hw.FlushRemote, c) }); err != nil {
+			t.Fatalf("flush: %v", err)
+		}
+	}
+}
+
+const all = hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtomic
+
+// testPutGet moves every size around the limits with every verb, and looks at
+// the bytes beside what is moved.
+func testPutGet(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	offered := a.offered()
+	if len(offered) == 0 {
+		t.Skip("the backend has no one-sided operations")
+	}
+	attr := a.Attr()
+	ep := a.connect(b)
+	const room = 1<<20 + 64
+	const base = 0x1000
+	remote := make([]byte, room)
+	k := a.key(b.register(remote, base, all))
+	for _, v := range offered {
+		limit := min(v.limit(&attr), 1<<20)
+		for _, n := range []uint64{0, 1, 7, 8, 63, 64, 4096, 65537, limit - 1, limit} {
+			if n > limit {
+				continue
+			}
+			from, to := patterned(int(n)+32, n), patterned(room, n+1)
+			copy(remote, to)
+			mine := bytes.Clone(from)
+			err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+				return v.run(ep.(hw.OneSided), a.local(mine[16:16+n:16+n]), mine[16:16+n], base+24, k, c)
+			})
+			if err != nil {
+				t.Fatalf("%s of %d bytes: %v", v.name, n, err)
+			}
+			flushed(t, a, b, ep)
+			if v.put {
+				copy(to[24:], from[16:16+n])
+			} else {
+				copy(from[16:], to[24:24+n])
+			}
+			if !bytes.Equal(remote, to) || !bytes.Equal(mine, from) {
+				t.Fatalf("%s of %d bytes: wrong bytes", v.name, n)
+			}
+		}
+	}
+}
+
+// testKeys uses keys for what they are not for: the peer's memory stays as it is.
+func testKeys(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	offered := a.offered()
+	if len(offered) == 0 {
+		t.Skip("the backend has no one-sided operations")
+	}
+	remote := patterned(4096, 1)
+	want := bytes.Clone(remote)
+	mine := make([]byte, 64)
+	for _, v := range offered {
+		wrong := hw.RemoteRead
+		if !v.put {
+			wrong = hw.RemoteWrite
+		}
+		closed := b.register(remote, 0, all)
+		expired := a.key(closed)
+		if err := closed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		whole := a.key(b.register(remote, 0, all))
+		for name, c := range map[string]struct {
+			key  hw.RemoteKey
+			addr uint64
+		}{
+			"wrong right":       {a.key(b.register(remote, 0, wrong|hw.LocalWrite)), 0},
+			"expired":           {expired, 0},
+			"past the end":      {whole, 4096 - 63},
+			"far past":          {whole, 1 << 40},
+			"before the start":  {whole, ^uint64(0) - 63},
+			"zero key":          {hw.RemoteKey{}, 0},
+			"key of no meaning": {hw.RemoteKey{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}, 0},
+		} {
+			// A refused access may break the connection, as with real devices: a new one each time.
+			ep := a.connect(b)
+			err := finish(t, a, b, func(done *hw.Completion) (hw.Status, error) {
+				return v.run(ep.(hw.OneSided), a.local(mine), mine, c.addr, c.key, done)
+			})
+			if err == nil {
+				flushed(t, a, b, ep)
+			}
+			if !bytes.Equal(remote, want) {
+				t.Fatalf("%s, %s: the memory was changed", v.name, name)
+			}
+			// A put whose bytes were copied has no completion to be told: only its call can say that the key is wrong.
+			silent := v.need&(hw.CapPutShort|hw.CapPutBcopy) != 0 && err == nil && a.networked()
+			if !errors.Is(err, hw.ErrKey) && !silent {
+				t.Errorf("%s, %s: %v, want %v", v.name, name, err, hw.ErrKey)
+			}
+		}
+	}
+	if _, err := a.Memory().UnpackKey(make([]byte, 300)); !errors.Is(err, hw.ErrInvalid) {
+		t.Errorf("unpack 300 bytes: %v", err)
+	}
+}
+
+// testCloseRegion ends registrations while a peer writes: after Close nothing
+// changes any more.
+func testCloseRegion(t *testing.T, open Factory) {
+	if raceDetector {
+		t.Skip("the order between peers' accesses and Close goes through memory that the race detector does not watch")
+	}
+	a, b := newNode(t, open), newNode(t, open)
+	var stop atomic.Bool
+	var key atomic.Pointer[hw.RemoteKey]
+	key.Store(&hw.RemoteKey{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
+	ep := a.connect(b)
+	mine := patterned(20000, 3)
+	segment := a.local(mine)
+	wg.Go(func() {
+		for !stop.Load() {
+			var c hw.Completion
+			c.Expect(1)
+			done := false
+			c.Func = func(*hw.Completion) { done = true }
+			status, err := ep.(hw.OneSided).PutZcopy([]hw.Segment{segment}, 0, *key.Load(), &c)
+			if err == nil && status == hw.InProgress {
+				for !done && !stop.Load() {
+					a.Progress(16)
+				}
+			}
+			a.Progress(1)
+		}
+	})
+	for range 200 {
+		remote := make([]byte, 20000)
+		m := b.register(remote, 0, all)
+		k := a.key(m)
+		key.Store(&k)
+		for n := 0; n < 2000 && remote[19999] != mine[19999]; n++ {
+			b.Progress(16)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		after := bytes.Clone(remote)
+		for range 50 {
+			b.Progress(16)
+		}
+		if !bytes.Equal(remote, after) {
+			t.Fatal("the memory changed after its registration ended")
+		}
+	}
+}
+
+// testOneSidedRandom runs random programs of puts and gets between three nodes
+// and compares the memory of each with a model.
+func testOneSidedRandom(t *testing.T, open Factory) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	const count, size = 3, 1 << 16
+	var nodes [count]*node
+	var memory, model [count][]byte
+	var keys [count]hw.RemoteKey
+	for n := range nodes {
+		nodes[n] = newNode(t, open)
+		memory[n], model[n] = patterned(size, uint64(n)), patterned(size, uint64(n))
+		keys[n] = nodes[0].key(nodes[n].register(memory[n], 0, all))
+	}
+	for range 500 {
+		from, to := r.IntN(count), r.IntN(count-1)
+		if to >= from {
+			to++
+		}
+		a, b := nodes[from], nodes[to]
+		n := r.IntN([...]int{16, 3000, size / 2}[r.IntN(3)])
+		at, mine := r.IntN(size-n), r.IntN(size-n)
+		local := []hw.Segment{a.local(memory[from][mine : mine+n])}
+		ep := a.connect(b)
+		put := r.IntN(2) == 0
+		err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+			if put {
+				return ep.(hw.OneSided).PutZcopy(local, uint64(at), keys[to], c)
+			}
+			return ep.(hw.OneSided).GetZcopy(local, uint64(at), keys[to], c)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if put {
+			flushed(t, a, b, ep)
+			copy(model[to][at:at+n], model[from][mine:mine+n])
+		} else {
+			copy(model[from][mine:mine+n], model[to][at:at+n])
+		}
+		if !bytes.Equal(memory[from], model[from]) || !bytes.Equal(memory[to], model[to]) {
+			t.Fatalf("put %v of %d bytes from %d to %d: memory differs from the model", put, n, from, to)
+		}
+	}
+}
+
+// testAtomics compares every operation that is offered with the same at home,
+// then counts from two sides at once.
+func testAtomics(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	ep := a.connect(b)
+	at := ep.(hw.Atomics)
+	attr := a.Attr()
+	words := make([]uint64, 8)
+	remote := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 64)
+	k := a.key(b.register(remote, 0, all))
+	r := rand.New(rand.NewPCG(8, 9))
+	for range 500 {
+		op, size := hw.AtomicOp(r.IntN(6)), 4+4*r.IntN(2)
+		fetch := r.IntN(2) == 0 || op == hw.OpCSwap
+		mask := [...]hw.OpMask{attr.Atomic32, attr.Atomic64, attr.Fetch32, attr.Fetch64}[size/4-1+2*b2i(fetch)]
+		if !mask.Has(op) {
+			continue
+		}
+		low := uint64(1)<<(8*size-1)<<1 - 1
+		was := words[2] & low
+		x, c := r.Uint64()&low, r.Uint64()&low
+		if r.IntN(2) == 0 {
+			c = was
+		}
+		want := map[hw.AtomicOp]uint64{hw.OpAdd: was + x, hw.OpAnd: was & x, hw.OpOr: was | x, hw.OpXor: was ^ x, hw.OpSwap: x, hw.OpCSwap: was}[op]
+		if op == hw.OpCSwap && c == was {
+			want = x
+		}
+		result := uint64(0)
+		err := finish(t, a, b, func(done *hw.Completion) (hw.Status, error) {
+			if fetch {
+				return at.AtomicFetch(op, size, x, c, 16, k, &result, done)
+			}
+			return hw.Done, at.AtomicPost(op, size, x, 16, k)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		flushed(t, a, b, ep)
+		if fetch && result != was || words[2]&low != want&low || words[1]|words[3] != 0 {
+			t.Fatalf("operation %d of %d bytes on %#x with %#x, %#x: memory %#x, fetched %#x", op, size, was, x, c, words[:4], result)
+		}
+	}
+	for _, bad := range []func() error{
+		func() error { return at.AtomicPost(hw.OpAdd, 3, 1, 16, k) },
+		func() error { return at.AtomicPost(hw.OpAdd, 8, 1, 17, k) },
+		func() error { return at.AtomicPost(hw.OpCSwap, 8, 1, 16, k) },
+	} {
+		if err := bad(); !errors.Is(err, hw.ErrInvalid) {
+			t.Errorf("a wrong atomic: %v", err)
+		}
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// testFlush: after a remote flush the peer's interface has every message.
+func testFlush(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	ep := a.connect(b)
+	for range 20 {
+		sent := 0
+		for sent < 10 && ep.AMShort(1, uint64(sent), nil, nil) == nil {
+			sent++
+		}
+		if err := ep.(hw.Flusher).Fence(); err != nil {
+			t.Fatal(err)
+		}
+		flushed(t, a, b, ep)
+		f := a.Iface.(hw.Flusher)
+		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) { return f.Flush(hw.FlushRemote, c) }); err != nil {
+			t.Fatal(err)
+		}
+		for n, m := range b.receive(sent) {
+			m.check(t, 1, uint64(n), nil, nil)
+		}
+	}
+	b.Close()
+	until(t, "peer event", func() bool { a.CheckPeers(); a.Progress(1); return len(a.gone) > 0 })
+	if err := finish(t, a, a, func(c *hw.Completion) (hw.Status, error) { return ep.(hw.Flusher).Flush(hw.FlushLocal, c) }); !errors.Is(err, hw.ErrPeerDead) {
+		t.Errorf("flush to a dead peer: %v", err)
+	}
+}

@@ -1,0 +1,103 @@
+package hw
+
+// Stats counts what an interface saw. Read with [Iface.Stats].
+type Stats struct {
+	Delivered uint64 // messages given to handlers
+	Malformed uint64 // messages refused because a field was out of range
+	Reclaimed uint64 // slots taken back from dead producers
+	PeersLost uint64 // peers found dead
+}
+
+// PeerEvent tells that a remote interface is gone: either an endpoint that we
+// had to it, or a source that sent to us. A remote that was both gives two
+// events, in any order.
+type PeerEvent struct {
+	Source    Source   // valid if HasSource; may be given to another remote after the call
+	HasSource bool     // its last message was delivered before
+	Closed    bool     // the source was closed in order, its process may live on
+	Endpoint  Endpoint // not nil: it works no longer
+	Err       error    // ErrPeerDead
+}
+
+// Iface is a communication resource with an address.
+type Iface interface {
+	// Attr tells what the interface can do. Constant after open.
+	Attr() Attr
+	// Memory is the memory domain on which the interface was opened, nil if none.
+	Memory() MemoryDomain
+	// Address is what peers give to Connect.
+	Address() []byte
+	// SetHandler installs the handler of id, before the first Progress.
+	SetHandler(id AMID, h Handler)
+	// OnPeerEvent installs the function that CheckPeers and Progress call when
+	// a peer is found gone, before the first of their calls.
+	OnPeerEvent(f func(PeerEvent))
+	// Connect makes an endpoint to the interface at address. It is cheap if
+	// one exists already. The endpoint may still be connecting when it
+	// returns: its operations give ErrNoResource until the peer answers.
+	// Errors: ErrUnreachable (retry later), ErrNoResource (the peer has no
+	// room for another sender, retry later), ErrPermission, ErrInvalid.
+	Connect(address []byte) (Endpoint, error)
+	// SourceAddress is the address of a remote interface that sent to us. The
+	// caller holds the progress lease.
+	SourceAddress(src Source) []byte
+	// SourceReaches tells whether a Connect to address would reach the remote
+	// interface that sent to us: an interface has one address by which it is
+	// known, but may answer at others. The caller holds the progress lease and
+	// knows that address is one that this interface can reach.
+	SourceReaches(src Source, address []byte) bool
+	// Progress delivers up to max arrived messages, completes operations, and
+	// returns how many messages and completions there were.
+	Progress(max int) int
+	// SetEagerWindow tells senders whether eager payloads are welcome.
+	SetEagerWindow(open bool)
+	// CheckPeers looks for peers that are gone and calls the peer event
+	// function for each. The caller holds the progress lease. It makes system
+	// calls: a few times a second is enough.
+	CheckPeers()
+	// Stats returns the counters.
+	Stats() Stats
+	// Close releases everything. Peers see ErrPeerDead. Operations in progress
+	// are told ErrCanceled.
+	Close() error
+}
+
+// Endpoint is a path to one remote interface. All methods may be called from
+// any thread. An operation that returns an error left no trace.
+type Endpoint interface {
+	// AMShort sends one active message; head and payload together are at most
+	// MaxAMShort bytes.
+	AMShort(id AMID, header uint64, head, payload []byte) error
+	// AMBcopy sends one active message whose payload are n bytes that pack
+	// writes into dst, which is n bytes long. n is at most MaxAMBcopy, head at
+	// most MaxAMHead. stripe selects the bounce pool, whose lease the caller
+	// holds, where there is one for each; others take any that is not negative.
+	// pack may have been called when the error is ErrNoResource.
+	AMBcopy(id AMID, header uint64, head []byte, n int, pack func(dst []byte), stripe int) error
+	// Address is the address by which the peer is known, its Iface.Address. It
+	// may differ from what was given to Connect. Constant.
+	Address() []byte
+	// EagerOpen tells whether the peer welcomes eager payloads.
+	EagerOpen() bool
+	// Wake rings the peer's doorbell if it sleeps. The send operations do it themselves.
+	Wake()
+	// Check asks whether the peer is alive; a peer event comes if it is not.
+	// ErrPeerDead if that is known already.
+	Check() error
+	// Err is nil, or why the endpoint no longer works.
+	Err() error
+}
+
+// TraceEvent says where a message was seen by a [Tracer].
+type TraceEvent int
+
+const (
+	// TraceSend: posted by this side.
+	TraceSend TraceEvent = iota
+	// TraceReceive: about to be given to its handler.
+	TraceReceive
+)
+
+// Tracer is called for every active message of an interface, with the first
+// bytes of its payload. It is for debugging; it must be quick and must not call back.
+type Tracer func(event TraceEvent, id AMID, header uint64, head, payload []byte)

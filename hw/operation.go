@@ -1,0 +1,144 @@
+package hw
+
+import "sync/atomic"
+
+// Status tells how far an operation that returned no error has got.
+type Status int
+
+const (
+	// Done: it has ended; the completion is not told.
+	Done Status = iota
+	// InProgress: the completion is told when it ends.
+	InProgress
+)
+
+// Completion counts operations in progress and tells when the last has ended.
+// The caller sets Count to the number of operations before he starts the first
+// and takes off those that returned Done or an error with Update. It must not
+// move while operations are in progress.
+type Completion struct {
+	// Func is called once, by whoever ends the last operation: in Progress or
+	// in the caller's own Update. It may start operations.
+	Func func(c *Completion)
+	// Context is the caller's.
+	Context uint64
+
+	// count is written by callers and by who holds the progress lease, added
+	// to atomically; sequentially consistent.
+	count atomic.Int32
+	// status is the first error, nil while all succeed. Written by
+	// compare-and-swap before the count goes down, read after it reached zero.
+	status atomic.Pointer[error]
+}
+
+// Expect sets the number of operations; before the first is started.
+func (c *Completion) Expect(n int) {
+	c.status.Store(nil)
+	c.count.Store(int32(n))
+}
+
+// Update takes off n operations that have ended with err, nil for success, and
+// calls Func when they were the last.
+func (c *Completion) Update(n int, err error) {
+	if err != nil {
+		c.status.CompareAndSwap(nil, &err)
+	}
+	if c.count.Add(-int32(n)) == 0 && c.Func != nil {
+		c.Func(c)
+	}
+}
+
+// Err is the first error of the operations. Valid when all have ended.
+func (c *Completion) Err() error {
+	if e := c.status.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// OneSided is what endpoints implement that read and write memory which the
+// peer has registered. addr is in the peer's terms (see Region.Base). The
+// operations complete, locally, when the caller's memory may be used again;
+// [Flusher] tells when the peer's memory has it.
+//
+// Errors, from the call or told to the completion: ErrNoResource, ErrTooLong,
+// ErrInvalid, ErrKey, ErrPermission, ErrPeerDead.
+type OneSided interface {
+	// PutShort writes data, at most Attr.MaxPutShort bytes.
+	PutShort(data []byte, addr uint64, key RemoteKey) error
+	// PutBcopy writes n bytes, at most Attr.MaxPutBcopy, that pack writes into
+	// dst. stripe is as in AMBcopy.
+	PutBcopy(n int, pack func(dst []byte), addr uint64, key RemoteKey, stripe int) error
+	// PutZcopy writes local, which must stay until the operation has ended.
+	PutZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
+	// GetShort reads into, at most Attr.MaxGetShort bytes, before it returns.
+	GetShort(into []byte, addr uint64, key RemoteKey) error
+	// GetBcopy reads n bytes, at most Attr.MaxGetBcopy, and gives them to
+	// unpack, which is called before c is told.
+	GetBcopy(n int, unpack func(data []byte), addr uint64, key RemoteKey, c *Completion) (Status, error)
+	// GetZcopy reads into local, which must stay until the operation has ended.
+	GetZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
+}
+
+// AMZcopier is what endpoints implement that send from the caller's memory.
+type AMZcopier interface {
+	// AMZcopy sends one active message whose payload are the local segments,
+	// which must stay until the operation has ended. Limits: MaxAMHead,
+	// MaxAMZcopy, MaxIOV.
+	AMZcopy(id AMID, header uint64, head []byte, local []Segment, c *Completion) (Status, error)
+}
+
+// AtomicOp is an operation on a word of the peer's memory.
+type AtomicOp uint8
+
+// Operations; OpCSwap with AtomicFetch only.
+const (
+	OpAdd   AtomicOp = iota // word += operand
+	OpAnd                   // word &= operand
+	OpOr                    // word |= operand
+	OpXor                   // word ^= operand
+	OpSwap                  // word = operand
+	OpCSwap                 // if word == compare { word = operand }
+)
+
+// OpMask is a set of operations, 1<<op each.
+type OpMask uint32
+
+// Has tells whether op is in the set.
+func (m OpMask) Has(op AtomicOp) bool { return m&(1<<op) != 0 }
+
+// Atomics is what endpoints implement that change words in memory which the
+// peer has registered with RemoteAtomic. Words are 4 or 8 bytes (size), in the
+// host's order and aligned. Each operation is atomic with respect to those of
+// all interfaces of this kind that reach the word; with respect to CPUs only
+// with CapCPUAtomics. Errors as OneSided's; ErrInvalid for another size, for a
+// word out of alignment and for an operation that Attr does not name.
+type Atomics interface {
+	// AtomicPost performs op and returns nothing.
+	AtomicPost(op AtomicOp, size int, operand, addr uint64, key RemoteKey) error
+	// AtomicFetch performs op and stores what the word was before in *result,
+	// which must stay until the operation has ended.
+	AtomicFetch(op AtomicOp, size int, operand, compare, addr uint64, key RemoteKey, result *uint64, c *Completion) (Status, error)
+}
+
+// FlushScope says how far operations must have got.
+type FlushScope int
+
+const (
+	// FlushLocal: the memory of this side is free again.
+	FlushLocal FlushScope = iota
+	// FlushRemote: the peer's memory has what was written, and its handlers' interface has the messages.
+	FlushRemote
+)
+
+// Flusher is what endpoints and interfaces implement that can say when all
+// operations posted before (by the caller, or in an order visible to him) have
+// ended, over the endpoint or over all endpoints of the interface.
+type Flusher interface {
+	// Flush ends when the operations have. An operation that failed has been
+	// reported by itself; ErrPeerDead says that the endpoint is broken.
+	Flush(scope FlushScope, c *Completion) (Status, error)
+	// Fence makes operations posted later be performed after those posted
+	// before, as the peer sees it. It may wait for nothing.
+	Fence() error
+}

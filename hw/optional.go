@@ -1,0 +1,132 @@
+package hw
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+)
+
+// PeerMemory is what endpoints implement with CapPeerMemory: they reach all
+// memory of the peer's process by its own addresses, without registration, as
+// debuggers do. The kernel decides whether they may, and may change its mind.
+type PeerMemory interface {
+	// ReadPeer reads len(remote) segments of the peer's memory into local ones
+	// and returns the bytes read, which are fewer than asked only with an
+	// error. It blocks the caller for the copy. Errors: ErrPermission,
+	// ErrPeerDead, ErrInvalid.
+	ReadPeer(local []Segment, remote []RemoteSegment) (int, error)
+	// WritePeer writes local segments into the peer's memory; the rest is as
+	// for ReadPeer.
+	WritePeer(local []Segment, remote []RemoteSegment) (int, error)
+	// SharedWords are two words of memory that this endpoint and the peer
+	// both reach; the peer knows them as the SourceWords of this sender. They
+	// may only be accessed atomically, and the peer may write anything there.
+	SharedWords() *[2]uint64
+}
+
+// SourceWords is the other side of PeerMemory.SharedWords, implemented by the
+// Iface.
+type SourceWords interface {
+	// SourceWords are the words shared with the endpoint that src sends from,
+	// nil when src is gone.
+	SourceWords(src Source) *[2]uint64
+}
+
+// KeyDirectory is what endpoints implement with CapNamedKeys: remote keys are
+// found by the name of their region, without the help of the peer's process.
+type KeyDirectory interface {
+	// FindKey returns the key of the region that the peer registered under
+	// name. ErrKey: there is none, or it is one that the directory has no room
+	// for, so only the peer itself can tell.
+	FindKey(name uint64) (RemoteKey, error)
+}
+
+// Connector is what an Iface with CapConnectToEndpoint implements: endpoints
+// are made first and joined after their addresses were exchanged by the caller.
+type Connector interface {
+	// NewEndpoint makes an endpoint that is not joined yet.
+	NewEndpoint() (Unjoined, error)
+}
+
+// Unjoined is one half of a pair of endpoints.
+type Unjoined interface {
+	Endpoint
+	// EndpointAddress is what the other half is joined to.
+	EndpointAddress() []byte
+	// Join joins this half to the one of the peer's. Both sides call it.
+	Join(ifaceAddress, endpointAddress []byte) error
+}
+
+// Kept names the memory of a message that a handler wants longer.
+type Kept uint64
+
+// Keeper is what an Iface with CapKeep implements.
+type Keeper interface {
+	// Keep, called in a handler, leaves head and payload valid until Release.
+	// False: this message must be copied now.
+	Keep() (Kept, bool)
+	// Release gives the memory back, from any thread.
+	Release(k Kept)
+}
+
+// Traceable is what an Iface implements that calls a Tracer.
+type Traceable interface {
+	// SetTracer installs the function, nil to remove it, before the first message.
+	SetTracer(t Tracer)
+}
+
+// Direct is what an Iface with [CapDirectRing] implements: it fills the tables
+// of plain words with which the C path sends and looks for messages on its own.
+type Direct interface {
+	// FillPeer writes ep, an endpoint of this Iface, into line; slots come
+	// last, with release. The line stays usable until Close of the Iface, even
+	// after the peer is gone: what is sent then is lost.
+	FillPeer(ep Endpoint, line *hot.Peer) error
+	// FillEP writes the inbound rings' views and the addresses of rx_state and
+	// of the number of rings in use, and from then on keeps their heads, until
+	// Close.
+	FillEP(ep *hot.EP)
+	// FillStripe writes the bounce buffers of stripe i into s, and from then on
+	// shares s.BounceNext with whoever leases s, until Close.
+	FillStripe(i int, s *hot.Stripe) error
+	// FillSource writes what the C path needs to deliver src's messages into
+	// line, and clears the line when src is gone, until Close. False: this
+	// source's messages must be given to Progress. The caller holds the
+	// progress lease.
+	FillSource(src Source, line *hot.Source) bool
+	// WakePeer is Wake of the endpoint whose line has this number in Peer.
+	WakePeer(peer uint32)
+}
+
+// Waiter is what an Iface with [CapWakeup] implements, so that a thread can
+// sleep until a message arrives:
+//
+//	Arm → Pending is false → poll DoorbellFD → Disarm → Progress
+type Waiter interface {
+	// EnableWait makes the doorbell. Senders look at Arm only after it: a message
+	// that was sent before its return may ring no bell, but Pending tells of it.
+	EnableWait() error
+	// DoorbellFD becomes readable when a message arrives between Arm and
+	// Disarm. It is -1 before EnableWait, and closed by Close.
+	DoorbellFD() int
+	// Arm asks for the bell. Callers look at Pending after it.
+	Arm()
+	// Pending tells whether Progress would find something. Any thread may ask.
+	Pending() bool
+	// Disarm takes the wish back and empties the doorbell.
+	Disarm()
+}
+
+// PathInfo is what a transport measures of the path to a peer.
+type PathInfo struct {
+	RTT    time.Duration // smoothed round-trip time, 0: no sample yet
+	Window int64         // congestion window, bytes
+}
+
+// PathReporter is what an Endpoint implements whose transport measures the path
+// to the peer.
+type PathReporter interface {
+	// Path returns what is measured. False: not now, because somebody is at it.
+	// It does not wait; any thread may call it.
+	Path() (PathInfo, bool)
+}
