@@ -35,10 +35,10 @@ func (a *sockaddr) family() Families {
 
 func (a *sockaddr) port() uint16 { return binary.BigEndian.Uint16(a.raw[2:]) }
 
-// wildcard is 0.0.0.0 or [::] with a's port.
+// wildcard is 0.0.0.0 or [::] with a's port and number.
 func (a *sockaddr) wildcard(f Families) (w sockaddr) {
 	family := uint16(unix.AF_INET6)
-	w.n = sizeIPv6
+	w.n, w.number = sizeIPv6, a.number
 	if f == IPv4 {
 		family, w.n = unix.AF_INET, sizeIPv4
 	}
@@ -51,7 +51,7 @@ func (a *sockaddr) wildcard(f Families) (w sockaddr) {
 // addresses of the families all, is reached at a. Whether a is an address of
 // this host is the caller's to know.
 func answers(name *sockaddr, all Families, a *sockaddr) bool {
-	return *name == *a || all&a.family() != 0 && name.port() == a.port()
+	return *name == *a || all&a.family() != 0 && name.port() == a.port() && name.number == a.number
 }
 
 // names are the names of the interface's file.

@@ -51,6 +51,11 @@ func TestAliases(t *testing.T) {
 		{"IPv6", own6, IPv6, "[::]:7777", [][]byte{own6, at(port, loop6...), at(port, any6...)}, [][]byte{own4, at(port, 0, 0, 0, 0)}},
 		{"both", own6, IPv4 | IPv6, "[::]:7777", [][]byte{own6, own4, at(port, 127, 0, 0, 1), at(port, loop6...)},
 			[][]byte{at(port+1, 127, 0, 0, 1), at(port+1, loop6...)}},
+		{"number", AppendNumber(own4, 3), 0, "", [][]byte{AppendNumber(own4, 3)},
+			[][]byte{own4, AppendNumber(own4, 1), AppendNumber(at(port+1, 10, 9, 8, 7), 3)}},
+		{"number, both", AppendNumber(own6, 3), IPv4 | IPv6, "[::]:7777.3",
+			[][]byte{AppendNumber(own6, 3), AppendNumber(own4, 3), AppendNumber(at(port, loop6...), 3)},
+			[][]byte{own6, own4, AppendNumber(own4, 2), AppendNumber(at(port+1, loop6...), 3)}},
 		{"itself", at(port, 0, 0, 0, 0), IPv4, "", [][]byte{own4, at(port, 0, 0, 0, 0)}, [][]byte{at(port+1, 0, 0, 0, 0)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

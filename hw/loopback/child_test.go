@@ -242,7 +242,7 @@ func getRole(i *Iface, peer []byte) {
 	b := make([]byte, 8)
 	local := []hw.Segment{{Addr: unsafe.Pointer(&b[0]), Len: 8}}
 	for range 2 {
-		_, err := ep.Get(local, []hw.RemoteSegment{{Addr: 1 << 20, Len: 8}})
+		_, err := ep.(hw.PeerMemory).ReadPeer(local, []hw.RemoteSegment{{Addr: 1 << 20, Len: 8}})
 		fmt.Println(errors.Is(err, hw.ErrPermission), ep.(*Endpoint).noCMA.Load(), ep.AMShort(1, 0, nil, nil), err)
 	}
 }

@@ -15,7 +15,7 @@ const (
 	CMAAuto CMA = iota
 	// CMAYes promises that it works: as CMAAuto, but a refusal is logged.
 	CMAYes
-	// CMANo never tries: Get works only between interfaces of one process.
+	// CMANo never tries: ReadPeer and WritePeer are refused.
 	CMANo
 )
 
@@ -26,6 +26,7 @@ const (
 	MaxAttach      = hot.SeqOwnerMask - 1  // entries; owner numbers are one more and have 16 bits
 	MaxBounceCount = 1 << 16               // buffers
 	MaxBounceBytes = 16 << 20              // payload bytes of one buffer
+	MaxKeys        = 1 << 20               // published regions
 	maxSegment     = uint64(1)<<41 + 1<<28 // bytes
 )
 
@@ -37,7 +38,7 @@ type Config struct {
 	// Any are the families at all of whose addresses, with the port of the interface's own, peers find the
 	// interface: those of the wildcard that its socket is bound to. Default none.
 	Any Families
-	// RingLog2 is the number of slots of the inbound ring as a power of two, 1 to MaxRingLog2. Default 10.
+	// RingLog2 is the number of slots of each inbound ring as a power of two, 1 to MaxRingLog2. Default 8.
 	RingLog2 int
 	// AttachCount is the number of senders that can be attached at a time, 1 to MaxAttach. Default 1024.
 	AttachCount int
@@ -49,6 +50,12 @@ type Config struct {
 	BounceBytes int
 	// Stripes is the number of parts of the bounce pool. Default 1.
 	Stripes int
+	// KeyCount is the number of regions that can be published, a power of two up to MaxKeys, or 0: peers find none.
+	KeyCount int
+	// Memory is where the regions are registered that the interface publishes. Default: none.
+	Memory *MemoryDomain
+	// Exclusive says that one thread at a time sends, progress included, whatever the endpoint.
+	Exclusive bool
 	// UseCMA says whether Get may use cross-memory attach.
 	UseCMA CMA
 	// Logf takes one line of text about a fault, without a newline. Default: nobody listens. It is called from
@@ -65,7 +72,7 @@ func (c Config) withDefaults() Config {
 	if c.Dir == "" {
 		c.Dir = "/dev/shm"
 	}
-	def(&c.RingLog2, 10)
+	def(&c.RingLog2, 8)
 	def(&c.AttachCount, 1024)
 	def(&c.Stripes, 1)
 	def(&c.BounceCount, max(64, c.Stripes))
@@ -87,10 +94,14 @@ func (c Config) check() error {
 		{"bounce count", c.BounceCount, c.Stripes, MaxBounceCount},
 		{"bounce bytes", c.BounceBytes, 1, MaxBounceBytes},
 		{"families", int(c.Any), 0, int(allFamilies)},
+		{"keys", c.KeyCount, 0, MaxKeys},
 	} {
 		if v.n < v.lo || v.n > v.hi {
 			return fmt.Errorf("loopback: %s %d is not in %d to %d: %w", v.name, v.n, v.lo, v.hi, hw.ErrInvalid)
 		}
+	}
+	if c.KeyCount&(c.KeyCount-1) != 0 {
+		return fmt.Errorf("loopback: %d keys, not a power of two: %w", c.KeyCount, hw.ErrInvalid)
 	}
 	return nil
 }

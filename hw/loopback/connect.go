@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hot"
@@ -14,16 +15,22 @@ import (
 type Endpoint struct {
 	iface   *Iface
 	seg     *segment  // the peer's
-	ring    mpsc.Ring // the peer's inbound ring
+	ring    mpsc.Ring // the peer's inbound ring for our attach entry
 	rxState *uint32   // the peer's; armed is the word after it
 	armed   *uint32
 	bell    bellAddr
 	owner   uint32 // our attach index at the peer plus one
 	number  uint32 // index in Iface.endpoints
-	same    bool   // the peer is in this process
+	// exclusive: one thread at a time writes to ring, and nobody else does.
+	exclusive bool
 
-	dead  atomic.Bool // written by CheckPeers, then stays; read by everybody
-	noCMA atomic.Bool // the kernel refused cross-memory attach; written by Get
+	dead  atomic.Bool  // written by CheckPeers, then stays; read by everybody
+	users atomic.Int32 // operations of Go at work; added to by their threads, read by CheckPeers; sequentially consistent
+	grace *hot.Grace   // of C's posts, once dead. Progress lease
+	kept  bool         // its memory could not be replaced. Progress lease
+	// claimHint is the claim that was free last. Written and read by any thread, relaxed: it only saves a search.
+	claimHint atomic.Uint32
+	noCMA     atomic.Bool // the kernel refused cross-memory attach; written by Get
 }
 
 // Connect returns the endpoint to the interface at address, and makes it if
@@ -61,19 +68,20 @@ func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
 		return nil, err
 	}
 	if e := i.peers[seg.id.name]; e != nil && !e.lost() && e.seg.id.cookie == seg.id.cookie {
-		seg.mem.unmap()
+		seg.mem.retire(&peerRanges)
 		return e, nil
 	}
 	index, ok := claimAttach(seg, &i.seg.id)
 	if !ok {
-		seg.mem.unmap()
+		seg.mem.retire(&peerRanges)
 		return nil, fmt.Errorf("loopback: all %d attach entries of %s are taken: %w",
 			seg.geo.attachCount, seg.path, hw.ErrNoResource)
 	}
 	e := &Endpoint{
-		iface: i, seg: seg, ring: seg.ring(), rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
-		owner: index + 1, same: seg.id.owner == i.host.self,
+		iface: i, seg: seg, ring: seg.ring(laneOf(index)), exclusive: i.cfg.Exclusive && ownsLane(index), rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
+		owner: index + 1,
 	}
+	seg.useLane(laneOf(index)) // before the first message
 	i.addEndpoint(e)
 	i.peers[seg.id.name] = e
 	return e, nil
@@ -91,19 +99,27 @@ func claimAttach(seg *segment, id *identity) (index uint32, ok bool) {
 			continue
 		}
 		a.StartTime, a.Cookie = id.owner.start, id.cookie
-		a.NameBytes, a.Name, a.Flags = uint32(id.name.n), id.name.raw, uint32(id.all)
+		a.NameBytes, a.Name, a.Number = uint32(id.name.n), id.name.raw, uint32(id.name.number)
+		a.Flags = uint32(id.all)
 		atomic.StoreUint32(&a.State, hot.AttachReady) // ↔ admit
 		return n, true
 	}
 	return 0, false
 }
 
-// addEndpoint numbers e and appends it. Readers load the slice and see a
-// prefix; the element behind it is written before the longer slice is stored.
+// addEndpoint gives e a number. Readers load the slice and see a prefix; the
+// element behind it is written before the longer slice is stored. A number that
+// is used again goes into a copy.
 func (i *Iface) addEndpoint(e *Endpoint) {
 	list := *i.endpoints.Load()
-	e.number = uint32(len(list))
-	list = append(list, e)
+	if n := len(i.numbers); n != 0 {
+		e.number, i.numbers = i.numbers[n-1], i.numbers[:n-1]
+		list = slices.Clone(list)
+		list[e.number] = e
+	} else {
+		e.number = uint32(len(list))
+		list = append(list, e)
+	}
 	i.endpoints.Store(&list)
 }
 
@@ -137,6 +153,15 @@ func (e *Endpoint) EagerOpen() bool {
 // Err is nil or ErrPeerDead.
 func (e *Endpoint) Err() error {
 	if e.lost() {
+		return hw.ErrPeerDead
+	}
+	return nil
+}
+
+// Check asks the kernel whether the peer's process runs. CheckPeers reports it
+// if not.
+func (e *Endpoint) Check() error {
+	if e.lost() || !e.seg.id.owner.alive() {
 		return hw.ErrPeerDead
 	}
 	return nil

@@ -41,8 +41,10 @@ func targets(g *geometry) []target {
 	return []target{
 		{"header", 0, 192},
 		{"state", 192, 256},
-		{"tail", 256, 264},
-		{"ring", g.ringOffset, g.ringOffset + hot.SlotBytes<<g.ringLog2},
+		{"lanes", 256, 264},
+		{"tails", g.ringOffset, g.ringOffset + 8},
+		{"ring", g.ringOffset + laneHeader, g.ringOffset + laneBytes(g.ringLog2)},
+		{"rings", g.ringOffset, g.ringOffset + hot.Lanes*laneBytes(g.ringLog2)},
 		{"attach", g.attachOffset, g.attachOffset + uint64(g.attachCount)*attachBytes},
 		{"bounce", g.bounceOffset, g.bounceOffset + uint64(g.bounceCount)*uint64(g.bounceStride)},
 		{"all", 0, g.bytes},
@@ -151,7 +153,7 @@ func chat(t *testing.T, i, peer *Iface, stop *atomic.Bool) {
 func repair(i *Iface) {
 	h := i.seg.geo.header(&i.seg.id)
 	h.RxState = hot.RxOpen
-	h.RingTail = atomic.LoadUint64(i.seg.tail())
+	h.Lanes = hot.Lanes
 	*i.seg.header() = h
 	for n := range i.seg.geo.attachCount {
 		i.seg.attach(n).State = hot.AttachLeaving
@@ -173,9 +175,10 @@ func recovered(t *testing.T, a, b *Iface, c Config) {
 		sent := 0
 		for end := time.Now().Add(10 * time.Second); got < want; {
 			if time.Now().After(end) {
-				owner, state, lapOK := i.rx.ring.Load(i.rx.head)
+				l := &i.rx.lanes[0]
+				owner, state, lapOK := l.ring.Load(l.head)
 				t.Fatalf("%d of %d sent messages came; head %d, tail %d, its slot: owner %d state %d lap %v; %+v",
-					got, sent, i.rx.head, i.rx.ring.Tail(), owner, state, lapOK, i.Stats())
+					got, sent, l.head, l.ring.Tail(), owner, state, lapOK, i.Stats())
 			}
 			ep, err := newcomer.Connect(i.Address())
 			switch {

@@ -24,16 +24,24 @@ func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 	line.Log2Slots = view.Log2Slots
 	line.Owner = e.owner
 	line.Peer = e.number
+	line.Exclusive = 0
+	if e.exclusive {
+		line.Exclusive = 1
+	}
 	atomic.StoreUintptr(&line.Slots, view.Slots) // release: C loads it with acquire and then the rest
 	return nil
 }
 
 // FillEP writes what the C path needs to look for arrivals.
 func (i *Iface) FillEP(ep *hot.EP) {
-	ep.Inbound = i.rx.ring.Hot()
+	for n := range i.rx.lanes {
+		l, in := &i.rx.lanes[n], &ep.Inbound[n]
+		in.Ring = l.ring.Hot()
+		atomic.StoreUint64(&in.Head, l.head)
+		l.headWord = &in.Head
+	}
 	ep.RxState = uintptr(unsafe.Pointer(i.seg.rxState()))
-	atomic.StoreUint64(&ep.InboundHead, i.rx.head)
-	i.rx.headWord = &ep.InboundHead
+	ep.Lanes = uintptr(unsafe.Pointer(i.rx.inUse))
 }
 
 // FillStripe writes part n of the bounce pool into s, before the first send
@@ -78,7 +86,7 @@ func (i *Iface) FillSource(src hw.Source, line *hot.Source) bool {
 
 // WakePeer is Wake of the endpoint with this number.
 func (i *Iface) WakePeer(peer uint32) {
-	if list := *i.endpoints.Load(); peer < uint32(len(list)) {
+	if list := *i.endpoints.Load(); peer < uint32(len(list)) && list[peer] != nil {
 		list[peer].Wake()
 	}
 }

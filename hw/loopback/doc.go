@@ -19,9 +19,10 @@
 //
 // # Names
 //
-// An interface is named by the socket address that it is given. The file is
-// called weft.<uid>.<network namespace>.<address>, so users and network
-// namespaces do not meet. A file becomes visible with its name only when it
+// An interface is named by the socket address that it is given. Several may
+// share one and have different numbers then ([AppendNumber]). The file is
+// called weft.<uid>.<network namespace>.<address>, with a dot and the number if
+// there is one, so users and network namespaces do not meet. A file becomes visible with its name only when it
 // is complete (link of a nameless file). An interface that answers at all
 // addresses of a family has a second name, that of the wildcard address, and
 // is found under it by who knows another address than its own.

@@ -29,8 +29,8 @@ const (
 	// maxSocketPath is what a socket address holds, without the final 0.
 	maxSocketPath = 107
 	// maxFileName is a doorbell's longest: "weft.", two numbers of 10 digits
-	// with dots, an IPv6 address with scope and port (58), ".bell".
-	maxFileName = 5 + 11 + 11 + 58 + 5
+	// with dots, an IPv6 address with scope and port (58), a number with a dot, ".bell".
+	maxFileName = 5 + 11 + 11 + 58 + 6 + 5
 )
 
 // bellDir is the directory of the doorbells, opened if their paths are too
@@ -181,7 +181,15 @@ func (i *Iface) Disarm() {
 
 // Pending tells whether Progress would find something. Any thread may ask.
 func (i *Iface) Pending() bool {
-	return i.usable() && i.rx.ring.Ready(atomic.LoadUint64(i.rx.headWord))
+	if !i.usable() {
+		return false
+	}
+	for n := range i.rx.active() {
+		if i.rx.lanes[n].ready() {
+			return true
+		}
+	}
+	return false
 }
 
 // Wake rings the peer's doorbell if it sleeps.

@@ -60,7 +60,7 @@ func useAfterFork(i *Iface, ep *Endpoint) int {
 	if ep.AMShort(1, 0, nil, nil) != errClosed || ep.AMBcopy(1, 0, nil, 1, nil, 0) != errClosed {
 		return 2
 	}
-	if _, err := ep.Get(nil, nil); err != errClosed {
+	if _, err := ep.ReadPeer(nil, nil); err != errClosed {
 		return 3
 	}
 	if i.Progress(1) != 0 || i.Pending() || i.DoorbellFD() != -1 || i.EnableWait() != errClosed {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,7 +47,7 @@ func TestGetProcess(t *testing.T) {
 				at := n * k / pieces[1]
 				remote = append(remote, hw.RemoteSegment{Addr: addr + uint64(at), Len: uint64(n*(k+1)/pieces[1] - at)})
 			}
-			got, err := ep.Get(local, remote)
+			got, err := ep.ReadPeer(local, remote)
 			if err != nil || got != n {
 				if errors.Is(err, hw.ErrPermission) {
 					t.Skip("the kernel refuses cross-memory attach here")
@@ -61,18 +62,18 @@ func TestGetProcess(t *testing.T) {
 		}
 	}
 	dst := make([]byte, 2<<20)
-	got, err := ep.Get(localTo(dst), []hw.RemoteSegment{{Addr: addr + size - 1<<20, Len: 2 << 20}})
+	got, err := ep.ReadPeer(localTo(dst), []hw.RemoteSegment{{Addr: addr + size - 1<<20, Len: 2 << 20}})
 	if got > 1<<20 || !errors.Is(err, hw.ErrInvalid) || ep.Err() != nil {
 		t.Errorf("over the end: %d, %v", got, err)
 	}
 	for _, bad := range []uint64{0, 8, 1 << 47, addr + size} {
-		got, err := ep.Get(localTo(dst[:64]), []hw.RemoteSegment{{Addr: bad, Len: 64}})
+		got, err := ep.ReadPeer(localTo(dst[:64]), []hw.RemoteSegment{{Addr: bad, Len: 64}})
 		if got != 0 || !errors.Is(err, hw.ErrInvalid) {
 			t.Errorf("address %#x: %d, %v", bad, got, err)
 		}
 	}
 	c.kill()
-	if got, err := ep.Get(localTo(dst[:64]), []hw.RemoteSegment{{Addr: addr, Len: 64}}); got != 0 || !errors.Is(err, hw.ErrPeerDead) {
+	if got, err := ep.ReadPeer(localTo(dst[:64]), []hw.RemoteSegment{{Addr: addr, Len: 64}}); got != 0 || !errors.Is(err, hw.ErrPeerDead) {
 		t.Errorf("killed: %d, %v", got, err)
 	}
 	i.CheckPeers()
@@ -82,7 +83,7 @@ func TestGetProcess(t *testing.T) {
 func TestGetSwitchedOff(t *testing.T) {
 	dir := shmDir(t)
 	i := open(t, Config{Dir: dir, UseCMA: CMANo})
-	if i.Attr().Caps&hw.CapGet != 0 {
+	if i.Attr().Caps&hw.CapPeerMemory != 0 {
 		t.Error("the capability is offered")
 	}
 	c := start(t, "memory", dir, nil, nil)
@@ -92,16 +93,8 @@ func TestGetSwitchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := make([]byte, 8)
-	if n, err := ep.Get(localTo(b), []hw.RemoteSegment{{Addr: 1 << 20, Len: 8}}); n != 0 || !errors.Is(err, hw.ErrPermission) {
+	if n, err := ep.(hw.PeerMemory).ReadPeer(localTo(b), []hw.RemoteSegment{{Addr: 1 << 20, Len: 8}}); n != 0 || !errors.Is(err, hw.ErrPermission) {
 		t.Errorf("other process: %d, %v", n, err)
-	}
-	self, err := i.Connect(i.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := []byte("12345678")
-	if n, err := self.Get(localTo(b), []hw.RemoteSegment{{Addr: uint64(uintptr(unsafe.Pointer(&src[0]))), Len: 8}}); n != 8 || err != nil || string(b) != string(src) {
-		t.Errorf("same process: %d, %v", n, err)
 	}
 	c.kill()
 	i.CheckPeers()
@@ -150,19 +143,16 @@ func TestGetDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ep := p.(*Endpoint)
-	for name, same := range map[string]bool{"copy": true, "system call": false} {
-		ep.same = same
-		src, dst := make([]byte, 1<<20), make([]byte, 1<<20)
-		local := localTo(dst)
-		remote := []hw.RemoteSegment{{Addr: uint64(uintptr(unsafe.Pointer(&src[0]))), Len: 1 << 20}}
-		if _, err := ep.Get(local, remote); err != nil {
-			t.Skipf("%s: %v", name, err)
-		}
-		if n := testing.AllocsPerRun(10, func() { ep.Get(local, remote) }); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+	src, dst := make([]byte, 1<<20), make([]byte, 1<<20)
+	local := localTo(dst)
+	remote := []hw.RemoteSegment{{Addr: uint64(uintptr(unsafe.Pointer(&src[0]))), Len: 1 << 20}}
+	if _, err := p.(hw.PeerMemory).ReadPeer(local, remote); err != nil {
+		t.Skip(err)
 	}
+	if n := testing.AllocsPerRun(10, func() { p.(hw.PeerMemory).ReadPeer(local, remote) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	runtime.KeepAlive(src) // named by number only
 }
 
 // TestGetErrno covers the errors that are hard to provoke.

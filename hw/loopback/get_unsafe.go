@@ -26,19 +26,20 @@ type iovec struct {
 	len  uintptr
 }
 
-// Get reads the peer's memory. Peers in the same process are copied from
-// directly; the caller vouches for their addresses as it does for its own.
-func (e *Endpoint) Get(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+// ReadPeer reads the peer's memory. It is a system call between interfaces of one
+// process too: the remote addresses were in a ring that others can write, and a
+// wrong one is an error then and not the end of the process.
+func (e *Endpoint) ReadPeer(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
 	return e.transfer(local, remote, unix.SYS_PROCESS_VM_READV)
 }
 
-// Put writes the peer's memory, as Get reads it.
-func (e *Endpoint) Put(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+// WritePeer writes the peer's memory, as ReadPeer reads it.
+func (e *Endpoint) WritePeer(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
 	return e.transfer(local, remote, unix.SYS_PROCESS_VM_WRITEV)
 }
 
 // transfer moves as many bytes as the remote segments have, with one of the two
-// system calls or its equivalent in the same process.
+// system calls.
 func (e *Endpoint) transfer(local []hw.Segment, remote []hw.RemoteSegment, call uintptr) (int, error) {
 	if err := e.ready(); err != nil {
 		return 0, err
@@ -49,10 +50,6 @@ func (e *Endpoint) transfer(local []hw.Segment, remote []hw.RemoteSegment, call 
 		return 0, err
 	}
 	defer runtime.KeepAlive(local)
-	if e.same {
-		copyLocal(l[:len(local)], r[:len(remote)], call == unix.SYS_PROCESS_VM_WRITEV)
-		return total, nil
-	}
 	if e.iface.cfg.UseCMA == CMANo || e.noCMA.Load() {
 		return 0, hw.ErrPermission
 	}
@@ -100,24 +97,6 @@ func advance(v []iovec, n uintptr) []iovec {
 	return v
 }
 
-// copyLocal copies until the remote side is used up, to the local side or, if
-// put, from it.
-func copyLocal(l, r []iovec, put bool) {
-	for l, r = advance(l, 0), advance(r, 0); len(l) > 0 && len(r) > 0; {
-		n := min(l[0].len, r[0].len)
-		to, from := l[0].base, r[0].base
-		if put {
-			to, from = from, to
-		}
-		copy(bytesAt(to, n), bytesAt(from, n))
-		l, r = advance(l, n), advance(r, n)
-	}
-}
-
-func bytesAt(addr, n uintptr) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
-}
-
 // transferProcess moves total bytes with process_vm_readv or process_vm_writev,
 // one pair of segments at a time, or all of them in one call if they are short.
 func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, error) {
@@ -143,6 +122,8 @@ func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, 
 			continue
 		case errno != 0:
 			return done, e.getError(errno)
+		case n == 0 && e.seg.id.owner.ending():
+			return done, hw.ErrPeerDead
 		case n == 0:
 			return done, fmt.Errorf("loopback: transfer stopped at %d of %d bytes: %w", done, total, hw.ErrInvalid)
 		}
@@ -166,6 +147,9 @@ func vmTransfer(call uintptr, pid uint32, l, r []iovec, raw bool) (uintptr, unix
 }
 
 func (e *Endpoint) getError(errno unix.Errno) error {
+	if errno != unix.ENOSYS && e.seg.id.owner.ending() {
+		return hw.ErrPeerDead // while a process ends, its memory goes first
+	}
 	switch errno {
 	case unix.EPERM, unix.EACCES, unix.ENOSYS:
 		if !e.noCMA.Swap(true) && e.iface.cfg.UseCMA == CMAYes {

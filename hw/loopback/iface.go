@@ -10,7 +10,6 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/mpsc"
 )
 
 // Iface is the interface of one endpoint. It implements hw.Iface, hw.Direct
@@ -25,12 +24,13 @@ type Iface struct {
 	stripes []*hot.Stripe
 	own     []hot.Stripe // what stripes points to until FillStripe
 
-	// mu guards peers, appends to endpoints, and bellFD. Connect, Close,
+	// mu guards peers, changes of endpoints, numbers, and bellFD. Connect, Close,
 	// EnableWait, Arm and Disarm take it, and CheckPeers when a peer has died;
 	// no send does.
 	mu        sync.Mutex
 	peers     map[sockaddr]*Endpoint
-	endpoints atomic.Pointer[[]*Endpoint] // indexed by Endpoint.number; grows in place, see addEndpoint
+	endpoints atomic.Pointer[[]*Endpoint] // indexed by Endpoint.number, nil: not in use; see addEndpoint
+	numbers   []uint32                    // not in use
 	bellFD    int                         // the doorbell's socket, -1 or immutable
 	bellDir   bellDir                     // immutable
 	ringFD    atomic.Int32                // the socket from which we ring others, -1 until needed
@@ -47,18 +47,12 @@ type Iface struct {
 // receiver is the consumer's state. It belongs to whoever holds the progress
 // lease, but for what is marked.
 type receiver struct {
-	ring     mpsc.Ring
-	head     uint64 // position of the next message
+	lanes    [hot.Lanes]lane
+	inUse    *uint32 // segment.lanes; stays valid after Close, for late readers
+	next     uint32  // lane at which Progress begins
 	handlers [hw.MaxAM]hw.Handler
 	sources  []source // by attach index; grows with the first message of a higher one
-	headWord *uint64  // where pollers see head; stored once for each batch; private word or hot.EP.InboundHead
-	private  uint64
-
-	empty  uint32    // looks at an empty ring since its tail was checked
-	taken  uint32    // looks at a slot that stays taken
-	since  time.Time // of the look at which patience with it began
-	hole   holeSuspicion
-	checks peerScan
+	checks   peerScan
 
 	dropped   atomic.Uint64 // positions that gave no message to a handler
 	malformed atomic.Uint64
@@ -66,7 +60,7 @@ type receiver struct {
 }
 
 // Open makes the interface that is named by the socket address addr
-// (sockaddr_in or sockaddr_in6), and removes segments that dead processes
+// (sockaddr_in or sockaddr_in6, perhaps with a number: AppendNumber), and removes segments that dead processes
 // left. Errors: hw.ErrInvalid; EADDRINUSE when a live interface has the name;
 // ENOSPC when the memory file system is full; other errors of the file system.
 func Open(addr []byte, cfg Config) (*Iface, error) {
@@ -95,8 +89,11 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 		onPeer: func(hw.PeerEvent) {},
 	}
 	i.endpoints.Store(new([]*Endpoint))
-	i.rx.ring = seg.ring()
-	i.rx.headWord = &i.rx.private
+	i.rx.inUse = seg.lanes()
+	for n := range i.rx.lanes {
+		l := &i.rx.lanes[n]
+		l.ring, l.headWord = seg.ring(uint32(n)), &l.private
+	}
 	i.own = make([]hot.Stripe, cfg.Stripes)
 	i.stripes = make([]*hot.Stripe, cfg.Stripes)
 	for n := range i.own {
@@ -109,6 +106,9 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 		return nil, fmt.Errorf("loopback: open directory %s: %w", cfg.Dir, err)
 	}
 	i.SetEagerWindow(true)
+	if cfg.Memory != nil {
+		cfg.Memory.join(i)
+	}
 	return i, nil
 }
 
@@ -119,16 +119,19 @@ func (i *Iface) usable() bool { return !i.closed.Load() && atomic.LoadUint32(i.m
 // Attr tells what the interface can do. The estimates are for a current server
 // core; they order transports and are no promise.
 func (i *Iface) Attr() hw.Attr {
-	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup
+	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup | hw.CapFlush
 	if i.cfg.UseCMA != CMANo {
-		caps |= hw.CapGet | hw.CapPut | hw.CapSharedWords
+		caps |= hw.CapPeerMemory | hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetShort | hw.CapGetZcopy |
+			hw.CapNamedKeys | hw.CapOneSidedFree
 	}
 	return hw.Attr{
-		Caps:       caps,
-		MaxAMShort: hot.SlotBody,
-		MaxAMHead:  maxHead,
-		MaxAMBcopy: int(i.seg.geo.bounceBytes),
-		MaxGetIOV:  maxGetIOV,
+		Caps:        caps,
+		MaxAMShort:  hot.SlotBody,
+		MaxAMHead:   maxHead,
+		MaxAMBcopy:  int(i.seg.geo.bounceBytes),
+		MaxPeerIOV:  maxGetIOV,
+		MaxPutShort: rawChunk, MaxPutBcopy: int(i.seg.geo.bounceBytes), MaxPutZcopy: maxOneSided,
+		MaxGetShort: rawChunk, MaxGetZcopy: maxOneSided, MaxIOV: maxGetIOV,
 		Bandwidth:  12e9,
 		Latency:    200e-9,
 		Overhead:   40e-9,
@@ -138,7 +141,16 @@ func (i *Iface) Attr() hw.Attr {
 	}
 }
 
+// Memory is the domain whose regions the interface publishes.
+func (i *Iface) Memory() hw.MemoryDomain {
+	if i.cfg.Memory == nil {
+		return nil
+	}
+	return i.cfg.Memory
+}
+
 // Address is the socket address in canonical form: padding and flow label are 0.
+// The number follows if there is one.
 func (i *Iface) Address() []byte { return i.seg.id.name.bytes() }
 
 // SetHandler installs the handler of id, before the first Progress.
@@ -170,15 +182,18 @@ func (i *Iface) Stats() hw.Stats {
 	}
 }
 
-// delivered is the number of positions that the head has passed, without those
+// delivered is the number of positions that the heads have passed, without those
 // that gave no message. It saves counting them one by one.
 func (i *Iface) delivered() uint64 {
-	word := i.rx.headWord
-	if i.closed.Load() {
-		word = &i.rx.private
+	passed := uint64(0)
+	for n := range i.rx.lanes {
+		word := i.rx.lanes[n].headWord
+		if i.closed.Load() {
+			word = &i.rx.lanes[n].private
+		}
+		passed += atomic.LoadUint64(word)
 	}
-	head := atomic.LoadUint64(word)
-	return head - min(head, i.rx.dropped.Load()) // which runs ahead by what one batch drops
+	return passed - min(passed, i.rx.dropped.Load()) // which runs ahead by what one batch drops
 }
 
 // logf writes a line, but at most ten in a second, so that a hostile peer
@@ -208,13 +223,19 @@ func (i *Iface) Close() error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	atomic.StoreUint64(&i.rx.private, atomic.LoadUint64(i.rx.headWord)) // for Stats
+	for n := range i.rx.lanes {
+		l := &i.rx.lanes[n]
+		atomic.StoreUint64(&l.private, atomic.LoadUint64(l.headWord)) // for Stats
+	}
 	if i.closed.Swap(true) {
 		return nil
 	}
+	if i.cfg.Memory != nil {
+		i.cfg.Memory.leave(i)
+	}
 	atomic.AndUint32(i.seg.rxState(), ^uint32(hot.RxOpen))
 	atomic.OrUint32(i.seg.rxState(), hot.RxGone)
-	endpoints := *i.endpoints.Load()
+	endpoints := i.connected()
 	for _, e := range endpoints {
 		e.leave()
 	}
@@ -230,7 +251,7 @@ func (i *Iface) Close() error {
 		i.rx.sources[n].reset()
 	}
 	i.stripes = nil
-	i.seg.mem.retire()
+	i.seg.mem.retire(&ownRanges)
 	return nil
 }
 
@@ -242,7 +263,7 @@ func (i *Iface) heldBounces() bool {
 		if atomic.LoadUint32(&b.State) == 0 {
 			continue
 		}
-		if p := atomic.LoadUint32(&b.Peer); p < uint32(len(endpoints)) && !endpoints[p].lost() {
+		if e := holder(endpoints, b); e != nil && !e.lost() {
 			return true
 		}
 	}

@@ -26,7 +26,7 @@ func TestLateReader(t *testing.T) {
 	if err := to.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	ring := mpsc.View(&ep.Inbound)
+	ring := mpsc.View(&ep.Inbound[0].Ring)
 	if !ring.Ready(0) || !i.Pending() {
 		t.Fatal("no message")
 	}
@@ -38,7 +38,7 @@ func TestLateReader(t *testing.T) {
 	i.Disarm()
 	next := open2(t, dir)
 	defer next.Close()
-	if next.rx.ring.Hot().Slots != ep.Inbound.Slots {
+	if next.rx.lanes[0].ring.Hot().Slots != ep.Inbound[0].Ring.Slots {
 		t.Fatal("the address range is not used again")
 	}
 	if i.Arm(); atomic.LoadUint32(next.seg.armed()) != 0 {
@@ -99,10 +99,10 @@ func TestAddressRanges(t *testing.T) {
 	dir := shmDir(t)
 	c := Config{Dir: dir, RingLog2: 3, AttachCount: 77} // a size of its own
 	kept := func() int {
-		ranges.Lock()
-		defer ranges.Unlock()
+		ownRanges.Lock()
+		defer ownRanges.Unlock()
 		g := newGeometry(new(c.withDefaults()))
-		return len(ranges.free[uintptr(g.bytes)])
+		return len(ownRanges.free[uintptr(g.bytes)])
 	}
 	for range 20 {
 		var all []hw.Iface

@@ -19,11 +19,16 @@ type geometry struct {
 	bounceCount  uint32
 	bounceBytes  uint32
 	bounceStride uint32
+	keyOffset    uint64
+	keyCount     uint32
 }
 
 const pageBytes = 4096 // parts that are touched apart start on pages of their own
 
 func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }
+
+// laneBytes is the size of one inbound ring.
+func laneBytes(log2 uint32) uint64 { return laneHeader + hot.SlotBytes<<log2 }
 
 // newGeometry lays out a segment for a checked configuration.
 func newGeometry(c *Config) geometry {
@@ -32,13 +37,23 @@ func newGeometry(c *Config) geometry {
 		attachCount: uint32(c.AttachCount),
 		bounceCount: uint32(c.BounceCount),
 		bounceBytes: uint32(roundUp(uint64(c.BounceBytes), hot.CacheLine)),
+		keyCount:    uint32(c.KeyCount),
 	}
 	g.bounceStride = g.bounceBytes + uint32(bounceHeader)
 	g.ringOffset = roundUp(headerBytes, hot.SlotBytes)
-	g.attachOffset = roundUp(g.ringOffset+hot.SlotBytes<<g.ringLog2, attachBytes)
-	g.bounceOffset = roundUp(g.attachOffset+uint64(g.attachCount)*attachBytes, pageBytes)
+	g.attachOffset = roundUp(g.ringOffset+hot.Lanes*laneBytes(g.ringLog2), attachBytes)
+	g.keyOffset = roundUp(g.attachOffset+uint64(g.attachCount)*attachBytes, pageBytes)
+	g.bounceOffset = roundUp(g.keyOffset+g.keyBytes(), pageBytes)
 	g.bytes = roundUp(g.bounceOffset+uint64(g.bounceCount)*uint64(g.bounceStride), pageBytes)
 	return g
+}
+
+// keyBytes is the size of the key table and the claims.
+func (g *geometry) keyBytes() uint64 {
+	if g.keyCount == 0 {
+		return 0
+	}
+	return uint64(g.keyCount)*keyBytes + hot.Claims*claimBytes
 }
 
 var errMalformed = errors.New("malformed segment")
@@ -58,7 +73,9 @@ func (g *geometry) check(size uint64) error {
 		return bad("bounce pool size")
 	case uint64(g.bounceStride) < bounceHeader+uint64(g.bounceBytes) || g.bounceStride > 2*MaxBounceBytes:
 		return bad("bounce stride")
-	case (g.ringOffset|g.attachOffset|g.bounceOffset|uint64(g.bounceStride))%hot.CacheLine != 0:
+	case g.keyCount > MaxKeys || g.keyCount&(g.keyCount-1) != 0:
+		return bad("key table size")
+	case (g.ringOffset|g.attachOffset|g.keyOffset|g.bounceOffset|uint64(g.bounceStride))%hot.CacheLine != 0:
 		return bad("alignment")
 	}
 	// The counts and strides above bound each part to less than 1<<42 bytes, so no sum overflows.
@@ -67,8 +84,9 @@ func (g *geometry) check(size uint64) error {
 		what        string
 		offset, len uint64
 	}{
-		{"ring", g.ringOffset, hot.SlotBytes << g.ringLog2},
+		{"rings", g.ringOffset, hot.Lanes * laneBytes(g.ringLog2)},
 		{"attach table", g.attachOffset, uint64(g.attachCount) * attachBytes},
+		{"key table", g.keyOffset, g.keyBytes()},
 		{"bounce pool", g.bounceOffset, uint64(g.bounceCount) * uint64(g.bounceStride)},
 	} {
 		if part.offset < end || part.offset > size || part.len > size-part.offset {
@@ -100,7 +118,7 @@ func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
 	g := geometry{
 		bytes: h.Bytes, ringOffset: h.RingOffset, attachOffset: h.AttachOffset, bounceOffset: h.BounceOffset,
 		ringLog2: h.RingLog2, attachCount: h.AttachCount, bounceCount: h.BounceCount,
-		bounceBytes: h.BounceBytes, bounceStride: h.BounceStride,
+		bounceBytes: h.BounceBytes, bounceStride: h.BounceStride, keyOffset: h.KeyOffset, keyCount: h.KeyCount,
 	}
 	if err := g.check(size); err != nil {
 		return geometry{}, identity{}, err
@@ -108,7 +126,7 @@ func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
 	if h.NameBytes > uint32(len(h.Name)) {
 		return geometry{}, identity{}, fmt.Errorf("%w: name of %d bytes", errMalformed, h.NameBytes)
 	}
-	name, err := parseSockaddr(h.Name[:h.NameBytes])
+	name, err := parseStored(h.Name[:h.NameBytes], h.Number)
 	if err != nil {
 		return geometry{}, identity{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
@@ -124,9 +142,9 @@ func (g *geometry) header(id *identity) hot.Segment {
 		Magic: hot.SegMagic, Version: hot.SegVersion,
 		PID: id.owner.pid, StartTime: id.owner.start, Cookie: id.cookie, BootID: id.bootID,
 		PIDNamespace: id.pidns, NetNamespace: id.netns, UID: id.uid,
-		NameBytes: uint32(id.name.n), Name: id.name.raw, Flags: uint32(id.all),
+		NameBytes: uint32(id.name.n), Name: id.name.raw, Number: uint32(id.name.number), Flags: uint32(id.all),
 		Bytes: g.bytes, RingOffset: g.ringOffset, AttachOffset: g.attachOffset, BounceOffset: g.bounceOffset,
 		RingLog2: g.ringLog2, AttachCount: g.attachCount, BounceCount: g.bounceCount,
-		BounceBytes: g.bounceBytes, BounceStride: g.bounceStride,
+		BounceBytes: g.bounceBytes, BounceStride: g.bounceStride, KeyOffset: g.keyOffset, KeyCount: g.keyCount,
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/proc"
 )
 
 func headerBytesOf(h *hot.Segment) []byte {
@@ -50,7 +51,7 @@ func FuzzHeader(f *testing.F) {
 			type part struct{ begin, count, each uint64 }
 			end := headerBytes
 			for _, p := range []part{
-				{g.ringOffset, 1 << g.ringLog2, hot.SlotBytes},
+				{g.ringOffset, hot.Lanes, laneBytes(g.ringLog2)},
 				{g.attachOffset, uint64(g.attachCount), attachBytes},
 				{g.bounceOffset, uint64(g.bounceCount), uint64(g.bounceStride)},
 			} {
@@ -77,6 +78,7 @@ func FuzzHeader(f *testing.F) {
 func FuzzSockaddr(f *testing.F) {
 	f.Add(testAddress(), testAddress())
 	f.Add(ipv6(1, 2, 3), ipv6(1, 2, 4))
+	f.Add(testAddress(), AppendNumber(testAddress(), 7))
 	f.Fuzz(func(t *testing.T, b, c []byte) {
 		a1, err1 := parseSockaddr(b)
 		a2, err2 := parseSockaddr(c)
@@ -90,7 +92,7 @@ func FuzzSockaddr(f *testing.F) {
 		if (a1 == a2) != (a1.String() == a2.String()) {
 			t.Errorf("%x and %x are %q and %q", b, c, a1.String(), a2.String())
 		}
-		if s := a1.String(); strings.ContainsAny(s, "/ \n\x00") || len(s) > 58 {
+		if s := a1.String(); strings.ContainsAny(s, "/ \n\x00") || len(s) > 64 {
 			t.Errorf("file name %q", s)
 		}
 	})
@@ -122,43 +124,18 @@ func TestNames(t *testing.T) {
 		{[]byte{2, 0, 0x12, 0x34, 10, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0}, "10.1.2.3:4660"},
 		{ipv6(80, 5, 0), "[f0f1:f2f3:f4f5:f6f7:f8f9:fafb:fcfd:feff]:80"},
 		{ipv6(80, 5, 3), "[f0f1:f2f3:f4f5:f6f7:f8f9:fafb:fcfd:feff%3]:80"},
+		{AppendNumber(ipv6(80, 5, 3), MaxNumber), "[f0f1:f2f3:f4f5:f6f7:f8f9:fafb:fcfd:feff%3]:80.65535"},
+		{AppendNumber([]byte{2, 0, 0, 9, 10, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0}, 1), "10.1.2.3:9.1"},
 	} {
 		a, err := parseSockaddr(c.raw)
 		if err != nil || a.String() != c.text {
 			t.Errorf("%x is %q, %v", c.raw, a.String(), err)
 		}
 	}
-	for _, bad := range [][]byte{nil, {2}, {2, 0}, make([]byte, 16), ipv6(1, 2, 3)[:27], {1, 0, 'x', 0}} {
+	for _, bad := range [][]byte{nil, {2}, {2, 0}, make([]byte, 16), ipv6(1, 2, 3)[:27], {1, 0, 'x', 0},
+		AppendNumber(ipv6(1, 2, 3), MaxNumber+1)} {
 		if _, err := parseSockaddr(bad); !errors.Is(err, hw.ErrInvalid) {
 			t.Errorf("%x: %v", bad, err)
-		}
-	}
-}
-
-// FuzzStat parses arbitrary /proc/<pid>/stat contents.
-func FuzzStat(f *testing.F) {
-	f.Add([]byte("1 (a) R 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 4 0 55 1 2"))
-	f.Fuzz(func(t *testing.T, b []byte) { parseStat(b) })
-}
-
-func TestParseStat(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		ok    bool
-		want  processState
-		ended bool
-	}{
-		{"7 (sh) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 123456 1 2\n", true, processState{'S', 1, 123456}, false},
-		{"7 (a) b) ) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 9 1 2\n", true, processState{'Z', 1, 9}, true},
-		{"7 (threads) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 3 0 9 1 2\n", true, processState{'Z', 3, 9}, false},
-		{"7 (x) X 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 0 0 9 1 2\n", true, processState{'X', 0, 9}, true},
-		{"7 (short) S 1 1", false, processState{}, false},
-		{"", false, processState{}, false},
-		{"7 (words) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 one 0 two 1 2\n", false, processState{}, false},
-	} {
-		got, ok := parseStat([]byte(c.text))
-		if ok != c.ok || ok && (got != c.want || got.ended() != c.ended) {
-			t.Errorf("%q: %+v, %v", c.text, got, ok)
 		}
 	}
 }
@@ -179,11 +156,11 @@ func TestAlive(t *testing.T) {
 	dir := shmDir(t)
 	c := start(t, "hold", dir, nil, nil)
 	c.line(t)
-	s, err := readProcess(uint32(c.cmd.Process.Pid))
+	s, err := proc.Read(uint32(c.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := process{uint32(c.cmd.Process.Pid), s.start}
+	p := process{uint32(c.cmd.Process.Pid), s.Start}
 	if !p.alive() {
 		t.Error("a running child is not alive")
 	}

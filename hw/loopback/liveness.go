@@ -1,7 +1,6 @@
 package loopback
 
 import (
-	"maps"
 	"path/filepath"
 	"sync/atomic"
 
@@ -31,12 +30,16 @@ func (i *Iface) CheckPeers() {
 		i.rx.checks.alive = map[process]bool{}
 	}
 	clear(i.rx.checks.alive)
-	owner, state, lapOK := i.rx.ring.Load(i.rx.head)
-	if !lapOK || state != hot.SlotReady {
-		i.unblock(owner, state, lapOK, true)
+	for n := range i.rx.active() {
+		l := &i.rx.lanes[n]
+		l.head = atomic.LoadUint64(l.headWord) // C delivers too
+		if owner, state, lapOK := l.ring.Load(l.head); !lapOK || state != hot.SlotReady {
+			i.unblock(l, owner, state, lapOK, true)
+		}
 	}
 	i.checkEndpoints()
 	i.checkSources()
+	i.freeDeadClaims()
 }
 
 // runs is process.alive, asked once for each call of CheckPeers.
@@ -50,58 +53,6 @@ func (i *Iface) runs(p process) bool {
 		i.rx.checks.alive[p] = alive
 	}
 	return alive
-}
-
-// checkEndpoints looks at those we send to.
-func (i *Iface) checkEndpoints() {
-	dead := 0
-	for _, e := range *i.endpoints.Load() {
-		switch {
-		case e.dead.Load():
-			dead++
-		case e.lost() || !i.runs(e.seg.id.owner):
-			dead++
-			i.bury(e)
-		}
-	}
-	if dead > 0 {
-		i.freeDeadBounces()
-	}
-}
-
-// bury ends an endpoint whose peer is gone.
-func (i *Iface) bury(e *Endpoint) {
-	e.leave() // for a peer that only seems gone, because somebody wrote its rx_state
-	e.dead.Store(true)
-	i.lost.Add(1)
-	i.freeDeadBounces()
-	removeStale(e.seg.path, &i.host)
-	i.mu.Lock()
-	maps.DeleteFunc(i.peers, func(_ sockaddr, other *Endpoint) bool { return other == e })
-	i.mu.Unlock()
-	if err := e.seg.mem.detach(); err != nil {
-		i.logf("%v", err) // its memory stays until Close
-	}
-	i.onPeer(hw.PeerEvent{Endpoint: e, Err: hw.ErrPeerDead})
-}
-
-// freeDeadBounces takes back the buffers that dead peers have not returned.
-// A thread may mark a buffer for a dead peer after this, so it is done again
-// at each CheckPeers while there are dead peers.
-func (i *Iface) freeDeadBounces() {
-	endpoints := *i.endpoints.Load()
-	for n := range i.seg.geo.bounceCount {
-		b := i.seg.bounce(n)
-		state := atomic.LoadUint32(&b.State)
-		if state == 0 {
-			continue
-		}
-		// While the state is not 0 the sender leaves Peer alone. If the buffer is returned and
-		// marked again between the two loads, the exchange fails or frees it for a dead peer.
-		if p := atomic.LoadUint32(&b.Peer); p < uint32(len(endpoints)) && endpoints[p].dead.Load() {
-			atomic.CompareAndSwapUint32(&b.State, state, 0)
-		}
-	}
 }
 
 // checkSources looks at those who send to us.
@@ -137,6 +88,7 @@ func (i *Iface) checkSource(n uint32) bool {
 	if state == hot.AttachFree && src == nil {
 		return false
 	}
+	i.seg.useLane(laneOf(n)) // for somebody who overwrote the number
 	switch {
 	case state == hot.AttachLeaving:
 	case src != nil && src.state != sourceRefused:
@@ -148,7 +100,7 @@ func (i *Iface) checkSource(n uint32) bool {
 			return true
 		}
 	}
-	if i.hasMessages(n + 1) {
+	if i.rx.lanes[laneOf(n)].hasMessages(n + 1) {
 		return true
 	}
 	met := src != nil && src.state != sourceRefused
@@ -158,21 +110,26 @@ func (i *Iface) checkSource(n uint32) bool {
 	if src != nil {
 		src.reset()
 	}
-	a.StartTime, a.Cookie, a.NameBytes, a.Flags = 0, 0, 0, 0
+	if ownsLane(n) {
+		i.rx.lanes[n].renew()
+	}
+	a.StartTime, a.Cookie, a.NameBytes, a.Number, a.Flags = 0, 0, 0, 0, 0
 	atomic.StoreUint64(attachWord(a), hot.AttachFree) // release ↔ claimAttach
 	if met {
 		i.lost.Add(1)
-		i.onPeer(hw.PeerEvent{Source: hw.Source(n), HasSource: true, Err: hw.ErrPeerDead})
+		i.onPeer(hw.PeerEvent{
+			Source: hw.Source(n), HasSource: true, Closed: state == hot.AttachLeaving, Err: hw.ErrPeerDead,
+		})
 	}
 	return false
 }
 
 // hasMessages tells whether a slot of the ring is taken or ready for owner.
 // The owner is gone, so what is not there now does not come.
-func (i *Iface) hasMessages(owner uint32) bool {
-	r := &i.rx.ring
-	for pos := i.rx.head; pos != i.rx.head+r.Slots(); pos++ {
-		if o, state, _ := r.Load(pos); o == owner && state != hot.SlotFree {
+func (l *lane) hasMessages(owner uint32) bool {
+	l.head = atomic.LoadUint64(l.headWord)
+	for pos := l.head; pos != l.head+l.ring.Slots(); pos++ {
+		if o, state, _ := l.ring.Load(pos); o == owner && state != hot.SlotFree {
 			return true
 		}
 	}

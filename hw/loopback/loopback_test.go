@@ -44,7 +44,11 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Dir = shmDir(t)
-			hwtest.Run(t, func(t testing.TB) hw.Iface { return open(t, c) })
+			hwtest.Run(t, func(t testing.TB) hw.Iface {
+				c := c
+				c.KeyCount, c.Memory = 64, NewMemoryDomain()
+				return open(t, c)
+			})
 		})
 	}
 }

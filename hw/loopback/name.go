@@ -17,16 +17,34 @@ const (
 	sizeIPv6 = unix.SizeofSockaddrInet6
 )
 
-// sockaddr is the socket address that names an interface, in canonical form:
-// what does not identify (padding, flow label) is zero, so that equal names
-// are equal bytes. Comparable; usable as a map key.
-type sockaddr struct {
-	raw [sizeIPv6]byte
-	n   uint8 // sizeIPv4 or sizeIPv6
+// MaxNumber is the highest number of an interface.
+const MaxNumber = 1<<16 - 1
+
+// sizeNumber is what a number takes after the socket address, in bytes.
+const sizeNumber = 4
+
+// AppendNumber appends the number of an interface to its socket address b:
+// several interfaces share one, and differ by their numbers. The address of
+// number 0 is the socket address alone.
+func AppendNumber(b []byte, number int) []byte {
+	if number == 0 {
+		return b
+	}
+	return binary.LittleEndian.AppendUint32(b, uint32(number))
 }
 
-// parseSockaddr reads a sockaddr_in or sockaddr_in6. Bytes past the family's
-// size are ignored. Errors wrap hw.ErrInvalid.
+// sockaddr is the address of an interface in canonical form: what does not
+// identify (padding, flow label) is zero, so that equal addresses are equal
+// bytes. Comparable; usable as a map key.
+type sockaddr struct {
+	raw    [sizeIPv6]byte
+	n      uint8  // of the socket address in raw: sizeIPv4 or sizeIPv6
+	number uint16 // among the interfaces of this socket address
+}
+
+// parseSockaddr reads a sockaddr_in or sockaddr_in6, and the number after it if
+// it has the length of both. Other bytes past the family's size are ignored.
+// Errors wrap hw.ErrInvalid.
 func parseSockaddr(b []byte) (sockaddr, error) {
 	var a sockaddr
 	if len(b) < 2 {
@@ -43,23 +61,51 @@ func parseSockaddr(b []byte) (sockaddr, error) {
 	default:
 		return a, fmt.Errorf("loopback: address of family %d, %d bytes: %w", family, len(b), hw.ErrInvalid)
 	}
+	if len(b) != int(a.n)+sizeNumber {
+		return a, nil
+	}
+	number := binary.LittleEndian.Uint32(b[a.n:])
+	if number > MaxNumber {
+		return a, fmt.Errorf("loopback: address with number %d: %w", number, hw.ErrInvalid)
+	}
+	a.number = uint16(number)
 	return a, nil
 }
 
-func (a *sockaddr) bytes() []byte { return a.raw[:a.n:a.n] }
+// parseStored reads an address as headers and attach entries hold it.
+func parseStored(name []byte, number uint32) (sockaddr, error) {
+	if number > MaxNumber {
+		return sockaddr{}, fmt.Errorf("loopback: address with number %d: %w", number, hw.ErrInvalid)
+	}
+	a, err := parseSockaddr(name)
+	a.number = uint16(number)
+	return a, err
+}
+
+// bytes is the address as parseSockaddr reads it.
+func (a *sockaddr) bytes() []byte {
+	return AppendNumber(a.raw[:a.n:a.n], int(a.number))
+}
 
 // String is the address as it stands in file names: no slash, no space, and
 // different for different addresses.
 func (a *sockaddr) String() string {
-	port := binary.BigEndian.Uint16(a.raw[2:])
+	s := netip.AddrPortFrom(a.ip(), a.port()).String()
+	if a.number != 0 {
+		s += "." + strconv.Itoa(int(a.number))
+	}
+	return s
+}
+
+func (a *sockaddr) ip() netip.Addr {
 	if a.n == sizeIPv4 {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(a.raw[4:8])), port).String()
+		return netip.AddrFrom4([4]byte(a.raw[4:8]))
 	}
 	ip := netip.AddrFrom16([16]byte(a.raw[8:24]))
 	if scope := binary.NativeEndian.Uint32(a.raw[24:]); scope != 0 {
 		ip = ip.WithZone(strconv.FormatUint(uint64(scope), 10))
 	}
-	return netip.AddrPortFrom(ip, port).String()
+	return ip
 }
 
 // fileName is the name of the segment of address a that belongs to uid in the

@@ -15,32 +15,47 @@ func (i *Iface) Progress(max int) int {
 	if !i.usable() {
 		return 0
 	}
-	r := &i.rx
-	r.head = atomic.LoadUint64(r.headWord) // C delivers too
-	begin, delivered := r.head, 0
+	delivered := 0
+	lanes := i.rx.active()
+	for range lanes { // each call begins behind the lane at which the last one ended
+		if i.rx.next++; i.rx.next >= uint32(len(lanes)) {
+			i.rx.next = 0
+		}
+		delivered += i.progress(&lanes[i.rx.next], max-delivered)
+		if delivered >= max {
+			break
+		}
+	}
+	return delivered
+}
+
+// progress is Progress of one lane.
+func (i *Iface) progress(l *lane, max int) int {
+	l.head = atomic.LoadUint64(l.headWord) // C delivers too
+	begin, delivered := l.head, 0
 	for range max {
-		owner, state, lapOK := r.ring.Load(r.head)
+		owner, state, lapOK := l.ring.Load(l.head)
 		if state != hot.SlotReady || !lapOK {
-			if r.head == begin && i.unblock(owner, state, lapOK, false) {
+			if l.head == begin && i.unblock(l, owner, state, lapOK, false) {
 				continue
 			}
 			break
 		}
-		verdict := i.deliver(owner)
+		verdict := i.deliver(owner, (*hot.Slot)(l.ring.Slot(l.head)))
 		if verdict == later {
 			break
 		}
 		if verdict == done {
 			delivered++
 		} else {
-			r.dropped.Add(1)
+			i.rx.dropped.Add(1)
 		}
-		r.ring.Release(r.head)
-		r.head++
+		l.ring.Release(l.head)
+		l.head++
 	}
-	if r.head != begin {
-		r.empty, r.taken = 0, 0
-		order.Store64(r.headWord, r.head)
+	if l.head != begin {
+		l.empty, l.taken = 0, 0
+		order.Store64(l.headWord, l.head)
 	}
 	return delivered
 }
@@ -73,8 +88,8 @@ func readMessage(slot *hot.Slot) (m message, ok bool) {
 	return m, flags&^hot.SlotBounce == 0
 }
 
-// deliver gives the message at the head of the ring to its handler.
-func (i *Iface) deliver(owner uint32) verdict {
+// deliver gives the message at the head of a ring to its handler.
+func (i *Iface) deliver(owner uint32, slot *hot.Slot) verdict {
 	r := &i.rx
 	if owner-1 >= uint32(len(r.sources)) && !i.growSources(owner) {
 		return i.malformed("message from attach entry %d", int64(owner)-1)
@@ -85,7 +100,6 @@ func (i *Iface) deliver(owner uint32) verdict {
 			return v
 		}
 	}
-	slot := (*hot.Slot)(r.ring.Slot(r.head))
 	m, ok := readMessage(slot)
 	if !ok || m.head > hot.SlotBody {
 		return i.malformed("message with flags or head out of range from %s", &src.name)

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/mpsc"
 )
 
@@ -21,6 +22,17 @@ func slotWord(r *mpsc.Ring, pos uint64) (word *uint64, free uint64) {
 func room(r *mpsc.Ring) bool {
 	word, free := slotWord(r, r.Tail())
 	return int64(atomic.LoadUint64(word)-free)>>hot.SeqLapShift >= 0
+}
+
+// swapTail repairs a ring's hint, if it is still what it was.
+func swapTail(r *mpsc.Ring, old, new uint64) {
+	atomic.CompareAndSwapUint64(r.TailWord(), old, new)
+}
+
+// setFree frees the slot at pos for whoever claims that position next.
+func setFree(r *mpsc.Ring, pos uint64) {
+	word, free := slotWord(r, pos)
+	order.Store64(word, free)
 }
 
 // skipFree gives the slot at pos to the next lap if no producer has claimed it.

@@ -97,7 +97,7 @@ func (s *segment) fill(fd int) error {
 	}
 	s.dev, s.ino = st.Dev, st.Ino
 	var err error
-	if s.mem, err = mapOwn(fd, s.geo.bytes); err != nil {
+	if s.mem, err = ownRanges.mapFile(fd, s.geo.bytes); err != nil {
 		return fmt.Errorf("map: %w", err)
 	}
 	*s.header() = s.geo.header(&s.id)
@@ -166,7 +166,7 @@ func link(from, path string, h *host) error {
 func (s *segment) discard(h *host) {
 	atomic.OrUint32(s.rxState(), hot.RxGone)
 	s.remove(h)
-	s.mem.retire()
+	s.mem.retire(&ownRanges)
 }
 
 // openPeer maps the segment of the live interface at name. A segment whose
@@ -188,7 +188,7 @@ func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
 
 // openLive is openPeer for a file that is called as.
 func openLive(dir string, h *host, name, as sockaddr) (*segment, error) {
-	s, err := openNamed(dir, h, name, as)
+	s, err := openNamed(dir, h, name, as, peerRanges.mapFile)
 	if err != nil {
 		return nil, err
 	}
@@ -201,14 +201,14 @@ func openLive(dir string, h *host, name, as sockaddr) (*segment, error) {
 	default:
 		return s, nil
 	}
-	s.mem.unmap()
+	s.mem.retire(&peerRanges)
 	return nil, err
 }
 
 // openNamed maps the segment in the file called as, if it was made for the
 // interface at name, even if its owner has ended meanwhile, and checks that it
-// is what it claims to be. Errors as openPeer's.
-func openNamed(dir string, h *host, name, as sockaddr) (*segment, error) {
+// is what it claims to be. mapper maps it. Errors as openPeer's.
+func openNamed(dir string, h *host, name, as sockaddr, mapper func(int, uint64) (mapping, error)) (*segment, error) {
 	s := &segment{path: filepath.Join(dir, fileName(h.uid, h.netns, &as))}
 	fd, err := unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -221,7 +221,7 @@ func openNamed(dir string, h *host, name, as sockaddr) (*segment, error) {
 	if !answers(&s.id.name, s.id.all, &name) {
 		return nil, fmt.Errorf("loopback: segment %s belongs to %s: %w", s.path, s.id.name.String(), hw.ErrUnreachable)
 	}
-	if s.mem, err = mapFile(fd, s.geo.bytes); err != nil {
+	if s.mem, err = mapper(fd, s.geo.bytes); err != nil {
 		return nil, fmt.Errorf("loopback: map segment %s: %w", s.path, err)
 	}
 	s.path = filepath.Join(dir, fileName(h.uid, h.netns, &s.id.name)) // the doorbell is beside it

@@ -16,8 +16,11 @@ import (
 // Sizes of the parts of a segment, in bytes.
 const (
 	headerBytes  = uint64(unsafe.Sizeof(hot.Segment{}))
+	laneHeader   = uint64(unsafe.Sizeof(hot.Lane{}))
 	attachBytes  = uint64(unsafe.Sizeof(hot.Attach{}))
 	bounceHeader = uint64(unsafe.Sizeof(hot.Bounce{}))
+	keyBytes     = uint64(unsafe.Sizeof(hot.Key{}))
+	claimBytes   = uint64(unsafe.Sizeof(hot.Claim{}))
 )
 
 // mapping is memory from mmap. The zero mapping is none.
@@ -26,46 +29,56 @@ type mapping struct {
 	size uintptr
 }
 
-// ranges are the address ranges of this process's closed interfaces, by size.
-// A thread that looked for messages while another closed the interface may read
-// there at any later time, so they are never unmapped, only used again; there
-// are as many as interfaces were open at a time.
-var ranges struct {
-	sync.Mutex // taken by Open and Close only
+// rangePool holds address ranges of this process, by size, that no mapping uses.
+// They are never unmapped, only used again, because threads may read there at
+// any later time.
+type rangePool struct {
+	sync.Mutex // taken when interfaces are opened and closed, and when peers come and go
 	free       map[uintptr][]unsafe.Pointer
 }
 
-// mapOwn maps the file of an own segment, over a range of ranges if there is one.
-func mapOwn(fd int, size uint64) (mapping, error) {
+// ownRanges were closed interfaces': a thread that looked for messages while
+// another closed the interface may still look there. There are as many as
+// interfaces were open at a time. peerRanges were the segments of peers that are
+// gone; as many as endpoints had peers at a time.
+var ownRanges, peerRanges rangePool
+
+// mapFile maps a file, over a range of the pool if there is one.
+func (p *rangePool) mapFile(fd int, size uint64) (mapping, error) {
 	m := mapping{size: uintptr(size)}
-	ranges.Lock()
-	if free := ranges.free[m.size]; len(free) != 0 {
-		m.base, ranges.free[m.size] = free[len(free)-1], free[:len(free)-1]
+	p.Lock()
+	if free := p.free[m.size]; len(free) != 0 {
+		m.base, p.free[m.size] = free[len(free)-1], free[:len(free)-1]
 	}
-	ranges.Unlock()
+	p.Unlock()
 	if m.base == nil {
 		return mapFile(fd, size)
 	}
 	_, err := unix.MmapPtr(fd, 0, m.base, m.size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 	if err != nil {
-		m.retire()
+		m.retire(p)
 		return mapping{}, err
 	}
 	return m, nil
 }
 
-// retire puts zeroed memory in the place of an own segment and keeps the range
-// for the next one. What cannot be replaced stays as it is.
-func (m *mapping) retire() {
+// give takes a range into which detach has put zeroed memory.
+func (p *rangePool) give(m mapping) {
+	p.Lock()
+	defer p.Unlock()
+	if p.free == nil {
+		p.free = map[uintptr][]unsafe.Pointer{}
+	}
+	p.free[m.size] = append(p.free[m.size], m.base)
+}
+
+// retire puts zeroed memory in the mapping's place and keeps the range in a pool.
+// What cannot be replaced stays as it is.
+func (m *mapping) retire(p *rangePool) {
 	if m.base == nil || m.detach() != nil {
 		return
 	}
-	ranges.Lock()
-	defer ranges.Unlock()
-	if ranges.free == nil {
-		ranges.free = map[uintptr][]unsafe.Pointer{}
-	}
-	ranges.free[m.size] = append(ranges.free[m.size], m.base)
+	p.give(*m)
 	*m = mapping{}
 }
 
@@ -123,12 +136,15 @@ func (s *segment) armed() *uint32 { return &s.header().Armed }
 // gone tells whether the owner closed the interface.
 func (s *segment) gone() bool { return atomic.LoadUint32(s.rxState())&hot.RxGone != 0 }
 
-func (s *segment) ring() mpsc.Ring {
-	return mpsc.NewView(s.at(s.geo.ringOffset), unsafe.Pointer(&s.header().RingTail), s.geo.ringLog2, hot.SlotBytes)
-}
+// lanes is the number of inbound rings in use: raised by senders, CAS; read by
+// the owner's pollers, relaxed.
+func (s *segment) lanes() *uint32 { return &s.header().Lanes }
 
-// tail is the ring's hint, which the consumer repairs.
-func (s *segment) tail() *uint64 { return &s.header().RingTail }
+// ring returns inbound ring n, less than hot.Lanes.
+func (s *segment) ring(n uint32) mpsc.Ring {
+	lane := s.at(s.geo.ringOffset + uint64(n)*laneBytes(s.geo.ringLog2))
+	return mpsc.NewView(unsafe.Add(lane, laneHeader), lane, s.geo.ringLog2, hot.SlotBytes)
+}
 
 // attach returns entry i, less than attachCount.
 func (s *segment) attach(i uint32) *hot.Attach {
@@ -138,6 +154,16 @@ func (s *segment) attach(i uint32) *hot.Attach {
 // attachWord is state and pid of an entry as the one word that claims it.
 func attachWord(a *hot.Attach) *uint64 { return (*uint64)(unsafe.Pointer(&a.State)) }
 
+// key returns entry i, less than keyCount.
+func (s *segment) key(i uint32) *hot.Key {
+	return (*hot.Key)(s.at(s.geo.keyOffset + uint64(i)*keyBytes))
+}
+
+// claim returns claim i, less than hot.Claims, of a segment with keys.
+func (s *segment) claim(i uint32) *hot.Claim {
+	return (*hot.Claim)(s.at(s.geo.keyOffset + uint64(s.geo.keyCount)*keyBytes + uint64(i)*claimBytes))
+}
+
 // bounce returns the header of buffer i, less than bounceCount.
 func (s *segment) bounce(i uint32) *hot.Bounce {
 	return (*hot.Bounce)(s.at(s.geo.bounceOffset + uint64(i)*uint64(s.geo.bounceStride)))
@@ -146,4 +172,12 @@ func (s *segment) bounce(i uint32) *hot.Bounce {
 // payload returns the first n bytes, at most bounceBytes, of buffer b.
 func payload(b *hot.Bounce, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(b), bounceHeader)), n)
+}
+
+// addrOf is the number of an address.
+func addrOf(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
+
+// segmentOf is the memory of b.
+func segmentOf(b []byte) hw.Segment {
+	return hw.Segment{Addr: unsafe.Pointer(unsafe.SliceData(b)), Len: len(b)}
 }

@@ -26,10 +26,11 @@ func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 	if len(head)+len(payload) > hot.SlotBody {
 		return hw.ErrTooLong
 	}
-	if err := e.ready(); err != nil {
+	if err := e.begin(); err != nil {
 		return err
 	}
-	at, pos, ok := e.ring.Claim(e.owner, false)
+	defer e.end()
+	at, pos, ok := e.ring.Claim(e.owner, e.exclusive)
 	if !ok {
 		return hw.ErrNoResource
 	}
@@ -52,9 +53,10 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	if len(head) > maxHead || n > int(i.seg.geo.bounceBytes) {
 		return hw.ErrTooLong
 	}
-	if err := e.ready(); err != nil {
+	if err := e.begin(); err != nil {
 		return err
 	}
+	defer e.end()
 	if !room(&e.ring) {
 		return hw.ErrNoResource
 	}
@@ -63,7 +65,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return hw.ErrNoResource
 	}
 	pack(payload(b, n))
-	at, pos, ok := e.ring.Claim(e.owner, false)
+	at, pos, ok := e.ring.Claim(e.owner, e.exclusive)
 	if !ok {
 		return hw.ErrNoResource // the buffer was not marked: it is still free
 	}
@@ -91,6 +93,20 @@ func (e *Endpoint) ready() error {
 	}
 	return nil
 }
+
+// begin is ready, and from then until end the peer's memory is not given to
+// another peer: the count is added to before dead is looked at, and looked at
+// after dead is set.
+func (e *Endpoint) begin() error {
+	e.users.Add(1)
+	err := e.ready()
+	if err != nil {
+		e.users.Add(-1)
+	}
+	return err
+}
+
+func (e *Endpoint) end() { e.users.Add(-1) }
 
 // publish makes the slot visible and rings the bell of a sleeper, with a full
 // fence between, as there is between the sleeper's steps.

@@ -95,12 +95,12 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		src.state = sourceRefused
 		return i.malformed("attach entry %d has a name of %d bytes", index, private.NameBytes)
 	}
-	name, err := parseSockaddr(private.Name[:private.NameBytes])
+	name, err := parseStored(private.Name[:private.NameBytes], private.Number)
 	if err != nil {
 		src.state = sourceRefused
 		return i.malformed("attach entry %d: %v", index, err)
 	}
-	seg, err := openNamed(i.cfg.Dir, &i.host, name, name)
+	seg, err := openNamed(i.cfg.Dir, &i.host, name, name, mapFile)
 	switch {
 	case err == nil && (seg.id.cookie != private.Cookie || seg.id.owner != process{private.PID, private.StartTime}):
 		seg.mem.unmap() // the sender is gone and another took its name; what it sent in slots still counts

@@ -25,55 +25,53 @@ type holeSuspicion struct {
 // slot back if a dead producer holds it, or if a hostile one made it unusable;
 // true means that the head has moved. now spares the patience with counts of
 // looks, for callers that come seldom.
-func (i *Iface) unblock(owner uint32, state int, lapOK, now bool) bool {
-	r := &i.rx
+func (i *Iface) unblock(l *lane, owner uint32, state int, lapOK, now bool) bool {
 	switch {
 	case lapOK && state == hot.SlotFree && owner == 0:
-		r.taken = 0
-		if r.empty++; r.empty < emptyLooks && !now {
+		l.taken = 0
+		if l.empty++; l.empty < emptyLooks && !now {
 			return false
 		}
-		r.empty = 0
-		return i.checkTail()
+		l.empty = 0
+		return i.checkTail(l)
 	case lapOK && state == hot.SlotTaken:
-		return i.checkTaken(owner, now)
+		return i.checkTaken(l, owner, now)
 	}
 	// No producer and no consumer writes such a word at this position.
-	i.malformed("slot %d was overwritten", r.head)
-	r.ring.Release(r.head)
-	r.advance()
+	i.malformed("slot %d was overwritten", l.head)
+	l.ring.Release(l.head)
+	i.advance(l)
 	return true
 }
 
 // advance goes on with the next slot, for a slot that was no message.
-func (r *receiver) advance() {
-	r.dropped.Add(1)
-	r.head++
-	r.empty, r.taken = 0, 0
-	atomic.StoreUint64(r.headWord, r.head)
+func (i *Iface) advance(l *lane) {
+	i.rx.dropped.Add(1)
+	l.head++
+	l.empty, l.taken = 0, 0
+	atomic.StoreUint64(l.headWord, l.head)
 }
 
 // checkTaken looks whether the owner of the taken slot at the head is dead.
-func (i *Iface) checkTaken(owner uint32, now bool) bool {
-	r := &i.rx
+func (i *Iface) checkTaken(l *lane, owner uint32, now bool) bool {
 	if !now {
-		if r.taken++; r.taken < patienceLooks {
+		if l.taken++; l.taken < patienceLooks {
 			return false
 		}
-		if r.taken == patienceLooks {
-			r.since = time.Now()
+		if l.taken == patienceLooks {
+			l.since = time.Now()
 			return false
 		}
-		if r.taken%64 != 0 || time.Since(r.since) < patience {
+		if l.taken%64 != 0 || time.Since(l.since) < patience {
 			return false
 		}
-		r.taken = 0 // if it is alive, the same patience again
+		l.taken = 0 // if it is alive, the same patience again
 	}
-	if !i.ownerGone(owner) || !r.ring.Reclaim(r.head, owner) {
+	if !i.ownerGone(owner) || !l.ring.Reclaim(l.head, owner) {
 		return false
 	}
-	r.reclaimed.Add(1)
-	r.advance()
+	i.rx.reclaimed.Add(1)
+	i.advance(l)
 	return true
 }
 
@@ -106,50 +104,48 @@ func startOf(a *hot.Attach, state uint32) uint64 {
 // checkTail repairs what a hostile peer did to the tail. A sound tail is at
 // most one lap away from the head, and not past it while the slot at the head
 // is free, except for the instant between a claim's two stores.
-func (i *Iface) checkTail() bool {
-	r := &i.rx
-	slots := int64(r.ring.Slots())
-	tail := r.ring.Tail()
-	ahead := int64(tail - r.head)
+func (i *Iface) checkTail(l *lane) bool {
+	slots := int64(l.ring.Slots())
+	tail := l.ring.Tail()
+	ahead := int64(tail - l.head)
 	if ahead < -slots || ahead > slots {
-		i.malformed("tail %d is far from head %d", tail, r.head)
-		atomic.CompareAndSwapUint64(i.seg.tail(), tail, r.head)
+		i.malformed("tail %d is far from head %d", tail, l.head)
+		swapTail(&l.ring, tail, l.head)
 		return false
 	}
 	if ahead <= 0 {
 		// A tail behind the head is sound, but producers that start there pass slots that an
 		// overwritten word may make look full. Every position below the head was claimed.
 		if ahead < 0 {
-			atomic.CompareAndSwapUint64(i.seg.tail(), tail, r.head)
+			swapTail(&l.ring, tail, l.head)
 		}
-		r.hole = holeSuspicion{}
+		l.hole = holeSuspicion{}
 		return false
 	}
 	now := time.Now()
-	if r.hole.since.IsZero() || r.hole.pos != r.head {
-		r.hole = holeSuspicion{r.head, now}
+	if l.hole.since.IsZero() || l.hole.pos != l.head {
+		l.hole = holeSuspicion{l.head, now}
 		return false
 	}
-	if now.Sub(r.hole.since) < patience {
+	if now.Sub(l.hole.since) < patience {
 		return false
 	}
-	r.hole = holeSuspicion{}
-	return i.skipHole(tail)
+	l.hole = holeSuspicion{}
+	return i.skipHole(l, tail)
 }
 
 // skipHole passes the free slots between head and tail, which producers will
 // not fill because the tail is past them.
-func (i *Iface) skipHole(tail uint64) bool {
-	r := &i.rx
-	begin := r.head
-	for r.head != tail && skipFree(&r.ring, r.head) {
-		r.head++
+func (i *Iface) skipHole(l *lane, tail uint64) bool {
+	begin := l.head
+	for l.head != tail && skipFree(&l.ring, l.head) {
+		l.head++
 	}
-	if r.head == begin {
+	if l.head == begin {
 		return false
 	}
-	r.dropped.Add(r.head - begin)
-	i.malformed("%d free slots below the tail", r.head-begin)
-	atomic.StoreUint64(r.headWord, r.head)
+	i.rx.dropped.Add(l.head - begin)
+	i.malformed("%d free slots below the tail", l.head-begin)
+	atomic.StoreUint64(l.headWord, l.head)
 	return true
 }

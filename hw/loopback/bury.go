@@ -1,0 +1,121 @@
+package loopback
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// The end of an endpoint whose peer is gone:
+//
+//	found gone → dead, private memory in the segment's place, reported
+//	           → all threads pass a barrier; who is posting is taken down
+//	           → all of them have finished: number and addresses are used again
+//
+// Each step is one CheckPeers or more. The last waits for sends of Go by their
+// count and for those of C by hot.Grace; the layer above has cleared the C
+// path's lines when the report returns.
+
+// connected returns the endpoints that have a number.
+func (i *Iface) connected() []*Endpoint {
+	return slices.DeleteFunc(slices.Clone(*i.endpoints.Load()), func(e *Endpoint) bool { return e == nil })
+}
+
+// checkEndpoints looks at those we send to.
+func (i *Iface) checkEndpoints() {
+	dead := 0
+	for _, e := range *i.endpoints.Load() {
+		switch {
+		case e == nil:
+		case e.dead.Load():
+			dead++
+		case e.lost() || !i.runs(e.seg.id.owner):
+			dead++
+			i.bury(e)
+		}
+	}
+	if dead > 0 {
+		i.freeDeadBounces()
+		i.retireDead()
+	}
+}
+
+// bury ends an endpoint whose peer is gone.
+func (i *Iface) bury(e *Endpoint) {
+	e.leave() // for a peer that only seems gone, because somebody wrote its rx_state
+	e.dead.Store(true)
+	i.lost.Add(1)
+	i.freeDeadBounces()
+	removeStale(e.seg.path, &i.host)
+	i.mu.Lock()
+	maps.DeleteFunc(i.peers, func(_ sockaddr, other *Endpoint) bool { return other == e })
+	i.mu.Unlock()
+	if err := e.seg.mem.detach(); err != nil {
+		i.logf("%v", err) // its memory stays until Close
+		e.kept = true
+	}
+	i.onPeer(hw.PeerEvent{Endpoint: e, Err: hw.ErrPeerDead})
+}
+
+// retireDead goes on with the dead.
+func (i *Iface) retireDead() {
+	var fresh []*Endpoint
+	for _, e := range *i.endpoints.Load() {
+		switch {
+		case e == nil || !e.dead.Load() || e.kept:
+		case e.grace == nil:
+			fresh = append(fresh, e)
+		case e.users.Load() == 0 && e.grace.Over():
+			i.retire(e)
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	barrier()
+	for _, e := range fresh {
+		e.grace = hot.NewGrace()
+	}
+}
+
+// retire gives number and addresses back: nobody uses them any more.
+func (i *Iface) retire(e *Endpoint) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	list := slices.Clone(*i.endpoints.Load())
+	list[e.number] = nil
+	i.endpoints.Store(&list)
+	i.numbers = append(i.numbers, e.number)
+	peerRanges.give(e.seg.mem)
+}
+
+// holder is the endpoint that a buffer was last marked for, nil if that is
+// retired.
+func holder(endpoints []*Endpoint, b *hot.Bounce) *Endpoint {
+	if p := atomic.LoadUint32(&b.Peer); p < uint32(len(endpoints)) {
+		return endpoints[p]
+	}
+	return nil
+}
+
+// freeDeadBounces takes back the buffers that dead peers have not returned.
+// A thread may mark a buffer for a dead peer after this, so it is done again
+// at each CheckPeers while there are dead peers.
+func (i *Iface) freeDeadBounces() {
+	endpoints := *i.endpoints.Load()
+	for n := range i.seg.geo.bounceCount {
+		b := i.seg.bounce(n)
+		state := atomic.LoadUint32(&b.State)
+		if state == 0 {
+			continue
+		}
+		// While the state is not 0 the sender leaves Peer alone. If the buffer is returned and
+		// marked again between the two loads, the exchange fails or frees it for a dead peer.
+		if e := holder(endpoints, b); e != nil && e.dead.Load() {
+			atomic.CompareAndSwapUint32(&b.State, state, 0)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package loopback
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// The key table of a segment is where peers find the regions that they may
+// read and write by themselves, and the claims are how its owner knows that
+// one of them is at it (include/weft/segment.h). Both sides store first and
+// look second, with a full fence between:
+//
+//	peer                                   owner, ending a registration
+//	1. claim the entry                     1. change the entry's state
+//	2. look at the state, and go if it     2. look at the claims, and wait
+//	   is not the one of the key              for those of this entry
+//
+// so at least one of them sees the other.
+
+// Words of a hw.RemoteKey. A key from UnpackKey has a name only.
+const (
+	keyName  = 0
+	keyEntry = 1 // entry of the table plus one
+	keyState = 2
+)
+
+// publish enters a region in an interface's table, if there is room. The
+// domain's mutex is held.
+func (m *region) publish(i *Iface) {
+	r := &m.about
+	count := i.seg.geo.keyCount
+	if count == 0 || r.Access&(hw.RemoteRead|hw.RemoteWrite) == 0 {
+		return
+	}
+	access := uint32(0)
+	if r.Access&hw.RemoteRead != 0 {
+		access |= hot.KeyRead
+	}
+	if r.Access&hw.RemoteWrite != 0 {
+		access |= hot.KeyWrite
+	}
+	for n := range min(hot.KeyProbes, count) {
+		at := (hot.KeyPlace(r.Name, count) + n) & (count - 1)
+		k := i.seg.key(at)
+		state := atomic.LoadUint64(&k.State)
+		if state&1 != 0 {
+			continue
+		}
+		atomic.StoreUint64(&k.Name, r.Name)
+		atomic.StoreUint64(&k.Addr, addrOf(r.Addr))
+		atomic.StoreUint64(&k.Base, r.Base)
+		atomic.StoreUint64(&k.Len, uint64(r.Len))
+		atomic.StoreUint32(&k.Access, access)
+		atomic.StoreUint64(&k.State, state+1)
+		m.places[i] = at
+		return
+	}
+}
+
+// withdraw takes a region out of an interface's table and waits for the peers
+// that are at it. The domain's mutex is held.
+func (m *region) withdraw(i *Iface) {
+	at, ok := m.places[i]
+	if !ok {
+		return
+	}
+	delete(m.places, i)
+	k := i.seg.key(at)
+	atomic.StoreUint64(&k.State, atomic.LoadUint64(&k.State)&^1+2)
+	for n := range uint32(hot.Claims) {
+		i.awaitClaim(i.seg.claim(n), at)
+	}
+}
+
+const (
+	claimPause    = 50 * time.Microsecond
+	claimPatience = 30 * time.Second // with a live process that keeps a claim, because it is stopped or hostile
+)
+
+// awaitClaim waits until a claim is not one of the entry, or its process is
+// dead.
+func (i *Iface) awaitClaim(c *hot.Claim, entry uint32) {
+	for spins := 0; ; spins++ {
+		word := atomic.LoadUint64(&c.Word)
+		if uint32(word) != entry+1 {
+			return
+		}
+		if spins < 1000 {
+			runtime.Gosched()
+			continue
+		}
+		if p := (process{uint32(word >> 32), atomic.LoadUint64(&c.StartTime)}); p != i.host.self && !p.alive() {
+			atomic.CompareAndSwapUint64(&c.Word, word, 0)
+			return
+		}
+		if spins == 1000+int(claimPatience/claimPause) {
+			i.logf("process %d is at a region that ends for over %v: not waited for", word>>32, claimPatience)
+			return
+		}
+		time.Sleep(claimPause)
+	}
+}
+
+// freeDeadClaims gives back the claims of dead processes. The caller holds the
+// progress lease.
+func (i *Iface) freeDeadClaims() {
+	if i.seg.geo.keyCount == 0 {
+		return
+	}
+	for n := range uint32(hot.Claims) {
+		c := i.seg.claim(n)
+		word := atomic.LoadUint64(&c.Word)
+		if word != 0 && !i.runs(process{uint32(word >> 32), atomic.LoadUint64(&c.StartTime)}) {
+			atomic.CompareAndSwapUint64(&c.Word, word, 0)
+		}
+	}
+}
+
+// FindKey looks a name up in the peer's table.
+func (e *Endpoint) FindKey(name uint64) (hw.RemoteKey, error) {
+	if err := e.ready(); err != nil {
+		return hw.RemoteKey{}, err
+	}
+	count := e.seg.geo.keyCount
+	for n := range min(hot.KeyProbes, count) {
+		at := (hot.KeyPlace(name, count) + n) & (count - 1)
+		k := e.seg.key(at)
+		state := atomic.LoadUint64(&k.State)
+		if state&1 != 0 && atomic.LoadUint64(&k.Name) == name && atomic.LoadUint64(&k.State) == state {
+			return hw.RemoteKey{keyName: name, keyEntry: uint64(at) + 1, keyState: state}, nil
+		}
+	}
+	return hw.RemoteKey{}, hw.ErrKey
+}
+
+// claim says that this process is at a region, and checks the access. Without
+// an error the caller releases the claim after it. at is the address in the
+// peer's process. Errors: hw.ErrKey; hw.ErrNoResource when all claims are taken.
+func (e *Endpoint) claim(key hw.RemoteKey, addr, n uint64, right uint32) (c *hot.Claim, at uint64, err error) {
+	if key[keyEntry] == 0 {
+		if key, err = e.FindKey(key[keyName]); err != nil {
+			return nil, 0, err
+		}
+	}
+	entry := uint32(key[keyEntry]) - 1
+	if entry >= e.seg.geo.keyCount {
+		return nil, 0, hw.ErrKey
+	}
+	if c = e.takeClaim(entry); c == nil {
+		return nil, 0, hw.ErrNoResource
+	}
+	k := e.seg.key(entry)
+	state := atomic.LoadUint64(&k.State)
+	base, length := atomic.LoadUint64(&k.Base), atomic.LoadUint64(&k.Len)
+	offset := addr - base
+	at = atomic.LoadUint64(&k.Addr) + offset
+	if state != key[keyState] || atomic.LoadUint32(&k.Access)&right != right || offset > length || n > length-offset ||
+		atomic.LoadUint64(&k.State) != state {
+		releaseClaim(c)
+		return nil, 0, hw.ErrKey
+	}
+	return c, at, nil
+}
+
+// takeClaim claims an entry with any claim that is free, nil if none is.
+func (e *Endpoint) takeClaim(entry uint32) *hot.Claim {
+	word := uint64(e.iface.host.self.pid)<<32 | uint64(entry+1)
+	first := e.claimHint.Load()
+	for n := range uint32(hot.Claims) {
+		at := (first + n) % hot.Claims
+		c := e.seg.claim(at)
+		if atomic.LoadUint64(&c.Word) == 0 && atomic.CompareAndSwapUint64(&c.Word, 0, word) {
+			atomic.StoreUint64(&c.StartTime, e.iface.host.self.start)
+			if n != 0 {
+				e.claimHint.Store(at)
+			}
+			return c
+		}
+	}
+	return nil
+}
+
+func releaseClaim(c *hot.Claim) {
+	atomic.StoreUint64(&c.StartTime, 0)
+	atomic.StoreUint64(&c.Word, 0)
+}

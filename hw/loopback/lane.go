@@ -1,0 +1,57 @@
+package loopback
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// lane is the consumer's side of one inbound ring. It belongs to whoever holds
+// the progress lease, but for what is marked.
+type lane struct {
+	ring     mpsc.Ring
+	head     uint64  // position of the next message
+	headWord *uint64 // where pollers see head; stored once for each batch; private word or hot.Inbound.Head
+	private  uint64
+
+	empty uint32    // looks at an empty ring since its tail was checked
+	taken uint32    // looks at a slot that stays taken
+	since time.Time // of the look at which patience with it began
+	hole  holeSuspicion
+}
+
+// laneOf is the number of the ring that the sender in an attach entry writes to.
+func laneOf(entry uint32) uint32 { return min(entry, hot.Lanes-1) }
+
+// ownsLane tells whether that ring is the sender's alone.
+func ownsLane(entry uint32) bool { return entry < hot.Lanes-1 }
+
+// useLane raises the number of rings in use so that it includes one.
+func (s *segment) useLane(n uint32) {
+	for {
+		used := atomic.LoadUint32(s.lanes())
+		if used > n || atomic.CompareAndSwapUint32(s.lanes(), used, n+1) {
+			return
+		}
+	}
+}
+
+// ready tells whether the lane has a message. Any thread may ask.
+func (l *lane) ready() bool { return l.ring.Ready(atomic.LoadUint64(l.headWord)) }
+
+// renew makes an empty lane that has no sender as good as new for the next one,
+// whatever was written there.
+func (l *lane) renew() {
+	for pos := l.head; pos != l.head+l.ring.Slots(); pos++ {
+		setFree(&l.ring, pos)
+	}
+	order.Store64(l.ring.TailWord(), l.head)
+	l.hole = holeSuspicion{}
+}
+
+// active are the lanes that have, or had, a sender. Any thread may ask. A peer
+// may have written anything there.
+func (r *receiver) active() []lane { return r.lanes[:min(atomic.LoadUint32(r.inUse), hot.Lanes)] }

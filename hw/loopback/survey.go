@@ -1,0 +1,98 @@
+package loopback
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// SegmentState says whether a segment is in use.
+type SegmentState int
+
+// States of segments.
+const (
+	SegmentLive    SegmentState = iota // its process runs
+	SegmentDead                        // its process has ended, or the host was booted since
+	SegmentUnknown                     // of another version, another pid namespace, or unreadable
+)
+
+// String returns the state's name.
+func (s SegmentState) String() string { return [...]string{"live", "dead", "unknown"}[s] }
+
+// SegmentInfo describes a segment's file.
+type SegmentInfo struct {
+	Path  string
+	UID   uint32 // of the file
+	PID   uint32 // 0: unknown
+	Name  string // address and port
+	Bytes int64  // of the file
+	State SegmentState
+}
+
+// Survey lists the segments in a directory, those of other users only as far as
+// they can be read.
+func Survey(dir string) ([]SegmentInfo, error) {
+	h, err := thisHost()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("loopback: survey: %w", err)
+	}
+	var list []SegmentInfo
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "weft.") && !strings.HasSuffix(e.Name(), bellSuffix) && e.Type().IsRegular() {
+			list = append(list, survey(filepath.Join(dir, e.Name()), &h))
+		}
+	}
+	return list, nil
+}
+
+func survey(path string, h *host) SegmentInfo {
+	s := SegmentInfo{Path: path, State: SegmentUnknown}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return s
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return s
+	}
+	s.UID, s.Bytes = st.Uid, st.Size
+	header, err := readHeader(fd)
+	if err != nil {
+		return s
+	}
+	if _, id, err := parseHeader(header, uint64(st.Size)); err == nil {
+		s.PID, s.Name = id.owner.pid, id.name.String()
+		if abandoned(header, h) {
+			s.State = SegmentDead
+		} else if header.PIDNamespace == h.pidns {
+			s.State = SegmentLive
+		}
+	}
+	return s
+}
+
+// RemoveDead removes the segment at path, with its other name and its doorbell,
+// if its process has ended, and tells whether it is gone. Only the owner of the
+// file and root may.
+func RemoveDead(path string) (bool, error) {
+	h, err := thisHost()
+	if err != nil {
+		return false, err
+	}
+	if h.uid == 0 {
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return false, fmt.Errorf("loopback: %s: %w", path, err)
+		}
+		h.uid = st.Uid
+	}
+	return removeStale(path, &h), nil
+}
