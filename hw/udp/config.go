@@ -1,0 +1,126 @@
+package udp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/crypt"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+)
+
+// Config configures an interface. The zero value of every field means its
+// default, which [Config.withDefaults] has.
+type Config struct {
+	// Stripes is the number of sockets, 1 to MaxStripes. Default 1. There may
+	// be fewer: see [Iface.Steering].
+	Stripes int
+	// Window is the size in bytes of the ring of each direction of a
+	// connection, a power of two, 64 KiB to MaxWindow. Default 256 KiB. Rings
+	// are made when they are first used.
+	Window int
+	// MaxBcopy is the largest payload of AMBcopy in bytes, 1 to Window/4.
+	// Default 8192.
+	MaxBcopy int
+	// MaxPeers is the number of connections, 1 to 2^20. Default 65536.
+	MaxPeers int
+	// Key is the authorisation key, 1 to crypt.MaxKey bytes. Default none.
+	Key []byte
+	// Memory is where peers' puts, gets and atomics find memory. Default: there
+	// are none.
+	Memory *MemoryDomain
+	// PeerTimeout is how long a peer may leave something unanswered before it
+	// is dead, 10 ms to 1 h. Default 15 s.
+	PeerTimeout time.Duration
+	// KeepAlive is how long a peer may be silent before it is asked whether it
+	// is there, 1 ms to 1 h. Default 1 s; with thousands of peers it is longer.
+	KeepAlive time.Duration
+	// Linger is how long what was sent goes on after Close, 0 to 1 h. Default 5 s;
+	// negative: not at all.
+	Linger time.Duration
+	// Buffer is the size of sockets' buffers in bytes, as far as the system
+	// allows. Default 4 MiB.
+	Buffer int
+	// MaxPacket bounds datagrams in bytes of UDP payload, 1200 to 65507. Default
+	// 65507: what the path takes.
+	MaxPacket int
+	// Congestion configures congestion windows; its Limits.Unit is ignored.
+	// Default congestion.DefaultConfig.
+	Congestion *congestion.Config
+	// Source is the address that datagrams come from and by which the
+	// interface is known, if its socket is bound to a wildcard; a sockaddr.
+	Source []byte
+	// NoEBPF, NoCBPF and NoGSO forbid abilities of the kernel.
+	NoEBPF, NoCBPF, NoGSO bool
+	// Logf takes one line of text about a fault, without a newline. Default:
+	// nobody listens. It is called at a bounded rate.
+	Logf func(format string, args ...any)
+
+	// Impair stands between the interface and the network, in tests. It is
+	// called with the stripe's lease held.
+	Impair sock.Impairment
+}
+
+// Limits of the configuration.
+const (
+	MaxStripes = 64
+	MaxWindow  = 1 << 30
+	minWindow  = 64 << 10
+)
+
+func (c Config) withDefaults() Config {
+	def(&c.Stripes, 1)
+	def(&c.Window, 256<<10)
+	def(&c.MaxBcopy, 8192)
+	def(&c.MaxPeers, 1<<16)
+	def(&c.PeerTimeout, 15*time.Second)
+	def(&c.KeepAlive, time.Second)
+	def(&c.Linger, 5*time.Second)
+	def(&c.Buffer, 4<<20)
+	def(&c.MaxPacket, maxPacket)
+	if c.Congestion == nil {
+		c.Congestion = new(congestion.DefaultConfig(minPacket))
+	}
+	if c.Logf == nil {
+		c.Logf = func(string, ...any) {}
+	}
+	return c
+}
+
+func def[T int | time.Duration](p *T, v T) {
+	if *p == 0 {
+		*p = v
+	}
+}
+
+func (c *Config) check() error {
+	for _, v := range []struct {
+		name      string
+		n, lo, hi int64
+	}{
+		{"stripes", int64(c.Stripes), 1, MaxStripes},
+		{"window", int64(c.Window), minWindow, MaxWindow},
+		{"largest payload", int64(c.MaxBcopy), 1, int64(c.Window / 4)},
+		{"peers", int64(c.MaxPeers), 1, 1 << 20},
+		{"peer timeout (ns)", int64(c.PeerTimeout), int64(10 * time.Millisecond), int64(time.Hour)},
+		{"keep-alive (ns)", int64(c.KeepAlive), int64(time.Millisecond), int64(time.Hour)},
+		{"linger (ns)", int64(c.Linger), -1 << 62, int64(time.Hour)},
+		{"socket buffer", int64(c.Buffer), 4096, 1 << 30},
+		{"largest packet", int64(c.MaxPacket), minPacket, maxPacket},
+		{"key", int64(len(c.Key)), 0, crypt.MaxKey},
+	} {
+		if v.n < v.lo || v.n > v.hi {
+			return fmt.Errorf("udp: %s of %d is not in %d to %d: %w", v.name, v.n, v.lo, v.hi, hw.ErrInvalid)
+		}
+	}
+	if c.Window&(c.Window-1) != 0 {
+		return fmt.Errorf("udp: window of %d is no power of two: %w", c.Window, hw.ErrInvalid)
+	}
+	cc := *c.Congestion
+	cc.Unit = minPacket
+	if err := cc.Validate(); err != nil {
+		return fmt.Errorf("udp: %w: %w", err, hw.ErrInvalid)
+	}
+	return nil
+}

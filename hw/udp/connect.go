@@ -1,0 +1,92 @@
+package udp
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+)
+
+// errClosed is what calls after Close return.
+var errClosed = fmt.Errorf("udp: interface is closed: %w", unix.EBADF)
+
+func parse(address []byte) (sock.Addr, error) {
+	a, err := sock.Parse(address)
+	if err != nil {
+		return a, fmt.Errorf("udp: %w: %w", err, hw.ErrInvalid)
+	}
+	if !a.Usable() {
+		return a, fmt.Errorf("udp: nobody can be reached at %s: %w", a.String(), hw.ErrInvalid)
+	}
+	return a, nil
+}
+
+// Connect returns the endpoint to the interface at address. The first calls
+// begin to connect and return ErrUnreachable; the caller progresses and tries
+// again. A connection that the peer made is used too.
+func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
+	a, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if i.closed.Load() {
+		return nil, errClosed
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if c := i.peers[a]; c != nil {
+		return i.await(c)
+	}
+	if c := i.accepted(&a); c != nil {
+		i.peers[a] = c
+		return i.await(c)
+	}
+	if int(i.count.Load()) >= i.cfg.MaxPeers {
+		return nil, fmt.Errorf("udp: all %d connections are taken: %w", i.cfg.MaxPeers, hw.ErrNoResource)
+	}
+	s := i.stripes[int(i.nextOne.Add(1)-1)%len(i.stripes)]
+	s.lease.lock()
+	c := s.newDial(i.now(), &a)
+	i.peers[a] = c
+	s.leave()
+	return i.await(c)
+}
+
+// accepted returns a connection that the peer at a made.
+func (i *Iface) accepted(a *sock.Addr) *Endpoint {
+	for _, s := range i.stripes {
+		s.lease.lock()
+		c := s.byAddr[*a]
+		s.leave()
+		if c != nil && c.at() == up {
+			return c
+		}
+	}
+	return nil
+}
+
+// await returns c if it is up, and looks at its socket if it is not.
+func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
+	if c.at() != up {
+		c.s.lease.lock()
+		c.dial.wanted = i.now()
+		c.s.work()
+		c.s.leave()
+	}
+	switch c.at() {
+	case up:
+		c.attached.Store(true)
+		return c, nil
+	case dead:
+		if !c.attached.Load() || c.src.told.Load() {
+			delete(i.peers, c.addr)
+		}
+		return nil, fmt.Errorf("udp: %s: %w", c.addr.String(), hw.ErrUnreachable)
+	}
+	if c.dial.refused {
+		return nil, fmt.Errorf("udp: nobody is at %s: %w", c.addr.String(), hw.ErrUnreachable)
+	}
+	return nil, fmt.Errorf("udp: %s has not answered yet: %w", c.addr.String(), hw.ErrUnreachable)
+}

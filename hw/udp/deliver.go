@@ -1,0 +1,313 @@
+package udp
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// delivery is what the progress lease protects.
+type delivery struct {
+	handlers [hw.MaxAM]hw.Handler
+	list     []*Endpoint // with records to deliver
+	visited  []*Endpoint // that delivered, to be told how far
+	sources  []*Endpoint // by hw.Source; nil: free
+	events   []hw.PeerEvent
+	finished []finished // operations to be told of
+	idle     uint32     // looks in a row that found nothing
+}
+
+// delivered is how far a connection's stream is delivered. It belongs to the
+// progress lease, but for consumed.
+type delivered struct {
+	// consumed is written by who delivers (release), read with the stripe's lease.
+	consumed atomic.Uint64
+	source   hw.Source
+	known    bool        // source is valid
+	broken   bool        // a record is malformed: no more are delivered
+	visited  bool        // in delivery.visited
+	spent    bool        // nothing more to deliver: off delivery.list
+	replies  []reply     // to requests of the peer; moved to sender.replies by answered
+	results  []result    // of our requests, likewise
+	owed     int32       // length of sender.replies as last seen
+	told     atomic.Bool // CheckPeers reported the endpoint; written with Iface.mu
+}
+
+// maxRecord is the largest record in bytes.
+func (i *Iface) maxRecord() int {
+	return (recordHeader+max(maxShort, atomicBytes, maxHead+i.cfg.MaxBcopy)+recordAlign-1)&^(recordAlign-1) + recordAlign
+}
+
+// record is a parsed record header.
+type record struct {
+	kind uint8
+	id   hw.AMID
+	head int
+	n    int
+	size int // in the stream
+	word uint64
+}
+
+// putRecord writes a record header into b.
+func putRecord(b []byte, id hw.AMID, head, n int, word uint64) {
+	binary.LittleEndian.PutUint32(b, uint32(n))
+	binary.LittleEndian.PutUint16(b[4:], uint16(head))
+	b[6], b[7] = byte(id), 0
+	binary.LittleEndian.PutUint64(b[8:], word)
+}
+
+// recordSize is the size of a record in the stream.
+func recordSize(head, n int) int {
+	return (recordHeader + head + n + recordAlign - 1) &^ (recordAlign - 1)
+}
+
+// record parses the header of the next record. It returns false if the record
+// has not arrived completely. A malformed one is returned with size 0. The
+// caller delivers, or holds the lease while nobody does.
+func (c *Endpoint) record() (record, bool) {
+	at := c.src.consumed.Load()
+	have := c.rx.contig.Load() - at
+	if have < recordHeader {
+		return record{}, false
+	}
+	c.rx.ring.unfold(at, recordHeader)
+	b := c.rx.ring.at(at, recordHeader)
+	n, head := binary.LittleEndian.Uint32(b), int(binary.LittleEndian.Uint16(b[4:]))
+	r := record{kind: b[7], id: hw.AMID(b[6]), head: head, n: int(n), word: binary.LittleEndian.Uint64(b[8:])}
+	if n > uint32(max(maxShort, atomicBytes, c.i.cfg.MaxBcopy)) || head > maxShort || r.id >= hw.MaxAM || r.kind >= recordKinds || r.kind != recordMessage && head != 0 {
+		return record{}, true
+	}
+	r.size = recordSize(head, int(n))
+	if r.size > c.i.maxRecord() {
+		return record{}, true
+	}
+	return r, have >= uint64(r.size)
+}
+
+// Progress delivers up to max arrived messages and returns how many. While
+// nothing has come for long it does not look at the sockets each time.
+func (i *Iface) Progress(max int) int {
+	d := &i.deliver
+	if i.closed.Load() {
+		return 0
+	}
+	d.idle++
+	if d.idle > coldAfter && d.idle%coldStep != 0 && !i.anyReady() {
+		return 0
+	}
+	for _, s := range i.stripes {
+		if !s.lease.try() {
+			continue // somebody posts or looks
+		}
+		s.work()
+		for _, c := range s.readyList {
+			c.src.spent = false
+			d.list = append(d.list, c)
+		}
+		s.readyList = s.readyList[:0]
+		if len(s.finished) > 0 {
+			d.finished = append(d.finished, s.finished...)
+			s.ready.Add(-int32(len(s.finished)))
+			clear(s.finished)
+			s.finished = s.finished[:0]
+		}
+		if len(d.list) == 0 {
+			s.acks(i.now())
+		}
+		s.leave()
+	}
+	n := 0
+	if len(d.list) > 0 {
+		n = i.run(max)
+		d.idle = 0
+		i.delivered.Add(uint64(n))
+	}
+	if len(d.visited) > 0 {
+		i.finish()
+	}
+	if i.flushes.Len() > 0 {
+		i.flushes.Dispatch()
+	}
+	return n + i.tell()
+}
+
+// tell tells completions that their operations have ended.
+func (i *Iface) tell() int {
+	d := &i.deliver
+	n := len(d.finished)
+	for k := 0; k < n; k++ {
+		f := d.finished[k]
+		d.finished[k] = finished{}
+		f.c.Update(1, f.err)
+	}
+	d.finished = d.finished[:0]
+	if n > 0 {
+		d.idle = 0
+	}
+	return n
+}
+
+// While nothing has come for coldAfter looks, one of coldStep is a real one: it
+// is a system call.
+const (
+	coldAfter = 4096
+	coldStep  = 16
+)
+
+func (i *Iface) anyReady() bool {
+	for _, s := range i.stripes {
+		if s.ready.Load() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// run delivers up to limit messages of the connections in the list.
+func (i *Iface) run(limit int) int {
+	d := &i.deliver
+	n := 0
+	for k := 0; k < len(d.list) && n < limit; k++ {
+		c := d.list[k]
+		n += i.drain(c, limit-n)
+		if !c.src.visited {
+			c.src.visited = true
+			d.visited = append(d.visited, c)
+		}
+	}
+	return n
+}
+
+// drain delivers up to limit messages of one connection.
+func (i *Iface) drain(c *Endpoint, limit int) int {
+	n := 0
+	for n < limit && !c.src.broken {
+		r, ok := c.record()
+		if !ok {
+			break
+		}
+		if r.size == 0 {
+			c.src.broken = true
+			break
+		}
+		at := c.src.consumed.Load()
+		c.rx.ring.unfold(at, r.size)
+		b := c.rx.ring.at(at, r.size)
+		if r.kind != recordMessage {
+			if !c.control(&r, b[recordHeader:recordHeader+r.n]) {
+				break
+			}
+			c.src.consumed.Store(at + uint64(r.size))
+			continue
+		}
+		if !c.src.known {
+			i.introduce(c)
+		}
+		head := b[recordHeader : recordHeader+r.head : recordHeader+r.head]
+		payload := b[recordHeader+r.head : recordHeader+r.head+r.n : recordHeader+r.head+r.n]
+		if h := i.deliver.handlers[r.id]; h != nil {
+			h(c.src.source, r.word, head, payload)
+		}
+		c.src.consumed.Store(at + uint64(r.size))
+		n++
+	}
+	return n
+}
+
+// introduce gives a connection its source number.
+func (i *Iface) introduce(c *Endpoint) {
+	d := &i.deliver
+	c.src.known = true
+	for n, other := range d.sources {
+		if other == nil {
+			d.sources[n], c.src.source = c, hw.Source(n)
+			return
+		}
+	}
+	c.src.source = hw.Source(len(d.sources))
+	d.sources = append(d.sources, c)
+}
+
+// finish tells the peers of the connections that delivered how far they may go
+// now, and takes those that have nothing more off the list.
+func (i *Iface) finish() {
+	d := &i.deliver
+	kept := d.visited[:0]
+	for k, c := range d.visited {
+		if !c.s.lease.spin() {
+			kept = append(kept, d.visited[k])
+			continue
+		}
+		c.src.visited = false
+		c.src.spent = c.delivered()
+		c.s.acks(i.now())
+		c.s.leave()
+	}
+	clear(d.visited[len(kept):])
+	d.visited = kept
+	list := d.list[:0]
+	for _, c := range d.list {
+		if c.src.visited || !c.src.spent {
+			list = append(list, c)
+		}
+	}
+	clear(d.list[len(list):])
+	d.list = list
+	if n := len(list); n > 1 { // the first goes last, so that nobody starves
+		first := list[0]
+		copy(list, list[1:])
+		list[n-1] = first
+	}
+}
+
+// delivered follows up a delivery, with the lease. It returns true if nothing
+// more is there.
+func (c *Endpoint) delivered() (spent bool) {
+	r := &c.rx
+	now := c.i.now()
+	if c.src.broken {
+		c.die("malformed record")
+	}
+	c.answered()
+	c.transmit(now)
+	if _, more := c.record(); !more || c.src.broken {
+		r.queued, spent = false, true
+		c.s.ready.Add(-1)
+	}
+	window := uint64(c.i.cfg.Window)
+	free := c.src.consumed.Load() + window - r.limit
+	switch {
+	case free == 0 || !c.alive():
+	case r.wants:
+		r.tell = true
+		c.owe(now, true)
+	case free >= window/4 || r.limit-r.top < window/8:
+		c.owe(now, true)
+	}
+	return spent
+}
+
+// SourceAddress is the address of a remote interface that sent to us, nil if
+// src is not such. The caller holds the progress lease.
+func (i *Iface) SourceAddress(src hw.Source) []byte {
+	if c := i.sourceOf(src); c != nil {
+		return c.addr.Bytes()
+	}
+	return nil
+}
+
+// SourceReaches tells whether a Connect to address would reach the remote
+// interface that sent to us. The caller holds the progress lease.
+func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
+	c := i.sourceOf(src)
+	a, err := parse(address)
+	return c != nil && err == nil && a == c.addr
+}
+
+func (i *Iface) sourceOf(src hw.Source) *Endpoint {
+	if uint64(src) < uint64(len(i.deliver.sources)) {
+		return i.deliver.sources[src]
+	}
+	return nil
+}

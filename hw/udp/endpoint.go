@@ -1,0 +1,203 @@
+package udp
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/recovery"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// phase is how far a connection is.
+//
+//	dialing → up       with the Accept
+//	up → leaving       our interface closes: what is in the stream is sent, then a Close
+//	any → dead         the peer closed, or is gone, or broke the protocol; it is reported, then forgotten
+type phase uint32
+
+const (
+	dialing phase = iota
+	up
+	leaving
+	dead
+)
+
+// Endpoint is one side of a connection. It implements hw.Endpoint. Everything
+// but what is marked belongs to whoever holds the stripe's lease.
+type Endpoint struct {
+	i    *Iface    // immutable
+	s    *stripe   // immutable
+	addr sock.Addr // the peer's; immutable
+	own  wire.Side // immutable
+	peer wire.Side // set with phase up
+
+	phase    atomic.Uint32 // written with the lease, read by everybody
+	open     atomic.Bool   // the peer's eager window; written with the lease, read by everybody
+	attached atomic.Bool   // Connect gave it out; written under Iface.mu and read with the lease
+
+	dial   dialer
+	tx     sender
+	rx     receiver
+	heard  congestion.Time // when the peer last said something authentic
+	asked  congestion.Time // since when the peer owes us an answer, 0: it does not
+	hints  int             // words of others that the peer is gone, since heard
+	hintAt congestion.Time // the first of them
+	due    congestion.Time // the next timer, 0: none
+	timed  bool            // in stripe.timed
+	half   bool            // in stripe.halfOpen
+	touched,
+	buried, // in stripe.dead
+	ended bool // the peer closed in order
+	reason string
+
+	ops opTable
+	src delivered // progress lease
+}
+
+// number returns a value of phase for those who only look.
+func (c *Endpoint) at() phase { return phase(c.phase.Load()) }
+
+func (c *Endpoint) alive() bool { p := c.at(); return p == up || p == leaving }
+
+// Address is the address that was given to Connect.
+func (c *Endpoint) Address() []byte { return c.addr.Bytes() }
+
+// EagerOpen tells whether the peer welcomes eager payloads.
+func (c *Endpoint) EagerOpen() bool { return c.at() == up && c.open.Load() }
+
+// Err is nil or ErrPeerDead.
+func (c *Endpoint) Err() error {
+	if c.at() == dead || c.i.closed.Load() {
+		return hw.ErrPeerDead
+	}
+	return nil
+}
+
+// Wake does nothing: a message in the socket is the bell.
+func (c *Endpoint) Wake() {}
+
+// Check asks whether the peer is there, by a ping.
+func (c *Endpoint) Check() error {
+	if err := c.Err(); err != nil {
+		return err
+	}
+	if !c.s.lease.spin() {
+		return hw.ErrNoResource
+	}
+	if c.at() == up && c.tx.sent.Flying() == 0 {
+		c.tx.ping, c.tx.urgent = true, true
+		c.transmit(c.i.now())
+	}
+	c.s.leave()
+	return c.Err()
+}
+
+// add gives c an index in its stripe's table.
+func (s *stripe) add(c *Endpoint) {
+	if n := len(s.free); n > 0 {
+		c.own.Index = s.free[n-1]
+		s.free = s.free[:n-1]
+		s.conns[c.own.Index] = c
+	} else {
+		c.own.Index = uint32(len(s.conns))
+		s.conns = append(s.conns, c)
+	}
+	s.i.count.Add(1)
+}
+
+// remove forgets c.
+func (s *stripe) remove(c *Endpoint) {
+	if s.conn(c.own.Index) != c {
+		return
+	}
+	s.flush() // nothing built points into its ring any more
+	s.conns[c.own.Index] = nil
+	s.free = append(s.free, c.own.Index)
+	s.forgetPeer(c)
+	c.freeRings()
+	s.i.count.Add(-1)
+}
+
+// forgetPeer takes c out of the table by the peer's side.
+func (s *stripe) forgetPeer(c *Endpoint) {
+	k := peerKey{c.addr, c.peer.CID}
+	if s.byPeer[k] == c {
+		delete(s.byPeer, k)
+	}
+	if s.byAddr[c.addr] == c {
+		delete(s.byAddr, c.addr)
+	}
+}
+
+// begin makes a connection ready to carry data, with what the peer said of
+// itself.
+func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
+	mtu, err := sock.RouteMTU(&c.addr)
+	if err != nil {
+		mtu = 1500
+	}
+	most := min(mtu-sock.Overhead(&c.addr), int(peer.MaxPacket), c.i.cfg.MaxPacket)
+	c.tx.mtu = recovery.NewMTU(minPacket, most)
+	cc := *c.i.cfg.Congestion
+	cc.Unit = int64(min(max(most, minPacket), 9000))
+	if c.tx.path, err = congestion.NewPath(cc, random{}, nil); err != nil {
+		return err
+	}
+	if c.i.key != nil {
+		client, server := &c.own, peer
+		if !c.dial.client {
+			client, server = server, client
+		}
+		if c.tx.seal, c.rx.opener, err = c.i.key.Connection(client, server, c.dial.client); err != nil {
+			return err
+		}
+	}
+	c.peer = *peer
+	c.tx.limit = peer.Window
+	c.rx.limit = uint64(c.i.cfg.Window)
+	c.heard = now
+	c.open.Store(true)
+	c.s.byPeer[peerKey{c.addr, peer.CID}] = c
+	c.phase.Store(uint32(up))
+	return nil
+}
+
+// die ends the connection for a reason that is logged.
+func (c *Endpoint) die(format string, args ...any) {
+	was := c.at()
+	if was == dead {
+		return
+	}
+	c.phase.Store(uint32(dead))
+	c.reason = fmt.Sprintf(format, args...)
+	c.due = 0
+	c.abandon(hw.ErrPeerDead)
+	if !c.buried {
+		c.buried = true
+		c.s.dead = append(c.s.dead, c)
+	}
+	if was == up {
+		c.i.logf("connection with %s ends: %s", c.addr.String(), c.reason)
+	}
+}
+
+// schedule sets the connection's timer.
+func (c *Endpoint) schedule() {
+	c.due = c.deadline()
+	if c.due == 0 {
+		return
+	}
+	if !c.timed {
+		c.timed = true
+		c.s.timed = append(c.s.timed, c)
+	}
+	c.s.wake(c.due)
+}
+
+func (c *Endpoint) freeRings() {
+	c.tx.ring.close()
+	c.rx.ring.close()
+}

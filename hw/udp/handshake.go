@@ -1,0 +1,232 @@
+package udp
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// dialer is what a connection needs until it is up.
+type dialer struct {
+	client  bool // we asked
+	steer   uint8
+	cookie  [wire.CookieSize]byte
+	has     bool            // a cookie
+	refused bool            // nobody has the port, says the network
+	wait    time.Duration   // between Inits
+	next    congestion.Time // Init
+	sentAt  congestion.Time // of the last Init or Accept
+	sent    int             // Inits or Accepts since the cookie
+	wanted  congestion.Time // last Connect
+	expires congestion.Time // of a connection that was accepted and not yet used
+}
+
+// newSide draws what we say of ourselves in a handshake.
+func (s *stripe) newSide() wire.Side {
+	side := wire.Side{
+		Stripe: s.number, Window: uint64(s.i.cfg.Window), MaxPacket: uint16(s.i.cfg.MaxPacket),
+		MaxMessage: uint32(s.i.maxRecord()),
+	}
+	var b [8]byte
+	for side.CID == 0 {
+		_, _ = rand.Read(b[:]) // which never fails: crypto/rand ends the process first
+		side.CID = binary.LittleEndian.Uint64(b[:])
+	}
+	_, _ = rand.Read(side.Nonce[:])
+	return side
+}
+
+// newDial begins to ask for a connection.
+func (s *stripe) newDial(now congestion.Time, to *sock.Addr) *Endpoint {
+	c := &Endpoint{i: s.i, s: s, addr: *to, own: s.newSide()}
+	s.add(c)
+	c.dial = dialer{client: true, steer: uint8(c.own.CID), wait: dialFirst, wanted: now}
+	c.sendInit(now)
+	return c
+}
+
+// sendInit asks, and sets the timer to ask again.
+func (c *Endpoint) sendInit(now congestion.Time) {
+	d := &c.dial
+	p := wire.Init{Auth: c.i.key != nil, Steer: d.steer, HasCookie: d.has, Client: c.own, Cookie: d.cookie}
+	b := c.s.take(wire.InitSize)
+	p.Put(b)
+	if c.i.key != nil {
+		c.i.key.Sign(b)
+	}
+	c.s.answer(&c.addr, wire.InitSize)
+	d.sent++
+	d.sentAt = now
+	d.next = now.Add(d.wait)
+	c.schedule()
+}
+
+// redial asks again, until nobody wants to know any more.
+func (c *Endpoint) redial(now congestion.Time) {
+	d := &c.dial
+	if now < d.next {
+		return
+	}
+	if now.Sub(d.wanted) > dialForget {
+		c.die("not wanted any more")
+		return
+	}
+	d.wait = min(2*d.wait, dialMost)
+	d.has = d.has && d.sent < 4 // a cookie grows old
+	c.sendInit(now)
+}
+
+// onInit answers a client.
+func (s *stripe) onInit(now congestion.Time, from *sock.Addr, b []byte) {
+	i := s.i
+	var p wire.Init
+	if p.Parse(b) != nil {
+		i.malformed.Add(1)
+		return
+	}
+	if i.closed.Load() || p.Auth != (i.key != nil) || !from.Usable() || !s.budget.take(now) {
+		return
+	}
+	if i.key != nil && !i.key.Verify(b) {
+		i.malformed.Add(1)
+		return
+	}
+	if !p.HasCookie || !s.cookies.Check(&p.Cookie, time.Duration(now), from.Bytes(), &p.Client) {
+		s.sendRetry(now, from, &p.Client)
+		return
+	}
+	c := s.byPeer[peerKey{*from, p.Client.CID}]
+	if c == nil {
+		c = s.accept(now, from, &p.Client)
+	}
+	if c != nil && !c.dial.client && c.peer.Nonce == p.Client.Nonce && c.at() == up {
+		c.sendAccept(now)
+	}
+}
+
+func (s *stripe) sendRetry(now congestion.Time, to *sock.Addr, client *wire.Side) {
+	p := wire.Retry{Auth: s.i.key != nil, Stripe: client.Stripe, Index: client.Index, CID: client.CID, Nonce: client.Nonce}
+	s.cookies.Make(&p.Cookie, time.Duration(now), to.Bytes(), client)
+	b := s.take(wire.RetrySize)
+	p.Put(b)
+	if s.i.key != nil {
+		s.i.key.Sign(b)
+	}
+	s.answer(to, wire.RetrySize)
+}
+
+// accept makes the connection of a client that has shown where it is, nil if
+// there is no room.
+func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side) *Endpoint {
+	if int(s.i.count.Load()) >= s.i.cfg.MaxPeers || client.CID == 0 {
+		return nil
+	}
+	if len(s.halfOpen) >= maxHalfOpen {
+		oldest := s.halfOpen[0]
+		s.confirm(oldest)
+		oldest.die("others want to connect too")
+	}
+	c := &Endpoint{i: s.i, s: s, addr: *from, own: s.newSide()}
+	s.add(c)
+	if err := c.begin(now, client); err != nil {
+		s.i.logf("connection of %s: %v", from.String(), err)
+		s.remove(c)
+		return nil
+	}
+	c.half = true
+	s.halfOpen = append(s.halfOpen, c)
+	c.dial.expires = now.Add(halfOpenLife)
+	c.schedule()
+	return c
+}
+
+// confirm takes c off the list of those whose clients have not used them yet.
+func (s *stripe) confirm(c *Endpoint) {
+	c.half = false
+	for n, other := range s.halfOpen {
+		if other == c {
+			s.halfOpen = append(s.halfOpen[:n], s.halfOpen[n+1:]...)
+			break
+		}
+	}
+	if c.dial.sent == 1 { // one Accept: how long it took is a round trip
+		c.tx.path.RTT().Add(s.i.now(), s.i.now().Sub(c.dial.sentAt), 0)
+	}
+	if s.byAddr[c.addr] == nil || s.byAddr[c.addr].at() == dead {
+		s.byAddr[c.addr] = c
+	}
+}
+
+func (c *Endpoint) sendAccept(now congestion.Time) {
+	p := wire.Accept{
+		Auth: c.i.key != nil, Stripe: c.peer.Stripe, Index: c.peer.Index, CID: c.peer.CID, Nonce: c.peer.Nonce,
+		Server: c.own,
+	}
+	b := c.s.take(wire.AcceptSize)
+	p.Put(b)
+	if c.i.key != nil {
+		c.i.key.Sign(b)
+	}
+	c.s.answer(&c.addr, wire.AcceptSize)
+	c.dial.sent++
+	c.dial.sentAt = now
+}
+
+// dialed returns the connection that an answer is for, nil if there is none.
+func (s *stripe) dialed(from *sock.Addr, index uint32, cid uint64, nonce *[wire.NonceSize]byte, auth bool, b []byte) *Endpoint {
+	c := s.conn(index)
+	if c == nil || c.own.CID != cid || c.at() != dialing || c.own.Nonce != *nonce || auth != (s.i.key != nil) || c.addr != *from {
+		return nil
+	}
+	if s.i.key != nil && !s.i.key.Verify(b) {
+		s.i.malformed.Add(1)
+		return nil
+	}
+	return c
+}
+
+// onRetry takes in a cookie.
+func (s *stripe) onRetry(now congestion.Time, from *sock.Addr, b []byte) {
+	var p wire.Retry
+	if p.Parse(b) != nil {
+		s.i.malformed.Add(1)
+		return
+	}
+	c := s.dialed(from, p.Index, p.CID, &p.Nonce, p.Auth, b)
+	if c == nil || c.dial.has && c.dial.cookie == p.Cookie {
+		return
+	}
+	c.dial.has, c.dial.cookie, c.dial.sent = true, p.Cookie, 0
+	c.sendInit(now)
+}
+
+// onAccept takes in that the connection is there.
+func (s *stripe) onAccept(now congestion.Time, from *sock.Addr, b []byte) {
+	var p wire.Accept
+	if p.Parse(b) != nil {
+		s.i.malformed.Add(1)
+		return
+	}
+	c := s.dialed(from, p.Index, p.CID, &p.Nonce, p.Auth, b)
+	if c == nil || p.Server.CID == 0 {
+		return
+	}
+	if int(p.Server.MaxMessage) < s.i.maxRecord() {
+		s.i.logf("%s takes messages of %d bytes, ours have up to %d", from.String(), p.Server.MaxMessage, s.i.maxRecord())
+		c.die("message sizes differ")
+		return
+	}
+	if err := c.begin(now, &p.Server); err != nil {
+		c.die("%v", err)
+		return
+	}
+	if c.dial.sent == 1 {
+		c.tx.path.RTT().Add(now, now.Sub(c.dial.sentAt), 0)
+	}
+	c.tx.ping, c.tx.urgent = true, true // so that the server knows
+	s.touch(c)
+}

@@ -1,0 +1,101 @@
+package udp
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+)
+
+// keeper looks after an interface that nobody looks after: it acknowledges,
+// sends again and answers Inits, but delivers nothing. One goroutine runs it,
+// which sleeps nearly always.
+type keeper struct {
+	i      *Iface
+	kick   chan struct{}
+	stop   chan struct{}
+	done   chan struct{}
+	looked []uint64      // stripe.looks at the last round
+	kicked atomic.Uint32 // 1: a kick is under way. Set by posters, cleared by the keeper.
+}
+
+// How long the keeper sleeps.
+const (
+	keeperIdle   = 100 * time.Millisecond // nothing is under way
+	keeperActive = 10 * time.Millisecond  // something is, but others look after it
+	keeperBusy   = time.Millisecond       // something came, and nobody else looked
+	keeperBatch  = 50 * time.Microsecond  // until posts that wait for company are sent
+)
+
+func (k *keeper) begin(i *Iface) {
+	k.i = i
+	k.kick, k.stop, k.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	k.looked = make([]uint64, len(i.stripes))
+	go k.run()
+}
+
+// nudge has the keeper look soon: something waits to be sent. It costs a load
+// if it is under way already.
+func (k *keeper) nudge(congestion.Time) {
+	if k.kicked.Load() == 0 && k.kicked.CompareAndSwap(0, 1) {
+		select {
+		case k.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (k *keeper) run() {
+	defer close(k.done)
+	t := time.NewTimer(keeperIdle)
+	defer t.Stop()
+	for {
+		kicked := false
+		select {
+		case <-k.stop:
+			return
+		case <-k.kick:
+			time.Sleep(keeperBatch)
+			k.kicked.Store(0)
+			kicked = true
+		case <-t.C:
+		}
+		t.Reset(k.round(kicked))
+	}
+}
+
+// round looks after all stripes that nobody has looked at, or that have
+// something to send, and returns how long to sleep.
+func (k *keeper) round(kicked bool) time.Duration {
+	sleep := keeperIdle
+	for n, s := range k.i.stripes {
+		looks := s.looks.Load()
+		others := looks != k.looked[n]
+		if !s.lease.try() {
+			sleep = min(sleep, keeperActive)
+			continue
+		}
+		switch {
+		case others && kicked:
+			s.sendDirty(k.i.now())
+		case !others:
+			s.work()
+			s.acks(k.i.now())
+		}
+		switch {
+		case others && s.next != 0:
+			sleep = min(sleep, keeperActive)
+		case s.next != 0:
+			sleep = min(sleep, max(keeperBusy, min(s.next.Sub(k.i.now()), keeperActive)))
+		}
+		s.leave()
+		k.looked[n] = s.looks.Load()
+	}
+	return sleep
+}
+
+// end stops the keeper and waits for it.
+func (k *keeper) end() {
+	close(k.stop)
+	<-k.done
+}

@@ -1,0 +1,58 @@
+package udp
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// What strangers and peers can cause is bounded by these.
+const (
+	// maxHalfOpen bounds the connections of one stripe that were accepted and
+	// whose client has not shown yet that it got the Accept. The oldest gives way.
+	maxHalfOpen = 256
+	// halfOpenLife is how long such a connection is kept.
+	halfOpenLife = 5 * time.Second
+	// answers to strangers (Retry, Accept, Reset) per second and stripe, and at once.
+	answerRate  = 20000
+	answerBurst = 512
+	// maxHoles bounds the separate pieces of stream that a receiver keeps.
+	maxHoles = 512
+	// receiveBatches bounds the system calls of one look at a socket.
+	receiveBatches = 8
+	// hints is how many Resets or ICMP messages make an authenticated peer that
+	// has not answered since the first of them dead, and hintTime how long that
+	// takes at least.
+	hints    = 3
+	hintTime = 50 * time.Millisecond
+)
+
+// Timing of the protocol.
+const (
+	// ackHold is how long an acknowledgement waits for something to go with.
+	ackHold = time.Millisecond
+	// ackEvery is how many packets at most wait for one acknowledgement.
+	ackEvery = 4
+	// dialFirst is the first wait for an answer to an Init; it doubles to dialMost.
+	dialFirst = 20 * time.Millisecond
+	dialMost  = 250 * time.Millisecond
+	// dialForget is how long after the last Connect an attempt goes on.
+	dialForget = 5 * time.Second
+	// closeRepeat is how often a Close frame is sent again without an answer.
+	closeRepeat = 5
+)
+
+// Sizes.
+const (
+	minPacket = wire.MinPacket
+	maxPacket = wire.MaxPacket
+	// maxShort is head and payload of AMShort: what the ring slot of the
+	// shared-memory backend takes, so that neither decides for the other.
+	maxShort = 104
+	// maxHead is the head of AMBcopy.
+	maxHead = 96
+	// recordHeader begins a record in the stream.
+	recordHeader = 16
+	// recordAlign is what records are rounded up to.
+	recordAlign = 8
+)

@@ -1,0 +1,217 @@
+package udp
+
+import (
+	"math/rand/v2"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw/udp/recovery"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// frameScratch is where a stripe parses and builds frames.
+type frameScratch struct {
+	in  wire.Frame
+	ack wire.Ack
+}
+
+// skipFrom and skipUpTo bound how many packets go between two numbers that are
+// skipped, so that a peer that acknowledges what it did not get is found.
+const (
+	skipFrom = 32
+	skipUpTo = 512
+)
+
+func (t *sender) skipSome() {
+	if t.skip == 0 {
+		t.skip = skipFrom + rand.Uint32N(skipUpTo-skipFrom)
+		if t.sent.Number() > 0 {
+			t.sent.Skip()
+		}
+	}
+	t.skip--
+}
+
+// header starts a packet in b.
+func (c *Endpoint) header(b []byte, flags uint8) {
+	if c.tx.seal != nil {
+		flags |= wire.FlagAuth
+	}
+	if c.tx.wanting {
+		flags |= wire.FlagBlocked
+		c.tx.saidWant = c.tx.limit + 1
+	}
+	h := wire.Header{
+		Stripe: c.peer.Stripe, Source: c.s.number, Flags: flags,
+		Index: c.peer.Index, CID: c.peer.CID, Number: c.tx.sent.Number(),
+	}
+	h.Put(b)
+}
+
+// send sends one packet that asks for an acknowledgement, with the
+// acknowledgement that is owed. There is room for it in the table of packets,
+// but for pings and closes, which are few.
+func (c *Endpoint) send(now congestion.Time, kind uint8, span recovery.Span, flags uint8) {
+	c.emit(now, kind, span, flags, nil)
+}
+
+// sendPiece sends one packet of an operation.
+func (c *Endpoint) sendPiece(now congestion.Time, kind uint8, span recovery.Span, o *operation) {
+	c.emit(now, kind, span, 0, o)
+}
+
+// emit is send and sendPiece.
+func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, flags uint8, o *operation) {
+	t, s := &c.tx, c.s
+	t.skipSome()
+	p := recovery.Packet{Kind: kind, Offset: span.From}
+	if span.To > span.From {
+		p.Len = uint32(span.To - span.From)
+	}
+	size := wire.HeaderSize + c.ackRoom(now)
+	var tail []byte
+	switch kind {
+	case carryStream:
+		size += wire.StreamHeader
+		tail = t.ring.piece(span.From, int(p.Len))
+	case carryPut:
+		size += wire.PutHeader
+		tail = sliceOf(o.segs, span.From, int(p.Len))
+		p.Op = o.id
+	case carryData:
+		size += wire.DataHeader
+		tail = sliceOf(o.segs, 0, int(p.Len))
+		p.Op = o.id
+	case carryGet:
+		size += wire.GetSize
+		p.Op = uint32(span.From)
+	case carryRefuse:
+		size += wire.RefuseSize
+	case carryPing:
+		size += wire.PingSize
+	case carryProbe:
+		size = int(p.Len)
+		if t.seal != nil {
+			size -= wire.TagSize
+		}
+	case carryClose:
+		size += wire.CloseSize
+	}
+	total := size + len(tail)
+	if t.seal != nil {
+		total += wire.TagSize
+	}
+	if kind != carryProbe {
+		p.Size = uint32(total)
+		if t.path.Inflight()+int64(total) >= t.path.Control().Window() || t.wanting && !t.waiting() {
+			flags |= wire.FlagAckNow
+		}
+	}
+	if s.out.Full(total) {
+		s.flush()
+	}
+	b := s.out.Take(total)[:size]
+	c.header(b, flags)
+	c.frames(b, now, kind, span, o)
+	c.ship(b, tail, kind == carryProbe)
+	if p.Size > 0 {
+		p.Flight = t.path.OnSend(now, int64(total))
+	} else {
+		p.Flight.Sent = now
+	}
+	t.sent.Add(now, p)
+	if c.asked == 0 {
+		c.asked = now
+	}
+}
+
+// frames writes the frames of a packet behind its header in b; stream data
+// follows b.
+func (c *Endpoint) frames(b []byte, now congestion.Time, kind uint8, span recovery.Span, o *operation) {
+	at := wire.HeaderSize + c.putAck(b[wire.HeaderSize:], now)
+	c.rx.tell = false
+	switch kind {
+	case carryStream:
+		wire.PutStream(b[at:], span.From, int(span.To-span.From))
+	case carryPut:
+		wire.PutPut(b[at:], o.id, o.key, o.addr+span.From, int(span.To-span.From))
+	case carryData:
+		wire.PutData(b[at:], o.theirs, span.From, int(span.To-span.From))
+	case carryGet:
+		o = c.ops.find(uint32(span.From))
+		wire.PutGet(b[at:], o.id, o.key, o.addr, o.total)
+	case carryRefuse:
+		wire.PutRefuse(b[at:], uint32(span.From), wire.RefuseKey)
+	case carryPing:
+		wire.PutPing(b[at:])
+	case carryProbe:
+		wire.PutPing(b[at:])
+		clear(b[at+wire.PingSize:])
+	case carryClose:
+		wire.PutClose(b[at:], wire.CloseNormal, c.tx.tail)
+	}
+}
+
+// ship gives a packet to the socket, sealed if there is a key. b has room for
+// tail and tag then.
+func (c *Endpoint) ship(b, tail []byte, alone bool) {
+	t, s := &c.tx, c.s
+	if t.seal == nil {
+		s.out.Add(s.socket, &c.addr, uint64(c.own.Index), b, tail, alone)
+		return
+	}
+	n := len(b)
+	b = b[:n+len(tail)]
+	copy(b[n:], tail)
+	sealed, err := t.seal.Seal(b[:wire.HeaderSize], b[wire.HeaderSize:], t.sent.Number())
+	if err != nil {
+		c.die("%v", err)
+		return
+	}
+	s.out.Add(s.socket, &c.addr, uint64(c.own.Index), b[:wire.HeaderSize+len(sealed)], nil, alone)
+}
+
+// sendAck sends an acknowledgement alone, which nobody acknowledges.
+func (c *Endpoint) sendAck(now congestion.Time) {
+	t, s := &c.tx, c.s
+	t.skipSome()
+	size := wire.HeaderSize + c.ackRoom(now)
+	total := size
+	if t.seal != nil {
+		total += wire.TagSize
+	}
+	if s.out.Full(total) {
+		s.flush()
+	}
+	b := s.out.Take(total)[:size]
+	c.header(b, 0)
+	c.putAck(b[wire.HeaderSize:], now)
+	c.ship(b, nil, false)
+	t.sent.Void()
+}
+
+// ackRoom is the size of the acknowledgement that is owed, 0 for none.
+func (c *Endpoint) ackRoom(now congestion.Time) int {
+	r := &c.rx
+	if !r.seen.Any() || r.pending == 0 && !r.now && !r.tell {
+		return 0
+	}
+	r.seen.Fill(&c.s.frame.ack)
+	return wire.AckSize(c.s.frame.ack.N)
+}
+
+// putAck writes the acknowledgement that is owed, and returns its size.
+func (c *Endpoint) putAck(b []byte, now congestion.Time) int {
+	r := &c.rx
+	if !r.seen.Any() || r.pending == 0 && !r.now && !r.tell {
+		return 0
+	}
+	a := &c.s.frame.ack
+	r.seen.Fill(a)
+	limit := max(r.limit, c.src.consumed.Load()+uint64(c.i.cfg.Window))
+	if limit > r.limit {
+		r.wants = false
+	}
+	a.Delay, a.Limit, a.Marked, a.Open = now.Sub(r.largestAt), limit, r.marked, c.i.eager.Load()
+	r.limit, r.pending, r.now, r.ackDue = limit, 0, false, 0
+	return a.Put(b)
+}

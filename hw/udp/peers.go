@@ -1,0 +1,79 @@
+package udp
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// CheckPeers looks for peers that are gone and calls the peer event function
+// for each. The caller holds the progress lease.
+func (i *Iface) CheckPeers() {
+	if i.closed.Load() {
+		return
+	}
+	for _, s := range i.stripes {
+		s.lease.lock()
+		s.work()
+		now := i.now()
+		s.keepAlive(now)
+		s.acks(now)
+		s.bury()
+		s.leave()
+	}
+	d := &i.deliver
+	for n, e := range d.events {
+		d.events[n] = hw.PeerEvent{}
+		i.lost.Add(1)
+		i.onPeer(e)
+	}
+	d.events = d.events[:0]
+}
+
+// keepAlive asks peers that have been silent for long whether they are there.
+func (s *stripe) keepAlive(now congestion.Time) {
+	interval := max(s.i.cfg.KeepAlive, time.Duration(len(s.conns))*time.Millisecond)
+	for _, c := range s.conns {
+		if c != nil && c.at() == up && !c.half && c.tx.sent.Flying() == 0 && now.Sub(c.heard) >= interval {
+			c.tx.ping, c.tx.urgent = true, true
+			c.transmit(now)
+		}
+	}
+}
+
+// bury reports connections that are dead and forgets those that are reported.
+// A source is gone when what it sent is delivered.
+func (s *stripe) bury() {
+	i := s.i
+	kept := s.dead[:0]
+	for _, c := range s.dead {
+		if c.attached.Load() && !c.src.told.Load() {
+			i.forget(c)
+			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Endpoint: c, Err: hw.ErrPeerDead})
+		}
+		if c.rx.queued || c.src.visited {
+			kept = append(kept, c)
+			continue
+		}
+		if c.src.known {
+			c.src.known = false
+			i.deliver.sources[c.src.source] = nil
+			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Source: c.src.source, HasSource: true, Closed: c.ended, Err: hw.ErrPeerDead})
+		}
+		i.forget(c)
+		s.remove(c)
+	}
+	clear(s.dead[len(kept):])
+	s.dead = kept
+}
+
+// forget has the next Connect to the peer begin anew.
+func (i *Iface) forget(c *Endpoint) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c.src.told.Store(true)
+	if i.peers[c.addr] == c {
+		delete(i.peers, c.addr)
+	}
+}

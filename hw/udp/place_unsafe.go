@@ -1,0 +1,159 @@
+package udp
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/recovery"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// Bytes of puts and gets do not go through the stream: every packet says where
+// its bytes belong, and they are copied there when it arrives, whatever came
+// before. Packets that arrive twice write the same bytes twice.
+
+// sliceOf returns up to n bytes of the segments at offset, in one piece.
+func sliceOf(segs []hw.Segment, offset uint64, n int) []byte {
+	for _, s := range segs {
+		if offset < uint64(s.Len) {
+			return unsafe.Slice((*byte)(unsafe.Add(s.Addr, offset)), min(uint64(n), uint64(s.Len)-offset))
+		}
+		offset -= uint64(s.Len)
+	}
+	return nil
+}
+
+// scatter copies b to the segments at offset.
+func scatter(segs []hw.Segment, offset uint64, b []byte) {
+	for len(b) > 0 {
+		to := sliceOf(segs, offset, len(b))
+		if to == nil {
+			return
+		}
+		n := copy(to, b)
+		b = b[n:]
+		offset += uint64(n)
+	}
+}
+
+// sendOp sends one packet of an operation.
+func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
+	if o.kind == opGet {
+		o.next = o.total // the peer sends
+		o.lost.Clear()
+		c.send(now, carryGet, recovery.Span{From: uint64(o.id)}, 0)
+		return
+	}
+	room := uint64(c.tx.mtu.Size() - wire.HeaderSize - wire.PutHeader - c.ackRoom(now))
+	if c.tx.seal != nil {
+		room -= wire.TagSize
+	}
+	var span recovery.Span
+	if o.lost.Len() > 0 {
+		first := o.lost.First()
+		span = o.lost.Cut(o.piece(first.From, room))
+	} else {
+		span = recovery.Span{From: o.next, To: o.next + o.piece(o.next, room)}
+		o.next = span.To
+	}
+	kind := carryPut
+	if o.kind == opServe {
+		kind = carryData
+		m, at := c.i.cfg.Memory.enter(o.key, o.addr+span.From, span.To-span.From, hw.RemoteRead)
+		if m == nil {
+			c.refuse(now, o.theirs)
+			c.ops.end(o)
+			return
+		}
+		c.s.entered = append(c.s.entered, m) // until it is flushed
+		o.segs = append(o.segs[:0], hw.Segment{Addr: unsafe.Add(m.about.Addr, at), Len: int(span.To - span.From)})
+	}
+	c.sendPiece(now, kind, span, o)
+}
+
+// piece returns how many bytes of o from offset go into a packet with that much
+// room.
+func (o *operation) piece(offset, room uint64) uint64 {
+	if o.kind == opPut {
+		return uint64(len(sliceOf(o.segs, offset, int(room))))
+	}
+	return min(room, o.total-offset) // of a region, which is in one piece
+}
+
+// refuse tells the peer that an operation of its is not performed.
+func (c *Endpoint) refuse(now congestion.Time, theirs uint32) {
+	c.i.malformed.Add(1)
+	if c.tx.sent.Room() {
+		c.send(now, carryRefuse, recovery.Span{From: uint64(theirs)}, 0)
+		c.s.touch(c)
+	}
+}
+
+// eatPut performs a put. It returns false if the packet must not be
+// acknowledged, because the operation is refused.
+func (c *Endpoint) eatPut(now congestion.Time, f *wire.Frame) bool {
+	m, at := c.i.cfg.Memory.enter(f.Key, f.Addr, uint64(len(f.Data)), hw.RemoteWrite)
+	if m == nil {
+		c.refuse(now, f.Op)
+		return false
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Add(m.about.Addr, at)), len(f.Data)), f.Data)
+	m.leave()
+	return true
+}
+
+// eatGet begins to serve a get. It returns false if the packet must not be
+// acknowledged, because the operation is refused or there is no room for it.
+func (c *Endpoint) eatGet(now congestion.Time, f *wire.Frame) bool {
+	for _, o := range c.ops.list {
+		if o.kind == opServe && o.theirs == f.Op {
+			return true // asked twice
+		}
+	}
+	m, _ := c.i.cfg.Memory.enter(f.Key, f.Addr, f.Len, hw.RemoteRead)
+	if m == nil || f.Len == 0 {
+		c.refuse(now, f.Op)
+		if m != nil {
+			m.leave()
+		}
+		return false
+	}
+	m.leave()
+	if c.ops.served >= maxServed {
+		return false
+	}
+	o := c.ops.begin(opServe)
+	if o == nil {
+		return false
+	}
+	o.total, o.addr, o.key, o.theirs = f.Len, f.Addr, f.Key, f.Op
+	c.ops.sending = append(c.ops.sending, o)
+	return true
+}
+
+// eatData takes in bytes of a get of ours.
+func (c *Endpoint) eatData(f *wire.Frame) bool {
+	o := c.ops.find(f.Op)
+	if o == nil || o.kind != opGet {
+		return true // it has ended
+	}
+	span := recovery.Span{From: f.Offset, To: f.Offset + uint64(len(f.Data))}
+	if span.To > o.total || o.done.Len() >= maxHoles && span.From > o.moved {
+		return false
+	}
+	scatter(o.segs, f.Offset, f.Data)
+	if o.arrived(span) {
+		c.finish(o, nil)
+		c.flushed()
+	}
+	return true
+}
+
+// eatRefuse takes in that an operation of ours is not performed.
+func (c *Endpoint) eatRefuse(f *wire.Frame) {
+	if o := c.ops.find(f.Op); o != nil && (o.kind == opPut || o.kind == opGet) {
+		c.finish(o, hw.ErrKey)
+		c.flushed()
+	}
+}

@@ -1,0 +1,141 @@
+package udp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/recovery"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// AMShort sends one active message; head and payload together are at most
+// MaxAMShort bytes.
+func (c *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
+	if len(head)+len(payload) > maxShort {
+		return hw.ErrTooLong
+	}
+	if id >= hw.MaxAM {
+		return fmt.Errorf("udp: message id %d: %w", id, hw.ErrInvalid)
+	}
+	b, now, err := c.reserve(id, header, head, len(payload))
+	if err != nil {
+		return err
+	}
+	copy(b, payload)
+	c.commit(now, len(head), len(payload))
+	return nil
+}
+
+// AMBcopy sends one active message; see hw.Endpoint. pack must not call the
+// interface.
+func (c *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func(dst []byte), stripe int) error {
+	if len(head) > maxHead || n > c.i.cfg.MaxBcopy {
+		return hw.ErrTooLong
+	}
+	if id >= hw.MaxAM || n < 0 || stripe < 0 {
+		return fmt.Errorf("udp: message id %d, %d bytes, stripe %d: %w", id, n, stripe, hw.ErrInvalid)
+	}
+	b, now, err := c.reserve(id, header, head, n)
+	if err != nil {
+		return err
+	}
+	pack(b)
+	c.commit(now, len(head), n)
+	return nil
+}
+
+// reserve takes the lease and room for a record in the stream, and returns
+// where its payload goes. commit follows. Without room the lease is given back.
+func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) ([]byte, congestion.Time, error) {
+	if c.at() != up {
+		return nil, 0, hw.ErrPeerDead
+	}
+	if !c.s.lease.spin() {
+		return nil, 0, hw.ErrNoResource
+	}
+	t := &c.tx
+	size := recordSize(len(head), n)
+	now := c.i.now()
+	if !t.fits(size) {
+		c.s.work() // perhaps the peer has made room
+		c.s.acks(now)
+	}
+	err := t.ring.open(c.i.cfg.Window, c.i.maxRecord())
+	switch {
+	case c.at() != up:
+		err = hw.ErrPeerDead
+	case err != nil:
+		err = fmt.Errorf("udp: %w: %w", err, hw.ErrNoResource)
+	case !c.passed():
+		err = hw.ErrNoResource
+	case !t.fits(size):
+		c.starve(now)
+		err = hw.ErrNoResource
+	default:
+		b := t.ring.at(t.tail, size)
+		putRecord(b, id, len(head), n, header)
+		at := recordHeader + copy(b[recordHeader:], head)
+		clear(b[at+n:])
+		return b[at : at+n : at+n], now, nil
+	}
+	c.s.leave()
+	return nil, 0, err
+}
+
+// fits tells whether a record of size bytes may be posted: it is bounded by
+// what the peer has consumed, so that nothing is held here that the peer has no
+// room for.
+func (t *sender) fits(size int) bool {
+	end := t.tail + uint64(size)
+	return end <= t.limit && (t.ring.b == nil || end <= t.acked+t.ring.size)
+}
+
+// starve sends what there is and tells the peer that there is more.
+func (c *Endpoint) starve(now congestion.Time) {
+	t := &c.tx
+	t.wanting = true
+	c.transmit(now)
+	if t.saidWant != t.limit+1 {
+		c.send(now, carryPing, recovery.Span{}, wire.FlagAckNow)
+		c.schedule()
+	}
+}
+
+// A post that follows others closely waits for company: for the batch to fill,
+// or for Progress.
+const (
+	closely   = 3 * time.Microsecond
+	eagerPost = 4       // that many close ones are sent at once nevertheless
+	batch     = 8 << 10 // bytes
+)
+
+// commit ends a post of a record with so many bytes, sends it or leaves it for
+// a batch, and gives the lease back.
+func (c *Endpoint) commit(now congestion.Time, head, n int) {
+	t := &c.tx
+	size := recordSize(head, n)
+	t.ring.fold(t.tail, size)
+	t.tail += uint64(size)
+	if now.Sub(t.lastPost) > closely {
+		t.burst = 0
+	}
+	if t.burst++; t.burst > eagerPost && t.tail-t.next < batch {
+		t.lastPost = now
+		if !t.dirty {
+			t.dirty = true
+			c.s.dirty = append(c.s.dirty, c)
+		}
+		c.s.lease.unlock()
+		c.i.keeper.nudge(now)
+		return
+	}
+	c.transmit(now)
+	c.s.flush()
+	if !t.path.Open() && t.waiting() {
+		c.s.work() // acknowledgements may have come
+	}
+	t.lastPost = c.i.now()
+	c.s.leave()
+}

@@ -1,0 +1,196 @@
+package udp
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// receive takes in what has come to the socket, up to a bound.
+func (s *stripe) receive() {
+	for range receiveBatches {
+		n, full, err := s.socket.Receive(s.in)
+		if err != nil {
+			s.socket.Errors(s.trouble)
+			continue
+		}
+		if n == 0 {
+			s.emptyAt = s.i.now()
+			return
+		}
+		t := time.Now()
+		now := congestion.Time(t.Sub(s.i.start)) + 1
+		for k := range n {
+			if !s.in.Message(k, &s.message) {
+				s.i.malformed.Add(1)
+				continue
+			}
+			s.split(now, s.arrival(now, time.Duration(t.UnixNano())))
+		}
+		s.settle(now)
+		s.i.wait.bell(s)
+		if !full {
+			s.emptyAt = now
+			return
+		}
+	}
+}
+
+// arrival is when the message being read came to this host. The kernel's stamp
+// is of the wall clock, which may be set at any time; the message came after
+// the socket was last seen empty in any case.
+func (s *stripe) arrival(now congestion.Time, wall time.Duration) congestion.Time {
+	if s.message.Stamp == 0 {
+		return now
+	}
+	return now.Add(-min(max(wall-s.message.Stamp, 0), now.Sub(s.emptyAt)))
+}
+
+// split hands on the datagrams of the message being read.
+func (s *stripe) split(now, at congestion.Time) {
+	m := &s.message
+	b := m.Bytes
+	for len(b) > 0 {
+		n := min(max(m.Segment, 1), len(b))
+		s.dispatch(now, at, &m.From, b[:n:n], m.Marked)
+		b = b[n:]
+	}
+}
+
+// dispatch takes in one datagram. b is changed.
+func (s *stripe) dispatch(now, at congestion.Time, from *sock.Addr, b []byte, marked bool) {
+	switch wire.TypeOf(b) {
+	case wire.TypeData:
+		s.data(now, at, from, b, marked)
+	case wire.TypeInit:
+		s.onInit(now, from, b)
+	case wire.TypeRetry:
+		s.onRetry(now, from, b)
+	case wire.TypeAccept:
+		s.onAccept(now, from, b)
+	case wire.TypeReset:
+		s.onReset(now, from, b)
+	default:
+		s.i.malformed.Add(1)
+	}
+}
+
+// reset answers a packet of a connection that does not exist.
+func (s *stripe) reset(now congestion.Time, to *sock.Addr, h *wire.Header) {
+	if !to.Usable() || !s.budget.take(now) {
+		return
+	}
+	h.PutReset(s.take(wire.ResetSize))
+	s.answer(to, wire.ResetSize)
+}
+
+// nobody owns datagrams to strangers.
+const nobody = 1<<32 - 1
+
+// take returns n bytes of a datagram to be built, and answer sends it.
+func (s *stripe) take(n int) []byte {
+	if s.out.Full(n) {
+		s.flush()
+	}
+	return s.out.Take(n)
+}
+
+func (s *stripe) answer(to *sock.Addr, n int) {
+	s.out.Add(s.socket, to, nobody, s.out.Take(n), nil, true)
+}
+
+// onReset takes in that the peer does not know a connection.
+func (s *stripe) onReset(now congestion.Time, from *sock.Addr, b []byte) {
+	var h wire.Header
+	if h.Parse(b) != nil {
+		s.i.malformed.Add(1)
+		return
+	}
+	c := s.byPeer[peerKey{*from, h.CID}]
+	if c == nil || c.peer.Index != h.Index || h.Number >= c.tx.sent.Number() {
+		return // somebody guesses, or we have forgotten it too
+	}
+	c.hint(now, "the peer does not know the connection")
+}
+
+// trouble takes in what the kernel says about a datagram that we sent.
+func (s *stripe) trouble(t *sock.Trouble) {
+	now := s.i.now()
+	if t.Local && t.Err == unix.EMSGSIZE && t.MTU > 0 {
+		for _, c := range s.conns { // our own kernel's word
+			if c != nil && c.addr == t.To && c.alive() {
+				c.tx.mtu.TooBig(t.MTU - sock.Overhead(&c.addr))
+			}
+		}
+		return
+	}
+	switch wire.TypeOf(t.Quoted) {
+	case wire.TypeInit:
+		var p wire.Init
+		if t.Err == unix.ECONNREFUSED && len(t.Quoted) >= wire.InitSize && p.Parse(t.Quoted[:wire.InitSize]) == nil {
+			if c := s.conn(p.Client.Index); c != nil && c.own.CID == p.Client.CID && c.addr == t.To {
+				c.dial.refused = true
+			}
+		}
+	case wire.TypeData:
+		var h wire.Header
+		if h.Parse(t.Quoted) != nil {
+			return
+		}
+		c := s.byPeer[peerKey{t.To, h.CID}]
+		if c == nil || c.peer.Index != h.Index || h.Number >= c.tx.sent.Number() {
+			return // not a datagram of ours: forged
+		}
+		switch {
+		case t.Err == unix.ECONNREFUSED:
+			c.hint(now, "the port is closed")
+		case t.Err == unix.EMSGSIZE && t.MTU > 0:
+			c.tx.mtu.TooBig(t.MTU - sock.Overhead(&c.addr))
+		}
+	}
+}
+
+// hint takes in somebody's word that the peer is gone. Who says so has seen a
+// packet of ours. Without an authorisation key that is as good as it gets; with
+// one, a peer that is there has the time to show it.
+func (c *Endpoint) hint(now congestion.Time, why string) {
+	if c.at() == leaving {
+		c.die("%s", why)
+		return
+	}
+	if c.at() != up {
+		return
+	}
+	if c.tx.seal == nil {
+		c.die("%s", why)
+		return
+	}
+	if c.hints++; c.hints == 1 {
+		c.hintAt = now
+	}
+	if c.hints >= hints && now.Sub(c.hintAt) >= hintTime {
+		c.die("%s, and does not answer", why)
+		return
+	}
+	c.schedule()
+}
+
+// expired ends the connection if its time is up.
+func (c *Endpoint) expired(now congestion.Time) bool {
+	switch {
+	case c.half && now >= c.dial.expires:
+		c.s.confirm(c)
+		c.die("never used")
+	case c.asked != 0 && now.Sub(c.asked) >= c.i.cfg.PeerTimeout:
+		c.die("no answer for %v", now.Sub(c.asked).Round(time.Millisecond))
+	case c.hints > 0 && now.Sub(c.hintAt) >= hintTime*2:
+		c.hints, c.hintAt = 0, 0 // no more of them came: forget it
+	case c.hints > 0 && now.Sub(c.hintAt) >= hintTime:
+		c.tx.ping, c.tx.urgent = true, true
+	}
+	return c.at() == dead
+}

@@ -1,0 +1,279 @@
+package udp
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw/udp/crypt"
+	"github.com/weft-fabric/weft/hw/udp/recovery"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// receiver is the receiving side of a connection. Offsets count bytes of the
+// stream:
+//
+//	consumed <= contig <= top <= limit <= consumed + size of the ring
+type receiver struct {
+	ring   ring
+	opener *crypt.Open // nil without authorisation
+	seen   recovery.Received
+	have   recovery.Ranges // arrived above contig
+	contig atomic.Uint64   // all below arrived. Written with the lease (release), read by who delivers (acquire).
+	top    uint64          // end of what arrived
+	limit  uint64          // up to which the peer was told it may send
+	wants  bool            // the peer has more than that
+
+	pending   int             // packets that ask for an acknowledgement
+	now       bool            // one is owed at once
+	tell      bool            // the peer must get it: it goes with something that is sent until it arrives
+	owing     bool            // in stripe.owing
+	ackDue    congestion.Time // 0: none is owed
+	largestAt congestion.Time // arrival of the packet with the largest number
+	marked    uint32          // packets with ECN's mark
+	peerMarks uint32          // the peer's count of them
+	queued    bool            // in stripe.readyList, or with who delivers
+}
+
+// owe notes that an acknowledgement is owed, at once or soon.
+func (c *Endpoint) owe(now congestion.Time, atOnce bool) {
+	r := &c.rx
+	r.now = r.now || atOnce
+	switch {
+	case r.owing:
+	case r.now || r.pending >= ackEvery:
+		r.owing = true
+		c.s.owing = append(c.s.owing, c)
+	case r.ackDue == 0:
+		r.ackDue = now.Add(ackHold)
+		c.schedule()
+	}
+}
+
+// acknowledge sends the acknowledgement if it is still owed.
+func (c *Endpoint) acknowledge(now congestion.Time) {
+	r := &c.rx
+	switch {
+	case !c.alive() || r.pending == 0 && !r.now && !r.tell || !r.seen.Any():
+		return
+	case r.tell:
+		c.sendPing(now)
+	default:
+		c.sendAck(now)
+	}
+	c.schedule()
+}
+
+// data takes in a Data packet. b is changed.
+func (s *stripe) data(now, at congestion.Time, from *sock.Addr, b []byte, marked bool) {
+	var h wire.Header
+	if h.Parse(b) != nil {
+		s.i.malformed.Add(1)
+		return
+	}
+	c := s.conn(h.Index)
+	if c == nil || c.own.CID != h.CID || c.addr != *from || c.at() == dead {
+		s.reset(now, from, &h)
+		return
+	}
+	if c.at() == dialing {
+		return // it has overtaken the Accept
+	}
+	if (h.Flags&wire.FlagAuth != 0) != (c.rx.opener != nil) {
+		s.i.malformed.Add(1)
+		return
+	}
+	r := &c.rx
+	if r.seen.Look(h.Number) != recovery.New {
+		return
+	}
+	frames := b[wire.HeaderSize:]
+	if r.opener != nil {
+		var err error
+		if frames, err = r.opener.Open(b[:wire.HeaderSize], frames, h.Number); err != nil {
+			s.i.malformed.Add(1)
+			return
+		}
+	}
+	c.take(now, at, &h, frames, marked)
+}
+
+// take takes in the frames of an authentic packet.
+func (c *Endpoint) take(now, at congestion.Time, h *wire.Header, frames []byte, marked bool) {
+	r := &c.rx
+	newest := !r.seen.Any() || h.Number > r.seen.Largest()
+	asks, closed, ok := c.eat(now, at, frames, newest)
+	if !ok || c.at() == dead {
+		return
+	}
+	gap := newest && r.seen.Any() && h.Number != r.seen.Largest()+1 || !newest
+	if r.seen.Add(h.Number) {
+		r.largestAt = at
+	}
+	if marked {
+		r.marked++
+	}
+	c.hear(now)
+	if h.Flags&wire.FlagBlocked != 0 {
+		r.wants = true
+	}
+	if asks {
+		r.pending++
+		c.owe(now, h.Flags&wire.FlagAckNow != 0 || gap && r.seen.Gaps() || marked)
+	}
+	c.s.touch(c)
+	if closed {
+		r.now = true
+		c.sendAck(now)
+		c.ended = true
+		c.die("closed by the peer")
+	}
+}
+
+// hear notes that the peer lives.
+func (c *Endpoint) hear(now congestion.Time) {
+	c.heard, c.hints = now, 0
+	c.asked = 0
+	if c.tx.sent.Flying() > 0 {
+		c.asked = now
+	}
+	if c.half {
+		c.s.confirm(c)
+	}
+}
+
+// eat takes in frames. asks tells whether they ask for an acknowledgement; ok
+// is false if something in them is wrong.
+func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, closed, ok bool) {
+	f := &c.s.frame.in
+	for len(b) > 0 {
+		rest, err := f.Next(b)
+		if err != nil {
+			c.i.malformed.Add(1)
+			return false, false, false
+		}
+		switch f.Kind {
+		case wire.KindAck:
+			if !c.eatAck(now, at, &f.Ack, newest) {
+				return false, false, false
+			}
+		case wire.KindStream:
+			asks = true
+			if !c.eatStream(f.Offset, f.Data) {
+				return false, false, false
+			}
+		case wire.KindPut:
+			asks = true
+			if !c.eatPut(now, f) {
+				return false, false, false
+			}
+		case wire.KindGet:
+			asks = true
+			if !c.eatGet(now, f) {
+				return false, false, false
+			}
+		case wire.KindData:
+			asks = true
+			if !c.eatData(f) {
+				return false, false, false
+			}
+		case wire.KindRefuse:
+			asks = true
+			c.eatRefuse(f)
+		case wire.KindPing:
+			asks = true
+		case wire.KindClose:
+			asks, closed = true, true
+		}
+		b = rest
+	}
+	return asks, closed, true
+}
+
+// eatAck takes in an acknowledgement.
+func (c *Endpoint) eatAck(now, at congestion.Time, a *wire.Ack, newest bool) bool {
+	t := &c.tx
+	marks := uint32(0)
+	if d := a.Marked - c.rx.peerMarks; newest && int32(d) > 0 {
+		marks, c.rx.peerMarks = d, a.Marked
+	}
+	err := t.sent.OnAck(now, at, a, marks, t.path)
+	if errors.Is(err, recovery.ErrAck) {
+		c.i.malformed.Add(1)
+		c.die("%v", err)
+		return false
+	}
+	c.arrived(t.sent.Acked)
+	if a.Limit > t.limit {
+		t.limit, t.wanting = a.Limit, false
+		c.reply()
+	}
+	if newest {
+		c.open.Store(a.Open)
+	}
+	return true
+}
+
+// eatStream takes in bytes of the stream.
+func (c *Endpoint) eatStream(offset uint64, data []byte) bool {
+	r := &c.rx
+	contig, end := r.contig.Load(), offset+uint64(len(data))
+	if end > r.limit {
+		c.i.malformed.Add(1)
+		return false
+	}
+	if end <= contig {
+		return true // a second copy
+	}
+	if err := r.ring.open(c.i.cfg.Window, c.i.maxRecord()); err != nil {
+		c.i.logf("message from %s: %v", c.addr.String(), err)
+		return false // it will come again
+	}
+	if offset < contig {
+		data = data[contig-offset:]
+		offset = contig
+	}
+	if offset > contig && r.have.Len() >= maxHoles {
+		return false
+	}
+	r.ring.put(offset, data)
+	r.top = max(r.top, end)
+	if offset == contig && r.have.Len() == 0 {
+		contig = end
+	} else {
+		r.have.Add(recovery.Span{From: offset, To: end})
+		contig = r.have.Advance(contig)
+	}
+	r.contig.Store(contig)
+	return true
+}
+
+// settle does what follows from what came in one batch.
+func (c *Endpoint) settle(now congestion.Time) {
+	t := &c.tx
+	c.offer()
+	if !c.alive() {
+		return
+	}
+	t.sent.Detect(now, t.path)
+	c.resend(t.sent.Lost)
+	if c.rx.wants && c.src.consumed.Load()+uint64(c.i.cfg.Window) > c.rx.limit {
+		c.rx.tell = true
+		c.owe(now, true)
+	}
+	c.transmit(now)
+}
+
+// offer puts the connection on the list of those with something to deliver.
+func (c *Endpoint) offer() {
+	r := &c.rx
+	if r.queued || r.ring.b == nil || c.src.broken {
+		return
+	}
+	if _, ok := c.record(); ok {
+		r.queued = true
+		c.s.readyList = append(c.s.readyList, c)
+		c.s.ready.Add(1)
+	}
+}

@@ -1,0 +1,151 @@
+package udp
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Kinds of records in the stream, byte 7 of their header. Those that are no
+// message carry an operation's number in the header's word.
+const (
+	recordMessage = iota
+	recordAtomic  // payload: see atomicRecord
+	recordResult  // payload: what the word was before
+	recordFlush   // asks for a recordFlushed
+	recordFlushed
+	recordRefused // an atomic was not performed
+	recordKinds
+)
+
+// atomicRecord is the payload of a recordAtomic.
+const atomicBytes = 40
+
+// reply is a record to be sent when there is room.
+type reply struct {
+	kind  uint8
+	id    uint32
+	value uint64
+}
+
+// maxReplies bounds what waits: a peer that keeps its limits has no more
+// operations in progress.
+const maxReplies = 2 * maxOps
+
+// postControl writes a record that is no message into the stream. It returns
+// false if there is no room.
+func (c *Endpoint) postControl(kind uint8, id uint32, payload []byte) bool {
+	t := &c.tx
+	size := recordSize(0, len(payload))
+	if !t.fits(size) || t.ring.open(c.i.cfg.Window, c.i.maxRecord()) != nil {
+		return false
+	}
+	b := t.ring.at(t.tail, size)
+	putRecord(b, 0, 0, len(payload), uint64(id))
+	b[7] = kind
+	clear(b[recordHeader+copy(b[recordHeader:], payload):])
+	t.ring.fold(t.tail, size)
+	t.tail += uint64(size)
+	return true
+}
+
+// reply sends as many of the replies that wait as there is room for.
+func (c *Endpoint) reply() {
+	t := &c.tx
+	n := 0
+	for ; n < len(t.replies); n++ {
+		r := &t.replies[n]
+		var b [8]byte
+		payload := b[:0]
+		if r.kind == recordResult {
+			payload = binary.LittleEndian.AppendUint64(payload, r.value)
+		}
+		if !c.postControl(r.kind, r.id, payload) {
+			t.wanting = true
+			break
+		}
+	}
+	t.replies = t.replies[:copy(t.replies, t.replies[n:])]
+}
+
+// control performs a record that is no message, while delivering. It returns
+// false if it must wait, and marks the stream as broken if it is malformed.
+func (c *Endpoint) control(r *record, payload []byte) bool {
+	id := uint32(r.word)
+	switch r.kind {
+	case recordFlush, recordAtomic:
+		if len(c.src.replies)+int(c.src.owed) >= maxReplies {
+			return false
+		}
+	}
+	switch {
+	case r.kind == recordFlush && len(payload) == 0:
+		c.src.replies = append(c.src.replies, reply{kind: recordFlushed, id: id})
+	case r.kind == recordAtomic && len(payload) == atomicBytes:
+		c.serveAtomic(id, payload)
+	case r.kind == recordResult && len(payload) == 8:
+		c.src.results = append(c.src.results, result{id, binary.LittleEndian.Uint64(payload), nil})
+	case r.kind == recordRefused && len(payload) == 0:
+		c.src.results = append(c.src.results, result{id, 0, hw.ErrKey})
+	case r.kind == recordFlushed && len(payload) == 0:
+		c.src.results = append(c.src.results, result{id, 0, nil})
+	default:
+		c.src.broken = true
+	}
+	return true
+}
+
+// result is what the peer answered to an operation of ours.
+type result struct {
+	id    uint32
+	value uint64
+	err   error
+}
+
+// answered takes in, with the lease, what was collected while delivering.
+func (c *Endpoint) answered() {
+	c.tx.replies = append(c.tx.replies, c.src.replies...)
+	c.src.replies = c.src.replies[:0]
+	c.reply()
+	c.src.owed = int32(len(c.tx.replies))
+	for n := range c.src.results {
+		r := &c.src.results[n]
+		o := c.ops.find(r.id)
+		switch {
+		case o == nil:
+		case o.kind == opAtomic:
+			if o.result != nil {
+				*o.result = r.value
+			}
+			c.finish(o, r.err)
+		case o.kind == opFlush:
+			o.moved = 1
+			c.flushed()
+		}
+	}
+	c.src.results = c.src.results[:0]
+}
+
+// flushed ends the flushes that have been answered if no put or get is in
+// progress: those posted later are waited for too, which is more than asked.
+func (c *Endpoint) flushed() {
+	for _, o := range c.ops.list {
+		if o.kind == opPut || o.kind == opGet {
+			return
+		}
+	}
+	sure := true
+	for _, o := range c.ops.list {
+		if o.kind != opFlush {
+			continue
+		}
+		if o.moved >= 1 {
+			c.finish(o, nil)
+		} else {
+			sure = false
+		}
+	}
+	if sure && c.tx.acked == c.tx.tail {
+		c.tx.unsure = false
+	}
+}

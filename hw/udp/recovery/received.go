@@ -1,0 +1,120 @@
+package recovery
+
+import (
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// Verdict says what Received thinks of a packet number.
+type Verdict int
+
+// Verdicts.
+const (
+	New       Verdict = iota // take the packet
+	Duplicate                // it came before: a copy by the network, or a replay
+	Old                      // it may have come before; too much has come since
+	Wild                     // beyond what an honest peer could have sent
+)
+
+// keep is how many ranges Received remembers.
+const keep = 2 * wire.MaxRanges
+
+// wildStep is how far a number may lead the largest so far.
+const wildStep = 1 << 31
+
+// Received knows which packet numbers have arrived. It is what is acknowledged,
+// and the replay window: a number is taken at most once. Numbers below the
+// oldest range that it has room for are refused; their content comes again
+// under new numbers. The zero value has seen nothing. One owner at a time.
+type Received struct {
+	ranges [keep]wire.Range // descending, with gaps
+	n      int
+	full   bool // ranges were forgotten: what is below the last one is Old
+}
+
+// Look tells what Add would say, and changes nothing.
+func (r *Received) Look(number uint64) Verdict {
+	if r.n == 0 {
+		if number > wildStep {
+			return Wild
+		}
+		return New
+	}
+	if number > r.ranges[0].Last {
+		if number-r.ranges[0].Last > wildStep {
+			return Wild
+		}
+		return New
+	}
+	for i := range r.n {
+		if number > r.ranges[i].Last {
+			return New
+		}
+		if number >= r.ranges[i].First {
+			return Duplicate
+		}
+	}
+	if r.full {
+		return Old
+	}
+	return New
+}
+
+// Add takes in a number for which Look said New. It returns true if the number
+// is the largest so far.
+func (r *Received) Add(number uint64) bool {
+	i := 0
+	for i < r.n && number < r.ranges[i].First {
+		i++
+	}
+	// number is above range i, or inside none of those that are left.
+	switch {
+	case i < r.n && number == r.ranges[i].Last+1:
+		r.ranges[i].Last = number
+		if i > 0 && r.ranges[i-1].First == number+1 {
+			r.ranges[i-1].First = r.ranges[i].First
+			r.remove(i)
+		}
+		return i == 0
+	case i > 0 && r.ranges[i-1].First == number+1:
+		r.ranges[i-1].First = number
+		return false
+	}
+	if r.n == keep {
+		r.full = true
+		if i == keep {
+			return false
+		}
+		r.n--
+	}
+	copy(r.ranges[i+1:r.n+1], r.ranges[i:r.n])
+	r.ranges[i] = wire.Range{First: number, Last: number}
+	r.n++
+	return i == 0
+}
+
+func (r *Received) remove(i int) {
+	copy(r.ranges[i:r.n-1], r.ranges[i+1:r.n])
+	r.n--
+}
+
+// Any tells whether a packet has arrived.
+func (r *Received) Any() bool { return r.n > 0 }
+
+// Largest is the largest number that has arrived; Any is true.
+func (r *Received) Largest() uint64 { return r.ranges[0].Last }
+
+// Gaps tells whether a number below the largest is missing.
+func (r *Received) Gaps() bool { return r.n > 1 }
+
+// Fill writes the newest ranges into a; Any is true.
+func (r *Received) Fill(a *wire.Ack) {
+	a.N = min(r.n, wire.MaxRanges)
+	for i := range a.N {
+		a.Ranges[i] = r.ranges[i]
+		if first := r.ranges[i].Last - min(r.ranges[i].Last, 1<<32-1); a.Ranges[i].First < first {
+			a.Ranges[i].First = first // longer than an Ack can say
+			a.N = i + 1
+			return
+		}
+	}
+}

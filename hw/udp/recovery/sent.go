@@ -1,0 +1,348 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// ErrAck is what an acknowledgement of a packet that was never sent gives.
+var ErrAck = errors.New("acknowledgement of a packet that was not sent")
+
+// Packet is what is kept of a packet that asks for an acknowledgement.
+type Packet struct {
+	Offset uint64 // of the content, for its owner
+	Number uint64 // set by Add
+	Op     uint32 // for its owner
+	Len    uint32 // of the content, for its owner
+	Size   uint32 // bytes on the wire, which count against the window; 0: the packet does not
+	Kind   uint8  // of the content, for its owner
+	state  status
+	Flight congestion.PacketState // from Path.OnSend
+}
+
+// status is what became of a packet number.
+//
+//	flying → acked    by an acknowledgement
+//	flying → lost     by Detect, Timeout or Drop
+//	lost → acked      when the acknowledgement comes after all
+//	void              a number without content to keep, or skipped (mute)
+type status uint8
+
+const (
+	void status = iota
+	mute        // skipped: nobody can have got it
+	flying
+	acked
+	lost
+)
+
+// Limits of the table of packets. It grows by doubling, so an idle connection
+// costs little.
+const (
+	minTable = 32
+	maxTable = 4096
+)
+
+// Loss detection's constants (RFC 8985, section 7; RFC 9002, section 6).
+const (
+	dupThreshold = 3
+	maxReoMult   = 20
+	reoPersist   = 16 // loss episodes without a spurious one until the window shrinks again
+)
+
+// Sent knows what became of the packets that a connection sent. The zero value
+// has sent nothing. One owner at a time.
+type Sent struct {
+	table []Packet // number & mask
+	next  uint64   // number of the next packet
+	low   uint64   // all below are settled
+	fly   int      // packets in flight
+
+	largest    uint64 // largest number acknowledged
+	anyAcked   bool
+	rackSent   congestion.Time // when the newest of the acknowledged packets left
+	rackRTT    time.Duration
+	rackNumber uint64
+	reordered  bool
+	mult       int // of the reordering window, in quarters of the least round trip
+	persist    int
+	spuriousAt congestion.Time
+
+	lossAt   congestion.Time // when a packet becomes lost by time, 0: none
+	lastSent congestion.Time // of the newest packet that asks for an acknowledgement
+
+	// Acked and Lost are the packets of the last call that returned some;
+	// valid until the next.
+	Acked, Lost []Packet
+	// Forgotten are packets in flight that thousands of Void ones have pushed
+	// out of the table. Their owner discards their sizes from the path, sends
+	// their content again and empties the slice.
+	Forgotten []Packet
+}
+
+// Number returns the number that the next packet gets.
+func (s *Sent) Number() uint64 { return s.next }
+
+// Flying returns how many packets are under way.
+func (s *Sent) Flying() int { return s.fly }
+
+// Room tells whether another packet can be kept. Packets that need no
+// acknowledgement (Void) always can.
+func (s *Sent) Room() bool { return s.next-s.low < maxTable-64 }
+
+// slot makes room for the next number and returns its entry. Void numbers may
+// push out unsettled ones only beyond maxTable, which Room keeps far away.
+func (s *Sent) slot() *Packet {
+	if s.next-s.low >= uint64(len(s.table)) {
+		s.settle(0)
+	}
+	if n := s.next - s.low; n >= uint64(len(s.table)) {
+		if len(s.table) == maxTable {
+			s.forget()
+		} else {
+			s.grow()
+		}
+	}
+	return &s.table[s.next&uint64(len(s.table)-1)]
+}
+
+// forget gives up the oldest number: its entry is needed.
+func (s *Sent) forget() {
+	if p := s.at(s.low); p.state == flying {
+		s.fly--
+		s.Forgotten = append(s.Forgotten, *p)
+	}
+	s.low++
+}
+
+func (s *Sent) grow() {
+	table := make([]Packet, max(minTable, 2*len(s.table)))
+	for n := s.low; n < s.next; n++ {
+		table[n&uint64(len(table)-1)] = *s.at(n)
+	}
+	s.table = table
+}
+
+func (s *Sent) at(number uint64) *Packet { return &s.table[number&uint64(len(s.table)-1)] }
+
+// Add keeps p, which leaves now under Number.
+func (s *Sent) Add(now congestion.Time, p Packet) {
+	slot := s.slot()
+	p.Number, p.state = s.next, flying
+	*slot = p
+	s.next++
+	s.fly++
+	s.lastSent = now
+}
+
+// Void uses up a number for a packet that nobody acknowledges.
+func (s *Sent) Void() {
+	*s.slot() = Packet{Number: s.next, state: void}
+	s.next++
+}
+
+// Skip uses up a number for no packet at all.
+func (s *Sent) Skip() {
+	*s.slot() = Packet{Number: s.next, state: mute}
+	s.next++
+}
+
+// settle moves low past what needs no more looking after. Lost packets are kept
+// for hold, to learn whether they were lost.
+func (s *Sent) settle(lostBefore congestion.Time) {
+	for s.low < s.next {
+		switch p := s.at(s.low); {
+		case p.state == flying:
+			return
+		case p.state == lost && p.Flight.Sent > lostBefore && s.next-s.low < maxTable/2:
+			return
+		}
+		s.low++
+	}
+}
+
+// OnAck takes in an acknowledgement that arrived at arrival, which may be
+// earlier than now, and tells path; marked of the packets it acknowledges came
+// with ECN's mark. Acked then holds what is newly acknowledged, those that were taken for lost included (their Size is 0, for
+// path does not count them again). Errors: ErrAck.
+func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, path *congestion.Path) error {
+	s.Acked = s.Acked[:0]
+	if a.Ranges[0].Last >= s.next {
+		return fmt.Errorf("number %d of %d: %w", a.Ranges[0].Last, s.next, ErrAck)
+	}
+	before := s.largest
+	had := s.anyAcked
+	for i := range a.N {
+		r := a.Ranges[i]
+		if r.Last < s.low {
+			break
+		}
+		if err := s.ackRange(now, arrival, max(r.First, s.low), r.Last, had, before, &marked, path); err != nil {
+			return err
+		}
+	}
+	if len(s.Acked) == 0 {
+		return nil
+	}
+	rtt := time.Duration(0)
+	if newest := &s.Acked[0]; newest.Number == a.Ranges[0].Last && newest.Size > 0 {
+		rtt = sample(arrival, newest, a.Delay, path)
+	}
+	path.EndAck(now, rtt)
+	s.settle(now.Add(-3 * path.RTT().SRTT()))
+	return nil
+}
+
+// ackRange acknowledges numbers from last down to first.
+func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, before uint64, marked *uint32, path *congestion.Path) error {
+	for n := last; n+1 > first; n-- {
+		p := s.at(n)
+		switch p.state {
+		case mute:
+			return fmt.Errorf("number %d was skipped: %w", n, ErrAck)
+		case flying:
+			s.fly--
+			if p.Size > 0 {
+				path.OnAck(now, &p.Flight, int64(p.Size), *marked > 0)
+				*marked -= min(*marked, 1)
+			}
+			s.rack(p, had && n < before, at)
+			p.state = acked
+			s.Acked = append(s.Acked, *p)
+		case lost:
+			s.spurious(at, path)
+			p.state = acked
+			p.Size = 0
+			s.Acked = append(s.Acked, *p)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	s.largest, s.anyAcked = max(s.largest, last), true
+	return nil
+}
+
+// sample returns the round-trip time that an acknowledgement of p measures.
+func sample(arrival congestion.Time, p *Packet, delay time.Duration, path *congestion.Path) time.Duration {
+	rtt := arrival.Sub(p.Flight.Sent)
+	if rtt <= 0 {
+		return 1
+	}
+	// A peer that claims to have held it back for longer than it took lies, or
+	// its clock does: the least round trip falls by half in one step at most.
+	return max(rtt-delay, path.RTT().Min()/2, 1)
+}
+
+// rack takes in that p has arrived (RFC 8985, section 6.2).
+func (s *Sent) rack(p *Packet, late bool, now congestion.Time) {
+	if late {
+		s.reordered = true
+	}
+	if p.Flight.Sent > s.rackSent || p.Flight.Sent == s.rackSent && p.Number > s.rackNumber {
+		s.rackSent, s.rackNumber, s.rackRTT = p.Flight.Sent, p.Number, now.Sub(p.Flight.Sent)
+	}
+}
+
+// spurious takes in that a packet taken for lost was not: wait longer, but not
+// twice for one episode.
+func (s *Sent) spurious(now congestion.Time, path *congestion.Path) {
+	s.reordered = true
+	if s.spuriousAt != 0 && now.Sub(s.spuriousAt) < path.RTT().SRTT() {
+		return
+	}
+	s.spuriousAt = now
+	s.mult = min(max(s.mult, 1)+1, maxReoMult)
+	s.persist = reoPersist
+}
+
+// patience is how much later than its round trip a packet may come.
+func (s *Sent) patience(path *congestion.Path) time.Duration {
+	e := path.RTT()
+	return min(time.Duration(max(s.mult, 1))*e.Min()/4, e.SRTT())
+}
+
+// Detect looks for packets that are lost by now, tells path, and leaves them in
+// Lost. [Sent.Timer] says when to look again.
+func (s *Sent) Detect(now congestion.Time, path *congestion.Path) {
+	s.Lost = s.Lost[:0]
+	s.lossAt = 0
+	if !s.anyAcked {
+		return
+	}
+	patience := s.patience(path)
+	for n := s.low; n < s.rackNumber; n++ {
+		p := s.at(n)
+		if p.state != flying || p.Flight.Sent > s.rackSent {
+			continue
+		}
+		wait := patience
+		if !s.reordered && s.largest >= n+dupThreshold {
+			wait = 0
+		}
+		due := p.Flight.Sent.Add(s.rackRTT + wait)
+		if due <= now {
+			s.lose(p, path, now)
+		} else if s.lossAt == 0 || due < s.lossAt {
+			s.lossAt = due
+		}
+	}
+	if len(s.Lost) > 0 {
+		if s.persist--; s.persist <= 0 {
+			s.mult = 1
+		}
+		path.EndLoss(now)
+	}
+}
+
+func (s *Sent) lose(p *Packet, path *congestion.Path, now congestion.Time) {
+	p.state = lost
+	s.fly--
+	if p.Size > 0 {
+		path.OnLoss(now, &p.Flight, int64(p.Size))
+	}
+	s.Lost = append(s.Lost, *p)
+}
+
+// Timer returns when Detect or the retransmission timer is next due, 0 for
+// never. hold is how long the peer may hold an acknowledgement back.
+func (s *Sent) Timer(path *congestion.Path, hold time.Duration) congestion.Time {
+	if s.lossAt != 0 {
+		return s.lossAt
+	}
+	if s.fly == 0 {
+		return 0
+	}
+	return s.lastSent.Add(path.RTT().RTO() + hold)
+}
+
+// LossTimer tells whether what Timer returned is Detect's.
+func (s *Sent) LossTimer() bool { return s.lossAt != 0 }
+
+// Timeout takes everything in flight for lost and leaves it in Lost: the
+// retransmission timer ran out and no probe was answered.
+func (s *Sent) Timeout(now congestion.Time, path *congestion.Path) {
+	s.Lost = s.Lost[:0]
+	s.lossAt = 0
+	for n := s.low; n < s.next; n++ {
+		if p := s.at(n); p.state == flying {
+			s.lose(p, path, now)
+		}
+	}
+	path.EndLoss(now)
+	path.OnTimeout(now)
+}
+
+// Oldest returns the oldest packet in flight, nil if there is none.
+func (s *Sent) Oldest() *Packet {
+	for n := s.low; n < s.next; n++ {
+		if p := s.at(n); p.state == flying {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package sock
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Trouble is what came back about a datagram that was sent.
+type Trouble struct {
+	To     Addr       // where it was sent
+	Quoted []byte     // how it began, as far as it came back; valid until the next call
+	Err    unix.Errno // ECONNREFUSED: nobody has the port; EMSGSIZE; EHOSTUNREACH and the like
+	MTU    int        // with EMSGSIZE, else 0
+	Local  bool       // this host's word, not that of somebody in the network
+}
+
+// Errors calls f with everything in the socket's error queue, up to a bound.
+// Whoever can forge ICMP messages can put what he likes there, but Quoted shows
+// whether he saw the datagram.
+func (s *Socket) Errors(f func(*Trouble)) {
+	var payload [256]byte
+	var control [256]byte
+	var name unix.RawSockaddrInet6
+	for range 64 {
+		iov := unix.Iovec{Base: &payload[0]}
+		iov.SetLen(len(payload))
+		h := unix.Msghdr{Name: (*byte)(unsafe.Pointer(&name)), Namelen: unix.SizeofSockaddrInet6, Iov: &iov, Control: &control[0]}
+		h.SetIovlen(1)
+		h.SetControllen(len(control))
+		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(s.FD), uintptr(unsafe.Pointer(&h)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		if errno != 0 {
+			return
+		}
+		b := unsafe.Slice((*byte)(unsafe.Pointer(&name)), unix.SizeofSockaddrInet6)
+		to, err := Parse(b[:min(h.Namelen, unix.SizeofSockaddrInet6)])
+		if err != nil {
+			continue
+		}
+		t := Trouble{To: to, Quoted: payload[:min(int(n), len(payload))]}
+		if t.read(control[:min(uint64(h.Controllen), uint64(len(control)))]) {
+			f(&t)
+		}
+	}
+}
+
+// sockExtendedErr is the kernel's struct sock_extended_err.
+type sockExtendedErr struct {
+	errno           uint32
+	origin          uint8
+	kind, code, pad uint8
+	info, data      uint32
+}
+
+// read finds the kernel's explanation.
+func (t *Trouble) read(b []byte) bool {
+	for len(b) >= unix.SizeofCmsghdr {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+		n := int(h.Len)
+		if n < unix.SizeofCmsghdr || n > len(b) {
+			return false
+		}
+		data := b[unix.SizeofCmsghdr:n]
+		ours := h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_RECVERR
+		if ours && len(data) >= int(unsafe.Sizeof(sockExtendedErr{})) {
+			e := (*sockExtendedErr)(unsafe.Pointer(&data[0]))
+			t.Err = unix.Errno(e.errno)
+			t.Local = e.origin == unix.SO_EE_ORIGIN_LOCAL
+			if t.Err == unix.EMSGSIZE {
+				t.MTU = int(e.info)
+			}
+			return e.origin != unix.SO_EE_ORIGIN_TIMESTAMPING
+		}
+		if n = unix.CmsgSpace(len(data)); n > len(b) {
+			return false
+		}
+		b = b[n:]
+	}
+	return false
+}

@@ -1,0 +1,141 @@
+package sock
+
+import (
+	"encoding/binary"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// mmsghdr is the kernel's struct of that name.
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+	_   uint32
+}
+
+const (
+	inMessages = 16      // messages of one recvmmsg
+	inBytes    = 1 << 16 // of one message, which the kernel may have joined of many datagrams
+	inControl  = 128     // bytes of control messages
+)
+
+// In receives datagrams. What Message returns lies in its buffers, until the
+// next Receive.
+type In struct {
+	hdrs    [inMessages]mmsghdr
+	iovs    [inMessages]unix.Iovec
+	names   [inMessages]unix.RawSockaddrInet6
+	control [inMessages][inControl]byte
+	bytes   []byte
+	n       int
+}
+
+// NewIn makes the buffers. Errors are those of package mem.
+func NewIn() (*In, error) {
+	b, err := mem.Map(inMessages*inBytes, mem.NoReserve)
+	if err != nil {
+		return nil, err
+	}
+	in := &In{bytes: b}
+	for i := range in.hdrs {
+		in.iovs[i].Base = &b[i*inBytes]
+		in.iovs[i].SetLen(inBytes)
+		h := &in.hdrs[i].hdr
+		h.Iov = &in.iovs[i]
+		h.SetIovlen(1)
+		h.Name = (*byte)(unsafe.Pointer(&in.names[i]))
+		h.Control = &in.control[i][0]
+		in.prepare(i)
+	}
+	return in, nil
+}
+
+func (in *In) prepare(i int) {
+	h := &in.hdrs[i].hdr
+	h.Namelen = unix.SizeofSockaddrInet6
+	h.SetControllen(inControl)
+	h.Flags = 0
+}
+
+// Free gives the buffers back.
+func (in *In) Free() {
+	for i := range in.iovs {
+		in.iovs[i].Base = nil
+	}
+	_ = mem.Unmap(in.bytes)
+	in.bytes = nil
+}
+
+// Receive takes what has arrived, up to Cap messages, and returns how many
+// there were; full tells that there may be more. It never waits. Errors are
+// pending errors of the socket, which [Socket.Errors] explains.
+func (s *Socket) Receive(in *In) (n int, full bool, err error) {
+	for i := range in.n { // what the kernel wrote last time
+		in.prepare(i)
+	}
+	in.n = 0
+	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.FD), uintptr(unsafe.Pointer(&in.hdrs[0])), inMessages, unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		if errno == unix.EAGAIN || errno == unix.EINTR {
+			return 0, false, nil
+		}
+		return 0, false, errno
+	}
+	in.n = int(r)
+	return int(r), int(r) == inMessages, nil
+}
+
+// Message is what came as one message: datagrams of one peer, each of Segment
+// bytes but the last, which may be shorter.
+type Message struct {
+	From    Addr
+	Bytes   []byte
+	Segment int
+	Marked  bool          // ECN: congestion experienced
+	Stamp   time.Duration // when the kernel got it, by the wall clock, as time since 1970; 0: unknown
+}
+
+// Message reads message i of the last Receive into m. It returns false if the
+// datagram is not to be used: cut off, or from an address of no family of ours.
+func (in *In) Message(i int, m *Message) bool {
+	h := &in.hdrs[i]
+	if h.hdr.Flags&unix.MSG_TRUNC != 0 || h.n > inBytes {
+		return false
+	}
+	name := unsafe.Slice((*byte)(unsafe.Pointer(&in.names[i])), unix.SizeofSockaddrInet6)
+	from, err := Parse(name[:min(h.hdr.Namelen, unix.SizeofSockaddrInet6)])
+	if err != nil {
+		return false
+	}
+	*m = Message{From: from, Bytes: in.bytes[i*inBytes : i*inBytes+int(h.n) : i*inBytes+int(h.n)], Segment: int(h.n)}
+	in.readControl(in.control[i][:min(uint64(h.hdr.Controllen), inControl)], m)
+	return m.Segment > 0 || h.n == 0
+}
+
+func (in *In) readControl(b []byte, m *Message) {
+	for len(b) >= unix.SizeofCmsghdr {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+		n := int(h.Len)
+		if n < unix.SizeofCmsghdr || n > len(b) {
+			return
+		}
+		data := b[unix.SizeofCmsghdr:n]
+		switch {
+		case h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && len(data) >= 2:
+			m.Segment = int(binary.NativeEndian.Uint16(data))
+		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TOS && len(data) >= 1,
+			h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_TCLASS && len(data) >= 1:
+			m.Marked = data[0]&3 == 3 // the low byte comes first: little endian
+		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPNS && len(data) >= 16:
+			m.Stamp = time.Duration(binary.NativeEndian.Uint64(data))*time.Second + time.Duration(binary.NativeEndian.Uint64(data[8:]))
+		}
+		if n = unix.CmsgSpace(len(data)); n > len(b) {
+			return
+		}
+		b = b[n:]
+	}
+}

@@ -1,0 +1,240 @@
+package udp
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw/udp/crypt"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+)
+
+// lease is a lock that is held for one operation at a time, never while a
+// handler runs. It is on the data path, as the price of order: two threads that
+// send to one peer must agree on who is first. A stripe is what they share, so
+// threads on other stripes do not meet.
+type lease struct {
+	_    [64]byte
+	word atomic.Uint32 // 1: held. Taken with compare-and-swap, given back with a store.
+	_    [60]byte
+}
+
+func (l *lease) try() bool { return l.word.Load() == 0 && l.word.CompareAndSwap(0, 1) }
+
+// spins is how often a poster looks before it says that there are no resources.
+const spins = 200
+
+// spin tries for a while.
+func (l *lease) spin() bool {
+	for n := range spins {
+		if l.try() {
+			return true
+		}
+		if n&15 == 15 {
+			runtime.Gosched()
+		}
+	}
+	return false
+}
+
+// lock waits for the lease, for calls that are not on the data path.
+func (l *lease) lock() {
+	for !l.spin() {
+		time.Sleep(10 * time.Microsecond)
+	}
+}
+
+func (l *lease) unlock() { l.word.Store(0) }
+
+// peerKey names a connection by the peer's side of it.
+type peerKey struct {
+	addr sock.Addr
+	cid  uint64
+}
+
+// stripe is a socket and the connections that use it. Everything but what is
+// marked belongs to whoever holds the lease.
+type stripe struct {
+	i      *Iface
+	number uint8 // immutable
+	lease  lease
+
+	socket  *sock.Socket
+	in      *sock.In
+	out     *sock.Out
+	cookies *crypt.Cookies
+	budget  bucket // answers to strangers
+
+	conns    []*Endpoint // by index; nil: free
+	free     []uint32    // indexes
+	byPeer   map[peerKey]*Endpoint
+	byAddr   map[sock.Addr]*Endpoint // accepted and used, for Connect
+	halfOpen []*Endpoint             // accepted, the oldest first
+	touched  []*Endpoint             // that something came for
+	owing    []*Endpoint             // acknowledgements
+	dirty    []*Endpoint             // with a stream that waits to be sent
+	timed    []*Endpoint             // with a timer
+	next     congestion.Time         // not before it a timer is due; 0: none
+	dead     []*Endpoint             // to be reported
+	finished []finished              // operations that have ended, to be told of
+	entered  []*region               // in use until flush
+
+	readyList []*Endpoint  // with a record to deliver
+	ready     atomic.Int32 // connections in readyList or in the hands of Progress; changed with the lease, read by everybody
+	emptyAt   congestion.Time
+	looks     atomic.Uint64 // at the socket; the keeper sees whether others look
+
+	message sock.Message
+	frame   frameScratch
+}
+
+func newStripe(i *Iface, number uint8, socket *sock.Socket, cookies *crypt.Cookies) (*stripe, error) {
+	s := &stripe{i: i, number: number, socket: socket, cookies: cookies, byPeer: map[peerKey]*Endpoint{}, byAddr: map[sock.Addr]*Endpoint{}}
+	var err error
+	if s.in, err = sock.NewIn(); err != nil {
+		return nil, err
+	}
+	if s.out, err = sock.NewOut(i.cfg.Impair); err != nil {
+		s.in.Free()
+		return nil, err
+	}
+	s.budget = bucket{rate: answerRate, burst: answerBurst, left: answerBurst}
+	return s, nil
+}
+
+// release gives the memory back; nobody uses the stripe any more.
+func (s *stripe) release() {
+	for _, c := range s.conns {
+		if c != nil {
+			c.freeRings()
+		}
+	}
+	s.in.Free()
+	s.out.Free()
+}
+
+// leave sends what is waiting and gives the lease back.
+func (s *stripe) leave() {
+	s.flush()
+	s.lease.unlock()
+}
+
+// flush sends what was built.
+func (s *stripe) flush() {
+	if s.out.Empty() {
+		return
+	}
+	s.out.Flush(s.socket)
+	for n, m := range s.entered {
+		m.leave()
+		s.entered[n] = nil
+	}
+	s.entered = s.entered[:0]
+	for n := range s.out.Failed {
+		f := &s.out.Failed[n]
+		if c := s.conn(uint32(f.Owner)); c != nil && c.own.CID != 0 {
+			c.refused(f)
+		}
+	}
+}
+
+// conn returns the connection with an index, nil if there is none.
+func (s *stripe) conn(index uint32) *Endpoint {
+	if index >= uint32(len(s.conns)) {
+		return nil
+	}
+	return s.conns[index]
+}
+
+// work looks at the socket and does what is due. Acknowledgements stay owed.
+func (s *stripe) work() {
+	s.looks.Add(1)
+	s.receive()
+	now := s.i.now()
+	if s.next != 0 && now >= s.next {
+		s.expire(now)
+	}
+	s.sendDirty(now)
+}
+
+// sendDirty sends what waits for company.
+func (s *stripe) sendDirty(now congestion.Time) {
+	for _, c := range s.dirty {
+		c.tx.dirty = false
+		c.transmit(now)
+	}
+	s.dirty = s.dirty[:0]
+}
+
+// expire looks after the connections whose timers are due.
+func (s *stripe) expire(now congestion.Time) {
+	s.next = 0
+	kept := s.timed[:0]
+	list := s.timed
+	for n := 0; n < len(list); n++ {
+		c := list[n]
+		if c.due != 0 && c.due <= now {
+			c.onTimer(now)
+			c.due = c.deadline()
+		}
+		if c.due == 0 {
+			c.timed = false
+			continue
+		}
+		kept = append(kept, c)
+		s.wake(c.due)
+	}
+	clear(list[len(kept):])
+	s.timed = kept
+}
+
+func (s *stripe) wake(at congestion.Time) {
+	if s.next == 0 || at < s.next {
+		s.next = at
+	}
+}
+
+// acks sends the acknowledgements that are owed now.
+func (s *stripe) acks(now congestion.Time) {
+	for _, c := range s.owing {
+		c.rx.owing = false
+		c.acknowledge(now)
+	}
+	s.owing = s.owing[:0]
+}
+
+// settle does for every connection that something came for what follows from it.
+func (s *stripe) settle(now congestion.Time) {
+	for _, c := range s.touched {
+		c.touched = false
+		c.settle(now)
+	}
+	s.touched = s.touched[:0]
+}
+
+// touch has c settled after the batch.
+func (s *stripe) touch(c *Endpoint) {
+	if !c.touched {
+		c.touched = true
+		s.touched = append(s.touched, c)
+	}
+}
+
+// bucket is a token bucket.
+type bucket struct {
+	rate, burst, left int64
+	at                congestion.Time
+}
+
+func (b *bucket) take(now congestion.Time) bool {
+	if d := now.Sub(b.at); d > time.Millisecond {
+		b.left = min(b.burst, b.left+int64(min(d, time.Second))*b.rate/int64(time.Second))
+		b.at = now
+	}
+	if b.left <= 0 {
+		return false
+	}
+	b.left--
+	return true
+}

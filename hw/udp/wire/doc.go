@@ -1,0 +1,76 @@
+// Package wire is the format of hw/udp's datagrams.
+//
+// All integers are little endian. Byte 0 is the magic number and the packet's
+// type, byte 1 the stripe of the receiver that it is for, which steers it to
+// one of the receiver's sockets before anything else is read.
+//
+//	Init    a client asks for a connection, at first without, then with a cookie
+//	Retry   the answer to the first: a cookie, and no state kept
+//	Accept  the answer to the second: the server's connection id
+//	Reset   a packet came for a connection that does not exist
+//	Data    frames within a connection
+//
+// An Init is at least as long as what it can provoke (Retry, Accept), and a
+// Reset at most as long as the shortest Data packet: nobody is made to send
+// more than was sent to him.
+//
+// A Data packet is a header, frames, and with an authorisation key a tag; then
+// the frames are encrypted and the header is covered by the tag too. A
+// packet's number is never used again in its connection: what is lost is sent
+// anew in packets with new numbers (RFC 9000, section 12.3).
+//
+// Every byte here comes from a stranger. Parsing never panics, never allocates
+// and checks every length and number; it is fuzzed.
+package wire
+
+import "errors"
+
+// ErrMalformed is what all parsing errors wrap.
+var ErrMalformed = errors.New("malformed datagram")
+
+// Version is the version of the format. Another version's Init is ignored.
+const Version = 1
+
+// Type is a packet's type.
+type Type uint8
+
+// The packet types.
+const (
+	TypeInit Type = 1 + iota
+	TypeRetry
+	TypeAccept
+	TypeReset
+	TypeData
+)
+
+// magic is the upper half of byte 0.
+const magic = 0xB0
+
+// StripeByte is the offset of the byte that names the receiver's stripe.
+const StripeByte = 1
+
+// Sizes in bytes.
+const (
+	InitSize   = 112
+	RetrySize  = 96
+	AcceptSize = 112
+	ResetSize  = HeaderSize
+	HeaderSize = 24 // of Data
+	TagSize    = 16 // of an authenticated Data packet, and of the handshake's MAC
+	CookieSize = 32
+	NonceSize  = 16
+	// MaxPacket is the largest UDP payload over IPv4.
+	MaxPacket = 65507
+)
+
+// TypeOf returns the type of a datagram, 0 for none of ours.
+func TypeOf(b []byte) Type {
+	if len(b) < HeaderSize || b[0]&0xF0 != magic {
+		return 0
+	}
+	t := Type(b[0] & 0x0F)
+	if t < TypeInit || t > TypeData {
+		return 0
+	}
+	return t
+}

@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Kind is a frame's kind.
+type Kind uint8
+
+// The kinds of frames. A frame that is not an Ack or Pad asks for an
+// acknowledgement.
+const (
+	KindPad    Kind = iota // up to the packet's end, zeros
+	KindAck                // see Ack
+	KindStream             // bytes of the message stream
+	KindPing               // nothing
+	KindClose              // the sender has ended the connection; its stream ends at Offset
+	KindPut                // bytes for the receiver's memory
+	KindGet                // asks for bytes of the receiver's memory
+	KindData               // bytes that a Get asked for
+	KindRefuse             // a Put or Get is not performed, for Reason
+)
+
+// Sizes of frames without their data, in bytes.
+const (
+	StreamHeader = 16
+	PingSize     = 4
+	CloseSize    = 16
+	PutHeader    = 24
+	GetSize      = 32
+	DataHeader   = 16
+	RefuseSize   = 8
+)
+
+// Reasons in a Refuse frame.
+const (
+	RefuseKey = 1 // there is no such memory under this key, or not for this
+)
+
+// Reasons in a Close frame.
+const (
+	CloseNormal   = 0 // the interface was closed
+	CloseProtocol = 1 // the peer broke the protocol
+	CloseStuck    = 2 // given up: data was not acknowledged in time
+)
+
+// Frame is one parsed frame.
+type Frame struct {
+	Kind   Kind
+	Reason uint8  // of Close
+	Offset uint64 // of Stream, Close and Data, below MaxOffset
+	Op     uint32 // of Put, Get, Data and Refuse: the number that the initiator gave the operation
+	Key    uint64 // of Put and Get
+	Addr   uint64 // of Put and Get, in the receiver's terms
+	Len    uint64 // of Get, below MaxOffset
+	Data   []byte // of Stream, Put and Data: part of the packet
+	Ack    Ack    // of Ack
+}
+
+// MaxOffset bounds offsets in the message stream, so that sums with windows
+// do not overflow.
+const MaxOffset = 1 << 62
+
+// PutStream writes the header of a stream frame with n bytes of data at offset.
+func PutStream(b []byte, offset uint64, n int) {
+	_ = b[StreamHeader-1]
+	b[0], b[1] = byte(KindStream), 0
+	binary.LittleEndian.PutUint16(b[2:], uint16(n))
+	binary.LittleEndian.PutUint32(b[4:], 0)
+	binary.LittleEndian.PutUint64(b[8:], offset)
+}
+
+// PutPing writes a ping frame.
+func PutPing(b []byte) {
+	_ = b[PingSize-1]
+	b[0], b[1], b[2], b[3] = byte(KindPing), 0, 0, 0
+}
+
+// PutClose writes a close frame.
+func PutClose(b []byte, reason uint8, end uint64) {
+	clear(b[:CloseSize])
+	b[0], b[1] = byte(KindClose), reason
+	binary.LittleEndian.PutUint64(b[8:], end)
+}
+
+// Next parses the first frame of b into f and returns what follows it. The
+// end of the frames is an empty b.
+func (f *Frame) Next(b []byte) (rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("no frame: %w", ErrMalformed)
+	}
+	f.Kind, f.Data = Kind(b[0]), nil
+	switch f.Kind {
+	case KindPad:
+		return nil, nil
+	case KindAck:
+		return f.Ack.parse(b)
+	case KindStream:
+		return f.parseStream(b)
+	case KindPing:
+		if len(b) < PingSize {
+			return nil, fmt.Errorf("ping of %d bytes: %w", len(b), ErrMalformed)
+		}
+		return b[PingSize:], nil
+	case KindClose:
+		if len(b) < CloseSize {
+			return nil, fmt.Errorf("close of %d bytes: %w", len(b), ErrMalformed)
+		}
+		f.Reason, f.Offset = b[1], binary.LittleEndian.Uint64(b[8:])
+		return b[CloseSize:], checkOffset(f.Offset, 0)
+	}
+	return f.nextOneSided(b)
+}
+
+func (f *Frame) parseStream(b []byte) ([]byte, error) {
+	if len(b) < StreamHeader {
+		return nil, fmt.Errorf("stream frame of %d bytes: %w", len(b), ErrMalformed)
+	}
+	n := int(binary.LittleEndian.Uint16(b[2:]))
+	f.Offset = binary.LittleEndian.Uint64(b[8:])
+	b = b[StreamHeader:]
+	if n == 0 || n > len(b) {
+		return nil, fmt.Errorf("stream frame with %d of %d bytes: %w", len(b), n, ErrMalformed)
+	}
+	f.Data = b[:n:n]
+	return b[n:], checkOffset(f.Offset, n)
+}
+
+func checkOffset(offset uint64, n int) error {
+	if offset >= MaxOffset-uint64(n) {
+		return fmt.Errorf("offset %d: %w", offset, ErrMalformed)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Side is what one side tells of itself in the handshake.
+type Side struct {
+	Stripe     uint8           // that its packets are to name
+	Index      uint32          // of the connection in its table, to be sent back
+	CID        uint64          // its connection id: random, to be sent back
+	Nonce      [NonceSize]byte // fresh random bytes, for the keys
+	Window     uint64          // bytes of the message stream it has room for
+	MaxPacket  uint16          // bytes of the largest datagram it takes
+	MaxMessage uint32          // bytes of the largest record in its stream, head and payload and record header
+}
+
+// Init asks for a connection. MAC is zero without an authorisation key.
+type Init struct {
+	Auth      bool  // an authorisation key is used
+	Steer     uint8 // byte 1: chosen by the client, the same in all its Inits for a connection
+	HasCookie bool
+	Client    Side
+	Cookie    [CookieSize]byte
+	MAC       [TagSize]byte
+}
+
+// Retry gives a cookie to put into the next Init.
+type Retry struct {
+	Auth   bool
+	Stripe uint8           // the client's
+	Index  uint32          // the client's
+	CID    uint64          // the client's
+	Nonce  [NonceSize]byte // the client's
+	Cookie [CookieSize]byte
+	MAC    [TagSize]byte
+}
+
+// Accept ends the handshake.
+type Accept struct {
+	Auth   bool
+	Stripe uint8           // the client's
+	Index  uint32          // the client's
+	CID    uint64          // the client's
+	Nonce  [NonceSize]byte // the client's
+	Server Side
+	MAC    [TagSize]byte
+}
+
+// MACOffset returns where the MAC of a handshake packet starts, which covers
+// all bytes before it. b is of one of the three sizes.
+func MACOffset(b []byte) int { return len(b) - TagSize }
+
+const (
+	flagAuth   = 1
+	flagCookie = 2
+)
+
+func putHead(b []byte, t Type, stripe, flags uint8, index uint32, cid uint64, nonce *[NonceSize]byte) {
+	clear(b)
+	b[0], b[1], b[2], b[3] = magic|byte(t), stripe, Version, flags
+	binary.LittleEndian.PutUint32(b[4:], index)
+	binary.LittleEndian.PutUint64(b[8:], cid)
+	copy(b[16:32], nonce[:])
+}
+
+// checkHead looks at what all handshake packets begin with.
+func checkHead(b []byte, t Type, size int, flags uint8) error {
+	if len(b) != size || TypeOf(b) != t {
+		return fmt.Errorf("handshake packet of %d bytes: %w", len(b), ErrMalformed)
+	}
+	if b[2] != Version || b[3]&^flags != 0 {
+		return fmt.Errorf("version %d, flags %#x: %w", b[2], b[3], ErrMalformed)
+	}
+	return nil
+}
+
+// Put writes the packet into b, which is InitSize long.
+func (p *Init) Put(b []byte) {
+	flags := uint8(0)
+	if p.Auth {
+		flags |= flagAuth
+	}
+	if p.HasCookie {
+		flags |= flagCookie
+	}
+	putHead(b[:InitSize], TypeInit, p.Steer, flags, p.Client.Index, p.Client.CID, &p.Client.Nonce)
+	p.Client.putLimits(b[32:48])
+	copy(b[48:80], p.Cookie[:])
+	copy(b[InitSize-TagSize:], p.MAC[:])
+}
+
+// Parse reads the packet from b.
+func (p *Init) Parse(b []byte) error {
+	if err := checkHead(b, TypeInit, InitSize, flagAuth|flagCookie); err != nil {
+		return err
+	}
+	*p = Init{Steer: b[1], Auth: b[3]&flagAuth != 0, HasCookie: b[3]&flagCookie != 0}
+	c := &p.Client
+	c.Index, c.CID = binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])
+	copy(c.Nonce[:], b[16:32])
+	copy(p.Cookie[:], b[48:80])
+	copy(p.MAC[:], b[InitSize-TagSize:])
+	return c.parseLimits(b[32:48])
+}
+
+// putLimits writes window, message and packet limit and stripe, 16 bytes.
+func (s *Side) putLimits(b []byte) {
+	binary.LittleEndian.PutUint64(b, s.Window)
+	binary.LittleEndian.PutUint32(b[8:], s.MaxMessage)
+	binary.LittleEndian.PutUint16(b[12:], s.MaxPacket)
+	b[14] = s.Stripe
+}
+
+// maxWindow bounds what a peer may say its window is; sums of offsets and
+// windows then never overflow.
+const maxWindow = 1 << 40
+
+// MinPacket is the least size of datagram that every host must take: what is
+// left of IPv6's least MTU.
+const MinPacket = 1200
+
+func (s *Side) parseLimits(b []byte) error {
+	s.Window = binary.LittleEndian.Uint64(b)
+	s.MaxMessage = binary.LittleEndian.Uint32(b[8:])
+	s.MaxPacket = binary.LittleEndian.Uint16(b[12:])
+	s.Stripe = b[14]
+	if s.Window > maxWindow || uint64(s.MaxMessage) > s.Window || s.MaxPacket < MinPacket || s.MaxPacket > MaxPacket || b[15] != 0 {
+		return fmt.Errorf("window %d, message %d, packet %d: %w", s.Window, s.MaxMessage, s.MaxPacket, ErrMalformed)
+	}
+	return nil
+}
+
+// Put writes the packet into b, which is RetrySize long.
+func (p *Retry) Put(b []byte) {
+	flags := uint8(0)
+	if p.Auth {
+		flags = flagAuth
+	}
+	putHead(b[:RetrySize], TypeRetry, p.Stripe, flags, p.Index, p.CID, &p.Nonce)
+	copy(b[32:64], p.Cookie[:])
+	copy(b[RetrySize-TagSize:], p.MAC[:])
+}
+
+// Parse reads the packet from b.
+func (p *Retry) Parse(b []byte) error {
+	if err := checkHead(b, TypeRetry, RetrySize, flagAuth); err != nil {
+		return err
+	}
+	*p = Retry{
+		Stripe: b[1], Auth: b[3]&flagAuth != 0,
+		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
+	}
+	copy(p.Nonce[:], b[16:32])
+	copy(p.Cookie[:], b[32:64])
+	copy(p.MAC[:], b[RetrySize-TagSize:])
+	return nil
+}
+
+// Put writes the packet into b, which is AcceptSize long.
+func (p *Accept) Put(b []byte) {
+	flags := uint8(0)
+	if p.Auth {
+		flags = flagAuth
+	}
+	putHead(b[:AcceptSize], TypeAccept, p.Stripe, flags, p.Index, p.CID, &p.Nonce)
+	p.Server.putLimits(b[32:48])
+	copy(b[48:64], p.Server.Nonce[:])
+	binary.LittleEndian.PutUint64(b[64:], p.Server.CID)
+	binary.LittleEndian.PutUint32(b[72:], p.Server.Index)
+	copy(b[AcceptSize-TagSize:], p.MAC[:])
+}
+
+// Parse reads the packet from b.
+func (p *Accept) Parse(b []byte) error {
+	if err := checkHead(b, TypeAccept, AcceptSize, flagAuth); err != nil {
+		return err
+	}
+	*p = Accept{
+		Stripe: b[1], Auth: b[3]&flagAuth != 0,
+		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
+	}
+	copy(p.Nonce[:], b[16:32])
+	s := &p.Server
+	copy(s.Nonce[:], b[48:64])
+	s.CID, s.Index = binary.LittleEndian.Uint64(b[64:]), binary.LittleEndian.Uint32(b[72:])
+	copy(p.MAC[:], b[AcceptSize-TagSize:])
+	return s.parseLimits(b[32:48])
+}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Flags of a Data packet.
+const (
+	// FlagAckNow asks for an acknowledgement without delay.
+	FlagAckNow = 1 << iota
+	// FlagBlocked says that the sender has more than the receiver's window takes.
+	FlagBlocked
+	// FlagAuth says that the packet ends in a tag and its frames are encrypted.
+	FlagAuth
+
+	allFlags = FlagAckNow | FlagBlocked | FlagAuth
+)
+
+// Header begins a Data packet and a Reset.
+type Header struct {
+	Stripe uint8  // the receiver's
+	Flags  uint8  // of a Data packet
+	Source uint8  // the sender's stripe, where a Reset is sent to
+	Index  uint32 // of the connection in the receiver's table
+	CID    uint64 // the receiver's connection id
+	Number uint64 // of the packet, below MaxNumber
+}
+
+// MaxNumber bounds packet numbers. A connection ends before it gets there.
+const MaxNumber = 1 << 62
+
+func (h *Header) put(b []byte, t Type) {
+	_ = b[HeaderSize-1]
+	b[0], b[1], b[2], b[3] = magic|byte(t), h.Stripe, h.Flags, h.Source
+	binary.LittleEndian.PutUint32(b[4:], h.Index)
+	binary.LittleEndian.PutUint64(b[8:], h.CID)
+	binary.LittleEndian.PutUint64(b[16:], h.Number)
+}
+
+// Put writes the header of a Data packet into b.
+func (h *Header) Put(b []byte) { h.put(b, TypeData) }
+
+// PutReset writes a Reset into b: the header of the packet that it answers,
+// for the stripe that sent it.
+func (h *Header) PutReset(b []byte) {
+	r := *h
+	r.Stripe, r.Source, r.Flags = h.Source, h.Stripe, 0
+	r.put(b, TypeReset)
+}
+
+// Parse reads the header of a Data packet or a Reset.
+func (h *Header) Parse(b []byte) error {
+	if t := TypeOf(b); t != TypeData && (t != TypeReset || len(b) != ResetSize) {
+		return fmt.Errorf("data header of %d bytes: %w", len(b), ErrMalformed)
+	}
+	*h = Header{
+		Stripe: b[1], Flags: b[2], Source: b[3],
+		Index:  binary.LittleEndian.Uint32(b[4:]),
+		CID:    binary.LittleEndian.Uint64(b[8:]),
+		Number: binary.LittleEndian.Uint64(b[16:]),
+	}
+	if h.Flags&^allFlags != 0 || h.Number >= MaxNumber {
+		return fmt.Errorf("flags %#x, number %d: %w", h.Flags, h.Number, ErrMalformed)
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func side(seed uint64) Side {
+	s := Side{Stripe: 3, Index: uint32(seed * 77), CID: seed * 0x9E3779B97F4A7C15, Window: 1 << 18, MaxPacket: 1500, MaxMessage: 9000}
+	for i := range s.Nonce {
+		s.Nonce[i] = byte(seed) + byte(i)
+	}
+	return s
+}
+
+func TestHandshakeRoundTrip(t *testing.T) {
+	var b [InitSize]byte
+	in := Init{Auth: true, Steer: 9, HasCookie: true, Client: side(1), Cookie: [CookieSize]byte{1, 31: 2}, MAC: [TagSize]byte{5, 15: 6}}
+	in.Put(b[:])
+	var gotInit Init
+	if err := gotInit.Parse(b[:]); err != nil || gotInit != in {
+		t.Errorf("init: %v\n%s", err, cmp.Diff(in, gotInit))
+	}
+	retry := Retry{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, Cookie: in.Cookie, MAC: in.MAC}
+	retry.Put(b[:])
+	var gotRetry Retry
+	if err := gotRetry.Parse(b[:RetrySize]); err != nil || gotRetry != retry {
+		t.Errorf("retry: %v\n%s", err, cmp.Diff(retry, gotRetry))
+	}
+	accept := Accept{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, Server: side(2), MAC: in.MAC}
+	accept.Put(b[:])
+	var gotAccept Accept
+	if err := gotAccept.Parse(b[:AcceptSize]); err != nil || gotAccept != accept {
+		t.Errorf("accept: %v\n%s", err, cmp.Diff(accept, gotAccept))
+	}
+	if StripeByte != 1 || b[StripeByte] != 4 {
+		t.Error("the stripe is not where steering looks")
+	}
+}
+
+// TestNoAmplification holds answers to the size of what provokes them.
+func TestNoAmplification(t *testing.T) {
+	if RetrySize > InitSize || AcceptSize > InitSize || ResetSize > HeaderSize {
+		t.Error("an answer is longer than its question")
+	}
+}
+
+func TestHeaderAndReset(t *testing.T) {
+	h := Header{Stripe: 1, Flags: FlagAckNow | FlagAuth, Source: 2, Index: 3, CID: 4, Number: MaxNumber - 1}
+	b := make([]byte, HeaderSize)
+	h.Put(b)
+	var got Header
+	if err := got.Parse(b); err != nil || got != h || TypeOf(b) != TypeData {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.PutReset(b)
+	want := h
+	want.Stripe, want.Source, want.Flags = 2, 1, 0
+	if err := got.Parse(b); err != nil || got != want || TypeOf(b) != TypeReset {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.Number = MaxNumber
+	h.Put(b)
+	if err := got.Parse(b); !errors.Is(err, ErrMalformed) {
+		t.Errorf("number out of range: %v", err)
+	}
+}
+
+// TestAckRoundTrip writes and reads random acknowledgements.
+func TestAckRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		a := Ack{Delay: time.Duration(r.Uint32()), Limit: r.Uint64N(MaxOffset), Marked: r.Uint32(), Open: r.IntN(2) == 0, N: 1 + r.IntN(MaxRanges)}
+		at := uint64(MaxNumber - 1)
+		for i := range a.N {
+			last := at - r.Uint64N(1<<32)
+			first := last - r.Uint64N(1<<32)
+			a.Ranges[i] = Range{first, last}
+			at = first - 2
+		}
+		b := make([]byte, AckSize(a.N)+3)
+		if n := a.Put(b); n != AckSize(a.N) {
+			t.Fatalf("%d bytes", n)
+		}
+		f := Frame{}
+		rest, err := f.Next(b)
+		if err != nil || len(rest) != 3 || f.Kind != KindAck || f.Ack != a {
+			t.Fatalf("%v\n%s", err, cmp.Diff(a, f.Ack))
+		}
+	}
+}
+
+func TestFrames(t *testing.T) {
+	var b [100]byte
+	PutStream(b[:], 7, 5)
+	copy(b[StreamHeader:], "hello")
+	at := StreamHeader + 5
+	PutPing(b[at:])
+	at += PingSize
+	PutClose(b[at:], CloseStuck, 99)
+	var f Frame
+	rest, err := f.Next(b[:])
+	if err != nil || f.Kind != KindStream || f.Offset != 7 || string(f.Data) != "hello" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if rest, err = f.Next(rest); err != nil || f.Kind != KindPing {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if rest, err = f.Next(rest); err != nil || f.Kind != KindClose || f.Reason != CloseStuck || f.Offset != 99 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if rest, err = f.Next(rest); err != nil || f.Kind != KindPad || len(rest) != 0 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	stream := make([]byte, StreamHeader+4)
+	PutStream(stream, 0, 5)
+	empty := make([]byte, StreamHeader+4)
+	PutStream(empty, 0, 0)
+	far := make([]byte, StreamHeader+4)
+	PutStream(far, MaxOffset-4, 4)
+	below := make([]byte, AckSize(2))
+	(&Ack{N: 1, Ranges: [MaxRanges]Range{{5, 6}}}).Put(below)
+	below[1], below[36] = 2, 4 // a gap of 6 below 5
+	for name, b := range map[string][]byte{
+		"nothing": {}, "unknown kind": {77, 0, 0, 0}, "short ping": {byte(KindPing)}, "short close": {byte(KindClose), 0},
+		"short stream": stream, "empty stream": empty, "offset": far, "short ack": {byte(KindAck), 1},
+		"no ranges": make([]byte, 0), "range below 0": below,
+	} {
+		var f Frame
+		if _, err := f.Next(b); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOneSidedFrames(t *testing.T) {
+	b := make([]byte, PutHeader+3+GetSize+DataHeader+2+RefuseSize)
+	PutPut(b, 1, 2, 3, 3)
+	copy(b[PutHeader:], "abc")
+	at := PutHeader + 3
+	PutGet(b[at:], 4, 5, 6, 7)
+	at += GetSize
+	PutData(b[at:], 8, 9, 2)
+	copy(b[at+DataHeader:], "de")
+	at += DataHeader + 2
+	PutRefuse(b[at:], 10, RefuseKey)
+	var f Frame
+	rest, err := f.Next(b)
+	if err != nil || f.Kind != KindPut || f.Op != 1 || f.Key != 2 || f.Addr != 3 || string(f.Data) != "abc" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	rest, err = f.Next(rest)
+	if err != nil || f.Kind != KindGet || f.Op != 4 || f.Key != 5 || f.Addr != 6 || f.Len != 7 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	rest, err = f.Next(rest)
+	if err != nil || f.Kind != KindData || f.Op != 8 || f.Offset != 9 || string(f.Data) != "de" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	rest, err = f.Next(rest)
+	if err != nil || f.Kind != KindRefuse || f.Op != 10 || f.Reason != RefuseKey || len(rest) != 0 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+}
+
+// FuzzPacket parses arbitrary bytes as every kind of packet; what parses must
+// come out the same when it is written again.
+func FuzzPacket(f *testing.F) {
+	var b [InitSize]byte
+	(&Init{Client: side(1)}).Put(b[:])
+	f.Add(bytes.Clone(b[:]))
+	(&Retry{}).Put(b[:])
+	f.Add(bytes.Clone(b[:RetrySize]))
+	(&Accept{Server: side(1)}).Put(b[:])
+	f.Add(bytes.Clone(b[:]))
+	data := make([]byte, 200)
+	(&Header{Number: 5}).Put(data)
+	n := HeaderSize + (&Ack{N: 2, Ranges: [MaxRanges]Range{{8, 9}, {1, 2}}}).Put(data[HeaderSize:])
+	PutStream(data[n:], 3, 20)
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var out [InitSize]byte
+		var in Init
+		if in.Parse(b) == nil {
+			again := Init{}
+			if in.Put(out[:]); again.Parse(out[:InitSize]) != nil || again != in {
+				t.Errorf("init %+v", in)
+			}
+		}
+		var retry Retry
+		if retry.Parse(b) == nil {
+			again := Retry{}
+			if retry.Put(out[:]); again.Parse(out[:RetrySize]) != nil || again != retry {
+				t.Errorf("retry %+v", retry)
+			}
+		}
+		var accept Accept
+		if accept.Parse(b) == nil {
+			again := Accept{}
+			if accept.Put(out[:]); again.Parse(out[:AcceptSize]) != nil || again != accept {
+				t.Errorf("accept %+v", accept)
+			}
+		}
+		var h Header
+		if h.Parse(b) == nil {
+			checkFrames(t, b[HeaderSize:])
+		}
+	})
+}
+
+func checkFrames(t *testing.T, b []byte) {
+	var f Frame
+	for len(b) > 0 {
+		rest, err := f.Next(b)
+		if err != nil {
+			return
+		}
+		if len(rest) >= len(b) {
+			t.Fatal("a frame takes nothing")
+		}
+		if f.Kind == KindAck {
+			buf := make([]byte, AckSize(f.Ack.N))
+			again := Frame{}
+			f.Ack.Put(buf)
+			if _, err := again.Next(buf); err != nil || again.Ack != f.Ack {
+				t.Errorf("ack %+v: %v", f.Ack, err)
+			}
+			for i := 1; i < f.Ack.N; i++ {
+				if r := f.Ack.Ranges[i]; r.First > r.Last || r.Last+1 >= f.Ack.Ranges[i-1].First {
+					t.Errorf("ranges %v", f.Ack.Ranges[:f.Ack.N])
+				}
+			}
+		}
+		b = rest
+	}
+}
