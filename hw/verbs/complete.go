@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+)
+
+// ended deals with the completion of a posted operation and of those before it
+// that were not told, and returns how many callers' completions were told.
+func (i *Iface) ended(d *ibv.Done) int {
+	class, peer, gen, low := splitID(d.ID)
+	list := *i.peers.Load()
+	if uint64(peer) >= uint64(len(list)) || list[peer] == nil {
+		return 0
+	}
+	e := list[peer]
+	q := e.queueOf(class)
+	if q == nil || q.gen != gen { // of a former queue pair
+		return 0
+	}
+	head := q.head.Load()
+	pos := head + uint64(int64(int32(low-uint32(head))))
+	if pos < head || pos >= q.end() {
+		return 0 // a late one
+	}
+	if d.Status == ibv.StatusOK {
+		e.lease.heard = true
+		return e.finish(q, pos+1, allPosted, nil)
+	}
+	// A queue pair works in order: what came before the failure has been done.
+	n := e.finish(q, pos, allPosted, nil)
+	return n + e.broken(q, class, pos, d)
+}
+
+func (e *Endpoint) queueOf(class uint64) *queue {
+	switch class {
+	case classMessage:
+		return &e.msg
+	case classMemory:
+		return e.mem.started()
+	}
+	return nil
+}
+
+// allPosted is the position up to which operations were posted when their
+// completions say so.
+const allPosted = ^uint64(0)
+
+// finish ends the operations before position end with err and tells their
+// completions, whose number it returns. Those before posted have a place in the
+// completion queue, which is given back.
+func (e *Endpoint) finish(q *queue, end, posted uint64, err error) int {
+	told := 0
+	for pos := q.head.Load(); pos < end; pos++ {
+		told += e.finishOne(q, pos, posted, err)
+	}
+	return told
+}
+
+// finishOne ends the operation at the head of q.
+func (e *Endpoint) finishOne(q *queue, pos, posted uint64, err error) int {
+	en := q.entry(pos)
+	kind, comp, bounce, loop := en.kind, en.comp, en.bounce, en.loop
+	found := uint64(0)
+	if kind == entryLoop && err == nil {
+		found = q.fetched(pos)
+	}
+	if err == nil {
+		e.land(q, pos, en)
+	}
+	en.comp, en.unpack, en.result, en.loop = nil, nil, nil, nil
+	if bounce >= 0 {
+		e.i.freeBounce(bounce)
+	}
+	if pos < posted {
+		q.cq.used.Add(-1)
+	}
+	q.head.Store(pos + 1) // last: now the place may be claimed
+	if kind == entryLoop {
+		return loop.step(e, found, err)
+	}
+	if comp == nil {
+		return 0
+	}
+	comp.Update(1, err)
+	return 1
+}
+
+// broken deals with an operation that failed, which has broken its queue pair.
+func (e *Endpoint) broken(q *queue, class, pos uint64, d *ibv.Done) int {
+	reason := statusError(d)
+	e.i.logf("peer %s: operation failed: %v", e, reason)
+	if class == classMemory {
+		return e.memoryBroken(q, pos, reason)
+	}
+	e.breakMessages()
+	return 0
+}
+
+// statusError is what a completion's status means.
+func statusError(d *ibv.Done) error {
+	text := ibv.StatusText(d.Status)
+	switch d.Status {
+	case ibv.StatusAccess:
+		return fmt.Errorf("verbs: %s (%d): %w", text, d.VendorErr, hw.ErrKey)
+	case ibv.StatusReq, ibv.StatusRemOp, ibv.StatusProt, ibv.StatusLength:
+		return fmt.Errorf("verbs: %s (%d): %w", text, d.VendorErr, hw.ErrInvalid)
+	}
+	return fmt.Errorf("verbs: %s (%d): %w", text, d.VendorErr, hw.ErrPeerDead)
+}

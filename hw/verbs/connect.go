@@ -1,0 +1,362 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+)
+
+// hello is one hand-shake with a peer: the making of one connection. It belongs
+// to the service.
+//
+// Both sides send their half until they know that the other has it. epoch
+// counts the own queue pairs, so that a late packet is recognised; applied is
+// the epoch of the peer's that the own queue pair is joined to (0: none), and
+// confirmed says that the peer's is joined to ours.
+type hello struct {
+	epoch, applied uint32
+	confirmed      bool
+	psn            uint32
+	qp             *ibv.QP // the own one
+	seq            uint32  // last position received over the former one
+	peerIndex      uint32  // what our messages carry
+	peerSeq        uint32  // last position that the peer has
+	running        bool    // packets are sent again
+	next, deadline time.Time
+	pause          time.Duration
+	attempts       int
+}
+
+// passive is the peer's connection for its one-sided operations.
+type passive struct {
+	epoch uint32 // the peer's
+	psn   uint32
+	qp    *ibv.QP
+}
+
+// Pauses between two packets of a hand-shake.
+const (
+	firstPause = 4 * time.Millisecond
+	lastPause  = 250 * time.Millisecond
+)
+
+// begin starts a hand-shake for a fresh queue pair; seq is the last position
+// received over the former one.
+func (h *hello) begin(qp *ibv.QP, seq uint32, limit time.Duration) {
+	now := time.Now()
+	h.epoch++
+	h.qp, h.seq = qp, seq
+	h.applied, h.confirmed, h.attempts = 0, false, 0
+	h.psn = rand.Uint32() & (1<<24 - 1)
+	h.running, h.next, h.pause, h.deadline = true, now, firstPause, now.Add(limit)
+}
+
+// due tells whether a packet is to be sent again, and when to look next.
+func (h *hello) due(now time.Time) bool {
+	if !h.running || now.Before(h.next) {
+		return false
+	}
+	h.attempts++
+	h.next = now.Add(h.pause)
+	h.pause = min(2*h.pause, lastPause)
+	return true
+}
+
+// connect starts the hand-shake for messages.
+func (s *service) connect(e *Endpoint) {
+	if !e.hello.running && e.hello.epoch == 0 {
+		e.hello.begin(e.msg.qp, 0, s.i.cfg.ConnectTimeout)
+		s.active[e] = struct{}{}
+	}
+}
+
+// rejoin starts it again, after the lease holder has given the queue a new
+// queue pair and found out what the old one had received.
+func (s *service) rejoin(e *Endpoint, qp *ibv.QP, seq uint32) {
+	e.wantRejoin.Store(false)
+	e.hello.begin(qp, seq, s.i.cfg.PathTimeout)
+	s.active[e] = struct{}{}
+}
+
+// connectMemory starts the hand-shake for our one-sided operations.
+func (s *service) connectMemory(e *Endpoint, qp *ibv.QP) {
+	e.memory.begin(qp, 0, s.i.cfg.PathTimeout)
+	s.active[e] = struct{}{}
+}
+
+// hurry has all hand-shakes send at once: the port is back.
+func (s *service) hurry() {
+	for e := range s.active {
+		e.hello.next, e.memory.next = time.Time{}, time.Time{}
+	}
+}
+
+// tick sends what is due and returns the time to the next.
+func (s *service) tick(now time.Time) time.Duration {
+	wait := time.Hour
+	for e := range s.active {
+		if e.Err() != nil || !e.hello.running && !e.memory.running {
+			delete(s.active, e)
+			continue
+		}
+		if e.hello.due(now) {
+			s.sendHello(e)
+		}
+		if e.memory.due(now) {
+			s.sendMemory(e)
+		}
+		for _, h := range []*hello{&e.hello, &e.memory} {
+			if !h.running {
+				continue
+			}
+			if now.After(h.deadline) {
+				h.running = false
+				e.fail(h.timedOut(e))
+			}
+			if h.attempts%8 == 7 {
+				s.forgetPath(&e.addr)
+			}
+			wait = min(wait, h.next.Sub(now))
+		}
+	}
+	return max(wait, time.Millisecond)
+}
+
+func (h *hello) timedOut(e *Endpoint) error {
+	switch {
+	case e.refused() != nil:
+		return fmt.Errorf("%w: %w", e.refused(), hw.ErrPeerDead)
+	case e.ready.Load():
+		return fmt.Errorf("the path to peer %s is lost: %w: %w", e, unix.ETIMEDOUT, hw.ErrPeerDead)
+	}
+	return fmt.Errorf("peer %s does not answer: %w: %w", e, hw.ErrUnreachable, hw.ErrPeerDead)
+}
+
+// refused is why the peer would not connect when it was last asked, nil if it
+// did not refuse.
+func (e *Endpoint) refused() error {
+	switch code := unix.Errno(e.refusal.Load()); code {
+	case 0:
+		return nil
+	case unix.ENOMEM, unix.EAGAIN, unix.ENOSPC:
+		return fmt.Errorf("peer %s has no room for another connection: %w: %w", e, code, hw.ErrNoResource)
+	default:
+		return fmt.Errorf("peer %s refuses the connection: %w", e, code)
+	}
+}
+
+func (s *service) sendHello(e *Endpoint) {
+	h := &e.hello
+	p := packet{
+		kind: packetHello, reads: uint8(s.i.reads()), epoch: h.epoch, got: h.applied, qp: h.qp.Num, psn: h.psn,
+		index: e.index, seq: h.seq,
+	}
+	if !h.confirmed {
+		p.flags |= flagWant
+	}
+	if s.i.window.Load() != 0 {
+		p.flags |= flagClosed
+	}
+	s.send(&e.addr, &p)
+}
+
+func (s *service) sendMemory(e *Endpoint) {
+	h := &e.memory
+	s.send(&e.addr, &packet{
+		kind: packetMemory, epoch: h.epoch, qp: h.qp.Num, psn: h.psn, index: e.index, reads: uint8(s.i.reads()),
+	})
+}
+
+// reads is how many reads and atomics are in progress over a connection at a time.
+func (i *Iface) reads() int {
+	return max(1, min(i.d.attr.MaxReadAtomic, i.d.attr.MaxInitReadAtomic, 16))
+}
+
+// packet acts on what a peer sent.
+func (s *service) packet(b []byte) {
+	p, err := parsePacket(b, s.i.addr.nonce)
+	if err != nil {
+		s.i.rx.malformed.Add(1)
+		s.i.logf("service: %v", err)
+		return
+	}
+	e := s.peer(&p)
+	if e == nil || e.Err() != nil {
+		return
+	}
+	switch p.kind {
+	case packetHello:
+		s.onHello(e, &p)
+	case packetMemory:
+		s.onMemory(e, &p)
+	case packetPassive:
+		s.onPassive(e, &p)
+	case packetWait:
+		if e.hello.running {
+			e.hello.deadline = time.Now().Add(s.i.cfg.PathTimeout)
+		}
+	case packetBye:
+		e.bye(p.seq)
+	case packetRefuse:
+		e.refusal.Store(p.code)
+	}
+}
+
+// peer finds the endpoint that a packet is about; a hello makes one.
+func (s *service) peer(p *packet) *Endpoint {
+	i := s.i
+	var key [addressBytes]byte
+	p.from.appendTo(key[:0])
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	e := i.byKey[key]
+	if e != nil || p.kind != packetHello || i.gone.has(key) || i.closed.Load() || i.reachable(&p.from) != nil {
+		return e
+	}
+	e, err := i.newEndpoint(p.from, p.nameBytes())
+	if err != nil {
+		i.logf("refuse peer %s: %v", &p.from, err)
+		code := unix.ENOMEM
+		_ = errors.As(err, &code)
+		s.send(&p.from, &packet{kind: packetRefuse, code: uint32(code)})
+		return nil
+	}
+	e.hello.begin(e.msg.qp, 0, i.cfg.ConnectTimeout)
+	s.active[e] = struct{}{}
+	return e
+}
+
+// onHello joins our queue pair to the peer's.
+func (s *service) onHello(e *Endpoint, p *packet) {
+	h := &e.hello
+	if h.applied != 0 && p.epoch > h.applied {
+		// The peer has made a new queue pair. Ours cannot be joined twice:
+		// the lease holder must make another, and the peer must know that
+		// we live.
+		e.wantRejoin.Store(true)
+		s.i.attend(e)
+		s.send(&e.addr, &packet{kind: packetWait})
+		return
+	}
+	if e.wantRejoin.Load() || h.epoch == 0 {
+		s.send(&e.addr, &packet{kind: packetWait})
+		return
+	}
+	if p.epoch < h.applied {
+		return // late
+	}
+	if h.applied == 0 {
+		if err := e.join(h.qp, h, p); err != nil {
+			e.fail(fmt.Errorf("connect to peer %s: %w: %w", e, err, hw.ErrPeerDead))
+			return
+		}
+		h.applied, h.peerIndex, h.peerSeq = p.epoch, p.index, p.seq
+	}
+	e.window.Store(uint32(p.flags&flagClosed) / flagClosed)
+	before := h.confirmed
+	h.confirmed = h.confirmed || p.got == h.epoch
+	if p.flags&flagWant != 0 || p.got != h.epoch {
+		s.sendHello(e)
+	}
+	if h.confirmed && !before {
+		h.running = false
+		e.joined()
+	}
+}
+
+// join connects a queue pair to the peer's, so that it receives and may send.
+func (e *Endpoint) join(qp *ibv.QP, h *hello, p *packet) error {
+	i := e.i
+	depth := i.reads()
+	err := qp.ToReceive(ibv.Receive{
+		Path: i.d.path(&e.addr), MTU: int(min(i.addr.mtu, e.addr.mtu)), QP: p.qp, PSN: p.psn,
+		MaxReadAtomic: depth, RNRTimer: rnrTimer,
+	})
+	if err != nil {
+		return err
+	}
+	return qp.ToSend(ibv.Send{
+		PSN: h.psn, Timeout: i.cfg.ackTimeout(), Retries: retries, RNRRetries: 7,
+		MaxReadAtomic: max(1, min(depth, int(p.reads))),
+	})
+}
+
+// rnrTimer is the code of the time that a peer waits when our receive buffers
+// are used up: 0.64 ms. It tries for ever, because a process that computes
+// without progress is not dead.
+const rnrTimer = 12
+
+// joined lets the message queue post, the first time. Later the lease holder
+// does, who knows what has to be sent again.
+func (e *Endpoint) joined() {
+	e.peerIndex.Store(e.hello.peerIndex)
+	if !e.ready.Load() {
+		e.msg.start()
+		e.ready.Store(true)
+		e.answer()
+		return
+	}
+	e.rejoinedAt.Store(uint64(e.hello.peerSeq) | 1<<32)
+	e.i.attend(e)
+}
+
+// onMemory makes the passive half for a peer's one-sided operations.
+func (s *service) onMemory(e *Endpoint, p *packet) {
+	if p.epoch < e.passive.epoch {
+		return
+	}
+	if p.epoch > e.passive.epoch {
+		if err := s.newPassive(e, p); err != nil {
+			s.i.logf("refuse one-sided operations of peer %s: %v", e, err)
+			s.send(&e.addr, &packet{kind: packetRefuse, code: uint32(unix.ENOMEM)})
+			return
+		}
+	}
+	s.send(&e.addr, &packet{
+		kind: packetPassive, epoch: p.epoch, got: p.epoch, qp: e.passive.qp.Num, psn: e.passive.psn, index: e.index,
+		reads: uint8(s.i.reads()), reach: s.i.scratch.addr, rkey: s.i.scratch.mr.RKey,
+	})
+}
+
+func (s *service) newPassive(e *Endpoint, p *packet) error {
+	access := uint32(ibv.RemoteRead | ibv.RemoteWrite)
+	if s.i.d.attr.Atomics {
+		access |= ibv.RemoteAtomic
+	}
+	qp, err := s.i.makeQP(nil, access)
+	if err != nil {
+		return err
+	}
+	h := hello{psn: rand.Uint32() & (1<<24 - 1)}
+	if err := e.join(qp, &h, p); err != nil {
+		return errors.Join(err, qp.Close())
+	}
+	old := e.passive.qp
+	e.passive = passive{p.epoch, h.psn, qp}
+	if old != nil { // nothing is posted to it
+		return old.Close()
+	}
+	return nil
+}
+
+// onPassive joins our memory queue to the peer's passive half.
+func (s *service) onPassive(e *Endpoint, p *packet) {
+	h := &e.memory
+	if !h.running || p.epoch != h.epoch {
+		return
+	}
+	if err := e.join(h.qp, h, p); err != nil {
+		e.fail(fmt.Errorf("connect to the memory of peer %s: %w: %w", e, err, hw.ErrPeerDead))
+		return
+	}
+	h.running = false
+	e.mem.scratchAddr, e.mem.scratchKey = p.reach, p.rkey
+	e.mem.queue.start()
+	e.mem.state.Store(memoryReady)
+}

@@ -1,0 +1,319 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+)
+
+// Endpoint is what this interface knows of one peer: the path to it if Connect
+// was called, and the source of its messages. It implements hw.Endpoint.
+type Endpoint struct {
+	i     *Iface
+	index uint32  // among the interface's peers, and its hw.Source; immutable
+	addr  address // immutable, as key and name
+	key   [addressBytes]byte
+	name  []byte
+
+	// failure is why the endpoint no longer works. Stored once, by whoever
+	// finds out first; read by everybody.
+	failure atomic.Pointer[error]
+	// ready says that operations may be claimed: the peer has answered once.
+	// Set by the service, never cleared; a broken path only stops the queues.
+	ready atomic.Bool
+	// answered is closed when ready is set or the endpoint has failed.
+	answered chan struct{}
+	told     atomic.Bool // answered is closed
+
+	// window is 1 while the peer does not want eager payloads. Stored by the
+	// service and the lease holder, read by everybody.
+	window atomic.Uint32
+	// owesWindow is set when the peer must be told our window. Set by
+	// SetEagerWindow, taken by the lease holder.
+	owesWindow atomic.Bool
+
+	msg      queue
+	msgFence barrier // of the memory queue
+	mem      memoryPath
+
+	// slow counts operations that are more than one posted: loops of
+	// compare-and-swap and requests. Added to by who starts one, taken from by
+	// the lease holder; sequentially consistent, as slowFence, which asks that
+	// new operations wait until there is none.
+	slow      atomic.Int64
+	slowFence atomic.Bool
+	asks      asks
+
+	// refusal is an errno value that the peer gave for not connecting, 0 if
+	// none. Stored by the service, read by Connect.
+	refusal atomic.Uint32
+
+	// peerIndex is what our messages carry. Stored by the service before the
+	// message queue starts.
+	peerIndex atomic.Uint32
+	// wantRejoin says that the connection for messages is being made anew. Set
+	// by the service (the peer asks) and the lease holder (ours is broken),
+	// cleared by the service when it has the new queue pair.
+	wantRejoin atomic.Bool
+	// rejoinedAt is the last position that the peer has, and 1<<32 when the
+	// new connection stands. Stored by the service, taken by the lease holder.
+	rejoinedAt atomic.Uint64
+	// byeSeq is the last position that the peer sent before it closed, and
+	// 1<<32. Stored by the service.
+	byeSeq atomic.Uint64
+
+	listed bool // in Iface.todo; under todoMu
+
+	hello   hello   // service
+	memory  hello   // service: our memory queue's hand-shake
+	passive passive // service
+
+	lease leaseState
+}
+
+// leaseState belongs to the lease holder, but for what is marked.
+type leaseState struct {
+	phase     phase
+	since     time.Time // of the phase
+	lastSeq   uint32    // position after the last message received
+	hasSource bool      // a message came
+	connected atomic.Bool
+	told      bool // the endpoint's event was given
+	active    time.Time
+	replies   []reply
+	stuck     [2]stuck // by class
+	heard     bool     // something came since the last CheckPeers
+	zombies   []zombie
+	qpNums    [2]uint32 // of the message queue pairs from which messages may come: current, former
+}
+
+// phase is how far the restoring of a broken connection has got.
+type phase int
+
+const (
+	working   phase = iota
+	draining        // what the old queue pair has received is being read
+	rejoining       // the service makes the new connection
+	dead            // events are to be given
+	buried          // nothing is left to do
+)
+
+// zombie is a queue pair that is stopped and will be destroyed.
+type zombie struct {
+	qp    *ibv.QP
+	since time.Time
+}
+
+// newEndpoint makes the endpoint of a peer, with its message queue pair in
+// state INIT. i.mu is held. Errors: hw.ErrNoResource.
+func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
+	e := &Endpoint{i: i, addr: a, name: name, answered: make(chan struct{})}
+	a.appendTo(e.key[:0])
+	list := *i.peers.Load()
+	e.index = uint32(len(list))
+	for n, p := range list {
+		if p == nil {
+			e.index = uint32(n)
+			break
+		}
+	}
+	if e.index >= maxPeers {
+		return nil, fmt.Errorf("verbs: %d peers: %w", maxPeers, hw.ErrNoResource)
+	}
+	if err := i.blocks.attach(e, &e.msg); err != nil {
+		return nil, err
+	}
+	e.msg.id, e.msg.class = e.index, classMessage
+	e.msg.cq = i.sendCQs[int(e.index)%len(i.sendCQs)]
+	if err := e.newMessageQP(); err != nil {
+		return nil, err
+	}
+	grown := append([]*Endpoint(nil), list...)
+	if int(e.index) == len(grown) {
+		grown = append(grown, nil)
+	}
+	grown[e.index] = e
+	i.peers.Store(&grown)
+	i.byKey[e.key] = e
+	return e, nil
+}
+
+// makeQP makes a connected queue pair for queue q (nil: a passive one) in state INIT.
+func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
+	c := ibv.QPConfig{Send: i.sendCQs[0].cq, Recv: i.recvCQ, SRQ: i.srq, MaxSend: 1, MaxSGE: 1}
+	if q != nil {
+		c.Send, c.MaxSend, c.MaxSGE, c.MaxInline = q.cq.cq, int(q.mask+1), min(ibv.MaxSGE, i.d.attr.MaxSGE), slotBytes
+	}
+	qp, err := i.d.pd.NewQP(c)
+	if err != nil && c.MaxInline > 0 && errors.Is(err, unix.EINVAL) {
+		c.MaxInline = 0 // more than the device can
+		qp, err = i.d.pd.NewQP(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verbs: no room for another queue pair: %w: %w", err, hw.ErrNoResource)
+	}
+	if err := qp.Init(i.d.port, access, 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("verbs: %w", err), qp.Close())
+	}
+	return qp, nil
+}
+
+// newMessageQP gives the stopped message queue a fresh queue pair. Writes
+// without bytes need the right to write, though they touch nothing: a
+// connection for messages gives peers no key.
+func (e *Endpoint) newMessageQP() error {
+	qp, err := e.i.makeQP(&e.msg, ibv.RemoteWrite)
+	if err != nil {
+		return err
+	}
+	e.msg.qp, e.msg.inline = qp, qp.MaxInline
+	e.lease.qpNums = [2]uint32{qp.Num, e.lease.qpNums[0]}
+	return nil
+}
+
+// Address is the address by which the peer is known.
+func (e *Endpoint) Address() []byte { return e.name }
+
+// String names the peer for people.
+func (e *Endpoint) String() string { return e.addr.String() }
+
+// EagerOpen tells whether the peer welcomes eager payloads.
+func (e *Endpoint) EagerOpen() bool { return e.window.Load() == 0 && e.failure.Load() == nil }
+
+// Wake does nothing: a message wakes by itself.
+func (e *Endpoint) Wake() {}
+
+// Err is nil, or why the endpoint no longer works.
+func (e *Endpoint) Err() error {
+	if p := e.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// fail ends the endpoint for a reason that people want to know. Any thread.
+func (e *Endpoint) fail(err error) {
+	if e.end(err) {
+		e.i.logf("%v", err)
+	}
+}
+
+// end ends the endpoint, and tells whether nobody did before. Any thread.
+func (e *Endpoint) end(err error) bool {
+	if !e.failure.CompareAndSwap(nil, &err) {
+		return false
+	}
+	e.answer()
+	e.i.attend(e)
+	return true
+}
+
+// answer lets go who waits in Connect.
+func (e *Endpoint) answer() {
+	if !e.told.Swap(true) {
+		close(e.answered)
+	}
+}
+
+// graveyard remembers the device addresses of the last peers that are gone:
+// each has its own number, so none of them comes back.
+type graveyard struct {
+	set  map[[addressBytes]byte]struct{}
+	ring [1024][addressBytes]byte
+	next int
+}
+
+func newGraveyard() graveyard { return graveyard{set: map[[addressBytes]byte]struct{}{}} }
+
+func (g *graveyard) add(k [addressBytes]byte) {
+	delete(g.set, g.ring[g.next])
+	g.ring[g.next] = k
+	g.set[k] = struct{}{}
+	g.next = (g.next + 1) % len(g.ring)
+}
+
+func (g *graveyard) has(k [addressBytes]byte) bool {
+	_, ok := g.set[k]
+	return ok
+}
+
+// Connect returns the endpoint to the interface at address, and makes it if
+// there is none. It does not wait for the peer unless the configuration says so.
+func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
+	device := name
+	if i.cfg.Resolve != nil {
+		var err error
+		if device, err = i.cfg.Resolve(name); err != nil {
+			return nil, err
+		}
+	}
+	a, err := parseAddress(device)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.reachable(&a); err != nil {
+		return nil, err
+	}
+	e, err := i.endpointTo(a, append([]byte(nil), name...))
+	if err != nil {
+		return nil, err
+	}
+	if i.cfg.ConnectWait > 0 {
+		select {
+		case <-e.answered:
+		case <-time.After(i.cfg.ConnectWait):
+			if err := e.refused(); err != nil {
+				return nil, fmt.Errorf("verbs: %w", err)
+			}
+			return nil, fmt.Errorf("verbs: peer %s does not answer: %w", e, hw.ErrUnreachable)
+		}
+		if err := e.Err(); err != nil {
+			return nil, fmt.Errorf("verbs: peer %s: %w: %w", e, err, hw.ErrUnreachable)
+		}
+	}
+	return e, nil
+}
+
+// reachable judges whether the own port can talk to another kind of port.
+func (i *Iface) reachable(a *address) error {
+	if a.ethernet != i.addr.ethernet || a.ethernet && a.kind != i.addr.kind {
+		return fmt.Errorf("verbs: peer %s is on another kind of network: %w", a, hw.ErrUnreachable)
+	}
+	return nil
+}
+
+// endpointTo finds or makes the endpoint of a peer and has the service connect it.
+func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
+	if i.closed.Load() {
+		return nil, errClosed
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var key [addressBytes]byte
+	a.appendTo(key[:0])
+	if i.gone.has(key) {
+		return nil, fmt.Errorf("verbs: peer %s is gone: %w", &a, hw.ErrUnreachable)
+	}
+	e := i.byKey[key]
+	if e == nil {
+		var err error
+		if e, err = i.newEndpoint(a, name); err != nil {
+			return nil, err
+		}
+		i.svc.do(func() { i.svc.connect(e) })
+	}
+	if err := e.Err(); err != nil {
+		return nil, fmt.Errorf("verbs: peer %s: %w: %w", e, err, hw.ErrUnreachable)
+	}
+	e.lease.connected.Store(true)
+	return e, nil
+}
+
+// errClosed is what calls after Close return.
+var errClosed = fmt.Errorf("verbs: interface is closed: %w", unix.EBADF)

@@ -1,0 +1,224 @@
+// Package exchange tells interfaces that are named by socket addresses each
+// other's device addresses, over the UDP sockets that hold their names.
+//
+// # Protocol
+//
+// A question is a datagram to the peer's name; the answer comes back to where
+// it came from. Questions are asked again until they are answered; losing or
+// doubling a datagram does no harm. An answer must carry the number of its
+// question, which is random, so that nobody who cannot see the question can
+// answer it. A question is not shorter than its answer, so that an interface
+// cannot be used to flood somebody else. What is exchanged is no secret on the
+// networks that devices trust: a device address lets its reader send packets
+// to the service queue pair.
+package exchange
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// A datagram is "wvx" | kind | number:8 | length of the address:2 | address, in
+// packetBytes bytes, the rest zeros; a question has no address.
+const (
+	packetBytes = 128
+	headBytes   = 14
+	kindAsk     = 1
+	kindTell    = 2
+	// MaxAddress is the longest device address in bytes.
+	MaxAddress = packetBytes - headBytes
+)
+
+// Pauses between two questions.
+const (
+	firstPause = 2 * time.Millisecond
+	lastPause  = 250 * time.Millisecond
+)
+
+// Exchange answers for one interface, and asks for it. Its methods may be
+// called from any thread.
+type Exchange struct {
+	conn *net.UDPConn
+	own  []byte // device address, immutable
+	done sync.WaitGroup
+
+	mu    sync.Mutex // connecting only
+	known map[netip.AddrPort]*entry
+}
+
+// entry is what is known of a peer.
+type entry struct {
+	number  uint64 // of the question under way
+	address []byte // nil: no answer yet
+	next    time.Time
+	pause   time.Duration
+}
+
+// Open answers questions that come to socket fd, of which it keeps a
+// duplicate, with the device address own, at most MaxAddress bytes.
+func Open(fd int, own []byte) (*Exchange, error) {
+	if len(own) == 0 || len(own) > MaxAddress {
+		return nil, fmt.Errorf("exchange: device address of %d bytes: %w", len(own), hw.ErrInvalid)
+	}
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("exchange: duplicate socket: %w", err)
+	}
+	f := os.NewFile(uintptr(dup), "weft name")
+	c, err := net.FilePacketConn(f)
+	_ = f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("exchange: %w", err)
+	}
+	u, ok := c.(*net.UDPConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("exchange: not a UDP socket: %w", hw.ErrInvalid), c.Close())
+	}
+	// The socket may have been made to hold a name only, with no room.
+	if err := u.SetReadBuffer(64 << 10); err != nil {
+		return nil, errors.Join(fmt.Errorf("exchange: %w", err), u.Close())
+	}
+	x := &Exchange{conn: u, own: append([]byte(nil), own...), known: map[netip.AddrPort]*entry{}}
+	x.done.Go(x.serve)
+	return x, nil
+}
+
+// Close stops answering.
+func (x *Exchange) Close() error {
+	err := x.conn.Close()
+	x.done.Wait()
+	return err
+}
+
+// Resolve returns the device address of the interface named by a sockaddr_in
+// or sockaddr_in6. While it is not known it asks, at most every so often, and
+// returns hw.ErrUnreachable. Errors: hw.ErrInvalid.
+func (x *Exchange) Resolve(name []byte) ([]byte, error) {
+	to, err := parseName(name)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	e := x.known[to]
+	if e == nil {
+		e = &entry{number: rand.Uint64(), pause: firstPause}
+		x.known[to] = e
+	}
+	address, ask := e.address, false
+	if now := time.Now(); address == nil && !now.Before(e.next) {
+		ask = true
+		e.next = now.Add(e.pause)
+		e.pause = min(2*e.pause, lastPause)
+	}
+	number := e.number
+	x.mu.Unlock()
+	if address != nil {
+		return address, nil
+	}
+	if ask { // one that cannot be sent counts as lost
+		b := packet(kindAsk, number, nil)
+		_, _ = x.conn.WriteToUDPAddrPort(b[:], to)
+	}
+	return nil, fmt.Errorf("exchange: %s has not answered: %w", to, hw.ErrUnreachable)
+}
+
+// Forget drops what is known of a name: its interface is gone, and another may
+// take the name.
+func (x *Exchange) Forget(name []byte) {
+	if to, err := parseName(name); err == nil {
+		x.mu.Lock()
+		delete(x.known, to)
+		x.mu.Unlock()
+	}
+}
+
+// serve answers questions and takes answers.
+func (x *Exchange) serve() {
+	var b [packetBytes + 1]byte
+	for {
+		n, from, err := x.conn.ReadFromUDPAddrPort(b[:])
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // an earlier answer met a closed port
+		}
+		kind, number, address, ok := parsePacket(b[:n])
+		switch {
+		case !ok:
+		case kind == kindAsk:
+			a := packet(kindTell, number, x.own)
+			_, _ = x.conn.WriteToUDPAddrPort(a[:], from)
+		case kind == kindTell:
+			x.learn(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), number, address)
+		}
+	}
+}
+
+// learn takes an answer. An interface with several addresses may answer from
+// another than the one asked: the number says which question it was.
+func (x *Exchange) learn(from netip.AddrPort, number uint64, address []byte) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.known[from]
+	if e == nil || e.number != number {
+		for _, other := range x.known {
+			if other.number == number {
+				e = other
+			}
+		}
+	}
+	if e != nil && e.number == number && e.address == nil {
+		e.address = append([]byte(nil), address...)
+	}
+}
+
+func packet(kind byte, number uint64, address []byte) (b [packetBytes]byte) {
+	b[0], b[1], b[2], b[3] = 'w', 'v', 'x', kind
+	binary.LittleEndian.PutUint64(b[4:], number)
+	binary.LittleEndian.PutUint16(b[12:], uint16(len(address)))
+	copy(b[headBytes:], address)
+	return b
+}
+
+// parsePacket reads a datagram. The address is part of b.
+func parsePacket(b []byte) (kind byte, number uint64, address []byte, ok bool) {
+	if len(b) != packetBytes || b[0] != 'w' || b[1] != 'v' || b[2] != 'x' {
+		return 0, 0, nil, false
+	}
+	kind, number = b[3], binary.LittleEndian.Uint64(b[4:])
+	n := int(binary.LittleEndian.Uint16(b[12:]))
+	if kind != kindAsk && kind != kindTell || (kind == kindAsk) != (n == 0) || n > MaxAddress {
+		return 0, 0, nil, false
+	}
+	return kind, number, b[headBytes : headBytes+n], true
+}
+
+// parseName reads a sockaddr_in or sockaddr_in6. Errors: hw.ErrInvalid.
+func parseName(b []byte) (netip.AddrPort, error) {
+	if len(b) >= unix.SizeofSockaddrInet4 {
+		port := binary.BigEndian.Uint16(b[2:])
+		switch family := binary.NativeEndian.Uint16(b); {
+		case family == unix.AF_INET:
+			return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), port), nil
+		case family == unix.AF_INET6 && len(b) >= unix.SizeofSockaddrInet6:
+			a := netip.AddrFrom16([16]byte(b[8:24]))
+			if scope := binary.NativeEndian.Uint32(b[24:]); scope != 0 {
+				a = a.WithZone(fmt.Sprint(scope))
+			}
+			return netip.AddrPortFrom(a.Unmap(), port), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("exchange: name of %d bytes is no socket address: %w", len(b), hw.ErrInvalid)
+}

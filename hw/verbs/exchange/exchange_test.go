@@ -1,0 +1,149 @@
+package exchange
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// bound is a socket with its name as a socket address.
+func bound(t *testing.T, addr string) (fd int, name []byte) {
+	t.Helper()
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(addr)))
+	if err != nil {
+		t.Skipf("no socket at %s: %v", addr, err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	f, err := c.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	at := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	if at.Addr().Unmap().Is4() {
+		name = make([]byte, unix.SizeofSockaddrInet4)
+		binary.NativeEndian.PutUint16(name, unix.AF_INET)
+		ip := at.Addr().Unmap().As4()
+		copy(name[4:], ip[:])
+	} else {
+		name = make([]byte, unix.SizeofSockaddrInet6)
+		binary.NativeEndian.PutUint16(name, unix.AF_INET6)
+		ip := at.Addr().As16()
+		copy(name[8:], ip[:])
+	}
+	binary.BigEndian.PutUint16(name[2:], at.Port())
+	return int(f.Fd()), name
+}
+
+func open(t *testing.T, fd int, own string) *Exchange {
+	t.Helper()
+	x, err := Open(fd, []byte(own))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = x.Close() })
+	return x
+}
+
+// resolve asks until there is an answer.
+func resolve(t *testing.T, x *Exchange, name []byte) string {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		b, err := x.Resolve(name)
+		if err == nil {
+			return string(b)
+		}
+		if !errors.Is(err, hw.ErrUnreachable) {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("no answer")
+	return ""
+}
+
+func TestExchange(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+		fdA, nameA := bound(t, addr)
+		fdB, nameB := bound(t, addr)
+		a := open(t, fdA, "device a")
+		if _, err := a.Resolve(nameB); !errors.Is(err, hw.ErrUnreachable) {
+			t.Errorf("before the peer answers: %v", err)
+		}
+		b := open(t, fdB, "device b")
+		if got := resolve(t, a, nameB); got != "device b" {
+			t.Errorf("a learns %q", got)
+		}
+		if got := resolve(t, b, nameA); got != "device a" {
+			t.Errorf("b learns %q", got)
+		}
+		if got := resolve(t, a, nameA); got != "device a" {
+			t.Errorf("a learns %q of itself", got)
+		}
+		a.Forget(nameB)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := a.Resolve(nameB); !errors.Is(err, hw.ErrUnreachable) {
+			t.Errorf("after the peer is forgotten: %v", err)
+		}
+	}
+}
+
+// TestForged: an answer to a question that was not asked, or with another
+// number, teaches nothing.
+func TestForged(t *testing.T) {
+	fdA, nameA := bound(t, "127.0.0.1:0")
+	fdB, nameB := bound(t, "127.0.0.1:0")
+	a := open(t, fdA, "device a")
+	if _, err := a.Resolve(nameB); !errors.Is(err, hw.ErrUnreachable) {
+		t.Fatal(err)
+	}
+	for _, forged := range [][packetBytes]byte{packet(kindTell, 1, []byte("wrong")), packet(7, 1, []byte("wrong"))} {
+		to := &unix.SockaddrInet4{Port: int(binary.BigEndian.Uint16(nameA[2:])), Addr: [4]byte(nameA[4:8])}
+		if err := unix.Sendto(fdB, forged[:], 0, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(50 * time.Millisecond)
+	if got, err := a.Resolve(nameB); err == nil {
+		t.Errorf("learned %q from a forged answer", got)
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	fd, _ := bound(t, "127.0.0.1:0")
+	for _, own := range [][]byte{nil, make([]byte, MaxAddress+1)} {
+		if _, err := Open(fd, own); !errors.Is(err, hw.ErrInvalid) {
+			t.Errorf("device address of %d bytes: %v", len(own), err)
+		}
+	}
+	x := open(t, fd, "device")
+	for _, name := range [][]byte{nil, {1}, make([]byte, 28)} {
+		if _, err := x.Resolve(name); !errors.Is(err, hw.ErrInvalid) {
+			t.Errorf("name %x: %v", name, err)
+		}
+	}
+}
+
+func FuzzPacket(f *testing.F) {
+	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil), packet(kindTell, 5, []byte("device"))} {
+		f.Add(b[:])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		kind, number, address, ok := parsePacket(b)
+		if !ok {
+			return
+		}
+		if again := packet(kind, number, address); !bytes.Equal(again[:headBytes+len(address)], b[:headBytes+len(address)]) {
+			t.Errorf("%x is read as %d %d %x", b, kind, number, address)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package verbs
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+)
+
+// mark is a position of a queue that must have ended; without a queue, all
+// operations of the endpoint that are more than one posted.
+type mark struct {
+	e   *Endpoint
+	q   *queue
+	end uint64
+}
+
+// flush is a Flush under way.
+type flush struct {
+	marks []mark
+	only  *Endpoint // of this endpoint, nil: of all
+	c     *hw.Completion
+}
+
+// flushList are the flushes under way.
+type flushList struct {
+	// count is the length of list. Stored under mu, read by every Progress.
+	count atomic.Int64
+	mu    sync.Mutex // flushes only
+	list  []flush
+}
+
+// Flush ends when what was posted to the peer before has ended.
+func (e *Endpoint) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) {
+	if err := e.Err(); err != nil {
+		return hw.Done, e.gone()
+	}
+	marks, err := e.marks(nil, scope)
+	if err != nil {
+		return hw.Done, err
+	}
+	return e.i.awaits(flush{marks, e, c})
+}
+
+// Flush ends when what was posted to all peers before has ended.
+func (i *Iface) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) {
+	var marks []mark
+	for _, e := range *i.peers.Load() {
+		if e == nil || e.failure.Load() != nil {
+			continue
+		}
+		var err error
+		if marks, err = e.marks(marks, scope); err != nil {
+			return hw.Done, err
+		}
+	}
+	return i.awaits(flush{marks, nil, c})
+}
+
+// marks appends the positions up to which the peer's queues must have ended.
+// That the peer's device has acknowledged a write does not say that its memory
+// has it: a read that comes behind does.
+func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
+	q := e.mem.started()
+	if q != nil && !e.settled(q) && scope == hw.FlushRemote {
+		pos, ok := q.claim(0)
+		if !ok {
+			return to, e.full()
+		}
+		op, en := q.op(pos), q.entry(pos)
+		op.Opcode, op.Flags, op.Pieces = ibv.OpRead, 0, 1
+		op.RemoteAddr, op.RKey = e.mem.scratchAddr, e.mem.scratchKey
+		op.SGE[0] = q.slotSGE(pos, 8)
+		en.kind, en.signal = entryControl, true
+		e.mem.flushed.Store(pos + 1)
+		q.publish(pos)
+	}
+	if q != nil && !q.quiet() {
+		to = append(to, mark{e, q, q.end()})
+	}
+	if e.slow.Load() != 0 {
+		to = append(to, mark{e: e})
+	}
+	if !e.msg.quiet() {
+		to = append(to, mark{e, &e.msg, e.msg.end()})
+	}
+	return to, nil
+}
+
+// settled tells whether the last operation of the memory queue was a read for
+// a flush, so that nothing has been written since.
+func (e *Endpoint) settled(q *queue) bool { return e.mem.flushed.Load() == q.end() }
+
+// awaits has Progress tell c when all marks are passed.
+func (i *Iface) awaits(f flush) (hw.Status, error) {
+	if len(f.marks) == 0 {
+		return hw.Done, nil
+	}
+	i.flushes.mu.Lock()
+	i.flushes.list = append(i.flushes.list, f)
+	i.flushes.count.Store(int64(len(i.flushes.list)))
+	i.flushes.mu.Unlock()
+	i.nudge.Store(true)
+	return hw.InProgress, nil
+}
+
+// tellFlushes tells the flushes that have ended and returns how many. Lease.
+func (i *Iface) tellFlushes() int {
+	l := &i.flushes
+	var done []flush
+	l.mu.Lock()
+	kept := l.list[:0]
+	for _, f := range l.list {
+		if f.passed() {
+			done = append(done, f)
+		} else {
+			kept = append(kept, f)
+		}
+	}
+	clear(l.list[len(kept):])
+	l.list = kept
+	l.count.Store(int64(len(kept)))
+	l.mu.Unlock()
+	for _, f := range done {
+		if f.c == nil {
+			continue
+		}
+		var err error
+		if f.only != nil && f.only.Err() != nil {
+			err = f.only.gone()
+		}
+		f.c.Update(1, err)
+	}
+	return len(done)
+}
+
+// passed tells whether all marks have ended.
+func (f *flush) passed() bool {
+	for _, m := range f.marks {
+		if m.q == nil && m.e.slow.Load() != 0 || m.q != nil && m.q.head.Load() < m.end {
+			return false
+		}
+	}
+	return true
+}
+
+// cancelFlushes ends all flushes when the interface closes.
+func (i *Iface) cancelFlushes(err error) {
+	i.flushes.mu.Lock()
+	list := i.flushes.list
+	i.flushes.list = nil
+	i.flushes.count.Store(0)
+	i.flushes.mu.Unlock()
+	for _, f := range list {
+		if f.c != nil {
+			f.c.Update(1, err)
+		}
+	}
+}
+
+// Fence makes operations posted later be performed after those posted before.
+// Each connection keeps its own order but for reads and atomics, which the
+// device is told to finish first; an operation over one connection finds no
+// resource until what came before the fence over the other has ended.
+func (e *Endpoint) Fence() error {
+	if err := e.Err(); err != nil {
+		return e.gone()
+	}
+	if q := e.mem.started(); q != nil {
+		q.fence.Store(true)
+		e.msgFence.raise(q.end())
+	}
+	e.mem.fence.raise(e.msg.end())
+	if e.slow.Load() != 0 {
+		e.slowFence.Store(true)
+	}
+	return nil
+}
+
+// Fence is Endpoint.Fence for all peers.
+func (i *Iface) Fence() error {
+	for _, e := range *i.peers.Load() {
+		if e == nil {
+			continue
+		}
+		if err := e.Fence(); err != nil && !errors.Is(err, hw.ErrPeerDead) {
+			return err
+		}
+	}
+	return nil
+}
+
+// barrier is a position of one connection that must have ended before
+// operations over the other are posted. Raised by Fence, read by every post;
+// sequentially consistent.
+type barrier struct{ at atomic.Uint64 }
+
+func (b *barrier) raise(to uint64) {
+	for {
+		was := b.at.Load()
+		if to <= was || b.at.CompareAndSwap(was, to) {
+			return
+		}
+	}
+}
+
+// fenced tells whether an operation must wait for the other connection's queue.
+func (e *Endpoint) fenced(other *queue, b *barrier) bool {
+	at := b.at.Load()
+	return at != 0 && other.head.Load() < at
+}
+
+// takeFence is the flag of the next operation.
+func (q *queue) takeFence() uint32 {
+	if q.fence.Load() && q.fence.Swap(false) {
+		return ibv.Fence
+	}
+	return 0
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The data path: posting and polling, many operations in one call.
+#include <arpa/inet.h>
+#include <string.h>
+#include "lib.h"
+
+#define BATCH 32
+
+_Static_assert(sizeof(struct weft_op) == 128, "mirrored by type Op");
+_Static_assert(sizeof(struct weft_done) == 48, "mirrored by type Done");
+_Static_assert(sizeof(struct ibv_sge) == 16, "mirrored by type SGE");
+
+// request turns op into the library's form.
+static void request(struct ibv_send_wr *wr, const struct weft_op *op)
+{
+	wr->wr_id = op->wr_id;
+	wr->sg_list = (struct ibv_sge *)op->sge;
+	wr->num_sge = op->nsge;
+	wr->opcode = op->opcode;
+	wr->send_flags = op->flags;
+	wr->imm_data = htonl(op->imm);
+	switch (op->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wr->wr.atomic.remote_addr = op->remote_addr;
+		wr->wr.atomic.compare_add = op->compare_add;
+		wr->wr.atomic.swap = op->swap;
+		wr->wr.atomic.rkey = op->rkey;
+		break;
+	default:
+		wr->wr.rdma.remote_addr = op->remote_addr;
+		wr->wr.rdma.rkey = op->rkey;
+	}
+}
+
+int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, uint64_t from, int n, int *err)
+{
+	struct ibv_send_wr wr[BATCH], *bad;
+	int done = 0;
+
+	*err = 0;
+	while (done < n && !*err) {
+		int k = 0, want = n - done < BATCH ? n - done : BATCH;
+
+		for (; k < want; k++) {
+			request(&wr[k], &ring[(from + done + k) & mask]);
+			wr[k].next = &wr[k + 1];
+		}
+		wr[k - 1].next = NULL;
+		*err = qp->context->ops.post_send(qp, wr, &bad);
+		done += *err ? (int)(bad - wr) : k;
+	}
+	return done;
+}
+
+int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n)
+{
+	struct ibv_recv_wr wr[BATCH], *bad;
+	struct ibv_sge sge[BATCH];
+	int done = 0;
+
+	while (done < n) {
+		int k = 0, want = n - done < BATCH ? n - done : BATCH;
+
+		for (; k < want; k++) {
+			uint32_t i = index[done + k];
+
+			sge[k] = (struct ibv_sge){b->base + (uint64_t)i * b->stride, b->len, b->lkey};
+			wr[k] = (struct ibv_recv_wr){.wr_id = i, .next = &wr[k + 1], .sg_list = &sge[k], .num_sge = 1};
+		}
+		wr[k - 1].next = NULL;
+		if (b->srq->context->ops.post_srq_recv(b->srq, wr, &bad))
+			return done + (int)(bad - wr);
+		done += k;
+	}
+	return done;
+}
+
+static int poll_stamped(struct ibv_cq_ex *cq, struct weft_done *done, int max)
+{
+	struct ibv_poll_cq_attr none = {0};
+	int n = 0;
+
+	if (ibv_start_poll(cq, &none))
+		return 0;
+	do {
+		struct weft_done *d = &done[n++];
+
+		*d = (struct weft_done){.wr_id = cq->wr_id, .status = cq->status, .vendor_err = 0};
+		if (cq->status) {
+			d->vendor_err = ibv_wc_read_vendor_err(cq);
+			d->qp_num = ibv_wc_read_qp_num(cq);
+			continue;
+		}
+		d->stamp = ibv_wc_read_completion_ts(cq);
+		d->opcode = ibv_wc_read_opcode(cq);
+		d->byte_len = ibv_wc_read_byte_len(cq);
+		d->qp_num = ibv_wc_read_qp_num(cq);
+		d->src_qp = ibv_wc_read_src_qp(cq);
+		d->wc_flags = ibv_wc_read_wc_flags(cq);
+		d->imm = d->wc_flags & IBV_WC_WITH_IMM ? ntohl(ibv_wc_read_imm_data(cq)) : 0;
+	} while (n < max && !ibv_next_poll(cq));
+	ibv_end_poll(cq);
+	return n;
+}
+
+int weft_ibv_poll(const struct weft_cq *cq, struct weft_done *done, int max)
+{
+	struct ibv_wc wc[BATCH];
+	int total = 0;
+
+	if (cq->ex)
+		return poll_stamped(cq->ex, done, max);
+	while (total < max) {
+		int want = max - total < BATCH ? max - total : BATCH;
+		int n = cq->cq->context->ops.poll_cq(cq->cq, want, wc);
+
+		if (n < 0)
+			return total ? total : -1;
+		for (int k = 0; k < n; k++)
+			done[total + k] = (struct weft_done){
+				.wr_id = wc[k].wr_id, .status = wc[k].status, .opcode = wc[k].opcode,
+				.byte_len = wc[k].byte_len, .imm = ntohl(wc[k].imm_data), .qp_num = wc[k].qp_num,
+				.src_qp = wc[k].src_qp, .wc_flags = wc[k].wc_flags, .vendor_err = wc[k].vendor_err,
+			};
+		total += n;
+		if (n < want)
+			break;
+	}
+	return total;
+}
+
+int weft_ibv_cycle(const struct weft_buffers *b, const uint32_t *index, int n, const struct weft_cq *cq, int queues,
+		   struct weft_done *done, int max, int *count)
+{
+	int taken = n ? weft_ibv_refill(b, index, n) : 0;
+
+	for (int q = 0; q < queues; q++)
+		count[q] = weft_ibv_poll(&cq[q], done + (size_t)q * max, max);
+	return taken;
+}
+
+int weft_ibv_post_recv(struct ibv_qp *qp, uint64_t addr, uint32_t len, uint32_t lkey, uint64_t wr_id)
+{
+	struct ibv_sge sge = {addr, len, lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	return qp->context->ops.post_recv(qp, &wr, &bad);
+}
+
+int weft_ibv_send_ud(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qp_num, uint32_t qkey, uint64_t addr, uint32_t len,
+		     uint32_t lkey, uint64_t wr_id)
+{
+	struct ibv_sge sge = {addr, len, lkey};
+	struct ibv_send_wr wr, *bad;
+
+	memset(&wr, 0, sizeof wr);
+	wr.wr_id = wr_id;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qp_num;
+	wr.wr.ud.remote_qkey = qkey;
+	return qp->context->ops.post_send(qp, &wr, &bad);
+}

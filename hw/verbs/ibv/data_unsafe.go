@@ -1,0 +1,146 @@
+package ibv
+
+// #cgo noescape weft_ibv_cycle
+// #cgo nocallback weft_ibv_cycle
+// #include "ibv.h"
+import "C"
+
+import (
+	"fmt"
+	"structs"
+	"unsafe"
+)
+
+// MaxSGE is the number of pieces of local memory of one Op.
+const MaxSGE = C.WEFT_SGE
+
+// SGE is a piece of registered local memory.
+type SGE struct {
+	_    structs.HostLayout
+	Addr uint64
+	Len  uint32
+	LKey uint32
+}
+
+// Op is one work request. It lies where C and Go both see it.
+type Op struct {
+	_          structs.HostLayout
+	ID         uint64
+	Opcode     uint32
+	Flags      uint32
+	Imm        uint32
+	Pieces     uint32 // of SGE
+	RemoteAddr uint64
+	RKey       uint32
+	_          uint32
+	CompareAdd uint64
+	Swap       uint64
+	_          uint64
+	SGE        [MaxSGE]SGE
+}
+
+// Done is one completion.
+type Done struct {
+	_         structs.HostLayout
+	ID        uint64
+	Stamp     uint64 // device clock, 0 without
+	Status    uint32 // 0: success; Opcode, Bytes, Imm and Flags are valid only then
+	Opcode    uint32
+	Bytes     uint32
+	Imm       uint32
+	QP        uint32
+	SourceQP  uint32
+	Flags     uint32
+	VendorErr uint32
+}
+
+// Work requests, their flags, completions, their status.
+const (
+	OpSend       = C.IBV_WR_SEND
+	OpWrite      = C.IBV_WR_RDMA_WRITE
+	OpWriteImm   = C.IBV_WR_RDMA_WRITE_WITH_IMM
+	OpRead       = C.IBV_WR_RDMA_READ
+	OpCompSwap   = C.IBV_WR_ATOMIC_CMP_AND_SWP
+	OpFetchAdd   = C.IBV_WR_ATOMIC_FETCH_AND_ADD
+	Signaled     = C.IBV_SEND_SIGNALED
+	Inline       = C.IBV_SEND_INLINE
+	Fence        = C.IBV_SEND_FENCE
+	DoneRecv     = C.IBV_WC_RECV
+	DoneRecvImm  = C.IBV_WC_RECV_RDMA_WITH_IMM
+	StatusOK     = C.IBV_WC_SUCCESS
+	StatusFlush  = C.IBV_WC_WR_FLUSH_ERR
+	StatusRetry  = C.IBV_WC_RETRY_EXC_ERR
+	StatusRNR    = C.IBV_WC_RNR_RETRY_EXC_ERR
+	StatusAccess = C.IBV_WC_REM_ACCESS_ERR
+	StatusReq    = C.IBV_WC_REM_INV_REQ_ERR
+	StatusRemOp  = C.IBV_WC_REM_OP_ERR
+	StatusProt   = C.IBV_WC_LOC_PROT_ERR
+	StatusLength = C.IBV_WC_LOC_LEN_ERR
+	GRHBytes     = 40 // in front of every datagram received
+)
+
+// The layouts agree, or this does not compile.
+var (
+	_ = [1]byte{}[unsafe.Sizeof(Op{})-C.sizeof_struct_weft_op]
+	_ = [1]byte{}[unsafe.Sizeof(Done{})-C.sizeof_struct_weft_done]
+	_ = [1]byte{}[unsafe.Sizeof(SGE{})-C.sizeof_struct_ibv_sge]
+	_ = [1]byte{}[unsafe.Offsetof(Op{}.Pieces)-unsafe.Offsetof(C.struct_weft_op{}.nsge)]
+	_ = [1]byte{}[unsafe.Offsetof(Op{}.RKey)-unsafe.Offsetof(C.struct_weft_op{}.rkey)]
+	_ = [1]byte{}[unsafe.Offsetof(Op{}.CompareAdd)-unsafe.Offsetof(C.struct_weft_op{}.compare_add)]
+	_ = [1]byte{}[unsafe.Offsetof(Op{}.Swap)-unsafe.Offsetof(C.struct_weft_op{}.swap)]
+	_ = [1]byte{}[unsafe.Offsetof(Op{}.SGE)-unsafe.Offsetof(C.struct_weft_op{}.sge)]
+	_ = [1]byte{}[unsafe.Offsetof(Done{}.Bytes)-unsafe.Offsetof(C.struct_weft_done{}.byte_len)]
+	_ = [1]byte{}[unsafe.Offsetof(Done{}.QP)-unsafe.Offsetof(C.struct_weft_done{}.qp_num)]
+	_ = [1]byte{}[unsafe.Offsetof(Done{}.VendorErr)-unsafe.Offsetof(C.struct_weft_done{}.vendor_err)]
+)
+
+// Ops returns the n requests at addr, which is memory that stays until the
+// last use.
+func Ops(memory []byte, n int) []Op {
+	return unsafe.Slice((*Op)(unsafe.Pointer(&memory[:n*int(unsafe.Sizeof(Op{}))][0])), n)
+}
+
+// OpBytes is the size of an Op.
+const OpBytes = C.sizeof_struct_weft_op
+
+// Poller fills a shared receive queue and polls completion queues, all in one
+// call. It is used by one thread at a time.
+type Poller struct {
+	buffers C.struct_weft_buffers
+	queues  []C.struct_weft_cq
+	counts  []C.int
+	done    []Done
+	max     int
+}
+
+// NewPoller makes a poller of queues, max completions of each at a time. Buffer
+// n of srq starts at base + n*stride and has length bytes; srq may be nil.
+func NewPoller(srq *SRQ, base uint64, stride, length int, lkey uint32, queues []*CQ, max int) *Poller {
+	p := &Poller{counts: make([]C.int, len(queues)), done: make([]Done, len(queues)*max), max: max}
+	if srq != nil {
+		p.buffers = C.struct_weft_buffers{srq: srq.p, base: C.uint64_t(base), stride: C.uint32_t(stride),
+			len: C.uint32_t(length), lkey: C.uint32_t(lkey)}
+	}
+	for _, q := range queues {
+		p.queues = append(p.queues, q.c)
+	}
+	return p
+}
+
+// Cycle gives the buffers named by free to the shared receive queue, then
+// polls every queue. It returns how many buffers were taken. The completions
+// are read with [Poller.Done].
+func (p *Poller) Cycle(free []uint32) int {
+	return int(C.weft_ibv_cycle(&p.buffers, (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(free))), C.int(len(free)),
+		&p.queues[0], C.int(len(p.queues)), (*C.struct_weft_done)(unsafe.Pointer(&p.done[0])), C.int(p.max), &p.counts[0]))
+}
+
+// Done are the completions of a queue that the last Cycle found; valid until
+// the next. An error says that the queue is broken.
+func (p *Poller) Done(queue int) ([]Done, error) {
+	n := int(p.counts[queue])
+	if n < 0 {
+		return nil, fmt.Errorf("poll completion queue %d: broken", queue)
+	}
+	return p.done[queue*p.max:][:n:n], nil
+}

@@ -1,0 +1,12 @@
+// Package ibv is libibverbs for Go: devices, queue pairs, completion queues,
+// and a data path on which one call does many operations.
+//
+// The library is loaded at run time by [Load]; without it every program still
+// starts, and Load says what is missing. The structures are those of
+// rdma-core's headers, compiled in.
+//
+// Objects are plain pointers of the library: who made them destroys them, once,
+// after everything made from them. Errors are errno values (unix.Errno), wrapped with the
+// step that failed. Nothing here takes a lock of its own; what libibverbs allows
+// from several threads is allowed here.
+package ibv

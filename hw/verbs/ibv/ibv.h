@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv.h: what package ibv calls of libibverbs. The library is loaded at run
+ * time; its structures come from rdma-core's headers, whose layout is part of
+ * the library's ABI (symbol versions IBVERBS_1.x). Functions return 0 or an
+ * errno value unless they say otherwise.
+ */
+#ifndef WEFT_IBV_H
+#define WEFT_IBV_H
+
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+/* One posted work request, written by Go. 128 bytes. */
+struct weft_op {
+	uint64_t wr_id;
+	uint32_t opcode; /* enum ibv_wr_opcode */
+	uint32_t flags;  /* enum ibv_send_flags */
+	uint32_t imm;    /* host order */
+	uint32_t nsge;   /* at most WEFT_SGE */
+	uint64_t remote_addr;
+	uint32_t rkey;
+	uint32_t pad;
+	uint64_t compare_add;
+	uint64_t swap;
+	uint64_t pad2;
+	struct ibv_sge sge[4];
+};
+#define WEFT_SGE 4
+
+/* One completion. 48 bytes. */
+struct weft_done {
+	uint64_t wr_id;
+	uint64_t stamp; /* device clock, 0 where the queue has none */
+	uint32_t status;
+	uint32_t opcode;
+	uint32_t byte_len;
+	uint32_t imm; /* host order */
+	uint32_t qp_num;
+	uint32_t src_qp;
+	uint32_t wc_flags;
+	uint32_t vendor_err;
+};
+
+/* A shared receive queue's buffers: buffer n starts at base + n * stride. */
+struct weft_buffers {
+	struct ibv_srq *srq;
+	uint64_t base;
+	uint32_t stride;
+	uint32_t len;
+	uint32_t lkey;
+};
+
+struct weft_cq {
+	struct ibv_cq *cq;
+	struct ibv_cq_ex *ex; /* cq's extended form when completions carry time stamps, else NULL */
+};
+
+struct weft_qp_attr {
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq; /* NULL: its own receive queue of max_recv */
+	uint32_t type;       /* enum ibv_qp_type */
+	uint32_t max_send, max_recv, max_sge;
+	uint32_t max_inline; /* in: wanted; out: had */
+};
+
+/* Where a peer's port is. */
+struct weft_path {
+	uint8_t gid[16];
+	uint32_t global; /* use gid */
+	uint16_t lid;
+	uint8_t sgid_index, sl, hop_limit, traffic_class, port, pad;
+};
+
+struct weft_rtr {
+	struct weft_path path;
+	uint32_t mtu; /* enum ibv_mtu */
+	uint32_t qp_num, psn;
+	uint32_t max_dest_rd_atomic, min_rnr_timer;
+};
+
+struct weft_rts {
+	uint32_t psn, timeout, retry_cnt, rnr_retry, max_rd_atomic;
+};
+
+struct weft_port {
+	uint32_t state, max_mtu, active_mtu, link_layer, lid, lmc, sm_lid, max_msg_sz;
+	uint32_t gid_tbl_len, pkey_tbl_len, flags, active_speed, active_width;
+};
+
+/* Loads the library. A name that dlopen finds; the message is static. */
+int weft_ibv_load(const char *name, const char **message);
+/* What ibv_fork_init said when the library was loaded: 0 or an errno value. */
+int weft_ibv_fork_status(void);
+const char *weft_ibv_status_str(uint32_t status);
+const char *weft_ibv_event_str(uint32_t type);
+
+/* Opens the device called name, ENODEV if there is none. */
+int weft_ibv_open(const char *name, struct ibv_context **out);
+/* ENOSYS: the kernel has no verbs; 0 with *count 0: no device. */
+int weft_ibv_count(int *count);
+int weft_ibv_close(struct ibv_context *ctx);
+int weft_ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *out);
+/* Bits of the device clock and its frequency in kHz, 0 where unknown. */
+void weft_ibv_query_clock(struct ibv_context *ctx, uint64_t *mask, uint64_t *khz);
+int weft_ibv_query_port(struct ibv_context *ctx, uint8_t port, struct weft_port *out);
+int weft_ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, uint8_t gid[16]);
+int weft_ibv_async_fd(struct ibv_context *ctx);
+/* Takes one asynchronous event without waiting, EAGAIN if there is none. */
+int weft_ibv_async_event(struct ibv_context *ctx, uint32_t *type, uint32_t *port, uint32_t *qp_num);
+
+int weft_ibv_alloc_pd(struct ibv_context *ctx, struct ibv_pd **out);
+int weft_ibv_dealloc_pd(struct ibv_pd *pd);
+int weft_ibv_reg_mr(struct ibv_pd *pd, uint64_t addr, uint64_t len, uint32_t access, struct ibv_mr **out,
+		    uint32_t *lkey, uint32_t *rkey);
+int weft_ibv_dereg_mr(struct ibv_mr *mr);
+
+int weft_ibv_create_channel(struct ibv_context *ctx, struct ibv_comp_channel **out, int *fd);
+int weft_ibv_destroy_channel(struct ibv_comp_channel *ch);
+/* Takes and acknowledges all events of the channel; returns how many. */
+int weft_ibv_drain_channel(struct ibv_comp_channel *ch);
+int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_channel *ch, int stamps, struct weft_cq *out);
+int weft_ibv_destroy_cq(struct ibv_cq *cq);
+int weft_ibv_arm(struct ibv_cq *cq);
+int weft_ibv_create_srq(struct ibv_pd *pd, uint32_t depth, struct ibv_srq **out);
+int weft_ibv_destroy_srq(struct ibv_srq *srq);
+
+int weft_ibv_create_qp(struct ibv_pd *pd, struct weft_qp_attr *attr, struct ibv_qp **out, uint32_t *qp_num);
+int weft_ibv_destroy_qp(struct ibv_qp *qp);
+/* To INIT: access for connected queue pairs, qkey for datagrams. */
+int weft_ibv_init_qp(struct ibv_qp *qp, uint8_t port, uint16_t pkey_index, uint32_t access, uint32_t qkey);
+int weft_ibv_rtr_qp(struct ibv_qp *qp, const struct weft_rtr *attr);
+int weft_ibv_rts_qp(struct ibv_qp *qp, const struct weft_rts *attr);
+int weft_ibv_error_qp(struct ibv_qp *qp);
+int weft_ibv_query_qp(struct ibv_qp *qp, uint32_t *state);
+
+int weft_ibv_create_ah(struct ibv_pd *pd, const struct weft_path *path, struct ibv_ah **out);
+int weft_ibv_destroy_ah(struct ibv_ah *ah);
+int weft_ibv_post_recv(struct ibv_qp *qp, uint64_t addr, uint32_t len, uint32_t lkey, uint64_t wr_id);
+int weft_ibv_send_ud(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qp_num, uint32_t qkey, uint64_t addr, uint32_t len,
+		     uint32_t lkey, uint64_t wr_id);
+
+/*
+ * The data path. Each call does many operations.
+ *
+ * post: n work requests, ring[(from + k) & mask]; returns how many were taken
+ * and the errno value of the first that was not.
+ * refill: gives n buffers to the shared receive queue; returns how many it took.
+ * poll: up to max completions; returns how many, or -1.
+ * cycle: refill, then poll of every queue, all in one call; done[k] has max
+ * places for queue k and count[k] tells how many were filled, -1 for an error.
+ */
+int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, uint64_t from, int n, int *err);
+int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n);
+int weft_ibv_poll(const struct weft_cq *cq, struct weft_done *done, int max);
+int weft_ibv_cycle(const struct weft_buffers *b, const uint32_t *index, int n, const struct weft_cq *cq, int queues,
+		   struct weft_done *done, int max, int *count);
+
+#endif

@@ -1,0 +1,242 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+)
+
+// transfer is what a one-sided operation has found out before it takes a place.
+type transfer struct {
+	q    *queue
+	addr uint64 // at the peer's device
+	rkey uint32
+}
+
+// prepare judges an operation on n bytes at addr.
+func (e *Endpoint) prepare(addr uint64, n uint64, key hw.RemoteKey, need hw.Access) (t transfer, err error) {
+	if t.addr, t.rkey, err = remote(key, addr, n, need); err != nil {
+		return t, fmt.Errorf("verbs: %d bytes at %#x of peer %s: %w", n, addr, e, err)
+	}
+	if t.q, err = e.memoryQueue(); err != nil {
+		return t, err
+	}
+	if e.fenced(&e.msg, &e.mem.fence) {
+		return t, e.full()
+	}
+	return t, nil
+}
+
+// place takes a place for an operation and fills in where it goes.
+func (e *Endpoint) place(t *transfer, opcode uint32) (*ibv.Op, *entry, uint64, error) {
+	pos, ok := t.q.claim(reserve)
+	if !ok {
+		return nil, nil, 0, e.full()
+	}
+	op := t.q.op(pos)
+	op.Opcode, op.Flags, op.Pieces, op.RemoteAddr, op.RKey = opcode, t.q.takeFence(), 1, t.addr, t.rkey
+	return op, t.q.entry(pos), pos, nil
+}
+
+// PutShort writes data, which is copied.
+func (e *Endpoint) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
+	if len(data) > slotBytes {
+		return fmt.Errorf("verbs: short put of %d bytes: %w", len(data), hw.ErrTooLong)
+	}
+	t, err := e.prepare(addr, uint64(len(data)), key, hw.RemoteWrite)
+	if err != nil {
+		return err
+	}
+	op, _, pos, err := e.place(&t, ibv.OpWrite)
+	if err != nil {
+		return err
+	}
+	copy(t.q.slot(pos), data)
+	if len(data) <= t.q.inline {
+		op.Flags |= ibv.Inline
+	}
+	op.SGE[0] = t.q.slotSGE(pos, len(data))
+	op.Pieces = uint32(min(len(data), 1))
+	t.q.publish(pos)
+	return nil
+}
+
+// PutBcopy writes n bytes that pack writes into a bounce buffer.
+func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.RemoteKey, stripe int) error {
+	switch {
+	case n < 0 || stripe < 0 || stripe >= len(e.i.bounce):
+		return fmt.Errorf("verbs: put of %d bytes over stripe %d: %w", n, stripe, hw.ErrInvalid)
+	case n > e.i.cfg.BounceBytes:
+		return fmt.Errorf("verbs: put of %d bytes: %w", n, hw.ErrTooLong)
+	}
+	t, err := e.prepare(addr, uint64(n), key, hw.RemoteWrite)
+	if err != nil {
+		return err
+	}
+	pool := &e.i.bounce[stripe]
+	buffer := pool.take()
+	if buffer < 0 {
+		return e.full()
+	}
+	op, en, pos, err := e.place(&t, ibv.OpWrite)
+	if err != nil {
+		pool.put(buffer)
+		return err
+	}
+	b, at := e.i.bounceBuffer(buffer)
+	if n > 0 {
+		pack(b[:n:n])
+	}
+	op.SGE[0] = ibv.SGE{Addr: at, Len: uint32(n), LKey: e.i.mr.LKey}
+	op.Pieces = uint32(min(n, 1))
+	en.bounce, en.weight = buffer, bounceWeight
+	t.q.publish(pos)
+	return nil
+}
+
+// PutZcopy writes local.
+func (e *Endpoint) PutZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	return e.zcopy(ibv.OpWrite, local, addr, key, c)
+}
+
+// GetZcopy reads into local.
+func (e *Endpoint) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	return e.zcopy(ibv.OpRead, local, addr, key, c)
+}
+
+func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	var pieces [ibv.MaxSGE]ibv.SGE
+	used, n, err := e.pieces(pieces[:0], local, e.i.maxIOV(), opcode == ibv.OpRead)
+	if err != nil {
+		return hw.Done, err
+	}
+	if n > e.i.maxMessage() {
+		return hw.Done, fmt.Errorf("verbs: %d bytes: %w", n, hw.ErrTooLong)
+	}
+	need := hw.RemoteWrite
+	if opcode == ibv.OpRead {
+		need = hw.RemoteRead
+	}
+	t, err := e.prepare(addr, n, key, need)
+	if err != nil {
+		return hw.Done, err
+	}
+	if n == 0 {
+		return hw.Done, nil
+	}
+	op, en, pos, err := e.place(&t, opcode)
+	if err != nil {
+		return hw.Done, err
+	}
+	op.Pieces = uint32(used)
+	op.SGE = pieces
+	en.comp, en.signal = c, true
+	t.q.publish(pos)
+	return hw.InProgress, nil
+}
+
+// pieces appends local segments to the device's in to, whose number it returns
+// with the bytes of the new ones. Empty segments are left out: to a device a
+// length of 0 may mean 2 GiB.
+func (e *Endpoint) pieces(to []ibv.SGE, local []hw.Segment, limit int, write bool) (used int, n uint64, err error) {
+	if len(local) > limit {
+		return 0, 0, fmt.Errorf("verbs: %d local segments, at most %d: %w", len(local), limit, hw.ErrInvalid)
+	}
+	for _, s := range local {
+		if s.Len == 0 {
+			continue
+		}
+		m, ok := s.Memory.(*Memory)
+		addr := uint64(uintptr(s.Addr))
+		if !ok || s.Len < 0 || addr < m.addr || addr-m.addr > uint64(m.region.Len) || uint64(s.Len) > uint64(m.region.Len)-(addr-m.addr) ||
+			write && m.region.Access&hw.LocalWrite == 0 || s.Len > 1<<31 {
+			return 0, 0, fmt.Errorf("verbs: local segment of %d bytes is not registered for this: %w", s.Len, hw.ErrInvalid)
+		}
+		to = append(to, ibv.SGE{Addr: addr, Len: uint32(s.Len), LKey: m.mr.LKey})
+		n += uint64(s.Len)
+	}
+	return len(to), n, nil
+}
+
+// GetBcopy reads n bytes into a bounce buffer and gives them to unpack.
+func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	switch {
+	case n < 0:
+		return hw.Done, fmt.Errorf("verbs: get of %d bytes: %w", n, hw.ErrInvalid)
+	case n > e.i.cfg.BounceBytes:
+		return hw.Done, fmt.Errorf("verbs: get of %d bytes: %w", n, hw.ErrTooLong)
+	}
+	t, err := e.prepare(addr, uint64(n), key, hw.RemoteRead)
+	if err != nil {
+		return hw.Done, err
+	}
+	if n == 0 {
+		unpack(nil)
+		return hw.Done, nil
+	}
+	buffer := e.i.gets.take()
+	if buffer < 0 {
+		return hw.Done, e.full()
+	}
+	op, en, pos, err := e.place(&t, ibv.OpRead)
+	if err != nil {
+		e.i.gets.put(buffer)
+		return hw.Done, err
+	}
+	_, at := e.i.bounceBuffer(buffer)
+	op.SGE[0] = ibv.SGE{Addr: at, Len: uint32(n), LKey: e.i.mr.LKey}
+	en.kind, en.bounce, en.n, en.unpack, en.comp, en.signal = entryGet, buffer, n, unpack, c, true
+	t.q.publish(pos)
+	return hw.InProgress, nil
+}
+
+// GetShort is not among the interface's capabilities: a read takes a round
+// trip, and only Progress can tell of its end.
+func (e *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
+	return fmt.Errorf("verbs: short get: %w", hw.ErrInvalid)
+}
+
+// AMZcopy sends one active message whose payload the device reads from the
+// caller's memory.
+func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Segment, c *hw.Completion) (hw.Status, error) {
+	switch {
+	case id >= hw.MaxAM:
+		return hw.Done, fmt.Errorf("verbs: message id %d: %w", id, hw.ErrInvalid)
+	case len(head) > maxShort:
+		return hw.Done, fmt.Errorf("verbs: message with a head of %d bytes: %w", len(head), hw.ErrTooLong)
+	}
+	var pieces [ibv.MaxSGE]ibv.SGE
+	used, n, err := e.pieces(pieces[:1], local, e.i.maxIOV()-1, false)
+	if err != nil {
+		return hw.Done, err
+	}
+	if n > uint64(e.i.cfg.BounceBytes) {
+		return hw.Done, fmt.Errorf("verbs: message of %d bytes: %w", n, hw.ErrTooLong)
+	}
+	if err := e.usable(); err != nil {
+		return hw.Done, err
+	}
+	q := &e.msg
+	pos, ok := q.claim(reserve)
+	if !ok {
+		return hw.Done, e.full()
+	}
+	b := q.slot(pos)
+	m := message{uint8(id), uint8(len(head)), kindUser, e.peerIndex.Load(), uint32(pos + 1), uint32(n), header}
+	m.put(b)
+	copy(b[headerBytes:], head)
+	op, en := q.op(pos), q.entry(pos)
+	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, uint32(used)
+	pieces[0] = q.slotSGE(pos, headerBytes+len(head))
+	op.SGE = pieces
+	en.comp, en.signal = c, true
+	q.publish(pos)
+	return hw.InProgress, nil
+}
+
+// maxIOV is the number of local pieces of one operation.
+func (i *Iface) maxIOV() int { return min(ibv.MaxSGE, i.d.attr.MaxSGE) }
+
+// maxMessage is the most bytes of one operation.
+func (i *Iface) maxMessage() uint64 { return min(i.d.info.MaxMessage, 1<<30) }

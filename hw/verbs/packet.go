@@ -1,0 +1,173 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// packetType says what a service packet is for.
+type packetType uint8
+
+const (
+	// packetHello tells the sender's half of the connection for messages.
+	packetHello packetType = 1 + iota
+	// packetMemory asks for a passive half for the sender's one-sided operations.
+	packetMemory
+	// packetPassive answers it.
+	packetPassive
+	// packetWait says that the sender lives, but must make progress before it can answer.
+	packetWait
+	// packetBye says that the sender closes its interface.
+	packetBye
+	// packetRefuse says why the sender will not connect.
+	packetRefuse
+)
+
+// Flags of packets.
+const (
+	// flagWant asks for an answer: the sender does not know yet that the receiver has its half.
+	flagWant = 1 << iota
+	// flagClosed says that the sender's eager window is closed.
+	flagClosed
+	knownFlags = 1<<iota - 1
+)
+
+// packet is a service packet. Which fields count depends on its type.
+type packet struct {
+	kind  packetType
+	flags uint8
+	reads uint8  // reads and atomics that the sender takes at a time
+	nonce uint64 // the receiver's
+	from  address
+	name  [maxNameBytes]byte // by which the sender is known
+	nameN uint8
+	epoch uint32 // counts the queue pairs that the sender has made for this connection
+	got   uint32 // epoch of the receiver that the sender's queue pair is joined to, 0: none
+	qp    uint32
+	psn   uint32
+	index uint32 // of the receiver among the sender's peers: what the receiver puts into its messages
+	seq   uint32 // last position received (hello), last position sent (bye)
+	reach uint64 // address and key of a word that may be read (passive)
+	rkey  uint32
+	code  uint32 // of packetRefuse: an errno value
+}
+
+// packetBytes is the length of every service packet:
+//
+//	"wvp" | version | kind | flags | reads | nameN | nonce:8 | from:40 | name:32 |
+//	epoch | got | qp | psn | index | seq | rkey | code (4 each) | reach:8
+const (
+	packetBytes   = 128
+	packetVersion = 1
+)
+
+var errPacket = errors.New("malformed service packet")
+
+func (p *packet) appendTo(b []byte) []byte {
+	b = append(b, 'w', 'v', 'p', packetVersion, byte(p.kind), p.flags, p.reads, p.nameN)
+	b = binary.LittleEndian.AppendUint64(b, p.nonce)
+	b = p.from.appendTo(b)
+	b = append(b, p.name[:]...)
+	for _, v := range []uint32{p.epoch, p.got, p.qp, p.psn, p.index, p.seq, p.rkey, p.code} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return binary.LittleEndian.AppendUint64(b, p.reach)
+}
+
+// parsePacket reads and checks a service packet that was sent to the interface
+// with this nonce. What does not prove that its sender knows the nonce is
+// refused before anything else is looked at.
+func parsePacket(b []byte, nonce uint64) (p packet, err error) {
+	if len(b) != packetBytes || b[0] != 'w' || b[1] != 'v' || b[2] != 'p' || b[3] != packetVersion {
+		return p, errPacket
+	}
+	p.kind, p.flags, p.reads, p.nameN = packetType(b[4]), b[5], b[6], b[7]
+	p.nonce = binary.LittleEndian.Uint64(b[8:])
+	if p.nonce != nonce {
+		return p, errPacket
+	}
+	if p.from, err = parseAddress(b[16:56]); err != nil {
+		return p, errPacket
+	}
+	copy(p.name[:], b[56:88])
+	for n, v := range []*uint32{&p.epoch, &p.got, &p.qp, &p.psn, &p.index, &p.seq, &p.rkey, &p.code} {
+		*v = binary.LittleEndian.Uint32(b[88+4*n:])
+	}
+	p.reach = binary.LittleEndian.Uint64(b[120:])
+	connects := p.kind == packetHello || p.kind == packetMemory || p.kind == packetPassive
+	switch {
+	case p.kind < packetHello || p.kind > packetRefuse, p.flags&^(knownFlags) != 0, p.nameN > maxNameBytes:
+		return p, errPacket
+	case connects && (p.qp == 0 || p.qp >= 1<<24 || p.psn >= 1<<24 || p.epoch == 0 || p.index >= maxPeers):
+		return p, errPacket
+	}
+	return p, nil
+}
+
+// nameBytes is the name by which the sender is known, its device address if it has none.
+func (p *packet) nameBytes() []byte {
+	if p.nameN == 0 {
+		return p.from.appendTo(nil)
+	}
+	return append([]byte(nil), p.name[:p.nameN]...)
+}
+
+// Messages. Every one starts with this header, little endian:
+//
+//	id | head length | kind | 0x57 | index:4 | seq:4 | payload length:4 | header:8
+const (
+	headerBytes = 24
+	headerMagic = 0x57
+)
+
+// messageKind says who a message is for.
+type messageKind uint8
+
+const (
+	kindUser    messageKind = iota // a handler
+	kindRequest                    // an atomic operation to be performed
+	kindReply                      // its result
+)
+
+// message is the header of a message.
+type message struct {
+	id      uint8
+	headLen uint8
+	kind    messageKind
+	index   uint32 // of the sender among the receiver's peers
+	seq     uint32 // position in the sender's queue
+	length  uint32 // of the payload
+	header  uint64
+}
+
+func (m *message) put(b []byte) {
+	_ = b[headerBytes-1]
+	b[0], b[1], b[2], b[3] = m.id, m.headLen, byte(m.kind), headerMagic
+	binary.LittleEndian.PutUint32(b[4:], m.index)
+	binary.LittleEndian.PutUint32(b[8:], m.seq)
+	binary.LittleEndian.PutUint32(b[12:], m.length)
+	binary.LittleEndian.PutUint64(b[16:], m.header)
+}
+
+// parseMessage reads the header of a message of len(b) bytes and checks it.
+func parseMessage(b []byte) (m message, ok bool) {
+	if len(b) < headerBytes || b[3] != headerMagic {
+		return m, false
+	}
+	m.id, m.headLen, m.kind = b[0], b[1], messageKind(b[2])
+	m.index = binary.LittleEndian.Uint32(b[4:])
+	m.seq = binary.LittleEndian.Uint32(b[8:])
+	m.length = binary.LittleEndian.Uint32(b[12:])
+	m.header = binary.LittleEndian.Uint64(b[16:])
+	ok = m.id < maxID && m.kind <= kindReply && uint64(len(b)) == headerBytes+uint64(m.headLen)+uint64(m.length)
+	return m, ok
+}
+
+// Immediate data of a write without bytes: the receiver's index of the sender
+// and what it tells.
+const (
+	immBits     = 8
+	immIndexMax = 1 << (32 - immBits)
+	immOpen     = 1 // the sender's eager window is open
+	immClosed   = 2
+)

@@ -1,0 +1,126 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+)
+
+// usable tells whether messages may be claimed now.
+func (e *Endpoint) usable() error {
+	if p := e.failure.Load(); p != nil {
+		return *p
+	}
+	if !e.ready.Load() {
+		return hw.ErrNoResource
+	}
+	if at := e.msgFence.at.Load(); at != 0 && e.mem.queue.head.Load() < at {
+		return e.full()
+	}
+	if e.slowFence.Load() {
+		if e.slow.Load() > 0 {
+			return e.full()
+		}
+		e.slowFence.Store(false)
+	}
+	return nil
+}
+
+// AMShort sends one active message from the caller's memory, which is copied.
+func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
+	switch {
+	case id >= hw.MaxAM:
+		return fmt.Errorf("verbs: message id %d: %w", id, hw.ErrInvalid)
+	case len(head)+len(payload) > maxShort:
+		return fmt.Errorf("verbs: short message of %d bytes: %w", len(head)+len(payload), hw.ErrTooLong)
+	}
+	return e.sendShort(kindUser, id, header, head, payload)
+}
+
+func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, payload []byte) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	q := &e.msg
+	pos, ok := q.claim(reserve)
+	if !ok {
+		return e.full()
+	}
+	b := q.slot(pos)
+	m := message{uint8(id), uint8(len(head)), kind, e.peerIndex.Load(), uint32(pos + 1), uint32(len(payload)), header}
+	m.put(b)
+	n := headerBytes + copy(b[headerBytes:], head)
+	n += copy(b[n:], payload)
+	op := q.op(pos)
+	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, 1
+	if n <= q.inline {
+		op.Flags = ibv.Inline
+	}
+	op.SGE[0] = q.slotSGE(pos, n)
+	q.publish(pos)
+	return nil
+}
+
+// full says that there is no place, and sees to it that there will be one.
+func (e *Endpoint) full() error {
+	e.i.nudge.Store(true)
+	return hw.ErrNoResource
+}
+
+// bounceWeight is how much more a message in a bounce buffer counts toward the
+// next completion that is told: buffers are scarcer than places.
+const bounceWeight = 8
+
+// AMBcopy sends one active message whose payload pack writes into a bounce buffer.
+func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
+	switch {
+	case id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= len(e.i.bounce):
+		return fmt.Errorf("verbs: message id %d of %d bytes over stripe %d: %w", id, n, stripe, hw.ErrInvalid)
+	case len(head) > maxShort || n > e.i.cfg.BounceBytes:
+		return fmt.Errorf("verbs: message of %d and %d bytes: %w", len(head), n, hw.ErrTooLong)
+	}
+	if err := e.usable(); err != nil {
+		return err
+	}
+	buffer := e.i.bounce[stripe].take()
+	if buffer < 0 {
+		return e.full()
+	}
+	q := &e.msg
+	pos, ok := q.claim(reserve)
+	if !ok {
+		e.i.bounce[stripe].put(buffer)
+		return e.full()
+	}
+	b, addr := e.i.bounceBuffer(buffer)
+	m := message{uint8(id), uint8(len(head)), kindUser, e.peerIndex.Load(), uint32(pos + 1), uint32(n), header}
+	m.put(b)
+	at := headerBytes + copy(b[headerBytes:], head)
+	if n > 0 {
+		pack(b[at : at+n : at+n])
+	}
+	op, en := q.op(pos), q.entry(pos)
+	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, 1
+	op.SGE[0] = ibv.SGE{Addr: addr, Len: uint32(at + n), LKey: e.i.mr.LKey}
+	en.bounce, en.weight = buffer, bounceWeight
+	q.publish(pos)
+	return nil
+}
+
+// postNothing posts a write without bytes: its completion tells of everything
+// before it, and of whether the peer answers. False: no place.
+func (q *queue) postNothing(imm uint32, signal bool, kind entryKind) (pos uint64, ok bool) {
+	pos, ok = q.claim(0)
+	if !ok {
+		return 0, false
+	}
+	op, en := q.op(pos), q.entry(pos)
+	op.Opcode, op.Flags, op.Pieces, op.RemoteAddr, op.RKey, op.Imm = ibv.OpWrite, 0, 0, 0, 0, imm
+	if imm != 0 {
+		op.Opcode = ibv.OpWriteImm
+	}
+	en.kind, en.signal = kind, signal
+	q.publish(pos)
+	return pos, true
+}

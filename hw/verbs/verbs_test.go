@@ -1,0 +1,67 @@
+package verbs
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest"
+)
+
+// shared is the memory domain that the tests of this process share.
+var shared struct {
+	once sync.Once
+	d    *MemoryDomain
+	err  error
+}
+
+// domain opens the device, or skips the test where there is none. Where
+// WEFT_TEST_RDMA is set a device must be there.
+func domain(t testing.TB) *MemoryDomain {
+	t.Helper()
+	shared.once.Do(func() {
+		shared.d, shared.err = OpenDomain(DomainConfig{GIDIndex: GIDAuto, Logf: func(f string, a ...any) {
+			t.Logf(f, a...)
+		}})
+	})
+	if shared.err != nil {
+		if os.Getenv("WEFT_TEST_RDMA") != "" {
+			t.Fatal(shared.err)
+		}
+		t.Skipf("no RDMA device here: %v; make test-rdma runs this in a virtual machine", shared.err)
+	}
+	return shared.d
+}
+
+// open opens an interface whose Connect waits for the peer.
+func open(t testing.TB, c Config) *Iface {
+	t.Helper()
+	d := domain(t)
+	if c.ConnectWait == 0 {
+		c.ConnectWait = 2 * time.Second
+	}
+	c.Logf = t.Logf
+	i, err := d.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func TestConformance(t *testing.T) {
+	for name, c := range map[string]Config{
+		"default":     {},
+		"small":       {RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16},
+		"stripes":     {RxBuffers: 128, BounceCount: 16, Stripes: 3, Stamps: true},
+		"cpu atomics": {RxBuffers: 128, BounceCount: 16, Atomics: AtomicsCPU},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "default" {
+				t.Skip("left out of the short form")
+			}
+			hwtest.Run(t, func(t testing.TB) hw.Iface { return open(t, c) })
+		})
+	}
+}

@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh short|full: tests hw/verbs in virtual machines with a real kernel's
+# RDMA stack (soft-RoCE), one and two of them. WEFT_RDMA_ACCEL=kvm has them use
+# KVM; otherwise the processor is emulated. WEFT_RDMA_DIR is where the kernel is
+# kept, build/rdma by default.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+GO=${GO:-go}
+mode=${1:-full}
+dir=${WEFT_RDMA_DIR:-build/rdma}
+accel=${WEFT_RDMA_ACCEL:-tcg}
+passed=0
+failed=0
+skipped=0
+
+finish() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" = 0 ]
+	exit
+}
+
+skip() {
+	echo "SKIPPED virtual machines with RDMA: $1"
+	skipped=1
+	finish
+}
+
+[ "$(uname -m)" = x86_64 ] || skip "they share this host's programs, and their kernel is for x86-64"
+for tool in qemu-system-x86_64 rdma ip tc dpkg-deb apt-get xz; do
+	PATH=$PATH:/sbin:/usr/sbin command -v "$tool" >/dev/null || skip "$tool is not installed (make deps)"
+done
+find /usr/lib -name 'librxe-rdmav*.so' 2>/dev/null | grep -q . || skip "ibverbs-providers is not installed (make deps)"
+
+mkdir -p "$dir"
+log=$(mktemp -d)
+trap 'rm -rf "$log"' EXIT
+build() {
+	CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init || return 1
+	"$GO" build -o "$dir/vm" ./tests/rdma/vm || return 1
+	"$GO" test -c -o "$dir/verbs.test" ./hw/verbs
+}
+if ! build; then
+	failed=1
+	finish
+fi
+if ! "$dir/vm" -dir "$dir" prepare kernel >"$log/prepare" 2>&1; then
+	cat "$log/prepare"
+	[ -d "$dir/package" ] || skip "the kernel's package cannot be fetched"
+	failed=1
+	finish
+fi
+echo "virtual machines: $(basename "$dir"/package/boot/vmlinuz-*), accelerator $accel"
+
+# machines NAME run|pair SECONDS COMMAND... runs a Go test binary and counts.
+machines() {
+	local name=$1 kind=$2 limit=$3 status good bad left
+	shift 3
+	echo "-- $name"
+	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -timeout "${limit}s" \
+		-env WEFT_TEST_RDMA=1 -env WEFT_TEST_PAIR="$([ "$kind" = pair ] && echo 1)" "$kind" -- "$@" >"$log/out" 2>&1
+	status=$?
+	good=$(grep -cE '^(\[[01]\] )? *--- PASS' "$log/out")
+	bad=$(grep -cE '^(\[[01]\] )? *--- FAIL' "$log/out")
+	left=$(grep -cE '^(\[[01]\] )? *--- SKIP' "$log/out")
+	if ((status != 0 && bad == 0)) || ((good == 0)); then
+		bad=$((bad + 1))
+	fi
+	if ((bad > 0)); then
+		echo "FAILED $name: exit status $status"
+		grep -vE '=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP)' "$log/out" | tail -n 80
+	fi
+	echo "   $good passed, $bad failed, $left skipped there"
+	passed=$((passed + good))
+	failed=$((failed + bad))
+	skipped=$((skipped + left))
+}
+
+if [ "$mode" = short ]; then
+	machines "one machine: conformance" run 120 "$dir/verbs.test" -test.v -test.short -test.timeout 110s
+	machines "two machines: traffic, one of them killed" pair 60 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 55s
+else
+	machines "one machine: conformance and faults" run 400 "$dir/verbs.test" -test.v -test.timeout 390s
+	machines "two machines: traffic, loss, delay, port down, one killed" pair 300 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 290s
+fi
+finish
