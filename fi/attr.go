@@ -74,3 +74,10 @@ type MRAttr struct {
 	Iface        HMEMIface
 	Device       uint64
 }
+
+// RMAIOVec is a piece of a peer's registered memory (struct fi_rma_iov).
+type RMAIOVec struct {
+	Addr uint64
+	Len  uint64
+	Key  uint64
+}

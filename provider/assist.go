@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -79,15 +80,14 @@ func chunkSize(n uint64) uint64 {
 // whether it is shared now.
 func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
-	const needs = hw.CapGet | hw.CapPut | hw.CapSharedWords
-	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 || e.attr.Caps&needs != needs {
+	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
 		return false
 	}
-	words := e.iface.SourceWords(hw.Source(op.src))
+	words := e.sourceWords(hw.Source(op.src)) // of this host only
 	if words == nil || e.assisted[op.src] {
 		return false
 	}
-	p, err := e.connect(e.linkBack(op.source))
+	p, err := e.connect(e.linkBack(op.sender()))
 	if err != nil {
 		return false
 	}
@@ -114,8 +114,8 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 // stepAssisted reads the next chunks of a shared operation and tells whether
 // progress is done with it.
 func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp) bool {
-	words := e.iface.SourceWords(hw.Source(op.src))
-	p, err := e.connect(e.linkBack(op.source))
+	words := e.sourceWords(hw.Source(op.src))
+	p, err := e.connect(e.linkBack(op.sender()))
 	if words == nil || err != nil {
 		op.status = fi.ECONNRESET
 		return r.endAssist(e, op)
@@ -141,6 +141,13 @@ func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp) bool {
 	for i := back; failed && i < n && op.status == fi.Success; i++ {
 		r.readChunk(p, op, i)
 	}
+	if op.status == fi.EACCES {
+		// The kernel lets this side not read. The sender is stopped: begin anew, in fragments. The offer
+		// stays, so that there is none for later messages.
+		op.round, op.status = 0, fi.Success
+		r.pull(e, op)
+		return true
+	}
 	return r.endAssist(e, op)
 }
 
@@ -161,7 +168,7 @@ const abandonTime = time.Second
 // abandonAssist ends a shared operation whose endpoint is closed: the sender
 // must not write into the buffer any more.
 func (r *rxContext) abandonAssist(e *Endpoint, op *recvOp) {
-	words := e.iface.SourceWords(hw.Source(op.src))
+	words := e.sourceWords(hw.Source(op.src))
 	if op.round == 0 || words == nil {
 		return
 	}
@@ -175,13 +182,16 @@ func (r *rxContext) abandonAssist(e *Endpoint, op *recvOp) {
 }
 
 // readChunk reads chunk i of the message.
-func (r *rxContext) readChunk(p hw.Endpoint, op *recvOp, i uint64) {
+func (r *rxContext) readChunk(p *path, op *recvOp, i uint64) {
 	off := i * op.chunk
 	n := min(op.chunk, op.want-off)
 	r.local[0] = hw.Segment{Addr: pointerAt(op.t.buf + off), Len: int(n)}
 	r.remote[0] = hw.RemoteSegment{Addr: op.iov[0].Addr + off, Len: n}
-	if _, err := p.Get(r.local[:1], r.remote[:1]); err != nil {
+	if _, err := p.Endpoint.(hw.PeerMemory).ReadPeer(r.local[:1], r.remote[:1]); err != nil {
 		op.status = readError(err)
+		if errors.Is(err, hw.ErrPermission) {
+			op.status = fi.EACCES
+		}
 	}
 }
 
@@ -277,11 +287,11 @@ func (e *Endpoint) stepAssist(a *assist) bool {
 	if !known {
 		return true
 	}
-	p, ok := (*e.links.Load())[req.link].ready()
+	p, ok := e.linkAt(req.link).ready()
 	if !ok {
 		return true
 	}
-	words := p.SharedWords()
+	words := p.Endpoint.(hw.PeerMemory).SharedWords()
 	n := chunks(a.want, a.chunk)
 	for budget := int64(assistBurst); budget > 0; budget -= int64(a.chunk) {
 		i, ok := takeBack(&words[0], a.round, n)
@@ -292,7 +302,7 @@ func (e *Endpoint) stepAssist(a *assist) bool {
 		size := min(a.chunk, a.want-off)
 		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.iov[0].Base) + off), Len: int(size)}
 		e.rx.remote[0] = hw.RemoteSegment{Addr: a.addr + off, Len: size}
-		if _, err := p.Put(e.rx.local[:1], e.rx.remote[:1]); err != nil {
+		if _, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1]); err != nil {
 			atomic.OrUint64(&words[1], assistFailed)
 		}
 		atomic.AddUint64(&words[1], 1)

@@ -28,6 +28,8 @@ type AV struct {
 	format  fi.AddrFormat
 	flags   uint64 // of fi_av_attr
 	sizeMax uint64
+	// rxCtxBits are those bits of an fi.Addr that name a receive context.
+	rxCtxBits int
 
 	table avTable
 	index avIndex
@@ -58,8 +60,8 @@ const avCountHint = 1 << 16
 //
 // attr.Count is a hint. fi.AVMap and fi.AVTable both give indexes, so a domain
 // opened for one of them takes both. Errors: fi.EBADFLAGS for flags other than
-// fi.Event, fi.Read and fi.Symmetric; fi.EINVAL for an unknown type, for receive
-// context bits (there are no scalable endpoints), for fi.Read without a name,
+// fi.Event, fi.Read and fi.Symmetric; fi.EINVAL for an unknown type, for more
+// than maxRxCtxBits receive context bits, for fi.Read without a name,
 // and for a name longer than a file's; for fi.Read of a named address vector that
 // nobody has open fi.ENOENT; for one of another user fi.EACCES; and what the
 // system says when the file of a named one cannot be made (fi.ENOSPC).
@@ -72,10 +74,11 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 		return nil, err
 	}
 	a := &AV{
-		domain:  d,
-		format:  d.format,
-		flags:   attr.Flags,
-		sizeMax: uint64(d.cfg.AVSizeMax),
+		domain:    d,
+		format:    d.format,
+		flags:     attr.Flags,
+		sizeMax:   min(uint64(d.cfg.AVSizeMax), maxLines>>attr.RxCtxBits),
+		rxCtxBits: attr.RxCtxBits,
 	}
 	a.index.init(&a.table, int(min(attr.Count, avCountHint, a.sizeMax)))
 	if attr.Name != "" {
@@ -85,7 +88,7 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 			log.Warnf(log.AV, "open named address vector %q: %v", attr.Name, err)
 			return nil, err
 		}
-		a.shared, a.sizeMax = s, s.capacity
+		a.shared, a.sizeMax = s, min(s.capacity, maxLines>>attr.RxCtxBits)
 		attr.MapAddr = s.mapAddr()
 		a.refresh()
 	}
@@ -101,8 +104,8 @@ func checkAV(attr *fi.AVAttr) error {
 		return fmt.Errorf("flags %#x: %w", attr.Flags&^avFlags, fi.EBADFLAGS)
 	case attr.Type != fi.AVUnspec && attr.Type != fi.AVMap && attr.Type != fi.AVTable:
 		return fmt.Errorf("type %d: %w", attr.Type, fi.EINVAL)
-	case attr.RxCtxBits != 0:
-		return fmt.Errorf("%d receive context bits, but there are no scalable endpoints: %w", attr.RxCtxBits, fi.EINVAL)
+	case attr.RxCtxBits < 0 || attr.RxCtxBits > maxRxCtxBits:
+		return fmt.Errorf("%d receive context bits, at most %d: %w", attr.RxCtxBits, maxRxCtxBits, fi.EINVAL)
 	case attr.Flags&fi.Read != 0 && attr.Name == "":
 		return fmt.Errorf("read-only without a name: %w", fi.EINVAL)
 	}

@@ -152,7 +152,7 @@ func (a *AV) insertOne(i int, name func(i int) (names.Name, error)) (fi.Addr, er
 	if n.Port == 0 || n.IsAny() {
 		return fi.AddrNotAvail, fmt.Errorf("%v names no endpoint: %w", n, fi.EINVAL)
 	}
-	if !a.domain.local.has(n) {
+	if !a.domain.reaches(n) {
 		return fi.AddrNotAvail, fmt.Errorf("%v is not on this host: %w", n, fi.EHOSTUNREACH)
 	}
 	at := a.table.next()

@@ -67,3 +67,21 @@ func (l *localAddrs) known(n names.Name) bool {
 	local, err := names.IsLocal(func() ([]names.Interface, error) { return l.ifis, nil }, n)
 	return local && err == nil
 }
+
+// reaches tells whether the domain's endpoints reach an address: it is on this
+// host, or there is a transport to others.
+func (d *Domain) reaches(n names.Name) bool {
+	if d.local.has(n) {
+		return true
+	}
+	locals, err := names.Locals(names.System)
+	if err != nil || n.IsLoopback() {
+		return false
+	}
+	for _, l := range locals {
+		if l.Iface == d.DomainName() && networked(l.Name, d.cfg) {
+			return true
+		}
+	}
+	return false
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
@@ -30,6 +31,9 @@ type Domain struct {
 	// queue is large enough, a power of two. Immutable.
 	maxStripes int
 	regions    mrTable
+	memory     hw.MemoryDomain // where regions are published, immutable
+	threads    progressThreads
+	served     bool // counted as a user of the service thread; immutable
 
 	// mu is not on the data path: events are bound and reported by control
 	// operations.
@@ -44,8 +48,8 @@ const smallestStripe = 16
 
 // OpenDomain opens the domain that info, from [GetInfo], describes. Errors:
 // fi.EINVAL for what GetInfo does not return: no domain attributes, the name of
-// another fabric, unknown models, FI_PROGRESS_AUTO, registration modes that
-// weft does not need.
+// another fabric, unknown models, FI_PROGRESS_AUTO where the configuration
+// allows no threads, registration modes that weft does not need.
 func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if err := f.checkDomain(info); err != nil {
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain: %v", err)
@@ -62,9 +66,11 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		resolver:   names.SystemResolver,
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
+	d.memory = newMemoryDomain()
 	if d.format == fi.FormatUnspec {
 		d.format = fi.Sockaddr
 	}
+	d.startService()
 	opened.mu.Lock()
 	defer opened.mu.Unlock()
 	opened.domains = append(opened.domains, d)
@@ -83,21 +89,31 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 		return fmt.Errorf("%s is in fabric %q, not %q: %w", a.Name, info.Fabric.Name, f.attr.Name, fi.EINVAL)
 	case a.Threading < fi.ThreadUnspec || a.Threading > fi.ThreadEndpoint:
 		return fmt.Errorf("threading model %d: %w", a.Threading, fi.EINVAL)
-	case !manual(a.ControlProgress) || !manual(a.DataProgress):
+	case !f.offers(a.ControlProgress) || !f.offers(a.DataProgress):
 		return fmt.Errorf("progress models %d and %d: %w", a.ControlProgress, a.DataProgress, fi.EINVAL)
 	case a.ResourceMgmt < fi.RMUnspec || a.ResourceMgmt > fi.RMEnabled:
 		return fmt.Errorf("resource management %d: %w", a.ResourceMgmt, fi.EINVAL)
 	case a.AVType < fi.AVUnspec || a.AVType > fi.AVTable:
 		return fmt.Errorf("address vector type %d: %w", a.AVType, fi.EINVAL)
-	case a.MRMode&^(fi.MRBasic|fi.MRScalable) != 0:
+	case a.MRMode&^mrModes != 0:
 		return fmt.Errorf("registration modes %#x: %w", a.MRMode, fi.EINVAL)
 	}
 	return nil
 }
 
-// manual tells whether a progress model is one that needs no thread of weft's.
-func manual(p fi.Progress) bool {
-	return p == fi.ProgressUnspec || p == fi.ProgressManual || p == fi.ProgressControlUnified
+// mrModes are the registration modes that an application may set. weft asks for
+// none of them. With fi.MRVirtAddr peers name memory by its address, with
+// fi.MRProvKey keys are chosen here; the others restrict the application only.
+const mrModes = fi.MRBasic | fi.MRScalable | fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey
+
+// offers tells whether a progress model is one that weft has: automatic
+// progress needs a thread.
+func (f *Fabric) offers(p fi.Progress) bool {
+	switch p {
+	case fi.ProgressUnspec, fi.ProgressManual, fi.ProgressControlUnified:
+		return true
+	}
+	return p == fi.ProgressAuto && f.cfg.ProgressThread != config.No
 }
 
 // Close closes the domain. fi.EBUSY while it has open objects.
@@ -105,6 +121,9 @@ func (d *Domain) Close() error {
 	if err := d.queues.whenClosed(d.refs.close); err != nil {
 		return err
 	}
+	d.stopThreads()
+	d.stopService()
+	_ = d.memory.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range []*eq.Queue{d.events, d.mrEvents} {
@@ -155,17 +174,19 @@ func (d *Domain) threading() fi.Threading {
 //
 // DOMAIN serialises everything in the domain.
 //
+// With a progress thread (threaded) nothing is exclusive: it is one more.
+//
 // What lies between endpoints, in the same process or not, is never exclusive:
 // a sender writes into the receiver's ring under the model of its own domain.
 func (d *Domain) exclusive() (ep, cq bool) {
 	t := d.threading()
-	alone := t == fi.ThreadDomain || t == fi.ThreadCompletion
+	alone := (t == fi.ThreadDomain || t == fi.ThreadCompletion) && !d.threaded()
 	return alone, alone
 }
 
 // exclusiveShared tells whether one thread at a time uses a shared receive or
 // transmit context; see exclusive.
-func (d *Domain) exclusiveShared() bool { return d.threading() == fi.ThreadDomain }
+func (d *Domain) exclusiveShared() bool { return d.threading() == fi.ThreadDomain && !d.threaded() }
 
 // stripes returns the number of transmit stripes, a power of two, of an endpoint
 // with a transmit queue of txSize operations. It is one where one thread at a
@@ -186,9 +207,15 @@ func (d *Domain) stripes(txSize uint64) int {
 	return min(n, max(1, floorPower(int(min(txSize/smallestStripe, 1<<16)))))
 }
 
-// cqStripes returns the number of stripes that a completion queue must be able
-// to serve: no endpoint of the domain has more.
-func (d *Domain) cqStripes() int { return d.stripes(1 << 32) }
+// cqStripes returns the number of stripes that have a ring of their own in a
+// completion queue: no endpoint of the domain has more. It is 0 where one thread
+// at a time uses the queue, which is then one ring.
+func (d *Domain) cqStripes() int {
+	if _, alone := d.exclusive(); alone {
+		return 0
+	}
+	return d.stripes(1 << 32)
+}
 
 // maxStripes returns the configured number of stripes, or one for each core that
 // the process may use, rounded down to a power of two.

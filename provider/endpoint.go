@@ -11,6 +11,8 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/stripe"
 )
@@ -47,7 +49,10 @@ type Endpoint struct {
 	av                       *AV
 	txCQ, rxCQ               *cq.Queue
 	txSelective, rxSelective bool
-	txCntr, rxCntr           *cq.Counter
+	txCntr, rxCntr           *cq.Counter // of sends and receives
+	readCntr, writeCntr      *cq.Counter // of what this side initiates
+	remoteReadCntr           *cq.Counter // of what peers do to this side's memory, as remoteWriteCntr
+	remoteWriteCntr          *cq.Counter
 	eq                       *eq.Queue
 	srx                      *SharedRx
 	stx                      *SharedTx
@@ -55,6 +60,7 @@ type Endpoint struct {
 	unbind                   []func() // undoes the binds, last first
 	attached                 []queue  // that poll this endpoint
 	source                   *cq.Source
+	engine                   *background // by which a progress thread drives it, nil: none does
 
 	hot         *hot.EP
 	block       []byte // memory of hot and the stripes
@@ -63,37 +69,65 @@ type Endpoint struct {
 	sourceLines mem.Array[hot.Source] // by hw.Source
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
 	// lease holder, read by who removes addresses; sequentially consistent.
-	sourcesSeen    atomic.Uint32
-	iface          iface
-	attr           hw.Attr
-	rx             *rxContext
-	number         uint32 // among the endpoints of rx
+	sourcesSeen atomic.Uint32
+	iface       iface // of the first port
+	ports       []*port
+	network     *network // nil: there is none
+	stats       *stats.Endpoint
+	lines       []stats.Line // of counters, by stripe; its lease holder's
+	attr        hw.Attr
+	rx          *rxContext
+	number      uint32 // among the endpoints of rx
+	// scalable is the endpoint that this is a context of, nil for an endpoint
+	// of its own; context is the number of the context's interface. Immutable.
+	scalable       *Scalable
+	context        uint8
 	handle         uint64 // of C's table
 	stripes        *stripe.Set
 	requests       *stripe.Table[txRequest]
 	inject         []byte // one buffer of InjectMax bytes for each request
+	rmas           *stripe.Table[rmaRequest]
+	rmaInject      []byte // as inject, for rmas
 	scratch        []scratch
-	progressStripe int    // the bounce buffers of the lease holder
-	syncMax        uint64 // longest tracked message that goes eagerly, bytes
+	progressStripe int // the bounce buffers of the lease holder
 	sourceErr      bool
 	plainRecv      bool // every receive completes on rxCQ and nowhere else
 
-	// links are appended to under linkMu, which no send to a known peer
-	// takes, and read by any thread.
+	// links are changed under linkMu, which no send to a known peer takes, and
+	// read by any thread: by their numbers, nil where none is. linkMu also
+	// guards the fields behind it, but for linksMade, which counts the links
+	// ever made: added to under it, read by the lease holder.
 	links      atomic.Pointer[[]*link]
 	linkMu     sync.Mutex
-	linkByName map[names.Name]*link
+	linkByAddr map[address]*link
+	freeLinks  []uint32 // numbers
+	linksKept  int      // by the last sweep
+	linksMade  atomic.Uint64
+
+	// rmaQueue are the ids of requests whose posters found no room for all
+	// messages, under rmaMu, which no other post takes. rmaQueued is their
+	// number, for progress to look at without the lock.
+	rmaMu     sync.Mutex
+	rmaQueue  []uint64
+	rmaQueued atomic.Int32
 
 	// The lease holder's.
-	sources   []uint32  // identity by hw.Source, 0: not known
 	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
 	addrSeen  uint64    // generation of av that addrs is of
-	addrLinks int       // length of links that addrNone is of
+	addrLinks uint64    // linksMade that addrNone is of
 	streams   []uint64  // requests that are sent in fragments
-	backLinks []*link   // by identity
+	backLinks []*link   // by identity, the last that was used
 	assists   []assist  // rendezvous of others that this side helps with
-	assisted  []bool    // by hw.Source: it is offered a share of a rendezvous now
+	assisted  []bool    // by hw.Source: it is offered a share of a rendezvous now, or never again
 	round     uint16    // of the last offer
+	batchPeak uint64    // arrivals
+	// malformedHere counts messages that only this layer found malformed.
+	malformedHere uint64
+
+	rmaStreams   []uint64 // requests that wait for room, by id
+	replies      []reply  // to peers' reads and atomics, that wait for room
+	regionIOV    [info.MRIOVLimit]fi.IOVec
+	atomicResult [atomicBytes]byte
 }
 
 // OpenEndpoint makes an endpoint and binds its name: info's source address, or
@@ -108,8 +142,7 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, minMulti: defaultMinMultiRecv, linkByName: map[names.Name]*link{}}
-	e.links.Store(&[]*link{})
+	e := newEndpoint(d, full)
 	if err := d.refs.acquire(); err != nil {
 		return nil, err
 	}
@@ -125,17 +158,16 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 	return e, nil
 }
 
-// bindName binds the endpoint to an address in its format, or to any.
+// newEndpoint makes an endpoint without resources.
+func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
+	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, minMulti: defaultMinMultiRecv, linkByAddr: map[address]*link{}}
+	e.links.Store(&[]*link{})
+	return e
+}
+
+// bindName takes the name that raw asks for.
 func (e *Endpoint) bindName(raw []byte) error {
-	want := names.Name{}
-	if len(raw) != 0 {
-		n, err := names.Decode(e.format, raw)
-		if err != nil {
-			return fmt.Errorf("source address: %w", err)
-		}
-		want = n
-	}
-	s, n, err := bindSocket(want, e.domain.DomainName(), e.domain.cfg.Iface)
+	s, n, err := e.domain.bindName(e.format, raw)
 	if err != nil {
 		return err
 	}
@@ -144,6 +176,19 @@ func (e *Endpoint) bindName(raw []byte) error {
 	}
 	e.socket, e.name = s, n
 	return nil
+}
+
+// bindName binds a socket to the name that raw asks for.
+func (d *Domain) bindName(format fi.AddrFormat, raw []byte) (*boundSocket, names.Name, error) {
+	want := names.Name{}
+	if len(raw) != 0 {
+		n, err := names.Decode(format, raw)
+		if err != nil {
+			return nil, n, fmt.Errorf("source address: %w", err)
+		}
+		want = n
+	}
+	return bindSocket(want, d.DomainName(), d.cfg.Iface)
 }
 
 // Hot is the table of plain words that C reads. It lives until Close.
@@ -167,6 +212,9 @@ func (e *Endpoint) Info() *fi.Info { return e.info }
 
 // Name is the endpoint's name in its address format.
 func (e *Endpoint) Name() ([]byte, error) {
+	if e.scalable != nil {
+		return e.scalable.Name()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return names.Encode(e.format, e.name)
@@ -179,6 +227,9 @@ func (e *Endpoint) SetName(raw []byte) error {
 	defer e.mu.Unlock()
 	if e.state.Load() != stateCreated {
 		return fi.EOPBADSTATE
+	}
+	if e.scalable != nil {
+		return fi.EINVAL
 	}
 	return e.bindName(raw)
 }
@@ -222,8 +273,12 @@ func (e *Endpoint) Close() error {
 	for i := len(e.unbind) - 1; i >= 0; i-- {
 		e.unbind[i]()
 	}
-	e.socket.close()
 	e.freeHot()
+	if e.scalable != nil {
+		e.scalable.closed(e)
+		return nil
+	}
+	e.socket.close()
 	e.domain.refs.release()
 	return nil
 }

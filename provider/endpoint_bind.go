@@ -36,7 +36,7 @@ func (e *Endpoint) BindCQ(q *cq.Queue, flags uint64) error {
 		if !e.domain.queues.has(q) {
 			return fi.EDOMAIN
 		}
-		if flags&^(fi.Transmit|fi.Recv|fi.SelectiveCompletion) != 0 || flags&(fi.Transmit|fi.Recv) == 0 {
+		if all, _ := e.bindFlags(); flags&^all != 0 || flags&(fi.Transmit|fi.Recv) == 0 {
 			return fi.EBADFLAGS
 		}
 		if flags&fi.Transmit != 0 && e.txCQ != nil || flags&fi.Recv != 0 && e.rxCQ != nil {
@@ -53,35 +53,49 @@ func (e *Endpoint) BindCQ(q *cq.Queue, flags uint64) error {
 	})
 }
 
-// counterFlags are the directions that a counter can count.
-const counterFlags = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
-
-// BindCounter binds a counter to directions. Those of one-sided operations are
-// accepted and count nothing: the endpoint has none. Errors as of BindCQ.
+// BindCounter binds a counter to directions, each of which has one counter at
+// most. Errors as of BindCQ.
 func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
 	return e.bind("counter", retain(c), c.Release, func() error {
 		if !e.domain.queues.has(c) {
 			return fi.EDOMAIN
 		}
-		if flags&^counterFlags != 0 || flags == 0 {
+		if _, all := e.bindFlags(); flags&^all != 0 || flags == 0 {
 			return fi.EBADFLAGS
 		}
-		if flags&fi.Send != 0 && e.txCntr != nil || flags&fi.Recv != 0 && e.rxCntr != nil {
-			return fi.EINVAL
+		for _, d := range e.directions() {
+			if flags&d.bit != 0 && *d.counter != nil {
+				return fi.EINVAL
+			}
 		}
-		if flags&fi.Send != 0 {
-			e.txCntr = c
-		}
-		if flags&fi.Recv != 0 {
-			e.rxCntr = c
+		for _, d := range e.directions() {
+			if flags&d.bit != 0 {
+				*d.counter = c
+			}
 		}
 		return nil
 	})
 }
 
+// direction is what a counter may count, and its place.
+type direction struct {
+	bit     uint64
+	counter **cq.Counter
+}
+
+func (e *Endpoint) directions() [6]direction {
+	return [...]direction{
+		{fi.Send, &e.txCntr}, {fi.Recv, &e.rxCntr}, {fi.Read, &e.readCntr}, {fi.Write, &e.writeCntr},
+		{fi.RemoteRead, &e.remoteReadCntr}, {fi.RemoteWrite, &e.remoteWriteCntr},
+	}
+}
+
 // BindAV binds the address vector. Errors: fi.EINVAL for a second one.
 func (e *Endpoint) BindAV(a *AV, flags uint64) error {
 	return e.bind("address vector", a.refs.acquire, a.refs.release, func() error {
+		if e.scalable != nil {
+			return fi.EINVAL // it has its scalable endpoint's
+		}
 		if a.domain != e.domain {
 			return fi.EDOMAIN
 		}
@@ -110,7 +124,7 @@ func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error {
 // BindSharedRx makes the endpoint deliver into a shared receive context.
 func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 	return e.bind("shared receive context", s.refs.acquire, s.refs.release, func() error {
-		if e.srx != nil || s.domain != e.domain {
+		if e.scalable != nil || e.srx != nil || s.domain != e.domain {
 			return fi.EINVAL
 		}
 		e.srx = s
@@ -121,7 +135,7 @@ func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 // BindSharedTx makes the endpoint use a shared transmit context's attributes.
 func (e *Endpoint) BindSharedTx(s *SharedTx) error {
 	return e.bind("shared transmit context", s.refs.acquire, s.refs.release, func() error {
-		if e.stx != nil {
+		if e.scalable != nil || e.stx != nil {
 			return fi.EINVAL
 		}
 		e.stx = s

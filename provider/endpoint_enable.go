@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/stripe"
@@ -31,6 +32,9 @@ func (e *Endpoint) Enable() error {
 	if e.state.Load() != stateCreated {
 		return fi.EOPBADSTATE
 	}
+	if e.scalable != nil {
+		e.scalable.lend(e)
+	}
 	if err := e.checkEnable(); err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
 		return err
@@ -50,6 +54,19 @@ func (e *Endpoint) Enable() error {
 		return err
 	}
 	e.rx.attach(e)
+	if e.network != nil {
+		if err := e.network.start(); err != nil {
+			log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+			e.disable()
+			return fi.ErrnoOf(err)
+		}
+	}
+	if err := e.startBackground(); err != nil {
+		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+		e.disable()
+		return err
+	}
+	addName(e)
 	e.state.Store(stateEnabled)
 	e.hot.Flags |= hot.EPFast
 	return nil
@@ -60,7 +77,7 @@ func (e *Endpoint) checkEnable() error {
 		return fi.ENOAV
 	}
 	caps := e.info.Caps
-	either := caps&(fi.Send|fi.Recv) == 0
+	either := e.scalable == nil && caps&(fi.Send|fi.Recv) == 0
 	if (either || caps&fi.Send != 0) && e.txCQ == nil && e.txCntr == nil {
 		return fi.ENOCQ
 	}
@@ -79,8 +96,10 @@ func (e *Endpoint) open() (err error) {
 		e.rx = e.srx.rx
 	} else if e.rx, err = newRxContext(cfg, e.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
+	} else {
+		e.rx.offload = e.domain.hybrid()
 	}
-	if e.peers, err = mem.NewArray[hot.Peer](int(e.av.Limit())); err != nil {
+	if e.peers, err = mem.NewArray[hot.Peer](int(e.av.lines())); err != nil {
 		return fi.ENOMEM
 	}
 	if e.sourceLines, err = mem.NewArray[hot.Source](cfg.MaxPeers); err != nil {
@@ -91,45 +110,83 @@ func (e *Endpoint) open() (err error) {
 	if e.requests, err = stripe.NewTable[txRequest](n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
+	if e.rmas, err = stripe.NewTable[rmaRequest](n, perStripe); err != nil {
+		return fi.ENOMEM
+	}
+	if e.rmaInject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
+		return fi.ENOMEM
+	}
 	if e.inject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = openIface(e.name.AppendSockaddr(nil), e.socket, n+1, cfg); err != nil {
+	if e.iface, err = openIface(address{e.name, e.context}.raw(), e.socket, n+1, e.bounces(cfg), e.domain.exclusiveShared(), e.published(), cfg); err != nil {
 		return openError(err)
 	}
-	e.attr = e.iface.Attr()
+	e.attr = e.addPort(e.iface).attr
+	if err = e.openNetworkPort(); err != nil {
+		return openError(err)
+	}
+	if err = e.openStats(n + 1); err != nil {
+		return fi.ENOMEM
+	}
 	e.progressStripe = n
 	e.assisted = make([]bool, cfg.MaxPeers)
 	e.scratch = newScratch(n + 1)
-	e.setHandlers()
 	return nil
+}
+
+// bounces returns the number of bounce buffers: a receive context's answers
+// need none, unless peers read from it.
+func (e *Endpoint) bounces(cfg *config.Config) int {
+	if e.receivesOnly() && e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
+		return 0
+	}
+	return cfg.BounceCount
+}
+
+// published is the memory domain whose regions peers may reach by themselves,
+// nil if this endpoint is to take part.
+func (e *Endpoint) published() hw.MemoryDomain {
+	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() {
+		return nil
+	}
+	return e.domain.memory
 }
 
 // openError gives a transport's refusal to open the errno that fits.
 func openError(err error) error {
-	var errno syscall.Errno
 	switch {
-	case errors.As(err, &errno):
-		return fmt.Errorf("open the software NIC: %w", fi.Errno(errno))
+	case errors.As(err, new(syscall.Errno)):
+		return fmt.Errorf("open the software NIC: %w", err)
 	case errors.Is(err, hw.ErrPermission):
-		return fi.EACCES
+		return fmt.Errorf("open the software NIC: %v: %w", err, fi.EACCES)
 	}
 	return fmt.Errorf("open the software NIC: %v: %w", err, fi.EIO)
 }
 
-func (e *Endpoint) setHandlers() {
-	i := e.iface
-	i.SetHandler(amMsg, e.onPlain(e.rx.untagged, 0))
-	i.SetHandler(amMsgData, e.onEager(msgData))
-	i.SetHandler(amTag, e.onPlain(e.rx.tagged, msgTagged))
-	i.SetHandler(amTagData, e.onEager(msgTagged|msgData))
-	i.SetHandler(amRTS, e.onRTS)
-	i.SetHandler(amSync, e.onSync)
-	i.SetHandler(amAck, e.onAck)
-	i.SetHandler(amCTS, e.onCTS)
-	i.SetHandler(amFrag, e.onFrag)
-	i.SetHandler(amAssist, e.onAssist)
-	i.OnPeerEvent(e.onPeer)
+// setHandlers gives a port the handlers of all messages.
+func (e *Endpoint) setHandlers(p *port) {
+	for id, h := range map[hw.AMID]hw.Handler{
+		amMsg:      e.onPlain(e.rx.untagged, 0),
+		amMsgData:  e.onEager(msgData),
+		amTag:      e.onPlain(e.rx.tagged, msgTagged),
+		amTagData:  e.onEager(msgTagged | msgData),
+		amRTS:      e.onRTS,
+		amSync:     e.onSync,
+		amAck:      e.onAck,
+		amCTS:      e.onCTS,
+		amFrag:     e.onFrag,
+		amAssist:   e.onAssist,
+		amWrite:    e.onWrite,
+		amRead:     e.onRead,
+		amNotify:   e.onNotify,
+		amAtomic:   e.onAtomic,
+		amRMADone:  e.onRMADone,
+		amReadData: e.onReadData,
+	} {
+		p.SetHandler(id, p.handler(h))
+	}
+	p.OnPeerEvent(p.peerEvent(e.onPeer))
 }
 
 func (e *Endpoint) hotStripes(n int) []hot.Stripe {
@@ -142,7 +199,8 @@ func (e *Endpoint) fillHot() {
 	h := e.hot
 	cfg := e.domain.cfg
 	h.Peers = uintptr(unsafe.Pointer(e.peers.At(0)))
-	h.PeerLimit = e.av.Limit()
+	h.PeerLimit = e.av.lines()
+	h.Flags |= uint32(e.av.rxCtxBits) << hot.EPCtxShift
 	if e.txCQ != nil {
 		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
 		if !e.txSelective {
@@ -169,14 +227,17 @@ func (e *Endpoint) fillHot() {
 	}
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
 	h.EagerMax = uint32(min(cfg.EagerSize, e.attr.MaxAMBcopy))
-	e.syncMax = uint64(h.EagerMax)
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
 	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr
 	if e.plainRecv {
 		h.Flags |= hot.EPPlainRx
 	}
-	h.TxOpFlags = e.info.Tx.OpFlags
+	e.fillStats(h)
 	h.Handle = e.handle
+	h.Polled = hot.PolledEnough
+	if e.domain.threaded() {
+		h.Polled = 0
+	}
 	e.iface.FillEP(h)
 	if e.srx == nil && e.rxSelective {
 		e.rx.hot.Selective = 1
@@ -190,17 +251,22 @@ func (e *Endpoint) fillHot() {
 
 // release undoes open.
 func (e *Endpoint) release() {
-	if e.iface != nil {
-		_ = e.iface.Close()
-		e.iface = nil
-	}
+	e.closePorts()
 	if e.inject != nil {
 		_ = mem.Unmap(e.inject)
 		e.inject = nil
 	}
+	if e.rmaInject != nil {
+		_ = mem.Unmap(e.rmaInject)
+		e.rmaInject = nil
+	}
 	if e.requests != nil {
 		_ = e.requests.Close()
 	}
+	if e.rmas != nil {
+		_ = e.rmas.Close()
+	}
+	e.closeStats()
 	_ = e.peers.Free()
 	_ = e.sourceLines.Free()
 	if e.rx != nil && e.srx == nil {

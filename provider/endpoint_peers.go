@@ -7,29 +7,37 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/match"
-	"github.com/weft-fabric/weft/provider/names"
 )
 
-// sourceID is the identity of a remote interface that sends to this endpoint.
-func (e *Endpoint) sourceID(src hw.Source) uint32 {
-	if int(src) < len(e.sources) && e.sources[src] != 0 {
-		return e.sources[src]
+// sender is who a message comes from: a peer and which of its interfaces.
+// Matching goes by the peer, answers go to the interface.
+type sender struct {
+	id     uint32 // identity, 0: not known
+	number uint8
+}
+
+// senderOf returns the sender behind a remote interface.
+func (e *Endpoint) senderOf(src hw.Source) sender {
+	if s, ok := e.known(src); ok {
+		return s
 	}
-	n, err := names.FromSockaddr(e.iface.SourceAddress(src))
+	p, own := e.portOf(src)
+	a, err := parseAddress(p.SourceAddress(own))
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
 	}
-	id := e.rx.meet(origin{e, src}, n)
-	for int(src) >= len(e.sources) {
-		e.sources = append(e.sources, 0)
-	}
-	e.sources[src] = id
-	return id
+	s := sender{e.rx.meet(origin{e, src, a.number}, a.Name), a.number}
+	e.setKnown(src, s)
+	return s
 }
+
+// addressOf returns a sender's address.
+func (r *rxContext) addressOf(s sender) address { return address{r.idNames[s.id-1], s.number} }
 
 // fillSource gives a sender that the AV knows to the C path.
 func (e *Endpoint) fillSource(src hw.Source) {
-	if int(src) >= len(e.sources) || e.sources[src] == 0 || int(src) >= e.sourceLines.Len() {
+	s, ok := e.known(src)
+	if !ok || int(src) >= e.sourceLines.Len() || src > sourceMask {
 		return
 	}
 	line := e.sourceLines.At(uint32(src))
@@ -40,7 +48,7 @@ func (e *Endpoint) fillSource(src hw.Source) {
 		e.sourcesSeen.Store(n)
 	}
 	seen := e.av.Generation()
-	addr := e.addrOf(e.sources[src])
+	addr := e.addrOf(s.id)
 	if addr == fi.AddrNotAvail || !e.iface.FillSource(src, line) {
 		return
 	}
@@ -52,36 +60,47 @@ func (e *Endpoint) fillSource(src hw.Source) {
 
 // linkBack is the link to a peer that sent to this endpoint. The caller holds
 // the progress lease.
-func (e *Endpoint) linkBack(id uint32) *link {
-	for int(id) >= len(e.backLinks) {
+func (e *Endpoint) linkBack(s sender) *link {
+	for int(s.id) >= len(e.backLinks) {
 		e.backLinks = append(e.backLinks, nil)
 	}
-	if e.backLinks[id] == nil {
-		e.backLinks[id] = e.linkTo(e.rx.idNames[id-1])
+	l := e.backLinks[s.id]
+	if l == nil || l.to.number != s.number {
+		l = e.linkTo(e.rx.addressOf(s))
+		e.backLinks[s.id] = l
 	}
-	return e.backLinks[id]
+	return l
 }
 
 // ownsLink tells whether a remote interface is the peer of a link, by whichever
 // of its names: only it may speak about that link's requests.
 func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
-	p := (*e.links.Load())[link].path.Load()
-	return p != nil && e.rx.idNames[e.sourceID(src)-1] == p.name
+	l := e.linkAt(link)
+	if l == nil {
+		return false // a forged request
+	}
+	p := l.path.Load()
+	return p != nil && e.rx.addressOf(e.senderOf(src)) == p.peer
 }
 
 // onPeer ends what waits for a peer that is gone. The transport calls it from
 // CheckPeers, under the progress lease.
 func (e *Endpoint) onPeer(ev hw.PeerEvent) {
-	if ev.HasSource && int(ev.Source) < len(e.sources) && e.sources[ev.Source] != 0 {
-		id := e.sources[ev.Source]
-		e.sources[ev.Source] = 0
-		e.rx.sourceLost(e, id)
-		e.rx.part(id)
+	if s, ok := e.known(ev.Source); ev.HasSource && ok {
+		e.setKnown(ev.Source, sender{})
+		e.rx.senderLost(e, s)
+		e.rx.loseOps(e, ev.Source)
+		if e.rx.part(origin{e, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {
+			e.rx.peerLost(s.id)
+		}
 	}
 	if ev.Endpoint == nil {
 		return
 	}
 	for _, l := range *e.links.Load() {
+		if l == nil {
+			continue
+		}
 		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l)
 		}
@@ -90,7 +109,7 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 
 // linkLost ends the transmits that wait for the peer's acknowledgement.
 func (e *Endpoint) linkLost(l *link) {
-	log.Infof(log.EPCtrl, "peer %s is gone", l.name)
+	log.Infof(log.EPCtrl, "peer %s is gone", l.to)
 	l.mu.Lock()
 	e.forget(l)
 	l.mu.Unlock()
@@ -100,6 +119,7 @@ func (e *Endpoint) linkLost(l *link) {
 			e.finishTx(req, id, fi.ECONNRESET)
 		}
 	})
+	e.lostRMAs(l)
 	kept := e.rx.out[:0]
 	for _, c := range e.rx.out {
 		if c.link != l {
@@ -109,26 +129,32 @@ func (e *Endpoint) linkLost(l *link) {
 	e.rx.out = kept
 }
 
-// sourceLost ends the receives that only a lost peer could have satisfied: the
-// fragments that are missing, and those that name it as their source.
-func (r *rxContext) sourceLost(e *Endpoint, id uint32) {
+// senderLost ends what needs a sender that is gone: the fragments that are
+// missing, and the messages that were announced.
+func (r *rxContext) senderLost(e *Endpoint, s sender) {
 	for _, index := range r.pulls {
-		if op := r.ops.At(index); op.source == id && op.ep == e.number {
+		if op := r.ops.At(index); op.sender() == s && op.ep == e.number {
 			op.status = fi.ECONNRESET
 			r.finishOp(e, op)
 		}
 	}
 	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+		for m := range eng.Messages() {
+			if heldSender(m) == s && m.Flags&msgRTS != 0 {
+				eng.RemoveMessage(m)
+				r.releaseHeld(eng, m)
+			}
+		}
+	}
+}
+
+// peerLost ends the receives that name a lost peer as their source.
+func (r *rxContext) peerLost(id uint32) {
+	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
 		for rv := range eng.Recvs() {
 			if rv.Source() == id {
 				eng.Remove(rv)
 				r.dropRecv(eng, rv, fi.ECONNRESET)
-			}
-		}
-		for m := range eng.Messages() {
-			if m.Source() == id && m.Flags&msgRTS != 0 {
-				eng.RemoveMessage(m)
-				r.releaseHeld(eng, m)
 			}
 		}
 	}

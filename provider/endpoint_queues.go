@@ -27,11 +27,12 @@ func (e *Endpoint) queues() []queue {
 	if e.rxCQ != nil && e.rxCQ != e.txCQ {
 		list = append(list, e.rxCQ)
 	}
-	if e.txCntr != nil {
-		list = append(list, e.txCntr)
-	}
-	if e.rxCntr != nil && e.rxCntr != e.txCntr {
-		list = append(list, e.rxCntr)
+	seen := map[*cq.Counter]bool{}
+	for _, d := range e.directions() {
+		if c := *d.counter; c != nil && !seen[c] {
+			seen[c] = true
+			list = append(list, c)
+		}
 	}
 	return list
 }
@@ -40,7 +41,7 @@ func (e *Endpoint) queues() []queue {
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
 	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress))
-	waitable := false
+	waitable := e.domain.automatic()
 	for _, q := range e.queues() {
 		waitable = waitable || q.Waiter().Waitable()
 	}

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // Where the kernel refuses to read a peer's memory, a rendezvous goes through
@@ -23,7 +24,7 @@ func (r *rxContext) pull(e *Endpoint, op *recvOp) {
 	op.pulled = true
 	r.pulls[op.id()] = op.index
 	c := cts{operation: op.id(), length: op.want}
-	r.send(e, e.linkBack(op.source), amCTS, op.request, c.put(r.head[:]))
+	r.send(e, e.linkBack(op.sender()), amCTS, op.request, c.put(r.head[:]))
 }
 
 // onFrag takes in a fragment. Fragments of one operation arrive in order.
@@ -35,10 +36,12 @@ func (e *Endpoint) onFrag(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	op := e.rx.ops.At(index)
-	if op.source != e.sourceID(src) || op.ep != e.number || offset != op.done || uint64(len(payload)) > op.want-op.done {
+	if op.sender() != e.senderOf(src) || op.ep != e.number || offset != op.done || uint64(len(payload)) > op.want-op.done {
 		e.malformed(src, "fragment of %d bytes at %d, expected at %d of %d", len(payload), offset, op.done, op.want)
 		return
 	}
+	e.stats.Rx(stats.RxFragments, 1)
+	e.stats.Rx(stats.RxFragmentBytes, uint64(len(payload)))
 	for _, s := range op.t.segments(e.rx.local[:0], op.done, uint64(len(payload))) {
 		n := copy(bytesAt(uint64(uintptr(s.Addr)), uint64(s.Len)), payload)
 		payload = payload[n:]
@@ -75,39 +78,40 @@ func (e *Endpoint) pumpStreams() {
 
 // pumpStream tells whether the stream is done with.
 func (e *Endpoint) pumpStream(req *txRequest, id uint64) bool {
-	l := (*e.links.Load())[req.link]
+	l := e.linkAt(req.link)
 	lease := e.progressStripe
 	for req.sent < req.limit {
 		p, ok := l.ready()
 		if !ok {
 			return true // the peer event ends the request
 		}
-		n := min(req.limit-req.sent, uint64(e.attr.MaxAMBcopy))
+		n := min(req.limit-req.sent, uint64(p.port.attr.MaxAMBcopy))
 		sc := &e.scratch[lease]
-		iov := req.window(sc.frag[:0], n)
+		iov := window(sc.frag[:0], req.iov[:req.count], req.sent, n)
 		err := e.sendPayload(p, amFrag, req.peerOp, putOffset(sc.head[:], req.sent), iov, int(n), lease)
 		if err != nil {
 			return err != fi.EAGAIN
 		}
+		e.lines[lease].Add(stats.StripeFragments, 1)
+		e.lines[lease].Add(stats.StripeFragmentBytes, n)
 		req.sent += n
 	}
 	return true
 }
 
-// window appends the vector of the request's next n bytes.
-func (req *txRequest) window(to []fi.IOVec, n uint64) []fi.IOVec {
-	skip := req.sent
-	for _, v := range req.iov[:req.count] {
-		if skip >= v.Len {
-			skip -= v.Len
+// window appends the pieces of a vector from offset to offset+n.
+func window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
+	for _, v := range iov {
+		if offset >= v.Len {
+			offset -= v.Len
 			continue
 		}
-		take := min(v.Len-skip, n)
+		take := min(v.Len-offset, n)
 		if take == 0 {
 			break
 		}
-		to = append(to, fi.IOVec{Base: v.Base + uintptr(skip), Len: take})
-		skip = 0
+		to = append(to, fi.IOVec{Base: v.Base + uintptr(offset), Len: take})
+		offset = 0
 		n -= take
 	}
 	return to

@@ -17,8 +17,8 @@ import (
 // unmapped, but used again for tables of the same kind, and a late reader can
 // do no harm:
 //
-//   - What it reads are valid addresses. hot.EP.Inbound and hot.Rx.Posts are
-//     never cleared; rings of another size are another kind; and the memory of
+//   - What it reads are valid addresses. hot.EP.Inbound, hot.EP.Lanes and hot.Rx.Posts
+//     are never cleared; rings of another size are another kind; and the memory of
 //     an inbound ring outlives its interface too.
 //   - What it finds is nothing, or work that is not there. Before it acts it
 //     takes the lease of the receive context that it has read, and then looks
@@ -117,9 +117,13 @@ func (e *Endpoint) allocateHot() error {
 
 // freeHot clears the tables but for what late readers go by.
 func (e *Endpoint) freeHot() {
-	const first, last = unsafe.Offsetof(hot.EP{}.Rx), unsafe.Offsetof(hot.EP{}.RxState)
+	const (
+		rx, lanes     = unsafe.Offsetof(hot.EP{}.Rx), unsafe.Offsetof(hot.EP{}.RxState)
+		inbound, last = unsafe.Offsetof(hot.EP{}.Inbound), unsafe.Sizeof(hot.EP{})
+	)
 	e.hot = nil
-	clear(e.block[:first])
+	clear(e.block[:rx])
+	clear(e.block[lanes:inbound])
 	clear(e.block[last:])
 	giveBlock(e.kind, e.block)
 	e.block = nil
@@ -152,6 +156,7 @@ func (r *rxContext) freeHot() {
 	atomic.StoreUint32(&h.WantPosts, 0)
 	atomic.StoreUint32(&h.Attention, 0)
 	atomic.StoreUint64(&h.PostsHead, 0)
+	atomic.StoreUintptr(&h.Bell, 0)
 	h.Handle, h.Selective, h.OpFlags, h.MatcherEmpty = 0, 0, 0, 0
 	clearBlock(r.block[unsafe.Sizeof(hot.Rx{}):])
 	giveBlock(r.kind, r.block)

@@ -21,20 +21,35 @@ import (
 // Receives that were posted before with an alias as their source had an
 // identity of the alias, which is given up: they become receives from the peer,
 // at their places in the queue.
+//
+// A scalable endpoint sends from several interfaces, one for each context. They
+// are one peer.
 
 // nobody is the identity of an address that is not in the AV: no message
 // comes from it.
 const nobody = 0
 
-// origin is a source with an identity. The zero origin is none.
+// origin is an interface that an identity sends from, as one of a context's
+// endpoints sees it.
 type origin struct {
-	ep  *Endpoint
-	src hw.Source
+	ep     *Endpoint
+	src    hw.Source
+	number uint8
 }
 
 // reaches tells whether n is a name or alias of the source.
 func (o origin) reaches(n names.Name) bool {
-	return o.ep != nil && o.ep.iface.SourceReaches(o.src, n.AppendSockaddr(nil))
+	return o.ep.sourceReaches(o.src, address{n, o.number})
+}
+
+// present tells whether a source of an identity is known.
+func (r *rxContext) present(id uint32) bool { return len(r.origins[id-1]) != 0 }
+
+// reaches tells whether n is a name or alias of an identity that is present.
+// The source that was met last knows best.
+func (r *rxContext) reaches(id uint32, n names.Name) bool {
+	all := r.origins[id-1]
+	return len(all) != 0 && all[len(all)-1].reaches(n)
 }
 
 // identity returns the identity of a name.
@@ -43,7 +58,7 @@ func (r *rxContext) identity(n names.Name) uint32 {
 		return id
 	}
 	for _, other := range r.ports[n.Port] {
-		if id := r.ids[other]; r.origins[id-1].reaches(n) {
+		if id := r.ids[other]; r.reaches(id, n) {
 			r.setID(n, id)
 			return id
 		}
@@ -53,8 +68,15 @@ func (r *rxContext) identity(n names.Name) uint32 {
 
 // newID gives a name an identity of its own.
 func (r *rxContext) newID(n names.Name) uint32 {
+	if k := len(r.freeIDs); k != 0 {
+		id := r.freeIDs[k-1]
+		r.freeIDs = r.freeIDs[:k-1]
+		r.idNames[id-1] = n
+		r.setID(n, id)
+		return id
+	}
 	r.idNames = append(r.idNames, n)
-	r.origins = append(r.origins, origin{})
+	r.origins = append(r.origins, nil)
 	id := uint32(len(r.idNames))
 	r.setID(n, id)
 	return id
@@ -77,8 +99,17 @@ func (r *rxContext) setID(n names.Name, id uint32) {
 // up anew.
 func (r *rxContext) dropAlias(n names.Name) {
 	delete(r.ids, n)
-	r.ports[n.Port] = slices.DeleteFunc(r.ports[n.Port], func(o names.Name) bool { return o == n })
+	r.dropPort(n)
 	clear(r.addrIDs)
+}
+
+// dropPort takes a name out of ports.
+func (r *rxContext) dropPort(n names.Name) {
+	if left := slices.DeleteFunc(r.ports[n.Port], func(o names.Name) bool { return o == n }); len(left) != 0 {
+		r.ports[n.Port] = left
+	} else {
+		delete(r.ports, n.Port)
+	}
 }
 
 // meet returns the identity of a source whose first message is at hand.
@@ -90,9 +121,11 @@ func (r *rxContext) meet(o origin, n names.Name) uint32 {
 	if id == 0 {
 		id = r.newID(n)
 	}
-	r.origins[id-1] = o
+	if !slices.Contains(r.origins[id-1], o) {
+		r.origins[id-1] = append(r.origins[id-1], o)
+	}
 	for _, other := range r.ports[n.Port] {
-		if was := r.ids[other]; was != id && r.origins[was-1].ep == nil && o.reaches(other) {
+		if was := r.ids[other]; was != id && !r.present(was) && o.reaches(other) {
 			r.setID(other, id)
 			if r.idNames[was-1] == other {
 				r.merge(was, id)
@@ -137,16 +170,21 @@ func (r *rxContext) rematch(eng *match.Engine, peer uint32) bool {
 	return false
 }
 
-// part forgets a source that is gone, and what it answered to: the next that
-// does may be another. Messages of the peer that are held are still wanted by
-// all of its names.
-func (r *rxContext) part(id uint32) {
+// part forgets a source that is gone and, if it was the last of its peer, what
+// that answered to: the next that does may be another. Messages of the peer
+// that are held are still wanted by all of its names. It tells whether the
+// source was the last.
+func (r *rxContext) part(o origin, id uint32) bool {
+	all := &r.origins[id-1]
+	*all = slices.DeleteFunc(*all, func(p origin) bool { return p == o })
+	if len(*all) != 0 {
+		return false
+	}
 	own := r.idNames[id-1]
-	r.origins[id-1] = origin{}
 	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
 		for m := range eng.Messages() {
 			if m.Source() == id {
-				return
+				return true
 			}
 		}
 	}
@@ -155,14 +193,13 @@ func (r *rxContext) part(id uint32) {
 			r.dropAlias(n)
 		}
 	}
+	return true
 }
 
 // leave forgets the sources of an endpoint that is closed.
 func (r *rxContext) leave(e *Endpoint) {
-	for i := range r.origins {
-		if r.origins[i].ep == e {
-			r.origins[i] = origin{}
-		}
+	for i, all := range r.origins {
+		r.origins[i] = slices.DeleteFunc(all, func(o origin) bool { return o.ep == e })
 	}
 }
 
@@ -178,6 +215,7 @@ func (r *rxContext) sourceOf(addr fi.Addr) uint32 {
 		r.avSeen = g
 		clear(r.addrIDs)
 	}
+	addr, _ = r.av.peer(addr) // whichever of the peer's contexts: it sends from others
 	i := uint64(addr)
 	if i < uint64(len(r.addrIDs)) && r.addrIDs[i] != 0 {
 		return r.addrIDs[i]
@@ -216,7 +254,7 @@ func (e *Endpoint) addrOf(id uint32) fi.Addr {
 	if a >= addrFirst {
 		return a - addrFirst
 	}
-	links := len(*e.links.Load())
+	links := e.linksMade.Load()
 	if a == addrNone && links == e.addrLinks {
 		return fi.AddrNotAvail
 	}
@@ -247,19 +285,20 @@ func (e *Endpoint) findAddr(id uint32) fi.Addr {
 	if a := e.av.Find(own); a != fi.AddrNotAvail {
 		return a
 	}
-	o := r.origins[id-1]
-	if !o.reaches(names.Any(names.AFInet, own.Port)) && !o.reaches(names.Any(names.AFInet6, own.Port)) {
+	if !r.reaches(id, names.Any(names.AFInet, own.Port)) && !r.reaches(id, names.Any(names.AFInet6, own.Port)) {
 		return fi.AddrNotAvail // it has no aliases
 	}
 	aliases := slices.Clone(r.ports[own.Port])
 	for _, l := range *e.links.Load() {
-		aliases = append(aliases, l.name)
+		if l != nil {
+			aliases = append(aliases, l.to.Name)
+		}
 	}
 	for _, n := range e.domain.local.all() {
 		aliases = append(aliases, n.WithPort(own.Port))
 	}
 	for _, n := range aliases {
-		if n.Port == own.Port && o.reaches(n) {
+		if n.Port == own.Port && r.reaches(id, n) {
 			if a := e.av.Find(n); a != fi.AddrNotAvail {
 				return a
 			}

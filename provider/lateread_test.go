@@ -43,10 +43,22 @@ func (p *poller) poll(q *cq.Queue) {
 	}
 }
 
+// anyArrived tells whether a message stands in an inbound ring.
+func anyArrived(ep *hot.EP) bool {
+	lanes := atomic.LoadUint32((*uint32)(pointerAt(uint64(ep.Lanes))))
+	for n := range min(lanes, hot.Lanes) {
+		in := &ep.Inbound[n]
+		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *poller) look(ep *hot.EP) {
 	at := atomic.LoadUintptr(&ep.Rx)
 	rx := (*hot.Rx)(pointerAt(uint64(at)))
-	if runtime.Gosched(); !mpsc.View(&ep.Inbound).Ready(atomic.LoadUint64(&ep.InboundHead)) &&
+	if runtime.Gosched(); !anyArrived(ep) &&
 		atomic.LoadUint32(&rx.Attention) == 0 &&
 		(atomic.LoadUint32(&rx.WantPosts) == 0 || !mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))) {
 		return
@@ -340,7 +352,3 @@ func TestBlocksAreBounded(t *testing.T) {
 		t.Errorf("%d blocks after the first round, %d after the last", after, n)
 	}
 }
-
-// hasWork tells whether a thread that sleeps on the endpoint's queues would
-// make progress now.
-func (e *Endpoint) hasWork() bool { return e.source.HasWork() }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,15 +11,15 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// link is an endpoint's path to one peer. Links are never removed while the
-// endpoint is open: a thread may be using one.
+// link is an endpoint's path to one peer. Threads that are not the lease holder
+// hold it while they use it; see linksweep.go for its end.
 type link struct {
-	index uint32 // in Endpoint.links, immutable
-	name  names.Name
-	raw   []byte // name as the interface takes it, immutable
+	index uint32  // in Endpoint.links, immutable
+	to    address // immutable
+	raw   []byte  // to as the interface takes it, immutable
 
 	// path is the connected transport endpoint, nil before the first
 	// connect. Written under mu, read by any thread; both sequentially
@@ -29,19 +30,32 @@ type link struct {
 	// Added to by posting threads, subtracted from by the lease holder.
 	inFlight atomic.Int64
 
+	// users counts the threads that hold the link; retired is added when it is
+	// removed. lines counts the lines of the hot peer table whose Link names
+	// it. Changed by any thread; sequentially consistent.
+	users atomic.Int32
+	lines atomic.Int32
+
+	// stats is the peer's line of counters, nil while there is none; hidden says
+	// that there is no room for one. The lease holder's.
+	stats  *stats.PeerLine
+	hidden bool
+
 	// mu serialises connecting. It is not on the data path: a connected
 	// link never takes it.
 	mu      sync.Mutex
 	since   time.Time // first of the failed attempts to connect, zero: none
 	nextTry time.Time
-	lost    bool      // the peer was connected once and is gone
-	filled  []fi.Addr // lines of the hot peer table that point at path
+	lost    bool     // the peer was connected once and is gone
+	refused string   // the last refusal that was logged
+	filled  []uint32 // lines of the hot peer table that point at path
 }
 
 // path is a transport endpoint, boxed so that it can be swapped atomically.
 type path struct {
 	hw.Endpoint
-	name names.Name // the peer's own, which may differ from the link's
+	port *port
+	peer address // the peer's own, whose name may differ from the link's
 }
 
 // retryInterval is the pause between two attempts to connect to a peer that
@@ -49,19 +63,19 @@ type path struct {
 const retryInterval = time.Millisecond
 
 // ready returns the link's path if it works.
-func (l *link) ready() (hw.Endpoint, bool) {
+func (l *link) ready() (*path, bool) {
 	p := l.path.Load()
 	if p == nil || p.Err() != nil {
 		return nil, false
 	}
-	return p.Endpoint, true
+	return p, true
 }
 
 // connect returns the link's path, connecting if need be. Errors: fi.EAGAIN
 // while the peer may still come up, fi.EHOSTUNREACH when it has not answered
 // for the connect timeout, fi.ECONNRESET when it was there and is gone,
 // fi.EACCES when it belongs to somebody else.
-func (e *Endpoint) connect(l *link) (hw.Endpoint, error) {
+func (e *Endpoint) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok {
 		return p, nil
 	}
@@ -78,29 +92,43 @@ func (e *Endpoint) connect(l *link) (hw.Endpoint, error) {
 	if old := l.path.Load(); old != nil {
 		e.forget(l)
 	}
-	p, err := e.iface.Connect(l.raw)
+	port := e.portTo(l.to)
+	if port == nil {
+		return nil, fi.EHOSTUNREACH
+	}
+	ep, err := port.Connect(l.raw)
 	switch {
 	case err == nil:
-		l.since, l.nextTry, l.lost = time.Time{}, time.Time{}, false
-		own, err := names.FromSockaddr(p.Address())
+		l.since, l.nextTry, l.lost, l.refused = time.Time{}, time.Time{}, false, ""
+		own, err := parseAddress(ep.Address())
 		if err != nil {
-			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.name, err)
+			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 		}
-		l.path.Store(&path{p, own})
+		p := &path{ep, port, own}
+		l.path.Store(p)
+		e.stats.Shared(stats.SharedConnects, 1)
 		return p, nil
 	case errors.Is(err, hw.ErrNoResource):
 		return nil, fi.EAGAIN
 	case errors.Is(err, hw.ErrPermission):
-		log.Warnf(log.EPCtrl, "connect to %s: %v", l.name, err)
+		l.refuse(err)
 		return nil, fi.EACCES
 	case errors.Is(err, hw.ErrInvalid):
-		log.Warnf(log.EPCtrl, "connect to %s: %v", l.name, err)
+		l.refuse(err)
 		return nil, fi.EINVAL
 	}
 	if l.since.IsZero() {
 		l.since = now
 	}
 	return nil, e.unreachable(l, now)
+}
+
+// refuse logs why a peer is refused, once until that changes. l.mu is held.
+func (l *link) refuse(err error) {
+	if text := err.Error(); text != l.refused {
+		l.refused = text
+		log.Warnf(log.EPCtrl, "connect to %s: %s", l.to, text)
+	}
 }
 
 // unreachable says how a failing link looks to the caller. l.mu is held.
@@ -117,8 +145,8 @@ func (e *Endpoint) unreachable(l *link, now time.Time) error {
 // forget takes the peer's lines away from the C path. l.mu is held.
 func (e *Endpoint) forget(l *link) {
 	l.lost = true
-	for _, addr := range l.filled {
-		line := e.line(addr)
+	for _, i := range l.filled {
+		line := e.peers.At(i)
 		if atomic.LoadUint32(&line.Link) == l.index+1 {
 			atomic.StoreUintptr(&line.Slots, 0)
 		}
@@ -126,59 +154,82 @@ func (e *Endpoint) forget(l *link) {
 	l.filled = l.filled[:0]
 }
 
-// line returns the hot line of an address, which must be below PeerLimit.
-func (e *Endpoint) line(addr fi.Addr) *hot.Peer { return e.peers.At(uint32(addr)) }
-
-// linkOf returns the link of an address of the endpoint's AV, fi.EINVAL for
-// an address that is not in it.
+// linkOf returns the link of an address of the endpoint's AV and holds it for
+// the caller, who releases it. fi.EINVAL for an address that is not in it.
 func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
-	if uint64(addr) >= e.hot.PeerLimit {
+	i := e.av.line(addr)
+	if i >= e.hot.PeerLimit {
 		return nil, fi.EINVAL
 	}
-	line := e.line(addr)
+	line := e.peers.At(uint32(i))
 	shared := e.av.Shared()
 	for {
 		// Another process may change a shared address vector at any time:
 		// this looks, and drops the lines of addresses that are gone.
 		seen := e.av.Generation()
-		if i := atomic.LoadUint32(&line.Link); i != 0 && !shared {
-			return (*e.links.Load())[i-1], nil
+		if n := atomic.LoadUint32(&line.Link); n != 0 && !shared {
+			if l := e.linkAt(n - 1); l != nil && l.hold() {
+				if atomic.LoadUint32(&line.Link) == n { // else its number may be another's by now
+					return l, nil
+				}
+				l.release()
+			}
+			continue
 		}
-		name, ok := e.av.Name(addr)
+		to, ok := e.av.target(addr)
 		if !ok {
 			return nil, fi.EINVAL
 		}
-		l := e.linkTo(name)
+		l := e.holdLinkTo(to)
 		if shared {
 			return l, nil
 		}
-		atomic.StoreUint32(&line.Link, l.index+1)
-		if e.av.Generation() == seen {
-			return l, nil
+		if atomic.CompareAndSwapUint32(&line.Link, 0, l.index+1) {
+			l.lines.Add(1)
+			if e.av.Generation() == seen {
+				return l, nil
+			}
+			e.clearLine(line) // the address may have been removed meanwhile
 		}
-		atomic.StoreUint32(&line.Link, 0) // the address may have been removed meanwhile
+		l.release()
 	}
 }
 
-// linkTo returns the link to a named peer, making it if need be.
-func (e *Endpoint) linkTo(name names.Name) *link {
+// clearLine takes the link away from a line.
+func (e *Endpoint) clearLine(line *hot.Peer) {
+	if i := atomic.SwapUint32(&line.Link, 0); i != 0 {
+		e.linkAt(i - 1).lines.Add(-1) // it is there: the line counted
+	}
+}
+
+// linkAt returns the link of a number, nil if there is none.
+func (e *Endpoint) linkAt(i uint32) *link { return (*e.links.Load())[i] }
+
+// linkTo returns the link to a peer's interface, making it if need be. The
+// caller holds the progress lease, under which links are removed.
+func (e *Endpoint) linkTo(a address) *link {
+	l := e.holdLinkTo(a)
+	l.release()
+	return l
+}
+
+// holdLinkTo returns the link to a peer's interface and holds it for the caller.
+func (e *Endpoint) holdLinkTo(a address) *link {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
-	if l := e.linkByName[name]; l != nil {
-		return l
+	l := e.linkByAddr[a]
+	if l == nil {
+		l = e.addLink(a)
 	}
-	old := *e.links.Load()
-	l := &link{index: uint32(len(old)), name: name, raw: name.AppendSockaddr(nil)}
-	list := append(old[:len(old):len(old)], l)
-	e.links.Store(&list)
-	e.linkByName[name] = l
+	l.users.Add(1) // under linkMu a link that has a name is not retired
 	return l
 }
 
 // fill publishes a connected peer to the C path. A shared address vector has
 // no lines: C cannot see that another process changed it.
-func (e *Endpoint) fill(addr fi.Addr, l *link, p hw.Endpoint) {
-	line := e.line(addr)
+func (e *Endpoint) fill(addr fi.Addr, l *link, p *path) {
+	i := uint32(e.av.line(addr))
+	line := e.peers.At(i)
 	if e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
@@ -190,23 +241,28 @@ func (e *Endpoint) fill(addr fi.Addr, l *link, p hw.Endpoint) {
 	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cur := l.path.Load(); cur == nil || cur.Endpoint != p || p.Err() != nil {
+	if cur := l.path.Load(); cur != p || p.Err() != nil || p.port.number != 0 {
 		return
 	}
-	if e.iface.FillPeer(p, line) != nil {
+	if e.iface.FillPeer(p.Endpoint, line) != nil {
 		return
 	}
-	l.filled = append(l.filled, addr)
+	if !slices.Contains(l.filled, i) {
+		l.filled = append(l.filled, i)
+	}
 }
 
 // dropAddress is called when an address is removed from the AV.
 func (e *Endpoint) dropAddress(addr fi.Addr) {
-	if uint64(addr) >= e.hot.PeerLimit {
+	first := e.av.line(addr)
+	if first >= e.hot.PeerLimit {
 		return
 	}
-	line := e.line(addr)
-	atomic.StoreUintptr(&line.Slots, 0)
-	atomic.StoreUint32(&line.Link, 0)
+	for i := range uint32(1) << e.av.rxCtxBits {
+		line := e.peers.At(uint32(first) + i)
+		atomic.StoreUintptr(&line.Slots, 0)
+		e.clearLine(line)
+	}
 	for i := range e.sourcesSeen.Load() {
 		src := e.sourceLines.At(i)
 		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)

@@ -4,32 +4,45 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
 // MR is a memory region: memory of the process that the application has
-// registered. weft needs no registration for sends and receives, so a region
-// is what the application is told about it: a key and a descriptor. Its methods
-// may be called from any thread.
+// registered, for peers to access under its key. weft needs no registration
+// for the memory of its own side. Its methods may be called from any thread.
 type MR struct {
 	domain  *Domain
 	refs    refs
-	access  uint64 // rights, immutable
-	context uint64 // of the registration, immutable
-	key     uint64 // immutable
-	desc    uint64 // immutable
+	access  uint64     // rights, immutable
+	context uint64     // of the registration, immutable
+	key     uint64     // immutable
+	desc    uint64     // immutable
+	parts   []fi.IOVec // immutable
+	length  uint64     // bytes of all parts, immutable
+	base    uint64     // the address by which peers name the first byte, immutable
+	gate    gate
+
+	publishMu sync.Mutex // control operations only
+	published hw.Memory  // what the transport knows of the region, nil: nothing
+
+	// counter counts what peers write, nil: nothing does. Stored once, by
+	// BindCounter, before peers know the key; read by the lease holder.
+	counter atomic.Pointer[cq.Counter]
 }
 
 // mrTable holds a domain's regions that peers may ask for, by key.
 type mrTable struct {
-	mu    sync.Mutex // control operations only
-	byKey map[uint64]*MR
-	last  uint64 // descriptor given out last
+	mu   sync.Mutex // control operations only
+	keys keyTable
+	last uint64 // descriptor given out last
 }
 
 // mrAccess are the rights that a region can have.
@@ -40,7 +53,7 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 // is transferred there.
 //
 // The key is the requested one, or chosen at random if the domain was opened
-// with fi.MRBasic. It is unique among the domain's regions with remote
+// with fi.MRBasic or fi.MRProvKey. It is unique among the domain's regions with remote
 // rights; for others the requested key is kept, but means nothing.
 //
 // Errors: fi.EBADFLAGS for any flag (there are no RMA events, no persistent and
@@ -55,14 +68,22 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	if err := checkMR(attr, flags); err != nil {
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory: %v", err)
 	}
-	m := &MR{domain: d, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey}
+	m := &MR{domain: d, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
+	for _, p := range m.parts {
+		m.length += p.Len
+	}
+	mode := d.info.Domain.MRMode
+	if mode&(fi.MRBasic|fi.MRVirtAddr) != 0 {
+		m.base = uint64(m.parts[0].Base)
+	}
 	if err := d.refs.acquire(); err != nil {
 		return nil, err
 	}
-	if err := d.regions.add(m, d.info.Domain.MRMode&fi.MRBasic != 0); err != nil {
+	if err := d.regions.add(m, mode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
 		d.refs.release()
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", attr.RequestedKey, err)
 	}
+	m.publish()
 	return m, nil
 }
 
@@ -100,13 +121,10 @@ func (t *mrTable) add(m *MR, random bool) error {
 		if m.key == fi.KeyNotAvail {
 			return fi.EKEYREJECTED
 		}
-		if t.byKey[m.key] != nil {
+		if t.keys.find(m.key) != nil {
 			return fi.ENOKEY
 		}
-		if t.byKey == nil {
-			t.byKey = map[uint64]*MR{}
-		}
-		t.byKey[m.key] = m
+		t.keys.add(m)
 	}
 	t.last++
 	m.desc = t.last
@@ -119,7 +137,7 @@ func (t *mrTable) unusedKey() uint64 {
 		var b [8]byte
 		rand.Read(b[:]) // never fails
 		key := binary.LittleEndian.Uint64(b[:])
-		if key != fi.KeyNotAvail && t.byKey[key] == nil {
+		if key != fi.KeyNotAvail && t.keys.find(key) == nil {
 			return key
 		}
 	}
@@ -128,8 +146,8 @@ func (t *mrTable) unusedKey() uint64 {
 func (t *mrTable) remove(m *MR) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byKey[m.key] == m {
-		delete(t.byKey, m.key)
+	if m.remote() {
+		t.keys.remove(m)
 	}
 }
 
@@ -143,14 +161,22 @@ func (m *MR) Key() uint64 { return m.key }
 // none. It is never 0.
 func (m *MR) Desc() uint64 { return m.desc }
 
-// BindCounter would count what peers write into the region, but weft does not
-// advertise RMA events: fi.ENOSYS, or fi.EBADFLAGS for flags other than
-// fi.RemoteWrite.
+// BindCounter counts what peers write into the region (FI_RMA_EVENT), for
+// flags fi.RemoteWrite. Errors: fi.EBADFLAGS for other flags, fi.EINVAL for a
+// second counter.
 func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
-	if flags&^fi.RemoteWrite != 0 {
-		return fi.EBADFLAGS
+	if flags != fi.RemoteWrite {
+		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)
 	}
-	return refuse(log.MR, fi.ENOSYS, "bind counter to a memory region: no RMA events")
+	if !m.domain.queues.has(c) {
+		return fi.EDOMAIN
+	}
+	if !m.counter.CompareAndSwap(nil, c) {
+		return refuse(log.MR, fi.EINVAL, "bind counter to a memory region: one is bound already")
+	}
+	c.Retain()
+	m.withdraw()
+	return nil
 }
 
 // BindEP would tie the region to one endpoint, but weft's belong to the
@@ -176,12 +202,18 @@ func (m *MR) Announce(fid uintptr) {
 // Enable does nothing: regions are enabled from the start.
 func (m *MR) Enable() error { return nil }
 
-// Close takes the registration back. Transfers that use the memory go on.
+// Close takes the registration back. When it returns no peer accesses the
+// memory any more; transfers of this side that use it go on.
 func (m *MR) Close() error {
 	if err := m.refs.close(); err != nil {
 		return err
 	}
 	m.domain.regions.remove(m)
+	m.withdraw()
+	m.gate.shut()
+	if c := m.counter.Load(); c != nil {
+		c.Release()
+	}
 	m.domain.refs.release()
 	return nil
 }

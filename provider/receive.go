@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -50,10 +51,16 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	default:
 		return r.postVector(&entry, a.IOV)
 	}
+	var err error
 	if a.Flags&urgentRecv != 0 {
-		return r.pushUrgent(&entry)
+		err = r.pushUrgent(&entry)
+	} else {
+		err = r.push(&entry)
 	}
-	return r.push(&entry)
+	if st := r.stats.Load(); err != nil && st != nil {
+		st.Shared(stats.SharedNoPost, 1)
+	}
+	return err
 }
 
 // urgentRecv are the flags of entries that nobody may leave on the post ring
@@ -73,6 +80,8 @@ func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
 		r.drainPosts()
 		r.publish()
 		r.give()
+	} else {
+		r.ring() // the holder may be done already
 	}
 	return nil
 }
@@ -86,6 +95,9 @@ func (r *rxContext) push(entry *hot.RecvEntry) error {
 			entry.Seq = seq
 			*(*hot.RecvEntry)(slot) = *entry
 			r.posts.Publish(slot, 0, pos)
+			if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
+				r.ring()
+			}
 			return nil
 		}
 		if !r.take() {
@@ -237,6 +249,7 @@ func (r *rxContext) release(t target) {
 type arrived struct {
 	ep      *Endpoint
 	source  uint32 // identity
+	number  uint8  // which of the source's interfaces
 	src     hw.Source
 	tag     uint64
 	data    uint64
@@ -255,15 +268,17 @@ const (
 )
 
 const (
-	msgSrcShift = 8 // 16 bits
-	msgEPShift  = 32
+	msgSrcShift    = 8  // hw.Source, 24 bits
+	msgNumberShift = 32 // 8 bits
+	msgEPShift     = 40 // 24 bits
 )
 
 // onEager returns the handler of the active messages that carry a complete
 // message.
 func (e *Endpoint) onEager(flags uint64) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
-		a := arrived{ep: e, source: e.sourceID(src), tag: header, length: uint64(len(payload)), flags: flags}
+		s := e.senderOf(src)
+		a := arrived{ep: e, source: s.id, number: s.number, tag: header, length: uint64(len(payload)), flags: flags}
 		switch {
 		case flags&msgData == 0:
 		case len(head) == 8:
@@ -286,18 +301,20 @@ func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
 		kind = fi.Recv | fi.Tagged
 	}
 	return func(src hw.Source, header uint64, head, payload []byte) {
-		if !e.plainRecv || int(src) >= len(e.sources) || e.sources[src] == 0 {
+		from, met := e.known(src)
+		if !e.plainRecv || !met {
 			rest(src, header, head, payload)
 			e.fillSource(src)
 			return
 		}
-		id := e.sources[src]
+		id := from.id
 		rv := eng.Arrive(id, header)
 		if rv == nil || rv.Flags&(hot.RecvIOV|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
-			a := arrived{ep: e, source: id, tag: header, length: uint64(len(payload)), flags: flags}
+			a := arrived{ep: e, source: id, number: from.number, tag: header, length: uint64(len(payload)), flags: flags}
 			e.rx.settle(eng, rv, &a, payload)
 			return
 		}
+		e.countEager(len(payload))
 		context, buf := rv.Context, rv.Buf
 		eng.Release(rv)
 		copy(bytesAt(buf, uint64(len(payload))), payload)
@@ -311,7 +328,8 @@ func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
 		e.malformed(src, "tracked message with a head of %d bytes", len(head))
 		return
 	}
-	a := arrived{ep: e, source: e.sourceID(src), tag: header, data: s.data, request: s.request,
+	from := e.senderOf(src)
+	a := arrived{ep: e, source: from.id, number: from.number, tag: header, data: s.data, request: s.request,
 		length: uint64(len(payload)), flags: msgSync}
 	if s.flags&wireTagged != 0 {
 		a.flags |= msgTagged
@@ -331,6 +349,7 @@ func (r *rxContext) arrive(a *arrived, payload []byte) {
 // settle gives a complete message to the receive that matched, or holds it if
 // rv is nil.
 func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
+	a.ep.countEager(len(payload))
 	switch {
 	case rv == nil:
 		r.holdEager(eng, a, payload)
@@ -362,6 +381,7 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = heldFlags(a)
+	a.ep.countHeld(len(payload))
 	r.hold(len(payload))
 }
 
@@ -370,13 +390,19 @@ func (r *rxContext) heldAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(uint32(m.Flags >> msgEPShift)), source: m.Source(), tag: m.Tag(), data: m.Data,
 		length: m.Len, request: m.Request, flags: m.Flags & (1<<msgSrcShift - 1),
-		src: hw.Source(m.Flags >> msgSrcShift & 0xffff),
+		src: hw.Source(m.Flags >> msgSrcShift & 0xffffff), number: heldSender(m).number,
 	}
 }
 
+// heldSender returns the sender of a held message.
+func heldSender(m *match.Message) sender { return sender{m.Source(), uint8(m.Flags >> msgNumberShift)} }
+
+// sender returns who the message comes from.
+func (a *arrived) sender() sender { return sender{a.source, a.number} }
+
 // heldFlags is what match.Message.Flags keeps of a message.
 func heldFlags(a *arrived) uint64 {
-	return a.flags | uint64(a.src)<<msgSrcShift | uint64(a.ep.number)<<msgEPShift
+	return a.flags | uint64(a.src)<<msgSrcShift | uint64(a.number)<<msgNumberShift | uint64(a.ep.number)<<msgEPShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
@@ -426,7 +452,7 @@ func (r *rxContext) deliver(t target, a *arrived, payload []byte) {
 
 // acknowledge tells a message's sender its outcome.
 func (r *rxContext) acknowledge(a *arrived, status fi.Errno) {
-	r.send(a.ep, a.ep.linkBack(a.source), amAck, a.request, putAck(r.head[:], status))
+	r.send(a.ep, a.ep.linkBack(a.sender()), amAck, a.request, putAck(r.head[:], status))
 }
 
 // recvKind gives the completion flags of a receive posted with flags.
@@ -475,6 +501,7 @@ func (e *Endpoint) recvUnknown(entry cq.Entry, a *arrived) {
 }
 
 func (e *Endpoint) recvError(entry cq.Entry, info cq.ErrorInfo) {
+	e.countFailed(info.Err)
 	if e.rxCQ != nil {
 		e.rxCQ.CompleteError(entry, info)
 	}

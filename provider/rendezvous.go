@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -26,6 +27,7 @@ type recvOp struct {
 	status  fi.Errno
 	ep      uint32 // endpoint number
 	source  uint32 // identity
+	number  uint8  // which of the source's interfaces
 	src     uint32 // hw.Source that it came from
 	t       target
 	multi   uint64 // address of the match.Recv of a multi-receive buffer, 0: none
@@ -41,7 +43,11 @@ type recvOp struct {
 
 	round uint64 // of a shared operation (assist.go), 0: not shared
 	chunk uint64 // bytes
+	lost  bool   // the sender is gone
 }
+
+// sender returns who the message comes from.
+func (op *recvOp) sender() sender { return sender{op.source, op.number} }
 
 // opList is a queue of operations, linked by index.
 type opList struct{ head, tail uint32 }
@@ -53,8 +59,9 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 		e.malformed(src, "announcement of %d bytes does not parse", len(head))
 		return
 	}
-	a := arrived{ep: e, source: e.sourceID(src), src: src, tag: header, data: m.data, length: m.length, request: m.request,
-		flags: msgRTS}
+	from := e.senderOf(src)
+	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: m.data, length: m.length,
+		request: m.request, flags: msgRTS}
 	if m.flags&wireTagged != 0 {
 		a.flags |= msgTagged
 	}
@@ -92,6 +99,7 @@ func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = heldFlags(a)
+	a.ep.countHeld(0)
 }
 
 // startRendezvous begins to read a matched message into t. multi is the
@@ -105,16 +113,16 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 	}
 	r.opGen++
 	*op = recvOp{
-		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, src: uint32(a.src), t: t,
+		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, number: a.number, src: uint32(a.src), t: t,
 		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
 		length: announced.length, want: min(announced.length, t.room()), count: announced.count, iov: announced.iov,
 	}
-	if announced.flags&wireNoGet != 0 || a.ep.attr.Caps&hw.CapGet == 0 {
+	if announced.flags&wireNoGet != 0 || !a.ep.reads(a.src) {
 		r.pull(a.ep, op)
 		return
 	}
 	r.offerAssist(a.ep, op)
-	if !r.step(a.ep, op) {
+	if r.offload || !r.step(a.ep, op) {
 		r.activate(op)
 	}
 }
@@ -122,18 +130,23 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 // step reads the next piece of an operation and tells whether progress is done
 // with it: it is complete, failed, or waits for fragments.
 func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
+	if op.lost {
+		op.status = fi.ECONNRESET
+		r.finishOp(e, op)
+		return true
+	}
 	if op.round != 0 {
 		return r.stepAssisted(e, op)
 	}
 	if op.done < op.want {
-		p, err := e.connect(e.linkBack(op.source))
+		p, err := e.connect(e.linkBack(op.sender()))
 		if err == fi.EAGAIN {
 			return false
 		}
 		n := 0
 		if err == nil {
 			local, remote := r.piece(op)
-			n, err = p.Get(local, remote)
+			n, err = p.Endpoint.(hw.PeerMemory).ReadPeer(local, remote)
 		}
 		op.done += uint64(n)
 		switch {
@@ -143,7 +156,7 @@ func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
 			return true
 		default:
 			op.status = readError(err)
-			log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want-op.done, r.idNames[op.source-1], err)
+			log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want-op.done, r.addressOf(op.sender()), err)
 		}
 	}
 	if op.status == fi.Success && op.done < op.want {
@@ -207,7 +220,7 @@ func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 
 // finishOp completes a rendezvous on both sides.
 func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
-	a := arrived{ep: e, source: op.source, tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
+	a := arrived{ep: e, source: op.source, number: op.number, tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
 	flags := op.t.flags
 	if op.multi != 0 {
 		rv := (*match.Recv)(pointerAt(op.multi))
@@ -220,6 +233,8 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 			Data: op.data, Tag: op.tag, Src: e.addrOf(op.source),
 		}, cq.ErrorInfo{Err: op.status})
 	} else {
+		e.stats.Rx(stats.RxRendezvous, 1)
+		e.stats.Rx(stats.RxRendezvousBytes, op.done)
 		e.completeRecv(op.t.context, flags, op.t.buffer(), op.done, &a)
 	}
 	if op.status != fi.ECONNRESET {
@@ -256,6 +271,19 @@ func (r *rxContext) stepActive() {
 	}
 }
 
+// loseOps ends the reads from a source that is gone, before another has its
+// place and its shared words.
+func (r *rxContext) loseOps(e *Endpoint, src hw.Source) {
+	e.assisted[src] = false
+	for i := r.active.head; i != 0; {
+		op := r.ops.At(i)
+		if op.ep == e.number && hw.Source(op.src) == src {
+			op.lost = true
+		}
+		i = op.next
+	}
+}
+
 // onAck completes a tracked transmit.
 func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
 	status, ok := parseAck(head)
@@ -270,5 +298,6 @@ func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
 
 // malformed counts and logs a message that a peer should not have sent.
 func (e *Endpoint) malformed(src hw.Source, format string, args ...any) {
-	log.Warnf(log.EPData, "from %s: "+format, append([]any{e.rx.idNames[e.sourceID(src)-1]}, args...)...)
+	e.malformedHere++
+	log.Warnf(log.EPData, "from %s: "+format, append([]any{e.rx.addressOf(e.senderOf(src))}, args...)...)
 }

@@ -39,11 +39,24 @@ func (r *rxContext) acquire() {
 	}
 }
 
-// advance makes progress, if nobody else does and the context is not closed.
+// Calls of advance between two looks at the clock, and the time between two
+// looks at the timers; as in poll.c, which does the same for C.
+const (
+	idleAdvances  = 32
+	timerInterval = 20 * time.Millisecond
+)
+
+// advance makes progress, if nobody else does and the context is not closed,
+// and runs the timers now and then.
 func (r *rxContext) advance() {
 	if r.take() {
 		if !r.dead {
 			r.progress()
+			r.advances++
+			if r.advances%idleAdvances == 0 && time.Since(r.lastTimers) >= timerInterval {
+				r.lastTimers = time.Now()
+				r.housekeeping()
+			}
 		}
 		r.give()
 	}
@@ -53,14 +66,15 @@ func (r *rxContext) advance() {
 func (r *rxContext) attach(e *Endpoint) {
 	r.acquire()
 	defer r.give()
-	r.nextNumber++
+	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
 	e.number = r.nextNumber
 	r.eps = append(r.eps, e)
+	r.stats.Store(r.eps[0].stats)
 	if r.av == nil {
 		r.av = e.av
 	}
 	if r.closed {
-		e.iface.SetEagerWindow(false)
+		e.setEagerWindow(false)
 	}
 }
 
@@ -71,6 +85,8 @@ const flushTime = time.Second
 // disable takes an enabled endpoint out of service.
 func (e *Endpoint) disable() {
 	e.hot.Flags &^= hot.EPFast
+	removeName(e)
+	e.stopBackground()
 	e.detachQueues()
 	r := e.rx
 	r.acquire()
@@ -111,6 +127,10 @@ func (r *rxContext) detach(e *Endpoint) {
 			r.eps = append(r.eps[:i], r.eps[i+1:]...)
 			break
 		}
+	}
+	r.stats.Store(nil)
+	if len(r.eps) != 0 {
+		r.stats.Store(r.eps[0].stats)
 	}
 	r.leave(e)
 	if r.av == e.av {

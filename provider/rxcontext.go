@@ -11,9 +11,11 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/proxy"
 )
 
 // rxContext is a receive context: the queue of posted receives, the matching
@@ -40,7 +42,9 @@ type rxContext struct {
 	addrIDs    []uint32
 	ids        map[names.Name]uint32   // identities; see identity.go
 	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
-	origins    []origin                // a source of each identity, likewise
+	origins    [][]origin              // sources of each identity, likewise
+	freeIDs    []uint32                // identities that are given up
+	idsKept    int                     // by the last sweep
 	ports      map[uint16][]names.Name // keys of ids by their ports
 
 	tagged   *match.Engine
@@ -56,15 +60,30 @@ type rxContext struct {
 	// read by publish; sequentially consistent.
 	urgent atomic.Int32
 
+	thread *progressThread            // that drives it, nil: none; under progressThreads.mu
+	bell   atomic.Pointer[proxy.Bell] // the thread's; set once, when the first endpoint is enabled
+	// offload: the thread does what is on the active list (hybrid progress).
+	// Written before the context is used.
+	offload bool
+	// copies tells the thread that something is. Written by the lease holder.
+	copies atomic.Bool
+	// stats is the block of the first endpoint, nil without one. Written by the
+	// lease holder, read by any thread.
+	stats    atomic.Pointer[stats.Endpoint]
+	closures uint64 // times that the eager window was closed
+
 	ops       *mem.Slab[recvOp]
 	opGen     uint32
 	active    opList // operations that progress steps
 	out       []control
 	lastCheck time.Time
-	head      [rtsBytes]byte // for messages that progress sends
-	local     [iovLimit]hw.Segment
-	remote    [iovLimit]hw.RemoteSegment
-	pulls     map[uint64]uint32 // operations that wait for fragments: id to index
+	// advances counts calls of advance; lastTimers is when it ran the timers.
+	advances   uint32
+	lastTimers time.Time
+	head       [rtsBytes]byte // for messages that progress sends
+	local      [iovLimit]hw.Segment
+	remote     [iovLimit]hw.RemoteSegment
+	pulls      map[uint64]uint32 // operations that wait for fragments: id to index
 }
 
 // control is a message of the protocol that found its peer's ring full.
@@ -166,14 +185,17 @@ func (r *rxContext) give() {
 func (r *rxContext) progress() {
 	r.drainPosts()
 	for _, e := range r.eps {
-		e.iface.Progress(r.cfg.ProgressBatch)
+		e.arrivals(r.cfg.ProgressBatch)
 	}
 	if r.busy() {
 		r.flush()
-		r.stepActive()
+		if !r.offload {
+			r.stepActive()
+		}
 		for _, e := range r.eps {
 			e.pumpStreams()
 			e.stepAssists()
+			e.pumpRMAs()
 		}
 	}
 	r.publish()
@@ -181,11 +203,32 @@ func (r *rxContext) progress() {
 
 // busy tells whether there is work that no ring shows.
 func (r *rxContext) busy() bool {
-	if r.active.head != 0 || len(r.out) != 0 {
+	if r.active.head != 0 && !r.offload || len(r.out) != 0 {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists) != 0 {
+		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.network != nil && e.network.busy() {
+			return true
+		}
+	}
+	return false
+}
+
+// onNetwork tells whether there was traffic with other hosts a moment ago: the
+// answer to what was sent is worth looking for. The caller holds the lease.
+func (r *rxContext) onNetwork() bool {
+	for _, e := range r.eps {
+		if e.network != nil && e.network.wait != nil && e.network.busy() {
+			return true
+		}
+	}
+	return false
+}
+
+// calledFor tells whether other threads have left something to progress.
+func (r *rxContext) calledFor() bool {
+	for _, e := range r.eps {
+		if e.rmaQueued.Load() != 0 || e.network != nil && e.network.busy() {
 			return true
 		}
 	}
@@ -200,9 +243,23 @@ func (r *rxContext) publish() {
 	}
 	if r.hot.Attention != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
+		if attention == 0 && r.calledFor() {
+			attention = 1 // queueRMA or network.attend came between: they said so before they stored
+			atomic.StoreUint32(&r.hot.Attention, attention)
+		}
+		if attention != 0 {
+			r.ring()
+		}
+	}
+	if copies := r.offload && r.active.head != 0; copies != r.copies.Load() {
+		r.copies.Store(copies)
+		if copies {
+			r.ring()
+		}
 	}
 	want, empty := uint32(0), uint32(0)
 	tagged, untagged := r.tagged.Counts(), r.untagged.Counts()
+	r.countQueues(tagged.Posted+untagged.Posted, tagged.Held+untagged.Held)
 	if tagged.Held != 0 || untagged.Held != 0 || r.urgent.Load() != 0 {
 		want = 1
 	}
@@ -221,14 +278,19 @@ func (r *rxContext) publish() {
 // housekeeping runs the timers. The caller holds the lease.
 func (r *rxContext) housekeeping() {
 	r.progress()
+	r.sample()
 	now := time.Now()
 	if now.Sub(r.lastCheck) < r.cfg.PeerCheckInterval {
 		return
 	}
 	r.lastCheck = now
 	for _, e := range r.eps {
-		e.iface.CheckPeers()
+		for _, p := range e.ports {
+			p.CheckPeers()
+		}
+		e.sweepLinks()
 	}
+	r.sweepIDs()
 	r.publish()
 }
 
@@ -326,8 +388,11 @@ func (r *rxContext) unhold(n int) {
 }
 
 func (r *rxContext) setWindow(open bool) {
+	if !open && !r.closed {
+		r.closures++
+	}
 	r.closed = !open
 	for _, e := range r.eps {
-		e.iface.SetEagerWindow(open)
+		e.setEagerWindow(open)
 	}
 }

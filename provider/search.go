@@ -39,7 +39,7 @@ func (r *rxContext) peek(eng *match.Engine, entry *hot.RecvEntry) {
 	m := eng.Peek(source, entry.Tag, entry.Ignore)
 	if m == nil {
 		for _, e := range r.eps {
-			e.iface.Progress(r.cfg.RingSlots)
+			e.arrivals(r.cfg.RingSlots * hot.Lanes)
 		}
 		m = eng.Peek(source, entry.Tag, entry.Ignore)
 	}

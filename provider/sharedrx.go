@@ -29,6 +29,7 @@ func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
 	if err != nil {
 		return nil, fi.ENOMEM
 	}
+	rx.offload = d.hybrid()
 	if err := d.refs.acquire(); err != nil {
 		rx.close()
 		return nil, err

@@ -24,7 +24,7 @@ func (d *Domain) OpenSharedTx(attr *fi.TxAttr) (*SharedTx, error) {
 		s.attr = *d.info.Tx
 	}
 	if attr != nil {
-		if err := d.checkSharedTx(attr); err != nil {
+		if err := d.checkTx("open shared transmit context: ", attr, d.info.Caps); err != nil {
 			return nil, err
 		}
 		s.attr = completeTx(*attr, s.attr)
@@ -35,14 +35,14 @@ func (d *Domain) OpenSharedTx(attr *fi.TxAttr) (*SharedTx, error) {
 	return s, nil
 }
 
-func (d *Domain) checkSharedTx(a *fi.TxAttr) error {
-	caps, injectMax := d.info.Caps, uint64(d.cfg.InjectSize)
-	const what = "open shared transmit context: "
+// checkTx checks the attributes of a transmit context that can have caps.
+func (d *Domain) checkTx(what string, a *fi.TxAttr, caps uint64) error {
+	injectMax := uint64(d.cfg.InjectSize)
 	switch {
 	case a.OpFlags&^info.TxOpFlags != 0:
 		return refuse(log.EPCtrl, fi.EBADFLAGS, what+"operation flags %#x", a.OpFlags&^info.TxOpFlags)
 	case a.Caps&^caps != 0:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"capabilities %#x are not the domain's", a.Caps&^caps)
+		return refuse(log.EPCtrl, fi.EINVAL, what+"capabilities %#x are not offered", a.Caps&^caps)
 	case a.MsgOrder&^info.MsgOrder != 0:
 		return refuse(log.EPCtrl, fi.EINVAL, what+"message order %#x", a.MsgOrder&^info.MsgOrder)
 	case a.CompOrder != fi.OrderNone:
@@ -53,24 +53,20 @@ func (d *Domain) checkSharedTx(a *fi.TxAttr) error {
 		return refuse(log.EPCtrl, fi.EINVAL, what+"inject size %d, at most %d", a.InjectSize, injectMax)
 	case a.IOVLimit > info.IOVLimit:
 		return refuse(log.EPCtrl, fi.EINVAL, what+"iov limit %d, at most %d", a.IOVLimit, info.IOVLimit)
-	case a.RMAIOVLimit != 0:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"rma iov limit %d without rma", a.RMAIOVLimit)
+	case a.RMAIOVLimit > info.IOVLimit:
+		return refuse(log.EPCtrl, fi.EINVAL, what+"rma iov limit %d, at most %d", a.RMAIOVLimit, info.IOVLimit)
 	}
 	return nil
 }
 
 // completeTx returns a with the values of the domain where it has none.
 func completeTx(a, domain fi.TxAttr) fi.TxAttr {
-	set := func(p *uint64, v uint64) {
-		if *p == 0 {
-			*p = v
-		}
-	}
 	a.Mode = 0 // what the application could do, and need not
-	set(&a.Caps, domain.Caps)
-	set(&a.Size, domain.Size)
-	set(&a.InjectSize, domain.InjectSize)
-	set(&a.IOVLimit, domain.IOVLimit)
+	orElse(&a.Caps, domain.Caps)
+	orElse(&a.Size, domain.Size)
+	orElse(&a.InjectSize, domain.InjectSize)
+	orElse(&a.IOVLimit, domain.IOVLimit)
+	orElse(&a.RMAIOVLimit, domain.RMAIOVLimit)
 	return a
 }
 

@@ -25,7 +25,7 @@ func TestOpenSharedTx(t *testing.T) {
 		{"size", &fi.TxAttr{Size: 1<<20 + 1}, fi.EINVAL},
 		{"inject size", &fi.TxAttr{InjectSize: 4097}, fi.EINVAL},
 		{"iov limit", &fi.TxAttr{IOVLimit: 5}, fi.EINVAL},
-		{"rma iov limit", &fi.TxAttr{RMAIOVLimit: 1}, fi.EINVAL},
+		{"rma iov limit", &fi.TxAttr{RMAIOVLimit: 5}, fi.EINVAL},
 	} {
 		s, err := d.OpenSharedTx(c.attr)
 		if fi.ErrnoOf(err) != c.want {

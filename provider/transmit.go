@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // SendArgs describes one transmit.
@@ -46,19 +47,25 @@ func (e *Endpoint) Send(s *SendArgs) error {
 	if err != nil {
 		return e.refuse(err, "send to address %d: not in the address vector", s.Dest)
 	}
+	defer l.release()
 	p, err := e.connect(l)
 	if err != nil {
-		return err
+		return e.countRefused(err)
 	}
 	e.fill(s.Dest, l, p)
 	if s.Flags&fi.Fence != 0 && l.inFlight.Load() != 0 {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()
+	eager := uint64(e.hot.EagerMax)
+	if p.port.number != 0 {
+		e.network.wake()
+		eager = min(eager, uint64(p.port.attr.MaxAMBcopy))
+	}
 	switch {
 	case s.Flags&ackFlags != 0 && !s.Inject:
-		return e.sendTracked(s, l, p, total, open && total <= e.syncMax)
-	case open && total <= uint64(e.hot.EagerMax):
+		return e.sendTracked(s, l, p, total, open && total <= eager)
+	case open && total <= eager:
 		return e.sendEager(s, p, total)
 	}
 	return e.sendTracked(s, l, p, total, false)
@@ -102,14 +109,16 @@ func (e *Endpoint) completes(s *SendArgs) bool {
 }
 
 // sendEager sends a message whose payload goes with it and completes it.
-func (e *Endpoint) sendEager(s *SendArgs, p hw.Endpoint, total uint64) error {
+func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
+		e.stats.Shared(stats.SharedNoStripe, 1)
 		return fi.EAGAIN
 	}
 	defer e.stripes.Release(lease)
 	completes := e.completes(s)
 	if completes && !e.txCQ.Room(1+lease) {
+		e.lines[lease].Add(stats.StripeNoCQ, 1)
 		return fi.EAGAIN
 	}
 	id, head := amMsg, []byte(nil)
@@ -128,6 +137,7 @@ func (e *Endpoint) sendEager(s *SendArgs, p hw.Endpoint, total uint64) error {
 	if err == nil && e.txCntr != nil {
 		e.txCntr.Count(1)
 	}
+	e.countPost(lease, stats.StripeEager, total, err)
 	return err
 }
 
@@ -136,9 +146,9 @@ func (e *Endpoint) sendEager(s *SendArgs, p hw.Endpoint, total uint64) error {
 type scratch struct {
 	head [rtsBytes]byte
 	body [hot.SlotBytes]byte
-	frag [iovLimit]fi.IOVec // the vector of a fragment
-	iov  []fi.IOVec         // what pack gathers
-	pack func([]byte)       // bound once, gathers iov
+	frag [2 * iovLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
+	iov  []fi.IOVec             // what pack gathers
+	pack func([]byte)           // bound once, gathers iov
 }
 
 func newScratch(n int) []scratch {
@@ -152,9 +162,9 @@ func newScratch(n int) []scratch {
 
 // sendPayload sends head and the vector's bytes in one active message over a
 // leased stripe.
-func (e *Endpoint) sendPayload(p hw.Endpoint, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int) error {
+func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int) error {
 	sc := &e.scratch[lease]
-	if total+len(head) <= e.attr.MaxAMShort {
+	if total+len(head) <= p.port.attr.MaxAMShort {
 		gather(sc.body[:total], iov)
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
 	}
@@ -210,7 +220,6 @@ type txRequest struct {
 	peerOp uint64 // the receiver's operation that fragments name
 	sent   uint64
 	limit  uint64 // bytes that the receiver wants
-	next   uint64 // id of the next streaming request, 0: none
 }
 
 const (
@@ -220,14 +229,16 @@ const (
 
 // sendTracked sends a message that the receiver acknowledges: with its payload
 // if eager, else as an announcement.
-func (e *Endpoint) sendTracked(s *SendArgs, l *link, p hw.Endpoint, total uint64, eager bool) error {
+func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eager bool) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
+		e.stats.Shared(stats.SharedNoStripe, 1)
 		return fi.EAGAIN
 	}
 	defer e.stripes.Release(lease)
 	req, id, ok := e.requests.Alloc(lease)
 	if !ok {
+		e.lines[lease].Add(stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
 	*req = txRequest{context: s.Context, length: total, link: l.index, count: uint32(len(s.IOV))}
@@ -240,7 +251,9 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p hw.Endpoint, total uint64
 	copy(req.iov[:], s.IOV)
 	l.inFlight.Add(1)
 	var err error
+	word := stats.StripeRendezvous
 	if eager {
+		word = stats.StripeSync
 		err = e.sendSync(s, p, id, int(total), lease)
 	} else {
 		if s.Inject || s.Flags&fi.Inject != 0 {
@@ -252,20 +265,21 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p hw.Endpoint, total uint64
 		l.inFlight.Add(-1)
 		e.requests.Free(id)
 	}
+	e.countPost(lease, word, total, err)
 	return err
 }
 
-func (e *Endpoint) sendSync(s *SendArgs, p hw.Endpoint, id uint64, total, lease int) error {
+func (e *Endpoint) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
 	m := syncMsg{request: id, data: s.Data, flags: wireBits(s)}
 	return e.sendPayload(p, amSync, s.Tag, m.put(e.scratch[lease].head[:]), s.IOV, total, lease)
 }
 
-func (e *Endpoint) sendRTS(s *SendArgs, p hw.Endpoint, req *txRequest, id, total uint64, lease int) error {
+func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint64, lease int) error {
 	r := rts{request: id, length: total, data: s.Data, flags: wireBits(s), count: req.count}
 	for i, v := range req.iov[:req.count] {
 		r.iov[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
-	if e.attr.Caps&hw.CapGet == 0 {
+	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
 		r.flags |= wireNoGet
 	}
 	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
@@ -296,10 +310,11 @@ func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint
 // finishTx completes a tracked transmit. The caller holds the progress lease
 // and has looked the request up.
 func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
-	(*e.links.Load())[req.link].inFlight.Add(-1)
+	e.linkAt(req.link).inFlight.Add(-1)
 	entry := txEntry(req.context, req.flags&txTagged != 0)
 	switch {
 	case status != fi.Success:
+		e.countFailed(status)
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}

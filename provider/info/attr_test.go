@@ -34,7 +34,7 @@ var attrCases = []attrCase{
 
 	// Transmit attributes.
 	{name: "tx default", set: func(h *fi.Info) {}, check: func(i *fi.Info) bool {
-		return i.Tx.Size == 1024 && i.Tx.InjectSize == 4096 && i.Tx.IOVLimit == 4 && i.Tx.RMAIOVLimit == 0 &&
+		return i.Tx.Size == 1024 && i.Tx.InjectSize == 4096 && i.Tx.IOVLimit == 4 && i.Tx.RMAIOVLimit == 4 &&
 			i.Tx.MsgOrder == 0 && i.Tx.CompOrder == 0 && i.Tx.OpFlags == 0
 	}},
 	{name: "tx op_flags", set: func(h *fi.Info) { h.Tx.OpFlags = TxOpFlags },
@@ -51,7 +51,7 @@ var attrCases = []attrCase{
 	{name: "tx size limit", set: func(h *fi.Info) { h.Tx.Size = 1<<20 + 1 }, refused: "tx_attr.size"},
 	{name: "tx iov", set: func(h *fi.Info) { h.Tx.IOVLimit = 2 }, check: func(i *fi.Info) bool { return i.Tx.IOVLimit == 4 }},
 	{name: "tx iov limit", set: func(h *fi.Info) { h.Tx.IOVLimit = 5 }, refused: "tx_attr.iov_limit"},
-	{name: "tx rma iov", set: func(h *fi.Info) { h.Tx.RMAIOVLimit = 1 }, refused: "tx_attr.rma_iov_limit"},
+	{name: "tx rma iov", set: func(h *fi.Info) { h.Tx.RMAIOVLimit = 5 }, refused: "tx_attr.rma_iov_limit"},
 	{name: "tx tclass", set: func(h *fi.Info) { h.Tx.TClass = fi.TCLowLatency },
 		check: func(i *fi.Info) bool { return i.Tx.TClass == fi.TCLowLatency }},
 
@@ -103,6 +103,8 @@ var attrCases = []attrCase{
 	{name: "tag unknown", version: fi.Version(2, 0), set: func(h *fi.Info) { h.EP.MemTagFormat = 3 }, refused: "ep_attr.mem_tag_format"},
 	{name: "one context", set: func(h *fi.Info) { h.EP.TxCtxCnt, h.EP.RxCtxCnt = 1, 1 },
 		check: func(i *fi.Info) bool { return i.EP.TxCtxCnt == 1 && i.EP.RxCtxCnt == 1 }},
+	{name: "most contexts", set: func(h *fi.Info) { h.EP.TxCtxCnt, h.EP.RxCtxCnt = MaxCtx, 3 },
+		check: func(i *fi.Info) bool { return i.EP.TxCtxCnt == MaxCtx && i.EP.RxCtxCnt == 3 }},
 	{name: "shared contexts", set: func(h *fi.Info) { h.EP.TxCtxCnt, h.EP.RxCtxCnt = fi.SharedContext, fi.SharedContext },
 		check: func(i *fi.Info) bool { return i.EP.TxCtxCnt == fi.SharedContext && i.EP.RxCtxCnt == fi.SharedContext }},
 	{name: "many tx contexts", set: func(h *fi.Info) { h.EP.TxCtxCnt = MaxCtx + 1 }, refused: "ep_attr.tx_ctx_cnt"},

@@ -14,8 +14,9 @@ const (
 	// Primary capabilities are returned if asked for, or if the application
 	// asks for none at all.
 	Primary Class = iota
-	// Modifier capabilities restrict Msg and Tagged to a direction. They are
-	// returned with them; one alone means only that direction.
+	// Modifier capabilities restrict Msg and Tagged, or RMA and Atomic, to
+	// directions. They are returned with them; some alone mean only those
+	// directions.
 	Modifier
 	// SecondaryFree capabilities cost nothing and are always returned.
 	SecondaryFree
@@ -48,10 +49,26 @@ var capabilities = []Capability{
 		"tagged sends and receives of every form, 64 tag bits with any mask"},
 	{fi.DirectedRecv, "FI_DIRECTED_RECV", Primary, false, true, false,
 		"the matcher compares the source of a message with a receive's"},
+	{fi.RMA, "FI_RMA", Primary, true, true, false,
+		"reads and writes of every form; every target checks key, rights and range"},
+	{fi.Atomic, "FI_ATOMIC", Primary, true, true, false,
+		"the operations and datatypes of fi_atomic(3), performed by the target with the CPU's atomic instructions"},
+	{fi.NamedRxCtx, "FI_NAMED_RX_CTX", Primary, true, false, false,
+		"each receive context of a scalable endpoint has a segment of its own, which an address with its index names"},
 	{fi.Send, "FI_SEND", Modifier, true, false, false,
 		"direction of FI_MSG and FI_TAGGED"},
 	{fi.Recv, "FI_RECV", Modifier, false, true, false,
 		"direction of FI_MSG and FI_TAGGED"},
+	{fi.Read, "FI_READ", Modifier, true, false, false,
+		"direction of FI_RMA and FI_ATOMIC"},
+	{fi.Write, "FI_WRITE", Modifier, true, false, false,
+		"direction of FI_RMA and FI_ATOMIC"},
+	{fi.RemoteRead, "FI_REMOTE_READ", Modifier, false, true, false,
+		"direction of FI_RMA and FI_ATOMIC"},
+	{fi.RemoteWrite, "FI_REMOTE_WRITE", Modifier, false, true, false,
+		"direction of FI_RMA and FI_ATOMIC"},
+	{fi.RMAEvent, "FI_RMA_EVENT", SecondaryAsked, false, true, false,
+		"counters of endpoints and memory regions count what peers do"},
 	{fi.MultiRecv, "FI_MULTI_RECV", SecondaryFree, false, true, false,
 		"a receive may hold several messages; only such receives look at it"},
 	{fi.Source, "FI_SOURCE", SecondaryAsked, false, true, false,
@@ -85,8 +102,13 @@ var (
 	rxCaps     = mask(func(c *Capability) bool { return c.Rx })
 	domainCaps = mask(func(c *Capability) bool { return c.Domain })
 	freeCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryFree })
-	modifiers  = mask(func(c *Capability) bool { return c.Class == Modifier })
 )
+
+// directions are the modifiers of each group of primary capabilities.
+var directions = []struct{ of, modifiers uint64 }{
+	{fi.Msg | fi.Tagged, fi.Send | fi.Recv},
+	{fi.RMA | fi.Atomic, fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite},
+}
 
 const commCaps = fi.LocalComm | fi.RemoteComm
 
@@ -110,13 +132,21 @@ func negotiateCaps(asked, askedDomain uint64) (uint64, *refusal) {
 		caps = allCaps &^ commCaps
 	}
 	caps |= askedDomain | freeCaps
-	if caps&(fi.Msg|fi.Tagged) != 0 && caps&modifiers == 0 {
-		caps |= modifiers
-	}
+	caps = withDirections(caps)
 	if caps&commCaps == 0 {
 		caps |= commCaps
 	}
 	return caps, nil
+}
+
+// withDirections adds all directions of each group that names none.
+func withDirections(caps uint64) uint64 {
+	for _, g := range directions {
+		if caps&g.of != 0 && caps&g.modifiers == 0 {
+			caps |= g.modifiers
+		}
+	}
+	return caps
 }
 
 // negotiateCtxCaps returns the capabilities of a transmit or receive context:
@@ -131,8 +161,10 @@ func negotiateCtxCaps(attr string, asked, endpoint, applicable uint64) (uint64, 
 		return 0, refuse(attr, "capabilities %#x do not apply, are not supported or were not asked of the endpoint", bad)
 	}
 	caps := asked
-	if caps&(fi.Msg|fi.Tagged) != 0 {
-		caps |= modifiers & applicable
+	for _, g := range directions {
+		if caps&g.of != 0 {
+			caps |= g.modifiers & applicable
+		}
 	}
 	return caps, nil
 }

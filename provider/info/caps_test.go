@@ -12,6 +12,10 @@ const (
 	comm = fi.LocalComm | fi.RemoteComm
 	free = fi.MultiRecv | fi.SharedAV
 	dirs = fi.Send | fi.Recv
+
+	rmaTx = fi.Read | fi.Write
+	rmaRx = fi.RemoteRead | fi.RemoteWrite
+	rma   = fi.RMA | fi.Atomic | rmaTx | rmaRx
 )
 
 func TestCapabilities(t *testing.T) {
@@ -22,11 +26,18 @@ func TestCapabilities(t *testing.T) {
 		want        uint64
 		tx, rx, dom uint64
 	}{
-		{name: "none asked", want: fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence,
-			tx: fi.Msg | fi.Tagged | fi.Send | fi.Fence,
-			rx: fi.Msg | fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr, dom: comm | fi.SharedAV},
+		{name: "none asked", want: fi.Msg | fi.Tagged | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent,
+			tx: fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.Send | fi.Fence | fi.RMA | fi.Atomic | rmaTx,
+			rx: fi.Msg | fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent, dom: comm | fi.SharedAV},
+		{name: "rma", caps: fi.RMA, want: fi.RMA | rmaTx | rmaRx | free | comm,
+			tx: fi.RMA | rmaTx, rx: fi.RMA | rmaRx | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "send only, atomics at home", caps: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent,
+			want: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent | free | comm,
+			tx:   fi.Msg | fi.Send | fi.Atomic, rx: fi.Msg | fi.Atomic | fi.RemoteWrite | fi.RMAEvent | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "fence", caps: fi.Msg | fi.Fence, want: fi.Msg | fi.Fence | dirs | free | comm,
 			tx: fi.Msg | fi.Send | fi.Fence, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "named contexts", caps: fi.Msg | fi.NamedRxCtx, want: fi.Msg | fi.NamedRxCtx | dirs | free | comm,
+			tx: fi.Msg | fi.NamedRxCtx | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "msg", caps: fi.Msg, want: fi.Msg | dirs | free | comm,
 			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "tagged, directed", caps: fi.Tagged | fi.DirectedRecv, want: fi.Tagged | fi.DirectedRecv | dirs | free | comm,
@@ -60,8 +71,7 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestCapabilitiesRefused(t *testing.T) {
-	for _, bit := range []uint64{fi.RMA, fi.Atomic, fi.Multicast, fi.Collective, fi.Read, fi.Write, fi.RemoteRead,
-		fi.RemoteWrite, fi.Trigger, fi.HMEM, fi.VariableMsg, fi.RMAPmem, fi.RMAEvent, fi.NamedRxCtx,
+	for _, bit := range []uint64{fi.Multicast, fi.Collective, fi.Trigger, fi.HMEM, fi.VariableMsg, fi.RMAPmem,
 		fi.AVUserID, fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
 		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | bit }), nil)
 		wantRefused(t, err, "caps")
@@ -90,7 +100,7 @@ func TestContextCapabilities(t *testing.T) {
 		{name: "not asked of the endpoint", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Tagged }, refused: "tx_attr.caps"},
 		{name: "the other side's direction", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Msg|fi.Recv }, refused: "tx_attr.caps"},
 		{name: "receive on a send-only endpoint", set: func(h *fi.Info) { h.Caps, h.Rx.Caps = fi.Msg|fi.Send, fi.Recv }, refused: "rx_attr.caps"},
-		{name: "unsupported", set: func(h *fi.Info) { h.Rx.Caps = fi.RMA }, refused: "rx_attr.caps"},
+		{name: "unsupported", set: func(h *fi.Info) { h.Rx.Caps = fi.HMEM }, refused: "rx_attr.caps"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(tc.set), nil)
@@ -124,7 +134,7 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 			t.Errorf("%s applies to nothing", c.Name)
 		}
 	}
-	want := fi.Msg | fi.Tagged | fi.DirectedRecv | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence
+	want := fi.Msg | fi.Tagged | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent
 	if inTable != want {
 		t.Errorf("table has %#x, want %#x", inTable, want)
 	}
@@ -148,8 +158,8 @@ func TestEveryCombination(t *testing.T) {
 	primary := []uint64{fi.Msg, fi.RMA, fi.Tagged, fi.Atomic, fi.Multicast, fi.NamedRxCtx, fi.HMEM, fi.Collective, fi.DirectedRecv}
 	const primaryTx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.Multicast | fi.NamedRxCtx | fi.HMEM | fi.Collective
 	const primaryRx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.DirectedRecv | fi.HMEM | fi.Collective
-	const supported = fi.Msg | fi.Tagged | fi.DirectedRecv
-	const optional = dirs | free | comm | fi.Source | fi.SourceErr
+	const supported = fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.DirectedRecv | fi.RMA | fi.Atomic
+	const optional = dirs | rmaTx | rmaRx | free | comm | fi.Source | fi.SourceErr
 	accepted := 0
 	for set := range 1 << len(primary) {
 		var caps uint64
@@ -174,7 +184,7 @@ func TestEveryCombination(t *testing.T) {
 			}
 		}
 	}
-	if accepted != 8 {
-		t.Errorf("%d combinations were accepted, want 8", accepted)
+	if accepted != 64 {
+		t.Errorf("%d combinations were accepted, want 64", accepted)
 	}
 }

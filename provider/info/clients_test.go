@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 )
 
@@ -58,8 +59,7 @@ func TestOpenMPIForGPUs(t *testing.T) {
 	get(t, fi.Version(1, 18), h)
 }
 
-// TestOneSidedClients are refused until there is RMA, by the capability and
-// not by something else.
+// TestOneSidedClients get what they ask for.
 func TestOneSidedClients(t *testing.T) {
 	const oneSided = fi.RMA | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite | fi.Atomics
 	mpich := newHints(func(h *fi.Info) {
@@ -79,11 +79,14 @@ func TestOneSidedClients(t *testing.T) {
 		h.Domain.Threading = fi.ThreadDomain
 	})
 	for name, h := range map[string]*fi.Info{"mpich": mpich, "btl ofi": btl} {
-		_, err := testEnv().GetInfo(fi.Version(1, 14), "", "", 0, h, nil)
-		wantRefused(t, err, "caps")
-		h.Caps &^= oneSided
-		if _, err := testEnv().GetInfo(fi.Version(1, 14), "", "", 0, h, nil); err != nil {
-			t.Errorf("%s without RMA: %v", name, err)
+		infos, err := testEnv().GetInfo(fi.Version(1, 14), "", "", 0, h, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, i := range infos {
+			if i.Caps&h.Caps != h.Caps || i.Domain.MRMode != 0 {
+				t.Errorf("%s: caps %#x, registration mode %#x", name, i.Caps, i.Domain.MRMode)
+			}
 		}
 	}
 }
@@ -130,8 +133,7 @@ func TestPingpongPrograms(t *testing.T) {
 }
 
 // TestGetinfoTest repeats those cases of fabtests' getinfo_test that the other
-// tests do not have. progress2 (automatic progress) and the RMA ordering cases
-// are refused there as well.
+// tests do not have. The RMA ordering cases are refused there as well.
 func TestGetinfoTest(t *testing.T) {
 	base := func() *fi.Info {
 		return newHints(func(h *fi.Info) { h.Mode = max64; h.Fabric.ProvName = "weft" })
@@ -196,8 +198,10 @@ func TestRefusalIsLogged(t *testing.T) {
 		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
 	})
 	h := newHints(func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto })
-	if _, err := testEnv().GetInfo(v117, "", "", 0, h, nil); err == nil {
-		t.Fatal("automatic progress was accepted")
+	cfg := config.Default()
+	cfg.ProgressThread = config.No
+	if _, err := testEnv().GetInfo(v117, "", "", 0, h, cfg); err == nil {
+		t.Fatal("automatic progress was accepted without threads")
 	}
 	want := "info core fi_getinfo: hint domain_attr.data_progress refused: value 1 is not supported"
 	if len(lines) != 1 || lines[0] != want {

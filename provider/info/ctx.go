@@ -14,7 +14,7 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool) (*fi.TxAttr,
 		atMost("tx_attr.inject_size", h.InjectSize, inject),
 		atMost("tx_attr.size", h.Size, MaxCtxSize),
 		atMost("tx_attr.iov_limit", h.IOVLimit, IOVLimit),
-		atMost("tx_attr.rma_iov_limit", h.RMAIOVLimit, 0),
+		atMost("tx_attr.rma_iov_limit", h.RMAIOVLimit, IOVLimit),
 	); r != nil {
 		return nil, r
 	}
@@ -25,7 +25,9 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool) (*fi.TxAttr,
 		InjectSize: inject,
 		Size:       ctxSize(h.Size),
 		IOVLimit:   IOVLimit,
-		TClass:     h.TClass,
+
+		RMAIOVLimit: IOVLimit,
+		TClass:      h.TClass,
 	}, nil
 }
 
@@ -50,6 +52,18 @@ func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool) (*fi.RxAttr,
 		Size:     ctxSize(h.Size),
 		IOVLimit: IOVLimit,
 	}, nil
+}
+
+// CtxCaps returns the capabilities of a transmit (tx) or receive context of an
+// endpoint: those asked for or, if asked is 0, all that apply, with their
+// directions. false: not all of them apply or are the endpoint's.
+func CtxCaps(tx bool, asked, endpoint uint64) (uint64, bool) {
+	applicable := rxCaps
+	if tx {
+		applicable = txCaps
+	}
+	caps, r := negotiateCtxCaps("", asked, withDirections(endpoint), applicable)
+	return caps, r == nil
 }
 
 // order returns the message order of a context: what was asked for, so that

@@ -22,11 +22,12 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64) (*fi.DomainAttr, *
 	if r := firstRefusal(q.checkModels(h), q.checkCounts(h)); r != nil {
 		return nil, r
 	}
+	control, data := q.progress(h)
 	return &fi.DomainAttr{
 		Domain:          h.Domain,
 		Threading:       orDefault(h.Threading, fi.ThreadSafe),
-		ControlProgress: orDefault(h.ControlProgress, fi.ProgressManual),
-		DataProgress:    orDefault(h.DataProgress, fi.ProgressManual),
+		ControlProgress: control,
+		DataProgress:    data,
 		ResourceMgmt:    orDefault(h.ResourceMgmt, fi.RMEnabled),
 		AVType:          h.AVType, // unspecified: either, they are alike
 		MRMode:          q.mrMode(h.MRMode),
@@ -53,12 +54,10 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64) (*fi.DomainAttr, *
 
 // checkModels checks the hints that choose among models.
 func (q *query) checkModels(h fi.DomainAttr) *refusal {
-	progress := []fi.Progress{fi.ProgressUnspec, fi.ProgressManual, fi.ProgressControlUnified}
 	return firstRefusal(
 		oneOf("domain_attr.threading", h.Threading, fi.ThreadUnspec, fi.ThreadSafe, fi.ThreadFID,
 			fi.ThreadDomain, fi.ThreadCompletion, fi.ThreadEndpoint),
-		oneOf("domain_attr.control_progress", h.ControlProgress, progress...),
-		oneOf("domain_attr.data_progress", h.DataProgress, progress...),
+		q.checkProgress(h),
 		oneOf("domain_attr.resource_mgmt", h.ResourceMgmt, fi.RMUnspec, fi.RMDisabled, fi.RMEnabled),
 		oneOf("domain_attr.av_type", h.AVType, fi.AVUnspec, fi.AVMap, fi.AVTable),
 		q.noAuthKey("domain_attr.auth_key_size", h.AuthKeySize, h.AuthKey),

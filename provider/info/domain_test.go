@@ -25,8 +25,15 @@ var plainDomainCases = []attrCase{
 	}},
 	{name: "unified progress", version: fi.Version(2, 0), set: func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressControlUnified },
 		check: func(i *fi.Info) bool { return i.Domain.DataProgress == fi.ProgressControlUnified }},
-	{name: "auto data", set: func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto }, refused: "domain_attr.data_progress"},
-	{name: "auto control", set: func(h *fi.Info) { h.Domain.ControlProgress = fi.ProgressAuto }, refused: "domain_attr.control_progress"},
+	{name: "auto data", set: func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto },
+		check: func(i *fi.Info) bool {
+			return i.Domain.ControlProgress == fi.ProgressAuto && i.Domain.DataProgress == fi.ProgressAuto
+		}},
+	{name: "auto control", set: func(h *fi.Info) { h.Domain.ControlProgress = fi.ProgressAuto },
+		check: func(i *fi.Info) bool {
+			return i.Domain.ControlProgress == fi.ProgressAuto && i.Domain.DataProgress == fi.ProgressManual
+		}},
+	{name: "progress unknown", set: func(h *fi.Info) { h.Domain.DataProgress = 4 }, refused: "domain_attr.data_progress"},
 	{name: "resources enabled", set: func(h *fi.Info) { h.Domain.ResourceMgmt = fi.RMEnabled },
 		check: func(i *fi.Info) bool { return i.Domain.ResourceMgmt == fi.RMEnabled }},
 	{name: "resources disabled", set: func(h *fi.Info) { h.Domain.ResourceMgmt = fi.RMDisabled },
@@ -83,7 +90,7 @@ func domainDefault() fi.DomainAttr {
 	return fi.DomainAttr{
 		Threading: fi.ThreadSafe, ControlProgress: fi.ProgressManual, DataProgress: fi.ProgressManual,
 		ResourceMgmt: fi.RMEnabled, AVType: fi.AVUnspec, MRKeySize: 8, CQDataSize: 8,
-		CQCnt: 65536, EPCnt: 65536, TxCtxCnt: 65536, RxCtxCnt: 65536, MaxEPTxCtx: 1, MaxEPRxCtx: 1,
+		CQCnt: 65536, EPCnt: 65536, TxCtxCnt: 65536, RxCtxCnt: 65536, MaxEPTxCtx: 64, MaxEPRxCtx: 64,
 		MaxEPSTxCtx: 1024, MaxEPSRxCtx: 1024, CntrCnt: 65536, MRIOVLimit: 16,
 		Caps: fi.LocalComm | fi.RemoteComm | fi.SharedAV, MaxErrData: 77, MRCnt: 65536,
 		MaxCntrValue: max64, MaxErrCntrValue: max64,

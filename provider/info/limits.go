@@ -2,6 +2,7 @@ package info
 
 import (
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/version"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -9,7 +10,7 @@ import (
 const ProvName = "weft"
 
 // ProvVersion is the provider's version.
-var ProvVersion = fi.Version(0, 1)
+var ProvVersion = fi.Version(version.Numbers())
 
 // ProtocolVersion is the version of weft's protocol (fi.ProtoWeft). Endpoints
 // of different versions do not talk to each other.
@@ -24,12 +25,13 @@ const (
 	DefaultCtxSize = 1024
 	// MaxCtxSize is the largest size of a transmit or receive context.
 	MaxCtxSize = 1 << 20
-	// IOVLimit is the number of parts of a scattered message.
+	// IOVLimit is the number of parts of a scattered message, and of the
+	// remote memory of one RMA or atomic operation.
 	IOVLimit = 4
 	// MRIOVLimit is the number of parts of a memory region.
 	MRIOVLimit = 16
 	// MaxCtx is the number of transmit and of receive contexts of an endpoint.
-	MaxCtx = 1
+	MaxCtx = 64
 	// MaxSharing is the number of endpoints that can share a context.
 	MaxSharing = 1024
 	// ObjectCount is the number of completion queues, counters, contexts and

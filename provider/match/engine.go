@@ -33,7 +33,7 @@ func New() (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("match: %w", err)
 	}
-	e := &Engine{nodes: store{*ns, [2]uint64{rand.Uint64(), rand.Uint64()}}}
+	e := &Engine{nodes: store{Slab: *ns, secret: [2]uint64{rand.Uint64(), rand.Uint64()}}}
 	for c := range e.classes {
 		e.classes[c].no, e.classes[c].bit, e.classes[c].source = uint32(c), 1<<c, noSource
 	}
@@ -55,6 +55,9 @@ func (e *Engine) Counts() Counts {
 	c.Out = e.nodes.Live() - c.Posted - c.Held - c.Claimed
 	return c
 }
+
+// Steps returns how many groups of tables and entries of lists were looked at beyond the first place of a key, ever.
+func (e *Engine) Steps() uint64 { return e.nodes.steps }
 
 // Err returns why the last call that returned nothing for lack of memory did so. It wraps an errno, ENOMEM as a rule.
 func (e *Engine) Err() error { return e.err }

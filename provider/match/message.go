@@ -89,6 +89,7 @@ func (e *Engine) searchHeld(source uint32, tag, ignore uint64) *Message {
 	k := key{ignore, sourceBits(source)}
 	for pos := e.held.head; pos != e.held.tail; pos++ {
 		if idx := e.held.at(pos); idx != 0 {
+			e.nodes.steps++
 			if n := e.nodes.At(idx); k.equal(n, source, tag) {
 				return messageOf(n)
 			}

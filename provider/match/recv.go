@@ -193,6 +193,7 @@ func before(a, b *node) bool { return int32(a.pos-b.pos) < 0 }
 func (e *Engine) searchExtra(source uint32, tag uint64, limit *node) *node {
 	for idx := e.extra.head; idx != 0; {
 		n := e.nodes.At(idx)
+		e.nodes.steps++
 		if limit != nil && before(limit, n) {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 type store struct {
 	mem.Slab[node]
 	secret [2]uint64 // random; immutable
+	steps  uint64    // see Engine.Steps
 }
 
 // hash hashes what counts of a source and a tag. It multiplies the two, each mixed with a secret, to 128 bits and

@@ -99,6 +99,7 @@ func (t *table) find(s *store, k *key, hash uint64, source uint32, tag uint64) u
 	i := uint32(hash) & t.mask
 	for left := t.mask; ; left-- {
 		g := t.groups.At(i)
+		s.steps++
 		for m := g.match(hash); m != 0; m &= m - 1 {
 			j := uint32(bits.TrailingZeros64(m)) / 8
 			if k.equal(s.At(g.slots[j].head), source, tag) {

@@ -1,0 +1,253 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/internal/version"
+)
+
+// openStats takes the endpoint's block of counters. Want of room in the page
+// costs a log line, not the endpoint.
+func (e *Endpoint) openStats(stripes int) error {
+	cfg := e.domain.cfg
+	st, why, err := stats.OpenEndpoint(cfg.SHMDir, version.String(), cfg.Stats, address{e.name, e.context}.raw())
+	if err != nil {
+		return err
+	}
+	if why != nil {
+		log.Infof(log.EPCtrl, "%s: counters are not shown: %v", e.name, why)
+	}
+	e.stats = st
+	e.lines = make([]stats.Line, stripes)
+	for i := range e.lines {
+		e.lines[i] = st.Stripe(i)
+	}
+	return nil
+}
+
+// closeStats gives the block back.
+func (e *Endpoint) closeStats() {
+	if e.stats != nil {
+		e.stats.Close()
+	}
+}
+
+// countFailed counts an operation that ended with an error. The caller holds
+// the progress lease.
+func (e *Endpoint) countFailed(err fi.Errno) {
+	word := stats.RxErrOther
+	switch err {
+	case fi.ETRUNC:
+		word = stats.RxErrTruncated
+	case fi.ECONNRESET, fi.EHOSTUNREACH:
+		word = stats.RxErrReset
+	case fi.ECANCELED:
+		word = stats.RxErrCanceled
+	case fi.ENOMEM:
+		word = stats.RxErrMemory
+	}
+	e.stats.Rx(word, 1)
+}
+
+// countRefused counts a post that found its peer out of reach, and returns err.
+func (e *Endpoint) countRefused(err error) error {
+	word := stats.SharedRefused
+	if err == fi.EAGAIN {
+		word = stats.SharedNotUp
+	}
+	e.stats.Shared(word, 1)
+	return err
+}
+
+// countPost counts a post of total bytes that held a stripe: at word and the
+// word after it, or as refused.
+func (e *Endpoint) countPost(lease, word int, total uint64, err error) {
+	l := &e.lines[lease]
+	switch err {
+	case nil:
+		l.Add(word, 1)
+		l.Add(word+1, total)
+	case fi.EAGAIN:
+		l.Add(stats.StripeNoRing, 1)
+	default:
+		e.stats.Shared(stats.SharedRefused, 1)
+	}
+}
+
+// countRMA counts a one-sided operation that was posted as messages.
+func (e *Endpoint) countRMA(lease int, r *rmaRequest) {
+	l := &e.lines[lease]
+	switch {
+	case r.flags&rmaIsAtomic != 0:
+		l.Add(stats.StripeAtomic, 1)
+	case r.flags&rmaIsRead != 0:
+		l.Add(stats.StripeRead, 1)
+		l.Add(stats.StripeReadBytes, r.total)
+	default:
+		l.Add(stats.StripeWrite, 1)
+		l.Add(stats.StripeWriteBytes, r.total)
+	}
+}
+
+// countDirect counts one that the posting thread did itself, without a stripe.
+func (e *Endpoint) countDirect(read bool, total uint64) {
+	word := stats.SharedWrite
+	if read {
+		word = stats.SharedRead
+	}
+	e.stats.Shared(word, 1)
+	e.stats.Shared(word+1, total)
+}
+
+// countBatch counts one entry into progress that found n arrivals.
+func (e *Endpoint) countBatch(n int) {
+	if n == 0 {
+		return
+	}
+	e.stats.Rx(stats.RxBatches, 1)
+	e.stats.Rx(stats.RxArrivals, uint64(n))
+	if uint64(n) > e.batchPeak {
+		e.batchPeak = uint64(n)
+		e.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
+	}
+}
+
+// countEager counts a message of n bytes that came with its payload.
+func (e *Endpoint) countEager(n int) {
+	e.stats.Rx(stats.RxEager, 1)
+	e.stats.Rx(stats.RxEagerBytes, uint64(n))
+}
+
+// countHeld counts an unexpected message of which n bytes were copied.
+func (e *Endpoint) countHeld(n int) {
+	e.stats.Rx(stats.RxUnexpected, 1)
+	e.stats.Rx(stats.RxUnexpectedBytes, uint64(n))
+}
+
+// countQueues shows what waits in matching. Gauges of a context that several
+// endpoints share are those of the first. The caller holds the lease.
+func (r *rxContext) countQueues(posted, held int) {
+	st := r.stats.Load()
+	if st == nil {
+		return
+	}
+	st.RxPeak(stats.RxPosted, stats.RxPostedPeak, uint64(posted))
+	st.RxPeak(stats.RxHeld, stats.RxHeldPeak, uint64(held))
+	st.RxPeak(stats.RxHeldBytes, stats.RxHeldBytesPeak, uint64(r.held))
+}
+
+// sample writes what is not counted as it happens but known from words that
+// exist anyway: positions of rings, lengths of lists. The timers call it some
+// ten times a second. The caller holds the lease.
+func (r *rxContext) sample() {
+	if st := r.stats.Load(); st != nil {
+		st.RxSet(stats.RxPosts, r.hot.PostsHead)
+		st.RxSet(stats.RxPostRing, depth(r.hot.Posts.Tail, r.hot.PostsHead, 1<<r.hot.Posts.Log2Slots))
+		st.RxSet(stats.RxMatchSteps, r.tagged.Steps()+r.untagged.Steps())
+		st.RxSet(stats.RxOps, uint64(r.ops.Live()))
+		st.RxSet(stats.RxControls, uint64(len(r.out)))
+		st.RxSet(stats.RxWindowCloses, r.closures)
+		closed := uint64(0)
+		if r.closed {
+			closed = 1
+		}
+		st.RxSet(stats.RxWindowClosed, closed)
+	}
+	for _, e := range r.eps {
+		e.sample()
+	}
+}
+
+func (e *Endpoint) sample() {
+	st := e.stats
+	waiting := uint64(0)
+	for i := range e.hot.Inbound {
+		if in := &e.hot.Inbound[i]; in.Ring.Tail != 0 {
+			waiting += depth(in.Ring.Tail, atomic.LoadUint64(&in.Head), 1<<in.Ring.Log2Slots)
+		}
+	}
+	st.RxPeak(stats.RxRingDepth, stats.RxRingPeak, waiting)
+	overflow := uint64(0)
+	for _, q := range []struct {
+		q    *cq.Queue
+		word int
+	}{{e.txCQ, stats.RxTxCQDepth}, {e.rxCQ, stats.RxRxCQDepth}} {
+		if q.q != nil {
+			n, off := q.q.Depth()
+			st.RxSet(q.word, n)
+			overflow = max(overflow, off)
+		}
+	}
+	st.RxSet(stats.RxOverflow, overflow)
+	var seen hw.Stats
+	senders := uint64(0)
+	for _, p := range e.ports {
+		s := p.Stats()
+		seen.Malformed += s.Malformed
+		seen.Reclaimed += s.Reclaimed
+		seen.PeersLost += s.PeersLost
+		for i := range p.sources {
+			if p.sources[i].id != 0 {
+				senders++
+			}
+		}
+	}
+	st.RxSet(stats.RxMalformed, seen.Malformed+e.malformedHere)
+	st.RxSet(stats.RxReclaimed, seen.Reclaimed)
+	st.RxSet(stats.RxPeersLost, seen.PeersLost)
+	st.RxSet(stats.RxSenders, senders)
+	e.samplePeers()
+}
+
+// samplePeers shows the peers that this endpoint sends to.
+func (e *Endpoint) samplePeers() {
+	flying, up := uint64(0), uint64(0)
+	for _, l := range *e.links.Load() {
+		if l == nil {
+			continue // a peer that came and went
+		}
+		p, ready := l.ready()
+		if l.stats == nil && ready && !l.hidden {
+			l.stats = e.stats.Peer(l.raw)
+			l.hidden = l.stats == nil
+		}
+		n := uint64(max(l.inFlight.Load(), 0))
+		l.stats.Up(ready)
+		l.stats.Set(stats.PeerInFlight, n)
+		flying += n
+		if !ready {
+			continue
+		}
+		up++
+		if r, ok := p.Endpoint.(hw.PathReporter); ok {
+			if path, ok := r.Path(); ok {
+				l.stats.Set(stats.PeerRTT, uint64(path.RTT))
+				l.stats.Set(stats.PeerWindow, uint64(path.Window))
+			}
+		}
+	}
+	e.stats.RxSet(stats.RxInFlight, flying)
+	e.stats.RxSet(stats.RxPeers, up)
+}
+
+// depth is the number of entries in a ring, from its tail, which is a hint that
+// others may write, and its head.
+func depth(tail uintptr, head, slots uint64) uint64 {
+	n := atomic.LoadUint64((*uint64)(pointerAt(uint64(tail)))) - head
+	if int64(n) < 0 {
+		return 0
+	}
+	return min(n, slots)
+}
+
+// fillStats tells C where it counts.
+func (e *Endpoint) fillStats(h *hot.EP) {
+	h.StatsThreads = e.stats.Threads()
+	h.StatsRx = e.stats.RxLine()
+}

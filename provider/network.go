@@ -1,0 +1,150 @@
+package provider
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// network is the port to other hosts. The C path does not know of it, and a
+// look at it is a system call. So it is looked at with every poll while there
+// is traffic, and otherwise left to a goroutine that sleeps on its doorbell:
+//
+//	watcher: arm → nothing pending → sleep → active = 1, attention → wait for quiet
+//	poll:    active? → Progress; nothing for a while → active = 0, quiet
+type network struct {
+	port *port
+	ep   *Endpoint
+	wait hw.Waiter
+	file *os.File      // the doorbell; the watcher sleeps on it
+	seen time.Time     // of the last arrival; the lease holder's
+	calm chan struct{} // poll tells the watcher that there is no traffic
+	done chan struct{} // closed by close
+	over sync.WaitGroup
+	once sync.Once
+	// queues are those of the endpoint, from start on.
+	queues []queue
+
+	// active is 1 while polls look at the port. Stored by the watcher (1) and
+	// the lease holder (0), read by polls; sequentially consistent.
+	active atomic.Uint32
+}
+
+// calmTime is how long nothing arrives before the port is left to the watcher.
+const calmTime = time.Millisecond
+
+func newNetwork(e *Endpoint, p *port) *network {
+	w, _ := p.Iface.(hw.Waiter)
+	return &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// start begins to watch. The endpoint is attached to its queues.
+func (n *network) start() error {
+	n.queues = n.ep.queues()
+	if n.wait == nil {
+		n.active.Store(1) // no doorbell: always look
+		return nil
+	}
+	if err := n.wait.EnableWait(); err != nil {
+		return err
+	}
+	fd, err := unix.FcntlInt(uintptr(n.wait.DoorbellFD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return err
+	}
+	n.file = os.NewFile(uintptr(fd), "weft network doorbell")
+	n.over.Go(n.watch)
+	return nil
+}
+
+// watch is the watcher.
+func (n *network) watch() {
+	raw, err := n.file.SyscallConn()
+	if err != nil {
+		log.Warnf(log.EPCtrl, "network doorbell: %v", err)
+		n.attend()
+		return
+	}
+	for {
+		n.wait.Arm()
+		if !n.wait.Pending() {
+			err = raw.Read(func(fd uintptr) bool {
+				ready, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+				return ready > 0
+			})
+		}
+		n.wait.Disarm()
+		if err != nil {
+			return // closed
+		}
+		n.attend()
+		select {
+		case <-n.calm:
+		case <-n.done:
+			return
+		}
+	}
+}
+
+// attend makes polls look at the port, and wakes who sleeps.
+func (n *network) attend() {
+	n.active.Store(1)
+	r := n.ep.rx
+	atomic.StoreUint32(&r.hot.Attention, 1)
+	r.ring()
+	for _, q := range n.queues {
+		q.Waiter().Wake()
+	}
+}
+
+// wake is called by posts to other hosts: their answers are worth looking for.
+func (n *network) wake() {
+	if n.active.Load() == 0 {
+		n.active.Store(1)
+		atomic.StoreUint32(&n.ep.rx.hot.Attention, 1)
+	}
+}
+
+// poll takes in what has arrived and returns how much. The caller holds the progress lease.
+func (n *network) poll(max int) int {
+	if n.active.Load() == 0 {
+		return 0
+	}
+	if got := n.port.Progress(max); got != 0 {
+		n.seen = time.Now()
+		return got
+	}
+	if n.wait == nil || time.Since(n.seen) < calmTime {
+		return 0
+	}
+	n.active.Store(0)
+	select {
+	case n.calm <- struct{}{}:
+	default:
+	}
+	return 0
+}
+
+// busy tells whether polls look at the port.
+func (n *network) busy() bool { return n.active.Load() != 0 }
+
+// close ends the watcher. The port is closed by the caller afterwards.
+func (n *network) close() {
+	n.once.Do(func() {
+		close(n.done)
+		if n.file != nil {
+			_ = n.file.Close()
+		}
+		n.over.Wait()
+	})
+}

@@ -1,0 +1,263 @@
+package provider
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// RMAArgs describes one read or write.
+type RMAArgs struct {
+	IOV     []fi.IOVec    // local memory
+	Remote  []fi.RMAIOVec // the peer's, as long in all as IOV
+	Dest    fi.Addr
+	Data    uint64
+	Flags   uint64 // of this operation: op_flags are merged in already where the call has no flags
+	Context uint64
+	Read    bool
+	HasData bool // Data goes with the write
+	Inject  bool // fi_inject_write forms: never a completion
+}
+
+const (
+	writeFlags = sendFlags &^ fi.MatchComplete
+	readFlags  = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
+)
+
+// RMA posts one read or write. It returns nil when the operation was posted,
+// and fi.EAGAIN when nothing happened and the caller may try again after
+// progress. What the target refuses (an unknown key, a range or a right that
+// the region does not have) comes back in an error completion. Other errors:
+// fi.EOPBADSTATE (not enabled), fi.EBADFLAGS, fi.EINVAL (an address not in the
+// AV, too many elements, lengths that differ, too long to inject),
+// fi.EMSGSIZE, and those of a peer that cannot be reached.
+func (e *Endpoint) RMA(a *RMAArgs) error {
+	total, err := e.checkRMA(a)
+	if err != nil {
+		return err
+	}
+	l, p, err := e.peerFor(a.Dest, a.Flags)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if done, err := e.direct(a, p, total); done {
+		return err
+	}
+	r := rmaRequest{context: a.Context, total: total, data: a.Data, link: l.index, count: uint32(len(a.IOV)), parts: uint32(len(a.Remote))}
+	copy(r.iov[:], a.IOV)
+	copy(r.remote[:], a.Remote)
+	switch {
+	case a.Read:
+		r.flags = rmaIsRead
+		r.left.Store(total)
+		if total == 0 {
+			r.left.Store(1) // the answer to an empty read counts as one byte
+		}
+	default:
+		r.left.Store(max(1, uint64(r.parts)))
+		if a.HasData || a.Flags&fi.RemoteCQData != 0 {
+			r.flags |= rmaHasData
+		}
+	}
+	if r.parts == 0 {
+		r.parts, r.remote[0] = 1, fi.RMAIOVec{} // an operation on nothing, which may carry data
+	}
+	if e.rmaCompletes(a) {
+		r.flags |= rmaCompletes
+	}
+	return e.postRMA(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
+}
+
+// peerFor returns the path to an address for an operation with flags, and the
+// link, which it holds for the caller unless there is an error. Errors as of
+// Send.
+func (e *Endpoint) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
+	l, err := e.linkOf(dest)
+	if err != nil {
+		return nil, nil, e.refuse(err, "operation to address %d: not in the address vector", dest)
+	}
+	p, err := e.connect(l)
+	if err == nil && flags&fi.Fence != 0 && l.inFlight.Load() != 0 {
+		err = fi.EAGAIN
+	}
+	if err != nil {
+		l.release()
+		return nil, nil, e.countRefused(err)
+	}
+	if p.port.number != 0 {
+		e.network.wake()
+	}
+	e.fill(dest, l, p)
+	return l, p, nil
+}
+
+// checkRMA validates the arguments and returns the operation's length.
+func (e *Endpoint) checkRMA(a *RMAArgs) (uint64, error) {
+	what, allowed := "write", writeFlags
+	if a.Read {
+		what, allowed = "read", readFlags
+	}
+	if e.state.Load() != stateEnabled {
+		return 0, fi.EOPBADSTATE
+	}
+	if a.Flags&^allowed != 0 {
+		return 0, e.refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^allowed)
+	}
+	if len(a.IOV) > iovLimit || len(a.Remote) > iovLimit {
+		return 0, e.refuse(fi.EINVAL, "%s: %d local and %d remote elements, at most %d", what, len(a.IOV), len(a.Remote), iovLimit)
+	}
+	local, remote := uint64(0), uint64(0)
+	for _, v := range a.IOV {
+		if v.Len > maxMessage || v.Base == 0 && v.Len != 0 {
+			return 0, e.refuse(fi.EINVAL, "%s: element of %d bytes at %#x", what, v.Len, v.Base)
+		}
+		local += v.Len
+	}
+	for _, v := range a.Remote {
+		if v.Len > maxMessage {
+			return 0, e.refuse(fi.EMSGSIZE, "%s: remote element of %d bytes, at most %d", what, v.Len, uint64(maxMessage))
+		}
+		remote += v.Len
+	}
+	if local != remote {
+		return 0, e.refuse(fi.EINVAL, "%s: %d bytes here, %d there", what, local, remote)
+	}
+	if local > maxMessage {
+		return 0, e.refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d", what, local, uint64(maxMessage))
+	}
+	if (a.Inject || a.Flags&fi.Inject != 0) && local > uint64(e.hot.InjectMax) {
+		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", local, e.hot.InjectMax)
+	}
+	return local, nil
+}
+
+// rmaCompletes tells whether the operation writes a completion.
+func (e *Endpoint) rmaCompletes(a *RMAArgs) bool {
+	return !a.Inject && e.txCQ != nil && (!e.txSelective || a.Flags&fi.Completion != 0)
+}
+
+// postRMA puts a request into the table and sends its first messages. What
+// does not fit into the peer's ring is left to progress.
+func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
+	lease, ok := e.stripes.Acquire(0)
+	if !ok {
+		e.stats.Shared(stats.SharedNoStripe, 1)
+		return fi.EAGAIN
+	}
+	defer e.stripes.Release(lease)
+	req, id, ok := e.rmas.Alloc(lease)
+	if !ok {
+		e.lines[lease].Add(stats.StripeNoRequest, 1)
+		return fi.EAGAIN
+	}
+	req.set(r)
+	if inject && r.parts > 1 {
+		e.keepRMAInject(req, id)
+	}
+	l.inFlight.Add(1)
+	err := e.pumpRMA(p, req, id, lease)
+	switch {
+	case err == nil:
+		if p.Err() == nil || !e.claimRMA(id) {
+			e.countRMA(lease, r)
+			return nil
+		}
+		err = fi.ECONNRESET // it died before linkLost could see the request
+	case err == fi.EAGAIN && (req.sent != 0 || req.part != 0):
+		e.queueRMA(id)
+		e.countRMA(lease, r)
+		return nil
+	case req.sent != 0 || req.part != 0:
+		e.queueRMA(id) // progress finds the path broken and completes with an error
+		return nil
+	}
+	l.inFlight.Add(-1)
+	e.rmas.Free(id)
+	e.countPost(lease, 0, 0, err) // it is an error
+	return err
+}
+
+// pumpRMA sends the rest of a request's messages, as far as there is room. nil
+// says that all are sent: then the request may be gone. The caller owns
+// the request (it posts it, or holds the progress lease and found it queued)
+// and the lease of the stripe.
+func (e *Endpoint) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error {
+	for {
+		part := &req.remote[req.part]
+		n := part.Len - req.sent
+		if req.flags&(rmaIsRead|rmaIsAtomic) == 0 {
+			n = min(n, uint64(p.port.attr.MaxAMBcopy))
+		}
+		ends := n == part.Len-req.sent
+		last := ends && req.part+1 == req.parts
+		if last {
+			req.live.Store(uint32(id >> 32))
+		}
+		if err := e.sendRMA(p, req, id, part, n, lease); err != nil {
+			if last && !e.claimRMA(id) {
+				return nil // linkLost was faster
+			}
+			return err
+		}
+		if last {
+			return nil
+		}
+		req.sent += n
+		req.done += n
+		if ends {
+			req.part++
+			req.sent = 0
+		}
+	}
+}
+
+// sendRMA sends the message for the next n bytes of a part.
+func (e *Endpoint) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVec, n uint64, lease int) error {
+	sc := &e.scratch[lease]
+	addr := part.Addr + req.sent
+	if req.flags&rmaIsRead != 0 {
+		h := readHead{key: part.Key, request: id, length: n, at: req.done}
+		return sendError(p.AMShort(amRead, addr, h.put(sc.head[:]), nil))
+	}
+	if req.flags&rmaIsAtomic != 0 {
+		return e.sendAtomic(p, req, id, part, lease)
+	}
+	h := writeHead{key: part.Key, request: id, data: req.data, length: req.total}
+	if req.sent+n == part.Len {
+		h.flags |= rmaAck
+		if req.part+1 == req.parts {
+			h.flags |= rmaLast
+			if req.flags&rmaHasData != 0 {
+				h.flags |= rmaData
+			}
+		}
+	}
+	return e.sendPayload(p, amWrite, addr, h.put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count], req.done, n), int(n), lease)
+}
+
+// keepRMAInject copies what a request sends to its own buffer when it may not
+// be sent at once, because the caller may reuse his memory.
+func (e *Endpoint) keepRMAInject(req *rmaRequest, id uint64) {
+	n := int(e.hot.InjectMax)
+	i := e.rmas.Index(id) * n
+	room := e.rmaInject[i : i+n]
+	keep := func(iov *[iovLimit]fi.IOVec, count *uint32) {
+		size := uint64(0)
+		for _, v := range iov[:*count] {
+			size += v.Len
+		}
+		if size == 0 {
+			return
+		}
+		gather(room[:size], iov[:*count])
+		iov[0], *count = fi.IOVec{Base: uintptr(unsafe.Pointer(&room[0])), Len: size}, 1
+		room = room[size:]
+	}
+	if req.flags&rmaIsAtomic != 0 {
+		keep(&req.operand, &req.operands)
+		return
+	}
+	keep(&req.iov, &req.count)
+}

@@ -1,0 +1,140 @@
+package provider
+
+import (
+	"errors"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// Where the transport reads and writes the peer's memory by itself, the
+// posting thread does the operation and the peer's process has no part in it.
+// That holds for regions that the peer has published: those whose accesses
+// nobody there counts. What cannot be done so goes as messages; so do short
+// writes, which a peer that polls takes in faster than the kernel copies.
+
+// directCaps are the abilities that it takes.
+const directCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapNamedKeys | hw.CapOneSidedFree
+
+// directPut is the shortest write, in bytes, that the posting thread does itself.
+const directPut = 2048
+
+// publish makes a region known to the transport, if peers may reach it and
+// nobody counts what they do there.
+func (m *MR) publish() {
+	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() {
+		return
+	}
+	access := hw.Access(0)
+	if m.access&fi.RemoteRead != 0 {
+		access |= hw.RemoteRead
+	}
+	if m.access&fi.RemoteWrite != 0 {
+		access |= hw.RemoteWrite
+	}
+	published, err := m.domain.memory.Register(hw.Region{
+		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: access, Base: m.base, Name: m.key, Named: true,
+	})
+	if err != nil {
+		log.Infof(log.MR, "region %#x is reached by messages only: %v", m.key, err)
+		return
+	}
+	m.published = published
+}
+
+// withdraw takes the region back from the transport, and waits for peers that
+// are at it. Called by control operations on the region.
+func (m *MR) withdraw() {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	if m.published != nil {
+		_ = m.published.Close()
+		m.published = nil
+	}
+}
+
+// counted tells whether the endpoint counts what peers do to its memory: then
+// they must tell it.
+func (e *Endpoint) counted() bool { return e.remoteReadCntr != nil || e.remoteWriteCntr != nil }
+
+// direct does an operation at once, if it can: it reports false when the
+// operation has to go as messages. Errors as of RMA.
+func (e *Endpoint) direct(a *RMAArgs, p *path, total uint64) (bool, error) {
+	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut {
+		return false, nil
+	}
+	var keys [iovLimit]hw.RemoteKey
+	dir := p.Endpoint.(hw.KeyDirectory)
+	for i, r := range a.Remote {
+		var err error
+		if keys[i], err = dir.FindKey(r.Key); err != nil {
+			return false, nil
+		}
+	}
+	completes := e.rmaCompletes(a)
+	if completes && !e.txCQ.Room(0) {
+		return true, fi.EAGAIN
+	}
+	done := uint64(0)
+	for i, r := range a.Remote {
+		err := e.directPart(a, p, &r, keys[i], done)
+		switch {
+		case err == nil:
+		case errors.Is(err, hw.ErrPeerDead):
+			return true, fi.ECONNRESET
+		default: // refused or not possible: the peer tells why, or does it
+			return false, nil
+		}
+		done += r.Len
+	}
+	if a.HasData || a.Flags&fi.RemoteCQData != 0 {
+		if err := e.notify(a, p, total); err != nil {
+			return true, err
+		}
+	}
+	e.completeDirect(a, completes)
+	e.countDirect(a.Read, total)
+	return true, nil
+}
+
+// directPart does the part of an operation on one remote element, which begins
+// at byte done of the operation.
+func (e *Endpoint) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteKey, done uint64) error {
+	var pieces [iovLimit]fi.IOVec
+	var local [iovLimit]hw.Segment
+	n := 0
+	for _, v := range window(pieces[:0], a.IOV, done, r.Len) {
+		local[n] = hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len)}
+		n++
+	}
+	var err error
+	if a.Read {
+		_, err = p.Endpoint.(hw.OneSided).GetZcopy(local[:n], r.Addr, key, nil)
+	} else {
+		_, err = p.Endpoint.(hw.OneSided).PutZcopy(local[:n], r.Addr, key, nil)
+	}
+	return err
+}
+
+// notify tells the peer of a write with CQ data that is in place.
+func (e *Endpoint) notify(a *RMAArgs, p *path, total uint64) error {
+	h := writeHead{key: a.Remote[0].Key, flags: rmaData | rmaLast, data: a.Data, length: total}
+	var b [writeDataBytes]byte
+	return sendError(p.AMShort(amNotify, a.Remote[0].Addr, h.put(b[:]), nil))
+}
+
+// completeDirect completes an operation that is done.
+func (e *Endpoint) completeDirect(a *RMAArgs, completes bool) {
+	flags, counter := fi.RMA|fi.Write, e.writeCntr
+	if a.Read {
+		flags, counter = fi.RMA|fi.Read, e.readCntr
+	}
+	if completes {
+		e.txCQ.Complete(cq.Entry{Context: a.Context, Flags: flags, Src: fi.AddrNotAvail})
+	}
+	if counter != nil {
+		counter.Count(1)
+	}
+}

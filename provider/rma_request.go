@@ -1,0 +1,224 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+// rmaRequest is a read, write or atomic that the target answers. It lies off
+// the Go heap, in its stripe's request table.
+//
+// Whoever posts it owns it until its last message is about to be sent, or until
+// it is queued for progress; from then on it is the progress lease holder's.
+// So that a request is finished once, whoever finishes it claims it: see live.
+type rmaRequest struct {
+	context uint64
+	flags   uint64 // rma* bits
+	total   uint64 // bytes of the operation, of an atomic's result
+	data    uint64
+	link    uint32
+	count   uint32
+	iov     [iovLimit]fi.IOVec // local memory, of an atomic the result's
+	parts   uint32
+	part    uint32 // that the next message is of
+	remote  [iovLimit]fi.RMAIOVec
+	sent    uint64 // bytes of the part
+	done    uint64 // bytes of the operation that messages were sent for
+
+	// of an atomic
+	kind     atomics.Kind
+	op       fi.Op
+	datatype fi.Datatype
+	operands uint32
+	operand  [iovLimit]fi.IOVec
+	compares uint32
+	compare  [iovLimit]fi.IOVec
+
+	// left is what is still to be answered: parts of a write, bytes of the
+	// others. Stored before the first message, then the lease holder's.
+	left atomic.Uint64
+	// status is the first error. The lease holder's.
+	status fi.Errno
+	// live is the generation of the request's id when all its messages are
+	// sent, else 0. Stored by the owner before the last message, changed to 0
+	// by compare-and-swap by whoever finishes the request; sequentially
+	// consistent.
+	live atomic.Uint32
+}
+
+const (
+	rmaIsRead uint64 = 1 << iota
+	rmaIsAtomic
+	rmaIsFetch
+	rmaHasData
+	rmaCompletes
+)
+
+// set copies a request that was built elsewhere, but for live.
+func (req *rmaRequest) set(r *rmaRequest) {
+	req.context, req.flags, req.total, req.data = r.context, r.flags, r.total, r.data
+	req.link, req.count, req.iov = r.link, r.count, r.iov
+	req.parts, req.part, req.remote, req.sent, req.done = r.parts, 0, r.remote, 0, 0
+	req.kind, req.op, req.datatype = r.kind, r.op, r.datatype
+	req.operands, req.operand, req.compares, req.compare = r.operands, r.operand, r.compares, r.compare
+	req.status = fi.Success
+	req.left.Store(r.left.Load())
+}
+
+// claimRMA takes a request whose messages are all sent, to finish it. Only one
+// caller gets it.
+func (e *Endpoint) claimRMA(id uint64) bool {
+	req, known := e.rmas.Lookup(id)
+	return known && req.live.CompareAndSwap(uint32(id>>32), 0)
+}
+
+// queueRMA leaves a request whose messages are not all sent to progress.
+func (e *Endpoint) queueRMA(id uint64) {
+	e.rmaMu.Lock()
+	e.rmaQueue = append(e.rmaQueue, id)
+	e.rmaMu.Unlock()
+	e.rmaQueued.Add(1)
+	atomic.StoreUint32(&e.rx.hot.Attention, 1)
+	e.rx.ring()
+	e.rx.advance()
+}
+
+// pumpRMAs sends what waited for room. The caller holds the progress lease.
+func (e *Endpoint) pumpRMAs() {
+	if e.rmaQueued.Load() != 0 {
+		e.rmaMu.Lock()
+		e.rmaStreams = append(e.rmaStreams, e.rmaQueue...)
+		e.rmaQueued.Add(-int32(len(e.rmaQueue)))
+		e.rmaQueue = e.rmaQueue[:0]
+		e.rmaMu.Unlock()
+	}
+	kept := e.rmaStreams[:0]
+	for _, id := range e.rmaStreams {
+		req, ok := e.rmas.Lookup(id)
+		if !ok {
+			continue
+		}
+		l := e.linkAt(req.link)
+		p, ok := l.ready()
+		err := error(fi.ECONNRESET)
+		if ok {
+			err = e.pumpRMA(p, req, id, e.progressStripe)
+		}
+		switch {
+		case err == fi.EAGAIN:
+			kept = append(kept, id)
+		case err != nil:
+			e.finishRMA(req, id, fi.ErrnoOf(err))
+		}
+	}
+	e.rmaStreams = kept
+	e.pumpReplies()
+}
+
+// rmaBusy tells whether something waits for room.
+func (e *Endpoint) rmaBusy() bool {
+	return len(e.rmaStreams)+len(e.replies) != 0 || e.rmaQueued.Load() != 0
+}
+
+// answered takes off what the target has answered for and finishes the request
+// when that was the last. The caller holds the progress lease.
+func (e *Endpoint) answered(src hw.Source, id, units uint64, status fi.Errno) {
+	req, known := e.rmas.Lookup(id)
+	if !known || !e.ownsLink(src, req.link) || units > req.left.Load() {
+		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", units, id)
+		return
+	}
+	if status != fi.Success && req.status == fi.Success {
+		req.status = status
+	}
+	if units != 0 && req.left.Add(-units) == 0 && e.claimRMA(id) {
+		e.finishRMA(req, id, req.status)
+	}
+}
+
+// onRMADone is the target's word on an operation.
+func (e *Endpoint) onRMADone(src hw.Source, header uint64, head, payload []byte) {
+	var d doneHead
+	if !d.parse(head) {
+		e.malformed(src, "outcome of %d bytes does not parse", len(head))
+		return
+	}
+	e.answered(src, header, d.units, d.status)
+}
+
+// onReadData takes in a piece of what was read.
+func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte) {
+	at, ok := parseOffset(head)
+	req, known := e.rmas.Lookup(header)
+	n := uint64(len(payload))
+	if !ok || !known || req.flags&(rmaIsRead|rmaIsFetch) == 0 || at > req.total || n > req.total-at || !e.ownsLink(src, req.link) ||
+		n > req.left.Load() {
+		e.malformed(src, "%d bytes for request %#x, which does not wait for them", n, header)
+		return
+	}
+	for _, v := range window(e.scratch[e.progressStripe].frag[:0], req.iov[:req.count], at, n) {
+		payload = payload[copy(bytesAt(uint64(v.Base), v.Len), payload):]
+	}
+	if n == 0 && req.total == 0 {
+		n = 1 // an empty read
+	}
+	e.answered(src, header, n, fi.Success)
+}
+
+// finishRMA completes a request. The caller holds the progress lease and has
+// claimed the request, or it was queued and its messages not all sent.
+func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
+	e.linkAt(req.link).inFlight.Add(-1)
+	flags := fi.RMA | fi.Write
+	counter := e.writeCntr
+	if req.flags&rmaIsRead != 0 {
+		flags = fi.RMA | fi.Read
+	}
+	if req.flags&rmaIsAtomic != 0 {
+		flags = fi.Atomic | fi.Write
+		if req.flags&rmaIsFetch != 0 {
+			flags = fi.Atomic | fi.Read
+		}
+	}
+	if flags&fi.Read != 0 {
+		counter = e.readCntr
+	}
+	entry := cq.Entry{Context: req.context, Flags: flags, Src: fi.AddrNotAvail}
+	if status != fi.Success {
+		e.countFailed(status)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		}
+	} else if req.flags&rmaCompletes != 0 {
+		e.txCQ.Complete(entry)
+	}
+	if counter != nil && status != fi.Success {
+		counter.CountError(1)
+	} else if counter != nil {
+		counter.Count(1)
+	}
+	req.live.Store(0)
+	e.rmas.Free(id)
+}
+
+// lostRMAs ends the operations that wait for a peer that is gone.
+func (e *Endpoint) lostRMAs(l *link) {
+	e.rmas.Range(func(id uint64, req *rmaRequest) {
+		if req.link == l.index && e.claimRMA(id) {
+			e.finishRMA(req, id, fi.ECONNRESET)
+		}
+	})
+	kept := e.replies[:0]
+	for i := range e.replies {
+		if e.replies[i].link == l {
+			e.dropReply(&e.replies[i])
+		} else {
+			kept = append(kept, e.replies[i])
+		}
+	}
+	e.replies = kept
+}

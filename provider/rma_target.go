@@ -1,0 +1,326 @@
+package provider
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+// The target's side of one-sided operations, where its process performs them:
+// everything is checked against the region of the key at the moment of access,
+// and what is refused leaves the memory untouched.
+
+// onWrite places a piece of a write.
+func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
+	var w writeHead
+	if !w.parse(head) {
+		e.malformed(src, "write of %d bytes does not parse", len(payload))
+		return
+	}
+	e.stats.Rx(stats.RxServedWrites, 1)
+	status := fi.Success
+	if n := uint64(len(payload)); n != 0 {
+		m, offset, err := e.domain.access(w.key, addr, n, fi.RemoteWrite)
+		if err != nil {
+			status = e.refuseAccess(src, "write", w.key, addr, n, err)
+		} else {
+			for _, v := range m.window(e.regionIOV[:0], offset, n) {
+				payload = payload[copy(bytesAt(uint64(v.Base), v.Len), payload):]
+			}
+			if w.flags&rmaLast != 0 {
+				e.written(m)
+			}
+			m.gate.leave()
+		}
+	}
+	e.endWrite(src, &w, status)
+}
+
+// onNotify does what follows a write whose payload the initiator has put in
+// place.
+func (e *Endpoint) onNotify(src hw.Source, addr uint64, head, payload []byte) {
+	var w writeHead
+	if !w.parse(head) {
+		e.malformed(src, "notice of a write does not parse")
+		return
+	}
+	if m := e.domain.regions.keys.find(w.key); m != nil && m.gate.enter() {
+		e.written(m)
+		m.gate.leave()
+	}
+	e.endWrite(src, &w, fi.Success)
+}
+
+// written counts a write that is in place.
+func (e *Endpoint) written(m *MR) {
+	if c := m.counter.Load(); c != nil {
+		c.Count(1)
+	}
+	if e.remoteWriteCntr != nil {
+		e.remoteWriteCntr.Count(1)
+	}
+}
+
+// endWrite delivers the CQ data of a write and answers.
+func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
+	if w.flags&rmaData != 0 && status == fi.Success && e.rxCQ != nil {
+		e.rxCQ.Complete(cq.Entry{
+			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.length, Data: w.data, Src: e.addrOf(e.senderOf(src).id),
+		})
+	}
+	if status != fi.Success || w.flags&rmaAck != 0 {
+		d := doneHead{status: status}
+		if w.flags&rmaAck != 0 {
+			d.units = 1
+		}
+		e.answer(src, w.request, &d)
+	}
+}
+
+// answer tells the initiator how an operation has ended.
+func (e *Endpoint) answer(src hw.Source, request uint64, d *doneHead) {
+	r := e.rx
+	r.send(e, e.linkBack(e.senderOf(src)), amRMADone, request, d.put(r.head[:]))
+}
+
+// refuseAccess logs an access that is refused and returns what the initiator
+// is told.
+func (e *Endpoint) refuseAccess(src hw.Source, what string, key, addr, n uint64, err error) fi.Errno {
+	log.Warnf(log.EPData, "%s by %s of %d bytes at %#x with key %#x: %v", what, e.rx.addressOf(e.senderOf(src)), n, addr, key, err)
+	return fi.ErrnoOf(err)
+}
+
+// reply is what an initiator waits for: a piece of a region, or the result of
+// an atomic, which is kept.
+type reply struct {
+	link    *link
+	request uint64
+	key     uint64
+	addr    uint64
+	length  uint64
+	at      uint64 // offset in the operation
+	sent    uint64
+	held    uint64 // address of the result, 0: read the region
+}
+
+// maxReplies bounds what initiators that do not take their answers cost.
+const maxReplies = 1 << 16
+
+// onRead begins to send what is asked for.
+func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
+	var h readHead
+	if !h.parse(head) {
+		e.malformed(src, "read does not parse")
+		return
+	}
+	e.stats.Rx(stats.RxServedReads, 1)
+	if h.length != 0 {
+		m, _, err := e.domain.access(h.key, addr, h.length, fi.RemoteRead)
+		if err != nil {
+			e.answer(src, h.request, &doneHead{e.refuseAccess(src, "read", h.key, addr, h.length, err), h.length})
+			return
+		}
+		m.gate.leave()
+	}
+	if len(e.replies) >= maxReplies {
+		e.answer(src, h.request, &doneHead{fi.ENOMEM, max(1, h.length)})
+		return
+	}
+	e.reply(reply{link: e.linkBack(e.senderOf(src)), request: h.request, key: h.key, addr: addr, length: h.length, at: h.at})
+}
+
+// reply sends a reply as far as there is room and keeps the rest.
+func (e *Endpoint) reply(r reply) {
+	if len(e.replies) == 0 && e.pumpReply(&r) {
+		return
+	}
+	e.replies = append(e.replies, r)
+}
+
+// pumpReplies sends what waited for room. The caller holds the progress lease.
+func (e *Endpoint) pumpReplies() {
+	kept := e.replies[:0]
+	for i := range e.replies {
+		if !e.pumpReply(&e.replies[i]) {
+			kept = append(kept, e.replies[i])
+		}
+	}
+	e.replies = kept
+}
+
+// pumpReply tells whether the reply is done with.
+func (e *Endpoint) pumpReply(r *reply) bool {
+	for {
+		p, err := e.connect(r.link)
+		if err == nil {
+			err = e.sendReply(p, r)
+		}
+		switch {
+		case err == fi.EAGAIN:
+			return false
+		case err == fi.ENOKEY || err == fi.EACCES: // the region was closed meanwhile
+			d := doneHead{fi.ErrnoOf(err), r.length - r.sent}
+			e.rx.send(e, r.link, amRMADone, r.request, d.put(e.rx.head[:]))
+			return true
+		case err != nil:
+			e.dropReply(r)
+			return true
+		case r.sent == r.length:
+			if r.held == 0 && e.remoteReadCntr != nil {
+				e.remoteReadCntr.Count(1)
+			}
+			e.dropReply(r)
+			return true
+		}
+	}
+}
+
+// sendReply sends the next piece of a reply.
+func (e *Endpoint) sendReply(p *path, r *reply) error {
+	n := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
+	sc := &e.scratch[e.progressStripe]
+	head := putOffset(sc.head[:], r.at+r.sent)
+	iov := e.regionIOV[:0]
+	switch {
+	case r.held != 0:
+		iov = append(iov, fi.IOVec{Base: uintptr(r.held + r.sent), Len: n})
+	case n != 0:
+		m, offset, err := e.domain.access(r.key, r.addr+r.sent, n, fi.RemoteRead)
+		if err != nil {
+			return err
+		}
+		defer m.gate.leave()
+		iov = m.window(iov, offset, n)
+	}
+	err := e.sendPayload(p, amReadData, r.request, head, iov, int(n), e.progressStripe)
+	if err == nil {
+		r.sent += n
+	}
+	return err
+}
+
+// dropReply frees the result that a reply keeps.
+func (e *Endpoint) dropReply(r *reply) {
+	if r.held != 0 {
+		e.rx.pool.Put(r.held, int(r.length))
+		r.held = 0
+	}
+}
+
+// onAtomic performs an atomic operation and answers.
+func (e *Endpoint) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
+	var h atomicHead
+	if !h.parse(head) {
+		e.malformed(src, "atomic does not parse")
+		return
+	}
+	size := uint64(h.datatype.Size())
+	n := uint64(h.count) * size
+	want := n
+	if h.op == fi.OpRead {
+		want = 0
+	}
+	if h.kind == atomics.Compare {
+		want += n
+	}
+	if n == 0 || n > atomicBytes || uint64(len(payload)) != want || !atomics.Valid(h.kind, h.datatype, h.op) {
+		e.malformed(src, "operation %d on %d elements of datatype %d with %d bytes", h.op, h.count, h.datatype, len(payload))
+		return
+	}
+	e.stats.Rx(stats.RxServedAtomics, 1)
+	status := e.performAtomic(src, &h, addr, n, payload)
+	switch {
+	case h.kind == atomics.Base:
+		e.answer(src, h.request, &doneHead{status, 1})
+	case status != fi.Success:
+		e.answer(src, h.request, &doneHead{status, n})
+	default:
+		e.replyResult(src, &h, n)
+	}
+}
+
+// performAtomic leaves what was there before in e.atomicResult.
+func (e *Endpoint) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, payload []byte) fi.Errno {
+	rights := fi.RemoteWrite
+	if h.kind != atomics.Base {
+		rights |= fi.RemoteRead
+	}
+	if h.op == fi.OpRead {
+		rights = fi.RemoteRead
+	}
+	m, offset, err := e.domain.access(h.key, addr, n, rights)
+	if err != nil {
+		return e.refuseAccess(src, "atomic", h.key, addr, n, err)
+	}
+	defer m.gate.leave()
+	j := atomics.Job{Op: h.op, Datatype: h.datatype, Result: unsafe.Pointer(&e.atomicResult[0])}
+	if h.op != fi.OpRead {
+		j.Operand = unsafe.Pointer(unsafe.SliceData(payload))
+	}
+	if h.kind == atomics.Compare {
+		j.Compare = unsafe.Pointer(unsafe.SliceData(payload[len(payload)-int(n):]))
+	}
+	size := uint64(h.datatype.Size())
+	pieces := m.window(e.regionIOV[:0], offset, n)
+	for _, v := range pieces {
+		if v.Len%size != 0 || uint64(v.Base)%uint64(atomics.Align(h.datatype)) != 0 {
+			return e.refuseAccess(src, "atomic out of alignment", h.key, addr, n, fi.EINVAL)
+		}
+	}
+	for _, v := range pieces {
+		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
+		atomics.Apply(&j)
+		j.Result = unsafe.Add(j.Result, v.Len)
+		if j.Operand != nil {
+			j.Operand = unsafe.Add(j.Operand, v.Len)
+		}
+		if j.Compare != nil {
+			j.Compare = unsafe.Add(j.Compare, v.Len)
+		}
+	}
+	if h.last {
+		e.countAtomic(m, h)
+	}
+	return fi.Success
+}
+
+// countAtomic counts an atomic operation at its target.
+func (e *Endpoint) countAtomic(m *MR, h *atomicHead) {
+	if h.op != fi.OpRead {
+		e.written(m)
+	}
+	if h.kind != atomics.Base && e.remoteReadCntr != nil {
+		e.remoteReadCntr.Count(1)
+	}
+}
+
+// replyResult sends what an atomic operation fetched, or keeps it until there
+// is room.
+func (e *Endpoint) replyResult(src hw.Source, h *atomicHead, n uint64) {
+	l := e.linkBack(e.senderOf(src))
+	r := reply{link: l, request: h.request, length: n, at: uint64(h.at), held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
+	if len(e.replies) == 0 {
+		p, err := e.connect(l)
+		if err == nil {
+			err = e.sendReply(p, &r)
+		}
+		if err != fi.EAGAIN {
+			return
+		}
+	}
+	if len(e.replies) < maxReplies {
+		if addr, err := e.rx.pool.Get(int(n)); err == nil {
+			copy(bytesAt(addr, n), e.atomicResult[:n])
+			r.held = addr
+			e.replies = append(e.replies, r)
+			return
+		}
+	}
+	log.Warnf(log.EPData, "no memory for the result of an atomic operation")
+	e.answer(src, h.request, &doneHead{fi.ENOMEM, n})
+}

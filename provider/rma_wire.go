@@ -1,0 +1,157 @@
+package provider
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+// Active messages of one-sided operations. The header is the address in the
+// target's region for the first four, and the initiator's request id for the
+// answers.
+const (
+	amWrite    hw.AMID = 11 // head writeHead, and the payload
+	amRead     hw.AMID = 12 // head readHead
+	amNotify   hw.AMID = 13 // head writeHead: the payload is there already
+	amAtomic   hw.AMID = 14 // head atomicHead, payload the operands, then the comparands
+	amRMADone  hw.AMID = 15 // head doneHead
+	amReadData hw.AMID = 16 // head the offset in what is read or fetched, and the payload
+)
+
+// Bits of a write's or notice's flags.
+const (
+	rmaAck  uint64 = 1 << 0 // the initiator waits to be told, also of success
+	rmaData uint64 = 1 << 1 // the CQ data is valid
+	rmaLast uint64 = 1 << 2 // the last message of its operation
+)
+
+const (
+	writeHeadBytes  = 24 // or writeDataBytes with CQ data
+	writeDataBytes  = 40
+	readHeadBytes   = 32
+	atomicHeadBytes = 32
+	doneHeadBytes   = 16
+)
+
+// writeHead goes with a piece of a write.
+type writeHead struct {
+	key     uint64
+	request uint64
+	flags   uint64
+	data    uint64
+	length  uint64 // bytes of the whole operation, with CQ data only
+}
+
+func (w *writeHead) put(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], w.key)
+	le.PutUint64(b[8:], w.request)
+	le.PutUint64(b[16:], w.flags)
+	if w.flags&rmaData == 0 {
+		return b[:writeHeadBytes]
+	}
+	le.PutUint64(b[24:], w.data)
+	le.PutUint64(b[32:], w.length)
+	return b[:writeDataBytes]
+}
+
+func (w *writeHead) parse(b []byte) bool {
+	if len(b) != writeHeadBytes && len(b) != writeDataBytes {
+		return false
+	}
+	le := binary.LittleEndian
+	*w = writeHead{key: le.Uint64(b[0:]), request: le.Uint64(b[8:]), flags: le.Uint64(b[16:])}
+	if len(b) > writeHeadBytes {
+		w.data, w.length = le.Uint64(b[24:]), le.Uint64(b[32:])
+	}
+	return w.flags&^(rmaAck|rmaData|rmaLast) == 0 && (w.flags&rmaData != 0) == (len(b) > writeHeadBytes)
+}
+
+// readHead asks for length bytes, which belong at offset at of the operation.
+type readHead struct {
+	key     uint64
+	request uint64
+	length  uint64
+	at      uint64
+}
+
+func (r *readHead) put(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], r.key)
+	le.PutUint64(b[8:], r.request)
+	le.PutUint64(b[16:], r.length)
+	le.PutUint64(b[24:], r.at)
+	return b[:readHeadBytes]
+}
+
+func (r *readHead) parse(b []byte) bool {
+	if len(b) != readHeadBytes {
+		return false
+	}
+	le := binary.LittleEndian
+	*r = readHead{key: le.Uint64(b[0:]), request: le.Uint64(b[8:]), length: le.Uint64(b[16:]), at: le.Uint64(b[24:])}
+	return r.length <= maxMessage && r.at <= maxMessage
+}
+
+// atomicHead describes an operation on count elements; the result belongs at
+// byte offset at of the operation's result.
+type atomicHead struct {
+	key      uint64
+	request  uint64
+	op       fi.Op
+	datatype fi.Datatype
+	kind     atomics.Kind
+	last     bool // the last message of its operation
+	count    uint32
+	at       uint32
+}
+
+func (a *atomicHead) put(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], a.key)
+	le.PutUint64(b[8:], a.request)
+	b[16], b[17], b[18], b[19] = byte(a.op), byte(a.datatype), byte(a.kind), 0
+	if a.last {
+		b[19] = 1
+	}
+	le.PutUint32(b[20:], a.count)
+	le.PutUint64(b[24:], uint64(a.at))
+	return b[:atomicHeadBytes]
+}
+
+func (a *atomicHead) parse(b []byte) bool {
+	if len(b) != atomicHeadBytes {
+		return false
+	}
+	le := binary.LittleEndian
+	at := le.Uint64(b[24:])
+	*a = atomicHead{
+		key: le.Uint64(b[0:]), request: le.Uint64(b[8:]), op: fi.Op(b[16]), datatype: fi.Datatype(b[17]), kind: atomics.Kind(b[18]),
+		last: b[19] != 0, count: le.Uint32(b[20:]), at: uint32(at),
+	}
+	return a.kind <= atomics.Compare && b[19] <= 1 && at < 1<<32
+}
+
+// doneHead tells how units of an operation have ended: bytes of a read or of
+// an atomic's result, messages of a write.
+type doneHead struct {
+	status fi.Errno
+	units  uint64
+}
+
+func (d *doneHead) put(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b[0:], uint64(d.status))
+	binary.LittleEndian.PutUint64(b[8:], d.units)
+	return b[:doneHeadBytes]
+}
+
+func (d *doneHead) parse(b []byte) bool {
+	if len(b) != doneHeadBytes {
+		return false
+	}
+	status := binary.LittleEndian.Uint64(b[0:])
+	*d = doneHead{fi.Errno(status), binary.LittleEndian.Uint64(b[8:])}
+	return status < 1024
+}
