@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Shared receive and transmit contexts. Scalable endpoints are not offered.
+ * Shared receive and transmit contexts.
  */
 #include <stdlib.h>
 
 #include "goapi.h"
 #include "hotpath.h"
-
-int weft_scalable_ep(struct fid_domain *, struct fi_info *, struct fid_ep **, void *)
-{
-	return -FI_ENOSYS;
-}
 
 /* ---- shared receive contexts: endpoints that only receive ---- */
 
@@ -56,21 +51,23 @@ static struct fi_ops_ep srx_ops = {
 	.tx_size_left = weft_no_size_left,
 };
 
-static struct fi_ops_msg srx_msg;       /* the receives of weft_ops_msg, the rest refuses */
-static struct fi_ops_tagged srx_tagged;
-static pthread_once_t srx_once = PTHREAD_ONCE_INIT;
+struct fi_ops_msg weft_recv_msg;        /* the receives of weft_ops_msg, the rest refuses */
+struct fi_ops_tagged weft_recv_tagged;
+static pthread_once_t recv_once = PTHREAD_ONCE_INIT;
 
-static void srx_make(void)
+static void recv_make(void)
 {
-	srx_msg = weft_nosys_msg;
-	srx_msg.recv = weft_ops_msg.recv;
-	srx_msg.recvv = weft_ops_msg.recvv;
-	srx_msg.recvmsg = weft_ops_msg.recvmsg;
-	srx_tagged = weft_nosys_tagged;
-	srx_tagged.recv = weft_ops_tagged.recv;
-	srx_tagged.recvv = weft_ops_tagged.recvv;
-	srx_tagged.recvmsg = weft_ops_tagged.recvmsg;
+	weft_recv_msg = weft_nosys_msg;
+	weft_recv_msg.recv = weft_ops_msg.recv;
+	weft_recv_msg.recvv = weft_ops_msg.recvv;
+	weft_recv_msg.recvmsg = weft_ops_msg.recvmsg;
+	weft_recv_tagged = weft_nosys_tagged;
+	weft_recv_tagged.recv = weft_ops_tagged.recv;
+	weft_recv_tagged.recvv = weft_ops_tagged.recvv;
+	weft_recv_tagged.recvmsg = weft_ops_tagged.recvmsg;
 }
+
+void weft_recv_tables(void) { pthread_once(&recv_once, recv_make); }
 
 int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
 		  void *context)
@@ -81,7 +78,7 @@ int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid
 
 	if (!ep)
 		return -FI_EINVAL;
-	pthread_once(&srx_once, srx_make);
+	weft_recv_tables();
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return -FI_ENOMEM;
@@ -97,9 +94,9 @@ int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid
 		.fid = { .fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &weft_srx_fi_ops },
 		.ops = &srx_ops,
 		.cm = &weft_nosys_cm,
-		.msg = &srx_msg,
+		.msg = &weft_recv_msg,
 		.rma = &weft_nosys_rma,
-		.tagged = &srx_tagged,
+		.tagged = &weft_recv_tagged,
 		.atomic = &weft_nosys_atomic,
 		.collective = &weft_nosys_collective,
 	};

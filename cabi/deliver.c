@@ -18,8 +18,9 @@
 #include <string.h>
 
 #include "hotpath.h"
+#include "reader.h"
 
-/* The most messages of one call, so that other endpoints get their turn. */
+/* The most messages of one ring in one call, so that others get their turn. */
 #define DELIVER_MAX 64
 
 /* What a slot says, read once. */
@@ -78,7 +79,35 @@ static inline bool fits(const struct weft_hot_rx *rx, const struct weft_recv_ent
 	return !tagged || !((m->tag ^ r->tag) & ~r->ignore);
 }
 
-static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct weft_recv_entry *r)
+static inline void copy_payload(void *dst, const void *src, size_t len)
+{
+	if (len == sizeof(uint64_t))
+		memcpy(dst, src, sizeof(uint64_t));
+	else
+		memcpy(dst, src, len);
+}
+
+/* The message is likely to be answered. The slot that the answer goes to is in
+ * the cache of the peer, who polls it: fetching it now takes its way off the
+ * answer's. */
+static inline void expect_answer(const struct weft_hot_ep *ep, uint64_t addr)
+{
+	uint64_t line = weft_peer_line(ep, addr);
+	struct weft_hot_peer *peer = &ep->peers[line];
+	struct weft_ring ring = { .slot_bytes = WEFT_SLOT_BYTES };
+
+	if (line == UINT64_MAX)
+		return;
+	ring.slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
+	if (!ring.slots)
+		return;
+	ring.log2_slots = peer->log2_slots;
+	weft_prefetch_write(
+		weft_ring_slot(&ring, atomic_load_explicit(peer->tail, memory_order_relaxed)));
+}
+
+static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct weft_recv_entry *r,
+			struct weft_reader *to, bool first, uint64_t *bytes)
 {
 	uint32_t owner = weft_seq_owner(atomic_load_explicit(&slot->seq, memory_order_relaxed));
 	struct message m = read_message(slot);
@@ -93,6 +122,8 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 	addr = atomic_load_explicit(&src->addr, memory_order_relaxed);
 	if (!fits(atomic_load_explicit(&ep->rx, memory_order_relaxed), r, &m, addr))
 		return false;
+	if (first)
+		expect_answer(ep, addr - 1);
 	payload = slot->body + m.head;
 	if (m.flags & WEFT_SLOT_BOUNCE) {
 		bounce = bounce_of(slot, &m, src, owner);
@@ -115,39 +146,70 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 		e.flags |= FI_REMOTE_CQ_DATA;
 	}
 	struct weft_cq_claim claim;
-	if (atomic_load_explicit(&ep->rx_cq->overflow, memory_order_relaxed) ||
-	    !weft_cq_claim_ring(ep->rx_cq, 0, &claim))
+	if (!to && (atomic_load_explicit(&ep->rx_cq->overflow, memory_order_relaxed) ||
+		    !weft_cq_claim_ring(ep->rx_cq, 0, &claim)))
 		return false;
-	memcpy((void *)r->buf, payload, m.length);
-	weft_cq_fill(ep->rx_cq, &claim, &e);
+	copy_payload((void *)r->buf, payload, m.length);
+	if (to)
+		weft_reader_put(to, &e);
+	else
+		weft_cq_fill(ep->rx_cq, &claim, &e);
 	if (bounce)
 		atomic_store_explicit(&bounce->state, 0, memory_order_release);
+	*bytes += m.length;
 	return true;
 }
 
-uint32_t weft_deliver(struct weft_hot_ep *ep)
+/* Delivers from one inbound ring; false: Go must look at its next message. */
+static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
+			 struct weft_hot_rx *rx, struct weft_reader *to, uint32_t *delivered,
+			 uint64_t *bytes)
+{
+	uint64_t in = atomic_load_explicit(&lane->head, memory_order_relaxed), begin = in;
+	uint64_t post = atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
+	bool all = true;
+
+	while (in - begin < DELIVER_MAX && (!to || to->left) && weft_ring_ready(&lane->ring, in)) {
+		if (!weft_ring_ready(&rx->posts, post) ||
+		    !deliver_one(ep, (void *)weft_ring_slot(&lane->ring, in),
+				 (void *)weft_ring_slot(&rx->posts, post), to, in == begin, bytes)) {
+			all = false;
+			break;
+		}
+		weft_ring_release(&lane->ring, in++);
+		weft_ring_release(&rx->posts, post++);
+	}
+	if (in != begin) {
+		atomic_store_explicit(&lane->head, in, memory_order_relaxed);
+		atomic_store_explicit(&rx->posts_head, post, memory_order_relaxed);
+		*delivered += in - begin;
+	}
+	return all;
+}
+
+bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to)
 {
 	struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_relaxed);
-	uint64_t in = atomic_load_explicit(&ep->inbound_head, memory_order_relaxed);
-	uint64_t post = atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
-	uint32_t n = 0;
+	uint32_t lanes = weft_lanes_in_use(ep), lane = rx->turn, n = 0;
+	uint64_t bytes = 0;
+	bool all = true;
 
 	if (!rx->matcher_empty || !(ep->flags & WEFT_EP_PLAIN_RX))
-		return 0;
-	while (n < DELIVER_MAX && weft_ring_ready(&ep->inbound, in) &&
-	       weft_ring_ready(&rx->posts, post)) {
-		if (!deliver_one(ep, (void *)weft_ring_slot(&ep->inbound, in),
-				 (void *)weft_ring_slot(&rx->posts, post)))
-			break;
-		weft_ring_release(&ep->inbound, in++);
-		weft_ring_release(&rx->posts, post++);
-		n++;
+		return false;
+	if (to && (to->cq != ep->rx_cq || !weft_cq_empty(to->cq) || !to->left))
+		to = NULL; /* what another thread wrote to the queue meanwhile comes first */
+	for (uint32_t i = 0; i < lanes && all && (!to || to->left); i++, lane++) {
+		if (lane >= lanes)
+			lane = 0;
+		all = deliver_lane(ep, &ep->inbound[lane], rx, to, &n, &bytes);
 	}
+	rx->turn = lane; /* behind the last, for one that has more than fits the reader */
 	if (n) {
-		atomic_store_explicit(&ep->inbound_head, in, memory_order_relaxed);
-		atomic_store_explicit(&rx->posts_head, post, memory_order_relaxed);
+		weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT, n);
+		weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BYTES, bytes);
+		weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BATCHES, 1);
 		if (weft_cq_wake_needed(ep->rx_cq))
 			weftGoWakeCQ(ep->rx_cq->handle);
 	}
-	return n;
+	return all && n;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "goapi.h"
+#include "rma.h"
 
 static int domain_close(struct fid *fid)
 {
@@ -33,13 +34,7 @@ struct fi_ops weft_domain_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
-/* No endpoint offers FI_ATOMIC or FI_COLLECTIVE, so no operation is supported. */
-static int no_query_atomic(struct fid_domain *, enum fi_datatype, enum fi_op,
-			   struct fi_atomic_attr *, uint64_t)
-{
-	return -FI_EOPNOTSUPP;
-}
-
+/* No endpoint offers FI_COLLECTIVE, so no operation is supported. */
 static int no_query_collective(struct fid_domain *, enum fi_collective_op,
 			       struct fi_collective_attr *, uint64_t)
 {
@@ -62,7 +57,7 @@ static struct fi_ops_domain domain_ops = {
 	.poll_open = weft_poll_open,
 	.stx_ctx = weft_stx_open,
 	.srx_ctx = weft_srx_open,
-	.query_atomic = no_query_atomic,
+	.query_atomic = weft_query_atomic,
 	.query_collective = no_query_collective,
 	.endpoint2 = endpoint2,
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "goapi.h"
+#include "rma.h"
 #include "hotpath.h"
 
 #define EP(f) WEFT_OBJ(f, struct weft_ep_obj)
@@ -216,12 +217,12 @@ static struct fi_ops_ep ep_ops = {
 
 /* ---- struct fi_ops_cm: weft's endpoints have names and no connections ---- */
 
-static int cm_setname(fid_t fid, void *addr, size_t addrlen)
+int weft_cm_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	return addr ? weftGoEPSetName(EP(fid)->handle, addr, addrlen) : -FI_EINVAL;
 }
 
-static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
+int weft_cm_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	if (!addrlen || (!addr && *addrlen))
 		return -FI_EINVAL;
@@ -235,8 +236,8 @@ static pthread_once_t cm_once = PTHREAD_ONCE_INIT;
 static void cm_make(void)
 {
 	cm_ops = weft_nosys_cm;
-	cm_ops.setname = cm_setname;
-	cm_ops.getname = cm_getname;
+	cm_ops.setname = weft_cm_setname;
+	cm_ops.getname = weft_cm_getname;
 }
 
 int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
@@ -267,9 +268,9 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 		.ops = &ep_ops,
 		.cm = &cm_ops,
 		.msg = opened.caps & FI_MSG ? &weft_ops_msg : &weft_nosys_msg,
-		.rma = &weft_nosys_rma,
+		.rma = opened.caps & FI_RMA ? &weft_ops_rma : &weft_nosys_rma,
 		.tagged = opened.caps & FI_TAGGED ? &weft_ops_tagged : &weft_nosys_tagged,
-		.atomic = &weft_nosys_atomic,
+		.atomic = opened.caps & FI_ATOMIC ? &weft_ops_atomic : &weft_nosys_atomic,
 		.collective = &weft_nosys_collective,
 	};
 	weft_object_add(&o->link, &o->fid.fid);

@@ -25,21 +25,19 @@ func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, out *C.struct_weft_
 	if err != nil {
 		return result(err)
 	}
-	if out.handle, err = enter(e); err != nil {
-		return result(err)
-	}
-	e.SetHandles(uint64(out.handle))
-	full := e.Info()
-	out.hot = unsafe.Pointer(e.Hot())
-	out.caps = C.uint64_t(full.Caps)
-	out.tx_op_flags = C.uint64_t(full.Tx.OpFlags)
-	out.rx_op_flags = C.uint64_t(full.Rx.OpFlags)
-	return 0
+	return result(ctxOpened(e, out))
 }
 
 //export weftGoEPBind
 func weftGoEPBind(ep, other, flags C.uint64_t) (rc C.int) {
 	defer guard("fi_ep_bind", &rc)
+	if s, ok := handles.get(uint64(ep)).(*provider.Scalable); ok {
+		a, err := objectOf[*provider.AV](other)
+		if err != nil {
+			return result(err)
+		}
+		return result(s.BindAV(a, uint64(flags)))
+	}
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
 		return result(err)
@@ -66,6 +64,9 @@ func weftGoEPBind(ep, other, flags C.uint64_t) (rc C.int) {
 //export weftGoEPEnable
 func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_enable", &rc)
+	if s, ok := handles.get(uint64(ep)).(*provider.Scalable); ok {
+		return result(s.Enable())
+	}
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
 		return result(err)
@@ -101,10 +102,17 @@ func weftGoEPCancel(ep C.uint64_t, context unsafe.Pointer) (rc C.int) {
 	return result(e.Cancel(uint64(uintptr(context))))
 }
 
+// named is what endpoints and scalable ones have in common.
+type named interface {
+	Name() ([]byte, error)
+	SetName(raw []byte) error
+	Info() *fi.Info
+}
+
 //export weftGoEPName
 func weftGoEPName(ep C.uint64_t, addr unsafe.Pointer, size *C.size_t) (rc C.int) {
 	defer guard("fi_getname", &rc)
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := objectOf[named](ep)
 	if err != nil {
 		return result(err)
 	}
@@ -118,7 +126,7 @@ func weftGoEPName(ep C.uint64_t, addr unsafe.Pointer, size *C.size_t) (rc C.int)
 //export weftGoEPSetName
 func weftGoEPSetName(ep C.uint64_t, addr unsafe.Pointer, size C.size_t) (rc C.int) {
 	defer guard("fi_setname", &rc)
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := objectOf[named](ep)
 	if err != nil {
 		return result(err)
 	}

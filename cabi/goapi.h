@@ -56,6 +56,7 @@ static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 
 /* prov.go, info.go. weftGoReady returns when the Go runtime has started. */
 void weftGoReady(void);
+void weftGoEnterThread(void); /* thread.go */
 int weftGoInit(void);
 void weftGoCleanup(void);
 int weftGoGetInfo(uint32_t version, char *node, char *service, uint64_t flags,
@@ -92,6 +93,9 @@ int weftGoEPName(uint64_t ep, void *addr, size_t *len);
 int weftGoEPSetName(uint64_t ep, void *addr, size_t len);
 int weftGoEPGetOpt(uint64_t ep, int name, void *value, size_t *len);
 int weftGoEPSetOpt(uint64_t ep, int name, void *value, size_t len);
+int weftGoSEPOpen(uint64_t domain, struct fi_info *info, struct weft_opened *out);
+int weftGoTxCtxOpen(uint64_t sep, int index, struct fi_tx_attr *attr, struct weft_opened *out);
+int weftGoRxCtxOpen(uint64_t sep, int index, struct fi_rx_attr *attr, struct weft_opened *out);
 int weftGoSRxOpen(uint64_t domain, struct fi_rx_attr *attr, struct weft_opened *out);
 int weftGoSTxOpen(uint64_t domain, struct fi_tx_attr *attr, struct weft_opened *out);
 

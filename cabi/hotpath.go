@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/provider"
 )
 
-// What the C hot path (post.c, poll.c) calls when its tables of plain words do
+// What the C hot path (post.c, recv.c, poll.c) calls when its tables of plain words do
 // not tell it what to do. None of these functions allocates.
 
 //export weftGoSend

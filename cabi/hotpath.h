@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the C hot path (post.c, poll.c) shares with the rest of cabi and with
+ * What the C hot path (post.c, recv.c, poll.c) shares with the rest of cabi and with
  * the Go functions that it calls when a table of plain words says no.
  */
 #ifndef WEFT_HOTPATH_H
@@ -13,6 +13,30 @@
 #include "../include/weft/cq.h"
 #include "../include/weft/hot.h"
 #include "../include/weft/message.h"
+
+/* The number of this thread, which is also its line of counters: from 0 up,
+ * WEFT_STAT_LINES - 1 for all for whom there is none left. A thread that ends
+ * gives its number back (threadnum.c). */
+uint32_t weft_thread_enroll(void);
+extern __thread uint32_t weft_thread __attribute__((tls_model("initial-exec"))); /* plus one, 0: none yet */
+
+static inline uint32_t weft_thread_number(void)
+{
+	uint32_t n = weft_thread;
+
+	return __builtin_expect(n != 0, 1) ? n - 1 : weft_thread_enroll();
+}
+
+/* Adds to this thread's line of an endpoint's counters. */
+static inline void weft_thread_count(weft_stat *lines, enum weft_stat_thread what, uint64_t n)
+{
+	uint32_t line = weft_thread_number();
+
+	if (__builtin_expect(line < WEFT_STAT_LINES - 1, 1))
+		weft_stat_add(lines + line * WEFT_STAT_LINE_WORDS + what, n);
+	else
+		weft_stat_add_shared(lines, what, n);
+}
 
 /* Bits of weft_send_args.kind. */
 #define WEFT_SEND_TAGGED 1u
@@ -60,14 +84,48 @@ ssize_t weft_post_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t c
 ssize_t weft_recv_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t count,
 		       fi_addr_t src, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 
+struct weft_reader;
+
 /* Looks for work at every endpoint in a NULL-terminated list and does it;
  * returns whether there was any. Calls that find nothing run the timers now and
- * then. */
-bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle);
+ * then. The reader, which may be NULL, found its queue empty and takes
+ * completions that come meanwhile. */
+bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, struct weft_reader *to);
 
-/* Delivers messages that fit the next posted receive without Go (deliver.c) and
- * returns how many. The caller holds the lease. */
-uint32_t weft_deliver(struct weft_hot_ep *ep);
+/* Asks for a line that is to be written soon. (__builtin_prefetch fetches it to
+ * be read, for lack of a compiler flag; the instruction is one of every x86-64
+ * processor since 2005, a no-op on some.) */
+static inline void weft_prefetch_write(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+/* The line of an address in the endpoint's table of peers, UINT64_MAX if there
+ * is none. The address may name a context of the peer in its high bits. */
+static inline uint64_t weft_peer_line(const struct weft_hot_ep *ep, uint64_t addr)
+{
+	uint32_t n = ep->flags >> WEFT_EP_CTX_SHIFT;
+	uint64_t line = addr << n | addr >> (-n & 63);
+
+	return line < ep->peer_limit ? line : UINT64_MAX;
+}
+
+/* The endpoint's inbound rings in use: the first so many. Senders write the number. */
+static inline uint32_t weft_lanes_in_use(const struct weft_hot_ep *ep)
+{
+	uint32_t n = atomic_load_explicit(ep->lanes, memory_order_relaxed);
+
+	return n < WEFT_LANES ? n : WEFT_LANES;
+}
+
+/* Delivers messages that fit the next posted receive without Go (deliver.c).
+ * Returns whether that was all there was to do; what arrived meanwhile is the
+ * next call's. False: Go must look. The caller holds the lease. to: see weft_progress. */
+bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to);
 
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count);
 ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);
@@ -81,6 +139,17 @@ static inline void weft_cntr_add(struct weft_hot_cntr *cntr, uint64_t n)
 	    atomic_load_explicit(&cntr->armed, memory_order_relaxed))
 		weftGoWakeCntr(cntr->handle);
 }
+
+ssize_t weft_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+		   uint64_t tag, uint64_t ignore, void *context);
+ssize_t weft_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+		    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context);
+ssize_t weft_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
+ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+		      void *context);
+ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+		       fi_addr_t src, void *context);
+ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags);
 
 extern struct fi_ops_msg weft_ops_msg;
 extern struct fi_ops_tagged weft_ops_tagged;

@@ -14,7 +14,7 @@
 // can be checked without Go, and make one call to a function weftGo…, which
 // converts the arguments and makes one call into the packages below. No Go
 // pointer is kept in C and no panic crosses. The data path is C alone as far
-// as possible: post.c and poll.c.
+// as possible: post.c, recv.c and poll.c.
 //
 // # Limits
 //

@@ -64,11 +64,10 @@ struct weft_wait_native {
 	pthread_cond_t cond;
 };
 
-/* Polls without work, and when the timers were last looked at, ms. Readers,
- * plain: a lost count does no harm. */
+/* When the timers were last looked at, ms. Written and read by readers, relaxed:
+ * a second look does no harm. */
 struct weft_idle {
-	uint32_t polls;
-	uint32_t checked;
+	_Atomic uint32_t checked;
 };
 
 struct weft_cq_obj {
@@ -204,6 +203,11 @@ int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid
 int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
 		  void *context);
 extern struct fi_ops_mr weft_mr_ops;
+void weft_recv_tables(void);        /* makes the two tables, which have receives only */
+extern struct fi_ops_msg weft_recv_msg;
+extern struct fi_ops_tagged weft_recv_tagged;
+int weft_cm_setname(fid_t fid, void *addr, size_t addrlen);
+int weft_cm_getname(fid_t fid, void *addr, size_t *addrlen);
 ssize_t weft_ep_cancel(fid_t fid, void *context);
 int weft_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen);
 int weft_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen);

@@ -10,24 +10,37 @@
 #include <rdma/fi_errno.h>
 
 #include "hotpath.h"
+#include "idle.h"
+#include "reader.h"
 
-/* Polls of an empty queue between two looks at the clock, and ms between two looks
- * at the timers (dead peers, connection time-outs). The clock costs some 10 ns,
- * an empty poll as much; a program that sleeps a millisecond between polls still
- * sees a dead peer soon. */
-#define IDLE_POLLS 32
+/* Milliseconds between two looks at the timers (dead peers, connection
+ * time-outs). The clock is looked at once in 32 polls on average: it costs some
+ * 10 ns, an empty poll as much; a program that sleeps a millisecond between polls
+ * still sees a dead peer soon. What counts the polls is the thread's own, so that
+ * readers of one queue share no line that they write. */
 #define TIMER_MS 20
 
 static inline bool has_work(const struct weft_hot_ep *ep, const struct weft_hot_rx *rx)
 {
-	if (weft_ring_ready(&ep->inbound,
-			    atomic_load_explicit(&ep->inbound_head, memory_order_relaxed)))
-		return true;
+	uint32_t lanes = weft_lanes_in_use(ep);
+
+	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + lanes; in++)
+		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
+			return true;
 	if (atomic_load_explicit(&rx->attention, memory_order_relaxed))
 		return true;
 	return atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
 	       weft_ring_ready(&rx->posts,
 			       atomic_load_explicit(&rx->posts_head, memory_order_relaxed));
+}
+
+/* Tells a progress thread that the application looks by itself. */
+static inline void look(struct weft_hot_ep *ep)
+{
+	uint32_t n = atomic_load_explicit(&ep->polled, memory_order_relaxed);
+
+	if (__builtin_expect(n < WEFT_POLLED_ENOUGH, 0))
+		atomic_store_explicit(&ep->polled, n + 1, memory_order_relaxed);
 }
 
 static inline void give_lease(struct weft_hot_rx *rx)
@@ -53,6 +66,17 @@ static inline bool take_lease(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
 		return true;
 	give_lease(rx);
 	return false;
+}
+
+/* Counts a look that found work while another thread makes progress. The
+ * endpoint may have been closed since the list was read, and have no counters
+ * or those of another. */
+static inline void count_busy(struct weft_hot_ep *ep)
+{
+	weft_stat *lines = *(weft_stat *volatile *)&ep->stats_threads;
+
+	if (lines)
+		weft_thread_count(lines, WEFT_STAT_LEASE_BUSY, 1);
 }
 
 /* Reads an entry of a list once: a replaced list may be written again while it
@@ -81,17 +105,17 @@ static bool timers_due(struct weft_idle *idle)
 	struct timespec t;
 	uint32_t now;
 
-	if (++idle->polls % IDLE_POLLS)
+	if (!weft_sometimes())
 		return false;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
 	now = t.tv_sec * 1000 + t.tv_nsec / 1000000;
-	if (now - idle->checked < TIMER_MS)
+	if (now - atomic_load_explicit(&idle->checked, memory_order_relaxed) < TIMER_MS)
 		return false;
-	idle->checked = now;
+	atomic_store_explicit(&idle->checked, now, memory_order_relaxed);
 	return true;
 }
 
-bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle)
+bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, struct weft_reader *to)
 {
 	struct weft_hot_ep *const *e;
 	struct weft_hot_ep *ep;
@@ -102,12 +126,15 @@ bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle)
 	for (e = eps; (ep = entry(e)); e++) {
 		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
 
+		look(ep);
 		if (!has_work(ep, rx))
 			continue;
 		found = true;
-		if (!take_lease(ep, rx))
+		if (!take_lease(ep, rx)) {
+			count_busy(ep);
 			continue;
-		if (!weft_deliver(ep) || has_work(ep, rx))
+		}
+		if (!weft_deliver(ep, to) || atomic_load_explicit(&rx->attention, memory_order_relaxed))
 			weftGoProgress(rx->handle);
 		give_lease(rx);
 	}
@@ -118,87 +145,67 @@ bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle)
 	return found;
 }
 
-static void *put_entry(void *dst, uint32_t format, const struct weft_cqe *e)
-{
-	switch (format) {
-	case FI_CQ_FORMAT_CONTEXT: {
-		struct fi_cq_entry *c = dst;
-		c->op_context = (void *)e->context;
-		return c + 1;
-	}
-	case FI_CQ_FORMAT_MSG: {
-		struct fi_cq_msg_entry *c = dst;
-		c->op_context = (void *)e->context;
-		c->flags = e->flags;
-		c->len = e->len;
-		return c + 1;
-	}
-	case FI_CQ_FORMAT_DATA: {
-		struct fi_cq_data_entry *c = dst;
-		c->op_context = (void *)e->context;
-		c->flags = e->flags;
-		c->len = e->len;
-		c->buf = (void *)e->buf;
-		c->data = e->data;
-		return c + 1;
-	}
-	default: {
-		struct fi_cq_tagged_entry *c = dst;
-		c->op_context = (void *)e->context;
-		c->flags = e->flags;
-		c->len = e->len;
-		c->buf = (void *)e->buf;
-		c->data = e->data;
-		c->tag = e->tag;
-		return c + 1;
-	}
-	}
-}
-
-/* Pops up to count completions in batches. *error tells that an error entry
- * stands at the head of a ring. */
-static size_t pop(struct weft_hot_cq *cq, void *buf, size_t count, fi_addr_t *src, bool *error)
+/* Pops as many completions as the reader has room for, in batches. Returns
+ * whether an error entry stands at the head of a ring. */
+static bool pop(struct weft_reader *to)
 {
 	struct weft_cqe batch[16];
-	size_t done = 0;
+	bool error = false;
 
-	while (done < count) {
-		size_t want = count - done < 16 ? count - done : 16;
-		size_t got = weft_cq_pop(cq, batch, want, error);
+	while (to->left) {
+		size_t want = to->left < 16 ? to->left : 16;
+		size_t got = weft_cq_pop(to->cq, batch, want, &error);
 
-		for (size_t i = 0; i < got; i++) {
-			buf = put_entry(buf, cq->format, &batch[i]);
-			if (src)
-				*src++ = batch[i].src;
-		}
-		done += got;
+		for (size_t i = 0; i < got; i++)
+			weft_reader_put(to, &batch[i]);
 		if (got < want)
 			break;
 	}
-	return done;
+	return error;
+}
+
+/* A read of no entries: programs make progress with such between tries to send,
+ * so there is some even when an error is next. */
+static ssize_t read_none(struct weft_cq_obj *o)
+{
+	struct weft_hot_cq *cq = o->hot;
+
+	if (!weft_progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle, NULL))
+		weft_found_nothing();
+	if (atomic_load_explicit(&cq->overflow, memory_order_relaxed))
+		weftGoFlushCQ(cq->handle);
+	return weft_cq_bad(cq) ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
 static ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src)
 {
 	struct weft_hot_cq *cq = o->hot;
-	bool error = false;
-	size_t got;
+	struct weft_reader to = { .cq = cq, .buf = buf, .src = src, .left = count };
+	bool error;
 
-	if (!buf && count)
+	if (!count)
+		return read_none(o);
+	if (!buf)
 		return -FI_EINVAL;
-	got = pop(cq, buf, count, src, &error);
-	if (got)
-		return got;
+	error = pop(&to);
+	if (to.left != count)
+		return count - to.left;
 	if (error)
 		return -FI_EAVAIL;
 	if (atomic_load_explicit(&cq->overflow, memory_order_relaxed))
 		weftGoFlushCQ(cq->handle);
-	else if (!weft_progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle))
+	else if (!weft_progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle, &to)) {
+		weft_found_nothing();
 		return -FI_EAGAIN;
-	got = pop(cq, buf, count, src, &error);
-	if (got)
-		return got;
-	return error ? -FI_EAVAIL : -FI_EAGAIN;
+	}
+	if (to.left == count)
+		error = pop(&to);
+	if (to.left != count)
+		return count - to.left;
+	if (error)
+		return -FI_EAVAIL;
+	weft_found_nothing();
+	return -FI_EAGAIN;
 }
 
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count)
@@ -213,7 +220,8 @@ ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *
 
 static void cntr_progress(struct weft_cntr_obj *o)
 {
-	weft_progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle);
+	if (!weft_progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, NULL))
+		weft_found_nothing();
 }
 
 uint64_t weft_cntr_read(struct fid_cntr *cntr)

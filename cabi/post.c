@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Posting messages and receives. A small message to a peer whose inbound ring
+ * Posting messages. A small message to a peer whose inbound ring
  * this process can write goes out from here; everything else is one call into
  * Go. No protocol, matching or policy lives in this file: it acts on the
  * tables of plain words in hot.h.
@@ -15,11 +15,16 @@
 #include <rdma/fi_errno.h>
 
 #include "hotpath.h"
+#include "poster.h"
 
 /* Flags of a call that the fast path understands; any other goes to Go. */
 #define FAST_TX_FLAGS                                                                              \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |         \
 	 FI_REMOTE_CQ_DATA)
+
+/* How far ahead of a message the next slots are fetched. Further ahead the
+ * receiver's own prefetching takes them back before they are used. */
+#define PREFETCH_SLOTS 4
 
 /* One transmit, as all entry points of this file see it. */
 struct post {
@@ -45,14 +50,13 @@ static inline uint32_t am_id(const struct post *p)
  * posting. The number is only a preference; the lease gives exclusivity. */
 static inline uint32_t preferred_stripe(const struct weft_hot_ep *ep)
 {
-	static _Atomic uint32_t next;
-	static __thread uint32_t mine __attribute__((tls_model("initial-exec")));
+	return weft_thread_number() & ep->stripe_mask;
+}
 
-	if (ep->stripe_mask == 0)
-		return 0;
-	if (mine == 0)
-		mine = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) + 1;
-	return mine & ep->stripe_mask;
+/* Counts what became of a post. */
+static inline void count(const struct weft_hot_ep *ep, enum weft_stat_thread what, uint64_t n)
+{
+	weft_thread_count(ep->stats_threads, what, n);
 }
 
 static inline bool lease(struct weft_hot_stripe *stripe, bool exclusive)
@@ -97,11 +101,13 @@ static inline void copy_small(uint8_t *dst, const void *src, size_t len)
 
 /* Writes the message into the peer's ring. Returns 0 or -FI_EAGAIN, then
  * nothing happened. */
-static inline int push(const struct weft_ring *ring, uint32_t owner, const struct post *p,
-		       struct weft_bounce *bounce, uint32_t bounce_index)
+static inline int push(const struct weft_ring *ring, const struct weft_hot_peer *peer,
+		       const struct post *p, struct weft_bounce *bounce, uint32_t bounce_index)
 {
+	uint32_t owner = peer->owner;
 	uint64_t pos;
-	struct weft_slot *slot = (struct weft_slot *)weft_ring_claim(ring, owner, false, &pos);
+	struct weft_slot *slot =
+		(struct weft_slot *)weft_ring_claim(ring, owner, peer->exclusive, &pos);
 	uint8_t *body;
 
 	if (!slot)
@@ -124,7 +130,7 @@ static inline int push(const struct weft_ring *ring, uint32_t owner, const struc
 		copy_small(body, p->buf, p->len);
 	}
 	weft_ring_publish(ring, &slot->seq, owner, pos);
-	__builtin_prefetch(weft_ring_slot(ring, pos + 8), 1);
+	weft_prefetch_write(weft_ring_slot(ring, pos + PREFETCH_SLOTS));
 	return 0;
 }
 
@@ -143,6 +149,18 @@ static inline void wake(struct weft_hot_ep *ep, const struct weft_hot_peer *peer
 		weftGoWakePeer(ep->handle, peer->peer);
 }
 
+/* Counts a push: what and the word after it are the messages and bytes of its kind. */
+static inline void count_sent(const struct weft_hot_ep *ep, const struct post *p, int rc,
+			      enum weft_stat_thread what)
+{
+	if (__builtin_expect(rc != 0, 0)) {
+		count(ep, WEFT_STAT_EAGAIN_RING, 1);
+		return;
+	}
+	count(ep, what, 1);
+	count(ep, what + 1, p->len);
+}
+
 /* Sends p, through a bounce buffer if it is too long for the ring's slot. */
 static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const struct weft_ring *ring,
 		    const struct post *p, uint32_t preferred)
@@ -153,8 +171,11 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 	uint32_t index;
 	int rc = -FI_EAGAIN;
 
-	if (p->len + (p->has_data ? sizeof(p->data) : 0) <= WEFT_SLOT_BODY)
-		return push(ring, peer->owner, p, NULL, 0);
+	if (p->len + (p->has_data ? sizeof(p->data) : 0) <= WEFT_SLOT_BODY) {
+		rc = push(ring, peer, p, NULL, 0);
+		count_sent(ep, p, rc, WEFT_STAT_TX_INLINE);
+		return rc;
+	}
 
 	for (uint32_t n = 0; n <= ep->stripe_mask; n++) {
 		stripe = &ep->stripes[(preferred + n) & ep->stripe_mask];
@@ -164,11 +185,17 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 		if (bounce) {
 			bounce->peer = peer->peer;
 			memcpy(bounce->payload, p->buf, p->len);
-			rc = push(ring, peer->owner, p, bounce, index);
+			rc = push(ring, peer, p, bounce, index);
+			count_sent(ep, p, rc, WEFT_STAT_TX_BOUNCE);
+			/* its receiver wrote there last; more lines than this one come with the copy */
+			weft_prefetch_write(stripe->bounce + (uint64_t)stripe->bounce_next * stripe->bounce_stride);
+		} else {
+			count(ep, WEFT_STAT_EAGAIN_BOUNCE, 1);
 		}
 		unlease(stripe, exclusive);
 		return rc;
 	}
+	count(ep, WEFT_STAT_EAGAIN_STRIPE, 1);
 	return rc;
 }
 
@@ -189,13 +216,17 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 	uint32_t cq_ring = 0;
 	int rc;
 
-	if (!room(&ring))
+	if (!room(&ring)) {
+		count(ep, WEFT_STAT_EAGAIN_RING, 1);
 		return -FI_EAGAIN;
+	}
 	if (!p->inject && (ep->flags & WEFT_EP_TX_ALWAYS || p->flags & FI_COMPLETION) && ep->tx_cq) {
 		cq = ep->tx_cq;
 		cq_ring = weft_cq_stripe_ring(cq, preferred);
-		if (!weft_cq_room(cq, cq_ring))
+		if (!weft_cq_room(cq, cq_ring)) {
+			count(ep, WEFT_STAT_EAGAIN_CQ, 1);
 			return -FI_EAGAIN;
+		}
 	}
 	rc = transmit(ep, peer, &ring, p, preferred);
 	if (rc)
@@ -220,18 +251,26 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o, struct post p)
 {
 	struct weft_hot_ep *ep = o->hot;
+	uint64_t line;
 
-	if (ep && ep->flags & WEFT_EP_FAST && p.dest < ep->peer_limit && p.len <= ep->eager_max &&
-	    (p.buf || !p.len) && !(p.flags & ~FAST_TX_FLAGS) &&
+	if (ep && ep->flags & WEFT_EP_FAST && (line = weft_peer_line(ep, p.dest)) != UINT64_MAX &&
+	    p.len <= ep->eager_max && (p.buf || !p.len) && !(p.flags & ~FAST_TX_FLAGS) &&
 	    !((p.inject || p.flags & FI_INJECT) && p.len > ep->inject_max)) {
-		struct weft_hot_peer *peer = &ep->peers[p.dest];
-		unsigned char *slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
+		struct weft_hot_peer *peer = &ep->peers[line];
+		struct weft_poster *me = weft_post_begin();
+		unsigned char *slots =
+			me ? atomic_load_explicit(&peer->slots, memory_order_acquire) : NULL;
 
 		if (slots) {
 			uint32_t state = atomic_load_explicit(peer->rx_state, memory_order_acquire);
-			if ((state & (WEFT_RX_OPEN | WEFT_RX_GONE)) == WEFT_RX_OPEN)
-				return post_fast(ep, peer, slots, &p);
+			if ((state & (WEFT_RX_OPEN | WEFT_RX_GONE)) == WEFT_RX_OPEN) {
+				int rc = post_fast(ep, peer, slots, &p);
+				weft_post_end(me);
+				return rc;
+			}
 		}
+		if (me)
+			weft_post_end(me);
 	}
 	struct iovec iov = { (void *)p.buf, p.len };
 	return weft_post_slow(o, &iov, 1, &p.dest, p.tag, p.data, p.flags, p.context,
@@ -376,118 +415,11 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 			      msg->context, data ? WEFT_SEND_DATA : 0);
 }
 
-/* ---- receives ---- */
-
-/* Flags of a receive that need no check or memory of Go's when it is posted. */
-#define FAST_RX_FLAGS (FI_COMPLETION | FI_MORE)
-
-static inline ssize_t post_recv(struct weft_ep_obj *o, void *buf, size_t len, fi_addr_t src,
-				uint64_t tag, uint64_t ignore, uint64_t flags, void *context)
-{
-	struct weft_hot_rx *rx = o->rx;
-	struct weft_recv_entry *e;
-	uint64_t pos;
-
-	if (!rx || flags & ~(FAST_RX_FLAGS | WEFT_RECV_TAGGED) || (!buf && len))
-		goto slow;
-	e = (void *)weft_ring_claim(&rx->posts, 0, rx->flags & WEFT_EXCLUSIVE, &pos);
-	if (!e)
-		goto slow; /* full: Go drains it if nobody else does */
-	e->flags = flags;
-	e->buf = (uintptr_t)buf;
-	e->len = len;
-	e->src = src;
-	e->tag = tag;
-	e->ignore = ignore;
-	e->context = (uintptr_t)context;
-	weft_ring_publish(&rx->posts, &e->seq, 0, pos);
-	return 0;
-slow:;
-	struct iovec iov = { buf, len };
-	return weft_recv_slow(o, &iov, 1, src, tag, ignore, flags, context);
-}
-
-ssize_t weft_recv_slow(struct weft_ep_obj *o, const struct iovec *iov, size_t count, fi_addr_t src,
-		       uint64_t tag, uint64_t ignore, uint64_t flags, void *context)
-{
-	struct weft_recv_args args = {
-		.iov = iov, .count = count, .src = src, .tag = tag, .ignore = ignore,
-		.flags = flags, .context = (uintptr_t)context,
-	};
-
-	return o->rx ? weftGoRecv(o->rx->handle, &args) : -FI_EOPBADSTATE;
-}
-
-static ssize_t trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
-		     uint64_t tag, uint64_t ignore, void *context)
-{
-	(void)desc;
-	return post_recv(EP(ep), buf, len, src, tag, ignore,
-			 EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
-}
-
-static ssize_t trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-		      fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
-{
-	(void)desc;
-	if (!iov && count)
-		return -FI_EINVAL;
-	if (count == 1)
-		return trecv(ep, iov->iov_base, iov->iov_len, NULL, src, tag, ignore, context);
-	return weft_recv_slow(EP(ep), iov, count, src, tag, ignore,
-			      EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
-}
-
-static ssize_t trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
-{
-	if (!msg || (!msg->msg_iov && msg->iov_count))
-		return -FI_EINVAL;
-	if (flags & WEFT_RECV_PRIVATE)
-		return -FI_EBADFLAGS;
-	flags |= WEFT_RECV_TAGGED;
-	if (msg->iov_count == 1)
-		return post_recv(EP(ep), msg->msg_iov->iov_base, msg->msg_iov->iov_len, msg->addr,
-				 msg->tag, msg->ignore, flags, msg->context);
-	return weft_recv_slow(EP(ep), msg->msg_iov, msg->iov_count, msg->addr, msg->tag,
-			      msg->ignore, flags, msg->context);
-}
-
-static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
-			void *context)
-{
-	(void)desc;
-	return post_recv(EP(ep), buf, len, src, 0, 0, EP(ep)->rx_op_flags, context);
-}
-
-static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-			 fi_addr_t src, void *context)
-{
-	(void)desc;
-	if (!iov && count)
-		return -FI_EINVAL;
-	if (count == 1)
-		return msg_recv(ep, iov->iov_base, iov->iov_len, NULL, src, context);
-	return weft_recv_slow(EP(ep), iov, count, src, 0, 0, EP(ep)->rx_op_flags, context);
-}
-
-static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
-{
-	if (!msg || (!msg->msg_iov && msg->iov_count))
-		return -FI_EINVAL;
-	if (flags & WEFT_RECV_PRIVATE)
-		return -FI_EBADFLAGS;
-	if (msg->iov_count == 1)
-		return post_recv(EP(ep), msg->msg_iov->iov_base, msg->msg_iov->iov_len, msg->addr,
-				 0, 0, flags, msg->context);
-	return weft_recv_slow(EP(ep), msg->msg_iov, msg->iov_count, msg->addr, 0, 0, flags,
-			      msg->context);
-}
-
 struct fi_ops_msg weft_ops_msg = {
 	.size = sizeof(struct fi_ops_msg),
-	.recv = msg_recv,
-	.recvv = msg_recvv,
-	.recvmsg = msg_recvmsg,
+	.recv = weft_msg_recv,
+	.recvv = weft_msg_recvv,
+	.recvmsg = weft_msg_recvmsg,
 	.send = msg_send,
 	.sendv = msg_sendv,
 	.sendmsg = msg_sendmsg,
@@ -498,9 +430,9 @@ struct fi_ops_msg weft_ops_msg = {
 
 struct fi_ops_tagged weft_ops_tagged = {
 	.size = sizeof(struct fi_ops_tagged),
-	.recv = trecv,
-	.recvv = trecvv,
-	.recvmsg = trecvmsg,
+	.recv = weft_trecv,
+	.recvv = weft_trecvv,
+	.recvmsg = weft_trecvmsg,
 	.send = tsend,
 	.sendv = tsendv,
 	.sendmsg = tsendmsg,

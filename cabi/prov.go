@@ -3,6 +3,7 @@ package main
 // #include <stdlib.h>
 // #include "goapi.h"
 // #include "host.h"
+// #include "poster.h"
 // static inline int define_param(char *name, char *help)
 // {
 //	return weft_host.param_define(&weft_provider, name, FI_PARAM_STRING, "%s", help);
@@ -21,6 +22,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
@@ -48,6 +50,7 @@ func weftGoInit() (rc C.int) {
 			return result(err)
 		}
 	}
+	hot.SetPosters(unsafe.Slice((*hot.Poster)(unsafe.Pointer(&C.weft_posters[0])), C.WEFT_POSTERS))
 	provider.SetConfigLookup(func(env string) (string, bool) { return lookupParam(names[env]) })
 	return 0
 }
@@ -58,6 +61,7 @@ func weftGoInit() (rc C.int) {
 //export weftGoCleanup
 func weftGoCleanup() {
 	defer guardVoid("provider cleanup")
+	provider.Shutdown()
 	log.SetSink(nil) // the host's log is going away
 }
 

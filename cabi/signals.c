@@ -13,13 +13,18 @@
  * replace nothing.
  *
  * What stays is SA_ONSTACK on handlers that were there before: the runtime sets
- * it because goroutines have small stacks. An application's later handlers
- * should have it too (os/signal, "Non-Go programs that call Go code").
+ * it because goroutines have small stacks. Later handlers need not have it:
+ * see thread.c.
+ *
+ * The runtime's own threads take no signal that is sent to the process: they
+ * inherit a mask that blocks all. Else one of them could get what an application
+ * has blocked in its threads in order to wait for it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/auxv.h>
 
@@ -28,6 +33,7 @@
 static const int signals[] = { SIGURG, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE };
 
 static struct sigaction before[count_of(signals)];
+static sigset_t mask; /* of the thread that loads the library */
 
 /* Constructors with a number run before those without one, and among these the
  * runtime's, in the first object that is linked, before the other below. */
@@ -35,6 +41,10 @@ __attribute__((constructor(101))) static void remember(void)
 {
 	for (size_t i = 0; i < count_of(signals); i++)
 		sigaction(signals[i], NULL, &before[i]);
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &mask);
 }
 
 /* Whether an address lies in this library. */
@@ -49,9 +59,12 @@ __attribute__((constructor)) static void put_back(void)
 {
 	/* In a program (the tests of this package) the runtime starts after the
 	 * constructors, and waiting for it would never end. */
-	if (is_here((void *)getauxval(AT_ENTRY)))
+	if (is_here((void *)getauxval(AT_ENTRY))) {
+		pthread_sigmask(SIG_SETMASK, &mask, NULL);
 		return;
+	}
 	weftGoReady();
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	for (size_t i = 0; i < count_of(signals); i++) {
 		struct sigaction now, old = before[i];
 

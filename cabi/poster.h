@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Threads that post say so while they use what they have read in a line of
+ * struct weft_hot_peer: slots of another process's segment. Such memory is given
+ * to another peer only when none of them is left there (hot.Grace).
+ *
+ * The two stores go to a line of the thread's own. That the first is seen before
+ * the line is read needs no fence here: who waits has every thread pass a
+ * barrier (membarrier) after it has cleared the lines.
+ */
+#ifndef WEFT_POSTER_H
+#define WEFT_POSTER_H
+
+#include "../include/weft/hot.h"
+
+#define WEFT_POSTERS 4096
+
+extern struct weft_poster weft_posters[WEFT_POSTERS];
+extern __thread struct weft_poster *weft_poster_self __attribute__((tls_model("initial-exec")));
+
+/* Gives the thread a line until it ends; NULL when all are taken. */
+struct weft_poster *weft_poster_new(void);
+
+/* NULL: this thread has no line, and may not post but through Go. */
+static inline struct weft_poster *weft_post_begin(void)
+{
+	struct weft_poster *me = weft_poster_self;
+
+	if (__builtin_expect(!me, 0) && !(me = weft_poster_new()))
+		return NULL;
+	atomic_store_explicit(&me->posting,
+			      atomic_load_explicit(&me->posting, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	return me;
+}
+
+static inline void weft_post_end(struct weft_poster *me)
+{
+	atomic_store_explicit(&me->posting,
+			      atomic_load_explicit(&me->posting, memory_order_relaxed) + 1,
+			      memory_order_release);
+}
+
+#endif

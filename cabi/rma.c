@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Posting of reads and writes: struct fi_ops_rma.
+ */
+#include "rma.h"
+
+#define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
+
+/* Defaults of a context that mean nothing for an operation of this kind. */
+#define NOT_FOR_READS (FI_INJECT | FI_MATCH_COMPLETE)
+#define NOT_FOR_WRITES FI_MATCH_COMPLETE
+
+static ssize_t post(struct weft_ep_obj *o, struct weft_rma_args *args)
+{
+	return weftGoRMA(o->handle, args);
+}
+
+/* An operation whose remote side is one piece, as long as the local vector. */
+static ssize_t post_vec(struct weft_ep_obj *o, const struct iovec *iov, size_t count,
+			fi_addr_t dest, uint64_t addr, uint64_t key, uint64_t data, void *context,
+			uint64_t flags, uint32_t kind)
+{
+	struct fi_rma_iov remote = { .addr = addr, .key = key };
+	struct weft_rma_args args = {
+		.iov = iov, .count = count, .remote = &remote, .remote_count = 1, .dest = dest,
+		.data = data, .flags = flags, .context = (uintptr_t)context, .kind = kind,
+	};
+	size_t i;
+
+	if (!iov && count)
+		return -FI_EINVAL;
+	for (i = 0; i < count; i++)
+		remote.len += iov[i].iov_len;
+	return post(o, &args);
+}
+
+static ssize_t rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t src, uint64_t addr, uint64_t key, void *context)
+{
+	(void)desc;
+	return post_vec(EP(ep), iov, count, src, addr, key, 0, context,
+			EP(ep)->tx_op_flags & ~NOT_FOR_READS, WEFT_RMA_READ);
+}
+
+static ssize_t rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+			uint64_t addr, uint64_t key, void *context)
+{
+	struct iovec iov = { buf, len };
+
+	(void)desc;
+	return rma_readv(ep, &iov, NULL, 1, src, addr, key, context);
+}
+
+static ssize_t post_msg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags,
+			uint32_t kind)
+{
+	struct weft_rma_args args;
+
+	if (!msg || (!msg->msg_iov && msg->iov_count) || (!msg->rma_iov && msg->rma_iov_count))
+		return -FI_EINVAL;
+	args = (struct weft_rma_args){
+		.iov = msg->msg_iov, .count = msg->iov_count, .remote = msg->rma_iov,
+		.remote_count = msg->rma_iov_count, .dest = msg->addr, .data = msg->data,
+		.flags = flags, .context = (uintptr_t)msg->context, .kind = kind,
+	};
+	return post(EP(ep), &args);
+}
+
+static ssize_t rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return post_msg(ep, msg, flags, WEFT_RMA_READ);
+}
+
+static ssize_t rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			  fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
+{
+	(void)desc;
+	return post_vec(EP(ep), iov, count, dest, addr, key, 0, context,
+			EP(ep)->tx_op_flags & ~NOT_FOR_WRITES, 0);
+}
+
+static ssize_t rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+			 fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	(void)desc;
+	return rma_writev(ep, &iov, NULL, 1, dest, addr, key, context);
+}
+
+static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return post_msg(ep, msg, flags, flags & FI_REMOTE_CQ_DATA ? WEFT_RMA_DATA : 0);
+}
+
+static ssize_t rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+			  uint64_t addr, uint64_t key)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	return post_vec(EP(ep), &iov, 1, dest, addr, key, 0, NULL, 0, WEFT_RMA_INJECT);
+}
+
+static ssize_t rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+			     uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key,
+			     void *context)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	(void)desc;
+	return post_vec(EP(ep), &iov, 1, dest, addr, key, data, context,
+			EP(ep)->tx_op_flags & ~NOT_FOR_WRITES, WEFT_RMA_DATA);
+}
+
+static ssize_t rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+			      fi_addr_t dest, uint64_t addr, uint64_t key)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	return post_vec(EP(ep), &iov, 1, dest, addr, key, data, NULL, 0,
+			WEFT_RMA_INJECT | WEFT_RMA_DATA);
+}
+
+struct fi_ops_rma weft_ops_rma = {
+	.size = sizeof(struct fi_ops_rma),
+	.read = rma_read,
+	.readv = rma_readv,
+	.readmsg = rma_readmsg,
+	.write = rma_write,
+	.writev = rma_writev,
+	.writemsg = rma_writemsg,
+	.inject = rma_inject,
+	.writedata = rma_writedata,
+	.injectdata = rma_injectdata,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the posting functions of one-sided operations (rma.c, atomic.c) give to
+ * Go.
+ */
+#ifndef WEFT_RMA_H
+#define WEFT_RMA_H
+
+#include "objects.h"
+
+/* Bits of weft_rma_args.kind. */
+#define WEFT_RMA_READ 1u
+#define WEFT_RMA_DATA 2u
+#define WEFT_RMA_INJECT 4u
+
+struct weft_rma_args {
+	const struct iovec *iov;
+	uint64_t count;
+	const struct fi_rma_iov *remote;
+	uint64_t remote_count;
+	uint64_t dest;
+	uint64_t data;
+	uint64_t flags;
+	uint64_t context;
+	uint32_t kind;
+};
+
+/* The most elements of each vector; Go refuses what is longer. */
+#define WEFT_ATOMIC_IOV 4
+
+/* Vectors are in bytes. kind is that of package provider/atomics: 0 plain, 1
+ * fetching, 2 comparing. */
+struct weft_atomic_args {
+	struct iovec operand[WEFT_ATOMIC_IOV];
+	struct iovec compare[WEFT_ATOMIC_IOV];
+	struct iovec result[WEFT_ATOMIC_IOV];
+	struct fi_rma_iov remote[WEFT_ATOMIC_IOV];
+	uint32_t operands, compares, results, remotes;
+	uint64_t dest;
+	uint64_t flags;
+	uint64_t context;
+	int32_t op;
+	int32_t datatype;
+	uint32_t kind;
+	uint32_t inject;
+};
+
+/* Go. Each returns 0 or a negative errno. */
+extern int64_t weftGoRMA(uint64_t ep, struct weft_rma_args *args);
+extern int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *args);
+extern int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
+
+int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+		      struct fi_atomic_attr *attr, uint64_t flags);
+
+extern struct fi_ops_rma weft_ops_rma;
+extern struct fi_ops_atomic weft_ops_atomic;
+
+#endif
