@@ -4,6 +4,7 @@
 // machine hits all of them alike, and takes medians over the rounds.
 //
 //	weft-bench [-quick] [-providers weft,shm,tcp] [-rounds 15] [-netpipe] [-out docs/benchmarks.md]
+//	weft-bench -scaling docs/plots/scaling.svg [-rounds 15] [-out docs/benchmarks.md]
 //
 // With -quick it prints a plain table. With -out the table replaces the section of the same libfabric version in
 // that file; other sections stay.
@@ -30,6 +31,7 @@ type options struct {
 	quick        bool          // only what fits into seconds
 	netpipe      bool          // NetPIPE over Open MPI too
 	out          string        // Markdown file, empty: none
+	scaling      string        // SVG file; measures rates over threads instead
 }
 
 func parse() options {
@@ -45,6 +47,7 @@ func parse() options {
 	flag.BoolVar(&o.quick, "quick", false, "a few figures in a few seconds")
 	flag.BoolVar(&o.netpipe, "netpipe", false, "measure Open MPI with NetPIPE too")
 	flag.StringVar(&o.out, "out", "", "Markdown file to write the table into")
+	flag.StringVar(&o.scaling, "scaling", "", "measure rates over the number of threads instead, and draw them into this SVG file")
 	flag.Parse()
 	o.providers = strings.Split(providers, ",")
 	if flag.NArg() > 0 || o.rounds < 1 || len(o.providers) < 2 {
@@ -62,6 +65,9 @@ func run() error {
 	}
 	o.providerPath = path
 
+	if o.scaling != "" {
+		return measureScaling(o)
+	}
 	found := newFigures()
 	if err := measure(o, found); err != nil {
 		return err
