@@ -26,6 +26,7 @@ enum {
 	WINDOW = 64,
 	BUFFER_BYTES = 1 << 20,
 	MAX_SAMPLES = 1 << 20,
+	SCALE_THREADS = 16,
 };
 
 struct options {
@@ -40,6 +41,10 @@ struct shared {
 		uint8_t bytes[256];
 		size_t size;
 	} address[MAX_RANKS];
+	struct {
+		uint8_t bytes[256];
+		size_t size;
+	} lane[2][SCALE_THREADS];   /* addresses of the scaling tests */
 	_Atomic int arrived;        /* all-time arrivals at meet() */
 	_Alignas(128) _Atomic uint64_t hop;
 	_Alignas(128) _Atomic uint64_t turn;      /* of a test's own protocol */
@@ -114,5 +119,6 @@ test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read;
 test_fn test_post_safe, test_post_domain;
 test_fn test_posted, test_unexpected;
 test_fn test_memory;
+test_fn test_scale_own, test_scale_shared, test_scale_readers;
 
 #endif

@@ -40,6 +40,9 @@ static const struct test {
 	{"posted", test_posted, 2},
 	{"unexpected", test_unexpected, 2},
 	{"memory", test_memory, 1},
+	{"scale_own", test_scale_own, 2},
+	{"scale_shared", test_scale_shared, 2},
+	{"scale_readers", test_scale_readers, 2},
 };
 
 enum { TESTS = sizeof(tests) / sizeof(*tests) };

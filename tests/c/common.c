@@ -120,8 +120,30 @@ void test_missing(const char *file, int line, const char *feature)
 	SKIP("%s does not offer %s", test_provider(), feature);
 }
 
+static char **child_argv; /* how this process was executed */
+
+const char *test_role(void)
+{
+	const char *role = getenv("WEFT_TEST_ROLE");
+
+	return role ? role : "";
+}
+
+pid_t respawn(const char *role)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setenv("WEFT_TEST_ROLE", role, 1);
+	execv("/proc/self/exe", child_argv);
+	_exit(126);
+}
+
 static int child_main(const struct test *t, char **argv)
 {
+	child_argv = argv;
 	test_rank = atoi(argv[3]);
 	test_procs = t->procs > 0 ? t->procs : 1;
 	test_name = t->name;

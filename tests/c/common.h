@@ -7,6 +7,7 @@
  *   deviation.c   the one table of what other providers do differently, with the reason
  *   node.c        fabric, domain, AV, CQs and one endpoint, opened and closed together
  *   xfer.c        messages: every form of send and receive, waiting for completions, patterns
+ *   shmdir.c      a folder of the test's own for segment files
  *
  * The runner never calls libfabric itself: it forks and executes itself once per process of a test,
  * so a crash, a hang or a leak stays inside that test.
@@ -100,6 +101,15 @@ bool deviates(const char *key);
 
 /* The reason, or NULL; prints nothing. Used by the runner for "program.test" keys. */
 const char *deviation_reason(const char *key);
+
+/* ---- a test's own processes ---- */
+
+/* Executes this process anew as a child of it, with the same rank, sideband and group; role is what
+ * test_role returns there. To be called before the test's threads matter. */
+pid_t respawn(const char *role);
+
+/* The role given to respawn, "" in the processes that the runner started. */
+const char *test_role(void);
 
 /* ---- the sideband ---- */
 

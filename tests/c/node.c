@@ -58,6 +58,8 @@ struct fi_info *node_hints(const struct node_opts *o)
 		h->rx_attr->msg_order = FI_ORDER_SAS;
 	}
 	h->domain_attr->threading = o->threading;
+	h->domain_attr->control_progress = o->control;
+	h->domain_attr->data_progress = o->data;
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	return h;
 }

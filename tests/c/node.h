@@ -22,6 +22,7 @@ struct node_opts {
 	enum fi_cq_format format;  /* FI_CQ_FORMAT_TAGGED */
 	enum fi_wait_obj wait;     /* FI_WAIT_NONE */
 	enum fi_threading threading;
+	enum fi_progress control, data; /* unspecified */
 	enum fi_av_type av_type;   /* FI_AV_TABLE */
 	size_t cq_size;            /* the provider's default */
 	size_t tx_size, rx_size;   /* the provider's default */

@@ -117,10 +117,12 @@ static void test_error_order(long arg)
 	CHECK(e[0].op_context == in[0]);
 	for (int i = 0; i < 3; i++)
 		CHECK_RC(fi_cq_read(n.rxcq, e, 4), -FI_EAVAIL);
+	CHECK_RC(fi_cq_read(n.rxcq, NULL, 0), -FI_EAVAIL);
 	CHECK_RC(fi_cq_readerr(n.rxcq, &err, 0), 1);
 	CHECK(err.err == FI_ETRUNC && err.op_context == in[1] && err.olen == 92);
 	CHECK(fi_cq_strerror(n.rxcq, err.prov_errno, err.err_data, (char *)out, 100) != NULL);
 	CHECK_RC(fi_cq_readerr(n.rxcq, &err, 0), -FI_EAGAIN);
+	CHECK_RC(fi_cq_read(n.rxcq, NULL, 0), -FI_EAGAIN); /* takes nothing */
 	wait_ctx(&n, n.rxcq, in[2]);
 	node_close(&n);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive contexts, shared transmit contexts and scalable endpoints. */
+/* Shared receive contexts and shared transmit contexts. */
 #include "common.h"
 
 /* Opens n's endpoint anew on a shared receive and/or transmit context. */
@@ -108,102 +108,9 @@ static void test_stx(long arg)
 	node_close(&base);
 }
 
-/* ---- scalable endpoints ---- */
-
-#define CTXS 2
-
-struct sep {
-	struct node n; /* domain; its CQs are the contexts' */
-	struct fid_ep *ep, *tx[CTXS], *rx[CTXS];
-	struct fid_cq *txcq[CTXS], *rxcq[CTXS];
-	struct fid_av *av;
-	fi_addr_t addr;
-};
-
-static void sep_open(struct sep *s)
-{
-	struct fi_av_attr av = { .type = FI_AV_TABLE, .rx_ctx_bits = 1 };
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
-	struct fi_info *hints = node_hints(NULL);
-	char name[NODE_NAME_MAX];
-	size_t len = sizeof(name);
-	int rc;
-
-	memset(s, 0, sizeof(*s));
-	hints->caps |= FI_NAMED_RX_CTX;
-	hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = CTXS;
-	rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &s->n.info);
-	fi_freeinfo(hints);
-	if (rc == -FI_ENODATA)
-		SKIP("the provider does not offer scalable endpoints");
-	OK(rc);
-	OK(fi_fabric(s->n.info->fabric_attr, &s->n.fabric, NULL));
-	OK(fi_domain(s->n.fabric, s->n.info, &s->n.domain, NULL));
-	OK(fi_av_open(s->n.domain, &av, &s->av, NULL));
-	OK(fi_scalable_ep(s->n.domain, s->n.info, &s->ep, NULL));
-	OK(fi_scalable_ep_bind(s->ep, &s->av->fid, 0));
-	OK(fi_enable(s->ep));
-	for (int i = 0; i < CTXS; i++) {
-		OK(fi_cq_open(s->n.domain, &cq, &s->txcq[i], NULL));
-		OK(fi_cq_open(s->n.domain, &cq, &s->rxcq[i], NULL));
-		OK(fi_tx_context(s->ep, i, NULL, &s->tx[i], NULL));
-		OK(fi_rx_context(s->ep, i, NULL, &s->rx[i], NULL));
-		OK(fi_ep_bind(s->tx[i], &s->txcq[i]->fid, FI_TRANSMIT));
-		OK(fi_ep_bind(s->rx[i], &s->rxcq[i]->fid, FI_RECV));
-		OK(fi_enable(s->tx[i]));
-		OK(fi_enable(s->rx[i]));
-	}
-	OK(fi_getname(&s->ep->fid, name, &len));
-	CHECK_RC(fi_av_insert(s->av, name, 1, &s->addr, 0, NULL), 1);
-}
-
-static void sep_close(struct sep *s)
-{
-	CHECK_RC(fi_close(&s->ep->fid), -FI_EBUSY); /* contexts are open */
-	for (int i = 0; i < CTXS; i++) {
-		OK(fi_close(&s->tx[i]->fid));
-		OK(fi_close(&s->rx[i]->fid));
-	}
-	OK(fi_close(&s->ep->fid));
-	for (int i = 0; i < CTXS; i++) {
-		OK(fi_close(&s->txcq[i]->fid));
-		OK(fi_close(&s->rxcq[i]->fid));
-	}
-	OK(fi_close(&s->av->fid));
-	node_close_domain(&s->n);
-}
-
-/* Every transmit context reaches every receive context by name, and no other. */
-static void test_sep(long arg)
-{
-	struct sep s;
-
-	(void)arg;
-	sep_open(&s);
-	for (int t = 0; t < CTXS; t++)
-		for (int r = 0; r < CTXS; r++) {
-			uint64_t in[CTXS] = { 0 }, out = (uint64_t)(t * 10 + r + 1);
-			struct node view = s.n;
-
-			for (int i = 0; i < CTXS; i++)
-				OK(fi_trecv(s.rx[i], &in[i], 8, NULL, FI_ADDR_UNSPEC, 3, 0, &in[i]));
-			OK(fi_tsend(s.tx[t], &out, 8, NULL, fi_rx_addr(s.addr, r, 1), 3, &out));
-			view.txcq = s.txcq[t];
-			view.rxcq = s.rxcq[r];
-			wait_ctx(&view, view.rxcq, &in[r]);
-			wait_ctx(&view, view.txcq, &out);
-			CHECK(in[r] == out && in[!r] == 0);
-			view.rxcq = s.rxcq[!r];
-			OK(fi_cancel(&s.rx[!r]->fid, &in[!r]));
-			wait_err(&view, view.rxcq, FI_ECANCELED);
-		}
-	sep_close(&s);
-}
-
 static const struct test tests[] = {
 	{ "srx", test_srx, 1, 0, 0 },
 	{ "stx", test_stx, 1, 0, 0 },
-	{ "scalable", test_sep, 1, 0, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -131,6 +131,12 @@ static void test_poll_set(long arg)
 	poll_names(set, &cntr_ctx);
 	wait_ctx(&n, n.rxcq, in);
 	wait_ctx(&n, n.txcq, out);
+	while (fi_poll(set, ctx, 4) != 0)
+		;
+	OK(fi_cntr_add(cntr, 1)); /* whoever changes it */
+	poll_names(set, &cntr_ctx);
+	OK(fi_cntr_set(cntr, 100));
+	poll_names(set, &cntr_ctx);
 	OK(fi_poll_del(set, &cntr->fid, 0));
 	OK(fi_poll_del(set, &n.rxcq->fid, 0));
 	OK(fi_close(&set->fid));

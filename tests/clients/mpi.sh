@@ -3,7 +3,7 @@
 # Open MPI over weft (or WEFT_TEST_PROV) on 2 and 4 ranks: the programs of
 # tests/mpi, NetPIPE, HPC Challenge and the ScaLAPACK test programs, each with
 # a time limit and a look at what it printed. Arguments name groups: strict,
-# own, collectives, netpipe, hpcc, scalapack; without them all run.
+# own, onesided, collectives, netpipe, hpcc, scalapack; without them all run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
@@ -229,12 +229,29 @@ blacs() {
 	fi
 }
 
+# onesided runs MPI's one-sided communication over the provider: Open MPI's osc
+# rdma over its btl ofi.
+onesided() {
+	local ranks
+
+	for ranks in 2 4; do
+		if job "$ranks" --mca osc rdma --mca btl self,ofi --mca btl_ofi_mode 2 \
+			--mca btl_ofi_provider_include "$WEFT_TEST_PROV" "$work/onesided" &&
+			grep -q "^onesided: all passed on $ranks ranks\$" "$work/log"; then
+			ok "one-sided communication on $ranks ranks"
+		else
+			not_ok "one-sided communication on $ranks ranks" "$work/log"
+		fi
+	done
+}
+
 if ! have "Open MPI" mpirun || ! have "Open MPI" mpicc; then
 	closing
 	exit
 fi
 ${MAKE:-make} -s -C tests/mpi OUT="$work" || not_ok "build of tests/mpi"
-for group in "${@:-strict own collectives netpipe hpcc_all scalapack}"; do
+
+for group in "${@:-strict own onesided collectives netpipe hpcc_all scalapack}"; do
 	for part in $group; do
 		[ "$part" = hpcc ] && part=hpcc_all
 		"$part"

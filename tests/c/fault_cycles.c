@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening and closing 10,000 times leaves nothing behind: memory, descriptors, threads, files. */
+#include "common.h"
+
+#include <dirent.h>
+
+#include "shmdir.h"
+
+#define CYCLES 10000
+#define WARM_UP 1000
+#define PEERS 2000
+#define ROOM_KIB 2048 /* what allocators may keep */
+#define ROOM_VIRTUAL_MIB 160 /* a thread's heap is 64 MiB of address space */
+#define ROOM_MAPS 64
+
+struct usage {
+	long rss_kib, virtual_mib, maps, fds, threads, files;
+};
+
+static long entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	long count = 0;
+
+	CHECK(d != NULL);
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+static struct usage measure(void)
+{
+	struct usage u = { .fds = entries("/proc/self/fd"), .threads = entries("/proc/self/task"),
+			   .files = shmdir_count() };
+	long pages = 0, resident = 0, page_kib = sysconf(_SC_PAGESIZE) / 1024;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	CHECK(f && fscanf(f, "%ld %ld", &pages, &resident) == 2);
+	fclose(f);
+	u.rss_kib = resident * page_kib;
+	u.virtual_mib = pages * page_kib / 1024;
+	f = fopen("/proc/self/maps", "r");
+	CHECK(f != NULL);
+	for (int c; (c = getc(f)) != EOF;)
+		u.maps += c == '\n';
+	fclose(f);
+	return u;
+}
+
+static void compare(const struct usage *before, const struct usage *after)
+{
+	note("memory %ld -> %ld KiB, address space %ld -> %ld MiB in %ld -> %ld pieces", before->rss_kib,
+	     after->rss_kib, before->virtual_mib, after->virtual_mib, before->maps, after->maps);
+	note("descriptors %ld -> %ld, threads %ld -> %ld, files %ld -> %ld", before->fds, after->fds,
+	     before->threads, after->threads, before->files, after->files);
+	EXPECT(after->rss_kib - before->rss_kib < ROOM_KIB);
+	EXPECT(after->virtual_mib - before->virtual_mib < ROOM_VIRTUAL_MIB);
+	EXPECT(after->maps - before->maps < ROOM_MAPS);
+	EXPECT(after->fds == before->fds);
+	EXPECT(after->threads <= before->threads + 1); /* a Go thread may start late */
+	EXPECT(after->files == before->files);
+}
+
+/* One message to oneself, so that everything that is made on first use is made. */
+static void use(struct node *n, size_t len)
+{
+	static char in[20000], out[20000];
+	fi_addr_t self = node_insert(n, n);
+
+	trecv(n, in, len, FI_ADDR_UNSPEC, 1, 0, in);
+	tsend(n, out, len, self, 1, out);
+	wait_ctx(n, n->rxcq, in);
+	wait_ctx(n, n->txcq, out);
+}
+
+/* arg: what one cycle opens. 0: an endpoint with AV and CQs on one domain; 1: everything. */
+static void test_cycles(long arg)
+{
+	int cycles = arg ? CYCLES / 10 : CYCLES;
+	struct usage before = { 0 }, after;
+	struct node base, n;
+
+	shmdir_make();
+	node_open(&base, NULL);
+	for (int i = 0; i < cycles; i++) {
+		if (i == (arg ? WARM_UP / 5 : WARM_UP))
+			before = measure();
+		if (arg)
+			node_open(&n, NULL);
+		else
+			node_open_on(&n, &base, NULL);
+		if (i % 4 == 0)
+			use(&n, i % 8 ? 20000 : 8);
+		node_close(&n);
+	}
+	after = measure();
+	compare(&before, &after);
+	node_close(&base);
+	EXPECT(shmdir_count() <= 0);
+	shmdir_remove();
+}
+
+/* Rank 0 stays, rank 1's endpoint is another each time: who sends first takes turns, and the message is
+ * one of each protocol. arg: the addresses stay in rank 0's AV, which grows by that much. */
+static void test_peers(long keep)
+{
+	static char in[30000], out[30000];
+	struct usage before = { 0 }, after;
+	struct name names[NODE_PEERS];
+	struct node n;
+
+	setenv("FI_WEFT_PEER_CHECK_INTERVAL", "1ms", 1);
+	shmdir_make();
+	node_open(&n, NULL);
+	for (int i = 0; i < PEERS; i++) {
+		static const size_t sizes[] = { 8, 4000, 30000 };
+		size_t len = sizes[i % 3];
+		fi_addr_t peer;
+
+		if (i == PEERS / 4)
+			before = measure();
+		if (test_rank == 1 && i) {
+			node_close(&n);
+			node_open(&n, NULL);
+		}
+		node_names(&n, names);
+		peer = node_insert_name(&n, &names[!test_rank]);
+		for (int k = 0; k < 2; k++) {
+			if (test_rank == (i + k) % 2) {
+				fill(out, len, (uint64_t)i);
+				tsend(&n, out, len, peer, 1, out);
+				wait_ctx(&n, n.txcq, out);
+			} else {
+				trecv(&n, in, len, FI_ADDR_UNSPEC, 1, 0, in);
+				wait_ctx(&n, n.rxcq, in);
+				verify(in, len, (uint64_t)i);
+			}
+		}
+		barrier(&n);
+		if (!keep || test_rank == 1)
+			OK(fi_av_remove(n.av, &peer, 1, 0));
+	}
+	after = measure();
+	after.files = before.files; /* the other side's come and go */
+	after.rss_kib -= keep && test_rank == 0 ? PEERS : 0; /* 1 KiB for an address */
+	compare(&before, &after);
+	barrier(&n);
+	node_close(&n);
+	barrier(NULL);
+	if (test_rank == 0) {
+		EXPECT(shmdir_count() <= 0);
+		shmdir_remove();
+	}
+}
+
+static const struct test tests[] = {
+	{ "endpoints", test_cycles, 1, 300, 0 },
+	{ "everything", test_cycles, 1, 300, 1 },
+	{ "peers", test_peers, 2, 300, 0 },
+	{ "peers_kept_in_av", test_peers, 2, 300, 1 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

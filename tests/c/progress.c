@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Progress without the application: processes that sleep outside the library while messages come and
+ * go. FI_PROGRESS_AUTO does everything; control AUTO with data MANUAL does the copies.
+ */
+#include "common.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define LARGE (1 << 20)
+#define COUNT 8
+
+static const struct node_opts automatic = {
+	.control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_AUTO, .counters = true,
+	.tx_flags = FI_DELIVERY_COMPLETE,
+};
+
+static void open_auto(struct node *n)
+{
+	node_open(n, &automatic);
+	CHECK(n->info->domain_attr->control_progress == FI_PROGRESS_AUTO);
+	CHECK(n->info->domain_attr->data_progress == FI_PROGRESS_AUTO);
+	node_connect(n);
+}
+
+/* ---- sleeping in pause() until the sender signals that it has seen its completions ---- */
+
+static void on_signal(int sig) { (void)sig; }
+
+/* Blocks SIGUSR1, so that it is not lost before sleep_until_signal. */
+static void expect_signal(sigset_t *old)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+	CHECK(sigprocmask(SIG_BLOCK, &set, old) == 0);
+}
+
+/* pause(), without the gap between looking and sleeping. */
+static void sleep_until_signal(const sigset_t *old)
+{
+	sigset_t wait = *old;
+
+	sigdelset(&wait, SIGUSR1);
+	CHECK(sigsuspend(&wait) == -1);
+}
+
+static void send_all(struct node *n, char *buf, size_t len)
+{
+	struct fi_cq_tagged_entry e;
+
+	for (uint64_t i = 0; i < COUNT; i++) {
+		fill(buf + i * len, len, i);
+		tsend(n, buf + i * len, len, n->peer[1], i, buf + i * len);
+	}
+	for (int i = 0; i < COUNT; i++)
+		wait_ok(n, n->txcq, &e);
+}
+
+/* Everything is there, and one look at the queue finds all of it. */
+static void check_received(struct node *n, char *buf, size_t len)
+{
+	struct fi_cq_tagged_entry e[COUNT];
+	uint64_t seen = 0;
+
+	for (uint64_t i = 0; i < COUNT; i++)
+		verify(buf + i * len, len, i);
+	CHECK(fi_cntr_read(n->rxcntr) == COUNT);
+	CHECK(fi_cntr_readerr(n->rxcntr) == 0);
+	CHECK(fi_cq_read(n->rxcq, e, COUNT) == COUNT);
+	for (int i = 0; i < COUNT; i++) {
+		CHECK(e[i].len == len && e[i].tag < COUNT && e[i].op_context == buf + e[i].tag * len);
+		seen |= 1ull << e[i].tag;
+	}
+	CHECK(seen == (1ull << COUNT) - 1);
+}
+
+static void post_all(struct node *n, char *buf, size_t len)
+{
+	for (uint64_t i = 0; i < COUNT; i++)
+		trecv(n, buf + i * len, len, FI_ADDR_UNSPEC, i, 0, buf + i * len);
+}
+
+/* The target posts receives and sleeps; the sender waits for FI_DELIVERY_COMPLETE. */
+static void test_pause(long len)
+{
+	char *buf = malloc((size_t)len * COUNT);
+	struct node n;
+
+	CHECK(buf != NULL);
+	open_auto(&n);
+	if (test_rank == 1) {
+		pid_t self = getpid();
+		sigset_t old;
+
+		expect_signal(&old);
+		post_all(&n, buf, (size_t)len);
+		link_send(0, &self, sizeof(self));
+		sleep_until_signal(&old);
+		check_received(&n, buf, (size_t)len);
+	} else {
+		pid_t peer;
+
+		link_recv(1, &peer, sizeof(peer));
+		send_all(&n, buf, (size_t)len);
+		CHECK(kill(peer, SIGUSR1) == 0);
+	}
+	barrier(&n);
+	node_close(&n);
+	free(buf);
+}
+
+/* The messages come first, and are not expected; the receives are posted between two sleeps. */
+static void test_unexpected(long len)
+{
+	char *buf = malloc((size_t)len * COUNT), byte;
+	struct node n;
+
+	CHECK(buf != NULL);
+	open_auto(&n);
+	if (test_rank == 1) {
+		link_recv(0, &byte, 1);
+		post_all(&n, buf, (size_t)len);
+		link_recv(0, &byte, 1);
+		check_received(&n, buf, (size_t)len);
+	} else {
+		for (uint64_t i = 0; i < COUNT; i++) {
+			fill(buf + i * (size_t)len, (size_t)len, i);
+			tsend(&n, buf + i * (size_t)len, (size_t)len, n.peer[1], i, NULL);
+		}
+		usleep(50000); /* the target's thread is asleep again */
+		link_send(1, "p", 1);
+		for (int i = 0; i < COUNT; i++)
+			wait_ctx(&n, n.txcq, NULL);
+		link_send(1, "c", 1);
+	}
+	barrier(&n);
+	node_close(&n);
+	free(buf);
+}
+
+/* Neither side calls the library after posting; the target looks at its memory. */
+static void test_both_asleep(long len)
+{
+	char *buf = malloc((size_t)len * COUNT), byte;
+	struct node n;
+
+	CHECK(buf != NULL);
+	open_auto(&n);
+	if (test_rank == 1) {
+		memset(buf, 0, (size_t)len * COUNT);
+		post_all(&n, buf, (size_t)len);
+		link_send(0, "r", 1);
+		for (uint64_t i = 0; i < COUNT; i++) {
+			char *last = buf + (i + 1) * (size_t)len - 1;
+
+			while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != 'x')
+				usleep(1000);
+		}
+		usleep(50000); /* the last completion, and its acknowledgement */
+		link_send(0, "d", 1);
+		CHECK(fi_cntr_read(n.rxcntr) == COUNT);
+	} else {
+		memset(buf, 'x', (size_t)len * COUNT);
+		link_recv(1, &byte, 1);
+		for (uint64_t i = 0; i < COUNT; i++)
+			tsend(&n, buf + i * (size_t)len, (size_t)len, n.peer[1], i, NULL);
+		link_recv(1, &byte, 1);
+		CHECK(fi_cntr_read(n.txcntr) == COUNT);
+	}
+	barrier(&n);
+	node_close(&n);
+	free(buf);
+}
+
+/* An application that waits in fi_cntr_wait while the thread works for it. */
+static void test_wait(long unused)
+{
+	char *buf = malloc((size_t)LARGE * COUNT);
+	struct node n;
+
+	(void)unused;
+	CHECK(buf != NULL);
+	open_auto(&n);
+	if (test_rank == 1) {
+		post_all(&n, buf, LARGE);
+		barrier(&n);
+		OK(fi_cntr_wait(n.rxcntr, COUNT, 10000));
+		check_received(&n, buf, LARGE);
+	} else {
+		barrier(&n);
+		send_all(&n, buf, LARGE);
+	}
+	barrier(&n);
+	node_close(&n);
+	free(buf);
+}
+
+/* ---- the hybrid: the caller matches, the thread copies ---- */
+
+#define HUGE_BYTES (64 << 20)
+
+static void test_hybrid(long unused)
+{
+	struct node_opts o = { .control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_MANUAL,
+			       .tx_flags = FI_DELIVERY_COMPLETE };
+	char *buf = malloc(HUGE_BYTES), byte;
+	struct node n;
+
+	(void)unused;
+	CHECK(buf != NULL);
+	node_open(&n, &o);
+	CHECK(n.info->domain_attr->control_progress == FI_PROGRESS_AUTO);
+	CHECK(n.info->domain_attr->data_progress == FI_PROGRESS_MANUAL);
+	node_connect(&n);
+	if (test_rank == 1) {
+		struct fi_cq_tagged_entry e;
+
+		trecv(&n, buf, HUGE_BYTES, FI_ADDR_UNSPEC, 7, 0, buf);
+		link_send(0, "r", 1);
+		link_recv(0, &byte, 1); /* it is announced */
+		for (int i = 0; i < 3; i++)
+			CHECK(fi_cq_read(n.rxcq, NULL, 0) == -FI_EAGAIN);
+		link_recv(0, &byte, 1); /* it is received, as the sender's completion says */
+		verify(buf, HUGE_BYTES, 7);
+		CHECK(fi_cq_read(n.rxcq, &e, 1) == 1);
+		CHECK(e.len == HUGE_BYTES && e.op_context == buf);
+	} else {
+		fill(buf, HUGE_BYTES, 7);
+		link_recv(1, &byte, 1);
+		tsend(&n, buf, HUGE_BYTES, n.peer[1], 7, buf);
+		link_send(1, "a", 1);
+		wait_ctx(&n, n.txcq, buf);
+		link_send(1, "d", 1);
+	}
+	barrier(&n);
+	node_close(&n);
+	free(buf);
+}
+
+/* ---- the threads ---- */
+
+/* The number of threads of this process whose name begins with name. */
+static int threads_named(const char *name)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+	int count = 0;
+
+	CHECK(dir != NULL);
+	while ((d = readdir(dir))) {
+		char path[300], comm[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", d->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(comm, sizeof(comm), f))
+			count += strncmp(comm, name, strlen(name)) == 0;
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return count;
+}
+
+/* Waits up to a second: a thread that has ended may be seen for a moment. */
+static void expect_threads(int want)
+{
+	int got = threads_named("weft-progress");
+
+	for (int i = 0; i < 100 && got != want; i++) {
+		usleep(10000);
+		got = threads_named("weft-progress");
+	}
+	CHECKF(got == want, "%d progress threads, want %d", got, want);
+}
+
+static void test_lifetime(long unused)
+{
+	struct node_opts manual = { .control = FI_PROGRESS_MANUAL, .data = FI_PROGRESS_MANUAL };
+	struct node_opts late = automatic;
+	struct node n, m;
+
+	(void)unused;
+	NEED(test_is_weft(), "threads of a name that is known");
+	node_open(&n, &manual);
+	expect_threads(0);
+	node_close(&n);
+	late.disabled = true;
+	node_open(&n, &late);
+	expect_threads(0); /* not before the first need */
+	OK(fi_enable(n.ep));
+	expect_threads(1);
+	node_open_on(&m, &n, &automatic);
+	expect_threads(1); /* one for each domain */
+	node_close(&m);
+	expect_threads(1);
+	node_close(&n);
+	expect_threads(0);
+}
+
+static uint64_t cpu_us(void)
+{
+	struct rusage u;
+
+	CHECK(getrusage(RUSAGE_SELF, &u) == 0);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* An idle process with a connected endpoint uses less than a thousandth of a core. A port to other
+ * hosts would use two more: its keeper looks ten times a second for peers that ask whether it lives. */
+static void test_idle(long ms)
+{
+	struct node_opts o = automatic;
+	struct node n;
+	uint64_t before, used;
+
+	o.caps = FI_MSG | FI_TAGGED | FI_LOCAL_COMM;
+	node_open(&n, &o);
+	node_connect(&n);
+	usleep(200000);
+	before = cpu_us();
+	usleep((useconds_t)ms * 1000);
+	used = cpu_us() - before;
+	note("%lu us of processor time in %ld ms", (unsigned long)used, ms);
+	EXPECT(used < (uint64_t)ms || !test_is_weft());
+	barrier(&n);
+	node_close(&n);
+}
+
+/* A child without exec, a child with exec, and an exit without closing anything. */
+static void test_fork(long unused)
+{
+	char *buf = malloc((size_t)LARGE * COUNT);
+	int status;
+	struct node n;
+
+	(void)unused;
+	CHECK(buf != NULL);
+	open_auto(&n);
+	for (int exec = 0; exec < 2; exec++) {
+		pid_t child = fork();
+
+		CHECK(child >= 0);
+		if (child == 0) {
+			if (exec)
+				execl("/bin/true", "true", (char *)NULL);
+			exit(0); /* with all of the library's own handlers */
+		}
+		CHECK(waitpid(child, &status, 0) == child);
+		CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child ended with %#x", status);
+	}
+	if (test_rank == 1) {
+		char byte;
+
+		post_all(&n, buf, LARGE);
+		link_send(0, "r", 1);
+		link_recv(0, &byte, 1);
+		check_received(&n, buf, LARGE);
+	} else {
+		char byte;
+
+		link_recv(1, &byte, 1);
+		send_all(&n, buf, LARGE);
+		link_send(1, "d", 1);
+	}
+	barrier(&n); /* and end: nothing is closed */
+}
+
+static const struct test tests[] = {
+	{ "pause_large", test_pause, 2, 30, LARGE },
+	{ "pause_small", test_pause, 2, 30, 8 },
+	{ "pause_eager", test_pause, 2, 30, 6000 },
+	{ "unexpected_large", test_unexpected, 2, 30, LARGE },
+	{ "unexpected_small", test_unexpected, 2, 30, 8 },
+	{ "both_asleep_large", test_both_asleep, 2, 30, LARGE },
+	{ "both_asleep_small", test_both_asleep, 2, 30, 64 },
+	{ "wait", test_wait, 2, 30, 0 },
+	{ "hybrid", test_hybrid, 2, 30, 0 },
+	{ "lifetime", test_lifetime, 1, 30, 0 },
+	{ "idle", test_idle, 2, 30, 3000 },
+	{ "fork", test_fork, 2, 30, 0 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads, writes and atomics through the plain calls: rank 0 works on the memory of rank 1. */
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
+#include "common.h"
+
+#define LEN ((size_t)1 << 20)
+#define KEY 0x77
+
+struct rma {
+	struct node n;
+	struct fid_mr *mr;         /* rank 1's memory */
+	struct fid_cntr *cntr;     /* of remote writes, rank 1 */
+	char *mem;                 /* LEN bytes, the target or the local side */
+};
+
+static void open_rma(struct rma *r, uint64_t access)
+{
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RMA_EVENT };
+	struct fi_info *info = node_info(&o);
+
+	NEED(info != NULL, "one-sided operations");
+	fi_freeinfo(info);
+	memset(r, 0, sizeof(*r));
+	node_open(&r->n, &o);
+	node_connect(&r->n);
+	r->mem = guard_alloc(LEN);
+	if (test_rank == 1)
+		OK(fi_mr_reg(r->n.domain, r->mem, LEN, access, 0, KEY, 0, &r->mr, NULL));
+	barrier(&r->n);
+}
+
+static void close_rma(struct rma *r)
+{
+	barrier(&r->n);
+	if (r->mr)
+		OK(fi_close(&r->mr->fid));
+	node_close(&r->n);
+	guard_free(r->mem, LEN);
+}
+
+/* Posts until there is room. */
+#define POST(r, call)                                                                              \
+	do {                                                                                       \
+		ssize_t rc_;                                                                       \
+		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
+			(void)wait_for(&(r)->n, (r)->n.txcq, NULL, 0);                             \
+		CHECKF(rc_ == 0, "%s: %zd", #call, rc_);                                           \
+	} while (0)
+
+static void done(struct rma *r, uint64_t flags)
+{
+	struct fi_cq_tagged_entry e;
+
+	wait_ok(&r->n, r->n.txcq, &e);
+	CHECK(e.op_context == r);
+	CHECK((e.flags & flags) == flags);
+}
+
+static const size_t lengths[] = { 0, 1, 8, 72, 73, 2047, 2048, 8192, 8193, 65536, LEN };
+
+/* Every length there and back, with CQ data at the target. */
+static void test_write_read(long arg)
+{
+	struct rma r;
+
+	(void)arg;
+	open_rma(&r, FI_REMOTE_WRITE | FI_REMOTE_READ);
+	for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+		size_t len = lengths[i];
+
+		if (test_rank == 0) {
+			fill(r.mem, len, i);
+			POST(&r, fi_write(r.n.ep, r.mem, len, NULL, r.n.peer[1], LEN - len, KEY, &r));
+			done(&r, FI_RMA | FI_WRITE);
+			memset(r.mem, 0x55, len);
+			POST(&r, fi_read(r.n.ep, r.mem, len, NULL, r.n.peer[1], LEN - len, KEY, &r));
+			done(&r, FI_RMA | FI_READ);
+			verify(r.mem, len, i);
+			POST(&r, fi_writedata(r.n.ep, r.mem, len, NULL, 0xABCD0000 + i, r.n.peer[1], 0,
+					      KEY, &r));
+			done(&r, FI_RMA | FI_WRITE);
+		} else {
+			struct fi_cq_tagged_entry e;
+
+			wait_ok(&r.n, r.n.rxcq, &e);
+			CHECK(e.flags & FI_REMOTE_CQ_DATA);
+			CHECK(e.data == 0xABCD0000 + i);
+			verify(r.mem, len, i);
+		}
+		barrier(&r.n);
+	}
+	close_rma(&r);
+}
+
+/* The target refuses what the region does not allow and stays as it is. */
+static void test_refused(long arg)
+{
+	struct rma r;
+
+	(void)arg;
+	open_rma(&r, FI_REMOTE_READ);
+	if (test_rank == 1)
+		fill(r.mem, LEN, 3);
+	barrier(&r.n);
+	if (test_rank == 0) {
+		static const struct { uint64_t addr, key; size_t len; int want; } bad[] = {
+			{ 0, KEY, 8, FI_EACCES },
+			{ 0, KEY, 65536, FI_EACCES },
+			{ 0, KEY + 1, 8, FI_ENOKEY },
+			{ LEN - 7, KEY, 8, FI_EACCES },
+		};
+
+		memset(r.mem, 0, LEN);
+		for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+			struct fi_cq_tagged_entry e;
+
+			POST(&r, fi_write(r.n.ep, r.mem, bad[i].len, NULL, r.n.peer[1], bad[i].addr,
+					  bad[i].key, &r));
+			CHECK_RC(wait_for(&r.n, r.n.txcq, &e, 20000), -bad[i].want);
+			CHECK(r.n.err.op_context == &r);
+		}
+	}
+	barrier(&r.n);
+	if (test_rank == 1)
+		verify(r.mem, LEN, 3);
+	close_rma(&r);
+}
+
+/* A vector on both sides in one message. */
+static void test_vectors(long arg)
+{
+	struct rma r;
+
+	(void)arg;
+	open_rma(&r, FI_REMOTE_WRITE | FI_REMOTE_READ);
+	if (test_rank == 0) {
+		struct iovec iov[2] = { { r.mem, 10000 }, { r.mem + 20000, 5000 } };
+		struct fi_rma_iov there[3] = {
+			{ 100, 1, KEY }, { 40000, 9999, KEY }, { 70000, 5000, KEY },
+		};
+		struct fi_msg_rma msg = {
+			.msg_iov = iov, .iov_count = 2, .addr = r.n.peer[1], .rma_iov = there,
+			.rma_iov_count = 3, .context = &r,
+		};
+
+		fill(r.mem, 25000, 9);
+		POST(&r, fi_writemsg(r.n.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+		done(&r, FI_RMA | FI_WRITE);
+		memset(r.mem, 0, 10000);
+		memset(r.mem + 20000, 0, 5000);
+		POST(&r, fi_readmsg(r.n.ep, &msg, FI_COMPLETION));
+		done(&r, FI_RMA | FI_READ);
+		verify(r.mem, 25000, 9);
+	}
+	close_rma(&r);
+}
+
+/* Fetching, comparing and plain atomics on one word lose nothing. */
+static void test_atomics(long rounds)
+{
+	struct rma r;
+	uint64_t one = 1, old = 0, seen = 0;
+
+	open_rma(&r, FI_REMOTE_WRITE | FI_REMOTE_READ);
+	if (test_rank == 1)
+		memset(r.mem, 0, 64);
+	barrier(&r.n);
+	if (test_rank == 0) {
+		for (long i = 0; i < rounds; i++) {
+			POST(&r, fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old, NULL, r.n.peer[1], 8, KEY,
+						 FI_UINT64, FI_SUM, &r));
+			done(&r, FI_ATOMIC);
+			CHECKF(old == seen++, "fetched %lu, expected %lu", (unsigned long)old,
+			       (unsigned long)seen - 1);
+		}
+		uint64_t want = (uint64_t)rounds, swap = 4711;
+		POST(&r, fi_compare_atomic(r.n.ep, &swap, 1, NULL, &want, NULL, &old, NULL, r.n.peer[1],
+					   8, KEY, FI_UINT64, FI_CSWAP, &r));
+		done(&r, FI_ATOMIC);
+		CHECK(old == want);
+		long double third = 1.0L / 3.0L;
+		POST(&r, fi_atomic(r.n.ep, &third, 1, NULL, r.n.peer[1], 16, KEY, FI_LONG_DOUBLE,
+				   FI_ATOMIC_WRITE, &r));
+		done(&r, FI_ATOMIC);
+	}
+	barrier(&r.n);
+	if (test_rank == 1) {
+		long double third;
+
+		memcpy(&old, r.mem + 8, sizeof(old));
+		CHECK(old == 4711);
+		memcpy(&third, r.mem + 16, sizeof(third));
+		CHECK(third == 1.0L / 3.0L);
+	}
+	close_rma(&r);
+}
+
+static void test_query(long arg)
+{
+	struct rma r;
+	struct fi_atomic_attr attr;
+	size_t count;
+
+	(void)arg;
+	open_rma(&r, FI_REMOTE_WRITE);
+	OK(fi_query_atomic(r.n.domain, FI_DOUBLE, FI_PROD, &attr, 0));
+	CHECK(attr.size == sizeof(double) && attr.count > 0);
+	CHECK_RC(fi_query_atomic(r.n.domain, FI_DOUBLE, FI_BOR, &attr, 0), -FI_EOPNOTSUPP);
+	CHECK_RC(fi_query_atomic(r.n.domain, FI_DOUBLE, FI_SUM, &attr, ~0ull), -FI_EBADFLAGS);
+	OK(fi_compare_atomicvalid(r.n.ep, FI_INT32, FI_MSWAP, &count));
+	CHECK_RC(fi_fetch_atomicvalid(r.n.ep, FI_INT32, FI_CSWAP, &count), -FI_EOPNOTSUPP);
+	close_rma(&r);
+}
+
+static const struct test tests[] = {
+	{ "write_read", test_write_read, 2, 0, 0 },
+	{ "refused", test_refused, 2, 0, 0 },
+	{ "vectors", test_vectors, 2, 0, 0 },
+	{ "atomics", test_atomics, 2, 0, 2000 },
+	{ "query", test_query, 2, 0, 0 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

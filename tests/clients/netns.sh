@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Two hosts: network namespaces joined by a virtual cable, in which libfabric's
+# fi_pingpong runs over weft's UDP transport. Needs root; skipped without.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. tests/clients/lib.sh
+
+LIMIT=90
+a=weft-a-$$ b=weft-b-$$
+
+down() {
+	ip netns del "$a" 2>/dev/null
+	ip netns del "$b" 2>/dev/null
+	rm -rf "$work"
+}
+
+up() {
+	ip netns add "$a" && ip netns add "$b" || return
+	ip link add "va$$" type veth peer name "vb$$" || return
+	ip link set "va$$" netns "$a" name eth0 && ip link set "vb$$" netns "$b" name eth0 || return
+	ip -n "$a" addr add 10.77.0.1/24 dev eth0 && ip -n "$b" addr add 10.77.0.2/24 dev eth0 || return
+	for ns in "$a" "$b"; do
+		ip -n "$ns" link set eth0 up && ip -n "$ns" link set lo up || return
+	done
+}
+
+# pingpong OPTION...: server and client on different hosts, data checked (-c).
+pingpong() {
+	local name="fi_pingpong $* between two hosts" server status
+
+	ip netns exec "$a" timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 "$@" >"$work/server" 2>&1 &
+	server=$!
+	sleep 1
+	ip netns exec "$b" timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 "$@" 10.77.0.1 >"$work/log" 2>&1
+	status=$?
+	wait $server || status=1
+	if ((status == 0)) && [ "$(grep -cE '^[0-9]+[km]? ' "$work/log")" -ge 1 ]; then
+		ok "$name: $(grep -E '^[0-9]+[km]? ' "$work/log" | head -n 1 | tr -s ' ')"
+	else
+		not_ok "$name" "$work/log"
+		sed 's/^/#   server: /' "$work/server" | tail -n 10
+	fi
+}
+
+# Without the transport another host's address is refused.
+off() {
+	if ip netns exec "$b" env FI_WEFT_UDP=no timeout $LIMIT \
+		fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 -I 10 10.77.0.1 >"$work/log" 2>&1; then
+		not_ok "FI_WEFT_UDP=no: another host is reached" "$work/log"
+	else
+		ok "FI_WEFT_UDP=no: other hosts are not reached"
+	fi
+}
+
+if [ "$(id -u)" != 0 ]; then
+	skip "two hosts" "network namespaces need root"
+elif have "two hosts" ip && have "two hosts" fi_pingpong; then
+	trap down EXIT
+	if up 2>"$work/log"; then
+		pingpong -e rdm -m tagged -I 500 -S 64 -c
+		pingpong -e rdm -m tagged -I 50 -S 4096 -c
+		pingpong -e rdm -m msg -I 20 -S 65536 -c
+		pingpong -e rdm -m tagged -I 3 -S 1048576 -c
+		off
+	else
+		skip "two hosts" "no network namespaces here: $(head -n 1 "$work/log")"
+	fi
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))
