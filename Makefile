@@ -7,7 +7,9 @@ GO      ?= go
 CC      ?= gcc
 PREFIX  ?= /usr/local
 DESTDIR ?=
-VERSION  = 0.1.0
+LIBDIR  ?= $(PREFIX)/lib
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+VERSION := $(shell scripts/version.sh)
 SONAME   = libweft.so.0
 # A libfabric other than the system's for make bench: a folder with include and lib.
 LIBFABRIC ?=
@@ -17,18 +19,22 @@ BIN   = build/bin
 BENCH = build/bench
 
 # A Go library is never unloaded, so the loader must not try. Preemption by
-# signal is off: the application's threads would get SIGURG.
-GO_LDFLAGS = -X runtime.godebugDefault=asyncpreemptoff=1
-LINK_FI = -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,-soname,libweft-fi.so -Wl,--version-script=$(CURDIR)/cabi/weft-fi.map
-LINK    = -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/cabi/weft.map
+# signal is off: the application's threads would get SIGURG. Stacks do not
+# shrink: the application's signal handlers may need the room (cabi/thread.c).
+# The same sources give the same bytes: no path of this machine, no state of git.
+GO_BUILD = $(GO) build -trimpath -buildvcs=false
+VERSION_FLAG = -X github.com/weft-fabric/weft/internal/version.tag=$(VERSION)
+GO_LDFLAGS = -buildid= $(VERSION_FLAG) -X runtime.godebugDefault=asyncpreemptoff=1,gcshrinkstackoff=1
+LINK_FI = -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,libweft-fi.so -Wl,--version-script=$(CURDIR)/cabi/weft-fi.map
+LINK    = -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/cabi/weft.map
 
 WARN = -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
 ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
 
-.PHONY: help deps build lib bin bench-program run test lint bench man fuzz \
-	install uninstall clean
+.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-scaling plots man fuzz \
+	install install-files uninstall deb clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -42,16 +48,16 @@ build: lib bin
 
 lib:
 	@mkdir -p $(LIB)
-	$(GO) build -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_FI)'" \
+	$(GO_BUILD) -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_FI)'" \
 		-o $(LIB)/libweft-fi.so ./cabi
-	$(GO) build -buildmode=c-shared -tags direct -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK)'" \
+	$(GO_BUILD) -buildmode=c-shared -tags direct -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK)'" \
 		-o $(LIB)/libweft.so ./cabi
 	@rm -f $(LIB)/*.h
 	@ln -sf libweft.so $(LIB)/$(SONAME)
 
 bin:
 	@mkdir -p $(BIN)
-	$(GO) build -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 $(GO_BUILD) -ldflags "-buildid= $(VERSION_FLAG)" -o $(BIN)/ ./cmd/...
 
 bench-program:
 	@mkdir -p $(BENCH)
@@ -65,6 +71,10 @@ run: deps
 test: deps
 	@scripts/test.sh
 
+## make test-rdma  hw/verbs in virtual machines with a real kernel's RDMA stack
+test-rdma: deps
+	@tests/rdma/run.sh full
+
 ## make lint       formatting, vet, staticcheck, shellcheck, C warnings, layers
 lint:
 	@scripts/lint.sh full
@@ -73,35 +83,65 @@ lint:
 bench: build bench-program
 	$(BIN)/weft-bench -libfabric "$(LIBFABRIC)" -netpipe -out docs/benchmarks.md
 
-## make man        docs/fi_weft.7 from docs/fi_weft.7.in and the configuration table
+## make bench-scaling  rates over the number of threads, with a plot
+bench-scaling: build bench-program
+	$(BIN)/weft-bench -libfabric "$(LIBFABRIC)" -scaling docs/plots/scaling.svg -rounds 7 -out docs/benchmarks.md
+
+## make plots      docs/plots: windows, RTTs and queues in simulation
+plots:
+	cd internal/netsim/plots && $(GO) run . $(CURDIR)/docs/plots
+
+## make man        the manual pages and docs/counters.md from the tables they describe
 man:
+	@mkdir -p build
 	$(GO) run ./internal/config/manpage docs/fi_weft.7.in > build/fi_weft.7
 	mv build/fi_weft.7 docs/fi_weft.7
+	$(GO) run ./internal/tool/manpage man > build/weft.1
+	mv build/weft.1 docs/weft.1
+	$(GO) run ./internal/tool/manpage counters > build/counters.md
+	mv build/counters.md docs/counters.md
 
 ## make fuzz       every fuzz test for a few seconds
 fuzz:
 	@scripts/fuzz.sh
 
-## make install    libraries, headers, weft.pc, manual page (PREFIX, DESTDIR)
-install: lib
-	install -d $(DESTDIR)$(PREFIX)/lib/libfabric $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(DESTDIR)$(PREFIX)/include/weft $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 755 $(LIB)/libweft-fi.so $(DESTDIR)$(PREFIX)/lib/libfabric/libweft-fi.so
-	install -m 755 $(LIB)/libweft.so $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libweft.so
+# What make install puts in place, below DESTDIR.
+HEADERS = $(patsubst include/%,$(PREFIX)/include/%,$(wildcard include/weft/*.h))
+BASHDIR = $(PREFIX)/share/bash-completion/completions
+FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
+MANDIR  = $(PREFIX)/share/man
+INSTALLED = $(LIBDIR)/libfabric/libweft-fi.so $(LIBDIR)/$(SONAME) $(LIBDIR)/libweft.so \
+	$(LIBDIR)/pkgconfig/weft.pc $(HEADERS) $(PREFIX)/bin/weft $(MANDIR)/man7/fi_weft.7 $(MANDIR)/man1/weft.1 \
+	$(BASHDIR)/weft $(ZSHDIR)/_weft $(FISHDIR)/weft.fish
+
+## make install    libraries, headers, weft.pc, command, manual pages (PREFIX, LIBDIR, DESTDIR)
+install: lib bin install-files
+
+# Only copies what make build has built.
+install-files:
+	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
+	install -m 755 $(LIB)/libweft-fi.so $(DESTDIR)$(LIBDIR)/libfabric/libweft-fi.so
+	install -m 755 $(LIB)/libweft.so $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libweft.so
 	install -m 644 include/weft/*.h $(DESTDIR)$(PREFIX)/include/weft/
-	install -m 644 docs/fi_weft.7 $(DESTDIR)$(PREFIX)/share/man/man7/fi_weft.7
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' weft.pc.in \
-		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/weft.pc
-	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/weft.pc
+	install -m 755 $(BIN)/weft $(DESTDIR)$(PREFIX)/bin/weft
+	install -m 644 docs/fi_weft.7 $(DESTDIR)$(MANDIR)/man7/fi_weft.7
+	install -m 644 docs/weft.1 $(DESTDIR)$(MANDIR)/man1/weft.1
+	$(BIN)/weft completion bash > $(DESTDIR)$(BASHDIR)/weft
+	$(BIN)/weft completion zsh > $(DESTDIR)$(ZSHDIR)/_weft
+	$(BIN)/weft completion fish > $(DESTDIR)$(FISHDIR)/weft.fish
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' weft.pc.in \
+		> $(DESTDIR)$(LIBDIR)/pkgconfig/weft.pc
+	chmod 644 $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig/weft.pc $(BASHDIR)/weft $(ZSHDIR)/_weft $(FISHDIR)/weft.fish)
 
 ## make uninstall  remove what make install put in place
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/lib/libfabric/libweft-fi.so $(DESTDIR)$(PREFIX)/lib/$(SONAME) \
-		$(DESTDIR)$(PREFIX)/lib/libweft.so $(DESTDIR)$(PREFIX)/lib/pkgconfig/weft.pc \
-		$(DESTDIR)$(PREFIX)/share/man/man7/fi_weft.7
-	rm -f $(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard include/weft/*.h))
-	-rmdir $(DESTDIR)$(PREFIX)/include/weft $(DESTDIR)$(PREFIX)/lib/libfabric 2>/dev/null
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	-rmdir $(DESTDIR)$(PREFIX)/include/weft $(DESTDIR)$(LIBDIR)/libfabric 2>/dev/null
+
+## make deb        build/weft_VERSION_ARCH.deb
+deb: build
+	@scripts/deb.sh build
 
 ## make clean      remove build/
 clean:

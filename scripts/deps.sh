@@ -4,7 +4,14 @@
 set -eu
 
 packages="gcc make git pkg-config libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev
-netpipe-openmpi hpcc scalapack-mpi-test python3-mpi4py shellcheck"
+netpipe-openmpi hpcc scalapack-mpi-test python3-mpi4py shellcheck linuxptp iproute2"
+
+# hw/verbs: the headers; soft-RoCE in virtual machines, which share this host's
+# programs and boot a kernel for x86-64.
+packages="$packages libibverbs-dev"
+if [ "$(uname -m)" = x86_64 ]; then
+	packages="$packages qemu-system-x86 ibverbs-providers iproute2 xz-utils"
+fi
 
 if ! command -v go >/dev/null; then
 	echo "deps: Go 1.26 or later is not on the path; see https://go.dev/dl/" >&2

@@ -73,6 +73,7 @@ check shellcheck run_shellcheck
 check "gcc -Wall -Wextra" c_syntax
 check "layers, files, manual page" repository
 if [ "${1:-full}" = full ]; then
+	check "go vet plots" env -C internal/netsim/plots "$GO" vet ./...
 	check staticcheck "$GO" run "$STATICCHECK" ./...
 fi
 
