@@ -136,7 +136,10 @@ func testFull(t *testing.T, open Factory, bcopy bool) {
 		if n == 0 {
 			t.Fatal("no room at all")
 		}
-		if again := fill(t, ep, bcopy, n); again != 0 {
+		// A network's acknowledgements may make room at any time.
+		if again := fill(t, ep, bcopy, n); a.networked() {
+			n += again
+		} else if again != 0 {
 			t.Fatalf("%d more messages after it was full", again)
 		}
 		more := uint64(0)
