@@ -16,12 +16,14 @@ type keeper struct {
 	stop   chan struct{}
 	done   chan struct{}
 	looked []uint64      // stripe.looks at the last round
+	idle   time.Duration // how long it slept last with nothing under way
 	kicked atomic.Uint32 // 1: a kick is under way. Set by posters, cleared by the keeper.
 }
 
 // How long the keeper sleeps.
 const (
-	keeperIdle   = 100 * time.Millisecond // nothing is under way
+	keeperIdle   = 100 * time.Millisecond // nothing is under way; doubles up to keeperLong
+	keeperLong   = 800 * time.Millisecond // so that an idle process costs nothing that can be seen
 	keeperActive = 10 * time.Millisecond  // something is, but others look after it
 	keeperBusy   = time.Millisecond       // something came, and nobody else looked
 	keeperBatch  = 50 * time.Microsecond  // until posts that wait for company are sent
@@ -31,6 +33,7 @@ func (k *keeper) begin(i *Iface) {
 	k.i = i
 	k.kick, k.stop, k.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	k.looked = make([]uint64, len(i.stripes))
+	k.idle = keeperIdle
 	go k.run()
 }
 
@@ -67,7 +70,8 @@ func (k *keeper) run() {
 // round looks after all stripes that nobody has looked at, or that have
 // something to send, and returns how long to sleep.
 func (k *keeper) round(kicked bool) time.Duration {
-	sleep := keeperIdle
+	quiet := !kicked
+	sleep := keeperLong
 	for n, s := range k.i.stripes {
 		looks := s.looks.Load()
 		others := looks != k.looked[n]
@@ -78,8 +82,12 @@ func (k *keeper) round(kicked bool) time.Duration {
 		switch {
 		case others && kicked:
 			s.sendDirty(k.i.now())
-		case !others:
-			s.work()
+		case others:
+			quiet = false
+		default:
+			if s.work() {
+				quiet = false
+			}
 			s.acks(k.i.now())
 		}
 		switch {
@@ -91,7 +99,12 @@ func (k *keeper) round(kicked bool) time.Duration {
 		s.leave()
 		k.looked[n] = s.looks.Load()
 	}
-	return sleep
+	if sleep < keeperLong || !quiet {
+		k.idle = keeperIdle
+	} else {
+		k.idle = min(2*k.idle, keeperLong)
+	}
+	return min(sleep, k.idle)
 }
 
 // end stops the keeper and waits for it.

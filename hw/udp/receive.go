@@ -10,8 +10,9 @@ import (
 	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
-// receive takes in what has come to the socket, up to a bound.
-func (s *stripe) receive() {
+// receive takes in what has come to the socket, up to a bound, and tells
+// whether that was anything.
+func (s *stripe) receive() (some bool) {
 	for range receiveBatches {
 		n, full, err := s.socket.Receive(s.in)
 		if err != nil {
@@ -20,8 +21,9 @@ func (s *stripe) receive() {
 		}
 		if n == 0 {
 			s.emptyAt = s.i.now()
-			return
+			return some
 		}
+		some = true
 		t := time.Now()
 		now := congestion.Time(t.Sub(s.i.start)) + 1
 		for k := range n {
@@ -35,9 +37,10 @@ func (s *stripe) receive() {
 		s.i.wait.bell(s)
 		if !full {
 			s.emptyAt = now
-			return
+			break
 		}
 	}
+	return some
 }
 
 // arrival is when the message being read came to this host. The kernel's stamp

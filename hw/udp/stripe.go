@@ -147,15 +147,17 @@ func (s *stripe) conn(index uint32) *Endpoint {
 	return s.conns[index]
 }
 
-// work looks at the socket and does what is due. Acknowledgements stay owed.
-func (s *stripe) work() {
+// work looks at the socket and does what is due, and tells whether anything
+// came. Acknowledgements stay owed.
+func (s *stripe) work() bool {
 	s.looks.Add(1)
-	s.receive()
+	some := s.receive()
 	now := s.i.now()
 	if s.next != 0 && now >= s.next {
 		s.expire(now)
 	}
 	s.sendDirty(now)
+	return some
 }
 
 // sendDirty sends what waits for company.
