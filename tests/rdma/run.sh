@@ -78,8 +78,8 @@ machines() {
 }
 
 if [ "$mode" = short ]; then
-	machines "one machine: conformance" run 120 "$dir/verbs.test" -test.v -test.short -test.timeout 110s
-	machines "two machines: traffic, one of them killed" pair 60 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 55s
+	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
+	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
 	machines "one machine: conformance and faults" run 400 "$dir/verbs.test" -test.v -test.timeout 390s
 	machines "two machines: traffic, loss, delay, port down, one killed" pair 300 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 290s
