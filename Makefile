@@ -81,11 +81,11 @@ lint:
 
 ## make bench      measure weft beside other providers into docs/benchmarks.md
 bench: build bench-program
-	$(BIN)/weft-bench -libfabric "$(LIBFABRIC)" -netpipe -out docs/benchmarks.md
+	$(BIN)/weft bench --libfabric "$(LIBFABRIC)" --netpipe --out docs/benchmarks.md
 
 ## make bench-scaling  rates over the number of threads, with a plot
 bench-scaling: build bench-program
-	$(BIN)/weft-bench -libfabric "$(LIBFABRIC)" -scaling docs/plots/scaling.svg -rounds 7 -out docs/benchmarks.md
+	$(BIN)/weft bench --libfabric "$(LIBFABRIC)" --scaling docs/plots/scaling.svg --rounds 7 --out docs/benchmarks.md
 
 ## make plots      docs/plots: windows, RTTs and queues in simulation
 plots:

@@ -62,7 +62,7 @@ if ! { "${CC:-gcc}" -o build/hello examples/hello.c -Lbuild/lib -lweft &&
 fi
 
 say "latency and bandwidth beside the shm provider's, measured in turn in one run"
-build/bin/weft-bench -quick -rounds 5 -providers weft,shm || bad "benchmark"
+build/bin/weft bench --quick --rounds 5 --providers weft,shm || bad "benchmark"
 
 echo
 if [ "$failed" = 0 ]; then

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-fabric/weft/internal/tool"
+	"github.com/weft-fabric/weft/internal/tool/bench"
 	"github.com/weft-fabric/weft/internal/tool/doctor"
 	"github.com/weft-fabric/weft/internal/tool/export"
 	"github.com/weft-fabric/weft/internal/tool/info"
@@ -32,7 +33,7 @@ processes that use it are doing, how fast it is, and what is in its way.`,
 	c.SuggestionsMinimumDistance = 2
 	c.SetVersionTemplate("weft {{.Version}}\n")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return tool.Usage(err) })
-	c.AddCommand(info.Command(), doctor.Command(), top.Command(), export.Command(), versionCommand())
+	c.AddCommand(info.Command(), doctor.Command(), top.Command(), bench.Command(), export.Command(), versionCommand())
 	c.AddCommand(doctor.Peers()...)
 	for _, sub := range c.Commands() {
 		usageOfArgs(sub)

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 const documentHead = `# Benchmarks
 
-Measured with ` + "`make bench`" + ` (cmd/weft-bench and tests/bench): two processes pinned to one core each, every
+Measured with ` + "`make bench`" + ` (` + "`weft bench`" + ` and tests/bench): two processes pinned to one core each, every
 provider in turn over short rounds of one run. Ratios to another provider are of medians;
 ratios of two figures of weft are the median of the rounds' ratios. Absolute figures belong to the machine.
 A dash stands for a test that the provider does not finish, for one that it refuses, and for a figure that was

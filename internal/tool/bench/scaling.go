@@ -1,7 +1,8 @@
-package main
+package bench
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func scalingFigure(test string, threads int) string { return fmt.Sprintf("%s_%d_
 
 // measureScaling measures rates over the number of threads, the first two
 // providers in turn, draws them and writes the section.
-func measureScaling(o options) error {
+func measureScaling(w io.Writer, o options) error {
 	var tests []string
 	for _, t := range scalingTests {
 		tests = append(tests, t.name)
@@ -42,7 +43,9 @@ func measureScaling(o options) error {
 		return fmt.Errorf("write the plot: %w", err)
 	}
 	text := scalingSection(o, found, providers)
-	fmt.Print(text)
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
 	if o.out == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -54,7 +54,7 @@ func measure(o options, found *figures) error {
 }
 
 func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "weft-bench: "+format+"\n", args...)
+	fmt.Fprintf(os.Stderr, "weft bench: "+format+"\n", args...)
 }
 
 // measureOnce runs the program once. Its exit status says that some test
