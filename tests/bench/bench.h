@@ -34,6 +34,7 @@ struct options {
 	int cores[2];
 	double seconds; /* of measuring, per figure */
 	int depth;      /* entries in the deep matching test */
+	enum fi_progress progress; /* to ask for; FI_PROGRESS_UNSPEC: any */
 };
 
 struct shared {
@@ -101,6 +102,10 @@ void send_to(struct node *n, int rank, size_t bytes, uint64_t tag);
 void wait_sent(struct node *n);
 void wait_received(struct node *n, uint64_t more);
 
+/* stream.c */
+void pingpong(struct node *n, size_t bytes, const char *median, const char *tail);
+void rate(struct node *n, int batch, const char *name);
+
 /* stats.c */
 uint64_t ticks(void);
 double tick_ns(void);
@@ -119,6 +124,7 @@ test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read;
 test_fn test_post_safe, test_post_domain;
 test_fn test_posted, test_unexpected;
 test_fn test_memory;
+test_fn test_one_core_manual, test_one_core_auto, test_apart, test_idle;
 test_fn test_scale_own, test_scale_shared, test_scale_readers;
 
 #endif

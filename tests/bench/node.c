@@ -37,6 +37,8 @@ struct fi_info *find_provider(const struct options *opt, const struct wish *wish
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->size = wish->rx_size;
 	hints->domain_attr->threading = wish->threading;
+	hints->domain_attr->data_progress = opt->progress;
+	hints->domain_attr->control_progress = opt->progress;
 	hints->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;

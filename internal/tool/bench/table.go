@@ -45,6 +45,10 @@ var rows = []row{
 	{name: "posted_100000_ns", title: "match, 100,000 receives posted, ns", target: 3, by: "posted_10_ns"},
 	{name: "unexpected_10_ns", title: "match, 10 unexpected messages, ns", target: math.NaN()},
 	{name: "unexpected_100000_ns", title: "match, 100,000 unexpected messages, ns", target: 3, by: "unexpected_10_ns"},
+	{name: "one_core_manual_mps", title: "8 B rate, both processes on one core, manual progress, M/s", target: math.NaN()},
+	{name: "one_core_auto_mps", title: "8 B rate, both processes and their progress threads on one core, M/s", target: 0.5, atLeast: true, by: "one_core_manual_mps"},
+	{name: "apart_8_us", title: "8 B tagged ping-pong, progress threads on cores of their own, us", target: 1.1, by: "pingpong_8_us"},
+	{name: "idle_auto_percent", title: "idle process with automatic progress, % of a core", target: 0.1, absolute: true},
 	{name: "rss_open_kib", title: "resident memory after open, KiB", target: 1},
 	{name: "endpoint_idle_kib", title: "resident memory per idle endpoint, KiB", target: 1},
 }

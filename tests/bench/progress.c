@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Progress that the provider makes by itself: what it costs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "pin.h"
+
+/* Both ranks and all that the provider starts share a core. */
+static void one_core(struct node *n, enum fi_progress progress, const char *name)
+{
+	struct options opt = *n->opt;
+
+	opt.progress = progress;
+	n->opt = &opt;
+	pin_to(opt.cores[0]);
+	rate(n, 1, name);
+}
+
+void test_one_core_manual(struct node *n)
+{
+	one_core(n, FI_PROGRESS_MANUAL, "one_core_manual_mps");
+}
+
+void test_one_core_auto(struct node *n)
+{
+	one_core(n, FI_PROGRESS_AUTO, "one_core_auto_mps");
+}
+
+/* The provider's threads have cores of their own, where the machine has four.
+ * Only weft knows the variable. */
+void test_apart(struct node *n)
+{
+	struct options opt = *n->opt;
+	char core[16];
+	bool enough = sysconf(_SC_NPROCESSORS_ONLN) >= 4;
+
+	opt.progress = FI_PROGRESS_AUTO;
+	n->opt = &opt;
+	if (enough) {
+		snprintf(core, sizeof(core), "%d", (opt.cores[n->rank] + 2) % 4);
+		setenv("FI_WEFT_PROGRESS_CPU", core, 1);
+	}
+	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_connect(n);
+	post_recv(n, BUFFER_BYTES, 1);
+	if (enough)
+		pingpong(n, 8, "apart_8_us", NULL);
+}
+
+static double processor_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* What a process costs that has an endpoint with automatic progress and waits. */
+void test_idle(struct node *n)
+{
+	struct options opt = *n->opt;
+	const double settle = 1, seconds = 3;
+
+	opt.progress = FI_PROGRESS_AUTO;
+	n->opt = &opt;
+	node_open(n, &(struct wish){FI_THREAD_SAFE, 0});
+	usleep((useconds_t)(settle * 1e6));
+	double before = processor_seconds();
+	usleep((useconds_t)(seconds * 1e6));
+	report("idle_auto_percent", (processor_seconds() - before) / seconds * 100);
+}
