@@ -78,6 +78,8 @@ var (
 	ErrNoResource = errors.New("hw: no resource")
 	// ErrUnreachable: nothing answers at the address (yet).
 	ErrUnreachable = errors.New("hw: peer unreachable")
+	// ErrNoPath: the peer cannot be reached over this transport, though perhaps over another; waiting will not help.
+	ErrNoPath = errors.New("hw: no path over this transport")
 	// ErrPeerDead: the peer's process ended or closed its interface, or its host or the path to it is gone.
 	ErrPeerDead = errors.New("hw: peer is gone")
 	// ErrPermission: the kernel or the peer's owner refuses access.

@@ -36,7 +36,8 @@ type Iface interface {
 	// one exists already. The endpoint may still be connecting when it
 	// returns: its operations give ErrNoResource until the peer answers.
 	// Errors: ErrUnreachable (retry later), ErrNoResource (the peer has no
-	// room for another sender, retry later), ErrPermission, ErrInvalid.
+	// room for another sender, retry later), ErrNoPath (try another
+	// transport), ErrPermission, ErrInvalid.
 	Connect(address []byte) (Endpoint, error)
 	// SourceAddress is the address of a remote interface that sent to us. The
 	// caller holds the progress lease.

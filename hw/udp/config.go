@@ -2,6 +2,7 @@ package udp
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/weft-fabric/weft/congestion"
@@ -53,6 +54,12 @@ type Config struct {
 	Source []byte
 	// NoEBPF, NoCBPF and NoGSO forbid abilities of the kernel.
 	NoEBPF, NoCBPF, NoGSO bool
+	// Foreign takes datagrams of another protocol that shares the socket: their
+	// first byte's upper half is not 0xB and their second byte is 0. What it
+	// returns, if anything and no longer than b, is sent back, at a bounded rate.
+	// It is called with a stripe's lease held: it must be quick and must not call
+	// back. Default: such datagrams count as malformed.
+	Foreign func(from netip.AddrPort, b []byte) []byte
 	// Logf takes one line of text about a fault, without a newline. Default:
 	// nobody listens. It is called at a bounded rate.
 	Logf func(format string, args ...any)

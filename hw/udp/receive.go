@@ -78,7 +78,7 @@ func (s *stripe) dispatch(now, at congestion.Time, from *sock.Addr, b []byte, ma
 	case wire.TypeReset:
 		s.onReset(now, from, b)
 	default:
-		s.i.malformed.Add(1)
+		s.onForeign(now, from, b)
 	}
 }
 

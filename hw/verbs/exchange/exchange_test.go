@@ -118,6 +118,67 @@ func TestForged(t *testing.T) {
 	}
 }
 
+// TestShared: two sides without sockets of their own, one of them without a
+// device. Who has been told so asks again later.
+func TestShared(t *testing.T) {
+	nameA, nameB := netip.MustParseAddrPort("10.1.0.1:7"), netip.MustParseAddrPort("10.1.0.2:7")
+	sockaddr := func(a netip.AddrPort) []byte {
+		b := make([]byte, unix.SizeofSockaddrInet4)
+		binary.NativeEndian.PutUint16(b, unix.AF_INET)
+		binary.BigEndian.PutUint16(b[2:], a.Port())
+		ip := a.Addr().As4()
+		copy(b[4:], ip[:])
+		return b
+	}
+	a, err := Share([]byte("device a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Share(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 1
+	wire := func(from netip.AddrPort, to, back *Exchange, toName netip.AddrPort) func(netip.AddrPort, []byte) {
+		return func(_ netip.AddrPort, q []byte) {
+			if lost > 0 {
+				lost--
+				return
+			}
+			if answer := to.Take(from, q); answer != nil {
+				back.Take(toName, answer)
+			}
+		}
+	}
+	a.Over(wire(nameA, b, a, nameB))
+	b.Over(wire(nameB, a, b, nameA))
+	if got := resolve(t, b, sockaddr(nameA)); got != "device a" {
+		t.Errorf("b learns %q", got)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		_, err := a.Resolve(sockaddr(nameB))
+		if errors.Is(err, hw.ErrNoPath) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a does not learn that b has no device: %v", err)
+		}
+	}
+	b.own = []byte("device b")
+	a.known[nameB].next = time.Now()
+	if got := resolve(t, a, sockaddr(nameB)); got != "device b" {
+		t.Errorf("a learns %q", got)
+	}
+	for _, x := range []*Exchange{a, b} {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Share(make([]byte, MaxAddress+1)); !errors.Is(err, hw.ErrInvalid) {
+		t.Errorf("a long address: %v", err)
+	}
+}
+
 func TestBadArguments(t *testing.T) {
 	fd, _ := bound(t, "127.0.0.1:0")
 	for _, own := range [][]byte{nil, make([]byte, MaxAddress+1)} {
@@ -134,7 +195,7 @@ func TestBadArguments(t *testing.T) {
 }
 
 func FuzzPacket(f *testing.F) {
-	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil), packet(kindTell, 5, []byte("device"))} {
+	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil), packet(kindTell, 5, []byte("device")), packet(kindNone, 5, nil)} {
 		f.Add(b[:])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
