@@ -83,5 +83,6 @@ func (d *Domain) reaches(n names.Name) bool {
 			return true
 		}
 	}
-	return false
+	device, _ := d.rdmaDevice()
+	return device != nil
 }

@@ -1,6 +1,9 @@
 package provider
 
 import (
+	"errors"
+	"io"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
@@ -27,31 +30,54 @@ const publishedKeys = 1024
 // newMemoryDomain opens the memory domain of the transport on this host.
 func newMemoryDomain() hw.MemoryDomain { return loopback.NewMemoryDomain() }
 
-// networked tells whether endpoints of a name are reached from other hosts.
+// networked tells whether endpoints of a name are reached over UDP.
 func networked(name names.Name, c *config.Config) bool {
 	return c.UDP == config.Yes || c.UDP == config.Auto && !name.IsLoopback()
 }
 
-// openNetwork opens the transport to other hosts, on the endpoint's own socket,
-// nil if there is none.
-func openNetwork(bound *boundSocket, name names.Name, c *config.Config) (hw.Iface, error) {
-	if !networked(name, c) {
-		return nil, nil
+// openNetworks opens the transports to other hosts of an endpoint that is about
+// to be enabled, and what answers for its name, which is closed after them.
+// There may be none.
+func openNetworks(e *Endpoint) (list []hw.Iface, names io.Closer, err error) {
+	over := newRDMA(e)
+	if err := over.open(); err != nil {
+		return nil, nil, err
 	}
-	fd, err := unix.FcntlInt(uintptr(bound.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if over.iface != nil {
+		list = append(list, over.iface)
+	}
+	if networked(e.name, e.domain.cfg) {
+		var i *udp.Iface
+		if i, err = openUDP(e, over); err == nil {
+			over.share(i)
+			list = append(list, i)
+		}
+	} else {
+		err = over.alone(e.socket.fd)
+	}
+	if err != nil {
+		for _, i := range list {
+			err = errors.Join(err, i.Close())
+		}
+		return nil, nil, errors.Join(err, over.Close())
+	}
+	return list, over, nil
+}
+
+// openUDP opens the transport over UDP on the endpoint's own socket, which it
+// shares with the exchange of device addresses.
+func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
+	fd, err := unix.FcntlInt(uintptr(e.socket.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	i, err := udp.Open(fd, udp.Config{
-		Source:      name.AppendSockaddr(nil),
-		MaxBcopy:    c.BounceSize,
-		PeerTimeout: c.PeerTimeout,
+	return udp.Open(fd, udp.Config{
+		Source:      e.name.AppendSockaddr(nil),
+		MaxBcopy:    e.domain.cfg.BounceSize,
+		PeerTimeout: e.domain.cfg.PeerTimeout,
+		Foreign:     over.exchange.Take,
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
-	if err != nil {
-		return nil, err // not i: an interface that holds a nil pointer is not nil
-	}
-	return i, nil
 }
 
 // openIface opens the transport that reaches peers on this host, named by a

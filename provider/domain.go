@@ -32,6 +32,7 @@ type Domain struct {
 	maxStripes int
 	regions    mrTable
 	memory     hw.MemoryDomain // where regions are published, immutable
+	rdma       rdmaDomain
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
 
@@ -124,6 +125,7 @@ func (d *Domain) Close() error {
 	d.stopThreads()
 	d.stopService()
 	_ = d.memory.Close()
+	d.closeRDMA()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range []*eq.Queue{d.events, d.mrEvents} {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -72,7 +73,8 @@ type Endpoint struct {
 	sourcesSeen atomic.Uint32
 	iface       iface // of the first port
 	ports       []*port
-	network     *network // nil: there is none
+	networks    []*network // of the ports to other hosts
+	names       io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
 	stats       *stats.Endpoint
 	lines       []stats.Line // of counters, by stripe; its lease holder's
 	attr        hw.Attr

@@ -54,12 +54,10 @@ func (e *Endpoint) Enable() error {
 		return err
 	}
 	e.rx.attach(e)
-	if e.network != nil {
-		if err := e.network.start(); err != nil {
-			log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
-			e.disable()
-			return fi.ErrnoOf(err)
-		}
+	if err := e.startNetworks(); err != nil {
+		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+		e.disable()
+		return fi.ErrnoOf(err)
 	}
 	if err := e.startBackground(); err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
@@ -123,7 +121,7 @@ func (e *Endpoint) open() (err error) {
 		return openError(err)
 	}
 	e.attr = e.addPort(e.iface).attr
-	if err = e.openNetworkPort(); err != nil {
+	if err = e.openNetworkPorts(); err != nil {
 		return openError(err)
 	}
 	if err = e.openStats(n + 1); err != nil {
@@ -158,6 +156,8 @@ func openError(err error) error {
 	switch {
 	case errors.As(err, new(syscall.Errno)):
 		return fmt.Errorf("open the software NIC: %w", err)
+	case errors.Is(err, fi.ENODEV):
+		return err
 	case errors.Is(err, hw.ErrPermission):
 		return fmt.Errorf("open the software NIC: %v: %w", err, fi.EACCES)
 	}

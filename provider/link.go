@@ -48,6 +48,7 @@ type link struct {
 	nextTry time.Time
 	lost    bool     // the peer was connected once and is gone
 	refused string   // the last refusal that was logged
+	around  []*port  // that do not lead to the peer
 	filled  []uint32 // lines of the hot peer table that point at path
 }
 
@@ -92,14 +93,10 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 	if old := l.path.Load(); old != nil {
 		e.forget(l)
 	}
-	port := e.portTo(l.to)
-	if port == nil {
-		return nil, fi.EHOSTUNREACH
-	}
-	ep, err := port.Connect(l.raw)
+	ep, port, err := e.connectOver(l)
 	switch {
 	case err == nil:
-		l.since, l.nextTry, l.lost, l.refused = time.Time{}, time.Time{}, false, ""
+		l.since, l.nextTry, l.lost, l.refused, l.around = time.Time{}, time.Time{}, false, "", nil
 		own, err := parseAddress(ep.Address())
 		if err != nil {
 			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
@@ -108,6 +105,9 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 		l.path.Store(p)
 		e.stats.Shared(stats.SharedConnects, 1)
 		return p, nil
+	case errors.Is(err, hw.ErrNoPath):
+		l.refuse(err)
+		return nil, fi.EHOSTUNREACH
 	case errors.Is(err, hw.ErrNoResource):
 		return nil, fi.EAGAIN
 	case errors.Is(err, hw.ErrPermission):
@@ -128,6 +128,15 @@ func (l *link) refuse(err error) {
 	if text := err.Error(); text != l.refused {
 		l.refused = text
 		log.Warnf(log.EPCtrl, "connect to %s: %s", l.to, text)
+	}
+}
+
+// detour logs why a peer is not reached over a port and the next is tried, once
+// for each port until the link is up. l.mu is held.
+func (l *link) detour(p *port, err error) {
+	if !slices.Contains(l.around, p) {
+		l.around = append(l.around, p)
+		log.Infof(log.EPCtrl, "%s is not reached over %s: %v", l.to, p.attr.DeviceName, err)
 	}
 }
 

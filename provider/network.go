@@ -23,13 +23,18 @@ type network struct {
 	ep   *Endpoint
 	wait hw.Waiter
 	file *os.File      // the doorbell; the watcher sleeps on it
-	seen time.Time     // of the last arrival; the lease holder's
+	seen time.Duration // of the last arrival, since began; the lease holder's
 	calm chan struct{} // poll tells the watcher that there is no traffic
 	done chan struct{} // closed by close
 	over sync.WaitGroup
 	once sync.Once
 	// queues are those of the endpoint, from start on.
 	queues []queue
+
+	// woken is when polls were last told to look, nanoseconds since began.
+	// Stored by whoever sets active, read by the lease holder.
+	woken atomic.Int64
+	began time.Time
 
 	// active is 1 while polls look at the port. Stored by the watcher (1) and
 	// the lease holder (0), read by polls; sequentially consistent.
@@ -41,7 +46,7 @@ const calmTime = time.Millisecond
 
 func newNetwork(e *Endpoint, p *port) *network {
 	w, _ := p.Iface.(hw.Waiter)
-	return &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{})}
+	return &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), began: time.Now()}
 }
 
 // start begins to watch. The endpoint is attached to its queues.
@@ -98,6 +103,7 @@ func (n *network) watch() {
 
 // attend makes polls look at the port, and wakes who sleeps.
 func (n *network) attend() {
+	n.woken.Store(int64(time.Since(n.began)))
 	n.active.Store(1)
 	r := n.ep.rx
 	atomic.StoreUint32(&r.hot.Attention, 1)
@@ -110,6 +116,7 @@ func (n *network) attend() {
 // wake is called by posts to other hosts: their answers are worth looking for.
 func (n *network) wake() {
 	if n.active.Load() == 0 {
+		n.woken.Store(int64(time.Since(n.began)))
 		n.active.Store(1)
 		atomic.StoreUint32(&n.ep.rx.hot.Attention, 1)
 	}
@@ -121,10 +128,10 @@ func (n *network) poll(max int) int {
 		return 0
 	}
 	if got := n.port.Progress(max); got != 0 {
-		n.seen = time.Now()
+		n.seen = time.Since(n.began)
 		return got
 	}
-	if n.wait == nil || time.Since(n.seen) < calmTime {
+	if n.wait == nil || time.Since(n.began)-n.lastNews() < calmTime {
 		return 0
 	}
 	n.active.Store(0)
@@ -134,6 +141,9 @@ func (n *network) poll(max int) int {
 	}
 	return 0
 }
+
+// lastNews is when there last was traffic, or somebody who expects some.
+func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.woken.Load())) }
 
 // busy tells whether polls look at the port.
 func (n *network) busy() bool { return n.active.Load() != 0 }

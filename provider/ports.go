@@ -1,14 +1,18 @@
 package provider
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 )
 
 // An endpoint has a port for each transport that it uses: the first to peers
-// on this host, and one to all others if there is a network transport. A peer
-// is reached over one of them, which its address decides once, so messages to
-// it keep their order.
+// on this host, and one for each network transport to all others. A peer on
+// another host is reached over the first of these, in the order of their
+// priorities, that leads to it. That is decided when the link connects, before
+// anything is sent, so messages to a peer keep their order.
 
 // port is an interface of an endpoint with what belongs to it.
 type port struct {
@@ -16,6 +20,7 @@ type port struct {
 	attr    hw.Attr
 	number  uint32   // in Endpoint.ports
 	sources []sender // by the interface's hw.Source; the lease holder's
+	network *network // nil: peers on this host
 }
 
 // The endpoint's sources are those of its ports, with the port's number above
@@ -38,15 +43,39 @@ func (e *Endpoint) addPort(i hw.Iface) *port {
 	return p
 }
 
-// portTo returns the port over which an address is reached, nil if none does.
-func (e *Endpoint) portTo(a address) *port {
-	if e.network == nil || e.domain.local.has(a.Name) {
-		return e.ports[0]
+// portsTo returns the ports over which an address may be reached, the best first.
+func (e *Endpoint) portsTo(a address) []*port {
+	if len(e.ports) == 1 || e.domain.local.has(a.Name) {
+		return e.ports[:1]
 	}
 	if a.number != 0 {
 		return nil // contexts have no names on the network
 	}
-	return e.network.port
+	return e.ports[1:]
+}
+
+// connectOver connects to the peer of a link over the first port that leads to
+// it. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
+func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
+	list := e.portsTo(l.to)
+	for _, p := range list {
+		p.wake() // the answer is worth looking for
+	}
+	for i, p := range list {
+		ep, err := p.Connect(l.raw)
+		if err == nil || i == len(list)-1 || errors.Is(err, hw.ErrUnreachable) && !errors.Is(err, hw.ErrNoPath) {
+			return ep, p, err
+		}
+		l.detour(p, err)
+	}
+	return nil, nil, hw.ErrNoPath
+}
+
+// wake has polls look at the port if it is one to other hosts.
+func (p *port) wake() {
+	if p.network != nil {
+		p.network.wake()
+	}
 }
 
 // handler is h for the messages of a port.
@@ -110,9 +139,29 @@ func (e *Endpoint) reads(src hw.Source) bool {
 // progress lease.
 func (e *Endpoint) arrivals(max int) {
 	e.countBatch(e.iface.Progress(max))
-	if e.network != nil {
-		e.countBatch(e.network.poll(max))
+	for _, n := range e.networks {
+		e.countBatch(n.poll(max))
 	}
+}
+
+// onNetwork tells whether polls look at ports to other hosts.
+func (e *Endpoint) onNetwork() bool {
+	for _, n := range e.networks {
+		if n.busy() {
+			return true
+		}
+	}
+	return false
+}
+
+// watched tells whether that is because of traffic there.
+func (e *Endpoint) watched() bool {
+	for _, n := range e.networks {
+		if n.wait != nil && n.busy() {
+			return true
+		}
+	}
+	return false
 }
 
 // setEagerWindow tells the senders at all ports.
@@ -124,26 +173,46 @@ func (e *Endpoint) setEagerWindow(open bool) {
 
 // closePorts closes the interfaces.
 func (e *Endpoint) closePorts() {
-	if e.network != nil {
-		e.network.close()
-		e.network = nil
+	for _, n := range e.networks {
+		n.close()
 	}
+	e.networks = nil
 	for _, p := range e.ports {
 		_ = p.Close()
 	}
 	e.ports, e.iface = nil, nil
+	if e.names != nil {
+		_ = e.names.Close()
+		e.names = nil
+	}
 }
 
-// openNetworkPort opens the port to other hosts, if there is a transport for
-// it. The contexts of scalable endpoints have none.
-func (e *Endpoint) openNetworkPort() error {
+// openNetworkPorts opens the ports to other hosts. The contexts of scalable
+// endpoints have none.
+func (e *Endpoint) openNetworkPorts() error {
 	if e.context != 0 || e.info.Caps&fi.RemoteComm == 0 {
 		return nil
 	}
-	i, err := openNetwork(e.socket, e.name, e.domain.cfg)
-	if err != nil || i == nil {
+	list, names, err := openNetworks(e)
+	if err != nil {
 		return err
 	}
-	e.network = newNetwork(e, e.addPort(i))
+	e.names = names
+	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
+	for _, i := range list {
+		p := e.addPort(i)
+		p.network = newNetwork(e, p)
+		e.networks = append(e.networks, p.network)
+	}
+	return nil
+}
+
+// startNetworks begins to watch the ports to other hosts.
+func (e *Endpoint) startNetworks() error {
+	for _, n := range e.networks {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
 	return nil
 }

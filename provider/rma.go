@@ -86,9 +86,7 @@ func (e *Endpoint) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		l.release()
 		return nil, nil, e.countRefused(err)
 	}
-	if p.port.number != 0 {
-		e.network.wake()
-	}
+	p.port.wake()
 	e.fill(dest, l, p)
 	return l, p, nil
 }

@@ -207,7 +207,7 @@ func (r *rxContext) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.network != nil && e.network.busy() {
+		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.onNetwork() {
 			return true
 		}
 	}
@@ -218,7 +218,7 @@ func (r *rxContext) busy() bool {
 // answer to what was sent is worth looking for. The caller holds the lease.
 func (r *rxContext) onNetwork() bool {
 	for _, e := range r.eps {
-		if e.network != nil && e.network.wait != nil && e.network.busy() {
+		if e.watched() {
 			return true
 		}
 	}
@@ -228,7 +228,7 @@ func (r *rxContext) onNetwork() bool {
 // calledFor tells whether other threads have left something to progress.
 func (r *rxContext) calledFor() bool {
 	for _, e := range r.eps {
-		if e.rmaQueued.Load() != 0 || e.network != nil && e.network.busy() {
+		if e.rmaQueued.Load() != 0 || e.onNetwork() {
 			return true
 		}
 	}

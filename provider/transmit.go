@@ -59,7 +59,7 @@ func (e *Endpoint) Send(s *SendArgs) error {
 	open := p.EagerOpen()
 	eager := uint64(e.hot.EagerMax)
 	if p.port.number != 0 {
-		e.network.wake()
+		p.port.wake()
 		eager = min(eager, uint64(p.port.attr.MaxAMBcopy))
 	}
 	switch {

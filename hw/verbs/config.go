@@ -48,6 +48,10 @@ type Config struct {
 	ConnectTimeout time.Duration
 	// ConnectWait has Connect wait that long for the peer's answer. Default 0: it returns at once.
 	ConnectWait time.Duration
+	// AwaitPeer has Connect give out no endpoint before the peer has answered: until then the error is
+	// hw.ErrUnreachable, and hw.ErrNoPath when it has not answered within ConnectTimeout. No message is lost then to a
+	// network that does not lead to the peer.
+	AwaitPeer bool
 	// PathTimeout bounds how long a path may be broken before the peer counts as gone. Default 10 s.
 	PathTimeout time.Duration
 	// KeepAlive is how long a connection may be idle before CheckPeers tries it. Default 1 s.
@@ -59,8 +63,11 @@ type Config struct {
 	// Name is the address by which peers know the interface, at most 32 bytes. Default: its device address.
 	Name []byte
 	// Resolve turns an address given to Connect, a peer's Name, into the peer's DeviceAddress. It must not block.
-	// Errors: hw.ErrNoResource and hw.ErrUnreachable (not known yet), hw.ErrInvalid. Default: they are the same.
+	// Errors: hw.ErrNoResource and hw.ErrUnreachable (not known yet), hw.ErrNoPath (the peer has none), hw.ErrInvalid.
+	// Default: they are the same.
 	Resolve func(name []byte) ([]byte, error)
+	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: nobody cares.
+	Forget func(name []byte)
 	// Logf takes one line of text about a fault, without a newline. Default: nobody listens.
 	Logf func(format string, args ...any)
 }
@@ -84,6 +91,9 @@ func (c Config) withDefaults() Config {
 	wait(&c.ConnectTimeout, 10*time.Second)
 	wait(&c.PathTimeout, 10*time.Second)
 	wait(&c.KeepAlive, time.Second)
+	if c.Forget == nil {
+		c.Forget = func([]byte) {}
+	}
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
 	}

@@ -257,6 +257,9 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 			return
 		}
 		h.applied, h.peerIndex, h.peerSeq = p.epoch, p.index, p.seq
+		if s.i.cfg.Resolve != nil && !e.ready.Load() {
+			e.name.Store(new(p.nameBytes()))
+		}
 	}
 	e.window.Store(uint32(p.flags&flagClosed) / flagClosed)
 	before := h.confirmed

@@ -1,8 +1,10 @@
 package verbs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,9 +19,13 @@ import (
 type Endpoint struct {
 	i     *Iface
 	index uint32  // among the interface's peers, and its hw.Source; immutable
-	addr  address // immutable, as key and name
+	addr  address // immutable, as key
 	key   [addressBytes]byte
-	name  []byte
+	// name is the address by which the peer is known: its own word, or what was given to Connect until it comes. Stored
+	// by who makes the endpoint and by the service before ready, read by everybody.
+	name atomic.Pointer[[]byte]
+	// asked are the names under which Connect was called. Under i.mu.
+	asked [][]byte
 
 	// failure is why the endpoint no longer works. Stored once, by whoever
 	// finds out first; read by everybody.
@@ -113,7 +119,8 @@ type zombie struct {
 // newEndpoint makes the endpoint of a peer, with its message queue pair in
 // state INIT. i.mu is held. Errors: hw.ErrNoResource.
 func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
-	e := &Endpoint{i: i, addr: a, name: name, answered: make(chan struct{})}
+	e := &Endpoint{i: i, addr: a, answered: make(chan struct{})}
+	e.name.Store(&name)
 	a.appendTo(e.key[:0])
 	list := *i.peers.Load()
 	e.index = uint32(len(list))
@@ -178,7 +185,7 @@ func (e *Endpoint) newMessageQP() error {
 }
 
 // Address is the address by which the peer is known.
-func (e *Endpoint) Address() []byte { return e.name }
+func (e *Endpoint) Address() []byte { return *e.name.Load() }
 
 // String names the peer for people.
 func (e *Endpoint) String() string { return e.addr.String() }
@@ -264,6 +271,10 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	if i.cfg.AwaitPeer && !e.ready.Load() {
+		return nil, fmt.Errorf("verbs: peer %s has not answered: %w", e, hw.ErrUnreachable)
+	}
+	e.lease.connected.Store(true)
 	if i.cfg.ConnectWait > 0 {
 		select {
 		case <-e.answered:
@@ -283,7 +294,7 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 // reachable judges whether the own port can talk to another kind of port.
 func (i *Iface) reachable(a *address) error {
 	if a.ethernet != i.addr.ethernet || a.ethernet && a.kind != i.addr.kind {
-		return fmt.Errorf("verbs: peer %s is on another kind of network: %w", a, hw.ErrUnreachable)
+		return fmt.Errorf("verbs: peer %s is on another kind of network: %w: %w", a, hw.ErrNoPath, hw.ErrUnreachable)
 	}
 	return nil
 }
@@ -298,7 +309,7 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	var key [addressBytes]byte
 	a.appendTo(key[:0])
 	if i.gone.has(key) {
-		return nil, fmt.Errorf("verbs: peer %s is gone: %w", &a, hw.ErrUnreachable)
+		return nil, fmt.Errorf("verbs: peer %s is gone: %w: %w", &a, hw.ErrNoPath, hw.ErrUnreachable)
 	}
 	e := i.byKey[key]
 	if e == nil {
@@ -308,10 +319,14 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 		}
 		i.svc.do(func() { i.svc.connect(e) })
 	}
-	if err := e.Err(); err != nil {
+	if err := e.Err(); err != nil && i.cfg.AwaitPeer && !e.ready.Load() {
+		return nil, fmt.Errorf("verbs: peer %s: %w: %w", e, err, hw.ErrNoPath)
+	} else if err != nil {
 		return nil, fmt.Errorf("verbs: peer %s: %w: %w", e, err, hw.ErrUnreachable)
 	}
-	e.lease.connected.Store(true)
+	if !slices.ContainsFunc(e.asked, func(n []byte) bool { return bytes.Equal(n, name) }) {
+		e.asked = append(e.asked, name)
+	}
 	return e, nil
 }
 

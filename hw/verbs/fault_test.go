@@ -289,6 +289,64 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestAwaitPeer: no endpoint before the peer has answered, none at all to one
+// that does not; and a peer is known by its own name, whichever it was found by.
+func TestAwaitPeer(t *testing.T) {
+	book := map[string][]byte{}
+	forgotten := map[string]bool{}
+	resolve := func(name []byte) ([]byte, error) {
+		if a := book[string(name)]; a != nil {
+			return a, nil
+		}
+		return nil, hw.ErrNoPath
+	}
+	c := Config{AwaitPeer: true, Resolve: resolve, ConnectWait: -1, ConnectTimeout: 200 * time.Millisecond, Name: []byte("alpha")}
+	c.Forget = func(name []byte) { forgotten[string(name)] = true }
+	a := open(t, c)
+	c.Name = []byte("beta")
+	b := open(t, c)
+	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
+	book["alpha"], book["beta"], book["also beta"] = a.DeviceAddress(), b.DeviceAddress(), b.DeviceAddress()
+	silent := b.addr
+	silent.nonce++
+	book["silent"] = silent.appendTo(nil)
+	connect := func(name string) (hw.Endpoint, error) {
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			a.Progress(1)
+			a.CheckPeers()
+			ep, err := a.Connect([]byte(name))
+			if err == nil || errors.Is(err, hw.ErrNoPath) || time.Now().After(end) {
+				return ep, err
+			}
+			if !errors.Is(err, hw.ErrUnreachable) {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name := range map[string]bool{"silent": true, "unknown": true} {
+		if _, err := connect(name); !errors.Is(err, hw.ErrNoPath) {
+			t.Errorf("connect to %s: %v", name, err)
+		}
+	}
+	for end := time.Now().Add(10 * time.Second); !forgotten["silent"]; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the silent peer is not forgotten")
+		}
+		a.Progress(1)
+		a.CheckPeers()
+	}
+	ep, err := connect("also beta")
+	if err != nil || string(ep.Address()) != "beta" {
+		t.Fatalf("connect by another name: %v", err)
+	}
+	if err := ep.AMShort(1, 0, nil, nil); err != nil {
+		t.Errorf("an endpoint that was given out: %v", err)
+	}
+	if src := hw.Source(ep.(*Endpoint).index); !a.SourceReaches(src, []byte("also beta")) || !a.SourceReaches(src, []byte("beta")) || a.SourceReaches(src, []byte("alpha")) {
+		t.Error("the names of the source")
+	}
+}
+
 // TestBusyPeer has a peer make no progress for longer than a path may be
 // broken: it computes, and is not dead.
 func TestBusyPeer(t *testing.T) {

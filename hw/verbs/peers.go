@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -211,6 +212,9 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	for _, name := range append(e.asked, e.Address()) {
+		i.cfg.Forget(name)
+	}
 	list := slices.Clone(*i.peers.Load())
 	list[e.index] = nil
 	i.peers.Store(&list)
@@ -368,7 +372,7 @@ func (e *Endpoint) Check() error {
 // SourceAddress is the address of a remote interface that sent to us.
 func (i *Iface) SourceAddress(src hw.Source) []byte {
 	if list := *i.peers.Load(); int(src) < len(list) && list[src] != nil {
-		return list[src].name
+		return list[src].Address()
 	}
 	return nil
 }
@@ -379,7 +383,13 @@ func (i *Iface) SourceReaches(src hw.Source, name []byte) bool {
 	if int(src) >= len(list) || list[src] == nil {
 		return false
 	}
-	return string(list[src].name) == string(name)
+	e := list[src]
+	if bytes.Equal(e.Address(), name) {
+		return true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.ContainsFunc(e.asked, func(n []byte) bool { return bytes.Equal(n, name) })
 }
 
 // closeWait bounds how long Close waits for what was posted to arrive.

@@ -59,6 +59,8 @@ type Config struct {
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach
 	UDP               Tri           // other hosts over UDP
+	Verbs             Tri           // other hosts over an RDMA device
+	VerbsDevice       string        // empty: that of the network interface
 	PeerTimeout       time.Duration // of peers on other hosts
 	ConnectTimeout    time.Duration // for a peer's segment to answer
 	PeerCheckInterval time.Duration // between looks whether peers are alive

@@ -1,0 +1,140 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp"
+	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// rdmaDomain is a domain's RDMA device, opened when the first endpoint that may
+// use one is enabled.
+type rdmaDomain struct {
+	mu     sync.Mutex // control operations only
+	looked bool
+	device hw.MemoryDomain // nil: there is none
+	err    error           // why
+}
+
+// rdma is an endpoint's interface on the domain's RDMA device. Peers know the
+// endpoint by its socket address, so device addresses are exchanged over the
+// socket that holds it: by the exchange, which every endpoint with a transport
+// to other hosts has, so that one without a device can say so.
+type rdma struct {
+	ep       *Endpoint
+	iface    hw.Iface // nil: none
+	exchange *devices.Exchange
+}
+
+// errNoRDMA says that there is no RDMA device, or that none is wanted: nothing
+// to tell people.
+var errNoRDMA = errors.New("no RDMA")
+
+// rdmaDevice returns the domain's device, opening it the first time.
+func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
+	r := &d.rdma
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.looked {
+		return r.device, r.err
+	}
+	r.looked = true
+	if d.cfg.Verbs == config.No {
+		r.err = errNoRDMA
+		return nil, r.err
+	}
+	if r.device, r.err = openRDMADevice(d.cfg, d.DomainName()); r.err != nil {
+		r.device = nil
+		if d.cfg.Verbs == config.Yes {
+			log.Warnf(log.Domain, "FI_WEFT_VERBS is yes: %v", r.err)
+		} else if !errors.Is(r.err, errNoRDMA) {
+			log.Infof(log.Domain, "no RDMA: %v", r.err)
+		}
+	}
+	return r.device, r.err
+}
+
+// closeRDMA closes the device; nothing is open on it any more.
+func (d *Domain) closeRDMA() {
+	r := &d.rdma
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.device != nil {
+		if err := r.device.Close(); err != nil {
+			log.Warnf(log.Domain, "close the RDMA device: %v", err)
+		}
+		r.device = nil
+	}
+}
+
+// newRDMA begins an endpoint's share of the device.
+func newRDMA(e *Endpoint) *rdma { return &rdma{ep: e} }
+
+// open opens the interface if there is a device, and the exchange. Without a
+// device, or without room for the interface, there is none, unless
+// the configuration demands one.
+func (r *rdma) open() error {
+	var own []byte
+	if err := r.openIface(); err != nil {
+		if r.ep.domain.cfg.Verbs == config.Yes {
+			return fmt.Errorf("%w: %w", err, fi.ENODEV)
+		}
+		if !errors.Is(err, errNoRDMA) {
+			log.Infof(log.EPCtrl, "%s has no RDMA: %v", r.ep.name, err)
+		}
+	} else if r.iface != nil {
+		own = deviceAddress(r.iface)
+	}
+	x, err := devices.Share(own)
+	if err != nil && r.iface != nil {
+		return errors.Join(err, r.iface.Close())
+	}
+	r.exchange = x
+	return err
+}
+
+func (r *rdma) openIface() error {
+	if r.ep.name.IsLoopback() {
+		return nil // its peers are on this host
+	}
+	device, err := r.ep.domain.rdmaDevice()
+	if err != nil {
+		return err
+	}
+	i, err := openRDMAIface(device, r)
+	if err != nil {
+		return err
+	}
+	r.iface = i
+	return nil
+}
+
+// resolve turns a peer's name into its device address.
+func (r *rdma) resolve(name []byte) ([]byte, error) { return r.exchange.Resolve(name) }
+
+// forget says that the interface behind a name is gone.
+func (r *rdma) forget(name []byte) { r.exchange.Forget(name) }
+
+// share has the exchange ask over a UDP interface that has its socket.
+func (r *rdma) share(i *udp.Iface) { r.exchange.Over(i.SendForeign) }
+
+// alone gives the exchange the socket for itself, if there is something to tell.
+func (r *rdma) alone(fd int) error {
+	if r.iface == nil {
+		return nil
+	}
+	x, err := devices.Open(fd, deviceAddress(r.iface))
+	if err == nil {
+		r.exchange = x
+	}
+	return err
+}
+
+// Close ends the exchange; the interface was closed before.
+func (r *rdma) Close() error { return r.exchange.Close() }

@@ -1,0 +1,76 @@
+//go:build cgo
+
+package provider
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// answerTime bounds how long a peer that has told its device address may take to
+// answer over the device. Then the networks of the two devices are not joined, and
+// another transport has to do.
+const answerTime = 3 * time.Second
+
+// openRDMADevice opens the device that the configuration names, else the one
+// that the network interface stands on. With FI_WEFT_VERBS=yes any device will do.
+func openRDMADevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
+	name := c.VerbsDevice
+	if name == "" {
+		if found, _ := filepath.Glob("/sys/class/infiniband/*"); len(found) == 0 {
+			return nil, fmt.Errorf("no RDMA device on this host: %w: %w", errNoRDMA, hw.ErrUnreachable) // libibverbs need not be loaded
+		}
+		list, err := verbs.Devices()
+		if err != nil {
+			return nil, err
+		}
+		if at := slices.IndexFunc(list, func(d verbs.Device) bool { return slices.Contains(d.Netdevs, netdev) }); at >= 0 {
+			name = list[at].Name
+		} else if c.Verbs == config.Yes {
+			name = list[0].Name
+		} else {
+			return nil, fmt.Errorf("no RDMA device stands on %s, and FI_WEFT_VERBS_DEVICE names none: %w", netdev, hw.ErrUnreachable)
+		}
+	}
+	d, err := verbs.OpenDomain(verbs.DomainConfig{
+		Device: name, GIDIndex: verbs.GIDAuto,
+		Logf: func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
+	})
+	if err != nil {
+		return nil, err // not d: an interface that holds a nil pointer is not nil
+	}
+	return d, nil
+}
+
+// openRDMAIface opens an endpoint's interface on a device of openRDMADevice.
+func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
+	e := r.ep
+	cfg := e.domain.cfg
+	stripes := e.stripeCount() + 1
+	i, err := device.(*verbs.MemoryDomain).Open(verbs.Config{
+		BounceCount:    max(cfg.BounceCount, 8*stripes),
+		BounceBytes:    cfg.BounceSize,
+		Stripes:        stripes,
+		AwaitPeer:      true,
+		ConnectTimeout: min(answerTime, cfg.ConnectTimeout),
+		PathTimeout:    cfg.PeerTimeout,
+		Name:           e.name.AppendSockaddr(nil),
+		Resolve:        r.resolve,
+		Forget:         r.forget,
+		Logf:           func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// deviceAddress is what peers must know of an interface of openRDMAIface.
+func deviceAddress(i hw.Iface) []byte { return i.(*verbs.Iface).DeviceAddress() }

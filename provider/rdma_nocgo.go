@@ -1,0 +1,20 @@
+//go:build !cgo
+
+package provider
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// openRDMADevice fails: libibverbs is called through cgo.
+func openRDMADevice(*config.Config, string) (hw.MemoryDomain, error) {
+	return nil, fmt.Errorf("this program was built without cgo, so without libibverbs: %w", hw.ErrUnreachable)
+}
+
+// openRDMAIface and deviceAddress are not called without a device.
+func openRDMAIface(hw.MemoryDomain, *rdma) (hw.Iface, error) { return nil, hw.ErrUnreachable }
+
+func deviceAddress(hw.Iface) []byte { return nil }
