@@ -9,7 +9,9 @@
 package eq
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,16 +31,45 @@ const (
 type Event struct {
 	Number uint32
 	Entry  []byte
+	// Info describes a connection request (FI_CONNREQ), nil for other events.
+	Info *fi.Info
+
+	// shown: Entry has the address of what show made of Info. Under Queue.mu.
+	shown bool
 }
 
-// ErrEntry is the fields of struct fi_eq_err_entry that weft's events use: none
-// has error data.
+// Layout of struct fi_eq_cm_entry: the object's address, the info's address,
+// and the peer's data, as much as there is.
+const (
+	cmInfo  = 8
+	cmFixed = 16
+)
+
+// IsCM tells whether the event is one of a connection (struct fi_eq_cm_entry).
+func (e *Event) IsCM() bool {
+	switch fi.EQEvent(e.Number) {
+	case fi.ConnReq, fi.Connected, fi.Shutdown:
+		return len(e.Entry) >= cmFixed
+	}
+	return false
+}
+
+// CMEvent makes an event of the connection-oriented object fid with the peer's
+// data.
+func CMEvent(number fi.EQEvent, fid uintptr, info *fi.Info, data []byte) Event {
+	b := make([]byte, cmFixed, cmFixed+len(data))
+	binary.LittleEndian.PutUint64(b, uint64(fid))
+	return Event{Number: uint32(number), Entry: append(b, data...), Info: info}
+}
+
+// ErrEntry is the fields of struct fi_eq_err_entry.
 type ErrEntry struct {
 	FID       uintptr
 	Context   uint64
 	Data      uint64
 	Err       fi.Errno
 	ProvErrno int32
+	ErrData   []byte // a peer's data with which it rejected a connection
 }
 
 // Queue is an event queue. Its methods may be called from any thread.
@@ -52,6 +83,7 @@ type Queue struct {
 	mu     sync.Mutex // never taken by data transfers
 	events []Event
 	errs   []ErrEntry
+	show   func(*fi.Info) (uintptr, error)
 }
 
 // Open makes an event queue; set is the wait set of fi.WaitSet. Errors:
@@ -126,6 +158,26 @@ func (q *Queue) PostError(e ErrEntry) {
 	q.wait.Wake()
 }
 
+// ShowInfo sets the function that makes the object whose address readers of
+// FI_CONNREQ find in the entry. It is called once for each event that is read
+// or peeked at, under the queue's lock.
+func (q *Queue) ShowInfo(show func(*fi.Info) (uintptr, error)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.show = show
+}
+
+// Forget removes the connection events and the errors of an object that is
+// closed.
+func (q *Queue) Forget(fid uintptr) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.events = slices.DeleteFunc(q.events, func(e Event) bool {
+		return e.IsCM() && uintptr(binary.LittleEndian.Uint64(e.Entry)) == fid
+	})
+	q.errs = slices.DeleteFunc(q.errs, func(e ErrEntry) bool { return e.FID == fid })
+}
+
 // Write adds an application's event and returns the bytes written. Errors:
 // fi.EINVAL when the queue was not opened with fi.Write, fi.EBADFLAGS,
 // fi.EAGAIN when the queue is full.
@@ -141,15 +193,16 @@ func (q *Queue) Write(number uint32, entry []byte, flags uint64) (int, error) {
 		q.mu.Unlock()
 		return 0, fi.EAGAIN
 	}
-	q.events = append(q.events, Event{number, append([]byte(nil), entry...)})
+	q.events = append(q.events, Event{Number: number, Entry: append([]byte(nil), entry...)})
 	q.mu.Unlock()
 	q.wait.Wake()
 	return len(entry), nil
 }
 
 // Read copies the next event's entry to buf, and removes it unless flags has
-// fi.Peek. Errors: fi.EAGAIN, fi.EAVAIL when an error is pending, fi.ETOOSMALL
-// when buf is shorter than the entry, fi.EBADFLAGS.
+// fi.Peek. Of a connection event's data it copies what there is room for, as
+// fi_eq(3) says. Errors: fi.EAGAIN, fi.EAVAIL when an error is pending,
+// fi.ETOOSMALL when buf is shorter than the entry, fi.EBADFLAGS, fi.ENOMEM.
 func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error) {
 	if flags&^fi.Peek != 0 {
 		return 0, 0, fi.EBADFLAGS
@@ -161,14 +214,40 @@ func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error)
 		return 0, 0, fi.EAVAIL
 	case len(q.events) == 0:
 		return 0, 0, fi.EAGAIN
-	case len(buf) < len(q.events[0].Entry):
+	}
+	e := &q.events[0]
+	if len(buf) < len(e.Entry) && !(e.IsCM() && len(buf) >= cmFixed) {
 		return 0, 0, fi.ETOOSMALL
 	}
-	e := q.events[0]
+	if e.Info != nil && !e.shown && q.show != nil {
+		addr, err := q.show(e.Info)
+		if err != nil {
+			return 0, 0, err
+		}
+		binary.LittleEndian.PutUint64(e.Entry[cmInfo:], uint64(addr))
+		e.shown = true
+	}
+	number, n = e.Number, copy(buf, e.Entry)
 	if flags&fi.Peek == 0 {
 		q.events = q.events[1:]
 	}
-	return e.Number, copy(buf, e.Entry), nil
+	return number, n, nil
+}
+
+// Next removes and returns the next event, as Read does; fi.EAGAIN and
+// fi.EAVAIL as there.
+func (q *Queue) Next() (Event, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case len(q.errs) != 0:
+		return Event{}, fi.EAVAIL
+	case len(q.events) == 0:
+		return Event{}, fi.EAGAIN
+	}
+	e := q.events[0]
+	q.events = q.events[1:]
+	return e, nil
 }
 
 // SRead is Read that sleeps until there is an event or timeout milliseconds

@@ -103,3 +103,57 @@ func TestSReadSleepsUntilAnEvent(t *testing.T) {
 		}
 	}
 }
+
+func TestConnectionEvents(t *testing.T) {
+	q := open(t, fi.EQAttr{})
+	shown := 0
+	q.ShowInfo(func(i *fi.Info) (uintptr, error) {
+		shown++
+		if i.Caps == 0 {
+			return 0, fi.ENOMEM
+		}
+		return uintptr(i.Caps), nil
+	})
+	q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{Caps: 77}, []byte("data")))
+	buf := make([]byte, 64)
+	if _, _, err := q.Read(buf[:cmFixed-1], 0); err != fi.ETOOSMALL || shown != 0 {
+		t.Errorf("short of the fixed part: %v, shown %d times", err, shown)
+	}
+	for _, c := range []struct {
+		room  int
+		flags uint64
+		want  int
+	}{{cmFixed, fi.Peek, cmFixed}, {cmFixed + 2, fi.Peek, cmFixed + 2}, {64, 0, cmFixed + 4}} {
+		number, n, err := q.Read(buf[:c.room], c.flags)
+		if fi.EQEvent(number) != fi.ConnReq || n != c.want || err != nil || buf[0] != 5 || buf[8] != 77 {
+			t.Errorf("room for %d: event %d, %d bytes % x, %v", c.room, number, n, buf[:n], err)
+		}
+	}
+	if shown != 1 {
+		t.Errorf("shown %d times", shown)
+	}
+	q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{}, nil))
+	if _, _, err := q.Read(buf, 0); err != fi.ENOMEM {
+		t.Errorf("no memory: %v", err)
+	}
+	if e, err := q.Next(); err != nil || e.Info == nil || !e.IsCM() {
+		t.Errorf("still there: %+v, %v", e, err)
+	}
+	if _, err := q.Next(); err != fi.EAGAIN {
+		t.Errorf("empty: %v", err)
+	}
+}
+
+func TestForget(t *testing.T) {
+	q := open(t, fi.EQAttr{})
+	q.Post(CMEvent(fi.Connected, 5, nil, nil))
+	q.Post(CMEvent(fi.Shutdown, 6, nil, nil))
+	q.Post(Event{Number: uint32(fi.AVComplete), Entry: []byte{5, 0, 0, 0, 0, 0, 0, 0}})
+	q.PostError(ErrEntry{FID: 5})
+	q.Forget(5)
+	for _, want := range []fi.EQEvent{fi.Shutdown, fi.AVComplete} {
+		if e, err := q.Next(); fi.EQEvent(e.Number) != want || err != nil {
+			t.Errorf("event %d, %v; want %d", e.Number, err, want)
+		}
+	}
+}
