@@ -89,7 +89,7 @@ static int no_av_set(struct fid_av *, struct fi_av_set_attr *, struct fid_av_set
 	return -FI_ENOSYS;
 }
 
-static struct fi_ops_av av_ops = {
+struct fi_ops_av weft_ops_av = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = av_insert,
 	.insertsvc = av_insertsvc,
@@ -121,7 +121,7 @@ int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_
 	o->fid.fid.fclass = FI_CLASS_AV;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_av_fi_ops;
-	o->fid.ops = &av_ops;
+	o->fid.ops = &weft_ops_av;
 	weft_object_add(&o->link, &o->fid.fid);
 	*av = &o->fid;
 	return 0;

@@ -64,7 +64,7 @@ static int cntr_wait(struct fid_cntr *c, uint64_t threshold, int timeout)
 	return weftGoCntrWait(CNTR(c)->handle, threshold, timeout);
 }
 
-static struct fi_ops_cntr cntr_ops = {
+struct fi_ops_cntr weft_ops_cntr = {
 	.size = sizeof(struct fi_ops_cntr),
 	.read = weft_cntr_read,
 	.readerr = weft_cntr_readerr,
@@ -103,7 +103,7 @@ int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct 
 	o->fid.fid.fclass = FI_CLASS_CNTR;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_cntr_fi_ops;
-	o->fid.ops = &cntr_ops;
+	o->fid.ops = &weft_ops_cntr;
 	weft_object_add(&o->link, &o->fid.fid);
 	*cntr = &o->fid;
 	return 0;

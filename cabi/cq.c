@@ -155,7 +155,7 @@ const char *weft_eq_strerror(struct fid_eq *, int prov_errno, const void *, char
 	return error_text(prov_errno, buf, len);
 }
 
-static struct fi_ops_cq cq_ops = {
+struct fi_ops_cq weft_ops_cq = {
 	.size = sizeof(struct fi_ops_cq),
 	.read = weft_cq_read,
 	.readfrom = weft_cq_readfrom,
@@ -195,7 +195,7 @@ int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_
 	o->fid.fid.fclass = FI_CLASS_CQ;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_cq_fi_ops;
-	o->fid.ops = &cq_ops;
+	o->fid.ops = &weft_ops_cq;
 	weft_object_add(&o->link, &o->fid.fid);
 	*cq = &o->fid;
 	return 0;

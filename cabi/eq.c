@@ -82,7 +82,7 @@ static ssize_t eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t le
 	return weftGoEQSRead(EQ(eq)->handle, event, buf, len, timeout, flags);
 }
 
-static struct fi_ops_eq eq_ops = {
+struct fi_ops_eq weft_ops_eq = {
 	.size = sizeof(struct fi_ops_eq),
 	.read = eq_read,
 	.readerr = eq_readerr,
@@ -118,7 +118,7 @@ int weft_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_
 	o->fid.fid.fclass = FI_CLASS_EQ;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_eq_fi_ops;
-	o->fid.ops = &eq_ops;
+	o->fid.ops = &weft_ops_eq;
 	weft_object_add(&o->link, &o->fid.fid);
 	*eq = &o->fid;
 	return 0;

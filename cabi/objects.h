@@ -203,6 +203,10 @@ int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid
 int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
 		  void *context);
 extern struct fi_ops_mr weft_mr_ops;
+extern struct fi_ops_cq weft_ops_cq;
+extern struct fi_ops_cntr weft_ops_cntr;
+extern struct fi_ops_eq weft_ops_eq;
+extern struct fi_ops_av weft_ops_av;
 void weft_recv_tables(void);        /* makes the two tables, which have receives only */
 extern struct fi_ops_msg weft_recv_msg;
 extern struct fi_ops_tagged weft_recv_tagged;

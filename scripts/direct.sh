@@ -52,8 +52,8 @@ exports() {
 	nm -D --defined-only "$1" | awk '{print $3}' | sed 's/@.*//' | grep -Ev "$2" && return 1
 	return 0
 }
-check "exports of libweft.so" exports build/lib/libweft.so '^(fi_[a-z_]+|WEFT_[0-9.]+)$'
-check "exports of libweft-fi.so" exports build/lib/libweft-fi.so '^(fi_prov_ini|WEFT_FI_[0-9.]+)$'
+check "exports of libweft.so" exports build/lib/libweft.so '^(fi_[a-z_]+|weft_trace|WEFT_[0-9.]+)$'
+check "exports of libweft-fi.so" exports build/lib/libweft-fi.so '^(fi_prov_ini|weft_trace|WEFT_FI_[0-9.]+)$'
 
 check uninstall "${MAKE:-make}" -s uninstall PREFIX=/usr DESTDIR="$root"
 nothing_left() {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/tool/export"
 	"github.com/weft-fabric/weft/internal/tool/info"
 	"github.com/weft-fabric/weft/internal/tool/top"
+	"github.com/weft-fabric/weft/internal/tool/trace"
 	"github.com/weft-fabric/weft/internal/version"
 )
 
@@ -33,7 +34,7 @@ processes that use it are doing, how fast it is, and what is in its way.`,
 	c.SuggestionsMinimumDistance = 2
 	c.SetVersionTemplate("weft {{.Version}}\n")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return tool.Usage(err) })
-	c.AddCommand(info.Command(), doctor.Command(), top.Command(), bench.Command(), export.Command(), versionCommand())
+	c.AddCommand(info.Command(), doctor.Command(), top.Command(), trace.Command(), bench.Command(), export.Command(), versionCommand())
 	c.AddCommand(doctor.Peers()...)
 	for _, sub := range c.Commands() {
 		usageOfArgs(sub)
