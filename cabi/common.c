@@ -40,6 +40,8 @@ static const struct class {
 	[FI_CLASS_TX_CTX] = { "transmit context", &weft_ep_fi_ops, offsetof(struct weft_ep_obj, handle) },
 	[FI_CLASS_SRX_CTX] = { "shared receive context", &weft_srx_fi_ops, offsetof(struct weft_ep_obj, handle) },
 	[FI_CLASS_STX_CTX] = { "shared transmit context", &weft_stx_fi_ops, offsetof(struct weft_stx_obj, handle) },
+	[FI_CLASS_PEP] = { "passive endpoint", &weft_pep_fi_ops, offsetof(struct weft_pep_obj, handle) },
+	[FI_CLASS_CONNREQ] = { "connection request", &weft_connreq_fi_ops, offsetof(struct weft_connreq_obj, handle) },
 	[FI_CLASS_AV] = { "address vector", &weft_av_fi_ops, offsetof(struct weft_av_obj, handle) },
 	[FI_CLASS_MR] = { "memory region", &weft_mr_fi_ops, offsetof(struct weft_mr_obj, handle) },
 	[FI_CLASS_EQ] = { "event queue", &weft_eq_fi_ops, offsetof(struct weft_eq_obj, handle) },

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "connected.h"
 #include "goapi.h"
 #include "rma.h"
 #include "hotpath.h"
@@ -111,7 +112,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return other ? weftGoEPBind(EP(fid)->handle, other, flags) : -FI_EINVAL;
 }
 
-static int ep_enable(struct weft_ep_obj *o)
+int weft_ep_enable(struct weft_ep_obj *o)
 {
 	struct weft_ep_obj *origin = o->origin ? o->origin : o;
 	struct weft_opened opened = { .hot = origin->hot, .rx = origin->rx };
@@ -132,7 +133,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_ENABLE:
-		return ep_enable(EP(fid));
+		return weft_ep_enable(EP(fid));
 	case FI_ALIAS:
 		return alias_open(EP(fid), arg);
 	case FI_GETOPSFLAG:
@@ -215,7 +216,7 @@ static struct fi_ops_ep ep_ops = {
 	.tx_size_left = weft_no_size_left,
 };
 
-/* ---- struct fi_ops_cm: weft's endpoints have names and no connections ---- */
+/* ---- struct fi_ops_cm: names; connections are in cm.c ---- */
 
 int weft_cm_setname(fid_t fid, void *addr, size_t addrlen)
 {
@@ -240,6 +241,24 @@ static void cm_make(void)
 	cm_ops.getname = weft_cm_getname;
 }
 
+/* Changes the tables of an FI_EP_RDM endpoint to those of its type. */
+static void by_type(struct fid_ep *ep, const struct weft_opened *opened)
+{
+	if (opened->ep_type == FI_EP_DGRAM && opened->caps & FI_MSG)
+		ep->msg = &weft_dgram_msg;
+	if (opened->ep_type != FI_EP_MSG)
+		return;
+	ep->cm = weft_connected_cm();
+	if (opened->caps & FI_MSG)
+		ep->msg = &weft_connected_msg;
+	if (opened->caps & FI_TAGGED)
+		ep->tagged = &weft_connected_tagged;
+	if (opened->caps & FI_RMA)
+		ep->rma = &weft_connected_rma;
+	if (opened->caps & FI_ATOMIC)
+		ep->atomic = &weft_connected_atomic;
+}
+
 int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		  void *context)
 {
@@ -253,7 +272,7 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return -FI_ENOMEM;
-	rc = weftGoEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, &opened);
+	rc = weftGoEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, o, &opened);
 	if (rc) {
 		free(o);
 		return rc;
@@ -273,6 +292,7 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 		.atomic = opened.caps & FI_ATOMIC ? &weft_ops_atomic : &weft_nosys_atomic,
 		.collective = &weft_nosys_collective,
 	};
+	by_type(&o->fid, &opened);
 	weft_object_add(&o->link, &o->fid.fid);
 	*ep = &o->fid;
 	return 0;

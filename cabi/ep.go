@@ -15,7 +15,7 @@ import (
 )
 
 //export weftGoEPOpen
-func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, out *C.struct_weft_opened) (rc C.int) {
+func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, fid unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_endpoint", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
@@ -25,6 +25,8 @@ func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, out *C.struct_weft_
 	if err != nil {
 		return result(err)
 	}
+	e.SetFID(uintptr(fid))
+	out.ep_type = C.enum_fi_ep_type(e.Info().EP.Type)
 	return result(ctxOpened(e, out))
 }
 
@@ -87,9 +89,14 @@ func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 // receiver is what endpoints and shared receive contexts have in common.
 type receiver interface {
 	Cancel(context uint64) error
+	HotRx() *hot.Rx
+}
+
+// optioned is what has options: endpoints of all kinds and shared receive
+// contexts.
+type optioned interface {
 	GetOpt(name fi.Opt) (uint64, error)
 	SetOpt(name fi.Opt, value uint64) error
-	HotRx() *hot.Rx
 }
 
 //export weftGoEPCancel
@@ -139,7 +146,7 @@ const optBytes = 8
 //export weftGoEPGetOpt
 func weftGoEPGetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size *C.size_t) (rc C.int) {
 	defer guard("fi_getopt", &rc)
-	e, err := objectOf[receiver](ep)
+	e, err := objectOf[optioned](ep)
 	if err != nil {
 		return result(err)
 	}
@@ -159,7 +166,7 @@ func weftGoEPGetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size *C.siz
 //export weftGoEPSetOpt
 func weftGoEPSetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size C.size_t) (rc C.int) {
 	defer guard("fi_setopt", &rc)
-	e, err := objectOf[receiver](ep)
+	e, err := objectOf[optioned](ep)
 	if err != nil {
 		return result(err)
 	}

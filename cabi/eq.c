@@ -57,7 +57,7 @@ static ssize_t eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64
 		known = offsetof(struct fi_eq_err_entry, err_data_size);
 	else
 		memcpy(&entry, buf, known);
-	rc = weftGoEQReadErr(EQ(eq)->handle, &entry, flags);
+	rc = weftGoEQReadErr(EQ(eq)->handle, &entry, EQ(eq)->err_data, flags);
 	if (rc < 0)
 		return rc;
 	memcpy(buf, &entry, known);

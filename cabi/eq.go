@@ -34,6 +34,7 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, set C.uint64_t,
 	if out.handle, err = enter(q); err != nil {
 		return result(err)
 	}
+	q.ShowInfo(showInfo)
 	connect(q.Waiter(), native, out)
 	return 0
 }
@@ -72,11 +73,11 @@ func readResult(event *C.uint32_t) func(number uint32, n int, err error) C.int64
 	}
 }
 
-// weftGoEQReadErr fills the entry but for error data, which weft's events have
-// none of: an application's buffer for it comes back empty.
+// weftGoEQReadErr fills the entry. Error data goes into the application's
+// buffer, or by reference to own.
 //
 //export weftGoEQReadErr
-func weftGoEQReadErr(queue C.uint64_t, c *C.struct_fi_eq_err_entry, flags C.uint64_t) (rc C.int64_t) {
+func weftGoEQReadErr(queue C.uint64_t, c *C.struct_fi_eq_err_entry, own unsafe.Pointer, flags C.uint64_t) (rc C.int64_t) {
 	defer guard("fi_eq_readerr", &rc)
 	q, err := objectOf[*eq.Queue](queue)
 	if err != nil {
@@ -90,7 +91,8 @@ func weftGoEQReadErr(queue C.uint64_t, c *C.struct_fi_eq_err_entry, flags C.uint
 	c.data = C.uint64_t(e.Data)
 	c.err = C.int(e.Err)
 	c.prov_errno = C.int(e.ProvErrno)
-	c.err_data_size = 0
+	kept := view[byte](own, C.WEFT_EQ_ERR_DATA)
+	c.err_data, c.err_data_size = errData(kept[:copy(kept, e.ErrData)], c.err_data, c.err_data_size)
 	return 0
 }
 

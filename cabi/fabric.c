@@ -25,11 +25,6 @@ struct fi_ops weft_fabric_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
-static int no_passive_ep(struct fid_fabric *, struct fi_info *, struct fid_pep **, void *)
-{
-	return -FI_ENOSYS;
-}
-
 static int domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		   uint64_t flags, void *context)
 {
@@ -39,7 +34,7 @@ static int domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_d
 static struct fi_ops_fabric fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
 	.domain = weft_domain_open,
-	.passive_ep = no_passive_ep,
+	.passive_ep = weft_passive_ep,
 	.eq_open = weft_eq_open,
 	.wait_open = weft_wait_open,
 	.trywait = weft_trywait,

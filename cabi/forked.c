@@ -334,6 +334,10 @@ void weft_forked_tables(struct fid *fid)
 	case FI_CLASS_STX_CTX:
 		((struct fid_stx *)fid)->ops = &forked_ep;
 		break;
+	case FI_CLASS_PEP:
+		((struct fid_pep *)fid)->ops = &forked_ep;
+		((struct fid_pep *)fid)->cm = &forked_cm;
+		break;
 	case FI_CLASS_MR:
 		break;
 	default:

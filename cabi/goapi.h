@@ -8,6 +8,8 @@
 #ifndef WEFT_GOAPI_H
 #define WEFT_GOAPI_H
 
+#include <netinet/in.h>
+
 #include "objects.h"
 
 /* What the opening of an object gives to C. */
@@ -22,6 +24,7 @@ struct weft_opened {
 	void *desc;
 	int fd;                         /* of the wait object, -1 for none */
 	enum fi_wait_obj wait_obj;      /* the one chosen */
+	enum fi_ep_type ep_type;        /* endpoints: likewise */
 };
 
 /* waitobj.c: takes over what the opening chose; wakes whoever waits on the
@@ -84,8 +87,9 @@ int weftGoAVRemove(uint64_t av, fi_addr_t *fi_addr, size_t count, uint64_t flags
 int weftGoAVLookup(uint64_t av, fi_addr_t fi_addr, void *addr, size_t *len);
 int weftGoAVStrAddr(uint64_t av, void *addr, char *buf, size_t *len);
 
-/* ep.go */
-int weftGoEPOpen(uint64_t domain, struct fi_info *info, struct weft_opened *out);
+/* ep.go. fid goes into the events of connected endpoints. Names and options
+ * are those of passive endpoints, too. */
+int weftGoEPOpen(uint64_t domain, struct fi_info *info, void *fid, struct weft_opened *out);
 int weftGoEPBind(uint64_t ep, uint64_t other, uint64_t flags);
 int weftGoEPEnable(uint64_t ep, struct weft_opened *out);
 int weftGoEPCancel(uint64_t ep, void *context);
@@ -98,6 +102,22 @@ int weftGoTxCtxOpen(uint64_t sep, int index, struct fi_tx_attr *attr, struct wef
 int weftGoRxCtxOpen(uint64_t sep, int index, struct fi_rx_attr *attr, struct weft_opened *out);
 int weftGoSRxOpen(uint64_t domain, struct fi_rx_attr *attr, struct weft_opened *out);
 int weftGoSTxOpen(uint64_t domain, struct fi_tx_attr *attr, struct weft_opened *out);
+
+/* cm.go. fid goes into the events of connection requests, and is what an info
+ * names. */
+int weftGoPEPOpen(uint64_t fabric, struct fi_info *info, void *fid, struct weft_opened *out);
+int weftGoPEPBind(uint64_t pep, uint64_t eq, uint64_t flags);
+int weftGoPEPBacklog(uint64_t pep, int n);
+int weftGoPEPListen(uint64_t pep);
+int weftGoPEPReject(uint64_t pep, uint64_t request, void *param, size_t len);
+int weftGoEPConnect(uint64_t ep, void *addr, void *param, size_t len);
+int weftGoEPAccept(uint64_t ep, void *param, size_t len);
+int weftGoEPShutdown(uint64_t ep, uint64_t flags);
+int weftGoEPPeer(uint64_t ep, void *addr, size_t *len);
+
+/* cm.c: the C object of a connection request; NULL without memory. */
+struct fid *weft_connreq_new(uint64_t handle);
+void weft_connreq_free(struct fid *request);
 
 /* mr.go. Announcing writes the event of a registration that completes on an
  * event queue; fid must be ready for use then. */
@@ -125,13 +145,14 @@ int weftGoCntrAddErr(uint64_t cntr, uint64_t value);
 int weftGoCntrSetErr(uint64_t cntr, uint64_t value);
 int weftGoCntrWait(uint64_t cntr, uint64_t threshold, int timeout);
 
-/* eq.go. Reads return the number of bytes. */
+/* eq.go. Reads return the number of bytes. own, of WEFT_EQ_ERR_DATA bytes,
+ * takes error data for which the caller has no room. */
 int weftGoEQOpen(uint64_t fabric, struct fi_eq_attr *attr, uint64_t wait_set,
 		 struct weft_wait_native *native, struct weft_opened *out);
 int64_t weftGoEQRead(uint64_t eq, uint32_t *event, void *buf, size_t len, uint64_t flags);
 int64_t weftGoEQSRead(uint64_t eq, uint32_t *event, void *buf, size_t len, int timeout,
 		      uint64_t flags);
-int64_t weftGoEQReadErr(uint64_t eq, struct fi_eq_err_entry *entry, uint64_t flags);
+int64_t weftGoEQReadErr(uint64_t eq, struct fi_eq_err_entry *entry, void *own, uint64_t flags);
 int64_t weftGoEQWrite(uint64_t eq, uint32_t event, void *buf, size_t len, uint64_t flags);
 
 /* wait.go. weftGoPoll stores the contexts of what has something and returns

@@ -90,8 +90,12 @@ struct weft_cntr_obj {
 	struct weft_link link;
 };
 
+/* The most error data of an event: what a peer rejects a connection with. */
+#define WEFT_EQ_ERR_DATA 256
+
 struct weft_eq_obj {
 	struct fid_eq fid;
+	uint8_t err_data[WEFT_EQ_ERR_DATA]; /* of the error read last; the application serializes that */
 	uint64_t handle;
 	struct weft_fabric_obj *fabric;
 	struct weft_wait_native wait;
@@ -131,6 +135,20 @@ struct weft_ep_obj {
 	struct weft_link link;
 };
 
+struct weft_pep_obj {
+	struct fid_pep fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
+/* A connection request. Not in the list of all objects: nothing can be called
+ * on it. */
+struct weft_connreq_obj {
+	struct fid fid;
+	uint64_t handle;                /* 0: answered */
+	struct weft_connreq_obj *next;  /* of the answered ones, under cm.c's lock */
+};
+
 struct weft_stx_obj {
 	struct fid_stx fid;
 	uint64_t handle;
@@ -150,7 +168,7 @@ struct weft_stx_obj {
 
 extern struct fi_ops weft_fabric_fi_ops, weft_domain_fi_ops, weft_av_fi_ops, weft_cq_fi_ops,
 	weft_cntr_fi_ops, weft_eq_fi_ops, weft_wait_fi_ops, weft_poll_fi_ops, weft_mr_fi_ops,
-	weft_ep_fi_ops, weft_srx_fi_ops, weft_stx_fi_ops;
+	weft_ep_fi_ops, weft_srx_fi_ops, weft_stx_fi_ops, weft_pep_fi_ops, weft_connreq_fi_ops;
 
 /* The handle of an object that an application passed to another one's
  * function; 0 if it is NULL or not weft's. */
@@ -196,6 +214,9 @@ int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct 
 int weft_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset);
 int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		  void *context);
+int weft_ep_enable(struct weft_ep_obj *ep);
+int weft_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+		    void *context);
 int weft_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		     void *context);
 int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
@@ -29,7 +30,9 @@ const (
 	stateClosed
 )
 
-// Endpoint is a reliable datagram endpoint (FI_EP_RDM).
+// Endpoint is an endpoint: a reliable datagram one (FI_EP_RDM), a connected one
+// (FI_EP_MSG), which has one peer (connection), or an unreliable datagram one
+// (FI_EP_DGRAM), which is lossy.
 //
 // Send and PostRecv may be called by any number of threads, as far as the
 // domain's threading level allows. The fields below mu are set before the
@@ -57,6 +60,8 @@ type Endpoint struct {
 	eq                       *eq.Queue
 	srx                      *SharedRx
 	stx                      *SharedTx
+	conn                     *connection // nil: not connection-oriented
+	lossy                    bool        // what does not go out may be dropped (dgram.go)
 	minMulti                 uint64
 	unbind                   []func() // undoes the binds, last first
 	attached                 []queue  // that poll this endpoint
@@ -133,11 +138,12 @@ type Endpoint struct {
 }
 
 // OpenEndpoint makes an endpoint and binds its name: info's source address, or
-// an ephemeral port of the first local address. Errors: fi.EINVAL,
-// fi.EADDRINUSE, fi.EADDRNOTAVAIL, fi.ENODATA for an endpoint type or
-// attribute that weft does not offer.
+// an ephemeral port of the first local address. The handle of a connected
+// endpoint's info may be the *ConnReq that it is to accept, or a *Passive whose
+// address it takes over. Errors: fi.EINVAL (also for attributes that weft does
+// not offer), fi.EADDRINUSE, fi.EADDRNOTAVAIL.
 func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
-	if info == nil || info.EP != nil && info.EP.Type != fi.EPRDM && info.EP.Type != fi.EPUnspec {
+	if info == nil {
 		return nil, fi.EINVAL
 	}
 	full, err := d.complete(info)
@@ -148,16 +154,31 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 	if err := d.refs.acquire(); err != nil {
 		return nil, err
 	}
-	if err := e.bindName(full.SrcAddr); err != nil {
+	if err := e.openName(); err != nil {
 		d.refs.release()
-		return nil, err
+		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open endpoint: %v", err)
 	}
 	if e.allocateHot() != nil {
 		e.socket.close()
+		e.closeConn()
 		d.refs.release()
 		return nil, fi.ENOMEM
 	}
 	return e, nil
+}
+
+// openName gives the endpoint what its type needs, and its name.
+func (e *Endpoint) openName() error {
+	switch e.info.EP.Type {
+	case fi.EPRDM, fi.EPUnspec:
+		return e.bindName(e.info.SrcAddr)
+	case fi.EPDgram:
+		e.lossy = true
+		return e.bindName(e.info.SrcAddr)
+	case fi.EPMsg:
+		return e.openConn()
+	}
+	return fmt.Errorf("endpoint type %d: %w", e.info.EP.Type, fi.EINVAL)
 }
 
 // newEndpoint makes an endpoint without resources.
@@ -219,6 +240,9 @@ func (e *Endpoint) Name() ([]byte, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.conn != nil && e.conn.request != nil {
+		return names.Encode(e.format, e.conn.request.local)
+	}
 	return names.Encode(e.format, e.name)
 }
 
@@ -230,7 +254,7 @@ func (e *Endpoint) SetName(raw []byte) error {
 	if e.state.Load() != stateCreated {
 		return fi.EOPBADSTATE
 	}
-	if e.scalable != nil {
+	if e.scalable != nil || e.conn != nil && e.conn.request != nil {
 		return fi.EINVAL
 	}
 	return e.bindName(raw)
@@ -269,13 +293,20 @@ func (e *Endpoint) Close() error {
 	if err := e.refs.close(); err != nil {
 		return err
 	}
+	if e.conn != nil {
+		e.conn.stop()
+	}
 	if e.state.Swap(stateClosed) == stateEnabled {
 		e.disable()
+	}
+	if e.conn != nil {
+		e.conn.hangUp()
 	}
 	for i := len(e.unbind) - 1; i >= 0; i-- {
 		e.unbind[i]()
 	}
 	e.freeHot()
+	e.closeConn()
 	if e.scalable != nil {
 		e.scalable.closed(e)
 		return nil

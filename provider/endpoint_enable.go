@@ -23,7 +23,8 @@ func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }
 func (e *Endpoint) stripeCount() int { return e.domain.stripes(e.info.Tx.Size) }
 
 // Enable makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE when
-// it is enabled, fi.ENOAV, fi.ENOCQ when a direction has neither a completion
+// it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint without event
+// queue, fi.ENOCQ when a direction has neither a completion
 // queue nor a counter, fi.ENOSPC or fi.ENOMEM when there is no room for its
 // segment.
 func (e *Endpoint) Enable() error {
@@ -73,6 +74,9 @@ func (e *Endpoint) Enable() error {
 func (e *Endpoint) checkEnable() error {
 	if e.av == nil {
 		return fi.ENOAV
+	}
+	if e.conn != nil && e.eq == nil {
+		return fi.ENOEQ
 	}
 	caps := e.info.Caps
 	either := e.scalable == nil && caps&(fi.Send|fi.Recv) == 0
@@ -184,6 +188,9 @@ func (e *Endpoint) setHandlers(p *port) {
 		amRMADone:  e.onRMADone,
 		amReadData: e.onReadData,
 	} {
+		if e.conn != nil {
+			h = e.conn.only(h)
+		}
 		p.SetHandler(id, p.handler(h))
 	}
 	p.OnPeerEvent(p.peerEvent(e.onPeer))

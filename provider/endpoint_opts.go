@@ -3,12 +3,15 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/cm"
 )
 
 // GetOpt returns an option of level FI_OPT_ENDPOINT. Errors:
-// fi.ENOPROTOOPT for an option that a reliable datagram endpoint of weft does
-// not have.
+// fi.ENOPROTOOPT for an option that an endpoint of this type does not have.
 func (e *Endpoint) GetOpt(name fi.Opt) (uint64, error) {
+	if name == fi.OptCMDataSize && e.conn != nil {
+		return cm.MaxData, nil
+	}
 	if name != fi.OptMinMultiRecv {
 		return 0, fi.ENOPROTOOPT
 	}

@@ -102,13 +102,17 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 			continue
 		}
 		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
-			e.linkLost(l)
+			e.linkLost(l, fi.ECONNRESET)
+			if e.conn != nil {
+				e.conn.peerGone()
+			}
 		}
 	}
 }
 
-// linkLost ends the transmits that wait for the peer's acknowledgement.
-func (e *Endpoint) linkLost(l *link) {
+// linkLost ends with status the transmits that wait for the peer's
+// acknowledgement.
+func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 	log.Infof(log.EPCtrl, "peer %s is gone", l.to)
 	l.mu.Lock()
 	e.forget(l)
@@ -116,10 +120,10 @@ func (e *Endpoint) linkLost(l *link) {
 	e.requests.Range(func(id uint64, req *txRequest) {
 		if req.link == l.index {
 			e.stopStream(id)
-			e.finishTx(req, id, fi.ECONNRESET)
+			e.finishTx(req, id, status)
 		}
 	})
-	e.lostRMAs(l)
+	e.lostRMAs(l, status)
 	kept := e.rx.out[:0]
 	for _, c := range e.rx.out {
 		if c.link != l {

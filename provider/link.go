@@ -50,6 +50,7 @@ type link struct {
 	refused string   // the last refusal that was logged
 	around  []*port  // that do not lead to the peer
 	filled  []uint32 // lines of the hot peer table that point at path
+	stall   stall    // of datagrams
 }
 
 // path is a transport endpoint, boxed so that it can be swapped atomically.
@@ -164,8 +165,14 @@ func (e *Endpoint) forget(l *link) {
 }
 
 // linkOf returns the link of an address of the endpoint's AV and holds it for
-// the caller, who releases it. fi.EINVAL for an address that is not in it.
+// the caller, who releases it. fi.EINVAL for an address that is not in it;
+// of a connected endpoint fi.ENOTCONN or fi.ESHUTDOWN.
 func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
+	if e.conn != nil {
+		if err := e.conn.ready(); err != nil {
+			return nil, err
+		}
+	}
 	i := e.av.line(addr)
 	if i >= e.hot.PeerLimit {
 		return nil, fi.EINVAL

@@ -31,3 +31,6 @@ func vectorAt(addr uint64, n int) []fi.IOVec {
 
 // rtsAt views a held announcement.
 func rtsAt(addr uint64) *rts { return (*rts)(pointerAt(addr)) }
+
+// wordAt is a word that other threads or processes write; for sync/atomic.
+func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }

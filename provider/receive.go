@@ -179,6 +179,9 @@ func (r *rxContext) post(entry *hot.RecvEntry) {
 		return
 	case entry.Flags&fi.MultiRecv != 0:
 		r.postMulti(eng, entry)
+		if r.ended {
+			r.cancelRecvs()
+		}
 		return
 	}
 	rv, m := eng.Post(r.sourceOf(fi.Addr(entry.Src)), entry.Tag, entry.Ignore)
@@ -189,6 +192,9 @@ func (r *rxContext) post(entry *hot.RecvEntry) {
 		rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags
 	default:
 		r.endRecv(targetOf(entry), entry.Tag, fi.ENOMEM)
+	}
+	if r.ended {
+		r.cancelRecvs()
 	}
 }
 
@@ -364,6 +370,10 @@ func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 
 // holdEager keeps a message that no receive wants yet.
 func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
+	if a.ep.lossy && r.held+len(payload) > r.cfg.UnexpectedBytes {
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.held)
+		return
+	}
 	addr := uint64(0)
 	if len(payload) != 0 {
 		var err error

@@ -76,7 +76,7 @@ func (e *Endpoint) RMA(a *RMAArgs) error {
 func (e *Endpoint) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 	l, err := e.linkOf(dest)
 	if err != nil {
-		return nil, nil, e.refuse(err, "operation to address %d: not in the address vector", dest)
+		return nil, nil, e.refuse(err, "operation to address %d: %v", dest, noLink(err))
 	}
 	p, err := e.connect(l)
 	if err == nil && flags&fi.Fence != 0 && l.inFlight.Load() != 0 {

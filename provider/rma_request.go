@@ -206,10 +206,10 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 }
 
 // lostRMAs ends the operations that wait for a peer that is gone.
-func (e *Endpoint) lostRMAs(l *link) {
+func (e *Endpoint) lostRMAs(l *link, status fi.Errno) {
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
 		if req.link == l.index && e.claimRMA(id) {
-			e.finishRMA(req, id, fi.ECONNRESET)
+			e.finishRMA(req, id, status)
 		}
 	})
 	kept := e.replies[:0]

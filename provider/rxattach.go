@@ -90,14 +90,20 @@ func (e *Endpoint) disable() {
 	e.detachQueues()
 	r := e.rx
 	r.acquire()
-	for end := time.Now().Add(flushTime); r.waits(e) && time.Now().Before(end); {
-		r.flush()
-		runtime.Gosched()
-	}
+	r.flushOut(e)
 	r.detach(e)
 	e.hide()
 	r.give()
 	e.release()
+}
+
+// flushOut sends what waits for room, as far as peers make it in time. The
+// caller holds the lease.
+func (r *rxContext) flushOut(e *Endpoint) {
+	for end := time.Now().Add(flushTime); r.waits(e) && time.Now().Before(end); {
+		r.flush()
+		runtime.Gosched()
+	}
 }
 
 // waits tells whether messages of the endpoint wait for room.

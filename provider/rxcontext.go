@@ -52,6 +52,7 @@ type rxContext struct {
 	pool     *mem.Pool
 	held     int  // bytes of unexpected payload
 	closed   bool // the eager window is closed
+	ended    bool // its one peer is disconnected: receives find nothing but held messages
 	// minMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by SetOpt, read when
 	// a buffer is posted or used; relaxed.
 	minMulti atomic.Uint64
@@ -196,6 +197,9 @@ func (r *rxContext) progress() {
 			e.pumpStreams()
 			e.stepAssists()
 			e.pumpRMAs()
+			if e.conn != nil {
+				e.conn.step()
+			}
 		}
 	}
 	r.publish()
@@ -207,7 +211,7 @@ func (r *rxContext) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.onNetwork() {
+		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() {
 			return true
 		}
 	}
@@ -228,7 +232,7 @@ func (r *rxContext) onNetwork() bool {
 // calledFor tells whether other threads have left something to progress.
 func (r *rxContext) calledFor() bool {
 	for _, e := range r.eps {
-		if e.rmaQueued.Load() != 0 || e.onNetwork() {
+		if e.rmaQueued.Load() != 0 || e.onNetwork() || e.conn != nil && e.conn.ending() {
 			return true
 		}
 	}
@@ -244,7 +248,7 @@ func (r *rxContext) publish() {
 	if r.hot.Attention != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
 		if attention == 0 && r.calledFor() {
-			attention = 1 // queueRMA or network.attend came between: they said so before they stored
+			attention = 1 // queueRMA, network.attend or connection.attend came between: they said so before they stored
 			atomic.StoreUint32(&r.hot.Attention, attention)
 		}
 		if attention != 0 {
@@ -260,7 +264,7 @@ func (r *rxContext) publish() {
 	want, empty := uint32(0), uint32(0)
 	tagged, untagged := r.tagged.Counts(), r.untagged.Counts()
 	r.countQueues(tagged.Posted+untagged.Posted, tagged.Held+untagged.Held)
-	if tagged.Held != 0 || untagged.Held != 0 || r.urgent.Load() != 0 {
+	if tagged.Held != 0 || untagged.Held != 0 || r.urgent.Load() != 0 || r.ended {
 		want = 1
 	}
 	if tagged.Posted+tagged.Held+untagged.Posted+untagged.Held == 0 {
@@ -319,7 +323,7 @@ func (r *rxContext) drainPosts() {
 // false, and has done nothing, when a message may be held for it.
 func (r *rxContext) queue(slot *hot.RecvEntry) bool {
 	eng := r.engine(slot.Flags&hot.RecvTagged != 0)
-	if eng.Counts().Held != 0 {
+	if eng.Counts().Held != 0 || r.ended {
 		return false
 	}
 	rv := eng.Queue(r.sourceOf(fi.Addr(slot.Src)), slot.Tag, slot.Ignore)

@@ -71,6 +71,11 @@ func reach(fd int, family uint16) (inet, inet6 bool) {
 func bindTo(fd int, want names.Name) (names.Name, error) {
 	// Nobody reads: let the kernel keep as little as it can.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
+	return bindFD(fd, want)
+}
+
+// bindFD binds a socket and returns the name that it got.
+func bindFD(fd int, want names.Name) (names.Name, error) {
 	var sa unix.Sockaddr
 	if want.Family == names.AFInet6 {
 		sa = &unix.SockaddrInet6{Port: int(want.Port), ZoneId: want.Scope, Addr: want.IP}

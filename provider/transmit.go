@@ -43,9 +43,12 @@ func (e *Endpoint) Send(s *SendArgs) error {
 	if err != nil {
 		return err
 	}
+	if e.lossy {
+		return e.sendLossy(s, total)
+	}
 	l, err := e.linkOf(s.Dest)
 	if err != nil {
-		return e.refuse(err, "send to address %d: not in the address vector", s.Dest)
+		return e.refuse(err, "send to address %d: %v", s.Dest, noLink(err))
 	}
 	defer l.release()
 	p, err := e.connect(l)
@@ -69,6 +72,14 @@ func (e *Endpoint) Send(s *SendArgs) error {
 		return e.sendEager(s, p, total)
 	}
 	return e.sendTracked(s, l, p, total, false)
+}
+
+// noLink is the text of an error of linkOf.
+func noLink(err error) string {
+	if err == fi.EINVAL {
+		return "not in the address vector"
+	}
+	return err.Error()
 }
 
 // checkSend validates the arguments and returns the message's length.

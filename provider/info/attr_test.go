@@ -78,8 +78,7 @@ var attrCases = []attrCase{
 		return reflect.DeepEqual(*i.EP, endpointDefault())
 	}},
 	{name: "ep rdm", set: func(h *fi.Info) { h.EP.Type = fi.EPRDM }, check: func(i *fi.Info) bool { return i.EP.Type == fi.EPRDM }},
-	{name: "ep msg", set: func(h *fi.Info) { h.EP.Type = fi.EPMsg }, refused: "ep_attr.type"},
-	{name: "ep dgram", set: func(h *fi.Info) { h.EP.Type = fi.EPDgram }, refused: "ep_attr.type"},
+	{name: "ep stream", set: func(h *fi.Info) { h.EP.Type = fi.EPSockStream }, refused: "ep_attr.type"},
 	{name: "ep type unknown", set: func(h *fi.Info) { h.EP.Type = 77 }, refused: "ep_attr.type"},
 	{name: "protocol", set: func(h *fi.Info) { h.EP.Protocol, h.EP.ProtocolVersion = fi.ProtoWeft, 1 },
 		check: func(i *fi.Info) bool { return i.EP.Protocol == fi.ProtoWeft && i.EP.ProtocolVersion == 1 }},

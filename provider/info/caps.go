@@ -112,16 +112,17 @@ var directions = []struct{ of, modifiers uint64 }{
 
 const commCaps = fi.LocalComm | fi.RemoteComm
 
-// negotiateCaps returns the capabilities for what was asked in the hints of
-// the endpoint and of the domain, or what is refused about them.
+// negotiateCaps returns the capabilities of an endpoint that can have all of
+// them for what was asked in the hints of the endpoint and of the domain, or
+// what is refused about them.
 //
 // An application that asks for one of FI_LOCAL_COMM and FI_REMOTE_COMM gets
 // only that one, so that it is not exposed to communication it did not ask for.
-func negotiateCaps(asked, askedDomain uint64) (uint64, *refusal) {
-	if bad := asked &^ allCaps; bad != 0 {
+func negotiateCaps(asked, askedDomain, all uint64) (uint64, *refusal) {
+	if bad := asked &^ all; bad != 0 {
 		return 0, refuse("caps", "capabilities %#x are not supported", bad)
 	}
-	if bad := askedDomain &^ domainCaps; bad != 0 {
+	if bad := askedDomain &^ (domainCaps & all); bad != 0 {
 		return 0, refuse("domain_attr.caps", "capabilities %#x are not a domain's or not supported", bad)
 	}
 	if asked&fi.SourceErr != 0 && asked&fi.Source == 0 {
@@ -129,9 +130,9 @@ func negotiateCaps(asked, askedDomain uint64) (uint64, *refusal) {
 	}
 	caps := asked
 	if asked == 0 {
-		caps = allCaps &^ commCaps
+		caps = all &^ commCaps
 	}
-	caps |= askedDomain | freeCaps
+	caps |= askedDomain | freeCaps&all
 	caps = withDirections(caps)
 	if caps&commCaps == 0 {
 		caps |= commCaps

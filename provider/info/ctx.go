@@ -2,13 +2,13 @@ package info
 
 import "github.com/weft-fabric/weft/fi"
 
-// negotiateTx returns the transmit attributes for hints h on an endpoint with
-// capabilities caps. noHints is set if the application gave no hints at all.
-func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool) (*fi.TxAttr, *refusal) {
-	inject := uint64(q.cfg.InjectSize)
+// negotiateTx returns the transmit attributes for hints h on an endpoint of
+// type t with capabilities caps. noHints is set if the application gave no hints at all.
+func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*fi.TxAttr, *refusal) {
+	inject := q.injectSize(t)
 	ctx, r := negotiateCtxCaps("tx_attr.caps", h.Caps, caps, txCaps)
 	if r = firstRefusal(r,
-		subset("tx_attr.op_flags", h.OpFlags, TxOpFlags),
+		subset("tx_attr.op_flags", h.OpFlags, t.txFlags),
 		subset("tx_attr.msg_order", h.MsgOrder, MsgOrder),
 		subset("tx_attr.comp_order", h.CompOrder, fi.OrderNone),
 		atMost("tx_attr.inject_size", h.InjectSize, inject),

@@ -17,9 +17,9 @@ type Fabric interface {
 }
 
 // negotiateDomain returns the domain attributes for hints h, without the name,
-// on an endpoint with capabilities caps.
-func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.checkCounts(h)); r != nil {
+// for endpoints of type t with capabilities caps.
+func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
+	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t)); r != nil {
 		return nil, r
 	}
 	control, data := q.progress(h)
@@ -37,8 +37,8 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64) (*fi.DomainAttr, *
 		EPCnt:           ObjectCount,
 		TxCtxCnt:        ObjectCount,
 		RxCtxCnt:        ObjectCount,
-		MaxEPTxCtx:      MaxCtx,
-		MaxEPRxCtx:      MaxCtx,
+		MaxEPTxCtx:      t.ctx,
+		MaxEPRxCtx:      t.ctx,
 		MaxEPSTxCtx:     MaxSharing,
 		MaxEPSRxCtx:     MaxSharing,
 		CntrCnt:         ObjectCount,
@@ -66,7 +66,7 @@ func (q *query) checkModels(h fi.DomainAttr) *refusal {
 
 // checkCounts checks the hints that ask for numbers. mr_cnt is a hint how many
 // regions the application will have; any number is met.
-func (q *query) checkCounts(h fi.DomainAttr) *refusal {
+func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 	return firstRefusal(
 		atMost("domain_attr.mr_key_size", h.MRKeySize, MRKeySize),
 		atMost("domain_attr.cq_data_size", h.CQDataSize, CQDataSize),
@@ -74,8 +74,8 @@ func (q *query) checkCounts(h fi.DomainAttr) *refusal {
 		atMost("domain_attr.ep_cnt", h.EPCnt, ObjectCount),
 		atMost("domain_attr.tx_ctx_cnt", h.TxCtxCnt, ObjectCount),
 		atMost("domain_attr.rx_ctx_cnt", h.RxCtxCnt, ObjectCount),
-		atMost("domain_attr.max_ep_tx_ctx", h.MaxEPTxCtx, MaxCtx),
-		atMost("domain_attr.max_ep_rx_ctx", h.MaxEPRxCtx, MaxCtx),
+		atMost("domain_attr.max_ep_tx_ctx", h.MaxEPTxCtx, t.ctx),
+		atMost("domain_attr.max_ep_rx_ctx", h.MaxEPRxCtx, t.ctx),
 		atMost("domain_attr.max_ep_stx_ctx", h.MaxEPSTxCtx, MaxSharing),
 		atMost("domain_attr.max_ep_srx_ctx", h.MaxEPSRxCtx, MaxSharing),
 		atMost("domain_attr.cntr_cnt", h.CntrCnt, ObjectCount),

@@ -2,16 +2,15 @@ package info
 
 import "github.com/weft-fabric/weft/fi"
 
-// negotiateEP returns the endpoint attributes for hints h.
-func (q *query) negotiateEP(h fi.EPAttr) (*fi.EPAttr, *refusal) {
+// negotiateEP returns the attributes of an endpoint of a type for hints h.
+func (q *query) negotiateEP(h fi.EPAttr, t epType) (*fi.EPAttr, *refusal) {
 	tag, r := q.tagFormat(h.MemTagFormat)
-	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt)
-	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt)
+	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt, t.ctx)
+	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt, t.ctx)
 	if r = firstRefusal(
-		oneOf("ep_attr.type", h.Type, fi.EPUnspec, fi.EPRDM),
 		oneOf("ep_attr.protocol", h.Protocol, fi.ProtoUnspec, fi.ProtoWeft),
 		oneOf("ep_attr.protocol_version", h.ProtocolVersion, 0, ProtocolVersion),
-		atMost("ep_attr.max_msg_size", h.MaxMsgSize, MaxMsgSize),
+		atMost("ep_attr.max_msg_size", h.MaxMsgSize, q.maxMsgSize(t)),
 		atMost("ep_attr.msg_prefix_size", h.MsgPrefixSize, 0),
 		atMost("ep_attr.max_order_raw_size", h.MaxOrderRAWSize, 0),
 		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, 0),
@@ -22,10 +21,10 @@ func (q *query) negotiateEP(h fi.EPAttr) (*fi.EPAttr, *refusal) {
 		return nil, r
 	}
 	return &fi.EPAttr{
-		Type:            fi.EPRDM,
+		Type:            t.EPType,
 		Protocol:        fi.ProtoWeft,
 		ProtocolVersion: ProtocolVersion,
-		MaxMsgSize:      MaxMsgSize,
+		MaxMsgSize:      q.maxMsgSize(t),
 		MemTagFormat:    tag,
 		TxCtxCnt:        tx,
 		RxCtxCnt:        rx,
@@ -48,14 +47,14 @@ func (q *query) tagFormat(asked uint64) (uint64, *refusal) {
 }
 
 // ctxCount returns the number of contexts for a hint.
-func ctxCount(attr string, asked uint64) (uint64, *refusal) {
+func ctxCount(attr string, asked, most uint64) (uint64, *refusal) {
 	switch {
 	case asked == 0:
 		return 1, nil
 	case asked == fi.SharedContext:
 		return asked, nil
 	}
-	return asked, atMost(attr, asked, MaxCtx)
+	return asked, atMost(attr, asked, most)
 }
 
 // noAuthKey refuses an authorization key. API versions before 1.5 have none,

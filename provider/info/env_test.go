@@ -110,9 +110,9 @@ func get(t *testing.T, version uint32, hints *fi.Info) []*fi.Info {
 	return infos
 }
 
-// newHints returns hints with every attribute present, as fi_allocinfo does.
+// newHints returns hints for FI_EP_RDM with every attribute present.
 func newHints(set func(h *fi.Info)) *fi.Info {
-	h := &fi.Info{Tx: &fi.TxAttr{}, Rx: &fi.RxAttr{}, EP: &fi.EPAttr{},
+	h := &fi.Info{Tx: &fi.TxAttr{}, Rx: &fi.RxAttr{}, EP: &fi.EPAttr{Type: fi.EPRDM},
 		Domain: &fi.DomainAttr{}, Fabric: &fi.FabricAttr{}}
 	if set != nil {
 		set(h)

@@ -1,5 +1,6 @@
 // Package info answers fi_getinfo: it negotiates an application's hints
-// against what weft can do, and offers one fi.Info per address of this host.
+// against what weft can do, and offers one fi.Info per endpoint type and address
+// of this host.
 //
 // # What is offered
 //
@@ -55,6 +56,10 @@ func GetInfo(version uint32, node, service string, flags uint64, hints *fi.Info,
 // on to providers. They mean nothing here.
 const internalFlags uint64 = 0x3F << 58
 
+// layered among them says that one of the host's utility providers asks
+// (OFI_CORE_PROV_ONLY in libfabric's include/ofi.h, 1.17 as 2.x).
+const layered uint64 = 1 << 59
+
 // knownFlags are the flags of fi_getinfo. Interfaces are listed on every call,
 // so FI_RESCAN asks for nothing more.
 const knownFlags = fi.Source | fi.NumericHost | fi.ProvAttrOnly | fi.Rescan | internalFlags
@@ -103,11 +108,21 @@ func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
 	if q.flags&fi.Source != 0 && q.node == "" && q.service == "" {
 		return nil, fmt.Errorf("FI_SOURCE without node and service: %w", fi.EINVAL)
 	}
-	template, r := q.negotiate(hints)
-	if r != nil {
-		return nil, r
+	h := complete(hints)
+	types, first := q.wantedTypes(h.EP.Type)
+	var templates []*fi.Info
+	for _, t := range types {
+		template, r := q.negotiate(hints, t)
+		if r == nil {
+			templates = append(templates, template)
+		} else if first == nil {
+			first = r
+		}
 	}
-	return q.offers(complete(hints), template)
+	if len(templates) == 0 {
+		return nil, first
+	}
+	return q.offers(h, templates)
 }
 
 // bare returns the answer to FI_PROV_ATTR_ONLY.
@@ -118,20 +133,21 @@ func (q *query) bare() *fi.Info {
 	}
 }
 
-// negotiate returns what all offers have in common: everything but names.
-func (q *query) negotiate(given *fi.Info) (*fi.Info, *refusal) {
+// negotiate returns what all offers of an endpoint type have in common:
+// everything but names.
+func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	h := complete(given)
 	if r := firstRefusal(checkFabric(h.Fabric), checkFormat(h.AddrFormat)); r != nil {
 		return nil, r
 	}
-	caps, r := negotiateCaps(h.Caps, h.Domain.Caps)
+	caps, r := negotiateCaps(h.Caps, h.Domain.Caps, t.caps)
 	if r != nil {
 		return nil, r
 	}
-	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil)
+	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil, t)
 	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil)
-	ep, rep := q.negotiateEP(*h.EP)
-	domain, rdomain := q.negotiateDomain(*h.Domain, caps)
+	ep, rep := q.negotiateEP(*h.EP, t)
+	domain, rdomain := q.negotiateDomain(*h.Domain, caps, t)
 	if r := firstRefusal(rtx, rrx, rep, rdomain); r != nil {
 		return nil, r
 	}

@@ -55,6 +55,10 @@ const (
 const TxOpFlags = fi.Completion | fi.Inject | fi.InjectComplete |
 	fi.TransmitComplete | fi.DeliveryComplete | fi.MatchComplete
 
+// DgramTxOpFlags are those of a datagram endpoint, which is told nothing by
+// the receiver.
+const DgramTxOpFlags = TxOpFlags &^ (fi.DeliveryComplete | fi.MatchComplete)
+
 // RxOpFlags are the flags that can be a receive context's defaults.
 const RxOpFlags = fi.Completion | fi.MultiRecv
 

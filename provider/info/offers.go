@@ -15,8 +15,9 @@ type candidate struct {
 	dest  names.Name // zero: none
 }
 
-// offers returns one Info per candidate, made from template.
-func (q *query) offers(h, template *fi.Info) ([]*fi.Info, error) {
+// offers returns one Info per template and candidate, those of the first
+// template first.
+func (q *query) offers(h *fi.Info, templates []*fi.Info) ([]*fi.Info, error) {
 	list, err := q.candidates(h)
 	if err != nil {
 		return nil, err
@@ -25,13 +26,15 @@ func (q *query) offers(h, template *fi.Info) ([]*fi.Info, error) {
 	if r != nil {
 		return nil, r
 	}
-	infos := make([]*fi.Info, 0, len(list))
-	for _, c := range list {
-		info, err := c.info(h.AddrFormat, template)
-		if err != nil {
-			return nil, err
+	infos := make([]*fi.Info, 0, len(templates)*len(list))
+	for _, template := range templates {
+		for _, c := range list {
+			info, err := c.info(h.AddrFormat, template)
+			if err != nil {
+				return nil, err
+			}
+			infos = append(infos, info)
 		}
-		infos = append(infos, info)
 	}
 	return infos, nil
 }

@@ -1,0 +1,98 @@
+package provider
+
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/cm"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// ConnReq is a connection request, the handle in the info of FI_CONNREQ.
+type ConnReq struct {
+	passive *Passive
+	conn    *net.TCPConn
+	local   names.Name // to which it came: address and port of the passive endpoint
+	peer    names.Name // of the endpoint that asks
+	data    []byte
+
+	// state goes open ⇄ taken → answered, or open → answered. Changed by
+	// compare-and-swap of any thread.
+	state atomic.Uint32
+	// onDone is called when the request was answered, nil: nothing to do. Set
+	// before anybody knows the request.
+	onDone atomic.Pointer[func()]
+}
+
+// States of a request.
+const (
+	reqOpen     uint32 = iota
+	reqTaken           // by an endpoint that may accept it
+	reqAnswered        // accepted, rejected or dropped
+)
+
+// readRequest reads the request of a new connection within greetTime. Errors:
+// those of the connection, and what wraps cm.ErrMalformed.
+func readRequest(c *net.TCPConn) (*ConnReq, error) {
+	_ = c.SetReadDeadline(time.Now().Add(greetTime))
+	m, err := cm.Read(c)
+	if err != nil {
+		return nil, err
+	}
+	if m.Kind != cm.Request {
+		return nil, fmt.Errorf("message of kind %d before the request: %w", m.Kind, cm.ErrMalformed)
+	}
+	return &ConnReq{conn: c, local: tcpName(c.LocalAddr()), peer: tcpName(c.RemoteAddr()).WithPort(m.Port), data: m.Data}, nil
+}
+
+// OnDone sets what is called once when the request was answered. To be called
+// by who makes the request known to an application.
+func (r *ConnReq) OnDone(f func()) { r.onDone.Store(&f) }
+
+// take reserves the request for an endpoint.
+func (r *ConnReq) take() bool { return r.state.CompareAndSwap(reqOpen, reqTaken) }
+
+// giveBack undoes take: another endpoint may take the request, or the passive
+// endpoint reject it. If that is closed, the request ends.
+func (r *ConnReq) giveBack() {
+	r.passive.mu.Lock()
+	closed := r.passive.closed
+	if !closed {
+		r.state.CompareAndSwap(reqTaken, reqOpen)
+	}
+	r.passive.mu.Unlock()
+	if closed && r.end(reqTaken) {
+		r.drop()
+	}
+}
+
+// drop rejects a request without data. The caller has ended it.
+func (r *ConnReq) drop() {
+	_ = send(r.conn, cm.Message{Kind: cm.Reject}) // a peer that is gone needs no answer
+	_ = r.conn.Close()
+	r.done()
+}
+
+// end tells whether the caller is the one to answer a request that is in a state.
+func (r *ConnReq) end(from uint32) bool { return r.state.CompareAndSwap(from, reqAnswered) }
+
+// done is called when the request was answered.
+func (r *ConnReq) done() {
+	r.passive.answered(r)
+	if f := r.onDone.Swap(nil); f != nil {
+		(*f)()
+	}
+}
+
+// takeRequest returns the request that an info's handle names, reserved for an
+// endpoint.
+func takeRequest(handle any) (*ConnReq, error) {
+	r, ok := handle.(*ConnReq)
+	if !ok || !r.take() {
+		return nil, fmt.Errorf("the handle is not an unanswered connection request: %w", fi.EINVAL)
+	}
+	return r, nil
+}

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// What the lease holder does for a connection.
+
+// lingerTime is how long messages of a peer on another host may follow the end
+// of the connection, which does not come on the same path.
+const lingerTime = 50 * time.Millisecond
+
+// only is h for the messages of the peer. Others may know the endpoint's name,
+// but have no business with it.
+func (c *connection) only(h hw.Handler) hw.Handler {
+	return func(src hw.Source, header uint64, head, payload []byte) {
+		if !c.isPeer(src) {
+			c.ep.malformed(src, "message to a connected endpoint from somebody else than its peer")
+			return
+		}
+		h(src, header, head, payload)
+	}
+}
+
+// isPeer tells whether a source is the peer.
+func (c *connection) isPeer(src hw.Source) bool {
+	s := c.ep.senderOf(src)
+	if c.peerID == 0 {
+		peer := c.peer.Load()
+		if peer == nil || c.ep.rx.idNames[s.id-1] != *peer {
+			return false
+		}
+		c.peerID = s.id
+	}
+	return s.id == c.peerID
+}
+
+// ending tells whether step has something to do.
+func (c *connection) ending() bool { return c.flush.Load() != 0 }
+
+// step ends what is under way on a connection that has ended.
+func (c *connection) step() {
+	if !c.ending() || len(c.ep.networks) != 0 && time.Since(c.ended) < lingerTime {
+		return
+	}
+	c.flush.Store(0)
+	c.finish(fi.ECONNRESET)
+}
+
+// finish takes in what the peer sent before the end, and ends what is under
+// way: transmits with status, receives with fi.ECANCELED.
+func (c *connection) finish(status fi.Errno) {
+	e, r := c.ep, c.ep.rx
+	for range e.domain.cfg.RingSlots { // as much as there can be, but not for ever
+		if !e.iface.Pending() {
+			break
+		}
+		e.arrivals(r.cfg.ProgressBatch)
+	}
+	for _, l := range *e.links.Load() {
+		if l == nil {
+			continue
+		}
+		e.linkLost(l, status)
+		l.mu.Lock()
+		l.path.Store(nil) // so that no post fills a line again
+		l.mu.Unlock()
+	}
+	for _, p := range e.ports {
+		for _, s := range p.sources {
+			if s.id != 0 {
+				r.senderLost(e, s)
+			}
+		}
+	}
+	if e.srx == nil {
+		r.ended = true
+		r.cancelRecvs()
+	}
+}
+
+// cancelRecvs ends the posted receives, for which nothing can come any more.
+func (r *rxContext) cancelRecvs() {
+	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+		for rv := range eng.Recvs() {
+			eng.Remove(rv)
+			r.dropRecv(eng, rv, fi.ECANCELED)
+		}
+	}
+}
