@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
+	"github.com/weft-fabric/weft/hw/memwatch"
 )
 
 // shared is the memory domain that the tests of this process share.
@@ -48,6 +49,16 @@ func open(t testing.TB, c Config) *Iface {
 		t.Fatal(err)
 	}
 	return i
+}
+
+// TestCache: kept registrations and memory that comes and goes.
+func TestCache(t *testing.T) {
+	domain(t)
+	w, err := memwatch.Start()
+	if err != nil {
+		t.Skipf("the kernel does not tell of changes: %v", err)
+	}
+	hwtest.RunCache(t, func(t testing.TB) hw.Iface { return open(t, Config{}) }, w)
 }
 
 func TestConformance(t *testing.T) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The kernel's word on changes of this process's mappings: see doc.go.
+#ifndef WEFT_MEMWATCH_H
+#define WEFT_MEMWATCH_H
+
+#include <stdint.h>
+
+// WEFT_MEMWATCH_RING is how many changes are remembered, a power of two.
+#define WEFT_MEMWATCH_RING 1024
+
+// struct weft_memwatch_range is memory whose pages are others than before.
+struct weft_memwatch_range {
+	uint64_t start, end;
+};
+
+// weft_memwatch_start starts the thread, once for the process. 0 or an errno
+// value; *step says what failed.
+int weft_memwatch_start(const char **step);
+
+// weft_memwatch_cover begins to watch whole pages. 0 or an errno value.
+int weft_memwatch_cover(uint64_t start, uint64_t end);
+
+// weft_memwatch_uncover stops watching them.
+void weft_memwatch_uncover(uint64_t start, uint64_t end);
+
+// weft_memwatch_changes returns how many changes there were since *seen, at
+// most max of which it writes to out, and advances *seen by these; -1 if they
+// are remembered no longer, or if one does not come to its end: then *seen is
+// now, and everything may have changed.
+int weft_memwatch_changes(uint64_t *seen, struct weft_memwatch_range *out, int max);
+
+#endif

@@ -1,0 +1,246 @@
+package memwatch
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
+)
+
+func start(t testing.TB) Watch {
+	t.Helper()
+	w, err := Start()
+	if err != nil {
+		t.Skipf("the kernel does not tell of changes: %v", err)
+	}
+	return w
+}
+
+// mapped maps n pages of private memory, all of them present.
+func mapped(t testing.TB, pages int, flags int) []byte {
+	t.Helper()
+	b, err := unix.Mmap(-1, 0, pages*unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(b); i += unix.Getpagesize() {
+		b[i] = 1
+	}
+	return b
+}
+
+func rangeOf(b []byte) regcache.Range {
+	at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	return regcache.Range{Start: at, End: at + uint64(len(b))}
+}
+
+// hit tells whether the changes since seen touch a range.
+func hit(t *testing.T, w Watch, seen *uint64, r regcache.Range) bool {
+	t.Helper()
+	list, known := w.Changes(seen, nil)
+	for _, c := range list {
+		if c.Start < r.End && r.Start < c.End {
+			return true
+		}
+	}
+	return !known
+}
+
+// Flags of mremap(2).
+const mremapMayMove, mremapFixed = 1, 2
+
+func TestChanges(t *testing.T) {
+	w := start(t)
+	page := unix.Getpagesize()
+	for name, change := range map[string]func(b []byte) error{
+		"munmap":        unix.Munmap,
+		"MADV_DONTNEED": func(b []byte) error { return unix.Madvise(b[page:], unix.MADV_DONTNEED) },
+		"MADV_FREE":     func(b []byte) error { return unix.Madvise(b[:page], unix.MADV_FREE) },
+		"mremap": func(b []byte) error { // to another place
+			to := rangeOf(mapped(t, 4, unix.MAP_PRIVATE)).Start
+			_, _, e := unix.Syscall6(unix.SYS_MREMAP, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(len(b)),
+				mremapMayMove|mremapFixed, uintptr(to), 0)
+			if e != 0 {
+				return e
+			}
+			return nil
+		},
+		"MAP_FIXED": func(b []byte) error {
+			_, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(unsafe.Pointer(&b[page])), uintptr(page), unix.PROT_READ,
+				unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED, ^uintptr(0), 0)
+			if e != 0 {
+				return e
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := mapped(t, 4, unix.MAP_PRIVATE)
+			r := rangeOf(b)
+			if err := w.Cover(r.Start, r.End); err != nil {
+				t.Fatal(err)
+			}
+			var seen uint64
+			w.Changes(&seen, nil)
+			b[0] = 2
+			if hit(t, w, &seen, r) {
+				t.Fatal("a change before there was one")
+			}
+			if err := change(b); err != nil {
+				t.Fatal(err)
+			}
+			if !hit(t, w, &seen, r) {
+				t.Error("nothing is told")
+			}
+		})
+	}
+}
+
+// TestUncovered: what is not watched any more makes no changes.
+func TestUncovered(t *testing.T) {
+	w := start(t)
+	b := mapped(t, 2, unix.MAP_PRIVATE)
+	r := rangeOf(b)
+	if err := w.Cover(r.Start, r.End); err != nil {
+		t.Fatal(err)
+	}
+	w.Uncover(r.Start, r.End)
+	var seen uint64
+	w.Changes(&seen, nil)
+	if err := unix.Munmap(b); err != nil {
+		t.Fatal(err)
+	}
+	if hit(t, w, &seen, r) {
+		t.Error("told")
+	}
+	if err := w.Cover(1<<12, 1<<13); err == nil {
+		t.Error("memory that is not mapped can be watched")
+	}
+}
+
+// TestChild: a process that is forked has no part in it, whatever it does to
+// its copy of the memory.
+func TestChild(t *testing.T) {
+	w := start(t)
+	b := mapped(t, 2, unix.MAP_PRIVATE)
+	r := rangeOf(b)
+	if err := w.Cover(r.Start, r.End); err != nil {
+		t.Fatal(err)
+	}
+	var seen uint64
+	w.Changes(&seen, nil)
+	if out, err := exec.Command("/bin/true").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if hit(t, w, &seen, r) {
+		t.Error("told")
+	}
+	if err := unix.Munmap(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deviceMemory stands for a registration: it reads what the pages hold that were
+// there when it was made.
+type deviceMemory struct {
+	hw.Memory
+	region hw.Region
+	stamp  uint64
+}
+
+func (m *deviceMemory) Region() hw.Region { return m.region }
+func (m *deviceMemory) Close() error      { return nil }
+
+type device struct{ hw.MemoryDomain }
+
+func (device) Register(r hw.Region) (hw.Memory, error) {
+	return &deviceMemory{region: r, stamp: *(*uint64)(r.Addr)}, nil
+}
+
+// TestCache has threads map, register and unmap memory over and over, in so
+// small a space that they get each other's addresses. A registration that a
+// cache finds must stand for the memory that is there now.
+func TestCache(t *testing.T) {
+	w := start(t)
+	if runtime.NumCPU() < 2 {
+		t.Log("with one processor this shows less")
+	}
+	c := regcache.New(device{}, regcache.Config{Watch: w})
+	var next atomic.Uint64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for n := range 2000 {
+				b := mapped(t, 4, unix.MAP_PRIVATE)
+				word := (*uint64)(unsafe.Pointer(&b[0]))
+				*word = next.Add(1)
+				for range 1 + n%3 {
+					e, err := c.Get(unsafe.Pointer(&b[0]), len(b), hw.RemoteRead)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if got := e.Memory().(*deviceMemory).stamp; got != *word {
+						t.Errorf("the registration is of other pages: %d, not %d", got, *word)
+						return
+					}
+					c.Put(e)
+				}
+				if err := unix.Munmap(b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	s := c.Stats()
+	if s.Hits == 0 || s.Dropped == 0 || s.Passing > s.Misses/2 {
+		t.Errorf("%+v", s)
+	}
+	c.Close()
+}
+
+// TestShared: shared memory can go without a word, so it is not kept.
+func TestShared(t *testing.T) {
+	w := start(t)
+	c := regcache.New(device{}, regcache.Config{Watch: w})
+	defer c.Close()
+	b := mapped(t, 4, unix.MAP_SHARED)
+	for range 2 {
+		e, err := c.Get(unsafe.Pointer(&b[0]), len(b), hw.RemoteRead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Put(e)
+	}
+	if s := c.Stats(); s.Hits != 0 || s.Passing != 2 {
+		t.Errorf("%+v", s)
+	}
+	if err := unix.Munmap(b); err != nil && !errors.Is(err, unix.EINVAL) {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkHit is the cost of finding a registration.
+func BenchmarkHit(b *testing.B) {
+	w := start(b)
+	c := regcache.New(device{}, regcache.Config{Watch: w})
+	m := mapped(b, 256, unix.MAP_PRIVATE)
+	for range b.N {
+		e, err := c.Get(unsafe.Pointer(&m[0]), len(m), hw.RemoteRead)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Put(e)
+	}
+	c.Close()
+	_ = unix.Munmap(m)
+}
