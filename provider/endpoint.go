@@ -92,6 +92,7 @@ type Endpoint struct {
 	handle         uint64 // of C's table
 	stripes        *stripe.Set
 	requests       *stripe.Table[txRequest]
+	exposed        exposures
 	inject         []byte // one buffer of InjectMax bytes for each request
 	rmas           *stripe.Table[rmaRequest]
 	rmaInject      []byte // as inject, for rmas

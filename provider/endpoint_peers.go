@@ -134,10 +134,10 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 }
 
 // senderLost ends what needs a sender that is gone: the fragments that are
-// missing, and the messages that were announced.
+// missing, and the messages that were announced. Gets end by themselves.
 func (r *rxContext) senderLost(e *Endpoint, s sender) {
 	for _, index := range r.pulls {
-		if op := r.ops.At(index); op.sender() == s && op.ep == e.number {
+		if op := r.ops.At(index); op.sender() == s && op.ep == e.number && !op.keyed {
 			op.status = fi.ECONNRESET
 			r.finishOp(e, op)
 		}

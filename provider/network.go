@@ -42,7 +42,7 @@ type network struct {
 }
 
 // calmTime is how long nothing arrives before the port is left to the watcher.
-const calmTime = 100 * time.Millisecond
+const calmTime = time.Millisecond
 
 func newNetwork(e *Endpoint, p *port) *network {
 	w, _ := p.Iface.(hw.Waiter)

@@ -135,6 +135,12 @@ func (e *Endpoint) reads(src hw.Source) bool {
 	return p.attr.Caps&hw.CapPeerMemory != 0
 }
 
+// gets tells whether memory that a source exposes can be read.
+func (e *Endpoint) gets(src hw.Source) bool {
+	p, _ := e.portOf(src)
+	return p.exposes()
+}
+
 // arrivals takes in what has arrived at all ports. The caller holds the
 // progress lease.
 func (e *Endpoint) arrivals(max int) {

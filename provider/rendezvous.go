@@ -23,7 +23,8 @@ type recvOp struct {
 	index   uint32 // in the slab
 	gen     uint32 // with index, the id that fragments carry
 	next    uint32 // in the active list
-	pulled  bool   // in fragments: not in the active list but in rxContext.pulls
+	pulled  bool   // in fragments, or by gets that are all posted: not in the active list but in rxContext.pulls
+	keyed   bool   // by gets (get.go)
 	status  fi.Errno
 	ep      uint32 // endpoint number
 	source  uint32 // identity
@@ -44,6 +45,9 @@ type recvOp struct {
 	round uint64 // of a shared operation (assist.go), 0: not shared
 	chunk uint64 // bytes
 	lost  bool   // the sender is gone
+
+	asked   uint64 // bytes for which gets were posted
+	pending uint32 // gets under way
 }
 
 // sender returns who the message comes from.
@@ -117,11 +121,15 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
 		length: announced.length, want: min(announced.length, t.room()), count: announced.count, iov: announced.iov,
 	}
-	if announced.flags&wireNoGet != 0 || !a.ep.reads(a.src) {
+	switch {
+	case announced.flags&wireKeyed != 0 && a.ep.gets(a.src):
+		op.keyed = true
+	case announced.flags&(wireNoGet|wireKeyed) != 0 || !a.ep.reads(a.src):
 		r.pull(a.ep, op)
 		return
+	default:
+		r.offerAssist(a.ep, op)
 	}
-	r.offerAssist(a.ep, op)
 	if r.offload || !r.step(a.ep, op) {
 		r.activate(op)
 	}
@@ -130,6 +138,9 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 // step reads the next piece of an operation and tells whether progress is done
 // with it: it is complete, failed, or waits for fragments.
 func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
+	if op.keyed {
+		return r.stepGet(e, op)
+	}
 	if op.lost {
 		op.status = fi.ECONNRESET
 		r.finishOp(e, op)

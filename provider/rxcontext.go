@@ -84,7 +84,8 @@ type rxContext struct {
 	head       [rtsBytes]byte // for messages that progress sends
 	local      [iovLimit]hw.Segment
 	remote     [iovLimit]hw.RemoteSegment
-	pulls      map[uint64]uint32 // operations that wait for fragments: id to index
+	pulls      map[uint64]uint32 // operations that wait for fragments or gets: id to index
+	getters    *getter           // that are free, linked
 }
 
 // control is a message of the protocol that found its peer's ring full.

@@ -236,6 +236,7 @@ type txRequest struct {
 const (
 	txTagged uint64 = 1 << iota
 	txCompletes
+	txExposed // the receiver may get the payload
 )
 
 // sendTracked sends a message that the receiver acknowledges: with its payload
@@ -274,6 +275,7 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 	}
 	if err != nil {
 		l.inFlight.Add(-1)
+		e.conceal(req, id)
 		e.requests.Free(id)
 	}
 	e.countPost(lease, word, total, err)
@@ -292,6 +294,9 @@ func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint6
 	}
 	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
 		r.flags |= wireNoGet
+		if p.port.exposes() {
+			e.expose(p.port, req, id, &r)
+		}
 	}
 	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
 }
@@ -321,6 +326,7 @@ func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint
 // finishTx completes a tracked transmit. The caller holds the progress lease
 // and has looked the request up.
 func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
+	e.conceal(req, id)
 	e.linkAt(req.link).inFlight.Add(-1)
 	entry := txEntry(req.context, req.flags&txTagged != 0)
 	switch {

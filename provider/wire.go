@@ -34,9 +34,10 @@ const (
 	wireTagged uint32 = 1 << 0
 	wireData   uint32 = 1 << 1 // the remote CQ data is valid
 	wireNoGet  uint32 = 1 << 2 // the sender's memory cannot be read: ask for fragments
+	wireKeyed  uint32 = 1 << 3 // in place of its address an element has the key of a region that is it
 )
 
-const wireFlags = wireTagged | wireData | wireNoGet
+const wireFlags = wireTagged | wireData | wireNoGet | wireKeyed
 
 // rts announces a message whose payload stays with the sender until the
 // receiver reads it (or, with fragments, asks for it).
@@ -98,7 +99,7 @@ func (r *rts) parse(b []byte) bool {
 	sum := uint64(0)
 	for i := range int(r.count) {
 		s := hw.RemoteSegment{Addr: le.Uint64(b[rtsFixed+16*i:]), Len: le.Uint64(b[rtsFixed+16*i+8:])}
-		if s.Len > maxMessage || s.Addr+s.Len < s.Addr {
+		if s.Len > maxMessage || r.flags&wireKeyed == 0 && s.Addr+s.Len < s.Addr {
 			return false
 		}
 		sum += s.Len
