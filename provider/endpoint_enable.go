@@ -259,6 +259,7 @@ func (e *Endpoint) fillHot() {
 // release undoes open.
 func (e *Endpoint) release() {
 	e.closePorts()
+	e.dropRegions()
 	if e.inject != nil {
 		_ = mem.Unmap(e.inject)
 		e.inject = nil

@@ -5,16 +5,27 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // Where a transport reads memory that the peer has registered, a message that
-// is announced is exposed: each element of its vector is a region of its own,
-// under a random key, until the receiver has acknowledged the message. The
-// announcement carries the keys in place of addresses, which mean nothing to
-// another host.
+// is announced is exposed: each element of its vector is a region, until the
+// receiver has acknowledged the message. Two kinds of keys are announced:
+//
+//   - Short ones, of 8 bytes, take the place of the elements' addresses, which
+//     mean nothing to another host. Each element is a region of its own, whose
+//     addresses begin at 0.
+//   - Longer ones are the payload of the announcement (wirePacked), one after the
+//     other. Elements keep their addresses. Such regions come from a cache of
+//     registrations and may be larger than the element.
 
-// keyBytes is the size of the keys that an announcement has room for.
-const keyBytes = 8
+// keyBytes is the size of the keys that take the place of addresses, and
+// maxKey that of the longest that is announced.
+const (
+	keyBytes = 8
+	maxKey   = 32
+)
 
 // exposes tells whether messages to peers of a port are exposed.
 func (p *port) exposes() bool {
@@ -22,7 +33,44 @@ func (p *port) exposes() bool {
 		return false
 	}
 	a := p.Memory().Attr()
-	return a.MaxKey == keyBytes && a.Caps&hw.MDLocal == 0
+	return p.cache != nil && a.MaxKey <= maxKey || a.MaxKey == keyBytes && a.Caps&hw.MDLocal == 0
+}
+
+// packed tells whether its keys are a payload of the announcement.
+func (p *port) packed() bool { return p.Memory().Attr().MaxKey != keyBytes }
+
+// register makes a region of memory of this process, which is taken back by its
+// Close.
+func (p *port) register(addr uint64, n int, access hw.Access) (hw.Memory, error) {
+	if p.cache == nil {
+		return p.Memory().Register(hw.Region{Addr: pointerAt(addr), Len: n, Access: access})
+	}
+	e, err := p.cache.Get(pointerAt(addr), n, access)
+	if err != nil {
+		return nil, err
+	}
+	return &borrowed{e.Memory(), p.cache, e}, nil
+}
+
+// borrowed is a region from a cache.
+type borrowed struct {
+	hw.Memory
+	cache *regcache.Cache
+	entry *regcache.Entry
+}
+
+// Close gives it back.
+func (b *borrowed) Close() error {
+	b.cache.Put(b.entry)
+	return nil
+}
+
+// registered is the registration that a transport knows.
+func registered(m hw.Memory) hw.Memory {
+	if b, ok := m.(*borrowed); ok {
+		return b.Memory
+	}
+	return m
 }
 
 // exposures are the regions of an endpoint's transmits, by request. The lock is
@@ -50,33 +98,78 @@ func (x *exposures) remove(id uint64) []hw.Memory {
 	return regions
 }
 
-// expose registers what a request sends and puts the keys into its
-// announcement. Without memory for that the payload goes in fragments.
-func (e *Endpoint) expose(p *port, req *txRequest, id uint64, r *rts) {
+// expose registers what a request sends and puts the keys into its announcement,
+// or into keys, whose length it returns. Without memory for that the payload goes
+// in fragments.
+func (e *Endpoint) expose(p *port, req *txRequest, id uint64, r *rts, keys []byte) int {
 	if r.length == 0 {
-		return
+		return 0
 	}
 	regions := make([]hw.Memory, 0, r.count)
-	var keys [iovLimit]uint64
+	var short [iovLimit]uint64
+	packed := keys[:0]
 	for i, v := range req.iov[:req.count] {
 		if v.Len == 0 {
+			packed = append(packed, make([]byte, p.Memory().Attr().MaxKey)...)
 			continue
 		}
-		m, err := p.Memory().Register(hw.Region{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Access: hw.RemoteRead})
+		m, err := p.register(uint64(v.Base), int(v.Len), hw.RemoteRead)
 		if err != nil {
+			log.Infof(log.EPData, "a message of %d bytes goes in fragments: %v", r.length, err)
 			closeAll(regions)
-			return
+			return 0
 		}
 		regions = append(regions, m)
-		var b [keyBytes]byte
-		keys[i] = binary.LittleEndian.Uint64(m.PackKey(b[:0]))
-	}
-	for i := range keys[:r.count] {
-		r.iov[i].Addr = keys[i]
+		packed = m.PackKey(packed)
+		if !p.packed() {
+			short[i] = binary.LittleEndian.Uint64(packed)
+			packed = packed[:0]
+		}
 	}
 	r.flags = r.flags&^wireNoGet | wireKeyed
+	if p.packed() {
+		r.flags |= wirePacked
+	} else {
+		packed = packed[:0]
+		for i := range short[:r.count] {
+			r.iov[i].Addr = short[i]
+		}
+	}
 	req.flags |= txExposed
 	e.exposed.add(id, regions)
+	return len(packed)
+}
+
+// takeKeys reads the keys of an announcement. False: they do not parse.
+func (e *Endpoint) takeKeys(src hw.Source, m *rts, payload []byte) bool {
+	if m.flags&wireKeyed == 0 {
+		return len(payload) == 0 && m.flags&wirePacked == 0
+	}
+	if m.flags&wirePacked == 0 {
+		for i := range m.iov[:m.count] {
+			m.keys[i] = hw.RemoteKey{m.iov[i].Addr}
+			m.iov[i].Addr = 0
+		}
+		return len(payload) == 0
+	}
+	p, _ := e.portOf(src)
+	if !p.exposes() || !p.packed() {
+		return false
+	}
+	n := p.Memory().Attr().MaxKey
+	if len(payload) != n*int(m.count) {
+		return false
+	}
+	for i := range m.iov[:m.count] {
+		if m.iov[i].Len == 0 {
+			continue
+		}
+		var err error
+		if m.keys[i], err = p.Memory().UnpackKey(payload[n*i : n*(i+1)]); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // conceal takes back what a request exposed.
@@ -84,6 +177,17 @@ func (e *Endpoint) conceal(req *txRequest, id uint64) {
 	if req.flags&txExposed != 0 {
 		closeAll(e.exposed.remove(id))
 	}
+}
+
+// all takes out all regions.
+func (x *exposures) all() (list []hw.Memory) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, regions := range x.list {
+		list = append(list, regions...)
+	}
+	x.list = nil
+	return list
 }
 
 // any tells whether there is one.

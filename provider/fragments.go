@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -14,6 +15,9 @@ import (
 // id names the operation in fragments. A late or forged fragment carries
 // another generation and is refused.
 func (op *recvOp) id() uint64 { return uint64(op.gen)<<32 | uint64(op.index) }
+
+// fragBroken in place of an offset says that the sender cannot go on.
+const fragBroken = 1 << 63
 
 // pull asks the sender for the payload in fragments.
 func (r *rxContext) pull(e *Endpoint, op *recvOp) {
@@ -36,6 +40,11 @@ func (e *Endpoint) onFrag(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	op := e.rx.ops.At(index)
+	if offset == fragBroken && op.sender() == e.senderOf(src) && op.ep == e.number && !op.keyed {
+		op.status = fi.EIO
+		e.rx.finishOp(e, op)
+		return
+	}
 	if op.keyed || op.sender() != e.senderOf(src) || op.ep != e.number || offset != op.done || uint64(len(payload)) > op.want-op.done {
 		e.malformed(src, "fragment of %d bytes at %d, expected at %d of %d", len(payload), offset, op.done, op.want)
 		return
@@ -89,8 +98,13 @@ func (e *Endpoint) pumpStream(req *txRequest, id uint64) bool {
 		sc := &e.scratch[lease]
 		iov := window(sc.frag[:0], req.iov[:req.count], req.sent, n)
 		err := e.sendPayload(p, amFrag, req.peerOp, putOffset(sc.head[:], req.sent), iov, int(n), lease)
+		if err == fi.EAGAIN {
+			return false
+		}
 		if err != nil {
-			return err != fi.EAGAIN
+			log.Warnf(log.EPData, "fragment of %d bytes at %d of %d to %s: %v", n, req.sent, req.limit, l.to, err)
+			e.rx.send(e, l, amFrag, req.peerOp, putOffset(e.rx.head[:], fragBroken))
+			return true // the receiver's acknowledgement ends the request
 		}
 		e.lines[lease].Add(stats.StripeFragments, 1)
 		e.lines[lease].Add(stats.StripeFragmentBytes, n)

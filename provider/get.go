@@ -82,9 +82,13 @@ func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
 	}
 	if err != nil {
 		op.status = fi.ErrnoOf(err)
+	} else if op.asked == 0 && !r.canGet(e, op, p) {
+		op.keyed = false
+		r.pull(e, op)
+		return true
 	}
 	for op.status == fi.Success && op.asked < op.want {
-		local, key, at := r.getPiece(op)
+		local, key, at := r.getPiece(e, op, &p.port.attr)
 		n := uint64(0)
 		for _, s := range local {
 			n += uint64(s.Len)
@@ -115,17 +119,79 @@ func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
 	return true
 }
 
+// canGet tells whether the path to the sender is one over which gets work, and
+// has the target registered where that is needed. Else the message is asked for
+// in fragments.
+func (r *rxContext) canGet(e *Endpoint, op *recvOp, p *path) bool {
+	if p.port.number != op.src>>sourcePortShift {
+		return false // the way back to the sender is another, where its keys mean nothing
+	}
+	if p.port.cache == nil || op.landed || op.want == 0 {
+		return true
+	}
+	regions := make([]hw.Memory, 0, iovLimit)
+	for _, s := range op.t.segments(r.local[:0], 0, op.want) {
+		m, err := p.port.register(uint64(uintptr(s.Addr)), s.Len, hw.LocalWrite)
+		if err != nil {
+			log.Infof(log.EPData, "a message of %d bytes comes in fragments: %v", op.want, err)
+			closeAll(regions)
+			return false
+		}
+		regions = append(regions, m)
+	}
+	if e.landings == nil {
+		e.landings = map[uint64][]hw.Memory{}
+	}
+	e.landings[op.id()], op.landed = regions, true
+	return true
+}
+
+// lift takes the regions of a target back.
+func (e *Endpoint) lift(op *recvOp) {
+	closeAll(e.landings[op.id()])
+	delete(e.landings, op.id())
+	op.landed = false
+}
+
+// dropRegions takes back what was registered for transfers that an endpoint
+// which is closed leaves unfinished.
+func (e *Endpoint) dropRegions() {
+	for _, regions := range e.landings {
+		closeAll(regions)
+	}
+	e.landings = nil
+	closeAll(e.exposed.all())
+}
+
+// landingAt is the registration of a piece of the target.
+func (e *Endpoint) landingAt(op *recvOp, s hw.Segment) hw.Memory {
+	for _, m := range e.landings[op.id()] {
+		r := m.Region()
+		if first := uintptr(r.Addr); uintptr(s.Addr) >= first && uintptr(s.Addr)+uintptr(s.Len) <= first+uintptr(r.Len) {
+			return registered(m)
+		}
+	}
+	return nil
+}
+
 // getPiece returns what the next get reads: the local segments, and where they
 // begin in the region of which key.
-func (r *rxContext) getPiece(op *recvOp) ([]hw.Segment, hw.RemoteKey, uint64) {
+func (r *rxContext) getPiece(e *Endpoint, op *recvOp, a *hw.Attr) ([]hw.Segment, hw.RemoteKey, uint64) {
 	skip := op.asked
-	for _, s := range op.iov[:op.count] {
+	for i, s := range op.iov[:op.count] {
 		if skip >= s.Len {
 			skip -= s.Len
 			continue
 		}
-		n := min(s.Len-skip, op.want-op.asked)
-		return op.t.segments(r.local[:0], op.asked, n), hw.RemoteKey{s.Addr}, skip
+		n := min(s.Len-skip, op.want-op.asked, a.MaxGetZcopy)
+		local := op.t.segments(r.local[:0], op.asked, n)
+		local = local[:min(len(local), a.MaxIOV)]
+		if op.landed {
+			for k := range local {
+				local[k].Memory = e.landingAt(op, local[k])
+			}
+		}
+		return local, op.keys[i], s.Addr + skip
 	}
 	return nil, hw.RemoteKey{}, 0
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
 )
 
 // An endpoint has a port for each transport that it uses: the first to peers
@@ -18,9 +19,10 @@ import (
 type port struct {
 	hw.Iface
 	attr    hw.Attr
-	number  uint32   // in Endpoint.ports
-	sources []sender // by the interface's hw.Source; the lease holder's
-	network *network // nil: peers on this host
+	number  uint32          // in Endpoint.ports
+	sources []sender        // by the interface's hw.Source; the lease holder's
+	network *network        // nil: peers on this host
+	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
 // The endpoint's sources are those of its ports, with the port's number above
@@ -207,6 +209,7 @@ func (e *Endpoint) openNetworkPorts() error {
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
 		p := e.addPort(i)
+		p.cache = e.domain.cacheOf(i.Memory())
 		p.network = newNetwork(e, p)
 		e.networks = append(e.networks, p.network)
 	}

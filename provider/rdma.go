@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/hw/udp"
 	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
 	"github.com/weft-fabric/weft/internal/config"
@@ -19,6 +20,7 @@ type rdmaDomain struct {
 	mu     sync.Mutex // control operations only
 	looked bool
 	device hw.MemoryDomain // nil: there is none
+	cache  *regcache.Cache // of device's registrations
 	err    error           // why
 }
 
@@ -56,8 +58,25 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 		} else if !errors.Is(r.err, errNoRDMA) {
 			log.Infof(log.Domain, "no RDMA: %v", r.err)
 		}
+		return nil, r.err
 	}
-	return r.device, r.err
+	watch, err := startWatch()
+	if err != nil {
+		log.Infof(log.Domain, "registrations of memory are not kept: %v", err)
+	}
+	r.cache = regcache.New(r.device, regcache.Config{Watch: watch})
+	return r.device, nil
+}
+
+// cacheOf returns the cache of a memory domain's registrations, nil if there is
+// none.
+func (d *Domain) cacheOf(m hw.MemoryDomain) *regcache.Cache {
+	d.rdma.mu.Lock()
+	defer d.rdma.mu.Unlock()
+	if m == nil || m != d.rdma.device {
+		return nil
+	}
+	return d.rdma.cache
 }
 
 // closeRDMA closes the device; nothing is open on it any more.
@@ -66,6 +85,7 @@ func (d *Domain) closeRDMA() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.device != nil {
+		r.cache.Close()
 		if err := r.device.Close(); err != nil {
 			log.Warnf(log.Domain, "close the RDMA device: %v", err)
 		}

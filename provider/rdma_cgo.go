@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/memwatch"
+	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/hw/verbs"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
@@ -74,3 +76,12 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 
 // deviceAddress is what peers must know of an interface of openRDMAIface.
 func deviceAddress(i hw.Iface) []byte { return i.(*verbs.Iface).DeviceAddress() }
+
+// startWatch starts what tells when memory changes. The error says why nothing does.
+func startWatch() (regcache.Watch, error) {
+	w, err := memwatch.Start()
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
 )
 
@@ -14,7 +15,9 @@ func openRDMADevice(*config.Config, string) (hw.MemoryDomain, error) {
 	return nil, fmt.Errorf("this program was built without cgo, so without libibverbs: %w", hw.ErrUnreachable)
 }
 
-// openRDMAIface and deviceAddress are not called without a device.
+// openRDMAIface, deviceAddress and startWatch are not called without a device.
 func openRDMAIface(hw.MemoryDomain, *rdma) (hw.Iface, error) { return nil, hw.ErrUnreachable }
 
 func deviceAddress(hw.Iface) []byte { return nil }
+
+func startWatch() (regcache.Watch, error) { return nil, hw.ErrUnreachable }

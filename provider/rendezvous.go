@@ -48,6 +48,8 @@ type recvOp struct {
 
 	asked   uint64 // bytes for which gets were posted
 	pending uint32 // gets under way
+	landed  bool   // Endpoint.landings has regions of the target
+	keys    [iovLimit]hw.RemoteKey
 }
 
 // sender returns who the message comes from.
@@ -59,7 +61,7 @@ type opList struct{ head, tail uint32 }
 // onRTS matches an announced message, or holds the announcement.
 func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	var m rts
-	if !m.parse(head) {
+	if !m.parse(head) || !e.takeKeys(src, &m, payload) {
 		e.malformed(src, "announcement of %d bytes does not parse", len(head))
 		return
 	}
@@ -123,7 +125,7 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 	}
 	switch {
 	case announced.flags&wireKeyed != 0 && a.ep.gets(a.src):
-		op.keyed = true
+		op.keyed, op.keys = true, announced.keys
 	case announced.flags&(wireNoGet|wireKeyed) != 0 || !a.ep.reads(a.src):
 		r.pull(a.ep, op)
 		return
@@ -231,6 +233,9 @@ func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 
 // finishOp completes a rendezvous on both sides.
 func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
+	if op.landed {
+		e.lift(op)
+	}
 	a := arrived{ep: e, source: op.source, number: op.number, tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
 	flags := op.t.flags
 	if op.multi != 0 {

@@ -160,6 +160,7 @@ type scratch struct {
 	frag [2 * iovLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
 	iov  []fi.IOVec             // what pack gathers
 	pack func([]byte)           // bound once, gathers iov
+	keys [iovLimit * maxKey]byte
 }
 
 func newScratch(n int) []scratch {
@@ -295,10 +296,18 @@ func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint6
 	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
 		r.flags |= wireNoGet
 		if p.port.exposes() {
-			e.expose(p.port, req, id, &r)
+			return e.sendExposed(s, p, req, id, &r, lease)
 		}
 	}
 	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
+}
+
+// sendExposed announces a message whose payload the receiver gets.
+func (e *Endpoint) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *rts, lease int) error {
+	sc := &e.scratch[lease]
+	n := e.expose(p.port, req, id, r, sc.keys[:])
+	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
+	return e.sendPayload(p, amRTS, s.Tag, r.put(sc.head[:]), payload[:], n, lease)
 }
 
 func wireBits(s *SendArgs) (flags uint32) {

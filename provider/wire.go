@@ -37,7 +37,10 @@ const (
 	wireKeyed  uint32 = 1 << 3 // in place of its address an element has the key of a region that is it
 )
 
-const wireFlags = wireTagged | wireData | wireNoGet | wireKeyed
+// wirePacked, with wireKeyed: the keys are the payload, and elements have addresses.
+const wirePacked uint32 = 1 << 4
+
+const wireFlags = wireTagged | wireData | wireNoGet | wireKeyed | wirePacked
 
 // rts announces a message whose payload stays with the sender until the
 // receiver reads it (or, with fragments, asks for it).
@@ -48,6 +51,8 @@ type rts struct {
 	flags   uint32
 	count   uint32 // elements of iov
 	iov     [iovLimit]hw.RemoteSegment
+
+	keys [iovLimit]hw.RemoteKey // at the receiver, with wireKeyed
 }
 
 const (
@@ -99,7 +104,7 @@ func (r *rts) parse(b []byte) bool {
 	sum := uint64(0)
 	for i := range int(r.count) {
 		s := hw.RemoteSegment{Addr: le.Uint64(b[rtsFixed+16*i:]), Len: le.Uint64(b[rtsFixed+16*i+8:])}
-		if s.Len > maxMessage || r.flags&wireKeyed == 0 && s.Addr+s.Len < s.Addr {
+		if s.Len > maxMessage || r.flags&(wireKeyed|wirePacked) != wireKeyed && s.Addr+s.Len < s.Addr {
 			return false
 		}
 		sum += s.Len
