@@ -80,10 +80,16 @@ type Queue struct {
 	wait     *cq.Waiter
 	armed    uint32 // the waiter's word
 
-	mu     sync.Mutex // never taken by data transfers
-	events []Event
-	errs   []ErrEntry
-	show   func(*fi.Info) (uintptr, error)
+	mu         sync.Mutex // never taken by data transfers
+	events     []Event
+	errs       []ErrEntry
+	show       func(*fi.Info) (uintptr, error)
+	attendants []*Attendant
+
+	// attended is the number of attendants. Written under mu, read by any
+	// thread; relaxed would do, because an attendant is there before its object
+	// waits for anything.
+	attended atomic.Int32
 }
 
 // Open makes an event queue; set is the wait set of fi.WaitSet. Errors:
@@ -134,7 +140,14 @@ func (q *Queue) FD() int { return q.wait.FD() }
 
 // TryWait prepares for a wait on the queue's own wait object; see
 // [cq.Waiter.TryWait].
-func (q *Queue) TryWait() error { return q.wait.TryWait() }
+//
+// While somebody attends the queue there may be no sleep: fi.EAGAIN.
+func (q *Queue) TryWait() error {
+	if q.attend() {
+		return fi.EAGAIN
+	}
+	return q.wait.TryWait()
+}
 
 func (q *Queue) pending() bool {
 	q.mu.Lock()
@@ -207,6 +220,7 @@ func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error)
 	if flags&^fi.Peek != 0 {
 		return 0, 0, fi.EBADFLAGS
 	}
+	q.attend()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -263,7 +277,11 @@ func (q *Queue) SRead(buf []byte, timeout int, flags uint64) (number uint32, n i
 		if err != fi.EAGAIN || timeout >= 0 && !time.Now().Before(end) {
 			return number, n, err
 		}
-		if err := q.wait.Sleep(nil, end); err != nil {
+		until := end
+		if soon := time.Now().Add(attendInterval); q.attended.Load() != 0 && (timeout < 0 || soon.Before(end)) {
+			until = soon
+		}
+		if err := q.wait.Sleep(nil, until); err != nil {
 			return 0, 0, err
 		}
 	}

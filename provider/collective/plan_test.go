@@ -1,0 +1,215 @@
+package collective
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+// kindOf is the operation that each algorithm performs.
+var kindOf = [algorithms]Kind{
+	Dissemination: Barrier, BinomialBroadcast: Broadcast, ScatterAllGather: Broadcast, PairwiseAllToAll: AllToAll,
+	BruckAllToAll: AllToAll, RecursiveDoubling: AllReduce, Rabenseifner: AllReduce, RingAllGather: AllGather,
+	BruckAllGather: AllGather, HalvingReduceScatter: ReduceScatter, PairwiseReduceScatter: ReduceScatter,
+	BinomialReduce: Reduce, RabenseifnerReduce: Reduce, BinomialScatter: Scatter, DirectScatter: Scatter,
+	BinomialGather: Gather, DirectGather: Gather,
+}
+
+// TestModel runs every algorithm in groups of 1 to 17 ranks, with every root,
+// on random numbers of elements, among them none and fewer than ranks.
+func TestModel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for a := range algorithms {
+		for size := 1; size <= 17; size++ {
+			for root := range size {
+				if !kindOf[a].Rooted() && root != 0 {
+					break
+				}
+				for _, count := range []int{0, 1, r.IntN(size + 1), r.IntN(100)} {
+					c := Call{Kind: kindOf[a], Size: size, Root: root, Count: uint64(count), Elem: element}
+					if c.Kind == Barrier {
+						c.Count, c.Elem = 0, 0
+					}
+					try(t, r, c, a)
+				}
+			}
+		}
+	}
+}
+
+// TestChosen does the same with the algorithm that the sizes choose, and says
+// that each is chosen somewhere.
+func TestChosen(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	var met [algorithms]bool
+	for kind := range Kinds {
+		for _, size := range []int{1, 2, 3, 5, 7, 8, 13} {
+			for _, count := range []uint64{0, 3, 500, 2000, 20000, 50000} {
+				c := Call{Kind: kind, Size: size, Count: count, Elem: element}
+				if kind.Rooted() {
+					c.Root = r.IntN(size)
+				}
+				a := Choose(&c)
+				if kindOf[a] != kind {
+					t.Fatalf("%+v: algorithm %d is for kind %d", c, a, kindOf[a])
+				}
+				met[a] = true
+				try(t, r, c, a)
+			}
+		}
+	}
+	for a, ok := range met {
+		if !ok {
+			t.Errorf("algorithm %d was never chosen", a)
+		}
+	}
+}
+
+// TestSteps holds the number of messages that a rank sends to what the
+// algorithms promise.
+func TestSteps(t *testing.T) {
+	sends := func(c Call, a Algorithm) (most int) {
+		for c.Rank = range c.Size {
+			n := 0
+			for _, s := range BuildWith(&c, a).Steps {
+				if s.Op == Send {
+					n++
+				}
+			}
+			most = max(most, n)
+		}
+		return most
+	}
+	for size := 1; size <= 64; size++ {
+		log := 0
+		for 1<<log < size {
+			log++
+		}
+		c := Call{Size: size, Count: 8, Elem: 4}
+		for a, want := range map[Algorithm]int{
+			Dissemination: log, BinomialBroadcast: log, BruckAllToAll: log, BruckAllGather: log, BinomialReduce: 1,
+			RecursiveDoubling: log + 1, RingAllGather: size - 1, PairwiseAllToAll: size - 1, BinomialScatter: 2 * log,
+			Rabenseifner: 2*log + 1,
+		} {
+			c.Kind = kindOf[a]
+			if n := sends(c, a); n > want {
+				t.Errorf("%d ranks, algorithm %d: %d messages, at most %d", size, a, n, want)
+			}
+		}
+	}
+}
+
+// TestDisseminationWaits holds that no rank passes a barrier before all have come.
+func TestDisseminationWaits(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for size := 2; size <= 17; size++ {
+		late := r.IntN(size)
+		n := &net{t: t, r: r, what: "barrier", runs: make([]Run, size), over: make([]bool, size),
+			sends: map[[2]int][]*message{}, recvs: map[[2]int][][]byte{}}
+		for i := range size {
+			n.runs[i].Start(Build(&Call{Rank: i, Size: size}), nil, nil, nil, nil)
+			if i != late {
+				n.advance(i)
+			}
+		}
+		for n.step() {
+		}
+		for i, over := range n.over {
+			if over {
+				t.Fatalf("%d ranks: rank %d passed before rank %d came", size, i, late)
+			}
+		}
+		n.advance(late)
+		for n.step() {
+		}
+		for i, over := range n.over {
+			if !over {
+				t.Fatalf("%d ranks: rank %d did not pass", size, i)
+			}
+		}
+	}
+}
+
+// wire is the transport of one rank with a thread of its own.
+type wire struct {
+	rank int
+	to   [][]chan []byte // by sender and receiver
+}
+
+func (w wire) Send(to int, data []byte) bool {
+	w.to[w.rank][to] <- bytes.Clone(data)
+	return true
+}
+
+func (w wire) Recv(from int, data []byte) bool {
+	copy(data, <-w.to[from][w.rank])
+	return true
+}
+
+// TestThreads runs ranks on threads of their own, several operations one after
+// the other with the same Run.
+func TestThreads(t *testing.T) {
+	const size, count = 7, 300
+	chans := make([][]chan []byte, size)
+	for i := range chans {
+		chans[i] = make([]chan []byte, size)
+		for j := range chans[i] {
+			chans[i][j] = make(chan []byte, 64)
+		}
+	}
+	var wg sync.WaitGroup
+	for rank := range size {
+		wg.Go(func() {
+			var run Run
+			in, out := make([]byte, count), make([]byte, count)
+			for round := range 20 {
+				for i := range in {
+					in[i] = byte(rank + round + i)
+				}
+				c := Call{Kind: AllReduce, Rank: rank, Size: size, Count: count, Elem: 1}
+				p := BuildWith(&c, []Algorithm{RecursiveDoubling, Rabenseifner}[round%2])
+				run.Start(p, in, out, make([]byte, p.Scratch), sum)
+				if !run.Advance(wire{rank, chans}) {
+					t.Error("not finished")
+					return
+				}
+				for i, v := range out {
+					if want := byte(size*(round+i) + size*(size-1)/2); v != want {
+						t.Errorf("rank %d, round %d, byte %d: %d, want %d", rank, round, i, v, want)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestLengths holds that plans stay inside the buffers that Lengths promises.
+func TestLengths(t *testing.T) {
+	for a := range algorithms {
+		for size := 1; size <= 9; size++ {
+			for rank := range size {
+				c := Call{Kind: kindOf[a], Rank: rank, Size: size, Root: size / 2, Count: 5, Elem: 8}
+				if !c.Kind.Rooted() {
+					c.Root = 0
+				}
+				p := BuildWith(&c, a)
+				in, out := c.Lengths()
+				limit := [...]uint64{In: in, Out: out, Scratch: p.Scratch}
+				for _, s := range p.Steps {
+					for _, g := range []Region{s.Dst, s.A, s.B} {
+						if g.Off+g.Len > limit[g.Buf] {
+							t.Fatalf("%+v by algorithm %d: %+v beyond %d", c, a, g, limit[g.Buf])
+						}
+					}
+				}
+			}
+		}
+	}
+}
