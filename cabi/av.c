@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "collective.h"
 #include "goapi.h"
 
 static inline uint64_t handle_of(struct fid_av *av)
@@ -84,11 +85,6 @@ static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, si
 	return weftGoAVStrAddr(handle_of(av), (void *)addr, buf, len) ? NULL : buf;
 }
 
-static int no_av_set(struct fid_av *, struct fi_av_set_attr *, struct fid_av_set **, void *)
-{
-	return -FI_ENOSYS;
-}
-
 struct fi_ops_av weft_ops_av = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = av_insert,
@@ -97,7 +93,7 @@ struct fi_ops_av weft_ops_av = {
 	.remove = av_remove,
 	.lookup = av_lookup,
 	.straddr = av_straddr,
-	.av_set = no_av_set,
+	.av_set = weft_av_set,
 };
 
 int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,

@@ -43,6 +43,8 @@ static const struct class {
 	[FI_CLASS_PEP] = { "passive endpoint", &weft_pep_fi_ops, offsetof(struct weft_pep_obj, handle) },
 	[FI_CLASS_CONNREQ] = { "connection request", &weft_connreq_fi_ops, offsetof(struct weft_connreq_obj, handle) },
 	[FI_CLASS_AV] = { "address vector", &weft_av_fi_ops, offsetof(struct weft_av_obj, handle) },
+	[FI_CLASS_AV_SET] = { "address vector set", &weft_av_set_fi_ops, offsetof(struct weft_av_set_obj, handle) },
+	[FI_CLASS_MC] = { "collective group", &weft_mc_fi_ops, offsetof(struct weft_mc_obj, handle) },
 	[FI_CLASS_MR] = { "memory region", &weft_mr_fi_ops, offsetof(struct weft_mr_obj, handle) },
 	[FI_CLASS_EQ] = { "event queue", &weft_eq_fi_ops, offsetof(struct weft_eq_obj, handle) },
 	[FI_CLASS_CQ] = { "completion queue", &weft_cq_fi_ops, offsetof(struct weft_cq_obj, handle) },

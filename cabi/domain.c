@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "collective.h"
 #include "goapi.h"
 #include "rma.h"
 
@@ -34,13 +35,6 @@ struct fi_ops weft_domain_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
-/* No endpoint offers FI_COLLECTIVE, so no operation is supported. */
-static int no_query_collective(struct fid_domain *, enum fi_collective_op,
-			       struct fi_collective_attr *, uint64_t)
-{
-	return -FI_EOPNOTSUPP;
-}
-
 static int endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		     uint64_t flags, void *context)
 {
@@ -58,7 +52,7 @@ static struct fi_ops_domain domain_ops = {
 	.stx_ctx = weft_stx_open,
 	.srx_ctx = weft_srx_open,
 	.query_atomic = weft_query_atomic,
-	.query_collective = no_query_collective,
+	.query_collective = weft_query_collective,
 	.endpoint2 = endpoint2,
 };
 

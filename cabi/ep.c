@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "collective.h"
 #include "connected.h"
 #include "goapi.h"
 #include "rma.h"
@@ -216,7 +217,7 @@ static struct fi_ops_ep ep_ops = {
 	.tx_size_left = weft_no_size_left,
 };
 
-/* ---- struct fi_ops_cm: names; connections are in cm.c ---- */
+/* ---- struct fi_ops_cm: names and groups; connections are in cm.c ---- */
 
 int weft_cm_setname(fid_t fid, void *addr, size_t addrlen)
 {
@@ -230,7 +231,7 @@ int weft_cm_getname(fid_t fid, void *addr, size_t *addrlen)
 	return weftGoEPName(EP(fid)->handle, addr, addrlen);
 }
 
-static struct fi_ops_cm cm_ops; /* weft_nosys_cm with names, made at the first open */
+static struct fi_ops_cm cm_ops; /* weft_nosys_cm with names and joins, made at the first open */
 
 static pthread_once_t cm_once = PTHREAD_ONCE_INIT;
 
@@ -239,6 +240,7 @@ static void cm_make(void)
 	cm_ops = weft_nosys_cm;
 	cm_ops.setname = weft_cm_setname;
 	cm_ops.getname = weft_cm_getname;
+	cm_ops.join = weft_join;
 }
 
 /* Changes the tables of an FI_EP_RDM endpoint to those of its type. */
@@ -290,7 +292,8 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 		.rma = opened.caps & FI_RMA ? &weft_ops_rma : &weft_nosys_rma,
 		.tagged = opened.caps & FI_TAGGED ? &weft_ops_tagged : &weft_nosys_tagged,
 		.atomic = opened.caps & FI_ATOMIC ? &weft_ops_atomic : &weft_nosys_atomic,
-		.collective = &weft_nosys_collective,
+		.collective = opened.caps & FI_COLLECTIVE ? &weft_ops_collective :
+							    &weft_nosys_collective,
 	};
 	by_type(&o->fid, &opened);
 	weft_object_add(&o->link, &o->fid.fid);

@@ -183,6 +183,20 @@ static struct fi_ops_av forked_av = {
 	.av_set = av_set,
 };
 
+static int set_combine(struct fid_av_set *, const struct fid_av_set *) { return REFUSAL; }
+static int set_change(struct fid_av_set *, fi_addr_t) { return REFUSAL; }
+static int set_addr(struct fid_av_set *, fi_addr_t *) { return REFUSAL; }
+
+static struct fi_ops_av_set forked_av_set = {
+	.size = sizeof(struct fi_ops_av_set),
+	.set_union = set_combine,
+	.intersect = set_combine,
+	.diff = set_combine,
+	.insert = set_change,
+	.remove = set_change,
+	.addr = set_addr,
+};
+
 /* ---- endpoints ---- */
 
 static ssize_t ep_cancel(fid_t, void *) { return REFUSAL; }
@@ -316,6 +330,9 @@ void weft_forked_tables(struct fid *fid)
 	case FI_CLASS_AV:
 		((struct fid_av *)fid)->ops = &forked_av;
 		break;
+	case FI_CLASS_AV_SET:
+		((struct fid_av_set *)fid)->ops = &forked_av_set;
+		break;
 	case FI_CLASS_CQ:
 		((struct fid_cq *)fid)->ops = &forked_cq;
 		break;
@@ -339,6 +356,7 @@ void weft_forked_tables(struct fid *fid)
 		((struct fid_pep *)fid)->cm = &forked_cm;
 		break;
 	case FI_CLASS_MR:
+	case FI_CLASS_MC:
 		break;
 	default:
 		endpoint_tables((struct fid_ep *)fid);

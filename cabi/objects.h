@@ -56,6 +56,20 @@ struct weft_av_obj {
 	struct weft_link link;
 };
 
+struct weft_av_set_obj {
+	struct fid_av_set fid;
+	uint64_t handle;
+	uint64_t addr;                  /* fi_av_set_addr */
+	struct weft_link link;
+};
+
+/* A group of collective operations. */
+struct weft_mc_obj {
+	struct fid_mc fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
 /* The wait object of a queue, counter or wait set, as FI_GETWAIT gives it out. */
 struct weft_wait_native {
 	enum fi_wait_obj kind;          /* never FI_WAIT_UNSPEC: what was chosen for it */
@@ -168,7 +182,8 @@ struct weft_stx_obj {
 
 extern struct fi_ops weft_fabric_fi_ops, weft_domain_fi_ops, weft_av_fi_ops, weft_cq_fi_ops,
 	weft_cntr_fi_ops, weft_eq_fi_ops, weft_wait_fi_ops, weft_poll_fi_ops, weft_mr_fi_ops,
-	weft_ep_fi_ops, weft_srx_fi_ops, weft_stx_fi_ops, weft_pep_fi_ops, weft_connreq_fi_ops;
+	weft_ep_fi_ops, weft_srx_fi_ops, weft_stx_fi_ops, weft_pep_fi_ops, weft_connreq_fi_ops,
+	weft_av_set_fi_ops, weft_mc_fi_ops;
 
 /* The handle of an object that an application passed to another one's
  * function; 0 if it is NULL or not weft's. */

@@ -30,6 +30,8 @@ type AV struct {
 	sizeMax uint64
 	// rxCtxBits are those bits of an fi.Addr that name a receive context.
 	rxCtxBits int
+	// mapped: opened as fi.AVMap, so its addresses are not known to be indexes.
+	mapped bool
 
 	table avTable
 	index avIndex
@@ -95,6 +97,7 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 	if attr.Type == fi.AVUnspec {
 		attr.Type = fi.AVTable
 	}
+	a.mapped = attr.Type == fi.AVMap
 	return a, nil
 }
 

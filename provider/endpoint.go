@@ -94,7 +94,7 @@ type Endpoint struct {
 	requests       *stripe.Table[txRequest]
 	exposed        exposures
 	landings       map[uint64][]hw.Memory // regions of rendezvous targets, by recvOp.id; the lease holder's
-	inject         []byte // one buffer of InjectMax bytes for each request
+	inject         []byte                 // one buffer of InjectMax bytes for each request
 	rmas           *stripe.Table[rmaRequest]
 	rmaInject      []byte // as inject, for rmas
 	scratch        []scratch
@@ -119,6 +119,8 @@ type Endpoint struct {
 	rmaMu     sync.Mutex
 	rmaQueue  []uint64
 	rmaQueued atomic.Int32
+
+	coll *collectives // nil: there are none; immutable from Enable on
 
 	// The lease holder's.
 	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone

@@ -121,6 +121,7 @@ func (e *Endpoint) open() (err error) {
 	if e.inject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
 		return fi.ENOMEM
 	}
+	e.openCollectives()
 	if e.iface, err = openIface(address{e.name, e.context}.raw(), e.socket, n+1, e.bounces(cfg), e.domain.exclusiveShared(), e.published(), cfg); err != nil {
 		return openError(err)
 	}
@@ -192,6 +193,9 @@ func (e *Endpoint) setHandlers(p *port) {
 			h = e.conn.only(h)
 		}
 		p.SetHandler(id, p.handler(h))
+	}
+	if e.coll != nil {
+		e.coll.setHandlers(p)
 	}
 	p.OnPeerEvent(p.peerEvent(e.onPeer))
 }
@@ -273,6 +277,9 @@ func (e *Endpoint) release() {
 	}
 	if e.rmas != nil {
 		_ = e.rmas.Close()
+	}
+	if e.coll != nil {
+		e.coll.close()
 	}
 	e.closeStats()
 	_ = e.peers.Free()

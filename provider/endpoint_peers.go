@@ -94,6 +94,9 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 			e.rx.peerLost(s.id)
 		}
 	}
+	if ev.HasSource && e.coll != nil {
+		e.coll.sourceLost(ev.Source)
+	}
 	if ev.Endpoint == nil {
 		return
 	}
@@ -131,6 +134,9 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 		}
 	}
 	e.rx.out = kept
+	if e.coll != nil {
+		e.coll.linkLost(l)
+	}
 }
 
 // senderLost ends what needs a sender that is gone: the fragments that are

@@ -201,6 +201,9 @@ func (r *rxContext) progress() {
 			if e.conn != nil {
 				e.conn.step()
 			}
+			if e.coll != nil {
+				e.coll.pump()
+			}
 		}
 	}
 	r.publish()
@@ -212,7 +215,8 @@ func (r *rxContext) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() {
+		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
+			e.coll != nil && e.coll.busy() {
 			return true
 		}
 	}
@@ -233,7 +237,8 @@ func (r *rxContext) onNetwork() bool {
 // calledFor tells whether other threads have left something to progress.
 func (r *rxContext) calledFor() bool {
 	for _, e := range r.eps {
-		if e.rmaQueued.Load() != 0 || e.onNetwork() || e.conn != nil && e.conn.ending() {
+		if e.rmaQueued.Load() != 0 || e.onNetwork() || e.conn != nil && e.conn.ending() ||
+			e.coll != nil && e.coll.queued.Load() != 0 {
 			return true
 		}
 	}

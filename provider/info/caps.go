@@ -53,6 +53,8 @@ var capabilities = []Capability{
 		"reads and writes of every form; every target checks key, rights and range"},
 	{fi.Atomic, "FI_ATOMIC", Primary, true, true, false,
 		"the operations and datatypes of fi_atomic(3), performed by the target with the CPU's atomic instructions"},
+	{fi.Collective, "FI_COLLECTIVE", Primary, true, true, false,
+		"every operation of fi_collective(3), by algorithms of the members' own; not on scalable endpoints"},
 	{fi.NamedRxCtx, "FI_NAMED_RX_CTX", Primary, true, false, false,
 		"each receive context of a scalable endpoint has a segment of its own, which an address with its index names"},
 	{fi.Send, "FI_SEND", Modifier, true, false, false,

@@ -26,14 +26,16 @@ func TestCapabilities(t *testing.T) {
 		want        uint64
 		tx, rx, dom uint64
 	}{
-		{name: "none asked", want: fi.Msg | fi.Tagged | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent,
-			tx: fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.Send | fi.Fence | fi.RMA | fi.Atomic | rmaTx,
-			rx: fi.Msg | fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent, dom: comm | fi.SharedAV},
+		{name: "none asked", want: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent,
+			tx: fi.Msg | fi.Tagged | fi.Collective | fi.NamedRxCtx | fi.Send | fi.Fence | fi.RMA | fi.Atomic | rmaTx,
+			rx: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent, dom: comm | fi.SharedAV},
 		{name: "rma", caps: fi.RMA, want: fi.RMA | rmaTx | rmaRx | free | comm,
 			tx: fi.RMA | rmaTx, rx: fi.RMA | rmaRx | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "send only, atomics at home", caps: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent,
 			want: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent | free | comm,
 			tx:   fi.Msg | fi.Send | fi.Atomic, rx: fi.Msg | fi.Atomic | fi.RemoteWrite | fi.RMAEvent | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "collectives only", caps: fi.Collective, want: fi.Collective | free | comm,
+			tx: fi.Collective, rx: fi.Collective | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "fence", caps: fi.Msg | fi.Fence, want: fi.Msg | fi.Fence | dirs | free | comm,
 			tx: fi.Msg | fi.Send | fi.Fence, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "named contexts", caps: fi.Msg | fi.NamedRxCtx, want: fi.Msg | fi.NamedRxCtx | dirs | free | comm,
@@ -71,7 +73,7 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestCapabilitiesRefused(t *testing.T) {
-	for _, bit := range []uint64{fi.Multicast, fi.Collective, fi.Trigger, fi.HMEM, fi.VariableMsg, fi.RMAPmem,
+	for _, bit := range []uint64{fi.Multicast, fi.Trigger, fi.HMEM, fi.VariableMsg, fi.RMAPmem,
 		fi.AVUserID, fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
 		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | bit }), nil)
 		wantRefused(t, err, "caps")
@@ -134,7 +136,7 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 			t.Errorf("%s applies to nothing", c.Name)
 		}
 	}
-	want := fi.Msg | fi.Tagged | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent
+	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent
 	if inTable != want {
 		t.Errorf("table has %#x, want %#x", inTable, want)
 	}
@@ -158,7 +160,7 @@ func TestEveryCombination(t *testing.T) {
 	primary := []uint64{fi.Msg, fi.RMA, fi.Tagged, fi.Atomic, fi.Multicast, fi.NamedRxCtx, fi.HMEM, fi.Collective, fi.DirectedRecv}
 	const primaryTx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.Multicast | fi.NamedRxCtx | fi.HMEM | fi.Collective
 	const primaryRx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.DirectedRecv | fi.HMEM | fi.Collective
-	const supported = fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.DirectedRecv | fi.RMA | fi.Atomic
+	const supported = fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.DirectedRecv | fi.RMA | fi.Atomic | fi.Collective
 	const optional = dirs | rmaTx | rmaRx | free | comm | fi.Source | fi.SourceErr
 	accepted := 0
 	for set := range 1 << len(primary) {
@@ -184,7 +186,7 @@ func TestEveryCombination(t *testing.T) {
 			}
 		}
 	}
-	if accepted != 64 {
-		t.Errorf("%d combinations were accepted, want 64", accepted)
+	if accepted != 128 {
+		t.Errorf("%d combinations were accepted, want 128", accepted)
 	}
 }

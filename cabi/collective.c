@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Posting of collective operations, and the groups that they need: struct
+ * fi_ops_collective, fi_join_collective and fi_query_collective. Sets of
+ * addresses are in avset.c.
+ */
+#include <stdlib.h>
+
+#include "collective.h"
+#include "goapi.h"
+
+#define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
+
+/* The defaults of a context that mean something for a barrier, the only
+ * operation that takes no flags. */
+#define FOR_BARRIERS (FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
+
+static ssize_t post(struct fid_ep *ep, enum fi_collective_op kind, const void *buf, size_t count,
+		    void *result, fi_addr_t group, fi_addr_t root, enum fi_datatype datatype,
+		    enum fi_op op, uint64_t flags, void *context)
+{
+	struct weft_coll_args args = {
+		.buf = (uintptr_t)buf, .result = (uintptr_t)result, .count = count, .group = group,
+		.root = root, .flags = flags, .context = (uintptr_t)context, .kind = kind,
+		.datatype = datatype, .op = op,
+	};
+
+	return weftGoCollective(EP(ep)->handle, &args);
+}
+
+static ssize_t co_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)
+{
+	return post(ep, FI_BARRIER, NULL, 0, NULL, group, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, flags,
+		    context);
+}
+
+static ssize_t co_barrier(struct fid_ep *ep, fi_addr_t group, void *context)
+{
+	return co_barrier2(ep, group, EP(ep)->tx_op_flags & FOR_BARRIERS, context);
+}
+
+static ssize_t co_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t group,
+			    fi_addr_t root, enum fi_datatype datatype, uint64_t flags,
+			    void *context)
+{
+	(void)desc;
+	return post(ep, FI_BROADCAST, buf, count, NULL, group, root, datatype, FI_NOOP, flags,
+		    context);
+}
+
+static ssize_t co_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			   void *result, void *result_desc, fi_addr_t group,
+			   enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	(void)desc;
+	(void)result_desc;
+	return post(ep, FI_ALLTOALL, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
+		    flags, context);
+}
+
+static ssize_t co_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			    void *result, void *result_desc, fi_addr_t group,
+			    enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+{
+	(void)desc;
+	(void)result_desc;
+	return post(ep, FI_ALLREDUCE, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, op,
+		    flags, context);
+}
+
+static ssize_t co_allgather(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			    void *result, void *result_desc, fi_addr_t group,
+			    enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	(void)desc;
+	(void)result_desc;
+	return post(ep, FI_ALLGATHER, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
+		    flags, context);
+}
+
+static ssize_t co_reduce_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+				 void *result, void *result_desc, fi_addr_t group,
+				 enum fi_datatype datatype, enum fi_op op, uint64_t flags,
+				 void *context)
+{
+	(void)desc;
+	(void)result_desc;
+	return post(ep, FI_REDUCE_SCATTER, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, op,
+		    flags, context);
+}
+
+static ssize_t co_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+			 void *result_desc, fi_addr_t group, fi_addr_t root,
+			 enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+{
+	(void)desc;
+	(void)result_desc;
+	return post(ep, FI_REDUCE, buf, count, result, group, root, datatype, op, flags, context);
+}
+
+static ssize_t co_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			  void *result, void *result_desc, fi_addr_t group, fi_addr_t root,
+			  enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	(void)desc;
+	(void)result_desc;
+	return post(ep, FI_SCATTER, buf, count, result, group, root, datatype, FI_NOOP, flags,
+		    context);
+}
+
+static ssize_t co_gather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+			 void *result_desc, fi_addr_t group, fi_addr_t root,
+			 enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	(void)desc;
+	(void)result_desc;
+	return post(ep, FI_GATHER, buf, count, result, group, root, datatype, FI_NOOP, flags,
+		    context);
+}
+
+/* The form that names the operation; its vectors have one element. */
+static ssize_t co_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv,
+		      void **result_desc, size_t result_count, uint64_t flags)
+{
+	const struct fi_ioc none = { NULL, 0 };
+	const struct fi_ioc *in = &none, *out = &none;
+
+	(void)result_desc;
+	if (!msg || msg->iov_count > 1 || result_count > 1 || (!msg->msg_iov && msg->iov_count) ||
+	    (!resultv && result_count))
+		return -FI_EINVAL;
+	if (msg->iov_count)
+		in = msg->msg_iov;
+	if (result_count)
+		out = resultv;
+	return post(ep, msg->coll, in->addr, msg->iov_count ? in->count : out->count, out->addr,
+		    msg->coll_addr, msg->root_addr, msg->datatype, msg->op, flags, msg->context);
+}
+
+struct fi_ops_collective weft_ops_collective = {
+	.size = sizeof(struct fi_ops_collective),
+	.barrier = co_barrier,
+	.broadcast = co_broadcast,
+	.alltoall = co_alltoall,
+	.allreduce = co_allreduce,
+	.allgather = co_allgather,
+	.reduce_scatter = co_reduce_scatter,
+	.reduce = co_reduce,
+	.scatter = co_scatter,
+	.gather = co_gather,
+	.msg = co_msg,
+	.barrier2 = co_barrier2,
+};
+
+int weft_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
+			  struct fi_collective_attr *attr, uint64_t flags)
+{
+	uint64_t count, size, members;
+	int rc;
+
+	(void)domain;
+	if (!attr || attr->mode)
+		return -FI_EINVAL;
+	if (flags == FI_SCATTER && coll == FI_ALLREDUCE)
+		coll = FI_REDUCE_SCATTER;
+	else if (flags && (flags != FI_SCATTER || coll != FI_REDUCE_SCATTER))
+		return -FI_EBADFLAGS;
+	rc = weftGoQueryCollective(coll, attr->datatype, attr->op, &count, &size, &members);
+	if (rc)
+		return rc;
+	attr->datatype_attr.count = count;
+	attr->datatype_attr.size = size;
+	attr->max_members = members;
+	return 0;
+}
+
+/* ---- groups ---- */
+
+static int mc_close(struct fid *fid)
+{
+	struct weft_mc_obj *o = WEFT_OBJ(fid, struct weft_mc_obj);
+
+	return weft_close(o->handle, &o->link, o);
+}
+
+struct fi_ops weft_mc_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = mc_close,
+	.bind = weft_no_bind,
+	.control = weft_no_control,
+	.ops_open = weft_no_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = weft_no_ops_set,
+};
+
+/* fi_join: of collective groups. There is no other multicast. */
+int weft_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc, void *context)
+{
+	const struct fi_collective_addr *where = addr;
+	struct weft_mc_obj *o;
+	uint64_t set, group;
+	int rc;
+
+	if (!(flags & FI_COLLECTIVE))
+		return -FI_ENOSYS;
+	if (!where || !where->set || !mc)
+		return -FI_EINVAL;
+	set = weft_handle_of(&where->set->fid);
+	if (!set || where->set->fid.fclass != FI_CLASS_AV_SET)
+		return -FI_EINVAL;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoJoin(EP(ep)->handle, where->coll_addr, set, flags, (uintptr_t)context, &o->handle,
+			&group);
+	if (rc) {
+		free(o);
+		return rc;
+	}
+	o->fid.fid.fclass = FI_CLASS_MC;
+	o->fid.fid.context = context;
+	o->fid.fid.ops = &weft_mc_fi_ops;
+	o->fid.fi_addr = group;
+	weft_object_add(&o->link, &o->fid.fid);
+	*mc = &o->fid;
+	return weftGoAnnounce(o->handle, o); /* the event may come at once */
+}

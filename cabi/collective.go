@@ -1,0 +1,138 @@
+package main
+
+// #include "collective.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider"
+	"github.com/weft-fabric/weft/provider/collective"
+)
+
+//export weftGoCollective
+func weftGoCollective(ep C.uint64_t, a *C.struct_weft_coll_args) (rc C.int64_t) {
+	defer guard("collective operation", &rc)
+	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
+	if !ok {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	args := provider.CollectiveArgs{
+		Kind:     kindFromC(C.int(a.kind)),
+		Buf:      uintptr(a.buf),
+		Result:   uintptr(a.result),
+		Count:    uint64(a.count),
+		Datatype: fi.Datatype(a.datatype),
+		Op:       fi.Op(a.op),
+		Group:    fi.Addr(a.group),
+		Root:     fi.Addr(a.root),
+		Flags:    uint64(a.flags),
+		Context:  uint64(a.context),
+	}
+	return C.int64_t(result(e.Collective(&args)))
+}
+
+// kindFromC converts an enum fi_collective_op. What is none becomes Kinds, which
+// is refused.
+func kindFromC(kind C.int) collective.Kind {
+	if kind < 0 || kind >= C.int(collective.Kinds) {
+		return collective.Kinds
+	}
+	return collective.Kind(kind)
+}
+
+//export weftGoQueryCollective
+func weftGoQueryCollective(kind, datatype, op C.int, count, size, members *C.uint64_t) (rc C.int) {
+	defer guard("fi_query_collective", &rc)
+	n, s, m, err := provider.QueryCollective(kindFromC(kind), fi.Datatype(datatype), fi.Op(op))
+	if err != nil {
+		return result(err)
+	}
+	*count, *size, *members = C.uint64_t(n), C.uint64_t(s), C.uint64_t(m)
+	return 0
+}
+
+//export weftGoJoin
+func weftGoJoin(ep, addr, set, flags, context C.uint64_t, handle, group *C.uint64_t) (rc C.int) {
+	defer guard("fi_join_collective", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	s, err := objectOf[*provider.AVSet](set)
+	if err != nil {
+		return result(err)
+	}
+	g, err := e.Join(fi.Addr(addr), s, uint64(flags), uint64(context))
+	if err != nil {
+		return result(err)
+	}
+	*group = C.uint64_t(g.Addr())
+	*handle, err = enter(g)
+	return result(err)
+}
+
+//export weftGoAnnounce
+func weftGoAnnounce(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
+	defer guard("fi_join_collective", &rc)
+	g, err := objectOf[*provider.Group](group)
+	if err != nil {
+		return result(err)
+	}
+	g.Announce(uintptr(self))
+	return 0
+}
+
+//export weftGoAVSetOpen
+func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, handle, addr *C.uint64_t) (rc C.int) {
+	defer guard("fi_av_set", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	s, err := a.OpenSet(&fi.AVSetAttr{
+		Count: uint64(attr.count), Start: fi.Addr(attr.start_addr), End: fi.Addr(attr.end_addr), Stride: uint64(attr.stride),
+		CommKey: view[byte](unsafe.Pointer(attr.comm_key), attr.comm_key_size), Flags: uint64(attr.flags),
+	})
+	if err != nil {
+		return result(err)
+	}
+	*addr = C.uint64_t(s.Addr())
+	*handle, err = enter(s)
+	return result(err)
+}
+
+//export weftGoAVSetCombine
+func weftGoAVSetCombine(dst, src C.uint64_t, operation C.int) (rc C.int) {
+	defer guard("fi_av_set operation", &rc)
+	d, err := objectOf[*provider.AVSet](dst)
+	if err != nil {
+		return result(err)
+	}
+	s, err := objectOf[*provider.AVSet](src)
+	if err != nil {
+		return result(err)
+	}
+	return result([]func(*provider.AVSet) error{d.Union, d.Intersect, d.Diff}[operation](s))
+}
+
+//export weftGoAVSetInsert
+func weftGoAVSetInsert(set, addr C.uint64_t) (rc C.int) {
+	defer guard("fi_av_set_insert", &rc)
+	s, err := objectOf[*provider.AVSet](set)
+	if err != nil {
+		return result(err)
+	}
+	return result(s.Insert(fi.Addr(addr)))
+}
+
+//export weftGoAVSetRemove
+func weftGoAVSetRemove(set, addr C.uint64_t) (rc C.int) {
+	defer guard("fi_av_set_remove", &rc)
+	s, err := objectOf[*provider.AVSet](set)
+	if err != nil {
+		return result(err)
+	}
+	return result(s.Remove(fi.Addr(addr)))
+}

@@ -1,0 +1,221 @@
+package provider
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// Collective operations (fi_collective(3)). Package collective says what the
+// ranks of a group send each other; here is how it gets there:
+//
+//	coll.go        what an endpoint has for it, and its progress
+//	coll_group.go  groups: who the members are, how they join and leave
+//	coll_post.go   the calls, and their arguments
+//	coll_run.go    operations under way, and the messages of their steps
+//	coll_long.go   payloads that stay with the sender until they are fetched
+//	coll_fail.go   peers that are gone, and operations that end because of it
+//
+// A message of a step goes in one piece if it is no longer than an eager message
+// and the receiver's eager window is open; else it is announced, and the
+// receiver reads it or asks for fragments. What comes too early is held, in the
+// same account as unexpected messages, so the same bound holds back senders.
+//
+// Everything below belongs to the holder of the progress lease, except what is
+// said to be under mu.
+type collectives struct {
+	ep *Endpoint
+
+	// groups are those that the endpoint has joined or is about to, by index;
+	// nil where there is none. Changed under the lease and mu, read under
+	// either.
+	groups []*Group
+
+	joining []*Group    // whose members are not all there
+	early   []earlyJoin // of members whose group is not known here
+	blocked []*collMember
+	streams []*collStep // announced sends that go in fragments
+	reads   []*collStep // announced receives that are read in pieces
+	sends   map[uint64]*collStep
+	pulls   map[uint64]*collStep // announced receives that wait for fragments
+	request uint64               // of the last announcement, or receive in fragments
+	steps   *collStep            // free
+	held    *heldStep            // free
+
+	// mu guards what posting threads leave to the lease holder. It is on the
+	// path of collective operations only, whose steps cost more.
+	mu          sync.Mutex
+	posted      []*collOp
+	spare       []*collOp // the other array of posted
+	free        *collOp
+	outstanding int    // operations that have not ended
+	generation  uint32 // of the last group
+
+	// queued is the number of operations in posted, for progress to look at
+	// without the lock. Written under mu, read by the lease holder;
+	// sequentially consistent.
+	queued atomic.Int32
+}
+
+// maxCollectives is how many operations of an endpoint may be under way.
+const maxCollectives = 1024
+
+// openCollectives prepares an endpoint for collective operations if it is to
+// have them.
+func (e *Endpoint) openCollectives() {
+	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
+		e.coll = &collectives{ep: e, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
+	}
+}
+
+// setHandlers gives a port the handlers of the messages.
+func (c *collectives) setHandlers(p *port) {
+	for id, h := range map[hw.AMID]hw.Handler{
+		amCollJoin: c.onJoin,
+		amCollStep: c.onStep,
+		amCollRTS:  c.onRTS,
+		amCollDone: c.onDone,
+		amCollCTS:  c.onCTS,
+		amCollFrag: c.onFrag,
+		amCollNote: c.onNote,
+	} {
+		p.SetHandler(id, p.handler(h))
+	}
+}
+
+// busy tells whether there is work that no ring shows.
+func (c *collectives) busy() bool {
+	return len(c.blocked)+len(c.streams)+len(c.reads) != 0 || c.queued.Load() != 0 || c.unsent()
+}
+
+// unsent tells whether a join has not been told to all.
+func (c *collectives) unsent() bool {
+	for _, g := range c.joining {
+		if g.unsent != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pump does that work, as far as it can be done.
+func (c *collectives) pump() {
+	if c.queued.Load() != 0 {
+		c.startPosted()
+	}
+	if len(c.joining) != 0 {
+		c.pumpJoins()
+	}
+	c.pumpBlocked()
+	c.pumpStreams()
+	c.pumpReads()
+}
+
+// startPosted begins the operations that were posted.
+func (c *collectives) startPosted() {
+	c.mu.Lock()
+	list := c.posted
+	c.posted, c.spare = c.spare[:0], nil
+	c.queued.Store(0)
+	c.mu.Unlock()
+	for i, o := range list {
+		list[i] = nil
+		c.start(o)
+	}
+	c.mu.Lock()
+	c.spare = list[:0]
+	c.mu.Unlock()
+}
+
+// attend tells progress that something was posted, and makes some.
+func (c *collectives) attend() {
+	r := c.ep.rx
+	atomic.StoreUint32(&r.hot.Attention, 1)
+	r.ring()
+	r.advance()
+}
+
+// group returns the group of a number, nil if there is none.
+func (c *collectives) group(id uint64) *Group {
+	i := uint32(id)
+	if i >= uint32(len(c.groups)) || c.groups[i] == nil || c.groups[i].id != id {
+		return nil
+	}
+	return c.groups[i]
+}
+
+// find returns the group of an address. c.mu is held.
+func (c *collectives) find(addr fi.Addr) *Group {
+	if addr&collAddrKind != collGroupAddr {
+		return nil
+	}
+	i := uint32(addr) & (1<<groupIndexBits - 1)
+	if i >= uint32(len(c.groups)) || c.groups[i] == nil || c.groups[i].addr() != addr {
+		return nil
+	}
+	return c.groups[i]
+}
+
+// The address of a group has its index and as much of its generation as fits.
+const groupIndexBits = 20
+
+// enter gives a group an index. c.mu and the lease are held.
+func (c *collectives) enter(g *Group) error {
+	i := 0
+	for i < len(c.groups) && c.groups[i] != nil {
+		i++
+	}
+	if i == 1<<groupIndexBits {
+		return fi.ENOSPC
+	}
+	if i == len(c.groups) {
+		c.groups = append(c.groups, nil)
+	}
+	c.generation++
+	g.id = uint64(c.generation)<<32 | uint64(i)
+	c.groups[i] = g
+	return nil
+}
+
+// addr is the group's address.
+func (g *Group) addr() fi.Addr {
+	return collGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^collAddrKind
+}
+
+// member returns the group of a number and its member of a rank, if the message
+// comes from that member. known is false if there is no such group (any more),
+// which is no fault of the sender.
+func (c *collectives) member(src hw.Source, id uint64, rank uint32) (g *Group, m *collMember, known bool) {
+	g = c.group(id)
+	if g == nil {
+		return nil, nil, false
+	}
+	if rank >= uint32(len(g.members)) {
+		return g, nil, true
+	}
+	if m = &g.members[rank]; !m.joined || m.gone || m.src != src {
+		return g, nil, true
+	}
+	return g, m, true
+}
+
+// malformed reports a message that a peer should not have sent.
+func (c *collectives) malformed(src hw.Source, format string, args ...any) {
+	c.ep.malformed(src, "collective: "+format, args...)
+}
+
+// tell sends a message of at most ctsHead bytes to a member, now or when there
+// is room.
+func (c *collectives) tell(m *collMember, id hw.AMID, header uint64, head []byte) {
+	if m.link != nil && !m.dead {
+		c.ep.rx.send(c.ep, m.link, id, header, head)
+	}
+}
+
+// warn logs what went wrong with a group.
+func (g *Group) warn(format string, args ...any) {
+	log.Warnf(log.EPData, "group %#x, rank %d of %d: "+format, append([]any{uint64(g.addr()), g.rank, len(g.members)}, args...)...)
+}

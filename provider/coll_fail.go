@@ -1,0 +1,292 @@
+package provider
+
+import (
+	"slices"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// An operation that cannot go on at one member fails at all: who finds out tells
+// the others, and who is told for the first time does so too, so that nobody
+// waits for a member that does not go on either, even if the teller dies. A
+// member that is gone or has left fails only what needs more of it: it may have
+// done its part.
+
+// fail ends an operation with an error, now or when Advance returns.
+func (c *collectives) fail(o *collOp, why fi.Errno) {
+	if o.status != fi.Success {
+		return
+	}
+	o.status = why
+	g := o.group
+	g.warn("operation %d: %v", o.seq, why)
+	h := noteHead{seq: o.seq, status: why}
+	for i := range g.members {
+		if m := &g.members[i]; !m.left && !m.gone {
+			c.tell(m, amCollNote, m.id, h.put(c.ep.rx.head[:]))
+		}
+	}
+	if !o.advancing {
+		c.end(o)
+	}
+}
+
+// abandon drops the transfers of an operation.
+func (c *collectives) abandon(o *collOp) {
+	g := o.group
+	for _, s := range o.recvs {
+		c.freeStep(s)
+	}
+	clear(o.recvs)
+	o.recvs = o.recvs[:0]
+	for id, s := range c.sends {
+		if s.op == o {
+			delete(c.sends, id)
+			c.streams = slices.DeleteFunc(c.streams, func(t *collStep) bool { return t == s })
+			c.freeStep(s)
+		}
+	}
+	for id, s := range c.pulls {
+		if s.op == o {
+			delete(c.pulls, id)
+			c.refuse(&g.members[s.peer], s.request)
+			c.freeStep(s)
+		}
+	}
+	c.dropReads(o)
+	for i := range g.members {
+		g.members[i].drop(c, o)
+	}
+}
+
+// dropReads drops the receives of an operation that are being read.
+func (c *collectives) dropReads(o *collOp) {
+	c.reads = slices.DeleteFunc(c.reads, func(s *collStep) bool {
+		if s.op != o {
+			return false
+		}
+		c.refuse(&o.group.members[s.peer], s.request)
+		c.freeStep(s)
+		return true
+	})
+}
+
+// drop drops what an operation has to send to a member, and what came from the
+// member for it.
+func (m *collMember) drop(c *collectives, o *collOp) {
+	var last *collStep
+	at := &m.queue
+	for *at != nil {
+		s := *at
+		if s.op != o {
+			last, at = s, &s.next
+			continue
+		}
+		*at = s.next
+		c.freeStep(s)
+	}
+	m.last = last
+	for {
+		h := m.takeHeld(o.seq)
+		if h == nil {
+			return
+		}
+		if h.long {
+			c.refuse(m, h.head.request)
+		}
+		c.freeHeld(h)
+	}
+}
+
+// maxDoomed bounds the operations that a group remembers to have failed before
+// they began.
+const maxDoomed = 1 << 16
+
+// doom fails an operation that need not have begun here.
+func (c *collectives) doom(g *Group, seq uint32, why fi.Errno) {
+	if o := g.ops[seq]; o != nil {
+		c.fail(o, why)
+	} else if !g.over(seq) && len(g.doomed) < maxDoomed {
+		g.doomed[seq] = why
+	}
+}
+
+// onNote is a member's word that an operation has failed, or that it has left.
+func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
+	var h noteHead
+	if !h.parse(head) {
+		c.malformed(src, "note of %d bytes does not parse", len(head))
+		return
+	}
+	if g := c.group(id); id != 0 && g != nil {
+		for i := range g.members {
+			m := &g.members[i]
+			switch {
+			case !m.joined || m.gone || m.src != src || m.link == nil:
+			case h.status != fi.Success:
+				c.doom(g, h.seq, h.status)
+				return
+			case h.group == m.id:
+				m.left = true
+				c.starve(g, m)
+				return
+			}
+		}
+	}
+	if h.status == fi.Success {
+		c.leftEarly(src, h.group)
+	}
+}
+
+// leftEarly is the word of a member that left before it knew this side's
+// number of the group.
+func (c *collectives) leftEarly(src hw.Source, group uint64) {
+	for i := range c.early {
+		if j := &c.early[i]; j.src == src && j.head.group == group {
+			j.left = true
+			return
+		}
+	}
+	for _, g := range c.groups {
+		if g == nil {
+			continue
+		}
+		for i := range g.members {
+			if m := &g.members[i]; m.joined && m.link != nil && !m.gone && m.src == src && m.id == group {
+				m.left = true
+				c.starve(g, m)
+				return
+			}
+		}
+	}
+}
+
+// starve fails the operations that wait for a message of a member that sends
+// nothing more.
+func (c *collectives) starve(g *Group, m *collMember) {
+	c.failWhere(g, func(o *collOp) bool {
+		for _, s := range o.recvs {
+			if &g.members[s.peer] == m {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// failWhere fails the operations of a group for which hit is true.
+func (c *collectives) failWhere(g *Group, hit func(o *collOp) bool) {
+	var list []*collOp
+	for _, o := range g.ops {
+		if hit(o) {
+			list = append(list, o)
+		}
+	}
+	for _, o := range list {
+		c.fail(o, fi.ECONNRESET)
+	}
+}
+
+// sourceLost is told when a source is gone, after its last message.
+func (c *collectives) sourceLost(src hw.Source) {
+	c.early = slices.DeleteFunc(c.early, func(j earlyJoin) bool { return j.src == src })
+	for _, g := range c.groups {
+		if g == nil {
+			continue
+		}
+		for i := range g.members {
+			m := &g.members[i]
+			if !m.joined || m.gone || m.link == nil || m.src != src {
+				continue
+			}
+			m.gone = true
+			c.starve(g, m)
+			c.failWhere(g, func(o *collOp) bool { return c.fetches(o, i) })
+		}
+	}
+}
+
+// fetches tells whether an operation is fetching from a rank.
+func (c *collectives) fetches(o *collOp, rank int) bool {
+	for _, s := range c.pulls {
+		if s.op == o && s.peer == rank {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.reads, func(s *collStep) bool { return s.op == o && s.peer == rank })
+}
+
+// linkLost is told when a peer cannot be sent to any more.
+func (c *collectives) linkLost(l *link) {
+	for _, g := range c.groups {
+		if g == nil {
+			continue
+		}
+		for i := range g.members {
+			m := &g.members[i]
+			if m.link != l || m.dead {
+				continue
+			}
+			m.dead = true
+			if !m.joined {
+				g.failed(fi.ECONNRESET)
+			}
+			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
+		}
+	}
+}
+
+// sendsTo tells whether an operation has something to send to a rank.
+func (c *collectives) sendsTo(o *collOp, rank int) bool {
+	for s := o.group.members[rank].queue; s != nil; s = s.next {
+		if s.op == o {
+			return true
+		}
+	}
+	for _, s := range c.sends {
+		if s.op == o && s.peer == rank {
+			return true
+		}
+	}
+	return false
+}
+
+// cancelAll ends all operations of a group that is left.
+func (g *Group) cancelAll() {
+	for _, o := range g.ops {
+		if o.status == fi.Success {
+			o.status = fi.ECANCELED
+			g.c.end(o)
+		}
+	}
+}
+
+// dropHeld drops what came for operations that will not be.
+func (g *Group) dropHeld() {
+	for i := range g.members {
+		m := &g.members[i]
+		for h := m.held; h != nil; {
+			next := h.next
+			if h.long {
+				g.c.refuse(m, h.head.request)
+			}
+			g.c.freeHeld(h)
+			h = next
+		}
+		m.held, m.heldLast = nil, nil
+	}
+	// nothing is left to be sent: cancelAll has dropped it
+	g.c.blocked = slices.DeleteFunc(g.c.blocked, func(m *collMember) bool {
+		m.blocked = m.queue != nil
+		return !m.blocked
+	})
+}
+
+// close gives the memory back. No group is left.
+func (c *collectives) close() {
+	for o := c.free; o != nil; o = o.next {
+		o.drop()
+	}
+	c.free = nil
+}

@@ -1,0 +1,401 @@
+package provider
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// A group is joined by all of its members, each of whom tells all others its own
+// number of the group. When a member has heard of all, it has joined: its messages
+// name the group by the receiver's number, so nothing has to be agreed on.
+//
+// Which joins belong together says a key: a hash of the ports of the members'
+// names, in their order, and of the group that the join is made through. Not
+// of their IP addresses, because a peer with several is known by different ones.
+// Joins with equal keys are matched in the order in which each member makes
+// them. A message counts for a rank only if it comes from the peer that this
+// side's set has at it.
+
+// States of a group. Changed by the lease holder, read by posting threads;
+// sequentially consistent.
+const (
+	groupJoining uint32 = iota
+	groupJoined
+	groupFailed
+	groupClosed
+)
+
+// Group is an endpoint's part in a group of collective operations: what
+// fi_join_collective returns.
+type Group struct {
+	ep    *Endpoint
+	c     *collectives
+	refs  refs
+	state atomic.Uint32
+
+	// Set by Join and immutable.
+	id      uint64 // by which the members name it: generation and index
+	key     uint64
+	rank    int
+	ranks   map[fi.Addr]int
+	context uint64
+	fid     uintptr       // of the C object, in events
+	waiting *eq.Attendant // until the join has ended
+	events  *eq.Queue     // to which the join reports
+
+	// The lease holder's.
+	members []collMember
+	left    int                 // members that have not joined
+	unsent  int                 // members that were not told
+	token   uint64              // what all members know alike when they have joined
+	started uint32              // number of the next operation to begin
+	ops     map[uint32]*collOp  // under way
+	doomed  map[uint32]fi.Errno // operations that failed elsewhere before they began here
+
+	// Under collectives.mu.
+	next  uint32 // number of the next operation to be posted
+	plans map[collective.Call]*collective.Plan
+}
+
+// collMember is one member as this one sees it.
+type collMember struct {
+	link   *link     // held; nil for this endpoint itself
+	id     uint64    // the member's number of the group
+	src    hw.Source // that its messages come from
+	joined bool      // id and src are known
+	told   bool      // that this side joins
+	left   bool      // sends nothing more
+	gone   bool      // so, because it is not there any more
+	dead   bool      // cannot be sent to
+
+	queue, last *collStep // sends that wait for room
+	blocked     bool      // in collectives.blocked
+	held        *heldStep // what came too early, in order
+	heldLast    *heldStep
+}
+
+// earlyJoin is a member's word that came before this side knew its group.
+type earlyJoin struct {
+	src  hw.Source
+	key  uint64
+	head joinHead
+	left bool // and has left already
+}
+
+// maxEarly bounds what members of no group cost.
+const maxEarly = 1 << 16
+
+// joinFlags are the flags of a join: both directions are what a group has.
+const joinFlags = fi.Collective | fi.Send | fi.Recv
+
+// Join begins to join the group of a set's members. addr is the set's address,
+// fi.AddrNotAvail, or the address of a group that this endpoint is in, with
+// which joins of equal sets are told apart. [Group.Announce] tells the others;
+// the event comes then. Errors: fi.ENOSYS without the capability or on a
+// context of a scalable endpoint, fi.EOPBADSTATE before Enable, fi.ENOEQ
+// without an event queue, fi.EBADFLAGS for flags other than fi.Collective and
+// both of fi.Send and fi.Recv, fi.EINVAL for an address that is neither, for
+// a set of another address vector, for one that this endpoint is not in, that
+// has an endpoint twice or addresses that were removed, and fi.ENOSPC.
+func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
+	bad := func(err fi.Errno, format string, args ...any) error {
+		return e.refuse(err, "join: "+format, args...)
+	}
+	switch {
+	case e.coll == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
+		return nil, fi.EOPBADSTATE
+	case e.coll == nil:
+		return nil, bad(fi.ENOSYS, "the endpoint has no collective operations")
+	case e.state.Load() != stateEnabled:
+		return nil, fi.EOPBADSTATE
+	case flags&^joinFlags != 0 || flags&(fi.Send|fi.Recv) != 0 && flags&(fi.Send|fi.Recv) != fi.Send|fi.Recv:
+		return nil, bad(fi.EBADFLAGS, "flags %#x", flags)
+	case e.eq == nil:
+		return nil, bad(fi.ENOEQ, "the endpoint has no event queue")
+	case set == nil || !set.open.Load() || set.av != e.av:
+		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
+	}
+	through, ok := e.coll.through(addr, set)
+	if !ok {
+		return nil, bad(fi.EINVAL, "%#x is neither the set's address nor a group's", uint64(addr))
+	}
+	g := &Group{
+		ep: e, c: e.coll, context: context, events: e.eq, rank: -1, ranks: map[fi.Addr]int{},
+		ops: map[uint32]*collOp{}, doomed: map[uint32]fi.Errno{}, plans: map[collective.Call]*collective.Plan{},
+	}
+	if err := g.fill(set.members(), through); err != nil {
+		g.letGo()
+		return nil, bad(fi.ErrnoOf(err), "%v", err)
+	}
+	return g, g.open()
+}
+
+// through returns what a join through an address is told apart by.
+func (c *collectives) through(addr fi.Addr, set *AVSet) (token uint64, ok bool) {
+	if addr == fi.AddrNotAvail || addr == set.Addr() {
+		return 0, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.find(addr)
+	if g == nil || g.state.Load() != groupJoined {
+		return 0, false
+	}
+	return g.token, true
+}
+
+// fill finds the members.
+func (g *Group) fill(addrs []fi.Addr, through uint64) error {
+	h := fnv.New64a()
+	_ = binary.Write(h, binary.LittleEndian, through)
+	g.members = make([]collMember, len(addrs))
+	seen := map[*link]bool{}
+	for i, a := range addrs {
+		n, ok := g.ep.av.Name(a)
+		if !ok {
+			return refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", a)
+		}
+		_ = binary.Write(h, binary.LittleEndian, n.Port)
+		g.ranks[a] = i
+		if g.ep.isSelf(n) {
+			if g.rank >= 0 {
+				return refuse(log.EPCtrl, fi.EINVAL, "this endpoint is member %d and %d of the set", g.rank, i)
+			}
+			g.rank = i
+			g.members[i].joined, g.members[i].told = true, true
+			continue
+		}
+		l, err := g.ep.linkOf(a)
+		if err != nil {
+			return err
+		}
+		g.members[i].link = l
+		if seen[l] {
+			return refuse(log.EPCtrl, fi.EINVAL, "%s is in the set twice", n)
+		}
+		seen[l] = true
+	}
+	if g.rank < 0 || len(addrs) > maxMembers {
+		return refuse(log.EPCtrl, fi.EINVAL, "this endpoint is not among the %d members", len(addrs))
+	}
+	_ = binary.Write(h, binary.LittleEndian, uint32(len(addrs)))
+	g.key = h.Sum64()
+	g.left, g.unsent = len(addrs)-1, len(addrs)-1
+	return nil
+}
+
+// isSelf tells whether a name leads to this endpoint.
+func (e *Endpoint) isSelf(n names.Name) bool {
+	if n == e.name {
+		return true
+	}
+	every := e.socket.inet && n.Family == names.AFInet || e.socket.inet6 && n.Family == names.AFInet6
+	return every && n.Port == e.name.Port && e.domain.local.has(n)
+}
+
+// letGo releases the links.
+func (g *Group) letGo() {
+	for i := range g.members {
+		if l := g.members[i].link; l != nil {
+			l.release()
+			g.members[i].link = nil
+		}
+	}
+}
+
+// open enters the group.
+func (g *Group) open() error {
+	r := g.ep.rx
+	if err := g.ep.refs.acquire(); err != nil {
+		g.letGo()
+		return err
+	}
+	r.acquire()
+	defer r.give()
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	if err := g.c.enter(g); err != nil {
+		g.letGo()
+		g.ep.refs.release()
+		return err
+	}
+	return nil
+}
+
+// Addr is the address by which operations name the group.
+func (g *Group) Addr() fi.Addr { return g.addr() }
+
+// Announce tells the members. fid is the C object, which the event names: of
+// fi.JoinComplete when all have joined, or the error why that cannot be.
+func (g *Group) Announce(fid uintptr) {
+	g.fid = fid
+	g.waiting = g.events.Attend(g.ep.Progress)
+	r := g.ep.rx
+	r.acquire()
+	g.c.joining = append(g.c.joining, g)
+	g.c.pumpJoins()
+	r.publish()
+	r.give()
+}
+
+// pumpJoins tells members who were not told, and ends the joins that are complete.
+func (c *collectives) pumpJoins() {
+	for _, g := range c.joining {
+		if g.unsent != 0 {
+			g.announce()
+		}
+	}
+	c.matchJoins()
+	c.joining = slices.DeleteFunc(c.joining, func(g *Group) bool {
+		if g.state.Load() == groupJoining && g.left == 0 && g.unsent == 0 {
+			g.joined()
+		}
+		return g.state.Load() != groupJoining
+	})
+}
+
+// announce sends this side's word to the members that can be reached by now.
+func (g *Group) announce() {
+	e := g.ep
+	for i := range g.members {
+		m := &g.members[i]
+		if m.told {
+			continue
+		}
+		p, err := e.connect(m.link)
+		if err == nil {
+			h := joinHead{group: g.id, size: uint32(len(g.members)), rank: uint32(g.rank)}
+			err = sendError(p.AMShort(amCollJoin, g.key, h.put(e.rx.head[:]), nil))
+		}
+		switch err {
+		case nil:
+			m.told = true
+			g.unsent--
+		case fi.EAGAIN:
+		default:
+			g.failed(fi.ErrnoOf(err))
+			return
+		}
+	}
+}
+
+// onJoin is a member's word.
+func (c *collectives) onJoin(src hw.Source, key uint64, head, payload []byte) {
+	j := earlyJoin{src: src, key: key}
+	if !j.head.parse(head) {
+		c.malformed(src, "join of %d bytes does not parse", len(head))
+		return
+	}
+	if len(c.early) >= maxEarly {
+		c.malformed(src, "join of a group that is not known here, as are %d others", len(c.early))
+		return
+	}
+	c.early = append(c.early, j)
+	if len(c.joining) != 0 {
+		c.pumpJoins()
+	}
+}
+
+// matchJoins gives members' words to the first group that lacks them.
+func (c *collectives) matchJoins() {
+	c.early = slices.DeleteFunc(c.early, func(j earlyJoin) bool {
+		for _, g := range c.joining {
+			if g.accept(&j) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// accept takes a member's word, if the group lacks it.
+func (g *Group) accept(j *earlyJoin) bool {
+	if g.state.Load() != groupJoining || j.key != g.key || int(j.head.size) != len(g.members) {
+		return false
+	}
+	m := &g.members[j.head.rank]
+	if m.joined || m.link == nil || !g.ep.ownsLink(j.src, m.link.index) {
+		return false
+	}
+	m.joined, m.src, m.id, m.left = true, j.src, j.head.group, j.left
+	g.left--
+	return true
+}
+
+// joined ends a join.
+func (g *Group) joined() {
+	h := fnv.New64a()
+	_ = binary.Write(h, binary.LittleEndian, g.key)
+	for i := range g.members {
+		id := g.members[i].id
+		if i == g.rank {
+			id = g.id
+		}
+		_ = binary.Write(h, binary.LittleEndian, id)
+	}
+	g.token = h.Sum64()
+	g.state.Store(groupJoined)
+	g.events.Post(completion(fi.JoinComplete, g.fid, g.context, 0))
+	g.waiting.End()
+}
+
+// failed ends a join that cannot be.
+func (g *Group) failed(err fi.Errno) {
+	if g.state.Load() != groupJoining {
+		return
+	}
+	g.warn("join: %v", err)
+	g.state.Store(groupFailed)
+	g.tellLeave()
+	g.events.PostError(eq.ErrEntry{FID: g.fid, Context: g.context, Err: err})
+	g.waiting.End()
+}
+
+// tellLeave tells the members who were told of this side that it is no more.
+func (g *Group) tellLeave() {
+	h := noteHead{group: g.id}
+	for i := range g.members {
+		if m := &g.members[i]; m.told {
+			g.c.tell(m, amCollNote, m.id, h.put(g.ep.rx.head[:]))
+		}
+	}
+}
+
+// Close leaves the group. Operations under way end with fi.ECANCELED, and at the
+// members with an error if they need this one.
+func (g *Group) Close() error {
+	if err := g.refs.close(); err != nil {
+		return err
+	}
+	r := g.ep.rx
+	if g.waiting != nil {
+		g.waiting.End()
+		g.waiting.Wait()
+	}
+	r.acquire()
+	was := g.state.Swap(groupClosed)
+	g.c.dropPosted(g)
+	g.cancelAll()
+	if was != groupFailed {
+		g.tellLeave()
+	}
+	g.dropHeld()
+	g.c.joining = slices.DeleteFunc(g.c.joining, func(o *Group) bool { return o == g })
+	g.c.mu.Lock()
+	g.c.groups[uint32(g.id)] = nil
+	g.c.mu.Unlock()
+	r.publish()
+	r.give()
+	g.letGo()
+	g.ep.refs.release()
+	return nil
+}

@@ -1,0 +1,259 @@
+package provider
+
+import (
+	"math/bits"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/collective"
+)
+
+// CollectiveArgs describes one collective operation.
+type CollectiveArgs struct {
+	Kind     collective.Kind
+	Buf      uintptr // what is given; of a broadcast the data, at every member
+	Result   uintptr // what is got, not used by a broadcast
+	Count    uint64  // elements, as [collective.Call] counts them
+	Datatype fi.Datatype
+	Op       fi.Op   // of a kind that reduces
+	Group    fi.Addr // [Group.Addr]
+	Root     fi.Addr // of a kind that has one: a member's address
+	Flags    uint64
+	Context  uint64
+}
+
+// collectiveFlags are the flags that a collective operation may carry. It
+// completes when the caller's buffers are his again and hold the result.
+const collectiveFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete | fi.Priority
+
+// Collective posts one collective operation. It returns nil when the operation
+// was posted, and fi.EAGAIN when as many as possible are under way and the
+// caller may try again after progress. Other errors: fi.EOPBADSTATE (not
+// enabled, or the group is not joined yet), fi.EBADFLAGS, fi.EOPNOTSUPP (a
+// datatype or operation that the kind does not have), fi.EINVAL (not a group's
+// address, a root that is no member, no buffer), fi.EMSGSIZE, fi.ENOMEM, and why
+// the join failed. What goes wrong later is an error completion: fi.ECONNRESET
+// when a member is gone, fi.ETRUNC and fi.EINVAL when members do not agree on
+// lengths or on the operation.
+func (e *Endpoint) Collective(a *CollectiveArgs) error {
+	c := e.coll
+	if c == nil || e.state.Load() != stateEnabled {
+		return fi.EOPBADSTATE
+	}
+	call, err := e.checkCollective(a)
+	if err != nil {
+		return err
+	}
+	if err := c.post(a, call); err != nil {
+		return err
+	}
+	c.attend()
+	return nil
+}
+
+// checkCollective checks what does not depend on the group.
+func (e *Endpoint) checkCollective(a *CollectiveArgs) (call collective.Call, err error) {
+	call = collective.Call{Kind: a.Kind, Count: a.Count, Elem: uint64(a.Datatype.Size())}
+	switch {
+	case a.Flags&^collectiveFlags != 0:
+		return call, e.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", a.Flags&^collectiveFlags)
+	case a.Kind == collective.Barrier:
+		return collective.Call{}, nil
+	case a.Kind >= collective.Kinds || !collectiveValid(a.Kind, a.Datatype, a.Op):
+		return call, e.refuse(fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d", a.Kind, a.Op, a.Datatype)
+	}
+	return call, nil
+}
+
+// collectiveValid tells whether a kind has an operation on a datatype. Kinds
+// that only move data take any operation.
+func collectiveValid(k collective.Kind, d fi.Datatype, op fi.Op) bool {
+	if k.Reduces() {
+		return atomics.Combines(d, op)
+	}
+	return k == collective.Barrier || d.Size() != 0
+}
+
+// QueryCollective tells what a kind of operation can do (fi_query_collective):
+// the most elements of a call, by its way of counting (0 for a barrier), the
+// size of one, and the most members. Errors: fi.EOPNOTSUPP.
+func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, members uint64, err error) {
+	if k >= collective.Kinds || !collectiveValid(k, d, op) {
+		return 0, 0, 0, fi.EOPNOTSUPP
+	}
+	if k == collective.Barrier {
+		return 0, 0, maxMembers, nil
+	}
+	return maxMessage / uint64(d.Size()), uint64(d.Size()), maxMembers, nil
+}
+
+// post completes the call, and leaves an operation to progress. Errors as of
+// Collective.
+func (c *collectives) post(a *CollectiveArgs, call collective.Call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, err := c.complete(a, &call)
+	if err != nil {
+		return err
+	}
+	o := c.free
+	if o == nil {
+		o = &collOp{}
+	}
+	p := g.plan(&call)
+	if o.reserve(p.Scratch) != nil {
+		return fi.ENOMEM
+	}
+	if o == c.free {
+		c.free = o.next
+	}
+	in, out := call.Lengths()
+	result := a.Result
+	if call.Kind == collective.Broadcast {
+		result = a.Buf
+	}
+	var fold func(dst, x, y []byte)
+	if call.Kind.Reduces() {
+		fold = o.combine(a.Datatype, a.Op)
+	}
+	o.run.Start(p, viewOf(a.Buf, in), viewOf(result, out), o.scratch, fold)
+	e := c.ep
+	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, call.Kind, g.next, a.Context, fi.Success
+	o.completes = e.txCQ != nil && (!e.txSelective || a.Flags&fi.Completion != 0)
+	g.next++
+	c.outstanding++
+	c.posted = append(c.posted, o)
+	c.queued.Store(int32(len(c.posted)))
+	return nil
+}
+
+// complete adds to the call what the group knows, and checks it.
+func (c *collectives) complete(a *CollectiveArgs, call *collective.Call) (*Group, error) {
+	g := c.find(a.Group)
+	if g == nil {
+		return nil, c.ep.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(a.Group))
+	}
+	if g.state.Load() != groupJoined {
+		return nil, c.ep.refuse(fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(a.Group))
+	}
+	if c.outstanding >= maxCollectives {
+		return nil, fi.EAGAIN
+	}
+	call.Rank, call.Size = g.rank, len(g.members)
+	if call.Kind.Rooted() {
+		root, ok := g.ranks[a.Root]
+		if !ok {
+			return nil, c.ep.refuse(fi.EINVAL, "collective: root %#x is not a member", uint64(a.Root))
+		}
+		call.Root = root
+	}
+	if high, all := bits.Mul64(call.Count, call.Elem*uint64(call.Size)); high != 0 || all > maxMessage {
+		return nil, c.ep.refuse(fi.EMSGSIZE, "collective: %d elements of %d bytes among %d members, at most %d bytes",
+			call.Count, call.Elem, call.Size, uint64(maxMessage))
+	}
+	in, out := call.Lengths()
+	buf, result := a.Buf, a.Result
+	if call.Kind == collective.Broadcast {
+		result = buf
+	}
+	if in != 0 && buf == 0 || out != 0 && result == 0 {
+		return nil, c.ep.refuse(fi.EINVAL, "collective: no buffer for %d bytes to give or %d to get", in, out)
+	}
+	return g, nil
+}
+
+// viewOf views a caller's buffer, which may be at address 0 if it is empty.
+func viewOf(addr uintptr, n uint64) []byte {
+	if n == 0 {
+		return nil
+	}
+	return bytesAt(uint64(addr), n)
+}
+
+// maxPlans is how many plans a group keeps.
+const maxPlans = 32
+
+// plan returns the plan of a call, from before or anew. c.mu is held.
+func (g *Group) plan(call *collective.Call) *collective.Plan {
+	p := g.plans[*call]
+	if p == nil {
+		if len(g.plans) >= maxPlans {
+			clear(g.plans)
+		}
+		p = collective.Build(call)
+		g.plans[*call] = p
+	}
+	return p
+}
+
+// combine returns the function for an operation, the last one again if it is
+// the same.
+func (o *collOp) combine(d fi.Datatype, op fi.Op) func(dst, a, b []byte) {
+	if o.fold == nil || o.datatype != d || o.op != op {
+		o.fold, o.datatype, o.op = atomics.Combine(d, op), d, op
+	}
+	return o.fold
+}
+
+// keepScratch is how much scratch memory an operation keeps for the next one
+// that uses its place, bytes.
+const keepScratch = 1 << 20
+
+// reserve provides n bytes of scratch memory.
+func (o *collOp) reserve(n uint64) error {
+	if n <= uint64(cap(o.scratch)) {
+		o.scratch = o.scratch[:n]
+		return nil
+	}
+	b, err := mem.Map(int(n), 0)
+	if err != nil {
+		return err
+	}
+	o.drop()
+	o.mapped, o.scratch = b, b[:n]
+	return nil
+}
+
+// drop gives the scratch memory back.
+func (o *collOp) drop() {
+	if o.mapped != nil {
+		_ = mem.Unmap(o.mapped)
+	}
+	o.mapped, o.scratch = nil, nil
+}
+
+// recycle takes back an operation that has ended.
+func (c *collectives) recycle(o *collOp) {
+	if len(o.mapped) > keepScratch {
+		o.drop()
+	}
+	o.run = collective.Run{}
+	c.mu.Lock()
+	o.group = nil
+	o.next, c.free = c.free, o
+	c.outstanding--
+	c.mu.Unlock()
+}
+
+// dropPosted ends the operations of a group that have not begun.
+func (c *collectives) dropPosted(g *Group) {
+	c.mu.Lock()
+	var list []*collOp
+	kept := c.posted[:0]
+	for _, o := range c.posted {
+		if o.group == g {
+			list = append(list, o)
+		} else {
+			kept = append(kept, o)
+		}
+	}
+	clear(c.posted[len(kept):])
+	c.posted = kept
+	c.queued.Store(int32(len(kept)))
+	c.mu.Unlock()
+	for _, o := range list {
+		o.status = fi.ECANCELED
+		c.end(o)
+	}
+}

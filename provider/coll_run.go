@@ -1,0 +1,408 @@
+package provider
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/collective"
+)
+
+// collOp is an operation under way, and the transport of its steps. It belongs
+// to the thread that posts it, then to the lease holder.
+type collOp struct {
+	group     *Group
+	next      *collOp // free
+	run       collective.Run
+	kind      collective.Kind
+	seq       uint32
+	context   uint64
+	completes bool
+	advancing bool // Advance is under way
+	status    fi.Errno
+	recvs     []*collStep // that wait for a message, in order
+	scratch   []byte
+	mapped    []byte // memory of scratch
+
+	// The arithmetic of the last call that had one.
+	fold     func(dst, a, b []byte)
+	datatype fi.Datatype
+	op       fi.Op
+}
+
+// collStep is a transfer that has not ended.
+type collStep struct {
+	next *collStep // free, or behind it in a member's queue
+	op   *collOp
+	peer int
+	data []byte
+	id   uint64 // by which the peer names it, once it was announced or asked for
+	done uint64 // bytes sent or received
+
+	// of a receive, where the payload is
+	request uint64
+	addr    uint64
+	peerOp  uint64 // of a send in fragments, the receiver's number
+}
+
+// heldStep is a message that came before its receive.
+type heldStep struct {
+	next    *heldStep
+	head    longHead
+	long    bool   // announced
+	payload uint64 // address in the pool, 0: none
+}
+
+// heldCost is what a held message counts beside its payload, in bytes.
+const heldCost = uint64(unsafe.Sizeof(heldStep{}))
+
+// newStep takes a step from the free ones.
+func (c *collectives) newStep(o *collOp, peer int, data []byte) *collStep {
+	s := c.steps
+	if s == nil {
+		s = &collStep{}
+	} else {
+		c.steps = s.next
+	}
+	*s = collStep{op: o, peer: peer, data: data}
+	return s
+}
+
+func (c *collectives) freeStep(s *collStep) {
+	*s = collStep{next: c.steps}
+	c.steps = s
+}
+
+// start begins an operation.
+func (c *collectives) start(o *collOp) {
+	g := o.group
+	g.started = o.seq + 1
+	g.ops[o.seq] = o
+	if why, ok := g.doomed[o.seq]; ok {
+		delete(g.doomed, o.seq)
+		c.fail(o, why)
+		return
+	}
+	c.advance(o)
+}
+
+// advance does what can be done of an operation.
+func (c *collectives) advance(o *collOp) {
+	o.advancing = true
+	over := o.run.Advance(o)
+	o.advancing = false
+	if over || o.status != fi.Success {
+		c.end(o)
+	}
+}
+
+// ended tells an operation that a transfer has ended.
+func (c *collectives) ended(s *collStep) {
+	o := s.op
+	c.freeStep(s)
+	c.transferred(o)
+}
+
+// transferred is ended for a step that is gone already.
+func (c *collectives) transferred(o *collOp) {
+	o.run.Ended()
+	if o.run.Open() == 0 {
+		c.advance(o)
+	}
+}
+
+// end completes an operation.
+func (c *collectives) end(o *collOp) {
+	g, e := o.group, c.ep
+	delete(g.ops, o.seq)
+	entry := cq.Entry{Context: o.context, Flags: fi.Collective, Src: fi.AddrNotAvail}
+	if o.status != fi.Success {
+		c.abandon(o)
+		e.countFailed(o.status)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: o.status})
+		}
+		if e.writeCntr != nil {
+			e.writeCntr.CountError(1)
+		}
+	} else {
+		if o.completes {
+			e.txCQ.Complete(entry)
+		}
+		if e.writeCntr != nil {
+			e.writeCntr.Count(1)
+		}
+	}
+	c.recycle(o)
+}
+
+// head is what messages of the operation begin with.
+func (o *collOp) head() stepHead {
+	return stepHead{seq: o.seq, kind: o.kind, rank: uint32(o.group.rank)}
+}
+
+// Send begins to send data to a rank (collective.Transport).
+func (o *collOp) Send(to int, data []byte) bool {
+	if o.status != fi.Success {
+		return true
+	}
+	c, m := o.group.c, &o.group.members[to]
+	s := c.newStep(o, to, data)
+	if m.queue != nil {
+		m.last.next, m.last = s, s
+		return false
+	}
+	sent, err := c.send(m, s)
+	if err == fi.EAGAIN {
+		m.queue, m.last = s, s
+		if !m.blocked {
+			m.blocked = true
+			c.blocked = append(c.blocked, m)
+		}
+		return false
+	}
+	if err != nil {
+		c.freeStep(s)
+		c.fail(o, fi.ErrnoOf(err))
+		return true
+	}
+	if sent {
+		c.freeStep(s)
+	}
+	return sent
+}
+
+// send sends a step's message, and tells whether its payload went with it.
+func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
+	if m.dead {
+		return false, fi.ECONNRESET
+	}
+	e, o := c.ep, s.op
+	p, err := e.connect(m.link)
+	if err != nil {
+		return false, err
+	}
+	p.port.wake()
+	n, lease := len(s.data), e.progressStripe
+	sc := &e.scratch[lease]
+	if n <= min(int(e.hot.EagerMax), p.port.attr.MaxAMBcopy) && p.EagerOpen() {
+		h := o.head()
+		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(s.data))), Len: uint64(n)})
+		return true, e.sendPayload(p, amCollStep, m.id, h.put(sc.head[:]), iov, n, lease)
+	}
+	c.request++
+	h := longHead{stepHead: o.head(), request: c.request, length: uint64(n), addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s.data))))}
+	if err := sendError(p.AMShort(amCollRTS, m.id, h.put(sc.head[:]), nil)); err != nil {
+		return false, err
+	}
+	s.id = h.request
+	c.sends[s.id] = s
+	return false, nil
+}
+
+// pumpBlocked sends what waited for room, each member's in order.
+func (c *collectives) pumpBlocked() {
+	list := c.blocked
+	c.blocked = nil
+	kept := list[:0]
+	for _, m := range list {
+		for m.queue != nil {
+			s := m.queue
+			sent, err := c.send(m, s)
+			if err == fi.EAGAIN {
+				break
+			}
+			m.queue = s.next
+			s.next = nil
+			switch {
+			case err != nil:
+				o := s.op
+				c.freeStep(s)
+				c.fail(o, fi.ErrnoOf(err))
+			case sent:
+				c.ended(s)
+			}
+		}
+		if m.blocked = m.queue != nil; m.blocked {
+			kept = append(kept, m)
+		}
+	}
+	c.blocked = append(kept, c.blocked...)
+}
+
+// Recv begins to receive data from a rank (collective.Transport).
+func (o *collOp) Recv(from int, data []byte) bool {
+	if o.status != fi.Success {
+		return true
+	}
+	c, m := o.group.c, &o.group.members[from]
+	h := m.takeHeld(o.seq)
+	if h == nil && (m.left || m.gone) {
+		c.fail(o, fi.ECONNRESET)
+		return true
+	}
+	s := c.newStep(o, from, data)
+	if h == nil {
+		o.recvs = append(o.recvs, s)
+		return false
+	}
+	defer c.freeHeld(h)
+	if !o.agrees(&h.head.stepHead, h.head.length, s) {
+		if h.long {
+			c.refuse(m, h.head.request)
+		}
+		c.freeStep(s)
+		return true
+	}
+	if h.long {
+		return c.fetch(m, s, &h.head) != fetchPending
+	}
+	if len(data) != 0 {
+		copy(data, bytesAt(h.payload, h.head.length))
+	}
+	c.freeStep(s)
+	return true
+}
+
+// agrees tells whether a message is what a receive waits for. If not, the
+// operation fails: its members were called with different arguments.
+func (o *collOp) agrees(h *stepHead, length uint64, s *collStep) bool {
+	switch {
+	case h.kind != o.kind:
+		o.group.warn("operation %d is of kind %d here and %d at rank %d", o.seq, o.kind, h.kind, s.peer)
+		o.group.c.fail(o, fi.EINVAL)
+		return false
+	case length != uint64(len(s.data)):
+		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, s.peer, length, len(s.data))
+		o.group.c.fail(o, fi.ETRUNC)
+		return false
+	}
+	return true
+}
+
+// waiting takes the first receive from a rank that waits for a message.
+func (o *collOp) waiting(rank int) *collStep {
+	for i, s := range o.recvs {
+		if s.peer == rank {
+			copy(o.recvs[i:], o.recvs[i+1:])
+			o.recvs[len(o.recvs)-1] = nil
+			o.recvs = o.recvs[:len(o.recvs)-1]
+			return s
+		}
+	}
+	return nil
+}
+
+// over tells whether an operation that is not under way is past.
+func (g *Group) over(seq uint32) bool { return int32(seq-g.started) < 0 }
+
+// onStep is a step's payload.
+func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
+	var h stepHead
+	if !h.parse(head, stepHeadBytes) {
+		c.malformed(src, "step of %d bytes does not parse", len(head))
+		return
+	}
+	g, m, known := c.member(src, id, h.rank)
+	if !known {
+		return // of a group that was left
+	}
+	if m == nil {
+		c.malformed(src, "step of a group whose rank %d it is not", h.rank)
+		return
+	}
+	o := g.ops[h.seq]
+	if o == nil {
+		if !g.over(h.seq) {
+			c.holdStep(g, m, &longHead{stepHead: h, length: uint64(len(payload))}, payload, false)
+		}
+		return // of an operation that has failed here
+	}
+	s := o.waiting(int(h.rank))
+	if s == nil {
+		c.holdStep(g, m, &longHead{stepHead: h, length: uint64(len(payload))}, payload, false)
+		return
+	}
+	if !o.agrees(&h, uint64(len(payload)), s) {
+		c.freeStep(s)
+		return
+	}
+	copy(s.data, payload)
+	c.ended(s)
+}
+
+// maxAhead is how many operations a member may be ahead. No member that waits
+// for its own completions comes near it.
+const maxAhead = 1 << 24
+
+// holdStep keeps a message until its receive begins.
+func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []byte, long bool) {
+	if int32(h.seq-g.started) > maxAhead {
+		c.malformed(m.src, "step of operation %d while %d is the next", h.seq, g.started)
+		return
+	}
+	held := c.held
+	if held == nil {
+		held = &heldStep{}
+	} else {
+		c.held = held.next
+	}
+	*held = heldStep{head: *h, long: long}
+	if len(payload) != 0 {
+		addr, err := c.ep.rx.pool.Get(len(payload))
+		if err != nil {
+			g.warn("no memory to hold a message: %v", err)
+			held.next, c.held = c.held, held
+			c.doom(g, h.seq, fi.ENOMEM)
+			return
+		}
+		held.payload = addr
+		copy(bytesAt(addr, uint64(len(payload))), payload)
+	}
+	c.ep.rx.hold(int(held.cost()))
+	if m.held == nil {
+		m.held, m.heldLast = held, held
+	} else {
+		m.heldLast.next, m.heldLast = held, held
+	}
+}
+
+// cost is what the message counts among unexpected ones, in bytes.
+func (h *heldStep) cost() uint64 {
+	if h.long {
+		return 0 // its sender's operation waits, and those are few
+	}
+	return heldCost + h.head.length
+}
+
+// takeHeld takes a member's first held message of an operation.
+func (m *collMember) takeHeld(seq uint32) *heldStep {
+	var before *heldStep
+	for h := m.held; h != nil; before, h = h, h.next {
+		if h.head.seq != seq {
+			continue
+		}
+		if before == nil {
+			m.held = h.next
+		} else {
+			before.next = h.next
+		}
+		if m.heldLast == h {
+			m.heldLast = before
+		}
+		h.next = nil
+		return h
+	}
+	return nil
+}
+
+// freeHeld gives a held message's memory back.
+func (c *collectives) freeHeld(h *heldStep) {
+	if h.payload != 0 {
+		c.ep.rx.pool.Put(h.payload, int(h.head.length))
+	}
+	c.ep.rx.unhold(int(h.cost()))
+	*h = heldStep{next: c.held}
+	c.held = h
+}

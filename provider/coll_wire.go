@@ -1,0 +1,134 @@
+package provider
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/collective"
+)
+
+// Active messages of collective operations. A group has a number of its own at
+// each member, which tells it to the others when it joins.
+const (
+	amCollJoin hw.AMID = 24 // header the group's key, head joinHead
+	amCollStep hw.AMID = 25 // header the receiver's group, head stepHead, and the payload
+	amCollRTS  hw.AMID = 26 // header the receiver's group, head stepHead and longHead
+	amCollDone hw.AMID = 27 // header the sender's request, head as of amAck
+	amCollCTS  hw.AMID = 28 // header the sender's request, head cts
+	amCollFrag hw.AMID = 29 // header the receiver's request, head the offset, and the payload
+	amCollNote hw.AMID = 30 // header the receiver's group, 0: not known; head noteHead
+)
+
+const (
+	joinHeadBytes = 16
+	stepHeadBytes = 8
+	longHeadBytes = stepHeadBytes + 24
+	noteHeadBytes = 16
+)
+
+// maxMembers is the most members of a group: what a message has room for.
+const maxMembers = 1 << 24
+
+// joinHead says who joins: with the key, all that the members know alike.
+type joinHead struct {
+	group uint64 // of the sender
+	size  uint32 // members
+	rank  uint32 // of the sender
+}
+
+func (h *joinHead) put(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b[0:], h.group)
+	binary.LittleEndian.PutUint32(b[8:], h.size)
+	binary.LittleEndian.PutUint32(b[12:], h.rank)
+	return b[:joinHeadBytes]
+}
+
+// parse refuses ranks that are not below the size.
+func (h *joinHead) parse(b []byte) bool {
+	if len(b) != joinHeadBytes {
+		return false
+	}
+	h.group = binary.LittleEndian.Uint64(b[0:])
+	h.size = binary.LittleEndian.Uint32(b[8:])
+	h.rank = binary.LittleEndian.Uint32(b[12:])
+	return h.rank < h.size && h.size <= maxMembers
+}
+
+// stepHead says which operation of a group a message belongs to.
+type stepHead struct {
+	seq  uint32 // of the operation
+	kind collective.Kind
+	rank uint32 // of the sender
+}
+
+func (h *stepHead) put(b []byte) []byte {
+	binary.LittleEndian.PutUint32(b[0:], h.seq)
+	binary.LittleEndian.PutUint32(b[4:], uint32(h.kind)<<24|h.rank)
+	return b[:stepHeadBytes]
+}
+
+// parse reads the head of a message whose head in all has size bytes.
+func (h *stepHead) parse(b []byte, size int) bool {
+	if len(b) != size {
+		return false
+	}
+	h.seq = binary.LittleEndian.Uint32(b[0:])
+	v := binary.LittleEndian.Uint32(b[4:])
+	h.kind, h.rank = collective.Kind(v>>24), v&(maxMembers-1)
+	return h.kind < collective.Kinds
+}
+
+// longHead announces a payload that stays with the sender.
+type longHead struct {
+	stepHead
+	request uint64 // of the sender
+	length  uint64 // bytes
+	addr    uint64 // in the sender's process
+}
+
+func (h *longHead) put(b []byte) []byte {
+	h.stepHead.put(b)
+	binary.LittleEndian.PutUint64(b[8:], h.request)
+	binary.LittleEndian.PutUint64(b[16:], h.length)
+	binary.LittleEndian.PutUint64(b[24:], h.addr)
+	return b[:longHeadBytes]
+}
+
+// parse refuses memory that wraps.
+func (h *longHead) parse(b []byte) bool {
+	if !h.stepHead.parse(b, longHeadBytes) {
+		return false
+	}
+	h.request = binary.LittleEndian.Uint64(b[8:])
+	h.length = binary.LittleEndian.Uint64(b[16:])
+	h.addr = binary.LittleEndian.Uint64(b[24:])
+	return h.length <= maxMessage && h.addr+h.length >= h.addr
+}
+
+// noteHead says that an operation has failed at the sender or, with status 0,
+// that the sender has left the group. In the latter case group is the
+// sender's number of it.
+type noteHead struct {
+	group  uint64   // of a sender who leaves
+	seq    uint32   // of the operation that failed
+	status fi.Errno // why, below 1024; 0: the sender leaves
+}
+
+func (h *noteHead) put(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b[0:], h.group)
+	binary.LittleEndian.PutUint32(b[8:], h.seq)
+	binary.LittleEndian.PutUint32(b[12:], uint32(h.status))
+	return b[:noteHeadBytes]
+}
+
+func (h *noteHead) parse(b []byte) bool {
+	if len(b) != noteHeadBytes {
+		return false
+	}
+	h.group = binary.LittleEndian.Uint64(b[0:])
+	h.seq = binary.LittleEndian.Uint32(b[8:])
+	v := binary.LittleEndian.Uint32(b[12:])
+	h.status = fi.Errno(v)
+	return v < 1024
+}
