@@ -53,6 +53,9 @@ struct shared {
 	_Atomic int stop;
 	pthread_barrier_t sleepers; /* of all ranks, blocking */
 	uint32_t picks[WINDOW];
+	struct {
+		_Atomic uint64_t addr, key;
+	} region;                   /* rank 1's, of the one-sided tests */
 };
 
 /* A rank's endpoint and what it has completed. */
@@ -82,6 +85,7 @@ struct node {
 struct wish {
 	enum fi_threading threading;
 	size_t rx_size;                 /* receives posted at a time */
+	bool one_sided;                 /* reads, writes and atomics too */
 };
 
 typedef void test_fn(struct node *n);
@@ -96,6 +100,7 @@ void meet(struct node *n);
 
 /* transfer.c */
 void poll_cq(struct node *n);
+void *next_context(struct node *n);
 void post_recv(struct node *n, size_t bytes, uint64_t tag);
 bool try_post_recv(struct node *n, size_t bytes, uint64_t tag);
 void send_to(struct node *n, int rank, size_t bytes, uint64_t tag);
@@ -105,6 +110,7 @@ void wait_received(struct node *n, uint64_t more);
 /* stream.c */
 void pingpong(struct node *n, size_t bytes, const char *median, const char *tail);
 void rate(struct node *n, int batch, const char *name);
+int agree(struct node *n, int count);
 
 /* stats.c */
 uint64_t ticks(void);
@@ -121,6 +127,7 @@ bool passed(struct deadline d);
 
 /* the tests */
 test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read;
+test_fn test_write_rate, test_one_sided, test_fetch_add;
 test_fn test_post_safe, test_post_domain;
 test_fn test_posted, test_unexpected;
 test_fn test_memory;

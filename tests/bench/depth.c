@@ -116,7 +116,7 @@ static void drain_posted(struct node *n, int depth)
 
 static void depth_open(struct node *n, int entries)
 {
-	node_open(n, &(struct wish){FI_THREAD_DOMAIN, (size_t)entries});
+	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .rx_size = (size_t)entries});
 	node_connect(n);
 	post_recv(n, 8, 1); /* the first message may connect, which needs both sides */
 	send_to(n, 1 - n->rank, 8, 1);

@@ -30,7 +30,7 @@ struct fi_info *find_provider(const struct options *opt, const struct wish *wish
 
 	if (!hints)
 		die("fi_allocinfo", -FI_ENOMEM);
-	hints->caps = FI_TAGGED;
+	hints->caps = FI_TAGGED | (wish->one_sided ? FI_RMA | FI_ATOMIC : 0);
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;

@@ -173,7 +173,7 @@ static void receiver(struct node *n)
 
 static void post_test(struct node *n, enum fi_threading threading, const char *one, const char *two)
 {
-	node_open(n, &(struct wish){threading, 2 * BURST});
+	node_open(n, &(struct wish){.threading = threading, .rx_size = 2 * BURST});
 	for (int i = 0; n->rank != 0 && i < BURST; i++)
 		post_recv(n, 8, 1);
 	node_connect(n);

@@ -46,7 +46,7 @@ void test_apart(struct node *n)
 		snprintf(core, sizeof(core), "%d", (opt.cores[n->rank] + 2) % 4);
 		setenv("FI_WEFT_PROGRESS_CPU", core, 1);
 	}
-	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
 	node_connect(n);
 	post_recv(n, BUFFER_BYTES, 1);
 	if (enough)
@@ -70,7 +70,7 @@ void test_idle(struct node *n)
 
 	opt.progress = FI_PROGRESS_AUTO;
 	n->opt = &opt;
-	node_open(n, &(struct wish){FI_THREAD_SAFE, 0});
+	node_open(n, &(struct wish){.threading = FI_THREAD_SAFE});
 	usleep((useconds_t)(settle * 1e6));
 	double before = processor_seconds();
 	usleep((useconds_t)(seconds * 1e6));

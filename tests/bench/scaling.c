@@ -265,7 +265,7 @@ static void measure(struct node *n, struct lane *lanes, int threads, int senders
 
 static void scale(struct node *n, bool own, const char *name)
 {
-	node_open(n, &(struct wish){FI_THREAD_SAFE, SCALE_THREADS * 2 * WINDOW});
+	node_open(n, &(struct wish){.threading = FI_THREAD_SAFE, .rx_size = SCALE_THREADS * 2 * WINDOW});
 	unpin();
 	struct lane *lanes = open_lanes(n, own);
 
@@ -280,7 +280,7 @@ void test_scale_shared(struct node *n) { scale(n, false, "scale_shared"); }
 
 void test_scale_readers(struct node *n)
 {
-	node_open(n, &(struct wish){FI_THREAD_SAFE, 4 * WINDOW});
+	node_open(n, &(struct wish){.threading = FI_THREAD_SAFE, .rx_size = 4 * WINDOW});
 	unpin();
 	struct lane *lanes = open_lanes(n, false);
 

@@ -46,7 +46,7 @@ static void round_trips(struct node *n, size_t bytes, int count)
 }
 
 /* agree lets rank 0 say how often both ranks do something next, 0 for the end. */
-static int agree(struct node *n, int count)
+int agree(struct node *n, int count)
 {
 	struct shared *s = n->shared;
 
@@ -96,7 +96,7 @@ void pingpong(struct node *n, size_t bytes, const char *median, const char *tail
 
 void test_pingpong(struct node *n)
 {
-	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
 	node_connect(n);
 	post_recv(n, BUFFER_BYTES, 1);
 	pingpong(n, 8, "pingpong_8_us", "pingpong_8_p999_us");
@@ -130,7 +130,7 @@ static void windows(struct node *n, size_t bytes, int count)
 
 static void stream_open(struct node *n)
 {
-	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
 	node_connect(n);
 	if (n->rank == 0)
 		post_recv(n, 0, 2);
@@ -187,7 +187,7 @@ void test_bandwidth(struct node *n)
 /* An endpoint is bound and knows a peer, but nothing is under way. */
 void test_cq_read(struct node *n)
 {
-	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0});
+	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
 	node_connect(n);
 	if (n->rank == 0) {
 		struct fi_cq_tagged_entry e[16];

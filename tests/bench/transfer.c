@@ -33,7 +33,7 @@ void poll_cq(struct node *n)
 	n->tx_done += (uint64_t)got - received;
 }
 
-static void *next_context(struct node *n)
+void *next_context(struct node *n)
 {
 	return &n->contexts[n->context_next++ % n->context_count];
 }

@@ -18,7 +18,7 @@ import (
 // search takes its time.
 var (
 	quickTests = []string{"hop", "pingpong", "rate", "bandwidth", "cq_read"}
-	flatTests  = []string{"hop", "pingpong", "rate", "bandwidth", "cq_read", "post_safe", "post_domain", "memory"}
+	flatTests  = []string{"hop", "pingpong", "rate", "bandwidth", "write_rate", "one_sided", "fetch_add", "cq_read", "post_safe", "post_domain", "memory"}
 	deepTests  = []string{"posted", "unexpected"}
 )
 
