@@ -5,10 +5,15 @@
 #include <string.h>
 
 #include "rma.h"
+#include "rma_post.h"
 
 #define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
 
-enum { PLAIN, FETCHING, COMPARING }; /* package provider/atomics' kinds */
+enum { /* package provider/atomics' kinds */
+	PLAIN = WEFT_ATOMIC_PLAIN,
+	FETCHING = WEFT_ATOMIC_FETCH,
+	COMPARING = WEFT_ATOMIC_COMPARE,
+};
 
 #define NOT_FOR_ATOMICS FI_MATCH_COMPLETE
 
@@ -48,7 +53,25 @@ static bool bytes_of(struct iovec *to, uint32_t *n, const struct fi_ioc *from, s
 	return true;
 }
 
-static ssize_t post(struct weft_ep_obj *o, const struct atomic *a, struct weft_atomic_args *args)
+/* An operation on one element, if it can do without Go. */
+static ssize_t post_one(struct weft_ep_obj *o, const struct atomic *a, const struct weft_atomic_args *args)
+{
+	if (a->remotes != 1 || !a->remote || a->remote->count != 1 || a->operands > 1 || a->compares > 1 || a->results > 1)
+		return WEFT_RMA_TO_GO;
+	if ((a->operands && (!a->operand || a->operand->count != 1)) ||
+	    (a->compares && (!a->compare || a->compare->count != 1)) ||
+	    (a->results && (!a->result || a->result->count != 1)))
+		return WEFT_RMA_TO_GO;
+	return weft_rma_atomic(o, &(struct weft_atomic_post){
+		.operand = a->operands ? a->operand->addr : NULL,
+		.compare = a->compares ? a->compare->addr : NULL,
+		.result = a->results ? a->result->addr : NULL,
+		.dest = args->dest, .addr = a->remote->addr, .key = a->remote->key, .flags = args->flags,
+		.context = (void *)args->context, .op = args->op, .datatype = args->datatype,
+		.kind = args->kind, .inject = args->inject });
+}
+
+static ssize_t post_vectors(struct weft_ep_obj *o, const struct atomic *a, struct weft_atomic_args *args)
 {
 	size_t size = size_of(args->datatype), i;
 
@@ -69,6 +92,13 @@ static ssize_t post(struct weft_ep_obj *o, const struct atomic *a, struct weft_a
 	}
 	args->remotes = a->remotes;
 	return weftGoAtomic(o->handle, args);
+}
+
+static ssize_t post(struct weft_ep_obj *o, const struct atomic *a, struct weft_atomic_args *args)
+{
+	ssize_t rc = post_one(o, a, args);
+
+	return rc == WEFT_RMA_TO_GO ? post_vectors(o, a, args) : rc;
 }
 
 /* The elements of a vector in all: what the remote side of the calls has that

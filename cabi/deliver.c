@@ -8,7 +8,8 @@
  * the order they arrived. If then the first message fits the first receive,
  * libfabric's matching rules leave no other choice, and the two are put
  * together here: one copy and one completion, without the call into Go, which
- * costs more than both. Everything else is Go's: a message that finds no
+ * costs more than both. One-sided operations need no receive, and are taken in
+ * where they come in between (rma_serve.c). Everything else is Go's: a message that finds no
  * receive or fits another one, rendezvous, acknowledgements, truncation,
  * errors. Once Go holds a receive or a message this file stands back until it
  * holds none.
@@ -17,38 +18,10 @@
  */
 #include <string.h>
 
-#include "hotpath.h"
-#include "reader.h"
-
-/* The most messages of one ring in one call, so that others get their turn. */
-#define DELIVER_MAX 64
-
-/* What a slot says, read once. */
-struct message {
-	uint32_t id;
-	uint32_t flags;
-	uint32_t head;
-	uint32_t length;
-	uint64_t tag;
-};
-
-static inline struct message read_message(const struct weft_slot *slot)
-{
-	uint64_t word = atomic_load_explicit(
-		(_Atomic uint64_t *)((uintptr_t)slot + offsetof(struct weft_slot, am_id)),
-		memory_order_relaxed);
-
-	return (struct message){
-		.id = word & 0xff,
-		.flags = word >> 8 & 0xff,
-		.head = word >> 16 & 0xffff,
-		.length = word >> 32,
-		.tag = *(const volatile uint64_t *)&slot->header,
-	};
-}
+#include "arrival.h"
 
 /* The bounce buffer that holds a message's payload, NULL if Go is to look. */
-static inline struct weft_bounce *bounce_of(const struct weft_slot *slot, const struct message *m,
+static inline struct weft_bounce *bounce_of(const struct weft_slot *slot, const struct weft_arrival *m,
 					    const struct weft_hot_source *src, uint32_t owner)
 {
 	uint32_t index = *(const volatile uint32_t *)(slot->body + m->head);
@@ -63,7 +36,7 @@ static inline struct weft_bounce *bounce_of(const struct weft_slot *slot, const 
 /* Tells whether message and receive fit, for messages that need nothing but a
  * copy and a completion. */
 static inline bool fits(const struct weft_hot_rx *rx, const struct weft_recv_entry *r,
-			const struct message *m, uint64_t addr)
+			const struct weft_arrival *m, uint64_t addr)
 {
 	bool tagged = m->id >= WEFT_AM_TAG;
 	uint32_t head = (m->id - WEFT_AM_MSG) & 1 ? sizeof(uint64_t) : 0;
@@ -76,7 +49,7 @@ static inline bool fits(const struct weft_hot_rx *rx, const struct weft_recv_ent
 		return false;
 	if (rx->flags & WEFT_RX_DIRECTED && r->src != FI_ADDR_UNSPEC && r->src != addr - 1)
 		return false;
-	return !tagged || !((m->tag ^ r->tag) & ~r->ignore);
+	return !tagged || !((m->header ^ r->tag) & ~r->ignore);
 }
 
 static inline void copy_payload(void *dst, const void *src, size_t len)
@@ -110,7 +83,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 			struct weft_reader *to, bool first, uint64_t *bytes)
 {
 	uint32_t owner = weft_seq_owner(atomic_load_explicit(&slot->seq, memory_order_relaxed));
-	struct message m = read_message(slot);
+	struct weft_arrival m = weft_read_arrival(slot);
 	struct weft_bounce *bounce = NULL;
 	const void *payload;
 	struct weft_hot_source *src;
@@ -138,7 +111,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 		.flags = FI_RECV | (r->flags & WEFT_RECV_TAGGED ? FI_TAGGED : FI_MSG),
 		.len = m.length,
 		.buf = r->buf,
-		.tag = m.tag,
+		.tag = m.header,
 		.src = addr - 1,
 	};
 	if (m.head) {
@@ -160,7 +133,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 	return true;
 }
 
-/* Delivers from one inbound ring; false: Go must look at its next message. */
+/* Delivers from one inbound ring; false: its next message cannot be delivered here. */
 static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
 			 struct weft_hot_rx *rx, struct weft_reader *to, uint32_t *delivered,
 			 uint64_t *bytes)
@@ -169,7 +142,7 @@ static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
 	uint64_t post = atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
 	bool all = true;
 
-	while (in - begin < DELIVER_MAX && (!to || to->left) && weft_ring_ready(&lane->ring, in)) {
+	while (in - begin < WEFT_DELIVER_MAX && (!to || to->left) && weft_ring_ready(&lane->ring, in)) {
 		if (!weft_ring_ready(&rx->posts, post) ||
 		    !deliver_one(ep, (void *)weft_ring_slot(&lane->ring, in),
 				 (void *)weft_ring_slot(&rx->posts, post), to, in == begin, bytes)) {
@@ -187,29 +160,78 @@ static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
 	return all;
 }
 
+/* What one call of weft_deliver has done. */
+struct delivered {
+	uint32_t messages;
+	uint32_t one_sided;
+	uint64_t bytes; /* of the messages */
+};
+
+/* How often messages and one-sided operations may alternate in one ring. */
+#define TURNS 8
+
+/* Takes in what is at the head of one inbound ring, messages only if plain;
+ * false: Go must look at what is next there. */
+static bool take_in(struct weft_hot_ep *ep, struct weft_inbound *lane, struct weft_hot_rx *rx,
+		    bool plain, const struct weft_outlet *to, struct delivered *d)
+{
+	for (int turn = 0; turn < TURNS; turn++) {
+		struct weft_served s;
+		uint64_t head;
+
+		if (plain && deliver_lane(ep, lane, rx, to->rx, &d->messages, &d->bytes))
+			return true;
+		head = atomic_load_explicit(&lane->head, memory_order_relaxed);
+		if (!weft_ring_ready(&lane->ring, head))
+			return true;
+		if (!weft_one_sided(ep, (void *)weft_ring_slot(&lane->ring, head)))
+			return false;
+		s = weft_rma_serve(ep, lane, to);
+		d->one_sided += s.n;
+		if (s.to_go || !s.n)
+			return !s.to_go;
+	}
+	return true;
+}
+
+/* The reader, if what is delivered to a queue may go to it. What another thread
+ * wrote to the queue meanwhile comes first. */
+static inline struct weft_reader *reader_of(struct weft_reader *to, const struct weft_hot_cq *cq)
+{
+	return to && to->cq == cq && to->left && weft_cq_empty(cq) ? to : NULL;
+}
+
+static void count_delivered(const struct weft_hot_ep *ep, const struct delivered *d)
+{
+	if (!d->messages)
+		return;
+	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT, d->messages);
+	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BYTES, d->bytes);
+	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BATCHES, 1);
+	if (weft_cq_wake_needed(ep->rx_cq))
+		weftGoWakeCQ(ep->rx_cq->handle);
+}
+
 bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to)
 {
 	struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_relaxed);
-	uint32_t lanes = weft_lanes_in_use(ep), lane = rx->turn, n = 0;
-	uint64_t bytes = 0;
-	bool all = true;
+	uint32_t lanes = weft_lanes_in_use(ep), lane = rx->turn;
+	bool plain = rx->matcher_empty && ep->flags & WEFT_EP_PLAIN_RX, all = true;
+	struct delivered d = { 0 };
+	struct weft_outlet out;
 
-	if (!rx->matcher_empty || !(ep->flags & WEFT_EP_PLAIN_RX))
+	if (!plain && !ep->fetch_count)
 		return false;
-	if (to && (to->cq != ep->rx_cq || !weft_cq_empty(to->cq) || !to->left))
-		to = NULL; /* what another thread wrote to the queue meanwhile comes first */
-	for (uint32_t i = 0; i < lanes && all && (!to || to->left); i++, lane++) {
+	out.rx = reader_of(to, ep->rx_cq);
+	out.tx = ep->tx_cq == ep->rx_cq ? out.rx : reader_of(to, ep->tx_cq);
+	for (uint32_t i = 0; i < lanes && all && (!out.rx || out.rx->left); i++, lane++) {
 		if (lane >= lanes)
 			lane = 0;
-		all = deliver_lane(ep, &ep->inbound[lane], rx, to, &n, &bytes);
+		all = take_in(ep, &ep->inbound[lane], rx, plain, &out, &d);
 	}
 	rx->turn = lane; /* behind the last, for one that has more than fits the reader */
-	if (n) {
-		weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT, n);
-		weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BYTES, bytes);
-		weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BATCHES, 1);
-		if (weft_cq_wake_needed(ep->rx_cq))
-			weftGoWakeCQ(ep->rx_cq->handle);
-	}
-	return all && n;
+	count_delivered(ep, &d);
+	if (!plain && atomic_load_explicit(&rx->want_posts, memory_order_relaxed))
+		return false; /* there may be a receive for a message that Go holds */
+	return all && d.messages + d.one_sided;
 }

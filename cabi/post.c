@@ -14,17 +14,12 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "hotpath.h"
-#include "poster.h"
+#include "posting.h"
 
 /* Flags of a call that the fast path understands; any other goes to Go. */
 #define FAST_TX_FLAGS                                                                              \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |         \
 	 FI_REMOTE_CQ_DATA)
-
-/* How far ahead of a message the next slots are fetched. Further ahead the
- * receiver's own prefetching takes them back before they are used. */
-#define PREFETCH_SLOTS 4
 
 /* One transmit, as all entry points of this file see it. */
 struct post {
@@ -44,34 +39,6 @@ static inline uint32_t am_id(const struct post *p)
 {
 	uint32_t id = p->tagged ? WEFT_AM_TAG : WEFT_AM_MSG;
 	return id + p->has_data;
-}
-
-/* A thread keeps to one stripe, so that threads share no cache line in
- * posting. The number is only a preference; the lease gives exclusivity. */
-static inline uint32_t preferred_stripe(const struct weft_hot_ep *ep)
-{
-	return weft_thread_number() & ep->stripe_mask;
-}
-
-/* Counts what became of a post. */
-static inline void count(const struct weft_hot_ep *ep, enum weft_stat_thread what, uint64_t n)
-{
-	weft_thread_count(ep->stats_threads, what, n);
-}
-
-static inline bool lease(struct weft_hot_stripe *stripe, bool exclusive)
-{
-	uint32_t free = 0;
-
-	return exclusive || atomic_compare_exchange_strong_explicit(
-				    &stripe->lease, &free, 1, memory_order_acquire,
-				    memory_order_relaxed);
-}
-
-static inline void unlease(struct weft_hot_stripe *stripe, bool exclusive)
-{
-	if (!exclusive)
-		atomic_store_explicit(&stripe->lease, 0, memory_order_release);
 }
 
 /* Finds a free bounce buffer of a leased stripe, NULL when all are in flight. */
@@ -130,23 +97,8 @@ static inline int push(const struct weft_ring *ring, const struct weft_hot_peer 
 		copy_small(body, p->buf, p->len);
 	}
 	weft_ring_publish(ring, &slot->seq, owner, pos);
-	weft_prefetch_write(weft_ring_slot(ring, pos + PREFETCH_SLOTS));
+	weft_prefetch_write(weft_ring_slot(ring, pos + WEFT_PREFETCH_SLOTS));
 	return 0;
-}
-
-/* Rings the receiver's doorbell if it sleeps. The fence pairs with the one
- * between arming and the last look at the ring in the sleeper. That a receiver
- * can sleep at all is looked at without a fence, but after publishing: the
- * receiver has every processor that runs a sender pass a barrier (membarrier)
- * before it may arm for the first time, so either its last look at the ring
- * finds the message, or this finds the bit. */
-static inline void wake(struct weft_hot_ep *ep, const struct weft_hot_peer *peer)
-{
-	if (!(atomic_load_explicit(peer->rx_state, memory_order_relaxed) & WEFT_RX_WAITABLE))
-		return;
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(peer->rx_state + 1, memory_order_relaxed))
-		weftGoWakePeer(ep->handle, peer->peer);
 }
 
 /* Counts a push: what and the word after it are the messages and bytes of its kind. */
@@ -154,11 +106,11 @@ static inline void count_sent(const struct weft_hot_ep *ep, const struct post *p
 			      enum weft_stat_thread what)
 {
 	if (__builtin_expect(rc != 0, 0)) {
-		count(ep, WEFT_STAT_EAGAIN_RING, 1);
+		weft_post_count(ep, WEFT_STAT_EAGAIN_RING, 1);
 		return;
 	}
-	count(ep, what, 1);
-	count(ep, what + 1, p->len);
+	weft_post_count(ep, what, 1);
+	weft_post_count(ep, what + 1, p->len);
 }
 
 /* Sends p, through a bounce buffer if it is too long for the ring's slot. */
@@ -179,7 +131,7 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 
 	for (uint32_t n = 0; n <= ep->stripe_mask; n++) {
 		stripe = &ep->stripes[(preferred + n) & ep->stripe_mask];
-		if (!lease(stripe, exclusive))
+		if (!weft_stripe_lease(stripe, exclusive))
 			continue;
 		bounce = free_bounce(stripe, &index);
 		if (bounce) {
@@ -190,41 +142,33 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 			/* its receiver wrote there last; more lines than this one come with the copy */
 			weft_prefetch_write(stripe->bounce + (uint64_t)stripe->bounce_next * stripe->bounce_stride);
 		} else {
-			count(ep, WEFT_STAT_EAGAIN_BOUNCE, 1);
+			weft_post_count(ep, WEFT_STAT_EAGAIN_BOUNCE, 1);
 		}
-		unlease(stripe, exclusive);
+		weft_stripe_unlease(stripe, exclusive);
 		return rc;
 	}
-	count(ep, WEFT_STAT_EAGAIN_STRIPE, 1);
+	weft_post_count(ep, WEFT_STAT_EAGAIN_STRIPE, 1);
 	return rc;
-}
-
-static inline bool room(const struct weft_ring *ring)
-{
-	uint64_t pos = atomic_load_explicit(ring->tail, memory_order_relaxed);
-	uint64_t word = atomic_load_explicit(weft_ring_slot(ring, pos), memory_order_relaxed);
-
-	return (int64_t)((word >> WEFT_SEQ_LAP_SHIFT) - (pos >> ring->log2_slots)) >= 0;
 }
 
 static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigned char *slots,
 		     const struct post *p)
 {
 	struct weft_ring ring = { slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
-	uint32_t preferred = preferred_stripe(ep);
+	uint32_t preferred = weft_preferred_stripe(ep);
 	struct weft_hot_cq *cq = NULL;
 	uint32_t cq_ring = 0;
 	int rc;
 
-	if (!room(&ring)) {
-		count(ep, WEFT_STAT_EAGAIN_RING, 1);
+	if (!weft_ring_room(&ring)) {
+		weft_post_count(ep, WEFT_STAT_EAGAIN_RING, 1);
 		return -FI_EAGAIN;
 	}
 	if (!p->inject && (ep->flags & WEFT_EP_TX_ALWAYS || p->flags & FI_COMPLETION) && ep->tx_cq) {
 		cq = ep->tx_cq;
 		cq_ring = weft_cq_stripe_ring(cq, preferred);
 		if (!weft_cq_room(cq, cq_ring)) {
-			count(ep, WEFT_STAT_EAGAIN_CQ, 1);
+			weft_post_count(ep, WEFT_STAT_EAGAIN_CQ, 1);
 			return -FI_EAGAIN;
 		}
 	}
@@ -244,7 +188,7 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 	}
 	if (ep->tx_cntr)
 		weft_cntr_add(ep->tx_cntr, 1);
-	wake(ep, peer);
+	weft_peer_wake(ep, peer);
 	return 0;
 }
 

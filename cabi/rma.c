@@ -3,6 +3,7 @@
  * Posting of reads and writes: struct fi_ops_rma.
  */
 #include "rma.h"
+#include "rma_post.h"
 
 #define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
 
@@ -79,46 +80,62 @@ static ssize_t rma_writev(struct fid_ep *ep, const struct iovec *iov, void **des
 			EP(ep)->tx_op_flags & ~NOT_FOR_WRITES, 0);
 }
 
+/* A write of one piece. */
+static ssize_t write_one(struct weft_ep_obj *o, const struct weft_put *p)
+{
+	struct iovec iov = { (void *)p->buf, p->len };
+	ssize_t rc = weft_rma_put(o, p);
+
+	if (rc != WEFT_RMA_TO_GO)
+		return rc;
+	return post_vec(o, &iov, 1, p->dest, p->addr, p->key, p->data, p->context, p->flags,
+			(p->inject ? WEFT_RMA_INJECT : 0) | (p->has_data ? WEFT_RMA_DATA : 0));
+}
+
 static ssize_t rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			 fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
 {
-	struct iovec iov = { (void *)buf, len };
-
 	(void)desc;
-	return rma_writev(ep, &iov, NULL, 1, dest, addr, key, context);
+	return write_one(EP(ep), &(struct weft_put){
+		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .context = context,
+		.flags = EP(ep)->tx_op_flags & ~NOT_FOR_WRITES });
 }
 
 static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
+	if (msg && msg->msg_iov && msg->iov_count == 1 && msg->rma_iov && msg->rma_iov_count == 1 &&
+	    msg->msg_iov->iov_len == msg->rma_iov->len)
+		return write_one(EP(ep), &(struct weft_put){
+			.buf = msg->msg_iov->iov_base, .len = msg->msg_iov->iov_len, .dest = msg->addr,
+			.addr = msg->rma_iov->addr, .key = msg->rma_iov->key, .data = msg->data,
+			.has_data = flags & FI_REMOTE_CQ_DATA, .flags = flags, .context = msg->context });
 	return post_msg(ep, msg, flags, flags & FI_REMOTE_CQ_DATA ? WEFT_RMA_DATA : 0);
 }
 
 static ssize_t rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
 			  uint64_t addr, uint64_t key)
 {
-	struct iovec iov = { (void *)buf, len };
-
-	return post_vec(EP(ep), &iov, 1, dest, addr, key, 0, NULL, 0, WEFT_RMA_INJECT);
+	return write_one(EP(ep), &(struct weft_put){
+		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .inject = true });
 }
 
 static ssize_t rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			     uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key,
 			     void *context)
 {
-	struct iovec iov = { (void *)buf, len };
-
 	(void)desc;
-	return post_vec(EP(ep), &iov, 1, dest, addr, key, data, context,
-			EP(ep)->tx_op_flags & ~NOT_FOR_WRITES, WEFT_RMA_DATA);
+	return write_one(EP(ep), &(struct weft_put){
+		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .data = data,
+		.has_data = true, .context = context,
+		.flags = EP(ep)->tx_op_flags & ~NOT_FOR_WRITES });
 }
 
 static ssize_t rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
 			      fi_addr_t dest, uint64_t addr, uint64_t key)
 {
-	struct iovec iov = { (void *)buf, len };
-
-	return post_vec(EP(ep), &iov, 1, dest, addr, key, data, NULL, 0,
-			WEFT_RMA_INJECT | WEFT_RMA_DATA);
+	return write_one(EP(ep), &(struct weft_put){
+		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .data = data,
+		.has_data = true, .inject = true });
 }
 
 struct fi_ops_rma weft_ops_rma = {

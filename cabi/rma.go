@@ -39,6 +39,14 @@ func weftGoRMA(ep C.uint64_t, a *C.struct_weft_rma_args) (rc C.int64_t) {
 	return C.int64_t(result(e.RMA(&args)))
 }
 
+//export weftGoFetchLost
+func weftGoFetchLost(ep C.uint64_t) {
+	defer guardVoid("lost fetch")
+	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+		e.FetchLost()
+	}
+}
+
 //export weftGoAtomic
 func weftGoAtomic(ep C.uint64_t, a *C.struct_weft_atomic_args) (rc C.int64_t) {
 	defer guard("atomic", &rc)

@@ -48,6 +48,7 @@ struct weft_atomic_args {
 /* Go. Each returns 0 or a negative errno. */
 extern int64_t weftGoRMA(uint64_t ep, struct weft_rma_args *args);
 extern int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *args);
+extern void weftGoFetchLost(uint64_t ep); /* a peer may have gone while a fetch was posted to it */
 extern int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
 
 int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,

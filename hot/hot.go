@@ -77,12 +77,15 @@ const (
 	RxGone     = 4
 )
 
-// Active message ids of the posting path (include/weft/message.h).
+// Active message ids of the C path (include/weft/message.h).
 const (
-	AMMsg     = 1
-	AMMsgData = 2
-	AMTag     = 3
-	AMTagData = 4
+	AMMsg      = 1
+	AMMsgData  = 2
+	AMTag      = 3
+	AMTagData  = 4
+	AMWrite    = 11
+	AMAtomic   = 14
+	AMReadData = 16
 )
 
 // Ring is a private view of a ring (struct weft_ring).
@@ -213,8 +216,9 @@ type Peer struct {
 	Peer      uint32
 	Link      uint32
 	Exclusive uint32
-	_         uint32
-	_         [2]uint64
+	KeyCount  uint32
+	Keys      uintptr
+	Put       uint64
 }
 
 // Poster is a thread that posts (struct weft_poster).
@@ -235,8 +239,40 @@ type Stripe struct {
 	BounceCount  uint32
 	BounceNext   uint32
 	BounceStride uint32
-	_            [5]uint64
+	FetchNext    uint32
+	_            uint32
+	_            [4]uint64
 }
+
+// Region is a region that peers may access (struct weft_hot_region).
+type Region struct {
+	_      structs.HostLayout
+	Live   uint32
+	Access uint32
+	Key    uint64
+	Addr   uint64
+	Base   uint64
+	Len    uint64
+	_      [3]uint64
+}
+
+// Fetch is an operation whose answer C waits for (struct weft_hot_fetch).
+type Fetch struct {
+	_          structs.HostLayout
+	Busy       uint32
+	Generation uint32
+	Result     uint64
+	Bytes      uint64
+	Context    uint64
+	Dest       uint64
+	Ring       uintptr
+	Completes  uint32
+	_          uint32
+	_          uint64
+}
+
+// FetchID is set in the ids of [Fetch] and in no other.
+const FetchID = 1 << 63
 
 // Inbound is one of an endpoint's inbound rings (struct weft_inbound).
 type Inbound struct {
@@ -268,6 +304,13 @@ type EP struct {
 	SourceLimit  uint32
 	Polled       uint32
 	StatsRx      uintptr
+	Regions      uintptr
+	RegionCount  uint32
+	FetchCount   uint32
+	Fetches      uintptr
+	WriteCntr    uintptr
+	ReadCntr     uintptr
+	_            [3]uint64
 	Inbound      [Lanes]Inbound
 }
 

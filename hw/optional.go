@@ -94,6 +94,9 @@ type Direct interface {
 	// source's messages must be given to Progress. The caller holds the
 	// progress lease.
 	FillSource(src Source, line *hot.Source) bool
+	// PutPending tells whether ep has yet to take in what line.Put names: a
+	// write or atomic that the C path posted.
+	PutPending(ep Endpoint, line *hot.Peer) bool
 	// WakePeer is Wake of the endpoint whose line has this number in Peer.
 	WakePeer(peer uint32)
 }

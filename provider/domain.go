@@ -33,6 +33,7 @@ type Domain struct {
 	regions    mrTable
 	memory     hw.MemoryDomain // where regions are published, immutable
 	rdma       rdmaDomain
+	hotRegions hotRegions // the same for C
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
 
@@ -126,6 +127,7 @@ func (d *Domain) Close() error {
 	d.stopService()
 	_ = d.memory.Close()
 	d.closeRDMA()
+	d.hotRegions.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range []*eq.Queue{d.events, d.mrEvents} {

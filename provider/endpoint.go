@@ -97,6 +97,7 @@ type Endpoint struct {
 	inject         []byte                 // one buffer of InjectMax bytes for each request
 	rmas           *stripe.Table[rmaRequest]
 	rmaInject      []byte // as inject, for rmas
+	fetches        fetches
 	scratch        []scratch
 	progressStripe int // the bounce buffers of the lease holder
 	sourceErr      bool

@@ -122,6 +122,9 @@ func (e *Endpoint) open() (err error) {
 		return fi.ENOMEM
 	}
 	e.openCollectives()
+	if err = e.openFetches(n, perStripe); err != nil {
+		return fi.ENOMEM
+	}
 	if e.iface, err = openIface(address{e.name, e.context}.raw(), e.socket, n+1, e.bounces(cfg), e.domain.exclusiveShared(), e.published(), cfg); err != nil {
 		return openError(err)
 	}
@@ -244,6 +247,7 @@ func (e *Endpoint) fillHot() {
 		h.Flags |= hot.EPPlainRx
 	}
 	e.fillStats(h)
+	e.fillOneSided(h)
 	h.Handle = e.handle
 	h.Polled = hot.PolledEnough
 	if e.domain.threaded() {
@@ -281,6 +285,7 @@ func (e *Endpoint) release() {
 	if e.coll != nil {
 		e.coll.close()
 	}
+	_ = e.fetches.table.Free()
 	e.closeStats()
 	_ = e.peers.Free()
 	_ = e.sourceLines.Free()

@@ -58,6 +58,34 @@ func (e *Endpoint) fillSource(src hw.Source) {
 	}
 }
 
+// acquaint gives the sender of a one-sided operation to the C path.
+func (e *Endpoint) acquaint(src hw.Source) {
+	if int(src) < e.sourceLines.Len() && atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) == 0 {
+		e.senderOf(src)
+		e.fillSource(src)
+	}
+}
+
+// fillBack gives the way back to a sender to the C path, which answers then. A
+// connection that does not come up is tried again for the next answer from here.
+func (e *Endpoint) fillBack(src hw.Source) {
+	if int(src) >= e.sourceLines.Len() {
+		return
+	}
+	addr := fi.Addr(atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) - 1)
+	if addr == fi.AddrNotAvail || atomic.LoadUintptr(&e.peers.At(uint32(e.av.line(addr))).Slots) != 0 {
+		return
+	}
+	l, err := e.linkOf(addr)
+	if err != nil {
+		return
+	}
+	if p, err := e.connect(l); err == nil {
+		e.fill(addr, l, p)
+	}
+	l.release()
+}
+
 // linkBack is the link to a peer that sent to this endpoint. The caller holds
 // the progress lease.
 func (e *Endpoint) linkBack(s sender) *link {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
@@ -30,8 +31,9 @@ type MR struct {
 	base    uint64     // the address by which peers name the first byte, immutable
 	gate    gate
 
-	publishMu sync.Mutex // control operations only
-	published hw.Memory  // what the transport knows of the region, nil: nothing
+	publishMu sync.Mutex  // control operations only
+	published hw.Memory   // what the transport knows of the region, nil: nothing
+	entry     *hot.Region // what C knows of it, nil: nothing; hotRegions.mu
 
 	// counter counts what peers write, nil: nothing does. Stored once, by
 	// BindCounter, before peers know the key; read by the lease holder.

@@ -42,6 +42,7 @@ func (m *MR) publish() {
 		return
 	}
 	m.published = published
+	m.domain.hotRegions.add(m)
 }
 
 // withdraw takes the region back from the transport, and waits for peers that
@@ -50,6 +51,7 @@ func (m *MR) withdraw() {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
 	if m.published != nil {
+		m.domain.hotRegions.remove(m)
 		_ = m.published.Close()
 		m.published = nil
 	}
@@ -64,6 +66,9 @@ func (e *Endpoint) counted() bool { return e.remoteReadCntr != nil || e.remoteWr
 func (e *Endpoint) direct(a *RMAArgs, p *path, total uint64) (bool, error) {
 	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut {
 		return false, nil
+	}
+	if e.iface.PutPending(p.Endpoint, e.peers.At(uint32(e.av.line(a.Dest)))) {
+		return false, nil // it would overtake writes that have completed
 	}
 	var keys [iovLimit]hw.RemoteKey
 	dir := p.Endpoint.(hw.KeyDirectory)

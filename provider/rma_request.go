@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
@@ -117,11 +118,14 @@ func (e *Endpoint) pumpRMAs() {
 	}
 	e.rmaStreams = kept
 	e.pumpReplies()
+	if e.fetches.lost.Swap(false) {
+		e.lostFetches()
+	}
 }
 
 // rmaBusy tells whether something waits for room.
 func (e *Endpoint) rmaBusy() bool {
-	return len(e.rmaStreams)+len(e.replies) != 0 || e.rmaQueued.Load() != 0
+	return len(e.rmaStreams)+len(e.replies) != 0 || e.rmaQueued.Load() != 0 || e.fetches.lost.Load()
 }
 
 // answered takes off what the target has answered for and finishes the request
@@ -147,12 +151,20 @@ func (e *Endpoint) onRMADone(src hw.Source, header uint64, head, payload []byte)
 		e.malformed(src, "outcome of %d bytes does not parse", len(head))
 		return
 	}
+	if header&hot.FetchID != 0 {
+		e.fetchRefused(src, header, &d)
+		return
+	}
 	e.answered(src, header, d.units, d.status)
 }
 
 // onReadData takes in a piece of what was read.
 func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte) {
 	at, ok := parseOffset(head)
+	if ok && header&hot.FetchID != 0 {
+		e.fetched(src, header, at, payload)
+		return
+	}
 	req, known := e.rmas.Lookup(header)
 	n := uint64(len(payload))
 	if !ok || !known || req.flags&(rmaIsRead|rmaIsFetch) == 0 || at > req.total || n > req.total-at || !e.ownsLink(src, req.link) ||
@@ -207,6 +219,7 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 
 // lostRMAs ends the operations that wait for a peer that is gone.
 func (e *Endpoint) lostRMAs(l *link, status fi.Errno) {
+	e.lostFetches()
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
 		if req.link == l.index && e.claimRMA(id) {
 			e.finishRMA(req, id, status)

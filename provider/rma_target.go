@@ -39,6 +39,7 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 		}
 	}
 	e.endWrite(src, &w, status)
+	e.acquaint(src)
 }
 
 // onNotify does what follows a write whose payload the initiator has put in
@@ -73,7 +74,7 @@ func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
 			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.length, Data: w.data, Src: e.addrOf(e.senderOf(src).id),
 		})
 	}
-	if status != fi.Success || w.flags&rmaAck != 0 {
+	if w.request != 0 && (status != fi.Success || w.flags&rmaAck != 0) {
 		d := doneHead{status: status}
 		if w.flags&rmaAck != 0 {
 			d.units = 1
@@ -234,13 +235,16 @@ func (e *Endpoint) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 	}
 	e.stats.Rx(stats.RxServedAtomics, 1)
 	status := e.performAtomic(src, &h, addr, n, payload)
+	e.acquaint(src)
 	switch {
+	case h.request == 0: // the initiator has completed it
 	case h.kind == atomics.Base:
 		e.answer(src, h.request, &doneHead{status, 1})
 	case status != fi.Success:
 		e.answer(src, h.request, &doneHead{status, n})
 	default:
 		e.replyResult(src, &h, n)
+		e.fillBack(src)
 	}
 }
 

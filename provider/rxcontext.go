@@ -237,7 +237,7 @@ func (r *rxContext) onNetwork() bool {
 // calledFor tells whether other threads have left something to progress.
 func (r *rxContext) calledFor() bool {
 	for _, e := range r.eps {
-		if e.rmaQueued.Load() != 0 || e.onNetwork() || e.conn != nil && e.conn.ending() ||
+		if e.rmaQueued.Load() != 0 || e.fetches.lost.Load() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
 			e.coll != nil && e.coll.queued.Load() != 0 {
 			return true
 		}

@@ -56,7 +56,7 @@ func (e *Endpoint) Send(s *SendArgs) error {
 		return e.countRefused(err)
 	}
 	e.fill(s.Dest, l, p)
-	if s.Flags&fi.Fence != 0 && l.inFlight.Load() != 0 {
+	if s.Flags&fi.Fence != 0 && (l.inFlight.Load() != 0 || e.fetching(s.Dest)) {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()

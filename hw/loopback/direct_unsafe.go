@@ -24,12 +24,33 @@ func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 	line.Log2Slots = view.Log2Slots
 	line.Owner = e.owner
 	line.Peer = e.number
+	line.KeyCount = e.seg.geo.keyCount
+	line.Keys = 0
+	if line.KeyCount != 0 {
+		line.Keys = uintptr(unsafe.Pointer(e.seg.key(0)))
+	}
+	atomic.StoreUint64(&line.Put, 0)
 	line.Exclusive = 0
 	if e.exclusive {
 		line.Exclusive = 1
 	}
 	atomic.StoreUintptr(&line.Slots, view.Slots) // release: C loads it with acquire and then the rest
 	return nil
+}
+
+// PutPending tells whether the peer has yet to take in a write or atomic that
+// the C path posted by a line of its table.
+func (i *Iface) PutPending(ep hw.Endpoint, line *hot.Peer) bool {
+	e, ok := ep.(*Endpoint)
+	if !ok || e.begin() != nil {
+		return false
+	}
+	defer e.end()
+	put := atomic.LoadUint64(&line.Put)
+	if put == 0 {
+		return false
+	}
+	return !released(&e.ring, put-1)
 }
 
 // FillEP writes what the C path needs to look for arrivals.

@@ -24,6 +24,12 @@ func room(r *mpsc.Ring) bool {
 	return int64(atomic.LoadUint64(word)-free)>>hot.SeqLapShift >= 0
 }
 
+// released tells whether the consumer is done with the message at pos.
+func released(r *mpsc.Ring, pos uint64) bool {
+	word, free := slotWord(r, pos)
+	return int64(atomic.LoadUint64(word)-free)>>hot.SeqLapShift > 0
+}
+
 // swapTail repairs a ring's hint, if it is still what it was.
 func swapTail(r *mpsc.Ring, old, new uint64) {
 	atomic.CompareAndSwapUint64(r.TailWord(), old, new)

@@ -150,8 +150,9 @@ struct weft_hot_peer {
 	uint32_t peer;                  /* the interface's number for the peer */
 	_Atomic uint32_t link;          /* Go only: the endpoint's number for the peer plus one, 0 not resolved */
 	uint32_t exclusive;             /* one thread at a time writes to this ring, nobody else does */
-	uint32_t pad0;
-	uint64_t pad1[2];
+	uint32_t key_count;             /* of keys, 0: the peer publishes no regions */
+	const struct weft_key *keys;    /* the peer's */
+	_Atomic uint64_t put;           /* position plus one of C's last unanswered write or atomic; relaxed */
 };
 
 /* What a thread that posts says about itself, one cache line: whether it may be
@@ -173,8 +174,45 @@ struct weft_hot_stripe {
 	uint32_t bounce_count;
 	uint32_t bounce_next;
 	uint32_t bounce_stride;
-	uint64_t pad1[5];
+	uint32_t fetch_next;       /* of the stripe's part of fetches: where to look first */
+	uint32_t pad1;
+	uint64_t pad2[4];
 };
+
+/* ---- one-sided operations ---- */
+
+/* A region that peers may access, as C sees it, one line. Go fills the entry
+ * and sets live last (release). After clearing it Go has all threads pass a
+ * barrier and waits for those that are posting (hot.Grace) before the region
+ * ends or the entry is used again; whoever uses a region says that it posts. An
+ * entry stands within WEFT_KEY_PROBES of the place that weft_key_place gives. */
+struct weft_hot_region {
+	_Atomic uint32_t live;
+	uint32_t access;           /* WEFT_KEY_* */
+	uint64_t key;
+	uint64_t addr;             /* of the first byte */
+	uint64_t base;             /* what peers call that address */
+	uint64_t len;              /* bytes */
+	uint64_t pad[3];
+};
+
+/* An operation whose answer C waits for, one line. Its id is WEFT_FETCH_ID, the
+ * generation above bit 32, and its place. The holder of the stripe's lease takes
+ * a free one; the progress lease's holder, C or Go, frees it. */
+struct weft_hot_fetch {
+	_Atomic uint32_t busy;     /* 1: in use. Stored with release by both */
+	uint32_t generation;       /* raised by who takes it */
+	uint64_t result;           /* where the answer goes */
+	uint64_t bytes;            /* of it */
+	uint64_t context;
+	uint64_t dest;             /* fi_addr_t */
+	const unsigned char *ring; /* slots of the peer's ring, which tells this peer from a later one */
+	uint32_t completes;        /* 1: on the transmit queue */
+	uint32_t pad0;
+	uint64_t pad1;
+};
+
+#define WEFT_FETCH_ID (1ull << 63) /* no id of Go's has this bit */
 
 #define WEFT_EP_EXCLUSIVE 1u   /* as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2u   /* transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION) */
@@ -211,6 +249,14 @@ struct weft_hot_ep {
 	uint32_t source_limit;
 	_Atomic uint32_t polled;     /* looks, up to WEFT_POLLED_ENOUGH; pollers add, a thread sets 0 */
 	weft_stat *stats_rx;         /* the lease holder's counters; immutable after enable */
+	/* line 2: one-sided operations, immutable after enable */
+	const struct weft_hot_region *regions; /* what C may serve, NULL: nothing */
+	uint32_t region_count;
+	uint32_t fetch_count;        /* for each stripe; 0: C posts no one-sided operations */
+	struct weft_hot_fetch *fetches;
+	struct weft_hot_cntr *write_cntr;
+	struct weft_hot_cntr *read_cntr;
+	uint64_t pad2[3];
 	struct weft_inbound inbound[WEFT_LANES];
 };
 
@@ -233,7 +279,9 @@ _Static_assert(sizeof(struct weft_hot_source) == 32, "half a line");
 _Static_assert(sizeof(struct weft_hot_peer) == 64, "one line");
 _Static_assert(sizeof(struct weft_poster) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");
+_Static_assert(sizeof(struct weft_hot_region) == 64, "one line");
+_Static_assert(sizeof(struct weft_hot_fetch) == 64, "one line");
 _Static_assert(sizeof(struct weft_inbound) == 64, "one line");
-_Static_assert(sizeof(struct weft_hot_ep) == 128 + 64 * WEFT_LANES, "two lines, and one per ring");
+_Static_assert(sizeof(struct weft_hot_ep) == 192 + 64 * WEFT_LANES, "three lines, and one per ring");
 
 #endif

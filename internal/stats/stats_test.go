@@ -71,7 +71,7 @@ func TestTable(t *testing.T) {
 	for _, area := range []struct {
 		area Area
 		n    int
-	}{{Rx, RxServedAtomics}, {Shared, SharedReadBytes}, {Stripe, StripeAtomic}, {Peer, PeerLost}, {Process, ProcHidden}} {
+	}{{Rx, RxServedReads}, {Shared, SharedReadBytes}, {Stripe, StripeAtomic}, {Peer, PeerLost}, {Process, ProcHidden}} {
 		for w := range area.n + 1 {
 			if taken[Place{area.area, w}] == "" {
 				t.Errorf("word %d of area %d belongs to no counter", w, area.area)
@@ -93,6 +93,8 @@ func TestHeader(t *testing.T) {
 		"WEFT_STAT_LINES": Lines, "WEFT_STAT_LINE_WORDS": LineWords,
 		"WEFT_STAT_TX_INLINE": ThreadInline, "WEFT_STAT_TX_INLINE_BYTES": ThreadInlineBytes,
 		"WEFT_STAT_TX_BOUNCE": ThreadBounce, "WEFT_STAT_TX_BOUNCE_BYTES": ThreadBounceBytes,
+		"WEFT_STAT_TX_WRITE": ThreadWrite, "WEFT_STAT_TX_WRITE_BYTES": ThreadWriteBytes, "WEFT_STAT_TX_ATOMIC": ThreadAtomic,
+		"WEFT_STAT_RX_SERVED_WRITES": RxServedWrites, "WEFT_STAT_RX_SERVED_ATOMICS": RxServedAtomics,
 		"WEFT_STAT_EAGAIN_RING": ThreadNoRing, "WEFT_STAT_EAGAIN_CQ": ThreadNoCQ,
 		"WEFT_STAT_EAGAIN_BOUNCE": ThreadNoBounce, "WEFT_STAT_EAGAIN_STRIPE": ThreadNoStripe,
 		"WEFT_STAT_LEASE_BUSY": ThreadLeaseBusy, "WEFT_STAT_RX_DIRECT": RxDirect,

@@ -88,6 +88,9 @@ const (
 	ThreadInlineBytes = 1
 	ThreadBounce      = 2
 	ThreadBounceBytes = 3
+	ThreadWrite       = 4
+	ThreadWriteBytes  = 5
+	ThreadAtomic      = 6
 	ThreadNoRing      = 8
 	ThreadNoCQ        = 9
 	ThreadNoBounce    = 10
@@ -115,11 +118,14 @@ const (
 	StripeAtomic
 )
 
-// Words of the lease holder. C writes the first three.
+// Words of the lease holder. C writes the first five; the two of one-sided
+// operations Go writes too, under the same lease.
 const (
 	RxDirect = iota
 	RxDirectBytes
 	RxDirectBatches
+	RxServedWrites
+	RxServedAtomics
 	RxEager
 	RxEagerBytes
 	RxBatches
@@ -160,9 +166,7 @@ const (
 	RxMalformed
 	RxReclaimed
 	RxPeersLost
-	RxServedWrites
 	RxServedReads
-	RxServedAtomics
 )
 
 // Shared words.
@@ -230,11 +234,11 @@ var table = []Counter{
 	{"tx_fragment_bytes", unitBytes, Sum, "Payload of tx_fragments, part of tx_rendezvous_bytes.", at(Place{Stripe, StripeFragmentBytes})},
 	{"tx_in_flight", unitMessages, Gauge, "Transmits that wait for an acknowledgement.", at(Place{Rx, RxInFlight})},
 
-	{"rma_writes", "operations", Sum, "Writes posted.", at(Place{Stripe, StripeWrite}, Place{Shared, SharedWrite})},
-	{"rma_write_bytes", unitBytes, Sum, "Bytes of rma_writes.", at(Place{Stripe, StripeWriteBytes}, Place{Shared, SharedWriteBytes})},
+	{"rma_writes", "operations", Sum, "Writes posted.", at(Place{Stripe, StripeWrite}, Place{Shared, SharedWrite}, Place{Thread, ThreadWrite})},
+	{"rma_write_bytes", unitBytes, Sum, "Bytes of rma_writes.", at(Place{Stripe, StripeWriteBytes}, Place{Shared, SharedWriteBytes}, Place{Thread, ThreadWriteBytes})},
 	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead})},
 	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes})},
-	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic})},
+	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
 	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.", at(Place{Rx, RxServedWrites})},
 	{"served_reads", unitMessages, Sum, "Peers' reads answered by this process.", at(Place{Rx, RxServedReads})},
 	{"served_atomics", unitMessages, Sum, "Peers' atomic operations performed by this process.", at(Place{Rx, RxServedAtomics})},

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Arrivals that C takes in without Go: messages (deliver.c) and one-sided
+ * operations (rma_serve.c).
+ */
+#ifndef WEFT_ARRIVAL_H
+#define WEFT_ARRIVAL_H
+
+#include "hotpath.h"
+#include "reader.h"
+
+/* The most arrivals of one ring in one call, so that others get their turn. */
+#define WEFT_DELIVER_MAX 64
+
+/* What a slot says, read once. */
+struct weft_arrival {
+	uint32_t id;
+	uint32_t flags;
+	uint32_t head;
+	uint32_t length;
+	uint64_t header;   /* a message's tag */
+};
+
+static inline struct weft_arrival weft_read_arrival(const struct weft_slot *slot)
+{
+	uint64_t word = atomic_load_explicit(
+		(_Atomic uint64_t *)((uintptr_t)slot + offsetof(struct weft_slot, am_id)),
+		memory_order_relaxed);
+
+	return (struct weft_arrival){
+		.id = word & 0xff,
+		.flags = word >> 8 & 0xff,
+		.head = word >> 16 & 0xffff,
+		.length = word >> 32,
+		.header = *(const volatile uint64_t *)&slot->header,
+	};
+}
+
+/* Where a call of weft_deliver puts completions, of either direction: a reader
+ * whose queue was found empty, NULL: the queue. */
+struct weft_outlet {
+	struct weft_reader *rx;
+	struct weft_reader *tx;
+};
+
+/* What became of the one-sided operations at the head of an inbound ring. */
+struct weft_served {
+	uint32_t n;
+	bool to_go; /* the next is Go's */
+};
+
+/* Takes in the one-sided operations at the head of an inbound ring, one after
+ * the other up to the first message of another kind. The caller holds the lease. */
+struct weft_served weft_rma_serve(struct weft_hot_ep *ep, struct weft_inbound *lane,
+				  const struct weft_outlet *to);
+
+static inline bool weft_one_sided(const struct weft_hot_ep *ep, const struct weft_slot *slot)
+{
+	uint8_t id = *(const volatile uint8_t *)&slot->am_id;
+
+	return ep->fetch_count &&
+	       (id == WEFT_AM_WRITE || id == WEFT_AM_ATOMIC || id == WEFT_AM_READ_DATA);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What posting messages (post.c) and posting one-sided operations (rma_post.c)
+ * have in common.
+ */
+#ifndef WEFT_POSTING_H
+#define WEFT_POSTING_H
+
+#include "hotpath.h"
+#include "poster.h"
+
+/* How far ahead of a message the next slots are fetched. Further ahead the
+ * receiver's own prefetching takes them back before they are used. */
+#define WEFT_PREFETCH_SLOTS 4
+
+/* A thread keeps to one stripe, so that threads share no cache line in
+ * posting. The number is only a preference; the lease gives exclusivity. */
+static inline uint32_t weft_preferred_stripe(const struct weft_hot_ep *ep)
+{
+	return weft_thread_number() & ep->stripe_mask;
+}
+
+/* Counts what became of a post. */
+static inline void weft_post_count(const struct weft_hot_ep *ep, enum weft_stat_thread what, uint64_t n)
+{
+	weft_thread_count(ep->stats_threads, what, n);
+}
+
+static inline bool weft_stripe_lease(struct weft_hot_stripe *stripe, bool exclusive)
+{
+	uint32_t free = 0;
+
+	return exclusive || atomic_compare_exchange_strong_explicit(
+				    &stripe->lease, &free, 1, memory_order_acquire,
+				    memory_order_relaxed);
+}
+
+static inline void weft_stripe_unlease(struct weft_hot_stripe *stripe, bool exclusive)
+{
+	if (!exclusive)
+		atomic_store_explicit(&stripe->lease, 0, memory_order_release);
+}
+
+static inline bool weft_ring_room(const struct weft_ring *ring)
+{
+	uint64_t pos = atomic_load_explicit(ring->tail, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(weft_ring_slot(ring, pos), memory_order_relaxed);
+
+	return (int64_t)((word >> WEFT_SEQ_LAP_SHIFT) - (pos >> ring->log2_slots)) >= 0;
+}
+
+/* Rings the receiver's doorbell if it sleeps. The fence pairs with the one
+ * between arming and the last look at the ring in the sleeper. That a receiver
+ * can sleep at all is looked at without a fence, but after publishing: the
+ * receiver has every processor that runs a sender pass a barrier (membarrier)
+ * before it may arm for the first time, so either its last look at the ring
+ * finds the message, or this finds the bit. */
+static inline void weft_peer_wake(struct weft_hot_ep *ep, const struct weft_hot_peer *peer)
+{
+	if (!(atomic_load_explicit(peer->rx_state, memory_order_relaxed) & WEFT_RX_WAITABLE))
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(peer->rx_state + 1, memory_order_relaxed))
+		weftGoWakePeer(ep->handle, peer->peer);
+}
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The target's side of the one-sided operations that C posts, and their
+ * answers (rma_post.c). A peer's word is checked against the regions that Go
+ * has entered (struct weft_hot_region), at the moment of access; what does not
+ * pass, needs more than a copy, or finds no room for its completion or answer
+ * is left where it is, for Go, which knows all cases.
+ *
+ * The peer can write the slot at any time: each word is read once and checked.
+ */
+#include <string.h>
+
+#include "arrival.h"
+#include "poster.h"
+#include "posting.h"
+#include "rma_apply.h"
+#include "rma_post.h"
+
+/* An arrival at its endpoint. */
+struct context {
+	struct weft_hot_ep *ep;
+	struct weft_outlet to;
+	fi_addr_t src;
+	uint32_t owner;
+	bool wake_rx, wake_tx; /* completions were written to the queue */
+};
+
+/* Finds the memory of an access; NULL: Go says why there is none. */
+static uint8_t *target_of(const struct weft_hot_ep *ep, uint64_t key, uint64_t addr, uint64_t len,
+			  uint32_t rights)
+{
+	uint32_t count = ep->region_count, place = weft_key_place(key, count);
+
+	for (uint32_t n = 0; n < WEFT_KEY_PROBES && n < count; n++) {
+		const struct weft_hot_region *r = &ep->regions[(place + n) & (count - 1)];
+		uint64_t offset;
+
+		if (!atomic_load_explicit(&r->live, memory_order_acquire) || r->key != key)
+			continue;
+		offset = addr - r->base;
+		if ((r->access & rights) != rights || offset > r->len || len > r->len - offset)
+			return NULL;
+		return (uint8_t *)r->addr + offset;
+	}
+	return NULL;
+}
+
+/* A place for a completion: the reader of this call, or a slot of the queue. */
+struct place {
+	struct weft_reader *reader;
+	struct weft_cq_claim claim;
+};
+
+static bool take_place(struct weft_hot_cq *cq, struct weft_reader *reader, struct place *p)
+{
+	p->reader = reader;
+	return reader ? reader->left != 0 :
+			!atomic_load_explicit(&cq->overflow, memory_order_relaxed) &&
+				weft_cq_claim_ring(cq, 0, &p->claim);
+}
+
+static void complete(struct weft_hot_cq *cq, struct place *p, const struct weft_cqe *e, bool *wake)
+{
+	if (p->reader) {
+		weft_reader_put(p->reader, e);
+		return;
+	}
+	weft_cq_fill(cq, &p->claim, e);
+	*wake = true;
+}
+
+static bool serve_write(struct context *c, const struct weft_slot *slot, const struct weft_arrival *m)
+{
+	struct weft_hot_ep *ep = c->ep;
+	struct weft_write_head head = { 0 };
+	bool data = m->head == WEFT_WRITE_HEAD_DATA;
+	struct place place;
+	uint8_t *to;
+
+	if (m->head != WEFT_WRITE_HEAD && !data)
+		return false;
+	memcpy(&head, slot->body, m->head);
+	if (head.request || head.flags != (WEFT_WRITE_LAST | (data ? WEFT_WRITE_DATA : 0)))
+		return false;
+	to = target_of(ep, head.key, m->header, m->length, WEFT_KEY_WRITE);
+	if (!to || (data && (!ep->rx_cq || !take_place(ep->rx_cq, c->to.rx, &place))))
+		return false;
+	if (m->length == sizeof(uint64_t))
+		memcpy(to, slot->body + m->head, sizeof(uint64_t));
+	else
+		memcpy(to, slot->body + m->head, m->length);
+	if (data) {
+		struct weft_cqe e = {
+			.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = head.length,
+			.data = head.data, .src = c->src,
+		};
+		complete(ep->rx_cq, &place, &e, &c->wake_rx);
+	}
+	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_SERVED_WRITES, 1);
+	return true;
+}
+
+/* Performs an operation and answers with what was there before. */
+static bool serve_fetch(struct context *c, const struct weft_atomic_job *job, uint64_t request)
+{
+	uint64_t line = weft_peer_line(c->ep, c->src), pos, before;
+	struct weft_hot_peer *peer = &c->ep->peers[line];
+	struct weft_ring ring = { .slot_bytes = WEFT_SLOT_BYTES };
+	struct weft_slot *slot;
+
+	if (line == UINT64_MAX)
+		return false;
+	ring.slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
+	if (!ring.slots || atomic_load_explicit(peer->rx_state, memory_order_acquire) & WEFT_RX_GONE)
+		return false;
+	ring.tail = peer->tail;
+	ring.log2_slots = peer->log2_slots;
+	slot = (struct weft_slot *)weft_ring_claim(&ring, peer->owner, peer->exclusive, &pos);
+	if (!slot)
+		return false;
+	before = weft_atomic_apply(job);
+	slot->am_id = WEFT_AM_READ_DATA;
+	slot->flags = 0;
+	slot->head = sizeof(uint64_t);
+	slot->length = job->size;
+	slot->header = request;
+	memset(slot->body, 0, sizeof(uint64_t)); /* the offset */
+	memcpy(slot->body + sizeof(uint64_t), &before, job->size);
+	weft_ring_publish(&ring, &slot->seq, peer->owner, pos);
+	weft_peer_wake(c->ep, peer);
+	return true;
+}
+
+static bool serve_atomic(struct context *c, const struct weft_slot *slot, const struct weft_arrival *m)
+{
+	struct weft_atomic_head head;
+	struct weft_atomic_job job = { 0 };
+	uint32_t size, want, rights = 0;
+
+	if (m->head != sizeof(head))
+		return false;
+	memcpy(&head, slot->body, sizeof(head));
+	size = weft_atomic_size(head.kind, head.datatype, head.op);
+	want = (head.op == FI_ATOMIC_READ ? 0 : size) + (head.kind == WEFT_ATOMIC_COMPARE ? size : 0);
+	if (!size || head.count != 1 || head.last != 1 || head.at || m->length != want ||
+	    !head.request != (head.kind == WEFT_ATOMIC_PLAIN))
+		return false;
+	if (head.op != FI_ATOMIC_READ)
+		rights |= WEFT_KEY_WRITE;
+	if (head.kind != WEFT_ATOMIC_PLAIN)
+		rights |= WEFT_KEY_READ;
+	job = (struct weft_atomic_job){ .op = head.op, .datatype = head.datatype, .size = size };
+	job.target = target_of(c->ep, head.key, m->header, size, rights);
+	if (!job.target || (uintptr_t)job.target % size)
+		return false;
+	if (head.op != FI_ATOMIC_READ)
+		memcpy(&job.operand, slot->body + sizeof(head), size);
+	if (head.kind == WEFT_ATOMIC_COMPARE)
+		memcpy(&job.compare, slot->body + sizeof(head) + size, size);
+	if (head.kind == WEFT_ATOMIC_PLAIN)
+		weft_atomic_apply(&job);
+	else if (!serve_fetch(c, &job, head.request))
+		return false;
+	weft_stat_add(c->ep->stats_rx + WEFT_STAT_RX_SERVED_ATOMICS, 1);
+	return true;
+}
+
+/* Takes in the answer to an operation that C posted. */
+static bool take_answer(struct context *c, const struct weft_slot *slot, const struct weft_arrival *m)
+{
+	struct weft_hot_ep *ep = c->ep;
+	uint64_t at = m->header & UINT32_MAX, zero;
+	struct weft_hot_fetch *f = &ep->fetches[at];
+	struct place place;
+
+	if (!(m->header & WEFT_FETCH_ID) || m->head != sizeof(zero) ||
+	    at >= (uint64_t)ep->fetch_count * (ep->stripe_mask + 1) ||
+	    !atomic_load_explicit(&f->busy, memory_order_acquire) ||
+	    f->generation != (m->header >> 32 & INT32_MAX) || f->dest != c->src || f->bytes != m->length)
+		return false;
+	memcpy(&zero, slot->body, sizeof(zero));
+	if (zero || (f->completes && !take_place(ep->tx_cq, c->to.tx, &place)))
+		return false;
+	memcpy((void *)f->result, slot->body + sizeof(zero), m->length);
+	if (f->completes) {
+		struct weft_cqe e = {
+			.context = f->context, .flags = FI_ATOMIC | FI_READ, .src = FI_ADDR_NOTAVAIL,
+		};
+		complete(ep->tx_cq, &place, &e, &c->wake_tx);
+	}
+	atomic_store_explicit(&f->busy, 0, memory_order_release);
+	if (ep->read_cntr)
+		weft_cntr_add(ep->read_cntr, 1);
+	return true;
+}
+
+static bool serve_one(struct context *c, const struct weft_slot *slot)
+{
+	struct weft_arrival m = weft_read_arrival(slot);
+	uint32_t owner = weft_seq_owner(atomic_load_explicit(&slot->seq, memory_order_relaxed));
+	uint64_t addr;
+
+	if (owner - 1 >= c->ep->source_limit || m.flags || m.head > WEFT_SLOT_BODY ||
+	    m.length > WEFT_SLOT_BODY - m.head)
+		return false;
+	addr = atomic_load_explicit(&c->ep->sources[owner - 1].addr, memory_order_relaxed);
+	if (!addr)
+		return false;
+	c->src = addr - 1;
+	switch (m.id) {
+	case WEFT_AM_WRITE:
+		return c->ep->regions && serve_write(c, slot, &m);
+	case WEFT_AM_ATOMIC:
+		return c->ep->regions && serve_atomic(c, slot, &m);
+	case WEFT_AM_READ_DATA:
+		return take_answer(c, slot, &m);
+	}
+	return false;
+}
+
+struct weft_served weft_rma_serve(struct weft_hot_ep *ep, struct weft_inbound *lane,
+				  const struct weft_outlet *to)
+{
+	uint64_t in = atomic_load_explicit(&lane->head, memory_order_relaxed), begin = in;
+	struct context c = { .ep = ep, .to = *to };
+	struct weft_poster *me = weft_post_begin();
+	struct weft_served s = { 0 };
+
+	if (!me)
+		return (struct weft_served){ .to_go = true };
+	while (in - begin < WEFT_DELIVER_MAX && weft_ring_ready(&lane->ring, in)) {
+		const struct weft_slot *slot = (void *)weft_ring_slot(&lane->ring, in);
+
+		if (!weft_one_sided(ep, slot) || (c.to.tx && !c.to.tx->left))
+			break;
+		if (!serve_one(&c, slot)) {
+			s.to_go = true;
+			break;
+		}
+		weft_ring_release(&lane->ring, in++);
+	}
+	weft_post_end(me);
+	s.n = in - begin;
+	if (s.n)
+		atomic_store_explicit(&lane->head, in, memory_order_relaxed);
+	if (c.wake_rx && weft_cq_wake_needed(ep->rx_cq))
+		weftGoWakeCQ(ep->rx_cq->handle);
+	if (c.wake_tx && weft_cq_wake_needed(ep->tx_cq))
+		weftGoWakeCQ(ep->tx_cq->handle);
+	return s;
+}

@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/order"
+)
+
+// fetches are the atomic operations that C has posted and that wait for their
+// results (cabi/rma_post.c). C takes in an answer by itself as a rule; what it
+// leaves comes here: refusals, results that find their queue full, the loss of
+// a peer. Whoever finishes one holds the progress lease.
+type fetches struct {
+	table mem.Array[hot.Fetch] // perStripe for each stripe
+	// lost says that a thread posted one while its peer was lost. Set by that
+	// thread, cleared by the lease holder; sequentially consistent.
+	lost atomic.Bool
+}
+
+// openFetches makes room for perStripe of them in each of n stripes, if the
+// endpoint is one for one-sided operations.
+func (e *Endpoint) openFetches(n, perStripe int) (err error) {
+	if e.info.Caps&(fi.RMA|fi.Atomic) != 0 {
+		e.fetches.table, err = mem.NewArray[hot.Fetch](n * perStripe)
+	}
+	return err
+}
+
+// fillOneSided tells C what it needs for one-sided operations.
+func (e *Endpoint) fillOneSided(h *hot.EP) {
+	if e.fetches.table.Len() == 0 {
+		return
+	}
+	h.FetchCount = uint32(e.fetches.table.Len() / e.stripeCount())
+	h.Fetches = uintptr(unsafe.Pointer(e.fetches.table.At(0)))
+	if e.writeCntr != nil {
+		h.WriteCntr = uintptr(unsafe.Pointer(e.writeCntr.Hot()))
+	}
+	if e.readCntr != nil {
+		h.ReadCntr = uintptr(unsafe.Pointer(e.readCntr.Hot()))
+	}
+	if e.published() == nil {
+		return
+	}
+	if first := e.domain.hotRegions.first(); first != nil {
+		h.Regions = uintptr(unsafe.Pointer(first))
+		h.RegionCount = publishedKeys
+	}
+}
+
+// fetchOf returns the operation that an answer is for, nil if its sender may
+// not answer it.
+func (e *Endpoint) fetchOf(src hw.Source, id uint64) *hot.Fetch {
+	at := uint32(id)
+	if uint64(at) >= uint64(e.fetches.table.Len()) {
+		return nil
+	}
+	f := e.fetches.table.At(at)
+	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&(1<<31-1) {
+		return nil
+	}
+	line := e.peers.At(uint32(e.av.line(fi.Addr(f.Dest))))
+	if n := atomic.LoadUint32(&line.Link); n == 0 || !e.ownsLink(src, n-1) {
+		return nil
+	}
+	return f
+}
+
+// fetched takes in a result.
+func (e *Endpoint) fetched(src hw.Source, id, at uint64, payload []byte) {
+	f := e.fetchOf(src, id)
+	if f == nil || at != 0 || uint64(len(payload)) != f.Bytes {
+		e.malformed(src, "%d bytes for operation %#x, which does not wait for them", len(payload), id)
+		return
+	}
+	copy(bytesAt(f.Result, f.Bytes), payload)
+	e.finishFetch(f, fi.Success)
+	e.acquaint(src)
+}
+
+// fetchRefused takes in the target's word that there is no result.
+func (e *Endpoint) fetchRefused(src hw.Source, id uint64, d *doneHead) {
+	f := e.fetchOf(src, id)
+	if f == nil || d.status == fi.Success {
+		e.malformed(src, "outcome of operation %#x, which does not wait for it", id)
+		return
+	}
+	e.finishFetch(f, d.status)
+}
+
+func (e *Endpoint) finishFetch(f *hot.Fetch, status fi.Errno) {
+	entry := cq.Entry{Context: f.Context, Flags: fi.Atomic | fi.Read, Src: fi.AddrNotAvail}
+	completes := f.Completes != 0
+	order.Store32(&f.Busy, 0)
+	if status != fi.Success {
+		e.countFailed(status)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		}
+	} else if completes {
+		e.txCQ.Complete(entry)
+	}
+	switch {
+	case e.readCntr == nil:
+	case status != fi.Success:
+		e.readCntr.CountError(1)
+	default:
+		e.readCntr.Count(1)
+	}
+}
+
+// lostFetches ends the operations whose peers are gone: their rings are in no
+// line any more.
+func (e *Endpoint) lostFetches() {
+	for i := range e.fetches.table.Len() {
+		f := e.fetches.table.At(uint32(i))
+		if atomic.LoadUint32(&f.Busy) == 0 {
+			continue
+		}
+		line := e.peers.At(uint32(e.av.line(fi.Addr(f.Dest))))
+		if atomic.LoadUintptr(&line.Slots) != f.Ring {
+			e.finishFetch(f, fi.ECONNRESET)
+		}
+	}
+}
+
+// FetchLost says that a peer may have gone while an operation was posted to it.
+func (e *Endpoint) FetchLost() {
+	e.fetches.lost.Store(true)
+	atomic.StoreUint32(&e.rx.hot.Attention, 1)
+	e.rx.ring()
+}
+
+// fetching tells whether an operation on a peer's memory waits for its result.
+func (e *Endpoint) fetching(dest fi.Addr) bool {
+	for i := range e.fetches.table.Len() {
+		f := e.fetches.table.At(uint32(i))
+		if atomic.LoadUint32(&f.Busy) != 0 && f.Dest == uint64(dest) {
+			return true
+		}
+	}
+	return false
+}
