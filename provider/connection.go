@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,7 +123,9 @@ func (e *Endpoint) SetFID(fid uintptr) {
 
 // Connect asks the passive endpoint at an address for a connection, with data
 // for its application, and enables the endpoint if need be. FI_CONNECTED or an
-// error follows on the event queue. Errors: fi.EINVAL (not an active endpoint,
+// error follows on the event queue; then transfers name the peer by address 0.
+// More data than fits is refused rather than cut, which fi_cm(3) would allow:
+// libfabric's own test of it expects that. Errors: fi.EINVAL (not an active endpoint,
 // a malformed address, more than FI_OPT_CM_DATA_SIZE bytes), fi.EALREADY and
 // fi.EISCONN for a second call, fi.EOPBADSTATE after the connection's end, and
 // those of Enable.
@@ -135,7 +138,8 @@ func (e *Endpoint) Connect(raw, data []byte) error {
 	if err != nil || to.Port == 0 || to.Family != e.name.Family {
 		return refuse(log.EPCtrl, fi.EINVAL, "connect from %s to %s: %v", e.name, to, err)
 	}
-	return c.start(func() error { return c.dial(to, append([]byte(nil), data...)) })
+	data = slices.Clone(data) // the caller's until this returns
+	return c.start(func() error { return c.dial(to, data) })
 }
 
 // Accept accepts the connection request for which the endpoint was opened,
@@ -150,7 +154,8 @@ func (e *Endpoint) Accept(data []byte) error {
 	if c.state.Load() == connIdle && c.request.state.Load() != reqTaken {
 		return refuse(log.EPCtrl, fi.EINVAL, "accept: the request was answered already")
 	}
-	return c.start(func() error { return c.answer(append([]byte(nil), data...)) })
+	data = slices.Clone(data) // the caller's until this returns
+	return c.start(func() error { return c.answer(data) })
 }
 
 // start enables the endpoint and has run establish the connection and watch it.
@@ -265,10 +270,14 @@ func (c *connection) stop() {
 	c.over.Wait()
 }
 
-// hangUp ends the TCP connection, after the last data went out.
+// hangUp ends the TCP connection, after the last data went out, and forgets
+// the events that nobody has read.
 func (c *connection) hangUp() {
 	if c.sock != nil {
 		_ = c.sock.Close()
+	}
+	if c.ep.eq != nil {
+		c.ep.eq.Forget(c.fid)
 	}
 }
 

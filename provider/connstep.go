@@ -26,12 +26,15 @@ func (c *connection) only(h hw.Handler) hw.Handler {
 	}
 }
 
+// mute tells whether arrivals are left where they are: who the peer is will be
+// known in a moment.
+func (c *connection) mute() bool { return c.peer.Load() == nil }
+
 // isPeer tells whether a source is the peer.
 func (c *connection) isPeer(src hw.Source) bool {
 	s := c.ep.senderOf(src)
 	if c.peerID == 0 {
-		peer := c.peer.Load()
-		if peer == nil || c.ep.rx.idNames[s.id-1] != *peer {
+		if c.ep.rx.idNames[s.id-1] != *c.peer.Load() {
 			return false
 		}
 		c.peerID = s.id

@@ -53,14 +53,12 @@ func (c *connection) dial(to names.Name, data []byte) error {
 	if err := c.reach(peer); err != nil {
 		return err
 	}
-	if err := send(c.sock, cm.Message{Kind: cm.Ready}); err != nil {
-		return err
-	}
 	return c.up(m.Data)
 }
 
 // answer establishes the connection from the passive side. The peer may send,
-// and be gone, as soon as it has the answer.
+// and be gone, as soon as it has the answer; what this side sends before waits
+// in the peer's ring (mute).
 func (c *connection) answer(data []byte) error {
 	r := c.request
 	if !r.end(reqTaken) {
@@ -74,18 +72,13 @@ func (c *connection) answer(data []byte) error {
 	if err := c.reach(r.peer); err != nil {
 		return err
 	}
-	if err := send(c.sock, cm.Message{Kind: cm.Accept, Port: c.ep.name.Port, Data: data}); err != nil {
+	// The event comes before whatever the peer does when it has the answer. If
+	// the answer does not get there, the end of the connection follows.
+	if err := c.up(nil); err != nil {
 		return err
 	}
-	c.patience(c.ep.domain.cfg.ConnectTimeout)
-	m, err := cm.Read(c.sock)
-	switch {
-	case err != nil:
-		return err
-	case m.Kind != cm.Ready:
-		return fmt.Errorf("message of kind %d instead of the last: %w", m.Kind, cm.ErrMalformed)
-	}
-	return c.up(nil)
+	_ = send(c.sock, cm.Message{Kind: cm.Accept, Port: c.ep.name.Port, Data: data})
+	return nil
 }
 
 // hold keeps the TCP connection.
@@ -97,23 +90,9 @@ func (c *connection) hold(s *net.TCPConn) error {
 		return net.ErrClosed
 	}
 	c.sock = s
+	_ = s.SetDeadline(time.Time{}) // of who read the request
 	t := max(c.ep.domain.cfg.PeerTimeout/3, time.Second)
 	return s.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: t, Interval: t, Count: 2})
-}
-
-// patience bounds how long the next reads wait, not at all for 0; unless the
-// endpoint closes, which has bounded them already.
-func (c *connection) patience(t time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped {
-		return
-	}
-	end := time.Time{}
-	if t != 0 {
-		end = time.Now().Add(t)
-	}
-	_ = c.sock.SetReadDeadline(end)
 }
 
 // reach opens the path that carries the data. Errors: those of connecting to a
@@ -194,7 +173,6 @@ func failure(err error) fi.Errno {
 
 // watch waits for the end of an established connection.
 func (c *connection) watch() {
-	c.patience(0)
 	n, err := c.sock.Read(make([]byte, 1))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,8 +185,21 @@ func (c *connection) watch() {
 	log.Debugf(log.EPCtrl, "connection of %s with %s ends: %v", c.ep.name, c.sock.RemoteAddr(), err)
 	_ = c.sock.Close()
 	c.state.Store(connDown)
+	c.ep.closeLines()
 	c.event(fi.Shutdown, nil)
 	c.attend()
+}
+
+// closeLines takes the peer away from the C path, so that posts ask for the
+// connection's state.
+func (e *Endpoint) closeLines() {
+	for _, l := range *e.links.Load() {
+		if l != nil {
+			l.mu.Lock()
+			e.forget(l)
+			l.mu.Unlock()
+		}
+	}
 }
 
 // peerGone ends the connection when the path that carries the data has no

@@ -146,6 +146,9 @@ func (e *Endpoint) gets(src hw.Source) bool {
 // arrivals takes in what has arrived at all ports. The caller holds the
 // progress lease.
 func (e *Endpoint) arrivals(max int) {
+	if e.conn != nil && e.conn.mute() {
+		return
+	}
 	e.countBatch(e.iface.Progress(max))
 	for _, n := range e.networks {
 		e.countBatch(n.poll(max))

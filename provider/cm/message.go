@@ -1,14 +1,13 @@
 // Package cm is the protocol by which connection-oriented endpoints
-// (FI_EP_MSG) find each other: four messages on a TCP connection to the
-// passive endpoint's address.
+// (FI_EP_MSG) find each other: a question and an answer on a TCP connection
+// to the passive endpoint's address.
 //
 //	active                      passive
 //	Request, port, data  →
 //	                     ←      Accept, port, data    or Reject, data
-//	Ready                →
 //
 // The port is that of the sender's endpoint; its address is the one that the
-// TCP connection comes from, which cannot be claimed. After Ready nothing more
+// TCP connection comes from, which cannot be claimed. After Accept nothing more
 // is said: the TCP connection stays open for as long as the endpoints are
 // connected, and its end, which the kernel tells also of a process that was
 // killed, is the disconnect.
@@ -29,8 +28,7 @@ const (
 	Request Kind = 1 + iota
 	Accept
 	Reject
-	Ready
-	lastKind = Ready
+	lastKind = Reject
 )
 
 // MaxData is the most data of an application in one message, in bytes.
@@ -82,8 +80,8 @@ func Read(r io.Reader) (Message, error) {
 		return Message{}, fmt.Errorf("kind %d: %w", m.Kind, ErrMalformed)
 	case (m.Port != 0) != (m.Kind == Request || m.Kind == Accept):
 		return Message{}, fmt.Errorf("port %d in a message of kind %d: %w", m.Port, m.Kind, ErrMalformed)
-	case n > MaxData || m.Kind == Ready && n != 0:
-		return Message{}, fmt.Errorf("%d bytes of data in a message of kind %d: %w", n, m.Kind, ErrMalformed)
+	case n > MaxData:
+		return Message{}, fmt.Errorf("%d bytes of data: %w", n, ErrMalformed)
 	case head[10]|head[11] != 0:
 		return Message{}, fmt.Errorf("head ends with % x: %w", head[10:], ErrMalformed)
 	}

@@ -14,7 +14,7 @@ func TestRoundTrip(t *testing.T) {
 		{Kind: Request, Port: 65535, Data: bytes.Repeat([]byte{7}, MaxData)},
 		{Kind: Accept, Port: 9, Data: []byte("yes")},
 		{Kind: Reject, Data: []byte("no")},
-		{Kind: Ready, Data: []byte{}},
+		{Kind: Reject, Data: []byte{}},
 	} {
 		got, err := Read(bytes.NewReader(append(m.Append(nil), 1, 2, 3)))
 		if err != nil || !reflect.DeepEqual(got, m) {
@@ -26,15 +26,14 @@ func TestRoundTrip(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	good := (&Message{Kind: Request, Port: 5, Data: []byte("ab")}).Append(nil)
 	for name, change := range map[string]func([]byte) []byte{
-		"magic":      func(b []byte) []byte { b[0]++; return b },
-		"version":    func(b []byte) []byte { b[4]++; return b },
-		"kind":       func(b []byte) []byte { b[5] = 9; return b },
-		"no kind":    func(b []byte) []byte { b[5] = 0; return b },
-		"no port":    func(b []byte) []byte { b[6] = 0; return b },
-		"port":       func(b []byte) []byte { b[5] = byte(Reject); return b },
-		"length":     func(b []byte) []byte { b[9] = 2; return b },
-		"ready data": func(b []byte) []byte { b[5], b[6] = byte(Ready), 0; return b },
-		"rest":       func(b []byte) []byte { b[11] = 1; return b },
+		"magic":   func(b []byte) []byte { b[0]++; return b },
+		"version": func(b []byte) []byte { b[4]++; return b },
+		"kind":    func(b []byte) []byte { b[5] = 9; return b },
+		"no kind": func(b []byte) []byte { b[5] = 0; return b },
+		"no port": func(b []byte) []byte { b[6] = 0; return b },
+		"port":    func(b []byte) []byte { b[5] = byte(Reject); return b },
+		"length":  func(b []byte) []byte { b[9] = 2; return b },
+		"rest":    func(b []byte) []byte { b[11] = 1; return b },
 	} {
 		b := change(append([]byte(nil), good...))
 		b = append(b, make([]byte, 1000)...)
@@ -56,7 +55,7 @@ func TestMalformed(t *testing.T) {
 // FuzzRead gives arbitrary bytes: what is accepted encodes to what was read.
 func FuzzRead(f *testing.F) {
 	f.Add((&Message{Kind: Request, Port: 5, Data: []byte("ab")}).Append(nil))
-	f.Add((&Message{Kind: Ready}).Append(nil))
+	f.Add((&Message{Kind: Reject}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Read(bytes.NewReader(b))
 		if err != nil {

@@ -13,7 +13,8 @@ info() {
 	have fi_info fi_info || return
 	if timeout $LIMIT fi_info -p "$WEFT_TEST_PROV" >"$work/log" 2>&1 &&
 		grep -q "^provider: $WEFT_TEST_PROV\$" "$work/log" &&
-		grep -q 'type: FI_EP_RDM' "$work/log"; then
+		grep -m 1 'type:' "$work/log" | grep -q 'FI_EP_RDM' && # what clients without a wish take
+		grep -q 'type: FI_EP_MSG' "$work/log" && grep -q 'type: FI_EP_DGRAM' "$work/log"; then
 		ok "fi_info -p $WEFT_TEST_PROV"
 	else
 		not_ok "fi_info -p $WEFT_TEST_PROV" "$work/log"
@@ -108,5 +109,8 @@ if have fi_pingpong fi_pingpong; then
 	pingpong -e rdm -m tagged -I 100 -S all -c
 	pingpong -e rdm -m msg -I 100 -S all -c
 	pingpong -e rdm -m tagged -I 100 -S 1048576 -c
+	pingpong -e msg -I 1000 -S 64 -c
+	pingpong -e msg -I 100 -S all -c
+	pingpong -e dgram -I 1000 -S 64 -c
 fi
 closing

@@ -1,0 +1,423 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/eq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/cm"
+)
+
+// connBench is what both ends of connections share in a test.
+type connBench struct {
+	*bench
+	eq  *eq.Queue
+	pep *Passive
+	at  []byte // the passive endpoint's name
+	fid uintptr
+}
+
+func newConnBench(t *testing.T, hints *fi.Info) *connBench {
+	if hints == nil {
+		hints = &fi.Info{}
+	}
+	hints.EP = &fi.EPAttr{Type: fi.EPMsg}
+	c := &connBench{bench: newBench(t, func(c *config.Config) { c.ConnectTimeout = 20 * time.Second }, hints), fid: 100}
+	var err error
+	if c.eq, err = c.fabric.OpenEQ(&fi.EQAttr{WaitObj: fi.WaitFD}); err != nil {
+		t.Fatal(err)
+	}
+	if c.pep, err = c.fabric.OpenPassive(c.info); err != nil {
+		t.Fatal(err)
+	}
+	c.pep.SetFID(1)
+	if err := c.pep.Listen(); err != fi.ENOEQ && fi.ErrnoOf(err) != fi.ENOEQ {
+		t.Errorf("listen without event queue: %v", err)
+	}
+	for _, err := range []error{c.pep.BindEQ(c.eq, 0), c.pep.Listen()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.at, err = c.pep.Name(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, o := range []io.Closer{c.pep, c.eq} {
+			if err := o.Close(); err != nil {
+				t.Errorf("close %T: %v", o, err)
+			}
+		}
+	})
+	return c
+}
+
+// end makes an endpoint with a queue of its own.
+func (c *connBench) end(t *testing.T, info *fi.Info) *side {
+	t.Helper()
+	s := &side{t: t, bench: c.bench, domain: c.domain, addr: map[*side]fi.Addr{}}
+	var err error
+	if s.cq, err = c.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 256}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.ep, err = c.domain.OpenEndpoint(info); err != nil {
+		t.Fatal(err)
+	}
+	c.fid++
+	s.ep.SetFID(c.fid)
+	if err := s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ep.Enable(); err != fi.ENOEQ {
+		t.Errorf("enable without event queue: %v", err)
+	}
+	if err := s.ep.BindEQ(c.eq, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.drop(t, s) })
+	c.sides = append(c.sides, s)
+	return s
+}
+
+// drop closes an end.
+func (c *connBench) drop(t *testing.T, s *side) {
+	if s.ep == nil {
+		return
+	}
+	for _, o := range []io.Closer{s.ep, s.cq} {
+		if err := o.Close(); err != nil {
+			t.Errorf("close %T: %v", o, err)
+		}
+	}
+	s.ep = nil
+}
+
+// event waits for an event of a number.
+func (c *connBench) event(t *testing.T, want fi.EQEvent) eq.Event {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		e, err := c.eq.Next()
+		switch {
+		case err == fi.EAGAIN:
+		case err != nil:
+			errEntry, _ := c.eq.ReadErr(0)
+			t.Fatalf("%v instead of event %d: %+v", err, want, errEntry)
+		case fi.EQEvent(e.Number) != want:
+			t.Fatalf("event %d, want %d", e.Number, want)
+		default:
+			return e
+		}
+	}
+	t.Fatalf("no event %d within 20 s", want)
+	return eq.Event{}
+}
+
+// failure waits for an error and returns it.
+func (c *connBench) failure(t *testing.T) eq.ErrEntry {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if e, err := c.eq.ReadErr(0); err == nil {
+			return e
+		}
+	}
+	t.Fatal("no error within 20 s")
+	return eq.ErrEntry{}
+}
+
+// join connects a new pair.
+func (c *connBench) join(t *testing.T) (a, b *side) {
+	t.Helper()
+	a = c.end(t, c.info)
+	if err := a.ep.Connect(c.at, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	r := c.event(t, fi.ConnReq)
+	if string(r.Entry[16:]) != "hello" {
+		t.Errorf("request with data %q", r.Entry[16:])
+	}
+	b = c.end(t, r.Info)
+	if err := b.ep.Accept([]byte("welcome")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		c.event(t, fi.Connected)
+	}
+	return a, b
+}
+
+func TestConnection(t *testing.T) {
+	for _, threading := range []fi.Threading{fi.ThreadSafe, fi.ThreadDomain} {
+		c := newConnBench(t, &fi.Info{Domain: &fi.DomainAttr{Threading: threading}})
+		a, b := c.join(t)
+		for i, n := range sizes {
+			for _, dir := range [][2]*side{{a, b}, {b, a}} {
+				want, got := pattern(n, byte(i)), make([]byte, n)
+				dir[1].recv(RecvArgs{IOV: iovOf(got), Tag: 5, Tagged: true, Context: 9}, dir[0])
+				dir[0].send(SendArgs{IOV: iovOf(want), Tag: 5, Tagged: true, Context: 8}, dir[1])
+				if e := dir[1].completion(dir[0]); e.Context != 9 || e.Len != uint64(n) || !bytes.Equal(want, got) {
+					t.Errorf("%d bytes: %+v", n, e)
+				}
+				if e := dir[0].completion(dir[1]); e.Context != 8 {
+					t.Errorf("sent %d bytes: %+v", n, e)
+				}
+			}
+		}
+		if err := a.ep.Connect(c.at, nil); err != fi.EISCONN {
+			t.Errorf("connect again: %v", err)
+		}
+		b.recv(RecvArgs{Context: 3})
+		c.drop(t, a)
+		c.event(t, fi.Shutdown)
+		if e := endOf(b); e.Context != 3 || e.Err != fi.ECANCELED {
+			t.Errorf("receive of a disconnected endpoint: %+v", e)
+		}
+		if err := b.ep.Send(&SendArgs{}); err != fi.ESHUTDOWN {
+			t.Errorf("send after the end: %v", err)
+		}
+		c.drop(t, b)
+	}
+}
+
+// endOf waits for an error completion.
+func endOf(s *side) (e cq.ErrEntry) {
+	var buf [1]cq.Entry
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if _, err := s.cq.Read(buf[:]); err == fi.EAVAIL {
+			e, _ = s.cq.ReadErr()
+			return e
+		}
+		s.ep.Progress()
+	}
+	s.t.Fatal("no error completion within 20 s")
+	return e
+}
+
+// TestManyConnections makes many connections at once from one process; each
+// carries its own messages.
+func TestManyConnections(t *testing.T) {
+	c := newConnBench(t, nil)
+	const n = 40
+	active, passive := map[uintptr]*side{}, map[uintptr]*side{}
+	for range n {
+		s := c.end(t, c.info)
+		active[s.ep.conn.fid] = s
+		if err := s.ep.Connect(c.at, []byte(fmt.Sprint(s.ep.conn.fid))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for up := 0; up < 2*n; {
+		e, err := c.eq.Next()
+		switch {
+		case err == fi.EAGAIN:
+			time.Sleep(time.Millisecond)
+		case err != nil:
+			entry, _ := c.eq.ReadErr(0)
+			t.Fatalf("%+v", entry)
+		case fi.EQEvent(e.Number) == fi.Connected:
+			up++
+		default:
+			var fid uintptr
+			_, _ = fmt.Sscan(string(e.Entry[16:]), &fid)
+			s := c.end(t, e.Info)
+			passive[fid] = s
+			if err := s.ep.Accept(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for fid, a := range active {
+		want, got := pattern(100, byte(fid)), make([]byte, 100)
+		b := passive[fid]
+		b.recv(RecvArgs{IOV: iovOf(got)}, a)
+		a.send(SendArgs{IOV: iovOf(want)}, b)
+		b.completion(a)
+		if !bytes.Equal(want, got) {
+			t.Errorf("connection %d carries another's message", fid)
+		}
+	}
+}
+
+func TestReject(t *testing.T) {
+	c := newConnBench(t, nil)
+	a := c.end(t, c.info)
+	if err := a.ep.Connect(c.at, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := c.event(t, fi.ConnReq).Info.Handle.(*ConnReq)
+	if err := c.pep.Reject(r, []byte("no")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.pep.Reject(r, nil); fi.ErrnoOf(err) != fi.EINVAL {
+		t.Errorf("reject again: %v", err)
+	}
+	if e := c.failure(t); e.Err != fi.ECONNREFUSED || string(e.ErrData) != "no" || e.FID != a.ep.conn.fid {
+		t.Errorf("rejection arrives as %+v", e)
+	}
+	info := c.info.Clone()
+	info.Handle = r
+	if _, err := c.domain.OpenEndpoint(info); fi.ErrnoOf(err) != fi.EINVAL {
+		t.Errorf("endpoint for a rejected request: %v", err)
+	}
+}
+
+// TestStrangersAtConnection has somebody send to a connected endpoint's name
+// who is not its peer.
+func TestStrangersAtConnection(t *testing.T) {
+	c := newConnBench(t, nil)
+	a, b := c.join(t)
+	rdm := newBench(t, nil, nil)
+	s := rdm.side(t)
+	addrs := make([]fi.Addr, 1)
+	if n, err := s.av.Insert(b.ep.name.AppendSockaddr(nil), 1, &Insertion{Addrs: addrs}); n != 1 {
+		t.Fatal(err)
+	}
+	got := make([]byte, 8)
+	b.recv(RecvArgs{IOV: iovOf(got)}, a)
+	s.send(SendArgs{IOV: iovOf([]byte("stranger")), Dest: addrs[0]})
+	for range 100 {
+		b.ep.Progress()
+	}
+	a.send(SendArgs{IOV: iovOf([]byte("my peer!"))}, b)
+	b.completion(a)
+	if string(got) != "my peer!" {
+		t.Errorf("received %q", got)
+	}
+}
+
+// TestHostileBytes says nonsense to a passive endpoint and fills it with silent
+// connections; who keeps to the protocol still gets through.
+func TestHostileBytes(t *testing.T) {
+	c := newConnBench(t, nil)
+	to := tcpAddr(c.pep.name).String()
+	good := (&cm.Message{Kind: cm.Request, Port: 9}).Append(nil)
+	for i, b := range [][]byte{
+		bytes.Repeat([]byte{0xff}, 100), good[:5], (&cm.Message{Kind: cm.Accept, Port: 9}).Append(nil), []byte("GET / HTTP/1.1\r\n\r\n"),
+	} {
+		conn, err := net.Dial("tcp", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write(b)
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("bytes %d: answered", i)
+		}
+		_ = conn.Close()
+	}
+	for range greetMax + 20 {
+		conn, err := net.Dial("tcp", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+	}
+	if _, err := c.eq.Next(); err != fi.EAGAIN {
+		t.Errorf("an event for nonsense: %v", err)
+	}
+	c.join(t)
+}
+
+// TestHostileAnswer has an endpoint connect to somebody who does not answer as
+// the protocol says.
+func TestHostileAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer []byte
+		want   fi.Errno
+	}{
+		"nonsense": {bytes.Repeat([]byte{7}, 50), fi.EPROTO},
+		"request":  {(&cm.Message{Kind: cm.Request, Port: 1}).Append(nil), fi.EPROTO},
+		"nothing":  {nil, fi.ECONNRESET},
+		"half":     {(&cm.Message{Kind: cm.Reject}).Append(nil)[:7], fi.ECONNRESET},
+	} {
+		c := newConnBench(t, nil)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if conn, err := l.Accept(); err == nil {
+				_, _ = cm.Read(conn)
+				_, _ = conn.Write(tc.answer)
+				_ = conn.Close()
+			}
+		}()
+		a := c.end(t, c.info)
+		if err := a.ep.Connect(tcpName(l.Addr()).AppendSockaddr(nil), nil); err != nil {
+			t.Fatal(err)
+		}
+		if e := c.failure(t); e.Err != tc.want {
+			t.Errorf("%s: %v, want %v", name, e.Err, tc.want)
+		}
+		_ = l.Close()
+	}
+}
+
+func TestBacklog(t *testing.T) {
+	c := newConnBench(t, nil)
+	if err := c.pep.SetBacklog(0); fi.ErrnoOf(err) != fi.EINVAL {
+		t.Errorf("backlog of 0: %v", err)
+	}
+	if err := c.pep.SetBacklog(1); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := c.end(t, c.info).ep.Connect(c.at, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One waits in Accept when the backlog is reached, so two may be reported.
+	requests := []*ConnReq{c.event(t, fi.ConnReq).Info.Handle.(*ConnReq)}
+	for answered := range 3 {
+		if len(requests) == answered {
+			requests = append(requests, c.event(t, fi.ConnReq).Info.Handle.(*ConnReq))
+		}
+		time.Sleep(20 * time.Millisecond)
+		if e, err := c.eq.Next(); err == nil {
+			requests = append(requests, e.Info.Handle.(*ConnReq))
+		}
+		if open := len(requests) - answered; open > 2 {
+			t.Errorf("%d requests are open, backlog 1", open)
+		}
+		if err := c.pep.Reject(requests[answered], nil); err != nil {
+			t.Fatal(err)
+		}
+		c.failure(t)
+	}
+}
+
+// TestTakenName gives a passive endpoint's address to an active one.
+func TestTakenName(t *testing.T) {
+	c := newConnBench(t, nil)
+	p, err := c.fabric.OpenPassive(c.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := c.info.Clone()
+	info.Handle = p
+	want, _ := p.Name()
+	s := c.end(t, info)
+	if got, err := s.ep.Name(); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("name % x, not % x: %v", got, want, err)
+	}
+	if _, err := c.domain.OpenEndpoint(info); fi.ErrnoOf(err) != fi.EINVAL {
+		t.Errorf("taken twice: %v", err)
+	}
+	if err := p.Listen(); err != fi.EOPBADSTATE {
+		t.Errorf("listen without a name: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	info.Handle = c.pep
+	if _, err := c.domain.OpenEndpoint(info); fi.ErrnoOf(err) != fi.EINVAL {
+		t.Errorf("name of one that listens: %v", err)
+	}
+}

@@ -1,0 +1,106 @@
+package provider
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+func dgramBench(t *testing.T, change func(*config.Config)) *bench {
+	return newBench(t, change, &fi.Info{EP: &fi.EPAttr{Type: fi.EPDgram}})
+}
+
+func TestDatagrams(t *testing.T) {
+	b := dgramBench(t, nil)
+	s, r := b.side(t), b.side(t)
+	s.know(r)
+	r.know(s)
+	most := int(b.info.EP.MaxMsgSize)
+	for _, n := range []int{0, 1, 104, 105, most} {
+		want, got := pattern(n, 3), make([]byte, most)
+		r.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec, Context: 4}, s)
+		s.send(SendArgs{IOV: iovOf(want), Dest: s.addr[r], Context: 5}, r)
+		if e := r.completion(s); e.Context != 4 || e.Len != uint64(n) || e.Src != r.addr[s] || string(got[:n]) != string(want) {
+			t.Errorf("%d bytes: %+v", n, e)
+		}
+		if e := s.completion(r); e.Context != 5 {
+			t.Errorf("sent %d bytes: %+v", n, e)
+		}
+	}
+	for flags, want := range map[uint64]error{0: fi.EMSGSIZE, fi.DeliveryComplete: fi.EBADFLAGS, fi.Fence: fi.EBADFLAGS} {
+		n := 1
+		if flags == 0 {
+			n = most + 1
+		}
+		if err := s.ep.Send(&SendArgs{IOV: iovOf(make([]byte, n)), Dest: s.addr[r], Flags: flags}); err != want {
+			t.Errorf("flags %#x, %d bytes: %v, want %v", flags, n, err, want)
+		}
+	}
+}
+
+// TestDeafPeer sends to a peer that makes no progress, and to one that is gone:
+// every datagram completes, and what was taken in arrives.
+func TestDeafPeer(t *testing.T) {
+	b := dgramBench(t, func(c *config.Config) { c.RingSlots = 16 })
+	s, r := b.side(t), b.side(t)
+	s.know(r)
+	r.know(s)
+	addr := s.addr[r]
+	start := time.Now()
+	posted := 0
+	for end := time.Now().Add(20 * time.Second); posted < 1000 && time.Now().Before(end); {
+		if err := s.ep.Send(&SendArgs{IOV: iovOf([]byte("x")), Dest: addr, Inject: true}); err == nil {
+			posted++
+		} else if err != fi.EAGAIN {
+			t.Fatal(err)
+		}
+	}
+	if posted != 1000 || time.Since(start) < dgramPatience {
+		t.Errorf("%d datagrams in %v", posted, time.Since(start))
+	}
+	got := make([]byte, 8)
+	r.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec})
+	if e := r.completion(); e.Len != 1 {
+		t.Errorf("received %+v", e)
+	}
+	r.close()
+	for end := time.Now().Add(20 * time.Second); ; {
+		err := s.ep.Send(&SendArgs{IOV: iovOf([]byte("x")), Dest: addr, Inject: true})
+		if err == nil {
+			break
+		}
+		if err != fi.EAGAIN || time.Now().After(end) {
+			t.Fatalf("send to a peer that is gone: %v", err)
+		}
+	}
+}
+
+// TestHeldDatagrams sends more than a receiver holds.
+func TestHeldDatagrams(t *testing.T) {
+	b := dgramBench(t, func(c *config.Config) { c.UnexpectedBytes = 64 << 10 })
+	s, r := b.side(t), b.side(t)
+	s.know(r)
+	r.know(s)
+	for range 100 {
+		s.send(SendArgs{IOV: iovOf(make([]byte, 4096)), Dest: s.addr[r], Inject: true}, r)
+		r.ep.Progress()
+	}
+	got := make([]byte, 4096)
+	for range 16 {
+		r.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec}, s)
+		r.completion(s)
+	}
+	r.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec, Context: 7}, s)
+	for range 100 {
+		r.ep.Progress()
+	}
+	if r.ep.rx.closed || r.ep.rx.held != 0 {
+		t.Errorf("window closed %v, %d bytes held", r.ep.rx.closed, r.ep.rx.held)
+	}
+	s.send(SendArgs{IOV: iovOf(make([]byte, 9)), Dest: s.addr[r], Inject: true}, r)
+	if e := r.completion(s); e.Len != 9 || e.Context != 7 {
+		t.Errorf("a datagram that was dropped came: %+v", e)
+	}
+}
