@@ -151,9 +151,6 @@ func (e *Endpoint) Accept(data []byte) error {
 	if c == nil || c.request == nil || len(data) > cm.MaxData {
 		return refuse(log.EPCtrl, fi.EINVAL, "accept with %d bytes of data (at most %d): or not opened for a connection request", len(data), cm.MaxData)
 	}
-	if c.state.Load() == connIdle && c.request.state.Load() != reqTaken {
-		return refuse(log.EPCtrl, fi.EINVAL, "accept: the request was answered already")
-	}
 	data = slices.Clone(data) // the caller's until this returns
 	return c.start(func() error { return c.answer(data) })
 }
@@ -178,6 +175,9 @@ func (c *connection) start(run func() error) error {
 		return fi.EISCONN
 	default:
 		return fi.EOPBADSTATE
+	}
+	if c.request != nil && !c.request.end(reqTaken) {
+		return refuse(log.EPCtrl, fi.EINVAL, "accept: the request was rejected")
 	}
 	c.state.Store(connStarting)
 	c.over.Go(func() {

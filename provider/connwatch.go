@@ -53,6 +53,8 @@ func (c *connection) dial(to names.Name, data []byte) error {
 	if err := c.reach(peer); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.up(m.Data)
 }
 
@@ -61,9 +63,6 @@ func (c *connection) dial(to names.Name, data []byte) error {
 // in the peer's ring (mute).
 func (c *connection) answer(data []byte) error {
 	r := c.request
-	if !r.end(reqTaken) {
-		return fmt.Errorf("the request was rejected here: %w", fi.ECONNABORTED)
-	}
 	defer r.done()
 	if err := c.hold(r.conn); err != nil {
 		return err
@@ -74,6 +73,8 @@ func (c *connection) answer(data []byte) error {
 	}
 	// The event comes before whatever the peer does when it has the answer. If
 	// the answer does not get there, the end of the connection follows.
+	c.mu.Lock() // so that a shutdown does not come before the answer
+	defer c.mu.Unlock()
 	if err := c.up(nil); err != nil {
 		return err
 	}
@@ -123,10 +124,8 @@ func (c *connection) reach(peer names.Name) error {
 	}
 }
 
-// up tells the application that the connection is established.
+// up tells the application that the connection is established. c.mu is held.
 func (c *connection) up(data []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.stopped {
 		return net.ErrClosed
 	}

@@ -49,12 +49,13 @@ static void test_errnos(long arg)
 	OK(fi_av_open(f.domain, &av_attr, &av, NULL));
 	EXPECT_RC(fi_ep_bind(a.ep, &av->fid, 0), -FI_EINVAL); /* it has one peer */
 	OK(fi_close(&av->fid));
+	EXPECT_RC(fi_recv(a.ep, addr, 1, NULL, 0, NULL), -FI_EOPBADSTATE);
+	OK(fi_enable(a.ep));
 	EXPECT_RC(fi_accept(a.ep, NULL, 0), -FI_EINVAL); /* nobody asked */
 	EXPECT_RC(fi_connect(a.ep, NULL, NULL, 0), -FI_EINVAL);
 	EXPECT_RC(fi_connect(a.ep, addr, NULL, 4), -FI_EINVAL);
 	EXPECT_RC(fi_shutdown(a.ep, 0), -FI_ENOTCONN);
 	EXPECT_RC(fi_shutdown(a.ep, 1), -FI_EBADFLAGS);
-	OK(fi_enable(a.ep));
 	EXPECT_RC(fi_send(a.ep, "x", 1, NULL, 0, NULL), -FI_ENOTCONN);
 	OK(fi_connect(a.ep, addr, NULL, 0));
 	EXPECT_RC(fi_connect(a.ep, addr, NULL, 0), -FI_EALREADY);
