@@ -42,14 +42,14 @@ type Group struct {
 	refs  refs
 	state atomic.Uint32
 
-	// Set by Join and immutable.
+	// Set by Join, the last two by Announce, and immutable then.
 	id      uint64 // by which the members name it: generation and index
 	key     uint64
 	rank    int
 	ranks   map[fi.Addr]int
 	context uint64
 	fid     uintptr       // of the C object, in events
-	waiting *eq.Attendant // until the join has ended
+	waiting *eq.Attendant // until the join has ended; nil before Announce
 	events  *eq.Queue     // to which the join reports
 
 	// The lease holder's.
@@ -237,10 +237,10 @@ func (g *Group) Addr() fi.Addr { return g.addr() }
 // Announce tells the members. fid is the C object, which the event names: of
 // fi.JoinComplete when all have joined, or the error why that cannot be.
 func (g *Group) Announce(fid uintptr) {
-	g.fid = fid
-	g.waiting = g.events.Attend(g.ep.Progress)
 	r := g.ep.rx
 	r.acquire()
+	g.fid = fid
+	g.waiting = g.events.Attend(g.ep.Progress)
 	g.c.joining = append(g.c.joining, g)
 	g.c.pumpJoins()
 	r.publish()
@@ -272,6 +272,9 @@ func (g *Group) announce() {
 			continue
 		}
 		p, err := e.connect(m.link)
+		if m.dead {
+			err = fi.ECONNRESET // whoever has its address now is another
+		}
 		if err == nil {
 			h := joinHead{group: g.id, size: uint32(len(g.members)), rank: uint32(g.rank)}
 			err = sendError(p.AMShort(amCollJoin, g.key, h.put(e.rx.head[:]), nil))
@@ -350,8 +353,8 @@ func (g *Group) joined() {
 
 // failed ends a join that cannot be.
 func (g *Group) failed(err fi.Errno) {
-	if g.state.Load() != groupJoining {
-		return
+	if g.state.Load() != groupJoining || g.waiting == nil {
+		return // over, or not begun: announce will see
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)

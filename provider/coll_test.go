@@ -19,7 +19,7 @@ import (
 
 // circle is a number of sides that know each other, in the same order.
 type circle struct {
-	t     *testing.T
+	t     testing.TB
 	sides []*collSide
 }
 
@@ -33,7 +33,7 @@ type collSide struct {
 
 func collHints() *fi.Info { return &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Collective} }
 
-func newCircle(t *testing.T, b *bench, n int) *circle {
+func newCircle(t testing.TB, b *bench, n int) *circle {
 	t.Helper()
 	c := &circle{t: t}
 	for range n {
