@@ -17,9 +17,9 @@ import (
 )
 
 // answerTime bounds how long a peer that has told its device address may take to
-// answer over the device. Then the networks of the two devices are not joined, and
-// another transport has to do.
-const answerTime = 3 * time.Second
+// answer over the device, if there is another transport: then the networks of the
+// two devices are not joined.
+const answerTime = 5 * time.Second
 
 // openRDMADevice opens the device that the configuration names, else the one
 // that the network interface stands on. With FI_WEFT_VERBS=yes any device will do.
@@ -56,12 +56,16 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 	e := r.ep
 	cfg := e.domain.cfg
 	stripes := e.stripeCount() + 1
+	limit := cfg.ConnectTimeout
+	if networked(e.name, cfg) {
+		limit = min(limit, answerTime)
+	}
 	i, err := device.(*verbs.MemoryDomain).Open(verbs.Config{
 		BounceCount:    max(cfg.BounceCount, 8*stripes),
 		BounceBytes:    cfg.BounceSize,
 		Stripes:        stripes,
 		AwaitPeer:      true,
-		ConnectTimeout: min(answerTime, cfg.ConnectTimeout),
+		ConnectTimeout: limit,
 		PathTimeout:    cfg.PeerTimeout,
 		Name:           e.name.AppendSockaddr(nil),
 		Resolve:        r.resolve,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh short|full: tests hw/verbs in virtual machines with a real kernel's
-# RDMA stack (soft-RoCE), one and two of them. WEFT_RDMA_ACCEL=kvm has them use
+# run.sh short|full: tests hw/verbs and the provider over it in virtual machines
+# with a real kernel's RDMA stack (soft-RoCE), one and two of them. WEFT_RDMA_ACCEL=kvm has them use
 # KVM; otherwise the processor is emulated. WEFT_RDMA_DIR is where the kernel is
 # kept, build/rdma by default.
 set -u
@@ -39,6 +39,10 @@ trap 'rm -rf "$log"' EXIT
 build() {
 	CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init || return 1
 	"$GO" build -o "$dir/vm" ./tests/rdma/vm || return 1
+	CGO_ENABLED=0 "$GO" build -o "$dir/rsh" ./tests/rdma/rsh || return 1
+	if [ "$mode" = full ] || [ ! -e build/lib/libweft-fi.so ]; then
+		make -s lib || return 1
+	fi
 	"$GO" test -c -o "$dir/verbs.test" ./hw/verbs
 }
 if ! build; then
@@ -77,10 +81,62 @@ machines() {
 	skipped=$((skipped + left))
 }
 
+# program NAME SECONDS PATTERN [-env NAME=VALUE]... -- COMMAND...: two machines
+# run a program over the provider, which must end well and print a line with PATTERN.
+program() {
+	local name=$1 limit=$2 pattern=$3 status env=()
+	shift 3
+	while [ "$1" = -env ]; do
+		env+=("$1" "$2")
+		shift 2
+	done
+	shift
+	echo "-- $name"
+	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -timeout "${limit}s" "${env[@]}" pair -- "$@" >"$log/out" 2>&1
+	status=$?
+	if ((status == 0)) && grep -qE "$pattern" "$log/out"; then
+		echo "   $(grep -E "$pattern" "$log/out" | head -n 1 | tr -s ' ')"
+		passed=$((passed + 1))
+	else
+		echo "FAILED $name: exit status $status"
+		grep -v '<warn> fi_getinfo' "$log/out" | tail -n 40
+		failed=$((failed + 1))
+	fi
+}
+
+# absent TOOL: skips what needs it and is not installed.
+absent() {
+	command -v "$1" >/dev/null && return 1
+	echo "-- SKIPPED: $1 is not installed"
+	skipped=$((skipped + 1))
+}
+
+# Nothing but the device leads from one machine to the other.
+only=(-env FI_WEFT_UDP=no -env FI_WEFT_VERBS=yes)
+result='^\[1\] [0-9]+[km]? '
+
+pingpongs() {
+	absent fi_pingpong && return
+	program "fi_pingpong over the device" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m tagged -I 20 -S 65536
+	[ "$mode" = full ] || return
+	program "fi_pingpong, short messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m tagged -I 500 -S 64
+	program "fi_pingpong, long messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m msg -I 5 -S 1048576
+	program "fi_pingpong, one machine without the device: UDP" 100 "$result" -env WEFT_TEST_WITHOUT=1 \
+		-- tests/rdma/pingpong.sh -m tagged -I 20 -S 4096
+}
+
+jobs() {
+	absent mpicc && return
+	mpicc -O2 -o "$dir/p2p" tests/mpi/p2p.c || return
+	program "an Open MPI job across both" 240 'p2p: all passed on 4 ranks' -- tests/rdma/mpi.sh "$(realpath "$dir")" p2p
+}
+
+pingpongs
 if [ "$mode" = short ]; then
 	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
+	jobs
 	machines "one machine: conformance and faults" run 400 "$dir/verbs.test" -test.v -test.timeout 390s
 	machines "two machines: traffic, loss, delay, port down, one killed" pair 300 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 290s
 fi

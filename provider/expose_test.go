@@ -1,0 +1,125 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
+)
+
+// keyDomain is a memory domain whose keys have 16 bytes: base and length.
+type keyDomain struct {
+	hw.MemoryDomain
+	open int
+	full bool
+}
+
+type keyMemory struct {
+	d *keyDomain
+	r hw.Region
+}
+
+func (d *keyDomain) Attr() hw.MDAttr { return hw.MDAttr{Caps: hw.MDLocal | hw.MDCost, MaxKey: 16} }
+
+func (d *keyDomain) Register(r hw.Region) (hw.Memory, error) {
+	if d.full {
+		return nil, hw.ErrNoResource
+	}
+	d.open++
+	return &keyMemory{d, r}, nil
+}
+
+func (d *keyDomain) UnpackKey(b []byte) (hw.RemoteKey, error) {
+	if len(b) != 16 || binary.LittleEndian.Uint64(b) == 0 {
+		return hw.RemoteKey{}, hw.ErrInvalid
+	}
+	return hw.RemoteKey{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}, nil
+}
+
+func (m *keyMemory) Region() hw.Region { return m.r }
+
+func (m *keyMemory) PackKey(to []byte) []byte {
+	to = binary.LittleEndian.AppendUint64(to, m.r.Base)
+	return binary.LittleEndian.AppendUint64(to, uint64(m.r.Len))
+}
+
+func (m *keyMemory) Close() error {
+	m.d.open--
+	return nil
+}
+
+// keyIface is an interface on a keyDomain that only has that.
+type keyIface struct {
+	hw.Iface
+	d *keyDomain
+}
+
+func (i keyIface) Memory() hw.MemoryDomain { return i.d }
+
+func keyPort() (*Endpoint, *port, *keyDomain) {
+	d := &keyDomain{}
+	p := &port{Iface: keyIface{d: d}, attr: hw.Attr{Caps: hw.CapGetZcopy}, number: 1, cache: regcache.New(d, regcache.Config{})}
+	return &Endpoint{ports: []*port{{}, p}}, p, d
+}
+
+// TestExposed announces a message with packed keys and reads the announcement.
+func TestExposed(t *testing.T) {
+	e, p, d := keyPort()
+	const src = hw.Source(1 << sourcePortShift)
+	buf := make([]byte, 3*4096)
+	at := uintptr(unsafe.Pointer(&buf[0]))
+	req := &txRequest{count: 3}
+	req.iov = [iovLimit]fi.IOVec{{Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 5000, Len: 50}}
+	r := rts{request: 7, length: 150, count: 3, flags: wireNoGet}
+	for i, v := range req.iov[:3] {
+		r.iov[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
+	}
+	var keys [iovLimit * maxKey]byte
+	n := e.expose(p, req, 7, &r, keys[:])
+	if n != 3*16 || r.flags != wireKeyed|wirePacked || req.flags&txExposed == 0 || d.open != 2 {
+		t.Fatalf("%d bytes of keys, flags %#x, %d regions", n, r.flags, d.open)
+	}
+	var b [rtsBytes]byte
+	var got rts
+	head := r.put(b[:])
+	if !got.parse(head) || !e.takeKeys(src, &got, keys[:n]) {
+		t.Fatal("the announcement does not parse")
+	}
+	for _, i := range []int{0, 2} {
+		k, s := got.keys[i], got.iov[i]
+		if s.Addr != uint64(req.iov[i].Base) || k[0] > s.Addr || k[0]+k[1] < s.Addr+s.Len {
+			t.Errorf("element %d: %+v with a key for %#x, %d bytes", i, s, k[0], k[1])
+		}
+	}
+	for name, payload := range map[string][]byte{
+		"short": keys[:n-1], "none": nil, "long": keys[:n+1], "a key of zeros": append(bytes.Clone(keys[:32]), make([]byte, 16)...),
+	} {
+		again := rts{}
+		if again.parse(head); e.takeKeys(src, &again, payload) {
+			t.Errorf("%s: keys are taken", name)
+		}
+	}
+	if again := got; e.takeKeys(0, &again, keys[:n]) {
+		t.Error("keys are taken from a port that has none")
+	}
+	e.conceal(req, 7)
+	if d.open != 0 || e.exposed.any() {
+		t.Errorf("%d regions are left", d.open)
+	}
+}
+
+// TestExposedWithoutRoom: what cannot be registered is announced as before.
+func TestExposedWithoutRoom(t *testing.T) {
+	e, p, d := keyPort()
+	d.full = true
+	buf := make([]byte, 100)
+	req := &txRequest{count: 1, iov: [iovLimit]fi.IOVec{{Base: uintptr(unsafe.Pointer(&buf[0])), Len: 100}}}
+	r := rts{length: 100, count: 1, flags: wireNoGet}
+	if n := e.expose(p, req, 1, &r, make([]byte, maxKey)); n != 0 || r.flags != wireNoGet || req.flags&txExposed != 0 {
+		t.Errorf("%d bytes of keys, flags %#x", n, r.flags)
+	}
+}
