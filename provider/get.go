@@ -174,6 +174,11 @@ func (e *Endpoint) landingAt(op *recvOp, s hw.Segment) hw.Memory {
 	return nil
 }
 
+// devicePiece bounds a device's get in bytes. A device under which nothing ends
+// for long is taken for broken, however much it has moved of one operation; this
+// much moves over any network in time.
+const devicePiece = 256 << 10
+
 // getPiece returns what the next get reads: the local segments, and where they
 // begin in the region of which key.
 func (r *rxContext) getPiece(e *Endpoint, op *recvOp, a *hw.Attr) ([]hw.Segment, hw.RemoteKey, uint64) {
@@ -184,6 +189,9 @@ func (r *rxContext) getPiece(e *Endpoint, op *recvOp, a *hw.Attr) ([]hw.Segment,
 			continue
 		}
 		n := min(s.Len-skip, op.want-op.asked, a.MaxGetZcopy)
+		if op.landed {
+			n = min(n, devicePiece)
+		}
 		local := op.t.segments(r.local[:0], op.asked, n)
 		local = local[:min(len(local), a.MaxIOV)]
 		if op.landed {
