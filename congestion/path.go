@@ -30,7 +30,14 @@ type Path struct {
 	lost     Loss
 	judge    Judge
 	cuts     uint64 // the controller's, when a probe was last judged
+	held     filter // greatest times that hosts held acknowledgements up, negated
+	spare    int64
+	extra    int64 // of the window, for what hosts hold
 }
+
+// heldWindow is how long a time that a host held an acknowledgement up counts:
+// several of a scheduler's time slices.
+const heldWindow = 200 * time.Millisecond
 
 // judgeFresh is how long a sample counts in judging a path. Probes come every
 // 0.1 s to a peer that is congested.
@@ -64,8 +71,27 @@ func (p *Path) Inflight() int64 { return p.inflight }
 // SetBurst sets how far a late sender may catch up; see [Pacer].
 func (p *Path) SetBurst(d time.Duration) { p.pacer.Burst = d }
 
+// SetSpare tells how many bytes the peer's host has room for that have arrived
+// and were not yet looked at. Default 0.
+func (p *Path) SetSpare(bytes int64) { p.spare = max(bytes, 0) }
+
+// Hold tells that an acknowledgement that comes now was held up for d by the two
+// hosts, because their programs did not run: that is no part of the round-trip
+// time. Meanwhile what has arrived counts as in flight, so the window is larger
+// by what leaves in such a time at the controller's pace, as far as the peer's
+// host has room (as extra_acked in draft-ietf-ccwg-bbr, section 5.5.9, serves
+// acknowledgements that come in heaps). The pace is as it was, so nothing more
+// queues in the network. It counts from the next EndAck on.
+func (p *Path) Hold(now Time, d time.Duration) { p.held.add(now, heldWindow, -int64(max(d, 0))) }
+
+// Held returns the longest time that hosts held an acknowledgement up lately.
+func (p *Path) Held() time.Duration { return time.Duration(-p.held.get()) }
+
 // Open tells whether the window has room.
-func (p *Path) Open() bool { return p.inflight < p.control.Window() }
+func (p *Path) Open() bool { return p.inflight < p.control.Window()+p.extra }
+
+// Window returns how many bytes may be in flight with those that hosts hold.
+func (p *Path) Window() int64 { return p.control.Window() + p.extra }
 
 // May tells whether a packet may leave now. If it may not though the path is
 // open, it may at [Path.Next].
@@ -123,6 +149,7 @@ func (p *Path) EndAck(now Time, rtt time.Duration) {
 		p.judge.OnInline(now, s.RTT)
 	}
 	p.control.OnAck(now, s)
+	p.extra = min(product(p.control.PacingRate(), p.Held()), p.spare)
 	if p.stats != nil && s.RTT > 0 {
 		p.stats.Add(now, s.RTT, p.control.Window())
 	}

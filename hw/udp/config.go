@@ -47,7 +47,7 @@ type Config struct {
 	// 65507: what the path takes.
 	MaxPacket int
 	// Congestion configures congestion windows; its Limits.Unit is ignored.
-	// Default congestion.DefaultConfig.
+	// Default DefaultCongestion.
 	Congestion *congestion.Config
 	// Source is the address that datagrams come from and by which the
 	// interface is known, if its socket is bound to a wildcard; a sockaddr.
@@ -87,11 +87,22 @@ func (c Config) withDefaults() Config {
 	def(&c.Buffer, 4<<20)
 	def(&c.MaxPacket, maxPacket)
 	if c.Congestion == nil {
-		c.Congestion = new(congestion.DefaultConfig(minPacket))
+		c.Congestion = new(DefaultCongestion())
 	}
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
 	}
+	return c
+}
+
+// timeNoise is by how much round-trip times vary that the kernel's time stamps
+// measure, without any queue: as long as a full message takes to be copied.
+const timeNoise = 50 * time.Microsecond
+
+// DefaultCongestion is the default of Config.Congestion.
+func DefaultCongestion() congestion.Config {
+	c := congestion.DefaultConfig(minPacket)
+	c.Granularity = timeNoise
 	return c
 }
 

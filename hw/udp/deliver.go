@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 
+	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -100,7 +101,7 @@ func (i *Iface) Progress(max int) int {
 		if !s.lease.try() {
 			continue // somebody posts or looks
 		}
-		s.work()
+		now, _ := s.work()
 		for _, c := range s.readyList {
 			c.src.spent = false
 			d.list = append(d.list, c)
@@ -113,7 +114,7 @@ func (i *Iface) Progress(max int) int {
 			s.finished = s.finished[:0]
 		}
 		if len(d.list) == 0 {
-			s.acks(i.now())
+			s.acks(now)
 		}
 		s.leave()
 	}
@@ -124,7 +125,7 @@ func (i *Iface) Progress(max int) int {
 		i.delivered.Add(uint64(n))
 	}
 	if len(d.visited) > 0 {
-		i.finish()
+		i.finish(i.now())
 	}
 	if i.flushes.Len() > 0 {
 		i.flushes.Dispatch()
@@ -229,9 +230,9 @@ func (i *Iface) introduce(c *Endpoint) {
 	d.sources = append(d.sources, c)
 }
 
-// finish tells the peers of the connections that delivered how far they may go
-// now, and takes those that have nothing more off the list.
-func (i *Iface) finish() {
+// finish tells the peers of the connections that delivered how far they may go,
+// and takes those that have nothing more off the list.
+func (i *Iface) finish(now congestion.Time) {
 	d := &i.deliver
 	kept := d.visited[:0]
 	for k, c := range d.visited {
@@ -240,8 +241,8 @@ func (i *Iface) finish() {
 			continue
 		}
 		c.src.visited = false
-		c.src.spent = c.delivered()
-		c.s.acks(i.now())
+		c.src.spent = c.delivered(now)
+		c.s.acks(now)
 		c.s.leave()
 	}
 	clear(d.visited[len(kept):])
@@ -263,14 +264,15 @@ func (i *Iface) finish() {
 
 // delivered follows up a delivery, with the lease. It returns true if nothing
 // more is there.
-func (c *Endpoint) delivered() (spent bool) {
+func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 	r := &c.rx
-	now := c.i.now()
 	if c.src.broken {
 		c.die("malformed record")
 	}
 	c.answered()
-	c.transmit(now)
+	if c.waiting() || c.tx.closing {
+		c.transmit(now)
+	}
 	if _, more := c.record(); !more || c.src.broken {
 		r.queued, spent = false, true
 		c.s.ready.Add(-1)

@@ -146,6 +146,9 @@ func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
 	if c.tx.path, err = congestion.NewPath(cc, random{}, nil); err != nil {
 		return err
 	}
+	// Half of it: the buffer is for all peers, and small packets take more of it
+	// than their size.
+	c.tx.path.SetSpare(int64(1) << peer.Buffer / 2)
 	if c.i.key != nil {
 		client, server := &c.own, peer
 		if !c.dial.client {

@@ -3,6 +3,7 @@ package udp
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"math/bits"
 	"time"
 
 	"github.com/weft-fabric/weft/congestion"
@@ -29,7 +30,7 @@ type dialer struct {
 func (s *stripe) newSide() wire.Side {
 	side := wire.Side{
 		Stripe: s.number, Window: uint64(s.i.cfg.Window), MaxPacket: uint16(s.i.cfg.MaxPacket),
-		MaxMessage: uint32(s.i.maxRecord()),
+		MaxMessage: uint32(s.i.maxRecord()), Buffer: uint8(bits.Len(uint(s.socket.Buffer)) - 1),
 	}
 	var b [8]byte
 	for side.CID == 0 {

@@ -85,7 +85,7 @@ func (k *keeper) round(kicked bool) time.Duration {
 		case others:
 			quiet = false
 		default:
-			if s.work() {
+			if _, some := s.work(); some {
 				quiet = false
 			}
 			s.acks(k.i.now())

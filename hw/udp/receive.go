@@ -10,22 +10,25 @@ import (
 	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
-// receive takes in what has come to the socket, up to a bound, and tells
-// whether that was anything.
-func (s *stripe) receive() (some bool) {
+// receive takes in what has come to the socket, up to a bound. It returns the
+// time, as of its last look, and whether anything came.
+func (s *stripe) receive() (now congestion.Time, some bool) {
 	for range receiveBatches {
+		// The time before the look: a thread that loses its processor does so at
+		// the end of a system call, and what comes meanwhile is late, not slow.
+		before := s.i.now()
 		n, full, err := s.socket.Receive(s.in)
 		if err != nil {
 			s.socket.Errors(s.trouble)
 			continue
 		}
 		if n == 0 {
-			s.emptyAt = s.i.now()
-			return some
+			s.emptyAt = before
+			return before, some
 		}
 		some = true
 		t := time.Now()
-		now := congestion.Time(t.Sub(s.i.start)) + 1
+		now = congestion.Time(t.Sub(s.i.start)) + 1
 		for k := range n {
 			if !s.in.Message(k, &s.message) {
 				s.i.malformed.Add(1)
@@ -36,11 +39,11 @@ func (s *stripe) receive() (some bool) {
 		s.settle(now)
 		s.i.wait.bell(s)
 		if !full {
-			s.emptyAt = now
-			break
+			s.emptyAt = before
+			return now, some
 		}
 	}
-	return some
+	return s.i.now(), some
 }
 
 // arrival is when the message being read came to this host. The kernel's stamp

@@ -96,6 +96,7 @@ func (c *Endpoint) transmit(now congestion.Time) {
 	}
 	for t.waiting() && t.sent.Room() && t.path.May(now) {
 		c.sendStream(now, 0)
+		now = c.s.freshen(now)
 	}
 	for t.sent.Room() && t.path.May(now) {
 		o := c.ops.waiting()
@@ -103,6 +104,7 @@ func (c *Endpoint) transmit(now congestion.Time) {
 			break
 		}
 		c.sendOp(now, o)
+		now = c.s.freshen(now)
 	}
 	if !c.waiting() {
 		if t.path.Open() {

@@ -83,6 +83,7 @@ type stripe struct {
 	readyList []*Endpoint  // with a record to deliver
 	ready     atomic.Int32 // connections in readyList or in the hands of Progress; changed with the lease, read by everybody
 	emptyAt   congestion.Time
+	stale     bool          // packets were sent since the time was last read
 	looks     atomic.Uint64 // at the socket; the keeper sees whether others look
 
 	message sock.Message
@@ -126,6 +127,7 @@ func (s *stripe) flush() {
 		return
 	}
 	s.out.Flush(s.socket)
+	s.stale = true
 	for n, m := range s.entered {
 		m.leave()
 		s.entered[n] = nil
@@ -139,6 +141,16 @@ func (s *stripe) flush() {
 	}
 }
 
+// freshen returns the time after packets were added: a flush among them is a
+// system call, at whose end the thread may have lost its processor for long.
+func (s *stripe) freshen(now congestion.Time) congestion.Time {
+	if s.stale {
+		s.stale = false
+		return s.i.now()
+	}
+	return now
+}
+
 // conn returns the connection with an index, nil if there is none.
 func (s *stripe) conn(index uint32) *Endpoint {
 	if index >= uint32(len(s.conns)) {
@@ -147,17 +159,16 @@ func (s *stripe) conn(index uint32) *Endpoint {
 	return s.conns[index]
 }
 
-// work looks at the socket and does what is due, and tells whether anything
-// came. Acknowledgements stay owed.
-func (s *stripe) work() bool {
+// work looks at the socket and does what is due. It returns the time, and
+// whether anything came. Acknowledgements stay owed.
+func (s *stripe) work() (now congestion.Time, some bool) {
 	s.looks.Add(1)
-	some := s.receive()
-	now := s.i.now()
+	now, some = s.receive()
 	if s.next != 0 && now >= s.next {
 		s.expire(now)
 	}
 	s.sendDirty(now)
-	return some
+	return now, some
 }
 
 // sendDirty sends what waits for company.

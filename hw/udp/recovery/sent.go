@@ -192,6 +192,7 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 	if newest := &s.Acked[0]; newest.Number == a.Ranges[0].Last && newest.Size > 0 {
 		rtt = sample(arrival, newest, a.Delay, path)
 	}
+	path.Hold(now, max(a.Delay, 0)+now.Sub(arrival))
 	path.EndAck(now, rtt)
 	s.settle(now.Add(-3 * path.RTT().SRTT()))
 	return nil
@@ -309,7 +310,8 @@ func (s *Sent) lose(p *Packet, path *congestion.Path, now congestion.Time) {
 }
 
 // Timer returns when Detect or the retransmission timer is next due, 0 for
-// never. hold is how long the peer may hold an acknowledgement back.
+// never. hold is how long the peer may hold an acknowledgement back; as long as
+// hosts did lately counts anyway.
 func (s *Sent) Timer(path *congestion.Path, hold time.Duration) congestion.Time {
 	if s.lossAt != 0 {
 		return s.lossAt
@@ -317,7 +319,7 @@ func (s *Sent) Timer(path *congestion.Path, hold time.Duration) congestion.Time 
 	if s.fly == 0 {
 		return 0
 	}
-	return s.lastSent.Add(path.RTT().RTO() + hold)
+	return s.lastSent.Add(path.RTT().RTO() + max(hold, path.Held()))
 }
 
 // LossTimer tells whether what Timer returned is Detect's.

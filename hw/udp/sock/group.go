@@ -25,6 +25,7 @@ func (s Steering) String() string {
 // Socket is one UDP socket.
 type Socket struct {
 	FD     int
+	Buffer int // bytes that wait to be received at most, at least 1
 	family int
 	noGSO  bool // the kernel or the interface cannot do it
 	source Addr // that datagrams come from where the socket is bound to a wildcard; zero: the kernel chooses
@@ -147,6 +148,12 @@ func newSocket(fd int, o *Options) (*Socket, error) {
 		set(unix.SOL_SOCKET, unix.SO_RCVBUF, o.Buffer)
 		set(unix.SOL_SOCKET, unix.SO_SNDBUF, o.Buffer)
 	}
+	// The kernel doubles what is asked for, because it counts its own too.
+	buffer, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		return nil, fmt.Errorf("size of the receive buffer: %w", err)
+	}
+	s.Buffer = max(buffer/2, 1)
 	set(unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	set(unix.SOL_UDP, unix.UDP_GRO, 1)
 	const ect0 = 2 // RFC 3168: capable of ECN

@@ -14,6 +14,7 @@ type Side struct {
 	Window     uint64          // bytes of the message stream it has room for
 	MaxPacket  uint16          // bytes of the largest datagram it takes
 	MaxMessage uint32          // bytes of the largest record in its stream, head and payload and record header
+	Buffer     uint8           // logarithm of the bytes that its sockets hold, at most maxBuffer
 }
 
 // Init asks for a connection. MAC is zero without an authorisation key.
@@ -105,17 +106,20 @@ func (p *Init) Parse(b []byte) error {
 	return c.parseLimits(b[32:48])
 }
 
-// putLimits writes window, message and packet limit and stripe, 16 bytes.
+// putLimits writes window, message and packet limit, stripe and buffer, 16 bytes.
 func (s *Side) putLimits(b []byte) {
 	binary.LittleEndian.PutUint64(b, s.Window)
 	binary.LittleEndian.PutUint32(b[8:], s.MaxMessage)
 	binary.LittleEndian.PutUint16(b[12:], s.MaxPacket)
-	b[14] = s.Stripe
+	b[14], b[15] = s.Stripe, s.Buffer
 }
 
 // maxWindow bounds what a peer may say its window is; sums of offsets and
 // windows then never overflow.
 const maxWindow = 1 << 40
+
+// maxBuffer is that of a socket's buffer as a logarithm.
+const maxBuffer = 32
 
 // MinPacket is the least size of datagram that every host must take: what is
 // left of IPv6's least MTU.
@@ -125,9 +129,9 @@ func (s *Side) parseLimits(b []byte) error {
 	s.Window = binary.LittleEndian.Uint64(b)
 	s.MaxMessage = binary.LittleEndian.Uint32(b[8:])
 	s.MaxPacket = binary.LittleEndian.Uint16(b[12:])
-	s.Stripe = b[14]
-	if s.Window > maxWindow || uint64(s.MaxMessage) > s.Window || s.MaxPacket < MinPacket || s.MaxPacket > MaxPacket || b[15] != 0 {
-		return fmt.Errorf("window %d, message %d, packet %d: %w", s.Window, s.MaxMessage, s.MaxPacket, ErrMalformed)
+	s.Stripe, s.Buffer = b[14], b[15]
+	if s.Window > maxWindow || uint64(s.MaxMessage) > s.Window || s.MaxPacket < MinPacket || s.MaxPacket > MaxPacket || s.Buffer > maxBuffer {
+		return fmt.Errorf("window %d, message %d, packet %d, buffer 2^%d: %w", s.Window, s.MaxMessage, s.MaxPacket, s.Buffer, ErrMalformed)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func side(seed uint64) Side {
-	s := Side{Stripe: 3, Index: uint32(seed * 77), CID: seed * 0x9E3779B97F4A7C15, Window: 1 << 18, MaxPacket: 1500, MaxMessage: 9000}
+	s := Side{Stripe: 3, Index: uint32(seed * 77), CID: seed * 0x9E3779B97F4A7C15, Window: 1 << 18, MaxPacket: 1500, MaxMessage: 9000, Buffer: 22}
 	for i := range s.Nonce {
 		s.Nonce[i] = byte(seed) + byte(i)
 	}
