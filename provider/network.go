@@ -23,7 +23,6 @@ type network struct {
 	ep   *Endpoint
 	wait hw.Waiter
 	file *os.File      // the doorbell; the watcher sleeps on it
-	seen time.Duration // of the last arrival, since began; the lease holder's
 	calm chan struct{} // poll tells the watcher that there is no traffic
 	done chan struct{} // closed by close
 	over sync.WaitGroup
@@ -36,17 +35,39 @@ type network struct {
 	woken atomic.Int64
 	began time.Time
 
+	// The lease holder's: looks in a row that found nothing, and when something
+	// was last seen to have come, since began.
+	looks uint32
+	seen  time.Duration
+
+	// patience is how long nothing arrives before the port is left to the
+	// watcher, in nanoseconds. Stored by the watcher, read by polls.
+	patience atomic.Int64
+	// calmed is when that was last done, in nanoseconds since began. Stored by
+	// polls, read by the watcher.
+	calmed atomic.Int64
+
 	// active is 1 while polls look at the port. Stored by the watcher (1) and
 	// the lease holder (0), read by polls; sequentially consistent.
 	active atomic.Uint32
 }
 
-// calmTime is how long nothing arrives before the port is left to the watcher.
-const calmTime = time.Millisecond
+// The watcher costs a sleeping thread's wake-up, and some hundred microseconds
+// more where processors are short. So patience doubles each time that something
+// arrives soon after polls have stopped to look, and is halved when nothing does.
+const (
+	leastPatience = time.Millisecond
+	mostPatience  = 64 * time.Millisecond
+	soon          = 250 * time.Millisecond
+	// lookOften is how many empty looks there are between two of the clock.
+	lookOften = 32
+)
 
 func newNetwork(e *Endpoint, p *port) *network {
 	w, _ := p.Iface.(hw.Waiter)
-	return &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), began: time.Now()}
+	n := &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), began: time.Now()}
+	n.patience.Store(int64(leastPatience))
+	return n
 }
 
 // start begins to watch. The endpoint is attached to its queues.
@@ -92,6 +113,11 @@ func (n *network) watch() {
 		if err != nil {
 			return // closed
 		}
+		n.learn()
+		select {
+		case <-n.calm: // of before
+		default:
+		}
 		n.attend()
 		select {
 		case <-n.calm:
@@ -99,6 +125,17 @@ func (n *network) watch() {
 			return
 		}
 	}
+}
+
+// learn takes in that something has arrived while no poll looked.
+func (n *network) learn() {
+	patience := time.Duration(n.patience.Load())
+	if time.Since(n.began)-time.Duration(n.calmed.Load()) < soon {
+		patience = min(2*patience, mostPatience)
+	} else {
+		patience = max(patience/2, leastPatience)
+	}
+	n.patience.Store(int64(patience))
 }
 
 // attend makes polls look at the port, and wakes who sleeps.
@@ -127,13 +164,28 @@ func (n *network) poll(max int) int {
 	if n.active.Load() == 0 {
 		return 0
 	}
-	if got := n.port.Progress(max); got != 0 {
-		n.seen = time.Since(n.began)
+	got := n.port.Progress(max)
+	switch {
+	case got != 0:
+		n.looks = 0
 		return got
+	case n.wait == nil:
+		return 0
+	case n.looks == 0:
+		n.seen = time.Since(n.began)
 	}
-	if n.wait == nil || time.Since(n.began)-n.lastNews() < calmTime {
+	if n.looks++; n.looks%lookOften != 0 {
 		return 0
 	}
+	now := time.Since(n.began)
+	patience := time.Duration(n.patience.Load())
+	if n.ep.waitsForNetwork() {
+		patience = mostPatience // an answer must come, if the peer lives
+	}
+	if now-n.lastNews() < patience {
+		return 0
+	}
+	n.calmed.Store(int64(now))
 	n.active.Store(0)
 	select {
 	case n.calm <- struct{}{}:
@@ -144,6 +196,10 @@ func (n *network) poll(max int) int {
 
 // lastNews is when there last was traffic, or somebody who expects some.
 func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.woken.Load())) }
+
+// waitsForNetwork tells whether transfers of large messages with other hosts are
+// under way. The caller holds the progress lease.
+func (e *Endpoint) waitsForNetwork() bool { return len(e.rx.pulls) != 0 || e.exposed.any() }
 
 // busy tells whether polls look at the port.
 func (n *network) busy() bool { return n.active.Load() != 0 }
