@@ -31,6 +31,7 @@ enum {
 
 struct options {
 	const char *provider;
+	const char *hosts[2]; /* network namespaces, NULL: this one */
 	int cores[2];
 	double seconds; /* of measuring, per figure */
 	int depth;      /* entries in the deep matching test */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * weft_bench -p PROVIDER [-c CORE,CORE] [-s SECONDS] [-d DEPTH] [TEST]...
+ * weft_bench -p PROVIDER [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...
  * weft_bench -v
  *
  * Prints one line per figure: its name, which ends with the unit, and the
  * value. A test that fails or hangs is reported on standard error, the others
- * still run, and the exit status is 1. -v prints libfabric's version.
+ * still run, and the exit status is 1. -v prints libfabric's version. With -n
+ * the ranks are on different hosts: network namespaces that "ip netns" knows.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,6 +67,19 @@ void pin_to(int core)
 		die("pinning", -FI_EINVAL);
 }
 
+/* move_to has the process live in a network namespace. */
+static void move_to(const char *host)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", host);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		die(path, -errno);
+	close(fd);
+}
+
 static struct shared *make_shared(int ranks)
 {
 	pthread_barrierattr_t attr;
@@ -84,6 +100,8 @@ static void run_rank(const struct test *t, const struct options *opt, struct sha
 {
 	struct node n = {.opt = opt, .shared = s, .rank = rank, .ranks = t->ranks};
 
+	if (opt->hosts[rank % 2])
+		move_to(opt->hosts[rank % 2]);
 	pin_to(opt->cores[rank % 2]);
 	tick_ns();
 	t->run(&n);
@@ -143,7 +161,7 @@ static bool run_test(const struct test *t, const struct options *opt)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: weft_bench -p PROVIDER [-c CORE,CORE] [-s SECONDS] [-d DEPTH] [TEST]...\ntests:");
+	fprintf(stderr, "usage: weft_bench -p PROVIDER [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...\ntests:");
 	for (int i = 0; i < TESTS; i++)
 		fprintf(stderr, " %s", tests[i].name);
 	fprintf(stderr, "\n");
@@ -155,7 +173,7 @@ static struct options parse(int argc, char **argv)
 	struct options opt = {.cores = {0, 1}, .seconds = 0.1, .depth = 100000};
 	int c;
 
-	while ((c = getopt(argc, argv, "p:c:s:d:v")) != -1) {
+	while ((c = getopt(argc, argv, "p:c:n:s:d:v")) != -1) {
 		switch (c) {
 		case 'v':
 			puts(fi_tostr("", FI_TYPE_VERSION));
@@ -165,6 +183,12 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 'c':
 			if (sscanf(optarg, "%d,%d", &opt.cores[0], &opt.cores[1]) != 2)
+				usage();
+			break;
+		case 'n':
+			opt.hosts[0] = strsep(&optarg, ",");
+			opt.hosts[1] = optarg;
+			if (!opt.hosts[1])
 				usage();
 			break;
 		case 's':
