@@ -8,6 +8,7 @@ CC      ?= gcc
 PREFIX  ?= /usr/local
 DESTDIR ?=
 LIBDIR  ?= $(PREFIX)/lib
+LIBEXECDIR = $(PREFIX)/libexec
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 VERSION := $(shell scripts/version.sh)
 SONAME   = libweft.so.0
@@ -79,13 +80,17 @@ test-rdma: deps
 lint:
 	@scripts/lint.sh full
 
+# What make bench measures, and where it keeps it.
+SUBJECTS = latency rate bandwidth polling posting memory depth progress peers sizes
+WEFT_BENCH = $(BIN)/weft bench --libfabric "$(LIBFABRIC)" --plots docs/plots --out docs/benchmarks.md
+
 ## make bench      measure weft beside other providers into docs/benchmarks.md
 bench: build bench-program
-	$(BIN)/weft bench --libfabric "$(LIBFABRIC)" --netpipe --out docs/benchmarks.md
+	$(WEFT_BENCH) --save build/bench.json $(SUBJECTS) $(if $(LIBFABRIC),,netpipe)
 
 ## make bench-scaling  rates over the number of threads, with a plot
 bench-scaling: build bench-program
-	$(BIN)/weft bench --libfabric "$(LIBFABRIC)" --scaling docs/plots/scaling.svg --rounds 7 --out docs/benchmarks.md
+	$(WEFT_BENCH) --save build/scaling.json --providers weft,shm --rounds 7 threads
 
 ## make plots      docs/plots: windows, RTTs and queues in simulation
 plots:
@@ -111,11 +116,11 @@ BASHDIR = $(PREFIX)/share/bash-completion/completions
 FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
 MANDIR  = $(PREFIX)/share/man
 INSTALLED = $(LIBDIR)/libfabric/libweft-fi.so $(LIBDIR)/$(SONAME) $(LIBDIR)/libweft.so \
-	$(LIBDIR)/pkgconfig/weft.pc $(HEADERS) $(PREFIX)/bin/weft $(MANDIR)/man7/fi_weft.7 $(MANDIR)/man1/weft.1 \
+	$(LIBDIR)/pkgconfig/weft.pc $(HEADERS) $(PREFIX)/bin/weft $(LIBEXECDIR)/weft/weft_bench $(MANDIR)/man7/fi_weft.7 $(MANDIR)/man1/weft.1 \
 	$(BASHDIR)/weft $(ZSHDIR)/_weft $(FISHDIR)/weft.fish
 
 ## make install    libraries, headers, weft.pc, command, manual pages (PREFIX, LIBDIR, DESTDIR)
-install: lib bin install-files
+install: lib bin bench-program install-files
 
 # Only copies what make build has built.
 install-files:
@@ -125,6 +130,7 @@ install-files:
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libweft.so
 	install -m 644 include/weft/*.h $(DESTDIR)$(PREFIX)/include/weft/
 	install -m 755 $(BIN)/weft $(DESTDIR)$(PREFIX)/bin/weft
+	install -m 755 $(BENCH)/weft_bench $(DESTDIR)$(LIBEXECDIR)/weft/weft_bench
 	install -m 644 docs/fi_weft.7 $(DESTDIR)$(MANDIR)/man7/fi_weft.7
 	install -m 644 docs/weft.1 $(DESTDIR)$(MANDIR)/man1/weft.1
 	$(BIN)/weft completion bash > $(DESTDIR)$(BASHDIR)/weft
@@ -137,10 +143,10 @@ install-files:
 ## make uninstall  remove what make install put in place
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(PREFIX)/include/weft $(DESTDIR)$(LIBDIR)/libfabric 2>/dev/null
+	-rmdir $(DESTDIR)$(PREFIX)/include/weft $(DESTDIR)$(LIBDIR)/libfabric $(DESTDIR)$(LIBEXECDIR)/weft 2>/dev/null
 
 ## make deb        build/weft_VERSION_ARCH.deb
-deb: build
+deb: build bench-program
 	@scripts/deb.sh build
 
 ## make clean      remove build/

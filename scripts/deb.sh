@@ -31,11 +31,11 @@ gzip -9n <CHANGELOG.md >"$doc/changelog.gz"
 } >"$doc/copyright"
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 find "$root/usr/lib" -name '*.so*' -type f -exec strip --strip-unneeded {} +
-strip "$root/usr/bin/weft"
+strip "$root/usr/bin/weft" "$root/usr/libexec/weft/weft_bench"
 find "$root" -type f -exec chmod go-w {} +
 
 # The newest glibc symbol that the binaries ask for.
-glibc=$(find "$root/usr" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec objdump -T {} + 2>/dev/null |
+glibc=$(find "$root/usr" -type f \( -name '*.so*' -o -path '*/bin/*' -o -path '*/libexec/*' \) -exec objdump -T {} + 2>/dev/null |
 	grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 size=$(du -k -s --apparent-size "$root/usr" | cut -f1)
 sed -e "s/@VERSION@/$version/" -e "s/@ARCH@/$arch/" -e "s/@SIZE@/$size/" -e "s/@GLIBC@/${glibc#GLIBC_}/" \

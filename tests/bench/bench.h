@@ -27,6 +27,7 @@ enum {
 	BUFFER_BYTES = 1 << 20,
 	MAX_SAMPLES = 1 << 20,
 	SCALE_THREADS = 16,
+	MANY_PEERS = 64,
 };
 
 struct options {
@@ -47,6 +48,10 @@ struct shared {
 		uint8_t bytes[256];
 		size_t size;
 	} lane[2][SCALE_THREADS];   /* addresses of the scaling tests */
+	struct {
+		uint8_t bytes[256];
+		size_t size;
+	} crowd[MANY_PEERS];        /* addresses of rank 1's endpoints, in the tests of many peers */
 	_Atomic int arrived;        /* all-time arrivals at meet() */
 	_Alignas(128) _Atomic uint64_t hop;
 	_Alignas(128) _Atomic uint64_t turn;      /* of a test's own protocol */
@@ -108,8 +113,12 @@ void send_to(struct node *n, int rank, size_t bytes, uint64_t tag);
 void wait_sent(struct node *n);
 void wait_received(struct node *n, uint64_t more);
 
-/* stream.c */
+/* stream.c: between ranks 0 and 1. Figures of the name median and, unless it is
+ * NULL, of tail with the percentile behind it; the time of a message in ns. */
 void pingpong(struct node *n, size_t bytes, const char *median, const char *tail);
+void stream_open(struct node *n);
+double stream(struct node *n, size_t bytes, int batch);
+int agree(struct node *n, int count);
 void rate(struct node *n, int batch, const char *name);
 int agree(struct node *n, int count);
 
@@ -133,6 +142,8 @@ test_fn test_post_safe, test_post_domain;
 test_fn test_posted, test_unexpected;
 test_fn test_memory;
 test_fn test_one_core_manual, test_one_core_auto, test_apart, test_idle;
+test_fn test_sizes, test_streams;
+test_fn test_peers_out, test_peers_in;
 test_fn test_scale_own, test_scale_shared, test_scale_readers;
 
 #endif

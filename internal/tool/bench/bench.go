@@ -5,93 +5,196 @@
 package bench
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-fabric/weft/internal/tool"
+	"github.com/weft-fabric/weft/internal/tool/text"
+	"github.com/weft-fabric/weft/internal/version"
 )
 
 // options are the command line's.
 type options struct {
 	program      string        // weft_bench
-	providerPath string        // folder of libweft-fi.so
+	providerPath string        // folder of libweft-fi.so, empty: libfabric knows
 	libfabric    string        // folder with lib/libfabric.so.1, empty: the system's
 	providers    []string      // the first is compared with the second
 	rounds       int           // of every provider
 	perFigure    time.Duration // of measuring
-	cores        string        // two numbers
-	quick        bool          // only what fits into seconds
-	netpipe      bool          // NetPIPE over Open MPI too
-	out          string        // Markdown file, empty: none
-	scaling      string        // SVG file; measures rates over threads instead
+	cores        string        // as given
+	cpus         [2]int        // as chosen
+	groups       []group
+	quick        bool
+	json         bool
+	save         string // file for the result as JSON
+	load         string // file with one, instead of measuring
+	compare      string // file with one
+	out          string // Markdown file
+	plots        string // folder
 }
 
 // Command is "weft bench".
 func Command() *cobra.Command {
 	var o options
 	c := &cobra.Command{
-		Use:   "bench",
+		Use:   "bench [SUBJECT]...",
 		Short: "Measure libfabric providers beside each other",
 		Long: `Measures libfabric providers beside each other on this host: each in turn over
-short rounds of one run, two processes pinned to a core each, medians over the
-rounds.
+short rounds of one run, two processes pinned to a core each. Figures are medians
+over the rounds, with quartiles. It warns of what makes them doubtful: load, time
+that a hypervisor took, changing frequencies.
 
-With --quick it prints a plain table. With --out the table replaces the section
-of the same libfabric version in that file; other sections stay.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.OutOrStdout(), &o) },
+Subjects, all if none is named:
+
+` + groupHelp() + `
+
+--save keeps a run, --compare tells what has changed since a kept one and whether
+that is more than chance.`,
+		Args: func(_ *cobra.Command, args []string) (err error) {
+			o.groups, err = chooseGroups(args)
+			return err
+		},
+		ValidArgs: strings.Split(groupNames(), ", "),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.quick && len(args) == 0 {
+				o.groups, _ = chooseGroups(quickGroups) // they exist
+			}
+			return execute(cmd.OutOrStdout(), cmd.ErrOrStderr(), &o)
+		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.program, "program", "build/bench/weft_bench", "the measuring program, a `FILE`")
-	f.StringVar(&o.providerPath, "path", "build/lib", "`DIRECTORY` of libweft-fi.so")
-	f.StringVar(&o.libfabric, "libfabric", "", "`DIRECTORY` of a libfabric other than the system's")
 	f.StringSliceVar(&o.providers, "providers", []string{"weft", "shm", "tcp;ofi_rxm"}, "what to measure; the first of the `LIST` is compared with the second")
 	f.IntVar(&o.rounds, "rounds", 15, "`NUMBER` of rounds of every provider")
 	f.DurationVar(&o.perFigure, "time", 100*time.Millisecond, "measuring `TIME` per figure and round")
-	f.StringVar(&o.cores, "cores", "0,1", "the `TWO` cores to pin to")
-	f.BoolVar(&o.quick, "quick", false, "a few figures in a few seconds")
-	f.BoolVar(&o.netpipe, "netpipe", false, "measure Open MPI with NetPIPE too")
-	f.StringVar(&o.out, "out", "", "Markdown `FILE` to write the table into")
-	f.StringVar(&o.scaling, "scaling", "", "measure rates over the number of threads instead, and draw them into this SVG `FILE`")
+	f.BoolVar(&o.quick, "quick", false, "a few figures in a few seconds, unless subjects are named")
+	f.StringVar(&o.cores, "cores", "", "the `TWO` processors to pin to, as in 0,1 (default: the first two of different cores)")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.StringVar(&o.save, "save", "", "keep the figures in this `FILE`")
+	f.StringVar(&o.compare, "compare", "", "compare with the figures kept in this `FILE`")
+	f.StringVar(&o.load, "load", "", "take the figures kept in this `FILE` instead of measuring")
+	f.StringVar(&o.plots, "plots", "", "draw SVG plots into this `DIRECTORY`")
+	f.StringVar(&o.out, "out", "", "Markdown `FILE` to write tables into; they replace those of the same libfabric version")
+	f.StringVar(&o.program, "program", "", "the measuring program, a `FILE` (default: that of this checkout or installation)")
+	f.StringVar(&o.providerPath, "path", "", "`DIRECTORY` of libweft-fi.so (default: that of this checkout, or libfabric's)")
+	f.StringVar(&o.libfabric, "libfabric", "", "`DIRECTORY` of a libfabric other than the system's")
 	return c
 }
 
-func run(w io.Writer, given *options) error {
+func execute(w, errs io.Writer, given *options) error {
 	o := *given
-	if o.rounds < 1 || len(o.providers) < 2 {
-		return tool.Usage(fmt.Errorf("it takes a round or more and two providers or more, not %d and %d", o.rounds, len(o.providers)))
+	switch {
+	case o.rounds < 1 || o.rounds > 10000:
+		return tool.Usage(fmt.Errorf("%d rounds are not 1 to 10000", o.rounds))
+	case o.perFigure < time.Millisecond || o.perFigure > 10*time.Second:
+		return tool.Usage(fmt.Errorf("time %v is not in 1ms to 10s", o.perFigure))
+	case len(o.providers) == 0:
+		return tool.Usage(errors.New("no provider is named"))
+	case o.json && o.compare != "":
+		return tool.Usage(errors.New("--json and --compare exclude each other"))
 	}
-	path, err := filepath.Abs(o.providerPath)
+	var old *result
+	var err error
+	if o.compare != "" { // before minutes of measuring
+		if old, err = load(o.compare); err != nil {
+			return err
+		}
+	}
+	res, err := obtain(&o, errs)
 	if err != nil {
-		return fmt.Errorf("provider path: %w", err)
-	}
-	o.providerPath = path
-
-	if o.scaling != "" {
-		return measureScaling(w, o)
-	}
-	found := newFigures()
-	if err := measure(o, found); err != nil {
 		return err
 	}
-	var mpi *figures
-	if o.netpipe {
-		mpi = newFigures()
-		measureNetPIPE(o, mpi)
+	if err := o.keep(res); err != nil {
+		return err
 	}
-	if o.quick && o.out == "" {
-		return plain(w, o, found)
+	switch {
+	case o.json:
+		return text.JSON(w, res)
+	case old != nil:
+		_, err = io.WriteString(w, strings.Join(compareResults(text.StyleFor(w), old, res), "\n")+"\n")
+	default:
+		err = plain(w, res)
 	}
-	text := section(o, found, mpi)
-	if _, err := io.WriteString(w, text); err != nil {
+	if err != nil {
 		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// obtain measures, or loads what was measured.
+func obtain(o *options, errs io.Writer) (*result, error) {
+	if o.load != "" {
+		return load(o.load)
+	}
+	self, _ := os.Executable() // empty: not looked beside
+	var err error
+	if o.program, err = findProgram(o.program, self); err != nil {
+		return nil, err
+	}
+	if o.providerPath, err = findProvider(o.providerPath); err != nil {
+		return nil, err
+	}
+	if o.cpus, err = chooseCores(o.cores, "/sys"); err != nil {
+		return nil, tool.Usage(err)
+	}
+	r := &run{o, newReporter(errs, o.steps()), newFigures(), watchNoise("/", o.cpus)}
+	if err := r.measure(); err != nil {
+		return nil, err
+	}
+	providers := o.providers
+	if o.has(netpipeGroup) {
+		for _, p := range netpipeProviders {
+			if len(r.found.values[p]) != 0 && !contains(providers, p) {
+				providers = append(providers[:len(providers):len(providers)], p)
+			}
+		}
+	}
+	res := &result{
+		Format: resultFormat, Taken: time.Now().UTC().Truncate(time.Second), Weft: version.String(), Libfabric: o.libraryVersion(),
+		Machine: machine(), Cores: o.cpus, Rounds: o.rounds, Seconds: o.perFigure.Seconds(), Providers: providers,
+		Noise: r.noise.warnings(), Figures: r.found.list(providers),
+	}
+	for _, n := range res.Noise {
+		r.reporter.note("the figures are doubtful: %s", n)
+	}
+	return res, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+// keep writes what the options ask to be kept.
+func (o *options) keep(res *result) error {
+	if o.save != "" {
+		b, err := json.MarshalIndent(res, "", " ")
+		if err != nil {
+			return fmt.Errorf("json: %w", err)
+		}
+		if err := os.WriteFile(o.save, append(b, '\n'), 0o644); err != nil {
+			return fmt.Errorf("keep the figures: %w", err)
+		}
+	}
+	drawn := map[string]string{}
+	if o.plots != "" {
+		var err error
+		if drawn, err = drawPlots(o.plots, res); err != nil {
+			return err
+		}
 	}
 	if o.out == "" {
 		return nil
 	}
-	return replaceSection(o.out, libraryVersion(o), text)
+	return writeSections(o.out, res, drawn)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -39,14 +40,36 @@ func placeSection(document, version, text string) string {
 	return document + begin + text + end
 }
 
-// replaceSection writes the section into a file.
-func replaceSection(path, version, text string) error {
+// writeSections writes what was measured into a file: a section for each of the
+// table, threads and NetPIPE. drawn are the plots.
+func writeSections(path string, res *result, drawn map[string]string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the old figures: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(placeSection(string(old), version, text)), 0o644); err != nil {
+	for file, plot := range drawn {
+		drawn[file] = relative(path, plot)
+	}
+	document, found := string(old), res.figures()
+	if found.any(func(name string) bool { return titleOf(name) != name }) {
+		document = placeSection(document, res.Libfabric, section(res, found, drawn))
+	}
+	if found.any(func(name string) bool { return strings.HasPrefix(name, "scale_") }) {
+		document = placeSection(document, "scaling, "+res.Libfabric, scalingSection(res, found, drawn[scalingPlotFile]))
+	}
+	if found.any(func(name string) bool { return strings.HasPrefix(name, "netpipe_") }) {
+		document = placeSection(document, "NetPIPE, "+res.Libfabric, netpipeSection(res, found))
+	}
+	if err := os.WriteFile(path, []byte(document), 0o644); err != nil {
 		return fmt.Errorf("write the figures: %w", err)
 	}
 	return nil
+}
+
+// relative is the path of a file as a document names it.
+func relative(document, file string) string {
+	if rel, err := filepath.Rel(filepath.Dir(document), file); err == nil {
+		return rel
+	}
+	return file
 }

@@ -29,6 +29,18 @@ type spread struct {
 	count             int
 }
 
+// any tells whether a figure with such a name was measured.
+func (f *figures) any(is func(name string) bool) bool {
+	for _, values := range f.values {
+		for name := range values {
+			if is(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // of returns the distribution of a provider's figure; count is 0 when it was
 // never measured.
 func (f *figures) of(provider, name string) spread {

@@ -103,13 +103,21 @@ func TestPlain(t *testing.T) {
 	f := newFigures()
 	f.add("weft", "rate_8_mps", 20)
 	f.add("shm", "rate_8_mps", 10)
+	f.add("weft", "size_4_us", 3)
 	var out strings.Builder
-	if err := plain(&out, options{providers: []string{"weft", "shm"}}, f); err != nil {
+	if err := plain(&out, resultOf(f, "weft", "shm")); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "20.0  10.0   2.00  8 B tagged message rate") {
-		t.Errorf("got:\n%s", out.String())
+	for _, want := range []string{"8 B tagged message rate, window 64, M/s  20.0  10.0  2.00 x\n", "size_4_us                                3.00     –       –\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
+}
+
+// resultOf is a run that found these figures.
+func resultOf(f *figures, providers ...string) *result {
+	return &result{Format: resultFormat, Libfabric: "2.0", Machine: "M", Rounds: 3, Seconds: 0.1, Providers: providers, Figures: f.list(providers)}
 }
 
 func findRow(name string) row {

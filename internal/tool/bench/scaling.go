@@ -2,11 +2,7 @@ package bench
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
 )
 
 // The scaling tests of the measuring program, and what they vary.
@@ -21,51 +17,24 @@ var scalingThreads = []int{1, 2, 4, 8, 16}
 
 func scalingFigure(test string, threads int) string { return fmt.Sprintf("%s_%d_mps", test, threads) }
 
-// measureScaling measures rates over the number of threads, the first two
-// providers in turn, draws them and writes the section.
-func measureScaling(w io.Writer, o options) error {
-	var tests []string
-	for _, t := range scalingTests {
-		tests = append(tests, t.name)
-	}
-	found := newFigures()
-	providers := o.providers[:2]
-	for round := range o.rounds {
-		for _, p := range providers {
-			progress("scaling, round %d of %d: %s", round+1, o.rounds, p)
-			o.measureOnce(found, p, tests)
-		}
-	}
-	if len(found.values[providers[0]]) == 0 {
-		return fmt.Errorf("%s gave no figure", providers[0])
-	}
-	if err := os.WriteFile(o.scaling, scalingPlot(found, providers), 0o644); err != nil {
-		return fmt.Errorf("write the plot: %w", err)
-	}
-	text := scalingSection(o, found, providers)
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	if o.out == "" {
-		return nil
-	}
-	return replaceSection(o.out, "scaling, "+libraryVersion(o), text)
-}
-
-func scalingSection(o options, found *figures, providers []string) string {
+// scalingSection writes the rates over threads; plot is a file, empty for none.
+func scalingSection(res *result, found *figures, plot string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Threads, libfabric %s, %s\n\n", libraryVersion(o), time.Now().UTC().Format(time.DateOnly))
+	fmt.Fprintf(&b, "## Threads, libfabric %s, %s\n\n", res.Libfabric, res.date())
 	fmt.Fprintf(&b, "Messages of 8 bytes per second, in millions, from threads of one process to as many of another, which any\n"+
-		"core may run; `FI_THREAD_SAFE`, windows of 64. %s. Median of %d rounds, each provider in turn; load average of the machine at the end, the\n"+
-		"measuring threads included: %s.\n\n", machine(), o.rounds, loadAverage())
-	fmt.Fprintf(&b, "![rate over threads](%s)\n\n", relative(o.out, o.scaling))
+		"core may run; `FI_THREAD_SAFE`, windows of 64. %s. Median of %d rounds, each provider in turn.%s\n\n",
+		res.Machine, res.Rounds, res.noiseText())
+	fmt.Fprintf(&b, "Command: `make bench-scaling`\n\n")
+	if plot != "" {
+		fmt.Fprintf(&b, "![rate over threads](%s)\n\n", plot)
+	}
 	b.WriteString("| what | provider |")
 	for _, n := range scalingThreads {
 		fmt.Fprintf(&b, " %d |", n)
 	}
 	b.WriteString("\n| --- | --- |" + strings.Repeat(" --- |", len(scalingThreads)) + "\n")
 	for _, t := range scalingTests {
-		for _, p := range providers {
+		for _, p := range res.Providers {
 			fmt.Fprintf(&b, "| %s | %s |", t.title, p)
 			for _, n := range scalingThreads {
 				s := found.of(p, scalingFigure(t.name, n))
@@ -80,22 +49,4 @@ func scalingSection(o options, found *figures, providers []string) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
-}
-
-// loadAverage is that of the last minute.
-func loadAverage() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	first, _, _ := strings.Cut(string(b), " ")
-	return first
-}
-
-// relative is the path of a file as a document names it.
-func relative(document, file string) string {
-	if rel, err := filepath.Rel(filepath.Dir(document), file); err == nil {
-		return rel
-	}
-	return file
 }

@@ -8,10 +8,11 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/tool/text"
 )
 
 // row is a line of the table and what it is to reach. The value that is judged
@@ -33,7 +34,9 @@ var rows = []row{
 	{name: "pingpong_4096_us", title: "4 KiB tagged ping-pong, us", target: 0.8},
 	{name: "pingpong_65536_us", title: "64 KiB tagged ping-pong, us", target: 0.95},
 	{name: "pingpong_1048576_us", title: "1 MiB tagged ping-pong, us", target: 0.95},
+	{name: "pingpong_8_p99_us", title: "8 B tagged ping-pong, p99, us", target: math.NaN()},
 	{name: "pingpong_8_p999_us", title: "8 B tagged ping-pong, p99.9, us", target: 1},
+	{name: "pingpong_8_p9999_us", title: "8 B tagged ping-pong, p99.99, us", target: math.NaN()},
 	{name: "rate_8_mps", title: "8 B tagged message rate, window 64, M/s", target: 1.5, atLeast: true},
 	{name: "bandwidth_65536_mbps", title: "64 KiB tagged bandwidth, MB/s", target: 1.05, atLeast: true},
 	{name: "bandwidth_1048576_mbps", title: "1 MiB tagged bandwidth, MB/s", target: 1.05, atLeast: true},
@@ -51,6 +54,10 @@ var rows = []row{
 	{name: "posted_100000_ns", title: "match, 100,000 receives posted, ns", target: 3, by: "posted_10_ns"},
 	{name: "unexpected_10_ns", title: "match, 10 unexpected messages, ns", target: math.NaN()},
 	{name: "unexpected_100000_ns", title: "match, 100,000 unexpected messages, ns", target: 3, by: "unexpected_10_ns"},
+	{name: "peers_out_1_mps", title: "8 B messages to 1 peer, M/s", target: math.NaN()},
+	{name: "peers_out_64_mps", title: "8 B messages to 64 peers in turn, M/s", target: math.NaN()},
+	{name: "peers_in_1_mps", title: "8 B messages from 1 peer, M/s", target: math.NaN()},
+	{name: "peers_in_64_mps", title: "8 B messages from 64 peers in turn, M/s", target: math.NaN()},
 	{name: "one_core_manual_mps", title: "8 B rate, both processes on one core, manual progress, M/s", target: math.NaN()},
 	{name: "one_core_auto_mps", title: "8 B rate, both processes and their progress threads on one core, M/s", target: 0.5, atLeast: true, by: "one_core_manual_mps"},
 	{name: "apart_8_us", title: "8 B tagged ping-pong, progress threads on cores of their own, us", target: 1.1, by: "pingpong_8_us"},
@@ -76,6 +83,9 @@ func (r row) judge(found *figures, providers []string) (float64, string) {
 			return math.NaN(), "–"
 		}
 		return s.median, ratioText(s.median, "")
+	}
+	if len(providers) < 2 {
+		return math.NaN(), "–"
 	}
 	v := ratio(own, found.of(providers[1], r.name))
 	return v, ratioText(v, providers[1])
@@ -115,84 +125,82 @@ func (r row) reached(v float64) string {
 	return "no"
 }
 
-// section writes the Markdown of one run.
-func section(o options, found, mpi *figures) string {
+// section writes the Markdown of one run: the rows that were measured.
+func section(res *result, found *figures, drawn map[string]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## libfabric %s, %s\n\n", libraryVersion(o), time.Now().UTC().Format("2006-01-02"))
-	fmt.Fprintf(&b, "%s. %d rounds of each provider in turn, %v per figure, cores %s; "+
-		"median over the rounds (quartiles).\n\n", machine(), o.rounds, o.perFigure, o.cores)
-	fmt.Fprintf(&b, "Command: `make bench%s`\n\n", fabricArgument(o))
-	table(&b, o, found)
-	if mpi != nil {
-		netpipeTable(&b, mpi)
+	fmt.Fprintf(&b, "## libfabric %s, %s\n\n", res.Libfabric, res.date())
+	fmt.Fprintf(&b, "%s. %d rounds of each provider in turn, %v per figure, cores %d,%d; "+
+		"median over the rounds (quartiles).%s\n\n", res.Machine, res.Rounds, time.Duration(res.Seconds*1e9), res.Cores[0], res.Cores[1], res.noiseText())
+	fmt.Fprintf(&b, "Command: `make bench`, with `LIBFABRIC=<folder>` for a libfabric other than the system's\n\n")
+	fmt.Fprintf(&b, "| what | %s | ratio | to reach | reached |\n", strings.Join(res.Providers, " | "))
+	fmt.Fprintf(&b, "| --- |%s\n", strings.Repeat(" --- |", len(res.Providers)+3))
+	for _, r := range rows {
+		if found.of(res.Providers[0], r.name).count == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |", r.title)
+		for _, p := range res.Providers {
+			fmt.Fprintf(&b, " %v |", found.of(p, r.name))
+		}
+		v, text := r.judge(found, res.Providers)
+		fmt.Fprintf(&b, " %s | %s | %s |\n", text, r.goal(), r.reached(v))
 	}
+	fmt.Fprintln(&b)
+	for _, p := range sectionPlots {
+		if path := drawn[p.file]; path != "" {
+			fmt.Fprintf(&b, "![%s](%s)\n", p.title, path)
+		}
+	}
+	b.WriteString("\n")
 	return b.String()
 }
 
-func fabricArgument(o options) string {
-	if o.libfabric == "" {
+// date is the day of the run.
+func (r *result) date() string { return r.Taken.Format(time.DateOnly) }
+
+// noiseText says what makes the figures doubtful, as a sentence behind another.
+func (r *result) noiseText() string {
+	if len(r.Noise) == 0 {
 		return ""
 	}
-	return " LIBFABRIC=<folder>"
-}
-
-func table(b *strings.Builder, o options, found *figures) {
-	fmt.Fprintf(b, "| what | %s | ratio | to reach | reached |\n", strings.Join(o.providers, " | "))
-	fmt.Fprintf(b, "| --- |%s\n", strings.Repeat(" --- |", len(o.providers)+3))
-	for _, r := range rows {
-		if o.quick && found.of(o.providers[0], r.name).count == 0 {
-			continue
-		}
-		fmt.Fprintf(b, "| %s |", r.title)
-		for _, p := range o.providers {
-			fmt.Fprintf(b, " %v |", found.of(p, r.name))
-		}
-		v, text := r.judge(found, o.providers)
-		fmt.Fprintf(b, " %s | %s | %s |\n", text, r.goal(), r.reached(v))
-	}
-	fmt.Fprintln(b)
+	return " Doubtful: " + strings.Join(r.Noise, "; ") + "."
 }
 
 // plain writes what was measured as columns for a terminal.
-func plain(w io.Writer, o options, found *figures) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "%s\t%s\t\n", strings.Join(o.providers, "\t"), "ratio")
-	for _, r := range rows {
-		if found.of(o.providers[0], r.name).count == 0 || r.name == "hop_ns" {
+func plain(w io.Writer, res *result) error {
+	style := text.StyleFor(w)
+	found := res.figures()
+	two := len(res.Providers) > 1
+	t := text.Table{Right: []bool{false}}
+	head := append([]string{"median (quartiles)"}, res.Providers...)
+	for range res.Providers {
+		t.Right = append(t.Right, true)
+	}
+	if two {
+		head = append(head, "ratio")
+		t.Right = append(t.Right, true)
+	}
+	t.Row(head...)
+	shown := map[string]bool{}
+	for i := range res.Figures {
+		f := &res.Figures[i]
+		if shown[f.Name] {
 			continue
 		}
-		for _, p := range o.providers {
-			s := found.of(p, r.name)
-			if s.count == 0 {
-				fmt.Fprint(t, "–\t")
-			} else {
-				fmt.Fprintf(t, "%s\t", number(s.median))
-			}
+		shown[f.Name] = true
+		cells := []string{f.Title}
+		for _, p := range res.Providers {
+			cells = append(cells, found.of(p, f.Name).String())
 		}
-		fmt.Fprintf(t, "%.2f\t  %s\n", ratio(found.of(o.providers[0], r.name), found.of(o.providers[1], r.name)), r.title)
-	}
-	return t.Flush()
-}
-
-// netpipeTable shows the providers that Open MPI took.
-func netpipeTable(b *strings.Builder, mpi *figures) {
-	var took []string
-	for _, p := range netpipeProviders {
-		if len(mpi.values[p]) > 0 {
-			took = append(took, p)
+		if two {
+			cells = append(cells, ratioText(ratio(found.of(res.Providers[0], f.Name), found.of(res.Providers[1], f.Name)), ""))
 		}
+		t.Row(cells...)
 	}
-	fmt.Fprintf(b, "Open MPI's mtl ofi, NetPIPE, half round trip in us, %d rounds; providers that Open MPI takes:\n\n", netpipeRounds)
-	fmt.Fprintf(b, "| bytes | %s |\n", strings.Join(took, " | "))
-	fmt.Fprintf(b, "| --- |%s\n", strings.Repeat(" --- |", len(took)))
-	for _, s := range netpipeSizes {
-		fmt.Fprintf(b, "| %d |", s.bytes)
-		for _, p := range took {
-			fmt.Fprintf(b, " %v |", mpi.of(p, fmt.Sprintf("netpipe_%d_us", s.bytes)))
-		}
-		fmt.Fprintln(b)
-	}
-	fmt.Fprintln(b)
+	lines := t.Lines("")
+	lines[0] = style.Bold(lines[0])
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
 }
 
 // machine describes processor and kernel.
