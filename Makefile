@@ -81,7 +81,7 @@ lint:
 	@scripts/lint.sh full
 
 # What make bench measures, and where it keeps it.
-SUBJECTS = latency rate bandwidth polling posting memory depth progress peers sizes
+SUBJECTS = latency rate bandwidth onesided atomics polling posting memory depth progress peers sizes
 WEFT_BENCH = $(BIN)/weft bench --libfabric "$(LIBFABRIC)" --plots docs/plots --out docs/benchmarks.md
 
 ## make bench      measure weft beside other providers into docs/benchmarks.md

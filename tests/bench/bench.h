@@ -117,10 +117,9 @@ void wait_received(struct node *n, uint64_t more);
  * NULL, of tail with the percentile behind it; the time of a message in ns. */
 void pingpong(struct node *n, size_t bytes, const char *median, const char *tail);
 void stream_open(struct node *n);
-double stream(struct node *n, size_t bytes, int batch);
+double time_message(struct node *n, size_t bytes, int batch);
 int agree(struct node *n, int count);
 void rate(struct node *n, int batch, const char *name);
-int agree(struct node *n, int count);
 
 /* stats.c */
 uint64_t ticks(void);

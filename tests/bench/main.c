@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,6 +107,7 @@ static void run_rank(const struct test *t, const struct options *opt, struct sha
 
 	if (opt->hosts[rank % 2])
 		move_to(opt->hosts[rank % 2]);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* who ends the program ends the measuring */
 	pin_to(opt->cores[rank % 2]);
 	tick_ns();
 	t->run(&n);

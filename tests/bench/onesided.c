@@ -83,7 +83,7 @@ static void windows(struct node *n, const struct region *to, enum operation op, 
 }
 
 /* stream returns the median time of an operation in nanoseconds. */
-static double transfer(struct node *n, const struct region *to, enum operation op, size_t bytes, int batch)
+static double stream(struct node *n, const struct region *to, enum operation op, size_t bytes, int batch)
 {
 	meet(n);
 	windows(n, to, op, bytes, 1);
@@ -102,7 +102,7 @@ void test_write_rate(struct node *n)
 	struct region to = open_region(n);
 
 	post_recv(n, 0, 1);
-	double ns = transfer(n, &to, INJECT, 8, 20);
+	double ns = stream(n, &to, INJECT, 8, 20);
 	if (n->rank == 0)
 		report("write_8_mps", 1e3 / ns);
 }
@@ -113,7 +113,7 @@ void test_one_sided(struct node *n)
 	struct region to = open_region(n);
 
 	for (int i = 0; i < 4; i++) {
-		double ns = transfer(n, &to, i & 1 ? READ : WRITE, sizes[i / 2], 1);
+		double ns = stream(n, &to, i & 1 ? READ : WRITE, sizes[i / 2], 1);
 		char name[32];
 		snprintf(name, sizeof(name), "%s_%zu_mbps", i & 1 ? "read" : "write", sizes[i / 2]);
 		if (n->rank == 0)

@@ -9,7 +9,7 @@
 /* 1 byte to 1 MiB in steps of 4. */
 void test_sizes(struct node *n)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 0, false});
 	node_connect(n);
 	post_recv(n, BUFFER_BYTES, 1);
 	for (size_t bytes = 1; bytes <= BUFFER_BYTES; bytes *= 4) {
@@ -24,7 +24,7 @@ void test_streams(struct node *n)
 {
 	stream_open(n);
 	for (size_t bytes = 1; bytes <= BUFFER_BYTES; bytes *= 4) {
-		double ns = stream(n, bytes, bytes < 4096 ? 10 : 1);
+		double ns = time_message(n, bytes, bytes < 4096 ? 10 : 1);
 		char name[32];
 
 		snprintf(name, sizeof(name), "size_%zu_mbps", bytes);

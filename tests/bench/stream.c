@@ -146,8 +146,8 @@ void stream_open(struct node *n)
 			post_recv(n, BUFFER_BYTES, 1);
 }
 
-/* stream returns the median time of a message in nanoseconds. */
-double stream(struct node *n, size_t bytes, int batch)
+/* time_message returns the median time of a message in nanoseconds. */
+double time_message(struct node *n, size_t bytes, int batch)
 {
 	meet(n);
 	windows(n, bytes, 1);
@@ -166,7 +166,7 @@ double stream(struct node *n, size_t bytes, int batch)
 void rate(struct node *n, int batch, const char *name)
 {
 	stream_open(n);
-	double ns = stream(n, 8, batch);
+	double ns = time_message(n, 8, batch);
 	if (n->rank == 0)
 		report(name, 1e3 / ns);
 }
@@ -182,7 +182,7 @@ void test_bandwidth(struct node *n)
 
 	stream_open(n);
 	for (int i = 0; i < 2; i++) {
-		double ns = stream(n, sizes[i], 1);
+		double ns = time_message(n, sizes[i], 1);
 		char name[32];
 		snprintf(name, sizeof(name), "bandwidth_%zu_mbps", sizes[i]);
 		if (n->rank == 0)
