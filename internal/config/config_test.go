@@ -146,7 +146,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 	other := map[string]string{
 		"ring_slots": "64", "bounce_size": "32k", "eager_size": "1k", "inject_size": "1k",
 		"unexpected_bytes": "1g", "use_cma": "no", "connect_timeout": "3s",
-		"stats": "no", "udp": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
+		"stats": "no", "udp": "no", "verbs": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
 		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
 	}
 	changedBy := map[string]string{}
