@@ -39,7 +39,6 @@ trap 'rm -rf "$log"' EXIT
 build() {
 	CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init || return 1
 	"$GO" build -o "$dir/vm" ./tests/rdma/vm || return 1
-	CGO_ENABLED=0 "$GO" build -o "$dir/rsh" ./tests/rdma/rsh || return 1
 	if [ "$mode" = full ] || [ ! -e build/lib/libweft-fi.so ]; then
 		make -s lib || return 1
 	fi
@@ -125,18 +124,11 @@ pingpongs() {
 		-- tests/rdma/pingpong.sh -m tagged -I 20 -S 4096
 }
 
-jobs() {
-	absent mpicc && return
-	mpicc -O2 -o "$dir/p2p" tests/mpi/p2p.c || return
-	program "an Open MPI job across both" 240 'p2p: all passed on 4 ranks' -- tests/rdma/mpi.sh "$(realpath "$dir")" p2p
-}
-
 pingpongs
 if [ "$mode" = short ]; then
 	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
-	jobs
 	machines "one machine: conformance and faults" run 400 "$dir/verbs.test" -test.v -test.timeout 390s
 	machines "two machines: traffic, loss, delay, port down, one killed" pair 300 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 290s
 fi
