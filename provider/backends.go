@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/loopback"
 	"github.com/weft-fabric/weft/hw/udp"
@@ -71,13 +72,38 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 	if err != nil {
 		return nil, err
 	}
+	cc, err := udpCongestion(e.domain.cfg)
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
 	return udp.Open(fd, udp.Config{
+		Stripes:     e.domain.cfg.UDPStripes,
+		Congestion:  cc,
 		Source:      e.name.AppendSockaddr(nil),
 		MaxBcopy:    e.domain.cfg.BounceSize,
+		Memory:      udp.NewMemoryDomain(),
 		PeerTimeout: e.domain.cfg.PeerTimeout,
 		Foreign:     over.exchange.Take,
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
+}
+
+// fixedWindow is the window of FI_WEFT_CC=fixed in packets.
+const fixedWindow = 128
+
+// udpCongestion is how the UDP transport's windows are computed.
+func udpCongestion(c *config.Config) (*congestion.Config, error) {
+	cc := udp.DefaultCongestion()
+	cc.Alpha, cc.Beta = c.RTTAlpha, c.RTTBeta
+	var err error
+	if cc.Algorithm, err = congestion.ParseAlgorithm(c.CC); err != nil {
+		return nil, err
+	}
+	if cc.Algorithm == congestion.Fixed {
+		cc.Initial = fixedWindow
+	}
+	return &cc, nil
 }
 
 // openIface opens the transport that reaches peers on this host, named by a

@@ -59,6 +59,10 @@ type Config struct {
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach
 	UDP               Tri           // other hosts over UDP
+	UDPStripes        int           // sockets of an endpoint
+	CC                string        // name of a congestion algorithm
+	RTTAlpha          float64       // gain of SRTT
+	RTTBeta           float64       // gain of RTTVAR
 	Verbs             Tri           // other hosts over an RDMA device
 	VerbsDevice       string        // empty: that of the network interface
 	PeerTimeout       time.Duration // of peers on other hosts

@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 32 << 10,
 		InjectSize: 4096, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
-		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64,
+		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64, UDPStripes: 1, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
@@ -131,6 +131,15 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestWordsAndShares(t *testing.T) {
+	for _, bad := range []string{"CC=reno", "CC=", "RTT_ALPHA=0", "RTT_ALPHA=1.1", "RTT_BETA=nan", "RTT_BETA=x", "UDP_STRIPES=65"} {
+		name, _, _ := strings.Cut(bad, "=")
+		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), "FI_WEFT_"+name) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestEveryBadVariableIsReported(t *testing.T) {
 	_, err := Load(env("TX_STRIPES=x", "RING_SLOTS=y", "SHM_DIR=z"))
 	for _, name := range []string{"FI_WEFT_TX_STRIPES", "FI_WEFT_RING_SLOTS", "FI_WEFT_SHM_DIR"} {
@@ -148,6 +157,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"unexpected_bytes": "1g", "use_cma": "no", "connect_timeout": "3s",
 		"stats": "no", "udp": "no", "verbs": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
 		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
+		"verbs": "no", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
 	}
 	changedBy := map[string]string{}
 	def := reflect.ValueOf(*Default())

@@ -92,6 +92,42 @@ func triVar(name, def string, field func(*Config) *Tri, help string) Var {
 	}
 }
 
+// choiceVar is one of several words.
+func choiceVar(name, def string, words []string, field func(*Config) *string, help string) Var {
+	return Var{
+		Name: name, Kind: String, Default: def, Help: help,
+		Range: strings.Join(words, ", "),
+		parse: func(c *Config, s string) error {
+			for _, w := range words {
+				if strings.EqualFold(s, w) {
+					*field(c) = w
+					return nil
+				}
+			}
+			return errors.New("not one of the words")
+		},
+	}
+}
+
+// shareVar is a number above 0 and up to 1.
+func shareVar(name, def string, field func(*Config) *float64, help string) Var {
+	return Var{
+		Name: name, Kind: String, Default: def, Help: help,
+		Range: "above 0, at most 1",
+		parse: func(c *Config, s string) error {
+			v, err := strconv.ParseFloat(s, 64)
+			if err != nil {
+				return errors.New("not a number")
+			}
+			if !(v > 0 && v <= 1) { // also what is not a number
+				return errors.New("out of range")
+			}
+			*field(c) = v
+			return nil
+		},
+	}
+}
+
 func durationVar(name, def string, lo, hi time.Duration, field func(*Config) *time.Duration, help string) Var {
 	return Var{
 		Name: name, Kind: Duration, Unit: "ns, us, ms, s, m or h", Default: def, Help: help,
