@@ -224,3 +224,38 @@ func BenchmarkPath(b *testing.B) {
 		})
 	}
 }
+
+// TestHold has hosts hold acknowledgements up: the window grows by what the pace
+// lets out meanwhile, as far as the peer has room, and shrinks again.
+func TestHold(t *testing.T) {
+	p, err := NewPath(DefaultConfig(1000), rand.New(rand.NewPCG(1, 2)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := Time(1)
+	round := func(held time.Duration) {
+		state := p.OnSend(now, 1000)
+		now = now.Add(100*time.Microsecond + held)
+		p.OnAck(now, &state, 1000, false)
+		p.Hold(now, held)
+		p.EndAck(now, 100*time.Microsecond)
+	}
+	round(5 * time.Millisecond)
+	if extra := p.Window() - p.Control().Window(); extra != 0 {
+		t.Errorf("without room at the peer the window is larger by %d", extra)
+	}
+	p.SetSpare(20000)
+	round(5 * time.Millisecond)
+	if extra := p.Window() - p.Control().Window(); extra != 20000 {
+		t.Errorf("held up for 5 ms: the window is larger by %d, want all that the peer has room for", extra)
+	}
+	if p.Held() != 5*time.Millisecond {
+		t.Errorf("held for %v", p.Held())
+	}
+	for end := now.Add(3 * heldWindow); now < end; {
+		round(0)
+	}
+	if extra := p.Window() - p.Control().Window(); extra != 0 || p.Held() != 0 {
+		t.Errorf("no longer held up: the window is larger by %d, held for %v", extra, p.Held())
+	}
+}
