@@ -53,25 +53,7 @@ static bool bytes_of(struct iovec *to, uint32_t *n, const struct fi_ioc *from, s
 	return true;
 }
 
-/* An operation on one element, if it can do without Go. */
-static ssize_t post_one(struct weft_ep_obj *o, const struct atomic *a, const struct weft_atomic_args *args)
-{
-	if (a->remotes != 1 || !a->remote || a->remote->count != 1 || a->operands > 1 || a->compares > 1 || a->results > 1)
-		return WEFT_RMA_TO_GO;
-	if ((a->operands && (!a->operand || a->operand->count != 1)) ||
-	    (a->compares && (!a->compare || a->compare->count != 1)) ||
-	    (a->results && (!a->result || a->result->count != 1)))
-		return WEFT_RMA_TO_GO;
-	return weft_rma_atomic(o, &(struct weft_atomic_post){
-		.operand = a->operands ? a->operand->addr : NULL,
-		.compare = a->compares ? a->compare->addr : NULL,
-		.result = a->results ? a->result->addr : NULL,
-		.dest = args->dest, .addr = a->remote->addr, .key = a->remote->key, .flags = args->flags,
-		.context = (void *)args->context, .op = args->op, .datatype = args->datatype,
-		.kind = args->kind, .inject = args->inject });
-}
-
-static ssize_t post_vectors(struct weft_ep_obj *o, const struct atomic *a, struct weft_atomic_args *args)
+static int convert(const struct atomic *a, struct weft_atomic_args *args)
 {
 	size_t size = size_of(args->datatype), i;
 
@@ -91,14 +73,71 @@ static ssize_t post_vectors(struct weft_ep_obj *o, const struct atomic *a, struc
 						       a->remote[i].key };
 	}
 	args->remotes = a->remotes;
-	return weftGoAtomic(o->handle, args);
+	return 0;
+}
+
+/* An operation on one element, if it can do without Go. */
+static ssize_t post_one(struct weft_ep_obj *o, const struct atomic *a, const struct weft_atomic_args *args)
+{
+	if (a->remotes != 1 || !a->remote || a->remote->count != 1 || a->operands > 1 || a->compares > 1 || a->results > 1)
+		return WEFT_RMA_TO_GO;
+	if ((a->operands && (!a->operand || a->operand->count != 1)) ||
+	    (a->compares && (!a->compare || a->compare->count != 1)) ||
+	    (a->results && (!a->result || a->result->count != 1)))
+		return WEFT_RMA_TO_GO;
+	return weft_rma_atomic(o, &(struct weft_atomic_post){
+		.operand = a->operands ? a->operand->addr : NULL,
+		.compare = a->compares ? a->compare->addr : NULL,
+		.result = a->results ? a->result->addr : NULL,
+		.dest = args->dest, .addr = a->remote->addr, .key = a->remote->key, .flags = args->flags,
+		.context = (void *)args->context, .op = args->op, .datatype = args->datatype,
+		.kind = args->kind, .inject = args->inject });
 }
 
 static ssize_t post(struct weft_ep_obj *o, const struct atomic *a, struct weft_atomic_args *args)
 {
 	ssize_t rc = post_one(o, a, args);
 
-	return rc == WEFT_RMA_TO_GO ? post_vectors(o, a, args) : rc;
+	if (rc != WEFT_RMA_TO_GO)
+		return rc;
+	rc = convert(a, args);
+	return rc ? rc : weftGoAtomic(o->handle, args);
+}
+
+int weft_atomic_args(struct weft_atomic_args *args, const struct fi_msg_atomic *msg,
+		     const struct fi_msg_fetch *fetch, const struct fi_msg_compare *compare,
+		     uint64_t flags)
+{
+	struct atomic a;
+
+	if (!msg)
+		return -FI_EINVAL;
+	a = (struct atomic){ .operand = msg->msg_iov, .operands = msg->iov_count,
+			     .remote = msg->rma_iov, .remotes = msg->rma_iov_count };
+	if (fetch) {
+		a.result = fetch->msg_iov;
+		a.results = fetch->iov_count;
+	}
+	if (compare) {
+		a.compare = compare->msg_iov;
+		a.compares = compare->iov_count;
+	}
+	*args = (struct weft_atomic_args){
+		.dest = msg->addr, .flags = flags, .context = (uintptr_t)msg->context,
+		.op = msg->op, .datatype = msg->datatype,
+		.kind = compare ? COMPARING : fetch ? FETCHING : PLAIN,
+	};
+	return convert(&a, args);
+}
+
+static ssize_t post_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			const struct fi_msg_fetch *fetch, const struct fi_msg_compare *compare,
+			uint64_t flags)
+{
+	struct weft_atomic_args args;
+	int rc = weft_atomic_args(&args, msg, fetch, compare, flags);
+
+	return rc ? rc : weftGoAtomic(EP(ep)->handle, &args);
 }
 
 /* The elements of a vector in all: what the remote side of the calls has that
@@ -139,18 +178,7 @@ static ssize_t at_write(struct fid_ep *ep, const void *buf, size_t count, void *
 
 static ssize_t at_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	struct atomic a;
-	struct weft_atomic_args args;
-
-	if (!msg)
-		return -FI_EINVAL;
-	a = (struct atomic){ .operand = msg->msg_iov, .operands = msg->iov_count,
-			     .remote = msg->rma_iov, .remotes = msg->rma_iov_count };
-	args = (struct weft_atomic_args){
-		.dest = msg->addr, .flags = flags, .context = (uintptr_t)msg->context,
-		.op = msg->op, .datatype = msg->datatype, .kind = PLAIN,
-	};
-	return post(EP(ep), &a, &args);
+	return post_msg(ep, msg, NULL, NULL, flags);
 }
 
 static ssize_t at_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest,
@@ -199,20 +227,10 @@ static ssize_t at_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *ms
 			       struct fi_ioc *resultv, void **result_desc, size_t result_count,
 			       uint64_t flags)
 {
-	struct atomic a;
-	struct weft_atomic_args args;
+	struct fi_msg_fetch fetch = { .msg_iov = resultv, .iov_count = result_count };
 
 	(void)result_desc;
-	if (!msg)
-		return -FI_EINVAL;
-	a = (struct atomic){ .operand = msg->msg_iov, .operands = msg->iov_count,
-			     .result = resultv, .results = result_count,
-			     .remote = msg->rma_iov, .remotes = msg->rma_iov_count };
-	args = (struct weft_atomic_args){
-		.dest = msg->addr, .flags = flags, .context = (uintptr_t)msg->context,
-		.op = msg->op, .datatype = msg->datatype, .kind = FETCHING,
-	};
-	return post(EP(ep), &a, &args);
+	return post_msg(ep, msg, &fetch, NULL, flags);
 }
 
 static ssize_t at_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
@@ -256,22 +274,12 @@ static ssize_t at_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *ms
 			       size_t compare_count, struct fi_ioc *resultv, void **result_desc,
 			       size_t result_count, uint64_t flags)
 {
-	struct atomic a;
-	struct weft_atomic_args args;
+	struct fi_msg_fetch fetch = { .msg_iov = resultv, .iov_count = result_count };
+	struct fi_msg_compare compare = { .msg_iov = comparev, .iov_count = compare_count };
 
 	(void)compare_desc;
 	(void)result_desc;
-	if (!msg)
-		return -FI_EINVAL;
-	a = (struct atomic){ .operand = msg->msg_iov, .operands = msg->iov_count,
-			     .compare = comparev, .compares = compare_count, .result = resultv,
-			     .results = result_count, .remote = msg->rma_iov,
-			     .remotes = msg->rma_iov_count };
-	args = (struct weft_atomic_args){
-		.dest = msg->addr, .flags = flags, .context = (uintptr_t)msg->context,
-		.op = msg->op, .datatype = msg->datatype, .kind = COMPARING,
-	};
-	return post(EP(ep), &a, &args);
+	return post_msg(ep, msg, &fetch, &compare, flags);
 }
 
 /* ---- what there is ---- */

@@ -57,10 +57,28 @@ static int cntr_seterr(struct fid_cntr *c, uint64_t value)
 	return weftGoCntrSetErr(CNTR(c)->handle, value);
 }
 
+/* Waits without a wait object, by reading. fi_cntr(3) calls that invalid, but
+ * programs do it. */
+static int cntr_poll(struct fid_cntr *c, uint64_t threshold, int timeout)
+{
+	struct weft_hot_cntr *hot = CNTR(c)->hot;
+	uint64_t errors = atomic_load_explicit(&hot->errors, memory_order_acquire);
+	int64_t start = weft_now();
+
+	for (;;) {
+		if (weft_cntr_read(c) >= threshold)
+			return 0;
+		if (atomic_load_explicit(&hot->errors, memory_order_acquire) != errors)
+			return -FI_EAVAIL;
+		if (timeout >= 0 && !weft_time_left(start, timeout))
+			return -FI_ETIMEDOUT;
+	}
+}
+
 static int cntr_wait(struct fid_cntr *c, uint64_t threshold, int timeout)
 {
 	if (CNTR(c)->wait.kind == FI_WAIT_NONE)
-		return -FI_ENOSYS;
+		return cntr_poll(c, threshold, timeout);
 	return weftGoCntrWait(CNTR(c)->handle, threshold, timeout);
 }
 

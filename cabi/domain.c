@@ -8,6 +8,7 @@
 #include "collective.h"
 #include "goapi.h"
 #include "rma.h"
+#include "work.h"
 
 static int domain_close(struct fid *fid)
 {
@@ -25,11 +26,16 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return weftGoDomainBind(WEFT_OBJ(fid, struct weft_domain_obj)->handle, eq, flags);
 }
 
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	return weft_work_control(WEFT_OBJ(fid, struct weft_domain_obj)->handle, command, arg);
+}
+
 struct fi_ops weft_domain_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = domain_close,
 	.bind = domain_bind,
-	.control = weft_no_control,
+	.control = domain_control,
 	.ops_open = weft_no_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = weft_no_ops_set,

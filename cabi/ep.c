@@ -28,15 +28,16 @@ static void alias_free(struct weft_ep_obj *o)
 	free(o);
 }
 
-/* flags names the side, FI_TRANSMIT or FI_RECV; the rest is for SETOPSFLAG. */
+/* flags names the side, FI_TRANSMIT or FI_RECV; the rest is for SETOPSFLAG. With
+ * FI_TRIGGER, which no endpoint begins with, the calls without flags are triggered. */
 static int set_op_flags(struct weft_ep_obj *o, uint64_t flags)
 {
 	uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
 
 	flags &= ~side;
-	if (side == FI_TRANSMIT && !(flags & ~WEFT_TX_OP_FLAGS))
+	if (side == FI_TRANSMIT && !(flags & ~(WEFT_TX_OP_FLAGS | FI_TRIGGER)))
 		o->tx_op_flags = flags;
-	else if (side == FI_RECV && !(flags & ~WEFT_RX_OP_FLAGS))
+	else if (side == FI_RECV && !(flags & ~(WEFT_RX_OP_FLAGS | FI_TRIGGER)))
 		o->rx_op_flags = flags;
 	else
 		return side == FI_TRANSMIT || side == FI_RECV ? -FI_EBADFLAGS : -FI_EINVAL;

@@ -4,11 +4,8 @@ package main
 import "C"
 
 import (
-	"unsafe"
-
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/provider"
 )
 
@@ -22,17 +19,11 @@ func weftGoSend(ep C.uint64_t, a *C.struct_weft_send_args) (rc C.int64_t) {
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	s := provider.SendArgs{
-		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
-		Dest:    fi.Addr(a.dest),
-		Tag:     uint64(a.tag),
-		Data:    uint64(a.data),
-		Flags:   uint64(a.flags),
-		Context: uint64(a.context),
-		Tagged:  a.kind&C.WEFT_SEND_TAGGED != 0,
-		HasData: a.kind&C.WEFT_SEND_DATA != 0,
-		Inject:  a.kind&C.WEFT_SEND_INJECT != 0,
+	on, err := condition(a.flags, a.context)
+	if err != nil {
+		return C.int64_t(result(err))
 	}
+	s := sendArgs(a, on)
 	return C.int64_t(result(e.Send(&s)))
 }
 
@@ -55,31 +46,33 @@ func weftGoRecv(rx C.uint64_t, a *C.struct_weft_recv_args) (rc C.int64_t) {
 	if r == nil {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	args := provider.RecvArgs{
-		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
-		Src:     fi.Addr(a.src),
-		Tag:     uint64(a.tag),
-		Ignore:  uint64(a.ignore),
-		Flags:   uint64(a.flags) &^ hot.RecvTagged,
-		Context: uint64(a.context),
-		Tagged:  uint64(a.flags)&hot.RecvTagged != 0,
+	on, err := condition(a.flags, a.context)
+	if err != nil {
+		return C.int64_t(result(err))
 	}
+	args := recvArgs(a, on)
 	return C.int64_t(result(r.PostRecv(&args)))
 }
 
 //export weftGoProgress
-func weftGoProgress(rx C.uint64_t) {
+func weftGoProgress(rx C.uint64_t) C.bool {
 	defer guardVoid("progress")
-	if r := rxOf(rx); r != nil {
-		r.Progress()
-	}
+	r := rxOf(rx)
+	return C.bool(r != nil && r.Progress())
 }
 
 //export weftGoHousekeeping
-func weftGoHousekeeping(rx C.uint64_t) {
+func weftGoHousekeeping(rx C.uint64_t) C.bool {
 	defer guardVoid("housekeeping")
+	r := rxOf(rx)
+	return C.bool(r != nil && r.Housekeeping())
+}
+
+//export weftGoTriggered
+func weftGoTriggered(rx C.uint64_t) {
+	defer guardVoid("triggered operations")
 	if r := rxOf(rx); r != nil {
-		r.Housekeeping()
+		r.Triggered()
 	}
 }
 

@@ -44,7 +44,8 @@ static inline void weft_thread_count(weft_stat *lines, enum weft_stat_thread wha
 #define WEFT_SEND_INJECT 4u
 
 /* Bits of a receive's flags that only weft may set. */
-#define WEFT_RECV_PRIVATE (WEFT_RECV_TAGGED | WEFT_RECV_IOV | WEFT_RECV_CANCEL)
+#define WEFT_RECV_PRIVATE                                                                          \
+	(WEFT_RECV_TAGGED | WEFT_RECV_IOV | WEFT_RECV_CANCEL | WEFT_RECV_WORK)
 
 struct weft_send_args {
 	const struct iovec *iov;
@@ -70,8 +71,11 @@ struct weft_recv_args {
 /* Go. Each returns 0 or a negative errno. */
 extern int64_t weftGoSend(uint64_t ep, struct weft_send_args *args);
 extern int64_t weftGoRecv(uint64_t rx, struct weft_recv_args *args);
-extern void weftGoProgress(uint64_t rx);      /* the caller holds the lease */
-extern void weftGoHousekeeping(uint64_t rx);  /* the caller holds the lease: timers, dead peers */
+/* Progress, and the timers and dead peers too. The caller holds the lease. They return
+ * whether triggers have fired: then weftGoTriggered, without the lease, posts what waited. */
+extern bool weftGoProgress(uint64_t rx);
+extern bool weftGoHousekeeping(uint64_t rx);
+extern void weftGoTriggered(uint64_t rx);
 extern void weftGoWakePeer(uint64_t ep, uint32_t peer);
 extern void weftGoWakeCQ(uint64_t cq);
 extern void weftGoWakeCntr(uint64_t cntr);
@@ -132,12 +136,17 @@ ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *
 uint64_t weft_cntr_read(struct fid_cntr *cntr);
 uint64_t weft_cntr_readerr(struct fid_cntr *cntr);
 
-static inline void weft_cntr_add(struct weft_hot_cntr *cntr, uint64_t n)
+/* Counts, and returns whether triggers may have fired: then weftGoTriggered is to be called. */
+static inline bool weft_cntr_add(struct weft_hot_cntr *cntr, uint64_t n)
 {
+	uint32_t flags;
+
 	atomic_fetch_add_explicit(&cntr->value, n, memory_order_seq_cst);
-	if (cntr->flags & WEFT_CQ_WAITABLE &&
-	    atomic_load_explicit(&cntr->armed, memory_order_relaxed))
+	flags = atomic_load_explicit(&cntr->flags, memory_order_seq_cst); /* T1 */
+	if (__builtin_expect(flags != 0, 0) &&
+	    (flags & WEFT_CNTR_TRIGGERS || atomic_load_explicit(&cntr->armed, memory_order_relaxed)))
 		weftGoWakeCntr(cntr->handle);
+	return flags & WEFT_CNTR_TRIGGERS;
 }
 
 ssize_t weft_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,

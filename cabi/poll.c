@@ -95,8 +95,10 @@ static void housekeeping(struct weft_hot_ep *const *eps)
 
 		if (!take_lease(ep, rx))
 			continue;
-		weftGoHousekeeping(rx->handle);
+		bool triggered = weftGoHousekeeping(rx->handle);
 		give_lease(rx);
+		if (triggered)
+			weftGoTriggered(rx->handle);
 	}
 }
 
@@ -126,6 +128,8 @@ bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, struc
 	for (e = eps; (ep = entry(e)); e++) {
 		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
 
+		bool triggered = false;
+
 		look(ep);
 		if (!has_work(ep, rx))
 			continue;
@@ -135,8 +139,10 @@ bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, struc
 			continue;
 		}
 		if (!weft_deliver(ep, to) || atomic_load_explicit(&rx->attention, memory_order_relaxed))
-			weftGoProgress(rx->handle);
+			triggered = weftGoProgress(rx->handle);
 		give_lease(rx);
+		if (triggered)
+			weftGoTriggered(rx->handle);
 	}
 	if (timers_due(idle)) { /* also with work at hand: it may be waiting for a peer that died */
 		housekeeping(eps);

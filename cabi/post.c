@@ -151,6 +151,9 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 	return rc;
 }
 
+/* What post_fast returns when the message is out and triggers may have fired. */
+#define TRIGGERED 1
+
 static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigned char *slots,
 		     const struct post *p)
 {
@@ -186,10 +189,10 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 		else if (weft_cq_wake_needed(cq))
 			weftGoWakeCQ(cq->handle);
 	}
-	if (ep->tx_cntr)
-		weft_cntr_add(ep->tx_cntr, 1);
+	if (ep->tx_cntr && weft_cntr_add(ep->tx_cntr, 1))
+		rc = TRIGGERED;
 	weft_peer_wake(ep, peer);
-	return 0;
+	return rc;
 }
 
 static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o, struct post p)
@@ -210,6 +213,10 @@ static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o,
 			if ((state & (WEFT_RX_OPEN | WEFT_RX_GONE)) == WEFT_RX_OPEN) {
 				int rc = post_fast(ep, peer, slots, &p);
 				weft_post_end(me);
+				if (__builtin_expect(rc == TRIGGERED, 0)) {
+					weftGoTriggered(ep->handle);
+					rc = 0;
+				}
 				return rc;
 			}
 		}

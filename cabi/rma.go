@@ -25,17 +25,11 @@ func weftGoRMA(ep C.uint64_t, a *C.struct_weft_rma_args) (rc C.int64_t) {
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	args := provider.RMAArgs{
-		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
-		Remote:  view[fi.RMAIOVec](unsafe.Pointer(a.remote), C.size_t(a.remote_count)),
-		Dest:    fi.Addr(a.dest),
-		Data:    uint64(a.data),
-		Flags:   uint64(a.flags),
-		Context: uint64(a.context),
-		Read:    a.kind&C.WEFT_RMA_READ != 0,
-		HasData: a.kind&C.WEFT_RMA_DATA != 0,
-		Inject:  a.kind&C.WEFT_RMA_INJECT != 0,
+	on, err := condition(a.flags, a.context)
+	if err != nil {
+		return C.int64_t(result(err))
 	}
+	args := rmaArgs(a, on)
 	return C.int64_t(result(e.RMA(&args)))
 }
 
@@ -54,19 +48,11 @@ func weftGoAtomic(ep C.uint64_t, a *C.struct_weft_atomic_args) (rc C.int64_t) {
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	args := provider.AtomicArgs{
-		Kind:     atomics.Kind(a.kind),
-		Op:       fi.Op(a.op),
-		Datatype: fi.Datatype(a.datatype),
-		Operand:  view[fi.IOVec](unsafe.Pointer(&a.operand), C.size_t(a.operands)),
-		Compare:  view[fi.IOVec](unsafe.Pointer(&a.compare), C.size_t(a.compares)),
-		Result:   view[fi.IOVec](unsafe.Pointer(&a.result), C.size_t(a.results)),
-		Remote:   view[fi.RMAIOVec](unsafe.Pointer(&a.remote), C.size_t(a.remotes)),
-		Dest:     fi.Addr(a.dest),
-		Flags:    uint64(a.flags),
-		Context:  uint64(a.context),
-		Inject:   a.inject != 0,
+	on, err := condition(a.flags, a.context)
+	if err != nil {
+		return C.int64_t(result(err))
 	}
+	args := atomicArgs(a, on)
 	return C.int64_t(result(e.Atomic(&args)))
 }
 

@@ -51,6 +51,12 @@ extern int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *args);
 extern void weftGoFetchLost(uint64_t ep); /* a peer may have gone while a fetch was posted to it */
 extern int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
 
+/* Fills args from an application's structures; fetch and compare are NULL for
+ * kinds without. 0 or a negative errno. */
+int weft_atomic_args(struct weft_atomic_args *args, const struct fi_msg_atomic *msg,
+		     const struct fi_msg_fetch *fetch, const struct fi_msg_compare *compare,
+		     uint64_t flags);
+
 int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 		      struct fi_atomic_attr *attr, uint64_t flags);
 

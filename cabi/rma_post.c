@@ -74,6 +74,9 @@ static bool allowed(const struct weft_hot_peer *peer, uint64_t key, uint64_t add
 	return false;
 }
 
+/* What send_completing returns besides errors and WEFT_RMA_TO_GO. */
+#define TRIGGERED 2
+
 /* Opens the peer's ring, between weft_post_begin and weft_post_end. */
 static bool open_ring(struct weft_hot_peer *peer, struct weft_ring *ring)
 {
@@ -85,7 +88,8 @@ static bool open_ring(struct weft_hot_peer *peer, struct weft_ring *ring)
 	return true;
 }
 
-/* Sends a message whose operation completes now. */
+/* Sends a message whose operation completes now. 0, -FI_EAGAIN, or TRIGGERED when
+ * it is out and triggers may have fired. */
 static int send_completing(struct weft_hot_ep *ep, struct weft_hot_peer *peer,
 			   const struct weft_ring *ring, const struct message *m, uint64_t flags,
 			   void *context, bool inject)
@@ -94,6 +98,7 @@ static int send_completing(struct weft_hot_ep *ep, struct weft_hot_peer *peer,
 	struct weft_hot_cq *cq = NULL;
 	_Atomic uint64_t *slot;
 	uint64_t pos;
+	int rc;
 
 	if (!inject && (ep->flags & WEFT_EP_TX_ALWAYS || flags & FI_COMPLETION) && ep->tx_cq) {
 		cq = ep->tx_cq;
@@ -121,9 +126,17 @@ static int send_completing(struct weft_hot_ep *ep, struct weft_hot_peer *peer,
 		else if (weft_cq_wake_needed(cq))
 			weftGoWakeCQ(cq->handle);
 	}
-	if (ep->write_cntr)
-		weft_cntr_add(ep->write_cntr, 1);
+	rc = ep->write_cntr && weft_cntr_add(ep->write_cntr, 1) ? TRIGGERED : 0;
 	weft_peer_wake(ep, peer);
+	return rc;
+}
+
+/* Has triggers that fired posted, now that the thread holds nothing. */
+static inline ssize_t settle(const struct weft_hot_ep *ep, ssize_t rc)
+{
+	if (__builtin_expect(rc != TRIGGERED, 1))
+		return rc;
+	weftGoTriggered(ep->handle);
 	return 0;
 }
 
@@ -164,6 +177,7 @@ ssize_t weft_rma_put(struct weft_ep_obj *o, const struct weft_put *p)
 	if (open_ring(peer, &ring) && allowed(peer, p->key, p->addr, p->len, WEFT_KEY_WRITE))
 		rc = send_completing(ep, peer, &ring, &m, p->flags, p->context, p->inject);
 	weft_post_end(me);
+	rc = settle(ep, rc);
 	if (!rc) {
 		weft_post_count(ep, WEFT_STAT_TX_WRITE, 1);
 		weft_post_count(ep, WEFT_STAT_TX_WRITE_BYTES, p->len);
@@ -281,6 +295,7 @@ ssize_t weft_rma_atomic(struct weft_ep_obj *o, const struct weft_atomic_post *p)
 		rc = plain ? send_completing(ep, peer, &ring, &m, p->flags, p->context, p->inject) :
 			     with_stripe(ep, peer, &ring, &m, &head, p);
 	weft_post_end(me);
+	rc = settle(ep, rc);
 	if (!rc)
 		weft_post_count(ep, WEFT_STAT_TX_ATOMIC, 1);
 	return rc;

@@ -189,8 +189,10 @@ static bool take_answer(struct context *c, const struct weft_slot *slot, const s
 		complete(ep->tx_cq, &place, &e, &c->wake_tx);
 	}
 	atomic_store_explicit(&f->busy, 0, memory_order_release);
-	if (ep->read_cntr)
-		weft_cntr_add(ep->read_cntr, 1);
+	/* the poll that goes into Go posts what has fired */
+	if (ep->read_cntr && weft_cntr_add(ep->read_cntr, 1))
+		atomic_store_explicit(&atomic_load_explicit(&ep->rx, memory_order_relaxed)->attention, 1,
+				      memory_order_relaxed);
 	return true;
 }
 

@@ -12,10 +12,13 @@ import (
 // Counter counts completions (fi_cntr(3)). Any thread may call its methods.
 // Values wrap at 2^64.
 type Counter struct {
-	hot    *hot.Cntr
-	wait   *Waiter
-	eps    epList
-	memory []byte
+	hot      *hot.Cntr
+	wait     *Waiter
+	eps      epList
+	memory   []byte
+	triggers triggers
+	closing  func() // see OnClose; nil: nothing
+	after    func() // see OnChange; nil: nothing
 
 	// What the last poll of a set saw. Written by polls, which the set's lock
 	// serialises, or two sets' race; then one reports what the other has.
@@ -56,6 +59,9 @@ func (c *Counter) Close() error {
 	if c.eps.busy() {
 		return fmt.Errorf("counter is in use: %w", fi.EBUSY)
 	}
+	if c.closing != nil {
+		c.closing()
+	}
 	c.wait.Close()
 	err := c.eps.close()
 	if e := mem.Unmap(c.memory); err == nil {
@@ -86,6 +92,54 @@ func (c *Counter) Retain() { c.eps.retain() }
 // Release takes back one [Counter.Retain].
 func (c *Counter) Release() { c.eps.release() }
 
+// Finish changes the counter by f and takes back one [Counter.Retain], as one
+// step to Close: who sees the change may close the counter.
+func (c *Counter) Finish(f func(*Counter)) {
+	c.eps.mu.Lock()
+	defer c.eps.mu.Unlock()
+	f(c)
+	c.eps.uses--
+}
+
+// Drive makes readers of the counter poll an endpoint, without being a use that
+// keeps the counter open. Each call is taken back by [Counter.Undrive], at the
+// latest by what OnClose sets.
+func (c *Counter) Drive(ep *hot.EP, s *Source) error {
+	if err := c.eps.attach(ep); err != nil {
+		return err
+	}
+	c.eps.release()
+	if err := c.wait.AddSource(s); err != nil {
+		c.eps.retain()
+		_ = c.eps.detach(ep) // it is attached
+		return err
+	}
+	return nil
+}
+
+// Undrive takes back one Drive, whose source is one of those given.
+func (c *Counter) Undrive(ep *hot.EP, sources ...*Source) {
+	for _, s := range sources {
+		_ = c.wait.RemoveSource(s) // an error says that Drive was not given this one
+	}
+	c.eps.retain()
+	_ = c.eps.detach(ep)
+}
+
+// OnClose sets what Close calls first, when nothing keeps the counter open. To
+// be set before the counter is used.
+func (c *Counter) OnClose(f func()) { c.closing = f }
+
+// OnChange sets what is called after the application has changed the counter
+// (Add, Set and their like), by its thread. To be set before the counter is used.
+func (c *Counter) OnChange(f func()) { c.after = f }
+
+func (c *Counter) changedByHand() {
+	if c.after != nil {
+		c.after()
+	}
+}
+
 // AddSource is as [Queue.AddSource].
 func (c *Counter) AddSource(s *Source) error { return c.wait.AddSource(s) }
 
@@ -104,10 +158,15 @@ func (c *Counter) CountError(n uint64) {
 	c.Wake()
 }
 
-// Wake wakes who sleeps on the counter, after it was changed.
+// Wake wakes who sleeps on the counter and fires its triggers, after it was
+// changed by a sequentially consistent step.
 func (c *Counter) Wake() {
-	if c.hot.Flags&hot.CQWaitable != 0 {
+	flags := atomic.LoadUint32(&c.hot.Flags) // T1
+	if flags&hot.CQWaitable != 0 {
 		c.wait.Wake()
+	}
+	if flags&hot.CntrTriggers != 0 {
+		c.fire()
 	}
 }
 
@@ -129,21 +188,29 @@ func (c *Counter) ReadErr() uint64 {
 
 // Add adds to the value on the application's behalf. A poll set reports that
 // like any change: fi_poll(3) need not, but may, and libfabric's own providers do.
-func (c *Counter) Add(n uint64) { c.Count(n) }
+func (c *Counter) Add(n uint64) {
+	c.Count(n)
+	c.changedByHand()
+}
 
 // AddErr adds to the error value.
-func (c *Counter) AddErr(n uint64) { c.CountError(n) }
+func (c *Counter) AddErr(n uint64) {
+	c.CountError(n)
+	c.changedByHand()
+}
 
 // Set sets the value. Completions that are counted meanwhile may be lost.
 func (c *Counter) Set(v uint64) {
 	atomic.StoreUint64(&c.hot.Value, v)
 	c.Wake()
+	c.changedByHand()
 }
 
 // SetErr sets the error value.
 func (c *Counter) SetErr(v uint64) {
 	atomic.StoreUint64(&c.hot.Errors, v)
 	c.Wake()
+	c.changedByHand()
 }
 
 // Wait sleeps until the value is at least threshold. EAVAIL: the error value

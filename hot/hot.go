@@ -36,6 +36,8 @@ const (
 const (
 	CQExclusive = 1
 	CQWaitable  = 2
+	// CntrTriggers is a flag of counters.
+	CntrTriggers = 4
 )
 
 // Bits of [RecvEntry].Flags beyond libfabric's.
@@ -43,6 +45,7 @@ const (
 	RecvTagged uint64 = 1 << 63
 	RecvIOV    uint64 = 1 << 62 // Buf is the address of Len iovecs, owned by the entry
 	RecvCancel uint64 = 1 << 61 // Context names the receive to cancel
+	RecvWork   uint64 = 1 << 60 // Context is a number of deferred work
 )
 
 // Bits of [Rx].Flags.

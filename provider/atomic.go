@@ -17,7 +17,10 @@ type AtomicArgs struct {
 	Dest     fi.Addr
 	Flags    uint64
 	Context  uint64
-	Inject   bool // fi_inject_atomic: never a completion
+	Inject   bool      // fi_inject_atomic: never a completion
+	On       Threshold // with fi.Trigger in Flags
+
+	work uint64 // as in SendArgs
 }
 
 const atomicFlags = sendFlags &^ (fi.MatchComplete | fi.RemoteCQData)
@@ -48,6 +51,15 @@ const atomicBytes = 4096
 // Atomic posts one atomic operation. Errors are as of RMA, and fi.EOPNOTSUPP
 // for an operation that the datatype or the kind of call does not have.
 func (e *Endpoint) Atomic(a *AtomicArgs) error {
+	if a.Flags&fi.Trigger != 0 {
+		return e.triggeredAtomic(a)
+	}
+	err := e.atomic(a)
+	e.domain.work.poke()
+	return err
+}
+
+func (e *Endpoint) atomic(a *AtomicArgs) error {
 	total, err := e.checkAtomic(a)
 	if err != nil {
 		return err
@@ -58,7 +70,7 @@ func (e *Endpoint) Atomic(a *AtomicArgs) error {
 	}
 	defer l.release()
 	r := rmaRequest{
-		context: a.Context, total: total, link: l.index, flags: rmaIsAtomic, parts: uint32(len(a.Remote)),
+		context: a.Context, work: a.work, total: total, link: l.index, flags: rmaIsAtomic, parts: uint32(len(a.Remote)),
 		count: uint32(len(a.Result)), operands: uint32(len(a.Operand)), compares: uint32(len(a.Compare)),
 		kind: a.Kind, op: a.Op, datatype: a.Datatype,
 	}
@@ -71,8 +83,11 @@ func (e *Endpoint) Atomic(a *AtomicArgs) error {
 		r.flags |= rmaIsFetch
 		r.left.Store(total)
 	}
-	if !a.Inject && e.txCQ != nil && (!e.txSelective || a.Flags&fi.Completion != 0) {
+	if !a.Inject && e.txCompletes(a.work, a.Flags) {
 		r.flags |= rmaCompletes
+	}
+	if a.Flags&fi.Completion != 0 {
+		r.flags |= rmaAsked
 	}
 	return e.postRMA(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
 }

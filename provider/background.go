@@ -223,6 +223,12 @@ func (b *background) Attention() bool {
 
 // Progress does a batch of the work.
 func (b *background) Progress() bool {
+	worked := b.progress()
+	b.rx.domain.work.poke()
+	return worked
+}
+
+func (b *background) progress() bool {
 	r := b.rx
 	if !r.take() {
 		return false
@@ -248,6 +254,7 @@ func (b *background) Housekeeping() {
 			r.housekeeping()
 		}
 		r.give()
+		r.domain.work.poke()
 	}
 }
 

@@ -91,9 +91,7 @@ func (e *Endpoint) drop(s *SendArgs, why error) error {
 			e.txCQ.Complete(entry)
 		}
 	}
-	if e.txCntr != nil {
-		e.txCntr.Count(1)
-	}
+	e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false)
 	log.Debugf(log.EPData, "datagram to address %d dropped: %v", s.Dest, why)
 	return nil
 }

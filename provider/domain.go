@@ -24,6 +24,7 @@ type Domain struct {
 	format fi.AddrFormat
 	refs   refs    // users: address vectors, endpoints, regions, shared contexts
 	queues openSet // completion queues and counters
+	work   workQueue
 
 	local    localAddrs
 	resolver names.Resolver
@@ -178,13 +179,15 @@ func (d *Domain) threading() fi.Threading {
 //
 // DOMAIN serialises everything in the domain.
 //
-// With a progress thread (threaded) nothing is exclusive: it is one more.
+// With a progress thread (threaded) nothing is exclusive: it is one more. With
+// FI_TRIGGER an operation is posted by whoever advances its counter, under
+// COMPLETION perhaps by another thread than the one that uses the endpoint.
 //
 // What lies between endpoints, in the same process or not, is never exclusive:
 // a sender writes into the receiver's ring under the model of its own domain.
 func (d *Domain) exclusive() (ep, cq bool) {
 	t := d.threading()
-	alone := (t == fi.ThreadDomain || t == fi.ThreadCompletion) && !d.threaded()
+	alone := (t == fi.ThreadDomain || t == fi.ThreadCompletion && !d.triggers()) && !d.threaded()
 	return alone, alone
 }
 

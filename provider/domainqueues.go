@@ -68,6 +68,8 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 		log.Infof(log.Cntr, "open counter: %v", err)
 		return nil, err
 	}
+	c.OnChange(d.work.poke)
+	c.OnClose(func() { d.work.undrive(c) })
 	d.queues.add(c, func() bool { return c.Hot() != nil })
 	return c, nil
 }

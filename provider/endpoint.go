@@ -66,6 +66,7 @@ type Endpoint struct {
 	unbind                   []func() // undoes the binds, last first
 	attached                 []queue  // that poll this endpoint
 	source                   *cq.Source
+	bell                     *cq.Source  // of counters that deferred work uses, nil: source is; under workQueue.driveMu
 	engine                   *background // by which a progress thread drives it, nil: none does
 
 	hot         *hot.EP
@@ -268,7 +269,7 @@ func (e *Endpoint) SetName(raw []byte) error {
 // Progress makes progress on the endpoint, if nobody else does.
 func (e *Endpoint) Progress() {
 	if e.rx != nil {
-		e.rx.advance()
+		e.rx.advanceAll()
 	}
 }
 
@@ -278,16 +279,17 @@ func (e *Endpoint) PostRecv(a *RecvArgs) error {
 	if e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
-	return e.rx.postRecv(a)
+	return e.rx.PostRecv(a)
 }
 
 // Cancel asks for the end of the receive that was posted with context. If it
 // still waits when progress sees the request, it completes with fi.ECANCELED.
+// So does a triggered operation that still waits for its counter.
 func (e *Endpoint) Cancel(context uint64) error {
 	if e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
-	return e.rx.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
+	return e.rx.cancelContext(e, context)
 }
 
 // Close ends the endpoint. Operations in flight are dropped without a
@@ -302,6 +304,10 @@ func (e *Endpoint) Close() error {
 		e.conn.stop()
 	}
 	if e.state.Swap(stateClosed) == stateEnabled {
+		e.domain.work.leave(e)
+		if e.srx == nil {
+			e.domain.work.leave(e.rx)
+		}
 		e.disable()
 	}
 	if e.conn != nil {

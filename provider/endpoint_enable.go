@@ -65,6 +65,13 @@ func (e *Endpoint) Enable() error {
 		e.disable()
 		return err
 	}
+	if e.info.Caps&fi.Trigger != 0 {
+		if err := e.domain.work.join(e); err != nil {
+			log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+			e.disable()
+			return fi.ErrnoOf(err)
+		}
+	}
 	addName(e)
 	e.state.Store(stateEnabled)
 	e.hot.Flags |= hot.EPFast
@@ -96,7 +103,7 @@ func (e *Endpoint) open() (err error) {
 	cfg := e.domain.cfg
 	if e.srx != nil {
 		e.rx = e.srx.rx
-	} else if e.rx, err = newRxContext(cfg, e.info.Rx, exclusive); err != nil {
+	} else if e.rx, err = newRxContext(e.domain, e.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
 	} else {
 		e.rx.offload = e.domain.hybrid()

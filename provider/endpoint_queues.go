@@ -50,15 +50,7 @@ func (e *Endpoint) attachQueues() error {
 			return fi.ErrnoOf(err)
 		}
 	}
-	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
-	e.source = &cq.Source{
-		FD:        iface.DoorbellFD(),
-		Arm:       func() { iface.Disarm(); iface.Arm() }, // a source's Arm drains
-		Disarm:    iface.Disarm,
-		HasWork:   func() bool { return iface.Pending() || rx.wantsPosts() },
-		Attention: func() bool { return atomic.LoadUint32(&rx.hot.Attention) != 0 },
-		Progress:  rx.advance,
-	}
+	e.source = e.newSource()
 	for _, q := range e.queues() {
 		if err := q.Attach(e.hot); err != nil {
 			return err
@@ -69,6 +61,20 @@ func (e *Endpoint) attachQueues() error {
 		}
 	}
 	return nil
+}
+
+// newSource returns the endpoint as sleepers see it now: with a doorbell if it has
+// one.
+func (e *Endpoint) newSource() *cq.Source {
+	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
+	return &cq.Source{
+		FD:        iface.DoorbellFD(),
+		Arm:       func() { iface.Disarm(); iface.Arm() }, // a source's Arm drains
+		Disarm:    iface.Disarm,
+		HasWork:   func() bool { return iface.Pending() || rx.wantsPosts() },
+		Attention: func() bool { return atomic.LoadUint32(&rx.hot.Attention) != 0 },
+		Progress:  rx.advanceAll,
+	}
 }
 
 // wantsPosts tells whether a posted receive is work: with Pending what has_work

@@ -148,6 +148,7 @@ func (n *network) attend() {
 	for _, q := range n.queues {
 		q.Waiter().Wake()
 	}
+	n.ep.domain.work.wake()
 }
 
 // wake is called by posts to other hosts: their answers are worth looking for.

@@ -26,6 +26,22 @@ type RecvArgs struct {
 	Flags   uint64
 	Context uint64
 	Tagged  bool
+	On      Threshold // with fi.Trigger in Flags
+
+	work uint64 // the number of the deferred work that this is, or 0
+}
+
+// entry is the receive as it stands on the post ring, but for its buffer.
+func (a *RecvArgs) entry() hot.RecvEntry {
+	e := hot.RecvEntry{Flags: a.Flags, Src: uint64(a.Src), Tag: a.Tag, Ignore: a.Ignore, Context: a.Context}
+	if a.Tagged {
+		e.Flags |= hot.RecvTagged
+	}
+	if a.work != 0 {
+		e.Flags |= hot.RecvWork
+		e.Context = a.work
+	}
+	return e
 }
 
 // recvFlags are the flags that a receive may carry.
@@ -38,12 +54,7 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	if err := r.checkRecv(a); err != nil {
 		return err
 	}
-	entry := hot.RecvEntry{
-		Flags: a.Flags, Src: uint64(a.Src), Tag: a.Tag, Ignore: a.Ignore, Context: a.Context,
-	}
-	if a.Tagged {
-		entry.Flags |= hot.RecvTagged
-	}
+	entry := a.entry()
 	switch len(a.IOV) {
 	case 0:
 	case 1:
@@ -315,7 +326,7 @@ func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
 		}
 		id := from.id
 		rv := eng.Arrive(id, header)
-		if rv == nil || rv.Flags&(hot.RecvIOV|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
+		if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvWork|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
 			a := arrived{ep: e, source: id, number: from.number, tag: header, length: uint64(len(payload)), flags: flags}
 			e.rx.settle(eng, rv, &a, payload)
 			return
@@ -485,39 +496,49 @@ func (e *Endpoint) completeRecv(context, flags, buf, n uint64, a *arrived) {
 		entry.Flags |= fi.RemoteCQData
 	}
 	if a.length > n {
-		e.recvError(entry, cq.ErrorInfo{Err: fi.ETRUNC, OLen: a.length - n})
+		e.recvError(entry, flags, cq.ErrorInfo{Err: fi.ETRUNC, OLen: a.length - n})
 		return
 	}
 	if entry.Src == fi.AddrNotAvail && e.sourceErr {
-		e.recvUnknown(entry, a)
+		e.recvUnknown(entry, flags, a)
 		return
 	}
-	if e.rxCQ != nil && (!e.rxSelective || flags&(fi.Completion|fi.MultiRecv) != 0) {
+	work := e.workIn(&entry, flags)
+	if e.rxCQ != nil && (!e.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
 		e.rxCQ.Complete(entry)
 	}
-	if e.rxCntr != nil {
-		e.rxCntr.Count(1)
+	e.countEnd(e.rxCntr, work, flags&fi.Completion != 0, false)
+}
+
+// workIn returns the number of the deferred work that a receive with flags is,
+// 0 if it is none, and puts its context in the place of the number.
+func (e *Endpoint) workIn(entry *cq.Entry, flags uint64) uint64 {
+	if flags&hot.RecvWork == 0 {
+		return 0
 	}
+	work := entry.Context
+	entry.Context = e.domain.work.contextOf(work)
+	return work
 }
 
 // recvUnknown reports a message from a peer that is not in the AV, with the
 // peer's address, as FI_SOURCE_ERR asks.
-func (e *Endpoint) recvUnknown(entry cq.Entry, a *arrived) {
+func (e *Endpoint) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 	raw, err := names.Encode(e.format, e.rx.idNames[a.source-1])
 	if err != nil {
 		raw = nil
 	}
-	e.recvError(entry, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
+	e.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
 }
 
-func (e *Endpoint) recvError(entry cq.Entry, info cq.ErrorInfo) {
+// recvError reports a receive that was posted with flags and failed.
+func (e *Endpoint) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 	e.countFailed(info.Err)
+	work := e.workIn(&entry, flags)
 	if e.rxCQ != nil {
 		e.rxCQ.CompleteError(entry, info)
 	}
-	if e.rxCntr != nil {
-		e.rxCntr.CountError(1)
-	}
+	e.countEnd(e.rxCntr, work, flags&fi.Completion != 0, true)
 }
 
 // cancel ends the receive that was posted with context, if it still waits.
@@ -546,7 +567,7 @@ func (r *rxContext) endRecv(t target, tag uint64, err fi.Errno) {
 		r.eps[0].recvError(cq.Entry{
 			Context: t.context, Flags: recvKind(t.flags) | t.flags&fi.MultiRecv, Buf: t.buffer(), Tag: tag,
 			Src: fi.AddrNotAvail,
-		}, cq.ErrorInfo{Err: err})
+		}, t.flags, cq.ErrorInfo{Err: err})
 	}
 	r.release(t)
 }

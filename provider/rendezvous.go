@@ -247,7 +247,7 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 		e.recvError(cq.Entry{
 			Context: op.t.context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: op.done, Buf: op.t.buffer(),
 			Data: op.data, Tag: op.tag, Src: e.addrOf(op.source),
-		}, cq.ErrorInfo{Err: op.status})
+		}, flags, cq.ErrorInfo{Err: op.status})
 	} else {
 		e.stats.Rx(stats.RxRendezvous, 1)
 		e.stats.Rx(stats.RxRendezvousBytes, op.done)

@@ -16,8 +16,11 @@ type RMAArgs struct {
 	Flags   uint64 // of this operation: op_flags are merged in already where the call has no flags
 	Context uint64
 	Read    bool
-	HasData bool // Data goes with the write
-	Inject  bool // fi_inject_write forms: never a completion
+	HasData bool      // Data goes with the write
+	Inject  bool      // fi_inject_write forms: never a completion
+	On      Threshold // with fi.Trigger in Flags
+
+	work uint64 // as in SendArgs
 }
 
 const (
@@ -31,8 +34,18 @@ const (
 // the region does not have) comes back in an error completion. Other errors:
 // fi.EOPBADSTATE (not enabled), fi.EBADFLAGS, fi.EINVAL (an address not in the
 // AV, too many elements, lengths that differ, too long to inject),
-// fi.EMSGSIZE, and those of a peer that cannot be reached.
+// fi.EMSGSIZE, and those of a peer that cannot be reached. With fi.Trigger the
+// operation is posted when a counter reaches a value.
 func (e *Endpoint) RMA(a *RMAArgs) error {
+	if a.Flags&fi.Trigger != 0 {
+		return e.triggeredRMA(a)
+	}
+	err := e.rma(a)
+	e.domain.work.poke()
+	return err
+}
+
+func (e *Endpoint) rma(a *RMAArgs) error {
 	total, err := e.checkRMA(a)
 	if err != nil {
 		return err
@@ -45,7 +58,7 @@ func (e *Endpoint) RMA(a *RMAArgs) error {
 	if done, err := e.direct(a, p, total); done {
 		return err
 	}
-	r := rmaRequest{context: a.Context, total: total, data: a.Data, link: l.index, count: uint32(len(a.IOV)), parts: uint32(len(a.Remote))}
+	r := rmaRequest{context: a.Context, work: a.work, total: total, data: a.Data, link: l.index, count: uint32(len(a.IOV)), parts: uint32(len(a.Remote))}
 	copy(r.iov[:], a.IOV)
 	copy(r.remote[:], a.Remote)
 	switch {
@@ -66,6 +79,9 @@ func (e *Endpoint) RMA(a *RMAArgs) error {
 	}
 	if e.rmaCompletes(a) {
 		r.flags |= rmaCompletes
+	}
+	if a.Flags&fi.Completion != 0 {
+		r.flags |= rmaAsked
 	}
 	return e.postRMA(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
 }
@@ -133,7 +149,7 @@ func (e *Endpoint) checkRMA(a *RMAArgs) (uint64, error) {
 
 // rmaCompletes tells whether the operation writes a completion.
 func (e *Endpoint) rmaCompletes(a *RMAArgs) bool {
-	return !a.Inject && e.txCQ != nil && (!e.txSelective || a.Flags&fi.Completion != 0)
+	return !a.Inject && e.txCompletes(a.work, a.Flags)
 }
 
 // postRMA puts a request into the table and sends its first messages. What

@@ -139,7 +139,5 @@ func (e *Endpoint) completeDirect(a *RMAArgs, completes bool) {
 	if completes {
 		e.txCQ.Complete(cq.Entry{Context: a.Context, Flags: flags, Src: fi.AddrNotAvail})
 	}
-	if counter != nil {
-		counter.Count(1)
-	}
+	e.countEnd(counter, a.work, a.Flags&fi.Completion != 0, false)
 }

@@ -19,6 +19,7 @@ import (
 type rmaRequest struct {
 	context uint64
 	flags   uint64 // rma* bits
+	work    uint64 // the number of the deferred work that it is, or 0
 	total   uint64 // bytes of the operation, of an atomic's result
 	data    uint64
 	link    uint32
@@ -57,11 +58,13 @@ const (
 	rmaIsFetch
 	rmaHasData
 	rmaCompletes
+	rmaAsked // for a completion, by fi.Completion
 )
 
 // set copies a request that was built elsewhere, but for live.
 func (req *rmaRequest) set(r *rmaRequest) {
 	req.context, req.flags, req.total, req.data = r.context, r.flags, r.total, r.data
+	req.work = r.work
 	req.link, req.count, req.iov = r.link, r.count, r.iov
 	req.parts, req.part, req.remote, req.sent, req.done = r.parts, 0, r.remote, 0, 0
 	req.kind, req.op, req.datatype = r.kind, r.op, r.datatype
@@ -208,11 +211,7 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	} else if req.flags&rmaCompletes != 0 {
 		e.txCQ.Complete(entry)
 	}
-	if counter != nil && status != fi.Success {
-		counter.CountError(1)
-	} else if counter != nil {
-		counter.Count(1)
-	}
+	e.countEnd(counter, req.work, req.flags&rmaAsked != 0, status != fi.Success)
 	req.live.Store(0)
 	e.rmas.Free(id)
 }

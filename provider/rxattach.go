@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 )
 
@@ -17,14 +18,45 @@ func (r *rxContext) setHandle(h uint64) {
 }
 
 // Progress makes progress. The caller holds the lease, or the context needs
-// none (C takes it before it calls).
-func (r *rxContext) Progress() { r.progress() }
+// none (C takes it before it calls). It returns whether Triggered is to be called.
+func (r *rxContext) Progress() bool {
+	r.progress()
+	return r.domain.work.ready.Load() != 0
+}
 
-// Housekeeping makes progress and runs the timers. The caller holds the lease.
-func (r *rxContext) Housekeeping() { r.housekeeping() }
+// Housekeeping is Progress that also runs the timers.
+func (r *rxContext) Housekeeping() bool {
+	r.housekeeping()
+	return r.domain.work.ready.Load() != 0
+}
 
-// PostRecv posts a receive on the context.
-func (r *rxContext) PostRecv(a *RecvArgs) error { return r.postRecv(a) }
+// Triggered posts the domain's operations whose counters have reached their
+// thresholds. The caller does not hold the lease.
+func (r *rxContext) Triggered() { r.domain.work.poke() }
+
+// PostRecv posts a receive on the context, with fi.Trigger when a counter reaches
+// a value. Errors as of Endpoint.PostRecv.
+func (r *rxContext) PostRecv(a *RecvArgs) error {
+	if a.Flags&fi.Trigger != 0 {
+		return r.triggeredRecv(a)
+	}
+	err := r.postRecv(a)
+	r.domain.work.poke()
+	return err
+}
+
+// cancelContext asks for the end of a receive that was posted with context, or
+// ends the triggered receives, and the triggered operations of an endpoint, which
+// may be nil, that wait with it.
+func (r *rxContext) cancelContext(e *Endpoint, context uint64) error {
+	q := &r.domain.work
+	if q.cancelTriggered(r, e, context) {
+		return nil
+	}
+	err := r.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: q.receiveOf(r, context)})
+	q.poke()
+	return err
+}
 
 // Rx is the endpoint's receive context, nil before Enable.
 func (e *Endpoint) Rx() *RxContext { return e.rx }
@@ -62,6 +94,13 @@ func (r *rxContext) advance() {
 	}
 }
 
+// advanceAll is advance for callers that hold nothing: it also posts what
+// counters have triggered.
+func (r *rxContext) advanceAll() {
+	r.advance()
+	r.domain.work.poke()
+}
+
 // attach adds an endpoint that delivers into the context.
 func (r *rxContext) attach(e *Endpoint) {
 	r.acquire()
@@ -87,6 +126,7 @@ func (e *Endpoint) disable() {
 	e.hot.Flags &^= hot.EPFast
 	removeName(e)
 	e.stopBackground()
+	e.domain.work.part(e)
 	e.detachQueues()
 	r := e.rx
 	r.acquire()

@@ -32,6 +32,7 @@ type rxContext struct {
 	kind  blockKind
 	dead  bool // closed; changed and read under the lease
 
+	domain     *Domain // immutable
 	cfg        *config.Config
 	attr       fi.RxAttr
 	handle     uint64 // of C's table
@@ -60,6 +61,11 @@ type rxContext struct {
 	// urgentRecv. Added to by who posts, subtracted from by the lease holder,
 	// read by publish; sequentially consistent.
 	urgent atomic.Int32
+	// deferred counts the operations on the context and its endpoints whose
+	// counters have reached their thresholds and that are not posted. Added to by
+	// who counts, subtracted from by who posts them, read by busy; sequentially
+	// consistent.
+	deferred atomic.Int32
 
 	thread *progressThread            // that drives it, nil: none; under progressThreads.mu
 	bell   atomic.Pointer[proxy.Bell] // the thread's; set once, when the first endpoint is enabled
@@ -98,7 +104,7 @@ type control struct {
 	n      int
 }
 
-func newRxContext(cfg *config.Config, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
+func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
 	slots := 64
 	for slots < int(attr.Size) && slots < 1<<16 {
 		slots *= 2
@@ -111,7 +117,7 @@ func newRxContext(cfg *config.Config, attr *fi.RxAttr, exclusive bool) (*rxConte
 		flags |= hot.RxDirected
 	}
 	r := &rxContext{
-		cfg: cfg, attr: *attr,
+		domain: d, cfg: d.cfg, attr: *attr,
 		ids:   map[names.Name]uint32{},
 		ports: map[uint16][]names.Name{},
 		pulls: map[uint64]uint32{},
@@ -211,7 +217,7 @@ func (r *rxContext) progress() {
 
 // busy tells whether there is work that no ring shows.
 func (r *rxContext) busy() bool {
-	if r.active.head != 0 && !r.offload || len(r.out) != 0 {
+	if r.active.head != 0 && !r.offload || len(r.out) != 0 || r.deferred.Load() != 0 {
 		return true
 	}
 	for _, e := range r.eps {
@@ -236,6 +242,9 @@ func (r *rxContext) onNetwork() bool {
 
 // calledFor tells whether other threads have left something to progress.
 func (r *rxContext) calledFor() bool {
+	if r.deferred.Load() != 0 {
+		return true
+	}
 	for _, e := range r.eps {
 		if e.rmaQueued.Load() != 0 || e.fetches.lost.Load() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
 			e.coll != nil && e.coll.queued.Load() != 0 {

@@ -68,7 +68,7 @@ func (r *rxContext) searchFailed(entry *hot.RecvEntry) {
 	if len(r.eps) != 0 {
 		r.eps[0].recvError(cq.Entry{
 			Context: entry.Context, Flags: recvKind(entry.Flags), Tag: entry.Tag, Src: fi.AddrNotAvail,
-		}, cq.ErrorInfo{Err: fi.ENOMSG})
+		}, entry.Flags, cq.ErrorInfo{Err: fi.ENOMSG})
 	}
 	r.release(targetOf(entry))
 }

@@ -25,7 +25,7 @@ func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
 	if err != nil {
 		return nil, err
 	}
-	rx, err := newRxContext(d.cfg, full, d.exclusiveShared())
+	rx, err := newRxContext(d, full, d.exclusiveShared())
 	if err != nil {
 		return nil, fi.ENOMEM
 	}
@@ -50,11 +50,11 @@ func (s *SharedRx) SetHandle(h uint64) { s.rx.setHandle(h) }
 func (s *SharedRx) Rx() *RxContext { return s.rx }
 
 // PostRecv posts a receive. Errors as of Endpoint.PostRecv.
-func (s *SharedRx) PostRecv(a *RecvArgs) error { return s.rx.postRecv(a) }
+func (s *SharedRx) PostRecv(a *RecvArgs) error { return s.rx.PostRecv(a) }
 
 // Cancel is Endpoint.Cancel for a receive posted here.
 func (s *SharedRx) Cancel(context uint64) error {
-	return s.rx.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: context})
+	return s.rx.cancelContext(nil, context)
 }
 
 // Close ends the context. Errors: fi.EBUSY while endpoints are bound to it.
@@ -64,6 +64,7 @@ func (s *SharedRx) Close() error {
 	if err := s.refs.close(); err != nil {
 		return err
 	}
+	s.domain.work.leave(s.rx)
 	s.rx.close()
 	s.domain.refs.release()
 	return nil

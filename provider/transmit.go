@@ -22,8 +22,11 @@ type SendArgs struct {
 	Flags   uint64 // of this operation: op_flags are merged in already where the call has no flags
 	Context uint64
 	Tagged  bool
-	HasData bool // Data goes with the message
-	Inject  bool // fi_inject forms: never a completion
+	HasData bool      // Data goes with the message
+	Inject  bool      // fi_inject forms: never a completion
+	On      Threshold // with fi.Trigger in Flags
+
+	work uint64 // the number of the deferred work that this is, or 0
 }
 
 // sendFlags are the flags that a transmit may carry.
@@ -37,8 +40,18 @@ const ackFlags = fi.DeliveryComplete | fi.MatchComplete
 // fi.EAGAIN when nothing happened and the caller may try again after progress.
 // Other errors: fi.EOPBADSTATE (not enabled), fi.EBADFLAGS, fi.EINVAL (an
 // address not in the AV, too many elements, too long to inject), fi.EMSGSIZE,
-// and those of a peer that cannot be reached.
+// and those of a peer that cannot be reached. With fi.Trigger the message is
+// posted when a counter reaches a value.
 func (e *Endpoint) Send(s *SendArgs) error {
+	if s.Flags&fi.Trigger != 0 {
+		return e.triggeredSend(s)
+	}
+	err := e.send(s)
+	e.domain.work.poke()
+	return err
+}
+
+func (e *Endpoint) send(s *SendArgs) error {
 	total, err := e.checkSend(s)
 	if err != nil {
 		return err
@@ -116,7 +129,13 @@ func (e *Endpoint) refuse(err error, format string, args ...any) error {
 
 // completes tells whether the transmit writes a completion.
 func (e *Endpoint) completes(s *SendArgs) bool {
-	return !s.Inject && e.txCQ != nil && (!e.txSelective || s.Flags&fi.Completion != 0)
+	return !s.Inject && e.txCompletes(s.work, s.Flags)
+}
+
+// txCompletes tells whether an operation with flags writes a completion. work is
+// its number if it is deferred, else 0.
+func (e *Endpoint) txCompletes(work, flags uint64) bool {
+	return e.txCQ != nil && (!e.txSelective && work == 0 || flags&fi.Completion != 0)
 }
 
 // sendEager sends a message whose payload goes with it and completes it.
@@ -145,8 +164,8 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) error {
 	if entry := txEntry(s.Context, s.Tagged); err == nil && completes && !e.txCQ.TryComplete(1+lease, entry) {
 		e.txCQ.Complete(entry) // another thread took the room: nothing is lost
 	}
-	if err == nil && e.txCntr != nil {
-		e.txCntr.Count(1)
+	if err == nil {
+		e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false)
 	}
 	e.countPost(lease, stats.StripeEager, total, err)
 	return err
@@ -222,7 +241,8 @@ func gather(dst []byte, iov []fi.IOVec) {
 // lies off the Go heap, in its stripe's request table.
 type txRequest struct {
 	context uint64
-	flags   uint64 // txTagged, txCompletes
+	flags   uint64 // txTagged, txCompletes, txAsked
+	work    uint64 // the number of the deferred work that it is, or 0
 	length  uint64
 	link    uint32
 	count   uint32
@@ -238,6 +258,7 @@ const (
 	txTagged uint64 = 1 << iota
 	txCompletes
 	txExposed // the receiver may get the payload
+	txAsked   // for a completion, by fi.Completion
 )
 
 // sendTracked sends a message that the receiver acknowledges: with its payload
@@ -254,12 +275,15 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 		e.lines[lease].Add(stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	*req = txRequest{context: s.Context, length: total, link: l.index, count: uint32(len(s.IOV))}
+	*req = txRequest{context: s.Context, work: s.work, length: total, link: l.index, count: uint32(len(s.IOV))}
 	if s.Tagged {
 		req.flags |= txTagged
 	}
 	if e.completes(s) {
 		req.flags |= txCompletes
+	}
+	if s.Flags&fi.Completion != 0 {
+		req.flags |= txAsked
 	}
 	copy(req.iov[:], s.IOV)
 	l.inFlight.Add(1)
@@ -344,16 +368,9 @@ func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
-		if e.txCntr != nil {
-			e.txCntr.CountError(1)
-		}
-	default:
-		if req.flags&txCompletes != 0 {
-			e.txCQ.Complete(entry)
-		}
-		if e.txCntr != nil {
-			e.txCntr.Count(1)
-		}
+	case req.flags&txCompletes != 0:
+		e.txCQ.Complete(entry)
 	}
+	e.countEnd(e.txCntr, req.work, req.flags&txAsked != 0, status != fi.Success)
 	e.requests.Free(id)
 }

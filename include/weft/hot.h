@@ -70,12 +70,14 @@ struct weft_cq_ring {
 
 /* ---- counters ---- */
 
+#define WEFT_CNTR_TRIGGERS 4u /* something waits for the counter to reach a value */
+
 struct weft_hot_cntr {
 	_Atomic uint64_t value;    /* producers add, readers load; relaxed add, acquire load */
 	_Atomic uint64_t errors;
 	_Atomic(struct weft_hot_ep **) eps;
 	_Atomic uint32_t armed;
-	uint32_t flags;            /* WEFT_CQ_WAITABLE */
+	_Atomic uint32_t flags;    /* WEFT_CQ_WAITABLE, immutable; WEFT_CNTR_TRIGGERS, by Go; seq_cst */
 	uint64_t handle;
 	uint8_t pad[24];
 };
@@ -97,6 +99,7 @@ struct weft_recv_entry {
 #define WEFT_RECV_TAGGED (1ull << 63)
 #define WEFT_RECV_IOV (1ull << 62)
 #define WEFT_RECV_CANCEL (1ull << 61) /* context names the receive to cancel */
+#define WEFT_RECV_WORK (1ull << 60)   /* context is a number of deferred work */
 
 #define WEFT_EXCLUSIVE 1u /* FI_THREAD_DOMAIN or COMPLETION: no lease, no CAS inside the process */
 #define WEFT_RX_DIRECTED 2u /* a receive's source address counts (FI_DIRECTED_RECV) */

@@ -79,6 +79,8 @@ var capabilities = []Capability{
 		"an unknown sender's raw address is error data of a completion"},
 	{fi.Fence, "FI_FENCE", SecondaryAsked, true, false, false,
 		"a fenced transmit is refused with FI_EAGAIN until those before it to the peer are complete"},
+	{fi.Trigger, "FI_TRIGGER", SecondaryAsked, true, true, false,
+		"operations wait for counters; under FI_THREAD_COMPLETION nothing belongs to one thread then"},
 	{fi.LocalComm, "FI_LOCAL_COMM", SecondaryAsked, false, false, true,
 		"peers on this host are reached through shared memory"},
 	{fi.RemoteComm, "FI_REMOTE_COMM", SecondaryAsked, false, false, true,

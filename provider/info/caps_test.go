@@ -26,9 +26,9 @@ func TestCapabilities(t *testing.T) {
 		want        uint64
 		tx, rx, dom uint64
 	}{
-		{name: "none asked", want: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent,
-			tx: fi.Msg | fi.Tagged | fi.Collective | fi.NamedRxCtx | fi.Send | fi.Fence | fi.RMA | fi.Atomic | rmaTx,
-			rx: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent, dom: comm | fi.SharedAV},
+		{name: "none asked", want: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger,
+			tx: fi.Msg | fi.Tagged | fi.Collective | fi.NamedRxCtx | fi.Send | fi.Fence | fi.Trigger | fi.RMA | fi.Atomic | rmaTx,
+			rx: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent | fi.Trigger, dom: comm | fi.SharedAV},
 		{name: "rma", caps: fi.RMA, want: fi.RMA | rmaTx | rmaRx | free | comm,
 			tx: fi.RMA | rmaTx, rx: fi.RMA | rmaRx | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "send only, atomics at home", caps: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent,
@@ -73,7 +73,7 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestCapabilitiesRefused(t *testing.T) {
-	for _, bit := range []uint64{fi.Multicast, fi.Trigger, fi.HMEM, fi.VariableMsg, fi.RMAPmem,
+	for _, bit := range []uint64{fi.Multicast, fi.HMEM, fi.VariableMsg, fi.RMAPmem,
 		fi.AVUserID, fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
 		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | bit }), nil)
 		wantRefused(t, err, "caps")
@@ -136,7 +136,7 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 			t.Errorf("%s applies to nothing", c.Name)
 		}
 	}
-	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent
+	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger
 	if inTable != want {
 		t.Errorf("table has %#x, want %#x", inTable, want)
 	}

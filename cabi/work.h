@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Operations that wait for a counter: what triggered operations (work.c, from
+ * their contexts) and deferred work (the control function of domains) give to Go.
+ */
+#ifndef WEFT_WORK_H
+#define WEFT_WORK_H
+
+#include <rdma/fi_trigger.h>
+
+#include "hotpath.h"
+#include "rma.h"
+
+/* Deferred work, but for its operation, which is one of the structures that the
+ * posting functions give to Go. */
+struct weft_work {
+	uint64_t user;       /* address of the struct fi_deferred_work */
+	uint64_t threshold;
+	uint64_t cntr;       /* handles; 0: none */
+	uint64_t done;
+	uint64_t ep;
+	uint64_t operand;    /* of an operation on a counter */
+	uint64_t value;
+	uint32_t add;        /* of the operation on a counter */
+	uint32_t unused;
+};
+
+/* The condition in the context of an operation with FI_TRIGGER: the handle of
+ * the counter and the threshold. 0, or a negative errno. Called from Go. */
+int weft_trigger_condition(uint64_t context, uint64_t *cntr, uint64_t *threshold);
+
+/* FI_QUEUE_WORK, FI_CANCEL_WORK and FI_FLUSH_WORK; others give -FI_ENOSYS. */
+int weft_work_control(uint64_t domain, int command, void *arg);
+
+/* Go. Each returns 0 or a negative errno. At most one of the operations is not
+ * NULL; without one it is an operation on a counter. */
+int weftGoQueueWork(uint64_t domain, struct weft_work *work, struct weft_send_args *send,
+		    struct weft_recv_args *recv, struct weft_rma_args *rma,
+		    struct weft_atomic_args *atomic);
+int weftGoCancelWork(uint64_t domain, uint64_t user);
+int weftGoFlushWork(uint64_t domain, uint64_t cntr);
+
+#endif

@@ -1,0 +1,234 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// Operations that wait for a counter (fi_trigger(3)): triggered ones, which are
+// posted with fi.Trigger, and deferred work, which is queued to the domain.
+//
+//	waiting → fired → posted → gone
+//	             ↘ blocked ↗
+//
+// A waiting operation has armed a trigger of its counter (package cq). Whoever
+// advances the counter fires it, in the middle of anything, so firing only
+// enters the operation into a list (fired). The operations of the list are
+// posted at points where this thread holds nothing: at the end of calls that
+// post or count, and after progress. There one thread at a time goes through the list
+// (workrun.go). What finds no room is tried again with every progress of its
+// endpoint, before later ones to the same peer.
+//
+// A triggered operation is an ordinary one from then on. Deferred work is
+// known until it completes, because it is counted by its own counter and not by
+// the endpoint's queue and counters, unless it has fi.Completion.
+
+// Threshold is what an operation waits for: that a counter reaches a value.
+type Threshold struct {
+	Counter *cq.Counter
+	Value   uint64
+}
+
+// Work is deferred work (struct fi_deferred_work): one operation, which is the
+// one of Send, Recv, RMA, Atomic and Counter that is not nil. What these refer
+// to is copied when it is queued, but for the data.
+type Work struct {
+	On   Threshold   // of value and error value together
+	Done *cq.Counter // counts the operation's end, nil: nothing does
+	User uint64      // by which the application names it
+
+	EP     *Endpoint // of transfers
+	Send   *SendArgs
+	Recv   *RecvArgs
+	RMA    *RMAArgs
+	Atomic *AtomicArgs
+
+	Counter *cq.Counter // set to Value, or with Add advanced by it
+	Value   uint64
+	Add     bool
+}
+
+// workBit is set in the numbers of work, which take the place of contexts that
+// are addresses.
+const workBit = 1 << 63
+
+// States of work. Changed under workQueue.mu.
+const (
+	workWaiting = iota // for its counter
+	workFired          // in the list, or blocked
+	workPosted         // or being posted
+	workGone
+)
+
+// queuedOp is an operation that waits for a counter.
+type queuedOp struct {
+	id       uint64 // immutable, with workBit
+	deferred bool   // not a triggered operation
+	user     uint64 // how the application names it: context, or address of its structure
+	context  uint64 // of the operation's completion
+	trigger  cq.Trigger
+	on       *cq.Counter // of the trigger
+	held     bool        // on is retained: until the operation is posted or gone; under workQueue.mu
+	done     *cq.Counter // retained until it is gone; nil: none
+	counter  *cq.Counter // that the operation changes; likewise
+	ep       *Endpoint   // of the operation, nil for receives on a shared context and for counters
+	rx       *rxContext  // whose progress tries again, nil for operations on counters
+	lane     lane
+	post     func() error   // posts the operation; immutable
+	fail     func(fi.Errno) // reports one that could not be posted; immutable, nil: it can
+	state    int            // under workQueue.mu
+}
+
+// lane is what keeps its order: the operations of an endpoint to one address,
+// or the receives of a context.
+type lane struct {
+	owner any // *Endpoint or *rxContext
+	dest  fi.Addr
+}
+
+// triggers tells whether the domain's operations may wait for counters.
+func (d *Domain) triggers() bool { return d.info.Caps&fi.Trigger != 0 }
+
+// checkTrigger tells whether a threshold and the endpoint's or shared context's
+// capabilities are good for an operation that waits.
+func (d *Domain) checkTrigger(what string, on Threshold, caps uint64) error {
+	switch {
+	case !d.triggers() || caps&fi.Trigger == 0:
+		return refuse(log.EPData, fi.EBADFLAGS, "%s: FI_TRIGGER on an endpoint without that capability", what)
+	case on.Counter == nil:
+		return refuse(log.EPData, fi.EINVAL, "%s: no counter to wait for", what)
+	case !d.queues.has(on.Counter):
+		return refuse(log.EPData, fi.EDOMAIN, "%s: the counter is not the domain's", what)
+	}
+	return nil
+}
+
+// addressed returns an error if an address is not in the endpoint's vector.
+func (e *Endpoint) addressed(what string, a fi.Addr) error {
+	if e.conn != nil {
+		return nil // its peer is the only one
+	}
+	if _, ok := e.av.target(a); !ok || e.av.line(a) >= e.hot.PeerLimit {
+		return e.refuse(fi.EINVAL, "%s to address %d: not in the address vector", what, a)
+	}
+	return nil
+}
+
+// trigger queues a triggered operation.
+func (d *Domain) trigger(w *queuedOp, on Threshold) error {
+	w.user, w.on = w.context, on.Counter
+	w.trigger.Threshold = on.Value
+	d.work.queue(w)
+	return nil
+}
+
+// QueueWork queues deferred work; it is posted at once if its counter has
+// reached the threshold. Errors: fi.EINVAL for no operation or a field that is
+// not valid, fi.EDOMAIN for objects of another domain, fi.ENOSYS for what cannot
+// be deferred (a domain or endpoint without fi.Trigger; multi-receive buffers,
+// peeks and claims), and those of posting that can be known now.
+func (d *Domain) QueueWork(w *Work) error {
+	if !d.triggers() {
+		return refuse(log.Domain, fi.ENOSYS, "queue work: the domain was opened without FI_TRIGGER")
+	}
+	for _, c := range []struct {
+		what    string
+		counter *cq.Counter
+		needed  bool
+	}{
+		{"triggering", w.On.Counter, true}, {"completion", w.Done, false}, {"operation's", w.Counter, w.EP == nil},
+	} {
+		switch {
+		case c.counter == nil && c.needed:
+			return refuse(log.Domain, fi.EINVAL, "queue work: no %s counter", c.what)
+		case c.counter != nil && !d.queues.has(c.counter):
+			return refuse(log.Domain, fi.EDOMAIN, "queue work: the %s counter is not the domain's", c.what)
+		}
+	}
+	q := &queuedOp{deferred: true, user: w.User, on: w.On.Counter, done: w.Done, id: d.work.number()}
+	q.trigger.Threshold, q.trigger.Total = w.On.Value, true
+	if err := d.prepare(q, w); err != nil {
+		return err
+	}
+	for _, c := range []*cq.Counter{w.On.Counter, w.Done, w.Counter} {
+		if c == nil {
+			continue
+		}
+		if err := d.work.drive(c); err != nil {
+			return refuse(log.Domain, fi.ErrnoOf(err), "queue work: %v", err)
+		}
+	}
+	d.work.queue(q)
+	return nil
+}
+
+// prepare fills in what the kind of operation asks for.
+func (d *Domain) prepare(q *queuedOp, w *Work) error {
+	if w.EP == nil {
+		return d.prepareCounter(q, w)
+	}
+	e := w.EP
+	switch {
+	case e.domain != d:
+		return refuse(log.Domain, fi.EDOMAIN, "queue work: the endpoint is not the domain's")
+	case e.info.Caps&fi.Trigger == 0:
+		return refuse(log.Domain, fi.ENOSYS, "queue work: the endpoint was opened without FI_TRIGGER")
+	case e.state.Load() != stateEnabled:
+		return refuse(log.Domain, fi.EOPBADSTATE, "queue work: the endpoint is not enabled")
+	}
+	switch {
+	case w.Send != nil:
+		return e.prepareSend(q, w.Send)
+	case w.Recv != nil:
+		if odd := w.Recv.Flags & (fi.MultiRecv | fi.Peek | fi.Claim | fi.Discard); odd != 0 {
+			return refuse(log.Domain, fi.ENOSYS, "queue work: receives with flags %#x are not deferred", odd)
+		}
+		return e.rx.prepareRecv(q, w.Recv)
+	case w.RMA != nil:
+		return e.prepareRMA(q, w.RMA)
+	case w.Atomic != nil:
+		return e.prepareAtomic(q, w.Atomic)
+	}
+	return refuse(log.Domain, fi.EINVAL, "queue work: no operation")
+}
+
+func (d *Domain) prepareCounter(q *queuedOp, w *Work) error {
+	if w.Done != nil {
+		return refuse(log.Domain, fi.EINVAL, "queue work: an operation on a counter has no completion counter")
+	}
+	q.counter = w.Counter
+	value := w.Value
+	change := func(c *cq.Counter) { c.Set(value) }
+	if w.Add {
+		change = func(c *cq.Counter) { c.Add(value) }
+	}
+	q.post = func() error {
+		if d.work.remove(q.id) != nil {
+			q.counter.Finish(change)
+		}
+		return nil
+	}
+	return nil
+}
+
+// CancelWork takes back the work that the application names so, as far as it was
+// not posted yet. fi.ENOENT: there is none.
+func (d *Domain) CancelWork(user uint64) error {
+	if len(d.work.cancel(func(w *queuedOp) bool { return w.deferred && w.user == user })) == 0 {
+		return fmt.Errorf("no such work waits: %w", fi.ENOENT)
+	}
+	return nil
+}
+
+// FlushWork takes back all deferred work that was not posted yet, or that which
+// waits for a counter.
+func (d *Domain) FlushWork(on *cq.Counter) error {
+	if on != nil && !d.queues.has(on) {
+		return refuse(log.Domain, fi.EDOMAIN, "flush work: the counter is not the domain's")
+	}
+	d.work.cancel(func(w *queuedOp) bool { return w.deferred && (on == nil || w.on == on) })
+	return nil
+}

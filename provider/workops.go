@@ -1,0 +1,211 @@
+package provider
+
+import (
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+// Each kind of operation as work: what can be checked now is, the arguments
+// are copied, and posting is the ordinary call.
+
+// transfer sets what all transfers of an endpoint have.
+func (w *queuedOp) transfer(e *Endpoint, dest fi.Addr, context uint64) {
+	w.ep, w.rx, w.lane, w.context = e, e.rx, lane{e, dest}, context
+}
+
+// number is what the operation's completion names, 0 for a triggered one.
+func (w *queuedOp) number() uint64 {
+	if w.deferred {
+		return w.id
+	}
+	return 0
+}
+
+func (e *Endpoint) prepareSend(w *queuedOp, s *SendArgs) error {
+	c := *s
+	c.Flags &^= fi.Trigger
+	if _, err := e.checkSend(&c); err != nil {
+		return err
+	}
+	if err := e.addressed("send", c.Dest); err != nil {
+		return err
+	}
+	c.work = w.number()
+	w.transfer(e, c.Dest, c.Context)
+	kept := w.keep(&c.IOV, c.Flags)
+	w.post = func() error {
+		defer runtime.KeepAlive(kept)
+		return e.send(&c)
+	}
+	w.fail = e.failure(w, txEntry(c.Context, c.Tagged), e.txCntr, c.Flags)
+	return nil
+}
+
+func (e *Endpoint) prepareRMA(w *queuedOp, a *RMAArgs) error {
+	c := *a
+	c.Flags &^= fi.Trigger
+	if _, err := e.checkRMA(&c); err != nil {
+		return err
+	}
+	if err := e.addressed("operation", c.Dest); err != nil {
+		return err
+	}
+	c.work, c.Remote = w.number(), slices.Clone(a.Remote)
+	w.transfer(e, c.Dest, c.Context)
+	kept := w.keep(&c.IOV, c.Flags)
+	w.post = func() error {
+		defer runtime.KeepAlive(kept)
+		return e.rma(&c)
+	}
+	flags, counter := fi.RMA|fi.Write, e.writeCntr
+	if c.Read {
+		flags, counter = fi.RMA|fi.Read, e.readCntr
+	}
+	w.fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	return nil
+}
+
+func (e *Endpoint) prepareAtomic(w *queuedOp, a *AtomicArgs) error {
+	c := *a
+	c.Flags &^= fi.Trigger
+	if _, err := e.checkAtomic(&c); err != nil {
+		return err
+	}
+	if err := e.addressed("operation", c.Dest); err != nil {
+		return err
+	}
+	c.work, c.Remote, c.Result = w.number(), slices.Clone(a.Remote), slices.Clone(a.Result)
+	w.transfer(e, c.Dest, c.Context)
+	operands, comparands := w.keep(&c.Operand, c.Flags), w.keep(&c.Compare, c.Flags)
+	w.post = func() error {
+		defer runtime.KeepAlive(operands)
+		defer runtime.KeepAlive(comparands)
+		return e.atomic(&c)
+	}
+	flags, counter := fi.Atomic|fi.Write, e.writeCntr
+	if c.Kind != atomics.Base {
+		flags, counter = fi.Atomic|fi.Read, e.readCntr
+	}
+	w.fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	return nil
+}
+
+func (r *rxContext) prepareRecv(w *queuedOp, a *RecvArgs) error {
+	c := *a
+	c.Flags &^= fi.Trigger
+	if err := r.checkRecv(&c); err != nil {
+		return err
+	}
+	c.work, c.IOV = w.number(), slices.Clone(a.IOV)
+	w.rx, w.lane, w.context = r, lane{owner: r}, c.Context
+	w.post = func() error { return r.postRecv(&c) }
+	w.fail = func(err fi.Errno) {
+		r.acquire()
+		defer r.give()
+		entry := c.entry()
+		r.endRecv(targetOf(&entry), c.Tag, err)
+	}
+	return nil
+}
+
+// keep copies a vector, and the bytes behind it if the caller may use them again
+// at once: for triggered operations with fi.Inject. It returns those bytes, which
+// must live as long as the vector is used.
+func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
+	if w.deferred || flags&fi.Inject == 0 {
+		*iov = slices.Clone(*iov)
+		return nil
+	}
+	n := uint64(0)
+	for _, v := range *iov {
+		n += v.Len
+	}
+	b := make([]byte, n)
+	gather(b, *iov)
+	*iov = nil
+	if n != 0 {
+		*iov = []fi.IOVec{{Base: uintptr(unsafe.Pointer(unsafe.SliceData(b))), Len: n}}
+	}
+	return b
+}
+
+// failure returns what reports a transmit that could not be posted.
+func (e *Endpoint) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags uint64) func(fi.Errno) {
+	return func(err fi.Errno) {
+		e.stats.Shared(stats.SharedRefused, 1)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
+		}
+		e.countEnd(c, w.number(), flags&fi.Completion != 0, true)
+	}
+}
+
+// countEnd counts the end of an operation: by the endpoint's counter, nil for
+// none, and if it was deferred work (a number other than 0) by the work's. The
+// endpoint's counts work only if that asked for completions of the endpoint.
+func (e *Endpoint) countEnd(c *cq.Counter, work uint64, asked, failed bool) {
+	if c != nil && (work == 0 || asked && !e.domain.work.doneBy(work, c)) {
+		if failed {
+			c.CountError(1)
+		} else {
+			c.Count(1)
+		}
+	}
+	if work != 0 {
+		e.domain.work.finish(work, failed)
+	}
+}
+
+// triggeredSend makes a send wait for its counter.
+func (e *Endpoint) triggeredSend(s *SendArgs) error {
+	w := &queuedOp{id: e.domain.work.number()}
+	if err := e.domain.checkTrigger("send", s.On, e.info.Caps); err != nil {
+		return err
+	}
+	if err := e.prepareSend(w, s); err != nil {
+		return err
+	}
+	return e.domain.trigger(w, s.On)
+}
+
+// triggeredRMA makes a read or write wait for its counter.
+func (e *Endpoint) triggeredRMA(a *RMAArgs) error {
+	w := &queuedOp{id: e.domain.work.number()}
+	if err := e.domain.checkTrigger("read or write", a.On, e.info.Caps); err != nil {
+		return err
+	}
+	if err := e.prepareRMA(w, a); err != nil {
+		return err
+	}
+	return e.domain.trigger(w, a.On)
+}
+
+// triggeredAtomic makes an atomic operation wait for its counter.
+func (e *Endpoint) triggeredAtomic(a *AtomicArgs) error {
+	w := &queuedOp{id: e.domain.work.number()}
+	if err := e.domain.checkTrigger("atomic", a.On, e.info.Caps); err != nil {
+		return err
+	}
+	if err := e.prepareAtomic(w, a); err != nil {
+		return err
+	}
+	return e.domain.trigger(w, a.On)
+}
+
+// triggeredRecv makes a receive wait for its counter.
+func (r *rxContext) triggeredRecv(a *RecvArgs) error {
+	w := &queuedOp{id: r.domain.work.number()}
+	if err := r.domain.checkTrigger("receive", a.On, r.attr.Caps); err != nil {
+		return err
+	}
+	if err := r.prepareRecv(w, a); err != nil {
+		return err
+	}
+	return r.domain.trigger(w, a.On)
+}

@@ -1,0 +1,127 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+)
+
+// poke posts the operations whose counters have reached their thresholds. It is
+// called where this thread holds neither a lease nor a stripe.
+func (q *workQueue) poke() {
+	if q.ready.Load() != 0 {
+		q.run()
+	}
+}
+
+// run goes through the lists, unless another thread does or this one does
+// further up its stack: whoever does looks again when it has finished.
+func (q *workQueue) run() {
+	for q.runMu.TryLock() {
+		q.retry()
+		for w := q.next(); w != nil; w = q.next() {
+			q.step(w)
+		}
+		q.runMu.Unlock()
+		if q.fresh.Load() == 0 {
+			return
+		}
+	}
+}
+
+// next takes the first operation off the list, nil for none.
+func (q *workQueue) next() *queuedOp {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.fired) == 0 {
+		q.fired = nil // what was taken off is garbage
+		return nil
+	}
+	w := q.fired[0]
+	q.fired[0] = nil
+	q.fired = q.fired[1:]
+	q.fresh.Add(-1)
+	return w
+}
+
+// step posts an operation, or puts it behind those of its lane that wait for
+// room.
+func (q *workQueue) step(w *queuedOp) {
+	for _, b := range q.blocked {
+		if b.lane == w.lane {
+			b.list = append(b.list, w)
+			return
+		}
+	}
+	if !q.attempt(w) {
+		q.blocked = append(q.blocked, &blockedLane{w.lane, []*queuedOp{w}})
+	}
+}
+
+// retry posts what waits for room, as far as there is some now.
+func (q *workQueue) retry() {
+	kept := q.blocked[:0]
+	for _, b := range q.blocked {
+		n := 0
+		for n < len(b.list) && q.attempt(b.list[n]) {
+			n++
+		}
+		if b.list = b.list[n:]; len(b.list) != 0 {
+			kept = append(kept, b)
+		}
+	}
+	clear(q.blocked[len(kept):])
+	q.blocked = kept
+}
+
+// sweep drops the canceled operations that wait for room.
+func (q *workQueue) sweep() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, b := range q.blocked {
+		kept := b.list[:0]
+		for _, w := range b.list {
+			if w.state == workGone {
+				q.ready.Add(-1)
+			} else {
+				kept = append(kept, w)
+			}
+		}
+		b.list = kept
+	}
+}
+
+// attempt posts an operation. False: there is no room, and it stays what it
+// was.
+func (q *workQueue) attempt(w *queuedOp) bool {
+	q.mu.Lock()
+	if w.state != workFired { // canceled
+		q.mu.Unlock()
+		q.ready.Add(-1)
+		return true
+	}
+	w.state = workPosted
+	held := w.held
+	w.held = false
+	q.mu.Unlock()
+	if held {
+		w.on.Release() // before the operation ends, which may be what the application waits for to close it
+	}
+	err := w.post()
+	if err != nil && fi.ErrnoOf(err) == fi.EAGAIN {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		w.state = workFired
+		return false
+	}
+	if w.rx != nil {
+		w.rx.deferred.Add(-1)
+	}
+	q.ready.Add(-1)
+	switch {
+	case err != nil:
+		w.fail(fi.ErrnoOf(err))
+		q.remove(w.id)
+	case !w.deferred:
+		q.remove(w.id)
+	}
+	return true
+}
