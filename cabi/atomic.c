@@ -17,8 +17,7 @@ enum { /* package provider/atomics' kinds */
 
 #define NOT_FOR_ATOMICS FI_MATCH_COMPLETE
 
-/* The size of an element; 0 for an unknown datatype, which Go refuses. */
-static size_t size_of(int datatype)
+size_t weft_datatype_size(int datatype)
 {
 	static const uint8_t size[] = { 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 16, 32, 16, 16, 2, 2 };
 
@@ -55,7 +54,7 @@ static bool bytes_of(struct iovec *to, uint32_t *n, const struct fi_ioc *from, s
 
 static int convert(const struct atomic *a, struct weft_atomic_args *args)
 {
-	size_t size = size_of(args->datatype), i;
+	size_t size = weft_datatype_size(args->datatype), i;
 
 	if (!size)
 		return -FI_EOPNOTSUPP;
@@ -331,7 +330,7 @@ int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum
 		kind = COMPARING;
 	rc = weftGoAtomicCount(kind, datatype, op, &count);
 	if (!rc && attr)
-		*attr = (struct fi_atomic_attr){ count, size_of(datatype) };
+		*attr = (struct fi_atomic_attr){ count, weft_datatype_size(datatype) };
 	return rc;
 }
 

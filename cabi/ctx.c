@@ -100,6 +100,11 @@ int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid
 		.atomic = &weft_nosys_atomic,
 		.collective = &weft_nosys_collective,
 	};
+	if (opened.caps & FI_HMEM) {
+		weft_hmem_tables();
+		o->fid.msg = &weft_hmem_recv_msg;
+		o->fid.tagged = &weft_hmem_recv_tagged;
+	}
 	weft_object_add(&o->link, &o->fid.fid);
 	*ep = &o->fid;
 	return 0;

@@ -296,6 +296,17 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 		.collective = opened.caps & FI_COLLECTIVE ? &weft_ops_collective :
 							    &weft_nosys_collective,
 	};
+	if (opened.caps & FI_HMEM) {
+		weft_hmem_tables();
+		if (opened.caps & FI_MSG)
+			o->fid.msg = &weft_hmem_msg;
+		if (opened.caps & FI_TAGGED)
+			o->fid.tagged = &weft_hmem_tagged;
+		if (opened.caps & FI_RMA)
+			o->fid.rma = &weft_hmem_rma;
+		if (opened.caps & FI_ATOMIC)
+			o->fid.atomic = &weft_hmem_atomic;
+	}
 	by_type(&o->fid, &opened);
 	weft_object_add(&o->link, &o->fid.fid);
 	*ep = &o->fid;

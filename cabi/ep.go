@@ -140,8 +140,27 @@ func weftGoEPSetName(ep C.uint64_t, addr unsafe.Pointer, size C.size_t) (rc C.in
 	return result(e.SetName(addrFromC(C.uint32_t(e.Info().AddrFormat), addr, size)))
 }
 
-// Every option that weft has is a size_t.
-const optBytes = 8
+// optBytes is the size of an option's value: a size_t, but for two.
+func optBytes(name fi.Opt) C.size_t {
+	switch name {
+	case fi.OptHMEMP2P:
+		return 4
+	case fi.OptCUDAAPIPermitted:
+		return 1
+	}
+	return 8
+}
+
+// optValue reads the value of an option.
+func optValue(name fi.Opt, at unsafe.Pointer) uint64 {
+	switch optBytes(name) {
+	case 4:
+		return uint64(*(*uint32)(at))
+	case 1:
+		return uint64(*(*uint8)(at))
+	}
+	return *(*uint64)(at)
+}
 
 //export weftGoEPGetOpt
 func weftGoEPGetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size *C.size_t) (rc C.int) {
@@ -155,11 +174,15 @@ func weftGoEPGetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size *C.siz
 		return result(err)
 	}
 	room := *size
-	*size = optBytes
-	if room < optBytes {
+	*size = optBytes(fi.Opt(name))
+	if room < *size {
 		return result(fi.ETOOSMALL)
 	}
-	*(*uint64)(value) = v
+	if *size == 4 {
+		*(*uint32)(value) = uint32(v)
+	} else {
+		*(*uint64)(value) = v
+	}
 	return 0
 }
 
@@ -170,13 +193,13 @@ func weftGoEPSetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size C.size
 	if err != nil {
 		return result(err)
 	}
-	if _, err := e.GetOpt(fi.Opt(name)); err != nil {
+	if _, err := e.GetOpt(fi.Opt(name)); err != nil && fi.Opt(name) != fi.OptCUDAAPIPermitted {
 		return result(err) // whatever its size is, weft does not have it
 	}
-	if size != optBytes {
+	if size != optBytes(fi.Opt(name)) {
 		return result(fi.EINVAL)
 	}
-	return result(e.SetOpt(fi.Opt(name), *(*uint64)(value)))
+	return result(e.SetOpt(fi.Opt(name), optValue(fi.Opt(name), value)))
 }
 
 //export weftGoSRxOpen
@@ -194,6 +217,7 @@ func weftGoSRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, out *C.struct_w
 		return result(err)
 	}
 	s.SetHandle(uint64(out.handle))
+	out.caps = C.uint64_t(d.Info().Caps & fi.HMEM)
 	out.rx = unsafe.Pointer(s.HotRx())
 	out.rx_op_flags = C.uint64_t(s.Attr().OpFlags)
 	return 0

@@ -17,7 +17,7 @@ struct weft_opened {
 	uint64_t handle;
 	void *hot;                      /* table of plain words, where the class has one */
 	void *rx;                       /* struct weft_hot_rx, likewise */
-	uint64_t caps;                  /* endpoints: with every default filled in */
+	uint64_t caps;                  /* endpoints: with every default filled in; shared contexts: FI_HMEM */
 	uint64_t tx_op_flags;
 	uint64_t rx_op_flags;
 	uint64_t key;                   /* memory regions */
@@ -118,6 +118,19 @@ int weftGoEPPeer(uint64_t ep, void *addr, size_t *len);
 /* cm.c: the C object of a connection request; NULL without memory. */
 struct fid *weft_connreq_new(uint64_t handle);
 void weft_connreq_free(struct fid *request);
+
+/* hmem.go. Makes addresses of device memory, which descriptors tell from other
+ * memory, those by which Go knows it. */
+int weftGoTranslate(uint64_t ep, struct iovec *iov, void **descs, size_t count);
+
+/* struct fi_mr_dmabuf, which came with libfabric 1.20. With the flag
+ * FI_MR_DMABUF struct fi_mr_attr points to one in the place of mr_iov. */
+struct weft_mr_dmabuf {
+	int fd;
+	uint64_t offset;
+	size_t len;
+	void *base_addr;
+};
 
 /* mr.go. Announcing writes the event of a registration that completes on an
  * event queue; fid must be ready for use then. */

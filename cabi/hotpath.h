@@ -45,7 +45,7 @@ static inline void weft_thread_count(weft_stat *lines, enum weft_stat_thread wha
 
 /* Bits of a receive's flags that only weft may set. */
 #define WEFT_RECV_PRIVATE                                                                          \
-	(WEFT_RECV_TAGGED | WEFT_RECV_IOV | WEFT_RECV_CANCEL | WEFT_RECV_WORK)
+	(WEFT_RECV_TAGGED | WEFT_RECV_IOV | WEFT_RECV_CANCEL | WEFT_RECV_WORK | WEFT_RECV_DEVICE)
 
 struct weft_send_args {
 	const struct iovec *iov;

@@ -19,7 +19,7 @@ func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t,
 	if err != nil {
 		return result(err)
 	}
-	m, err := d.RegMR(mrFromC(attr), uint64(flags))
+	m, err := d.RegMR(mrFromC(attr, uint64(flags)), uint64(flags))
 	if err != nil {
 		return result(err)
 	}
@@ -32,7 +32,10 @@ func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t,
 }
 
 // mrFromC converts the attributes. The parts are looked at during the call only.
-func mrFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
+func mrFromC(c *C.struct_fi_mr_attr, flags uint64) *fi.MRAttr {
+	if flags&fi.MRDMABuf != 0 {
+		return dmabufFromC(c)
+	}
 	return &fi.MRAttr{
 		IOV:          view[fi.IOVec](unsafe.Pointer(c.mr_iov), c.iov_count),
 		Access:       uint64(c.access),
@@ -43,6 +46,25 @@ func mrFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
 		Iface:        fi.HMEMIface(c.iface),
 		Device:       uint64(C.device_of(c)),
 	}
+}
+
+// dmabufFromC converts the attributes of a dma-buf, which stands where the parts
+// of other regions do.
+func dmabufFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
+	b := (*C.struct_weft_mr_dmabuf)(unsafe.Pointer(c.mr_iov))
+	a := &fi.MRAttr{
+		IOV:          make([]fi.IOVec, min(c.iov_count, 2)),
+		Access:       uint64(c.access),
+		Offset:       uint64(c.offset),
+		RequestedKey: uint64(c.requested_key),
+		Context:      uintptr(c.context),
+		AuthKey:      keyFromC(c.auth_key, c.auth_key_size),
+		Iface:        fi.HMEMIface(c.iface),
+	}
+	if b != nil {
+		a.DMABuf = &fi.DMABuf{FD: int(b.fd), Offset: uint64(b.offset), Len: uint64(b.len), Base: uintptr(b.base_addr)}
+	}
+	return a
 }
 
 //export weftGoMRAnnounce

@@ -178,6 +178,16 @@ struct weft_stx_obj {
 /* The object around a fid of any class. */
 #define WEFT_OBJ(f, type) ((type *)((char *)(f) - offsetof(type, fid)))
 
+/* Set in the descriptors of regions of device memory (provider.descSpecial). */
+#define WEFT_DESC_SPECIAL 1u
+
+/* hmem.c: the tables of endpoints that were opened with FI_HMEM. */
+void weft_hmem_tables(void); /* makes them */
+extern struct fi_ops_msg weft_hmem_msg, weft_hmem_send_msg, weft_hmem_recv_msg;
+extern struct fi_ops_tagged weft_hmem_tagged, weft_hmem_send_tagged, weft_hmem_recv_tagged;
+extern struct fi_ops_rma weft_hmem_rma;
+extern struct fi_ops_atomic weft_hmem_atomic;
+
 /* ---- the tables that tell weft's objects from those of others ---- */
 
 extern struct fi_ops weft_fabric_fi_ops, weft_domain_fi_ops, weft_av_fi_ops, weft_cq_fi_ops,

@@ -87,6 +87,29 @@ static void take_over(struct weft_ep_obj *o, const struct weft_opened *opened)
 	weft_object_add(&o->link, &o->fid.fid);
 }
 
+/* Contexts of endpoints for device memory. */
+static void hmem_transmits(struct weft_ep_obj *o, uint64_t caps)
+{
+	weft_hmem_tables();
+	if (caps & FI_MSG)
+		o->fid.msg = &weft_hmem_send_msg;
+	if (caps & FI_TAGGED)
+		o->fid.tagged = &weft_hmem_send_tagged;
+	if (caps & FI_RMA)
+		o->fid.rma = &weft_hmem_rma;
+	if (caps & FI_ATOMIC)
+		o->fid.atomic = &weft_hmem_atomic;
+}
+
+static void hmem_receives(struct weft_ep_obj *o, uint64_t caps)
+{
+	weft_hmem_tables();
+	if (caps & FI_MSG)
+		o->fid.msg = &weft_hmem_recv_msg;
+	if (caps & FI_TAGGED)
+		o->fid.tagged = &weft_hmem_recv_tagged;
+}
+
 static int tx_context(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **ep,
 		      void *context)
 {
@@ -113,6 +136,8 @@ static int tx_context(struct fid_ep *sep, int index, struct fi_tx_attr *attr, st
 		o->fid.rma = &weft_ops_rma;
 	if (opened.caps & FI_ATOMIC)
 		o->fid.atomic = &weft_ops_atomic;
+	if (opened.caps & FI_HMEM)
+		hmem_transmits(o, opened.caps);
 	take_over(o, &opened);
 	*ep = &o->fid;
 	return 0;
@@ -140,6 +165,8 @@ static int rx_context(struct fid_ep *sep, int index, struct fi_rx_attr *attr, st
 		o->fid.msg = &weft_recv_msg;
 	if (opened.caps & FI_TAGGED)
 		o->fid.tagged = &weft_recv_tagged;
+	if (opened.caps & FI_HMEM)
+		hmem_receives(o, opened.caps);
 	take_over(o, &opened);
 	*ep = &o->fid;
 	return 0;

@@ -73,6 +73,15 @@ type MRAttr struct {
 	AuthKey      []byte
 	Iface        HMEMIface
 	Device       uint64
+	DMABuf       *DMABuf // instead of IOV, with the flag MRDMABuf
+}
+
+// DMABuf is a range of a dma-buf (struct fi_mr_dmabuf).
+type DMABuf struct {
+	FD     int
+	Offset uint64  // bytes, of the range's first
+	Len    uint64  // bytes
+	Base   uintptr // what the application calls the dma-buf's first byte, 0 if it has not mapped it
 }
 
 // RMAIOVec is a piece of a peer's registered memory (struct fi_rma_iov).

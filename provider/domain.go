@@ -107,7 +107,7 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 // mrModes are the registration modes that an application may set. weft asks for
 // none of them. With fi.MRVirtAddr peers name memory by its address, with
 // fi.MRProvKey keys are chosen here; the others restrict the application only.
-const mrModes = fi.MRBasic | fi.MRScalable | fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey
+const mrModes = fi.MRBasic | fi.MRScalable | fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey | fi.MRHMEM
 
 // offers tells whether a progress model is one that weft has: automatic
 // progress needs a thread.

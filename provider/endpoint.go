@@ -63,8 +63,9 @@ type Endpoint struct {
 	conn                     *connection // nil: not connection-oriented
 	lossy                    bool        // what does not go out may be dropped (dgram.go)
 	minMulti                 uint64
-	unbind                   []func() // undoes the binds, last first
-	attached                 []queue  // that poll this endpoint
+	p2p                      atomic.Int32 // fi.OptHMEMP2P; set by control operations, read by any thread
+	unbind                   []func()     // undoes the binds, last first
+	attached                 []queue      // that poll this endpoint
 	source                   *cq.Source
 	bell                     *cq.Source  // of counters that deferred work uses, nil: source is; under workQueue.driveMu
 	engine                   *background // by which a progress thread drives it, nil: none does

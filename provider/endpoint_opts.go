@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/cm"
 )
@@ -9,10 +10,16 @@ import (
 // GetOpt returns an option of level FI_OPT_ENDPOINT. Errors:
 // fi.ENOPROTOOPT for an option that an endpoint of this type does not have.
 func (e *Endpoint) GetOpt(name fi.Opt) (uint64, error) {
-	if name == fi.OptCMDataSize && e.conn != nil {
+	switch name {
+	case fi.OptCMDataSize:
+		if e.conn == nil {
+			return 0, fi.ENOPROTOOPT
+		}
 		return cm.MaxData, nil
-	}
-	if name != fi.OptMinMultiRecv {
+	case fi.OptHMEMP2P:
+		return uint64(e.p2p.Load()), nil
+	case fi.OptMinMultiRecv:
+	default:
 		return 0, fi.ENOPROTOOPT
 	}
 	e.mu.Lock()
@@ -21,10 +28,19 @@ func (e *Endpoint) GetOpt(name fi.Opt) (uint64, error) {
 }
 
 // SetOpt sets an option of level FI_OPT_ENDPOINT. fi.OptMinMultiRecv, in
-// bytes, applies to multi-receive buffers from now on. Errors:
-// fi.ENOPROTOOPT, fi.EINVAL.
+// bytes, applies to multi-receive buffers from now on. With fi.OptHMEMP2P
+// fi.HMEMP2PDisabled messages in device memory are copied by way of the
+// process's own. fi.OptCUDAAPIPermitted has a value of 0 or 1, and is only set. Errors:
+// fi.ENOPROTOOPT, fi.EINVAL, also where there is no CUDA; fi.EOPNOTSUPP for what
+// copies of device memory need.
 func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
-	if name != fi.OptMinMultiRecv {
+	switch name {
+	case fi.OptHMEMP2P:
+		return e.setP2P(value)
+	case fi.OptCUDAAPIPermitted:
+		return e.permitCUDA(value)
+	case fi.OptMinMultiRecv:
+	default:
 		return fi.ENOPROTOOPT
 	}
 	if value > maxMessage {
@@ -57,5 +73,29 @@ func (s *SharedRx) SetOpt(name fi.Opt, value uint64) error {
 		return fi.EINVAL
 	}
 	s.rx.minMulti.Store(value)
+	return nil
+}
+
+// setP2P sets how device memory moves between processes. No transfer needs its
+// peer's device, so nothing can be required.
+func (e *Endpoint) setP2P(value uint64) error {
+	switch int32(value) {
+	case fi.HMEMP2PEnabled, fi.HMEMP2PPreferred, fi.HMEMP2PDisabled:
+		e.p2p.Store(int32(value))
+		return nil
+	case fi.HMEMP2PRequired:
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "FI_OPT_FI_HMEM_P2P: a transfer may always need copies by way of the process's memory")
+	}
+	return refuse(log.EPCtrl, fi.EINVAL, "FI_OPT_FI_HMEM_P2P: %d", int32(value))
+}
+
+// permitCUDA lets the endpoint call CUDA, or forbids what it cannot do without.
+func (e *Endpoint) permitCUDA(value uint64) error {
+	if err := cuda.Load(); err != nil {
+		return refuse(log.EPCtrl, fi.EINVAL, "FI_OPT_CUDA_API_PERMITTED: %v", err)
+	}
+	if value == 0 && e.info.Caps&fi.HMEM != 0 {
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "FI_OPT_CUDA_API_PERMITTED: device memory is copied by CUDA")
+	}
 	return nil
 }

@@ -52,9 +52,12 @@ func (e *Endpoint) onFrag(src hw.Source, header uint64, head, payload []byte) {
 	e.stats.Rx(stats.RxFragments, 1)
 	e.stats.Rx(stats.RxFragmentBytes, uint64(len(payload)))
 	for _, s := range op.t.segments(e.rx.local[:0], op.done, uint64(len(payload))) {
-		n := copy(bytesAt(uint64(uintptr(s.Addr)), uint64(s.Len)), payload)
-		payload = payload[n:]
-		op.done += uint64(n)
+		if err := store(uint64(uintptr(s.Addr)), payload[:s.Len]); err != nil && op.status == fi.Success {
+			log.Warnf(log.EPData, "copy %d bytes to a device: %v", s.Len, err)
+			op.status = fi.EIO // later fragments are taken in and lost
+		}
+		payload = payload[s.Len:]
+		op.done += uint64(s.Len)
 	}
 	if op.done == op.want {
 		e.rx.finishOp(e, op)

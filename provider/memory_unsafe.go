@@ -34,3 +34,7 @@ func rtsAt(addr uint64) *rts { return (*rts)(pointerAt(addr)) }
 
 // wordAt is a word that other threads or processes write; for sync/atomic.
 func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
+
+// addressOfBytes is where a slice that is not empty begins. The caller keeps it
+// alive, and in place: memory of the Go heap does not move.
+func addressOfBytes(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }

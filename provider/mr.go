@@ -22,13 +22,16 @@ import (
 type MR struct {
 	domain  *Domain
 	refs    refs
-	access  uint64     // rights, immutable
-	context uint64     // of the registration, immutable
-	key     uint64     // immutable
-	desc    uint64     // immutable
-	parts   []fi.IOVec // immutable
-	length  uint64     // bytes of all parts, immutable
-	base    uint64     // the address by which peers name the first byte, immutable
+	access  uint64        // rights, immutable
+	context uint64        // of the registration, immutable
+	key     uint64        // immutable
+	desc    uint64        // immutable
+	parts   []fi.IOVec    // where the memory is, immutable
+	named   []fi.IOVec    // what the application calls it, of device memory only; immutable
+	dmabuf  *mappedDMABuf // immutable, nil: it is none
+	shares  []*share      // allocations that other processes may map, immutable
+	length  uint64        // bytes of all parts, immutable
+	base    uint64        // the address by which peers name the first byte, immutable
 	gate    gate
 
 	publishMu sync.Mutex  // control operations only
@@ -45,6 +48,12 @@ type mrTable struct {
 	mu   sync.Mutex // control operations only
 	keys keyTable
 	last uint64 // descriptor given out last
+
+	// special are the open regions of device memory, by descriptor. The lock
+	// is taken for reading by transfers that name such a descriptor, for
+	// writing by control operations.
+	specialMu sync.RWMutex
+	special   map[uint64]*MR
 }
 
 // mrAccess are the rights that a region can have.
@@ -58,43 +67,62 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 // with fi.MRBasic or fi.MRProvKey. It is unique among the domain's regions with remote
 // rights; for others the requested key is kept, but means nothing.
 //
-// Errors: fi.EBADFLAGS for any flag (there are no RMA events, no persistent and
-// no device memory); fi.ENOSYS for memory other than fi.HMEMSystem; fi.EINVAL
+// In a domain opened with fi.HMEM attr says what kind of memory it is: the
+// process's own, that of a GPU (fi.HMEMCUDA), or with fi.MRDMABuf a dma-buf. Others
+// have memory of their own only, and the kind is not looked at.
+//
+// Errors: fi.EBADFLAGS for any flag (there are no RMA events, no persistent
+// memory), but those about the kind of memory with fi.HMEM; fi.ENOSYS for a kind
+// that weft does not know or that this host does not have; fi.EINVAL
 // for no or too many parts, an empty part or one that wraps around the address
-// space, unknown rights, an offset, an authorization key; fi.ENOKEY if the
-// requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail.
+// space, unknown rights, an offset, an authorization key, memory that is not of
+// the kind, and a range beyond a dma-buf; fi.ENOKEY if the
+// requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail; what the system says
+// about a dma-buf.
 func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	if attr == nil {
 		return nil, fi.EINVAL
 	}
-	if err := checkMR(attr, flags); err != nil {
+	if err := d.checkMR(attr, flags); err != nil {
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory: %v", err)
 	}
 	m := &MR{domain: d, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
+	if d.hmem() {
+		if err := m.enterMemory(attr, flags); err != nil {
+			return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
+		}
+	}
 	for _, p := range m.parts {
 		m.length += p.Len
 	}
 	mode := d.info.Domain.MRMode
 	if mode&(fi.MRBasic|fi.MRVirtAddr) != 0 {
-		m.base = uint64(m.parts[0].Base)
+		m.base = uint64(m.appParts()[0].Base)
 	}
 	if err := d.refs.acquire(); err != nil {
+		m.leaveMemory()
 		return nil, err
 	}
 	if err := d.regions.add(m, mode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
 		d.refs.release()
+		m.leaveMemory()
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", attr.RequestedKey, err)
 	}
 	m.publish()
 	return m, nil
 }
 
-func checkMR(a *fi.MRAttr, flags uint64) error {
+func (d *Domain) checkMR(a *fi.MRAttr, flags uint64) error {
+	allowed := uint64(0)
+	if d.hmem() {
+		allowed = fi.HMEMDeviceOnly | fi.HMEMHostAlloc | fi.MRDMABuf
+	}
 	switch {
-	case flags != 0:
-		return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
-	case a.Iface != fi.HMEMSystem:
-		return fmt.Errorf("memory interface %d: %w", a.Iface, fi.ENOSYS)
+	case flags&^allowed != 0:
+		return fmt.Errorf("flags %#x: %w", flags&^allowed, fi.EBADFLAGS)
+	case flags&fi.MRDMABuf != 0 && a.DMABuf == nil:
+		return fmt.Errorf("FI_MR_DMABUF without a dma-buf: %w", fi.EINVAL)
+	case flags&fi.MRDMABuf != 0:
 	case len(a.IOV) == 0 || len(a.IOV) > info.MRIOVLimit:
 		return fmt.Errorf("%d parts, 1 to %d are possible: %w", len(a.IOV), info.MRIOVLimit, fi.EINVAL)
 	case a.Access&^mrAccess != 0:
@@ -128,8 +156,17 @@ func (t *mrTable) add(m *MR, random bool) error {
 		}
 		t.keys.add(m)
 	}
-	t.last++
+	t.last += 2
 	m.desc = t.last
+	if m.named != nil {
+		m.desc |= descSpecial
+		t.specialMu.Lock()
+		defer t.specialMu.Unlock()
+		if t.special == nil {
+			t.special = map[uint64]*MR{}
+		}
+		t.special[m.desc] = m
+	}
 	return nil
 }
 
@@ -151,6 +188,11 @@ func (t *mrTable) remove(m *MR) {
 	if m.remote() {
 		t.keys.remove(m)
 	}
+	if m.named != nil {
+		t.specialMu.Lock()
+		defer t.specialMu.Unlock()
+		delete(t.special, m.desc)
+	}
 }
 
 // remote tells whether peers may access the region.
@@ -159,8 +201,8 @@ func (m *MR) remote() bool { return m.access&(fi.RemoteRead|fi.RemoteWrite) != 0
 // Key returns the region's key.
 func (m *MR) Key() uint64 { return m.key }
 
-// Desc returns the region's descriptor for transfers, which accept it and need
-// none. It is never 0.
+// Desc returns the region's descriptor. Transfers need it for memory of a
+// device only. It is never 0.
 func (m *MR) Desc() uint64 { return m.desc }
 
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
@@ -213,6 +255,7 @@ func (m *MR) Close() error {
 	m.domain.regions.remove(m)
 	m.withdraw()
 	m.gate.shut()
+	m.leaveMemory()
 	if c := m.counter.Load(); c != nil {
 		c.Release()
 	}

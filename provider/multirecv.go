@@ -61,12 +61,17 @@ func (r *rxContext) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match
 // deliverMulti copies a complete message into the buffer's next free bytes.
 func (r *rxContext) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	t := nextTarget(rv)
-	n := t.scatter(payload)
+	n, err := t.scatter(payload)
 	rv.User[multiUsed] += n
 	t.flags |= r.retireMulti(eng, rv)
-	a.ep.completeRecv(t.context, t.flags, t.buf, n, a)
+	status := fi.Success
+	if err == nil {
+		a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
+	} else {
+		status = a.ep.storeFailed(&t, a, err)
+	}
 	if a.flags&msgSync != 0 {
-		r.acknowledge(a, fi.Success)
+		r.acknowledge(a, status)
 	}
 }
 

@@ -37,6 +37,9 @@ func (a *RecvArgs) entry() hot.RecvEntry {
 	if a.Tagged {
 		e.Flags |= hot.RecvTagged
 	}
+	if anyOnDevice(a.IOV) {
+		e.Flags |= hot.RecvDevice
+	}
 	if a.work != 0 {
 		e.Flags |= hot.RecvWork
 		e.Context = a.work
@@ -175,7 +178,7 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 }
 
 // simpleRecv are the flags of a receive that is only queued or matched.
-const simpleRecv = hot.RecvTagged | hot.RecvIOV | fi.Completion | fi.More
+const simpleRecv = hot.RecvTagged | hot.RecvIOV | hot.RecvDevice | fi.Completion | fi.More
 
 // post acts on a receive that came off the ring.
 func (r *rxContext) post(entry *hot.RecvEntry) {
@@ -224,6 +227,14 @@ func targetIn(rv *match.Recv) target { return target{rv.Buf, rv.Len, rv.Context,
 
 // buffer is the address that a completion names: the target's first byte.
 func (t *target) buffer() uint64 {
+	if t.flags&hot.RecvDevice != 0 {
+		return appAddress(t.first())
+	}
+	return t.first()
+}
+
+// first is where the target's first byte is.
+func (t *target) first() uint64 {
 	if t.flags&hot.RecvIOV == 0 {
 		return t.buf
 	}
@@ -243,8 +254,15 @@ func (t *target) room() uint64 {
 }
 
 // scatter copies payload to the target as far as it reaches and returns the
-// bytes copied.
-func (t *target) scatter(payload []byte) uint64 {
+// bytes copied. It fails only for memory of devices.
+func (t *target) scatter(payload []byte) (uint64, error) {
+	if t.flags&hot.RecvDevice != 0 {
+		return t.scatterDevice(payload)
+	}
+	return t.scatterHost(payload), nil
+}
+
+func (t *target) scatterHost(payload []byte) uint64 {
 	if t.flags&hot.RecvIOV == 0 {
 		return uint64(copy(bytesAt(t.buf, min(t.len, uint64(len(payload)))), payload))
 	}
@@ -326,7 +344,7 @@ func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
 		}
 		id := from.id
 		rv := eng.Arrive(id, header)
-		if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvWork|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
+		if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
 			a := arrived{ep: e, source: id, number: from.number, tag: header, length: uint64(len(payload)), flags: flags}
 			e.rx.settle(eng, rv, &a, payload)
 			return
@@ -463,11 +481,15 @@ func (r *rxContext) releaseHeld(eng *match.Engine, m *match.Message) {
 
 // deliver copies a complete message to a receive's target and completes it.
 func (r *rxContext) deliver(t target, a *arrived, payload []byte) {
-	n := t.scatter(payload)
-	a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
+	status := fi.Success
+	if n, err := t.scatter(payload); err == nil {
+		a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
+	} else {
+		status = a.ep.storeFailed(&t, a, err)
+	}
 	r.release(t)
 	if a.flags&msgSync != 0 {
-		r.acknowledge(a, fi.Success)
+		r.acknowledge(a, status)
 	}
 }
 

@@ -50,6 +50,8 @@ type recvOp struct {
 	pending uint32 // gets under way
 	landed  bool   // Endpoint.landings has regions of the target
 	keys    [iovLimit]hw.RemoteKey
+
+	foreign bool // the sender's memory is mapped (device_share.go)
 }
 
 // sender returns who the message comes from.
@@ -124,9 +126,12 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 		length: announced.length, want: min(announced.length, t.room()), count: announced.count, iov: announced.iov,
 	}
 	switch {
-	case announced.flags&wireKeyed != 0 && a.ep.gets(a.src):
+	case op.want != 0 && a.ep.mayMap(a.src, announced):
+		r.startForeign(a.ep, op, announced)
+		return
+	case announced.flags&wireKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
 		op.keyed, op.keys = true, announced.keys
-	case announced.flags&(wireNoGet|wireKeyed) != 0 || !a.ep.reads(a.src):
+	case announced.flags&(wireNoGet|wireKeyed) != 0 || !a.ep.reads(a.src) || t.flags&hot.RecvDevice != 0:
 		r.pull(a.ep, op)
 		return
 	default:
@@ -150,6 +155,9 @@ func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
 	}
 	if op.round != 0 {
 		return r.stepAssisted(e, op)
+	}
+	if op.foreign {
+		return r.stepForeign(e, op)
 	}
 	if op.done < op.want {
 		p, err := e.connect(e.linkBack(op.sender()))
@@ -233,6 +241,7 @@ func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 
 // finishOp completes a rendezvous on both sides.
 func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
+	r.dropForeign(op) // before the sender may free it
 	if op.landed {
 		e.lift(op)
 	}

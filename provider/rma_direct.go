@@ -24,7 +24,7 @@ const directPut = 2048
 // publish makes a region known to the transport, if peers may reach it and
 // nobody counts what they do there.
 func (m *MR) publish() {
-	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() {
+	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil {
 		return
 	}
 	access := hw.Access(0)
@@ -64,7 +64,7 @@ func (e *Endpoint) counted() bool { return e.remoteReadCntr != nil || e.remoteWr
 // direct does an operation at once, if it can: it reports false when the
 // operation has to go as messages. Errors as of RMA.
 func (e *Endpoint) direct(a *RMAArgs, p *path, total uint64) (bool, error) {
-	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut {
+	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut || anyOnDevice(a.IOV) {
 		return false, nil
 	}
 	if e.iface.PutPending(p.Endpoint, e.peers.At(uint32(e.av.line(a.Dest)))) {

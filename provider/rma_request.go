@@ -176,7 +176,10 @@ func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte
 		return
 	}
 	for _, v := range window(e.scratch[e.progressStripe].frag[:0], req.iov[:req.count], at, n) {
-		payload = payload[copy(bytesAt(uint64(v.Base), v.Len), payload):]
+		if err := store(uint64(v.Base), payload[:v.Len]); err != nil && req.status == fi.Success {
+			req.status = e.refuse(fi.EIO, "copy %d bytes to a device: %v", v.Len, err).(fi.Errno)
+		}
+		payload = payload[v.Len:]
 	}
 	if n == 0 && req.total == 0 {
 		n = 1 // an empty read

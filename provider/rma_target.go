@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
@@ -30,9 +31,13 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 			status = e.refuseAccess(src, "write", w.key, addr, n, err)
 		} else {
 			for _, v := range m.window(e.regionIOV[:0], offset, n) {
-				payload = payload[copy(bytesAt(uint64(v.Base), v.Len), payload):]
+				if err := store(uint64(v.Base), payload[:v.Len]); err != nil {
+					status = e.refuseAccess(src, "write to a device", w.key, addr, n, fmt.Errorf("%v: %w", err, fi.EIO))
+					break
+				}
+				payload = payload[v.Len:]
 			}
-			if w.flags&rmaLast != 0 {
+			if w.flags&rmaLast != 0 && status == fi.Success {
 				e.written(m)
 			}
 			m.gate.leave()
@@ -164,7 +169,7 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 		switch {
 		case err == fi.EAGAIN:
 			return false
-		case err == fi.ENOKEY || err == fi.EACCES: // the region was closed meanwhile
+		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO: // the region was closed meanwhile, or is of a device that fails
 			d := doneHead{fi.ErrnoOf(err), r.length - r.sent}
 			e.rx.send(e, r.link, amRMADone, r.request, d.put(e.rx.head[:]))
 			return true
@@ -278,7 +283,9 @@ func (e *Endpoint) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, p
 	}
 	for _, v := range pieces {
 		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
-		atomics.Apply(&j)
+		if err := applyAtomic(&j, uint64(v.Base), v.Len); err != nil {
+			return e.refuseAccess(src, "atomic on a device", h.key, addr, n, fmt.Errorf("%v: %w", err, fi.EIO))
+		}
 		j.Result = unsafe.Add(j.Result, v.Len)
 		if j.Operand != nil {
 			j.Operand = unsafe.Add(j.Operand, v.Len)

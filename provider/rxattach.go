@@ -201,6 +201,7 @@ func (r *rxContext) dropOps(e *Endpoint) {
 			continue
 		}
 		r.abandonAssist(e, op)
+		r.dropForeign(op)
 		r.release(op.t)
 		r.ops.Free(op.index)
 	}

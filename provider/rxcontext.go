@@ -90,8 +90,9 @@ type rxContext struct {
 	head       [rtsBytes]byte // for messages that progress sends
 	local      [iovLimit]hw.Segment
 	remote     [iovLimit]hw.RemoteSegment
-	pulls      map[uint64]uint32 // operations that wait for fragments or gets: id to index
-	getters    *getter           // that are free, linked
+	pulls      map[uint64]uint32         // operations that wait for fragments or gets: id to index
+	getters    *getter                   // that are free, linked
+	foreign    map[uint64]*foreignMemory // by id, of the operations that read the sender's device memory
 }
 
 // control is a message of the protocol that found its peer's ring full.
@@ -118,10 +119,11 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	}
 	r := &rxContext{
 		domain: d, cfg: d.cfg, attr: *attr,
-		ids:   map[names.Name]uint32{},
-		ports: map[uint16][]names.Name{},
-		pulls: map[uint64]uint32{},
-		pool:  mem.NewPool(1 << 20),
+		ids:     map[names.Name]uint32{},
+		ports:   map[uint16][]names.Name{},
+		pulls:   map[uint64]uint32{},
+		foreign: map[uint64]*foreignMemory{},
+		pool:    mem.NewPool(1 << 20),
 	}
 	if err := r.allocateHot(log2(slots), flags); err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ func (e *Endpoint) send(s *SendArgs) error {
 	if err != nil {
 		return err
 	}
+	if (s.Inject || s.Flags&fi.Inject != 0) && anyOnDevice(s.IOV) {
+		return e.refuse(fi.EINVAL, "inject: only memory of the process itself")
+	}
 	if e.lossy {
 		return e.sendLossy(s, total)
 	}
@@ -176,6 +179,7 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) error {
 type scratch struct {
 	head [rtsBytes]byte
 	body [hot.SlotBytes]byte
+	host []byte                 // what was copied from devices, as long as a bounce buffer when it is needed
 	frag [2 * iovLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
 	iov  []fi.IOVec             // what pack gathers
 	pack func([]byte)           // bound once, gathers iov
@@ -195,6 +199,12 @@ func newScratch(n int) []scratch {
 // leased stripe.
 func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int) error {
 	sc := &e.scratch[lease]
+	if anyOnDevice(iov) {
+		var err error
+		if iov, err = sc.fetch(iov, total); err != nil {
+			return e.refuse(fi.EIO, "copy %d bytes from a device: %v", total, err)
+		}
+	}
 	if total+len(head) <= p.port.attr.MaxAMShort {
 		gather(sc.body[:total], iov)
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
@@ -203,6 +213,23 @@ func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, 
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
 	sc.iov = nil
 	return sendError(err)
+}
+
+// fetch copies a vector of which parts are device memory to the stripe's own,
+// so that what fails does so before a message is begun.
+func (sc *scratch) fetch(iov []fi.IOVec, total int) ([]fi.IOVec, error) {
+	if len(sc.host) < total {
+		sc.host = make([]byte, total)
+	}
+	at := sc.host
+	for _, v := range iov {
+		if err := load(at[:v.Len], uint64(v.Base)); err != nil {
+			return nil, err
+		}
+		at = at[v.Len:]
+	}
+	sc.frag[0] = fi.IOVec{Base: uintptr(addressOfBytes(sc.host)), Len: uint64(total)}
+	return sc.frag[:1], nil
 }
 
 // sendError turns a transport's refusal into the caller's errno.
@@ -319,9 +346,12 @@ func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint6
 	}
 	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
 		r.flags |= wireNoGet
-		if p.port.exposes() {
+		if p.port.exposes() && !anyOnDevice(s.IOV) {
 			return e.sendExposed(s, p, req, id, &r, lease)
 		}
+	}
+	if anyOnDevice(s.IOV) {
+		e.announceDevice(&r, s, p)
 	}
 	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
 }

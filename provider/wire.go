@@ -40,7 +40,12 @@ const (
 // wirePacked, with wireKeyed: the keys are the payload, and elements have addresses.
 const wirePacked uint32 = 1 << 4
 
-const wireFlags = wireTagged | wireData | wireNoGet | wireKeyed | wirePacked
+// wireShared: the payload lies in one piece in an allocation that the receiver
+// may fetch by its token from process pid; Addr is an offset there. Always with
+// wireNoGet, for who does not.
+const wireShared uint32 = 1 << 5
+
+const wireFlags = wireTagged | wireData | wireNoGet | wireKeyed | wirePacked | wireShared
 
 // rts announces a message whose payload stays with the sender until the
 // receiver reads it (or, with fragments, asks for it).
@@ -51,6 +56,8 @@ type rts struct {
 	flags   uint32
 	count   uint32 // elements of iov
 	iov     [iovLimit]hw.RemoteSegment
+	token   uint64 // with wireShared
+	pid     uint32 // likewise
 
 	keys [iovLimit]hw.RemoteKey // at the receiver, with wireKeyed
 }
@@ -81,6 +88,11 @@ func (r *rts) put(b []byte) []byte {
 		le.PutUint64(b[n+8:], s.Len)
 		n += 16
 	}
+	if r.flags&wireShared != 0 {
+		le.PutUint64(b[n:], r.token)
+		le.PutUint64(b[n+8:], uint64(r.pid))
+		n += 16
+	}
 	return b[:n]
 }
 
@@ -98,8 +110,19 @@ func (r *rts) parse(b []byte) bool {
 		flags:   le.Uint32(b[24:]),
 		count:   le.Uint32(b[28:]),
 	}
-	if r.flags&^wireFlags != 0 || r.count > iovLimit || len(b) != rtsFixed+16*int(r.count) {
+	want := rtsFixed + 16*int(r.count)
+	if r.flags&wireShared != 0 {
+		want += 16
+	}
+	if r.flags&^wireFlags != 0 || r.count > iovLimit || len(b) != want {
 		return false
+	}
+	if r.flags&wireShared != 0 {
+		pid := le.Uint64(b[want-8:])
+		if r.count != 1 || r.flags&(wireNoGet|wireKeyed|wirePacked) != wireNoGet || pid == 0 || pid > 1<<31-1 {
+			return false
+		}
+		r.token, r.pid = le.Uint64(b[want-16:]), uint32(pid)
 	}
 	sum := uint64(0)
 	for i := range int(r.count) {

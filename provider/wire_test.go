@@ -26,6 +26,34 @@ func TestRTSRoundTrip(t *testing.T) {
 			t.Errorf("%d elements: %s", count, d)
 		}
 	}
+	want := sharedRTS()
+	var got rts
+	if !got.parse(want.put(b[:])) || got != want {
+		t.Errorf("with a token: %+v", got)
+	}
+}
+
+// sharedRTS announces a message in memory that the receiver may map.
+func sharedRTS() rts {
+	return rts{request: 1, length: 8, flags: wireNoGet | wireShared, count: 1, iov: [iovLimit]hw.RemoteSegment{{Addr: 4096, Len: 8}},
+		token: 1<<63 | 5, pid: 77}
+}
+
+func TestSharedRTSRefused(t *testing.T) {
+	good := sharedRTS()
+	for name, spoil := range map[string]func([]byte) []byte{
+		"no fragments offered": func(b []byte) []byte { b[24] &^= byte(wireNoGet); return b },
+		"two parts":            func(b []byte) []byte { b[28] = 2; return append(b, make([]byte, 16)...) },
+		"no process":           func(b []byte) []byte { b[56] = 0; return b },
+		"negative process":     func(b []byte) []byte { b[59] = 0x80; return b },
+		"no token":             func(b []byte) []byte { return b[:len(b)-16] },
+	} {
+		var b [2 * rtsBytes]byte
+		var got rts
+		if got.parse(spoil(good.put(b[:]))) {
+			t.Errorf("%s: parses", name)
+		}
+	}
 }
 
 func TestRTSRefusesWhatDoesNotAddUp(t *testing.T) {
@@ -75,6 +103,8 @@ func FuzzHeads(f *testing.F) {
 	var b [rtsBytes]byte
 	good := rts{request: 1, length: 8, count: 1, iov: [iovLimit]hw.RemoteSegment{{Addr: 4096, Len: 8}}}
 	f.Add(bytes.Clone(good.put(b[:])))
+	shared := sharedRTS()
+	f.Add(bytes.Clone(shared.put(b[:])))
 	f.Add(bytes.Clone((&syncMsg{request: 1}).put(b[:])))
 	f.Add(bytes.Clone((&cts{operation: 1}).put(b[:])))
 	f.Add(bytes.Clone((&offer{round: 1, addr: 4096, want: 1 << 20, chunk: 1 << 17}).put(b[:])))

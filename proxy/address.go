@@ -27,6 +27,9 @@ func Address(what string, namespace uint64, pid int) string {
 // OwnAddress is the Address of this process.
 func OwnAddress(what string) string { return Address(what, pidNamespace(), os.Getpid()) }
 
+// PeerAddress is the Address of a process in the same pid namespace.
+func PeerAddress(what string, pid int) string { return Address(what, pidNamespace(), pid) }
+
 // pidNamespace is the number of the process's pid namespace, 0 if it cannot be
 // read.
 var pidNamespace = sync.OnceValue(func() uint64 {

@@ -22,15 +22,19 @@ const (
 
 // Exported is what a process knows of a descriptor that it fetched.
 type Exported struct {
-	FD     int // closed at exec; the caller's
+	FD     int // closed at exec; the caller's. -1: there is a handle instead
 	Kind   DescriptorKind
 	Length uint64 // bytes, as the owner says: to be checked against what the kernel says
+	Handle string // bytes by which a driver names the memory, at most MaxHandle
 }
 
-// exportedBytes is the size of the body that goes with a descriptor.
+// MaxHandle is the size of the longest handle in bytes.
+const MaxHandle = 256
+
+// exportedBytes is the size of the body that goes with a descriptor, or before a handle.
 const exportedBytes = 12
 
-// Descriptors hands descriptors of this process to others of the same user,
+// Descriptors hands descriptors and handles of this process to others of the same user,
 // over a thread of its own, so that one that is slow to take them holds up no
 // connection. Who knows the token of a descriptor, a random number, gets it. Its
 // methods may be called by any thread.
@@ -61,10 +65,26 @@ func (d *Descriptors) Export(fd int, kind DescriptorKind, length uint64) (token 
 	if err != nil {
 		return 0, fmt.Errorf("export descriptor %d: %w", fd, err)
 	}
+	if token, err = d.enter(Exported{FD: own, Kind: kind, Length: length}); err != nil {
+		unix.Close(own)
+	}
+	return token, err
+}
+
+// ExportHandle is Export for memory that a driver names by bytes instead of a
+// descriptor.
+func (d *Descriptors) ExportHandle(handle []byte, kind DescriptorKind, length uint64) (token uint64, err error) {
+	if len(handle) == 0 || len(handle) > MaxHandle {
+		return 0, fmt.Errorf("export a handle of %d bytes: %w", len(handle), errMessage)
+	}
+	return d.enter(Exported{FD: -1, Kind: kind, Length: length, Handle: string(handle)})
+}
+
+// enter gives what is exported its token.
+func (d *Descriptors) enter(e Exported) (token uint64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		unix.Close(own)
 		return 0, ErrStopped
 	}
 	for token == 0 || d.byToken[token] != (Exported{}) {
@@ -72,7 +92,7 @@ func (d *Descriptors) Export(fd int, kind DescriptorKind, length uint64) (token 
 		_, _ = rand.Read(b[:]) // never fails
 		token = binary.LittleEndian.Uint64(b[:])
 	}
-	d.byToken[token] = Exported{own, kind, length}
+	d.byToken[token] = e
 	return token, nil
 }
 
@@ -81,7 +101,7 @@ func (d *Descriptors) Revoke(token uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e, ok := d.byToken[token]; ok {
-		unix.Close(e.FD)
+		e.close()
 		delete(d.byToken, token)
 	}
 }
@@ -97,8 +117,14 @@ func (d *Descriptors) Close(limit time.Duration) {
 	defer d.mu.Unlock()
 	d.closed = true
 	for token, e := range d.byToken {
-		unix.Close(e.FD)
+		e.close()
 		delete(d.byToken, token)
+	}
+}
+
+func (e *Exported) close() {
+	if e.FD >= 0 {
+		unix.Close(e.FD)
 	}
 }
 
@@ -111,7 +137,7 @@ func (d *Descriptors) serve(r *Request) {
 	d.mu.Lock()
 	e, ok := d.byToken[binary.LittleEndian.Uint64(r.Body)]
 	fd := -1
-	if ok {
+	if ok && e.FD >= 0 {
 		// A duplicate goes out: the original may be revoked before it is sent.
 		var err error
 		if fd, err = unix.FcntlInt(uintptr(e.FD), unix.F_DUPFD_CLOEXEC, 0); err != nil {
@@ -124,7 +150,12 @@ func (d *Descriptors) serve(r *Request) {
 		return
 	}
 	body := binary.LittleEndian.AppendUint32(nil, uint32(e.Kind))
-	r.ReplyWith(StatusOK, binary.LittleEndian.AppendUint64(body, e.Length), fd)
+	body = append(binary.LittleEndian.AppendUint64(body, e.Length), e.Handle...)
+	if fd < 0 {
+		r.Reply(StatusOK, body)
+		return
+	}
+	r.ReplyWith(StatusOK, body, fd)
 }
 
 // Fetch gets a descriptor from the process that c is connected to. The error is
@@ -135,11 +166,17 @@ func (c *Client) Fetch(token uint64) (Exported, error) {
 	if err != nil {
 		return Exported{}, err
 	}
-	if len(fds) != 1 || len(body) != exportedBytes {
+	extra := len(body) - exportedBytes
+	if len(fds) > 1 || extra < 0 || extra > MaxHandle || (len(fds) == 1) == (extra != 0) {
 		closeAll(fds)
 		return Exported{}, fmt.Errorf("%d descriptors and %d bytes for a token: %w", len(fds), len(body), errMessage)
 	}
-	return Exported{
-		FD: fds[0], Kind: DescriptorKind(binary.LittleEndian.Uint32(body)), Length: binary.LittleEndian.Uint64(body[4:]),
-	}, nil
+	e := Exported{
+		FD: -1, Kind: DescriptorKind(binary.LittleEndian.Uint32(body)), Length: binary.LittleEndian.Uint64(body[4:]),
+		Handle: string(body[exportedBytes:]),
+	}
+	if len(fds) == 1 {
+		e.FD = fds[0]
+	}
+	return e, nil
 }

@@ -153,3 +153,26 @@ func TestDescriptorsCloseGivesAllBack(t *testing.T) {
 	}
 	eventually(t, "all given back", func() bool { return openFDs(t) <= before })
 }
+
+// TestHandle hands out a handle, which has no descriptor with it.
+func TestHandle(t *testing.T) {
+	d := startDescriptors(t)
+	c := dialTest(t, d.Address())
+	token, err := d.ExportHandle([]byte("sixty-four bytes or so"), DescriptorDevice, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.Fetch(token)
+	if want := (Exported{FD: -1, Kind: DescriptorDevice, Length: 1 << 40, Handle: "sixty-four bytes or so"}); err != nil || e != want {
+		t.Errorf("%+v, %v", e, err)
+	}
+	d.Revoke(token)
+	if _, err := c.Fetch(token); err == nil {
+		t.Error("fetched after it was revoked")
+	}
+	for _, n := range []int{0, MaxHandle + 1} {
+		if _, err := d.ExportHandle(make([]byte, n), DescriptorDevice, 1); err == nil {
+			t.Errorf("a handle of %d bytes is exported", n)
+		}
+	}
+}

@@ -58,6 +58,7 @@ type Config struct {
 	MaxPeers          int           // entries of an endpoint's attach table
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach
+	HMEMMapSize       int           // bytes, 0: device memory of other processes is never mapped
 	UDP               Tri           // other hosts over UDP
 	UDPStripes        int           // sockets of an endpoint
 	CC                string        // name of a congestion algorithm

@@ -20,6 +20,9 @@ const (
 	Modifier
 	// SecondaryFree capabilities cost nothing and are always returned.
 	SecondaryFree
+	// Demanded capabilities are primary ones that change what an application has to do, or
+	// what it pays for. They are returned if asked for.
+	Demanded
 	// SecondaryAsked capabilities cost something on the data path or widen
 	// what an endpoint talks to. They are returned as primary ones are.
 	SecondaryAsked
@@ -57,6 +60,8 @@ var capabilities = []Capability{
 		"every operation of fi_collective(3), by algorithms of the members' own; not on scalable endpoints"},
 	{fi.NamedRxCtx, "FI_NAMED_RX_CTX", Primary, true, false, false,
 		"each receive context of a scalable endpoint has a segment of its own, which an address with its index names"},
+	{fi.HMEM, "FI_HMEM", Demanded, true, true, false,
+		"memory of GPUs and dma-bufs is copied by the driver or through a mapping, in every transfer; descriptors tell it from other memory"},
 	{fi.Send, "FI_SEND", Modifier, true, false, false,
 		"direction of FI_MSG and FI_TAGGED"},
 	{fi.Recv, "FI_RECV", Modifier, false, true, false,
@@ -106,6 +111,8 @@ var (
 	rxCaps     = mask(func(c *Capability) bool { return c.Rx })
 	domainCaps = mask(func(c *Capability) bool { return c.Domain })
 	freeCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryFree })
+
+	demandedCaps = mask(func(c *Capability) bool { return c.Class == Demanded })
 )
 
 // directions are the modifiers of each group of primary capabilities.
@@ -134,7 +141,7 @@ func negotiateCaps(asked, askedDomain, all uint64) (uint64, *refusal) {
 	}
 	caps := asked
 	if asked == 0 {
-		caps = all &^ commCaps
+		caps = all &^ (commCaps | demandedCaps)
 	}
 	caps |= askedDomain | freeCaps&all
 	caps = withDirections(caps)

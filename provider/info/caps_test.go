@@ -73,7 +73,7 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestCapabilitiesRefused(t *testing.T) {
-	for _, bit := range []uint64{fi.Multicast, fi.HMEM, fi.VariableMsg, fi.RMAPmem,
+	for _, bit := range []uint64{fi.Multicast, fi.VariableMsg, fi.RMAPmem,
 		fi.AVUserID, fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
 		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | bit }), nil)
 		wantRefused(t, err, "caps")
@@ -137,12 +137,13 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 		}
 	}
 	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger
-	if inTable != want {
-		t.Errorf("table has %#x, want %#x", inTable, want)
+	const demanded = fi.HMEM
+	if inTable != want|demanded {
+		t.Errorf("table has %#x, want %#x", inTable, want|demanded)
 	}
 	for _, i := range get(t, v117, nil) {
-		if i.EP.Type == fi.EPRDM && i.Caps != inTable || i.Caps&^inTable != 0 {
-			t.Errorf("no hints give %#x, the table has %#x", i.Caps, inTable)
+		if i.EP.Type == fi.EPRDM && i.Caps != want || i.Caps&^want != 0 {
+			t.Errorf("no hints give %#x, want %#x", i.Caps, want)
 		}
 		if extra := (i.Tx.Caps | i.Rx.Caps | i.Domain.Caps) &^ i.Caps; extra != 0 {
 			t.Errorf("attributes have %#x, which the endpoint has not", extra)
@@ -160,7 +161,7 @@ func TestEveryCombination(t *testing.T) {
 	primary := []uint64{fi.Msg, fi.RMA, fi.Tagged, fi.Atomic, fi.Multicast, fi.NamedRxCtx, fi.HMEM, fi.Collective, fi.DirectedRecv}
 	const primaryTx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.Multicast | fi.NamedRxCtx | fi.HMEM | fi.Collective
 	const primaryRx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.DirectedRecv | fi.HMEM | fi.Collective
-	const supported = fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.DirectedRecv | fi.RMA | fi.Atomic | fi.Collective
+	const supported = fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.DirectedRecv | fi.RMA | fi.Atomic | fi.Collective | fi.HMEM
 	const optional = dirs | rmaTx | rmaRx | free | comm | fi.Source | fi.SourceErr
 	accepted := 0
 	for set := range 1 << len(primary) {
@@ -186,7 +187,7 @@ func TestEveryCombination(t *testing.T) {
 			}
 		}
 	}
-	if accepted != 128 {
-		t.Errorf("%d combinations were accepted, want 128", accepted)
+	if accepted != 256 {
+		t.Errorf("%d combinations were accepted, want 256", accepted)
 	}
 }

@@ -48,15 +48,31 @@ func TestOpenMPI(t *testing.T) {
 	}
 }
 
-// TestOpenMPIForGPUs asks with FI_HMEM first and again without.
+// TestOpenMPIForGPUs asks with FI_HMEM, on hosts without GPUs and with them.
 func TestOpenMPIForGPUs(t *testing.T) {
 	h := openMPI(fi.ThreadDomain, fi.AVMap)
 	h.Caps |= fi.HMEM
 	h.Domain.MRMode |= fi.MRHMEM | fi.MRAllocated
-	_, err := testEnv().GetInfo(fi.Version(1, 18), "", "", 0, h, nil)
-	wantRefused(t, err, "caps")
+	for _, i := range get(t, fi.Version(1, 18), h) {
+		if i.Caps&i.Tx.Caps&i.Rx.Caps&fi.HMEM == 0 || i.Domain.MRMode != 0 {
+			t.Errorf("without GPUs: caps %#x, registration mode %#x", i.Caps, i.Domain.MRMode)
+		}
+	}
+	env := testEnv()
+	env.GPUs = func() bool { return true }
+	infos, err := env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil)
+	if err != nil || infos[0].Domain.MRMode != fi.MRHMEM {
+		t.Fatalf("with GPUs: %v, %v", infos, err)
+	}
+	h.Domain.MRMode &^= fi.MRHMEM
+	_, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil)
+	wantRefused(t, err, "domain_attr.mr_mode")
 	h.Caps &^= fi.HMEM
-	get(t, fi.Version(1, 18), h)
+	if infos, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil); err != nil || infos[0].Domain.MRMode != 0 {
+		t.Errorf("without FI_HMEM: %v, %v", infos, err)
+	}
+	_, err = env.GetInfo(fi.Version(1, 8), "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.HMEM }), nil)
+	wantRefused(t, err, "caps")
 }
 
 // TestOneSidedClients get what they ask for.

@@ -19,7 +19,7 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t)); r != nil {
+	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t), q.checkHMEM(h, caps)); r != nil {
 		return nil, r
 	}
 	control, data := q.progress(h)
@@ -30,7 +30,7 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		DataProgress:    data,
 		ResourceMgmt:    orDefault(h.ResourceMgmt, fi.RMEnabled),
 		AVType:          h.AVType, // unspecified: either, they are alike
-		MRMode:          q.mrMode(h.MRMode),
+		MRMode:          q.mrMode(h.MRMode, caps),
 		MRKeySize:       MRKeySize,
 		CQDataSize:      CQDataSize,
 		CQCnt:           ObjectCount,
@@ -87,10 +87,13 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 }
 
 // mrMode returns the registration mode for a hint, which offers modes that the
-// application can live with: none is needed. Before API 1.5 the field chooses
+// application can live with: none is needed, but that GPU memory is named by
+// descriptors where there are GPUs. Before API 1.5 the field chooses
 // between two models instead of collecting bits; both work.
-func (q *query) mrMode(asked fi.MRMode) fi.MRMode {
+func (q *query) mrMode(asked fi.MRMode, caps uint64) fi.MRMode {
 	switch {
+	case q.version >= fi.Version(1, 5) && caps&fi.HMEM != 0 && q.env.gpus():
+		return fi.MRHMEM
 	case q.version >= fi.Version(1, 5):
 		return 0
 	case asked == fi.MRBasic:
@@ -98,6 +101,23 @@ func (q *query) mrMode(asked fi.MRMode) fi.MRMode {
 	}
 	return fi.MRScalable
 }
+
+// checkHMEM refuses FI_HMEM on a host with GPUs to an application that does not
+// promise to name GPU memory by descriptors. Without GPUs there is no such memory.
+func (q *query) checkHMEM(h fi.DomainAttr, caps uint64) *refusal {
+	switch {
+	case caps&fi.HMEM == 0:
+		return nil
+	case q.version < fi.Version(1, 9):
+		return refuse("caps", "FI_HMEM came with API 1.9")
+	case h.MRMode&fi.MRHMEM == 0 && q.env.gpus():
+		return refuse("domain_attr.mr_mode", "FI_HMEM with GPUs needs FI_MR_HMEM")
+	}
+	return nil
+}
+
+// gpus tells whether there are GPUs whose memory weft can copy.
+func (e *Env) gpus() bool { return e.GPUs != nil && e.GPUs() }
 
 // orDefault returns v unless it is the zero value.
 func orDefault[T comparable](v, def T) T {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -39,11 +40,16 @@ type Env struct {
 	Resolver names.Resolver
 	// Route returns the address that the kernel sends from to a destination.
 	Route func(dest names.Name) (names.Name, error)
+	// GPUs tells whether there are GPUs whose memory weft can copy. nil: no.
+	GPUs func() bool
 }
 
 // System returns the environment of this host.
 func System() *Env {
-	return &Env{Interfaces: names.System, Resolver: names.SystemResolver, Route: names.Route}
+	return &Env{
+		Interfaces: names.System, Resolver: names.SystemResolver, Route: names.Route,
+		GPUs: func() bool { return cuda.Load() == nil },
+	}
 }
 
 // GetInfo is [Env.GetInfo] in the environment of this host.

@@ -61,6 +61,7 @@ struct fi_info *node_hints(const struct node_opts *o)
 	h->domain_attr->control_progress = o->control;
 	h->domain_attr->data_progress = o->data;
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	h->domain_attr->mr_mode = o->mr_mode;
 	return h;
 }
 

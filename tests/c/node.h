@@ -19,6 +19,7 @@ struct node_opts {
 	uint64_t rx_flags;         /* rx_attr->op_flags */
 	uint64_t tx_bind;          /* added to FI_TRANSMIT */
 	uint64_t rx_bind;          /* added to FI_RECV */
+	int mr_mode;               /* domain_attr->mr_mode */
 	enum fi_cq_format format;  /* FI_CQ_FORMAT_TAGGED */
 	enum fi_wait_obj wait;     /* FI_WAIT_NONE */
 	enum fi_threading threading;

@@ -1,0 +1,24 @@
+//go:build !cgo
+
+package cuda
+
+// Load fails: the library is called through cgo.
+func Load() error { return ErrAbsent }
+
+// Register fails with ErrAbsent.
+func Register(addr, n uint64, device int) (uint64, error) { return 0, ErrAbsent }
+
+// Allocation fails with ErrAbsent.
+func Allocation(addr uint64) (base, size uint64, err error) { return 0, 0, ErrAbsent }
+
+// Copy fails with ErrAbsent.
+func Copy(dst, src, n uint64) error { return ErrAbsent }
+
+// Export fails with ErrAbsent.
+func Export(base uint64) (Handle, error) { return Handle{}, ErrAbsent }
+
+// Import fails with ErrAbsent.
+func Import(h *Handle, near uint64) (base, size uint64, err error) { return 0, 0, ErrAbsent }
+
+// Unimport fails with ErrAbsent.
+func Unimport(base uint64) error { return ErrAbsent }

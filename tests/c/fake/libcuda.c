@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A CUDA driver for hosts without a GPU: libcuda.so.1 with the entry points that weft and the tests
+ * call. Its device memory is shared memory that is mapped twice: without any right at the address
+ * that the program gets, so that whoever touches it by himself faults, and with all rights where
+ * only the copy functions below look. As with the real driver a copy needs a context that is
+ * current on the calling thread, and a handle opens in other processes only.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SUCCESS, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201 };
+enum { HOST = 1, DEVICE = 2 };
+enum { ATTR_CONTEXT = 1, ATTR_TYPE = 2, ATTR_SYNC = 6 };
+
+typedef uint64_t deviceptr;
+
+struct handle {
+	union {
+		char bytes[64];
+		struct {
+			uint64_t magic;
+			int pid, fd;
+			size_t size;
+		};
+	};
+};
+
+#define MAGIC 0x7765667420667563ull
+#define ALLOCATIONS 64
+
+struct allocation {
+	deviceptr base; /* 0: none */
+	size_t size;
+	char *seen;     /* the mapping with rights; host memory's own */
+	int fd;         /* -1: host memory */
+	bool foreign, sync;
+};
+
+static struct allocation table[ALLOCATIONS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int context; /* only its address means something */
+static __thread int depth;
+static bool ready;
+
+int weft_fake_imports; /* for tests: handles that were opened; under the lock */
+
+static struct allocation *find(deviceptr p, size_t n)
+{
+	for (struct allocation *a = table; a < table + ALLOCATIONS; a++)
+		if (a->base && p >= a->base && n <= a->size && p - a->base <= a->size - n)
+			return a;
+	return NULL;
+}
+
+static struct allocation *unused(void)
+{
+	for (struct allocation *a = table; a < table + ALLOCATIONS; a++)
+		if (!a->base)
+			return a;
+	return NULL;
+}
+
+/* Maps fd into an entry of the table, under the lock. */
+static int enter(struct allocation *a, int fd, size_t size, bool foreign)
+{
+	char *seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	char *bare = mmap(NULL, size, PROT_NONE, MAP_SHARED, fd, 0);
+
+	if (seen == MAP_FAILED || bare == MAP_FAILED)
+		return OUT_OF_MEMORY;
+	*a = (struct allocation){ (uintptr_t)bare, size, seen, fd, foreign, false };
+	return SUCCESS;
+}
+
+static int leave(deviceptr p, bool foreign)
+{
+	struct allocation *a;
+	int rc = INVALID_VALUE;
+
+	pthread_mutex_lock(&lock);
+	a = find(p, 1);
+	if (a && a->base == p && a->foreign == foreign && a->fd >= 0) {
+		munmap((void *)(uintptr_t)a->base, a->size);
+		munmap(a->seen, a->size);
+		close(a->fd);
+		a->base = 0;
+		rc = SUCCESS;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+int cuInit(unsigned flags) { ready = !flags; return flags ? INVALID_VALUE : SUCCESS; }
+int cuDeviceGetCount(int *n) { *n = 1; return ready ? SUCCESS : INVALID_VALUE; }
+int cuDeviceGet(int *device, int n) { *device = n; return n ? INVALID_VALUE : SUCCESS; }
+int cuDevicePrimaryCtxRetain(void **c, int device) { *c = &context; return device; }
+int cuCtxPopCurrent_v2(void **c) { *c = &context; return depth-- > 0 ? SUCCESS : INVALID_CONTEXT; }
+int cuCtxSetCurrent(void *c) { depth = c == &context; return depth ? SUCCESS : INVALID_CONTEXT; }
+
+int cuCtxPushCurrent_v2(void *c)
+{
+	if (c != &context)
+		return INVALID_CONTEXT;
+	depth++;
+	return SUCCESS;
+}
+
+int cuMemAlloc_v2(deviceptr *p, size_t size)
+{
+	struct allocation *a;
+	int rc = OUT_OF_MEMORY, fd;
+
+	if (depth <= 0)
+		return INVALID_CONTEXT;
+	size = (size + 4095) & ~(size_t)4095;
+	fd = memfd_create("weft-fake-gpu", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)size))
+		return OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	a = unused();
+	if (a)
+		rc = enter(a, fd, size, false);
+	if (!rc)
+		*p = a->base;
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+int cuMemFree_v2(deviceptr p) { return leave(p, false); }
+
+int cuMemAllocHost_v2(void **p, size_t size)
+{
+	struct allocation *a;
+	char *m = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (m == MAP_FAILED)
+		return OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	a = unused();
+	if (a)
+		*a = (struct allocation){ (uintptr_t)m, size, m, -1, false, false };
+	pthread_mutex_unlock(&lock);
+	*p = m;
+	return a ? SUCCESS : OUT_OF_MEMORY;
+}
+
+/* A copy, each side of which is device memory or not. */
+static int copy(uint64_t dst, bool device_dst, uint64_t src, bool device_src, size_t n)
+{
+	struct allocation *a;
+	char *to = (char *)(uintptr_t)dst;
+	const char *from = (const char *)(uintptr_t)src;
+	int rc = SUCCESS;
+
+	if (depth <= 0)
+		return INVALID_CONTEXT;
+	pthread_mutex_lock(&lock);
+	if (device_dst) {
+		a = find(dst, n);
+		to = a ? a->seen + (dst - a->base) : NULL;
+	}
+	if (device_src) {
+		a = find(src, n);
+		from = a ? a->seen + (src - a->base) : NULL;
+	}
+	if (to && from)
+		memmove(to, from, n);
+	else
+		rc = INVALID_VALUE;
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+int cuMemcpyDtoH_v2(void *dst, deviceptr src, size_t n)
+{
+	return copy((uintptr_t)dst, false, src, true, n);
+}
+
+int cuMemcpyHtoD_v2(deviceptr dst, const void *src, size_t n)
+{
+	return copy(dst, true, (uintptr_t)src, false, n);
+}
+
+int cuMemcpyDtoD_v2(deviceptr dst, deviceptr src, size_t n)
+{
+	return copy(dst, true, src, true, n);
+}
+
+int cuPointerGetAttribute(void *to, int attribute, deviceptr p)
+{
+	struct allocation *a;
+	int rc = SUCCESS;
+
+	pthread_mutex_lock(&lock);
+	a = find(p, 1);
+	if (!a)
+		rc = INVALID_VALUE;
+	else if (attribute == ATTR_CONTEXT)
+		*(void **)to = &context;
+	else if (attribute == ATTR_TYPE)
+		*(unsigned *)to = a->fd < 0 ? HOST : DEVICE;
+	else
+		*(unsigned *)to = 0;
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+int cuPointerSetAttribute(const void *value, int attribute, deviceptr p)
+{
+	struct allocation *a;
+
+	pthread_mutex_lock(&lock);
+	a = find(p, 1);
+	if (a && attribute == ATTR_SYNC)
+		a->sync = *(const unsigned *)value;
+	pthread_mutex_unlock(&lock);
+	return a && attribute == ATTR_SYNC ? SUCCESS : INVALID_VALUE;
+}
+
+int cuMemGetAddressRange_v2(deviceptr *base, size_t *size, deviceptr p)
+{
+	struct allocation *a;
+
+	pthread_mutex_lock(&lock);
+	a = find(p, 1);
+	if (a) {
+		*base = a->base;
+		*size = a->size;
+	}
+	pthread_mutex_unlock(&lock);
+	return a ? SUCCESS : INVALID_VALUE;
+}
+
+int cuIpcGetMemHandle(struct handle *h, deviceptr p)
+{
+	struct allocation *a;
+
+	pthread_mutex_lock(&lock);
+	a = find(p, 1);
+	memset(h, 0, sizeof(*h));
+	if (a) {
+		h->magic = MAGIC;
+		h->pid = getpid();
+		h->fd = a->fd;
+		h->size = a->size;
+	}
+	pthread_mutex_unlock(&lock);
+	return a ? SUCCESS : INVALID_VALUE;
+}
+
+int cuIpcOpenMemHandle_v2(deviceptr *base, struct handle h, unsigned flags)
+{
+	struct allocation *a;
+	char path[64];
+	int fd, rc = OUT_OF_MEMORY;
+
+	if (depth <= 0 || h.pid == getpid())
+		return INVALID_CONTEXT;
+	if (h.magic != MAGIC || flags != 1)
+		return INVALID_VALUE;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", h.pid, h.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	a = unused();
+	if (a)
+		rc = enter(a, fd, h.size, true);
+	if (!rc) {
+		*base = a->base;
+		weft_fake_imports++;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+int cuIpcCloseMemHandle(deviceptr base) { return leave(base, true); }
+
+int cuGetErrorName(int rc, const char **name)
+{
+	*name = rc == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" :
+		rc == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_OUT_OF_MEMORY";
+	return SUCCESS;
+}

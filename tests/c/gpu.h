@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef WEFT_TESTS_GPU_H
+#define WEFT_TESTS_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Memory of a GPU, or of the made-up one of fake/libcuda.c where there is none. */
+
+/* To be called first in main: where there is no CUDA driver it executes the program anew so that
+ * the fake one is found. */
+void gpu_main(char **argv);
+
+/* Initialises the driver. */
+void gpu_open(void);
+
+/* True for the fake driver, whose memory faults when it is touched. */
+bool gpu_is_fake(void);
+
+/* How often memory of other processes was mapped; the fake driver counts. */
+int gpu_imports(void);
+
+void *gpu_alloc(size_t len);
+void gpu_free(void *p);
+void *gpu_alloc_host(size_t len);
+
+/* Copies; either side may be in the process's memory. */
+void gpu_get(void *to, const void *device, size_t len);
+void gpu_put(void *device, const void *from, size_t len);
+
+#endif
