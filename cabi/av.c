@@ -6,6 +6,7 @@
 
 #include "collective.h"
 #include "goapi.h"
+#include "peer.h"
 
 static inline uint64_t handle_of(struct fid_av *av)
 {
@@ -38,6 +39,14 @@ struct fi_ops weft_av_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
+/* What an insert returns, after the owners of imported receive contexts know. */
+static int inserted(int rc)
+{
+	if (rc > 0)
+		weft_peer_addresses_changed();
+	return rc;
+}
+
 static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr,
 		     uint64_t flags, void *context)
 {
@@ -45,21 +54,21 @@ static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_
 		return 0;
 	if (!addr)
 		return -FI_EINVAL;
-	return weftGoAVInsert(handle_of(av), (void *)addr, count, fi_addr, flags, context);
+	return inserted(weftGoAVInsert(handle_of(av), (void *)addr, count, fi_addr, flags, context));
 }
 
 static int av_insertsvc(struct fid_av *av, const char *node, const char *service,
 			fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
-	return weftGoAVInsertSvc(handle_of(av), (char *)node, (char *)service, fi_addr, flags,
-				 context);
+	return inserted(weftGoAVInsertSvc(handle_of(av), (char *)node, (char *)service, fi_addr,
+					  flags, context));
 }
 
 static int av_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service,
 			size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
-	return weftGoAVInsertSym(handle_of(av), (char *)node, nodecnt, (char *)service, svccnt,
-				 fi_addr, flags, context);
+	return inserted(weftGoAVInsertSym(handle_of(av), (char *)node, nodecnt, (char *)service,
+					  svccnt, fi_addr, flags, context));
 }
 
 static int av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags)
@@ -85,15 +94,39 @@ static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, si
 	return weftGoAVStrAddr(handle_of(av), (void *)addr, buf, len) ? NULL : buf;
 }
 
-struct fi_ops_av weft_ops_av = {
-	.size = sizeof(struct fi_ops_av),
-	.insert = av_insert,
-	.insertsvc = av_insertsvc,
-	.insertsym = av_insertsym,
-	.remove = av_remove,
-	.lookup = av_lookup,
-	.straddr = av_straddr,
-	.av_set = weft_av_set,
+static int av_set_user_id(struct fid_av *av, fi_addr_t addr, fi_addr_t id, uint64_t flags)
+{
+	return weftGoAVSetUserID(handle_of(av), addr, id, flags);
+}
+
+#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
+static int no_insert_auth_key(struct fid_av *, const void *, size_t, fi_addr_t *, uint64_t)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_lookup_auth_key(struct fid_av *, fi_addr_t, void *, size_t *) { return -FI_ENOSYS; }
+#endif
+
+struct weft_ops_av weft_ops_av = {
+	.base = {
+		.size = sizeof(struct weft_ops_av),
+		.insert = av_insert,
+		.insertsvc = av_insertsvc,
+		.insertsym = av_insertsym,
+		.remove = av_remove,
+		.lookup = av_lookup,
+		.straddr = av_straddr,
+		.av_set = weft_av_set,
+#if FI_MAJOR_VERSION > 1 || FI_MINOR_VERSION >= 20
+		.set_user_id = av_set_user_id,
+	},
+#else
+	},
+	.insert_auth_key = no_insert_auth_key,
+	.lookup_auth_key = no_lookup_auth_key,
+	.set_user_id = av_set_user_id,
+#endif
 };
 
 int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
@@ -101,10 +134,19 @@ int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_
 {
 	struct weft_av_obj *o;
 	struct weft_opened opened = { 0 };
+	struct fi_av_attr own;
 	int rc;
 
 	if (!attr || !av)
 		return -FI_EINVAL;
+	if (attr->flags & FI_PEER) {
+		own = *attr;
+		own.flags &= ~FI_PEER;
+		rc = weft_peer_av_import(&own, context);
+		if (rc)
+			return rc;
+		attr = &own;
+	}
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return -FI_ENOMEM;
@@ -117,7 +159,7 @@ int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_
 	o->fid.fid.fclass = FI_CLASS_AV;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_av_fi_ops;
-	o->fid.ops = &weft_ops_av;
+	o->fid.ops = &weft_ops_av.base;
 	weft_object_add(&o->link, &o->fid.fid);
 	*av = &o->fid;
 	return 0;

@@ -174,3 +174,13 @@ func weftGoAVStrAddr(av C.uint64_t, addr unsafe.Pointer, buf *C.char, size *C.si
 	_ = put(s, unsafe.Pointer(buf), size) // it fits, or nothing is wanted but the size
 	return 0
 }
+
+//export weftGoAVSetUserID
+func weftGoAVSetUserID(av C.uint64_t, addr, id C.fi_addr_t, flags C.uint64_t) (rc C.int) {
+	defer guard("fi_av_set_user_id", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	return result(a.SetUserID(fi.Addr(addr), fi.Addr(id), uint64(flags)))
+}

@@ -6,6 +6,7 @@
 
 #include "goapi.h"
 #include "hotpath.h"
+#include "peer.h"
 
 #define CNTR(c) WEFT_OBJ(c, struct weft_cntr_obj)
 
@@ -18,6 +19,7 @@ static int cntr_close(struct fid *fid)
 		return rc;
 	weft_object_remove(&o->link);
 	weft_wait_destroy(&o->wait);
+	free(o->import);
 	free(o);
 	return 0;
 }
@@ -97,12 +99,18 @@ int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct 
 		   void *context)
 {
 	struct weft_opened opened = { .fd = -1 };
+	struct fi_cntr_attr own;
 	struct weft_cntr_obj *o;
+	bool peer = attr && attr->flags & FI_PEER;
 	uint64_t set = 0;
 	int rc;
 
 	if (!cntr)
 		return -FI_EINVAL;
+	if (peer) { /* the owner does the waiting */
+		own = (struct fi_cntr_attr){ .events = attr->events, .flags = attr->flags & ~FI_PEER };
+		attr = &own;
+	}
 	if (attr && attr->wait_obj == FI_WAIT_SET && !(set = weft_wait_set_of(attr->wait_set)))
 		return -FI_EINVAL;
 	o = calloc(1, sizeof(*o));
@@ -122,6 +130,10 @@ int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct 
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_cntr_fi_ops;
 	o->fid.ops = &weft_ops_cntr;
+	if (peer && (rc = weft_peer_cntr_import(o, context))) {
+		weftGoClose(o->handle);
+		goto destroy_wait;
+	}
 	weft_object_add(&o->link, &o->fid.fid);
 	*cntr = &o->fid;
 	return 0;

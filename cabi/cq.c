@@ -9,6 +9,7 @@
 #include "goapi.h"
 #include "host.h"
 #include "hotpath.h"
+#include "peer.h"
 
 #define CQ(cq) WEFT_OBJ(cq, struct weft_cq_obj)
 
@@ -21,6 +22,7 @@ static int cq_close(struct fid *fid)
 		return rc;
 	weft_object_remove(&o->link);
 	weft_wait_destroy(&o->wait);
+	free(o->import);
 	free(o);
 	return 0;
 }
@@ -40,37 +42,39 @@ struct fi_ops weft_cq_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
-/* What an application built for an API version knows of struct
- * fi_cq_err_entry: err_data_size came with 1.5, src_addr with 1.20. weft keeps
- * the source in a variable of its own, as 1.17's structure has no room for it. */
-struct err_entry_1_20 {
-	struct fi_cq_err_entry base;
-	fi_addr_t src_addr;
-};
+ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
+{
+	uint64_t src = FI_ADDR_NOTAVAIL;
+	int rc = weftGoCQReadErr(o->handle, &entry->base, &src);
 
+	entry->src_addr = src;
+	return rc ? rc : 1;
+}
+
+/* What an application built for an API version knows of struct
+ * fi_cq_err_entry: err_data_size came with 1.5, src_addr with 1.20. */
 static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, uint64_t)
 {
 	struct weft_cq_obj *o = CQ(cq);
 	uint32_t version = o->domain->fabric->fid.api_version;
-	struct fi_cq_err_entry entry = { 0 };
-	uint64_t src = FI_ADDR_NOTAVAIL;
-	int rc;
+	struct weft_cq_err_entry entry = { 0 };
+	ssize_t rc;
 
 	if (!buf)
 		return -FI_EINVAL;
 	if (FI_VERSION_GE(version, FI_VERSION(1, 5))) {
-		entry.err_data = buf->err_data;
-		entry.err_data_size = buf->err_data_size;
+		entry.base.err_data = buf->err_data;
+		entry.base.err_data_size = buf->err_data_size;
 	}
-	rc = weftGoCQReadErr(o->handle, &entry, &src);
-	if (rc)
+	rc = weft_cq_readerr(o, &entry);
+	if (rc < 0)
 		return rc;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
 		memcpy(buf, &entry, offsetof(struct fi_cq_err_entry, err_data_size));
 	else
-		*buf = entry;
+		*buf = entry.base;
 	if (FI_VERSION_GE(version, FI_VERSION(1, 20)))
-		((struct err_entry_1_20 *)buf)->src_addr = src;
+		((struct weft_cq_err_entry *)buf)->src_addr = entry.src_addr;
 	return 1;
 }
 
@@ -170,12 +174,20 @@ int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_
 		 void *context)
 {
 	struct weft_opened opened = { .fd = -1 };
+	struct fi_cq_attr own;
 	struct weft_cq_obj *o;
+	bool peer;
 	uint64_t set = 0;
 	int rc;
 
 	if (!attr || !cq)
 		return -FI_EINVAL;
+	peer = attr->flags & FI_PEER;
+	if (peer) { /* the owner reads all that a completion has, and does the waiting */
+		own = (struct fi_cq_attr){ .size = attr->size, .flags = attr->flags & ~FI_PEER,
+					   .format = FI_CQ_FORMAT_TAGGED };
+		attr = &own;
+	}
 	if (attr->wait_obj == FI_WAIT_SET && !(set = weft_wait_set_of(attr->wait_set)))
 		return -FI_EINVAL;
 	o = calloc(1, sizeof(*o));
@@ -196,6 +208,10 @@ int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_cq_fi_ops;
 	o->fid.ops = &weft_ops_cq;
+	if (peer && (rc = weft_peer_cq_import(o, context))) {
+		weftGoClose(o->handle);
+		goto destroy_wait;
+	}
 	weft_object_add(&o->link, &o->fid.fid);
 	*cq = &o->fid;
 	return 0;

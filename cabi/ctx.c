@@ -6,14 +6,19 @@
 
 #include "goapi.h"
 #include "hotpath.h"
+#include "peer.h"
 
 /* ---- shared receive contexts: endpoints that only receive ---- */
 
 static int srx_close(struct fid *fid)
 {
 	struct weft_ep_obj *o = WEFT_OBJ(fid, struct weft_ep_obj);
+	struct weft_peer_srx *imported = o->imported;
+	int rc = weft_close(o->handle, &o->link, o);
 
-	return weft_close(o->handle, &o->link, o);
+	if (!rc && imported)
+		weft_peer_srx_closed(imported);
+	return rc;
 }
 
 static int srx_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
@@ -40,7 +45,7 @@ struct fi_ops weft_srx_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
-static struct fi_ops_ep srx_ops = {
+struct fi_ops_ep weft_srx_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = weft_ep_cancel,
 	.getopt = weft_ep_getopt,
@@ -78,6 +83,8 @@ int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid
 
 	if (!ep)
 		return -FI_EINVAL;
+	if (attr && attr->op_flags & FI_PEER)
+		return weft_peer_srx_open(domain, attr, ep, context);
 	weft_recv_tables();
 	o = calloc(1, sizeof(*o));
 	if (!o)
@@ -92,7 +99,7 @@ int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid
 	o->rx_op_flags = opened.rx_op_flags;
 	o->fid = (struct fid_ep){
 		.fid = { .fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &weft_srx_fi_ops },
-		.ops = &srx_ops,
+		.ops = &weft_srx_ops,
 		.cm = &weft_nosys_cm,
 		.msg = &weft_recv_msg,
 		.rma = &weft_nosys_rma,

@@ -85,6 +85,7 @@ int weftGoAVInsertSym(uint64_t av, char *node, size_t nodecnt, char *service, si
 		      fi_addr_t *fi_addr, uint64_t flags, void *context);
 int weftGoAVRemove(uint64_t av, fi_addr_t *fi_addr, size_t count, uint64_t flags);
 int weftGoAVLookup(uint64_t av, fi_addr_t fi_addr, void *addr, size_t *len);
+int weftGoAVSetUserID(uint64_t av, fi_addr_t addr, fi_addr_t id, uint64_t flags);
 int weftGoAVStrAddr(uint64_t av, void *addr, char *buf, size_t *len);
 
 /* ep.go. fid goes into the events of connected endpoints. Names and options

@@ -84,6 +84,12 @@ struct weft_idle {
 	_Atomic uint32_t checked;
 };
 
+struct weft_peer_srx;
+
+/* What a queue or counter needs that another provider has imported (peer.c). */
+#define WEFT_IMPORT_BATCH 16
+struct weft_import;
+
 struct weft_cq_obj {
 	struct fid_cq fid;
 	struct weft_hot_cq *hot;
@@ -91,6 +97,7 @@ struct weft_cq_obj {
 	struct weft_idle idle;
 	enum fi_cq_wait_cond wait_cond;
 	struct weft_domain_obj *domain;
+	struct weft_import *import;     /* NULL: the application reads it */
 	struct weft_wait_native wait;
 	struct weft_link link;
 };
@@ -100,6 +107,7 @@ struct weft_cntr_obj {
 	struct weft_hot_cntr *hot;
 	uint64_t handle;
 	struct weft_idle idle;
+	struct weft_import *import;     /* as of queues */
 	struct weft_wait_native wait;
 	struct weft_link link;
 };
@@ -146,6 +154,7 @@ struct weft_ep_obj {
 	uint64_t handle;
 	struct weft_ep_obj *origin;     /* an alias's endpoint, which outlives it; else NULL */
 	struct weft_ep_obj *aliases;    /* of this endpoint, each the head of the rest; under weft_objects_lock */
+	struct weft_peer_srx *imported; /* of a shared receive context: its owner's, else NULL */
 	struct weft_link link;
 };
 
@@ -248,11 +257,22 @@ int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid
 		  void *context);
 int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
 		  void *context);
+extern struct fi_ops_ep weft_srx_ops;
 extern struct fi_ops_mr weft_mr_ops;
 extern struct fi_ops_cq weft_ops_cq;
 extern struct fi_ops_cntr weft_ops_cntr;
 extern struct fi_ops_eq weft_ops_eq;
-extern struct fi_ops_av weft_ops_av;
+/* struct fi_ops_av since 2.x, whose members after av_set 1.17 does not have. */
+struct weft_ops_av {
+	struct fi_ops_av base;
+#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
+	int (*insert_auth_key)(struct fid_av *av, const void *key, size_t len, fi_addr_t *addr,
+			       uint64_t flags);
+	int (*lookup_auth_key)(struct fid_av *av, fi_addr_t addr, void *key, size_t *len);
+	int (*set_user_id)(struct fid_av *av, fi_addr_t addr, fi_addr_t id, uint64_t flags);
+#endif
+};
+extern struct weft_ops_av weft_ops_av;
 void weft_recv_tables(void);        /* makes the two tables, which have receives only */
 extern struct fi_ops_msg weft_recv_msg;
 extern struct fi_ops_tagged weft_recv_tagged;

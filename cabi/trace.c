@@ -89,11 +89,11 @@ const struct weft_trace_table weft_trace = {
 		CALL("fi_eq_write", weft_ops_eq, write),
 		CALL("fi_eq_sread", weft_ops_eq, sread),
 
-		CALL("fi_av_insert", weft_ops_av, insert),
-		CALL("fi_av_insertsvc", weft_ops_av, insertsvc),
-		CALL("fi_av_insertsym", weft_ops_av, insertsym),
-		CALL("fi_av_remove", weft_ops_av, remove),
-		CALL("fi_av_lookup", weft_ops_av, lookup),
+		CALL("fi_av_insert", weft_ops_av.base, insert),
+		CALL("fi_av_insertsvc", weft_ops_av.base, insertsvc),
+		CALL("fi_av_insertsym", weft_ops_av.base, insertsym),
+		CALL("fi_av_remove", weft_ops_av.base, remove),
+		CALL("fi_av_lookup", weft_ops_av.base, lookup),
 
 		CALL("fi_mr_reg", weft_mr_ops, reg),
 		CALL("fi_mr_regv", weft_mr_ops, regv),

@@ -40,6 +40,7 @@ type AV struct {
 	// unchanged afterwards knows that what he found still holds.
 	generation atomic.Uint64
 	shared     *avShared // nil: private. Immutable
+	ids        userIDs
 
 	// mu serialises changes. It is not on the data path: transfers only look
 	// addresses up.
@@ -50,7 +51,7 @@ type AV struct {
 }
 
 // avFlags are the flags that an address vector can be opened with.
-const avFlags = fi.Event | fi.Read | fi.Symmetric
+const avFlags = fi.Event | fi.Read | fi.Symmetric | fi.AVUserID
 
 // avCountHint bounds how many addresses are prepared for because the
 // application says so.
@@ -62,13 +63,17 @@ const avCountHint = 1 << 16
 //
 // attr.Count is a hint. fi.AVMap and fi.AVTable both give indexes, so a domain
 // opened for one of them takes both. Errors: fi.EBADFLAGS for flags other than
-// fi.Event, fi.Read and fi.Symmetric; fi.EINVAL for an unknown type, for more
+// fi.Event, fi.Read, fi.Symmetric and fi.AVUserID; fi.EINVAL for an unknown type, for more
 // than maxRxCtxBits receive context bits, for fi.Read without a name,
 // and for a name longer than a file's; for fi.Read of a named address vector that
 // nobody has open fi.ENOENT; for one of another user fi.EACCES; and what the
 // system says when the file of a named one cannot be made (fi.ENOSPC).
 func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
-	if err := checkAV(attr); err != nil {
+	err := checkAV(attr)
+	if err == nil && attr.Flags&fi.AVUserID != 0 && (d.info.Caps|d.info.Domain.Caps)&fi.AVUserID == 0 {
+		err = fmt.Errorf("FI_AV_USER_ID: the domain was opened without it: %w", fi.EBADFLAGS)
+	}
+	if err != nil {
 		log.Infof(log.AV, "open address vector: %v", err)
 		return nil, err
 	}
@@ -109,6 +114,8 @@ func checkAV(attr *fi.AVAttr) error {
 		return fmt.Errorf("type %d: %w", attr.Type, fi.EINVAL)
 	case attr.RxCtxBits < 0 || attr.RxCtxBits > maxRxCtxBits:
 		return fmt.Errorf("%d receive context bits, at most %d: %w", attr.RxCtxBits, maxRxCtxBits, fi.EINVAL)
+	case attr.Flags&fi.AVUserID != 0 && attr.Name != "":
+		return fmt.Errorf("user ids in an address vector that others share: %w", fi.EINVAL)
 	case attr.Flags&fi.Read != 0 && attr.Name == "":
 		return fmt.Errorf("read-only without a name: %w", fi.EINVAL)
 	}
@@ -236,6 +243,7 @@ func (a *AV) take(i uint64) {
 	n, _ := a.table.load(i)
 	a.index.remove(n, i)
 	a.table.clear(i)
+	a.ids.remove(fi.Addr(i))
 	for _, f := range a.subscribers {
 		(*f)(fi.Addr(i))
 	}

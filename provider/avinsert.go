@@ -11,12 +11,13 @@ import (
 
 // Insertion is what the calls that insert have in common.
 type Insertion struct {
-	// Flags may have fi.More, which changes nothing, and fi.SyncErr.
+	// Flags may have fi.More, which changes nothing, fi.SyncErr, and fi.AVUserID.
 	Flags uint64
 	// Context comes back in the events of an address vector opened with fi.Event.
 	Context uint64
 	// Addrs takes the result for each address, fi.AddrNotAvail for one that was
-	// refused. nil, or as long as there are addresses.
+	// refused. nil, or as long as there are addresses. With fi.AVUserID it has what
+	// completions are to call each address.
 	Addrs []fi.Addr
 	// Errs takes, with fi.SyncErr, 0 or the errno for each address. As long
 	// as there are addresses.
@@ -24,7 +25,7 @@ type Insertion struct {
 }
 
 // insertFlags are the flags of the calls that insert.
-const insertFlags = fi.More | fi.SyncErr
+const insertFlags = fi.More | fi.SyncErr | fi.AVUserID
 
 // AddrSize returns the bytes that each address of an array for Insert takes, if
 // the first of them is of the given family. Addresses of an unknown family
@@ -94,6 +95,9 @@ func (a *AV) insert(n int, name func(i int) (names.Name, error), in *Insertion) 
 		addr, err := a.insertOne(i, name)
 		if err == nil {
 			inserted++
+			if in.Flags&fi.AVUserID != 0 {
+				a.ids.set(addr, in.Addrs[i])
+			}
 		} else {
 			refused.add(i, err)
 		}
@@ -130,6 +134,8 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 		return fmt.Errorf("flags %#x: %w", in.Flags&^insertFlags, fi.EBADFLAGS)
 	case in.Flags&fi.SyncErr != 0 && a.flags&fi.Event != 0:
 		return fmt.Errorf("FI_SYNC_ERR is for address vectors without FI_EVENT: %w", fi.EBADFLAGS)
+	case in.Flags&fi.AVUserID != 0 && (in.Addrs == nil && n != 0 || a.flags&fi.AVUserID != 0 || a.shared != nil):
+		return fmt.Errorf("FI_AV_USER_ID without ids, or in an address vector that is shared or was opened with it: %w", fi.EINVAL)
 	case in.Addrs != nil && len(in.Addrs) < n, in.Flags&fi.SyncErr != 0 && len(in.Errs) < n:
 		return fmt.Errorf("result array too short: %w", fi.EINVAL)
 	}

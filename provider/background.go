@@ -148,7 +148,7 @@ func (r *rxContext) ring() {
 
 // startBackground gives an enabled endpoint to its progress thread.
 func (e *Endpoint) startBackground() error {
-	if !e.domain.threaded() {
+	if !e.domain.threaded() || e.rx.owner != nil {
 		return nil
 	}
 	t, err := e.domain.join(e.rx, e.attr.NUMANode)

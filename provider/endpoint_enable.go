@@ -249,7 +249,7 @@ func (e *Endpoint) fillHot() {
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
 	h.EagerMax = uint32(min(cfg.EagerSize, e.attr.MaxAMBcopy))
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
-	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr
+	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr && e.rx.owner == nil
 	if e.plainRecv {
 		h.Flags |= hot.EPPlainRx
 	}

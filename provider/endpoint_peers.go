@@ -41,7 +41,7 @@ func (e *Endpoint) fillSource(src hw.Source) {
 		return
 	}
 	line := e.sourceLines.At(uint32(src))
-	if atomic.LoadUint64(&line.Addr) != 0 || e.av.Shared() {
+	if atomic.LoadUint64(&line.Addr) != 0 || e.av.Shared() || e.av.renames() {
 		return
 	}
 	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {

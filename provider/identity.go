@@ -240,8 +240,8 @@ const (
 	addrFirst   = 2
 )
 
-// addrOf is the source address of an identity in the endpoint's AV,
-// fi.AddrNotAvail if it is not in it.
+// addrOf is the source address of an identity in the endpoint's AV, as
+// completions have it; fi.AddrNotAvail if it is not in it.
 func (e *Endpoint) addrOf(id uint32) fi.Addr {
 	if g := e.av.Generation(); g != e.addrSeen {
 		e.addrSeen = g
@@ -266,7 +266,7 @@ func (e *Endpoint) addrOf(id uint32) fi.Addr {
 			}
 		}
 	}
-	a = e.findAddr(id)
+	a = e.av.reported(e.findAddr(id))
 	if a == fi.AddrNotAvail {
 		e.addrs[id] = addrNone
 	} else {

@@ -43,7 +43,7 @@ func (r *rxContext) multiRoom(rv *match.Recv) bool {
 // nextTarget is the unused rest of a multi-receive buffer.
 func nextTarget(rv *match.Recv) target {
 	used := rv.User[multiUsed]
-	return target{rv.Buf + used, rv.Len - used, rv.Context, rv.Flags &^ fi.MultiRecv}
+	return target{buf: rv.Buf + used, len: rv.Len - used, context: rv.Context, flags: rv.Flags &^ fi.MultiRecv}
 }
 
 func (r *rxContext) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {

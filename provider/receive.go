@@ -54,6 +54,9 @@ const recvFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Peek | fi.Claim | 
 // fi.EAGAIN when the ring is full and another thread is making progress,
 // fi.EBADFLAGS, fi.EINVAL.
 func (r *rxContext) postRecv(a *RecvArgs) error {
+	if r.owner != nil {
+		return fi.ENOSYS // they are posted with the owner
+	}
 	if err := r.checkRecv(a); err != nil {
 		return err
 	}
@@ -217,13 +220,16 @@ type target struct {
 	buf, len uint64 // the buffer, or with hot.RecvIOV a vector from the pool and its elements
 	context  uint64
 	flags    uint64
+	entry    uint64 // of the owner of an imported context, 0: the receive is weft's
 }
 
 func targetOf(entry *hot.RecvEntry) target {
-	return target{entry.Buf, entry.Len, entry.Context, entry.Flags}
+	return target{buf: entry.Buf, len: entry.Len, context: entry.Context, flags: entry.Flags}
 }
 
-func targetIn(rv *match.Recv) target { return target{rv.Buf, rv.Len, rv.Context, rv.Flags} }
+func targetIn(rv *match.Recv) target {
+	return target{buf: rv.Buf, len: rv.Len, context: rv.Context, flags: rv.Flags}
+}
 
 // buffer is the address that a completion names: the target's first byte.
 func (t *target) buffer() uint64 {
@@ -277,6 +283,9 @@ func (t *target) scatterHost(payload []byte) uint64 {
 func (r *rxContext) release(t target) {
 	if t.flags&hot.RecvIOV != 0 {
 		r.pool.Put(t.buf, int(t.len)*iovBytes)
+	}
+	if t.entry != 0 {
+		r.owner.Free(t.entry)
 	}
 }
 
@@ -377,6 +386,11 @@ func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
 
 // arrive matches a complete message, or holds it.
 func (r *rxContext) arrive(a *arrived, payload []byte) {
+	if r.owner != nil {
+		a.ep.countEager(len(payload))
+		r.offerPeer(a, payload, nil)
+		return
+	}
 	eng := r.engine(a.flags&msgTagged != 0)
 	r.settle(eng, eng.Arrive(a.source, a.tag), a, payload)
 }

@@ -77,6 +77,10 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 		a.flags |= msgData
 	}
 	r := e.rx
+	if r.owner != nil {
+		r.offerPeer(&a, nil, &m)
+		return
+	}
 	eng := r.engine(a.flags&msgTagged != 0)
 	switch rv := eng.Arrive(a.source, a.tag); {
 	case rv == nil:

@@ -81,6 +81,9 @@ const (
 // advance makes progress, if nobody else does and the context is not closed,
 // and runs the timers now and then.
 func (r *rxContext) advance() {
+	if r.owner != nil {
+		return // it is for the owner, under his lock
+	}
 	if r.take() {
 		if !r.dead {
 			r.progress()
@@ -168,6 +171,7 @@ func (r *rxContext) detach(e *Endpoint) {
 	r.out = kept
 	r.dropOps(e)
 	r.dropHeld(e)
+	r.dropPeerMessages(e)
 	for i := range r.eps {
 		if r.eps[i] == e {
 			r.eps = append(r.eps[:i], r.eps[i+1:]...)

@@ -92,6 +92,7 @@ type rxContext struct {
 	remote     [iovLimit]hw.RemoteSegment
 	pulls      map[uint64]uint32         // operations that wait for fragments or gets: id to index
 	getters    *getter                   // that are free, linked
+	owner      PeerOwner                 // of the receives, nil: they are weft's; set before endpoints use the context
 	foreign    map[uint64]*foreignMemory // by id, of the operations that read the sender's device memory
 }
 

@@ -19,7 +19,7 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t), q.checkHMEM(h, caps)); r != nil {
+	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(caps)); r != nil {
 		return nil, r
 	}
 	control, data := q.progress(h)
@@ -112,6 +112,15 @@ func (q *query) checkHMEM(h fi.DomainAttr, caps uint64) *refusal {
 		return refuse("caps", "FI_HMEM came with API 1.9")
 	case h.MRMode&fi.MRHMEM == 0 && q.env.gpus():
 		return refuse("domain_attr.mr_mode", "FI_HMEM with GPUs needs FI_MR_HMEM")
+	}
+	return nil
+}
+
+// checkPeer refuses FI_PEER before API 2.0, where the structures that the
+// providers exchange were others.
+func (q *query) checkPeer(caps uint64) *refusal {
+	if caps&fi.Peer != 0 && q.version < fi.Version(2, 0) {
+		return refuse("caps", "FI_PEER is for API 2.0 and later")
 	}
 	return nil
 }

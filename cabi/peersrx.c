@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Imported shared receive contexts (fi_peer(3)): the functions by which the
+ * owner names messages that he had no receive for, and the calls of his. What is
+ * done with a message is Go's (provider/peer.go).
+ */
+#include <stdlib.h>
+
+#include "goapi.h"
+#include "hotpath.h"
+#include "peer.h"
+
+/* The imported contexts. The lock is taken by control operations. */
+static struct imported {
+	struct imported *next;
+	struct weft_peer_srx *srx;
+} *all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- for Go ---- */
+
+int weft_peer_get(struct weft_peer_srx *srx, int tagged, uint64_t addr, size_t size, uint64_t tag,
+		  struct weft_peer_entry **entry)
+{
+	struct weft_peer_match match = { .addr = addr, .msg_size = size, .tag = tagged ? tag : 0 };
+
+	*entry = NULL;
+	return tagged ? srx->owner_ops->get_tag(srx, &match, entry) :
+			srx->owner_ops->get_msg(srx, &match, entry);
+}
+
+int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entry *entry,
+		    uint64_t id, uint64_t data, uint64_t flags)
+{
+	entry->srx = srx;
+	entry->peer_context = (void *)(uintptr_t)id;
+	entry->flags |= flags;
+	if (flags & FI_REMOTE_CQ_DATA)
+		entry->cq_data = data;
+	return tagged ? srx->owner_ops->queue_tag(entry) : srx->owner_ops->queue_msg(entry);
+}
+
+void weft_peer_free(struct weft_peer_srx *srx, struct weft_peer_entry *entry)
+{
+	srx->owner_ops->free_entry(entry);
+}
+
+/* ---- for the owner ---- */
+
+static uint64_t id_of(const struct weft_peer_entry *entry)
+{
+	return (uintptr_t)entry->peer_context;
+}
+
+static int start(struct weft_peer_entry *entry) { return weftGoPeerStart(entry, id_of(entry)); }
+static int discard(struct weft_peer_entry *entry) { return weftGoPeerDiscard(id_of(entry)); }
+static fi_addr_t address(struct weft_peer_entry *entry) { return weftGoPeerAddr(id_of(entry)); }
+
+static struct weft_peer_srx_ops peer_ops = {
+	.size = sizeof(struct weft_peer_srx_ops),
+	.start_msg = start,
+	.start_tag = start,
+	.discard_msg = discard,
+	.discard_tag = discard,
+};
+
+void weft_peer_addresses_changed(void)
+{
+	pthread_mutex_lock(&lock);
+	for (struct imported *i = all; i; i = i->next)
+		i->srx->owner_ops->foreach_unspec_addr(i->srx, address);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- opening and closing ---- */
+
+static int add(struct weft_peer_srx *srx)
+{
+	struct imported *i = malloc(sizeof(*i));
+
+	if (!i)
+		return -FI_ENOMEM;
+	i->srx = srx;
+	pthread_mutex_lock(&lock);
+	i->next = all;
+	all = i;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+void weft_peer_srx_closed(struct weft_peer_srx *srx)
+{
+	struct imported **at, *i;
+
+	pthread_mutex_lock(&lock);
+	for (at = &all; (i = *at) && i->srx != srx; at = &i->next)
+		;
+	if (i)
+		*at = i->next;
+	pthread_mutex_unlock(&lock);
+	free(i);
+}
+
+int weft_peer_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
+		       void *context)
+{
+	struct weft_peer_srx *srx = weft_peer_of(context);
+	struct fi_rx_attr own = *attr;
+	struct weft_opened opened = { 0 };
+	struct weft_ep_obj *o;
+	int rc;
+
+	if (!srx || !srx->owner_ops || srx->owner_ops->size < sizeof(struct weft_peer_srx_owner_ops))
+		return -FI_EINVAL;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return -FI_ENOMEM;
+	own.op_flags &= ~FI_PEER;
+	rc = add(srx);
+	if (rc)
+		goto free_obj;
+	rc = weftGoPeerRxOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, &own, srx, &opened);
+	if (rc)
+		goto remove;
+	o->handle = opened.handle;
+	o->imported = srx;
+	o->fid = (struct fid_ep){
+		.fid = { .fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &weft_srx_fi_ops },
+		.ops = &weft_srx_ops,
+		.cm = &weft_nosys_cm,
+		.msg = &weft_nosys_msg,
+		.rma = &weft_nosys_rma,
+		.tagged = &weft_nosys_tagged,
+		.atomic = &weft_nosys_atomic,
+		.collective = &weft_nosys_collective,
+	};
+	srx->peer_ops = &peer_ops;
+	weft_object_add(&o->link, &o->fid.fid);
+	*ep = &o->fid;
+	return 0;
+remove:
+	weft_peer_srx_closed(srx);
+free_obj:
+	free(o);
+	return rc;
+}

@@ -1,0 +1,349 @@
+package provider
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// A receive context may be another provider's (fi_peer(3), FI_PEER): then weft
+// asks that one, the owner, for the receive that an arrival matches. What
+// matches none is held here, and the owner, who keeps the queue of such
+// messages, says later which receive it goes to.
+//
+// The owner's lock protects his queues. He holds it when he makes weft progress,
+// so nobody else may: such endpoints have no progress thread, and posting
+// makes no progress for them.
+
+// PeerOwner is the owner of a receive context. Entries are his; weft passes them on.
+// All of it is called under the progress lease.
+type PeerOwner interface {
+	// Get asks for the receive that a message of size bytes matches.
+	// fi.Success: it is entry. fi.ENOENT: there is none, and entry stands for the
+	// message. Other errors: there is no entry.
+	Get(tagged bool, addr fi.Addr, size, tag uint64) (entry uint64, status fi.Errno)
+	// Queue leaves a message that matched nothing to the owner, who names it by id
+	// when he wants it. data is valid with fi.RemoteCQData in flags.
+	Queue(tagged bool, entry, id, data, flags uint64) fi.Errno
+	// Receive returns what a matched entry says.
+	Receive(entry uint64) PeerReceive
+	// Free gives an entry back that is done with.
+	Free(entry uint64)
+}
+
+// PeerReceive is a receive of an owner's.
+type PeerReceive struct {
+	IOV     []fi.IOVec // read before the next call
+	Descs   []uint64   // of device memory, as long as IOV or empty
+	Context uint64
+	Flags   uint64 // fi.Completion counts
+}
+
+// peerMessage is a message that waits for its owner's word.
+type peerMessage struct {
+	rx      *rxContext
+	a       arrived // a.ep is set when it is delivered: the endpoint may be closed before
+	ep      uint32
+	payload uint64 // from the context's pool
+	rts     rts    // with msgRTS
+}
+
+// peerMessages are those of all contexts, by id, because an owner names nothing
+// else. Only messages that an owner matched to nothing take the lock.
+var peerMessages struct {
+	sync.Mutex
+	byID map[uint64]*peerMessage
+	last uint64
+}
+
+// OpenPeerRx makes a receive context whose receives are owner's. Errors as of
+// OpenSharedRx, and fi.ENOSYS unless the domain was opened with fi.Peer.
+func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error) {
+	if d.info.Caps&fi.Peer == 0 && d.info.Domain.Caps&fi.Peer == 0 {
+		return nil, refuse(log.Domain, fi.ENOSYS, "import a receive context: the domain was opened without FI_PEER")
+	}
+	s, err := d.OpenSharedRx(attr)
+	if err != nil {
+		return nil, err
+	}
+	s.rx.owner, s.rx.offload = owner, false
+	return s, nil
+}
+
+// Imported tells whether another provider matches the endpoint's receives.
+func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
+
+// offerPeer gives an arrival to the owner's receive, or to the owner. announced is nil for
+// a complete message.
+func (r *rxContext) offerPeer(a *arrived, payload []byte, announced *rts) {
+	tagged := a.flags&msgTagged != 0
+	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
+	switch status {
+	case fi.Success:
+		r.deliverPeer(entry, a, payload, announced)
+	case fi.ENOENT:
+		r.queuePeer(entry, tagged, a, payload, announced)
+	default:
+		r.refusePeer(a, status)
+	}
+}
+
+// refusePeer drops a message that the owner cannot take.
+func (r *rxContext) refusePeer(a *arrived, status fi.Errno) {
+	log.Warnf(log.EPData, "message of %d bytes from %s dropped: the owner of the receive context says %v", a.length,
+		r.addressOf(a.sender()), status)
+	if a.flags&(msgRTS|msgSync) != 0 {
+		r.acknowledge(a, status)
+	}
+}
+
+// deliverPeer gives a message to a receive of the owner's.
+func (r *rxContext) deliverPeer(entry uint64, a *arrived, payload []byte, announced *rts) {
+	t, err := r.peerTarget(entry, a)
+	if err != fi.Success {
+		r.owner.Free(entry)
+		r.refusePeer(a, err)
+		return
+	}
+	if announced != nil {
+		r.startRendezvous(t, nil, a, announced)
+		return
+	}
+	r.deliver(t, a, payload)
+}
+
+// peerTarget is where a receive of the owner's wants its message.
+func (r *rxContext) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
+	p := r.owner.Receive(entry)
+	t := target{context: p.Context, flags: p.Flags & fi.Completion, entry: entry}
+	if a.flags&msgTagged != 0 {
+		t.flags |= hot.RecvTagged
+	}
+	if len(p.IOV) > iovLimit {
+		return t, fi.EINVAL
+	}
+	var iov [iovLimit]fi.IOVec
+	n := copy(iov[:], p.IOV)
+	if len(p.Descs) != 0 {
+		if err := a.ep.domain.Translate(iov[:n], p.Descs); err != nil {
+			return t, fi.ErrnoOf(err)
+		}
+		if anyOnDevice(iov[:n]) {
+			t.flags |= hot.RecvDevice
+		}
+	}
+	switch n {
+	case 0:
+	case 1:
+		t.buf, t.len = uint64(iov[0].Base), iov[0].Len
+	default:
+		addr, err := r.pool.Get(n * iovBytes)
+		if err != nil {
+			return t, fi.ENOMEM
+		}
+		copy(vectorAt(addr, n), iov[:n])
+		t.buf, t.len = addr, uint64(n)
+		t.flags |= hot.RecvIOV
+	}
+	return t, fi.Success
+}
+
+// queuePeer holds a message for the owner.
+func (r *rxContext) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *rts) {
+	m := &peerMessage{rx: r, a: *a, ep: a.ep.number}
+	m.a.ep = nil
+	if announced != nil {
+		m.rts = *announced
+	} else if len(payload) != 0 {
+		var err error
+		if m.payload, err = r.pool.Get(len(payload)); err != nil {
+			r.owner.Free(entry)
+			r.refusePeer(a, fi.ENOMEM)
+			return
+		}
+		copy(bytesAt(m.payload, uint64(len(payload))), payload)
+		r.hold(len(payload))
+	}
+	peerMessages.Lock()
+	if peerMessages.byID == nil {
+		peerMessages.byID = map[uint64]*peerMessage{}
+	}
+	peerMessages.last++
+	id := peerMessages.last
+	peerMessages.byID[id] = m
+	peerMessages.Unlock()
+	flags := uint64(0)
+	if a.flags&msgData != 0 {
+		flags = fi.RemoteCQData
+	}
+	if status := r.owner.Queue(tagged, entry, id, a.data, flags); status != fi.Success {
+		takePeerMessage(id)
+		r.freePeer(m)
+		r.owner.Free(entry)
+		r.refusePeer(a, status)
+	}
+}
+
+// takePeerMessage returns a message that is held, which is then the caller's; nil if there is none.
+func takePeerMessage(id uint64) *peerMessage {
+	peerMessages.Lock()
+	defer peerMessages.Unlock()
+	m := peerMessages.byID[id]
+	delete(peerMessages.byID, id)
+	return m
+}
+
+// freePeer frees what a message holds. The caller has the lease.
+func (r *rxContext) freePeer(m *peerMessage) {
+	if m.payload != 0 {
+		r.pool.Put(m.payload, int(m.a.length))
+		r.unhold(int(m.a.length))
+		m.payload = 0
+	}
+}
+
+// StartPeer gives a held message to the receive that entry has become. Errors: fi.ENOENT
+// for a message that is not there: its endpoint was closed.
+func StartPeer(entry, id uint64) error {
+	m := takePeerMessage(id)
+	if m == nil {
+		return fi.ENOENT
+	}
+	r := m.rx
+	r.acquire()
+	defer r.give()
+	if m.a.ep = r.byNumber(m.ep); m.a.ep == nil {
+		r.freePeer(m)
+		return fi.ENOENT
+	}
+	if m.a.flags&msgRTS != 0 {
+		r.deliverPeer(entry, &m.a, nil, &m.rts)
+	} else {
+		r.deliverPeer(entry, &m.a, bytesAt(m.payload, m.a.length), nil)
+		r.freePeer(m)
+	}
+	r.publish()
+	return nil
+}
+
+// DiscardPeer drops a held message. Its sender is told that it was received; the entry
+// stays the owner's. Errors as of StartPeer.
+func DiscardPeer(id uint64) error {
+	m := takePeerMessage(id)
+	if m == nil {
+		return fi.ENOENT
+	}
+	r := m.rx
+	r.acquire()
+	defer r.give()
+	if m.a.ep = r.byNumber(m.ep); m.a.ep != nil && m.a.flags&(msgRTS|msgSync) != 0 {
+		r.acknowledge(&m.a, fi.Success)
+	}
+	r.freePeer(m)
+	r.publish()
+	return nil
+}
+
+// PeerAddr is the source address of a held message, which the address vector
+// may know now; fi.AddrUnspec if it does not.
+func PeerAddr(id uint64) fi.Addr {
+	peerMessages.Lock()
+	m := peerMessages.byID[id]
+	peerMessages.Unlock()
+	if m == nil {
+		return fi.AddrUnspec
+	}
+	m.rx.acquire()
+	defer m.rx.give()
+	e := m.rx.byNumber(m.ep)
+	if e == nil {
+		return fi.AddrUnspec
+	}
+	return e.addrOf(m.a.source)
+}
+
+// dropPeerMessages forgets what arrived at an endpoint that is closed. The
+// caller holds the lease.
+func (r *rxContext) dropPeerMessages(e *Endpoint) {
+	if r.owner == nil {
+		return
+	}
+	peerMessages.Lock()
+	defer peerMessages.Unlock()
+	for id, m := range peerMessages.byID {
+		if m.rx == r && m.ep == e.number {
+			delete(peerMessages.byID, id)
+			r.freePeer(m)
+		}
+	}
+}
+
+// userIDs are what completions call addresses (FI_AV_USER_ID).
+type userIDs struct {
+	// any tells whether an address has one. Stored under mu, read by any thread.
+	any atomic.Bool
+	mu  sync.RWMutex // taken for reading once for each source and change of the address vector
+	ids map[fi.Addr]fi.Addr
+}
+
+func (u *userIDs) set(addr, id fi.Addr) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ids == nil {
+		u.ids = map[fi.Addr]fi.Addr{}
+	}
+	u.ids[addr] = id
+	u.any.Store(true)
+}
+
+func (u *userIDs) remove(addr fi.Addr) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.ids, addr)
+}
+
+// reported is what a completion calls an address of the address vector.
+func (a *AV) reported(addr fi.Addr) fi.Addr {
+	named := a.flags&fi.AVUserID != 0
+	if addr == fi.AddrNotAvail || !named && !a.ids.any.Load() {
+		return addr
+	}
+	a.ids.mu.RLock()
+	defer a.ids.mu.RUnlock()
+	id, ok := a.ids.ids[addr]
+	switch {
+	case ok && id < 1<<64-addrFirst:
+		return id
+	case named || ok:
+		return fi.AddrNotAvail
+	}
+	return addr
+}
+
+// renames tells whether completions may call addresses otherwise than transfers
+// do.
+func (a *AV) renames() bool { return a.flags&fi.AVUserID != 0 || a.ids.any.Load() }
+
+// SetUserID has completions call an address id from now on. Errors: fi.EINVAL
+// unless the address vector was opened with fi.AVUserID and has the address,
+// fi.EBADFLAGS for flags.
+func (a *AV) SetUserID(addr, id fi.Addr, flags uint64) error {
+	switch _, ok := a.Name(addr); {
+	case flags != 0:
+		return refuse(log.AV, fi.EBADFLAGS, "set user id: flags %#x", flags)
+	case a.flags&fi.AVUserID == 0:
+		return refuse(log.AV, fi.EINVAL, "set user id: the address vector was opened without FI_AV_USER_ID")
+	case !ok:
+		return refuse(log.AV, fi.EINVAL, "set user id of address %d: not in the address vector", addr)
+	}
+	done, err := a.change()
+	if err != nil {
+		return err
+	}
+	defer done()
+	a.ids.set(addr, id)
+	return nil
+}
