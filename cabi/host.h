@@ -28,6 +28,9 @@ struct weft_host {
 
 extern struct weft_host weft_host;
 
+/* For Go, which calls no pointers to functions. */
+static inline uint32_t weft_host_version(void) { return weft_host.version(); }
+
 /* weft_host_bind fills weft_host. caller is an address inside the library
  * that called weft. It returns 0 or a negative errno. */
 int weft_host_bind(void *caller);

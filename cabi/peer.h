@@ -2,8 +2,8 @@
  *
  * What providers exchange when one uses another's queues (fi_peer(3)), in the
  * layout that libfabric has since 2.0. Headers of 1.x have other layouts, or
- * none, so weft has declarations of its own; fi_getinfo offers FI_PEER to API
- * 2.0 and later only, which an older host does not pass on.
+ * none, so weft has declarations of its own; fi_getinfo offers FI_PEER in
+ * hosts from 2.0 on only.
  *
  * Each structure is made by the owner of the object that is imported. Sizes are
  * checked: what is shorter than weft knows is refused.

@@ -51,6 +51,7 @@ func weftGoInit() (rc C.int) {
 		}
 	}
 	hot.SetPosters(unsafe.Slice((*hot.Poster)(unsafe.Pointer(&C.weft_posters[0])), C.WEFT_POSTERS))
+	info.SetHost(uint32(C.weft_host_version()))
 	provider.SetConfigLookup(func(env string) (string, bool) { return lookupParam(names[env]) })
 	return 0
 }

@@ -137,7 +137,7 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 		}
 	}
 	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger
-	const demanded = fi.HMEM
+	const demanded = fi.HMEM | fi.Peer | fi.AVUserID
 	if inTable != want|demanded {
 		t.Errorf("table has %#x, want %#x", inTable, want|demanded)
 	}
@@ -189,5 +189,23 @@ func TestEveryCombination(t *testing.T) {
 	}
 	if accepted != 256 {
 		t.Errorf("%d combinations were accepted, want 256", accepted)
+	}
+}
+
+// TestPeer asks for what libfabric's lnx provider does, in hosts old and new.
+func TestPeer(t *testing.T) {
+	env := testEnv()
+	ask := func() ([]*fi.Info, error) {
+		return env.GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Tagged | fi.Peer | fi.AVUserID }), nil)
+	}
+	for _, host := range []uint32{0, fi.Version(1, 22)} {
+		env.Host = host
+		_, err := ask()
+		wantRefused(t, err, "caps")
+	}
+	env.Host = fi.Version(2, 0)
+	infos, err := ask()
+	if err != nil || infos[0].Caps&infos[0].Domain.Caps&(fi.Peer|fi.AVUserID) != fi.Peer|fi.AVUserID {
+		t.Errorf("%v, %v", infos, err)
 	}
 }

@@ -116,11 +116,11 @@ func (q *query) checkHMEM(h fi.DomainAttr, caps uint64) *refusal {
 	return nil
 }
 
-// checkPeer refuses FI_PEER before API 2.0, where the structures that the
-// providers exchange were others.
+// checkPeer refuses FI_PEER in a host before libfabric 2.0, where the structures
+// that the providers exchange were others.
 func (q *query) checkPeer(caps uint64) *refusal {
-	if caps&fi.Peer != 0 && q.version < fi.Version(2, 0) {
-		return refuse("caps", "FI_PEER is for API 2.0 and later")
+	if caps&fi.Peer != 0 && q.env.Host < fi.Version(2, 0) {
+		return refuse("caps", "FI_PEER needs libfabric 2.0 or later, this is %d.%d", fi.Major(q.env.Host), fi.Minor(q.env.Host))
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ package info
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
@@ -40,14 +41,23 @@ type Env struct {
 	Resolver names.Resolver
 	// Route returns the address that the kernel sends from to a destination.
 	Route func(dest names.Name) (names.Name, error)
+	// Host is the version of the library that weft is loaded into, 0: none.
+	Host uint32
 	// GPUs tells whether there are GPUs whose memory weft can copy. nil: no.
 	GPUs func() bool
 }
+
+// host is stored once, before anybody asks.
+var host atomic.Uint32
+
+// SetHost says which version of libfabric weft is loaded into.
+func SetHost(version uint32) { host.Store(version) }
 
 // System returns the environment of this host.
 func System() *Env {
 	return &Env{
 		Interfaces: names.System, Resolver: names.SystemResolver, Route: names.Route,
+		Host: host.Load(),
 		GPUs: func() bool { return cuda.Load() == nil },
 	}
 }
