@@ -24,12 +24,16 @@ import (
 //	|  round  |   front    |   back    |   chunks below front are the receiver's,
 //	+---------+------------+-----------+   from back on the sender's
 //
-// The second counts the sender's finished chunks, in its low half, behind the
-// round, with a bit for a chunk that the sender could not write. The receiver
-// writes both words when a round begins, which it does not do before all chunks
-// that the sender took are finished or the sender is dead: a late write would
-// spoil a buffer that the application has back. One rendezvous between two
-// endpoints is shared at a time.
+// The second counts the chunks that the sender has finished, in its low half,
+// of all rounds, with a bit that says that it could not write one. The sender
+// alone changes it. The receiver gives no buffer back before the count says that
+// all chunks that the sender took are finished, or the sender is dead: a late
+// write would spoil memory that the application has back.
+//
+// A round ends when all its chunks are taken. Then the receiver begins one with
+// the next message of the same sender, which finds the offer when it has finished
+// its last chunk: neither waits for the other between two messages. Two rounds
+// are unfinished at a time at most.
 //
 // What the other side writes there is not trusted: it can delay or spoil the
 // message that the two exchange, and leads nowhere else.
@@ -39,8 +43,7 @@ const (
 	chunkMask  = 1<<frontShift - 1
 	maxChunks  = chunkMask
 
-	assistFailed = 1 << 47 // in the second word
-	assistCount  = 1<<32 - 1
+	assistFailed = 1 << 47 // in the second word, for ever
 )
 
 // Chunks are an eighth of the message within these bounds, in bytes.
@@ -76,50 +79,97 @@ func chunkSize(n uint64) uint64 {
 	return min(max(n/8, minChunk), maxChunk) &^ 4095
 }
 
-// offerAssist begins a round if the operation is one to share. It reports
-// whether it is shared now.
-func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
+// sharing is what a receiver knows of the rounds with one sender.
+type sharing struct {
+	rounds uint8 // not finished
+	open   bool  // the last has chunks that nobody has taken
+	never  bool  // the sender, or the kernel, does not let it work
+	// count is the sender's count when all chunks that it took are finished.
+	count uint32
+}
+
+// maxRounds is how many rounds with one sender may be unfinished.
+const maxRounds = 2
+
+// shareable tells whether an operation is one to share.
+func (r *rxContext) shareable(e *Endpoint, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
 	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
 		return false
 	}
-	words := e.sourceWords(hw.Source(op.src)) // of this host only
-	if words == nil || e.assisted[op.src] {
+	src := hw.Source(op.src) // of this host only
+	return e.sourceWords(src) != nil && !e.assisted[src].never && chunks(op.want, chunkSize(op.want)) <= maxChunks
+}
+
+// offerAssist begins a round with a shareable operation. It reports false when
+// that has to wait for an earlier round.
+func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
+	s := &e.assisted[op.src]
+	if s.open || s.rounds == maxRounds {
 		return false
 	}
+	op.share = false
+	words := e.sourceWords(hw.Source(op.src))
 	p, err := e.connect(e.linkBack(op.sender()))
-	if err != nil {
-		return false
+	if err != nil || words == nil || s.never {
+		return true // alone
+	}
+	if s.rounds == 0 {
+		s.count = uint32(atomic.LoadUint64(&words[1]))
 	}
 	chunk := chunkSize(op.want)
-	n := chunks(op.want, chunk)
-	if n > maxChunks {
-		return false
-	}
 	if e.round++; e.round == 0 {
 		e.round = 1
 	}
 	round := uint64(e.round)
-	atomic.StoreUint64(&words[1], round<<roundShift)
-	atomic.StoreUint64(&words[0], claimWord(round, 0, n))
+	atomic.StoreUint64(&words[0], claimWord(round, 0, chunks(op.want, chunk)))
 	o := offer{round: round, addr: op.t.buf, want: op.want, chunk: chunk}
 	if p.AMShort(amAssist, op.request, o.put(r.head[:]), nil) != nil {
-		return false
+		return true
 	}
 	op.round, op.chunk = round, chunk
-	e.assisted[op.src] = true
+	s.rounds++
+	s.open = true
 	return true
 }
 
 // stepAssisted reads the next chunks of a shared operation and tells whether
-// progress is done with it.
-func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp) bool {
+// progress is done with it. patience is how often it looks whether the sender
+// has finished.
+func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
 	words := e.sourceWords(hw.Source(op.src))
 	p, err := e.connect(e.linkBack(op.sender()))
 	if words == nil || err != nil {
 		op.status = fi.ECONNRESET
 		return r.endAssist(e, op)
 	}
+	if !op.taken && !r.takeChunks(e, op, p, words) {
+		return false
+	}
+	done, failed := waitSender(&words[1], op.needs, patience)
+	if !done {
+		return false
+	}
+	if failed {
+		e.assisted[op.src].never = true
+	}
+	for i, n := op.back, chunks(op.want, op.chunk); failed && i < n && op.status == fi.Success; i++ {
+		r.readChunk(p, op, i)
+	}
+	if op.status == fi.EACCES {
+		// The kernel lets this side not read. The sender is stopped: begin anew, in fragments.
+		e.assisted[op.src].never = true
+		e.assisted[op.src].rounds--
+		op.round, op.status = 0, fi.Success
+		r.pull(e, op)
+		return true
+	}
+	return r.endAssist(e, op)
+}
+
+// takeChunks reads chunks until all are taken, which ends the round, or it is
+// others' turn: then it reports false.
+func (r *rxContext) takeChunks(e *Endpoint, op *recvOp, p *path, words *[2]uint64) bool {
 	n := chunks(op.want, op.chunk)
 	for budget := int64(assistBurst); budget > 0 && op.status == fi.Success; budget -= int64(op.chunk) {
 		i, ok := takeFront(&words[0], op.round, n)
@@ -134,26 +184,25 @@ func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp) bool {
 	} else if front < back {
 		return false
 	}
-	done, failed := waitSender(&words[1], op.round, n-min(back, n))
-	if !done {
-		return false
-	}
-	for i := back; failed && i < n && op.status == fi.Success; i++ {
-		r.readChunk(p, op, i)
-	}
-	if op.status == fi.EACCES {
-		// The kernel lets this side not read. The sender is stopped: begin anew, in fragments. The offer
-		// stays, so that there is none for later messages.
-		op.round, op.status = 0, fi.Success
-		r.pull(e, op)
-		return true
-	}
-	return r.endAssist(e, op)
+	e.endRound(op, min(back, n), n)
+	return true
+}
+
+// endRound notes what the sender took of an operation: the chunks from back to n.
+func (e *Endpoint) endRound(op *recvOp, back, n uint64) {
+	s := &e.assisted[op.src]
+	s.count += uint32(n - back)
+	s.open = false
+	op.taken, op.back, op.needs = true, back, s.count
 }
 
 // endAssist completes a shared operation.
 func (r *rxContext) endAssist(e *Endpoint, op *recvOp) bool {
-	e.assisted[op.src] = false
+	s := &e.assisted[op.src]
+	s.rounds--
+	if !op.taken {
+		s.open = false
+	}
 	if op.status == fi.Success {
 		op.done = op.want
 	}
@@ -172,10 +221,11 @@ func (r *rxContext) abandonAssist(e *Endpoint, op *recvOp) {
 	if op.round == 0 || words == nil {
 		return
 	}
-	n := chunks(op.want, op.chunk)
-	taken := n - stopSender(&words[0], op.round, n)
+	if n := chunks(op.want, op.chunk); !op.taken {
+		e.endRound(op, stopSender(&words[0], op.round, n), n)
+	}
 	for end := time.Now().Add(abandonTime); time.Now().Before(end); {
-		if done, _ := waitSender(&words[1], op.round, taken); done {
+		if done, _ := waitSender(&words[1], op.needs, senderPatience); done {
 			return
 		}
 	}
@@ -234,16 +284,15 @@ func stopSender(word *uint64, round, n uint64) uint64 {
 	}
 }
 
-// senderPatience is how many looks waitSender takes before it lets progress do
-// something else: about the time of a chunk.
+// senderPatience is how many looks at the sender's count a step takes before it
+// lets progress do something else: about the time of a chunk.
 const senderPatience = 5000
 
-// waitSender tells whether the sender has finished the chunks that it took, and
-// whether it failed at one.
-func waitSender(word *uint64, round, taken uint64) (done, failed bool) {
-	for range senderPatience {
-		w := atomic.LoadUint64(word)
-		if w>>roundShift != round&0xffff || w&assistCount >= taken {
+// waitSender tells whether the sender's count has come to needs, and whether it
+// failed at a chunk.
+func waitSender(word *uint64, needs uint32, patience int) (done, failed bool) {
+	for range patience {
+		if w := atomic.LoadUint64(word); int32(uint32(w)-needs) >= 0 {
 			return true, w&assistFailed != 0
 		}
 	}

@@ -132,7 +132,7 @@ type Endpoint struct {
 	streams   []uint64  // requests that are sent in fragments
 	backLinks []*link   // by identity, the last that was used
 	assists   []assist  // rendezvous of others that this side helps with
-	assisted  []bool    // by hw.Source: it is offered a share of a rendezvous now, or never again
+	assisted  []sharing // by hw.Source
 	round     uint16    // of the last offer
 	batchPeak uint64    // arrivals
 	// malformedHere counts messages that only this layer found malformed.

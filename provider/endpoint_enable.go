@@ -143,7 +143,7 @@ func (e *Endpoint) open() (err error) {
 		return fi.ENOMEM
 	}
 	e.progressStripe = n
-	e.assisted = make([]bool, cfg.MaxPeers)
+	e.assisted = make([]sharing, cfg.MaxPeers)
 	e.scratch = newScratch(n + 1)
 	return nil
 }

@@ -42,9 +42,15 @@ type recvOp struct {
 	count   uint32
 	iov     [iovLimit]hw.RemoteSegment
 
-	round uint64 // of a shared operation (assist.go), 0: not shared
+	// of a shared operation (assist.go)
+	share bool   // it is to be offered to the sender before it is read
+	round uint64 // 0: not shared
 	chunk uint64 // bytes
-	lost  bool   // the sender is gone
+	taken bool   // all chunks are; then
+	back  uint64 // the first that the sender took, and
+	needs uint32 // its count when it has finished them
+
+	lost bool // the sender is gone
 
 	asked   uint64 // bytes for which gets were posted
 	pending uint32 // gets under way
@@ -139,16 +145,17 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 		r.pull(a.ep, op)
 		return
 	default:
-		r.offerAssist(a.ep, op)
+		op.share = r.shareable(a.ep, op)
 	}
-	if r.offload || !r.step(a.ep, op) {
+	if r.offload || !r.step(a.ep, op, 1) {
 		r.activate(op)
 	}
 }
 
 // step reads the next piece of an operation and tells whether progress is done
-// with it: it is complete, failed, or waits for fragments.
-func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
+// with it: it is complete, failed, or waits for fragments. patience is that of
+// stepAssisted.
+func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {
 	if op.keyed {
 		return r.stepGet(e, op)
 	}
@@ -157,8 +164,11 @@ func (r *rxContext) step(e *Endpoint, op *recvOp) bool {
 		r.finishOp(e, op)
 		return true
 	}
+	if op.share && !r.offerAssist(e, op) {
+		return false
+	}
 	if op.round != 0 {
-		return r.stepAssisted(e, op)
+		return r.stepAssisted(e, op, patience)
 	}
 	if op.foreign {
 		return r.stepForeign(e, op)
@@ -294,7 +304,7 @@ func (r *rxContext) stepActive() {
 	for i != 0 {
 		op := r.ops.At(i)
 		i = op.next
-		if !r.step(r.byNumber(op.ep), op) {
+		if !r.step(r.byNumber(op.ep), op, senderPatience) {
 			r.activate(op)
 		}
 	}
@@ -303,7 +313,7 @@ func (r *rxContext) stepActive() {
 // loseOps ends the reads from a source that is gone, before another has its
 // place and its shared words.
 func (r *rxContext) loseOps(e *Endpoint, src hw.Source) {
-	e.assisted[src] = false
+	e.assisted[src] = sharing{}
 	for i := r.active.head; i != 0; {
 		op := r.ops.At(i)
 		if op.ep == e.number && hw.Source(op.src) == src {
