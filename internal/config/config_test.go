@@ -157,7 +157,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"unexpected_bytes": "1g", "use_cma": "no", "connect_timeout": "3s",
 		"stats": "no", "udp": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
 		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
-		"verbs": "no", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
+		"verbs": "yes", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
 	}
 	changedBy := map[string]string{}
 	def := reflect.ValueOf(*Default())

@@ -130,7 +130,7 @@ var table = []Var{
 	shareVar("rtt_beta", "0.25",
 		func(c *Config) *float64 { return &c.RTTBeta },
 		"Weight of a new deviation in the mean deviation of round-trip times (RFC 6298)."),
-	triVar("verbs", "auto",
+	triVar("verbs", "no",
 		func(c *Config) *Tri { return &c.Verbs },
 		"Reach other hosts over an RDMA device: auto if one stands on the endpoint's network interface, yes fails where there is none, no for none. Peers that are not reached so are reached over UDP."),
 	wordVar("verbs_device", "", 64,

@@ -74,13 +74,13 @@ func TestCapabilities(t *testing.T) {
 
 func TestCapabilitiesRefused(t *testing.T) {
 	for _, bit := range []uint64{fi.Multicast, fi.VariableMsg, fi.RMAPmem,
-		fi.AVUserID, fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
+		fi.XPUTrigger, fi.TaggedDirectedRecv, fi.TaggedMultiRecv, 1 << 0, 1 << 60, 1 << 63} {
 		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | bit }), nil)
 		wantRefused(t, err, "caps")
 	}
 	_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.SourceErr }), nil)
 	wantRefused(t, err, "caps")
-	for _, bit := range []uint64{fi.Msg, fi.DirectedRecv, fi.AVUserID, fi.Peer} {
+	for _, bit := range []uint64{fi.Msg, fi.DirectedRecv, fi.Peer} {
 		_, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Domain.Caps = bit }), nil)
 		wantRefused(t, err, "domain_attr.caps")
 	}

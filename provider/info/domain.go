@@ -19,7 +19,7 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(caps)); r != nil {
+	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(h, caps)); r != nil {
 		return nil, r
 	}
 	control, data := q.progress(h)
@@ -118,9 +118,13 @@ func (q *query) checkHMEM(h fi.DomainAttr, caps uint64) *refusal {
 
 // checkPeer refuses FI_PEER in a host before libfabric 2.0, where the structures
 // that the providers exchange were others.
-func (q *query) checkPeer(caps uint64) *refusal {
+func (q *query) checkPeer(h fi.DomainAttr, caps uint64) *refusal {
 	if caps&fi.Peer != 0 && q.env.Host < fi.Version(2, 0) {
-		return refuse("caps", "FI_PEER needs libfabric 2.0 or later, this is %d.%d", fi.Major(q.env.Host), fi.Minor(q.env.Host))
+		name := "caps"
+		if h.Caps&fi.Peer != 0 {
+			name = "domain_attr.caps"
+		}
+		return refuse(name, "FI_PEER needs libfabric 2.0 or later, this is %d.%d", fi.Major(q.env.Host), fi.Minor(q.env.Host))
 	}
 	return nil
 }

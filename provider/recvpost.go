@@ -1,0 +1,211 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// defaultMinMultiRecv is the FI_OPT_MIN_MULTI_RECV of a new endpoint, bytes.
+const defaultMinMultiRecv = 64
+
+// RecvArgs describes one receive.
+type RecvArgs struct {
+	IOV     []fi.IOVec
+	Src     fi.Addr
+	Tag     uint64
+	Ignore  uint64
+	Flags   uint64
+	Context uint64
+	Tagged  bool
+	On      Threshold // with fi.Trigger in Flags
+
+	work uint64 // the number of the deferred work that this is, or 0
+}
+
+// entry is the receive as it stands on the post ring, but for its buffer.
+func (a *RecvArgs) entry() hot.RecvEntry {
+	e := hot.RecvEntry{Flags: a.Flags, Src: uint64(a.Src), Tag: a.Tag, Ignore: a.Ignore, Context: a.Context}
+	if a.Tagged {
+		e.Flags |= hot.RecvTagged
+	}
+	if anyOnDevice(a.IOV) {
+		e.Flags |= hot.RecvDevice
+	}
+	if a.work != 0 {
+		e.Flags |= hot.RecvWork
+		e.Context = a.work
+	}
+	return e
+}
+
+// recvFlags are the flags that a receive may carry.
+const recvFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Peek | fi.Claim | fi.Discard
+
+// postRecv validates a receive and pushes it on the post ring. Errors:
+// fi.EAGAIN when the ring is full and another thread is making progress,
+// fi.EBADFLAGS, fi.EINVAL.
+func (r *rxContext) postRecv(a *RecvArgs) error {
+	if r.owner != nil {
+		return fi.ENOSYS // they are posted with the owner
+	}
+	if err := r.checkRecv(a); err != nil {
+		return err
+	}
+	entry := a.entry()
+	switch len(a.IOV) {
+	case 0:
+	case 1:
+		entry.Buf, entry.Len = uint64(a.IOV[0].Base), a.IOV[0].Len
+	default:
+		return r.postVector(&entry, a.IOV)
+	}
+	var err error
+	if a.Flags&urgentRecv != 0 {
+		err = r.pushUrgent(&entry)
+	} else {
+		err = r.push(&entry)
+	}
+	if st := r.stats.Load(); err != nil && st != nil {
+		st.Shared(stats.SharedNoPost, 1)
+	}
+	return err
+}
+
+// urgentRecv are the flags of entries that nobody may leave on the post ring
+// until something arrives: they complete without an arrival.
+const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
+
+// pushUrgent pushes an entry with one of the flags urgentRecv and acts on it at
+// once. If another thread makes progress, that one or the next poll does.
+func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
+	r.urgent.Add(1) // U1: before the entry is there, so that it is never too low
+	if err := r.push(entry); err != nil {
+		r.urgent.Add(-1)
+		return err
+	}
+	atomic.StoreUint32(&r.hot.WantPosts, 1) // U2: pairs with publish
+	if r.take() {
+		r.drainPosts()
+		r.publish()
+		r.give()
+	} else {
+		r.ring() // the holder may be done already
+	}
+	return nil
+}
+
+// push puts an entry on the post ring, making room if this thread can.
+func (r *rxContext) push(entry *hot.RecvEntry) error {
+	for range 2 {
+		slot, pos, ok := r.posts.Claim(0, r.hot.Flags&hot.RxExclusive != 0)
+		if ok {
+			seq := (*hot.RecvEntry)(slot).Seq
+			entry.Seq = seq
+			*(*hot.RecvEntry)(slot) = *entry
+			r.posts.Publish(slot, 0, pos)
+			if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
+				r.ring()
+			}
+			return nil
+		}
+		if !r.take() {
+			return fi.EAGAIN
+		}
+		r.drainPosts()
+		r.publish()
+		r.give()
+	}
+	return fi.EAGAIN
+}
+
+// postVector posts a receive of several elements. Their list outlives the
+// call, so it needs memory that the lease protects; the receives that are on
+// the ring already come first.
+func (r *rxContext) postVector(entry *hot.RecvEntry, iov []fi.IOVec) error {
+	if !r.take() {
+		return fi.EAGAIN
+	}
+	defer r.give()
+	addr, err := r.pool.Get(len(iov) * iovBytes)
+	if err != nil {
+		return fi.ENOMEM
+	}
+	copy(vectorAt(addr, len(iov)), iov)
+	entry.Buf, entry.Len = addr, uint64(len(iov))
+	entry.Flags |= hot.RecvIOV
+	r.drainPosts()
+	r.post(entry)
+	r.publish()
+	return nil
+}
+
+func (r *rxContext) checkRecv(a *RecvArgs) error {
+	bad := func(err error, format string, args ...any) error {
+		log.Warnf(log.EPData, format, args...)
+		return err
+	}
+	if a.Flags&^recvFlags != 0 {
+		return bad(fi.EBADFLAGS, "receive: flags %#x are not for a receive", a.Flags&^recvFlags)
+	}
+	if len(a.IOV) > iovLimit {
+		return bad(fi.EINVAL, "receive: %d elements, at most %d", len(a.IOV), iovLimit)
+	}
+	for _, v := range a.IOV {
+		if v.Base == 0 && v.Len != 0 {
+			return bad(fi.EINVAL, "receive: element of %d bytes at address 0", v.Len)
+		}
+	}
+	search := a.Flags & (fi.Peek | fi.Claim | fi.Discard)
+	switch {
+	case a.Flags&fi.MultiRecv != 0 && (a.Tagged || len(a.IOV) != 1 || search != 0):
+		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer for untagged messages")
+	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.minMulti.Load():
+		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.minMulti.Load())
+	case search != 0 && !a.Tagged:
+		return bad(fi.EBADFLAGS, "receive: FI_PEEK, FI_CLAIM and FI_DISCARD are for tagged receives")
+	case search == fi.Discard:
+		return bad(fi.EBADFLAGS, "receive: FI_DISCARD needs FI_PEEK or FI_CLAIM")
+	case search == fi.Peek|fi.Claim|fi.Discard:
+		return bad(fi.EBADFLAGS, "receive: FI_CLAIM and FI_DISCARD exclude each other in a peek")
+	}
+	return nil
+}
+
+// simpleRecv are the flags of a receive that is only queued or matched.
+const simpleRecv = hot.RecvTagged | hot.RecvIOV | hot.RecvDevice | fi.Completion | fi.More
+
+// post acts on a receive that came off the ring.
+func (r *rxContext) post(entry *hot.RecvEntry) {
+	tagged := entry.Flags&hot.RecvTagged != 0
+	eng := r.engine(tagged)
+	switch {
+	case entry.Flags&hot.RecvCancel != 0:
+		r.cancel(entry.Context)
+		return
+	case entry.Flags&(fi.Peek|fi.Claim) != 0:
+		r.search(eng, entry)
+		return
+	case entry.Flags&fi.MultiRecv != 0:
+		r.postMulti(eng, entry)
+		if r.ended {
+			r.cancelRecvs()
+		}
+		return
+	}
+	rv, m := eng.Post(r.sourceOf(fi.Addr(entry.Src)), entry.Tag, entry.Ignore)
+	switch {
+	case m != nil:
+		r.deliverHeld(eng, targetOf(entry), m)
+	case rv != nil:
+		rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags
+	default:
+		r.endRecv(targetOf(entry), entry.Tag, fi.ENOMEM)
+	}
+	if r.ended {
+		r.cancelRecvs()
+	}
+}
