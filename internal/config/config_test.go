@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 32 << 10,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
-		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64, UDPStripes: 1, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
+		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64, Verbs: No, UDPStripes: 1, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
