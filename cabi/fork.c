@@ -48,7 +48,16 @@ static void child(void)
 	weft_objects_unlock();
 }
 
-int weft_fork_init(void) { return -pthread_atfork(weft_objects_lock, weft_objects_unlock, child); }
+/* From the time the library is loaded, because Go's threads start then: a
+ * program that is linked with it may fork before it makes its first call. */
+static int watching;
+
+__attribute__((constructor)) static void watch(void)
+{
+	watching = -pthread_atfork(weft_objects_lock, weft_objects_unlock, child);
+}
+
+int weft_fork_init(void) { return watching; }
 
 int weft_fork_refusal(void)
 {

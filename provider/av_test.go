@@ -183,7 +183,7 @@ func TestAVInsertArguments(t *testing.T) {
 		{raw, 2, Insertion{Addrs: make([]fi.Addr, 1)}, fi.EINVAL},
 		{raw, 2, Insertion{Flags: fi.SyncErr, Errs: make([]int32, 1)}, fi.EINVAL},
 		{raw, 2, Insertion{Flags: fi.SyncErr}, fi.EINVAL},
-		{raw, 2, Insertion{Flags: fi.AVUserID}, fi.EBADFLAGS},
+		{raw, 2, Insertion{Flags: fi.AVUserID}, fi.EINVAL}, // ids are missing,
 	} {
 		n, err := a.Insert(c.raw, c.count, &c.in)
 		if n != 0 || fi.ErrnoOf(err) != c.want {

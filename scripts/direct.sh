@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # libweft.so: its entry points compared with libfabric's (tests/direct), and a
-# program that links nothing else (examples/hello.c), after an installation.
+# programs that link nothing else (examples/), after an installation.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -37,10 +37,12 @@ flags() {
 	PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config "$@" weft
 }
 check "weft.pc" flags --exists
-# shellcheck disable=SC2046 # words
-check "compile hello" "$CC" -std=gnu11 -Wall -Wextra -Werror -o "$out/hello" examples/hello.c \
-	$(flags --cflags --libs)
-check "hello" env LD_LIBRARY_PATH="$root/usr/lib" "$out/hello"
+for example in hello rma wait; do
+	# shellcheck disable=SC2046 # words
+	check "compile $example" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread \
+		-o "$out/$example" "examples/$example.c" $(flags --cflags --libs)
+	check "$example" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/$example"
+done
 
 no_libfabric() {
 	! env LD_LIBRARY_PATH="$root/usr/lib" ldd "$out/hello" | grep libfabric

@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -35,37 +34,29 @@ func (q *queue) retireAll() {
 	q.head.Store(q.tail.Load())
 }
 
-// TestPostCost compares a message posted from Go with the same work request
+// BenchmarkPostCost compares a message posted from Go with the same work request
 // posted from a loop in C: the difference is what Go costs.
-func TestPostCost(t *testing.T) {
-	if testing.Short() || os.Getenv("WEFT_TEST_RDMA") != "" {
-		t.Skip("a measurement, which means nothing on an emulated processor")
-	}
-	const rounds, count, size = 40, 5000, 8
-	const limit = 150 * time.Nanosecond
-	e := nullEndpoint(128)
-	payload := make([]byte, size)
-	goes, c := time.Hour, time.Hour
-	for range rounds { // the least of many: everything else is the machine's
+func BenchmarkPostCost(b *testing.B) {
+	const batch = 64
+	e := nullEndpoint(2 * batch)
+	payload := make([]byte, 8)
+	var inGo, inC time.Duration
+	for b.Loop() {
 		start := time.Now()
-		for n := range count {
+		for range batch {
 			if e.AMShort(1, 0, nil, payload) != nil {
-				t.Fatal("no place")
-			}
-			if n%64 == 63 {
-				e.msg.retireAll()
+				b.Fatal("no place")
 			}
 		}
-		goes = min(goes, time.Since(start)/count)
+		inGo += time.Since(start)
 		e.msg.retireAll()
 		start = time.Now()
-		null.Loop(count, headerBytes+size)
-		c = min(c, time.Since(start)/count)
+		null.Loop(batch, headerBytes+len(payload))
+		inC += time.Since(start)
 	}
-	t.Logf("a post from Go %v, from C %v, difference %v", goes, c, goes-c)
-	if goes-c > limit {
-		t.Errorf("Go costs %v for each post, more than %v", goes-c, limit)
-	}
+	posts := float64(b.N) * batch
+	b.ReportMetric(float64(inGo)/posts, "ns/post")
+	b.ReportMetric(float64(inGo-inC)/posts, "ns/post-over-C")
 }
 
 func TestPostNoAllocation(t *testing.T) {
@@ -122,18 +113,5 @@ func TestPostThreads(t *testing.T) {
 	e.msg.post()
 	if got := null.Taken() - before; got != threads*count || e.msg.posted != threads*count {
 		t.Errorf("%d posted, position %d, want %d", got, e.msg.posted, threads*count)
-	}
-}
-
-func BenchmarkPost(b *testing.B) {
-	e := nullEndpoint(128)
-	payload := make([]byte, 8)
-	for n := 0; b.Loop(); n++ {
-		if e.AMShort(1, 0, nil, payload) != nil {
-			b.Fatal("no place")
-		}
-		if n%64 == 63 {
-			e.msg.retireAll()
-		}
 	}
 }
