@@ -44,6 +44,11 @@ for example in hello rma wait; do
 	check "$example" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/$example"
 done
 
+# shellcheck disable=SC2046 # words
+check "compile forked" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$out/forked" tests/direct/forked/forked.c \
+	$(flags --cflags --libs)
+check "a fork before the first call" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/forked"
+
 no_libfabric() {
 	! env LD_LIBRARY_PATH="$root/usr/lib" ldd "$out/hello" | grep libfabric
 }
