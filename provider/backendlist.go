@@ -1,11 +1,13 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -18,23 +20,75 @@ type Backend struct {
 	Err     error   // why it is not usable here
 }
 
-// Backends tries every transport of this build: each is opened once and closed
-// again.
+// Backends tries every transport of this build, in the order in which they are
+// preferred: each is opened once and closed again.
 func Backends(c *config.Config) []Backend {
-	attr, err := tryLocal(c)
-	return []Backend{{Name: "shm", Reaches: "peers on this host", Attr: attr, Err: err}}
+	local, localErr := tryLocal(c)
+	overUDP, udpErr := tryUDP(c)
+	device, deviceErr := tryRDMA(c)
+	return []Backend{
+		{Name: "shm", Reaches: "peers on this host", Attr: local, Err: localErr},
+		{Name: "verbs", Reaches: "peers on other hosts", Attr: device, Err: deviceErr},
+		{Name: "udp", Reaches: "peers on other hosts", Attr: overUDP, Err: udpErr},
+	}
+}
+
+// freePort binds a name of this host that the kernel says is free.
+func freePort() (*boundSocket, names.Name, error) {
+	local, err := names.FromSockaddr([]byte{unix.AF_INET, 0, 0, 0, 127, 0, 0, 1, 15: 0}) // any port
+	if err != nil {
+		return nil, names.Name{}, err
+	}
+	s, n, err := bindSocket(local, "", "")
+	if err != nil {
+		return nil, names.Name{}, fmt.Errorf("reserve a name: %w", err)
+	}
+	return s, n, nil
+}
+
+// tryUDP opens the transport over UDP.
+func tryUDP(c *config.Config) (hw.Attr, error) {
+	if c.UDP == config.No {
+		return hw.Attr{}, errors.New("FI_WEFT_UDP is no")
+	}
+	s, n, err := freePort()
+	if err != nil {
+		return hw.Attr{}, err
+	}
+	defer s.close()
+	fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return hw.Attr{}, fmt.Errorf("duplicate a socket: %w", err)
+	}
+	i, err := udp.Open(fd, udp.Config{Stripes: c.UDPStripes, Source: n.AppendSockaddr(nil), MaxBcopy: c.BounceSize, Memory: udp.NewMemoryDomain()})
+	if err != nil {
+		return hw.Attr{}, err
+	}
+	attr := i.Attr()
+	return attr, i.Close()
+}
+
+// tryRDMA opens a device, no interface: that takes an endpoint. So the
+// attributes stay empty.
+func tryRDMA(c *config.Config) (hw.Attr, error) {
+	if c.Verbs == config.No {
+		return hw.Attr{}, errors.New("FI_WEFT_VERBS is no")
+	}
+	all := *c
+	all.Verbs = config.Yes // a device of any network interface
+	d, err := openRDMADevice(&all, "")
+	if err != nil {
+		return hw.Attr{}, err
+	}
+	return hw.Attr{}, d.Close()
 }
 
 // tryLocal opens the transport to peers on this host under a name that the
 // kernel says is free.
 func tryLocal(c *config.Config) (hw.Attr, error) {
-	local, err := names.FromSockaddr([]byte{unix.AF_INET, 0, 0, 0, 127, 0, 0, 1, 15: 0}) // any port
+	s, n, err := freePort()
 	if err != nil {
 		return hw.Attr{}, err
-	}
-	s, n, err := bindSocket(local, "", "")
-	if err != nil {
-		return hw.Attr{}, fmt.Errorf("reserve a name: %w", err)
 	}
 	defer s.close()
 	i, err := openIface(n.AppendSockaddr(nil), s, 1, c.BounceCount, false, nil, c)
