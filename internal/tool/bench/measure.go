@@ -13,9 +13,11 @@ import (
 )
 
 // environ returns the environment of a program that is to find the providers.
-func (o *options) environ() []string {
+// Others than weft are measured in processes that do not load weft: its memory
+// would count as theirs.
+func (o *options) environ(provider string) []string {
 	env := os.Environ()
-	if o.providerPath != "" {
+	if o.providerPath != "" && provider == "weft" {
 		env = append(env, "FI_PROVIDER_PATH="+o.providerPath)
 	}
 	if o.libfabric != "" {
@@ -101,7 +103,7 @@ func (r *run) once(provider string, tests []string) {
 		"-s", strconv.FormatFloat(r.perFigure.Seconds(), 'f', -1, 64),
 	}, tests...)
 	cmd := exec.Command(r.program, args...)
-	cmd.Env = r.environ()
+	cmd.Env = r.environ(provider)
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
@@ -128,7 +130,7 @@ func addLines(found *figures, provider string, out []byte) {
 // libraryVersion asks the measuring program which libfabric it runs on.
 func (o *options) libraryVersion() string {
 	cmd := exec.Command(o.program, "-v")
-	cmd.Env = o.environ()
+	cmd.Env = o.environ("")
 	out, err := cmd.Output()
 	if err != nil {
 		return "unknown"

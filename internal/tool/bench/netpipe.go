@@ -61,7 +61,7 @@ func (r *run) netpipeOnce(provider string) bool {
 		}
 		args = append(args, "NPopenmpi", "-l", size, "-u", size, "-p", "0", "-n", strconv.Itoa(s.times), "-o", filepath.Join(dir, "np.out"))
 		cmd := exec.Command("timeout", args...)
-		cmd.Env = r.environ()
+		cmd.Env = r.environ(provider)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			r.note("Open MPI over %s: %v", provider, err)

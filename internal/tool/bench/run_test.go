@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -233,5 +234,19 @@ func TestFindProgram(t *testing.T) {
 	t.Setenv("PATH", "")
 	if got, err := findProgram("", "/nowhere/bin/weft"); err == nil {
 		t.Errorf("found %q", got)
+	}
+}
+
+// TestEnviron: only weft's own processes find weft.
+func TestEnviron(t *testing.T) {
+	o := options{providerPath: "/weft", libfabric: "/fabric"}
+	for provider, want := range map[string]bool{"weft": true, "shm": false, "": false} {
+		env := o.environ(provider)
+		if got := slices.Contains(env, "FI_PROVIDER_PATH=/weft"); got != want {
+			t.Errorf("%q finds weft: %t", provider, got)
+		}
+		if !slices.Contains(env, "LD_LIBRARY_PATH=/fabric/lib") {
+			t.Errorf("%q does not find its libfabric", provider)
+		}
 	}
 }
