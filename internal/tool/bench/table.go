@@ -146,6 +146,7 @@ func section(res *result, found *figures, drawn map[string]string) string {
 		fmt.Fprintf(&b, " %s | %s | %s |\n", text, r.goal(), r.reached(v))
 	}
 	fmt.Fprintln(&b)
+	b.WriteString(distanceTable(found, res.Providers))
 	for _, p := range sectionPlots {
 		if path := drawn[p.file]; path != "" {
 			fmt.Fprintf(&b, "![%s](%s)\n", p.title, path)
