@@ -45,7 +45,7 @@ struct fi_ops weft_srx_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
-struct fi_ops_ep weft_srx_ops = {
+struct fi_ops_ep weft_rx_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = weft_ep_cancel,
 	.getopt = weft_ep_getopt,
@@ -99,7 +99,7 @@ int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid
 	o->rx_op_flags = opened.rx_op_flags;
 	o->fid = (struct fid_ep){
 		.fid = { .fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &weft_srx_fi_ops },
-		.ops = &weft_srx_ops,
+		.ops = &weft_rx_ops,
 		.cm = &weft_nosys_cm,
 		.msg = &weft_recv_msg,
 		.rma = &weft_nosys_rma,

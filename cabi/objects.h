@@ -257,7 +257,7 @@ int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid
 		  void *context);
 int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
 		  void *context);
-extern struct fi_ops_ep weft_srx_ops;
+extern struct fi_ops_ep weft_rx_ops;
 extern struct fi_ops_mr weft_mr_ops;
 extern struct fi_ops_cq weft_ops_cq;
 extern struct fi_ops_cntr weft_ops_cntr;

@@ -24,17 +24,6 @@ static struct fi_ops_ep tx_ops = {
 	.tx_size_left = weft_no_size_left,
 };
 
-static struct fi_ops_ep rx_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = weft_ep_cancel,
-	.getopt = weft_ep_getopt,
-	.setopt = weft_ep_setopt,
-	.tx_ctx = weft_no_tx_ctx,
-	.rx_ctx = weft_no_rx_ctx,
-	.rx_size_left = weft_rx_size_left,
-	.tx_size_left = weft_no_size_left,
-};
-
 static struct fi_ops_cm sep_cm, ctx_cm; /* weft_nosys_cm with names; contexts have their endpoint's */
 static struct fi_ops_msg send_msg;      /* the transmits of weft_ops_msg, the rest refuses */
 static struct fi_ops_tagged send_tagged;
@@ -160,7 +149,7 @@ static int rx_context(struct fid_ep *sep, int index, struct fi_rx_attr *attr, st
 		free(o);
 		return rc;
 	}
-	o->fid.ops = &rx_ops;
+	o->fid.ops = &weft_rx_ops;
 	if (opened.caps & FI_MSG)
 		o->fid.msg = &weft_recv_msg;
 	if (opened.caps & FI_TAGGED)
