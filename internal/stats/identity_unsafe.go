@@ -58,7 +58,7 @@ func sweep(dir string, host *proc.Host) {
 // is removed leaves no time for that in practice, and what is lost then are
 // counters.
 func RemoveStale(path string, host *proc.Host) bool {
-	s, err := Read(path)
+	s, err := identify(path)
 	if s == nil || err != nil && s.PID == 0 || s.Alive(host) {
 		return false
 	}

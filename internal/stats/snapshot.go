@@ -85,7 +85,15 @@ func List(dir string, uid uint32, all bool) ([]string, error) {
 // Read reads a page. Errors wrap ErrMalformed, ErrVersion, ErrPermission or an
 // errno, fs.ErrNotExist when the process has ended. With ErrVersion the
 // snapshot has the process's identity.
-func Read(path string) (*Snapshot, error) {
+func Read(path string) (*Snapshot, error) { return read(path, fileBytes) }
+
+// identify reads as much of a page as says whose it is, and the counters of
+// the process: an opening process looks at all pages of its user, and a whole
+// one is hundreds of KiB.
+func identify(path string) (*Snapshot, error) { return read(path, headerBytes) }
+
+// read is Read of the first bytes of a page, the header at least.
+func read(path string, limit int64) (*Snapshot, error) {
 	uid, pidns, pid, err := parseFileName(filepath.Base(path))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrMalformed, err)
@@ -102,7 +110,7 @@ func Read(path string) (*Snapshot, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Uid != uid || st.Mode&0o022 != 0 {
 		return nil, fmt.Errorf("%s: mode %o of user %d: %w", path, st.Mode, st.Uid, ErrPermission)
 	}
-	image := make([]byte, min(st.Size, fileBytes))
+	image := make([]byte, min(st.Size, limit))
 	n, err := readAll(fd, image)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
