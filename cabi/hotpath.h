@@ -90,12 +90,6 @@ ssize_t weft_recv_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t c
 
 struct weft_reader;
 
-/* Looks for work at every endpoint in a NULL-terminated list and does it;
- * returns whether there was any. Calls that find nothing run the timers now and
- * then. The reader, which may be NULL, found its queue empty and takes
- * completions that come meanwhile. */
-bool weft_progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, struct weft_reader *to);
-
 /* Asks for a line that is to be written soon. (__builtin_prefetch fetches it to
  * be read, for lack of a compiler flag; the instruction is one of every x86-64
  * processor since 2005, a no-op on some.) */
@@ -128,7 +122,8 @@ static inline uint32_t weft_lanes_in_use(const struct weft_hot_ep *ep)
 
 /* Delivers messages that fit the next posted receive without Go (deliver.c).
  * Returns whether that was all there was to do; what arrived meanwhile is the
- * next call's. False: Go must look. The caller holds the lease. to: see weft_progress. */
+ * next call's. False: Go must look. The caller holds the lease. The reader, which
+ * may be NULL, found its queue empty and takes completions. */
 bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to);
 
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count);

@@ -97,6 +97,25 @@ static inline bool weft_cq_empty(const struct weft_hot_cq *cq)
 	       !weft_ring_ready(&slots, atomic_load_explicit(&r->head, memory_order_relaxed));
 }
 
+/* weft_cq_still tells whether a pop would surely find nothing, at the cost of two
+ * loads per ring. */
+static inline bool weft_cq_still(const struct weft_hot_cq *cq)
+{
+	uint64_t last = (1ull << cq->log2_slots) - 1;
+	const unsigned char *at = cq->rings;
+
+	for (uint32_t n = cq->nrings; n; n--, at += cq->ring_stride) {
+		const struct weft_cq_ring *r = (const struct weft_cq_ring *)at;
+		const struct weft_cqe *slots = (const struct weft_cqe *)(r + 1);
+		uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+
+		if ((atomic_load_explicit(&slots[head & last].seq, memory_order_relaxed) & 3) ==
+		    WEFT_SLOT_READY)
+			return false;
+	}
+	return true;
+}
+
 /* weft_cq_room looks whether a claim in a ring would succeed now. */
 static inline bool weft_cq_room(const struct weft_hot_cq *cq, uint32_t ring)
 {
