@@ -6,6 +6,7 @@
 
 #include "rma.h"
 #include "rma_post.h"
+#include "trace.h"
 
 #define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
 
@@ -333,6 +334,10 @@ int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum
 		*attr = (struct fi_atomic_attr){ count, weft_datatype_size(datatype) };
 	return rc;
 }
+
+WEFT_TRACED(at_write); WEFT_TRACED(at_writev); WEFT_TRACED(at_writemsg); WEFT_TRACED(at_inject);
+WEFT_TRACED(at_readwrite); WEFT_TRACED(at_readwritev); WEFT_TRACED(at_readwritemsg);
+WEFT_TRACED(at_compwrite); WEFT_TRACED(at_compwritev); WEFT_TRACED(at_compwritemsg);
 
 struct fi_ops_atomic weft_ops_atomic = {
 	.size = sizeof(struct fi_ops_atomic),

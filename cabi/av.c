@@ -7,6 +7,7 @@
 #include "collective.h"
 #include "goapi.h"
 #include "peer.h"
+#include "trace.h"
 
 static inline uint64_t handle_of(struct fid_av *av)
 {
@@ -107,6 +108,9 @@ static int no_insert_auth_key(struct fid_av *, const void *, size_t, fi_addr_t *
 
 static int no_lookup_auth_key(struct fid_av *, fi_addr_t, void *, size_t *) { return -FI_ENOSYS; }
 #endif
+
+WEFT_TRACED(av_insert); WEFT_TRACED(av_insertsvc); WEFT_TRACED(av_insertsym);
+WEFT_TRACED(av_remove); WEFT_TRACED(av_lookup);
 
 struct weft_ops_av weft_ops_av = {
 	.base = {

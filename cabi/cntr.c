@@ -84,6 +84,8 @@ static int cntr_wait(struct fid_cntr *c, uint64_t threshold, int timeout)
 	return weftGoCntrWait(CNTR(c)->handle, threshold, timeout);
 }
 
+WEFT_TRACED(cntr_add); WEFT_TRACED(cntr_set); WEFT_TRACED(cntr_wait);
+
 struct fi_ops_cntr weft_ops_cntr = {
 	.size = sizeof(struct fi_ops_cntr),
 	.read = weft_cntr_read,

@@ -159,6 +159,8 @@ const char *weft_eq_strerror(struct fid_eq *, int prov_errno, const void *, char
 	return error_text(prov_errno, buf, len);
 }
 
+WEFT_TRACED(cq_readerr); WEFT_TRACED(cq_sread); WEFT_TRACED(cq_sreadfrom); WEFT_TRACED(cq_signal);
+
 struct fi_ops_cq weft_ops_cq = {
 	.size = sizeof(struct fi_ops_cq),
 	.read = weft_cq_read,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "goapi.h"
+#include "trace.h"
 
 #define EQ(eq) WEFT_OBJ(eq, struct weft_eq_obj)
 
@@ -81,6 +82,8 @@ static ssize_t eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t le
 		return -FI_ENOSYS;
 	return weftGoEQSRead(EQ(eq)->handle, event, buf, len, timeout, flags);
 }
+
+WEFT_TRACED(eq_read); WEFT_TRACED(eq_readerr); WEFT_TRACED(eq_write); WEFT_TRACED(eq_sread);
 
 struct fi_ops_eq weft_ops_eq = {
 	.size = sizeof(struct fi_ops_eq),

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "objects.h"
+#include "trace.h"
 #include "../include/weft/cq.h"
 #include "../include/weft/hot.h"
 #include "../include/weft/message.h"
@@ -130,6 +131,8 @@ ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count);
 ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);
 uint64_t weft_cntr_read(struct fid_cntr *cntr);
 uint64_t weft_cntr_readerr(struct fid_cntr *cntr);
+WEFT_TRACED(weft_cq_read); WEFT_TRACED(weft_cq_readfrom);
+WEFT_TRACED(weft_cntr_read); WEFT_TRACED(weft_cntr_readerr);
 
 /* Counts, and returns whether triggers may have fired: then weftGoTriggered is to be called. */
 static inline bool weft_cntr_add(struct weft_hot_cntr *cntr, uint64_t n)
@@ -154,6 +157,8 @@ ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_a
 ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 		       fi_addr_t src, void *context);
 ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags);
+WEFT_TRACED(weft_trecv); WEFT_TRACED(weft_trecvv); WEFT_TRACED(weft_trecvmsg);
+WEFT_TRACED(weft_msg_recv); WEFT_TRACED(weft_msg_recvv); WEFT_TRACED(weft_msg_recvmsg);
 
 extern struct fi_ops_msg weft_ops_msg;
 extern struct fi_ops_tagged weft_ops_tagged;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "goapi.h"
+#include "trace.h"
 
 #define MR(mr) WEFT_OBJ(mr, struct weft_mr_obj)
 
@@ -101,6 +102,8 @@ static int reg(struct fid *fid, const void *buf, size_t len, uint64_t access, ui
 
 	return regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
 }
+
+WEFT_TRACED(reg); WEFT_TRACED(regv); WEFT_TRACED(regattr);
 
 struct fi_ops_mr weft_mr_ops = {
 	.size = sizeof(struct fi_ops_mr),

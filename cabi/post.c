@@ -15,6 +15,7 @@
 #include <rdma/fi_errno.h>
 
 #include "posting.h"
+#include "trace.h"
 
 /* Flags of a call that the fast path understands; any other goes to Go. */
 #define FAST_TX_FLAGS                                                                              \
@@ -365,6 +366,10 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 	return weft_post_slow(o, msg->msg_iov, msg->iov_count, &msg->addr, 0, msg->data, flags,
 			      msg->context, data ? WEFT_SEND_DATA : 0);
 }
+
+WEFT_TRACED(msg_send); WEFT_TRACED(msg_sendv); WEFT_TRACED(msg_sendmsg); WEFT_TRACED(msg_inject);
+WEFT_TRACED(msg_senddata); WEFT_TRACED(msg_injectdata); WEFT_TRACED(tsend); WEFT_TRACED(tsendv);
+WEFT_TRACED(tsendmsg); WEFT_TRACED(tinject); WEFT_TRACED(tsenddata); WEFT_TRACED(tinjectdata);
 
 struct fi_ops_msg weft_ops_msg = {
 	.size = sizeof(struct fi_ops_msg),

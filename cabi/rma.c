@@ -4,6 +4,7 @@
  */
 #include "rma.h"
 #include "rma_post.h"
+#include "trace.h"
 
 #define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
 
@@ -137,6 +138,10 @@ static ssize_t rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, ui
 		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .data = data,
 		.has_data = true, .inject = true });
 }
+
+WEFT_TRACED(rma_read); WEFT_TRACED(rma_readv); WEFT_TRACED(rma_readmsg); WEFT_TRACED(rma_write);
+WEFT_TRACED(rma_writev); WEFT_TRACED(rma_writemsg); WEFT_TRACED(rma_inject);
+WEFT_TRACED(rma_writedata); WEFT_TRACED(rma_injectdata);
 
 struct fi_ops_rma weft_ops_rma = {
 	.size = sizeof(struct fi_ops_rma),
