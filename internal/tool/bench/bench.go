@@ -25,7 +25,8 @@ type options struct {
 	program      string        // weft_bench
 	providerPath string        // folder of libweft-fi.so, empty: libfabric knows
 	libfabric    string        // folder with lib/libfabric.so.1, empty: the system's
-	providers    []string      // the first is compared with the second
+	providers    []string      // as given; the first is compared with the second
+	contenders   []contender   // what they name
 	rounds       int           // of every provider
 	perFigure    time.Duration // of measuring
 	cores        string        // as given
@@ -49,7 +50,8 @@ func Command() *cobra.Command {
 		Long: `Measures libfabric providers beside each other on this host: each in turn over
 short rounds of one run, two processes pinned to a core each. Figures are medians
 over the rounds, with quartiles. It warns of what makes them doubtful: load, time
-that a hypervisor took, changing frequencies.
+that a hypervisor took, changing frequencies. With variables in front of its name a
+provider is measured with them: --providers "weft,FI_WEFT_STATS=no weft".
 
 Subjects, all if none is named:
 
@@ -94,13 +96,14 @@ func execute(w, errs io.Writer, given *options) error {
 		return tool.Usage(fmt.Errorf("%d rounds are not 1 to 10000", o.rounds))
 	case o.perFigure < time.Millisecond || o.perFigure > 10*time.Second:
 		return tool.Usage(fmt.Errorf("time %v is not in 1ms to 10s", o.perFigure))
-	case len(o.providers) == 0:
-		return tool.Usage(errors.New("no provider is named"))
 	case o.json && o.compare != "":
 		return tool.Usage(errors.New("--json and --compare exclude each other"))
 	}
 	var old *result
 	var err error
+	if o.contenders, err = parseContenders(o.providers); err != nil {
+		return tool.Usage(err)
+	}
 	if o.compare != "" { // before minutes of measuring
 		if old, err = load(o.compare); err != nil {
 			return err
@@ -147,7 +150,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	if err := r.measure(); err != nil {
 		return nil, err
 	}
-	providers := o.providers
+	providers := names(o.contenders)
 	if o.has(netpipeGroup) {
 		for _, p := range netpipeProviders {
 			if len(r.found.values[p]) != 0 && !contains(providers, p) {

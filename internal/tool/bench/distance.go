@@ -23,6 +23,9 @@ const apart = 2
 // distance returns the time that divides the rounds of near processors from
 // those of distant ones, and whether there are both.
 func (f *figures) distance(providers []string) (limit float64, both bool) {
+	if len(providers) < 2 {
+		return 0, false
+	}
 	var all []float64
 	for _, p := range providers[:2] {
 		all = append(all, f.values[p][hopName]...)

@@ -88,8 +88,17 @@ func number(v float64) string {
 // provider, round by round: both come from one moment, so that a machine whose
 // speed changes between rounds does not show.
 func (f *figures) pairs(provider, name, by string) spread {
-	a, b := f.values[provider][name], f.values[provider][by]
-	if len(a) != len(b) {
+	return quotients(f.values[provider][name], f.values[provider][by])
+}
+
+// against is the same for a figure of one provider and that of another.
+func (f *figures) against(provider, other, name string) spread {
+	return quotients(f.values[provider][name], f.values[other][name])
+}
+
+// quotients has count 0 where not both were measured in all rounds.
+func quotients(a, b []float64) spread {
+	if len(a) != len(b) || slices.Contains(b, 0) {
 		return spread{}
 	}
 	ratios := make([]float64, len(a))
@@ -97,6 +106,18 @@ func (f *figures) pairs(provider, name, by string) spread {
 		ratios[i] = a[i] / b[i]
 	}
 	return distribution(ratios)
+}
+
+// versus writes a figure of one provider divided by that of another: of each
+// round, or of the medians where not both were measured in all rounds.
+func (f *figures) versus(provider, other, name string) string {
+	if s := f.against(provider, other, name); s.count != 0 {
+		return s.String()
+	}
+	if v := ratio(f.of(provider, name), f.of(other, name)); !math.IsNaN(v) {
+		return number(v)
+	}
+	return "–"
 }
 
 // ratio divides the medians; NaN when one is missing.

@@ -108,7 +108,7 @@ func TestPlain(t *testing.T) {
 	if err := plain(&out, resultOf(f, "weft", "shm")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"8 B tagged message rate, window 64, M/s  20.0  10.0  2.00 x\n", "size_4_us                                3.00     –       –\n"} {
+	for _, want := range []string{"8 B tagged message rate, window 64, M/s  20.0  10.0   2.00\n", "size_4_us                                3.00     –      –\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -8,15 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// environ returns the environment of a program that is to find the providers.
-// Others than weft are measured in processes that do not load weft: its memory
-// would count as theirs.
-func (o *options) environ(provider string) []string {
-	env := os.Environ()
+// environ returns the environment of a program that is to find a provider, with
+// more variables. Others than weft are measured in processes that do not load
+// weft: its memory would count as theirs.
+func (o *options) environ(provider string, more ...string) []string {
+	env := append(os.Environ(), more...)
 	if o.providerPath != "" && provider == "weft" {
 		env = append(env, "FI_PROVIDER_PATH="+o.providerPath)
 	}
@@ -38,13 +39,17 @@ type run struct {
 // figure; that the first provider yields none is an error.
 func (r *run) measure() error {
 	for round := range r.rounds {
-		for i, p := range r.providers {
-			tests := r.tests(i == 0 || round == 0)
+		order := slices.Clone(r.contenders)
+		if round%2 == 1 { // who goes first may have it better, or worse
+			slices.Reverse(order)
+		}
+		for _, c := range order {
+			tests := r.tests(c.provider == r.contenders[0].provider || round == 0)
 			if len(tests) == 0 {
 				continue
 			}
-			r.step("round %d of %d: %s", round+1, r.rounds, p)
-			r.once(p, tests)
+			r.step("round %d of %d: %s", round+1, r.rounds, c.text)
+			r.once(c, tests)
 			r.noise.look()
 		}
 	}
@@ -52,12 +57,13 @@ func (r *run) measure() error {
 		r.netpipe()
 	}
 	r.end()
-	for _, p := range append(r.providers[:1:1], netpipeProviders...) {
+	first := r.contenders[0].text
+	for _, p := range append([]string{first}, netpipeProviders...) {
 		if len(r.found.values[p]) != 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s gave no figure", r.providers[0])
+	return fmt.Errorf("%s gave no figure", first)
 }
 
 // tests are those of the measuring program; without rare ones if not all.
@@ -76,7 +82,7 @@ func (o *options) steps() int {
 	n := 0
 	for _, g := range o.groups {
 		if len(g.tests) != 0 {
-			n = o.rounds * len(o.providers)
+			n = o.rounds * len(o.contenders)
 		}
 	}
 	if o.has(netpipeGroup) {
@@ -97,24 +103,24 @@ func (o *options) has(name string) bool {
 
 // once runs the program once. Its exit status says that some test failed; what
 // the others printed counts.
-func (r *run) once(provider string, tests []string) {
+func (r *run) once(c contender, tests []string) {
 	args := append([]string{
-		"-p", provider, "-c", fmt.Sprintf("%d,%d", r.cpus[0], r.cpus[1]),
+		"-p", c.provider, "-c", fmt.Sprintf("%d,%d", r.cpus[0], r.cpus[1]),
 		"-s", strconv.FormatFloat(r.perFigure.Seconds(), 'f', -1, 64),
 	}, tests...)
 	cmd := exec.Command(r.program, args...)
-	cmd.Env = r.environ(provider)
+	cmd.Env = r.environ(c.provider, c.env...)
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
 	var status *exec.ExitError
 	if err != nil && !errors.As(err, &status) {
-		r.note("%s: %v", provider, err)
+		r.note("%s: %v", c.text, err)
 	}
 	for line := range strings.Lines(problems.String()) {
-		r.note("%s: %s", provider, strings.TrimRight(line, "\n"))
+		r.note("%s: %s", c.text, strings.TrimRight(line, "\n"))
 	}
-	addLines(r.found, provider, out)
+	addLines(r.found, c.text, out)
 }
 
 // addLines takes the lines "name value".

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/internal/tool"
 	"github.com/weft-fabric/weft/internal/tool/text"
 )
 
@@ -112,7 +113,7 @@ func TestMeasure(t *testing.T) {
 	if err := execute(&out, &errs, &o); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"[1/4] round 1 of 2: weft", "[4/4] round 2 of 2: other", "other: broken"} {
+	for _, part := range []string{"[1/4] round 1 of 2: weft", "[3/4] round 2 of 2: other", "[4/4] round 2 of 2: weft", "other: broken"} {
 		if !strings.Contains(errs.String(), part) {
 			t.Errorf("no %q in\n%s", part, errs.String())
 		}
@@ -234,6 +235,49 @@ func TestFindProgram(t *testing.T) {
 	t.Setenv("PATH", "")
 	if got, err := findProgram("", "/nowhere/bin/weft"); err == nil {
 		t.Errorf("found %q", got)
+	}
+}
+
+func TestContenders(t *testing.T) {
+	list, err := parseContenders([]string{"weft", " A=1  B_2=x=y weft", "tcp;ofi_rxm"})
+	if err != nil || len(list) != 3 {
+		t.Fatal(list, err)
+	}
+	if c := list[1]; c.text != "A=1 B_2=x=y weft" || c.provider != "weft" || !slices.Equal(c.env, []string{"A=1", "B_2=x=y"}) {
+		t.Errorf("got %+v", c)
+	}
+	for _, bad := range [][]string{nil, {""}, {"A=1"}, {"verbose weft"}, {"2=3 weft"}, {"weft", "shm", " weft"}} {
+		if list, err := parseContenders(bad); err == nil {
+			t.Errorf("%q gave %v", bad, list)
+		}
+	}
+}
+
+// TestVariables: a provider is measured beside itself with another variable, in
+// every round, in turns of both orders; ratios are of rounds.
+func TestVariables(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "weft_bench", "#!/bin/sh\n[ \"$1\" = -v ] && { echo 9.9; exit; }\n"+
+		"echo \"$WEFT_SPEED\" >> "+dir+"/log\nn=$(wc -l < "+dir+"/log)\necho posted_10_ns $((${WEFT_SPEED:-2} * n))\n")
+	groups, err := chooseGroups([]string{"depth"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs strings.Builder
+	o := options{program: filepath.Join(dir, "weft_bench"), providers: []string{"WEFT_SPEED=4 weft", "weft"}, rounds: 3, perFigure: 1e6, groups: groups}
+	if err := execute(&out, &errs, &o); err != nil {
+		t.Fatal(err)
+	}
+	if log, _ := os.ReadFile(filepath.Join(dir, "log")); string(log) != "4\n\n\n4\n4\n\n" {
+		t.Errorf("order %q", log)
+	}
+	// 4·1/2·2, 4·4/2·3, 4·5/2·6
+	if !strings.Contains(out.String(), "1.67 (1.33–2.17)") {
+		t.Errorf("wrote\n%s", out.String())
+	}
+	o.providers = []string{"weft", "weft"}
+	if err := execute(&out, &errs, &o); tool.Status(err) != 2 {
+		t.Errorf("one twice: %v", err)
 	}
 }
 

@@ -194,12 +194,15 @@ func plain(w io.Writer, res *result) error {
 			cells = append(cells, found.of(p, f.Name).String())
 		}
 		if two {
-			cells = append(cells, ratioText(ratio(found.of(res.Providers[0], f.Name), found.of(res.Providers[1], f.Name)), ""))
+			cells = append(cells, found.versus(res.Providers[0], res.Providers[1], f.Name))
 		}
 		t.Row(cells...)
 	}
 	lines := t.Lines("")
 	lines[0] = style.Bold(lines[0])
+	if two {
+		lines = append(lines, "ratio: "+res.Providers[0]+" by "+res.Providers[1]+", of each round where both were measured in all")
+	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
 }
