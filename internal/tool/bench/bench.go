@@ -51,7 +51,8 @@ func Command() *cobra.Command {
 short rounds of one run, two processes pinned to a core each. Figures are medians
 over the rounds, with quartiles. It warns of what makes them doubtful: load, time
 that a hypervisor took, changing frequencies. With variables in front of its name a
-provider is measured with them: --providers "weft,FI_WEFT_STATS=no weft".
+provider is measured with them: --providers "weft,FI_WEFT_USE_CMA=no weft", or
+"weft,FI_PROVIDER_PATH=/old/lib weft" for another build.
 
 Subjects, all if none is named:
 

@@ -17,14 +17,14 @@ import (
 // more variables. Others than weft are measured in processes that do not load
 // weft: its memory would count as theirs.
 func (o *options) environ(provider string, more ...string) []string {
-	env := append(os.Environ(), more...)
+	env := os.Environ()
 	if o.providerPath != "" && provider == "weft" {
 		env = append(env, "FI_PROVIDER_PATH="+o.providerPath)
 	}
 	if o.libfabric != "" {
 		env = append(env, "LD_LIBRARY_PATH="+filepath.Join(o.libfabric, "lib"))
 	}
-	return env
+	return append(env, more...) // of two, the last counts
 }
 
 // run is the measuring of chosen groups.

@@ -293,4 +293,7 @@ func TestEnviron(t *testing.T) {
 			t.Errorf("%q does not find its libfabric", provider)
 		}
 	}
+	if env := o.environ("weft", "FI_PROVIDER_PATH=/old"); slices.Index(env, "FI_PROVIDER_PATH=/old") < slices.Index(env, "FI_PROVIDER_PATH=/weft") {
+		t.Error("a contender's own variables do not count")
+	}
 }
