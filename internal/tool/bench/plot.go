@@ -2,16 +2,10 @@ package bench
 
 import (
 	"fmt"
-	"image/color"
-	"math"
 	"os"
 	"path/filepath"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // curve is one provider's figures: the median over x, with the quartiles.
@@ -144,92 +138,4 @@ func scalingPanels(res *result, found *figures) []panel {
 		list = append(list, p)
 	}
 	return list
-}
-
-// Strokes of the providers, which differ in shape as well as in colour.
-var strokes = []struct {
-	colour color.Color
-	dashes []vg.Length
-	glyph  draw.GlyphDrawer
-}{
-	{color.RGBA{0x0b, 0x61, 0xa4, 0xff}, nil, draw.CircleGlyph{}},
-	{color.RGBA{0xc4, 0x4e, 0x00, 0xff}, []vg.Length{6, 4}, draw.SquareGlyph{}},
-	{color.RGBA{0x3a, 0x7d, 0x2c, 0xff}, []vg.Length{2, 3}, draw.TriangleGlyph{}},
-	{color.RGBA{0x80, 0x3e, 0x9b, 0xff}, []vg.Length{8, 3, 2, 3}, draw.RingGlyph{}},
-}
-
-const panelWidth, panelHeight = 9 * vg.Centimeter, 8 * vg.Centimeter
-
-// drawPanels draws panels side by side, on one scale if they have the same unit.
-func drawPanels(path string, panels []panel) error {
-	row := make([]*plot.Plot, len(panels))
-	for i := range panels {
-		p, err := panels[i].draw()
-		if err != nil {
-			return err
-		}
-		row[i] = p
-	}
-	for i := 1; i < len(row); i++ {
-		if panels[i].y == "" {
-			low, high := min(row[0].Y.Min, row[i].Y.Min), max(row[0].Y.Max, row[i].Y.Max)
-			for _, p := range row {
-				p.Y.Min, p.Y.Max = min(p.Y.Min, low), max(p.Y.Max, high)
-			}
-		}
-	}
-	canvas := vgsvg.New(vg.Length(len(row))*panelWidth, panelHeight)
-	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: vg.Points(8)}
-	for i, p := range row {
-		p.Draw(tiles.At(draw.New(canvas), i, 0))
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := canvas.WriteTo(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
-}
-
-// quartiles are the points of a curve, for lines and for error bars.
-type quartiles struct{ curve }
-
-func (q quartiles) Len() int                    { return len(q.x) }
-func (q quartiles) XY(i int) (float64, float64) { return q.x[i], q.y[i].median }
-func (q quartiles) YError(i int) (float64, float64) {
-	return q.y[i].median - q.y[i].low, q.y[i].high - q.y[i].median
-}
-
-func (pn *panel) draw() (*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = pn.title, pn.x, pn.y
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(pn.ticks), plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, true
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xdd}, color.Gray{0xee}
-	p.Add(grid)
-	for i, c := range pn.curves {
-		line, points, err := plotter.NewLinePoints(quartiles{c})
-		if err != nil {
-			return nil, err
-		}
-		bars, err := plotter.NewYErrorBars(quartiles{c})
-		if err != nil {
-			return nil, err
-		}
-		s := strokes[i%len(strokes)]
-		line.Color, line.Dashes, line.Width = s.colour, s.dashes, vg.Points(1.5)
-		points.Color, points.Shape, points.Radius = s.colour, s.glyph, vg.Points(2.5)
-		bars.Color = s.colour
-		p.Add(line, points, bars)
-		p.Legend.Add(c.provider, line, points)
-	}
-	// whole powers of ten, so that there are at least two labels; one above for the legend
-	p.Y.Min = math.Pow(10, math.Floor(math.Log10(p.Y.Min)))
-	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max))+1)
-	return p, nil
 }
