@@ -62,7 +62,15 @@ func drawPanels(path string, panels []panel) error {
 	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: margin, PadTop: margin / 2, PadLeft: margin / 2, PadRight: margin}
 	above := draw.Crop(whole, 0, 0, legendHeight, 0)
 	for i, p := range row {
-		p.Draw(tiles.At(above, i, 0))
+		c := tiles.At(above, i, 0)
+		if panels[i].y != "" {
+			// beside the axis: as its label it would take room above
+			style := p.Y.Label.TextStyle
+			style.Rotation, style.YAlign = math.Pi/2, draw.YTop
+			c.FillText(style, vg.Point{X: c.Min.X, Y: c.Center().Y}, panels[i].y)
+			c = draw.Crop(c, 1.5*style.Font.Size, 0, 0, 0)
+		}
+		p.Draw(c)
 	}
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
@@ -132,7 +140,7 @@ func power(v float64) string {
 
 func (pn *panel) draw() (*plot.Plot, error) {
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = pn.title, pn.x, pn.y
+	p.Title.Text, p.X.Label.Text = pn.title, pn.x
 	p.Title.TextStyle.Font.Size, p.Title.Padding = 10, 4
 	p.X.Label.TextStyle.Font.Size, p.Y.Label.TextStyle.Font.Size = 9, 9
 	p.X.Tick.Label.Font.Size, p.Y.Tick.Label.Font.Size = 8, 8
