@@ -4,7 +4,7 @@
 set -eu
 
 packages="gcc make git pkg-config libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev
-netpipe-openmpi hpcc scalapack-mpi-test python3-mpi4py shellcheck linuxptp iproute2"
+netpipe-openmpi hpcc scalapack-mpi-test python3-mpi4py shellcheck linuxptp iproute2 tmux"
 
 # hw/verbs: the headers; soft-RoCE in virtual machines, which share this host's
 # programs and boot a kernel for x86-64.

@@ -69,6 +69,7 @@ trace() {
 use_it() {
 	check "the provider is found" finds "provider: weft" inside fi_info -p weft
 	check "weft version" finds "weft $version" inside weft version
+	check "fi_info has its version" finds "version: $(echo "$version" | cut -d. -f1-2)" inside fi_info -p weft
 	check "weft doctor finds it" finds "loads it" inside weft doctor --only provider
 	check "manual pages" finds "FI_WEFT_SHM_DIR" inside sh -c 'zcat /usr/share/man/man7/fi_weft.7.gz /usr/share/man/man1/weft.1.gz'
 	check "completion" finds "__start_weft weft" inside bash -c '. /usr/share/bash-completion/completions/weft && complete -p weft'

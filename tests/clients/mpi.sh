@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Open MPI over weft (or WEFT_TEST_PROV) on 2 and 4 ranks: the programs of
 # tests/mpi, NetPIPE, HPC Challenge and the ScaLAPACK test programs, each with
-# a time limit and a look at what it printed. Arguments name groups: strict,
+# a time limit and a look at what it printed. Arguments name groups: strict, lines,
 # own, onesided, collectives, netpipe, hpcc, scalapack; without them all run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -30,6 +30,31 @@ job() {
 	((status == 0 && took == ranks)) && return
 	echo "exit status $status, $took of $ranks ranks took $WEFT_TEST_PROV" >>"$work/log"
 	return 1
+}
+
+# The lines that docs/mpi.md and weft doctor give, as a reader would run them, on
+# the example.
+lines() {
+	local line
+
+	if ! mpicc -O2 -o "$work/program" examples/ring.c 2>"$work/log"; then
+		not_ok "examples/ring.c" "$work/log"
+		return
+	fi
+	line=$(sed -n 's/^    \(mpirun .*\)/\1/p' docs/mpi.md | head -n 1)
+	run_line "the line of docs/mpi.md" "$line"
+	line=$(build/bin/weft doctor --only mpi | sed -n 's/PROGRAM$/.\/program/; s/^ *-> \(.*mpirun.*\)/\1/p' | head -n 1)
+	run_line "the line of weft doctor" "$line"
+}
+
+run_line() {
+	if [ -n "$2" ] && (cd "$work" && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+		OMPI_MCA_rmaps_base_oversubscribe=1 timeout -k 10 "$LIMIT" sh -c "$2") >"$work/log" 2>&1 </dev/null; then
+		ok "$1: $(tail -n 1 "$work/log")"
+	else
+		echo "$2" >>"$work/log"
+		not_ok "$1" "$work/log"
+	fi
 }
 
 # The provider is the only way: without it a job must not start at all. That it
@@ -251,7 +276,7 @@ if ! have "Open MPI" mpirun || ! have "Open MPI" mpicc; then
 fi
 ${MAKE:-make} -s -C tests/mpi OUT="$work" || not_ok "build of tests/mpi"
 
-for group in "${@:-strict own onesided collectives netpipe hpcc_all scalapack}"; do
+for group in "${@:-strict lines own onesided collectives netpipe hpcc_all scalapack}"; do
 	for part in $group; do
 		[ "$part" = hpcc ] && part=hpcc_all
 		"$part"
