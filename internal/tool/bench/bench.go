@@ -186,7 +186,7 @@ func (o *options) keep(res *result) error {
 		if err != nil {
 			return fmt.Errorf("json: %w", err)
 		}
-		if err := os.WriteFile(o.save, append(b, '\n'), 0o644); err != nil {
+		if err := tool.ReplaceFile(o.save, append(b, '\n')); err != nil {
 			return fmt.Errorf("keep the figures: %w", err)
 		}
 	}

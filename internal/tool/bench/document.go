@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/weft-fabric/weft/internal/tool"
 )
 
 const documentHead = `# Benchmarks
@@ -60,7 +62,7 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "netpipe_") }) {
 		document = placeSection(document, "NetPIPE, "+res.Libfabric, netpipeSection(res, found))
 	}
-	if err := os.WriteFile(path, []byte(document), 0o644); err != nil {
+	if err := tool.ReplaceFile(path, []byte(document)); err != nil {
 		return fmt.Errorf("write the figures: %w", err)
 	}
 	return nil

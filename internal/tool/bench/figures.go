@@ -75,6 +75,12 @@ func (s spread) String() string {
 	return fmt.Sprintf("%s (%s–%s)", number(s.median), number(s.low), number(s.high))
 }
 
+// short writes the median.
+func (s spread) short() string {
+	s.count = min(s.count, 1)
+	return s.String()
+}
+
 // number writes three significant digits, and all digits before the point.
 func number(v float64) string {
 	digits := 2
@@ -91,11 +97,6 @@ func (f *figures) pairs(provider, name, by string) spread {
 	return quotients(f.values[provider][name], f.values[provider][by])
 }
 
-// against is the same for a figure of one provider and that of another.
-func (f *figures) against(provider, other, name string) spread {
-	return quotients(f.values[provider][name], f.values[other][name])
-}
-
 // quotients has count 0 where not both were measured in all rounds.
 func quotients(a, b []float64) spread {
 	if len(a) != len(b) || slices.Contains(b, 0) {
@@ -108,16 +109,16 @@ func quotients(a, b []float64) spread {
 	return distribution(ratios)
 }
 
-// versus writes a figure of one provider divided by that of another: of each
-// round, or of the medians where not both were measured in all rounds.
-func (f *figures) versus(provider, other, name string) string {
-	if s := f.against(provider, other, name); s.count != 0 {
-		return s.String()
+// versus is a figure of one provider divided by that of another: of each round,
+// or of the medians where not both were measured in all rounds.
+func (f *figures) versus(provider, other, name string) spread {
+	if s := quotients(f.values[provider][name], f.values[other][name]); s.count != 0 {
+		return s
 	}
 	if v := ratio(f.of(provider, name), f.of(other, name)); !math.IsNaN(v) {
-		return number(v)
+		return spread{median: v, low: v, high: v, count: 1}
 	}
-	return "–"
+	return spread{}
 }
 
 // ratio divides the medians; NaN when one is missing.

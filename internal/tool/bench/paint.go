@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"os"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -13,6 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weft-fabric/weft/internal/tool"
 )
 
 // Strokes of the providers, which differ in shape as well as in colour.
@@ -78,7 +79,7 @@ func drawPanels(path string, panels []panel) error {
 	}
 	// where the font is not, its like
 	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	return os.WriteFile(path, svg, 0o644)
+	return tool.ReplaceFile(path, svg)
 }
 
 // legend tells in one line whose the strokes are.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,13 +168,25 @@ func (r *result) noiseText() string {
 	return " Doubtful: " + strings.Join(r.Noise, "; ") + "."
 }
 
-// plain writes what was measured as columns for a terminal.
+// plain writes what was measured as columns: medians and quartiles, without the
+// quartiles on a terminal that is too narrow for them.
 func plain(w io.Writer, res *result) error {
 	style := text.StyleFor(w)
+	lines := columns(res, spread.String)
+	if width := text.Columns(w); width > 0 && slices.ContainsFunc(lines, func(l string) bool { return text.Width(l) > width }) {
+		lines = columns(res, spread.short)
+	}
+	lines[0] = style.Bold(lines[0])
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// columns lays the figures out, the head first.
+func columns(res *result, write func(spread) string) []string {
 	found := res.figures()
 	two := len(res.Providers) > 1
 	t := text.Table{Right: []bool{false}}
-	head := append([]string{"median (quartiles)"}, res.Providers...)
+	head := append([]string{"median over the rounds"}, res.Providers...)
 	for range res.Providers {
 		t.Right = append(t.Right, true)
 	}
@@ -191,20 +204,18 @@ func plain(w io.Writer, res *result) error {
 		shown[f.Name] = true
 		cells := []string{f.Title}
 		for _, p := range res.Providers {
-			cells = append(cells, found.of(p, f.Name).String())
+			cells = append(cells, write(found.of(p, f.Name)))
 		}
 		if two {
-			cells = append(cells, found.versus(res.Providers[0], res.Providers[1], f.Name))
+			cells = append(cells, write(found.versus(res.Providers[0], res.Providers[1], f.Name)))
 		}
 		t.Row(cells...)
 	}
 	lines := t.Lines("")
-	lines[0] = style.Bold(lines[0])
 	if two {
 		lines = append(lines, "ratio: "+res.Providers[0]+" by "+res.Providers[1]+", of each round where both were measured in all")
 	}
-	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
-	return err
+	return lines
 }
 
 // machine describes processor and kernel.

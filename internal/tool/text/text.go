@@ -28,6 +28,16 @@ func IsTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Columns is the width of the terminal that w is, 0 where w is none.
+func Columns(w any) int {
+	if f, ok := w.(interface{ Fd() uintptr }); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
+}
+
 func (s Style) paint(code, text string) string {
 	if !s.Color || text == "" {
 		return text
