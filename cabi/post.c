@@ -93,7 +93,7 @@ static inline int push(const struct weft_ring *ring, const struct weft_hot_peer 
 	if (bounce) {
 		struct weft_bounce_ref ref = { .index = bounce_index };
 		memcpy(body, &ref, sizeof(ref));
-		atomic_store_explicit(&bounce->state, owner, memory_order_relaxed);
+		atomic_store_explicit(&bounce->state, owner, memory_order_release); /* ↔ freeDeadBounces: for whom it is */
 	} else {
 		copy_small(body, p->buf, p->len);
 	}

@@ -49,7 +49,7 @@ step "go test -race" gotest -race -short -timeout 10m ./mpsc ./congestion ./cq .
 # The same, with all threads on one core.
 core=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
 onecore() { taskset -c "$core" "$GO" test -json "$@" 2>&1 | "$GO" run ./tests/count; }
-step "go test, one core" onecore -short -timeout 5m -run 'Stress|Many|Progress|Stop|Read' ./mpsc ./cq ./stripe ./proxy
+step "go test, one core" onecore -short -timeout 5m -run 'Stress|Many|Progress|Stop|Read|Shared|Lease' ./mpsc ./cq ./stripe ./proxy
 step "direct" scripts/direct.sh
 # A short form of make test-rdma.
 step "virtual machines with RDMA" tests/rdma/run.sh short

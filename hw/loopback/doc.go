@@ -54,6 +54,17 @@
 // the same user truncates the file, which ends in SIGBUS; it could as well
 // have sent a signal.
 //
+// # Bounce buffers
+//
+// A buffer's state goes from 0 to its receiver's number for the sender, by the
+// thread that has the stripe, and back to 0 by the receiver when it has read the
+// payload, or by CheckPeers when the receiver is dead. For whom it is stands in it
+// before it is marked and does not change while it is. So what CheckPeers reads
+// after a mark belongs to that mark or a later one; if to a later one, its
+// compare-and-swap frees the buffer of that one, whose receiver is dead, or
+// fails. The tests run a model of the three in every order of their steps, with
+// x86's store buffers (package internal/interleave).
+//
 // # Limits
 //
 // Peers must share the pid and network namespaces and see the same directory.
