@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/proxy"
 )
 
@@ -98,6 +99,7 @@ func (d *Domain) startThread(number, node int) (*proxy.Progress, error) {
 			Spin: c.ProgressSpin, Watch: c.ProgressWatch, Check: c.PeerCheckInterval,
 			AppendFreq: c.AppendOpFreq, AppendBatch: c.AppendBatch,
 		},
+		Note: countTransition,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("progress thread: %w", err)
@@ -106,6 +108,18 @@ func (d *Domain) startThread(number, node int) (*proxy.Progress, error) {
 		proxy.DumpOn(c.DumpSignal)
 	}
 	return t, nil
+}
+
+// countTransition shows what a progress thread does in the page of counters.
+func countTransition(t proxy.Transition) {
+	switch t {
+	case proxy.Activated:
+		stats.CountProcess(stats.ProcActivations)
+	case proxy.Idled:
+		stats.CountProcess(stats.ProcIdlings)
+	case proxy.Slept:
+		stats.CountProcess(stats.ProcSleeps)
+	}
 }
 
 // leaveThread takes back join.

@@ -53,6 +53,10 @@
 // serves then. When the application stops, the thread takes over within that
 // time. An application that polls now and then does not keep it away.
 //
+// Each change between idle and active is counted, told to [ProgressOptions].Note,
+// and kept with its time: the last ones are in the dump and, as [Events], for
+// whoever asks the service.
+//
 // Measured on 2 cores: the watching thread uses 0.2 to 0.4 % of a core while the
 // application uses 100 %; an idle process uses 0.03 %.
 //

@@ -13,10 +13,9 @@ type Kind uint16
 const (
 	KindHello      Kind = 1 + iota // who are you; the answer is a [Hello]
 	KindName                       // the names of the process's endpoints
-	KindKey                        // the packed remote key of a region
 	KindState                      // the text of [State]
 	KindDescriptor                 // a descriptor that was exported; see [Descriptors]
-	kinds
+	KindEvents                     // the last [Events]
 )
 
 // Status is the outcome of a request.

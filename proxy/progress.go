@@ -26,7 +26,19 @@ type ProgressOptions struct {
 	// Do carries out an operation that was posted, on the thread; nil if nobody
 	// posts.
 	Do func(op *Op)
+	// Note is told of the thread's transitions, on the thread; nil: nobody is.
+	Note func(t Transition)
 }
+
+// Transition is a change of what a progress thread is at.
+type Transition int
+
+// Transitions.
+const (
+	Activated Transition = iota // from idle to active: it found work
+	Idled                       // from active to idle: it found none for Policy.Spin
+	Slept                       // an idle thread has armed the doorbells and sleeps
+)
 
 // Progress is a progress thread: it drives engines while the application does
 // something else, and carries out posted operations. Its methods may be called
@@ -47,6 +59,7 @@ type Progress struct {
 	aborted  atomic.Bool
 	failed   atomic.Pointer[string] // why it died, nil: it did not
 	count    counters
+	changes  transitions
 
 	// The loop's.
 	list      []driven
@@ -64,6 +77,10 @@ type Progress struct {
 // StartProgress starts a progress thread.
 func StartProgress(o ProgressOptions) (*Progress, error) {
 	p := &Progress{o: o}
+	if p.o.Note == nil {
+		p.o.Note = func(Transition) {}
+	}
+	p.changes.start()
 	var err error
 	if p.bell, err = NewBell(); err != nil {
 		return nil, err
@@ -194,6 +211,7 @@ func (p *Progress) State() string {
 	s := p.Stats()
 	fmt.Fprintf(&b, "%s: thread %d, processors %s, rounds %d, batches %d, operations %d, active %d, idle %d, sleeps %d, watches %d, checks %d, rings %d\n",
 		p.name, p.tid.Load(), p.cpus, s.Rounds, s.Batches, s.Operations, s.Activations, s.Idlings, s.Sleeps, s.Watches, s.Checks, s.Rings)
+	p.changes.describe(&b, p.name)
 	for _, e := range *p.seen.Load() {
 		fmt.Fprintf(&b, "%s: engine %v\n", p.name, e)
 	}
@@ -215,11 +233,8 @@ func (p *Progress) run() {
 		p.append()
 		worked, blocked := p.serve()
 		if worked {
-			if !p.active {
-				p.active = true
-				add(&p.count.activations)
-			}
 			p.since, p.quiet = time.Now(), 0
+			p.become(true, p.since)
 			p.tick(p.since)
 			if p.alone {
 				yield() // what it works for may wait for the processor
@@ -307,8 +322,9 @@ func (p *Progress) unfinished() bool {
 
 // idle waits for work: by looking again, then by sleeping.
 func (p *Progress) idle() {
+	now := time.Now()
 	if p.active && !p.alone {
-		left := p.o.Policy.Spin - time.Since(p.since)
+		left := p.o.Policy.Spin - now.Sub(p.since)
 		if left > 0 {
 			if left < p.o.Policy.Spin/2 {
 				yield()
@@ -316,11 +332,24 @@ func (p *Progress) idle() {
 			return
 		}
 	}
-	if p.active {
-		p.active = false
-		add(&p.count.idlings)
-	}
+	p.become(false, now)
 	p.sleep()
+}
+
+// become notes whether the thread is active.
+func (p *Progress) become(active bool, now time.Time) {
+	if p.active == active {
+		return
+	}
+	p.active = active
+	p.changes.add(now, active)
+	if active {
+		add(&p.count.activations)
+		p.o.Note(Activated)
+	} else {
+		add(&p.count.idlings)
+		p.o.Note(Idled)
+	}
 }
 
 // yield lets another thread have the processor, and the Go runtime its own.

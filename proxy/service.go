@@ -29,7 +29,7 @@ const (
 )
 
 // Service is a thread that answers other processes of the same user: names,
-// memory keys, descriptors, state. It sleeps until something comes on one of its
+// descriptors, state. It sleeps until something comes on one of its
 // sockets; connections are as many as there are peers. Its methods may be called
 // by any thread but its own.
 type Service struct {

@@ -47,8 +47,8 @@ func dialTest(t *testing.T, address string) *Client {
 
 func TestServiceAnswers(t *testing.T) {
 	s := startService(t, map[Kind]func(*Request){
-		KindName: func(r *Request) { r.Reply(StatusOK, append([]byte("name of "), r.Body...)) },
-		KindKey:  func(r *Request) { go r.Reply(StatusNone, nil) },
+		KindName:       func(r *Request) { r.Reply(StatusOK, append([]byte("name of "), r.Body...)) },
+		KindDescriptor: func(r *Request) { go r.Reply(StatusNone, nil) },
 	})
 	c := dialTest(t, s.Address())
 	h, err := c.Hello()
@@ -63,7 +63,7 @@ func TestServiceAnswers(t *testing.T) {
 		}
 	}
 	var status *StatusError
-	if _, err := c.Call(KindKey, nil); !errors.As(err, &status) || status.Status != StatusNone {
+	if _, err := c.Call(KindDescriptor, nil); !errors.As(err, &status) || status.Status != StatusNone {
 		t.Errorf("key: %v", err)
 	}
 	if _, err := c.Call(99, nil); !errors.As(err, &status) || status.Status != StatusUnknown {

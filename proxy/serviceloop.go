@@ -128,6 +128,8 @@ func (s *Service) builtIn(r *Request) {
 	case KindState:
 		text := State()
 		r.Reply(StatusOK, []byte(text[:min(len(text), MaxBody)]))
+	case KindEvents:
+		r.Reply(StatusOK, putEvents())
 	default:
 		r.Reply(StatusUnknown, nil)
 	}

@@ -30,6 +30,7 @@ func (p *Progress) sleep() {
 		add(&p.count.watches)
 	} else {
 		add(&p.count.sleeps)
+		p.o.Note(Slept)
 	}
 	p.bell.Sleep(p.timeout(now, watch, attention))
 	for i := range p.list {

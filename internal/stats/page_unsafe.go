@@ -36,6 +36,19 @@ type page struct {
 
 var own = page{fd: -1}
 
+// shared is the address of the process's page, which stays mapped once it is: to
+// the file or to private memory. Written when the first file is made; read by
+// CountProcess.
+var shared atomic.Pointer[unsafe.Pointer]
+
+// CountProcess adds one to a word of the process, by a locked addition. Any
+// thread may call it. Without a page nothing is counted.
+func CountProcess(word int) {
+	if base := shared.Load(); base != nil {
+		atomic.AddUint64((*uint64)(unsafe.Add(*base, processAt+word*wordBytes)), 1)
+	}
+}
+
 // OpenEndpoint takes a block for an endpoint that is known by a socket address,
 // and makes the process's page in dir if there is none. It never fails for
 // want of the page: without one, or with shown false, the block is private
@@ -225,8 +238,9 @@ func (p *page) mapFile(fd int) error {
 		flags |= unix.MAP_FIXED
 	}
 	at, err := unix.MmapPtr(fd, 0, p.base, fileBytes, unix.PROT_READ|unix.PROT_WRITE, flags)
-	if err == nil {
+	if err == nil && p.base == nil {
 		p.base = at
+		shared.Store(&at)
 	}
 	return err
 }

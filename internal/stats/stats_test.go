@@ -71,7 +71,7 @@ func TestTable(t *testing.T) {
 	for _, area := range []struct {
 		area Area
 		n    int
-	}{{Rx, RxServedReads}, {Shared, SharedReadBytes}, {Stripe, StripeAtomic}, {Peer, PeerLost}, {Process, ProcHidden}} {
+	}{{Rx, RxServedReads}, {Shared, SharedReadBytes}, {Stripe, StripeAtomic}, {Peer, PeerLost}, {Process, ProcSleeps}} {
 		for w := range area.n + 1 {
 			if taken[Place{area.area, w}] == "" {
 				t.Errorf("word %d of area %d belongs to no counter", w, area.area)

@@ -80,6 +80,9 @@ const (
 	ProcEndpoints = iota
 	ProcOpened
 	ProcHidden
+	ProcActivations
+	ProcIdlings
+	ProcSleeps
 )
 
 // Words of a thread's line; include/weft/stats.h has them for C.
@@ -219,6 +222,10 @@ var table = []Counter{
 	{"endpoints", "endpoints", Gauge, "Enabled endpoints of the process.", at(Place{Process, ProcEndpoints})},
 	{"endpoints_opened", "endpoints", Sum, "Endpoints enabled since the page was made.", at(Place{Process, ProcOpened})},
 	{"endpoints_hidden", "endpoints", Gauge, "Enabled endpoints whose counters are not shown: the page or its file system is full.", at(Place{Process, ProcHidden})},
+
+	{"thread_activations", "times", Sum, "Times that a progress thread of weft's went from idle to active.", at(Place{Process, ProcActivations})},
+	{"thread_idlings", "times", Sum, "Times that a progress thread went from active to idle.", at(Place{Process, ProcIdlings})},
+	{"thread_sleeps", "times", Sum, "Times that a progress thread went to sleep on its doorbells.", at(Place{Process, ProcSleeps})},
 
 	{"tx_inline", unitMessages, Sum, "Messages sent in a slot of the peer's ring, from C.", at(Place{Thread, ThreadInline})},
 	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},

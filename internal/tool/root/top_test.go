@@ -207,3 +207,60 @@ func TestTopNoRights(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestTopThreads asks a process with a progress thread what its threads are at
+// and when they were active, and one without.
+func TestTopThreads(t *testing.T) {
+	dir, env := shm(t)
+	manual := strconv.Itoa(tooltest.Load(t, dir).Process.Pid)
+	t.Setenv("FI_WEFT_PROGRESS_THREAD", "yes")
+	auto := strconv.Itoa(tooltest.Load(t, dir).Process.Pid)
+
+	r := run(t, []string{env}, "top", "--dump", auto)
+	for _, want := range []string{"weft-progress: thread ", "weft-progress: engine endpoint fi_sockaddr_in://127.0.0.1:", "weft-service: thread ", "active "} {
+		if r.Status != 0 || !strings.Contains(r.Out, want) {
+			t.Errorf("no %q: %+v", want, r)
+		}
+	}
+	for _, flag := range []string{"--dump", "--events"} {
+		if r := run(t, []string{env}, "top", flag, manual); r.Status != 1 || !strings.Contains(r.Err, "has no service thread") {
+			t.Errorf("%s without threads: %+v", flag, r)
+		}
+	}
+	if r := run(t, []string{env}, "top", "--dump", auto, "--events", auto); r.Status != 2 {
+		t.Errorf("both: %+v", r)
+	}
+
+	var trace struct {
+		TraceEvents []struct {
+			Name, Ph string
+			TS       float64
+			PID, TID int
+			Args     map[string]string
+		}
+	}
+	r = run(t, []string{env}, "top", "--events", auto)
+	if err := json.Unmarshal([]byte(r.Out), &trace); err != nil || r.Status != 0 || len(trace.TraceEvents) < 2 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	if e := trace.TraceEvents[0]; e.Ph != "M" || e.Args["name"] != "weft-progress" || strconv.Itoa(e.PID) != auto || e.TID == e.PID {
+		t.Errorf("%+v", e)
+	}
+	last := 0.0
+	for i, e := range trace.TraceEvents[1:] {
+		if want := [...]string{"B", "E"}[i%2]; e.Ph != want || e.Name != "active" || e.TS < last || e.TID != trace.TraceEvents[0].TID {
+			t.Fatalf("event %d, to be %s behind %f: %+v", i, want, last, e)
+		}
+		last = e.TS
+	}
+
+	if l := topJSON(t, env); len(l.Processes) != 2 || l.Processes[0].Totals["thread_activations"]+l.Processes[1].Totals["thread_activations"] < 1 {
+		t.Errorf("%+v", l)
+	}
+	term := tooltest.Start(t, 140, 20, []string{env}, "top", "-i", "200ms", "--filter", auto)
+	term.WaitText(" " + auto + " ")
+	term.Keys("d")
+	term.WaitText("weft-progress: thread ")
+	term.Keys("Escape")
+	term.WaitText("COMMAND")
+}

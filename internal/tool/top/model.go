@@ -17,6 +17,7 @@ type mode int
 const (
 	modeList mode = iota
 	modeDetail
+	modeThreads
 	modeHelp
 )
 
@@ -39,6 +40,9 @@ type model struct {
 	look *watch.Look
 	list []watch.Process // arranged
 	note string          // an error of the last look
+	// threads asks a process what its threads are at.
+	threads func(pid int) (string, error)
+	answer  string // of threads, for the selected process
 }
 
 // update takes the result of a look.
@@ -50,6 +54,17 @@ func (m *model) update(l *watch.Look, err error) {
 	}
 	m.look = l
 	m.arrange()
+	if m.mode == modeThreads {
+		m.askThreads()
+	}
+}
+
+func (m *model) askThreads() {
+	s, err := m.threads(int(m.selected))
+	if err != nil {
+		s = err.Error()
+	}
+	m.answer = s
 }
 
 func (m *model) arrange() {
@@ -57,7 +72,7 @@ func (m *model) arrange() {
 		return
 	}
 	m.list = arrange(m.look.Processes, m.by, m.reverse, m.filter)
-	if m.index() < 0 && len(m.list) != 0 && m.mode != modeDetail {
+	if m.index() < 0 && len(m.list) != 0 && m.mode != modeDetail && m.mode != modeThreads {
 		m.selected = m.list[0].PID
 	}
 }
@@ -86,6 +101,11 @@ func (m *model) key(k string) (quit bool) {
 	case "enter", "right":
 		if m.index() >= 0 {
 			m.mode, m.scroll = modeDetail, 0
+		}
+	case "d":
+		if m.index() >= 0 {
+			m.mode, m.scroll = modeThreads, 0
+			m.askThreads()
 		}
 	case "up", "k":
 		m.move(-1)
@@ -150,6 +170,9 @@ func (m *model) view(width, height int) []string {
 		body = m.helpLines()
 	case modeDetail:
 		body = m.detailLines()
+	case modeThreads:
+		head := m.style.Bold(fmt.Sprintf("threads of weft's in process %d", m.selected))
+		body = append([]string{head}, strings.Split(strings.TrimRight(m.answer, "\n"), "\n")...)
 	default:
 		body = m.listLines(height - 3)
 	}
@@ -205,7 +228,7 @@ func (m *model) footline() string {
 	if m.typing {
 		return "filter: " + m.typed + "_"
 	}
-	foot := "q quit  h help  Enter counters  s sort: " + columns[m.by].key + "  / filter"
+	foot := "q quit  h help  Enter counters  d threads  s sort: " + columns[m.by].key + "  / filter"
 	if m.mode != modeList {
 		foot = "q quit  Esc back  arrows scroll  z counters that are 0"
 	}
@@ -314,6 +337,7 @@ func (m *model) helpLines() []string {
 	t := &text.Table{}
 	for _, k := range [][2]string{
 		{"q", "quit"}, {"arrows, j, k", "select a process, or scroll"}, {"Enter", "all counters and peers of the process"},
+		{"d", "what weft's own threads in the process are at"},
 		{"Esc", "back; in the list: no filter"}, {"s, S", "sort by the next or previous column"}, {"r", "sort the other way round"},
 		{"/", "filter by id, user, command or address"}, {"p", "pause"}, {"z", "counters that are 0 too"}, {"ctrl-Z", "suspend"},
 	} {

@@ -4,6 +4,7 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,8 @@ type options struct {
 	filter   string
 	once     bool
 	json     bool
+	dump     int // process id, 0: none
+	events   int // likewise
 }
 
 // Command is "weft top".
@@ -42,11 +45,17 @@ rates, bytes, peers, depths of queues, refused posts, errors. The counters come
 from a page of shared memory that each process keeps; no process is stopped and
 nothing is loaded into it.
 
-Keys: q quit, arrows select, Enter all counters of a process, s and S sort by
-the next or previous column, r reverse, / filter, p pause, h help.
+Keys: q quit, arrows select, Enter all counters of a process, d what weft's own
+threads in it are at, s and S sort by the next or previous column, r reverse,
+/ filter, p pause, h help.
 
 Written to a file or pipe, or with --once, the table is written once, with rates
-over one interval; with --json everything that is known.`,
+over one interval; with --json everything that is known.
+
+Processes with automatic progress have threads of weft's own (or with
+FI_WEFT_SERVICE=yes a service thread only), which answer this user: --dump says
+what they are at, --events when each progress thread was active the last few
+hundred times, as JSON that Perfetto and chrome://tracing show.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cmd.OutOrStdout(), &o) },
 	}
@@ -58,6 +67,8 @@ over one interval; with --json everything that is known.`,
 	f.StringVarP(&o.filter, "filter", "f", "", "only processes whose id, user, command or address has this `TEXT`")
 	f.BoolVar(&o.once, "once", false, "write the table once")
 	f.BoolVar(&o.json, "json", false, "write JSON once")
+	f.IntVar(&o.dump, "dump", 0, "write what weft's threads in the process `PID` are at")
+	f.IntVar(&o.events, "events", 0, "write when the progress threads of the process `PID` were active")
 	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return strings.Split(keys(), ", "), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -78,6 +89,14 @@ func Directory(flag string) (string, error) {
 }
 
 func run(ctx context.Context, w io.Writer, o *options) error {
+	switch {
+	case o.dump < 0 || o.events < 0 || o.dump != 0 && o.events != 0:
+		return tool.Usage(errors.New("--dump and --events take the id of one process, and exclude each other"))
+	case o.dump != 0:
+		return dump(w, o.dump)
+	case o.events != 0:
+		return events(w, o.events)
+	}
 	by, ok := columnOf(o.sort)
 	if !ok {
 		return tool.Usage(fmt.Errorf("no column %q; there are %s", o.sort, keys()))
