@@ -5,6 +5,7 @@
 
 GO      ?= go
 CC      ?= gcc
+MPICC   ?= mpicc
 PREFIX  ?= /usr/local
 DESTDIR ?=
 LIBDIR  ?= $(PREFIX)/lib
@@ -63,6 +64,7 @@ bin:
 bench-program:
 	@mkdir -p $(BENCH)
 	$(CC) $(WARN) -O2 -o $(BENCH)/weft_bench tests/bench/*.c $(FABRIC_FLAGS) -lfabric -lm
+	if command -v $(MPICC) >/dev/null; then $(MPICC) $(WARN) -O2 -o $(BENCH)/latency_mt tests/bench/mpi/latency_mt.c; fi
 
 ## make run        install what is missing, build, and show weft at work
 run: deps
@@ -86,7 +88,7 @@ WEFT_BENCH = $(BIN)/weft bench --libfabric "$(LIBFABRIC)" --plots docs/plots --o
 
 ## make bench      measure weft beside other providers into docs/benchmarks.md
 bench: build bench-program
-	$(WEFT_BENCH) --save build/bench.json $(SUBJECTS) $(if $(LIBFABRIC),,netpipe)
+	$(WEFT_BENCH) --save build/bench.json $(SUBJECTS) $(if $(LIBFABRIC),,netpipe mpi-threads)
 
 ## make bench-scaling  rates over the number of threads, with a plot
 bench-scaling: build bench-program

@@ -152,11 +152,9 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 		return nil, err
 	}
 	providers := names(o.contenders)
-	if o.has(netpipeGroup) {
-		for _, p := range netpipeProviders {
-			if len(r.found.values[p]) != 0 && !contains(providers, p) {
-				providers = append(providers[:len(providers):len(providers)], p)
-			}
+	for _, p := range o.mpiProviders() {
+		if len(r.found.values[p]) != 0 && !contains(providers, p) {
+			providers = append(providers[:len(providers):len(providers)], p)
 		}
 	}
 	res := &result{

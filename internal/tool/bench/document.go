@@ -43,7 +43,7 @@ func placeSection(document, version, text string) string {
 }
 
 // writeSections writes what was measured into a file: a section for each of the
-// table, threads and NetPIPE. drawn are the plots.
+// table, threads, NetPIPE and threads of MPI. drawn are the plots.
 func writeSections(path string, res *result, drawn map[string]string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,6 +61,9 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "netpipe_") }) {
 		document = placeSection(document, "NetPIPE, "+res.Libfabric, netpipeSection(res, found))
+	}
+	if found.any(func(name string) bool { return name == mpiThreadsFigure }) {
+		document = placeSection(document, "MPI threads, "+res.Libfabric, mpiThreadsSection(res, found))
 	}
 	if err := tool.ReplaceFile(path, []byte(document)); err != nil {
 		return fmt.Errorf("write the figures: %w", err)

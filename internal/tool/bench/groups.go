@@ -33,10 +33,14 @@ var groups = []group{
 	{name: "sizes", title: "latency and bandwidth over the size, for plots", tests: []string{"sizes", "streams"}, asked: true},
 	{name: "threads", title: "rates over the number of threads", tests: []string{"scale_own", "scale_shared", "scale_readers"}, asked: true},
 	{name: netpipeGroup, title: "NetPIPE over Open MPI", asked: true},
+	{name: mpiThreadsGroup, title: "2 ranks of 2 threads over Open MPI", asked: true},
 }
 
-// netpipeGroup is measured by NetPIPE instead of the measuring program.
-const netpipeGroup = "netpipe"
+// Groups that are measured by MPI programs instead of the measuring program.
+const (
+	netpipeGroup    = "netpipe"
+	mpiThreadsGroup = "mpi-threads"
+)
 
 // quickGroups fit into seconds.
 var quickGroups = []string{"latency", "rate", "bandwidth", "polling"}

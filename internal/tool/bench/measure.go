@@ -56,9 +56,12 @@ func (r *run) measure() error {
 	if r.has(netpipeGroup) {
 		r.netpipe()
 	}
+	if r.has(mpiThreadsGroup) {
+		r.mpiThreads()
+	}
 	r.end()
 	first := r.contenders[0].text
-	for _, p := range append([]string{first}, netpipeProviders...) {
+	for _, p := range append([]string{first}, r.mpiProviders()...) {
 		if len(r.found.values[p]) != 0 {
 			return nil
 		}
@@ -87,6 +90,9 @@ func (o *options) steps() int {
 	}
 	if o.has(netpipeGroup) {
 		n += netpipeRounds * len(netpipeProviders)
+	}
+	if o.has(mpiThreadsGroup) {
+		n += mpiThreadsRounds * len(mpiPaths)
 	}
 	return n
 }

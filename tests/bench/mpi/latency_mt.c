@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // latency_mt [THREADS [BYTES [SECONDS]]]: ping-pong of as many threads of rank 0
 // with as many of rank 1 at once, each pair by a tag of its own, under
-// MPI_THREAD_MULTIPLE. Prints the median of the batches' half round trips, in
-// microseconds. The defaults are 2 threads, 8 bytes, 2 seconds.
+// MPI_THREAD_MULTIPLE. Prints the mean of all half round trips, as osu_latency_mt
+// does, and median and p99 of batches of 20, in microseconds. The defaults are 2
+// threads, 8 bytes, 2 seconds.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 100, MAX_THREADS = 64, MAX_BATCHES = 100000 };
+enum { BATCH = 20, MAX_THREADS = 64, MAX_BATCHES = 100000 };
 
 static struct {
 	int rank, bytes;
@@ -76,7 +77,7 @@ int main(int argc, char **argv)
 {
 	struct pair pairs[MAX_THREADS] = { 0 };
 	int provided, ranks, threads, total = 0;
-	double *all;
+	double *all, sum = 0;
 
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
@@ -101,9 +102,11 @@ int main(int argc, char **argv)
 		free(pairs[n].took);
 	}
 	qsort(all, total, sizeof(double), ascending);
+	for (int n = 0; n < total; n++)
+		sum += all[n];
 	if (job.rank == 0)
-		printf("latency_mt: %d threads, %d bytes, median %.3f us, p99 %.3f us, %d batches\n", threads,
-		       job.bytes, all[total / 2], all[(int)(total * 0.99)], total);
+		printf("latency_mt: %d threads, %d bytes, mean %.3f us, median %.3f us, p99 %.3f us, %d batches\n", threads,
+		       job.bytes, sum / total, all[total / 2], all[(int)(total * 0.99)], total);
 	free(all);
 	MPI_Finalize();
 	return 0;
