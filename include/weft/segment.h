@@ -43,7 +43,7 @@ struct weft_segment {
 	uint64_t boot_id[2];
 	uint64_t pid_namespace;    /* inode */
 	uint64_t net_namespace;    /* inode */
-	uint64_t start_time;       /* of the owner process, clock ticks since boot */
+	uint64_t start_time;       /* of the owner process, and what it runs (internal/proc) */
 	uint32_t uid;
 	uint32_t name_bytes;
 	uint8_t name[28];          /* sockaddr that the endpoint is known by */

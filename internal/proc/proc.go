@@ -1,5 +1,5 @@
-// Package proc tells processes of this host apart for good: by process id and
-// start time, and by what two processes must have in common to share memory and
+// Package proc tells processes of this host apart for good: by process id,
+// start time and what was executed, and by what two processes must have in common to share memory and
 // to see each other, the boot and the namespaces.
 package proc
 
@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -28,7 +29,7 @@ type Host struct {
 // Process names a process for good: a pid alone is reused.
 type Process struct {
 	PID   uint32
-	Start uint64 // clock ticks since boot, as in /proc/<pid>/stat; 0: unknown
+	Start uint64 // State.Start; 0: unknown
 }
 
 var cache struct {
@@ -87,7 +88,34 @@ type State struct {
 	State   byte   // R, S, Z and so on
 	Flags   uint64 // PF_* of the kernel
 	Threads uint64
-	Start   uint64 // clock ticks since boot
+	// Start is when the process started, in clock ticks since boot (the low 40
+	// bits), and what it runs since then: a hash of where its stack was put, which
+	// each execve changes. The hash is 0 where the kernel does not show it, as for
+	// processes that are not dumpable. Without address randomisation it may stay
+	// the same.
+	Start uint64
+}
+
+// ticksBits is the part of Start that is a time: 348 years at 100 ticks a second.
+const ticksBits = 40
+
+// start makes State.Start of two fields of /proc/<pid>/stat.
+func start(ticks, stack uint64) uint64 {
+	image := uint64(0)
+	if stack != 0 {
+		image = max(1, stack*0x9e3779b97f4a7c15>>ticksBits) // Fibonacci hashing: Knuth, TAOCP 3, 6.4
+	}
+	return ticks&(1<<ticksBits-1) | image<<ticksBits
+}
+
+// same tells whether two values of State.Start may be of one process that has
+// not called execve meanwhile.
+func same(a, b uint64) bool {
+	if a == 0 || b == 0 {
+		return true
+	}
+	x, y := a>>ticksBits, b>>ticksBits
+	return (a^b)&(1<<ticksBits-1) == 0 && (x == 0 || y == 0 || x == y)
 }
 
 // Ended tells whether the process runs no more. The first thread of a process
@@ -116,42 +144,44 @@ func Read(pid uint32) (State, error) {
 	return s, nil
 }
 
-// parseStat reads fields 3 (state), 9 (flags), 20 (threads) and 22 (start time). The
-// command name before them may hold any character, so the last ')' counts.
+// parseStat reads fields 3 (state), 9 (flags), 20 (threads), 22 (start time) and 28
+// (start of the stack). The command name before them may hold any character, so the
+// last ')' counts.
 func parseStat(b []byte) (State, bool) {
 	i := bytes.LastIndexByte(b, ')')
 	if i < 0 {
 		return State{}, false
 	}
 	f := bytes.Fields(b[i+1:])
-	if len(f) < 20 || len(f[0]) != 1 {
+	if len(f) < 26 || len(f[0]) != 1 {
 		return State{}, false
 	}
 	flags, err0 := strconv.ParseUint(string(f[6]), 10, 64)
 	threads, err1 := strconv.ParseUint(string(f[17]), 10, 64)
-	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
-	return State{f[0][0], flags, threads, start}, err0 == nil && err1 == nil && err2 == nil
+	ticks, err2 := strconv.ParseUint(string(f[19]), 10, 64)
+	stack, err3 := strconv.ParseUint(string(f[25]), 10, 64)
+	return State{f[0][0], flags, threads, start(ticks, stack)}, errors.Join(err0, err1, err2, err3) == nil
 }
 
 // Ending tells whether p runs no more or is about to end: its memory may be
 // gone already.
 func (p Process) Ending() bool {
 	const exiting = 0x4 // PF_EXITING
-	if s, err := Read(p.PID); err == nil && s.Start == p.Start && s.Flags&exiting != 0 {
+	if s, err := Read(p.PID); err == nil && same(s.Start, p.Start) && s.Flags&exiting != 0 {
 		return true
 	}
 	return !p.Alive()
 }
 
-// Alive tells whether p still runs. A start of 0 is unknown and fits any. When
-// /proc does not tell, the process counts as alive if its pid is in use.
+// Alive tells whether p still runs, and not another program in its place. A start
+// of 0 is unknown and fits any. When /proc does not tell, the process counts as alive if its pid is in use.
 func (p Process) Alive() bool {
 	if p.PID == 0 || p.PID > 1<<30 {
 		return false
 	}
 	s, err := Read(p.PID)
 	if err == nil {
-		return !s.Ended() && (p.Start == 0 || p.Start == s.Start)
+		return !s.Ended() && same(p.Start, s.Start)
 	}
 	if err == unix.ENOENT || err == unix.ESRCH {
 		return unix.Kill(int(p.PID), 0) == unix.EPERM // hidden from us by the mount options of /proc

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // FuzzStat parses arbitrary /proc/<pid>/stat contents.
@@ -19,10 +20,12 @@ func TestParseStat(t *testing.T) {
 		want  State
 		ended bool
 	}{
-		{"7 (sh) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 123456 1 2\n", true, State{'S', 4194560, 1, 123456}, false},
-		{"7 (a) b) ) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 9 1 2\n", true, State{'Z', 4194560, 1, 9}, true},
-		{"7 (threads) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 3 0 9 1 2\n", true, State{'Z', 4194560, 3, 9}, false},
-		{"7 (x) X 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 0 0 9 1 2\n", true, State{'X', 4194560, 0, 9}, true},
+		{"7 (sh) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 123456 1 2 3 4 5 0\n", true, State{'S', 4194560, 1, 123456}, false},
+		{"7 (sh) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 123456 1 2 3 4 5 99 7\n", true, State{'S', 4194560, 1, start(123456, 99)}, false},
+		{"7 (a) b) ) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 9 1 2 3 4 5 0\n", true, State{'Z', 4194560, 1, 9}, true},
+		{"7 (threads) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 3 0 9 1 2 3 4 5 0\n", true, State{'Z', 4194560, 3, 9}, false},
+		{"7 (x) X 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 0 0 9 1 2 3 4 5 0\n", true, State{'X', 4194560, 0, 9}, true},
+		{"7 (stack) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 9 1 2 3 4 5\n", false, State{}, false},
 		{"7 (short) S 1 1", false, State{}, false},
 		{"", false, State{}, false},
 		{"7 (words) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 one 0 two 1 2\n", false, State{}, false},
@@ -66,5 +69,59 @@ func TestAlive(t *testing.T) {
 	_ = cmd.Wait()
 	if p.Alive() || !p.Ending() {
 		t.Error("an ended child is alive")
+	}
+}
+
+func TestSame(t *testing.T) {
+	one, other, hidden := start(1000, 0x7ffc12345680), start(1000, 0x7ffc98765430), start(1000, 0)
+	for _, c := range []struct {
+		a, b uint64
+		want bool
+	}{
+		{one, one, true}, {one, other, false}, {one, hidden, true}, {hidden, other, true}, {0, one, true},
+		{one, start(1001, 0x7ffc12345680), false}, {hidden, 1001, false},
+	} {
+		if same(c.a, c.b) != c.want || same(c.b, c.a) != c.want {
+			t.Errorf("%#x and %#x: want %v", c.a, c.b, c.want)
+		}
+	}
+}
+
+// TestExec: a process that executes another program is not the one that it was.
+func TestExec(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "read line; exec sleep 60")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	pid := uint32(cmd.Process.Pid)
+	s, err := Read(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Start>>ticksBits == 0 {
+		t.Skip("the kernel does not show where the stack is")
+	}
+	p := Process{pid, s.Start}
+	if !p.Alive() {
+		t.Fatal("the shell is not alive")
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); p.Alive(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the shell counts as alive after it has executed another program")
+		}
+	}
+	if s, err = Read(pid); err != nil || !(Process{pid, s.Start}).Alive() {
+		t.Errorf("the other program is not alive: %v", err)
 	}
 }

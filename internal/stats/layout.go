@@ -43,7 +43,7 @@ type header struct {
 	Table     uint64
 	PID       uint32
 	UID       uint32
-	StartTime uint64 // clock ticks since boot, as in /proc/<pid>/stat
+	StartTime uint64 // proc.State.Start
 	BootID    [2]uint64
 	PIDNS     uint64
 	Created   int64 // ns since 1970

@@ -374,6 +374,42 @@ static void test_fork(long unused)
 	barrier(&n); /* and end: nothing is closed */
 }
 
+/* A process that executes another program, without closing anything, is gone for its peers, though its
+ * id and start time stay. */
+static void test_exec(long auto_)
+{
+	struct node_opts o = { .counters = true };
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry e;
+	uint64_t end = now_ms() + 20000;
+	char buf[8], byte;
+	struct node n;
+	ssize_t rc;
+
+	NEED(test_is_weft(), "peers that are found gone");
+	if (auto_)
+		o.control = o.data = FI_PROGRESS_AUTO;
+	node_open(&n, &o);
+	node_connect(&n);
+	if (test_rank == 1) {
+		tsend(&n, buf, 8, n.peer[0], 1, buf);
+		wait_ctx(&n, n.txcq, buf);
+		link_recv(0, &byte, 1);
+		execl("/bin/sleep", "sleep", "25", (char *)NULL);
+		CHECK(!"execl failed");
+	}
+	trecv(&n, buf, 8, n.peer[1], 1, 0, buf);
+	wait_ctx(&n, n.rxcq, buf);
+	trecv(&n, buf, 8, n.peer[1], 2, 0, buf);
+	link_send(1, "x", 1);
+	while ((rc = fi_cq_read(n.rxcq, &e, 1)) == -FI_EAGAIN && now_ms() < end)
+		usleep(1000);
+	CHECKF(rc == -FI_EAVAIL, "a receive from who executed another program: %zd", rc);
+	CHECK(fi_cq_readerr(n.rxcq, &err, 0) == 1);
+	CHECKF(err.err == FI_ECONNRESET && err.op_context == buf, "error %d", err.err);
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "pause_large", test_pause, 2, 30, LARGE },
 	{ "pause_small", test_pause, 2, 30, 8 },
@@ -387,6 +423,8 @@ static const struct test tests[] = {
 	{ "lifetime", test_lifetime, 1, 30, 0 },
 	{ "idle", test_idle, 2, 30, 3000 },
 	{ "fork", test_fork, 2, 30, 0 },
+	{ "exec_manual", test_exec, 2, 40, 0 },
+	{ "exec_auto", test_exec, 2, 40, 1 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
