@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -382,5 +383,66 @@ func TestBusyPeer(t *testing.T) {
 	}
 	if next != sent || sent < 16 {
 		t.Errorf("%d of %d messages came", next, sent)
+	}
+}
+
+// TestIdleQueue posts a few operations whose completions nobody asks for, and
+// then only listens: a peer to which nothing more is said is not a broken path.
+func TestIdleQueue(t *testing.T) {
+	var broken atomic.Uint64
+	c := Config{PathTimeout: 500 * time.Millisecond, KeepAlive: time.Minute, ConnectWait: 2 * time.Second}
+	c.Logf = func(format string, args ...any) {
+		t.Logf(format, args...)
+		broken.Add(1)
+	}
+	a, err := domain(t).Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, Config{})
+	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
+	for _, i := range []*Iface{a, b} {
+		i.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
+	}
+	there, err := a.Connect(b.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := b.Connect(a.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.Memory().Alloc(hw.Region{Len: 64, Access: hw.RemoteWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	key, err := a.Memory().UnpackKey(m.PackKey(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := there.AMShort(1, 0, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); there.(hw.OneSided).PutShort([]byte{1}, 0, key) != nil; a.Progress(1) {
+		if time.Now().After(end) {
+			t.Fatal("no put is taken")
+		}
+	}
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if err := back.AMShort(1, 0, nil, nil); err != nil && !errors.Is(err, hw.ErrNoResource) {
+			t.Fatal(err)
+		}
+		for _, i := range []*Iface{a, b} {
+			i.Progress(16)
+			i.CheckPeers()
+		}
+	}
+	e := there.(*Endpoint)
+	if broken.Load() != 0 || e.Err() != nil || e.msg.gen != 0 || e.mem.queue.gen != 0 {
+		t.Errorf("%d faults, %v, queue pairs %d and %d", broken.Load(), e.Err(), e.msg.gen, e.mem.queue.gen)
+	}
+	if !e.msg.quiet() || !e.mem.queue.quiet() {
+		t.Error("what was posted has not ended")
 	}
 }

@@ -336,10 +336,18 @@ type stuck struct {
 	since time.Time
 }
 
-// check tells whether a queue has had something posted and has not moved for limit.
+// check tells whether a queue has had something posted whose completion is to be
+// told, and has not moved for limit. Where none is to be told it asks for one, so
+// that an idle queue is not taken for a broken one.
 func (s *stuck) check(q *queue, now time.Time, limit time.Duration) bool {
-	if head := q.head.Load(); q.quiet() || head != s.head || s.since.IsZero() {
+	head := q.head.Load()
+	if q.quiet() || head != s.head || s.since.IsZero() {
 		s.head, s.since = head, now
+		return false
+	}
+	if q.lastSignal.Load() <= head {
+		q.postNothing(0, true, entryControl)
+		s.since = now
 		return false
 	}
 	if now.Sub(s.since) < limit {
