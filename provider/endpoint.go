@@ -67,7 +67,7 @@ type Endpoint struct {
 	unbind                   []func()     // undoes the binds, last first
 	attached                 []queue      // that poll this endpoint
 	source                   *cq.Source
-	bell                     *cq.Source  // of counters that deferred work uses, nil: source is; under workQueue.driveMu
+	bell                     *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
 	engine                   *background // by which a progress thread drives it, nil: none does
 
 	hot         *hot.EP

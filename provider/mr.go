@@ -206,14 +206,19 @@ func (m *MR) Key() uint64 { return m.key }
 func (m *MR) Desc() uint64 { return m.desc }
 
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
-// flags fi.RemoteWrite. Errors: fi.EBADFLAGS for other flags, fi.EINVAL for a
-// second counter.
+// flags fi.RemoteWrite. Who reads the counter makes progress of the domain's
+// endpoints, any of which peers may write through. Errors: fi.EBADFLAGS for
+// other flags, fi.EINVAL for a second counter, or what stopped the system from
+// giving descriptors to a counter that can be slept on.
 func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags != fi.RemoteWrite {
 		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)
 	}
 	if !m.domain.queues.has(c) {
 		return fi.EDOMAIN
+	}
+	if err := m.domain.work.drive(c); err != nil {
+		return fi.ErrnoOf(err)
 	}
 	if !m.counter.CompareAndSwap(nil, c) {
 		return refuse(log.MR, fi.EINVAL, "bind counter to a memory region: one is bound already")

@@ -42,6 +42,8 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 			}
 			m.gate.leave()
 		}
+	} else if w.flags&rmaLast != 0 {
+		e.noticed(w.key)
 	}
 	e.endWrite(src, &w, status)
 	e.acquaint(src)
@@ -55,11 +57,17 @@ func (e *Endpoint) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "notice of a write does not parse")
 		return
 	}
-	if m := e.domain.regions.keys.find(w.key); m != nil && m.gate.enter() {
+	e.noticed(w.key)
+	e.endWrite(src, &w, fi.Success)
+}
+
+// noticed counts a write that this side has not put in place: one without
+// bytes, or one that the initiator has done.
+func (e *Endpoint) noticed(key uint64) {
+	if m := e.domain.regions.keys.find(key); m != nil && m.gate.enter() {
 		e.written(m)
 		m.gate.leave()
 	}
-	e.endWrite(src, &w, fi.Success)
 }
 
 // written counts a write that is in place.

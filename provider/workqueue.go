@@ -30,7 +30,7 @@ type workQueue struct {
 	blocked []*blockedLane // in the order in which they became blocked; under runMu
 
 	driveMu sync.Mutex
-	eps     []*Endpoint // that deferred work may need progress of
+	eps     []*Endpoint // that deferred work and regions' counters may need progress of
 	driven  map[*cq.Counter]bool
 }
 
@@ -220,8 +220,8 @@ func (q *workQueue) leave(owner any) {
 	}
 }
 
-// join makes deferred work have progress of an endpoint that is enabled, and
-// part takes that back.
+// join makes deferred work and the counters of regions have progress of an
+// endpoint that is enabled, and part takes that back.
 func (q *workQueue) join(e *Endpoint) error {
 	q.driveMu.Lock()
 	defer q.driveMu.Unlock()
@@ -307,7 +307,7 @@ func (q *workQueue) undrive(c *cq.Counter) {
 	}
 }
 
-// wake wakes who sleeps on a counter that deferred work uses.
+// wake wakes who sleeps on a counter that is driven.
 func (q *workQueue) wake() {
 	q.driveMu.Lock()
 	defer q.driveMu.Unlock()

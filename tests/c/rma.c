@@ -197,6 +197,40 @@ static void test_atomics(long rounds)
 	close_rma(&r);
 }
 
+/* The target does nothing but wait for its region's counter, which is bound to no endpoint. */
+static void test_region_counter(long wait)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = (enum fi_wait_obj)wait };
+	struct rma r;
+
+	open_rma(&r, FI_REMOTE_WRITE);
+	if (test_rank == 1) {
+		OK(fi_cntr_open(r.n.domain, &attr, &r.cntr, NULL));
+		CHECK_RC(fi_mr_bind(r.mr, &r.cntr->fid, FI_REMOTE_READ), -FI_EBADFLAGS);
+		OK(fi_mr_bind(r.mr, &r.cntr->fid, FI_REMOTE_WRITE));
+	}
+	barrier(&r.n);
+	for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+		if (test_rank == 0) {
+			fill(r.mem, lengths[i], i);
+			POST(&r, fi_write(r.n.ep, r.mem, lengths[i], NULL, r.n.peer[1], 0, KEY, &r));
+			done(&r, FI_RMA | FI_WRITE);
+		} else {
+			CHECKF(!fi_cntr_wait(r.cntr, i + 1, 20000), "write of %zu bytes", lengths[i]);
+			verify(r.mem, lengths[i], i);
+		}
+		barrier(&r.n);
+	}
+	if (test_rank == 1) {
+		CHECK(fi_cntr_read(r.cntr) == ARRAY_LEN(lengths) && fi_cntr_readerr(r.cntr) == 0);
+		CHECK_RC(fi_close(&r.cntr->fid), -FI_EBUSY);
+		OK(fi_close(&r.mr->fid));
+		OK(fi_close(&r.cntr->fid));
+		r.mr = NULL;
+	}
+	close_rma(&r);
+}
+
 static void test_query(long arg)
 {
 	struct rma r;
@@ -219,6 +253,8 @@ static const struct test tests[] = {
 	{ "refused", test_refused, 2, 0, 0 },
 	{ "vectors", test_vectors, 2, 0, 0 },
 	{ "atomics", test_atomics, 2, 0, 2000 },
+	{ "region_counter", test_region_counter, 2, 0, FI_WAIT_NONE },
+	{ "region_counter_sleeps", test_region_counter, 2, 0, FI_WAIT_UNSPEC },
 	{ "query", test_query, 2, 0, 0 },
 };
 
