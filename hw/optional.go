@@ -120,16 +120,23 @@ type Waiter interface {
 	Disarm()
 }
 
-// PathInfo is what a transport measures of the path to a peer.
+// PathInfo is what a transport measures of the path to a peer: one consistent
+// snapshot.
 type PathInfo struct {
-	RTT    time.Duration // smoothed round-trip time, 0: no sample yet
-	Window int64         // congestion window, bytes
+	RTT     time.Duration // smoothed round-trip time (RFC 6298), 0: no sample yet
+	RTTVar  time.Duration // its mean deviation
+	Min     time.Duration // least of all samples
+	Max     time.Duration // greatest
+	Samples uint64        // round-trip times taken in
+	Lost    uint64        // packets found lost
+	Window  int64         // congestion window with the last sample, bytes
+	Age     time.Duration // since the last sample or loss, 0: there was none
 }
 
 // PathReporter is what an Endpoint implements whose transport measures the path
 // to the peer.
 type PathReporter interface {
-	// Path returns what is measured. False: not now, because somebody is at it.
-	// It does not wait; any thread may call it.
+	// Path returns what is measured. False: nothing yet. It takes no lock; any
+	// thread may call it.
 	Path() (PathInfo, bool)
 }

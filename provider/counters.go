@@ -225,15 +225,28 @@ func (e *Endpoint) samplePeers() {
 			continue
 		}
 		up++
-		if r, ok := p.Endpoint.(hw.PathReporter); ok {
-			if path, ok := r.Path(); ok {
-				l.stats.Set(stats.PeerRTT, uint64(path.RTT))
-				l.stats.Set(stats.PeerWindow, uint64(path.Window))
-			}
-		}
+		l.samplePath(p)
 	}
 	e.stats.RxSet(stats.RxInFlight, flying)
 	e.stats.RxSet(stats.RxPeers, up)
+}
+
+// samplePath shows what the transport measures of the path to a peer.
+func (l *link) samplePath(p *path) {
+	r, ok := p.Endpoint.(hw.PathReporter)
+	if !ok {
+		return
+	}
+	if at, ok := r.Path(); ok {
+		l.stats.Set(stats.PeerRTT, uint64(at.RTT))
+		l.stats.Set(stats.PeerRTTVar, uint64(at.RTTVar))
+		l.stats.Set(stats.PeerRTTMin, uint64(at.Min))
+		l.stats.Set(stats.PeerRTTMax, uint64(at.Max))
+		l.stats.Set(stats.PeerSamples, at.Samples)
+		l.stats.Set(stats.PeerLostPackets, at.Lost)
+		l.stats.Set(stats.PeerWindow, uint64(at.Window))
+		l.stats.Set(stats.PeerAge, uint64(at.Age))
+	}
 }
 
 // depth is the number of entries in a ring, from its tail, which is a hint that

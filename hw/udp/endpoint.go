@@ -34,6 +34,9 @@ type Endpoint struct {
 	own  wire.Side // immutable
 	peer wire.Side // set with phase up
 
+	// stats has what path measured: written with the lease, read by everybody.
+	stats *congestion.Stats
+
 	phase    atomic.Uint32 // written with the lease, read by everybody
 	open     atomic.Bool   // the peer's eager window; written with the lease, read by everybody
 	attached atomic.Bool   // Connect gave it out; written under Iface.mu and read with the lease
@@ -143,7 +146,7 @@ func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
 	c.tx.mtu = recovery.NewMTU(minPacket, most)
 	cc := *c.i.cfg.Congestion
 	cc.Unit = int64(min(max(most, minPacket), 9000))
-	if c.tx.path, err = congestion.NewPath(cc, random{}, nil); err != nil {
+	if c.tx.path, err = congestion.NewPath(cc, random{}, c.stats); err != nil {
 		return err
 	}
 	// Half of it: the buffer is for all peers, and small packets take more of it

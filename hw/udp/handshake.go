@@ -43,7 +43,7 @@ func (s *stripe) newSide() wire.Side {
 
 // newDial begins to ask for a connection.
 func (s *stripe) newDial(now congestion.Time, to *sock.Addr) *Endpoint {
-	c := &Endpoint{i: s.i, s: s, addr: *to, own: s.newSide()}
+	c := &Endpoint{i: s.i, s: s, addr: *to, own: s.newSide(), stats: new(congestion.Stats)}
 	s.add(c)
 	c.dial = dialer{client: true, steer: uint8(c.own.CID), wait: dialFirst, wanted: now}
 	c.sendInit(now)
@@ -131,7 +131,7 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side)
 		s.confirm(oldest)
 		oldest.die("others want to connect too")
 	}
-	c := &Endpoint{i: s.i, s: s, addr: *from, own: s.newSide()}
+	c := &Endpoint{i: s.i, s: s, addr: *from, own: s.newSide(), stats: new(congestion.Stats)}
 	s.add(c)
 	if err := c.begin(now, client); err != nil {
 		s.i.logf("connection of %s: %v", from.String(), err)

@@ -2,15 +2,15 @@ package udp
 
 import "github.com/weft-fabric/weft/hw"
 
-// Path returns the round-trip time and the window of the connection, as
-// hw.PathReporter asks. False while somebody holds the stripe.
+// Path returns what is measured of the path; see hw.PathReporter. Samples come
+// with the acknowledgements of packets that are new.
 func (c *Endpoint) Path() (hw.PathInfo, bool) {
-	if !c.s.lease.try() {
+	s := c.stats.Read()
+	if s.Updated == 0 {
 		return hw.PathInfo{}, false
 	}
-	defer c.s.lease.unlock()
-	if c.tx.path == nil {
-		return hw.PathInfo{}, false
-	}
-	return hw.PathInfo{RTT: c.tx.path.RTT().SRTT(), Window: c.tx.path.Control().Window()}, true
+	return hw.PathInfo{
+		RTT: s.SRTT, RTTVar: s.RTTVAR, Min: s.Min, Max: s.Max, Samples: s.Samples, Lost: s.Lost, Window: s.Window,
+		Age: max(c.i.now().Sub(s.Updated), 0),
+	}, true
 }

@@ -191,6 +191,12 @@ const (
 	PeerRTT
 	PeerWindow
 	PeerLost
+	PeerRTTVar
+	PeerRTTMin
+	PeerRTTMax
+	PeerSamples
+	PeerLostPackets
+	PeerAge
 )
 
 func at(places ...Place) []Place { return places }
@@ -310,6 +316,12 @@ var table = []Counter{
 	{"peer_in_flight", unitMessages, Gauge, "Transmits that wait for this peer's acknowledgement.", at(Place{Peer, PeerInFlight})},
 	{"peer_rtt", "ns", Gauge, "Smoothed round-trip time, 0 where the transport measures none.", at(Place{Peer, PeerRTT})},
 	{"peer_window", unitBytes, Gauge, "Congestion window, 0 where the transport has none.", at(Place{Peer, PeerWindow})},
+	{"peer_rtt_deviation", "ns", Gauge, "Mean deviation of the round-trip time.", at(Place{Peer, PeerRTTVar})},
+	{"peer_rtt_min", "ns", Gauge, "Least round-trip time.", at(Place{Peer, PeerRTTMin})},
+	{"peer_rtt_max", "ns", Gauge, "Greatest round-trip time.", at(Place{Peer, PeerRTTMax})},
+	{"peer_rtt_samples", "samples", Sum, "Round-trip times measured.", at(Place{Peer, PeerSamples})},
+	{"peer_rtt_age", "ns", Gauge, "Time since the last round-trip time or loss.", at(Place{Peer, PeerAge})},
+	{"peer_packets_lost", "packets", Sum, "Packets found lost on the way to the peer.", at(Place{Peer, PeerLostPackets})},
 	{"peer_lost", "times", Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
 }
 

@@ -305,14 +305,18 @@ func (m *model) detailLines() []string {
 	return lines
 }
 
+// peerLines shows the peers of an endpoint, without the columns that are 0 for
+// all of them.
 func peerLines(peers []stats.PeerSnapshot, s text.Style) []string {
 	if len(peers) == 0 {
 		return []string{"  " + s.Dim("has sent to no peer")}
 	}
 	t := &text.Table{Right: []bool{false, false}}
 	head := []string{"PEER", "STATE"}
-	for _, c := range stats.Table() {
-		if c.Level() == stats.Peer {
+	var shown []int
+	for i, c := range stats.Table() {
+		if c.Level() == stats.Peer && slices.ContainsFunc(peers, func(p stats.PeerSnapshot) bool { return p.Values[i] != 0 }) {
+			shown = append(shown, i)
 			head = append(head, strings.ToUpper(strings.TrimPrefix(c.Name, "peer_")))
 			t.Right = append(t.Right, true)
 		}
@@ -323,10 +327,8 @@ func peerLines(peers []stats.PeerSnapshot, s text.Style) []string {
 		if !p.Up {
 			row[1] = s.Bad("gone")
 		}
-		for i, c := range stats.Table() {
-			if c.Level() == stats.Peer {
-				row = append(row, stats.FormatValue(c.Unit, float64(p.Values[i])))
-			}
+		for _, i := range shown {
+			row = append(row, stats.FormatValue(stats.Table()[i].Unit, float64(p.Values[i])))
 		}
 		t.Row(row...)
 	}
