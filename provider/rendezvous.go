@@ -313,7 +313,9 @@ func (r *rxContext) stepActive() {
 // loseOps ends the reads from a source that is gone, before another has its
 // place and its shared words.
 func (r *rxContext) loseOps(e *Endpoint, src hw.Source) {
-	e.assisted[src] = sharing{}
+	if int(src) < len(e.assisted) { // a peer on this host
+		e.assisted[src] = sharing{}
+	}
 	for i := r.active.head; i != 0; {
 		op := r.ops.At(i)
 		if op.ep == e.number && hw.Source(op.src) == src {
