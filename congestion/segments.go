@@ -12,6 +12,12 @@ type SegmentConfig struct {
 	// steered by small segments, a wide one carries large ones.
 	// 1 <= Min <= Size <= Max <= 2^30. Min = Max gives a fixed size.
 	Size, Min, Max int64
+
+	// Floor is how many bytes may be in flight in any case, whatever window and
+	// pace say: 0 to 2^40. It is for transports that hold packets back by
+	// themselves, where a window of segments that falls because the hosts were
+	// busy would only leave the link idle.
+	Floor int64
 }
 
 // DefaultSegmentConfig returns segments of 256 KiB, from 64 KiB to 1 MiB.
@@ -30,6 +36,9 @@ func (c SegmentConfig) PathConfig(linkRate int64) Config {
 
 // Validate returns an error if the sizes are out of order or range.
 func (c SegmentConfig) Validate() error {
+	if c.Floor < 0 || c.Floor > 1<<40 {
+		return fmt.Errorf("floor of %d bytes in flight is not between 0 and %d", c.Floor, int64(1)<<40)
+	}
 	if c.Min < 1 || c.Min > c.Size || c.Size > c.Max || c.Max > 1<<30 {
 		return fmt.Errorf("segment sizes of least %d, usual %d, most %d are not in order between 1 and %d", c.Min, c.Size, c.Max, 1<<30)
 	}
@@ -49,6 +58,9 @@ type Segment struct {
 // Operation is a put, get or rendezvous read of any length. The zero value is
 // one that was not started. It belongs to its lane until it is finished.
 type Operation struct {
+	// Owner is the caller's, who finds what a segment belongs to by it.
+	Owner any
+
 	total, offset, done int64
 	inflight            int
 	err                 error
@@ -99,7 +111,7 @@ func (l *Lane) Path() *Path { return l.path }
 // Start takes in an operation of total bytes and tells whether it is finished
 // already, which one of no bytes is. op must not be in a lane.
 func (l *Lane) Start(op *Operation, total int64) (finished bool) {
-	*op = Operation{total: max(total, 0)}
+	*op = Operation{Owner: op.Owner, total: max(total, 0)}
 	if op.total == 0 {
 		return true
 	}
@@ -134,10 +146,16 @@ func (l *Lane) delist(op *Operation) {
 	op.prev, op.next, op.listed = nil, nil, false
 }
 
+// Window returns how many bytes may be in flight.
+func (l *Lane) Window() int64 { return max(l.path.Control().Window(), l.cfg.Floor) }
+
+// may tells whether a segment may be posted now.
+func (l *Lane) may(now Time) bool { return l.path.Inflight() < l.cfg.Floor || l.path.May(now) }
+
 // SegmentSize returns the size of the next segment.
 func (l *Lane) SegmentSize() int64 {
 	const page = 4 << 10
-	size := int64(float64(l.cfg.Size) * float64(l.path.Control().Window()) / float64(l.first))
+	size := int64(float64(l.cfg.Size) * float64(l.Window()) / float64(l.first))
 	if size > page {
 		size -= size % page
 	}
@@ -154,7 +172,7 @@ func (l *Lane) Next(now Time) (*Operation, Segment, bool) {
 		}
 		return nil, Segment{}, false
 	}
-	if !l.path.May(now) {
+	if !l.may(now) {
 		return nil, Segment{}, false
 	}
 	seg := Segment{Offset: op.offset, Length: l.SegmentSize()}
@@ -176,7 +194,7 @@ func (l *Lane) Next(now Time) (*Operation, Segment, bool) {
 // the pace allows it. It returns false if only a completion or Start can change
 // anything.
 func (l *Lane) Wake() (Time, bool) {
-	if l.head == nil || !l.path.Open() {
+	if l.head == nil || l.path.Inflight() >= l.cfg.Floor && !l.path.Open() {
 		return 0, false
 	}
 	return l.path.Next(), true
@@ -194,6 +212,18 @@ func (l *Lane) Unpost(op *Operation, seg Segment) {
 	}
 	l.enlist(op)
 	l.head = op // its turn again
+}
+
+// Trim shortens the segment that Next just returned to its first n bytes,
+// because the interface takes no more in one piece. The rest comes with the next
+// one. n is positive and below seg.Length.
+func (l *Lane) Trim(op *Operation, seg *Segment, n int64) {
+	l.path.Discard(seg.Length - n)
+	seg.Length = n
+	op.offset = seg.Offset + n
+	if op.err == nil && !op.listed {
+		l.enlist(op)
+	}
 }
 
 // Done tells that a segment of op completed. rtt is what it took by the

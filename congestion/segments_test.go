@@ -212,3 +212,32 @@ func TestSizes(t *testing.T) {
 		t.Errorf("after Forget %v", got)
 	}
 }
+
+// TestLaneFloor posts up to the floor when the window has gone down to nothing,
+// and whole segments.
+func TestLaneFloor(t *testing.T) {
+	cfg := SegmentConfig{Size: 1000, Min: 100, Max: 5000, Floor: 4000}
+	l := newLane(t, AIMD, cfg)
+	var op Operation
+	l.Start(&op, 1<<20)
+	for now := Time(1); now < 10; now++ {
+		l.Path().OnTimeout(now)
+	}
+	if w := l.Path().Control().Window(); w >= cfg.Floor {
+		t.Fatalf("window of %d after timeouts", w)
+	}
+	flight := take(l, 100)
+	if sum := l.Path().Inflight(); sum != cfg.Floor || len(flight) != 4 {
+		t.Errorf("%d bytes in %d segments in flight", sum, len(flight))
+	}
+	if _, later := l.Wake(); later {
+		t.Error("waits for time, not for a completion")
+	}
+	l.Done(200, flight[0].op, flight[0].seg, 0)
+	if at, later := l.Wake(); !later || at > 200 || len(take(l, 200)) != 1 {
+		t.Error("a completion lets no segment out")
+	}
+	if (SegmentConfig{Size: 1, Min: 1, Max: 1, Floor: -1}).Validate() == nil {
+		t.Error("a negative floor is valid")
+	}
+}

@@ -26,6 +26,7 @@ const (
 	CapDirectRing                        // peers' inbound rings can be written by the CPU: the Iface implements Direct
 	CapWakeup                            // the Iface implements Waiter
 	CapOneSidedFree                      // the peer's process has no part in one-sided operations: they end without its Progress
+	CapDrops                             // the network drops what it has no room for, and the interface sends it again: senders do well to hold back
 	CapOneSidedOrdered                   // one-sided operations are performed in order with each other and with messages
 )
 

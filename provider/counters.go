@@ -226,6 +226,9 @@ func (e *Endpoint) samplePeers() {
 		}
 		up++
 		l.samplePath(p)
+		if l.lane != nil {
+			l.lane.sample(l.stats)
+		}
 	}
 	e.stats.RxSet(stats.RxInFlight, flying)
 	e.stats.RxSet(stats.RxPeers, up)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/eq"
@@ -138,10 +139,14 @@ type Endpoint struct {
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 
-	rmaStreams   []uint64 // requests that wait for room, by id
-	replies      []reply  // to peers' reads and atomics, that wait for room
-	regionIOV    [info.MRIOVLimit]fi.IOVec
-	atomicResult [atomicBytes]byte
+	rmaStreams     []uint64             // requests that wait for room, by id
+	transfers      map[uint64]*transfer // requests in segments, by id
+	spareTransfers []*transfer
+	lanes          []*segmentLane // that time or room resumes
+	born           time.Time      // zero of lanes' clock; immutable
+	replies        []reply        // to peers' reads and atomics, that wait for room
+	regionIOV      [info.MRIOVLimit]fi.IOVec
+	atomicResult   [atomicBytes]byte
 }
 
 // OpenEndpoint makes an endpoint and binds its name: info's source address, or
@@ -190,7 +195,7 @@ func (e *Endpoint) openName() error {
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, minMulti: defaultMinMultiRecv, linkByAddr: map[address]*link{}}
+	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
 	e.links.Store(&[]*link{})
 	return e
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 
+	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
@@ -20,6 +21,9 @@ type getter struct {
 	gen   uint32
 	n     uint64 // bytes
 	next  *getter
+
+	t       *transfer // of which it is a segment, or nil
+	segment congestion.Segment
 }
 
 // startGet returns a getter for an operation of which one get more is under
@@ -37,7 +41,7 @@ func (r *rxContext) startGet(e *Endpoint, op *recvOp, n uint64) *getter {
 	return g
 }
 
-func (r *rxContext) putGetter(g *getter) { g.e, g.next, r.getters = nil, r.getters, g }
+func (r *rxContext) putGetter(g *getter) { g.e, g.t, g.next, r.getters = nil, nil, r.getters, g }
 
 // ended takes in that a get has ended. The transport calls it under the
 // progress lease, or while the endpoint closes, which has dropped the operation
@@ -45,6 +49,10 @@ func (r *rxContext) putGetter(g *getter) { g.e, g.next, r.getters = nil, r.gette
 func (g *getter) ended(err error) {
 	e := g.e
 	if e.state.Load() == stateClosed {
+		return
+	}
+	if g.t != nil {
+		g.segmentEnded(err)
 		return
 	}
 	r := e.rx
@@ -86,9 +94,14 @@ func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
 		op.keyed = false
 		r.pull(e, op)
 		return true
+	} else if op.asked == 0 && e.laned(p.port, op.want) {
+		if n := e.laneOf(e.linkBack(op.sender()), p); n != nil {
+			r.startLaned(e, op, n, getMover{})
+			return true
+		}
 	}
 	for op.status == fi.Success && op.asked < op.want {
-		local, key, at := r.getPiece(e, op, &p.port.attr)
+		local, key, at := r.getPiece(e, op, &p.port.attr, op.asked, op.want-op.asked)
 		n := uint64(0)
 		for _, s := range local {
 			n += uint64(s.Len)
@@ -179,20 +192,21 @@ func (e *Endpoint) landingAt(op *recvOp, s hw.Segment) hw.Memory {
 // much moves over any network in time.
 const devicePiece = 256 << 10
 
-// getPiece returns what the next get reads: the local segments, and where they
-// begin in the region of which key.
-func (r *rxContext) getPiece(e *Endpoint, op *recvOp, a *hw.Attr) ([]hw.Segment, hw.RemoteKey, uint64) {
-	skip := op.asked
+// getPiece returns what a get reads that begins at byte from of the message and
+// takes most bytes at most: the local segments, and where they begin in the
+// region of which key.
+func (r *rxContext) getPiece(e *Endpoint, op *recvOp, a *hw.Attr, from, most uint64) ([]hw.Segment, hw.RemoteKey, uint64) {
+	skip := from
 	for i, s := range op.iov[:op.count] {
 		if skip >= s.Len {
 			skip -= s.Len
 			continue
 		}
-		n := min(s.Len-skip, op.want-op.asked, a.MaxGetZcopy)
+		n := min(s.Len-skip, most, a.MaxGetZcopy)
 		if op.landed {
 			n = min(n, devicePiece)
 		}
-		local := op.t.segments(r.local[:0], op.asked, n)
+		local := op.t.segments(r.local[:0], from, n)
 		local = local[:min(len(local), a.MaxIOV)]
 		if op.landed {
 			for k := range local {

@@ -41,6 +41,10 @@ type link struct {
 	stats  *stats.PeerLine
 	hidden bool
 
+	// lane is that of long one-sided operations over path, nil while there was
+	// none. The lease holder's.
+	lane *segmentLane
+
 	// mu serialises connecting. It is not on the data path: a connected
 	// link never takes it.
 	mu      sync.Mutex

@@ -200,7 +200,9 @@ func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.
 
 // waitsForNetwork tells whether transfers of large messages with other hosts are
 // under way. The caller holds the progress lease.
-func (e *Endpoint) waitsForNetwork() bool { return len(e.rx.pulls) != 0 || e.exposed.any() }
+func (e *Endpoint) waitsForNetwork() bool {
+	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.any()
+}
 
 // busy tells whether polls look at the port.
 func (n *network) busy() bool { return n.active.Load() != 0 }

@@ -97,3 +97,8 @@ func TestPeerStatistics(t *testing.T) {
 		t.Errorf("%d packets lost", n)
 	}
 }
+
+// lanesEverywhere has every long operation cut, into pieces that tests can afford.
+func lanesEverywhere(c *config.Config) {
+	c.RTTControl, c.SegmentSize, c.MinSegment, c.MaxSegment = config.Yes, 32<<10, 16<<10, 64<<10
+}

@@ -22,6 +22,7 @@ type port struct {
 	number  uint32          // in Endpoint.ports
 	sources []sender        // by the interface's hw.Source; the lease holder's
 	network *network        // nil: peers on this host
+	lanes   bool            // long one-sided operations are cut (lane.go)
 	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
@@ -40,6 +41,7 @@ func (e *Endpoint) portOf(src hw.Source) (*port, hw.Source) {
 // addPort makes a port of an open interface.
 func (e *Endpoint) addPort(i hw.Iface) *port {
 	p := &port{Iface: i, attr: i.Attr(), number: uint32(len(e.ports))}
+	p.lanes = lanesOn(e.domain.cfg, &p.attr)
 	e.ports = append(e.ports, p)
 	e.setHandlers(p)
 	return p

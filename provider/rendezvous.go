@@ -57,6 +57,7 @@ type recvOp struct {
 	landed  bool   // Endpoint.landings has regions of the target
 	keys    [iovLimit]hw.RemoteKey
 
+	whole   bool // not in segments: the kernel refuses to read
 	foreign bool // the sender's memory is mapped (device_share.go)
 }
 
@@ -145,7 +146,7 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 		r.pull(a.ep, op)
 		return
 	default:
-		op.share = r.shareable(a.ep, op)
+		op.share = !a.ep.laned(a.ep.ports[0], op.want) && r.shareable(a.ep, op)
 	}
 	if r.offload || !r.step(a.ep, op, 1) {
 		r.activate(op)
@@ -178,9 +179,15 @@ func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {
 		if err == fi.EAGAIN {
 			return false
 		}
+		if err == nil && op.done == 0 && !op.whole && !r.offload && e.laned(p.port, op.want) {
+			if n := e.laneOf(e.linkBack(op.sender()), p); n != nil {
+				r.startLaned(e, op, n, copyMover{})
+				return true
+			}
+		}
 		n := 0
 		if err == nil {
-			local, remote := r.piece(op)
+			local, remote := r.piece(op, op.done, min(op.want-op.done, getChunk))
 			n, err = p.Endpoint.(hw.PeerMemory).ReadPeer(local, remote)
 		}
 		op.done += uint64(n)
@@ -209,12 +216,12 @@ func readError(err error) fi.Errno {
 	return fi.EIO
 }
 
-// piece returns the segments of the next read, of equal length on both sides.
-func (r *rxContext) piece(op *recvOp) ([]hw.Segment, []hw.RemoteSegment) {
-	n := min(op.want-op.done, getChunk)
-	local := op.t.segments(r.local[:0], op.done, n)
+// piece returns the segments of a read of n bytes of the message from byte from
+// on, of equal length on both sides.
+func (r *rxContext) piece(op *recvOp, from, n uint64) ([]hw.Segment, []hw.RemoteSegment) {
+	local := op.t.segments(r.local[:0], from, n)
 	remote := r.remote[:0]
-	skip, left := op.done, n
+	skip, left := from, n
 	for _, s := range op.iov[:op.count] {
 		if skip >= s.Len {
 			skip -= s.Len

@@ -55,10 +55,13 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		return err
 	}
 	defer l.release()
-	if done, err := e.direct(a, p, total); done {
-		return err
+	laned := e.laned(p.port, total)
+	if !laned {
+		if done, err := e.direct(a, p, total); done {
+			return err
+		}
 	}
-	r := rmaRequest{context: a.Context, work: a.work, total: total, data: a.Data, link: l.index, count: uint32(len(a.IOV)), parts: uint32(len(a.Remote))}
+	r := rmaRequest{context: a.Context, work: a.work, dest: uint64(a.Dest), total: total, data: a.Data, link: l.index, count: uint32(len(a.IOV)), parts: uint32(len(a.Remote))}
 	copy(r.iov[:], a.IOV)
 	copy(r.remote[:], a.Remote)
 	switch {
@@ -82,6 +85,10 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	}
 	if a.Flags&fi.Completion != 0 {
 		r.flags |= rmaAsked
+	}
+	if laned {
+		r.flags |= rmaLaned
+		r.left.Store(0)
 	}
 	return e.postRMA(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
 }
@@ -171,6 +178,11 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 		e.keepRMAInject(req, id)
 	}
 	l.inFlight.Add(1)
+	if r.flags&rmaLaned != 0 {
+		e.queueRMA(id)
+		e.countRMA(lease, r)
+		return nil
+	}
 	err := e.pumpRMA(p, req, id, lease)
 	switch {
 	case err == nil:

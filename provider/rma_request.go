@@ -22,6 +22,7 @@ type rmaRequest struct {
 	work    uint64 // the number of the deferred work that it is, or 0
 	total   uint64 // bytes of the operation, of an atomic's result
 	data    uint64
+	dest    uint64 // fi.Addr
 	link    uint32
 	count   uint32
 	iov     [iovLimit]fi.IOVec // local memory, of an atomic the result's
@@ -58,13 +59,15 @@ const (
 	rmaIsFetch
 	rmaHasData
 	rmaCompletes
-	rmaAsked // for a completion, by fi.Completion
+	rmaAsked    // for a completion, by fi.Completion
+	rmaLaned    // in segments, which left counts as they are posted
+	rmaMessages // the peer does not let its memory be reached
 )
 
 // set copies a request that was built elsewhere, but for live.
 func (req *rmaRequest) set(r *rmaRequest) {
 	req.context, req.flags, req.total, req.data = r.context, r.flags, r.total, r.data
-	req.work = r.work
+	req.work, req.dest = r.work, r.dest
 	req.link, req.count, req.iov = r.link, r.count, r.iov
 	req.parts, req.part, req.remote, req.sent, req.done = r.parts, 0, r.remote, 0, 0
 	req.kind, req.op, req.datatype = r.kind, r.op, r.datatype
@@ -106,6 +109,12 @@ func (e *Endpoint) pumpRMAs() {
 		if !ok {
 			continue
 		}
+		if req.flags&rmaLaned != 0 {
+			if !e.startTransfer(req, id) {
+				e.finishRMA(req, id, fi.ECONNRESET)
+			}
+			continue
+		}
 		l := e.linkAt(req.link)
 		p, ok := l.ready()
 		err := error(fi.ECONNRESET)
@@ -120,6 +129,7 @@ func (e *Endpoint) pumpRMAs() {
 		}
 	}
 	e.rmaStreams = kept
+	e.pumpLanes()
 	e.pumpReplies()
 	if e.fetches.lost.Swap(false) {
 		e.lostFetches()
@@ -128,7 +138,7 @@ func (e *Endpoint) pumpRMAs() {
 
 // rmaBusy tells whether something waits for room.
 func (e *Endpoint) rmaBusy() bool {
-	return len(e.rmaStreams)+len(e.replies) != 0 || e.rmaQueued.Load() != 0 || e.fetches.lost.Load()
+	return len(e.rmaStreams)+len(e.replies)+len(e.lanes) != 0 || e.rmaQueued.Load() != 0 || e.fetches.lost.Load()
 }
 
 // answered takes off what the target has answered for and finishes the request
@@ -137,6 +147,12 @@ func (e *Endpoint) answered(src hw.Source, id, units uint64, status fi.Errno) {
 	req, known := e.rmas.Lookup(id)
 	if !known || !e.ownsLink(src, req.link) || units > req.left.Load() {
 		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", units, id)
+		return
+	}
+	if req.flags&rmaLaned != 0 {
+		if !e.segmentAnswered(req, id, units, -1, status) {
+			e.malformed(src, "answer to request %#x, of which nothing is under way", id)
+		}
 		return
 	}
 	if status != fi.Success && req.status == fi.Success {
@@ -181,6 +197,12 @@ func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte
 		}
 		payload = payload[v.Len:]
 	}
+	if req.flags&rmaLaned != 0 {
+		if !e.segmentAnswered(req, header, n, int64(at), req.status) {
+			e.malformed(src, "%d bytes at %d for request %#x, which has no segment there", n, at, header)
+		}
+		return
+	}
 	if n == 0 && req.total == 0 {
 		n = 1 // an empty read
 	}
@@ -222,6 +244,7 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 // lostRMAs ends the operations that wait for a peer that is gone.
 func (e *Endpoint) lostRMAs(l *link, status fi.Errno) {
 	e.lostFetches()
+	e.dropLane(l, status)
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
 		if req.link == l.index && e.claimRMA(id) {
 			e.finishRMA(req, id, status)

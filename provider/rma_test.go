@@ -84,46 +84,52 @@ func TestRMAAgainstModel(t *testing.T) {
 	forEachPath(t, func(t *testing.T, b *bench) {
 		x, y := b.side(t), b.side(t)
 		x.know(y)
-		const size = 1 << 20
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		r := rand.New(rand.NewPCG(seed, 0))
-		remote, local, model := make([]byte, size), make([]byte, size), make([]byte, size)
-		y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
-		for i := range local {
-			local[i] = byte(r.Uint32())
-		}
-		for n := range 400 {
-			length := r.IntN([...]int{16, 200, 9000, 100000, size}[r.IntN(5)])
-			at, from := r.IntN(size-length+1), r.IntN(size-length+1)
-			a := RMAArgs{
-				IOV: pieces(r, local[from:from+length]), Remote: remotePieces(r, uint64(at), uint64(length), 7),
-				Dest: x.addr[y], Context: uint64(n), Read: r.IntN(2) == 0,
-			}
-			if !a.Read && length < 2000 && r.IntN(3) == 0 {
-				a.Flags |= fi.Inject
-			}
-			if r.IntN(4) == 0 {
-				a.Flags |= fi.DeliveryComplete
-			}
-			post(t, func() error { return x.ep.RMA(&a) }, x, y)
-			if a.Read {
-				want := bytes.Clone(local)
-				copy(want[from:], model[at:at+length])
-				wantDone(t, x, y, uint64(n), fi.RMA|fi.Read)
-				if !bytes.Equal(local, want) {
-					t.Fatalf("operation %d: read of %d bytes at %d to %d is wrong", n, length, at, from)
-				}
-				continue
-			}
-			copy(model[at:], local[from:from+length])
-			wantDone(t, x, y, uint64(n), fi.RMA|fi.Write)
-			drain(x, y)
-			if !bytes.Equal(remote, model) {
-				t.Fatalf("operation %d: write of %d bytes from %d to %d is wrong", n, length, from, at)
-			}
-		}
+		rmaAgainstModel(t, x, y, 400)
 	})
+}
+
+// rmaAgainstModel has x do that many operations on memory of y.
+func rmaAgainstModel(t *testing.T, x, y *side, count int) {
+	t.Helper()
+	const size = 1 << 20
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	remote, local, model := make([]byte, size), make([]byte, size), make([]byte, size)
+	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+	for i := range local {
+		local[i] = byte(r.Uint32())
+	}
+	for n := range count {
+		length := r.IntN([...]int{16, 200, 9000, 100000, size}[r.IntN(5)])
+		at, from := r.IntN(size-length+1), r.IntN(size-length+1)
+		a := RMAArgs{
+			IOV: pieces(r, local[from:from+length]), Remote: remotePieces(r, uint64(at), uint64(length), 7),
+			Dest: x.addr[y], Context: uint64(n), Read: r.IntN(2) == 0,
+		}
+		if !a.Read && length < 2000 && r.IntN(3) == 0 {
+			a.Flags |= fi.Inject
+		}
+		if r.IntN(4) == 0 {
+			a.Flags |= fi.DeliveryComplete
+		}
+		post(t, func() error { return x.ep.RMA(&a) }, x, y)
+		if a.Read {
+			want := bytes.Clone(local)
+			copy(want[from:], model[at:at+length])
+			wantDone(t, x, y, uint64(n), fi.RMA|fi.Read)
+			if !bytes.Equal(local, want) {
+				t.Fatalf("operation %d: read of %d bytes at %d to %d is wrong", n, length, at, from)
+			}
+			continue
+		}
+		copy(model[at:], local[from:from+length])
+		wantDone(t, x, y, uint64(n), fi.RMA|fi.Write)
+		drain(x, y)
+		if !bytes.Equal(remote, model) {
+			t.Fatalf("operation %d: write of %d bytes from %d to %d is wrong", n, length, from, at)
+		}
+	}
 }
 
 // drain lets the target take what has been sent.

@@ -142,7 +142,7 @@ func (i *Iface) now() congestion.Time { return congestion.Time(time.Since(i.star
 // Ethernet; they order transports and are no promise.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
-		Caps:       hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapWakeup | hw.CapFlush,
+		Caps:       hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapWakeup | hw.CapFlush | hw.CapDrops,
 		MaxAMShort: maxShort,
 		MaxAMHead:  maxHead,
 		MaxAMBcopy: i.cfg.MaxBcopy,

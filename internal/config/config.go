@@ -64,6 +64,12 @@ type Config struct {
 	CC                string        // name of a congestion algorithm
 	RTTAlpha          float64       // gain of SRTT
 	RTTBeta           float64       // gain of RTTVAR
+	RTTControl        Tri           // windows of segments
+	SegmentSize       int           // bytes
+	MinSegment        int           // bytes, at most SegmentSize
+	MaxSegment        int           // bytes, at least SegmentSize
+	InitialCwnd       int           // segments
+	MaxCwnd           int           // segments, 0: no limit
 	Verbs             Tri           // other hosts over an RDMA device
 	VerbsDevice       string        // empty: that of the network interface
 	PeerTimeout       time.Duration // of peers on other hosts
@@ -107,6 +113,7 @@ func Load(lookup func(name string) (string, bool)) (*Config, error) {
 	if len(errs) == 0 {
 		errs = append(errs, c.limitToBounce("eager_size", &c.EagerSize, set)...)
 		errs = append(errs, c.limitToBounce("inject_size", &c.InjectSize, set)...)
+		errs = append(errs, c.inOrder()...)
 	}
 	if len(errs) != 0 {
 		return nil, errors.Join(errs...)
@@ -135,6 +142,23 @@ func (c *Config) limitToBounce(name string, size *int, set map[string]bool) []er
 	}
 	*size = c.BounceSize
 	return nil
+}
+
+// inOrder holds sizes to those that they are bounded by.
+func (c *Config) inOrder() (errs []error) {
+	for _, o := range []struct {
+		name, most  string
+		value, than int
+	}{
+		{"min_segment_size", "rtt_segment_size", c.MinSegment, c.SegmentSize},
+		{"rtt_segment_size", "max_segment_size", c.SegmentSize, c.MaxSegment},
+		{"initial_cwnd", "max_cwnd", c.InitialCwnd, c.MaxCwnd},
+	} {
+		if o.value > o.than && (o.than != 0 || o.most != "max_cwnd") {
+			errs = append(errs, find(o.name).fail(fmt.Sprint(o.value), fmt.Sprintf("exceeds %s, which is %d", find(o.most).Env(), o.than)))
+		}
+	}
+	return errs
 }
 
 // fail makes the error for a bad value of v.

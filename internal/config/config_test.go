@@ -30,6 +30,7 @@ func TestDefaults(t *testing.T) {
 		InjectSize: 4096, HMEMMapSize: 256 << 10, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
 		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64, Verbs: No, UDPStripes: 1, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
+		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
@@ -132,7 +133,8 @@ func TestRefused(t *testing.T) {
 }
 
 func TestWordsAndShares(t *testing.T) {
-	for _, bad := range []string{"CC=reno", "CC=", "RTT_ALPHA=0", "RTT_ALPHA=1.1", "RTT_BETA=nan", "RTT_BETA=x", "UDP_STRIPES=65"} {
+	for _, bad := range []string{"CC=reno", "CC=", "RTT_ALPHA=0", "RTT_ALPHA=1.1", "RTT_BETA=nan", "RTT_BETA=x", "UDP_STRIPES=65",
+		"ENABLE_RTT_CONGESTION_CONTROL=1", "RTT_SEGMENT_SIZE=32k", "RTT_SEGMENT_SIZE=2m", "MIN_SEGMENT_SIZE=512k", "INITIAL_CWND=129", "INITIAL_CWND=0"} {
 		name, _, _ := strings.Cut(bad, "=")
 		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), "FI_WEFT_"+name) {
 			t.Errorf("%s: %v", bad, err)
@@ -158,6 +160,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"stats": "no", "udp": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "iface": "lo",
 		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
 		"verbs": "yes", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
+		"enable_rtt_congestion_control": "yes", "rtt_segment_size": "128k", "min_segment_size": "32k", "max_segment_size": "2m", "max_cwnd": "0",
 	}
 	changedBy := map[string]string{}
 	def := reflect.ValueOf(*Default())

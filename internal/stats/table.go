@@ -197,6 +197,11 @@ const (
 	PeerSamples
 	PeerLostPackets
 	PeerAge
+	PeerSegments
+	PeerSegmentRTT
+	PeerSegmentWindow
+	PeerSegmentSize
+	PeerSegmentFlight
 )
 
 func at(places ...Place) []Place { return places }
@@ -321,6 +326,11 @@ var table = []Counter{
 	{"peer_rtt_max", "ns", Gauge, "Greatest round-trip time.", at(Place{Peer, PeerRTTMax})},
 	{"peer_rtt_samples", "samples", Sum, "Round-trip times measured.", at(Place{Peer, PeerSamples})},
 	{"peer_rtt_age", "ns", Gauge, "Time since the last round-trip time or loss.", at(Place{Peer, PeerAge})},
+	{"peer_segments", "segments", Sum, "Segments of long one-sided operations that have ended.", at(Place{Peer, PeerSegments})},
+	{"peer_segment_rtt", "ns", Gauge, "Smoothed time from a segment's post to its end, without what its size adds.", at(Place{Peer, PeerSegmentRTT})},
+	{"peer_segment_window", unitBytes, Gauge, "How much of segments may be under way.", at(Place{Peer, PeerSegmentWindow})},
+	{"peer_segment_size", unitBytes, Gauge, "Size of the next segment.", at(Place{Peer, PeerSegmentSize})},
+	{"peer_segment_flight", unitBytes, Gauge, "How much of segments is under way.", at(Place{Peer, PeerSegmentFlight})},
 	{"peer_packets_lost", "packets", Sum, "Packets found lost on the way to the peer.", at(Place{Peer, PeerLostPackets})},
 	{"peer_lost", "times", Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
 }

@@ -1,0 +1,193 @@
+package provider
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// Long one-sided operations (reads, writes, and reads of announced messages)
+// are cut into segments where congestion control is on. A lane is what those to
+// one peer share: it holds the window, decides how large the next segment is and
+// of which operation, and is resumed by completions. The window is driven by the
+// segments' own round-trip times, from the post to the completion.
+//
+//	start → pump: Next → post …        until the window is full
+//	a segment ends → Done → pump
+//	no room at the interface, or not yet by the pace → progress pumps again
+//
+// Lanes and transfers belong to the holder of the progress lease. Threads that
+// post leave their operations to it (queueRMA).
+
+// segmentLane is the lane of the operations over one path.
+type segmentLane struct {
+	*congestion.Lane
+	path  *path
+	owner *Endpoint        // whose lease it is under
+	stats congestion.Stats // of segments; see samplePath
+	all   []*transfer      // that have not ended
+
+	sending *transfer // that has posted a part of a segment
+	waiting bool      // in Endpoint.lanes: time or room resumes it, no completion
+	pumping bool
+}
+
+// laneTarget and laneNoise are of segments: their round-trip times contain the
+// work of two hosts' programs, which vary by far more than those of packets.
+const (
+	laneTarget = 2 * time.Millisecond
+	laneNoise  = 200 * time.Microsecond
+)
+
+// laneBytes is what one turn of a lane moves at most where segments end as they
+// are posted: progress serves other peers in between.
+const laneBytes = getChunk
+
+// lanesOn tells whether long operations over a port are cut.
+func lanesOn(c *config.Config, a *hw.Attr) bool {
+	return c.RTTControl == config.Yes || c.RTTControl == config.Auto && a.Caps&hw.CapDrops != 0
+}
+
+// laneConfig is how lanes cut, and how their windows are computed.
+func laneConfig(c *config.Config, a *hw.Attr) (congestion.SegmentConfig, congestion.Config, error) {
+	seg := congestion.SegmentConfig{Size: int64(c.SegmentSize), Min: int64(c.MinSegment), Max: int64(c.MaxSegment)}
+	if a.Caps&hw.CapDrops != 0 {
+		seg.Floor = int64(c.InitialCwnd) * seg.Size // it has windows of its own
+	}
+	cc := seg.PathConfig(0)
+	cc.Alpha, cc.Beta, cc.Initial, cc.Max = c.RTTAlpha, c.RTTBeta, c.InitialCwnd, c.MaxCwnd
+	cc.Target, cc.Granularity = laneTarget, laneNoise
+	var err error
+	cc.Algorithm, err = congestion.ParseAlgorithm(c.CC)
+	return seg, cc, err
+}
+
+// laned tells whether an operation of n bytes over a port is cut.
+func (e *Endpoint) laned(p *port, n uint64) bool {
+	return p.lanes && n > uint64(e.domain.cfg.MinSegment)
+}
+
+// laneOf returns the lane of a link's path, nil if there can be none.
+func (e *Endpoint) laneOf(l *link, p *path) *segmentLane {
+	if l.lane != nil && l.lane.path == p {
+		return l.lane
+	}
+	e.dropLane(l, fi.ECONNRESET) // of a path before, whose end nobody has told yet
+	seg, cc, err := laneConfig(e.domain.cfg, &p.port.attr)
+	n := &segmentLane{path: p, owner: e}
+	if err == nil {
+		var cp *congestion.Path
+		if cp, err = congestion.NewPath(cc, rand.NewPCG(rand.Uint64(), rand.Uint64()), &n.stats); err == nil {
+			n.Lane, err = congestion.NewLane(seg, cp)
+		}
+	}
+	if err != nil {
+		log.Warnf(log.EPData, "no congestion control for %s: %v", l.to, err)
+		return nil
+	}
+	l.lane = n
+	return n
+}
+
+// now is the clock of lanes.
+func (e *Endpoint) now() congestion.Time { return congestion.Time(time.Since(e.born)) + 1 }
+
+// start takes in a transfer of total bytes.
+func (n *segmentLane) start(t *transfer, total uint64) {
+	t.lane, t.Owner = n, t
+	n.all = append(n.all, t)
+	if n.Start(&t.Operation, int64(total)) {
+		t.finish()
+		return
+	}
+	n.pump(t.e)
+}
+
+// pump posts what the window lets out. Completions that come while it posts
+// are taken in by its own loop.
+func (n *segmentLane) pump(e *Endpoint) {
+	if n.pumping {
+		return
+	}
+	n.pumping = true
+	waits := n.turn(e)
+	n.pumping = false
+	if _, later := n.Wake(); !waits && later {
+		waits = true // for the pace
+	}
+	if waits != n.waiting {
+		n.waiting = waits
+		if waits {
+			e.lanes = append(e.lanes, n)
+		} else {
+			e.lanes = slices.DeleteFunc(e.lanes, func(o *segmentLane) bool { return o == n })
+		}
+	}
+}
+
+// turn tells whether it has left something to post that no completion resumes.
+func (n *segmentLane) turn(e *Endpoint) bool {
+	if n.sending != nil && !n.sending.proceed() {
+		return true
+	}
+	for moved := int64(0); moved < laneBytes; {
+		op, seg, ok := n.Next(e.now())
+		if !ok {
+			return false
+		}
+		t := op.Owner.(*transfer)
+		ended, posted := t.post(seg)
+		if !posted {
+			return true
+		}
+		if ended {
+			moved += seg.Length
+		}
+	}
+	return true
+}
+
+// pumpLanes resumes the lanes that waited for room or time. The caller holds
+// the progress lease.
+func (e *Endpoint) pumpLanes() {
+	if len(e.lanes) == 0 {
+		return
+	}
+	for _, n := range slices.Clone(e.lanes) {
+		n.pump(e)
+	}
+}
+
+// dropLane ends the transfers over a path to a peer that is gone. Gets that are
+// in flight end by themselves, and their transfers with them.
+func (e *Endpoint) dropLane(l *link, status fi.Errno) {
+	n := l.lane
+	if n == nil {
+		return
+	}
+	l.lane, n.sending = nil, nil
+	n.pumping = true // nothing more is posted
+	if n.waiting {
+		e.lanes = slices.DeleteFunc(e.lanes, func(o *segmentLane) bool { return o == n })
+	}
+	for _, t := range slices.Clone(n.all) {
+		t.lose(status)
+	}
+}
+
+// sample shows what a lane measures.
+func (n *segmentLane) sample(line *stats.PeerLine) {
+	s := n.stats.Read()
+	line.Set(stats.PeerSegments, s.Samples)
+	line.Set(stats.PeerSegmentRTT, uint64(s.SRTT))
+	line.Set(stats.PeerSegmentWindow, uint64(n.Window()))
+	line.Set(stats.PeerSegmentSize, uint64(n.SegmentSize()))
+	line.Set(stats.PeerSegmentFlight, uint64(n.Path().Inflight()))
+}

@@ -1,0 +1,194 @@
+package provider
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// inSegments runs a test over every way that segments take: copies by the
+// kernel, messages on one host, and UDP.
+func inSegments(t *testing.T, f func(t *testing.T, x, y *side)) {
+	for name, use := range map[string]config.Tri{"memory": config.Auto, "messages": config.No} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(c *config.Config) {
+				lanesEverywhere(c)
+				c.UseCMA, c.SHMDir = use, t.TempDir()
+			}, rmaHints())
+			x, y := b.side(t), b.side(t)
+			x.know(y)
+			y.know(x)
+			f(t, x, y)
+		})
+	}
+	t.Run("udp", func(t *testing.T) {
+		sides := overUDP(t, 2, lanesEverywhere)
+		f(t, sides[0], sides[1])
+	})
+}
+
+// TestSegmentsAgainstModel has reads and writes of all sizes and cuts go in
+// segments.
+func TestSegmentsAgainstModel(t *testing.T) {
+	inSegments(t, func(t *testing.T, x, y *side) {
+		rmaAgainstModel(t, x, y, 200)
+		if n := x.peerCounter("peer_segments"); n < 50 {
+			t.Errorf("%d segments in 200 operations", n)
+		}
+		if n := x.peerCounter("peer_segment_flight"); n != 0 {
+			t.Errorf("%d bytes are under way", n)
+		}
+	})
+}
+
+// TestSegmentsOfMessages has long messages read in segments.
+func TestSegmentsOfMessages(t *testing.T) {
+	inSegments(t, func(t *testing.T, x, y *side) {
+		exchange(t, x, y, 0, true)
+		exchange(t, x, y, fi.DeliveryComplete, false)
+		if t.Name() != "TestSegmentsOfMessages/messages" && y.peerCounter("peer_segments") < 10 {
+			t.Errorf("%d segments", y.peerCounter("peer_segments"))
+		}
+	})
+}
+
+// holder is an endpoint that keeps reads until they are let go.
+type holder struct {
+	hw.Endpoint
+	held []func() error
+}
+
+func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
+	if id != amRead {
+		return h.Endpoint.AMShort(id, header, head, payload)
+	}
+	head = append([]byte(nil), head...)
+	h.held = append(h.held, func() error { return h.Endpoint.AMShort(id, header, head, nil) })
+	return nil
+}
+
+// hold puts a holder between a side and the peer.
+func hold(t *testing.T, x, y *side) *holder {
+	t.Helper()
+	l, err := x.ep.linkOf(x.addr[y])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release()
+	p, ok := l.ready()
+	if !ok {
+		t.Fatal("not connected")
+	}
+	h := &holder{Endpoint: p.Endpoint}
+	l.path.Store(&path{h, p.port, p.peer})
+	return h
+}
+
+// TestSegmentWindow has no more segments under way than the window lets out,
+// and the next come as those before end.
+func TestSegmentWindow(t *testing.T) {
+	sides := overUDP(t, 2, func(c *config.Config) {
+		lanesEverywhere(c)
+		c.CC, c.InitialCwnd = "fixed", 3
+	})
+	x, y := sides[0], sides[1]
+	remote, local := make([]byte, 320<<10), make([]byte, 320<<10)
+	for i := range remote {
+		remote[i] = byte(i * 7 >> 3)
+	}
+	y.region(remote, 7, fi.RemoteRead)
+	read := func(n int) {
+		a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y], Context: 1, Read: true}
+		post(t, func() error { return x.ep.RMA(&a) }, x, y)
+	}
+	read(8)
+	wantDone(t, x, y, 1, fi.RMA|fi.Read)
+	h := hold(t, x, y)
+	read(len(local)) // ten segments of 32 KiB
+	for answered := range 10 {
+		for end := time.Now().Add(10 * time.Second); len(h.held) < min(3, 10-answered); drain(x, y) {
+			if time.Now().After(end) {
+				t.Fatalf("%d segments under way after %d answers", len(h.held), answered)
+			}
+		}
+		drain(x, y)
+		if len(h.held) > 3 {
+			t.Fatalf("%d segments under way in a window of 3", len(h.held))
+		}
+		if err := h.held[len(h.held)-1](); err != nil { // answers in no order
+			t.Fatal(err)
+		}
+		h.held = h.held[:len(h.held)-1]
+	}
+	wantDone(t, x, y, 1, fi.RMA|fi.Read)
+	for i := range local {
+		if local[i] != remote[i] {
+			t.Fatalf("byte %d is wrong", i)
+		}
+	}
+}
+
+// TestSegmentsPeerGone has the peer go while segments are under way and others
+// wait for the window.
+func TestSegmentsPeerGone(t *testing.T) {
+	sides := overUDP(t, 2, lanesEverywhere)
+	x, y := sides[0], sides[1]
+	remote, local := make([]byte, 1<<20), make([]byte, 1<<20)
+	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+	write := RMAArgs{IOV: iovOf(local[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 7}}, Dest: x.addr[y], Context: 1}
+	post(t, func() error { return x.ep.RMA(&write) }, x, y)
+	wantDone(t, x, y, 1, fi.RMA|fi.Write)
+	for i, read := range []bool{true, false} {
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 1 << 20, Key: 7}}, Dest: x.addr[y], Context: uint64(10 + i), Read: read}
+		post(t, func() error { return x.ep.RMA(&a) }, x)
+	}
+	if err := y.ep.Close(); err != nil {
+		t.Fatal(err)
+	}
+	y.ep = nil
+	y.cq.Close()
+	y.av.Close()
+	ended := map[uint64]bool{}
+	for range 2 {
+		for end := time.Now().Add(20 * time.Second); ; {
+			x.ep.Progress()
+			x.housekeep()
+			if _, err := x.cq.Read(nil); err == fi.EAVAIL {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("no error; ended %v", ended)
+			}
+		}
+		e, err := x.cq.ReadErr()
+		if err != nil || e.Err != fi.ECONNRESET {
+			t.Fatal(e, err)
+		}
+		ended[e.Context] = true
+	}
+	if !ended[10] || !ended[11] || len(x.ep.transfers) != 0 {
+		t.Errorf("ended %v, %d transfers are left", ended, len(x.ep.transfers))
+	}
+}
+
+// TestSegmentsRefused has the target refuse segments.
+func TestSegmentsRefused(t *testing.T) {
+	inSegments(t, func(t *testing.T, x, y *side) {
+		remote, local := make([]byte, 300<<10), make([]byte, 1<<20)
+		y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+		for i, read := range []bool{true, false, true, false} {
+			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 1 << 20, Key: 7}}, Dest: x.addr[y], Context: uint64(i), Read: read}
+			want := fi.EACCES // beyond the end
+			if i >= 2 {
+				a.Remote[0].Key, want = 8, fi.ENOKEY
+			}
+			post(t, func() error { return x.ep.RMA(&a) }, x, y)
+			if _, e, ok := settle(t, x, y); ok || e.Err != want || e.Context != uint64(i) {
+				t.Errorf("operation %d: %v, %+v, want %v", i, ok, e, want)
+			}
+		}
+	})
+}

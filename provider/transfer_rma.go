@@ -1,0 +1,222 @@
+package provider
+
+import (
+	"errors"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Reads and writes in segments. Where the posting thread could do the operation
+// by itself, a segment is a copy; else it is messages, which the target answers.
+
+// startTransfer gives a queued request to the lane of its link. It reports false
+// if there is no path.
+func (e *Endpoint) startTransfer(req *rmaRequest, id uint64) bool {
+	l := e.linkAt(req.link)
+	p, ok := l.ready()
+	if !ok {
+		return false
+	}
+	n := e.laneOf(l, p)
+	if n == nil {
+		return false
+	}
+	t := e.newTransfer(id, rmaMover{})
+	if e.transfers == nil {
+		e.transfers = map[uint64]*transfer{}
+	}
+	e.transfers[id] = t
+	n.start(t, req.total)
+	return true
+}
+
+// rmaMover moves the data of requests.
+type rmaMover struct{}
+
+func (rmaMover) lost() bool { return true }
+
+func (rmaMover) finish(t *transfer) {
+	delete(t.e.transfers, t.id)
+	if req, ok := t.e.rmas.Lookup(t.id); ok {
+		t.e.finishRMA(req, t.id, t.status)
+	}
+}
+
+// locate returns the remote element in which byte at of an operation is, where in
+// it, and how much of it follows.
+func (req *rmaRequest) locate(at uint64) (part *fi.RMAIOVec, offset, left uint64) {
+	for i := range req.remote[:req.parts] {
+		part = &req.remote[i]
+		if at < part.Len {
+			break
+		}
+		at -= part.Len
+	}
+	return part, at, part.Len - at
+}
+
+func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
+	req, ok := t.e.rmas.Lookup(t.id)
+	if !ok || t.lane.path.Err() != nil {
+		return t.fail(seg, fi.ECONNRESET)
+	}
+	_, _, left := req.locate(uint64(seg.Offset))
+	if left < uint64(seg.Length) {
+		t.lane.Trim(&t.Operation, &seg, int64(left))
+	}
+	if done, err := t.direct(req, seg); err != nil {
+		return t.fail(seg, fi.ECONNRESET)
+	} else if done {
+		t.ended(seg)
+		return true, true
+	}
+	if req.flags&rmaIsRead != 0 {
+		return t.postRead(req, seg)
+	}
+	t.part, t.sent, t.lane.sending = flight{segment: seg}, 0, t
+	return false, t.proceed()
+}
+
+// direct copies a segment if it can. The last of a write that carries data is
+// left to a message, which brings it.
+func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error) {
+	e, p := t.e, t.lane.path
+	if p.port.attr.Caps&directCaps != directCaps || req.flags&rmaMessages != 0 || anyOnDevice(req.iov[:req.count]) {
+		return false, nil
+	}
+	if req.flags&rmaHasData != 0 && uint64(seg.Offset+seg.Length) == req.total {
+		return false, nil
+	}
+	if e.iface.PutPending(p.Endpoint, e.peers.At(uint32(e.av.line(fi.Addr(req.dest))))) {
+		return false, nil
+	}
+	part, at, _ := req.locate(uint64(seg.Offset))
+	key, err := p.Endpoint.(hw.KeyDirectory).FindKey(part.Key)
+	if err == nil {
+		a := RMAArgs{IOV: req.iov[:req.count], Read: req.flags&rmaIsRead != 0}
+		piece := fi.RMAIOVec{Addr: part.Addr + at, Len: uint64(seg.Length), Key: part.Key}
+		err = e.directPart(&a, p, &piece, key, uint64(seg.Offset))
+	}
+	if errors.Is(err, hw.ErrPeerDead) {
+		return false, err
+	}
+	if err != nil {
+		req.flags |= rmaMessages // refused or not possible: the peer tells why, or does it
+	}
+	return err == nil, nil
+}
+
+// postRead asks for a segment.
+func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
+	part, at, _ := req.locate(uint64(seg.Offset))
+	h := readHead{key: part.Key, request: t.id, length: uint64(seg.Length), at: uint64(seg.Offset)}
+	head := h.put(t.e.scratch[t.e.progressStripe].head[:])
+	err := sendError(t.lane.path.AMShort(amRead, part.Addr+at, head, nil))
+	switch {
+	case err == fi.EAGAIN:
+		return t.unpost(seg)
+	case err != nil:
+		return t.fail(seg, fi.ErrnoOf(err))
+	}
+	req.left.Add(uint64(seg.Length))
+	t.flying = append(t.flying, flight{seg, uint64(seg.Length)})
+	return false, true
+}
+
+// proceed sends the messages of a write's segment, as far as there is room, and
+// tells whether it is done with it.
+func (t *transfer) proceed() bool {
+	e, n, seg := t.e, t.lane, t.part.segment
+	req, ok := e.rmas.Lookup(t.id)
+	for ok && t.sent < uint64(seg.Length) {
+		err := t.sendWrite(req, uint64(seg.Offset)+t.sent, uint64(seg.Length)-t.sent)
+		if err == fi.EAGAIN {
+			return false
+		}
+		if err != nil {
+			n.sending = nil
+			t.fail(seg, fi.ErrnoOf(err))
+			return true
+		}
+	}
+	n.sending = nil
+	t.flying = append(t.flying, flight{seg, 1})
+	return true
+}
+
+// sendWrite sends the next message of a segment of which most bytes are left.
+// The last asks for an answer.
+func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
+	e, p := t.e, t.lane.path
+	part, offset, _ := req.locate(at)
+	n := min(most, uint64(p.port.attr.MaxAMBcopy))
+	sc := &e.scratch[e.progressStripe]
+	h := writeHead{key: part.Key, request: t.id, data: req.data, length: req.total}
+	if n == most {
+		h.flags |= rmaAck
+	}
+	if at+n == req.total {
+		h.flags |= rmaLast
+		if req.flags&rmaHasData != 0 {
+			h.flags |= rmaData
+		}
+	}
+	err := e.sendPayload(p, amWrite, part.Addr+offset, h.put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count], at, n), int(n), e.progressStripe)
+	if err == nil {
+		t.sent += n
+		if n == most {
+			req.left.Add(1)
+		}
+	}
+	return err
+}
+
+// segmentAnswered takes in the target's word on units of a request in segments:
+// bytes of a read from offset at on (-1: not known), segments of a write. It
+// reports false if none waits for it.
+func (e *Endpoint) segmentAnswered(req *rmaRequest, id, units uint64, at int64, status fi.Errno) bool {
+	t := e.transfers[id]
+	if t == nil {
+		return false
+	}
+	if status != fi.Success && t.status == fi.Success {
+		t.status = status
+	}
+	n := t.lane
+	for units > 0 {
+		i := t.flightAt(at)
+		if i < 0 {
+			return false
+		}
+		f := &t.flying[i]
+		took := min(units, f.left)
+		units -= took
+		req.left.Add(-took)
+		if f.left -= took; f.left > 0 {
+			continue
+		}
+		seg := f.segment
+		t.flying = append(t.flying[:i], t.flying[i+1:]...)
+		last := len(t.flying) == 0
+		t.ended(seg)
+		if last {
+			break // the transfer may have ended
+		}
+	}
+	n.pump(e)
+	return true
+}
+
+// flightAt returns which segment in flight byte at of the operation is of: the
+// first for -1; -1 for none.
+func (t *transfer) flightAt(at int64) int {
+	for i := range t.flying {
+		s := &t.flying[i].segment
+		if at < 0 || at >= s.Offset && at < s.Offset+s.Length {
+			return i
+		}
+	}
+	return -1
+}
