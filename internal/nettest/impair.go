@@ -3,52 +3,37 @@ package nettest
 import (
 	"errors"
 	"fmt"
-	"math"
+	"io"
 	"net"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/link"
+
+	"github.com/weft-fabric/weft/internal/impair"
 )
 
-// Impairment says what happens to UDP datagrams that come to a host: the share
-// of them to which each happens, from 0 to 1.
-type Impairment struct {
-	Loss   float64 // goes nowhere
-	Double float64 // comes twice
-	Delay  float64 // takes a detour, which is slow, and so is overtaken
-	Damage float64 // has a bit of its payload turned over
-	Mark   float64 // gets ECN's congestion experienced
-	Detour int     // 10^3 bits per second of the detour
-}
+// Impairment says what happens to what comes to a host.
+type Impairment = impair.Impairment
 
-// Offsets in the kernel's struct __sk_buff.
-const (
-	skbMark     = 8
-	skbProtocol = 16
-)
-
-// twin marks the second copy of a datagram, so that it goes through.
-const twin = 0x77656674
-
-// Impair has what comes to the host impaired, until the test ends or until the
-// next call. It skips the test where the kernel does not allow the program.
+// Impair has what comes to the host impaired, until the test ends. It skips the
+// test where the kernel does not allow the program.
 func (h *Host) Impair(p Impairment) {
 	h.t.Helper()
 	detour := 0
 	if p.Delay > 0 {
 		detour = h.detour(p.Detour)
 	}
+	var attached io.Closer
 	var err error
-	h.Do(func() { err = h.attach(h.program(&p, detour)) })
+	h.Do(func() { attached, err = impair.Attach(p, h.Index, detour) })
 	if errors.Is(err, unix.EPERM) || errors.Is(err, ebpf.ErrNotSupported) {
 		h.t.Skipf("no eBPF program on an interface: %v", err)
 	}
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	h.t.Cleanup(func() { _ = attached.Close() })
 	if p.Damage > 0 {
 		h.checksums()
 	}
@@ -76,129 +61,4 @@ func (h *Host) detour(kbit int) int {
 		}
 	})
 	return index
-}
-
-func (h *Host) attach(insns asm.Instructions) error {
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "impair", Type: ebpf.SchedCLS, License: "BSD", Instructions: insns})
-	if err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	l, err := link.AttachTCX(link.TCXOptions{Interface: h.Index, Program: prog, Attach: ebpf.AttachTCXIngress})
-	if err != nil {
-		_ = prog.Close()
-		return fmt.Errorf("attach: %w", err)
-	}
-	h.t.Cleanup(func() {
-		_ = l.Close()
-		_ = prog.Close()
-	})
-	return nil
-}
-
-// chance jumps to label with probability 1-p.
-func chance(p float64, label string) asm.Instructions {
-	return asm.Instructions{
-		asm.FnGetPrandomU32.Call(),
-		asm.LoadImm(asm.R1, int64(min(p, 1)*math.MaxUint32), asm.DWord),
-		asm.JGE.Reg(asm.R0, asm.R1, label),
-	}
-}
-
-// loadByte reads the packet's byte at offset into the stack at -8.
-func loadByte(offset int32) asm.Instructions {
-	return asm.Instructions{
-		asm.Mov.Reg(asm.R1, asm.R6), asm.Mov.Imm(asm.R2, offset),
-		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, -8), asm.Mov.Imm(asm.R4, 1),
-		asm.FnSkbLoadBytes.Call(),
-		asm.JNE.Imm(asm.R0, 0, "pass"),
-	}
-}
-
-// storeByte writes it back.
-func storeByte(offset int32) asm.Instructions {
-	return asm.Instructions{
-		asm.Mov.Reg(asm.R1, asm.R6), asm.Mov.Imm(asm.R2, offset),
-		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, -8), asm.Mov.Imm(asm.R4, 1), asm.Mov.Imm(asm.R5, 0),
-		asm.FnSkbStoreBytes.Call(),
-	}
-}
-
-const (
-	ethernet     = 14
-	ipv4Protocol = ethernet + 9
-	ipv6Next     = ethernet + 6
-	udp          = 17
-	// damagedAt is a byte of the payload that every datagram of ours has, with
-	// either IP.
-	damagedAt = ethernet + 40 + 8 + 2
-)
-
-// program is the eBPF program. R6 is the packet, R7 1 for IPv6.
-func (h *Host) program(p *Impairment, detour int) asm.Instructions {
-	ins := asm.Instructions{
-		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, skbMark, asm.Word),
-		asm.JEq.Imm(asm.R1, twin, "pass"),
-		asm.LoadMem(asm.R1, asm.R6, skbProtocol, asm.Word),
-		asm.Mov.Imm(asm.R7, 0),
-		asm.Mov.Imm(asm.R8, ipv4Protocol),
-		asm.JEq.Imm(asm.R1, 0x0008, "ip"), // ETH_P_IP in network order
-		asm.Mov.Imm(asm.R7, 1),
-		asm.JNE.Imm(asm.R1, 0xdd86, "pass"), // ETH_P_IPV6
-		asm.Mov.Imm(asm.R8, ipv6Next),
-		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("ip"), asm.Mov.Reg(asm.R2, asm.R8),
-		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, -8), asm.Mov.Imm(asm.R4, 1),
-		asm.FnSkbLoadBytes.Call(),
-		asm.JNE.Imm(asm.R0, 0, "pass"),
-		asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte),
-		asm.JNE.Imm(asm.R1, udp, "pass"),
-	}
-	ins = append(ins, chance(p.Loss, "kept")...)
-	ins = append(ins, asm.Mov.Imm(asm.R0, 2), asm.Return()) // TC_ACT_SHOT
-	ins = append(ins, label("kept"))
-	ins = append(ins, chance(p.Double, "single")...)
-	ins = append(ins,
-		asm.Mov.Imm(asm.R1, twin), asm.StoreMem(asm.R6, skbMark, asm.R1, asm.Word),
-		asm.Mov.Reg(asm.R1, asm.R6), asm.Mov.Imm(asm.R2, int32(h.Index)), asm.Mov.Imm(asm.R3, 1), // BPF_F_INGRESS
-		asm.FnCloneRedirect.Call(),
-		asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R6, skbMark, asm.R1, asm.Word),
-		label("single"))
-	ins = append(ins, chance(p.Damage, "whole")...)
-	ins = append(ins, loadByte(damagedAt)...)
-	ins = append(ins, asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte), asm.Xor.Imm(asm.R1, 4), asm.StoreMem(asm.RFP, -8, asm.R1, asm.Byte))
-	ins = append(ins, storeByte(damagedAt)...)
-	ins = append(ins, label("whole"))
-	ins = append(ins, chance(p.Mark, "plain")...)
-	ins = append(ins, mark()...)
-	ins = append(ins, label("plain"))
-	if detour != 0 {
-		ins = append(ins, chance(p.Delay, "pass")...)
-		ins = append(ins, asm.Mov.Imm(asm.R1, int32(detour)), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(), asm.Return())
-	}
-	return append(ins, asm.Mov.Imm(asm.R0, 0).WithSymbol("pass"), asm.Return()) // TC_ACT_OK
-}
-
-// label is a place to jump to.
-func label(name string) asm.Instruction { return asm.Mov.Imm(asm.R0, 0).WithSymbol(name) }
-
-// mark sets both ECN bits: in IPv6 they lie across the second byte, in IPv4
-// they are the second byte's low ones, and the header's checksum changes.
-func mark() asm.Instructions {
-	ins := asm.Instructions{asm.JEq.Imm(asm.R7, 0, "mark4")}
-	ins = append(ins, loadByte(ethernet+1)...)
-	ins = append(ins, asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte), asm.Or.Imm(asm.R1, 0x30), asm.StoreMem(asm.RFP, -8, asm.R1, asm.Byte))
-	ins = append(ins, storeByte(ethernet+1)...)
-	ins = append(ins, asm.Ja.Label("plain"), label("mark4"))
-	ins = append(ins, loadByte(ethernet+1)...)
-	ins = append(ins,
-		asm.LoadMem(asm.R8, asm.RFP, -8, asm.Byte),
-		asm.Mov.Reg(asm.R9, asm.R8), asm.Or.Imm(asm.R9, 3),
-		asm.StoreMem(asm.RFP, -8, asm.R9, asm.Byte))
-	ins = append(ins, storeByte(ethernet+1)...)
-	return append(ins,
-		asm.LSh.Imm(asm.R8, 8), asm.LSh.Imm(asm.R9, 8), // as the low half of a 16-bit word in memory order
-		asm.Mov.Reg(asm.R1, asm.R6), asm.Mov.Imm(asm.R2, ethernet+10),
-		asm.Mov.Reg(asm.R3, asm.R8), asm.Mov.Reg(asm.R4, asm.R9), asm.Mov.Imm(asm.R5, 2),
-		asm.FnL3CsumReplace.Call())
 }
