@@ -15,6 +15,7 @@ import (
 type look struct {
 	Processes []struct {
 		PID       int
+		UID       int
 		Command   string
 		Ended     bool
 		Problem   string
@@ -182,6 +183,32 @@ func TestTopSignals(t *testing.T) {
 	begin := time.Now()
 	if r := tooltest.Run(t, cmd); r.Status != 130 || time.Since(begin) > 10*time.Second {
 		t.Errorf("interrupted: %+v after %v", r, time.Since(begin))
+	}
+}
+
+// TestTopRoot: root sees the processes of all users, others their own.
+func TestTopRoot(t *testing.T) {
+	dir, env := shm(t)
+	if err := os.Chmod(dir, 0o1777); err != nil {
+		t.Fatal(err)
+	}
+	own := tooltest.Load(t, dir)
+	cmd := tooltest.LoadCommand(dir)
+	asNobody(t, cmd)
+	other := tooltest.StartLoad(t, cmd)
+	if l := topJSON(t, env); len(l.Processes) != 2 || l.Processes[0].UID == l.Processes[1].UID {
+		t.Errorf("root sees %+v", l.Processes)
+	}
+	cmd = tooltest.Weft([]string{env}, "top", "--json", "-i", "100ms")
+	asNobody(t, cmd)
+	r := tooltest.Run(t, cmd)
+	var l look
+	if err := json.Unmarshal([]byte(r.Out), &l); err != nil || len(l.Processes) != 1 || l.Processes[0].PID != other.Process.Pid {
+		t.Errorf("nobody sees %+v, %v, not %d", r, err, other.Process.Pid)
+	}
+	r = run(t, []string{env}, "top", "--once", "-i", "100ms", "--filter", "nobody")
+	if !strings.Contains(r.Out, strconv.Itoa(other.Process.Pid)) || strings.Contains(r.Out, strconv.Itoa(own.Process.Pid)) {
+		t.Errorf("of user nobody: %+v", r)
 	}
 }
 

@@ -39,8 +39,19 @@ func Main(m *testing.M, execute func() int) {
 // until it is killed or the test ends. Its segments and its page are in dir.
 func Load(t testing.TB, dir string) *exec.Cmd {
 	t.Helper()
+	return StartLoad(t, LoadCommand(dir))
+}
+
+// LoadCommand is the command of [Load], for [StartLoad].
+func LoadCommand(dir string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), modeVar+"=load", "FI_WEFT_SHM_DIR="+dir)
+	return cmd
+}
+
+// StartLoad starts a load's command and waits until it is at work.
+func StartLoad(t testing.TB, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
