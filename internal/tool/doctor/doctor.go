@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/tool"
+	"github.com/weft-fabric/weft/internal/tool/fabric"
 	"github.com/weft-fabric/weft/internal/tool/text"
 )
 
@@ -118,8 +119,9 @@ func thisHost(fix bool) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this program: %w", err)
 	}
-	h := &host{lookup: os.LookupEnv, proc: "/proc", sys: "/sys", dev: "/dev", roots: libraryRoots(), self: self, fix: fix}
-	if h.cfg, err = config.Load(os.LookupEnv); err != nil {
+	h := &host{proc: "/proc", sys: "/sys", dev: "/dev", roots: fabric.Roots(), self: self, fix: fix}
+	h.lookup = fabric.OwnSettings(h.roots, os.LookupEnv).Lookup
+	if h.cfg, err = config.Load(h.lookup); err != nil {
 		h.cfg = config.Default() // checkSettings tells
 	}
 	return h, nil

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/weft-fabric/weft/internal/tool/fabric"
 )
 
 // launcherNames are what MPI's start programs are called.
@@ -49,7 +51,7 @@ func checkMPI(ctx context.Context, h *host) []Finding {
 	path, _ := h.lookup("PATH")
 	var list []Finding
 	for _, l := range launchers(path) {
-		out, err := run(ctx, nil, l, "--version")
+		out, err := fabric.Run(ctx, nil, l, "--version")
 		if err != nil {
 			list = append(list, note("mpi", "%s --version: %v", l, err)...)
 			continue
@@ -75,7 +77,7 @@ func checkMPI(ctx context.Context, h *host) []Finding {
 func openMPIFinding(ctx context.Context, launcher, version, dir string) Finding {
 	f := Finding{Check: "mpi", Verdict: Good, What: fmt.Sprintf("Open MPI %s: %s", version, launcher)}
 	ompiInfo := filepath.Join(filepath.Dir(launcher), "ompi_info")
-	out, err := run(ctx, nil, ompiInfo, "--parsable")
+	out, err := fabric.Run(ctx, nil, ompiInfo, "--parsable")
 	switch {
 	case err != nil:
 		f.Verdict, f.What = Note, f.What+"; whether it has the mtl for libfabric was not found out ("+ompiInfo+": "+err.Error()+")"

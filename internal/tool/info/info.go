@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/tool/fabric"
 	"github.com/weft-fabric/weft/internal/tool/text"
 	"github.com/weft-fabric/weft/internal/version"
 	"github.com/weft-fabric/weft/provider"
@@ -32,6 +33,8 @@ type Report struct {
 	Limits    []Limit    `json:"limits"`
 	Variables []Variable `json:"variables"`
 	Unknown   []string   `json:"unknown_variables,omitempty"`
+	// Elsewhere has what programs on other libfabrics of this host find set.
+	Elsewhere []Elsewhere `json:"variables_elsewhere,omitempty"`
 }
 
 // Device is a network interface.
@@ -85,10 +88,19 @@ type Limit struct {
 type Variable struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
-	Source  string `json:"source"` // default or environment
+	Source  string `json:"source"` // default, environment or file
+	File    string `json:"file,omitempty"`
 	Default string `json:"default"`
 	Unit    string `json:"unit,omitempty"`
 	Problem string `json:"problem,omitempty"`
+}
+
+// Elsewhere is a variable in the file of a libfabric that is not the loader's first.
+type Elsewhere struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	File    string `json:"file"`
+	Library string `json:"library"`
 }
 
 // Command is "weft info".
@@ -100,10 +112,11 @@ func Command() *cobra.Command {
 		Long: `Shows what this host and this build of weft offer: network interfaces and RDMA
 devices, backends and why one is not usable, the addresses that fi_getinfo
 returns, limits, and every FI_WEFT_* variable with its value and where it comes
-from. The status is 1 if a variable has a bad value or no backend is usable.`,
+from: the environment, or the file libfabric.conf that libfabric 2.0 and later
+read. The status is 1 if a variable has a bad value or no backend is usable.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := Collect(os.LookupEnv, os.Environ())
+			r := Collect(fabric.Find(fabric.Roots()), os.LookupEnv, os.Environ())
 			w := cmd.OutOrStdout()
 			if asJSON {
 				if err := text.JSON(w, r); err != nil {
@@ -119,11 +132,20 @@ from. The status is 1 if a variable has a bad value or no backend is usable.`,
 	return c
 }
 
-// Collect makes the report in an environment.
-func Collect(lookup func(string) (string, bool), environ []string) *Report {
+// Collect makes the report in an environment. Programs run on the first of the
+// libraries if nothing sends them to another one.
+func Collect(libraries []fabric.Library, lookup func(string) (string, bool), environ []string) *Report {
 	r := &Report{Version: version.String(), RDMA: rdma(), Devices: devices(), Unknown: config.Unknown(environ)}
-	r.Variables = variables(lookup)
-	cfg, err := config.Load(lookup)
+	settings := fabric.SettingsOf(fabric.Library{}, lookup)
+	for i, l := range libraries {
+		if s := fabric.SettingsOf(l, lookup); i == 0 {
+			settings = s
+		} else {
+			r.Elsewhere = append(r.Elsewhere, elsewhere(l, s)...)
+		}
+	}
+	r.Variables = variables(settings)
+	cfg, err := config.Load(settings.Lookup)
 	if err != nil {
 		r.OfferErr = "a variable has a bad value"
 		return r
@@ -247,17 +269,31 @@ func limits(i *fi.Info) []Limit {
 	}
 }
 
-func variables(lookup func(string) (string, bool)) []Variable {
+func variables(settings *fabric.Settings) []Variable {
 	var list []Variable
 	for _, v := range config.Table() {
 		out := Variable{Name: v.Env(), Value: v.Default, Source: "default", Default: v.Default, Unit: v.Unit}
-		if s, ok := lookup(v.Env()); ok {
+		if s, inFile, ok := settings.Find(v.Env()); ok {
 			out.Value, out.Source = s, "environment"
+			if inFile {
+				out.Source, out.File = "file", settings.File
+			}
 			if _, err := config.Load(func(n string) (string, bool) { return s, n == v.Env() }); err != nil {
 				out.Problem = "range: " + v.Range
 			}
 		}
 		list = append(list, out)
+	}
+	return list
+}
+
+// elsewhere are the variables that the file of another library has.
+func elsewhere(l fabric.Library, s *fabric.Settings) []Elsewhere {
+	var list []Elsewhere
+	for _, name := range s.Names() {
+		if value, inFile, _ := s.Find(name); inFile && strings.HasPrefix(name, "FI_WEFT_") {
+			list = append(list, Elsewhere{name, value, s.File, l.Path})
+		}
 	}
 	return list
 }
@@ -282,6 +318,9 @@ func (r *Report) Write(w io.Writer, s text.Style) error {
 	section("Settings", r.variableTable(s), "none")
 	for _, u := range r.Unknown {
 		lines = append(lines, "  "+s.Warn(u+" is set, but is not a variable of weft"))
+	}
+	for _, e := range r.Elsewhere {
+		lines = append(lines, fmt.Sprintf("  %s=%s in %s, for programs on %s", e.Name, e.Value, e.File, e.Library))
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	if err != nil {
@@ -350,7 +389,7 @@ func (r *Report) variableTable(s text.Style) *text.Table {
 			value = s.Dim("(empty)")
 		}
 		if v.Source != "default" {
-			value, source = s.Bold(value), s.Warn(v.Source)+", default "+v.Default
+			value, source = s.Bold(value), s.Warn(strings.TrimSpace(v.Source+" "+v.File))+", default "+v.Default
 		}
 		if v.Problem != "" {
 			source += "  " + s.Bad("bad value, "+v.Problem)

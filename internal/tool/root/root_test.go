@@ -168,6 +168,41 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// TestInfoFile: libfabric reads variables from a file, whose path is in the library.
+func TestInfoFile(t *testing.T) {
+	_, env := shm(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "libfabric.conf")
+	source := filepath.Join(dir, "conf.c")
+	for path, text := range map[string]string{
+		file:   "FI_WEFT_RING_SLOTS=512\nFI_WEFT_SHM_DIR=/nowhere\n",
+		source: fmt.Sprintf("const char conf[] = %q;\n", file),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("gcc", "-shared", "-nostdlib", "-o", filepath.Join(dir, "libfabric.so.1"), source).CombinedOutput(); err != nil {
+		t.Skipf("no library to try with: %v, %s", err, out)
+	}
+	path := "LD_LIBRARY_PATH=" + dir
+	if r := run(t, []string{env, path}, "info"); r.Status != 0 || !strings.Contains(r.Out, " file "+file+", default 256") || strings.Contains(r.Out, "/nowhere") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, []string{env, path, "FI_PREFER_SYSCONFIG=1"}, "info", "--json"); r.Status != 1 || !strings.Contains(r.Out, `"value": "/nowhere",`) {
+		t.Errorf("the file is preferred: %+v", r)
+	}
+	if r := run(t, []string{env, path, "FI_WEFT_RING_SLOTS=64"}, "info", "--json"); !strings.Contains(r.Out, `"value": "64",`) {
+		t.Errorf("the environment is preferred: %+v", r)
+	}
+	if err := os.WriteFile(file, []byte("FI_WEFT_RING_SLOTS=7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, []string{env, path}, "doctor", "--only", "settings"); r.Status != 1 || !strings.Contains(r.Out, "FI_WEFT_RING_SLOTS") {
+		t.Errorf("doctor: %+v", r)
+	}
+}
+
 func TestInfoProblems(t *testing.T) {
 	_, env := shm(t)
 	if r := run(t, []string{env, "FI_WEFT_RING_SLOTS=5"}, "info"); r.Status != 1 || !strings.Contains(r.Err, "FI_WEFT_RING_SLOTS") || !strings.Contains(r.Out, "bad value") {
