@@ -114,6 +114,11 @@ Each process that uses weft keeps these in a page of shared memory, unless ` + "
 them, ` + "`weft export`" + ` serves them to Prometheus, under the names in the last column. A sum grows, a gauge goes up and
 down, a peak is the highest value so far. Gauges are sampled some ten times a second while the process makes progress.
 
+Counting costs less than can be seen. On 2026-11-22 a process sent messages of 8 bytes to itself, in windows of 64, with
+this library and with one whose additions were taken out (stats.h), 45 times each in turn on a machine under load: the
+quickest batch took 58.40 ns for a message with the additions and 58.42 without; of the pairs the median ratio was 0.996
+(quartiles 0.980 and 1.015). ` + "`FI_WEFT_STATS`" + ` does not stop the additions, it hides the page: 1.004 (0.988 to 1.020), 80 pairs.
+
 This page is made from the table in internal/stats by ` + "`make man`" + `.
 
 | counter | of | kind | unit | what | metric |
