@@ -366,7 +366,7 @@ type Lane struct {
 // SegMagic and SegVersion identify the segment layout.
 const (
 	SegMagic   = 0x31746665772d6766
-	SegVersion = 3
+	SegVersion = 4
 )
 
 // Bits of [Segment].Flags and [Attach].Flags: the families of addresses at

@@ -19,7 +19,7 @@
 #include "ring.h"
 
 #define WEFT_SEG_MAGIC 0x31746665772d6766ull /* changes with the layout */
-#define WEFT_SEG_VERSION 3
+#define WEFT_SEG_VERSION 4
 
 /* Bits of flags, in a segment's header and in an attach entry: the endpoint's
  * socket is bound to a wildcard address, so it answers at every address of this

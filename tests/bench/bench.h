@@ -22,7 +22,8 @@
 #include <rdma/fi_tagged.h>
 
 enum {
-	MAX_RANKS = 3,
+	MAX_POSTERS = 16,
+	MAX_RANKS = MAX_POSTERS + 1,
 	WINDOW = 64,
 	BUFFER_BYTES = 1 << 20,
 	MAX_SAMPLES = 1 << 20,
@@ -133,6 +134,9 @@ struct deadline {
 };
 struct deadline deadline_in(double seconds);
 bool passed(struct deadline d);
+
+/* post.c: threads that post at most, each to a rank of its own */
+int posters(void);
 
 /* the tests */
 test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read;

@@ -32,7 +32,7 @@ enum { LIMIT = 20 }; /* seconds a test may take */
 static const struct test {
 	const char *name;
 	test_fn *run;
-	int ranks;
+	int ranks; /* 0: one more than there are posters */
 } tests[] = {
 	{"hop", test_hop, 2},
 	{"pingpong", test_pingpong, 2},
@@ -42,8 +42,8 @@ static const struct test {
 	{"write_rate", test_write_rate, 2},
 	{"one_sided", test_one_sided, 2},
 	{"fetch_add", test_fetch_add, 2},
-	{"post_safe", test_post_safe, 3},
-	{"post_domain", test_post_domain, 3},
+	{"post_safe", test_post_safe, 0},
+	{"post_domain", test_post_domain, 2},
 	{"posted", test_posted, 2},
 	{"unexpected", test_unexpected, 2},
 	{"memory", test_memory, 1},
@@ -101,9 +101,10 @@ static struct shared *make_shared(int ranks)
 
 /* run_rank is the child. Ranks alternate between the cores, so that a message
  * always crosses from one to the other. */
-static void run_rank(const struct test *t, const struct options *opt, struct shared *s, int rank)
+static void run_rank(const struct test *t, const struct options *opt, struct shared *s, int ranks,
+		     int rank)
 {
-	struct node n = {.opt = opt, .shared = s, .rank = rank, .ranks = t->ranks};
+	struct node n = {.opt = opt, .shared = s, .rank = rank, .ranks = ranks};
 
 	if (opt->hosts[rank % 2])
 		move_to(opt->hosts[rank % 2]);
@@ -148,17 +149,18 @@ static bool reap(pid_t *pids, int ranks)
 
 static bool run_test(const struct test *t, const struct options *opt)
 {
-	struct shared *s = make_shared(t->ranks);
+	int ranks = t->ranks ? t->ranks : posters() + 1;
+	struct shared *s = make_shared(ranks);
 	pid_t pids[MAX_RANKS];
 
-	for (int rank = 0; rank < t->ranks; rank++) {
+	for (int rank = 0; rank < ranks; rank++) {
 		pids[rank] = fork();
 		if (pids[rank] < 0)
 			die("fork", -FI_EAGAIN);
 		if (!pids[rank])
-			run_rank(t, opt, s, rank);
+			run_rank(t, opt, s, ranks, rank);
 	}
-	bool ok = reap(pids, t->ranks);
+	bool ok = reap(pids, ranks);
 	if (!ok)
 		fprintf(stderr, "weft_bench: %s over %s failed\n", t->name, opt->provider);
 	munmap(s, sizeof(*s));

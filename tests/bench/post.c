@@ -2,28 +2,56 @@
  *
  * The cost of posting: bursts of injected messages to peers that sleep while
  * the burst is timed and take the messages afterwards. One thread posts to one
- * peer, or two threads to a peer each, on one endpoint.
+ * peer, or several threads to a peer each, on one endpoint: 2, and 4, 8 and 16
+ * where there are as many cores.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "pin.h"
 
 enum { BURST = 128 };
 
-/* What the two posting threads share. */
+/* What the posting threads share. */
 struct burst {
 	struct node *n;
-	int threads;
+	int threads; /* that post in this burst, of those that there are */
 	_Atomic int ready;
 	_Atomic bool stop;
-	pthread_barrier_t start, end; /* of both threads, blocking */
-	uint64_t began[2], ended[2];
-	bool full[2];
+	pthread_barrier_t start, end; /* of all threads, blocking */
+	uint64_t began[MAX_POSTERS], ended[MAX_POSTERS];
+	bool full[MAX_POSTERS];
 };
+
+struct poster {
+	struct burst *burst;
+	int number;
+	pthread_t thread;
+};
+
+int posters(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cores < 2 ? 2 : cores > MAX_POSTERS ? MAX_POSTERS : (int)cores;
+}
+
+/* The first two posters have the cores that were asked for, the others what is left. */
+static int core_of(const struct options *opt, int poster)
+{
+	int core = 0;
+
+	if (poster < 2)
+		return opt->cores[poster];
+	for (int left = poster - 2;; core++)
+		if (core != opt->cores[0] && core != opt->cores[1] && left-- == 0)
+			return core;
+}
 
 /* post_burst posts to one peer; false when the provider would not take all. */
 static bool post_burst(struct node *n, int rank)
@@ -49,38 +77,40 @@ static void run_burst(struct burst *b, int thread)
 	b->ended[thread] = ticks();
 }
 
-static void *second_thread(void *arg)
+static void *other_thread(void *arg)
 {
-	struct burst *b = arg;
+	struct poster *p = arg;
+	struct burst *b = p->burst;
 
-	pin_to(b->n->opt->cores[1]);
+	pin_to(core_of(b->n->opt, p->number));
 	for (;;) {
 		pthread_barrier_wait(&b->start);
 		if (b->stop)
 			return NULL;
-		run_burst(b, 1);
+		if (p->number < b->threads)
+			run_burst(b, p->number);
 		pthread_barrier_wait(&b->end);
 	}
 }
 
 /* time_burst returns nanoseconds per message over all threads, or a negative
  * number when the burst did not fit. */
-static double time_burst(struct burst *b, bool both)
+static double time_burst(struct burst *b, int threads)
 {
-	b->threads = both ? 2 : 1;
+	b->threads = threads;
 	atomic_store(&b->ready, 0);
-	if (both)
+	if (threads > 1)
 		pthread_barrier_wait(&b->start);
 	run_burst(b, 0);
-	if (both)
+	if (threads > 1)
 		pthread_barrier_wait(&b->end);
 
 	uint64_t from = b->began[0], to = b->ended[0];
 	bool full = b->full[0];
-	if (both) {
-		from = b->began[1] < from ? b->began[1] : from;
-		to = b->ended[1] > to ? b->ended[1] : to;
-		full |= b->full[1];
+	for (int i = 1; i < threads; i++) {
+		from = b->began[i] < from ? b->began[i] : from;
+		to = b->ended[i] > to ? b->ended[i] : to;
+		full |= b->full[i];
 	}
 	if (full)
 		return -1;
@@ -97,7 +127,7 @@ static void finish_burst(struct node *n, int peers)
 	}
 }
 
-static void post_rounds(struct node *n, struct burst *b, bool both, const char *name)
+static void post_rounds(struct node *n, struct burst *b, int threads, const char *name)
 {
 	int missed = 0;
 	struct deadline end = deadline_in(n->opt->seconds);
@@ -105,9 +135,9 @@ static void post_rounds(struct node *n, struct burst *b, bool both, const char *
 	clear_samples();
 	for (int round = 0; !passed(end); round++) {
 		atomic_store(&n->shared->answer, 0);
-		atomic_store(&n->shared->turn, both ? 2 : 1);
+		atomic_store(&n->shared->turn, (uint64_t)threads);
 		pthread_barrier_wait(&n->shared->sleepers);
-		double ns = time_burst(b, both);
+		double ns = time_burst(b, threads);
 		if (ns >= 0 && round >= 5)
 			sample(ns);
 		missed += ns < 0;
@@ -116,30 +146,36 @@ static void post_rounds(struct node *n, struct burst *b, bool both, const char *
 		if (ns < 0)
 			atomic_store(&n->shared->stop, 1);
 		pthread_barrier_wait(&n->shared->sleepers);
-		finish_burst(n, both ? 2 : 1);
+		finish_burst(n, threads);
 		atomic_store(&n->shared->stop, 0);
 		pthread_barrier_wait(&n->shared->sleepers);
 	}
-	if (name)
-		report(name, 1e3 / quantile(0.5));
+	report(name, 1e3 / quantile(0.5));
 }
 
-static void poster(struct node *n, const char *one, const char *two)
+/* most is the number of threads up to which it goes, by doubling. */
+static void poster(struct node *n, int most, const char *level)
 {
 	struct burst b = {.n = n};
-	pthread_t thread;
+	struct poster others[MAX_POSTERS];
+	char name[64];
 
-	pthread_barrier_init(&b.start, NULL, 2);
-	pthread_barrier_init(&b.end, NULL, 2);
-	if (two && pthread_create(&thread, NULL, second_thread, &b))
-		die("pthread_create", -FI_EOTHER);
-	post_rounds(n, &b, false, one);
-	if (two) {
-		post_rounds(n, &b, true, two);
-		b.stop = true;
-		pthread_barrier_wait(&b.start);
-		pthread_join(thread, NULL);
+	pthread_barrier_init(&b.start, NULL, (unsigned int)most);
+	pthread_barrier_init(&b.end, NULL, (unsigned int)most);
+	for (int i = 1; i < most; i++) {
+		others[i] = (struct poster){.burst = &b, .number = i};
+		if (pthread_create(&others[i].thread, NULL, other_thread, &others[i]))
+			die("pthread_create", -FI_EOTHER);
 	}
+	for (int threads = 1; threads <= most; threads *= 2) {
+		snprintf(name, sizeof(name), "post_%d_%s_mps", threads, level);
+		post_rounds(n, &b, threads, name);
+	}
+	b.stop = true;
+	if (most > 1)
+		pthread_barrier_wait(&b.start);
+	for (int i = 1; i < most; i++)
+		pthread_join(others[i].thread, NULL);
 	atomic_store(&n->shared->turn, 0);
 	pthread_barrier_wait(&n->shared->sleepers);
 }
@@ -171,7 +207,7 @@ static void receiver(struct node *n)
 	}
 }
 
-static void post_test(struct node *n, enum fi_threading threading, const char *one, const char *two)
+static void post_test(struct node *n, enum fi_threading threading, int most, const char *level)
 {
 	node_open(n, &(struct wish){.threading = threading, .rx_size = 2 * BURST});
 	for (int i = 0; n->rank != 0 && i < BURST; i++)
@@ -185,17 +221,17 @@ static void post_test(struct node *n, enum fi_threading threading, const char *o
 	}
 	meet(n);
 	if (n->rank == 0)
-		poster(n, one, two);
+		poster(n, most, level);
 	else
 		receiver(n);
 }
 
 void test_post_safe(struct node *n)
 {
-	post_test(n, FI_THREAD_SAFE, "post_1_safe_mps", "post_2_safe_mps");
+	post_test(n, FI_THREAD_SAFE, posters(), "safe");
 }
 
 void test_post_domain(struct node *n)
 {
-	post_test(n, FI_THREAD_DOMAIN, "post_1_domain_mps", NULL);
+	post_test(n, FI_THREAD_DOMAIN, 1, "domain");
 }
