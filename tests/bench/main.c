@@ -39,6 +39,7 @@ static const struct test {
 	{"rate", test_rate, 2},
 	{"bandwidth", test_bandwidth, 2},
 	{"cq_read", test_cq_read, 2},
+	{"enter", test_enter, 1},
 	{"write_rate", test_write_rate, 2},
 	{"one_sided", test_one_sided, 2},
 	{"fetch_add", test_fetch_add, 2},

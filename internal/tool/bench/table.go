@@ -48,6 +48,8 @@ var rows = []row{
 	{name: "read_1048576_mbps", title: "1 MiB RMA read bandwidth, MB/s", target: 1.5, atLeast: true},
 	{name: "fetch_add_us", title: "8 B fetch-add, round trip, us", target: 0.65},
 	{name: "cq_read_empty_ns", title: "empty fi_cq_read, ns", target: 10, absolute: true},
+	{name: "enter_1_ns", title: "fi_av_lookup (weft: a call into Go), 1 thread, ns", target: math.NaN()},
+	{name: "enter_2_ns", title: "the same, 2 threads, ns each", target: math.NaN()},
 	{name: "post_1_safe_mps", title: "posting, 1 thread, FI_THREAD_SAFE, M/s", target: math.NaN()},
 	{name: "post_2_safe_mps", title: "posting, 2 threads to 2 peers, FI_THREAD_SAFE, M/s", target: 1.8, atLeast: true, by: "post_1_safe_mps"},
 	{name: "post_4_safe_mps", title: "posting, 4 threads to 4 peers, M/s", target: math.NaN()},
