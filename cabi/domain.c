@@ -36,7 +36,7 @@ struct fi_ops weft_domain_fi_ops = {
 	.close = domain_close,
 	.bind = domain_bind,
 	.control = domain_control,
-	.ops_open = weft_no_ops_open,
+	.ops_open = weft_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = weft_no_ops_set,
 };

@@ -152,7 +152,7 @@ struct fi_ops weft_ep_fi_ops = {
 	.close = ep_close,
 	.bind = ep_bind,
 	.control = ep_control,
-	.ops_open = weft_no_ops_open,
+	.ops_open = weft_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = weft_no_ops_set,
 };

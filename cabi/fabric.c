@@ -20,7 +20,7 @@ struct fi_ops weft_fabric_fi_ops = {
 	.close = fabric_close,
 	.bind = weft_no_bind,
 	.control = weft_no_control,
-	.ops_open = weft_no_ops_open,
+	.ops_open = weft_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = weft_no_ops_set,
 };

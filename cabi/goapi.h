@@ -10,6 +10,7 @@
 
 #include <netinet/in.h>
 
+#include "../include/weft/ext.h"
 #include "objects.h"
 
 /* What the opening of an object gives to C. */
@@ -168,6 +169,12 @@ int64_t weftGoEQSRead(uint64_t eq, uint32_t *event, void *buf, size_t len, int t
 		      uint64_t flags);
 int64_t weftGoEQReadErr(uint64_t eq, struct fi_eq_err_entry *entry, void *own, uint64_t flags);
 int64_t weftGoEQWrite(uint64_t eq, uint32_t event, void *buf, size_t len, uint64_t flags);
+
+/* ext.go. The counters' operations, NULL without memory; the values of count
+ * counters from first on, handle 0 being the process. ext.c fills in the calls. */
+struct weft_stats_ops *weftGoStatsOps(void);
+int weftGoStatsRead(uint64_t handle, size_t first, size_t count, uint64_t *values);
+void weft_stats_calls(struct weft_stats_ops *ops);
 
 /* wait.go. weftGoPoll stores the contexts of what has something and returns
  * their number. */

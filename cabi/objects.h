@@ -296,6 +296,7 @@ const char *weft_eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_
 
 int weft_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int weft_no_control(struct fid *fid, int command, void *arg);
+int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context); /* ext.c */
 int weft_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
 int weft_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 int weft_tostr(const struct fid *fid, char *buf, size_t len);

@@ -38,6 +38,19 @@ func (e *Endpoint) closeStats() {
 	}
 }
 
+// Counters writes the endpoint's counters to dst, by index in the table that
+// docs/counters.md shows, as many as fit; those of the process and of single
+// peers are 0. Gauges are as of the last sample. fi.EOPBADSTATE before Enable.
+func (e *Endpoint) Counters(dst []uint64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state.Load() != stateEnabled {
+		return fi.EOPBADSTATE
+	}
+	e.stats.Values(dst)
+	return nil
+}
+
 // countFailed counts an operation that ended with an error. The caller holds
 // the progress lease.
 func (e *Endpoint) countFailed(err fi.Errno) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ type page struct {
 	ready  [MaxEndpoints]bool
 	open   int // endpoints, hidden ones too
 	hidden int
+	opened uint64           // endpoints ever, hidden ones too
+	live   []*Endpoint      // the open ones
 	spare  []unsafe.Pointer // blocks that are not shown, to be used again
 }
 
@@ -71,6 +74,8 @@ func OpenEndpoint(dir, weft string, shown bool, sockaddr []byte) (e *Endpoint, w
 	}
 	clear(unsafe.Slice((*byte)(e.block), blockBytes))
 	p.open++
+	p.opened++
+	p.live = append(p.live, e)
 	if e.index < 0 {
 		p.hidden++
 	}
@@ -91,6 +96,7 @@ func (e *Endpoint) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open--
+	p.live = slices.DeleteFunc(p.live, func(o *Endpoint) bool { return o == e })
 	if e.index >= 0 {
 		order.Store32(&(*blockHead)(e.block).State, 0)
 		p.used[e.index] = false

@@ -382,3 +382,49 @@ func TestFormatValue(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnValues reads the process's counters without its page, of endpoints that
+// are shown and not.
+func TestOwnValues(t *testing.T) {
+	before := make([]uint64, len(table))
+	ProcessValues(before)
+	dir := t.TempDir()
+	a, b := open(t, dir, true, v4), open(t, dir, false, v6)
+	a.Rx(RxEager, 3)
+	b.Rx(RxEager, 4)
+	a.RxPeak(RxPosted, RxPostedPeak, 9)
+	b.RxPeak(RxPosted, RxPostedPeak, 5)
+	line := b.Stripe(0)
+	line.Add(StripeEager, 7)
+	value := func(list []uint64, name string) uint64 {
+		for i := range table {
+			if table[i].Name == name {
+				return list[i]
+			}
+		}
+		t.Fatal(name)
+		return 0
+	}
+	list := make([]uint64, len(table))
+	b.Values(list)
+	if value(list, "rx_eager") != 4 || value(list, "tx_eager") != 7 || value(list, "endpoints") != 0 {
+		t.Error(list)
+	}
+	ProcessValues(list)
+	for name, want := range map[string]uint64{
+		"rx_eager": 7, "tx_eager": 7, "posted": 14, "posted_peak": 9,
+		"endpoints": 2, "endpoints_hidden": 1, "endpoints_opened": value(before, "endpoints_opened") + 2,
+	} {
+		if got := value(list, name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+	short := []uint64{1}
+	ProcessValues(short) // no more than fits
+	a.Close()
+	b.Close()
+	ProcessValues(list)
+	if value(list, "endpoints") != 0 || value(list, "rx_eager") != 0 {
+		t.Error(list)
+	}
+}

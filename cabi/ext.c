@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fi_open_ops: what weft offers beyond libfabric (include/weft/ext.h).
+ */
+#include <string.h>
+
+#include "../include/weft/ext.h"
+#include "goapi.h"
+#include "objects.h"
+
+/* Stored, with release, before the first call of it is given out. */
+static _Atomic(struct weft_stats_ops *) stats_ops;
+
+static int stats_find(const char *name)
+{
+	const struct weft_stats_ops *ops =
+		atomic_load_explicit(&stats_ops, memory_order_acquire);
+
+	if (!name)
+		return -FI_EINVAL;
+	for (size_t i = 0; i < ops->count; i++)
+		if (!strcmp(ops->counters[i].name, name))
+			return (int)i;
+	return -FI_ENOENT;
+}
+
+/* The handle whose counters fid has: 0 is the process. -FI_EINVAL if it has none. */
+static int counted(const struct fid *fid, uint64_t *handle)
+{
+	if (!weft_handle_of(fid))
+		return -FI_EINVAL;
+	switch (fid->fclass) {
+	case FI_CLASS_FABRIC:
+	case FI_CLASS_DOMAIN:
+		*handle = 0;
+		return 0;
+	case FI_CLASS_EP:
+	case FI_CLASS_TX_CTX:
+	case FI_CLASS_RX_CTX:
+		*handle = weft_handle_of(fid);
+		return 0;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+static int stats_read(struct fid *fid, int first, size_t count, uint64_t *values)
+{
+	size_t all = atomic_load_explicit(&stats_ops, memory_order_acquire)->count;
+	uint64_t handle;
+
+	if (!fid || !values || first < 0 || (size_t)first > all || count > all - (size_t)first)
+		return -FI_EINVAL;
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (counted(fid, &handle))
+		return -FI_EINVAL;
+	return weftGoStatsRead(handle, (size_t)first, count, values);
+}
+
+int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *)
+{
+	struct weft_stats_ops *stats;
+	uint64_t handle;
+
+	if (!name || !ops)
+		return -FI_EINVAL;
+	if (strcmp(name, WEFT_STATS_OPS) || counted(fid, &handle))
+		return -FI_ENOSYS;
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (weft_forked())
+		return weft_fork_refusal();
+	stats = weftGoStatsOps();
+	if (!stats)
+		return -FI_ENOMEM;
+	*ops = stats;
+	return 0;
+}
+
+void weft_stats_calls(struct weft_stats_ops *ops)
+{
+	ops->size = sizeof(*ops);
+	ops->find = stats_find;
+	ops->read = stats_read;
+	atomic_store_explicit(&stats_ops, ops, memory_order_release);
+}

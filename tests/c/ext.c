@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fi_open_ops: the counters of a process and of its endpoints. */
+#include "../../include/weft/ext.h"
+
+#include "common.h"
+
+static struct weft_stats_ops *open_stats(struct fid *fid)
+{
+	struct weft_stats_ops *ops = NULL;
+
+	if (!test_is_weft())
+		SKIP("an extension of weft");
+	OK(fi_open_ops(fid, WEFT_STATS_OPS, 0, (void **)&ops, NULL));
+	CHECK(ops && ops->size >= sizeof(*ops) && ops->count > 0);
+	return ops;
+}
+
+static uint64_t value(struct weft_stats_ops *ops, struct fid *fid, const char *name)
+{
+	uint64_t v = ~0ull;
+	int i = ops->find(name);
+
+	CHECKF(i >= 0, "%s: %d", name, i);
+	CHECK(!strcmp(ops->counters[i].name, name));
+	OK(ops->read(fid, i, 1, &v));
+	return v;
+}
+
+static void test_names(long arg)
+{
+	struct weft_stats_ops *ops;
+	struct node n;
+	void *none = &n;
+
+	(void)arg;
+	node_open(&n, NULL);
+	EXPECT_RC(fi_open_ops(&n.ep->fid, "no such operations", 0, &none, NULL), -FI_ENOSYS);
+	EXPECT(none == &n);
+	ops = open_stats(&n.ep->fid);
+	EXPECT(open_stats(&n.domain->fid) == ops && open_stats(&n.fabric->fid) == ops);
+	EXPECT_RC(fi_open_ops(&n.ep->fid, WEFT_STATS_OPS, 1, &none, NULL), -FI_EBADFLAGS);
+	EXPECT_RC(fi_open_ops(&n.ep->fid, NULL, 0, &none, NULL), -FI_EINVAL);
+	EXPECT_RC(fi_open_ops(&n.ep->fid, WEFT_STATS_OPS, 0, NULL, NULL), -FI_EINVAL);
+	EXPECT_RC(fi_open_ops(&n.av->fid, WEFT_STATS_OPS, 0, &none, NULL), -FI_ENOSYS);
+	EXPECT_RC(fi_open_ops(&n.txcq->fid, WEFT_STATS_OPS, 0, &none, NULL), -FI_ENOSYS);
+	EXPECT_RC(ops->find("no such counter"), -FI_ENOENT);
+	EXPECT_RC(ops->find(NULL), -FI_EINVAL);
+	for (size_t i = 0; i < ops->count; i++) {
+		const struct weft_counter *c = &ops->counters[i];
+
+		CHECK(ops->find(c->name) == (int)i);
+		CHECK(c->unit[0] && c->help[0]);
+		CHECK(c->kind <= WEFT_COUNTER_PEAK && c->level <= WEFT_COUNTER_ENDPOINT);
+	}
+	node_close(&n);
+}
+
+static void test_bad_reads(long arg)
+{
+	struct node_opts o = { .disabled = true };
+	struct weft_stats_ops *ops;
+	struct node n;
+	uint64_t v[2] = { 7, 7 };
+
+	(void)arg;
+	node_open(&n, &o);
+	ops = open_stats(&n.ep->fid);
+	EXPECT_RC(ops->read(&n.ep->fid, 0, 1, v), -FI_EOPBADSTATE);
+	OK(fi_enable(n.ep));
+	EXPECT_RC(ops->read(&n.ep->fid, -1, 1, v), -FI_EINVAL);
+	EXPECT_RC(ops->read(&n.ep->fid, (int)ops->count, 1, v), -FI_EINVAL);
+	EXPECT_RC(ops->read(&n.ep->fid, 1, ops->count, v), -FI_EINVAL);
+	EXPECT_RC(ops->read(&n.ep->fid, 1, SIZE_MAX, v), -FI_EINVAL);
+	EXPECT_RC(ops->read(&n.ep->fid, 0, 1, NULL), -FI_EINVAL);
+	EXPECT_RC(ops->read(&n.av->fid, 0, 1, v), -FI_EINVAL);
+	EXPECT_RC(ops->read(NULL, 0, 1, v), -FI_EINVAL);
+	EXPECT(v[0] == 7 && v[1] == 7);
+	OK(ops->read(&n.ep->fid, (int)ops->count, 0, v));
+	OK(ops->read(&n.ep->fid, 0, 1, v));
+	EXPECT(v[0] == 0 && v[1] == 7); /* a counter of the process */
+	node_close(&n);
+}
+
+/* Rank 0 sends, rank 1 receives; both count what the program did. */
+static void test_counts(long messages)
+{
+	struct weft_stats_ops *ops;
+	struct node n, other;
+	char buf[64] = "";
+
+	node_open(&n, NULL);
+	node_connect(&n);
+	ops = open_stats(&n.ep->fid);
+	for (long i = 0; i < messages; i++) {
+		if (test_rank == 0) {
+			tsend(&n, buf, sizeof(buf), n.peer[1], i, &n);
+			wait_ctx(&n, n.txcq, &n);
+		} else {
+			trecv(&n, buf, sizeof(buf), n.peer[0], i, 0, &n);
+			wait_ctx(&n, n.rxcq, &n);
+		}
+	}
+	if (test_rank == 0) {
+		uint64_t sent = value(ops, &n.ep->fid, "tx_inline") +
+				value(ops, &n.ep->fid, "tx_eager") +
+				value(ops, &n.ep->fid, "tx_sync");
+		uint64_t bytes = value(ops, &n.ep->fid, "tx_inline_bytes") +
+				 value(ops, &n.ep->fid, "tx_eager_bytes") +
+				 value(ops, &n.ep->fid, "tx_sync_bytes");
+
+		CHECKF(sent == (uint64_t)messages, "%lu sent", (unsigned long)sent);
+		CHECKF(bytes == messages * sizeof(buf), "%lu bytes", (unsigned long)bytes);
+		CHECK(value(ops, &n.domain->fid, "tx_inline") == value(ops, &n.ep->fid, "tx_inline"));
+	} else {
+		uint64_t got = value(ops, &n.ep->fid, "rx_direct") + value(ops, &n.ep->fid, "rx_eager");
+
+		CHECKF(got == (uint64_t)messages, "%lu received", (unsigned long)got);
+	}
+	CHECK(value(ops, &n.domain->fid, "endpoints") == 1);
+	node_open(&other, NULL);
+	CHECK(value(ops, &n.fabric->fid, "endpoints") == 2);
+	CHECK(value(ops, &n.fabric->fid, "endpoints_opened") == 2);
+	CHECK(value(ops, &other.ep->fid, "tx_inline") == 0);
+	node_close(&other);
+	CHECK(value(ops, &n.fabric->fid, "endpoints") == 1);
+	barrier(&n);
+	node_close(&n);
+}
+
+/* The same without a page for others to read. */
+static void test_hidden(long messages)
+{
+	setenv("FI_WEFT_STATS", "no", 1);
+	test_counts(messages);
+}
+
+static const struct test tests[] = {
+	{ "names", test_names, 1, 0, 0 },
+	{ "bad_reads", test_bad_reads, 1, 0, 0 },
+	{ "counts", test_counts, 2, 0, 100 },
+	{ "hidden", test_hidden, 2, 0, 100 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
