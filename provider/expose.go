@@ -110,7 +110,9 @@ func (e *Endpoint) expose(p *port, req *txRequest, id uint64, r *rts, keys []byt
 	packed := keys[:0]
 	for i, v := range req.iov[:req.count] {
 		if v.Len == 0 {
-			packed = append(packed, make([]byte, p.Memory().Attr().MaxKey)...)
+			if p.packed() {
+				packed = append(packed, make([]byte, p.Memory().Attr().MaxKey)...)
+			}
 			continue
 		}
 		m, err := p.register(uint64(v.Base), int(v.Len), hw.RemoteRead)

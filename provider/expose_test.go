@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/hw/udp"
 )
 
 // keyDomain is a memory domain whose keys have 16 bytes: base and length.
@@ -122,4 +123,38 @@ func TestExposedWithoutRoom(t *testing.T) {
 	if n := e.expose(p, req, 1, &r, make([]byte, maxKey)); n != 0 || r.flags != wireNoGet || req.flags&txExposed != 0 {
 		t.Errorf("%d bytes of keys, flags %#x", n, r.flags)
 	}
+}
+
+// memoryIface is an interface that only has a memory domain.
+type memoryIface struct {
+	hw.Iface
+	memory hw.MemoryDomain
+}
+
+func (i memoryIface) Memory() hw.MemoryDomain { return i.memory }
+
+// TestExposedShort announces an element without bytes between others, with keys
+// in the place of addresses.
+func TestExposedShort(t *testing.T) {
+	d := udp.NewMemoryDomain()
+	p := &port{Iface: memoryIface{memory: d}, attr: hw.Attr{Caps: hw.CapGetZcopy}, number: 1}
+	e := &Endpoint{ports: []*port{{}, p}}
+	buf := make([]byte, 200)
+	at := uintptr(unsafe.Pointer(&buf[0]))
+	req := &txRequest{count: 4}
+	req.iov = [iovLimit]fi.IOVec{{Base: at, Len: 0}, {Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 100, Len: 50}}
+	r := rts{request: 7, length: 150, count: 4}
+	if n := e.expose(p, req, 7, &r, make([]byte, iovLimit*maxKey)); n != 0 || r.flags != wireKeyed {
+		t.Fatalf("%d bytes of keys, flags %#x", n, r.flags)
+	}
+	regions := e.exposed.remove(7)
+	if len(regions) != 2 || d.Attr().MaxKey != keyBytes {
+		t.Fatalf("%d regions", len(regions))
+	}
+	for i, element := range []int{1, 3} {
+		if key := binary.LittleEndian.Uint64(regions[i].PackKey(nil)); r.iov[element].Addr != key {
+			t.Errorf("element %d: announced as %#x, its key is %#x", element, r.iov[element].Addr, key)
+		}
+	}
+	closeAll(regions)
 }
