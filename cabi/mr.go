@@ -43,6 +43,7 @@ func mrFromC(c *C.struct_fi_mr_attr, flags uint64) *fi.MRAttr {
 		RequestedKey: uint64(c.requested_key),
 		Context:      uintptr(c.context),
 		AuthKey:      keyFromC(c.auth_key, c.auth_key_size),
+		AuthKeySize:  uint64(c.auth_key_size),
 		Iface:        fi.HMEMIface(c.iface),
 		Device:       uint64(C.device_of(c)),
 	}
@@ -59,6 +60,7 @@ func dmabufFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
 		RequestedKey: uint64(c.requested_key),
 		Context:      uintptr(c.context),
 		AuthKey:      keyFromC(c.auth_key, c.auth_key_size),
+		AuthKeySize:  uint64(c.auth_key_size),
 		Iface:        fi.HMEMIface(c.iface),
 	}
 	if b != nil {

@@ -71,6 +71,7 @@ type MRAttr struct {
 	RequestedKey uint64
 	Context      uintptr
 	AuthKey      []byte
+	AuthKeySize  uint64 // C's auth_key_size, as in [EPAttr]; 0: the length of AuthKey
 	Iface        HMEMIface
 	Device       uint64
 	DMABuf       *DMABuf // instead of IOV, with the flag MRDMABuf

@@ -345,7 +345,7 @@ type Segment struct {
 	KeyCount     uint32
 	Number       uint32
 	KeyOffset    uint64
-	_            [16]byte
+	Auth         [16]byte
 	RxState      uint32
 	Armed        uint32
 	_            [56]byte

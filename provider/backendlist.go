@@ -91,7 +91,7 @@ func tryLocal(c *config.Config) (hw.Attr, error) {
 		return hw.Attr{}, err
 	}
 	defer s.close()
-	i, err := openIface(n.AppendSockaddr(nil), s, 1, c.BounceCount, false, nil, c)
+	i, err := openIface(n.AppendSockaddr(nil), s, 1, c.BounceCount, false, nil, "", c)
 	if err != nil {
 		return hw.Attr{}, err
 	}

@@ -83,6 +83,7 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		Source:      e.name.AppendSockaddr(nil),
 		MaxBcopy:    e.domain.cfg.BounceSize,
 		Memory:      udp.NewMemoryDomain(),
+		Key:         e.auth.bytes(),
 		PeerTimeout: e.domain.cfg.PeerTimeout,
 		Foreign:     over.exchange.Take,
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
@@ -109,8 +110,8 @@ func udpCongestion(c *config.Config) (*congestion.Config, error) {
 // openIface opens the transport that reaches peers on this host, named by a
 // socket address and perhaps a number (address.raw); bound tells at which others it answers; exclusive
 // that one thread at a time sends. There are at least as
-// many bounce buffers as stripes. The regions of memory, which may be nil, are published. This is the one place where backends are chosen by name.
-func openIface(addr []byte, bound *boundSocket, stripes, bounces int, exclusive bool, memory hw.MemoryDomain, c *config.Config) (iface, error) {
+// many bounce buffers as stripes. The regions of memory, which may be nil, are published, to peers with the same key. This is the one place where backends are chosen by name.
+func openIface(addr []byte, bound *boundSocket, stripes, bounces int, exclusive bool, memory hw.MemoryDomain, auth authKey, c *config.Config) (iface, error) {
 	keys := publishedKeys
 	domain, ok := memory.(*loopback.MemoryDomain)
 	if !ok {
@@ -133,6 +134,7 @@ func openIface(addr []byte, bound *boundSocket, stripes, bounces int, exclusive 
 		Stripes:     stripes,
 		KeyCount:    keys,
 		Memory:      domain,
+		Key:         auth.bytes(),
 		Exclusive:   exclusive,
 		UseCMA:      map[config.Tri]loopback.CMA{config.Auto: loopback.CMAAuto, config.Yes: loopback.CMAYes, config.No: loopback.CMANo}[c.UseCMA],
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },

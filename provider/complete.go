@@ -26,6 +26,11 @@ func (d *Domain) complete(info *fi.Info) (*fi.Info, error) {
 	if own.Tx == nil || own.EP == nil {
 		return nil, fmt.Errorf("the domain was opened without endpoint attributes: %w", fi.EINVAL)
 	}
+	auth, err := newAuthKey(full.EP.AuthKey, full.EP.AuthKeySize, d.auth)
+	if err != nil {
+		return nil, err
+	}
+	full.EP.AuthKey, full.EP.AuthKeySize = auth.bytes(), uint64(len(auth))
 	tx := full.Tx
 	if tx.Size == 0 {
 		tx.Size = own.Tx.Size

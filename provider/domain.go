@@ -22,6 +22,7 @@ type Domain struct {
 	cfg    *config.Config
 	info   *fi.Info // what it was opened with, its own copy; immutable
 	format fi.AddrFormat
+	auth   authKey // of endpoints and regions that bring none; immutable
 	refs   refs    // users: address vectors, endpoints, regions, shared contexts
 	queues openSet // completion queues and counters
 	work   workQueue
@@ -51,11 +52,15 @@ const smallestStripe = 16
 
 // OpenDomain opens the domain that info, from [GetInfo], describes. Errors:
 // fi.EINVAL for what GetInfo does not return: no domain attributes, the name of
-// another fabric, unknown models, FI_PROGRESS_AUTO where the configuration
+// another fabric, an authorisation key that is too long, unknown models, FI_PROGRESS_AUTO where the configuration
 // allows no threads, registration modes that weft does not need.
 func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if err := f.checkDomain(info); err != nil {
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain: %v", err)
+	}
+	auth, err := newAuthKey(info.Domain.AuthKey, info.Domain.AuthKeySize, "")
+	if err != nil {
+		return nil, refuse(log.Domain, fi.EINVAL, "open domain: %v", err)
 	}
 	if err := f.refs.acquire(); err != nil {
 		return nil, err
@@ -63,6 +68,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	d := &Domain{
 		fabric:     f,
 		cfg:        f.cfg,
+		auth:       auth,
 		info:       info.Clone(),
 		format:     info.AddrFormat,
 		local:      localAddrs{src: names.System},

@@ -44,6 +44,7 @@ type Endpoint struct {
 	domain *Domain
 	info   *fi.Info
 	format fi.AddrFormat
+	auth   authKey       // immutable
 	state  atomic.Uint32 // written under mu, read by any thread
 
 	// mu serialises bind, enable, setname and close. It is not on the data path.
@@ -195,7 +196,7 @@ func (e *Endpoint) openName() error {
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
+	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
 	e.links.Store(&[]*link{})
 	return e
 }

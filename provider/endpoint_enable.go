@@ -132,7 +132,7 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openFetches(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = openIface(address{e.name, e.context}.raw(), e.socket, n+1, e.bounces(cfg), e.domain.exclusiveShared(), e.published(), cfg); err != nil {
+	if e.iface, err = openIface(address{e.name, e.context}.raw(), e.socket, n+1, e.bounces(cfg), e.domain.exclusiveShared(), e.published(), e.auth, cfg); err != nil {
 		return openError(err)
 	}
 	e.attr = e.addPort(e.iface).attr
@@ -160,7 +160,7 @@ func (e *Endpoint) bounces(cfg *config.Config) int {
 // published is the memory domain whose regions peers may reach by themselves,
 // nil if this endpoint is to take part.
 func (e *Endpoint) published() hw.MemoryDomain {
-	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() {
+	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth {
 		return nil
 	}
 	return e.domain.memory

@@ -25,6 +25,7 @@ type MR struct {
 	access  uint64        // rights, immutable
 	context uint64        // of the registration, immutable
 	key     uint64        // immutable
+	auth    authKey       // the key of endpoints through which peers reach it, immutable
 	desc    uint64        // immutable
 	parts   []fi.IOVec    // where the memory is, immutable
 	named   []fi.IOVec    // what the application calls it, of device memory only; immutable
@@ -75,7 +76,7 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 // memory), but those about the kind of memory with fi.HMEM; fi.ENOSYS for a kind
 // that weft does not know or that this host does not have; fi.EINVAL
 // for no or too many parts, an empty part or one that wraps around the address
-// space, unknown rights, an offset, an authorization key, memory that is not of
+// space, unknown rights, an offset, an authorisation key that is too long, memory that is not of
 // the kind, and a range beyond a dma-buf; fi.ENOKEY if the
 // requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail; what the system says
 // about a dma-buf.
@@ -86,7 +87,11 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	if err := d.checkMR(attr, flags); err != nil {
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory: %v", err)
 	}
-	m := &MR{domain: d, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
+	auth, err := newAuthKey(attr.AuthKey, attr.AuthKeySize, d.auth)
+	if err != nil {
+		return nil, refuse(log.MR, fi.EINVAL, "register memory: %v", err)
+	}
+	m := &MR{domain: d, auth: auth, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
 	if d.hmem() {
 		if err := m.enterMemory(attr, flags); err != nil {
 			return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
@@ -129,8 +134,6 @@ func (d *Domain) checkMR(a *fi.MRAttr, flags uint64) error {
 		return fmt.Errorf("rights %#x: %w", a.Access&^mrAccess, fi.EINVAL)
 	case a.Offset != 0:
 		return fmt.Errorf("offset %d: %w", a.Offset, fi.EINVAL)
-	case len(a.AuthKey) != 0:
-		return fmt.Errorf("an authorization key of %d bytes: %w", len(a.AuthKey), fi.EINVAL)
 	}
 	for i, v := range a.IOV {
 		if v.Len == 0 || uint64(v.Base)+v.Len < uint64(v.Base) {

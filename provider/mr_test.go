@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/info"
 )
 
 func region(access, key uint64) *fi.MRAttr {
@@ -35,7 +36,9 @@ func TestRegMRArguments(t *testing.T) {
 		{"wrapping part", iov(fi.IOVec{Base: 2, Len: 1<<64 - 1}), 0, fi.EINVAL},
 		{"unknown right", region(fi.Tagged, 1), 0, fi.EINVAL},
 		{"offset", with(func(a *fi.MRAttr) { a.Offset = 1 }), 0, fi.EINVAL},
-		{"authorization key", with(func(a *fi.MRAttr) { a.AuthKey = []byte{1} }), 0, fi.EINVAL},
+		{"authorisation key too long", with(func(a *fi.MRAttr) { a.AuthKey = make([]byte, info.MaxAuthKey+1) }), 0, fi.EINVAL},
+		{"authorisation key missing", with(func(a *fi.MRAttr) { a.AuthKeySize = 8 }), 0, fi.EINVAL},
+		{"FI_AV_AUTH_KEY", with(func(a *fi.MRAttr) { a.AuthKeySize = fi.AVAuthKey }), 0, fi.EINVAL},
 		{"a kind that nobody asked to know", with(func(a *fi.MRAttr) { a.Iface = fi.HMEMCUDA }), 0, fi.Success},
 		{"memory of the device only", region(0, 1), fi.HMEMDeviceOnly, fi.EBADFLAGS},
 		{"dma-buf", with(func(a *fi.MRAttr) { a.DMABuf = &fi.DMABuf{} }), fi.MRDMABuf, fi.EBADFLAGS},

@@ -123,6 +123,9 @@ func (r *rdma) openIface() error {
 	if r.ep.name.IsLoopback() {
 		return nil // its peers are on this host
 	}
+	if r.ep.auth != "" {
+		return fmt.Errorf("devices know no authorisation keys: %w", errNoRDMA)
+	}
 	device, err := r.ep.domain.rdmaDevice()
 	if err != nil {
 		return err

@@ -54,6 +54,8 @@ type Config struct {
 	KeyCount int
 	// Memory is where the regions are registered that the interface publishes. Default: none.
 	Memory *MemoryDomain
+	// Key is the authorisation key: interfaces with different ones do not reach each other. Default none.
+	Key []byte
 	// Exclusive says that one thread at a time sends, progress included, whatever the endpoint.
 	Exclusive bool
 	// UseCMA says whether Get may use cross-memory attach.

@@ -71,6 +71,10 @@ func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
 		seg.mem.retire(&peerRanges)
 		return e, nil
 	}
+	if err := i.authorised(&seg.id); err != nil {
+		seg.mem.retire(&peerRanges)
+		return nil, err
+	}
 	index, ok := claimAttach(seg, &i.seg.id)
 	if !ok {
 		seg.mem.retire(&peerRanges)

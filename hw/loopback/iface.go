@@ -78,7 +78,7 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 	}
 	registerBarrier()
 	sweep(cfg.Dir, &h)
-	seg, err := createSegment(cfg.Dir, &h, name, cfg.Any, newGeometry(&cfg))
+	seg, err := createSegment(cfg.Dir, &h, name, cfg.Any, cfg.Key, newGeometry(&cfg))
 	if err != nil {
 		return nil, err
 	}

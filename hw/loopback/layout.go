@@ -107,6 +107,7 @@ type identity struct {
 	uid    uint32
 	name   sockaddr
 	all    Families // at all of whose addresses it answers
+	auth   [authBytes]byte
 }
 
 // parseHeader checks a private copy of a header against the size of its file.
@@ -133,6 +134,7 @@ func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
 	return g, identity{
 		cookie: h.Cookie, owner: process{h.PID, h.StartTime}, bootID: h.BootID,
 		pidns: h.PIDNamespace, netns: h.NetNamespace, uid: h.UID, name: name, all: Families(h.Flags) & allFamilies,
+		auth: h.Auth,
 	}, nil
 }
 
@@ -142,7 +144,7 @@ func (g *geometry) header(id *identity) hot.Segment {
 		Magic: hot.SegMagic, Version: hot.SegVersion,
 		PID: id.owner.pid, StartTime: id.owner.start, Cookie: id.cookie, BootID: id.bootID,
 		PIDNamespace: id.pidns, NetNamespace: id.netns, UID: id.uid,
-		NameBytes: uint32(id.name.n), Name: id.name.raw, Number: uint32(id.name.number), Flags: uint32(id.all),
+		NameBytes: uint32(id.name.n), Name: id.name.raw, Number: uint32(id.name.number), Flags: uint32(id.all), Auth: id.auth,
 		Bytes: g.bytes, RingOffset: g.ringOffset, AttachOffset: g.attachOffset, BounceOffset: g.bounceOffset,
 		RingLog2: g.ringLog2, AttachCount: g.attachCount, BounceCount: g.bounceCount,
 		BounceBytes: g.bounceBytes, BounceStride: g.bounceStride, KeyOffset: g.keyOffset, KeyCount: g.keyCount,

@@ -27,7 +27,7 @@ type segment struct {
 
 // createSegment makes the file, maps it and gives it its name. Errors: EADDRINUSE
 // when a live interface has the name, ENOSPC when the file system is full.
-func createSegment(dir string, h *host, name sockaddr, all Families, geo geometry) (*segment, error) {
+func createSegment(dir string, h *host, name sockaddr, all Families, key []byte, geo geometry) (*segment, error) {
 	s := &segment{
 		geo: geo,
 		id: identity{
@@ -36,6 +36,7 @@ func createSegment(dir string, h *host, name sockaddr, all Families, geo geometr
 		},
 		path: filepath.Join(dir, fileName(h.uid, h.netns, &name)),
 	}
+	s.id.auth = proof(key, s.id.cookie)
 	fd, temp, err := createNameless(dir)
 	if err != nil {
 		return nil, fmt.Errorf("loopback: create a segment in %s: %w", dir, err)

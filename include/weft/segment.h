@@ -59,7 +59,7 @@ struct weft_segment {
 	uint32_t key_count;        /* a power of two, or 0: no region is published */
 	uint32_t number;           /* among the endpoints of one sockaddr */
 	uint64_t key_offset;       /* the claims follow the keys */
-	uint8_t pad0[192 - 176];
+	uint8_t auth[16];          /* says which authorisation key the owner has; 0: none */
 	/* line 3: written by the owner (release), read by every sender (acquire) */
 	_Atomic uint32_t rx_state;
 	_Atomic uint32_t armed;    /* 1: the owner is about to sleep or sleeps */

@@ -19,7 +19,7 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(h, caps)); r != nil {
+	if r := firstRefusal(q.checkModels(h), q.authKey("domain_attr.auth_key_size", h.AuthKeySize, &h.AuthKey), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(h, caps)); r != nil {
 		return nil, r
 	}
 	control, data := q.progress(h)
@@ -47,6 +47,8 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		MaxErrData:      MaxErrData,
 		MRCnt:           max(h.MRCnt, MRCount),
 		TClass:          h.TClass,
+		AuthKey:         h.AuthKey,
+		AuthKeySize:     uint64(len(h.AuthKey)),
 		MaxCntrValue:    1<<64 - 1,
 		MaxErrCntrValue: 1<<64 - 1,
 	}, nil
@@ -60,7 +62,6 @@ func (q *query) checkModels(h fi.DomainAttr) *refusal {
 		q.checkProgress(h),
 		oneOf("domain_attr.resource_mgmt", h.ResourceMgmt, fi.RMUnspec, fi.RMDisabled, fi.RMEnabled),
 		oneOf("domain_attr.av_type", h.AVType, fi.AVUnspec, fi.AVMap, fi.AVTable),
-		q.noAuthKey("domain_attr.auth_key_size", h.AuthKeySize, h.AuthKey),
 	)
 }
 

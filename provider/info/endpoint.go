@@ -16,7 +16,7 @@ func (q *query) negotiateEP(h fi.EPAttr, t epType) (*fi.EPAttr, *refusal) {
 		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, 0),
 		atMost("ep_attr.max_order_waw_size", h.MaxOrderWAWSize, 0),
 		r, rtx, rrx,
-		q.noAuthKey("ep_attr.auth_key_size", h.AuthKeySize, h.AuthKey),
+		q.authKey("ep_attr.auth_key_size", h.AuthKeySize, &h.AuthKey),
 	); r != nil {
 		return nil, r
 	}
@@ -28,6 +28,8 @@ func (q *query) negotiateEP(h fi.EPAttr, t epType) (*fi.EPAttr, *refusal) {
 		MemTagFormat:    tag,
 		TxCtxCnt:        tx,
 		RxCtxCnt:        rx,
+		AuthKey:         h.AuthKey,
+		AuthKeySize:     uint64(len(h.AuthKey)),
 	}, nil
 }
 
@@ -57,11 +59,20 @@ func ctxCount(attr string, asked, most uint64) (uint64, *refusal) {
 	return asked, atMost(attr, asked, most)
 }
 
-// noAuthKey refuses an authorization key. API versions before 1.5 have none,
-// so the fields hold nothing there.
-func (q *query) noAuthKey(attr string, size uint64, key []byte) *refusal {
+// authKey checks an authorisation key. API versions before 1.5 have none, so the
+// fields hold nothing there, and the key is dropped.
+func (q *query) authKey(attr string, size uint64, key *[]byte) *refusal {
 	if q.version < fi.Version(1, 5) {
+		*key = nil
 		return nil
 	}
-	return atMost(attr, max(size, uint64(len(key))), 0)
+	switch size = max(size, uint64(len(*key))); {
+	case size == fi.AVAuthKey:
+		return refuse(attr, "FI_AV_AUTH_KEY: keys are those of endpoints")
+	case size > MaxAuthKey:
+		return atMost(attr, size, MaxAuthKey)
+	case size != uint64(len(*key)):
+		return refuse(attr, "%d bytes without a key", size)
+	}
+	return nil
 }

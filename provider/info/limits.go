@@ -46,6 +46,9 @@ const (
 	// MaxErrData is the size of error data in bytes. FI_SOURCE_ERR returns an
 	// address there, in any format.
 	MaxErrData = names.MaxLen
+
+	// MaxAuthKey bounds authorisation keys, bytes. No attribute tells it.
+	MaxAuthKey = 4096
 	// TagFormat is fi_getinfo's answer to no hint: 64 tag bits, each of which
 	// may be masked on its own.
 	TagFormat = 0xAAAA_AAAA_AAAA_AAAA

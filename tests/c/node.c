@@ -62,6 +62,14 @@ struct fi_info *node_hints(const struct node_opts *o)
 	h->domain_attr->data_progress = o->data;
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	h->domain_attr->mr_mode = o->mr_mode;
+	if (o->auth) {
+		h->domain_attr->auth_key = (uint8_t *)strdup(o->auth);
+		h->domain_attr->auth_key_size = strlen(o->auth);
+	}
+	if (o->ep_auth) {
+		h->ep_attr->auth_key = (uint8_t *)strdup(o->ep_auth);
+		h->ep_attr->auth_key_size = strlen(o->ep_auth);
+	}
 	return h;
 }
 
