@@ -45,7 +45,7 @@ static void close_rma(struct rma *r)
 	do {                                                                                       \
 		ssize_t rc_;                                                                       \
 		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			(void)wait_for(&(r)->n, (r)->n.txcq, NULL, 0);                             \
+			progress(&(r)->n);                                                      \
 		CHECKF(rc_ == 0, "%s: %zd", #call, rc_);                                           \
 	} while (0)
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Two hosts: network namespaces joined by a virtual cable, in which libfabric's
-# fi_pingpong runs over weft's UDP transport. Needs root; skipped without.
+# fi_pingpong and programs of tests/c, whose ranks take turns on the hosts, run
+# over weft's UDP transport. Needs root; skipped without.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -44,6 +45,15 @@ pingpong() {
 	fi
 }
 
+# between PROGRAM: every test of a program of tests/c.
+between() {
+	if WEFT_TEST_NETNS=$a,$b timeout $LIMIT "build/tests/$1" >"$work/log" 2>&1; then
+		ok "tests/c/$1 between two hosts: $(tail -n 1 "$work/log")"
+	else
+		not_ok "tests/c/$1 between two hosts" "$work/log"
+	fi
+}
+
 # Without the transport another host's address is refused.
 off() {
 	if ip netns exec "$b" env FI_WEFT_UDP=no timeout $LIMIT \
@@ -63,6 +73,16 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		pingpong -e rdm -m tagged -I 50 -S 4096 -c
 		pingpong -e rdm -m msg -I 20 -S 65536 -c
 		pingpong -e rdm -m tagged -I 3 -S 1048576 -c
+		pingpong -e msg -I 50 -S 64 -c
+		pingpong -e msg -I 10 -S 65536 -c
+		pingpong -e dgram -I 50 -S 1024 -c
+		if make -s -C tests/c OUT="$PWD/build/tests"; then
+			for program in msg_basic rma rma_small collective trigger authkey; do
+				between $program
+			done
+		else
+			not_ok "tests/c is built"
+		fi
 		off
 	else
 		skip "two hosts" "no network namespaces here: $(head -n 1 "$work/log")"
