@@ -98,7 +98,8 @@ type Endpoint struct {
 	requests       *stripe.Table[txRequest]
 	exposed        exposures
 	landings       map[uint64][]hw.Memory // regions of rendezvous targets, by recvOp.id; the lease holder's
-	inject         []byte                 // one buffer of InjectMax bytes for each request
+	devices        deviceOps
+	inject         []byte // one buffer of InjectMax bytes for each request
 	rmas           *stripe.Table[rmaRequest]
 	rmaInject      []byte // as inject, for rmas
 	fetches        fetches

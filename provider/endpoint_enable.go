@@ -198,6 +198,8 @@ func (e *Endpoint) setHandlers(p *port) {
 		amAtomic:   e.onAtomic,
 		amRMADone:  e.onRMADone,
 		amReadData: e.onReadData,
+		amKeyAsk:   e.onKeyAsk,
+		amKeyTold:  e.onKeyTold,
 	} {
 		if e.conn != nil {
 			h = e.conn.only(h)

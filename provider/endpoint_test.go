@@ -35,9 +35,18 @@ type bench struct {
 
 func newBench(t testing.TB, change func(*config.Config), hints *fi.Info) *bench {
 	t.Helper()
-	SetConfigLookup(func(string) (string, bool) { return "", false })
+	return newBenchAt(t, "127.0.0.1", nil, change, hints)
+}
+
+// newBenchAt opens the fabric of an address with some settings.
+func newBenchAt(t testing.TB, node string, settings map[string]string, change func(*config.Config), hints *fi.Info) *bench {
+	t.Helper()
+	SetConfigLookup(func(name string) (string, bool) {
+		v, ok := settings[name]
+		return v, ok
+	})
 	t.Cleanup(func() { SetConfigLookup(nil) })
-	infos, err := GetInfo(1<<16|17, "127.0.0.1", "0", fi.Source, hints)
+	infos, err := GetInfo(1<<16|17, node, "0", fi.Source, hints)
 	if err != nil {
 		t.Fatal(err)
 	}

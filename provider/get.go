@@ -174,6 +174,7 @@ func (e *Endpoint) dropRegions() {
 	}
 	e.landings = nil
 	closeAll(e.exposed.all())
+	closeAll(e.devices.regions())
 }
 
 // landingAt is the registration of a piece of the target.
@@ -187,10 +188,10 @@ func (e *Endpoint) landingAt(op *recvOp, s hw.Segment) hw.Memory {
 	return nil
 }
 
-// devicePiece bounds a device's get in bytes. A device under which nothing ends
+// devicePieceBytes bounds a device's put or get in bytes. A device under which nothing ends
 // for long is taken for broken, however much it has moved of one operation; this
 // much moves over any network in time.
-const devicePiece = 256 << 10
+const devicePieceBytes = 256 << 10
 
 // getPiece returns what a get reads that begins at byte from of the message and
 // takes most bytes at most: the local segments, and where they begin in the
@@ -204,7 +205,7 @@ func (r *rxContext) getPiece(e *Endpoint, op *recvOp, a *hw.Attr, from, most uin
 		}
 		n := min(s.Len-skip, most, a.MaxGetZcopy)
 		if op.landed {
-			n = min(n, devicePiece)
+			n = min(n, devicePieceBytes)
 		}
 		local := op.t.segments(r.local[:0], from, n)
 		local = local[:min(len(local), a.MaxIOV)]

@@ -61,7 +61,8 @@ type link struct {
 type path struct {
 	hw.Endpoint
 	port *port
-	peer address // the peer's own, whose name may differ from the link's
+	peer address   // the peer's own, whose name may differ from the link's
+	keys *peerKeys // nil: no device reaches the peer's memory
 }
 
 // retryInterval is the pause between two attempts to connect to a peer that
@@ -106,7 +107,10 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 		if err != nil {
 			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 		}
-		p := &path{ep, port, own}
+		p := &path{ep, port, own, nil}
+		if port.oneSided() {
+			p.keys = &peerKeys{}
+		}
 		l.path.Store(p)
 		e.stats.Shared(stats.SharedConnects, 1)
 		return p, nil

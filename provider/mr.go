@@ -38,6 +38,8 @@ type MR struct {
 	publishMu sync.Mutex  // control operations only
 	published hw.Memory   // what the transport knows of the region, nil: nothing
 	entry     *hot.Region // what C knows of it, nil: nothing; hotRegions.mu
+	exported  hw.Memory   // the registration with the domain's RDMA device, nil: none; publishMu
+	withdrawn bool        // peers may not reach it but by messages; publishMu
 
 	// counter counts what peers write, nil: nothing does. Stored once, by
 	// BindCounter, before peers know the key; read by the lease holder.

@@ -198,10 +198,10 @@ func (n *network) poll(max int) int {
 // lastNews is when there last was traffic, or somebody who expects some.
 func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.woken.Load())) }
 
-// waitsForNetwork tells whether transfers of large messages with other hosts are
-// under way. The caller holds the progress lease.
+// waitsForNetwork tells whether transfers of large messages with other hosts, or
+// operations of a device, are under way. The caller holds the progress lease.
 func (e *Endpoint) waitsForNetwork() bool {
-	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.any()
+	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.any() || e.devices.any()
 }
 
 // busy tells whether polls look at the port.

@@ -67,16 +67,10 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	switch {
 	case a.Read:
 		r.flags = rmaIsRead
-		r.left.Store(total)
-		if total == 0 {
-			r.left.Store(1) // the answer to an empty read counts as one byte
-		}
-	default:
-		r.left.Store(max(1, uint64(r.parts)))
-		if a.HasData || a.Flags&fi.RemoteCQData != 0 {
-			r.flags |= rmaHasData
-		}
+	case a.HasData || a.Flags&fi.RemoteCQData != 0:
+		r.flags = rmaHasData
 	}
+	r.left.Store(r.units())
 	if r.parts == 0 {
 		r.parts, r.remote[0] = 1, fi.RMAIOVec{} // an operation on nothing, which may carry data
 	}
@@ -89,6 +83,8 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	if laned {
 		r.flags |= rmaLaned
 		r.left.Store(0)
+	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
+		return e.postDevice(l, &r, op)
 	}
 	return e.postRMA(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
 }

@@ -50,10 +50,17 @@ func (m *MR) publish() {
 func (m *MR) withdraw() {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
+	m.withdrawn = true
 	if m.published != nil {
 		m.domain.hotRegions.remove(m)
 		_ = m.published.Close()
 		m.published = nil
+	}
+	if m.exported != nil {
+		if err := m.exported.Close(); err != nil {
+			log.Warnf(log.MR, "take region %#x back from the device: %v", m.key, err)
+		}
+		m.exported = nil
 	}
 }
 

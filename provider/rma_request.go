@@ -62,6 +62,7 @@ const (
 	rmaAsked    // for a completion, by fi.Completion
 	rmaLaned    // in segments, which left counts as they are posted
 	rmaMessages // the peer does not let its memory be reached
+	rmaByDevice // the transport's device does it: see deviceOp
 )
 
 // set copies a request that was built elsewhere, but for live.
@@ -76,6 +77,15 @@ func (req *rmaRequest) set(r *rmaRequest) {
 	req.left.Store(r.left.Load())
 }
 
+// units is what the target answers for: bytes of a read or of an atomic's
+// result, messages of the others. An answer to nothing counts as one.
+func (req *rmaRequest) units() uint64 {
+	if req.flags&(rmaIsRead|rmaIsFetch) != 0 {
+		return max(1, req.total)
+	}
+	return max(1, uint64(req.parts))
+}
+
 // claimRMA takes a request whose messages are all sent, to finish it. Only one
 // caller gets it.
 func (e *Endpoint) claimRMA(id uint64) bool {
@@ -85,13 +95,18 @@ func (e *Endpoint) claimRMA(id uint64) bool {
 
 // queueRMA leaves a request whose messages are not all sent to progress.
 func (e *Endpoint) queueRMA(id uint64) {
+	e.enqueueRMA(id)
+	e.rx.ring()
+	e.rx.advance()
+}
+
+// enqueueRMA is queueRMA for who holds the progress lease.
+func (e *Endpoint) enqueueRMA(id uint64) {
 	e.rmaMu.Lock()
 	e.rmaQueue = append(e.rmaQueue, id)
 	e.rmaMu.Unlock()
 	e.rmaQueued.Add(1)
 	atomic.StoreUint32(&e.rx.hot.Attention, 1)
-	e.rx.ring()
-	e.rx.advance()
 }
 
 // pumpRMAs sends what waited for room. The caller holds the progress lease.
@@ -112,6 +127,12 @@ func (e *Endpoint) pumpRMAs() {
 		if req.flags&rmaLaned != 0 {
 			if !e.startTransfer(req, id) {
 				e.finishRMA(req, id, fi.ECONNRESET)
+			}
+			continue
+		}
+		if req.flags&rmaByDevice != 0 {
+			if !e.pumpDevice(req, id) {
+				kept = append(kept, id)
 			}
 			continue
 		}

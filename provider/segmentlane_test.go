@@ -83,7 +83,7 @@ func hold(t *testing.T, x, y *side) *holder {
 		t.Fatal("not connected")
 	}
 	h := &holder{Endpoint: p.Endpoint}
-	l.path.Store(&path{h, p.port, p.peer})
+	l.path.Store(&path{Endpoint: h, port: p.port, peer: p.peer, keys: p.keys})
 	return h
 }
 

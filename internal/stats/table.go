@@ -183,6 +183,7 @@ const (
 	SharedWriteBytes
 	SharedRead
 	SharedReadBytes
+	SharedDevice
 )
 
 // Words of a peer.
@@ -256,6 +257,7 @@ var table = []Counter{
 	{"rma_write_bytes", unitBytes, Sum, "Bytes of rma_writes.", at(Place{Stripe, StripeWriteBytes}, Place{Shared, SharedWriteBytes}, Place{Thread, ThreadWriteBytes})},
 	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead})},
 	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes})},
+	{"rma_device", "operations", Sum, "Reads and writes that an RDMA device did.", at(Place{Shared, SharedDevice})},
 	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
 	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.", at(Place{Rx, RxServedWrites})},
 	{"served_reads", unitMessages, Sum, "Peers' reads answered by this process.", at(Place{Rx, RxServedReads})},

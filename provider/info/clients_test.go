@@ -107,6 +107,31 @@ func TestOneSidedClients(t *testing.T) {
 	}
 }
 
+// TestAllocated: an application's promise that regions keep their pages is taken
+// where RDMA devices may be used.
+func TestAllocated(t *testing.T) {
+	for _, c := range []struct {
+		devices     bool
+		verbs       config.Tri
+		asked, want fi.MRMode
+	}{
+		{true, config.Auto, fi.MRAllocated | fi.MRVirtAddr, fi.MRAllocated},
+		{true, config.Auto, fi.MRVirtAddr, 0},
+		{true, config.No, fi.MRAllocated, 0},
+		{false, config.Yes, fi.MRAllocated, 0},
+	} {
+		env := testEnv()
+		env.RDMA = func() bool { return c.devices }
+		cfg := config.Default()
+		cfg.Verbs = c.verbs
+		h := newHints(func(h *fi.Info) { h.Domain.MRMode = c.asked })
+		infos, err := env.GetInfo(fi.Version(1, 18), "", "", 0, h, cfg)
+		if err != nil || infos[0].Domain.MRMode != c.want {
+			t.Errorf("%+v: %v, %+v", c, err, infos)
+		}
+	}
+}
+
 func TestPingpongPrograms(t *testing.T) {
 	for name, h := range map[string]*fi.Info{
 		"fi_pingpong": newHints(func(h *fi.Info) {

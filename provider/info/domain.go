@@ -1,6 +1,9 @@
 package info
 
-import "github.com/weft-fabric/weft/fi"
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+)
 
 // Domain is what an opened domain in hints.Domain.Domain implements. The
 // output is restricted to the domain of that name.
@@ -88,15 +91,21 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 }
 
 // mrMode returns the registration mode for a hint, which offers modes that the
-// application can live with: none is needed, but that GPU memory is named by
-// descriptors where there are GPUs. Before API 1.5 the field chooses
+// application can live with. None is needed, but that GPU memory is named by
+// descriptors where there are GPUs. Where there are RDMA devices the offer that
+// regions have their pages and keep them is taken, because then a device may use
+// them without asking the process. Before API 1.5 the field chooses
 // between two models instead of collecting bits; both work.
 func (q *query) mrMode(asked fi.MRMode, caps uint64) fi.MRMode {
+	taken := fi.MRMode(0)
+	if q.cfg.Verbs != config.No && q.env.RDMA != nil && q.env.RDMA() {
+		taken = asked & fi.MRAllocated
+	}
 	switch {
 	case q.version >= fi.Version(1, 5) && caps&fi.HMEM != 0 && q.env.gpus():
-		return fi.MRHMEM
+		return taken | fi.MRHMEM
 	case q.version >= fi.Version(1, 5):
-		return 0
+		return taken
 	case asked == fi.MRBasic:
 		return fi.MRBasic
 	}

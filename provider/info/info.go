@@ -23,6 +23,7 @@ package info
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -45,6 +46,8 @@ type Env struct {
 	Host uint32
 	// GPUs tells whether there are GPUs whose memory weft can copy. nil: no.
 	GPUs func() bool
+	// RDMA tells whether there are RDMA devices. nil: no.
+	RDMA func() bool
 }
 
 // host is stored once, before anybody asks.
@@ -59,6 +62,10 @@ func System() *Env {
 		Interfaces: names.System, Resolver: names.SystemResolver, Route: names.Route,
 		Host: host.Load(),
 		GPUs: func() bool { return cuda.Load() == nil },
+		RDMA: func() bool {
+			found, _ := filepath.Glob("/sys/class/infiniband/*")
+			return len(found) != 0
+		},
 	}
 }
 

@@ -1,0 +1,208 @@
+package provider
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// A device finds a peer's region by a key of its own, which the peer tells when
+// it is asked by the region's key. Both messages may be lost to a lack of room:
+// then the question comes again. Until the answer is there operations go as
+// messages, so nobody waits for it.
+
+// amKeyAsk has the region's key as its header and keyAsk as its head, and
+// amKeyTold the same key and keyTold.
+const (
+	amKeyAsk  hw.AMID = 17
+	amKeyTold hw.AMID = 18
+)
+
+// Sizes of their heads:
+//
+//	asked: link:4 | 4 zeros
+//	told:  link:4 | status:4 | the device's key, if there is one
+const keyHeadBytes = 8
+
+// Status of an answer.
+const (
+	keyHere   = iota // the device's key follows
+	keyNever         // this region is not for devices
+	keyAbsent        // there is no such region now
+)
+
+// How many operations go as messages before the peer is asked again: because
+// no answer has come, or because the region was not for devices.
+const (
+	askAgain   = 64
+	tryAgain   = 4096
+	maxPeerKey = 4096 // keys that are kept of one peer
+)
+
+// peerKeys are the device's keys of a peer's regions, by the keys of these. They
+// belong to one connection to the peer: who comes after him has others.
+type peerKeys struct {
+	mu   sync.Mutex // operations of a device only, which make system calls
+	list map[uint64]peerKey
+}
+
+type peerKey struct {
+	device hw.RemoteKey // zero: not known
+	wait   int          // operations that go as messages before the peer is asked
+}
+
+// find returns a device's key. ask: it is not known, and now is the time to ask.
+func (k *peerKeys) find(key uint64) (device hw.RemoteKey, known, ask bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, met := k.list[key]
+	if p.device != (hw.RemoteKey{}) {
+		return p.device, true, false
+	}
+	if met && p.wait > 0 {
+		p.wait--
+		k.list[key] = p
+		return hw.RemoteKey{}, false, false
+	}
+	k.set(key, peerKey{wait: askAgain})
+	return hw.RemoteKey{}, false, true
+}
+
+// set enters a key. k.mu is held.
+func (k *peerKeys) set(key uint64, p peerKey) {
+	if k.list == nil || len(k.list) >= maxPeerKey {
+		k.list = map[uint64]peerKey{}
+	}
+	k.list[key] = p
+}
+
+// learn enters what the peer has told, if it was asked.
+func (k *peerKeys) learn(key uint64, p peerKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, asked := k.list[key]; asked {
+		k.list[key] = p
+	}
+}
+
+// forget drops a key that the peer's device refused.
+func (k *peerKeys) forget(key uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.list, key)
+}
+
+// findKey returns the device's key of a peer's region, or asks for it.
+func (e *Endpoint) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
+	found, known, ask := p.keys.find(key)
+	*device = found
+	if ask {
+		var b [keyHeadBytes]byte
+		binary.LittleEndian.PutUint32(b[:], l.index)
+		if err := p.AMShort(amKeyAsk, key, b[:], nil); err != nil {
+			p.keys.forget(key)
+		}
+	}
+	return known
+}
+
+// onKeyAsk tells a peer the device's key of a region.
+func (e *Endpoint) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
+	if len(head) != keyHeadBytes || len(payload) != 0 || binary.LittleEndian.Uint32(head[4:]) != 0 {
+		e.malformed(src, "question for a key does not parse")
+		return
+	}
+	p, err := e.connect(e.linkBack(e.senderOf(src)))
+	if own, _ := e.portOf(src); err != nil || p.port != own {
+		return // the way back is another, where the device's keys mean nothing
+	}
+	var b [keyHeadBytes + maxKey]byte
+	copy(b[:4], head)
+	told := b[:keyHeadBytes]
+	status := uint32(keyNever)
+	if p.keys != nil && !e.counted() {
+		told, status = e.domain.deviceKey(p.port, key, told)
+	}
+	binary.LittleEndian.PutUint32(b[4:], status)
+	_ = p.AMShort(amKeyTold, key, told, nil) // no room: the peer asks again
+}
+
+// deviceKey appends the device's key of a region, which it registers with the
+// port's memory domain.
+func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, uint32) {
+	m := d.regions.keys.find(key)
+	if m == nil || !m.gate.enter() {
+		return to, keyAbsent
+	}
+	defer m.gate.leave()
+	r, err := m.export(p.Memory())
+	if err != nil {
+		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
+	}
+	if r == nil {
+		return to, keyNever
+	}
+	return r.PackKey(to), keyHere
+}
+
+// onKeyTold takes in what a peer says of a region.
+func (e *Endpoint) onKeyTold(src hw.Source, key uint64, head, payload []byte) {
+	if len(head) < keyHeadBytes || len(payload) != 0 {
+		e.malformed(src, "answer about a key does not parse")
+		return
+	}
+	index, status, packed := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:]), head[keyHeadBytes:]
+	if !e.ownsLink(src, index) || status > keyAbsent || (status == keyHere) != (len(packed) != 0) {
+		e.malformed(src, "answer about a key, status %d, %d bytes", status, len(packed))
+		return
+	}
+	p := e.linkAt(index).path.Load()
+	if own, _ := e.portOf(src); p == nil || p.keys == nil || p.port != own {
+		return // the connection that asked is gone
+	}
+	switch status {
+	case keyAbsent:
+		p.keys.forget(key)
+	case keyNever:
+		p.keys.learn(key, peerKey{wait: tryAgain})
+	default:
+		device, err := p.port.Memory().UnpackKey(packed)
+		if err != nil {
+			e.malformed(src, "answer about a key: %v", err)
+			return
+		}
+		p.keys.learn(key, peerKey{device: device})
+	}
+}
+
+// export registers the region with a device's memory domain. nil: it is not for
+// devices, because somebody counts what peers do there, its memory is another
+// device's, or the application has not promised that its pages stay (FI_MR_ALLOCATED).
+// The caller has entered m.gate.
+func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.named != nil || !m.domain.allocated() {
+		return m.exported, nil
+	}
+	access := hw.Access(0)
+	if m.access&fi.RemoteRead != 0 {
+		access |= hw.RemoteRead
+	}
+	if m.access&fi.RemoteWrite != 0 {
+		access |= hw.RemoteWrite
+	}
+	r, err := md.Register(hw.Region{Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: access, Base: m.base})
+	if err != nil {
+		return nil, err
+	}
+	m.exported = r
+	return r, nil
+}
+
+// allocated tells whether the application has promised that the pages of its
+// regions are there and stay: a device uses them without asking the process.
+func (d *Domain) allocated() bool { return d.info.Domain.MRMode&(fi.MRAllocated|fi.MRBasic) != 0 }
