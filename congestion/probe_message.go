@@ -43,6 +43,19 @@ type ProbeMessage struct {
 	Held time.Duration
 }
 
+// Probes is who is told of the probes that a transport carries. Its functions are
+// called with locks of the transport held: they must be quick and must not call
+// back.
+type Probes struct {
+	// Echoed takes in an echo that arrived from a peer (the transport's endpoint)
+	// at a time of the transport's clock, and returns the round-trip time, 0 for
+	// an echo of no probe in flight. Nil: echoes are ignored.
+	Echoed func(from any, at Time, m ProbeMessage) time.Duration
+	// Clock returns the time that PTP keeps, so long ago; the zero value if the
+	// clock is not synchronised. Nil: it never is.
+	Clock func(ago time.Duration) PTPTime
+}
+
 const (
 	probeVersion = 1
 	probeKind    = 1

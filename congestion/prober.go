@@ -37,6 +37,7 @@ type Prober struct {
 	rnd   Rand
 	table *Table
 	count ProbeCount
+	lost  func(peer int)
 
 	next     Time // when pace and limits let the next probe leave
 	credit   Time // when the byte limit lets the next probe leave
@@ -232,8 +233,14 @@ func (p *Prober) expire(now Time) {
 		p.count.Lost++
 		p.table.Peer(peer).Lose(now)
 		p.reschedule(now, peer, true)
+		if p.lost != nil {
+			p.lost(peer)
+		}
 	}
 }
+
+// OnLost has f called, by Poll, for each probe that is counted as lost.
+func (p *Prober) OnLost(f func(peer int)) { p.lost = f }
 
 // find returns the slot of a probe in flight to peer, nil if there is none with
 // that sequence and token.

@@ -230,14 +230,24 @@ func (s *Stats) Dropped() uint64 { return s.dropped.Load() }
 
 // Table holds the statistics of peers numbered from 0.
 type Table struct {
-	peers []Stats
+	peers []*Stats
 }
 
-// NewTable returns a table of n peers, which takes 192 bytes for each.
-func NewTable(n int) *Table { return &Table{peers: make([]Stats, n)} }
+// NewTable returns a table of n peers, which takes 200 bytes for each.
+func NewTable(n int) *Table {
+	all, t := make([]Stats, n), &Table{peers: make([]*Stats, n)}
+	for i := range all {
+		t.peers[i] = &all[i]
+	}
+	return t
+}
+
+// TableOf returns a table of peers whose statistics others report to as well. It
+// keeps the slice.
+func TableOf(peers []*Stats) *Table { return &Table{peers: peers} }
 
 // Len returns how many peers the table has.
 func (t *Table) Len() int { return len(t.peers) }
 
 // Peer returns the statistics of a peer in [0, Len).
-func (t *Table) Peer(i int) *Stats { return &t.peers[i] }
+func (t *Table) Peer(i int) *Stats { return t.peers[i] }

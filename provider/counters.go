@@ -216,6 +216,7 @@ func (e *Endpoint) sample() {
 	st.RxSet(stats.RxPeersLost, seen.PeersLost)
 	st.RxSet(stats.RxSenders, senders)
 	e.samplePeers()
+	e.sampleProbes()
 }
 
 // samplePeers shows the peers that this endpoint sends to.
@@ -241,6 +242,9 @@ func (e *Endpoint) samplePeers() {
 		l.samplePath(p)
 		if l.lane != nil {
 			l.lane.sample(l.stats)
+		}
+		if probed := l.probed.Load(); probed != nil {
+			probed.sample(l.stats)
 		}
 	}
 	e.stats.RxSet(stats.RxInFlight, flying)

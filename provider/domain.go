@@ -35,6 +35,7 @@ type Domain struct {
 	regions    mrTable
 	memory     hw.MemoryDomain // where regions are published, immutable
 	rdma       rdmaDomain
+	clock      *clock     // nil: nobody asks for it; immutable
 	hotRegions hotRegions // the same for C
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
@@ -52,8 +53,10 @@ const smallestStripe = 16
 
 // OpenDomain opens the domain that info, from [GetInfo], describes. Errors:
 // fi.EINVAL for what GetInfo does not return: no domain attributes, the name of
-// another fabric, an authorisation key that is too long, unknown models, FI_PROGRESS_AUTO where the configuration
-// allows no threads, registration modes that weft does not need.
+// another fabric, an authorisation key that is too long, unknown models,
+// FI_PROGRESS_AUTO where the configuration allows no threads, registration modes
+// that weft does not need. fi.ENODEV: the configuration asks for PTP, and there
+// is no clock, or none that is synchronised.
 func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if err := f.checkDomain(info); err != nil {
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain: %v", err)
@@ -78,6 +81,11 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	d.memory = newMemoryDomain()
 	if d.format == fi.FormatUnspec {
 		d.format = fi.Sockaddr
+	}
+	if err := d.openClock(); err != nil {
+		_ = d.memory.Close()
+		f.refs.release()
+		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain %s: %v", d.DomainName(), err)
 	}
 	d.startService()
 	opened.mu.Lock()
@@ -132,6 +140,7 @@ func (d *Domain) Close() error {
 	}
 	d.stopThreads()
 	d.stopService()
+	d.clock.close()
 	_ = d.memory.Close()
 	d.closeRDMA()
 	d.hotRegions.close()

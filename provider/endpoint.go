@@ -82,6 +82,7 @@ type Endpoint struct {
 	sourcesSeen atomic.Uint32
 	iface       iface // of the first port
 	ports       []*port
+	probers     []*prober  // of these ports
 	networks    []*network // of the ports to other hosts
 	names       io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
 	stats       *stats.Endpoint

@@ -45,6 +45,10 @@ type link struct {
 	// none. The lease holder's.
 	lane *segmentLane
 
+	// probed is what probes say of path, nil: nothing. Stored by the prober, read
+	// by the lease holder.
+	probed atomic.Pointer[probed]
+
 	// mu serialises connecting. It is not on the data path: a connected
 	// link never takes it.
 	mu      sync.Mutex

@@ -22,6 +22,12 @@ func overUDP(t testing.TB, n int, change func(*config.Config)) []*side {
 			change(c)
 		}
 	}, rmaHints())
+	if b.domain.cfg.Service == config.Yes {
+		b.domain.startService()
+	}
+	if err := b.domain.openClock(); err != nil { // the domain is open already
+		t.Fatal(err)
+	}
 	var sides []*side
 	for range n {
 		sides = append(sides, b.side(t))

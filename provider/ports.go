@@ -186,6 +186,7 @@ func (e *Endpoint) setEagerWindow(open bool) {
 
 // closePorts closes the interfaces.
 func (e *Endpoint) closePorts() {
+	e.stopProbers()
 	for _, n := range e.networks {
 		n.close()
 	}
@@ -228,5 +229,6 @@ func (e *Endpoint) startNetworks() error {
 			return err
 		}
 	}
+	e.startProbers()
 	return nil
 }

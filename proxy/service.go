@@ -48,6 +48,8 @@ type Service struct {
 	peers    int    // connections
 	refused  uint64
 
+	ticks []*tick // under mu
+
 	// The loop's.
 	conns  map[int32]*conn
 	number uint64

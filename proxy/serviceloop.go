@@ -13,7 +13,7 @@ func (s *Service) run() {
 	defer s.cleanUp()
 	var events [32]unix.EpollEvent
 	for {
-		n, err := unix.EpollWait(s.epoll, events[:], -1)
+		n, err := unix.EpollWait(s.epoll, events[:], s.tick())
 		if err != nil && err != unix.EINTR {
 			s.o.Logf("%s: wait for events: %v", s.name, err)
 			return

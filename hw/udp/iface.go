@@ -35,6 +35,10 @@ type Iface struct {
 	mu    sync.Mutex
 	peers map[sock.Addr]*Endpoint // that Connect gave out or is making, by the address it was given
 
+	// probes is who is told of probes, nil: nobody. Stored by SetProbes, read by
+	// who holds a stripe's lease.
+	probes atomic.Pointer[congestion.Probes]
+
 	lastLog atomic.Int64 // nanoseconds of the clock
 	onPeer  func(hw.PeerEvent)
 	flushes hw.Pending // parts of joint flushes that wait for room

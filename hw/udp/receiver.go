@@ -183,6 +183,8 @@ func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, cl
 			c.eatRefuse(f)
 		case wire.KindPing:
 			asks = true
+		case wire.KindProbe:
+			c.eatProbe(now, at, f.Data)
 		case wire.KindClose:
 			asks, closed = true, true
 		}

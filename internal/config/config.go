@@ -70,6 +70,16 @@ type Config struct {
 	MaxSegment        int           // bytes, at least SegmentSize
 	InitialCwnd       int           // segments
 	MaxCwnd           int           // segments, 0: no limit
+	Probe             bool          // probes are sent
+	ProbeInterval     time.Duration // between probes
+	ProbeSize         int           // bytes
+	ProbeStrategy     string        // name of a probe strategy
+	ProbeDelay        time.Duration // before the first
+	ProbeService      bool          // from the service thread
+	PTP               Tri           // look for a synchronised clock
+	PTPRequire        bool          // refuse to work without
+	PTPDevice         string        // path, empty: the interface's
+	PTPMaxOffset      int           // ns
 	Verbs             Tri           // other hosts over an RDMA device
 	VerbsDevice       string        // empty: that of the network interface
 	PeerTimeout       time.Duration // of peers on other hosts
@@ -113,7 +123,7 @@ func Load(lookup func(name string) (string, bool)) (*Config, error) {
 	if len(errs) == 0 {
 		errs = append(errs, c.limitToBounce("eager_size", &c.EagerSize, set)...)
 		errs = append(errs, c.limitToBounce("inject_size", &c.InjectSize, set)...)
-		errs = append(errs, c.inOrder()...)
+		errs = append(errs, c.inOrder(set)...)
 	}
 	if len(errs) != 0 {
 		return nil, errors.Join(errs...)
@@ -144,18 +154,33 @@ func (c *Config) limitToBounce(name string, size *int, set map[string]bool) []er
 	return nil
 }
 
-// inOrder holds sizes to those that they are bounded by.
-func (c *Config) inOrder() (errs []error) {
+// inOrder holds values to those that they are bounded by: of two the default
+// gives way, two that were set and contradict each other are an error.
+func (c *Config) inOrder(set map[string]bool) (errs []error) {
+	if c.PTPRequire && c.PTP == No {
+		errs = append(errs, find("ptp_require_sync").fail("yes", "FI_WEFT_PTP_ENABLE is no"))
+	}
+	most := &c.MaxCwnd
+	if c.MaxCwnd == 0 {
+		most = &c.InitialCwnd // no limit
+	}
 	for _, o := range []struct {
-		name, most  string
-		value, than int
+		low, high   string
+		least, most *int
 	}{
-		{"min_segment_size", "rtt_segment_size", c.MinSegment, c.SegmentSize},
-		{"rtt_segment_size", "max_segment_size", c.SegmentSize, c.MaxSegment},
-		{"initial_cwnd", "max_cwnd", c.InitialCwnd, c.MaxCwnd},
+		{"rtt_segment_size", "max_segment_size", &c.SegmentSize, &c.MaxSegment},
+		{"min_segment_size", "rtt_segment_size", &c.MinSegment, &c.SegmentSize},
+		{"min_segment_size", "max_segment_size", &c.MinSegment, &c.MaxSegment},
+		{"initial_cwnd", "max_cwnd", &c.InitialCwnd, most},
 	} {
-		if o.value > o.than && (o.than != 0 || o.most != "max_cwnd") {
-			errs = append(errs, find(o.name).fail(fmt.Sprint(o.value), fmt.Sprintf("exceeds %s, which is %d", find(o.most).Env(), o.than)))
+		switch {
+		case *o.least <= *o.most:
+		case set[o.low] && set[o.high]:
+			errs = append(errs, find(o.low).fail(fmt.Sprint(*o.least), fmt.Sprintf("exceeds %s, which is %d", find(o.high).Env(), *o.most)))
+		case set[o.low]:
+			*o.most = *o.least
+		default:
+			*o.least = *o.most
 		}
 	}
 	return errs

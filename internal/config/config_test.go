@@ -30,7 +30,8 @@ func TestDefaults(t *testing.T) {
 		InjectSize: 4096, HMEMMapSize: 256 << 10, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
 		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64, Verbs: No, UDPStripes: 1, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
-		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128,
+		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128, ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
+		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
@@ -134,10 +135,46 @@ func TestRefused(t *testing.T) {
 
 func TestWordsAndShares(t *testing.T) {
 	for _, bad := range []string{"CC=reno", "CC=", "RTT_ALPHA=0", "RTT_ALPHA=1.1", "RTT_BETA=nan", "RTT_BETA=x", "UDP_STRIPES=65",
-		"ENABLE_RTT_CONGESTION_CONTROL=1", "RTT_SEGMENT_SIZE=32k", "RTT_SEGMENT_SIZE=2m", "MIN_SEGMENT_SIZE=512k", "INITIAL_CWND=129", "INITIAL_CWND=0"} {
+		"ENABLE_RTT_CONGESTION_CONTROL=1", "INITIAL_CWND=0",
+		"RTT_PROBE_INTERVAL=0", "RTT_PROBE_INTERVAL=nan", "RTT_PROBE_INTERVAL=x", "RTT_PROBE_INTERVAL=2h", "RTT_PROBE_MSG_SIZE=31",
+		"RTT_PROBE_STRATEGY=all", "RTT_PROBE_STARTUP_DELAY=-1", "PTP_CLOCK_DEVICE=ptp0", "PTP_MAX_OFFSET=0"} {
 		name, _, _ := strings.Cut(bad, "=")
 		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), "FI_WEFT_"+name) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestOrder has values that bound each other: a default gives way, and what was
+// set is an error.
+func TestOrder(t *testing.T) {
+	for _, good := range []struct {
+		set  []string
+		want [5]int // least, usual and largest segment, first and largest window
+	}{
+		{[]string{"RTT_SEGMENT_SIZE=32k"}, [5]int{32 << 10, 32 << 10, 1 << 20, 4, 128}},
+		{[]string{"RTT_SEGMENT_SIZE=2m"}, [5]int{64 << 10, 2 << 20, 2 << 20, 4, 128}},
+		{[]string{"MAX_SEGMENT_SIZE=32k"}, [5]int{32 << 10, 32 << 10, 32 << 10, 4, 128}},
+		{[]string{"MIN_SEGMENT_SIZE=2m"}, [5]int{2 << 20, 2 << 20, 2 << 20, 4, 128}},
+		{[]string{"INITIAL_CWND=200"}, [5]int{64 << 10, 256 << 10, 1 << 20, 200, 200}},
+		{[]string{"MAX_CWND=2"}, [5]int{64 << 10, 256 << 10, 1 << 20, 2, 2}},
+		{[]string{"MAX_CWND=0", "INITIAL_CWND=9"}, [5]int{64 << 10, 256 << 10, 1 << 20, 9, 0}},
+	} {
+		c, err := Load(env(good.set...))
+		if err != nil {
+			t.Errorf("%v: %v", good.set, err)
+			continue
+		}
+		if got := [5]int{c.MinSegment, c.SegmentSize, c.MaxSegment, c.InitialCwnd, c.MaxCwnd}; got != good.want {
+			t.Errorf("%v: %v, want %v", good.set, got, good.want)
+		}
+	}
+	for _, bad := range [][]string{
+		{"RTT_SEGMENT_SIZE=32k", "MIN_SEGMENT_SIZE=33k"}, {"RTT_SEGMENT_SIZE=2m", "MAX_SEGMENT_SIZE=1m"},
+		{"MIN_SEGMENT_SIZE=2m", "MAX_SEGMENT_SIZE=1m"}, {"INITIAL_CWND=9", "MAX_CWND=8"}, {"PTP_REQUIRE_SYNC=yes", "PTP_ENABLE=no"},
+	} {
+		if _, err := Load(env(bad...)); !errors.Is(err, fi.EINVAL) {
+			t.Errorf("%v: %v", bad, err)
 		}
 	}
 }
@@ -161,6 +198,8 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
 		"verbs": "yes", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
 		"enable_rtt_congestion_control": "yes", "rtt_segment_size": "128k", "min_segment_size": "32k", "max_segment_size": "2m", "max_cwnd": "0",
+		"rtt_probe_enable": "yes", "rtt_probe_interval": "50ms", "rtt_probe_msg_size": "32", "rtt_probe_strategy": "adaptive",
+		"rtt_probe_use_service_worker": "no", "ptp_enable": "yes", "ptp_require_sync": "yes", "ptp_clock_device": "/dev/ptp3",
 	}
 	changedBy := map[string]string{}
 	def := reflect.ValueOf(*Default())

@@ -146,6 +146,45 @@ func durationVar(name, def string, lo, hi time.Duration, field func(*Config) *ti
 	}
 }
 
+// secondsVar is a time: a number of seconds, or one with a unit.
+func secondsVar(name, def string, lo, hi float64, field func(*Config) *time.Duration, help string) Var {
+	v := Var{
+		Name: name, Kind: Duration, Unit: "s, or with a unit ns, us, ms, s, m or h", Default: def, Help: help,
+		Range: strconv.FormatFloat(lo, 'f', -1, 64) + " to " + strconv.FormatFloat(hi, 'f', -1, 64),
+	}
+	v.parse = func(c *Config, s string) error {
+		seconds, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				return errors.New("neither a number of seconds nor one with a unit")
+			}
+			seconds = d.Seconds()
+		}
+		if !(seconds >= lo && seconds <= hi) { // also what is not a number
+			return errors.New("out of range")
+		}
+		*field(c) = time.Duration(seconds * float64(time.Second))
+		return nil
+	}
+	return v
+}
+
+// deviceVar is a device's file, or empty.
+func deviceVar(name, def string, field func(*Config) *string, help string) Var {
+	v := pathVar(name, def, field, help)
+	v.Range += ", or empty"
+	inner := v.parse
+	v.parse = func(c *Config, s string) error {
+		if s == "" {
+			*field(c) = ""
+			return nil
+		}
+		return inner(c, s)
+	}
+	return v
+}
+
 // pathVar is the absolute path of a directory. Whether it exists is for the
 // one who opens it to say.
 func pathVar(name, def string, field func(*Config) *string, help string) Var {

@@ -170,6 +170,12 @@ const (
 	RxReclaimed
 	RxPeersLost
 	RxServedReads
+	RxProbes
+	RxProbesEchoed
+	RxProbesLost
+	RxProbesStray
+	RxPTP
+	RxPTPError
 )
 
 // Shared words.
@@ -203,6 +209,11 @@ const (
 	PeerSegmentWindow
 	PeerSegmentSize
 	PeerSegmentFlight
+	PeerProbes
+	PeerProbesLost
+	PeerProbeRTT
+	PeerForth
+	PeerBack
 )
 
 func at(places ...Place) []Place { return places }
@@ -313,6 +324,13 @@ var table = []Counter{
 	{"peers_lost", "peers", Sum, "Peers found dead.", at(Place{Rx, RxPeersLost})},
 	{"slots_reclaimed", "slots", Sum, "Ring slots taken back from dead senders.", at(Place{Rx, RxReclaimed})},
 
+	{"probes", "probes", Sum, "Probes sent to peers.", at(Place{Rx, RxProbes})},
+	{"probes_echoed", "probes", Sum, "Probes answered in time.", at(Place{Rx, RxProbesEchoed})},
+	{"probes_lost", "probes", Sum, "Probes not answered in time.", at(Place{Rx, RxProbesLost})},
+	{"probes_stray", "probes", Sum, "Answers to no probe in flight: late, doubled or forged.", at(Place{Rx, RxProbesStray})},
+	{"ptp_synchronised", "flag", Gauge, "1 while PTP synchronises this host's clock, where that is looked at.", at(Place{Rx, RxPTP})},
+	{"ptp_error", "ns", Gauge, "How far the synchronised clock may be off.", at(Place{Rx, RxPTPError})},
+
 	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},
 	{"errors_reset", "operations", Sum, "Operations that ended because their peer was gone.", at(Place{Rx, RxErrReset})},
 	{"errors_canceled", "operations", Sum, "Operations that were cancelled.", at(Place{Rx, RxErrCanceled})},
@@ -333,6 +351,11 @@ var table = []Counter{
 	{"peer_segment_window", unitBytes, Gauge, "How much of segments may be under way.", at(Place{Peer, PeerSegmentWindow})},
 	{"peer_segment_size", unitBytes, Gauge, "Size of the next segment.", at(Place{Peer, PeerSegmentSize})},
 	{"peer_segment_flight", unitBytes, Gauge, "How much of segments is under way.", at(Place{Peer, PeerSegmentFlight})},
+	{"peer_probes", "probes", Sum, "Probes sent to the peer.", at(Place{Peer, PeerProbes})},
+	{"peer_probes_lost", "probes", Sum, "Those not answered in time.", at(Place{Peer, PeerProbesLost})},
+	{"peer_probe_rtt", "ns", Gauge, "Round-trip time of the latest probe.", at(Place{Peer, PeerProbeRTT})},
+	{"peer_delay_out", "ns", Gauge, "One-way delay to the peer, where PTP synchronises both clocks.", at(Place{Peer, PeerForth})},
+	{"peer_delay_back", "ns", Gauge, "One-way delay from the peer, likewise.", at(Place{Peer, PeerBack})},
 	{"peer_packets_lost", "packets", Sum, "Packets found lost on the way to the peer.", at(Place{Peer, PeerLostPackets})},
 	{"peer_lost", "times", Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
 }

@@ -8,7 +8,7 @@ import (
 // Kind is a frame's kind.
 type Kind uint8
 
-// The kinds of frames. A frame that is not an Ack or Pad asks for an
+// The kinds of frames. A frame that is not an Ack, Probe or Pad asks for an
 // acknowledgement.
 const (
 	KindPad    Kind = iota // up to the packet's end, zeros
@@ -20,6 +20,7 @@ const (
 	KindGet                // asks for bytes of the receiver's memory
 	KindData               // bytes that a Get asked for
 	KindRefuse             // a Put or Get is not performed, for Reason
+	KindProbe              // a message of congestion's prober, which its answer acknowledges
 )
 
 // Sizes of frames without their data, in bytes.
@@ -31,6 +32,7 @@ const (
 	GetSize      = 32
 	DataHeader   = 16
 	RefuseSize   = 8
+	ProbeHeader  = 4
 )
 
 // Reasons in a Refuse frame.
@@ -54,7 +56,7 @@ type Frame struct {
 	Key    uint64 // of Put and Get
 	Addr   uint64 // of Put and Get, in the receiver's terms
 	Len    uint64 // of Get, below MaxOffset
-	Data   []byte // of Stream, Put and Data: part of the packet
+	Data   []byte // of Stream, Put, Data and Probe: part of the packet
 	Ack    Ack    // of Ack
 }
 
@@ -103,6 +105,8 @@ func (f *Frame) Next(b []byte) (rest []byte, err error) {
 			return nil, fmt.Errorf("ping of %d bytes: %w", len(b), ErrMalformed)
 		}
 		return b[PingSize:], nil
+	case KindProbe:
+		return f.parseProbe(b)
 	case KindClose:
 		if len(b) < CloseSize {
 			return nil, fmt.Errorf("close of %d bytes: %w", len(b), ErrMalformed)
@@ -125,6 +129,26 @@ func (f *Frame) parseStream(b []byte) ([]byte, error) {
 	}
 	f.Data = b[:n:n]
 	return b[n:], checkOffset(f.Offset, n)
+}
+
+// PutProbe writes the header of a probe of n bytes.
+func PutProbe(b []byte, n int) {
+	_ = b[ProbeHeader-1]
+	b[0], b[1] = byte(KindProbe), 0
+	binary.LittleEndian.PutUint16(b[2:], uint16(n))
+}
+
+func (f *Frame) parseProbe(b []byte) ([]byte, error) {
+	if len(b) < ProbeHeader {
+		return nil, fmt.Errorf("probe of %d bytes: %w", len(b), ErrMalformed)
+	}
+	n := int(binary.LittleEndian.Uint16(b[2:]))
+	b = b[ProbeHeader:]
+	if n == 0 || n > len(b) {
+		return nil, fmt.Errorf("probe with %d of %d bytes: %w", len(b), n, ErrMalformed)
+	}
+	f.Data = b[:n:n]
+	return b[n:], nil
 }
 
 func checkOffset(offset uint64, n int) error {

@@ -119,6 +119,27 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+func TestProbeFrame(t *testing.T) {
+	b := make([]byte, ProbeHeader+3+PingSize)
+	PutProbe(b, 3)
+	copy(b[ProbeHeader:], "abc")
+	PutPing(b[ProbeHeader+3:])
+	var f Frame
+	rest, err := f.Next(b)
+	if err != nil || f.Kind != KindProbe || string(f.Data) != "abc" || len(rest) != PingSize {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	for n := range ProbeHeader + 3 {
+		if _, err := f.Next(b[:n]); n > 0 && !errors.Is(err, ErrMalformed) {
+			t.Errorf("%d bytes of a probe: %v", n, err)
+		}
+	}
+	PutProbe(b, 0)
+	if _, err := f.Next(b); !errors.Is(err, ErrMalformed) {
+		t.Errorf("an empty probe: %v", err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	stream := make([]byte, StreamHeader+4)
 	PutStream(stream, 0, 5)
@@ -186,6 +207,10 @@ func FuzzPacket(f *testing.F) {
 	n := HeaderSize + (&Ack{N: 2, Ranges: [MaxRanges]Range{{8, 9}, {1, 2}}}).Put(data[HeaderSize:])
 	PutStream(data[n:], 3, 20)
 	f.Add(data)
+	probe := make([]byte, HeaderSize+ProbeHeader+40)
+	(&Header{Number: 6}).Put(probe)
+	PutProbe(probe[HeaderSize:], 40)
+	f.Add(probe)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out [InitSize]byte
 		var in Init

@@ -3,6 +3,7 @@
 package info
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,6 +28,7 @@ type Report struct {
 	Version   string     `json:"version"`
 	Devices   []Device   `json:"devices"`
 	RDMA      []RDMA     `json:"rdma"`
+	Clocks    []Clock    `json:"clocks"`
 	Backends  []Backend  `json:"backends"`
 	Offers    []Offer    `json:"offers"`
 	OfferErr  string     `json:"offers_error,omitempty"`
@@ -52,6 +54,17 @@ type RDMA struct {
 	Ports   []string `json:"ports"`
 	Chars   []string `json:"character_devices"`
 	Problem string   `json:"problem,omitempty"`
+}
+
+// Clock is what PTP says about the clock of a network interface.
+type Clock struct {
+	Interface    string `json:"interface"`
+	Device       string `json:"ptp_device,omitempty"`
+	Transmit     bool   `json:"hardware_stamps_sent"`
+	Receive      bool   `json:"hardware_stamps_received"`
+	Synchronised bool   `json:"synchronised"`
+	ErrorNS      int64  `json:"error_nanoseconds,omitempty"`
+	Problem      string `json:"problem,omitempty"`
 }
 
 // Backend is a transport of this build.
@@ -147,9 +160,10 @@ func Collect(libraries []fabric.Library, lookup func(string) (string, bool), env
 	r.Variables = variables(settings)
 	cfg, err := config.Load(settings.Lookup)
 	if err != nil {
-		r.OfferErr = "a variable has a bad value"
+		r.OfferErr = err.Error()
 		return r
 	}
+	r.Clocks = clocks(cfg, r.Devices)
 	for _, b := range provider.Backends(cfg) {
 		r.Backends = append(r.Backends, backend(b))
 	}
@@ -178,6 +192,9 @@ func (r *Report) problem() error {
 			return fmt.Errorf("%s=%q: %s", v.Name, v.Value, v.Problem)
 		}
 	}
+	if len(r.Backends) == 0 && r.OfferErr != "" {
+		return errors.New(r.OfferErr) // variables that contradict each other
+	}
 	// Every endpoint opens the one to peers on this host; the others may be missing.
 	if len(r.Backends) != 0 && !r.Backends[0].Usable {
 		return fmt.Errorf("backend %s is not usable: %s", r.Backends[0].Name, r.Backends[0].Problem)
@@ -201,6 +218,26 @@ func devices() []Device {
 			d.RDMA, _ = rdmamap.GetRdmaDeviceForNetdevice(i.Name) // an error says that there is none
 		}
 		out = append(out, d)
+	}
+	return out
+}
+
+// clocks are those of the interfaces that lead to other hosts.
+func clocks(cfg *config.Config, devices []Device) []Clock {
+	out := []Clock{}
+	for _, d := range devices {
+		if !d.Up || len(d.Addresses) == 0 || d.Name == "lo" {
+			continue
+		}
+		c := provider.Clock(cfg, d.Name)
+		k := Clock{
+			Interface: d.Name, Device: c.Device, Transmit: c.Transmit, Receive: c.Receive,
+			Synchronised: c.Synchronised, ErrorNS: c.Error.Nanoseconds(),
+		}
+		if c.Reason != nil {
+			k.Problem = c.Reason.Error()
+		}
+		out = append(out, k)
 	}
 	return out
 }
@@ -312,6 +349,7 @@ func (r *Report) Write(w io.Writer, s text.Style) error {
 	lines = append(lines, s.Bold("weft "+r.Version))
 	section("Network interfaces", r.deviceTable(s), "none")
 	section("RDMA devices", r.rdmaTable(s), "none")
+	section("Clocks (PTP)", r.clockTable(s), "none")
 	section("Backends", r.backendTable(s), "none: "+r.OfferErr)
 	section("Offered by fi_getinfo", r.offerTable(), r.OfferErr)
 	section("Limits", r.limitTable(), "not known")
@@ -349,6 +387,22 @@ func (r *Report) rdmaTable(s text.Style) *text.Table {
 	t := &text.Table{}
 	for _, d := range r.RDMA {
 		t.Row(d.Name, "ports "+strings.Join(d.Ports, " "), strings.Join(d.Chars, " "), s.Bad(d.Problem))
+	}
+	return t
+}
+
+func (r *Report) clockTable(s text.Style) *text.Table {
+	t := &text.Table{}
+	for _, c := range r.Clocks {
+		device := c.Device
+		if device == "" {
+			device = s.Dim("no PTP clock")
+		}
+		state := s.Dim(c.Problem)
+		if c.Synchronised {
+			state = s.Good(fmt.Sprintf("synchronised within %d ns", c.ErrorNS))
+		}
+		t.Row(c.Interface, device, state)
 	}
 	return t
 }

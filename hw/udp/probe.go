@@ -1,0 +1,109 @@
+package udp
+
+import (
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// Probes travel in packets of their own, beside the stream: they are sent once,
+// wait for no window, and are acknowledged by their echo. The peer answers as
+// soon as it looks at its socket, whether its application polls or not, and takes
+// the time since the kernel received the probe out of the round trip. A peer
+// answers every probe, of which a connection's other side alone can send; an echo
+// is as long as its probe.
+
+// SetProbes has p told of probes from now on. Before, probes are answered
+// without PTP times, and echoes are ignored.
+func (i *Iface) SetProbes(p congestion.Probes) { i.probes.Store(&p) }
+
+// Now reads the clock that round-trip times are measured with.
+func (i *Iface) Now() congestion.Time { return i.now() }
+
+// Stats is what is known about the path to the peer. Data and probes report to
+// it, by the interface's clock. Any thread may use it.
+func (c *Endpoint) Stats() *congestion.Stats { return c.stats }
+
+// MaxProbe is the longest probe in bytes.
+const MaxProbe = 1024
+
+// Probe sends a probe and returns when it left. Errors: hw.ErrNoResource while the connection is being
+// made or others use it, hw.ErrTooLong above MaxProbe, hw.ErrPeerDead.
+func (c *Endpoint) Probe(m congestion.ProbeMessage) (congestion.Time, error) {
+	if m.Size > MaxProbe {
+		return 0, hw.ErrTooLong
+	}
+	if err := c.Err(); err != nil {
+		return 0, err
+	}
+	if !c.s.lease.spin() {
+		return 0, hw.ErrNoResource
+	}
+	defer c.s.leave()
+	if c.at() != up {
+		return 0, hw.ErrNoResource
+	}
+	at := c.i.now()
+	c.sendProbe(m)
+	return at, nil
+}
+
+// ProbeLost tells that a probe was not answered in time.
+func (c *Endpoint) ProbeLost() {
+	if !c.s.lease.spin() {
+		return // the next that is lost counts
+	}
+	if c.at() == up {
+		c.tx.path.OnProbe(c.i.now(), 0)
+	}
+	c.s.leave()
+}
+
+// sendProbe sends a probe or an echo.
+func (c *Endpoint) sendProbe(m congestion.ProbeMessage) {
+	t, s := &c.tx, c.s
+	t.skipSome()
+	size := wire.HeaderSize + wire.ProbeHeader + m.Size
+	total := size
+	if t.seal != nil {
+		total += wire.TagSize
+	}
+	if s.out.Full(total) {
+		s.flush()
+	}
+	b := s.out.Take(total)[:size]
+	c.header(b, 0)
+	wire.PutProbe(b[wire.HeaderSize:], m.Size)
+	m.Append(b[wire.HeaderSize+wire.ProbeHeader : wire.HeaderSize+wire.ProbeHeader])
+	c.ship(b, nil, false)
+	t.sent.Void()
+	s.flush()
+}
+
+// eatProbe answers a probe, or takes in an echo.
+func (c *Endpoint) eatProbe(now, at congestion.Time, b []byte) {
+	m, err := congestion.ParseProbe(b)
+	if err != nil || m.Size > MaxProbe {
+		c.i.malformed.Add(1)
+		return
+	}
+	p := c.i.probes.Load()
+	if !m.Echo {
+		if !c.alive() {
+			return
+		}
+		held := max(c.i.now().Sub(at), 0)
+		var arrived congestion.PTPTime
+		if p != nil && p.Clock != nil {
+			arrived = p.Clock(held)
+		}
+		c.sendProbe(m.Reply(arrived, held))
+		return
+	}
+	if p == nil || p.Echoed == nil {
+		return
+	}
+	if rtt := p.Echoed(c, at, m); rtt > 0 && c.alive() {
+		c.tx.path.OnProbe(now, rtt)
+	}
+}
