@@ -87,6 +87,9 @@ type Sent struct {
 // Number returns the number that the next packet gets.
 func (s *Sent) Number() uint64 { return s.next }
 
+// Largest returns the largest number that was acknowledged, 0 before the first.
+func (s *Sent) Largest() uint64 { return s.largest }
+
 // Flying returns how many packets are under way.
 func (s *Sent) Flying() int { return s.fly }
 
