@@ -56,8 +56,9 @@ type Endpoint struct {
 	ended bool // the peer closed in order
 	reason string
 
-	ops opTable
-	src delivered // progress lease
+	ops   opTable
+	probe probeStamps
+	src   delivered // progress lease
 }
 
 // number returns a value of phase for those who only look.

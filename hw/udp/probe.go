@@ -15,7 +15,19 @@ import (
 
 // SetProbes has p told of probes from now on. Before, probes are answered
 // without PTP times, and echoes are ignored.
-func (i *Iface) SetProbes(p congestion.Probes) { i.probes.Store(&p) }
+func (i *Iface) SetProbes(p congestion.Probes) {
+	i.probes.Store(&p)
+	if p.Echoed == nil || i.cfg.Impair != nil {
+		return
+	}
+	for _, s := range i.stripes {
+		s.lease.lock()
+		if err := s.socket.EnableStamps(); err != nil {
+			i.logf("probes: %v", err)
+		}
+		s.leave()
+	}
+}
 
 // Now reads the clock that round-trip times are measured with.
 func (i *Iface) Now() congestion.Time { return i.now() }
@@ -43,9 +55,10 @@ func (c *Endpoint) Probe(m congestion.ProbeMessage) (congestion.Time, error) {
 	if c.at() != up {
 		return 0, hw.ErrNoResource
 	}
-	at := c.i.now()
+	c.probe = probeStamps{token: m.Token, left: c.i.now()}
 	c.sendProbe(m)
-	return at, nil
+	c.probe.told = c.probe.left
+	return c.probe.told, nil
 }
 
 // ProbeLost tells that a probe was not answered in time.
@@ -68,16 +81,18 @@ func (c *Endpoint) sendProbe(m congestion.ProbeMessage) {
 	if t.seal != nil {
 		total += wire.TagSize
 	}
-	if s.out.Full(total) {
-		s.flush()
-	}
+	s.flush()
 	b := s.out.Take(total)[:size]
 	c.header(b, 0)
 	wire.PutProbe(b[wire.HeaderSize:], m.Size)
 	m.Append(b[wire.HeaderSize+wire.ProbeHeader : wire.HeaderSize+wire.ProbeHeader])
 	c.ship(b, nil, false)
 	t.sent.Void()
-	s.flush()
+	if m.Echo {
+		s.flush()
+		return
+	}
+	s.flushProbe(c)
 }
 
 // eatProbe answers a probe, or takes in an echo.
@@ -103,7 +118,7 @@ func (c *Endpoint) eatProbe(now, at congestion.Time, b []byte) {
 	if p == nil || p.Echoed == nil {
 		return
 	}
-	if rtt := p.Echoed(c, at, m); rtt > 0 && c.alive() {
+	if rtt := p.Echoed(c, c.arrival(at, &m), m); rtt > 0 && c.alive() {
 		c.tx.path.OnProbe(now, rtt)
 	}
 }

@@ -23,6 +23,7 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			continue
 		}
 		if n == 0 {
+			s.drainStamps()
 			s.emptyAt = before
 			return before, some
 		}
@@ -125,6 +126,10 @@ func (s *stripe) onReset(now congestion.Time, from *sock.Addr, b []byte) {
 
 // trouble takes in what the kernel says about a datagram that we sent.
 func (s *stripe) trouble(t *sock.Trouble) {
+	if t.Left != nil {
+		s.left(t.Left)
+		return
+	}
 	now := s.i.now()
 	if t.Local && t.Err == unix.EMSGSIZE && t.MTU > 0 {
 		for _, c := range s.conns { // our own kernel's word

@@ -86,6 +86,8 @@ type stripe struct {
 	stale     bool          // packets were sent since the time was last read
 	looks     atomic.Uint64 // at the socket; the keeper sees whether others look
 
+	stamping stamping // of probes
+
 	message sock.Message
 	frame   frameScratch
 }

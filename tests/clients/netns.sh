@@ -54,6 +54,15 @@ between() {
 	fi
 }
 
+# Long operations in many segments, with probes meanwhile.
+segments() {
+	export FI_WEFT_RTT_SEGMENT_SIZE=32k FI_WEFT_MIN_SEGMENT_SIZE=16k FI_WEFT_INITIAL_CWND=2
+	export FI_WEFT_RTT_PROBE_ENABLE=yes FI_WEFT_RTT_PROBE_STARTUP_DELAY=0 FI_WEFT_RTT_PROBE_INTERVAL=0.01
+	pingpong -e rdm -m tagged -I 10 -S 1048576 -c
+	unset FI_WEFT_RTT_SEGMENT_SIZE FI_WEFT_MIN_SEGMENT_SIZE FI_WEFT_INITIAL_CWND
+	unset FI_WEFT_RTT_PROBE_ENABLE FI_WEFT_RTT_PROBE_STARTUP_DELAY FI_WEFT_RTT_PROBE_INTERVAL
+}
+
 # Without the transport another host's address is refused.
 off() {
 	if ip netns exec "$b" env FI_WEFT_UDP=no timeout $LIMIT \
@@ -73,6 +82,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		pingpong -e rdm -m tagged -I 50 -S 4096 -c
 		pingpong -e rdm -m msg -I 20 -S 65536 -c
 		pingpong -e rdm -m tagged -I 3 -S 1048576 -c
+		segments
 		pingpong -e msg -I 50 -S 64 -c
 		pingpong -e msg -I 10 -S 65536 -c
 		pingpong -e dgram -I 50 -S 1024 -c

@@ -12,6 +12,7 @@ type Trouble struct {
 	Quoted []byte     // how it began, as far as it came back; valid until the next call
 	Err    unix.Errno // ECONNREFUSED: nobody has the port; EMSGSIZE; EHOSTUNREACH and the like
 	MTU    int        // with EMSGSIZE, else 0
+	Left   *Left      // nil, or no trouble at all: when a datagram left. To and Quoted mean nothing then.
 	Local  bool       // this host's word, not that of somebody in the network
 }
 
@@ -34,11 +35,8 @@ func (s *Socket) Errors(f func(*Trouble)) {
 		}
 		b := unsafe.Slice((*byte)(unsafe.Pointer(&name)), unix.SizeofSockaddrInet6)
 		to, err := Parse(b[:min(h.Namelen, unix.SizeofSockaddrInet6)])
-		if err != nil {
-			continue
-		}
 		t := Trouble{To: to, Quoted: payload[:min(int(n), len(payload))]}
-		if t.read(control[:min(uint64(h.Controllen), uint64(len(control)))]) {
+		if t.read(control[:min(uint64(h.Controllen), uint64(len(control)))]) && (err == nil || t.Left != nil) {
 			f(&t)
 		}
 	}
@@ -54,6 +52,7 @@ type sockExtendedErr struct {
 
 // read finds the kernel's explanation.
 func (t *Trouble) read(b []byte) bool {
+	var left Left
 	for len(b) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
 		n := int(h.Len)
@@ -69,12 +68,18 @@ func (t *Trouble) read(b []byte) bool {
 			if t.Err == unix.EMSGSIZE {
 				t.MTU = int(e.info)
 			}
-			return e.origin != unix.SO_EE_ORIGIN_TIMESTAMPING
+			if e.origin != unix.SO_EE_ORIGIN_TIMESTAMPING {
+				return true
+			}
+			left.ID = e.data
+			t.Left = &left
+		} else if h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPING {
+			left.Software, left.Hardware = readStamps(data)
 		}
 		if n = unix.CmsgSpace(len(data)); n > len(b) {
-			return false
+			break
 		}
 		b = b[n:]
 	}
-	return false
+	return t.Left != nil
 }

@@ -27,8 +27,10 @@ type Socket struct {
 	FD     int
 	Buffer int // bytes that wait to be received at most, at least 1
 	family int
-	noGSO  bool // the kernel or the interface cannot do it
-	source Addr // that datagrams come from where the socket is bound to a wildcard; zero: the kernel chooses
+	stamps bool   // see EnableStamps
+	asked  uint32 // stamps
+	noGSO  bool   // the kernel or the interface cannot do it
+	source Addr   // that datagrams come from where the socket is bound to a wildcard; zero: the kernel chooses
 }
 
 // Group is the sockets of one interface.

@@ -20,7 +20,7 @@ type mmsghdr struct {
 const (
 	inMessages = 16      // messages of one recvmmsg
 	inBytes    = 1 << 16 // of one message, which the kernel may have joined of many datagrams
-	inControl  = 128     // bytes of control messages
+	inControl  = 256     // bytes of control messages
 )
 
 // In receives datagrams. What Message returns lies in its buffers, until the
@@ -97,6 +97,9 @@ type Message struct {
 	Segment int
 	Marked  bool          // ECN: congestion experienced
 	Stamp   time.Duration // when the kernel got it, by the wall clock, as time since 1970; 0: unknown
+	// Hardware is when the interface got it, by its own clock; 0: not known. See
+	// EnableStamps.
+	Hardware time.Duration
 }
 
 // Message reads message i of the last Receive into m. It returns false if the
@@ -130,6 +133,8 @@ func (in *In) readControl(b []byte, m *Message) {
 		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TOS && len(data) >= 1,
 			h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_TCLASS && len(data) >= 1:
 			m.Marked = data[0]&3 == 3 // the low byte comes first: little endian
+		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPING:
+			_, m.Hardware = readStamps(data)
 		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPNS && len(data) >= 16:
 			m.Stamp = time.Duration(binary.NativeEndian.Uint64(data))*time.Second + time.Duration(binary.NativeEndian.Uint64(data[8:]))
 		}

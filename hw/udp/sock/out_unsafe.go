@@ -32,6 +32,7 @@ type Out struct {
 	arena   []byte
 	taken   int
 	impair  Impairment
+	stamp   bool // see FlushStamped
 
 	// Failed are the datagrams of the last Flush that the kernel refused.
 	Failed []Failure
@@ -211,6 +212,7 @@ func (o *Out) finish(s *Socket, i int) {
 		n += unix.CmsgSpace(2)
 	}
 	n += s.putSource(c[n:])
+	n += o.putStamp(c[n:])
 	if n > 0 {
 		h.Control = &c[0]
 		h.SetControllen(n)
