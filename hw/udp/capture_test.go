@@ -3,11 +3,13 @@ package udp
 import (
 	"encoding/binary"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/wire"
 	"github.com/weft-fabric/weft/internal/nettest"
@@ -21,11 +23,13 @@ type capture struct {
 	port uint16 // of the host's interface
 	sent map[uint64]time.Duration
 	rtts map[uint64]time.Duration // by the number of the packet that was acknowledged
+
+	probes map[uint64]time.Duration // by token: when the probe left, then its round trip
 }
 
 func newCapture(t testing.TB, h *nettest.Host, port uint16) *capture {
 	t.Helper()
-	c := &capture{t: t, port: port, sent: map[uint64]time.Duration{}, rtts: map[uint64]time.Duration{}}
+	c := &capture{t: t, port: port, sent: map[uint64]time.Duration{}, rtts: map[uint64]time.Duration{}, probes: map[uint64]time.Duration{}}
 	var err error
 	h.Do(func() {
 		const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
@@ -77,7 +81,6 @@ func (c *capture) packet(b []byte, at time.Duration) {
 	}
 	if from == c.port {
 		c.sent[h.Number] = at
-		return
 	}
 	var f wire.Frame
 	for rest := payload[wire.HeaderSize:]; len(rest) > 0; {
@@ -85,7 +88,10 @@ func (c *capture) packet(b []byte, at time.Duration) {
 		if rest, err = f.Next(rest); err != nil {
 			return
 		}
-		if f.Kind != wire.KindAck {
+		if f.Kind == wire.KindProbe {
+			c.probe(f.Data, at)
+		}
+		if f.Kind != wire.KindAck || from == c.port {
 			continue
 		}
 		newest := f.Ack.Ranges[0].Last
@@ -93,6 +99,74 @@ func (c *capture) packet(b []byte, at time.Duration) {
 			c.rtts[newest] = at - sent - f.Ack.Delay
 		}
 	}
+}
+
+// probe takes in a probe or an echo.
+func (c *capture) probe(b []byte, at time.Duration) {
+	m, err := congestion.ParseProbe(b)
+	switch {
+	case err != nil:
+	case !m.Echo:
+		c.probes[m.Token] = at
+	case c.probes[m.Token] != 0:
+		c.probes[m.Token] = at - c.probes[m.Token] - m.Held
+	}
+}
+
+// report tells how far samples are off what was captured, by the same keys.
+func report(b *testing.B, samples, captured map[uint64]time.Duration) {
+	b.Helper()
+	var off, truth []time.Duration
+	for key, rtt := range samples {
+		if seen := captured[key]; seen > 0 && seen < time.Second {
+			off = append(off, (rtt - seen).Abs())
+			truth = append(truth, seen)
+		}
+	}
+	if len(off) == 0 {
+		b.Fatal("nothing was captured")
+	}
+	slices.Sort(off)
+	slices.Sort(truth)
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+	b.ReportMetric(us(off[len(off)/2]), "us-error-p50")
+	b.ReportMetric(us(off[len(off)*9/10]), "us-error-p90")
+	b.ReportMetric(us(truth[len(truth)/2]), "us-rtt-p50")
+	b.ReportMetric(float64(len(off)), "samples")
+}
+
+// BenchmarkProbeError compares the round-trip times of probes with a packet
+// capture.
+func BenchmarkProbeError(b *testing.B) {
+	ha, hb := nettest.New(b)
+	x, y := at(b, ha, false, Config{}), at(b, hb, false, Config{})
+	ep := pair(b, x, y).(*Endpoint)
+	c := newCapture(b, ha, binary.BigEndian.Uint16(x.Address()[2:]))
+	samples := map[uint64]time.Duration{}
+	var sent atomic.Int64
+	came := make(chan congestion.ProbeMessage, 1000)
+	x.SetProbes(congestion.Probes{Echoed: func(_ any, at congestion.Time, m congestion.ProbeMessage) time.Duration {
+		m.Held = at.Sub(congestion.Time(sent.Load())) - m.Held
+		came <- m
+		return 0
+	}})
+	for token := uint64(1); b.Loop(); token++ {
+		ep.s.lease.lock() // so that no echo comes before the time is known
+		ep.probe = probeStamps{token: token, left: x.now()}
+		ep.sendProbe(congestion.ProbeMessage{Size: 64, Token: token})
+		ep.probe.told = ep.probe.left
+		sent.Store(int64(ep.probe.told))
+		ep.s.leave()
+		for len(came) == 0 {
+			y.Progress(1)
+			x.Progress(1)
+		}
+		m := <-came
+		samples[m.Token] = m.Held
+		c.read()
+	}
+	c.read()
+	report(b, samples, c.probes)
 }
 
 // BenchmarkRTTError compares the estimator's samples with a packet capture:
@@ -132,23 +206,7 @@ func BenchmarkRTTError(b *testing.B) {
 				c.read()
 			}
 			c.read()
-			var errors, truth []time.Duration
-			for number, rtt := range samples {
-				if seen := c.rtts[number]; seen > 0 {
-					errors = append(errors, (rtt - seen).Abs())
-					truth = append(truth, seen)
-				}
-			}
-			if len(errors) == 0 {
-				b.Fatal("nothing was captured")
-			}
-			slices.Sort(errors)
-			slices.Sort(truth)
-			us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-			b.ReportMetric(us(errors[len(errors)/2]), "us-error-p50")
-			b.ReportMetric(us(errors[len(errors)*9/10]), "us-error-p90")
-			b.ReportMetric(us(truth[len(truth)/2]), "us-rtt-p50")
-			b.ReportMetric(float64(len(errors)), "samples")
+			report(b, samples, c.rtts)
 		})
 	}
 }
