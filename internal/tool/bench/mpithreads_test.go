@@ -26,7 +26,7 @@ esac
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &options{program: dir + "/weft_bench", rounds: 1, providers: []string{"weft"}, groups: groups}
+	o := &options{program: dir + "/weft_bench", rounds: 1, contenders: []contender{{text: "weft", provider: "weft"}}, groups: groups}
 	r := &run{o, newReporter(&progress, o.steps()), newFigures(), watchNoise(t.TempDir(), [2]int{0, 1})}
 	if err := r.measure(); err != nil {
 		t.Fatal(err)
