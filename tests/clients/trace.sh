@@ -145,6 +145,24 @@ ends() {
 		grep -qE '^fi_tsend +ok +1000 ' "$work/out" && grep -qE '^tagged receive +1100 ' "$work/out"
 }
 
+# On a terminal the table is there while it runs, and the histograms at the end.
+terminal() {
+	local socket=weft-trace-$$
+
+	start || return 1
+	touch "$work/run/go"
+	tmux -L "$socket" -f /dev/null new-session -d -x 90 -y 20 \
+		"$WEFT trace $pid --call fi_tsend; echo status \$?; exec cat"
+	screen() { tmux -L "$socket" capture-pane -p; }
+	shows() { screen | grep -q "$1"; }
+	until_true shows 'Ctrl-C ends and shows' && tmux -L "$socket" send-keys C-c &&
+		until_true shows 'status 0' && screen && ! shows 'Ctrl-C ends'
+	local status=$?
+	screen
+	tmux -L "$socket" kill-server
+	return $status
+}
+
 # The command tells what is missing, and which status says so.
 refused() {
 	start || return 1
@@ -175,6 +193,8 @@ if [ $status = 0 ]; then
 	check "the process ends" ends
 	finish
 	check "no rights" refused
+	finish
+	have "on a terminal" tmux && check "on a terminal" terminal
 	finish
 	check "a process without weft" not_weft
 elif grep -qE 'cannot trace here|The kernel' "$work/err"; then
