@@ -136,7 +136,7 @@ func TestTopScreen(t *testing.T) {
 	if err := dies.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	term.WaitText("1 processes")
+	term.WaitText("1 process ")
 	if screen := term.Screen(false); !strings.Contains(screen, stay) || strings.Contains(screen, die) {
 		t.Errorf("after the death:\n%s", screen)
 	}

@@ -104,20 +104,53 @@ func arrange(list []watch.Process, by int, reverse bool, filter string) []watch.
 	return out
 }
 
-// table lays the processes out.
-func table(list []watch.Process, s text.Style, by int) []string {
-	t := &text.Table{}
-	head := make([]string, len(columns))
-	for i, c := range columns {
-		t.Right = append(t.Right, c.right)
-		head[i] = c.title
-		if i == by {
-			head[i] = s.Bold(c.title)
+// firstColumns are always shown: who, and what is sent and received.
+const firstColumns = 7
+
+// table lays the processes out. Where that is wider than width, unless that is 0,
+// columns go that are 0 for every process, but not the one that is sorted by.
+func table(list []watch.Process, s text.Style, by, width int) []string {
+	shown := make([]int, len(columns))
+	for i := range shown {
+		shown[i] = i
+	}
+	for {
+		lines := layout(list, s, by, shown)
+		idle := func(i int) bool {
+			return i >= firstColumns && i != by &&
+				!slices.ContainsFunc(list, func(p watch.Process) bool { return columns[i].number(&p) != 0 })
 		}
+		n := len(shown) - 1
+		for n >= 0 && !idle(shown[n]) {
+			n--
+		}
+		if width == 0 || text.Width(lines[0]) <= width || n < 0 {
+			return lines
+		}
+		shown = slices.Delete(shown, n, n+1)
+	}
+}
+
+// layout lays out the chosen columns.
+func layout(list []watch.Process, s text.Style, by int, shown []int) []string {
+	t := &text.Table{}
+	var head []string
+	for _, i := range shown {
+		t.Right = append(t.Right, columns[i].right)
+		title := columns[i].title
+		if i == by {
+			title = s.Bold(title)
+		}
+		head = append(head, title)
 	}
 	t.Row(head...)
-	for i := range list {
-		t.Row(cells(&list[i], s)...)
+	for n := range list {
+		all := cells(&list[n], s)
+		var row []string
+		for _, i := range shown {
+			row = append(row, all[i])
+		}
+		t.Row(row...)
 	}
 	return t.Lines("")
 }

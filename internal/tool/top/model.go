@@ -174,7 +174,7 @@ func (m *model) view(width, height int) []string {
 		head := m.style.Bold(fmt.Sprintf("threads of weft's in process %d", m.selected))
 		body = append([]string{head}, strings.Split(strings.TrimRight(m.answer, "\n"), "\n")...)
 	default:
-		body = m.listLines(height - 3)
+		body = m.listLines(height-3, width)
 	}
 	if m.mode != modeList {
 		m.scroll = min(m.scroll, max(0, len(body)-(height-3)))
@@ -209,8 +209,12 @@ func (m *model) headline() string {
 		tx, rx = tx+p.Rate(watch.Sent...), rx+p.Rate(watch.Received...)
 		txBytes, rxBytes = txBytes+p.Rate(watch.SentBytes...), rxBytes+p.Rate(watch.ReceivedBytes...)
 	}
-	head := fmt.Sprintf("  %s  %d processes  sent %s msg/s %s/s  received %s msg/s %s/s",
-		m.look.Taken.Format(time.TimeOnly), len(m.look.Processes), stats.FormatValue("", tx), stats.FormatValue(unitBytes, txBytes),
+	plural := "es"
+	if len(m.look.Processes) == 1 {
+		plural = ""
+	}
+	head := fmt.Sprintf("  %s  %d process%s  sent %s msg/s %s/s  received %s msg/s %s/s",
+		m.look.Taken.Format(time.TimeOnly), len(m.look.Processes), plural, stats.FormatValue("", tx), stats.FormatValue(unitBytes, txBytes),
 		stats.FormatValue("", rx), stats.FormatValue(unitBytes, rxBytes))
 	switch {
 	case m.note != "":
@@ -240,8 +244,8 @@ func (m *model) footline() string {
 
 // listLines shows the table, with the selected process among the given number
 // of rows.
-func (m *model) listLines(rows int) []string {
-	lines := table(m.list, m.style, m.by)
+func (m *model) listLines(rows, width int) []string {
+	lines := table(m.list, m.style, m.by, max(width-2, 1))
 	if len(m.list) == 0 {
 		none := "no process uses weft here"
 		if m.filter != "" {

@@ -49,6 +49,8 @@ Keys: q quit, arrows select, Enter all counters of a process, d what weft's own
 threads in it are at, s and S sort by the next or previous column, r reverse,
 / filter, p pause, h help.
 
+Where the terminal is too narrow, columns go that are 0 for every process.
+
 Written to a file or pipe, or with --once, the table is written once, with rates
 over one interval; with --json everything that is known.
 
@@ -142,7 +144,7 @@ func once(ctx context.Context, w io.Writer, watcher *watch.Watcher, o *options, 
 	if o.json {
 		return text.JSON(w, toJSON(look, list))
 	}
-	lines := table(list, text.StyleFor(w), by)
+	lines := table(list, text.StyleFor(w), by, text.Columns(w))
 	if len(list) == 0 {
 		lines = append(lines, "no process uses weft here")
 	}
