@@ -77,6 +77,9 @@ func leaseProgram(threads, stripes int, rules leaseRules) *interleave.Program {
 
 func TestModelLease(t *testing.T) {
 	for _, c := range [][2]int{{2, 1}, {3, 1}, {3, 2}, {4, 2}} {
+		if testing.Short() && c[0] > 3 {
+			continue
+		}
 		r, err := interleave.Explore(leaseProgram(c[0], c[1], leaseRules{}))
 		if err != nil {
 			t.Errorf("%d threads, %d stripes: %v", c[0], c[1], err)
@@ -259,6 +262,9 @@ func answerProgram(rules listRules) *interleave.Program {
 
 func TestModelRequests(t *testing.T) {
 	for name, p := range map[string]*interleave.Program{"reuse": reuseProgram(listRules{}), "answers": answerProgram(listRules{})} {
+		if testing.Short() {
+			continue // the race detector makes it slow, and finds nothing in a model
+		}
 		r, err := interleave.Explore(p)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
