@@ -19,7 +19,7 @@ job() {
 	timeout "${WEFT_TEST_LIMIT:-200}" mpirun --allow-run-as-root --oversubscribe --host "$OWN:$each,$OTHER:$each" -np $((2 * each)) \
 		--mca plm_rsh_no_tree_spawn 1 --mca oob_tcp_if_include "$NETDEV" --mca btl_tcp_if_include "$NETDEV" \
 		--mca mpi_yield_when_idle 1 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include weft \
-		-x FI_PROVIDER_PATH -x FI_LOG_LEVEL -x FI_WEFT_CONNECT_TIMEOUT -x FI_WEFT_IFACE -x FI_WEFT_UDP -x FI_WEFT_VERBS \
+		-x FI_PROVIDER_PATH -x FI_LOG_LEVEL -x FI_WEFT_CONNECT_TIMEOUT -x FI_WEFT_IFACE -x FI_WEFT_UDP \
 		"$@" </dev/null
 }
 

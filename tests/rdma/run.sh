@@ -39,6 +39,8 @@ trap 'rm -rf "$log"' EXIT
 build() {
 	CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init || return 1
 	"$GO" build -o "$dir/vm" ./tests/rdma/vm || return 1
+	CGO_ENABLED=0 "$GO" build -o "$dir/rsh" ./tests/rdma/rsh || return 1
+	"$GO" test -c -o "$dir/provider.test" ./provider || return 1
 	if [ "$mode" = full ] || [ ! -e build/lib/libweft-fi.so ]; then
 		make -s lib || return 1
 	fi
@@ -110,8 +112,9 @@ absent() {
 	skipped=$((skipped + 1))
 }
 
-# Nothing but the device leads from one machine to the other.
-only=(-env FI_WEFT_UDP=no -env FI_WEFT_VERBS=yes)
+# Nothing but the device, which is used without being asked for, leads from one
+# machine to the other.
+only=(-env FI_WEFT_UDP=no)
 result='^\[1\] [0-9]+[km]? '
 
 pingpongs() {
@@ -120,15 +123,41 @@ pingpongs() {
 	[ "$mode" = full ] || return
 	program "fi_pingpong, short messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m tagged -I 500 -S 64
 	program "fi_pingpong, long messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m msg -I 5 -S 1048576
-	program "fi_pingpong, one machine without the device: UDP" 100 "$result" -env FI_WEFT_VERBS=auto -env WEFT_TEST_WITHOUT=1 \
+	program "fi_pingpong, one machine without the device: UDP" 100 "$result" -env WEFT_TEST_WITHOUT=1 \
 		-- tests/rdma/pingpong.sh -m tagged -I 20 -S 4096
+}
+
+# Open MPI over both machines. A program's tests are in tests/mpi.
+jobs() {
+	local each=$1 limit=$2 program
+	shift 2
+	absent mpicc && return
+	absent mpirun && return
+	if ! make -s -C tests/mpi OUT="$(realpath "$dir")"; then
+		failed=$((failed + 1))
+		return
+	fi
+	for program; do
+		if [ "$program" = collectives ] && ! /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
+			echo "-- SKIPPED: mpi4py is not installed"
+			skipped=$((skipped + 1))
+			continue
+		fi
+		program "Open MPI: $program, $each ranks on each machine" "$limit" "$program: all passed on $((2 * each)) ranks" \
+			"${only[@]}" -env WEFT_TEST_LIMIT="$limit" -- tests/rdma/mpi.sh "$(realpath "$dir")" "$each" "$program"
+	done
 }
 
 pingpongs
 if [ "$mode" = short ]; then
+	jobs 1 240 types
 	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
+	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
+	jobs 2 400 p2p types
+	jobs 1 400 collectives onesided
+	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
 	machines "one machine: conformance and faults" run 400 "$dir/verbs.test" -test.v -test.timeout 390s
 	machines "two machines: traffic, loss, delay, port down, one killed" pair 300 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 290s
 fi

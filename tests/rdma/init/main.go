@@ -95,6 +95,28 @@ func prepare() error {
 			return err
 		}
 	}
+	return showFolder()
+}
+
+// showFolder shows the job its working folder, wherever that is: a folder below
+// what was mounted above, or on a file system of its own, is not to be seen in
+// the host's root.
+func showFolder() error {
+	name, err := os.ReadFile("/ctl/folder")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Mkdir("/layer/folder", 0o755), os.Mkdir("/layer/folderwork", 0o755)); err != nil {
+		return err
+	}
+	for _, m := range []mount{
+		{"folder", "/folder", "9p", "ro," + plan9 + "cache=loose"},
+		{"folder", "/new" + string(name), "overlay", "lowerdir=/folder,upperdir=/layer/folder,workdir=/layer/folderwork"},
+	} {
+		if err := m.do(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

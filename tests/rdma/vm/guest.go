@@ -54,8 +54,14 @@ func newGuest(o *options, img image, node int, wire string) (*guest, error) {
 	if err := os.Mkdir(g.control(""), 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(g.control("job"), []byte(job(o, node, wire != "")), 0o644); err != nil {
+	folder, err := os.Getwd()
+	if err != nil {
 		return nil, err
+	}
+	for name, text := range map[string]string{"folder": folder, "job": job(o, node, wire != "", folder)} {
+		if err := os.WriteFile(g.control(name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
 	}
 	args := []string{
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-M", "q35",
@@ -72,6 +78,7 @@ func newGuest(o *options, img image, node int, wire string) (*guest, error) {
 		args = append(args, "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max")
 	}
 	args = append(args, share("root", "/", ",readonly=on")...)
+	args = append(args, share("folder", folder, ",readonly=on")...)
 	args = append(args, share("ctl", g.control(""), "")...)
 	if wire != "" {
 		args = append(args, "-netdev", wire, "-device",
@@ -91,9 +98,9 @@ func share(tag, path, more string) []string {
 
 func (g *guest) control(name string) string { return filepath.Join(g.dir, "ctl", name) }
 
-// job is the script that the machine runs: it makes the network interface and
+// job is the script that the machine runs in a folder: it makes the network interface and
 // the soft-RoCE device on it, then runs the command.
-func job(o *options, node int, wired bool) string {
+func job(o *options, node int, wired bool, folder string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("set -e")
@@ -116,9 +123,7 @@ func job(o *options, node int, wired bool) string {
 			line("export %s=%s", name, quote(value))
 		}
 	}
-	if dir, err := os.Getwd(); err == nil {
-		line("cd %s", quote(dir))
-	}
+	line("cd %s", quote(folder))
 	quoted := make([]string, len(o.command))
 	for i, c := range o.command {
 		quoted[i] = quote(c)

@@ -4,8 +4,9 @@
 //	vm [flags] run -- COMMAND...    in one machine
 //	vm [flags] pair -- COMMAND...   in two machines joined by a wire
 //
-// The machine sees the host's root read-only under a throw-away layer, so
-// programs of the host and what was built on it run at the same paths. The
+// The machine sees the host's root, and the current folder wherever it is, read-only
+// under a throw-away layer, so programs of the host and what was built on it run at
+// the same paths. The
 // command finds NODE (0 or 1), OWN and OTHER (IP addresses) and NETDEV in its
 // environment, its RDMA device is rxe0. A command that makes /run/ctl/kill has
 // its machine killed at once. Output and exit status come back; 124: timed out,
