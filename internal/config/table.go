@@ -178,7 +178,7 @@ var table = []Var{
 	intVar("ptp_max_offset", "ns", "1000", 1, 1_000_000_000,
 		func(c *Config) *int { return &c.PTPMaxOffset },
 		"How far a synchronised clock may be off."),
-	triVar("verbs", "no",
+	triVar("verbs", "auto",
 		func(c *Config) *Tri { return &c.Verbs },
 		"Reach other hosts over an RDMA device: auto if one stands on the endpoint's network interface, yes fails where there is none, no for none. Peers that are not reached so are reached over UDP."),
 	wordVar("verbs_device", "", 64,
