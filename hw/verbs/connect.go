@@ -163,12 +163,12 @@ func (s *service) sendHello(e *Endpoint) {
 	if s.i.window.Load() != 0 {
 		p.flags |= flagClosed
 	}
-	s.send(&e.addr, &p)
+	s.tell(e, &p)
 }
 
 func (s *service) sendMemory(e *Endpoint) {
 	h := &e.memory
-	s.send(&e.addr, &packet{
+	s.tell(e, &packet{
 		kind: packetMemory, epoch: h.epoch, qp: h.qp.Num, psn: h.psn, index: e.index, reads: uint8(s.i.reads()),
 	})
 }
@@ -208,13 +208,26 @@ func (s *service) packet(b []byte) {
 	}
 }
 
-// peer finds the endpoint that a packet is about; a hello makes one.
+// tell sends a packet to an endpoint's peer.
+func (s *service) tell(e *Endpoint, p *packet) {
+	p.to = e.theirs
+	s.send(&e.addr, p)
+}
+
+// peer finds the endpoint that a packet is about; a hello makes one, unless it
+// names one that somebody made to be joined.
 func (s *service) peer(p *packet) *Endpoint {
 	i := s.i
 	var key [addressBytes]byte
 	p.from.appendTo(key[:0])
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if p.to != 0 {
+		if e := i.halves[p.to]; e != nil && e.key == key {
+			return e
+		}
+		return nil
+	}
 	e := i.byKey[key]
 	if e != nil || p.kind != packetHello || i.gone.has(key) || i.closed.Load() || i.reachable(&p.from) != nil {
 		return e
@@ -241,11 +254,11 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 		// we live.
 		e.wantRejoin.Store(true)
 		s.i.attend(e)
-		s.send(&e.addr, &packet{kind: packetWait})
+		s.tell(e, &packet{kind: packetWait})
 		return
 	}
 	if e.wantRejoin.Load() || h.epoch == 0 {
-		s.send(&e.addr, &packet{kind: packetWait})
+		s.tell(e, &packet{kind: packetWait})
 		return
 	}
 	if p.epoch < h.applied {
@@ -317,11 +330,11 @@ func (s *service) onMemory(e *Endpoint, p *packet) {
 	if p.epoch > e.passive.epoch {
 		if err := s.newPassive(e, p); err != nil {
 			s.i.logf("refuse one-sided operations of peer %s: %v", e, err)
-			s.send(&e.addr, &packet{kind: packetRefuse, code: uint32(unix.ENOMEM)})
+			s.tell(e, &packet{kind: packetRefuse, code: uint32(unix.ENOMEM)})
 			return
 		}
 	}
-	s.send(&e.addr, &packet{
+	s.tell(e, &packet{
 		kind: packetPassive, epoch: p.epoch, got: p.epoch, qp: e.passive.qp.Num, psn: e.passive.psn, index: e.index,
 		reads: uint8(s.i.reads()), reach: s.i.scratch.addr, rkey: s.i.scratch.mr.RKey,
 	})

@@ -19,8 +19,11 @@ import (
 type Endpoint struct {
 	i     *Iface
 	index uint32  // among the interface's peers, and its hw.Source; immutable
-	addr  address // immutable, as key
+	addr  address // immutable, as key; of NewEndpoint, from Join on
 	key   [addressBytes]byte
+	// ours and theirs are the tokens of the halves that were joined, 0 without Join.
+	// ours is immutable, theirs is stored by Join under i.mu.
+	ours, theirs uint32
 	// name is the address by which the peer is known: its own word, or what was given to Connect until it comes. Stored
 	// by who makes the endpoint and by the service before ready, read by everybody.
 	name atomic.Pointer[[]byte]
@@ -116,12 +119,21 @@ type zombie struct {
 	since time.Time
 }
 
-// newEndpoint makes the endpoint of a peer, with its message queue pair in
-// state INIT. i.mu is held. Errors: hw.ErrNoResource.
+// newEndpoint makes the endpoint of a peer. i.mu is held. Errors: hw.ErrNoResource.
 func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 	e := &Endpoint{i: i, addr: a, answered: make(chan struct{})}
 	e.name.Store(&name)
 	a.appendTo(e.key[:0])
+	if err := i.enter(e); err != nil {
+		return nil, err
+	}
+	i.byKey[e.key] = e
+	return e, nil
+}
+
+// enter gives an endpoint its number and its message queue, with a queue pair in
+// state INIT. i.mu is held. Errors: hw.ErrNoResource.
+func (i *Iface) enter(e *Endpoint) error {
 	list := *i.peers.Load()
 	e.index = uint32(len(list))
 	for n, p := range list {
@@ -131,15 +143,15 @@ func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 		}
 	}
 	if e.index >= maxPeers {
-		return nil, fmt.Errorf("verbs: %d peers: %w", maxPeers, hw.ErrNoResource)
+		return fmt.Errorf("verbs: %d peers: %w", maxPeers, hw.ErrNoResource)
 	}
 	if err := i.blocks.attach(e, &e.msg); err != nil {
-		return nil, err
+		return err
 	}
 	e.msg.id, e.msg.class = e.index, classMessage
 	e.msg.cq = i.sendCQs[int(e.index)%len(i.sendCQs)]
 	if err := e.newMessageQP(); err != nil {
-		return nil, err
+		return err
 	}
 	grown := append([]*Endpoint(nil), list...)
 	if int(e.index) == len(grown) {
@@ -147,8 +159,7 @@ func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 	}
 	grown[e.index] = e
 	i.peers.Store(&grown)
-	i.byKey[e.key] = e
-	return e, nil
+	return nil
 }
 
 // makeQP makes a connected queue pair for queue q (nil: a passive one) in state INIT.

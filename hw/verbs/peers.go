@@ -212,12 +212,18 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, name := range append(e.asked, e.Address()) {
-		i.cfg.Forget(name)
+	if e.ours == 0 {
+		for _, name := range append(e.asked, e.Address()) {
+			i.cfg.Forget(name)
+		}
 	}
 	list := slices.Clone(*i.peers.Load())
 	list[e.index] = nil
 	i.peers.Store(&list)
+	if e.ours != 0 {
+		delete(i.halves, e.ours)
+		return
+	}
 	delete(i.byKey, e.key)
 	i.gone.add(e.key)
 }
@@ -258,7 +264,7 @@ func (i *Iface) SetEagerWindow(open bool) {
 		return
 	}
 	for _, e := range *i.peers.Load() {
-		if e != nil {
+		if e != nil && e.joins() {
 			e.owesWindow.Store(true)
 			if e.ready.Load() && e.run() {
 				e.tellWindow()
@@ -484,7 +490,7 @@ func (e *Endpoint) discard(err error) error {
 func (s *service) farewell() {
 	for _, e := range *s.i.peers.Load() {
 		if e != nil && e.Err() == nil && e.hello.applied != 0 {
-			s.send(&e.addr, &packet{kind: packetBye, seq: uint32(e.msg.lastSend.Load())})
+			s.tell(e, &packet{kind: packetBye, seq: uint32(e.msg.lastSend.Load())})
 		}
 	}
 	for end := time.Now().Add(closeWait); len(s.free) < serviceSend && time.Now().Before(end); {
