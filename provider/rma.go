@@ -55,7 +55,8 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		return err
 	}
 	defer l.release()
-	laned := e.laned(p.port, total)
+	inject := a.Inject || a.Flags&fi.Inject != 0
+	laned := !inject && e.laned(p.port, total) // what is injected leaves the caller's memory at once
 	if !laned {
 		if done, err := e.direct(a, p, total); done {
 			return err
@@ -86,7 +87,7 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
 		return e.postDevice(l, &r, op)
 	}
-	return e.postRMA(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
+	return e.postRMA(l, p, &r, inject)
 }
 
 // peerFor returns the path to an address for an operation with flags, and the

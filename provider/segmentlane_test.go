@@ -192,3 +192,29 @@ func TestSegmentsRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestSegmentsInject has a write that is injected leave the caller's memory at
+// once, however long it is.
+func TestSegmentsInject(t *testing.T) {
+	sides := overUDP(t, 2, func(c *config.Config) {
+		lanesEverywhere(c)
+		c.MinSegment = 4096
+	})
+	x, y := sides[0], sides[1]
+	remote, local := make([]byte, 8192), make([]byte, 8192)
+	y.region(remote, 7, fi.RemoteWrite)
+	n := int(x.ep.hot.InjectMax)
+	x.ep.domain.cfg.MinSegment = n - 1
+	for i := range local {
+		local[i] = 9
+	}
+	a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y], Context: 1, Flags: fi.Inject | fi.Completion}
+	post(t, func() error { return x.ep.RMA(&a) }, x, y)
+	clear(local)
+	wantDone(t, x, y, 1, fi.RMA|fi.Write)
+	for i := range remote[:n] {
+		if remote[i] != 9 {
+			t.Fatalf("byte %d is %d", i, remote[i])
+		}
+	}
+}

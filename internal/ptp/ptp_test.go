@@ -213,6 +213,8 @@ func TestCheck(t *testing.T) {
 		{Status{HasDaemon: true, Daemon: Daemon{Master, 0, 5}}, 0, ""},
 		{Status{HasDaemon: true, Daemon: Daemon{Slave, 900, 77}}, 900, ""},
 		{Status{HasDaemon: true, Daemon: Daemon{Slave, -1001, 77}}, 0, "offset of -1.001µs"},
+		{Status{HasDaemon: true, Daemon: Daemon{Slave, 900, 77}, Device: "/dev/ptp0", HasOffset: true, Offset: Offset{-50, 10}}, 960, ""},
+		{Status{HasDaemon: true, Daemon: Daemon{Master, 0, 5}, Device: "/dev/ptp0", HasOffset: true, Offset: Offset{2000, 10}}, 0, "off the system clock"},
 		{Status{HasDaemon: true, Daemon: Daemon{Slave, 0, 0}}, 0, "no grandmaster"},
 		{Status{HasDaemon: true, Daemon: Daemon{State: 4}}, 0, "listening"},
 		{Status{HasDaemon: true, Daemon: Daemon{State: 200}}, 0, "state 200"},

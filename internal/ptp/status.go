@@ -34,13 +34,21 @@ func reason(format string, arguments ...any) error {
 // Check returns nil if the clock is synchronised within limit, and how far it
 // may be off; or an error that says why not.
 //
-// The daemon knows: its port must follow a master or be one, within the limit.
+// The daemon knows: its port must follow a master or be one, within the limit. If
+// there is a PTP clock that can be read, the system clock must agree with it:
+// delays are computed with that one.
 // Without a daemon that answers, a PTP clock that agrees with a disciplined
 // system clock counts: then somebody keeps the two together, as phc2sys does.
 func (s *Status) Check(limit time.Duration) (time.Duration, error) {
+	own := time.Duration(0) // of the system clock
+	if s.HasOffset {
+		own = s.Offset.Value.Abs() + s.Offset.Error
+	}
 	switch {
+	case s.HasDaemon && s.HasOffset && s.Offset.Value.Abs() > limit+s.Offset.Error:
+		return 0, reason("%s, which the daemon keeps, is %v off the system clock, more than %v", s.Device, s.Offset.Value, limit)
 	case s.HasDaemon && s.Daemon.State == Master && s.Daemon.Grandmaster != 0:
-		return 0, nil
+		return own, nil
 	case s.HasDaemon && s.Daemon.State != Slave:
 		return 0, reason("the daemon's port is %v", s.Daemon.State)
 	case s.HasDaemon && s.Daemon.Grandmaster == 0:
@@ -48,7 +56,7 @@ func (s *Status) Check(limit time.Duration) (time.Duration, error) {
 	case s.HasDaemon && s.Daemon.Offset.Abs() > limit:
 		return 0, reason("its offset of %v is above %v", s.Daemon.Offset, limit)
 	case s.HasDaemon:
-		return s.Daemon.Offset.Abs(), nil
+		return s.Daemon.Offset.Abs() + own, nil
 	case s.Device == "":
 		return 0, reason("there is neither a PTP clock nor a daemon")
 	case !s.HasOffset:
@@ -58,6 +66,6 @@ func (s *Status) Check(limit time.Duration) (time.Duration, error) {
 	case s.Offset.Value.Abs() > limit+s.Offset.Error:
 		return 0, reason("%s is %v off the system clock, more than %v", s.Device, s.Offset.Value, limit)
 	default:
-		return s.Offset.Value.Abs() + s.Offset.Error, nil
+		return own, nil
 	}
 }
