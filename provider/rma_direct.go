@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -114,27 +115,38 @@ func (e *Endpoint) direct(a *RMAArgs, p *path, total uint64) (bool, error) {
 // directPart does the part of an operation on one remote element, which begins
 // at byte done of the operation.
 func (e *Endpoint) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteKey, done uint64) error {
-	var pieces [iovLimit]fi.IOVec
-	var local [iovLimit]hw.Segment
-	n := 0
-	for _, v := range window(pieces[:0], a.IOV, done, r.Len) {
-		local[n] = hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len)}
-		n++
+	d := directScratches.Get().(*directScratch)
+	defer directScratches.Put(d)
+	local := d.local[:0]
+	for _, v := range window(d.pieces[:0], a.IOV, done, r.Len) {
+		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len)})
 	}
 	var err error
 	if a.Read {
-		_, err = p.Endpoint.(hw.OneSided).GetZcopy(local[:n], r.Addr, key, nil)
+		_, err = p.Endpoint.(hw.OneSided).GetZcopy(local, r.Addr, key, nil)
 	} else {
-		_, err = p.Endpoint.(hw.OneSided).PutZcopy(local[:n], r.Addr, key, nil)
+		_, err = p.Endpoint.(hw.OneSided).PutZcopy(local, r.Addr, key, nil)
 	}
 	return err
 }
 
+// directScratch is what a posting thread, which holds no stripe here, hands to the
+// transport. It comes from a pool, because what goes through an interface's
+// method would be allocated each time.
+type directScratch struct {
+	pieces [iovLimit]fi.IOVec
+	local  [iovLimit]hw.Segment
+	head   [writeDataBytes]byte
+}
+
+var directScratches = sync.Pool{New: func() any { return new(directScratch) }}
+
 // notify tells the peer of a write with CQ data that is in place.
 func (e *Endpoint) notify(a *RMAArgs, p *path, total uint64) error {
 	h := writeHead{key: a.Remote[0].Key, flags: rmaData | rmaLast, data: a.Data, length: total}
-	var b [writeDataBytes]byte
-	return sendError(p.AMShort(amNotify, a.Remote[0].Addr, h.put(b[:]), nil))
+	d := directScratches.Get().(*directScratch)
+	defer directScratches.Put(d)
+	return sendError(p.AMShort(amNotify, a.Remote[0].Addr, h.put(d.head[:]), nil))
 }
 
 // completeDirect completes an operation that is done.
