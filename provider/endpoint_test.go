@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -124,10 +125,14 @@ func (s *side) know(others ...*side) {
 	}
 }
 
+// onHeap makes buffers escape: one on a goroutine's stack would move with it.
+var onHeap atomic.Pointer[byte]
+
 func iovOf(b []byte) []fi.IOVec {
 	if len(b) == 0 {
 		return nil
 	}
+	onHeap.Store(&b[0])
 	return []fi.IOVec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: uint64(len(b))}}
 }
 
