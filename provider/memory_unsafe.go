@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Addresses in requests are those of C memory or of memory off the Go heap:
@@ -22,6 +23,18 @@ func pointerAt(addr uint64) unsafe.Pointer {
 // bytesAt views n bytes at an address. No bytes are at address 0.
 func bytesAt(addr, n uint64) []byte {
 	return unsafe.Slice((*byte)(pointerAt(addr)), n)
+}
+
+// inWord is how many bytes of a held message's payload its node has room for: such
+// a message is matched without a look at memory of its own.
+const inWord = 8
+
+// heldPayload views the payload of a message that is held whole.
+func heldPayload(m *match.Message) []byte {
+	if m.Len <= inWord {
+		return unsafe.Slice((*byte)(unsafe.Pointer(&m.Payload)), m.Len)
+	}
+	return bytesAt(m.Payload, m.Len)
 }
 
 // vectorAt views a vector of n elements.

@@ -54,7 +54,7 @@ func (r *rxContext) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match
 		r.rendezvousMulti(eng, rv, &a, &announced)
 		return
 	}
-	r.deliverMulti(eng, rv, &a, bytesAt(m.Payload, m.Len))
+	r.deliverMulti(eng, rv, &a, heldPayload(m))
 	r.releaseHeld(eng, m)
 }
 

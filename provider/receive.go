@@ -213,22 +213,25 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
 		return
 	}
 	addr := uint64(0)
-	if len(payload) != 0 {
+	if len(payload) > inWord {
 		var err error
 		if addr, err = r.pool.Get(len(payload)); err != nil {
 			log.Warnf(log.EPData, "no memory to hold %d bytes of an unexpected message: %v", len(payload), err)
 			r.setWindow(false)
 			return
 		}
-		copy(bytesAt(addr, uint64(len(payload))), payload)
 	}
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
 		log.Warnf(log.EPData, "no memory to hold an unexpected message")
+		if addr != 0 {
+			r.pool.Put(addr, len(payload))
+		}
 		return
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = heldFlags(a)
+	copy(heldPayload(m), payload)
 	a.ep.countHeld(len(payload))
 	r.hold(len(payload))
 }
@@ -272,7 +275,7 @@ func (r *rxContext) deliverHeld(eng *match.Engine, t target, m *match.Message) {
 		r.startRendezvous(t, nil, &a, &announced)
 		return
 	}
-	r.deliver(t, &a, bytesAt(m.Payload, m.Len))
+	r.deliver(t, &a, heldPayload(m))
 	r.releaseHeld(eng, m)
 }
 
@@ -281,8 +284,10 @@ func (r *rxContext) releaseHeld(eng *match.Engine, m *match.Message) {
 	switch {
 	case m.Flags&msgRTS != 0:
 		r.pool.Put(m.Payload, rtsSize)
-	case m.Len != 0:
+	case m.Len > inWord:
 		r.pool.Put(m.Payload, int(m.Len))
+		fallthrough
+	default:
 		r.unhold(int(m.Len))
 	}
 	eng.ReleaseMessage(m)
