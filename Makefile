@@ -35,7 +35,7 @@ ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
 
-.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-scaling plots man fuzz \
+.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-rdma bench-scaling plots man fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -93,6 +93,10 @@ bench: build bench-program
 ## make bench-scaling  rates over the number of threads, with a plot
 bench-scaling: build bench-program
 	$(WEFT_BENCH) --save build/scaling.json --providers weft,shm --rounds 7 threads
+
+## make bench-rdma  weft beside verbs;ofi_rxm between virtual machines, into docs/benchmarks.md
+bench-rdma: deps
+	@tests/rdma/bench.sh
 
 ## make plots      docs/plots: windows, RTTs and queues in simulation
 plots:

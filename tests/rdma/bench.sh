@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# bench.sh [ROUNDS]: weft beside libfabric's verbs;ofi_rxm on the same soft-RoCE
+# device in the same pair of virtual machines, written into docs/benchmarks.md.
+# tests/rdma/run.sh says what WEFT_RDMA_ACCEL and WEFT_RDMA_DIR are.
+set -eu
+cd "$(dirname "$0")/../.."
+
+rounds=${1:-5}
+GO=${GO:-go}
+dir=${WEFT_RDMA_DIR:-build/rdma}
+accel=${WEFT_RDMA_ACCEL:-tcg}
+out=docs/benchmarks.md
+log=$(mktemp -d)
+trap 'rm -rf "$log"' EXIT
+mkdir -p "$dir"
+CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init
+"$GO" build -o "$dir/vm" ./tests/rdma/vm
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -o "$dir/wire" tests/rdma/wire/wire.c -lfabric
+make -s lib
+load=$(cut -d' ' -f1 /proc/loadavg)
+"$dir/vm" -dir "$dir" -accel "$accel" -timeout $((120 + 120 * rounds))s pair -- \
+	tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$rounds" 300 3000 40 >"$log/lines" || true
+
+# values PROVIDER FIGURE: one for each round that gave one, sorted.
+values() { grep -F " $1 $2 " "$log/lines" | awk '{print $NF}' | sort -g; }
+
+# row LABEL FIGURE SIGN LIMIT
+row() {
+	paste -d' ' <(values weft "$2" | tr '\n' ',') <(values "verbs;ofi_rxm" "$2" | tr '\n' ',') |
+		awk -v label="$1" -v sign="$3" -v limit="$4" '
+		function median(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return ""; return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2 }
+		function cell(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return "–"; return sprintf("%.4g (%.4g–%.4g, %d)", median(s), a[1], a[n], n) }
+		{
+			w = median($1); r = median($2)
+			ratio = ok = ""
+			if (w != "" && r != "") { x = w / r; ratio = sprintf("%.2f x", x); ok = (sign == "<=" ? x <= limit : x >= limit) ? "yes" : "no" }
+			printf "| %s | %s | %s | %s | %s %s x | %s |\n", label, cell($1), cell($2), ratio, sign, limit, ok
+		}'
+}
+
+{
+	echo "<!-- begin soft-RoCE -->"
+	echo "## Two virtual machines over soft-RoCE, $(date +%F)"
+	echo
+	echo "\`make bench-rdma\`: weft and libfabric $(fi_info --version | sed -n 's/^libfabric: //p')'s \`verbs;ofi_rxm\` in turn, $rounds rounds of one run; median (least–most, rounds"
+	echo "that ended). $(nproc) processors, $([ "$accel" = kvm ] && echo KVM || echo "emulated processors"), load average $load at the start."
+	echo
+	echo "| what | weft | verbs;ofi_rxm | ratio | to reach | reached |"
+	echo "| --- | --- | --- | --- | --- | --- |"
+	row "8 B tagged ping-pong, half round trip, us" latency_us "<=" 0.9
+	row "8 B tagged message rate, window 64, per s" rate_per_s ">=" 1.2
+	row "1 MiB tagged bandwidth, window 4, MB/s" bandwidth_MB_per_s ">=" 1.0
+	echo "<!-- end soft-RoCE -->"
+} >"$log/section"
+# The section stands before what is missed.
+awk -v section="$log/section" '
+	/<!-- begin soft-RoCE -->/ { skip = 1 }
+	/^## What is missed/ { while ((getline line <section) > 0) print line; print "" }
+	!skip && !(after && /^$/) { print }
+	{ after = 0 }
+	/<!-- end soft-RoCE -->/ { skip = 0; after = 1 }' "$out" >"$log/page"
+cp "$log/page" "$out"
+grep -v -E '^\[1\] [0-9]+ [^ ]+ [a-z]+_[A-Za-z_]+ ' "$log/lines" | head -n 20 >&2 || true
+cat "$log/section"
