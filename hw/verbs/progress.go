@@ -202,6 +202,9 @@ func (r *receiver) deliver(b []byte, qp uint32) bool {
 		return false
 	}
 	r.delivered.Add(1)
+	if r.i.tracer != nil {
+		r.i.trace(hw.TraceReceive, hw.AMID(m.id), m.header, head, payload)
+	}
 	r.inside = true
 	h(hw.Source(e.index), m.header, head, payload)
 	r.inside = false
