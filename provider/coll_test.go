@@ -362,25 +362,27 @@ func TestCollectiveModel(t *testing.T) {
 		"messages": func(c *config.Config) { c.UseCMA = config.No },
 		"closed":   func(c *config.Config) { c.UnexpectedBytes = 1 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			r := rand.New(rand.NewPCG(seed, 0))
-			c := newCircle(t, newBench(t, change, collHints()), 9)
-			var program []*work
-			for _, size := range []int{1, 2, 3, 4, 5, 7, 8, 9} {
-				members := r.Perm(len(c.sides))[:size]
-				groups := c.joinAll(members)
-				for range 12 {
-					program = append(program, newWork(r, members, groups))
-				}
-			}
-			r.Shuffle(len(program), func(i, j int) { program[i], program[j] = program[j], program[i] })
-			c.run(r, program)
-			for _, s := range c.sides {
-				s.idle()
-			}
-		})
+		for seed := range seedCount(t, 3) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) { collectiveModel(t, change, seed) })
+		}
+	}
+}
+
+func collectiveModel(t *testing.T, change func(*config.Config), seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	c := newCircle(t, newBench(t, change, collHints()), 9)
+	var program []*work
+	for _, size := range []int{1, 2, 3, 4, 5, 7, 8, 9} {
+		members := r.Perm(len(c.sides))[:size]
+		groups := c.joinAll(members)
+		for range 12 {
+			program = append(program, newWork(r, members, groups))
+		}
+	}
+	r.Shuffle(len(program), func(i, j int) { program[i], program[j] = program[j], program[i] })
+	c.run(r, program)
+	for _, s := range c.sides {
+		s.idle()
 	}
 }
 

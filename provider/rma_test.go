@@ -243,11 +243,21 @@ func TestAtomicsAgainstModel(t *testing.T) {
 	b := newBench(t, nil, rmaHints())
 	x, y := b.side(t), b.side(t)
 	x.know(y)
-	r := rand.New(rand.NewPCG(5, 6))
+	for seed := range seedCount(t, 4) {
+		atomicsAgainstModel(t, x, y, rand.New(rand.NewPCG(seed, 6)))
+	}
+}
+
+func atomicsAgainstModel(t *testing.T, x, y *side, r *rand.Rand) {
+	t.Helper()
 	memory, model := make([]uint64, 1024), make([]uint64, 1024)
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&memory[0])), 8192)
-	y.region(all, 1, fi.RemoteRead|fi.RemoteWrite)
-	for n := range 2000 {
+	region, err := y.domain.RegMR(&fi.MRAttr{IOV: iovOf(all), Access: fi.RemoteRead | fi.RemoteWrite, RequestedKey: 1}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = region.Close() }()
+	for n := range 500 {
 		d, op, k := fi.Datatype(r.IntN(int(fi.DoubleComplex)+1)), fi.Op(r.IntN(int(fi.OpDiff)+1)), atomics.Kind(r.IntN(3))
 		count, err := x.ep.AtomicCount(k, d, op)
 		if err != nil {
