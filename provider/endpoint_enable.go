@@ -90,7 +90,8 @@ func (e *Endpoint) checkEnable() error {
 	if (either || caps&fi.Send != 0) && e.txCQ == nil && e.txCntr == nil {
 		return fi.ENOCQ
 	}
-	if (either || caps&fi.Recv != 0) && e.rxCQ == nil && e.rxCntr == nil {
+	receives := e.scalable != nil || caps&(fi.Msg|fi.Tagged|fi.Collective) != 0
+	if receives && (either || caps&fi.Recv != 0) && e.rxCQ == nil && e.rxCntr == nil {
 		return fi.ENOCQ
 	}
 	return nil

@@ -37,6 +37,32 @@ static void test_enable_without(long arg)
 	node_close_domain(&n);
 }
 
+/* Who only reads and writes others' memory needs no queue for receives. */
+static void test_enable_rma(long arg)
+{
+	struct node_opts o = { .caps = FI_RMA };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_MSG };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fid_cq *cq;
+	struct fid_av *av;
+	struct fid_ep *ep;
+	struct node n;
+
+	(void)arg;
+	node_open_domain(&n, &o);
+	OK(fi_cq_open(n.domain, &cq_attr, &cq, NULL));
+	OK(fi_av_open(n.domain, &av_attr, &av, NULL));
+	OK(fi_endpoint(n.domain, n.info, &ep, NULL));
+	OK(fi_ep_bind(ep, &av->fid, 0));
+	EXPECT_RC(fi_enable(ep), -FI_ENOCQ);
+	OK(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT));
+	OK(fi_enable(ep));
+	OK(fi_close(&ep->fid));
+	OK(fi_close(&cq->fid));
+	OK(fi_close(&av->fid));
+	node_close_domain(&n);
+}
+
 static void test_bind_rules(long arg)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_MSG };
@@ -264,6 +290,7 @@ static void test_alias(long arg)
 
 static const struct test tests[] = {
 	{ "enable_without", test_enable_without, 1, 0, 0 },
+	{ "enable_rma", test_enable_rma, 1, 0, 0 },
 	{ "bind_rules", test_bind_rules, 1, 0, 0 },
 	{ "not_enabled", test_not_enabled, 1, 0, 0 },
 	{ "getname", test_getname, 1, 0, 0 },
