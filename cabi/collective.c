@@ -15,14 +15,15 @@
  * operation that takes no flags. */
 #define FOR_BARRIERS (FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 
-static ssize_t post(struct fid_ep *ep, enum fi_collective_op kind, const void *buf, size_t count,
-		    void *result, fi_addr_t group, fi_addr_t root, enum fi_datatype datatype,
+static ssize_t post(struct fid_ep *ep, enum fi_collective_op kind, const void *buf, void *desc,
+		    size_t count, void *result, void *result_desc, fi_addr_t group, fi_addr_t root, enum fi_datatype datatype,
 		    enum fi_op op, uint64_t flags, void *context)
 {
 	struct weft_coll_args args = {
 		.buf = (uintptr_t)buf, .result = (uintptr_t)result, .count = count, .group = group,
 		.root = root, .flags = flags, .context = (uintptr_t)context, .kind = kind,
 		.datatype = datatype, .op = op,
+		.desc = (uintptr_t)desc, .result_desc = (uintptr_t)result_desc,
 	};
 
 	return weftGoCollective(EP(ep)->handle, &args);
@@ -30,7 +31,7 @@ static ssize_t post(struct fid_ep *ep, enum fi_collective_op kind, const void *b
 
 static ssize_t co_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)
 {
-	return post(ep, FI_BARRIER, NULL, 0, NULL, group, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, flags,
+	return post(ep, FI_BARRIER, NULL, NULL, 0, NULL, NULL, group, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, flags,
 		    context);
 }
 
@@ -43,8 +44,7 @@ static ssize_t co_broadcast(struct fid_ep *ep, void *buf, size_t count, void *de
 			    fi_addr_t root, enum fi_datatype datatype, uint64_t flags,
 			    void *context)
 {
-	(void)desc;
-	return post(ep, FI_BROADCAST, buf, count, NULL, group, root, datatype, FI_NOOP, flags,
+	return post(ep, FI_BROADCAST, buf, desc, count, NULL, NULL, group, root, datatype, FI_NOOP, flags,
 		    context);
 }
 
@@ -52,9 +52,7 @@ static ssize_t co_alltoall(struct fid_ep *ep, const void *buf, size_t count, voi
 			   void *result, void *result_desc, fi_addr_t group,
 			   enum fi_datatype datatype, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
-	return post(ep, FI_ALLTOALL, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
+	return post(ep, FI_ALLTOALL, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
 		    flags, context);
 }
 
@@ -62,9 +60,7 @@ static ssize_t co_allreduce(struct fid_ep *ep, const void *buf, size_t count, vo
 			    void *result, void *result_desc, fi_addr_t group,
 			    enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
-	return post(ep, FI_ALLREDUCE, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, op,
+	return post(ep, FI_ALLREDUCE, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, op,
 		    flags, context);
 }
 
@@ -72,9 +68,7 @@ static ssize_t co_allgather(struct fid_ep *ep, const void *buf, size_t count, vo
 			    void *result, void *result_desc, fi_addr_t group,
 			    enum fi_datatype datatype, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
-	return post(ep, FI_ALLGATHER, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
+	return post(ep, FI_ALLGATHER, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
 		    flags, context);
 }
 
@@ -83,9 +77,7 @@ static ssize_t co_reduce_scatter(struct fid_ep *ep, const void *buf, size_t coun
 				 enum fi_datatype datatype, enum fi_op op, uint64_t flags,
 				 void *context)
 {
-	(void)desc;
-	(void)result_desc;
-	return post(ep, FI_REDUCE_SCATTER, buf, count, result, group, FI_ADDR_NOTAVAIL, datatype, op,
+	return post(ep, FI_REDUCE_SCATTER, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, op,
 		    flags, context);
 }
 
@@ -93,18 +85,14 @@ static ssize_t co_reduce(struct fid_ep *ep, const void *buf, size_t count, void 
 			 void *result_desc, fi_addr_t group, fi_addr_t root,
 			 enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
-	return post(ep, FI_REDUCE, buf, count, result, group, root, datatype, op, flags, context);
+	return post(ep, FI_REDUCE, buf, desc, count, result, result_desc, group, root, datatype, op, flags, context);
 }
 
 static ssize_t co_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			  void *result, void *result_desc, fi_addr_t group, fi_addr_t root,
 			  enum fi_datatype datatype, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
-	return post(ep, FI_SCATTER, buf, count, result, group, root, datatype, FI_NOOP, flags,
+	return post(ep, FI_SCATTER, buf, desc, count, result, result_desc, group, root, datatype, FI_NOOP, flags,
 		    context);
 }
 
@@ -112,9 +100,7 @@ static ssize_t co_gather(struct fid_ep *ep, const void *buf, size_t count, void 
 			 void *result_desc, fi_addr_t group, fi_addr_t root,
 			 enum fi_datatype datatype, uint64_t flags, void *context)
 {
-	(void)desc;
-	(void)result_desc;
-	return post(ep, FI_GATHER, buf, count, result, group, root, datatype, FI_NOOP, flags,
+	return post(ep, FI_GATHER, buf, desc, count, result, result_desc, group, root, datatype, FI_NOOP, flags,
 		    context);
 }
 
@@ -125,7 +111,6 @@ static ssize_t co_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, st
 	const struct fi_ioc none = { NULL, 0 };
 	const struct fi_ioc *in = &none, *out = &none;
 
-	(void)result_desc;
 	if (!msg || msg->iov_count > 1 || result_count > 1 || (!msg->msg_iov && msg->iov_count) ||
 	    (!resultv && result_count))
 		return -FI_EINVAL;
@@ -133,8 +118,9 @@ static ssize_t co_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, st
 		in = msg->msg_iov;
 	if (result_count)
 		out = resultv;
-	return post(ep, msg->coll, in->addr, msg->iov_count ? in->count : out->count, out->addr,
-		    msg->coll_addr, msg->root_addr, msg->datatype, msg->op, flags, msg->context);
+	return post(ep, msg->coll, in->addr, msg->iov_count && msg->desc ? msg->desc[0] : NULL,
+		    msg->iov_count ? in->count : out->count, out->addr,
+		    result_count && result_desc ? result_desc[0] : NULL, msg->coll_addr, msg->root_addr, msg->datatype, msg->op, flags, msg->context);
 }
 
 struct fi_ops_collective weft_ops_collective = {

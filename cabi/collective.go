@@ -29,6 +29,7 @@ func weftGoCollective(ep C.uint64_t, a *C.struct_weft_coll_args) (rc C.int64_t) 
 		Root:     fi.Addr(a.root),
 		Flags:    uint64(a.flags),
 		Context:  uint64(a.context),
+		Descs:    [2]uint64{uint64(a.desc), uint64(a.result_desc)},
 	}
 	return C.int64_t(result(e.Collective(&args)))
 }

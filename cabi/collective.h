@@ -19,6 +19,8 @@ struct weft_coll_args {
 	int32_t kind;                   /* enum fi_collective_op */
 	int32_t datatype;
 	int32_t op;
+	uint64_t desc;
+	uint64_t result_desc;
 };
 
 /* Go. Each returns 0 or a negative errno. Joining gives the handle and the

@@ -21,6 +21,7 @@ type CollectiveArgs struct {
 	Root     fi.Addr // of a kind that has one: a member's address
 	Flags    uint64
 	Context  uint64
+	Descs    [2]uint64 // of Buf and Result, which are not in device memory
 }
 
 // collectiveFlags are the flags that a collective operation may carry. It
@@ -31,7 +32,7 @@ const collectiveFlags = fi.Completion | fi.More | fi.InjectComplete | fi.Transmi
 // was posted, and fi.EAGAIN when as many as possible are under way and the
 // caller may try again after progress. Other errors: fi.EOPBADSTATE (not
 // enabled, or the group is not joined yet), fi.EBADFLAGS, fi.EOPNOTSUPP (a
-// datatype or operation that the kind does not have), fi.EINVAL (not a group's
+// datatype or operation that the kind does not have, device memory), fi.EINVAL (not a group's
 // address, a root that is no member, no buffer), fi.EMSGSIZE, fi.ENOMEM, and why
 // the join failed. What goes wrong later is an error completion: fi.ECONNRESET
 // when a member is gone, fi.ETRUNC and fi.EINVAL when members do not agree on
@@ -56,6 +57,8 @@ func (e *Endpoint) Collective(a *CollectiveArgs) error {
 func (e *Endpoint) checkCollective(a *CollectiveArgs) (call collective.Call, err error) {
 	call = collective.Call{Kind: a.Kind, Count: a.Count, Elem: uint64(a.Datatype.Size())}
 	switch {
+	case e.domain.hmem() && (a.Descs[0]|a.Descs[1])&descSpecial != 0:
+		return call, e.refuse(fi.EOPNOTSUPP, "collective: device memory")
 	case a.Flags&^collectiveFlags != 0:
 		return call, e.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", a.Flags&^collectiveFlags)
 	case a.Kind == collective.Barrier:

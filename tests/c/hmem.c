@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <rdma/fi_atomic.h>
+#include <rdma/fi_collective.h>
 #include <rdma/fi_rma.h>
 
 #include "gpu.h"
@@ -372,6 +373,34 @@ static void test_atomics(long unused)
 
 /* ---- what is refused ---- */
 
+/* The members' processors combine what they get, so collectives take host memory only. */
+static void test_collective(long unused)
+{
+	struct node_opts o = { .caps = CAPS | FI_COLLECTIVE, .mr_mode = FI_MR_HMEM };
+	uint64_t host[4] = { 0 };
+	struct buffer d, h;
+	struct node n;
+
+	(void)unused;
+	gpu_open();
+	node_open(&n, &o);
+	d = buffer_open(&n, 4096, true);
+	h = buffer_open(&n, 4096, false);
+	EXPECT_RC(fi_allreduce(n.ep, d.p, 1, d.desc, host, NULL, 0, FI_UINT64, FI_SUM, 0, NULL),
+		  -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_allreduce(n.ep, host, 1, NULL, d.p, d.desc, 0, FI_UINT64, FI_SUM, 0, NULL),
+		  -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_broadcast(n.ep, d.p, 1, d.desc, 0, 0, FI_UINT64, 0, NULL), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_alltoall(n.ep, h.p, 1, h.desc, d.p, d.desc, 0, FI_UINT64, 0, NULL),
+		  -FI_EOPNOTSUPP);
+	/* host memory is refused for want of a group only */
+	EXPECT_RC(fi_allreduce(n.ep, h.p, 1, h.desc, host, NULL, 0, FI_UINT64, FI_SUM, 0, NULL),
+		  -FI_EINVAL);
+	buffer_close(&d);
+	buffer_close(&h);
+	node_close(&n);
+}
+
 static void test_info(long unused)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_HMEM };
@@ -513,6 +542,7 @@ static void test_freed(long unused)
 }
 
 static const struct test tests[] = {
+	{ "collective", test_collective, 1, 0, 0 },
 	{ "info", test_info, 1, 30, 0 },
 	{ "regions", test_regions, 1, 30, 0 },
 	{ "without", test_without, 1, 30, 0 },
