@@ -145,6 +145,7 @@ type Endpoint struct {
 	rmaStreams     []uint64             // requests that wait for room, by id
 	transfers      map[uint64]*transfer // requests in segments, by id
 	spareTransfers []*transfer
+	spareSegments  *segmentPiece
 	lanes          []*segmentLane // that time or room resumes
 	born           time.Time      // zero of lanes' clock; immutable
 	replies        []reply        // to peers' reads and atomics, that wait for room

@@ -175,6 +175,11 @@ func (e *Endpoint) dropRegions() {
 	e.landings = nil
 	closeAll(e.exposed.all())
 	closeAll(e.devices.regions())
+	for _, t := range e.transfers {
+		if m, ok := t.mover.(*deviceMover); ok {
+			closeAll(m.op.regions)
+		}
+	}
 }
 
 // landingAt is the registration of a piece of the target.

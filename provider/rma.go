@@ -83,6 +83,9 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	}
 	if laned {
 		r.flags |= rmaLaned
+		if a.Flags&fi.DeliveryComplete != 0 && !a.Read {
+			r.flags |= rmaDelivers
+		}
 		r.left.Store(0)
 	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
 		return e.postDevice(l, &r, op)

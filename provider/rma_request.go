@@ -61,6 +61,7 @@ const (
 	rmaCompletes
 	rmaAsked    // for a completion, by fi.Completion
 	rmaLaned    // in segments, which left counts as they are posted
+	rmaDelivers // a write in segments ends when the peer's memory has it
 	rmaMessages // the peer does not let its memory be reached
 	rmaByDevice // the transport's device does it: see deviceOp
 )

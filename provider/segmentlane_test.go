@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"bytes"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -215,6 +217,93 @@ func TestSegmentsInject(t *testing.T) {
 	for i := range remote[:n] {
 		if remote[i] != 9 {
 			t.Fatalf("byte %d is %d", i, remote[i])
+		}
+	}
+}
+
+// byDevice starts an operation on memory of y whose segments the transport moves
+// under a key of its own, as a device does.
+func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.RemoteKey) {
+	t.Helper()
+	e := x.ep
+	l, err := e.linkOf(x.addr[y])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release()
+	p, ok := l.ready()
+	if !ok {
+		t.Fatal("not connected")
+	}
+	lease, _ := e.stripes.Acquire(0)
+	req, id, ok := e.rmas.Alloc(lease)
+	if !ok {
+		t.Fatal("no request")
+	}
+	n := uint64(len(local))
+	r := rmaRequest{context: 5, flags: rmaLaned | rmaCompletes, total: n, link: l.index, count: 1, parts: 2}
+	if read {
+		r.flags |= rmaIsRead
+	}
+	r.iov[0] = iovOf(local)[0]
+	r.remote[0], r.remote[1] = fi.RMAIOVec{Len: 50000, Key: 7}, fi.RMAIOVec{Addr: 50000, Len: n - 50000, Key: 7}
+	req.set(&r)
+	e.stripes.Release(lease)
+	l.inFlight.Add(1)
+	op := &deviceOp{e: e, id: id, path: &path{p.Endpoint, p.port, p.peer, &peerKeys{}}}
+	op.keys[0], op.keys[1] = key, key
+	e.rx.acquire()
+	defer e.rx.give()
+	tr := e.newTransfer(id, &deviceMover{op: op})
+	if e.transfers == nil {
+		e.transfers = map[uint64]*transfer{}
+	}
+	e.transfers[id] = tr
+	e.laneOf(l, p).start(tr, n)
+}
+
+// TestSegmentsByDevice has the transport move segments, and messages move what it
+// refuses.
+func TestSegmentsByDevice(t *testing.T) {
+	sides := overUDP(t, 2, lanesEverywhere)
+	x, y := sides[0], sides[1]
+	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
+	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+	oneMessage(t, x, y, 64)
+	memory := y.ep.ports[1].Memory()
+	m, err := memory.Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote), Access: hw.RemoteRead | hw.RemoteWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	good, err := x.ep.ports[1].Memory().UnpackKey(m.PackKey(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range []hw.RemoteKey{good, {12345}} {
+		for _, read := range []bool{false, true} {
+			before := x.peerCounter("peer_segments")
+			from, to := local, remote
+			if read {
+				from, to = remote, local
+			}
+			clear(to)
+			for k := range from {
+				from[k] = byte(k*13>>2) + byte(i)
+			}
+			x.byDevice(t, y, read, local, key)
+			flags := fi.RMA | fi.Write
+			if read {
+				flags = fi.RMA | fi.Read
+			}
+			wantDone(t, x, y, 5, flags)
+			drain(x, y)
+			if !bytes.Equal(local, remote) {
+				t.Errorf("key %d, read %v: wrong bytes", i, read)
+			}
+			if after := x.peerCounter("peer_segments"); after <= before || len(x.ep.transfers) != 0 {
+				t.Errorf("key %d, read %v: %d segments, %d before, %d transfers are left", i, read, after, before, len(x.ep.transfers))
+			}
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (e *Endpoint) startTransfer(req *rmaRequest, id uint64) bool {
 	if n == nil {
 		return false
 	}
-	t := e.newTransfer(id, rmaMover{})
+	t := e.newTransfer(id, e.moverOf(req, id, l, p))
 	if e.transfers == nil {
 		e.transfers = map[uint64]*transfer{}
 	}
@@ -47,14 +47,20 @@ func (rmaMover) finish(t *transfer) {
 // locate returns the remote element in which byte at of an operation is, where in
 // it, and how much of it follows.
 func (req *rmaRequest) locate(at uint64) (part *fi.RMAIOVec, offset, left uint64) {
+	_, part, offset, left = req.element(at)
+	return part, offset, left
+}
+
+// element is locate with the element's number.
+func (req *rmaRequest) element(at uint64) (number int, part *fi.RMAIOVec, offset, left uint64) {
 	for i := range req.remote[:req.parts] {
-		part = &req.remote[i]
+		number, part = i, &req.remote[i]
 		if at < part.Len {
 			break
 		}
 		at -= part.Len
 	}
-	return part, at, part.Len - at
+	return number, part, at, part.Len - at
 }
 
 func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {

@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"errors"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// Reads and writes in segments that a port's device does; see deviceOp, of which
+// keys and registrations are used.
+
+// deviceMover moves the data of one request. Where the device refuses, the
+// request begins anew as messages.
+type deviceMover struct {
+	op      *deviceOp
+	refused bool
+}
+
+// segmentPiece is a segment that is with the device. It belongs to the lease
+// holder and is used again.
+type segmentPiece struct {
+	done hw.Completion
+	t    *transfer
+	seg  congestion.Segment
+	next *segmentPiece
+}
+
+// moverOf chooses how a request's segments move.
+func (e *Endpoint) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
+	if req.flags&(rmaDelivers|rmaMessages) != 0 { // messages are answered when they are in place
+		return rmaMover{}
+	}
+	a := RMAArgs{IOV: req.iov[:req.count], Remote: req.remote[:req.parts], Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0}
+	op := e.newDeviceOp(&a, l, p, req.total)
+	if op == nil {
+		return rmaMover{}
+	}
+	op.id = id
+	e.stats.Shared(stats.SharedDevice, 1)
+	return &deviceMover{op: op}
+}
+
+func (*deviceMover) lost() bool { return false }
+
+func (m *deviceMover) finish(t *transfer) {
+	e, id, n := t.e, t.id, t.lane
+	closeAll(m.op.regions)
+	m.op.regions = nil
+	req, ok := e.rmas.Lookup(id)
+	if !ok || !m.refused || n.path.Err() != nil {
+		rmaMover{}.finish(t)
+		return
+	}
+	for i := range req.remote[:req.parts] {
+		m.op.path.keys.forget(req.remote[i].Key)
+	}
+	req.flags |= rmaMessages
+	again := e.newTransfer(id, rmaMover{})
+	e.transfers[id] = again
+	n.start(again, req.total)
+}
+
+func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
+	e, p := t.e, t.lane.path
+	req, ok := e.rmas.Lookup(t.id)
+	if !ok || p.Err() != nil {
+		return t.fail(seg, fi.ECONNRESET)
+	}
+	i, part, at, left := req.element(uint64(seg.Offset))
+	most := min(left, uint64(seg.Length), p.port.attr.MaxPutZcopy, devicePieceBytes)
+	if req.flags&rmaIsRead != 0 {
+		most = min(left, uint64(seg.Length), p.port.attr.MaxGetZcopy, devicePieceBytes)
+	}
+	var pieces [iovLimit]fi.IOVec
+	var local [iovLimit]hw.Segment
+	used := window(pieces[:0], req.iov[:req.count], uint64(seg.Offset), most)
+	used = used[:min(len(used), p.port.attr.MaxIOV)]
+	n := int64(0)
+	for k, v := range used {
+		local[k] = hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(m.op.regions, v)}
+		n += int64(v.Len)
+	}
+	if n < seg.Length {
+		t.lane.Trim(&t.Operation, &seg, n)
+	}
+	d := e.takeSegment(t, seg)
+	move := p.Endpoint.(hw.OneSided).PutZcopy
+	if req.flags&rmaIsRead != 0 {
+		move = p.Endpoint.(hw.OneSided).GetZcopy
+	}
+	status, err := move(local[:len(used)], part.Addr+at, m.op.keys[i], &d.done)
+	if err == nil && status == hw.InProgress {
+		return false, true
+	}
+	e.putSegment(d)
+	switch {
+	case err == nil:
+		t.ended(seg)
+		return true, true
+	case errors.Is(err, hw.ErrNoResource):
+		return t.unpost(seg)
+	}
+	return t.fail(seg, m.failed(err))
+}
+
+// failed notes why a segment failed.
+func (m *deviceMover) failed(err error) fi.Errno {
+	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, hw.ErrCanceled) {
+		return fi.ECONNRESET
+	}
+	m.refused = true
+	return fi.EIO
+}
+
+func (e *Endpoint) takeSegment(t *transfer, seg congestion.Segment) *segmentPiece {
+	d := e.spareSegments
+	if d == nil {
+		d = &segmentPiece{}
+		d.done.Func = func(c *hw.Completion) { d.ended(c.Err()) }
+	} else {
+		e.spareSegments = d.next
+	}
+	d.t, d.seg, d.next = t, seg, nil
+	d.done.Expect(1)
+	return d
+}
+
+func (e *Endpoint) putSegment(d *segmentPiece) {
+	d.t, d.next, e.spareSegments = nil, e.spareSegments, d
+}
+
+// ended takes in that a segment has ended. The transport calls it under the
+// progress lease, or while the endpoint closes.
+func (d *segmentPiece) ended(err error) {
+	t, seg := d.t, d.seg
+	e, n := t.e, t.lane
+	if e.state.Load() == stateClosed {
+		return
+	}
+	e.putSegment(d)
+	if err != nil && t.status == fi.Success {
+		t.status = t.mover.(*deviceMover).failed(err)
+	}
+	t.ended(seg)
+	n.pump(e)
+}
