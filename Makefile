@@ -35,7 +35,7 @@ ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
 
-.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-rdma bench-scaling plots man fuzz \
+.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots man fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -89,6 +89,10 @@ WEFT_BENCH = $(BIN)/weft bench --libfabric "$(LIBFABRIC)" --plots docs/plots --o
 ## make bench      measure weft beside other providers into docs/benchmarks.md
 bench: build bench-program
 	$(WEFT_BENCH) --save build/bench.json $(SUBJECTS) $(if $(LIBFABRIC),,netpipe mpi-threads)
+
+## make bench-net  between network namespaces, as root
+bench-net: build bench-program
+	$(WEFT_BENCH) --save build/net.json net
 
 ## make bench-scaling  rates over the number of threads, with a plot
 bench-scaling: build bench-program

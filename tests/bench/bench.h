@@ -58,6 +58,7 @@ struct shared {
 	_Alignas(128) _Atomic uint64_t turn;      /* of a test's own protocol */
 	_Atomic uint64_t answer;
 	_Atomic int stop;
+	_Atomic uint32_t sent[SCALE_THREADS]; /* messages of each flow; written by rank 0 before stop */
 	pthread_barrier_t sleepers; /* of all ranks, blocking */
 	uint32_t picks[WINDOW];
 	struct {
@@ -148,5 +149,6 @@ test_fn test_one_core_manual, test_one_core_auto, test_apart, test_idle;
 test_fn test_sizes, test_streams;
 test_fn test_peers_out, test_peers_in;
 test_fn test_scale_own, test_scale_shared, test_scale_readers;
+test_fn test_shared, test_fair, test_goodput, test_million;
 
 #endif

@@ -27,7 +27,7 @@
 #include "bench.h"
 #include "pin.h"
 
-enum { LIMIT = 20 }; /* seconds a test may take */
+enum { LIMIT = 20 }; /* seconds a test may take, unless it says otherwise */
 
 static const struct test {
 	const char *name;
@@ -59,6 +59,10 @@ static const struct test {
 	{"scale_own", test_scale_own, 2},
 	{"scale_shared", test_scale_shared, 2},
 	{"scale_readers", test_scale_readers, 2},
+	{"shared", test_shared, 2},
+	{"fair", test_fair, 2},
+	{"goodput", test_goodput, 2},
+	{"million", test_million, 2},
 };
 
 enum { TESTS = sizeof(tests) / sizeof(*tests) };
@@ -117,10 +121,10 @@ static void run_rank(const struct test *t, const struct options *opt, struct sha
 }
 
 /* reap waits for the ranks; when one fails or time is up it kills the rest. */
-static bool reap(pid_t *pids, int ranks)
+static bool reap(pid_t *pids, int ranks, int limit)
 {
 	bool ok = true;
-	time_t end = time(NULL) + LIMIT;
+	time_t end = time(NULL) + limit;
 
 	for (int left = ranks; left;) {
 		int status;
@@ -148,6 +152,15 @@ static bool reap(pid_t *pids, int ranks)
 	return ok;
 }
 
+/* limit_of is how many seconds a test may take: those between hosts have slow
+ * links, and one waits for a million messages. */
+static int limit_of(const struct test *t)
+{
+	if (t->run == test_million)
+		return 90;
+	return t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
+}
+
 static bool run_test(const struct test *t, const struct options *opt)
 {
 	int ranks = t->ranks ? t->ranks : posters() + 1;
@@ -161,7 +174,7 @@ static bool run_test(const struct test *t, const struct options *opt)
 		if (!pids[rank])
 			run_rank(t, opt, s, ranks, rank);
 	}
-	bool ok = reap(pids, ranks);
+	bool ok = reap(pids, ranks, limit_of(t));
 	if (!ok)
 		fprintf(stderr, "weft_bench: %s over %s failed\n", t->name, opt->provider);
 	munmap(s, sizeof(*s));

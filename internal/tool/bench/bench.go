@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type options struct {
 	cores        string        // as given
 	cpus         [2]int        // as chosen
 	groups       []group
+	plan         netPlan
 	quick        bool
 	json         bool
 	save         string // file for the result as JSON
@@ -43,13 +45,15 @@ type options struct {
 
 // Command is "weft bench".
 func Command() *cobra.Command {
-	var o options
+	o := options{plan: netRuns}
 	c := &cobra.Command{
 		Use:   "bench [SUBJECT]...",
 		Short: "Measure libfabric providers beside each other",
 		Long: `Measures libfabric providers beside each other on this host: each in turn over
 short rounds of one run, two processes pinned to a core each. Figures are medians
-over the rounds, with quartiles. It warns of what makes them doubtful: load, time
+over the rounds, with quartiles. The subject net is measured between network
+namespaces that the command makes and removes, which needs root; it has its own
+providers and rounds. It warns of what makes them doubtful: load, time
 that a hypervisor took, changing frequencies. With variables in front of its name a
 provider is measured with them: --providers "weft,FI_WEFT_USE_CMA=no weft", or
 "weft,FI_PROVIDER_PATH=/old/lib weft" for another build.
@@ -136,6 +140,11 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	if o.load != "" {
 		return load(o.load)
 	}
+	if o.has(netGroup) { // before minutes of measuring
+		if err := labPossible(); err != nil {
+			return nil, err
+		}
+	}
 	self, _ := os.Executable() // empty: not looked beside
 	var err error
 	if o.program, err = findProgram(o.program, self); err != nil {
@@ -151,12 +160,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	if err := r.measure(); err != nil {
 		return nil, err
 	}
-	providers := names(o.contenders)
-	for _, p := range o.mpiProviders() {
-		if len(r.found.values[p]) != 0 && !contains(providers, p) {
-			providers = append(providers[:len(providers):len(providers)], p)
-		}
-	}
+	providers := r.providersFound()
 	res := &result{
 		Format: resultFormat, Taken: time.Now().UTC().Truncate(time.Second), Weft: version.String(), Libfabric: o.libraryVersion(),
 		Machine: machine(), Cores: o.cpus, Rounds: o.rounds, Seconds: o.perFigure.Seconds(), Providers: providers,
@@ -168,13 +172,16 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	return res, nil
 }
 
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
+// providersFound are those that were asked for, and those that other programs
+// and the network were measured over, as far as they have a figure.
+func (r *run) providersFound() []string {
+	providers := names(r.contenders)
+	for _, p := range slices.Concat(r.mpiProviders(), r.plan.providers) {
+		if !slices.Contains(providers, p) {
+			providers = append(providers, p)
 		}
 	}
-	return false
+	return slices.DeleteFunc(providers, func(p string) bool { return len(r.found.values[p]) == 0 })
 }
 
 // keep writes what the options ask to be kept.

@@ -43,7 +43,7 @@ func placeSection(document, version, text string) string {
 }
 
 // writeSections writes what was measured into a file: a section for each of the
-// table, threads, NetPIPE and threads of MPI. drawn are the plots.
+// table, threads, NetPIPE, threads of MPI and the network. drawn are the plots.
 func writeSections(path string, res *result, drawn map[string]string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 		drawn[file] = relative(path, plot)
 	}
 	document, found := string(old), res.figures()
-	if found.any(func(name string) bool { return titleOf(name) != name }) {
+	if found.any(func(name string) bool { return rowOf(rows, name) >= 0 }) {
 		document = placeSection(document, res.Libfabric, section(res, found, drawn))
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "scale_") }) {
@@ -64,6 +64,9 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 	}
 	if found.any(func(name string) bool { return name == mpiThreadsFigure }) {
 		document = placeSection(document, "MPI threads, "+res.Libfabric, mpiThreadsSection(res, found))
+	}
+	if found.any(func(name string) bool { return strings.HasPrefix(name, "net_") }) {
+		document = placeSection(document, "network, "+res.Libfabric, netSection(res, found))
 	}
 	if err := tool.ReplaceFile(path, []byte(document)); err != nil {
 		return fmt.Errorf("write the figures: %w", err)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // figures holds every value that was measured, by provider and name.
@@ -36,6 +37,16 @@ func (f *figures) any(is func(name string) bool) bool {
 			if is(name) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// has tells whether a provider has a figure whose name begins so.
+func (f *figures) has(provider, prefix string) bool {
+	for name := range f.values[provider] {
+		if strings.HasPrefix(name, prefix) {
+			return true
 		}
 	}
 	return false

@@ -34,6 +34,7 @@ var groups = []group{
 	{name: "threads", title: "rates over the number of threads", tests: []string{"scale_own", "scale_shared", "scale_readers"}, asked: true},
 	{name: netpipeGroup, title: "NetPIPE over Open MPI", asked: true},
 	{name: mpiThreadsGroup, title: "2 ranks of 2 threads over Open MPI", asked: true},
+	{name: netGroup, title: "between network namespaces, as root", asked: true},
 }
 
 // Groups that are measured by MPI programs instead of the measuring program.

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // environ returns the environment of a program that is to find a provider, with
@@ -59,9 +61,16 @@ func (r *run) measure() error {
 	if r.has(mpiThreadsGroup) {
 		r.mpiThreads()
 	}
+	if r.has(netGroup) {
+		if err := r.net(); err != nil {
+			r.end()
+			return err
+		}
+		countWrong(r.found)
+	}
 	r.end()
 	first := r.contenders[0].text
-	for _, p := range append([]string{first}, r.mpiProviders()...) {
+	for _, p := range slices.Concat([]string{first}, r.mpiProviders(), r.plan.providers) {
 		if len(r.found.values[p]) != 0 {
 			return nil
 		}
@@ -94,6 +103,9 @@ func (o *options) steps() int {
 	if o.has(mpiThreadsGroup) {
 		n += mpiThreadsRounds * len(mpiPaths)
 	}
+	if o.has(netGroup) {
+		n += o.plan.steps()
+	}
 	return n
 }
 
@@ -107,18 +119,26 @@ func (o *options) has(name string) bool {
 	return false
 }
 
-// once runs the program once. Its exit status says that some test failed; what
-// the others printed counts.
+// once measures tests of one contender.
 func (r *run) once(c contender, tests []string) {
+	addLines(r.found, c.text, r.figuresOf(context.Background(), c, r.perFigure, tests))
+}
+
+// figuresOf runs the measuring program once and returns its figures. Its exit
+// status says that some test failed; what the others printed counts.
+func (r *run) figuresOf(ctx context.Context, c contender, each time.Duration, more []string) []byte {
 	args := append([]string{
 		"-p", c.provider, "-c", fmt.Sprintf("%d,%d", r.cpus[0], r.cpus[1]),
-		"-s", strconv.FormatFloat(r.perFigure.Seconds(), 'f', -1, 64),
-	}, tests...)
-	cmd := exec.Command(r.program, args...)
+		"-s", strconv.FormatFloat(each.Seconds(), 'f', -1, 64),
+	}, more...)
+	cmd := exec.CommandContext(ctx, r.program, args...)
 	cmd.Env = r.environ(c.provider, c.env...)
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return nil
+	}
 	var status *exec.ExitError
 	if err != nil && !errors.As(err, &status) {
 		r.note("%s: %v", c.text, err)
@@ -126,7 +146,7 @@ func (r *run) once(c contender, tests []string) {
 	for line := range strings.Lines(problems.String()) {
 		r.note("%s: %s", c.text, strings.TrimRight(line, "\n"))
 	}
-	addLines(r.found, c.text, out)
+	return out
 }
 
 // addLines takes the lines "name value".

@@ -41,17 +41,27 @@ const resultFormat = 1
 
 // higherIsBetter tells by the unit at the end of a figure's name.
 func higherIsBetter(name string) bool {
-	return strings.HasSuffix(name, "_mps") || strings.HasSuffix(name, "_mbps")
+	for _, unit := range []string{"_mps", "_kps", "_mbps", "_use", "_jain"} {
+		if strings.HasSuffix(name, unit) {
+			return true
+		}
+	}
+	return false
 }
 
 // titleOf is what a figure is called, its name if the table has none.
 func titleOf(name string) string {
-	for _, r := range rows {
-		if r.name == name {
-			return r.title
+	for _, table := range [][]row{rows, netTable} {
+		if i := rowOf(table, name); i >= 0 {
+			return table[i].title
 		}
 	}
 	return name
+}
+
+// rowOf is the index of a figure in a table, -1 if it is not in it.
+func rowOf(table []row, name string) int {
+	return slices.IndexFunc(table, func(r row) bool { return r.name == name })
 }
 
 // list returns the figures in the table's order, others behind by name.
@@ -68,10 +78,13 @@ func (f *figures) list(providers []string) []figure {
 		}
 	}
 	place := func(name string) int {
-		if i := slices.IndexFunc(rows, func(r row) bool { return r.name == name }); i >= 0 {
+		if i := rowOf(rows, name); i >= 0 {
 			return i
 		}
-		return len(rows)
+		if i := rowOf(netTable, name); i >= 0 {
+			return len(rows) + i
+		}
+		return len(rows) + len(netTable)
 	}
 	slices.SortStableFunc(list, func(a, b figure) int {
 		return cmp.Or(cmp.Compare(place(a.Name), place(b.Name)), cmp.Compare(naturally(a.Name), naturally(b.Name)),
