@@ -101,6 +101,9 @@ func (i *Iface) Progress(max int) int {
 		if !s.lease.try() {
 			continue // somebody posts or looks
 		}
+		if d.idle > 1 {
+			s.in.Single() // what comes now is a lone message, likely
+		}
 		now, _ := s.work()
 		for _, c := range s.readyList {
 			c.src.spent = false

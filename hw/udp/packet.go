@@ -67,7 +67,11 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	if span.To > span.From {
 		p.Len = uint32(span.To - span.From)
 	}
-	size := wire.HeaderSize + c.ackRoom(now)
+	ack := c.ackRoom(now)
+	if ack > 0 {
+		p.Told = c.rx.seen.Telling()
+	}
+	size := wire.HeaderSize + ack
 	var tail []byte
 	switch kind {
 	case carryStream:
@@ -151,11 +155,19 @@ func (c *Endpoint) frames(b []byte, now congestion.Time, kind uint8, span recove
 	}
 }
 
+// shortTail is what is copied behind the head of a packet rather than have the
+// kernel read two pieces.
+const shortTail = 256
+
 // ship gives a packet to the socket, sealed if there is a key. b has room for
 // tail and tag then.
 func (c *Endpoint) ship(b, tail []byte, alone bool) {
 	t, s := &c.tx, c.s
 	if t.seal == nil {
+		if len(tail) <= shortTail {
+			b = append(b, tail...)
+			tail = nil
+		}
 		s.out.Add(s.socket, &c.addr, uint64(c.own.Index), b, tail, alone)
 		return
 	}

@@ -43,6 +43,9 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			s.emptyAt = before
 			return now, some
 		}
+		if n == 1 {
+			return now, some // Progress asked for no more
+		}
 	}
 	return s.i.now(), some
 }

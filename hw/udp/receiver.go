@@ -57,7 +57,7 @@ func (c *Endpoint) acknowledge(now congestion.Time) {
 	switch {
 	case !c.alive() || r.pending == 0 && !r.now && !r.tell || !r.seen.Any():
 		return
-	case r.tell:
+	case r.tell, r.seen.Many() && c.tx.sent.Flying() == 0:
 		c.sendPing(now)
 	default:
 		c.sendAck(now)

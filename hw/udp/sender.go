@@ -216,6 +216,7 @@ func (c *Endpoint) arrived(list []recovery.Packet) {
 	t := &c.tx
 	for n := range list {
 		p := &list[n]
+		c.rx.seen.Known(p.Told)
 		switch p.Kind {
 		case carryStream:
 			span := recovery.Span{From: p.Offset, To: p.Offset + uint64(p.Len)}

@@ -28,7 +28,27 @@ const wildStep = 1 << 31
 type Received struct {
 	ranges [keep]wire.Range // descending, with gaps
 	n      int
-	full   bool // ranges were forgotten: what is below the last one is Old
+	full   bool   // ranges were forgotten: what is below the last one is Old
+	floor  uint64 // the peer knows about all that is below
+	epoch  uint32 // changes when a number comes that is not the largest so far
+}
+
+// Told says what an acknowledgement has told. Who sends it keeps it, until the
+// peer is known to have got it.
+type Told struct {
+	end   uint64 // all below; 0: nothing
+	epoch uint32
+}
+
+// Telling is what an acknowledgement that is filled now tells; Any is true.
+func (r *Received) Telling() Told { return Told{r.Largest() + 1, r.epoch} }
+
+// Known takes in that the peer got an acknowledgement. What it told is not told
+// again; else numbers that were skipped or lost for good would fill all others.
+func (r *Received) Known(t Told) {
+	if t.epoch == r.epoch { // else a number came late, and it may not have been told
+		r.floor = max(r.floor, t.end)
+	}
 }
 
 // Look tells what Add would say, and changes nothing.
@@ -62,6 +82,10 @@ func (r *Received) Look(number uint64) Verdict {
 // Add takes in a number for which Look said New. It returns true if the number
 // is the largest so far.
 func (r *Received) Add(number uint64) bool {
+	if r.n > 0 && number < r.ranges[0].Last {
+		r.epoch++
+		r.floor = min(r.floor, number)
+	}
 	i := 0
 	for i < r.n && number < r.ranges[i].First {
 		i++
@@ -106,10 +130,22 @@ func (r *Received) Largest() uint64 { return r.ranges[0].Last }
 // Gaps tells whether a number below the largest is missing.
 func (r *Received) Gaps() bool { return r.n > 1 }
 
-// Fill writes the newest ranges into a; Any is true.
+// Many tells whether acknowledgements have become long: it is time that the peer
+// is known to have got one.
+func (r *Received) Many() bool { return r.n > manyRanges && r.ranges[manyRanges].Last >= r.floor }
+
+// manyRanges is how many ranges are many: an acknowledgement of about 100 bytes.
+const manyRanges = 8
+
+// Fill writes the newest ranges into a, but not those that the peer knows; Any is
+// true.
 func (r *Received) Fill(a *wire.Ack) {
 	a.N = min(r.n, wire.MaxRanges)
 	for i := range a.N {
+		if i > 0 && r.ranges[i].Last < r.floor {
+			a.N = i
+			return
+		}
 		a.Ranges[i] = r.ranges[i]
 		if first := r.ranges[i].Last - min(r.ranges[i].Last, 1<<32-1); a.Ranges[i].First < first {
 			a.Ranges[i].First = first // longer than an Ack can say

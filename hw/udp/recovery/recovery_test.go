@@ -3,6 +3,7 @@ package recovery
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -208,6 +209,52 @@ func TestReceivedModel(t *testing.T) {
 				t.Fatalf("largest %d, acknowledged %d", top, a.Ranges[0].Last)
 			}
 		}
+	}
+}
+
+// TestReceivedKnown: what the peer is known to know is not told again, but what
+// came late is.
+func TestReceivedKnown(t *testing.T) {
+	var r Received
+	told := func(want ...wire.Range) {
+		t.Helper()
+		var a wire.Ack
+		r.Fill(&a)
+		if got := a.Ranges[:a.N]; !slices.Equal(got, want) {
+			t.Errorf("tells %v, want %v", got, want)
+		}
+	}
+	for n := range uint64(40) { // 3, 13, 23 and 33 are missing
+		if n%10 != 3 {
+			r.Add(n)
+		}
+	}
+	first := r.Telling()
+	all := []wire.Range{{First: 34, Last: 39}, {First: 24, Last: 32}, {First: 14, Last: 22}, {First: 4, Last: 12}, {First: 0, Last: 2}}
+	told(all...)
+	r.Add(41)
+	r.Known(first)
+	told(wire.Range{First: 41, Last: 41})
+	second := r.Telling()
+	r.Add(13)
+	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32}, wire.Range{First: 4, Last: 22})
+	r.Known(second) // did not tell of 13
+	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32}, wire.Range{First: 4, Last: 22})
+	r.Known(r.Telling())
+	told(wire.Range{First: 41, Last: 41})
+	if r.Look(5) != Duplicate || r.Look(3) != New {
+		t.Error("what is not told any more is forgotten")
+	}
+	r = Received{}
+	for n := uint64(0); !r.Many(); n += 2 {
+		if n > 100 {
+			t.Fatal("never many")
+		}
+		r.Add(n)
+	}
+	r.Known(r.Telling())
+	if r.Many() {
+		t.Error("many though the peer knows")
 	}
 }
 

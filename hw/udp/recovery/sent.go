@@ -21,6 +21,7 @@ type Packet struct {
 	Size   uint32 // bytes on the wire, which count against the window; 0: the packet does not
 	Kind   uint8  // of the content, for its owner
 	state  status
+	Told   Told                   // by the acknowledgement that went along
 	Flight congestion.PacketState // from Path.OnSend
 }
 

@@ -32,6 +32,7 @@ type In struct {
 	control [inMessages][inControl]byte
 	bytes   []byte
 	n       int
+	ask     int // messages that the next Receive asks for
 }
 
 // NewIn makes the buffers. Errors are those of package mem.
@@ -40,7 +41,7 @@ func NewIn() (*In, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &In{bytes: b}
+	in := &In{bytes: b, ask: inMessages}
 	for i := range in.hdrs {
 		in.iovs[i].Base = &b[i*inBytes]
 		in.iovs[i].SetLen(inBytes)
@@ -70,15 +71,21 @@ func (in *In) Free() {
 	in.bytes = nil
 }
 
-// Receive takes what has arrived, up to Cap messages, and returns how many
-// there were; full tells that there may be more. It never waits. Errors are
-// pending errors of the socket, which [Socket.Errors] explains.
+// Single has the next Receive take one message only: with the first one comes no
+// second look, which costs as much as a look at an empty socket.
+func (in *In) Single() { in.ask = 1 }
+
+// Receive takes what has arrived, up to 16 messages, and returns how many there
+// were; full tells that there may be more. It never waits. Errors are pending
+// errors of the socket, which [Socket.Errors] explains.
 func (s *Socket) Receive(in *In) (n int, full bool, err error) {
 	for i := range in.n { // what the kernel wrote last time
 		in.prepare(i)
 	}
 	in.n = 0
-	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.FD), uintptr(unsafe.Pointer(&in.hdrs[0])), inMessages, unix.MSG_DONTWAIT, 0, 0)
+	ask := in.ask
+	in.ask = inMessages
+	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.FD), uintptr(unsafe.Pointer(&in.hdrs[0])), uintptr(ask), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		if errno == unix.EAGAIN || errno == unix.EINTR {
 			return 0, false, nil
@@ -86,7 +93,7 @@ func (s *Socket) Receive(in *In) (n int, full bool, err error) {
 		return 0, false, errno
 	}
 	in.n = int(r)
-	return int(r), int(r) == inMessages, nil
+	return int(r), int(r) == ask, nil
 }
 
 // Message is what came as one message: datagrams of one peer, each of Segment
