@@ -220,8 +220,10 @@ func (s *stripe) acks(now congestion.Time) {
 }
 
 // settle does for every connection that something came for what follows from it.
+// That may touch a connection once more: when a region that it serves has gone.
 func (s *stripe) settle(now congestion.Time) {
-	for _, c := range s.touched {
+	for n := 0; n < len(s.touched); n++ {
+		c := s.touched[n]
 		c.touched = false
 		c.settle(now)
 	}
