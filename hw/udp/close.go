@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weft-fabric/weft/congestion"
@@ -12,7 +13,8 @@ const closeWait = 5 * time.Millisecond
 
 // Close ends all connections. Messages that were posted still go to their
 // peers, for Config.Linger at most; what takes longer than a moment happens in
-// the background, and the address stays taken until then. The caller has
+// the background, and the address stays taken until then. When all has arrived the
+// address is free, also if a peer does not answer any more. The caller has
 // stopped all threads that use the interface.
 func (i *Iface) Close() error {
 	if i.closed.Swap(true) {
@@ -27,9 +29,10 @@ func (i *Iface) Close() error {
 		s.leave()
 	}
 	i.cancel()
-	if i.cfg.Linger > 0 && i.linger(begin.Add(min(closeWait, i.cfg.Linger)), 20*time.Microsecond) && i.cfg.Linger > closeWait {
+	if i.cfg.Linger > 0 && i.linger(begin.Add(min(closeWait, i.cfg.Linger)), 20*time.Microsecond, (*Endpoint).unclosed) &&
+		i.cfg.Linger > closeWait && i.any((*Endpoint).unsent) {
 		go func() {
-			i.linger(begin.Add(i.cfg.Linger), time.Millisecond)
+			i.linger(begin.Add(i.cfg.Linger), time.Millisecond, (*Endpoint).unsent)
 			i.freeStripes()
 		}()
 		return nil
@@ -57,20 +60,39 @@ func (s *stripe) begone(now congestion.Time) {
 	}
 }
 
-// linger looks after the connections that have something to send until none
-// has or end is over. It returns true if some still have.
-func (i *Iface) linger(end congestion.Time, pause time.Duration) bool {
+// unclosed tells whether the peer has not said that it got the Close.
+func (c *Endpoint) unclosed() bool { return c.at() == leaving && !c.tx.closed }
+
+// unsent tells whether messages are on their way, or the Close has not left. A
+// peer that did not get the Close learns from the closed port.
+func (c *Endpoint) unsent() bool {
+	return c.unclosed() && (c.tx.acked != c.tx.tail || c.tx.closeSent == 0)
+}
+
+// any tells whether is says so of a connection.
+func (i *Iface) any(is func(*Endpoint) bool) bool {
+	for _, s := range i.stripes {
+		s.lease.lock()
+		found := slices.ContainsFunc(s.conns, func(c *Endpoint) bool { return c != nil && is(c) })
+		s.leave()
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// linger looks after the connections until none has something left to do, or
+// end is over. It returns true if some still have.
+func (i *Iface) linger(end congestion.Time, pause time.Duration, has func(*Endpoint) bool) bool {
 	for {
-		left := false
 		for _, s := range i.stripes {
 			s.lease.lock()
 			s.work()
 			s.acks(i.now())
-			for _, c := range s.conns {
-				left = left || c != nil && c.at() == leaving && !c.tx.closed
-			}
 			s.leave()
 		}
+		left := i.any(has)
 		if !left || i.now() >= end {
 			return left
 		}

@@ -310,3 +310,53 @@ func TestRegionGone(t *testing.T) {
 		eventually(t, "a message", func() bool { a.Progress(1); b.Progress(1); return got == n })
 	}
 }
+
+// TestCloseFreesPort: once all messages have arrived, the port is free, whether or
+// not the peer answers the Close; while some have not, it is taken.
+func TestCloseFreesPort(t *testing.T) {
+	for name, lost := range map[string]bool{"all arrived": false, "one lost": true} {
+		t.Run(name, func(t *testing.T) {
+			var cut atomic.Bool
+			c := Config{MaxPacket: 1472, Linger: time.Minute}
+			c.Impair = func(b []byte, to *sock.Addr, send func([]byte, *sock.Addr)) {
+				if !cut.Load() {
+					send(b, to)
+				}
+			}
+			a, b := open(t, false, c), open(t, false, c)
+			got := false
+			b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got = true })
+			ep := pair(t, a, b).(*Endpoint)
+			if err := ep.AMShort(1, 0, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the message's acknowledgement", func() bool {
+				a.Progress(1)
+				b.Progress(1)
+				ep.s.lease.lock()
+				defer ep.s.leave()
+				return got && ep.tx.acked == ep.tx.tail
+			})
+			cut.Store(true)
+			if lost {
+				if err := ep.AMShort(1, 0, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.Close()
+			address, err := sock.Parse(a.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fd)
+			err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(address.Port()), Addr: address.AddrPort().Addr().As4()})
+			if lost != errors.Is(err, unix.EADDRINUSE) {
+				t.Errorf("bind: %v", err)
+			}
+		})
+	}
+}
