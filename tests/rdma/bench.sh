@@ -17,10 +17,10 @@ mkdir -p "$dir"
 CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init
 "$GO" build -o "$dir/vm" ./tests/rdma/vm
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -o "$dir/wire" tests/rdma/wire/wire.c -lfabric
-make -s lib
+[ -n "${WEFT_RDMA_BUILT-}" ] || make -s lib
 load=$(cut -d' ' -f1 /proc/loadavg)
 "$dir/vm" -dir "$dir" -accel "$accel" -timeout $((120 + 120 * rounds))s pair -- \
-	tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$rounds" 300 3000 40 >"$log/lines" || true
+	tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$rounds" 200 1500 24 >"$log/lines" || true
 
 # values PROVIDER FIGURE: one for each round that gave one, sorted.
 values() { grep -F " $1 $2 " "$log/lines" | awk '{print $NF}' | sort -g; }
@@ -30,7 +30,8 @@ row() {
 	paste -d' ' <(values weft "$2" | tr '\n' ',') <(values "verbs;ofi_rxm" "$2" | tr '\n' ',') |
 		awk -v label="$1" -v sign="$3" -v limit="$4" '
 		function median(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return ""; return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2 }
-		function cell(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return "–"; return sprintf("%.4g (%.4g–%.4g, %d)", median(s), a[1], a[n], n) }
+		function show(x) { return sprintf(x < 1000 ? "%.3g" : "%.0f", x) }
+		function cell(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return "–"; return show(median(s)) " (" show(a[1]) "–" show(a[n]) ", " n ")" }
 		{
 			w = median($1); r = median($2)
 			ratio = ok = ""
