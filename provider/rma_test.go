@@ -248,15 +248,9 @@ func TestAtomicsAgainstModel(t *testing.T) {
 	}
 }
 
-// onHeap makes memory that a region knows by its address: off the stack, which
-// moves when it grows.
-//
-//go:noinline
-func onHeap(words int) []uint64 { return make([]uint64, words) }
-
 func atomicsAgainstModel(t *testing.T, x, y *side, r *rand.Rand) {
 	t.Helper()
-	memory, model := onHeap(1024), onHeap(1024)
+	memory, model := make([]uint64, 1024), make([]uint64, 1024)
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&memory[0])), 8192)
 	region, err := y.domain.RegMR(&fi.MRAttr{IOV: iovOf(all), Access: fi.RemoteRead | fi.RemoteWrite, RequestedKey: 1}, 0)
 	if err != nil {
