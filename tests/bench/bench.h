@@ -25,6 +25,7 @@ enum {
 	MAX_POSTERS = 16,
 	MAX_RANKS = MAX_POSTERS + 1,
 	WINDOW = 64,
+	TURNS = 256,              /* that rank 0 may be ahead in agree() */
 	BUFFER_BYTES = 1 << 20,
 	MAX_SAMPLES = 1 << 20,
 	SCALE_THREADS = 16,
@@ -57,6 +58,8 @@ struct shared {
 	_Alignas(128) _Atomic uint64_t hop;
 	_Alignas(128) _Atomic uint64_t turn;      /* of a test's own protocol */
 	_Atomic uint64_t answer;
+	_Atomic int turns[TURNS];   /* answers of agree() */
+	_Atomic uint64_t taken;     /* the last turn whose answer rank 1 has read */
 	_Atomic int stop;
 	_Atomic uint32_t sent[SCALE_THREADS]; /* messages of each flow; written by rank 0 before stop */
 	pthread_barrier_t sleepers; /* of all ranks, blocking */

@@ -45,21 +45,25 @@ static void round_trips(struct node *n, size_t bytes, int count)
 	}
 }
 
-/* agree lets rank 0 say how often both ranks do something next, 0 for the end. */
+/* agree lets rank 0 say how often both ranks do something next, 0 for the end.
+ * Rank 0 may be some turns ahead. */
 int agree(struct node *n, int count)
 {
 	struct shared *s = n->shared;
+	uint64_t turn = ++n->last_turn;
 
 	if (n->rank == 0) {
-		atomic_store(&s->answer, (uint64_t)count);
-		atomic_fetch_add(&s->turn, 1);
-		n->last_turn++;
+		while (turn - atomic_load(&s->taken) > TURNS)
+			poll_cq(n);
+		atomic_store(&s->turns[turn % TURNS], count);
+		atomic_store(&s->turn, turn);
 		return count;
 	}
-	uint64_t turn = ++n->last_turn;
 	while (atomic_load(&s->turn) < turn)
 		poll_cq(n);
-	return (int)atomic_load(&s->answer);
+	count = atomic_load(&s->turns[turn % TURNS]);
+	atomic_store(&s->taken, turn);
+	return count;
 }
 
 /* Batches for the median; then single round trips for the tail, because a
