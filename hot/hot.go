@@ -366,7 +366,7 @@ type Lane struct {
 // SegMagic and SegVersion identify the segment layout.
 const (
 	SegMagic   = 0x31746665772d6766
-	SegVersion = 4
+	SegVersion = 5
 )
 
 // Bits of [Segment].Flags and [Attach].Flags: the families of addresses at
@@ -460,8 +460,8 @@ type Attach struct {
 	Name      [28]byte
 	Flags     uint32
 	Number    uint32
-	Words     [2]uint64
-	_         [48]byte
+	Words     [4]uint64
+	_         [32]byte
 }
 
 // Bounce is the header of a bounce buffer (struct weft_bounce); the payload follows.

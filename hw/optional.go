@@ -18,10 +18,11 @@ type PeerMemory interface {
 	// WritePeer writes local segments into the peer's memory; the rest is as
 	// for ReadPeer.
 	WritePeer(local []Segment, remote []RemoteSegment) (int, error)
-	// SharedWords are two words of memory that this endpoint and the peer
+	// SharedWords are four words of memory that this endpoint and the peer
 	// both reach; the peer knows them as the SourceWords of this sender. They
-	// may only be accessed atomically, and the peer may write anything there.
-	SharedWords() *[2]uint64
+	// are 0 at first, may only be accessed atomically, and the peer may write
+	// anything there.
+	SharedWords() *[4]uint64
 }
 
 // SourceWords is the other side of PeerMemory.SharedWords, implemented by the
@@ -29,7 +30,7 @@ type PeerMemory interface {
 type SourceWords interface {
 	// SourceWords are the words shared with the endpoint that src sends from,
 	// nil when src is gone.
-	SourceWords(src Source) *[2]uint64
+	SourceWords(src Source) *[4]uint64
 }
 
 // KeyDirectory is what endpoints implement with CapNamedKeys: remote keys are

@@ -11,40 +11,8 @@ import (
 )
 
 // A sender that waits for a rendezvous to end is a processor that does nothing.
-// So the receiver offers it a share: the message is cut into chunks, the
-// receiver reads them from the front, and the sender, when it makes progress,
-// writes them from the back. Who takes a chunk says so in a word that both
-// reach; they meet somewhere in the middle, and a sender that computes instead
-// costs the receiver nothing.
-//
-// The first shared word is who has taken what, changed by compare-and-swap:
-//
-//	63      48 47        24 23         0
-//	+---------+------------+-----------+
-//	|  round  |   front    |   back    |   chunks below front are the receiver's,
-//	+---------+------------+-----------+   from back on the sender's
-//
-// The second counts the chunks that the sender has finished, in its low half,
-// of all rounds, with a bit that says that it could not write one. The sender
-// alone changes it. The receiver gives no buffer back before the count says that
-// all chunks that the sender took are finished, or the sender is dead: a late
-// write would spoil memory that the application has back.
-//
-// A round ends when all its chunks are taken. Then the receiver begins one with
-// the next message of the same sender, which finds the offer when it has finished
-// its last chunk: neither waits for the other between two messages. Two rounds
-// are unfinished at a time at most.
-//
-// What the other side writes there is not trusted: it can delay or spoil the
-// message that the two exchange, and leads nowhere else.
-const (
-	roundShift = 48
-	frontShift = 24
-	chunkMask  = 1<<frontShift - 1
-	maxChunks  = chunkMask
-
-	assistFailed = 1 << 47 // in the second word, for ever
-)
+// So the receiver offers it a share, by the words of claimword.go: the receiver
+// opens the rounds and reads, the sender helps and writes.
 
 // Chunks are an eighth of the message within these bounds, in bytes.
 const (
@@ -64,16 +32,6 @@ type offer struct {
 	chunk uint64 // bytes
 }
 
-func claimWord(round, front, back uint64) uint64 {
-	return round<<roundShift | front<<frontShift | back
-}
-
-func splitClaim(w uint64) (round, front, back uint64) {
-	return w >> roundShift, w >> frontShift & chunkMask, w & chunkMask
-}
-
-func chunks(want, chunk uint64) uint64 { return (want + chunk - 1) / chunk }
-
 // chunkSize is the size of a chunk of a message of n bytes, whole pages.
 func chunkSize(n uint64) uint64 {
 	return min(max(n/8, minChunk), maxChunk) &^ 4095
@@ -88,9 +46,6 @@ type sharing struct {
 	count uint32
 }
 
-// maxRounds is how many rounds with one sender may be unfinished.
-const maxRounds = 2
-
 // shareable tells whether an operation is one to share.
 func (r *rxContext) shareable(e *Endpoint, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
@@ -98,7 +53,7 @@ func (r *rxContext) shareable(e *Endpoint, op *recvOp) bool {
 		return false
 	}
 	src := hw.Source(op.src) // of this host only
-	return e.sourceWords(src) != nil && !e.assisted[src].never && chunks(op.want, chunkSize(op.want)) <= maxChunks
+	return messageWords(e.sourceWords(src)) != nil && !e.assisted[src].never && chunks(op.want, chunkSize(op.want)) <= maxChunks
 }
 
 // offerAssist begins a round with a shareable operation. It reports false when
@@ -109,7 +64,7 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 		return false
 	}
 	op.share = false
-	words := e.sourceWords(hw.Source(op.src))
+	words := messageWords(e.sourceWords(hw.Source(op.src)))
 	p, err := e.connect(e.linkBack(op.sender()))
 	if err != nil || words == nil || s.never {
 		return true // alone
@@ -137,7 +92,7 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 // progress is done with it. patience is how often it looks whether the sender
 // has finished.
 func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
-	words := e.sourceWords(hw.Source(op.src))
+	words := messageWords(e.sourceWords(hw.Source(op.src)))
 	p, err := e.connect(e.linkBack(op.sender()))
 	if words == nil || err != nil {
 		op.status = fi.ECONNRESET
@@ -146,7 +101,7 @@ func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
 	if !op.taken && !r.takeChunks(e, op, p, words) {
 		return false
 	}
-	done, failed := waitSender(&words[1], op.needs, patience)
+	done, failed := waitHelper(&words[1], op.needs, patience)
 	if !done {
 		return false
 	}
@@ -180,7 +135,7 @@ func (r *rxContext) takeChunks(e *Endpoint, op *recvOp, p *path, words *[2]uint6
 	}
 	_, front, back := splitClaim(atomic.LoadUint64(&words[0]))
 	if op.status != fi.Success {
-		back = stopSender(&words[0], op.round, n)
+		back = stopHelper(&words[0], op.round, n)
 	} else if front < back {
 		return false
 	}
@@ -217,15 +172,15 @@ const abandonTime = time.Second
 // abandonAssist ends a shared operation whose endpoint is closed: the sender
 // must not write into the buffer any more.
 func (r *rxContext) abandonAssist(e *Endpoint, op *recvOp) {
-	words := e.sourceWords(hw.Source(op.src))
+	words := messageWords(e.sourceWords(hw.Source(op.src)))
 	if op.round == 0 || words == nil {
 		return
 	}
 	if n := chunks(op.want, op.chunk); !op.taken {
-		e.endRound(op, stopSender(&words[0], op.round, n), n)
+		e.endRound(op, stopHelper(&words[0], op.round, n), n)
 	}
 	for end := time.Now().Add(abandonTime); time.Now().Before(end); {
-		if done, _ := waitSender(&words[1], op.needs, senderPatience); done {
+		if done, _ := waitHelper(&words[1], op.needs, helperPatience); done {
 			return
 		}
 	}
@@ -245,59 +200,9 @@ func (r *rxContext) readChunk(p *path, op *recvOp, i uint64) {
 	}
 }
 
-// takeFront takes the receiver's next chunk. It reports false when none is left.
-func takeFront(word *uint64, round, n uint64) (uint64, bool) {
-	for {
-		w := atomic.LoadUint64(word)
-		got, front, back := splitClaim(w)
-		if got != round || front >= back || front >= n {
-			return 0, false
-		}
-		if atomic.CompareAndSwapUint64(word, w, claimWord(round, front+1, back)) {
-			return front, true
-		}
-	}
-}
-
-// takeBack takes the sender's next chunk.
-func takeBack(word *uint64, round, n uint64) (uint64, bool) {
-	for {
-		w := atomic.LoadUint64(word)
-		got, front, back := splitClaim(w)
-		if got != round || front >= back || back > n {
-			return 0, false
-		}
-		if atomic.CompareAndSwapUint64(word, w, claimWord(round, front, back-1)) {
-			return back - 1, true
-		}
-	}
-}
-
-// stopSender takes all chunks that are left and returns where the sender's begin.
-func stopSender(word *uint64, round, n uint64) uint64 {
-	for {
-		w := atomic.LoadUint64(word)
-		got, front, back := splitClaim(w)
-		if got != round || front >= back || atomic.CompareAndSwapUint64(word, w, claimWord(round, back, back)) {
-			return min(back, n)
-		}
-	}
-}
-
-// senderPatience is how many looks at the sender's count a step takes before it
+// helperPatience is how many looks at the sender's count a step takes before it
 // lets progress do something else: about the time of a chunk.
-const senderPatience = 5000
-
-// waitSender tells whether the sender's count has come to needs, and whether it
-// failed at a chunk.
-func waitSender(word *uint64, needs uint32, patience int) (done, failed bool) {
-	for range patience {
-		if w := atomic.LoadUint64(word); int32(uint32(w)-needs) >= 0 {
-			return true, w&assistFailed != 0
-		}
-	}
-	return false, false
-}
+const helperPatience = 5000
 
 // assist is a rendezvous that this side, the sender, helps with.
 type assist struct {
@@ -340,7 +245,7 @@ func (e *Endpoint) stepAssist(a *assist) bool {
 	if !ok {
 		return true
 	}
-	words := p.Endpoint.(hw.PeerMemory).SharedWords()
+	words := messageWords(p.Endpoint.(hw.PeerMemory).SharedWords())
 	n := chunks(a.want, a.chunk)
 	for budget := int64(assistBurst); budget > 0; budget -= int64(a.chunk) {
 		i, ok := takeBack(&words[0], a.round, n)
@@ -351,10 +256,8 @@ func (e *Endpoint) stepAssist(a *assist) bool {
 		size := min(a.chunk, a.want-off)
 		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.iov[0].Base) + off), Len: int(size)}
 		e.rx.remote[0] = hw.RemoteSegment{Addr: a.addr + off, Len: size}
-		if _, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1]); err != nil {
-			atomic.OrUint64(&words[1], assistFailed)
-		}
-		atomic.AddUint64(&words[1], 1)
+		_, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1])
+		countChunk(&words[1], err != nil)
 	}
 	return false
 }

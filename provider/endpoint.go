@@ -127,6 +127,8 @@ type Endpoint struct {
 	rmaQueue  []uint64
 	rmaQueued atomic.Int32
 
+	shares sharedOps // reads and writes that targets help with
+
 	coll *collectives // nil: there are none; immutable from Enable on
 
 	// The lease holder's.
@@ -138,6 +140,7 @@ type Endpoint struct {
 	assists   []assist  // rendezvous of others that this side helps with
 	assisted  []sharing // by hw.Source
 	round     uint16    // of the last offer
+	helps     []help    // reads and writes of others that this side helps with, one of a source
 	batchPeak uint64    // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64

@@ -201,6 +201,7 @@ func (e *Endpoint) setHandlers(p *port) {
 		amReadData: e.onReadData,
 		amKeyAsk:   e.onKeyAsk,
 		amKeyTold:  e.onKeyTold,
+		amShare:    e.onShare,
 	} {
 		if e.conn != nil {
 			h = e.conn.only(h)

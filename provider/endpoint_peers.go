@@ -128,6 +128,7 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 	if ev.Endpoint == nil {
 		return
 	}
+	e.shares.forget(ev.Endpoint)
 	for _, l := range *e.links.Load() {
 		if l == nil {
 			continue

@@ -67,6 +67,8 @@ type path struct {
 	port *port
 	peer address   // the peer's own, whose name may differ from the link's
 	keys *peerKeys // nil: no device reaches the peer's memory
+	// rounds are those of shared operations, nil: there are none. Immutable.
+	rounds *peerRounds
 }
 
 // retryInterval is the pause between two attempts to connect to a peer that
@@ -111,7 +113,7 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 		if err != nil {
 			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 		}
-		p := &path{ep, port, own, nil}
+		p := &path{Endpoint: ep, port: port, peer: own, rounds: e.shares.roundsWith(ep, port)}
 		if port.oneSided() {
 			p.keys = &peerKeys{}
 		}

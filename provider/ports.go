@@ -125,7 +125,7 @@ func (e *Endpoint) sourceReaches(src hw.Source, a address) bool {
 }
 
 // sourceWords are the words that a source shares with us, nil if there are none.
-func (e *Endpoint) sourceWords(src hw.Source) *[2]uint64 {
+func (e *Endpoint) sourceWords(src hw.Source) *[4]uint64 {
 	p, own := e.portOf(src)
 	if s, ok := p.Iface.(hw.SourceWords); ok {
 		return s.SourceWords(own)

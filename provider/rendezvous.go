@@ -311,18 +311,19 @@ func (r *rxContext) stepActive() {
 	for i != 0 {
 		op := r.ops.At(i)
 		i = op.next
-		if !r.step(r.byNumber(op.ep), op, senderPatience) {
+		if !r.step(r.byNumber(op.ep), op, helperPatience) {
 			r.activate(op)
 		}
 	}
 }
 
-// loseOps ends the reads from a source that is gone, before another has its
+// loseOps ends the reads from a source that is gone, and the help for it, before another has its
 // place and its shared words.
 func (r *rxContext) loseOps(e *Endpoint, src hw.Source) {
 	if int(src) < len(e.assisted) { // a peer on this host
 		e.assisted[src] = sharing{}
 	}
+	e.dropHelp(src)
 	for i := r.active.head; i != 0; {
 		op := r.ops.At(i)
 		if op.ep == e.number && hw.Source(op.src) == src {

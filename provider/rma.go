@@ -58,11 +58,28 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	inject := a.Inject || a.Flags&fi.Inject != 0
 	laned := !inject && e.laned(p.port, total) // what is injected leaves the caller's memory at once
 	if !laned {
-		if done, err := e.direct(a, p, total); done {
+		if done, err := e.direct(a, l, p, total); done {
 			return err
 		}
 	}
-	r := rmaRequest{context: a.Context, work: a.work, dest: uint64(a.Dest), total: total, data: a.Data, link: l.index, count: uint32(len(a.IOV)), parts: uint32(len(a.Remote))}
+	var r rmaRequest
+	e.describe(&r, a, l, total)
+	if laned {
+		r.flags |= rmaLaned
+		if a.Flags&fi.DeliveryComplete != 0 && !a.Read {
+			r.flags |= rmaDelivers
+		}
+		r.left.Store(0)
+	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
+		return e.postDevice(l, &r, op)
+	}
+	return e.postRMA(l, p, &r, inject)
+}
+
+// describe makes r, which is zero, the request for an operation of total bytes.
+func (e *Endpoint) describe(r *rmaRequest, a *RMAArgs, l *link, total uint64) {
+	r.context, r.work, r.dest, r.total, r.data = a.Context, a.work, uint64(a.Dest), total, a.Data
+	r.link, r.count, r.parts = l.index, uint32(len(a.IOV)), uint32(len(a.Remote))
 	copy(r.iov[:], a.IOV)
 	copy(r.remote[:], a.Remote)
 	switch {
@@ -81,16 +98,6 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	if a.Flags&fi.Completion != 0 {
 		r.flags |= rmaAsked
 	}
-	if laned {
-		r.flags |= rmaLaned
-		if a.Flags&fi.DeliveryComplete != 0 && !a.Read {
-			r.flags |= rmaDelivers
-		}
-		r.left.Store(0)
-	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
-		return e.postDevice(l, &r, op)
-	}
-	return e.postRMA(l, p, &r, inject)
 }
 
 // peerFor returns the path to an address for an operation with flags, and the

@@ -71,7 +71,7 @@ func (e *Endpoint) counted() bool { return e.remoteReadCntr != nil || e.remoteWr
 
 // direct does an operation at once, if it can: it reports false when the
 // operation has to go as messages. Errors as of RMA.
-func (e *Endpoint) direct(a *RMAArgs, p *path, total uint64) (bool, error) {
+func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, error) {
 	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut || anyOnDevice(a.IOV) {
 		return false, nil
 	}
@@ -90,17 +90,19 @@ func (e *Endpoint) direct(a *RMAArgs, p *path, total uint64) (bool, error) {
 	if completes && !e.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
-	done := uint64(0)
-	for i, r := range a.Remote {
-		err := e.directPart(a, p, &r, keys[i], done)
-		switch {
-		case err == nil:
-		case errors.Is(err, hw.ErrPeerDead):
-			return true, fi.ECONNRESET
-		default: // refused or not possible: the peer tells why, or does it
-			return false, nil
+	outcome := notShared
+	if e.mayShare(a, p, total) {
+		outcome = e.share(a, l, p, keys[0], completes)
+	}
+	switch outcome {
+	case sharedPart:
+		return true, nil
+	case sharedBreak:
+		return true, fi.ECONNRESET
+	case notShared:
+		if done, err := e.directParts(a, p, keys[:len(a.Remote)]); err != nil || !done {
+			return err != nil, err
 		}
-		done += r.Len
 	}
 	if a.HasData || a.Flags&fi.RemoteCQData != 0 {
 		if err := e.notify(a, p, total); err != nil {
@@ -112,11 +114,30 @@ func (e *Endpoint) direct(a *RMAArgs, p *path, total uint64) (bool, error) {
 	return true, nil
 }
 
+// directParts does all parts of an operation. It reports false when the target
+// has to tell why that fails, or to do it.
+func (e *Endpoint) directParts(a *RMAArgs, p *path, keys []hw.RemoteKey) (bool, error) {
+	done := uint64(0)
+	for i, r := range a.Remote {
+		err := e.directPart(a, p, &r, keys[i], done)
+		switch {
+		case err == nil:
+		case errors.Is(err, hw.ErrPeerDead):
+			return false, fi.ECONNRESET
+		default: // refused or not possible
+			return false, nil
+		}
+		done += r.Len
+	}
+	return true, nil
+}
+
 // directPart does the part of an operation on one remote element, which begins
 // at byte done of the operation.
 func (e *Endpoint) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteKey, done uint64) error {
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
+	defer clear(d.local[:]) // the application's memory may be Go's, and be freed
 	local := d.local[:0]
 	for _, v := range window(d.pieces[:0], a.IOV, done, r.Len) {
 		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len)})
@@ -149,12 +170,17 @@ func (e *Endpoint) notify(a *RMAArgs, p *path, total uint64) error {
 	return sendError(p.AMShort(amNotify, a.Remote[0].Addr, h.put(d.head[:]), nil))
 }
 
+// directKind is what an operation completes as, and the counter that counts it.
+func (e *Endpoint) directKind(a *RMAArgs) (uint64, *cq.Counter) {
+	if a.Read {
+		return fi.RMA | fi.Read, e.readCntr
+	}
+	return fi.RMA | fi.Write, e.writeCntr
+}
+
 // completeDirect completes an operation that is done.
 func (e *Endpoint) completeDirect(a *RMAArgs, completes bool) {
-	flags, counter := fi.RMA|fi.Write, e.writeCntr
-	if a.Read {
-		flags, counter = fi.RMA|fi.Read, e.readCntr
-	}
+	flags, counter := e.directKind(a)
 	if completes {
 		e.txCQ.Complete(cq.Entry{Context: a.Context, Flags: flags, Src: fi.AddrNotAvail})
 	}

@@ -119,6 +119,7 @@ func (e *Endpoint) pumpRMAs() {
 		e.rmaQueue = e.rmaQueue[:0]
 		e.rmaMu.Unlock()
 	}
+	e.reapShares(true)
 	kept := e.rmaStreams[:0]
 	for _, id := range e.rmaStreams {
 		req, ok := e.rmas.Lookup(id)
@@ -160,7 +161,7 @@ func (e *Endpoint) pumpRMAs() {
 
 // rmaBusy tells whether something waits for room.
 func (e *Endpoint) rmaBusy() bool {
-	return len(e.rmaStreams)+len(e.replies)+len(e.lanes) != 0 || e.rmaQueued.Load() != 0 || e.fetches.lost.Load()
+	return len(e.rmaStreams)+len(e.replies)+len(e.lanes) != 0 || e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
 }
 
 // answered takes off what the target has answered for and finishes the request

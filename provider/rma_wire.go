@@ -9,7 +9,7 @@ import (
 )
 
 // Active messages of one-sided operations. The header is the address in the
-// target's region for the first four, and the initiator's request id for the
+// target's region for the first four and for amShare, and the initiator's request id for the
 // answers.
 const (
 	amWrite    hw.AMID = 11 // head writeHead, and the payload
@@ -18,6 +18,7 @@ const (
 	amAtomic   hw.AMID = 14 // head atomicHead, payload the operands, then the comparands
 	amRMADone  hw.AMID = 15 // head doneHead
 	amReadData hw.AMID = 16 // head the offset in what is read or fetched, and the payload
+	amShare    hw.AMID = 19 // head shareHead
 )
 
 // Bits of a write's or notice's flags.
@@ -33,6 +34,7 @@ const (
 	readHeadBytes   = 32
 	atomicHeadBytes = 32
 	doneHeadBytes   = 16
+	shareHeadBytes  = 32
 )
 
 // writeHead goes with a piece of a write.
@@ -154,4 +156,43 @@ func (d *doneHead) parse(b []byte) bool {
 	status := binary.LittleEndian.Uint64(b[0:])
 	*d = doneHead{fi.Errno(status), binary.LittleEndian.Uint64(b[8:])}
 	return status < 1024
+}
+
+// shareHead offers the target a share of an operation that the initiator does.
+type shareHead struct {
+	key   uint64
+	local uint64 // address of the initiator's buffer
+	want  uint64 // bytes
+	chunk uint32 // bytes
+	round uint16
+	read  bool
+}
+
+func (s *shareHead) put(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], s.key)
+	le.PutUint64(b[8:], s.local)
+	le.PutUint64(b[16:], s.want)
+	le.PutUint32(b[24:], s.chunk)
+	le.PutUint16(b[28:], s.round)
+	le.PutUint16(b[30:], 0)
+	if s.read {
+		b[30] = 1
+	}
+	return b[:shareHeadBytes]
+}
+
+// parse refuses a chunk size that would not cut the operation into a number of
+// chunks that the claim word can count.
+func (s *shareHead) parse(b []byte) bool {
+	if len(b) != shareHeadBytes {
+		return false
+	}
+	le := binary.LittleEndian
+	*s = shareHead{
+		key: le.Uint64(b[0:]), local: le.Uint64(b[8:]), want: le.Uint64(b[16:]),
+		chunk: le.Uint32(b[24:]), round: le.Uint16(b[28:]), read: b[30] == 1,
+	}
+	return le.Uint16(b[30:]) <= 1 && s.chunk >= minShareChunk && s.chunk <= maxShareChunk &&
+		s.want != 0 && s.want <= maxMessage && chunks(s.want, uint64(s.chunk)) <= maxChunks && s.local+s.want >= s.local
 }

@@ -27,6 +27,20 @@ func TestRMAHeads(t *testing.T) {
 	if !gotAtomic.parse(a.put(b[:])) || gotAtomic != a {
 		t.Errorf("atomic head %+v", gotAtomic)
 	}
+	for _, s := range []shareHead{{1, 2, 3, minShareChunk, 4, true}, {1, 2, maxMessage, maxShareChunk, 1<<16 - 1, false}} {
+		var got shareHead
+		if !got.parse(s.put(b[:])) || got != s {
+			t.Errorf("offer of a share %+v became %+v", s, got)
+		}
+	}
+	for _, s := range []shareHead{
+		{want: 0, chunk: minShareChunk}, {want: 9, chunk: minShareChunk - 1}, {want: 9, chunk: maxShareChunk + 1},
+		{want: maxMessage + 1, chunk: maxShareChunk}, {want: maxMessage, chunk: minShareChunk}, {want: 9, chunk: minShareChunk, local: ^uint64(0)},
+	} {
+		if new(shareHead).parse(s.put(b[:])) {
+			t.Errorf("offer of a share %+v is accepted", s)
+		}
+	}
 	d, gotDone := doneHead{fi.EACCES, 9}, doneHead{}
 	if !gotDone.parse(d.put(b[:])) || gotDone != d {
 		t.Errorf("outcome %+v", gotDone)
@@ -41,6 +55,7 @@ func FuzzRMAHeads(f *testing.F) {
 	f.Add(bytes.Clone((&readHead{key: 1}).put(b[:])))
 	f.Add(bytes.Clone((&atomicHead{key: 1}).put(b[:])))
 	f.Add(bytes.Clone((&doneHead{}).put(b[:])))
+	f.Add(bytes.Clone((&shareHead{want: 9, chunk: minShareChunk}).put(b[:])))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var out [rtsBytes]byte
 		var w writeHead
@@ -54,6 +69,10 @@ func FuzzRMAHeads(f *testing.F) {
 		var a atomicHead
 		if a.parse(in) && !bytes.Equal(a.put(out[:]), in) {
 			t.Errorf("atomic head %x became %x", in, a.put(out[:]))
+		}
+		var s shareHead
+		if s.parse(in) && !bytes.Equal(s.put(out[:]), in) {
+			t.Errorf("offer of a share %x became %x", in, s.put(out[:]))
 		}
 		var d doneHead
 		if d.parse(in) && !bytes.Equal(d.put(out[:]), in) {

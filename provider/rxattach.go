@@ -170,6 +170,7 @@ func (r *rxContext) detach(e *Endpoint) {
 	}
 	r.out = kept
 	r.dropOps(e)
+	e.abandonShares()
 	r.dropHeld(e)
 	r.dropPeerMessages(e)
 	for i := range r.eps {

@@ -206,6 +206,7 @@ func (r *rxContext) progress() {
 		for _, e := range r.eps {
 			e.pumpStreams()
 			e.stepAssists()
+			e.stepHelps()
 			e.pumpRMAs()
 			if e.conn != nil {
 				e.conn.step()
@@ -224,7 +225,7 @@ func (r *rxContext) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
+		if len(e.streams)+len(e.assists)+len(e.helps) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
 			e.coll != nil && e.coll.busy() {
 			return true
 		}
@@ -249,7 +250,7 @@ func (r *rxContext) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.rmaQueued.Load() != 0 || e.fetches.lost.Load() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
+		if e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
 			e.coll != nil && e.coll.queued.Load() != 0 {
 			return true
 		}

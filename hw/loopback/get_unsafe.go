@@ -165,10 +165,10 @@ func (e *Endpoint) getError(errno unix.Errno) error {
 }
 
 // SharedWords are in our entry of the peer's attach table.
-func (e *Endpoint) SharedWords() *[2]uint64 { return &e.seg.attach(e.owner - 1).Words }
+func (e *Endpoint) SharedWords() *[4]uint64 { return &e.seg.attach(e.owner - 1).Words }
 
 // SourceWords are in the sender's entry of the own attach table.
-func (i *Iface) SourceWords(src hw.Source) *[2]uint64 {
+func (i *Iface) SourceWords(src hw.Source) *[4]uint64 {
 	if i.known(uint32(src)) == nil {
 		return nil
 	}

@@ -114,6 +114,9 @@ func (i *Iface) checkSource(n uint32) bool {
 		i.rx.lanes[n].renew()
 	}
 	a.StartTime, a.Cookie, a.NameBytes, a.Number, a.Flags = 0, 0, 0, 0, 0
+	for w := range a.Words {
+		atomic.StoreUint64(&a.Words[w], 0)
+	}
 	atomic.StoreUint64(attachWord(a), hot.AttachFree) // release ↔ claimAttach
 	if met {
 		i.lost.Add(1)

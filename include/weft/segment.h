@@ -19,7 +19,7 @@
 #include "ring.h"
 
 #define WEFT_SEG_MAGIC 0x31746665772d6766ull /* changes with the layout */
-#define WEFT_SEG_VERSION 4
+#define WEFT_SEG_VERSION 5
 
 /* Bits of flags, in a segment's header and in an attach entry: the endpoint's
  * socket is bound to a wildcard address, so it answers at every address of this
@@ -122,8 +122,8 @@ struct weft_attach {
 	uint8_t name[28];
 	uint32_t flags;            /* WEFT_SEG_* */
 	uint32_t number;           /* of the sender's segment */
-	_Atomic uint64_t words[2]; /* what sender and receiver agree on with the layers above (provider/assist.go) */
-	uint8_t pad1[48];
+	_Atomic uint64_t words[4]; /* what sender and receiver agree on with the layers above (provider/claimword.go) */
+	uint8_t pad1[32];
 };
 
 /* A bounce buffer: one line of header, then the payload. */

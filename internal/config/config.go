@@ -53,6 +53,7 @@ type Config struct {
 	BounceCount       int           // bounce buffers per endpoint
 	EagerSize         int           // bytes, at most BounceSize
 	AssistSize        int           // bytes, 0: senders never help
+	RMAAssistSize     int           // bytes, 0: targets never help
 	InjectSize        int           // bytes, at most BounceSize
 	UnexpectedBytes   int           // bytes of unexpected data held per endpoint
 	MaxPeers          int           // entries of an endpoint's attach table

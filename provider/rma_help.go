@@ -1,0 +1,117 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// The target's side of rma_share.go. Everything is checked against the region of
+// the key at each chunk, as where the target does it alone. A chunk is
+// taken only when the region lets it be copied, so a region that is closed
+// leaves the rest to the initiator, who is told why.
+
+// help is an operation of a peer that this side, the target, helps with.
+type help struct {
+	shareHead
+	addr uint64 // in the region, as peers name it
+	src  hw.Source
+}
+
+// onShare accepts an initiator's offer.
+func (e *Endpoint) onShare(src hw.Source, addr uint64, head, payload []byte) {
+	h := help{addr: addr, src: src}
+	words := oneSidedWords(e.sourceWords(src))
+	if !h.parse(head) || words == nil {
+		e.malformed(src, "offer to share %d bytes at %#x", h.want, addr)
+		return
+	}
+	countSeen(&words[1])
+	e.dropHelp(src) // its round is over
+	if !e.stepHelp(&h) {
+		e.helps = append(e.helps, h)
+	}
+}
+
+// dropHelp forgets the offer of a source.
+func (e *Endpoint) dropHelp(src hw.Source) {
+	kept := e.helps[:0]
+	for i := range e.helps {
+		if e.helps[i].src != src {
+			kept = append(kept, e.helps[i])
+		}
+	}
+	e.helps = kept
+}
+
+// stepHelps goes on with what earlier steps left.
+func (e *Endpoint) stepHelps() {
+	kept := e.helps[:0]
+	for i := range e.helps {
+		if !e.stepHelp(&e.helps[i]) {
+			kept = append(kept, e.helps[i])
+		}
+	}
+	e.helps = kept
+}
+
+// stepHelp copies chunks, and tells whether there is no more to do. The caller
+// holds the progress lease, and looks at no later message of the peer before a
+// chunk that was taken is copied.
+func (e *Endpoint) stepHelp(h *help) bool {
+	words := oneSidedWords(e.sourceWords(h.src))
+	p, err := e.connect(e.linkBack(e.senderOf(h.src)))
+	if err != nil || words == nil {
+		return true
+	}
+	peer, ok := p.Endpoint.(hw.PeerMemory)
+	if !ok {
+		return true
+	}
+	rights := fi.RemoteWrite
+	if h.read {
+		rights = fi.RemoteRead
+	}
+	n := chunks(h.want, uint64(h.chunk))
+	for budget := int64(assistBurst); budget > 0; budget -= int64(h.chunk) {
+		m, offset, err := e.access(h.key, h.addr, h.want, rights)
+		if err != nil {
+			return true
+		}
+		i, ok := uint64(0), e.helpsWith(m)
+		if ok {
+			i, ok = takeBack(&words[0], uint64(h.round), n)
+		}
+		if ok {
+			err = e.copyChunk(h, peer, m, offset, i)
+		}
+		m.gate.leave()
+		if !ok {
+			return true
+		}
+		countChunk(&words[1], err != nil)
+	}
+	return false
+}
+
+// helpsWith tells whether a region is one that initiators reach by themselves: in
+// one piece, of the process's own memory, and nobody counts what is done there.
+func (e *Endpoint) helpsWith(m *MR) bool {
+	return len(m.parts) == 1 && m.named == nil && m.counter.Load() == nil && !e.counted()
+}
+
+// copyChunk copies chunk i of an operation that begins at offset of a region. The
+// caller has entered the region.
+func (e *Endpoint) copyChunk(h *help, peer hw.PeerMemory, m *MR, offset, i uint64) error {
+	at := i * uint64(h.chunk)
+	size := min(uint64(h.chunk), h.want-at)
+	e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(m.parts[0].Base) + offset + at), Len: int(size)}
+	e.rx.remote[0] = hw.RemoteSegment{Addr: h.local + at, Len: size}
+	var err error
+	if h.read {
+		_, err = peer.WritePeer(e.rx.local[:1], e.rx.remote[:1])
+	} else {
+		_, err = peer.ReadPeer(e.rx.local[:1], e.rx.remote[:1])
+	}
+	e.rx.local[0] = hw.Segment{} // the region may be Go's memory, and be freed
+	return err
+}

@@ -1,0 +1,328 @@
+package provider
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// A long read or write that the posting thread does by itself is shared with the
+// target's processor, if that happens to make progress: the initiator opens a
+// round (claimword.go), and the target helps (rma_help.go). A target that does
+// not look at two offers gets no other until it has, so one that computes costs
+// two slots of its ring.
+//
+// The post returns when all chunks are taken. What the target then is at, it
+// finishes before it looks at anything that is sent later, so messages still come
+// after the data. The operation completes when the target's count says so; until
+// then it waits in Endpoint.shares, where progress or a later post finds it. What the
+// target could not copy is done again as messages.
+
+// Chunks of a share are a quarter of the operation within these bounds, in bytes.
+const (
+	minShareChunk = 32 << 10
+	maxShareChunk = 256 << 10
+)
+
+// shareChunk is the size of a chunk of an operation of n bytes, whole pages.
+func shareChunk(n uint64) uint64 {
+	return min(max(n/4, minShareChunk), maxShareChunk) &^ 4095
+}
+
+// sharedOps are an endpoint's operations that are shared with their targets.
+type sharedOps struct {
+	// mu guards what follows, but for waiting. Posts of long operations take it
+	// for a look at a few words, if it is free; who does not get it shares nothing.
+	mu    sync.Mutex
+	peers map[hw.Endpoint]*peerRounds
+	ops   []sharedOp // that the target has not finished
+
+	// waiting is the length of ops. Written under mu, read by any thread;
+	// sequentially consistent.
+	waiting atomic.Int32
+}
+
+// peerRounds is what an initiator knows of the rounds with one target. Guarded by
+// sharedOps.mu, but for words, which are immutable.
+type peerRounds struct {
+	words  *[2]uint64
+	round  uint16 // the last
+	rounds int    // not finished
+	open   bool   // the last has chunks that nobody has taken
+	never  bool   // the target, or the kernel, does not let it work
+	offers uint16 // made, of which the words say how many were seen
+	count  uint32 // the target's when all chunks that it took are finished
+}
+
+// sharedOp is an operation of which the target has not finished its share.
+type sharedOp struct {
+	args      RMAArgs // without the vectors
+	local     fi.IOVec
+	remote    fi.RMAIOVec
+	link      *link
+	path      *path
+	needs     uint32 // the target's count when it has finished
+	ended     bool   // it has
+	again     bool   // there are chunks that are not copied
+	completes bool
+}
+
+// shareOutcome is what sharing an operation has led to.
+type shareOutcome int
+
+const (
+	notShared   shareOutcome = iota // the caller does it alone
+	sharedAll                       // the data is in place
+	sharedPart                      // the target is at its last chunk: completes later
+	sharedBreak                     // the target is dead
+)
+
+// roundsWith returns what is known of the rounds over a transport's endpoint; all
+// paths to one peer share it. nil: there can be none.
+func (s *sharedOps) roundsWith(ep hw.Endpoint, p *port) *peerRounds {
+	if p.attr.Caps&hw.CapPeerMemory == 0 || p.attr.Caps&directCaps != directCaps {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.peers[ep]
+	if r == nil {
+		r = &peerRounds{words: oneSidedWords(ep.(hw.PeerMemory).SharedWords())}
+		if s.peers == nil {
+			s.peers = map[hw.Endpoint]*peerRounds{}
+		}
+		s.peers[ep] = r
+	}
+	return r
+}
+
+// forget drops what is known of a peer that is gone.
+func (s *sharedOps) forget(ep hw.Endpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.peers, ep)
+}
+
+// open begins a round of n chunks. It reports false when that cannot be now.
+func (s *sharedOps) open(r *peerRounds, n uint64) (round uint16, ok bool) {
+	if !s.mu.TryLock() {
+		return 0, false
+	}
+	defer s.mu.Unlock()
+	w := atomic.LoadUint64(&r.words[1])
+	r.never = r.never || w&helperFailed != 0
+	if r.never || r.open || r.rounds == maxRounds || unseen(w, r.offers) >= maxRounds {
+		return 0, false
+	}
+	if r.rounds == 0 {
+		r.count = uint32(w)
+	}
+	if r.round++; r.round == 0 {
+		r.round = 1
+	}
+	r.open = true
+	r.rounds++
+	r.offers++
+	atomic.StoreUint64(&r.words[0], claimWord(uint64(r.round), 0, n))
+	return r.round, true
+}
+
+// withdraw takes a round back whose offer did not go out.
+func (s *sharedOps) withdraw(r *peerRounds) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.open = false
+	r.rounds--
+	r.offers--
+}
+
+// mayShare tells whether an operation that the posting thread can do is one to
+// share. Where a thread may sleep on a doorbell none is: the target rings none when
+// it has finished its last chunk.
+func (e *Endpoint) mayShare(a *RMAArgs, p *path, total uint64) bool {
+	least := uint64(e.domain.cfg.RMAAssistSize)
+	return least != 0 && total >= least && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
+		!a.Inject && a.Flags&fi.Inject == 0 && chunks(total, shareChunk(total)) <= maxChunks &&
+		e.iface.DoorbellFD() < 0
+}
+
+// share does an operation together with the target.
+func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, completes bool) shareOutcome {
+	e.reapShares(false)
+	total := a.IOV[0].Len
+	chunk := shareChunk(total)
+	n := chunks(total, chunk)
+	round, ok := e.shares.open(p.rounds, n)
+	if !ok {
+		return notShared
+	}
+	h := shareHead{key: a.Remote[0].Key, local: uint64(a.IOV[0].Base), want: total, chunk: uint32(chunk), round: round, read: a.Read}
+	if e.offerShare(p, a.Remote[0].Addr, &h) != nil {
+		e.shares.withdraw(p.rounds)
+		return notShared
+	}
+	word := &p.rounds.words[0]
+	var err error
+	for i, ok := takeFront(word, uint64(round), n); ok && err == nil; i, ok = takeFront(word, uint64(round), n) {
+		part := a.Remote[0]
+		part.Addr += i * chunk
+		part.Len = min(chunk, total-i*chunk)
+		err = e.directPart(a, p, &part, key, i*chunk)
+	}
+	return e.endOpen(a, l, p, completes, n-stopHelper(word, uint64(round), n), err)
+}
+
+// offerShare sends an offer.
+func (e *Endpoint) offerShare(p *path, addr uint64, h *shareHead) error {
+	d := directScratches.Get().(*directScratch)
+	defer directScratches.Put(d)
+	return p.AMShort(amShare, addr, h.put(d.head[:]), nil)
+}
+
+// endOpen ends the open round, of which the target took a number of chunks and
+// err is how copying the others ended.
+func (e *Endpoint) endOpen(a *RMAArgs, l *link, p *path, completes bool, took uint64, err error) shareOutcome {
+	s, r := &e.shares, p.rounds
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.open = false
+	r.count += uint32(took)
+	ended, failed := waitHelper(&r.words[1], r.count, 1)
+	if errors.Is(err, hw.ErrPeerDead) {
+		r.rounds--
+		return sharedBreak
+	}
+	if ended {
+		r.rounds--
+		if failed || err != nil {
+			return notShared
+		}
+		return sharedAll
+	}
+	op := sharedOp{
+		args: *a, local: a.IOV[0], remote: a.Remote[0], link: l, path: p, needs: r.count, again: err != nil, completes: completes,
+	}
+	op.args.IOV, op.args.Remote = nil, nil
+	l.inFlight.Add(1)
+	s.ops = append(s.ops, op)
+	s.waiting.Add(1)
+	atomic.StoreUint32(&e.rx.hot.Attention, 1)
+	return sharedPart
+}
+
+// reapShares ends the operations whose targets have finished. lease: the caller
+// holds the progress lease, without which what fails is left.
+func (e *Endpoint) reapShares(lease bool) {
+	s := &e.shares
+	if s.waiting.Load() == 0 || !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	kept := s.ops[:0]
+	for i := range s.ops {
+		if !e.reapShare(&s.ops[i], lease) {
+			kept = append(kept, s.ops[i])
+		}
+	}
+	clear(s.ops[len(kept):])
+	s.ops = kept
+	s.waiting.Store(int32(len(kept)))
+}
+
+// reapShare tells whether it has ended an operation. sharedOps.mu is held.
+func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
+	r := op.path.rounds
+	if !op.ended {
+		ended, failed := waitHelper(&r.words[1], op.needs, 1)
+		if !ended {
+			// Whoever is gone copies nothing: a process that died, or an endpoint
+			// that was closed under the lease under which it helped.
+			if !lease || op.path.Err() == nil {
+				return false
+			}
+			e.endShare(op, fi.ECONNRESET)
+			return true
+		}
+		op.ended = true
+		r.rounds--
+		if failed {
+			r.never, op.again = true, true
+		}
+	}
+	if op.again {
+		return lease && e.repost(op)
+	}
+	if op.args.HasData || op.args.Flags&fi.RemoteCQData != 0 {
+		op.args.Remote = []fi.RMAIOVec{op.remote}
+		if err := e.notify(&op.args, op.path, op.remote.Len); err == fi.EAGAIN || err != nil && !lease {
+			return false
+		} else if err != nil {
+			e.endShare(op, fi.ErrnoOf(err))
+			return true
+		}
+	}
+	e.endShare(op, fi.Success)
+	return true
+}
+
+// endShare completes an operation. The caller holds the progress lease if status
+// is an error.
+func (e *Endpoint) endShare(op *sharedOp, status fi.Errno) {
+	op.link.inFlight.Add(-1)
+	if status == fi.Success {
+		e.completeDirect(&op.args, op.completes)
+		e.countDirect(op.args.Read, op.remote.Len)
+		return
+	}
+	e.countFailed(status)
+	flags, counter := e.directKind(&op.args)
+	if e.txCQ != nil {
+		e.txCQ.CompleteError(cq.Entry{Context: op.args.Context, Flags: flags, Src: fi.AddrNotAvail}, cq.ErrorInfo{Err: status})
+	}
+	e.countEnd(counter, op.args.work, op.args.Flags&fi.Completion != 0, true)
+}
+
+// repost does an operation again as messages, by which the target tells why it
+// fails. It reports false when there is no room. The caller holds the progress
+// lease.
+func (e *Endpoint) repost(op *sharedOp) bool {
+	lease, ok := e.stripes.Acquire(0)
+	if !ok {
+		return false
+	}
+	defer e.stripes.Release(lease)
+	req, id, ok := e.rmas.Alloc(lease)
+	if !ok {
+		return false
+	}
+	a := op.args
+	a.IOV, a.Remote = []fi.IOVec{op.local}, []fi.RMAIOVec{op.remote}
+	var r rmaRequest
+	e.describe(&r, &a, op.link, op.local.Len)
+	req.set(&r)
+	e.rmaStreams = append(e.rmaStreams, id) // it is in flight already
+	e.countRMA(lease, &r)
+	return true
+}
+
+// abandonShares waits until targets have finished what they are at, because the
+// endpoint is closed. The caller holds the progress lease.
+func (e *Endpoint) abandonShares() {
+	s := &e.shares
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end := time.Now().Add(abandonTime)
+	for i := range s.ops {
+		op := &s.ops[i]
+		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {
+			done, _ = waitHelper(&op.path.rounds.words[1], op.needs, helperPatience)
+		}
+	}
+	s.ops, s.peers = nil, nil
+	s.waiting.Store(0)
+}
