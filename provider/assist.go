@@ -257,6 +257,7 @@ func (e *Endpoint) stepAssist(a *assist) bool {
 		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.iov[0].Base) + off), Len: int(size)}
 		e.rx.remote[0] = hw.RemoteSegment{Addr: a.addr + off, Len: size}
 		_, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1])
+		e.rx.local[0] = hw.Segment{}
 		countChunk(&words[1], err != nil)
 	}
 	return false

@@ -262,6 +262,7 @@ func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 
 // finishOp completes a rendezvous on both sides.
 func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
+	clear(r.local[:]) // the application has its memory back, and may free it
 	r.dropForeign(op) // before the sender may free it
 	if op.landed {
 		e.lift(op)

@@ -87,8 +87,8 @@ type rxContext struct {
 	// advances counts calls of advance; lastTimers is when it ran the timers.
 	advances   uint32
 	lastTimers time.Time
-	head       [rtsBytes]byte // for messages that progress sends
-	local      [iovLimit]hw.Segment
+	head       [rtsBytes]byte       // for messages that progress sends
+	local      [iovLimit]hw.Segment // scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
 	remote     [iovLimit]hw.RemoteSegment
 	pulls      map[uint64]uint32         // operations that wait for fragments or gets: id to index
 	getters    *getter                   // that are free, linked
