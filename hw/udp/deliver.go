@@ -101,8 +101,8 @@ func (i *Iface) Progress(max int) int {
 		if !s.lease.try() {
 			continue // somebody posts or looks
 		}
-		if d.idle > 1 {
-			s.in.Single() // what comes now is a lone message, likely
+		if d.idle > 1 && d.idle <= coldAfter && !s.found {
+			s.in.Single() // what comes now is a lone message, likely, and the next look is soon
 		}
 		now, _ := s.work()
 		for _, c := range s.readyList {

@@ -116,6 +116,9 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	b := s.out.Take(total)[:size]
 	c.header(b, flags)
 	c.frames(b, now, kind, span, o)
+	if kind == carryStream && len(tail) <= shortTail && t.seal == nil {
+		b, tail = append(b, tail...), nil
+	}
 	c.ship(b, tail, kind == carryProbe)
 	if p.Size > 0 {
 		p.Flight = t.path.OnSend(now, int64(total))
@@ -155,8 +158,8 @@ func (c *Endpoint) frames(b []byte, now congestion.Time, kind uint8, span recove
 	}
 }
 
-// shortTail is what is copied behind the head of a packet rather than have the
-// kernel read two pieces.
+// shortTail is what is copied behind the head of a packet of the stream rather
+// than have the kernel read two pieces.
 const shortTail = 256
 
 // ship gives a packet to the socket, sealed if there is a key. b has room for
@@ -164,10 +167,6 @@ const shortTail = 256
 func (c *Endpoint) ship(b, tail []byte, alone bool) {
 	t, s := &c.tx, c.s
 	if t.seal == nil {
-		if len(tail) <= shortTail {
-			b = append(b, tail...)
-			tail = nil
-		}
 		s.out.Add(s.socket, &c.addr, uint64(c.own.Index), b, tail, alone)
 		return
 	}

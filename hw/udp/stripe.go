@@ -85,6 +85,7 @@ type stripe struct {
 	emptyAt   congestion.Time
 	stale     bool          // packets were sent since the time was last read
 	looks     atomic.Uint64 // at the socket; the keeper sees whether others look
+	found     bool          // the last look found something
 
 	stamping stamping // of probes
 
@@ -166,6 +167,7 @@ func (s *stripe) conn(index uint32) *Endpoint {
 func (s *stripe) work() (now congestion.Time, some bool) {
 	s.looks.Add(1)
 	now, some = s.receive()
+	s.found = some
 	if s.next != 0 && now >= s.next {
 		s.expire(now)
 	}
