@@ -37,7 +37,7 @@ func startService(t *testing.T, handlers map[Kind]func(*Request)) *Service {
 
 func dialTest(t *testing.T, address string) *Client {
 	t.Helper()
-	c, err := Dial(address, 5*time.Second)
+	c, err := Dial(address, 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func child(t *testing.T, test string, uid uint32, env ...string) (string, error)
 // TestOtherUsersAreRefused connects from a process of another user, and to one.
 func TestOtherUsersAreRefused(t *testing.T) {
 	if address := os.Getenv("WEFT_OTHER_USER"); address != "" {
-		c, err := Dial(address, 5*time.Second)
+		c, err := Dial(address, 30*time.Second)
 		if err == nil {
 			_, err = c.Hello()
 		}
