@@ -17,20 +17,6 @@ const (
 	mpiThreadsTail   = "mpi_threads_p99_us"
 )
 
-// mpiPath is a way on which Open MPI carries messages.
-type mpiPath struct {
-	name string // as in the table
-	args []string
-}
-
-func overMTL(provider string) mpiPath {
-	return mpiPath{provider, []string{"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", provider}}
-}
-
-func overBTL(btl string) mpiPath {
-	return mpiPath{"btl " + btl, []string{"--mca", "pml", "ob1", "--mca", "btl", "self," + btl}}
-}
-
 // mpiPaths are weft, what Debian's Open MPI has over libfabric, and what it has
 // of its own; btl vader is shared memory without libfabric.
 var mpiPaths = []mpiPath{overMTL("weft"), overMTL("tcp;ofi_rxm"), overMTL("tcp"), overBTL("tcp"), overBTL("vader")}
@@ -83,14 +69,8 @@ func (r *run) mpiThreads() {
 // is allowed. They are more threads than some machines have processors, so
 // Open MPI is told to yield; where it is not, its own ways take many milliseconds.
 func (r *run) mpiThreadsOnce(program string, p mpiPath) error {
-	args := []string{"60", "mpirun", "-n", "2", "--bind-to", "none", "--mca", "btl_base_warn_component_unused", "0", "--mca", "mpi_yield_when_idle", "1"}
-	args = append(args, p.args...)
-	if os.Geteuid() == 0 {
-		args = append(args, "--allow-run-as-root")
-	}
-	cmd := exec.Command("timeout", append(args, program, "2", "8", "2")...)
-	cmd.Env = r.environ(p.name)
-	out, err := cmd.CombinedOutput()
+	args := append([]string{"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"}, p.args...)
+	out, err := r.mpirun(p.name, append(args, program, "2", "8", "2")...)
 	if err != nil {
 		return err
 	}

@@ -54,15 +54,9 @@ func (r *run) netpipeOnce(provider string) bool {
 	defer os.RemoveAll(dir)
 	for _, s := range netpipeSizes {
 		size := strconv.Itoa(s.bytes)
-		args := []string{"60", "mpirun", "-n", "2", "--bind-to", "core", "--mca", "btl_base_warn_component_unused", "0",
-			"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", provider}
-		if os.Geteuid() == 0 {
-			args = append(args, "--allow-run-as-root")
-		}
-		args = append(args, "NPopenmpi", "-l", size, "-u", size, "-p", "0", "-n", strconv.Itoa(s.times), "-o", filepath.Join(dir, "np.out"))
-		cmd := exec.Command("timeout", args...)
-		cmd.Env = r.environ(provider)
-		out, err := cmd.CombinedOutput()
+		args := append([]string{"--bind-to", "core"}, overMTL(provider).args...)
+		out, err := r.mpirun(provider, append(args, "NPopenmpi", "-l", size, "-u", size, "-p", "0",
+			"-n", strconv.Itoa(s.times), "-o", filepath.Join(dir, "np.out"))...)
 		if err != nil {
 			r.note("Open MPI over %s: %v", provider, err)
 			return false
