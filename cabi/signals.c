@@ -19,6 +19,10 @@
  * The runtime's own threads take no signal that is sent to the process: they
  * inherit a mask that blocks all. Else one of them could get what an application
  * has blocked in its threads in order to wait for it.
+ *
+ * They inherit the slack of their timers, too. The runtime's monitor sleeps 20 us
+ * at a time while threads call into Go, and each time it wakes it takes the
+ * processor from a thread that polls.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -27,13 +31,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 
 #include "goapi.h"
+
+/* How late in ns timers of the runtime's threads may be. Go's own are as coarse. */
+#define RUNTIME_SLACK 1000000ul
 
 static const int signals[] = { SIGURG, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE };
 
 static struct sigaction before[count_of(signals)];
 static sigset_t mask; /* of the thread that loads the library */
+static int slack;     /* its timers', in ns */
 
 /* Constructors with a number run before those without one, and among these the
  * runtime's, in the first object that is linked, before the other below. */
@@ -44,6 +53,8 @@ __attribute__((constructor(101))) static void remember(void)
 	sigset_t all;
 
 	sigfillset(&all);
+	slack = prctl(PR_GET_TIMERSLACK);
+	prctl(PR_SET_TIMERSLACK, RUNTIME_SLACK);
 	pthread_sigmask(SIG_BLOCK, &all, &mask);
 }
 
@@ -55,16 +66,23 @@ static bool is_here(const void *addr)
 	return dladdr(before, &self) && dladdr(addr, &other) && self.dli_fbase == other.dli_fbase;
 }
 
+/* The thread is the application's. */
+static void own_again(void)
+{
+	prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 __attribute__((constructor)) static void put_back(void)
 {
 	/* In a program (the tests of this package) the runtime starts after the
 	 * constructors, and waiting for it would never end. */
 	if (is_here((void *)getauxval(AT_ENTRY))) {
-		pthread_sigmask(SIG_SETMASK, &mask, NULL);
+		own_again();
 		return;
 	}
 	weftGoReady();
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	own_again();
 	for (size_t i = 0; i < count_of(signals); i++) {
 		struct sigaction now, old = before[i];
 

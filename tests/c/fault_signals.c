@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static struct node n;
@@ -228,6 +229,18 @@ static void test_masks(long arg)
 	node_close(&n);
 }
 
+/* The application's sleeps are as exact as it wants them, whoever loads the library. */
+static void test_slack(long arg)
+{
+	(void)arg;
+	CHECK(prctl(PR_SET_TIMERSLACK, 20000ul) == 0);
+	node_open(&n, NULL);
+	node_connect(&n);
+	traffic(100);
+	CHECKF(prctl(PR_GET_TIMERSLACK) == 20000, "slack of the timers %d ns, want 20000", prctl(PR_GET_TIMERSLACK));
+	node_close(&n);
+}
+
 /* Signals that the application blocks after loading, in all its threads, and waits for: no thread of
  * the provider's takes them. */
 static void test_wait_for(long arg)
@@ -280,6 +293,7 @@ static const struct test tests[] = {
 	{ "any_instant_after", test_any_instant, 1, 0, 1 },
 	{ "default_actions", test_default, 1, 60, 0 },
 	{ "masks", test_masks, 1, 0, 0 },
+	{ "timer_slack", test_slack, 1, 0, 0 },
 	{ "wait_for", test_wait_for, 1, 0, 0 },
 	{ "alternate_stack", test_altstack, 1, 0, 0 },
 };
