@@ -281,13 +281,12 @@ func (r *rxContext) deliverHeld(eng *match.Engine, t target, m *match.Message) {
 
 // releaseHeld frees a message that is out of the queue, and its payload.
 func (r *rxContext) releaseHeld(eng *match.Engine, m *match.Message) {
-	switch {
-	case m.Flags&msgRTS != 0:
+	if m.Flags&msgRTS != 0 {
 		r.pool.Put(m.Payload, rtsSize)
-	case m.Len > inWord:
-		r.pool.Put(m.Payload, int(m.Len))
-		fallthrough
-	default:
+	} else {
+		if m.Len > inWord {
+			r.pool.Put(m.Payload, int(m.Len))
+		}
 		r.unhold(int(m.Len))
 	}
 	eng.ReleaseMessage(m)

@@ -207,32 +207,39 @@ func (op *deviceOp) post(req *rmaRequest) (posted, last bool) {
 
 // postPiece posts the next piece of a part and returns its bytes.
 func (op *deviceOp) postPiece(req *rmaRequest, part *fi.RMAIOVec) (uint64, error) {
+	if req.sent == part.Len {
+		return 0, nil
+	}
+	var room [iovLimit]hw.Segment
+	local, n := op.gather(room[:0], req, req.done, part.Len-req.sent)
+	addr, key := part.Addr+req.sent, op.keys[req.part]
+	return n, op.start(func(c *hw.Completion) (hw.Status, error) { return op.move(req, local, addr, key, c) })
+}
+
+// gather appends the local memory of the next operation of the device to local: that
+// from byte at of the request on, of which most bytes are left. n is its length.
+func (op *deviceOp) gather(local []hw.Segment, req *rmaRequest, at, most uint64) (_ []hw.Segment, n uint64) {
 	a := &op.path.port.attr
 	limit := a.MaxPutZcopy
 	if req.flags&rmaIsRead != 0 {
 		limit = a.MaxGetZcopy
 	}
-	n := min(part.Len-req.sent, limit, devicePieceBytes)
-	if n == 0 {
-		return 0, nil
-	}
 	var pieces [iovLimit]fi.IOVec
-	var local [iovLimit]hw.Segment
-	used := window(pieces[:0], req.iov[:req.count], req.done, n)
-	used = used[:min(len(used), a.MaxIOV)]
-	n = 0
-	for i, v := range used {
-		local[i] = hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(op.regions, v)}
+	used := window(pieces[:0], req.iov[:req.count], at, min(most, limit, devicePieceBytes))
+	for _, v := range used[:min(len(used), a.MaxIOV)] {
+		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(op.regions, v)})
 		n += v.Len
 	}
-	addr, key := part.Addr+req.sent, op.keys[req.part]
-	return n, op.start(func(c *hw.Completion) (hw.Status, error) {
-		o := op.path.Endpoint.(hw.OneSided)
-		if req.flags&rmaIsRead != 0 {
-			return o.GetZcopy(local[:len(used)], addr, key, c)
-		}
-		return o.PutZcopy(local[:len(used)], addr, key, c)
-	})
+	return local, n
+}
+
+// move has the device read or write.
+func (op *deviceOp) move(req *rmaRequest, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	o := op.path.Endpoint.(hw.OneSided)
+	if req.flags&rmaIsRead != 0 {
+		return o.GetZcopy(local, addr, key, c)
+	}
+	return o.PutZcopy(local, addr, key, c)
 }
 
 // regionOf is the registration of local memory.
@@ -299,11 +306,16 @@ func (op *deviceOp) settle() {
 	case errors.Is(err, hw.ErrPeerDead), errors.Is(err, hw.ErrCanceled):
 		e.finishRMA(req, op.id, fi.ECONNRESET)
 	default:
-		for i := range req.remote[:req.parts] {
-			op.path.keys.forget(req.remote[i].Key)
-		}
+		op.forgetKeys(req)
 		req.byMessages()
 		e.enqueueRMA(op.id)
+	}
+}
+
+// forgetKeys drops the keys of a request that the device refused.
+func (op *deviceOp) forgetKeys(req *rmaRequest) {
+	for i := range req.remote[:req.parts] {
+		op.path.keys.forget(req.remote[i].Key)
 	}
 }
 

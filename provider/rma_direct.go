@@ -28,15 +28,8 @@ func (m *MR) publish() {
 	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth {
 		return
 	}
-	access := hw.Access(0)
-	if m.access&fi.RemoteRead != 0 {
-		access |= hw.RemoteRead
-	}
-	if m.access&fi.RemoteWrite != 0 {
-		access |= hw.RemoteWrite
-	}
 	published, err := m.domain.memory.Register(hw.Region{
-		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: access, Base: m.base, Name: m.key, Named: true,
+		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base, Name: m.key, Named: true,
 	})
 	if err != nil {
 		log.Infof(log.MR, "region %#x is reached by messages only: %v", m.key, err)
@@ -44,6 +37,18 @@ func (m *MR) publish() {
 	}
 	m.published = published
 	m.domain.hotRegions.add(m)
+}
+
+// remoteAccess is what peers may do to the region, as transports take it.
+func (m *MR) remoteAccess() hw.Access {
+	access := hw.Access(0)
+	if m.access&fi.RemoteRead != 0 {
+		access |= hw.RemoteRead
+	}
+	if m.access&fi.RemoteWrite != 0 {
+		access |= hw.RemoteWrite
+	}
+	return access
 }
 
 // withdraw takes the region back from the transport, and waits for peers that
@@ -75,8 +80,8 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut || anyOnDevice(a.IOV) {
 		return false, nil
 	}
-	if e.iface.PutPending(p.Endpoint, e.peers.At(uint32(e.av.line(a.Dest)))) {
-		return false, nil // it would overtake writes that have completed
+	if e.putPending(p, a.Dest) {
+		return false, nil
 	}
 	var keys [iovLimit]hw.RemoteKey
 	dir := p.Endpoint.(hw.KeyDirectory)
@@ -112,6 +117,12 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	e.completeDirect(a, completes)
 	e.countDirect(a.Read, total)
 	return true, nil
+}
+
+// putPending tells whether writes or atomics to an address have completed that the
+// target has not performed: a copy would overtake them.
+func (e *Endpoint) putPending(p *path, dest fi.Addr) bool {
+	return e.iface.PutPending(p.Endpoint, e.peers.At(uint32(e.av.line(dest))))
 }
 
 // directParts does all parts of an operation. It reports false when the target

@@ -188,14 +188,7 @@ func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
 	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.named != nil || !m.domain.allocated() {
 		return m.exported, nil
 	}
-	access := hw.Access(0)
-	if m.access&fi.RemoteRead != 0 {
-		access |= hw.RemoteRead
-	}
-	if m.access&fi.RemoteWrite != 0 {
-		access |= hw.RemoteWrite
-	}
-	r, err := md.Register(hw.Region{Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: access, Base: m.base})
+	r, err := md.Register(hw.Region{Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base})
 	if err != nil {
 		return nil, err
 	}

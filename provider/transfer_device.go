@@ -54,9 +54,7 @@ func (m *deviceMover) finish(t *transfer) {
 		rmaMover{}.finish(t)
 		return
 	}
-	for i := range req.remote[:req.parts] {
-		m.op.path.keys.forget(req.remote[i].Key)
-	}
+	m.op.forgetKeys(req)
 	req.flags |= rmaMessages
 	again := e.newTransfer(id, rmaMover{})
 	e.transfers[id] = again
@@ -69,29 +67,15 @@ func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted b
 	if !ok || p.Err() != nil {
 		return t.fail(seg, fi.ECONNRESET)
 	}
-	i, part, at, left := req.element(uint64(seg.Offset))
-	most := min(left, uint64(seg.Length), p.port.attr.MaxPutZcopy, devicePieceBytes)
-	if req.flags&rmaIsRead != 0 {
-		most = min(left, uint64(seg.Length), p.port.attr.MaxGetZcopy, devicePieceBytes)
-	}
-	var pieces [iovLimit]fi.IOVec
-	var local [iovLimit]hw.Segment
-	used := window(pieces[:0], req.iov[:req.count], uint64(seg.Offset), most)
-	used = used[:min(len(used), p.port.attr.MaxIOV)]
-	n := int64(0)
-	for k, v := range used {
-		local[k] = hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(m.op.regions, v)}
-		n += int64(v.Len)
-	}
+	i, part, at, left := req.locate(uint64(seg.Offset))
+	var room [iovLimit]hw.Segment
+	local, bytes := m.op.gather(room[:0], req, uint64(seg.Offset), min(left, uint64(seg.Length)))
+	n := int64(bytes)
 	if n < seg.Length {
 		t.lane.Trim(&t.Operation, &seg, n)
 	}
 	d := e.takeSegment(t, seg)
-	move := p.Endpoint.(hw.OneSided).PutZcopy
-	if req.flags&rmaIsRead != 0 {
-		move = p.Endpoint.(hw.OneSided).GetZcopy
-	}
-	status, err := move(local[:len(used)], part.Addr+at, m.op.keys[i], &d.done)
+	status, err := m.op.move(req, local, part.Addr+at, m.op.keys[i], &d.done)
 	if err == nil && status == hw.InProgress {
 		return false, true
 	}

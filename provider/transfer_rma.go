@@ -44,15 +44,9 @@ func (rmaMover) finish(t *transfer) {
 	}
 }
 
-// locate returns the remote element in which byte at of an operation is, where in
-// it, and how much of it follows.
-func (req *rmaRequest) locate(at uint64) (part *fi.RMAIOVec, offset, left uint64) {
-	_, part, offset, left = req.element(at)
-	return part, offset, left
-}
-
-// element is locate with the element's number.
-func (req *rmaRequest) element(at uint64) (number int, part *fi.RMAIOVec, offset, left uint64) {
+// locate returns the remote element in which byte at of an operation is: its
+// number, itself, where in it, and how much of it follows.
+func (req *rmaRequest) locate(at uint64) (number int, part *fi.RMAIOVec, offset, left uint64) {
 	for i := range req.remote[:req.parts] {
 		number, part = i, &req.remote[i]
 		if at < part.Len {
@@ -68,7 +62,7 @@ func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 	if !ok || t.lane.path.Err() != nil {
 		return t.fail(seg, fi.ECONNRESET)
 	}
-	_, _, left := req.locate(uint64(seg.Offset))
+	_, _, _, left := req.locate(uint64(seg.Offset))
 	if left < uint64(seg.Length) {
 		t.lane.Trim(&t.Operation, &seg, int64(left))
 	}
@@ -95,10 +89,10 @@ func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error)
 	if req.flags&rmaHasData != 0 && uint64(seg.Offset+seg.Length) == req.total {
 		return false, nil
 	}
-	if e.iface.PutPending(p.Endpoint, e.peers.At(uint32(e.av.line(fi.Addr(req.dest))))) {
+	if e.putPending(p, fi.Addr(req.dest)) {
 		return false, nil
 	}
-	part, at, _ := req.locate(uint64(seg.Offset))
+	_, part, at, _ := req.locate(uint64(seg.Offset))
 	key, err := p.Endpoint.(hw.KeyDirectory).FindKey(part.Key)
 	if err == nil {
 		a := RMAArgs{IOV: req.iov[:req.count], Read: req.flags&rmaIsRead != 0}
@@ -116,7 +110,7 @@ func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error)
 
 // postRead asks for a segment.
 func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
-	part, at, _ := req.locate(uint64(seg.Offset))
+	_, part, at, _ := req.locate(uint64(seg.Offset))
 	h := readHead{key: part.Key, request: t.id, length: uint64(seg.Length), at: uint64(seg.Offset)}
 	head := h.put(t.e.scratch[t.e.progressStripe].head[:])
 	err := sendError(t.lane.path.AMShort(amRead, part.Addr+at, head, nil))
@@ -156,7 +150,7 @@ func (t *transfer) proceed() bool {
 // The last asks for an answer.
 func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
 	e, p := t.e, t.lane.path
-	part, offset, _ := req.locate(at)
+	_, part, offset, _ := req.locate(at)
 	n := min(most, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
 	h := writeHead{key: part.Key, request: t.id, data: req.data, length: req.total}
