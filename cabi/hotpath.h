@@ -103,6 +103,21 @@ static inline void weft_prefetch_write(const void *line)
 #endif
 }
 
+static inline bool weft_ep_fast(const struct weft_hot_ep *ep)
+{
+	return atomic_load_explicit(&ep->flags, memory_order_relaxed) & WEFT_EP_FAST;
+}
+
+/* Says that the thread waits for another, which may be on the same core. */
+static inline void weft_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+}
+
 /* The line of an address in the endpoint's table of peers, UINT64_MAX if there
  * is none. The address may name a context of the peer in its high bits. */
 static inline uint64_t weft_peer_line(const struct weft_hot_ep *ep, uint64_t addr)

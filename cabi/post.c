@@ -201,7 +201,7 @@ static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o,
 	struct weft_hot_ep *ep = o->hot;
 	uint64_t line;
 
-	if (ep && ep->flags & WEFT_EP_FAST && (line = weft_peer_line(ep, p.dest)) != UINT64_MAX &&
+	if (ep && weft_ep_fast(ep) && (line = weft_peer_line(ep, p.dest)) != UINT64_MAX &&
 	    p.len <= ep->eager_max && (p.buf || !p.len) && !(p.flags & ~FAST_TX_FLAGS) &&
 	    !((p.inject || p.flags & FI_INJECT) && p.len > ep->inject_max)) {
 		struct weft_hot_peer *peer = &ep->peers[line];

@@ -3,7 +3,7 @@
  * Posting of reads and writes: struct fi_ops_rma.
  */
 #include "rma.h"
-#include "rma_post.h"
+#include "rma_posting.h"
 #include "trace.h"
 
 #define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
@@ -82,22 +82,78 @@ static ssize_t rma_writev(struct fid_ep *ep, const struct iovec *iov, void **des
 }
 
 /* A write of one piece. */
-static ssize_t write_one(struct weft_ep_obj *o, const struct weft_put *p)
+struct put {
+	const void *buf;
+	size_t len;
+	fi_addr_t dest;
+	uint64_t addr;
+	uint64_t key;
+	uint64_t data;
+	uint64_t flags;
+	void *context;
+	bool has_data;
+	bool inject; /* fi_inject forms: no completion, whatever the flags */
+};
+
+/* Posts a write that fits one slot of the peer's ring. It completes when it is there, so
+ * one that is to complete later is Go's. 0, -FI_EAGAIN or WEFT_RMA_TO_GO. */
+WEFT_POSTED ssize_t write_short(struct weft_ep_obj *o, const struct put *p)
+{
+	struct weft_hot_ep *ep = o->hot;
+	struct weft_hot_peer *peer = weft_rma_peer(ep, p->dest);
+	struct weft_write_head head = {
+		.key = p->key, .flags = WEFT_WRITE_LAST | (p->has_data ? WEFT_WRITE_DATA : 0),
+		.data = p->data, .length = p->len,
+	};
+	struct weft_message m = {
+		.am_id = WEFT_AM_WRITE, .addr = p->addr, .head = &head,
+		.head_bytes = p->has_data ? WEFT_WRITE_HEAD_DATA : WEFT_WRITE_HEAD,
+		.part = { p->buf }, .bytes = { p->len },
+	};
+	struct weft_poster *me;
+	struct weft_ring ring;
+	ssize_t rc = WEFT_RMA_TO_GO;
+
+	if (!peer || !p->buf || !p->len || p->len > WEFT_SLOT_BODY - m.head_bytes ||
+	    p->flags & ~WEFT_PUT_FLAGS || ((p->inject || p->flags & FI_INJECT) && p->len > ep->inject_max))
+		return WEFT_RMA_TO_GO;
+	me = weft_post_begin();
+	if (!me)
+		return WEFT_RMA_TO_GO;
+	if (weft_rma_ring(peer, &ring) && weft_rma_allowed(peer, p->key, p->addr, p->len, WEFT_KEY_WRITE))
+		rc = weft_rma_send(ep, peer, &ring, &m, p->flags, p->context, p->inject);
+	weft_post_end(me);
+	rc = weft_rma_settle(ep, rc);
+	if (!rc) {
+		weft_post_count(ep, WEFT_STAT_TX_WRITE, 1);
+		weft_post_count(ep, WEFT_STAT_TX_WRITE_BYTES, p->len);
+	}
+	return rc;
+}
+
+static __attribute__((noinline)) ssize_t write_long(struct weft_ep_obj *o, const struct put *p)
 {
 	struct iovec iov = { (void *)p->buf, p->len };
-	ssize_t rc = weft_rma_put(o, p);
 
-	if (rc != WEFT_RMA_TO_GO)
-		return rc;
 	return post_vec(o, &iov, 1, p->dest, p->addr, p->key, p->data, p->context, p->flags,
 			(p->inject ? WEFT_RMA_INJECT : 0) | (p->has_data ? WEFT_RMA_DATA : 0));
+}
+
+WEFT_POSTED ssize_t write_one(struct weft_ep_obj *o, struct put p)
+{
+	ssize_t rc = write_short(o, &p);
+
+	if (__builtin_expect(rc != WEFT_RMA_TO_GO, 1))
+		return rc;
+	struct put copy = p; /* that p has no address, and stays in registers */
+	return write_long(o, &copy);
 }
 
 static ssize_t rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			 fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
 {
 	(void)desc;
-	return write_one(EP(ep), &(struct weft_put){
+	return write_one(EP(ep), (struct put){
 		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .context = context,
 		.flags = EP(ep)->tx_op_flags & ~NOT_FOR_WRITES });
 }
@@ -106,7 +162,7 @@ static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uin
 {
 	if (msg && msg->msg_iov && msg->iov_count == 1 && msg->rma_iov && msg->rma_iov_count == 1 &&
 	    msg->msg_iov->iov_len == msg->rma_iov->len)
-		return write_one(EP(ep), &(struct weft_put){
+		return write_one(EP(ep), (struct put){
 			.buf = msg->msg_iov->iov_base, .len = msg->msg_iov->iov_len, .dest = msg->addr,
 			.addr = msg->rma_iov->addr, .key = msg->rma_iov->key, .data = msg->data,
 			.has_data = flags & FI_REMOTE_CQ_DATA, .flags = flags, .context = msg->context });
@@ -116,7 +172,7 @@ static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uin
 static ssize_t rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
 			  uint64_t addr, uint64_t key)
 {
-	return write_one(EP(ep), &(struct weft_put){
+	return write_one(EP(ep), (struct put){
 		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .inject = true });
 }
 
@@ -125,7 +181,7 @@ static ssize_t rma_writedata(struct fid_ep *ep, const void *buf, size_t len, voi
 			     void *context)
 {
 	(void)desc;
-	return write_one(EP(ep), &(struct weft_put){
+	return write_one(EP(ep), (struct put){
 		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .data = data,
 		.has_data = true, .context = context,
 		.flags = EP(ep)->tx_op_flags & ~NOT_FOR_WRITES });
@@ -134,7 +190,7 @@ static ssize_t rma_writedata(struct fid_ep *ep, const void *buf, size_t len, voi
 static ssize_t rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
 			      fi_addr_t dest, uint64_t addr, uint64_t key)
 {
-	return write_one(EP(ep), &(struct weft_put){
+	return write_one(EP(ep), (struct put){
 		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .data = data,
 		.has_data = true, .inject = true });
 }

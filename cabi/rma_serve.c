@@ -21,9 +21,15 @@ struct context {
 	struct weft_hot_ep *ep;
 	struct weft_outlet to;
 	fi_addr_t src;
-	uint32_t owner;
+	bool stream;           /* the last operation was one that more may follow at once */
 	bool wake_rx, wake_tx; /* completions were written to the queue */
 };
+
+/* How often a ring that has become empty is looked at again after a write. A
+ * target is faster than its initiator, and each look at a slot before it is
+ * written takes the line from the initiator, who needs it back. So it pauses
+ * between looks, and finds several writes then. */
+#define LINGER 4
 
 /* Finds the memory of an access; NULL: Go says why there is none. */
 static uint8_t *target_of(const struct weft_hot_ep *ep, uint64_t key, uint64_t addr, uint64_t len,
@@ -95,6 +101,8 @@ static bool serve_write(struct context *c, const struct weft_slot *slot, const s
 			.data = head.data, .src = c->src,
 		};
 		complete(ep->rx_cq, &place, &e, &c->wake_rx);
+	} else {
+		c->stream = true;
 	}
 	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_SERVED_WRITES, 1);
 	return true;
@@ -157,9 +165,10 @@ static bool serve_atomic(struct context *c, const struct weft_slot *slot, const 
 		memcpy(&job.operand, slot->body + sizeof(head), size);
 	if (head.kind == WEFT_ATOMIC_COMPARE)
 		memcpy(&job.compare, slot->body + sizeof(head) + size, size);
-	if (head.kind == WEFT_ATOMIC_PLAIN)
+	if (head.kind == WEFT_ATOMIC_PLAIN) {
 		weft_atomic_apply(&job);
-	else if (!serve_fetch(c, &job, head.request))
+		c->stream = true;
+	} else if (!serve_fetch(c, &job, head.request))
 		return false;
 	weft_stat_add(c->ep->stats_rx + WEFT_STAT_RX_SERVED_ATOMICS, 1);
 	return true;
@@ -209,6 +218,7 @@ static bool serve_one(struct context *c, const struct weft_slot *slot)
 	if (!addr)
 		return false;
 	c->src = addr - 1;
+	c->stream = false;
 	switch (m.id) {
 	case WEFT_AM_WRITE:
 		return c->ep->regions && serve_write(c, slot, &m);
@@ -220,6 +230,18 @@ static bool serve_one(struct context *c, const struct weft_slot *slot)
 	return false;
 }
 
+/* Tells whether there is a next message; after a write it has some patience. */
+static inline bool await(const struct context *c, const struct weft_ring *ring, uint64_t in,
+			 uint32_t *looks)
+{
+	while (!weft_ring_ready(ring, in)) {
+		if (!c->stream || ++*looks > LINGER)
+			return false;
+		weft_pause();
+	}
+	return true;
+}
+
 struct weft_served weft_rma_serve(struct weft_hot_ep *ep, struct weft_inbound *lane,
 				  const struct weft_outlet *to)
 {
@@ -227,10 +249,11 @@ struct weft_served weft_rma_serve(struct weft_hot_ep *ep, struct weft_inbound *l
 	struct context c = { .ep = ep, .to = *to };
 	struct weft_poster *me = weft_post_begin();
 	struct weft_served s = { 0 };
+	uint32_t looks = 0;
 
 	if (!me)
 		return (struct weft_served){ .to_go = true };
-	while (in - begin < WEFT_DELIVER_MAX && weft_ring_ready(&lane->ring, in)) {
+	while (in - begin < WEFT_DELIVER_MAX && await(&c, &lane->ring, in, &looks)) {
 		const struct weft_slot *slot = (void *)weft_ring_slot(&lane->ring, in);
 
 		if (!weft_one_sided(ep, slot) || (c.to.tx && !c.to.tx->left))

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What posting short writes (rma.c) and atomic operations on one integer
+ * (rma_post.c) have in common: one message in the peer's ring each, as
+ * provider/rma_wire.go has them.
+ *
+ * The peer's key table is mapped here, so a key, a range or a right that the
+ * peer does not have is found before anything is sent; such an operation is
+ * Go's, which has the peer refuse it in so many words. The peer looks again when
+ * the message arrives. What it refuses then, because the region was closed in
+ * between, is known to nobody here any more if the operation has completed: that
+ * is what FI_TRANSMIT_COMPLETE promises, and FI_DELIVERY_COMPLETE is Go's.
+ *
+ * All of it is inlined into the calls of libfabric, so that a message is built in
+ * registers: a store buffer holds some 60 stores, and those to the peer's ring
+ * wait in it until the line has come from the peer. What is stored on the way
+ * there bounds how many messages are on their way.
+ */
+#ifndef WEFT_RMA_POSTING_H
+#define WEFT_RMA_POSTING_H
+
+#include <string.h>
+
+#include "posting.h"
+#include "rma.h"
+#include "rma_post.h"
+
+#define WEFT_POSTED static inline __attribute__((always_inline))
+
+/* Flags of operations that complete when they are posted. */
+#define WEFT_PUT_FLAGS                                                                             \
+	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |         \
+	 FI_REMOTE_CQ_DATA)
+
+/* A message to be. */
+struct weft_message {
+	uint8_t am_id;
+	uint64_t addr;
+	const void *head;
+	uint32_t head_bytes;
+	const void *part[2];
+	uint32_t bytes[2];
+};
+
+WEFT_POSTED void weft_rma_push(const struct weft_ring *ring, const struct weft_hot_peer *peer,
+			       const struct weft_message *m, _Atomic uint64_t *at, uint64_t pos)
+{
+	struct weft_slot *slot = (struct weft_slot *)at;
+	uint64_t word = m->am_id | (uint64_t)m->head_bytes << 16 |
+			(uint64_t)(m->bytes[0] + m->bytes[1]) << 32;
+	uint8_t *body = slot->body;
+
+	memcpy((unsigned char *)slot + offsetof(struct weft_slot, am_id), &word, sizeof(word));
+	slot->header = m->addr;
+	memcpy(body, m->head, m->head_bytes);
+	body += m->head_bytes;
+	if (m->bytes[0] == sizeof(uint64_t))
+		memcpy(body, m->part[0], sizeof(uint64_t));
+	else if (m->bytes[0])
+		memcpy(body, m->part[0], m->bytes[0]);
+	if (m->bytes[1])
+		memcpy(body + m->bytes[0], m->part[1], m->bytes[1]);
+	weft_ring_publish(ring, at, peer->owner, pos);
+	weft_prefetch_write(weft_ring_slot(ring, pos + WEFT_PREFETCH_SLOTS));
+}
+
+/* Tells whether the peer has a region of this key, range and rights now. */
+WEFT_POSTED bool weft_rma_allowed(const struct weft_hot_peer *peer, uint64_t key, uint64_t addr,
+				  uint64_t len, uint32_t rights)
+{
+	uint32_t count = peer->key_count, place = weft_key_place(key, count);
+
+	for (uint32_t n = 0; n < WEFT_KEY_PROBES && n < count; n++) {
+		const volatile struct weft_key *k = &peer->keys[(place + n) & (count - 1)];
+		uint64_t offset;
+
+		if (k->name != key || !(atomic_load_explicit(&k->state, memory_order_relaxed) & 1))
+			continue;
+		offset = addr - k->base;
+		return (k->access & rights) == rights && offset <= k->len && len <= k->len - offset;
+	}
+	return false;
+}
+
+/* Opens the peer's ring, between weft_post_begin and weft_post_end. */
+WEFT_POSTED bool weft_rma_ring(struct weft_hot_peer *peer, struct weft_ring *ring)
+{
+	unsigned char *slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
+
+	if (!slots || atomic_load_explicit(peer->rx_state, memory_order_acquire) & WEFT_RX_GONE)
+		return false;
+	*ring = (struct weft_ring){ slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
+	return true;
+}
+
+/* What weft_rma_send returns besides errors and WEFT_RMA_TO_GO. */
+#define WEFT_RMA_TRIGGERED 2
+
+/* Sends a message whose operation completes now. 0, -FI_EAGAIN, or
+ * WEFT_RMA_TRIGGERED when it is out and triggers may have fired. */
+WEFT_POSTED int weft_rma_send(struct weft_hot_ep *ep, struct weft_hot_peer *peer,
+			      const struct weft_ring *ring, const struct weft_message *m,
+			      uint64_t flags, void *context, bool inject)
+{
+	uint32_t cq_ring = 0;
+	struct weft_hot_cq *cq = NULL;
+	_Atomic uint64_t *slot;
+	uint64_t pos;
+	int rc;
+
+	if (!inject && (ep->flags & WEFT_EP_TX_ALWAYS || flags & FI_COMPLETION) && ep->tx_cq) {
+		cq = ep->tx_cq;
+		cq_ring = weft_cq_stripe_ring(cq, weft_preferred_stripe(ep));
+		if (!weft_cq_room(cq, cq_ring)) {
+			weft_post_count(ep, WEFT_STAT_EAGAIN_CQ, 1);
+			return -FI_EAGAIN;
+		}
+	}
+	slot = weft_ring_claim(ring, peer->owner, peer->exclusive, &pos);
+	if (!slot) {
+		weft_post_count(ep, WEFT_STAT_EAGAIN_RING, 1);
+		return -FI_EAGAIN;
+	}
+	weft_rma_push(ring, peer, m, slot, pos);
+	atomic_store_explicit(&peer->put, pos + 1, memory_order_relaxed);
+	if (cq) {
+		struct weft_cqe e = {
+			.context = (uintptr_t)context,
+			.flags = FI_WRITE | (m->am_id == WEFT_AM_WRITE ? FI_RMA : FI_ATOMIC),
+			.src = FI_ADDR_NOTAVAIL,
+		};
+		if (!weft_cq_push(cq, cq_ring, &e))
+			weftGoComplete(cq->handle, e.context, e.flags);
+		else if (weft_cq_wake_needed(cq))
+			weftGoWakeCQ(cq->handle);
+	}
+	rc = ep->write_cntr && weft_cntr_add(ep->write_cntr, 1) ? WEFT_RMA_TRIGGERED : 0;
+	weft_peer_wake(ep, peer);
+	return rc;
+}
+
+/* Has triggers that fired posted, now that the thread holds nothing. */
+WEFT_POSTED ssize_t weft_rma_settle(const struct weft_hot_ep *ep, ssize_t rc)
+{
+	if (__builtin_expect(rc != WEFT_RMA_TRIGGERED, 1))
+		return rc;
+	weftGoTriggered(ep->handle);
+	return 0;
+}
+
+/* The line of the peer if the endpoint posts here, else NULL. */
+WEFT_POSTED struct weft_hot_peer *weft_rma_peer(const struct weft_hot_ep *ep, fi_addr_t dest)
+{
+	uint64_t line;
+
+	if (!ep || !weft_ep_fast(ep) || !ep->fetch_count)
+		return NULL;
+	line = weft_peer_line(ep, dest);
+	return line == UINT64_MAX ? NULL : &ep->peers[line];
+}
+
+#endif
