@@ -46,7 +46,7 @@ const (
 	RecvIOV    uint64 = 1 << 62 // Buf is the address of Len iovecs, owned by the entry
 	RecvCancel uint64 = 1 << 61 // Context names the receive to cancel
 	RecvWork   uint64 = 1 << 60 // Context is a number of deferred work
-	RecvDevice uint64 = 1 << 57 // Buf is, or holds, memory of a device: not for C
+	RecvDevice uint64 = 1 << 56 // Buf is, or holds, memory of a device: not for C
 )
 
 // Bits of [Rx].Flags.
@@ -345,7 +345,9 @@ type Segment struct {
 	KeyCount     uint32
 	Number       uint32
 	KeyOffset    uint64
-	Auth         [16]byte
+	AuthOffset   uint64
+	AuthCount    uint32
+	_            uint32
 	RxState      uint32
 	Armed        uint32
 	_            [56]byte
@@ -366,7 +368,7 @@ type Lane struct {
 // SegMagic and SegVersion identify the segment layout.
 const (
 	SegMagic   = 0x31746665772d6766
-	SegVersion = 5
+	SegVersion = 6
 )
 
 // Bits of [Segment].Flags and [Attach].Flags: the families of addresses at
@@ -461,7 +463,8 @@ type Attach struct {
 	Flags     uint32
 	Number    uint32
 	Words     [4]uint64
-	_         [32]byte
+	Auth      [16]byte
+	_         [16]byte
 }
 
 // Bounce is the header of a bounce buffer (struct weft_bounce); the payload follows.

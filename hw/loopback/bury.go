@@ -51,7 +51,7 @@ func (i *Iface) bury(e *Endpoint) {
 	i.freeDeadBounces()
 	removeStale(e.seg.path, &i.host)
 	i.mu.Lock()
-	maps.DeleteFunc(i.peers, func(_ sockaddr, other *Endpoint) bool { return other == e })
+	maps.DeleteFunc(i.peers, func(_ target, other *Endpoint) bool { return other == e })
 	i.mu.Unlock()
 	if err := e.seg.mem.detach(); err != nil {
 		i.logf("%v", err) // its memory stays until Close

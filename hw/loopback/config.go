@@ -56,6 +56,8 @@ type Config struct {
 	Memory *MemoryDomain
 	// Key is the authorisation key: interfaces with different ones do not reach each other. Default none.
 	Key []byte
+	// Keys are the authorisation keys of an interface that has several, in the place of Key. Default none.
+	Keys []hw.Key
 	// Exclusive says that one thread at a time sends, progress included, whatever the endpoint.
 	Exclusive bool
 	// UseCMA says whether Get may use cross-memory attach.
@@ -101,6 +103,12 @@ func (c Config) check() error {
 		if v.n < v.lo || v.n > v.hi {
 			return fmt.Errorf("loopback: %s %d is not in %d to %d: %w", v.name, v.n, v.lo, v.hi, hw.ErrInvalid)
 		}
+	}
+	if err := hw.CheckKeys(c.Keys); err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	if len(c.Key) != 0 && len(c.Keys) != 0 {
+		return fmt.Errorf("loopback: one authorisation key and several: %w", hw.ErrInvalid)
 	}
 	if c.KeyCount&(c.KeyCount-1) != 0 {
 		return fmt.Errorf("loopback: %d keys, not a power of two: %w", c.KeyCount, hw.ErrInvalid)

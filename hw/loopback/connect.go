@@ -20,6 +20,7 @@ type Endpoint struct {
 	armed   *uint32
 	bell    bellAddr
 	owner   uint32 // our attach index at the peer plus one
+	key     uint8  // of ours, under which we are there
 	number  uint32 // index in Iface.endpoints
 	// exclusive: one thread at a time writes to ring, and nobody else does.
 	exclusive bool
@@ -37,7 +38,7 @@ type Endpoint struct {
 // there is none. Besides what package hw names, errors of the kernel (EMFILE,
 // ENOMEM) come through.
 func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
-	name, err := parseSockaddr(address)
+	name, err := parseTarget(address)
 	if err != nil {
 		return nil, err
 	}
@@ -62,20 +63,22 @@ func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
 
 // attach maps the peer's segment and takes an entry in its attach table. It
 // returns the endpoint that there is if the peer is known by another address.
-func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
-	seg, err := openPeer(i.cfg.Dir, &i.host, name)
+func (i *Iface) attach(to target) (*Endpoint, error) {
+	seg, err := openPeer(i.cfg.Dir, &i.host, to.sockaddr)
 	if err != nil {
 		return nil, err
 	}
-	if e := i.peers[seg.id.name]; e != nil && !e.lost() && e.seg.id.cookie == seg.id.cookie {
+	own := target{seg.id.name, to.key}
+	if e := i.peers[own]; e != nil && !e.lost() && e.seg.id.cookie == seg.id.cookie {
 		seg.mem.retire(&peerRanges)
 		return e, nil
 	}
-	if err := i.authorised(&seg.id); err != nil {
+	secret, err := i.authorised(seg, to.key)
+	if err != nil {
 		seg.mem.retire(&peerRanges)
 		return nil, err
 	}
-	index, ok := claimAttach(seg, &i.seg.id)
+	index, ok := claimAttach(seg, &i.seg.id, secret)
 	if !ok {
 		seg.mem.retire(&peerRanges)
 		return nil, fmt.Errorf("loopback: all %d attach entries of %s are taken: %w",
@@ -83,18 +86,19 @@ func (i *Iface) attach(name sockaddr) (*Endpoint, error) {
 	}
 	e := &Endpoint{
 		iface: i, seg: seg, ring: seg.ring(laneOf(index)), exclusive: i.cfg.Exclusive && ownsLane(index), rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
-		owner: index + 1,
+		owner: index + 1, key: to.key,
 	}
 	seg.useLane(laneOf(index)) // before the first message
 	i.addEndpoint(e)
-	i.peers[seg.id.name] = e
+	i.peers[own] = e
 	return e, nil
 }
 
 // claimAttach takes the first free entry for the interface id. The claim
 // writes our pid with the state in one step, so an entry whose claimer is
-// killed before it is ready can be told and freed by the owner of the table.
-func claimAttach(seg *segment, id *identity) (index uint32, ok bool) {
+// killed before it is ready can be told and freed by the owner of the table. secret
+// is the key that both have, nil: none.
+func claimAttach(seg *segment, id *identity, secret []byte) (index uint32, ok bool) {
 	claim := uint64(hot.AttachClaimed) | uint64(id.owner.pid)<<32
 	for n := range seg.geo.attachCount {
 		a := seg.attach(n)
@@ -104,7 +108,7 @@ func claimAttach(seg *segment, id *identity) (index uint32, ok bool) {
 		}
 		a.StartTime, a.Cookie = id.owner.start, id.cookie
 		a.NameBytes, a.Name, a.Number = uint32(id.name.n), id.name.raw, uint32(id.name.number)
-		a.Flags = uint32(id.all)
+		a.Flags, a.Auth = uint32(id.all), senderProof(secret, seg.id.cookie, id.cookie)
 		atomic.StoreUint32(&a.State, hot.AttachReady) // ↔ admit
 		return n, true
 	}
@@ -147,7 +151,7 @@ func (e *Endpoint) release() {
 }
 
 // Address is the address by which the peer is known.
-func (e *Endpoint) Address() []byte { return e.seg.id.name.bytes() }
+func (e *Endpoint) Address() []byte { return target{e.seg.id.name, e.key}.bytes() }
 
 // EagerOpen tells whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool {

@@ -31,14 +31,14 @@ func words(t *testing.T, i *Iface) []uint64 {
 	return unsafe.Slice((*uint64)(m.base), m.size/8)
 }
 
-// target is a part of a segment that a hostile peer overwrites.
-type target struct {
+// victim is a part of a segment that a hostile peer overwrites.
+type victim struct {
 	name       string
 	begin, end uint64 // bytes
 }
 
-func targets(g *geometry) []target {
-	return []target{
+func targets(g *geometry) []victim {
+	return []victim{
 		{"header", 0, 192},
 		{"state", 192, 256},
 		{"lanes", 256, 264},

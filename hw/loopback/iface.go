@@ -28,7 +28,7 @@ type Iface struct {
 	// EnableWait, Arm and Disarm take it, and CheckPeers when a peer has died;
 	// no send does.
 	mu        sync.Mutex
-	peers     map[sockaddr]*Endpoint
+	peers     map[target]*Endpoint
 	endpoints atomic.Pointer[[]*Endpoint] // indexed by Endpoint.number, nil: not in use; see addEndpoint
 	numbers   []uint32                    // not in use
 	bellFD    int                         // the doorbell's socket, -1 or immutable
@@ -78,13 +78,13 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 	}
 	registerBarrier()
 	sweep(cfg.Dir, &h)
-	seg, err := createSegment(cfg.Dir, &h, name, cfg.Any, cfg.Key, newGeometry(&cfg))
+	seg, err := createSegment(&h, name, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	i := &Iface{
 		cfg: cfg, host: h, seg: seg, mark: forkMark(),
-		peers:  map[sockaddr]*Endpoint{},
+		peers:  map[target]*Endpoint{},
 		bellFD: -1,
 		onPeer: func(hw.PeerEvent) {},
 	}

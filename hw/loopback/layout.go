@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
 )
 
 // geometry is where the parts of a segment are. It is copied out of the header
@@ -21,6 +22,8 @@ type geometry struct {
 	bounceStride uint32
 	keyOffset    uint64
 	keyCount     uint32
+	authCount    uint32
+	authOffset   uint64
 }
 
 const pageBytes = 4096 // parts that are touched apart start on pages of their own
@@ -38,12 +41,14 @@ func newGeometry(c *Config) geometry {
 		bounceCount: uint32(c.BounceCount),
 		bounceBytes: uint32(roundUp(uint64(c.BounceBytes), hot.CacheLine)),
 		keyCount:    uint32(c.KeyCount),
+		authCount:   uint32(len(c.secrets())),
 	}
 	g.bounceStride = g.bounceBytes + uint32(bounceHeader)
 	g.ringOffset = roundUp(headerBytes, hot.SlotBytes)
 	g.attachOffset = roundUp(g.ringOffset+hot.Lanes*laneBytes(g.ringLog2), attachBytes)
 	g.keyOffset = roundUp(g.attachOffset+uint64(g.attachCount)*attachBytes, pageBytes)
-	g.bounceOffset = roundUp(g.keyOffset+g.keyBytes(), pageBytes)
+	g.authOffset = roundUp(g.keyOffset+g.keyBytes(), hot.CacheLine)
+	g.bounceOffset = roundUp(g.authOffset+g.authBytes(), pageBytes)
 	g.bytes = roundUp(g.bounceOffset+uint64(g.bounceCount)*uint64(g.bounceStride), pageBytes)
 	return g
 }
@@ -55,6 +60,9 @@ func (g *geometry) keyBytes() uint64 {
 	}
 	return uint64(g.keyCount)*keyBytes + hot.Claims*claimBytes
 }
+
+// authBytes is the size of the proofs of authorisation keys.
+func (g *geometry) authBytes() uint64 { return uint64(g.authCount) * authBytes }
 
 var errMalformed = errors.New("malformed segment")
 
@@ -75,7 +83,9 @@ func (g *geometry) check(size uint64) error {
 		return bad("bounce stride")
 	case g.keyCount > MaxKeys || g.keyCount&(g.keyCount-1) != 0:
 		return bad("key table size")
-	case (g.ringOffset|g.attachOffset|g.keyOffset|g.bounceOffset|uint64(g.bounceStride))%hot.CacheLine != 0:
+	case g.authCount > hw.MaxKeys:
+		return bad("number of authorisation keys")
+	case (g.ringOffset|g.attachOffset|g.keyOffset|g.authOffset|g.bounceOffset|uint64(g.bounceStride))%hot.CacheLine != 0:
 		return bad("alignment")
 	}
 	// The counts and strides above bound each part to less than 1<<42 bytes, so no sum overflows.
@@ -87,6 +97,7 @@ func (g *geometry) check(size uint64) error {
 		{"rings", g.ringOffset, hot.Lanes * laneBytes(g.ringLog2)},
 		{"attach table", g.attachOffset, uint64(g.attachCount) * attachBytes},
 		{"key table", g.keyOffset, g.keyBytes()},
+		{"authorisation keys", g.authOffset, g.authBytes()},
 		{"bounce pool", g.bounceOffset, uint64(g.bounceCount) * uint64(g.bounceStride)},
 	} {
 		if part.offset < end || part.offset > size || part.len > size-part.offset {
@@ -107,7 +118,6 @@ type identity struct {
 	uid    uint32
 	name   sockaddr
 	all    Families // at all of whose addresses it answers
-	auth   [authBytes]byte
 }
 
 // parseHeader checks a private copy of a header against the size of its file.
@@ -120,6 +130,7 @@ func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
 		bytes: h.Bytes, ringOffset: h.RingOffset, attachOffset: h.AttachOffset, bounceOffset: h.BounceOffset,
 		ringLog2: h.RingLog2, attachCount: h.AttachCount, bounceCount: h.BounceCount,
 		bounceBytes: h.BounceBytes, bounceStride: h.BounceStride, keyOffset: h.KeyOffset, keyCount: h.KeyCount,
+		authOffset: h.AuthOffset, authCount: h.AuthCount,
 	}
 	if err := g.check(size); err != nil {
 		return geometry{}, identity{}, err
@@ -134,7 +145,6 @@ func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
 	return g, identity{
 		cookie: h.Cookie, owner: process{h.PID, h.StartTime}, bootID: h.BootID,
 		pidns: h.PIDNamespace, netns: h.NetNamespace, uid: h.UID, name: name, all: Families(h.Flags) & allFamilies,
-		auth: h.Auth,
 	}, nil
 }
 
@@ -144,9 +154,10 @@ func (g *geometry) header(id *identity) hot.Segment {
 		Magic: hot.SegMagic, Version: hot.SegVersion,
 		PID: id.owner.pid, StartTime: id.owner.start, Cookie: id.cookie, BootID: id.bootID,
 		PIDNamespace: id.pidns, NetNamespace: id.netns, UID: id.uid,
-		NameBytes: uint32(id.name.n), Name: id.name.raw, Number: uint32(id.name.number), Flags: uint32(id.all), Auth: id.auth,
+		NameBytes: uint32(id.name.n), Name: id.name.raw, Number: uint32(id.name.number), Flags: uint32(id.all),
 		Bytes: g.bytes, RingOffset: g.ringOffset, AttachOffset: g.attachOffset, BounceOffset: g.bounceOffset,
 		RingLog2: g.ringLog2, AttachCount: g.attachCount, BounceCount: g.bounceCount,
 		BounceBytes: g.bounceBytes, BounceStride: g.bounceStride, KeyOffset: g.keyOffset, KeyCount: g.keyCount,
+		AuthOffset: g.authOffset, AuthCount: g.authCount,
 	}
 }

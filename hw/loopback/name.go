@@ -42,9 +42,8 @@ type sockaddr struct {
 	number uint16 // among the interfaces of this socket address
 }
 
-// parseSockaddr reads a sockaddr_in or sockaddr_in6, and the number after it if
-// it has the length of both. Other bytes past the family's size are ignored.
-// Errors wrap hw.ErrInvalid.
+// parseSockaddr reads a sockaddr_in or sockaddr_in6, and the number after it.
+// Other bytes are ignored. Errors wrap hw.ErrInvalid.
 func parseSockaddr(b []byte) (sockaddr, error) {
 	var a sockaddr
 	if len(b) < 2 {
@@ -61,7 +60,7 @@ func parseSockaddr(b []byte) (sockaddr, error) {
 	default:
 		return a, fmt.Errorf("loopback: address of family %d, %d bytes: %w", family, len(b), hw.ErrInvalid)
 	}
-	if len(b) != int(a.n)+sizeNumber {
+	if len(b) < int(a.n)+sizeNumber {
 		return a, nil
 	}
 	number := binary.LittleEndian.Uint32(b[a.n:])
@@ -70,6 +69,33 @@ func parseSockaddr(b []byte) (sockaddr, error) {
 	}
 	a.number = uint16(number)
 	return a, nil
+}
+
+// target is an interface's address as somebody with several authorisation keys
+// knows it: key is his number for the one under which it is meant, else 0.
+type target struct {
+	sockaddr
+	key uint8
+}
+
+// parseTarget reads what bytes gives: an address, or an address with a number and a
+// key (hw.AppendKey). Errors wrap hw.ErrInvalid.
+func parseTarget(b []byte) (target, error) {
+	a, err := parseSockaddr(b)
+	t := target{sockaddr: a}
+	if end := int(a.n) + sizeNumber; err == nil && len(b) > end {
+		t.key, err = hw.ParseKey(b[end:])
+	}
+	return t, err
+}
+
+// bytes is the address as parseTarget reads it.
+func (t target) bytes() []byte {
+	if t.key == 0 {
+		return t.sockaddr.bytes()
+	}
+	b := binary.LittleEndian.AppendUint32(t.raw[:t.n:t.n], uint32(t.number))
+	return hw.AppendKey(b, t.key)
 }
 
 // parseStored reads an address as headers and attach entries hold it.

@@ -27,16 +27,16 @@ type segment struct {
 
 // createSegment makes the file, maps it and gives it its name. Errors: EADDRINUSE
 // when a live interface has the name, ENOSPC when the file system is full.
-func createSegment(dir string, h *host, name sockaddr, all Families, key []byte, geo geometry) (*segment, error) {
+func createSegment(h *host, name sockaddr, c *Config) (*segment, error) {
+	dir, geo := c.Dir, newGeometry(c)
 	s := &segment{
 		geo: geo,
 		id: identity{
 			cookie: newCookie(), owner: h.self, bootID: h.bootID, pidns: h.pidns, netns: h.netns, uid: h.uid,
-			name: name, all: all,
+			name: name, all: c.Any,
 		},
 		path: filepath.Join(dir, fileName(h.uid, h.netns, &name)),
 	}
-	s.id.auth = proof(key, s.id.cookie)
 	fd, temp, err := createNameless(dir)
 	if err != nil {
 		return nil, fmt.Errorf("loopback: create a segment in %s: %w", dir, err)
@@ -47,6 +47,9 @@ func createSegment(dir string, h *host, name sockaddr, all Families, key []byte,
 	}
 	if err := s.fill(fd); err != nil {
 		return nil, fmt.Errorf("loopback: segment of %d bytes in %s: %w", geo.bytes, dir, err)
+	}
+	for n, k := range c.secrets() {
+		*s.proof(uint32(n)) = ownerProof(k.Secret, s.id.cookie)
 	}
 	if temp == "" {
 		temp = "/proc/self/fd/" + strconv.Itoa(fd)

@@ -164,6 +164,12 @@ func (s *segment) claim(i uint32) *hot.Claim {
 	return (*hot.Claim)(s.at(s.geo.keyOffset + uint64(s.geo.keyCount)*keyBytes + uint64(i)*claimBytes))
 }
 
+// proof returns what the segment says about its owner's i-th authorisation key,
+// i less than authCount. Written before the file gets its name.
+func (s *segment) proof(i uint32) *[authBytes]byte {
+	return (*[authBytes]byte)(s.at(s.geo.authOffset + uint64(i)*authBytes))
+}
+
 // bounce returns the header of buffer i, less than bounceCount.
 func (s *segment) bounce(i uint32) *hot.Bounce {
 	return (*hot.Bounce)(s.at(s.geo.bounceOffset + uint64(i)*uint64(s.geo.bounceStride)))

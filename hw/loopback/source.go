@@ -31,6 +31,7 @@ const (
 type source struct {
 	state  sourceState
 	name   sockaddr
+	key    uint8    // of ours, under which it sends
 	all    Families // at all of whose addresses it answers
 	cookie uint64
 	owner  process
@@ -100,6 +101,11 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		src.state = sourceRefused
 		return i.malformed("attach entry %d: %v", index, err)
 	}
+	key, ok := i.senderKey(private.Auth, private.Cookie)
+	if !ok {
+		src.state = sourceRefused
+		return i.malformed("sender %s refused: it has another authorisation key", name.String())
+	}
 	seg, err := openNamed(i.cfg.Dir, &i.host, name, name, mapFile)
 	switch {
 	case err == nil && (seg.id.cookie != private.Cookie || seg.id.owner != process{private.PID, private.StartTime}):
@@ -115,7 +121,7 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		return i.malformed("sender %s refused: %v", name.String(), err)
 	}
 	*src = source{
-		state: sourceReady, name: name, all: Families(private.Flags) & allFamilies, cookie: private.Cookie,
+		state: sourceReady, name: name, key: key, all: Families(private.Flags) & allFamilies, cookie: private.Cookie,
 		owner: process{private.PID, private.StartTime}, seg: seg,
 	}
 	return done
@@ -137,7 +143,7 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 	if s == nil || s.state == sourceRefused {
 		return nil
 	}
-	return s.name.bytes()
+	return target{s.name, s.key}.bytes()
 }
 
 // SourceReaches tells whether a Connect to address would reach the remote
@@ -145,8 +151,8 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 // the progress lease.
 func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
 	s := i.known(uint32(src))
-	a, err := parseSockaddr(address)
-	return s != nil && s.state != sourceRefused && err == nil && answers(&s.name, s.all, &a)
+	a, err := parseTarget(address)
+	return s != nil && s.state != sourceRefused && err == nil && s.key == a.key && answers(&s.name, s.all, &a.sockaddr)
 }
 
 // isGone tells errors that say that there is no such interface (any more).

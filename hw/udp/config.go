@@ -28,6 +28,9 @@ type Config struct {
 	MaxPeers int
 	// Key is the authorisation key, 1 to crypt.MaxKey bytes. Default none.
 	Key []byte
+	// Keys are the authorisation keys of an interface that has several, in the
+	// place of Key. Default none.
+	Keys []hw.Key
 	// Memory is where peers' puts, gets and atomics find memory. Default: there
 	// are none.
 	Memory *MemoryDomain
@@ -134,6 +137,12 @@ func (c *Config) check() error {
 	}
 	if c.Window&(c.Window-1) != 0 {
 		return fmt.Errorf("udp: window of %d is no power of two: %w", c.Window, hw.ErrInvalid)
+	}
+	if err := hw.CheckKeys(c.Keys); err != nil {
+		return fmt.Errorf("udp: %w", err)
+	}
+	if len(c.Key) != 0 && len(c.Keys) != 0 {
+		return fmt.Errorf("udp: one authorisation key and several: %w", hw.ErrInvalid)
 	}
 	cc := *c.Congestion
 	cc.Unit = minPacket

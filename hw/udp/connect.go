@@ -12,15 +12,19 @@ import (
 // errClosed is what calls after Close return.
 var errClosed = fmt.Errorf("udp: interface is closed: %w", unix.EBADF)
 
-func parse(address []byte) (sock.Addr, error) {
-	a, err := sock.Parse(address)
-	if err != nil {
-		return a, fmt.Errorf("udp: %w: %w", err, hw.ErrInvalid)
+// parse reads a socket address, and the number of a key after it and four bytes for
+// a number that interfaces of this kind do not have.
+func parse(address []byte) (t target, err error) {
+	if t.Addr, err = sock.Parse(address); err != nil {
+		return t, fmt.Errorf("udp: %w: %w", err, hw.ErrInvalid)
 	}
-	if !a.Usable() {
-		return a, fmt.Errorf("udp: nobody can be reached at %s: %w", a.String(), hw.ErrInvalid)
+	if !t.Usable() {
+		return t, fmt.Errorf("udp: nobody can be reached at %s: %w", t.String(), hw.ErrInvalid)
 	}
-	return a, nil
+	if end := sock.Size(address) + 4; len(address) > end {
+		t.key, err = hw.ParseKey(address[end:])
+	}
+	return t, err
 }
 
 // Connect returns the endpoint to the interface at address. The first calls
@@ -30,6 +34,10 @@ func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
 	a, err := parse(address)
 	if err != nil {
 		return nil, err
+	}
+	key, ok := i.keyOf(a.key)
+	if !ok {
+		return nil, fmt.Errorf("udp: no authorisation key for %s: %w", a.String(), hw.ErrPermission)
 	}
 	if i.closed.Load() {
 		return nil, errClosed
@@ -48,17 +56,17 @@ func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
 	}
 	s := i.stripes[int(i.nextOne.Add(1)-1)%len(i.stripes)]
 	s.lease.lock()
-	c := s.newDial(i.now(), &a)
+	c := s.newDial(i.now(), &a.Addr, key)
 	i.peers[a] = c
 	s.leave()
 	return i.await(c)
 }
 
 // accepted returns a connection that the peer at a made.
-func (i *Iface) accepted(a *sock.Addr) *Endpoint {
+func (i *Iface) accepted(a *target) *Endpoint {
 	for _, s := range i.stripes {
 		s.lease.lock()
-		c := s.byAddr[*a]
+		c := s.byTarget[*a]
 		s.leave()
 		if c != nil && c.at() == up {
 			return c
@@ -81,7 +89,7 @@ func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 		return c, nil
 	case dead:
 		if !c.attached.Load() || c.src.told.Load() {
-			delete(i.peers, c.addr)
+			delete(i.peers, c.target())
 		}
 		return nil, fmt.Errorf("udp: %s: %w", c.addr.String(), hw.ErrUnreachable)
 	}

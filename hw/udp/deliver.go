@@ -297,7 +297,7 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 // src is not such. The caller holds the progress lease.
 func (i *Iface) SourceAddress(src hw.Source) []byte {
 	if c := i.sourceOf(src); c != nil {
-		return c.addr.Bytes()
+		return c.Address()
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
 	c := i.sourceOf(src)
 	a, err := parse(address)
-	return c != nil && err == nil && a == c.addr
+	return c != nil && err == nil && a == c.target()
 }
 
 func (i *Iface) sourceOf(src hw.Source) *Endpoint {

@@ -31,6 +31,7 @@ type Endpoint struct {
 	i    *Iface    // immutable
 	s    *stripe   // immutable
 	addr sock.Addr // the peer's; immutable
+	key  ifaceKey  // the zero value without authorisation; immutable
 	own  wire.Side // immutable
 	peer wire.Side // set with phase up
 
@@ -67,7 +68,10 @@ func (c *Endpoint) at() phase { return phase(c.phase.Load()) }
 func (c *Endpoint) alive() bool { p := c.at(); return p == up || p == leaving }
 
 // Address is the address that was given to Connect.
-func (c *Endpoint) Address() []byte { return c.addr.Bytes() }
+func (c *Endpoint) Address() []byte {
+	t := c.target()
+	return t.bytes()
+}
 
 // EagerOpen tells whether the peer welcomes eager payloads.
 func (c *Endpoint) EagerOpen() bool { return c.at() == up && c.open.Load() }
@@ -131,8 +135,8 @@ func (s *stripe) forgetPeer(c *Endpoint) {
 	if s.byPeer[k] == c {
 		delete(s.byPeer, k)
 	}
-	if s.byAddr[c.addr] == c {
-		delete(s.byAddr, c.addr)
+	if s.byTarget[c.target()] == c {
+		delete(s.byTarget, c.target())
 	}
 }
 
@@ -153,12 +157,12 @@ func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
 	// Half of it: the buffer is for all peers, and small packets take more of it
 	// than their size.
 	c.tx.path.SetSpare(int64(1) << peer.Buffer / 2)
-	if c.i.key != nil {
+	if c.key.Key != nil {
 		client, server := &c.own, peer
 		if !c.dial.client {
 			client, server = server, client
 		}
-		if c.tx.seal, c.rx.opener, err = c.i.key.Connection(client, server, c.dial.client); err != nil {
+		if c.tx.seal, c.rx.opener, err = c.key.Connection(client, server, c.dial.client); err != nil {
 			return err
 		}
 	}

@@ -42,8 +42,8 @@ func (s *stripe) newSide() wire.Side {
 }
 
 // newDial begins to ask for a connection.
-func (s *stripe) newDial(now congestion.Time, to *sock.Addr) *Endpoint {
-	c := &Endpoint{i: s.i, s: s, addr: *to, own: s.newSide(), stats: new(congestion.Stats)}
+func (s *stripe) newDial(now congestion.Time, to *sock.Addr, key ifaceKey) *Endpoint {
+	c := &Endpoint{i: s.i, s: s, addr: *to, key: key, own: s.newSide(), stats: new(congestion.Stats)}
 	s.add(c)
 	c.dial = dialer{client: true, steer: uint8(c.own.CID), wait: dialFirst, wanted: now}
 	c.sendInit(now)
@@ -53,12 +53,10 @@ func (s *stripe) newDial(now congestion.Time, to *sock.Addr) *Endpoint {
 // sendInit asks, and sets the timer to ask again.
 func (c *Endpoint) sendInit(now congestion.Time) {
 	d := &c.dial
-	p := wire.Init{Auth: c.i.key != nil, Steer: d.steer, HasCookie: d.has, Client: c.own, Cookie: d.cookie}
+	p := wire.Init{Auth: c.i.keyed(), Steer: d.steer, HasCookie: d.has, Client: c.own, Cookie: d.cookie}
 	b := c.s.take(wire.InitSize)
 	p.Put(b)
-	if c.i.key != nil {
-		c.i.key.Sign(b)
-	}
+	c.key.sign(b)
 	c.s.answer(&c.addr, wire.InitSize)
 	d.sent++
 	d.sentAt = now
@@ -89,40 +87,39 @@ func (s *stripe) onInit(now congestion.Time, from *sock.Addr, b []byte) {
 		i.malformed.Add(1)
 		return
 	}
-	if i.closed.Load() || p.Auth != (i.key != nil) || !from.Usable() || !s.budget.take(now) {
+	if i.closed.Load() || p.Auth != i.keyed() || !from.Usable() || !s.budget.take(now) {
 		return
 	}
-	if i.key != nil && !i.key.Verify(b) {
+	key, ok := i.signer(b)
+	if !ok {
 		i.malformed.Add(1)
 		return
 	}
 	if !p.HasCookie || !s.cookies.Check(&p.Cookie, time.Duration(now), from.Bytes(), &p.Client) {
-		s.sendRetry(now, from, &p.Client)
+		s.sendRetry(now, from, &p.Client, key)
 		return
 	}
 	c := s.byPeer[peerKey{*from, p.Client.CID}]
 	if c == nil {
-		c = s.accept(now, from, &p.Client)
+		c = s.accept(now, from, &p.Client, key)
 	}
-	if c != nil && !c.dial.client && c.peer.Nonce == p.Client.Nonce && c.at() == up {
+	if c != nil && c.key == key && !c.dial.client && c.peer.Nonce == p.Client.Nonce && c.at() == up {
 		c.sendAccept(now)
 	}
 }
 
-func (s *stripe) sendRetry(now congestion.Time, to *sock.Addr, client *wire.Side) {
-	p := wire.Retry{Auth: s.i.key != nil, Stripe: client.Stripe, Index: client.Index, CID: client.CID, Nonce: client.Nonce}
+func (s *stripe) sendRetry(now congestion.Time, to *sock.Addr, client *wire.Side, key ifaceKey) {
+	p := wire.Retry{Auth: s.i.keyed(), Stripe: client.Stripe, Index: client.Index, CID: client.CID, Nonce: client.Nonce}
 	s.cookies.Make(&p.Cookie, time.Duration(now), to.Bytes(), client)
 	b := s.take(wire.RetrySize)
 	p.Put(b)
-	if s.i.key != nil {
-		s.i.key.Sign(b)
-	}
+	key.sign(b)
 	s.answer(to, wire.RetrySize)
 }
 
 // accept makes the connection of a client that has shown where it is, nil if
 // there is no room.
-func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side) *Endpoint {
+func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side, key ifaceKey) *Endpoint {
 	if int(s.i.count.Load()) >= s.i.cfg.MaxPeers || client.CID == 0 {
 		return nil
 	}
@@ -131,7 +128,7 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side)
 		s.confirm(oldest)
 		oldest.die("others want to connect too")
 	}
-	c := &Endpoint{i: s.i, s: s, addr: *from, own: s.newSide(), stats: new(congestion.Stats)}
+	c := &Endpoint{i: s.i, s: s, addr: *from, key: key, own: s.newSide(), stats: new(congestion.Stats)}
 	s.add(c)
 	if err := c.begin(now, client); err != nil {
 		s.i.logf("connection of %s: %v", from.String(), err)
@@ -157,21 +154,19 @@ func (s *stripe) confirm(c *Endpoint) {
 	if c.dial.sent == 1 { // one Accept: how long it took is a round trip
 		c.tx.path.RTT().Add(s.i.now(), s.i.now().Sub(c.dial.sentAt), 0)
 	}
-	if s.byAddr[c.addr] == nil || s.byAddr[c.addr].at() == dead {
-		s.byAddr[c.addr] = c
+	if other := s.byTarget[c.target()]; other == nil || other.at() == dead {
+		s.byTarget[c.target()] = c
 	}
 }
 
 func (c *Endpoint) sendAccept(now congestion.Time) {
 	p := wire.Accept{
-		Auth: c.i.key != nil, Stripe: c.peer.Stripe, Index: c.peer.Index, CID: c.peer.CID, Nonce: c.peer.Nonce,
+		Auth: c.i.keyed(), Stripe: c.peer.Stripe, Index: c.peer.Index, CID: c.peer.CID, Nonce: c.peer.Nonce,
 		Server: c.own,
 	}
 	b := c.s.take(wire.AcceptSize)
 	p.Put(b)
-	if c.i.key != nil {
-		c.i.key.Sign(b)
-	}
+	c.key.sign(b)
 	c.s.answer(&c.addr, wire.AcceptSize)
 	c.dial.sent++
 	c.dial.sentAt = now
@@ -180,10 +175,10 @@ func (c *Endpoint) sendAccept(now congestion.Time) {
 // dialed returns the connection that an answer is for, nil if there is none.
 func (s *stripe) dialed(from *sock.Addr, index uint32, cid uint64, nonce *[wire.NonceSize]byte, auth bool, b []byte) *Endpoint {
 	c := s.conn(index)
-	if c == nil || c.own.CID != cid || c.at() != dialing || c.own.Nonce != *nonce || auth != (s.i.key != nil) || c.addr != *from {
+	if c == nil || c.own.CID != cid || c.at() != dialing || c.own.Nonce != *nonce || auth != s.i.keyed() || c.addr != *from {
 		return nil
 	}
-	if s.i.key != nil && !s.i.key.Verify(b) {
+	if s.i.keyed() && !c.key.Verify(b) {
 		s.i.malformed.Add(1)
 		return nil
 	}

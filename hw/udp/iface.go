@@ -18,7 +18,7 @@ import (
 type Iface struct {
 	cfg     Config // with defaults; immutable
 	name    sock.Addr
-	key     *crypt.Key // nil without authorisation
+	keys    []ifaceKey // none without authorisation; immutable
 	group   *sock.Group
 	stripes []*stripe
 	start   time.Time // zero of the clock; immutable
@@ -33,7 +33,7 @@ type Iface struct {
 	// mu guards peers. Connect, Close and CheckPeers take it when a peer
 	// comes or goes; no send and no arrival does.
 	mu    sync.Mutex
-	peers map[sock.Addr]*Endpoint // that Connect gave out or is making, by the address it was given
+	peers map[target]*Endpoint // that Connect gave out or is making, by the address it was given
 
 	// probes is who is told of probes, nil: nobody. Stored by SetProbes, read by
 	// who holds a stripe's lease.
@@ -63,15 +63,13 @@ func Open(fd int, cfg Config) (*Iface, error) {
 		return nil, err
 	}
 	i := &Iface{
-		cfg: cfg, name: name, start: time.Now(), peers: map[sock.Addr]*Endpoint{},
+		cfg: cfg, name: name, start: time.Now(), peers: map[target]*Endpoint{},
 		onPeer: func(hw.PeerEvent) {}, wait: waiter{epoll: -1, event: -1},
 	}
 	i.eager.Store(true)
-	if len(cfg.Key) > 0 {
-		if i.key, err = crypt.NewKey(cfg.Key); err != nil {
-			_ = unix.Close(fd)
-			return nil, fmt.Errorf("udp: %w", err)
-		}
+	if i.keys, err = newKeys(&cfg); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
 	}
 	if err := i.openStripes(fd); err != nil {
 		return nil, fmt.Errorf("udp %s: %w", name.String(), err)

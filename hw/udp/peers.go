@@ -73,7 +73,7 @@ func (i *Iface) forget(c *Endpoint) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	c.src.told.Store(true)
-	if i.peers[c.addr] == c {
-		delete(i.peers, c.addr)
+	if t := c.target(); i.peers[t] == c {
+		delete(i.peers, t)
 	}
 }

@@ -69,16 +69,16 @@ type stripe struct {
 	conns    []*Endpoint // by index; nil: free
 	free     []uint32    // indexes
 	byPeer   map[peerKey]*Endpoint
-	byAddr   map[sock.Addr]*Endpoint // accepted and used, for Connect
-	halfOpen []*Endpoint             // accepted, the oldest first
-	touched  []*Endpoint             // that something came for
-	owing    []*Endpoint             // acknowledgements
-	dirty    []*Endpoint             // with a stream that waits to be sent
-	timed    []*Endpoint             // with a timer
-	next     congestion.Time         // not before it a timer is due; 0: none
-	dead     []*Endpoint             // to be reported
-	finished []finished              // operations that have ended, to be told of
-	entered  []*region               // in use until flush
+	byTarget map[target]*Endpoint // accepted and used, for Connect
+	halfOpen []*Endpoint          // accepted, the oldest first
+	touched  []*Endpoint          // that something came for
+	owing    []*Endpoint          // acknowledgements
+	dirty    []*Endpoint          // with a stream that waits to be sent
+	timed    []*Endpoint          // with a timer
+	next     congestion.Time      // not before it a timer is due; 0: none
+	dead     []*Endpoint          // to be reported
+	finished []finished           // operations that have ended, to be told of
+	entered  []*region            // in use until flush
 
 	readyList []*Endpoint  // with a record to deliver
 	ready     atomic.Int32 // connections in readyList or in the hands of Progress; changed with the lease, read by everybody
@@ -94,7 +94,7 @@ type stripe struct {
 }
 
 func newStripe(i *Iface, number uint8, socket *sock.Socket, cookies *crypt.Cookies) (*stripe, error) {
-	s := &stripe{i: i, number: number, socket: socket, cookies: cookies, byPeer: map[peerKey]*Endpoint{}, byAddr: map[sock.Addr]*Endpoint{}}
+	s := &stripe{i: i, number: number, socket: socket, cookies: cookies, byPeer: map[peerKey]*Endpoint{}, byTarget: map[target]*Endpoint{}}
 	var err error
 	if s.in, err = sock.NewIn(); err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ struct weft_recv_entry {
 #define WEFT_RECV_IOV (1ull << 62)
 #define WEFT_RECV_CANCEL (1ull << 61) /* context names the receive to cancel */
 #define WEFT_RECV_WORK (1ull << 60)   /* context is a number of deferred work */
-#define WEFT_RECV_DEVICE (1ull << 57) /* buf is, or holds, memory of a device: not for C */
+#define WEFT_RECV_DEVICE (1ull << 56) /* buf is, or holds, memory of a device: not for C */
 
 #define WEFT_EXCLUSIVE 1u /* FI_THREAD_DOMAIN or COMPLETION: no lease, no CAS inside the process */
 #define WEFT_RX_DIRECTED 2u /* a receive's source address counts (FI_DIRECTED_RECV) */

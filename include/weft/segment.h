@@ -7,7 +7,7 @@
  * by a reader: geometry is copied out and checked once when it is mapped,
  * every other word is read once and checked before it is used.
  *
- *     header | inbound rings | attach table | key table | claims | bounce buffers
+ *     header | inbound rings | attach table | key table | claims | proofs | bounce buffers
  *
  * There are WEFT_LANES inbound rings, each a struct weft_lane and its slots. The
  * sender in attach entry i writes to ring i, all for itself; those behind the
@@ -19,7 +19,7 @@
 #include "ring.h"
 
 #define WEFT_SEG_MAGIC 0x31746665772d6766ull /* changes with the layout */
-#define WEFT_SEG_VERSION 5
+#define WEFT_SEG_VERSION 6
 
 /* Bits of flags, in a segment's header and in an attach entry: the endpoint's
  * socket is bound to a wildcard address, so it answers at every address of this
@@ -27,6 +27,9 @@
  * answers over IPv6, else 0.0.0.0:port. */
 #define WEFT_SEG_ANY_IPV4 1u
 #define WEFT_SEG_ANY_IPV6 2u
+
+/* Bytes of what is said about an authorisation key (hw/loopback/auth.go). */
+#define WEFT_AUTH_BYTES 16
 
 /* rx_state bits: what senders must know before each message. */
 #define WEFT_RX_OPEN 1u      /* eager payloads are welcome */
@@ -59,7 +62,9 @@ struct weft_segment {
 	uint32_t key_count;        /* a power of two, or 0: no region is published */
 	uint32_t number;           /* among the endpoints of one sockaddr */
 	uint64_t key_offset;       /* the claims follow the keys */
-	uint8_t auth[16];          /* says which authorisation key the owner has; 0: none */
+	uint64_t auth_offset;      /* of the proofs, WEFT_AUTH_BYTES each */
+	uint32_t auth_count;       /* authorisation keys of the owner; 0: none */
+	uint32_t reserved;
 	/* line 3: written by the owner (release), read by every sender (acquire) */
 	_Atomic uint32_t rx_state;
 	_Atomic uint32_t armed;    /* 1: the owner is about to sleep or sleeps */
@@ -123,7 +128,8 @@ struct weft_attach {
 	uint32_t flags;            /* WEFT_SEG_* */
 	uint32_t number;           /* of the sender's segment */
 	_Atomic uint64_t words[4]; /* what sender and receiver agree on with the layers above (provider/claimword.go) */
-	uint8_t pad1[32];
+	uint8_t auth[WEFT_AUTH_BYTES]; /* says which authorisation key of the owner the sender has; 0: none */
+	uint8_t pad1[16];
 };
 
 /* A bounce buffer: one line of header, then the payload. */

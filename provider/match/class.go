@@ -18,8 +18,11 @@ const noSource = 1
 
 // sourceBits returns the key.source of a receive.
 func sourceBits(source uint32) uint32 {
-	if source == AnySource {
+	switch {
+	case source == AnySource:
 		return 0
+	case source&inGroup == inGroup:
+		return ^uint32(inGroup)
 	}
 	return ^uint32(0)
 }

@@ -28,7 +28,8 @@ type modelMessage struct {
 }
 
 func matches(source uint32, tag, ignore uint64, from uint32, t uint64) bool {
-	return (source == AnySource || source == from) && (tag^t)&^ignore == 0
+	group := source&inGroup == inGroup && source>>GroupShift == from>>GroupShift
+	return (source == AnySource || group || source == from) && (tag^t)&^ignore == 0
 }
 
 // player applies operations to an engine and to the model and compares what they do.
@@ -71,7 +72,11 @@ func (p *player) fail(format string, args ...any) {
 	p.t.Fatalf(format, args...)
 }
 
-func (p *player) source() uint32 { return uint32(p.next(p.sources)) }
+// source spreads sources over three groups.
+func (p *player) source() uint32 {
+	n := uint32(p.next(p.sources))
+	return n | n%3<<GroupShift
+}
 
 // tag spreads its bits over the word, so that masks of high and low bits both matter.
 func (p *player) tag() uint64 {
@@ -81,8 +86,11 @@ func (p *player) tag() uint64 {
 
 func (p *player) wanted() (source uint32, tag, ignore uint64) {
 	source = p.source()
-	if p.next(4) == 0 {
+	switch p.next(8) {
+	case 0, 1:
 		source = AnySource
+	case 2:
+		source = Group(uint8(p.next(3)))
 	}
 	return source, p.tag(), p.masks[p.next(len(p.masks))]
 }

@@ -3,7 +3,17 @@ package match
 // AnySource as the source of a receive matches messages of every source. It is no valid source of a message.
 const AnySource = ^uint32(0)
 
-// MaxClasses is how many combinations of (ignored bits, source named or any) are matched by hash at a time.
+// GroupShift divides a source into its group, the bits from there on, and the rest. The
+// receives of Group match messages of every source of a group. Sources of messages
+// have groups below 255, and not all bits of the rest set.
+const GroupShift = 24
+
+const inGroup = 1<<GroupShift - 1
+
+// Group is the source of receives of messages from every source of a group below 255.
+func Group(group uint8) uint32 { return uint32(group)<<GroupShift | inGroup }
+
+// MaxClasses is how many combinations of (ignored bits, source or group named or any) are matched by hash at a time.
 const MaxClasses = 8
 
 // state says where a node is.

@@ -21,7 +21,7 @@ const (
 // key is what a class compares: the bits of source and tag that count.
 type key struct {
 	ignore uint64 // tag bits that do not
-	source uint32 // all ones, or 0 if any source matches
+	source uint32 // all ones, those of the group, or 0 if any source matches
 }
 
 // equal tells whether a node has the given source and tag, as far as the class looks.

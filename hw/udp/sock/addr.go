@@ -55,6 +55,14 @@ func Parse(b []byte) (Addr, error) {
 	return a, nil
 }
 
+// Size is how many of its bytes Parse looks at, for b that it accepts.
+func Size(b []byte) int {
+	if binary.NativeEndian.Uint16(b) == unix.AF_INET {
+		return sizeIPv4
+	}
+	return sizeIPv6
+}
+
 // FromAddrPort makes an Addr of an address and a port. A zone must be a number.
 func FromAddrPort(ap netip.AddrPort) Addr {
 	var a Addr
