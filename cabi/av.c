@@ -100,14 +100,20 @@ static int av_set_user_id(struct fid_av *av, fi_addr_t addr, fi_addr_t id, uint6
 	return weftGoAVSetUserID(handle_of(av), addr, id, flags);
 }
 
-#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
-static int no_insert_auth_key(struct fid_av *, const void *, size_t, fi_addr_t *, uint64_t)
+static int av_insert_auth_key(struct fid_av *av, const void *key, size_t len, fi_addr_t *addr,
+			      uint64_t flags)
 {
-	return -FI_ENOSYS;
+	if (!key || !addr)
+		return -FI_EINVAL;
+	return weftGoAVInsertAuthKey(handle_of(av), (void *)key, len, addr, flags);
 }
 
-static int no_lookup_auth_key(struct fid_av *, fi_addr_t, void *, size_t *) { return -FI_ENOSYS; }
-#endif
+static int av_lookup_auth_key(struct fid_av *av, fi_addr_t addr, void *key, size_t *len)
+{
+	if (!len || (!key && *len))
+		return -FI_EINVAL;
+	return weftGoAVLookupAuthKey(handle_of(av), addr, key, len);
+}
 
 WEFT_TRACED(av_insert); WEFT_TRACED(av_insertsvc); WEFT_TRACED(av_insertsym);
 WEFT_TRACED(av_remove); WEFT_TRACED(av_lookup);
@@ -123,12 +129,14 @@ struct weft_ops_av weft_ops_av = {
 		.straddr = av_straddr,
 		.av_set = weft_av_set,
 #if FI_MAJOR_VERSION > 1 || FI_MINOR_VERSION >= 20
+		.insert_auth_key = av_insert_auth_key,
+		.lookup_auth_key = av_lookup_auth_key,
 		.set_user_id = av_set_user_id,
 	},
 #else
 	},
-	.insert_auth_key = no_insert_auth_key,
-	.lookup_auth_key = no_lookup_auth_key,
+	.insert_auth_key = av_insert_auth_key,
+	.lookup_auth_key = av_lookup_auth_key,
 	.set_user_id = av_set_user_id,
 #endif
 };

@@ -184,3 +184,36 @@ func weftGoAVSetUserID(av C.uint64_t, addr, id C.fi_addr_t, flags C.uint64_t) (r
 	}
 	return result(a.SetUserID(fi.Addr(addr), fi.Addr(id), uint64(flags)))
 }
+
+//export weftGoAVInsertAuthKey
+func weftGoAVInsertAuthKey(av C.uint64_t, key unsafe.Pointer, size C.size_t, addr *C.fi_addr_t, flags C.uint64_t) (rc C.int) {
+	defer guard("fi_av_insert_auth_key", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	if size > 1<<31-1 {
+		return result(fi.EINVAL)
+	}
+	handle, err := a.InsertAuthKey(view[byte](key, size), uint64(flags))
+	*addr = C.fi_addr_t(handle)
+	return result(err)
+}
+
+// weftGoAVLookupAuthKey writes as much of a key as fits and stores the bytes of all
+// of it; that it was cut is no error (fi_av(3)).
+//
+//export weftGoAVLookupAuthKey
+func weftGoAVLookupAuthKey(av C.uint64_t, addr C.fi_addr_t, key unsafe.Pointer, size *C.size_t) (rc C.int) {
+	defer guard("fi_av_lookup_auth_key", &rc)
+	a, err := objectOf[*provider.AV](av)
+	if err != nil {
+		return result(err)
+	}
+	n, err := a.LookupAuthKey(fi.Addr(addr), view[byte](key, *size))
+	if err != nil {
+		return result(err)
+	}
+	*size = C.size_t(n)
+	return 0
+}

@@ -20,7 +20,7 @@ func weftGoPEPOpen(fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Pointe
 	if err != nil {
 		return result(err)
 	}
-	p, err := f.OpenPassive(infoFromC(info))
+	p, err := f.OpenPassive(infoOf(info))
 	if err != nil {
 		return result(err)
 	}

@@ -21,7 +21,7 @@ func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, fid unsafe.Pointer,
 	if err != nil {
 		return result(err)
 	}
-	e, err := d.OpenEndpoint(infoFromC(info))
+	e, err := d.OpenEndpoint(infoOf(info))
 	if err != nil {
 		return result(err)
 	}

@@ -65,7 +65,7 @@ func weftGoDomainOpen(fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Poi
 	if err != nil {
 		return result(err)
 	}
-	d, err := f.OpenDomain(infoFromC(info))
+	d, err := f.OpenDomain(infoOf(info))
 	if err != nil {
 		return result(err)
 	}

@@ -53,6 +53,17 @@ static inline void weft_eq_err_set_addrs(struct fi_eq_err_entry *entry, uint64_t
 	entry->context = (void *)(uintptr_t)context;
 }
 
+/* Members of struct fi_domain_attr that came with 1.20. */
+static inline size_t weft_max_ep_auth_key(const struct fi_domain_attr *attr)
+{
+	return ((const struct weft_domain_attr_120 *)attr)->max_ep_auth_key;
+}
+
+static inline void weft_set_max_ep_auth_key(struct fi_domain_attr *attr, size_t n)
+{
+	((struct weft_domain_attr_120 *)attr)->max_ep_auth_key = n;
+}
+
 static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 {
 	out->desc = (void *)(uintptr_t)desc;
@@ -87,6 +98,8 @@ int weftGoAVInsertSym(uint64_t av, char *node, size_t nodecnt, char *service, si
 int weftGoAVRemove(uint64_t av, fi_addr_t *fi_addr, size_t count, uint64_t flags);
 int weftGoAVLookup(uint64_t av, fi_addr_t fi_addr, void *addr, size_t *len);
 int weftGoAVSetUserID(uint64_t av, fi_addr_t addr, fi_addr_t id, uint64_t flags);
+int weftGoAVInsertAuthKey(uint64_t av, void *key, size_t len, fi_addr_t *addr, uint64_t flags);
+int weftGoAVLookupAuthKey(uint64_t av, fi_addr_t addr, void *key, size_t *len);
 int weftGoAVStrAddr(uint64_t av, void *addr, char *buf, size_t *len);
 
 /* ep.go. fid goes into the events of connected endpoints. Names and options

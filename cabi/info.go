@@ -14,15 +14,19 @@ import (
 )
 
 // Conversion of struct fi_info and what hangs on it. Only the fields of
-// libfabric 1.17 are touched: a later host's structures are longer, its
-// allocator zeroes what weft does not know.
+// libfabric 1.17 are touched, and max_ep_auth_key of 1.20: a later host's structures
+// are longer, its allocator zeroes what weft does not know.
+
+// keysPerEndpoint is the version of libfabric that brought max_ep_auth_key. A caller
+// with an older API may have shorter structures.
+var keysPerEndpoint = fi.Version(1, 20)
 
 //export weftGoGetInfo
 func weftGoGetInfo(version C.uint32_t, node, service *C.char, flags C.uint64_t,
 	hints *C.struct_fi_info, out **C.struct_fi_info) (rc C.int) {
 	defer guard("fi_getinfo", &rc)
 	refreshLog()
-	list, err := provider.GetInfo(uint32(version), text(node), text(service), uint64(flags), infoFromC(hints))
+	list, err := provider.GetInfo(uint32(version), text(node), text(service), uint64(flags), infoFromC(hints, uint32(version)))
 	if err != nil {
 		return result(err)
 	}
@@ -55,7 +59,16 @@ func anyOf(f *C.struct_fid) any {
 	return foreign{unsafe.Pointer(f)}
 }
 
-func infoFromC(c *C.struct_fi_info) *fi.Info {
+// infoOf is infoFromC for an info that fi_getinfo has made: it says which API it is of.
+func infoOf(c *C.struct_fi_info) *fi.Info {
+	if c == nil || c.fabric_attr == nil {
+		return infoFromC(c, 0)
+	}
+	return infoFromC(c, uint32(c.fabric_attr.api_version))
+}
+
+// infoFromC converts an info of a caller with an API version.
+func infoFromC(c *C.struct_fi_info, version uint32) *fi.Info {
 	if c == nil {
 		return nil
 	}
@@ -69,7 +82,7 @@ func infoFromC(c *C.struct_fi_info) *fi.Info {
 		Tx:         txFromC(c.tx_attr),
 		Rx:         rxFromC(c.rx_attr),
 		EP:         epFromC(c.ep_attr),
-		Domain:     domainFromC(c.domain_attr),
+		Domain:     domainFromC(c.domain_attr, version),
 		Fabric:     fabricFromC(c.fabric_attr),
 	}
 }
@@ -135,7 +148,7 @@ func epFromC(c *C.struct_fi_ep_attr) *fi.EPAttr {
 	}
 }
 
-func domainFromC(c *C.struct_fi_domain_attr) *fi.DomainAttr {
+func domainFromC(c *C.struct_fi_domain_attr, version uint32) *fi.DomainAttr {
 	if c == nil {
 		return nil
 	}
@@ -143,8 +156,13 @@ func domainFromC(c *C.struct_fi_domain_attr) *fi.DomainAttr {
 	if c.domain != nil {
 		domain = anyOf(&c.domain.fid)
 	}
+	most := C.size_t(0)
+	if version >= keysPerEndpoint {
+		most = C.weft_max_ep_auth_key(c)
+	}
 	return &fi.DomainAttr{
-		Domain: domain, Name: text(c.name), Threading: fi.Threading(c.threading),
+		MaxEPAuthKey: uint64(most),
+		Domain:       domain, Name: text(c.name), Threading: fi.Threading(c.threading),
 		ControlProgress: fi.Progress(c.control_progress), DataProgress: fi.Progress(c.data_progress),
 		ResourceMgmt: fi.ResourceMgmt(c.resource_mgmt), AVType: fi.AVType(c.av_type),
 		MRMode: fi.MRMode(c.mr_mode), MRKeySize: uint64(c.mr_key_size),

@@ -115,7 +115,10 @@ func domainToC(a *fi.DomainAttr, c *C.struct_fi_domain_attr) {
 	c.mode = C.uint64_t(a.Mode)
 	if len(a.AuthKey) != 0 {
 		c.auth_key = (*C.uint8_t)(C.CBytes(a.AuthKey))
-		c.auth_key_size = C.size_t(len(a.AuthKey))
+	}
+	c.auth_key_size = C.size_t(a.AuthKeySize)
+	if uint32(C.weft_host_version()) >= keysPerEndpoint {
+		C.weft_set_max_ep_auth_key(c, C.size_t(a.MaxEPAuthKey))
 	}
 	c.max_err_data = C.size_t(a.MaxErrData)
 	c.mr_cnt = C.size_t(a.MRCnt)

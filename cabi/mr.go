@@ -19,7 +19,7 @@ func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t,
 	if err != nil {
 		return result(err)
 	}
-	m, err := d.RegMR(mrFromC(attr, uint64(flags)), uint64(flags))
+	m, err := d.RegMR(mrFromC(d, attr, uint64(flags)), uint64(flags))
 	if err != nil {
 		return result(err)
 	}
@@ -31,8 +31,22 @@ func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t,
 	return 0
 }
 
-// mrFromC converts the attributes. The parts are looked at during the call only.
-func mrFromC(c *C.struct_fi_mr_attr, flags uint64) *fi.MRAttr {
+// mrFromC converts the attributes of a region of d. The parts are looked at during the
+// call only.
+func mrFromC(d *provider.Domain, c *C.struct_fi_mr_attr, flags uint64) *fi.MRAttr {
+	a := mrFromMemory(c, flags)
+	if !d.Keyed() {
+		return a
+	}
+	a.AuthKey, a.AuthKeySize, a.Src = nil, 0, fi.AddrUnspec
+	if k := (*C.struct_weft_mr_auth_key)(unsafe.Pointer(c.auth_key)); k != nil && c.auth_key_size == C.sizeof_struct_weft_mr_auth_key && k.av != nil {
+		a.AV, a.Src = anyOf(&k.av.fid), fi.Addr(k.src_addr)
+	}
+	return a
+}
+
+// mrFromMemory converts the attributes of memory or of a dma-buf.
+func mrFromMemory(c *C.struct_fi_mr_attr, flags uint64) *fi.MRAttr {
 	if flags&fi.MRDMABuf != 0 {
 		return dmabufFromC(c)
 	}

@@ -262,6 +262,21 @@ extern struct fi_ops_mr weft_mr_ops;
 extern struct fi_ops_cq weft_ops_cq;
 extern struct fi_ops_cntr weft_ops_cntr;
 extern struct fi_ops_eq weft_ops_eq;
+/* struct fi_domain_attr since 1.20, as far as weft looks at it, and struct fi_mr_auth_key. */
+struct weft_domain_attr_120 {
+	struct fi_domain_attr base;
+#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
+	size_t max_ep_auth_key;
+};
+#else
+};
+#define max_ep_auth_key base.max_ep_auth_key
+#endif
+struct weft_mr_auth_key {
+	struct fid_av *av;
+	fi_addr_t src_addr;
+};
+
 /* struct fi_ops_av since 2.x, whose members after av_set 1.17 does not have. */
 struct weft_ops_av {
 	struct fi_ops_av base;

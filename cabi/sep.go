@@ -16,7 +16,7 @@ func weftGoSEPOpen(domain C.uint64_t, info *C.struct_fi_info, out *C.struct_weft
 	if err != nil {
 		return result(err)
 	}
-	s, err := d.OpenScalable(infoFromC(info))
+	s, err := d.OpenScalable(infoOf(info))
 	if err != nil {
 		return result(err)
 	}

@@ -174,7 +174,7 @@ func TestFieldsExistInC(t *testing.T) {
 		{"fi_eq_attr", EQAttr{}, nil, nil, 0},
 		{"fi_wait_attr", WaitAttr{}, nil, nil, 0},
 		{"fi_poll_attr", PollAttr{}, nil, nil, 0},
-		{"fi_mr_attr", MRAttr{}, map[string]string{"IOV": "mr_iov"}, []string{"DMABuf"}, 1}, // IOV's count
+		{"fi_mr_attr", MRAttr{}, map[string]string{"IOV": "mr_iov"}, []string{"DMABuf", "AV", "Src"}, 1}, // IOV's count
 	} {
 		t.Run(s.c, func(t *testing.T) {
 			rt := reflect.TypeOf(s.goType)

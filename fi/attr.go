@@ -72,6 +72,8 @@ type MRAttr struct {
 	Context      uintptr
 	AuthKey      []byte
 	AuthKeySize  uint64 // C's auth_key_size, as in [EPAttr]; 0: the length of AuthKey
+	AV           any    // in the place of AuthKey in a domain with AVAuthKey: the *provider.AV of struct fi_mr_auth_key
+	Src          Addr   // of struct fi_mr_auth_key
 	Iface        HMEMIface
 	Device       uint64
 	DMABuf       *DMABuf // instead of IOV, with the flag MRDMABuf

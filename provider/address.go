@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// address is what a transport knows an interface by: the name of its endpoint
-// and a number, because each context of a scalable endpoint has an interface of
+// address is what a transport knows an interface by: the name of its endpoint,
+// the authorisation key under which it is meant, if this side has several, and a
+// number, because each context of a scalable endpoint has an interface of
 // its own. Receive context i has number i, so that the first one is found where
 // an ordinary endpoint is, and transmit context i has number firstTx+i.
 type address struct {
@@ -24,22 +26,27 @@ const firstTx = info.MaxCtx
 // There is room for all numbers in an address.
 const _ = uint8(2*info.MaxCtx - 1)
 
-// String is the name, and the number unless it is 0.
+// String is the name, the number unless it is 0, and the key as the application
+// knows it.
 func (a address) String() string {
-	if a.number == 0 {
-		return a.Name.String()
+	s := a.Name.String()
+	if a.number != 0 {
+		s += fmt.Sprintf(".%d", a.number)
 	}
-	return fmt.Sprintf("%s.%d", a.Name, a.number)
+	if a.Key != 0 {
+		s += fmt.Sprintf(" with authorisation key %d", a.Key-1)
+	}
+	return s
 }
 
-// raw is the address as transports take it: a socket address and, unless it is
-// 0, the number in 4 bytes.
+// raw is the address as transports take it: a socket address; unless it and the
+// key are 0 the number in 4 bytes; and unless it is 0 the key in 4 bytes.
 func (a address) raw() []byte {
 	b := a.AppendSockaddr(nil)
-	if a.number == 0 {
+	if a.number == 0 && a.Key == 0 {
 		return b
 	}
-	return binary.LittleEndian.AppendUint32(b, uint32(a.number))
+	return hw.AppendKey(binary.LittleEndian.AppendUint32(b, uint32(a.number)), a.Key)
 }
 
 // parseAddress reads what raw gives. Errors wrap fi.EINVAL.
@@ -49,12 +56,16 @@ func parseAddress(b []byte) (address, error) {
 		return address{}, err
 	}
 	a := address{Name: n}
-	switch rest := b[n.SockaddrLen():]; {
-	case len(rest) == 0:
-	case len(rest) == 4 && binary.LittleEndian.Uint32(rest) < 2*info.MaxCtx:
-		a.number = rest[0]
-	default:
+	rest := b[n.SockaddrLen():]
+	if len(rest) == 0 {
+		return a, nil
+	}
+	if len(rest) < 4 || binary.LittleEndian.Uint32(rest) >= 2*info.MaxCtx {
 		return address{}, fmt.Errorf("number % x after a socket address: %w", rest, fi.EINVAL)
+	}
+	a.number = rest[0]
+	if a.Key, err = hw.ParseKey(rest[4:]); err != nil {
+		return address{}, fmt.Errorf("key % x after a socket address: %w", rest, fi.EINVAL)
 	}
 	return a, nil
 }

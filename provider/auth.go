@@ -15,7 +15,8 @@ import (
 //
 // What peers reach without a message, and what C serves, are the domain's
 // regions with the domain's key, through endpoints with that key. All else goes
-// as messages, and [Endpoint.access] compares. RDMA devices cannot
+// as messages, and [Endpoint.access] compares. So does all that peers do where
+// keys are in address vectors (avkeys.go). RDMA devices cannot
 // authenticate, so an endpoint with a key does not use one.
 
 // authKey is an authorisation key, "" for none. A string, because strings are
@@ -43,16 +44,75 @@ func (k authKey) bytes() []byte {
 	return []byte(k)
 }
 
-// opens tells whether peers reach the region through endpoints with a key.
-func (m *MR) opens(k authKey) bool { return m.auth == "" || m.auth == k }
+// Keyed tells whether authorisation keys are in address vectors (FI_AV_AUTH_KEY).
+func (d *Domain) Keyed() bool { return d.info.Domain.AuthKeySize == fi.AVAuthKey }
 
-// access is the domain's, for peers of this endpoint: fi.EACCES also for a
-// region with another authorisation key.
-func (e *Endpoint) access(key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
-	m, offset, err = e.domain.access(key, addr, n, rights)
-	if err == nil && !m.opens(e.auth) {
-		m.gate.leave()
-		return nil, 0, fi.EACCES
+// keyLimit is how many keys an address vector may have.
+func (d *Domain) keyLimit() int {
+	if n := d.info.Domain.MaxEPAuthKey; n != 0 && n < info.MaxEPAuthKey {
+		return int(n)
 	}
-	return m, offset, err
+	return info.MaxEPAuthKey
+}
+
+// domainKey checks the key of a domain that is opened. The error wraps fi.EINVAL.
+func domainKey(a *fi.DomainAttr) (authKey, error) {
+	if a.AuthKeySize != fi.AVAuthKey {
+		return newAuthKey(a.AuthKey, a.AuthKeySize, "")
+	}
+	if len(a.AuthKey) != 0 {
+		return "", fmt.Errorf("a key with FI_AV_AUTH_KEY: %w", fi.EINVAL)
+	}
+	return "", nil
+}
+
+// passiveKey is the key of a passive endpoint: the endpoint's of its info, else the
+// domain's. The error wraps fi.EINVAL.
+func passiveKey(info *fi.Info) (key authKey, err error) {
+	if info.Domain != nil {
+		if key, err = newAuthKey(info.Domain.AuthKey, info.Domain.AuthKeySize, ""); err != nil {
+			return "", err
+		}
+	}
+	if info.EP != nil {
+		return newAuthKey(info.EP.AuthKey, info.EP.AuthKeySize, key)
+	}
+	return key, nil
+}
+
+// endpointKey checks the key of an endpoint. The error wraps fi.EINVAL.
+func (d *Domain) endpointKey(a *fi.EPAttr) (authKey, error) {
+	if d.Keyed() && (len(a.AuthKey) != 0 || a.AuthKeySize != 0 || a.Type == fi.EPMsg) {
+		return "", fmt.Errorf("an endpoint with a key of its own, or a connected one, in a domain with FI_AV_AUTH_KEY: %w", fi.EINVAL)
+	}
+	return newAuthKey(a.AuthKey, a.AuthKeySize, d.auth)
+}
+
+// holdAuthKeys gives an endpoint that is about to be enabled the keys of its address
+// vector, if they are there. The error wraps fi.EINVAL.
+func (e *Endpoint) holdAuthKeys() (err error) {
+	if !e.domain.Keyed() {
+		return nil
+	}
+	if r := e.srx; r != nil && r.rx.hasOtherKeys(e.av) {
+		return fmt.Errorf("another address vector with keys than that of the endpoints it shares receives with: %w", fi.EINVAL)
+	}
+	e.keys, err = e.av.holdKeys(0)
+	return err
+}
+
+// hasOtherKeys tells whether the context's endpoints have another address vector, in
+// which numbers mean other keys.
+func (r *rxContext) hasOtherKeys(a *AV) bool {
+	r.acquire()
+	defer r.give()
+	return r.av != nil && r.av != a
+}
+
+// dropAuthKeys undoes holdAuthKeys.
+func (e *Endpoint) dropAuthKeys() {
+	if e.keys != nil {
+		e.av.dropKeys(e.keys)
+		e.keys = nil
+	}
 }

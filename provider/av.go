@@ -45,6 +45,7 @@ type AV struct {
 	// mu serialises changes. It is not on the data path: transfers only look
 	// addresses up.
 	mu          sync.Mutex
+	keys        []avKey // authorisation keys, by their numbers minus one
 	fid         uintptr // in events
 	events      *eq.Queue
 	subscribers []*func(removed fi.Addr)
@@ -69,7 +70,7 @@ const avCountHint = 1 << 16
 // nobody has open fi.ENOENT; for one of another user fi.EACCES; and what the
 // system says when the file of a named one cannot be made (fi.ENOSPC).
 func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
-	err := checkAV(attr)
+	err := checkAV(attr, d.Keyed())
 	if err == nil && attr.Flags&fi.AVUserID != 0 && (d.info.Caps|d.info.Domain.Caps)&fi.AVUserID == 0 {
 		err = fmt.Errorf("FI_AV_USER_ID: the domain was opened without it: %w", fi.EBADFLAGS)
 	}
@@ -106,7 +107,8 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 	return a, nil
 }
 
-func checkAV(attr *fi.AVAttr) error {
+// checkAV checks attributes in a domain that is keyed or not.
+func checkAV(attr *fi.AVAttr, keyed bool) error {
 	switch {
 	case attr.Flags&^avFlags != 0:
 		return fmt.Errorf("flags %#x: %w", attr.Flags&^avFlags, fi.EBADFLAGS)
@@ -114,6 +116,8 @@ func checkAV(attr *fi.AVAttr) error {
 		return fmt.Errorf("type %d: %w", attr.Type, fi.EINVAL)
 	case attr.RxCtxBits < 0 || attr.RxCtxBits > maxRxCtxBits:
 		return fmt.Errorf("%d receive context bits, at most %d: %w", attr.RxCtxBits, maxRxCtxBits, fi.EINVAL)
+	case keyed && attr.Name != "":
+		return fmt.Errorf("authorisation keys in an address vector that others share: %w", fi.EINVAL)
 	case attr.Flags&fi.AVUserID != 0 && attr.Name != "":
 		return fmt.Errorf("user ids in an address vector that others share: %w", fi.EINVAL)
 	case attr.Flags&fi.Read != 0 && attr.Name == "":
@@ -243,17 +247,26 @@ func (a *AV) take(i uint64) {
 	n, _ := a.table.load(i)
 	a.index.remove(n, i)
 	a.table.clear(i)
+	if k := n.unpack().Key; k != 0 {
+		a.keys[k-1].users--
+	}
 	a.ids.remove(fi.Addr(i))
 	for _, f := range a.subscribers {
 		(*f)(fi.Addr(i))
 	}
 }
 
-// Remove takes addresses out of the address vector. Errors: fi.EINVAL if one is
+// Remove takes addresses out of the address vector, or with fi.AuthKey
+// authorisation keys. Errors: fi.EINVAL if one is
 // not in it (then none was removed, unless one is listed twice), fi.EBADFLAGS
-// unless flags is 0, fi.EACCES if the address vector is read-only.
+// for other flags, fi.EACCES if the address vector is read-only, fi.EBUSY for a
+// key that is in use.
 func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
-	if flags != 0 {
+	switch flags {
+	case 0:
+	case fi.AuthKey:
+		return a.removeAuthKeys(addrs)
+	default:
 		return fi.EBADFLAGS
 	}
 	done, err := a.change()

@@ -11,13 +11,14 @@ import (
 
 // Insertion is what the calls that insert have in common.
 type Insertion struct {
-	// Flags may have fi.More, which changes nothing, fi.SyncErr, and fi.AVUserID.
+	// Flags may have fi.More, which changes nothing, fi.SyncErr, fi.AVUserID, and
+	// fi.AuthKey.
 	Flags uint64
 	// Context comes back in the events of an address vector opened with fi.Event.
 	Context uint64
 	// Addrs takes the result for each address, fi.AddrNotAvail for one that was
 	// refused. nil, or as long as there are addresses. With fi.AVUserID it has what
-	// completions are to call each address.
+	// completions are to call each address, with fi.AuthKey the keys of the addresses.
 	Addrs []fi.Addr
 	// Errs takes, with fi.SyncErr, 0 or the errno for each address. As long
 	// as there are addresses.
@@ -25,7 +26,7 @@ type Insertion struct {
 }
 
 // insertFlags are the flags of the calls that insert.
-const insertFlags = fi.More | fi.SyncErr | fi.AVUserID
+const insertFlags = fi.More | fi.SyncErr | fi.AVUserID | fi.AuthKey
 
 // AddrSize returns the bytes that each address of an array for Insert takes, if
 // the first of them is of the given family. Addresses of an unknown family
@@ -89,10 +90,15 @@ func (a *AV) insert(n int, name func(i int) (names.Name, error), in *Insertion) 
 	if err != nil {
 		return 0, err
 	}
+	keys, err := a.keysToInsert(n, in)
+	if err != nil {
+		done()
+		return 0, refuse(log.AV, fi.EINVAL, "insert %d addresses: %v", n, err)
+	}
 	inserted := 0
 	var refused refusals
 	for i := range n {
-		addr, err := a.insertOne(i, name)
+		addr, err := a.insertOne(i, name, keys)
 		if err == nil {
 			inserted++
 			if in.Flags&fi.AVUserID != 0 {
@@ -139,6 +145,9 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 	case in.Addrs != nil && len(in.Addrs) < n, in.Flags&fi.SyncErr != 0 && len(in.Errs) < n:
 		return fmt.Errorf("result array too short: %w", fi.EINVAL)
 	}
+	if err := a.checkKeyed(n, in); err != nil {
+		return err
+	}
 	if a.flags&fi.Event != 0 {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -149,8 +158,9 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 	return nil
 }
 
-// insertOne inserts the i-th name of a call. a.mu is held.
-func (a *AV) insertOne(i int, name func(i int) (names.Name, error)) (fi.Addr, error) {
+// insertOne inserts the i-th name of a call, under the i-th key if there are some.
+// a.mu is held.
+func (a *AV) insertOne(i int, name func(i int) (names.Name, error), keys []uint8) (fi.Addr, error) {
 	n, err := name(i)
 	if err != nil {
 		return fi.AddrNotAvail, err
@@ -164,6 +174,10 @@ func (a *AV) insertOne(i int, name func(i int) (names.Name, error)) (fi.Addr, er
 	at := a.table.next()
 	if at >= a.sizeMax {
 		return fi.AddrNotAvail, fmt.Errorf("the address vector is full with %d addresses: %w", a.sizeMax, fi.ENOMEM)
+	}
+	if keys != nil {
+		n = n.WithKey(keys[i])
+		a.keys[n.Key-1].users++
 	}
 	p := packName(n)
 	if a.shared != nil {

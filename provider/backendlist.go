@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/loopback"
 	"github.com/weft-fabric/weft/hw/udp"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/names"
@@ -91,7 +92,7 @@ func tryLocal(c *config.Config) (hw.Attr, error) {
 		return hw.Attr{}, err
 	}
 	defer s.close()
-	i, err := openIface(n.AppendSockaddr(nil), s, 1, c.BounceCount, false, nil, "", c)
+	i, err := openIface(n.AppendSockaddr(nil), s, loopback.Config{Stripes: 1, BounceCount: c.BounceCount}, c)
 	if err != nil {
 		return hw.Attr{}, err
 	}

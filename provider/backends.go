@@ -84,6 +84,7 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		MaxBcopy:    e.domain.cfg.BounceSize,
 		Memory:      udp.NewMemoryDomain(),
 		Key:         e.auth.bytes(),
+		Keys:        e.keys,
 		PeerTimeout: e.domain.cfg.PeerTimeout,
 		Foreign:     over.exchange.Take,
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
@@ -107,38 +108,38 @@ func udpCongestion(c *config.Config) (*congestion.Config, error) {
 	return &cc, nil
 }
 
-// openIface opens the transport that reaches peers on this host, named by a
-// socket address and perhaps a number (address.raw); bound tells at which others it answers; exclusive
-// that one thread at a time sends. There are at least as
-// many bounce buffers as stripes. The regions of memory, which may be nil, are published, to peers with the same key. This is the one place where backends are chosen by name.
-func openIface(addr []byte, bound *boundSocket, stripes, bounces int, exclusive bool, memory hw.MemoryDomain, auth authKey, c *config.Config) (iface, error) {
-	keys := publishedKeys
-	domain, ok := memory.(*loopback.MemoryDomain)
-	if !ok {
-		keys = 0
+// openOwn opens the transport by which an endpoint that is about to be enabled
+// reaches peers on this host, with at least as many bounce buffers as stripes. Its
+// regions are published to peers with the same key.
+func openOwn(e *Endpoint, stripes int) (iface, error) {
+	own := loopback.Config{
+		BounceCount: max(e.bounces(e.domain.cfg), stripes),
+		Stripes:     stripes,
+		Key:         e.auth.bytes(),
+		Keys:        e.keys,
+		Exclusive:   e.domain.exclusiveShared(),
 	}
-	var all loopback.Families
+	if memory, ok := e.published().(*loopback.MemoryDomain); ok {
+		own.Memory, own.KeyCount = memory, publishedKeys
+	}
+	return openIface(address{e.name, e.context}.raw(), e.socket, own, e.domain.cfg)
+}
+
+// openIface opens the transport that reaches peers on this host, named by a
+// socket address and perhaps a number (address.raw); bound tells at which others it
+// answers. own is completed. This file is the one place where backends are chosen by
+// name.
+func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.Config) (iface, error) {
 	if bound.inet {
-		all |= loopback.IPv4
+		own.Any |= loopback.IPv4
 	}
 	if bound.inet6 {
-		all |= loopback.IPv6
+		own.Any |= loopback.IPv6
 	}
-	i, err := loopback.Open(addr, loopback.Config{
-		Any:         all,
-		Dir:         c.SHMDir,
-		RingLog2:    int(log2(c.RingSlots)),
-		AttachCount: c.MaxPeers,
-		BounceCount: max(bounces, stripes),
-		BounceBytes: c.BounceSize,
-		Stripes:     stripes,
-		KeyCount:    keys,
-		Memory:      domain,
-		Key:         auth.bytes(),
-		Exclusive:   exclusive,
-		UseCMA:      map[config.Tri]loopback.CMA{config.Auto: loopback.CMAAuto, config.Yes: loopback.CMAYes, config.No: loopback.CMANo}[c.UseCMA],
-		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
-	})
+	own.Dir, own.RingLog2, own.AttachCount, own.BounceBytes = c.SHMDir, int(log2(c.RingSlots)), c.MaxPeers, c.BounceSize
+	own.UseCMA = map[config.Tri]loopback.CMA{config.Auto: loopback.CMAAuto, config.Yes: loopback.CMAYes, config.No: loopback.CMANo}[c.UseCMA]
+	own.Logf = func(format string, args ...any) { log.Warnf(log.EPData, format, args...) }
+	i, err := loopback.Open(addr, own)
 	if err != nil {
 		return nil, err // not i: an interface that holds a nil pointer is not nil
 	}

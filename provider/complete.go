@@ -26,7 +26,7 @@ func (d *Domain) complete(info *fi.Info) (*fi.Info, error) {
 	if own.Tx == nil || own.EP == nil {
 		return nil, fmt.Errorf("the domain was opened without endpoint attributes: %w", fi.EINVAL)
 	}
-	auth, err := newAuthKey(full.EP.AuthKey, full.EP.AuthKeySize, d.auth)
+	auth, err := d.endpointKey(full.EP)
 	if err != nil {
 		return nil, err
 	}

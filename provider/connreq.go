@@ -18,6 +18,7 @@ type ConnReq struct {
 	local   names.Name // to which it came: address and port of the passive endpoint
 	peer    names.Name // of the endpoint that asks
 	data    []byte
+	nonce   [cm.NonceSize]byte // of the request's proof
 
 	// state goes open ⇄ taken → answered, or open → answered. Changed by
 	// compare-and-swap of any thread.
@@ -34,9 +35,15 @@ const (
 	reqAnswered        // accepted, rejected or dropped
 )
 
-// readRequest reads the request of a new connection within greetTime. Errors:
-// those of the connection, and what wraps cm.ErrMalformed.
-func readRequest(c *net.TCPConn) (*ConnReq, error) {
+// ends names the ends of a TCP connection for proofs, the active one first.
+func ends(active, passive net.Addr) string {
+	return tcpName(active).String() + " " + tcpName(passive).String()
+}
+
+// readRequest reads the request of a new connection within greetTime, from who has
+// a key. Errors: those of the connection, what wraps cm.ErrMalformed, and fi.EACCES,
+// after the peer was rejected.
+func readRequest(c *net.TCPConn, key authKey) (*ConnReq, error) {
 	_ = c.SetReadDeadline(time.Now().Add(greetTime))
 	m, err := cm.Read(c)
 	if err != nil {
@@ -45,7 +52,21 @@ func readRequest(c *net.TCPConn) (*ConnReq, error) {
 	if m.Kind != cm.Request {
 		return nil, fmt.Errorf("message of kind %d before the request: %w", m.Kind, cm.ErrMalformed)
 	}
-	return &ConnReq{conn: c, local: tcpName(c.LocalAddr()), peer: tcpName(c.RemoteAddr()).WithPort(m.Port), data: m.Data}, nil
+	if !m.Shows(key.bytes(), ends(c.RemoteAddr(), c.LocalAddr())) {
+		_ = send(c, cm.Message{Kind: cm.Reject}) // a peer that is gone needs no answer
+		return nil, fmt.Errorf("another authorisation key: %w", fi.EACCES)
+	}
+	r := &ConnReq{conn: c, local: tcpName(c.LocalAddr()), peer: tcpName(c.RemoteAddr()).WithPort(m.Port), data: m.Data}
+	if m.Proof != nil {
+		r.nonce = m.Proof.Nonce
+	}
+	return r, nil
+}
+
+// reply sends the answer to the request, with a proof of a key.
+func (r *ConnReq) reply(m cm.Message, key authKey) error {
+	m.Sign(key.bytes(), ends(r.conn.RemoteAddr(), r.conn.LocalAddr()), r.nonce)
+	return send(r.conn, m)
 }
 
 // OnDone sets what is called once when the request was answered. To be called
@@ -71,7 +92,7 @@ func (r *ConnReq) giveBack() {
 
 // drop rejects a request without data. The caller has ended it.
 func (r *ConnReq) drop() {
-	_ = send(r.conn, cm.Message{Kind: cm.Reject}) // a peer that is gone needs no answer
+	_ = r.reply(cm.Message{Kind: cm.Reject}, r.passive.auth) // a peer that is gone needs no answer
 	_ = r.conn.Close()
 	r.done()
 }

@@ -34,7 +34,7 @@ func (c *connection) mute() bool { return c.peer.Load() == nil }
 func (c *connection) isPeer(src hw.Source) bool {
 	s := c.ep.senderOf(src)
 	if c.peerID == 0 {
-		if c.ep.rx.idNames[s.id-1] != *c.peer.Load() {
+		if c.ep.rx.idNames[idSlot(s.id)] != *c.peer.Load() {
 			return false
 		}
 		c.peerID = s.id

@@ -36,13 +36,23 @@ func (c *connection) dial(to names.Name, data []byte) error {
 	if err := c.hold(conn.(*net.TCPConn)); err != nil {
 		return err
 	}
-	if err := send(c.sock, cm.Message{Kind: cm.Request, Port: c.ep.name.Port, Data: data}); err != nil {
+	key, between, nonce := c.ep.auth.bytes(), ends(c.sock.LocalAddr(), c.sock.RemoteAddr()), cm.NewNonce()
+	ask := cm.Message{Kind: cm.Request, Port: c.ep.name.Port, Data: data}
+	ask.Sign(key, between, nonce)
+	if err := send(c.sock, ask); err != nil {
 		return err
 	}
 	m, err := cm.Read(c.sock) // when the application there decides
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	if !m.Shows(key, between) || m.Proof != nil && m.Proof.Nonce != nonce {
+		m.Data = nil // from nobody that this side could believe
+		if m.Kind == cm.Accept {
+			return fmt.Errorf("accepted with another authorisation key: %w", fi.EACCES)
+		}
+	}
+	switch {
 	case m.Kind == cm.Reject:
 		return &rejection{m.Data}
 	case m.Kind != cm.Accept:
@@ -78,7 +88,7 @@ func (c *connection) answer(data []byte) error {
 	if err := c.up(nil); err != nil {
 		return err
 	}
-	_ = send(c.sock, cm.Message{Kind: cm.Accept, Port: c.ep.name.Port, Data: data})
+	_ = r.reply(cm.Message{Kind: cm.Accept, Port: c.ep.name.Port, Data: data}, c.ep.auth)
 	return nil
 }
 

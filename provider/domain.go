@@ -61,7 +61,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if err := f.checkDomain(info); err != nil {
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain: %v", err)
 	}
-	auth, err := newAuthKey(info.Domain.AuthKey, info.Domain.AuthKeySize, "")
+	auth, err := domainKey(info.Domain)
 	if err != nil {
 		return nil, refuse(log.Domain, fi.EINVAL, "open domain: %v", err)
 	}

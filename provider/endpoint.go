@@ -45,6 +45,7 @@ type Endpoint struct {
 	info   *fi.Info
 	format fi.AddrFormat
 	auth   authKey       // immutable
+	keys   []hw.Key      // those of the address vector, from Enable on; nil where keys are not there. Immutable then
 	state  atomic.Uint32 // written under mu, read by any thread
 
 	// mu serialises bind, enable, setname and close. It is not on the data path.

@@ -102,6 +102,9 @@ func (e *Endpoint) open() (err error) {
 	exclusive, _ := e.domain.exclusive()
 	n := e.stripeCount()
 	cfg := e.domain.cfg
+	if err := e.holdAuthKeys(); err != nil {
+		return err
+	}
 	if e.srx != nil {
 		e.rx = e.srx.rx
 	} else if e.rx, err = newRxContext(e.domain, e.info.Rx, exclusive); err != nil {
@@ -133,7 +136,7 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openFetches(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = openIface(address{e.name, e.context}.raw(), e.socket, n+1, e.bounces(cfg), e.domain.exclusiveShared(), e.published(), e.auth, cfg); err != nil {
+	if e.iface, err = openOwn(e, n+1); err != nil {
 		return openError(err)
 	}
 	e.attr = e.addPort(e.iface).attr
@@ -161,7 +164,7 @@ func (e *Endpoint) bounces(cfg *config.Config) int {
 // published is the memory domain whose regions peers may reach by themselves,
 // nil if this endpoint is to take part.
 func (e *Endpoint) published() hw.MemoryDomain {
-	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth {
+	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth || e.keys != nil {
 		return nil
 	}
 	return e.domain.memory
@@ -278,6 +281,7 @@ func (e *Endpoint) fillHot() {
 // release undoes open.
 func (e *Endpoint) release() {
 	e.closePorts()
+	e.dropAuthKeys()
 	e.dropRegions()
 	if e.inject != nil {
 		_ = mem.Unmap(e.inject)

@@ -32,7 +32,7 @@ func (e *Endpoint) senderOf(src hw.Source) sender {
 }
 
 // addressOf returns a sender's address.
-func (r *rxContext) addressOf(s sender) address { return address{r.idNames[s.id-1], s.number} }
+func (r *rxContext) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
 
 // fillSource gives a sender that the AV knows to the C path.
 func (e *Endpoint) fillSource(src hw.Source) {
@@ -89,13 +89,14 @@ func (e *Endpoint) fillBack(src hw.Source) {
 // linkBack is the link to a peer that sent to this endpoint. The caller holds
 // the progress lease.
 func (e *Endpoint) linkBack(s sender) *link {
-	for int(s.id) >= len(e.backLinks) {
+	slot := idSlot(s.id)
+	for slot >= len(e.backLinks) {
 		e.backLinks = append(e.backLinks, nil)
 	}
-	l := e.backLinks[s.id]
+	l := e.backLinks[slot]
 	if l == nil || l.to.number != s.number {
 		l = e.linkTo(e.rx.addressOf(s))
-		e.backLinks[s.id] = l
+		e.backLinks[slot] = l
 	}
 	return l
 }

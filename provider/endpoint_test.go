@@ -47,7 +47,7 @@ func newBenchAt(t testing.TB, node string, settings map[string]string, change fu
 		return v, ok
 	})
 	t.Cleanup(func() { SetConfigLookup(nil) })
-	infos, err := GetInfo(1<<16|17, node, "0", fi.Source, hints)
+	infos, err := GetInfo(fi.Version(1, 20), node, "0", fi.Source, hints)
 	if err != nil {
 		t.Fatal(err)
 	}

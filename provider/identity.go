@@ -10,8 +10,10 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// An identity is the number that matching knows a peer by. Numbers start at 1
-// and are dense.
+// An identity is the number that matching knows a peer by. Its lowest 24 bits start
+// at 1 and are dense; above them stands the number of the authorisation key under
+// which the peer sends (avkeys.go), so that a receive can ask for that alone. A peer
+// is another one under each key.
 //
 // A peer has one name of its own, under which it sends. One that is bound to a
 // wildcard address is reached at others as well, and an address vector may hold
@@ -24,6 +26,17 @@ import (
 //
 // A scalable endpoint sends from several interfaces, one for each context. They
 // are one peer.
+
+// idBits are those of an identity that are dense.
+const idBits = 1<<match.GroupShift - 1
+
+// idSlot is the place of an identity, which is not nobody, in tables.
+func idSlot(id uint32) int { return int(id&idBits) - 1 }
+
+// identityAt is the identity of a name at a place in tables.
+func identityAt(slot int, n names.Name) uint32 {
+	return uint32(slot+1) | uint32(n.Key)<<match.GroupShift
+}
 
 // nobody is the identity of an address that is not in the AV: no message
 // comes from it.
@@ -43,12 +56,12 @@ func (o origin) reaches(n names.Name) bool {
 }
 
 // present tells whether a source of an identity is known.
-func (r *rxContext) present(id uint32) bool { return len(r.origins[id-1]) != 0 }
+func (r *rxContext) present(id uint32) bool { return len(r.origins[idSlot(id)]) != 0 }
 
 // reaches tells whether n is a name or alias of an identity that is present.
 // The source that was met last knows best.
 func (r *rxContext) reaches(id uint32, n names.Name) bool {
-	all := r.origins[id-1]
+	all := r.origins[idSlot(id)]
 	return len(all) != 0 && all[len(all)-1].reaches(n)
 }
 
@@ -69,15 +82,16 @@ func (r *rxContext) identity(n names.Name) uint32 {
 // newID gives a name an identity of its own.
 func (r *rxContext) newID(n names.Name) uint32 {
 	if k := len(r.freeIDs); k != 0 {
-		id := r.freeIDs[k-1]
+		slot := idSlot(r.freeIDs[k-1])
 		r.freeIDs = r.freeIDs[:k-1]
-		r.idNames[id-1] = n
+		r.idNames[slot] = n
+		id := identityAt(slot, n)
 		r.setID(n, id)
 		return id
 	}
 	r.idNames = append(r.idNames, n)
 	r.origins = append(r.origins, nil)
-	id := uint32(len(r.idNames))
+	id := identityAt(len(r.idNames)-1, n)
 	r.setID(n, id)
 	return id
 }
@@ -89,8 +103,8 @@ func (r *rxContext) setID(n names.Name, id uint32) {
 	}
 	r.ids[n] = id
 	for _, e := range r.eps {
-		if int(id) < len(e.addrs) {
-			e.addrs[id] = addrUnknown
+		if slot := idSlot(id); slot < len(e.addrs) {
+			e.addrs[slot] = addrUnknown
 		}
 	}
 }
@@ -114,20 +128,20 @@ func (r *rxContext) dropPort(n names.Name) {
 
 // meet returns the identity of a source whose first message is at hand.
 func (r *rxContext) meet(o origin, n names.Name) uint32 {
-	if id := r.ids[n]; id != 0 && r.idNames[id-1] != n {
+	if id := r.ids[n]; id != 0 && r.idNames[idSlot(id)] != n {
 		r.dropAlias(n) // of a peer that was there before
 	}
 	id := r.ids[n]
 	if id == 0 {
 		id = r.newID(n)
 	}
-	if !slices.Contains(r.origins[id-1], o) {
-		r.origins[id-1] = append(r.origins[id-1], o)
+	if at := &r.origins[idSlot(id)]; !slices.Contains(*at, o) {
+		*at = append(*at, o)
 	}
 	for _, other := range r.ports[n.Port] {
 		if was := r.ids[other]; was != id && !r.present(was) && o.reaches(other) {
 			r.setID(other, id)
-			if r.idNames[was-1] == other {
+			if r.idNames[idSlot(was)] == other {
 				r.merge(was, id)
 			}
 			clear(r.addrIDs)
@@ -175,12 +189,12 @@ func (r *rxContext) rematch(eng *match.Engine, peer uint32) bool {
 // that are held are still wanted by all of its names. It tells whether the
 // source was the last.
 func (r *rxContext) part(o origin, id uint32) bool {
-	all := &r.origins[id-1]
+	all := &r.origins[idSlot(id)]
 	*all = slices.DeleteFunc(*all, func(p origin) bool { return p == o })
 	if len(*all) != 0 {
 		return false
 	}
-	own := r.idNames[id-1]
+	own := r.idNames[idSlot(id)]
 	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
 		for m := range eng.Messages() {
 			if m.Source() == id {
@@ -203,13 +217,16 @@ func (r *rxContext) leave(e *Endpoint) {
 	}
 }
 
-// sourceOf turns the source address of a receive into what matching takes.
-func (r *rxContext) sourceOf(addr fi.Addr) uint32 {
+// sourceOf turns the source address of a receive with flags into what matching takes.
+func (r *rxContext) sourceOf(addr fi.Addr, flags uint64) uint32 {
 	if addr == fi.AddrUnspec || r.attr.Caps&fi.DirectedRecv == 0 {
 		return match.AnySource
 	}
 	if r.av == nil {
 		return nobody
+	}
+	if flags&fi.AuthKey != 0 {
+		return r.holdersOf(addr)
 	}
 	if g := r.av.Generation(); g != r.avSeen {
 		r.avSeen = g
@@ -233,6 +250,18 @@ func (r *rxContext) sourceOf(addr fi.Addr) uint32 {
 	return id
 }
 
+// holdersOf is what matching takes for all who send under an authorisation key.
+func (r *rxContext) holdersOf(handle fi.Addr) uint32 {
+	r.av.mu.Lock() // no lock of the data path: few receives name a key
+	defer r.av.mu.Unlock()
+	number := r.av.keyNumber(handle)
+	if number == 0 {
+		log.Warnf(log.EPData, "receive from authorisation key %#x: not in the address vector", handle)
+		return nobody
+	}
+	return match.Group(number)
+}
+
 // Values of Endpoint.addrs below those of addresses, which are addrFirst more.
 const (
 	addrUnknown = 0 // look it up
@@ -247,10 +276,11 @@ func (e *Endpoint) addrOf(id uint32) fi.Addr {
 		e.addrSeen = g
 		clear(e.addrs)
 	}
-	for int(id) >= len(e.addrs) {
+	slot := idSlot(id)
+	for slot >= len(e.addrs) {
 		e.addrs = append(e.addrs, addrUnknown)
 	}
-	a := e.addrs[id]
+	a := e.addrs[slot]
 	if a >= addrFirst {
 		return a - addrFirst
 	}
@@ -268,9 +298,9 @@ func (e *Endpoint) addrOf(id uint32) fi.Addr {
 	}
 	a = e.av.reported(e.findAddr(id))
 	if a == fi.AddrNotAvail {
-		e.addrs[id] = addrNone
+		e.addrs[slot] = addrNone
 	} else {
-		e.addrs[id] = a + addrFirst
+		e.addrs[slot] = a + addrFirst
 	}
 	return a
 }
@@ -281,11 +311,11 @@ func (e *Endpoint) addrOf(id uint32) fi.Addr {
 // 127.0.0.2, it knows those that were named.
 func (e *Endpoint) findAddr(id uint32) fi.Addr {
 	r := e.rx
-	own := r.idNames[id-1]
+	own := r.idNames[idSlot(id)]
 	if a := e.av.Find(own); a != fi.AddrNotAvail {
 		return a
 	}
-	if !r.reaches(id, names.Any(names.AFInet, own.Port)) && !r.reaches(id, names.Any(names.AFInet6, own.Port)) {
+	if !r.reaches(id, names.Any(names.AFInet, own.Port).WithKey(own.Key)) && !r.reaches(id, names.Any(names.AFInet6, own.Port).WithKey(own.Key)) {
 		return fi.AddrNotAvail // it has no aliases
 	}
 	aliases := slices.Clone(r.ports[own.Port])
@@ -295,7 +325,7 @@ func (e *Endpoint) findAddr(id uint32) fi.Addr {
 		}
 	}
 	for _, n := range e.domain.local.all() {
-		aliases = append(aliases, n.WithPort(own.Port))
+		aliases = append(aliases, n.WithPort(own.Port).WithKey(own.Key))
 	}
 	for _, n := range aliases {
 		if n.Port == own.Port && r.reaches(id, n) {

@@ -25,18 +25,18 @@ func (r *rxContext) sweepIDs() {
 		}
 	}
 	for i := range r.idNames {
-		id := uint32(i + 1)
+		id := identityAt(i, r.idNames[i])
 		if known[id] || r.idNames[i].IsZero() {
 			continue
 		}
 		r.idNames[i], r.origins[i] = names.Name{}, nil
 		r.freeIDs = append(r.freeIDs, id)
 		for _, e := range r.eps {
-			if int(id) < len(e.addrs) {
-				e.addrs[id] = addrUnknown
+			if i < len(e.addrs) {
+				e.addrs[i] = addrUnknown
 			}
-			if int(id) < len(e.backLinks) {
-				e.backLinks[id] = nil
+			if i < len(e.backLinks) {
+				e.backLinks[i] = nil
 			}
 		}
 	}

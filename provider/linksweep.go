@@ -93,17 +93,17 @@ func (e *Endpoint) namedLinks() map[*link]bool {
 	for i := range e.replies {
 		named[e.replies[i].link] = true
 	}
-	live := map[uint32]bool{}
+	live := map[int]bool{}
 	for _, p := range e.ports {
 		for _, s := range p.sources {
-			live[s.id] = true
+			live[idSlot(s.id)] = true
 		}
 	}
-	for id, l := range e.backLinks {
-		if live[uint32(id)] {
+	for slot, l := range e.backLinks {
+		if live[slot] {
 			named[l] = true
 		} else {
-			e.backLinks[id] = nil
+			e.backLinks[slot] = nil
 		}
 	}
 	return named

@@ -26,6 +26,7 @@ type MR struct {
 	context uint64        // of the registration, immutable
 	key     uint64        // immutable
 	auth    authKey       // the key of endpoints through which peers reach it, immutable
+	scope   *mrScope      // in its place where keys are in address vectors, else nil; immutable
 	desc    uint64        // immutable
 	parts   []fi.IOVec    // where the memory is, immutable
 	named   []fi.IOVec    // what the application calls it, of device memory only; immutable
@@ -74,12 +75,16 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 // process's own, that of a GPU (fi.HMEMCUDA), or with fi.MRDMABuf a dma-buf. Others
 // have memory of their own only, and the kind is not looked at.
 //
+// In a domain with authorisation keys in address vectors attr.AV has those of the
+// region, and attr.Src restricts it to one address, or with fi.AuthKey to one key, if
+// the domain has fi.DirectedRecv.
+//
 // Errors: fi.EBADFLAGS for any flag (there are no RMA events, no persistent
-// memory), but those about the kind of memory with fi.HMEM; fi.ENOSYS for a kind
+// memory), but fi.AuthKey and those about the kind of memory with fi.HMEM; fi.ENOSYS for a kind
 // that weft does not know or that this host does not have; fi.EINVAL
 // for no or too many parts, an empty part or one that wraps around the address
 // space, unknown rights, an offset, an authorisation key that is too long, memory that is not of
-// the kind, and a range beyond a dma-buf; fi.ENOKEY if the
+// the kind, a range beyond a dma-buf, and an address vector without keys; fi.ENOKEY if the
 // requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail; what the system says
 // about a dma-buf.
 func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
@@ -93,7 +98,20 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	if err != nil {
 		return nil, refuse(log.MR, fi.EINVAL, "register memory: %v", err)
 	}
-	m := &MR{domain: d, auth: auth, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
+	scope, err := d.newScope(attr, flags)
+	if err != nil {
+		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory: %v", err)
+	}
+	m, err := d.regMR(attr, flags, auth, scope)
+	if err != nil {
+		scope.end()
+	}
+	return m, err
+}
+
+// regMR registers memory with checked attributes, for who has a key or is in a scope.
+func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authKey, scope *mrScope) (*MR, error) {
+	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
 	if d.hmem() {
 		if err := m.enterMemory(attr, flags); err != nil {
 			return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
@@ -121,8 +139,11 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 
 func (d *Domain) checkMR(a *fi.MRAttr, flags uint64) error {
 	allowed := uint64(0)
+	if d.Keyed() {
+		allowed = fi.AuthKey
+	}
 	if d.hmem() {
-		allowed = fi.HMEMDeviceOnly | fi.HMEMHostAlloc | fi.MRDMABuf
+		allowed |= fi.HMEMDeviceOnly | fi.HMEMHostAlloc | fi.MRDMABuf
 	}
 	switch {
 	case flags&^allowed != 0:
@@ -266,6 +287,7 @@ func (m *MR) Close() error {
 	m.withdraw()
 	m.gate.shut()
 	m.leaveMemory()
+	m.scope.end()
 	if c := m.counter.Load(); c != nil {
 		c.Release()
 	}

@@ -16,7 +16,7 @@ const (
 // postMulti posts a buffer that receives messages one after the other until
 // less than FI_OPT_MIN_MULTI_RECV bytes of it are left.
 func (r *rxContext) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
-	source := r.sourceOf(fi.Addr(entry.Src))
+	source := r.sourceOf(fi.Addr(entry.Src), entry.Flags)
 	rv := eng.Queue(source, entry.Tag, entry.Ignore)
 	if rv == nil {
 		r.endRecv(targetOf(entry), entry.Tag, fi.ENOMEM)

@@ -29,6 +29,7 @@ type Passive struct {
 	fabric *Fabric
 	info   *fi.Info // complete but for names, immutable
 	format fi.AddrFormat
+	auth   authKey // of those whose requests are heard, and of the answers; immutable
 
 	// mu guards what follows. It is not on the data path.
 	mu       sync.Mutex
@@ -54,19 +55,26 @@ const (
 
 // OpenPassive opens a passive endpoint with info's source address, or a port
 // of the first local address. Errors: fi.EINVAL for another type than
-// fi.EPMsg or a malformed address, and those of the name: fi.EADDRINUSE,
+// fi.EPMsg, a malformed address or authorisation key, and those of the name: fi.EADDRINUSE,
 // fi.EADDRNOTAVAIL, fi.EACCES, fi.EMFILE.
 func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
 	if info == nil || info.EP != nil && info.EP.Type != fi.EPMsg && info.EP.Type != fi.EPUnspec {
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: not of type FI_EP_MSG")
 	}
+	auth, err := passiveKey(info)
+	if err != nil {
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: %v", err)
+	}
 	p := &Passive{
-		fabric: f, info: info.Clone(), format: info.AddrFormat, fd: -1, backlog: defaultBacklog,
+		auth: auth, fabric: f, info: info.Clone(), format: info.AddrFormat, fd: -1, backlog: defaultBacklog,
 		requests: map[*ConnReq]bool{},
 	}
 	p.room.L = &p.mu
 	if p.format == fi.FormatUnspec {
 		p.format = fi.Sockaddr
+	}
+	if p.info.EP != nil { // of requests, too
+		p.info.EP.AuthKey, p.info.EP.AuthKeySize = auth.bytes(), uint64(len(auth))
 	}
 	p.info.AddrFormat, p.info.Handle = p.format, nil
 	if err := f.refs.acquire(); err != nil {
@@ -269,7 +277,7 @@ func (p *Passive) greet(c *net.TCPConn) {
 
 // hear reads a connection's request and reports it.
 func (p *Passive) hear(c *net.TCPConn) {
-	r, err := readRequest(c)
+	r, err := readRequest(c, p.auth)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.greeting {
@@ -329,7 +337,7 @@ func (p *Passive) Reject(r *ConnReq, data []byte) error {
 	case !r.end(reqOpen) && !r.end(reqTaken):
 		return refuse(log.EPCtrl, fi.EINVAL, "reject: the request was answered already")
 	}
-	_ = send(r.conn, cm.Message{Kind: cm.Reject, Data: data}) // a peer that is gone needs no answer
+	_ = r.reply(cm.Message{Kind: cm.Reject, Data: data}, p.auth) // a peer that is gone needs no answer
 	_ = r.conn.Close()
 	r.done()
 	return nil

@@ -327,15 +327,18 @@ func (a *AV) reported(addr fi.Addr) fi.Addr {
 // do.
 func (a *AV) renames() bool { return a.flags&fi.AVUserID != 0 || a.ids.any.Load() }
 
-// SetUserID has completions call an address id from now on. Errors: fi.EINVAL
-// unless the address vector was opened with fi.AVUserID and has the address,
-// fi.EBADFLAGS for flags.
+// SetUserID has completions call an address id from now on, or with fi.AuthKey an
+// authorisation key. Errors: fi.EINVAL
+// unless the address vector was opened with fi.AVUserID and has the address or key,
+// fi.EBADFLAGS for other flags.
 func (a *AV) SetUserID(addr, id fi.Addr, flags uint64) error {
 	switch _, ok := a.Name(addr); {
-	case flags != 0:
+	case flags&^fi.AuthKey != 0:
 		return refuse(log.AV, fi.EBADFLAGS, "set user id: flags %#x", flags)
 	case a.flags&fi.AVUserID == 0:
 		return refuse(log.AV, fi.EINVAL, "set user id: the address vector was opened without FI_AV_USER_ID")
+	case flags == fi.AuthKey:
+		return a.setKeyID(addr, id)
 	case !ok:
 		return refuse(log.AV, fi.EINVAL, "set user id of address %d: not in the address vector", addr)
 	}

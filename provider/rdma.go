@@ -123,7 +123,7 @@ func (r *rdma) openIface() error {
 	if r.ep.name.IsLoopback() {
 		return nil // its peers are on this host
 	}
-	if r.ep.auth != "" {
+	if r.ep.auth != "" || r.ep.keys != nil {
 		return fmt.Errorf("devices know no authorisation keys: %w", errNoRDMA)
 	}
 	device, err := r.ep.domain.rdmaDevice()

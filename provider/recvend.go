@@ -54,12 +54,14 @@ func (e *Endpoint) workIn(entry *cq.Entry, flags uint64) uint64 {
 }
 
 // recvUnknown reports a message from a peer that is not in the AV, with the
-// peer's address, as FI_SOURCE_ERR asks.
+// peer's address and its authorisation key if the AV has keys, as FI_SOURCE_ERR asks.
 func (e *Endpoint) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
-	raw, err := names.Encode(e.format, e.rx.idNames[a.source-1])
+	name := e.rx.idNames[idSlot(a.source)]
+	raw, err := names.Encode(e.format, name)
 	if err != nil {
 		raw = nil
 	}
+	entry.Src = e.av.reportedKey(name.Key)
 	e.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
 }
 

@@ -43,7 +43,7 @@ func (a *RecvArgs) entry() hot.RecvEntry {
 }
 
 // recvFlags are the flags that a receive may carry.
-const recvFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Peek | fi.Claim | fi.Discard
+const recvFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Peek | fi.Claim | fi.Discard | fi.AuthKey
 
 // postRecv validates a receive and pushes it on the post ring. Errors:
 // fi.EAGAIN when the ring is full and another thread is making progress,
@@ -165,6 +165,8 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer for untagged messages")
 	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.minMulti.Load():
 		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.minMulti.Load())
+	case a.Flags&fi.AuthKey != 0 && (!r.domain.Keyed() || r.attr.Caps&fi.DirectedRecv == 0):
+		return bad(fi.EINVAL, "receive: FI_AUTH_KEY is for endpoints with FI_DIRECTED_RECV in domains with FI_AV_AUTH_KEY")
 	case search != 0 && !a.Tagged:
 		return bad(fi.EBADFLAGS, "receive: FI_PEEK, FI_CLAIM and FI_DISCARD are for tagged receives")
 	case search == fi.Discard:
@@ -196,7 +198,7 @@ func (r *rxContext) post(entry *hot.RecvEntry) {
 		}
 		return
 	}
-	rv, m := eng.Post(r.sourceOf(fi.Addr(entry.Src)), entry.Tag, entry.Ignore)
+	rv, m := eng.Post(r.sourceOf(fi.Addr(entry.Src), entry.Flags), entry.Tag, entry.Ignore)
 	switch {
 	case m != nil:
 		r.deliverHeld(eng, targetOf(entry), m)

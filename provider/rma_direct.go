@@ -25,7 +25,7 @@ const directPut = 2048
 // publish makes a region known to the transport, if peers may reach it and
 // nobody counts what they do there.
 func (m *MR) publish() {
-	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth {
+	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth || m.scope != nil {
 		return
 	}
 	published, err := m.domain.memory.Register(hw.Region{

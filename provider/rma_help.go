@@ -73,7 +73,7 @@ func (e *Endpoint) stepHelp(h *help) bool {
 	}
 	n := chunks(h.want, uint64(h.chunk))
 	for budget := int64(assistBurst); budget > 0; budget -= int64(h.chunk) {
-		m, offset, err := e.access(h.key, h.addr, h.want, rights)
+		m, offset, err := e.access(h.src, h.key, h.addr, h.want, rights)
 		if err != nil {
 			return true
 		}

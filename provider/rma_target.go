@@ -26,7 +26,7 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 	e.stats.Rx(stats.RxServedWrites, 1)
 	status := fi.Success
 	if n := uint64(len(payload)); n != 0 {
-		m, offset, err := e.access(w.key, addr, n, fi.RemoteWrite)
+		m, offset, err := e.access(src, w.key, addr, n, fi.RemoteWrite)
 		if err != nil {
 			status = e.refuseAccess(src, "write", w.key, addr, n, err)
 		} else {
@@ -43,7 +43,7 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 			m.gate.leave()
 		}
 	} else if w.flags&rmaLast != 0 {
-		e.noticed(w.key)
+		e.noticed(src, w.key)
 	}
 	e.endWrite(src, &w, status)
 	e.acquaint(src)
@@ -57,14 +57,14 @@ func (e *Endpoint) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "notice of a write does not parse")
 		return
 	}
-	e.noticed(w.key)
+	e.noticed(src, w.key)
 	e.endWrite(src, &w, fi.Success)
 }
 
 // noticed counts a write that this side has not put in place: one without
 // bytes, or one that the initiator has done.
-func (e *Endpoint) noticed(key uint64) {
-	if m := e.domain.regions.keys.find(key); m != nil && m.opens(e.auth) && m.gate.enter() {
+func (e *Endpoint) noticed(src hw.Source, key uint64) {
+	if m := e.domain.regions.keys.find(key); m != nil && e.reaches(m, src) && m.gate.enter() {
 		e.written(m)
 		m.gate.leave()
 	}
@@ -134,7 +134,7 @@ func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
 	}
 	e.stats.Rx(stats.RxServedReads, 1)
 	if h.length != 0 {
-		m, _, err := e.access(h.key, addr, h.length, fi.RemoteRead)
+		m, _, err := e.access(src, h.key, addr, h.length, fi.RemoteRead)
 		if err != nil {
 			e.answer(src, h.request, &doneHead{e.refuseAccess(src, "read", h.key, addr, h.length, err), h.length})
 			return
@@ -204,7 +204,7 @@ func (e *Endpoint) sendReply(p *path, r *reply) error {
 	case r.held != 0:
 		iov = append(iov, fi.IOVec{Base: uintptr(r.held + r.sent), Len: n})
 	case n != 0:
-		m, offset, err := e.access(r.key, r.addr+r.sent, n, fi.RemoteRead)
+		m, offset, err := e.accessFor(r.link, r.key, r.addr+r.sent, n, fi.RemoteRead)
 		if err != nil {
 			return err
 		}
@@ -270,7 +270,7 @@ func (e *Endpoint) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, p
 	if h.op == fi.OpRead {
 		rights = fi.RemoteRead
 	}
-	m, offset, err := e.access(h.key, addr, n, rights)
+	m, offset, err := e.access(src, h.key, addr, n, rights)
 	if err != nil {
 		return e.refuseAccess(src, "atomic", h.key, addr, n, err)
 	}

@@ -345,7 +345,7 @@ func (r *rxContext) queue(slot *hot.RecvEntry) bool {
 	if eng.Counts().Held != 0 || r.ended {
 		return false
 	}
-	rv := eng.Queue(r.sourceOf(fi.Addr(slot.Src)), slot.Tag, slot.Ignore)
+	rv := eng.Queue(r.sourceOf(fi.Addr(slot.Src), slot.Flags), slot.Tag, slot.Ignore)
 	if rv == nil {
 		return false
 	}

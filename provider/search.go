@@ -35,7 +35,7 @@ func (r *rxContext) search(eng *match.Engine, entry *hot.RecvEntry) {
 // peek looks for a held message, after everything that has arrived was taken
 // in: a peek must find what was sent before it.
 func (r *rxContext) peek(eng *match.Engine, entry *hot.RecvEntry) {
-	source := r.sourceOf(fi.Addr(entry.Src))
+	source := r.sourceOf(fi.Addr(entry.Src), entry.Flags)
 	m := eng.Peek(source, entry.Tag, entry.Ignore)
 	if m == nil {
 		for _, e := range r.eps {

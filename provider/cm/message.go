@@ -6,6 +6,9 @@
 //	Request, port, data  →
 //	                     ←      Accept, port, data    or Reject, data
 //
+// With an authorisation key each message has a proof that its sender has the key too;
+// the application's data are authenticated by it, and not secret.
+//
 // The port is that of the sender's endpoint; its address is the one that the
 // TCP connection comes from, which cannot be claimed. After Accept nothing more
 // is said: the TCP connection stays open for as long as the endpoints are
@@ -35,18 +38,21 @@ const (
 const MaxData = 256
 
 // Layout of a message's head, little-endian: magic 4, version 1, kind 1, port
-// 2, length of the data 2, 0 2. The data follow.
+// 2, length of the data 2, flags 1, 0 1. The proof follows, if there is one (its nonce,
+// then its MAC), then the data.
 const (
 	headBytes = 12
 	magic     = 0x6d636677 // "wfcm"
-	version   = 1
+	version   = 2
+	hasProof  = 1 // flag
 )
 
 // Message is one message.
 type Message struct {
-	Kind Kind
-	Port uint16 // of Request and Accept, else 0
-	Data []byte // at most MaxData
+	Kind  Kind
+	Port  uint16 // of Request and Accept, else 0
+	Data  []byte // at most MaxData
+	Proof *Proof // nil: none
 }
 
 // ErrMalformed says that what came is not a message of the protocol.
@@ -58,8 +64,11 @@ func (m *Message) Append(b []byte) []byte {
 	b = append(b, version, byte(m.Kind))
 	b = binary.LittleEndian.AppendUint16(b, m.Port)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(m.Data)))
-	b = append(b, 0, 0)
-	return append(b, m.Data...)
+	if m.Proof == nil {
+		return append(append(b, 0, 0), m.Data...)
+	}
+	b = append(append(b, hasProof, 0), m.Proof.Nonce[:]...)
+	return append(append(b, m.Proof.MAC[:]...), m.Data...)
 }
 
 // Read reads one message. Errors: those of r, io.ErrUnexpectedEOF for one that
@@ -82,15 +91,28 @@ func Read(r io.Reader) (Message, error) {
 		return Message{}, fmt.Errorf("port %d in a message of kind %d: %w", m.Port, m.Kind, ErrMalformed)
 	case n > MaxData:
 		return Message{}, fmt.Errorf("%d bytes of data: %w", n, ErrMalformed)
-	case head[10]|head[11] != 0:
+	case head[10]&^hasProof|head[11] != 0:
 		return Message{}, fmt.Errorf("head ends with % x: %w", head[10:], ErrMalformed)
 	}
-	m.Data = make([]byte, n)
-	if _, err := io.ReadFull(r, m.Data); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
+	if head[10] == hasProof {
+		var b [proofSize]byte
+		if err := readRest(r, b[:]); err != nil {
+			return Message{}, err
 		}
+		m.Proof = &Proof{Nonce: [NonceSize]byte(b[:]), MAC: [macSize]byte(b[NonceSize:])}
+	}
+	m.Data = make([]byte, n)
+	if err := readRest(r, m.Data); err != nil {
 		return Message{}, err
 	}
 	return m, nil
+}
+
+// readRest fills b, in the middle of a message.
+func readRest(r io.Reader, b []byte) error {
+	_, err := io.ReadFull(r, b)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }

@@ -15,10 +15,41 @@ func TestRoundTrip(t *testing.T) {
 		{Kind: Accept, Port: 9, Data: []byte("yes")},
 		{Kind: Reject, Data: []byte("no")},
 		{Kind: Reject, Data: []byte{}},
+		signed(Message{Kind: Request, Port: 5, Data: []byte("please")}),
+		signed(Message{Kind: Reject, Data: []byte{}}),
 	} {
 		got, err := Read(bytes.NewReader(append(m.Append(nil), 1, 2, 3)))
 		if err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("sent %+v, got %+v, %v", m, got, err)
+		}
+	}
+}
+
+func signed(m Message) Message {
+	m.Sign([]byte("key"), "ends", NewNonce())
+	return m
+}
+
+// TestProof: whatever of a message is changed, or whoever else says it, it is no proof.
+func TestProof(t *testing.T) {
+	key, ends := []byte("key"), "a>b"
+	m := Message{Kind: Request, Port: 5, Data: []byte("data")}
+	if m.Sign(nil, ends, NewNonce()); m.Proof != nil || !m.Shows(nil, ends) || m.Shows(key, ends) {
+		t.Errorf("without a key: %+v", m.Proof)
+	}
+	m.Sign(key, ends, NewNonce())
+	if !m.Shows(key, ends) || m.Shows(nil, ends) || m.Shows([]byte("other"), ends) || m.Shows(key, "a>c") {
+		t.Error("the proof is not one of the key on this connection")
+	}
+	for name, change := range map[string]func(m *Message){
+		"kind": func(m *Message) { m.Kind = Accept }, "port": func(m *Message) { m.Port++ },
+		"data": func(m *Message) { m.Data = []byte("date") }, "less": func(m *Message) { m.Data = m.Data[:3] },
+		"nonce": func(m *Message) { m.Proof.Nonce[3]++ }, "mac": func(m *Message) { m.Proof.MAC[31]++ },
+	} {
+		c, p := m, *m.Proof
+		c.Proof = &p
+		if change(&c); c.Shows(key, ends) {
+			t.Errorf("%s: still a proof", name)
 		}
 	}
 }
@@ -56,6 +87,8 @@ func TestMalformed(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add((&Message{Kind: Request, Port: 5, Data: []byte("ab")}).Append(nil))
 	f.Add((&Message{Kind: Reject}).Append(nil))
+	keyed := signed(Message{Kind: Accept, Port: 7})
+	f.Add(keyed.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Read(bytes.NewReader(b))
 		if err != nil {

@@ -22,7 +22,7 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.authKey("domain_attr.auth_key_size", h.AuthKeySize, &h.AuthKey), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(h, caps)); r != nil {
+	if r := firstRefusal(q.checkModels(h), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(h, caps)); r != nil {
 		return nil, r
 	}
 	control, data := q.progress(h)
@@ -46,15 +46,49 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		MaxEPSRxCtx:     MaxSharing,
 		CntrCnt:         ObjectCount,
 		MRIOVLimit:      MRIOVLimit,
-		Caps:            caps & domainCaps,
+		Caps:            q.domainCaps(caps),
 		MaxErrData:      MaxErrData,
 		MRCnt:           max(h.MRCnt, MRCount),
 		TClass:          h.TClass,
 		AuthKey:         h.AuthKey,
-		AuthKeySize:     uint64(len(h.AuthKey)),
+		AuthKeySize:     keySize(&h),
+		MaxEPAuthKey:    q.maxKeys(h, t),
 		MaxCntrValue:    1<<64 - 1,
 		MaxErrCntrValue: 1<<64 - 1,
 	}, nil
+}
+
+// maxKeys is what a domain's max_ep_auth_key says, which came with API 1.20.
+func (q *query) maxKeys(h fi.DomainAttr, t epType) uint64 {
+	if q.version < fi.Version(1, 20) {
+		return 0
+	}
+	return orDefault(h.MaxEPAuthKey, t.keys())
+}
+
+// checkDomainCaps refuses what is a domain's capability in later APIs only.
+func (q *query) checkDomainCaps(caps uint64) *refusal {
+	if q.version < fi.Version(1, 20) && caps&fi.DirectedRecv != 0 {
+		return refuse("domain_attr.caps", "FI_DIRECTED_RECV became a domain's capability with API 1.20")
+	}
+	return nil
+}
+
+// domainCaps are the capabilities of a domain, of those of its endpoints.
+// FI_DIRECTED_RECV became one with authorisation keys in address vectors.
+func (q *query) domainCaps(caps uint64) uint64 {
+	if q.version < fi.Version(1, 20) {
+		caps &^= fi.DirectedRecv
+	}
+	return caps & domainCaps
+}
+
+// keySize is what a domain's auth_key_size says.
+func keySize(h *fi.DomainAttr) uint64 {
+	if inAV(h) {
+		return fi.AVAuthKey
+	}
+	return uint64(len(h.AuthKey))
 }
 
 // checkModels checks the hints that choose among models.
@@ -85,7 +119,7 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 		atMost("domain_attr.cntr_cnt", h.CntrCnt, ObjectCount),
 		atMost("domain_attr.mr_iov_limit", h.MRIOVLimit, MRIOVLimit),
 		atMost("domain_attr.max_err_data", h.MaxErrData, MaxErrData),
-		atMost("domain_attr.max_ep_auth_key", h.MaxEPAuthKey, 0),
+		atMost("domain_attr.max_ep_auth_key", h.MaxEPAuthKey, t.keys()),
 		atMost("domain_attr.max_group_id", uint64(h.MaxGroupID), 0),
 	)
 }

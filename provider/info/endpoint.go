@@ -2,8 +2,9 @@ package info
 
 import "github.com/weft-fabric/weft/fi"
 
-// negotiateEP returns the attributes of an endpoint of a type for hints h.
-func (q *query) negotiateEP(h fi.EPAttr, t epType) (*fi.EPAttr, *refusal) {
+// negotiateEP returns the attributes of an endpoint of a type for hints h, in a domain
+// for hints domain.
+func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, t epType) (*fi.EPAttr, *refusal) {
 	tag, r := q.tagFormat(h.MemTagFormat)
 	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt, t.ctx)
 	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt, t.ctx)
@@ -16,7 +17,7 @@ func (q *query) negotiateEP(h fi.EPAttr, t epType) (*fi.EPAttr, *refusal) {
 		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, 0),
 		atMost("ep_attr.max_order_waw_size", h.MaxOrderWAWSize, 0),
 		r, rtx, rrx,
-		q.authKey("ep_attr.auth_key_size", h.AuthKeySize, &h.AuthKey),
+		q.authKey("ep_attr.auth_key_size", h.AuthKeySize, &h.AuthKey), q.oneKind(h, domain),
 	); r != nil {
 		return nil, r
 	}
@@ -67,12 +68,41 @@ func (q *query) authKey(attr string, size uint64, key *[]byte) *refusal {
 		return nil
 	}
 	switch size = max(size, uint64(len(*key))); {
-	case size == fi.AVAuthKey:
-		return refuse(attr, "FI_AV_AUTH_KEY: keys are those of endpoints")
 	case size > MaxAuthKey:
 		return atMost(attr, size, MaxAuthKey)
 	case size != uint64(len(*key)):
 		return refuse(attr, "%d bytes without a key", size)
+	}
+	return nil
+}
+
+// inAV tells whether a domain is to have its authorisation keys in address vectors.
+func inAV(h *fi.DomainAttr) bool { return h.AuthKeySize == fi.AVAuthKey }
+
+// oneKind refuses an endpoint's own key where keys are in address vectors.
+func (q *query) oneKind(h fi.EPAttr, domain *fi.DomainAttr) *refusal {
+	if q.version >= fi.Version(1, 20) && inAV(domain) && max(h.AuthKeySize, uint64(len(h.AuthKey))) != 0 {
+		return refuse("ep_attr.auth_key_size", "FI_AV_AUTH_KEY: keys are not those of endpoints")
+	}
+	return nil
+}
+
+// domainKeys checks a domain's authorisation key, or that it is to have them in address
+// vectors, which connected endpoints have not.
+func (q *query) domainKeys(h *fi.DomainAttr, t epType) *refusal {
+	const attr = "domain_attr.auth_key_size"
+	switch {
+	case q.version < fi.Version(1, 5):
+		h.AuthKey, h.AuthKeySize = nil, 0 // see authKey
+		return nil
+	case !inAV(h):
+		return q.authKey(attr, h.AuthKeySize, &h.AuthKey)
+	case q.version < fi.Version(1, 20):
+		return refuse(attr, "FI_AV_AUTH_KEY came with API 1.20")
+	case h.AuthKey != nil:
+		return refuse("domain_attr.auth_key", "a key, and FI_AV_AUTH_KEY")
+	case t.keys() == 0:
+		return refuse(attr, "FI_AV_AUTH_KEY: connected endpoints have no address vectors")
 	}
 	return nil
 }

@@ -30,6 +30,15 @@ var epTypes = []epType{
 	{fi.EPDgram, dgramCaps, DgramTxOpFlags, 1},
 }
 
+// keys is how many authorisation keys an endpoint of the type can have in its address
+// vector.
+func (t epType) keys() uint64 {
+	if t.EPType == fi.EPMsg {
+		return 0
+	}
+	return MaxEPAuthKey
+}
+
 // wantedTypes returns the types that a hint admits. The host's utility
 // providers get FI_EP_RDM only: they would build it once more, out of the other
 // types, and libfabric would offer theirs before weft's own.

@@ -160,7 +160,7 @@ func (q *query) bare() *fi.Info {
 // everything but names.
 func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	h := complete(given)
-	if r := firstRefusal(checkFabric(h.Fabric), checkFormat(h.AddrFormat)); r != nil {
+	if r := firstRefusal(checkFabric(h.Fabric), checkFormat(h.AddrFormat), q.checkDomainCaps(h.Domain.Caps)); r != nil {
 		return nil, r
 	}
 	caps, r := negotiateCaps(h.Caps, h.Domain.Caps, t.caps)
@@ -169,7 +169,7 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	}
 	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil, t)
 	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil)
-	ep, rep := q.negotiateEP(*h.EP, t)
+	ep, rep := q.negotiateEP(*h.EP, h.Domain, t)
 	domain, rdomain := q.negotiateDomain(*h.Domain, caps, t)
 	if r := firstRefusal(rtx, rrx, rep, rdomain); r != nil {
 		return nil, r

@@ -49,6 +49,9 @@ const (
 
 	// MaxAuthKey bounds authorisation keys, bytes. No attribute tells it.
 	MaxAuthKey = 4096
+	// MaxEPAuthKey is the number of authorisation keys of an address vector, and so of
+	// an endpoint.
+	MaxEPAuthKey = 254
 	// TagFormat is fi_getinfo's answer to no hint: 64 tag bits, each of which
 	// may be masked on its own.
 	TagFormat = 0xAAAA_AAAA_AAAA_AAAA

@@ -46,6 +46,9 @@ type Name struct {
 	Port   uint16   // 0 in a source address: any free port
 	Scope  uint32   // interface index of an IPv6 link-local address, else 0
 	IP     [16]byte // an IPv4 address is in the first 4 bytes, the rest is 0
+	// Key is the number of the authorisation key under which the endpoint is meant, in an
+	// address vector that has keys (fi_av_insert_auth_key), else 0. No encoding has it.
+	Key uint8
 }
 
 // New returns the name for an address and a port. A zone is looked up among
@@ -95,6 +98,12 @@ func (n Name) IsLoopback() bool { return n.Addr().Unmap().IsLoopback() }
 // WithPort returns n with another port.
 func (n Name) WithPort(port uint16) Name {
 	n.Port = port
+	return n
+}
+
+// WithKey returns n under another authorisation key.
+func (n Name) WithKey(key uint8) Name {
+	n.Key = key
 	return n
 }
 

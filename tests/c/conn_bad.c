@@ -157,12 +157,98 @@ static void test_many(long n)
 	free(ends);
 }
 
+/* Authorisation keys: of the passive endpoint, the one that asks, and the one that accepts. */
+static const struct keys {
+	const char *passive, *active, *accepting; /* accepting NULL: as the request's info has it */
+	int err;                                  /* of the active side, or of who accepts, 0: connected */
+} keys[] = {
+	{ "one", "one", NULL, 0 },	      { "one", "two", NULL, FI_ECONNREFUSED },
+	{ "one", NULL, NULL, FI_ECONNREFUSED }, { NULL, "one", NULL, FI_ECONNREFUSED },
+	{ "one", "one", "two", FI_EACCES },
+};
+
+static struct fi_info *with_key(const char *key)
+{
+	struct fi_info *info = fi_dupinfo(f.info);
+
+	if (key) {
+		info->ep_attr->auth_key = (uint8_t *)strdup(key);
+		info->ep_attr->auth_key_size = strlen(key);
+	}
+	return info;
+}
+
+static void test_keys(long which)
+{
+	const struct keys *k = &keys[which];
+	struct fi_info *info[3];
+	struct fid_pep *pep;
+	struct end a, b = { 0 };
+	struct event ev;
+
+	fabric_open(&f, 0);
+	for (int i = 0; i < 3; i++)
+		info[i] = with_key(i == 0 ? k->passive : i == 1 ? k->active : k->accepting);
+	OK(fi_passive_ep(f.fabric, info[0], &pep, NULL));
+	OK(fi_pep_bind(pep, &f.eq->fid, 0));
+	OK(fi_listen(pep));
+	OK(fi_getname(&pep->fid, addr, &addr_len));
+	end_open(&f, &a, info[1]);
+	OK(fi_connect(a.ep, addr, "secret", 6));
+	if (k->err == FI_ECONNREFUSED) {
+		event_error(&f, &ev, k->err); /* and no request before it */
+	} else {
+		struct fi_ep_attr *attr;
+
+		event_wait(&f, &ev, FI_CONNREQ);
+		CHECK(ev.len == 6 && !memcmp(ev.data, "secret", 6));
+		attr = ev.cm.info->ep_attr;
+		CHECK(attr->auth_key_size == 3 && !memcmp(attr->auth_key, k->passive, 3));
+		if (k->accepting) {
+			info[2]->handle = ev.cm.info->handle;
+			end_open(&f, &b, info[2]);
+		} else {
+			end_open(&f, &b, ev.cm.info);
+		}
+		OK(fi_accept(b.ep, NULL, 0));
+		fi_freeinfo(ev.cm.info);
+	}
+	if (!k->err) {
+		event_wait(&f, &ev, FI_CONNECTED);
+		event_wait(&f, &ev, FI_CONNECTED);
+		talk(&a, &b, "under one key");
+	} else if (k->accepting) {
+		struct fi_eq_err_entry e = { 0 };
+		int errs[2];
+
+		for (int i = 0; i < 2; i++) { /* the data would not get through; the other side sees the end */
+			CHECK_RC(fi_eq_sread(f.eq, &ev.number, &ev.cm, sizeof(ev.cm), 20000, 0), -FI_EAVAIL);
+			CHECK(fi_eq_readerr(f.eq, &e, 0) == sizeof(e));
+			errs[i] = e.err;
+		}
+		CHECKF(errs[0] + errs[1] == FI_EACCES + FI_ECONNRESET, "errors %d, %d", errs[0], errs[1]);
+	}
+	end_close(&a);
+	if (b.ep)
+		end_close(&b);
+	CHECK(event_none(&f, 20));
+	OK(fi_close(&pep->fid));
+	for (int i = 0; i < 3; i++)
+		fi_freeinfo(info[i]);
+	fabric_close(&f);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "errnos", test_errnos, .seconds = 120 },
 		{ "close", test_close, .seconds = 120 },
 		{ "many", test_many, .seconds = 120, .arg = 50 },
+		{ "same_key", test_keys, .seconds = 60, .arg = 0 },
+		{ "other_key", test_keys, .seconds = 60, .arg = 1 },
+		{ "key_missing", test_keys, .seconds = 60, .arg = 2 },
+		{ "key_too_much", test_keys, .seconds = 60, .arg = 3 },
+		{ "accepted_with_other_key", test_keys, .seconds = 60, .arg = 4 },
 	};
 
 	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
