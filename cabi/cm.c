@@ -177,7 +177,7 @@ int weft_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 /* What transfers need is in the endpoint's structure once it is enabled. */
 static int enabled(struct weft_ep_obj *o)
 {
-	return o->rx ? 0 : weft_ep_enable(o);
+	return o->rx || o->deaf ? 0 : weft_ep_enable(o);
 }
 
 static int conn_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)

@@ -74,6 +74,7 @@ static int alias_open(struct weft_ep_obj *o, struct fi_alias *arg)
 	a->fid = o->fid;
 	a->hot = o->hot;
 	a->rx = o->rx;
+	a->deaf = o->deaf;
 	a->tx_op_flags = o->tx_op_flags;
 	a->rx_op_flags = o->rx_op_flags;
 	a->handle = o->handle;
@@ -126,6 +127,7 @@ int weft_ep_enable(struct weft_ep_obj *o)
 	for (o = origin; o; o = o->aliases) {
 		o->hot = opened.hot;
 		o->rx = opened.rx;
+		o->deaf = opened.deaf;
 	}
 	weft_objects_unlock();
 	return 0;
@@ -201,7 +203,7 @@ ssize_t weft_rx_size_left(struct fid_ep *ep)
 	uint64_t used;
 
 	if (!rx)
-		return -FI_EOPBADSTATE;
+		return EP(ep)->deaf ? -FI_ENOCQ : -FI_EOPBADSTATE;
 	used = atomic_load_explicit(rx->posts.tail, memory_order_relaxed) -
 	       atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
 	return used < 1ull << rx->posts.log2_slots ? (1ull << rx->posts.log2_slots) - used : 0;

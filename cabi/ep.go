@@ -82,7 +82,8 @@ func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 		atomic.StoreUint64(&rx.Handle, uint64(ep))
 	}
 	out.hot = unsafe.Pointer(e.Hot())
-	if !e.Imported() {
+	out.deaf = C.bool(e.Deaf())
+	if !e.Imported() && !e.Deaf() {
 		out.rx = unsafe.Pointer(rx) // receives are posted there
 	}
 	return 0

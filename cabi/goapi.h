@@ -18,6 +18,7 @@ struct weft_opened {
 	uint64_t handle;
 	void *hot;                      /* table of plain words, where the class has one */
 	void *rx;                       /* struct weft_hot_rx, likewise */
+	bool deaf;                      /* endpoints: nothing that receives could complete on */
 	uint64_t caps;                  /* endpoints: with every default filled in; shared contexts: FI_HMEM */
 	uint64_t tx_op_flags;
 	uint64_t rx_op_flags;

@@ -149,6 +149,7 @@ struct weft_ep_obj {
 	struct fid_ep fid;
 	struct weft_hot_ep *hot;        /* NULL for shared receive contexts */
 	struct weft_hot_rx *rx;         /* set by FI_ENABLE; NULL before and without receive side */
+	bool deaf;                      /* enabled, with nothing that receives could complete on */
 	uint64_t tx_op_flags;           /* flags of calls that take none; changed by FI_SETOPSFLAG only */
 	uint64_t rx_op_flags;
 	uint64_t handle;

@@ -66,7 +66,9 @@ ssize_t weft_recv_slow(struct weft_ep_obj *o, const struct iovec *iov, size_t co
 		.flags = flags, .context = (uintptr_t)context,
 	};
 
-	return o->rx ? weftGoRecv(o->rx->handle, &args) : -FI_EOPBADSTATE;
+	if (!o->rx)
+		return o->deaf ? -FI_ENOCQ : -FI_EOPBADSTATE;
+	return weftGoRecv(o->rx->handle, &args);
 }
 
 ssize_t weft_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,

@@ -288,10 +288,13 @@ func (e *Endpoint) Progress() {
 }
 
 // PostRecv posts a receive. Errors as of posting: fi.EOPBADSTATE, fi.EAGAIN,
-// fi.EBADFLAGS, fi.EINVAL, fi.ETOOSMALL.
+// fi.EBADFLAGS, fi.EINVAL, fi.ETOOSMALL, fi.ENOCQ (see Deaf).
 func (e *Endpoint) PostRecv(a *RecvArgs) error {
 	if e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
+	}
+	if e.Deaf() {
+		return fi.ENOCQ
 	}
 	return e.rx.PostRecv(a)
 }

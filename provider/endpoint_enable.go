@@ -25,7 +25,7 @@ func (e *Endpoint) stripeCount() int { return e.domain.stripes(e.info.Tx.Size) }
 // Enable makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE when
 // it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint without event
 // queue, fi.ENOCQ when a direction has neither a completion
-// queue nor a counter, fi.ENOSPC or fi.ENOMEM when there is no room for its
+// queue nor a counter (but see Deaf), fi.ENOSPC or fi.ENOMEM when there is no room for its
 // segment.
 func (e *Endpoint) Enable() error {
 	e.mu.Lock()
@@ -91,10 +91,17 @@ func (e *Endpoint) checkEnable() error {
 		return fi.ENOCQ
 	}
 	receives := e.scalable != nil || caps&(fi.Msg|fi.Tagged|fi.Collective) != 0
-	if receives && (either || caps&fi.Recv != 0) && e.rxCQ == nil && e.rxCntr == nil {
+	if receives && (either || caps&fi.Recv != 0) && e.rxCQ == nil && e.rxCntr == nil && !e.Deaf() {
 		return fi.ENOCQ
 	}
 	return nil
+}
+
+// Deaf tells whether the endpoint has nothing that receives could complete on, and
+// none is posted: one that is used for one-sided operations, though it could do
+// messages too. fi_endpoint(3) asks for queues for the operations that are initiated.
+func (e *Endpoint) Deaf() bool {
+	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr == nil && e.info.Caps&(fi.RMA|fi.Atomic) != 0
 }
 
 // open opens the transport and what transfers need.

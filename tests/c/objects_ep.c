@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints: bind rules, enable, names, options, operation flags, aliases. */
+#include <rdma/fi_rma.h>
+
 #include "common.h"
 
 #include <netinet/in.h>
@@ -60,6 +62,47 @@ static void test_enable_rma(long arg)
 	OK(fi_close(&ep->fid));
 	OK(fi_close(&cq->fid));
 	OK(fi_close(&av->fid));
+	node_close_domain(&n);
+}
+
+/* An endpoint that could receive and has nothing for it, and is used for writes. */
+static void test_deaf(long arg)
+{
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_RMA_EVENT };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	static uint64_t word = 7, mem;
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+	struct node n;
+
+	(void)arg;
+	node_open_domain(&n, &o);
+	OK(fi_cq_open(n.domain, &cq_attr, &n.txcq, NULL));
+	OK(fi_av_open(n.domain, &av_attr, &n.av, NULL));
+	OK(fi_cntr_open(n.domain, &cntr_attr, &cntr, NULL));
+	OK(fi_endpoint(n.domain, n.info, &n.ep, NULL));
+	OK(fi_ep_bind(n.ep, &n.av->fid, 0));
+	EXPECT_RC(fi_enable(n.ep), -FI_ENOCQ); /* what it initiates has to complete somewhere */
+	OK(fi_ep_bind(n.ep, &n.txcq->fid, FI_TRANSMIT));
+	OK(fi_enable(n.ep));
+	n.rxcq = n.txcq;
+	EXPECT_RC(fi_recv(n.ep, &mem, sizeof(mem), NULL, FI_ADDR_UNSPEC, NULL), -FI_ENOCQ);
+	EXPECT_RC(fi_trecv(n.ep, &mem, sizeof(mem), NULL, FI_ADDR_UNSPEC, 0, 0, NULL), -FI_ENOCQ);
+	EXPECT_RC(fi_enable(n.ep), -FI_EOPBADSTATE);
+	n.peer[0] = node_insert(&n, &n);
+	OK(fi_mr_reg(n.domain, &mem, sizeof(mem), FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	OK(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE));
+	OK(fi_write(n.ep, &word, sizeof(word), NULL, n.peer[0], 0, 1, &word));
+	wait_ctx(&n, n.txcq, &word);
+	OK(fi_cntr_wait(cntr, 1, 10000));
+	CHECK(mem == 7);
+	OK(fi_close(&mr->fid));
+	OK(fi_close(&n.ep->fid));
+	OK(fi_close(&cntr->fid));
+	OK(fi_close(&n.txcq->fid));
+	OK(fi_close(&n.av->fid));
 	node_close_domain(&n);
 }
 
@@ -291,6 +334,7 @@ static void test_alias(long arg)
 static const struct test tests[] = {
 	{ "enable_without", test_enable_without, 1, 0, 0 },
 	{ "enable_rma", test_enable_rma, 1, 0, 0 },
+	{ "deaf", test_deaf, 1, 0, 0 },
 	{ "bind_rules", test_bind_rules, 1, 0, 0 },
 	{ "not_enabled", test_not_enabled, 1, 0, 0 },
 	{ "getname", test_getname, 1, 0, 0 },
