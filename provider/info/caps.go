@@ -23,9 +23,12 @@ const (
 	// Demanded capabilities are primary ones that change what an application has to do, or
 	// what it pays for. They are returned if asked for.
 	Demanded
-	// SecondaryAsked capabilities cost something on the data path or widen
-	// what an endpoint talks to. They are returned as primary ones are.
+	// SecondaryAsked capabilities widen what an endpoint talks to, or cost
+	// something when they are used. They are returned as primary ones are.
 	SecondaryAsked
+	// SecondaryCostly capabilities cost something on the data path, used or not.
+	// They are returned if asked for, and to who gives no hints and so only looks.
+	SecondaryCostly
 )
 
 // Capability is one advertised capability bit.
@@ -84,11 +87,11 @@ var capabilities = []Capability{
 		"a receive may hold several messages; only such receives look at it"},
 	{fi.Source, "FI_SOURCE", SecondaryAsked, false, true, false,
 		"completions carry the sender's address, looked up per message"},
-	{fi.SourceErr, "FI_SOURCE_ERR", SecondaryAsked, false, true, false,
+	{fi.SourceErr, "FI_SOURCE_ERR", SecondaryCostly, false, true, false,
 		"an unknown sender's raw address is error data of a completion"},
 	{fi.Fence, "FI_FENCE", SecondaryAsked, true, false, false,
 		"a fenced transmit is refused with FI_EAGAIN until those before it to the peer are complete"},
-	{fi.Trigger, "FI_TRIGGER", SecondaryAsked, true, true, false,
+	{fi.Trigger, "FI_TRIGGER", SecondaryCostly, true, true, false,
 		"operations wait for counters; under FI_THREAD_COMPLETION nothing belongs to one thread then"},
 	{fi.LocalComm, "FI_LOCAL_COMM", SecondaryAsked, false, false, true,
 		"peers on this host are reached through shared memory"},
@@ -117,6 +120,7 @@ var (
 	freeCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryFree })
 
 	demandedCaps = mask(func(c *Capability) bool { return c.Class == Demanded })
+	costlyCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryCostly })
 )
 
 // directions are the modifiers of each group of primary capabilities.
@@ -129,11 +133,11 @@ const commCaps = fi.LocalComm | fi.RemoteComm
 
 // negotiateCaps returns the capabilities of an endpoint that can have all of
 // them for what was asked in the hints of the endpoint and of the domain, or
-// what is refused about them.
+// what is refused about them. hints tells whether there were any.
 //
 // An application that asks for one of FI_LOCAL_COMM and FI_REMOTE_COMM gets
 // only that one, so that it is not exposed to communication it did not ask for.
-func negotiateCaps(asked, askedDomain, all uint64) (uint64, *refusal) {
+func negotiateCaps(asked, askedDomain, all uint64, hints bool) (uint64, *refusal) {
 	if bad := asked &^ all; bad != 0 {
 		return 0, refuse("caps", "capabilities %#x are not supported", bad)
 	}
@@ -146,6 +150,9 @@ func negotiateCaps(asked, askedDomain, all uint64) (uint64, *refusal) {
 	caps := asked
 	if asked == 0 {
 		caps = all &^ (commCaps | demandedCaps)
+		if hints {
+			caps &^= costlyCaps
+		}
 	}
 	caps |= askedDomain | freeCaps&all
 	caps = withDirections(caps)

@@ -26,9 +26,9 @@ func TestCapabilities(t *testing.T) {
 		want        uint64
 		tx, rx, dom uint64
 	}{
-		{name: "none asked", want: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger,
-			tx: fi.Msg | fi.Tagged | fi.Collective | fi.NamedRxCtx | fi.Send | fi.Fence | fi.Trigger | fi.RMA | fi.Atomic | rmaTx,
-			rx: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent | fi.Trigger, dom: comm | fi.SharedAV},
+		{name: "none asked", want: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.Fence | rma | fi.RMAEvent,
+			tx: fi.Msg | fi.Tagged | fi.Collective | fi.NamedRxCtx | fi.Send | fi.Fence | fi.RMA | fi.Atomic | rmaTx,
+			rx: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent, dom: comm | fi.SharedAV},
 		{name: "rma", caps: fi.RMA, want: fi.RMA | rmaTx | rmaRx | free | comm,
 			tx: fi.RMA | rmaTx, rx: fi.RMA | rmaRx | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "send only, atomics at home", caps: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent,
@@ -69,6 +69,21 @@ func TestCapabilities(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCostlyCapabilities: what costs something, used or not, has to be asked for.
+func TestCostlyCapabilities(t *testing.T) {
+	const costly = fi.Trigger | fi.SourceErr
+	for _, i := range get(t, v117, newHints(func(*fi.Info) {})) {
+		if i.Caps&costly != 0 {
+			t.Errorf("caps %#x to hints that ask for none", i.Caps)
+		}
+	}
+	for _, hints := range []*fi.Info{nil, newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.Source | costly })} {
+		if i := get(t, v117, hints)[0]; i.Caps&costly != costly {
+			t.Errorf("caps %#x, hints %v", i.Caps, hints != nil)
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	if r := firstRefusal(checkFabric(h.Fabric), checkFormat(h.AddrFormat), q.checkDomainCaps(h.Domain.Caps)); r != nil {
 		return nil, r
 	}
-	caps, r := negotiateCaps(h.Caps, h.Domain.Caps, t.caps)
+	caps, r := negotiateCaps(h.Caps, h.Domain.Caps, t.caps, given != nil)
 	if r != nil {
 		return nil, r
 	}
