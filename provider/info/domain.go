@@ -58,12 +58,16 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 	}, nil
 }
 
-// maxKeys is what a domain's max_ep_auth_key says, which came with API 1.20.
+// maxKeys is what a domain's max_ep_auth_key says, which came with API 1.20: 0 to who
+// asks for no keys, because libfabric's lnx takes more for a demand.
 func (q *query) maxKeys(h fi.DomainAttr, t epType) uint64 {
-	if q.version < fi.Version(1, 20) {
+	switch {
+	case q.version < fi.Version(1, 20):
 		return 0
+	case inAV(&h):
+		return orDefault(h.MaxEPAuthKey, t.keys())
 	}
-	return orDefault(h.MaxEPAuthKey, t.keys())
+	return h.MaxEPAuthKey
 }
 
 // checkDomainCaps refuses what is a domain's capability in later APIs only.

@@ -49,7 +49,7 @@ static void test_getinfo(long unused)
 	hints->ep_attr->type = FI_EP_MSG;
 	CHECK_RC(fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info), -FI_ENODATA);
 	fi_freeinfo(hints);
-	hints = node_hints(NULL);
+	hints = keyed_hints(NULL, 0);
 	OK(fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info));
 	CHECK(info->domain_attr->max_ep_auth_key > 1);
 	fi_freeinfo(info);
