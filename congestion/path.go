@@ -31,6 +31,8 @@ type Path struct {
 	judge    Judge
 	cuts     uint64 // the controller's, when a probe was last judged
 	held     filter // greatest times that hosts held acknowledgements up, negated
+	lately   lately // how fast it delivers
+	heard    Time   // when an acknowledgement last came, or what is in flight began to leave
 	spare    int64
 	extra    int64 // of the window, for what hosts hold
 }
@@ -77,17 +79,24 @@ func (p *Path) SetSpare(bytes int64) { p.spare = max(bytes, 0) }
 
 // Hold tells that an acknowledgement that comes now was held up for d by the two
 // hosts, because their programs did not run: that is no part of the round-trip
-// time. Meanwhile what has arrived counts as in flight, so the window is larger
-// by what leaves in such a time at the controller's pace, as far as the peer's
-// host has room (as extra_acked in draft-ietf-ccwg-bbr, section 5.5.9, serves
-// acknowledgements that come in heaps). The pace is as it was, so nothing more
-// queues in the network. It counts from the next EndAck on.
+// time. Meanwhile what has arrived counts as in flight. So as long as no
+// acknowledgement comes, and for no longer than hosts held one up lately, packets
+// go on leaving beyond the controller's window, as fast as the path delivered
+// lately and a quarter more, as far as the peer's host has room (extra_acked in
+// draft-ietf-ccwg-bbr, section 5.5.9, has the same aim). A window that were larger
+// all that time would be a queue in the network: after a pause the controller sees
+// an empty path and paces for it. It counts from the next EndAck on. Controllers
+// without a pace have a window that is meant as it is.
 func (p *Path) Hold(now Time, d time.Duration) { p.held.add(now, heldWindow, -int64(max(d, 0))) }
 
 // Held returns the longest time that hosts held an acknowledgement up lately.
 func (p *Path) Held() time.Duration { return time.Duration(-p.held.get()) }
 
-// Open tells whether the window has room.
+// beyond is how many bytes per second leave beyond the controller's window.
+func (p *Path) beyond() int64 { return p.lately.get() * 5 / 4 }
+
+// Open tells whether the window has room, or will have without an
+// acknowledgement.
 func (p *Path) Open() bool { return p.inflight < p.control.Window()+p.extra }
 
 // Window returns how many bytes may be in flight with those that hosts hold.
@@ -95,15 +104,25 @@ func (p *Path) Window() int64 { return p.control.Window() + p.extra }
 
 // May tells whether a packet may leave now. If it may not though the path is
 // open, it may at [Path.Next].
-func (p *Path) May(now Time) bool { return p.Open() && p.pacer.next <= now }
+func (p *Path) May(now Time) bool { return p.Open() && p.Next() <= now }
 
-// Next returns when the pace lets the next packet leave.
-func (p *Path) Next() Time { return p.pacer.Next() }
+// Next returns when the pace lets the next packet leave, and without
+// acknowledgements the window. It is for a path that is open.
+func (p *Path) Next() Time {
+	next := p.pacer.Next()
+	if beyond := p.inflight - p.control.Window(); beyond >= 0 && p.extra > 0 {
+		next = max(next, p.heard.Add(airtime(beyond+1, p.beyond())))
+	}
+	return next
+}
 
 // OnSend accounts for a packet that leaves now and returns the state to keep
 // with it. A retransmission is a packet of its own.
 func (p *Path) OnSend(now Time, size int64) PacketState {
 	state := p.delivery.OnSend(now, p.inflight)
+	if p.inflight == 0 {
+		p.heard = now
+	}
 	p.inflight += size
 	p.control.OnSend(now, size, p.inflight)
 	p.pacer.OnSend(now, size, p.control.PacingRate())
@@ -149,7 +168,12 @@ func (p *Path) EndAck(now Time, rtt time.Duration) {
 		p.judge.OnInline(now, s.RTT)
 	}
 	p.control.OnAck(now, s)
-	p.extra = min(product(p.control.PacingRate(), p.Held()), p.spare)
+	p.heard = now
+	p.lately.add(now, s.Delivered, p.Held())
+	p.extra = 0
+	if p.control.PacingRate() > 0 {
+		p.extra = min(product(p.beyond(), p.Held()), p.spare)
+	}
 	if p.stats != nil && s.RTT > 0 {
 		p.stats.Add(now, s.RTT, p.control.Window())
 	}

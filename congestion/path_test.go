@@ -225,37 +225,91 @@ func BenchmarkPath(b *testing.B) {
 	}
 }
 
-// TestHold has hosts hold acknowledgements up: the window grows by what the pace
-// lets out meanwhile, as far as the peer has room, and shrinks again.
+// TestHold has hosts hold acknowledgements up: meanwhile packets leave beyond the
+// window, as fast as the path delivers, as far as the peer has room; and no longer
+// when hosts are quick again.
 func TestHold(t *testing.T) {
 	p, err := NewPath(DefaultConfig(1000), rand.New(rand.NewPCG(1, 2)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := Time(1)
-	round := func(held time.Duration) {
+	const rtt = 100 * time.Microsecond
+	round := func(held time.Duration) { // 1000 bytes each 100 us: 10^7 bytes/s
 		state := p.OnSend(now, 1000)
-		now = now.Add(100*time.Microsecond + held)
+		now = now.Add(rtt)
 		p.OnAck(now, &state, 1000, false)
 		p.Hold(now, held)
-		p.EndAck(now, 100*time.Microsecond)
+		p.EndAck(now, rtt)
 	}
-	round(5 * time.Millisecond)
-	if extra := p.Window() - p.Control().Window(); extra != 0 {
-		t.Errorf("without room at the peer the window is larger by %d", extra)
+	beyond := func() int64 { return p.Window() - p.Control().Window() }
+	last := func(held time.Duration, d time.Duration) {
+		for end := now.Add(d); now < end; {
+			round(held)
+		}
+	}
+	const held = 5 * time.Millisecond
+	last(held, 100*time.Millisecond)
+	if got := beyond(); got != 0 {
+		t.Errorf("without room at the peer the window is larger by %d", got)
 	}
 	p.SetSpare(20000)
-	round(5 * time.Millisecond)
-	if extra := p.Window() - p.Control().Window(); extra != 20000 {
-		t.Errorf("held up for 5 ms: the window is larger by %d, want all that the peer has room for", extra)
+	round(held)
+	if got := beyond(); got != 20000 {
+		t.Errorf("held up for %v: the window is larger by %d, want all that the peer has room for", held, got)
 	}
-	if p.Held() != 5*time.Millisecond {
+	p.SetSpare(1 << 20)
+	round(held)
+	if got, want := beyond(), int64(62500); got < want*95/100 || got > want*105/100 {
+		t.Errorf("held up for %v at 10^7 bytes/s: the window is larger by %d, want %d", held, got, want)
+	}
+	if p.Held() != held {
 		t.Errorf("held for %v", p.Held())
 	}
-	for end := now.Add(3 * heldWindow); now < end; {
-		round(0)
+
+	// Without acknowledgements: what leaves in a time, by the pace of the window
+	// first, then by the path's.
+	start, window := now, p.Control().Window()
+	for n := int64(0); p.Open(); n += 1000 {
+		now = max(now, p.Next())
+		if !p.May(now) {
+			t.Fatalf("open, and it may not at %v, as said", now)
+		}
+		if d := now.Sub(start); n > window+product(12_500_000, d)+2000 {
+			t.Fatalf("%d bytes have left within %v, beyond a window of %d", n, d, window)
+		}
+		p.OnSend(now, 1000)
 	}
-	if extra := p.Window() - p.Control().Window(); extra != 0 || p.Held() != 0 {
-		t.Errorf("no longer held up: the window is larger by %d, held for %v", extra, p.Held())
+	if d := now.Sub(start); d < held*9/10 || d > held*11/10 {
+		t.Errorf("packets left for %v without an acknowledgement, want %v", d, held)
+	}
+
+	p.Discard(p.Inflight())
+	last(0, 3*heldWindow)
+	if got := beyond(); got != 0 || p.Held() != 0 {
+		t.Errorf("no longer held up: the window is larger by %d, held for %v", got, p.Held())
+	}
+}
+
+// TestLately: what a token bucket lets through after a pause, and acknowledgements
+// that come in heaps, do not count as the path's rate.
+func TestLately(t *testing.T) {
+	var l lately
+	const held = 4 * time.Millisecond
+	delivered := int64(0)
+	for now := Time(1); now < Time(time.Second); now = now.Add(100 * time.Microsecond) {
+		switch ms := int64(now.Sub(1) / time.Millisecond); {
+		case ms%100 == 0:
+			delivered += 2000 // 16 KB within a millisecond beside
+			fallthrough
+		default:
+			delivered += 1000
+		}
+		if now.Sub(1)%held == 0 { // acknowledgements come in heaps
+			l.add(now, delivered, held)
+		}
+	}
+	if got := l.get(); got < 9_500_000 || got > 12_000_000 {
+		t.Errorf("%d bytes/s, want 10^7", got)
 	}
 }

@@ -106,10 +106,11 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	}
 	if kind != carryProbe {
 		p.Size = uint32(total)
-		if t.path.Inflight()+int64(total) >= t.path.Window() || t.wanting && !t.waiting() {
+		if t.path.Inflight()+int64(total) >= t.path.Control().Window() || t.wanting && !t.waiting() {
 			flags |= wire.FlagAckNow
 		}
 	}
+	p.Asked = flags&wire.FlagAckNow != 0
 	if s.out.Full(total) {
 		s.flush()
 	}

@@ -13,8 +13,9 @@ const ackSize = 64
 // does to congestion.Path, in simulated time.
 //
 // Every packet has its own number and carries one chunk of data; a lost chunk
-// is sent again under another number. The receiver answers every packet. An
-// answer stands for all arrivals before it, so a lost answer costs only time.
+// is sent again under another number. A receiver without a host answers every
+// packet; for one with see [Host]. An answer stands for all arrivals before it, so
+// a lost answer costs only time.
 type Flow struct {
 	// Path is the congestion control under test.
 	Path *congestion.Path
@@ -28,6 +29,7 @@ type Flow struct {
 	Delivered, Sent, Resent, Spurious, Timeouts int64
 
 	net           *Net
+	near, far     *Host // may be nil
 	forth, back   Route
 	size          int64
 	remaining     int64 // chunks never sent yet, <0 for no end
@@ -40,7 +42,13 @@ type Flow struct {
 	whole         uint64          // chunks below this all arrived
 	log           []arrival       // at the receiver, not yet learnt by the sender
 	logged        uint64          // number of arrivals before log
+	answered      uint64          // arrivals that were answered
+	highest       uint64          // number at the receiver, plus 1
+	highestAt     congestion.Time // when it arrived
+	asked         bool            // an answer is owed at once
+	answerAt      congestion.Time // when one is owed in any case
 	newest        uint64          // the highest number acknowledged, plus 1
+	news          bool            // an answer was taken in that settle has not seen
 	rtt           time.Duration
 	timer         congestion.Time // when the earliest timer event is due, 0 for none
 	deadline      congestion.Time // when the RTO runs out
@@ -50,6 +58,7 @@ type Flow struct {
 	receiverEnd   flowReceiver
 	retransmitEnd flowTimer
 	paceEnd       flowPace
+	answerEnd     flowAnswer
 }
 
 // sent is a packet in flight, or settled (acknowledged or lost) behind one that
@@ -57,6 +66,7 @@ type Flow struct {
 type sent struct {
 	state   congestion.PacketState
 	chunk   uint64
+	asked   bool
 	settled bool
 }
 
@@ -66,28 +76,38 @@ type arrival struct {
 	marked bool
 }
 
-// The three things that events deliver to a flow.
+// What events deliver to a flow.
 type (
 	flowReceiver struct{ *Flow }
 	flowTimer    struct{ *Flow }
 	flowPace     struct{ *Flow }
+	flowAnswer   struct{ *Flow }
 )
 
 // Flow makes a flow of bytes (less than 0: without end) in packets of
 // cfg.Unit, over forth, answered over back. It begins at once.
 func (n *Net) Flow(cfg congestion.Config, forth, back Route, bytes int64) *Flow {
+	return n.FlowBetween(cfg, nil, nil, forth, back, bytes)
+}
+
+// FlowBetween makes a flow from one host to another; nil is a host that takes no
+// time.
+func (n *Net) FlowBetween(cfg congestion.Config, from, to *Host, forth, back Route, bytes int64) *Flow {
 	path, err := congestion.NewPath(cfg, n.Rand, nil)
 	if err != nil {
 		panic(err) // a test's mistake
 	}
 	f := &Flow{
-		Path: path, net: n, forth: forth, back: back, size: cfg.Unit,
+		Path: path, net: n, near: from, far: to, forth: forth, back: back, size: cfg.Unit,
 		remaining: -1, arrived: map[uint64]bool{}, started: n.now,
 	}
 	if bytes >= 0 {
 		f.remaining = (bytes + f.size - 1) / f.size
 	}
-	f.receiverEnd, f.retransmitEnd, f.paceEnd = flowReceiver{f}, flowTimer{f}, flowPace{f}
+	if to != nil {
+		path.SetSpare(to.Room / 2)
+	}
+	f.receiverEnd, f.retransmitEnd, f.paceEnd, f.answerEnd = flowReceiver{f}, flowTimer{f}, flowPace{f}, flowAnswer{f}
 	n.At(n.now, f.pump)
 	return f
 }
@@ -107,10 +127,7 @@ func (f *Flow) pump() {
 			break
 		}
 		if at := f.Path.Next(); at > now {
-			if f.wake <= now || at < f.wake {
-				f.wake = at
-				f.net.at(at, f.paceEnd, nil)
-			}
+			f.wakeAt(at)
 			break
 		}
 		f.transmit(now)
@@ -118,7 +135,21 @@ func (f *Flow) pump() {
 	f.arm()
 }
 
-func (f flowPace) handle(*Packet) { f.pump() }
+// wakeAt has the flow send at a time.
+func (f *Flow) wakeAt(at congestion.Time) {
+	if f.wake <= f.net.now || at < f.wake {
+		f.wake = at
+		f.net.at(at, f.paceEnd, nil)
+	}
+}
+
+func (f flowPace) handle(*Packet) {
+	if at := f.near.busy(); at > f.net.now {
+		f.wakeAt(at)
+		return
+	}
+	f.pump()
+}
 
 // transmit sends one packet: a lost chunk, or the next.
 func (f *Flow) transmit(now congestion.Time) {
@@ -133,19 +164,32 @@ func (f *Flow) transmit(now congestion.Time) {
 			f.remaining--
 		}
 	}
-	f.flight = append(f.flight, sent{state: f.Path.OnSend(now, f.size), chunk: chunk})
 	p := f.net.packet()
 	p.Size, p.Number, p.Stamp = f.size, f.next, congestion.Time(chunk)
+	p.Asks = f.Path.Inflight()+f.size >= f.Path.Control().Window()
+	f.flight = append(f.flight, sent{state: f.Path.OnSend(now, f.size), chunk: chunk, asked: p.Asks})
 	f.next++
 	f.Sent++
 	if f.deadline == 0 {
-		f.deadline = now.Add(f.Path.RTT().RTO())
+		f.deadline = f.rto(now)
 	}
+	f.near.work(1)
 	f.net.send(p, f.forth, f.receiverEnd)
 }
 
-// receive is the receiver's: it notes the packet and answers.
-func (f flowReceiver) receive(p *Packet) {
+// rto is when the retransmission timer runs out that is set now.
+func (f *Flow) rto(now congestion.Time) congestion.Time {
+	due := now.Add(f.Path.RTT().RTO())
+	if f.far != nil {
+		due = due.Add(max(ackHold, f.Path.Held()))
+	}
+	return due
+}
+
+func (f flowReceiver) receive(p *Packet) { f.net.deliver(f.far, f, p) }
+
+// take is the receiver's: it notes the packet.
+func (f flowReceiver) take(p *Packet, at congestion.Time) {
 	chunk := uint64(p.Stamp)
 	switch {
 	case chunk < f.whole || f.arrived[chunk]:
@@ -159,20 +203,63 @@ func (f flowReceiver) receive(p *Packet) {
 		}
 	}
 	f.log = append(f.log, arrival{p.Number, p.Marked})
-	answer := f.net.packet()
-	answer.Size, answer.Number = ackSize, f.logged+uint64(len(f.log))
-	f.net.send(answer, f.back, f.Flow)
+	f.asked = f.asked || p.Asks || p.Number != f.highest
+	if p.Number >= f.highest {
+		f.highest, f.highestAt = p.Number+1, at
+	}
 }
 
-// receive is the sender's: an answer that stands for the first p.Number
-// arrivals.
-func (f *Flow) receive(p *Packet) {
+// settle is the receiver's: it answers.
+func (f flowReceiver) settle() {
+	owed := f.logged + uint64(len(f.log)) - f.answered
+	switch {
+	case owed == 0:
+	case f.far == nil || f.asked || owed >= ackEvery:
+		f.answer()
+	case f.answerAt == 0:
+		f.answerAt = f.net.now.Add(ackHold)
+		f.net.at(f.answerAt, f.answerEnd, nil)
+	}
+}
+
+// answer answers all that has arrived.
+func (f *Flow) answer() {
+	f.answered = f.logged + uint64(len(f.log))
+	f.asked, f.answerAt = false, 0
+	p := f.net.packet()
+	p.Size, p.Number = ackSize, f.answered
+	if f.far != nil {
+		p.Stamp = congestion.Time(f.net.now.Sub(f.highestAt))
+	}
+	f.far.work(1)
+	f.net.send(p, f.back, f)
+}
+
+// handle is the timer of the receiver.
+func (f flowAnswer) handle(*Packet) {
+	switch at := f.far.busy(); {
+	case f.answerAt == 0 || f.net.now < f.answerAt:
+	case at > f.net.now:
+		f.net.at(at, f, nil)
+	default:
+		f.answer()
+	}
+}
+
+func (f *Flow) receive(p *Packet) { f.net.deliver(f.near, f, p) }
+
+// take takes in an answer that stands for the first p.Number arrivals, and tells
+// for how long the receiver held it back.
+func (f *Flow) take(p *Packet, at congestion.Time) {
 	if p.Number <= f.logged {
 		return // overtaken by a later answer
 	}
+	f.news = true
 	now := f.net.now
+	held := time.Duration(p.Stamp)
 	n := int(p.Number - f.logged)
 	var rtt time.Duration
+	late := now.Sub(at)
 	for i, a := range f.log[:n] {
 		if a.number < f.first {
 			continue
@@ -185,7 +272,11 @@ func (f *Flow) receive(p *Packet) {
 		f.Path.OnAck(now, &packet.state, f.size, a.marked)
 		f.newest = max(f.newest, a.number+1)
 		if i == n-1 {
-			rtt = now.Sub(packet.state.Sent)
+			rtt = at.Sub(packet.state.Sent)
+			rtt = max(rtt-held, min(rtt, f.Path.RTT().Min()/2))
+			if packet.asked {
+				late += held
+			}
 		}
 	}
 	f.log = append(f.log[:0], f.log[n:]...)
@@ -196,15 +287,26 @@ func (f *Flow) receive(p *Packet) {
 			f.OnRTT(now, rtt)
 		}
 	}
+	if f.near != nil {
+		f.Path.Hold(now, late)
+	}
 	f.Path.EndAck(now, rtt)
-	f.deadline = now.Add(f.Path.RTT().RTO())
-	f.detect(now)
-	f.settle()
+	f.deadline = f.rto(now)
+}
+
+// settle sends what answers allow.
+func (f *Flow) settle() {
+	if !f.news {
+		return
+	}
+	f.news = false
+	f.detect(f.net.now)
+	f.forget()
 	f.pump()
 }
 
-// settle forgets settled packets at the front.
-func (f *Flow) settle() {
+// forget forgets settled packets at the front.
+func (f *Flow) forget() {
 	i := 0
 	for i < len(f.flight) && f.flight[i].settled {
 		i++
@@ -272,11 +374,16 @@ func (f flowTimer) handle(*Packet) {
 	if now < f.timer {
 		return // an earlier one took its place
 	}
+	if at := f.near.busy(); at > now {
+		f.timer = at
+		f.net.at(at, f, nil)
+		return
+	}
 	f.detect(now)
 	if f.deadline != 0 && now >= f.deadline {
 		f.timeout(now)
 	}
-	f.settle()
+	f.forget()
 	f.pump()
 }
 
@@ -290,5 +397,5 @@ func (f *Flow) timeout(now congestion.Time) {
 		}
 	}
 	f.Path.EndLoss(now)
-	f.deadline = now.Add(f.Path.RTT().RTO())
+	f.deadline = f.rto(now)
 }

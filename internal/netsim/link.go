@@ -24,6 +24,9 @@ type Packet struct {
 	// Marked tells that a queue set ECN's congestion experienced.
 	Marked bool
 
+	// Asks tells that the sender's window is full: it waits for the answer.
+	Asks bool
+
 	route Route
 	hop   int
 	to    receiver
@@ -80,6 +83,10 @@ type Link struct {
 	// Delay is the wire's.
 	Delay time.Duration
 
+	// Burst is how many bytes leave at once after the link was idle for as long
+	// as they would have taken: the bucket of Linux' tbf and of policers.
+	Burst int64
+
 	// Limit is how many bytes the queue holds, 0 for no limit. A packet that
 	// finds more waiting is dropped.
 	Limit int64
@@ -100,7 +107,7 @@ type Link struct {
 	Bytes, Packets, Dropped, Lost int64
 
 	net  *Net
-	busy congestion.Time // when the last byte in the queue will have left
+	busy congestion.Time // when the last byte in the queue will have left, or a full bucket's time before now
 }
 
 // Link makes a link of the simulation.
@@ -116,6 +123,11 @@ func (l *Link) Queue() int64 {
 		return 0
 	}
 	return int64(float64(l.busy.Sub(l.net.now)) / float64(time.Second) * float64(l.Rate))
+}
+
+// airtime is what bytes take at the link's rate.
+func (l *Link) airtime(bytes int64) time.Duration {
+	return time.Duration(float64(bytes) / float64(l.Rate) * float64(time.Second))
 }
 
 // Wait returns how long a packet that comes now waits before it leaves.
@@ -136,7 +148,7 @@ func (l *Link) handle(p *Packet) {
 	if l.OnQueue != nil {
 		l.OnQueue(n.now, l.Wait())
 	}
-	l.busy = max(l.busy, n.now).Add(time.Duration(float64(p.Size) / float64(l.Rate) * float64(time.Second)))
+	l.busy = max(l.busy, n.now.Add(-l.airtime(l.Burst))).Add(l.airtime(p.Size))
 	l.Bytes += p.Size
 	l.Packets++
 	if l.Loss > 0 && n.Rand.Float64() < l.Loss {
@@ -144,7 +156,7 @@ func (l *Link) handle(p *Packet) {
 		n.release(p)
 		return
 	}
-	arrival := l.busy.Add(l.Delay)
+	arrival := max(l.busy, n.now).Add(l.Delay)
 	if l.Reorder > 0 && n.Rand.Float64() < l.Reorder {
 		arrival = arrival.Add(l.ReorderDelay)
 	}

@@ -20,6 +20,7 @@ type Packet struct {
 	Len    uint32 // of the content, for its owner
 	Size   uint32 // bytes on the wire, which count against the window; 0: the packet does not
 	Kind   uint8  // of the content, for its owner
+	Asked  bool   // it asks for an answer at once
 	state  status
 	Told   Told                   // by the acknowledgement that went along
 	Flight congestion.PacketState // from Path.OnSend
@@ -192,11 +193,16 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 	if len(s.Acked) == 0 {
 		return nil
 	}
-	rtt := time.Duration(0)
-	if newest := &s.Acked[0]; newest.Number == a.Ranges[0].Last && newest.Size > 0 {
-		rtt = sample(arrival, newest, a.Delay, path)
+	rtt, held := time.Duration(0), now.Sub(arrival)
+	if newest := &s.Acked[0]; newest.Number == a.Ranges[0].Last {
+		if newest.Size > 0 {
+			rtt = sample(arrival, newest, a.Delay, path)
+		}
+		if newest.Asked { // else the peer may have waited for company
+			held += max(a.Delay, 0)
+		}
 	}
-	path.Hold(now, max(a.Delay, 0)+now.Sub(arrival))
+	path.Hold(now, held)
 	path.EndAck(now, rtt)
 	s.settle(now.Add(-3 * path.RTT().SRTT()))
 	return nil
@@ -240,7 +246,7 @@ func sample(arrival congestion.Time, p *Packet, delay time.Duration, path *conge
 	}
 	// A peer that claims to have held it back for longer than it took lies, or
 	// its clock does: the least round trip falls by half in one step at most.
-	return max(rtt-delay, path.RTT().Min()/2, 1)
+	return max(rtt-delay, min(rtt, path.RTT().Min()/2), 1)
 }
 
 // rack takes in that p has arrived (RFC 8985, section 6.2).
