@@ -103,8 +103,8 @@ func (i *Iface) openStripes(fd int) error {
 		Stripes: i.cfg.Stripes, Buffer: i.cfg.Buffer,
 		NoEBPF: i.cfg.NoEBPF, NoCBPF: i.cfg.NoCBPF, NoGSO: i.cfg.NoGSO,
 	}
-	if len(i.cfg.Source) > 0 {
-		o.Source = i.name
+	if bound, err := sock.Bound(fd); err == nil && bound.IsAny() {
+		o.Source = i.name // else datagrams come from there anyway
 	}
 	group, err := sock.NewGroup(fd, o)
 	if err != nil {
