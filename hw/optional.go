@@ -98,6 +98,9 @@ type Direct interface {
 	// PutPending tells whether ep has yet to take in what line.Put names: a
 	// write or atomic that the C path posted.
 	PutPending(ep Endpoint, line *hot.Peer) bool
+	// SendPending tells whether ep has yet to take in a message that was sent to
+	// it, by this Iface or by another that shares its way.
+	SendPending(ep Endpoint) bool
 	// WakePeer is Wake of the endpoint whose line has this number in Peer.
 	WakePeer(peer uint32)
 }

@@ -69,6 +69,9 @@ func (e *Endpoint) atomic(a *AtomicArgs) error {
 		return err
 	}
 	defer l.release()
+	if !e.inTurn(l, opUpdate) {
+		return fi.EAGAIN
+	}
 	r := rmaRequest{
 		context: a.Context, work: a.work, total: total, link: l.index, flags: rmaIsAtomic, parts: uint32(len(a.Remote)),
 		count: uint32(len(a.Result)), operands: uint32(len(a.Operand)), compares: uint32(len(a.Compare)),

@@ -87,6 +87,8 @@ type Endpoint struct {
 	networks    []*network // of the ports to other hosts
 	names       io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
 	stats       *stats.Endpoint
+	msgOrder    uint64       // that is asked for; immutable from Enable on
+	fast        fastGate     // of C's posts
 	lines       []stats.Line // of counters, by stripe; its lease holder's
 	attr        hw.Attr
 	rx          *rxContext

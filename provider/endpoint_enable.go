@@ -74,7 +74,7 @@ func (e *Endpoint) Enable() error {
 	}
 	addName(e)
 	e.state.Store(stateEnabled)
-	e.hot.Flags |= hot.EPFast
+	e.setFast(true)
 	return nil
 }
 
@@ -109,6 +109,10 @@ func (e *Endpoint) open() (err error) {
 	exclusive, _ := e.domain.exclusive()
 	n := e.stripeCount()
 	cfg := e.domain.cfg
+	e.msgOrder = e.info.Tx.MsgOrder
+	if e.stx != nil {
+		e.msgOrder |= e.stx.attr.MsgOrder
+	}
 	if err := e.holdAuthKeys(); err != nil {
 		return err
 	}

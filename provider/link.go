@@ -30,6 +30,13 @@ type link struct {
 	// Added to by posting threads, subtracted from by the lease holder.
 	inFlight atomic.Int64
 
+	// For an endpoint that keeps one-sided operations in order (rma_order.go), of
+	// those that go to this peer as messages: oneSided counts the ones that are
+	// not finished, unsent those that have messages left to send, reads the
+	// reads that others wait for. Added to by posting threads, subtracted from by
+	// the lease holder, or by who posts; read by who posts; sequentially consistent.
+	oneSided, unsent, reads atomic.Int32
+
 	// users counts the threads that hold the link; retired is added when it is
 	// removed. lines counts the lines of the hot peer table whose Link names
 	// it. Changed by any thread; sequentially consistent.

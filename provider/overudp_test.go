@@ -16,12 +16,17 @@ import (
 // that they reach each other over UDP.
 func overUDP(t testing.TB, n int, change func(*config.Config)) []*side {
 	t.Helper()
+	return overUDPWith(t, n, rmaHints(), change)
+}
+
+func overUDPWith(t testing.TB, n int, hints *fi.Info, change func(*config.Config)) []*side {
+	t.Helper()
 	b := newBench(t, func(c *config.Config) {
 		c.UDP, c.SHMDir = config.Yes, t.TempDir()
 		if change != nil {
 			change(c)
 		}
-	}, rmaHints())
+	}, hints)
 	if b.domain.cfg.Service == config.Yes {
 		b.domain.startService()
 	}

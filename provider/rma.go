@@ -55,8 +55,16 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		return err
 	}
 	defer l.release()
+	kind := opUpdate
+	if a.Read {
+		kind = opRead
+	}
+	if !e.inTurn(l, kind) {
+		return fi.EAGAIN
+	}
 	inject := a.Inject || a.Flags&fi.Inject != 0
-	laned := !inject && e.laned(p.port, total) // what is injected leaves the caller's memory at once
+	// what is injected leaves the caller's memory at once
+	laned := !inject && !e.orderedRMA() && e.laned(p.port, total)
 	if !laned {
 		if done, err := e.direct(a, l, p, total); done {
 			return err
@@ -180,11 +188,15 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 		e.lines[lease].Add(stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
+	if r.flags&rmaLaned == 0 {
+		r.dropEmpty()
+	}
 	req.set(r)
 	if inject && r.parts > 1 {
 		e.keepRMAInject(req, id)
 	}
 	l.inFlight.Add(1)
+	e.begun(l, req)
 	if r.flags&rmaLaned != 0 {
 		e.queueRMA(id)
 		e.countRMA(lease, r)
@@ -199,14 +211,17 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 		}
 		err = fi.ECONNRESET // it died before linkLost could see the request
 	case err == fi.EAGAIN && (req.sent != 0 || req.part != 0):
+		e.held(l)
 		e.queueRMA(id)
 		e.countRMA(lease, r)
 		return nil
 	case req.sent != 0 || req.part != 0:
+		e.held(l)
 		e.queueRMA(id) // progress finds the path broken and completes with an error
 		return nil
 	}
 	l.inFlight.Add(-1)
+	e.over(l, req)
 	e.rmas.Free(id)
 	e.countPost(lease, 0, 0, err) // it is an error
 	return err

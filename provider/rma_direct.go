@@ -80,6 +80,9 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut || anyOnDevice(a.IOV) {
 		return false, nil
 	}
+	if e.orderedRMA() && !e.carriedOut(l, p) {
+		return false, nil
+	}
 	if e.putPending(p, a.Dest) {
 		return false, nil
 	}

@@ -64,6 +64,8 @@ const (
 	rmaDelivers // a write in segments ends when the peer's memory has it
 	rmaMessages // the peer does not let its memory be reached
 	rmaByDevice // the transport's device does it: see deviceOp
+	rmaOrdered  // counted in link.oneSided
+	rmaHolds    // and in link.reads
 )
 
 // set copies a request that was built elsewhere, but for live.
@@ -85,6 +87,20 @@ func (req *rmaRequest) units() uint64 {
 		return max(1, req.total)
 	}
 	return max(1, uint64(req.parts))
+}
+
+// dropEmpty drops remote elements without bytes, but one of an operation on
+// nothing: an answer to such a message, after those to all bytes, would end nothing.
+func (req *rmaRequest) dropEmpty() {
+	kept := uint32(0)
+	for i, v := range req.remote[:req.parts] {
+		if v.Len != 0 || kept == 0 && uint32(i)+1 == req.parts {
+			req.remote[kept] = v
+			kept++
+		}
+	}
+	req.parts = kept
+	req.left.Store(req.units())
 }
 
 // claimRMA takes a request whose messages are all sent, to finish it. Only one
@@ -144,10 +160,12 @@ func (e *Endpoint) pumpRMAs() {
 		if ok {
 			err = e.pumpRMA(p, req, id, e.progressStripe)
 		}
-		switch {
-		case err == fi.EAGAIN:
+		if err == fi.EAGAIN {
 			kept = append(kept, id)
-		case err != nil:
+			continue
+		}
+		e.released(l)
+		if err != nil {
 			e.finishRMA(req, id, fi.ErrnoOf(err))
 		}
 	}
@@ -235,7 +253,9 @@ func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte
 // finishRMA completes a request. The caller holds the progress lease and has
 // claimed the request, or it was queued and its messages not all sent.
 func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
-	e.linkAt(req.link).inFlight.Add(-1)
+	l := e.linkAt(req.link)
+	e.over(l, req)
+	l.inFlight.Add(-1)
 	flags := fi.RMA | fi.Write
 	counter := e.writeCntr
 	if req.flags&rmaIsRead != 0 {

@@ -146,7 +146,7 @@ func (s *sharedOps) withdraw(r *peerRounds) {
 // it has finished its last chunk.
 func (e *Endpoint) mayShare(a *RMAArgs, p *path, total uint64) bool {
 	least := uint64(e.domain.cfg.RMAAssistSize)
-	return least != 0 && total >= least && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
+	return least != 0 && total >= least && !e.orderedRMA() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
 		!a.Inject && a.Flags&fi.Inject == 0 && chunks(total, shareChunk(total)) <= maxChunks &&
 		e.iface.DoorbellFD() < 0
 }

@@ -126,7 +126,7 @@ const flushTime = time.Second
 
 // disable takes an enabled endpoint out of service.
 func (e *Endpoint) disable() {
-	e.hot.Flags &^= hot.EPFast
+	e.setFast(false)
 	removeName(e)
 	e.stopBackground()
 	e.domain.work.part(e)

@@ -75,6 +75,9 @@ func (e *Endpoint) send(s *SendArgs) error {
 	if s.Flags&fi.Fence != 0 && (l.inFlight.Load() != 0 || e.fetching(s.Dest)) {
 		return fi.EAGAIN
 	}
+	if !e.inTurn(l, opSend) {
+		return fi.EAGAIN
+	}
 	open := p.EagerOpen()
 	eager := uint64(e.hot.EagerMax)
 	if p.port.number != 0 {

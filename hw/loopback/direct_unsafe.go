@@ -53,6 +53,18 @@ func (i *Iface) PutPending(ep hw.Endpoint, line *hot.Peer) bool {
 	return !released(&e.ring, put-1)
 }
 
+// SendPending looks at the peer's ring from the last position that is known to
+// be claimed on: the hint may be behind that of another sender.
+func (i *Iface) SendPending(ep hw.Endpoint) bool {
+	e, ok := ep.(*Endpoint)
+	if !ok || e.begin() != nil {
+		return false
+	}
+	defer e.end()
+	tail := atomic.LoadUint64(e.ring.TailWord())
+	return tail != 0 && !released(&e.ring, tail-1) || claimed(&e.ring, tail)
+}
+
 // FillEP writes what the C path needs to look for arrivals.
 func (i *Iface) FillEP(ep *hot.EP) {
 	for n := range i.rx.lanes {

@@ -30,6 +30,18 @@ func released(r *mpsc.Ring, pos uint64) bool {
 	return int64(atomic.LoadUint64(word)-free)>>hot.SeqLapShift > 0
 }
 
+// claimed tells whether there are messages from pos on that the consumer is not
+// done with.
+func claimed(r *mpsc.Ring, pos uint64) bool {
+	for range 1 << r.Hot().Log2Slots {
+		if word, free := slotWord(r, pos); !released(r, pos) {
+			return atomic.LoadUint64(word) != free
+		}
+		pos++
+	}
+	return true // nobody is a whole lap ahead
+}
+
 // swapTail repairs a ring's hint, if it is still what it was.
 func swapTail(r *mpsc.Ring, old, new uint64) {
 	atomic.CompareAndSwapUint64(r.TailWord(), old, new)

@@ -222,7 +222,7 @@ struct weft_hot_fetch {
 #define WEFT_EP_TX_ALWAYS 2u   /* transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION) */
 #define WEFT_EP_PLAIN_RX 8u    /* every receive completes on rx_cq and nowhere else */
 #define WEFT_EP_CTX_SHIFT 24   /* above it: how many of an fi_addr's high bits name a receive context */
-#define WEFT_EP_FAST 4u        /* the C path may be used at all (enabled, default completion level) */
+#define WEFT_EP_FAST 4u        /* C may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go) */
 
 /* One of the endpoint's inbound rings. */
 struct weft_inbound {
@@ -239,7 +239,7 @@ struct weft_hot_ep {
 	struct weft_hot_cntr *tx_cntr;
 	struct weft_hot_stripe *stripes;
 	uint32_t stripe_mask;
-	uint32_t flags;              /* WEFT_EP_* */
+	_Atomic uint32_t flags;      /* WEFT_EP_*; Go changes WEFT_EP_FAST, with release; relaxed loads do */
 	uint32_t inject_max;         /* bytes */
 	uint32_t eager_max;          /* bytes that go through one bounce buffer */
 	uint64_t handle;             /* Go's */

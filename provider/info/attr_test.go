@@ -42,7 +42,15 @@ var attrCases = []attrCase{
 	{name: "tx op_flags commit", set: func(h *fi.Info) { h.Tx.OpFlags = fi.CommitComplete }, refused: "tx_attr.op_flags"},
 	{name: "tx order", set: func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderSAS },
 		check: func(i *fi.Info) bool { return i.Tx.MsgOrder == fi.OrderSAS && i.Rx.MsgOrder == 0 }},
-	{name: "tx order raw", set: func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderSAS | fi.OrderRAW }, refused: "tx_attr.msg_order"},
+	{name: "tx order raw", set: func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderSAS | fi.OrderRAW },
+		check: func(i *fi.Info) bool {
+			return i.Tx.MsgOrder == fi.OrderSAS|fi.OrderRAW && i.EP.MaxOrderRAWSize == max64 && i.EP.MaxOrderWARSize == 0 && i.EP.MaxOrderWAWSize == 0
+		}},
+	{name: "tx order rma", set: func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderRMAWAR | fi.OrderAtomicWAW },
+		check: func(i *fi.Info) bool {
+			return i.EP.MaxOrderRAWSize == 0 && i.EP.MaxOrderWARSize == max64 && i.EP.MaxOrderWAWSize == max64
+		}},
+	{name: "tx order unknown", set: func(h *fi.Info) { h.Tx.MsgOrder = 1 << 9 }, refused: "tx_attr.msg_order"},
 	{name: "tx comp order", set: func(h *fi.Info) { h.Tx.CompOrder = fi.OrderStrict }, refused: "tx_attr.comp_order"},
 	{name: "tx inject", set: func(h *fi.Info) { h.Tx.InjectSize = 100 },
 		check: func(i *fi.Info) bool { return i.Tx.InjectSize == 4096 }},
@@ -64,8 +72,11 @@ var attrCases = []attrCase{
 	{name: "rx op_flags inject", set: func(h *fi.Info) { h.Rx.OpFlags = fi.Inject }, refused: "rx_attr.op_flags"},
 	{name: "rx order", set: func(h *fi.Info) { h.Rx.MsgOrder = fi.OrderSAS },
 		check: func(i *fi.Info) bool { return i.Rx.MsgOrder == fi.OrderSAS }},
-	{name: "rx order war", set: func(h *fi.Info) { h.Rx.MsgOrder = fi.OrderWAR }, refused: "rx_attr.msg_order"},
-	{name: "rx order atomic", set: func(h *fi.Info) { h.Rx.MsgOrder = fi.OrderAtomicWAW }, refused: "rx_attr.msg_order"},
+	{name: "rx order atomic", set: func(h *fi.Info) { h.Rx.MsgOrder = fi.OrderWAR | fi.OrderAtomicWAW },
+		check: func(i *fi.Info) bool {
+			return i.Rx.MsgOrder == fi.OrderWAR|fi.OrderAtomicWAW && i.EP.MaxOrderWARSize == 0
+		}},
+	{name: "rx order data", set: func(h *fi.Info) { h.Rx.MsgOrder = fi.OrderData }, refused: "rx_attr.msg_order"},
 	{name: "rx comp order", set: func(h *fi.Info) { h.Rx.CompOrder = fi.OrderData }, refused: "rx_attr.comp_order"},
 	{name: "rx size", set: func(h *fi.Info) { h.Rx.Size = 1 << 20 }, check: func(i *fi.Info) bool { return i.Rx.Size == 1<<20 }},
 	{name: "rx size limit", set: func(h *fi.Info) { h.Rx.Size = max64 }, refused: "rx_attr.size"},
@@ -89,6 +100,8 @@ var attrCases = []attrCase{
 	{name: "message size limit", set: func(h *fi.Info) { h.EP.MaxMsgSize = 1<<40 + 1 }, refused: "ep_attr.max_msg_size"},
 	{name: "prefix", set: func(h *fi.Info) { h.EP.MsgPrefixSize = 8 }, refused: "ep_attr.msg_prefix_size"},
 	{name: "raw size", set: func(h *fi.Info) { h.EP.MaxOrderRAWSize = 1 }, refused: "ep_attr.max_order_raw_size"},
+	{name: "raw size in order", set: func(h *fi.Info) { h.Tx.MsgOrder, h.EP.MaxOrderRAWSize = fi.OrderRMARAW, 1<<20 },
+		check: func(i *fi.Info) bool { return i.EP.MaxOrderRAWSize >= 1<<20 }},
 	{name: "war size", set: func(h *fi.Info) { h.EP.MaxOrderWARSize = 1 }, refused: "ep_attr.max_order_war_size"},
 	{name: "waw size", set: func(h *fi.Info) { h.EP.MaxOrderWAWSize = 1 }, refused: "ep_attr.max_order_waw_size"},
 	{name: "tag fields", set: func(h *fi.Info) { h.EP.MemTagFormat = 0x30FF0000FF },

@@ -67,10 +67,10 @@ func CtxCaps(tx bool, asked, endpoint uint64) (uint64, bool) {
 }
 
 // order returns the message order of a context: what was asked for, so that
-// nobody pays for order without asking. Without hints it is what there is.
+// nobody pays for order without asking. Without hints it is what costs nothing.
 func order(asked uint64, noHints bool) uint64 {
 	if noHints {
-		return MsgOrder
+		return fi.OrderSAS
 	}
 	return asked
 }

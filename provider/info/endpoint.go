@@ -1,10 +1,14 @@
 package info
 
-import "github.com/weft-fabric/weft/fi"
+import (
+	"math"
 
-// negotiateEP returns the attributes of an endpoint of a type for hints h, in a domain
-// for hints domain.
-func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, t epType) (*fi.EPAttr, *refusal) {
+	"github.com/weft-fabric/weft/fi"
+)
+
+// negotiateEP returns the attributes of an endpoint of a type with a message
+// order for hints h, in a domain for hints domain.
+func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t epType) (*fi.EPAttr, *refusal) {
 	tag, r := q.tagFormat(h.MemTagFormat)
 	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt, t.ctx)
 	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt, t.ctx)
@@ -13,9 +17,9 @@ func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, t epType) (*fi.E
 		oneOf("ep_attr.protocol_version", h.ProtocolVersion, 0, ProtocolVersion),
 		atMost("ep_attr.max_msg_size", h.MaxMsgSize, q.maxMsgSize(t)),
 		atMost("ep_attr.msg_prefix_size", h.MsgPrefixSize, 0),
-		atMost("ep_attr.max_order_raw_size", h.MaxOrderRAWSize, 0),
-		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, 0),
-		atMost("ep_attr.max_order_waw_size", h.MaxOrderWAWSize, 0),
+		atMost("ep_attr.max_order_raw_size", h.MaxOrderRAWSize, orderedSize(order, orderRAW)),
+		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, orderedSize(order, orderWAR)),
+		atMost("ep_attr.max_order_waw_size", h.MaxOrderWAWSize, orderedSize(order, orderWAW)),
 		r, rtx, rrx,
 		q.authKey("ep_attr.auth_key_size", h.AuthKeySize, &h.AuthKey), q.oneKind(h, domain),
 	); r != nil {
@@ -26,12 +30,24 @@ func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, t epType) (*fi.E
 		Protocol:        fi.ProtoWeft,
 		ProtocolVersion: ProtocolVersion,
 		MaxMsgSize:      q.maxMsgSize(t),
+		MaxOrderRAWSize: orderedSize(order, orderRAW),
+		MaxOrderWARSize: orderedSize(order, orderWAR),
+		MaxOrderWAWSize: orderedSize(order, orderWAW),
 		MemTagFormat:    tag,
 		TxCtxCnt:        tx,
 		RxCtxCnt:        rx,
 		AuthKey:         h.AuthKey,
 		AuthKeySize:     uint64(len(h.AuthKey)),
 	}, nil
+}
+
+// orderedSize is the size of operations up to which data is in order, in bytes: any,
+// if the messages are in one of the orders of kind, else none.
+func orderedSize(order, kind uint64) uint64 {
+	if order&kind == 0 {
+		return 0
+	}
+	return math.MaxUint64
 }
 
 // tagFormat returns the tag format for a hint. Since API 2.0 small values

@@ -169,7 +169,7 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	}
 	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil, t)
 	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil)
-	ep, rep := q.negotiateEP(*h.EP, h.Domain, t)
+	ep, rep := q.negotiateEP(*h.EP, h.Domain, order(h.Tx.MsgOrder, given == nil), t)
 	domain, rdomain := q.negotiateDomain(*h.Domain, caps, t)
 	if r := firstRefusal(rtx, rrx, rep, rdomain); r != nil {
 		return nil, r

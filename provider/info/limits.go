@@ -69,4 +69,12 @@ const DgramTxOpFlags = TxOpFlags &^ (fi.DeliveryComplete | fi.MatchComplete)
 const RxOpFlags = fi.Completion | fi.MultiRecv
 
 // MsgOrder is the message order that an endpoint can keep.
-const MsgOrder = fi.OrderSAS
+const MsgOrder = fi.OrderRAR | orderRAW | fi.OrderRAS | orderWAR | orderWAW | fi.OrderWAS |
+	fi.OrderSAR | fi.OrderSAW | fi.OrderSAS | fi.OrderRMARAR | fi.OrderAtomicRAR
+
+// Orders by which the data of two operations that meet in memory is in order too.
+const (
+	orderRAW = fi.OrderRAW | fi.OrderRMARAW | fi.OrderAtomicRAW
+	orderWAR = fi.OrderWAR | fi.OrderRMAWAR | fi.OrderAtomicWAR
+	orderWAW = fi.OrderWAW | fi.OrderRMAWAW | fi.OrderAtomicWAW
+)

@@ -54,8 +54,8 @@ struct fi_info *node_hints(const struct node_opts *o)
 	h->tx_attr->size = o->tx_size;
 	h->rx_attr->size = o->rx_size;
 	if (!o->unordered) {
-		h->tx_attr->msg_order = FI_ORDER_SAS;
-		h->rx_attr->msg_order = FI_ORDER_SAS;
+		h->tx_attr->msg_order = FI_ORDER_SAS | o->order;
+		h->rx_attr->msg_order = FI_ORDER_SAS | o->order;
 	}
 	h->domain_attr->threading = o->threading;
 	h->domain_attr->control_progress = o->control;

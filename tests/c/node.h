@@ -31,6 +31,7 @@ struct node_opts {
 	const char *service;       /* the port to use; NULL: any */
 	uint32_t addr_format;      /* any */
 	const char *auth, *ep_auth; /* authorisation keys of the domain and the endpoint: none */
+	uint64_t order;            /* msg_order beside FI_ORDER_SAS */
 	bool unordered;            /* do not ask for FI_ORDER_SAS */
 	bool one_cq;               /* one CQ for both directions */
 	bool counters;             /* also bind a tx and an rx counter */
