@@ -162,6 +162,14 @@ static inline bool weft_cntr_add(struct weft_hot_cntr *cntr, uint64_t n)
 	return flags & WEFT_CNTR_TRIGGERS;
 }
 
+/* weft_cntr_add of an operation with some bytes. */
+static inline bool weft_cntr_done(struct weft_hot_cntr *cntr, uint64_t bytes)
+{
+	uint32_t flags = atomic_load_explicit(&cntr->flags, memory_order_relaxed);
+
+	return weft_cntr_add(cntr, __builtin_expect(flags & WEFT_CNTR_BYTES, 0) ? bytes : 1);
+}
+
 ssize_t weft_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
 		   uint64_t tag, uint64_t ignore, void *context);
 ssize_t weft_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,

@@ -190,7 +190,7 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 		else if (weft_cq_wake_needed(cq))
 			weftGoWakeCQ(cq->handle);
 	}
-	if (ep->tx_cntr && weft_cntr_add(ep->tx_cntr, 1))
+	if (ep->tx_cntr && weft_cntr_done(ep->tx_cntr, p->len))
 		rc = TRIGGERED;
 	weft_peer_wake(ep, peer);
 	return rc;

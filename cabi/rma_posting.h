@@ -134,7 +134,8 @@ WEFT_POSTED int weft_rma_send(struct weft_hot_ep *ep, struct weft_hot_peer *peer
 		else if (weft_cq_wake_needed(cq))
 			weftGoWakeCQ(cq->handle);
 	}
-	rc = ep->write_cntr && weft_cntr_add(ep->write_cntr, 1) ? WEFT_RMA_TRIGGERED : 0;
+	rc = ep->write_cntr && weft_cntr_done(ep->write_cntr, m->bytes[0] + m->bytes[1]) ?
+		     WEFT_RMA_TRIGGERED : 0;
 	weft_peer_wake(ep, peer);
 	return rc;
 }

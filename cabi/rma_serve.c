@@ -199,7 +199,7 @@ static bool take_answer(struct context *c, const struct weft_slot *slot, const s
 	}
 	atomic_store_explicit(&f->busy, 0, memory_order_release);
 	/* the poll that goes into Go posts what has fired */
-	if (ep->read_cntr && weft_cntr_add(ep->read_cntr, 1))
+	if (ep->read_cntr && weft_cntr_done(ep->read_cntr, m->length))
 		atomic_store_explicit(&atomic_load_explicit(&ep->rx, memory_order_relaxed)->attention, 1,
 				      memory_order_relaxed);
 	return true;

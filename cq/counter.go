@@ -29,12 +29,12 @@ type Counter struct {
 
 // OpenCounter opens a counter. The error wraps EINVAL for attributes that
 // fi_cntr(3) does not know, EBADFLAGS for flags, ENOSYS for events other than
-// completions, or what stopped the system from giving memory or descriptors.
+// completions and their bytes, or what stopped the system from giving memory or descriptors.
 func OpenCounter(attr *fi.CntrAttr, wait *WaitSet) (*Counter, error) {
 	if attr.Flags != 0 {
 		return nil, fmt.Errorf("counter flags %#x: %w", attr.Flags, fi.EBADFLAGS)
 	}
-	if attr.Events != fi.CntrEventsComp {
+	if attr.Events != fi.CntrEventsComp && attr.Events != fi.CntrEventsBytes {
 		return nil, fmt.Errorf("counter of events %d: %w", attr.Events, fi.ENOSYS)
 	}
 	c := &Counter{}
@@ -50,6 +50,9 @@ func OpenCounter(attr *fi.CntrAttr, wait *WaitSet) (*Counter, error) {
 	c.eps.open(&c.hot.EPs)
 	if c.wait.Waitable() {
 		c.hot.Flags = hot.CQWaitable
+	}
+	if attr.Events == fi.CntrEventsBytes {
+		c.hot.Flags |= hot.CntrBytes
 	}
 	return c, nil
 }
@@ -151,6 +154,24 @@ func (c *Counter) Count(n uint64) {
 	atomic.AddUint64(&c.hot.Value, n)
 	c.Wake()
 }
+
+// Done counts an operation of n bytes: as one completion, or its bytes.
+func (c *Counter) Done(n uint64) { c.Part(n, true) }
+
+// Part counts n bytes of an operation, which is complete with the last of its parts.
+func (c *Counter) Part(n uint64, last bool) {
+	switch {
+	case c.Bytes():
+		if n != 0 {
+			c.Count(n)
+		}
+	case last:
+		c.Count(1)
+	}
+}
+
+// Bytes tells whether the counter counts bytes rather than completions.
+func (c *Counter) Bytes() bool { return atomic.LoadUint32(&c.hot.Flags)&hot.CntrBytes != 0 }
 
 // CountError adds n failed operations.
 func (c *Counter) CountError(n uint64) {

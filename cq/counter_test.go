@@ -55,7 +55,7 @@ func TestCounterOpen(t *testing.T) {
 		want fi.Errno
 	}{
 		{fi.CntrAttr{Flags: 1}, fi.EBADFLAGS},
-		{fi.CntrAttr{Events: 1}, fi.ENOSYS},
+		{fi.CntrAttr{Events: 2}, fi.ENOSYS},
 		{fi.CntrAttr{WaitObj: 9}, fi.EINVAL},
 		{fi.CntrAttr{WaitObj: fi.WaitSet}, fi.EINVAL},
 	} {
@@ -211,5 +211,24 @@ func TestCounterTryWait(t *testing.T) {
 			t.Fatal("a change does not wake")
 		}
 		wantErr(t, c.TryWait(), fi.EAGAIN)
+	}
+}
+
+// TestCounterBytes: a counter of bytes counts those of every part, one of completions the
+// last part.
+func TestCounterBytes(t *testing.T) {
+	for events, want := range map[fi.CntrEvents]uint64{fi.CntrEventsComp: 2, fi.CntrEventsBytes: 107} {
+		c, err := OpenCounter(&fi.CntrAttr{Events: events}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Part(60, false)
+		c.Part(40, true)
+		c.Done(7)
+		c.CountError(1)
+		if c.Read() != want || c.ReadErr() != 1 {
+			t.Errorf("events %d: %d and %d errors, want %d", events, c.Read(), c.ReadErr(), want)
+		}
+		wantErr(t, c.Close(), fi.Success)
 	}
 }

@@ -38,6 +38,8 @@ const (
 	CQWaitable  = 2
 	// CntrTriggers is a flag of counters.
 	CntrTriggers = 4
+	// CntrBytes is one: bytes are counted, not operations.
+	CntrBytes = 8
 )
 
 // Bits of [RecvEntry].Flags beyond libfabric's.

@@ -51,7 +51,7 @@ var constants = []struct {
 	{"WEFT_SEQ_OWNER_SHIFT", SeqOwnerShift}, {"WEFT_SEQ_OWNER_MASK", SeqOwnerMask},
 	{"WEFT_SEQ_LAP_SHIFT", SeqLapShift}, {"WEFT_CACHE_LINE", CacheLine},
 	{"WEFT_CQE_ERROR", CQEError},
-	{"WEFT_CQ_EXCLUSIVE", CQExclusive}, {"WEFT_CQ_WAITABLE", CQWaitable}, {"WEFT_CNTR_TRIGGERS", CntrTriggers},
+	{"WEFT_CQ_EXCLUSIVE", CQExclusive}, {"WEFT_CQ_WAITABLE", CQWaitable}, {"WEFT_CNTR_TRIGGERS", CntrTriggers}, {"WEFT_CNTR_BYTES", CntrBytes},
 	{"WEFT_RECV_TAGGED", RecvTagged}, {"WEFT_RECV_IOV", RecvIOV}, {"WEFT_RECV_CANCEL", RecvCancel}, {"WEFT_RECV_WORK", RecvWork},
 	{"WEFT_RECV_DEVICE", RecvDevice},
 	{"WEFT_EXCLUSIVE", RxExclusive}, {"WEFT_RX_DIRECTED", RxDirected}, {"WEFT_EP_PLAIN_RX", EPPlainRx},

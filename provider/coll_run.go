@@ -130,8 +130,8 @@ func (c *collectives) end(o *collOp) {
 		if o.completes {
 			e.txCQ.Complete(entry)
 		}
-		if e.writeCntr != nil {
-			e.writeCntr.Count(1)
+		if c := e.writeCntr; c != nil && !c.Bytes() { // fi_cntr(3): no bytes of collective operations
+			c.Count(1)
 		}
 	}
 	c.recycle(o)

@@ -91,7 +91,11 @@ func (e *Endpoint) drop(s *SendArgs, why error) error {
 			e.txCQ.Complete(entry)
 		}
 	}
-	e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false)
+	total := uint64(0)
+	for _, v := range s.IOV {
+		total += v.Len
+	}
+	e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
 	log.Debugf(log.EPData, "datagram to address %d dropped: %v", s.Dest, why)
 	return nil
 }

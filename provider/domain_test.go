@@ -187,7 +187,8 @@ func TestOpenCounter(t *testing.T) {
 		{nil, fi.Success},
 		{&fi.CntrAttr{WaitObj: fi.WaitFD}, fi.Success},
 		{&fi.CntrAttr{Flags: 1}, fi.EBADFLAGS},
-		{&fi.CntrAttr{Events: fi.CntrEventsBytes}, fi.ENOSYS},
+		{&fi.CntrAttr{Events: fi.CntrEventsBytes}, fi.Success},
+		{&fi.CntrAttr{Events: 2}, fi.ENOSYS},
 		{&fi.CntrAttr{WaitObj: fi.WaitSet}, fi.EINVAL},
 		{&fi.CntrAttr{WaitObj: 99}, fi.EINVAL},
 	} {

@@ -111,7 +111,7 @@ func (e *Endpoint) finishFetch(f *hot.Fetch, status fi.Errno) {
 	case status != fi.Success:
 		e.readCntr.CountError(1)
 	default:
-		e.readCntr.Count(1)
+		e.readCntr.Done(f.Bytes)
 	}
 }
 

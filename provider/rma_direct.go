@@ -117,7 +117,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 			return true, err
 		}
 	}
-	e.completeDirect(a, completes)
+	e.completeDirect(a, completes, total)
 	e.countDirect(a.Read, total)
 	return true, nil
 }
@@ -192,11 +192,11 @@ func (e *Endpoint) directKind(a *RMAArgs) (uint64, *cq.Counter) {
 	return fi.RMA | fi.Write, e.writeCntr
 }
 
-// completeDirect completes an operation that is done.
-func (e *Endpoint) completeDirect(a *RMAArgs, completes bool) {
+// completeDirect completes an operation of n bytes that is done.
+func (e *Endpoint) completeDirect(a *RMAArgs, completes bool, n uint64) {
 	flags, counter := e.directKind(a)
 	if completes {
 		e.txCQ.Complete(cq.Entry{Context: a.Context, Flags: flags, Src: fi.AddrNotAvail})
 	}
-	e.countEnd(counter, a.work, a.Flags&fi.Completion != 0, false)
+	e.countEnd(counter, a.work, a.Flags&fi.Completion != 0, false, n)
 }

@@ -279,7 +279,7 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	} else if req.flags&rmaCompletes != 0 {
 		e.txCQ.Complete(entry)
 	}
-	e.countEnd(counter, req.work, req.flags&rmaAsked != 0, status != fi.Success)
+	e.countEnd(counter, req.work, req.flags&rmaAsked != 0, status != fi.Success, req.total)
 	req.live.Store(0)
 	e.rmas.Free(id)
 }

@@ -275,7 +275,7 @@ func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
 func (e *Endpoint) endShare(op *sharedOp, status fi.Errno) {
 	op.link.inFlight.Add(-1)
 	if status == fi.Success {
-		e.completeDirect(&op.args, op.completes)
+		e.completeDirect(&op.args, op.completes, op.remote.Len)
 		e.countDirect(op.args.Read, op.remote.Len)
 		return
 	}
@@ -284,7 +284,7 @@ func (e *Endpoint) endShare(op *sharedOp, status fi.Errno) {
 	if e.txCQ != nil {
 		e.txCQ.CompleteError(cq.Entry{Context: op.args.Context, Flags: flags, Src: fi.AddrNotAvail}, cq.ErrorInfo{Err: status})
 	}
-	e.countEnd(counter, op.args.work, op.args.Flags&fi.Completion != 0, true)
+	e.countEnd(counter, op.args.work, op.args.Flags&fi.Completion != 0, true, 0)
 }
 
 // repost does an operation again as messages, by which the target tells why it

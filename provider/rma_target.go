@@ -37,13 +37,13 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 				}
 				payload = payload[v.Len:]
 			}
-			if w.flags&rmaLast != 0 && status == fi.Success {
-				e.written(m)
+			if status == fi.Success {
+				e.written(m, n, w.flags&rmaLast != 0)
 			}
 			m.gate.leave()
 		}
 	} else if w.flags&rmaLast != 0 {
-		e.noticed(src, w.key)
+		e.noticed(src, w.key, 0)
 	}
 	e.endWrite(src, &w, status)
 	e.acquaint(src)
@@ -57,26 +57,26 @@ func (e *Endpoint) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "notice of a write does not parse")
 		return
 	}
-	e.noticed(src, w.key)
+	e.noticed(src, w.key, w.length)
 	e.endWrite(src, &w, fi.Success)
 }
 
-// noticed counts a write that this side has not put in place: one without
+// noticed counts a write of n bytes that this side has not put in place: one without
 // bytes, or one that the initiator has done.
-func (e *Endpoint) noticed(src hw.Source, key uint64) {
+func (e *Endpoint) noticed(src hw.Source, key, n uint64) {
 	if m := e.domain.regions.keys.find(key); m != nil && e.reaches(m, src) && m.gate.enter() {
-		e.written(m)
+		e.written(m, n, true)
 		m.gate.leave()
 	}
 }
 
-// written counts a write that is in place.
-func (e *Endpoint) written(m *MR) {
+// written counts n bytes of a write that are in place, the last ones or not.
+func (e *Endpoint) written(m *MR, n uint64, last bool) {
 	if c := m.counter.Load(); c != nil {
-		c.Count(1)
+		c.Part(n, last)
 	}
 	if e.remoteWriteCntr != nil {
-		e.remoteWriteCntr.Count(1)
+		e.remoteWriteCntr.Part(n, last)
 	}
 }
 
@@ -186,7 +186,7 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 			return true
 		case r.sent == r.length:
 			if r.held == 0 && e.remoteReadCntr != nil {
-				e.remoteReadCntr.Count(1)
+				e.remoteReadCntr.Done(r.length)
 			}
 			e.dropReply(r)
 			return true
@@ -302,19 +302,18 @@ func (e *Endpoint) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, p
 			j.Compare = unsafe.Add(j.Compare, v.Len)
 		}
 	}
-	if h.last {
-		e.countAtomic(m, h)
-	}
+	e.countAtomic(m, h, n)
 	return fi.Success
 }
 
-// countAtomic counts an atomic operation at its target.
-func (e *Endpoint) countAtomic(m *MR, h *atomicHead) {
+// countAtomic counts n bytes of an atomic operation at its target, where one that
+// writes is a write, as far as its bytes go.
+func (e *Endpoint) countAtomic(m *MR, h *atomicHead, n uint64) {
 	if h.op != fi.OpRead {
-		e.written(m)
+		e.written(m, n, h.last)
 	}
-	if h.kind != atomics.Base && e.remoteReadCntr != nil {
-		e.remoteReadCntr.Count(1)
+	if c := e.remoteReadCntr; h.kind != atomics.Base && c != nil && (h.op == fi.OpRead || !c.Bytes()) {
+		c.Part(n, h.last)
 	}
 }
 

@@ -171,7 +171,7 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) error {
 		e.txCQ.Complete(entry) // another thread took the room: nothing is lost
 	}
 	if err == nil {
-		e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false)
+		e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
 	}
 	e.countPost(lease, stats.StripeEager, total, err)
 	return err
@@ -404,6 +404,6 @@ func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	case req.flags&txCompletes != 0:
 		e.txCQ.Complete(entry)
 	}
-	e.countEnd(e.txCntr, req.work, req.flags&txAsked != 0, status != fi.Success)
+	e.countEnd(e.txCntr, req.work, req.flags&txAsked != 0, status != fi.Success, req.length)
 	e.requests.Free(id)
 }

@@ -142,23 +142,24 @@ func (e *Endpoint) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags uin
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
 		}
-		e.countEnd(c, w.number(), flags&fi.Completion != 0, true)
+		e.countEnd(c, w.number(), flags&fi.Completion != 0, true, 0)
 	}
 }
 
 // countEnd counts the end of an operation: by the endpoint's counter, nil for
 // none, and if it was deferred work (a number other than 0) by the work's. The
-// endpoint's counts work only if that asked for completions of the endpoint.
-func (e *Endpoint) countEnd(c *cq.Counter, work uint64, asked, failed bool) {
+// endpoint's counts work only if that asked for completions of the endpoint. n is the
+// operation's bytes.
+func (e *Endpoint) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
 	if c != nil && (work == 0 || asked && !e.domain.work.doneBy(work, c)) {
 		if failed {
 			c.CountError(1)
 		} else {
-			c.Count(1)
+			c.Done(n)
 		}
 	}
 	if work != 0 {
-		e.domain.work.finish(work, failed)
+		e.domain.work.finish(work, failed, n)
 	}
 }
 

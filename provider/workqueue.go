@@ -100,8 +100,8 @@ func (q *workQueue) remove(id uint64) *queuedOp {
 	return w
 }
 
-// finish counts the end of deferred work.
-func (q *workQueue) finish(id uint64, failed bool) {
+// finish counts the end of deferred work of n bytes.
+func (q *workQueue) finish(id uint64, failed bool, n uint64) {
 	w := q.remove(id)
 	if w == nil || w.done == nil {
 		return
@@ -110,7 +110,7 @@ func (q *workQueue) finish(id uint64, failed bool) {
 		if failed {
 			c.CountError(1)
 		} else {
-			c.Count(1)
+			c.Done(n)
 		}
 	})
 }

@@ -71,13 +71,14 @@ struct weft_cq_ring {
 /* ---- counters ---- */
 
 #define WEFT_CNTR_TRIGGERS 4u /* something waits for the counter to reach a value */
+#define WEFT_CNTR_BYTES 8u    /* bytes are counted, not operations */
 
 struct weft_hot_cntr {
 	_Atomic uint64_t value;    /* producers add, readers load; relaxed add, acquire load */
 	_Atomic uint64_t errors;
 	_Atomic(struct weft_hot_ep **) eps;
 	_Atomic uint32_t armed;
-	_Atomic uint32_t flags;    /* WEFT_CQ_WAITABLE, immutable; WEFT_CNTR_TRIGGERS, by Go; seq_cst */
+	_Atomic uint32_t flags;    /* WEFT_CQ_WAITABLE, WEFT_CNTR_BYTES, immutable; WEFT_CNTR_TRIGGERS, by Go; seq_cst */
 	uint64_t handle;
 	uint8_t pad[24];
 };

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters: values, errors, waiting with and without a limit. */
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
 #include "common.h"
 
 #include <pthread.h>
+
+#define EVENTS_BYTES 1 /* FI_CNTR_EVENTS_BYTES, since 2.0 */
 
 static struct fid_cntr *open_cntr(struct node *n, enum fi_wait_obj wait)
 {
@@ -161,7 +166,102 @@ static void test_errors(long arg)
 	node_close(&n);
 }
 
+static void no_eagain(struct node *n, ssize_t rc, bool *again)
+{
+	CHECKF(rc == 0 || rc == -FI_EAGAIN, "post: %zd", rc);
+	*again = rc != 0;
+	progress(n);
+}
+
+/* Counters of bytes: rank 0 sends, writes, reads and adds at rank 1, which counts too. */
+static void test_bytes(long arg)
+{
+	static const size_t lens[] = { 0, 8, 96, 5000, 300000 };
+	static const uint64_t bits[] = { FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE, FI_REMOTE_READ };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RMA_EVENT, .disabled = true };
+	struct fi_cntr_attr attr = { .events = EVENTS_BYTES };
+	struct fid_cntr *cntr[ARRAY_LEN(bits)];
+	static char mem[300000], buf[300000];
+	uint64_t one = 1, old, sum = 0, want[ARRAY_LEN(bits)] = { 0 };
+	struct fid_mr *mr = NULL;
+	struct node n;
+	bool again;
+
+	(void)arg;
+	node_open(&n, &o);
+	for (size_t i = 0; i < ARRAY_LEN(bits); i++) {
+		NEED(fi_cntr_open(n.domain, &attr, &cntr[i], NULL) == 0, "counters of bytes");
+		OK(fi_ep_bind(n.ep, &cntr[i]->fid, bits[i]));
+	}
+	OK(fi_enable(n.ep));
+	n.o.disabled = false;
+	if (test_rank)
+		OK(fi_mr_reg(n.domain, mem, sizeof(mem), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	node_connect(&n);
+	for (size_t i = 0; i < ARRAY_LEN(lens); i++) {
+		sum += lens[i];
+		if (test_rank) {
+			trecv(&n, mem, lens[i], n.peer[0], i, 0, mem);
+			wait_ctx(&n, n.rxcq, mem);
+			continue;
+		}
+		tsend(&n, buf, lens[i], n.peer[1], i, buf);
+		wait_ctx(&n, n.txcq, buf);
+	}
+	barrier(&n);
+	for (size_t i = 0; !test_rank && i < ARRAY_LEN(lens); i++) {
+		do
+			no_eagain(&n, fi_write(n.ep, buf, lens[i], NULL, n.peer[1], 0, 1, buf), &again);
+		while (again);
+		wait_ctx(&n, n.txcq, buf);
+		do
+			no_eagain(&n, fi_read(n.ep, buf, lens[i], NULL, n.peer[1], 0, 1, buf), &again);
+		while (again);
+		wait_ctx(&n, n.txcq, buf);
+	}
+	for (int i = 0; !test_rank && i < 20; i++) { /* the first ones go by Go, the others by C */
+		do
+			no_eagain(&n, fi_atomic(n.ep, &one, 1, NULL, n.peer[1], 0, 1, FI_UINT64, FI_SUM, buf), &again);
+		while (again);
+		wait_ctx(&n, n.txcq, buf);
+		do
+			no_eagain(&n, fi_fetch_atomic(n.ep, &one, 1, NULL, &old, NULL, n.peer[1], 0, 1, FI_UINT64,
+						      FI_SUM, buf), &again);
+		while (again);
+		wait_ctx(&n, n.txcq, buf);
+	}
+	if (!test_rank) {
+		want[0] = sum;
+		want[2] = sum + 20 * 8;
+		want[3] = sum + 20 * 8;
+	} else {
+		want[1] = sum;
+		want[4] = sum + 40 * 8; /* atomics are writes at the target */
+		want[5] = sum;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bits); i++)
+		eventually(cntr[i], want[i], value);
+	barrier(&n);
+	if (!test_rank) { /* an error is one */
+		do
+			no_eagain(&n, fi_read(n.ep, buf, 8, NULL, n.peer[1], 0, 99, buf), &again);
+		while (again);
+		wait_err(&n, n.txcq, FI_ENOKEY);
+		eventually(cntr[3], 1, errors);
+		CHECK(fi_cntr_read(cntr[3]) == want[3]);
+	}
+	barrier(&n);
+	if (mr)
+		OK(fi_close(&mr->fid));
+	OK(fi_close(&n.ep->fid));
+	n.ep = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(bits); i++)
+		OK(fi_close(&cntr[i]->fid));
+	node_close(&n);
+}
+
 static const struct test tests[] = {
+	{ "bytes", test_bytes, 2, 60, 0 },
 	{ "values", test_values, 1, 0, 0 },
 	{ "wait_unspec", test_wait, 1, 0, FI_WAIT_UNSPEC },
 	{ "wait_fd", test_wait, 1, 0, FI_WAIT_FD },
