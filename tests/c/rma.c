@@ -248,6 +248,66 @@ static void test_query(long arg)
 	close_rma(&r);
 }
 
+/* One operation of rank 0 on a region that rank 1 may close meanwhile; false: it is closed. */
+static bool touch(struct node *n, uint64_t key, int kind, char *buf)
+{
+	static const size_t lens[] = { 8, 3000, 200000 };
+	size_t len = lens[kind % 3];
+	uint64_t one = 1, old;
+	struct fi_cq_tagged_entry e;
+	ssize_t rc;
+	int got;
+
+	do {
+		if (kind < 3)
+			rc = fi_write(n->ep, buf, len, NULL, n->peer[1], 0, key, buf);
+		else if (kind < 6)
+			rc = fi_read(n->ep, buf, len, NULL, n->peer[1], 0, key, buf);
+		else
+			rc = fi_fetch_atomic(n->ep, &one, 1, NULL, &old, NULL, n->peer[1], 0, key, FI_UINT64,
+					     FI_SUM, buf);
+		progress(n);
+	} while (rc == -FI_EAGAIN);
+	CHECKF(rc == 0, "post: %zd", rc);
+	got = wait_for(n, n->txcq, &e, 20000);
+	CHECKF(got == 1 || (got && n->err.err == FI_ENOKEY), "completion: %d, %d", got, n->err.err);
+	return got == 1;
+}
+
+/* Regions are closed while a peer is at them: it gets an error, and nothing is written after. */
+static void test_closed(long rounds)
+{
+	static char mem[200000], copy[sizeof(mem)];
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC };
+	struct fid_mr *mr;
+	struct node n;
+
+	node_open(&n, &o);
+	node_connect(&n);
+	for (long round = 0; round < rounds; round++) {
+		uint64_t key = 100 + (uint64_t)round;
+
+		if (test_rank) {
+			OK(fi_mr_reg(n.domain, mem, sizeof(mem), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &mr,
+				     NULL));
+			barrier(&n);
+			for (long i = 0; i < round * 20; i++)
+				progress(&n);
+			OK(fi_close(&mr->fid));
+			memcpy(copy, mem, sizeof(mem));
+		} else {
+			barrier(&n);
+			for (int i = 0, failed = 0; failed < 7; i++) { /* until none of the kinds gets there */
+				memset(copy, i, sizeof(copy));
+				failed = touch(&n, key, i % 7, copy) ? 0 : failed + 1;
+			}
+		}
+		barrier(&n);
+		CHECK(!test_rank || !memcmp(copy, mem, sizeof(mem)));
+	}
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "write_read", test_write_read, 2, 0, 0 },
 	{ "refused", test_refused, 2, 0, 0 },
@@ -255,6 +315,7 @@ static const struct test tests[] = {
 	{ "atomics", test_atomics, 2, 0, 2000 },
 	{ "region_counter", test_region_counter, 2, 0, FI_WAIT_NONE },
 	{ "region_counter_sleeps", test_region_counter, 2, 0, FI_WAIT_UNSPEC },
+	{ "closed", test_closed, 2, 60, 40 },
 	{ "query", test_query, 2, 0, 0 },
 };
 
