@@ -31,8 +31,11 @@ const (
 const (
 	// ackHold is how long an acknowledgement waits for something to go with.
 	ackHold = time.Millisecond
-	// ackEvery is how many packets at most wait for one acknowledgement.
-	ackEvery = 4
+	// ackEvery is how many packets at most wait for one acknowledgement. Who waits
+	// for one asks for it: a full window of congestion control, a put's last packet. An
+	// acknowledgement costs both sides a system call, as much as 64 KiB take to be
+	// copied, so they are not sent for each few packets of what is on its way.
+	ackEvery = 64
 	// dialFirst is the first wait for an answer to an Init; it doubles to dialMost.
 	dialFirst = 20 * time.Millisecond
 	dialMost  = 250 * time.Millisecond

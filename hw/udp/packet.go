@@ -106,7 +106,8 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	}
 	if kind != carryProbe {
 		p.Size = uint32(total)
-		if t.path.Inflight()+int64(total) >= t.path.Control().Window() || t.wanting && !t.waiting() {
+		ends := kind == carryPut && span.To == o.total // nothing but the answer says that it is done
+		if ends || t.path.Inflight()+int64(total) >= t.path.Control().Window() || t.wanting && !t.waiting() {
 			flags |= wire.FlagAckNow
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // Host is a host's processor, which everything on that host shares. Packets wait
 // in its socket until it looks, are taken in all at once, and are answered as
-// hw/udp answers them: every fourth packet, those that ask for it, and the rest
+// hw/udp answers them: every 64th packet, those that ask for it, and the rest
 // after a millisecond. It tells the congestion control how long it held
 // acknowledgements up.
 type Host struct {
@@ -52,7 +52,7 @@ type resident interface {
 
 // How hw/udp answers.
 const (
-	ackEvery = 4
+	ackEvery = 64
 	ackHold  = time.Millisecond
 )
 
