@@ -153,6 +153,10 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	if o.providerPath, err = findProvider(o.providerPath); err != nil {
 		return nil, err
 	}
+	libfabric, err := o.libraryVersion()
+	if err != nil {
+		return nil, err
+	}
 	if o.cpus, err = chooseCores(o.cores, "/sys"); err != nil {
 		return nil, tool.Usage(err)
 	}
@@ -162,7 +166,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	}
 	providers := r.providersFound()
 	res := &result{
-		Format: resultFormat, Taken: time.Now().UTC().Truncate(time.Second), Weft: version.String(), Libfabric: o.libraryVersion(),
+		Format: resultFormat, Taken: time.Now().UTC().Truncate(time.Second), Weft: version.String(), Libfabric: libfabric,
 		Machine: machine(), Cores: o.cpus, Rounds: o.rounds, Seconds: o.perFigure.Seconds(), Providers: providers,
 		Noise: r.noise.warnings(), Figures: r.found.list(providers),
 	}

@@ -159,13 +159,17 @@ func addLines(found *figures, provider string, out []byte) {
 	}
 }
 
-// libraryVersion asks the measuring program which libfabric it runs on.
-func (o *options) libraryVersion() string {
+// libraryVersion asks the measuring program which libfabric it runs on. The error
+// says what keeps it from running at all, such as a libfabric that is older than the
+// one it was built for.
+func (o *options) libraryVersion() (string, error) {
 	cmd := exec.Command(o.program, "-v")
 	cmd.Env = o.environ("")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return "unknown"
+		return "", fmt.Errorf("%s -v: %w: %s (make bench-program builds it for a libfabric)", o.program, err, bytes.TrimSpace(errs.Bytes()))
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
 }

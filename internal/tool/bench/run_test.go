@@ -97,6 +97,17 @@ func TestChooseGroups(t *testing.T) {
 	}
 }
 
+// TestCannotRun: a program that does not run on this libfabric is told before anything is measured.
+func TestCannotRun(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "weft_bench", "#!/bin/sh\necho version FABRIC_9.9 not found >&2\nexit 1\n")
+	var out, errs strings.Builder
+	err := execute(&out, &errs, &options{program: filepath.Join(dir, "weft_bench"), providers: []string{"weft"}, rounds: 1, perFigure: 1e6})
+	if err == nil || !strings.Contains(err.Error(), "FABRIC_9.9 not found") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A program that measures nothing of libfabric but prints as the real one does.
 func TestMeasure(t *testing.T) {
 	dir := t.TempDir()
