@@ -17,7 +17,7 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 		// The time before the look: a thread that loses its processor does so at
 		// the end of a system call, and what comes meanwhile is late, not slow.
 		before := s.i.now()
-		n, full, err := s.socket.Receive(s.in)
+		n, full, err := s.socket.Receive(s.in, time.Duration(before))
 		if err != nil {
 			s.socket.Errors(s.trouble)
 			continue
@@ -98,9 +98,6 @@ func (s *stripe) reset(now congestion.Time, to *sock.Addr, h *wire.Header) {
 	s.answer(to, wire.ResetSize)
 }
 
-// nobody owns datagrams to strangers.
-const nobody = 1<<32 - 1
-
 // take returns n bytes of a datagram to be built, and answer sends it.
 func (s *stripe) take(n int) []byte {
 	if s.out.Full(n) {
@@ -110,7 +107,7 @@ func (s *stripe) take(n int) []byte {
 }
 
 func (s *stripe) answer(to *sock.Addr, n int) {
-	s.out.Add(s.socket, to, nobody, s.out.Take(n), nil, true)
+	s.out.Add(s.socket, to, sock.Nobody, s.out.Take(n), nil, true)
 }
 
 // onReset takes in that the peer does not know a connection.

@@ -46,7 +46,7 @@ func (i *Iface) EnableWait() error {
 	}
 	fds := []int{event}
 	for _, s := range i.stripes {
-		fds = append(fds, s.socket.FD)
+		fds = append(fds, s.socket.Files()...)
 	}
 	for n, fd := range fds {
 		e := unix.EpollEvent{Fd: int32(fd)}
@@ -111,9 +111,11 @@ func (w *waiter) set(i *Iface, events uint32) {
 		_, _ = unix.Read(w.event, b[:])
 	}
 	for _, s := range i.stripes {
-		e := unix.EpollEvent{Events: events, Fd: int32(s.socket.FD)}
-		if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_MOD, s.socket.FD, &e); err != nil {
-			i.logf("doorbell: %v", err)
+		for _, fd := range s.socket.Files() {
+			e := unix.EpollEvent{Events: events, Fd: int32(fd)}
+			if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_MOD, fd, &e); err != nil {
+				i.logf("doorbell: %v", err)
+			}
 		}
 	}
 	if events != 0 {

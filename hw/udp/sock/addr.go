@@ -85,6 +85,26 @@ func FromAddrPort(ap netip.AddrPort) Addr {
 	return a
 }
 
+// FromIPv4 makes an Addr of an IPv4 address and a port.
+func FromIPv4(ip [4]byte, port uint16) Addr {
+	a := Addr{n: sizeIPv4}
+	binary.NativeEndian.PutUint16(a.raw[:], unix.AF_INET)
+	binary.BigEndian.PutUint16(a.raw[2:], port)
+	copy(a.raw[4:8], ip[:])
+	return a
+}
+
+// FromIPv6 makes an Addr of an IPv6 address, which is no IPv4 address in disguise,
+// a port and a scope, 0 for none.
+func FromIPv6(ip [16]byte, port uint16, scope uint32) Addr {
+	a := Addr{n: sizeIPv6}
+	binary.NativeEndian.PutUint16(a.raw[:], unix.AF_INET6)
+	binary.BigEndian.PutUint16(a.raw[2:], port)
+	copy(a.raw[8:24], ip[:])
+	binary.NativeEndian.PutUint32(a.raw[24:], scope)
+	return a
+}
+
 // Bytes is the sockaddr.
 func (a *Addr) Bytes() []byte { return a.raw[:a.n:a.n] }
 

@@ -18,5 +18,10 @@
 // message that the kernel, or the network interface, cuts up (UDP_SEGMENT).
 // [In] receives with one recvmmsg what the kernel has joined (UDP_GRO).
 //
+// # Bypass
+//
+// A socket may have a [Bypass], which sends and receives for it past the kernel's
+// network stack. What the bypass does not take goes the ordinary way.
+//
 // A group's sockets, an Out and an In each have one owner at a time.
 package sock

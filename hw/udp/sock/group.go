@@ -3,6 +3,7 @@ package sock
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +31,12 @@ type Socket struct {
 	stamps bool   // see EnableStamps
 	asked  uint32 // stamps
 	noGSO  bool   // the kernel or the interface cannot do it
-	source Addr   // that datagrams come from where the socket is bound to a wildcard; zero: the kernel chooses
+	bypass Bypass // nil: there is none
+	// kernelDue is when to look next what came by the kernel, kernelHad that the
+	// last look there found something. Only with a bypass.
+	kernelDue time.Duration
+	kernelHad bool
+	source    Addr // that datagrams come from where the socket is bound to a wildcard; zero: the kernel chooses
 }
 
 // Group is the sockets of one interface.

@@ -33,6 +33,9 @@ type In struct {
 	bytes   []byte
 	n       int
 	ask     int // messages that the next Receive asks for
+
+	messages [inMessages]Message // of the last Receive, that came by a bypass
+	direct   int                 // number of them; 0: all came by the kernel
 }
 
 // NewIn makes the buffers. Errors are those of package mem.
@@ -76,9 +79,19 @@ func (in *In) Free() {
 func (in *In) Single() { in.ask = 1 }
 
 // Receive takes what has arrived, up to 16 messages, and returns how many there
-// were; full tells that there may be more. It never waits. Errors are pending
+// were; full tells that there may be more. It never waits. now is the time since
+// any moment: a socket with a bypass looks at the kernel's now and then only. Errors are pending
 // errors of the socket, which [Socket.Errors] explains.
-func (s *Socket) Receive(in *In) (n int, full bool, err error) {
+func (s *Socket) Receive(in *In, now time.Duration) (n int, full bool, err error) {
+	in.direct = 0
+	if s.bypass != nil {
+		return s.receiveEither(in, now)
+	}
+	return s.receiveKernel(in)
+}
+
+// receiveKernel takes what the kernel has.
+func (s *Socket) receiveKernel(in *In) (n int, full bool, err error) {
 	for i := range in.n { // what the kernel wrote last time
 		in.prepare(i)
 	}
@@ -102,8 +115,11 @@ type Message struct {
 	From    Addr
 	Bytes   []byte
 	Segment int
-	Marked  bool          // ECN: congestion experienced
-	Stamp   time.Duration // when the kernel got it, by the wall clock, as time since 1970; 0: unknown
+	Marked  bool // ECN: congestion experienced
+	// Driver is when the interface's driver had it, by CLOCK_MONOTONIC, of what a
+	// bypass received; 0: unknown.
+	Driver time.Duration
+	Stamp  time.Duration // when the kernel got it, by the wall clock, as time since 1970; 0: unknown
 	// Hardware is when the interface got it, by its own clock; 0: not known. See
 	// EnableStamps.
 	Hardware time.Duration
@@ -112,6 +128,10 @@ type Message struct {
 // Message reads message i of the last Receive into m. It returns false if the
 // datagram is not to be used: cut off, or from an address of no family of ours.
 func (in *In) Message(i int, m *Message) bool {
+	if in.direct > 0 {
+		*m = in.messages[i]
+		return true
+	}
 	h := &in.hdrs[i]
 	if h.hdr.Flags&unix.MSG_TRUNC != 0 || h.n > inBytes {
 		return false

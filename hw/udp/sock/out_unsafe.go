@@ -18,6 +18,10 @@ const (
 	maxJoined   = 65000
 )
 
+// Nobody owns datagrams to strangers, which go by the kernel: a bypass keeps what
+// it knows of a peer.
+const Nobody = 1<<32 - 1
+
 // Out collects datagrams and sends them. A datagram is one or two pieces: bytes
 // of the arena, which Take hands out, and bytes that the caller keeps as they
 // are until Flush.
@@ -33,11 +37,13 @@ type Out struct {
 	taken   int
 	impair  Impairment
 	stamp   bool // see FlushStamped
+	train   Train
 
 	// Failed are the datagrams of the last Flush that the kernel refused.
 	Failed []Failure
-	// Sent and Calls count datagrams and system calls.
-	Sent, Calls uint64
+	// Sent and Calls count datagrams and system calls, Bypassed the datagrams
+	// that a bypass took.
+	Sent, Calls, Bypassed uint64
 }
 
 // outMessage is what the kernel's structures do not tell of a message.
@@ -155,6 +161,9 @@ func (o *Out) Flush(s *Socket) {
 	if o.impair != nil {
 		o.flushImpaired(s)
 		return
+	}
+	if s.bypass != nil {
+		o.divert(s.bypass)
 	}
 	for i := range o.n {
 		o.finish(s, i)

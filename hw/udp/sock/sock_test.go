@@ -73,7 +73,7 @@ func collect(t *testing.T, s *Socket, in *In, n int) (list [][]byte, from []Addr
 		if time.Now().After(end) {
 			t.Fatalf("%d of %d datagrams came", len(list), n)
 		}
-		got, _, err := s.Receive(in)
+		got, _, err := s.Receive(in, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestSteering(t *testing.T) {
 			out.Flush(from.Sockets[0])
 			total := 0
 			for n, s := range g.Sockets {
-				got, _, err := s.Receive(in)
+				got, _, err := s.Receive(in, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -276,7 +276,7 @@ func TestNoAllocation(t *testing.T) {
 		out.Add(g.Sockets[0], &addr, 1, b, tail, false)
 		out.Flush(g.Sockets[0])
 		var m Message
-		if got, _, err := g.Sockets[0].Receive(in); err != nil || got != 1 || !in.Message(0, &m) {
+		if got, _, err := g.Sockets[0].Receive(in, 0); err != nil || got != 1 || !in.Message(0, &m) {
 			t.Fatal(got, err)
 		}
 	}); n != 0 {
@@ -288,7 +288,7 @@ func BenchmarkEmptyPoll(b *testing.B) {
 	g, _ := group(b, "127.0.0.1:0", Options{})
 	in, _ := buffers(b)
 	for b.Loop() {
-		if n, _, err := g.Sockets[0].Receive(in); n != 0 || err != nil {
+		if n, _, err := g.Sockets[0].Receive(in, 0); n != 0 || err != nil {
 			b.Fatal(n, err)
 		}
 	}

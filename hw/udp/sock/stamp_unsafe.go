@@ -41,9 +41,9 @@ func (s *Socket) EnableStamps() error {
 
 // FlushStamped is Flush of the one datagram that was added last, the others
 // having been flushed, and asks for its stamp. It returns the stamp's number,
-// false if none will come.
+// false if none will come: what a bypass may take has none.
 func (o *Out) FlushStamped(s *Socket) (id uint32, ok bool) {
-	o.stamp = s.stamps && o.n == 1 && o.impair == nil
+	o.stamp = s.stamps && o.n == 1 && o.impair == nil && s.bypass == nil
 	asked := o.stamp
 	o.Flush(s)
 	o.stamp = false
