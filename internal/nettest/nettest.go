@@ -165,6 +165,18 @@ func (h *Host) MTU(bytes int) {
 	h.Run("ip", "link", "set", h.Iface, "mtu", fmt.Sprint(bytes))
 }
 
+// Queues gives both ends of the cable so many queues, 1 or 2, in each direction.
+func (h *Host) Queues(n int) {
+	h.t.Helper()
+	for _, end := range []*Host{h, h.peer} {
+		var err error
+		end.Do(func() { err = setChannels(end.Iface, uint32(n)) })
+		if err != nil {
+			h.t.Skipf("%d queues of a virtual interface: %v", n, err)
+		}
+	}
+}
+
 // Rate bounds what the host sends to mbit 10^6 bits per second, with a queue
 // of that many bytes.
 func (h *Host) Rate(mbit, queue int) {
