@@ -77,7 +77,7 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	return udp.Open(fd, udp.Config{
+	i, err := udp.Open(fd, udp.Config{
 		Stripes:     e.domain.cfg.UDPStripes,
 		Congestion:  cc,
 		Source:      e.name.AppendSockaddr(nil),
@@ -87,9 +87,17 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		Keys:        e.keys,
 		PeerTimeout: e.domain.cfg.PeerTimeout,
 		Foreign:     over.exchange.Take,
+		XDP:         udpXDP[e.domain.cfg.UDPXDP],
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
+	if err == nil && i.XDP() != "" {
+		log.Infof(log.EPData, "udp by AF_XDP: %s", i.XDP())
+	}
+	return i, err
 }
+
+// udpXDP is FI_WEFT_UDP_XDP as the transport takes it.
+var udpXDP = map[config.Tri]udp.XDP{config.No: udp.XDPOff, config.Auto: udp.XDPTry, config.Yes: udp.XDPMust}
 
 // fixedWindow is the window of FI_WEFT_CC=fixed in packets.
 const fixedWindow = 128

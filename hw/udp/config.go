@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/crypt"
 	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/xdp"
 )
 
 // Config configures an interface. The zero value of every field means its
@@ -55,6 +56,11 @@ type Config struct {
 	// Source is the address that datagrams come from and by which the
 	// interface is known, if its socket is bound to a wildcard; a sockaddr.
 	Source []byte
+	// XDP is whether datagrams pass the kernel's network stack by: see package
+	// xdp. Default XDPOff.
+	XDP XDP
+	// XDPWhere is where the program for XDP runs. Default xdp.Best.
+	XDPWhere xdp.Where
 	// NoEBPF, NoCBPF and NoGSO forbid abilities of the kernel.
 	NoEBPF, NoCBPF, NoGSO bool
 	// Foreign takes datagrams of another protocol that shares the socket: their
@@ -71,6 +77,16 @@ type Config struct {
 	// called with the stripe's lease held.
 	Impair sock.Impairment
 }
+
+// XDP says whether datagrams go past the kernel's network stack.
+type XDP int
+
+// Values of XDP.
+const (
+	XDPOff  XDP = iota // they do not
+	XDPTry             // where it is possible; the log says why not
+	XDPMust            // Open fails where it is not
+)
 
 // Limits of the configuration.
 const (

@@ -18,6 +18,9 @@ func crash(i *Iface) {
 	i.closed.Store(true)
 	i.keeper.end()
 	i.wait.close()
+	if i.xdp != nil {
+		i.xdp.Close()
+	}
 	i.group.Close()
 }
 

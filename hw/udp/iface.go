@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/crypt"
 	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/xdp"
 )
 
 // Iface is an interface on a network. It implements hw.Iface and hw.Waiter.
@@ -21,7 +22,9 @@ type Iface struct {
 	keys    []ifaceKey // none without authorisation; immutable
 	group   *sock.Group
 	stripes []*stripe
-	start   time.Time // zero of the clock; immutable
+	start   time.Time     // zero of the clock; immutable
+	xdp     *xdp.Device   // nil: datagrams go by the kernel. Immutable, like boot.
+	boot    time.Duration // the kernel's CLOCK_MONOTONIC at start
 	keeper  keeper
 	wait    waiter
 	nextOne atomic.Uint32 // stripe of the next connection that we ask for
@@ -72,6 +75,10 @@ func Open(fd int, cfg Config) (*Iface, error) {
 		return nil, err
 	}
 	if err := i.openStripes(fd); err != nil {
+		return nil, fmt.Errorf("udp %s: %w", name.String(), err)
+	}
+	if err := i.openXDP(); err != nil {
+		i.freeStripes()
 		return nil, fmt.Errorf("udp %s: %w", name.String(), err)
 	}
 	i.keeper.begin(i)
@@ -133,6 +140,9 @@ func (i *Iface) openStripes(fd int) error {
 func (i *Iface) freeStripes() {
 	for _, s := range i.stripes {
 		s.release()
+	}
+	if i.xdp != nil {
+		i.xdp.Close()
 	}
 	i.group.Close()
 }

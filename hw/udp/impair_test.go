@@ -243,7 +243,7 @@ func TestImpairedOneSided(t *testing.T) {
 }
 
 // run runs an operation to its end.
-func run(t *testing.T, a, b *Iface, start func(done *hw.Completion) (hw.Status, error)) {
+func run(t testing.TB, a, b *Iface, start func(done *hw.Completion) (hw.Status, error)) {
 	t.Helper()
 	var c hw.Completion
 	ended := false

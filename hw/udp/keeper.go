@@ -72,6 +72,9 @@ func (k *keeper) run() {
 func (k *keeper) round(kicked bool) time.Duration {
 	quiet := !kicked
 	sleep := keeperLong
+	if k.i.xdp != nil {
+		k.i.xdp.Tick(time.Duration(k.i.now()))
+	}
 	for n, s := range k.i.stripes {
 		looks := s.looks.Load()
 		others := looks != k.looked[n]

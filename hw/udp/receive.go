@@ -54,6 +54,9 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 // is of the wall clock, which may be set at any time; the message came after
 // the socket was last seen empty in any case.
 func (s *stripe) arrival(now congestion.Time, wall time.Duration) congestion.Time {
+	if s.message.Driver != 0 {
+		return max(min(now, s.i.fromMonotonic(s.message.Driver)), s.emptyAt)
+	}
 	if s.message.Stamp == 0 {
 		return now
 	}

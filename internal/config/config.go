@@ -62,6 +62,7 @@ type Config struct {
 	HMEMMapSize       int           // bytes, 0: device memory of other processes is never mapped
 	UDP               Tri           // other hosts over UDP
 	UDPStripes        int           // sockets of an endpoint
+	UDPXDP            Tri           // datagrams past the kernel's network stack
 	CC                string        // name of a congestion algorithm
 	RTTAlpha          float64       // gain of SRTT
 	RTTBeta           float64       // gain of RTTVAR

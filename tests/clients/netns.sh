@@ -63,6 +63,20 @@ segments() {
 	unset FI_WEFT_RTT_PROBE_ENABLE FI_WEFT_RTT_PROBE_STARTUP_DELAY FI_WEFT_RTT_PROBE_INTERVAL
 }
 
+# Past the kernel's network stack, where that is possible: a first run tells.
+xdp() {
+	export FI_WEFT_UDP_XDP=auto
+	FI_LOG_LEVEL=info FI_LOG_PROV=weft pingpong -e rdm -m tagged -I 500 -S 64 -c
+	if ! grep -q 'by AF_XDP' "$work/server"; then
+		skip "past the kernel's network stack" "$(grep -m 1 -o 'without AF_XDP.*' "$work/server")"
+	else
+		pingpong -e rdm -m tagged -I 50 -S 65536 -c
+		between msg_basic
+		between rma
+	fi
+	unset FI_WEFT_UDP_XDP
+}
+
 # Without the transport another host's address is refused.
 off() {
 	if ip netns exec "$b" env FI_WEFT_UDP=no timeout $LIMIT \
@@ -93,6 +107,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		else
 			not_ok "tests/c is built"
 		fi
+		xdp
 		off
 	else
 		skip "two hosts" "no network namespaces here: $(head -n 1 "$work/log")"
