@@ -54,6 +54,25 @@ struct weft_served {
 struct weft_served weft_rma_serve(struct weft_hot_ep *ep, struct weft_inbound *lane,
 				  const struct weft_outlet *to);
 
+/* A message from an address is likely to be answered. The slot that the answer goes to is in
+ * the cache of the peer, who polls it: fetching it now takes its way off the
+ * answer's. */
+static inline void weft_expect_answer(const struct weft_hot_ep *ep, uint64_t addr)
+{
+	uint64_t line = weft_peer_line(ep, addr);
+	struct weft_hot_peer *peer = &ep->peers[line];
+	struct weft_ring ring = { .slot_bytes = WEFT_SLOT_BYTES };
+
+	if (line == UINT64_MAX)
+		return;
+	ring.slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
+	if (!ring.slots)
+		return;
+	ring.log2_slots = peer->log2_slots;
+	weft_prefetch_write(
+		weft_ring_slot(&ring, atomic_load_explicit(peer->tail, memory_order_relaxed)));
+}
+
 static inline bool weft_one_sided(const struct weft_hot_ep *ep, const struct weft_slot *slot)
 {
 	uint8_t id = *(const volatile uint8_t *)&slot->am_id;

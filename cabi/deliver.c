@@ -60,25 +60,6 @@ static inline void copy_payload(void *dst, const void *src, size_t len)
 		memcpy(dst, src, len);
 }
 
-/* The message is likely to be answered. The slot that the answer goes to is in
- * the cache of the peer, who polls it: fetching it now takes its way off the
- * answer's. */
-static inline void expect_answer(const struct weft_hot_ep *ep, uint64_t addr)
-{
-	uint64_t line = weft_peer_line(ep, addr);
-	struct weft_hot_peer *peer = &ep->peers[line];
-	struct weft_ring ring = { .slot_bytes = WEFT_SLOT_BYTES };
-
-	if (line == UINT64_MAX)
-		return;
-	ring.slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
-	if (!ring.slots)
-		return;
-	ring.log2_slots = peer->log2_slots;
-	weft_prefetch_write(
-		weft_ring_slot(&ring, atomic_load_explicit(peer->tail, memory_order_relaxed)));
-}
-
 static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct weft_recv_entry *r,
 			struct weft_reader *to, bool first, uint64_t *bytes)
 {
@@ -96,7 +77,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 	if (!fits(atomic_load_explicit(&ep->rx, memory_order_relaxed), r, &m, addr))
 		return false;
 	if (first)
-		expect_answer(ep, addr - 1);
+		weft_expect_answer(ep, addr - 1);
 	payload = slot->body + m.head;
 	if (m.flags & WEFT_SLOT_BOUNCE) {
 		bounce = bounce_of(slot, &m, src, owner);

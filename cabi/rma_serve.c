@@ -148,6 +148,8 @@ static bool serve_atomic(struct context *c, const struct weft_slot *slot, const 
 	if (m->head != sizeof(head))
 		return false;
 	memcpy(&head, slot->body, sizeof(head));
+	if (head.kind != WEFT_ATOMIC_PLAIN)
+		weft_expect_answer(c->ep, c->src);
 	size = weft_atomic_size(head.kind, head.datatype, head.op);
 	want = (head.op == FI_ATOMIC_READ ? 0 : size) + (head.kind == WEFT_ATOMIC_COMPARE ? size : 0);
 	if (!size || head.count != 1 || head.last != 1 || head.at || m->length != want ||
