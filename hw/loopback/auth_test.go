@@ -24,7 +24,8 @@ func TestProof(t *testing.T) {
 				}
 				seen[p] = true
 			}
-			if ownerProof([]byte(key), cookie) != ownerProof([]byte(key), cookie) {
+			first := ownerProof([]byte(key), cookie)
+			if again := ownerProof([]byte(key), cookie); again != first {
 				t.Errorf("%q, %d: not the same twice", key, cookie)
 			}
 		}
