@@ -19,7 +19,7 @@ func TestOpenSharedTx(t *testing.T) {
 		{"much", &fi.TxAttr{Caps: fi.Msg | fi.Send, OpFlags: fi.Completion, MsgOrder: fi.OrderSAS, Size: 1 << 20, InjectSize: 4096, IOVLimit: 4}, fi.Success},
 		{"operation flags", &fi.TxAttr{OpFlags: fi.More}, fi.EBADFLAGS},
 		{"capabilities", &fi.TxAttr{Caps: fi.RMA}, fi.EINVAL},
-		{"order", &fi.TxAttr{MsgOrder: fi.OrderRAW}, fi.EINVAL},
+		{"order", &fi.TxAttr{MsgOrder: 1 << 9}, fi.EINVAL},
 		{"completion order", &fi.TxAttr{CompOrder: fi.OrderStrict}, fi.EINVAL},
 		{"mode", &fi.TxAttr{Mode: fi.MsgPrefix}, fi.Success},
 		{"size", &fi.TxAttr{Size: 1<<20 + 1}, fi.EINVAL},

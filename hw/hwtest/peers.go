@@ -303,7 +303,13 @@ func testDirect(t *testing.T, open Factory) {
 		if err := ep.AMShort(1, 0, nil, nil); err != nil {
 			t.Fatal(err)
 		}
+		if !d.SendPending(ep) {
+			t.Fatalf("message %d is not pending", n)
+		}
 		b.receive(1)
+		if d.SendPending(ep) {
+			t.Fatalf("message %d is pending when it has been received", n)
+		}
 		if hotEP.Inbound[0].Head != n+1 {
 			t.Fatalf("head word is %d after %d messages", hotEP.Inbound[0].Head, n+1)
 		}
