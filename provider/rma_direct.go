@@ -36,6 +36,10 @@ func (m *MR) publish() {
 		return
 	}
 	m.published = published
+	if least := uint64(m.domain.cfg.HugeRegionSize); least != 0 && m.length >= least {
+		n := ontoHugePages(uint64(m.parts[0].Base), m.length)
+		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.length)
+	}
 	m.domain.hotRegions.add(m)
 }
 
