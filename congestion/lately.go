@@ -3,32 +3,53 @@ package congestion
 import "time"
 
 // lately is how fast a path delivered lately, as a mean over times that are long
-// beside what hosts hold acknowledgements up for and beside what a token bucket
-// on the path lets through at once. The rates of single flights ([Delivery]) are
+// beside what a token bucket on the path lets through at once, and without heaps of
+// acknowledgements that hosts held up. The rates of single flights ([Delivery]) are
 // neither: after a pause they are those of the bucket or of the host's own link.
+//
+// There are two means, of which the greater counts: over all of the time, in
+// pieces at least as long as hosts hold acknowledgements up, and over pieces in
+// which they held none up. Where hosts seldom run, only the latter tells the path's rate.
 type lately struct {
-	rate  filter // greatest means of heldWindow, negated
-	at    Time   // when the mean that is being taken began
-	since int64  // what had been delivered then
+	rate         filter // greatest means of latelyWindow, negated
+	whole, clear mean
 }
 
-// latelyLeast is the least time that a mean is taken over. Linux' tbf and
-// policers let through what takes a few milliseconds.
-const latelyLeast = 10 * time.Millisecond
+// mean is one that is being taken.
+type mean struct {
+	at    Time
+	since int64 // what had been delivered then
+}
 
-// add takes in that delivered bytes are there at a time, with acknowledgements
-// held up for as long as held.
-func (l *lately) add(now Time, delivered int64, held time.Duration) {
-	took := now.Sub(l.at)
-	if l.at == 0 {
-		l.at, l.since = now, delivered
+// latelyLeast is the least time that a mean is taken over: Linux' tbf and policers
+// let through what takes a few milliseconds. latelyWindow is how long it counts,
+// and latelyHeld how long an acknowledgement is held up that comes in a heap.
+const (
+	latelyLeast  = 10 * time.Millisecond
+	latelyWindow = time.Second
+	latelyHeld   = latelyLeast / 4
+)
+
+// add takes in that delivered bytes are there at a time, of which an
+// acknowledgement tells that hosts held up for d, and others lately for up to held.
+func (l *lately) add(now Time, delivered int64, d, held time.Duration) {
+	if d > latelyHeld {
+		l.clear = mean{now, delivered}
+	}
+	l.take(&l.clear, now, delivered, latelyLeast)
+	l.take(&l.whole, now, delivered, max(latelyLeast, held))
+}
+
+// take ends a mean that is long enough, and begins the next.
+func (l *lately) take(m *mean, now Time, delivered int64, least time.Duration) {
+	took := now.Sub(m.at)
+	if m.at != 0 && took < least {
 		return
 	}
-	if took < max(latelyLeast, 4*held) {
-		return
+	if m.at != 0 {
+		l.rate.add(now, latelyWindow, -rate(delivered-m.since, took))
 	}
-	l.rate.add(now, heldWindow, -rate(delivered-l.since, took))
-	l.at, l.since = now, delivered
+	*m = mean{now, delivered}
 }
 
 // get returns the bytes per second, 0 before the first mean.

@@ -29,10 +29,11 @@ type Path struct {
 	ack      Sample
 	lost     Loss
 	judge    Judge
-	cuts     uint64 // the controller's, when a probe was last judged
-	held     filter // greatest times that hosts held acknowledgements up, negated
-	lately   lately // how fast it delivers
-	heard    Time   // when an acknowledgement last came, or what is in flight began to leave
+	cuts     uint64        // the controller's, when a probe was last judged
+	held     filter        // greatest times that hosts held acknowledgements up, negated
+	hold     time.Duration // how long this acknowledgement was
+	lately   lately        // how fast it delivers
+	heard    Time          // when an acknowledgement last came, or what is in flight began to leave
 	spare    int64
 	extra    int64 // of the window, for what hosts hold
 }
@@ -87,7 +88,10 @@ func (p *Path) SetSpare(bytes int64) { p.spare = max(bytes, 0) }
 // all that time would be a queue in the network: after a pause the controller sees
 // an empty path and paces for it. It counts from the next EndAck on. Controllers
 // without a pace have a window that is meant as it is.
-func (p *Path) Hold(now Time, d time.Duration) { p.held.add(now, heldWindow, -int64(max(d, 0))) }
+func (p *Path) Hold(now Time, d time.Duration) {
+	p.hold = max(d, 0)
+	p.held.add(now, heldWindow, -int64(p.hold))
+}
 
 // Held returns the longest time that hosts held an acknowledgement up lately.
 func (p *Path) Held() time.Duration { return time.Duration(-p.held.get()) }
@@ -169,7 +173,8 @@ func (p *Path) EndAck(now Time, rtt time.Duration) {
 	}
 	p.control.OnAck(now, s)
 	p.heard = now
-	p.lately.add(now, s.Delivered, p.Held())
+	p.lately.add(now, s.Delivered, p.hold, p.Held())
+	p.hold = 0
 	p.extra = 0
 	if p.control.PacingRate() > 0 {
 		p.extra = min(product(p.beyond(), p.Held()), p.spare)

@@ -291,25 +291,31 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestLately: what a token bucket lets through after a pause, and acknowledgements
-// that come in heaps, do not count as the path's rate.
+// TestLately: neither what a token bucket lets through after a pause counts as the
+// path's rate, nor acknowledgements that come in a heap, nor the time in which
+// nothing came.
 func TestLately(t *testing.T) {
-	var l lately
-	const held = 4 * time.Millisecond
-	delivered := int64(0)
-	for now := Time(1); now < Time(time.Second); now = now.Add(100 * time.Microsecond) {
-		switch ms := int64(now.Sub(1) / time.Millisecond); {
-		case ms%100 == 0:
-			delivered += 2000 // 16 KB within a millisecond beside
-			fallthrough
-		default:
+	for _, away := range []time.Duration{0, 2 * time.Millisecond, 30 * time.Millisecond} {
+		var l lately
+		delivered := int64(0)
+		resumes := Time(1)
+		for now := Time(1); now < Time(time.Second); now = now.Add(100 * time.Microsecond) {
+			n := now.Sub(1) / (100 * time.Microsecond) // 1000 bytes each 100 us: 10^7 bytes/s
 			delivered += 1000
+			if n%1000 < 8 {
+				delivered += 2000 // 16 KB within a millisecond beside
+			}
+			if n%500 == 0 {
+				resumes = now.Add(away)
+			}
+			if d := resumes.Sub(now); d >= 0 && d < 100*time.Microsecond {
+				l.add(now, delivered, away, away)
+			} else if d < 0 {
+				l.add(now, delivered, 0, away)
+			}
 		}
-		if now.Sub(1)%held == 0 { // acknowledgements come in heaps
-			l.add(now, delivered, held)
+		if got := l.get(); got < 9_500_000 || got > 12_000_000 {
+			t.Errorf("away for %v at a time: %d bytes/s, want 10^7", away, got)
 		}
-	}
-	if got := l.get(); got < 9_500_000 || got > 12_000_000 {
-		t.Errorf("%d bytes/s, want 10^7", got)
 	}
 }

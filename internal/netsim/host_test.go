@@ -33,11 +33,11 @@ var hosts = []struct {
 	bulk       float64       // what that uses of the link
 }{
 	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 208 << 10}, congestion.Delay, 0.95, 0.95, 2 * ms, ms, 0.9},
-	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.85, 8 * ms, ms, 0.8},
-	{"crowded", Host{Work: us, Away: 12 * ms, Every: 4 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.3, 12 * ms, ms, 0.2},
+	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.85, 12 * ms, 2 * ms, 0.8},
+	{"crowded", Host{Work: us, Away: 12 * ms, Every: 4 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.4, 30 * ms, ms, 0.3},
 	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}, congestion.BBR, 0.95, 0.95, 5 * ms, 2 * ms, 0.9},
 	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}, congestion.AIMD, 0.95, 0.95, 2 * ms, ms, 0.9},
-	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.BBR, 0.9, 0.85, 10 * ms, 2 * ms, 0.8},
+	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.BBR, 0.9, 0.85, 15 * ms, 2 * ms, 0.8},
 }
 
 // TestFairBetweenHosts: four flows from one host to another share a slow link,
