@@ -2,7 +2,9 @@ package loopback
 
 import (
 	"errors"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,7 +95,7 @@ func TestCorruption(t *testing.T) {
 			for _, i := range []*Iface{a, b} {
 				repair(i)
 			}
-			recovered(t, a, b, c)
+			recovered(t, a, b, c, target.begin == 0)
 			for _, i := range []*Iface{a, b} {
 				i.Close()
 				i.seg.remove(&i.host)
@@ -160,9 +162,13 @@ func repair(i *Iface) {
 	}
 }
 
-// recovered shows that new senders reach both interfaces.
-func recovered(t *testing.T, a, b *Iface, c Config) {
+// recovered shows that new senders reach both interfaces. If headers were overwritten,
+// a peer may have read in one that the owner had ended, and removed the file.
+func recovered(t *testing.T, a, b *Iface, c Config, headers bool) {
 	for _, i := range []*Iface{a, b} {
+		if _, err := os.Stat(i.seg.path); headers && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		got := 0
 		i.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
 		i.SetHandler(2, func(_ hw.Source, header uint64, _, p []byte) {

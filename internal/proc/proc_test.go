@@ -89,8 +89,12 @@ func TestSame(t *testing.T) {
 
 // TestExec: a process that executes another program is not the one that it was.
 func TestExec(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "read line; exec sleep 60")
+	cmd := exec.Command("sh", "-c", "echo ready; read line; exec sleep 60")
 	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +105,9 @@ func TestExec(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
+	if _, err := out.Read(make([]byte, 16)); err != nil { // Start returns while the kernel still sets the shell up
+		t.Fatal(err)
+	}
 	pid := uint32(cmd.Process.Pid)
 	s, err := Read(pid)
 	if err != nil {
@@ -121,7 +128,12 @@ func TestExec(t *testing.T) {
 			t.Fatal("the shell counts as alive after it has executed another program")
 		}
 	}
-	if s, err = Read(pid); err != nil || !(Process{pid, s.Start}).Alive() {
-		t.Errorf("the other program is not alive: %v", err)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) { // it is still being set up
+		if s, err = Read(pid); err == nil && (Process{pid, s.Start}).Alive() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the other program is not alive: %v", err)
+		}
 	}
 }

@@ -80,9 +80,12 @@ func TestBenchFullDisk(t *testing.T) {
 	}
 }
 
-// TestBenchNothing: a provider that gives no figures, and no program.
+// TestBenchNothing: a provider that gives no figures, a program that does not run, and none.
 func TestBenchNothing(t *testing.T) {
-	if r := run(t, nil, "bench", "--program", "/bin/false", "--rounds", "1", "rate"); r.Status != 1 || !strings.Contains(r.Err, "weft gave no figure") {
+	if r := run(t, nil, "bench", "--program", "/bin/true", "--rounds", "1", "rate"); r.Status != 1 || !strings.Contains(r.Err, "weft gave no figure") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, nil, "bench", "--program", "/bin/false", "--rounds", "1", "rate"); r.Status != 1 || !strings.Contains(r.Err, "/bin/false -v: exit status 1") {
 		t.Errorf("%+v", r)
 	}
 	if r := run(t, nil, "bench", "--program", "/nowhere/weft_bench", "--rounds", "1", "rate"); r.Status != 1 || !strings.Contains(r.Err, "no such file") {
