@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -117,20 +118,34 @@ func TestStaleName(t *testing.T) {
 	i.Close()
 }
 
-// TestStaleIsSwept opens one interface and finds another's file removed, but
-// nothing that is alive, of others, or of an unknown version.
+// TestStaleIsSwept opens one interface and finds the files of dead ones removed,
+// of other versions too, but nothing that is alive, or of others.
 func TestStaleIsSwept(t *testing.T) {
 	dir := shmDir(t)
 	keep := open(t, Config{Dir: dir})
-	c := start(t, "hold", dir, nil, nil)
+	c, old := start(t, "hold", dir, nil, nil), start(t, "hold", dir, nil, nil)
 	c.line(t)
+	old.line(t)
+	a, err := parseSockaddr(old.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(filepath.Join(dir, fileName(keep.host.uid, keep.host.netns, &a)), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := poke(int64(unsafe.Offsetof(hot.Segment{}.Version)), hot.SegVersion+1)("", fd); err != nil {
+		t.Fatal(err)
+	}
 	unknown := filepath.Join(dir, filePrefix(uint32(os.Geteuid()))+"1.future")
 	if err := os.WriteFile(unknown, make([]byte, 8192), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Remove(unknown)
 	c.kill()
-	if n := segments(t, dir); n != 3 {
+	old.kill()
+	if n := segments(t, dir); n != 4 {
 		t.Fatalf("%d files before", n)
 	}
 	sweeps.Lock()

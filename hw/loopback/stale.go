@@ -44,11 +44,12 @@ func removeStale(path string, h *host) bool {
 	return removeFile(fd, path)
 }
 
-// abandoned tells from a header whether its owner is dead. Headers of another
-// version and of other pid namespaces do not tell; they count as in use.
+// abandoned tells from a header whether its owner is dead, in every version: what
+// names the owner has one place in all. Headers of other pid namespaces do not
+// tell; they count as in use.
 func abandoned(s *hot.Segment, h *host) bool {
 	switch {
-	case s.Magic != hot.SegMagic || s.Version != hot.SegVersion:
+	case s.Magic != hot.SegMagic:
 		return false
 	case s.BootID != h.bootID:
 		return true

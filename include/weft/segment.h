@@ -18,8 +18,8 @@
 
 #include "ring.h"
 
-#define WEFT_SEG_MAGIC 0x31746665772d6766ull /* changes with the layout */
-#define WEFT_SEG_VERSION 6
+#define WEFT_SEG_MAGIC 0x31746665772d6766ull
+#define WEFT_SEG_VERSION 6 /* changes with the layout */
 
 /* Bits of flags, in a segment's header and in an attach entry: the endpoint's
  * socket is bound to a wildcard address, so it answers at every address of this
@@ -37,7 +37,8 @@
 #define WEFT_RX_GONE 4u      /* the endpoint was closed */
 
 struct weft_segment {
-	/* lines 0-2: written by the owner before the file gets its name, then immutable */
+	/* lines 0-2: written by the owner before the file gets its name, then immutable; up to
+	 * start_time the same in every version, so that leftovers of all can be told */
 	uint64_t magic;
 	uint32_t version;
 	uint32_t pid;
