@@ -19,7 +19,9 @@ CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -o "$dir/wire" tests/rdma/wire/wire.c -lfabric
 [ -n "${WEFT_RDMA_BUILT-}" ] || make -s lib
 load=$(cut -d' ' -f1 /proc/loadavg)
-"$dir/vm" -dir "$dir" -accel "$accel" -timeout $((120 + 120 * rounds))s pair -- \
+# Each machine has half of the processors: with more the host takes them away at times.
+cpus=$(($(nproc) > 3 ? $(nproc) / 2 : 1))
+"$dir/vm" -dir "$dir" -accel "$accel" -cpus "$cpus" -timeout $((120 + 120 * rounds))s pair -- \
 	tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$rounds" 200 1500 24 >"$log/lines" || true
 
 # values PROVIDER FIGURE: one for each round that gave one, sorted.
@@ -45,7 +47,7 @@ row() {
 	echo "## Two virtual machines over soft-RoCE, $(date +%F)"
 	echo
 	echo "\`make bench-rdma\`: weft and libfabric $(fi_info --version | sed -n 's/^libfabric: //p')'s \`verbs;ofi_rxm\` in turn, $rounds rounds of one run; median (least–most, rounds"
-	echo "that ended). $(nproc) processors, $([ "$accel" = kvm ] && echo KVM || echo "emulated processors"), load average $load at the start."
+	echo "that ended). $(nproc) processors, $cpus for each machine, $([ "$accel" = kvm ] && echo KVM || echo "emulated processors"), load average $load at the start."
 	echo
 	echo "| what | weft | verbs;ofi_rxm | ratio | to reach | reached |"
 	echo "| --- | --- | --- | --- | --- | --- |"
