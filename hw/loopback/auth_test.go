@@ -32,17 +32,21 @@ func TestProof(t *testing.T) {
 	}
 }
 
+// openKeyed opens an interface at a port, until the test ends.
+func openKeyed(t *testing.T, port uint16, c Config) *Iface {
+	t.Helper()
+	i, err := Open(at(port, 10, 0, 0, 1), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.Close() })
+	return i
+}
+
 // TestKeys connects interfaces with the same and with different keys.
 func TestKeys(t *testing.T) {
 	dir := shmDir(t)
-	open := func(port uint16, key string) *Iface {
-		i, err := Open(at(port, 10, 0, 0, 1), Config{Dir: dir, Key: []byte(key)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = i.Close() })
-		return i
-	}
+	open := func(port uint16, key string) *Iface { return openKeyed(t, port, Config{Dir: dir, Key: []byte(key)}) }
 	one, same, two, none := open(1, "one"), open(2, "one"), open(3, "two"), open(4, "")
 	for _, c := range []struct {
 		from, to *Iface
@@ -61,12 +65,7 @@ func TestSeveralKeys(t *testing.T) {
 	dir := shmDir(t)
 	open := func(port uint16, c Config) *Iface {
 		c.Dir = dir
-		i, err := Open(at(port, 10, 0, 0, 1), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = i.Close() })
-		return i
+		return openKeyed(t, port, c)
 	}
 	hub := open(1, Config{Keys: []hw.Key{{Number: 3, Secret: []byte("one")}, {Number: 9, Secret: []byte("two")}}})
 	one, two, other := open(2, Config{Key: []byte("one")}), open(3, Config{Key: []byte("two")}), open(4, Config{Key: []byte("three")})
@@ -124,14 +123,7 @@ func TestSeveralKeys(t *testing.T) {
 // not heard.
 func TestForgedProof(t *testing.T) {
 	dir := shmDir(t)
-	open := func(port uint16, key string) *Iface {
-		i, err := Open(at(port, 10, 0, 0, 1), Config{Dir: dir, Key: []byte(key)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = i.Close() })
-		return i
-	}
+	open := func(port uint16, key string) *Iface { return openKeyed(t, port, Config{Dir: dir, Key: []byte(key)}) }
 	hub, other := open(1, "one"), open(2, "two")
 	hub.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { t.Error("a message without the key") })
 	hub.cfg.Key, other.cfg.Key = []byte("two"), []byte("two") // as if he knew, when he looks
