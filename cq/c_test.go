@@ -82,9 +82,9 @@ func TestCProducers(t *testing.T) {
 			start(t, "push", path, ringsAt, 1, 1, each),
 			start(t, "push", path, ringsAt, 2, 2, each),
 		}
-		go post(q, 3, each) // shares ring 1 with the first process
-		a := newTally(4, each)
 		var wg sync.WaitGroup
+		wg.Go(func() { post(q, 3, each) }) // shares ring 1 with the first process
+		a := newTally(4, each)
 		for batch := 1; batch <= 4; batch += 3 {
 			wg.Go(func() {
 				if err := a.read(q, 3*each, batch); err != nil {
@@ -106,8 +106,9 @@ func TestCReaders(t *testing.T) {
 	const each, inC = 5000, 6000
 	q, path := fileQueue(t, &fi.CQAttr{Size: 8}, Options{Stripes: 2})
 	p := start(t, "pop", path, ringsAt, inC, 5)
+	var posting sync.WaitGroup // the queue is closed after them, also when C reads the last entry
 	for producer := 1; producer <= 2; producer++ {
-		go post(q, producer, each)
+		posting.Go(func() { post(q, producer, each) })
 	}
 	a := newTally(3, each)
 	if err := a.read(q, 2*each-inC, 1); err != nil {
@@ -123,6 +124,7 @@ func TestCReaders(t *testing.T) {
 		}
 	}
 	got, err := strconv.ParseUint(p.finish(t), 10, 64)
+	posting.Wait()
 	if err != nil || missing != inC || got != sum {
 		t.Errorf("C read %d (%v), Go lacks %d entries of sum %d", got, err, missing, sum)
 	}

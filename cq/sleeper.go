@@ -177,7 +177,9 @@ func (s *sleeper) arm(found func() bool) bool {
 		}
 	}
 	if !s.unseen() {
-		s.event.lower()
+		if s.polling == 0 { // else what has raised it since the loop is for one of those, who may not have seen it
+			s.event.lower()
+		}
 		drain(s.timer)
 	}
 	for _, m := range s.all() {
