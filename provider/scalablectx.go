@@ -19,10 +19,12 @@ func (s *Scalable) OpenTx(index int, attr *fi.TxAttr) (*Endpoint, error) {
 	}
 	own.Tx.Caps = own.Caps
 	if attr != nil {
-		if err := s.domain.checkTx(what, attr, own.Caps); err != nil {
+		asked := *attr
+		asked.Caps &^= info.Elsewhere(true, s.info.Caps)
+		if err := s.domain.checkTx(what, &asked, own.Caps); err != nil {
 			return nil, err
 		}
-		*own.Tx = completeTx(*attr, *own.Tx)
+		*own.Tx = completeTx(asked, *own.Tx)
 		own.Tx.Caps, _ = info.CtxCaps(true, own.Tx.Caps, own.Caps) // checked
 		own.Caps = own.Tx.Caps
 	}
@@ -44,10 +46,12 @@ func (s *Scalable) OpenRx(index int, attr *fi.RxAttr) (*Endpoint, error) {
 	}
 	own.Rx.Caps = own.Caps
 	if attr != nil {
-		if err := s.domain.checkRx(what, attr, own.Caps); err != nil {
+		asked := *attr
+		asked.Caps &^= info.Elsewhere(false, s.info.Caps)
+		if err := s.domain.checkRx(what, &asked, own.Caps); err != nil {
 			return nil, err
 		}
-		*own.Rx = completeRx(*attr, *own.Rx)
+		*own.Rx = completeRx(asked, *own.Rx)
 		own.Rx.Caps, _ = info.CtxCaps(false, own.Rx.Caps, own.Caps) // checked
 		own.Caps = own.Rx.Caps
 	}

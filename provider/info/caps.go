@@ -117,6 +117,7 @@ var (
 	txCaps     = mask(func(c *Capability) bool { return c.Tx })
 	rxCaps     = mask(func(c *Capability) bool { return c.Rx })
 	domainCaps = mask(func(c *Capability) bool { return c.Domain })
+	modifiers  = mask(func(c *Capability) bool { return c.Class == Modifier })
 	freeCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryFree })
 
 	demandedCaps = mask(func(c *Capability) bool { return c.Class == Demanded })
@@ -176,6 +177,7 @@ func withDirections(caps uint64) uint64 {
 // those of the endpoint that apply to it, or the subset of them that its own
 // hint asks for.
 func negotiateCtxCaps(attr string, asked, endpoint, applicable uint64) (uint64, *refusal) {
+	asked &^= elsewhere(endpoint, applicable)
 	applicable &= endpoint
 	if asked == 0 {
 		return applicable, nil
@@ -191,3 +193,7 @@ func negotiateCtxCaps(attr string, asked, endpoint, applicable uint64) (uint64, 
 	}
 	return caps, nil
 }
+
+// elsewhere is what a context may ask for in vain: capabilities of its endpoint that do not apply to
+// it, but for directions.
+func elsewhere(endpoint, applicable uint64) uint64 { return endpoint &^ (applicable | modifiers) }

@@ -293,3 +293,27 @@ func FuzzGetInfo(f *testing.F) {
 		}
 	})
 }
+
+// TestMPICH asks as MPICH's ch4:ofi does: without hints and under version 0.0 for what there is, then with
+// the capabilities of what it found, and at last for contexts of a scalable endpoint.
+func TestMPICH(t *testing.T) {
+	found := get(t, 0, nil)
+	h := newHints(func(h *fi.Info) {
+		h.Mode = fi.Context | fi.AsyncIOV | fi.RxCQData
+		h.Caps = found[0].Caps | fi.DirectedRecv
+		h.EP.Type = fi.EPRDM
+		h.Domain.Threading = fi.ThreadDomain
+		h.Domain.ResourceMgmt = fi.RMEnabled
+		h.Domain.AVType = fi.AVTable
+		h.Tx.OpFlags = fi.Completion | fi.DeliveryComplete
+		h.Tx.MsgOrder, h.Rx.MsgOrder = fi.OrderSAS, fi.OrderSAS
+	})
+	caps := get(t, fi.Version(1, 15), h)[0].Caps
+	const rx = fi.Tagged | fi.DirectedRecv | fi.RMA | fi.RemoteRead | fi.RemoteWrite | fi.Atomic | fi.Msg | fi.MultiRecv
+	if got, ok := CtxCaps(false, rx|fi.NamedRxCtx, caps); !ok || got&rx != rx || got&fi.NamedRxCtx != 0 {
+		t.Errorf("receive context: capabilities %#x, %v", got, ok)
+	}
+	if got, ok := CtxCaps(false, rx|fi.Send, caps); ok {
+		t.Errorf("receive context that sends: capabilities %#x", got)
+	}
+}

@@ -58,12 +58,20 @@ func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool) (*fi.RxAttr,
 // endpoint: those asked for or, if asked is 0, all that apply, with their
 // directions. false: not all of them apply or are the endpoint's.
 func CtxCaps(tx bool, asked, endpoint uint64) (uint64, bool) {
-	applicable := rxCaps
-	if tx {
-		applicable = txCaps
-	}
-	caps, r := negotiateCtxCaps("", asked, withDirections(endpoint), applicable)
+	caps, r := negotiateCtxCaps("", asked, withDirections(endpoint), applicable(tx))
 	return caps, r == nil
+}
+
+// Elsewhere returns the capabilities that a context may ask for in vain: those of its
+// endpoint that do not apply to it, but for directions. MPICH asks for FI_NAMED_RX_CTX at a
+// receive context.
+func Elsewhere(tx bool, endpoint uint64) uint64 { return elsewhere(endpoint, applicable(tx)) }
+
+func applicable(tx bool) uint64 {
+	if tx {
+		return txCaps
+	}
+	return rxCaps
 }
 
 // order returns the message order of a context: what was asked for, so that

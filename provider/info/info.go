@@ -93,7 +93,8 @@ const knownFlags = fi.Source | fi.NumericHost | fi.ProvAttrOnly | fi.Rescan | in
 //
 // Errors wrap fi.ENODATA (nothing matches, or a name does not resolve),
 // fi.EBADFLAGS (unknown flags), fi.EINVAL (FI_SOURCE without node and service,
-// FI_ADDR_STR with a service), fi.ENOSYS (an API version below 1.0).
+// FI_ADDR_STR with a service). An API version below 1.0, which MPICH asks for first, is
+// answered as the oldest.
 func (e *Env) GetInfo(version uint32, node, service string, flags uint64, hints *fi.Info,
 	cfg *config.Config) ([]*fi.Info, error) {
 	if cfg == nil {
@@ -121,9 +122,6 @@ type query struct {
 func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
 	if bad := q.flags &^ knownFlags; bad != 0 {
 		return nil, fmt.Errorf("flags %#x are unknown: %w", bad, fi.EBADFLAGS)
-	}
-	if q.version < fi.Version(1, 0) {
-		return nil, fmt.Errorf("api version %d.%d: %w", fi.Major(q.version), fi.Minor(q.version), fi.ENOSYS)
 	}
 	if q.flags&fi.ProvAttrOnly != 0 {
 		return []*fi.Info{q.bare()}, nil

@@ -161,7 +161,6 @@ func TestErrors(t *testing.T) {
 		{"no numeric host", "localhost", "5", v117, fi.NumericHost, fi.ENODATA},
 		{"no service", "localhost", "noservice", v117, 0, fi.ENODATA},
 		{"string with service", "fi_sockaddr_in://10.0.0.5:5", "5", v117, fi.Source, fi.EINVAL},
-		{"version 0.9", "", "", fi.Version(0, 9), 0, fi.ENOSYS},
 	} {
 		infos, err := testEnv().GetInfo(tc.version, tc.node, tc.service, tc.flags, nil, nil)
 		if infos != nil || fi.ErrnoOf(err) != tc.want {
