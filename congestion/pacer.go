@@ -17,6 +17,20 @@ type Pacer struct {
 // Next returns when the next packet may leave. A time in the past means now.
 func (p *Pacer) Next() Time { return p.next }
 
+// Room returns how many packets of size bytes may leave now at a rate of
+// bytesPerSecond, up to most.
+func (p *Pacer) Room(now Time, size, bytesPerSecond int64, most int) int {
+	next := max(p.next, now.Add(-p.Burst))
+	if next > now {
+		return 0
+	}
+	each := airtime(size, bytesPerSecond)
+	if each <= 0 {
+		return most
+	}
+	return int(min(int64(now.Sub(next)/each)+1, int64(most)))
+}
+
 // OnSend accounts for size bytes that leave now at a rate of bytesPerSecond; a
 // rate of 0 means no limit.
 func (p *Pacer) OnSend(now Time, size, bytesPerSecond int64) {

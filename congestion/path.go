@@ -133,6 +133,32 @@ func (p *Path) OnSend(now Time, size int64) PacketState {
 	return state
 }
 
+// Room returns how many packets of size bytes may leave at once, up to most. It
+// counts no packet beyond the controller's window; [Path.May] tells of those.
+func (p *Path) Room(now Time, size int64, most int) int {
+	left := p.control.Window() - p.inflight
+	if left <= 0 || most <= 0 {
+		return 0
+	}
+	if n := (left + size - 1) / size; n < int64(most) {
+		most = int(n)
+	}
+	return p.pacer.Room(now, size, p.control.PacingRate(), most)
+}
+
+// OnSendMany is OnSend of n packets of size bytes each, which have the same state.
+// Room has said that so many may leave.
+func (p *Path) OnSendMany(now Time, size int64, n int) PacketState {
+	state := p.OnSend(now, size)
+	if n > 1 {
+		rest := size * int64(n-1)
+		p.inflight += rest
+		p.control.OnSend(now, rest, p.inflight)
+		p.pacer.OnSend(now, rest, p.control.PacingRate())
+	}
+	return state
+}
+
 // Limited tells that the sender has nothing to send though it may.
 func (p *Path) Limited() { p.delivery.Limited(p.inflight) }
 

@@ -319,3 +319,53 @@ func TestLately(t *testing.T) {
 		}
 	}
 }
+
+// TestRoom sends as many packets at once as Room says, and one by one as many as May
+// says: both come to the same, but for what is rounded.
+func TestRoom(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"fixed": func(c *Config) { c.Algorithm = Fixed }, "delay": func(*Config) {}, "bbr": func(c *Config) { c.Algorithm = BBR },
+	} {
+		cfg := DefaultConfig(1000)
+		change(&cfg)
+		many, single := newPath(t, cfg, nil), newPath(t, cfg, nil)
+		now := Time(1000)
+		var states []PacketState
+		for step := range 200 {
+			size := int64(900 + step%3*50)
+			n := many.Room(now, size, 1000)
+			if k := many.Room(now, size, n/2); k != n/2 {
+				t.Fatalf("%s: room for %d of %d", name, k, n/2)
+			}
+			sent := 0
+			var one PacketState
+			for sent < n && single.May(now) && single.Inflight() < single.Control().Window() {
+				one = single.OnSend(now, size)
+				sent++
+			}
+			if more := single.Room(now, size, 2); sent != n || more > 1 {
+				t.Fatalf("%s, step %d: room for %d, %d and %d may leave", name, step, n, sent, more)
+			}
+			if n > 0 {
+				if state := many.OnSendMany(now, size, n); state != one {
+					t.Fatalf("%s, step %d: state %+v, %+v", name, step, state, one)
+				}
+				for range n {
+					states = append(states, one)
+				}
+			}
+			if many.Inflight() != single.Inflight() || max(many.Next()-single.Next(), single.Next()-many.Next()) > 1000 {
+				t.Fatalf("%s, step %d: %d and %d in flight, next at %d and %d", name, step, many.Inflight(), single.Inflight(), many.Next(), single.Next())
+			}
+			now = now.Add(40 * us)
+			for k := range min(len(states), 7) {
+				for _, p := range []*Path{many, single} {
+					p.OnAck(now, &states[k], min(size, p.Inflight()), false)
+				}
+			}
+			states = states[min(len(states), 7):]
+			many.EndAck(now, 120*us)
+			single.EndAck(now, 120*us)
+		}
+	}
+}

@@ -27,6 +27,7 @@ const (
 	CapWakeup                            // the Iface implements Waiter
 	CapOneSidedFree                      // the peer's process has no part in one-sided operations: they end without its Progress
 	CapDrops                             // the network drops what it has no room for, and the interface sends it again: senders do well to hold back
+	CapDriven                            // C can take messages from the Iface and send short ones: it implements Driven, and endpoints DrivenEndpoint
 	CapOneSidedOrdered                   // one-sided operations are performed in order with each other and with messages
 )
 
@@ -38,6 +39,7 @@ type Attr struct {
 	MaxAMHead   int     // head of AMBcopy and AMZcopy
 	MaxAMBcopy  int     // payload, head not counted
 	MaxAMZcopy  int     // likewise
+	EagerAM     int     // payload of AMBcopy up to which a message is sent sooner than announced; 0: that is the caller's to know
 	MaxPutShort int     // payload
 	MaxPutBcopy int     // payload
 	MaxPutZcopy uint64  // sum of the segments

@@ -81,13 +81,15 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		Stripes:     e.domain.cfg.UDPStripes,
 		Congestion:  cc,
 		Source:      e.name.AppendSockaddr(nil),
-		MaxBcopy:    e.domain.cfg.BounceSize,
+		MaxBcopy:    max(e.domain.cfg.BounceSize, e.domain.cfg.UDPEagerSize),
+		Eager:       e.domain.cfg.UDPEagerSize,
 		Memory:      udp.NewMemoryDomain(),
 		Key:         e.auth.bytes(),
 		Keys:        e.keys,
 		PeerTimeout: e.domain.cfg.PeerTimeout,
 		Foreign:     over.exchange.Take,
 		XDP:         udpXDP[e.domain.cfg.UDPXDP],
+		NoInbox:     !e.domain.cfg.UDPInbox,
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err == nil && i.XDP() != "" {

@@ -19,12 +19,16 @@ type Config struct {
 	// be fewer: see [Iface.Steering].
 	Stripes int
 	// Window is the size in bytes of the ring of each direction of a
-	// connection, a power of two, 64 KiB to MaxWindow. Default 256 KiB. Rings
-	// are made when they are first used.
+	// connection, a power of two, 64 KiB to MaxWindow. Default the least that is
+	// 16 times MaxBcopy, and 256 KiB at least. Rings are made when they are first
+	// used, and give their memory back when they were not for some time.
 	Window int
 	// MaxBcopy is the largest payload of AMBcopy in bytes, 1 to Window/4.
-	// Default 8192.
+	// Default 8192. Messages of up to Window/4 are taken, so peers may differ in it.
 	MaxBcopy int
+	// Eager is the payload in bytes up to which a message is better sent than
+	// announced, 0 to MaxBcopy: Attr.EagerAM. Default 0: nothing is said of that.
+	Eager int
 	// MaxPeers is the number of connections, 1 to 2^20. Default 65536.
 	MaxPeers int
 	// Key is the authorisation key, 1 to crypt.MaxKey bytes. Default none.
@@ -63,6 +67,9 @@ type Config struct {
 	XDPWhere xdp.Where
 	// NoEBPF, NoCBPF and NoGSO forbid abilities of the kernel.
 	NoEBPF, NoCBPF, NoGSO bool
+	// NoInbox has the kernel put all datagrams into the socket's queue. Default:
+	// short ones come by shared memory, where the rights allow it (CAP_BPF).
+	NoInbox bool
 	// Foreign takes datagrams of another protocol that shares the socket: their
 	// first byte's upper half is not 0xB and their second byte is 0. What it
 	// returns, if anything and no longer than b, is sent back, at a bounded rate.
@@ -97,8 +104,8 @@ const (
 
 func (c Config) withDefaults() Config {
 	def(&c.Stripes, 1)
-	def(&c.Window, 256<<10)
 	def(&c.MaxBcopy, 8192)
+	def(&c.Window, windowFor(c.MaxBcopy))
 	def(&c.MaxPeers, 1<<16)
 	def(&c.PeerTimeout, 15*time.Second)
 	def(&c.KeepAlive, time.Second)
@@ -112,6 +119,17 @@ func (c Config) withDefaults() Config {
 		c.Logf = func(string, ...any) {}
 	}
 	return c
+}
+
+// windowFor is the default window for messages of up to n bytes: with fewer than
+// some ten on their way, two programs that lose their processors now and then wait
+// for each other.
+func windowFor(n int) int {
+	window := 256 << 10
+	for window/16 < n && window < MaxWindow {
+		window *= 2
+	}
+	return window
 }
 
 // timeNoise is by how much round-trip times vary that the kernel's time stamps
@@ -139,6 +157,7 @@ func (c *Config) check() error {
 		{"stripes", int64(c.Stripes), 1, MaxStripes},
 		{"window", int64(c.Window), minWindow, MaxWindow},
 		{"largest payload", int64(c.MaxBcopy), 1, int64(c.Window / 4)},
+		{"eager payload", int64(c.Eager), 0, int64(c.MaxBcopy)},
 		{"peers", int64(c.MaxPeers), 1, 1 << 20},
 		{"peer timeout (ns)", int64(c.PeerTimeout), int64(10 * time.Millisecond), int64(time.Hour)},
 		{"keep-alive (ns)", int64(c.KeepAlive), int64(time.Millisecond), int64(time.Hour)},

@@ -35,10 +35,16 @@ type delivered struct {
 	told     atomic.Bool // CheckPeers reported the endpoint; written with Iface.mu
 }
 
-// maxRecord is the largest record in bytes.
-func (i *Iface) maxRecord() int {
-	return (recordHeader+max(maxShort, atomicBytes, maxHead+i.cfg.MaxBcopy)+recordAlign-1)&^(recordAlign-1) + recordAlign
+// recordOf is the largest record in bytes of messages with n bytes of payload at most.
+func recordOf(n int) int {
+	return (recordHeader+max(maxShort, atomicBytes, maxHead+n)+recordAlign-1)&^(recordAlign-1) + recordAlign
 }
+
+// mostPayload is what a message that comes may have, in bytes.
+func (i *Iface) mostPayload() int { return max(maxShort, atomicBytes, i.cfg.Window/4) }
+
+// maxRecord is the largest record that is taken, in bytes. What is sent is no larger.
+func (i *Iface) maxRecord() int { return recordOf(i.cfg.Window / 4) }
 
 // record is a parsed record header.
 type record struct {
@@ -76,7 +82,7 @@ func (c *Endpoint) record() (record, bool) {
 	b := c.rx.ring.at(at, recordHeader)
 	n, head := binary.LittleEndian.Uint32(b), int(binary.LittleEndian.Uint16(b[4:]))
 	r := record{kind: b[7], id: hw.AMID(b[6]), head: head, n: int(n), word: binary.LittleEndian.Uint64(b[8:])}
-	if n > uint32(max(maxShort, atomicBytes, c.i.cfg.MaxBcopy)) || head > maxShort || r.id >= hw.MaxAM || r.kind >= recordKinds || r.kind != recordMessage && head != 0 {
+	if n > uint32(c.i.mostPayload()) || head > maxShort || r.id >= hw.MaxAM || r.kind >= recordKinds || r.kind != recordMessage && head != 0 {
 		return record{}, true
 	}
 	r.size = recordSize(head, int(n))

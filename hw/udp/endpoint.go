@@ -57,6 +57,12 @@ type Endpoint struct {
 	ended bool // the peer closed in order
 	reason string
 
+	// rested is where the streams were when they were last seen to move; see rest.
+	rested struct {
+		tail, top uint64
+		since     congestion.Time
+	}
+
 	ops   opTable
 	probe probeStamps
 	src   delivered // progress lease

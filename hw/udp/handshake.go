@@ -123,6 +123,9 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side,
 	if int(s.i.count.Load()) >= s.i.cfg.MaxPeers || client.CID == 0 {
 		return nil
 	}
+	if !s.i.suits(from, client) {
+		return nil
+	}
 	if len(s.halfOpen) >= maxHalfOpen {
 		oldest := s.halfOpen[0]
 		s.confirm(oldest)
@@ -140,6 +143,16 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side,
 	c.dial.expires = now.Add(halfOpenLife)
 	c.schedule()
 	return c
+}
+
+// suits tells whether a peer takes our largest messages.
+func (i *Iface) suits(from *sock.Addr, peer *wire.Side) bool {
+	ours := recordOf(i.cfg.MaxBcopy)
+	if int64(peer.MaxMessage) < int64(ours) {
+		i.logf("%s takes messages of %d bytes, ours have up to %d", from.String(), peer.MaxMessage, ours)
+		return false
+	}
+	return true
 }
 
 // confirm takes c off the list of those whose clients have not used them yet.
@@ -211,8 +224,7 @@ func (s *stripe) onAccept(now congestion.Time, from *sock.Addr, b []byte) {
 	if c == nil || p.Server.CID == 0 {
 		return
 	}
-	if int(p.Server.MaxMessage) < s.i.maxRecord() {
-		s.i.logf("%s takes messages of %d bytes, ours have up to %d", from.String(), p.Server.MaxMessage, s.i.maxRecord())
+	if !s.i.suits(from, &p.Server) {
 		c.die("message sizes differ")
 		return
 	}

@@ -109,6 +109,7 @@ func (i *Iface) openStripes(fd int) error {
 	o := sock.Options{
 		Stripes: i.cfg.Stripes, Buffer: i.cfg.Buffer,
 		NoEBPF: i.cfg.NoEBPF, NoCBPF: i.cfg.NoCBPF, NoGSO: i.cfg.NoGSO,
+		NoInbox: i.cfg.NoInbox || i.cfg.XDP != XDPOff,
 	}
 	if bound, err := sock.Bound(fd); err == nil && bound.IsAny() {
 		o.Source = i.name // else datagrams come from there anyway
@@ -123,6 +124,10 @@ func (i *Iface) openStripes(fd int) error {
 		return err
 	}
 	i.group = group
+	if i.boot, err = monotonicAt(i.start); err != nil {
+		group.Close()
+		return err
+	}
 	if group.Refused != nil {
 		i.logf("%d stripes by %v: %v", len(group.Sockets), group.Steering, group.Refused)
 	}
@@ -158,6 +163,7 @@ func (i *Iface) Attr() hw.Attr {
 		MaxAMShort: maxShort,
 		MaxAMHead:  maxHead,
 		MaxAMBcopy: i.cfg.MaxBcopy,
+		EagerAM:    i.cfg.Eager,
 		Bandwidth:  1.25e9,
 		Latency:    10e-6,
 		Overhead:   2e-6,

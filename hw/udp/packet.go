@@ -31,8 +31,8 @@ func (t *sender) skipSome() {
 	t.skip--
 }
 
-// header starts a packet in b.
-func (c *Endpoint) header(b []byte, flags uint8) {
+// head is the header of the next packet.
+func (c *Endpoint) head(flags uint8) wire.Header {
 	if c.tx.seal != nil {
 		flags |= wire.FlagAuth
 	}
@@ -40,10 +40,15 @@ func (c *Endpoint) header(b []byte, flags uint8) {
 		flags |= wire.FlagBlocked
 		c.tx.saidWant = c.tx.limit + 1
 	}
-	h := wire.Header{
+	return wire.Header{
 		Stripe: c.peer.Stripe, Source: c.s.number, Flags: flags,
 		Index: c.peer.Index, CID: c.peer.CID, Number: c.tx.sent.Number(),
 	}
+}
+
+// header starts a packet in b.
+func (c *Endpoint) header(b []byte, flags uint8) {
+	h := c.head(flags)
 	h.Put(b)
 }
 

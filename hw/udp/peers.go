@@ -39,7 +39,32 @@ func (s *stripe) keepAlive(now congestion.Time) {
 			c.tx.ping, c.tx.urgent = true, true
 			c.transmit(now)
 		}
+		if c != nil {
+			c.rest(now)
+		}
 	}
+}
+
+// restAfter is how long a connection carries no message until it gives the memory
+// of its rings back, in which a busy one has touched every page.
+const restAfter = 2 * time.Second
+
+// rest gives the rings back if they are empty and nobody has used them for long. The
+// caller has the progress lease too.
+func (c *Endpoint) rest(now congestion.Time) {
+	t, r := &c.tx, &c.rx
+	if t.ring.b == nil && r.ring.b == nil {
+		return
+	}
+	if t.tail != c.rested.tail || r.top != c.rested.top {
+		c.rested.tail, c.rested.top, c.rested.since = t.tail, r.top, now
+		return
+	}
+	if now.Sub(c.rested.since) < restAfter || t.acked != t.tail || r.top != c.src.consumed.Load() || r.queued || c.src.visited {
+		return
+	}
+	c.s.flush() // nothing built points into the ring any more
+	c.freeRings()
 }
 
 // bury reports connections that are dead and forgets those that are reported.

@@ -111,6 +111,18 @@ const (
 	batch     = 8 << 10 // bytes
 )
 
+// longRecord is the size in bytes from which a record is long: while as much is
+// under way its last packets, which are no whole train, wait for company too.
+const longRecord = 32 << 10
+
+// markDirty has what is waiting sent with the next look, or post.
+func (c *Endpoint) markDirty() {
+	if !c.tx.dirty {
+		c.tx.dirty = true
+		c.s.dirty = append(c.s.dirty, c)
+	}
+}
+
 // commit ends a post of a record with so many bytes, sends it or leaves it for
 // a batch, and gives the lease back.
 func (c *Endpoint) commit(now congestion.Time, head, n int) {
@@ -123,15 +135,16 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	}
 	if t.burst++; t.burst > eagerPost && t.tail-t.next < batch {
 		t.lastPost = now
-		if !t.dirty {
-			t.dirty = true
-			c.s.dirty = append(c.s.dirty, c)
-		}
+		c.markDirty()
 		c.s.lease.unlock()
 		c.i.keeper.nudge(now)
 		return
 	}
-	c.transmit(now)
+	if size >= longRecord && t.path.Inflight() >= longRecord {
+		c.transmitTrains(now)
+	} else {
+		c.transmit(now)
+	}
 	c.s.flush()
 	if !t.path.Open() && t.waiting() {
 		c.s.work() // acknowledgements may have come

@@ -28,14 +28,16 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			return before, some
 		}
 		some = true
-		t := time.Now()
-		now = congestion.Time(t.Sub(s.i.start)) + 1
+		var wall time.Duration
+		if now = s.i.now(); s.in.Stamped() {
+			wall = time.Duration(time.Now().UnixNano())
+		}
 		for k := range n {
 			if !s.in.Message(k, &s.message) {
 				s.i.malformed.Add(1)
 				continue
 			}
-			s.split(now, s.arrival(now, time.Duration(t.UnixNano())))
+			s.split(now, s.arrival(now, wall))
 		}
 		s.settle(now)
 		s.i.wait.bell(s)
@@ -43,7 +45,7 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			s.emptyAt = before
 			return now, some
 		}
-		if n == 1 {
+		if s.in.WasSingle() {
 			return now, some // Progress asked for no more
 		}
 	}
@@ -69,8 +71,12 @@ func (s *stripe) split(now, at congestion.Time) {
 	b := m.Bytes
 	for len(b) > 0 {
 		n := min(max(m.Segment, 1), len(b))
-		s.dispatch(now, at, &m.From, b[:n:n], m.Marked)
+		first := b[:n:n]
+		s.dispatch(now, at, &m.From, first, m.Marked)
 		b = b[n:]
+		if len(b) >= n && !m.Marked {
+			b = b[s.eatTrain(now, at, &m.From, first, b):]
+		}
 	}
 }
 

@@ -83,7 +83,10 @@ func (t *sender) waiting() bool { return t.lost.Len() > 0 || t.next < min(t.tail
 func (c *Endpoint) waiting() bool { return c.tx.waiting() || c.ops.waiting() != nil }
 
 // transmit sends what may be sent now.
-func (c *Endpoint) transmit(now congestion.Time) {
+func (c *Endpoint) transmit(now congestion.Time) { c.push(now, 0) }
+
+// push is transmit, which leaves less than rest bytes of the stream for later.
+func (c *Endpoint) push(now congestion.Time, rest uint64) {
 	t := &c.tx
 	if !c.alive() {
 		return
@@ -95,8 +98,14 @@ func (c *Endpoint) transmit(now congestion.Time) {
 		c.sendPing(now)
 	}
 	for t.waiting() && t.sent.Room() && t.path.May(now) {
+		if t.lost.Len() == 0 && min(t.tail, t.limit)-t.next < rest {
+			c.markDirty()
+			c.i.keeper.nudge(now)
+			break
+		}
 		c.sendStream(now, 0)
 		now = c.s.freshen(now)
+		c.sendTrain(now)
 	}
 	for t.sent.Room() && t.path.May(now) {
 		o := c.ops.waiting()

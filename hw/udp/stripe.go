@@ -131,6 +131,9 @@ func (s *stripe) flush() {
 	}
 	s.out.Flush(s.socket)
 	s.stale = true
+	if s.socket.WantsNear() {
+		s.i.wait.approach(s)
+	}
 	for n, m := range s.entered {
 		m.leave()
 		s.entered[n] = nil

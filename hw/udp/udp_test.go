@@ -55,7 +55,7 @@ func TestConformance(t *testing.T) {
 		"key":      {Config: Config{Key: []byte("a secret")}},
 		"ethernet": {Config: Config{MaxPacket: 1472}},
 		"small":    {Config: Config{Window: minWindow, MaxBcopy: 64, MaxPacket: minPacket, NoGSO: true}},
-		"large":    {Config: Config{Window: 1 << 20, MaxBcopy: 1 << 16}},
+		"large":    {Config: Config{Window: 1 << 20, MaxBcopy: 1 << 16, Eager: 1 << 16}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "stripes" && name != "key" {

@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -111,15 +112,35 @@ func (w *waiter) set(i *Iface, events uint32) {
 		_, _ = unix.Read(w.event, b[:])
 	}
 	for _, s := range i.stripes {
+		s.socket.Bell(events != 0)
 		for _, fd := range s.socket.Files() {
 			e := unix.EpollEvent{Events: events, Fd: int32(fd)}
-			if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_MOD, fd, &e); err != nil {
+			err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_MOD, fd, &e)
+			if err == unix.ENOENT { // a near peer's, made since
+				err = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &e)
+			}
+			if err != nil {
 				i.logf("doorbell: %v", err)
 			}
 		}
 	}
 	if events != 0 {
 		w.armed.Store(1)
+	}
+}
+
+// approach gives a peer a socket of its own, unless somebody sleeps on those that
+// there are. The caller has the lease of s.
+func (w *waiter) approach(s *stripe) {
+	if s.i.cfg.Impair != nil || !w.mu.TryLock() {
+		return
+	}
+	defer w.mu.Unlock()
+	if w.armed.Load() != 0 || w.shut {
+		return
+	}
+	if err := s.socket.MakeNear(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		s.i.logf("%v", err)
 	}
 }
 

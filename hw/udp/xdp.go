@@ -21,16 +21,14 @@ func (i *Iface) openXDP() error {
 		d.Close()
 		err = fmt.Errorf("frames of %d bytes: %w", d.MaxPacket(), xdp.ErrUnsupported)
 	}
-	if err == nil {
-		if i.boot, err = monotonicAt(i.start); err != nil {
-			d.Close()
-		}
-	}
 	if err != nil {
 		if i.cfg.XDP == XDPMust {
 			return fmt.Errorf("AF_XDP: %w", err)
 		}
 		i.logf("without AF_XDP: %v", err)
+		if !i.cfg.NoInbox {
+			i.group.OpenInboxes()
+		}
 		return nil
 	}
 	i.xdp = d

@@ -145,6 +145,9 @@ func TestXDPRefused(t *testing.T) {
 		t.Errorf("%q: %q", i.XDP(), lines)
 	}
 	b := at(t, hb, false, Config{})
+	if mine, others := i.stripes[0].socket.HasInbox(), b.stripes[0].socket.HasInbox(); mine != others || first.stripes[0].socket.HasInbox() {
+		t.Errorf("inbox: %v, %v", mine, others)
+	}
 	stream(t, i, b, 100)
 	stream(t, b, i, 100)
 	stream(t, first, b, 100)

@@ -63,7 +63,9 @@ type Config struct {
 	HMEMMapSize       int           // bytes, 0: device memory of other processes is never mapped
 	UDP               Tri           // other hosts over UDP
 	UDPStripes        int           // sockets of an endpoint
+	UDPEagerSize      int           // bytes, 0: EagerSize
 	UDPXDP            Tri           // datagrams past the kernel's network stack
+	UDPInbox          bool          // short datagrams by shared memory
 	CC                string        // name of a congestion algorithm
 	RTTAlpha          float64       // gain of SRTT
 	RTTBeta           float64       // gain of RTTVAR

@@ -14,7 +14,13 @@ type Array[T any] struct {
 
 // NewArray maps an array of n zeroed elements; n must be at least 1. Arrays of HugeSize bytes and more ask for huge
 // pages. The error wraps ErrPointers, ErrSize or the errno of mmap.
-func NewArray[T any](n int) (Array[T], error) {
+func NewArray[T any](n int) (Array[T], error) { return newArray[T](n, Huge) }
+
+// NewSparseArray is NewArray of which few elements are used: each takes the page that it is on, never a huge one.
+func NewSparseArray[T any](n int) (Array[T], error) { return newArray[T](n, 0) }
+
+// newArray maps an array; large is what it asks for beyond NoReserve if it has HugeSize bytes or more.
+func newArray[T any](n int, large Flags) (Array[T], error) {
 	if err := checkElem[T](); err != nil {
 		return Array[T]{}, err
 	}
@@ -25,7 +31,7 @@ func NewArray[T any](n int) (Array[T], error) {
 	}
 	flags := NoReserve
 	if n*size >= HugeSize {
-		flags |= Huge
+		flags |= large
 	}
 	b, err := Map(n*size, flags)
 	if err != nil {

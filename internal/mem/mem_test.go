@@ -130,6 +130,29 @@ func TestArray(t *testing.T) {
 	}
 }
 
+func TestSparseArray(t *testing.T) {
+	a, err := NewSparseArray[plain](4 * HugeSize / int(unsafe.Sizeof(plain{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Free()
+	for i := 0; i < a.Len(); i += HugeSize / int(unsafe.Sizeof(plain{})) {
+		_ = *a.At(uint32(i)) // a page of zeros first, which a write replaces by one of its size
+		a.At(uint32(i)).A = 1
+	}
+	vec := make([]byte, 4*HugeSize/pageSize)
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(a.p), 4*HugeSize, uintptr(unsafe.Pointer(unsafe.SliceData(vec)))); errno != 0 {
+		t.Fatalf("mincore: %v", errno)
+	}
+	resident := 0
+	for _, v := range vec {
+		resident += int(v & 1)
+	}
+	if resident > 8 {
+		t.Errorf("4 elements take %d pages", resident)
+	}
+}
+
 func TestArrayErrors(t *testing.T) {
 	for _, n := range []int{0, -1, maxMap} {
 		if _, err := NewArray[plain](n); !errors.Is(err, ErrSize) {

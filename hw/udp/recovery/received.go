@@ -116,6 +116,9 @@ func (r *Received) Add(number uint64) bool {
 	return i == 0
 }
 
+// AddMany takes in the n numbers that follow the largest so far; Any is true.
+func (r *Received) AddMany(n int) { r.ranges[0].Last += uint64(n) }
+
 func (r *Received) remove(i int) {
 	copy(r.ranges[i:r.n-1], r.ranges[i+1:r.n])
 	r.n--

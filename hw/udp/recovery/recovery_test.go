@@ -159,6 +159,39 @@ func TestManyVoids(t *testing.T) {
 	}
 }
 
+// TestAddMany keeps packets many at a time and one by one.
+func TestAddMany(t *testing.T) {
+	var many, single Sent
+	for n, free := 1, many.Free(); free > 0; free = many.Free() {
+		n = min(n+3, free)
+		p := Packet{Kind: 3, Offset: 1000 * many.Number(), Len: 1000, Size: 1040}
+		many.AddMany(7, p, n, 1000)
+		many.Ask()
+		for k := range n {
+			p.Offset, p.Asked = 1000*single.Number(), k == n-1
+			single.Add(7, p)
+		}
+		if many.Flying() != single.Flying() || many.Number() != single.Number() || many.Room() != single.Room() {
+			t.Fatalf("%d and %d under way", many.Flying(), single.Flying())
+		}
+	}
+	if many.Room() {
+		t.Error("no more are free, but there is room")
+	}
+	for n := range many.Number() {
+		if *many.at(n) != *single.at(n) {
+			t.Fatalf("packet %d: %+v, %+v", n, *many.at(n), *single.at(n))
+		}
+	}
+	var r Received
+	r.Add(3)
+	r.Add(5)
+	r.AddMany(4)
+	if r.Largest() != 9 || r.Look(9) != Duplicate || r.Look(4) != New || r.Look(10) != New {
+		t.Errorf("up to %d", r.Largest())
+	}
+}
+
 func TestRoom(t *testing.T) {
 	var s Sent
 	p := newPath(t)

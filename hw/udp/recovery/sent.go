@@ -99,6 +99,9 @@ func (s *Sent) Flying() int { return s.fly }
 // acknowledgement (Void) always can.
 func (s *Sent) Room() bool { return s.next-s.low < maxTable-64 }
 
+// Free returns how many packets Room is true for, one after the other.
+func (s *Sent) Free() int { return max(maxTable-64-int(s.next-s.low), 0) }
+
 // slot makes room for the next number and returns its entry. Void numbers may
 // push out unsettled ones only beyond maxTable, which Room keeps far away.
 func (s *Sent) slot() *Packet {
@@ -143,6 +146,24 @@ func (s *Sent) Add(now congestion.Time, p Packet) {
 	s.fly++
 	s.lastSent = now
 }
+
+// AddMany keeps n packets like p that leave now under the numbers from Number on,
+// with Offset growing by step. Free has said that there is room for them.
+func (s *Sent) AddMany(now congestion.Time, p Packet, n int, step uint64) {
+	p.state = flying
+	for range n {
+		slot := s.slot()
+		p.Number = s.next
+		*slot = p
+		p.Offset += step
+		s.next++
+	}
+	s.fly += n
+	s.lastSent = now
+}
+
+// Ask notes that the packet added last asks for an answer at once.
+func (s *Sent) Ask() { s.at(s.next - 1).Asked = true }
 
 // Void uses up a number for a packet that nobody acknowledges.
 func (s *Sent) Void() {

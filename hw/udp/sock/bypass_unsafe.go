@@ -30,6 +30,9 @@ func (s *Socket) SetBypass(b Bypass) { s.bypass = b }
 // Files are the descriptors that are readable when something has come.
 func (s *Socket) Files() []int {
 	files := []int{s.FD}
+	if s.near.used {
+		files = append(files, s.near.fd)
+	}
 	if s.bypass != nil {
 		files = append(files, s.bypass.Files()...)
 	}
@@ -45,7 +48,7 @@ const kernelLook = 20 * time.Microsecond
 // comes by either does not keep the other from being looked at.
 func (s *Socket) receiveEither(in *In, now time.Duration) (n int, full bool, err error) {
 	if now >= s.kernelDue && !s.kernelHad {
-		n, _, err = s.receiveKernel(in)
+		n, _, err = s.receiveKernel(in, s.FD)
 		s.kernelHad = n > 0 || err != nil
 		if s.kernelHad {
 			return n, true, err

@@ -23,5 +23,11 @@
 // A socket may have a [Bypass], which sends and receives for it past the kernel's
 // network stack. What the bypass does not take goes the ordinary way.
 //
+// # Short datagrams, and a busy peer
+//
+// Where the rights allow it the kernel puts short datagrams into memory that it shares
+// with the process (inbox.go). A group of one socket may have another that is connected
+// to one peer ([Socket.WantsNear]).
+//
 // A group's sockets, an Out and an In each have one owner at a time.
 package sock

@@ -20,6 +20,13 @@ type Trouble struct {
 // Whoever can forge ICMP messages can put what he likes there, but Quoted shows
 // whether he saw the datagram.
 func (s *Socket) Errors(f func(*Trouble)) {
+	if s.near.used {
+		errorsOf(s.near.fd, f)
+	}
+	errorsOf(s.FD, f)
+}
+
+func errorsOf(fd int, f func(*Trouble)) {
 	var payload [256]byte
 	var control [256]byte
 	var name unix.RawSockaddrInet6
@@ -29,7 +36,7 @@ func (s *Socket) Errors(f func(*Trouble)) {
 		h := unix.Msghdr{Name: (*byte)(unsafe.Pointer(&name)), Namelen: unix.SizeofSockaddrInet6, Iov: &iov, Control: &control[0]}
 		h.SetIovlen(1)
 		h.SetControllen(len(control))
-		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(s.FD), uintptr(unsafe.Pointer(&h)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 		if errno != 0 {
 			return
 		}

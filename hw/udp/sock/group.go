@@ -32,6 +32,9 @@ type Socket struct {
 	asked  uint32 // stamps
 	noGSO  bool   // the kernel or the interface cannot do it
 	bypass Bypass // nil: there is none
+	inbox  *inbox // nil: there is none
+	near   near
+	buffer int // see Options
 	// kernelDue is when to look next what came by the kernel, kernelHad that the
 	// last look there found something. Only with a bypass.
 	kernelDue time.Duration
@@ -44,6 +47,7 @@ type Group struct {
 	Sockets  []*Socket
 	Steering Steering
 	Refused  error // why there are not as many sockets as wanted, or no eBPF; nil if that was not tried
+	NoInbox  error // why sockets have no inbox; nil if they have, or that was not tried
 	steer    steerer
 }
 
@@ -55,6 +59,7 @@ type Options struct {
 	NoEBPF  bool // do not try
 	NoCBPF  bool // do not try
 	NoGSO   bool // do not try
+	NoInbox bool // do not try
 }
 
 // NewGroup makes a group of the bound UDP socket fd and of as many others as
@@ -75,6 +80,12 @@ func NewGroup(fd int, o Options) (*Group, error) {
 			}
 			g.Sockets = g.Sockets[:1]
 		}
+	}
+	if len(g.Sockets) == 1 {
+		first.openNear()
+	}
+	if !o.NoInbox {
+		g.OpenInboxes()
 	}
 	return g, nil
 }
@@ -137,8 +148,7 @@ func (g *Group) another(name unix.Sockaddr, o *Options) (*Socket, error) {
 	return s, nil
 }
 
-// newSocket sets the options of a socket. What only makes things faster or
-// tells more may fail.
+// newSocket makes fd a socket of a group.
 func newSocket(fd int, o *Options) (*Socket, error) {
 	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {
@@ -147,14 +157,9 @@ func newSocket(fd int, o *Options) (*Socket, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, fmt.Errorf("set non-blocking: %w", err)
 	}
-	s := &Socket{FD: fd, family: family, source: o.Source, noGSO: o.NoGSO}
-	if err := s.setDiscover(); err != nil {
+	s := &Socket{FD: fd, family: family, source: o.Source, noGSO: o.NoGSO, buffer: o.Buffer, near: near{fd: -1}}
+	if err := s.setOptions(fd); err != nil {
 		return nil, err
-	}
-	set := func(level, name, value int) { _ = unix.SetsockoptInt(fd, level, name, value) }
-	if o.Buffer > 0 {
-		set(unix.SOL_SOCKET, unix.SO_RCVBUF, o.Buffer)
-		set(unix.SOL_SOCKET, unix.SO_SNDBUF, o.Buffer)
 	}
 	// The kernel doubles what is asked for, because it counts its own too.
 	buffer, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
@@ -162,25 +167,39 @@ func newSocket(fd int, o *Options) (*Socket, error) {
 		return nil, fmt.Errorf("size of the receive buffer: %w", err)
 	}
 	s.Buffer = max(buffer/2, 1)
+	return s, nil
+}
+
+// setOptions sets the options of fd, which has the name of the socket. What only makes
+// things faster or tells more may fail.
+func (s *Socket) setOptions(fd int) error {
+	if err := s.setDiscover(fd); err != nil {
+		return err
+	}
+	set := func(level, name, value int) { _ = unix.SetsockoptInt(fd, level, name, value) }
+	if s.buffer > 0 {
+		set(unix.SOL_SOCKET, unix.SO_RCVBUF, s.buffer)
+		set(unix.SOL_SOCKET, unix.SO_SNDBUF, s.buffer)
+	}
 	set(unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	set(unix.SOL_UDP, unix.UDP_GRO, 1)
 	const ect0 = 2 // RFC 3168: capable of ECN
 	set(unix.IPPROTO_IP, unix.IP_TOS, ect0)
 	set(unix.IPPROTO_IP, unix.IP_RECVTOS, 1)
 	set(unix.IPPROTO_IP, unix.IP_RECVERR, 1)
-	if family == unix.AF_INET6 {
+	if s.family == unix.AF_INET6 {
 		set(unix.IPPROTO_IPV6, unix.IPV6_TCLASS, ect0)
 		set(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1)
 		set(unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
 	}
-	return s, nil
+	return nil
 }
 
 // setDiscover forbids fragments, and leaves finding the path's MTU to us.
-func (s *Socket) setDiscover() error {
-	err := unix.SetsockoptInt(s.FD, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+func (s *Socket) setDiscover(fd int) error {
+	err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 	if s.family == unix.AF_INET6 {
-		err = unix.SetsockoptInt(s.FD, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
 	}
 	if err != nil {
 		return fmt.Errorf("forbid fragments: %w", err)
@@ -193,6 +212,10 @@ func (g *Group) Close() {
 	g.steer.close()
 	for _, s := range g.Sockets {
 		_ = unix.Close(s.FD)
+		s.closeNear()
+		if s.inbox != nil {
+			_ = s.inbox.close()
+		}
 	}
 	g.Sockets = nil
 }

@@ -32,9 +32,10 @@ type In struct {
 	control [inMessages][inControl]byte
 	bytes   []byte
 	n       int
-	ask     int // messages that the next Receive asks for
+	ask     int  // messages that the next Receive asks for
+	single  bool // the last Receive asked for one
 
-	messages [inMessages]Message // of the last Receive, that came by a bypass
+	messages [inMessages]Message // of the last Receive, that came by a bypass or an inbox
 	direct   int                 // number of them; 0: all came by the kernel
 }
 
@@ -78,27 +79,36 @@ func (in *In) Free() {
 // second look, which costs as much as a look at an empty socket.
 func (in *In) Single() { in.ask = 1 }
 
+// Stamped tells that messages of the last Receive may have a Stamp.
+func (in *In) Stamped() bool { return in.direct == 0 }
+
+// WasSingle tells that the last Receive asked the kernel for one message.
+func (in *In) WasSingle() bool { return in.single }
+
 // Receive takes what has arrived, up to 16 messages, and returns how many there
 // were; full tells that there may be more. It never waits. now is the time since
-// any moment: a socket with a bypass looks at the kernel's now and then only. Errors are pending
+// any moment: a socket with a bypass or an inbox looks at the kernel's now and then only. Errors are pending
 // errors of the socket, which [Socket.Errors] explains.
 func (s *Socket) Receive(in *In, now time.Duration) (n int, full bool, err error) {
-	in.direct = 0
-	if s.bypass != nil {
+	in.direct, in.single = 0, false
+	switch {
+	case s.bypass != nil:
 		return s.receiveEither(in, now)
+	case s.inbox != nil:
+		return s.receiveInbox(in, now)
 	}
-	return s.receiveKernel(in)
+	return s.receiveSockets(in, now)
 }
 
-// receiveKernel takes what the kernel has.
-func (s *Socket) receiveKernel(in *In) (n int, full bool, err error) {
+// receiveKernel takes what the kernel has at one of the socket's descriptors.
+func (s *Socket) receiveKernel(in *In, fd int) (n int, full bool, err error) {
 	for i := range in.n { // what the kernel wrote last time
 		in.prepare(i)
 	}
 	in.n = 0
 	ask := in.ask
-	in.ask = inMessages
-	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.FD), uintptr(unsafe.Pointer(&in.hdrs[0])), uintptr(ask), unix.MSG_DONTWAIT, 0, 0)
+	in.ask, in.single = inMessages, ask == 1
+	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&in.hdrs[0])), uintptr(ask), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		if errno == unix.EAGAIN || errno == unix.EINTR {
 			return 0, false, nil
@@ -117,7 +127,7 @@ type Message struct {
 	Segment int
 	Marked  bool // ECN: congestion experienced
 	// Driver is when the interface's driver had it, by CLOCK_MONOTONIC, of what a
-	// bypass received; 0: unknown.
+	// bypass received, or when the kernel put it into an inbox; 0: unknown.
 	Driver time.Duration
 	Stamp  time.Duration // when the kernel got it, by the wall clock, as time since 1970; 0: unknown
 	// Hardware is when the interface got it, by its own clock; 0: not known. See

@@ -136,6 +136,32 @@ func (o *Out) joinable(s *Socket, to *Addr, owner uint64, size int) *outMessage 
 	return m
 }
 
+// MaxTrain returns how many datagrams of size bytes the kernel takes as one message.
+func MaxTrain(size int) int { return min(maxSegments, maxJoined/size) }
+
+// Joinable returns how many datagrams of owner may join the last message: of size
+// bytes as those in it, in two pieces each, of which head bytes are of the arena.
+func (o *Out) Joinable(s *Socket, owner uint64, size, head int) int {
+	if o.n == 0 || s.noGSO {
+		return 0
+	}
+	m := &o.msgs[o.n-1]
+	if m.owner != owner || m.segment != size || m.last != size {
+		return 0
+	}
+	return max(min(maxSegments-m.segments, (maxJoined-m.total)/m.segment, (outPieces-o.pieces)/2, (outArena-o.taken)/max(head, 1)), 0)
+}
+
+// Join adds a datagram, of which Joinable has told, to the last message.
+func (o *Out) Join(head, tail []byte) {
+	o.taken += len(head)
+	m := &o.msgs[o.n-1]
+	m.segments++
+	m.total += m.segment
+	o.piece(head)
+	o.piece(tail)
+}
+
 func (o *Out) begin(s *Socket, to *Addr, owner uint64, size int) *outMessage {
 	m := &o.msgs[o.n]
 	*m = outMessage{to: *to, owner: owner, segment: size, last: size, segments: 1, total: size}
@@ -191,18 +217,38 @@ func (o *Out) Flush(s *Socket) {
 	o.reset()
 }
 
-// send gives the kernel the messages from i on, and returns how many it took. What
-// is alone and one piece goes by a call that has less to copy.
+// send gives the kernel the messages from i on that go to one socket, and returns how
+// many it took. What is alone and one piece goes by a call that has less to copy.
 func (o *Out) send(s *Socket, i int) (n uintptr, errno unix.Errno) {
-	h := &o.hdrs[i].hdr
+	h, to := &o.hdrs[i].hdr, &o.msgs[i].to
+	fd, count := s.FD, o.n-i
+	if s.near.used {
+		fd, count = o.nearest(s, i)
+	}
 	if o.n == 1 && h.Iovlen == 1 && h.Controllen == 0 {
+		s.near.vote(to)
 		v := h.Iov
-		_, _, errno = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.FD), uintptr(unsafe.Pointer(v.Base)), uintptr(v.Len),
+		_, _, errno = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(v.Base)), uintptr(v.Len),
 			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))
 		return 1, errno
 	}
-	n, _, errno = unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.FD), uintptr(unsafe.Pointer(&o.hdrs[i])), uintptr(o.n-i), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno = unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&o.hdrs[i])), uintptr(count), unix.MSG_DONTWAIT, 0, 0)
 	return n, errno
+}
+
+// nearest chooses the socket for message i, and returns how many from there on go the
+// same way. Stamps are numbered by socket, so their datagrams go the usual way.
+func (o *Out) nearest(s *Socket, i int) (fd, count int) {
+	if o.stamp || !s.near.has(&o.msgs[i].to) {
+		for count = 1; i+count < o.n && !s.near.has(&o.msgs[i+count].to); count++ {
+		}
+		return s.FD, count
+	}
+	for ; i+count < o.n && s.near.has(&o.msgs[i+count].to); count++ {
+		h := &o.hdrs[i+count].hdr
+		h.Name, h.Namelen = nil, 0
+	}
+	return s.near.fd, count
 }
 
 // pending tells errors that may be those of an earlier datagram.

@@ -66,6 +66,8 @@ func datagram(o *Out, s *Socket, to *Addr, head, tail []byte) {
 	o.Add(s, to, 7, b, tail, false)
 }
 
+var began = time.Now()
+
 // collect receives datagrams until there are n, or fails.
 func collect(t *testing.T, s *Socket, in *In, n int) (list [][]byte, from []Addr) {
 	t.Helper()
@@ -73,7 +75,7 @@ func collect(t *testing.T, s *Socket, in *In, n int) (list [][]byte, from []Addr
 		if time.Now().After(end) {
 			t.Fatalf("%d of %d datagrams came", len(list), n)
 		}
-		got, _, err := s.Receive(in, 0)
+		got, _, err := s.Receive(in, time.Since(began))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +84,7 @@ func collect(t *testing.T, s *Socket, in *In, n int) (list [][]byte, from []Addr
 			if !in.Message(k, &m) {
 				t.Fatal("a message is not usable")
 			}
-			if m.Stamp == 0 || time.Since(time.Unix(0, int64(m.Stamp))).Abs() > time.Minute {
+			if m.Driver == 0 && time.Since(time.Unix(0, int64(m.Stamp))).Abs() > time.Minute {
 				t.Errorf("stamp %v", m.Stamp)
 			}
 			for b := m.Bytes; len(b) > 0; {
@@ -128,6 +130,50 @@ func TestSendReceive(t *testing.T) {
 				t.Errorf("%d system calls for 100 datagrams", out.Calls)
 			}
 		}
+	}
+}
+
+// TestJoin sends trains, of which all datagrams but the first are joined.
+func TestJoin(t *testing.T) {
+	a, aAddr := group(t, "127.0.0.1:0", Options{})
+	b, bAddr := group(t, "127.0.0.1:0", Options{})
+	in, out := buffers(t)
+	s := a.Sockets[0]
+	if n := out.Joinable(s, 7, 1002, 2); n != 0 {
+		t.Errorf("%d datagrams join nothing", n)
+	}
+	var want [][]byte
+	for n := 0; n < 150; {
+		if out.Full(2) {
+			out.Flush(s)
+		}
+		add := func() { want = append(want, append([]byte{byte(n), 1}, bytes.Repeat([]byte{byte(n)}, 1000)...)); n++ }
+		add()
+		datagram(out, s, &bAddr, want[n-1][:2], want[n-1][2:])
+		for k := out.Joinable(s, 7, 1002, 2); k > 0; k-- {
+			add()
+			head := out.Take(2)
+			copy(head, want[n-1])
+			out.Join(head, want[n-1][2:])
+		}
+		for _, wrong := range [][2]int{{8, 1002}, {7, 1001}, {7, 1003}} {
+			if k := out.Joinable(s, uint64(wrong[0]), wrong[1], 2); k != 0 {
+				t.Errorf("%d datagrams of %d bytes of %d join", k, wrong[1], wrong[0])
+			}
+		}
+	}
+	out.Flush(s)
+	if len(out.Failed) != 0 {
+		t.Fatalf("failed: %v", out.Failed)
+	}
+	got, from := collect(t, b.Sockets[0], in, len(want))
+	for n := range got {
+		if !bytes.Equal(got[n], want[n]) || from[n] != aAddr {
+			t.Fatalf("datagram %d of %d bytes from %s", n, len(got[n]), from[n].String())
+		}
+	}
+	if MaxTrain(1000) != maxSegments || MaxTrain(65507) != 0 || MaxTrain(1472) != 44 {
+		t.Errorf("trains of %d, %d, %d", MaxTrain(1000), MaxTrain(65507), MaxTrain(1472))
 	}
 }
 

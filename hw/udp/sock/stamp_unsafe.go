@@ -36,6 +36,10 @@ func (s *Socket) EnableStamps() error {
 		return fmt.Errorf("time stamps: %w", err)
 	}
 	s.stamps = true
+	if s.inbox != nil { // what it takes has none
+		s.inbox.unused.Store(true)
+		s.inbox.switchOff(true)
+	}
 	return nil
 }
 

@@ -29,7 +29,7 @@ import "errors"
 var ErrMalformed = errors.New("malformed datagram")
 
 // Version is the version of the format. Another version's Init is ignored.
-const Version = 1
+const Version = 2
 
 // Type is a packet's type.
 type Type uint8

@@ -25,7 +25,7 @@ const (
 
 // Sizes of frames without their data, in bytes.
 const (
-	StreamHeader = 16
+	StreamHeader = 12
 	PingSize     = 4
 	CloseSize    = 16
 	PutHeader    = 24
@@ -69,8 +69,7 @@ func PutStream(b []byte, offset uint64, n int) {
 	_ = b[StreamHeader-1]
 	b[0], b[1] = byte(KindStream), 0
 	binary.LittleEndian.PutUint16(b[2:], uint16(n))
-	binary.LittleEndian.PutUint32(b[4:], 0)
-	binary.LittleEndian.PutUint64(b[8:], offset)
+	binary.LittleEndian.PutUint64(b[4:], offset)
 }
 
 // PutPing writes a ping frame.
@@ -122,7 +121,7 @@ func (f *Frame) parseStream(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("stream frame of %d bytes: %w", len(b), ErrMalformed)
 	}
 	n := int(binary.LittleEndian.Uint16(b[2:]))
-	f.Offset = binary.LittleEndian.Uint64(b[8:])
+	f.Offset = binary.LittleEndian.Uint64(b[4:])
 	b = b[StreamHeader:]
 	if n == 0 || n > len(b) {
 		return nil, fmt.Errorf("stream frame with %d of %d bytes: %w", len(b), n, ErrMalformed)

@@ -1,0 +1,274 @@
+package sock
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+)
+
+// inbox is memory that the kernel puts short datagrams into, shared with the
+// process: an empty one costs a load where an empty socket costs a system call,
+// and the socket's queue, with the memory of each datagram that one processor
+// allocates and another frees, is left out. All that comes before the socket stays:
+// routes, firewall, checksums. An eBPF program does it that stands where a socket's
+// filter does. To the kernel what it takes is filtered: it counts as
+// UdpInErrors and among the socket's drops.
+//
+// The program leaves to the socket what is long, joined of several, or of a link-local
+// address, whose scope it does not see; what comes while the inbox is full or
+// off; and what comes while the socket holds something, because datagrams that overtake
+// each other look lost.
+//
+//	program                                 owner
+//	P1: claim a slot: tail + 1              O1: off = 1 (before a sleep)
+//	P2: fill it, seq = position + 1         O2: look for slots
+//	P3: off? then the socket gets it too    O3: sleep until the socket has something
+//
+// P2 is a read-modify-write and O1 is sequentially consistent, so either P3 sees O1
+// or O2 sees P2. What comes twice has the same packet number.
+type inbox struct {
+	mem     []byte
+	program *ebpf.Program
+
+	head  uint64 // slots that were read
+	told  uint64 // as far as the program knows; it may lag
+	taken uint64 // datagrams that came by the socket
+	miss  int    // looks at the socket that did not find one that must come
+	due   time.Duration
+
+	// unused: all goes to the socket for ever. Stored by its owner, read by switchOff.
+	unused atomic.Bool
+}
+
+// Layout of the shared memory. Lines are written by one side each.
+const (
+	inboxPassed = 0   // program: datagrams left to the socket
+	inboxTail   = 64  // program: slots claimed
+	inboxHead   = 128 // owner: slots read
+	inboxTaken  = 136 // owner: datagrams taken from the socket
+	inboxOff    = 144 // owner: 1 while all shall go to the socket
+	inboxFirst  = 256 // the slots
+
+	inboxSlots = 32
+	slotShift  = 9
+	slotBytes  = 1 << slotShift
+	inboxBytes = inboxFirst + inboxSlots*slotBytes
+
+	slotSeq  = 0  // program: position + 1 once it is filled, modulo 2^32
+	slotLen  = 4  // bytes from slotUDP; 0: nothing
+	slotTime = 8  // CLOCK_MONOTONIC
+	slotIP   = 24 // the IP header without options
+	slotUDP  = 64 // the UDP header and what follows
+)
+
+const (
+	// tellEvery is after how many slots read the program is told.
+	tellEvery = 8
+	// inboxLook is how long the socket is not looked at if nothing says that it
+	// should be. Its error queue does not say.
+	inboxLook = 100 * time.Microsecond
+	// inboxMisses is how many looks at the socket may find nothing where the program
+	// let something pass: the kernel may have dropped it.
+	inboxMisses = 64
+)
+
+// Fields of the kernel's struct __sk_buff, and what its helpers take.
+const (
+	skbLen      = 0
+	skbProtocol = 16
+	skbGSOSize  = 176
+	fromNetwork = 1 // BPF_HDR_START_NET
+	keepAll     = -1
+)
+
+// inboxProgram compiles the program.
+func inboxProgram(mapFD int) asm.Instructions {
+	ether := func(kind uint16) int32 {
+		return int32(binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, kind)))
+	}
+	native := func(a, b byte) int32 { return int32(binary.NativeEndian.Uint16([]byte{a, b})) }
+	list := asm.Instructions{
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMapValue(asm.R7, mapFD, 0),
+		asm.LoadMem(asm.R8, asm.R6, skbLen, asm.Word),
+		asm.JGT.Imm(asm.R8, slotBytes-slotUDP, "pass"),
+		asm.JLE.Imm(asm.R8, udpHeader, "pass"),
+		asm.LoadMem(asm.R1, asm.R6, skbGSOSize, asm.Word),
+		asm.JNE.Imm(asm.R1, 0, "pass"),
+		asm.LoadMem(asm.R1, asm.R7, inboxOff, asm.Word),
+		asm.JNE.Imm(asm.R1, 0, "pass"),
+		asm.LoadMem(asm.R1, asm.R7, inboxPassed, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R7, inboxTaken, asm.DWord),
+		asm.JNE.Reg(asm.R1, asm.R2, "pass"), // the socket holds something
+
+		asm.Mov.Imm(asm.R2, 20), // the IP header's size
+		asm.LoadMem(asm.R1, asm.R6, skbProtocol, asm.Word),
+		asm.JEq.Imm(asm.R1, ether(unix.ETH_P_IP), "claim"),
+		asm.JNE.Imm(asm.R1, ether(unix.ETH_P_IPV6), "pass"),
+	}
+	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 8, asm.RFP, -16, asm.Mov.Imm(asm.R4, 2))...)
+	return append(list, append(append(asm.Instructions{
+		asm.JNE.Imm(asm.R0, 0, "pass"),
+		asm.LoadMem(asm.R1, asm.RFP, -16, asm.Half),
+		asm.And.Imm(asm.R1, native(0xff, 0xc0)),
+		asm.JEq.Imm(asm.R1, native(0xfe, 0x80), "pass"), // link-local
+		asm.Mov.Imm(asm.R2, 40),
+
+		asm.StoreMem(asm.RFP, -24, asm.R2, asm.DWord).WithSymbol("claim"),
+		asm.LoadMem(asm.R9, asm.R7, inboxTail, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R7, inboxHead, asm.DWord),
+		asm.Mov.Reg(asm.R2, asm.R9),
+		asm.Sub.Reg(asm.R2, asm.R1),
+		asm.JGE.Imm(asm.R2, inboxSlots, "pass"), // full
+		asm.Mov.Reg(asm.R0, asm.R9),
+		asm.Mov.Reg(asm.R1, asm.R9),
+		asm.Add.Imm(asm.R1, 1),
+		atomically(asm.CmpXchg, asm.R7, asm.R1, asm.DWord, inboxTail), // P1
+		asm.JNE.Reg(asm.R0, asm.R9, "pass"),                           // another processor was faster
+		asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
+		asm.And.Imm(asm.R9, inboxSlots-1),
+		asm.LSh.Imm(asm.R9, slotShift),
+		asm.LoadMapValue(asm.R1, mapFD, inboxFirst),
+		asm.Add.Reg(asm.R9, asm.R1),
+	},
+		skbLoad(asm.FnSkbLoadBytes, 0, asm.R9, slotUDP, asm.Mov.Reg(asm.R4, asm.R8))...),
+		fillSlot()...)...)
+}
+
+// fillSlot compiles what follows once the datagram is in the slot at R9.
+func fillSlot() asm.Instructions {
+	list := asm.Instructions{asm.JNE.Imm(asm.R0, 0, "broken")}
+	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 0, asm.R9, slotIP, asm.LoadMem(asm.R4, asm.RFP, -24, asm.DWord))...)
+	return append(list,
+		asm.JNE.Imm(asm.R0, 0, "broken"),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R9, slotTime, asm.R0, asm.DWord),
+		asm.StoreMem(asm.R9, slotLen, asm.R8, asm.Word),
+		asm.LoadMem(asm.R1, asm.RFP, -8, asm.DWord),
+		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, slotSeq), // P2
+		asm.LoadMem(asm.R1, asm.R7, inboxOff, asm.Word),         // P3
+		asm.JNE.Imm(asm.R1, 0, "pass"),
+		asm.Mov.Imm(asm.R0, 0),
+		asm.Return(),
+
+		asm.Mov.Imm(asm.R1, 0).WithSymbol("broken"),
+		asm.StoreMem(asm.R9, slotLen, asm.R1, asm.Word),
+		asm.LoadMem(asm.R1, asm.RFP, -8, asm.DWord),
+		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, slotSeq),
+
+		asm.Mov.Imm(asm.R1, 1).WithSymbol("pass"),
+		atomically(asm.AddAtomic, asm.R7, asm.R1, asm.DWord, inboxPassed),
+		asm.Mov.Imm(asm.R0, keepAll),
+		asm.Return(),
+	)
+}
+
+// skbLoad compiles that a helper copies bytes from an offset of the datagram, to to plus
+// at, as many as size puts into R4. R0 is 0 if that was possible.
+func skbLoad(helper asm.BuiltinFunc, from int32, to asm.Register, at int32, size asm.Instruction) asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.Mov.Imm(asm.R2, from),
+		asm.Mov.Reg(asm.R3, to),
+		asm.Add.Imm(asm.R3, at),
+		size,
+		asm.Mov.Imm(asm.R5, fromNetwork),
+		helper.Call(),
+	}
+}
+
+// atomically compiles op on the memory at dst plus at. Version 0.22 of the assembler forgets
+// to write which operation it is, where the instruction's constant does not say so.
+func atomically(op asm.AtomicOp, dst, src asm.Register, size asm.Size, at int16) asm.Instruction {
+	i := op.Mem(dst, src, size, at)
+	i.Constant = int64(op >> 8)
+	return i
+}
+
+// newInbox makes an inbox and loads its program. Errors are of the kernel: EPERM
+// where that is not allowed.
+func newInbox() (*inbox, error) {
+	values, err := ebpf.NewMap(&ebpf.MapSpec{
+		Name: "weft_inbox", Type: ebpf.Array, KeySize: 4, ValueSize: inboxBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("memory of the inbox: %w", err)
+	}
+	defer values.Close() // the mapping and the program hold it
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "weft_inbox", Type: ebpf.SocketFilter, Instructions: inboxProgram(values.FD()), License: "BSD",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("program of the inbox: %w", err)
+	}
+	b := &inbox{program: program}
+	if b.mem, err = unix.Mmap(values.FD(), 0, inboxBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return nil, errors.Join(fmt.Errorf("map the inbox: %w", err), program.Close())
+	}
+	return b, nil
+}
+
+// attach has the datagrams of a socket go through the inbox.
+func (b *inbox) attach(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, b.program.FD()); err != nil {
+		return fmt.Errorf("attach the inbox: %w", err)
+	}
+	return nil
+}
+
+// close gives the memory back. The program goes with the sockets that have it.
+func (b *inbox) close() error { return errors.Join(b.program.Close(), unix.Munmap(b.mem)) }
+
+// OpenInboxes gives each socket an inbox, before it is first used; NoInbox says why not
+// all have one.
+func (g *Group) OpenInboxes() { g.NoInbox = g.openInboxes() }
+
+func (g *Group) openInboxes() error {
+	for _, s := range g.Sockets {
+		b, err := newInbox()
+		if err != nil {
+			return err
+		}
+		if err := b.attach(s.FD); err != nil {
+			return errors.Join(err, b.close())
+		}
+		s.inbox = b
+	}
+	return nil
+}
+
+// HasInbox tells whether the kernel puts short datagrams where they are found without a
+// system call. Then [Message.Driver] is when it did.
+func (s *Socket) HasInbox() bool { return s.inbox != nil }
+
+// Bell has the socket become readable with everything that comes, or no longer. What
+// came before must be looked for. Any thread may call it.
+func (s *Socket) Bell(on bool) {
+	if s.inbox != nil {
+		s.inbox.switchOff(on)
+	}
+}
+
+// receiveInbox looks at the inbox, and at the socket if there is a reason.
+func (s *Socket) receiveInbox(in *In, now time.Duration) (n int, full bool, err error) {
+	b := s.inbox
+	if in.direct = b.take(in.messages[:]); in.direct > 0 {
+		return in.direct, in.direct == inMessages || b.held() != 0, nil
+	}
+	held := b.held()
+	if held == 0 && now < b.due {
+		return 0, false, nil
+	}
+	passed := b.taken + held
+	if n, full, err = s.receiveSockets(in, now); err == nil {
+		b.looked(n, !full, passed)
+		b.due = now + inboxLook
+	}
+	return n, full, err
+}

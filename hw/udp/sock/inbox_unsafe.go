@@ -1,0 +1,83 @@
+package sock
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+func (b *inbox) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&b.mem[at])) }
+
+func (b *inbox) half(at int) *uint32 { return (*uint32)(unsafe.Pointer(&b.mem[at])) }
+
+// take reads what is in the inbox into m and returns how many datagrams that are. They
+// are valid until the next call.
+func (b *inbox) take(m []Message) (n int) {
+	if b.head-b.told >= tellEvery {
+		b.told = b.head
+		atomic.StoreUint64(b.word(inboxHead), b.told)
+	}
+	for n < len(m) && b.head-b.told < inboxSlots {
+		at := inboxFirst + int(b.head&(inboxSlots-1))<<slotShift
+		slot := b.mem[at : at+slotBytes : at+slotBytes]
+		if atomic.LoadUint32(b.half(at+slotSeq)) != uint32(b.head+1) { // ↔ P2
+			break
+		}
+		b.head++
+		if readSlot(slot, &m[n]) {
+			n++
+		}
+	}
+	return n
+}
+
+// readSlot reads a slot that is filled, false if nothing is in it.
+func readSlot(slot []byte, m *Message) bool {
+	size := binary.NativeEndian.Uint32(slot[slotLen:])
+	if size <= udpHeader || size > slotBytes-slotUDP {
+		return false
+	}
+	ip, udp := slot[slotIP:slotUDP], slot[slotUDP:slotUDP+size:slotUDP+size]
+	port := binary.BigEndian.Uint16(udp)
+	*m = Message{Bytes: udp[udpHeader:], Segment: int(size) - udpHeader, Driver: time.Duration(binary.NativeEndian.Uint64(slot[slotTime:]))}
+	if ip[0]>>4 == 4 {
+		m.From, m.Marked = FromIPv4([4]byte(ip[12:16]), port), ip[1]&3 == 3
+	} else {
+		m.From, m.Marked = FromIPv6([16]byte(ip[8:24]), port, 0), ip[1]>>4&3 == 3
+	}
+	return true
+}
+
+// held tells how many datagrams the program has left to the socket that did not come.
+func (b *inbox) held() uint64 { return atomic.LoadUint64(b.word(inboxPassed)) - b.taken }
+
+// looked takes in that a look at the socket found n datagrams, and whether all that was
+// there.
+func (b *inbox) looked(n int, all bool, passed uint64) {
+	b.taken += uint64(n)
+	switch {
+	case !all:
+		return
+	case n > 0 || b.taken == passed:
+		b.miss = 0
+	default:
+		b.miss++
+	}
+	if b.miss > inboxMisses || int64(b.taken-passed) > 0 { // the kernel dropped some, or some came before the program
+		b.miss, b.taken = 0, passed
+	}
+	if word := b.word(inboxTaken); b.taken != *word { // ours alone
+		atomic.StoreUint64(word, b.taken)
+	}
+}
+
+// switchOff has all go to the socket, or no longer. Any thread may call it.
+func (b *inbox) switchOff(off bool) {
+	if !off {
+		atomic.StoreUint32(b.half(inboxOff), 0)
+	}
+	if off || b.unused.Load() {
+		atomic.StoreUint32(b.half(inboxOff), 1) // O1
+	}
+}

@@ -1,0 +1,222 @@
+package udp
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/nettest"
+)
+
+// joiner stands between two interfaces. It keeps the packets to one of them and
+// hands them over in messages as a kernel makes them that joins datagrams (UDP_GRO).
+type joiner struct {
+	r                  *rand.Rand
+	loss, double, swap float64
+
+	mu   sync.Mutex // guards all but the counts: keepers send, too
+	to   *Iface
+	from sock.Addr
+	kept [][]byte
+
+	byTrains int // bytes that eatTrain took
+	others   int
+}
+
+// between has what goes from a to b kept from now on.
+func (j *joiner) between(a, b *Iface) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.to, j.from = b, a.name
+}
+
+// take returns what was kept.
+func (j *joiner) take() [][]byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := j.kept
+	j.kept = nil
+	return list
+}
+
+// impair is a sock.Impairment.
+func (j *joiner) impair(b []byte, to *sock.Addr, send func([]byte, *sock.Addr)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.to == nil || *to != j.to.name || wire.TypeOf(b) != wire.TypeData {
+		send(b, to)
+		return
+	}
+	if j.r.Float64() >= j.loss {
+		j.kept = append(j.kept, bytes.Clone(b))
+	}
+	if n := len(j.kept); n > 1 && j.r.Float64() < j.swap {
+		k := max(n-1-j.r.IntN(5), 0)
+		j.kept[n-1], j.kept[k] = j.kept[k], j.kept[n-1]
+	}
+	if j.r.Float64() < j.double && len(j.kept) > 0 {
+		j.kept = append(j.kept, bytes.Clone(j.kept[len(j.kept)-1]))
+	}
+}
+
+// deliver hands over what was kept.
+func (j *joiner) deliver() {
+	s := j.to.stripes[0]
+	s.lease.lock()
+	list := j.take()
+	now := j.to.now()
+	for len(list) > 0 {
+		size, all := len(list[0]), []byte(nil)
+		for len(list) > 0 && len(list[0]) <= size && len(all)+size <= 1<<16 {
+			last := len(list[0]) < size
+			all = append(all, list[0]...)
+			list = list[1:]
+			if last {
+				break
+			}
+		}
+		first := all[:size:size]
+		s.dispatch(now, now, &j.from, first, false)
+		n := s.eatTrain(now, now, &j.from, first, all[size:])
+		j.byTrains += n
+		j.others += len(all) - n
+		s.message = sock.Message{From: j.from, Bytes: all[size+n:], Segment: size}
+		s.split(now, now)
+	}
+	s.settle(now)
+	s.leave()
+}
+
+// TestTrains sends long messages in packets that come joined, in any order, lost
+// and doubled. They come once, in order and whole.
+func TestTrains(t *testing.T) {
+	for name, j := range map[string]*joiner{
+		"clean": {}, "loss": {loss: 0.01}, "double": {double: 0.02}, "reorder": {swap: 0.02},
+		"all": {loss: 0.02, double: 0.02, swap: 0.02}, "window": {}, "key": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j.r = rand.New(rand.NewPCG(1, 2))
+			c := Config{Impair: j.impair, MaxPacket: 1472, MaxBcopy: longSize}
+			if name == "window" {
+				c.MaxBcopy, c.Window = minWindow/4, minWindow // trains end where the ring does
+			}
+			if name == "key" {
+				c.Key = []byte("key")
+			}
+			a, b := open(t, false, c), open(t, false, c)
+			ep := pair(t, a, b)
+			j.between(a, b)
+			next, sent, count := uint64(0), uint64(0), uint64(100)
+			size := func(n uint64) int { return c.MaxBcopy - int(n*n*31)%2000*int(n%2) }
+			b.SetHandler(1, func(_ hw.Source, header uint64, _, p []byte) {
+				if header != next || !bytes.Equal(p, numbered(size(next), next)) {
+					t.Errorf("message %d of %d bytes came as number %d", header, len(p), next)
+				}
+				next++
+			})
+			eventually(t, "all messages", func() bool {
+				for sent < count {
+					err := ep.AMBcopy(1, sent, nil, size(sent), func(d []byte) { copy(d, numbered(len(d), sent)) }, 0)
+					if errors.Is(err, hw.ErrNoResource) {
+						break
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					sent++
+				}
+				a.Progress(16)
+				j.deliver()
+				b.Progress(256)
+				return next == count || t.Failed()
+			})
+			if name == "clean" && j.byTrains < j.others || name == "key" && j.byTrains != 0 || j.byTrains == 0 && name != "key" {
+				t.Errorf("%d bytes came by trains, %d otherwise", j.byTrains, j.others)
+			}
+			if n := b.Stats().Malformed; n != 0 {
+				t.Errorf("%d malformed packets", n)
+			}
+		})
+	}
+}
+
+// numbered is what a message of n bytes carries.
+func numbered(n int, number uint64) []byte {
+	b := make([]byte, n)
+	for k := range b {
+		b[k] = byte(number + uint64(k)*3 + uint64(k>>8))
+	}
+	return b
+}
+
+// TestForgedTrains has strangers and a peer send what looks like the rest of a
+// train and is none.
+func TestForgedTrains(t *testing.T) {
+	j := &joiner{r: rand.New(rand.NewPCG(1, 2))}
+	c := Config{Impair: j.impair, MaxPacket: 1472, MaxBcopy: longSize}
+	a, b := open(t, false, c), open(t, false, c)
+	ep := pair(t, a, b).(*Endpoint)
+	j.between(a, b)
+	if err := ep.AMBcopy(1, 0, nil, 10000, func(d []byte) { clear(d) }, 0); err != nil {
+		t.Fatal(err)
+	}
+	kept := j.take()
+	if len(kept) < 4 || len(kept[0]) != len(kept[1]) || len(kept[1]) != len(kept[2]) {
+		t.Fatalf("%d packets", len(kept))
+	}
+	first, second, third := kept[0], kept[1], kept[2]
+	s := b.stripes[0]
+	s.lease.lock()
+	defer s.leave()
+	now := b.now()
+	if n := s.eatTrain(now, now, &j.from, first, second); n != 0 {
+		t.Errorf("%d bytes taken behind a packet that was not", n)
+	}
+	s.dispatch(now, now, &j.from, first, false)
+	other := sock.FromAddrPort(netip.MustParseAddrPort("127.0.0.9:9"))
+	for name, f := range map[string]func(b []byte) *sock.Addr{
+		"from elsewhere": func([]byte) *sock.Addr { return &other },
+		"stripe":         func(b []byte) *sock.Addr { b[1]++; return &j.from },
+		"flags":          func(b []byte) *sock.Addr { b[2] ^= wire.FlagAckNow; return &j.from },
+		"index":          func(b []byte) *sock.Addr { b[4]++; return &j.from },
+		"connection id":  func(b []byte) *sock.Addr { b[8]++; return &j.from },
+		"number":         func(b []byte) *sock.Addr { b[16]++; return &j.from },
+		"kind":           func(b []byte) *sock.Addr { b[wire.HeaderSize]++; return &j.from },
+		"length":         func(b []byte) *sock.Addr { b[wire.HeaderSize+2]--; return &j.from },
+		"offset":         func(b []byte) *sock.Addr { b[wire.HeaderSize+4]++; return &j.from },
+	} {
+		forged := bytes.Clone(second)
+		if n := s.eatTrain(now, now, f(forged), first, forged); n != 0 {
+			t.Errorf("%s: %d bytes taken", name, n)
+		}
+	}
+	if n := s.eatTrain(now, now, &j.from, first, second[:len(second)-1]); n != 0 {
+		t.Errorf("%d bytes of a short packet taken", n)
+	}
+	if n := s.eatTrain(now, now, &j.from, first, append(bytes.Clone(second), third...)); n != 2*len(second) {
+		t.Errorf("%d bytes of the train itself", n)
+	}
+}
+
+// TestBadCableLong sends long messages between hosts, whose kernels join and cut
+// packets, over a cable that does to them what cables do.
+func TestBadCableLong(t *testing.T) {
+	for name, p := range map[string]nettest.Impairment{
+		"none": {}, "all": {Loss: 0.01, Double: 0.01, Delay: 0.01, Detour: 5000, Mark: 0.05},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ha, hb := nettest.New(t)
+			c := Config{MaxBcopy: longSize}
+			a, b := at(t, ha, false, c), at(t, hb, false, c)
+			ha.Impair(p)
+			hb.Impair(p)
+			stream(t, a, b, 20000)
+		})
+	}
+}
