@@ -6,6 +6,8 @@
 #ifndef WEFT_ARRIVAL_H
 #define WEFT_ARRIVAL_H
 
+#include <string.h>
+
 #include "hotpath.h"
 #include "reader.h"
 
@@ -43,6 +45,13 @@ struct weft_outlet {
 	struct weft_reader *tx;
 };
 
+/* The reader, if what is delivered to a queue may go to it. What another thread
+ * wrote to the queue meanwhile comes first. */
+static inline struct weft_reader *weft_reader_of(struct weft_reader *to, const struct weft_hot_cq *cq)
+{
+	return to && to->cq == cq && to->left && weft_cq_empty(cq) ? to : NULL;
+}
+
 /* What became of the one-sided operations at the head of an inbound ring. */
 struct weft_served {
 	uint32_t n;
@@ -71,6 +80,54 @@ static inline void weft_expect_answer(const struct weft_hot_ep *ep, uint64_t add
 	ring.log2_slots = peer->log2_slots;
 	weft_prefetch_write(
 		weft_ring_slot(&ring, atomic_load_explicit(peer->tail, memory_order_relaxed)));
+}
+
+/* Tells whether message and receive fit, for messages that need nothing but a
+ * copy and a completion. */
+static inline bool weft_fits(const struct weft_hot_rx *rx, const struct weft_recv_entry *r,
+			const struct weft_arrival *m, uint64_t addr)
+{
+	bool tagged = m->id >= WEFT_AM_TAG;
+	uint32_t head = (m->id - WEFT_AM_MSG) & 1 ? sizeof(uint64_t) : 0;
+
+	if (m->id < WEFT_AM_MSG || m->id > WEFT_AM_TAG_DATA || m->head != head || !addr ||
+	    m->flags & ~WEFT_SLOT_BOUNCE || m->length > r->len)
+		return false;
+	if (r->flags & ~(WEFT_RECV_TAGGED | FI_COMPLETION | FI_MORE) ||
+	    !(r->flags & WEFT_RECV_TAGGED) == tagged)
+		return false;
+	if (rx->flags & WEFT_RX_DIRECTED && r->src != FI_ADDR_UNSPEC && r->src != addr - 1)
+		return false;
+	return !tagged || !((m->header ^ r->tag) & ~r->ignore);
+}
+
+/* The completion of a receive; head is the message's. */
+static inline struct weft_cqe weft_received(const struct weft_recv_entry *r,
+					    const struct weft_arrival *m, const uint8_t *head,
+					    uint64_t src)
+{
+	struct weft_cqe e = {
+		.context = r->context,
+		.flags = FI_RECV | (r->flags & WEFT_RECV_TAGGED ? FI_TAGGED : FI_MSG),
+		.len = m->length,
+		.buf = r->buf,
+		.tag = m->header,
+		.src = src,
+	};
+
+	if (m->head) {
+		memcpy(&e.data, head, sizeof(e.data));
+		e.flags |= FI_REMOTE_CQ_DATA;
+	}
+	return e;
+}
+
+static inline void weft_copy_payload(void *dst, const void *src, size_t len)
+{
+	if (len == sizeof(uint64_t))
+		memcpy(dst, src, sizeof(uint64_t));
+	else
+		memcpy(dst, src, len);
 }
 
 static inline bool weft_one_sided(const struct weft_hot_ep *ep, const struct weft_slot *slot)

@@ -33,33 +33,6 @@ static inline struct weft_bounce *bounce_of(const struct weft_slot *slot, const 
 	return atomic_load_explicit(&b->state, memory_order_acquire) == owner ? b : NULL;
 }
 
-/* Tells whether message and receive fit, for messages that need nothing but a
- * copy and a completion. */
-static inline bool fits(const struct weft_hot_rx *rx, const struct weft_recv_entry *r,
-			const struct weft_arrival *m, uint64_t addr)
-{
-	bool tagged = m->id >= WEFT_AM_TAG;
-	uint32_t head = (m->id - WEFT_AM_MSG) & 1 ? sizeof(uint64_t) : 0;
-
-	if (m->id < WEFT_AM_MSG || m->id > WEFT_AM_TAG_DATA || m->head != head || !addr ||
-	    m->flags & ~WEFT_SLOT_BOUNCE || m->length > r->len)
-		return false;
-	if (r->flags & ~(WEFT_RECV_TAGGED | FI_COMPLETION | FI_MORE) ||
-	    !(r->flags & WEFT_RECV_TAGGED) == tagged)
-		return false;
-	if (rx->flags & WEFT_RX_DIRECTED && r->src != FI_ADDR_UNSPEC && r->src != addr - 1)
-		return false;
-	return !tagged || !((m->header ^ r->tag) & ~r->ignore);
-}
-
-static inline void copy_payload(void *dst, const void *src, size_t len)
-{
-	if (len == sizeof(uint64_t))
-		memcpy(dst, src, sizeof(uint64_t));
-	else
-		memcpy(dst, src, len);
-}
-
 static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct weft_recv_entry *r,
 			struct weft_reader *to, bool first, uint64_t *bytes)
 {
@@ -74,7 +47,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 		return false;
 	src = &ep->sources[owner - 1];
 	addr = atomic_load_explicit(&src->addr, memory_order_relaxed);
-	if (!fits(atomic_load_explicit(&ep->rx, memory_order_relaxed), r, &m, addr))
+	if (!weft_fits(atomic_load_explicit(&ep->rx, memory_order_relaxed), r, &m, addr))
 		return false;
 	if (first)
 		weft_expect_answer(ep, addr - 1);
@@ -87,23 +60,12 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 	} else if (m.length > WEFT_SLOT_BODY - m.head) {
 		return false;
 	}
-	struct weft_cqe e = {
-		.context = r->context,
-		.flags = FI_RECV | (r->flags & WEFT_RECV_TAGGED ? FI_TAGGED : FI_MSG),
-		.len = m.length,
-		.buf = r->buf,
-		.tag = m.header,
-		.src = addr - 1,
-	};
-	if (m.head) {
-		memcpy(&e.data, slot->body, sizeof(e.data));
-		e.flags |= FI_REMOTE_CQ_DATA;
-	}
+	struct weft_cqe e = weft_received(r, &m, slot->body, addr - 1);
 	struct weft_cq_claim claim;
 	if (!to && (atomic_load_explicit(&ep->rx_cq->overflow, memory_order_relaxed) ||
 		    !weft_cq_claim_ring(ep->rx_cq, 0, &claim)))
 		return false;
-	copy_payload((void *)r->buf, payload, m.length);
+	weft_copy_payload((void *)r->buf, payload, m.length);
 	if (to)
 		weft_reader_put(to, &e);
 	else
@@ -175,13 +137,6 @@ static bool take_in(struct weft_hot_ep *ep, struct weft_inbound *lane, struct we
 	return true;
 }
 
-/* The reader, if what is delivered to a queue may go to it. What another thread
- * wrote to the queue meanwhile comes first. */
-static inline struct weft_reader *reader_of(struct weft_reader *to, const struct weft_hot_cq *cq)
-{
-	return to && to->cq == cq && to->left && weft_cq_empty(cq) ? to : NULL;
-}
-
 static void count_delivered(const struct weft_hot_ep *ep, const struct delivered *d)
 {
 	if (!d->messages)
@@ -203,8 +158,8 @@ bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to)
 
 	if (!plain && !ep->fetch_count)
 		return false;
-	out.rx = reader_of(to, ep->rx_cq);
-	out.tx = ep->tx_cq == ep->rx_cq ? out.rx : reader_of(to, ep->tx_cq);
+	out.rx = weft_reader_of(to, ep->rx_cq);
+	out.tx = ep->tx_cq == ep->rx_cq ? out.rx : weft_reader_of(to, ep->tx_cq);
 	for (uint32_t i = 0; i < lanes && all && (!out.rx || out.rx->left); i++, lane++) {
 		if (lane >= lanes)
 			lane = 0;

@@ -11,6 +11,7 @@
 
 #include "hotpath.h"
 #include "idle.h"
+#include "port.h"
 #include "reader.h"
 
 /* Milliseconds between two looks at the timers (dead peers, connection
@@ -20,18 +21,28 @@
  * readers of one queue share no line that they write. */
 #define TIMER_MS 20
 
-static inline bool has_work(const struct weft_hot_ep *ep, const struct weft_hot_rx *rx)
+static inline bool rings_have_work(const struct weft_hot_ep *ep)
 {
 	uint32_t lanes = weft_lanes_in_use(ep);
 
 	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + lanes; in++)
 		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
 			return true;
-	if (atomic_load_explicit(&rx->attention, memory_order_relaxed))
-		return true;
+	return false;
+}
+
+static inline bool posts_are_work(const struct weft_hot_rx *rx)
+{
 	return atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
 	       weft_ring_ready(&rx->posts,
 			       atomic_load_explicit(&rx->posts_head, memory_order_relaxed));
+}
+
+/* Whether there is work, or a port at which a look under the lease tells. */
+static inline bool has_work(const struct weft_hot_ep *ep, const struct weft_hot_rx *rx)
+{
+	return rings_have_work(ep) || atomic_load_explicit(&rx->attention, memory_order_relaxed) ||
+	       posts_are_work(rx);
 }
 
 /* Tells a progress thread that the application looks by itself. */
@@ -116,9 +127,37 @@ static bool timers_due(struct weft_idle *idle)
 	return true;
 }
 
+/* Does the work of an endpoint that may have a port that C looks at. The caller
+ * holds the lease. */
+static __attribute__((noinline)) enum weft_looked work_with_port(struct weft_hot_ep *ep,
+								  struct weft_hot_rx *rx,
+								  struct weft_reader *to)
+{
+	enum weft_looked looked;
+
+	if (atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_GO)
+		return WEFT_LOOKED_TO_GO;
+	looked = weft_port_look(ep, rx, to);
+	if (looked == WEFT_LOOKED_TO_GO || (!rings_have_work(ep) && !posts_are_work(rx)))
+		return looked;
+	return weft_deliver(ep, to) ? WEFT_LOOKED_DELIVERED : WEFT_LOOKED_TO_GO;
+}
+
+/* Does the work of an endpoint that has some, as far as C can. The caller holds
+ * the lease. */
+static inline enum weft_looked work(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
+				    struct weft_reader *to)
+{
+	if (__builtin_expect(atomic_load_explicit(&rx->attention, memory_order_relaxed) &
+				     WEFT_ATTENTION_PORTS, 0))
+		return work_with_port(ep, rx, to);
+	return !weft_deliver(ep, to) || atomic_load_explicit(&rx->attention, memory_order_relaxed) ?
+		       WEFT_LOOKED_TO_GO : WEFT_LOOKED_DELIVERED;
+}
+
 /* Looks for work at every endpoint in a NULL-terminated list and does it;
- * returns whether there was any. With a look at the clock it runs the timers when
- * they are due. The reader, which may be NULL, found its queue empty and takes
+ * returns whether it did any. Work that another thread does is none. With a look at
+ * the clock it runs the timers when they are due. The reader, which may be NULL, found its queue empty and takes
  * completions that come meanwhile. */
 static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, struct weft_reader *to,
 		     bool clock)
@@ -132,17 +171,19 @@ static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, str
 	for (e = eps; (ep = entry(e)); e++) {
 		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
 
+		enum weft_looked looked;
 		bool triggered = false;
 
 		look(ep);
 		if (!has_work(ep, rx))
 			continue;
-		found = true;
 		if (!take_lease(ep, rx)) {
 			count_busy(ep);
 			continue;
 		}
-		if (!weft_deliver(ep, to) || atomic_load_explicit(&rx->attention, memory_order_relaxed))
+		looked = work(ep, rx, to);
+		found = found || looked != WEFT_LOOKED_NOTHING;
+		if (looked == WEFT_LOOKED_TO_GO)
 			triggered = weftGoProgress(rx->handle);
 		give_lease(rx);
 		if (triggered)
@@ -196,9 +237,8 @@ static ssize_t read_none(struct weft_cq_obj *o)
 {
 	struct weft_hot_cq *cq = o->hot;
 
-	if (!progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle, NULL,
-		      weft_sometimes()))
-		weft_found_nothing();
+	weft_found(progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle, NULL,
+			    weft_sometimes()));
 	if (atomic_load_explicit(&cq->overflow, memory_order_relaxed))
 		weftGoFlushCQ(cq->handle);
 	return weft_cq_bad(cq) ? -FI_EAVAIL : -FI_EAGAIN;
@@ -220,8 +260,10 @@ static __attribute__((noinline)) ssize_t read_progress(struct weft_cq_obj *o, st
 	}
 	if (to->left == count)
 		error = pop(to);
-	if (to->left != count)
+	if (to->left != count) {
+		weft_found_something();
 		return count - to->left;
+	}
 	if (error)
 		return -FI_EAVAIL;
 	weft_found_nothing();
@@ -235,8 +277,10 @@ static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struc
 	size_t count = to->left;
 	bool error = pop(to);
 
-	if (to->left != count)
+	if (to->left != count) {
+		weft_found_something();
 		return count - to->left;
+	}
 	return error ? -FI_EAVAIL : read_progress(o, to, clock);
 }
 
@@ -271,9 +315,8 @@ ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *
 
 static void cntr_progress(struct weft_cntr_obj *o)
 {
-	if (!progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, NULL,
-		      weft_sometimes()))
-		weft_found_nothing();
+	weft_found(progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, NULL,
+			    weft_sometimes()));
 }
 
 uint64_t weft_cntr_read(struct fid_cntr *cntr)

@@ -152,48 +152,64 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 	return rc;
 }
 
-/* What post_fast returns when the message is out and triggers may have fired. */
+/* What posting returns when the message is out and triggers may have fired, and when Go is to
+ * send it. */
 #define TRIGGERED 1
+#define TO_GO 2
+
+/* Completes a message that is out. 0 or TRIGGERED. */
+static inline int finish(const struct weft_hot_ep *ep, const struct weft_end *end, const struct post *p)
+{
+	return weft_end_done(end, ep->tx_cntr, FI_SEND | (p->tagged ? FI_TAGGED : FI_MSG), p->context,
+			     p->len) ? TRIGGERED : 0;
+}
 
 static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigned char *slots,
 		     const struct post *p)
 {
 	struct weft_ring ring = { slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
-	uint32_t preferred = weft_preferred_stripe(ep);
-	struct weft_hot_cq *cq = NULL;
-	uint32_t cq_ring = 0;
+	struct weft_end end;
 	int rc;
 
 	if (!weft_ring_room(&ring)) {
 		weft_post_count(ep, WEFT_STAT_EAGAIN_RING, 1);
 		return -FI_EAGAIN;
 	}
-	if (!p->inject && (ep->flags & WEFT_EP_TX_ALWAYS || p->flags & FI_COMPLETION) && ep->tx_cq) {
-		cq = ep->tx_cq;
-		cq_ring = weft_cq_stripe_ring(cq, preferred);
-		if (!weft_cq_room(cq, cq_ring)) {
-			weft_post_count(ep, WEFT_STAT_EAGAIN_CQ, 1);
-			return -FI_EAGAIN;
-		}
-	}
-	rc = transmit(ep, peer, &ring, p, preferred);
+	if (!weft_end_room(ep, p->flags, p->inject, &end))
+		return -FI_EAGAIN;
+	rc = transmit(ep, peer, &ring, p, weft_preferred_stripe(ep));
 	if (rc)
 		return rc;
-	if (cq) {
-		struct weft_cqe e = {
-			.context = (uintptr_t)p->context,
-			.flags = FI_SEND | (p->tagged ? FI_TAGGED : FI_MSG),
-			.src = FI_ADDR_NOTAVAIL,
-		};
-		if (!weft_cq_push(cq, cq_ring, &e))
-			weftGoComplete(cq->handle, e.context, e.flags);
-		else if (weft_cq_wake_needed(cq))
-			weftGoWakeCQ(cq->handle);
-	}
-	if (ep->tx_cntr && weft_cntr_done(ep->tx_cntr, p->len))
-		rc = TRIGGERED;
+	rc = finish(ep, &end, p);
 	weft_peer_wake(ep, peer);
 	return rc;
+}
+
+/* Sends to a peer that is reached by a port of C's, if polls look at it: its
+ * answers are worth looking for. */
+static __attribute__((noinline)) int post_path(struct weft_hot_ep *ep, uint64_t line,
+					       const struct post *p)
+{
+	struct weft_hot_path *path = atomic_load_explicit(&ep->paths[line], memory_order_acquire);
+	struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
+	uint32_t head = p->has_data ? sizeof(p->data) : 0;
+	struct weft_end end;
+	struct weft_port_message m = { .header = p->tag, .head = (const void *)&p->data,
+				       .payload = p->buf, .length = p->len, .head_bytes = head,
+				       .id = am_id(p) };
+	int rc;
+
+	if (!path || p->len + head > path->max ||
+	    !(atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_PORTS))
+		return TO_GO;
+	if (!weft_end_room(ep, p->flags, p->inject, &end))
+		return -FI_EAGAIN;
+	rc = path->send(path, &m);
+	if (rc == WEFT_PATH_GO)
+		return TO_GO;
+	rc = rc == WEFT_PATH_FULL ? -FI_EAGAIN : 0;
+	count_sent(ep, p, rc, WEFT_STAT_TX_INLINE);
+	return rc ? rc : finish(ep, &end, p);
 }
 
 static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o, struct post p)
@@ -209,20 +225,23 @@ static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o,
 		unsigned char *slots =
 			me ? atomic_load_explicit(&peer->slots, memory_order_acquire) : NULL;
 
+		int rc = TO_GO;
+
 		if (slots) {
 			uint32_t state = atomic_load_explicit(peer->rx_state, memory_order_acquire);
-			if ((state & (WEFT_RX_OPEN | WEFT_RX_GONE)) == WEFT_RX_OPEN) {
-				int rc = post_fast(ep, peer, slots, &p);
-				weft_post_end(me);
-				if (__builtin_expect(rc == TRIGGERED, 0)) {
-					weftGoTriggered(ep->handle);
-					rc = 0;
-				}
-				return rc;
-			}
+			if ((state & (WEFT_RX_OPEN | WEFT_RX_GONE)) == WEFT_RX_OPEN)
+				rc = post_fast(ep, peer, slots, &p);
+		} else if (me && ep->paths) {
+			rc = post_path(ep, line, &p);
 		}
 		if (me)
 			weft_post_end(me);
+		if (__builtin_expect(rc == TRIGGERED, 0)) {
+			weftGoTriggered(ep->handle);
+			return 0;
+		}
+		if (__builtin_expect(rc != TO_GO, 1))
+			return rc;
 	}
 	struct iovec iov = { (void *)p.buf, p.len };
 	return weft_post_slow(o, &iov, 1, &p.dest, p.tag, p.data, p.flags, p.context,

@@ -64,4 +64,42 @@ static inline void weft_peer_wake(struct weft_hot_ep *ep, const struct weft_hot_
 		weftGoWakePeer(ep->handle, peer->peer);
 }
 
+/* Where the completion of a transmit that completes when it is posted goes; cq NULL: nowhere. */
+struct weft_end {
+	struct weft_hot_cq *cq;
+	uint32_t ring;
+};
+
+/* Finds that place. False: there is no room. */
+static inline __attribute__((always_inline)) bool weft_end_room(const struct weft_hot_ep *ep, uint64_t flags,
+								bool inject, struct weft_end *end)
+{
+	*end = (struct weft_end){ 0 };
+	if (inject || !(ep->flags & WEFT_EP_TX_ALWAYS || flags & FI_COMPLETION) || !ep->tx_cq)
+		return true;
+	end->cq = ep->tx_cq;
+	end->ring = weft_cq_stripe_ring(ep->tx_cq, weft_preferred_stripe(ep));
+	if (weft_cq_room(end->cq, end->ring))
+		return true;
+	weft_post_count(ep, WEFT_STAT_EAGAIN_CQ, 1);
+	return false;
+}
+
+/* Completes a transmit of n bytes there, and counts it. True: triggers may have fired. */
+static inline __attribute__((always_inline)) bool weft_end_done(const struct weft_end *end,
+								struct weft_hot_cntr *cntr, uint64_t flags,
+								void *context, uint64_t n)
+{
+	if (end->cq) {
+		struct weft_cqe e = {
+			.context = (uintptr_t)context, .flags = flags, .src = FI_ADDR_NOTAVAIL,
+		};
+		if (!weft_cq_push(end->cq, end->ring, &e))
+			weftGoComplete(end->cq->handle, e.context, e.flags);
+		else if (weft_cq_wake_needed(end->cq))
+			weftGoWakeCQ(end->cq->handle);
+	}
+	return cntr && weft_cntr_done(cntr, n);
+}
+
 #endif

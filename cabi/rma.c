@@ -3,6 +3,7 @@
  * Posting of reads and writes: struct fi_ops_rma.
  */
 #include "rma.h"
+#include "rma_copy.h"
 #include "rma_posting.h"
 #include "trace.h"
 
@@ -48,9 +49,15 @@ static ssize_t rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi
 			uint64_t addr, uint64_t key, void *context)
 {
 	struct iovec iov = { buf, len };
+	struct weft_copy c = {
+		.buf = buf, .len = len, .dest = src, .addr = addr, .key = key, .context = context,
+		.flags = EP(ep)->tx_op_flags & ~NOT_FOR_READS, .read = true,
+	};
+	ssize_t rc = weft_rma_copy(EP(ep), &c);
 
-	(void)desc;
-	return rma_readv(ep, &iov, NULL, 1, src, addr, key, context);
+	if (rc != WEFT_RMA_TO_GO)
+		return rc;
+	return rma_readv(ep, &iov, &desc, 1, src, addr, key, context);
 }
 
 static ssize_t post_msg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags,
@@ -68,8 +75,27 @@ static ssize_t post_msg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_
 	return post(EP(ep), &args);
 }
 
+/* Tells whether a message is of one piece here and there. */
+static bool one_piece(const struct fi_msg_rma *m)
+{
+	return m && m->msg_iov && m->iov_count == 1 && m->rma_iov && m->rma_iov_count == 1 &&
+	       m->msg_iov->iov_len == m->rma_iov->len;
+}
+
 static ssize_t rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
+	ssize_t rc = WEFT_RMA_TO_GO;
+
+	if (one_piece(msg)) {
+		struct weft_copy c = {
+			.buf = msg->msg_iov->iov_base, .len = msg->msg_iov->iov_len, .dest = msg->addr,
+			.addr = msg->rma_iov->addr, .key = msg->rma_iov->key, .context = msg->context,
+			.flags = flags, .read = true,
+		};
+		rc = weft_rma_copy(EP(ep), &c);
+	}
+	if (rc != WEFT_RMA_TO_GO)
+		return rc;
 	return post_msg(ep, msg, flags, WEFT_RMA_READ);
 }
 
@@ -134,7 +160,14 @@ WEFT_POSTED ssize_t write_short(struct weft_ep_obj *o, const struct put *p)
 static __attribute__((noinline)) ssize_t write_long(struct weft_ep_obj *o, const struct put *p)
 {
 	struct iovec iov = { (void *)p->buf, p->len };
+	struct weft_copy c = {
+		.buf = iov.iov_base, .len = p->len, .dest = p->dest, .addr = p->addr, .key = p->key,
+		.flags = p->flags, .context = p->context, .inject = p->inject,
+	};
+	ssize_t rc = p->has_data ? WEFT_RMA_TO_GO : weft_rma_copy(o, &c);
 
+	if (rc != WEFT_RMA_TO_GO)
+		return rc;
 	return post_vec(o, &iov, 1, p->dest, p->addr, p->key, p->data, p->context, p->flags,
 			(p->inject ? WEFT_RMA_INJECT : 0) | (p->has_data ? WEFT_RMA_DATA : 0));
 }
@@ -160,8 +193,7 @@ static ssize_t rma_write(struct fid_ep *ep, const void *buf, size_t len, void *d
 
 static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	if (msg && msg->msg_iov && msg->iov_count == 1 && msg->rma_iov && msg->rma_iov_count == 1 &&
-	    msg->msg_iov->iov_len == msg->rma_iov->len)
+	if (one_piece(msg))
 		return write_one(EP(ep), (struct put){
 			.buf = msg->msg_iov->iov_base, .len = msg->msg_iov->iov_len, .dest = msg->addr,
 			.addr = msg->rma_iov->addr, .key = msg->rma_iov->key, .data = msg->data,

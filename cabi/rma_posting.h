@@ -64,22 +64,36 @@ WEFT_POSTED void weft_rma_push(const struct weft_ring *ring, const struct weft_h
 	weft_prefetch_write(weft_ring_slot(ring, pos + WEFT_PREFETCH_SLOTS));
 }
 
-/* Tells whether the peer has a region of this key, range and rights now. */
-WEFT_POSTED bool weft_rma_allowed(const struct weft_hot_peer *peer, uint64_t key, uint64_t addr,
-				  uint64_t len, uint32_t rights)
+/* The entry of a key in the peer's table; NULL: it has none. */
+WEFT_POSTED const volatile struct weft_key *weft_rma_key(const struct weft_hot_peer *peer, uint64_t key)
 {
 	uint32_t count = peer->key_count, place = weft_key_place(key, count);
 
 	for (uint32_t n = 0; n < WEFT_KEY_PROBES && n < count; n++) {
 		const volatile struct weft_key *k = &peer->keys[(place + n) & (count - 1)];
-		uint64_t offset;
 
-		if (k->name != key || !(atomic_load_explicit(&k->state, memory_order_relaxed) & 1))
-			continue;
-		offset = addr - k->base;
-		return (k->access & rights) == rights && offset <= k->len && len <= k->len - offset;
+		if (k->name == key && atomic_load_explicit(&k->state, memory_order_relaxed) & 1)
+			return k;
 	}
-	return false;
+	return NULL;
+}
+
+/* Tells whether an entry allows an access. */
+WEFT_POSTED bool weft_rma_covers(const volatile struct weft_key *k, uint64_t addr, uint64_t len,
+				 uint32_t rights)
+{
+	uint64_t offset = addr - k->base, all = k->len;
+
+	return (k->access & rights) == rights && offset <= all && len <= all - offset;
+}
+
+/* Tells whether the peer has a region of this key, range and rights now. */
+WEFT_POSTED bool weft_rma_allowed(const struct weft_hot_peer *peer, uint64_t key, uint64_t addr,
+				  uint64_t len, uint32_t rights)
+{
+	const volatile struct weft_key *k = weft_rma_key(peer, key);
+
+	return k && weft_rma_covers(k, addr, len, rights);
 }
 
 /* Opens the peer's ring, between weft_post_begin and weft_post_end. */
@@ -93,7 +107,8 @@ WEFT_POSTED bool weft_rma_ring(struct weft_hot_peer *peer, struct weft_ring *rin
 	return true;
 }
 
-/* What weft_rma_send returns besides errors and WEFT_RMA_TO_GO. */
+/* What is returned besides errors and WEFT_RMA_TO_GO: the operation is posted, and triggers may
+ * have fired. */
 #define WEFT_RMA_TRIGGERED 2
 
 /* Sends a message whose operation completes now. 0, -FI_EAGAIN, or
@@ -102,20 +117,13 @@ WEFT_POSTED int weft_rma_send(struct weft_hot_ep *ep, struct weft_hot_peer *peer
 			      const struct weft_ring *ring, const struct weft_message *m,
 			      uint64_t flags, void *context, bool inject)
 {
-	uint32_t cq_ring = 0;
-	struct weft_hot_cq *cq = NULL;
+	struct weft_end end;
 	_Atomic uint64_t *slot;
 	uint64_t pos;
 	int rc;
 
-	if (!inject && (ep->flags & WEFT_EP_TX_ALWAYS || flags & FI_COMPLETION) && ep->tx_cq) {
-		cq = ep->tx_cq;
-		cq_ring = weft_cq_stripe_ring(cq, weft_preferred_stripe(ep));
-		if (!weft_cq_room(cq, cq_ring)) {
-			weft_post_count(ep, WEFT_STAT_EAGAIN_CQ, 1);
-			return -FI_EAGAIN;
-		}
-	}
+	if (!weft_end_room(ep, flags, inject, &end))
+		return -FI_EAGAIN;
 	slot = weft_ring_claim(ring, peer->owner, peer->exclusive, &pos);
 	if (!slot) {
 		weft_post_count(ep, WEFT_STAT_EAGAIN_RING, 1);
@@ -123,19 +131,8 @@ WEFT_POSTED int weft_rma_send(struct weft_hot_ep *ep, struct weft_hot_peer *peer
 	}
 	weft_rma_push(ring, peer, m, slot, pos);
 	atomic_store_explicit(&peer->put, pos + 1, memory_order_relaxed);
-	if (cq) {
-		struct weft_cqe e = {
-			.context = (uintptr_t)context,
-			.flags = FI_WRITE | (m->am_id == WEFT_AM_WRITE ? FI_RMA : FI_ATOMIC),
-			.src = FI_ADDR_NOTAVAIL,
-		};
-		if (!weft_cq_push(cq, cq_ring, &e))
-			weftGoComplete(cq->handle, e.context, e.flags);
-		else if (weft_cq_wake_needed(cq))
-			weftGoWakeCQ(cq->handle);
-	}
-	rc = ep->write_cntr && weft_cntr_done(ep->write_cntr, m->bytes[0] + m->bytes[1]) ?
-		     WEFT_RMA_TRIGGERED : 0;
+	rc = weft_end_done(&end, ep->write_cntr, FI_WRITE | (m->am_id == WEFT_AM_WRITE ? FI_RMA : FI_ATOMIC),
+			   context, m->bytes[0] + m->bytes[1]) ? WEFT_RMA_TRIGGERED : 0;
 	weft_peer_wake(ep, peer);
 	return rc;
 }

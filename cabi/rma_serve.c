@@ -21,6 +21,7 @@ struct context {
 	struct weft_hot_ep *ep;
 	struct weft_outlet to;
 	fi_addr_t src;
+	bool answers;          /* src is where an answer goes */
 	bool stream;           /* the last operation was one that more may follow at once */
 	bool wake_rx, wake_tx; /* completions were written to the queue */
 };
@@ -148,8 +149,11 @@ static bool serve_atomic(struct context *c, const struct weft_slot *slot, const 
 	if (m->head != sizeof(head))
 		return false;
 	memcpy(&head, slot->body, sizeof(head));
-	if (head.kind != WEFT_ATOMIC_PLAIN)
+	if (head.kind != WEFT_ATOMIC_PLAIN) {
+		if (!c->answers)
+			return false;
 		weft_expect_answer(c->ep, c->src);
+	}
 	size = weft_atomic_size(head.kind, head.datatype, head.op);
 	want = (head.op == FI_ATOMIC_READ ? 0 : size) + (head.kind == WEFT_ATOMIC_COMPARE ? size : 0);
 	if (!size || head.count != 1 || head.last != 1 || head.at || m->length != want ||
@@ -220,6 +224,7 @@ static bool serve_one(struct context *c, const struct weft_slot *slot)
 	if (!addr)
 		return false;
 	c->src = addr - 1;
+	c->answers = !c->ep->sources[owner - 1].context;
 	c->stream = false;
 	switch (m.id) {
 	case WEFT_AM_WRITE:

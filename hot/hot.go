@@ -57,6 +57,12 @@ const (
 	RxDirected  = 2 // a receive's source address counts
 )
 
+// Bits of [Rx].Attention.
+const (
+	AttentionGo    = 1 // work of Go's
+	AttentionPorts = 2 // the endpoints' ports are looked at
+)
+
 // Bits of [EP].Flags.
 const (
 	EPExclusive = 1
@@ -208,7 +214,7 @@ type Source struct {
 	BounceCount  uint32
 	BounceStride uint32
 	BounceBytes  uint32
-	_            uint32
+	Context      uint32
 }
 
 // Peer is one fi_addr as an endpoint sees it (struct weft_hot_peer).
@@ -217,11 +223,12 @@ type Peer struct {
 	Slots     uintptr
 	Tail      uintptr
 	RxState   uintptr
-	Log2Slots uint32
+	Log2Slots uint16
+	Exclusive uint16
 	Owner     uint32
 	Peer      uint32
 	Link      uint32
-	Exclusive uint32
+	PID       uint32
 	KeyCount  uint32
 	Keys      uintptr
 	Put       uint64
@@ -280,6 +287,53 @@ type Fetch struct {
 // FetchID is set in the ids of [Fetch] and in no other.
 const FetchID = 1 << 63
 
+// CopyMinWrite is the shortest write, in bytes, that the posting thread copies to the
+// peer's memory.
+const CopyMinWrite = 2048
+
+// PortMessage is a message, arrived or to be sent (struct weft_port_message).
+type PortMessage struct {
+	_         structs.HostLayout
+	Header    uint64
+	Head      uintptr
+	Payload   uintptr
+	Length    uint32
+	Source    uint32
+	HeadBytes uint16
+	ID        uint8
+	_         [5]byte
+}
+
+// What Port.Next finds.
+const (
+	PortEmpty   = 0
+	PortArrival = 1
+	PortGo      = 2
+)
+
+// Port is an interface to other hosts that C takes messages from (struct weft_hot_port).
+type Port struct {
+	_     structs.HostLayout
+	Next  uintptr
+	Take  uintptr
+	Taken uint64
+}
+
+// What Path.Send says.
+const (
+	PathSent = 0
+	PathFull = 1
+	PathGo   = 2
+)
+
+// Path is the way to a peer over such an interface (struct weft_hot_path).
+type Path struct {
+	_    structs.HostLayout
+	Send uintptr
+	Max  uint32
+	_    uint32
+}
+
 // Inbound is one of an endpoint's inbound rings (struct weft_inbound).
 type Inbound struct {
 	_    structs.HostLayout
@@ -316,7 +370,14 @@ type EP struct {
 	Fetches      uintptr
 	WriteCntr    uintptr
 	ReadCntr     uintptr
-	_            [3]uint64
+	CopyMax      uint64
+	StartTime    uint64
+	PID          uint32
+	_            uint32
+	Port         uintptr
+	Paths        uintptr
+	PortSources  uintptr
+	_            [5]uint64
 	Inbound      [Lanes]Inbound
 }
 

@@ -30,6 +30,9 @@ var mirrors = []struct {
 	{"weft_hot_stripe", reflect.TypeFor[Stripe]()},
 	{"weft_hot_region", reflect.TypeFor[Region]()},
 	{"weft_hot_fetch", reflect.TypeFor[Fetch]()},
+	{"weft_port_message", reflect.TypeFor[PortMessage]()},
+	{"weft_hot_port", reflect.TypeFor[Port]()},
+	{"weft_hot_path", reflect.TypeFor[Path]()},
 	{"weft_inbound", reflect.TypeFor[Inbound]()},
 	{"weft_hot_ep", reflect.TypeFor[EP]()},
 	{"weft_segment", reflect.TypeFor[Segment]()},
@@ -62,7 +65,10 @@ var constants = []struct {
 	{"WEFT_AM_MSG", AMMsg}, {"WEFT_AM_MSG_DATA", AMMsgData}, {"WEFT_AM_TAG", AMTag},
 	{"WEFT_AM_TAG_DATA", AMTagData},
 	{"WEFT_AM_WRITE", AMWrite}, {"WEFT_AM_ATOMIC", AMAtomic}, {"WEFT_AM_READ_DATA", AMReadData},
-	{"WEFT_FETCH_ID", FetchID},
+	{"WEFT_FETCH_ID", FetchID}, {"WEFT_COPY_MIN_WRITE", CopyMinWrite},
+	{"WEFT_ATTENTION_GO", AttentionGo}, {"WEFT_ATTENTION_PORTS", AttentionPorts},
+	{"WEFT_PORT_EMPTY", PortEmpty}, {"WEFT_PORT_ARRIVAL", PortArrival}, {"WEFT_PORT_GO", PortGo},
+	{"WEFT_PATH_SENT", PathSent}, {"WEFT_PATH_FULL", PathFull}, {"WEFT_PATH_GO", PathGo},
 	{"WEFT_SEG_MAGIC", SegMagic}, {"WEFT_SEG_VERSION", SegVersion},
 	{"WEFT_SEG_ANY_IPV4", SegAnyIPv4}, {"WEFT_SEG_ANY_IPV6", SegAnyIPv6},
 	{"WEFT_LANES", Lanes}, {"WEFT_SLOT_BYTES", SlotBytes}, {"WEFT_SLOT_BODY", SlotBody}, {"WEFT_SLOT_BOUNCE", SlotBounce},
@@ -75,7 +81,7 @@ var constants = []struct {
 var snakes = map[string]string{
 	"AMID": "am_id", "EPs": "eps", "NRings": "nrings", "PIDNamespace": "pid_namespace",
 	"OLen": "olen", "PeerLimit": "peer_limit", "TxCQ": "tx_cq", "TxCntr": "tx_cntr", "RxCQ": "rx_cq",
-	"BootID": "boot_id", "RingLog2": "ring_log2", "Log2Slots": "log2_slots", "PID": "pid", "UID": "uid",
+	"ID": "id", "BootID": "boot_id", "RingLog2": "ring_log2", "Log2Slots": "log2_slots", "PID": "pid", "UID": "uid",
 }
 
 func snake(name string) string {

@@ -26,6 +26,7 @@
 //	CapConnectToEndpoint Connector     Iface
 //	CapKeep              Keeper        Iface
 //	CapDirectRing        Direct        Iface
+//	CapDriven            Driven        Iface, and DrivenEndpoint Endpoint
 //	CapWakeup            Waiter        Iface
 //
 // The layers above ask only that, never a transport's name.

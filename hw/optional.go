@@ -105,6 +105,23 @@ type Direct interface {
 	WakePeer(peer uint32)
 }
 
+// Driven is what an Iface with [CapDriven] implements: the C path looks for
+// messages at it, as long as nothing needs Progress. What C finds and cannot deal
+// with stays where it is for the next Progress.
+type Driven interface {
+	// HotPort is what C calls under the progress lease. It is valid until Close,
+	// which comes after C has been told to stop.
+	HotPort() *hot.Port
+}
+
+// DrivenEndpoint is the same for sending short messages.
+type DrivenEndpoint interface {
+	// HotPath is what C sends with. It stays valid after the peer is gone, until
+	// nothing leads to the endpoint any more and threads that were posting then
+	// have finished ([hot.Grace]); what is sent meanwhile is refused.
+	HotPath() *hot.Path
+}
+
 // Waiter is what an Iface with [CapWakeup] implements, so that a thread can
 // sleep until a message arrives:
 //

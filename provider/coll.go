@@ -82,7 +82,7 @@ func (c *collectives) setHandlers(p *port) {
 		amCollFrag: c.onFrag,
 		amCollNote: c.onNote,
 	} {
-		p.SetHandler(id, p.handler(h))
+		p.SetHandler(id, c.ep.handler(p, h))
 	}
 }
 

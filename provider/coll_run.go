@@ -186,7 +186,7 @@ func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 	p.port.wake()
 	n, lease := len(s.data), e.progressStripe
 	sc := &e.scratch[lease]
-	if n <= min(int(e.hot.EagerMax), p.port.attr.MaxAMBcopy) && p.EagerOpen() {
+	if uint64(n) <= p.port.eager && p.EagerOpen() {
 		h := o.head()
 		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(s.data))), Len: uint64(n)})
 		return true, e.sendPayload(p, amCollStep, m.id, h.put(sc.head[:]), iov, n, lease)

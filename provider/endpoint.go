@@ -81,18 +81,24 @@ type Endpoint struct {
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
 	// lease holder, read by who removes addresses; sequentially consistent.
 	sourcesSeen atomic.Uint32
-	iface       iface // of the first port
-	ports       []*port
-	probers     []*prober  // of these ports
-	networks    []*network // of the ports to other hosts
-	names       io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
-	stats       *stats.Endpoint
-	msgOrder    uint64       // that is asked for; immutable from Enable on
-	fast        fastGate     // of C's posts
-	lines       []stats.Line // of counters, by stripe; its lease holder's
-	attr        hw.Attr
-	rx          *rxContext
-	number      uint32 // among the endpoints of rx
+	// driven is the port to other hosts that C looks at, nil: none. paths are the ways over it, by lines of peers, and
+	// portSources the addresses of its sources plus one, of which portSourcesSeen were ever used; as sourcesSeen.
+	driven          *port
+	paths           mem.Array[uintptr]
+	portSources     mem.Array[uint64]
+	portSourcesSeen atomic.Uint32
+	iface           iface // of the first port
+	ports           []*port
+	probers         []*prober  // of these ports
+	networks        []*network // of the ports to other hosts
+	names           io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
+	stats           *stats.Endpoint
+	msgOrder        uint64       // that is asked for; immutable from Enable on
+	fast            fastGate     // of C's posts
+	lines           []stats.Line // of counters, by stripe; its lease holder's
+	attr            hw.Attr
+	rx              *rxContext
+	number          uint32 // among the endpoints of rx
 	// scalable is the endpoint that this is a context of, nil for an endpoint
 	// of its own; context is the number of the context's interface. Immutable.
 	scalable       *Scalable

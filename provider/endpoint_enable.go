@@ -123,10 +123,10 @@ func (e *Endpoint) open() (err error) {
 	} else {
 		e.rx.offload = e.domain.hybrid()
 	}
-	if e.peers, err = mem.NewArray[hot.Peer](int(e.av.lines())); err != nil {
+	if e.peers, err = mem.NewSparseArray[hot.Peer](int(e.av.lines())); err != nil {
 		return fi.ENOMEM
 	}
-	if e.sourceLines, err = mem.NewArray[hot.Source](cfg.MaxPeers); err != nil {
+	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
 		return fi.ENOMEM
 	}
 	e.stripes = stripe.NewSet(e.hotStripes(n), exclusive)
@@ -153,6 +153,9 @@ func (e *Endpoint) open() (err error) {
 	e.attr = e.addPort(e.iface).attr
 	if err = e.openNetworkPorts(); err != nil {
 		return openError(err)
+	}
+	if err = e.openDriven(); err != nil {
+		return fi.ENOMEM
 	}
 	if err = e.openStats(n + 1); err != nil {
 		return fi.ENOMEM
@@ -220,7 +223,7 @@ func (e *Endpoint) setHandlers(p *port) {
 		if e.conn != nil {
 			h = e.conn.only(h)
 		}
-		p.SetHandler(id, p.handler(h))
+		p.SetHandler(id, e.handler(p, h))
 	}
 	if e.coll != nil {
 		e.coll.setHandlers(p)
@@ -273,6 +276,7 @@ func (e *Endpoint) fillHot() {
 	}
 	e.fillStats(h)
 	e.fillOneSided(h)
+	e.fillDriven(h)
 	h.Handle = e.handle
 	h.Polled = hot.PolledEnough
 	if e.domain.threaded() {
@@ -315,6 +319,7 @@ func (e *Endpoint) release() {
 	e.closeStats()
 	_ = e.peers.Free()
 	_ = e.sourceLines.Free()
+	e.closeDriven()
 	if e.rx != nil && e.srx == nil {
 		e.rx.close()
 	}

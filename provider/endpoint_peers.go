@@ -52,6 +52,7 @@ func (e *Endpoint) fillSource(src hw.Source) {
 	if addr == fi.AddrNotAvail || !e.iface.FillSource(src, line) {
 		return
 	}
+	line.Context = uint32(s.number)
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
 	if e.av.Generation() != seen { // the address may be gone again: dropAddress looked before we stored
 		atomic.StoreUint64(&line.Addr, 0)
@@ -69,7 +70,7 @@ func (e *Endpoint) acquaint(src hw.Source) {
 // fillBack gives the way back to a sender to the C path, which answers then. A
 // connection that does not come up is tried again for the next answer from here.
 func (e *Endpoint) fillBack(src hw.Source) {
-	if int(src) >= e.sourceLines.Len() {
+	if int(src) >= e.sourceLines.Len() || e.sourceLines.At(uint32(src)).Context != 0 {
 		return
 	}
 	addr := fi.Addr(atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) - 1)
@@ -117,6 +118,7 @@ func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
 func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 	if s, ok := e.known(ev.Source); ev.HasSource && ok {
 		e.setKnown(ev.Source, sender{})
+		e.losePortSource(ev.Source)
 		e.rx.senderLost(e, s)
 		e.rx.loseOps(e, ev.Source)
 		if e.rx.part(origin{e, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {

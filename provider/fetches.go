@@ -45,6 +45,7 @@ func (e *Endpoint) fillOneSided(h *hot.EP) {
 	if e.readCntr != nil {
 		h.ReadCntr = uintptr(unsafe.Pointer(e.readCntr.Hot()))
 	}
+	h.CopyMax = e.copyMax()
 	if e.published() == nil {
 		return
 	}

@@ -180,6 +180,7 @@ func (e *Endpoint) forget(l *link) {
 		line := e.peers.At(i)
 		if atomic.LoadUint32(&line.Link) == l.index+1 {
 			atomic.StoreUintptr(&line.Slots, 0)
+			e.dropPath(i)
 		}
 	}
 	l.filled = l.filled[:0]
@@ -267,21 +268,22 @@ func (e *Endpoint) holdLinkTo(a address) *link {
 func (e *Endpoint) fill(addr fi.Addr, l *link, p *path) {
 	i := uint32(e.av.line(addr))
 	line := e.peers.At(i)
-	if e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 {
+	if e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 || e.hasPath(i) {
 		return
 	}
 	seen := e.av.Generation()
 	defer func() {
 		if e.av.Generation() != seen {
 			atomic.StoreUintptr(&line.Slots, 0)
+			e.dropPath(i)
 		}
 	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cur := l.path.Load(); cur != p || p.Err() != nil || p.port.number != 0 {
+	if cur := l.path.Load(); cur != p || p.Err() != nil {
 		return
 	}
-	if e.iface.FillPeer(p.Endpoint, line) != nil {
+	if p.port.number != 0 && !e.fillPath(i, p) || p.port.number == 0 && e.iface.FillPeer(p.Endpoint, line) != nil {
 		return
 	}
 	if !slices.Contains(l.filled, i) {
@@ -298,8 +300,10 @@ func (e *Endpoint) dropAddress(addr fi.Addr) {
 	for i := range uint32(1) << e.av.rxCtxBits {
 		line := e.peers.At(uint32(first) + i)
 		atomic.StoreUintptr(&line.Slots, 0)
+		e.dropPath(uint32(first) + i)
 		e.clearLine(line)
 	}
+	e.dropPortSources(addr)
 	for i := range e.sourcesSeen.Load() {
 		src := e.sourceLines.At(i)
 		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 )
@@ -29,6 +30,10 @@ type network struct {
 	once sync.Once
 	// queues are those of the endpoint, from start on.
 	queues []queue
+	// driven is set where C looks at the port, nil: only Go does. Immutable from
+	// Enable on. taken is how many messages C had taken when poll last looked.
+	driven *hot.Port
+	taken  uint64
 
 	// woken is when polls were last told to look, nanoseconds since began.
 	// Stored by whoever sets active, read by the lease holder.
@@ -143,7 +148,7 @@ func (n *network) attend() {
 	n.woken.Store(int64(time.Since(n.began)))
 	n.active.Store(1)
 	r := n.ep.rx
-	atomic.StoreUint32(&r.hot.Attention, 1)
+	atomic.OrUint32(&r.hot.Attention, n.attention())
 	r.ring()
 	for _, q := range n.queues {
 		q.Waiter().Wake()
@@ -151,12 +156,20 @@ func (n *network) attend() {
 	n.ep.domain.work.wake()
 }
 
+// attention is the bit of the context's attention word by which polls look here.
+func (n *network) attention() uint32 {
+	if n.driven != nil {
+		return hot.AttentionPorts
+	}
+	return hot.AttentionGo
+}
+
 // wake is called by posts to other hosts: their answers are worth looking for.
 func (n *network) wake() {
 	if n.active.Load() == 0 {
 		n.woken.Store(int64(time.Since(n.began)))
 		n.active.Store(1)
-		atomic.StoreUint32(&n.ep.rx.hot.Attention, 1)
+		atomic.OrUint32(&n.ep.rx.hot.Attention, n.attention())
 	}
 }
 
@@ -167,7 +180,7 @@ func (n *network) poll(max int) int {
 	}
 	got := n.port.Progress(max)
 	switch {
-	case got != 0:
+	case got != 0 || n.drove():
 		n.looks = 0
 		return got
 	case n.wait == nil:
@@ -175,8 +188,8 @@ func (n *network) poll(max int) int {
 	case n.looks == 0:
 		n.seen = time.Since(n.began)
 	}
-	if n.looks++; n.looks%lookOften != 0 {
-		return 0
+	if n.looks++; n.looks%lookOften != 0 && n.driven == nil {
+		return 0 // C's looks lead here only now and then
 	}
 	now := time.Since(n.began)
 	patience := time.Duration(n.patience.Load())
@@ -193,6 +206,17 @@ func (n *network) poll(max int) int {
 	default:
 	}
 	return 0
+}
+
+// drove tells whether C has taken messages since the last time. The caller holds
+// the progress lease.
+func (n *network) drove() bool {
+	if n.driven == nil {
+		return false
+	}
+	was := n.taken
+	n.taken = atomic.LoadUint64(&n.driven.Taken)
+	return n.taken != was
 }
 
 // lastNews is when there last was traffic, or somebody who expects some.

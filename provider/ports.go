@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/config"
 )
 
 // An endpoint has a port for each transport that it uses: the first to peers
@@ -22,6 +23,7 @@ type port struct {
 	number  uint32          // in Endpoint.ports
 	sources []sender        // by the interface's hw.Source; the lease holder's
 	network *network        // nil: peers on this host
+	eager   uint64          // bytes of the longest message that is not announced
 	lanes   bool            // long one-sided operations are cut (lane.go)
 	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
@@ -41,10 +43,20 @@ func (e *Endpoint) portOf(src hw.Source) (*port, hw.Source) {
 // addPort makes a port of an open interface.
 func (e *Endpoint) addPort(i hw.Iface) *port {
 	p := &port{Iface: i, attr: i.Attr(), number: uint32(len(e.ports))}
+	p.eager = eagerOver(e.domain.cfg, &p.attr)
 	p.lanes = lanesOn(e.domain.cfg, &p.attr)
 	e.ports = append(e.ports, p)
 	e.setHandlers(p)
 	return p
+}
+
+// eagerOver is the longest message that is sent over a transport without being
+// announced, in bytes.
+func eagerOver(c *config.Config, a *hw.Attr) uint64 {
+	if a.EagerAM > 0 {
+		return uint64(min(a.EagerAM, a.MaxAMBcopy))
+	}
+	return uint64(min(c.EagerSize, a.MaxAMBcopy))
 }
 
 // portsTo returns the ports over which an address may be reached, the best first.
@@ -83,12 +95,18 @@ func (p *port) wake() {
 }
 
 // handler is h for the messages of a port.
-func (p *port) handler(h hw.Handler) hw.Handler {
+func (e *Endpoint) handler(p *port, h hw.Handler) hw.Handler {
 	if p.number == 0 {
 		return h
 	}
 	first := hw.Source(p.number) << sourcePortShift
-	return func(src hw.Source, header uint64, head, payload []byte) { h(first|src, header, head, payload) }
+	return func(src hw.Source, header uint64, head, payload []byte) {
+		e.rx.needPosts()
+		h(first|src, header, head, payload)
+		if p == e.driven {
+			e.fillPortSource(first | src)
+		}
+	}
 }
 
 // peerEvent is f for the events of a port.
@@ -148,26 +166,33 @@ func (e *Endpoint) gets(src hw.Source) bool {
 // arrivals takes in what has arrived at all ports. The caller holds the
 // progress lease.
 func (e *Endpoint) arrivals(max int) {
+	if e.conn == nil || !e.conn.mute() {
+		e.countBatch(e.iface.Progress(max))
+	}
+	e.networkArrivals(max)
+}
+
+// networkArrivals is arrivals at the ports to other hosts.
+func (e *Endpoint) networkArrivals(max int) {
 	if e.conn != nil && e.conn.mute() {
 		return
 	}
-	e.countBatch(e.iface.Progress(max))
 	for _, n := range e.networks {
 		e.countBatch(n.poll(max))
 	}
 }
 
-// onNetwork tells whether polls look at ports to other hosts.
+// onNetwork tells whether polls look at ports to other hosts by way of Go.
 func (e *Endpoint) onNetwork() bool {
 	for _, n := range e.networks {
-		if n.busy() {
+		if n.busy() && n.driven == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// watched tells whether that is because of traffic there.
+// watched tells whether polls look at such ports, of Go or C, because of traffic there.
 func (e *Endpoint) watched() bool {
 	for _, n := range e.networks {
 		if n.wait != nil && n.busy() {

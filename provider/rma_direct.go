@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 )
@@ -19,8 +20,24 @@ import (
 // directCaps are the abilities that it takes.
 const directCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapNamedKeys | hw.CapOneSidedFree
 
-// directPut is the shortest write, in bytes, that the posting thread does itself.
-const directPut = 2048
+// copyMax is the longest operation, in bytes, that C copies without asking here
+// (cabi/rma_copy.c), 0 for none: not what is kept in order, shared with the target,
+// or cut into segments. How long it holds up who waits for threads that post
+// (hot.Grace) is bounded.
+func (e *Endpoint) copyMax() uint64 {
+	p := e.ports[0]
+	if p.attr.Caps&directCaps != directCaps || e.orderedRMA() {
+		return 0
+	}
+	most := uint64(1 << 20)
+	if p.lanes {
+		most = min(most, uint64(e.domain.cfg.MinSegment))
+	}
+	if least := uint64(e.domain.cfg.RMAAssistSize); least != 0 {
+		most = min(most, least-1)
+	}
+	return most
+}
 
 // publish makes a region known to the transport, if peers may reach it and
 // nobody counts what they do there.
@@ -81,7 +98,7 @@ func (e *Endpoint) counted() bool { return e.remoteReadCntr != nil || e.remoteWr
 // direct does an operation at once, if it can: it reports false when the
 // operation has to go as messages. Errors as of RMA.
 func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, error) {
-	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < directPut || anyOnDevice(a.IOV) {
+	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < hot.CopyMinWrite || anyOnDevice(a.IOV) {
 		return false, nil
 	}
 	if e.orderedRMA() && !e.carriedOut(l, p) {

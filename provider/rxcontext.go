@@ -72,6 +72,8 @@ type rxContext struct {
 	// offload: the thread does what is on the active list (hybrid progress).
 	// Written before the context is used.
 	offload bool
+	// postsLeft: posted receives are still on their ring (leavePosts). The lease holder's.
+	postsLeft bool
 	// copies tells the thread that something is. Written by the lease holder.
 	copies atomic.Bool
 	// stats is the block of the first endpoint, nil without one. Written by the
@@ -194,10 +196,30 @@ func (r *rxContext) give() {
 // progress does what there is to do: posted receives first, then arrivals,
 // then what waited for room. The caller holds the lease.
 func (r *rxContext) progress() {
-	r.drainPosts()
-	for _, e := range r.eps {
-		e.arrivals(r.cfg.ProgressBatch)
+	held := r.heldMessages()
+	if r.postsLeft = r.leavePosts(); r.postsLeft {
+		r.proceed(false)
+		return
 	}
+	r.drainPosts()
+	r.proceed(r.postedReceives() != 0 || r.heldMessages() >= held)
+}
+
+// proceed is progress behind the posted receives. Without local, what has arrived from this
+// host stays on the rings. So it is where posts are left there, or where no receive is posted and the
+// application has just taken a held message, or only the timers are due. One that posts a receive for each message and falls
+// behind its sender would otherwise have all messages held, for ever, where C could deliver
+// them from the rings. What else is on the rings waits for as many receives as messages
+// are held, or for a poll without a new receive.
+func (r *rxContext) proceed(local bool) {
+	for _, e := range r.eps {
+		if local {
+			e.arrivals(r.cfg.ProgressBatch)
+		} else {
+			e.networkArrivals(r.cfg.ProgressBatch)
+		}
+	}
+	r.postsLeft = false
 	if r.busy() {
 		r.flush()
 		if !r.offload {
@@ -262,13 +284,24 @@ func (r *rxContext) calledFor() bool {
 func (r *rxContext) publish() {
 	attention := uint32(0)
 	if r.busy() {
-		attention = 1
+		attention |= hot.AttentionGo
 	}
-	if r.hot.Attention != attention {
+	if r.looked() {
+		attention |= hot.AttentionPorts
+	}
+	if atomic.LoadUint32(&r.hot.Attention) != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
-		if attention == 0 && r.calledFor() {
-			attention = 1 // queueRMA, network.attend or connection.attend came between: they said so before they stored
-			atomic.StoreUint32(&r.hot.Attention, attention)
+		// queueRMA, network.attend or connection.attend may have come between: they said so before they stored
+		more := uint32(0)
+		if r.calledFor() {
+			more |= hot.AttentionGo
+		}
+		if r.looked() {
+			more |= hot.AttentionPorts
+		}
+		if more&^attention != 0 {
+			attention |= more
+			atomic.OrUint32(&r.hot.Attention, more)
 		}
 		if attention != 0 {
 			r.ring()
@@ -300,7 +333,8 @@ func (r *rxContext) publish() {
 
 // housekeeping runs the timers. The caller holds the lease.
 func (r *rxContext) housekeeping() {
-	r.progress()
+	r.drainPosts()
+	r.proceed(r.postedReceives() != 0)
 	r.sample()
 	now := time.Now()
 	if now.Sub(r.lastCheck) < r.cfg.PeerCheckInterval {
@@ -315,6 +349,12 @@ func (r *rxContext) housekeeping() {
 	}
 	r.sweepIDs()
 	r.publish()
+}
+
+func (r *rxContext) heldMessages() int { return r.tagged.Counts().Held + r.untagged.Counts().Held }
+
+func (r *rxContext) postedReceives() int {
+	return r.tagged.Counts().Posted + r.untagged.Counts().Posted
 }
 
 // drainPosts takes the posted receives off the ring.

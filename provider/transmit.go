@@ -79,11 +79,8 @@ func (e *Endpoint) send(s *SendArgs) error {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()
-	eager := uint64(e.hot.EagerMax)
-	if p.port.number != 0 {
-		p.port.wake()
-		eager = min(eager, uint64(p.port.attr.MaxAMBcopy))
-	}
+	eager := p.port.eager
+	p.port.wake()
 	switch {
 	case s.Flags&ackFlags != 0 && !s.Inject:
 		return e.sendTracked(s, l, p, total, open && total <= eager)

@@ -62,6 +62,8 @@ func Run(t *testing.T, open Factory) {
 		{"Flush", hw.CapFlush | hw.CapAMShort, testFlush},
 		{"Wakeup", hw.CapWakeup | hw.CapAMShort, testWakeup},
 		{"Direct", hw.CapDirectRing, testDirect},
+		{"Driven", hw.CapDriven | hw.CapAMShort, testDriven},
+		{"DrivenStops", hw.CapDriven, testDrivenStops},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i := open(t)

@@ -21,13 +21,16 @@ func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 	view := e.ring.Hot()
 	line.Tail = view.Tail
 	line.RxState = uintptr(unsafe.Pointer(e.rxState))
-	line.Log2Slots = view.Log2Slots
+	line.Log2Slots = uint16(view.Log2Slots)
 	line.Owner = e.owner
 	line.Peer = e.number
 	line.KeyCount = e.seg.geo.keyCount
-	line.Keys = 0
+	line.Keys, line.PID = 0, 0
 	if line.KeyCount != 0 {
 		line.Keys = uintptr(unsafe.Pointer(e.seg.key(0)))
+		if i.cfg.UseCMA != CMANo && !e.noCMA.Load() {
+			line.PID = e.seg.id.owner.pid
+		}
 	}
 	atomic.StoreUint64(&line.Put, 0)
 	line.Exclusive = 0
@@ -75,6 +78,7 @@ func (i *Iface) FillEP(ep *hot.EP) {
 	}
 	ep.RxState = uintptr(unsafe.Pointer(i.seg.rxState()))
 	ep.Lanes = uintptr(unsafe.Pointer(i.rx.inUse))
+	ep.PID, ep.StartTime = i.host.self.pid, i.host.self.start
 }
 
 // FillStripe writes part n of the bounce pool into s, before the first send

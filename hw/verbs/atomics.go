@@ -90,7 +90,10 @@ func (e *Endpoint) atomic(op hw.AtomicOp, size int, operand, compare, addr uint6
 		w.CompareAdd, w.Swap = compare, operand
 	}
 	w.SGE[0] = t.q.slotSGE(pos, 8)
-	en.kind, en.result, en.comp, en.signal = entryFetch, result, c, c != nil
+	en.kind, en.result, en.comp = entryFetch, result, c
+	if c != nil {
+		t.q.tell(pos)
+	}
 	t.q.publish(pos)
 	return hw.InProgress, nil
 }
@@ -172,7 +175,8 @@ func (e *Endpoint) postStep(q *queue, l *casLoop, keep uint64) bool {
 	op.Opcode, op.Flags, op.Pieces, op.RemoteAddr, op.RKey = ibv.OpCompSwap, q.takeFence(), 1, l.addr, l.rkey
 	op.CompareAdd, op.Swap = l.expect, l.swap
 	op.SGE[0] = q.slotSGE(pos, 8)
-	en.kind, en.loop, en.signal = entryLoop, l, true
+	en.kind, en.loop = entryLoop, l
+	q.tell(pos)
 	q.publish(pos)
 	return true
 }

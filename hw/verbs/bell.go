@@ -85,7 +85,7 @@ func (i *Iface) Pending() bool {
 		return false
 	}
 	i.rx.poll()
-	return i.rx.staged.Load() != 0 || i.rx.polling.Load() != 0 || i.anyTodo.Load() || i.nudge.Load()
+	return i.rx.port.Staged.Load() != 0 || i.rx.port.Polling.Load() != 0 || i.anyTodo.Load() || i.nudge.Load()
 }
 
 // Disarm takes the wish back and empties the doorbell.

@@ -17,16 +17,16 @@ func (i *Iface) ended(d *ibv.Done) int {
 	}
 	e := list[peer]
 	q := e.queueOf(class)
-	if q == nil || q.gen != gen { // of a former queue pair
+	if q == nil || uint8(q.Gen) != gen { // of a former queue pair
 		return 0
 	}
-	head := q.head.Load()
+	head := q.Head.Load()
 	pos := head + uint64(int64(int32(low-uint32(head))))
 	if pos < head || pos >= q.end() {
 		return 0 // a late one
 	}
 	if d.Status == ibv.StatusOK {
-		e.lease.heard = true
+		e.c.Heard = 1
 		return e.finish(q, pos+1, allPosted, nil)
 	}
 	// A queue pair works in order: what came before the failure has been done.
@@ -53,7 +53,7 @@ const allPosted = ^uint64(0)
 // completion queue, which is given back.
 func (e *Endpoint) finish(q *queue, end, posted uint64, err error) int {
 	told := 0
-	for pos := q.head.Load(); pos < end; pos++ {
+	for pos := q.Head.Load(); pos < end; pos++ {
 		told += e.finishOne(q, pos, posted, err)
 	}
 	return told
@@ -61,8 +61,8 @@ func (e *Endpoint) finish(q *queue, end, posted uint64, err error) int {
 
 // finishOne ends the operation at the head of q.
 func (e *Endpoint) finishOne(q *queue, pos, posted uint64, err error) int {
-	en := q.entry(pos)
-	kind, comp, bounce, loop := en.kind, en.comp, en.bounce, en.loop
+	en, bounce := q.entry(pos), q.place(pos).Bounce
+	kind, comp, loop := en.kind, en.comp, en.loop
 	found := uint64(0)
 	if kind == entryLoop && err == nil {
 		found = q.fetched(pos)
@@ -70,14 +70,14 @@ func (e *Endpoint) finishOne(q *queue, pos, posted uint64, err error) int {
 	if err == nil {
 		e.land(q, pos, en)
 	}
-	en.comp, en.unpack, en.result, en.loop = nil, nil, nil, nil
+	en.kind, en.comp, en.unpack, en.result, en.loop = entryPlain, nil, nil, nil, nil
 	if bounce >= 0 {
 		e.i.freeBounce(bounce)
 	}
 	if pos < posted {
-		q.cq.used.Add(-1)
+		q.cq.Used.Add(-1)
 	}
-	q.head.Store(pos + 1) // last: now the place may be claimed
+	q.Head.Store(pos + 1) // last: now the place may be claimed
 	if kind == entryLoop {
 		return loop.step(e, found, err)
 	}

@@ -274,7 +274,7 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 			e.name.Store(new(p.nameBytes()))
 		}
 	}
-	e.window.Store(uint32(p.flags&flagClosed) / flagClosed)
+	e.c.Window.Store(uint32(p.flags&flagClosed) / flagClosed)
 	before := h.confirmed
 	h.confirmed = h.confirmed || p.got == h.epoch
 	if p.flags&flagWant != 0 || p.got != h.epoch {
@@ -311,10 +311,11 @@ const rnrTimer = 12
 // joined lets the message queue post, the first time. Later the lease holder
 // does, who knows what has to be sent again.
 func (e *Endpoint) joined() {
-	e.peerIndex.Store(e.hello.peerIndex)
+	e.c.Index.Store(e.hello.peerIndex)
 	if !e.ready.Load() {
 		e.msg.start()
 		e.ready.Store(true)
+		e.c.Blocked.And(^uint32(ibv.PeerUnready))
 		e.answer()
 		return
 	}

@@ -40,9 +40,8 @@ type Endpoint struct {
 	answered chan struct{}
 	told     atomic.Bool // answered is closed
 
-	// window is 1 while the peer does not want eager payloads. Stored by the
-	// service and the lease holder, read by everybody.
-	window atomic.Uint32
+	// c is what C knows of the peer: its window, whether C may send, and the positions and queue pairs of its messages.
+	c *ibv.Peer
 	// owesWindow is set when the peer must be told our window. Set by
 	// SetEagerWindow, taken by the lease holder.
 	owesWindow atomic.Bool
@@ -63,9 +62,6 @@ type Endpoint struct {
 	// none. Stored by the service, read by Connect.
 	refusal atomic.Uint32
 
-	// peerIndex is what our messages carry. Stored by the service before the
-	// message queue starts.
-	peerIndex atomic.Uint32
 	// wantRejoin says that the connection for messages is being made anew. Set
 	// by the service (the peer asks) and the lease holder (ours is broken),
 	// cleared by the service when it has the new queue pair.
@@ -90,16 +86,12 @@ type Endpoint struct {
 type leaseState struct {
 	phase     phase
 	since     time.Time // of the phase
-	lastSeq   uint32    // position after the last message received
-	hasSource bool      // a message came
 	connected atomic.Bool
 	told      bool // the endpoint's event was given
 	active    time.Time
 	replies   []reply
 	stuck     [2]stuck // by class
-	heard     bool     // something came since the last CheckPeers
 	zombies   []zombie
-	qpNums    [2]uint32 // of the message queue pairs from which messages may come: current, former
 }
 
 // phase is how far the restoring of a broken connection has got.
@@ -148,8 +140,10 @@ func (i *Iface) enter(e *Endpoint) error {
 	if err := i.blocks.attach(e, &e.msg); err != nil {
 		return err
 	}
-	e.msg.id, e.msg.class = e.index, classMessage
-	e.msg.cq = i.sendCQs[int(e.index)%len(i.sendCQs)]
+	e.msg.ID = queueID(classMessage, e.index)
+	e.msg.reports(i.sendCQs[int(e.index)%len(i.sendCQs)])
+	e.c = i.rx.port.NewPeer(e.msg.SendQueue)
+	e.traced()
 	if err := e.newMessageQP(); err != nil {
 		return err
 	}
@@ -159,6 +153,7 @@ func (i *Iface) enter(e *Endpoint) error {
 	}
 	grown[e.index] = e
 	i.peers.Store(&grown)
+	i.rx.port.SetPeer(e.index, e.c)
 	return nil
 }
 
@@ -166,7 +161,7 @@ func (i *Iface) enter(e *Endpoint) error {
 func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
 	c := ibv.QPConfig{Send: i.sendCQs[0].cq, Recv: i.recvCQ, SRQ: i.srq, MaxSend: 1, MaxSGE: 1}
 	if q != nil {
-		c.Send, c.MaxSend, c.MaxSGE, c.MaxInline = q.cq.cq, int(q.mask+1), min(ibv.MaxSGE, i.d.attr.MaxSGE), slotBytes
+		c.Send, c.MaxSend, c.MaxSGE, c.MaxInline = q.cq.cq, int(q.Mask+1), min(ibv.MaxSGE, i.d.attr.MaxSGE), slotBytes
 	}
 	qp, err := i.d.pd.NewQP(c)
 	if err != nil && c.MaxInline > 0 && errors.Is(err, unix.EINVAL) {
@@ -190,8 +185,8 @@ func (e *Endpoint) newMessageQP() error {
 	if err != nil {
 		return err
 	}
-	e.msg.qp, e.msg.inline = qp, qp.MaxInline
-	e.lease.qpNums = [2]uint32{qp.Num, e.lease.qpNums[0]}
+	e.msg.use(qp)
+	e.c.QPNums = [2]uint32{qp.Num, e.c.QPNums[0]}
 	return nil
 }
 
@@ -202,7 +197,7 @@ func (e *Endpoint) Address() []byte { return *e.name.Load() }
 func (e *Endpoint) String() string { return e.addr.String() }
 
 // EagerOpen tells whether the peer welcomes eager payloads.
-func (e *Endpoint) EagerOpen() bool { return e.window.Load() == 0 && e.failure.Load() == nil }
+func (e *Endpoint) EagerOpen() bool { return e.c.Window.Load() == 0 && e.failure.Load() == nil }
 
 // Wake does nothing: a message wakes by itself.
 func (e *Endpoint) Wake() {}
@@ -227,6 +222,7 @@ func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false
 	}
+	e.c.Blocked.Or(ibv.PeerFailed)
 	e.answer()
 	e.i.attend(e)
 	return true

@@ -241,7 +241,7 @@ func TestStrangers(t *testing.T) {
 	got := 0
 	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
 	e := (*a.peers.Load())[0]
-	e.peerIndex.Store(1 << 19) // messages that name somebody else
+	e.c.Index.Store(1 << 19) // messages that name somebody else
 	if err := e.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -439,10 +439,37 @@ func TestIdleQueue(t *testing.T) {
 		}
 	}
 	e := there.(*Endpoint)
-	if broken.Load() != 0 || e.Err() != nil || e.msg.gen != 0 || e.mem.queue.gen != 0 {
-		t.Errorf("%d faults, %v, queue pairs %d and %d", broken.Load(), e.Err(), e.msg.gen, e.mem.queue.gen)
+	if broken.Load() != 0 || e.Err() != nil || e.msg.Gen != 0 || e.mem.queue.Gen != 0 {
+		t.Errorf("%d faults, %v, queue pairs %d and %d", broken.Load(), e.Err(), e.msg.Gen, e.mem.queue.Gen)
 	}
 	if !e.msg.quiet() || !e.mem.queue.quiet() {
 		t.Error("what was posted has not ended")
+	}
+}
+
+// TestServiceBroken breaks service queue pairs, as a packet that is sent while the
+// port is down does: peers are connected all the same.
+func TestServiceBroken(t *testing.T) {
+	c := Config{RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16, ConnectWait: 10 * time.Second}
+	a, b := open(t, c), open(t, c)
+	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
+	for round := range 3 {
+		for _, i := range []*Iface{a, b} {
+			broken := make(chan error)
+			i.svc.do(func() { broken <- i.svc.qp.ToError() })
+			if err := <-broken; err != nil {
+				t.Fatal(err)
+			}
+		}
+		x := open(t, c)
+		if _, err := x.Connect(a.Address()); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		if _, err := b.Connect(x.Address()); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -69,11 +69,12 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 		if !ok {
 			return to, e.full()
 		}
-		op, en := q.op(pos), q.entry(pos)
+		op := q.op(pos)
 		op.Opcode, op.Flags, op.Pieces = ibv.OpRead, 0, 1
 		op.RemoteAddr, op.RKey = e.mem.scratchAddr, e.mem.scratchKey
 		op.SGE[0] = q.slotSGE(pos, 8)
-		en.kind, en.signal = entryControl, true
+		q.entry(pos).kind = entryControl
+		q.tell(pos)
 		e.mem.flushed.Store(pos + 1)
 		q.publish(pos)
 	}
@@ -102,7 +103,7 @@ func (i *Iface) awaits(f flush) (hw.Status, error) {
 	i.flushes.list = append(i.flushes.list, f)
 	i.flushes.count.Store(int64(len(i.flushes.list)))
 	i.flushes.mu.Unlock()
-	i.nudge.Store(true)
+	i.wantTold()
 	return hw.InProgress, nil
 }
 
@@ -139,7 +140,7 @@ func (i *Iface) tellFlushes() int {
 // passed tells whether all marks have ended.
 func (f *flush) passed() bool {
 	for _, m := range f.marks {
-		if m.q == nil && m.e.slow.Load() != 0 || m.q != nil && m.q.head.Load() < m.end {
+		if m.q == nil && m.e.slow.Load() != 0 || m.q != nil && m.q.Head.Load() < m.end {
 			return false
 		}
 	}
@@ -171,10 +172,12 @@ func (e *Endpoint) Fence() error {
 	if q := e.mem.started(); q != nil {
 		q.fence.Store(true)
 		e.msgFence.raise(q.end())
+		e.c.Blocked.Or(ibv.PeerFenced) // after it: usable looks in the other order
 	}
 	e.mem.fence.raise(e.msg.end())
 	if e.slow.Load() != 0 {
 		e.slowFence.Store(true)
+		e.c.Blocked.Or(ibv.PeerFenced)
 	}
 	return nil
 }
@@ -209,7 +212,7 @@ func (b *barrier) raise(to uint64) {
 // fenced tells whether an operation must wait for the other connection's queue.
 func (e *Endpoint) fenced(other *queue, b *barrier) bool {
 	at := b.at.Load()
-	return at != 0 && other.head.Load() < at
+	return at != 0 && other.Head.Load() < at
 }
 
 // takeFence is the flag of the next operation.

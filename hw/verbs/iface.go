@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -18,6 +19,8 @@ import (
 const (
 	maxPeers = 1 << 20
 	maxID    = uint8(hw.MaxAM)
+	// drivenPeers is the number of peers whose messages C takes.
+	drivenPeers = 1 << 16
 	// pollBatch bounds how many completions of each queue one Progress takes.
 	pollBatch = 64
 )
@@ -39,6 +42,7 @@ type Iface struct {
 	recvCQ  *ibv.CQ
 	srq     *ibv.SRQ
 	sendCQs []*sendCQ
+	sendMem mem.Array[ibv.SendCQ]
 	blocks  *blockPool
 	bounce  []bouncePool
 	bell    *bell
@@ -142,18 +146,24 @@ func (i *Iface) openQueues() error {
 		return resource(err)
 	}
 	size := min(max(4*i.cfg.depth(), 4096), i.d.attr.MaxCQE)
-	for range i.cfg.Stripes {
+	if i.sendMem, err = mem.NewArray[ibv.SendCQ](i.cfg.Stripes); err != nil {
+		return resource(err)
+	}
+	for n := range i.cfg.Stripes {
 		cq, err := i.d.ctx.NewCQ(size, i.channel, false)
 		if err != nil {
 			return resource(err)
 		}
-		i.sendCQs = append(i.sendCQs, &sendCQ{cq: cq, size: int64(size)})
+		i.sendCQs = append(i.sendCQs, &sendCQ{cq, i.sendMem.At(uint32(n))})
+		i.sendCQs[n].Size = int64(size)
 	}
 	if i.srq, err = i.d.pd.NewSRQ(i.cfg.RxBuffers); err != nil {
 		i.srq = nil
 		return resource(err)
 	}
-	i.rx.openPoller()
+	if err = i.rx.openPort(); err != nil {
+		return resource(err)
+	}
 	if i.bell, err = newBell(i); err != nil {
 		return err
 	}
@@ -188,7 +198,7 @@ func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
 		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapWakeup | hw.CapKeep | hw.CapFlush |
 			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree |
-			hw.CapConnectToEndpoint,
+			hw.CapConnectToEndpoint | hw.CapDriven,
 		MaxAMShort:  maxShort,
 		MaxAMHead:   maxShort,
 		MaxAMBcopy:  i.cfg.BounceBytes,
@@ -216,6 +226,12 @@ func (i *Iface) Attr() hw.Attr {
 // Memory is the domain on which the interface was opened.
 func (i *Iface) Memory() hw.MemoryDomain { return i.d }
 
+// HotPort is what C drives.
+func (i *Iface) HotPort() *hot.Port { return &i.rx.port.Hot }
+
+// HotPath is what C sends with.
+func (e *Endpoint) HotPath() *hot.Path { return &e.c.Path }
+
 // Address is the name, or the device address if there is none.
 func (i *Iface) Address() []byte { return i.name }
 
@@ -229,7 +245,23 @@ func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
 
 // SetTracer installs a function that sees every message, before the first one.
-func (i *Iface) SetTracer(t hw.Tracer) { i.tracer = t }
+func (i *Iface) SetTracer(t hw.Tracer) {
+	i.tracer = t
+	for _, e := range *i.peers.Load() {
+		if e != nil {
+			e.traced()
+		}
+	}
+}
+
+// traced keeps C, which has no tracer, from sending and delivering where there is one.
+func (e *Endpoint) traced() {
+	if e.i.tracer != nil {
+		e.c.Blocked.Or(ibv.PeerTraced)
+	} else {
+		e.c.Blocked.And(^uint32(ibv.PeerTraced))
+	}
+}
 
 // traced is how many bytes of a payload a tracer sees.
 const traced = 64
@@ -242,7 +274,7 @@ func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payl
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {
 	return hw.Stats{
-		Delivered: i.rx.delivered.Load(),
+		Delivered: i.rx.delivered.Load() + i.rx.port.Delivered(),
 		Malformed: i.rx.malformed.Load(),
 		PeersLost: i.rx.lost.Load(),
 	}
@@ -267,6 +299,7 @@ func (i *Iface) attend(e *Endpoint) {
 	}
 	i.anyTodo.Store(true)
 	i.todoMu.Unlock()
+	i.call()
 	i.bell.ring()
 }
 
@@ -326,6 +359,10 @@ func (i *Iface) release() error {
 	if i.mr != nil {
 		add(i.mr.Close())
 	}
+	if i.rx.port != nil {
+		add(i.rx.port.Close())
+	}
+	add(i.sendMem.Free())
 	add(mem.Unmap(i.memory))
 	return errors.Join(errs...)
 }

@@ -65,7 +65,8 @@ func (e *Endpoint) memoryQueue() (*queue, error) {
 		if err := e.i.blocks.attach(e, q); err != nil {
 			return nil, err
 		}
-		q.id, q.class, q.cq = e.index, classMemory, e.msg.cq
+		q.ID = queueID(classMemory, e.index)
+		q.reports(e.msg.cq)
 	}
 	m.state.Store(memoryStarted) // before the service can make it ready
 	if err := e.newMemoryQP(); err != nil {
@@ -83,7 +84,7 @@ func (e *Endpoint) newMemoryQP() error {
 	if err != nil {
 		return err
 	}
-	q.qp, q.inline = qp, qp.MaxInline
+	q.use(qp)
 	e.i.svc.do(func() { e.i.svc.connectMemory(e, qp) })
 	return nil
 }
@@ -94,10 +95,10 @@ func (e *Endpoint) newMemoryQP() error {
 func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	q.stop()
 	e.retire(q.qp)
-	q.gen++
+	q.Gen++
 	told := 0
 	if errors.Is(reason, hw.ErrPeerDead) {
-		for p := pos; p < q.posted; p++ {
+		for p := pos; p < q.Posted; p++ {
 			if op := q.op(p).Opcode; op != ibv.OpRead && q.entry(p).kind != entryControl {
 				q.qp = nil
 				e.fail(fmt.Errorf("the path to peer %s is lost with an operation whose outcome is unknown: %w", e, reason))
@@ -105,7 +106,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 			}
 		}
 	} else {
-		told = e.finishOne(q, pos, q.posted, reason)
+		told = e.finishOne(q, pos, q.Posted, reason)
 	}
 	q.rewind()
 	q.qp = nil
@@ -127,7 +128,7 @@ func (e *Endpoint) memoryDied(err error) {
 		e.retire(q.qp)
 		q.qp = nil
 	}
-	q.gen++
+	q.Gen++
 	e.endQueue(q, err)
 }
 
@@ -150,7 +151,7 @@ func (e *Endpoint) discardMemory(err error) error {
 func (e *Endpoint) land(q *queue, pos uint64, en *entry) {
 	switch en.kind {
 	case entryGet:
-		b, _ := e.i.bounceBuffer(en.bounce)
+		b, _ := e.i.bounceBuffer(q.place(pos).Bounce)
 		en.unpack(b[:en.n:en.n])
 	case entryFetch:
 		if en.result != nil {

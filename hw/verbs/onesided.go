@@ -53,7 +53,7 @@ func (e *Endpoint) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
 		return err
 	}
 	copy(t.q.slot(pos), data)
-	if len(data) <= t.q.inline {
+	if len(data) <= int(t.q.Inline) {
 		op.Flags |= ibv.Inline
 	}
 	op.SGE[0] = t.q.slotSGE(pos, len(data))
@@ -79,7 +79,7 @@ func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.Remote
 	if buffer < 0 {
 		return e.full()
 	}
-	op, en, pos, err := e.place(&t, ibv.OpWrite)
+	op, _, pos, err := e.place(&t, ibv.OpWrite)
 	if err != nil {
 		pool.put(buffer)
 		return err
@@ -90,7 +90,7 @@ func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.Remote
 	}
 	op.SGE[0] = ibv.SGE{Addr: at, Len: uint32(n), LKey: e.i.mr.LKey}
 	op.Pieces = uint32(min(n, 1))
-	en.bounce, en.weight = buffer, bounceWeight
+	t.q.holds(pos, buffer)
 	t.q.publish(pos)
 	return nil
 }
@@ -131,7 +131,8 @@ func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.
 	}
 	op.Pieces = uint32(used)
 	op.SGE = pieces
-	en.comp, en.signal = c, true
+	en.comp = c
+	t.q.tell(pos)
 	t.q.publish(pos)
 	return hw.InProgress, nil
 }
@@ -186,7 +187,9 @@ func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.Remo
 	}
 	_, at := e.i.bounceBuffer(buffer)
 	op.SGE[0] = ibv.SGE{Addr: at, Len: uint32(n), LKey: e.i.mr.LKey}
-	en.kind, en.bounce, en.n, en.unpack, en.comp, en.signal = entryGet, buffer, n, unpack, c, true
+	en.kind, en.n, en.unpack, en.comp = entryGet, n, unpack, c
+	t.q.place(pos).Bounce = buffer
+	t.q.tell(pos)
 	t.q.publish(pos)
 	return hw.InProgress, nil
 }
@@ -223,7 +226,7 @@ func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Se
 		return hw.Done, e.full()
 	}
 	b := q.slot(pos)
-	m := message{uint8(id), uint8(len(head)), kindUser, e.peerIndex.Load(), uint32(pos + 1), uint32(n), header}
+	m := message{uint8(id), uint8(len(head)), kindUser, e.c.Index.Load(), uint32(pos + 1), uint32(n), header}
 	m.put(b)
 	copy(b[headerBytes:], head)
 	if e.i.tracer != nil { // the payload is the device's to read
@@ -233,7 +236,8 @@ func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Se
 	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, uint32(used)
 	pieces[0] = q.slotSGE(pos, headerBytes+len(head))
 	op.SGE = pieces
-	en.comp, en.signal = c, true
+	en.comp = c
+	q.tell(pos)
 	q.publish(pos)
 	return hw.InProgress, nil
 }

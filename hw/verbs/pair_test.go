@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -310,10 +311,19 @@ func TestPairPortDown(t *testing.T) {
 	x := newTraffic(s, Config{PathTimeout: 8 * time.Second, KeepAlive: 200 * time.Millisecond})
 	x.exchange(200, time.Minute)
 	s.barrier(x.i)
+	var isUp atomic.Bool
+	isUp.Store(!s.first)
 	if s.first {
-		shell(t, "(sleep 0.2; ip link set $NETDEV down; sleep 3.5; ip link set $NETDEV up) >/dev/null 2>&1 &")
+		cmd := exec.Command("sh", "-c", "sleep 0.2; ip link set $NETDEV down; sleep 3.5; ip link set $NETDEV up")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_ = cmd.Wait() // what is wrong then the messages tell
+			isUp.Store(true)
+		}()
 	}
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) || !isUp.Load(); {
 		if x.sent-min(x.sent, x.received) < 1000 {
 			x.send()
 		}
@@ -397,5 +407,5 @@ func TestPairZKilled(t *testing.T) {
 
 // state describes a queue.
 func (q *queue) state() string {
-	return fmt.Sprintf("run %d head %d posted %d tail %d signal %d broken %v gen %d", q.run.Load(), q.head.Load(), q.posted, q.end(), q.lastSignal.Load(), q.broken.Load(), q.gen)
+	return fmt.Sprintf("run %d head %d posted %d tail %d signal %d broken %v gen %d", q.Run.Load(), q.Head.Load(), q.Posted, q.end(), q.LastSignal.Load(), q.Broken.Load(), q.Gen)
 }

@@ -3,12 +3,15 @@ package verbs
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // bouncePool is one stripe's bounce buffers. Who holds the stripe's lease
@@ -95,9 +98,10 @@ type blockPool struct {
 	pd    *ibv.PD // immutable
 	depth int     // places of a queue, a power of two; immutable
 
-	mu     sync.Mutex // making and ending connections only
-	chunks []chunk
-	free   []block
+	mu      sync.Mutex // making and ending connections only
+	chunks  []chunk
+	free    []block
+	resting []block // until C's threads that were posting to their peers have finished
 }
 
 type chunk struct {
@@ -105,21 +109,29 @@ type chunk struct {
 	mr     *ibv.MR
 }
 
-// block is the memory of one queue.
+// block is the memory of one queue, and of a peer as C sees it.
 type block struct {
 	memory []byte
 	lkey   uint32
+	grace  *hot.Grace // while resting
 }
 
 // chunkBlocks is the number of blocks that are registered together.
 const chunkBlocks = 4
 
-func (p *blockPool) blockBytes() int { return p.depth * (ibv.OpBytes + slotBytes) }
+func (p *blockPool) blockBytes() int { return ibv.BlockBytes(p.depth) }
 
 // get takes a block, registering more if need be.
 func (p *blockPool) get() (block, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.resting = slices.DeleteFunc(p.resting, func(b block) bool {
+		over := b.grace.Over()
+		if over {
+			p.free = append(p.free, b)
+		}
+		return over
+	})
 	if len(p.free) == 0 {
 		size := p.blockBytes()
 		b, err := mapPinned(size * chunkBlocks)
@@ -133,7 +145,7 @@ func (p *blockPool) get() (block, error) {
 		}
 		p.chunks = append(p.chunks, chunk{b, mr})
 		for n := range chunkBlocks {
-			p.free = append(p.free, block{b[n*size : (n+1)*size : (n+1)*size], mr.LKey})
+			p.free = append(p.free, block{memory: b[n*size : (n+1)*size : (n+1)*size], lkey: mr.LKey})
 		}
 	}
 	b := p.free[len(p.free)-1]
@@ -141,10 +153,14 @@ func (p *blockPool) get() (block, error) {
 	return b, nil
 }
 
+// put takes a block back. Nothing in Go leads to its peer any more, and the layer
+// above has taken the peer from C.
 func (p *blockPool) put(b block) {
+	order.Barrier()
+	b.grace = hot.NewGrace()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free = append(p.free, b)
+	p.resting = append(p.resting, b)
 }
 
 // close gives all memory back. The queues are gone.
@@ -159,7 +175,7 @@ func (p *blockPool) close() error {
 		}
 		_ = mem.Unmap(c.memory)
 	}
-	p.chunks, p.free = nil, nil
+	p.chunks, p.free, p.resting = nil, nil, nil
 	return first
 }
 
@@ -172,10 +188,6 @@ func (p *blockPool) attach(e *Endpoint, q *queue) error {
 		return err
 	}
 	runtime.AddCleanup(e, p.put, b)
-	q.mask = uint64(p.depth - 1)
-	q.ops = ibv.Ops(b.memory, p.depth)
-	q.slots = b.memory[p.depth*ibv.OpBytes:]
-	q.lkey, q.first = b.lkey, addressOf(q.slots)
-	q.entries = make([]entry, p.depth)
+	q.lay(b.memory, p.depth, b.lkey)
 	return nil
 }

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw"
@@ -13,24 +14,11 @@ type receiver struct {
 	i        *Iface
 	handlers [hw.MaxAM]hw.Handler
 	onPeer   func(hw.PeerEvent)
-	poller   *ibv.Poller // under polling
-	cqs      []*ibv.CQ   // immutable: for arrivals, then sendCQs
+	port     *ibv.VPort // what C drives too: polling, what was polled, and the buffers to be given back
+	cqs      []*ibv.CQ  // immutable: for arrivals, then sendCQs
+	fresh    bool       // this Progress has delivered messages, whose sources its caller may look at
 
-	// polling is 1 while a thread polls: the lease holder, or one that asks
-	// whether there is something. Taken by compare-and-swap (acquire), given
-	// back by store (release).
-	polling atomic.Uint32
-	// staged counts arrivals and completions that were polled and are not
-	// dealt with. Stored by who polls, under polling, and by the lease holder.
-	staged atomic.Int64
-
-	arrivals []ibv.Done   // staged; the lease holder's while staged is not 0
-	ended    [][]ibv.Done // staged, for each of sendCQs
-	free     []uint32     // receive buffers to be given back; who polls, and the lease holder while staged is not 0
-	fresh    bool         // this Progress has delivered messages, whose sources its caller may look at
-	empty    bool         // the receive queue was found empty by the last poll
-
-	kept     uint32          // buffers that handlers keep; as free
+	kept     uint32          // buffers that handlers keep; who polls, and the lease holder while something is staged
 	keeping  bool            // the message being delivered is to be kept
 	current  uint32          // its buffer
 	inside   bool            // a handler runs
@@ -46,58 +34,76 @@ func (r *receiver) init(i *Iface) {
 	r.onPeer = func(hw.PeerEvent) {}
 }
 
-// openPoller makes the poller; all buffers go to the shared receive queue with
-// the first poll.
-func (r *receiver) openPoller() {
+// openPort makes the port; all buffers go to the shared receive queue with the
+// first poll. Errors: those of mmap.
+func (r *receiver) openPort() error {
 	i := r.i
 	r.cqs = []*ibv.CQ{i.recvCQ}
 	for _, q := range i.sendCQs {
 		r.cqs = append(r.cqs, q.cq)
 	}
-	r.poller = ibv.NewPoller(i.srq, i.first, i.stride, i.stride, i.mr.LKey, r.cqs, pollBatch)
-	r.free = make([]uint32, i.cfg.RxBuffers)
-	for n := range r.free {
-		r.free[n] = uint32(n)
+	p, err := ibv.NewVPort(ibv.VPortConfig{SRQ: i.srq, Base: i.first, BufferBytes: i.stride, Buffers: i.cfg.RxBuffers,
+		LKey: i.mr.LKey, Queues: r.cqs, Max: pollBatch, Peers: drivenPeers})
+	if err != nil {
+		return err
 	}
+	r.port = p
 	r.nextBack = make([]atomic.Uint32, i.cfg.RxBuffers)
-	r.ended = make([][]ibv.Done, len(i.sendCQs))
 	r.poll()
+	return nil
 }
 
 // poll gives buffers back and stages what the queues have, unless another
 // thread polls or something is staged.
 func (r *receiver) poll() {
-	if r.staged.Load() != 0 || !r.polling.CompareAndSwap(0, 1) {
+	p := r.port
+	if p.Staged.Load() != 0 || !p.Polling.CompareAndSwap(0, 1) {
 		return
 	}
-	if r.staged.Load() == 0 {
+	if p.Staged.Load() == 0 {
 		r.takeReturned()
-		r.pollLocked()
+		if !p.Poll() {
+			r.i.deviceLost(errQueue)
+		}
 	}
-	r.polling.Store(0)
+	p.Polling.Store(0)
 }
 
-func (r *receiver) pollLocked() {
-	taken := r.poller.Cycle(r.free)
-	r.free = r.free[:copy(r.free, r.free[taken:])]
-	var err error
-	if r.arrivals, err = r.poller.Done(0); err != nil {
-		r.i.deviceLost(err)
-	}
-	r.empty = len(r.arrivals) == 0
-	n := len(r.arrivals)
-	for k := range r.ended {
-		if r.ended[k], err = r.poller.Done(1 + k); err != nil {
-			r.i.deviceLost(err)
-		}
-		n += len(r.ended[k])
-	}
-	r.staged.Store(int64(n))
-}
+// errQueue is why all connections end when a completion queue cannot be polled.
+var errQueue = errors.New("verbs: a completion queue is broken")
 
 // drained tells whether everything that came was dealt with when the queues
 // were last polled.
-func (r *receiver) drained() bool { return r.empty && len(r.arrivals) == 0 }
+func (r *receiver) drained() bool { return r.port.Empty() }
+
+// drop passes by what has arrived.
+func (r *receiver) drop() {
+	for d := r.port.Arrival(); d != nil; d = r.port.Arrival() {
+		r.port.Pass()
+		r.port.GiveBack(uint32(d.ID))
+		r.port.Staged.Add(-1)
+	}
+}
+
+// call has C leave the next look at the interface to Go. Any thread, after it has
+// said why.
+func (i *Iface) call() {
+	if p := i.rx.port; p != nil {
+		p.Calls.Store(1)
+	}
+}
+
+// wantTold has the lease holder see to it that completions are told, because
+// places or buffers are short or somebody waits for them. Any thread.
+func (i *Iface) wantTold() {
+	i.nudge.Store(true)
+	i.call()
+}
+
+// called tells whether Progress has more to do than to poll.
+func (i *Iface) called() bool {
+	return i.nudge.Load() || i.anyTodo.Load() || i.flushes.count.Load() != 0 || i.rx.returned.Load() != 0
+}
 
 // Progress delivers up to max arrived messages and completes operations.
 func (i *Iface) Progress(max int) int {
@@ -105,19 +111,21 @@ func (i *Iface) Progress(max int) int {
 	if i.closed.Load() {
 		return 0
 	}
+	if r.port.Calls.Load() != 0 {
+		r.port.Calls.Store(0) // before it looks why
+	}
 	r.poll()
 	n := 0
-	for r.staged.Load() != 0 {
+	for r.port.Staged.Load() != 0 {
 		n += r.complete()
-		for len(r.arrivals) > 0 && (n < max || r.arrivals[0].Opcode != ibv.DoneRecv) {
-			d := &r.arrivals[0]
-			r.arrivals = r.arrivals[1:]
+		for d := r.port.Arrival(); d != nil && (n < max || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
+			r.port.Pass()
 			if r.arrive(d) {
 				n++
 			}
-			r.staged.Add(-1) // last: now another thread may poll
+			r.port.Staged.Add(-1) // last: now another thread may poll
 		}
-		if n >= max || r.staged.Load() != 0 {
+		if n >= max || r.port.Staged.Load() != 0 {
 			break
 		}
 		r.poll()
@@ -129,6 +137,9 @@ func (i *Iface) Progress(max int) int {
 	if i.flushes.count.Load() != 0 {
 		n += i.tellFlushes()
 	}
+	if i.called() {
+		i.call()
+	}
 	return n
 }
 
@@ -136,15 +147,12 @@ func (i *Iface) Progress(max int) int {
 // many operations' completions were told.
 func (r *receiver) complete() int {
 	told := 0
-	for k, list := range r.ended {
-		if len(list) == 0 {
-			continue
-		}
-		r.ended[k] = nil
+	for k := 1; k < r.port.Queues(); k++ {
+		list := r.port.Ended(k)
 		for j := range list {
 			told += r.i.ended(&list[j])
 		}
-		r.staged.Add(-int64(len(list)))
+		r.port.Staged.Add(-int64(len(list)))
 	}
 	return told
 }
@@ -165,7 +173,7 @@ func (r *receiver) arrive(d *ibv.Done) bool {
 		delivered = r.deliver(r.i.rxBuffer(buffer)[:min(int(d.Bytes), r.i.stride)], d.QP)
 	}
 	if !r.keeping {
-		r.free = append(r.free, buffer)
+		r.port.GiveBack(buffer)
 	}
 	return delivered
 }
@@ -183,10 +191,10 @@ func (r *receiver) deliver(b []byte, qp uint32) bool {
 		r.refuse("message with index %d over queue pair %d", m.index, qp)
 		return false
 	}
-	if int32(m.seq-e.lease.lastSeq) <= 0 {
+	if int32(m.seq-e.c.LastSeq) <= 0 {
 		return false // it came already, over the former connection
 	}
-	e.lease.lastSeq, e.lease.heard = m.seq, true
+	e.c.LastSeq, e.c.Heard = m.seq, 1
 	head, payload := b[headerBytes:headerBytes+int(m.headLen)], b[headerBytes+int(m.headLen):]
 	switch m.kind {
 	case kindRequest:
@@ -195,7 +203,7 @@ func (r *receiver) deliver(b []byte, qp uint32) bool {
 	case kindReply:
 		return r.replied(e, &m, payload) > 0
 	}
-	e.lease.hasSource = true
+	e.c.Source = 1
 	h := r.handlers[m.id]
 	if h == nil {
 		r.refuse("message with id %d, which nobody handles", m.id)
@@ -218,12 +226,12 @@ func (r *receiver) control(d *ibv.Done) {
 		r.refuse("immediate data %#x over queue pair %d", d.Imm, d.QP)
 		return
 	}
-	e.lease.heard = true
+	e.c.Heard = 1
 	switch d.Imm & (1<<immBits - 1) {
 	case immOpen:
-		e.window.Store(0)
+		e.c.Window.Store(0)
 	case immClosed:
-		e.window.Store(1)
+		e.c.Window.Store(1)
 	default:
 		r.refuse("immediate data %#x over queue pair %d", d.Imm, d.QP)
 	}
@@ -237,7 +245,7 @@ func (r *receiver) from(index, qp uint32) *Endpoint {
 		return nil
 	}
 	e := list[index]
-	if e == nil || qp != e.lease.qpNums[0] && qp != e.lease.qpNums[1] {
+	if e == nil || qp != e.c.QPNums[0] && qp != e.c.QPNums[1] {
 		return nil
 	}
 	return e
@@ -269,6 +277,7 @@ func (i *Iface) Release(k hw.Kept) {
 		first := r.returned.Load()
 		r.nextBack[k-1].Store(uint32(first))
 		if r.returned.CompareAndSwap(first, uint64(k)) {
+			i.call()
 			return
 		}
 	}
@@ -288,7 +297,7 @@ func (r *receiver) takeReturned() {
 		return
 	}
 	for k := r.returned.Swap(0); k != 0; k = uint64(r.nextBack[k-1].Load()) {
-		r.free = append(r.free, uint32(k-1))
+		r.port.GiveBack(uint32(k - 1))
 		r.kept--
 	}
 }

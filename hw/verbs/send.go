@@ -15,15 +15,21 @@ func (e *Endpoint) usable() error {
 	if !e.ready.Load() {
 		return hw.ErrNoResource
 	}
-	if at := e.msgFence.at.Load(); at != 0 && e.mem.queue.head.Load() < at {
+	if e.c.Blocked.Load()&ibv.PeerFenced != 0 {
+		return e.waitFence()
+	}
+	return nil
+}
+
+// waitFence is usable behind a Fence.
+func (e *Endpoint) waitFence() error {
+	e.c.Blocked.And(^uint32(ibv.PeerFenced)) // before it looks: who calls Fence now says so again
+	at := e.msgFence.at.Load()
+	if at != 0 && e.mem.queue.Head.Load() < at || e.slowFence.Load() && e.slow.Load() > 0 {
+		e.c.Blocked.Or(ibv.PeerFenced)
 		return e.full()
 	}
-	if e.slowFence.Load() {
-		if e.slow.Load() > 0 {
-			return e.full()
-		}
-		e.slowFence.Store(false)
-	}
+	e.slowFence.Store(false)
 	return nil
 }
 
@@ -48,7 +54,7 @@ func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, 
 		return e.full()
 	}
 	b := q.slot(pos)
-	m := message{uint8(id), uint8(len(head)), kind, e.peerIndex.Load(), uint32(pos + 1), uint32(len(payload)), header}
+	m := message{uint8(id), uint8(len(head)), kind, e.c.Index.Load(), uint32(pos + 1), uint32(len(payload)), header}
 	m.put(b)
 	n := headerBytes + copy(b[headerBytes:], head)
 	n += copy(b[n:], payload)
@@ -57,23 +63,20 @@ func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, 
 	}
 	op := q.op(pos)
 	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, 1
-	if n <= q.inline {
+	if n <= int(q.Inline) {
 		op.Flags = ibv.Inline
 	}
 	op.SGE[0] = q.slotSGE(pos, n)
+	q.place(pos).Plain = 1
 	q.publish(pos)
 	return nil
 }
 
 // full says that there is no place, and sees to it that there will be one.
 func (e *Endpoint) full() error {
-	e.i.nudge.Store(true)
+	e.i.wantTold()
 	return hw.ErrNoResource
 }
-
-// bounceWeight is how much more a message in a bounce buffer counts toward the
-// next completion that is told: buffers are scarcer than places.
-const bounceWeight = 8
 
 // AMBcopy sends one active message whose payload pack writes into a bounce buffer.
 func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
@@ -97,7 +100,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return e.full()
 	}
 	b, addr := e.i.bounceBuffer(buffer)
-	m := message{uint8(id), uint8(len(head)), kindUser, e.peerIndex.Load(), uint32(pos + 1), uint32(n), header}
+	m := message{uint8(id), uint8(len(head)), kindUser, e.c.Index.Load(), uint32(pos + 1), uint32(n), header}
 	m.put(b)
 	at := headerBytes + copy(b[headerBytes:], head)
 	if n > 0 {
@@ -106,10 +109,10 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	if e.i.tracer != nil {
 		e.i.trace(hw.TraceSend, id, header, head, b[at:at+n])
 	}
-	op, en := q.op(pos), q.entry(pos)
+	op := q.op(pos)
 	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, 1
 	op.SGE[0] = ibv.SGE{Addr: addr, Len: uint32(at + n), LKey: e.i.mr.LKey}
-	en.bounce, en.weight = buffer, bounceWeight
+	q.holds(pos, buffer)
 	q.publish(pos)
 	return nil
 }
@@ -121,12 +124,15 @@ func (q *queue) postNothing(imm uint32, signal bool, kind entryKind) (pos uint64
 	if !ok {
 		return 0, false
 	}
-	op, en := q.op(pos), q.entry(pos)
+	op := q.op(pos)
 	op.Opcode, op.Flags, op.Pieces, op.RemoteAddr, op.RKey, op.Imm = ibv.OpWrite, 0, 0, 0, 0, imm
 	if imm != 0 {
 		op.Opcode = ibv.OpWriteImm
 	}
-	en.kind, en.signal = kind, signal
+	q.entry(pos).kind = kind
+	if signal {
+		q.tell(pos)
+	}
 	q.publish(pos)
 	return pos, true
 }

@@ -30,13 +30,16 @@ type service struct {
 	channel *ibv.Channel
 	cq      *ibv.CQ
 	qp      *ibv.QP
-	poller  *ibv.Poller
 	file    *os.File
 	memory  []byte
 	mr      *ibv.MR
 	free    []int // send buffers
-	ahs     map[ibv.Path]*ibv.AH
-	active  map[*Endpoint]struct{} // with a hand-shake under way
+	// broken: the queue pair has failed, as it does when a packet is sent while the port is down, and is made
+	// anew when all its buffers are back; back counts the receive buffers that are.
+	broken bool
+	back   int
+	ahs    map[ibv.Path]*ibv.AH
+	active map[*Endpoint]struct{} // with a hand-shake under way
 
 	arrived chan struct{} // a completion may have come
 	wake    chan struct{} // a command was given
@@ -79,23 +82,51 @@ func (s *service) open() (err error) {
 		s.qp = nil
 		return resource(err)
 	}
-	if err = s.qp.Init(d.port, 0, s.i.addr.qkey); err != nil {
-		return fmt.Errorf("verbs: service: %w", err)
-	}
-	for n := range serviceRecv {
-		if err = s.qp.PostReceive(s.sge(n, serviceStride), uint64(n)); err != nil {
-			return fmt.Errorf("verbs: service: %w", err)
-		}
-	}
-	if err = errors.Join(s.qp.ToReceive(ibv.Receive{}), s.qp.ToSend(ibv.Send{}), s.cq.Arm()); err != nil {
+	if err = errors.Join(s.ready(), s.cq.Arm()); err != nil {
 		return fmt.Errorf("verbs: service: %w", err)
 	}
 	for n := range serviceSend {
 		s.free = append(s.free, serviceRecv+n)
 	}
-	s.poller = ibv.NewPoller(nil, 0, 0, 0, 0, []*ibv.CQ{s.cq}, 32)
 	s.file, err = pollable(s.channel.FD, "service")
 	return err
+}
+
+// ready brings the queue pair from RESET to where it sends and receives.
+func (s *service) ready() error {
+	if err := s.qp.Init(s.i.d.port, 0, s.i.addr.qkey); err != nil {
+		return err
+	}
+	for n := range serviceRecv {
+		if err := s.qp.PostReceive(s.sge(n, serviceStride), uint64(n)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.qp.ToReceive(ibv.Receive{}), s.qp.ToSend(ibv.Send{}))
+}
+
+// fail has all buffers of the queue pair come back.
+func (s *service) fail(why string) {
+	if s.broken {
+		return
+	}
+	s.broken, s.back = true, 0
+	s.i.logf("service queue pair: %s", why)
+	if err := s.qp.ToError(); err != nil {
+		s.i.logf("service: %v", err)
+	}
+}
+
+// renew makes a broken queue pair work again, with the number that peers know,
+// once all its buffers are back.
+func (s *service) renew() {
+	if !s.broken || s.back < serviceRecv || len(s.free) < serviceSend {
+		return
+	}
+	s.broken = false
+	if err := errors.Join(s.qp.Reset(), s.ready()); err != nil {
+		s.i.logf("service: %v", err)
+	}
 }
 
 func (s *service) sge(n, length int) ibv.SGE {
@@ -175,8 +206,8 @@ func (s *service) poll() {
 }
 
 func (s *service) takeCompletions() int {
-	s.poller.Cycle(nil)
-	list, err := s.poller.Done(0)
+	var done [32]ibv.Done // each call's own: what a packet leads to may come here again
+	list, err := s.cq.Poll(done[:])
 	if err != nil {
 		s.i.logf("service: %v", err)
 		return 0
@@ -184,6 +215,9 @@ func (s *service) takeCompletions() int {
 	for k := range list {
 		d := &list[k]
 		n := int(d.ID)
+		if d.Status != ibv.StatusOK {
+			s.fail(ibv.StatusText(d.Status))
+		}
 		if n >= serviceRecv {
 			s.free = append(s.free, n)
 			continue
@@ -193,10 +227,14 @@ func (s *service) takeCompletions() int {
 		} else if d.Status == ibv.StatusOK {
 			s.i.rx.malformed.Add(1)
 		}
-		if err := s.qp.PostReceive(s.sge(n, serviceStride), uint64(n)); err != nil {
-			s.i.logf("service: %v", err)
+		if s.broken {
+			s.back++
+		} else if err := s.qp.PostReceive(s.sge(n, serviceStride), uint64(n)); err != nil {
+			s.fail(err.Error())
+			s.back++
 		}
 	}
+	s.renew()
 	return len(list)
 }
 
@@ -209,7 +247,7 @@ func (s *service) send(to *address, p *packet) {
 	if len(s.free) == 0 {
 		s.takeCompletions()
 	}
-	if len(s.free) == 0 {
+	if len(s.free) == 0 || s.broken {
 		return
 	}
 	path := s.i.d.path(to)

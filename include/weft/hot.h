@@ -103,6 +103,9 @@ struct weft_recv_entry {
 #define WEFT_RECV_WORK (1ull << 60)   /* context is a number of deferred work */
 #define WEFT_RECV_DEVICE (1ull << 56) /* buf is, or holds, memory of a device: not for C */
 
+#define WEFT_ATTENTION_GO 1u    /* work of Go's: pending sends, timers, ports that only Go looks at */
+#define WEFT_ATTENTION_PORTS 2u /* the endpoints' ports (struct weft_hot_port) are looked at */
+
 #define WEFT_EXCLUSIVE 1u /* FI_THREAD_DOMAIN or COMPLETION: no lease, no CAS inside the process */
 #define WEFT_RX_DIRECTED 2u /* a receive's source address counts (FI_DIRECTED_RECV) */
 
@@ -124,7 +127,7 @@ struct weft_hot_rx {
 	_Atomic uint64_t posts_head; /* also by C (deliver.c) */
 	_Atomic uint32_t want_posts; /* 1: unexpected messages are held, or a search or cancel was posted
 	                                (who posts it sets this), so what is on the post ring is work */
-	_Atomic uint32_t attention;  /* not 0: progress has work that no ring shows (pending sends, timers) */
+	_Atomic uint32_t attention;  /* WEFT_ATTENTION_*: progress has work that no ring shows */
 	uint32_t matcher_empty;      /* 1: Go's matching holds no receive and no message */
 	uint32_t turn;               /* C only: inbound ring at which the next delivery begins */
 	uint8_t pad2[40];
@@ -139,7 +142,7 @@ struct weft_hot_source {
 	uint32_t bounce_count;
 	uint32_t bounce_stride;
 	uint32_t bounce_bytes;
-	uint32_t pad0;
+	uint32_t context;          /* not 0: it is a context of a scalable endpoint, and addr does not lead to it */
 };
 
 /* ---- transmits ---- */
@@ -150,13 +153,14 @@ struct weft_hot_peer {
 	_Atomic(unsigned char *) slots; /* of the peer's inbound ring */
 	_Atomic uint64_t *tail;
 	_Atomic uint32_t *rx_state;     /* WEFT_RX_*, armed is the word after it */
-	uint32_t log2_slots;
+	uint16_t log2_slots;
+	uint16_t exclusive;             /* one thread at a time writes to this ring, nobody else does */
 	uint32_t owner;                 /* our attach index at the peer plus one */
 	uint32_t peer;                  /* the interface's number for the peer */
 	_Atomic uint32_t link;          /* Go only: the endpoint's number for the peer plus one, 0 not resolved */
-	uint32_t exclusive;             /* one thread at a time writes to this ring, nobody else does */
+	_Atomic uint32_t pid;           /* of the peer, 0: its memory cannot be reached. C sets 0; relaxed */
 	uint32_t key_count;             /* of keys, 0: the peer publishes no regions */
-	const struct weft_key *keys;    /* the peer's */
+	const struct weft_key *keys;    /* the peer's; WEFT_CLAIMS claims follow */
 	_Atomic uint64_t put;           /* position plus one of C's last unanswered write or atomic; relaxed */
 };
 
@@ -184,6 +188,47 @@ struct weft_hot_stripe {
 	uint64_t pad2[4];
 };
 
+/* ---- ports to other hosts ---- */
+
+/* A message, arrived or to be sent. Of one that has arrived nobody changes the
+ * bytes any more. */
+struct weft_port_message {
+	uint64_t header;
+	const unsigned char *head;    /* of an arrival: the payload comes behind it */
+	const unsigned char *payload;
+	uint32_t length;              /* of the payload, bytes */
+	uint32_t source;              /* of an arrival: the port's number for the sender (hw.Source) */
+	uint16_t head_bytes;
+	uint8_t id;
+	uint8_t pad[5];
+};
+
+/* What weft_hot_port.next finds. */
+#define WEFT_PORT_EMPTY 0
+#define WEFT_PORT_ARRIVAL 1
+#define WEFT_PORT_GO 2 /* something that Go must deal with */
+
+/* An interface to other hosts that C looks at and takes messages from, made by a
+ * backend. Both functions belong to the progress lease. */
+struct weft_hot_port {
+	int (*next)(struct weft_hot_port *port, struct weft_port_message *m); /* WEFT_PORT_*; the same message until it is taken */
+	void (*take)(struct weft_hot_port *port); /* the message that next found last is done with */
+	_Atomic uint64_t taken;               /* messages so far; stored by the lease holder, relaxed */
+};
+
+/* What weft_hot_path.send says. */
+#define WEFT_PATH_SENT 0
+#define WEFT_PATH_FULL 1 /* nothing happened; there is room later, after progress */
+#define WEFT_PATH_GO 2   /* nothing happened; only Go can send now */
+
+/* The way to a peer over such an interface. Any thread may send that says that it
+ * posts (struct weft_poster). */
+struct weft_hot_path {
+	int (*send)(struct weft_hot_path *path, const struct weft_port_message *m);
+	uint32_t max;              /* bytes of head and payload; immutable */
+	uint32_t pad0;
+};
+
 /* ---- one-sided operations ---- */
 
 /* A region that peers may access, as C sees it, one line. Go fills the entry
@@ -200,6 +245,10 @@ struct weft_hot_region {
 	uint64_t len;              /* bytes */
 	uint64_t pad[3];
 };
+
+/* The shortest write, in bytes, that the posting thread copies to the peer's memory: a peer that polls
+ * takes in a shorter one faster than the kernel copies it. */
+#define WEFT_COPY_MIN_WRITE 2048u
 
 /* An operation whose answer C waits for, one line. Its id is WEFT_FETCH_ID, the
  * generation above bit 32, and its place. The holder of the stripe's lease takes
@@ -261,7 +310,15 @@ struct weft_hot_ep {
 	struct weft_hot_fetch *fetches;
 	struct weft_hot_cntr *write_cntr;
 	struct weft_hot_cntr *read_cntr;
-	uint64_t pad2[3];
+	uint64_t copy_max;           /* bytes that a post may copy to or from a peer's memory (cabi/rma_copy.c) */
+	uint64_t start_time;         /* of this process, as claims have it */
+	uint32_t pid;                /* of this process */
+	uint32_t pad2;
+	/* line 3: immutable after enable, but for what the last two point at */
+	struct weft_hot_port *port;      /* NULL: none that C looks at */
+	_Atomic(struct weft_hot_path *) *paths; /* with port, by lines of peers: Go stores with release; NULL: ask Go */
+	_Atomic uint64_t *port_sources; /* with port, source_limit of them, by the port's numbers: fi_addr_t plus one, 0: ask Go; as struct weft_hot_source's */
+	uint64_t pad3[5];
 	struct weft_inbound inbound[WEFT_LANES];
 };
 
@@ -287,6 +344,9 @@ _Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");
 _Static_assert(sizeof(struct weft_hot_region) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_fetch) == 64, "one line");
 _Static_assert(sizeof(struct weft_inbound) == 64, "one line");
-_Static_assert(sizeof(struct weft_hot_ep) == 192 + 64 * WEFT_LANES, "three lines, and one per ring");
+_Static_assert(sizeof(struct weft_hot_port) == 24, "mirrored");
+_Static_assert(sizeof(struct weft_hot_path) == 16, "mirrored");
+_Static_assert(sizeof(struct weft_port_message) == 40, "mirrored");
+_Static_assert(sizeof(struct weft_hot_ep) == 256 + 64 * WEFT_LANES, "four lines, and one per ring");
 
 #endif

@@ -97,7 +97,7 @@ func TestHeader(t *testing.T) {
 		"WEFT_STAT_RX_SERVED_WRITES": RxServedWrites, "WEFT_STAT_RX_SERVED_ATOMICS": RxServedAtomics,
 		"WEFT_STAT_EAGAIN_RING": ThreadNoRing, "WEFT_STAT_EAGAIN_CQ": ThreadNoCQ,
 		"WEFT_STAT_EAGAIN_BOUNCE": ThreadNoBounce, "WEFT_STAT_EAGAIN_STRIPE": ThreadNoStripe,
-		"WEFT_STAT_LEASE_BUSY": ThreadLeaseBusy, "WEFT_STAT_RX_DIRECT": RxDirect,
+		"WEFT_STAT_LEASE_BUSY": ThreadLeaseBusy, "WEFT_STAT_TX_READ": ThreadRead, "WEFT_STAT_TX_READ_BYTES": ThreadReadBytes, "WEFT_STAT_RX_DIRECT": RxDirect,
 		"WEFT_STAT_RX_DIRECT_BYTES": RxDirectBytes, "WEFT_STAT_RX_DIRECT_BATCHES": RxDirectBatches,
 	}
 	text, err := os.ReadFile("../../include/weft/stats.h")

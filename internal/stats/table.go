@@ -94,11 +94,13 @@ const (
 	ThreadWrite       = 4
 	ThreadWriteBytes  = 5
 	ThreadAtomic      = 6
+	ThreadRead        = 7
 	ThreadNoRing      = 8
 	ThreadNoCQ        = 9
 	ThreadNoBounce    = 10
 	ThreadNoStripe    = 11
 	ThreadLeaseBusy   = 12
+	ThreadReadBytes   = 13
 )
 
 // Words of a stripe's line.
@@ -250,7 +252,7 @@ var table = []Counter{
 	{"thread_idlings", "times", Sum, "Times that a progress thread went from active to idle.", at(Place{Process, ProcIdlings})},
 	{"thread_sleeps", "times", Sum, "Times that a progress thread went to sleep on its doorbells.", at(Place{Process, ProcSleeps})},
 
-	{"tx_inline", unitMessages, Sum, "Messages sent in a slot of the peer's ring, from C.", at(Place{Thread, ThreadInline})},
+	{"tx_inline", unitMessages, Sum, "Short messages that C sent: in a slot of the peer's ring, or by an RDMA device.", at(Place{Thread, ThreadInline})},
 	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},
 	{"tx_bounce", unitMessages, Sum, "Messages sent through a bounce buffer, from C.", at(Place{Thread, ThreadBounce})},
 	{"tx_bounce_bytes", unitBytes, Sum, "Payload of tx_bounce.", at(Place{Thread, ThreadBounceBytes})},
@@ -266,8 +268,8 @@ var table = []Counter{
 
 	{"rma_writes", "operations", Sum, "Writes posted.", at(Place{Stripe, StripeWrite}, Place{Shared, SharedWrite}, Place{Thread, ThreadWrite})},
 	{"rma_write_bytes", unitBytes, Sum, "Bytes of rma_writes.", at(Place{Stripe, StripeWriteBytes}, Place{Shared, SharedWriteBytes}, Place{Thread, ThreadWriteBytes})},
-	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead})},
-	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes})},
+	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead}, Place{Thread, ThreadRead})},
+	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes}, Place{Thread, ThreadReadBytes})},
 	{"rma_device", "operations", Sum, "Reads and writes that an RDMA device did.", at(Place{Shared, SharedDevice})},
 	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
 	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.", at(Place{Rx, RxServedWrites})},

@@ -386,11 +386,11 @@ static void test_edges(long unused)
 	connect_peer(&p, names);
 	if (test_rank == 0) {
 		insert(&p, 1, &names[1]);
-		for (int i = 0; i < 4; i++) {
-			send_to(&p, true, buf, i % 2 ? MOST : 100, i);
+		for (int i = 0; i < 6; i++) {
+			send_to(&p, i < 4, buf, i % 2 ? MOST : 100, i);
 			await_byte(&p);
 		}
-		until(&p, 4, 0);
+		until(&p, 6, 0);
 		close_peer(&p);
 		return;
 	}
@@ -400,17 +400,20 @@ static void test_edges(long unused)
 		CHECK(owner.failed[i].err == FI_ETRUNC && owner.failed[i].tag == (uint64_t)i);
 		tell();
 	}
-	for (int i = 2; i < 4; i++) { /* nobody's; the second is given away */
-		while (!(o = find(false, true, FI_ADDR_UNSPEC, i, 0)))
+	for (int i = 2; i < 6; i++) { /* nobody's; the address of the second is told later */
+		bool tagged = i < 4;
+
+		while (!(o = find(false, tagged, FI_ADDR_UNSPEC, i, 0)))
 			turn(&p);
-		CHECK(o->entry.addr == FI_ADDR_UNSPEC && o->entry.flags & FI_REMOTE_CQ_DATA &&
-		      o->entry.cq_data == (uint64_t)i + 1);
+		CHECK(o->entry.addr == (i < 4 ? FI_ADDR_UNSPEC : ID(0)));
+		CHECK(!tagged || (o->entry.flags & FI_REMOTE_CQ_DATA && o->entry.cq_data == (uint64_t)i + 1));
 		if (i == 3) {
 			insert(&p, 0, &names[0]);
 			CHECKF(o->entry.addr == ID(0), "address %#lx", (unsigned long)o->entry.addr);
 		}
 		o->queued = false;
-		OK(owner.srx.peer_ops->discard_tag(&o->entry));
+		OK(tagged ? owner.srx.peer_ops->discard_tag(&o->entry) :
+			    owner.srx.peer_ops->discard_msg(&o->entry));
 		o->used = false; /* the entry stays the owner's */
 		tell();
 	}

@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
 #define CTXS 3
 #define BITS 2
 
@@ -38,11 +41,13 @@ static struct node receiver(struct sep *s, int t, int r)
 static void open_context(struct sep *s, int i)
 {
 	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_rx_attr rx = *s->n.info->rx_attr;
 
+	rx.caps |= FI_NAMED_RX_CTX; /* the endpoint has it, so it may be asked for */
 	OK(fi_cq_open(s->n.domain, &cq, &s->txcq[i], NULL));
 	OK(fi_cq_open(s->n.domain, &cq, &s->rxcq[i], NULL));
 	OK(fi_tx_context(s->ep, i, NULL, &s->tx[i], NULL));
-	OK(fi_rx_context(s->ep, i, NULL, &s->rx[i], NULL));
+	OK(fi_rx_context(s->ep, i, i ? &rx : NULL, &s->rx[i], NULL));
 	OK(fi_ep_bind(s->tx[i], &s->txcq[i]->fid, FI_TRANSMIT));
 	OK(fi_ep_bind(s->rx[i], &s->rxcq[i]->fid, FI_RECV));
 	OK(fi_enable(s->tx[i]));
@@ -92,6 +97,37 @@ static void sep_close(struct sep *s)
 	}
 	OK(fi_close(&s->n.av->fid));
 	node_close_domain(&s->n);
+}
+
+/* Answers come to the transmit context that asked, from whichever receive context. */
+static void test_fetch(long arg)
+{
+	uint64_t word = 0, one = 1, before = 0, want = 0;
+	struct fid_mr *mr;
+	struct sep s;
+
+	(void)arg;
+	sep_open(&s, FI_RMA | FI_ATOMIC, FI_THREAD_SAFE);
+	OK(fi_mr_reg(s.n.domain, &word, sizeof(word), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+	for (int k = 0; k < 20 * CTXS * CTXS; k++) {
+		int t = k % CTXS, r = k / CTXS % CTXS;
+		struct node v = sender(&s, t, r);
+		uint64_t addr = s.n.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)&word : 0;
+		fi_addr_t peer = fi_rx_addr(s.n.peer[0], r, BITS);
+		ssize_t rc;
+
+		if (k % 3 == 2)
+			rc = fi_read(v.ep, &before, sizeof(before), NULL, peer, addr, fi_mr_key(mr), &before);
+		else
+			rc = fi_fetch_atomic(v.ep, &one, 1, NULL, &before, NULL, peer, addr, fi_mr_key(mr),
+					     FI_UINT64, FI_SUM, &before);
+		OK(rc);
+		wait_ctx(&v, v.txcq, &before);
+		CHECKF(before == want, "fetched %lu, want %lu", (unsigned long)before, (unsigned long)want);
+		want += k % 3 != 2;
+	}
+	OK(fi_close(&mr->fid));
+	sep_close(&s);
 }
 
 /* Every transmit context reaches every receive context by its index, and no other. */
@@ -345,6 +381,7 @@ static void test_threads(long threading)
 
 static const struct test tests[] = {
 	{ "named", test_named, 1, 0, 0 },
+	{ "fetch", test_fetch, 1, 0, 0 },
 	{ "no_context", test_no_context, 1, 0, 0 },
 	{ "pairs_early", test_pairs, 2, 0, 0 },
 	{ "pairs_late", test_pairs, 2, 0, 1 },

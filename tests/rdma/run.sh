@@ -42,7 +42,7 @@ build() {
 	CGO_ENABLED=0 "$GO" build -o "$dir/rsh" ./tests/rdma/rsh || return 1
 	"$GO" test -c -o "$dir/provider.test" ./provider || return 1
 	if [ "$mode" = full ] || [ ! -e build/lib/libweft-fi.so ]; then
-		make -s lib || return 1
+		make -s lib bin || return 1
 	fi
 	"$GO" test -c -o "$dir/verbs.test" ./hw/verbs
 }
@@ -122,6 +122,8 @@ pingpongs() {
 	program "fi_pingpong over the device" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m tagged -I 20 -S 65536
 	[ "$mode" = full ] || return
 	program "fi_pingpong, short messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m tagged -I 500 -S 64
+	program "fi_pingpong, short messages, without Go" 100 '^\[[01]\] [0-9]+ messages delivered by C' "${only[@]}" \
+		-- tests/rdma/direct.sh 100 -m tagged -I 500 -S 64
 	program "fi_pingpong, long messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m msg -I 5 -S 1048576
 	program "fi_pingpong, one machine without the device: UDP" 100 "$result" -env WEFT_TEST_WITHOUT=1 \
 		-- tests/rdma/pingpong.sh -m tagged -I 20 -S 4096
@@ -158,7 +160,7 @@ else
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
-	machines "one machine: conformance and faults" run 400 "$dir/verbs.test" -test.v -test.timeout 390s
-	machines "two machines: traffic, loss, delay, port down, one killed" pair 300 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 290s
+	machines "one machine: conformance and faults" run 1000 "$dir/verbs.test" -test.v -test.timeout 990s
+	machines "two machines: traffic, loss, delay, port down, one killed" pair 600 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 590s
 fi
 finish

@@ -130,16 +130,6 @@ int weft_ibv_poll(const struct weft_cq *cq, struct weft_done *done, int max)
 	return total;
 }
 
-int weft_ibv_cycle(const struct weft_buffers *b, const uint32_t *index, int n, const struct weft_cq *cq, int queues,
-		   struct weft_done *done, int max, int *count)
-{
-	int taken = n ? weft_ibv_refill(b, index, n) : 0;
-
-	for (int q = 0; q < queues; q++)
-		count[q] = weft_ibv_poll(&cq[q], done + (size_t)q * max, max);
-	return taken;
-}
-
 int weft_ibv_post_recv(struct ibv_qp *qp, uint64_t addr, uint32_t len, uint32_t lkey, uint64_t wr_id)
 {
 	struct ibv_sge sge = {addr, len, lkey};

@@ -1,12 +1,12 @@
 package ibv
 
-// #cgo noescape weft_ibv_cycle
-// #cgo nocallback weft_ibv_cycle
+// #cgo noescape weft_ibv_poll
+// #cgo nocallback weft_ibv_poll
 // #include "ibv.h"
 import "C"
 
 import (
-	"fmt"
+	"errors"
 	"structs"
 	"unsafe"
 )
@@ -103,44 +103,13 @@ func Ops(memory []byte, n int) []Op {
 // OpBytes is the size of an Op.
 const OpBytes = C.sizeof_struct_weft_op
 
-// Poller fills a shared receive queue and polls completion queues, all in one
-// call. It is used by one thread at a time.
-type Poller struct {
-	buffers C.struct_weft_buffers
-	queues  []C.struct_weft_cq
-	counts  []C.int
-	done    []Done
-	max     int
-}
+var errPoll = errors.New("poll completion queue: broken")
 
-// NewPoller makes a poller of queues, max completions of each at a time. Buffer
-// n of srq starts at base + n*stride and has length bytes; srq may be nil.
-func NewPoller(srq *SRQ, base uint64, stride, length int, lkey uint32, queues []*CQ, max int) *Poller {
-	p := &Poller{counts: make([]C.int, len(queues)), done: make([]Done, len(queues)*max), max: max}
-	if srq != nil {
-		p.buffers = C.struct_weft_buffers{srq: srq.p, base: C.uint64_t(base), stride: C.uint32_t(stride),
-			len: C.uint32_t(length), lkey: C.uint32_t(lkey)}
-	}
-	for _, q := range queues {
-		p.queues = append(p.queues, q.c)
-	}
-	return p
-}
-
-// Cycle gives the buffers named by free to the shared receive queue, then
-// polls every queue. It returns how many buffers were taken. The completions
-// are read with [Poller.Done].
-func (p *Poller) Cycle(free []uint32) int {
-	return int(C.weft_ibv_cycle(&p.buffers, (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(free))), C.int(len(free)),
-		&p.queues[0], C.int(len(p.queues)), (*C.struct_weft_done)(unsafe.Pointer(&p.done[0])), C.int(p.max), &p.counts[0]))
-}
-
-// Done are the completions of a queue that the last Cycle found; valid until
-// the next. An error says that the queue is broken.
-func (p *Poller) Done(queue int) ([]Done, error) {
-	n := int(p.counts[queue])
+// Poll takes completions, as many as there is room for in done.
+func (q *CQ) Poll(done []Done) ([]Done, error) {
+	n := C.weft_ibv_poll(&q.c, (*C.struct_weft_done)(unsafe.Pointer(&done[0])), C.int(len(done)))
 	if n < 0 {
-		return nil, fmt.Errorf("poll completion queue %d: broken", queue)
+		return nil, errPoll
 	}
-	return p.done[queue*p.max:][:n:n], nil
+	return done[:n], nil
 }

@@ -132,6 +132,8 @@ int weft_ibv_init_qp(struct ibv_qp *qp, uint8_t port, uint16_t pkey_index, uint3
 int weft_ibv_rtr_qp(struct ibv_qp *qp, const struct weft_rtr *attr);
 int weft_ibv_rts_qp(struct ibv_qp *qp, const struct weft_rts *attr);
 int weft_ibv_error_qp(struct ibv_qp *qp);
+/* To RESET. Everything that was posted has come back. */
+int weft_ibv_reset_qp(struct ibv_qp *qp);
 int weft_ibv_query_qp(struct ibv_qp *qp, uint32_t *state);
 
 int weft_ibv_create_ah(struct ibv_pd *pd, const struct weft_path *path, struct ibv_ah **out);
@@ -147,13 +149,9 @@ int weft_ibv_send_ud(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qp_num, uint
  * and the errno value of the first that was not.
  * refill: gives n buffers to the shared receive queue; returns how many it took.
  * poll: up to max completions; returns how many, or -1.
- * cycle: refill, then poll of every queue, all in one call; done[k] has max
- * places for queue k and count[k] tells how many were filled, -1 for an error.
  */
 int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, uint64_t from, int n, int *err);
 int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n);
 int weft_ibv_poll(const struct weft_cq *cq, struct weft_done *done, int max);
-int weft_ibv_cycle(const struct weft_buffers *b, const uint32_t *index, int n, const struct weft_cq *cq, int queues,
-		   struct weft_done *done, int max, int *count);
 
 #endif

@@ -163,6 +163,13 @@ int weft_ibv_rts_qp(struct ibv_qp *qp, const struct weft_rts *attr)
 	return weft_ibv.modify_qp(qp, &a, mask);
 }
 
+int weft_ibv_reset_qp(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
+
+	return weft_ibv.modify_qp(qp, &a, IBV_QP_STATE);
+}
+
 int weft_ibv_error_qp(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_ERR};

@@ -1,14 +1,10 @@
 package ibv
 
-// #cgo noescape weft_ibv_post
-// #cgo nocallback weft_ibv_post
 // #include "ibv.h"
 import "C"
 
 import (
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // PD is a protection domain.
@@ -227,6 +223,9 @@ func (q *QP) ToSend(s Send) error {
 // ToError stops the queue pair: what was posted is flushed.
 func (q *QP) ToError() error { return check("stop queue pair", C.weft_ibv_error_qp(q.p)) }
 
+// Reset takes the queue pair, of which nothing is posted any more, back to RESET.
+func (q *QP) Reset() error { return check("reset queue pair", C.weft_ibv_reset_qp(q.p)) }
+
 // Broken asks the device whether the queue pair is in an error state.
 func (q *QP) Broken() (bool, error) {
 	var state C.uint32_t
@@ -259,20 +258,14 @@ func (q *QP) SendDatagram(a *AH, qp, qkey uint32, s SGE, id uint64) error {
 		C.uint64_t(s.Addr), C.uint32_t(s.Len), C.uint32_t(s.LKey), C.uint64_t(id)))
 }
 
-// Post posts n work requests, ring[(from+k) mod len(ring)]; len(ring) is a
-// power of two. It returns how many were taken, and why the next was not.
-func (q *QP) Post(ring []Op, from uint64, n int) (int, error) {
-	var rc C.int
-	taken := C.weft_ibv_post(q.p, (*C.struct_weft_op)(unsafe.Pointer(&ring[0])), C.uint64_t(len(ring)-1),
-		C.uint64_t(from), C.int(n), &rc)
-	if rc != 0 {
-		return int(taken), unix.Errno(rc)
-	}
-	return int(taken), nil
-}
-
 // WrapQP is a queue pair (struct ibv_qp) that other code has made, with its
 // number and the bytes it takes inline. It is not closed here.
 func WrapQP(p unsafe.Pointer, num uint32, inline int) *QP {
 	return &QP{p: (*C.struct_ibv_qp)(p), Num: num, MaxInline: inline}
 }
+
+// WrapCQ is a completion queue (struct ibv_cq) likewise.
+func WrapCQ(p unsafe.Pointer) *CQ { return &CQ{c: C.struct_weft_cq{cq: (*C.struct_ibv_cq)(p)}} }
+
+// WrapSRQ is a shared receive queue (struct ibv_srq) likewise.
+func WrapSRQ(p unsafe.Pointer) *SRQ { return &SRQ{p: (*C.struct_ibv_srq)(p)} }

@@ -265,6 +265,7 @@ var abilities = []struct {
 }{
 	{hw.CapSameHost, "same host only"},
 	{hw.CapDirectRing, "posts from C"},
+	{hw.CapDriven, "posts from C"},
 	{hw.CapPeerMemory, "reads the peer's memory (one copy)"},
 	{hw.CapOrdered, "ordered"},
 	{hw.CapWakeup, "can sleep"},

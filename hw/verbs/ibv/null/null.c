@@ -50,3 +50,60 @@ void weft_null_loop(struct ibv_qp *qp, int n, int len)
 			return;
 	}
 }
+
+static struct {
+	struct ibv_cq cq;
+	struct ibv_wc wc[64];
+	unsigned head, tail;
+} queues[2];
+
+static int poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
+{
+	int n = 0;
+
+	for (unsigned q = 0; q < 2; q++)
+		while (cq == &queues[q].cq && n < max && queues[q].head != queues[q].tail)
+			wc[n++] = queues[q].wc[queues[q].head++ & 63];
+	return n;
+}
+
+struct ibv_cq *weft_null_cq(int n)
+{
+	static struct ibv_context ctx;
+
+	ctx.ops.poll_cq = poll_cq;
+	queues[n].cq.context = &ctx;
+	queues[n].head = queues[n].tail = 0;
+	return &queues[n].cq;
+}
+
+void weft_null_complete(int n, uint64_t wr_id, uint32_t status, uint32_t opcode, uint32_t bytes, uint32_t qp_num)
+{
+	queues[n].wc[queues[n].tail++ & 63] = (struct ibv_wc){
+		.wr_id = wr_id, .status = status, .opcode = opcode, .byte_len = bytes, .qp_num = qp_num,
+	};
+}
+
+static uint64_t buffers;
+
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)srq;
+	(void)bad;
+	for (; wr; wr = wr->next)
+		buffers++;
+	return 0;
+}
+
+struct ibv_srq *weft_null_srq(void)
+{
+	static struct ibv_context ctx;
+	static struct ibv_srq srq;
+
+	ctx.ops.post_srq_recv = post_srq_recv;
+	srq.context = &ctx;
+	buffers = 0;
+	return &srq;
+}
+
+uint64_t weft_null_buffers(void) { return buffers; }

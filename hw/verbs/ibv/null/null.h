@@ -12,4 +12,11 @@ uint64_t weft_null_taken(void);
 /* Posts n inline sends of len bytes, one at a time, as a program in C does. */
 void weft_null_loop(struct ibv_qp *qp, int n, int len);
 
+/* A completion queue with what weft_null_complete puts there, up to 64; n is 0 or 1. */
+struct ibv_cq *weft_null_cq(int n);
+void weft_null_complete(int n, uint64_t wr_id, uint32_t status, uint32_t opcode, uint32_t bytes, uint32_t qp_num);
+/* A shared receive queue that counts its buffers. */
+struct ibv_srq *weft_null_srq(void);
+uint64_t weft_null_buffers(void);
+
 #endif

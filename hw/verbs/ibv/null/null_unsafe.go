@@ -1,5 +1,5 @@
-// Package null is a queue pair that takes work requests and does nothing, to
-// measure and test what is above it without a device.
+// Package null is a queue pair that takes work requests and does nothing, and
+// queues that tests fill, to measure and test what is above them without a device.
 package null
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra
@@ -20,3 +20,17 @@ func Taken() uint64 { return uint64(C.weft_null_taken()) }
 
 // Loop posts n inline sends of length bytes from a loop in C.
 func Loop(n, length int) { C.weft_null_loop(C.weft_null_qp(), C.int(n), C.int(length)) }
+
+// CQ returns completion queue n, 0 or 1, emptied.
+func CQ(n int) *ibv.CQ { return ibv.WrapCQ(unsafe.Pointer(C.weft_null_cq(C.int(n)))) }
+
+// Complete puts a completion into queue n.
+func Complete(n int, d ibv.Done) {
+	C.weft_null_complete(C.int(n), C.uint64_t(d.ID), C.uint32_t(d.Status), C.uint32_t(d.Opcode), C.uint32_t(d.Bytes), C.uint32_t(d.QP))
+}
+
+// SRQ returns the shared receive queue; there is one. It begins empty.
+func SRQ() *ibv.SRQ { return ibv.WrapSRQ(unsafe.Pointer(C.weft_null_srq())) }
+
+// Buffers is the number of buffers that the shared receive queue was given.
+func Buffers() uint64 { return uint64(C.weft_null_buffers()) }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "drive.h"
+
+int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m)
+{
+	return port->next(port, m);
+}
+
+void weft_drive_take(struct weft_hot_port *port)
+{
+	port->take(port);
+}
+
+int weft_drive_send(struct weft_hot_path *path, uint64_t header, const void *head, uint32_t head_bytes,
+		    const void *payload, uint32_t length, uint32_t id)
+{
+	struct weft_port_message m = {
+		.header = header, .head = head, .payload = payload, .length = length,
+		.head_bytes = (uint16_t)head_bytes, .id = (uint8_t)id,
+	};
+
+	return path->send(path, &m);
+}

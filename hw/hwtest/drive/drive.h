@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* drive.h: calls the functions that a backend gives to C. */
+#ifndef WEFT_DRIVE_H
+#define WEFT_DRIVE_H
+
+#include "../../../include/weft/hot.h"
+
+int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m);
+void weft_drive_take(struct weft_hot_port *port);
+int weft_drive_send(struct weft_hot_path *path, uint64_t header, const void *head, uint32_t head_bytes,
+		    const void *payload, uint32_t length, uint32_t id);
+
+#endif

@@ -1,0 +1,46 @@
+// Package drive calls the functions that a backend gives to C (hw.Driven), as the
+// C path does, for tests.
+package drive
+
+// #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra
+// #include "drive.h"
+import "C"
+
+import (
+	"bytes"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Message is what Next found, copied.
+type Message struct {
+	ID            hw.AMID
+	Source        hw.Source
+	Header        uint64
+	Head, Payload []byte
+}
+
+// Next looks for a message at a port and returns it with hot.PortArrival; the same
+// again until Take. The caller holds the progress lease.
+func Next(p *hot.Port) (Message, int) {
+	var m hot.PortMessage
+	found := int(C.weft_drive_next((*C.struct_weft_hot_port)(unsafe.Pointer(p)), (*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+	if found != hot.PortArrival {
+		return Message{}, found
+	}
+	b := C.GoBytes(*(*unsafe.Pointer)(unsafe.Pointer(&m.Head)), C.int(uint32(m.HeadBytes)+m.Length))
+	return Message{ID: hw.AMID(m.ID), Source: hw.Source(m.Source), Header: m.Header, Head: b[:m.HeadBytes],
+		Payload: bytes.Clone(b[m.HeadBytes:])}, found
+}
+
+// Take is done with the message that Next found.
+func Take(p *hot.Port) { C.weft_drive_take((*C.struct_weft_hot_port)(unsafe.Pointer(p))) }
+
+// Send sends a message and returns hot.PathSent, PathFull or PathGo.
+func Send(p *hot.Path, id hw.AMID, header uint64, head, payload []byte) int {
+	return int(C.weft_drive_send((*C.struct_weft_hot_path)(unsafe.Pointer(p)), C.uint64_t(header),
+		unsafe.Pointer(unsafe.SliceData(head)), C.uint32_t(len(head)),
+		unsafe.Pointer(unsafe.SliceData(payload)), C.uint32_t(len(payload)), C.uint32_t(id)))
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sendq.h: a queue pair's work requests on their way to it. C and Go both take
+ * places, fill them and post. Mirrored by types SendQueue and Place; all of it
+ * lies in a queue's block of memory (package verbs).
+ */
+#ifndef WEFT_SENDQ_H
+#define WEFT_SENDQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "ibv.h"
+
+/* States of run. */
+#define WEFT_SENDQ_STOPPED 0u /* nobody posts: not connected */
+#define WEFT_SENDQ_IDLE 1u    /* who has something to post may take it */
+#define WEFT_SENDQ_BUSY 2u    /* a thread posts */
+
+/* In tail: no place may be claimed any more. */
+#define WEFT_SENDQ_CLOSED (1ull << 63)
+
+/* Places that only control operations get. */
+#define WEFT_SENDQ_RESERVE 4
+
+/* What C knows of an operation. Filled by who claimed the place, before ready
+ * is stored (release); read by the poster, then by the lease holder. */
+struct weft_place {
+	_Atomic uint64_t ready; /* the position plus one when it may be posted */
+	uint8_t signal;         /* tell of its completion */
+	uint8_t weight;         /* toward the next completion that is told */
+	uint8_t plain;          /* nobody waits for its end, and nothing is to be given back then */
+	uint8_t pad;
+	int32_t bounce;         /* buffer to be freed, -1: none */
+};
+
+/* A completion queue for what is posted. An operation is posted only when its
+ * completion has a place, because a queue pair that breaks completes all its
+ * operations. */
+struct weft_send_cq {
+	_Atomic int64_t used; /* operations posted and not ended: by posters and the lease holder, sequentially consistent */
+	int64_t size;         /* immutable */
+	uint8_t pad[48];
+};
+
+/* tail counts claimed places, posted those that the queue pair has, head those
+ * that have ended: head <= posted <= tail <= head + depth. Positions never wrap;
+ * a place is position & mask. */
+struct weft_sendq {
+	_Atomic uint64_t tail;  /* claimed by compare-and-swap by any thread, sequentially consistent */
+	uint8_t pad0[56];
+	_Atomic uint64_t head;  /* stored by the lease holder (release), read by who claims (acquire) */
+	_Atomic uint32_t run;   /* WEFT_SENDQ_*: taken by compare-and-swap (acquire), given back by store (release) */
+	_Atomic uint32_t broken; /* the queue pair refused a post; sequentially consistent */
+	uint8_t pad1[48];
+	/* immutable */
+	uint64_t mask;
+	uint64_t id;            /* of its completions: class << 62 | peer << 40 */
+	struct weft_op *ops;
+	struct weft_place *places;
+	unsigned char *slots;   /* registered: WEFT_SLOT of each place */
+	struct weft_send_cq *cq;
+	uint32_t lkey;
+	uint32_t pad2;
+	uint64_t pad3;
+	/* by who holds run, or has stopped the queue */
+	uint64_t posted;
+	struct ibv_qp *qp;
+	uint32_t max_inline;    /* bytes */
+	uint32_t gen;           /* of the queue pair, 8 bits: completions of older ones are ignored */
+	int64_t weight;         /* since the last completion that is told */
+	/* Position after the last operation whose completion is told, and after the
+	 * last message. Stored by who holds run, read by the lease holder and the
+	 * service; sequentially consistent. */
+	_Atomic uint64_t last_signal;
+	_Atomic uint64_t last_send;
+	uint8_t pad4[16];
+};
+
+/* Bytes of a place's slot: what an operation may copy. */
+#define WEFT_SENDQ_SLOT 128
+
+_Static_assert(sizeof(struct weft_place) == 16, "mirrored by type Place");
+_Static_assert(sizeof(struct weft_send_cq) == 64, "mirrored by type SendCQ");
+_Static_assert(sizeof(struct weft_sendq) == 256, "mirrored by type SendQueue");
+
+/* Takes a place, leaving keep places free. False: there is none. */
+bool weft_sendq_claim(struct weft_sendq *q, uint64_t keep, uint64_t *pos);
+
+/* Gives the queue pair what is ready, unless another thread is at it: that
+ * thread looks again after it has let go. True: nothing stays that the queue
+ * pair could take. */
+bool weft_sendq_post(struct weft_sendq *q);
+
+/* Ends the operations up to a successful completion, if they are plain. False:
+ * nothing happened. The caller holds the lease. */
+bool weft_sendq_finish(struct weft_sendq *q, uint64_t wr_id);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vport.h: an interface as C drives it (struct weft_hot_port in weft/hot.h), and its
+ * peers (struct weft_hot_path). Polling, giving receive buffers back, sending a short
+ * message and ending plain operations need no Go; everything else is left to it,
+ * where it was found. Mirrored by types vport and Peer.
+ */
+#ifndef WEFT_VPORT_H
+#define WEFT_VPORT_H
+
+#include "../../../include/weft/hot.h"
+#include "sendq.h"
+
+/* What every message starts with, little endian (package verbs, packet.go). */
+struct weft_message_header {
+	uint8_t id, head, kind, magic;
+	uint32_t index;  /* of the sender among the receiver's peers */
+	uint32_t seq;    /* position in the sender's queue */
+	uint32_t length; /* of the payload */
+	uint64_t header;
+};
+#define WEFT_MESSAGE_MAGIC 0x57
+#define WEFT_MESSAGE_USER 0 /* kind: for a handler */
+#define WEFT_MESSAGE_IDS 32
+
+/* Bits of weft_vpeer.blocked: C must not send. */
+#define WEFT_PEER_UNREADY 1u /* the peer has not answered yet */
+#define WEFT_PEER_FAILED 2u
+#define WEFT_PEER_FENCED 4u  /* something must end before */
+#define WEFT_PEER_TRACED 8u
+
+/* A peer. The fields of the lease are read and written by the progress lease's
+ * holder only. */
+struct weft_vpeer {
+	struct weft_hot_path path;
+	uint64_t pad0;
+	struct weft_sendq *q;     /* of messages; immutable */
+	_Atomic uint32_t blocked; /* WEFT_PEER_*; changed by any thread, sequentially consistent */
+	_Atomic uint32_t window;  /* 1: the peer does not want eager payloads. By the service and the lease holder */
+	_Atomic uint32_t index;   /* what our messages carry. Stored by the service before q runs */
+	uint32_t qp_nums[2];      /* lease: of the queue pairs from which messages may come: current, former */
+	uint32_t last_seq;        /* lease: position after the last message received */
+	uint32_t heard;           /* lease: something came since Go looked */
+	uint32_t source;          /* lease: a message came */
+};
+
+/* What Go puts before a message's handler: room for head and payload. */
+#define WEFT_SHORT (WEFT_SENDQ_SLOT - (int)sizeof(struct weft_message_header))
+
+struct weft_vport {
+	struct weft_hot_port port;
+	/* 1 while a thread polls: the lease holder, or one that asks whether there
+	 * is something. Taken by compare-and-swap (acquire), given back by store
+	 * (release). */
+	_Atomic uint32_t polling;
+	/* 1: Go has something to do. Stored by any thread, cleared by Go's progress. */
+	_Atomic uint32_t calls;
+	/* Arrivals and completions that were polled and are not dealt with. Stored
+	 * by who polls, under polling, and by the lease holder. */
+	_Atomic int64_t staged;
+	struct weft_buffers buffers;
+	/* The queues, the first for arrivals, with max places of done each; of queue
+	 * q, done[q * max + next[q]] to [count[q]] are staged; count -1: broken. */
+	struct weft_cq *cqs;
+	struct weft_done *done;
+	int32_t *count;
+	int32_t *next;
+	uint32_t queues;
+	uint32_t max;
+	/* Receive buffers to be given back: who polls, and the lease holder while
+	 * staged is not 0. */
+	uint32_t *free;
+	uint32_t free_count;
+	uint32_t buffer_count;
+	_Atomic(struct weft_vpeer *) *peers; /* by index; Go: release */
+	uint32_t peer_limit;
+	uint32_t found_seq;       /* lease: of the message that next found */
+	struct weft_vpeer *found; /* lease: its sender */
+};
+
+_Static_assert(sizeof(struct weft_message_header) == 24, "mirrored by type message");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
+_Static_assert(sizeof(struct weft_vpeer) == 64, "mirrored by type Peer");
+_Static_assert(sizeof(struct weft_vport) == 152, "mirrored by type vport");
+
+/* The functions of a port and of a path. */
+void weft_vport_init(struct weft_vport *v);
+void weft_vpeer_init(struct weft_vpeer *p);
+
+/* Gives buffers back and stages what the queues have. Nothing is staged, and the
+ * caller has polling. */
+void weft_vport_poll(struct weft_vport *v);
+
+#endif

@@ -1,0 +1,307 @@
+package verbs
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+)
+
+// bench is an interface without a device: the tests say what has arrived.
+type bench struct {
+	*Iface
+	e    *Endpoint // the peer with index 0, whose queue pair has number 1
+	next uint32    // buffer of the next arrival
+	got  []uint64  // headers that reached a handler
+}
+
+func newBench(t testing.TB) *bench {
+	const buffers, bytes = 64, 512
+	e := nullEndpoint(64)
+	i := e.i
+	i.d = &MemoryDomain{}
+	i.peers.Store(&[]*Endpoint{e})
+	i.cfg.RxBuffers, i.stride = buffers, bytes
+	i.memory = make([]byte, buffers*bytes)
+	i.first = addressOf(i.memory)
+	i.mr, i.srq, i.recvCQ = &ibv.MR{}, null.SRQ(), null.CQ(0)
+	i.sendCQs = []*sendCQ{{null.CQ(1), e.msg.cq.SendCQ}}
+	i.bell = &bell{i: i}
+	i.bell.poll.Store(-1)
+	b := &bench{Iface: i, e: e}
+	i.rx.init(i)
+	if err := i.rx.openPort(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.rx.port.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	e.c.QPNums[0] = 1
+	i.rx.port.SetPeer(0, e.c)
+	i.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) { b.got = append(b.got, header) })
+	return b
+}
+
+// arrive has a message arrive over the queue pair with a number.
+func (b *bench) arrive(qp uint32, message []byte) {
+	copy(b.rxBuffer(b.next), message)
+	null.Complete(0, ibv.Done{ID: uint64(b.next), Opcode: ibv.DoneRecv, Bytes: uint32(len(message)), QP: qp})
+	b.next = (b.next + 1) % uint32(b.cfg.RxBuffers)
+}
+
+// plain is a message that C delivers.
+func plain(seq uint32, header uint64) []byte {
+	m := message{id: 1, headLen: 2, seq: seq, length: 3, header: header}
+	b := make([]byte, headerBytes, headerBytes+5)
+	m.put(b)
+	return append(b, "heabc"...)
+}
+
+// TestPortDelivers: C finds messages one after the other, and Go what C leaves.
+func TestPortDelivers(t *testing.T) {
+	b := newBench(t)
+	port := b.HotPort()
+	if _, found := drive.Next(port); found != hot.PortEmpty {
+		t.Fatalf("an empty port says %d", found)
+	}
+	for n := range uint32(10) {
+		b.arrive(1, plain(n+1, uint64(n)))
+	}
+	for n := range uint64(6) {
+		for range 2 {
+			m, found := drive.Next(port)
+			if found != hot.PortArrival || m.ID != 1 || m.Source != 0 || m.Header != n || string(m.Head) != "he" || string(m.Payload) != "abc" {
+				t.Fatalf("look %d finds %d, %+v", n, found, m)
+			}
+		}
+		drive.Take(port)
+	}
+	if b.Progress(64) != 4 || len(b.got) != 4 || b.got[0] != 6 || b.e.c.LastSeq != 10 {
+		t.Errorf("Go got %v, the last position is %d", b.got, b.e.c.LastSeq)
+	}
+	if s := b.Stats(); s.Delivered != 10 {
+		t.Errorf("%d messages are counted", s.Delivered)
+	}
+	if _, found := drive.Next(port); found != hot.PortEmpty {
+		t.Errorf("an empty port says %d", found)
+	}
+}
+
+// TestPortRefills: buffers go back in batches, all of them in the end.
+func TestPortRefills(t *testing.T) {
+	b := newBench(t)
+	port := b.HotPort()
+	first := null.Buffers()
+	for n := range uint32(1000) {
+		b.arrive(1, plain(n+1, 0))
+		if _, found := drive.Next(port); found != hot.PortArrival {
+			t.Fatalf("message %d: %d", n, found)
+		}
+		drive.Take(port)
+	}
+	if back := null.Buffers() - first; first != 64 || back > 1000 || back < 1000-64/8 {
+		t.Errorf("%d buffers given at first, then %d", first, back)
+	}
+}
+
+// TestPortToGo: what is not the next plain message of a peer C leaves untouched.
+func TestPortToGo(t *testing.T) {
+	change := func(at int, v byte) []byte {
+		b := plain(1, 9)
+		b[at] = v
+		return b
+	}
+	for name, c := range map[string]struct {
+		qp      uint32
+		message []byte
+		set     func(b *bench)
+	}{
+		"another queue pair": {2, plain(1, 9), nil},
+		"magic":              {1, change(3, 0), nil},
+		"id":                 {1, change(0, ibv.MessageIDs), nil},
+		"kind":               {1, change(2, byte(kindReply)), nil},
+		"length":             {1, change(12, 4), nil},
+		"head":               {1, change(1, 3), nil},
+		"index":              {1, change(4, 1), nil},
+		"index out of range": {1, change(7, 0xff), nil},
+		"position":           {1, plain(0, 9), nil},
+		"too short":          {1, plain(1, 9)[:headerBytes-1], nil},
+		"called":             {1, plain(1, 9), func(b *bench) { b.wantTold() }},
+		"released buffer":    {1, plain(1, 9), func(b *bench) { b.rx.kept++; b.Release(1) }},
+		"traced": {1, plain(1, 9), func(b *bench) {
+			b.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if c.set != nil {
+				c.set(b)
+			}
+			b.arrive(c.qp, c.message)
+			for range 2 {
+				if m, found := drive.Next(b.HotPort()); found != hot.PortGo {
+					t.Fatalf("C finds %d: %+v", found, m)
+				}
+			}
+			b.Progress(8)
+			if want := c.set != nil; (len(b.got) == 1) != want || b.Stats().Delivered != uint64(len(b.got)) {
+				t.Errorf("Go delivers %v", b.got)
+			}
+			if _, found := drive.Next(b.HotPort()); found != hot.PortEmpty {
+				t.Errorf("then C finds %d", found)
+			}
+		})
+	}
+	b := newBench(t)
+	null.Complete(0, ibv.Done{ID: 0, Status: ibv.StatusFlush, Opcode: ibv.DoneRecv})
+	if _, found := drive.Next(b.HotPort()); found != hot.PortGo {
+		t.Errorf("a flushed buffer: %d", found)
+	}
+	b = newBench(t)
+	null.Complete(0, ibv.Done{ID: 64, Opcode: ibv.DoneRecv, Bytes: 29, QP: 1})
+	if _, found := drive.Next(b.HotPort()); found != hot.PortGo {
+		t.Errorf("a buffer that there is not: %d", found)
+	}
+}
+
+// TestPortEnds: C ends plain operations when their completions come, and leaves
+// the others, and what they stand before, to Go.
+func TestPortEnds(t *testing.T) {
+	b := newBench(t)
+	q := &b.e.msg
+	for range 5 {
+		if drive.Send(b.e.HotPath(), 1, 0, nil, []byte("x")) != hot.PathSent {
+			t.Fatal("not sent")
+		}
+	}
+	end := func(pos uint64, gen uint8) {
+		null.Complete(1, ibv.Done{ID: queueID(classMessage, 0) | uint64(gen)<<32 | pos})
+	}
+	end(2, 0)
+	if _, found := drive.Next(b.HotPort()); found != hot.PortEmpty || q.Head.Load() != 3 || q.cq.Used.Load() != 2 || b.e.c.Heard != 1 {
+		t.Fatalf("%d, %d ended, %d in use", found, q.Head.Load(), q.cq.Used.Load())
+	}
+	end(4, 1) // of another queue pair: Go ignores it
+	if _, found := drive.Next(b.HotPort()); found != hot.PortGo || q.Head.Load() != 3 {
+		t.Fatalf("%d, %d ended", found, q.Head.Load())
+	}
+	b.Progress(8)
+	if _, ok := q.postNothing(0, true, entryControl); !ok {
+		t.Fatal("no place")
+	}
+	end(5, 0)
+	if _, found := drive.Next(b.HotPort()); found != hot.PortGo || q.Head.Load() != 3 {
+		t.Fatalf("%d, %d ended", found, q.Head.Load())
+	}
+	b.Progress(8)
+	if !q.quiet() || q.cq.Used.Load() != 0 {
+		t.Errorf("%s, %d in use", q.state(), q.cq.Used.Load())
+	}
+}
+
+// TestPathSends: C and Go write the same bytes, and C sends only while Go would.
+func TestPathSends(t *testing.T) {
+	b := newBench(t)
+	e, q := b.e, &b.e.msg
+	e.c.Index.Store(5)
+	if e.AMShort(7, 3, []byte("head"), []byte("payload")) != nil || drive.Send(e.HotPath(), 7, 3, []byte("head"), []byte("payload")) != hot.PathSent {
+		t.Fatal("not sent")
+	}
+	n := headerBytes + len("headpayload")
+	inGo, inC := bytes.Clone(q.slot(0)[:n]), bytes.Clone(q.slot(1)[:n])
+	inGo[8]++ // the position
+	if !bytes.Equal(inGo, inC) || q.place(0).Plain != 1 || q.place(1).Plain != 1 || q.op(0).SGE[0].Len != q.op(1).SGE[0].Len || q.op(0).Flags != q.op(1).Flags {
+		t.Errorf("Go writes %x, C %x", inGo, inC)
+	}
+	if m, ok := parseMessage(inC); !ok || m.index != 5 || m.seq != 2 || m.id != 7 {
+		t.Errorf("C writes %+v", m)
+	}
+	for name, set := range map[string]func(on bool){
+		"window": func(on bool) { e.c.Window.Store(map[bool]uint32{true: 1}[on]) },
+		"fence": func(on bool) {
+			if on {
+				e.slow.Store(1)
+				if err := e.Fence(); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			e.slow.Store(0)
+			if err := e.usable(); err != nil {
+				t.Error(err)
+			}
+		},
+		"tracer": func(on bool) {
+			b.SetTracer(nil)
+			if on {
+				b.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
+			}
+		},
+	} {
+		set(true)
+		if got := drive.Send(e.HotPath(), 7, 3, nil, nil); got != hot.PathGo {
+			t.Errorf("%s: %d", name, got)
+		}
+		set(false)
+		if got := drive.Send(e.HotPath(), 7, 3, nil, nil); got != hot.PathSent {
+			t.Errorf("without %s: %d", name, got)
+		}
+	}
+	for e.AMShort(1, 0, nil, nil) == nil {
+	}
+	if got := drive.Send(e.HotPath(), 7, 3, nil, nil); got != hot.PathFull {
+		t.Errorf("a full queue that will tell: %d", got)
+	}
+	e.end(hw.ErrPeerDead)
+	if got := drive.Send(e.HotPath(), 7, 3, nil, nil); got != hot.PathGo {
+		t.Errorf("a peer that is gone: %d", got)
+	}
+}
+
+// TestPathThreads sends from C and Go at once: every place is posted once.
+func TestPathThreads(t *testing.T) {
+	postTogether(t, func(e *Endpoint, thread int, n uint64) (bool, error) {
+		if thread%2 == 0 {
+			return drive.Send(e.HotPath(), 1, n, nil, nil) == hot.PathSent, nil
+		}
+		return e.AMShort(1, n, nil, nil) == nil, nil
+	})
+}
+
+// FuzzPortMessage: what C takes for a message Go does too, and reads the same.
+func FuzzPortMessage(f *testing.F) {
+	f.Add(plain(1, 2))
+	f.Add(plain(1, 2)[:headerBytes+1])
+	b := newBench(f)
+	f.Fuzz(func(t *testing.T, message []byte) {
+		if len(message) > b.stride {
+			return
+		}
+		b.e.c.LastSeq = 0
+		b.arrive(1, message)
+		got, found := drive.Next(b.HotPort())
+		m, ok := parseMessage(message)
+		plain := ok && m.kind == kindUser && m.index == 0 && int32(m.seq) > 0
+		if (found == hot.PortArrival) != plain {
+			t.Errorf("C finds %d, Go %v %+v in %x", found, ok, m, message)
+		}
+		if plain && (got.ID != hw.AMID(m.id) || got.Header != m.header || len(got.Head) != int(m.headLen) || len(got.Payload) != int(m.length)) {
+			t.Errorf("C reads %+v, Go %+v", got, m)
+		}
+		b.rx.poll()
+		b.rx.drop()
+	})
+}
+
+func BenchmarkPortEmpty(b *testing.B) {
+	x := newBench(b)
+	for b.Loop() {
+		drive.Next(x.HotPort())
+	}
+}

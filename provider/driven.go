@@ -1,0 +1,154 @@
+package provider
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// An endpoint's driven port is one to other hosts that C looks at and sends over
+// (hw.Driven), so that a short message between two hosts enters Go on neither
+// side. Go is entered for all else that comes there, and for what C finds no
+// receive for. Datagrams have none: they are dropped by rules of their own.
+
+// openDriven chooses the port and makes the tables that C needs.
+func (e *Endpoint) openDriven() error {
+	for _, p := range e.ports {
+		if p.attr.Caps&hw.CapDriven == 0 || p.network == nil || e.lossy {
+			continue
+		}
+		var err error
+		if e.paths, err = mem.NewSparseArray[uintptr](e.peers.Len()); err != nil {
+			return err
+		}
+		if e.portSources, err = mem.NewSparseArray[uint64](e.sourceLines.Len()); err != nil {
+			return err
+		}
+		e.driven, p.network.driven = p, p.Iface.(hw.Driven).HotPort()
+		break
+	}
+	return nil
+}
+
+// fillDriven gives the port to C.
+func (e *Endpoint) fillDriven(h *hot.EP) {
+	if e.driven == nil {
+		return
+	}
+	h.Port = uintptr(unsafe.Pointer(e.driven.network.driven))
+	h.Paths = uintptr(unsafe.Pointer(e.paths.At(0)))
+	h.PortSources = uintptr(unsafe.Pointer(e.portSources.At(0)))
+}
+
+// closeDriven gives the tables back.
+func (e *Endpoint) closeDriven() {
+	e.driven = nil
+	_ = e.paths.Free()
+	_ = e.portSources.Free()
+}
+
+// fillPath publishes the way to a peer over the driven port, and tells whether
+// that is how it is reached. The link's mu is held.
+func (e *Endpoint) fillPath(line uint32, p *path) bool {
+	if e.driven == nil || p.port != e.driven {
+		return false
+	}
+	way := p.Endpoint.(hw.DrivenEndpoint).HotPath()
+	atomic.StoreUintptr(e.paths.At(line), uintptr(unsafe.Pointer(way)))
+	return true
+}
+
+// hasPath tells whether a line has a way over the driven port.
+func (e *Endpoint) hasPath(line uint32) bool {
+	return e.driven != nil && atomic.LoadUintptr(e.paths.At(line)) != 0
+}
+
+// dropPath takes the way from a line.
+func (e *Endpoint) dropPath(line uint32) {
+	if e.driven != nil {
+		atomic.StoreUintptr(e.paths.At(line), 0)
+	}
+}
+
+// fillPortSource gives a sender at the driven port to C if the AV knows it. The
+// caller holds the progress lease.
+func (e *Endpoint) fillPortSource(src hw.Source) {
+	own := uint32(src & sourceMask)
+	if int(own) >= e.portSources.Len() || atomic.LoadUint64(e.portSources.At(own)) != 0 || e.av.Shared() || e.av.renames() {
+		return
+	}
+	s, ok := e.known(src)
+	if !ok {
+		return
+	}
+	if own >= e.portSourcesSeen.Load() {
+		e.portSourcesSeen.Store(own + 1)
+	}
+	seen := e.av.Generation()
+	addr := e.addrOf(s.id)
+	if addr == fi.AddrNotAvail {
+		return
+	}
+	atomic.StoreUint64(e.portSources.At(own), uint64(addr)+1)
+	if e.av.Generation() != seen { // the address may be gone again: dropPortSources looked before we stored
+		atomic.StoreUint64(e.portSources.At(own), 0)
+	}
+}
+
+// losePortSource takes a sender that is gone from C. The caller holds the lease.
+func (e *Endpoint) losePortSource(src hw.Source) {
+	if p, own := e.portOf(src); p == e.driven && p != nil && int(own) < e.portSources.Len() {
+		atomic.StoreUint64(e.portSources.At(uint32(own)), 0)
+	}
+}
+
+// dropPortSources takes the senders of an address that is removed from C.
+func (e *Endpoint) dropPortSources(addr fi.Addr) {
+	if e.driven == nil {
+		return
+	}
+	for i := range e.portSourcesSeen.Load() {
+		atomic.CompareAndSwapUint64(e.portSources.At(i), uint64(addr)+1, 0)
+	}
+}
+
+// looked tells whether polls of C look at the endpoint's driven port.
+func (e *Endpoint) looked() bool { return e.driven != nil && e.driven.network.busy() }
+
+// looked tells the same of any of the context's endpoints.
+func (r *rxContext) looked() bool {
+	for _, e := range r.eps {
+		if e.looked() {
+			return true
+		}
+	}
+	return false
+}
+
+// leavePosts tells whether posted receives stay on their ring, where C finds them:
+// matching holds nothing, and no message is there but those of networks, whose
+// handlers call needPosts. Without it every look of Go's would have all messages
+// matched by Go, for as long as receives are posted ahead.
+func (r *rxContext) leavePosts() bool {
+	if !r.looked() || r.hot.MatcherEmpty == 0 || atomic.LoadUint32(&r.hot.WantPosts) != 0 {
+		return false
+	}
+	for _, e := range r.eps {
+		if e.iface.Pending() {
+			return false
+		}
+	}
+	return true
+}
+
+// needPosts takes in the receives that were left on their ring.
+func (r *rxContext) needPosts() {
+	if r.postsLeft {
+		r.postsLeft = false
+		r.drainPosts()
+	}
+}
