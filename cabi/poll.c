@@ -9,9 +9,8 @@
 #include <time.h>
 #include <rdma/fi_errno.h>
 
-#include "hotpath.h"
 #include "idle.h"
-#include "port.h"
+#include "look.h"
 #include "reader.h"
 
 /* Milliseconds between two looks at the timers (dead peers, connection
@@ -21,30 +20,6 @@
  * readers of one queue share no line that they write. */
 #define TIMER_MS 20
 
-static inline bool rings_have_work(const struct weft_hot_ep *ep)
-{
-	uint32_t lanes = weft_lanes_in_use(ep);
-
-	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + lanes; in++)
-		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
-			return true;
-	return false;
-}
-
-static inline bool posts_are_work(const struct weft_hot_rx *rx)
-{
-	return atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
-	       weft_ring_ready(&rx->posts,
-			       atomic_load_explicit(&rx->posts_head, memory_order_relaxed));
-}
-
-/* Whether there is work, or a port at which a look under the lease tells. */
-static inline bool has_work(const struct weft_hot_ep *ep, const struct weft_hot_rx *rx)
-{
-	return rings_have_work(ep) || atomic_load_explicit(&rx->attention, memory_order_relaxed) ||
-	       posts_are_work(rx);
-}
-
 /* Tells a progress thread that the application looks by itself. */
 static inline void look(struct weft_hot_ep *ep)
 {
@@ -52,42 +27,6 @@ static inline void look(struct weft_hot_ep *ep)
 
 	if (__builtin_expect(n < WEFT_POLLED_ENOUGH, 0))
 		atomic_store_explicit(&ep->polled, n + 1, memory_order_relaxed);
-}
-
-static inline void give_lease(struct weft_hot_rx *rx)
-{
-	if (!(rx->flags & WEFT_EXCLUSIVE))
-		atomic_store_explicit(&rx->lease, 0, memory_order_release);
-}
-
-/* Takes the lease of the receive context that ep was seen to deliver into. The
- * endpoint may have been closed, and its memory and the context's given to
- * others, since the list was read: closing takes the context away from the
- * endpoint under the lease, so whoever still sees it there may go on. */
-static inline bool take_lease(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
-{
-	uint32_t free = 0;
-
-	if (!(rx->flags & WEFT_EXCLUSIVE) &&
-	    (atomic_load_explicit(&rx->lease, memory_order_relaxed) != 0 ||
-	     !atomic_compare_exchange_strong_explicit(&rx->lease, &free, 1, memory_order_acquire,
-						      memory_order_relaxed)))
-		return false;
-	if (atomic_load_explicit(&ep->rx, memory_order_acquire) == rx)
-		return true;
-	give_lease(rx);
-	return false;
-}
-
-/* Counts a look that found work while another thread makes progress. The
- * endpoint may have been closed since the list was read, and have no counters
- * or those of another. */
-static inline void count_busy(struct weft_hot_ep *ep)
-{
-	weft_stat *lines = *(weft_stat *volatile *)&ep->stats_threads;
-
-	if (lines)
-		weft_thread_count(lines, WEFT_STAT_LEASE_BUSY, 1);
 }
 
 /* Reads an entry of a list once: a replaced list may be written again while it
@@ -104,10 +43,10 @@ static void housekeeping(struct weft_hot_ep *const *eps)
 	for (; (ep = entry(eps)); eps++) {
 		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
 
-		if (!take_lease(ep, rx))
+		if (!weft_take_lease(ep, rx))
 			continue;
 		bool triggered = weftGoHousekeeping(rx->handle);
-		give_lease(rx);
+		weft_give_lease(rx);
 		if (triggered)
 			weftGoTriggered(rx->handle);
 	}
@@ -125,34 +64,6 @@ static bool timers_due(struct weft_idle *idle)
 		return false;
 	atomic_store_explicit(&idle->checked, now, memory_order_relaxed);
 	return true;
-}
-
-/* Does the work of an endpoint that may have a port that C looks at. The caller
- * holds the lease. */
-static __attribute__((noinline)) enum weft_looked work_with_port(struct weft_hot_ep *ep,
-								  struct weft_hot_rx *rx,
-								  struct weft_reader *to)
-{
-	enum weft_looked looked;
-
-	if (atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_GO)
-		return WEFT_LOOKED_TO_GO;
-	looked = weft_port_look(ep, rx, to);
-	if (looked == WEFT_LOOKED_TO_GO || (!rings_have_work(ep) && !posts_are_work(rx)))
-		return looked;
-	return weft_deliver(ep, to) ? WEFT_LOOKED_DELIVERED : WEFT_LOOKED_TO_GO;
-}
-
-/* Does the work of an endpoint that has some, as far as C can. The caller holds
- * the lease. */
-static inline enum weft_looked work(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
-				    struct weft_reader *to)
-{
-	if (__builtin_expect(atomic_load_explicit(&rx->attention, memory_order_relaxed) &
-				     WEFT_ATTENTION_PORTS, 0))
-		return work_with_port(ep, rx, to);
-	return !weft_deliver(ep, to) || atomic_load_explicit(&rx->attention, memory_order_relaxed) ?
-		       WEFT_LOOKED_TO_GO : WEFT_LOOKED_DELIVERED;
 }
 
 /* Looks for work at every endpoint in a NULL-terminated list and does it;
@@ -175,17 +86,17 @@ static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, str
 		bool triggered = false;
 
 		look(ep);
-		if (!has_work(ep, rx))
+		if (!weft_has_work(ep, rx))
 			continue;
-		if (!take_lease(ep, rx)) {
-			count_busy(ep);
+		if (!weft_take_lease(ep, rx)) {
+			weft_count_busy(ep);
 			continue;
 		}
-		looked = work(ep, rx, to);
+		looked = weft_work(ep, rx, to);
 		found = found || looked != WEFT_LOOKED_NOTHING;
 		if (looked == WEFT_LOOKED_TO_GO)
 			triggered = weftGoProgress(rx->handle);
-		give_lease(rx);
+		weft_give_lease(rx);
 		if (triggered)
 			weftGoTriggered(rx->handle);
 	}
@@ -206,7 +117,7 @@ static inline bool still(struct weft_hot_cq *cq)
 		return false;
 	for (; eps && (ep = entry(eps)); eps++) {
 		look(ep);
-		if (has_work(ep, atomic_load_explicit(&ep->rx, memory_order_acquire)))
+		if (weft_has_work(ep, atomic_load_explicit(&ep->rx, memory_order_acquire)))
 			return false;
 	}
 	return true;

@@ -6,7 +6,7 @@
  * is something that only Go can deal with.
  */
 #include "arrival.h"
-#include "port.h"
+#include "look.h"
 
 /* Delivers the message that the port has found. False: Go is to look at it. */
 static bool deliver(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
@@ -77,4 +77,17 @@ enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 	if (found == WEFT_PORT_GO)
 		return WEFT_LOOKED_TO_GO;
 	return messages ? WEFT_LOOKED_DELIVERED : WEFT_LOOKED_NOTHING;
+}
+
+enum weft_looked weft_work_with_port(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
+				     struct weft_reader *to)
+{
+	enum weft_looked looked;
+
+	if (atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_GO)
+		return WEFT_LOOKED_TO_GO;
+	looked = weft_port_look(ep, rx, to);
+	if (looked == WEFT_LOOKED_TO_GO || (!weft_rings_have_work(ep) && !weft_posts_are_work(rx)))
+		return looked;
+	return weft_deliver(ep, to) ? WEFT_LOOKED_DELIVERED : WEFT_LOOKED_TO_GO;
 }

@@ -20,4 +20,9 @@ enum weft_looked {
 enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 				struct weft_reader *to);
 
+/* Does the work of an endpoint that may have a port that C looks at. The caller
+ * holds the lease. */
+enum weft_looked weft_work_with_port(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
+				     struct weft_reader *to);
+
 #endif

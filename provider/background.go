@@ -99,7 +99,8 @@ func (d *Domain) startThread(number, node int) (*proxy.Progress, error) {
 			Spin: c.ProgressSpin, Watch: c.ProgressWatch, Check: c.PeerCheckInterval,
 			AppendFreq: c.AppendOpFreq, AppendBatch: c.AppendBatch,
 		},
-		Note: countTransition,
+		Drive: d.driver(),
+		Note:  countTransition,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("progress thread: %w", err)

@@ -68,6 +68,9 @@ const (
 	checkShare = 5000
 )
 
+// driveMost bounds a call of ProgressOptions.Drive: how long a change of the engines, or a tick, may wait for it.
+const driveMost = 50 * time.Microsecond
+
 // attentionSleep is how long a thread sleeps while an engine wants attention.
 const attentionSleep = time.Millisecond
 

@@ -26,6 +26,11 @@ type ProgressOptions struct {
 	// Do carries out an operation that was posted, on the thread; nil if nobody
 	// posts.
 	Do func(op *Op)
+	// Drive does the work of engines as far as it can, until there is some that
+	// it leaves to them, nothing has come for the time idle, or the time most has
+	// passed. It tells whether it did any. Called on the thread; nil: engines do
+	// all by themselves.
+	Drive func(engines []Engine, idle, most time.Duration) (worked bool)
 	// Note is told of the thread's transitions, on the thread; nil: nobody is.
 	Note func(t Transition)
 }
@@ -63,6 +68,7 @@ type Progress struct {
 
 	// The loop's.
 	list      []driven
+	own       []Engine // those of the list that the application does not drive
 	ops       []Op
 	round     int       // since the last look at the pool
 	active    bool      // found work less than Spin ago
@@ -231,7 +237,9 @@ func (p *Progress) run() {
 	p.since, p.lastTick, p.lastCheck = now, now, now
 	for !p.aborted.Load() {
 		p.append()
+		drove := p.drive()
 		worked, blocked := p.serve()
+		worked = worked || drove
 		if worked {
 			p.since, p.quiet = time.Now(), 0
 			p.become(true, p.since)
@@ -279,7 +287,36 @@ func (p *Progress) reload() {
 			old[i].disarm()
 		}
 	}
+	p.choose()
 	p.seen.Store(next)
+}
+
+// choose notes which engines are the thread's, after a change.
+func (p *Progress) choose() {
+	clear(p.own)
+	p.own = p.own[:0]
+	for i := range p.list {
+		if d := &p.list[i]; !d.app {
+			p.own = append(p.own, d.Engine)
+		}
+	}
+}
+
+// drive lets engines' work be done without them, and looks for more of it for as
+// long as the thread would keep the processor.
+func (p *Progress) drive() (worked bool) {
+	if p.o.Drive == nil || len(p.own) == 0 {
+		return false
+	}
+	idle := time.Duration(0)
+	if p.active && !p.alone && !p.stopping.Load() {
+		idle = max(0, p.o.Policy.Spin/2-time.Since(p.since))
+	}
+	if !p.o.Drive(p.own, idle, driveMost) {
+		return false
+	}
+	add(&p.count.batches)
+	return true
 }
 
 // serve lets every engine that is the thread's do a batch. It tells whether any

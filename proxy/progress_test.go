@@ -330,8 +330,8 @@ func TestThreadIsVisible(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProgress(t, ProgressOptions{Name: "weft-progress-with-a-long-name", Place: Placement{CPUs: set}})
-	if !p.alone {
-		t.Error("the thread does not know that it has one processor")
+	if alone := own.Count() == 1; p.alone != alone {
+		t.Errorf("alone on the processor: %v, who started it has %v", p.alone, &own)
 	}
 	task := fmt.Sprintf("/proc/self/task/%d/", p.tid.Load())
 	comm, err := os.ReadFile(task + "comm")

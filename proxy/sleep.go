@@ -97,15 +97,18 @@ func (p *Progress) tick(now time.Time) {
 	}
 	p.lastTick = now
 	p.kept++
+	changed := false
 	for i := range p.list {
 		d := &p.list[i]
 		was := d.app
 		if d.app = d.Polled(); d.app && d.HasWork() {
 			d.Progress()
 		}
-		if d.app != was {
-			p.kept = 0
-		}
+		changed = changed || d.app != was
+	}
+	if changed {
+		p.kept = 0
+		p.choose()
 	}
 	p.housekeep()
 }

@@ -38,8 +38,8 @@ type thread struct {
 	tid  atomic.Int32
 	done chan struct{} // closed when it has ended
 	cpus string        // that it may use, for the dump; set before start returns
-	// alone: it has one processor, on which it must not spin. Set before start
-	// returns.
+	// alone: it has one processor, which is the only one of who started it, too, so
+	// it must not spin there. Set before start returns.
 	alone bool
 }
 
@@ -54,7 +54,11 @@ func (t *thread) start(name string, at Placement, body func()) error {
 	t.name = name[:min(len(name), maxName)]
 	t.done = make(chan struct{})
 	ready := make(chan error, 1)
-	go t.begin(at, body, ready)
+	starter, err := cpuset.OfThread()
+	if err != nil {
+		return fmt.Errorf("thread %s: %w", t.name, err)
+	}
+	go t.begin(at, starter, body, ready)
 	if err := <-ready; err != nil {
 		<-t.done
 		return fmt.Errorf("thread %s: %w", t.name, err)
@@ -66,24 +70,24 @@ func (t *thread) start(name string, at Placement, body func()) error {
 const timerSlack = 50_000
 
 // begin is the goroutine of a thread.
-func (t *thread) begin(at Placement, body func(), ready chan error) {
+func (t *thread) begin(at Placement, starter cpuset.Set, body func(), ready chan error) {
 	runtime.LockOSThread() // for ever: the thread ends with the goroutine, and its name and place with it
 	if unix.Gettid() == firstThread {
 		other := make(chan error, 1)
-		go t.begin(at, body, other) // cannot run here as long as this goroutine is locked
+		go t.begin(at, starter, body, other) // cannot run here as long as this goroutine is locked
 		ready <- <-other
 		runtime.UnlockOSThread()
 		return
 	}
 	defer close(t.done)
-	err := t.setUp(at)
+	err := t.setUp(at, starter)
 	ready <- err
 	if err == nil {
 		body()
 	}
 }
 
-func (t *thread) setUp(at Placement) error {
+func (t *thread) setUp(at Placement, starter cpuset.Set) error {
 	var name [maxName + 1]byte
 	copy(name[:], t.name)
 	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name)), 0, 0, 0); err != nil {
@@ -103,7 +107,7 @@ func (t *thread) setUp(at Placement) error {
 	if err != nil {
 		return err
 	}
-	t.cpus, t.alone = cpus.String(), cpus.Count() == 1
+	t.cpus, t.alone = cpus.String(), cpus.Count() == 1 && cpus == starter
 	t.tid.Store(int32(unix.Gettid()))
 	return nil
 }

@@ -126,6 +126,16 @@ double time_message(struct node *n, size_t bytes, int batch);
 int agree(struct node *n, int count);
 void rate(struct node *n, int batch, const char *name);
 
+/* onesided.c: of rank 0, on the receive buffer of rank 1, which open_region
+ * registers and tells of. fetch_adds does count of them, one after the other. */
+struct region {
+	fi_addr_t peer;
+	uint64_t addr, key;
+};
+enum { FETCHES = 50 }; /* of a sample */
+struct region open_region(struct node *n);
+void fetch_adds(struct node *n, const struct region *to, int count);
+
 /* stats.c */
 uint64_t ticks(void);
 double tick_ns(void);
@@ -148,7 +158,7 @@ test_fn test_write_rate, test_one_sided, test_fetch_add;
 test_fn test_post_safe, test_post_domain;
 test_fn test_posted, test_unexpected;
 test_fn test_memory;
-test_fn test_one_core_manual, test_one_core_auto, test_apart, test_idle;
+test_fn test_one_core_manual, test_one_core_auto, test_apart, test_served, test_idle;
 test_fn test_sizes, test_streams;
 test_fn test_peers_out, test_peers_in;
 test_fn test_scale_own, test_scale_shared, test_scale_readers;

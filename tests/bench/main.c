@@ -51,6 +51,7 @@ static const struct test {
 	{"one_core_manual", test_one_core_manual, 2},
 	{"one_core_auto", test_one_core_auto, 2},
 	{"apart", test_apart, 2},
+	{"served", test_served, 2},
 	{"idle", test_idle, 1},
 	{"sizes", test_sizes, 2},
 	{"streams", test_streams, 2},

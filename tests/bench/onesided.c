@@ -9,14 +9,7 @@
 
 #include "bench.h"
 
-/* What rank 1 tells rank 0 of its memory. */
-struct region {
-	fi_addr_t peer;
-	uint64_t addr, key;
-};
-
-/* open_region registers rank 1's receive buffer. */
-static struct region open_region(struct node *n)
+struct region open_region(struct node *n)
 {
 	struct fid_mr *mr;
 
@@ -121,8 +114,7 @@ void test_one_sided(struct node *n)
 	}
 }
 
-/* fetch_adds does count of them, one after the other. */
-static void fetch_adds(struct node *n, const struct region *to, int count)
+void fetch_adds(struct node *n, const struct region *to, int count)
 {
 	uint64_t one = 1, before;
 	ssize_t ret;
@@ -140,18 +132,17 @@ static void fetch_adds(struct node *n, const struct region *to, int count)
 
 void test_fetch_add(struct node *n)
 {
-	enum { BATCH = 50 };
 	struct region to = open_region(n);
 
 	if (n->rank == 0)
-		fetch_adds(n, &to, BATCH);
+		fetch_adds(n, &to, FETCHES);
 	clear_samples();
 	struct deadline end = deadline_in(n->opt->seconds);
-	while (agree(n, passed(end) ? 0 : BATCH)) {
+	while (agree(n, passed(end) ? 0 : FETCHES)) {
 		uint64_t t0 = ticks();
 		if (n->rank == 0)
-			fetch_adds(n, &to, BATCH);
-		sample((double)(ticks() - t0) * tick_ns() / BATCH / 1e3);
+			fetch_adds(n, &to, FETCHES);
+		sample((double)(ticks() - t0) * tick_ns() / FETCHES / 1e3);
 	}
 	if (n->rank == 0)
 		report("fetch_add_us", quantile(0.5));

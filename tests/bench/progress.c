@@ -55,6 +55,34 @@ void test_apart(struct node *n)
 	pingpong(n, 8, "apart_8_us", NULL);
 }
 
+/* A fetch-add of rank 0, answered by rank 1's progress thread on the core that
+ * test_fetch_add has rank 1 itself poll on. Rank 1 sleeps meanwhile, on the
+ * other one, so that two cores are enough. */
+void test_served(struct node *n)
+{
+	struct options opt = *n->opt;
+	char core[16];
+
+	opt.progress = n->rank ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+	n->opt = &opt;
+	pin_to(opt.cores[0]);
+	snprintf(core, sizeof(core), "%d", opt.cores[1]);
+	setenv("FI_WEFT_PROGRESS_CPU", core, 1);
+	struct region to = open_region(n);
+	if (n->rank == 0) {
+		fetch_adds(n, &to, FETCHES);
+		clear_samples();
+		struct deadline end = deadline_in(opt.seconds);
+		while (!passed(end)) {
+			uint64_t t0 = ticks();
+			fetch_adds(n, &to, FETCHES);
+			sample((double)(ticks() - t0) * tick_ns() / FETCHES / 1e3);
+		}
+		report("fetch_add_served_us", quantile(0.5));
+	}
+	pthread_barrier_wait(&n->shared->sleepers);
+}
+
 static double processor_seconds(void)
 {
 	struct rusage u;

@@ -28,7 +28,7 @@ var groups = []group{
 	{name: "posting", title: "injected messages, one thread and two", tests: []string{"post_safe", "post_domain"}},
 	{name: "memory", title: "resident memory", tests: []string{"memory"}},
 	{name: "depth", title: "matching with many receives or unexpected messages", tests: []string{"posted", "unexpected"}, rare: true},
-	{name: "progress", title: "automatic progress", tests: []string{"one_core_manual", "one_core_auto", "apart", "idle"}, rare: true},
+	{name: "progress", title: "automatic progress", tests: []string{"one_core_manual", "one_core_auto", "apart", "served", "idle"}, rare: true},
 	{name: "peers", title: "one endpoint and up to 64 peers", tests: []string{"peers_out", "peers_in"}, rare: true},
 	{name: "sizes", title: "latency and bandwidth over the size, for plots", tests: []string{"sizes", "streams"}, asked: true},
 	{name: "threads", title: "rates over the number of threads", tests: []string{"scale_own", "scale_shared", "scale_readers"}, asked: true},

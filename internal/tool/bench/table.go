@@ -67,6 +67,7 @@ var rows = []row{
 	{name: "one_core_manual_mps", title: "8 B rate, both processes on one core, manual progress, M/s", target: math.NaN()},
 	{name: "one_core_auto_mps", title: "8 B rate, both processes and their progress threads on one core, M/s", target: 0.5, atLeast: true, by: "one_core_manual_mps"},
 	{name: "apart_8_us", title: "8 B tagged ping-pong, progress threads on cores of their own, us", target: 1.1, by: "pingpong_8_us"},
+	{name: "fetch_add_served_us", title: "8 B fetch-add, answered by a progress thread on the peer's core, us", target: 1.1, by: "fetch_add_us"},
 	{name: "idle_auto_percent", title: "idle process with automatic progress, % of a core", target: 0.1, absolute: true},
 	{name: "rss_open_kib", title: "resident memory after open, KiB", target: 1},
 	{name: "endpoint_idle_kib", title: "resident memory per idle endpoint, KiB", target: 1},
