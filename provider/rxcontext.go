@@ -333,7 +333,9 @@ func (r *rxContext) publish() {
 
 // housekeeping runs the timers. The caller holds the lease.
 func (r *rxContext) housekeeping() {
-	r.drainPosts()
+	if r.postsLeft = r.leavePosts(); !r.postsLeft {
+		r.drainPosts()
+	}
 	r.proceed(r.postedReceives() != 0)
 	r.sample()
 	now := time.Now()
