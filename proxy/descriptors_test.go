@@ -21,13 +21,13 @@ func startDescriptors(t *testing.T) *Descriptors {
 	return d
 }
 
+// memfd returns memory with a text. The caller closes it.
 func memfd(t *testing.T, text string) int {
 	t.Helper()
 	fd, err := unix.MemfdCreate("weft-test", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Close(fd) })
 	if _, err := unix.Write(fd, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,7 @@ func TestDescriptorsToAnotherProcess(t *testing.T) {
 	}
 	d := startDescriptors(t)
 	fd := memfd(t, "from the parent")
+	defer unix.Close(fd)
 	token, err := d.Export(fd, DescriptorMemory, 4096)
 	if err != nil {
 		t.Fatal(err)

@@ -23,13 +23,8 @@ func monotonic(t *testing.T) time.Duration {
 // TestTransitionsAreEvents has a thread work and rest three times, and asks a
 // service for it.
 func TestTransitionsAreEvents(t *testing.T) {
-	var mu sync.Mutex
-	counted := map[Transition]int{}
-	p := startProgress(t, ProgressOptions{Name: "weft-eventful", Note: func(tr Transition) {
-		mu.Lock()
-		counted[tr]++
-		mu.Unlock()
-	}})
+	counted := map[Transition]int{} // the thread's, until it has ended
+	p := startProgress(t, ProgressOptions{Name: "weft-eventful", Note: func(tr Transition) { counted[tr]++ }})
 	e := newEngine(t)
 	began := monotonic(t)
 	if err := p.Add(e); err != nil {
@@ -61,8 +56,9 @@ func TestTransitionsAreEvents(t *testing.T) {
 	if s := State(); !strings.Contains(s, "weft-eventful: idle for ") {
 		t.Errorf("state %q", s)
 	}
-	mu.Lock()
-	defer mu.Unlock()
+	if err := p.Abort(); err != nil { // it tells after it has counted
+		t.Fatal(err)
+	}
 	if counted[Activated] != 3 || counted[Idled] != 3 || counted[Slept] == 0 {
 		t.Errorf("told of %v", counted)
 	}

@@ -102,12 +102,13 @@ func startProgress(t *testing.T, o ProgressOptions) *Progress {
 	return p
 }
 
-// eventually fails the test if cond stays false for five seconds.
+// eventually fails the test if cond stays false for a minute: it hangs then, on
+// a machine however busy.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !cond(); time.Sleep(100 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within 5 s", what)
+			t.Fatalf("%s: not within a minute", what)
 		}
 	}
 }
@@ -125,11 +126,11 @@ func TestProgressServesSleepingApplication(t *testing.T) {
 		e.give(1)
 		eventually(t, "served", func() bool { return e.done.Load() == i+1 })
 	}
-	s := p.Stats()
-	if s.Activations == 0 || s.Sleeps < 20 || s.Batches != 200 {
+	// What the last piece did is counted after it was done.
+	eventually(t, "idle again", func() bool { s := p.Stats(); return s.Batches >= 200 && s.Activations == s.Idlings })
+	if s := p.Stats(); s.Activations == 0 || s.Sleeps < 20 || s.Batches != 200 {
 		t.Errorf("statistics %+v", s)
 	}
-	eventually(t, "idle again", func() bool { s := p.Stats(); return s.Activations == s.Idlings })
 	p.Remove(e)
 	e.removed.Store(true)
 	if e.armed.Load() {
@@ -274,43 +275,45 @@ func TestStopHasALimit(t *testing.T) {
 	}
 	e.give(1)
 	began := time.Now()
-	if err := p.Stop(50 * time.Millisecond); err != nil {
+	if err := p.Stop(50 * time.Millisecond); err != nil { // without a limit it would not return
 		t.Fatal(err)
 	}
-	if d := time.Since(began); d < 50*time.Millisecond || d > 2*time.Second {
+	if d := time.Since(began); d < 50*time.Millisecond {
 		t.Errorf("stopped after %v", d)
 	}
 }
 
-// TestAbortIsSeenSoon aborts a thread that sleeps, one that watches and one
-// that is in the middle of long work.
-func TestAbortIsSeenSoon(t *testing.T) {
-	const limit = 10 * time.Millisecond
-	for name, prepare := range map[string]func(*fakeEngine){
-		"asleep":   func(*fakeEngine) {},
-		"watching": func(e *fakeEngine) { e.polled.Store(true) },
-		"busy":     func(e *fakeEngine) { e.slow = 500 * time.Microsecond; e.give(1 << 40) },
+// TestAbortIsSeen aborts a thread that sleeps, one that watches and one that is
+// in the middle of long work. None would come to its end by itself: a sleep lasts
+// an hour, the work for years.
+func TestAbortIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*fakeEngine)
+		there   func(*Progress, *fakeEngine) bool
+	}{
+		"asleep": {func(*fakeEngine) {}, func(p *Progress, e *fakeEngine) bool { return p.Stats().Sleeps > 0 && e.armed.Load() }},
+		"watching": {func(e *fakeEngine) { e.polled.Store(true) }, func(p *Progress, _ *fakeEngine) bool {
+			p.Bell().Ring() // it may have gone to sleep before its first look at the application
+			return p.Stats().Watches > 0
+		}},
+		"busy": {
+			func(e *fakeEngine) { e.slow = 500 * time.Microsecond; e.give(1 << 40) },
+			func(_ *Progress, e *fakeEngine) bool { return e.done.Load() > 0 },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			best := time.Hour
-			for try := 0; try < 10 && best > limit; try++ { // one try may be late on a machine under load
-				p := startProgress(t, ProgressOptions{})
-				e := newEngine(t)
-				prepare(e)
-				if err := p.Add(e); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(10 * time.Millisecond)
-				began := time.Now()
-				if err := p.Abort(); err != nil {
-					t.Fatal(err)
-				}
-				best = min(best, time.Since(began))
+			policy := testPolicy
+			policy.Check = time.Hour
+			p := startProgress(t, ProgressOptions{Policy: policy})
+			e := newEngine(t)
+			c.prepare(e)
+			if err := p.Add(e); err != nil {
+				t.Fatal(err)
 			}
-			if best > limit {
-				t.Errorf("seen after %v, at most %v allowed", best, limit)
+			eventually(t, name, func() bool { return c.there(p, e) })
+			if err := p.Abort(); err != nil {
+				t.Fatal(err)
 			}
-			t.Logf("seen after %v", best)
 		})
 	}
 }
