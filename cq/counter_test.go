@@ -133,7 +133,7 @@ func TestCounterThresholds(t *testing.T) {
 		base := c.Read()
 		results := make(chan error, threads)
 		for i := range uint64(threads) {
-			go func() { results <- c.Wait(base+1+i, 20000) }()
+			go func() { results <- c.Wait(base+1+i, 60000) }()
 		}
 		for range round % 20 {
 			runtime.Gosched()

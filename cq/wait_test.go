@@ -100,7 +100,7 @@ func TestSReadWakes(t *testing.T) {
 		} {
 			join := later(act)
 			begin := time.Now()
-			if n, err := q.SRead(dst, 0, 10000); n != 1 || err != nil || time.Since(begin) > 9*time.Second {
+			if n, err := q.SRead(dst, 0, 60000); n != 1 || err != nil || time.Since(begin) >= time.Minute { // nobody woke it
 				t.Errorf("kind %d, %s: %d %v after %v", kind, name, n, err, time.Since(begin))
 			}
 			join()
@@ -166,7 +166,7 @@ func meet(t *testing.T, q *Queue, sleepers, rounds int, complete func()) {
 		for range n {
 			select {
 			case <-ack:
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("round %d: a wake-up was lost: armed %d, pending %v", round, atomic.LoadUint32(&q.hot.Armed), q.pending())
 			}
 		}
@@ -354,10 +354,13 @@ func TestClosesAll(t *testing.T) {
 			}
 		}
 	}
-	if after := count(); after != before {
+	if after := count(); after > before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
-	if after := runtime.NumGoroutine(); after > threads {
-		t.Errorf("%d goroutines, %d before", after, threads)
+	// A watcher has done its work when Close returns; the runtime still counts it.
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > threads; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), threads)
+		}
 	}
 }

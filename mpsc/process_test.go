@@ -77,8 +77,10 @@ func TestCProducersGoConsumer(t *testing.T) {
 			}
 			cmds = append(cmds, cmd)
 		}
-		go produce(r, 3, each, false)
+		var wg sync.WaitGroup
+		wg.Go(func() { produce(r, 3, each, false) })
 		consume(t, r, 0, 3*each)
+		wg.Wait()
 		for _, cmd := range cmds {
 			if err := cmd.Wait(); err != nil {
 				t.Fatal(err)
@@ -196,8 +198,10 @@ func TestKillAtAnyInstant(t *testing.T) {
 			close(dead)
 		}()
 		const each = 2000
-		go produce(r, 1, each, false)
+		var wg sync.WaitGroup
+		wg.Go(func() { produce(r, 1, each, false) })
 		head = drain(t, r, head, victim, dead, each)
+		wg.Wait()
 	}
 }
 
@@ -205,7 +209,7 @@ func TestKillAtAnyInstant(t *testing.T) {
 // the ring is empty.
 func drain(t *testing.T, r *Ring, head uint64, victim uint32, dead <-chan struct{}, count uint64) uint64 {
 	next := map[uint32]uint64{1: 0, victim: 0}
-	stop := time.Now().Add(20 * time.Second)
+	stop := time.Now().Add(time.Minute)
 	for {
 		gone := false
 		select {
