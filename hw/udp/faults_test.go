@@ -47,6 +47,10 @@ func reopen(t *testing.T, address []byte, c Config) *Iface {
 	return i
 }
 
+// never is a peer timeout that no test lives to see: who is reported dead was found
+// by what the network says.
+const never = time.Hour
+
 // gone waits until a's endpoint is reported dead.
 func gone(t *testing.T, a *Iface, ep hw.Endpoint) time.Duration {
 	t.Helper()
@@ -68,7 +72,7 @@ func gone(t *testing.T, a *Iface, ep hw.Endpoint) time.Duration {
 func TestRestart(t *testing.T) {
 	for name, key := range map[string][]byte{"open": nil, "key": []byte("secret")} {
 		t.Run(name, func(t *testing.T) {
-			c := Config{Key: key, MaxPacket: 1472}
+			c := Config{Key: key, MaxPacket: 1472, PeerTimeout: never}
 			a, b := open(t, false, c), open(t, false, c)
 			got := 0
 			count := func(hw.Source, uint64, []byte, []byte) { got++ }
@@ -81,11 +85,7 @@ func TestRestart(t *testing.T) {
 			b2 := reopen(t, b.Address(), c)
 			late := 0
 			b2.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { late++ })
-			took := gone(t, a, ep)
-			t.Logf("found after %v", took)
-			if took > 5*time.Second {
-				t.Error("too late")
-			}
+			t.Logf("found after %v", gone(t, a, ep))
 			for range 100 {
 				b2.Progress(16)
 			}
@@ -105,7 +105,7 @@ func TestRestart(t *testing.T) {
 func TestKilled(t *testing.T) {
 	for name, key := range map[string][]byte{"open": nil, "key": []byte("secret")} {
 		t.Run(name, func(t *testing.T) {
-			c := Config{Key: key, KeepAlive: 20 * time.Millisecond}
+			c := Config{Key: key, KeepAlive: 20 * time.Millisecond, PeerTimeout: never}
 			a, b := open(t, false, c), open(t, false, c)
 			ep := pair(t, a, b)
 			for range 50 {
@@ -113,9 +113,7 @@ func TestKilled(t *testing.T) {
 				b.Progress(1)
 			}
 			crash(b)
-			if took := gone(t, a, ep); took > 3*time.Second {
-				t.Errorf("found after %v", took)
-			}
+			gone(t, a, ep)
 			if _, err := a.Connect(b.Address()); !errors.Is(err, hw.ErrUnreachable) {
 				t.Errorf("connect: %v", err)
 			}
@@ -123,15 +121,21 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestSilence: a network that carries nothing any longer.
-func TestSilence(t *testing.T) {
-	var cut atomic.Bool
-	c := Config{PeerTimeout: 300 * time.Millisecond, KeepAlive: 50 * time.Millisecond, MaxPacket: 1472}
+// cuttable returns a configuration whose packets are lost while cut is true.
+func cuttable(peerTimeout time.Duration) (c Config, cut *atomic.Bool) {
+	cut = new(atomic.Bool)
+	c = Config{PeerTimeout: peerTimeout, KeepAlive: 50 * time.Millisecond, MaxPacket: 1472}
 	c.Impair = func(b []byte, to *sock.Addr, send func([]byte, *sock.Addr)) {
 		if !cut.Load() {
 			send(b, to)
 		}
 	}
+	return c, cut
+}
+
+// TestPause: a network that carries nothing for a while.
+func TestPause(t *testing.T) {
+	c, cut := cuttable(never)
 	a, b := open(t, false, c), open(t, false, c)
 	got := uint64(0)
 	b.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) {
@@ -149,8 +153,14 @@ func TestSilence(t *testing.T) {
 	}
 	for end := time.Now().Add(150 * time.Millisecond); time.Now().Before(end); a.Progress(1) {
 	}
-	cut.Store(false) // in time
+	cut.Store(false)
 	eventually(t, "messages", func() bool { a.Progress(1); b.Progress(16); return got == 10 })
+	answered(t, a, b, ep)
+}
+
+// answered waits until nothing is under way from a to b any more.
+func answered(t *testing.T, a, b *Iface, ep hw.Endpoint) {
+	t.Helper()
 	eventually(t, "all answers", func() bool {
 		a.Progress(1)
 		b.Progress(1)
@@ -159,6 +169,16 @@ func TestSilence(t *testing.T) {
 		defer s.leave()
 		return ep.(*Endpoint).tx.sent.Flying() == 0
 	})
+}
+
+// TestSilence: a network that carries nothing any longer.
+func TestSilence(t *testing.T) {
+	const limit = time.Second // the peer's thread may wait for a processor, too
+	c, cut := cuttable(limit)
+	a, b := open(t, false, c), open(t, false, c)
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
+	ep := pair(t, a, b)
+	answered(t, a, b, ep)
 	cutAt := time.Now()
 	cut.Store(true)
 	var c1 hw.Completion
@@ -168,16 +188,13 @@ func TestSilence(t *testing.T) {
 	if status, err := ep.(hw.Flusher).Flush(hw.FlushRemote, &c1); err != nil || status != hw.InProgress {
 		t.Fatal(status, err)
 	}
-	took := gone(t, a, ep)
-	if since := time.Since(cutAt); since < 250*time.Millisecond || took > 5*time.Second { // a question may have been under way already
-		t.Errorf("found after %v, cut for %v", took, since)
+	gone(t, a, ep)
+	if since := time.Since(cutAt); since < limit-100*time.Millisecond { // a question may have been under way already
+		t.Errorf("found when it was cut for %v", since)
 	}
 	eventually(t, "the flush's end", func() bool { a.Progress(1); return ended })
 	if !errors.Is(c1.Err(), hw.ErrPeerDead) {
 		t.Errorf("flush: %v", c1.Err())
-	}
-	if got != 10 {
-		t.Errorf("%d messages", got)
 	}
 }
 
