@@ -152,7 +152,7 @@ func TestBounceStress(t *testing.T) {
 		}
 	}
 	sending.Wait()
-	for end := time.Now().Add(time.Minute); !t.Failed(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(hang); !t.Failed(); time.Sleep(time.Millisecond) {
 		if missing := mixMissing(receivers[:], sent[:]); missing == 0 {
 			break
 		} else if time.Now().After(end) {

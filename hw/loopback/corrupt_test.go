@@ -179,7 +179,7 @@ func recovered(t *testing.T, a, b *Iface, c Config, headers bool) {
 		newcomer := open(t, c)
 		const want = 100
 		sent := 0
-		for end := time.Now().Add(10 * time.Second); got < want; {
+		for end := time.Now().Add(hang); got < want; {
 			if time.Now().After(end) {
 				l := &i.rx.lanes[0]
 				owner, state, lapOK := l.ring.Load(l.head)

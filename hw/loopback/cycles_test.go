@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -111,11 +113,9 @@ func TestLongDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var one [1]byte
-	f := os.NewFile(uintptr(b.DoorbellFD()), "bell")
-	if n, err := f.Read(one[:]); n != 1 || err != nil {
+	if n, err := unix.Read(b.DoorbellFD(), one[:]); n != 1 || err != nil { // it has been rung: AMShort does
 		t.Errorf("the bell does not ring: %d, %v", n, err)
 	}
-	runtime.KeepAlive(f)
 }
 
 // TestIdleMemory measures what an idle interface costs, and bounds it.

@@ -17,8 +17,13 @@ import (
 const (
 	kills      = 300
 	shortKills = 30
-	killTime   = 8 * time.Second // however slow the machine
+	killTime   = 8 * time.Second // for more than the least, however slow the machine
 )
+
+// goOn tells whether there is another round of killing.
+func goOn(killed int, end time.Time) bool {
+	return killed < shortKills || killed < killCount() && time.Now().Before(end)
+}
 
 func killCount() int {
 	if testing.Short() {
@@ -83,9 +88,9 @@ func TestKillSenders(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	killed, end := 0, time.Now().Add(killTime)
+	killed, had, end := 0, 0, time.Now().Add(killTime)
 	var children []*child
-	for killed < killCount() && time.Now().Before(end) {
+	for goOn(killed, end) {
 		for len(children) < 4 {
 			children = append(children, start(t, "send", dir, i.Address(), nil))
 		}
@@ -106,6 +111,9 @@ func TestKillSenders(t *testing.T) {
 		for until := time.Now().Add(time.Duration(rand.IntN(3000)) * time.Microsecond); time.Now().Before(until); {
 			step()
 		}
+		if sendsFirst(victim.cmd.Process.Pid) {
+			had++
+		}
 		victim.cmd.Process.Kill()
 		go victim.kill() // reaps it, sooner or later than CheckPeers looks
 		killed++
@@ -114,7 +122,7 @@ func TestKillSenders(t *testing.T) {
 	for _, c := range children {
 		c.kill()
 	}
-	for end := time.Now().Add(5 * time.Second); attached(i) > 1 || uint64(count) < sent || segments(t, dir) > 2; {
+	for end := time.Now().Add(hang); attached(i) > 1 || uint64(count) < sent || segments(t, dir) > 2; {
 		if time.Now().After(end) {
 			t.Fatalf("%d attach entries, %d files left, %d of %d messages of the survivor", attached(i), segments(t, dir), count, sent)
 		}
@@ -124,8 +132,8 @@ func TestKillSenders(t *testing.T) {
 	}
 	s := i.Stats()
 	t.Logf("%d killed, %d of them had sent; %+v; survivor sent %d", killed, check.gone, s, sent)
-	if killed < shortKills || check.gone < killed/2 {
-		t.Errorf("only %d killed, %d of them had sent", killed, check.gone)
+	if check.gone < had {
+		t.Errorf("%d killed, %d of them had sent, not %d", killed, check.gone, had)
 	}
 }
 
@@ -162,7 +170,7 @@ func TestKillReceivers(t *testing.T) {
 	}
 	var children []*child
 	killed, end := 0, time.Now().Add(killTime)
-	for killed < killCount() && time.Now().Before(end) {
+	for goOn(killed, end) {
 		for len(children) < 4 {
 			children = append(children, start(t, "hold", dir, nil, nil))
 		}
@@ -207,7 +215,7 @@ func TestKillReceivers(t *testing.T) {
 	}
 	sweepNow(dir, &i.host)
 	t.Logf("%d killed", killed)
-	if killed < shortKills || events != killed {
+	if events != killed {
 		t.Errorf("%d killed, %d events", killed, events)
 	}
 	if n := segments(t, dir); n != 2 {

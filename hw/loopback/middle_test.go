@@ -66,7 +66,7 @@ func TestDieInTheMiddle(t *testing.T) {
 				t.Errorf("%d attach entries", n)
 			}
 			c.kill()
-			for end := time.Now().Add(5 * time.Second); len(got) < 2; {
+			for end := time.Now().Add(hang); len(got) < 2; {
 				if time.Now().After(end) {
 					t.Fatalf("the message behind the taken slot does not come: %+v", i.Stats())
 				}

@@ -52,7 +52,7 @@ func TestRingRepair(t *testing.T) {
 			sent := uint64(0)
 			run := func(want uint64) {
 				t.Helper()
-				for end := time.Now().Add(5 * time.Second); next < want; {
+				for end := time.Now().Add(hang); next < want; {
 					if sent < want && ep.AMShort(1, sent, nil, nil) == nil {
 						sent++
 					}
