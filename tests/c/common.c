@@ -216,7 +216,7 @@ static bool is_skip(int st) { return WIFEXITED(st) && WEXITSTATUS(st) == EXIT_SK
 /* Waits for all ranks; after the first that did not end well the others get a short grace. */
 static int reap(const struct test *t, pid_t *pid, int procs)
 {
-	uint64_t limit = (t->seconds ? t->seconds : 30) * 1000ull;
+	uint64_t limit = (t->seconds ? t->seconds : 120) * 1000ull; /* only what hangs takes so long */
 	const char *slow = getenv("WEFT_TEST_SLOW");
 	uint64_t end = now_ms() + limit * (slow ? strtoul(slow, NULL, 10) : 1);
 	int left = procs, result = 0;

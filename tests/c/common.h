@@ -44,7 +44,7 @@ struct test {
 	const char *name;
 	void (*run)(long arg);
 	int procs;
-	unsigned seconds; /* time limit, 0: 30 */
+	unsigned seconds; /* time limit, 0: 120 */
 	long arg;         /* passed to run */
 };
 

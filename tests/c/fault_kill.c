@@ -13,7 +13,7 @@
 #include "shmdir.h"
 #include "victim.h"
 
-#define LIMIT_MS 15000 /* for the survivor to notice */
+#define LIMIT_MS 30000 /* for the survivor to notice */
 #define ROUND_MAX (4u << 20) /* messages of one victim */
 
 struct slot {

@@ -70,10 +70,11 @@ static void pin(void)
 	CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
 }
 
-/* A round trip costs at most some time slices of a reader that never sleeps, or two wake-ups. */
+/* A round trip costs some time slices of a reader that never sleeps, or two wake-ups: how long that
+ * is depends on who else wants the processor. */
 static void ping_pong(int rounds, bool sleeping)
 {
-	uint64_t in, out = 0, begin = now_ms(), took;
+	uint64_t in, out = 0, begin = now_ms();
 
 	for (int i = 0; i < rounds * 2; i++) {
 		struct fid_cq *cq = i % 2 == test_rank ? n.txcq : n.rxcq;
@@ -89,10 +90,8 @@ static void ping_pong(int rounds, bool sleeping)
 		} while (rc == -FI_EAGAIN);
 		CHECK(rc == 1);
 	}
-	took = now_ms() - begin;
 	note("%d round trips, %s: %llu ms", rounds, sleeping ? "sleeping" : "polling",
-	     (unsigned long long)took);
-	CHECKF(took < (uint64_t)rounds * 50, "%llu ms", (unsigned long long)took);
+	     (unsigned long long)(now_ms() - begin));
 	barrier(&n);
 }
 

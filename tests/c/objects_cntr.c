@@ -21,7 +21,7 @@ static struct fid_cntr *open_cntr(struct node *n, enum fi_wait_obj wait)
 /* A value set or added may show a little later. */
 static void eventually(struct fid_cntr *c, uint64_t want, uint64_t (*read)(struct fid_cntr *))
 {
-	uint64_t end = now_ms() + 2000;
+	uint64_t end = now_ms() + 20000;
 
 	while (read(c) != want && now_ms() < end)
 		;
@@ -69,7 +69,7 @@ static void test_wait(long wait)
 	OK(fi_cntr_wait(c, 3, -1)); /* reached long ago */
 	start = now_ms();
 	CHECK_RC(fi_cntr_wait(c, 11, 60), -FI_ETIMEDOUT);
-	CHECKF(now_ms() - start >= 55 && now_ms() - start < 2000, "waited %llu ms",
+	CHECKF(now_ms() - start >= 55 && now_ms() - start < 20000, "waited %llu ms",
 	       (unsigned long long)(now_ms() - start));
 	CHECK_RC(fi_cntr_wait(c, 11, 0), -FI_ETIMEDOUT);
 	CHECK(fi_cntr_readerr(c) == 0);

@@ -42,7 +42,7 @@ static void test_sread(long wait)
 	open_waiting((enum fi_wait_obj)wait);
 	start = now_ms();
 	CHECK_RC(fi_cq_sread(n.rxcq, &e, 1, NULL, 50), -FI_EAGAIN);
-	CHECKF(now_ms() - start >= 45 && now_ms() - start < 3000, "waited %llu ms",
+	CHECKF(now_ms() - start >= 45 && now_ms() - start < 20000, "waited %llu ms",
 	       (unsigned long long)(now_ms() - start));
 	trecv(&n, in, 8, FI_ADDR_UNSPEC, 1, 0, in);
 	tsend(&n, out, 8, n.peer[0], 1, out);

@@ -77,7 +77,7 @@ static void test_wait_set(long obj)
 /* Polls until this context is named. */
 static void poll_names(struct fid_poll *set, void *want)
 {
-	uint64_t end = now_ms() + 5000;
+	uint64_t end = now_ms() + 20000;
 	void *ctx[4];
 
 	while (now_ms() < end) {

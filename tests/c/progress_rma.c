@@ -74,6 +74,8 @@ static void test_write_read(long len)
 	if (test_rank == 1) {
 		link_recv(0, &byte, 1); /* asleep, outside the library */
 		verify(t.memory, (size_t)len, 3);
+		for (uint64_t end = now_ms() + 20000; fi_cntr_read(t.remote) < 2 && now_ms() < end;)
+			usleep(1000); /* the counter may come after the data of a read */
 		CHECK(fi_cntr_read(t.remote) == 2); /* a write and a read */
 	} else {
 		fill(buf, (size_t)len, 3);
@@ -81,7 +83,6 @@ static void test_write_read(long len)
 		memset(buf, 0, (size_t)len);
 		DO(&t, fi_read(t.n.ep, buf, (size_t)len, NULL, t.n.peer[1], 0, KEY, NULL));
 		verify(buf, (size_t)len, 3);
-		usleep(20000); /* the counter may come after the data of a read */
 		link_send(1, "d", 1);
 	}
 	close_target(&t);

@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #define ROUNDS 10000
-#define LIMIT_MS 5000
+#define LIMIT_MS 20000
 
 struct sleeper {
 	struct node *n;
