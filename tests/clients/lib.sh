@@ -39,6 +39,19 @@ have() {
 	return 1
 }
 
+# listening PORT PID [COMMAND...]: waits until somebody listens at a TCP port, at most until
+# process PID, who is to, ends. COMMAND runs another where that is, as in a namespace.
+listening() {
+	local pid=$2 port
+
+	port=$(printf '%04X' "$1")
+	shift 2
+	until "$@" cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qE "^ *[0-9]+: [0-9A-F]+:$port [0-9A-F]+:[0-9A-F]+ 0A "; do
+		kill -0 "$pid" 2>/dev/null || return 1
+		sleep 0.05
+	done
+}
+
 # The closing line, and the status.
 closing() {
 	echo "$passed passed, $failed failed, $skipped skipped"

@@ -33,7 +33,7 @@ pingpong() {
 
 	ip netns exec "$a" timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 "$@" >"$work/server" 2>&1 &
 	server=$!
-	sleep 1
+	listening 47592 $server ip netns exec "$a" # fi_pingpong's own port
 	ip netns exec "$b" timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 "$@" 10.77.0.1 >"$work/log" 2>&1
 	status=$?
 	wait $server || status=1

@@ -82,11 +82,12 @@ strerror() {
 
 # pingpong NAME OPTION...: server and client on this host, data checked (-c).
 pingpong() {
-	local name="fi_pingpong $*" server port=$((40000 + RANDOM % 20000)) status
+	# The port is none that the kernel gives to others' connections.
+	local name="fi_pingpong $*" server port=$((10000 + RANDOM % 20000)) status
 
 	timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -B $port "$@" >"$work/server" 2>&1 &
 	server=$!
-	sleep 1
+	listening $port $server
 	timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -P $port "$@" 127.0.0.1 >"$work/log" 2>&1
 	status=$?
 	wait $server || status=1
