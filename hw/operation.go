@@ -139,6 +139,7 @@ type Flusher interface {
 	// reported by itself; ErrPeerDead says that the endpoint is broken.
 	Flush(scope FlushScope, c *Completion) (Status, error)
 	// Fence makes operations posted later be performed after those posted
-	// before, as the peer sees it. It may wait for nothing.
+	// before, as the peer sees it. It may wait for nothing. ErrNoResource: nothing
+	// was done, progress makes room.
 	Fence() error
 }

@@ -421,7 +421,8 @@ func testFlush(t *testing.T, open Factory) {
 		for sent < 10 && ep.AMShort(1, uint64(sent), nil, nil) == nil {
 			sent++
 		}
-		if err := ep.(hw.Flusher).Fence(); err != nil {
+		fence := func(*hw.Completion) (hw.Status, error) { return hw.Done, ep.(hw.Flusher).Fence() }
+		if err := finish(t, a, b, fence); err != nil { // it may find no room behind the messages
 			t.Fatal(err)
 		}
 		flushed(t, a, b, ep)
