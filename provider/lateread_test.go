@@ -12,6 +12,8 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
@@ -114,6 +116,16 @@ func measure(t *testing.T) usage {
 		t.Fatal(err)
 	}
 	return usage{count("/proc/self/fd"), lines("/proc/self/maps"), count("/proc/self/task"), pages * os.Getpagesize()}
+}
+
+// threadTime is the processor time that the calling thread has had.
+func threadTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // warm is the number of cycles before the first measurement.
