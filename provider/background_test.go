@@ -26,7 +26,7 @@ func progressHints(control, data fi.Progress) *fi.Info {
 func (s *side) waitFor() cq.Entry {
 	s.t.Helper()
 	var buf [1]cq.Entry
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		if n, _ := s.cq.ReadQuietly(buf[:]); n == 1 {
 			s.meet()
 			return buf[0]

@@ -166,7 +166,7 @@ func (s *side) recv(a RecvArgs, others ...*side) {
 
 func (s *side) retry(f func() error, others []*side) {
 	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		err := f()
 		if err == nil {
 			return
@@ -193,7 +193,7 @@ func (s *side) completion(others ...*side) cq.Entry {
 
 func (s *side) next(others ...*side) (cq.Entry, error) {
 	var buf [1]cq.Entry
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		n, err := s.cq.Read(buf[:])
 		if n == 1 {
 			s.meet()
@@ -207,7 +207,7 @@ func (s *side) next(others ...*side) (cq.Entry, error) {
 			o.ep.Progress()
 		}
 	}
-	return cq.Entry{}, fmt.Errorf("no completion within 10 s")
+	return cq.Entry{}, fmt.Errorf("no completion within a minute")
 }
 
 func pattern(n int, seed byte) []byte {

@@ -141,7 +141,7 @@ func TestPeerReceives(t *testing.T) {
 func peerSettle(t *testing.T, s, other *side) (cq.Entry, cq.ErrEntry, bool) {
 	t.Helper()
 	var got [1]cq.Entry
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		s.poll()
 		other.poll()
 		n, err := s.cq.Read(got[:])

@@ -28,7 +28,7 @@ func (s *side) region(b []byte, key, access uint64) *MR {
 func settle(t testing.TB, s *side, others ...*side) (cq.Entry, cq.ErrEntry, bool) {
 	t.Helper()
 	var got [1]cq.Entry
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		for _, o := range append(others, s) {
 			o.ep.Progress()
 		}
@@ -51,7 +51,7 @@ func settle(t testing.TB, s *side, others ...*side) (cq.Entry, cq.ErrEntry, bool
 // post retries while there is no room.
 func post(t testing.TB, f func() error, sides ...*side) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		err := f()
 		if err == nil {
 			return

@@ -111,7 +111,7 @@ func TestSegmentWindow(t *testing.T) {
 	h := hold(t, x, y)
 	read(len(local)) // ten segments of 32 KiB
 	for answered := range 10 {
-		for end := time.Now().Add(10 * time.Second); len(h.held) < min(3, 10-answered); drain(x, y) {
+		for end := time.Now().Add(time.Minute); len(h.held) < min(3, 10-answered); drain(x, y) {
 			if time.Now().After(end) {
 				t.Fatalf("%d segments under way after %d answers", len(h.held), answered)
 			}
@@ -155,7 +155,7 @@ func TestSegmentsPeerGone(t *testing.T) {
 	y.av.Close()
 	ended := map[uint64]bool{}
 	for range 2 {
-		for end := time.Now().Add(20 * time.Second); ; {
+		for end := time.Now().Add(time.Minute); ; {
 			x.ep.Progress()
 			x.housekeep()
 			if _, err := x.cq.Read(nil); err == fi.EAVAIL {

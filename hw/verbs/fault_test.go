@@ -78,7 +78,7 @@ func works(i *Iface, ep hw.Endpoint) error {
 	if err := ep.AMShort(1, 0, nil, nil); err != nil {
 		return err
 	}
-	for end := time.Now().Add(5 * time.Second); came == 0; i.Progress(1) {
+	for end := time.Now().Add(time.Minute); came == 0; i.Progress(1) {
 		if time.Now().After(end) {
 			return errors.New("no message comes any more")
 		}
@@ -204,7 +204,7 @@ func TestSilentPeer(t *testing.T) {
 	if _, err := a.Connect(silent.appendTo(nil)); !errors.Is(err, hw.ErrUnreachable) {
 		t.Errorf("connect: %v", err)
 	}
-	for end := time.Now().Add(10 * time.Second); len(events) == 0; {
+	for end := time.Now().Add(time.Minute); len(events) == 0; {
 		if a.Progress(1); time.Now().After(end) {
 			t.Fatal("no event")
 		}
@@ -233,7 +233,7 @@ func TestStrangers(t *testing.T) {
 		a.svc.send(&b.addr, &packet{kind: packetHello, epoch: 1, got: 1, qp: 5, flags: flagWant})
 	})
 	<-done
-	for end := time.Now().Add(10 * time.Second); b.Stats().Malformed < 3; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); b.Stats().Malformed < 3; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d malformed", b.Stats().Malformed)
 		}
@@ -245,7 +245,7 @@ func TestStrangers(t *testing.T) {
 	if err := e.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); b.Stats().Malformed < 4; b.Progress(1) {
+	for end := time.Now().Add(time.Minute); b.Stats().Malformed < 4; b.Progress(1) {
 		if time.Now().After(end) {
 			t.Fatalf("%d malformed", b.Stats().Malformed)
 		}
@@ -280,7 +280,7 @@ func TestNames(t *testing.T) {
 	if err := ep.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); from == nil; b.Progress(1) {
+	for end := time.Now().Add(time.Minute); from == nil; b.Progress(1) {
 		if time.Now().After(end) {
 			t.Fatal("no message")
 		}
@@ -312,7 +312,7 @@ func TestAwaitPeer(t *testing.T) {
 	silent.nonce++
 	book["silent"] = silent.appendTo(nil)
 	connect := func(name string) (hw.Endpoint, error) {
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			a.Progress(1)
 			a.CheckPeers()
 			ep, err := a.Connect([]byte(name))
@@ -329,7 +329,7 @@ func TestAwaitPeer(t *testing.T) {
 			t.Errorf("connect to %s: %v", name, err)
 		}
 	}
-	for end := time.Now().Add(10 * time.Second); !forgotten["silent"]; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !forgotten["silent"]; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the silent peer is not forgotten")
 		}
@@ -376,7 +376,7 @@ func TestBusyPeer(t *testing.T) {
 		a.Progress(1)
 		a.CheckPeers()
 	}
-	for end := time.Now().Add(10 * time.Second); next < sent && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); next < sent && time.Now().Before(end); {
 		b.Progress(16)
 		a.Progress(16)
 		a.CheckPeers()
@@ -424,7 +424,7 @@ func TestIdleQueue(t *testing.T) {
 	if err := there.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); there.(hw.OneSided).PutShort([]byte{1}, 0, key) != nil; a.Progress(1) {
+	for end := time.Now().Add(time.Minute); there.(hw.OneSided).PutShort([]byte{1}, 0, key) != nil; a.Progress(1) {
 		if time.Now().After(end) {
 			t.Fatal("no put is taken")
 		}
