@@ -26,7 +26,7 @@ func Weft(env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Run runs a command from Weft for at most 30 s.
+// Run runs a command from Weft for at most two minutes.
 func Run(t testing.TB, cmd *exec.Cmd) Result {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -37,7 +37,7 @@ func Run(t testing.TB, cmd *exec.Cmd) Result {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	err := cmd.Wait()
 	var exit *exec.ExitError
@@ -97,7 +97,7 @@ func (term *Terminal) Screen(colors bool) string {
 // Wait waits until the screen is as it should be, and returns it.
 func (term *Terminal) Wait(what string, ok func(screen string) bool) string {
 	term.t.Helper()
-	for end := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		screen := term.Screen(false)
 		if ok(screen) {
 			return screen
