@@ -117,22 +117,26 @@ func TestInboxMixed(t *testing.T) {
 func TestInboxBell(t *testing.T) {
 	s, send := inboxed(t, "127.0.0.1:0")
 	in, _ := buffers(t)
-	readable := func() bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.FD), Events: unix.POLLIN}}, 0)
-		return err == nil && n > 0
+	readable := func(ms int) bool {
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.FD), Events: unix.POLLIN}}, ms)
+			if err != unix.EINTR {
+				return err == nil && n > 0
+			}
+		}
 	}
 	send(0, 16)
-	if readable() {
+	if readable(0) {
 		t.Error("readable by what is in the inbox")
 	}
 	s.Bell(true)
 	send(1, 16)
-	if !readable() {
+	if !readable(60000) {
 		t.Error("not readable")
 	}
 	expect(t, s, in, []uint32{0, 1})
 	s.Bell(false)
-	if by := expect(t, s, in, nil); by != 0 || readable() {
+	if by := expect(t, s, in, nil); by != 0 || readable(0) {
 		t.Error("something is left")
 	}
 	const count = 5000

@@ -71,7 +71,7 @@ var began = time.Now()
 // collect receives datagrams until there are n, or fails.
 func collect(t *testing.T, s *Socket, in *In, n int) (list [][]byte, from []Addr) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); len(list) < n; {
+	for end := time.Now().Add(time.Minute); len(list) < n; {
 		if time.Now().After(end) {
 			t.Fatalf("%d of %d datagrams came", len(list), n)
 		}
@@ -205,21 +205,23 @@ func TestSteering(t *testing.T) {
 			datagram(out, from.Sockets[0], &addr, []byte{9}, nil) // no stripe in it: anywhere
 			out.Flush(from.Sockets[0])
 			total := 0
-			for n, s := range g.Sockets {
-				got, _, err := s.Receive(in, 0)
-				if err != nil {
-					t.Fatal(err)
+			for end := time.Now().Add(time.Minute); total < 9; {
+				if time.Now().After(end) {
+					t.Fatalf("%d datagrams came", total)
 				}
-				total += got
-				for k := range got {
-					var m Message
-					if in.Message(k, &m); len(m.Bytes) == 3 && int(m.Bytes[2])%4 != n {
-						t.Errorf("stripe %d came to socket %d", m.Bytes[2], n)
+				for n, s := range g.Sockets {
+					got, _, err := s.Receive(in, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					total += got
+					for k := range got {
+						var m Message
+						if in.Message(k, &m); len(m.Bytes) == 3 && int(m.Bytes[2])%4 != n {
+							t.Errorf("stripe %d came to socket %d", m.Bytes[2], n)
+						}
 					}
 				}
-			}
-			if total < 8 {
-				t.Errorf("%d datagrams came", total)
 			}
 		})
 	}
@@ -254,9 +256,11 @@ func TestRefused(t *testing.T) {
 		datagram(out, g.Sockets[0], &to, []byte("hello"), nil)
 		out.Flush(g.Sockets[0])
 		told := false
-		g.Sockets[0].Errors(func(tr *Trouble) {
-			told = tr.Err == unix.ECONNREFUSED && tr.To == to && string(tr.Quoted) == "hello" && !tr.Local
-		})
+		for end := time.Now().Add(time.Minute); !told && time.Now().Before(end); { // the kernel may deliver a little later
+			g.Sockets[0].Errors(func(tr *Trouble) {
+				told = tr.Err == unix.ECONNREFUSED && tr.To == to && string(tr.Quoted) == "hello" && !tr.Local
+			})
+		}
 		if !told {
 			t.Errorf("%s: nothing was told", ap)
 		}
@@ -322,8 +326,11 @@ func TestNoAllocation(t *testing.T) {
 		out.Add(g.Sockets[0], &addr, 1, b, tail, false)
 		out.Flush(g.Sockets[0])
 		var m Message
-		if got, _, err := g.Sockets[0].Receive(in, 0); err != nil || got != 1 || !in.Message(0, &m) {
-			t.Fatal(got, err)
+		for got := 0; got == 0; { // the kernel may deliver a little later
+			var err error
+			if got, _, err = g.Sockets[0].Receive(in, 0); err != nil || got > 0 && !in.Message(0, &m) {
+				t.Fatal(got, err)
+			}
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
