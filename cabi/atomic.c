@@ -187,8 +187,10 @@ static ssize_t at_inject(struct fid_ep *ep, const void *buf, size_t count, fi_ad
 	struct fi_ioc iov = { (void *)buf, count };
 	struct fi_rma_ioc remote = { addr, count, key };
 	struct atomic a = { .operand = &iov, .operands = 1, .remote = &remote, .remotes = 1 };
-	struct weft_atomic_args args = { .dest = dest, .op = op, .datatype = datatype,
-					 .kind = PLAIN, .inject = 1 };
+	struct weft_atomic_args args = {
+		.dest = dest, .flags = weft_inject_flags(EP(ep)), .op = op, .datatype = datatype,
+		.kind = PLAIN, .inject = 1,
+	};
 
 	return post(EP(ep), &a, &args);
 }
