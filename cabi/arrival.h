@@ -122,6 +122,18 @@ static inline struct weft_cqe weft_received(const struct weft_recv_entry *r,
 	return e;
 }
 
+/* Counts messages that were delivered without Go, and wakes who sleeps on their queue. */
+static inline void weft_count_delivered(const struct weft_hot_ep *ep, uint32_t messages, uint64_t bytes)
+{
+	if (!messages)
+		return;
+	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT, messages);
+	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BYTES, bytes);
+	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BATCHES, 1);
+	if (weft_cq_wake_needed(ep->rx_cq))
+		weftGoWakeCQ(ep->rx_cq->handle);
+}
+
 static inline void weft_copy_payload(void *dst, const void *src, size_t len)
 {
 	if (len == sizeof(uint64_t))

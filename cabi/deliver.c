@@ -137,17 +137,6 @@ static bool take_in(struct weft_hot_ep *ep, struct weft_inbound *lane, struct we
 	return true;
 }
 
-static void count_delivered(const struct weft_hot_ep *ep, const struct delivered *d)
-{
-	if (!d->messages)
-		return;
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT, d->messages);
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BYTES, d->bytes);
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BATCHES, 1);
-	if (weft_cq_wake_needed(ep->rx_cq))
-		weftGoWakeCQ(ep->rx_cq->handle);
-}
-
 bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to)
 {
 	struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_relaxed);
@@ -166,7 +155,7 @@ bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to)
 		all = take_in(ep, &ep->inbound[lane], rx, plain, &out, &d);
 	}
 	rx->turn = lane; /* behind the last, for one that has more than fits the reader */
-	count_delivered(ep, &d);
+	weft_count_delivered(ep, d.messages, d.bytes);
 	if (!plain && atomic_load_explicit(&rx->want_posts, memory_order_relaxed))
 		return false; /* there may be a receive for a message that Go holds */
 	return all && d.messages + d.one_sided;

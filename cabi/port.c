@@ -39,15 +39,6 @@ static bool deliver(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 	return true;
 }
 
-static void count(const struct weft_hot_ep *ep, uint32_t messages, uint64_t bytes)
-{
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT, messages);
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BYTES, bytes);
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BATCHES, 1);
-	if (weft_cq_wake_needed(ep->rx_cq))
-		weftGoWakeCQ(ep->rx_cq->handle);
-}
-
 enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 				struct weft_reader *to)
 {
@@ -72,8 +63,7 @@ enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 		messages++;
 		bytes += m.length;
 	}
-	if (messages)
-		count(ep, messages, bytes);
+	weft_count_delivered(ep, messages, bytes);
 	if (found == WEFT_PORT_GO)
 		return WEFT_LOOKED_TO_GO;
 	return messages ? WEFT_LOOKED_DELIVERED : WEFT_LOOKED_NOTHING;

@@ -79,6 +79,16 @@ func pair(t testing.TB, a, b *Iface) hw.Endpoint {
 	return ep
 }
 
+// bcopy sends message 1 if there is room, and tells whether there was.
+func bcopy(t testing.TB, ep hw.Endpoint, header uint64, head []byte, n int, pack func(dst []byte)) bool {
+	t.Helper()
+	err := ep.AMBcopy(1, header, head, n, pack, 0)
+	if err != nil && !errors.Is(err, hw.ErrNoResource) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
 // eventually calls step until it returns true, for a minute at most.
 func eventually(t testing.TB, what string, step func() bool) {
 	t.Helper()
@@ -125,12 +135,8 @@ func stream(t *testing.T, a, b *Iface, count int) {
 				break
 			}
 			binary.LittleEndian.PutUint64(head[:], ^sent)
-			err := ep.AMBcopy(1, sent, head[:], size(sent), func(d []byte) { fill(d, sent) }, 0)
-			if errors.Is(err, hw.ErrNoResource) {
+			if !bcopy(t, ep, sent, head[:], size(sent), func(d []byte) { fill(d, sent) }) {
 				break
-			}
-			if err != nil {
-				t.Fatal(err)
 			}
 			sent++
 		}
