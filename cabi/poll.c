@@ -13,8 +13,9 @@
 #include "look.h"
 #include "reader.h"
 
-/* Milliseconds between two looks at the timers (dead peers, connection
- * time-outs). The clock is looked at once in 32 polls on average: it costs some
+/* Milliseconds between two runs of the timers (dead peers, connection
+ * time-outs) while progress has work that no ring shows; else it is the receive
+ * context's rest. The clock is looked at once in 32 polls on average: it costs some
  * 10 ns, an empty poll less; a program that sleeps a millisecond between polls
  * still sees a dead peer soon. What counts the polls is the thread's own, so that
  * readers of one queue share no line that they write. */
@@ -36,7 +37,17 @@ static inline struct weft_hot_ep *entry(struct weft_hot_ep *const *e)
 	return *(struct weft_hot_ep *const volatile *)e;
 }
 
-static void housekeeping(struct weft_hot_ep *const *eps)
+/* Whether the timers of a receive context may rest. The caller has the lease. */
+static bool resting(struct weft_hot_rx *rx, uint32_t now)
+{
+	if (!(atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_GO) &&
+	    now - rx->timers < rx->rest)
+		return true;
+	rx->timers = now;
+	return false;
+}
+
+static void housekeeping(struct weft_hot_ep *const *eps, uint32_t now)
 {
 	struct weft_hot_ep *ep;
 
@@ -45,7 +56,7 @@ static void housekeeping(struct weft_hot_ep *const *eps)
 
 		if (!weft_take_lease(ep, rx))
 			continue;
-		bool triggered = weftGoHousekeeping(rx->handle);
+		bool triggered = !resting(rx, now) && weftGoHousekeeping(rx->handle);
 		weft_give_lease(rx);
 		if (triggered)
 			weftGoTriggered(rx->handle);
@@ -53,16 +64,15 @@ static void housekeeping(struct weft_hot_ep *const *eps)
 }
 
 /* Looks at the clock. */
-static bool timers_due(struct weft_idle *idle)
+static bool timers_due(struct weft_idle *idle, uint32_t *now)
 {
 	struct timespec t;
-	uint32_t now;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	now = t.tv_sec * 1000 + t.tv_nsec / 1000000;
-	if (now - atomic_load_explicit(&idle->checked, memory_order_relaxed) < TIMER_MS)
+	*now = t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	if (*now - atomic_load_explicit(&idle->checked, memory_order_relaxed) < TIMER_MS)
 		return false;
-	atomic_store_explicit(&idle->checked, now, memory_order_relaxed);
+	atomic_store_explicit(&idle->checked, *now, memory_order_relaxed);
 	return true;
 }
 
@@ -76,6 +86,7 @@ static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, str
 	struct weft_hot_ep *const *e;
 	struct weft_hot_ep *ep;
 	bool found = false;
+	uint32_t now;
 
 	if (!eps || !entry(eps))
 		return false;
@@ -100,8 +111,8 @@ static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, str
 		if (triggered)
 			weftGoTriggered(rx->handle);
 	}
-	if (clock && timers_due(idle)) { /* also with work at hand: it may be waiting for a peer that died */
-		housekeeping(eps);
+	if (clock && timers_due(idle, &now)) { /* also with work at hand: it may be waiting for a peer that died */
+		housekeeping(eps, now);
 		return true;
 	}
 	return found;

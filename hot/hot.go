@@ -194,7 +194,7 @@ type Rx struct {
 	OpFlags   uint64
 	Bell      uintptr
 	BellEvent uint32
-	_         uint32
+	Rest      uint32 // milliseconds
 	Lease     uint32
 	_         [60]byte
 	PostsHead uint64
@@ -203,7 +203,8 @@ type Rx struct {
 	// MatcherEmpty is 1 when matching holds nothing.
 	MatcherEmpty uint32
 	Turn         uint32
-	_            [40]byte
+	Timers       uint32
+	_            [36]byte
 }
 
 // Source is a sender as the receiver sees it (struct weft_hot_source).

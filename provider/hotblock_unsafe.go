@@ -145,6 +145,7 @@ func (r *rxContext) allocateHot(log uint32, flags uint32) error {
 	r.hot = (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(b)))
 	r.hot.Flags = flags
 	r.hot.OpFlags = r.attr.OpFlags
+	r.hot.Rest = restMillis(r.cfg.PeerCheckInterval)
 	r.hot.MatcherEmpty = 1
 	return nil
 }

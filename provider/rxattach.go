@@ -78,6 +78,14 @@ const (
 	timerInterval = 20 * time.Millisecond
 )
 
+// restMillis is how long C lets the timers rest while it needs nothing of Go, in
+// milliseconds: a call into Go has the runtime's monitor wake some sixty times in
+// the next 10 ms. The clock that C looks at has ticks of up to 10 ms, and a run just
+// before the time would not look at peers.
+func restMillis(peerCheck time.Duration) uint32 {
+	return uint32(min(peerCheck, time.Minute)/time.Millisecond) + 10
+}
+
 // advance makes progress, if nobody else does and the context is not closed,
 // and runs the timers now and then.
 func (r *rxContext) advance() {

@@ -119,7 +119,7 @@ struct weft_hot_rx {
 	uint64_t op_flags;         /* rx_attr op_flags, for calls without flags */
 	_Atomic(_Atomic uint32_t *) bell; /* word of the progress thread's bell, NULL: none. Go: release, last */
 	uint32_t bell_event;       /* the descriptor that wakes it */
-	uint32_t pad0;
+	uint32_t rest;             /* ms between two runs of the timers while C needs nothing of Go */
 	/* line 1 */
 	_Atomic uint32_t lease;    /* 0 free, 1 held: CAS acquire, store release */
 	uint8_t pad1[60];
@@ -130,7 +130,8 @@ struct weft_hot_rx {
 	_Atomic uint32_t attention;  /* WEFT_ATTENTION_*: progress has work that no ring shows */
 	uint32_t matcher_empty;      /* 1: Go's matching holds no receive and no message */
 	uint32_t turn;               /* C only: inbound ring at which the next delivery begins */
-	uint8_t pad2[40];
+	uint32_t timers;             /* C only: when the timers ran last, ms */
+	uint8_t pad2[36];
 };
 
 /* A sender, by its attach index, as the receiver sees it: what C needs to
