@@ -12,6 +12,7 @@
  * place meanwhile, Go keeps it until there is room: it is never lost.
  */
 #include <string.h>
+#include <time.h>
 #include <rdma/fi_errno.h>
 
 #include "posting.h"
@@ -52,6 +53,7 @@ static struct weft_bounce *free_bounce(struct weft_hot_stripe *stripe, uint32_t 
 
 		stripe->bounce_next = i + 1 == stripe->bounce_count ? 0 : i + 1;
 		if (atomic_load_explicit(&b->state, memory_order_acquire) == 0) {
+			stripe->starved = 0;
 			*index = stripe->bounce_first + i;
 			return b;
 		}
@@ -114,6 +116,26 @@ static inline void count_sent(const struct weft_hot_ep *ep, const struct post *p
 	weft_post_count(ep, what + 1, p->len);
 }
 
+/* What posting returns when the message is out and triggers may have fired, and when Go is to
+ * send it. */
+#define TRIGGERED 1
+#define TO_GO 2
+
+/* No bounce buffer is free: once that has been so for long, Go announces the message
+ * (provider/starved.go, which reckons like this). */
+static int no_bounce(const struct weft_hot_ep *ep, struct weft_hot_stripe *stripe)
+{
+	struct timespec t;
+	uint32_t now;
+
+	weft_post_count(ep, WEFT_STAT_EAGAIN_BOUNCE, 1);
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	now = (uint32_t)(t.tv_sec * 1000 + t.tv_nsec / 1000000) | 1;
+	if (!stripe->starved)
+		stripe->starved = now;
+	return now - stripe->starved >= WEFT_STARVED_MS ? TO_GO : -FI_EAGAIN;
+}
+
 /* Sends p, through a bounce buffer if it is too long for the ring's slot. */
 static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const struct weft_ring *ring,
 		    const struct post *p, uint32_t preferred)
@@ -143,7 +165,7 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 			/* its receiver wrote there last; more lines than this one come with the copy */
 			weft_prefetch_write(stripe->bounce + (uint64_t)stripe->bounce_next * stripe->bounce_stride);
 		} else {
-			weft_post_count(ep, WEFT_STAT_EAGAIN_BOUNCE, 1);
+			rc = no_bounce(ep, stripe);
 		}
 		weft_stripe_unlease(stripe, exclusive);
 		return rc;
@@ -151,11 +173,6 @@ static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const st
 	weft_post_count(ep, WEFT_STAT_EAGAIN_STRIPE, 1);
 	return rc;
 }
-
-/* What posting returns when the message is out and triggers may have fired, and when Go is to
- * send it. */
-#define TRIGGERED 1
-#define TO_GO 2
 
 /* Completes a message that is out. 0 or TRIGGERED. */
 static inline int finish(const struct weft_hot_ep *ep, const struct weft_end *end, const struct post *p)

@@ -76,6 +76,10 @@ const (
 // progress by itself.
 const PolledEnough = 16
 
+// StarvedMillis is for how many milliseconds no bounce buffer has been free when
+// messages that need one are announced.
+const StarvedMillis = 8
+
 // States of a progress thread's bell, which [Rx].Bell names.
 const (
 	BellAwake  = 0 // the thread looks by itself
@@ -254,7 +258,7 @@ type Stripe struct {
 	BounceNext   uint32
 	BounceStride uint32
 	FetchNext    uint32
-	_            uint32
+	Starved      uint32
 	_            [4]uint64
 }
 

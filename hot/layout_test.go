@@ -58,7 +58,7 @@ var constants = []struct {
 	{"WEFT_RECV_TAGGED", RecvTagged}, {"WEFT_RECV_IOV", RecvIOV}, {"WEFT_RECV_CANCEL", RecvCancel}, {"WEFT_RECV_WORK", RecvWork},
 	{"WEFT_RECV_DEVICE", RecvDevice},
 	{"WEFT_EXCLUSIVE", RxExclusive}, {"WEFT_RX_DIRECTED", RxDirected}, {"WEFT_EP_PLAIN_RX", EPPlainRx},
-	{"WEFT_POLLED_ENOUGH", PolledEnough}, {"WEFT_BELL_AWAKE", BellAwake}, {"WEFT_BELL_ASLEEP", BellAsleep},
+	{"WEFT_POLLED_ENOUGH", PolledEnough}, {"WEFT_STARVED_MS", StarvedMillis}, {"WEFT_BELL_AWAKE", BellAwake}, {"WEFT_BELL_ASLEEP", BellAsleep},
 	{"WEFT_EP_EXCLUSIVE", EPExclusive}, {"WEFT_EP_TX_ALWAYS", EPTxAlways}, {"WEFT_EP_FAST", EPFast},
 	{"WEFT_EP_CTX_SHIFT", EPCtxShift},
 	{"WEFT_RX_OPEN", RxOpen}, {"WEFT_RX_WAITABLE", RxWaitable}, {"WEFT_RX_GONE", RxGone},

@@ -45,7 +45,7 @@ func (e *Endpoint) sendLossy(s *SendArgs, total uint64) error {
 		p.port.wake()
 		err = fi.EAGAIN
 		if p.EagerOpen() {
-			err = e.sendEager(s, p, total)
+			_, err = e.sendEager(s, p, total)
 		}
 	}
 	if !e.stalled(s.Dest, l, err) {

@@ -85,7 +85,7 @@ func (e *Endpoint) send(s *SendArgs) error {
 	case s.Flags&ackFlags != 0 && !s.Inject:
 		return e.sendTracked(s, l, p, total, open && total <= eager)
 	case open && total <= eager:
-		return e.sendEager(s, p, total)
+		return e.sendShort(s, l, p, total)
 	}
 	return e.sendTracked(s, l, p, total, false)
 }
@@ -141,18 +141,19 @@ func (e *Endpoint) txCompletes(work, flags uint64) bool {
 	return e.txCQ != nil && (!e.txSelective && work == 0 || flags&fi.Completion != 0)
 }
 
-// sendEager sends a message whose payload goes with it and completes it.
-func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) error {
+// sendEager sends a message whose payload goes with it and completes it. It tells
+// whether it found no bounce buffer and none has been free for long.
+func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, err error) {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
-		return fi.EAGAIN
+		return false, fi.EAGAIN
 	}
 	defer e.stripes.Release(lease)
 	completes := e.completes(s)
 	if completes && !e.txCQ.Room(1+lease) {
 		e.lines[lease].Add(stats.StripeNoCQ, 1)
-		return fi.EAGAIN
+		return false, fi.EAGAIN
 	}
 	id, head := amMsg, []byte(nil)
 	if s.Tagged {
@@ -163,7 +164,8 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) error {
 		id++
 		head = binary.LittleEndian.AppendUint64(sc.head[:0], s.Data)
 	}
-	err := e.sendPayload(p, id, s.Tag, head, s.IOV, int(total), lease)
+	err = e.sendPayload(p, id, s.Tag, head, s.IOV, int(total), lease)
+	starved = e.starve(p, lease, total, err)
 	if entry := txEntry(s.Context, s.Tagged); err == nil && completes && !e.txCQ.TryComplete(1+lease, entry) {
 		e.txCQ.Complete(entry) // another thread took the room: nothing is lost
 	}
@@ -171,7 +173,7 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) error {
 		e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
 	}
 	e.countPost(lease, stats.StripeEager, total, err)
-	return err
+	return starved, err
 }
 
 // scratch is memory of one stripe for building messages, so that posting

@@ -54,6 +54,9 @@ func NewSet(stripes []hot.Stripe, exclusive bool) *Set {
 // Len is the number of stripes.
 func (s *Set) Len() int { return len(s.stripes) }
 
+// At is stripe i; its fields after the lease belong to who has it.
+func (s *Set) At(i int) *hot.Stripe { return &s.stripes[i] }
+
 // Acquire leases a stripe, the hinted one if it is free. It reports false when
 // all are taken.
 func (s *Set) Acquire(hint int) (int, bool) {

@@ -173,6 +173,10 @@ struct weft_poster {
 	uint8_t pad0[52];
 };
 
+/* Milliseconds without a free bounce buffer after which messages that need one are announced,
+ * as longer ones are: their receiver has not looked for as long. */
+#define WEFT_STARVED_MS 8
+
 /* A transmit stripe: what a thread leases while it uses a bounce buffer or a request. */
 struct weft_hot_stripe {
 	/* line 0: lease by CAS acquire, store release */
@@ -185,7 +189,7 @@ struct weft_hot_stripe {
 	uint32_t bounce_next;
 	uint32_t bounce_stride;
 	uint32_t fetch_next;       /* of the stripe's part of fetches: where to look first */
-	uint32_t pad1;
+	uint32_t starved;          /* since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was */
 	uint64_t pad2[4];
 };
 

@@ -243,6 +243,55 @@ static void test_flood_both(long len)
 	free(big);
 }
 
+/* More messages than a sender has bounce buffers, to a rank that does not look before all are
+ * posted: none waits for it. */
+static void test_asleep(long len)
+{
+	enum { COUNT = 200 };
+	static const enum form forms[] = { F_INJECT, F_PLAIN, F_V, F_DATA };
+	char *out = calloc(COUNT, (size_t)len), a = 1;
+	struct fi_cq_tagged_entry e;
+	uint64_t *seq = calloc(COUNT, sizeof(*seq));
+	struct flow f = { .seq = seq };
+	struct node n;
+	bool inject;
+
+	CHECK(out && seq);
+	node_open(&n, NULL);
+	node_connect(&n);
+	warm_up(&n);
+	f.n = &n;
+	if (test_rank == 0) {
+		for (uint64_t k = 0; k < COUNT; k++) {
+			struct op o = { .form = forms[k % 4], .tagged = true, .addr = n.peer[1], .tag = TAG,
+					.ctx = &seq[k] };
+
+			inject = o.form == F_INJECT;
+			memcpy(out + k * (size_t)len, &k, 8);
+			o.buf = out + k * (size_t)len;
+			o.len = (size_t)len;
+			if (o.form == F_V)
+				op_split(&o, o.buf, o.len, 3, false);
+			post_send(&n, &o); /* again and again while it is refused */
+			if (inject)
+				memset(o.buf, 0xff, o.len); /* injected: ours again */
+			else
+				f.posted++;
+		}
+		link_send(1, &a, 1);
+		for (uint64_t k = 0; k < f.posted; k++)
+			wait_ok(&n, n.txcq, &e);
+		wait_none(&n, n.txcq, 1);
+	} else {
+		link_recv(0, &a, 1);
+		receive_all(&n, COUNT, (size_t)len);
+	}
+	barrier(&n);
+	node_close(&n);
+	free(out);
+	free(seq);
+}
+
 /* Posting receives until refused (or LIMIT): all of them work. */
 static void test_receives(long arg)
 {
@@ -281,6 +330,8 @@ static const struct test tests[] = {
 	{ "small_cq", test_small_cq, 2, 0, 0 },
 	{ "flood_both", test_flood_both, 2, 0, 8 },
 	{ "flood_both_inject", test_flood_both, 2, 0, 64 },
+	{ "asleep_400", test_asleep, 2, 0, 400 },
+	{ "asleep_4096", test_asleep, 2, 0, 4096 },
 	{ "receives", test_receives, 1, 0, 0 },
 };
 
