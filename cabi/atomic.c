@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rma.h"
+#include "posting.h"
 #include "rma_post.h"
 #include "trace.h"
 
@@ -188,7 +189,7 @@ static ssize_t at_inject(struct fid_ep *ep, const void *buf, size_t count, fi_ad
 	struct fi_rma_ioc remote = { addr, count, key };
 	struct atomic a = { .operand = &iov, .operands = 1, .remote = &remote, .remotes = 1 };
 	struct weft_atomic_args args = {
-		.dest = dest, .flags = weft_inject_flags(EP(ep)), .op = op, .datatype = datatype,
+		.dest = dest, .flags = weft_inject_flags(EP(ep), false), .op = op, .datatype = datatype,
 		.kind = PLAIN, .inject = 1,
 	};
 

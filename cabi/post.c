@@ -304,7 +304,8 @@ static ssize_t tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *d
 static ssize_t tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t tag)
 {
 	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .tag = tag,
-					   .tagged = true, .inject = true });
+					   .tagged = true, .inject = true,
+					   .flags = weft_inject_flags(EP(ep), true) });
 }
 
 static ssize_t tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
@@ -312,7 +313,8 @@ static ssize_t tinjectdata(struct fid_ep *ep, const void *buf, size_t len, uint6
 {
 	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .tag = tag,
 					   .data = data, .has_data = true, .tagged = true,
-					   .inject = true });
+					   .inject = true,
+					   .flags = weft_inject_flags(EP(ep), true) });
 }
 
 static ssize_t tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -366,14 +368,16 @@ static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void
 
 static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest)
 {
-	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .inject = true });
+	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .inject = true,
+					   .flags = weft_inject_flags(EP(ep), true) });
 }
 
 static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
 			      fi_addr_t dest)
 {
 	return post(EP(ep), (struct post){ .buf = buf, .len = len, .dest = dest, .data = data,
-					   .has_data = true, .inject = true });
+					   .has_data = true, .inject = true,
+					   .flags = weft_inject_flags(EP(ep), true) });
 }
 
 static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,

@@ -20,6 +20,17 @@ static inline uint32_t weft_preferred_stripe(const struct weft_hot_ep *ep)
 	return weft_thread_number() & ep->stripe_mask;
 }
 
+/* What the fi_inject forms, of messages or of one-sided operations, have of the defaults: they
+ * complete nowhere, but a counter counts them, and when is the endpoint's to say. */
+static inline uint64_t weft_inject_flags(const struct weft_ep_obj *o, bool message)
+{
+	uint64_t flags = o->tx_op_flags & FI_DELIVERY_COMPLETE;
+
+	if (__builtin_expect(!flags, 1) || !o->hot)
+		return 0;
+	return (message ? o->hot->tx_cntr : o->hot->write_cntr) ? flags : 0;
+}
+
 /* Counts what became of a post. */
 static inline void weft_post_count(const struct weft_hot_ep *ep, enum weft_stat_thread what, uint64_t n)
 {

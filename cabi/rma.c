@@ -206,7 +206,7 @@ static ssize_t rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_add
 {
 	return write_one(EP(ep), (struct put){
 		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key,
-		.flags = weft_inject_flags(EP(ep)), .inject = true });
+		.flags = weft_inject_flags(EP(ep), false), .inject = true });
 }
 
 static ssize_t rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
@@ -225,7 +225,7 @@ static ssize_t rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, ui
 {
 	return write_one(EP(ep), (struct put){
 		.buf = buf, .len = len, .dest = dest, .addr = addr, .key = key, .data = data,
-		.has_data = true, .flags = weft_inject_flags(EP(ep)), .inject = true });
+		.has_data = true, .flags = weft_inject_flags(EP(ep), false), .inject = true });
 }
 
 WEFT_TRACED(rma_read); WEFT_TRACED(rma_readv); WEFT_TRACED(rma_readmsg); WEFT_TRACED(rma_write);

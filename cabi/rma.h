@@ -63,13 +63,6 @@ size_t weft_datatype_size(int datatype);
 int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 		      struct fi_atomic_attr *attr, uint64_t flags);
 
-/* What the fi_inject forms have of the defaults: they complete nowhere, but a counter
- * counts them, and when is the endpoint's to say. */
-static inline uint64_t weft_inject_flags(const struct weft_ep_obj *o)
-{
-	return o->hot && o->hot->write_cntr ? o->tx_op_flags & FI_DELIVERY_COMPLETE : 0;
-}
-
 extern struct fi_ops_rma weft_ops_rma;
 extern struct fi_ops_atomic weft_ops_atomic;
 

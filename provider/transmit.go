@@ -82,7 +82,7 @@ func (e *Endpoint) send(s *SendArgs) error {
 	eager := p.port.eager
 	p.port.wake()
 	switch {
-	case s.Flags&ackFlags != 0 && !s.Inject:
+	case s.Flags&ackFlags != 0:
 		return e.sendTracked(s, l, p, total, open && total <= eager)
 	case open && total <= eager:
 		return e.sendShort(s, l, p, total)

@@ -125,6 +125,59 @@ static void test_delivery(long arg)
 	close_levels(&n);
 }
 
+/* Injected messages of an endpoint whose operations complete with FI_DELIVERY_COMPLETE are
+ * counted when they are delivered: not while the receiver, who has no thread for it, does nothing. */
+static void test_inject_counted(long arg)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct node_opts o = { .tx_flags = FI_DELIVERY_COMPLETE, .data = FI_PROGRESS_MANUAL, .disabled = true };
+	struct op out[] = {
+		{ .form = F_INJECT, .tagged = true, .len = 8 }, { .form = F_INJECTDATA, .tagged = true, .len = 400 },
+		{ .form = F_INJECT, .len = 400 }, { .form = F_INJECTDATA, .len = 8 },
+	};
+	char in[ARRAY_LEN(out)][512], bytes[512] = { 1 }, a = 1;
+	struct fid_cntr *cntr;
+	struct node n;
+
+	(void)arg;
+	node_open(&n, &o);
+	OK(fi_cntr_open(n.domain, &attr, &cntr, NULL));
+	OK(fi_ep_bind(n.ep, &cntr->fid, FI_SEND));
+	OK(fi_enable(n.ep));
+	n.o.disabled = false;
+	node_connect(&n);
+	barrier(&n);
+	for (size_t i = 0; i < ARRAY_LEN(out); i++) {
+		struct op r = { .tagged = out[i].tagged, .buf = in[i], .len = 512, .addr = FI_ADDR_UNSPEC,
+				.tag = i, .ctx = &out[i] };
+
+		out[i].buf = bytes;
+		out[i].addr = n.peer[!test_rank];
+		out[i].tag = i;
+		if (test_rank == 0)
+			post_send(&n, &out[i]);
+		else
+			post_recv(&n, &r);
+	}
+	if (test_rank == 0) {
+		for (uint64_t end = now_ms() + 30; now_ms() < end;)
+			CHECK(fi_cntr_read(cntr) == 0);
+		link_send(1, &a, 1);
+		while (fi_cntr_read(cntr) < ARRAY_LEN(out))
+			progress(&n);
+	} else {
+		link_recv(0, &a, 1);
+		for (size_t i = 0; i < ARRAY_LEN(out); i++)
+			wait_ok(&n, n.rxcq, &(struct fi_cq_tagged_entry){ 0 });
+	}
+	barrier(&n);
+	wait_none(&n, n.txcq, 1);
+	OK(fi_close(&n.ep->fid));
+	OK(fi_close(&cntr->fid));
+	n.ep = NULL;
+	node_close(&n);
+}
+
 /* FI_MATCH_COMPLETE: no completion before a receive has matched. */
 static void test_match(long arg)
 {
@@ -286,6 +339,7 @@ static const struct test tests[] = {
 	{ "reuse_transmit_complete", test_reuse, 2, 0, FI_TRANSMIT_COMPLETE },
 	{ "inject_flag", test_inject_flag, 2, 0, 0 },
 	{ "delivery_complete", test_delivery, 2, 0, 0 },
+	{ "inject_counted", test_inject_counted, 2, 0, 0 },
 	{ "match_complete", test_match, 2, 0, 0 },
 	{ "sender_leaves_default", test_sender_leaves, 2, 0, 0 },
 	{ "sender_leaves_transmit_complete", test_sender_leaves, 2, 0, FI_TRANSMIT_COMPLETE },
