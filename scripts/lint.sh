@@ -66,6 +66,16 @@ repository() {
 	}
 }
 
+# Fetches what the checks need, which would be output of theirs on a fresh machine.
+fetch() {
+	"$GO" mod download
+	[ "$1" = quick ] || {
+		"$GO" -C internal/netsim/plots mod download
+		"$GO" run "$STATICCHECK" -version
+	}
+}
+
+fetch "${1:-full}" >"$log" 2>&1 || cat "$log"
 check gofmt run_gofmt
 check "go vet" "$GO" vet ./...
 check "go vet -tags direct" "$GO" vet -tags direct ./cabi
