@@ -11,24 +11,38 @@ import (
 // Messages too long for a slot of the receiver's ring stand in bounce buffers
 // until he looks. When he does not look for long they run out, and the sender would
 // be told to try again for as long, which for MPI_Isend of a few hundred bytes
-// surprises. So from then on such messages are announced, as long ones are, until a
-// buffer is free again: the receiver reads them from where they are, or, injected, from
-// their request's own buffer.
+// surprises. So from then on those of up to the inject size are announced, as long ones
+// are, until a buffer is free again: the receiver reads them from a copy in their
+// request's own buffer. With the copy made they complete, so in the order of posting as ever.
 
 // sendShort sends a message of up to the port's eager size.
 func (e *Endpoint) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
 	starved, err := e.sendEager(s, p, total)
-	if err == fi.EAGAIN && starved {
-		return e.sendTracked(s, l, p, total, false)
+	if err == fi.EAGAIN && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 && !anyOnDevice(s.IOV) {
+		return e.sendCopy(s, l, p, total)
 	}
 	return err
+}
+
+// sendCopy announces a copy of a message and completes it.
+func (e *Endpoint) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
+	c := *s
+	c.Inject, c.told, c.Context = true, true, 0
+	if err := e.sendTracked(&c, l, p, total, false); err != nil {
+		return err
+	}
+	if e.completes(s) {
+		e.txCQ.Complete(txEntry(s.Context, s.Tagged))
+	}
+	e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
+	return nil
 }
 
 // starve notes whether a message of total bytes found a bounce buffer, and tells
 // whether none has been free for hot.StarvedMillis. The caller leases the stripe.
 func (e *Endpoint) starve(p *path, lease int, total uint64, err error) bool {
-	if total <= hot.SlotBody || p.port.attr.Caps&hw.CapPeerMemory == 0 && p.port.exposes() {
-		return false // another host's: it is the window that lacks room, also for an announcement
+	if total <= hot.SlotBody || p.port.attr.Caps&hw.CapPeerMemory == 0 {
+		return false // the receiver could not read it at once, and would complete others before it
 	}
 	s := e.stripes.At(lease)
 	if err != fi.EAGAIN {

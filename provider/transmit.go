@@ -27,6 +27,7 @@ type SendArgs struct {
 	On      Threshold // with fi.Trigger in Flags
 
 	work uint64 // the number of the deferred work that this is, or 0
+	told bool   // its success is told already
 }
 
 // sendFlags are the flags that a transmit may carry.
@@ -288,6 +289,7 @@ const (
 	txCompletes
 	txExposed // the receiver may get the payload
 	txAsked   // for a completion, by fi.Completion
+	txTold    // that it succeeds
 )
 
 // sendTracked sends a message that the receiver acknowledges: with its payload
@@ -313,6 +315,9 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 	}
 	if s.Flags&fi.Completion != 0 {
 		req.flags |= txAsked
+	}
+	if s.told {
+		req.flags |= txTold
 	}
 	copy(req.iov[:], s.IOV)
 	l.inFlight.Add(1)
@@ -403,6 +408,8 @@ func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	case req.flags&txCompletes != 0:
 		e.txCQ.Complete(entry)
 	}
-	e.countEnd(e.txCntr, req.work, req.flags&txAsked != 0, status != fi.Success, req.length)
+	if req.flags&txTold == 0 {
+		e.countEnd(e.txCntr, req.work, req.flags&txAsked != 0, status != fi.Success, req.length)
+	}
 	e.requests.Free(id)
 }
