@@ -97,6 +97,21 @@ static bool copied(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const str
 	return ok;
 }
 
+/* Tells whether to ask Go first, who may lend the copy to its target (provider/rma_lend.go):
+ * if the application posts ahead of what it reads, and Go does not rest from asking. */
+static bool lends(struct weft_hot_ep *ep, const struct weft_copy *c, const struct weft_end *end)
+{
+	uint32_t rest;
+
+	if (!ep->lend_min || c->len < ep->lend_min || !end->cq ||
+	    weft_cq_unread(end->cq, end->ring) + weft_cq_unread(end->cq, 0) < WEFT_LEND_AHEAD)
+		return false;
+	rest = atomic_load_explicit(&ep->lend_rest, memory_order_relaxed);
+	if (rest)
+		atomic_store_explicit(&ep->lend_rest, rest - 1, memory_order_relaxed);
+	return !rest;
+}
+
 static int finish(struct weft_hot_ep *ep, const struct weft_end *end, const struct weft_copy *c)
 {
 	weft_post_count(ep, c->read ? WEFT_STAT_TX_READ : WEFT_STAT_TX_WRITE, 1);
@@ -120,6 +135,8 @@ ssize_t weft_rma_copy(struct weft_ep_obj *o, const struct weft_copy *c)
 		return WEFT_RMA_TO_GO;
 	if (!weft_end_room(ep, c->flags, c->inject, &end))
 		return -FI_EAGAIN;
+	if (lends(ep, c, &end))
+		return WEFT_RMA_TO_GO;
 	me = weft_post_begin();
 	if (!me)
 		return WEFT_RMA_TO_GO;

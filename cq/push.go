@@ -31,6 +31,15 @@ func (q *Queue) TryComplete(ring int, e Entry) bool {
 // Room looks whether TryComplete would succeed now.
 func (q *Queue) Room(ring int) bool { return q.rings[q.ringIndex(ring)].HasRoom() }
 
+// Unread is about how many completions nobody has read.
+func (q *Queue) Unread() uint64 {
+	n := uint64(0)
+	for i := range q.rings {
+		n += q.rings[i].Tail() - atomic.LoadUint64(q.rings[i].head)
+	}
+	return n
+}
+
 // Complete writes a completion to ring 0. It never fails: when the ring is
 // full, the completion waits in the overflow list until readers have made room,
 // and later ones wait behind it.

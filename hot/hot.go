@@ -296,6 +296,9 @@ const FetchID = 1 << 63
 // peer's memory.
 const CopyMinWrite = 2048
 
+// LendAhead is how many completions nobody has read when an application posts ahead.
+const LendAhead = 2
+
 // PortMessage is a message, arrived or to be sent (struct weft_port_message).
 type PortMessage struct {
 	_         structs.HostLayout
@@ -378,11 +381,12 @@ type EP struct {
 	CopyMax      uint64
 	StartTime    uint64
 	PID          uint32
-	_            uint32
+	LendMin      uint32
 	Port         uintptr
 	Paths        uintptr
 	PortSources  uintptr
-	_            [5]uint64
+	LendRest     uint32
+	_            [36]byte
 	Inbound      [Lanes]Inbound
 }
 

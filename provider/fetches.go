@@ -45,7 +45,7 @@ func (e *Endpoint) fillOneSided(h *hot.EP) {
 	if e.readCntr != nil {
 		h.ReadCntr = uintptr(unsafe.Pointer(e.readCntr.Hot()))
 	}
-	h.CopyMax = e.copyMax()
+	h.CopyMax, h.LendMin = e.copyMax(), e.lendMin()
 	if e.published() == nil {
 		return
 	}

@@ -122,6 +122,8 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	outcome := notShared
 	if e.mayShare(a, p, total) {
 		outcome = e.share(a, l, p, keys[0], completes)
+	} else if e.lend(a, l, p, total, completes) {
+		outcome = sharedPart
 	}
 	switch outcome {
 	case sharedPart:

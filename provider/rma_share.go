@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -40,7 +41,8 @@ type sharedOps struct {
 	// for a look at a few words, if it is free; who does not get it shares nothing.
 	mu    sync.Mutex
 	peers map[hw.Endpoint]*peerRounds
-	ops   []sharedOp // that the target has not finished
+	ops   []*sharedOp // that the target has not finished
+	spare []*sharedOp
 
 	// waiting is the length of ops. Written under mu, read by any thread;
 	// sequentially consistent.
@@ -51,12 +53,14 @@ type sharedOps struct {
 // sharedOps.mu, but for words, which are immutable.
 type peerRounds struct {
 	words  *[2]uint64
-	round  uint16 // the last
-	rounds int    // not finished
-	open   bool   // the last has chunks that nobody has taken
-	never  bool   // the target, or the kernel, does not let it work
-	offers uint16 // made, of which the words say how many were seen
-	count  uint32 // the target's when all chunks that it took are finished
+	round  uint16    // the last
+	rounds int       // not finished
+	open   bool      // the last has chunks that nobody has taken
+	lent   *sharedOp // whose round that is, if it is lent (rma_lend.go)
+	last   span      // what the last operation that might have been lent writes
+	never  bool      // the target, or the kernel, does not let it work
+	offers uint16    // made, of which the words say how many were seen
+	count  uint32    // the target's when all chunks that it took are finished
 }
 
 // sharedOp is an operation of which the target has not finished its share.
@@ -70,6 +74,9 @@ type sharedOp struct {
 	ended     bool   // it has
 	again     bool   // there are chunks that are not copied
 	completes bool
+
+	round uint16 // of one that is lent
+	looks int    // at it while the target has not come
 }
 
 // shareOutcome is what sharing an operation has led to.
@@ -108,12 +115,9 @@ func (s *sharedOps) forget(ep hw.Endpoint) {
 	delete(s.peers, ep)
 }
 
-// open begins a round of n chunks. It reports false when that cannot be now.
-func (s *sharedOps) open(r *peerRounds, n uint64) (round uint16, ok bool) {
-	if !s.mu.TryLock() {
-		return 0, false
-	}
-	defer s.mu.Unlock()
+// begin begins a round of n chunks. It reports false when that cannot be now. The
+// caller holds mu.
+func (r *peerRounds) begin(n uint64) (round uint16, ok bool) {
 	w := atomic.LoadUint64(&r.words[1])
 	r.never = r.never || w&helperFailed != 0
 	if r.never || r.open || r.rounds == maxRounds || unseen(w, r.offers) >= maxRounds {
@@ -132,23 +136,25 @@ func (s *sharedOps) open(r *peerRounds, n uint64) (round uint16, ok bool) {
 	return r.round, true
 }
 
-// withdraw takes a round back whose offer did not go out.
-func (s *sharedOps) withdraw(r *peerRounds) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// cancel takes a round back whose offer did not go out. The caller holds mu.
+func (r *peerRounds) cancel() {
 	r.open = false
 	r.rounds--
 	r.offers--
 }
 
-// mayShare tells whether an operation that the posting thread can do is one to
-// share. Where a thread may sleep on a doorbell none is: the target rings none when
-// it has finished its last chunk.
+// mayHelp tells whether an operation that the posting thread can do may be done by the
+// target too. Where a thread may sleep on a doorbell it may not: the target rings none
+// when it has finished its last chunk.
+func (e *Endpoint) mayHelp(a *RMAArgs, p *path) bool {
+	return !e.orderedRMA() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
+		!a.Inject && a.Flags&fi.Inject == 0 && e.iface.DoorbellFD() < 0
+}
+
+// mayShare tells whether an operation is one to share by chunks.
 func (e *Endpoint) mayShare(a *RMAArgs, p *path, total uint64) bool {
 	least := uint64(e.domain.cfg.RMAAssistSize)
-	return least != 0 && total >= least && !e.orderedRMA() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
-		!a.Inject && a.Flags&fi.Inject == 0 && chunks(total, shareChunk(total)) <= maxChunks &&
-		e.iface.DoorbellFD() < 0
+	return least != 0 && total >= least && e.mayHelp(a, p) && chunks(total, shareChunk(total)) <= maxChunks
 }
 
 // share does an operation together with the target.
@@ -157,13 +163,13 @@ func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, complet
 	total := a.IOV[0].Len
 	chunk := shareChunk(total)
 	n := chunks(total, chunk)
-	round, ok := e.shares.open(p.rounds, n)
-	if !ok {
+	s := &e.shares
+	if !s.mu.TryLock() {
 		return notShared
 	}
-	h := shareHead{key: a.Remote[0].Key, local: uint64(a.IOV[0].Base), want: total, chunk: uint32(chunk), round: round, read: a.Read}
-	if e.offerShare(p, a.Remote[0].Addr, &h) != nil {
-		e.shares.withdraw(p.rounds)
+	round, ok := e.offerRound(a, p, chunk, n)
+	s.mu.Unlock()
+	if !ok {
 		return notShared
 	}
 	word := &p.rounds.words[0]
@@ -177,11 +183,25 @@ func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, complet
 	return e.endOpen(a, l, p, completes, n-stopHelper(word, uint64(round), n), err)
 }
 
-// offerShare sends an offer.
-func (e *Endpoint) offerShare(p *path, addr uint64, h *shareHead) error {
+// offerRound begins a round of n chunks and offers it to the target. It reports false
+// when that cannot be now. sharedOps.mu is held.
+func (e *Endpoint) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint16, ok bool) {
+	if r := p.rounds; r.lent != nil && !r.taken() {
+		return 0, false // the target has enough to do
+	}
+	if round, ok = p.rounds.begin(n); !ok {
+		return 0, false
+	}
+	h := shareHead{
+		key: a.Remote[0].Key, local: uint64(a.IOV[0].Base), want: a.IOV[0].Len, chunk: uint32(chunk), round: round, read: a.Read,
+	}
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
-	return p.AMShort(amShare, addr, h.put(d.head[:]), nil)
+	if p.AMShort(amShare, a.Remote[0].Addr, h.put(d.head[:]), nil) != nil {
+		p.rounds.cancel()
+		return 0, false
+	}
+	return round, true
 }
 
 // endOpen ends the open round, of which the target took a number of chunks and
@@ -204,15 +224,25 @@ func (e *Endpoint) endOpen(a *RMAArgs, l *link, p *path, completes bool, took ui
 		}
 		return sharedAll
 	}
-	op := sharedOp{
-		args: *a, local: a.IOV[0], remote: a.Remote[0], link: l, path: p, needs: r.count, again: err != nil, completes: completes,
+	e.addShared(a, l, p, completes).again = err != nil
+	return sharedPart
+}
+
+// addShared has an operation wait for its target's count to come to where it is to be
+// now. sharedOps.mu is held.
+func (e *Endpoint) addShared(a *RMAArgs, l *link, p *path, completes bool) *sharedOp {
+	s := &e.shares
+	op := new(sharedOp)
+	if n := len(s.spare); n > 0 {
+		op, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
+	*op = sharedOp{args: *a, local: a.IOV[0], remote: a.Remote[0], link: l, path: p, needs: p.rounds.count, completes: completes}
 	op.args.IOV, op.args.Remote = nil, nil
 	l.inFlight.Add(1)
 	s.ops = append(s.ops, op)
 	s.waiting.Add(1)
-	atomic.StoreUint32(&e.rx.hot.Attention, 1)
-	return sharedPart
+	atomic.StoreUint32(&e.rx.hot.Attention, hot.AttentionGo)
+	return op
 }
 
 // reapShares ends the operations whose targets have finished. lease: the caller
@@ -224,10 +254,13 @@ func (e *Endpoint) reapShares(lease bool) {
 	}
 	defer s.mu.Unlock()
 	kept := s.ops[:0]
-	for i := range s.ops {
-		if !e.reapShare(&s.ops[i], lease) {
-			kept = append(kept, s.ops[i])
+	for _, op := range s.ops {
+		if !e.reapShare(op, lease) {
+			kept = append(kept, op)
+			continue
 		}
+		op.link, op.path = nil, nil
+		s.spare = append(s.spare, op)
 	}
 	clear(s.ops[len(kept):])
 	s.ops = kept
@@ -237,6 +270,9 @@ func (e *Endpoint) reapShares(lease bool) {
 // reapShare tells whether it has ended an operation. sharedOps.mu is held.
 func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
 	r := op.path.rounds
+	if r.lent == op && !e.regain(op, lease) {
+		return false
+	}
 	if !op.ended {
 		ended, failed := waitHelper(&r.words[1], op.needs, 1)
 		if !ended {
@@ -317,12 +353,14 @@ func (e *Endpoint) abandonShares() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	end := time.Now().Add(abandonTime)
-	for i := range s.ops {
-		op := &s.ops[i]
+	for _, op := range s.ops {
+		if r := op.path.rounds; r.lent == op {
+			_, op.ended = takeFront(&r.words[0], uint64(op.round), 1)
+		}
 		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {
 			done, _ = waitHelper(&op.path.rounds.words[1], op.needs, helperPatience)
 		}
 	}
-	s.ops, s.peers = nil, nil
+	s.ops, s.spare, s.peers = nil, nil, nil
 	s.waiting.Store(0)
 }

@@ -127,6 +127,15 @@ static inline bool weft_cq_room(const struct weft_hot_cq *cq, uint32_t ring)
 	       0;
 }
 
+/* weft_cq_unread is about how many completions of a ring nobody has read. */
+static inline uint64_t weft_cq_unread(const struct weft_hot_cq *cq, uint32_t ring)
+{
+	struct weft_cq_ring *r = weft_cq_ring_at(cq, ring);
+
+	return atomic_load_explicit(&r->tail, memory_order_relaxed) -
+	       atomic_load_explicit(&r->head, memory_order_relaxed);
+}
+
 /* weft_cq_wake_needed tells, after a publish, whether a reader sleeps. (W0) */
 static inline bool weft_cq_wake_needed(struct weft_hot_cq *cq)
 {

@@ -255,6 +255,9 @@ struct weft_hot_region {
  * takes in a shorter one faster than the kernel copies it. */
 #define WEFT_COPY_MIN_WRITE 2048u
 
+/* So many completions that nobody has read say that an application posts ahead. */
+#define WEFT_LEND_AHEAD 2
+
 /* An operation whose answer C waits for, one line. Its id is WEFT_FETCH_ID, the
  * generation above bit 32, and its place. The holder of the stripe's lease takes
  * a free one; the progress lease's holder, C or Go, frees it. */
@@ -318,12 +321,13 @@ struct weft_hot_ep {
 	uint64_t copy_max;           /* bytes that a post may copy to or from a peer's memory (cabi/rma_copy.c) */
 	uint64_t start_time;         /* of this process, as claims have it */
 	uint32_t pid;                /* of this process */
-	uint32_t pad2;
-	/* line 3: immutable after enable, but for what the last two point at */
+	uint32_t lend_min;           /* bytes from which Go may lend a copy to its target, 0: none */
+	/* line 3: immutable after enable, but for what two of them point at, and the last */
 	struct weft_hot_port *port;      /* NULL: none that C looks at */
 	_Atomic(struct weft_hot_path *) *paths; /* with port, by lines of peers: Go stores with release; NULL: ask Go */
 	_Atomic uint64_t *port_sources; /* with port, source_limit of them, by the port's numbers: fi_addr_t plus one, 0: ask Go; as struct weft_hot_source's */
-	uint64_t pad3[5];
+	_Atomic uint32_t lend_rest;     /* copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter */
+	uint8_t pad3[36];
 	struct weft_inbound inbound[WEFT_LANES];
 };
 

@@ -54,6 +54,7 @@ type Config struct {
 	EagerSize         int           // bytes, at most BounceSize
 	AssistSize        int           // bytes, 0: senders never help
 	RMAAssistSize     int           // bytes, 0: targets never help
+	RMALendSize       int           // bytes, 0: nothing is left to targets
 	HugeRegionSize    int           // bytes, 0: regions stay on the pages that they are on
 	InjectSize        int           // bytes, at most BounceSize
 	UnexpectedBytes   int           // bytes of unexpected data held per endpoint

@@ -84,7 +84,7 @@ struct node {
 	struct fid_ep *ep;
 	fi_addr_t peer[MAX_RANKS];
 
-	uint8_t *tx, *rx;               /* BUFFER_BYTES each */
+	uint8_t *tx, *rx;               /* BUFFER_BYTES each, or as many as roomy_buffers was asked for */
 	struct fi_context2 *contexts;
 	size_t context_count, context_next;
 	uint64_t sent, tx_done, rx_done; /* posted sends that complete, completions */
@@ -106,6 +106,7 @@ void die(const char *what, int error) __attribute__((noreturn));
 struct fi_info *find_provider(const struct options *opt, const struct wish *wish);
 void node_open(struct node *n, const struct wish *wish);
 struct fid_ep *open_endpoint(struct node *n);
+void roomy_buffers(struct node *n, size_t bytes);
 void node_connect(struct node *n);
 void meet(struct node *n);
 

@@ -64,16 +64,26 @@ struct fid_ep *open_endpoint(struct node *n)
 	return ep;
 }
 
+/* roomy_buffers gives a node other buffers, of so many bytes. Nothing is under way. */
+void roomy_buffers(struct node *n, size_t bytes)
+{
+	free(n->tx);
+	free(n->rx);
+	n->tx = aligned_alloc(4096, bytes);
+	n->rx = aligned_alloc(4096, bytes);
+	if (!n->tx || !n->rx)
+		die("buffers", -FI_ENOMEM);
+	memset(n->tx, 1, bytes);
+	memset(n->rx, 2, bytes);
+}
+
 static void make_buffers(struct node *n, size_t rx_size)
 {
 	n->context_count = 2 * rx_size + 4 * WINDOW;
 	n->contexts = calloc(n->context_count, sizeof(*n->contexts));
-	n->tx = aligned_alloc(4096, BUFFER_BYTES);
-	n->rx = aligned_alloc(4096, BUFFER_BYTES);
-	if (!n->contexts || !n->tx || !n->rx)
-		die("buffers", -FI_ENOMEM);
-	memset(n->tx, 1, BUFFER_BYTES);
-	memset(n->rx, 2, BUFFER_BYTES);
+	if (!n->contexts)
+		die("contexts", -FI_ENOMEM);
+	roomy_buffers(n, BUFFER_BYTES);
 }
 
 void node_open(struct node *n, const struct wish *wish)
