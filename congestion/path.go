@@ -133,10 +133,13 @@ func (p *Path) OnSend(now Time, size int64) PacketState {
 	return state
 }
 
-// Room returns how many packets of size bytes may leave at once, up to most. It
-// counts no packet beyond the controller's window; [Path.May] tells of those.
+// Room returns how many packets of size bytes may leave at once, up to most:
+// after each of them but the last, [Path.May] would still be true.
 func (p *Path) Room(now Time, size int64, most int) int {
 	left := p.control.Window() - p.inflight
+	if p.extra > 0 && p.inflight > 0 { // else time begins with the first of them
+		left = min(left+max(product(p.beyond(), now.Sub(p.heard)), 0), left+p.extra)
+	}
 	if left <= 0 || most <= 0 {
 		return 0
 	}

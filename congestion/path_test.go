@@ -270,6 +270,7 @@ func TestHold(t *testing.T) {
 	// Without acknowledgements: what leaves in a time, by the pace of the window
 	// first, then by the path's.
 	start, window := now, p.Control().Window()
+	many := *p // its controller's window does not move without acknowledgements
 	for n := int64(0); p.Open(); n += 1000 {
 		now = max(now, p.Next())
 		if !p.May(now) {
@@ -282,6 +283,25 @@ func TestHold(t *testing.T) {
 	}
 	if d := now.Sub(start); d < held*9/10 || d > held*11/10 {
 		t.Errorf("packets left for %v without an acknowledgement, want %v", d, held)
+	}
+	at, single := start, many // the same by trains, and again one by one, every 100 us
+	left, alone := 0, 0
+	for many.Open() && at < start.Add(2*held) {
+		at = at.Add(rtt)
+		if n := many.Room(at, 1000, 1000); n > 0 {
+			many.OnSendMany(at, 1000, n)
+			left += n
+		}
+		for single.May(at) {
+			single.OnSend(at, 1000)
+			alone++
+		}
+		if left < alone-1 || left > alone+1 {
+			t.Fatalf("after %v %d packets have left by trains, %d one by one", at.Sub(start), left, alone)
+		}
+	}
+	if many.Open() {
+		t.Error("trains do not use up the window")
 	}
 
 	p.Discard(p.Inflight())

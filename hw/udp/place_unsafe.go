@@ -37,6 +37,50 @@ func scatter(segs []hw.Segment, offset uint64, b []byte) {
 	}
 }
 
+// served returns n bytes of what o serves, from offset on, nil if the peer may not
+// have them any more. They are in use until the stripe is flushed.
+func (c *Endpoint) served(o *operation, offset, n uint64) []byte {
+	m, at := c.i.cfg.Memory.enter(o.key, o.addr+offset, n, hw.RemoteRead)
+	if m == nil {
+		return nil
+	}
+	c.s.entered = append(c.s.entered, m)
+	return unsafe.Slice((*byte)(unsafe.Add(m.about.Addr, at)), n)
+}
+
+// placePieces copies the bytes of the next n packets of a train, which are in b, to where
+// they belong. It reports false, and has done nothing, if they do not follow what has come
+// or the peer may not.
+func (c *Endpoint) placePieces(train *wire.Train, b []byte, n int) bool {
+	all := uint64(n) * train.Len()
+	if train.Kind() == wire.KindPut {
+		m, at := c.i.cfg.Memory.enter(train.Key(), train.Place(), all, hw.RemoteWrite)
+		if m == nil {
+			return false
+		}
+		to := unsafe.Slice((*byte)(unsafe.Add(m.about.Addr, at)), all)
+		for ; n > 0; n-- {
+			to = to[copy(to, train.Skip(&b)):]
+		}
+		m.leave()
+		return true
+	}
+	o := c.ops.find(train.Op())
+	if o == nil || o.kind != opGet || o.done.Len() > 0 || o.moved != train.Place() || all > o.total-o.moved {
+		return false
+	}
+	for ; n > 0; n-- {
+		data := train.Skip(&b)
+		scatter(o.segs, o.moved, data)
+		o.moved += uint64(len(data))
+	}
+	if o.moved == o.total {
+		c.finish(o, nil)
+		c.flushed()
+	}
+	return true
+}
+
 // sendOp sends one packet of an operation.
 func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
 	if o.kind == opGet {
@@ -45,7 +89,11 @@ func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
 		c.send(now, carryGet, recovery.Span{From: uint64(o.id)}, 0)
 		return
 	}
-	room := uint64(c.tx.mtu.Size() - wire.HeaderSize - wire.PutHeader - c.ackRoom(now))
+	head := wire.PutHeader
+	if o.kind == opServe {
+		head = wire.DataHeader
+	}
+	room := uint64(c.tx.mtu.Size() - wire.HeaderSize - head - c.ackRoom(now))
 	if c.tx.seal != nil {
 		room -= wire.TagSize
 	}
@@ -60,14 +108,13 @@ func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
 	kind := carryPut
 	if o.kind == opServe {
 		kind = carryData
-		m, at := c.i.cfg.Memory.enter(o.key, o.addr+span.From, span.To-span.From, hw.RemoteRead)
-		if m == nil {
+		data := c.served(o, span.From, span.To-span.From)
+		if data == nil {
 			c.refuse(now, o.theirs)
 			c.ops.end(o)
 			return
 		}
-		c.s.entered = append(c.s.entered, m) // until it is flushed
-		o.segs = append(o.segs[:0], hw.Segment{Addr: unsafe.Add(m.about.Addr, at), Len: int(span.To - span.From)})
+		o.segs = append(o.segs[:0], hw.Segment{Addr: unsafe.Pointer(unsafe.SliceData(data)), Len: len(data)})
 	}
 	c.sendPiece(now, kind, span, o)
 }

@@ -114,6 +114,9 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 		}
 		c.sendOp(now, o)
 		now = c.s.freshen(now)
+		if o = c.ops.waiting(); o != nil {
+			c.sendOpTrain(now, o)
+		}
 	}
 	if !c.waiting() {
 		if t.path.Open() {

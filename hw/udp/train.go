@@ -15,33 +15,88 @@ import (
 // sendTrain sends full packets of the stream that follow the one sent last, as
 // many as may leave and join it. It is for new bytes and nothing else to say.
 func (c *Endpoint) sendTrain(now congestion.Time) {
-	t, s := &c.tx, c.s
-	if t.lost.Len() > 0 || t.seal != nil || t.skip == 0 || c.ackRoom(now) > 0 {
+	t := &c.tx
+	if t.lost.Len() > 0 {
 		return
 	}
-	size := t.mtu.Size()
-	full := uint64(size - wire.TrainHeader)
 	end := min(t.tail, t.limit, (t.next|(t.ring.size-1))+1)
-	n := min(int((max(end, t.next)-t.next)/full), t.sent.Free(), int(t.skip), s.out.Joinable(s.socket, uint64(c.own.Index), size, wire.TrainHeader))
-	if n = t.path.Room(now, int64(size), n); n <= 0 {
+	n, full := c.coaches(now, wire.TrainHeader, max(end, t.next)-t.next)
+	if n <= 0 {
 		return
 	}
 	h := c.head(0)
-	train := wire.NewTrain(&h, t.next, int(full))
-	p := recovery.Packet{Kind: carryStream, Offset: t.next, Len: uint32(full), Size: uint32(size)}
-	p.Flight = t.path.OnSendMany(now, int64(size), n)
-	t.sent.AddMany(now, p, n, full)
+	train := wire.NewTrain(&h, t.next, full)
+	p := recovery.Packet{Kind: carryStream, Offset: t.next}
+	data := t.ring.piece(t.next, n*full)
+	t.next += uint64(len(data))
+	c.couple(now, &train, p, data, n)
+}
+
+// sendOpTrain is sendTrain for the bytes of an operation. The last packet of a put
+// is not among them: it asks for an answer.
+func (c *Endpoint) sendOpTrain(now congestion.Time, o *operation) {
+	if o.lost.Len() > 0 || o.kind != opPut && o.kind != opServe {
+		return
+	}
+	left, head := o.piece(o.next, o.total-o.next), wire.HeaderSize+wire.DataHeader
+	if o.kind == opPut {
+		left, head = min(left, o.total-o.next-1), wire.HeaderSize+wire.PutHeader
+	}
+	n, full := c.coaches(now, head, left)
+	if n <= 0 {
+		return
+	}
+	h := c.head(0)
+	p := recovery.Packet{Offset: o.next, Op: o.id}
+	var train wire.Train
+	var data []byte
+	if o.kind == opPut {
+		p.Kind = carryPut
+		train = wire.NewPutTrain(&h, o.id, o.key, o.addr+o.next, full)
+		data = sliceOf(o.segs, o.next, n*full)
+	} else {
+		p.Kind = carryData
+		train = wire.NewDataTrain(&h, o.theirs, o.next, full)
+		if data = c.served(o, o.next, uint64(n*full)); data == nil {
+			return // sendOp refuses it
+		}
+	}
+	o.next += uint64(len(data))
+	c.couple(now, &train, p, data, n)
+}
+
+// coaches returns how many packets, of a head and full bytes each, may leave and join
+// the one sent last, of left bytes. 0 or less: none.
+func (c *Endpoint) coaches(now congestion.Time, head int, left uint64) (n, full int) {
+	t, s := &c.tx, c.s
+	if t.seal != nil || t.skip == 0 || c.ackRoom(now) > 0 {
+		return 0, 0
+	}
+	size := t.mtu.Size()
+	full = size - head
+	n = min(int(left/uint64(full)), t.sent.Free(), int(t.skip), s.out.Joinable(s.socket, uint64(c.own.Index), size, head))
+	return t.path.Room(now, int64(size), n), full
+}
+
+// couple joins a train of n packets with data to the packet sent last. p is the first of
+// them but for its sizes.
+func (c *Endpoint) couple(now congestion.Time, train *wire.Train, p recovery.Packet, data []byte, n int) {
+	t, s := &c.tx, c.s
+	full := len(data) / n
+	p.Len, p.Size = uint32(full), uint32(train.HeadSize()+full)
+	p.Flight = t.path.OnSendMany(now, int64(p.Size), n)
+	t.sent.AddMany(now, p, n, uint64(full))
 	t.skip -= uint32(n)
-	for k := n; k > 0; k-- {
+	asks := t.path.Inflight() >= t.path.Control().Window() || t.wanting && !t.waiting() // as in emit
+	for ; len(data) > 0; data = data[full:] {
 		flags := uint8(0)
-		if k == 1 && (t.path.Inflight() >= t.path.Control().Window() || t.wanting && t.next+full >= min(t.tail, t.limit)) {
-			flags = wire.FlagAckNow // as in emit
+		if asks && len(data) == full {
+			flags = wire.FlagAckNow
 			t.sent.Ask()
 		}
-		b := s.out.Take(wire.TrainHeader)
+		b := s.out.Take(train.HeadSize())
 		train.Put(b, flags)
-		s.out.Join(b, t.ring.piece(t.next, int(full)))
-		t.next += full
+		s.out.Join(b, data[:full])
 	}
 }
 
@@ -63,29 +118,18 @@ func (s *stripe) eatTrain(now, at congestion.Time, from *sock.Addr, first, rest 
 		return 0
 	}
 	r := &c.rx
-	if !r.seen.Any() || r.have.Len() > 0 || r.ring.b == nil {
+	if !r.seen.Any() {
 		return 0
 	}
-	begin := r.contig.Load()
-	var train wire.Train
-	if !train.Follow(first, r.seen.Largest()+1, begin) {
-		return 0
-	}
-	n, contig := 0, begin
-	for left := rest; len(left) >= len(first); left = left[len(first):] {
-		data, ok := train.Next(left[:len(first)])
-		if !ok || contig+uint64(len(data)) > r.limit {
-			break
-		}
-		r.ring.put(contig, data)
-		contig += uint64(len(data))
-		n++
+	n := 0
+	if wire.Kind(rest[wire.HeaderSize]) == wire.KindStream {
+		n = c.eatStreamTrain(first, rest)
+	} else if h.Number == r.seen.Largest() {
+		n = c.eatPieces(first, rest)
 	}
 	if n == 0 {
 		return 0
 	}
-	r.top = max(r.top, contig)
-	r.contig.Store(contig)
 	r.seen.AddMany(n)
 	r.largestAt = at
 	r.wants = r.wants || h.Flags&wire.FlagBlocked != 0
@@ -94,4 +138,43 @@ func (s *stripe) eatTrain(now, at congestion.Time, from *sock.Addr, first, rest 
 	c.owe(now, h.Flags&wire.FlagAckNow != 0)
 	s.touch(c)
 	return n * len(first)
+}
+
+// eatStreamTrain takes in the stream's bytes in rest, and returns how many packets that were.
+func (c *Endpoint) eatStreamTrain(first, rest []byte) (n int) {
+	r := &c.rx
+	var train wire.Train
+	contig := r.contig.Load()
+	if r.have.Len() > 0 || r.ring.b == nil || !train.Follow(first, r.seen.Largest()+1, contig) {
+		return 0
+	}
+	for ; len(rest) >= len(first); rest = rest[len(first):] {
+		data, ok := train.Next(rest[:len(first)])
+		if !ok || contig+uint64(len(data)) > r.limit {
+			break
+		}
+		r.ring.put(contig, data)
+		contig += uint64(len(data))
+		n++
+	}
+	if n > 0 {
+		r.top = max(r.top, contig)
+		r.contig.Store(contig)
+	}
+	return n
+}
+
+// eatPieces takes in the bytes of a get or a put in rest, which follow those in first, and returns
+// how many packets that were. What is not in order, or not allowed, is left to the
+// general way.
+func (c *Endpoint) eatPieces(first, rest []byte) int {
+	var train wire.Train
+	if !train.FollowPiece(first) {
+		return 0
+	}
+	n := train.Count(rest)
+	if n == 0 || !c.placePieces(&train, rest, n) {
+		return 0
+	}
+	return n
 }

@@ -1,50 +1,90 @@
 package wire
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+)
 
-// Train writes and reads Data packets that carry nothing but a stream frame each
-// and follow one another: they are alike but for the numbers and offsets, which
-// grow from packet to packet.
+// Train writes and reads Data packets that carry nothing but one Stream, Data or Put
+// frame each and follow one another: they are alike but for the numbers and the places
+// of their bytes, which grow from packet to packet.
 type Train struct {
-	head   [TrainHeader]byte // of the packet before
+	head   [HeaderSize + PutHeader]byte // of the packet before
+	size   int                          // of head
 	number uint64
-	offset uint64
+	place  uint64 // the offset, or the address of a put
+	most   uint64 // places are below
 	n      uint64 // bytes of each
 }
 
 // TrainHeader is the size in bytes of what is before the bytes of the stream.
 const TrainHeader = HeaderSize + StreamHeader
 
-// Where the fields are that differ.
+// numberAt is where the number is. The place is at the end of the head.
 const (
-	numberAt = 16
-	offsetAt = HeaderSize + 4
+	numberAt  = 16
+	placeSize = 8
 )
+
+// trainHeader is the size of a frame's header if trains are made of it, else 0.
+func trainHeader(k Kind) int {
+	switch k {
+	case KindStream:
+		return StreamHeader
+	case KindData, KindPut:
+		return headerOf(k)
+	}
+	return 0
+}
+
+// begin writes the header and leaves the frame to the caller.
+func (t *Train) begin(h *Header, kind Kind, place uint64, n int) []byte {
+	*t = Train{size: HeaderSize + trainHeader(kind), number: h.Number, place: place, most: MaxOffset, n: uint64(n)}
+	if kind == KindPut {
+		t.most = math.MaxUint64
+	}
+	h.Put(t.head[:])
+	return t.head[HeaderSize:]
+}
 
 // NewTrain begins a train with a packet that has header h and n bytes at offset of
 // the stream.
-func NewTrain(h *Header, offset uint64, n int) Train {
-	t := Train{number: h.Number, offset: offset, n: uint64(n)}
-	h.Put(t.head[:])
-	PutStream(t.head[HeaderSize:], offset, n)
+func NewTrain(h *Header, offset uint64, n int) (t Train) {
+	PutStream(t.begin(h, KindStream, offset, n), offset, n)
 	return t
 }
 
+// NewDataTrain begins one with n bytes at offset of a get.
+func NewDataTrain(h *Header, op uint32, offset uint64, n int) (t Train) {
+	PutData(t.begin(h, KindData, offset, n), op, offset, n)
+	return t
+}
+
+// NewPutTrain begins one with n bytes of a put.
+func NewPutTrain(h *Header, op uint32, key, addr uint64, n int) (t Train) {
+	PutPut(t.begin(h, KindPut, addr, n), op, key, addr, n)
+	return t
+}
+
+// HeadSize is the size in bytes of what Put writes, before the bytes themselves.
+func (t *Train) HeadSize() int { return t.size }
+
 // Put writes the header of the next packet, with more flags, into b, which is
-// TrainHeader long.
+// HeadSize long.
 func (t *Train) Put(b []byte, flags uint8) {
-	copy(b, t.head[:])
+	copy(b, t.head[:t.size])
 	b[2] |= flags
 	binary.LittleEndian.PutUint64(b[numberAt:], t.number)
-	binary.LittleEndian.PutUint64(b[offsetAt:], t.offset)
+	binary.LittleEndian.PutUint64(b[t.size-placeSize:], t.place)
 	t.number++
-	t.offset += t.n
+	t.place += t.n
 }
 
 // MayFollow tells at little cost that rest may begin with packets of a train behind
 // packet b.
 func MayFollow(b, rest []byte) bool {
-	return len(b) > TrainHeader && len(rest) >= len(b) && TypeOf(b) == TypeData && Kind(rest[HeaderSize]) == KindStream
+	return len(b) > TrainHeader && len(rest) >= len(b) && TypeOf(b) == TypeData && trainHeader(Kind(rest[HeaderSize])) > 0
 }
 
 // Follow begins with packet b, which is whole and may be of any kind, a train of
@@ -60,19 +100,82 @@ func (t *Train) Follow(b []byte, number, offset uint64) bool {
 	return true
 }
 
-// Next returns the stream's bytes in b if that is the next packet of the train.
-// Else it is to be parsed.
+// FollowPiece begins with packet b, which carries one Data or Put frame and nothing
+// else, a train of packets of the same size that go on where b ends. False: b is no
+// such packet.
+func (t *Train) FollowPiece(b []byte) bool {
+	var h Header
+	var f Frame
+	if len(b) <= TrainHeader || TypeOf(b) != TypeData || h.Parse(b) != nil || h.Flags&FlagAuth != 0 {
+		return false
+	}
+	if k := Kind(b[HeaderSize]); k != KindData && k != KindPut {
+		return false
+	}
+	if rest, err := f.Next(b[HeaderSize:]); err != nil || len(rest) > 0 {
+		return false
+	}
+	h.Number++
+	n := len(f.Data)
+	if f.Kind == KindData {
+		*t = NewDataTrain(&h, f.Op, f.Offset+uint64(n), n)
+	} else {
+		*t = NewPutTrain(&h, f.Op, f.Key, f.Addr+uint64(n), n)
+	}
+	return true
+}
+
+// Next returns the bytes in b if that is the next packet of the train. Else it is to
+// be parsed.
 func (t *Train) Next(b []byte) ([]byte, bool) {
-	if uint64(len(b)) != TrainHeader+t.n || t.number >= MaxNumber || t.offset >= MaxOffset-t.n {
+	if uint64(len(b)) != uint64(t.size)+t.n || t.number >= MaxNumber || t.place >= t.most-t.n {
 		return nil, false
 	}
 	le := binary.LittleEndian
-	h := t.head[:]
-	if le.Uint64(b) != le.Uint64(h) || le.Uint64(b[8:]) != le.Uint64(h[8:]) || le.Uint32(b[HeaderSize:]) != le.Uint32(h[HeaderSize:]) ||
-		le.Uint64(b[numberAt:]) != t.number || le.Uint64(b[offsetAt:]) != t.offset {
+	h, end := t.head[:], t.size-placeSize
+	if le.Uint64(b) != le.Uint64(h) || le.Uint64(b[8:]) != le.Uint64(h[8:]) || !bytes.Equal(b[HeaderSize:end], h[HeaderSize:end]) ||
+		le.Uint64(b[numberAt:]) != t.number || le.Uint64(b[end:]) != t.place {
 		return nil, false
 	}
 	t.number++
-	t.offset += t.n
-	return b[TrainHeader:], true
+	t.place += t.n
+	return b[t.size:], true
 }
+
+// Count returns how many packets at the beginning of b are the next of the train. It
+// goes no further with the train.
+func (t *Train) Count(b []byte) int {
+	c, n, each := *t, 0, t.size+int(t.n)
+	for ; len(b) >= each; b = b[each:] {
+		if _, ok := c.Next(b[:each]); !ok {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// Skip takes the next packet off *b, of which Count has told that it is the train's, and
+// returns its bytes. It does not go on with the train.
+func (t *Train) Skip(b *[]byte) []byte {
+	each := t.size + int(t.n)
+	data := (*b)[t.size:each]
+	*b = (*b)[each:]
+	return data
+}
+
+// Kind, Op, Key and Place are those of the next packet's frame, of which Op is for Data
+// and Put, Key for Put; Len is how many bytes each carries.
+func (t *Train) Kind() Kind { return Kind(t.head[HeaderSize]) }
+
+// Op is the number of the operation.
+func (t *Train) Op() uint32 { return binary.LittleEndian.Uint32(t.head[HeaderSize+4:]) }
+
+// Key is the region's key.
+func (t *Train) Key() uint64 { return binary.LittleEndian.Uint64(t.head[HeaderSize+8:]) }
+
+// Place is the offset in the stream or the operation, or the address of a put.
+func (t *Train) Place() uint64 { return t.place }
+
+// Len is how many bytes each packet carries.
+func (t *Train) Len() uint64 { return t.n }
