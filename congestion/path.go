@@ -176,6 +176,16 @@ func (p *Path) OnAck(now Time, state *PacketState, size int64, marked bool) {
 	}
 }
 
+// OnAckMany is OnAck of n packets of size bytes each that have the same state, without
+// a mark.
+func (p *Path) OnAckMany(now Time, state *PacketState, size int64, n int) {
+	rest := size * int64(n-1)
+	p.delivery.delivered += rest
+	p.OnAck(now, state, size, false)
+	p.inflight = max(p.inflight-rest, 0)
+	p.ack.Bytes += rest
+}
+
 // EndAck ends an acknowledgement. rtt is the round-trip time it measures, less
 // what the peer held it back, or 0 if it measures none: when the packet that
 // made the peer answer was acknowledged before, or sent twice under one number.

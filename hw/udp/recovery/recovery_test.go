@@ -192,6 +192,62 @@ func TestAddMany(t *testing.T) {
 	}
 }
 
+// TestAckTrains acknowledges trains, parts of them and single packets at once and one by one.
+func TestAckTrains(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 200 {
+		var trains, single Sent // of single, no two packets are alike
+		p, q := newPath(t), newPath(t)
+		var have Ranges
+		offset := uint64(0)
+		for now := congestion.Time(1); now < 40; now++ {
+			n, size := 1+r.IntN(30), uint32(1000+r.IntN(2))
+			a := Packet{Offset: offset, Len: size, Size: size + 40, Told: Told{end: uint64(r.IntN(2))}}
+			a.Flight = p.OnSendMany(now*ms, int64(a.Size), n)
+			trains.AddMany(now*ms, a, n, uint64(size))
+			a.Flight = q.OnSendMany(now*ms, int64(a.Size), n)
+			for k := range n {
+				a.Op = uint32(k)
+				single.Add(now*ms, a)
+				a.Offset += uint64(size)
+			}
+			offset = a.Offset
+			first := uint64(r.IntN(int(trains.Number())))
+			k := ack(wire.Range{First: first, Last: first + uint64(r.IntN(int(trains.Number()-first)))})
+			marked := uint32(r.IntN(2) * r.IntN(3))
+			if err := trains.OnAck(now*ms+1, now*ms+1, k, marked, p); err != nil {
+				t.Fatal(err)
+			}
+			if err := single.OnAck(now*ms+1, now*ms+1, k, marked, q); err != nil {
+				t.Fatal(err)
+			}
+			var one, many Ranges
+			for _, a := range single.Acked {
+				one.Add(Span{a.Offset, a.Offset + uint64(a.Len)})
+			}
+			for _, a := range trains.Acked {
+				span := Span{a.Offset, a.Offset + uint64(a.Len)}
+				if have.Has(span) {
+					t.Fatalf("%v is acknowledged twice", span)
+				}
+				many.Add(span)
+				have.Add(span)
+			}
+			if !slices.Equal(one.spans, many.spans) || trains.Flying() != single.Flying() || p.Inflight() != q.Inflight() ||
+				trains.rackNumber != single.rackNumber || trains.reordered != single.reordered || p.RTT().Last() != q.RTT().Last() {
+				t.Fatalf("acknowledged %v and %v; %d and %d fly, %d and %d bytes", many.spans, one.spans, trains.Flying(), single.Flying(), p.Inflight(), q.Inflight())
+			}
+			trains.Detect(now*ms+1, p)
+			single.Detect(now*ms+1, q)
+			if !slices.Equal(numbers(trains.Lost), numbers(single.Lost)) {
+				t.Fatalf("lost %v and %v", numbers(trains.Lost), numbers(single.Lost))
+			}
+		}
+	}
+}
+
 func TestRoom(t *testing.T) {
 	var s Sent
 	p := newPath(t)

@@ -78,7 +78,8 @@ type Sent struct {
 	lastSent congestion.Time // of the newest packet that asks for an acknowledgement
 
 	// Acked and Lost are the packets of the last call that returned some;
-	// valid until the next.
+	// valid until the next. In Acked the packets of a train are one, with the
+	// number of the last, the offset of the first and the length of all.
 	Acked, Lost []Packet
 	// Forgotten are packets in flight that thousands of Void ones have pushed
 	// out of the table. Their owner discards their sizes from the path, sends
@@ -233,6 +234,13 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, before uint64, marked *uint32, path *congestion.Path) error {
 	for n := last; n+1 > first; n-- {
 		p := s.at(n)
+		if p.state == flying && *marked == 0 {
+			k := s.train(n, first)
+			s.ackTrain(now, p, k, path)
+			n -= k - 1
+			s.rack(p, had && n < before, at)
+			continue
+		}
 		switch p.state {
 		case mute:
 			return fmt.Errorf("number %d was skipped: %w", n, ErrAck)
@@ -251,12 +259,40 @@ func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, b
 			p.Size = 0
 			s.Acked = append(s.Acked, *p)
 		}
-		if n == 0 {
-			break
-		}
 	}
 	s.largest, s.anyAcked = max(s.largest, last), true
 	return nil
+}
+
+// train returns how many flying packets from number n down, to first at most, are alike
+// but for their content, of which each has what comes before that of the next.
+func (s *Sent) train(n, first uint64) uint64 {
+	p := s.at(n)
+	k, offset := uint64(1), p.Offset
+	for ; n > first; n-- {
+		q := s.at(n - 1)
+		if offset -= uint64(p.Len); q.state != flying || q.Offset != offset || q.Len != p.Len || q.Size != p.Size || q.Kind != p.Kind ||
+			q.Op != p.Op || q.Told != p.Told || q.Flight != p.Flight {
+			break
+		}
+		k++
+	}
+	return k
+}
+
+// ackTrain acknowledges the k packets of a train, of which p is the last.
+func (s *Sent) ackTrain(now congestion.Time, p *Packet, k uint64, path *congestion.Path) {
+	s.fly -= int(k)
+	if p.Size > 0 {
+		path.OnAckMany(now, &p.Flight, int64(p.Size), int(k))
+	}
+	for n := p.Number + 1 - k; n <= p.Number; n++ {
+		s.at(n).state = acked
+	}
+	s.Acked = append(s.Acked, *p)
+	all := &s.Acked[len(s.Acked)-1]
+	all.Offset -= (k - 1) * uint64(p.Len)
+	all.Len *= uint32(k)
 }
 
 // sample returns the round-trip time that an acknowledgement of p measures.
