@@ -266,7 +266,7 @@ func (e *Endpoint) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVe
 	sc := &e.scratch[lease]
 	addr := part.Addr + req.sent
 	if req.flags&rmaIsRead != 0 {
-		h := readHead{key: part.Key, request: id, length: n, at: req.done}
+		h := readHead{key: part.Key, request: id, length: n, at: req.done, last: req.part+1 == req.parts}
 		return sendError(p.AMShort(amRead, addr, h.put(sc.head[:]), nil))
 	}
 	if req.flags&rmaIsAtomic != 0 {

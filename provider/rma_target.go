@@ -120,6 +120,7 @@ type reply struct {
 	at      uint64 // offset in the operation
 	sent    uint64
 	held    uint64 // address of the result, 0: read the region
+	last    bool   // of what the initiator's operation asks for
 }
 
 // maxReplies bounds what initiators that do not take their answers cost.
@@ -145,7 +146,7 @@ func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
 		e.answer(src, h.request, &doneHead{fi.ENOMEM, max(1, h.length)})
 		return
 	}
-	e.reply(reply{link: e.linkBack(e.senderOf(src)), request: h.request, key: h.key, addr: addr, length: h.length, at: h.at})
+	e.reply(reply{link: e.linkBack(e.senderOf(src)), request: h.request, key: h.key, addr: addr, length: h.length, at: h.at, last: h.last})
 }
 
 // reply sends a reply as far as there is room and keeps the rest.
@@ -186,7 +187,7 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 			return true
 		case r.sent == r.length:
 			if r.held == 0 && e.remoteReadCntr != nil {
-				e.remoteReadCntr.Done(r.length)
+				e.remoteReadCntr.Part(r.length, r.last)
 			}
 			e.dropReply(r)
 			return true

@@ -31,7 +31,7 @@ const (
 const (
 	writeHeadBytes  = 24 // or writeDataBytes with CQ data
 	writeDataBytes  = 40
-	readHeadBytes   = 32
+	readHeadBytes   = 40
 	atomicHeadBytes = 32
 	doneHeadBytes   = 16
 	shareHeadBytes  = 32
@@ -77,6 +77,7 @@ type readHead struct {
 	request uint64
 	length  uint64
 	at      uint64
+	last    bool // the last of its operation
 }
 
 func (r *readHead) put(b []byte) []byte {
@@ -85,6 +86,10 @@ func (r *readHead) put(b []byte) []byte {
 	le.PutUint64(b[8:], r.request)
 	le.PutUint64(b[16:], r.length)
 	le.PutUint64(b[24:], r.at)
+	le.PutUint64(b[32:], 0)
+	if r.last {
+		b[32] = 1
+	}
 	return b[:readHeadBytes]
 }
 
@@ -93,8 +98,8 @@ func (r *readHead) parse(b []byte) bool {
 		return false
 	}
 	le := binary.LittleEndian
-	*r = readHead{key: le.Uint64(b[0:]), request: le.Uint64(b[8:]), length: le.Uint64(b[16:]), at: le.Uint64(b[24:])}
-	return r.length <= maxMessage && r.at <= maxMessage
+	*r = readHead{key: le.Uint64(b[0:]), request: le.Uint64(b[8:]), length: le.Uint64(b[16:]), at: le.Uint64(b[24:]), last: b[32] == 1}
+	return r.length <= maxMessage && r.at <= maxMessage && le.Uint64(b[32:]) <= 1
 }
 
 // atomicHead describes an operation on count elements; the result belongs at

@@ -19,7 +19,7 @@ func TestRMAHeads(t *testing.T) {
 			t.Errorf("write head %+v became %+v", want, got)
 		}
 	}
-	r, gotRead := readHead{1, 2, 3, 4}, readHead{}
+	r, gotRead := readHead{1, 2, 3, 4, true}, readHead{}
 	if !gotRead.parse(r.put(b[:])) || gotRead != r {
 		t.Errorf("read head %+v", gotRead)
 	}

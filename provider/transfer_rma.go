@@ -111,7 +111,7 @@ func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error)
 // postRead asks for a segment.
 func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
 	_, part, at, _ := req.locate(uint64(seg.Offset))
-	h := readHead{key: part.Key, request: t.id, length: uint64(seg.Length), at: uint64(seg.Offset)}
+	h := readHead{key: part.Key, request: t.id, length: uint64(seg.Length), at: uint64(seg.Offset), last: uint64(seg.Offset+seg.Length) == req.total}
 	head := h.put(t.e.scratch[t.e.progressStripe].head[:])
 	err := sendError(t.lane.path.AMShort(amRead, part.Addr+at, head, nil))
 	switch {

@@ -76,7 +76,7 @@ static void test_write_read(long len)
 		verify(t.memory, (size_t)len, 3);
 		for (uint64_t end = now_ms() + 20000; fi_cntr_read(t.remote) < 2 && now_ms() < end;)
 			usleep(1000); /* the counter may come after the data of a read */
-		CHECK(fi_cntr_read(t.remote) == 2); /* a write and a read */
+		CHECKF(fi_cntr_read(t.remote) == 2, "counted %lu", (unsigned long)fi_cntr_read(t.remote)); /* a write and a read */
 	} else {
 		fill(buf, (size_t)len, 3);
 		DO(&t, fi_write(t.n.ep, buf, (size_t)len, NULL, t.n.peer[1], 0, KEY, NULL));
@@ -87,6 +87,39 @@ static void test_write_read(long len)
 	}
 	close_target(&t);
 	free(buf);
+}
+
+/* An operation on several pieces of the target's memory is one for its counter. */
+static void test_pieces(long unused)
+{
+	static char buf[3000];
+	struct target t;
+	char byte;
+
+	(void)unused;
+	open_target(&t, 0);
+	if (test_rank == 1) {
+		link_recv(0, &byte, 1);
+		for (uint64_t end = now_ms() + 20000; fi_cntr_read(t.remote) < 2 && now_ms() < end;)
+			usleep(1000);
+		usleep(10000); /* for one too many */
+		CHECKF(fi_cntr_read(t.remote) == 2, "counted %lu", (unsigned long)fi_cntr_read(t.remote));
+	} else {
+		struct iovec iov = { buf, sizeof(buf) };
+		struct fi_rma_iov there[] = { { 5, 1000, KEY }, { 2000, 1999, KEY }, { 5000, 1, KEY } };
+		struct fi_msg_rma msg = {
+			.msg_iov = &iov, .iov_count = 1, .addr = t.n.peer[1], .rma_iov = there,
+			.rma_iov_count = ARRAY_LEN(there),
+		};
+
+		fill(buf, sizeof(buf), 4);
+		DO(&t, fi_writemsg(t.n.ep, &msg, FI_COMPLETION));
+		memset(buf, 0, sizeof(buf));
+		DO(&t, fi_readmsg(t.n.ep, &msg, FI_COMPLETION));
+		verify(buf, sizeof(buf), 4);
+		link_send(1, "d", 1);
+	}
+	close_target(&t);
 }
 
 static void test_atomics(long unused)
@@ -190,6 +223,7 @@ static void test_triggered(long unused)
 static const struct test tests[] = {
 	{ "write_read_small", test_write_read, 2, 30, 8 },
 	{ "write_read_large", test_write_read, 2, 30, BYTES },
+	{ "pieces", test_pieces, 2, 0, 0 },
 	{ "atomics", test_atomics, 2, 30, 0 },
 	{ "triggered", test_triggered, 2, 30, 0 },
 };
