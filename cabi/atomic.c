@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "rma.h"
 #include "posting.h"
+#include "rma.h"
 #include "rma_post.h"
 #include "trace.h"
 

@@ -31,10 +31,7 @@ func (e *Endpoint) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
 	if err := e.sendTracked(&c, l, p, total, false); err != nil {
 		return err
 	}
-	if e.completes(s) {
-		e.txCQ.Complete(txEntry(s.Context, s.Tagged))
-	}
-	e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
+	e.sent(s, 0, total)
 	return nil
 }
 

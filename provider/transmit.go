@@ -151,8 +151,7 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, 
 		return false, fi.EAGAIN
 	}
 	defer e.stripes.Release(lease)
-	completes := e.completes(s)
-	if completes && !e.txCQ.Room(1+lease) {
+	if e.completes(s) && !e.txCQ.Room(1+lease) {
 		e.lines[lease].Add(stats.StripeNoCQ, 1)
 		return false, fi.EAGAIN
 	}
@@ -167,14 +166,20 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, 
 	}
 	err = e.sendPayload(p, id, s.Tag, head, s.IOV, int(total), lease)
 	starved = e.starve(p, lease, total, err)
-	if entry := txEntry(s.Context, s.Tagged); err == nil && completes && !e.txCQ.TryComplete(1+lease, entry) {
-		e.txCQ.Complete(entry) // another thread took the room: nothing is lost
-	}
 	if err == nil {
-		e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
+		e.sent(s, 1+lease, total)
 	}
 	e.countPost(lease, stats.StripeEager, total, err)
 	return starved, err
+}
+
+// sent completes and counts a message of total bytes that is sent, on a ring of the queue:
+// a stripe's, or 0.
+func (e *Endpoint) sent(s *SendArgs, ring int, total uint64) {
+	if entry := txEntry(s.Context, s.Tagged); e.completes(s) && (ring == 0 || !e.txCQ.TryComplete(ring, entry)) {
+		e.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
+	}
+	e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
 }
 
 // scratch is memory of one stripe for building messages, so that posting
@@ -271,7 +276,7 @@ func gather(dst []byte, iov []fi.IOVec) {
 // lies off the Go heap, in its stripe's request table.
 type txRequest struct {
 	context uint64
-	flags   uint64 // txTagged, txCompletes, txAsked
+	flags   uint64 // of txTagged and those behind it
 	work    uint64 // the number of the deferred work that it is, or 0
 	length  uint64
 	link    uint32
