@@ -20,7 +20,7 @@ func (c *Endpoint) sendTrain(now congestion.Time) {
 		return
 	}
 	end := min(t.tail, t.limit, (t.next|(t.ring.size-1))+1)
-	n, full := c.coaches(now, wire.TrainHeader, max(end, t.next)-t.next)
+	n, full := c.trainRoom(now, wire.TrainHeader, max(end, t.next)-t.next)
 	if n <= 0 {
 		return
 	}
@@ -29,7 +29,7 @@ func (c *Endpoint) sendTrain(now congestion.Time) {
 	p := recovery.Packet{Kind: carryStream, Offset: t.next}
 	data := t.ring.piece(t.next, n*full)
 	t.next += uint64(len(data))
-	c.couple(now, &train, p, data, n)
+	c.joinTrain(now, &train, p, data, n)
 }
 
 // sendOpTrain is sendTrain for the bytes of an operation. The last packet of a put
@@ -42,7 +42,7 @@ func (c *Endpoint) sendOpTrain(now congestion.Time, o *operation) {
 	if o.kind == opPut {
 		left, head = min(left, o.total-o.next-1), wire.HeaderSize+wire.PutHeader
 	}
-	n, full := c.coaches(now, head, left)
+	n, full := c.trainRoom(now, head, left)
 	if n <= 0 {
 		return
 	}
@@ -62,12 +62,12 @@ func (c *Endpoint) sendOpTrain(now congestion.Time, o *operation) {
 		}
 	}
 	o.next += uint64(len(data))
-	c.couple(now, &train, p, data, n)
+	c.joinTrain(now, &train, p, data, n)
 }
 
-// coaches returns how many packets, of a head and full bytes each, may leave and join
+// trainRoom returns how many packets, of a head and full bytes each, may leave and join
 // the one sent last, of left bytes. 0 or less: none.
-func (c *Endpoint) coaches(now congestion.Time, head int, left uint64) (n, full int) {
+func (c *Endpoint) trainRoom(now congestion.Time, head int, left uint64) (n, full int) {
 	t, s := &c.tx, c.s
 	if t.seal != nil || t.skip == 0 || c.ackRoom(now) > 0 {
 		return 0, 0
@@ -78,9 +78,9 @@ func (c *Endpoint) coaches(now congestion.Time, head int, left uint64) (n, full 
 	return t.path.Room(now, int64(size), n), full
 }
 
-// couple joins a train of n packets with data to the packet sent last. p is the first of
+// joinTrain joins a train of n packets with data to the packet sent last. p is the first of
 // them but for its sizes.
-func (c *Endpoint) couple(now congestion.Time, train *wire.Train, p recovery.Packet, data []byte, n int) {
+func (c *Endpoint) joinTrain(now congestion.Time, train *wire.Train, p recovery.Packet, data []byte, n int) {
 	t, s := &c.tx, c.s
 	full := len(data) / n
 	p.Len, p.Size = uint32(full), uint32(train.HeadSize()+full)
