@@ -407,7 +407,7 @@ func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	switch {
 	case status != fi.Success:
 		e.countFailed(status)
-		if e.txCQ != nil {
+		if e.txCQ != nil && req.flags&txTold == 0 { // it succeeded, as one that stands in the ring of a peer that dies
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	case req.flags&txCompletes != 0:
