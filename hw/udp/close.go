@@ -20,6 +20,9 @@ func (i *Iface) Close() error {
 	if i.closed.Swap(true) {
 		return nil
 	}
+	if i.cfg.mapper != nil {
+		i.cfg.mapper.leave(i)
+	}
 	i.keeper.end()
 	i.wait.close()
 	begin := i.now()

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/crypt"
 	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
 	"github.com/weft-fabric/weft/hw/udp/xdp"
 )
 
@@ -79,6 +80,10 @@ type Config struct {
 	// Logf takes one line of text about a fault, without a newline. Default:
 	// nobody listens. It is called at a bounded rate.
 	Logf func(format string, args ...any)
+
+	// role and mapper are those of an interface that PortMapper.Open opens.
+	role   wire.Role
+	mapper *PortMapper
 
 	// Impair stands between the interface and the network, in tests. It is
 	// called with the stripe's lease held.

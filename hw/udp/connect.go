@@ -1,19 +1,21 @@
 package udp
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
 // errClosed is what calls after Close return.
 var errClosed = fmt.Errorf("udp: interface is closed: %w", unix.EBADF)
 
-// parse reads a socket address, and the number of a key after it and four bytes for
-// a number that interfaces of this kind do not have.
+// parse reads a socket address and, if they follow, in four bytes each which of the
+// interfaces of that name is meant, and the number of a key.
 func parse(address []byte) (t target, err error) {
 	if t.Addr, err = sock.Parse(address); err != nil {
 		return t, fmt.Errorf("udp: %w: %w", err, hw.ErrInvalid)
@@ -21,9 +23,16 @@ func parse(address []byte) (t target, err error) {
 	if !t.Usable() {
 		return t, fmt.Errorf("udp: nobody can be reached at %s: %w", t.String(), hw.ErrInvalid)
 	}
-	if end := sock.Size(address) + 4; len(address) > end {
-		t.key, err = hw.ParseKey(address[end:])
+	rest := address[sock.Size(address):]
+	if len(rest) < 4 {
+		return t, nil
 	}
+	number := binary.LittleEndian.Uint32(rest)
+	if number >= wire.MaxInterfaces {
+		return t, fmt.Errorf("udp: interface %d of %s: %w", number, t.String(), hw.ErrInvalid)
+	}
+	t.number = uint8(number)
+	t.key, err = hw.ParseKey(rest[4:])
 	return t, err
 }
 
@@ -56,7 +65,7 @@ func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
 	}
 	s := i.stripes[int(i.nextOne.Add(1)-1)%len(i.stripes)]
 	s.lease.lock()
-	c := s.newDial(i.now(), &a.Addr, key)
+	c := s.newDial(i.now(), a, key)
 	i.peers[a] = c
 	s.leave()
 	return i.await(c)
@@ -89,7 +98,7 @@ func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 		return c, nil
 	case dead:
 		if !c.attached.Load() || c.src.told.Load() {
-			delete(i.peers, c.target())
+			delete(i.peers, c.known)
 		}
 		return nil, fmt.Errorf("udp: %s: %w", c.addr.String(), hw.ErrUnreachable)
 	}

@@ -313,7 +313,7 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
 	c := i.sourceOf(src)
 	a, err := parse(address)
-	return c != nil && err == nil && a == c.target()
+	return c != nil && err == nil && a == c.known
 }
 
 func (i *Iface) sourceOf(src hw.Source) *Endpoint {

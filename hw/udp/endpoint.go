@@ -28,12 +28,13 @@ const (
 // Endpoint is one side of a connection. It implements hw.Endpoint. Everything
 // but what is marked belongs to whoever holds the stripe's lease.
 type Endpoint struct {
-	i    *Iface    // immutable
-	s    *stripe   // immutable
-	addr sock.Addr // the peer's; immutable
-	key  ifaceKey  // the zero value without authorisation; immutable
-	own  wire.Side // immutable
-	peer wire.Side // set with phase up
+	i     *Iface    // immutable
+	s     *stripe   // immutable
+	known target    // what the peer is known by; immutable
+	addr  sock.Addr // where its packets come from; immutable from phase up on
+	key   ifaceKey  // the zero value without authorisation; immutable
+	own   wire.Side // immutable
+	peer  wire.Side // set with phase up
 
 	// stats has what path measured: written with the lease, read by everybody.
 	stats *congestion.Stats
@@ -74,10 +75,7 @@ func (c *Endpoint) at() phase { return phase(c.phase.Load()) }
 func (c *Endpoint) alive() bool { p := c.at(); return p == up || p == leaving }
 
 // Address is the address that was given to Connect.
-func (c *Endpoint) Address() []byte {
-	t := c.target()
-	return t.bytes()
-}
+func (c *Endpoint) Address() []byte { return c.known.bytes() }
 
 // EagerOpen tells whether the peer welcomes eager payloads.
 func (c *Endpoint) EagerOpen() bool { return c.at() == up && c.open.Load() }
@@ -141,8 +139,8 @@ func (s *stripe) forgetPeer(c *Endpoint) {
 	if s.byPeer[k] == c {
 		delete(s.byPeer, k)
 	}
-	if s.byTarget[c.target()] == c {
-		delete(s.byTarget, c.target())
+	if s.byTarget[c.known] == c {
+		delete(s.byTarget, c.known)
 	}
 }
 

@@ -18,6 +18,7 @@ type dialer struct {
 	cookie  [wire.CookieSize]byte
 	has     bool            // a cookie
 	refused bool            // nobody has the port, says the network
+	moved   bool            // we ask at the port that a Moved named
 	wait    time.Duration   // between Inits
 	next    congestion.Time // Init
 	sentAt  congestion.Time // of the last Init or Accept
@@ -42,8 +43,8 @@ func (s *stripe) newSide() wire.Side {
 }
 
 // newDial begins to ask for a connection.
-func (s *stripe) newDial(now congestion.Time, to *sock.Addr, key ifaceKey) *Endpoint {
-	c := &Endpoint{i: s.i, s: s, addr: *to, key: key, own: s.newSide(), stats: new(congestion.Stats)}
+func (s *stripe) newDial(now congestion.Time, to target, key ifaceKey) *Endpoint {
+	c := &Endpoint{i: s.i, s: s, known: to, addr: to.Addr, key: key, own: s.newSide(), stats: new(congestion.Stats)}
 	s.add(c)
 	c.dial = dialer{client: true, steer: uint8(c.own.CID), wait: dialFirst, wanted: now}
 	c.sendInit(now)
@@ -53,7 +54,10 @@ func (s *stripe) newDial(now congestion.Time, to *sock.Addr, key ifaceKey) *Endp
 // sendInit asks, and sets the timer to ask again.
 func (c *Endpoint) sendInit(now congestion.Time) {
 	d := &c.dial
-	p := wire.Init{Auth: c.i.keyed(), Steer: d.steer, HasCookie: d.has, Client: c.own, Cookie: d.cookie}
+	p := wire.Init{
+		Auth: c.i.keyed(), Steer: d.steer, HasCookie: d.has, Wanted: c.known.number,
+		Client: c.own, Role: c.i.cfg.role, Cookie: d.cookie,
+	}
 	b := c.s.take(wire.InitSize)
 	p.Put(b)
 	c.key.sign(b)
@@ -76,7 +80,16 @@ func (c *Endpoint) redial(now congestion.Time) {
 	}
 	d.wait = min(2*d.wait, dialMost)
 	d.has = d.has && d.sent < 4 // a cookie grows old
+	if d.moved && (d.refused || d.sent >= 4) {
+		c.dialAt(c.known.Addr, false) // where it is now
+	}
 	c.sendInit(now)
+}
+
+// dialAt has the next Init go to addr; moved tells that a Moved named it.
+func (c *Endpoint) dialAt(addr sock.Addr, moved bool) {
+	c.addr = addr
+	c.dial.moved, c.dial.has, c.dial.refused, c.dial.sent = moved, false, false, 0
 }
 
 // onInit answers a client.
@@ -87,7 +100,7 @@ func (s *stripe) onInit(now congestion.Time, from *sock.Addr, b []byte) {
 		i.malformed.Add(1)
 		return
 	}
-	if i.closed.Load() || p.Auth != i.keyed() || !from.Usable() || !s.budget.take(now) {
+	if i.closed.Load() || p.Auth != i.keyed() || p.Wanted != i.cfg.role.Number || !from.Usable() || !s.budget.take(now) {
 		return
 	}
 	key, ok := i.signer(b)
@@ -95,31 +108,54 @@ func (s *stripe) onInit(now congestion.Time, from *sock.Addr, b []byte) {
 		i.malformed.Add(1)
 		return
 	}
-	if !p.HasCookie || !s.cookies.Check(&p.Cookie, time.Duration(now), from.Bytes(), &p.Client) {
-		s.sendRetry(now, from, &p.Client, key)
+	if !p.HasCookie || !s.cookies.Check(&p.Cookie, time.Duration(now), claim(from, p.Role), &p.Client) {
+		s.sendRetry(now, from, &p, key)
 		return
 	}
 	c := s.byPeer[peerKey{*from, p.Client.CID}]
 	if c == nil {
-		c = s.accept(now, from, &p.Client, key)
+		c = s.accept(now, from, &p, key)
 	}
 	if c != nil && c.key == key && !c.dial.client && c.peer.Nonce == p.Client.Nonce && c.at() == up {
 		c.sendAccept(now)
 	}
 }
 
-func (s *stripe) sendRetry(now congestion.Time, to *sock.Addr, client *wire.Side, key ifaceKey) {
+// nameIn is the name of an interface with a role whose packets come from an address.
+func nameIn(from *sock.Addr, r wire.Role) sock.Addr {
+	if r.Port == 0 {
+		return *from
+	}
+	return from.WithPort(r.Port)
+}
+
+// claim is what the cookie of a client says that it has shown: its address, and its role.
+func claim(from *sock.Addr, r wire.Role) []byte {
+	b := from.Bytes()
+	if r.Port == 0 {
+		return b
+	}
+	return append(b, byte(r.Port), byte(r.Port>>8), r.Number)
+}
+
+// sendRetry gives a client a cookie. It goes to the client's name: whoever holds
+// that gives it to none but an interface of its own (PortMapper), so a stranger
+// on the same host cannot take the name.
+func (s *stripe) sendRetry(now congestion.Time, from *sock.Addr, init *wire.Init, key ifaceKey) {
+	client := &init.Client
 	p := wire.Retry{Auth: s.i.keyed(), Stripe: client.Stripe, Index: client.Index, CID: client.CID, Nonce: client.Nonce}
-	s.cookies.Make(&p.Cookie, time.Duration(now), to.Bytes(), client)
+	s.cookies.Make(&p.Cookie, time.Duration(now), claim(from, init.Role), client)
 	b := s.take(wire.RetrySize)
 	p.Put(b)
 	key.sign(b)
-	s.answer(to, wire.RetrySize)
+	to := nameIn(from, init.Role)
+	s.answer(&to, wire.RetrySize)
 }
 
 // accept makes the connection of a client that has shown where it is, nil if
 // there is no room.
-func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side, key ifaceKey) *Endpoint {
+func (s *stripe) accept(now congestion.Time, from *sock.Addr, init *wire.Init, key ifaceKey) *Endpoint {
+	client := &init.Client
 	if int(s.i.count.Load()) >= s.i.cfg.MaxPeers || client.CID == 0 {
 		return nil
 	}
@@ -131,7 +167,8 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, client *wire.Side,
 		s.confirm(oldest)
 		oldest.die("others want to connect too")
 	}
-	c := &Endpoint{i: s.i, s: s, addr: *from, key: key, own: s.newSide(), stats: new(congestion.Stats)}
+	known := target{nameIn(from, init.Role), init.Role.Number, key.number}
+	c := &Endpoint{i: s.i, s: s, known: known, addr: *from, key: key, own: s.newSide(), stats: new(congestion.Stats)}
 	s.add(c)
 	if err := c.begin(now, client); err != nil {
 		s.i.logf("connection of %s: %v", from.String(), err)
@@ -167,8 +204,8 @@ func (s *stripe) confirm(c *Endpoint) {
 	if c.dial.sent == 1 { // one Accept: how long it took is a round trip
 		c.tx.path.RTT().Add(s.i.now(), s.i.now().Sub(c.dial.sentAt), 0)
 	}
-	if other := s.byTarget[c.target()]; other == nil || other.at() == dead {
-		s.byTarget[c.target()] = c
+	if other := s.byTarget[c.known]; other == nil || other.at() == dead {
+		s.byTarget[c.known] = c
 	}
 }
 
@@ -185,10 +222,11 @@ func (c *Endpoint) sendAccept(now congestion.Time) {
 	c.dial.sentAt = now
 }
 
-// dialed returns the connection that an answer is for, nil if there is none.
-func (s *stripe) dialed(from *sock.Addr, index uint32, cid uint64, nonce *[wire.NonceSize]byte, auth bool, b []byte) *Endpoint {
+// dialed returns the connection that an answer is for, nil if there is none. Who
+// answers has seen the Init.
+func (s *stripe) dialed(index uint32, cid uint64, nonce *[wire.NonceSize]byte, auth bool, b []byte) *Endpoint {
 	c := s.conn(index)
-	if c == nil || c.own.CID != cid || c.at() != dialing || c.own.Nonce != *nonce || auth != s.i.keyed() || c.addr != *from {
+	if c == nil || c.own.CID != cid || c.at() != dialing || c.own.Nonce != *nonce || auth != s.i.keyed() {
 		return nil
 	}
 	if s.i.keyed() && !c.key.Verify(b) {
@@ -205,11 +243,27 @@ func (s *stripe) onRetry(now congestion.Time, from *sock.Addr, b []byte) {
 		s.i.malformed.Add(1)
 		return
 	}
-	c := s.dialed(from, p.Index, p.CID, &p.Nonce, p.Auth, b)
-	if c == nil || c.dial.has && c.dial.cookie == p.Cookie {
+	c := s.dialed(p.Index, p.CID, &p.Nonce, p.Auth, b)
+	if c == nil || c.addr != *from || c.dial.has && c.dial.cookie == p.Cookie {
 		return
 	}
 	c.dial.has, c.dial.cookie, c.dial.sent = true, p.Cookie, 0
+	c.sendInit(now)
+}
+
+// onMoved takes in at which port the interface is that we asked for. It is told
+// once: an interface that has one moves nobody on.
+func (s *stripe) onMoved(now congestion.Time, b []byte) {
+	var p wire.Moved
+	if p.Parse(b) != nil {
+		s.i.malformed.Add(1)
+		return
+	}
+	c := s.dialed(p.Index, p.CID, &p.Nonce, p.Auth, b)
+	if c == nil || c.dial.moved {
+		return
+	}
+	c.dialAt(c.known.WithPort(p.Port), true)
 	c.sendInit(now)
 }
 
@@ -220,8 +274,8 @@ func (s *stripe) onAccept(now congestion.Time, from *sock.Addr, b []byte) {
 		s.i.malformed.Add(1)
 		return
 	}
-	c := s.dialed(from, p.Index, p.CID, &p.Nonce, p.Auth, b)
-	if c == nil || p.Server.CID == 0 {
+	c := s.dialed(p.Index, p.CID, &p.Nonce, p.Auth, b)
+	if c == nil || c.addr != *from || p.Server.CID == 0 {
 		return
 	}
 	if !s.i.suits(from, &p.Server) {

@@ -181,7 +181,7 @@ func TestHalfOpen(t *testing.T) {
 	from, _ := sock.Parse(a.Address())
 	for range 3 * maxHalfOpen {
 		side := a.stripes[0].newSide()
-		if s.accept(now, &from, &side, ifaceKey{}) == nil {
+		if s.accept(now, &from, &wire.Init{Client: side}, ifaceKey{}) == nil {
 			t.Error("not accepted")
 		}
 	}

@@ -187,8 +187,12 @@ func (i *Iface) Memory() hw.MemoryDomain {
 	return i.cfg.Memory
 }
 
-// Address is the socket address in canonical form: padding and flow label are 0.
-func (i *Iface) Address() []byte { return i.name.Bytes() }
+// Address is the socket address in canonical form, padding and flow label are 0; for an
+// interface of a PortMapper that of the name, and the number.
+func (i *Iface) Address() []byte {
+	t := target{Addr: nameIn(&i.name, i.cfg.role), number: i.cfg.role.Number}
+	return t.bytes()
+}
 
 // Steering says how datagrams find their stripe.
 func (i *Iface) Steering() sock.Steering { return i.group.Steering }

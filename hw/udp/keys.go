@@ -18,10 +18,11 @@ type ifaceKey struct {
 	number uint8
 }
 
-// target is a peer's address and the number of the key under which it is meant.
+// target is what a peer is known by: its name, which of the interfaces of that name it
+// is, and the number of the key under which it is meant.
 type target struct {
 	sock.Addr
-	key uint8
+	number, key uint8
 }
 
 // newKeys makes the keys of a configuration ready.
@@ -72,14 +73,11 @@ func (k ifaceKey) sign(packet []byte) {
 	}
 }
 
-// target is what a connection leads to.
-func (c *Endpoint) target() target { return target{c.addr, c.key.number} }
-
 // bytes is the target as parse reads it.
 func (t *target) bytes() []byte {
 	b := t.Bytes()
-	if t.key == 0 {
+	if t.number == 0 && t.key == 0 {
 		return b
 	}
-	return hw.AppendKey(append(b[:len(b):len(b)], 0, 0, 0, 0), t.key) // number 0: see parse
+	return hw.AppendKey(append(b[:len(b):len(b)], t.number, 0, 0, 0), t.key)
 }

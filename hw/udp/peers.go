@@ -98,7 +98,7 @@ func (i *Iface) forget(c *Endpoint) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	c.src.told.Store(true)
-	if t := c.target(); i.peers[t] == c {
-		delete(i.peers, t)
+	if i.peers[c.known] == c {
+		delete(i.peers, c.known)
 	}
 }

@@ -91,6 +91,8 @@ func (s *stripe) dispatch(now, at congestion.Time, from *sock.Addr, b []byte, ma
 		s.onRetry(now, from, b)
 	case wire.TypeAccept:
 		s.onAccept(now, from, b)
+	case wire.TypeMoved:
+		s.onMoved(now, b)
 	case wire.TypeReset:
 		s.onReset(now, from, b)
 	default:

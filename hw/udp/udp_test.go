@@ -47,7 +47,7 @@ func open(t testing.TB, v6 bool, c Config) *Iface {
 func TestConformance(t *testing.T) {
 	for name, c := range map[string]struct {
 		Config
-		v6 bool
+		v6, mapped bool
 	}{
 		"default":  {},
 		"ipv6":     {v6: true}, // between hosts: TestHosts
@@ -56,12 +56,18 @@ func TestConformance(t *testing.T) {
 		"ethernet": {Config: Config{MaxPacket: 1472}},
 		"small":    {Config: Config{Window: minWindow, MaxBcopy: 64, MaxPacket: minPacket, NoGSO: true}},
 		"large":    {Config: Config{Window: 1 << 20, MaxBcopy: 1 << 16, Eager: 1 << 16}},
+		"mapped":   {mapped: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "stripes" && name != "key" {
 				t.Skip("the other configurations take long")
 			}
-			hwtest.Run(t, func(t testing.TB) hw.Iface { return open(t, c.v6, c.Config) })
+			hwtest.Run(t, func(t testing.TB) hw.Iface {
+				if c.mapped {
+					return openAt(t, mapper(t, c.v6), 70, c.Config)
+				}
+				return open(t, c.v6, c.Config)
+			})
 		})
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -191,4 +193,41 @@ func Bound(fd int) (Addr, error) {
 		return FromAddrPort(netip.AddrPortFrom(ip, uint16(a.Port))), nil
 	}
 	return Addr{}, ErrAddress
+}
+
+// Bind binds a socket of a's family to a. Errors are of the kernel.
+func Bind(fd int, a Addr) error {
+	port := int(a.Port())
+	if a.n == sizeIPv4 {
+		return unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte(a.raw[4:8])})
+	}
+	scope := binary.NativeEndian.Uint32(a.raw[24:])
+	return unix.Bind(fd, &unix.SockaddrInet6{Port: port, ZoneId: scope, Addr: [16]byte(a.raw[8:24])})
+}
+
+// connBuffer is the receive buffer of a Conn's socket in bytes.
+const connBuffer = 64 << 10
+
+// Conn returns a duplicate of the bound UDP socket fd that the Go runtime waits for,
+// with room for datagrams even if the socket was made to hold a name only. Errors:
+// ErrAddress for another kind of socket, and those of the kernel.
+func Conn(fd int) (*net.UDPConn, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate socket: %w", err)
+	}
+	f := os.NewFile(uintptr(dup), "weft name")
+	c, err := net.FilePacketConn(f)
+	_ = f.Close()
+	if err != nil {
+		return nil, err
+	}
+	u, ok := c.(*net.UDPConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("not a UDP socket: %w", ErrAddress), c.Close())
+	}
+	if err := u.SetReadBuffer(connBuffer); err != nil {
+		return nil, errors.Join(err, u.Close())
+	}
+	return u, nil
 }

@@ -6,11 +6,12 @@
 //
 //	Init    a client asks for a connection, at first without, then with a cookie
 //	Retry   the answer to the first: a cookie, and no state kept
+//	Moved   another answer: at which port the interface is that was asked for
 //	Accept  the answer to the second: the server's connection id
 //	Reset   a packet came for a connection that does not exist
 //	Data    frames within a connection
 //
-// An Init is at least as long as what it can provoke (Retry, Accept), and a
+// An Init is at least as long as what it can provoke (Retry, Moved, Accept), and a
 // Reset at most as long as the shortest Data packet: nobody is made to send
 // more than was sent to him.
 //
@@ -29,7 +30,7 @@ import "errors"
 var ErrMalformed = errors.New("malformed datagram")
 
 // Version is the version of the format. Another version's Init is ignored.
-const Version = 2
+const Version = 3
 
 // Type is a packet's type.
 type Type uint8
@@ -41,6 +42,7 @@ const (
 	TypeAccept
 	TypeReset
 	TypeData
+	TypeMoved
 )
 
 // magic is the upper half of byte 0.
@@ -53,6 +55,7 @@ const StripeByte = 1
 const (
 	InitSize   = 112
 	RetrySize  = 96
+	MovedSize  = 64
 	AcceptSize = 112
 	ResetSize  = HeaderSize
 	HeaderSize = 24 // of Data
@@ -72,7 +75,7 @@ func TypeOf(b []byte) Type {
 		return 0
 	}
 	t := Type(b[0] & 0x0F)
-	if t < TypeInit || t > TypeData {
+	if t < TypeInit || t > TypeMoved {
 		return 0
 	}
 	return t

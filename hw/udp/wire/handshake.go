@@ -17,12 +17,24 @@ type Side struct {
 	Buffer     uint8           // logarithm of the bytes that its sockets hold, at most maxBuffer
 }
 
+// Role is which of several interfaces that share a name an interface is. The zero
+// value is that of an interface whose name is its own.
+type Role struct {
+	Port   uint16 // of the name; 0: the one that its packets come from
+	Number uint8  // of the interface, below MaxInterfaces; 0 if Port is
+}
+
+// MaxInterfaces is how many interfaces can share a name.
+const MaxInterfaces = 128
+
 // Init asks for a connection. MAC is zero without an authorisation key.
 type Init struct {
 	Auth      bool  // an authorisation key is used
 	Steer     uint8 // byte 1: chosen by the client, the same in all its Inits for a connection
 	HasCookie bool
+	Wanted    uint8 // number of the interface that is asked for, of those of the name
 	Client    Side
+	Role      Role // the client's
 	Cookie    [CookieSize]byte
 	MAC       [TagSize]byte
 }
@@ -38,6 +50,17 @@ type Retry struct {
 	MAC    [TagSize]byte
 }
 
+// Moved tells at which port the interface is that an Init asked for, to be asked there.
+type Moved struct {
+	Auth   bool
+	Stripe uint8           // the client's
+	Index  uint32          // the client's
+	CID    uint64          // the client's
+	Nonce  [NonceSize]byte // the client's
+	Port   uint16          // not 0
+	MAC    [TagSize]byte
+}
+
 // Accept ends the handshake.
 type Accept struct {
 	Auth   bool
@@ -50,7 +73,7 @@ type Accept struct {
 }
 
 // MACOffset returns where the MAC of a handshake packet starts, which covers
-// all bytes before it. b is of one of the three sizes.
+// all bytes before it. b is of one of their sizes.
 func MACOffset(b []byte) int { return len(b) - TagSize }
 
 const (
@@ -89,6 +112,8 @@ func (p *Init) Put(b []byte) {
 	putHead(b[:InitSize], TypeInit, p.Steer, flags, p.Client.Index, p.Client.CID, &p.Client.Nonce)
 	p.Client.putLimits(b[32:48])
 	copy(b[48:80], p.Cookie[:])
+	b[80], b[81] = p.Wanted, p.Role.Number
+	binary.LittleEndian.PutUint16(b[82:], p.Role.Port)
 	copy(b[InitSize-TagSize:], p.MAC[:])
 }
 
@@ -102,7 +127,11 @@ func (p *Init) Parse(b []byte) error {
 	c.Index, c.CID = binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])
 	copy(c.Nonce[:], b[16:32])
 	copy(p.Cookie[:], b[48:80])
+	p.Wanted, p.Role = b[80], Role{Number: b[81], Port: binary.LittleEndian.Uint16(b[82:])}
 	copy(p.MAC[:], b[InitSize-TagSize:])
+	if max(p.Wanted, p.Role.Number) >= MaxInterfaces || p.Role.Port == 0 && p.Role.Number != 0 {
+		return fmt.Errorf("interface %d of port %d asks for %d: %w", p.Role.Number, p.Role.Port, p.Wanted, ErrMalformed)
+	}
 	return c.parseLimits(b[32:48])
 }
 
@@ -159,6 +188,35 @@ func (p *Retry) Parse(b []byte) error {
 	copy(p.Nonce[:], b[16:32])
 	copy(p.Cookie[:], b[32:64])
 	copy(p.MAC[:], b[RetrySize-TagSize:])
+	return nil
+}
+
+// Put writes the packet into b, which is MovedSize long.
+func (p *Moved) Put(b []byte) {
+	flags := uint8(0)
+	if p.Auth {
+		flags = flagAuth
+	}
+	putHead(b[:MovedSize], TypeMoved, p.Stripe, flags, p.Index, p.CID, &p.Nonce)
+	binary.LittleEndian.PutUint16(b[32:], p.Port)
+	copy(b[MovedSize-TagSize:], p.MAC[:])
+}
+
+// Parse reads the packet from b.
+func (p *Moved) Parse(b []byte) error {
+	if err := checkHead(b, TypeMoved, MovedSize, flagAuth); err != nil {
+		return err
+	}
+	*p = Moved{
+		Stripe: b[1], Auth: b[3]&flagAuth != 0,
+		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
+		Port: binary.LittleEndian.Uint16(b[32:]),
+	}
+	copy(p.Nonce[:], b[16:32])
+	copy(p.MAC[:], b[MovedSize-TagSize:])
+	if p.Port == 0 {
+		return fmt.Errorf("moved to port 0: %w", ErrMalformed)
+	}
 	return nil
 }
 

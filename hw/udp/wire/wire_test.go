@@ -20,7 +20,7 @@ func side(seed uint64) Side {
 
 func TestHandshakeRoundTrip(t *testing.T) {
 	var b [InitSize]byte
-	in := Init{Auth: true, Steer: 9, HasCookie: true, Client: side(1), Cookie: [CookieSize]byte{1, 31: 2}, MAC: [TagSize]byte{5, 15: 6}}
+	in := Init{Auth: true, Steer: 9, HasCookie: true, Wanted: 7, Client: side(1), Role: Role{Port: 700, Number: 65}, Cookie: [CookieSize]byte{1, 31: 2}, MAC: [TagSize]byte{5, 15: 6}}
 	in.Put(b[:])
 	var gotInit Init
 	if err := gotInit.Parse(b[:]); err != nil || gotInit != in {
@@ -31,6 +31,12 @@ func TestHandshakeRoundTrip(t *testing.T) {
 	var gotRetry Retry
 	if err := gotRetry.Parse(b[:RetrySize]); err != nil || gotRetry != retry {
 		t.Errorf("retry: %v\n%s", err, cmp.Diff(retry, gotRetry))
+	}
+	moved := Moved{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, Port: 800, MAC: in.MAC}
+	moved.Put(b[:])
+	var gotMoved Moved
+	if err := gotMoved.Parse(b[:MovedSize]); err != nil || gotMoved != moved {
+		t.Errorf("moved: %v\n%s", err, cmp.Diff(moved, gotMoved))
 	}
 	accept := Accept{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, Server: side(2), MAC: in.MAC}
 	accept.Put(b[:])
@@ -45,7 +51,7 @@ func TestHandshakeRoundTrip(t *testing.T) {
 
 // TestNoAmplification holds answers to the size of what provokes them.
 func TestNoAmplification(t *testing.T) {
-	if RetrySize > InitSize || AcceptSize > InitSize || ResetSize > HeaderSize {
+	if RetrySize > InitSize || MovedSize > InitSize || AcceptSize > InitSize || ResetSize > HeaderSize {
 		t.Error("an answer is longer than its question")
 	}
 }
@@ -200,6 +206,8 @@ func FuzzPacket(f *testing.F) {
 	f.Add(bytes.Clone(b[:]))
 	(&Retry{}).Put(b[:])
 	f.Add(bytes.Clone(b[:RetrySize]))
+	(&Moved{Port: 1}).Put(b[:])
+	f.Add(bytes.Clone(b[:MovedSize]))
 	(&Accept{Server: side(1)}).Put(b[:])
 	f.Add(bytes.Clone(b[:]))
 	data := make([]byte, 200)
@@ -225,6 +233,13 @@ func FuzzPacket(f *testing.F) {
 			again := Retry{}
 			if retry.Put(out[:]); again.Parse(out[:RetrySize]) != nil || again != retry {
 				t.Errorf("retry %+v", retry)
+			}
+		}
+		var moved Moved
+		if moved.Parse(b) == nil {
+			again := Moved{}
+			if moved.Put(out[:]); again.Parse(out[:MovedSize]) != nil || again != moved {
+				t.Errorf("moved %+v", moved)
 			}
 		}
 		var accept Accept

@@ -24,13 +24,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/sock"
 )
 
 // A datagram is 'w' | 0 | 'x' | kind | number:8 | length of the address:2 | address, in
@@ -83,23 +83,9 @@ func Open(fd int, own []byte) (*Exchange, error) {
 	if len(own) == 0 || len(own) > MaxAddress {
 		return nil, fmt.Errorf("exchange: device address of %d bytes: %w", len(own), hw.ErrInvalid)
 	}
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("exchange: duplicate socket: %w", err)
-	}
-	f := os.NewFile(uintptr(dup), "weft name")
-	c, err := net.FilePacketConn(f)
-	_ = f.Close()
+	u, err := sock.Conn(fd)
 	if err != nil {
 		return nil, fmt.Errorf("exchange: %w", err)
-	}
-	u, ok := c.(*net.UDPConn)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("exchange: not a UDP socket: %w", hw.ErrInvalid), c.Close())
-	}
-	// The socket may have been made to hold a name only, with no room.
-	if err := u.SetReadBuffer(64 << 10); err != nil {
-		return nil, errors.Join(fmt.Errorf("exchange: %w", err), u.Close())
 	}
 	x := newExchange(own)
 	x.conn, x.send = u, func(to netip.AddrPort, b []byte) { _, _ = u.WriteToUDPAddrPort(b, to) }

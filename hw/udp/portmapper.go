@@ -1,0 +1,199 @@
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
+)
+
+// PortMapper answers for a name that several interfaces share, each of which has a
+// number and a socket of its own (as RFC 1833's port mapper does for programs). It
+// tells who asks for one at which port that is, and gives its interfaces the cookies
+// that servers send to the name. What is on the name's own port is only asked for
+// when a connection is made.
+type PortMapper struct {
+	conn    *net.UDPConn
+	name    sock.Addr // that the socket is bound to; immutable
+	only6   int       // IPV6_V6ONLY of the socket; immutable
+	foreign func(from netip.AddrPort, b []byte) []byte
+	start   time.Time
+	done    sync.WaitGroup
+
+	mu     sync.Mutex // connecting only
+	open   map[uint8]*Iface
+	budget bucket // of answers
+}
+
+// OpenPortMapper answers for the name that UDP socket fd is bound to, of which it keeps
+// a duplicate. foreign takes datagrams of another protocol, as Config.Foreign does; nil:
+// there is none. Errors: hw.ErrInvalid for another kind of socket, and those of the kernel.
+func OpenPortMapper(fd int, foreign func(from netip.AddrPort, b []byte) []byte) (*PortMapper, error) {
+	name, err := sock.Bound(fd)
+	if err != nil {
+		return nil, fmt.Errorf("udp: address of the socket: %w: %w", err, hw.ErrInvalid)
+	}
+	m := &PortMapper{
+		name: name, foreign: foreign, start: time.Now(), open: map[uint8]*Iface{},
+		budget: bucket{rate: answerRate, burst: answerBurst, left: answerBurst},
+	}
+	if !name.Is4() {
+		if m.only6, err = unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY); err != nil {
+			return nil, fmt.Errorf("udp: %s: %w", name.String(), err)
+		}
+	}
+	if m.conn, err = sock.Conn(fd); err != nil {
+		return nil, fmt.Errorf("udp: %s: %w", name.String(), err)
+	}
+	m.done.Go(m.serve)
+	return m, nil
+}
+
+// Open opens the interface with a number, below wire.MaxInterfaces, on a port that the
+// kernel chooses. Errors: as Open, and hw.ErrInvalid for a number that is taken.
+func (m *PortMapper) Open(number uint8, cfg Config) (*Iface, error) {
+	if number >= wire.MaxInterfaces || m.at(number) != nil {
+		return nil, fmt.Errorf("udp: interface %d of %s is taken: %w", number, m.name.String(), hw.ErrInvalid)
+	}
+	fd, err := m.another()
+	if err != nil {
+		return nil, fmt.Errorf("udp: a port for interface %d of %s: %w", number, m.name.String(), err)
+	}
+	cfg.role, cfg.mapper = wire.Role{Port: m.name.Port(), Number: number}, m
+	i, err := Open(fd, cfg)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.open[number] = i
+	m.mu.Unlock()
+	return i, nil
+}
+
+// another makes a socket with the name's address and another port.
+func (m *PortMapper) another() (int, error) {
+	family := unix.AF_INET6
+	if m.name.Is4() {
+		family = unix.AF_INET
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if family == unix.AF_INET6 {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, m.only6)
+	}
+	if err == nil {
+		err = sock.Bind(fd, m.name.WithPort(0))
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// at returns the interface with a number, nil if there is none.
+func (m *PortMapper) at(number uint8) *Iface {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.open[number]
+}
+
+// leave takes an interface that is being closed away.
+func (m *PortMapper) leave(i *Iface) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open[i.cfg.role.Number] == i {
+		delete(m.open, i.cfg.role.Number)
+	}
+}
+
+// Close stops answering. Interfaces that are open stay, but nobody finds them.
+func (m *PortMapper) Close() error {
+	err := m.conn.Close()
+	m.done.Wait()
+	return err
+}
+
+// serve answers until Close.
+func (m *PortMapper) serve() {
+	var b [maxPacket]byte
+	for {
+		n, from, err := m.conn.ReadFromUDPAddrPort(b[:])
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // an earlier answer met a closed port
+		}
+		if a := m.take(from, b[:n]); len(a) != 0 && len(a) <= n {
+			_, _ = m.conn.WriteToUDPAddrPort(a, from) // one that cannot be sent counts as lost
+		}
+	}
+}
+
+// take takes in a datagram and returns what is to be sent back.
+func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch wire.TypeOf(b) {
+	case wire.TypeInit:
+		return m.onInit(b)
+	case wire.TypeRetry:
+		m.onRetry(from, b)
+		return nil
+	}
+	if m.foreign != nil && !wire.Ours(b) {
+		return m.foreign(from, b)
+	}
+	return nil
+}
+
+// onInit returns where to ask. Who knows none of the interface's keys is not answered.
+func (m *PortMapper) onInit(b []byte) []byte {
+	var p wire.Init
+	if p.Parse(b) != nil || !m.budget.take(congestion.Time(time.Since(m.start))+1) {
+		return nil
+	}
+	i := m.open[p.Wanted]
+	if i == nil || p.Auth != i.keyed() {
+		return nil
+	}
+	key, ok := i.signer(b)
+	if !ok {
+		return nil
+	}
+	a := make([]byte, wire.MovedSize)
+	c := &p.Client
+	(&wire.Moved{Auth: p.Auth, Stripe: c.Stripe, Index: c.Index, CID: c.CID, Nonce: c.Nonce, Port: i.name.Port()}).Put(a)
+	key.sign(a)
+	return a
+}
+
+// onRetry gives a server's cookie to the interface that asked for it, which it tells by
+// the nonce.
+func (m *PortMapper) onRetry(from netip.AddrPort, b []byte) {
+	var p wire.Retry
+	if p.Parse(b) != nil {
+		return
+	}
+	server := sock.FromAddrPort(from)
+	for _, i := range m.open {
+		if int(p.Stripe) < len(i.stripes) {
+			s := i.stripes[p.Stripe]
+			s.lease.lock()
+			s.onRetry(i.now(), &server, b)
+			s.leave()
+		}
+	}
+}
