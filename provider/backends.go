@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/loopback"
 	"github.com/weft-fabric/weft/hw/udp"
+	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
@@ -65,19 +66,14 @@ func openNetworks(e *Endpoint) (list []hw.Iface, names io.Closer, err error) {
 	return list, over, nil
 }
 
-// openUDP opens the transport over UDP on the endpoint's own socket, which it
-// shares with the exchange of device addresses.
+// openUDP opens the transport over UDP: on the endpoint's own socket, which it
+// shares with the exchange of device addresses, or on one of a context.
 func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
-	fd, err := unix.FcntlInt(uintptr(e.socket.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
 	cc, err := udpCongestion(e.domain.cfg)
 	if err != nil {
-		_ = unix.Close(fd)
 		return nil, err
 	}
-	i, err := udp.Open(fd, udp.Config{
+	i, err := openUDPSocket(e, udp.Config{
 		Stripes:     e.domain.cfg.UDPStripes,
 		Congestion:  cc,
 		Source:      e.name.AppendSockaddr(nil),
@@ -96,6 +92,31 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		log.Infof(log.EPData, "udp by AF_XDP: %s", i.XDP())
 	}
 	return i, err
+}
+
+func openUDPSocket(e *Endpoint, c udp.Config) (*udp.Iface, error) {
+	if e.scalable != nil {
+		m, err := e.scalable.portMapper()
+		if err != nil {
+			return nil, err
+		}
+		return m.Open(e.context, c)
+	}
+	fd, err := unix.FcntlInt(uintptr(e.socket.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return udp.Open(fd, c)
+}
+
+// openPortMapper opens what tells peers where a scalable endpoint's contexts are. It
+// says that none has an RDMA device.
+func openPortMapper(fd int) (*udp.PortMapper, error) {
+	none, err := devices.Share(nil)
+	if err != nil {
+		return nil, err
+	}
+	return udp.OpenPortMapper(fd, none.Take)
 }
 
 // udpXDP is FI_WEFT_UDP_XDP as the transport takes it.

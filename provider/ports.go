@@ -64,9 +64,6 @@ func (e *Endpoint) portsTo(a address) []*port {
 	if len(e.ports) == 1 || e.domain.local.has(a.Name) {
 		return e.ports[:1]
 	}
-	if a.number != 0 {
-		return nil // contexts have no names on the network
-	}
 	return e.ports[1:]
 }
 
@@ -226,10 +223,13 @@ func (e *Endpoint) closePorts() {
 	}
 }
 
-// openNetworkPorts opens the ports to other hosts. The contexts of scalable
-// endpoints have none.
+// openNetworkPorts opens the ports to other hosts.
 func (e *Endpoint) openNetworkPorts() error {
-	if e.context != 0 || e.info.Caps&fi.RemoteComm == 0 {
+	caps := e.info.Caps
+	if e.scalable != nil {
+		caps = e.scalable.info.Caps // no context has it
+	}
+	if caps&fi.RemoteComm == 0 {
 		return nil
 	}
 	list, names, err := openNetworks(e)

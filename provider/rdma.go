@@ -123,6 +123,9 @@ func (r *rdma) openIface() error {
 	if r.ep.name.IsLoopback() {
 		return nil // its peers are on this host
 	}
+	if r.ep.scalable != nil {
+		return errNoRDMA // only ports of UDP have numbers
+	}
 	if r.ep.auth != "" || r.ep.keys != nil {
 		return fmt.Errorf("devices know no authorisation keys: %w", errNoRDMA)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw/udp"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
@@ -29,6 +30,10 @@ type Scalable struct {
 	enabled bool
 	named   bool // a context uses the name: it stays
 	tx, rx  []bool
+
+	// mapper tells peers on other hosts where the contexts are, nil before one can
+	// be reached from there.
+	mapper *udp.PortMapper
 }
 
 // OpenScalable opens a scalable endpoint. The numbers of contexts are those of
@@ -138,7 +143,26 @@ func (s *Scalable) Close() error {
 	if s.av != nil {
 		s.av.refs.release()
 	}
+	if s.mapper != nil {
+		if err := s.mapper.Close(); err != nil {
+			log.Warnf(log.EPCtrl, "close the port mapper of %s: %v", s.name, err)
+		}
+	}
 	s.socket.close()
 	s.domain.refs.release()
 	return nil
+}
+
+// portMapper returns the endpoint's port mapper, opening it for the first context.
+func (s *Scalable) portMapper() (*udp.PortMapper, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mapper == nil {
+		m, err := openPortMapper(s.socket.fd)
+		if err != nil {
+			return nil, err
+		}
+		s.mapper = m
+	}
+	return s.mapper, nil
 }

@@ -245,7 +245,10 @@ static void test_auto(long arg)
 		fill(buf, sizes[2], (uint64_t)i);
 		if (test_rank) {
 			barrier(NULL);
-			OK((int)fi_tsend(s.tx[i], buf, sizes[2], NULL, fi_rx_addr(s.n.peer[0], i, BITS), 7, buf));
+			do /* until the other host has answered */
+				rc = fi_tsend(s.tx[i], buf, sizes[2], NULL, fi_rx_addr(s.n.peer[0], i, BITS), 7, buf);
+			while (rc == -FI_EAGAIN);
+			OK((int)rc);
 			barrier(NULL);
 			while ((rc = fi_cq_read(s.txcq[i], &e, 1)) == -FI_EAGAIN)
 				;
