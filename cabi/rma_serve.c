@@ -109,7 +109,11 @@ static bool serve_write(struct context *c, const struct weft_slot *slot, const s
 	return true;
 }
 
-/* Performs an operation and answers with what was there before. */
+/* Performs an operation and answers with what was there before. The operation's locked instruction
+ * waits for all stores before it, and a store to the answer's slot waits for the line, which the
+ * initiator polls. So where the claim needs no locked instruction either, it comes after the
+ * operation: claim, answer and publication are then one burst of stores. Asking for
+ * the line beforehand (weft_expect_answer) is no use: the initiator takes it back meanwhile. */
 static bool serve_fetch(struct context *c, const struct weft_atomic_job *job, uint64_t request)
 {
 	uint64_t line = weft_peer_line(c->ep, c->src), pos, before;
@@ -124,10 +128,17 @@ static bool serve_fetch(struct context *c, const struct weft_atomic_job *job, ui
 		return false;
 	ring.tail = peer->tail;
 	ring.log2_slots = peer->log2_slots;
-	slot = (struct weft_slot *)weft_ring_claim(&ring, peer->owner, peer->exclusive, &pos);
-	if (!slot)
-		return false;
-	before = weft_atomic_apply(job);
+	if (peer->exclusive) {
+		if (!weft_ring_next_free(&ring))
+			return false;
+		before = weft_atomic_apply(job);
+		slot = (struct weft_slot *)weft_ring_claim(&ring, peer->owner, true, &pos);
+	} else {
+		slot = (struct weft_slot *)weft_ring_claim(&ring, peer->owner, false, &pos);
+		if (!slot)
+			return false;
+		before = weft_atomic_apply(job);
+	}
 	slot->am_id = WEFT_AM_READ_DATA;
 	slot->flags = 0;
 	slot->head = sizeof(uint64_t);
@@ -149,11 +160,8 @@ static bool serve_atomic(struct context *c, const struct weft_slot *slot, const 
 	if (m->head != sizeof(head))
 		return false;
 	memcpy(&head, slot->body, sizeof(head));
-	if (head.kind != WEFT_ATOMIC_PLAIN) {
-		if (!c->answers)
-			return false;
-		weft_expect_answer(c->ep, c->src);
-	}
+	if (head.kind != WEFT_ATOMIC_PLAIN && !c->answers)
+		return false;
 	size = weft_atomic_size(head.kind, head.datatype, head.op);
 	want = (head.op == FI_ATOMIC_READ ? 0 : size) + (head.kind == WEFT_ATOMIC_COMPARE ? size : 0);
 	if (!size || head.count != 1 || head.last != 1 || head.at || m->length != want ||
