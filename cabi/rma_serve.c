@@ -92,10 +92,7 @@ static bool serve_write(struct context *c, const struct weft_slot *slot, const s
 	to = target_of(ep, head.key, m->header, m->length, WEFT_KEY_WRITE);
 	if (!to || (data && (!ep->rx_cq || !take_place(ep->rx_cq, c->to.rx, &place))))
 		return false;
-	if (m->length == sizeof(uint64_t))
-		memcpy(to, slot->body + m->head, sizeof(uint64_t));
-	else
-		memcpy(to, slot->body + m->head, m->length);
+	weft_copy_payload(to, slot->body + m->head, m->length);
 	if (data) {
 		struct weft_cqe e = {
 			.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = head.length,
@@ -145,7 +142,7 @@ static bool serve_fetch(struct context *c, const struct weft_atomic_job *job, ui
 	slot->length = job->size;
 	slot->header = request;
 	memset(slot->body, 0, sizeof(uint64_t)); /* the offset */
-	memcpy(slot->body + sizeof(uint64_t), &before, job->size);
+	weft_copy_payload(slot->body + sizeof(uint64_t), &before, job->size);
 	weft_ring_publish(&ring, &slot->seq, peer->owner, pos);
 	weft_peer_wake(c->ep, peer);
 	return true;
@@ -173,12 +170,12 @@ static bool serve_atomic(struct context *c, const struct weft_slot *slot, const 
 		rights |= WEFT_KEY_READ;
 	job = (struct weft_atomic_job){ .op = head.op, .datatype = head.datatype, .size = size };
 	job.target = target_of(c->ep, head.key, m->header, size, rights);
-	if (!job.target || (uintptr_t)job.target % size)
+	if (!job.target || (uintptr_t)job.target & (size - 1))
 		return false;
 	if (head.op != FI_ATOMIC_READ)
-		memcpy(&job.operand, slot->body + sizeof(head), size);
+		weft_copy_payload(&job.operand, slot->body + sizeof(head), size);
 	if (head.kind == WEFT_ATOMIC_COMPARE)
-		memcpy(&job.compare, slot->body + sizeof(head) + size, size);
+		weft_copy_payload(&job.compare, slot->body + sizeof(head) + size, size);
 	if (head.kind == WEFT_ATOMIC_PLAIN) {
 		weft_atomic_apply(&job);
 		c->stream = true;
@@ -204,7 +201,7 @@ static bool take_answer(struct context *c, const struct weft_slot *slot, const s
 	memcpy(&zero, slot->body, sizeof(zero));
 	if (zero || (f->completes && !take_place(ep->tx_cq, c->to.tx, &place)))
 		return false;
-	memcpy((void *)f->result, slot->body + sizeof(zero), m->length);
+	weft_copy_payload((void *)f->result, slot->body + sizeof(zero), m->length);
 	if (f->completes) {
 		struct weft_cqe e = {
 			.context = f->context, .flags = FI_ATOMIC | FI_READ, .src = FI_ADDR_NOTAVAIL,
