@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inbox is memory that the kernel puts short datagrams into, shared with the
+// inbox is memory that the kernel puts datagrams into that are not long, shared with the
 // process: an empty one costs a load where an empty socket costs a system call,
 // and the socket's queue, with the memory of each datagram that one processor
 // allocates and another frees, is left out. All that comes before the socket stays:
@@ -20,14 +20,19 @@ import (
 // filter does. To the kernel what it takes is filtered: it counts as
 // UdpInErrors and among the socket's drops.
 //
-// The program leaves to the socket what is long, joined of several, or of a link-local
-// address, whose scope it does not see; what comes while the inbox is full or
+// A datagram, or several of one size that the kernel hands over joined, takes as many slots
+// in a row as it needs. What begins in the last ones goes on behind them, where
+// no slot begins. What is said of it stands apart from the slots, where no
+// datagram is: whatever one contains is not taken for the word of the program.
+//
+// The program leaves to the socket what is long or of a link-local address, whose scope it
+// does not see; what comes while the inbox is full or
 // off; and what comes while the socket holds something, because datagrams that overtake
 // each other look lost.
 //
 //	program                                 owner
-//	P1: claim a slot: tail + 1              O1: off = 1 (before a sleep)
-//	P2: fill it, seq = position + 1         O2: look for slots
+//	P1: claim slots: tail + span            O1: off = 1 (before a sleep)
+//	P2: fill them, seq = position + 1       O2: look for slots
 //	P3: off? then the socket gets it too    O3: sleep until the socket has something
 //
 // P2 is a read-modify-write and O1 is sequentially consistent, so either P3 sees O1
@@ -53,23 +58,29 @@ const (
 	inboxHead   = 128 // owner: slots read
 	inboxTaken  = 136 // owner: datagrams taken from the socket
 	inboxOff    = 144 // owner: 1 while all shall go to the socket
-	inboxFirst  = 256 // the slots
+	inboxTold   = 256 // what is said of each slot that begins a datagram
+	inboxFirst  = inboxTold + inboxSlots*tellBytes
 
-	inboxSlots = 32
+	inboxSlots = 64
 	slotShift  = 9
-	slotBytes  = 1 << slotShift
-	inboxBytes = inboxFirst + inboxSlots*slotBytes
+	slotBytes  = 1 << slotShift // the UDP header and what follows
+	mostSlots  = 9              // of a datagram: 4 KiB and what they are wrapped in
+	inboxMost  = mostSlots * slotBytes
+	inboxBytes = inboxFirst + inboxSlots*slotBytes + inboxMost
 
-	slotSeq  = 0  // program: position + 1 once it is filled, modulo 2^32
-	slotLen  = 4  // bytes from slotUDP; 0: nothing
-	slotTime = 8  // CLOCK_MONOTONIC
-	slotIP   = 24 // the IP header without options
-	slotUDP  = 64 // the UDP header and what follows
+	tellShift = 6
+	tellBytes = 1 << tellShift
+	tellSeq   = 0  // position + 1 once it is filled, modulo 2^32
+	tellLen   = 4  // bytes in the slots; 0: nothing
+	tellTime  = 8  // CLOCK_MONOTONIC
+	tellGSO   = 16 // payload bytes of each of several datagrams but the last; 0: there is one
+	tellSpan  = 20 // slots that it takes
+	tellIP    = 24 // the IP header without options
 )
 
 const (
-	// tellEvery is after how many slots read the program is told.
-	tellEvery = 8
+	// headEvery is after how many slots read the program is told.
+	headEvery = 8
 	// inboxLook is how long the socket is not looked at if nothing says that it
 	// should be. Its error queue does not say.
 	inboxLook = 100 * time.Microsecond
@@ -97,10 +108,8 @@ func inboxProgram(mapFD int) asm.Instructions {
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMapValue(asm.R7, mapFD, 0),
 		asm.LoadMem(asm.R8, asm.R6, skbLen, asm.Word),
-		asm.JGT.Imm(asm.R8, slotBytes-slotUDP, "pass"),
+		asm.JGT.Imm(asm.R8, inboxMost, "pass"),
 		asm.JLE.Imm(asm.R8, udpHeader, "pass"),
-		asm.LoadMem(asm.R1, asm.R6, skbGSOSize, asm.Word),
-		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.LoadMem(asm.R1, asm.R7, inboxOff, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.LoadMem(asm.R1, asm.R7, inboxPassed, asm.DWord),
@@ -120,47 +129,73 @@ func inboxProgram(mapFD int) asm.Instructions {
 		asm.JEq.Imm(asm.R1, native(0xfe, 0x80), "pass"), // link-local
 		asm.Mov.Imm(asm.R2, 40),
 
-		asm.StoreMem(asm.RFP, -24, asm.R2, asm.DWord).WithSymbol("claim"),
+		asm.StoreMem(asm.RFP, ipSize, asm.R2, asm.DWord).WithSymbol("claim"),
+		asm.Mov.Reg(asm.R3, asm.R8),
+		asm.Add.Imm(asm.R3, slotBytes-1),
+		asm.RSh.Imm(asm.R3, slotShift),
+		asm.StoreMem(asm.RFP, span, asm.R3, asm.DWord),
 		asm.LoadMem(asm.R9, asm.R7, inboxTail, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R7, inboxHead, asm.DWord),
-		asm.Mov.Reg(asm.R2, asm.R9),
-		asm.Sub.Reg(asm.R2, asm.R1),
-		asm.JGE.Imm(asm.R2, inboxSlots, "pass"), // full
-		asm.Mov.Reg(asm.R0, asm.R9),
+		asm.LoadMem(asm.R2, asm.R7, inboxHead, asm.DWord),
 		asm.Mov.Reg(asm.R1, asm.R9),
-		asm.Add.Imm(asm.R1, 1),
+		asm.Add.Reg(asm.R1, asm.R3),
+		asm.Mov.Reg(asm.R4, asm.R1),
+		asm.Sub.Reg(asm.R4, asm.R2),
+		asm.JGT.Imm(asm.R4, inboxSlots, "pass"), // full
+		asm.Mov.Reg(asm.R0, asm.R9),
 		atomically(asm.CmpXchg, asm.R7, asm.R1, asm.DWord, inboxTail), // P1
 		asm.JNE.Reg(asm.R0, asm.R9, "pass"),                           // another processor was faster
-		asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
+		asm.Mov.Reg(asm.R1, asm.R9),
+		asm.Add.Imm(asm.R1, 1),
+		asm.StoreMem(asm.RFP, sequence, asm.R1, asm.DWord),
 		asm.And.Imm(asm.R9, inboxSlots-1),
+		asm.Mov.Reg(asm.R2, asm.R9),
+		asm.LSh.Imm(asm.R2, tellShift),
+		asm.LoadMapValue(asm.R1, mapFD, inboxTold),
+		asm.Add.Reg(asm.R2, asm.R1),
+		asm.StoreMem(asm.RFP, told, asm.R2, asm.DWord),
 		asm.LSh.Imm(asm.R9, slotShift),
 		asm.LoadMapValue(asm.R1, mapFD, inboxFirst),
 		asm.Add.Reg(asm.R9, asm.R1),
 	},
-		skbLoad(asm.FnSkbLoadBytes, 0, asm.R9, slotUDP, asm.Mov.Reg(asm.R4, asm.R8))...),
-		fillSlot()...)...)
+		skbLoad(asm.FnSkbLoadBytes, 0, asm.R9, 0, asm.Mov.Reg(asm.R4, asm.R8))...),
+		tell()...)...)
 }
 
-// fillSlot compiles what follows once the datagram is in the slot at R9.
-func fillSlot() asm.Instructions {
-	list := asm.Instructions{asm.JNE.Imm(asm.R0, 0, "broken")}
-	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 0, asm.R9, slotIP, asm.LoadMem(asm.R4, asm.RFP, -24, asm.DWord))...)
+// What the program keeps on its stack.
+const (
+	sequence = -8
+	ipSize   = -24
+	span     = -32
+	told     = -40
+)
+
+// tell compiles what follows once the datagram is in its slots.
+func tell() asm.Instructions {
+	list := asm.Instructions{
+		asm.LoadMem(asm.R9, asm.RFP, told, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, span, asm.DWord),
+		asm.StoreMem(asm.R9, tellSpan, asm.R1, asm.Word),
+		asm.JNE.Imm(asm.R0, 0, "broken"),
+	}
+	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 0, asm.R9, tellIP, asm.LoadMem(asm.R4, asm.RFP, ipSize, asm.DWord))...)
 	return append(list,
 		asm.JNE.Imm(asm.R0, 0, "broken"),
 		asm.FnKtimeGetNs.Call(),
-		asm.StoreMem(asm.R9, slotTime, asm.R0, asm.DWord),
-		asm.StoreMem(asm.R9, slotLen, asm.R8, asm.Word),
-		asm.LoadMem(asm.R1, asm.RFP, -8, asm.DWord),
-		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, slotSeq), // P2
+		asm.StoreMem(asm.R9, tellTime, asm.R0, asm.DWord),
+		asm.StoreMem(asm.R9, tellLen, asm.R8, asm.Word),
+		asm.LoadMem(asm.R1, asm.R6, skbGSOSize, asm.Word),
+		asm.StoreMem(asm.R9, tellGSO, asm.R1, asm.Word),
+		asm.LoadMem(asm.R1, asm.RFP, sequence, asm.DWord),
+		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, tellSeq), // P2
 		asm.LoadMem(asm.R1, asm.R7, inboxOff, asm.Word),         // P3
 		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.Mov.Imm(asm.R0, 0),
 		asm.Return(),
 
 		asm.Mov.Imm(asm.R1, 0).WithSymbol("broken"),
-		asm.StoreMem(asm.R9, slotLen, asm.R1, asm.Word),
-		asm.LoadMem(asm.R1, asm.RFP, -8, asm.DWord),
-		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, slotSeq),
+		asm.StoreMem(asm.R9, tellLen, asm.R1, asm.Word),
+		asm.LoadMem(asm.R1, asm.RFP, sequence, asm.DWord),
+		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, tellSeq),
 
 		asm.Mov.Imm(asm.R1, 1).WithSymbol("pass"),
 		atomically(asm.AddAtomic, asm.R7, asm.R1, asm.DWord, inboxPassed),

@@ -67,14 +67,15 @@ func TestInbox(t *testing.T) {
 	for _, ap := range []string{"127.0.0.1:0", "[::1]:0"} {
 		s, send := inboxed(t, ap)
 		in, _ := buffers(t)
-		const most = slotBytes - slotUDP - udpHeader
+		const most = inboxMost - udpHeader
 		n := uint32(0)
 		for _, c := range []struct{ sizes, direct []int }{
-			{[]int{4, 100, most}, []int{3}},
+			{[]int{4, 100, slotBytes - udpHeader, slotBytes - udpHeader + 1, 1472, most}, []int{6}},
 			{[]int{most + 1}, []int{0}},
 			{[]int{8, most + 1, 8, 8, 60000, 8}, []int{1}},
-			{slices.Repeat([]int{16}, 5*inboxSlots), []int{inboxSlots - tellEvery, inboxSlots}},
+			{slices.Repeat([]int{16}, 5*inboxSlots), []int{inboxSlots - headEvery, inboxSlots}},
 			{slices.Repeat([]int{16}, inboxSlots/2), []int{inboxSlots / 2}},
+			{slices.Repeat([]int{1472}, inboxSlots/6), []int{inboxSlots / 6}},
 		} {
 			var want []uint32
 			for _, size := range c.sizes {
@@ -101,7 +102,7 @@ func TestInboxMixed(t *testing.T) {
 	for k := range 2000 {
 		var want []uint32
 		for range k % 7 {
-			send(n, 16+(k*k%5)/4*1000)
+			send(n, 16+[]int{0, 500, 1400, 4000, 9000}[(k+int(n))%5])
 			want = append(want, n)
 			n++
 		}
@@ -109,6 +110,39 @@ func TestInboxMixed(t *testing.T) {
 	}
 	if by == 0 || by == int(n) {
 		t.Errorf("%d of %d came by the inbox", by, n)
+	}
+}
+
+// TestInboxJoined: datagrams that the kernel hands over joined come so by the inbox.
+func TestInboxJoined(t *testing.T) {
+	to, addr := group(t, "127.0.0.1:0", Options{})
+	from, _ := group(t, "127.0.0.1:0", Options{NoInbox: true})
+	if to.NoInbox != nil || from.Sockets[0].noGSO {
+		t.Skipf("no inbox: %v, or no segments", to.NoInbox)
+	}
+	in, out := buffers(t)
+	for range 100 {
+		for k, size := range []int{1200, 1200, 1200, 700} {
+			b := out.Take(size)
+			for i := range b {
+				b[i] = byte(k)
+			}
+			out.Add(from.Sockets[0], &addr, Nobody, b, nil, false)
+		}
+		out.Flush(from.Sockets[0])
+		var m Message
+		n := 0
+		for end := time.Now().Add(10 * time.Second); n == 0 && time.Now().Before(end); {
+			n, _, _ = to.Sockets[0].Receive(in, 0)
+		}
+		if n != 1 || !in.Message(0, &m) || m.Segment != 1200 || len(m.Bytes) != 4300 || m.Driver == 0 {
+			t.Fatalf("%d messages, segments of %d, %d bytes, time %v", n, m.Segment, len(m.Bytes), m.Driver)
+		}
+		for i, c := range m.Bytes {
+			if int(c) != i/1200 {
+				t.Fatalf("byte %d is %d", i, c)
+			}
+		}
 	}
 }
 

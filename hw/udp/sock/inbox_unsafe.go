@@ -14,33 +14,38 @@ func (b *inbox) half(at int) *uint32 { return (*uint32)(unsafe.Pointer(&b.mem[at
 // take reads what is in the inbox into m and returns how many datagrams that are. They
 // are valid until the next call.
 func (b *inbox) take(m []Message) (n int) {
-	if b.head-b.told >= tellEvery {
+	if b.head-b.told >= headEvery {
 		b.told = b.head
 		atomic.StoreUint64(b.word(inboxHead), b.told)
 	}
 	for n < len(m) && b.head-b.told < inboxSlots {
-		at := inboxFirst + int(b.head&(inboxSlots-1))<<slotShift
-		slot := b.mem[at : at+slotBytes : at+slotBytes]
-		if atomic.LoadUint32(b.half(at+slotSeq)) != uint32(b.head+1) { // ↔ P2
+		slot := int(b.head & (inboxSlots - 1))
+		at := inboxTold + slot<<tellShift
+		if atomic.LoadUint32(b.half(at+tellSeq)) != uint32(b.head+1) { // ↔ P2
 			break
 		}
-		b.head++
-		if readSlot(slot, &m[n]) {
+		told := b.mem[at : at+tellBytes : at+tellBytes]
+		from := inboxFirst + slot<<slotShift
+		b.head += uint64(min(max(binary.NativeEndian.Uint32(told[tellSpan:]), 1), mostSlots))
+		if readSlots(told, b.mem[from:from+inboxMost:from+inboxMost], &m[n]) {
 			n++
 		}
 	}
 	return n
 }
 
-// readSlot reads a slot that is filled, false if nothing is in it.
-func readSlot(slot []byte, m *Message) bool {
-	size := binary.NativeEndian.Uint32(slot[slotLen:])
-	if size <= udpHeader || size > slotBytes-slotUDP {
+// readSlots reads what is told of slots that are filled, and they hold, false if that is nothing.
+func readSlots(told, slots []byte, m *Message) bool {
+	size := binary.NativeEndian.Uint32(told[tellLen:])
+	if size <= udpHeader || size > inboxMost {
 		return false
 	}
-	ip, udp := slot[slotIP:slotUDP], slot[slotUDP:slotUDP+size:slotUDP+size]
+	ip, udp := told[tellIP:], slots[:size:size]
 	port := binary.BigEndian.Uint16(udp)
-	*m = Message{Bytes: udp[udpHeader:], Segment: int(size) - udpHeader, Driver: time.Duration(binary.NativeEndian.Uint64(slot[slotTime:]))}
+	*m = Message{Bytes: udp[udpHeader:], Segment: int(size) - udpHeader, Driver: time.Duration(binary.NativeEndian.Uint64(told[tellTime:]))}
+	if gso := int(binary.NativeEndian.Uint32(told[tellGSO:])); gso > 0 {
+		m.Segment = min(gso, m.Segment)
+	}
 	if ip[0]>>4 == 4 {
 		m.From, m.Marked = FromIPv4([4]byte(ip[12:16]), port), ip[1]&3 == 3
 	} else {
