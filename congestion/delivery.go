@@ -43,10 +43,10 @@ func (d *Delivery) OnSend(now Time, inflight int64) PacketState {
 	}
 }
 
-// OnAck takes in one newly acknowledged packet. [Delivery.Rate] ends the
-// acknowledgement.
-func (d *Delivery) OnAck(now Time, p *PacketState, size int64) {
-	d.delivered += size
+// OnAck takes in n newly acknowledged packets of size bytes each that have the same
+// state. [Delivery.Rate] ends the acknowledgement.
+func (d *Delivery) OnAck(now Time, p *PacketState, size int64, n int) {
+	d.delivered += size * int64(n)
 	d.deliveredAt = now
 	if !d.any || p.delivered > d.newest.delivered || p.delivered == d.newest.delivered && p.Sent >= d.newest.Sent {
 		d.newest, d.newestSize, d.any = *p, size, true

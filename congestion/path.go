@@ -138,7 +138,7 @@ func (p *Path) OnSend(now Time, size int64) PacketState {
 func (p *Path) Room(now Time, size int64, most int) int {
 	left := p.control.Window() - p.inflight
 	if p.extra > 0 && p.inflight > 0 { // else time begins with the first of them
-		left = min(left+max(product(p.beyond(), now.Sub(p.heard)), 0), left+p.extra)
+		left += min(max(product(p.beyond(), now.Sub(p.heard)), 0), p.extra)
 	}
 	if left <= 0 || most <= 0 {
 		return 0
@@ -168,9 +168,7 @@ func (p *Path) Limited() { p.delivery.Limited(p.inflight) }
 // OnAck accounts for one newly acknowledged packet of size bytes, which arrived
 // with an ECN mark or not.
 func (p *Path) OnAck(now Time, state *PacketState, size int64, marked bool) {
-	p.delivery.OnAck(now, state, size)
-	p.inflight = max(p.inflight-size, 0)
-	p.ack.Bytes += size
+	p.OnAckMany(now, state, size, 1)
 	if marked {
 		p.ack.Marked += size
 	}
@@ -179,11 +177,10 @@ func (p *Path) OnAck(now Time, state *PacketState, size int64, marked bool) {
 // OnAckMany is OnAck of n packets of size bytes each that have the same state, without
 // a mark.
 func (p *Path) OnAckMany(now Time, state *PacketState, size int64, n int) {
-	rest := size * int64(n-1)
-	p.delivery.delivered += rest
-	p.OnAck(now, state, size, false)
-	p.inflight = max(p.inflight-rest, 0)
-	p.ack.Bytes += rest
+	p.delivery.OnAck(now, state, size, n)
+	all := size * int64(n)
+	p.inflight = max(p.inflight-all, 0)
+	p.ack.Bytes += all
 }
 
 // EndAck ends an acknowledgement. rtt is the round-trip time it measures, less

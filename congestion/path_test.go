@@ -21,23 +21,23 @@ func TestDelivery(t *testing.T) {
 	var d Delivery
 	a := d.OnSend(1000, 0)
 	b := d.OnSend(2000, 500)
-	d.OnAck(11000, &a, 500)
+	d.OnAck(11000, &a, 500, 1)
 	if r, newest := d.Rate(11000, 0); r != 500*1e9/10000 || newest.Sent != 1000 {
 		t.Errorf("first: %d, %+v", r, newest)
 	}
 	c := d.OnSend(11500, 500)
-	d.OnAck(12000, &b, 500)
+	d.OnAck(12000, &b, 500, 1)
 	// b left when nothing was delivered: 1000 bytes since 1000
 	if r, _ := d.Rate(12000, 0); r != int64(1000*1e9)/11000 {
 		t.Errorf("second: %d", r)
 	}
-	d.OnAck(12100, &c, 500)
+	d.OnAck(12100, &c, 500, 1)
 	// acknowledged in 1100 ns, but sent over 10500: a burst is not believed
 	if r, _ := d.Rate(12100, 0); r != int64(1000*1e9)/10500 {
 		t.Errorf("third: %d", r)
 	}
 	e := d.OnSend(20000, 0)
-	d.OnAck(20100, &e, 500)
+	d.OnAck(20100, &e, 500, 1)
 	if r, _ := d.Rate(20100, 5000); r != 0 {
 		t.Errorf("a flight shorter than the least RTT gives %d", r)
 	}
@@ -56,8 +56,8 @@ func TestDeliveryLimited(t *testing.T) {
 	if a.appLimited || !b.appLimited {
 		t.Errorf("%v, %v", a.appLimited, b.appLimited)
 	}
-	d.OnAck(3000, &a, 500)
-	d.OnAck(3000, &b, 500)
+	d.OnAck(3000, &a, 500, 1)
+	d.OnAck(3000, &b, 500, 1)
 	d.Rate(3000, 0)
 	if c := d.OnSend(4000, 0); c.appLimited {
 		t.Error("still limited after everything was delivered")

@@ -3,11 +3,9 @@ package udp
 import (
 	"bytes"
 	"math/rand/v2"
-	"net/netip"
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
@@ -98,46 +96,24 @@ func TestForgedPieceTrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := j.take()
-	if len(kept) < 4 || len(kept[0]) != len(kept[1]) || len(kept[1]) != len(kept[2]) {
-		t.Fatalf("%d packets", len(kept))
-	}
-	first, second, third := kept[0], kept[1], kept[2]
-	s := b.stripes[0]
-	s.lease.lock()
-	defer s.leave()
-	now := b.now()
-	if n := s.eatTrain(now, now, &j.from, first, second); n != 0 {
-		t.Errorf("%d bytes taken behind a packet that was not", n)
-	}
-	s.dispatch(now, now, &j.from, first, false)
-	placed := bytes.Clone(to)
-	other := sock.FromAddrPort(netip.MustParseAddrPort("127.0.0.9:9"))
 	const frame = wire.HeaderSize
-	for name, f := range map[string]func(b []byte) *sock.Addr{
-		"from elsewhere": func([]byte) *sock.Addr { return &other },
-		"stripe":         func(b []byte) *sock.Addr { b[1]++; return &j.from },
-		"flags":          func(b []byte) *sock.Addr { b[2] ^= wire.FlagAckNow; return &j.from },
-		"connection id":  func(b []byte) *sock.Addr { b[8]++; return &j.from },
-		"number":         func(b []byte) *sock.Addr { b[16]++; return &j.from },
-		"kind":           func(b []byte) *sock.Addr { b[frame] = byte(wire.KindData); return &j.from },
-		"length":         func(b []byte) *sock.Addr { b[frame+2]--; return &j.from },
-		"operation":      func(b []byte) *sock.Addr { b[frame+4]++; return &j.from },
-		"region":         func(b []byte) *sock.Addr { b[frame+8]++; return &j.from },
-		"address":        func(b []byte) *sock.Addr { b[frame+16]++; return &j.from },
-	} {
-		forged := bytes.Clone(second)
-		if n := s.eatTrain(now, now, f(forged), first, forged); n != 0 || !bytes.Equal(to, placed) {
-			t.Errorf("%s: %d bytes taken", name, n)
-		}
-	}
-	if n := s.eatTrain(now, now, &j.from, first, append(bytes.Clone(second), third...)); n != 2*len(second) {
-		t.Errorf("%d bytes of the train itself", n)
+	j.forge(t, kept, map[string]func(b []byte){
+		"kind":      func(b []byte) { b[frame] = byte(wire.KindData) },
+		"operation": func(b []byte) { b[frame+4]++ },
+		"region":    func(b []byte) { b[frame+8]++ },
+		"address":   func(b []byte) { b[frame+16]++ },
+	})
+	if n := 3 * (len(kept[0]) - frame - wire.PutHeader); !bytes.Equal(to[:n], from[:n]) || bytes.Count(to[n:], []byte{0}) != len(to)-n {
+		t.Error("other bytes are placed than those of the train itself")
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	placed = bytes.Clone(to)
-	if n := s.eatTrain(now, now, &j.from, third, kept[3]); n != 0 || !bytes.Equal(to, placed) {
+	s := b.stripes[0]
+	s.lease.lock()
+	defer s.leave()
+	placed, now := bytes.Clone(to), b.now()
+	if n := s.eatTrain(now, now, &j.from, kept[2], kept[3]); n != 0 || !bytes.Equal(to, placed) {
 		t.Errorf("%d bytes taken for a region that is closed", n)
 	}
 }

@@ -54,6 +54,15 @@ static void close_target(struct target *t)
 	free(t->memory);
 }
 
+/* Waits until the target's counter says so many, and no more: it may come after the data of a read. */
+static void expect_counted(struct target *t, uint64_t want)
+{
+	for (uint64_t end = now_ms() + 20000; fi_cntr_read(t->remote) < want && now_ms() < end;)
+		usleep(1000);
+	usleep(10000); /* for one too many */
+	CHECKF(fi_cntr_read(t->remote) == want, "counted %lu", (unsigned long)fi_cntr_read(t->remote));
+}
+
 /* Posts until there is room, then waits for the completion. */
 #define DO(t, call)                                                                                \
 	do {                                                                                       \
@@ -74,9 +83,7 @@ static void test_write_read(long len)
 	if (test_rank == 1) {
 		link_recv(0, &byte, 1); /* asleep, outside the library */
 		verify(t.memory, (size_t)len, 3);
-		for (uint64_t end = now_ms() + 20000; fi_cntr_read(t.remote) < 2 && now_ms() < end;)
-			usleep(1000); /* the counter may come after the data of a read */
-		CHECKF(fi_cntr_read(t.remote) == 2, "counted %lu", (unsigned long)fi_cntr_read(t.remote)); /* a write and a read */
+		expect_counted(&t, 2); /* a write and a read */
 	} else {
 		fill(buf, (size_t)len, 3);
 		DO(&t, fi_write(t.n.ep, buf, (size_t)len, NULL, t.n.peer[1], 0, KEY, NULL));
@@ -100,10 +107,7 @@ static void test_pieces(long unused)
 	open_target(&t, 0);
 	if (test_rank == 1) {
 		link_recv(0, &byte, 1);
-		for (uint64_t end = now_ms() + 20000; fi_cntr_read(t.remote) < 2 && now_ms() < end;)
-			usleep(1000);
-		usleep(10000); /* for one too many */
-		CHECKF(fi_cntr_read(t.remote) == 2, "counted %lu", (unsigned long)fi_cntr_read(t.remote));
+		expect_counted(&t, 2);
 	} else {
 		struct iovec iov = { buf, sizeof(buf) };
 		struct fi_rma_iov there[] = { { 5, 1000, KEY }, { 2000, 1999, KEY }, { 5000, 1, KEY } };
