@@ -138,7 +138,7 @@ var table = []Var{
 		"Send and receive UDP datagrams past the kernel's network stack, by AF_XDP: auto where the interface and the rights (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF) allow it, yes fails where they do not. One endpoint of a host for each interface can; firewall rules do not apply to its datagrams."),
 	boolVar("udp_inbox", "yes",
 		func(c *Config) *bool { return &c.UDPInbox },
-		"Have the kernel put short UDP datagrams into memory that the endpoint shares with it, where the rights (CAP_BPF) allow it: looking there takes no system call. An eBPF program does it that stands where a socket's filter does, behind the host's firewall; what it takes counts as UdpInErrors in the kernel's statistics."),
+		"Have the kernel put UDP datagrams of up to 4 KiB into memory that the endpoint shares with it, where the rights (CAP_BPF) allow it: looking there takes no system call. An eBPF program does it that stands where a socket's filter does, behind the host's firewall; what it takes counts as UdpInErrors in the kernel's statistics."),
 	choiceVar("cc", "delay", []string{"delay", "aimd", "bbr", "fixed"},
 		func(c *Config) *string { return &c.CC },
 		"How congestion windows, of UDP and of segments, are computed: delay steers the queueing delay, aimd halves the window when round trips take unusually long, bbr follows the rate that is delivered, fixed never changes it."),
