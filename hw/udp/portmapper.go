@@ -31,7 +31,7 @@ type PortMapper struct {
 
 	mu     sync.Mutex // connecting only
 	open   map[uint8]*Iface
-	budget bucket // of answers
+	budget bucket // of handshake packets
 }
 
 // OpenPortMapper answers for the name that UDP socket fd is bound to, of which it keeps
@@ -127,7 +127,7 @@ func (m *PortMapper) Close() error {
 
 // serve answers until Close.
 func (m *PortMapper) serve() {
-	var b [maxPacket]byte
+	var b [minPacket]byte // longer ones are cut off, and then are none
 	for {
 		n, from, err := m.conn.ReadFromUDPAddrPort(b[:])
 		if errors.Is(err, net.ErrClosed) {
@@ -146,15 +146,19 @@ func (m *PortMapper) serve() {
 func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch wire.TypeOf(b) {
-	case wire.TypeInit:
-		return m.onInit(b)
-	case wire.TypeRetry:
-		m.onRetry(from, b)
-		return nil
-	}
-	if m.foreign != nil && !wire.Ours(b) {
+	if !wire.Ours(b) {
+		if m.foreign == nil {
+			return nil
+		}
 		return m.foreign(from, b)
+	}
+	if m.budget.take(congestion.Time(time.Since(m.start)) + 1) {
+		switch wire.TypeOf(b) {
+		case wire.TypeInit:
+			return m.onInit(b)
+		case wire.TypeRetry:
+			m.onRetry(from, b)
+		}
 	}
 	return nil
 }
@@ -162,7 +166,7 @@ func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
 // onInit returns where to ask. Who knows none of the interface's keys is not answered.
 func (m *PortMapper) onInit(b []byte) []byte {
 	var p wire.Init
-	if p.Parse(b) != nil || !m.budget.take(congestion.Time(time.Since(m.start))+1) {
+	if p.Parse(b) != nil {
 		return nil
 	}
 	i := m.open[p.Wanted]
