@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Two hosts: network namespaces joined by a virtual cable, in which libfabric's
-# fi_pingpong and programs of tests/c, whose ranks take turns on the hosts, run
-# over weft's UDP transport. Needs root; skipped without.
+# fi_pingpong, programs of tests/c, whose ranks take turns on the hosts, and Open MPI's
+# jobs run over weft's UDP transport. Needs root; skipped without.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -63,6 +63,41 @@ segments() {
 	unset FI_WEFT_RTT_PROBE_ENABLE FI_WEFT_RTT_PROBE_STARTUP_DELAY FI_WEFT_RTT_PROBE_INTERVAL
 }
 
+# job NAME COMMAND...: an Open MPI job of one rank on each host. The daemon on the second is
+# started by $work/rsh.
+job() {
+	local name=$1 took
+
+	shift
+	if ip netns exec "$a" timeout $LIMIT mpirun --allow-run-as-root --oversubscribe --host 10.77.0.1:1,10.77.0.2:1 -np 2 \
+		--mca plm_rsh_agent "$work/rsh" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
+		--mca mtl_ofi_verbose 1 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "$WEFT_TEST_PROV" -x FI_PROVIDER_PATH \
+		"$@" >"$work/log" 2>&1 </dev/null && took=$(grep -cF "mtl:ofi:prov: $WEFT_TEST_PROV" "$work/log") && ((took == 2)); then
+		ok "Open MPI between two hosts: $name"
+	else
+		not_ok "Open MPI between two hosts: $name" "$work/log"
+	fi
+}
+
+mpi() {
+	local sep=(--mca mtl_ofi_enable_sep 1 --mca mtl_ofi_num_ctxts 4) program
+
+	have "Open MPI between two hosts" mpirun && have "Open MPI between two hosts" mpicc || return
+	printf '#!/bin/sh\nshift # the host\nexec ip netns exec %s sh -c "$*"\n' "$b" >"$work/rsh"
+	chmod +x "$work/rsh"
+	if ! make -s -C tests/mpi OUT="$work" >"$work/log" 2>&1; then
+		not_ok "tests/mpi is built" "$work/log"
+		return
+	fi
+	for program in p2p types; do
+		job "$program" "$work/$program"
+	done
+	for program in p2p mt; do
+		job "$program through scalable endpoints" "${sep[@]}" "$work/$program"
+	done
+	job "onesided" --mca osc rdma --mca btl self,ofi --mca btl_ofi_mode 2 --mca btl_ofi_provider_include "$WEFT_TEST_PROV" "$work/onesided"
+}
+
 # Past the kernel's network stack, where that is possible: a first run tells.
 xdp() {
 	export FI_WEFT_UDP_XDP=auto
@@ -108,6 +143,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		else
 			not_ok "tests/c is built"
 		fi
+		mpi
 		xdp
 		off
 	else
