@@ -10,7 +10,6 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/loopback"
 	"github.com/weft-fabric/weft/hw/udp"
-	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
@@ -107,16 +106,6 @@ func openUDPSocket(e *Endpoint, c udp.Config) (*udp.Iface, error) {
 		return nil, err
 	}
 	return udp.Open(fd, c)
-}
-
-// openPortMapper opens what tells peers where a scalable endpoint's contexts are. It
-// says that none has an RDMA device.
-func openPortMapper(fd int) (*udp.PortMapper, error) {
-	none, err := devices.Share(nil)
-	if err != nil {
-		return nil, err
-	}
-	return udp.OpenPortMapper(fd, none.Take)
 }
 
 // udpXDP is FI_WEFT_UDP_XDP as the transport takes it.

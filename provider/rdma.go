@@ -111,6 +111,12 @@ func (r *rdma) open() error {
 	} else if r.iface != nil {
 		own = deviceAddress(r.iface)
 	}
+	if s := r.ep.scalable; s != nil && r.iface != nil {
+		if err := s.setDevice(r.ep.context, own); err != nil {
+			return errors.Join(err, r.iface.Close())
+		}
+		own = nil // who asks asks the name's socket
+	}
 	x, err := devices.Share(own)
 	if err != nil && r.iface != nil {
 		return errors.Join(err, r.iface.Close())
@@ -123,8 +129,8 @@ func (r *rdma) openIface() error {
 	if r.ep.name.IsLoopback() {
 		return nil // its peers are on this host
 	}
-	if r.ep.scalable != nil {
-		return errNoRDMA // only ports of UDP have numbers
+	if r.ep.scalable != nil && !networked(r.ep.name, r.ep.domain.cfg) {
+		return errNoRDMA // without a socket of its own a context cannot ask for its peers' devices
 	}
 	if r.ep.auth != "" || r.ep.keys != nil {
 		return fmt.Errorf("devices know no authorisation keys: %w", errNoRDMA)
@@ -163,4 +169,11 @@ func (r *rdma) alone(fd int) error {
 }
 
 // Close ends the exchange; the interface was closed before.
-func (r *rdma) Close() error { return r.exchange.Close() }
+func (r *rdma) Close() error {
+	if s := r.ep.scalable; s != nil && r.iface != nil {
+		if err := s.setDevice(r.ep.context, nil); err != nil {
+			log.Warnf(log.EPCtrl, "%s: %v", r.ep.name, err)
+		}
+	}
+	return r.exchange.Close()
+}

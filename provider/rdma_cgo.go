@@ -67,7 +67,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		AwaitPeer:      true,
 		ConnectTimeout: limit,
 		PathTimeout:    cfg.PeerTimeout,
-		Name:           e.name.AppendSockaddr(nil),
+		Name:           address{e.name, e.context}.raw(),
 		Resolve:        r.resolve,
 		Forget:         r.forget,
 		Logf:           func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw/udp"
+	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
@@ -31,9 +32,10 @@ type Scalable struct {
 	named   bool // a context uses the name: it stays
 	tx, rx  []bool
 
-	// mapper tells peers on other hosts where the contexts are, nil before one can
-	// be reached from there.
-	mapper *udp.PortMapper
+	// mapper tells peers on other hosts at which ports the contexts are, devices
+	// at which addresses of RDMA devices. nil before one can be reached from there.
+	mapper  *udp.PortMapper
+	devices *devices.Exchange
 }
 
 // OpenScalable opens a scalable endpoint. The numbers of contexts are those of
@@ -158,11 +160,24 @@ func (s *Scalable) portMapper() (*udp.PortMapper, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mapper == nil {
-		m, err := openPortMapper(s.socket.fd)
+		x, err := devices.Share(nil)
 		if err != nil {
 			return nil, err
 		}
-		s.mapper = m
+		m, err := udp.OpenPortMapper(s.socket.fd, x.Take)
+		if err != nil {
+			return nil, err
+		}
+		s.mapper, s.devices = m, x
 	}
 	return s.mapper, nil
+}
+
+// setDevice has peers told of a context's device address, nil: that it has none.
+func (s *Scalable) setDevice(context uint8, address []byte) error {
+	_, err := s.portMapper()
+	if err == nil {
+		s.devices.Set(context, address)
+	}
+	return err
 }

@@ -3,9 +3,10 @@
 # mpi.sh FOLDER RANKS PROGRAM...: Open MPI jobs over both virtual machines of
 # tests/rdma/vm, RANKS on each: ranks of one machine talk through shared memory,
 # others over the RDMA device. A program is one of tests/mpi's, built in FOLDER,
-# where rsh is too; onesided runs over Open MPI's osc rdma and btl ofi, and
-# collectives under Python. Each prints "PROGRAM: all passed on N ranks".
-set -u
+# where rsh is too; onesided runs over Open MPI's osc rdma and btl ofi,
+# collectives under Python, and scalable is p2p through scalable endpoints: beside UDP, so the
+# device's counters tell which of them was used. Each prints "PROGRAM: all passed on N ranks".
+set -u -o pipefail
 folder=$1
 each=$2
 shift 2
@@ -23,6 +24,21 @@ job() {
 		"$@" </dev/null
 }
 
+# Packets that the device has sent.
+packets() {
+	cat /sys/class/infiniband/*/ports/1/hw_counters/sent_pkts
+}
+
+scalable() {
+	local before
+
+	before=$(packets)
+	FI_WEFT_UDP=auto job --mca mtl_ofi_enable_sep 1 --mca mtl_ofi_num_ctxts 4 "$folder/p2p" | sed 's/^p2p: /scalable: /' || return
+	before=$(($(packets) - before))
+	echo "the device has sent $before packets"
+	((before >= 1000))
+}
+
 status=0
 for program; do
 	started=$SECONDS
@@ -30,6 +46,7 @@ for program; do
 	onesided)
 		job --mca osc rdma --mca btl self,ofi --mca btl_ofi_mode 2 --mca btl_ofi_disable_sep 1 --mca btl_ofi_provider_include weft "$folder/$program"
 		;;
+	scalable) scalable ;;
 	collectives) job /usr/bin/python3 tests/mpi/collectives.py ;;
 	*) job "$folder/$program" ;;
 	esac || status=1

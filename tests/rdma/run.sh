@@ -158,7 +158,7 @@ if [ "$mode" = short ]; then
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
 	jobs 2 400 p2p types
-	jobs 1 400 collectives onesided
+	jobs 1 400 collectives onesided scalable
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
 	machines "one machine: conformance and faults" run 1000 "$dir/verbs.test" -test.v -test.timeout 990s
 	machines "two machines: traffic, loss, delay, port down, one killed" pair 600 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 590s

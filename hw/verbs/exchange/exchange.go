@@ -13,7 +13,8 @@
 // to the service queue pair.
 //
 // An interface without a device answers too, so that who asks knows at once that
-// another transport has to do. The protocol may share its socket with another:
+// another transport has to do. Several interfaces may share a name: a question says
+// which of them is meant. The protocol may share its socket with another:
 // whoever reads the socket gives its datagrams to Take.
 package exchange
 
@@ -21,20 +22,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 )
 
 // A datagram is 'w' | 0 | 'x' | kind | number:8 | length of the address:2 | address, in
-// packetBytes bytes, the rest zeros; only kindTell has an address. Byte 1 is
+// packetBytes bytes, the rest zeros, and which of the name's interfaces is meant; only kindTell has an
+// address. Byte 1 is
 // where hw/udp, with which the socket may be shared, has the number of the
 // receiver's socket.
 const (
@@ -44,7 +45,8 @@ const (
 	kindTell    = 2
 	kindNone    = 3 // there is no device
 	// MaxAddress is the longest device address in bytes.
-	MaxAddress = packetBytes - headBytes
+	MaxAddress = packetBytes - headBytes - 1
+	whichAt    = packetBytes - 1
 )
 
 // Pauses between two questions.
@@ -61,11 +63,17 @@ const noneAge = time.Second
 type Exchange struct {
 	conn *net.UDPConn                      // nil: somebody else reads the socket
 	send func(to netip.AddrPort, b []byte) // immutable once the first name is resolved
-	own  []byte                            // device address, empty: none; immutable
 	done sync.WaitGroup
 
-	mu    sync.Mutex // connecting only
-	known map[netip.AddrPort]*entry
+	mu    sync.Mutex       // connecting only
+	own   map[uint8][]byte // device addresses, by the numbers of interfaces; none for one without a device
+	known map[peer]*entry
+}
+
+// peer is a name, and which of its interfaces.
+type peer struct {
+	netip.AddrPort
+	which uint8
 }
 
 // entry is what is known of a peer.
@@ -94,7 +102,21 @@ func Open(fd int, own []byte) (*Exchange, error) {
 }
 
 func newExchange(own []byte) *Exchange {
-	return &Exchange{own: append([]byte(nil), own...), known: map[netip.AddrPort]*entry{}}
+	x := &Exchange{own: map[uint8][]byte{}, known: map[peer]*entry{}}
+	x.Set(0, own)
+	return x
+}
+
+// Set gives the interface with a number, of those that share the name, a device
+// address of at most MaxAddress bytes, or takes it away.
+func (x *Exchange) Set(which uint8, own []byte) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(own) == 0 {
+		delete(x.own, which)
+	} else {
+		x.own[which] = append([]byte(nil), own...)
+	}
 }
 
 // Share answers questions that come to a socket which somebody else reads, who
@@ -121,7 +143,7 @@ func (x *Exchange) Close() error {
 }
 
 // Resolve returns the device address of the interface named by a sockaddr_in
-// or sockaddr_in6. While it is not known it asks, at most every so often, and
+// or sockaddr_in6, and a number after it in four bytes unless it is 0. While it is not known it asks, at most every so often, and
 // returns hw.ErrUnreachable. Errors: hw.ErrNoPath when the peer has no device,
 // hw.ErrInvalid.
 func (x *Exchange) Resolve(name []byte) ([]byte, error) {
@@ -153,8 +175,8 @@ func (x *Exchange) Resolve(name []byte) ([]byte, error) {
 		return nil, fmt.Errorf("exchange: %s has no device: %w", to, hw.ErrNoPath)
 	}
 	if ask { // one that cannot be sent counts as lost
-		b := packet(kindAsk, number, nil)
-		x.send(to, b[:])
+		b := packet(kindAsk, number, nil, to.which)
+		x.send(to.AddrPort, b[:])
 	}
 	return nil, fmt.Errorf("exchange: %s has not answered: %w", to, hw.ErrUnreachable)
 }
@@ -189,24 +211,31 @@ func (x *Exchange) serve() {
 // Take takes in a datagram that came from somewhere and returns what is to be
 // sent back, nil for nothing. It keeps nothing of b and sends nothing itself.
 func (x *Exchange) Take(from netip.AddrPort, b []byte) []byte {
-	kind, number, address, ok := parsePacket(b)
+	kind, number, address, which, ok := parsePacket(b)
 	switch {
 	case !ok:
-	case kind == kindAsk && len(x.own) == 0:
-		a := packet(kindNone, number, nil)
-		return a[:]
 	case kind == kindAsk:
-		a := packet(kindTell, number, x.own)
+		a := x.answer(number, which)
 		return a[:]
 	default:
-		x.learn(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), number, address)
+		x.learn(peer{netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), which}, number, address)
 	}
 	return nil
 }
 
+// answer answers question number for an interface.
+func (x *Exchange) answer(number uint64, which uint8) [packetBytes]byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if own := x.own[which]; own != nil {
+		return packet(kindTell, number, own, which)
+	}
+	return packet(kindNone, number, nil, which)
+}
+
 // learn takes an answer. An interface with several addresses may answer from
 // another than the one asked: the number says which question it was.
-func (x *Exchange) learn(from netip.AddrPort, number uint64, address []byte) {
+func (x *Exchange) learn(from peer, number uint64, address []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.known[from]
@@ -227,41 +256,42 @@ func (x *Exchange) learn(from netip.AddrPort, number uint64, address []byte) {
 	e.address = append([]byte(nil), address...)
 }
 
-func packet(kind byte, number uint64, address []byte) (b [packetBytes]byte) {
+func packet(kind byte, number uint64, address []byte, which uint8) (b [packetBytes]byte) {
 	b[0], b[2], b[3] = 'w', 'x', kind
 	binary.LittleEndian.PutUint64(b[4:], number)
 	binary.LittleEndian.PutUint16(b[12:], uint16(len(address)))
-	copy(b[headBytes:], address)
+	copy(b[headBytes:whichAt], address)
+	b[whichAt] = which
 	return b
 }
 
 // parsePacket reads a datagram. The address is part of b.
-func parsePacket(b []byte) (kind byte, number uint64, address []byte, ok bool) {
+func parsePacket(b []byte) (kind byte, number uint64, address []byte, which uint8, ok bool) {
 	if len(b) != packetBytes || b[0] != 'w' || b[1] != 0 || b[2] != 'x' {
-		return 0, 0, nil, false
+		return 0, 0, nil, 0, false
 	}
 	kind, number = b[3], binary.LittleEndian.Uint64(b[4:])
 	n := int(binary.LittleEndian.Uint16(b[12:]))
 	if kind < kindAsk || kind > kindNone || (kind == kindTell) != (n != 0) || n > MaxAddress {
-		return 0, 0, nil, false
+		return 0, 0, nil, 0, false
 	}
-	return kind, number, b[headBytes : headBytes+n], true
+	return kind, number, b[headBytes : headBytes+n], b[whichAt], true
 }
 
-// parseName reads a sockaddr_in or sockaddr_in6. Errors: hw.ErrInvalid.
-func parseName(b []byte) (netip.AddrPort, error) {
-	if len(b) >= unix.SizeofSockaddrInet4 {
-		port := binary.BigEndian.Uint16(b[2:])
-		switch family := binary.NativeEndian.Uint16(b); {
-		case family == unix.AF_INET:
-			return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), port), nil
-		case family == unix.AF_INET6 && len(b) >= unix.SizeofSockaddrInet6:
-			a := netip.AddrFrom16([16]byte(b[8:24]))
-			if scope := binary.NativeEndian.Uint32(b[24:]); scope != 0 {
-				a = a.WithZone(fmt.Sprint(scope))
-			}
-			return netip.AddrPortFrom(a.Unmap(), port), nil
-		}
+// parseName reads a sockaddr_in or sockaddr_in6, and the number of an interface after
+// it. Errors: hw.ErrInvalid.
+func parseName(b []byte) (peer, error) {
+	a, err := sock.Parse(b)
+	if err != nil || !a.Usable() {
+		return peer{}, fmt.Errorf("exchange: name of %d bytes is no socket address of a peer: %w", len(b), hw.ErrInvalid)
 	}
-	return netip.AddrPort{}, fmt.Errorf("exchange: name of %d bytes is no socket address: %w", len(b), hw.ErrInvalid)
+	p := peer{AddrPort: a.AddrPort()}
+	if rest := b[sock.Size(b):]; len(rest) >= 4 {
+		number := binary.LittleEndian.Uint32(rest)
+		if number > math.MaxUint8 {
+			return peer{}, fmt.Errorf("exchange: interface %d of %s: %w", number, p, hw.ErrInvalid)
+		}
+		p.which = uint8(number)
+	}
+	return p, nil
 }

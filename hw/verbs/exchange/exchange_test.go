@@ -106,7 +106,7 @@ func TestForged(t *testing.T) {
 	if _, err := a.Resolve(nameB); !errors.Is(err, hw.ErrUnreachable) {
 		t.Fatal(err)
 	}
-	for _, forged := range [][packetBytes]byte{packet(kindTell, 1, []byte("wrong")), packet(7, 1, []byte("wrong"))} {
+	for _, forged := range [][packetBytes]byte{packet(kindTell, 1, []byte("wrong"), 0), packet(7, 1, []byte("wrong"), 0)} {
 		to := &unix.SockaddrInet4{Port: int(binary.BigEndian.Uint16(nameA[2:])), Addr: [4]byte(nameA[4:8])}
 		if err := unix.Sendto(fdB, forged[:], 0, to); err != nil {
 			t.Fatal(err)
@@ -164,10 +164,23 @@ func TestShared(t *testing.T) {
 			t.Fatalf("a does not learn that b has no device: %v", err)
 		}
 	}
-	b.own = []byte("device b")
-	a.known[nameB].next = time.Now()
-	if got := resolve(t, a, sockaddr(nameB)); got != "device b" {
-		t.Errorf("a learns %q", got)
+	b.Set(0, []byte("device b"))
+	b.Set(9, []byte("device c"))
+	a.known[peer{nameB, 0}].next = time.Now()
+	ninth := append(sockaddr(nameB), 9, 0, 0, 0)
+	for range 2 {
+		if got, ninth := resolve(t, a, sockaddr(nameB)), resolve(t, a, ninth); got != "device b" || ninth != "device c" {
+			t.Errorf("a learns %q and %q", got, ninth)
+		}
+	}
+	b.Set(9, nil)
+	a.Forget(ninth)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := a.Resolve(ninth); errors.Is(err, hw.ErrNoPath) {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("a does not learn that b's device is gone: %v", err)
+		}
 	}
 	for _, x := range []*Exchange{a, b} {
 		if err := x.Close(); err != nil {
@@ -187,7 +200,7 @@ func TestBadArguments(t *testing.T) {
 		}
 	}
 	x := open(t, fd, "device")
-	for _, name := range [][]byte{nil, {1}, make([]byte, 28)} {
+	for _, name := range [][]byte{nil, {1}, make([]byte, 28), {unix.AF_INET, 0, 0, 1, 10, 0, 0, 1, 15: 0, 17: 1, 19: 0}} {
 		if _, err := x.Resolve(name); !errors.Is(err, hw.ErrInvalid) {
 			t.Errorf("name %x: %v", name, err)
 		}
@@ -195,15 +208,15 @@ func TestBadArguments(t *testing.T) {
 }
 
 func FuzzPacket(f *testing.F) {
-	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil), packet(kindTell, 5, []byte("device")), packet(kindNone, 5, nil)} {
+	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil, 3), packet(kindTell, 5, []byte("device"), 0), packet(kindNone, 5, nil, 255)} {
 		f.Add(b[:])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		kind, number, address, ok := parsePacket(b)
+		kind, number, address, which, ok := parsePacket(b)
 		if !ok {
 			return
 		}
-		if again := packet(kind, number, address); !bytes.Equal(again[:headBytes+len(address)], b[:headBytes+len(address)]) {
+		if again := packet(kind, number, address, which); !bytes.Equal(again[:headBytes+len(address)], b[:headBytes+len(address)]) || again[whichAt] != b[whichAt] {
 			t.Errorf("%x is read as %d %d %x", b, kind, number, address)
 		}
 	})
