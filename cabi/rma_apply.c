@@ -5,29 +5,6 @@
 #include "rma_apply.h"
 #include "rma_post.h"
 
-uint32_t weft_atomic_size(uint32_t kind, int datatype, int op)
-{
-	uint32_t size = 0;
-	bool ok = false;
-
-	if (datatype == FI_INT32 || datatype == FI_UINT32)
-		size = sizeof(uint32_t);
-	else if (datatype == FI_INT64 || datatype == FI_UINT64)
-		size = sizeof(uint64_t);
-	switch (kind) {
-	case 0: /* plain */
-		ok = op >= FI_MIN && op <= FI_ATOMIC_WRITE && op != FI_ATOMIC_READ;
-		break;
-	case 1: /* fetching */
-		ok = op >= FI_MIN && op <= FI_ATOMIC_WRITE;
-		break;
-	case 2: /* comparing */
-		ok = op >= FI_CSWAP && op <= FI_MSWAP;
-		break;
-	}
-	return ok ? size : 0;
-}
-
 /* What the target becomes; false: it stays. */
 static bool result(const struct weft_atomic_job *j, uint64_t cur, uint64_t *next)
 {

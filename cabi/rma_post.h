@@ -32,6 +32,22 @@ ssize_t weft_rma_atomic(struct weft_ep_obj *o, const struct weft_atomic_post *p)
 
 /* What C performs: one of libfabric's operations of a kind on an integer of 4
  * or 8 bytes. Returns the integer's size, 0 for all else. */
-uint32_t weft_atomic_size(uint32_t kind, int datatype, int op);
+static inline uint32_t weft_atomic_size(uint32_t kind, int datatype, int op)
+{
+#define WEFT_OPS(first, last) ((2u << (last)) - (1u << (first)))
+	static const uint32_t ops[] = {
+		[WEFT_ATOMIC_PLAIN] = WEFT_OPS(FI_MIN, FI_ATOMIC_WRITE) & ~(1u << FI_ATOMIC_READ),
+		[WEFT_ATOMIC_FETCH] = WEFT_OPS(FI_MIN, FI_ATOMIC_WRITE),
+		[WEFT_ATOMIC_COMPARE] = WEFT_OPS(FI_CSWAP, FI_MSWAP),
+	};
+#undef WEFT_OPS
+	bool wide = datatype == FI_INT64 || datatype == FI_UINT64;
+
+	if (!wide && datatype != FI_INT32 && datatype != FI_UINT32)
+		return 0;
+	if (kind > WEFT_ATOMIC_COMPARE || op < 0 || op > FI_MSWAP || !(ops[kind] >> op & 1))
+		return 0;
+	return wide ? sizeof(uint64_t) : sizeof(uint32_t);
+}
 
 #endif
