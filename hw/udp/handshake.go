@@ -142,9 +142,8 @@ func claim(from *sock.Addr, r wire.Role) []byte {
 // that gives it to none but an interface of its own (PortMapper), so a stranger
 // on the same host cannot take the name.
 func (s *stripe) sendRetry(now congestion.Time, from *sock.Addr, init *wire.Init, key ifaceKey) {
-	client := &init.Client
-	p := wire.Retry{Auth: s.i.keyed(), Stripe: client.Stripe, Index: client.Index, CID: client.CID, Nonce: client.Nonce}
-	s.cookies.Make(&p.Cookie, time.Duration(now), claim(from, init.Role), client)
+	p := wire.Retry{Reply: wire.ReplyTo(s.i.keyed(), &init.Client)}
+	s.cookies.Make(&p.Cookie, time.Duration(now), claim(from, init.Role), &init.Client)
 	b := s.take(wire.RetrySize)
 	p.Put(b)
 	key.sign(b)
@@ -210,10 +209,7 @@ func (s *stripe) confirm(c *Endpoint) {
 }
 
 func (c *Endpoint) sendAccept(now congestion.Time) {
-	p := wire.Accept{
-		Auth: c.i.keyed(), Stripe: c.peer.Stripe, Index: c.peer.Index, CID: c.peer.CID, Nonce: c.peer.Nonce,
-		Server: c.own,
-	}
+	p := wire.Accept{Reply: wire.ReplyTo(c.i.keyed(), &c.peer), Server: c.own}
 	b := c.s.take(wire.AcceptSize)
 	p.Put(b)
 	c.key.sign(b)
@@ -224,9 +220,9 @@ func (c *Endpoint) sendAccept(now congestion.Time) {
 
 // dialed returns the connection that an answer is for, nil if there is none. Who
 // answers has seen the Init.
-func (s *stripe) dialed(index uint32, cid uint64, nonce *[wire.NonceSize]byte, auth bool, b []byte) *Endpoint {
-	c := s.conn(index)
-	if c == nil || c.own.CID != cid || c.at() != dialing || c.own.Nonce != *nonce || auth != s.i.keyed() {
+func (s *stripe) dialed(r *wire.Reply, b []byte) *Endpoint {
+	c := s.conn(r.Index)
+	if c == nil || c.own.CID != r.CID || c.at() != dialing || c.own.Nonce != r.Nonce || r.Auth != s.i.keyed() {
 		return nil
 	}
 	if s.i.keyed() && !c.key.Verify(b) {
@@ -243,7 +239,7 @@ func (s *stripe) onRetry(now congestion.Time, from *sock.Addr, b []byte) {
 		s.i.malformed.Add(1)
 		return
 	}
-	c := s.dialed(p.Index, p.CID, &p.Nonce, p.Auth, b)
+	c := s.dialed(&p.Reply, b)
 	if c == nil || c.addr != *from || c.dial.has && c.dial.cookie == p.Cookie {
 		return
 	}
@@ -259,7 +255,7 @@ func (s *stripe) onMoved(now congestion.Time, b []byte) {
 		s.i.malformed.Add(1)
 		return
 	}
-	c := s.dialed(p.Index, p.CID, &p.Nonce, p.Auth, b)
+	c := s.dialed(&p.Reply, b)
 	if c == nil || c.dial.moved {
 		return
 	}
@@ -274,7 +270,7 @@ func (s *stripe) onAccept(now congestion.Time, from *sock.Addr, b []byte) {
 		s.i.malformed.Add(1)
 		return
 	}
-	c := s.dialed(p.Index, p.CID, &p.Nonce, p.Auth, b)
+	c := s.dialed(&p.Reply, b)
 	if c == nil || c.addr != *from || p.Server.CID == 0 {
 		return
 	}

@@ -178,8 +178,7 @@ func (m *PortMapper) onInit(b []byte) []byte {
 		return nil
 	}
 	a := make([]byte, wire.MovedSize)
-	c := &p.Client
-	(&wire.Moved{Auth: p.Auth, Stripe: c.Stripe, Index: c.Index, CID: c.CID, Nonce: c.Nonce, Port: i.name.Port()}).Put(a)
+	(&wire.Moved{Reply: wire.ReplyTo(p.Auth, &p.Client), Port: i.name.Port()}).Put(a)
 	key.sign(a)
 	return a
 }

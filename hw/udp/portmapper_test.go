@@ -179,7 +179,7 @@ func TestPortMapperHostile(t *testing.T) {
 	good := make([]byte, wire.InitSize)
 	(&wire.Init{Client: a.stripes[0].newSide(), Wanted: 1}).Put(good)
 	retry := make([]byte, wire.RetrySize)
-	(&wire.Retry{Stripe: 200, Index: 1 << 31}).Put(retry)
+	(&wire.Retry{Reply: wire.Reply{Stripe: 200, Index: 1 << 31}}).Put(retry)
 	for n := range good {
 		bad := bytes.Clone(good)
 		bad[n] ^= 0xff

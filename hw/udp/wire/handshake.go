@@ -39,37 +39,38 @@ type Init struct {
 	MAC       [TagSize]byte
 }
 
+// Reply is what the answers to an Init have in common: what the client said of itself,
+// given back. MAC is as in Init.
+type Reply struct {
+	Auth   bool
+	Stripe uint8
+	Index  uint32
+	CID    uint64
+	Nonce  [NonceSize]byte
+	MAC    [TagSize]byte
+}
+
+// ReplyTo begins an answer to a client.
+func ReplyTo(auth bool, client *Side) Reply {
+	return Reply{Auth: auth, Stripe: client.Stripe, Index: client.Index, CID: client.CID, Nonce: client.Nonce}
+}
+
 // Retry gives a cookie to put into the next Init.
 type Retry struct {
-	Auth   bool
-	Stripe uint8           // the client's
-	Index  uint32          // the client's
-	CID    uint64          // the client's
-	Nonce  [NonceSize]byte // the client's
+	Reply
 	Cookie [CookieSize]byte
-	MAC    [TagSize]byte
 }
 
 // Moved tells at which port the interface is that an Init asked for, to be asked there.
 type Moved struct {
-	Auth   bool
-	Stripe uint8           // the client's
-	Index  uint32          // the client's
-	CID    uint64          // the client's
-	Nonce  [NonceSize]byte // the client's
-	Port   uint16          // not 0
-	MAC    [TagSize]byte
+	Reply
+	Port uint16 // not 0
 }
 
 // Accept ends the handshake.
 type Accept struct {
-	Auth   bool
-	Stripe uint8           // the client's
-	Index  uint32          // the client's
-	CID    uint64          // the client's
-	Nonce  [NonceSize]byte // the client's
+	Reply
 	Server Side
-	MAC    [TagSize]byte
 }
 
 // MACOffset returns where the MAC of a handshake packet starts, which covers
@@ -165,56 +166,56 @@ func (s *Side) parseLimits(b []byte) error {
 	return nil
 }
 
-// Put writes the packet into b, which is RetrySize long.
-func (p *Retry) Put(b []byte) {
+// put begins a packet in b, which is as long as packets of type t are.
+func (r *Reply) put(b []byte, t Type) {
 	flags := uint8(0)
-	if p.Auth {
+	if r.Auth {
 		flags = flagAuth
 	}
-	putHead(b[:RetrySize], TypeRetry, p.Stripe, flags, p.Index, p.CID, &p.Nonce)
+	putHead(b, t, r.Stripe, flags, r.Index, r.CID, &r.Nonce)
+	copy(b[MACOffset(b):], r.MAC[:])
+}
+
+// parse reads what a packet of type t, of size bytes, begins with.
+func (r *Reply) parse(b []byte, t Type, size int) error {
+	if err := checkHead(b, t, size, flagAuth); err != nil {
+		return err
+	}
+	*r = Reply{
+		Stripe: b[1], Auth: b[3]&flagAuth != 0,
+		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
+		Nonce: [NonceSize]byte(b[16:32]), MAC: [TagSize]byte(b[MACOffset(b):]),
+	}
+	return nil
+}
+
+// Put writes the packet into b, which is RetrySize long.
+func (p *Retry) Put(b []byte) {
+	p.put(b[:RetrySize], TypeRetry)
 	copy(b[32:64], p.Cookie[:])
-	copy(b[RetrySize-TagSize:], p.MAC[:])
 }
 
 // Parse reads the packet from b.
 func (p *Retry) Parse(b []byte) error {
-	if err := checkHead(b, TypeRetry, RetrySize, flagAuth); err != nil {
+	if err := p.parse(b, TypeRetry, RetrySize); err != nil {
 		return err
 	}
-	*p = Retry{
-		Stripe: b[1], Auth: b[3]&flagAuth != 0,
-		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
-	}
-	copy(p.Nonce[:], b[16:32])
-	copy(p.Cookie[:], b[32:64])
-	copy(p.MAC[:], b[RetrySize-TagSize:])
+	p.Cookie = [CookieSize]byte(b[32:64])
 	return nil
 }
 
 // Put writes the packet into b, which is MovedSize long.
 func (p *Moved) Put(b []byte) {
-	flags := uint8(0)
-	if p.Auth {
-		flags = flagAuth
-	}
-	putHead(b[:MovedSize], TypeMoved, p.Stripe, flags, p.Index, p.CID, &p.Nonce)
+	p.put(b[:MovedSize], TypeMoved)
 	binary.LittleEndian.PutUint16(b[32:], p.Port)
-	copy(b[MovedSize-TagSize:], p.MAC[:])
 }
 
 // Parse reads the packet from b.
 func (p *Moved) Parse(b []byte) error {
-	if err := checkHead(b, TypeMoved, MovedSize, flagAuth); err != nil {
+	if err := p.parse(b, TypeMoved, MovedSize); err != nil {
 		return err
 	}
-	*p = Moved{
-		Stripe: b[1], Auth: b[3]&flagAuth != 0,
-		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
-		Port: binary.LittleEndian.Uint16(b[32:]),
-	}
-	copy(p.Nonce[:], b[16:32])
-	copy(p.MAC[:], b[MovedSize-TagSize:])
-	if p.Port == 0 {
+	if p.Port = binary.LittleEndian.Uint16(b[32:]); p.Port == 0 {
 		return fmt.Errorf("moved to port 0: %w", ErrMalformed)
 	}
 	return nil
@@ -222,31 +223,21 @@ func (p *Moved) Parse(b []byte) error {
 
 // Put writes the packet into b, which is AcceptSize long.
 func (p *Accept) Put(b []byte) {
-	flags := uint8(0)
-	if p.Auth {
-		flags = flagAuth
-	}
-	putHead(b[:AcceptSize], TypeAccept, p.Stripe, flags, p.Index, p.CID, &p.Nonce)
-	p.Server.putLimits(b[32:48])
-	copy(b[48:64], p.Server.Nonce[:])
-	binary.LittleEndian.PutUint64(b[64:], p.Server.CID)
-	binary.LittleEndian.PutUint32(b[72:], p.Server.Index)
-	copy(b[AcceptSize-TagSize:], p.MAC[:])
+	p.put(b[:AcceptSize], TypeAccept)
+	s := &p.Server
+	s.putLimits(b[32:48])
+	copy(b[48:64], s.Nonce[:])
+	binary.LittleEndian.PutUint64(b[64:], s.CID)
+	binary.LittleEndian.PutUint32(b[72:], s.Index)
 }
 
 // Parse reads the packet from b.
 func (p *Accept) Parse(b []byte) error {
-	if err := checkHead(b, TypeAccept, AcceptSize, flagAuth); err != nil {
+	if err := p.parse(b, TypeAccept, AcceptSize); err != nil {
 		return err
 	}
-	*p = Accept{
-		Stripe: b[1], Auth: b[3]&flagAuth != 0,
-		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
+	p.Server = Side{
+		Nonce: [NonceSize]byte(b[48:64]), CID: binary.LittleEndian.Uint64(b[64:]), Index: binary.LittleEndian.Uint32(b[72:]),
 	}
-	copy(p.Nonce[:], b[16:32])
-	s := &p.Server
-	copy(s.Nonce[:], b[48:64])
-	s.CID, s.Index = binary.LittleEndian.Uint64(b[64:]), binary.LittleEndian.Uint32(b[72:])
-	copy(p.MAC[:], b[AcceptSize-TagSize:])
-	return s.parseLimits(b[32:48])
+	return p.Server.parseLimits(b[32:48])
 }

@@ -26,19 +26,20 @@ func TestHandshakeRoundTrip(t *testing.T) {
 	if err := gotInit.Parse(b[:]); err != nil || gotInit != in {
 		t.Errorf("init: %v\n%s", err, cmp.Diff(in, gotInit))
 	}
-	retry := Retry{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, Cookie: in.Cookie, MAC: in.MAC}
+	reply := Reply{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, MAC: in.MAC}
+	retry := Retry{Reply: reply, Cookie: in.Cookie}
 	retry.Put(b[:])
 	var gotRetry Retry
 	if err := gotRetry.Parse(b[:RetrySize]); err != nil || gotRetry != retry {
 		t.Errorf("retry: %v\n%s", err, cmp.Diff(retry, gotRetry))
 	}
-	moved := Moved{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, Port: 800, MAC: in.MAC}
+	moved := Moved{Reply: reply, Port: 800}
 	moved.Put(b[:])
 	var gotMoved Moved
 	if err := gotMoved.Parse(b[:MovedSize]); err != nil || gotMoved != moved {
 		t.Errorf("moved: %v\n%s", err, cmp.Diff(moved, gotMoved))
 	}
-	accept := Accept{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, Server: side(2), MAC: in.MAC}
+	accept := Accept{Reply: reply, Server: side(2)}
 	accept.Put(b[:])
 	var gotAccept Accept
 	if err := gotAccept.Parse(b[:AcceptSize]); err != nil || gotAccept != accept {
