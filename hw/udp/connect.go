@@ -100,10 +100,10 @@ func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 		if !c.attached.Load() || c.src.told.Load() {
 			delete(i.peers, c.known)
 		}
-		return nil, fmt.Errorf("udp: %s: %w", c.addr.String(), hw.ErrUnreachable)
+		return nil, fmt.Errorf("udp: %s: %w", c.known.String(), hw.ErrUnreachable)
 	}
 	if c.dial.refused {
-		return nil, fmt.Errorf("udp: nobody is at %s: %w", c.addr.String(), hw.ErrUnreachable)
+		return nil, fmt.Errorf("udp: nobody is at %s: %w", c.known.String(), hw.ErrUnreachable)
 	}
-	return nil, fmt.Errorf("udp: %s has not answered yet: %w", c.addr.String(), hw.ErrUnreachable)
+	return nil, fmt.Errorf("udp: %s has not answered yet: %w", c.known.String(), hw.ErrUnreachable)
 }
