@@ -86,10 +86,12 @@ func (i *Iface) accepted(a *target) *Endpoint {
 
 // await returns c if it is up, and looks at its socket if it is not.
 func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
+	refused := false
 	if c.at() != up {
 		c.s.lease.lock()
 		c.dial.wanted = i.now()
 		c.s.work()
+		refused = c.dial.refused
 		c.s.leave()
 	}
 	switch c.at() {
@@ -102,7 +104,7 @@ func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 		}
 		return nil, fmt.Errorf("udp: %s: %w", c.known.String(), hw.ErrUnreachable)
 	}
-	if c.dial.refused {
+	if refused {
 		return nil, fmt.Errorf("udp: nobody is at %s: %w", c.known.String(), hw.ErrUnreachable)
 	}
 	return nil, fmt.Errorf("udp: %s has not answered yet: %w", c.known.String(), hw.ErrUnreachable)
