@@ -82,6 +82,14 @@ machines() {
 	skipped=$((skipped + left))
 }
 
+# tails shows the last lines that each machine said, and those of who runs them.
+tails() {
+	local of
+	for of in '^\[0\]' '^\[1\]' '^[^[]'; do
+		grep -v '<warn> fi_getinfo' "$log/out" | grep -E "$of" | tail -n 20
+	done
+}
+
 # program NAME SECONDS PATTERN [-env NAME=VALUE]... -- COMMAND...: two machines
 # run a program over the provider, which must end well and print a line with PATTERN.
 program() {
@@ -100,7 +108,7 @@ program() {
 		passed=$((passed + 1))
 	else
 		echo "FAILED $name: exit status $status"
-		grep -v '<warn> fi_getinfo' "$log/out" | tail -n 40
+		tails
 		failed=$((failed + 1))
 	fi
 }
