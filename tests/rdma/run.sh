@@ -131,7 +131,7 @@ pingpongs() {
 	[ "$mode" = full ] || return
 	program "fi_pingpong, short messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m tagged -I 500 -S 64
 	program "fi_pingpong, short messages, without Go" 100 '^\[[01]\] [0-9]+ messages delivered by C' "${only[@]}" \
-		-- tests/rdma/direct.sh 100 -m tagged -I 500 -S 64
+		-- tests/rdma/direct.sh 100 -m tagged -I 1500 -S 64
 	program "fi_pingpong, long messages" 100 "$result" "${only[@]}" -- tests/rdma/pingpong.sh -m msg -I 5 -S 1048576
 	program "fi_pingpong, one machine without the device: UDP" 100 "$result" -env WEFT_TEST_WITHOUT=1 \
 		-- tests/rdma/pingpong.sh -m tagged -I 20 -S 4096
