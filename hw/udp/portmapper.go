@@ -1,7 +1,6 @@
 package udp
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -54,7 +53,7 @@ func OpenPortMapper(fd int, foreign func(from netip.AddrPort, b []byte) []byte) 
 	if m.conn, err = sock.Conn(fd); err != nil {
 		return nil, fmt.Errorf("udp: %s: %w", name.String(), err)
 	}
-	m.done.Go(m.serve)
+	m.done.Go(func() { sock.Serve(m.conn, minPacket, m.take) }) // what is longer is cut off, and then is none
 	return m, nil
 }
 
@@ -125,24 +124,7 @@ func (m *PortMapper) Close() error {
 	return err
 }
 
-// serve answers until Close.
-func (m *PortMapper) serve() {
-	var b [minPacket]byte // longer ones are cut off, and then are none
-	for {
-		n, from, err := m.conn.ReadFromUDPAddrPort(b[:])
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			continue // an earlier answer met a closed port
-		}
-		if a := m.take(from, b[:n]); len(a) != 0 && len(a) <= n {
-			_, _ = m.conn.WriteToUDPAddrPort(a, from) // one that cannot be sent counts as lost
-		}
-	}
-}
-
-// take takes in a datagram and returns what is to be sent back.
+// take takes in a datagram and returns what is to be sent back, which is no longer.
 func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +132,10 @@ func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
 		if m.foreign == nil {
 			return nil
 		}
-		return m.foreign(from, b)
+		if a := m.foreign(from, b); len(a) <= len(b) {
+			return a
+		}
+		return nil
 	}
 	if m.budget.take(congestion.Time(time.Since(m.start)) + 1) {
 		switch wire.TypeOf(b) {

@@ -196,14 +196,7 @@ func Bound(fd int) (Addr, error) {
 }
 
 // Bind binds a socket of a's family to a. Errors are of the kernel.
-func Bind(fd int, a Addr) error {
-	port := int(a.Port())
-	if a.n == sizeIPv4 {
-		return unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte(a.raw[4:8])})
-	}
-	scope := binary.NativeEndian.Uint32(a.raw[24:])
-	return unix.Bind(fd, &unix.SockaddrInet6{Port: port, ZoneId: scope, Addr: [16]byte(a.raw[8:24])})
-}
+func Bind(fd int, a Addr) error { return unix.Bind(fd, sockaddr(&a)) }
 
 // connBuffer is the receive buffer of a Conn's socket in bytes.
 const connBuffer = 64 << 10
@@ -230,4 +223,22 @@ func Conn(fd int) (*net.UDPConn, error) {
 		return nil, errors.Join(err, u.Close())
 	}
 	return u, nil
+}
+
+// Serve gives every datagram that comes to c, the first most bytes of it, to answer and
+// sends back what that returns, unless it is empty. It returns when c is closed.
+func Serve(c *net.UDPConn, most int, answer func(from netip.AddrPort, b []byte) []byte) {
+	b := make([]byte, most)
+	for {
+		n, from, err := c.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // an earlier answer met a closed port
+		}
+		if a := answer(from, b[:n]); len(a) != 0 {
+			_, _ = c.WriteToUDPAddrPort(a, from) // one that cannot be sent counts as lost
+		}
+	}
 }

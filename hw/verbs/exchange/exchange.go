@@ -20,7 +20,6 @@ package exchange
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -97,7 +96,7 @@ func Open(fd int, own []byte) (*Exchange, error) {
 	}
 	x := newExchange(own)
 	x.conn, x.send = u, func(to netip.AddrPort, b []byte) { _, _ = u.WriteToUDPAddrPort(b, to) }
-	x.done.Go(x.serve)
+	x.done.Go(func() { sock.Serve(u, packetBytes+1, x.Take) })
 	return x, nil
 }
 
@@ -143,9 +142,9 @@ func (x *Exchange) Close() error {
 }
 
 // Resolve returns the device address of the interface named by a sockaddr_in
-// or sockaddr_in6, and a number after it in four bytes unless it is 0. While it is not known it asks, at most every so often, and
-// returns hw.ErrUnreachable. Errors: hw.ErrNoPath when the peer has no device,
-// hw.ErrInvalid.
+// or sockaddr_in6, and a number after it in four bytes unless it is 0. While it is
+// not known it asks, at most every so often, and returns hw.ErrUnreachable. Errors:
+// hw.ErrNoPath when the peer has no device, hw.ErrInvalid.
 func (x *Exchange) Resolve(name []byte) ([]byte, error) {
 	to, err := parseName(name)
 	if err != nil {
@@ -188,23 +187,6 @@ func (x *Exchange) Forget(name []byte) {
 		x.mu.Lock()
 		delete(x.known, to)
 		x.mu.Unlock()
-	}
-}
-
-// serve answers questions and takes answers.
-func (x *Exchange) serve() {
-	var b [packetBytes + 1]byte
-	for {
-		n, from, err := x.conn.ReadFromUDPAddrPort(b[:])
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			continue // an earlier answer met a closed port
-		}
-		if a := x.Take(from, b[:n]); a != nil {
-			x.send(from, a)
-		}
 	}
 }
 
