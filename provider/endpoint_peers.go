@@ -59,7 +59,7 @@ func (e *Endpoint) fillSource(src hw.Source) {
 	}
 }
 
-// acquaint gives the sender of a one-sided operation to the C path.
+// acquaint gives the sender of a message of whatever kind to the C path, unless it has it.
 func (e *Endpoint) acquaint(src hw.Source) {
 	if int(src) < e.sourceLines.Len() && atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) == 0 {
 		e.senderOf(src)

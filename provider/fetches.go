@@ -82,7 +82,6 @@ func (e *Endpoint) fetched(src hw.Source, id, at uint64, payload []byte) {
 	}
 	copy(bytesAt(f.Result, f.Bytes), payload)
 	e.finishFetch(f, fi.Success)
-	e.acquaint(src)
 }
 
 // fetchRefused takes in the target's word that there is no result.

@@ -143,7 +143,6 @@ func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
 		from, met := e.known(src)
 		if !e.plainRecv || !met {
 			rest(src, header, head, payload)
-			e.fillSource(src)
 			return
 		}
 		id := from.id

@@ -46,7 +46,6 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 		e.noticed(src, w.key, 0)
 	}
 	e.endWrite(src, &w, status)
-	e.acquaint(src)
 }
 
 // onNotify does what follows a write whose payload the initiator has put in
@@ -249,7 +248,6 @@ func (e *Endpoint) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 	}
 	e.stats.Rx(stats.RxServedAtomics, 1)
 	status := e.performAtomic(src, &h, addr, n, payload)
-	e.acquaint(src)
 	switch {
 	case h.request == 0: // the initiator has completed it
 	case h.kind == atomics.Base:

@@ -134,11 +134,76 @@ static void test_hidden(long messages)
 	test_counts(messages);
 }
 
+/* What a peer sends first. */
+enum first { FIRST_PLAIN, FIRST_DATA, FIRST_SYNC, FIRST_LONG };
+
+#define TURNS 200
+
+static void send_first(struct node *n, enum first what, void *buf, size_t len)
+{
+	struct op o = {
+		.form = F_MSG, .tagged = true, .buf = buf, .len = len, .addr = n->peer[1], .tag = 1, .ctx = n,
+	};
+
+	if (what == FIRST_DATA) {
+		o.flags = FI_REMOTE_CQ_DATA;
+		o.data = 5;
+	} else if (what == FIRST_SYNC) {
+		o.flags = FI_DELIVERY_COMPLETE;
+	}
+	post_send(n, &o);
+	wait_ctx(n, n->txcq, n);
+}
+
+/* C delivers the messages of a peer, whatever the first was: not the first ones, and none that
+ * comes while the receiver is not looking for more than a moment. */
+static void test_direct(long what)
+{
+	struct weft_stats_ops *ops;
+	size_t len = what == FIRST_LONG ? 1 << 20 : 8;
+	char *buf = malloc(len);
+	uint64_t got;
+	struct node n;
+
+	CHECK(buf);
+	memset(buf, 1, len);
+	node_open(&n, NULL);
+	node_connect(&n);
+	ops = open_stats(&n.ep->fid);
+	if (test_rank == 0) {
+		send_first(&n, what, buf, len);
+	} else {
+		trecv(&n, buf, len, FI_ADDR_UNSPEC, 1, 0, &n);
+		wait_ctx(&n, n.rxcq, &n);
+	}
+	for (int i = 0; i < TURNS; i++) {
+		trecv(&n, buf, 8, FI_ADDR_UNSPEC, 2, 0, &n);
+		if (test_rank == 0) {
+			tsend(&n, buf, 8, n.peer[1], 2, buf);
+			wait_ctx(&n, n.txcq, buf);
+		}
+		wait_ctx(&n, n.rxcq, &n);
+		if (test_rank == 1) {
+			tsend(&n, buf, 8, n.peer[0], 2, buf);
+			wait_ctx(&n, n.txcq, buf);
+		}
+	}
+	got = value(ops, &n.ep->fid, "rx_direct");
+	CHECKF(got >= TURNS / 4, "%lu of %d delivered by C", (unsigned long)got, TURNS);
+	barrier(&n);
+	node_close(&n);
+	free(buf);
+}
+
 static const struct test tests[] = {
 	{ "names", test_names, 1, 0, 0 },
 	{ "bad_reads", test_bad_reads, 1, 0, 0 },
 	{ "counts", test_counts, 2, 0, 100 },
 	{ "hidden", test_hidden, 2, 0, 100 },
+	{ "direct", test_direct, 2, 0, FIRST_PLAIN },
+	{ "direct_data", test_direct, 2, 0, FIRST_DATA },
+	{ "direct_sync", test_direct, 2, 0, FIRST_SYNC },
+	{ "direct_long", test_direct, 2, 0, FIRST_LONG },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
