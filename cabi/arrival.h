@@ -52,6 +52,31 @@ static inline struct weft_reader *weft_reader_of(struct weft_reader *to, const s
 	return to && to->cq == cq && to->left && weft_cq_empty(cq) ? to : NULL;
 }
 
+/* A place for a completion: a reader, or a slot of the queue. What takes one fills it. */
+struct weft_place {
+	struct weft_reader *reader;
+	struct weft_cq_claim claim;
+};
+
+static inline bool weft_take_place(struct weft_hot_cq *cq, struct weft_reader *reader, struct weft_place *p)
+{
+	p->reader = reader;
+	return reader ? reader->left != 0 :
+			!atomic_load_explicit(&cq->overflow, memory_order_relaxed) &&
+				weft_cq_claim_ring(cq, 0, &p->claim);
+}
+
+/* Tells whether somebody may have to be woken for it. */
+static inline bool weft_fill_place(struct weft_hot_cq *cq, struct weft_place *p, const struct weft_cqe *e)
+{
+	if (p->reader) {
+		weft_reader_put(p->reader, e);
+		return false;
+	}
+	weft_cq_fill(cq, &p->claim, e);
+	return true;
+}
+
 /* What became of the one-sided operations at the head of an inbound ring. */
 struct weft_served {
 	uint32_t n;

@@ -9,15 +9,16 @@
  * libfabric's matching rules leave no other choice, and the two are put
  * together here: one copy and one completion, without the call into Go, which
  * costs more than both. One-sided operations need no receive, and are taken in
- * where they come in between (rma_serve.c). Everything else is Go's: a message that finds no
- * receive or fits another one, rendezvous, acknowledgements, truncation,
- * errors. Once Go holds a receive or a message this file stands back until it
+ * where they come in between (rma_serve.c), and announced messages are read (announced.c). Everything
+ * else is Go's: a message that finds no receive or fits another one, long ones,
+ * acknowledgements, truncation, errors. Once Go holds a receive or a message this file stands back until it
  * holds none.
  *
  * The peer can write the slot at any time: each word is read once and checked.
  */
 #include <string.h>
 
+#include "announced.h"
 #include "arrival.h"
 
 /* The bounce buffer that holds a message's payload, NULL if Go is to look. */
@@ -33,8 +34,17 @@ static inline struct weft_bounce *bounce_of(const struct weft_slot *slot, const 
 	return atomic_load_explicit(&b->state, memory_order_acquire) == owner ? b : NULL;
 }
 
+/* What one call of weft_deliver has done. */
+struct delivered {
+	uint32_t messages;  /* whose payload came with them */
+	uint32_t announced;
+	uint32_t acks;
+	uint32_t one_sided;
+	uint64_t bytes;     /* of messages */
+};
+
 static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct weft_recv_entry *r,
-			struct weft_reader *to, bool first, uint64_t *bytes)
+			struct weft_reader *to, bool first, struct delivered *d)
 {
 	uint32_t owner = weft_seq_owner(atomic_load_explicit(&slot->seq, memory_order_relaxed));
 	struct weft_arrival m = weft_read_arrival(slot);
@@ -47,6 +57,12 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 		return false;
 	src = &ep->sources[owner - 1];
 	addr = atomic_load_explicit(&src->addr, memory_order_relaxed);
+	if (m.id == WEFT_AM_RTS) {
+		if (src->context || !weft_take_announced(ep, slot, &m, r, to))
+			return false;
+		d->announced++;
+		return true;
+	}
 	if (!weft_fits(atomic_load_explicit(&ep->rx, memory_order_relaxed), r, &m, addr))
 		return false;
 	if (first)
@@ -61,25 +77,21 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 		return false;
 	}
 	struct weft_cqe e = weft_received(r, &m, slot->body, addr - 1);
-	struct weft_cq_claim claim;
-	if (!to && (atomic_load_explicit(&ep->rx_cq->overflow, memory_order_relaxed) ||
-		    !weft_cq_claim_ring(ep->rx_cq, 0, &claim)))
+	struct weft_place place = { 0 };
+	if (!weft_take_place(ep->rx_cq, to, &place))
 		return false;
 	weft_copy_payload((void *)r->buf, payload, m.length);
-	if (to)
-		weft_reader_put(to, &e);
-	else
-		weft_cq_fill(ep->rx_cq, &claim, &e);
+	weft_fill_place(ep->rx_cq, &place, &e);
 	if (bounce)
 		atomic_store_explicit(&bounce->state, 0, memory_order_release);
-	*bytes += m.length;
+	d->messages++;
+	d->bytes += m.length;
 	return true;
 }
 
 /* Delivers from one inbound ring; false: its next message cannot be delivered here. */
 static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
-			 struct weft_hot_rx *rx, struct weft_reader *to, uint32_t *delivered,
-			 uint64_t *bytes)
+			 struct weft_hot_rx *rx, struct weft_reader *to, struct delivered *d)
 {
 	uint64_t in = atomic_load_explicit(&lane->head, memory_order_relaxed), begin = in;
 	uint64_t post = atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
@@ -88,7 +100,7 @@ static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
 	while (in - begin < WEFT_DELIVER_MAX && (!to || to->left) && weft_ring_ready(&lane->ring, in)) {
 		if (!weft_ring_ready(&rx->posts, post) ||
 		    !deliver_one(ep, (void *)weft_ring_slot(&lane->ring, in),
-				 (void *)weft_ring_slot(&rx->posts, post), to, in == begin, bytes)) {
+				 (void *)weft_ring_slot(&rx->posts, post), to, in == begin, d)) {
 			all = false;
 			break;
 		}
@@ -98,19 +110,11 @@ static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
 	if (in != begin) {
 		atomic_store_explicit(&lane->head, in, memory_order_relaxed);
 		atomic_store_explicit(&rx->posts_head, post, memory_order_relaxed);
-		*delivered += in - begin;
 	}
 	return all;
 }
 
-/* What one call of weft_deliver has done. */
-struct delivered {
-	uint32_t messages;
-	uint32_t one_sided;
-	uint64_t bytes; /* of the messages */
-};
-
-/* How often messages and one-sided operations may alternate in one ring. */
+/* How often messages and others may alternate in one ring. */
 #define TURNS 8
 
 /* Takes in what is at the head of one inbound ring, messages only if plain;
@@ -122,11 +126,17 @@ static bool take_in(struct weft_hot_ep *ep, struct weft_inbound *lane, struct we
 		struct weft_served s;
 		uint64_t head;
 
-		if (plain && deliver_lane(ep, lane, rx, to->rx, &d->messages, &d->bytes))
+		if (plain && deliver_lane(ep, lane, rx, to->rx, d))
 			return true;
 		head = atomic_load_explicit(&lane->head, memory_order_relaxed);
 		if (!weft_ring_ready(&lane->ring, head))
 			return true;
+		if (plain && weft_take_ack(ep, (void *)weft_ring_slot(&lane->ring, head))) {
+			weft_ring_release(&lane->ring, head);
+			atomic_store_explicit(&lane->head, head + 1, memory_order_relaxed);
+			d->acks++;
+			continue;
+		}
 		if (!weft_one_sided(ep, (void *)weft_ring_slot(&lane->ring, head)))
 			return false;
 		s = weft_rma_serve(ep, lane, to);
@@ -156,7 +166,9 @@ bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to)
 	}
 	rx->turn = lane; /* behind the last, for one that has more than fits the reader */
 	weft_count_delivered(ep, d.messages, d.bytes);
+	if (d.announced && weft_cq_wake_needed(ep->rx_cq))
+		weftGoWakeCQ(ep->rx_cq->handle);
 	if (!plain && atomic_load_explicit(&rx->want_posts, memory_order_relaxed))
 		return false; /* there may be a receive for a message that Go holds */
-	return all && d.messages + d.one_sided;
+	return all && d.messages + d.announced + d.acks + d.one_sided;
 }

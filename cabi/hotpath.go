@@ -1,6 +1,6 @@
 package main
 
-// #include "hotpath.h"
+// #include "announced.h"
 import "C"
 
 import (
@@ -66,6 +66,22 @@ func weftGoHousekeeping(rx C.uint64_t) C.bool {
 	defer guardVoid("housekeeping")
 	r := rxOf(rx)
 	return C.bool(r != nil && r.Housekeeping())
+}
+
+//export weftGoAck
+func weftGoAck(ep C.uint64_t, source C.uint32_t, request, status C.uint64_t) {
+	defer guardVoid("acknowledgement")
+	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+		e.Acknowledged(uint32(source), uint64(request), uint64(status))
+	}
+}
+
+//export weftGoAcknowledge
+func weftGoAcknowledge(ep C.uint64_t, source C.uint32_t, request C.uint64_t) {
+	defer guardVoid("acknowledge")
+	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+		e.Acknowledge(uint32(source), uint64(request))
+	}
 }
 
 //export weftGoTriggered

@@ -11,11 +11,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <errno.h>
-#include <sys/uio.h>
-
 #include "rma_copy.h"
 #include "rma_posting.h"
+#include "vmcopy.h"
 
 #define COPY_FLAGS                                                                                 \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |         \
@@ -62,19 +60,6 @@ static bool locate(const volatile struct weft_key *k, const struct weft_copy *c,
 	return atomic_load_explicit(&k->state, memory_order_relaxed) == state;
 }
 
-/* Has the kernel copy. A kernel that does not let this process do it is not asked again. */
-static bool copy(struct weft_hot_peer *peer, const struct weft_copy *c, uint64_t at)
-{
-	pid_t pid = atomic_load_explicit(&peer->pid, memory_order_relaxed);
-	struct iovec local = { c->buf, c->len }, remote = { (void *)at, c->len };
-	ssize_t n = c->read ? process_vm_readv(pid, &local, 1, &remote, 1, 0) :
-			      process_vm_writev(pid, &local, 1, &remote, 1, 0);
-
-	if (n < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS))
-		atomic_store_explicit(&peer->pid, 0, memory_order_relaxed);
-	return n == (ssize_t)c->len;
-}
-
 /* Copies, unless a message that was posted before would be overtaken. */
 static bool copied(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const struct weft_copy *c)
 {
@@ -92,7 +77,7 @@ static bool copied(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const str
 	claim = take_claim(ep, peer, (uint32_t)(key - peer->keys));
 	if (!claim)
 		return false;
-	ok = locate(key, c, &at) && copy(peer, c, at);
+	ok = locate(key, c, &at) && weft_vm_copy(peer, c->buf, at, c->len, c->read);
 	release_claim(claim);
 	return ok;
 }

@@ -52,36 +52,12 @@ static uint8_t *target_of(const struct weft_hot_ep *ep, uint64_t key, uint64_t a
 	return NULL;
 }
 
-/* A place for a completion: the reader of this call, or a slot of the queue. */
-struct place {
-	struct weft_reader *reader;
-	struct weft_cq_claim claim;
-};
-
-static bool take_place(struct weft_hot_cq *cq, struct weft_reader *reader, struct place *p)
-{
-	p->reader = reader;
-	return reader ? reader->left != 0 :
-			!atomic_load_explicit(&cq->overflow, memory_order_relaxed) &&
-				weft_cq_claim_ring(cq, 0, &p->claim);
-}
-
-static void complete(struct weft_hot_cq *cq, struct place *p, const struct weft_cqe *e, bool *wake)
-{
-	if (p->reader) {
-		weft_reader_put(p->reader, e);
-		return;
-	}
-	weft_cq_fill(cq, &p->claim, e);
-	*wake = true;
-}
-
 static bool serve_write(struct context *c, const struct weft_slot *slot, const struct weft_arrival *m)
 {
 	struct weft_hot_ep *ep = c->ep;
 	struct weft_write_head head = { 0 };
 	bool data = m->head == WEFT_WRITE_HEAD_DATA;
-	struct place place;
+	struct weft_place place = { 0 };
 	uint8_t *to;
 
 	if (m->head != WEFT_WRITE_HEAD && !data)
@@ -90,7 +66,7 @@ static bool serve_write(struct context *c, const struct weft_slot *slot, const s
 	if (head.request || head.flags != (WEFT_WRITE_LAST | (data ? WEFT_WRITE_DATA : 0)))
 		return false;
 	to = target_of(ep, head.key, m->header, m->length, WEFT_KEY_WRITE);
-	if (!to || (data && (!ep->rx_cq || !take_place(ep->rx_cq, c->to.rx, &place))))
+	if (!to || (data && (!ep->rx_cq || !weft_take_place(ep->rx_cq, c->to.rx, &place))))
 		return false;
 	weft_copy_payload(to, slot->body + m->head, m->length);
 	if (data) {
@@ -98,7 +74,7 @@ static bool serve_write(struct context *c, const struct weft_slot *slot, const s
 			.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = head.length,
 			.data = head.data, .src = c->src,
 		};
-		complete(ep->rx_cq, &place, &e, &c->wake_rx);
+		c->wake_rx |= weft_fill_place(ep->rx_cq, &place, &e);
 	} else {
 		c->stream = true;
 	}
@@ -191,7 +167,7 @@ static bool take_answer(struct context *c, const struct weft_slot *slot, const s
 	struct weft_hot_ep *ep = c->ep;
 	uint64_t at = m->header & UINT32_MAX, zero;
 	struct weft_hot_fetch *f = &ep->fetches[at];
-	struct place place;
+	struct weft_place place = { 0 };
 
 	if (!(m->header & WEFT_FETCH_ID) || m->head != sizeof(zero) ||
 	    at >= (uint64_t)ep->fetch_count * (ep->stripe_mask + 1) ||
@@ -199,14 +175,14 @@ static bool take_answer(struct context *c, const struct weft_slot *slot, const s
 	    f->generation != (m->header >> 32 & INT32_MAX) || f->dest != c->src || f->bytes != m->length)
 		return false;
 	memcpy(&zero, slot->body, sizeof(zero));
-	if (zero || (f->completes && !take_place(ep->tx_cq, c->to.tx, &place)))
+	if (zero || (f->completes && !weft_take_place(ep->tx_cq, c->to.tx, &place)))
 		return false;
 	weft_copy_payload((void *)f->result, slot->body + sizeof(zero), m->length);
 	if (f->completes) {
 		struct weft_cqe e = {
 			.context = f->context, .flags = FI_ATOMIC | FI_READ, .src = FI_ADDR_NOTAVAIL,
 		};
-		complete(ep->tx_cq, &place, &e, &c->wake_tx);
+		c->wake_tx |= weft_fill_place(ep->tx_cq, &place, &e);
 	}
 	atomic_store_explicit(&f->busy, 0, memory_order_release);
 	/* the poll that goes into Go posts what has fired */

@@ -99,6 +99,8 @@ const (
 	AMMsgData  = 2
 	AMTag      = 3
 	AMTagData  = 4
+	AMRTS      = 5
+	AMAck      = 7
 	AMWrite    = 11
 	AMAtomic   = 14
 	AMReadData = 16
@@ -386,6 +388,7 @@ type EP struct {
 	Paths        uintptr
 	PortSources  uintptr
 	LendRest     uint32
-	_            [36]byte
+	ReadMax      uint32
+	_            [32]byte
 	Inbound      [Lanes]Inbound
 }

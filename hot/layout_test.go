@@ -63,7 +63,7 @@ var constants = []struct {
 	{"WEFT_EP_CTX_SHIFT", EPCtxShift},
 	{"WEFT_RX_OPEN", RxOpen}, {"WEFT_RX_WAITABLE", RxWaitable}, {"WEFT_RX_GONE", RxGone},
 	{"WEFT_AM_MSG", AMMsg}, {"WEFT_AM_MSG_DATA", AMMsgData}, {"WEFT_AM_TAG", AMTag},
-	{"WEFT_AM_TAG_DATA", AMTagData},
+	{"WEFT_AM_TAG_DATA", AMTagData}, {"WEFT_AM_RTS", AMRTS}, {"WEFT_AM_ACK", AMAck},
 	{"WEFT_AM_WRITE", AMWrite}, {"WEFT_AM_ATOMIC", AMAtomic}, {"WEFT_AM_READ_DATA", AMReadData},
 	{"WEFT_FETCH_ID", FetchID}, {"WEFT_COPY_MIN_WRITE", CopyMinWrite}, {"WEFT_LEND_AHEAD", LendAhead},
 	{"WEFT_ATTENTION_GO", AttentionGo}, {"WEFT_ATTENTION_PORTS", AttentionPorts},

@@ -220,6 +220,9 @@ func (e *Endpoint) setHandlers(p *port) {
 		amKeyTold:  e.onKeyTold,
 		amShare:    e.onShare,
 	} {
+		if p.number == 0 {
+			h = e.acquainting(h)
+		}
 		if e.conn != nil {
 			h = e.conn.only(h)
 		}
@@ -269,6 +272,7 @@ func (e *Endpoint) fillHot() {
 	}
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
 	h.EagerMax = uint32(min(cfg.EagerSize, e.attr.MaxAMBcopy))
+	h.ReadMax = e.readMax()
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
 	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr && e.rx.owner == nil
 	if e.plainRecv {

@@ -59,11 +59,15 @@ func (e *Endpoint) fillSource(src hw.Source) {
 	}
 }
 
-// acquaint gives the sender of a message of whatever kind to the C path, unless it has it.
-func (e *Endpoint) acquaint(src hw.Source) {
-	if int(src) < e.sourceLines.Len() && atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) == 0 {
-		e.senderOf(src)
-		e.fillSource(src)
+// acquainting is h, which handles messages of whatever kind, and then gives their senders to
+// the C path unless it has them.
+func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
+	return func(src hw.Source, header uint64, head, payload []byte) {
+		h(src, header, head, payload)
+		if int(src) < e.sourceLines.Len() && atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) == 0 {
+			e.senderOf(src)
+			e.fillSource(src)
+		}
 	}
 }
 

@@ -94,10 +94,7 @@ func (p *port) wake() {
 // handler is h for the messages of a port.
 func (e *Endpoint) handler(p *port, h hw.Handler) hw.Handler {
 	if p.number == 0 {
-		return func(src hw.Source, header uint64, head, payload []byte) {
-			h(src, header, head, payload)
-			e.acquaint(src)
-		}
+		return h
 	}
 	first := hw.Source(p.number) << sourcePortShift
 	return func(src hw.Source, header uint64, head, payload []byte) {

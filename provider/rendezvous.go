@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/binary"
 	"errors"
 	"unsafe"
 
@@ -64,6 +65,24 @@ type recvOp struct {
 // sender returns who the message comes from.
 func (op *recvOp) sender() sender { return sender{op.source, op.number} }
 
+// readMax is the longest announced message, in bytes, that C reads without asking here
+// (cabi/announced.c), 0 for none: not what the sender helps with, or what is cut into
+// segments, nor anything where a thread does the copies.
+func (e *Endpoint) readMax() uint32 {
+	p := e.ports[0]
+	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
+		return 0
+	}
+	most := uint64(getChunk)
+	if p.lanes {
+		most = min(most, uint64(e.domain.cfg.MinSegment))
+	}
+	if least := uint64(e.domain.cfg.AssistSize); least != 0 {
+		most = min(most, least-1)
+	}
+	return uint32(most)
+}
+
 // opList is a queue of operations, linked by index.
 type opList struct{ head, tail uint32 }
 
@@ -75,6 +94,7 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	from := e.senderOf(src)
+	e.fillBack(src) // C acknowledges the next one
 	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: m.data, length: m.length,
 		request: m.request, flags: msgRTS}
 	if m.flags&wireTagged != 0 {
@@ -344,6 +364,20 @@ func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
 	}
 	e.stopStream(header)
 	e.finishTx(req, header, status)
+}
+
+// Acknowledged is onAck of what C has taken in. The caller holds the progress lease.
+func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
+	var head [ackHead]byte
+	binary.LittleEndian.PutUint64(head[:], status)
+	e.onAck(hw.Source(source), request, head[:], nil)
+}
+
+// Acknowledge tells a source that C has taken in the message of its request. The caller holds
+// the progress lease.
+func (e *Endpoint) Acknowledge(source uint32, request uint64) {
+	s := e.senderOf(hw.Source(source))
+	e.rx.acknowledge(&arrived{ep: e, source: s.id, number: s.number, request: request}, fi.Success)
 }
 
 // malformed counts and logs a message that a peer should not have sent.

@@ -16,11 +16,11 @@ const (
 	amTag     = hw.AMID(hot.AMTag)
 	amTagData = hw.AMID(hot.AMTagData)
 
-	amRTS  hw.AMID = 5 // ready to send: head rts, header the tag
-	amSync hw.AMID = 6 // eager that asks for an acknowledgement: head syncHead, header the tag
-	amAck  hw.AMID = 7 // header the sender's request id, head ackHead
-	amCTS  hw.AMID = 8 // clear to send: header the sender's request id, head ctsHead
-	amFrag hw.AMID = 9 // header the receiver's operation id, head the offset
+	amRTS  = hw.AMID(hot.AMRTS) // ready to send: head rts, header the tag
+	amSync = hw.AMID(6)         // eager that asks for an acknowledgement: head syncHead, header the tag
+	amAck  = hw.AMID(hot.AMAck) // header the sender's request id, head ackHead
+	amCTS  = hw.AMID(8)         // clear to send: header the sender's request id, head ctsHead
+	amFrag = hw.AMID(9)         // header the receiver's operation id, head the offset
 
 	amAssist hw.AMID = 10 // header the sender's request id, head offer
 )

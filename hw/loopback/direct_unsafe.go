@@ -28,9 +28,9 @@ func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 	line.Keys, line.PID = 0, 0
 	if line.KeyCount != 0 {
 		line.Keys = uintptr(unsafe.Pointer(e.seg.key(0)))
-		if i.cfg.UseCMA != CMANo && !e.noCMA.Load() {
-			line.PID = e.seg.id.owner.pid
-		}
+	}
+	if i.cfg.UseCMA != CMANo && !e.noCMA.Load() {
+		line.PID = e.seg.id.owner.pid
 	}
 	atomic.StoreUint64(&line.Put, 0)
 	line.Exclusive = 0

@@ -327,7 +327,8 @@ struct weft_hot_ep {
 	_Atomic(struct weft_hot_path *) *paths; /* with port, by lines of peers: Go stores with release; NULL: ask Go */
 	_Atomic uint64_t *port_sources; /* with port, source_limit of them, by the port's numbers: fi_addr_t plus one, 0: ask Go; as struct weft_hot_source's */
 	_Atomic uint32_t lend_rest;     /* copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter */
-	uint8_t pad3[36];
+	uint32_t read_max;              /* bytes of an announced message that C reads from its sender's memory (cabi/announced.c); 0: none */
+	uint8_t pad3[32];
 	struct weft_inbound inbound[WEFT_LANES];
 };
 

@@ -19,10 +19,26 @@ enum weft_am {
 	WEFT_AM_MSG_DATA = 2,
 	WEFT_AM_TAG = 3,
 	WEFT_AM_TAG_DATA = 4,
+	WEFT_AM_RTS = 5,       /* an announced message: head struct weft_rts_head */
+	WEFT_AM_ACK = 7,       /* the header is the sender's request, head its outcome, 0: done */
 	WEFT_AM_WRITE = 11,    /* head struct weft_write_head, then the payload */
 	WEFT_AM_ATOMIC = 14,   /* head struct weft_atomic_head, then operands, then comparands */
 	WEFT_AM_READ_DATA = 16, /* head the offset in what is read or fetched, then the bytes */
 };
+
+/* Announces a message of one element, which stays with its sender. Others have more behind it. */
+struct weft_rts_head {
+	uint64_t request;      /* of the sender, for the acknowledgement */
+	uint64_t length;       /* bytes of the message */
+	uint64_t data;
+	uint32_t flags;        /* WEFT_RTS_*, and more that are Go's (provider/wire.go) */
+	uint32_t count;        /* elements */
+	uint64_t addr;         /* of the element in the sender's process */
+	uint64_t element;      /* its bytes */
+};
+
+#define WEFT_RTS_TAGGED 1u
+#define WEFT_RTS_DATA 2u /* data is valid */
 
 struct weft_write_head {
 	uint64_t key;
@@ -55,6 +71,7 @@ struct weft_atomic_head {
 #define WEFT_ATOMIC_COMPARE 2u
 
 _Static_assert(sizeof(struct weft_write_head) == WEFT_WRITE_HEAD_DATA, "as it is sent");
+_Static_assert(sizeof(struct weft_rts_head) == 48, "as it is sent");
 _Static_assert(sizeof(struct weft_atomic_head) == 32, "as it is sent");
 
 #endif

@@ -94,7 +94,7 @@ var table = []Var{
 	sizeVar("eager_size", "bytes", "8k", 0, 16<<20,
 		func(c *Config) *int { return &c.EagerSize },
 		"Largest message sent through a bounce buffer; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),
-	sizeVar("assist_size", "bytes", "32k", 0, 1<<40,
+	sizeVar("assist_size", "bytes", "256k", 0, 1<<40,
 		func(c *Config) *int { return &c.AssistSize },
 		"Smallest rendezvous that the sender helps to copy while it makes progress; 0 for none."),
 	sizeVar("rma_assist_size", "bytes", "1m", 0, 1<<40,

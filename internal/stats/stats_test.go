@@ -95,6 +95,7 @@ func TestHeader(t *testing.T) {
 		"WEFT_STAT_TX_BOUNCE": ThreadBounce, "WEFT_STAT_TX_BOUNCE_BYTES": ThreadBounceBytes,
 		"WEFT_STAT_TX_WRITE": ThreadWrite, "WEFT_STAT_TX_WRITE_BYTES": ThreadWriteBytes, "WEFT_STAT_TX_ATOMIC": ThreadAtomic,
 		"WEFT_STAT_RX_SERVED_WRITES": RxServedWrites, "WEFT_STAT_RX_SERVED_ATOMICS": RxServedAtomics,
+		"WEFT_STAT_RX_RENDEZVOUS": RxRendezvous, "WEFT_STAT_RX_RENDEZVOUS_BYTES": RxRendezvousBytes,
 		"WEFT_STAT_EAGAIN_RING": ThreadNoRing, "WEFT_STAT_EAGAIN_CQ": ThreadNoCQ,
 		"WEFT_STAT_EAGAIN_BOUNCE": ThreadNoBounce, "WEFT_STAT_EAGAIN_STRIPE": ThreadNoStripe,
 		"WEFT_STAT_LEASE_BUSY": ThreadLeaseBusy, "WEFT_STAT_TX_READ": ThreadRead, "WEFT_STAT_TX_READ_BYTES": ThreadReadBytes, "WEFT_STAT_RX_DIRECT": RxDirect,

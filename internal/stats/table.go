@@ -123,14 +123,16 @@ const (
 	StripeAtomic
 )
 
-// Words of the lease holder. C writes the first five; the two of one-sided
-// operations Go writes too, under the same lease.
+// Words of the lease holder. C writes the first seven; those of one-sided
+// operations and announced messages Go writes too, under the same lease.
 const (
 	RxDirect = iota
 	RxDirectBytes
 	RxDirectBatches
 	RxServedWrites
 	RxServedAtomics
+	RxRendezvous
+	RxRendezvousBytes
 	RxEager
 	RxEagerBytes
 	RxBatches
@@ -138,8 +140,6 @@ const (
 	RxBatchPeak
 	RxUnexpected
 	RxUnexpectedBytes
-	RxRendezvous
-	RxRendezvousBytes
 	RxFragments
 	RxFragmentBytes
 	RxPosts
