@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/binary"
 	"errors"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
@@ -378,6 +379,9 @@ func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
 func (e *Endpoint) Acknowledge(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
 	e.rx.acknowledge(&arrived{ep: e, source: s.id, number: s.number, request: request}, fi.Success)
+	if len(e.rx.out) != 0 {
+		atomic.OrUint32(&e.rx.hot.Attention, hot.AttentionGo) // it goes out with the next progress
+	}
 }
 
 // malformed counts and logs a message that a peer should not have sent.

@@ -146,6 +146,57 @@ static void test_chain(long arg)
 
 /* Every form of transfer through an alias whose calls are all triggered, and
  * receives. */
+/* Sends of announced messages, each of which waits for the one before it, on an endpoint that
+ * counts nothing but sends: acknowledgements that C takes in fire triggers as soon as others. */
+static void test_chain_announced(long arg)
+{
+	enum { CHAIN = 100, BYTES = 65536, SLOW_MS = 5000 };
+	struct node_opts o = {
+		.caps = FI_MSG | FI_TAGGED | FI_TRIGGER, .data = FI_PROGRESS_MANUAL, .disabled = true,
+	};
+	static struct fi_triggered_context ctx[CHAIN];
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_NONE };
+	char *buf = calloc(1, BYTES);
+	struct fid_cntr *sent;
+	struct node n;
+
+	(void)arg;
+	CHECK(buf);
+	node_open(&n, &o);
+	OK(fi_cntr_open(n.domain, &attr, &sent, NULL));
+	OK(fi_ep_bind(n.ep, &sent->fid, FI_SEND));
+	OK(fi_enable(n.ep));
+	node_connect(&n);
+	for (int i = 0; i < CHAIN && test_rank == 1; i++)
+		trecv(&n, buf, BYTES, FI_ADDR_UNSPEC, i, 0, &ctx[i]);
+	barrier(&n);
+	if (test_rank == 0) {
+		uint64_t base = fi_cntr_read(sent);
+		uint64_t start = now_ms();
+
+		for (int i = CHAIN - 1; i >= 0; i--) {
+			struct iovec iov = { buf, BYTES };
+			struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1],
+						     .tag = i, .context = &ctx[i] };
+
+			condition(&ctx[i], sent, base + i);
+			OK(fi_tsendmsg(n.ep, &msg, FI_TRIGGER));
+		}
+		for (int i = 0; i < CHAIN; i++)
+			wait_ctx(&n, n.txcq, &ctx[i]);
+		CHECKF(now_ms() - start < SLOW_MS, "%lu ms", (unsigned long)(now_ms() - start));
+	} else {
+		for (int i = 0; i < CHAIN; i++)
+			wait_ctx(&n, n.rxcq, &ctx[i]);
+	}
+	barrier(&n);
+	OK(fi_close(&n.ep->fid));
+	n.ep = NULL;
+	OK(fi_close(&sent->fid));
+	node_close(&n);
+	free(buf);
+}
+
 static void test_alias(long arg)
 {
 	struct fi_triggered_context send, recv, wr, rd, fetch;
@@ -446,6 +497,7 @@ int main(int argc, char **argv)
 	static const struct test tests[] = {
 		{ "chain", test_chain, .procs = 2 },
 		{ "chain_selective", test_chain, .procs = 2, .arg = 1 },
+		{ "chain_announced", test_chain_announced, .procs = 2 },
 		{ "alias", test_alias, .procs = 2 },
 		{ "types", test_types, .procs = 2 },
 		{ "many", test_many, .procs = 2 },
