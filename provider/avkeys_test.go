@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -309,7 +310,9 @@ func TestAVKeysRegions(t *testing.T) {
 	forEachKeyWorld(t, fi.Msg|fi.RMA|fi.Atomic|fi.DirectedRecv, []string{"one", "two"}, func(t *testing.T, w *keyWorld) {
 		one, two, twin := w.spoke("one"), w.spoke("two"), w.spoke("two")
 		toTwin := w.knows(w.hub, twin, w.keys["two"])
-		memory := make([]byte, 3*20000)
+		memory, local := make([]byte, 3*20000), pattern(20000, 1)
+		defer runtime.KeepAlive(memory) // the endpoints know the two by address only
+		defer runtime.KeepAlive(local)
 		for key, r := range []struct {
 			src   fi.Addr
 			flags uint64
@@ -324,7 +327,6 @@ func TestAVKeysRegions(t *testing.T) {
 			defer m.Close()
 		}
 		open := map[*side][3]bool{one: {true, false, false}, two: {true, true, false}, twin: {true, true, true}}
-		local := pattern(20000, 1)
 		for s, may := range open {
 			for key, ok := range may {
 				for _, n := range []uint64{8, 4000, 20000} {
