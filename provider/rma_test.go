@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -13,14 +14,17 @@ import (
 	"github.com/weft-fabric/weft/provider/atomics"
 )
 
-// region registers b for peers, under a key.
+// region registers b, which lives as long as the test, for peers, under a key.
 func (s *side) region(b []byte, key, access uint64) *MR {
 	s.t.Helper()
 	m, err := s.domain.RegMR(&fi.MRAttr{IOV: iovOf(b), Access: access, RequestedKey: key}, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = m.Close() })
+	s.t.Cleanup(func() {
+		_ = m.Close()
+		runtime.KeepAlive(b)
+	})
 	return m
 }
 
