@@ -112,16 +112,15 @@ bool weft_take_ack(struct weft_hot_ep *ep, const struct weft_slot *slot)
 	return true;
 }
 
-bool weft_take_announced(struct weft_hot_ep *ep, const struct weft_slot *slot,
+bool weft_take_announced(struct weft_hot_ep *ep, const struct weft_slot *slot, uint32_t source,
 			 const struct weft_arrival *m, const struct weft_recv_entry *r,
 			 struct weft_reader *to)
 {
-	struct announced a = { .to = r };
+	struct announced a = { .to = r, .source = source };
 	struct weft_poster *me;
 	bool ok;
 
-	a.source = weft_seq_owner(atomic_load_explicit(&slot->seq, memory_order_relaxed)) - 1;
-	a.addr = atomic_load_explicit(&ep->sources[a.source].addr, memory_order_relaxed);
+	a.addr = atomic_load_explicit(&ep->sources[source].addr, memory_order_relaxed);
 	if (!described(ep, slot, m, &a) ||
 	    !weft_fits(atomic_load_explicit(&ep->rx, memory_order_relaxed), r, &a.as, a.addr))
 		return false;

@@ -7,11 +7,11 @@
 
 #include "arrival.h"
 
-/* Reads an announced message of a known source from its sender's memory into a receive, completes that
- * for a reader, NULL: on its queue, and acknowledges the message. False: nothing of that has
- * happened, but that the receive's buffer may have changed; the message is Go's. The
- * caller holds the lease. */
-bool weft_take_announced(struct weft_hot_ep *ep, const struct weft_slot *slot,
+/* Reads an announced message of a source, which is below source_limit, from its sender's memory into
+ * a receive, completes that for a reader, NULL: on its queue, and acknowledges the message. False:
+ * nothing of that has happened, but that the receive's buffer may have changed; the message is
+ * Go's. The caller holds the lease. */
+bool weft_take_announced(struct weft_hot_ep *ep, const struct weft_slot *slot, uint32_t source,
 			 const struct weft_arrival *m, const struct weft_recv_entry *r,
 			 struct weft_reader *to);
 

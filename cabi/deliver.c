@@ -58,7 +58,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 	src = &ep->sources[owner - 1];
 	addr = atomic_load_explicit(&src->addr, memory_order_relaxed);
 	if (m.id == WEFT_AM_RTS) {
-		if (src->context || !weft_take_announced(ep, slot, &m, r, to))
+		if (src->context || !weft_take_announced(ep, slot, owner - 1, &m, r, to))
 			return false;
 		d->announced++;
 		return true;
