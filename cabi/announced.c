@@ -75,20 +75,13 @@ static void acknowledge(struct weft_hot_ep *ep, struct weft_hot_peer *peer, cons
 static bool fetch(struct weft_hot_ep *ep, const struct announced *a, struct weft_reader *reader)
 {
 	uint64_t line = weft_peer_line(ep, a->addr - 1);
-	struct weft_ring ring = { .slot_bytes = WEFT_SLOT_BYTES };
-	struct weft_hot_peer *peer;
+	struct weft_hot_peer *peer = &ep->peers[line];
 	struct weft_place place = { 0 };
+	struct weft_ring ring;
 	struct weft_cqe e;
 
-	if (line == UINT64_MAX)
-		return false;
-	peer = &ep->peers[line];
-	ring.slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
-	if (!ring.slots || atomic_load_explicit(peer->rx_state, memory_order_acquire) & WEFT_RX_GONE)
-		return false;
-	ring.tail = peer->tail;
-	ring.log2_slots = peer->log2_slots;
-	if (!weft_vm_copy(peer, (void *)a->to->buf, a->head.addr, a->head.length, true) ||
+	if (line == UINT64_MAX || !weft_peer_ring(peer, &ring) ||
+	    !weft_vm_copy(peer, (void *)a->to->buf, a->head.addr, a->head.length, true) ||
 	    !weft_take_place(ep->rx_cq, reader, &place))
 		return false;
 	e = weft_received(a->to, &a->as, (const uint8_t *)&a->head.data, a->addr - 1);

@@ -9,10 +9,11 @@
  * libfabric's matching rules leave no other choice, and the two are put
  * together here: one copy and one completion, without the call into Go, which
  * costs more than both. One-sided operations need no receive, and are taken in
- * where they come in between (rma_serve.c), and announced messages are read (announced.c). Everything
- * else is Go's: a message that finds no receive or fits another one, long ones,
- * acknowledgements, truncation, errors. Once Go holds a receive or a message this file stands back until it
- * holds none.
+ * where they come in between (rma_serve.c). Announced messages are read, and
+ * acknowledgements are given to Go one by one (announced.c). Everything else is
+ * Go's: a message that finds no receive or fits another one, long ones,
+ * truncation, errors. Once Go holds a receive or a message this file stands
+ * back until it holds none.
  *
  * The peer can write the slot at any time: each word is read once and checked.
  */

@@ -16,24 +16,18 @@ static bool deliver(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 				  .header = pm->header };
 	uint64_t post = atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
 	struct weft_recv_entry *r = (void *)weft_ring_slot(&rx->posts, post);
-	struct weft_cq_claim claim = { 0 };
+	struct weft_place place = { 0 };
 	struct weft_cqe e;
 	uint64_t addr;
 
 	if (pm->source >= ep->source_limit || !weft_ring_ready(&rx->posts, post))
 		return false;
 	addr = atomic_load_explicit(&ep->port_sources[pm->source], memory_order_relaxed);
-	if (!weft_fits(rx, r, &m, addr))
-		return false;
-	if (!to && (atomic_load_explicit(&ep->rx_cq->overflow, memory_order_relaxed) ||
-		    !weft_cq_claim_ring(ep->rx_cq, 0, &claim)))
+	if (!weft_fits(rx, r, &m, addr) || !weft_take_place(ep->rx_cq, to, &place))
 		return false;
 	e = weft_received(r, &m, pm->head, addr - 1);
 	weft_copy_payload((void *)r->buf, pm->payload, pm->length);
-	if (to)
-		weft_reader_put(to, &e);
-	else
-		weft_cq_fill(ep->rx_cq, &claim, &e);
+	weft_fill_place(ep->rx_cq, &place, &e);
 	weft_ring_release(&rx->posts, post);
 	atomic_store_explicit(&rx->posts_head, post + 1, memory_order_relaxed);
 	return true;

@@ -60,6 +60,18 @@ static inline bool weft_ring_room(const struct weft_ring *ring)
 	return (int64_t)((word >> WEFT_SEQ_LAP_SHIFT) - (pos >> ring->log2_slots)) >= 0;
 }
 
+/* Opens the inbound ring of a peer that is there, between weft_post_begin and weft_post_end. */
+static inline __attribute__((always_inline)) bool weft_peer_ring(struct weft_hot_peer *peer,
+								 struct weft_ring *ring)
+{
+	unsigned char *slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
+
+	if (!slots || atomic_load_explicit(peer->rx_state, memory_order_acquire) & WEFT_RX_GONE)
+		return false;
+	*ring = (struct weft_ring){ slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
+	return true;
+}
+
 /* Rings the receiver's doorbell if it sleeps. The fence pairs with the one
  * between arming and the last look at the ring in the sleeper. That a receiver
  * can sleep at all is looked at without a fence, but after publishing: the

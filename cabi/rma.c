@@ -146,7 +146,7 @@ WEFT_POSTED ssize_t write_short(struct weft_ep_obj *o, const struct put *p)
 	me = weft_post_begin();
 	if (!me)
 		return WEFT_RMA_TO_GO;
-	if (weft_rma_ring(peer, &ring) && weft_rma_allowed(peer, p->key, p->addr, p->len, WEFT_KEY_WRITE))
+	if (weft_peer_ring(peer, &ring) && weft_rma_allowed(peer, p->key, p->addr, p->len, WEFT_KEY_WRITE))
 		rc = weft_rma_send(ep, peer, &ring, &m, p->flags, p->context, p->inject);
 	weft_post_end(me);
 	rc = weft_rma_settle(ep, rc);

@@ -69,7 +69,7 @@ static bool copied(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const str
 	uint64_t put, at;
 	bool ok;
 
-	if (!weft_rma_ring(peer, &ring) || !(key = weft_rma_key(peer, c->key)))
+	if (!weft_peer_ring(peer, &ring) || !(key = weft_rma_key(peer, c->key)))
 		return false;
 	put = atomic_load_explicit(&peer->put, memory_order_relaxed);
 	if (put && !weft_ring_released(&ring, put - 1))

@@ -114,7 +114,7 @@ ssize_t weft_rma_atomic(struct weft_ep_obj *o, const struct weft_atomic_post *p)
 	me = weft_post_begin();
 	if (!me)
 		return WEFT_RMA_TO_GO;
-	if (weft_rma_ring(peer, &ring) && weft_rma_allowed(peer, p->key, p->addr, size, rights_of(p)))
+	if (weft_peer_ring(peer, &ring) && weft_rma_allowed(peer, p->key, p->addr, size, rights_of(p)))
 		rc = plain ? weft_rma_send(ep, peer, &ring, &m, p->flags, p->context, p->inject) :
 			     with_stripe(ep, peer, &ring, &m, &head, p);
 	weft_post_end(me);

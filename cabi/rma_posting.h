@@ -96,17 +96,6 @@ WEFT_POSTED bool weft_rma_allowed(const struct weft_hot_peer *peer, uint64_t key
 	return k && weft_rma_covers(k, addr, len, rights);
 }
 
-/* Opens the peer's ring, between weft_post_begin and weft_post_end. */
-WEFT_POSTED bool weft_rma_ring(struct weft_hot_peer *peer, struct weft_ring *ring)
-{
-	unsigned char *slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
-
-	if (!slots || atomic_load_explicit(peer->rx_state, memory_order_acquire) & WEFT_RX_GONE)
-		return false;
-	*ring = (struct weft_ring){ slots, peer->tail, peer->log2_slots, WEFT_SLOT_BYTES };
-	return true;
-}
-
 /* What is returned besides errors and WEFT_RMA_TO_GO: the operation is posted, and triggers may
  * have fired. */
 #define WEFT_RMA_TRIGGERED 2

@@ -91,16 +91,11 @@ static bool serve_fetch(struct context *c, const struct weft_atomic_job *job, ui
 {
 	uint64_t line = weft_peer_line(c->ep, c->src), pos, before;
 	struct weft_hot_peer *peer = &c->ep->peers[line];
-	struct weft_ring ring = { .slot_bytes = WEFT_SLOT_BYTES };
+	struct weft_ring ring;
 	struct weft_slot *slot;
 
-	if (line == UINT64_MAX)
+	if (line == UINT64_MAX || !weft_peer_ring(peer, &ring))
 		return false;
-	ring.slots = atomic_load_explicit(&peer->slots, memory_order_acquire);
-	if (!ring.slots || atomic_load_explicit(peer->rx_state, memory_order_acquire) & WEFT_RX_GONE)
-		return false;
-	ring.tail = peer->tail;
-	ring.log2_slots = peer->log2_slots;
 	if (peer->exclusive) {
 		if (!weft_ring_next_free(&ring))
 			return false;

@@ -34,14 +34,17 @@ func (e *Endpoint) senderOf(src hw.Source) sender {
 // addressOf returns a sender's address.
 func (r *rxContext) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
 
-// fillSource gives a sender that the AV knows to the C path.
+// fillSource gives a sender that the AV knows to the C path, unless it has it.
 func (e *Endpoint) fillSource(src hw.Source) {
-	s, ok := e.known(src)
-	if !ok || int(src) >= e.sourceLines.Len() || src > sourceMask {
+	if int(src) >= e.sourceLines.Len() || src > sourceMask {
 		return
 	}
 	line := e.sourceLines.At(uint32(src))
-	if atomic.LoadUint64(&line.Addr) != 0 || e.av.Shared() || e.av.renames() {
+	if atomic.LoadUint64(&line.Addr) != 0 {
+		return
+	}
+	s := e.senderOf(src)
+	if e.av.Shared() || e.av.renames() {
 		return
 	}
 	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {
@@ -60,14 +63,11 @@ func (e *Endpoint) fillSource(src hw.Source) {
 }
 
 // acquainting is h, which handles messages of whatever kind, and then gives their senders to
-// the C path unless it has them.
+// the C path.
 func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		h(src, header, head, payload)
-		if int(src) < e.sourceLines.Len() && atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) == 0 {
-			e.senderOf(src)
-			e.fillSource(src)
-		}
+		e.fillSource(src)
 	}
 }
 

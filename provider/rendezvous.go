@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/binary"
 	"errors"
 	"sync/atomic"
 	"unsafe"
@@ -74,14 +73,19 @@ func (e *Endpoint) readMax() uint32 {
 	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
 		return 0
 	}
-	most := uint64(getChunk)
+	return uint32(e.wholeMax(p, getChunk, e.domain.cfg.AssistSize))
+}
+
+// wholeMax is the longest copy over a port, in bytes and of at most most, that one thread does in one
+// piece: neither cut into segments, nor shared with the peer, which helps from assist on, 0: never.
+func (e *Endpoint) wholeMax(p *port, most uint64, assist int) uint64 {
 	if p.lanes {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}
-	if least := uint64(e.domain.cfg.AssistSize); least != 0 {
-		most = min(most, least-1)
+	if assist != 0 {
+		most = min(most, uint64(assist)-1)
 	}
-	return uint32(most)
+	return most
 }
 
 // opList is a queue of operations, linked by index.
@@ -358,6 +362,11 @@ func (r *rxContext) loseOps(e *Endpoint, src hw.Source) {
 // onAck completes a tracked transmit.
 func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
 	status, ok := parseAck(head)
+	e.acknowledged(src, header, status, ok)
+}
+
+// acknowledged completes a tracked transmit with a status, as src says, if ok.
+func (e *Endpoint) acknowledged(src hw.Source, header uint64, status fi.Errno, ok bool) {
 	req, known := e.requests.Lookup(header)
 	if !ok || !known || !e.ownsLink(src, req.link) {
 		e.malformed(src, "acknowledgement of unknown request %#x", header)
@@ -369,9 +378,8 @@ func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
 
 // Acknowledged is onAck of what C has taken in. The caller holds the progress lease.
 func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
-	var head [ackHead]byte
-	binary.LittleEndian.PutUint64(head[:], status)
-	e.onAck(hw.Source(source), request, head[:], nil)
+	outcome, ok := ackStatus(status)
+	e.acknowledged(hw.Source(source), request, outcome, ok)
 }
 
 // Acknowledge tells a source that C has taken in the message of its request. The caller holds

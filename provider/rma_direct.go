@@ -29,14 +29,7 @@ func (e *Endpoint) copyMax() uint64 {
 	if p.attr.Caps&directCaps != directCaps || e.orderedRMA() {
 		return 0
 	}
-	most := uint64(1 << 20)
-	if p.lanes {
-		most = min(most, uint64(e.domain.cfg.MinSegment))
-	}
-	if least := uint64(e.domain.cfg.RMAAssistSize); least != 0 {
-		most = min(most, least-1)
-	}
-	return most
+	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
 }
 
 // publish makes a region known to the transport, if peers may reach it and

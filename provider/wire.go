@@ -16,11 +16,11 @@ const (
 	amTag     = hw.AMID(hot.AMTag)
 	amTagData = hw.AMID(hot.AMTagData)
 
-	amRTS  = hw.AMID(hot.AMRTS) // ready to send: head rts, header the tag
-	amSync = hw.AMID(6)         // eager that asks for an acknowledgement: head syncHead, header the tag
-	amAck  = hw.AMID(hot.AMAck) // header the sender's request id, head ackHead
-	amCTS  = hw.AMID(8)         // clear to send: header the sender's request id, head ctsHead
-	amFrag = hw.AMID(9)         // header the receiver's operation id, head the offset
+	amRTS  hw.AMID = hot.AMRTS // ready to send: head rts, header the tag
+	amSync hw.AMID = 6         // eager that asks for an acknowledgement: head syncHead, header the tag
+	amAck  hw.AMID = hot.AMAck // header the sender's request id, head ackHead
+	amCTS  hw.AMID = 8         // clear to send: header the sender's request id, head ctsHead
+	amFrag hw.AMID = 9         // header the receiver's operation id, head the offset
 
 	amAssist hw.AMID = 10 // header the sender's request id, head offer
 )
@@ -169,14 +169,16 @@ func putAck(b []byte, status fi.Errno) []byte {
 	return b[:ackHead]
 }
 
-// parseAck decodes an outcome; numbers that are no errno are refused.
+// parseAck decodes an outcome.
 func parseAck(b []byte) (fi.Errno, bool) {
 	if len(b) != ackHead {
 		return 0, false
 	}
-	v := binary.LittleEndian.Uint64(b)
-	return fi.Errno(v), v < 1024
+	return ackStatus(binary.LittleEndian.Uint64(b))
 }
+
+// ackStatus is the outcome that a peer's number stands for; numbers that are no errno are refused.
+func ackStatus(v uint64) (fi.Errno, bool) { return fi.Errno(v), v < 1024 }
 
 // cts asks the sender of a message for its first length bytes in fragments.
 type cts struct {

@@ -124,7 +124,7 @@ func (m *PortMapper) Close() error {
 	return err
 }
 
-// take takes in a datagram and returns what is to be sent back, which is no longer.
+// take takes in a datagram and returns what is to be sent back.
 func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,10 +132,7 @@ func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
 		if m.foreign == nil {
 			return nil
 		}
-		if a := m.foreign(from, b); len(a) <= len(b) {
-			return a
-		}
-		return nil
+		return m.foreign(from, b)
 	}
 	if m.budget.take(congestion.Time(time.Since(m.start)) + 1) {
 		switch wire.TypeOf(b) {

@@ -144,8 +144,6 @@ static void test_chain(long arg)
 	close_trig(&g);
 }
 
-/* Every form of transfer through an alias whose calls are all triggered, and
- * receives. */
 /* Sends of announced messages, each of which waits for the one before it, on an endpoint that
  * counts nothing but sends: acknowledgements that C takes in fire triggers as soon as others. */
 static void test_chain_announced(long arg)
@@ -197,6 +195,8 @@ static void test_chain_announced(long arg)
 	free(buf);
 }
 
+/* Every form of transfer through an alias whose calls are all triggered, and
+ * receives. */
 static void test_alias(long arg)
 {
 	struct fi_triggered_context send, recv, wr, rd, fetch;

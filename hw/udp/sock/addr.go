@@ -226,7 +226,8 @@ func Conn(fd int) (*net.UDPConn, error) {
 }
 
 // Serve gives every datagram that comes to c, the first most bytes of it, to answer and
-// sends back what that returns, unless it is empty. It returns when c is closed.
+// sends back what that returns, unless it is empty or longer than the datagram: who gives another's
+// address must not have it sent more than came. It returns when c is closed.
 func Serve(c *net.UDPConn, most int, answer func(from netip.AddrPort, b []byte) []byte) {
 	b := make([]byte, most)
 	for {
@@ -237,7 +238,7 @@ func Serve(c *net.UDPConn, most int, answer func(from netip.AddrPort, b []byte) 
 		if err != nil {
 			continue // an earlier answer met a closed port
 		}
-		if a := answer(from, b[:n]); len(a) != 0 {
+		if a := answer(from, b[:n]); len(a) != 0 && len(a) <= n {
 			_, _ = c.WriteToUDPAddrPort(a, from) // one that cannot be sent counts as lost
 		}
 	}
