@@ -201,6 +201,8 @@ static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struc
 
 	if (to->left != count) {
 		weft_found_something();
+		if (clock) /* or who always finds something would never take in what peers want */
+			progress(atomic_load_explicit(&to->cq->eps, memory_order_acquire), &o->idle, NULL, true);
 		return count - to->left;
 	}
 	return error ? -FI_EAVAIL : read_progress(o, to, clock);

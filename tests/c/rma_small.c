@@ -305,11 +305,47 @@ static void test_inject_delivered(long arg)
 	guard_free(r.mem, LEN);
 }
 
+/* A process that always finds completions of its own, so never reads an empty queue, serves its peer all
+ * the same. Each fetch is answered within a second. */
+static void test_never_empty(long rounds)
+{
+	enum { BYTES = 2048, AHEAD = 4, SLOW_MS = 1000 };
+	static char from[BYTES];
+	uint64_t one = 1, old = 0;
+	struct rma r;
+
+	open_rma(&r);
+	for (long i = 0; i < rounds && test_rank == 0; i++) {
+		uint64_t start = now_ms();
+
+		POST(&r, fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old, NULL, r.n.peer[1], 8, KEY, FI_UINT64,
+					 FI_SUM, &r));
+		done(&r, FI_ATOMIC | FI_READ);
+		CHECK(old == (uint64_t)i);
+		CHECKF(now_ms() - start < SLOW_MS, "%lu ms", (unsigned long)(now_ms() - start));
+	}
+	if (test_rank == 1) {
+		volatile uint64_t *word = (volatile uint64_t *)(r.mem + 8);
+		int ahead = 0;
+
+		while (*word < (uint64_t)rounds || ahead) {
+			while (ahead < AHEAD && *word < (uint64_t)rounds) {
+				POST(&r, fi_write(r.n.ep, from, BYTES, NULL, r.n.peer[1], BYTES, KEY, &r));
+				ahead++;
+			}
+			done(&r, FI_RMA | FI_WRITE);
+			ahead--;
+		}
+	}
+	close_rma(&r);
+}
+
 static const struct test tests[] = {
 	{ "one_word", test_one_word, 2, 0, 100000 },
 	{ "operations", test_operations, 2, 0, 4000 },
 	{ "writes", test_writes, 2, 0, 0 },
 	{ "inject_delivered", test_inject_delivered, 2, 0, 0 },
+	{ "never_empty", test_never_empty, 2, 0, 100 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
