@@ -103,4 +103,10 @@ static inline bool weft_sometimes(void)
 	return p->random >> 27 == 0;
 }
 
+/* Of what weft_sometimes has just told, one in 32. */
+static inline bool weft_seldom(void)
+{
+	return weft_this_poller.random >> 22 == 0;
+}
+
 #endif

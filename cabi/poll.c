@@ -201,7 +201,7 @@ static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struc
 
 	if (to->left != count) {
 		weft_found_something();
-		if (clock) /* or who always finds something would never take in what peers want */
+		if (clock && weft_seldom()) /* or who always finds something would never serve peers */
 			progress(atomic_load_explicit(&to->cq->eps, memory_order_acquire), &o->idle, NULL, true);
 		return count - to->left;
 	}
