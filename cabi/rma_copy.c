@@ -97,6 +97,20 @@ static bool lends(struct weft_hot_ep *ep, const struct weft_copy *c, const struc
 	return !rest;
 }
 
+/* Counts bytes that C copies; false: Go is to do so now, with this operation (provider/heat.go). */
+static bool counts(struct weft_hot_ep *ep, const struct weft_copy *c)
+{
+	uint64_t copied;
+
+	if (c->len < WEFT_HEAT_MIN)
+		return true;
+	copied = atomic_load_explicit(&ep->copied, memory_order_relaxed);
+	if (copied >= ep->copied_max)
+		return false;
+	atomic_store_explicit(&ep->copied, copied + c->len, memory_order_relaxed);
+	return true;
+}
+
 static int finish(struct weft_hot_ep *ep, const struct weft_end *end, const struct weft_copy *c)
 {
 	weft_post_count(ep, c->read ? WEFT_STAT_TX_READ : WEFT_STAT_TX_WRITE, 1);
@@ -120,7 +134,7 @@ ssize_t weft_rma_copy(struct weft_ep_obj *o, const struct weft_copy *c)
 		return WEFT_RMA_TO_GO;
 	if (!weft_end_room(ep, c->flags, c->inject, &end))
 		return -FI_EAGAIN;
-	if (lends(ep, c, &end))
+	if (lends(ep, c, &end) || !counts(ep, c))
 		return WEFT_RMA_TO_GO;
 	me = weft_post_begin();
 	if (!me)

@@ -301,6 +301,9 @@ const CopyMinWrite = 2048
 // LendAhead is how many completions nobody has read when an application posts ahead.
 const LendAhead = 2
 
+// HeatMin is the shortest copy, in bytes, that huge pages make faster.
+const HeatMin = 32768
+
 // PortMessage is a message, arrived or to be sent (struct weft_port_message).
 type PortMessage struct {
 	_         structs.HostLayout
@@ -389,6 +392,8 @@ type EP struct {
 	PortSources  uintptr
 	LendRest     uint32
 	ReadMax      uint32
-	_            [32]byte
+	CopiedMax    uint64
+	Copied       uint64
+	_            [16]byte
 	Inbound      [Lanes]Inbound
 }

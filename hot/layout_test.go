@@ -65,7 +65,7 @@ var constants = []struct {
 	{"WEFT_AM_MSG", AMMsg}, {"WEFT_AM_MSG_DATA", AMMsgData}, {"WEFT_AM_TAG", AMTag},
 	{"WEFT_AM_TAG_DATA", AMTagData}, {"WEFT_AM_RTS", AMRTS}, {"WEFT_AM_ACK", AMAck},
 	{"WEFT_AM_WRITE", AMWrite}, {"WEFT_AM_ATOMIC", AMAtomic}, {"WEFT_AM_READ_DATA", AMReadData},
-	{"WEFT_FETCH_ID", FetchID}, {"WEFT_COPY_MIN_WRITE", CopyMinWrite}, {"WEFT_LEND_AHEAD", LendAhead},
+	{"WEFT_FETCH_ID", FetchID}, {"WEFT_COPY_MIN_WRITE", CopyMinWrite}, {"WEFT_LEND_AHEAD", LendAhead}, {"WEFT_HEAT_MIN", HeatMin},
 	{"WEFT_ATTENTION_GO", AttentionGo}, {"WEFT_ATTENTION_PORTS", AttentionPorts},
 	{"WEFT_PORT_EMPTY", PortEmpty}, {"WEFT_PORT_ARRIVAL", PortArrival}, {"WEFT_PORT_GO", PortGo},
 	{"WEFT_PATH_SENT", PathSent}, {"WEFT_PATH_FULL", PathFull}, {"WEFT_PATH_GO", PathGo},

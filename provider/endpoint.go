@@ -137,6 +137,7 @@ type Endpoint struct {
 	rmaQueued atomic.Int32
 
 	shares sharedOps // reads and writes that targets help with
+	heat   heat
 
 	coll *collectives // nil: there are none; immutable from Enable on
 
@@ -212,6 +213,9 @@ func (e *Endpoint) openName() error {
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
+	if hugePagesAllowed() {
+		e.heat.after = uint64(d.cfg.HugeAfter)
+	}
 	e.links.Store(&[]*link{})
 	return e
 }

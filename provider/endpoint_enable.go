@@ -219,6 +219,7 @@ func (e *Endpoint) setHandlers(p *port) {
 		amKeyAsk:   e.onKeyAsk,
 		amKeyTold:  e.onKeyTold,
 		amShare:    e.onShare,
+		amHeat:     e.onHeat,
 	} {
 		if p.number == 0 {
 			h = e.acquainting(h)

@@ -45,7 +45,7 @@ func (e *Endpoint) fillOneSided(h *hot.EP) {
 	if e.readCntr != nil {
 		h.ReadCntr = uintptr(unsafe.Pointer(e.readCntr.Hot()))
 	}
-	h.CopyMax, h.LendMin = e.copyMax(), e.lendMin()
+	h.CopyMax, h.LendMin, h.CopiedMax = e.copyMax(), e.lendMin(), e.heat.sample()
 	if e.published() == nil {
 		return
 	}

@@ -1,24 +1,145 @@
 package provider
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
-// The kernel pins the pages of the other process, one after the other, when a
-// process reads or writes them; the pages of the own process cost next to nothing.
-// So what counts is what the target's memory is on. The application may have
-// asked for huge pages itself; FI_WEFT_HUGE_REGION_SIZE has weft do so.
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// Huge pages are asked for by MADV_COLLAPSE (Linux 6.1), which copies 2 MiB to a
+// huge page and changes nothing else: who accesses them meanwhile waits. What the
+// kernel cannot move stays where it is. Regions from FI_WEFT_HUGE_REGION_SIZE on are
+// moved when they are registered, memory that is used often (heat.go) in the background.
 
 // hugePage is the size of a huge page in bytes, where there is but one.
 const hugePage = 2 << 20
 
 // ontoHugePages asks the kernel to put memory of this process on huge pages, and
 // returns for how many bytes it did so. Only whole huge pages within the memory are
-// asked for, and only those of which something has been touched. It copies them;
-// who accesses one meanwhile waits.
+// asked for, and only those of which something has been touched.
 func ontoHugePages(addr, n uint64) (done uint64) {
 	for at := (addr + hugePage - 1) &^ (hugePage - 1); at+hugePage <= addr+n; at += hugePage {
-		if unix.Madvise(bytesAt(at, hugePage), unix.MADV_COLLAPSE) == nil {
+		if collapse(at) == nil {
 			done += hugePage
 		}
 	}
 	return done
+}
+
+// collapse puts the memory at an address, a multiple of hugePage, on a huge page. Errors:
+// EAGAIN and EBUSY while somebody uses one of its pages, ENOMEM, and EINVAL for
+// memory that cannot be on one. The address is no pointer: it may be of unused memory of Go's.
+func collapse(at uint64) error {
+	if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(at), hugePage, unix.MADV_COLLAPSE); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+const (
+	// collapsePause is between two attempts.
+	collapsePause = 200 * time.Microsecond
+	// collapseTries is how often one huge page is attempted: while others copy, some of its
+	// pages are pinned most of the time.
+	collapseTries = 400
+	// collapseVain is how many attempts in a row end in vain before no more are made.
+	collapseVain = 2000
+	// collapseQueue is how many wait at most.
+	collapseQueue = 256
+)
+
+// collapser puts memory of this process on huge pages in the background. Memory that
+// is in use when it is to be moved is tried again.
+type collapser struct {
+	collapse func(at uint64) error
+
+	mu      sync.Mutex // taken when memory has been used often, and by the goroutine that moves it
+	waiting []collapsing
+	running bool
+	vain    int // attempts since the last success
+}
+
+// collapsing is memory that is to be moved.
+type collapsing struct {
+	at    uint64
+	tries int
+}
+
+// hugePages is the collapser of this process.
+var hugePages = &collapser{collapse: collapse}
+
+// hugePagesAllowed tells whether the administrator lets memory be on huge pages of this size.
+var hugePagesAllowed = sync.OnceValue(func() bool {
+	const dir = "/sys/kernel/mm/transparent_hugepage/"
+	enabled, err := os.ReadFile(dir + "enabled")
+	size, err2 := os.ReadFile(dir + "hpage_pmd_size")
+	return err == nil && err2 == nil && !strings.Contains(string(enabled), "[never]") && strings.TrimSpace(string(size)) == "2097152"
+})
+
+// ask has all huge pages moved that n bytes at an address touch.
+func (c *collapser) ask(addr, n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at := addr &^ (hugePage - 1); at < addr+n; at += hugePage {
+		if c.vain < collapseVain && len(c.waiting) < collapseQueue && !c.waits(at) {
+			c.waiting = append(c.waiting, collapsing{at: at})
+		}
+	}
+	if !c.running && len(c.waiting) != 0 {
+		c.running = true
+		go c.run()
+	}
+}
+
+// waits tells whether memory is to be moved already. mu is held.
+func (c *collapser) waits(at uint64) bool {
+	return slices.ContainsFunc(c.waiting, func(w collapsing) bool { return w.at == at })
+}
+
+// run moves what waits, one after the other, until nothing does.
+func (c *collapser) run() {
+	for {
+		c.mu.Lock()
+		if len(c.waiting) == 0 || c.vain >= collapseVain {
+			c.waiting, c.running = nil, false
+			c.mu.Unlock()
+			return
+		}
+		at := c.waiting[0].at
+		c.mu.Unlock()
+		if c.tried(c.collapse(at)) {
+			time.Sleep(collapsePause)
+		}
+	}
+}
+
+// tried takes in the outcome of an attempt at the first that waits. It tells whether that is to be
+// tried again, after the others.
+func (c *collapser) tried(err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.waiting[0]
+	c.waiting = c.waiting[1:]
+	w.tries++
+	if err == nil {
+		c.vain = 0
+		log.Infof(log.MR, "memory at %#x is used often and on a huge page now, after %d attempts", w.at, w.tries)
+		return false
+	}
+	if c.vain++; c.vain == collapseVain {
+		log.Infof(log.MR, "memory is put on huge pages no more: %d attempts in vain, the last: %v", c.vain, err)
+	}
+	if w.tries < collapseTries && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EBUSY)) {
+		c.waiting = append(c.waiting, w)
+		return true
+	}
+	log.Infof(log.MR, "memory at %#x is used often, but stays on small pages: %v", w.at, err)
+	return false
 }

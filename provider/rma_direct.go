@@ -112,6 +112,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	if completes && !e.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
+	e.heatRemote(a, l, p, total)
 	outcome := notShared
 	if e.mayShare(a, p, total) {
 		outcome = e.share(a, l, p, keys[0], completes)

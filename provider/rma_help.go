@@ -8,7 +8,8 @@ import (
 // The target's side of rma_share.go. Everything is checked against the region of
 // the key at each chunk, as where the target does it alone. A chunk is
 // taken only when the region lets it be copied, so a region that is closed
-// leaves the rest to the initiator, who is told why.
+// leaves the rest to the initiator, who is told why. A target that copies as much by itself takes
+// nothing: its processor is no help.
 
 // help is an operation of a peer that this side, the target, helps with.
 type help struct {
@@ -27,7 +28,7 @@ func (e *Endpoint) onShare(src hw.Source, addr uint64, head, payload []byte) {
 	}
 	countSeen(&words[1])
 	e.dropHelp(src) // its round is over
-	if !e.stepHelp(&h) {
+	if !e.copying(h.want) && !e.stepHelp(&h) {
 		e.helps = append(e.helps, h)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Active messages of one-sided operations. The header is the address in the
-// target's region for the first four and for amShare, and the initiator's request id for the
+// target's region for the first four, amShare and amHeat, and the initiator's request id for the
 // answers.
 const (
 	amWrite    hw.AMID = 11 // head writeHead, and the payload
@@ -19,6 +19,7 @@ const (
 	amRMADone  hw.AMID = 15 // head doneHead
 	amReadData hw.AMID = 16 // head the offset in what is read or fetched, and the payload
 	amShare    hw.AMID = 19 // head shareHead
+	amHeat     hw.AMID = 20 // head the key
 )
 
 // Bits of a write's or notice's flags.
@@ -35,6 +36,7 @@ const (
 	atomicHeadBytes = 32
 	doneHeadBytes   = 16
 	shareHeadBytes  = 32
+	heatHeadBytes   = 8
 )
 
 // writeHead goes with a piece of a write.
@@ -200,4 +202,17 @@ func (s *shareHead) parse(b []byte) bool {
 	}
 	return le.Uint16(b[30:]) <= 1 && s.chunk >= minShareChunk && s.chunk <= maxShareChunk &&
 		s.want != 0 && s.want <= maxMessage && chunks(s.want, uint64(s.chunk)) <= maxChunks && s.local+s.want >= s.local
+}
+
+// putKey encodes the key of a region that is used often at an address.
+func putKey(b []byte, key uint64) []byte {
+	binary.LittleEndian.PutUint64(b, key)
+	return b[:heatHeadBytes]
+}
+
+func parseKey(b []byte) (key uint64, ok bool) {
+	if len(b) != heatHeadBytes {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b), true
 }

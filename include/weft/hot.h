@@ -258,6 +258,10 @@ struct weft_hot_region {
 /* So many completions that nobody has read say that an application posts ahead. */
 #define WEFT_LEND_AHEAD 2
 
+/* The shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of
+ * the memory (provider/heat.go). */
+#define WEFT_HEAT_MIN 32768u
+
 /* An operation whose answer C waits for, one line. Its id is WEFT_FETCH_ID, the
  * generation above bit 32, and its place. The holder of the stripe's lease takes
  * a free one; the progress lease's holder, C or Go, frees it. */
@@ -322,13 +326,15 @@ struct weft_hot_ep {
 	uint64_t start_time;         /* of this process, as claims have it */
 	uint32_t pid;                /* of this process */
 	uint32_t lend_min;           /* bytes from which Go may lend a copy to its target, 0: none */
-	/* line 3: immutable after enable, but for what two of them point at, and the last */
+	/* line 3: immutable after enable, but for what two of them point at, and what Go and C count */
 	struct weft_hot_port *port;      /* NULL: none that C looks at */
 	_Atomic(struct weft_hot_path *) *paths; /* with port, by lines of peers: Go stores with release; NULL: ask Go */
 	_Atomic uint64_t *port_sources; /* with port, source_limit of them, by the port's numbers: fi_addr_t plus one, 0: ask Go; as struct weft_hot_source's */
 	_Atomic uint32_t lend_rest;     /* copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter */
 	uint32_t read_max;              /* bytes of an announced message that C reads from its sender's memory (cabi/announced.c); 0: none */
-	uint8_t pad3[32];
+	uint64_t copied_max;            /* bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all */
+	_Atomic uint64_t copied;        /* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
+	uint8_t pad3[16];
 	struct weft_inbound inbound[WEFT_LANES];
 };
 

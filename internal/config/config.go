@@ -55,7 +55,8 @@ type Config struct {
 	AssistSize        int           // bytes, 0: senders never help
 	RMAAssistSize     int           // bytes, 0: targets never help
 	RMALendSize       int           // bytes, 0: nothing is left to targets
-	HugeRegionSize    int           // bytes, 0: regions stay on the pages that they are on
+	HugeRegionSize    int           // bytes, 0: registering regions leaves them on the pages that they are on
+	HugeAfter         int           // bytes, 0: copying leaves memory on the pages that it is on
 	InjectSize        int           // bytes, at most BounceSize
 	UnexpectedBytes   int           // bytes of unexpected data held per endpoint
 	MaxPeers          int           // entries of an endpoint's attach table
