@@ -21,19 +21,7 @@
 
 #include "announced.h"
 #include "arrival.h"
-
-/* The bounce buffer that holds a message's payload, NULL if Go is to look. */
-static inline struct weft_bounce *bounce_of(const struct weft_slot *slot, const struct weft_arrival *m,
-					    const struct weft_hot_source *src, uint32_t owner)
-{
-	uint32_t index = *(const volatile uint32_t *)(slot->body + m->head);
-	struct weft_bounce *b;
-
-	if (!src->bounce || index >= src->bounce_count || m->length > src->bounce_bytes)
-		return NULL;
-	b = (void *)(src->bounce + (uint64_t)index * src->bounce_stride);
-	return atomic_load_explicit(&b->state, memory_order_acquire) == owner ? b : NULL;
-}
+#include "bounce.h"
 
 /* What one call of weft_deliver has done. */
 struct delivered {
@@ -70,7 +58,7 @@ static bool deliver_one(struct weft_hot_ep *ep, struct weft_slot *slot, struct w
 		weft_expect_answer(ep, addr - 1);
 	payload = slot->body + m.head;
 	if (m.flags & WEFT_SLOT_BOUNCE) {
-		bounce = bounce_of(slot, &m, src, owner);
+		bounce = weft_bounce_of(slot, &m, src, owner);
 		if (!bounce)
 			return false;
 		payload = bounce->payload;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <rdma/fi_errno.h>
 
+#include "bounce.h"
 #include "posting.h"
 #include "trace.h"
 
@@ -41,24 +42,6 @@ static inline uint32_t am_id(const struct post *p)
 {
 	uint32_t id = p->tagged ? WEFT_AM_TAG : WEFT_AM_MSG;
 	return id + p->has_data;
-}
-
-/* Finds a free bounce buffer of a leased stripe, NULL when all are in flight. */
-static struct weft_bounce *free_bounce(struct weft_hot_stripe *stripe, uint32_t *index)
-{
-	for (uint32_t n = 0; n < stripe->bounce_count; n++) {
-		uint32_t i = stripe->bounce_next;
-		struct weft_bounce *b =
-			(void *)(stripe->bounce + (uint64_t)i * stripe->bounce_stride);
-
-		stripe->bounce_next = i + 1 == stripe->bounce_count ? 0 : i + 1;
-		if (atomic_load_explicit(&b->state, memory_order_acquire) == 0) {
-			stripe->starved = 0;
-			*index = stripe->bounce_first + i;
-			return b;
-		}
-	}
-	return NULL;
 }
 
 static inline void copy_small(uint8_t *dst, const void *src, size_t len)
@@ -138,39 +121,32 @@ static int no_bounce(const struct weft_hot_ep *ep, struct weft_hot_stripe *strip
 
 /* Sends p, through a bounce buffer if it is too long for the ring's slot. */
 static int transmit(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const struct weft_ring *ring,
-		    const struct post *p, uint32_t preferred)
+		    const struct post *p)
 {
-	bool exclusive = ep->flags & WEFT_EP_EXCLUSIVE;
 	struct weft_hot_stripe *stripe;
 	struct weft_bounce *bounce;
 	uint32_t index;
-	int rc = -FI_EAGAIN;
+	int rc;
 
 	if (p->len + (p->has_data ? sizeof(p->data) : 0) <= WEFT_SLOT_BODY) {
 		rc = push(ring, peer, p, NULL, 0);
 		count_sent(ep, p, rc, WEFT_STAT_TX_INLINE);
 		return rc;
 	}
-
-	for (uint32_t n = 0; n <= ep->stripe_mask; n++) {
-		stripe = &ep->stripes[(preferred + n) & ep->stripe_mask];
-		if (!weft_stripe_lease(stripe, exclusive))
-			continue;
-		bounce = free_bounce(stripe, &index);
-		if (bounce) {
-			bounce->peer = peer->peer;
-			memcpy(bounce->payload, p->buf, p->len);
-			rc = push(ring, peer, p, bounce, index);
-			count_sent(ep, p, rc, WEFT_STAT_TX_BOUNCE);
-			/* its receiver wrote there last; more lines than this one come with the copy */
-			weft_prefetch_write(stripe->bounce + (uint64_t)stripe->bounce_next * stripe->bounce_stride);
-		} else {
-			rc = no_bounce(ep, stripe);
-		}
-		weft_stripe_unlease(stripe, exclusive);
-		return rc;
+	stripe = weft_stripe_take(ep);
+	if (!stripe)
+		return -FI_EAGAIN;
+	bounce = weft_bounce_free(stripe, &index);
+	if (bounce) {
+		bounce->peer = peer->peer;
+		memcpy(bounce->payload, p->buf, p->len);
+		rc = push(ring, peer, p, bounce, index);
+		count_sent(ep, p, rc, WEFT_STAT_TX_BOUNCE);
+		weft_bounce_prefetch(stripe);
+	} else {
+		rc = no_bounce(ep, stripe);
 	}
-	weft_post_count(ep, WEFT_STAT_EAGAIN_STRIPE, 1);
+	weft_stripe_give(ep, stripe);
 	return rc;
 }
 
@@ -194,7 +170,7 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 	}
 	if (!weft_end_room(ep, p->flags, p->inject, &end))
 		return -FI_EAGAIN;
-	rc = transmit(ep, peer, &ring, p, weft_preferred_stripe(ep));
+	rc = transmit(ep, peer, &ring, p);
 	if (rc)
 		return rc;
 	rc = finish(ep, &end, p);

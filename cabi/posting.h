@@ -37,19 +37,29 @@ static inline void weft_post_count(const struct weft_hot_ep *ep, enum weft_stat_
 	weft_thread_count(ep->stats_threads, what, n);
 }
 
-static inline bool weft_stripe_lease(struct weft_hot_stripe *stripe, bool exclusive)
+/* Leases the stripe that the thread prefers, or the next free one. NULL: none is free. */
+static inline struct weft_hot_stripe *weft_stripe_take(const struct weft_hot_ep *ep)
 {
-	uint32_t free = 0;
+	uint32_t preferred = weft_preferred_stripe(ep);
 
-	return exclusive || atomic_compare_exchange_strong_explicit(
-				    &stripe->lease, &free, 1, memory_order_acquire,
-				    memory_order_relaxed);
+	if (ep->flags & WEFT_EP_EXCLUSIVE)
+		return &ep->stripes[preferred];
+	for (uint32_t n = 0; n <= ep->stripe_mask; n++) {
+		struct weft_hot_stripe *s = &ep->stripes[(preferred + n) & ep->stripe_mask];
+		uint32_t free = 0;
+
+		if (atomic_compare_exchange_strong_explicit(&s->lease, &free, 1, memory_order_acquire,
+							    memory_order_relaxed))
+			return s;
+	}
+	weft_post_count(ep, WEFT_STAT_EAGAIN_STRIPE, 1);
+	return NULL;
 }
 
-static inline void weft_stripe_unlease(struct weft_hot_stripe *stripe, bool exclusive)
+static inline void weft_stripe_give(const struct weft_hot_ep *ep, struct weft_hot_stripe *s)
 {
-	if (!exclusive)
-		atomic_store_explicit(&stripe->lease, 0, memory_order_release);
+	if (!(ep->flags & WEFT_EP_EXCLUSIVE))
+		atomic_store_explicit(&s->lease, 0, memory_order_release);
 }
 
 static inline bool weft_ring_room(const struct weft_ring *ring)

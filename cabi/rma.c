@@ -2,6 +2,7 @@
  *
  * Posting of reads and writes: struct fi_ops_rma.
  */
+#include "bounce.h"
 #include "rma.h"
 #include "rma_copy.h"
 #include "rma_posting.h"
@@ -121,9 +122,39 @@ struct put {
 	bool inject; /* fi_inject forms: no completion, whatever the flags */
 };
 
-/* Posts a write that fits one slot of the peer's ring. It completes when it is there, so
+/* Sends a write whose payload lies in a bounce buffer. Returns what weft_rma_send does, or WEFT_RMA_TO_GO
+ * if none is free. */
+static int send_bounced(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const struct weft_ring *ring,
+			struct weft_message *m, const struct put *p)
+{
+	struct weft_hot_stripe *stripe = weft_stripe_take(ep);
+	struct weft_bounce_ref ref = { 0 };
+	struct weft_bounce *bounce;
+	int rc = WEFT_RMA_TO_GO;
+
+	if (!stripe)
+		return -FI_EAGAIN;
+	bounce = weft_bounce_free(stripe, &ref.index);
+	if (bounce) {
+		m->flags = WEFT_SLOT_BOUNCE;
+		m->part[0] = &ref;
+		m->bytes[0] = sizeof(ref);
+		bounce->peer = peer->peer;
+		memcpy(bounce->payload, p->buf, p->len);
+		atomic_store_explicit(&bounce->state, peer->owner, memory_order_release); /* ↔ freeDeadBounces: for whom it is */
+		rc = weft_rma_send(ep, peer, ring, m, p->flags, p->context, p->inject);
+		if (rc == -FI_EAGAIN)
+			atomic_store_explicit(&bounce->state, 0, memory_order_release);
+		weft_bounce_prefetch(stripe);
+	}
+	weft_stripe_give(ep, stripe);
+	return rc;
+}
+
+/* Posts a write as a message: one that fits a slot of the peer's ring, or bounced: one that does not, and
+ * for which a system call is too much. It completes when it is there, so
  * one that is to complete later is Go's. 0, -FI_EAGAIN or WEFT_RMA_TO_GO. */
-WEFT_POSTED ssize_t write_short(struct weft_ep_obj *o, const struct put *p)
+WEFT_POSTED ssize_t write_message(struct weft_ep_obj *o, const struct put *p, bool bounced)
 {
 	struct weft_hot_ep *ep = o->hot;
 	struct weft_hot_peer *peer = weft_rma_peer(ep, p->dest);
@@ -134,20 +165,22 @@ WEFT_POSTED ssize_t write_short(struct weft_ep_obj *o, const struct put *p)
 	struct weft_message m = {
 		.am_id = WEFT_AM_WRITE, .addr = p->addr, .head = &head,
 		.head_bytes = p->has_data ? WEFT_WRITE_HEAD_DATA : WEFT_WRITE_HEAD,
-		.part = { p->buf }, .bytes = { p->len },
+		.length = p->len, .part = { p->buf }, .bytes = { p->len },
 	};
 	struct weft_poster *me;
 	struct weft_ring ring;
 	ssize_t rc = WEFT_RMA_TO_GO;
 
-	if (!peer || !p->buf || !p->len || p->len > WEFT_SLOT_BODY - m.head_bytes ||
+	if (!peer || !p->buf || !p->len || (p->len > WEFT_SLOT_BODY - m.head_bytes) != bounced ||
+	    (bounced && (p->len >= WEFT_COPY_MIN_WRITE || p->len > ep->eager_max)) ||
 	    p->flags & ~WEFT_PUT_FLAGS || ((p->inject || p->flags & FI_INJECT) && p->len > ep->inject_max))
 		return WEFT_RMA_TO_GO;
 	me = weft_post_begin();
 	if (!me)
 		return WEFT_RMA_TO_GO;
 	if (weft_peer_ring(peer, &ring) && weft_rma_allowed(peer, p->key, p->addr, p->len, WEFT_KEY_WRITE))
-		rc = weft_rma_send(ep, peer, &ring, &m, p->flags, p->context, p->inject);
+		rc = bounced ? send_bounced(ep, peer, &ring, &m, p) :
+			       weft_rma_send(ep, peer, &ring, &m, p->flags, p->context, p->inject);
 	weft_post_end(me);
 	rc = weft_rma_settle(ep, rc);
 	if (!rc) {
@@ -164,8 +197,10 @@ static __attribute__((noinline)) ssize_t write_long(struct weft_ep_obj *o, const
 		.buf = iov.iov_base, .len = p->len, .dest = p->dest, .addr = p->addr, .key = p->key,
 		.flags = p->flags, .context = p->context, .inject = p->inject,
 	};
-	ssize_t rc = p->has_data ? WEFT_RMA_TO_GO : weft_rma_copy(o, &c);
+	ssize_t rc = write_message(o, p, true);
 
+	if (rc == WEFT_RMA_TO_GO && !p->has_data)
+		rc = weft_rma_copy(o, &c);
 	if (rc != WEFT_RMA_TO_GO)
 		return rc;
 	return post_vec(o, &iov, 1, p->dest, p->addr, p->key, p->data, p->context, p->flags,
@@ -174,7 +209,7 @@ static __attribute__((noinline)) ssize_t write_long(struct weft_ep_obj *o, const
 
 WEFT_POSTED ssize_t write_one(struct weft_ep_obj *o, struct put p)
 {
-	ssize_t rc = write_short(o, &p);
+	ssize_t rc = write_message(o, &p, false);
 
 	if (__builtin_expect(rc != WEFT_RMA_TO_GO, 1))
 		return rc;

@@ -65,21 +65,14 @@ static int with_stripe(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const
 		       const struct weft_message *m, struct weft_atomic_head *head,
 		       const struct weft_atomic_post *p)
 {
-	bool exclusive = ep->flags & WEFT_EP_EXCLUSIVE;
-	uint32_t preferred = weft_preferred_stripe(ep);
+	struct weft_hot_stripe *stripe = weft_stripe_take(ep);
+	int rc;
 
-	for (uint32_t n = 0; n <= ep->stripe_mask; n++) {
-		uint32_t number = (preferred + n) & ep->stripe_mask;
-		int rc;
-
-		if (!weft_stripe_lease(&ep->stripes[number], exclusive))
-			continue;
-		rc = send_fetch(ep, peer, ring, number, m, head, p);
-		weft_stripe_unlease(&ep->stripes[number], exclusive);
-		return rc;
-	}
-	weft_post_count(ep, WEFT_STAT_EAGAIN_STRIPE, 1);
-	return -FI_EAGAIN;
+	if (!stripe)
+		return -FI_EAGAIN;
+	rc = send_fetch(ep, peer, ring, stripe - ep->stripes, m, head, p);
+	weft_stripe_give(ep, stripe);
+	return rc;
 }
 
 static inline uint32_t rights_of(const struct weft_atomic_post *p)
@@ -107,6 +100,7 @@ ssize_t weft_rma_atomic(struct weft_ep_obj *o, const struct weft_atomic_post *p)
 	struct weft_ring ring;
 	ssize_t rc = WEFT_RMA_TO_GO;
 
+	m.length = m.bytes[0] + m.bytes[1];
 	if (!peer || !size || (m.bytes[0] && !p->operand) || (m.bytes[1] && !p->compare) ||
 	    (!plain && !p->result) || p->flags & ~(plain ? WEFT_PUT_FLAGS & ~FI_REMOTE_CQ_DATA : FETCH_FLAGS) ||
 	    ((p->inject || p->flags & FI_INJECT) && size > ep->inject_max))

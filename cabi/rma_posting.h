@@ -35,10 +35,12 @@
 /* A message to be. */
 struct weft_message {
 	uint8_t am_id;
+	uint8_t flags;         /* the slot's */
 	uint64_t addr;
 	const void *head;
 	uint32_t head_bytes;
-	const void *part[2];
+	uint32_t length;       /* of the payload */
+	const void *part[2];   /* the payload, or a weft_bounce_ref */
 	uint32_t bytes[2];
 };
 
@@ -46,8 +48,8 @@ WEFT_POSTED void weft_rma_push(const struct weft_ring *ring, const struct weft_h
 			       const struct weft_message *m, _Atomic uint64_t *at, uint64_t pos)
 {
 	struct weft_slot *slot = (struct weft_slot *)at;
-	uint64_t word = m->am_id | (uint64_t)m->head_bytes << 16 |
-			(uint64_t)(m->bytes[0] + m->bytes[1]) << 32;
+	uint64_t word = m->am_id | (uint64_t)m->flags << 8 | (uint64_t)m->head_bytes << 16 |
+			(uint64_t)m->length << 32;
 	uint8_t *body = slot->body;
 
 	memcpy((unsigned char *)slot + offsetof(struct weft_slot, am_id), &word, sizeof(word));
@@ -121,7 +123,7 @@ WEFT_POSTED int weft_rma_send(struct weft_hot_ep *ep, struct weft_hot_peer *peer
 	weft_rma_push(ring, peer, m, slot, pos);
 	atomic_store_explicit(&peer->put, pos + 1, memory_order_relaxed);
 	rc = weft_end_done(&end, ep->write_cntr, FI_WRITE | (m->am_id == WEFT_AM_WRITE ? FI_RMA : FI_ATOMIC),
-			   context, m->bytes[0] + m->bytes[1]) ? WEFT_RMA_TRIGGERED : 0;
+			   context, m->length) ? WEFT_RMA_TRIGGERED : 0;
 	weft_peer_wake(ep, peer);
 	return rc;
 }

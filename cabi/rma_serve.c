@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "arrival.h"
+#include "bounce.h"
 #include "poster.h"
 #include "posting.h"
 #include "rma_apply.h"
@@ -52,7 +52,8 @@ static uint8_t *target_of(const struct weft_hot_ep *ep, uint64_t key, uint64_t a
 	return NULL;
 }
 
-static bool serve_write(struct context *c, const struct weft_slot *slot, const struct weft_arrival *m)
+static bool serve_write(struct context *c, const struct weft_slot *slot, const struct weft_arrival *m,
+			const void *payload)
 {
 	struct weft_hot_ep *ep = c->ep;
 	struct weft_write_head head = { 0 };
@@ -68,7 +69,7 @@ static bool serve_write(struct context *c, const struct weft_slot *slot, const s
 	to = target_of(ep, head.key, m->header, m->length, WEFT_KEY_WRITE);
 	if (!to || (data && (!ep->rx_cq || !weft_take_place(ep->rx_cq, c->to.rx, &place))))
 		return false;
-	weft_copy_payload(to, slot->body + m->head, m->length);
+	weft_copy_payload(to, payload, m->length);
 	if (data) {
 		struct weft_cqe e = {
 			.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = head.length,
@@ -187,24 +188,41 @@ static bool take_answer(struct context *c, const struct weft_slot *slot, const s
 	return true;
 }
 
+/* Takes in a write whose payload lies in a bounce buffer. */
+static bool serve_bounced(struct context *c, const struct weft_slot *slot, const struct weft_arrival *m,
+			  const struct weft_hot_source *src, uint32_t owner)
+{
+	struct weft_bounce *b = weft_bounce_of(slot, m, src, owner);
+
+	if (!b || !serve_write(c, slot, m, b->payload))
+		return false;
+	atomic_store_explicit(&b->state, 0, memory_order_release);
+	return true;
+}
+
 static bool serve_one(struct context *c, const struct weft_slot *slot)
 {
 	struct weft_arrival m = weft_read_arrival(slot);
 	uint32_t owner = weft_seq_owner(atomic_load_explicit(&slot->seq, memory_order_relaxed));
+	const struct weft_hot_source *src;
 	uint64_t addr;
 
-	if (owner - 1 >= c->ep->source_limit || m.flags || m.head > WEFT_SLOT_BODY ||
-	    m.length > WEFT_SLOT_BODY - m.head)
+	if (owner - 1 >= c->ep->source_limit)
 		return false;
-	addr = atomic_load_explicit(&c->ep->sources[owner - 1].addr, memory_order_relaxed);
+	src = &c->ep->sources[owner - 1];
+	addr = atomic_load_explicit(&src->addr, memory_order_relaxed);
 	if (!addr)
 		return false;
 	c->src = addr - 1;
-	c->answers = !c->ep->sources[owner - 1].context;
+	c->answers = !src->context;
 	c->stream = false;
+	if (m.flags == WEFT_SLOT_BOUNCE && m.id == WEFT_AM_WRITE)
+		return c->ep->regions && serve_bounced(c, slot, &m, src, owner);
+	if (m.flags || m.head > WEFT_SLOT_BODY || m.length > WEFT_SLOT_BODY - m.head)
+		return false;
 	switch (m.id) {
 	case WEFT_AM_WRITE:
-		return c->ep->regions && serve_write(c, slot, &m);
+		return c->ep->regions && serve_write(c, slot, &m, slot->body + m.head);
 	case WEFT_AM_ATOMIC:
 		return c->ep->regions && serve_atomic(c, slot, &m);
 	case WEFT_AM_READ_DATA:

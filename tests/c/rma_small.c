@@ -226,7 +226,7 @@ static void test_operations(long rounds)
 	close_rma(&r);
 }
 
-/* Writes of every short length, at all offsets of a word, leave the bytes around
+/* Writes of every short length, and some longer ones, at all offsets of a word, leave the bytes around
  * them alone; a read that follows finds them, and CQ data arrives behind them. */
 static void test_writes(long arg)
 {
@@ -236,7 +236,7 @@ static void test_writes(long arg)
 	(void)arg;
 	open_rma(&r);
 	memset(want, 0, LEN);
-	for (size_t len = 1; len <= 80; len++) {
+	for (size_t len = 1; len <= LEN - 8; len += len < 200 ? 1 : 97) {
 		size_t at = LEN - len - len % 8;
 
 		if (test_rank == 1 && len % 3 == 0) {
@@ -245,6 +245,7 @@ static void test_writes(long arg)
 			wait_ok(&r.n, r.n.rxcq, &e);
 			CHECK(e.flags & FI_REMOTE_CQ_DATA && e.data == len && e.len == len);
 			CHECK(r.mem[at] == (char)len && r.mem[at + len - 1] == (char)len);
+			barrier(&r.n); /* before the next overwrites it */
 		}
 		if (test_rank == 1)
 			continue;
@@ -262,6 +263,8 @@ static void test_writes(long arg)
 		POST(&r, fi_read(r.n.ep, back, LEN, NULL, r.n.peer[1], 0, KEY, &r));
 		done(&r, FI_RMA | FI_READ);
 		CHECKF(!memcmp(back, want, LEN), "after %zu bytes at %zu", len, at);
+		if (len % 3 == 0)
+			barrier(&r.n);
 	}
 	close_rma(&r);
 }
