@@ -234,7 +234,7 @@ func (c *collectives) stream(s *collStep) error {
 		}
 		n := min(uint64(len(s.data))-s.done, uint64(p.port.attr.MaxAMBcopy))
 		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(&s.data[s.done])), Len: n})
-		if err := e.sendPayload(p, amCollFrag, s.peerOp, putOffset(sc.head[:], s.done), iov, int(n), lease); err != nil {
+		if err := e.sendPayload(p, amCollFrag, s.peerOp, putWord(sc.head[:], s.done), iov, int(n), lease); err != nil {
 			return err
 		}
 		s.done += n
@@ -244,7 +244,7 @@ func (c *collectives) stream(s *collStep) error {
 
 // onFrag takes in a fragment. Those of one payload arrive in order.
 func (c *collectives) onFrag(src hw.Source, id uint64, head, payload []byte) {
-	offset, ok := parseOffset(head)
+	offset, ok := parseWord(head)
 	if !ok {
 		c.malformed(src, "fragment does not parse")
 		return

@@ -64,7 +64,7 @@ func FuzzCollectiveMessages(f *testing.F) {
 	f.Add(uint8(2), uint8(0), uint64(0), make([]byte, longHeadBytes), []byte{})
 	f.Add(uint8(3), uint8(1), uint64(0), make([]byte, ackHead), []byte{})
 	f.Add(uint8(4), uint8(1), uint64(0), make([]byte, ctsHead), []byte{})
-	f.Add(uint8(5), uint8(2), uint64(0), make([]byte, fragHead), []byte("x"))
+	f.Add(uint8(5), uint8(2), uint64(0), make([]byte, wordHead), []byte("x"))
 	f.Add(uint8(6), uint8(0), uint64(0), make([]byte, noteHeadBytes), []byte{})
 	f.Add(uint8(0), uint8(3), uint64(5), make([]byte, joinHeadBytes), []byte{})
 	circle := newCircle(f, newBench(f, nil, collHints()), 2)

@@ -33,7 +33,7 @@ func (r *rxContext) pull(e *Endpoint, op *recvOp) {
 
 // onFrag takes in a fragment. Fragments of one operation arrive in order.
 func (e *Endpoint) onFrag(src hw.Source, header uint64, head, payload []byte) {
-	offset, ok := parseOffset(head)
+	offset, ok := parseWord(head)
 	index, known := e.rx.pulls[header]
 	if !ok || !known {
 		e.malformed(src, "fragment of unknown operation %#x", header)
@@ -100,13 +100,13 @@ func (e *Endpoint) pumpStream(req *txRequest, id uint64) bool {
 		n := min(req.limit-req.sent, uint64(p.port.attr.MaxAMBcopy))
 		sc := &e.scratch[lease]
 		iov := window(sc.frag[:0], req.iov[:req.count], req.sent, n)
-		err := e.sendPayload(p, amFrag, req.peerOp, putOffset(sc.head[:], req.sent), iov, int(n), lease)
+		err := e.sendPayload(p, amFrag, req.peerOp, putWord(sc.head[:], req.sent), iov, int(n), lease)
 		if err == fi.EAGAIN {
 			return false
 		}
 		if err != nil {
 			log.Warnf(log.EPData, "fragment of %d bytes at %d of %d to %s: %v", n, req.sent, req.limit, l.to, err)
-			e.rx.send(e, l, amFrag, req.peerOp, putOffset(e.rx.head[:], fragBroken))
+			e.rx.send(e, l, amFrag, req.peerOp, putWord(e.rx.head[:], fragBroken))
 			return true // the receiver's acknowledgement ends the request
 		}
 		e.lines[lease].Add(stats.StripeFragments, 1)

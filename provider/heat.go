@@ -11,11 +11,11 @@ import (
 )
 
 // The kernel pins the pages of the other process, one after the other, when a
-// process reads or writes them; the pages of the own process cost next to nothing.
+// process reads or writes them; the pages of the own process cost less, but something.
 // On a huge page that is one look for all, a third of the time of a copy of 64 KiB.
-// So memory that others copy to or from again and again is put on huge pages
+// So memory that is copied to or from again and again is put on huge pages
 // (hugepages.go) by its owner. Who announces messages counts by itself what it
-// announces. What initiators copy without their target they count, and tell it.
+// announces, an initiator its buffers. What it copies without its target it counts, and tells it.
 
 const (
 	// heatPlaces is how many places an endpoint counts; then it begins anew.
@@ -120,7 +120,7 @@ func (e *Endpoint) heatRemote(a *RMAArgs, l *link, p *path, total uint64) {
 	for _, r := range a.Remote {
 		if at, tell := e.heat.copied(l.index+1, r.Key, r.Addr, r.Len, extra); tell {
 			d := directScratches.Get().(*directScratch)
-			_ = p.AMShort(amHeat, at, putKey(d.head[:], r.Key), nil) // told another time if there is no room
+			_ = p.AMShort(amHeat, at, putWord(d.head[:], r.Key), nil) // told another time if there is no room
 			directScratches.Put(d)
 		}
 		extra = 0
@@ -138,7 +138,7 @@ func (e *Endpoint) copying(n uint64) bool {
 // onHeat puts memory on huge pages that an initiator copies to or from often: what the region has
 // of the place of an address.
 func (e *Endpoint) onHeat(src hw.Source, addr uint64, head, payload []byte) {
-	key, ok := parseKey(head)
+	key, ok := parseWord(head)
 	if !ok || e.sourceWords(src) == nil {
 		e.malformed(src, "address %#x, which is said to be used often", addr)
 		return

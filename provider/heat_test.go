@@ -138,13 +138,18 @@ func TestHeatMoves(t *testing.T) {
 	wantMoved(t, moved, own, target, pagesOf(sent, 0, 1))
 }
 
-// TestHeatHostile: what is said of memory that nobody may reach moves nothing.
+// TestHeatHostile: what is said of memory that nobody may reach moves nothing, and does not keep away what
+// is said of other memory after it.
 func TestHeatHostile(t *testing.T) {
+	if !hugePagesAllowed() {
+		t.Skip("this host has no huge pages of 2 MiB")
+	}
 	moved := asked(t)
 	b := newBench(t, func(c *config.Config) { c.HugeAfter = 1 << 20 }, rmaHints())
 	x, y := b.side(t), b.side(t)
 	x.know(y)
-	y.region(mapped(t, hugePage), 1, fi.RemoteRead)
+	remote := mapped(t, hugePage)
+	y.region(remote, 1, fi.RemoteRead)
 	x.send(SendArgs{IOV: iovOf([]byte("hello")), Dest: x.addr[y], Flags: fi.Completion}, y) // connects
 	p := x.ep.linkAt(0).path.Load()
 	var head [rtsBytes]byte
@@ -152,7 +157,7 @@ func TestHeatHostile(t *testing.T) {
 		addr uint64
 		head []byte
 	}{
-		{0, bytes.Clone(putKey(head[:], 2))}, {hugePage, bytes.Clone(putKey(head[:], 1))}, {^uint64(0), bytes.Clone(putKey(head[:], 1))},
+		{0, bytes.Clone(putWord(head[:], 2))}, {hugePage, bytes.Clone(putWord(head[:], 1))}, {^uint64(0), bytes.Clone(putWord(head[:], 1))},
 		{0, head[:7]}, {0, nil}, {0, make([]byte, 16)},
 	} {
 		if err := p.AMShort(amHeat, bad.addr, bad.head, nil); err != nil {
@@ -164,6 +169,36 @@ func TestHeatHostile(t *testing.T) {
 	}
 	if got := moved(); len(got) != 0 {
 		t.Errorf("moved %x", got)
+	}
+	if err := p.AMShort(amHeat, 0, putWord(head[:], 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	y.ep.Progress()
+	wantMoved(t, moved, pagesOf(remote, 0, 1)) // pages are moved in turn, so nothing else was asked for
+}
+
+// TestCopying: a target that has itself copied as much since the last offer takes no share of the next.
+func TestCopying(t *testing.T) {
+	x, y := shareBench(t)
+	memory := make([]byte, 64<<10)
+	y.region(memory, 1, fi.RemoteWrite)
+	local := make([]byte, len(memory))
+	const offered = 32 << 10
+	if x.ep.copying(offered) {
+		t.Error("nothing was copied")
+	}
+	a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y]}
+	post(t, func() error { return x.ep.RMA(&a) }, x, y)
+	settle(t, x, y)
+	if !x.ep.copying(offered) {
+		t.Error("64 KiB were copied")
+	}
+	if x.ep.copying(offered) {
+		t.Error("nothing was copied since")
+	}
+	atomic.AddUint64(&x.ep.hot.Copied, offered) // by C
+	if !x.ep.copying(offered) {
+		t.Error("C has copied 32 KiB")
 	}
 }
 

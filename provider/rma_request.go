@@ -220,7 +220,7 @@ func (e *Endpoint) onRMADone(src hw.Source, header uint64, head, payload []byte)
 
 // onReadData takes in a piece of what was read.
 func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte) {
-	at, ok := parseOffset(head)
+	at, ok := parseWord(head)
 	if ok && header&hot.FetchID != 0 {
 		e.fetched(src, header, at, payload)
 		return

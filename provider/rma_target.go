@@ -198,7 +198,7 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 func (e *Endpoint) sendReply(p *path, r *reply) error {
 	n := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
-	head := putOffset(sc.head[:], r.at+r.sent)
+	head := putWord(sc.head[:], r.at+r.sent)
 	iov := e.regionIOV[:0]
 	switch {
 	case r.held != 0:

@@ -36,7 +36,6 @@ const (
 	atomicHeadBytes = 32
 	doneHeadBytes   = 16
 	shareHeadBytes  = 32
-	heatHeadBytes   = 8
 )
 
 // writeHead goes with a piece of a write.
@@ -202,17 +201,4 @@ func (s *shareHead) parse(b []byte) bool {
 	}
 	return le.Uint16(b[30:]) <= 1 && s.chunk >= minShareChunk && s.chunk <= maxShareChunk &&
 		s.want != 0 && s.want <= maxMessage && chunks(s.want, uint64(s.chunk)) <= maxChunks && s.local+s.want >= s.local
-}
-
-// putKey encodes the key of a region that is used often at an address.
-func putKey(b []byte, key uint64) []byte {
-	binary.LittleEndian.PutUint64(b, key)
-	return b[:heatHeadBytes]
-}
-
-func parseKey(b []byte) (key uint64, ok bool) {
-	if len(b) != heatHeadBytes {
-		return 0, false
-	}
-	return binary.LittleEndian.Uint64(b), true
 }

@@ -74,8 +74,8 @@ func FuzzRMAHeads(f *testing.F) {
 		if s.parse(in) && !bytes.Equal(s.put(out[:]), in) {
 			t.Errorf("offer of a share %x became %x", in, s.put(out[:]))
 		}
-		if key, ok := parseKey(in); ok && !bytes.Equal(putKey(out[:], key), in) {
-			t.Errorf("key %x became %x", in, putKey(out[:], key))
+		if key, ok := parseWord(in); ok && !bytes.Equal(putWord(out[:], key), in) {
+			t.Errorf("key %x became %x", in, putWord(out[:], key))
 		}
 		var d doneHead
 		if d.parse(in) && !bytes.Equal(d.put(out[:]), in) {

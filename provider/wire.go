@@ -68,7 +68,7 @@ const (
 	syncHead = 24
 	ackHead  = 8
 	ctsHead  = 16
-	fragHead = 8
+	wordHead = 8
 
 	offerHead = 32
 )
@@ -201,13 +201,14 @@ func (c *cts) parse(b []byte) bool {
 	return true
 }
 
-func putOffset(b []byte, offset uint64) []byte {
-	binary.LittleEndian.PutUint64(b, offset)
-	return b[:fragHead]
+// putWord encodes a head that is one number: an offset, or a key.
+func putWord(b []byte, v uint64) []byte {
+	binary.LittleEndian.PutUint64(b, v)
+	return b[:wordHead]
 }
 
-func parseOffset(b []byte) (uint64, bool) {
-	if len(b) != fragHead {
+func parseWord(b []byte) (uint64, bool) {
+	if len(b) != wordHead {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(b), true

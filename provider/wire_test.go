@@ -92,7 +92,7 @@ func TestSmallHeads(t *testing.T) {
 	if _, ok := parseAck(bytes.Repeat([]byte{1}, ackHead)); ok {
 		t.Error("ack with a number that is no errno parses")
 	}
-	if o, ok := parseOffset(putOffset(b[:], 77)); !ok || o != 77 {
+	if o, ok := parseWord(putWord(b[:], 77)); !ok || o != 77 {
 		t.Errorf("fragment head: %v %v", o, ok)
 	}
 }
@@ -133,7 +133,7 @@ func FuzzHeads(f *testing.F) {
 		if e, ok := parseAck(in); ok && !bytes.Equal(putAck(b[:], e), in) {
 			t.Error("ack head does not encode to what it was")
 		}
-		parseOffset(in)
+		parseWord(in)
 		var o offer
 		if o.parse(in) && !bytes.Equal(o.put(b[:]), in) {
 			t.Error("offer does not encode to what it was")
