@@ -54,7 +54,7 @@ static void acknowledge(struct weft_hot_ep *ep, struct weft_hot_peer *peer, cons
 			uint32_t source, uint64_t request)
 {
 	uint64_t pos;
-	struct weft_slot *slot = (struct weft_slot *)weft_ring_claim(ring, peer->owner, peer->exclusive, &pos);
+	struct weft_slot *slot = weft_lane_claim(peer, ring, &pos);
 
 	if (!slot) {
 		weftGoAcknowledge(ep->handle, source, request);

@@ -167,10 +167,14 @@ static inline void weft_copy_payload(void *dst, const void *src, size_t len)
 		memcpy(dst, src, len);
 }
 
-static inline bool weft_one_sided(const struct weft_hot_ep *ep, const struct weft_slot *slot)
+/* The id of a message that has arrived, to see what it may be. */
+static inline uint8_t weft_arrival_id(const struct weft_slot *slot)
 {
-	uint8_t id = *(const volatile uint8_t *)&slot->am_id;
+	return *(const volatile uint8_t *)&slot->am_id;
+}
 
+static inline bool weft_one_sided(const struct weft_hot_ep *ep, uint8_t id)
+{
 	return ep->fetch_count &&
 	       (id == WEFT_AM_WRITE || id == WEFT_AM_ATOMIC || id == WEFT_AM_READ_DATA);
 }

@@ -112,26 +112,33 @@ static bool take_in(struct weft_hot_ep *ep, struct weft_inbound *lane, struct we
 		    bool plain, const struct weft_outlet *to, struct delivered *d)
 {
 	for (int turn = 0; turn < TURNS; turn++) {
-		struct weft_served s;
-		uint64_t head;
+		uint64_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
+		struct weft_slot *slot = (void *)weft_ring_slot(&lane->ring, head);
+		uint8_t id;
 
-		if (plain && deliver_lane(ep, lane, rx, to->rx, d))
-			return true;
-		head = atomic_load_explicit(&lane->head, memory_order_relaxed);
 		if (!weft_ring_ready(&lane->ring, head))
 			return true;
-		if (plain && weft_take_ack(ep, (void *)weft_ring_slot(&lane->ring, head))) {
+		id = weft_arrival_id(slot);
+		if (plain && id <= WEFT_AM_RTS) {
+			if (deliver_lane(ep, lane, rx, to->rx, d))
+				return true;
+			if (atomic_load_explicit(&lane->head, memory_order_relaxed) == head)
+				return false;
+		} else if (plain && id == WEFT_AM_ACK) {
+			if (!weft_take_ack(ep, slot))
+				return false;
 			weft_ring_release(&lane->ring, head);
 			atomic_store_explicit(&lane->head, head + 1, memory_order_relaxed);
 			d->acks++;
-			continue;
-		}
-		if (!weft_one_sided(ep, (void *)weft_ring_slot(&lane->ring, head)))
+		} else if (weft_one_sided(ep, id)) {
+			struct weft_served s = weft_rma_serve(ep, lane, to);
+
+			d->one_sided += s.n;
+			if (s.to_go || !s.n)
+				return !s.to_go;
+		} else {
 			return false;
-		s = weft_rma_serve(ep, lane, to);
-		d->one_sided += s.n;
-		if (s.to_go || !s.n)
-			return !s.to_go;
+		}
 	}
 	return true;
 }

@@ -59,8 +59,7 @@ static inline int push(const struct weft_ring *ring, const struct weft_hot_peer 
 {
 	uint32_t owner = peer->owner;
 	uint64_t pos;
-	struct weft_slot *slot =
-		(struct weft_slot *)weft_ring_claim(ring, owner, peer->exclusive, &pos);
+	struct weft_slot *slot = weft_lane_claim(peer, ring, &pos);
 	uint8_t *body;
 
 	if (!slot)

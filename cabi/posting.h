@@ -7,6 +7,7 @@
 #define WEFT_POSTING_H
 
 #include "hotpath.h"
+#include "lane.h"
 #include "poster.h"
 
 /* How far ahead of a message the next slots are fetched. Further ahead the

@@ -33,12 +33,12 @@ static int send_fetch(struct weft_hot_ep *ep, struct weft_hot_peer *peer, const 
 		      const struct weft_atomic_post *p)
 {
 	struct weft_hot_fetch *f = take_fetch(ep, stripe, &head->request);
-	_Atomic uint64_t *slot;
+	struct weft_slot *slot;
 	uint64_t pos;
 
 	if (!f)
 		return -FI_EAGAIN;
-	slot = weft_ring_claim(ring, peer->owner, peer->exclusive, &pos);
+	slot = weft_lane_claim(peer, ring, &pos);
 	if (!slot) {
 		weft_post_count(ep, WEFT_STAT_EAGAIN_RING, 1);
 		return -FI_EAGAIN;

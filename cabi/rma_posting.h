@@ -45,9 +45,8 @@ struct weft_message {
 };
 
 WEFT_POSTED void weft_rma_push(const struct weft_ring *ring, const struct weft_hot_peer *peer,
-			       const struct weft_message *m, _Atomic uint64_t *at, uint64_t pos)
+			       const struct weft_message *m, struct weft_slot *slot, uint64_t pos)
 {
-	struct weft_slot *slot = (struct weft_slot *)at;
 	uint64_t word = m->am_id | (uint64_t)m->flags << 8 | (uint64_t)m->head_bytes << 16 |
 			(uint64_t)m->length << 32;
 	uint8_t *body = slot->body;
@@ -62,7 +61,7 @@ WEFT_POSTED void weft_rma_push(const struct weft_ring *ring, const struct weft_h
 		memcpy(body, m->part[0], m->bytes[0]);
 	if (m->bytes[1])
 		memcpy(body + m->bytes[0], m->part[1], m->bytes[1]);
-	weft_ring_publish(ring, at, peer->owner, pos);
+	weft_ring_publish(ring, &slot->seq, peer->owner, pos);
 	weft_prefetch_write(weft_ring_slot(ring, pos + WEFT_PREFETCH_SLOTS));
 }
 
@@ -109,13 +108,13 @@ WEFT_POSTED int weft_rma_send(struct weft_hot_ep *ep, struct weft_hot_peer *peer
 			      uint64_t flags, void *context, bool inject)
 {
 	struct weft_end end;
-	_Atomic uint64_t *slot;
+	struct weft_slot *slot;
 	uint64_t pos;
 	int rc;
 
 	if (!weft_end_room(ep, flags, inject, &end))
 		return -FI_EAGAIN;
-	slot = weft_ring_claim(ring, peer->owner, peer->exclusive, &pos);
+	slot = weft_lane_claim(peer, ring, &pos);
 	if (!slot) {
 		weft_post_count(ep, WEFT_STAT_EAGAIN_RING, 1);
 		return -FI_EAGAIN;

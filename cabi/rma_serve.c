@@ -85,7 +85,7 @@ static bool serve_write(struct context *c, const struct weft_slot *slot, const s
 
 /* Performs an operation and answers with what was there before. The operation's locked instruction
  * waits for all stores before it, and a store to the answer's slot waits for the line, which the
- * initiator polls. So where the claim needs no locked instruction either, it comes after the
+ * initiator polls. So where the slot is known to be free, it is taken after the
  * operation: claim, answer and publication are then one burst of stores. Asking for
  * the line beforehand (weft_expect_answer) is no use: the initiator takes it back meanwhile. */
 static bool serve_fetch(struct context *c, const struct weft_atomic_job *job, uint64_t request)
@@ -97,13 +97,11 @@ static bool serve_fetch(struct context *c, const struct weft_atomic_job *job, ui
 
 	if (line == UINT64_MAX || !weft_peer_ring(peer, &ring))
 		return false;
-	if (peer->exclusive) {
-		if (!weft_ring_next_free(&ring))
-			return false;
+	if (weft_lane_free(peer, &ring)) {
 		before = weft_atomic_apply(job);
-		slot = (struct weft_slot *)weft_ring_claim(&ring, peer->owner, true, &pos);
+		slot = weft_lane_next(peer, &ring, &pos);
 	} else {
-		slot = (struct weft_slot *)weft_ring_claim(&ring, peer->owner, false, &pos);
+		slot = (struct weft_slot *)weft_ring_claim(&ring, peer->owner, peer->exclusive, &pos);
 		if (!slot)
 			return false;
 		before = weft_atomic_apply(job);
@@ -257,7 +255,7 @@ struct weft_served weft_rma_serve(struct weft_hot_ep *ep, struct weft_inbound *l
 	while (in - begin < WEFT_DELIVER_MAX && await(&c, &lane->ring, in, &looks)) {
 		const struct weft_slot *slot = (void *)weft_ring_slot(&lane->ring, in);
 
-		if (!weft_one_sided(ep, slot) || (c.to.tx && !c.to.tx->left))
+		if (!weft_one_sided(ep, weft_arrival_id(slot)) || (c.to.tx && !c.to.tx->left))
 			break;
 		if (!serve_one(&c, slot)) {
 			s.to_go = true;

@@ -48,7 +48,8 @@ const Lanes = 8
 type Lane struct {
 	_    structs.HostLayout
 	Tail uint64
-	_    [120]byte
+	Free uint64
+	_    [112]byte
 }
 
 // SegMagic and SegVersion identify the segment layout.

@@ -23,7 +23,7 @@ var ringproc = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", nil
 	}
-	for _, f := range []string{"testdata/ringproc.c", "../include/weft/ring.h"} {
+	for _, f := range []string{"testdata/ringproc.c", "../include/weft/ring.h", "../cabi/lane.h"} {
 		if _, err := os.ReadFile(f); err != nil { // so that go test sees when one changes
 			return "", err
 		}
@@ -86,6 +86,57 @@ func TestCProducersGoConsumer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestCAlone has C and Go push in turn, each as the only producer: C goes by what it knows to be
+// free, and Go uses that up in between. The messages of each turn have an owner of their own.
+func TestCAlone(t *testing.T) {
+	const turns, each = 6, 3000
+	for _, log2 := range []uint32{0, 1, 2, 3, 6, 10} {
+		r, path := fileRing(t, log2, 128)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for owner := uint32(1); owner <= turns; owner += 2 {
+				if text, err := command(t, "alone", path, log2, 128, owner, each).CombinedOutput(); err != nil {
+					t.Errorf("%v: %s", err, text)
+				}
+				produce(r, owner+1, each, true)
+			}
+		})
+		consume(t, r, 0, turns*each)
+		wg.Wait()
+	}
+}
+
+// TestCAloneFull has the only producer find a full ring, of which a slot becomes free and no more:
+// it may take that and nothing else.
+func TestCAloneFull(t *testing.T) {
+	const log2 = 4
+	r, path := fileRing(t, log2, 128)
+	push := func(count int) *exec.Cmd {
+		cmd := command(t, "alone", path, log2, 128, 1, count)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	if err := push(1 << log2).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	second := push(1)
+	time.Sleep(20 * time.Millisecond)
+	for pos := range r.Slots() {
+		if !r.Ready(pos) {
+			t.Fatalf("a full ring's position %d was taken", pos)
+		}
+	}
+	r.Release(0)
+	if err := second.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if !r.Ready(r.Slots()) || !r.Ready(1) {
+		t.Error("not the slot that was freed")
 	}
 }
 

@@ -49,6 +49,7 @@ func (l *lane) renew() {
 		setFree(&l.ring, pos)
 	}
 	order.Store64(l.ring.TailWord(), l.head)
+	order.Store64(freeWord(&l.ring), 0)
 	l.hole = holeSuspicion{}
 }
 

@@ -112,3 +112,23 @@ func TestLaneNumberRepair(t *testing.T) {
 		}
 	}
 }
+
+// TestRenew has a lane's next sender find nothing of what the one before knew, or wrote.
+func TestRenew(t *testing.T) {
+	l := &open(t, Config{Dir: shmDir(t), RingLog2: 3}).rx.lanes[0]
+	l.head = 13
+	atomic.StoreUint64(l.ring.TailWord(), 17)
+	atomic.StoreUint64(freeWord(&l.ring), 19)
+	if _, _, ok := l.ring.Claim(1, true); ok {
+		t.Error("a slot of no lap was taken")
+	}
+	l.renew()
+	if tail, free := l.ring.Tail(), atomic.LoadUint64(freeWord(&l.ring)); tail != l.head || free != 0 {
+		t.Errorf("tail %d, free up to %d, head %d", tail, free, l.head)
+	}
+	for want := l.head; want != l.head+l.ring.Slots(); want++ {
+		if _, pos, ok := l.ring.Claim(1, true); !ok || pos != want {
+			t.Fatalf("claim gave %d, %v, want %d", pos, ok, want)
+		}
+	}
+}

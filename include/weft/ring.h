@@ -121,15 +121,6 @@ static inline _Atomic uint64_t *weft_ring_claim(const struct weft_ring *r, uint3
 	return NULL;
 }
 
-/* weft_ring_next_free tells whether the only producer's next claim takes the slot at the tail. */
-static inline bool weft_ring_next_free(const struct weft_ring *r)
-{
-	uint64_t pos = atomic_load_explicit(r->tail, memory_order_relaxed);
-
-	return atomic_load_explicit(weft_ring_slot(r, pos), memory_order_acquire) ==
-	       weft_seq(pos >> r->log2_slots, 0, WEFT_SLOT_FREE);
-}
-
 /* weft_ring_publish makes a claimed slot visible to the consumer. (P0) */
 static inline void weft_ring_publish(const struct weft_ring *r, _Atomic uint64_t *slot,
 				     uint32_t owner, uint64_t position)

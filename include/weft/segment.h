@@ -84,7 +84,8 @@ struct weft_segment {
 /* What stands before the slots of an inbound ring. */
 struct weft_lane {
 	_Atomic uint64_t tail;     /* written and read by the ring's senders, relaxed (see ring.h) */
-	uint8_t pad0[128 - 8];
+	_Atomic uint64_t free;     /* of a ring with one sender: positions that are free end here (cabi/lane.h); his, relaxed */
+	uint8_t pad0[128 - 16];
 };
 
 /* One message in the inbound ring: two cache lines, the first holds all of a

@@ -3,6 +3,7 @@
  * One side of a ring in a file, for the tests of package mpsc.
  *
  *   ringproc produce FILE LOG2 BYTES OWNER COUNT    push messages 0..COUNT-1
+ *   ringproc alone   FILE LOG2 BYTES OWNER COUNT    the same, as the only producer there is
  *   ringproc consume FILE LOG2 BYTES COUNT          pop COUNT messages and check them
  *   ringproc claim   FILE LOG2 BYTES OWNER          claim, print the position, wait to be killed
  *   ringproc stale   FILE LOG2 BYTES OWNER          one claim, print the position or "full"
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "weft/ring.h"
+#include "../../cabi/lane.h"
 
 static struct weft_ring ring;
 static size_t words;
@@ -49,17 +51,19 @@ static uint64_t message(uint32_t owner, uint64_t n, size_t word)
 	return (n << 16 | owner) ^ (word - 1) * 0x9e3779b97f4a7c15ull;
 }
 
-static void produce(uint32_t owner, uint64_t count)
+static void produce(uint32_t owner, uint64_t count, bool alone)
 {
+	const struct weft_hot_peer self = { .owner = owner, .exclusive = alone };
+
 	for (uint64_t n = 0; n < count; n++) {
 		uint64_t pos;
-		_Atomic uint64_t *slot;
+		struct weft_slot *slot;
 
-		while (!(slot = weft_ring_claim(&ring, owner, false, &pos)))
+		while (!(slot = weft_lane_claim(&self, &ring, &pos)))
 			sched_yield();
 		for (size_t i = 1; i < words; i++)
 			((uint64_t *)slot)[i] = message(owner, n, i);
-		weft_ring_publish(&ring, slot, owner, pos);
+		weft_ring_publish(&ring, &slot->seq, owner, pos);
 	}
 }
 
@@ -112,8 +116,8 @@ int main(int argc, char **argv)
 	if (argc < 6)
 		return 2;
 	map(argv);
-	if (!strcmp(argv[1], "produce") && argc == 7) {
-		produce(atoi(argv[5]), strtoull(argv[6], NULL, 10));
+	if (argc == 7) {
+		produce(atoi(argv[5]), strtoull(argv[6], NULL, 10), !strcmp(argv[1], "alone"));
 		return 0;
 	}
 	if (!strcmp(argv[1], "consume"))
