@@ -272,7 +272,10 @@ func (e *Endpoint) fillHot() {
 		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
 	}
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
-	h.EagerMax = uint32(min(cfg.EagerSize, e.attr.MaxAMBcopy))
+	h.EagerMax = uint32(eagerOver(cfg, &e.attr))
+	if e.info.EP.Type == fi.EPDgram {
+		h.EagerMax = uint32(cfg.EagerSize) // what fi_getinfo tells
+	}
 	h.ReadMax = e.readMax()
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
 	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr && e.rx.owner == nil

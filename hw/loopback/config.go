@@ -48,6 +48,9 @@ type Config struct {
 	// BounceBytes is the payload of one bounce buffer in bytes, 1 to MaxBounceBytes, rounded up to whole cache
 	// lines. Default 8192.
 	BounceBytes int
+	// Eager is how many bytes of payload a message may have that is sent sooner than announced, 0 to BounceBytes:
+	// Attr.EagerAM. Default 0: nothing is said of that.
+	Eager int
 	// Stripes is the number of parts of the bounce pool. Default 1.
 	Stripes int
 	// KeyCount is the number of regions that can be published, a power of two up to MaxKeys, or 0: peers find none.
@@ -97,6 +100,7 @@ func (c Config) check() error {
 		{"stripes", c.Stripes, 1, MaxBounceCount},
 		{"bounce count", c.BounceCount, c.Stripes, MaxBounceCount},
 		{"bounce bytes", c.BounceBytes, 1, MaxBounceBytes},
+		{"eager bytes", c.Eager, 0, c.BounceBytes},
 		{"families", int(c.Any), 0, int(allFamilies)},
 		{"keys", c.KeyCount, 0, MaxKeys},
 	} {

@@ -129,6 +129,7 @@ func (i *Iface) Attr() hw.Attr {
 		MaxAMShort:  hot.SlotBody,
 		MaxAMHead:   maxHead,
 		MaxAMBcopy:  int(i.seg.geo.bounceBytes),
+		EagerAM:     i.cfg.Eager,
 		MaxPeerIOV:  maxGetIOV,
 		MaxPutShort: rawChunk, MaxPutBcopy: int(i.seg.geo.bounceBytes), MaxPutZcopy: maxOneSided,
 		MaxGetShort: rawChunk, MaxGetZcopy: maxOneSided, MaxIOV: maxGetIOV,

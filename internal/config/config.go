@@ -52,6 +52,7 @@ type Config struct {
 	BounceSize        int           // bytes of one bounce buffer
 	BounceCount       int           // bounce buffers per endpoint
 	EagerSize         int           // bytes, at most BounceSize
+	SHMEagerSize      int           // bytes, 0: EagerSize
 	AssistSize        int           // bytes, 0: senders never help
 	RMAAssistSize     int           // bytes, 0: targets never help
 	RMALendSize       int           // bytes, 0: nothing is left to targets
@@ -130,6 +131,9 @@ func Load(lookup func(name string) (string, bool)) (*Config, error) {
 	if len(errs) == 0 {
 		errs = append(errs, c.limitToBounce("eager_size", &c.EagerSize, set)...)
 		errs = append(errs, c.limitToBounce("inject_size", &c.InjectSize, set)...)
+		if !set["shm_eager_size"] && (set["eager_size"] || set["bounce_size"]) {
+			c.SHMEagerSize = 0
+		}
 		errs = append(errs, c.inOrder(set)...)
 	}
 	if len(errs) != 0 {

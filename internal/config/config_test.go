@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10, RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
-		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64, Verbs: Auto, UDPStripes: 1, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
+		SHMDir: "/dev/shm", Stats: true, ProgressBatch: 64, Verbs: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128, ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
@@ -53,6 +53,8 @@ func TestAccepted(t *testing.T) {
 		}},
 		{"BOUNCE_COUNT=1", func(c *Config) bool { return c.BounceCount == 1 }},
 		{"EAGER_SIZE=0", func(c *Config) bool { return c.EagerSize == 0 }},
+		{"BOUNCE_SIZE=32k", func(c *Config) bool { return c.SHMEagerSize == 0 && c.EagerSize == 8192 }},
+		{"EAGER_SIZE=4k", func(c *Config) bool { return c.SHMEagerSize == 0 && c.EagerSize == 4096 }},
 		{"UDP_EAGER_SIZE=0", func(c *Config) bool { return c.UDPEagerSize == 0 && c.EagerSize == 8192 }},
 		{"INJECT_SIZE=8k", func(c *Config) bool { return c.InjectSize == 8192 }},
 		{"UNEXPECTED_BYTES=2G", func(c *Config) bool { return c.UnexpectedBytes == 2<<30 }},
@@ -76,6 +78,14 @@ func TestAccepted(t *testing.T) {
 		} else if !tc.want(c) {
 			t.Errorf("%s gives %+v", tc.env, *c)
 		}
+	}
+}
+
+// TestSHMEagerSet has the default give way, and not the value that is set.
+func TestSHMEagerSet(t *testing.T) {
+	c, err := Load(env("SHM_EAGER_SIZE=24k", "EAGER_SIZE=4k"))
+	if err != nil || c.SHMEagerSize != 24<<10 || c.EagerSize != 4096 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 
@@ -209,7 +219,11 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		if !ok {
 			value = "3"
 		}
-		c, err := Load(env(strings.ToUpper(v.Name) + "=" + value))
+		set := []string{strings.ToUpper(v.Name) + "=" + value}
+		if v.Name != "shm_eager_size" {
+			set = append(set, "SHM_EAGER_SIZE=16k") // or it gives way
+		}
+		c, err := Load(env(set...))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ static struct node n;
 /* Both ways, posted and unexpected, around every protocol's limits; truncated as well. */
 static void exchange(int rounds)
 {
-	static const size_t sizes[] = { 0, 8, 100, 8192, 8193, 65536, 300001, 1 << 20, MAX_LEN };
+	static const size_t sizes[] = { 0, 8, 100, 16384, 16385, 65536, 300001, 1 << 20, MAX_LEN };
 	char *in = guard_alloc(MAX_LEN), *out = malloc(MAX_LEN);
 
 	CHECK(out != NULL);

@@ -116,7 +116,7 @@ static void open_node(struct node *n, uint64_t tx_flags)
 
 enum { SEND_DEVICE = 1, RECV_DEVICE = 2, UNEXPECTED = 4, SYNC = 8, NO_MAP = 16, NO_P2P = 32 };
 
-static const size_t sizes[] = { 0, 1, 8, 104, 112, 113, 4096, 8192, 8193, 100000, 300001, LARGEST };
+static const size_t sizes[] = { 0, 1, 8, 104, 112, 113, 4096, 16384, 16385, 100000, 300001, LARGEST };
 
 static void messages(long arg)
 {

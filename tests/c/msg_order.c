@@ -15,8 +15,8 @@
 /* The size of message k: mostly small, with every protocol in between. */
 static size_t size_of(uint64_t k)
 {
-	static const size_t sizes[] = { 8, 0, 100, 3000, 1, 8192, 20000, 64, MAX_SIZE, 4097, 16,
-					8193, 70000, 12 };
+	static const size_t sizes[] = { 8, 0, 100, 3000, 1, 16384, 20000, 64, MAX_SIZE, 4097, 16,
+					16385, 70000, 12 };
 	uint64_t s = k * 2654435761u;
 
 	return sizes[(k + (s >> 13)) % ARRAY_LEN(sizes)];
