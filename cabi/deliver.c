@@ -111,6 +111,8 @@ static bool deliver_lane(struct weft_hot_ep *ep, struct weft_inbound *lane,
 static bool take_in(struct weft_hot_ep *ep, struct weft_inbound *lane, struct weft_hot_rx *rx,
 		    bool plain, const struct weft_outlet *to, struct delivered *d)
 {
+	uint64_t stuck = UINT64_MAX; /* a message that is not delivered here */
+
 	for (int turn = 0; turn < TURNS; turn++) {
 		uint64_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
 		struct weft_slot *slot = (void *)weft_ring_slot(&lane->ring, head);
@@ -120,10 +122,11 @@ static bool take_in(struct weft_hot_ep *ep, struct weft_inbound *lane, struct we
 			return true;
 		id = weft_arrival_id(slot);
 		if (plain && id <= WEFT_AM_RTS) {
+			if (head == stuck)
+				return false;
 			if (deliver_lane(ep, lane, rx, to->rx, d))
 				return true;
-			if (atomic_load_explicit(&lane->head, memory_order_relaxed) == head)
-				return false;
+			stuck = atomic_load_explicit(&lane->head, memory_order_relaxed);
 		} else if (plain && id == WEFT_AM_ACK) {
 			if (!weft_take_ack(ep, slot))
 				return false;
