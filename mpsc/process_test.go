@@ -109,34 +109,30 @@ func TestCAlone(t *testing.T) {
 	}
 }
 
-// TestCAloneFull has the only producer find a full ring, of which a slot becomes free and no more:
-// it may take that and nothing else.
+// TestCAloneFull has the only producer find a full ring, of which slots become free one by one: it
+// takes each of them and nothing else.
 func TestCAloneFull(t *testing.T) {
-	const log2 = 4
-	r, path := fileRing(t, log2, 128)
-	push := func(count int) *exec.Cmd {
-		cmd := command(t, "alone", path, log2, 128, 1, count)
-		if err := cmd.Start(); err != nil {
+	for _, log2 := range []uint32{0, 2, 4} {
+		r, path := fileRing(t, log2, 128)
+		next := func() string {
+			out, err := command(t, "next", path, log2, 128, 1).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		if err := command(t, "alone", path, log2, 128, 1, r.Slots()).Run(); err != nil {
 			t.Fatal(err)
 		}
-		return cmd
-	}
-	if err := push(1 << log2).Wait(); err != nil {
-		t.Fatal(err)
-	}
-	second := push(1)
-	time.Sleep(20 * time.Millisecond)
-	for pos := range r.Slots() {
-		if !r.Ready(pos) {
-			t.Fatalf("a full ring's position %d was taken", pos)
+		for pos := range min(r.Slots(), 3) {
+			if got := next(); got != "full" {
+				t.Fatalf("a full ring of %d gave %s", r.Slots(), got)
+			}
+			r.Release(pos)
+			if got := next(); got != fmt.Sprint(r.Slots()+pos) {
+				t.Fatalf("position %d was freed, and %s claimed", pos, got)
+			}
 		}
-	}
-	r.Release(0)
-	if err := second.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if !r.Ready(r.Slots()) || !r.Ready(1) {
-		t.Error("not the slot that was freed")
 	}
 }
 

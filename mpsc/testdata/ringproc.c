@@ -7,6 +7,7 @@
  *   ringproc consume FILE LOG2 BYTES COUNT          pop COUNT messages and check them
  *   ringproc claim   FILE LOG2 BYTES OWNER          claim, print the position, wait to be killed
  *   ringproc stale   FILE LOG2 BYTES OWNER          one claim, print the position or "full"
+ *   ringproc next    FILE LOG2 BYTES OWNER          the same, as the only producer there is
  *   ringproc layout                                 print what mpsc must agree with
  */
 #include <fcntl.h>
@@ -88,11 +89,12 @@ static int consume(uint64_t count)
 	return weft_ring_ready(&ring, count);
 }
 
-static int claim(uint32_t owner, bool wait)
+static int claim(uint32_t owner, bool wait, bool alone)
 {
+	const struct weft_hot_peer self = { .owner = owner, .exclusive = alone };
 	uint64_t pos;
 
-	if (!weft_ring_claim(&ring, owner, false, &pos)) {
+	if (!weft_lane_claim(&self, &ring, &pos)) {
 		printf("full\n");
 		return 0;
 	}
@@ -122,5 +124,5 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "consume"))
 		return consume(strtoull(argv[5], NULL, 10));
-	return claim(atoi(argv[5]), !strcmp(argv[1], "claim"));
+	return claim(atoi(argv[5]), !strcmp(argv[1], "claim"), !strcmp(argv[1], "next"));
 }
