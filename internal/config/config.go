@@ -151,6 +151,9 @@ func Default() *Config {
 	return c
 }
 
+// SHMBounceSize is the size in bytes of a bounce buffer between processes of this host.
+func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) }
+
 // limitToBounce holds *size to the bounce buffers' size: a default is lowered,
 // as the table says; a value that was set is an error.
 func (c *Config) limitToBounce(name string, size *int, set map[string]bool) []error {

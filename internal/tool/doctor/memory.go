@@ -32,7 +32,7 @@ var memoryFS = map[int64]string{0x01021994: "tmpfs", 0x858458f6: "ramfs", 0x9584
 // segmentBytes is what an endpoint needs with the settings: ring, attach table
 // and bounce buffers.
 func segmentBytes(c *config.Config) uint64 {
-	return uint64(4096 + c.RingSlots*128 + c.MaxPeers*128 + c.BounceCount*(max(c.BounceSize, c.SHMEagerSize)+64))
+	return uint64(4096 + c.RingSlots*128 + c.MaxPeers*128 + c.BounceCount*(c.SHMBounceSize()+64))
 }
 
 func checkDirectory(_ context.Context, h *host) []Finding {
