@@ -68,10 +68,11 @@ type level struct {
 }
 
 type explorer struct {
-	program *Program
-	seen    map[[2]uint64]struct{}
-	path    []level
-	result  Result
+	program  *Program
+	carriers []*carrier // one for each thread
+	seen     map[[2]uint64]struct{}
+	path     []level
+	result   Result
 }
 
 // Explore runs the program in every order. The error is an *[Error] for a
@@ -82,6 +83,11 @@ func Explore(p *Program) (Result, error) {
 		p.MaxStates = 10_000_000
 	}
 	x := &explorer{program: p, seen: map[[2]uint64]struct{}{}}
+	for range p.Threads {
+		c := newCarrier()
+		defer c.stop()
+		x.carriers = append(x.carriers, c)
+	}
 	for {
 		if err := x.runOnce(); err != nil {
 			x.result.States = len(x.seen)
@@ -112,14 +118,14 @@ func (x *explorer) begin(traced bool) *run {
 	for i := range p.Threads {
 		t := &T{name: p.Threads[i].Name, killable: p.Threads[i].Killable, run: r, history: hashStart}
 		r.threads = append(r.threads, t)
-		t.start(p.Threads[i].Body)
+		t.start(x.carriers[i], p.Threads[i].Body)
 	}
 	return r
 }
 
 func (r *run) end() {
 	for _, t := range r.threads {
-		t.stop()
+		t.abandon()
 	}
 }
 

@@ -10,12 +10,11 @@ type T struct {
 	name     string
 	killable bool
 
-	next   op
-	result uint64
-	resume func() (struct{}, bool)
-	stop   func()
-	yield  func(struct{}) bool
-	run    *run
+	next      op
+	result    uint64
+	on        *carrier
+	abandoned bool // its run is over: the next step does not return
+	run       *run
 
 	buffer  []buffered // stores that others do not see yet, oldest first
 	history uint64     // hash of what steps have returned since At
@@ -27,34 +26,68 @@ type T struct {
 // stopped unwinds a thread whose run is over.
 type stopped struct{}
 
-// start makes the thread's coroutine and brings it to its first step.
-func (t *T) start(body func(*T)) {
-	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
-		defer func() {
-			switch err := recover().(type) {
-			case nil, stopped:
-			default:
-				t.run.fail(fmt.Errorf("%s: panic: %v", t.name, err))
+// carrier is a coroutine that runs threads, one after the other: a program has
+// millions of runs, and the race detector remembers every coroutine there was.
+type carrier struct {
+	thread *T
+	body   func(*T)
+	resume func() (ended, running bool)
+	stop   func()
+	yield  func(ended bool) bool
+}
+
+func newCarrier() *carrier {
+	c := &carrier{}
+	c.resume, c.stop = iter.Pull(func(yield func(bool) bool) {
+		for c.yield = yield; ; {
+			c.thread.play(c.body)
+			if !yield(true) {
+				return
 			}
-		}()
-		body(t)
+		}
 	})
+	return c
+}
+
+// play runs the thread's body to its end, or to where it is abandoned.
+func (t *T) play(body func(*T)) {
+	defer func() {
+		switch err := recover().(type) {
+		case nil, stopped:
+		default:
+			t.run.fail(fmt.Errorf("%s: panic: %v", t.name, err))
+		}
+	}()
+	body(t)
+}
+
+// start brings the thread to its first step.
+func (t *T) start(on *carrier, body func(*T)) {
+	t.on, on.thread, on.body = on, t, body
 	t.advance()
 }
 
 // advance runs the thread's own code up to its next step, or its end.
 func (t *T) advance() {
-	if _, more := t.resume(); !more {
+	if ended, _ := t.on.resume(); ended {
 		t.done = true
 		t.run.changes++ // Ended may be true now
+	}
+}
+
+// abandon ends a thread where it is and leaves its carrier to the next.
+func (t *T) abandon() {
+	if !t.done {
+		t.abandoned = true
+		t.on.resume()
 	}
 }
 
 // do offers a step to the explorer and returns what it gave.
 func (t *T) do(o op) uint64 {
 	t.next = o
-	if !t.yield(struct{}{}) {
+	t.on.yield(false)
+	if t.abandoned {
 		panic(stopped{})
 	}
 	return t.result
