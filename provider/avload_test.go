@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/race"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -56,7 +57,7 @@ func TestAVManyInserts(t *testing.T) {
 	}
 	took := threadTime(t) - begin
 	t.Logf("%d inserts in %v of processor time", count, took)
-	if took > 2*time.Second && !raceEnabled {
+	if took > 2*time.Second && !race.Enabled {
 		t.Errorf("too slow")
 	}
 	for i := range count {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/race"
 )
 
 // segmentOf is the memory of b.
@@ -254,7 +255,7 @@ func testKeys(t *testing.T, open Factory) {
 // testCloseRegion ends registrations while a peer writes: after Close nothing
 // changes any more.
 func testCloseRegion(t *testing.T, open Factory) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the order between peers' accesses and Close goes through memory that the race detector does not watch")
 	}
 	a, b := newNode(t, open), newNode(t, open)

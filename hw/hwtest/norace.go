@@ -1,5 +1,0 @@
-//go:build !race
-
-package hwtest
-
-const raceDetector = false
