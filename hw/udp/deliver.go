@@ -285,6 +285,7 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 	if _, more := c.record(); !more || c.src.broken {
 		r.queued, spent = false, true
 		c.s.ready.Add(-1)
+		c.end()
 	}
 	window := uint64(c.i.cfg.Window)
 	free := c.src.consumed.Load() + window - r.limit

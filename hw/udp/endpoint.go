@@ -55,7 +55,7 @@ type Endpoint struct {
 	half   bool            // in stripe.halfOpen
 	touched,
 	buried, // in stripe.dead
-	ended bool // the peer closed in order
+	ended bool // the peer closes in order, and has nothing more to send
 	reason string
 
 	// rested is where the streams were when they were last seen to move; see rest.

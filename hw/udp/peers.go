@@ -67,19 +67,18 @@ func (c *Endpoint) rest(now congestion.Time) {
 	c.freeRings()
 }
 
-// bury reports connections that are dead and forgets those that are reported.
-// A source is gone when what it sent is delivered.
+// bury reports connections that are dead and forgets those that are reported, both when
+// what the peer sent is delivered: there may be answers in it.
 func (s *stripe) bury() {
 	i := s.i
 	kept := s.dead[:0]
 	for _, c := range s.dead {
-		if c.attached.Load() && !c.src.told.Load() {
-			i.forget(c)
-			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Endpoint: c, Err: hw.ErrPeerDead})
-		}
 		if c.rx.queued || c.src.visited {
 			kept = append(kept, c)
 			continue
+		}
+		if c.attached.Load() && !c.src.told.Load() {
+			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Endpoint: c, Err: hw.ErrPeerDead})
 		}
 		if c.src.known {
 			c.src.known = false

@@ -184,7 +184,7 @@ func (c *Endpoint) hint(now congestion.Time, why string) {
 		c.die("%s", why)
 		return
 	}
-	if c.at() != up {
+	if c.at() != up || c.ended {
 		return
 	}
 	if c.tx.seal == nil {

@@ -127,6 +127,12 @@ func (c *Endpoint) take(now, at congestion.Time, h *wire.Header, frames []byte, 
 		r.now = true
 		c.sendAck(now)
 		c.ended = true
+	}
+}
+
+// end ends the connection if the peer closed it and all that it sent before is delivered.
+func (c *Endpoint) end() {
+	if c.ended && !c.rx.queued {
 		c.die("closed by the peer")
 	}
 }
@@ -255,6 +261,7 @@ func (c *Endpoint) eatStream(offset uint64, data []byte) bool {
 func (c *Endpoint) settle(now congestion.Time) {
 	t := &c.tx
 	c.offer()
+	c.end()
 	if !c.alive() {
 		return
 	}

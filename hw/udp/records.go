@@ -69,13 +69,14 @@ func (c *Endpoint) reply() {
 }
 
 // control performs a record that is no message, while delivering. It returns
-// false if it must wait, and marks the stream as broken if it is malformed.
+// false if it must wait, and marks the stream as broken if it is malformed. Nobody
+// reads the answers of a connection that is dead.
 func (c *Endpoint) control(r *record, payload []byte) bool {
 	id := uint32(r.word)
 	switch r.kind {
 	case recordFlush, recordAtomic:
 		if len(c.src.replies)+int(c.src.owed) >= maxReplies {
-			return false
+			return c.at() == dead
 		}
 	}
 	switch {
