@@ -75,6 +75,7 @@ void weftGoReady(void);
 void weftGoEnterThread(void); /* thread.go */
 int weftGoInit(void);
 void weftGoCleanup(void);
+void weftGoSettle(void);
 int weftGoGetInfo(uint32_t version, char *node, char *service, uint64_t flags,
 		  struct fi_info *hints, struct fi_info **info);
 

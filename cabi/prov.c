@@ -59,6 +59,13 @@ int weft_init(void *caller)
 	return rc;
 }
 
+/* What closed endpoints sent and nobody has acknowledged yet is in this process alone. */
+__attribute__((destructor)) static void settle(void)
+{
+	if (init.done && !weft_forked())
+		weftGoSettle();
+}
+
 int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		 const struct fi_info *hints, struct fi_info **info)
 {

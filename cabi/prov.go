@@ -56,6 +56,14 @@ func weftGoInit() (rc C.int) {
 	return 0
 }
 
+// weftGoSettle is called at the end of the process.
+//
+//export weftGoSettle
+func weftGoSettle() {
+	defer guardVoid("end of the process")
+	provider.Settle()
+}
+
 // weftGoCleanup is called when the host library ends, usually at the end of
 // the process.
 //

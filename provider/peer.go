@@ -155,6 +155,9 @@ func (r *rxContext) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 func (r *rxContext) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *rts) {
 	m := &peerMessage{rx: r, a: *a, ep: a.ep.number}
 	m.a.ep = nil
+	if a.untilHere() {
+		m.a.flags &^= msgSync
+	}
 	if announced != nil {
 		m.rts = *announced
 	} else if len(payload) != 0 {
@@ -184,6 +187,8 @@ func (r *rxContext) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 		r.freePeer(m)
 		r.owner.Free(entry)
 		r.refusePeer(a, status)
+	} else if a.untilHere() {
+		r.acknowledge(a, fi.Success)
 	}
 }
 

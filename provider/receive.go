@@ -104,6 +104,7 @@ const (
 	msgData          // data is valid
 	msgRTS           // the payload is with the sender: Payload is the address of an rts
 	msgSync          // the sender waits for an acknowledgement
+	msgMatch         // until a receive has matched
 )
 
 const (
@@ -175,6 +176,9 @@ func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
 	if s.flags&wireData != 0 {
 		a.flags |= msgData
 	}
+	if s.flags&wireMatch != 0 {
+		a.flags |= msgMatch
+	}
 	e.rx.arrive(&a, payload)
 }
 
@@ -195,7 +199,7 @@ func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 	a.ep.countEager(len(payload))
 	switch {
 	case rv == nil:
-		r.holdEager(eng, a, payload)
+		r.keep(eng, a, payload)
 	case rv.Kept():
 		r.deliverMulti(eng, rv, a, payload)
 	default:
@@ -205,11 +209,28 @@ func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 	}
 }
 
-// holdEager keeps a message that no receive wants yet.
-func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
+// untilHere tells whether the sender waits until the message is here, and no longer.
+func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSync }
+
+// keep holds a complete message. A sender who waits for that is told.
+func (r *rxContext) keep(eng *match.Engine, a *arrived, payload []byte) {
+	held := *a
+	if a.untilHere() {
+		held.flags &^= msgSync
+	}
+	switch ok := r.holdEager(eng, &held, payload); {
+	case !ok && a.flags&msgSync != 0:
+		r.acknowledge(a, fi.ENOMEM)
+	case ok && a.untilHere():
+		r.acknowledge(a, fi.Success)
+	}
+}
+
+// holdEager keeps a message that no receive wants yet, and tells whether it could.
+func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
 	if a.ep.lossy && r.held+len(payload) > r.cfg.UnexpectedBytes {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.held)
-		return
+		return false
 	}
 	addr := uint64(0)
 	if len(payload) > inWord {
@@ -217,7 +238,7 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
 		if addr, err = r.pool.Get(len(payload)); err != nil {
 			log.Warnf(log.EPData, "no memory to hold %d bytes of an unexpected message: %v", len(payload), err)
 			r.setWindow(false)
-			return
+			return false
 		}
 	}
 	m := eng.Hold(a.source, a.tag)
@@ -226,13 +247,14 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) {
 		if addr != 0 {
 			r.pool.Put(addr, len(payload))
 		}
-		return
+		return false
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = heldFlags(a)
 	copy(heldPayload(m), payload)
 	a.ep.countHeld(len(payload))
 	r.hold(len(payload))
+	return true
 }
 
 // heldAs returns a held message as it was when it arrived.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weft-fabric/weft/hw/udp"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/proxy"
@@ -102,6 +103,10 @@ func answerNames(r *proxy.Request) {
 	endpointNames.Unlock()
 	r.Reply(proxy.StatusOK, body)
 }
+
+// Settle waits, at the end of the process, until what endpoints that are closed had sent is with its
+// receivers, or these do not answer.
+func Settle() { udp.Settle() }
 
 // Shutdown ends weft's threads at the end of the process, at once: what they
 // would still write to may be gone soon.

@@ -37,6 +37,13 @@ const sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.T
 // ackFlags ask for an acknowledgement by the receiver.
 const ackFlags = fi.DeliveryComplete | fi.MatchComplete
 
+// tracked tells whether the message, sent with its payload over p, completes when its receiver
+// says that it has it. A message that stands in the receiver's ring needs the sender no more;
+// what an interface keeps to send it again would be lost with the process.
+func (s *SendArgs) tracked(p *path) bool {
+	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && !s.Inject && p.port.attr.Caps&hw.CapDirectRing == 0
+}
+
 // Send posts one message. It returns nil when the message was posted, and
 // fi.EAGAIN when nothing happened and the caller may try again after progress.
 // Other errors: fi.EOPBADSTATE (not enabled), fi.EBADFLAGS, fi.EINVAL (an
@@ -83,7 +90,7 @@ func (e *Endpoint) send(s *SendArgs) error {
 	eager := p.port.eager
 	p.port.wake()
 	switch {
-	case s.Flags&ackFlags != 0:
+	case s.tracked(p):
 		return e.sendTracked(s, l, p, total, open && total <= eager)
 	case open && total <= eager:
 		return e.sendShort(s, l, p, total)
@@ -384,6 +391,9 @@ func wireBits(s *SendArgs) (flags uint32) {
 	}
 	if s.HasData {
 		flags |= wireData
+	}
+	if s.Flags&fi.MatchComplete != 0 {
+		flags |= wireMatch
 	}
 	return flags
 }

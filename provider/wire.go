@@ -45,7 +45,11 @@ const wirePacked uint32 = 1 << 4
 // wireNoGet, for who does not.
 const wireShared uint32 = 1 << 5
 
-const wireFlags = wireTagged | wireData | wireNoGet | wireKeyed | wirePacked | wireShared
+// wireMatch: the acknowledgement waits until a receive has matched. Of an announced message it
+// always does.
+const wireMatch uint32 = 1 << 6
+
+const wireFlags = wireMatch | wireTagged | wireData | wireNoGet | wireKeyed | wirePacked | wireShared
 
 // rts announces a message whose payload stays with the sender until the
 // receiver reads it (or, with fragments, asks for it).
@@ -159,7 +163,7 @@ func (s *syncMsg) parse(b []byte) bool {
 	s.data = binary.LittleEndian.Uint64(b[8:])
 	flags := binary.LittleEndian.Uint64(b[16:])
 	s.flags = uint32(flags)
-	return flags&^uint64(wireTagged|wireData) == 0
+	return flags&^uint64(wireTagged|wireData|wireMatch) == 0
 }
 
 // putAck encodes the outcome of a message at its receiver: Success or why it

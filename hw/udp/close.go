@@ -2,6 +2,7 @@ package udp
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/congestion"
@@ -10,6 +11,18 @@ import (
 
 // closeWait bounds how long Close itself waits for what was sent to arrive.
 const closeWait = 5 * time.Millisecond
+
+// lingering counts the interfaces of the process that are closed and still send. Written by Close
+// and what it leaves behind, read by Settle; sequentially consistent.
+var lingering atomic.Int32
+
+// Settle waits until no closed interface of the process has anything left to send, for Config.Linger
+// at most. It goes to the end of a process, which would take with it what has not arrived.
+func Settle() {
+	for lingering.Load() != 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
 
 // Close ends all connections. Messages that were posted still go to their
 // peers, for Config.Linger at most; what takes longer than a moment happens in
@@ -34,7 +47,9 @@ func (i *Iface) Close() error {
 	i.cancel()
 	if i.cfg.Linger > 0 && i.linger(begin.Add(min(closeWait, i.cfg.Linger)), 20*time.Microsecond, (*Endpoint).unclosed) &&
 		i.cfg.Linger > closeWait && i.any((*Endpoint).unsent) {
+		lingering.Add(1)
 		go func() {
+			defer lingering.Add(-1)
 			i.linger(begin.Add(i.cfg.Linger), time.Millisecond, (*Endpoint).unsent)
 			i.freeStripes()
 		}()

@@ -331,8 +331,55 @@ func TestRegionGone(t *testing.T) {
 	}
 }
 
+// TestLastWords: what a peer sent before it closed is delivered, and operations that it answered
+// have succeeded, before its end is reported, although all came between two looks.
+func TestLastWords(t *testing.T) {
+	a, b := open(t, false, Config{}), open(t, false, Config{})
+	ep, back := pair(t, a, b).(*Endpoint), pair(t, b, a).(*Endpoint)
+	heard, reported := false, 0
+	a.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { heard = true })
+	a.OnPeerEvent(func(hw.PeerEvent) {
+		reported++
+		if !heard {
+			t.Error("the peer's end overtook its message")
+		}
+	})
+	var flushed hw.Completion
+	var result error
+	ended := false
+	flushed.Func = func(c *hw.Completion) { ended, result = true, c.Err() }
+	flushed.Expect(1)
+	if _, err := ep.Flush(hw.FlushRemote, &flushed); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the peer's answer", func() bool {
+		b.Progress(1)
+		back.s.lease.lock()
+		defer back.s.leave()
+		return back.tx.tail != 0
+	})
+	if err := back.AMShort(1, 0, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	eventually(t, "the peer's Close", func() bool {
+		a.CheckPeers()
+		ep.s.lease.lock()
+		defer ep.s.leave()
+		return ep.ended
+	})
+	a.CheckPeers()
+	if reported != 0 {
+		t.Error("the peer's end was reported before its message was delivered")
+	}
+	eventually(t, "the peer's end", func() bool { a.Progress(1); a.CheckPeers(); return ended && reported != 0 })
+	if result != nil {
+		t.Errorf("flush: %v", result)
+	}
+}
+
 // TestCloseFreesPort: once all messages have arrived, the port is free, whether or
-// not the peer answers the Close; while some have not, it is taken.
+// not the peer answers the Close; while some have not, it is taken, and Settle waits.
 func TestCloseFreesPort(t *testing.T) {
 	for name, lost := range map[string]bool{"all arrived": false, "one lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -377,6 +424,25 @@ func TestCloseFreesPort(t *testing.T) {
 			if lost != errors.Is(err, unix.EADDRINUSE) {
 				t.Errorf("bind: %v", err)
 			}
+			var settled atomic.Bool
+			go func() {
+				Settle()
+				settled.Store(true)
+			}()
+			if !lost {
+				eventually(t, "Settle's end", settled.Load)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+			if settled.Load() {
+				t.Error("Settle did not wait")
+			}
+			got = false
+			cut.Store(false)
+			eventually(t, "the message and Settle's end", func() bool {
+				b.Progress(1)
+				return got && settled.Load()
+			})
 		})
 	}
 }

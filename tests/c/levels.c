@@ -272,6 +272,101 @@ static void test_sender_leaves_delivered(long arg)
 	node_close(&n);
 }
 
+/* Short messages that no receive waits for complete as soon as they are at the peer: rank 1 asks for
+ * them after a later one. */
+static void test_unmatched(long flags)
+{
+	static const size_t lens[] = { 0, 8, 100, 4096 };
+	struct node n;
+
+	open_levels(&n, (uint64_t)flags);
+	for (size_t i = 0; i < ARRAY_LEN(lens); i++) {
+		if (test_rank == 0) {
+			fill(big_out, lens[i], i + 40);
+			send_flags(&n, n.peer[1], lens[i], i, (uint64_t)flags);
+			wait_ctx(&n, n.txcq, big_out);
+			memset(big_out, 0, lens[i]);
+			send_flags(&n, n.peer[1], 8, 99, 0);
+			wait_ctx(&n, n.txcq, big_out);
+		} else {
+			trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, 99, 0, big_in);
+			wait_ctx(&n, n.rxcq, big_in);
+			trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, i, 0, big_in);
+			wait_ctx(&n, n.rxcq, big_in);
+			verify(big_in, lens[i], i + 40);
+		}
+		barrier(&n);
+	}
+	wait_none(&n, n.txcq, 1);
+	close_levels(&n);
+}
+
+/* More than goes out at once. */
+#define MANY 400
+#define MANY_LEN 900
+
+static void post_many(struct node *n)
+{
+	for (uint64_t i = 0; test_rank == 1 && i < MANY; i++)
+		trecv(n, big_in + i * MANY_LEN, MANY_LEN, FI_ADDR_UNSPEC, i, 0, big_in + i * MANY_LEN);
+}
+
+static void send_many(struct node *n, uint64_t flags)
+{
+	for (uint64_t i = 0; i < MANY; i++) {
+		fill(big_out, MANY_LEN, i);
+		send_flags(n, n->peer[1], MANY_LEN, i, flags | FI_INJECT);
+	}
+	for (int i = 0; i < MANY; i++)
+		wait_ctx(n, n->txcq, big_out);
+}
+
+static void receive_many(struct node *n)
+{
+	for (uint64_t i = 0; i < MANY; i++) {
+		wait_ctx(n, n->rxcq, big_in + i * MANY_LEN);
+		verify(big_in + i * MANY_LEN, MANY_LEN, i);
+	}
+}
+
+/* FI_TRANSMIT_COMPLETE: what is complete needs nothing of its sender, who may end without closing
+ * anything. */
+static void test_sender_exits(long arg)
+{
+	struct node n;
+
+	(void)arg;
+	open_levels(&n, FI_TRANSMIT_COMPLETE);
+	post_many(&n);
+	barrier(&n);
+	if (test_rank == 0) {
+		send_many(&n, FI_TRANSMIT_COMPLETE);
+		_exit(0);
+	}
+	receive_many(&n);
+	node_close(&n);
+}
+
+/* Messages of any level outlive their sender's exit if it closed the endpoint, although the receiver
+ * looks late. */
+static void test_sender_closes(long arg)
+{
+	struct node n;
+
+	(void)arg;
+	open_levels(&n, 0);
+	post_many(&n);
+	barrier(&n);
+	if (test_rank == 0) {
+		send_many(&n, 0);
+		node_close(&n);
+		exit(0);
+	}
+	usleep(300000);
+	receive_many(&n);
+	node_close(&n);
+}
+
 /* FI_MORE may delay, but a post without it, or reading the CQ, gets everything going. */
 static void test_more(long arg)
 {
@@ -343,6 +438,10 @@ static const struct test tests[] = {
 	{ "match_complete", test_match, 2, 0, 0 },
 	{ "sender_leaves_default", test_sender_leaves, 2, 0, 0 },
 	{ "sender_leaves_transmit_complete", test_sender_leaves, 2, 0, FI_TRANSMIT_COMPLETE },
+	{ "unmatched_transmit_complete", test_unmatched, 2, 0, FI_TRANSMIT_COMPLETE },
+	{ "unmatched_delivery_complete", test_unmatched, 2, 0, FI_DELIVERY_COMPLETE },
+	{ "sender_exits", test_sender_exits, 2, 0, 0 },
+	{ "sender_closes", test_sender_closes, 2, 0, 0 },
 	{ "sender_leaves_delivered", test_sender_leaves_delivered, 2, 0, 0 },
 	{ "more", test_more, 2, 0, 0 },
 	{ "fence", test_fence, 2, 0, 0 },
