@@ -10,10 +10,11 @@ type Stats struct {
 
 // PeerEvent tells that a remote interface is gone: either an endpoint that we
 // had to it, or a source that sent to us. A remote that was both gives two
-// events, in any order.
+// events, in any order. Each comes when what the remote sent before is delivered:
+// there may be answers in it.
 type PeerEvent struct {
-	Source    Source   // valid if HasSource; may be given to another remote after the call
-	HasSource bool     // its last message was delivered before
+	Source    Source // valid if HasSource; may be given to another remote after the call
+	HasSource bool
 	Closed    bool     // the source was closed in order, its process may live on
 	Endpoint  Endpoint // not nil: it works no longer
 	Err       error    // ErrPeerDead

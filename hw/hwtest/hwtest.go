@@ -48,6 +48,7 @@ func Run(t *testing.T, open Factory) {
 		{"EagerWindow", 0, testEagerWindow},
 		{"ReceiverCloses", hw.CapAMShort, testReceiverCloses},
 		{"SenderCloses", hw.CapAMShort, testSenderCloses},
+		{"AnswerThenClose", hw.CapAMShort, testAnswerThenClose},
 		{"SenderClosesBcopy", hw.CapAMBcopy, testSenderClosesBcopy},
 		{"Reopen", hw.CapAMShort, testReopen},
 		{"Random", hw.CapAMShort | hw.CapAMBcopy, testRandom},

@@ -78,6 +78,29 @@ func testSenderCloses(t *testing.T, open Factory) {
 	}
 }
 
+// testAnswerThenClose has a peer that is sent to as well close after its last message: also that
+// there is nobody to send to any more is reported after it, for it may be an answer.
+func testAnswerThenClose(t *testing.T, open Factory) {
+	b := newNode(t, open)
+	for n := range uint64(20) {
+		a := newNode(t, open)
+		ep, to := a.connect(b), b.connect(a)
+		retry(t, a, func() error { return to.AMShort(1, n, nil, nil) })
+		a.receive(1)
+		retry(t, b, func() error { return ep.AMShort(1, n, nil, []byte("answer")) })
+		a.Close()
+		for range 3 {
+			b.CheckPeers()
+		}
+		if len(b.gone) != 0 {
+			t.Fatalf("events %+v before the answer was delivered", b.gone)
+		}
+		b.receive(1)[0].check(t, 1, n, nil, []byte("answer"))
+		until(t, "peer events", func() bool { b.CheckPeers(); return len(b.gone) == 2 })
+		b.gone = nil
+	}
+}
+
 // testSenderClosesBcopy has the sender close while the receiver fetches: Close
 // waits for that, for a while.
 func testSenderClosesBcopy(t *testing.T, open Factory) {

@@ -11,7 +11,8 @@ import (
 
 // The end of an endpoint whose peer is gone:
 //
-//	found gone → dead, private memory in the segment's place, reported
+//	found gone, and what it sent us delivered, for there may be answers in it
+//	           → dead, private memory in the segment's place, reported
 //	           → all threads pass a barrier; who is posting is taken down
 //	           → all of them have finished: number and addresses are used again
 //
@@ -32,7 +33,8 @@ func (i *Iface) checkEndpoints() {
 		case e == nil:
 		case e.dead.Load():
 			dead++
-		case e.lost() || !i.runs(e.seg.id.owner):
+		case !e.lost() && i.runs(e.seg.id.owner) || i.speaks(e.seg.id.cookie):
+		default:
 			dead++
 			i.bury(e)
 		}
@@ -41,6 +43,16 @@ func (i *Iface) checkEndpoints() {
 		i.freeDeadBounces()
 		i.retireDead()
 	}
+}
+
+// speaks tells whether messages of the interface with a cookie have not been delivered yet.
+func (i *Iface) speaks(cookie uint64) bool {
+	for n := range i.seg.geo.attachCount {
+		if i.seg.attach(n).Cookie == cookie && i.rx.lanes[laneOf(n)].hasMessages(n+1) {
+			return true
+		}
+	}
+	return false
 }
 
 // bury ends an endpoint whose peer is gone.

@@ -45,6 +45,7 @@ func (i *Iface) Close() error {
 		s.leave()
 	}
 	i.cancel()
+	i.sayClosed()
 	if i.cfg.Linger > 0 && i.linger(begin.Add(min(closeWait, i.cfg.Linger)), 20*time.Microsecond, (*Endpoint).unclosed) &&
 		i.cfg.Linger > closeWait && i.any((*Endpoint).unsent) {
 		lingering.Add(1)
@@ -59,7 +60,7 @@ func (i *Iface) Close() error {
 	return nil
 }
 
-// begone has all connections of the stripe close.
+// begone has all connections of the stripe close, when what was posted has arrived.
 func (s *stripe) begone(now congestion.Time) {
 	for _, c := range s.conns {
 		if c != nil {
@@ -69,12 +70,28 @@ func (s *stripe) begone(now congestion.Time) {
 		case c == nil:
 		case c.at() == up && !c.half:
 			c.phase.Store(uint32(leaving))
-			c.tx.closing = true
 			c.transmit(now)
 		default:
 			c.phase.Store(uint32(dead))
 			c.due = 0
 		}
+	}
+}
+
+// sayClosed closes the connections with peers who have all that was sent to them, over
+// whichever connection: a Close is the last that a peer hears of the interface.
+func (i *Iface) sayClosed() {
+	waiting := i.peersThat(func(c *Endpoint) bool { return c.at() == leaving && c.tx.acked != c.tx.tail })
+	now := i.now()
+	for _, s := range i.stripes {
+		s.lease.lock()
+		for _, c := range s.conns {
+			if c != nil && c.at() == leaving && !c.tx.closing && !waiting[c.addr] {
+				c.tx.closing = true
+				c.transmit(now)
+			}
+		}
+		s.leave()
 	}
 }
 
@@ -110,6 +127,7 @@ func (i *Iface) linger(end congestion.Time, pause time.Duration, has func(*Endpo
 			s.acks(i.now())
 			s.leave()
 		}
+		i.sayClosed()
 		left := i.any(has)
 		if !left || i.now() >= end {
 			return left

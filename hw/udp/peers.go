@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/sock"
 )
 
 // CheckPeers looks for peers that are gone and calls the peer event function
@@ -22,13 +23,42 @@ func (i *Iface) CheckPeers() {
 		s.bury()
 		s.leave()
 	}
+	i.report()
+}
+
+// report calls the peer event function. That there is nobody to send to any more waits
+// until what he sent over other connections is delivered, for there may be answers in it.
+func (i *Iface) report() {
 	d := &i.deliver
-	for n, e := range d.events {
-		d.events[n] = hw.PeerEvent{}
+	if len(d.events) == 0 {
+		return
+	}
+	unread := i.peersThat(func(c *Endpoint) bool { return c.rx.queued || c.src.visited })
+	events := d.events
+	d.events = nil
+	for _, e := range events {
+		if c, ok := e.Endpoint.(*Endpoint); ok && unread[c.addr] {
+			d.events = append(d.events, e)
+			continue
+		}
 		i.lost.Add(1)
 		i.onPeer(e)
 	}
-	d.events = d.events[:0]
+}
+
+// peersThat returns the addresses of peers of whose connections one is what is says.
+func (i *Iface) peersThat(is func(*Endpoint) bool) map[sock.Addr]bool {
+	set := map[sock.Addr]bool{}
+	for _, s := range i.stripes {
+		s.lease.lock()
+		for _, c := range s.conns {
+			if c != nil && is(c) {
+				set[c.addr] = true
+			}
+		}
+		s.leave()
+	}
+	return set
 }
 
 // keepAlive asks peers that have been silent for long whether they are there.

@@ -191,19 +191,22 @@ func (e *Endpoint) endQueue(q *queue, err error) {
 	q.rewind()
 }
 
-// giveEvents tells that the peer is gone, as the end of its path at once, and
-// as a source after its last message. Then it is forgotten.
+// giveEvents tells that the peer is gone when its last message is delivered: there may be
+// an answer in it. Then it is forgotten.
 func (e *Endpoint) giveEvents(now time.Time) {
 	l := &e.lease
 	i := e.i
+	bye := e.byeSeq.Load()
+	awaited := bye != 0 && int32(uint32(bye)-e.c.LastSeq) > 0 && now.Sub(l.since) < lastWords
+	if awaited || i.rx.fresh || !i.rx.drained() {
+		return
+	}
 	if l.connected.Load() && !l.told {
 		l.told = true
 		i.rx.lost.Add(1)
 		i.rx.onPeer(hw.PeerEvent{Endpoint: e, Err: e.gone()})
 	}
-	bye := e.byeSeq.Load()
-	awaited := bye != 0 && int32(uint32(bye)-e.c.LastSeq) > 0 && now.Sub(l.since) < lastWords
-	if awaited || i.rx.fresh || !i.rx.drained() || len(l.zombies) > 0 {
+	if len(l.zombies) > 0 {
 		return
 	}
 	l.phase = buried
