@@ -103,7 +103,7 @@ const (
 // Limits of the configuration.
 const (
 	MaxStripes = 64
-	MaxWindow  = 1 << 30
+	MaxWindow  = wire.MaxWindow
 	minWindow  = 64 << 10
 )
 

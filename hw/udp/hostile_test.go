@@ -219,7 +219,7 @@ func evil(c *Endpoint, frames []byte) {
 // rules.
 func TestHostilePeer(t *testing.T) {
 	ackOf := func(first, last uint64) []byte {
-		b := make([]byte, wire.AckSize(1))
+		b := make([]byte, (&wire.Ack{N: 1}).Size())
 		(&wire.Ack{N: 1, Ranges: [wire.MaxRanges]wire.Range{{First: first, Last: last}}}).Put(b)
 		return b
 	}
@@ -248,9 +248,9 @@ func TestHostilePeer(t *testing.T) {
 		frames []byte
 		dies   bool
 	}{
-		"ack of the future":     {ackOf(1<<40, 1<<40), true},
-		"ack of everything":     {ackOf(0, 1<<31), true},
-		"beyond the window":     {streamAt(1<<40, []byte("x")), false},
+		"ack of the future":     {ackOf(1<<30, 1<<30), true},
+		"ack of everything":     {ackOf(0, 1<<30), true},
+		"beyond the window":     {streamAt(1<<30, []byte("x")), false},
 		"end of the window":     {streamAt(256<<10-1, []byte("xy")), false},
 		"unknown frame":         {[]byte{200, 0, 0, 0}, false},
 		"put without a key":     {put, false},

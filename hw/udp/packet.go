@@ -213,8 +213,10 @@ func (c *Endpoint) ackRoom(now congestion.Time) int {
 	if !r.seen.Any() || r.pending == 0 && !r.now && !r.tell {
 		return 0
 	}
-	r.seen.Fill(&c.s.frame.ack)
-	return wire.AckSize(c.s.frame.ack.N)
+	a := &c.s.frame.ack
+	r.seen.Fill(a)
+	a.Marked = r.marked
+	return a.Size()
 }
 
 // putAck writes the acknowledgement that is owed, and returns its size.

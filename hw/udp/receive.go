@@ -129,10 +129,16 @@ func (s *stripe) onReset(now congestion.Time, from *sock.Addr, b []byte) {
 		return
 	}
 	c := s.byPeer[peerKey{*from, h.CID}]
-	if c == nil || c.peer.Index != h.Index || h.Number >= c.tx.sent.Number() {
+	if c == nil || c.peer.Index != h.Index || !c.sentNumber(&h) {
 		return // somebody guesses, or we have forgotten it too
 	}
 	c.hint(now, "the peer does not know the connection")
+}
+
+// sentNumber tells whether h may be of a packet of ours.
+func (c *Endpoint) sentNumber(h *wire.Header) bool {
+	next := c.tx.sent.Number()
+	return wire.Near(h.Number, next) < next
 }
 
 // trouble takes in what the kernel says about a datagram that we sent.
@@ -164,7 +170,7 @@ func (s *stripe) trouble(t *sock.Trouble) {
 			return
 		}
 		c := s.byPeer[peerKey{t.To, h.CID}]
-		if c == nil || c.peer.Index != h.Index || h.Number >= c.tx.sent.Number() {
+		if c == nil || c.peer.Index != h.Index || !c.sentNumber(&h) {
 			return // not a datagram of ours: forged
 		}
 		switch {

@@ -85,6 +85,7 @@ func (s *stripe) data(now, at congestion.Time, from *sock.Addr, b []byte, marked
 		return
 	}
 	r := &c.rx
+	h.Number = wire.Near(h.Number, r.seen.Next())
 	if r.seen.Look(h.Number) != recovery.New {
 		return
 	}
@@ -153,6 +154,7 @@ func (c *Endpoint) hear(now congestion.Time) {
 // is false if something in them is wrong.
 func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, closed, ok bool) {
 	f := &c.s.frame.in
+	f.NearNumber, f.NearLimit, f.NearOffset = c.tx.sent.Number(), c.tx.limit, c.rx.contig.Load()
 	for len(b) > 0 {
 		rest, err := f.Next(b)
 		if err != nil {

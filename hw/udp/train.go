@@ -124,7 +124,7 @@ func (s *stripe) eatTrain(now, at congestion.Time, from *sock.Addr, first, rest 
 	n := 0
 	if wire.Kind(rest[wire.HeaderSize]) == wire.KindStream {
 		n = c.eatStreamTrain(first, rest)
-	} else if h.Number == r.seen.Largest() {
+	} else if uint32(h.Number) == uint32(r.seen.Largest()) {
 		n = c.eatPieces(first, rest)
 	}
 	if n == 0 {

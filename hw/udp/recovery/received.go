@@ -124,6 +124,14 @@ func (r *Received) remove(i int) {
 	r.n--
 }
 
+// Next is the number after the largest, 0 before the first.
+func (r *Received) Next() uint64 {
+	if r.n == 0 {
+		return 0
+	}
+	return r.ranges[0].Last + 1
+}
+
 // Any tells whether a packet has arrived.
 func (r *Received) Any() bool { return r.n > 0 }
 

@@ -25,57 +25,92 @@ type Ack struct {
 	Ranges [MaxRanges]Range
 }
 
-const ackHeader = 32
+// An Ack is
+//
+//	0   KindAck
+//	1   5 bits: N - 1; then ackOpen, ackMarked
+//	2   length of the first range, less 1
+//	4   Delay in ns
+//	8   the largest number
+//	12  Limit
+//	16  of each other range: 4 bytes missing numbers before it, less 1; 4 bytes length, less 1
+//	    Marked, if not 0
+const (
+	ackHeader = 16
+	ackRanges = 0x1f
+	ackOpen   = 0x20
+	ackMarked = 0x40
+)
 
-// AckSize returns the size in bytes of an Ack with n ranges.
-func AckSize(n int) int { return ackHeader + 4 + 8*(n-1) }
+// mostFirst is the greatest length, less 1, of the first range. What is before it has been told of.
+const mostFirst = math.MaxUint16
+
+// Size is the size of the frame in bytes.
+func (a *Ack) Size() int {
+	n := ackHeader + 8*(a.N-1)
+	if a.Marked != 0 {
+		n += 4
+	}
+	return n
+}
 
 // Put writes the frame into b and returns its size. The ranges are in
 // descending order with at least one missing number between any two, and none
-// is longer than 2^32; N is at least 1.
+// is longer than 2^32; N is at least 1. Of the first range the last 65536 numbers are told.
 func (a *Ack) Put(b []byte) int {
-	size := AckSize(a.N)
+	size := a.Size()
 	_ = b[size-1]
-	b[0], b[1], b[2], b[3] = byte(KindAck), byte(a.N), 0, 0
+	b[0], b[1] = byte(KindAck), byte(a.N-1)
 	if a.Open {
-		b[2] = 1
+		b[1] |= ackOpen
 	}
 	le := binary.LittleEndian
+	first := max(a.Ranges[0].First, a.Ranges[0].Last-min(a.Ranges[0].Last, mostFirst))
+	le.PutUint16(b[2:], uint16(a.Ranges[0].Last-first))
 	le.PutUint32(b[4:], uint32(min(max(a.Delay, 0), math.MaxUint32)))
-	le.PutUint64(b[8:], a.Ranges[0].Last)
-	le.PutUint64(b[16:], a.Limit)
-	le.PutUint32(b[24:], a.Marked)
-	le.PutUint32(b[28:], 0)
-	le.PutUint32(b[32:], uint32(a.Ranges[0].Last-a.Ranges[0].First))
-	at := 36
-	for i := 1; i < a.N; i++ {
-		le.PutUint32(b[at:], uint32(min(a.Ranges[i-1].First-a.Ranges[i].Last-2, math.MaxUint32)))
-		le.PutUint32(b[at+4:], uint32(a.Ranges[i].Last-a.Ranges[i].First))
+	le.PutUint32(b[8:], uint32(a.Ranges[0].Last))
+	le.PutUint32(b[12:], uint32(a.Limit))
+	at := ackHeader
+	for _, r := range a.Ranges[1:a.N] {
+		le.PutUint32(b[at:], uint32(min(first-r.Last-2, math.MaxUint32)))
+		le.PutUint32(b[at+4:], uint32(r.Last-r.First))
+		first = r.First
 		at += 8
+	}
+	if a.Marked != 0 {
+		b[1] |= ackMarked
+		le.PutUint32(b[at:], a.Marked)
 	}
 	return size
 }
 
-func (a *Ack) parse(b []byte) ([]byte, error) {
-	if len(b) < ackHeader+4 {
+// parse reads an Ack. number and limit are about what the largest number and Limit are.
+func (a *Ack) parse(b []byte, number, limit uint64) ([]byte, error) {
+	if len(b) < ackHeader {
 		return nil, fmt.Errorf("ack of %d bytes: %w", len(b), ErrMalformed)
 	}
-	n := int(b[1])
-	if n < 1 || n > MaxRanges || len(b) < AckSize(n) {
-		return nil, fmt.Errorf("ack of %d ranges in %d bytes: %w", n, len(b), ErrMalformed)
-	}
 	le := binary.LittleEndian
-	a.N, a.Open = n, b[2]&1 != 0
+	n := int(b[1]&ackRanges) + 1
+	size, marked := ackHeader+8*(n-1), b[1]&ackMarked != 0
+	if marked {
+		size += 4
+	}
+	if b[1]&^(ackRanges|ackOpen|ackMarked) != 0 || len(b) < size {
+		return nil, fmt.Errorf("ack of %d ranges, flags %#x, in %d bytes: %w", n, b[1], len(b), ErrMalformed)
+	}
+	a.N, a.Open, a.Marked = n, b[1]&ackOpen != 0, 0
+	if marked {
+		a.Marked = le.Uint32(b[size-4:])
+	}
 	a.Delay = time.Duration(le.Uint32(b[4:]))
-	a.Limit = le.Uint64(b[16:])
-	a.Marked = le.Uint32(b[24:])
-	last, length := le.Uint64(b[8:]), uint64(le.Uint32(b[32:]))
+	a.Limit = Near(uint64(le.Uint32(b[12:])), limit)
+	last, length := Near(uint64(le.Uint32(b[8:])), number), uint64(le.Uint16(b[2:]))
 	if a.Limit >= MaxOffset || last >= MaxNumber || length > last {
 		return nil, fmt.Errorf("ack of %d packets up to %d, limit %d: %w", length+1, last, a.Limit, ErrMalformed)
 	}
 	a.Ranges[0] = Range{last - length, last}
 	for i := 1; i < n; i++ {
-		gap, length := uint64(le.Uint32(b[28+8*i:])), uint64(le.Uint32(b[32+8*i:]))
+		gap, length := uint64(le.Uint32(b[8+8*i:])), uint64(le.Uint32(b[12+8*i:]))
 		first := a.Ranges[i-1].First
 		if gap+2+length > first {
 			return nil, fmt.Errorf("ack range %d below 0: %w", i, ErrMalformed)
@@ -83,5 +118,5 @@ func (a *Ack) parse(b []byte) ([]byte, error) {
 		last := first - gap - 2
 		a.Ranges[i] = Range{last - length, last}
 	}
-	return b[AckSize(n):], nil
+	return b[size:], nil
 }

@@ -20,6 +20,10 @@
 // packet's number is never used again in its connection: what is lost is sent
 // anew in packets with new numbers (RFC 9000, section 12.3).
 //
+// Packet numbers, stream offsets and limits have 62 bits and travel as their lower 32: who
+// receives one knows about where it is (RFC 9000, appendix A.3). No more than MaxWindow bytes of
+// the stream are under way.
+//
 // Every byte here comes from a stranger. Parsing never panics, never allocates
 // and checks every length and number; it is fuzzed.
 package wire
@@ -30,7 +34,7 @@ import "errors"
 var ErrMalformed = errors.New("malformed datagram")
 
 // Version is the version of the format. Another version's Init is ignored.
-const Version = 3
+const Version = 4
 
 // Type is a packet's type.
 type Type uint8
@@ -58,7 +62,7 @@ const (
 	MovedSize  = 64
 	AcceptSize = 112
 	ResetSize  = HeaderSize
-	HeaderSize = 24 // of Data
+	HeaderSize = 20 // of Data
 	TagSize    = 16 // of an authenticated Data packet, and of the handshake's MAC
 	CookieSize = 32
 	NonceSize  = 16

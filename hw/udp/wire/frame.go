@@ -25,7 +25,7 @@ const (
 
 // Sizes of frames without their data, in bytes.
 const (
-	StreamHeader = 12
+	StreamHeader = 8
 	PingSize     = 4
 	CloseSize    = 16
 	PutHeader    = 24
@@ -58,6 +58,11 @@ type Frame struct {
 	Len    uint64 // of Get, below MaxOffset
 	Data   []byte // of Stream, Put, Data and Probe: part of the packet
 	Ack    Ack    // of Ack
+
+	// What the caller of Next expects about.
+	NearNumber uint64 // the largest number in an Ack
+	NearLimit  uint64 // the Limit of an Ack
+	NearOffset uint64 // the offset of a Stream
 }
 
 // MaxOffset bounds offsets in the message stream, so that sums with windows
@@ -69,7 +74,7 @@ func PutStream(b []byte, offset uint64, n int) {
 	_ = b[StreamHeader-1]
 	b[0], b[1] = byte(KindStream), 0
 	binary.LittleEndian.PutUint16(b[2:], uint16(n))
-	binary.LittleEndian.PutUint64(b[4:], offset)
+	binary.LittleEndian.PutUint32(b[4:], uint32(offset))
 }
 
 // PutPing writes a ping frame.
@@ -96,7 +101,7 @@ func (f *Frame) Next(b []byte) (rest []byte, err error) {
 	case KindPad:
 		return nil, nil
 	case KindAck:
-		return f.Ack.parse(b)
+		return f.Ack.parse(b, f.NearNumber, f.NearLimit)
 	case KindStream:
 		return f.parseStream(b)
 	case KindPing:
@@ -121,7 +126,7 @@ func (f *Frame) parseStream(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("stream frame of %d bytes: %w", len(b), ErrMalformed)
 	}
 	n := int(binary.LittleEndian.Uint16(b[2:]))
-	f.Offset = binary.LittleEndian.Uint64(b[4:])
+	f.Offset = Near(uint64(binary.LittleEndian.Uint32(b[4:])), f.NearOffset)
 	b = b[StreamHeader:]
 	if n == 0 || n > len(b) {
 		return nil, fmt.Errorf("stream frame with %d of %d bytes: %w", len(b), n, ErrMalformed)

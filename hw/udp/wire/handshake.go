@@ -144,9 +144,9 @@ func (s *Side) putLimits(b []byte) {
 	b[14], b[15] = s.Stripe, s.Buffer
 }
 
-// maxWindow bounds what a peer may say its window is; sums of offsets and
-// windows then never overflow.
-const maxWindow = 1 << 40
+// MaxWindow bounds a window in bytes: what is within one of where the receiver is has
+// an offset of which 32 bits are enough.
+const MaxWindow = 1 << 30
 
 // maxBuffer is that of a socket's buffer as a logarithm.
 const maxBuffer = 32
@@ -160,7 +160,7 @@ func (s *Side) parseLimits(b []byte) error {
 	s.MaxMessage = binary.LittleEndian.Uint32(b[8:])
 	s.MaxPacket = binary.LittleEndian.Uint16(b[12:])
 	s.Stripe, s.Buffer = b[14], b[15]
-	if s.Window > maxWindow || uint64(s.MaxMessage) > s.Window || s.MaxPacket < MinPacket || s.MaxPacket > MaxPacket || s.Buffer > maxBuffer {
+	if s.Window > MaxWindow || uint64(s.MaxMessage) > s.Window || s.MaxPacket < MinPacket || s.MaxPacket > MaxPacket || s.Buffer > maxBuffer {
 		return fmt.Errorf("window %d, message %d, packet %d, buffer 2^%d: %w", s.Window, s.MaxMessage, s.MaxPacket, s.Buffer, ErrMalformed)
 	}
 	return nil

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // Flags of a Data packet.
@@ -24,7 +25,7 @@ type Header struct {
 	Source uint8  // the sender's stripe, where a Reset is sent to
 	Index  uint32 // of the connection in the receiver's table
 	CID    uint64 // the receiver's connection id
-	Number uint64 // of the packet, below MaxNumber
+	Number uint64 // of the packet, below MaxNumber; Parse knows its lower 32 bits
 }
 
 // MaxNumber bounds packet numbers. A connection ends before it gets there.
@@ -35,7 +36,7 @@ func (h *Header) put(b []byte, t Type) {
 	b[0], b[1], b[2], b[3] = magic|byte(t), h.Stripe, h.Flags, h.Source
 	binary.LittleEndian.PutUint32(b[4:], h.Index)
 	binary.LittleEndian.PutUint64(b[8:], h.CID)
-	binary.LittleEndian.PutUint64(b[16:], h.Number)
+	binary.LittleEndian.PutUint32(b[numberAt:], uint32(h.Number))
 }
 
 // Put writes the header of a Data packet into b.
@@ -58,10 +59,22 @@ func (h *Header) Parse(b []byte) error {
 		Stripe: b[1], Flags: b[2], Source: b[3],
 		Index:  binary.LittleEndian.Uint32(b[4:]),
 		CID:    binary.LittleEndian.Uint64(b[8:]),
-		Number: binary.LittleEndian.Uint64(b[16:]),
+		Number: uint64(binary.LittleEndian.Uint32(b[numberAt:])),
 	}
-	if h.Flags&^allFlags != 0 || h.Number >= MaxNumber {
-		return fmt.Errorf("flags %#x, number %d: %w", h.Flags, h.Number, ErrMalformed)
+	if h.Flags&^allFlags != 0 {
+		return fmt.Errorf("flags %#x: %w", h.Flags, ErrMalformed)
 	}
 	return nil
+}
+
+// Near returns the number that has the lower 32 bits of low and is next to near.
+func Near(low, near uint64) uint64 {
+	v := near&^math.MaxUint32 | low&math.MaxUint32
+	switch {
+	case v+1<<31 <= near:
+		v += 1 << 32
+	case v > near+1<<31 && v >= 1<<32:
+		v -= 1 << 32
+	}
+	return v
 }

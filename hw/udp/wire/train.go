@@ -15,17 +15,23 @@ type Train struct {
 	number uint64
 	place  uint64 // the offset, or the address of a put
 	most   uint64 // places are below
+	short  bool   // the place's lower 32 bits are told
 	n      uint64 // bytes of each
 }
 
 // TrainHeader is the size in bytes of what is before the bytes of the stream.
 const TrainHeader = HeaderSize + StreamHeader
 
-// numberAt is where the number is. The place is at the end of the head.
-const (
-	numberAt  = 16
-	placeSize = 8
-)
+// numberAt is where the number is, of 4 bytes. The place is at the end of the head.
+const numberAt = 16
+
+// placeAt is where the place begins.
+func (t *Train) placeAt() int {
+	if t.short {
+		return t.size - 4
+	}
+	return t.size - 8
+}
 
 // trainHeader is the size of a frame's header if trains are made of it, else 0.
 func trainHeader(k Kind) int {
@@ -41,6 +47,7 @@ func trainHeader(k Kind) int {
 // begin writes the header and leaves the frame to the caller.
 func (t *Train) begin(h *Header, kind Kind, place uint64, n int) []byte {
 	*t = Train{size: HeaderSize + trainHeader(kind), number: h.Number, place: place, most: MaxOffset, n: uint64(n)}
+	t.short = kind == KindStream
 	if kind == KindPut {
 		t.most = math.MaxUint64
 	}
@@ -75,8 +82,12 @@ func (t *Train) HeadSize() int { return t.size }
 func (t *Train) Put(b []byte, flags uint8) {
 	copy(b, t.head[:t.size])
 	b[2] |= flags
-	binary.LittleEndian.PutUint64(b[numberAt:], t.number)
-	binary.LittleEndian.PutUint64(b[t.size-placeSize:], t.place)
+	binary.LittleEndian.PutUint32(b[numberAt:], uint32(t.number))
+	if t.short {
+		binary.LittleEndian.PutUint32(b[t.size-4:], uint32(t.place))
+	} else {
+		binary.LittleEndian.PutUint64(b[t.size-8:], t.place)
+	}
 	t.number++
 	t.place += t.n
 }
@@ -132,9 +143,10 @@ func (t *Train) Next(b []byte) ([]byte, bool) {
 		return nil, false
 	}
 	le := binary.LittleEndian
-	h, end := t.head[:], t.size-placeSize
+	h, end := t.head[:], t.placeAt()
 	if le.Uint64(b) != le.Uint64(h) || le.Uint64(b[8:]) != le.Uint64(h[8:]) || !bytes.Equal(b[HeaderSize:end], h[HeaderSize:end]) ||
-		le.Uint64(b[numberAt:]) != t.number || le.Uint64(b[end:]) != t.place {
+		le.Uint32(b[numberAt:]) != uint32(t.number) ||
+		t.short && le.Uint32(b[end:]) != uint32(t.place) || !t.short && le.Uint64(b[end:]) != t.place {
 		return nil, false
 	}
 	t.number++

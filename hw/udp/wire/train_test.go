@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"math"
 	"testing"
 )
 
@@ -58,6 +59,29 @@ func TestTrain(t *testing.T) {
 	end.Put(last, FlagAckNow)
 	if _, ok := f.Next(last); ok {
 		t.Error("a packet with another flag follows")
+	}
+}
+
+// TestTrainWraps has numbers and offsets of a train pass what 32 bits hold.
+func TestTrainWraps(t *testing.T) {
+	h, offset := Header{CID: 4, Number: 1<<32 - 2}, uint64(3<<32-150)
+	packets := train(h, offset, 5, 100)
+	var f Train
+	if !f.Follow(packets[0], h.Number+1, offset+100) {
+		t.Fatal("no train follows")
+	}
+	for k, b := range packets[1:] {
+		at := offset + uint64(100*(k+1))
+		frame := Frame{NearOffset: offset}
+		if _, err := frame.Next(b[HeaderSize:]); err != nil || frame.Offset != at {
+			t.Errorf("packet %d is at %#x, not %#x: %v", k+1, frame.Offset, at, err)
+		}
+		if f.Place() != at {
+			t.Errorf("packet %d is expected at %#x, not %#x", k+1, f.Place(), at)
+		}
+		if data, ok := f.Next(b); !ok || !bytes.Equal(data, b[TrainHeader:]) {
+			t.Errorf("packet %d does not follow", k+1)
+		}
 	}
 }
 
@@ -154,7 +178,7 @@ func FuzzPieces(f *testing.F) {
 			b := rest[:len(first)]
 			data := train.Skip(&rest)
 			left, err := frame.Next(b[HeaderSize:])
-			h.Number++
+			h.Number = (h.Number + 1) & math.MaxUint32
 			if err != nil || g.Parse(b) != nil || g != h || len(left) != 0 || frame.Kind != one.Kind || frame.Op != one.Op || frame.Key != one.Key ||
 				frame.Offset+frame.Addr != one.Offset+one.Addr+uint64((n+1)*len(data)) || !bytes.Equal(frame.Data, data) {
 				t.Fatalf("%+v and %+v, frame %+v behind %+v: %v", h, g, frame, one, err)
@@ -184,8 +208,9 @@ func FuzzTrain(f *testing.F) {
 		if h.Parse(first) != nil || g.Parse(second) != nil {
 			t.Fatal("a header does not parse")
 		}
+		frame.NearOffset = offset
 		rest, err := frame.Next(second[HeaderSize:])
-		h.Number = number
+		h.Number = number & math.MaxUint32
 		if err != nil || g != h || len(rest) != 0 || frame.Kind != KindStream || frame.Offset != offset || !bytes.Equal(frame.Data, data) {
 			t.Errorf("%+v and %+v, frame %+v with %d bytes behind it: %v", h, g, frame, len(rest), err)
 		}

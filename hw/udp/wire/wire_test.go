@@ -58,7 +58,7 @@ func TestNoAmplification(t *testing.T) {
 }
 
 func TestHeaderAndReset(t *testing.T) {
-	h := Header{Stripe: 1, Flags: FlagAckNow | FlagAuth, Source: 2, Index: 3, CID: 4, Number: MaxNumber - 1}
+	h := Header{Stripe: 1, Flags: FlagAckNow | FlagAuth, Source: 2, Index: 3, CID: 4, Number: 1<<32 - 1}
 	b := make([]byte, HeaderSize)
 	h.Put(b)
 	var got Header
@@ -71,10 +71,26 @@ func TestHeaderAndReset(t *testing.T) {
 	if err := got.Parse(b); err != nil || got != want || TypeOf(b) != TypeReset {
 		t.Errorf("%+v, %v", got, err)
 	}
-	h.Number = MaxNumber
+	h.Number = 1 << 40
 	h.Put(b)
+	if err := got.Parse(b); err != nil || got.Number != 0 || Near(got.Number, 1<<40+5) != h.Number {
+		t.Errorf("a long number: %+v, %v", got, err)
+	}
+	b[2] = 0x80
 	if err := got.Parse(b); !errors.Is(err, ErrMalformed) {
-		t.Errorf("number out of range: %v", err)
+		t.Errorf("an unknown flag: %v", err)
+	}
+}
+
+// TestNear has every number that is less than 2^31 away found from its lower half.
+func TestNear(t *testing.T) {
+	const far = 1<<31 - 1
+	for _, v := range []uint64{0, 1, far, 1 << 31, 1<<32 - 1, 1 << 32, 1<<32 + 1, 5 << 31, 1<<40 - 1, MaxNumber - 1} {
+		for _, near := range []uint64{v, v + 1, v + far, v - min(v, 1), v - min(v, far)} {
+			if got := Near(v&(1<<32-1), near); got != v {
+				t.Errorf("%#x near %#x: %#x", v, near, got)
+			}
+		}
 	}
 }
 
@@ -82,23 +98,35 @@ func TestHeaderAndReset(t *testing.T) {
 func TestAckRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
-		a := Ack{Delay: time.Duration(r.Uint32()), Limit: r.Uint64N(MaxOffset), Marked: r.Uint32(), Open: r.IntN(2) == 0, N: 1 + r.IntN(MaxRanges)}
-		at := uint64(MaxNumber - 1)
+		a := Ack{Delay: time.Duration(r.Uint32()), Limit: r.Uint64N(MaxOffset), Marked: r.Uint32() * r.Uint32N(2), Open: r.IntN(2) == 0, N: 1 + r.IntN(MaxRanges)}
+		next := uint64(MaxNumber)
+		at, long := next-1-r.Uint64N(1<<31), uint64(1<<16)
 		for i := range a.N {
-			last := at - r.Uint64N(1<<32)
-			first := last - r.Uint64N(1<<32)
-			a.Ranges[i] = Range{first, last}
-			at = first - 2
+			first := at - r.Uint64N(long)
+			a.Ranges[i] = Range{first, at}
+			at, long = first-2-r.Uint64N(1<<32), 1<<32
 		}
-		b := make([]byte, AckSize(a.N)+3)
-		if n := a.Put(b); n != AckSize(a.N) {
+		b := make([]byte, a.Size()+3)
+		if n := a.Put(b); n != a.Size() {
 			t.Fatalf("%d bytes", n)
 		}
-		f := Frame{}
+		f := Frame{NearNumber: next, NearLimit: a.Limit - min(a.Limit, r.Uint64N(1<<31))}
 		rest, err := f.Next(b)
 		if err != nil || len(rest) != 3 || f.Kind != KindAck || f.Ack != a {
 			t.Fatalf("%v\n%s", err, cmp.Diff(a, f.Ack))
 		}
+	}
+}
+
+// TestAckLongFirst: of a first range that is longer than an Ack can say, the end is told.
+func TestAckLongFirst(t *testing.T) {
+	a := Ack{N: 2, Ranges: [MaxRanges]Range{{100, 100_000}, {50, 60}}}
+	b := make([]byte, a.Size())
+	a.Put(b)
+	f := Frame{NearNumber: 100_001}
+	_, err := f.Next(b)
+	if want := [2]Range{{100_000 - 65_535, 100_000}, {50, 60}}; err != nil || [2]Range(f.Ack.Ranges[:2]) != want {
+		t.Errorf("%v, %v", f.Ack.Ranges[:2], err)
 	}
 }
 
@@ -154,13 +182,19 @@ func TestRefused(t *testing.T) {
 	PutStream(empty, 0, 0)
 	far := make([]byte, StreamHeader+4)
 	PutStream(far, MaxOffset-4, 4)
-	below := make([]byte, AckSize(2))
+	farther := Frame{NearOffset: MaxOffset}
+	below := make([]byte, (&Ack{N: 2}).Size())
 	(&Ack{N: 1, Ranges: [MaxRanges]Range{{5, 6}}}).Put(below)
-	below[1], below[36] = 2, 4 // a gap of 6 below 5
+	below[1], below[16] = 1, 4 // a gap of 6 below 5
+	flags := bytes.Clone(below)
+	flags[1] = 0x80
+	if _, err := farther.Next(far); !errors.Is(err, ErrMalformed) {
+		t.Errorf("offset: %v", err)
+	}
 	for name, b := range map[string][]byte{
 		"nothing": {}, "unknown kind": {77, 0, 0, 0}, "short ping": {byte(KindPing)}, "short close": {byte(KindClose), 0},
-		"short stream": stream, "empty stream": empty, "offset": far, "short ack": {byte(KindAck), 1},
-		"no ranges": make([]byte, 0), "range below 0": below,
+		"short stream": stream, "empty stream": empty, "short ack": {byte(KindAck), 1},
+		"no ranges": make([]byte, 0), "range below 0": below, "unknown flag of an ack": flags,
 	} {
 		var f Frame
 		if _, err := f.Next(b); !errors.Is(err, ErrMalformed) {
@@ -268,8 +302,9 @@ func checkFrames(t *testing.T, b []byte) {
 			t.Fatal("a frame takes nothing")
 		}
 		if f.Kind == KindAck {
-			buf := make([]byte, AckSize(f.Ack.N))
-			again := Frame{}
+			clear(f.Ack.Ranges[f.Ack.N:]) // of an Ack before
+			buf := make([]byte, f.Ack.Size())
+			again := Frame{NearNumber: f.NearNumber, NearLimit: f.NearLimit}
 			f.Ack.Put(buf)
 			if _, err := again.Next(buf); err != nil || again.Ack != f.Ack {
 				t.Errorf("ack %+v: %v", f.Ack, err)
