@@ -53,8 +53,18 @@ func TestAlive(t *testing.T) {
 			t.Errorf("%+v is alive", p)
 		}
 	}
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("sh", "-c", "echo; read x")
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it is another process until it runs
 		t.Fatal(err)
 	}
 	s, err := Read(uint32(cmd.Process.Pid))
