@@ -154,18 +154,20 @@ static void test_inject_counted(long arg)
 		out[i].buf = bytes;
 		out[i].addr = n.peer[!test_rank];
 		out[i].tag = i;
-		if (test_rank == 0)
-			post_send(&n, &out[i]);
-		else
+		if (test_rank == 1)
 			post_recv(&n, &r);
 	}
 	if (test_rank == 0) {
+		link_recv(1, &a, 1); /* rank 1 does nothing any more */
+		for (size_t i = 0; i < ARRAY_LEN(out); i++)
+			post_send(&n, &out[i]);
 		for (uint64_t end = now_ms() + 30; now_ms() < end;)
 			CHECK(fi_cntr_read(cntr) == 0);
 		link_send(1, &a, 1);
 		while (fi_cntr_read(cntr) < ARRAY_LEN(out))
 			progress(&n);
 	} else {
+		link_send(0, &a, 1);
 		link_recv(0, &a, 1);
 		for (size_t i = 0; i < ARRAY_LEN(out); i++)
 			wait_ok(&n, n.rxcq, &(struct fi_cq_tagged_entry){ 0 });

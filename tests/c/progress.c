@@ -18,13 +18,18 @@ static const struct node_opts automatic = {
 	.tx_flags = FI_DELIVERY_COMPLETE,
 };
 
-static void open_auto(struct node *n)
+static void open_level(struct node *n, uint64_t level)
 {
-	node_open(n, &automatic);
+	struct node_opts o = automatic;
+
+	o.tx_flags = level;
+	node_open(n, &o);
 	CHECK(n->info->domain_attr->control_progress == FI_PROGRESS_AUTO);
 	CHECK(n->info->domain_attr->data_progress == FI_PROGRESS_AUTO);
 	node_connect(n);
 }
+
+static void open_auto(struct node *n) { open_level(n, FI_DELIVERY_COMPLETE); }
 
 /* ---- sleeping in pause() until the sender signals that it has seen its completions ---- */
 
@@ -123,7 +128,7 @@ static void test_unexpected(long len)
 	struct node n;
 
 	CHECK(buf != NULL);
-	open_auto(&n);
+	open_level(&n, FI_MATCH_COMPLETE);
 	if (test_rank == 1) {
 		link_recv(0, &byte, 1);
 		post_all(&n, buf, (size_t)len);
