@@ -225,7 +225,7 @@ func TestHostilePeer(t *testing.T) {
 	}
 	streamAt := func(offset uint64, data []byte) []byte {
 		b := make([]byte, wire.StreamHeader+len(data))
-		wire.PutStream(b, offset, len(data))
+		wire.PutStream(b, offset)
 		copy(b[wire.StreamHeader:], data)
 		return b
 	}
@@ -298,7 +298,7 @@ func FuzzDatagram(f *testing.F) {
 	f.Add([]byte{0xB5, 0, 0, 0}, false, uint64(5))
 	f.Add(make([]byte, 60), true, uint64(9))
 	frames := make([]byte, wire.StreamHeader+16)
-	wire.PutStream(frames, 0, 16)
+	wire.PutStream(frames, 0)
 	f.Add(frames, true, uint64(3))
 	f.Fuzz(func(t *testing.T, b []byte, inside bool, number uint64) {
 		x, y := fuzzPair(t)

@@ -122,7 +122,7 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	}
 	b := s.out.Take(total)[:size]
 	c.header(b, flags)
-	c.frames(b, now, kind, span, o)
+	c.frames(b, ack, kind, span, o)
 	if kind == carryStream && len(tail) <= shortTail && t.seal == nil {
 		b, tail = append(b, tail...), nil
 	}
@@ -138,14 +138,14 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	}
 }
 
-// frames writes the frames of a packet behind its header in b; stream data
-// follows b.
-func (c *Endpoint) frames(b []byte, now congestion.Time, kind uint8, span recovery.Span, o *operation) {
-	at := wire.HeaderSize + c.putAck(b[wire.HeaderSize:], now)
+// frames writes the frames of a packet behind its header in b, the first an acknowledgement
+// of ack bytes if that is not 0; stream data follows b.
+func (c *Endpoint) frames(b []byte, ack int, kind uint8, span recovery.Span, o *operation) {
+	at := wire.HeaderSize + c.putAck(b[wire.HeaderSize:], ack)
 	c.rx.tell = false
 	switch kind {
 	case carryStream:
-		wire.PutStream(b[at:], span.From, int(span.To-span.From))
+		wire.PutStream(b[at:], span.From)
 	case carryPut:
 		wire.PutPut(b[at:], o.id, o.key, o.addr+span.From, int(span.To-span.From))
 	case carryData:
@@ -192,7 +192,8 @@ func (c *Endpoint) ship(b, tail []byte, alone bool) {
 func (c *Endpoint) sendAck(now congestion.Time) {
 	t, s := &c.tx, c.s
 	t.skipSome()
-	size := wire.HeaderSize + c.ackRoom(now)
+	ack := c.ackRoom(now)
+	size := wire.HeaderSize + ack
 	total := size
 	if t.seal != nil {
 		total += wire.TagSize
@@ -202,12 +203,12 @@ func (c *Endpoint) sendAck(now congestion.Time) {
 	}
 	b := s.out.Take(total)[:size]
 	c.header(b, 0)
-	c.putAck(b[wire.HeaderSize:], now)
+	c.putAck(b[wire.HeaderSize:], ack)
 	c.ship(b, nil, false)
 	t.sent.Void()
 }
 
-// ackRoom is the size of the acknowledgement that is owed, 0 for none.
+// ackRoom makes the acknowledgement that is owed, and returns its size; 0: none is.
 func (c *Endpoint) ackRoom(now congestion.Time) int {
 	r := &c.rx
 	if !r.seen.Any() || r.pending == 0 && !r.now && !r.tell {
@@ -215,23 +216,39 @@ func (c *Endpoint) ackRoom(now congestion.Time) int {
 	}
 	a := &c.s.frame.ack
 	r.seen.Fill(a)
-	a.Marked = r.marked
+	a.Delay, a.Limit, a.Marked, a.Open = now.Sub(r.largestAt), c.newLimit(), r.marked, c.i.eager.Load()
 	return a.Size()
 }
 
-// putAck writes the acknowledgement that is owed, and returns its size.
-func (c *Endpoint) putAck(b []byte, now congestion.Time) int {
-	r := &c.rx
-	if !r.seen.Any() || r.pending == 0 && !r.now && !r.tell {
+// ackMost is the greatest size of the acknowledgement that is owed, if it is sent now: who
+// delivers may make a new limit worth telling meanwhile.
+func (c *Endpoint) ackMost(now congestion.Time) int {
+	n := c.ackRoom(now)
+	if n > 0 && c.s.frame.ack.Limit == 0 {
+		n += wire.LimitSize
+	}
+	return n
+}
+
+// newLimit is up to where the peer may send if that is worth telling, else 0.
+func (c *Endpoint) newLimit() uint64 {
+	r, window := &c.rx, uint64(c.i.cfg.Window)
+	limit := max(r.limit, c.src.consumed.Load()+window)
+	if r.wants || r.tell || limit-r.limit >= window/64 {
+		return limit
+	}
+	return 0
+}
+
+// putAck writes the acknowledgement that ackRoom has just made, and returns its size.
+func (c *Endpoint) putAck(b []byte, room int) int {
+	if room == 0 {
 		return 0
 	}
-	a := &c.s.frame.ack
-	r.seen.Fill(a)
-	limit := max(r.limit, c.src.consumed.Load()+uint64(c.i.cfg.Window))
-	if limit > r.limit {
-		r.wants = false
+	r, a := &c.rx, &c.s.frame.ack
+	if a.Limit > r.limit {
+		r.limit, r.wants = a.Limit, false
 	}
-	a.Delay, a.Limit, a.Marked, a.Open = now.Sub(r.largestAt), limit, r.marked, c.i.eager.Load()
-	r.limit, r.pending, r.now, r.ackDue = limit, 0, false, 0
+	r.pending, r.now, r.ackDue = 0, false, 0
 	return a.Put(b)
 }

@@ -93,7 +93,7 @@ func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
 	if o.kind == opServe {
 		head = wire.DataHeader
 	}
-	room := uint64(c.tx.mtu.Size() - wire.HeaderSize - head - c.ackRoom(now))
+	room := uint64(c.tx.mtu.Size() - wire.HeaderSize - head - c.ackMost(now))
 	if c.tx.seal != nil {
 		room -= wire.TagSize
 	}

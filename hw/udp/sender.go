@@ -131,7 +131,7 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 // sendStream sends one packet of the stream: what was lost first.
 func (c *Endpoint) sendStream(now congestion.Time, flags uint8) {
 	t := &c.tx
-	room := uint64(t.mtu.Size() - c.overhead() - c.ackRoom(now))
+	room := uint64(t.mtu.Size() - c.overhead() - c.ackMost(now))
 	var span recovery.Span
 	if t.lost.Len() > 0 {
 		first := t.lost.First()
@@ -336,7 +336,7 @@ func (c *Endpoint) timeout(now congestion.Time) {
 	case p.Kind == carryStream && t.sent.Room():
 		// The oldest bytes once more, as far as they are still wanted.
 		span := recovery.Span{From: max(p.Offset, t.acked), To: p.Offset + uint64(p.Len)}
-		span.To = min(span.To, span.From+uint64(t.mtu.Size()-c.overhead()-c.ackRoom(now)))
+		span.To = min(span.To, span.From+uint64(t.mtu.Size()-c.overhead()-c.ackMost(now)))
 		if span.From < span.To {
 			c.send(now, carryStream, span, wire.FlagAckNow)
 			return

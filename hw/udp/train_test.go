@@ -176,7 +176,7 @@ func (j *joiner) forge(t *testing.T, kept [][]byte, others map[string]func(b []b
 		"index":         func(b []byte) { b[4]++ },
 		"connection id": func(b []byte) { b[8]++ },
 		"number":        func(b []byte) { b[16]++ },
-		"length":        func(b []byte) { b[wire.HeaderSize+2]-- },
+		"frame":         func(b []byte) { b[wire.HeaderSize+2]-- }, // its length or offset
 	}
 	maps.Copy(forgeries, others)
 	for name, f := range forgeries {

@@ -18,7 +18,7 @@ const MaxRanges = 32
 // Ack tells what has arrived, and how much more may come.
 type Ack struct {
 	Delay  time.Duration // from the arrival of the largest number to the sending of this; up to 4.29 s, more is cut
-	Limit  uint64        // stream offset up to which the peer may send
+	Limit  uint64        // stream offset up to which the peer may send, 0: as before
 	Marked uint32        // packets that came with ECN's congestion experienced, modulo 2^32
 	Open   bool          // eager payloads are welcome
 	N      int           // ranges, at least 1
@@ -28,18 +28,22 @@ type Ack struct {
 // An Ack is
 //
 //	0   KindAck
-//	1   5 bits: N - 1; then ackOpen, ackMarked
+//	1   5 bits: N - 1; then ackOpen, ackMarked, ackLimit
 //	2   length of the first range, less 1
 //	4   Delay in ns
 //	8   the largest number
-//	12  Limit
-//	16  of each other range: 4 bytes missing numbers before it, less 1; 4 bytes length, less 1
+//	12  Limit, if not 0
+//	    of each other range: 4 bytes missing numbers before it, less 1; 4 bytes length, less 1
 //	    Marked, if not 0
 const (
-	ackHeader = 16
+	// LimitSize is what a Limit adds to the size of an Ack in bytes.
+	LimitSize = 4
+
+	ackHeader = 12
 	ackRanges = 0x1f
 	ackOpen   = 0x20
 	ackMarked = 0x40
+	ackLimit  = 0x80
 )
 
 // mostFirst is the greatest length, less 1, of the first range. What is before it has been told of.
@@ -48,8 +52,10 @@ const mostFirst = math.MaxUint16
 // Size is the size of the frame in bytes.
 func (a *Ack) Size() int {
 	n := ackHeader + 8*(a.N-1)
-	if a.Marked != 0 {
-		n += 4
+	for _, there := range [...]bool{a.Limit != 0, a.Marked != 0} {
+		if there {
+			n += 4
+		}
 	}
 	return n
 }
@@ -69,8 +75,12 @@ func (a *Ack) Put(b []byte) int {
 	le.PutUint16(b[2:], uint16(a.Ranges[0].Last-first))
 	le.PutUint32(b[4:], uint32(min(max(a.Delay, 0), math.MaxUint32)))
 	le.PutUint32(b[8:], uint32(a.Ranges[0].Last))
-	le.PutUint32(b[12:], uint32(a.Limit))
 	at := ackHeader
+	if a.Limit != 0 {
+		b[1] |= ackLimit
+		le.PutUint32(b[at:], uint32(a.Limit))
+		at += 4
+	}
 	for _, r := range a.Ranges[1:a.N] {
 		le.PutUint32(b[at:], uint32(min(first-r.Last-2, math.MaxUint32)))
 		le.PutUint32(b[at+4:], uint32(r.Last-r.First))
@@ -91,26 +101,33 @@ func (a *Ack) parse(b []byte, number, limit uint64) ([]byte, error) {
 	}
 	le := binary.LittleEndian
 	n := int(b[1]&ackRanges) + 1
-	size, marked := ackHeader+8*(n-1), b[1]&ackMarked != 0
-	if marked {
+	at := ackHeader
+	if b[1]&ackLimit != 0 {
+		at += 4
+	}
+	size := at + 8*(n-1)
+	if b[1]&ackMarked != 0 {
 		size += 4
 	}
-	if b[1]&^(ackRanges|ackOpen|ackMarked) != 0 || len(b) < size {
+	if len(b) < size {
 		return nil, fmt.Errorf("ack of %d ranges, flags %#x, in %d bytes: %w", n, b[1], len(b), ErrMalformed)
 	}
-	a.N, a.Open, a.Marked = n, b[1]&ackOpen != 0, 0
-	if marked {
+	a.N, a.Open, a.Marked, a.Limit = n, b[1]&ackOpen != 0, 0, 0
+	if b[1]&ackMarked != 0 {
 		a.Marked = le.Uint32(b[size-4:])
 	}
+	if b[1]&ackLimit != 0 {
+		a.Limit = Near(uint64(le.Uint32(b[ackHeader:])), limit)
+	}
 	a.Delay = time.Duration(le.Uint32(b[4:]))
-	a.Limit = Near(uint64(le.Uint32(b[12:])), limit)
 	last, length := Near(uint64(le.Uint32(b[8:])), number), uint64(le.Uint16(b[2:]))
 	if a.Limit >= MaxOffset || last >= MaxNumber || length > last {
 		return nil, fmt.Errorf("ack of %d packets up to %d, limit %d: %w", length+1, last, a.Limit, ErrMalformed)
 	}
 	a.Ranges[0] = Range{last - length, last}
 	for i := 1; i < n; i++ {
-		gap, length := uint64(le.Uint32(b[8+8*i:])), uint64(le.Uint32(b[12+8*i:]))
+		gap, length := uint64(le.Uint32(b[at:])), uint64(le.Uint32(b[at+4:]))
+		at += 8
 		first := a.Ranges[i-1].First
 		if gap+2+length > first {
 			return nil, fmt.Errorf("ack range %d below 0: %w", i, ErrMalformed)

@@ -13,7 +13,7 @@ type Kind uint8
 const (
 	KindPad    Kind = iota // up to the packet's end, zeros
 	KindAck                // see Ack
-	KindStream             // bytes of the message stream
+	KindStream             // bytes of the message stream, up to the packet's end
 	KindPing               // nothing
 	KindClose              // the sender has ended the connection; its stream ends at Offset
 	KindPut                // bytes for the receiver's memory
@@ -25,7 +25,7 @@ const (
 
 // Sizes of frames without their data, in bytes.
 const (
-	StreamHeader = 8
+	StreamHeader = 5
 	PingSize     = 4
 	CloseSize    = 16
 	PutHeader    = 24
@@ -69,12 +69,11 @@ type Frame struct {
 // do not overflow.
 const MaxOffset = 1 << 62
 
-// PutStream writes the header of a stream frame with n bytes of data at offset.
-func PutStream(b []byte, offset uint64, n int) {
+// PutStream writes the header of the stream frame that ends a packet, with data at offset.
+func PutStream(b []byte, offset uint64) {
 	_ = b[StreamHeader-1]
-	b[0], b[1] = byte(KindStream), 0
-	binary.LittleEndian.PutUint16(b[2:], uint16(n))
-	binary.LittleEndian.PutUint32(b[4:], uint32(offset))
+	b[0] = byte(KindStream)
+	binary.LittleEndian.PutUint32(b[1:], uint32(offset))
 }
 
 // PutPing writes a ping frame.
@@ -122,17 +121,12 @@ func (f *Frame) Next(b []byte) (rest []byte, err error) {
 }
 
 func (f *Frame) parseStream(b []byte) ([]byte, error) {
-	if len(b) < StreamHeader {
+	if len(b) <= StreamHeader {
 		return nil, fmt.Errorf("stream frame of %d bytes: %w", len(b), ErrMalformed)
 	}
-	n := int(binary.LittleEndian.Uint16(b[2:]))
-	f.Offset = Near(uint64(binary.LittleEndian.Uint32(b[4:])), f.NearOffset)
-	b = b[StreamHeader:]
-	if n == 0 || n > len(b) {
-		return nil, fmt.Errorf("stream frame with %d of %d bytes: %w", len(b), n, ErrMalformed)
-	}
-	f.Data = b[:n:n]
-	return b[n:], checkOffset(f.Offset, n)
+	f.Offset = Near(uint64(binary.LittleEndian.Uint32(b[1:])), f.NearOffset)
+	f.Data = b[StreamHeader:]
+	return nil, checkOffset(f.Offset, len(f.Data))
 }
 
 // PutProbe writes the header of a probe of n bytes.

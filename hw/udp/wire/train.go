@@ -58,7 +58,7 @@ func (t *Train) begin(h *Header, kind Kind, place uint64, n int) []byte {
 // NewTrain begins a train with a packet that has header h and n bytes at offset of
 // the stream.
 func NewTrain(h *Header, offset uint64, n int) (t Train) {
-	PutStream(t.begin(h, KindStream, offset, n), offset, n)
+	PutStream(t.begin(h, KindStream, offset, n), offset)
 	return t
 }
 
