@@ -46,7 +46,7 @@ func (i *Iface) report() {
 	}
 }
 
-// peersThat returns the addresses of peers of whose connections one is what is says.
+// peersThat returns the addresses of the peers of whose connections is tells so of one.
 func (i *Iface) peersThat(is func(*Endpoint) bool) map[sock.Addr]bool {
 	set := map[sock.Addr]bool{}
 	for _, s := range i.stripes {
