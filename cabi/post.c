@@ -191,7 +191,7 @@ static __attribute__((noinline)) int post_path(struct weft_hot_ep *ep, uint64_t 
 				       .id = am_id(p) };
 	int rc;
 
-	if (!path || p->len + head > path->max || (p->flags & FI_TRANSMIT_COMPLETE && !p->inject) ||
+	if (!path || p->len + head > path->max || p->flags & FI_TRANSMIT_COMPLETE ||
 	    !(atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_PORTS))
 		return TO_GO;
 	if (!weft_end_room(ep, p->flags, p->inject, &end))

@@ -37,11 +37,11 @@ const sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.T
 // ackFlags ask for an acknowledgement by the receiver.
 const ackFlags = fi.DeliveryComplete | fi.MatchComplete
 
-// tracked tells whether the message, sent with its payload over p, completes when its receiver
-// says that it has it. A message that stands in the receiver's ring needs the sender no more;
+// tracked tells whether the message, sent with its payload over p, completes, or is counted, when
+// its receiver says that it has it. A message that stands in the receiver's ring needs the sender no more;
 // what an interface keeps to send it again would be lost with the process.
 func (s *SendArgs) tracked(p *path) bool {
-	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && !s.Inject && p.port.attr.Caps&hw.CapDirectRing == 0
+	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
 }
 
 // Send posts one message. It returns nil when the message was posted, and
