@@ -71,8 +71,8 @@ type Endpoint interface {
 	// MaxAMShort bytes.
 	AMShort(id AMID, header uint64, head, payload []byte) error
 	// AMBcopy sends one active message whose payload are n bytes that pack
-	// writes into dst, which is n bytes long. n is at most MaxAMBcopy, head at
-	// most MaxAMHead. stripe selects the bounce pool, whose lease the caller
+	// writes: each call fills dst with those that follow what it wrote before. n
+	// is at most MaxAMBcopy, head at most MaxAMHead. stripe selects the bounce pool, whose lease the caller
 	// holds, where there is one for each; others take any that is not negative.
 	// pack may have been called when the error is ErrNoResource.
 	AMBcopy(id AMID, header uint64, head []byte, n int, pack func(dst []byte), stripe int) error

@@ -196,8 +196,9 @@ type scratch struct {
 	body [hot.SlotBytes]byte
 	host []byte                 // what was copied from devices, as long as a bounce buffer when it is needed
 	frag [2 * iovLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
-	iov  []fi.IOVec             // what pack gathers
-	pack func([]byte)           // bound once, gathers iov
+	iov  []fi.IOVec             // what pack gathers, from byte at of the first on
+	at   uint64                 // likewise
+	pack func([]byte)           // fill, bound once
 	keys [iovLimit * maxKey]byte
 }
 
@@ -205,7 +206,7 @@ func newScratch(n int) []scratch {
 	s := make([]scratch, n)
 	for i := range s {
 		sc := &s[i]
-		sc.pack = func(dst []byte) { gather(dst, sc.iov) }
+		sc.pack = sc.fill
 	}
 	return s
 }
@@ -224,7 +225,7 @@ func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, 
 		gather(sc.body[:total], iov)
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
 	}
-	sc.iov = iov
+	sc.iov, sc.at = iov, 0
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
 	sc.iov = nil
 	return sendError(err)
@@ -269,6 +270,18 @@ func txEntry(context uint64, tagged bool) cq.Entry {
 		flags = fi.Send | fi.Tagged
 	}
 	return cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
+}
+
+// fill copies the vector's next bytes to dst.
+func (sc *scratch) fill(dst []byte) {
+	for len(dst) > 0 && len(sc.iov) > 0 {
+		v := &sc.iov[0]
+		n := copy(dst, bytesAt(uint64(v.Base)+sc.at, v.Len-sc.at))
+		dst = dst[n:]
+		if sc.at += uint64(n); sc.at == v.Len {
+			sc.iov, sc.at = sc.iov[1:], 0
+		}
+	}
 }
 
 // gather copies a vector's bytes to dst, which is as long as all of them.

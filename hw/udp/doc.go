@@ -9,8 +9,9 @@
 // side; [Endpoint] is one side of it.
 //
 // Messages are records in a stream of bytes. The sender keeps the stream in a
-// ring until it is acknowledged; packets are cuts of it, whatever the path takes
-// (package wire), and a cut that is lost is cut anew. The receiver puts the
+// ring until it is acknowledged, cut as full packets will carry it (sendRing); packets
+// are cuts of it, whatever the path takes (package wire), and a cut that is lost is
+// cut anew. The receiver puts the
 // stream together in a ring of its own and delivers records from there, without
 // another copy. It tells how far the sender may go: what it has delivered, and
 // the size of its ring.

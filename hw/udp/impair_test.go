@@ -89,6 +89,11 @@ func bcopy(t testing.TB, ep hw.Endpoint, header uint64, head []byte, n int, pack
 	return err == nil
 }
 
+// packed returns a pack callback that writes b.
+func packed(b []byte) func([]byte) {
+	return func(d []byte) { b = b[copy(d, b):] }
+}
+
 // eventually calls step until it returns true, for a minute at most.
 func eventually(t testing.TB, what string, step func() bool) {
 	t.Helper()
@@ -105,7 +110,7 @@ func stream(t *testing.T, a, b *Iface, count int) {
 	t.Helper()
 	ep := pair(t, a, b)
 	limit := a.Attr().MaxAMBcopy
-	want := make([]byte, limit)
+	body, want := make([]byte, limit), make([]byte, limit)
 	size := func(n uint64) int {
 		if n%50 == 0 {
 			return int(n*7919) % limit
@@ -135,7 +140,9 @@ func stream(t *testing.T, a, b *Iface, count int) {
 				break
 			}
 			binary.LittleEndian.PutUint64(head[:], ^sent)
-			if !bcopy(t, ep, sent, head[:], size(sent), func(d []byte) { fill(d, sent) }) {
+			p := body[:size(sent)]
+			fill(p, sent)
+			if !bcopy(t, ep, sent, head[:], len(p), packed(p)) {
 				break
 			}
 			sent++

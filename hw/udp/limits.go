@@ -34,8 +34,9 @@ const (
 	// ackEvery is how many packets at most wait for one acknowledgement. Who waits
 	// for one asks for it: a full window of congestion control, a put's last packet. An
 	// acknowledgement costs both sides a system call, as much as 64 KiB take to be
-	// copied, so they are not sent for each few packets of what is on its way.
-	ackEvery = 64
+	// copied, so they are not sent for each few packets of what is on its way: 128
+	// are a sixth of the default window. (64 cost two hundredths of the bandwidth.)
+	ackEvery = 128
 	// dialFirst is the first wait for an answer to an Init; it doubles to dialMost.
 	dialFirst = 20 * time.Millisecond
 	dialMost  = 250 * time.Millisecond

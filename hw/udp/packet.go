@@ -21,13 +21,21 @@ const (
 	skipUpTo = 512
 )
 
-func (t *sender) skipSome() {
+// numbers returns how many packets, one or more, have numbers that follow one another, and
+// skips a number before them if it is time.
+func (t *sender) numbers() uint32 {
 	if t.skip == 0 {
 		t.skip = skipFrom + rand.Uint32N(skipUpTo-skipFrom)
 		if t.sent.Number() > 0 {
 			t.sent.Skip()
 		}
 	}
+	return t.skip
+}
+
+// number has the next packet take a number.
+func (t *sender) number() {
+	t.numbers()
 	t.skip--
 }
 
@@ -67,7 +75,7 @@ func (c *Endpoint) sendPiece(now congestion.Time, kind uint8, span recovery.Span
 // emit is send and sendPiece.
 func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, flags uint8, o *operation) {
 	t, s := &c.tx, c.s
-	t.skipSome()
+	t.number()
 	p := recovery.Packet{Kind: kind, Offset: span.From}
 	if span.To > span.From {
 		p.Len = uint32(span.To - span.From)
@@ -81,7 +89,6 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	switch kind {
 	case carryStream:
 		size += wire.StreamHeader
-		tail = t.ring.piece(span.From, int(p.Len))
 	case carryPut:
 		size += wire.PutHeader
 		tail = sliceOf(o.segs, span.From, int(p.Len))
@@ -106,6 +113,9 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 		size += wire.CloseSize
 	}
 	total := size + len(tail)
+	if kind == carryStream {
+		total += int(p.Len)
+	}
 	if t.seal != nil {
 		total += wire.TagSize
 	}
@@ -123,8 +133,10 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	b := s.out.Take(total)[:size]
 	c.header(b, flags)
 	c.frames(b, ack, kind, span, o)
-	if kind == carryStream && len(tail) <= shortTail && t.seal == nil {
-		b, tail = append(b, tail...), nil
+	if kind == carryStream {
+		if tail = t.ring.piece(span.From, int(p.Len)); len(tail) <= shortTail || len(tail) < int(p.Len) || t.seal != nil {
+			b, tail = t.ring.appendTo(b, span.From, int(p.Len)), nil
+		}
 	}
 	c.ship(b, tail, kind == carryProbe)
 	if p.Size > 0 {
@@ -191,7 +203,7 @@ func (c *Endpoint) ship(b, tail []byte, alone bool) {
 // sendAck sends an acknowledgement alone, which nobody acknowledges.
 func (c *Endpoint) sendAck(now congestion.Time) {
 	t, s := &c.tx, c.s
-	t.skipSome()
+	t.number()
 	ack := c.ackRoom(now)
 	size := wire.HeaderSize + ack
 	total := size

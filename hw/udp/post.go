@@ -19,17 +19,17 @@ func (c *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 	if id >= hw.MaxAM {
 		return fmt.Errorf("udp: message id %d: %w", id, hw.ErrInvalid)
 	}
-	b, now, err := c.reserve(id, header, head, len(payload))
+	w, now, err := c.reserve(id, header, head, len(payload))
 	if err != nil {
 		return err
 	}
-	copy(b, payload)
-	c.commit(now, len(head), len(payload))
+	w.write(payload)
+	c.commit(now, w)
 	return nil
 }
 
 // AMBcopy sends one active message; see hw.Endpoint. pack must not call the
-// interface.
+// interface. It is called for what each packet will carry.
 func (c *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func(dst []byte), stripe int) error {
 	if len(head) > maxHead || n > c.i.cfg.MaxBcopy {
 		return hw.ErrTooLong
@@ -37,59 +37,82 @@ func (c *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	if id >= hw.MaxAM || n < 0 || stripe < 0 {
 		return fmt.Errorf("udp: message id %d, %d bytes, stripe %d: %w", id, n, stripe, hw.ErrInvalid)
 	}
-	b, now, err := c.reserve(id, header, head, n)
+	w, now, err := c.reserve(id, header, head, n)
 	if err != nil {
 		return err
 	}
-	pack(b)
-	c.commit(now, len(head), n)
+	for n > 0 {
+		b := w.next(n)
+		pack(b)
+		n -= len(b)
+	}
+	c.commit(now, w)
 	return nil
 }
 
 // reserve takes the lease and room for a record in the stream, and returns
-// where its payload goes. commit follows. Without room the lease is given back.
-func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) ([]byte, congestion.Time, error) {
+// what writes its payload. commit follows. Without room the lease is given back.
+func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (w pen, now congestion.Time, err error) {
 	if c.at() != up {
-		return nil, 0, hw.ErrPeerDead
+		return w, 0, hw.ErrPeerDead
 	}
 	if !c.s.lease.spin() {
-		return nil, 0, hw.ErrNoResource
+		return w, 0, hw.ErrNoResource
 	}
-	t := &c.tx
 	size := recordSize(len(head), n)
-	now := c.i.now()
-	if !t.fits(size) {
+	now = c.i.now()
+	if !c.fits(size) {
 		c.s.work() // perhaps the peer has made room
 		c.s.acks(now)
 	}
-	err := t.ring.open(c.i.cfg.Window, c.i.maxRecord())
-	switch {
+	switch err = c.tx.ring.open(c.i.cfg.Window); {
 	case c.at() != up:
 		err = hw.ErrPeerDead
 	case err != nil:
 		err = fmt.Errorf("udp: %w: %w", err, hw.ErrNoResource)
 	case !c.passed():
 		err = hw.ErrNoResource
-	case !t.fits(size):
+	case !c.fits(size):
 		c.starve(now)
 		err = hw.ErrNoResource
 	default:
-		b := t.ring.at(t.tail, size)
-		putRecord(b, id, len(head), n, header)
-		at := recordHeader + copy(b[recordHeader:], head)
-		clear(b[at+n:])
-		return b[at : at+n : at+n], now, nil
+		w = c.write(now, size)
+		var b [recordHeader]byte
+		putRecord(b[:], id, len(head), n, header)
+		w.write(b[:])
+		w.write(head)
+		return w, now, nil
 	}
 	c.s.leave()
-	return nil, 0, err
+	return w, 0, err
 }
 
 // fits tells whether a record of size bytes may be posted: it is bounded by
 // what the peer has consumed, so that nothing is held here that the peer has no
-// room for.
-func (t *sender) fits(size int) bool {
+// room for. A long one waits for the ring to become empty if packets have another size
+// than slots.
+func (c *Endpoint) fits(size int) bool {
+	t := &c.tx
 	end := t.tail + uint64(size)
-	return end <= t.limit && (t.ring.b == nil || end <= t.acked+t.ring.size)
+	return end <= t.limit && (t.ring.b == nil || t.acked == t.tail ||
+		end <= t.acked+t.ring.size && (size < longRecord || t.ring.full == c.full()))
+}
+
+// full is how many bytes of the stream a full packet carries.
+func (c *Endpoint) full() uint64 { return uint64(c.tx.mtu.Size() - c.overhead()) }
+
+// write begins a record of size bytes, for which there is room. In an empty ring the first
+// packet, with the acknowledgement that goes along, ends where a slot does.
+func (c *Endpoint) write(now congestion.Time, size int) pen {
+	t := &c.tx
+	if t.acked == t.tail {
+		full, lead := c.full(), 0
+		if uint64(size) > full {
+			lead = c.ackMost(now)
+		}
+		t.ring.lay(t.tail, full, uint64(lead))
+	}
+	return t.ring.write(t.tail, size)
 }
 
 // starve sends what there is and tells the peer that there is more.
@@ -123,13 +146,13 @@ func (c *Endpoint) markDirty() {
 	}
 }
 
-// commit ends a post of a record with so many bytes, sends it or leaves it for
-// a batch, and gives the lease back.
-func (c *Endpoint) commit(now congestion.Time, head, n int) {
+// commit ends a post of a record, sends it or leaves it for a batch, and gives the lease
+// back.
+func (c *Endpoint) commit(now congestion.Time, w pen) {
 	t := &c.tx
-	size := recordSize(head, n)
-	t.ring.fold(t.tail, size)
-	t.tail += uint64(size)
+	w.pad()
+	size := w.end - t.tail
+	t.tail = w.end
 	if now.Sub(t.lastPost) > closely {
 		t.burst = 0
 	}
@@ -149,6 +172,8 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	if !t.path.Open() && t.waiting() {
 		c.s.work() // acknowledgements may have come
 	}
-	t.lastPost = c.i.now()
+	if size < batch {
+		t.lastPost = c.i.now()
+	}
 	c.s.leave()
 }

@@ -75,7 +75,7 @@ func (c *Endpoint) ProbeLost() {
 // sendProbe sends a probe or an echo.
 func (c *Endpoint) sendProbe(m congestion.ProbeMessage) {
 	t, s := &c.tx, c.s
-	t.skipSome()
+	t.number()
 	size := wire.HeaderSize + wire.ProbeHeader + m.Size
 	total := size
 	if t.seal != nil {

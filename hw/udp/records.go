@@ -35,17 +35,18 @@ const maxReplies = 2 * maxOps
 // postControl writes a record that is no message into the stream. It returns
 // false if there is no room.
 func (c *Endpoint) postControl(kind uint8, id uint32, payload []byte) bool {
-	t := &c.tx
 	size := recordSize(0, len(payload))
-	if !t.fits(size) || t.ring.open(c.i.cfg.Window, c.i.maxRecord()) != nil {
+	if !c.fits(size) || c.tx.ring.open(c.i.cfg.Window) != nil {
 		return false
 	}
-	b := t.ring.at(t.tail, size)
-	putRecord(b, 0, 0, len(payload), uint64(id))
+	var b [recordHeader]byte
+	putRecord(b[:], 0, 0, len(payload), uint64(id))
 	b[7] = kind
-	clear(b[recordHeader+copy(b[recordHeader:], payload):])
-	t.ring.fold(t.tail, size)
-	t.tail += uint64(size)
+	w := c.write(c.i.now(), size)
+	w.write(b[:])
+	w.write(payload)
+	w.pad()
+	c.tx.tail = w.end
 	return true
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// ring holds bytes of a stream at their offset modulo its size, and behind its
+// ring holds bytes of a stream that come at their offset modulo its size, and behind its
 // end room for one record, so that a record that wraps can lie in one piece.
 type ring struct {
 	b    []byte // size and spare; nil before first use
@@ -33,19 +33,11 @@ func (r *ring) close() {
 	}
 }
 
-// at returns n bytes from offset, in one piece. n is at most the spare room.
-// If they wrap, fold must follow a write, and unfold go before a read.
+// at returns n bytes from offset, in one piece, for reading. n is at most the spare
+// room. If they wrap, unfold goes before.
 func (r *ring) at(offset uint64, n int) []byte {
 	p := offset & (r.size - 1)
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(r.b)), p)), n)
-}
-
-// fold copies what was written at offset beyond the ring's end to its start.
-func (r *ring) fold(offset uint64, n int) {
-	p := offset & (r.size - 1)
-	if end := p + uint64(n); end > r.size {
-		copy(r.b, r.b[r.size:end])
-	}
 }
 
 // unfold copies what wraps of n bytes at offset behind the ring's end.

@@ -30,7 +30,7 @@ const (
 //	acked <= next <= tail;  [acked, tail) is in the ring
 //	next <= limit, tail <= acked + size of the ring
 type sender struct {
-	ring  ring
+	ring  sendRing
 	tail  uint64 // end of what was posted
 	next  uint64 // end of what was sent once
 	acked uint64 // all below arrived
@@ -103,9 +103,10 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 			c.i.keeper.nudge(now)
 			break
 		}
-		c.sendStream(now, 0)
+		if !c.sendTrain(now) {
+			c.sendStream(now, 0)
+		}
 		now = c.s.freshen(now)
-		c.sendTrain(now)
 	}
 	for t.sent.Room() && t.path.May(now) {
 		o := c.ops.waiting()
@@ -131,15 +132,17 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 // sendStream sends one packet of the stream: what was lost first.
 func (c *Endpoint) sendStream(now congestion.Time, flags uint8) {
 	t := &c.tx
-	room := uint64(t.mtu.Size() - c.overhead() - c.ackMost(now))
+	room := c.full() - uint64(c.ackMost(now))
 	var span recovery.Span
 	if t.lost.Len() > 0 {
-		first := t.lost.First()
-		span = t.lost.Cut(min(room, t.ring.size-first.From&(t.ring.size-1)))
+		span = t.lost.Cut(room)
 	} else {
-		end := min(t.tail, t.limit, t.next+room, (t.next|(t.ring.size-1))+1)
-		span = recovery.Span{From: t.next, To: end}
-		t.next = end
+		end, left := min(t.tail, t.limit), t.ring.left(t.next)
+		if end >= t.next+left+t.ring.full && t.ring.full == c.full() {
+			end = t.next + left // a train may follow
+		}
+		span = recovery.Span{From: t.next, To: min(end, t.next+room)}
+		t.next = span.To
 	}
 	c.send(now, carryStream, span, flags)
 }

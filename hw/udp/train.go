@@ -12,24 +12,37 @@ import (
 // receiver in one piece (UDP_GRO). All but the first of a train are built and taken
 // in by the loops here, which leave whatever is not as expected to the general way.
 
-// sendTrain sends full packets of the stream that follow the one sent last, as
-// many as may leave and join it. It is for new bytes and nothing else to say.
-func (c *Endpoint) sendTrain(now congestion.Time) {
-	t := &c.tx
-	if t.lost.Len() > 0 {
-		return
+// sendTrain sends full packets of the stream as they lie in the ring, as many as may leave,
+// and returns whether it did: where two or more wait, and they are new. What is to be
+// acknowledged goes before.
+func (c *Endpoint) sendTrain(now congestion.Time) bool {
+	t, s := &c.tx, c.s
+	end, full := min(t.tail, t.limit), c.full()
+	if t.seal != nil || t.lost.Len() > 0 || end < t.next+2*full || t.ring.full != full || t.ring.left(t.next) < full {
+		return false
 	}
-	end := min(t.tail, t.limit, (t.next|(t.ring.size-1))+1)
-	n, full := c.trainRoom(now, wire.TrainHeader, max(end, t.next)-t.next)
-	if n <= 0 {
-		return
+	c.acknowledge(now)
+	if s.out.Full(0) {
+		s.flush()
 	}
+	size, owner := t.mtu.Size(), uint64(c.own.Index)
+	n := min(int((end-t.next)/full), t.sent.Free(), int(t.numbers()), s.out.RowRoom(s.socket, owner, size))
+	if n = t.path.Room(now, int64(size), n); n <= 0 {
+		return false
+	}
+	row := t.ring.row(t.next, n)
+	n = len(row) / size
 	h := c.head(0)
-	train := wire.NewTrain(&h, t.next, full)
+	train := wire.NewTrain(&h, t.next, int(full))
 	p := recovery.Packet{Kind: carryStream, Offset: t.next}
-	data := t.ring.piece(t.next, n*full)
-	t.next += uint64(len(data))
-	c.joinTrain(now, &train, p, data, n)
+	t.next += uint64(n) * full
+	last := c.addTrain(now, &train, p, int(full), n)
+	train.PutRow(row, last)
+	s.out.AddRow(s.socket, &c.addr, owner, row, n)
+	if c.asked == 0 {
+		c.asked = now
+	}
+	return true
 }
 
 // sendOpTrain is sendTrain for the bytes of an operation. The last packet of a put
@@ -81,23 +94,32 @@ func (c *Endpoint) trainRoom(now congestion.Time, head int, left uint64) (n, ful
 // joinTrain joins a train of n packets with data to the packet sent last. p is the first of
 // them but for its sizes.
 func (c *Endpoint) joinTrain(now congestion.Time, train *wire.Train, p recovery.Packet, data []byte, n int) {
-	t, s := &c.tx, c.s
-	full := len(data) / n
-	p.Len, p.Size = uint32(full), uint32(train.HeadSize()+full)
-	p.Flight = t.path.OnSendMany(now, int64(p.Size), n)
-	t.sent.AddMany(now, p, n, uint64(full))
-	t.skip -= uint32(n)
-	asks := t.path.Inflight() >= t.path.Control().Window() || t.wanting && !t.waiting() // as in emit
+	s, full := c.s, len(data)/n
+	last := c.addTrain(now, train, p, full, n)
 	for ; len(data) > 0; data = data[full:] {
 		flags := uint8(0)
-		if asks && len(data) == full {
-			flags = wire.FlagAckNow
-			t.sent.Ask()
+		if len(data) == full {
+			flags = last
 		}
 		b := s.out.Take(train.HeadSize())
 		train.Put(b, flags)
 		s.out.Join(b, data[:full])
 	}
+}
+
+// addTrain notes that a train of n packets leaves with full bytes each, of which p is the
+// first but for its sizes, and returns the flags of the last.
+func (c *Endpoint) addTrain(now congestion.Time, train *wire.Train, p recovery.Packet, full, n int) uint8 {
+	t := &c.tx
+	p.Len, p.Size = uint32(full), uint32(train.HeadSize()+full)
+	p.Flight = t.path.OnSendMany(now, int64(p.Size), n)
+	p.Asked = t.path.Inflight() >= t.path.Control().Window() || t.wanting && !t.waiting() // as in emit
+	t.sent.AddMany(now, p, n)
+	t.skip -= uint32(n)
+	if p.Asked {
+		return wire.FlagAckNow
+	}
+	return 0
 }
 
 // transmitTrains is transmit for as many whole trains as there are. What is left

@@ -122,7 +122,7 @@ func TestTrains(t *testing.T) {
 			})
 			eventually(t, "all messages", func() bool {
 				for sent < count {
-					if !bcopy(t, ep, sent, nil, size(sent), func(d []byte) { copy(d, numbered(len(d), sent)) }) {
+					if !bcopy(t, ep, sent, nil, size(sent), packed(numbered(size(sent), sent))) {
 						break
 					}
 					sent++

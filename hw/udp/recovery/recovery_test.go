@@ -128,7 +128,7 @@ func TestHostileAcks(t *testing.T) {
 		"skipped two": ack(wire.Range{First: 5, Last: 5}, wire.Range{First: 3, Last: 3}),
 	} {
 		c := s
-		c.table = append([]Packet(nil), s.table...)
+		c.entries, c.back = slices.Clone(s.entries), slices.Clone(s.back)
 		if err := c.OnAck(20*ms, 20*ms, a, 0, newPath(t)); !errors.Is(err, ErrAck) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -165,8 +165,8 @@ func TestAddMany(t *testing.T) {
 	for n, free := 1, many.Free(); free > 0; free = many.Free() {
 		n = min(n+3, free)
 		p := Packet{Kind: 3, Offset: 1000 * many.Number(), Len: 1000, Size: 1040}
-		many.AddMany(7, p, n, 1000)
-		many.Ask()
+		p.Asked = true
+		many.AddMany(7, p, n)
 		for k := range n {
 			p.Offset, p.Asked = 1000*single.Number(), k == n-1
 			single.Add(7, p)
@@ -179,8 +179,8 @@ func TestAddMany(t *testing.T) {
 		t.Error("no more are free, but there is room")
 	}
 	for n := range many.Number() {
-		if *many.at(n) != *single.at(n) {
-			t.Fatalf("packet %d: %+v, %+v", n, *many.at(n), *single.at(n))
+		if *many.single(n) != *single.single(n) {
+			t.Fatalf("packet %d: %+v, %+v", n, *many.single(n), *single.single(n))
 		}
 	}
 	var r Received
@@ -198,7 +198,7 @@ func TestAckTrains(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
-		var trains, single Sent // of single, no two packets are alike
+		var trains, single Sent
 		p, q := newPath(t), newPath(t)
 		var have Ranges
 		offset := uint64(0)
@@ -206,10 +206,9 @@ func TestAckTrains(t *testing.T) {
 			n, size := 1+r.IntN(30), uint32(1000+r.IntN(2))
 			a := Packet{Offset: offset, Len: size, Size: size + 40, Told: Told{end: uint64(r.IntN(2))}}
 			a.Flight = p.OnSendMany(now*ms, int64(a.Size), n)
-			trains.AddMany(now*ms, a, n, uint64(size))
+			trains.AddMany(now*ms, a, n)
 			a.Flight = q.OnSendMany(now*ms, int64(a.Size), n)
-			for k := range n {
-				a.Op = uint32(k)
+			for range n {
 				single.Add(now*ms, a)
 				a.Offset += uint64(size)
 			}

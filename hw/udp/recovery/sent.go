@@ -22,6 +22,7 @@ type Packet struct {
 	Kind   uint8  // of the content, for its owner
 	Asked  bool   // it asks for an answer at once
 	state  status
+	more   uint8                  // packets that follow and are alike, as a run
 	Told   Told                   // by the acknowledgement that went along
 	Flight congestion.PacketState // from Path.OnSend
 }
@@ -42,13 +43,6 @@ const (
 	lost
 )
 
-// Limits of the table of packets. It grows by doubling, so an idle connection
-// costs little.
-const (
-	minTable = 32
-	maxTable = 4096
-)
-
 // Loss detection's constants (RFC 8985, section 7; RFC 9002, section 6).
 const (
 	dupThreshold = 3
@@ -59,10 +53,8 @@ const (
 // Sent knows what became of the packets that a connection sent. The zero value
 // has sent nothing. One owner at a time.
 type Sent struct {
-	table []Packet // number & mask
-	next  uint64   // number of the next packet
-	low   uint64   // all below are settled
-	fly   int      // packets in flight
+	table
+	fly int // packets in flight
 
 	largest    uint64 // largest number acknowledged
 	anyAcked   bool
@@ -103,92 +95,59 @@ func (s *Sent) Room() bool { return s.next-s.low < maxTable-64 }
 // Free returns how many packets Room is true for, one after the other.
 func (s *Sent) Free() int { return max(maxTable-64-int(s.next-s.low), 0) }
 
-// slot makes room for the next number and returns its entry. Void numbers may
-// push out unsettled ones only beyond maxTable, which Room keeps far away.
-func (s *Sent) slot() *Packet {
-	if s.next-s.low >= uint64(len(s.table)) {
+// keep adds p and its like to the table. Void numbers may push out unsettled ones only
+// beyond maxTable, which Room keeps far away.
+func (s *Sent) keep(p Packet) {
+	n := uint64(p.more) + 1
+	if s.next+n-s.low > uint64(len(s.entries)) {
 		s.settle(0)
 	}
-	if n := s.next - s.low; n >= uint64(len(s.table)) {
-		if len(s.table) == maxTable {
-			s.forget()
-		} else {
-			s.grow()
-		}
+	for !s.grow(n) {
+		s.forget()
 	}
-	return &s.table[s.next&uint64(len(s.table)-1)]
+	s.add(p)
 }
 
 // forget gives up the oldest number: its entry is needed.
 func (s *Sent) forget() {
-	if p := s.at(s.low); p.state == flying {
+	if p := s.single(s.low); p.state == flying {
 		s.fly--
 		s.Forgotten = append(s.Forgotten, *p)
 	}
 	s.low++
 }
 
-func (s *Sent) grow() {
-	table := make([]Packet, max(minTable, 2*len(s.table)))
-	for n := s.low; n < s.next; n++ {
-		table[n&uint64(len(table)-1)] = *s.at(n)
-	}
-	s.table = table
-}
-
-func (s *Sent) at(number uint64) *Packet { return &s.table[number&uint64(len(s.table)-1)] }
-
 // Add keeps p, which leaves now under Number.
-func (s *Sent) Add(now congestion.Time, p Packet) {
-	slot := s.slot()
-	p.Number, p.state = s.next, flying
-	*slot = p
-	s.next++
-	s.fly++
-	s.lastSent = now
-}
+func (s *Sent) Add(now congestion.Time, p Packet) { s.AddMany(now, p, 1) }
 
-// AddMany keeps n packets like p that leave now under the numbers from Number on,
-// with Offset growing by step. Free has said that there is room for them.
-func (s *Sent) AddMany(now congestion.Time, p Packet, n int, step uint64) {
-	p.state = flying
-	for range n {
-		slot := s.slot()
-		p.Number = s.next
-		*slot = p
-		p.Offset += step
-		s.next++
-	}
+// AddMany keeps n packets like p, 1 to 256, that leave now under the numbers from Number on,
+// with Offset growing by Len. If p asks for an answer at once, the last of them does. Free
+// has said that there is room for them.
+func (s *Sent) AddMany(now congestion.Time, p Packet, n int) {
+	p.state, p.more = flying, uint8(n-1)
+	s.keep(p)
 	s.fly += n
 	s.lastSent = now
 }
 
-// Ask notes that the packet added last asks for an answer at once.
-func (s *Sent) Ask() { s.at(s.next - 1).Asked = true }
-
 // Void uses up a number for a packet that nobody acknowledges.
-func (s *Sent) Void() {
-	*s.slot() = Packet{Number: s.next, state: void}
-	s.next++
-}
+func (s *Sent) Void() { s.keep(Packet{state: void}) }
 
 // Skip uses up a number for no packet at all.
-func (s *Sent) Skip() {
-	*s.slot() = Packet{Number: s.next, state: mute}
-	s.next++
-}
+func (s *Sent) Skip() { s.keep(Packet{state: mute}) }
 
 // settle moves low past what needs no more looking after. Lost packets are kept
 // for hold, to learn whether they were lost.
 func (s *Sent) settle(lostBefore congestion.Time) {
 	for s.low < s.next {
-		switch p := s.at(s.low); {
+		p, _ := s.run(s.low)
+		switch {
 		case p.state == flying:
 			return
 		case p.state == lost && p.Flight.Sent > lostBefore && s.next-s.low < maxTable/2:
 			return
 		}
-		s.low++
+		s.low += uint64(p.more) + 1
 	}
 }
 
@@ -233,26 +192,22 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 // ackRange acknowledges numbers from last down to first.
 func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, before uint64, marked *uint32, path *congestion.Path) error {
 	for n := last; n+1 > first; n-- {
-		p := s.at(n)
-		if p.state == flying && *marked == 0 {
-			k := s.train(n, first)
-			s.ackTrain(now, p, k, path)
-			n -= k - 1
-			s.rack(p, had && n < before, at)
-			continue
-		}
+		p, begin := s.run(n)
 		switch p.state {
 		case mute:
 			return fmt.Errorf("number %d was skipped: %w", n, ErrAck)
+		case acked:
+			n = max(begin, first)
 		case flying:
-			s.fly--
+			if begin = max(begin, first); *marked > 0 {
+				begin = n
+			}
+			s.ackRun(now, begin, n, *marked > 0, path)
 			if p.Size > 0 {
-				path.OnAck(now, &p.Flight, int64(p.Size), *marked > 0)
 				*marked -= min(*marked, 1)
 			}
-			s.rack(p, had && n < before, at)
-			p.state = acked
-			s.Acked = append(s.Acked, *p)
+			n = begin
+			s.rack(&s.Acked[len(s.Acked)-1], had && n < before, at)
 		case lost:
 			s.spurious(at, path)
 			p.state = acked
@@ -264,34 +219,25 @@ func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, b
 	return nil
 }
 
-// train returns how many flying packets from number n down, to first at most, are alike
-// but for their content, of which each has what comes before that of the next.
-func (s *Sent) train(n, first uint64) uint64 {
-	p := s.at(n)
-	k, offset := uint64(1), p.Offset
-	for ; n > first; n-- {
-		q := s.at(n - 1)
-		if offset -= uint64(p.Len); q.state != flying || q.Offset != offset || q.Len != p.Len || q.Size != p.Size || q.Kind != p.Kind ||
-			q.Op != p.Op || q.Told != p.Told || q.Flight != p.Flight {
-			break
-		}
-		k++
+// ackRun acknowledges numbers first to last of one run that flies.
+func (s *Sent) ackRun(now congestion.Time, first, last uint64, marked bool, path *congestion.Path) {
+	p := s.cut(first)
+	if first+uint64(p.more) > last {
+		s.cut(last + 1)
 	}
-	return k
-}
-
-// ackTrain acknowledges the k packets of a train, of which p is the last.
-func (s *Sent) ackTrain(now congestion.Time, p *Packet, k uint64, path *congestion.Path) {
-	s.fly -= int(k)
-	if p.Size > 0 {
-		path.OnAckMany(now, &p.Flight, int64(p.Size), int(k))
+	k := int(p.more) + 1
+	s.fly -= k
+	switch {
+	case p.Size == 0:
+	case marked:
+		path.OnAck(now, &p.Flight, int64(p.Size), true)
+	default:
+		path.OnAckMany(now, &p.Flight, int64(p.Size), k)
 	}
-	for n := p.Number + 1 - k; n <= p.Number; n++ {
-		s.at(n).state = acked
-	}
+	p.state = acked
 	s.Acked = append(s.Acked, *p)
 	all := &s.Acked[len(s.Acked)-1]
-	all.Offset -= (k - 1) * uint64(p.Len)
+	all.Number = last
 	all.Len *= uint32(k)
 }
 
@@ -344,10 +290,12 @@ func (s *Sent) Detect(now congestion.Time, path *congestion.Path) {
 	}
 	patience := s.patience(path)
 	for n := s.low; n < s.rackNumber; n++ {
-		p := s.at(n)
+		p, _ := s.run(n)
 		if p.state != flying || p.Flight.Sent > s.rackSent {
+			n += uint64(p.more)
 			continue
 		}
+		p = s.single(n)
 		wait := patience
 		if !s.reordered && s.largest >= n+dupThreshold {
 			wait = 0
@@ -398,7 +346,7 @@ func (s *Sent) Timeout(now congestion.Time, path *congestion.Path) {
 	s.Lost = s.Lost[:0]
 	s.lossAt = 0
 	for n := s.low; n < s.next; n++ {
-		if p := s.at(n); p.state == flying {
+		if p := s.single(n); p.state == flying {
 			s.lose(p, path, now)
 		}
 	}
@@ -409,9 +357,11 @@ func (s *Sent) Timeout(now congestion.Time, path *congestion.Path) {
 // Oldest returns the oldest packet in flight, nil if there is none.
 func (s *Sent) Oldest() *Packet {
 	for n := s.low; n < s.next; n++ {
-		if p := s.at(n); p.state == flying {
-			return p
+		p, _ := s.run(n)
+		if p.state == flying {
+			return s.single(n)
 		}
+		n += uint64(p.more)
 	}
 	return nil
 }

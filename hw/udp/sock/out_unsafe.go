@@ -140,7 +140,8 @@ func (o *Out) joinable(s *Socket, to *Addr, owner uint64, size int) *outMessage 
 func MaxTrain(size int) int { return min(maxSegments, maxJoined/size) }
 
 // Joinable returns how many datagrams of owner may join the last message: of size
-// bytes as those in it, in two pieces each, of which head bytes are of the arena.
+// bytes as those in it, in two pieces each, of which head bytes are of the arena (none
+// for a row).
 func (o *Out) Joinable(s *Socket, owner uint64, size, head int) int {
 	if o.n == 0 || s.noGSO {
 		return 0
@@ -160,6 +161,28 @@ func (o *Out) Join(head, tail []byte) {
 	m.total += m.segment
 	o.piece(head)
 	o.piece(tail)
+}
+
+// RowRoom returns how many datagrams of owner, of size bytes each, AddRow takes. Full was
+// false.
+func (o *Out) RowRoom(s *Socket, owner uint64, size int) int {
+	if n := o.Joinable(s, owner, size, 0); n > 0 || s.noGSO {
+		return n
+	}
+	return MaxTrain(size)
+}
+
+// AddRow adds n datagrams of one size, which follow one another in row: to the last message
+// if they may join it. RowRoom has told of them. The caller keeps row as it is until Flush.
+func (o *Out) AddRow(s *Socket, to *Addr, owner uint64, row []byte, n int) {
+	if size := len(row) / n; o.Joinable(s, owner, size, 0) == 0 {
+		m := o.begin(s, to, owner, size)
+		m.segments, m.total = 0, 0
+	}
+	m := &o.msgs[o.n-1]
+	m.segments += n
+	m.total += len(row)
+	o.piece(row)
 }
 
 func (o *Out) begin(s *Socket, to *Addr, owner uint64, size int) *outMessage {

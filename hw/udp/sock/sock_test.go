@@ -172,8 +172,46 @@ func TestJoin(t *testing.T) {
 			t.Fatalf("datagram %d of %d bytes from %s", n, len(got[n]), from[n].String())
 		}
 	}
+	testRows(t, a, &bAddr, out, b.Sockets[0], in)
 	if MaxTrain(1000) != maxSegments || MaxTrain(65507) != 0 || MaxTrain(1472) != 44 {
 		t.Errorf("trains of %d, %d, %d", MaxTrain(1000), MaxTrain(65507), MaxTrain(1472))
+	}
+}
+
+// testRows sends rows of datagrams, behind one that they may join and behind one that they
+// may not.
+func testRows(t *testing.T, a *Group, to *Addr, out *Out, b *Socket, in *In) {
+	s := a.Sockets[0]
+	for _, first := range []int{0, 999, 1000, 1001} {
+		var want [][]byte
+		if first > 0 {
+			want = append(want, bytes.Repeat([]byte{1}, first))
+			datagram(out, s, to, want[0], nil)
+		}
+		room := MaxTrain(1000)
+		if first == 1000 {
+			room--
+		}
+		if n := out.RowRoom(s, 7, 1000); n != room {
+			t.Errorf("room for %d datagrams behind one of %d bytes", n, first)
+		}
+		row := make([]byte, room*1000)
+		for n := range room {
+			want = append(want, row[n*1000:][:1000])
+			copy(want[len(want)-1], bytes.Repeat([]byte{byte(n)}, 1000))
+		}
+		calls, half := out.Calls, room/2
+		out.AddRow(s, to, 7, row[:half*1000], half)
+		out.AddRow(s, to, 7, row[half*1000:], room-half)
+		if out.Flush(s); len(out.Failed) != 0 || out.Calls != calls+1 {
+			t.Fatalf("failed: %v; %d calls", out.Failed, out.Calls-calls)
+		}
+		got, _ := collect(t, b, in, len(want))
+		for n := range got {
+			if !bytes.Equal(got[n], want[n]) {
+				t.Fatalf("behind one of %d bytes: datagram %d of %d bytes", first, n, len(got[n]))
+			}
+		}
 	}
 }
 

@@ -92,6 +92,23 @@ func (t *Train) Put(b []byte, flags uint8) {
 	t.place += t.n
 }
 
+// PutRow writes the headers of the next packets, which fill row, of a train of the stream; the
+// last one has more flags.
+func (t *Train) PutRow(row []byte, last uint8) {
+	head, each := (*[TrainHeader]byte)(t.head[:]), TrainHeader+int(t.n)
+	for number, place := t.number, t.place; len(row) >= each; row = row[each:] {
+		b := (*[TrainHeader]byte)(row)
+		*b = *head
+		binary.LittleEndian.PutUint32(b[numberAt:], uint32(number))
+		binary.LittleEndian.PutUint32(b[TrainHeader-4:], uint32(place))
+		number, place = number+1, place+t.n
+		if len(row) < 2*each {
+			b[2] |= last
+			t.number, t.place = number, place
+		}
+	}
+}
+
 // MayFollow tells at little cost that rest may begin with packets of a train behind
 // packet b.
 func MayFollow(b, rest []byte) bool {

@@ -1,0 +1,87 @@
+package udp
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestSendRing writes records, takes pieces and rows of packets out, whose heads it
+// overwrites as senders do, and compares with the stream as one slice.
+func TestSendRing(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 20 {
+		ring := sendRing{}
+		size := minWindow << r.IntN(3)
+		if err := ring.open(size); err != nil {
+			t.Fatal(err)
+		}
+		begin := r.Uint64N(1 << 40)
+		var stream []byte // from begin on
+		at := func(offset uint64) []byte { return stream[offset-begin:] }
+		acked, tail := begin, begin
+		for range 100 {
+			if acked == tail {
+				full := leastFull + r.Uint64N(maxPacket-headRoom-leastFull)
+				if r.IntN(2) == 0 {
+					full = leastFull + r.Uint64N(1000)
+				}
+				ring.lay(tail, full, r.Uint64N(60))
+			}
+			if room := int(acked + ring.size - tail); room > 0 {
+				b := numbered(1+r.IntN(room), r.Uint64())
+				n := r.IntN(len(b) + 1)
+				clear(b[n:])
+				w := ring.write(tail, len(b))
+				head := r.IntN(n + 1)
+				w.write(b[:head])
+				for got := b[head:n]; len(got) > 0; {
+					to := w.next(1 + r.IntN(len(got)))
+					got = got[copy(to, got):]
+				}
+				w.pad()
+				if tail += uint64(len(b)); w.end != tail {
+					t.Fatalf("a record of %d bytes at %d ends at %d", len(b), tail, w.end)
+				}
+				stream = append(stream, b...)
+			}
+			check(t, r, &ring, at, acked, tail)
+			acked += r.Uint64N(tail - acked + 1)
+			if r.IntN(4) == 0 {
+				acked = tail
+			}
+		}
+		ring.close()
+	}
+}
+
+// check compares what ring holds, from acked to tail, with what at returns.
+func check(t *testing.T, r *rand.Rand, ring *sendRing, at func(offset uint64) []byte, acked, tail uint64) {
+	t.Helper()
+	from := acked + r.Uint64N(tail-acked)
+	n := 1 + r.IntN(int(tail-from))
+	p := ring.piece(from, n)
+	if left := ring.left(from); len(p) != min(n, int(left)) || !bytes.Equal(p, at(from)[:len(p)]) {
+		t.Fatalf("a piece of %d bytes for %d, and %d to the slot's end", len(p), n, left)
+	}
+	if b := ring.appendTo([]byte("head"), from, n); !bytes.Equal(b[4:], at(from)[:n]) {
+		t.Fatalf("%d bytes from %d on are others", n, from)
+	}
+	if from += ring.left(from) % ring.full; from >= tail || tail-from < ring.full {
+		return
+	}
+	most := int((tail - from) / ring.full)
+	row, each := ring.row(from, most), headRoom+int(ring.full)
+	if len(row) == 0 || len(row)%each != 0 || len(row) > most*each {
+		t.Fatalf("a row of %d bytes for %d slots of %d", len(row), most, each)
+	}
+	for ; len(row) > 0; row = row[each:] {
+		copy(row, bytes.Repeat([]byte{0xff}, headRoom))
+		if !bytes.Equal(row[headRoom:each], at(from)[:ring.full]) {
+			t.Fatalf("the slot at %d has other bytes", from)
+		}
+		from += ring.full
+	}
+}
