@@ -134,8 +134,10 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	c.header(b, flags)
 	c.frames(b, ack, kind, span, o)
 	if kind == carryStream {
-		if tail = t.ring.piece(span.From, int(p.Len)); len(tail) <= shortTail || len(tail) < int(p.Len) || t.seal != nil {
+		if tail = t.ring.piece(span.From, int(p.Len)); len(tail) < int(p.Len) {
 			b, tail = t.ring.appendTo(b, span.From, int(p.Len)), nil
+		} else if len(tail) <= shortTail && t.seal == nil {
+			b, tail = append(b, tail...), nil
 		}
 	}
 	c.ship(b, tail, kind == carryProbe)

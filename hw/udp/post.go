@@ -19,12 +19,12 @@ func (c *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 	if id >= hw.MaxAM {
 		return fmt.Errorf("udp: message id %d: %w", id, hw.ErrInvalid)
 	}
-	w, now, err := c.reserve(id, header, head, len(payload))
+	now, err := c.reserve(id, header, head, len(payload))
 	if err != nil {
 		return err
 	}
-	w.write(payload)
-	c.commit(now, w)
+	c.tx.ring.write(payload)
+	c.commit(now, len(head), len(payload))
 	return nil
 }
 
@@ -37,27 +37,27 @@ func (c *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	if id >= hw.MaxAM || n < 0 || stripe < 0 {
 		return fmt.Errorf("udp: message id %d, %d bytes, stripe %d: %w", id, n, stripe, hw.ErrInvalid)
 	}
-	w, now, err := c.reserve(id, header, head, n)
+	now, err := c.reserve(id, header, head, n)
 	if err != nil {
 		return err
 	}
-	for n > 0 {
-		b := w.next(n)
+	for left := n; left > 0; {
+		b := c.tx.ring.next(left)
 		pack(b)
-		n -= len(b)
+		left -= len(b)
 	}
-	c.commit(now, w)
+	c.commit(now, len(head), n)
 	return nil
 }
 
-// reserve takes the lease and room for a record in the stream, and returns
-// what writes its payload. commit follows. Without room the lease is given back.
-func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (w pen, now congestion.Time, err error) {
+// reserve takes the lease and room for a record in the stream, of which it writes
+// all before the payload of n bytes. That and commit follow. Without room the lease is given back.
+func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now congestion.Time, err error) {
 	if c.at() != up {
-		return w, 0, hw.ErrPeerDead
+		return 0, hw.ErrPeerDead
 	}
 	if !c.s.lease.spin() {
-		return w, 0, hw.ErrNoResource
+		return 0, hw.ErrNoResource
 	}
 	size := recordSize(len(head), n)
 	now = c.i.now()
@@ -76,15 +76,15 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (w pen
 		c.starve(now)
 		err = hw.ErrNoResource
 	default:
-		w = c.write(now, size)
+		c.lay(now, size)
 		var b [recordHeader]byte
 		putRecord(b[:], id, len(head), n, header)
-		w.write(b[:])
-		w.write(head)
-		return w, now, nil
+		c.tx.ring.write(b[:])
+		c.tx.ring.write(head)
+		return now, nil
 	}
 	c.s.leave()
-	return w, 0, err
+	return 0, err
 }
 
 // fits tells whether a record of size bytes may be posted: it is bounded by
@@ -101,18 +101,18 @@ func (c *Endpoint) fits(size int) bool {
 // full is how many bytes of the stream a full packet carries.
 func (c *Endpoint) full() uint64 { return uint64(c.tx.mtu.Size() - c.overhead()) }
 
-// write begins a record of size bytes, for which there is room. In an empty ring the first
-// packet, with the acknowledgement that goes along, ends where a slot does.
-func (c *Endpoint) write(now congestion.Time, size int) pen {
+// lay has the slots of an empty ring fit the packets, before a record of size bytes: the
+// first, with the acknowledgement that goes along, ends where a slot does.
+func (c *Endpoint) lay(now congestion.Time, size int) {
 	t := &c.tx
-	if t.acked == t.tail {
-		full, lead := c.full(), 0
-		if uint64(size) > full {
-			lead = c.ackMost(now)
-		}
-		t.ring.lay(t.tail, full, uint64(lead))
+	if t.acked != t.tail {
+		return
 	}
-	return t.ring.write(t.tail, size)
+	full, lead := c.full(), 0
+	if uint64(size) > full {
+		lead = c.ackMost(now)
+	}
+	t.ring.lay(t.tail, full, uint64(lead))
 }
 
 // starve sends what there is and tells the peer that there is more.
@@ -146,13 +146,13 @@ func (c *Endpoint) markDirty() {
 	}
 }
 
-// commit ends a post of a record, sends it or leaves it for a batch, and gives the lease
-// back.
-func (c *Endpoint) commit(now congestion.Time, w pen) {
+// commit ends a post of a record with so many bytes, sends it or leaves it for
+// a batch, and gives the lease back.
+func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	t := &c.tx
-	w.pad()
-	size := w.end - t.tail
-	t.tail = w.end
+	size := recordSize(head, n)
+	t.ring.pad(size - recordHeader - head - n)
+	t.tail += uint64(size)
 	if now.Sub(t.lastPost) > closely {
 		t.burst = 0
 	}

@@ -42,11 +42,11 @@ func (c *Endpoint) postControl(kind uint8, id uint32, payload []byte) bool {
 	var b [recordHeader]byte
 	putRecord(b[:], 0, 0, len(payload), uint64(id))
 	b[7] = kind
-	w := c.write(c.i.now(), size)
-	w.write(b[:])
-	w.write(payload)
-	w.pad()
-	c.tx.tail = w.end
+	c.lay(c.i.now(), size)
+	c.tx.ring.write(b[:])
+	c.tx.ring.write(payload)
+	c.tx.ring.pad(size - recordHeader - len(payload))
+	c.tx.tail += uint64(size)
 	return true
 }
 

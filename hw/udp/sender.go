@@ -137,9 +137,11 @@ func (c *Endpoint) sendStream(now congestion.Time, flags uint8) {
 	if t.lost.Len() > 0 {
 		span = t.lost.Cut(room)
 	} else {
-		end, left := min(t.tail, t.limit), t.ring.left(t.next)
-		if end >= t.next+left+t.ring.full && t.ring.full == c.full() {
-			end = t.next + left // a train may follow
+		end := min(t.tail, t.limit)
+		if end >= t.next+t.ring.full && t.ring.full == c.full() {
+			if rest := t.ring.rest(t.next); end >= t.next+rest+t.ring.full {
+				end = t.next + rest // a train may follow
+			}
 		}
 		span = recovery.Span{From: t.next, To: min(end, t.next+room)}
 		t.next = span.To

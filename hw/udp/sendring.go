@@ -19,6 +19,8 @@ type sendRing struct {
 	full  uint64 // bytes of the stream in a slot
 	slots uint64
 	base  uint64 // offset in the stream with which slot 0 begins, the first time
+	at    uint64 // where in memory the next byte goes that is posted
+	left  uint64 // room for more in its slot
 }
 
 // open makes the memory for size bytes. lay follows. Errors are those of package mem.
@@ -48,20 +50,26 @@ func (r *sendRing) close() {
 // lay has slots take full bytes each, leastFull or more, of which the first lacks lead; offset
 // is where the stream goes on. The ring is empty.
 func (r *sendRing) lay(offset, full, lead uint64) {
-	r.base, r.full, r.slots = offset-lead, full, r.size/full+2
+	if full != r.full {
+		r.full, r.slots = full, r.size/full+2
+	}
+	r.base, r.at, r.left = offset-lead, headRoom+lead, full-lead
 }
 
 // slot returns where in memory the byte at offset is, and how many are from there to the
 // slot's end.
 func (r *sendRing) slot(offset uint64) (at, left uint64) {
-	d := offset - r.base
-	n := d / r.full
-	in := d - n*r.full
+	in := offset - r.base
+	if in < r.full {
+		return headRoom + in, r.full - in
+	}
+	n := in / r.full
+	in -= n * r.full
 	return n%r.slots*(headRoom+r.full) + headRoom + in, r.full - in
 }
 
-// left returns how many bytes are from offset to its slot's end.
-func (r *sendRing) left(offset uint64) uint64 {
+// rest returns how many bytes are from offset to its slot's end.
+func (r *sendRing) rest(offset uint64) uint64 {
 	return r.full - (offset-r.base)%r.full
 }
 
@@ -91,47 +99,34 @@ func (r *sendRing) row(offset uint64, n int) []byte {
 	return r.b[at : at+min(uint64(n), r.slots-at/each)*each]
 }
 
-// pen writes a record into a sendRing.
-type pen struct {
-	r      *sendRing
-	n, end uint64 // bytes of the record that are not written yet; where it ends in the stream
-	at     uint64 // where in memory the next of them goes
-	left   uint64 // room in its slot
-}
-
-// write begins a record of size bytes at offset. The ring has room for it.
-func (r *sendRing) write(offset uint64, size int) pen {
-	at, left := r.slot(offset)
-	return pen{r: r, n: uint64(size), end: offset + uint64(size), at: at, left: left}
-}
-
-// next returns where the next bytes go: n or less, which the caller writes.
-func (p *pen) next(n int) []byte {
-	if p.left == 0 {
-		if p.at == p.r.slots*(headRoom+p.r.full) {
-			p.at = 0
+// next returns where the next bytes go that are posted: n or less, which the caller writes.
+func (r *sendRing) next(n int) []byte {
+	if r.left == 0 {
+		if r.at == r.slots*(headRoom+r.full) {
+			r.at = 0
 		}
-		p.at += headRoom
-		p.left = p.r.full
+		r.at += headRoom
+		r.left = r.full
 	}
-	k := min(uint64(n), p.left)
-	b := p.r.b[p.at : p.at+k]
-	p.at += k
-	p.left -= k
-	p.n -= k
+	k := min(uint64(n), r.left)
+	b := r.b[r.at : r.at+k]
+	r.at += k
+	r.left -= k
 	return b
 }
 
-// write writes b.
-func (p *pen) write(b []byte) {
+// write writes b behind what was posted.
+func (r *sendRing) write(b []byte) {
 	for len(b) > 0 {
-		b = b[copy(p.next(len(b)), b):]
+		b = b[copy(r.next(len(b)), b):]
 	}
 }
 
-// pad writes zeros up to the end.
-func (p *pen) pad() {
-	for p.n > 0 {
-		clear(p.next(int(p.n)))
+// pad writes n zeros.
+func (r *sendRing) pad(n int) {
+	for n > 0 {
+		b := r.next(n)
+		clear(b)
+		n -= len(b)
 	}
 }

@@ -34,17 +34,14 @@ func TestSendRing(t *testing.T) {
 				b := numbered(1+r.IntN(room), r.Uint64())
 				n := r.IntN(len(b) + 1)
 				clear(b[n:])
-				w := ring.write(tail, len(b))
 				head := r.IntN(n + 1)
-				w.write(b[:head])
+				ring.write(b[:head])
 				for got := b[head:n]; len(got) > 0; {
-					to := w.next(1 + r.IntN(len(got)))
+					to := ring.next(1 + r.IntN(len(got)))
 					got = got[copy(to, got):]
 				}
-				w.pad()
-				if tail += uint64(len(b)); w.end != tail {
-					t.Fatalf("a record of %d bytes at %d ends at %d", len(b), tail, w.end)
-				}
+				ring.pad(len(b) - n)
+				tail += uint64(len(b))
 				stream = append(stream, b...)
 			}
 			check(t, r, &ring, at, acked, tail)
@@ -63,13 +60,13 @@ func check(t *testing.T, r *rand.Rand, ring *sendRing, at func(offset uint64) []
 	from := acked + r.Uint64N(tail-acked)
 	n := 1 + r.IntN(int(tail-from))
 	p := ring.piece(from, n)
-	if left := ring.left(from); len(p) != min(n, int(left)) || !bytes.Equal(p, at(from)[:len(p)]) {
+	if left := ring.rest(from); len(p) != min(n, int(left)) || !bytes.Equal(p, at(from)[:len(p)]) {
 		t.Fatalf("a piece of %d bytes for %d, and %d to the slot's end", len(p), n, left)
 	}
 	if b := ring.appendTo([]byte("head"), from, n); !bytes.Equal(b[4:], at(from)[:n]) {
 		t.Fatalf("%d bytes from %d on are others", n, from)
 	}
-	if from += ring.left(from) % ring.full; from >= tail || tail-from < ring.full {
+	if from += ring.rest(from) % ring.full; from >= tail || tail-from < ring.full {
 		return
 	}
 	most := int((tail - from) / ring.full)

@@ -18,7 +18,7 @@ import (
 func (c *Endpoint) sendTrain(now congestion.Time) bool {
 	t, s := &c.tx, c.s
 	end, full := min(t.tail, t.limit), c.full()
-	if t.seal != nil || t.lost.Len() > 0 || end < t.next+2*full || t.ring.full != full || t.ring.left(t.next) < full {
+	if t.seal != nil || t.lost.Len() > 0 || end < t.next+2*full || t.ring.full != full || t.ring.rest(t.next) < full {
 		return false
 	}
 	c.acknowledge(now)
