@@ -31,7 +31,7 @@ func (c *Endpoint) enter(kind opKind) (*operation, congestion.Time, error) {
 		c.s.leave()
 		return nil, 0, err
 	}
-	return o, c.i.now(), nil
+	return o, c.s.time(), nil
 }
 
 // checkLocal adds up local segments. Errors: hw.ErrInvalid, hw.ErrTooLong.

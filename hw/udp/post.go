@@ -60,7 +60,7 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now c
 		return 0, hw.ErrNoResource
 	}
 	size := recordSize(len(head), n)
-	now = c.i.now()
+	now = c.s.time()
 	if !c.fits(size) {
 		c.s.work() // perhaps the peer has made room
 		c.s.acks(now)

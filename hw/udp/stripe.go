@@ -147,12 +147,17 @@ func (s *stripe) flush() {
 	}
 }
 
+// time reads the clock.
+func (s *stripe) time() congestion.Time {
+	s.stale = false
+	return s.i.now()
+}
+
 // freshen returns the time after packets were added: a flush among them is a
 // system call, at whose end the thread may have lost its processor for long.
 func (s *stripe) freshen(now congestion.Time) congestion.Time {
 	if s.stale {
-		s.stale = false
-		return s.i.now()
+		return s.time()
 	}
 	return now
 }
