@@ -51,7 +51,7 @@ func (c *Endpoint) atomic(op hw.AtomicOp, size int, operand, compare, addr uint6
 	le.PutUint64(b[16:], compare)
 	le.PutUint64(b[24:], addr)
 	le.PutUint64(b[32:], key[0])
-	if !c.fits(recordSize(0, len(b))) {
+	if !c.fits(now, recordSize(0, len(b))) {
 		c.s.work()
 	}
 	if c.at() != up || !c.postControl(recordAtomic, o.id, b[:]) {

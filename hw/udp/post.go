@@ -61,7 +61,7 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now c
 	}
 	size := recordSize(len(head), n)
 	now = c.s.time()
-	if !c.fits(size) {
+	if !c.fits(now, size) {
 		c.s.work() // perhaps the peer has made room
 		c.s.acks(now)
 	}
@@ -72,7 +72,7 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now c
 		err = fmt.Errorf("udp: %w: %w", err, hw.ErrNoResource)
 	case !c.passed():
 		err = hw.ErrNoResource
-	case !c.fits(size):
+	case !c.fits(now, size):
 		c.starve(now)
 		err = hw.ErrNoResource
 	default:
@@ -89,14 +89,28 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now c
 
 // fits tells whether a record of size bytes may be posted: it is bounded by
 // what the peer has consumed, so that nothing is held here that the peer has no
-// room for. A long one waits for the ring to become empty if packets have another size
-// than slots.
-func (c *Endpoint) fits(size int) bool {
+// room for. If packets have another size than slots, a long one waits for the ring to
+// become empty, if that is soon.
+func (c *Endpoint) fits(now congestion.Time, size int) bool {
 	t := &c.tx
 	end := t.tail + uint64(size)
-	return end <= t.limit && (t.ring.b == nil || t.acked == t.tail ||
-		end <= t.acked+t.ring.size && (size < longRecord || t.ring.full == c.full()))
+	switch {
+	case end > t.limit:
+		return false
+	case t.ring.b == nil || t.acked == t.tail:
+		return true
+	case end > t.acked+t.ring.size:
+		return false
+	case size < longRecord || t.ring.full == c.full():
+		return true
+	case t.unfit == 0:
+		t.unfit = now
+	}
+	return now.Sub(t.unfit) >= emptySoon
 }
+
+// emptySoon is how long a long record waits for the ring to become empty: others may go on posting.
+const emptySoon = 10 * time.Millisecond
 
 // full is how many bytes of the stream a full packet carries.
 func (c *Endpoint) full() uint64 { return uint64(c.tx.mtu.Size() - c.overhead()) }
@@ -113,6 +127,7 @@ func (c *Endpoint) lay(now congestion.Time, size int) {
 		lead = c.ackMost(now)
 	}
 	t.ring.lay(t.tail, full, uint64(lead))
+	t.unfit = 0
 }
 
 // starve sends what there is and tells the peer that there is more.

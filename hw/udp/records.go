@@ -35,14 +35,14 @@ const maxReplies = 2 * maxOps
 // postControl writes a record that is no message into the stream. It returns
 // false if there is no room.
 func (c *Endpoint) postControl(kind uint8, id uint32, payload []byte) bool {
-	size := recordSize(0, len(payload))
-	if !c.fits(size) || c.tx.ring.open(c.i.cfg.Window) != nil {
+	size, now := recordSize(0, len(payload)), c.i.now()
+	if !c.fits(now, size) || c.tx.ring.open(c.i.cfg.Window) != nil {
 		return false
 	}
 	var b [recordHeader]byte
 	putRecord(b[:], 0, 0, len(payload), uint64(id))
 	b[7] = kind
-	c.lay(c.i.now(), size)
+	c.lay(now, size)
 	c.tx.ring.write(b[:])
 	c.tx.ring.write(payload)
 	c.tx.ring.pad(size - recordHeader - len(payload))

@@ -53,11 +53,12 @@ type sender struct {
 	skip      uint32 // packets until a number is skipped
 	closing   bool   // a Close is to be sent when the stream has arrived
 	closeSent int
-	closed    bool    // the Close has arrived
-	replies   []reply // records that wait for room
-	fence     bool    // what is posted waits until no operation is in progress
-	unsure    bool    // an atomic was posted that no flush has followed
-	burst     int     // posts in quick succession
+	closed    bool            // the Close has arrived
+	replies   []reply         // records that wait for room
+	fence     bool            // what is posted waits until no operation is in progress
+	unsure    bool            // an atomic was posted that no flush has followed
+	burst     int             // posts in quick succession
+	unfit     congestion.Time // since when a long record has waited for other slots, 0: none has
 	lastPost  congestion.Time
 }
 

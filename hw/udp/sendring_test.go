@@ -3,7 +3,12 @@ package udp
 import (
 	"bytes"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/sock"
 )
 
 // TestSendRing writes records, takes pieces and rows of packets out, whose heads it
@@ -81,4 +86,59 @@ func check(t *testing.T, r *rand.Rand, ring *sendRing, at func(offset uint64) []
 		}
 		from += ring.full
 	}
+}
+
+// TestUnfitSlots posts long messages while the path's MTU differs from what the slots
+// were laid for and others keep the ring from becoming empty: they wait, but not for long.
+func TestUnfitSlots(t *testing.T) {
+	var deaf atomic.Bool
+	c := Config{MaxPacket: 1472, MaxBcopy: longSize}
+	c.Impair = func(b []byte, to *sock.Addr, send func([]byte, *sock.Addr)) {
+		if !deaf.Load() {
+			send(b, to)
+		}
+	}
+	a, b := open(t, false, c), open(t, false, c)
+	ep := pair(t, a, b).(*Endpoint)
+	got := 0
+	b.SetHandler(1, func(_ hw.Source, header uint64, _, p []byte) {
+		if header != uint64(got) || !bytes.Equal(p, numbered(len(p), header)) {
+			t.Errorf("message %d of %d bytes came as number %d", header, len(p), got)
+		}
+		got++
+	})
+	post := func(n, size int) bool { return bcopy(t, ep, uint64(n), nil, size, packed(numbered(size, uint64(n)))) }
+	arrive := func(n int) {
+		eventually(t, "messages", func() bool { a.Progress(1); b.Progress(16); return got == n })
+	}
+	eventually(t, "a message", func() bool { a.Progress(1); b.Progress(1); return post(0, longRecord) })
+	arrive(1)
+	eventually(t, "acknowledgement", func() bool { a.Progress(1); b.Progress(1); return ep.idleStream() })
+	deaf.Store(true)
+	eventually(t, "a short message", func() bool { return post(1, 10) })
+	ep.s.lease.lock()
+	ep.tx.mtu.TooBig(1300)
+	ep.s.leave()
+	begin := time.Now()
+	if post(2, longRecord) {
+		t.Error("a long message did not wait for the ring to become empty")
+	}
+	eventually(t, "a long message", func() bool { return post(2, longRecord) })
+	if d := time.Since(begin); d < emptySoon {
+		t.Errorf("it waited for %v", d)
+	}
+	deaf.Store(false)
+	arrive(3)
+	eventually(t, "acknowledgement", func() bool { a.Progress(1); b.Progress(1); return ep.idleStream() })
+	if !post(3, longRecord) {
+		t.Error("a long message waits though the ring is empty")
+	}
+	arrive(4)
+}
+
+// idleStream tells whether all that was posted is acknowledged.
+func (c *Endpoint) idleStream() bool {
+	c.s.lease.lock()
+	defer c.s.leave()
+	return c.tx.acked == c.tx.tail
 }
