@@ -77,17 +77,13 @@ func NewPutTrain(h *Header, op uint32, key, addr uint64, n int) (t Train) {
 // HeadSize is the size in bytes of what Put writes, before the bytes themselves.
 func (t *Train) HeadSize() int { return t.size }
 
-// Put writes the header of the next packet, with more flags, into b, which is
-// HeadSize long.
+// Put writes the header of the next packet of a train of puts or gets, with more flags,
+// into b, which is HeadSize long.
 func (t *Train) Put(b []byte, flags uint8) {
 	copy(b, t.head[:t.size])
 	b[2] |= flags
 	binary.LittleEndian.PutUint32(b[numberAt:], uint32(t.number))
-	if t.short {
-		binary.LittleEndian.PutUint32(b[t.size-4:], uint32(t.place))
-	} else {
-		binary.LittleEndian.PutUint64(b[t.size-8:], t.place)
-	}
+	binary.LittleEndian.PutUint64(b[t.size-8:], t.place)
 	t.number++
 	t.place += t.n
 }

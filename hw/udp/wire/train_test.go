@@ -8,10 +8,12 @@ import (
 
 // train makes n packets of a train with size bytes of the stream each.
 func train(h Header, offset uint64, n, size int) (packets [][]byte) {
-	t := NewTrain(&h, offset, size)
+	t, each := NewTrain(&h, offset, size), TrainHeader+size
+	row := make([]byte, n*each)
+	t.PutRow(row[:each], 0)
+	t.PutRow(row[each:], 0)
 	for k := range n {
-		b := make([]byte, TrainHeader+size)
-		t.Put(b, 0)
+		b := row[k*each:][:each:each]
 		for i := range size {
 			b[TrainHeader+i] = byte(k*size + i)
 		}
@@ -56,9 +58,9 @@ func TestTrain(t *testing.T) {
 	}
 	last := train(h, 1500, 1, 100)[0]
 	end := NewTrain(&Header{Stripe: 1, Flags: FlagBlocked, Source: 2, Index: 3, CID: 4, Number: 82}, 1500, 100)
-	end.Put(last, FlagAckNow)
-	if _, ok := f.Next(last); ok {
-		t.Error("a packet with another flag follows")
+	end.PutRow(last, FlagAckNow)
+	if _, ok := f.Next(last); ok || last[2] != FlagBlocked|FlagAckNow {
+		t.Errorf("a packet with flags %#x follows", last[2])
 	}
 }
 
