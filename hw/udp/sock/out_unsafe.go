@@ -24,7 +24,7 @@ const Nobody = 1<<32 - 1
 
 // Out collects datagrams and sends them. A datagram is one or two pieces: bytes
 // of the arena, which Take hands out, and bytes that the caller keeps as they
-// are until Flush.
+// are until Flush. Or it is one of a row, which is a piece of the caller's.
 type Out struct {
 	hdrs    [outMessages]mmsghdr
 	iovs    [outPieces]unix.Iovec
