@@ -196,9 +196,8 @@ type scratch struct {
 	body [hot.SlotBytes]byte
 	host []byte                 // what was copied from devices, as long as a bounce buffer when it is needed
 	frag [2 * iovLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
-	iov  []fi.IOVec             // what pack gathers, from byte at of the first on
-	at   uint64                 // likewise
-	pack func([]byte)           // fill, bound once
+	from gatherer               // what pack gathers
+	pack func([]byte)           // bound once
 	keys [iovLimit * maxKey]byte
 }
 
@@ -206,7 +205,7 @@ func newScratch(n int) []scratch {
 	s := make([]scratch, n)
 	for i := range s {
 		sc := &s[i]
-		sc.pack = sc.fill
+		sc.pack = sc.from.next
 	}
 	return s
 }
@@ -225,9 +224,9 @@ func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, 
 		gather(sc.body[:total], iov)
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
 	}
-	sc.iov, sc.at = iov, 0
+	sc.from = gatherer{iov: iov}
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
-	sc.iov = nil
+	sc.from = gatherer{}
 	return sendError(err)
 }
 
@@ -272,24 +271,28 @@ func txEntry(context uint64, tagged bool) cq.Entry {
 	return cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
 }
 
-// fill copies the vector's next bytes to dst.
-func (sc *scratch) fill(dst []byte) {
-	for len(dst) > 0 && len(sc.iov) > 0 {
-		v := &sc.iov[0]
-		n := copy(dst, bytesAt(uint64(v.Base)+sc.at, v.Len-sc.at))
+// gatherer copies a vector's bytes, some at a time.
+type gatherer struct {
+	iov []fi.IOVec
+	at  uint64 // in the first of them
+}
+
+// next copies the next bytes to dst, which is no longer than what is left.
+func (g *gatherer) next(dst []byte) {
+	for len(dst) > 0 && len(g.iov) > 0 {
+		v := &g.iov[0]
+		n := copy(dst, bytesAt(uint64(v.Base)+g.at, v.Len-g.at))
 		dst = dst[n:]
-		if sc.at += uint64(n); sc.at == v.Len {
-			sc.iov, sc.at = sc.iov[1:], 0
+		if g.at += uint64(n); g.at == v.Len {
+			g.iov, g.at = g.iov[1:], 0
 		}
 	}
 }
 
 // gather copies a vector's bytes to dst, which is as long as all of them.
 func gather(dst []byte, iov []fi.IOVec) {
-	for _, v := range iov {
-		n := copy(dst, bytesAt(uint64(v.Base), v.Len))
-		dst = dst[n:]
-	}
+	g := gatherer{iov: iov}
+	g.next(dst)
 }
 
 // txRequest is a transmit that waits for its receiver's acknowledgement. It

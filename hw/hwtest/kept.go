@@ -136,7 +136,7 @@ func testTrace(t *testing.T, open Factory) {
 	ep := a.connect(b)
 	retry(t, b, func() error { return ep.AMShort(1, 10, []byte("h"), []byte("short")) })
 	b.receive(1)
-	retry(t, b, func() error { return ep.AMBcopy(2, 20, nil, 5, packed([]byte("bcopy")), 0) })
+	retry(t, b, func() error { return ep.AMBcopy(2, 20, nil, 5, Packed([]byte("bcopy")), 0) })
 	b.receive(1)
 	for k, list := range [][]seen{sent, got} {
 		event := []hw.TraceEvent{hw.TraceSend, hw.TraceReceive}[k]

@@ -91,14 +91,14 @@ func testTooLong(t *testing.T, open Factory) {
 	}
 }
 
-// packed returns a pack callback that writes b.
-func packed(b []byte) func([]byte) {
+// Packed returns a pack callback that writes b.
+func Packed(b []byte) func([]byte) {
 	return func(d []byte) { b = b[copy(d, b):] }
 }
 
 func send(ep hw.Endpoint, bcopy bool, id hw.AMID, header uint64, payload []byte) error {
 	if bcopy {
-		return ep.AMBcopy(id, header, nil, len(payload), packed(payload), 0)
+		return ep.AMBcopy(id, header, nil, len(payload), Packed(payload), 0)
 	}
 	return ep.AMShort(id, header, nil, payload)
 }
@@ -312,7 +312,7 @@ func testRandom(t *testing.T, open Factory) {
 		case 2:
 			m.head = patterned(r.IntN(attr.MaxAMHead+1), m.header)
 			m.payload = patterned(r.IntN(attr.MaxAMBcopy+1), m.header)
-			err = eps[n][k].AMBcopy(m.id, m.header, m.head, len(m.payload), packed(m.payload), 0)
+			err = eps[n][k].AMBcopy(m.id, m.header, m.head, len(m.payload), Packed(m.payload), 0)
 		case 3:
 			receive(k, 1+r.IntN(20))
 			continue

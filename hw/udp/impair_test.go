@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 )
 
@@ -89,11 +90,6 @@ func bcopy(t testing.TB, ep hw.Endpoint, header uint64, head []byte, n int, pack
 	return err == nil
 }
 
-// packed returns a pack callback that writes b.
-func packed(b []byte) func([]byte) {
-	return func(d []byte) { b = b[copy(d, b):] }
-}
-
 // eventually calls step until it returns true, for a minute at most.
 func eventually(t testing.TB, what string, step func() bool) {
 	t.Helper()
@@ -142,7 +138,7 @@ func stream(t *testing.T, a, b *Iface, count int) {
 			binary.LittleEndian.PutUint64(head[:], ^sent)
 			p := body[:size(sent)]
 			fill(p, sent)
-			if !bcopy(t, ep, sent, head[:], len(p), packed(p)) {
+			if !bcopy(t, ep, sent, head[:], len(p), hwtest.Packed(p)) {
 				break
 			}
 			sent++

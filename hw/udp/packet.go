@@ -122,7 +122,7 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	if kind != carryProbe {
 		p.Size = uint32(total)
 		ends := kind == carryPut && span.To == o.total // nothing but the answer says that it is done
-		if ends || t.path.Inflight()+int64(total) >= t.path.Control().Window() || t.wanting && !t.waiting() {
+		if ends || t.asks(int64(total)) {
 			flags |= wire.FlagAckNow
 		}
 	}

@@ -76,11 +76,7 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now c
 		c.starve(now)
 		err = hw.ErrNoResource
 	default:
-		c.lay(now, size)
-		var b [recordHeader]byte
-		putRecord(b[:], id, len(head), n, header)
-		c.tx.ring.write(b[:])
-		c.tx.ring.write(head)
+		c.beginRecord(now, recordMessage, id, head, n, header)
 		return now, nil
 	}
 	c.s.leave()
@@ -165,9 +161,7 @@ func (c *Endpoint) markDirty() {
 // a batch, and gives the lease back.
 func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	t := &c.tx
-	size := recordSize(head, n)
-	t.ring.pad(size - recordHeader - head - n)
-	t.tail += uint64(size)
+	size := c.endRecord(head, n)
 	if now.Sub(t.lastPost) > closely {
 		t.burst = 0
 	}

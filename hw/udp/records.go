@@ -3,6 +3,7 @@ package udp
 import (
 	"encoding/binary"
 
+	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -39,15 +40,29 @@ func (c *Endpoint) postControl(kind uint8, id uint32, payload []byte) bool {
 	if !c.fits(now, size) || c.tx.ring.open(c.i.cfg.Window) != nil {
 		return false
 	}
-	var b [recordHeader]byte
-	putRecord(b[:], 0, 0, len(payload), uint64(id))
-	b[7] = kind
-	c.lay(now, size)
-	c.tx.ring.write(b[:])
+	c.beginRecord(now, kind, 0, nil, len(payload), uint64(id))
 	c.tx.ring.write(payload)
-	c.tx.ring.pad(size - recordHeader - len(payload))
-	c.tx.tail += uint64(size)
+	c.endRecord(0, len(payload))
 	return true
+}
+
+// beginRecord writes all of a record, for which there is room, up to its payload of n bytes. That and
+// endRecord follow.
+func (c *Endpoint) beginRecord(now congestion.Time, kind uint8, id hw.AMID, head []byte, n int, word uint64) {
+	c.lay(now, recordSize(len(head), n))
+	var b [recordHeader]byte
+	putRecord(b[:], id, len(head), n, word)
+	b[7] = kind
+	c.tx.ring.write(b[:])
+	c.tx.ring.write(head)
+}
+
+// endRecord ends a record with so many bytes, and returns its size in the stream.
+func (c *Endpoint) endRecord(head, n int) int {
+	size := recordSize(head, n)
+	c.tx.ring.pad(size - recordHeader - head - n)
+	c.tx.tail += uint64(size)
+	return size
 }
 
 // reply sends as many of the replies that wait as there is room for.

@@ -80,6 +80,12 @@ func (c *Endpoint) overhead() int {
 // waiting tells whether there is stream to send that the peer has room for.
 func (t *sender) waiting() bool { return t.lost.Len() > 0 || t.next < min(t.tail, t.limit) }
 
+// asks tells whether the last packet of size bytes that leave asks for an answer at once: when
+// nothing else can leave before one comes.
+func (t *sender) asks(size int64) bool {
+	return t.path.Inflight()+size >= t.path.Control().Window() || t.wanting && !t.waiting()
+}
+
 // waiting tells whether there is anything to send.
 func (c *Endpoint) waiting() bool { return c.tx.waiting() || c.ops.waiting() != nil }
 
@@ -133,14 +139,15 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 // sendStream sends one packet of the stream: what was lost first.
 func (c *Endpoint) sendStream(now congestion.Time, flags uint8) {
 	t := &c.tx
-	room := c.full() - uint64(c.ackMost(now))
+	full := c.full()
+	room := full - uint64(c.ackMost(now))
 	var span recovery.Span
 	if t.lost.Len() > 0 {
 		span = t.lost.Cut(room)
 	} else {
 		end := min(t.tail, t.limit)
-		if end >= t.next+t.ring.full && t.ring.full == c.full() {
-			if rest := t.ring.rest(t.next); end >= t.next+rest+t.ring.full {
+		if end >= t.next+full && t.ring.full == full {
+			if rest := t.ring.rest(t.next); end >= t.next+rest+full {
 				end = t.next + rest // a train may follow
 			}
 		}
@@ -342,7 +349,7 @@ func (c *Endpoint) timeout(now congestion.Time) {
 	case p.Kind == carryStream && t.sent.Room():
 		// The oldest bytes once more, as far as they are still wanted.
 		span := recovery.Span{From: max(p.Offset, t.acked), To: p.Offset + uint64(p.Len)}
-		span.To = min(span.To, span.From+uint64(t.mtu.Size()-c.overhead()-c.ackMost(now)))
+		span.To = min(span.To, span.From+c.full()-uint64(c.ackMost(now)))
 		if span.From < span.To {
 			c.send(now, carryStream, span, wire.FlagAckNow)
 			return

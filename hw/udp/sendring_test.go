@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 )
 
@@ -107,7 +108,9 @@ func TestUnfitSlots(t *testing.T) {
 		}
 		got++
 	})
-	post := func(n, size int) bool { return bcopy(t, ep, uint64(n), nil, size, packed(numbered(size, uint64(n)))) }
+	post := func(n, size int) bool {
+		return bcopy(t, ep, uint64(n), nil, size, hwtest.Packed(numbered(size, uint64(n))))
+	}
 	arrive := func(n int) {
 		eventually(t, "messages", func() bool { a.Progress(1); b.Progress(16); return got == n })
 	}

@@ -112,8 +112,8 @@ func (c *Endpoint) joinTrain(now congestion.Time, train *wire.Train, p recovery.
 func (c *Endpoint) addTrain(now congestion.Time, train *wire.Train, p recovery.Packet, full, n int) uint8 {
 	t := &c.tx
 	p.Len, p.Size = uint32(full), uint32(train.HeadSize()+full)
+	p.Asked = t.asks(int64(n) * int64(p.Size))
 	p.Flight = t.path.OnSendMany(now, int64(p.Size), n)
-	p.Asked = t.path.Inflight() >= t.path.Control().Window() || t.wanting && !t.waiting() // as in emit
 	t.sent.AddMany(now, p, n)
 	t.skip -= uint32(n)
 	if p.Asked {
@@ -125,7 +125,7 @@ func (c *Endpoint) addTrain(now congestion.Time, train *wire.Train, p recovery.P
 // transmitTrains is transmit for as many whole trains as there are. What is left
 // goes with the next post, or look.
 func (c *Endpoint) transmitTrains(now congestion.Time) {
-	c.push(now, uint64(sock.MaxTrain(c.tx.mtu.Size())*(c.tx.mtu.Size()-c.overhead())))
+	c.push(now, uint64(sock.MaxTrain(c.tx.mtu.Size()))*c.full())
 }
 
 // eatTrain takes in what follows the first datagram of a message and is a train,

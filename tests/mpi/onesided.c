@@ -87,30 +87,28 @@ static void exclusive(void)
 
 enum sync { FENCE, PSCW, LOCK };
 
-static MPI_Group neighbour(int other)
+static void post_and_start(void)
 {
-	MPI_Group all, group;
+	MPI_Group all, to, from;
 
 	MPI_Comm_group(MPI_COMM_WORLD, &all);
-	MPI_Group_incl(all, 1, &other, &group);
+	MPI_Group_incl(all, 1, &next, &to);
+	MPI_Group_incl(all, 1, &previous, &from);
+	MPI_Win_post(from, 0, win);
+	MPI_Win_start(to, 0, win);
 	MPI_Group_free(&all);
-	return group;
+	MPI_Group_free(&to);
+	MPI_Group_free(&from);
 }
 
 static void begin(enum sync sync)
 {
-	MPI_Group to = neighbour(next), from = neighbour(previous);
-
-	if (sync == FENCE) {
+	if (sync == FENCE)
 		MPI_Win_fence(0, win);
-	} else if (sync == PSCW) {
-		MPI_Win_post(from, 0, win);
-		MPI_Win_start(to, 0, win);
-	} else {
+	else if (sync == PSCW)
+		post_and_start();
+	else
 		MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win);
-	}
-	MPI_Group_free(&to);
-	MPI_Group_free(&from);
 }
 
 static void end(enum sync sync)
