@@ -128,27 +128,3 @@ func (r *rxContext) looked() bool {
 	}
 	return false
 }
-
-// leavePosts tells whether posted receives stay on their ring, where C finds them:
-// matching holds nothing, and no message is there but those of networks, whose
-// handlers call needPosts. Without it every look of Go's would have all messages
-// matched by Go, for as long as receives are posted ahead.
-func (r *rxContext) leavePosts() bool {
-	if !r.looked() || r.hot.MatcherEmpty == 0 || atomic.LoadUint32(&r.hot.WantPosts) != 0 {
-		return false
-	}
-	for _, e := range r.eps {
-		if e.iface.Pending() {
-			return false
-		}
-	}
-	return true
-}
-
-// needPosts takes in the receives that were left on their ring.
-func (r *rxContext) needPosts() {
-	if r.postsLeft {
-		r.postsLeft = false
-		r.drainPosts()
-	}
-}

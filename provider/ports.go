@@ -98,7 +98,6 @@ func (e *Endpoint) handler(p *port, h hw.Handler) hw.Handler {
 	}
 	first := hw.Source(p.number) << sourcePortShift
 	return func(src hw.Source, header uint64, head, payload []byte) {
-		e.rx.needPosts()
 		h(first|src, header, head, payload)
 		if p == e.driven {
 			e.fillPortSource(first | src)

@@ -147,7 +147,7 @@ func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
 			return
 		}
 		id := from.id
-		rv := eng.Arrive(id, header)
+		rv := e.rx.find(eng, id, header)
 		if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
 			a := arrived{ep: e, source: id, number: from.number, tag: header, length: uint64(len(payload)), flags: flags}
 			e.rx.settle(eng, rv, &a, payload)
@@ -190,7 +190,7 @@ func (r *rxContext) arrive(a *arrived, payload []byte) {
 		return
 	}
 	eng := r.engine(a.flags&msgTagged != 0)
-	r.settle(eng, eng.Arrive(a.source, a.tag), a, payload)
+	r.settle(eng, r.find(eng, a.source, a.tag), a, payload)
 }
 
 // settle gives a complete message to the receive that matched, or holds it if

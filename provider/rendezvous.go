@@ -114,7 +114,7 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	eng := r.engine(a.flags&msgTagged != 0)
-	switch rv := eng.Arrive(a.source, a.tag); {
+	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		r.holdRTS(eng, &a, &m)
 	case rv.Kept():

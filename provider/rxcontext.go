@@ -72,8 +72,6 @@ type rxContext struct {
 	// offload: the thread does what is on the active list (hybrid progress).
 	// Written before the context is used.
 	offload bool
-	// postsLeft: posted receives are still on their ring (leavePosts). The lease holder's.
-	postsLeft bool
 	// copies tells the thread that something is. Written by the lease holder.
 	copies atomic.Bool
 	// stats is the block of the first endpoint, nil without one. Written by the
@@ -193,20 +191,18 @@ func (r *rxContext) give() {
 	}
 }
 
-// progress does what there is to do: posted receives first, then arrivals,
-// then what waited for room. The caller holds the lease.
+// progress does what there is to do: posted receives for which a message may be
+// held first, then arrivals, then what waited for room. The caller holds the lease.
 func (r *rxContext) progress() {
 	held := r.heldMessages()
-	if r.postsLeft = r.leavePosts(); r.postsLeft {
-		r.proceed(false)
-		return
+	if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
+		r.drainPosts()
 	}
-	r.drainPosts()
 	r.proceed(r.postedReceives() != 0 || r.heldMessages() >= held)
 }
 
 // proceed is progress behind the posted receives. Without local, what has arrived from this
-// host stays on the rings. So it is where posts are left there, or where no receive is posted and the
+// host stays on the rings. So it is where no receive is posted and the
 // application has just taken a held message, or only the timers are due. One that posts a receive for each message and falls
 // behind its sender would otherwise have all messages held, for ever, where C could deliver
 // them from the rings. What else is on the rings waits for as many receives as messages
@@ -219,7 +215,6 @@ func (r *rxContext) proceed(local bool) {
 			e.networkArrivals(r.cfg.ProgressBatch)
 		}
 	}
-	r.postsLeft = false
 	if r.busy() {
 		r.flush()
 		if !r.offload {
@@ -333,10 +328,10 @@ func (r *rxContext) publish() {
 
 // housekeeping runs the timers. The caller holds the lease.
 func (r *rxContext) housekeeping() {
-	if r.postsLeft = r.leavePosts(); !r.postsLeft {
+	if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
 		r.drainPosts()
 	}
-	r.proceed(r.postedReceives() != 0)
+	r.proceed(r.postedReceives() != 0 || r.posts.Ready(r.hot.PostsHead))
 	r.sample()
 	now := time.Now()
 	if now.Sub(r.lastCheck) < r.cfg.PeerCheckInterval {
@@ -359,25 +354,45 @@ func (r *rxContext) postedReceives() int {
 	return r.tagged.Counts().Posted + r.untagged.Counts().Posted
 }
 
+// find takes the receive for a message out of matching, nil if there is none.
+// Those on the ring are younger than those in matching, and no more of them are
+// taken than it takes to find one: C delivers what it can from the ring, and Go
+// all else for as long as matching holds a receive.
+func (r *rxContext) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
+	rv := eng.Arrive(source, tag)
+	for rv == nil && r.takePost() {
+		rv = eng.Arrive(source, tag)
+	}
+	return rv
+}
+
 // drainPosts takes the posted receives off the ring.
 func (r *rxContext) drainPosts() {
-	for pos := r.hot.PostsHead; r.posts.Ready(pos); {
-		slot := (*hot.RecvEntry)(r.posts.Slot(pos))
-		if slot.Flags&^simpleRecv == 0 && r.queue(slot) {
-			r.posts.Release(pos)
-			pos++
-			order.Store64(&r.hot.PostsHead, pos)
-			continue
-		}
-		entry := *slot
-		r.posts.Release(pos)
-		pos++
-		order.Store64(&r.hot.PostsHead, pos)
-		if entry.Flags&urgentRecv != 0 {
-			r.urgent.Add(-1)
-		}
-		r.post(&entry)
+	for r.takePost() {
 	}
+}
+
+// takePost takes the oldest posted receive off the ring, and tells whether there
+// was one.
+func (r *rxContext) takePost() bool {
+	pos := r.hot.PostsHead
+	if !r.posts.Ready(pos) {
+		return false
+	}
+	slot := (*hot.RecvEntry)(r.posts.Slot(pos))
+	if slot.Flags&^simpleRecv == 0 && r.queue(slot) {
+		r.posts.Release(pos)
+		order.Store64(&r.hot.PostsHead, pos+1)
+		return true
+	}
+	entry := *slot
+	r.posts.Release(pos)
+	order.Store64(&r.hot.PostsHead, pos+1)
+	if entry.Flags&urgentRecv != 0 {
+		r.urgent.Add(-1)
+	}
+	r.post(&entry)
+	return true
 }
 
 // queue queues a plain receive straight from its slot on the ring. It reports

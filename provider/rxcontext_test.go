@@ -1,0 +1,69 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// TestPostsStay has timers and arrivals find posted receives on their ring. No
+// more of them are taken off it than it takes to find the message's: the others
+// stay where C delivers into them. They are taken in when a message is held.
+func TestPostsStay(t *testing.T) {
+	b := newBench(t, nil, nil)
+	s, from := b.side(t), b.side(t)
+	from.know(s)
+	s.know(from)
+	const receives = 5
+	bufs := make([]byte, receives)
+	for i := range receives {
+		s.recv(RecvArgs{IOV: iovOf(bufs[i : i+1]), Src: fi.AddrUnspec, Tagged: true, Tag: uint64(i), Context: uint64(i)})
+	}
+	matched := func(when string, want int) {
+		t.Helper()
+		if got := s.ep.rx.postedReceives(); got != want {
+			t.Errorf("%s: matching holds %d receives, not %d", when, got, want)
+		}
+	}
+	arrive := func(tag uint64) {
+		t.Helper()
+		from.send(SendArgs{IOV: iovOf([]byte{byte(tag)}), Dest: from.addr[s], Tagged: true, Tag: tag, Flags: fi.Inject}, s)
+	}
+	deliver := func(tag uint64) {
+		t.Helper()
+		arrive(tag)
+		if c := s.completion(from); c.Context != tag || bufs[tag] != byte(tag) {
+			t.Errorf("message %d ended receive %d and left %d in its buffer", tag, c.Context, bufs[tag])
+		}
+	}
+	s.housekeep()
+	matched("timers", 0)
+	deliver(0)
+	matched("a message for the oldest receive", 0)
+	if s.ep.rx.hot.MatcherEmpty != 1 {
+		t.Error("C believes that matching holds something")
+	}
+	deliver(2)
+	matched("a message for the second of four", 1)
+	deliver(1)
+	matched("a message for the one that was passed over", 0)
+
+	const unexpected = 99
+	arrive(unexpected)
+	for s.ep.rx.heldMessages() == 0 {
+		s.ep.Progress()
+	}
+	matched("a message that fits none", 2)
+	s.recv(RecvArgs{Src: fi.AddrUnspec, Tagged: true, Tag: 100, Context: 100})
+	s.ep.Progress()
+	matched("a receive while a message is held", 3)
+	late := make([]byte, 1)
+	s.recv(RecvArgs{IOV: iovOf(late), Src: fi.AddrUnspec, Tagged: true, Tag: unexpected, Context: unexpected})
+	if c := s.completion(from); c.Context != unexpected || late[0] != unexpected {
+		t.Errorf("the held message ended receive %d and left %d in its buffer", c.Context, late[0])
+	}
+	for _, tag := range []uint64{4, 3} {
+		deliver(tag)
+	}
+	matched("but one received", 1)
+}
