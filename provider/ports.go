@@ -11,8 +11,8 @@ import (
 )
 
 // An endpoint has a port for each transport that it uses: the first to peers
-// on this host, and one for each network transport to all others. A peer on
-// another host is reached over the first of these, in the order of their
+// that share this host's memory, and one for each network transport to all
+// others. One of those is reached over the first of these, in the order of their
 // priorities, that leads to it. That is decided when the link connects, before
 // anything is sent, so messages to a peer keep their order.
 
@@ -59,18 +59,34 @@ func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 	return uint64(min(c.EagerSize, a.MaxAMBcopy))
 }
 
-// portsTo returns the ports over which an address may be reached, the best first.
-func (e *Endpoint) portsTo(a address) []*port {
-	if len(e.ports) == 1 || e.domain.local.has(a.Name) {
-		return e.ports[:1]
+// connectOver connects to the peer of a link over the first port that leads to
+// it. One with an address of this host may share no memory with us: it has a
+// /dev/shm or an FI_WEFT_SHM_DIR of its own, as containers do. Then it is reached
+// as on another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
+func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
+	if len(e.ports) > 1 && !e.domain.local.has(l.to.Name) {
+		return e.connectFirst(l, e.ports[1:])
 	}
-	return e.ports[1:]
+	own := e.ports[0]
+	ep, err := own.Connect(l.raw)
+	if err == nil || len(e.ports) == 1 || !errors.Is(err, hw.ErrUnreachable) {
+		return ep, own, err
+	}
+	far, p, farErr := e.connectFirst(l, e.ports[1:])
+	if farErr != nil {
+		return nil, own, err // it may still come up
+	}
+	// The peer has answered, and it made its segment before it could.
+	ep, err = own.Connect(l.raw)
+	if err == nil || !errors.Is(err, hw.ErrUnreachable) {
+		return ep, own, err
+	}
+	l.detour(own, err)
+	return far, p, nil
 }
 
-// connectOver connects to the peer of a link over the first port that leads to
-// it. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
-func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
-	list := e.portsTo(l.to)
+// connectFirst connects over the first of some ports that leads to the peer.
+func (e *Endpoint) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error) {
 	for _, p := range list {
 		p.wake() // the answer is worth looking for
 	}
@@ -212,7 +228,7 @@ func (e *Endpoint) closePorts() {
 		n.close()
 	}
 	e.networks = nil
-	for _, p := range e.ports {
+	for _, p := range slices.Backward(e.ports) { // none is reached over a network that would be without
 		_ = p.Close()
 	}
 	e.ports, e.iface = nil, nil

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -142,6 +143,15 @@ pid_t respawn(const char *role)
 	_exit(126);
 }
 
+/* Gives every second rank a /dev/shm of its own if WEFT_TEST_APART is set, as a container has. */
+static void leave_memory(void)
+{
+	if (!getenv("WEFT_TEST_APART") || test_rank % 2 == 0)
+		return;
+	CHECKF(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		mount("none", "/dev/shm", "tmpfs", 0, NULL) == 0, "/dev/shm: %s", strerror(errno));
+}
+
 /* Puts this rank on a host of its own: WEFT_TEST_NETNS names two network namespaces, of which ranks
  * take turns. */
 static void enter_host(void)
@@ -170,6 +180,7 @@ static int child_main(const struct test *t, char **argv)
 	for (int r = 0; r < test_procs; r++)
 		link_set(r, atoi(argv[5 + r]));
 	enter_host();
+	leave_memory();
 	setenv("FI_PROVIDER", test_provider(), 0);
 	t->run(t->arg);
 	fflush(stdout);

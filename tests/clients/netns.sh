@@ -27,14 +27,16 @@ up() {
 	done
 }
 
-# pingpong OPTION...: server and client on different hosts, data checked (-c).
+# pingpong OPTION...: server and client on different hosts, or where far says, data checked (-c).
+far=(ip netns exec "$b")
+where="between two hosts"
 pingpong() {
-	local name="fi_pingpong $* between two hosts" server status
+	local name="fi_pingpong $* $where" server status
 
 	ip netns exec "$a" timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 "$@" >"$work/server" 2>&1 &
 	server=$!
 	listening 47592 $server ip netns exec "$a" # fi_pingpong's own port
-	ip netns exec "$b" timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 "$@" 10.77.0.1 >"$work/log" 2>&1
+	"${far[@]}" timeout $LIMIT fi_pingpong -p "$WEFT_TEST_PROV" -d eth0 "$@" 10.77.0.1 >"$work/log" 2>&1
 	status=$?
 	wait $server || status=1
 	if ((status == 0)) && [ "$(grep -cE '^[0-9]+[km]? ' "$work/log")" -ge 1 ]; then
@@ -45,13 +47,33 @@ pingpong() {
 	fi
 }
 
-# between PROGRAM: every test of a program of tests/c.
+# between PROGRAM [HOSTS]: every test of a program of tests/c.
 between() {
-	if WEFT_TEST_NETNS=$a,$b timeout $LIMIT "build/tests/$1" >"$work/log" 2>&1; then
-		ok "tests/c/$1 between two hosts: $(tail -n 1 "$work/log")"
+	if WEFT_TEST_NETNS=${2-$a,$b} timeout $LIMIT "build/tests/$1" >"$work/log" 2>&1; then
+		ok "tests/c/$1 $where: $(tail -n 1 "$work/log")"
 	else
-		not_ok "tests/c/$1 between two hosts" "$work/log"
+		not_ok "tests/c/$1 $where" "$work/log"
 	fi
+}
+
+# Containers that have the network of one host, and each its own memory and processes.
+containers() {
+	# shellcheck disable=SC2016 # the shell within expands it
+	far=(ip netns exec "$a" unshare --mount --pid --fork --mount-proc sh -c 'mount -t tmpfs none /dev/shm && exec "$@"' sh)
+	where="between containers of one host"
+	if "${far[@]}" true 2>"$work/log"; then
+		pingpong -e rdm -m tagged -I 500 -S 64 -c
+		pingpong -e rdm -m tagged -I 3 -S 1048576 -c
+		pingpong -e msg -I 50 -S 64 -c
+		pingpong -e dgram -I 50 -S 1024 -c
+		for program in msg_basic rma collective scalable; do
+			WEFT_TEST_APART=1 between $program "$a,$a"
+		done
+	else
+		skip "containers of one host" "$(head -n 1 "$work/log")"
+	fi
+	far=(ip netns exec "$b")
+	where="between two hosts"
 }
 
 # Long operations in many segments, with probes meanwhile.
@@ -143,6 +165,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		else
 			not_ok "tests/c is built"
 		fi
+		containers
 		mpi
 		xdp
 		off

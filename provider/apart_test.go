@@ -1,0 +1,105 @@
+package provider
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// apart makes two sides with one address of this host, and with segments of
+// shared memory that the other cannot see.
+func apart(t *testing.T, change func(*config.Config)) (x, y *side) {
+	for _, s := range []**side{&x, &y} {
+		b := newBench(t, func(c *config.Config) {
+			c.UDP, c.SHMDir = config.Yes, t.TempDir()
+			if change != nil {
+				change(c)
+			}
+		}, rmaHints())
+		*s = b.side(t)
+	}
+	x.know(y)
+	y.know(x)
+	return x, y
+}
+
+// port returns the port over which a side has reached another.
+func (s *side) port(to *side) *port {
+	s.t.Helper()
+	l, err := s.ep.linkOf(s.addr[to])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer l.release()
+	p, ok := l.ready()
+	if !ok {
+		s.t.Fatal("the link is not up")
+	}
+	return p.port
+}
+
+// TestApart has processes of one host that share no memory reach each other as
+// if they were on two.
+func TestApart(t *testing.T) {
+	x, y := apart(t, nil)
+	for _, n := range []int{8, 4096, 1 << 20} {
+		oneMessage(t, x, y, n)
+		oneMessage(t, y, x, n)
+	}
+	for _, s := range [][2]*side{{x, y}, {y, x}} {
+		if p := s[0].port(s[1]); p.network == nil {
+			t.Errorf("%s is reached over %s", s[1].ep.name, p.attr.DeviceName)
+		}
+	}
+}
+
+// TestApartNobody has the connect timeout end the attempts to reach a peer that
+// is at none of the ports.
+func TestApartNobody(t *testing.T) {
+	x, y := apart(t, func(c *config.Config) { c.ConnectTimeout = 50 * time.Millisecond })
+	y.close()
+	a := SendArgs{IOV: iovOf([]byte("weft")), Dest: x.addr[y]}
+	err := error(fi.EAGAIN)
+	for end := time.Now().Add(time.Minute); err == fi.EAGAIN && time.Now().Before(end); {
+		x.ep.Progress()
+		err = x.ep.Send(&a)
+	}
+	if err != fi.EHOSTUNREACH {
+		t.Errorf("send to nobody: %v", err)
+	}
+}
+
+// lateSegment is an interface whose peer makes its segment after one has looked
+// for it, and before it answers over the network.
+type lateSegment struct {
+	hw.Iface
+	other *port
+	tried bool
+}
+
+func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
+	if i.tried {
+		return i.Iface.Connect(address)
+	}
+	_, err := i.other.Connect(address)
+	i.tried = err == nil
+	return nil, hw.ErrUnreachable
+}
+
+// TestLateSegment has two processes that share memory use it though the one saw
+// the other on the network first.
+func TestLateSegment(t *testing.T) {
+	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir = config.Yes, t.TempDir() }, rmaHints())
+	x, y := b.side(t), b.side(t)
+	x.know(y)
+	y.know(x)
+	late := &lateSegment{Iface: x.ep.ports[0].Iface, other: x.ep.ports[1]}
+	x.ep.ports[0].Iface = late
+	oneMessage(t, x, y, 8)
+	if p := x.port(y); p.network != nil || !late.tried {
+		t.Errorf("reached over %s", p.attr.DeviceName)
+	}
+}
