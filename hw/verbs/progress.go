@@ -39,11 +39,12 @@ func (r *receiver) init(i *Iface) {
 func (r *receiver) openPort() error {
 	i := r.i
 	r.cqs = []*ibv.CQ{i.recvCQ}
+	var ends []*ibv.SendCQ
 	for _, q := range i.sendCQs {
-		r.cqs = append(r.cqs, q.cq)
+		r.cqs, ends = append(r.cqs, q.cq), append(ends, q.SendCQ)
 	}
 	p, err := ibv.NewVPort(ibv.VPortConfig{SRQ: i.srq, Base: i.first, BufferBytes: i.stride, Buffers: i.cfg.RxBuffers,
-		LKey: i.mr.LKey, Queues: r.cqs, Max: pollBatch, Peers: drivenPeers})
+		LKey: i.mr.LKey, Queues: r.cqs, Ends: ends, Max: pollBatch, Peers: drivenPeers})
 	if err != nil {
 		return err
 	}

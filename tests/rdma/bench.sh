@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # bench.sh [ROUNDS]: weft beside libfabric's verbs;ofi_rxm on the same soft-RoCE
-# device in the same pair of virtual machines, written into docs/benchmarks.md.
+# device in one virtual machine, and between two, written into docs/benchmarks.md.
 # tests/rdma/run.sh says what WEFT_RDMA_ACCEL and WEFT_RDMA_DIR are.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -19,17 +19,28 @@ CGO_ENABLED=0 "$GO" build -o "$dir/init" ./tests/rdma/init
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -o "$dir/wire" tests/rdma/wire/wire.c -lfabric
 [ -n "${WEFT_RDMA_BUILT-}" ] || make -s lib
 load=$(cut -d' ' -f1 /proc/loadavg)
-# Each machine has half of the processors: with more the host takes them away at times.
-cpus=$(($(nproc) > 3 ? $(nproc) / 2 : 1))
-"$dir/vm" -dir "$dir" -accel "$accel" -cpus "$cpus" -timeout $((120 + 120 * rounds))s pair -- \
-	tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$rounds" 200 1500 24 >"$log/lines" || true
 
-# values PROVIDER FIGURE: one for each round that gave one, sorted.
-values() { grep -F " $1 $2 " "$log/lines" | awk '{print $NF}' | sort -g; }
+# measure one|two run|pair CPUS LATENCY RATE BANDWIDTH: writes the lines of all rounds.
+measure() {
+	local machines=$1 how=$2 cpus=$3
+	shift 3
+	"$dir/vm" -dir "$dir" -accel "$accel" -cpus "$cpus" -timeout $((120 + 120 * rounds))s "$how" -- \
+		tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$machines" "$rounds" "$@" >"$log/$machines" || true
+}
 
-# row LABEL FIGURE SIGN LIMIT
+# With more processors than the host has, it takes them away at times.
+half=$(($(nproc) > 3 ? $(nproc) / 2 : 1))
+measure one run 2 5000 100000 200
+measure two pair "$half" 2000 6000 48
+
+# values one|two PROVIDER FIGURE: one for each round that gave one, sorted.
+values() { grep -F " $2 $3 " "$log/$1" | awk '{print $NF}' | sort -g; }
+
+# row one|two LABEL FIGURE SIGN LIMIT
 row() {
-	paste -d' ' <(values weft "$2" | tr '\n' ',') <(values "verbs;ofi_rxm" "$2" | tr '\n' ',') |
+	local of=$1
+	shift
+	paste -d' ' <(values "$of" weft "$2" | tr '\n' ',') <(values "$of" "verbs;ofi_rxm" "$2" | tr '\n' ',') |
 		awk -v label="$1" -v sign="$3" -v limit="$4" '
 		function median(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return ""; return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2 }
 		function show(x) { return sprintf(x < 1000 ? "%.3g" : "%.0f", x) }
@@ -42,18 +53,30 @@ row() {
 		}'
 }
 
-{
-	echo "<!-- begin soft-RoCE -->"
-	echo "## Two virtual machines over soft-RoCE, $(date +%F)"
-	echo
-	echo "\`make bench-rdma\`: weft and libfabric $(fi_info --version | sed -n 's/^libfabric: //p')'s \`verbs;ofi_rxm\` in turn, $rounds rounds of one run; median (least–most, rounds"
-	echo "that ended). $(nproc) processors, $cpus for each machine, $([ "$accel" = kvm ] && echo KVM || echo "emulated processors"), load average $load at the start."
-	echo
+# table one|two
+table() {
 	echo "| what | weft | verbs;ofi_rxm | ratio | to reach | reached |"
 	echo "| --- | --- | --- | --- | --- | --- |"
-	row "8 B tagged ping-pong, half round trip, us" latency_us "<=" 0.9
-	row "8 B tagged message rate, window 64, per s" rate_per_s ">=" 1.2
-	row "1 MiB tagged bandwidth, window 4, MB/s" bandwidth_MB_per_s ">=" 1.0
+	row "$1" "8 B tagged ping-pong, half round trip, us" latency_us "<=" 0.9
+	row "$1" "8 B tagged message rate, window 64, per s" rate_per_s ">=" 1.2
+	row "$1" "1 MiB tagged bandwidth, window 4, MB/s" bandwidth_MB_per_s ">=" 1.0
+}
+
+{
+	echo "<!-- begin soft-RoCE -->"
+	echo "## Virtual machines with soft-RoCE, $(date +%F)"
+	echo
+	echo "\`make bench-rdma\`: weft and libfabric $(fi_info --version | sed -n 's/^libfabric: //p')'s \`verbs;ofi_rxm\` in turn, $rounds rounds of one run; median (least–most, rounds"
+	echo "that ended). $(nproc) processors, $([ "$accel" = kvm ] && echo KVM || echo "emulated"), load average $load at the start."
+	echo
+	echo "Two processes on one device of one machine with 2 processors. They share no memory, so nothing but the device leads"
+	echo "from one to the other:"
+	echo
+	table one
+	echo
+	echo "Two machines with $half processor$([ "$half" = 1 ] || echo s) each, joined by a wire:"
+	echo
+	table two
 	echo "<!-- end soft-RoCE -->"
 } >"$log/section"
 # The section stands before what is missed.
@@ -64,5 +87,5 @@ awk -v section="$log/section" '
 	{ after = 0 }
 	/<!-- end soft-RoCE -->/ { skip = 0; after = 1 }' "$out" >"$log/page"
 cp "$log/page" "$out"
-grep -v -E '^\[1\] [0-9]+ [^ ]+ [a-z]+_[A-Za-z_]+ ' "$log/lines" | head -n 20 >&2 || true
+grep -h -v -E '^(\[1\] )?[0-9]+ [^ ]+ [a-z]+_[A-Za-z_]+ ' "$log/one" "$log/two" | head -n 20 >&2 || true
 cat "$log/section"

@@ -41,6 +41,7 @@ static void sign(struct weft_sendq *q, int n)
 			atomic_store(&q->last_send, pos + 1);
 		if (p->signal || q->weight >= limit) {
 			op->flags |= IBV_SEND_SIGNALED;
+			atomic_fetch_add_explicit(&q->cq->told, 1, memory_order_relaxed);
 			q->weight = 0;
 			atomic_store(&q->last_signal, pos + 1);
 		}

@@ -40,7 +40,10 @@ struct weft_place {
 struct weft_send_cq {
 	_Atomic int64_t used; /* operations posted and not ended: by posters and the lease holder, sequentially consistent */
 	int64_t size;         /* immutable */
-	uint8_t pad[48];
+	/* Completions that were asked for and have not come: posters add, who polls takes away those that
+	 * say success, relaxed. After a failure it may stay too high. */
+	_Atomic int64_t told;
+	uint8_t pad[40];
 };
 
 /* tail counts claimed places, posted those that the queue pair has, head those

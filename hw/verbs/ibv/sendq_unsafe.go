@@ -43,7 +43,8 @@ type SendCQ struct {
 	_    structs.HostLayout
 	Used atomic.Int64 // operations posted and not ended: by posters and the lease holder
 	Size int64        // immutable
-	_    [48]byte
+	told atomic.Int64 // completions that were asked for and have not come
+	_    [40]byte
 }
 
 // SendQueue is a queue pair's work requests on their way to it (struct weft_sendq,

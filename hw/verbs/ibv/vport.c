@@ -20,18 +20,41 @@ static void refill(struct weft_vport *v)
 	memmove(v->free, v->free + taken, v->free_count * sizeof(*v->free));
 }
 
-void weft_vport_poll(struct weft_vport *v)
+// Of so many polls one looks at queues that have nothing to tell but failures.
+#define TURNS 8
+
+// poll_queue stages what a queue has and returns how much.
+static int32_t poll_queue(struct weft_vport *v, uint32_t q, bool all)
+{
+	const struct weft_done *done = v->done + (size_t)q * v->max;
+	struct weft_send_cq *end = v->ends[q];
+	int64_t told = 0;
+
+	v->next[q] = v->count[q] = 0;
+	if (end && !all && atomic_load_explicit(&end->told, memory_order_relaxed) <= 0)
+		return 0;
+	v->count[q] = weft_ibv_poll(&v->cqs[q], v->done + (size_t)q * v->max, (int)v->max);
+	if (end && v->count[q] > 0) {
+		for (int32_t k = 0; k < v->count[q]; k++)
+			told += !done[k].status;
+		atomic_fetch_sub_explicit(&end->told, told, memory_order_relaxed);
+	}
+	return v->count[q] > 0 ? v->count[q] : 0;
+}
+
+void weft_vport_poll(struct weft_vport *v, bool all)
 {
 	int64_t staged = 0;
 
 	refill(v);
-	for (uint32_t q = 0; q < v->queues; q++) {
-		v->count[q] = weft_ibv_poll(&v->cqs[q], v->done + (size_t)q * v->max, (int)v->max);
-		v->next[q] = 0;
-		if (v->count[q] > 0)
-			staged += v->count[q];
+	if (all || ++v->turn >= TURNS) {
+		v->turn = 0;
+		all = true;
 	}
-	atomic_store(&v->staged, staged);
+	for (uint32_t q = 0; q < v->queues; q++)
+		staged += poll_queue(v, q, all);
+	if (staged)
+		atomic_store(&v->staged, staged);
 }
 
 // port_poll is weft_vport_poll unless something is staged or another thread polls.
@@ -44,11 +67,11 @@ static bool port_poll(struct weft_vport *v)
 	if (!atomic_compare_exchange_strong(&v->polling, &free, 1))
 		return true;
 	if (!atomic_load(&v->staged)) {
-		weft_vport_poll(v);
+		weft_vport_poll(v, false);
 		for (uint32_t q = 0; q < v->queues; q++)
 			ok = ok && v->count[q] >= 0;
 	}
-	atomic_store(&v->polling, 0);
+	atomic_store_explicit(&v->polling, 0, memory_order_release);
 	return ok;
 }
 

@@ -65,6 +65,7 @@ struct weft_vport {
 	struct weft_done *done;
 	int32_t *count;
 	int32_t *next;
+	struct weft_send_cq **ends; /* what posters say of each queue, NULL for arrivals */
 	uint32_t queues;
 	uint32_t max;
 	/* Receive buffers to be given back: who polls, and the lease holder while
@@ -76,19 +77,23 @@ struct weft_vport {
 	uint32_t peer_limit;
 	uint32_t found_seq;       /* lease: of the message that next found */
 	struct weft_vpeer *found; /* lease: its sender */
+	uint32_t turn;            /* polls since all queues were looked at; by who polls */
+	uint32_t pad;
 };
 
 _Static_assert(sizeof(struct weft_message_header) == 24, "mirrored by type message");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
 _Static_assert(sizeof(struct weft_vpeer) == 64, "mirrored by type Peer");
-_Static_assert(sizeof(struct weft_vport) == 152, "mirrored by type vport");
+_Static_assert(sizeof(struct weft_vport) == 168, "mirrored by type vport");
 
 /* The functions of a port and of a path. */
 void weft_vport_init(struct weft_vport *v);
 void weft_vpeer_init(struct weft_vpeer *p);
 
 /* Gives buffers back and stages what the queues have. Nothing is staged, and the
- * caller has polling. */
-void weft_vport_poll(struct weft_vport *v);
+ * caller has polling. Queues without a completion that was asked for are passed
+ * by seven times in eight, unless all of them are to be looked at: only failures
+ * are there. */
+void weft_vport_poll(struct weft_vport *v, bool all);
 
 #endif

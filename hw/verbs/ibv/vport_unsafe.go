@@ -60,6 +60,7 @@ type vport struct {
 	done        uintptr
 	count       uintptr
 	next        uintptr
+	ends        uintptr
 	queues      uint32
 	max         uint32
 	free        uintptr
@@ -69,6 +70,8 @@ type vport struct {
 	peerLimit   uint32
 	_           uint32
 	_           uintptr
+	_           uint32
+	_           uint32
 }
 
 // The layouts agree, or this does not compile.
@@ -82,6 +85,7 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.Staged)-unsafe.Offsetof(C.struct_weft_vport{}.staged)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.cqs)-unsafe.Offsetof(C.struct_weft_vport{}.cqs)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.next)-unsafe.Offsetof(C.struct_weft_vport{}.next)]
+	_ = [1]byte{}[unsafe.Offsetof(vport{}.ends)-unsafe.Offsetof(C.struct_weft_vport{}.ends)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.free)-unsafe.Offsetof(C.struct_weft_vport{}.free)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.peers)-unsafe.Offsetof(C.struct_weft_vport{}.peers)]
 )
@@ -93,9 +97,10 @@ type VPortConfig struct {
 	BufferBytes int    // of each; they follow one another
 	Buffers     int
 	LKey        uint32
-	Queues      []*CQ // the first is for arrivals
-	Max         int   // completions of each that one poll takes
-	Peers       int   // C knows those with numbers below it
+	Queues      []*CQ     // the first is for arrivals
+	Ends        []*SendCQ // of the others, off the Go heap
+	Max         int       // completions of each that one poll takes
+	Peers       int       // C knows those with numbers below it
 }
 
 // VPort is a port with the memory that it lies in.
@@ -121,7 +126,7 @@ func NewVPort(c VPortConfig) (*VPort, error) {
 	}
 	port, cqs := part(int(unsafe.Sizeof(vport{}))), part(n*C.sizeof_struct_weft_cq)
 	done, counts := part(n*c.Max*C.sizeof_struct_weft_done), part(8*n)
-	free, peers := part(4*c.Buffers), part(8*c.Peers)
+	free, peers, ends := part(4*c.Buffers), part(8*c.Peers), part(8*n)
 	b, err := mem.Map(size, mem.NoReserve)
 	if err != nil {
 		return nil, fmt.Errorf("memory of a port: %w", err)
@@ -146,6 +151,10 @@ func NewVPort(c VPortConfig) (*VPort, error) {
 	address := func(offset int) uintptr { return uintptr(unsafe.Pointer(&b[offset])) }
 	p.cqs, p.vport.done, p.vport.free, p.vport.peers = address(cqs), address(done), address(free), address(peers)
 	p.count, p.next = address(counts), address(counts+4*n)
+	p.ends = address(ends)
+	for k, end := range c.Ends {
+		unsafe.Slice((*uintptr)(unsafe.Pointer(&b[ends])), n)[k+1] = uintptr(unsafe.Pointer(end))
+	}
 	p.queues, p.max, p.peerLimit = uint32(n), uint32(c.Max), uint32(c.Peers)
 	p.freeCount, p.bufferCount = uint32(c.Buffers), uint32(c.Buffers)
 	C.weft_vport_init((*C.struct_weft_vport)(unsafe.Pointer(p.vport)))
@@ -171,7 +180,7 @@ func (p *VPort) Close() error { return mem.Unmap(p.memory) }
 // Poll gives buffers back and stages what the queues have. Nothing is staged, and
 // the caller has Polling. False: a queue is broken.
 func (p *VPort) Poll() bool {
-	C.weft_vport_poll((*C.struct_weft_vport)(unsafe.Pointer(p.vport)))
+	C.weft_vport_poll((*C.struct_weft_vport)(unsafe.Pointer(p.vport)), true)
 	for _, n := range p.counts {
 		if n < 0 {
 			return false

@@ -1,16 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# wire.sh WIRE ROUNDS LATENCY RATE BANDWIDTH: runs wire over weft and over
-# libfabric's verbs;ofi_rxm in turn between two virtual machines of
-# tests/rdma/vm, nothing but the RDMA device between them.
+# wire.sh WIRE one|two ROUNDS LATENCY RATE BANDWIDTH: runs wire over weft and over
+# libfabric's verbs;ofi_rxm in turn, nothing but the RDMA device between its two
+# processes: in one virtual machine of tests/rdma/vm, whose processes share no
+# memory then, or in two.
 set -u
-wire=$1 rounds=$2
-shift 2
-export FI_PROVIDER_PATH=$PWD/build/lib FI_WEFT_UDP=no
+wire=$1 machines=$2 rounds=$3
+shift 3
+export FI_PROVIDER_PATH=${FI_PROVIDER_PATH:-$PWD/build/lib} FI_WEFT_UDP=no
 # rxm makes completion queues for as many peers, by default more than the device has room for.
 export FI_UNIVERSE_SIZE=2
+own=$(mktemp -d)
+
+# both PROVIDER COUNT...: both processes, or the one of this machine.
+both() {
+	if [ "$machines" = two ]; then
+		timeout 90 "$wire" "$@"
+		return
+	fi
+	OTHER=$OWN NODE=0 timeout 90 "$wire" "$@" &
+	OTHER=$OWN NODE=1 FI_WEFT_SHM_DIR=$own timeout 90 "$wire" "$@"
+	wait
+}
+
 for round in $(seq "$rounds"); do
 	for provider in weft "verbs;ofi_rxm"; do
-		timeout 90 "$wire" "$provider" "$@" 2>&1 | sed "s/^/$round $provider /"
+		both "$provider" "$@" 2>&1 | sed "s/^/$round $provider /"
 	done
 done

@@ -55,17 +55,24 @@ static struct {
 	struct ibv_cq cq;
 	struct ibv_wc wc[64];
 	unsigned head, tail;
+	uint64_t looks;
 } queues[2];
 
 static int poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
 {
 	int n = 0;
 
-	for (unsigned q = 0; q < 2; q++)
-		while (cq == &queues[q].cq && n < max && queues[q].head != queues[q].tail)
+	for (unsigned q = 0; q < 2; q++) {
+		if (cq != &queues[q].cq)
+			continue;
+		queues[q].looks++;
+		while (n < max && queues[q].head != queues[q].tail)
 			wc[n++] = queues[q].wc[queues[q].head++ & 63];
+	}
 	return n;
 }
+
+uint64_t weft_null_looks(int n) { return queues[n].looks; }
 
 struct ibv_cq *weft_null_cq(int n)
 {

@@ -15,6 +15,8 @@ void weft_null_loop(struct ibv_qp *qp, int n, int len);
 /* A completion queue with what weft_null_complete puts there, up to 64; n is 0 or 1. */
 struct ibv_cq *weft_null_cq(int n);
 void weft_null_complete(int n, uint64_t wr_id, uint32_t status, uint32_t opcode, uint32_t bytes, uint32_t qp_num);
+/* How often queue n was polled. */
+uint64_t weft_null_looks(int n);
 /* A shared receive queue that counts its buffers. */
 struct ibv_srq *weft_null_srq(void);
 uint64_t weft_null_buffers(void);

@@ -29,6 +29,9 @@ func Complete(n int, d ibv.Done) {
 	C.weft_null_complete(C.int(n), C.uint64_t(d.ID), C.uint32_t(d.Status), C.uint32_t(d.Opcode), C.uint32_t(d.Bytes), C.uint32_t(d.QP))
 }
 
+// Looks is how often queue n was polled.
+func Looks(n int) uint64 { return uint64(C.weft_null_looks(C.int(n))) }
+
 // SRQ returns the shared receive queue; there is one. It begins empty.
 func SRQ() *ibv.SRQ { return ibv.WrapSRQ(unsafe.Pointer(C.weft_null_srq())) }
 
