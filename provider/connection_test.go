@@ -185,6 +185,29 @@ func TestConnection(t *testing.T) {
 	}
 }
 
+// TestEndTakesPosts has the end of a connection end the receives that are still
+// on their ring, in order and at once: who waits for them may be asleep.
+func TestEndTakesPosts(t *testing.T) {
+	c := newConnBench(t, nil)
+	a, b := c.join(t)
+	for n := range uint64(3) {
+		b.recv(RecvArgs{Context: n})
+	}
+	if n := b.ep.rx.postedReceives(); n != 0 {
+		t.Fatalf("%d receives are in matching", n)
+	}
+	b.ep.rx.acquire()
+	b.ep.conn.finish(fi.ECONNRESET)
+	b.ep.rx.give()
+	for n := range uint64(3) {
+		if e, err := b.cq.ReadErr(); err != nil || e.Context != n || e.Err != fi.ECANCELED {
+			t.Errorf("receive %d: %+v, %v", n, e, err)
+		}
+	}
+	c.drop(t, a)
+	c.drop(t, b)
+}
+
 // endOf waits for an error completion.
 func endOf(s *side) (e cq.ErrEntry) {
 	var buf [1]cq.Entry

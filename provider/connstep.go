@@ -83,6 +83,7 @@ func (c *connection) finish(status fi.Errno) {
 	if e.srx == nil {
 		r.ended = true
 		r.cancelRecvs()
+		r.drainPosts() // the younger ones, likewise
 	}
 }
 
