@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -73,14 +74,18 @@ func TestApartNobody(t *testing.T) {
 }
 
 // lateSegment is an interface whose peer makes its segment after one has looked
-// for it, and before it answers over the network.
+// for it, and before it answers over the network. It is gone when the test says so.
 type lateSegment struct {
 	hw.Iface
 	other *port
 	tried bool
+	gone  bool
 }
 
 func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
+	if i.gone {
+		return nil, hw.ErrUnreachable
+	}
 	if i.tried {
 		return i.Iface.Connect(address)
 	}
@@ -90,7 +95,7 @@ func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
 }
 
 // TestLateSegment has two processes that share memory use it though the one saw
-// the other on the network first.
+// the other on the network first, and not look there any more.
 func TestLateSegment(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir = config.Yes, t.TempDir() }, rmaHints())
 	x, y := b.side(t), b.side(t)
@@ -101,5 +106,16 @@ func TestLateSegment(t *testing.T) {
 	oneMessage(t, x, y, 8)
 	if p := x.port(y); p.network != nil || !late.tried {
 		t.Errorf("reached over %s", p.attr.DeviceName)
+	}
+	late.gone = true
+	l, err := x.ep.linkOf(x.addr[y])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, p, err := x.ep.connectOver(l); !errors.Is(err, hw.ErrUnreachable) {
+		t.Errorf("a peer that was killed is reached over %s, %v", p.attr.DeviceName, err)
 	}
 }

@@ -118,10 +118,10 @@ func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
 }
 
 // onPeer ends what waits for a peer that is gone. The transport calls it from
-// CheckPeers, under the progress lease.
+// CheckPeers or Progress, under the progress lease.
 func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 	if s, ok := e.known(ev.Source); ev.HasSource && ok {
-		e.rx.drainPosts() // those on the ring may name it
+		e.rx.drainRecvs() // those on the ring may name it
 		e.setKnown(ev.Source, sender{})
 		e.losePortSource(ev.Source)
 		e.rx.senderLost(e, s)

@@ -22,7 +22,7 @@ type port struct {
 	attr    hw.Attr
 	number  uint32          // in Endpoint.ports
 	sources []sender        // by the interface's hw.Source; the lease holder's
-	network *network        // nil: peers on this host
+	network *network        // nil: peers that share memory with us
 	eager   uint64          // bytes of the longest message that is not announced
 	lanes   bool            // long one-sided operations are cut (lane.go)
 	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
@@ -69,8 +69,9 @@ func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
 	}
 	own := e.ports[0]
 	ep, err := own.Connect(l.raw)
-	if err == nil || len(e.ports) == 1 || !errors.Is(err, hw.ErrUnreachable) {
-		return ep, own, err
+	before := l.path.Load()
+	if err == nil || len(e.ports) == 1 || !errors.Is(err, hw.ErrUnreachable) || before != nil && before.port == own {
+		return ep, own, err // one that shared memory with us is gone, or starts again and will
 	}
 	far, p, farErr := e.connectFirst(l, e.ports[1:])
 	if farErr != nil {
@@ -228,7 +229,7 @@ func (e *Endpoint) closePorts() {
 		n.close()
 	}
 	e.networks = nil
-	for _, p := range slices.Backward(e.ports) { // none is reached over a network that would be without
+	for _, p := range slices.Backward(e.ports) { // networks first: no peer finds our segment gone and the network answering
 		_ = p.Close()
 	}
 	e.ports, e.iface = nil, nil

@@ -357,23 +357,37 @@ func (r *rxContext) postedReceives() int {
 // find takes the receive for a message out of matching, nil if there is none.
 // Those on the ring are younger than those in matching, and no more of them are
 // taken than it takes to find one: C delivers what it can from the ring, and Go
-// all else for as long as matching holds a receive.
+// all else for as long as matching holds a receive. A search or cancel there comes
+// after the message and is left to the next progress: a search looks for arrivals,
+// and the caller is a handler of one.
 func (r *rxContext) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
 	rv := eng.Arrive(source, tag)
-	for rv == nil && r.takePost() {
+	for rv == nil && r.takeRecv() {
 		rv = eng.Arrive(source, tag)
 	}
 	return rv
 }
 
-// drainPosts takes the posted receives off the ring.
+// drainRecvs takes the posted receives off the ring, up to a search or cancel.
+func (r *rxContext) drainRecvs() {
+	for r.takeRecv() {
+	}
+}
+
+// takeRecv is takePost if the oldest is a receive.
+func (r *rxContext) takeRecv() bool {
+	pos := r.hot.PostsHead
+	return r.posts.Ready(pos) && (*hot.RecvEntry)(r.posts.Slot(pos)).Flags&urgentRecv == 0 && r.takePost()
+}
+
+// drainPosts takes all that is posted off the ring, and does it. It is not for handlers.
 func (r *rxContext) drainPosts() {
 	for r.takePost() {
 	}
 }
 
-// takePost takes the oldest posted receive off the ring, and tells whether there
-// was one.
+// takePost takes the oldest of what is posted off the ring, and tells whether there was
+// something.
 func (r *rxContext) takePost() bool {
 	pos := r.hot.PostsHead
 	if !r.posts.Ready(pos) {

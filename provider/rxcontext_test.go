@@ -67,3 +67,43 @@ func TestPostsStay(t *testing.T) {
 	}
 	matched("but one received", 1)
 }
+
+// TestPeekInHandler has an arrival find a search on the ring of posted receives:
+// it is done after the message, which it finds, and not by the message's handler,
+// in which nobody may look for more.
+func TestPeekInHandler(t *testing.T) {
+	b := newBench(t, nil, nil)
+	s, from := b.side(t), b.side(t)
+	from.know(s)
+	s.know(from)
+	const messages, peek, late = 3, 7, 8
+	for n := range uint64(messages) {
+		from.send(SendArgs{IOV: iovOf([]byte{byte(n)}), Dest: from.addr[s], Tagged: true, Tag: n, Flags: fi.Inject})
+	}
+	r := s.ep.rx
+	r.acquire() // as another thread's, so that the peek stays on the ring
+	got := make([]byte, 1)
+	for _, a := range []RecvArgs{
+		{Src: fi.AddrUnspec, Tagged: true, Tag: 0, Context: peek, Flags: fi.Peek},
+		{IOV: iovOf(got), Src: fi.AddrUnspec, Tagged: true, Tag: 2, Context: late},
+	} {
+		if err := s.ep.PostRecv(&a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.proceed(true)
+	held := r.heldMessages()
+	r.give()
+	if held != messages {
+		t.Fatalf("%d of %d messages are held", held, messages)
+	}
+	if c := s.completion(from); c.Context != peek || c.Len != 1 {
+		t.Errorf("the peek ends with %+v", c)
+	}
+	if c := s.completion(from); c.Context != late || got[0] != 2 {
+		t.Errorf("the receive ends with %+v and %d", c, got[0])
+	}
+	if n := r.heldMessages(); n != messages-1 {
+		t.Errorf("%d messages are held in the end", n)
+	}
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Segments of another user. Rank 1 becomes nobody. Neither can reach the other, and a segment that
- * nobody puts in a place where rank 0 looks for one of its own is refused.
+ * Segments of another user. Rank 1 becomes nobody. Neither can reach the other through shared memory, and
+ * a segment that nobody puts in a place where rank 0 looks for one of its own is refused.
  */
 #include "common.h"
 
@@ -21,6 +21,7 @@ static struct node n;
 static void open_as_two(void)
 {
 	setenv("FI_WEFT_CONNECT_TIMEOUT", "300ms", 1);
+	setenv("FI_WEFT_UDP", "no", 1); /* which does not ask whose process it is */
 	shmdir_make();
 	if (!test_is_weft())
 		SKIP("the segments are weft's");

@@ -41,7 +41,7 @@ struct weft_send_cq {
 	_Atomic int64_t used; /* operations posted and not ended: by posters and the lease holder, sequentially consistent */
 	int64_t size;         /* immutable */
 	/* Completions that were asked for and have not come: posters add, who polls takes away those that
-	 * say success, relaxed. After a failure it may stay too high. */
+	 * say success, relaxed. After a queue pair has failed it stays too high. */
 	_Atomic int64_t told;
 	uint8_t pad[40];
 };

@@ -26,14 +26,16 @@ static void refill(struct weft_vport *v)
 // poll_queue stages what a queue has and returns how much.
 static int32_t poll_queue(struct weft_vport *v, uint32_t q, bool all)
 {
-	const struct weft_done *done = v->done + (size_t)q * v->max;
+	struct weft_done *done = v->done + (size_t)q * v->max;
 	struct weft_send_cq *end = v->ends[q];
 	int64_t told = 0;
 
-	v->next[q] = v->count[q] = 0;
-	if (end && !all && atomic_load_explicit(&end->told, memory_order_relaxed) <= 0)
+	v->next[q] = 0;
+	if (end && !all && atomic_load_explicit(&end->told, memory_order_relaxed) <= 0) {
+		v->count[q] = v->count[q] < 0 ? v->count[q] : 0;
 		return 0;
-	v->count[q] = weft_ibv_poll(&v->cqs[q], v->done + (size_t)q * v->max, (int)v->max);
+	}
+	v->count[q] = weft_ibv_poll(&v->cqs[q], done, (int)v->max);
 	if (end && v->count[q] > 0) {
 		for (int32_t k = 0; k < v->count[q]; k++)
 			told += !done[k].status;
