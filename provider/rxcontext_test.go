@@ -2,7 +2,9 @@ package provider
 
 import (
 	"testing"
+	"time"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 )
 
@@ -105,5 +107,36 @@ func TestPeekInHandler(t *testing.T) {
 	}
 	if n := r.heldMessages(); n != messages-1 {
 		t.Errorf("%d messages are held in the end", n)
+	}
+}
+
+// TestLostOnRing has a peer's end end the receives that name it, also those that are
+// still on their ring.
+func TestLostOnRing(t *testing.T) {
+	b := newBench(t, nil, directed())
+	s, peer := b.side(t), b.side(t)
+	peer.know(s)
+	s.know(peer)
+	oneMessage(t, peer, s, 8) // they have met
+	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: s.addr[peer], Context: 1})
+	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: fi.AddrUnspec, Context: 2})
+	if n := s.ep.rx.postedReceives(); n != 0 {
+		t.Fatalf("%d receives are in matching", n)
+	}
+	peer.close()
+	var buf [1]cq.Entry
+	for end := time.Now().Add(time.Minute); ; s.housekeep() {
+		if _, err := s.cq.Read(buf[:]); err == fi.EAVAIL {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("no receive has ended")
+		}
+	}
+	if e, err := s.cq.ReadErr(); err != nil || e.Context != 1 || e.Err != fi.ECONNRESET {
+		t.Errorf("the receive from the peer ends with %+v, %v", e, err)
+	}
+	if n := s.ep.rx.postedReceives(); n != 1 {
+		t.Errorf("%d receives are left", n)
 	}
 }
