@@ -98,9 +98,7 @@ func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
 // the other on the network first, and not look there any more.
 func TestLateSegment(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir = config.Yes, t.TempDir() }, rmaHints())
-	x, y := b.side(t), b.side(t)
-	x.know(y)
-	y.know(x)
+	x, y := b.pair(t)
 	late := &lateSegment{Iface: x.ep.ports[0].Iface, other: x.ep.ports[1]}
 	x.ep.ports[0].Iface = late
 	oneMessage(t, x, y, 8)

@@ -12,9 +12,7 @@ import (
 // Order stays.
 func TestBehind(t *testing.T) {
 	b := newBench(t, nil, nil)
-	from, to := b.side(t), b.side(t)
-	from.know(to)
-	to.know(from)
+	from, to := b.pair(t)
 	sent := uint64(0)
 	fill := func() {
 		for {

@@ -14,9 +14,7 @@ func dgramBench(t *testing.T, change func(*config.Config)) *bench {
 
 func TestDatagrams(t *testing.T) {
 	b := dgramBench(t, nil)
-	s, r := b.side(t), b.side(t)
-	s.know(r)
-	r.know(s)
+	s, r := b.pair(t)
 	most := int(b.info.EP.MaxMsgSize)
 	for _, n := range []int{0, 1, 104, 105, most} {
 		want, got := pattern(n, 3), make([]byte, most)
@@ -44,9 +42,7 @@ func TestDatagrams(t *testing.T) {
 // every datagram completes, and what was taken in arrives.
 func TestDeafPeer(t *testing.T) {
 	b := dgramBench(t, func(c *config.Config) { c.RingSlots = 16 })
-	s, r := b.side(t), b.side(t)
-	s.know(r)
-	r.know(s)
+	s, r := b.pair(t)
 	addr := s.addr[r]
 	start := time.Now()
 	posted := 0
@@ -80,9 +76,7 @@ func TestDeafPeer(t *testing.T) {
 // TestHeldDatagrams sends more than a receiver holds.
 func TestHeldDatagrams(t *testing.T) {
 	b := dgramBench(t, func(c *config.Config) { c.UnexpectedBytes = 64 << 10 })
-	s, r := b.side(t), b.side(t)
-	s.know(r)
-	r.know(s)
+	s, r := b.pair(t)
 	for range 100 {
 		s.send(SendArgs{IOV: iovOf(make([]byte, 4096)), Dest: s.addr[r], Inject: true}, r)
 		r.ep.Progress()

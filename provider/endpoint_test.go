@@ -97,6 +97,15 @@ func (b *bench) side(t testing.TB) *side {
 	return s
 }
 
+// pair makes two sides that know each other.
+func (b *bench) pair(t testing.TB) (x, y *side) {
+	t.Helper()
+	x, y = b.side(t), b.side(t)
+	x.know(y)
+	y.know(x)
+	return x, y
+}
+
 func (s *side) close() {
 	if s.ep == nil {
 		return

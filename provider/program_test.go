@@ -270,9 +270,7 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, change, rmaHints())
-			x, y := b.side(t), b.side(t)
-			x.know(y)
-			y.know(x)
+			x, y := b.pair(t)
 			run(t, x, y)
 		})
 	}

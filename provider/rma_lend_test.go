@@ -18,10 +18,7 @@ const lendPiece = 16 << 10
 func lendBench(t *testing.T) (x, y *side) {
 	t.Helper()
 	b := newBench(t, func(c *config.Config) { c.RMALendSize, c.RMAAssistSize = lendPiece, 0 }, rmaHints())
-	x, y = b.side(t), b.side(t)
-	x.know(y)
-	y.know(x)
-	return x, y
+	return b.pair(t)
 }
 
 // piece posts an operation on piece n of both memories.

@@ -35,9 +35,7 @@ func TestOrderedProgram(t *testing.T) {
 	for name, use := range map[string]config.Tri{"memory": config.Auto, "messages": config.No} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(c *config.Config) { c.UseCMA = use; tightRings(c) }, orderedHints())
-			x, y := b.side(t), b.side(t)
-			x.know(y)
-			y.know(x)
+			x, y := b.pair(t)
 			for seed := range seeds {
 				newOrderedProgram(t, x, y, seed).run(400)
 			}

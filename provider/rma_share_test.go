@@ -17,10 +17,7 @@ import (
 func shareBench(t *testing.T) (x, y *side) {
 	t.Helper()
 	b := newBench(t, func(c *config.Config) { c.RMAAssistSize = 4096 }, rmaHints())
-	x, y = b.side(t), b.side(t)
-	x.know(y)
-	y.know(x)
-	return x, y
+	return b.pair(t)
 }
 
 // polling has a side make progress until the test ends or stop is called.

@@ -220,9 +220,7 @@ func TestRMARefused(t *testing.T) {
 // TestWriteData: CQ data arrives once, after the payload, and counters count.
 func TestWriteData(t *testing.T) {
 	forEachPath(t, func(t *testing.T, b *bench) {
-		x, y := b.side(t), b.side(t)
-		x.know(y)
-		y.know(x)
+		x, y := b.pair(t)
 		memory := make([]byte, 1<<20)
 		y.region(memory, 1, fi.RemoteWrite)
 		for i, n := range []int{0, 1, 100, 5000, 70000, 1 << 20} {

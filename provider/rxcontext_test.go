@@ -13,9 +13,7 @@ import (
 // stay where C delivers into them. They are taken in when a message is held.
 func TestPostsStay(t *testing.T) {
 	b := newBench(t, nil, nil)
-	s, from := b.side(t), b.side(t)
-	from.know(s)
-	s.know(from)
+	s, from := b.pair(t)
 	const receives = 5
 	bufs := make([]byte, receives)
 	for i := range receives {
@@ -75,9 +73,7 @@ func TestPostsStay(t *testing.T) {
 // in which nobody may look for more.
 func TestPeekInHandler(t *testing.T) {
 	b := newBench(t, nil, nil)
-	s, from := b.side(t), b.side(t)
-	from.know(s)
-	s.know(from)
+	s, from := b.pair(t)
 	const messages, peek, late = 3, 7, 8
 	for n := range uint64(messages) {
 		from.send(SendArgs{IOV: iovOf([]byte{byte(n)}), Dest: from.addr[s], Tagged: true, Tag: n, Flags: fi.Inject})
@@ -114,9 +110,7 @@ func TestPeekInHandler(t *testing.T) {
 // still on their ring.
 func TestLostOnRing(t *testing.T) {
 	b := newBench(t, nil, directed())
-	s, peer := b.side(t), b.side(t)
-	peer.know(s)
-	s.know(peer)
+	s, peer := b.pair(t)
 	oneMessage(t, peer, s, 8) // they have met
 	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: s.addr[peer], Context: 1})
 	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: fi.AddrUnspec, Context: 2})

@@ -20,9 +20,7 @@ func inSegments(t *testing.T, f func(t *testing.T, x, y *side)) {
 				lanesEverywhere(c)
 				c.UseCMA, c.SHMDir = use, t.TempDir()
 			}, rmaHints())
-			x, y := b.side(t), b.side(t)
-			x.know(y)
-			y.know(x)
+			x, y := b.pair(t)
 			f(t, x, y)
 		})
 	}

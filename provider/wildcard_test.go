@@ -265,8 +265,6 @@ func TestMaxPeers(t *testing.T) {
 		t.Fatalf("%v, %v", c, err)
 	}
 	b := newBench(t, func(own *config.Config) { own.MaxPeers = c.MaxPeers }, nil)
-	a, o := b.side(t), b.side(t)
-	a.know(o)
-	o.know(a)
+	a, o := b.pair(t)
 	exchange(t, a, o, 0, true)
 }
