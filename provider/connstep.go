@@ -83,7 +83,7 @@ func (c *connection) finish(status fi.Errno) {
 	if e.srx == nil {
 		r.ended = true
 		r.cancelRecvs()
-		r.drainPosts() // the younger ones, likewise
+		r.drainPosts(0) // the younger ones, likewise
 	}
 }
 

@@ -121,7 +121,7 @@ func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
 // CheckPeers or Progress, under the progress lease.
 func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 	if s, ok := e.known(ev.Source); ev.HasSource && ok {
-		e.rx.drainRecvs() // those on the ring may name it
+		e.rx.drainPosts(urgentRecv) // those on the ring may name it
 		e.setKnown(ev.Source, sender{})
 		e.losePortSource(ev.Source)
 		e.rx.senderLost(e, s)

@@ -89,7 +89,7 @@ func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
 	}
 	atomic.StoreUint32(&r.hot.WantPosts, 1) // U2: pairs with publish
 	if r.take() {
-		r.drainPosts()
+		r.drainPosts(0)
 		r.publish()
 		r.give()
 	} else {
@@ -115,7 +115,7 @@ func (r *rxContext) push(entry *hot.RecvEntry) error {
 		if !r.take() {
 			return fi.EAGAIN
 		}
-		r.drainPosts()
+		r.drainPosts(0)
 		r.publish()
 		r.give()
 	}
@@ -137,7 +137,7 @@ func (r *rxContext) postVector(entry *hot.RecvEntry, iov []fi.IOVec) error {
 	copy(vectorAt(addr, len(iov)), iov)
 	entry.Buf, entry.Len = addr, uint64(len(iov))
 	entry.Flags |= hot.RecvIOV
-	r.drainPosts()
+	r.drainPosts(0)
 	r.post(entry)
 	r.publish()
 	return nil

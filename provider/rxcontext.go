@@ -195,9 +195,7 @@ func (r *rxContext) give() {
 // held first, then arrivals, then what waited for room. The caller holds the lease.
 func (r *rxContext) progress() {
 	held := r.heldMessages()
-	if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
-		r.drainPosts()
-	}
+	r.drainWanted()
 	r.proceed(r.postedReceives() != 0 || r.heldMessages() >= held)
 }
 
@@ -328,9 +326,7 @@ func (r *rxContext) publish() {
 
 // housekeeping runs the timers. The caller holds the lease.
 func (r *rxContext) housekeeping() {
-	if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
-		r.drainPosts()
-	}
+	r.drainWanted()
 	r.proceed(r.postedReceives() != 0 || r.posts.Ready(r.hot.PostsHead))
 	r.sample()
 	now := time.Now()
@@ -362,38 +358,37 @@ func (r *rxContext) postedReceives() int {
 // and the caller is a handler of one.
 func (r *rxContext) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
 	rv := eng.Arrive(source, tag)
-	for rv == nil && r.takeRecv() {
+	for rv == nil && r.takePost(urgentRecv) {
 		rv = eng.Arrive(source, tag)
 	}
 	return rv
 }
 
-// drainRecvs takes the posted receives off the ring, up to a search or cancel.
-func (r *rxContext) drainRecvs() {
-	for r.takeRecv() {
+// drainWanted takes what is posted off the ring if it is wanted before an arrival.
+func (r *rxContext) drainWanted() {
+	if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
+		r.drainPosts(0)
 	}
 }
 
-// takeRecv is takePost if the oldest is a receive.
-func (r *rxContext) takeRecv() bool {
-	pos := r.hot.PostsHead
-	return r.posts.Ready(pos) && (*hot.RecvEntry)(r.posts.Slot(pos)).Flags&urgentRecv == 0 && r.takePost()
-}
-
-// drainPosts takes all that is posted off the ring, and does it. It is not for handlers.
-func (r *rxContext) drainPosts() {
-	for r.takePost() {
+// drainPosts takes what is posted off the ring, and does it, up to what has one of
+// some flags. Handlers leave searches (urgentRecv).
+func (r *rxContext) drainPosts(but uint64) {
+	for r.takePost(but) {
 	}
 }
 
-// takePost takes the oldest of what is posted off the ring, and tells whether there was
-// something.
-func (r *rxContext) takePost() bool {
+// takePost takes the oldest of what is posted off the ring unless it has one of some
+// flags, and tells whether it has.
+func (r *rxContext) takePost(but uint64) bool {
 	pos := r.hot.PostsHead
 	if !r.posts.Ready(pos) {
 		return false
 	}
 	slot := (*hot.RecvEntry)(r.posts.Slot(pos))
+	if slot.Flags&but != 0 {
+		return false
+	}
 	if slot.Flags&^simpleRecv == 0 && r.queue(slot) {
 		r.posts.Release(pos)
 		order.Store64(&r.hot.PostsHead, pos+1)
