@@ -98,7 +98,7 @@ bench-net: build bench-program
 bench-scaling: build bench-program
 	$(WEFT_BENCH) --save build/scaling.json --providers weft,shm --rounds 7 threads
 
-## make bench-rdma  weft beside verbs;ofi_rxm between virtual machines, into docs/benchmarks.md
+## make bench-rdma  weft beside verbs;ofi_rxm in virtual machines, into docs/benchmarks.md
 bench-rdma: deps
 	@tests/rdma/bench.sh
 

@@ -58,9 +58,9 @@ between() {
 
 # Containers that have the network of one host, and each its own memory and processes.
 containers() {
+	local where="between containers of one host" program
 	# shellcheck disable=SC2016 # the shell within expands it
-	far=(ip netns exec "$a" unshare --mount --pid --fork --mount-proc sh -c 'mount -t tmpfs none /dev/shm && exec "$@"' sh)
-	where="between containers of one host"
+	local far=(ip netns exec "$a" unshare --mount --pid --fork --mount-proc sh -c 'mount -t tmpfs none /dev/shm && exec "$@"' sh)
 	if "${far[@]}" true 2>"$work/log"; then
 		pingpong -e rdm -m tagged -I 500 -S 64 -c
 		pingpong -e rdm -m tagged -I 3 -S 1048576 -c
@@ -72,8 +72,6 @@ containers() {
 	else
 		skip "containers of one host" "$(head -n 1 "$work/log")"
 	fi
-	far=(ip netns exec "$b")
-	where="between two hosts"
 }
 
 # Long operations in many segments, with probes meanwhile.

@@ -20,23 +20,23 @@ ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -o "$dir/wire" tests/rdma/w
 [ -n "${WEFT_RDMA_BUILT-}" ] || make -s lib
 load=$(cut -d' ' -f1 /proc/loadavg)
 
-# measure one|two run|pair CPUS LATENCY RATE BANDWIDTH: writes the lines of all rounds.
+# measure run|pair CPUS LATENCY RATE BANDWIDTH: writes the lines of all rounds in one machine or between two.
 measure() {
-	local machines=$1 how=$2 cpus=$3
-	shift 3
+	local how=$1 cpus=$2
+	shift 2
 	"$dir/vm" -dir "$dir" -accel "$accel" -cpus "$cpus" -timeout $((120 + 120 * rounds))s "$how" -- \
-		tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$machines" "$rounds" "$@" >"$log/$machines" || true
+		tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$how" "$rounds" "$@" >"$log/$how" || true
 }
 
-# With more processors than the host has, it takes them away at times.
+# Each of two machines has half of the processors: with more the host takes them away at times.
 half=$(($(nproc) > 3 ? $(nproc) / 2 : 1))
-measure one run 2 5000 100000 200
-measure two pair "$half" 2000 6000 48
+measure run 2 5000 100000 200
+measure pair "$half" 2000 6000 48
 
-# values one|two PROVIDER FIGURE: one for each round that gave one, sorted.
+# values run|pair PROVIDER FIGURE: one for each round that gave one, sorted.
 values() { grep -F " $2 $3 " "$log/$1" | awk '{print $NF}' | sort -g; }
 
-# row one|two LABEL FIGURE SIGN LIMIT
+# row run|pair LABEL FIGURE SIGN LIMIT
 row() {
 	local of=$1
 	shift
@@ -53,7 +53,7 @@ row() {
 		}'
 }
 
-# table one|two
+# table run|pair
 table() {
 	echo "| what | weft | verbs;ofi_rxm | ratio | to reach | reached |"
 	echo "| --- | --- | --- | --- | --- | --- |"
@@ -72,11 +72,11 @@ table() {
 	echo "Two processes on one device of one machine with 2 processors. They share no memory, so nothing but the device leads"
 	echo "from one to the other:"
 	echo
-	table one
+	table run
 	echo
 	echo "Two machines with $half processor$([ "$half" = 1 ] || echo s) each, joined by a wire:"
 	echo
-	table two
+	table pair
 	echo "<!-- end soft-RoCE -->"
 } >"$log/section"
 # The section stands before what is missed.
@@ -87,5 +87,5 @@ awk -v section="$log/section" '
 	{ after = 0 }
 	/<!-- end soft-RoCE -->/ { skip = 0; after = 1 }' "$out" >"$log/page"
 cp "$log/page" "$out"
-grep -h -v -E '^(\[1\] )?[0-9]+ [^ ]+ [a-z]+_[A-Za-z_]+ ' "$log/one" "$log/two" | head -n 20 >&2 || true
+grep -h -v -E '^(\[1\] )?[0-9]+ [^ ]+ [a-z]+_[A-Za-z_]+ ' "$log/run" "$log/pair" | head -n 20 >&2 || true
 cat "$log/section"

@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# wire.sh WIRE one|two ROUNDS LATENCY RATE BANDWIDTH: runs wire over weft and over
+# wire.sh WIRE run|pair ROUNDS LATENCY RATE BANDWIDTH: runs wire over weft and over
 # libfabric's verbs;ofi_rxm in turn, nothing but the RDMA device between its two
 # processes: in one virtual machine of tests/rdma/vm, whose processes share no
 # memory then, or in two.
 set -u
-wire=$1 machines=$2 rounds=$3
+wire=$1 how=$2 rounds=$3
 shift 3
-export FI_PROVIDER_PATH=${FI_PROVIDER_PATH:-$PWD/build/lib} FI_WEFT_UDP=no
+export FI_PROVIDER_PATH=$PWD/build/lib FI_WEFT_UDP=no
 # rxm makes completion queues for as many peers, by default more than the device has room for.
 export FI_UNIVERSE_SIZE=2
 own=$(mktemp -d)
 
 # both PROVIDER COUNT...: both processes, or the one of this machine.
 both() {
-	if [ "$machines" = two ]; then
+	if [ "$how" = pair ]; then
 		timeout 90 "$wire" "$@"
 		return
 	fi
