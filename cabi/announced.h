@@ -15,9 +15,8 @@ bool weft_take_announced(struct weft_hot_ep *ep, const struct weft_slot *slot, u
 			 const struct weft_arrival *m, const struct weft_recv_entry *r,
 			 struct weft_reader *to);
 
-/* Gives Go a receiver's acknowledgement of a message that this process has announced. It leaves the
- * posted receives where they are, which all else that is Go's does not. False: it is for Go to take in. The
- * caller holds the lease. */
+/* Gives Go a receiver's acknowledgement of a message that this process has announced, without the whole
+ * look that all else that is Go's has. False: it is for Go to take in. The caller holds the lease. */
 bool weft_take_ack(struct weft_hot_ep *ep, const struct weft_slot *slot);
 
 /* Go completes transmit request of an endpoint with a status, as the peer that is source says. */

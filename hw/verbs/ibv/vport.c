@@ -32,7 +32,8 @@ static int32_t poll_queue(struct weft_vport *v, uint32_t q, bool all)
 
 	v->next[q] = 0;
 	if (end && !all && atomic_load_explicit(&end->told, memory_order_relaxed) <= 0) {
-		v->count[q] = v->count[q] < 0 ? v->count[q] : 0;
+		if (v->count[q] > 0) // a broken one stays so
+			v->count[q] = 0;
 		return 0;
 	}
 	v->count[q] = weft_ibv_poll(&v->cqs[q], done, (int)v->max);
