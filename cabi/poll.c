@@ -11,6 +11,7 @@
 
 #include "idle.h"
 #include "look.h"
+#include "poster.h"
 #include "reader.h"
 
 /* Milliseconds between two runs of the timers (dead peers, connection
@@ -76,6 +77,25 @@ static bool timers_due(struct weft_idle *idle, uint32_t *now)
 	return true;
 }
 
+/* Does the work of an endpoint that has some; returns whether it did any. */
+static inline bool work(struct weft_hot_ep *ep, struct weft_hot_rx *rx, struct weft_reader *to)
+{
+	bool triggered = false;
+	enum weft_looked looked;
+
+	if (!weft_take_lease(ep, rx)) {
+		weft_count_busy(ep);
+		return false;
+	}
+	looked = weft_work(ep, rx, to);
+	if (looked == WEFT_LOOKED_TO_GO)
+		triggered = weftGoProgress(rx->handle);
+	weft_give_lease(rx);
+	if (triggered)
+		weftGoTriggered(rx->handle);
+	return looked != WEFT_LOOKED_NOTHING;
+}
+
 /* Looks for work at every endpoint in a NULL-terminated list and does it;
  * returns whether it did any. Work that another thread does is none. With a look at
  * the clock it runs the timers when they are due. The reader, which may be NULL, found its queue empty and takes
@@ -93,23 +113,9 @@ static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, str
 	for (e = eps; (ep = entry(e)); e++) {
 		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
 
-		enum weft_looked looked;
-		bool triggered = false;
-
 		look(ep);
-		if (!weft_has_work(ep, rx))
-			continue;
-		if (!weft_take_lease(ep, rx)) {
-			weft_count_busy(ep);
-			continue;
-		}
-		looked = weft_work(ep, rx, to);
-		found = found || looked != WEFT_LOOKED_NOTHING;
-		if (looked == WEFT_LOOKED_TO_GO)
-			triggered = weftGoProgress(rx->handle);
-		weft_give_lease(rx);
-		if (triggered)
-			weftGoTriggered(rx->handle);
+		if (weft_has_work(ep, rx) && work(ep, rx, to))
+			found = true;
 	}
 	if (clock && timers_due(idle, &now)) { /* also with work at hand: it may be waiting for a peer that died */
 		housekeeping(eps, now);
@@ -192,6 +198,23 @@ static __attribute__((noinline)) ssize_t read_progress(struct weft_cq_obj *o, st
 	return -FI_EAGAIN;
 }
 
+/* Sends the messages that are held, some of whose completions have just been read: an application
+ * that has read them may stop looking. One thread at a time uses such a queue and its endpoints. */
+static __attribute__((noinline)) void send_held(struct weft_hot_cq *cq)
+{
+	struct weft_hot_ep *const *eps = atomic_load_explicit(&cq->eps, memory_order_acquire);
+	struct weft_poster *me = weft_post_begin();
+	struct weft_hot_ep *ep;
+
+	if (!me)
+		return;
+	atomic_store_explicit(&cq->held, 0, memory_order_relaxed);
+	for (; eps && (ep = entry(eps)); eps++)
+		if (ep->port)
+			ep->port->flush(ep->port);
+	weft_post_end(me);
+}
+
 /* A read of a queue that is not empty. */
 static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struct weft_reader *to,
 						    bool clock)
@@ -200,6 +223,8 @@ static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struc
 	bool error = pop(to);
 
 	if (to->left != count) {
+		if (__builtin_expect(atomic_load_explicit(&to->cq->held, memory_order_relaxed), 0))
+			send_held(to->cq);
 		weft_found_something();
 		if (clock && weft_seldom()) /* or who always finds something would never serve peers */
 			progress(atomic_load_explicit(&to->cq->eps, memory_order_acquire), &o->idle, NULL, true);

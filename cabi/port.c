@@ -53,9 +53,10 @@ enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 			found = WEFT_PORT_GO;
 			break;
 		}
-		ep->port->take(ep->port);
 		messages++;
 		bytes += m.length;
+		if (!ep->port->take(ep->port))
+			break; /* who waits for this one has it sooner without another look at the device */
 	}
 	weft_count_delivered(ep, messages, bytes);
 	if (found == WEFT_PORT_GO)

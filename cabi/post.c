@@ -177,6 +177,16 @@ static int post_fast(struct weft_hot_ep *ep, struct weft_hot_peer *peer, unsigne
 	return rc;
 }
 
+/* Whether a message to another host may be held until the next read of the queue that it
+ * completes on: who waits for its completion sends it so. */
+static uint8_t may_hold(const struct weft_hot_ep *ep, const struct weft_hot_rx *rx, const struct weft_end *end,
+			const struct post *p)
+{
+	if (!end->cq || ep->tx_cntr || !(end->cq->flags & WEFT_CQ_EXCLUSIVE) || !(rx->flags & WEFT_EXCLUSIVE))
+		return WEFT_HOLD_NEVER;
+	return p->flags & FI_MORE ? WEFT_HOLD_MORE : WEFT_HOLD_IN_ROW;
+}
+
 /* Sends to a peer that is reached by a port of C's, if polls look at it: its
  * answers are worth looking for. */
 static __attribute__((noinline)) int post_path(struct weft_hot_ep *ep, uint64_t line,
@@ -196,9 +206,12 @@ static __attribute__((noinline)) int post_path(struct weft_hot_ep *ep, uint64_t 
 		return TO_GO;
 	if (!weft_end_room(ep, p->flags, p->inject, &end))
 		return -FI_EAGAIN;
+	m.hold = may_hold(ep, rx, &end, p);
 	rc = path->send(path, &m);
 	if (rc == WEFT_PATH_GO)
 		return TO_GO;
+	if (rc == WEFT_PATH_HELD)
+		atomic_store_explicit(&end.cq->held, 1, memory_order_relaxed);
 	rc = rc == WEFT_PATH_FULL ? -FI_EAGAIN : 0;
 	count_sent(ep, p, rc, WEFT_STAT_TX_INLINE);
 	return rc ? rc : finish(ep, &end, p);

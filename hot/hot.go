@@ -153,7 +153,8 @@ type CQ struct {
 	Armed      uint32
 	Signaled   uint32
 	Overflow   uint64
-	_          [48]byte
+	Held       uint32
+	_          [44]byte
 }
 
 // CQRing is the header of one of a completion queue's rings (struct weft_cq_ring).
@@ -314,8 +315,16 @@ type PortMessage struct {
 	Source    uint32
 	HeadBytes uint16
 	ID        uint8
-	_         [5]byte
+	Hold      uint8
+	_         [4]byte
 }
+
+// Whether a message may be held.
+const (
+	HoldNever = 0
+	HoldInRow = 1
+	HoldMore  = 2
+)
 
 // What Port.Next finds.
 const (
@@ -329,6 +338,7 @@ type Port struct {
 	_     structs.HostLayout
 	Next  uintptr
 	Take  uintptr
+	Flush uintptr
 	Taken uint64
 }
 
@@ -337,6 +347,7 @@ const (
 	PathSent = 0
 	PathFull = 1
 	PathGo   = 2
+	PathHeld = 3
 )
 
 // Path is the way to a peer over such an interface (struct weft_hot_path).

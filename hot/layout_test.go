@@ -69,6 +69,7 @@ var constants = []struct {
 	{"WEFT_ATTENTION_GO", AttentionGo}, {"WEFT_ATTENTION_PORTS", AttentionPorts},
 	{"WEFT_PORT_EMPTY", PortEmpty}, {"WEFT_PORT_ARRIVAL", PortArrival}, {"WEFT_PORT_GO", PortGo},
 	{"WEFT_PATH_SENT", PathSent}, {"WEFT_PATH_FULL", PathFull}, {"WEFT_PATH_GO", PathGo},
+	{"WEFT_PATH_HELD", PathHeld}, {"WEFT_HOLD_NEVER", HoldNever}, {"WEFT_HOLD_IN_ROW", HoldInRow}, {"WEFT_HOLD_MORE", HoldMore},
 	{"WEFT_SEG_MAGIC", SegMagic}, {"WEFT_SEG_VERSION", SegVersion},
 	{"WEFT_SEG_ANY_IPV4", SegAnyIPv4}, {"WEFT_SEG_ANY_IPV6", SegAnyIPv6},
 	{"WEFT_LANES", Lanes}, {"WEFT_SLOT_BYTES", SlotBytes}, {"WEFT_SLOT_BODY", SlotBody}, {"WEFT_SLOT_BOUNCE", SlotBounce},

@@ -30,6 +30,7 @@ func (i *Iface) ended(d *ibv.Done) int {
 		return e.finish(q, pos+1, allPosted, nil)
 	}
 	// A queue pair works in order: what came before the failure has been done.
+	pos -= uint64(q.place(pos).Joined)
 	n := e.finish(q, pos, allPosted, nil)
 	return n + e.broken(q, class, pos, d)
 }

@@ -23,6 +23,7 @@ const (
 const (
 	maxRxBuffers  = 1 << 16
 	maxBounce     = 1 << 16
+	minBounceSize = 256
 	maxBounceSize = 16 << 20
 	maxDepth      = 1 << 12
 	maxNameBytes  = 32
@@ -110,7 +111,7 @@ func (c *Config) check(a ibv.DeviceAttr) error {
 		{"receive buffers", c.RxBuffers, 16, min(maxRxBuffers, a.MaxSRQWR, a.MaxCQE)},
 		{"stripes", c.Stripes, 1, 1024},
 		{"bounce buffers", c.BounceCount, c.Stripes, maxBounce},
-		{"bounce buffer bytes", c.BounceBytes, 256, maxBounceSize},
+		{"bounce buffer bytes", c.BounceBytes, minBounceSize, maxBounceSize},
 		{"operations posted to a peer", c.Depth, 16, min(maxDepth, a.MaxQPWR, a.MaxCQE)},
 		{"name bytes", len(c.Name), 0, maxNameBytes},
 	} {

@@ -3,6 +3,8 @@ package verbs
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
 // packetType says what a service packet is for.
@@ -59,7 +61,7 @@ type packet struct {
 //	epoch | got | qp | psn | index | seq | rkey | code | to (4 each) | reach:8
 const (
 	packetBytes   = 132
-	packetVersion = 2
+	packetVersion = 3
 )
 
 var errPacket = errors.New("malformed service packet")
@@ -116,9 +118,13 @@ func (p *packet) nameBytes() []byte {
 // Messages. Every one starts with this header, little endian:
 //
 //	id | head length | kind | 0x57 | index:4 | seq:4 | payload length:4 | header:8
+//
+// With moreFollows in its kind another message follows in the same packet, at the
+// next multiple of 8 bytes.
 const (
 	headerBytes = 24
 	headerMagic = 0x57
+	moreFollows = ibv.MessageMore
 )
 
 // messageKind says who a message is for.
@@ -150,18 +156,29 @@ func (m *message) put(b []byte) {
 	binary.LittleEndian.PutUint64(b[16:], m.header)
 }
 
-// parseMessage reads the header of a message of len(b) bytes and checks it.
-func parseMessage(b []byte) (m message, ok bool) {
+// parseMessage reads the header of the message that a packet, or what is left of
+// one, starts with, checks it, and returns what comes behind the message.
+func parseMessage(b []byte) (m message, rest []byte, ok bool) {
 	if len(b) < headerBytes || b[3] != headerMagic {
-		return m, false
+		return m, nil, false
 	}
-	m.id, m.headLen, m.kind = b[0], b[1], messageKind(b[2])
+	more := b[2]&moreFollows != 0
+	m.id, m.headLen, m.kind = b[0], b[1], messageKind(b[2]&^moreFollows)
 	m.index = binary.LittleEndian.Uint32(b[4:])
 	m.seq = binary.LittleEndian.Uint32(b[8:])
 	m.length = binary.LittleEndian.Uint32(b[12:])
 	m.header = binary.LittleEndian.Uint64(b[16:])
-	ok = m.id < maxID && m.kind <= kindReply && uint64(len(b)) == headerBytes+uint64(m.headLen)+uint64(m.length)
-	return m, ok
+	own := headerBytes + uint64(m.headLen) + uint64(m.length)
+	if m.id >= maxID || m.kind > kindReply || own > uint64(len(b)) || !more && own != uint64(len(b)) {
+		return m, nil, false
+	}
+	if more {
+		rest = b[min((own+7)&^7, uint64(len(b))):]
+		if len(rest) == 0 {
+			return m, nil, false
+		}
+	}
+	return m, rest, true
 }
 
 // Immediate data of a write without bytes: the receiver's index of the sender

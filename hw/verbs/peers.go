@@ -109,7 +109,8 @@ func (e *Endpoint) breakMessages() {
 	e.wantRejoin.Store(true)
 	e.msg.stop()
 	e.retire(e.msg.qp)
-	e.msg.Gen++ // completions that are under way no longer count
+	e.msg.Gen++  // completions that are under way no longer count
+	e.msg.Part() // the peer may have some of the messages in a packet
 	e.lease.phase, e.lease.since = draining, time.Now()
 	e.i.attend(e)
 }

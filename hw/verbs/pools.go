@@ -179,6 +179,10 @@ func (p *blockPool) close() error {
 	return first
 }
 
+// joinBytes is the most that goes in one packet of several messages: every
+// peer's receive buffers have room for it, whatever its settings.
+const joinBytes = headerBytes + maxShort + minBounceSize
+
 // attach gives a queue its memory. The block goes back to the pool when the
 // collector finds that no thread holds the endpoint any more: a thread that is
 // about to post to a peer that has just died still writes there.
@@ -189,5 +193,6 @@ func (p *blockPool) attach(e *Endpoint, q *queue) error {
 	}
 	runtime.AddCleanup(e, p.put, b)
 	q.lay(b.memory, p.depth, b.lkey)
+	q.JoinBytes = joinBytes
 	return nil
 }

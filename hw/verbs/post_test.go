@@ -23,11 +23,20 @@ func nullEndpoint(depth int) *Endpoint {
 	e.msg.lay(memory, depth, 0)
 	e.msg.reports(&sendCQ{SendCQ: &ibv.SendCQ{Size: 1 << 40}})
 	e.msg.use(null.QP())
-	e.c = new(ibv.VPort).NewPeer(e.msg.SendQueue)
+	e.c = nullPort().NewPeer(e.msg.SendQueue)
 	e.msg.start()
 	e.ready.Store(true)
 	e.c.Blocked.Store(0)
 	return e
+}
+
+// nullPort is a port of an interface that there is not.
+func nullPort() *ibv.VPort {
+	p, err := ibv.NewVPort(ibv.VPortConfig{SRQ: null.SRQ(), Queues: []*ibv.CQ{null.CQ(0)}, Max: 1, Peers: 1})
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // retireAll ends everything posted, as completions do.

@@ -115,15 +115,13 @@ func (i *Iface) Progress(max int) int {
 	if r.port.Calls.Load() != 0 {
 		r.port.Calls.Store(0) // before it looks why
 	}
+	r.port.Flush()
 	r.poll()
 	n := 0
 	for r.port.Staged.Load() != 0 {
 		n += r.complete()
 		for d := r.port.Arrival(); d != nil && (n < max || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
-			r.port.Pass()
-			if r.arrive(d) {
-				n++
-			}
+			n += r.arrive(d, r.port.Pass())
 			r.port.Staged.Add(-1) // last: now another thread may poll
 		}
 		if n >= max || r.port.Staged.Load() != 0 {
@@ -158,20 +156,26 @@ func (r *receiver) complete() int {
 	return told
 }
 
-// arrive delivers one arrival and tells whether it was a message.
-func (r *receiver) arrive(d *ibv.Done) bool {
+// arrive delivers one arrival, of which C has dealt with the first bytes up to at,
+// and tells how many messages were in it.
+func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 	buffer := uint32(d.ID)
 	if d.ID >= uint64(len(r.nextBack)) { // of a queue pair's own, which there are none of
-		return false
+		return 0
 	}
 	r.current, r.keeping, r.stamp = buffer, false, d.Stamp
-	delivered := false
 	switch {
 	case d.Status != ibv.StatusOK: // flushed with its queue pair
 	case d.Opcode == ibv.DoneRecvImm:
 		r.control(d)
 	case d.Opcode == ibv.DoneRecv:
-		delivered = r.deliver(r.i.rxBuffer(buffer)[:min(int(d.Bytes), r.i.stride)], d.QP)
+		b := r.i.rxBuffer(buffer)[:min(int(d.Bytes), r.i.stride)]
+		for b = b[min(at, len(b)):]; b != nil; {
+			var ok bool
+			if b, ok = r.deliver(b, d.QP); ok {
+				delivered++
+			}
+		}
 	}
 	if !r.keeping {
 		r.port.GiveBack(buffer)
@@ -179,31 +183,37 @@ func (r *receiver) arrive(d *ibv.Done) bool {
 	return delivered
 }
 
-// deliver gives a message to its handler. Its bytes were written by the peer's
-// device before it was told, so nobody changes them any more.
-func (r *receiver) deliver(b []byte, qp uint32) bool {
-	m, ok := parseMessage(b)
+// deliver gives the first message in b to its handler, and returns what comes
+// behind it. Its bytes were written by the peer's device before it was told, so
+// nobody changes them any more.
+func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered bool) {
+	m, rest, ok := parseMessage(b)
 	if !ok {
 		r.refuse("message of %d bytes with header %x", len(b), b[:min(len(b), headerBytes)])
-		return false
+		return nil, false
 	}
 	e := r.from(m.index, qp)
 	if e == nil {
 		r.refuse("message with index %d over queue pair %d", m.index, qp)
-		return false
+		return rest, false
 	}
 	if int32(m.seq-e.c.LastSeq) <= 0 {
-		return false // it came already, over the former connection
+		return rest, false // it came already, over the former connection
 	}
 	e.c.LastSeq, e.c.Heard = m.seq, 1
-	head, payload := b[headerBytes:headerBytes+int(m.headLen)], b[headerBytes+int(m.headLen):]
+	head, payload := b[headerBytes:][:m.headLen], b[headerBytes+int(m.headLen):][:m.length]
 	switch m.kind {
 	case kindRequest:
 		r.perform(e, &m, payload)
-		return false
+		return rest, false
 	case kindReply:
-		return r.replied(e, &m, payload) > 0
+		return rest, r.replied(e, &m, payload) > 0
 	}
+	return rest, r.handle(e, &m, head, payload)
+}
+
+// handle calls a message's handler.
+func (r *receiver) handle(e *Endpoint, m *message, head, payload []byte) bool {
 	e.c.Source = 1
 	h := r.handlers[m.id]
 	if h == nil {

@@ -84,7 +84,7 @@ func (q *queue) claim(keep uint64) (pos uint64, ok bool) {
 		}
 		if q.Tail.CompareAndSwap(t, t+1) {
 			p := q.place(t)
-			p.Signal, p.Weight, p.Plain, p.Bounce = 0, 1, 0, -1
+			p.Signal, p.Weight, p.Plain, p.Joined, p.Bounce = 0, 1, 0, 0, -1
 			return t, true
 		}
 	}

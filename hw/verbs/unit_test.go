@@ -83,15 +83,19 @@ func FuzzMessage(f *testing.F) {
 	m.put(b)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, ok := parseMessage(b)
+		m, rest, ok := parseMessage(b)
 		if !ok {
 			return
 		}
-		if headerBytes+int(m.headLen)+int(m.length) != len(b) || m.id >= maxID {
-			t.Errorf("%d bytes are read as %+v", len(b), m)
+		own := headerBytes + int(m.headLen) + int(m.length)
+		if (rest == nil) != (own == len(b) && b[2]&moreFollows == 0) || rest != nil && len(b)-len(rest) != (own+7)&^7 || m.id >= maxID {
+			t.Errorf("%d bytes are read as %+v, %d follow", len(b), m, len(rest))
 		}
 		again := make([]byte, headerBytes)
 		m.put(again)
+		if rest != nil {
+			again[2] |= moreFollows
+		}
 		if !bytes.Equal(again, b[:headerBytes]) {
 			t.Errorf("%x is read as %+v", b[:headerBytes], m)
 		}

@@ -57,7 +57,8 @@ struct weft_hot_cq {
 	_Atomic uint32_t armed;    /* 1: a reader sleeps or is about to (set by waiters, cleared by who wakes them) */
 	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
 	_Atomic uint64_t overflow; /* Go: completions held off the rings because ring 0 was full */
-	uint8_t pad1[64 - 16];
+	_Atomic uint32_t held;     /* 1: messages that complete here are held (WEFT_PATH_HELD). Set before the completion is published, cleared by who reads it and sends them; relaxed */
+	uint8_t pad1[64 - 20];
 };
 
 struct weft_cq_ring {
@@ -205,8 +206,14 @@ struct weft_port_message {
 	uint32_t source;              /* of an arrival: the port's number for the sender (hw.Source) */
 	uint16_t head_bytes;
 	uint8_t id;
-	uint8_t pad[5];
+	uint8_t hold;                 /* of one to be sent: WEFT_HOLD_* */
+	uint8_t pad[4];
 };
+
+/* Whether a message may be held, to go in one packet with those that come behind it. */
+#define WEFT_HOLD_NEVER 0
+#define WEFT_HOLD_IN_ROW 1 /* if several were sent in a row since the port was looked at */
+#define WEFT_HOLD_MORE 2   /* the next one is at hand (FI_MORE) */
 
 /* What weft_hot_port.next finds. */
 #define WEFT_PORT_EMPTY 0
@@ -214,10 +221,12 @@ struct weft_port_message {
 #define WEFT_PORT_GO 2 /* something that Go must deal with */
 
 /* An interface to other hosts that C looks at and takes messages from, made by a
- * backend. Both functions belong to the progress lease. */
+ * backend. Its functions belong to the progress lease, flush also to threads that say that they
+ * post (struct weft_poster). */
 struct weft_hot_port {
 	int (*next)(struct weft_hot_port *port, struct weft_port_message *m); /* WEFT_PORT_*; the same message until it is taken */
-	void (*take)(struct weft_hot_port *port); /* the message that next found last is done with */
+	bool (*take)(struct weft_hot_port *port); /* the message that next found last is done with; whether another one is at hand */
+	void (*flush)(struct weft_hot_port *port); /* sends what is held; next does, too */
 	_Atomic uint64_t taken;               /* messages so far; stored by the lease holder, relaxed */
 };
 
@@ -225,6 +234,7 @@ struct weft_hot_port {
 #define WEFT_PATH_SENT 0
 #define WEFT_PATH_FULL 1 /* nothing happened; there is room later, after progress */
 #define WEFT_PATH_GO 2   /* nothing happened; only Go can send now */
+#define WEFT_PATH_HELD 3 /* it goes with what is sent behind it, or when the port is flushed */
 
 /* The way to a peer over such an interface. Any thread may send that says that it
  * posts (struct weft_poster). */
@@ -360,7 +370,7 @@ _Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");
 _Static_assert(sizeof(struct weft_hot_region) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_fetch) == 64, "one line");
 _Static_assert(sizeof(struct weft_inbound) == 64, "one line");
-_Static_assert(sizeof(struct weft_hot_port) == 24, "mirrored");
+_Static_assert(sizeof(struct weft_hot_port) == 32, "mirrored");
 _Static_assert(sizeof(struct weft_hot_path) == 16, "mirrored");
 _Static_assert(sizeof(struct weft_port_message) == 40, "mirrored");
 _Static_assert(sizeof(struct weft_hot_ep) == 256 + 64 * WEFT_LANES, "four lines, and one per ring");

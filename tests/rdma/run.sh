@@ -58,28 +58,33 @@ if ! "$dir/vm" -dir "$dir" prepare kernel >"$log/prepare" 2>&1; then
 fi
 echo "virtual machines: $(basename "$dir"/package/boot/vmlinuz-*), accelerator $accel"
 
-# machines NAME run|pair SECONDS COMMAND... runs a Go test binary and counts.
-machines() {
-	local name=$1 kind=$2 limit=$3 status good bad left
-	shift 3
-	echo "-- $name"
-	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -timeout "${limit}s" \
-		-env WEFT_TEST_RDMA=1 -env WEFT_TEST_PAIR="$([ "$kind" = pair ] && echo 1)" "$kind" -- "$@" >"$log/out" 2>&1
-	status=$?
-	good=$(grep -cE '^(\[[01]\] )? *--- PASS' "$log/out")
-	bad=$(grep -cE '^(\[[01]\] )? *--- FAIL' "$log/out")
-	left=$(grep -cE '^(\[[01]\] )? *--- SKIP' "$log/out")
-	if ((status != 0 && bad == 0)) || ((good == 0)); then
+# tally NAME STATUS counts the results of a command that wrote those of Go tests, or of tests/c.
+tally() {
+	local good bad left
+	good=$(grep -v '# SKIP' "$log/out" | grep -cE '^(\[[01]\] )? *(--- PASS|ok [0-9])')
+	bad=$(grep -cE '^(\[[01]\] )? *(--- FAIL|not ok [0-9])' "$log/out")
+	left=$(grep -cE '^(\[[01]\] )? *(--- SKIP|ok [0-9].*# SKIP)' "$log/out")
+	if (($2 != 0 && bad == 0)) || ((good == 0)); then
 		bad=$((bad + 1))
 	fi
 	if ((bad > 0)); then
-		echo "FAILED $name: exit status $status"
-		grep -vE '=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP)' "$log/out" | tail -n 80
+		echo "FAILED $1: exit status $2"
+		grep -vE '=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP)|^ok ' "$log/out" | tail -n 80
 	fi
 	echo "   $good passed, $bad failed, $left skipped there"
 	passed=$((passed + good))
 	failed=$((failed + bad))
 	skipped=$((skipped + left))
+}
+
+# machines NAME run|pair SECONDS COMMAND... runs a Go test binary.
+machines() {
+	local name=$1 kind=$2 limit=$3
+	shift 3
+	echo "-- $name"
+	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -timeout "${limit}s" \
+		-env WEFT_TEST_RDMA=1 -env WEFT_TEST_PAIR="$([ "$kind" = pair ] && echo 1)" "$kind" -- "$@" >"$log/out" 2>&1
+	tally "$name" $?
 }
 
 # tails shows the last lines that each machine said, and those of who runs them.
@@ -111,6 +116,20 @@ program() {
 		tails
 		failed=$((failed + 1))
 	fi
+}
+
+# apart SECONDS PROGRAM...: one machine runs programs of tests/c whose ranks share no memory.
+apart() {
+	local limit=$1
+	shift
+	echo "-- tests/c over the device: $*"
+	if ! make -s -C tests/c OUT="$PWD/build/tests"; then
+		failed=$((failed + 1))
+		return
+	fi
+	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -cpus 2 -timeout "${limit}s" run -- \
+		tests/rdma/apart.sh "$@" >"$log/out" 2>&1
+	tally "tests/c over the device" $?
 }
 
 # absent TOOL: skips what needs it and is not installed.
@@ -160,11 +179,13 @@ jobs() {
 
 pingpongs
 if [ "$mode" = short ]; then
+	apart 100 row
 	jobs 1 240 types
 	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
+	apart 500 row levels msg_basic msg_order rma_order selective source
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s

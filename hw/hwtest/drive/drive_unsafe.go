@@ -35,12 +35,24 @@ func Next(p *hot.Port) (Message, int) {
 		Payload: bytes.Clone(b[m.HeadBytes:])}, found
 }
 
-// Take is done with the message that Next found.
-func Take(p *hot.Port) { C.weft_drive_take((*C.struct_weft_hot_port)(unsafe.Pointer(p))) }
+// Take is done with the message that Next found, and tells whether another one is at
+// hand.
+func Take(p *hot.Port) bool {
+	return C.weft_drive_take((*C.struct_weft_hot_port)(unsafe.Pointer(p))) != 0
+}
 
-// Send sends a message and returns hot.PathSent, PathFull or PathGo.
+// Flush sends what a port holds. The caller holds the progress lease.
+func Flush(p *hot.Port) { C.weft_drive_flush((*C.struct_weft_hot_port)(unsafe.Pointer(p))) }
+
+// Send sends a message that is not held and returns hot.PathSent, PathFull or PathGo.
 func Send(p *hot.Path, id hw.AMID, header uint64, head, payload []byte) int {
+	return SendHold(p, id, header, head, payload, hot.HoldNever)
+}
+
+// SendHold is Send for a message that may be held, hot.HoldNever to HoldMore; it may
+// return hot.PathHeld. One thread at a time sends so over an interface.
+func SendHold(p *hot.Path, id hw.AMID, header uint64, head, payload []byte, hold int) int {
 	return int(C.weft_drive_send((*C.struct_weft_hot_path)(unsafe.Pointer(p)), C.uint64_t(header),
 		unsafe.Pointer(unsafe.SliceData(head)), C.uint32_t(len(head)),
-		unsafe.Pointer(unsafe.SliceData(payload)), C.uint32_t(len(payload)), C.uint32_t(id)))
+		unsafe.Pointer(unsafe.SliceData(payload)), C.uint32_t(len(payload)), C.uint32_t(id), C.uint32_t(hold)))
 }

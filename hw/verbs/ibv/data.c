@@ -36,19 +36,26 @@ static void request(struct ibv_send_wr *wr, const struct weft_op *op)
 int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, uint64_t from, int n, int *err)
 {
 	struct ibv_send_wr wr[BATCH], *bad;
+	int behind[BATCH + 1]; // operations that are posted when so many requests are
 	int done = 0;
 
 	*err = 0;
 	while (done < n && !*err) {
-		int k = 0, want = n - done < BATCH ? n - done : BATCH;
+		int k = 0, next = done;
 
-		for (; k < want; k++) {
-			request(&wr[k], &ring[(from + done + k) & mask]);
+		behind[0] = done;
+		while (next < n && k < BATCH) {
+			const struct weft_op *op = &ring[(from + next++) & mask];
+
+			if (op->opcode == WEFT_OP_JOINED)
+				continue;
+			request(&wr[k], op);
 			wr[k].next = &wr[k + 1];
+			behind[++k] = next;
 		}
-		wr[k - 1].next = NULL;
+		wr[k - 1].next = NULL; // a joined one is never the last
 		*err = qp->context->ops.post_send(qp, wr, &bad);
-		done += *err ? (int)(bad - wr) : k;
+		done = *err ? behind[bad - wr] : next;
 	}
 	return done;
 }

@@ -27,6 +27,7 @@ struct weft_op {
 	struct ibv_sge sge[4];
 };
 #define WEFT_SGE 4
+#define WEFT_OP_JOINED ~0u /* opcode: goes with a later one, which has its bytes */
 
 /* One completion. 48 bytes. */
 struct weft_done {

@@ -34,11 +34,13 @@ static void sign(struct weft_sendq *q, int n)
 		struct weft_op *op = &q->ops[pos & q->mask];
 		const struct weft_place *p = &q->places[pos & q->mask];
 
+		q->weight += p->weight;
+		if (op->opcode == WEFT_OP_JOINED)
+			continue;
 		op->wr_id = q->id | (uint64_t)(q->gen & 0xff) << 32 | (pos & 0xffffffff);
 		op->flags &= ~(uint32_t)IBV_SEND_SIGNALED;
-		q->weight += p->weight;
 		if (op->opcode == IBV_WR_SEND)
-			atomic_store(&q->last_send, pos + 1);
+			atomic_store_explicit(&q->last_send, pos + 1, memory_order_release);
 		if (p->signal || q->weight >= limit) {
 			op->flags |= IBV_SEND_SIGNALED;
 			atomic_fetch_add_explicit(&q->cq->told, 1, memory_order_relaxed);
@@ -63,6 +65,8 @@ static bool post_ready(struct weft_sendq *q)
 			atomic_fetch_sub(&q->cq->used, n);
 			return false;
 		}
+		if (n > 1 && q->join_bytes)
+			weft_sendq_join(q, n);
 		sign(q, n);
 		taken = weft_ibv_post(q->qp, q->ops, q->mask, q->posted, n, &err);
 		q->posted += taken;

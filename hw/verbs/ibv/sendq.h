@@ -29,8 +29,8 @@ struct weft_place {
 	_Atomic uint64_t ready; /* the position plus one when it may be posted */
 	uint8_t signal;         /* tell of its completion */
 	uint8_t weight;         /* toward the next completion that is told */
-	uint8_t plain;          /* nobody waits for its end, and nothing is to be given back then */
-	uint8_t pad;
+	uint8_t plain;          /* a message in its slot: nobody waits for its end, and nothing is to be given back then */
+	uint8_t joined;         /* messages before it that go in one operation with it (join.c); by who holds run */
 	int32_t bounce;         /* buffer to be freed, -1: none */
 };
 
@@ -64,7 +64,7 @@ struct weft_sendq {
 	unsigned char *slots;   /* registered: WEFT_SLOT of each place */
 	struct weft_send_cq *cq;
 	uint32_t lkey;
-	uint32_t pad2;
+	uint32_t join_bytes;    /* the most that goes in one operation of several messages; 0: none does */
 	uint64_t pad3;
 	/* by who holds run, or has stopped the queue */
 	uint64_t posted;
@@ -73,8 +73,8 @@ struct weft_sendq {
 	uint32_t gen;           /* of the queue pair, 8 bits: completions of older ones are ignored */
 	int64_t weight;         /* since the last completion that is told */
 	/* Position after the last operation whose completion is told, and after the
-	 * last message. Stored by who holds run, read by the lease holder and the
-	 * service; sequentially consistent. */
+	 * last message. Stored by who holds run (sequentially consistent, release),
+	 * read by the lease holder and the service. */
 	_Atomic uint64_t last_signal;
 	_Atomic uint64_t last_send;
 	uint8_t pad4[16];
@@ -94,6 +94,16 @@ bool weft_sendq_claim(struct weft_sendq *q, uint64_t keep, uint64_t *pos);
  * thread looks again after it has let go. True: nothing stays that the queue
  * pair could take. */
 bool weft_sendq_post(struct weft_sendq *q);
+
+/* The most messages in one operation. */
+#define WEFT_SENDQ_JOIN 16
+
+/* Has those of the next n operations that are plain, and follow one another, go in one (join.c).
+ * The caller holds run. */
+void weft_sendq_join(struct weft_sendq *q, int n);
+
+/* Undoes that for all that have not ended. The queue is stopped. */
+void weft_sendq_part(struct weft_sendq *q);
 
 /* Ends the operations up to a successful completion, if they are plain. False:
  * nothing happened. The caller holds the lease. */

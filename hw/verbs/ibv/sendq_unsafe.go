@@ -2,6 +2,8 @@ package ibv
 
 // #cgo noescape weft_sendq_post
 // #cgo nocallback weft_sendq_post
+// #cgo noescape weft_sendq_part
+// #cgo nocallback weft_sendq_part
 // #include "sendq.h"
 import "C"
 
@@ -27,15 +29,18 @@ const QueueReserve = C.WEFT_SENDQ_RESERVE
 // SlotBytes is the size of a place's slot, in bytes: what an operation may copy.
 const SlotBytes = C.WEFT_SENDQ_SLOT
 
+// JoinMax is the most messages in one operation.
+const JoinMax = C.WEFT_SENDQ_JOIN
+
 // Place is what C knows of an operation (struct weft_place).
 type Place struct {
 	_      structs.HostLayout
 	Ready  atomic.Uint64 // the position plus one when it may be posted
 	Signal uint8         // 1: tell of its completion
 	Weight uint8         // toward the next completion that is told
-	Plain  uint8         // 1: nobody waits for its end, and nothing is to be given back then
-	_      uint8
-	Bounce int32 // buffer to be freed, -1: none
+	Plain  uint8         // 1: a message in its slot; nobody waits for its end, and nothing is to be given back then
+	Joined uint8         // messages before it that go in one operation with it; by who holds Run
+	Bounce int32         // buffer to be freed, -1: none
 }
 
 // SendCQ is a completion queue for what is posted (struct weft_send_cq).
@@ -64,7 +69,7 @@ type SendQueue struct {
 	slots      uintptr
 	cq         uintptr
 	LKey       uint32
-	_          uint32
+	JoinBytes  uint32 // the most that goes in one operation of several messages; 0: none does
 	_          uint64
 	Posted     uint64
 	qp         uintptr
@@ -80,12 +85,14 @@ type SendQueue struct {
 var (
 	_ = [1]byte{}[unsafe.Sizeof(Place{})-C.sizeof_struct_weft_place]
 	_ = [1]byte{}[unsafe.Offsetof(Place{}.Plain)-unsafe.Offsetof(C.struct_weft_place{}.plain)]
+	_ = [1]byte{}[unsafe.Offsetof(Place{}.Joined)-unsafe.Offsetof(C.struct_weft_place{}.joined)]
 	_ = [1]byte{}[unsafe.Offsetof(Place{}.Bounce)-unsafe.Offsetof(C.struct_weft_place{}.bounce)]
 	_ = [1]byte{}[unsafe.Sizeof(SendCQ{})-C.sizeof_struct_weft_send_cq]
 	_ = [1]byte{}[unsafe.Sizeof(SendQueue{})-C.sizeof_struct_weft_sendq]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Broken)-unsafe.Offsetof(C.struct_weft_sendq{}.broken)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Mask)-unsafe.Offsetof(C.struct_weft_sendq{}.mask)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.cq)-unsafe.Offsetof(C.struct_weft_sendq{}.cq)]
+	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.JoinBytes)-unsafe.Offsetof(C.struct_weft_sendq{}.join_bytes)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Posted)-unsafe.Offsetof(C.struct_weft_sendq{}.posted)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Gen)-unsafe.Offsetof(C.struct_weft_sendq{}.gen)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.LastSend)-unsafe.Offsetof(C.struct_weft_sendq{}.last_send)]
@@ -136,3 +143,7 @@ func (q *SendQueue) Post() bool {
 	}
 	return bool(C.weft_sendq_post((*C.struct_weft_sendq)(unsafe.Pointer(q))))
 }
+
+// Part gives each message that goes in one operation with others, and has not ended, its own again.
+// The queue is stopped.
+func (q *SendQueue) Part() { C.weft_sendq_part((*C.struct_weft_sendq)(unsafe.Pointer(q))) }

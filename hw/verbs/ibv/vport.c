@@ -57,7 +57,21 @@ void weft_vport_poll(struct weft_vport *v, bool all)
 	for (uint32_t q = 0; q < v->queues; q++)
 		staged += poll_queue(v, q, all);
 	if (staged)
-		atomic_store(&v->staged, staged);
+		atomic_store_explicit(&v->staged, staged, memory_order_release);
+}
+
+// staged is how much is staged, for who polls or holds the lease.
+static int64_t staged(const struct weft_vport *v)
+{
+	return atomic_load_explicit(&v->staged, memory_order_acquire);
+}
+
+// dealt_with counts down what is staged. The caller holds the lease.
+static void dealt_with(struct weft_vport *v, int64_t n)
+{
+	if (n)
+		atomic_store_explicit(&v->staged, atomic_load_explicit(&v->staged, memory_order_relaxed) - n,
+				      memory_order_release);
 }
 
 // port_poll is weft_vport_poll unless something is staged or another thread polls.
@@ -69,7 +83,7 @@ static bool port_poll(struct weft_vport *v)
 
 	if (!atomic_compare_exchange_strong(&v->polling, &free, 1))
 		return true;
-	if (!atomic_load(&v->staged)) {
+	if (!staged(v)) {
 		weft_vport_poll(v, false);
 		for (uint32_t q = 0; q < v->queues; q++)
 			ok = ok && v->count[q] >= 0;
@@ -98,10 +112,11 @@ static bool finish(struct weft_vport *v)
 			done++;
 		}
 	}
-	return atomic_fetch_sub(&v->staged, done) > done;
+	dealt_with(v, done);
+	return staged(v);
 }
 
-// read_message finds out whether an arrival is a message for a handler that
+// read_message finds out whether what is left of an arrival starts with a message for a handler that
 // comes next from its sender. Its bytes were written by the peer's device before
 // it was told, so nobody changes them any more.
 static bool read_message(struct weft_vport *v, const struct weft_done *d, struct weft_port_message *m)
@@ -110,13 +125,20 @@ static bool read_message(struct weft_vport *v, const struct weft_done *d, struct
 	struct weft_vpeer *p;
 	const unsigned char *b;
 	uint32_t bytes = d->byte_len < v->buffers.len ? d->byte_len : v->buffers.len;
+	uint64_t own, all;
+	bool more;
 
-	if (d->status || d->opcode != IBV_WC_RECV || d->wr_id >= v->buffer_count || bytes < sizeof(h))
+	if (d->status || d->opcode != IBV_WC_RECV || d->wr_id >= v->buffer_count || v->at > bytes ||
+	    bytes - v->at < sizeof(h))
 		return false;
-	b = (const unsigned char *)(uintptr_t)(v->buffers.base + d->wr_id * v->buffers.stride);
+	bytes -= v->at;
+	b = (const unsigned char *)(uintptr_t)(v->buffers.base + d->wr_id * v->buffers.stride) + v->at;
 	memcpy(&h, b, sizeof(h));
-	if (h.magic != WEFT_MESSAGE_MAGIC || h.kind != WEFT_MESSAGE_USER || h.id >= WEFT_MESSAGE_IDS ||
-	    (uint64_t)sizeof(h) + h.head + h.length != bytes || h.index >= v->peer_limit)
+	own = (uint64_t)sizeof(h) + h.head + h.length;
+	more = h.kind & WEFT_MESSAGE_MORE;
+	all = more ? (own + 7) & ~7ull : own;
+	if (h.magic != WEFT_MESSAGE_MAGIC || (h.kind & ~WEFT_MESSAGE_MORE) != WEFT_MESSAGE_USER ||
+	    h.id >= WEFT_MESSAGE_IDS || (more ? all >= bytes : own != bytes) || h.index >= v->peer_limit)
 		return false;
 	p = atomic_load(&v->peers[h.index]);
 	if (!p || atomic_load(&p->blocked) & WEFT_PEER_TRACED ||
@@ -124,6 +146,7 @@ static bool read_message(struct weft_vport *v, const struct weft_done *d, struct
 		return false;
 	v->found = p;
 	v->found_seq = h.seq;
+	v->found_bytes = more ? (uint32_t)all : 0;
 	*m = (struct weft_port_message){
 		.header = h.header, .head = b + sizeof(h), .payload = b + sizeof(h) + h.head,
 		.length = h.length, .source = h.index, .head_bytes = h.head, .id = h.id,
@@ -135,12 +158,15 @@ static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	struct weft_vport *v = (struct weft_vport *)port;
 
+	atomic_store_explicit(&v->looks, atomic_load_explicit(&v->looks, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	weft_vport_flush(v);
 	if (atomic_load(&v->calls))
 		return WEFT_PORT_GO;
-	if (!atomic_load(&v->staged)) {
+	if (!staged(v)) {
 		if (!port_poll(v))
 			return WEFT_PORT_GO;
-		if (!atomic_load(&v->staged) || !finish(v))
+		if (!staged(v) || !finish(v))
 			return WEFT_PORT_EMPTY;
 	}
 	if (v->next[0] < v->count[0] && read_message(v, &v->done[v->next[0]], m))
@@ -148,17 +174,68 @@ static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 	return WEFT_PORT_GO;
 }
 
-static void port_take(struct weft_hot_port *port)
+static bool port_take(struct weft_hot_port *port)
 {
 	struct weft_vport *v = (struct weft_vport *)port;
 	struct weft_vpeer *p = v->found;
 
 	p->last_seq = v->found_seq;
 	p->heard = p->source = 1;
-	v->free[v->free_count++] = (uint32_t)v->done[v->next[0]++].wr_id;
 	atomic_store_explicit(&port->taken, atomic_load_explicit(&port->taken, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
-	atomic_fetch_sub(&v->staged, 1); // last: now another thread may poll
+	if (v->found_bytes) {
+		v->at += v->found_bytes;
+		return true;
+	}
+	v->at = 0;
+	v->free[v->free_count++] = (uint32_t)v->done[v->next[0]++].wr_id;
+	dealt_with(v, 1); // last: now another thread may poll
+	return v->next[0] < v->count[0];
+}
+
+// flush posts what is ready for the peer with a number plus one.
+static void flush(struct weft_vport *v, uint32_t held)
+{
+	struct weft_vpeer *p = held && held <= v->peer_limit ? atomic_load(&v->peers[held - 1]) : NULL;
+
+	if (p)
+		weft_sendq_post(p->q);
+}
+
+void weft_vport_flush(struct weft_vport *v)
+{
+	if (atomic_load_explicit(&v->held, memory_order_relaxed))
+		flush(v, atomic_exchange(&v->held, 0));
+}
+
+static void port_flush(struct weft_hot_port *port)
+{
+	weft_vport_flush((struct weft_vport *)port);
+}
+
+// holds tells whether a message that is ready at a position is held. Those of one peer are at a time.
+static bool holds(struct weft_vpeer *p, uint8_t hold, uint64_t pos)
+{
+	struct weft_vport *v = p->port;
+	uint32_t look = atomic_load_explicit(&v->looks, memory_order_relaxed);
+	uint32_t own = (p->q->id >> 40 & 0xfffff) + 1, before;
+
+	if (!hold || !p->q->join_bytes || own > v->peer_limit)
+		return false;
+	if (p->look != look) {
+		p->look = look;
+		p->row = 0;
+	}
+	if (p->row < WEFT_ROW && hold != WEFT_HOLD_MORE) {
+		p->row++;
+		return false;
+	}
+	if (pos + 1 - __atomic_load_n(&p->q->posted, __ATOMIC_RELAXED) >= WEFT_SENDQ_JOIN)
+		return false;
+	before = atomic_exchange(&v->held, own);
+	if (before != own)
+		flush(v, before);
+	return true;
 }
 
 // path_full says that there is no place. If nothing on its way tells of one that will
@@ -188,8 +265,10 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 
 	if (atomic_load(&p->blocked) || atomic_load(&p->window))
 		return WEFT_PATH_GO;
-	if (!weft_sendq_claim(q, WEFT_SENDQ_RESERVE, &pos))
+	if (!weft_sendq_claim(q, WEFT_SENDQ_RESERVE, &pos)) {
+		weft_vport_flush(p->port);
 		return path_full(p);
+	}
 	b = q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT;
 	struct weft_message_header h = {
 		.id = m->id, .head = m->head_bytes, .kind = WEFT_MESSAGE_USER, .magic = WEFT_MESSAGE_MAGIC,
@@ -199,7 +278,9 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	memcpy(b, &h, sizeof(h));
 	if (m->head_bytes)
 		memcpy(b + sizeof(h), m->head, m->head_bytes);
-	if (m->length)
+	if (m->length == sizeof(uint64_t)) // as a plain store
+		memcpy(b + sizeof(h) + m->head_bytes, m->payload, sizeof(uint64_t));
+	else if (m->length)
 		memcpy(b + sizeof(h) + m->head_bytes, m->payload, m->length);
 	op = &q->ops[pos & q->mask];
 	op->opcode = IBV_WR_SEND;
@@ -210,8 +291,11 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	place->signal = 0;
 	place->weight = 1;
 	place->plain = 1;
+	place->joined = 0;
 	place->bounce = -1;
 	atomic_store(&place->ready, pos + 1);
+	if (holds(p, m->hold, pos))
+		return WEFT_PATH_HELD;
 	weft_sendq_post(q);
 	return WEFT_PATH_SENT;
 }
@@ -220,10 +304,12 @@ void weft_vport_init(struct weft_vport *v)
 {
 	v->port.next = port_next;
 	v->port.take = port_take;
+	v->port.flush = port_flush;
 }
 
-void weft_vpeer_init(struct weft_vpeer *p)
+void weft_vpeer_init(struct weft_vpeer *p, struct weft_vport *v)
 {
+	p->port = v;
 	p->path.send = path_send;
 	p->path.max = WEFT_SHORT;
 	atomic_store(&p->blocked, WEFT_PEER_UNREADY);

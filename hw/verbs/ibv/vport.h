@@ -11,7 +11,9 @@
 #include "../../../include/weft/hot.h"
 #include "sendq.h"
 
-/* What every message starts with, little endian (package verbs, packet.go). */
+/* What every message starts with, little endian (package verbs, packet.go). Behind one with
+ * WEFT_MESSAGE_MORE in its kind another one follows in the same packet, at the next multiple of 8
+ * bytes. */
 struct weft_message_header {
 	uint8_t id, head, kind, magic;
 	uint32_t index;  /* of the sender among the receiver's peers */
@@ -21,6 +23,7 @@ struct weft_message_header {
 };
 #define WEFT_MESSAGE_MAGIC 0x57
 #define WEFT_MESSAGE_USER 0 /* kind: for a handler */
+#define WEFT_MESSAGE_MORE 0x80
 #define WEFT_MESSAGE_IDS 32
 
 /* Bits of weft_vpeer.blocked: C must not send. */
@@ -29,11 +32,13 @@ struct weft_message_header {
 #define WEFT_PEER_FENCED 4u  /* something must end before */
 #define WEFT_PEER_TRACED 8u
 
+struct weft_vport;
+
 /* A peer. The fields of the lease are read and written by the progress lease's
  * holder only. */
 struct weft_vpeer {
 	struct weft_hot_path path;
-	uint64_t pad0;
+	struct weft_vport *port;  /* immutable */
 	struct weft_sendq *q;     /* of messages; immutable */
 	_Atomic uint32_t blocked; /* WEFT_PEER_*; changed by any thread, sequentially consistent */
 	_Atomic uint32_t window;  /* 1: the peer does not want eager payloads. By the service and the lease holder */
@@ -42,7 +47,15 @@ struct weft_vpeer {
 	uint32_t last_seq;        /* lease: position after the last message received */
 	uint32_t heard;           /* lease: something came since Go looked */
 	uint32_t source;          /* lease: a message came */
+	/* Messages that might be held since the port's look with this number. By who posts, one
+	 * thread at a time (WEFT_HOLD_*). */
+	uint32_t row;
+	uint32_t look;
+	uint8_t pad[56];
 };
+
+/* So many messages in a row go at once, those behind them may be held. */
+#define WEFT_ROW 8
 
 /* What Go puts before a message's handler: room for head and payload. */
 #define WEFT_SHORT (WEFT_SENDQ_SLOT - (int)sizeof(struct weft_message_header))
@@ -55,8 +68,8 @@ struct weft_vport {
 	_Atomic uint32_t polling;
 	/* 1: Go has something to do. Stored by any thread, cleared by Go's progress. */
 	_Atomic uint32_t calls;
-	/* Arrivals and completions that were polled and are not dealt with. Stored
-	 * by who polls, under polling, and by the lease holder. */
+	/* Arrivals and completions that were polled and are not dealt with. While it is 0 who
+	 * polls stores it, under polling, and else the lease holder: release, read with acquire. */
 	_Atomic int64_t staged;
 	struct weft_buffers buffers;
 	/* The queues, the first for arrivals, with max places of done each; of queue
@@ -78,17 +91,25 @@ struct weft_vport {
 	uint32_t found_seq;       /* lease: of the message that next found */
 	struct weft_vpeer *found; /* lease: its sender */
 	uint32_t turn;            /* polls since all queues were looked at; by who polls */
+	uint32_t at;              /* lease: bytes of the first staged arrival that are dealt with */
+	uint32_t found_bytes;     /* lease: of the message that next found, 0: it is its arrival's last */
+	_Atomic uint32_t looks;   /* counts calls of next; stored by the lease holder, relaxed */
+	_Atomic uint32_t held;    /* index plus one of the peer some of whose messages are held; exchanged by posters and the lease holder */
 	uint32_t pad;
 };
 
 _Static_assert(sizeof(struct weft_message_header) == 24, "mirrored by type message");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
-_Static_assert(sizeof(struct weft_vpeer) == 64, "mirrored by type Peer");
-_Static_assert(sizeof(struct weft_vport) == 168, "mirrored by type vport");
+_Static_assert(sizeof(struct weft_vpeer) == 128, "mirrored by type Peer");
+_Static_assert(sizeof(struct weft_vport) == 192, "mirrored by type vport");
 
 /* The functions of a port and of a path. */
 void weft_vport_init(struct weft_vport *v);
-void weft_vpeer_init(struct weft_vpeer *p);
+void weft_vpeer_init(struct weft_vpeer *p, struct weft_vport *v);
+
+/* Sends the messages that are held. The caller holds the lease or says that it posts (struct
+ * weft_poster), or nobody else posts or polls. */
+void weft_vport_flush(struct weft_vport *v);
 
 /* Gives buffers back and stages what the queues have. Nothing is staged, and the
  * caller has polling. Queues without a completion that was asked for are passed

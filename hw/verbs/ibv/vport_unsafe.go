@@ -2,6 +2,8 @@ package ibv
 
 // #cgo noescape weft_vport_poll
 // #cgo nocallback weft_vport_poll
+// #cgo noescape weft_vport_flush
+// #cgo nocallback weft_vport_flush
 // #include "vport.h"
 import "C"
 
@@ -28,13 +30,17 @@ const (
 	HeaderBytes = C.sizeof_struct_weft_message_header
 	HeaderMagic = C.WEFT_MESSAGE_MAGIC
 	MessageIDs  = C.WEFT_MESSAGE_IDS
+	MessageMore = C.WEFT_MESSAGE_MORE // in a message's kind: another one follows in its packet
 )
+
+// Row is the number of messages in a row that are not held.
+const Row = C.WEFT_ROW
 
 // Peer is a peer as C sees it (struct weft_vpeer, where the fields are explained).
 type Peer struct {
 	_       structs.HostLayout
 	Path    hot.Path
-	_       uintptr
+	port    uintptr
 	queue   uintptr
 	Blocked atomic.Uint32
 	Window  atomic.Uint32
@@ -43,6 +49,7 @@ type Peer struct {
 	LastSeq uint32
 	Heard   uint32
 	Source  uint32
+	_       [64]byte
 }
 
 const peerBytes = C.sizeof_struct_weft_vpeer
@@ -71,6 +78,10 @@ type vport struct {
 	_           uint32
 	_           uintptr
 	_           uint32
+	at          uint32
+	_           uint32
+	_           uint32
+	held        atomic.Uint32
 	_           uint32
 }
 
@@ -88,6 +99,8 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.ends)-unsafe.Offsetof(C.struct_weft_vport{}.ends)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.free)-unsafe.Offsetof(C.struct_weft_vport{}.free)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.peers)-unsafe.Offsetof(C.struct_weft_vport{}.peers)]
+	_ = [1]byte{}[unsafe.Offsetof(vport{}.at)-unsafe.Offsetof(C.struct_weft_vport{}.at)]
+	_ = [1]byte{}[unsafe.Offsetof(vport{}.held)-unsafe.Offsetof(C.struct_weft_vport{}.held)]
 )
 
 // VPortConfig says how a port is made.
@@ -166,7 +179,7 @@ func NewVPort(c VPortConfig) (*VPort, error) {
 func (p *VPort) NewPeer(q *SendQueue) *Peer {
 	v := (*Peer)(unsafe.Add(unsafe.Pointer(q), queueBytes))
 	*(*[peerBytes]byte)(unsafe.Pointer(v)) = [peerBytes]byte{}
-	C.weft_vpeer_init((*C.struct_weft_vpeer)(unsafe.Pointer(v)))
+	C.weft_vpeer_init((*C.struct_weft_vpeer)(unsafe.Pointer(v)), (*C.struct_weft_vport)(unsafe.Pointer(p.vport)))
 	v.queue = uintptr(unsafe.Pointer(q))
 	return v
 }
@@ -199,8 +212,20 @@ func (p *VPort) Arrival() *Done {
 }
 
 // Pass passes by the first staged arrival. It is valid until Staged says that
-// nothing is staged.
-func (p *VPort) Pass() { p.nexts[0]++ }
+// nothing is staged. It returns how many of its bytes C has dealt with.
+func (p *VPort) Pass() (at int) {
+	at, p.at = int(p.at), 0
+	p.nexts[0]++
+	return at
+}
+
+// Flush sends the messages that C holds. The caller holds the lease, or nobody
+// else posts or polls.
+func (p *VPort) Flush() {
+	if p.held.Load() != 0 {
+		C.weft_vport_flush((*C.struct_weft_vport)(unsafe.Pointer(p.vport)))
+	}
+}
 
 // Empty tells whether the last poll found no arrival.
 func (p *VPort) Empty() bool { return p.counts[0] <= 0 }

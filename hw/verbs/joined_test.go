@@ -1,0 +1,336 @@
+package verbs
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+)
+
+// together is a packet of several messages.
+func together(messages ...[]byte) (packet []byte) {
+	for n, m := range messages {
+		packet = append(packet, make([]byte, -len(packet)&7)...)
+		at := len(packet)
+		packet = append(packet, m...)
+		if n < len(messages)-1 {
+			packet[at+2] |= moreFollows
+		}
+	}
+	return packet
+}
+
+// packetAt is what the operation at a position sends, nil if it goes with a later one.
+func (q *queue) packetAt(pos uint64) []byte {
+	op := q.op(pos)
+	if op.Opcode != ibv.OpSend {
+		return nil
+	}
+	at := op.SGE[0].Addr - q.first
+	return q.slots[at:][:op.SGE[0].Len]
+}
+
+// messagesIn are the headers of a packet's messages.
+func messagesIn(t *testing.T, packet []byte) (list []message) {
+	for packet != nil {
+		m, rest, ok := parseMessage(packet)
+		if !ok {
+			t.Fatalf("malformed: %x", packet)
+		}
+		list, packet = append(list, m), rest
+	}
+	return list
+}
+
+// joinBench is a bench whose queue joins messages.
+func joinBench(t *testing.T) *bench {
+	b := newBench(t)
+	b.e.msg.JoinBytes = 512
+	return b
+}
+
+// TestPathHolds: messages in a row are held and go together, at the latest when somebody
+// looks, or when one comes that may not be held.
+func TestPathHolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		release func(b *bench)
+		more    int // messages that this sends itself
+	}{
+		"look":    {func(b *bench) { drive.Next(b.HotPort()) }, 0},
+		"Go":      {func(b *bench) { b.Progress(1) }, 0},
+		"flush":   {func(b *bench) { drive.Flush(b.HotPort()) }, 0},
+		"never":   {func(b *bench) { drive.Send(b.e.HotPath(), 1, 99, nil, nil) }, 1},
+		"from Go": {func(b *bench) { _ = b.e.AMShort(1, 99, nil, nil) }, 1},
+		"full": {func(b *bench) {
+			for n := range ibv.JoinMax - 4 {
+				drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, nil, hot.HoldInRow)
+			}
+		}, ibv.JoinMax - 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := joinBench(t)
+			q := &b.e.msg
+			before := null.Taken()
+			for n := range ibv.Row {
+				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, nil, hot.HoldInRow); got != hot.PathSent {
+					t.Fatalf("message %d: %d", n, got)
+				}
+			}
+			for n := range 4 {
+				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, []byte("abc"), hot.HoldInRow); got != hot.PathHeld {
+					t.Fatalf("message %d in a row: %d", ibv.Row+n, got)
+				}
+			}
+			if n := null.Taken() - before; n != ibv.Row {
+				t.Fatalf("%d of %d are posted", n, ibv.Row)
+			}
+			c.release(b)
+			if n := null.Taken() - before; n != ibv.Row+1 || q.Posted != q.Tail.Load() {
+				t.Fatalf("then %d, %s", n, q.state())
+			}
+			list := messagesIn(t, q.packetAt(q.Posted-1))
+			if len(list) != 4+c.more {
+				t.Fatalf("%d messages in the packet", len(list))
+			}
+			for n, m := range list {
+				if m.seq != uint32(ibv.Row+n+1) || n < 4 && m.header != uint64(n) {
+					t.Errorf("message %d: %+v", n, m)
+				}
+			}
+		})
+	}
+}
+
+// TestPathHoldsMore: a message that another one is announced behind is held at once.
+func TestPathHoldsMore(t *testing.T) {
+	b := joinBench(t)
+	for _, hold := range []int{hot.HoldMore, hot.HoldMore, hot.HoldInRow} {
+		drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hold)
+	}
+	if list := messagesIn(t, b.e.msg.packetAt(2)); len(list) != 3 {
+		t.Errorf("%d messages in the packet", len(list))
+	}
+}
+
+// TestPathHoldsOnePeer: what is held for a peer goes when something is held for another.
+func TestPathHoldsOnePeer(t *testing.T) {
+	b := joinBench(t)
+	other := nullEndpoint(64)
+	other.i, other.msg.JoinBytes, other.msg.ID = b.Iface, 512, queueID(classMessage, 1)
+	other.c = b.rx.port.NewPeer(other.msg.SendQueue)
+	other.c.Blocked.Store(0)
+	b.rx.port.SetPeer(1, other.c)
+	drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hot.HoldMore)
+	if got := drive.SendHold(other.HotPath(), 1, 0, nil, nil, hot.HoldMore); got != hot.PathHeld || b.e.msg.Posted != 1 || other.msg.Posted != 0 {
+		t.Fatalf("%d: %d and %d are posted", got, b.e.msg.Posted, other.msg.Posted)
+	}
+	b.rx.port.SetPeer(1, nil)
+	drive.Flush(b.HotPort()) // of a peer that is gone: nothing
+	if other.msg.Posted != 0 {
+		t.Errorf("posted to a peer that is gone")
+	}
+}
+
+// TestPortTogether: C and Go deliver the messages of a packet one by one, in order, Go what C
+// leaves of it.
+func TestPortTogether(t *testing.T) {
+	for inC := range 5 {
+		b := joinBench(t)
+		b.e.c.LastSeq = 1
+		b.arrive(1, together(plain(1, 99), plain(2, 0), plain(3, 1), plain(4, 2), plain(5, 3)))
+		if inC > 0 { // C leaves the first, which came before, and so the rest
+			b.e.c.LastSeq = 0
+		}
+		var got []uint64
+		for range inC {
+			m, found := drive.Next(b.HotPort())
+			if found != hot.PortArrival {
+				t.Fatalf("%d in C: %d", inC, found)
+			}
+			got = append(got, m.Header)
+			drive.Take(b.HotPort())
+		}
+		n := b.Progress(64)
+		all := append(got, b.got...)
+		want := []uint64{99, 0, 1, 2, 3}
+		if inC == 0 {
+			want = want[1:]
+		}
+		if !slices.Equal(all, want) || n != len(want)-inC || b.e.c.LastSeq != 5 {
+			t.Errorf("%d in C: %v, of which %d in Go, last %d", inC, all, n, b.e.c.LastSeq)
+		}
+		b.arrive(1, plain(6, 7))
+		if m, found := drive.Next(b.HotPort()); found != hot.PortArrival || m.Header != 7 {
+			t.Errorf("%d in C, then %d %+v", inC, found, m)
+		}
+	}
+}
+
+// TestPortTogetherMalformed: what comes before a message that is none is delivered.
+func TestPortTogetherMalformed(t *testing.T) {
+	good := together(plain(1, 0), plain(2, 1), plain(3, 2))
+	damaged := bytes.Clone(good)
+	damaged[2*32+3]++ // the third one's magic
+	for name, packet := range map[string][]byte{"cut": good[:2*32+9], "magic": damaged, "nothing follows": good[:2*32]} {
+		b := joinBench(t)
+		b.arrive(1, packet)
+		b.Progress(8)
+		want := 2
+		if name == "nothing follows" {
+			want = 1
+		}
+		if len(b.got) != want || b.rx.malformed.Load() != 1 {
+			t.Errorf("%s: %d delivered, %d malformed", name, len(b.got), b.rx.malformed.Load())
+		}
+	}
+}
+
+// TestPart: when a queue pair breaks every message is again what it was.
+func TestPart(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	joined := 0
+	for round := range 300 {
+		b := joinBench(t)
+		q := &b.e.msg
+		start := r.Uint64N(200)
+		q.Tail.Store(start)
+		q.Head.Store(start)
+		q.Posted = start
+		var want [][]byte
+		for len(want) < 40 {
+			payload := make([]byte, r.IntN(maxShort-2))
+			for k := range payload {
+				payload[k] = byte(r.Uint32())
+			}
+			pos := start + uint64(len(want))
+			m := message{id: 1, headLen: 2, seq: uint32(pos + 1), length: uint32(len(payload)), header: r.Uint64()}
+			if got := drive.SendHold(b.e.HotPath(), 1, m.header, []byte("he"), payload, hot.HoldMore); got != hot.PathHeld && got != hot.PathSent {
+				t.Fatal(got)
+			}
+			sent := make([]byte, headerBytes)
+			m.put(sent)
+			want = append(want, append(append(sent, "he"...), payload...))
+		}
+		joined += int(q.Posted - start)
+		q.stop()
+		q.Part()
+		for n, w := range want {
+			pos := start + uint64(n)
+			if got := q.packetAt(pos); !bytes.Equal(got, w) || q.place(pos).Joined != 0 || &got[0] != &q.slot(pos)[0] {
+				t.Fatalf("round %d: message %d is %x, was %x", round, n, got, w)
+			}
+		}
+	}
+	if joined < 300*ibv.JoinMax {
+		t.Errorf("only %d were posted before", joined)
+	}
+}
+
+// TestJoinedFails: an operation that fails leaves all of its messages to be sent again.
+func TestJoinedFails(t *testing.T) {
+	if err := ibv.Load(ibv.DefaultLibrary); err != nil {
+		t.Skipf("what a failure is called stands in the library: %v", err)
+	}
+	b := joinBench(t)
+	q := &b.e.msg
+	for n := range uint64(6) {
+		hold := hot.HoldMore
+		if n == 0 {
+			hold = hot.HoldNever
+		}
+		drive.SendHold(b.e.HotPath(), 1, n, nil, nil, hold)
+	}
+	drive.Flush(b.HotPort())
+	e := b.e
+	list := []*Endpoint{e}
+	b.peers.Store(&list)
+	e.lease.phase = draining // as if it was known: breaking needs a device
+	b.ended(&ibv.Done{ID: queueID(classMessage, 0) | 5, Status: ibv.StatusFlush})
+	if q.Head.Load() != 1 {
+		t.Errorf("%d have ended", q.Head.Load())
+	}
+}
+
+// TestJoinThreads holds, sends and flushes from threads while what is posted ends: every message is
+// in one packet, in order. It ran for some 0.5 s.
+func TestJoinThreads(t *testing.T) {
+	b := joinBench(t)
+	e, q := b.e, &b.e.msg
+	const count = 20000
+	var poster, others sync.WaitGroup
+	var seq uint32
+	stop := make(chan struct{})
+	over := func() bool {
+		select {
+		case <-stop:
+			return true
+		default:
+			return false
+		}
+	}
+	look := func() { // as retireUntil, but it looks at what was posted
+		if !q.Run.CompareAndSwap(ibv.QueueIdle, ibv.QueueBusy) {
+			return
+		}
+		for pos := q.Head.Load(); pos < q.Posted; pos++ {
+			if p := q.packetAt(pos); p != nil {
+				for _, m := range messagesIn(t, p) {
+					if seq++; m.seq != seq {
+						t.Errorf("position %d after %d", m.seq, seq-1)
+						seq = m.seq
+					}
+				}
+			}
+		}
+		q.Head.Store(q.Posted)
+		q.Run.Store(ibv.QueueIdle)
+		q.Post()
+	}
+	others.Go(func() {
+		for !over() {
+			look()
+		}
+	})
+	others.Go(func() {
+		for !over() {
+			drive.Flush(b.HotPort())
+			time.Sleep(time.Microsecond)
+		}
+	})
+	poster.Go(func() {
+		r := rand.New(rand.NewPCG(3, 4))
+		for n := 0; n < count; {
+			switch drive.SendHold(e.HotPath(), 1, uint64(n), nil, make([]byte, r.IntN(60)), r.IntN(3)) {
+			case hot.PathSent, hot.PathHeld:
+				n++
+			}
+		}
+	})
+	poster.Go(func() {
+		for n := 0; n < count; {
+			if err := e.AMShort(1, 0, nil, nil); err == nil {
+				n++
+			} else if !errors.Is(err, hw.ErrNoResource) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	poster.Wait()
+	close(stop)
+	others.Wait()
+	drive.Flush(b.HotPort())
+	look()
+	if seq != 2*count {
+		t.Errorf("%d messages of %d", seq, 2*count)
+	}
+}
