@@ -140,11 +140,29 @@ static inline bool still(struct weft_hot_cq *cq)
 	return true;
 }
 
+/* Sends the messages that are held, some of whose completions have just been read: an application
+ * that has read them may stop looking. One thread at a time uses such a queue and its endpoints. */
+static __attribute__((noinline)) void send_held(struct weft_hot_cq *cq)
+{
+	struct weft_hot_ep *const *eps = atomic_load_explicit(&cq->eps, memory_order_acquire);
+	struct weft_poster *me = weft_post_begin();
+	struct weft_hot_ep *ep;
+
+	if (!me)
+		return;
+	atomic_store_explicit(&cq->held, 0, memory_order_relaxed);
+	for (; eps && (ep = entry(eps)); eps++)
+		if (ep->port)
+			ep->port->flush(ep->port);
+	weft_post_end(me);
+}
+
 /* Pops as many completions as the reader has room for, in batches. Returns
  * whether an error entry stands at the head of a ring. */
 static bool pop(struct weft_reader *to)
 {
 	struct weft_cqe batch[16];
+	size_t count = to->left;
 	bool error = false;
 
 	while (to->left) {
@@ -156,6 +174,9 @@ static bool pop(struct weft_reader *to)
 		if (got < want)
 			break;
 	}
+	if (to->left != count &&
+	    __builtin_expect(atomic_load_explicit(&to->cq->held, memory_order_relaxed), 0))
+		send_held(to->cq);
 	return error;
 }
 
@@ -198,23 +219,6 @@ static __attribute__((noinline)) ssize_t read_progress(struct weft_cq_obj *o, st
 	return -FI_EAGAIN;
 }
 
-/* Sends the messages that are held, some of whose completions have just been read: an application
- * that has read them may stop looking. One thread at a time uses such a queue and its endpoints. */
-static __attribute__((noinline)) void send_held(struct weft_hot_cq *cq)
-{
-	struct weft_hot_ep *const *eps = atomic_load_explicit(&cq->eps, memory_order_acquire);
-	struct weft_poster *me = weft_post_begin();
-	struct weft_hot_ep *ep;
-
-	if (!me)
-		return;
-	atomic_store_explicit(&cq->held, 0, memory_order_relaxed);
-	for (; eps && (ep = entry(eps)); eps++)
-		if (ep->port)
-			ep->port->flush(ep->port);
-	weft_post_end(me);
-}
-
 /* A read of a queue that is not empty. */
 static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struct weft_reader *to,
 						    bool clock)
@@ -223,8 +227,6 @@ static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struc
 	bool error = pop(to);
 
 	if (to->left != count) {
-		if (__builtin_expect(atomic_load_explicit(&to->cq->held, memory_order_relaxed), 0))
-			send_held(to->cq);
 		weft_found_something();
 		if (clock && weft_seldom()) /* or who always finds something would never serve peers */
 			progress(atomic_load_explicit(&to->cq->eps, memory_order_acquire), &o->idle, NULL, true);

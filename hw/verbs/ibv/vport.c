@@ -178,6 +178,7 @@ static bool port_take(struct weft_hot_port *port)
 {
 	struct weft_vport *v = (struct weft_vport *)port;
 	struct weft_vpeer *p = v->found;
+	bool more;
 
 	p->last_seq = v->found_seq;
 	p->heard = p->source = 1;
@@ -189,8 +190,9 @@ static bool port_take(struct weft_hot_port *port)
 	}
 	v->at = 0;
 	v->free[v->free_count++] = (uint32_t)v->done[v->next[0]++].wr_id;
+	more = v->next[0] < v->count[0];
 	dealt_with(v, 1); // last: now another thread may poll
-	return v->next[0] < v->count[0];
+	return more;
 }
 
 // flush posts what is ready for the peer with a number plus one.
