@@ -18,7 +18,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest/drive"
 )
 
 // The tests of two machines run in both at once. They meet over TCP, which is
@@ -158,6 +160,13 @@ func content(n uint64) []byte {
 func (x *traffic) send() bool {
 	p := content(x.sent)
 	head := make([]byte, x.sent%8)
+	if hold := int(x.sent % 4); hold <= hot.HoldMore && len(p)+len(head) <= maxShort {
+		switch drive.SendHold(x.ep.(*Endpoint).HotPath(), 3, x.sent, head, p, hold) {
+		case hot.PathSent, hot.PathHeld:
+			x.sent++
+			return true
+		}
+	}
 	var err error
 	if len(p)+len(head) <= x.i.Attr().MaxAMShort {
 		err = x.ep.AMShort(3, x.sent, head, p)
@@ -181,8 +190,7 @@ func (x *traffic) exchange(count uint64, limit time.Duration) {
 	stop := x.sent + count
 	end := time.Now().Add(limit)
 	for x.sent < stop || x.received < want {
-		if x.sent < stop {
-			x.send()
+		for n := 0; n < 12 && x.sent < stop && x.send(); n++ {
 		}
 		if x.i.Progress(16) == 0 {
 			x.i.CheckPeers()
