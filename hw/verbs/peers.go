@@ -109,8 +109,7 @@ func (e *Endpoint) breakMessages() {
 	e.wantRejoin.Store(true)
 	e.msg.stop()
 	e.retire(e.msg.qp)
-	e.msg.Gen++  // completions that are under way no longer count
-	e.msg.Part() // the peer may have some of the messages in a packet
+	e.msg.Gen++ // completions that are under way no longer count
 	e.lease.phase, e.lease.since = draining, time.Now()
 	e.i.attend(e)
 }
@@ -157,6 +156,7 @@ func (e *Endpoint) resume(peerHas uint32) {
 		e.fail(fmt.Errorf("peer %s claims %d messages that were not sent: %w", e, end-q.Posted, hw.ErrPeerDead))
 		return
 	}
+	q.Part() // the peer may have some of the messages in a packet; the former queue pair reads them no more
 	if end > head {
 		e.finish(q, end, q.Posted, nil)
 	}
