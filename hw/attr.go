@@ -29,6 +29,7 @@ const (
 	CapDrops                             // the network drops what it has no room for, and the interface sends it again: senders do well to hold back
 	CapDriven                            // C can take messages from the Iface and send short ones: it implements Driven, and endpoints DrivenEndpoint
 	CapOneSidedOrdered                   // one-sided operations are performed in order with each other and with messages
+	CapSoftware                          // the device is software: a one-sided operation takes the processor time of who posts it
 )
 
 // Attr describes an interface. All limits are in bytes; 0 says that there is

@@ -22,6 +22,11 @@ type Completion struct {
 	Func func(c *Completion)
 	// Context is the caller's.
 	Context uint64
+	// Idempotent allows that an operation is performed twice, the second time
+	// after a path was lost and nobody knows whether the first was. Of a put
+	// whose target nobody else uses until it has ended. Set before the first is
+	// started.
+	Idempotent bool
 
 	// count is written by callers and by who holds the progress lease, added
 	// to atomically; sequentially consistent.

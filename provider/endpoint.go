@@ -142,16 +142,18 @@ type Endpoint struct {
 	coll *collectives // nil: there are none; immutable from Enable on
 
 	// The lease holder's.
-	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
-	addrSeen  uint64    // generation of av that addrs is of
-	addrLinks uint64    // linksMade that addrNone is of
-	streams   []uint64  // requests that are sent in fragments
-	backLinks []*link   // by identity, the last that was used
-	assists   []assist  // rendezvous of others that this side helps with
-	assisted  []sharing // by hw.Source
-	round     uint16    // of the last offer
-	helps     []help    // reads and writes of others that this side helps with, one of a source
-	batchPeak uint64    // arrivals
+	addrs     []fi.Addr          // by identity: source address plus addrFirst, addrUnknown or addrNone
+	addrSeen  uint64             // generation of av that addrs is of
+	addrLinks uint64             // linksMade that addrNone is of
+	streams   []uint64           // requests that are sent in fragments
+	backLinks []*link            // by identity, the last that was used
+	assists   []assist           // rendezvous of others that this side helps with
+	assisted  []sharing          // by hw.Source
+	round     uint16             // of the last offer
+	putters   map[uint64]*putter // by request, that this side helps with over a device
+	putting   []*putter          // of those that have something to do
+	helps     []help             // reads and writes of others that this side helps with, one of a source
+	batchPeak uint64             // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 

@@ -220,6 +220,9 @@ func (e *Endpoint) setHandlers(p *port) {
 		amKeyTold:  e.onKeyTold,
 		amShare:    e.onShare,
 		amHeat:     e.onHeat,
+		amLanding:  e.onLanding,
+		amPut:      e.onPut,
+		amHelped:   e.onHelped,
 	} {
 		if p.number == 0 {
 			h = e.acquainting(h)

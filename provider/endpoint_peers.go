@@ -177,12 +177,17 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 }
 
 // senderLost ends what needs a sender that is gone: the fragments that are
-// missing, and the messages that were announced. Gets end by themselves.
+// missing, the puts that are, and the messages that were announced. Gets end by themselves.
 func (r *rxContext) senderLost(e *Endpoint, s sender) {
 	for _, index := range r.pulls {
-		if op := r.ops.At(index); op.sender() == s && op.ep == e.number && !op.keyed {
+		op := r.ops.At(index)
+		switch {
+		case op.sender() != s || op.ep != e.number:
+		case !op.keyed:
 			op.status = fi.ECONNRESET
 			r.finishOp(e, op)
+		case op.owed != 0:
+			r.endOwed(e, op, fi.ECONNRESET)
 		}
 	}
 	for _, eng := range []*match.Engine{r.tagged, r.untagged} {

@@ -181,6 +181,13 @@ func (e *Endpoint) conceal(req *txRequest, id uint64) {
 	}
 }
 
+// of returns the regions of a request.
+func (x *exposures) of(id uint64) []hw.Memory {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.list[id]
+}
+
 // all takes out all regions.
 func (x *exposures) all() (list []hw.Memory) {
 	x.mu.Lock()

@@ -67,7 +67,7 @@ func (g *getter) ended(err error) {
 		r.getFailed(op, err)
 	}
 	r.putGetter(g)
-	if op.pulled && op.pending == 0 {
+	if op.pulled && op.pending == 0 && op.owed == 0 {
 		r.finishOp(e, op)
 	}
 }
@@ -100,35 +100,49 @@ func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
 			return true
 		}
 	}
+	if op.open && op.help == helpNone && op.asked == 0 && op.status == fi.Success {
+		r.tellLanding(e, op, p)
+	}
+	if op.help != helpNone {
+		return r.stepHelped(e, op, p)
+	}
 	for op.status == fi.Success && op.asked < op.want {
-		local, key, at := r.getPiece(e, op, &p.port.attr, op.asked, op.want-op.asked)
-		n := uint64(0)
-		for _, s := range local {
-			n += uint64(s.Len)
-		}
-		g := r.startGet(e, op, n)
-		_, err := p.Endpoint.(hw.OneSided).GetZcopy(local, at, key, &g.done)
-		if err != nil {
-			r.putGetter(g)
-		}
-		switch {
-		case err == nil:
-			op.asked += n
-			op.pending++
-		case errors.Is(err, hw.ErrNoResource):
+		if !r.postGet(e, op, p, op.want-op.asked) {
 			return false
-		default:
-			r.getFailed(op, err)
 		}
 	}
-	if op.pending == 0 {
+	return r.allAsked(e, op)
+}
+
+// postGet posts a get of most bytes at most, and reports false when there is no room.
+func (r *rxContext) postGet(e *Endpoint, op *recvOp, p *path, most uint64) bool {
+	local, key, at := r.getPiece(e, op, &p.port.attr, op.asked, most)
+	n := uint64(0)
+	for _, s := range local {
+		n += uint64(s.Len)
+	}
+	g := r.startGet(e, op, n)
+	_, err := p.Endpoint.(hw.OneSided).GetZcopy(local, at, key, &g.done)
+	switch {
+	case err == nil:
+		op.asked += n
+		op.pending++
+		return true
+	case !errors.Is(err, hw.ErrNoResource):
+		r.getFailed(op, err)
+	}
+	r.putGetter(g)
+	return op.status != fi.Success
+}
+
+// allAsked ends an operation, or has what is under way end it.
+func (r *rxContext) allAsked(e *Endpoint, op *recvOp) bool {
+	if op.pending == 0 && op.owed == 0 {
 		r.finishOp(e, op)
 		return true
 	}
-	if !op.pulled {
-		op.pulled = true
-		r.pulls[op.id()] = op.index
-	}
+	op.pulled = true
+	r.pulls[op.id()] = op.index
 	return true
 }
 
@@ -139,7 +153,7 @@ func (r *rxContext) canGet(e *Endpoint, op *recvOp, p *path) bool {
 	if p.port.number != op.src>>sourcePortShift {
 		return false // the way back to the sender is another, where its keys mean nothing
 	}
-	if p.port.cache == nil || op.landed || op.want == 0 {
+	if op.landed || op.want == 0 || r.openLanding(e, op, p.port) || p.port.cache == nil {
 		return true
 	}
 	regions := make([]hw.Memory, 0, iovLimit)
@@ -152,11 +166,16 @@ func (r *rxContext) canGet(e *Endpoint, op *recvOp, p *path) bool {
 		}
 		regions = append(regions, m)
 	}
+	e.land(op, regions)
+	return true
+}
+
+// land keeps the regions of a target until lift takes them back.
+func (e *Endpoint) land(op *recvOp, regions []hw.Memory) {
 	if e.landings == nil {
 		e.landings = map[uint64][]hw.Memory{}
 	}
 	e.landings[op.id()], op.landed = regions, true
-	return true
 }
 
 // lift takes the regions of a target back.

@@ -56,6 +56,10 @@ type recvOp struct {
 	asked   uint64 // bytes for which gets were posted
 	pending uint32 // gets under way
 	landed  bool   // Endpoint.landings has regions of the target
+	open    bool   // into one of which the sender may put (assist_device.go):
+	help    helpState
+	tail    uint64 // bytes at the end that are left to the sender
+	owed    uint64 // bytes of those that it is at
 	keys    [iovLimit]hw.RemoteKey
 
 	whole   bool // not in segments: the kernel refuses to read
@@ -313,7 +317,7 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 		r.acknowledge(&a, op.status)
 	}
 	r.release(op.t)
-	if op.pulled {
+	if op.pulled || op.help != helpNone {
 		delete(r.pulls, op.id())
 	}
 	r.ops.Free(op.index)
@@ -333,7 +337,7 @@ func (r *rxContext) activate(op *recvOp) {
 // stepActive steps every active operation once.
 func (r *rxContext) stepActive() {
 	i := r.active.head
-	r.active = opList{}
+	r.active, r.helpTurn = opList{}, false
 	for i != 0 {
 		op := r.ops.At(i)
 		i = op.next

@@ -214,6 +214,7 @@ func (r *rxContext) dropOps(e *Endpoint) {
 			continue
 		}
 		r.abandonAssist(e, op)
+		delete(r.pulls, op.id()) // of one with a helper
 		r.dropForeign(op)
 		r.release(op.t)
 		r.ops.Free(op.index)

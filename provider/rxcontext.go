@@ -92,6 +92,7 @@ type rxContext struct {
 	remote     [iovLimit]hw.RemoteSegment
 	pulls      map[uint64]uint32         // operations that wait for fragments or gets: id to index
 	getters    *getter                   // that are free, linked
+	helpTurn   bool                      // in this pass over the active list an operation with a helper was served
 	owner      PeerOwner                 // of the receives, nil: they are weft's; set before endpoints use the context
 	foreign    map[uint64]*foreignMemory // by id, of the operations that read the sender's device memory
 }
@@ -222,6 +223,7 @@ func (r *rxContext) proceed(local bool) {
 			e.pumpStreams()
 			e.stepAssists()
 			e.stepHelps()
+			e.stepPutters()
 			e.pumpRMAs()
 			if e.conn != nil {
 				e.conn.step()
@@ -240,7 +242,7 @@ func (r *rxContext) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists)+len(e.helps) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
+		if len(e.streams)+len(e.assists)+len(e.helps)+len(e.putting) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
 			e.coll != nil && e.coll.busy() {
 			return true
 		}

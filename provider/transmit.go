@@ -430,6 +430,7 @@ func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint
 // and has looked the request up.
 func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	e.conceal(req, id)
+	delete(e.putters, id)
 	e.linkAt(req.link).inFlight.Add(-1)
 	entry := txEntry(req.context, req.flags&txTagged != 0)
 	switch {

@@ -23,6 +23,10 @@ const (
 	amFrag hw.AMID = 9         // header the receiver's operation id, head the offset
 
 	amAssist hw.AMID = 10 // header the sender's request id, head offer
+
+	amLanding hw.AMID = 21 // header the sender's request id, head landing, payload the key of the receiver's memory
+	amPut     hw.AMID = 22 // header the sender's request id, head span: what the sender is to put there
+	amHelped  hw.AMID = 23 // header the receiver's operation id, head as of amAck: the sender waits for a put to do
 )
 
 // iovLimit is the number of elements of one message's vector, on both sides:
@@ -75,6 +79,9 @@ const (
 	wordHead = 8
 
 	offerHead = 32
+
+	landingHead = 24
+	spanHead    = 16
 )
 
 // put encodes r at the start of b, which has at least rtsBytes, and returns
@@ -237,4 +244,44 @@ func (o *offer) parse(b []byte) bool {
 	*o = offer{round: le.Uint64(b[0:]), addr: le.Uint64(b[8:]), want: le.Uint64(b[16:]), chunk: le.Uint64(b[24:])}
 	return o.round>>(64-roundShift) == 0 && o.chunk >= minChunk && o.chunk <= maxChunk &&
 		o.want != 0 && o.want <= maxMessage && chunks(o.want, o.chunk) <= maxChunks && o.addr+o.want >= o.addr
+}
+
+// landing is the receiver's memory for a message, into which its sender may put.
+type landing struct {
+	operation uint64 // of the receiver, comes back in each amHelped
+	addr      uint64
+	want      uint64 // bytes of the message that go there
+}
+
+func (l *landing) put(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b[0:], l.operation)
+	binary.LittleEndian.PutUint64(b[8:], l.addr)
+	binary.LittleEndian.PutUint64(b[16:], l.want)
+	return b[:landingHead]
+}
+
+func (l *landing) parse(b []byte) bool {
+	if len(b) != landingHead {
+		return false
+	}
+	l.operation = binary.LittleEndian.Uint64(b[0:])
+	l.addr = binary.LittleEndian.Uint64(b[8:])
+	l.want = binary.LittleEndian.Uint64(b[16:])
+	return l.want != 0 && l.want <= maxMessage && l.addr+l.want >= l.addr
+}
+
+// putSpan encodes bytes of a message: n from byte from on.
+func putSpan(b []byte, from, n uint64) []byte {
+	binary.LittleEndian.PutUint64(b[0:], from)
+	binary.LittleEndian.PutUint64(b[8:], n)
+	return b[:spanHead]
+}
+
+// parseSpan refuses what does not lie within a message of want bytes.
+func parseSpan(b []byte, want uint64) (from, n uint64, ok bool) {
+	if len(b) != spanHead {
+		return 0, 0, false
+	}
+	from, n = binary.LittleEndian.Uint64(b[0:]), binary.LittleEndian.Uint64(b[8:])
+	return from, n, n != 0 && n <= want && from <= want-n
 }

@@ -95,6 +95,23 @@ func TestSmallHeads(t *testing.T) {
 	if o, ok := parseWord(putWord(b[:], 77)); !ok || o != 77 {
 		t.Errorf("fragment head: %v %v", o, ok)
 	}
+	l, gotLanding := landing{operation: 5, addr: 1 << 40, want: 1 << 20}, landing{}
+	if !gotLanding.parse(l.put(b[:])) || gotLanding != l {
+		t.Errorf("landing: %+v", gotLanding)
+	}
+	for name, bad := range map[string]landing{"of nothing": {addr: 1}, "that wraps": {addr: ^uint64(0), want: 2}, "too long": {want: maxMessage + 1}} {
+		if gotLanding.parse(bad.put(b[:])) {
+			t.Errorf("a landing %s parses", name)
+		}
+	}
+	for _, c := range []struct {
+		from, n, want uint64
+		ok            bool
+	}{{0, 1, 1, true}, {5, 5, 10, true}, {5, 6, 10, false}, {11, 1, 10, false}, {0, 0, 10, false}, {^uint64(0), 2, 10, false}, {2, ^uint64(0), 10, false}} {
+		if from, n, ok := parseSpan(putSpan(b[:], c.from, c.n), c.want); ok != c.ok || ok && (from != c.from || n != c.n) {
+			t.Errorf("%d bytes from %d on, of %d: %v", c.n, c.from, c.want, ok)
+		}
+	}
 }
 
 // FuzzHeads feeds every parser of peers' bytes: none may fault, and what they
@@ -107,6 +124,8 @@ func FuzzHeads(f *testing.F) {
 	f.Add(bytes.Clone(shared.put(b[:])))
 	f.Add(bytes.Clone((&syncMsg{request: 1}).put(b[:])))
 	f.Add(bytes.Clone((&cts{operation: 1}).put(b[:])))
+	f.Add(bytes.Clone((&landing{operation: 1, addr: 4096, want: 1 << 20}).put(b[:])))
+	f.Add(bytes.Clone(putSpan(b[:], 4096, 4096)))
 	f.Add(bytes.Clone((&offer{round: 1, addr: 4096, want: 1 << 20, chunk: 1 << 17}).put(b[:])))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var r rts
@@ -134,6 +153,13 @@ func FuzzHeads(f *testing.F) {
 			t.Error("ack head does not encode to what it was")
 		}
 		parseWord(in)
+		var l landing
+		if l.parse(in) && (!bytes.Equal(l.put(b[:]), in) || l.want == 0 || l.want > maxMessage || l.addr+l.want < l.addr) {
+			t.Errorf("accepted %+v", l)
+		}
+		if from, n, ok := parseSpan(in, 1<<20); ok && (n == 0 || from+n > 1<<20 || from+n < from) {
+			t.Errorf("accepted %d bytes from %d on", n, from)
+		}
 		var o offer
 		if o.parse(in) && !bytes.Equal(o.put(b[:]), in) {
 			t.Error("offer does not encode to what it was")

@@ -216,6 +216,9 @@ func (i *Iface) Attr() hw.Attr {
 		Priority:    50,
 	}
 	i.atomicAttr(&a)
+	if i.d.attr.Software {
+		a.Caps |= hw.CapSoftware
+	}
 	if i.maxIOV() > 1 {
 		a.Caps |= hw.CapAMZcopy
 		a.MaxAMZcopy = i.cfg.BounceBytes

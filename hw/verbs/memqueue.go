@@ -91,7 +91,7 @@ func (e *Endpoint) newMemoryQP() error {
 
 // memoryBroken deals with a one-sided operation that failed. What came behind
 // it was not performed if the peer refused it, and is posted again. If the path
-// was lost nobody knows; then only reads may be done again.
+// was lost nobody knows; then only reads may be done again, and what is idempotent.
 func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	q.stop()
 	e.retire(q.qp)
@@ -99,7 +99,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	told := 0
 	if errors.Is(reason, hw.ErrPeerDead) {
 		for p := pos; p < q.Posted; p++ {
-			if op := q.op(p).Opcode; op != ibv.OpRead && q.entry(p).kind != entryControl {
+			if !q.repeatable(p) {
 				q.qp = nil
 				e.fail(fmt.Errorf("the path to peer %s is lost with an operation whose outcome is unknown: %w", e, reason))
 				return 0
@@ -115,6 +115,13 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	}
 	e.i.attend(e) // for the queue pair that was retired
 	return told
+}
+
+// repeatable tells whether an operation of which nobody knows whether it was performed may be
+// performed again.
+func (q *queue) repeatable(pos uint64) bool {
+	kind := q.entry(pos).kind
+	return q.op(pos).Opcode == ibv.OpRead || kind == entryControl || kind == entryRepeat
 }
 
 // memoryDied ends all one-sided operations.

@@ -132,6 +132,9 @@ func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.
 	op.Pieces = uint32(used)
 	op.SGE = pieces
 	en.comp = c
+	if c != nil && c.Idempotent {
+		en.kind = entryRepeat
+	}
 	t.q.tell(pos)
 	t.q.publish(pos)
 	return hw.InProgress, nil

@@ -26,6 +26,7 @@ const (
 	entryFetch                    // result from the slot
 	entryLoop                     // a step of a casLoop
 	entryControl                  // not a caller's: an error is not told
+	entryRepeat                   // may be done twice
 )
 
 // entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by who claimed the

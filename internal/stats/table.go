@@ -173,6 +173,7 @@ const (
 	RxPeersLost
 	RxServedReads
 	RxProbes
+	RxHelped
 	RxProbesEchoed
 	RxProbesLost
 	RxProbesStray
@@ -296,6 +297,7 @@ var table = []Counter{
 	{"rx_rendezvous_bytes", unitBytes, Sum, "Payload of rx_rendezvous.", at(Place{Rx, RxRendezvousBytes})},
 	{"rx_fragments", unitMessages, Sum, "Fragments received where the kernel refuses to read the sender's memory.", at(Place{Rx, RxFragments})},
 	{"rx_fragment_bytes", unitBytes, Sum, "Payload of rx_fragments, part of rx_rendezvous_bytes.", at(Place{Rx, RxFragmentBytes})},
+	{"rx_helped_bytes", unitBytes, Sum, "Payload that its sender has put into the receiver's memory over a device that is software, part of rx_rendezvous_bytes.", at(Place{Rx, RxHelped})},
 	{"rx_posts", unitMessages, Sum, "Receives taken off the ring of posted receives.", at(Place{Rx, RxPosts})},
 
 	{"posted", unitMessages, Gauge, "Receives that wait in matching.", at(Place{Rx, RxPosted})},
