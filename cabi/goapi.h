@@ -72,7 +72,7 @@ static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 
 /* prov.go, info.go. weftGoReady returns when the Go runtime has started. */
 void weftGoReady(void);
-void weftGoEnterThread(void); /* thread.go */
+void weftGoEnterThread(unsigned threads); /* thread.go */
 int weftGoInit(void);
 void weftGoCleanup(void);
 void weftGoSettle(void);

@@ -22,7 +22,9 @@
  *
  * They inherit the slack of their timers, too. The runtime's monitor sleeps 20 us
  * at a time while threads call into Go, and each time it wakes it takes the
- * processor from a thread that polls.
+ * processor from a thread that polls. It has a slack of its own: what it is
+ * there for, taking places for Go from threads that have returned to C, nobody
+ * waits for, because there is always a free one (procs.go).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,6 +32,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
@@ -37,6 +41,9 @@
 
 /* How late in ns timers of the runtime's threads may be. Go's own are as coarse. */
 #define RUNTIME_SLACK 1000000ul
+
+/* The same of the runtime's monitor. */
+#define MONITOR_SLACK 10000000ul
 
 static const int signals[] = { SIGURG, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE };
 
@@ -56,6 +63,27 @@ __attribute__((constructor(101))) static void remember(void)
 	slack = prctl(PR_GET_TIMERSLACK);
 	prctl(PR_SET_TIMERSLACK, RUNTIME_SLACK);
 	pthread_sigmask(SIG_BLOCK, &all, &mask);
+}
+
+/* The library is linked so that its threads, which are the runtime's, are made here. The
+ * first is that on which the runtime starts, made by the thread that loads the library.
+ * The second is the monitor, made by the first before it makes any other. */
+typedef void *(*body)(void *);
+
+__attribute__((weak)) int __real_pthread_create(pthread_t *, const pthread_attr_t *, body, void *);
+int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, body, void *);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body start, void *arg)
+{
+	static _Atomic unsigned made; /* relaxed: the first two are made one after the other */
+	int ret;
+
+	if (atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) != 1 || getenv("GOMAXPROCS"))
+		return __real_pthread_create(thread, attr, start, arg);
+	prctl(PR_SET_TIMERSLACK, MONITOR_SLACK);
+	ret = __real_pthread_create(thread, attr, start, arg);
+	prctl(PR_SET_TIMERSLACK, RUNTIME_SLACK);
+	return ret;
 }
 
 /* Whether an address lies in this library. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A thread's first call into Go.
+ * A thread's first call into Go, for which it is counted too: see procs.go.
  *
  * A handler without SA_ONSTACK runs on the stack that its thread is on, and in
  * Go that is a goroutine's, which is no larger than it needed to be. What a
@@ -8,8 +8,38 @@
  * thread's goroutine gets a stack with room for handlers before it does
  * anything else, and keeps it (the library is linked with gcshrinkstackoff).
  */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "goapi.h"
 #include "thread.h"
+
+/* The threads that have called into Go and have not ended. Changed by each of them, relaxed: it
+ * is a number. */
+static _Atomic unsigned inside;
+
+static pthread_key_t key; /* whose destructor is leave */
+static bool keyed;
+
+static void leave(void *value)
+{
+	(void)value;
+	atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
+}
+
+static void make_key(void) { keyed = !pthread_key_create(&key, leave); }
+
+/* enter counts the thread until it ends, and returns how many there are. */
+static unsigned enter(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	unsigned n = atomic_fetch_add_explicit(&inside, 1, memory_order_relaxed) + 1;
+
+	pthread_once(&once, make_key);
+	if (!keyed || pthread_setspecific(key, &inside))
+		leave(NULL); /* better too few than one more for each thread there ever was */
+	return n;
+}
 
 void weft_thread_enter(void *context)
 {
@@ -19,5 +49,5 @@ void weft_thread_enter(void *context)
 	if (__builtin_expect(entered, 1))
 		return;
 	entered = true; /* first: the next call comes here again */
-	weftGoEnterThread();
+	weftGoEnterThread(enter());
 }

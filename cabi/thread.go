@@ -20,7 +20,10 @@ func init() {
 const handlerRoom = 64 << 10
 
 //export weftGoEnterThread
-func weftGoEnterThread() { growStack(false) }
+func weftGoEnterThread(threads C.uint) {
+	growStack(false)
+	places.enter(int(threads))
+}
 
 // growStack makes the stack large enough for its frame, which happens at its
 // entry whether or not the frame is used.
