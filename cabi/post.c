@@ -187,8 +187,9 @@ static uint8_t may_hold(const struct weft_hot_ep *ep, const struct weft_hot_rx *
 	return p->flags & FI_MORE ? WEFT_HOLD_MORE : WEFT_HOLD_IN_ROW;
 }
 
-/* Sends to a peer that is reached by a port of C's, if polls look at it: its
- * answers are worth looking for. */
+/* Sends to a peer that is reached by a port of C's, if polls look at it for this endpoint's sake: its
+ * answers are worth looking for. That they do for another one with the same receive context may end
+ * before what is held here is sent. */
 static __attribute__((noinline)) int post_path(struct weft_hot_ep *ep, uint64_t line,
 					       const struct post *p)
 {
@@ -202,7 +203,7 @@ static __attribute__((noinline)) int post_path(struct weft_hot_ep *ep, uint64_t 
 	int rc;
 
 	if (!path || p->len + head > path->max || p->flags & FI_TRANSMIT_COMPLETE ||
-	    !(atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_PORTS))
+	    !atomic_load_explicit(&ep->port_active, memory_order_relaxed))
 		return TO_GO;
 	if (!weft_end_room(ep, p->flags, p->inject, &end))
 		return -FI_EAGAIN;

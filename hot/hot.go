@@ -405,6 +405,7 @@ type EP struct {
 	ReadMax      uint32
 	CopiedMax    uint64
 	Copied       uint64
-	_            [16]byte
+	PortActive   uint32
+	_            [12]byte
 	Inbound      [Lanes]Inbound
 }

@@ -28,10 +28,17 @@ func (e *Endpoint) openDriven() error {
 		if e.portSources, err = mem.NewSparseArray[uint64](e.sourceLines.Len()); err != nil {
 			return err
 		}
-		e.driven, p.network.driven = p, p.Iface.(hw.Driven).HotPort()
+		e.driven = p
+		p.network.drive(p.Iface.(hw.Driven).HotPort(), e.hot)
 		break
 	}
 	return nil
+}
+
+// drive has C look at the port and send over it, before start.
+func (n *network) drive(driven *hot.Port, ep *hot.EP) {
+	n.driven, n.active = driven, &ep.PortActive
+	atomic.StoreUint32(n.active, 0)
 }
 
 // fillDriven gives the port to C.

@@ -52,9 +52,10 @@ type network struct {
 	// polls, read by the watcher.
 	calmed atomic.Int64
 
-	// active is 1 while polls look at the port. Stored by the watcher (1) and
-	// the lease holder (0), read by polls; sequentially consistent.
-	active atomic.Uint32
+	// active is 1 while polls look at the port. Stored by the watcher (1), by
+	// posts (1) and by the lease holder (0), read by polls and posts; sequentially
+	// consistent. Of a driven port it is a word of the endpoint's that C reads, too.
+	active *uint32
 }
 
 // The watcher costs a sleeping thread's wake-up, and some hundred microseconds
@@ -70,7 +71,7 @@ const (
 
 func newNetwork(e *Endpoint, p *port) *network {
 	w, _ := p.Iface.(hw.Waiter)
-	n := &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), began: time.Now()}
+	n := &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), began: time.Now(), active: new(uint32)}
 	n.patience.Store(int64(leastPatience))
 	return n
 }
@@ -79,7 +80,7 @@ func newNetwork(e *Endpoint, p *port) *network {
 func (n *network) start() error {
 	n.queues = n.ep.queues()
 	if n.wait == nil {
-		n.active.Store(1) // no doorbell: always look
+		n.wake() // no doorbell: always look
 		return nil
 	}
 	if err := n.wait.EnableWait(); err != nil {
@@ -146,7 +147,7 @@ func (n *network) learn() {
 // attend makes polls look at the port, and wakes who sleeps.
 func (n *network) attend() {
 	n.woken.Store(int64(time.Since(n.began)))
-	n.active.Store(1)
+	atomic.StoreUint32(n.active, 1)
 	r := n.ep.rx
 	atomic.OrUint32(&r.hot.Attention, n.attention())
 	r.ring()
@@ -166,16 +167,16 @@ func (n *network) attention() uint32 {
 
 // wake is called by posts to other hosts: their answers are worth looking for.
 func (n *network) wake() {
-	if n.active.Load() == 0 {
+	if atomic.LoadUint32(n.active) == 0 {
 		n.woken.Store(int64(time.Since(n.began)))
-		n.active.Store(1)
+		atomic.StoreUint32(n.active, 1)
 		atomic.OrUint32(&n.ep.rx.hot.Attention, n.attention())
 	}
 }
 
 // poll takes in what has arrived and returns how much. The caller holds the progress lease.
 func (n *network) poll(max int) int {
-	if n.active.Load() == 0 {
+	if atomic.LoadUint32(n.active) == 0 {
 		return 0
 	}
 	got := n.port.Progress(max)
@@ -200,7 +201,7 @@ func (n *network) poll(max int) int {
 		return 0
 	}
 	n.calmed.Store(int64(now))
-	n.active.Store(0)
+	atomic.StoreUint32(n.active, 0)
 	select {
 	case n.calm <- struct{}{}:
 	default:
@@ -229,7 +230,7 @@ func (e *Endpoint) waitsForNetwork() bool {
 }
 
 // busy tells whether polls look at the port.
-func (n *network) busy() bool { return n.active.Load() != 0 }
+func (n *network) busy() bool { return atomic.LoadUint32(n.active) != 0 }
 
 // close ends the watcher. The port is closed by the caller afterwards.
 func (n *network) close() {

@@ -344,7 +344,8 @@ struct weft_hot_ep {
 	uint32_t read_max;              /* bytes of an announced message that C reads from its sender's memory (cabi/announced.c); 0: none */
 	uint64_t copied_max;            /* bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all */
 	_Atomic uint64_t copied;        /* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
-	uint8_t pad3[16];
+	_Atomic uint32_t port_active;   /* with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed */
+	uint8_t pad3[12];
 	struct weft_inbound inbound[WEFT_LANES];
 };
 

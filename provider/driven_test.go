@@ -1,0 +1,80 @@
+package provider
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// drivenIface is an interface that C would look at, where nothing arrives.
+type drivenIface struct {
+	hw.Iface
+	port  hot.Port
+	looks int
+}
+
+func (*drivenIface) Attr() hw.Attr           { return hw.Attr{Caps: hw.CapDriven} }
+func (i *drivenIface) HotPort() *hot.Port    { return &i.port }
+func (i *drivenIface) Progress(int) int      { i.looks++; return 0 }
+func (*drivenIface) EnableWait() error       { return nil }
+func (*drivenIface) DoorbellFD() int         { return -1 }
+func (*drivenIface) Arm()                    {}
+func (*drivenIface) Pending() bool           { return false }
+func (*drivenIface) Disarm()                 {}
+func (*drivenIface) Address() []byte         { return nil }
+func (*drivenIface) Memory() hw.MemoryDomain { return nil }
+
+// TestSharedPorts has two endpoints deliver into one receive context. Polls look at a port that one
+// of them has posted to until that one's patience is over, also when the other's ends or is gone: what
+// C holds there is sent by such a look.
+func TestSharedPorts(t *testing.T) {
+	b := newBench(t, nil, nil)
+	r, err := newRxContext(b.domain, b.info.Rx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	var eps [2]*Endpoint
+	var ifaces [2]*drivenIface
+	for n := range eps {
+		ifaces[n] = &drivenIface{}
+		e := &Endpoint{rx: r, hot: &hot.EP{}, domain: b.domain}
+		p := &port{Iface: ifaces[n]}
+		p.network = newNetwork(e, p)
+		p.network.patience.Store(int64(time.Hour))
+		p.network.drive(&ifaces[n].port, e.hot)
+		e.driven, e.networks = p, []*network{p.network}
+		eps[n], r.eps = e, append(r.eps, e)
+	}
+	look := func(what string, active ...uint32) {
+		t.Helper()
+		want := uint32(0)
+		for n, e := range eps {
+			before := ifaces[n].looks
+			e.networkArrivals(1)
+			if got := atomic.LoadUint32(&e.hot.PortActive); got != active[n] || (ifaces[n].looks > before) != (got != 0) {
+				t.Errorf("%s: port %d is active: %d, looked at: %v", what, n, got, ifaces[n].looks > before)
+			}
+			if active[n] != 0 {
+				want = hot.AttentionPorts
+			}
+		}
+		r.publish()
+		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; got != want {
+			t.Errorf("%s: attention %#x", what, got)
+		}
+	}
+	look("at first", 0, 0)
+	eps[1].driven.network.wake()
+	look("a post to the second", 0, 1)
+	eps[0].driven.network.wake()
+	look("a post to the first", 1, 1)
+	eps[1].driven.network.patience.Store(0)
+	eps[1].networkArrivals(1)
+	look("the second is quiet", 1, 0)
+	r.eps = eps[:1]
+	look("the second is gone", 1, 0)
+}
