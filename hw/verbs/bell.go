@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
 // bell is what a sleeping thread waits on: an epoll descriptor over the
@@ -85,7 +87,8 @@ func (i *Iface) Pending() bool {
 		return false
 	}
 	i.rx.poll()
-	return i.rx.port.Staged.Load() != 0 || i.rx.port.Polling.Load() != 0 || i.anyTodo.Load() || i.nudge.Load()
+	p := i.rx.port
+	return p.Staged.Load() != 0 || p.Polling.Load() != 0 || i.anyTodo.Load() || i.nudge.Load() || p.Calls.Load()&ibv.CallPost != 0
 }
 
 // Disarm takes the wish back and empties the doorbell.

@@ -61,7 +61,9 @@ func (e *Endpoint) tellAll() {
 		if q == nil || q.quiet() || e.failure.Load() != nil {
 			continue
 		}
-		q.Post()
+		if !q.Post() && q.Broken.Load() == 0 && q.Run.Load() != ibv.QueueStopped {
+			continue // no room in the completion queue: again with the next Progress
+		}
 		if !q.told() {
 			q.postNothing(0, true, entryControl)
 		}

@@ -303,6 +303,66 @@ func TestPathSends(t *testing.T) {
 	}
 }
 
+// TestPostsWait: what finds no room in the completion queue is posted when there is some, whoever
+// posted it, and takes no more room meanwhile.
+func TestPostsWait(t *testing.T) {
+	for name, send := range map[string]func(b *bench) bool{
+		"C":  func(b *bench) bool { return drive.Send(b.e.HotPath(), 1, 0, nil, nil) == hot.PathSent },
+		"Go": func(b *bench) bool { return b.e.AMShort(1, 0, nil, nil) == nil },
+		"held": func(b *bench) bool {
+			return drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hot.HoldMore) == hot.PathHeld
+		},
+	} {
+		b := newBench(t)
+		q := &b.e.msg
+		q.cq.Size = 4
+		for range q.cq.Size {
+			drive.Send(b.e.HotPath(), 1, 0, nil, nil)
+		}
+		q.JoinBytes = joinBytes
+		for range 3 {
+			if !send(b) {
+				t.Fatalf("%s: not sent", name)
+			}
+		}
+		for range 20 {
+			if _, found := drive.Next(b.HotPort()); found == hot.PortGo {
+				b.Progress(1)
+			}
+		}
+		if q.Posted != 4 || q.Tail.Load() != 7 || !b.Pending() {
+			t.Fatalf("%s: %s without room, and pending is %v", name, q.state(), b.Pending())
+		}
+		null.Complete(1, ibv.Done{ID: queueID(classMessage, 0) | 3})
+		for range 8 {
+			if _, found := drive.Next(b.HotPort()); found == hot.PortGo {
+				b.Progress(1)
+			}
+		}
+		if q.Posted < 7 || q.Posted != q.Tail.Load() || q.Head.Load() != 4 || b.Pending() {
+			t.Errorf("%s: %s when there is room, and pending is %v", name, q.state(), b.Pending())
+		}
+	}
+}
+
+// TestCrowded: where many queues share a completion queue it does not fill with operations of which
+// nobody is told.
+func TestCrowded(t *testing.T) {
+	b := newBench(t)
+	b.e.msg.cq.Size = 16
+	for n := range uint64(16) {
+		e := nullEndpoint(64) // with its first message
+		e.i = b.Iface
+		e.msg.reports(b.e.msg.cq)
+		if e.AMShort(1, 0, nil, nil) != nil || e.msg.Posted != 1 {
+			t.Fatalf("message %d is not posted", n)
+		}
+		if told := e.msg.LastSignal.Load() != 0; told != (n >= 8) {
+			t.Errorf("message %d is told: %v", n, told)
+		}
+	}
+}
+
 // TestPathThreads sends from C and Go at once: every place is posted once.
 func TestPathThreads(t *testing.T) {
 	postTogether(t, func(e *Endpoint, thread int, n uint64) (bool, error) {

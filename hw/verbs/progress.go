@@ -90,7 +90,7 @@ func (r *receiver) drop() {
 // said why.
 func (i *Iface) call() {
 	if p := i.rx.port; p != nil {
-		p.Calls.Store(1)
+		p.Calls.Or(ibv.CallGo)
 	}
 }
 
@@ -112,8 +112,8 @@ func (i *Iface) Progress(max int) int {
 	if i.closed.Load() {
 		return 0
 	}
-	if r.port.Calls.Load() != 0 {
-		r.port.Calls.Store(0) // before it looks why
+	if r.port.Calls.Load() != 0 && r.port.Calls.Swap(0)&ibv.CallPost != 0 { // before it looks why
+		i.nudge.Store(true)
 	}
 	r.port.Flush()
 	r.poll()

@@ -24,8 +24,9 @@ static bool is_ready(struct weft_sendq *q, uint64_t pos)
 
 // sign numbers the next n operations and decides which of their completions are
 // told: those that somebody waits for, and one from time to time, which tells of
-// all before it. An operation weighs more when it holds a bounce buffer.
-static void sign(struct weft_sendq *q, int n)
+// all before it. An operation weighs more when it holds a bounce buffer. In a crowded completion
+// queue the last one's is told, or many peers' few operations would fill it and never end.
+static void sign(struct weft_sendq *q, int n, bool crowded)
 {
 	int64_t limit = (int64_t)(q->mask + 1) / 4;
 
@@ -41,7 +42,7 @@ static void sign(struct weft_sendq *q, int n)
 		op->flags &= ~(uint32_t)IBV_SEND_SIGNALED;
 		if (op->opcode == IBV_WR_SEND)
 			atomic_store_explicit(&q->last_send, pos + 1, memory_order_release);
-		if (p->signal || q->weight >= limit) {
+		if (p->signal || q->weight >= limit || (crowded && k == n - 1)) {
 			op->flags |= IBV_SEND_SIGNALED;
 			atomic_fetch_add_explicit(&q->cq->told, 1, memory_order_relaxed);
 			q->weight = 0;
@@ -50,24 +51,33 @@ static void sign(struct weft_sendq *q, int n)
 	}
 }
 
+// no_room has Go try again, with its next progress.
+static bool no_room(struct weft_send_cq *cq, int n)
+{
+	atomic_fetch_sub(&cq->used, n);
+	if (cq->calls)
+		atomic_fetch_or(cq->calls, WEFT_CALL_POST);
+	return false;
+}
+
 // post_ready posts until nothing is ready. False: the completion queue has no
 // room, or the queue pair refuses. The caller holds run.
 static bool post_ready(struct weft_sendq *q)
 {
 	for (;;) {
 		int n = 0, taken, err;
+		int64_t used;
 
 		while (n < POST_BATCH && is_ready(q, q->posted + n))
 			n++;
 		if (!n)
 			return true;
-		if (atomic_fetch_add(&q->cq->used, n) + n > q->cq->size) {
-			atomic_fetch_sub(&q->cq->used, n);
-			return false;
-		}
+		used = atomic_fetch_add(&q->cq->used, n) + n;
+		if (used > q->cq->size)
+			return no_room(q->cq, n);
 		if (n > 1 && q->join_bytes)
 			weft_sendq_join(q, n);
-		sign(q, n);
+		sign(q, n, used > q->cq->size / 2);
 		taken = weft_ibv_post(q->qp, q->ops, q->mask, q->posted, n, &err);
 		q->posted += taken;
 		if (err) {

@@ -43,8 +43,14 @@ struct weft_send_cq {
 	/* Completions that were asked for and have not come: posters add, who polls takes away those that
 	 * say success, relaxed. After a queue pair has failed it stays too high. */
 	_Atomic int64_t told;
-	uint8_t pad[40];
+	/* The port's calls, NULL without one: immutable. Who finds no room sets WEFT_CALL_POST there. */
+	_Atomic uint32_t *calls;
+	uint8_t pad[32];
 };
+
+/* Bits of weft_vport.calls. */
+#define WEFT_CALL_GO 1u   /* Go has something to do */
+#define WEFT_CALL_POST 2u /* and something is ready that found no room in a completion queue */
 
 /* tail counts claimed places, posted those that the queue pair has, head those
  * that have ended: head <= posted <= tail <= head + depth. Positions never wrap;

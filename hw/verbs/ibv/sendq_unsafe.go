@@ -29,6 +29,12 @@ const QueueReserve = C.WEFT_SENDQ_RESERVE
 // SlotBytes is the size of a place's slot, in bytes: what an operation may copy.
 const SlotBytes = C.WEFT_SENDQ_SLOT
 
+// Bits of a port's Calls.
+const (
+	CallGo   = C.WEFT_CALL_GO   // Go has something to do
+	CallPost = C.WEFT_CALL_POST // and something is ready that found no room in a completion queue
+)
+
 // JoinMax is the most messages in one operation.
 const JoinMax = C.WEFT_SENDQ_JOIN
 
@@ -49,7 +55,9 @@ type SendCQ struct {
 	Used atomic.Int64 // operations posted and not ended: by posters and the lease holder
 	Size int64        // immutable
 	told atomic.Int64 // completions that were asked for and have not come
-	_    [40]byte
+	// calls is the address of the port's, 0 without one; immutable.
+	calls uintptr
+	_     [32]byte
 }
 
 // SendQueue is a queue pair's work requests on their way to it (struct weft_sendq,
@@ -88,6 +96,7 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(Place{}.Joined)-unsafe.Offsetof(C.struct_weft_place{}.joined)]
 	_ = [1]byte{}[unsafe.Offsetof(Place{}.Bounce)-unsafe.Offsetof(C.struct_weft_place{}.bounce)]
 	_ = [1]byte{}[unsafe.Sizeof(SendCQ{})-C.sizeof_struct_weft_send_cq]
+	_ = [1]byte{}[unsafe.Offsetof(SendCQ{}.calls)-unsafe.Offsetof(C.struct_weft_send_cq{}.calls)]
 	_ = [1]byte{}[unsafe.Sizeof(SendQueue{})-C.sizeof_struct_weft_sendq]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Broken)-unsafe.Offsetof(C.struct_weft_sendq{}.broken)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Mask)-unsafe.Offsetof(C.struct_weft_sendq{}.mask)]

@@ -196,14 +196,13 @@ static bool port_take(struct weft_hot_port *port)
 }
 
 // flush posts what is ready for the peer with a number plus one. What finds no room in the completion
-// queue is held on, so the next look tries again.
+// queue is Go's.
 static void flush(struct weft_vport *v, uint32_t held)
 {
 	struct weft_vpeer *p = held && held <= v->peer_limit ? atomic_load(&v->peers[held - 1]) : NULL;
-	uint32_t none = 0;
 
-	if (p && !weft_sendq_post(p->q) && !atomic_load(&p->q->broken))
-		atomic_compare_exchange_strong(&v->held, &none, held);
+	if (p)
+		weft_sendq_post(p->q);
 }
 
 void weft_vport_flush(struct weft_vport *v)

@@ -66,7 +66,7 @@ struct weft_vport {
 	 * is something. Taken by compare-and-swap (acquire), given back by store
 	 * (release). */
 	_Atomic uint32_t polling;
-	/* 1: Go has something to do. Stored by any thread, cleared by Go's progress. */
+	/* WEFT_CALL_*. Set by any thread, cleared by Go's progress; sequentially consistent. */
 	_Atomic uint32_t calls;
 	/* Arrivals and completions that were polled and are not dealt with. While it is 0 who
 	 * polls stores it, under polling, and else the lease holder: release, read with acquire. */

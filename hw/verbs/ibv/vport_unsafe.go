@@ -167,6 +167,7 @@ func NewVPort(c VPortConfig) (*VPort, error) {
 	p.ends = address(ends)
 	for k, end := range c.Ends {
 		unsafe.Slice((*uintptr)(unsafe.Pointer(&b[ends])), n)[k+1] = uintptr(unsafe.Pointer(end))
+		end.calls = uintptr(unsafe.Pointer(&p.Calls))
 	}
 	p.queues, p.max, p.peerLimit = uint32(n), uint32(c.Max), uint32(c.Peers)
 	p.freeCount, p.bufferCount = uint32(c.Buffers), uint32(c.Buffers)
