@@ -149,7 +149,7 @@ static __attribute__((noinline)) void send_held(struct weft_hot_cq *cq)
 	struct weft_hot_ep *ep;
 
 	if (!me)
-		return;
+		return; /* all lines are taken: the word stays, so the next read tries again, and a look sends them in any case */
 	atomic_store_explicit(&cq->held, 0, memory_order_relaxed);
 	for (; eps && (ep = entry(eps)); eps++)
 		if (ep->port)

@@ -81,14 +81,16 @@ func (i *Iface) Arm() {
 }
 
 // Pending tells whether Progress would find something. It looks by polling for
-// the lease holder, who finds it staged.
+// the lease holder, who finds it staged. Another thread that polls stores Staged
+// before it lets go: so who sees that it has must look at Staged behind that. What
+// a later one takes came after Arm and has rung the bell.
 func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
 	}
 	i.rx.poll()
 	p := i.rx.port
-	return p.Staged.Load() != 0 || p.Polling.Load() != 0 || i.anyTodo.Load() || i.nudge.Load() || p.Calls.Load()&ibv.CallPost != 0
+	return p.Polling.Load() != 0 || p.Staged.Load() != 0 || i.anyTodo.Load() || i.nudge.Load() || p.Calls.Load()&ibv.CallPost != 0
 }
 
 // Disarm takes the wish back and empties the doorbell.
