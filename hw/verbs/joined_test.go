@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,13 +58,14 @@ func messagesIn(t *testing.T, packet []byte) (list []message) {
 // joinBench is a bench whose queue joins messages.
 func joinBench(t *testing.T) *bench {
 	b := newBench(t)
-	b.e.msg.JoinBytes = 512
+	b.e.msg.JoinBytes = joinBytes
 	return b
 }
 
 // TestPathHolds: messages in a row are held and go together, at the latest when somebody
 // looks, or when one comes that may not be held.
 func TestPathHolds(t *testing.T) {
+	const filling = (joinBytes - 4*(headerBytes+8)) / headerBytes // empty ones behind four of up to 8 bytes
 	for name, c := range map[string]struct {
 		release func(b *bench)
 		more    int // messages that this sends itself
@@ -71,10 +76,10 @@ func TestPathHolds(t *testing.T) {
 		"never":   {func(b *bench) { drive.Send(b.e.HotPath(), 1, 99, nil, nil) }, 1},
 		"from Go": {func(b *bench) { _ = b.e.AMShort(1, 99, nil, nil) }, 1},
 		"full": {func(b *bench) {
-			for n := range ibv.JoinMax - 4 {
+			for n := range filling {
 				drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, nil, hot.HoldInRow)
 			}
-		}, ibv.JoinMax - 4},
+		}, filling},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := joinBench(t)
@@ -110,6 +115,29 @@ func TestPathHolds(t *testing.T) {
 	}
 }
 
+// TestPathFills: no packet goes with room for another such message, and none is left with few.
+func TestPathFills(t *testing.T) {
+	for _, size := range []int{0, 1, 8, 9, 40, maxShort} {
+		b := joinBench(t)
+		q := &b.e.msg
+		fit := min(joinBytes/((headerBytes+size+7)&^7), ibv.JoinMax)
+		for n := range uint64(3 * fit) {
+			want := hot.PathHeld
+			if int(n)%fit == fit-1 {
+				want = hot.PathSent
+			}
+			if got := drive.SendHold(b.e.HotPath(), 1, n, nil, make([]byte, size), hot.HoldMore); got != want {
+				t.Fatalf("message %d of %d bytes: %d", n, size, got)
+			}
+		}
+		for k := 1; k <= 3; k++ {
+			if list := messagesIn(t, q.packetAt(uint64(k*fit-1))); len(list) != fit {
+				t.Errorf("%d messages of %d bytes in a packet, %d fit", len(list), size, fit)
+			}
+		}
+	}
+}
+
 // TestPathHoldsMore: a message that another one is announced behind is held at once.
 func TestPathHoldsMore(t *testing.T) {
 	b := joinBench(t)
@@ -125,7 +153,7 @@ func TestPathHoldsMore(t *testing.T) {
 func TestPathHoldsOnePeer(t *testing.T) {
 	b := joinBench(t)
 	other := nullEndpoint(64)
-	other.i, other.msg.JoinBytes, other.msg.ID = b.Iface, 512, queueID(classMessage, 1)
+	other.i, other.msg.JoinBytes, other.msg.ID = b.Iface, joinBytes, queueID(classMessage, 1)
 	other.c = b.rx.port.NewPeer(other.msg.SendQueue)
 	other.c.Blocked.Store(0)
 	b.rx.port.SetPeer(1, other.c)
@@ -157,7 +185,9 @@ func TestPortTogether(t *testing.T) {
 				t.Fatalf("%d in C: %d", inC, found)
 			}
 			got = append(got, m.Header)
-			drive.Take(b.HotPort())
+			if more := drive.Take(b.HotPort()); more != (len(got) < 5) {
+				t.Errorf("behind message %d of 5 another one is at hand: %v", len(got), more)
+			}
 		}
 		n := b.Progress(64)
 		all := append(got, b.got...)
@@ -257,6 +287,70 @@ func TestJoinedFails(t *testing.T) {
 	b.ended(&ibv.Done{ID: queueID(classMessage, 0) | 5, Status: ibv.StatusFlush})
 	if q.Head.Load() != 1 {
 		t.Errorf("%d have ended", q.Head.Load())
+	}
+}
+
+// sentPackets is how many packets the machine's devices have sent, or false where they do not count
+// them.
+func sentPackets() (n uint64, ok bool) {
+	files, _ := filepath.Glob("/sys/class/infiniband/*/ports/*/hw_counters/sent_pkts")
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		k, bad := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+		if err != nil || bad != nil {
+			return 0, false
+		}
+		n += k
+	}
+	return n, len(files) > 0
+}
+
+// TestTogether has a row of messages go over the device, in as few packets as they fit in.
+func TestTogether(t *testing.T) {
+	a, b := open(t, Config{}), open(t, Config{})
+	defer a.Close()
+	defer b.Close()
+	ep, err := a.Connect(b.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fit = joinBytes / (headerBytes + 8)
+	const packets, messages = ibv.Row + 3, ibv.Row + 3*fit
+	var got []uint64
+	b.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) { got = append(got, header) })
+	e := ep.(*Endpoint)
+	first, held := e.msg.end(), 0
+	before, counts := sentPackets()
+	for n := range uint64(messages) {
+		switch found := drive.SendHold(e.HotPath(), 1, n, nil, make([]byte, 8), hot.HoldInRow); found {
+		case hot.PathHeld:
+			held++
+		case hot.PathSent:
+		default:
+			t.Fatalf("message %d: %d", n, found)
+		}
+	}
+	sent := 0
+	for pos := first; pos < first+messages; pos++ {
+		if e.msg.packetAt(pos) != nil {
+			sent++
+		}
+	}
+	if sent != packets || held != 3*(fit-1) {
+		t.Errorf("%d messages, of which %d were held, went in %d packets instead of %d", messages, held, sent, packets)
+	}
+	for end := time.Now().Add(time.Minute); len(got) < messages && time.Now().Before(end); {
+		a.Progress(16)
+		b.Progress(16)
+	}
+	for n, header := range got {
+		if header != uint64(n) {
+			t.Fatalf("message %d comes as number %d", header, n)
+		}
+	}
+	after, _ := sentPackets()
+	if len(got) != messages || counts && after-before >= messages { // acknowledgements included
+		t.Errorf("%d messages of %d came, the device has sent %d packets", len(got), messages, after-before)
 	}
 }
 

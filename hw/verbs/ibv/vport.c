@@ -216,8 +216,21 @@ static void port_flush(struct weft_hot_port *port)
 	weft_vport_flush((struct weft_vport *)port);
 }
 
-// holds tells whether a message that is ready at a position is held. Those of one peer are at a time.
-static bool holds(struct weft_vpeer *p, uint8_t hold, uint64_t pos)
+// fills tells whether a message of n bytes is the last for which there is room in a packet with those
+// that are held, if the next one is as long.
+static bool fills(struct weft_vpeer *p, bool first, uint32_t n)
+{
+	uint32_t own = (n + 7) & ~7u;
+
+	p->bytes = first ? own : p->bytes + own;
+	if (p->bytes + own <= p->q->join_bytes)
+		return false;
+	p->bytes = 0;
+	return true;
+}
+
+// holds tells whether a message of n bytes that is ready is held. Those of one peer are at a time.
+static bool holds(struct weft_vpeer *p, uint8_t hold, uint32_t n)
 {
 	struct weft_vport *v = p->port;
 	uint32_t look = atomic_load_explicit(&v->looks, memory_order_relaxed);
@@ -233,7 +246,7 @@ static bool holds(struct weft_vpeer *p, uint8_t hold, uint64_t pos)
 		p->row++;
 		return false;
 	}
-	if (pos + 1 - __atomic_load_n(&p->q->posted, __ATOMIC_RELAXED) >= WEFT_SENDQ_JOIN)
+	if (fills(p, atomic_load_explicit(&v->held, memory_order_relaxed) != own, n))
 		return false;
 	before = atomic_exchange(&v->held, own);
 	if (before != own)
@@ -297,7 +310,7 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	place->joined = 0;
 	place->bounce = -1;
 	atomic_store(&place->ready, pos + 1);
-	if (holds(p, m->hold, pos))
+	if (holds(p, m->hold, n))
 		return WEFT_PATH_HELD;
 	weft_sendq_post(q);
 	return WEFT_PATH_SENT;

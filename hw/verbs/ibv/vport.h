@@ -51,7 +51,8 @@ struct weft_vpeer {
 	 * thread at a time (WEFT_HOLD_*). */
 	uint32_t row;
 	uint32_t look;
-	uint8_t pad[56];
+	uint32_t bytes; /* of those that are held, each a multiple of 8; as row. Too many after others have sent them */
+	uint8_t pad[52];
 };
 
 /* So many messages in a row go at once, those behind them may be held. */
