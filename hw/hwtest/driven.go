@@ -68,7 +68,11 @@ func testDriven(t *testing.T, open Factory) {
 				t.Fatalf("the next look finds %d, message %d instead of %d", found, again.Header, m.Header)
 			}
 			check(m.ID, m.Header, m.Head, m.Payload)
-			drive.Take(port)
+			if drive.Take(port) {
+				if _, found := drive.Next(port); found == hot.PortEmpty {
+					t.Fatalf("nothing is at hand behind message %d, which was said to be", m.Header)
+				}
+			}
 			byC++
 		case hot.PortGo:
 			b.Progress(3)

@@ -82,7 +82,9 @@ func TestPortDelivers(t *testing.T) {
 				t.Fatalf("look %d finds %d, %+v", n, found, m)
 			}
 		}
-		drive.Take(port)
+		if !drive.Take(port) {
+			t.Errorf("nothing at hand behind message %d", n)
+		}
 	}
 	if b.Progress(64) != 4 || len(b.got) != 4 || b.got[0] != 6 || b.e.c.LastSeq != 10 {
 		t.Errorf("Go got %v, the last position is %d", b.got, b.e.c.LastSeq)
@@ -105,7 +107,9 @@ func TestPortRefills(t *testing.T) {
 		if _, found := drive.Next(port); found != hot.PortArrival {
 			t.Fatalf("message %d: %d", n, found)
 		}
-		drive.Take(port)
+		if drive.Take(port) {
+			t.Fatalf("something at hand behind message %d", n)
+		}
 	}
 	if back := null.Buffers() - first; first != 64 || back > 1000 || back < 1000-64/8 {
 		t.Errorf("%d buffers given at first, then %d", first, back)
