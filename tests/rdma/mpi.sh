@@ -16,6 +16,8 @@ fi
 export FI_PROVIDER_PATH=$PWD/build/lib OMPI_MCA_plm_rsh_agent=$folder/rsh
 export FI_LOG_LEVEL=warn FI_WEFT_CONNECT_TIMEOUT=60s FI_WEFT_IFACE=$NETDEV
 
+"$folder/rsh" "$OTHER" true || exit 1 # now it is up: that is none of a job's time
+
 job() {
 	timeout "${WEFT_TEST_LIMIT:-200}" mpirun --allow-run-as-root --oversubscribe --host "$OWN:$each,$OTHER:$each" -np $((2 * each)) \
 		--mca plm_rsh_no_tree_spawn 1 --mca oob_tcp_if_include "$NETDEV" --mca btl_tcp_if_include "$NETDEV" \

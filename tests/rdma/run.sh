@@ -156,7 +156,8 @@ pingpongs() {
 		-- tests/rdma/pingpong.sh -m tagged -I 20 -S 4096
 }
 
-# Open MPI over both machines. A program's tests are in tests/mpi.
+# Open MPI over both machines. A program's tests are in tests/mpi. The first machine waits for the other
+# one before (tests/rdma/rsh), which is not in a job's limit.
 jobs() {
 	local each=$1 limit=$2 program
 	shift 2
@@ -172,7 +173,7 @@ jobs() {
 			skipped=$((skipped + 1))
 			continue
 		fi
-		program "Open MPI: $program, $each ranks on each machine" "$limit" "$program: all passed on $((2 * each)) ranks" \
+		program "Open MPI: $program, $each ranks on each machine" $((limit + 180)) "$program: all passed on $((2 * each)) ranks" \
 			"${only[@]}" -env WEFT_TEST_LIMIT="$limit" -- tests/rdma/mpi.sh "$(realpath "$dir")" "$each" "$program"
 	done
 }

@@ -26,8 +26,11 @@ import (
 const (
 	port = "7077"
 	end  = "-end"
-	// patience is how long a client waits for the other machine to serve.
-	patience = 60 * time.Second
+	// patience is how long a client waits for the other machine to serve: an
+	// emulated one needs minutes to come up where processors are short.
+	patience = 3 * time.Minute
+	// ended is where tests/rdma/vm says that the other machine has ended.
+	ended = "/run/ctl/ended"
 )
 
 func main() {
@@ -86,17 +89,27 @@ func serve(address string) error {
 	}
 }
 
-// call has a command run and returns its exit status.
-func call(address, command string) (int, error) {
-	var c net.Conn
+// dial waits for the other machine to serve, but not for one that the file over says has ended.
+func dial(address, over string) (net.Conn, error) {
 	for until := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		var err error
-		if c, err = net.DialTimeout("tcp", net.JoinHostPort(address, port), 5*time.Second); err == nil {
-			break
+		c, err := net.DialTimeout("tcp", address, 5*time.Second)
+		if err == nil {
+			return c, nil
+		}
+		if status, read := os.ReadFile(over); read == nil {
+			return nil, fmt.Errorf("the other machine has ended with status %s: %w", status, err)
 		}
 		if time.Now().After(until) {
-			return 0, err
+			return nil, fmt.Errorf("waited for %v: %w", patience, err)
 		}
+	}
+}
+
+// call has a command run and returns its exit status.
+func call(address, command string) (int, error) {
+	c, err := dial(net.JoinHostPort(address, port), ended)
+	if err != nil {
+		return 0, err
 	}
 	defer func() { _ = c.Close() }()
 	if _, err := fmt.Fprintln(c, command); err != nil || command == end {

@@ -9,7 +9,7 @@
 // the same paths. The
 // command finds NODE (0 or 1), OWN and OTHER (IP addresses) and NETDEV in its
 // environment, its RDMA device is rxe0. A command that makes /run/ctl/kill has
-// its machine killed at once. Output and exit status come back; 124: timed out,
+// its machine killed at once; one whose other machine has ended finds the status in /run/ctl/ended. Output and exit status come back; 124: timed out,
 // 125: the machine failed, 137: it was killed as it asked.
 //
 // The processor is emulated unless KVM is asked for. That /dev/kvm exists does
@@ -144,7 +144,14 @@ func wait(o *options, guests []*guest) (int, error) {
 	statuses := make([]int, len(guests))
 	var all sync.WaitGroup
 	for n, g := range guests {
-		all.Go(func() { statuses[n] = g.wait(deadline) })
+		all.Go(func() {
+			statuses[n] = g.wait(deadline)
+			for _, other := range guests {
+				if other != g {
+					other.tellEnded(statuses[n])
+				}
+			}
+		})
 	}
 	all.Wait()
 	result := 0
