@@ -73,18 +73,21 @@ func (r *rxContext) tellLanding(e *Endpoint, op *recvOp, p *path) {
 
 // stepHelped has the sender put the next chunk and posts the next get, and tells whether
 // progress is done with the operation, as stepGet does. The operations are served in
-// order: the first that has something left takes the turn.
+// order: the first for which there is something to do takes the turn.
 func (r *rxContext) stepHelped(e *Endpoint, op *recvOp, p *path) bool {
 	if op.status == fi.Success && !r.helpTurn {
-		r.helpTurn = true
 		chunk := min(chunkSize(op.want), devicePieceBytes)
 		left := op.want - op.tail - op.asked
 		if op.help == helpReady && (left > chunk || left != 0 && op.pending != 0) {
 			r.givePut(e, op, min(chunk, left))
 			left = op.want - op.tail - op.asked
+			r.helpTurn = true
 		}
-		if left != 0 && op.pending < helpedGets && !r.postGet(e, op, p, min(chunk, left)) {
-			return false
+		if left != 0 && op.pending < helpedGets {
+			if !r.postGet(e, op, p, min(chunk, left)) {
+				return false
+			}
+			r.helpTurn = true
 		}
 	}
 	if op.status == fi.Success && op.asked+op.tail < op.want {

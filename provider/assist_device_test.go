@@ -13,9 +13,25 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// helpSides makes two sides that have nothing but a device which is software between
-// them: soft-RoCE in a virtual machine that has it, else UDP, which is taken for one.
+// helpSides makes two sides as helpSide does, which have reached each other.
 func helpSides(t *testing.T, change func(*config.Config)) (x, y *side) {
+	t.Helper()
+	x, y = helpSide(t, change), helpSide(t, change)
+	helpMeet(t, x, y)
+	return x, y
+}
+
+func helpMeet(t *testing.T, x, y *side) {
+	t.Helper()
+	x.know(y)
+	y.know(x)
+	oneMessage(t, x, y, 8)
+	oneMessage(t, y, x, 8)
+}
+
+// helpSide makes a side that has nothing but a device which is software between it and
+// others: soft-RoCE in a virtual machine that has it, else UDP, which is taken for one.
+func helpSide(t *testing.T, change func(*config.Config)) *side {
 	t.Helper()
 	rdma := os.Getenv("WEFT_TEST_RDMA") != ""
 	if rdma && os.Getenv("WEFT_TEST_PAIR") != "" {
@@ -25,28 +41,22 @@ func helpSides(t *testing.T, change func(*config.Config)) (x, y *side) {
 	if rdma {
 		node, settings = os.Getenv("OWN"), map[string]string{"FI_WEFT_VERBS": "yes", "FI_WEFT_UDP": "no"}
 	}
-	for _, s := range []**side{&x, &y} {
-		hints := rmaHints()
-		hints.Domain = &fi.DomainAttr{MRMode: fi.MRAllocated}
-		b := newBenchAt(t, node, settings, func(c *config.Config) {
-			c.SHMDir, c.RTTControl = t.TempDir(), config.No
-			if !rdma {
-				c.UDP = config.Yes
-			}
-			if change != nil {
-				change(c)
-			}
-		}, hints)
-		*s = b.side(t)
-		for _, p := range (*s).ep.ports[1:] {
-			p.attr.Caps |= hw.CapSoftware
+	hints := rmaHints()
+	hints.Domain = &fi.DomainAttr{MRMode: fi.MRAllocated}
+	b := newBenchAt(t, node, settings, func(c *config.Config) {
+		c.SHMDir, c.RTTControl = t.TempDir(), config.No
+		if !rdma {
+			c.UDP = config.Yes
 		}
+		if change != nil {
+			change(c)
+		}
+	}, hints)
+	s := b.side(t)
+	for _, p := range s.ep.ports[1:] {
+		p.attr.Caps |= hw.CapSoftware
 	}
-	x.know(y)
-	y.know(x)
-	oneMessage(t, x, y, 8)
-	oneMessage(t, y, x, 8)
-	return x, y
+	return s
 }
 
 // helped is how many bytes a side's peers have put into its memory.
@@ -307,6 +317,49 @@ func TestHelpedHostile(t *testing.T) {
 		t.Error("the message is wrong")
 	}
 	settled(t, x, y)
+}
+
+// TestHelpedOthers: a message whose sender does not do his part in its gets does not keep one of another sender waiting.
+func TestHelpedOthers(t *testing.T) {
+	x, y := helpSides(t, nil)
+	z := helpSide(t, nil)
+	helpMeet(t, z, y)
+	const n = 1 << 20
+	sent, got, late := bufPattern(n, 1), make([]byte, n), make([]byte, n)
+	y.recv(RecvArgs{IOV: iovOf(late), Src: y.addr[x], Context: 1}, x, z)
+	y.recv(RecvArgs{IOV: iovOf(got), Src: y.addr[z], Context: 2}, x, z)
+	x.send(SendArgs{IOV: iovOf(sent), Dest: x.addr[y]}, y)
+	first := y.operation(0) // whose sender makes no progress any more
+	z.send(SendArgs{IOV: iovOf(sent), Dest: z.addr[y]}, y)
+	second := y.operation(first.id())
+	for looks := 0; second.asked == 0 && first.pending == helpedGets; looks++ {
+		if drain(y); looks > 100 {
+			t.Fatal("nothing of the second message is asked for")
+		}
+	}
+	for range 2 {
+		y.completion(x, z)
+	}
+	x.completion(y)
+	z.completion(y)
+	if !bytes.Equal(sent, got) || !bytes.Equal(sent, late) {
+		t.Error("a message is wrong")
+	}
+	settled(t, x, y, z)
+}
+
+// operation waits until a side receives an announced message other than one.
+func (s *side) operation(but uint64) *recvOp {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); drain(s) {
+		for id, index := range s.ep.rx.pulls {
+			if id != but {
+				return s.ep.rx.ops.At(index)
+			}
+		}
+	}
+	s.t.Fatal("no message is announced")
+	return nil
 }
 
 // TestHelpedUnexpected has a sender help with messages that wait for their receives, in another order.
