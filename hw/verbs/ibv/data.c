@@ -4,7 +4,7 @@
 #include <string.h>
 #include "lib.h"
 
-#define BATCH 32
+#define BATCH 32 // receive buffers that are given back at a time
 
 _Static_assert(sizeof(struct weft_op) == 128, "mirrored by type Op");
 _Static_assert(sizeof(struct weft_done) == 48, "mirrored by type Done");
@@ -33,31 +33,33 @@ static void request(struct ibv_send_wr *wr, const struct weft_op *op)
 	}
 }
 
+// operations is how many of ring's from one on the first requests of a post were made of.
+static int operations(const struct weft_op *ring, uint64_t mask, uint64_t from, long requests)
+{
+	int n = 0;
+
+	while (requests)
+		requests -= ring[(from + n++) & mask].opcode != WEFT_OP_JOINED;
+	return n;
+}
+
 int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, uint64_t from, int n, int *err)
 {
-	struct ibv_send_wr wr[BATCH], *bad;
-	int behind[BATCH + 1]; // operations that are posted when so many requests are
-	int done = 0;
+	struct ibv_send_wr wr[WEFT_POST_MAX], *bad;
+	int k = 0;
 
-	*err = 0;
-	while (done < n && !*err) {
-		int k = 0, next = done;
+	for (int j = 0; j < n; j++) {
+		const struct weft_op *op = &ring[(from + j) & mask];
 
-		behind[0] = done;
-		while (next < n && k < BATCH) {
-			const struct weft_op *op = &ring[(from + next++) & mask];
-
-			if (op->opcode == WEFT_OP_JOINED)
-				continue;
-			request(&wr[k], op);
-			wr[k].next = &wr[k + 1];
-			behind[++k] = next;
-		}
-		wr[k - 1].next = NULL; // a joined one is never the last
-		*err = qp->context->ops.post_send(qp, wr, &bad);
-		done = *err ? behind[bad - wr] : next;
+		if (op->opcode == WEFT_OP_JOINED)
+			continue;
+		request(&wr[k], op);
+		wr[k].next = &wr[k + 1];
+		k++;
 	}
-	return done;
+	wr[k - 1].next = NULL; // a joined one is never the last
+	*err = qp->context->ops.post_send(qp, wr, &bad);
+	return *err ? operations(ring, mask, from, bad - wr) : n;
 }
 
 int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n)
@@ -113,28 +115,19 @@ static int poll_stamped(struct ibv_cq_ex *cq, struct weft_done *done, int max)
 
 int weft_ibv_poll(const struct weft_cq *cq, struct weft_done *done, int max)
 {
-	struct ibv_wc wc[BATCH];
-	int total = 0;
+	struct ibv_wc wc[WEFT_POLL_MAX];
+	int n;
 
 	if (cq->ex)
 		return poll_stamped(cq->ex, done, max);
-	while (total < max) {
-		int want = max - total < BATCH ? max - total : BATCH;
-		int n = cq->cq->context->ops.poll_cq(cq->cq, want, wc);
-
-		if (n < 0)
-			return total ? total : -1;
-		for (int k = 0; k < n; k++)
-			done[total + k] = (struct weft_done){
-				.wr_id = wc[k].wr_id, .status = wc[k].status, .opcode = wc[k].opcode,
-				.byte_len = wc[k].byte_len, .imm = ntohl(wc[k].imm_data), .qp_num = wc[k].qp_num,
-				.src_qp = wc[k].src_qp, .wc_flags = wc[k].wc_flags, .vendor_err = wc[k].vendor_err,
-			};
-		total += n;
-		if (n < want)
-			break;
-	}
-	return total;
+	n = cq->cq->context->ops.poll_cq(cq->cq, max < WEFT_POLL_MAX ? max : WEFT_POLL_MAX, wc);
+	for (int k = 0; k < n; k++)
+		done[k] = (struct weft_done){
+			.wr_id = wc[k].wr_id, .status = wc[k].status, .opcode = wc[k].opcode,
+			.byte_len = wc[k].byte_len, .imm = ntohl(wc[k].imm_data), .qp_num = wc[k].qp_num,
+			.src_qp = wc[k].src_qp, .wc_flags = wc[k].wc_flags, .vendor_err = wc[k].vendor_err,
+		};
+	return n < 0 ? -1 : n;
 }
 
 int weft_ibv_post_recv(struct ibv_qp *qp, uint64_t addr, uint32_t len, uint32_t lkey, uint64_t wr_id)

@@ -146,11 +146,13 @@ int weft_ibv_send_ud(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qp_num, uint
 /*
  * The data path. Each call does many operations.
  *
- * post: n work requests, ring[(from + k) & mask]; returns how many were taken
- * and the errno value of the first that was not.
+ * post: n work requests, 1 to WEFT_POST_MAX, ring[(from + k) & mask]; returns how many
+ * were taken and the errno value of the first that was not.
  * refill: gives n buffers to the shared receive queue; returns how many it took.
- * poll: up to max completions; returns how many, or -1.
+ * poll: up to max completions, and at most WEFT_POLL_MAX; returns how many, or -1.
  */
+#define WEFT_POST_MAX 32
+#define WEFT_POLL_MAX 64
 int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, uint64_t from, int n, int *err);
 int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n);
 int weft_ibv_poll(const struct weft_cq *cq, struct weft_done *done, int max);

@@ -2,9 +2,6 @@
 // Posting: claiming places, and giving the queue pair what is ready.
 #include "sendq.h"
 
-// The most operations that one call of the library posts.
-#define POST_BATCH 32
-
 bool weft_sendq_claim(struct weft_sendq *q, uint64_t keep, uint64_t *pos)
 {
 	uint64_t t = atomic_load(&q->tail);
@@ -68,7 +65,7 @@ static bool post_ready(struct weft_sendq *q)
 		int n = 0, taken, err;
 		int64_t used;
 
-		while (n < POST_BATCH && is_ready(q, q->posted + n))
+		while (n < WEFT_POST_MAX && is_ready(q, q->posted + n))
 			n++;
 		if (!n)
 			return true;
@@ -85,6 +82,8 @@ static bool post_ready(struct weft_sendq *q)
 			atomic_store(&q->broken, 1);
 			return false;
 		}
+		if (n < WEFT_POST_MAX)
+			return true; // what has become ready since then is seen after run is given back
 	}
 }
 

@@ -45,19 +45,23 @@ static int32_t poll_queue(struct weft_vport *v, uint32_t q, bool all)
 	return v->count[q] > 0 ? v->count[q] : 0;
 }
 
-void weft_vport_poll(struct weft_vport *v, bool all)
+bool weft_vport_poll(struct weft_vport *v, bool all)
 {
 	int64_t staged = 0;
+	bool ok = true;
 
 	refill(v);
 	if (all || ++v->turn >= TURNS) {
 		v->turn = 0;
 		all = true;
 	}
-	for (uint32_t q = 0; q < v->queues; q++)
+	for (uint32_t q = 0; q < v->queues; q++) {
 		staged += poll_queue(v, q, all);
+		ok = ok && v->count[q] >= 0;
+	}
 	if (staged)
 		atomic_store_explicit(&v->staged, staged, memory_order_release);
+	return ok;
 }
 
 // staged is how much is staged, for who polls or holds the lease.
@@ -83,11 +87,8 @@ static bool port_poll(struct weft_vport *v)
 
 	if (!atomic_compare_exchange_strong(&v->polling, &free, 1))
 		return true;
-	if (!staged(v)) {
-		weft_vport_poll(v, false);
-		for (uint32_t q = 0; q < v->queues; q++)
-			ok = ok && v->count[q] >= 0;
-	}
+	if (!staged(v))
+		ok = weft_vport_poll(v, false);
 	atomic_store_explicit(&v->polling, 0, memory_order_release);
 	return ok;
 }

@@ -115,7 +115,7 @@ void weft_vport_flush(struct weft_vport *v);
 /* Gives buffers back and stages what the queues have. Nothing is staged, and the
  * caller has polling. Queues without a completion that was asked for are passed
  * by seven times in eight, unless all of them are to be looked at: only failures
- * are there. */
-void weft_vport_poll(struct weft_vport *v, bool all);
+ * are there. False: a queue is broken. */
+bool weft_vport_poll(struct weft_vport *v, bool all);
 
 #endif

@@ -194,13 +194,7 @@ func (p *VPort) Close() error { return mem.Unmap(p.memory) }
 // Poll gives buffers back and stages what the queues have. Nothing is staged, and
 // the caller has Polling. False: a queue is broken.
 func (p *VPort) Poll() bool {
-	C.weft_vport_poll((*C.struct_weft_vport)(unsafe.Pointer(p.vport)), true)
-	for _, n := range p.counts {
-		if n < 0 {
-			return false
-		}
-	}
-	return true
+	return bool(C.weft_vport_poll((*C.struct_weft_vport)(unsafe.Pointer(p.vport)), true))
 }
 
 // Arrival is the first staged arrival, nil if there is none. The caller holds the
