@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/weft-fabric/weft/proxy"
 )
 
 // A thread that called into Go keeps a place among those for threads that run
@@ -16,36 +18,49 @@ import (
 // sparePlaces is for weft's own goroutines, those included that wait in the kernel.
 const sparePlaces = 3
 
+// placesLimit is how many places there are at most: a quarter of them mark memory when the collector
+// runs. Threads beyond it may wait for the monitor.
+func placesLimit() int { return max(64, 4*runtime.NumCPU()) }
+
 // placesFor is how many places there are for a number of threads, in steps: each stops all
 // threads that run Go for a moment.
-func placesFor(threads int) int { return (threads + sparePlaces + 3) &^ 3 }
+func placesFor(threads int) int { return min((threads+sparePlaces+3)&^3, placesLimit()) }
 
-// placeCount counts the places. The lock is taken by a thread's first call at most.
+// placeCount counts the places. The lock is taken when there are more threads than ever before.
 type placeCount struct {
-	// have is how many there are, 0: the user has said how many. Written under mu, read by each
-	// thread at its first call; sequentially consistent.
-	have atomic.Int64
-	mu   sync.Mutex
+	// callers is the most threads of the application that have called, own the most of package
+	// proxy that have run, at a time. Written under mu, read by each thread when it begins; sequentially consistent.
+	callers, own atomic.Int64
+	mu           sync.Mutex
+	have         int // places, 0: the user has said how many; under mu, but for start
 }
 
 var places placeCount
 
 func init() {
 	if os.Getenv("GOMAXPROCS") == "" {
-		places.have.Store(int64(runtime.GOMAXPROCS(0)))
-		places.enter(1)
+		places.start()
+		proxy.OnThread = func(running int) { places.enter(&places.own, running) }
 	}
 }
 
-// enter makes places for so many threads. They stay.
-func (c *placeCount) enter(threads int) {
-	if have := c.have.Load(); have == 0 || threads+sparePlaces <= int(have) {
+// start makes the first places. That they are set ends the runtime's own changes of their number, which
+// follow the processors and the control group's limit.
+func (c *placeCount) start() {
+	c.have = max(runtime.GOMAXPROCS(0), placesFor(1))
+	runtime.GOMAXPROCS(c.have)
+}
+
+// enter makes places for as many threads of a kind, which stay.
+func (c *placeCount) enter(kind *atomic.Int64, threads int) {
+	if int64(threads) <= kind.Load() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if want := placesFor(threads); want > int(c.have.Load()) {
+	kind.Store(max(kind.Load(), int64(threads)))
+	if want := placesFor(int(c.callers.Load() + c.own.Load())); c.have != 0 && want > c.have {
 		runtime.GOMAXPROCS(want)
-		c.have.Store(int64(want))
+		c.have = want
 	}
 }

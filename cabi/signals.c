@@ -20,11 +20,11 @@
  * inherit a mask that blocks all. Else one of them could get what an application
  * has blocked in its threads in order to wait for it.
  *
- * They inherit the slack of their timers, too. The runtime's monitor sleeps 20 us
- * at a time while threads call into Go, and each time it wakes it takes the
+ * They inherit the slack of their timers, too, which is set for each: whichever thread makes one
+ * has another. The runtime's monitor sleeps 20 us at a time while threads call into Go, and each time it wakes it takes the
  * processor from a thread that polls. It has a slack of its own: what it is
  * there for, taking places for Go from threads that have returned to C, nobody
- * waits for, because there is always a free one (procs.go).
+ * waits for, because there is a free one (procs.go).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -76,13 +76,14 @@ int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, body, void *);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body start, void *arg)
 {
 	static _Atomic unsigned made; /* relaxed: the first two are made one after the other */
-	int ret;
+	bool monitor = atomic_load_explicit(&made, memory_order_relaxed) == 1 && !getenv("GOMAXPROCS");
+	int own = prctl(PR_GET_TIMERSLACK), ret;
 
-	if (atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) != 1 || getenv("GOMAXPROCS"))
-		return __real_pthread_create(thread, attr, start, arg);
-	prctl(PR_SET_TIMERSLACK, MONITOR_SLACK);
+	prctl(PR_SET_TIMERSLACK, monitor ? MONITOR_SLACK : RUNTIME_SLACK);
 	ret = __real_pthread_create(thread, attr, start, arg);
-	prctl(PR_SET_TIMERSLACK, RUNTIME_SLACK);
+	prctl(PR_SET_TIMERSLACK, (unsigned long)own);
+	if (!ret) /* the runtime tries again */
+		atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 	return ret;
 }
 

@@ -22,7 +22,7 @@ const handlerRoom = 64 << 10
 //export weftGoEnterThread
 func weftGoEnterThread(threads C.uint) {
 	growStack(false)
-	places.enter(int(threads))
+	places.enter(&places.callers, int(threads))
 }
 
 // growStack makes the stack large enough for its frame, which happens at its

@@ -43,6 +43,13 @@ type thread struct {
 	alone bool
 }
 
+// OnThread is called by each thread that begins, with the number of those that run. Set before the
+// first one begins.
+var OnThread = func(running int) {}
+
+// running is the number of threads. Changed by each, sequentially consistent.
+var running atomic.Int32
+
 // firstThread is the one on which the Go runtime starts. It never ends: a
 // goroutine that ends locked to it leaves it asleep for ever, with the name and
 // place that were given to it. So no body runs there.
@@ -83,6 +90,8 @@ func (t *thread) begin(at Placement, starter cpuset.Set, body func(), ready chan
 	err := t.setUp(at, starter)
 	ready <- err
 	if err == nil {
+		OnThread(int(running.Add(1)))
+		defer running.Add(-1)
 		body()
 	}
 }
