@@ -81,16 +81,14 @@ func (i *Iface) Arm() {
 }
 
 // Pending tells whether Progress would find something. It looks by polling for
-// the lease holder, who finds it staged. Another thread that polls stores Staged
-// before it lets go: so who sees that it has must look at Staged behind that. What
-// a later one takes came after Arm and has rung the bell.
+// the lease holder, who finds it staged. Where it cannot look, because another thread polls or has not
+// dealt with all that it has polled, it says so: what came behind that, and before Arm, rings no bell.
 func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
 	}
-	i.rx.poll()
-	p := i.rx.port
-	return p.Polling.Load() != 0 || p.Staged.Load() != 0 || i.anyTodo.Load() || i.nudge.Load() || p.Calls.Load()&ibv.CallPost != 0
+	looked, p := i.rx.poll(), i.rx.port
+	return !looked || p.Staged.Load() != 0 || i.anyTodo.Load() || i.nudge.Load() || p.Calls.Load()&ibv.CallPost != 0
 }
 
 // Disarm takes the wish back and empties the doorbell.

@@ -376,4 +376,6 @@ func (s *service) onPassive(e *Endpoint, p *packet) {
 	e.mem.scratchAddr, e.mem.scratchKey = p.reach, p.rkey
 	e.mem.queue.start()
 	e.mem.state.Store(memoryReady)
+	s.i.wantTold()
+	s.i.bell.ring()
 }

@@ -55,13 +55,13 @@ func (i *Iface) attendLater(e *Endpoint) {
 }
 
 // tellAll posts what waited for room, and has the completions of everything
-// posted told.
+// posted told. Who starts a queue that is stopped asks for it again.
 func (e *Endpoint) tellAll() {
 	for _, q := range []*queue{&e.msg, e.mem.started()} {
-		if q == nil || q.quiet() || e.failure.Load() != nil {
+		if q == nil || q.quiet() || e.failure.Load() != nil || q.Run.Load() == ibv.QueueStopped {
 			continue
 		}
-		if !q.Post() && q.Broken.Load() == 0 && q.Run.Load() != ibv.QueueStopped {
+		if !q.Post() && q.Broken.Load() == 0 {
 			continue // no room in the completion queue: again with the next Progress
 		}
 		if !q.told() {
@@ -166,6 +166,7 @@ func (e *Endpoint) resume(peerHas uint32) {
 	e.lease.phase = working
 	e.lease.active = time.Now()
 	q.start()
+	e.i.wantTold()
 	e.i.logf("peer %s: the path is back", e)
 }
 

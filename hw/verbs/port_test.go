@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"sync"
 	"testing"
 
 	"github.com/weft-fabric/weft/hot"
@@ -365,6 +366,47 @@ func TestCrowded(t *testing.T) {
 			t.Errorf("message %d is told: %v", n, told)
 		}
 	}
+}
+
+// TestStoppedNotTold: as long as a queue is stopped nothing is posted to be told of its end, however
+// often that is asked for; when it goes on, one such operation is.
+func TestStoppedNotTold(t *testing.T) {
+	b := newBench(t)
+	q := &b.e.msg
+	q.stop()
+	if b.e.AMShort(1, 0, nil, nil) != nil {
+		t.Fatal("not claimed")
+	}
+	ask := func() {
+		for range 5 {
+			b.wantTold()
+			b.Progress(8)
+		}
+	}
+	if ask(); q.Tail.Load() != 1 {
+		t.Errorf("stopped: %s", q.state())
+	}
+	q.start()
+	if ask(); q.Tail.Load() != 2 || !q.told() {
+		t.Errorf("running: %s", q.state())
+	}
+}
+
+// TestPostTogether: threads that post at once are not told that there is no room while there is.
+func TestPostTogether(t *testing.T) {
+	q := &nullEndpoint(16).msg
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50_000 {
+				if !q.Post() {
+					t.Error("no room in an empty queue")
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestPathThreads sends from C and Go at once: every place is posted once.

@@ -55,19 +55,21 @@ func (r *receiver) openPort() error {
 }
 
 // poll gives buffers back and stages what the queues have, unless another
-// thread polls or something is staged.
-func (r *receiver) poll() {
+// thread polls or something is staged. It tells whether it has looked at them.
+func (r *receiver) poll() bool {
 	p := r.port
 	if p.Staged.Load() != 0 || !p.Polling.CompareAndSwap(0, 1) {
-		return
+		return false
 	}
-	if p.Staged.Load() == 0 {
+	looks := p.Staged.Load() == 0
+	if looks {
 		r.takeReturned()
 		if !p.Poll() {
 			r.i.deviceLost(errQueue)
 		}
 	}
 	p.Polling.Store(0)
+	return looks
 }
 
 // errQueue is why all connections end when a completion queue cannot be polled.

@@ -76,14 +76,11 @@ type DeviceAttr struct {
 	Atomics                                      bool   // compare-and-swap and fetch-and-add, atomic among this device's
 	ClockMask, ClockKHz                          uint64 // 0: completions carry no time stamps
 	Firmware                                     string
-	Software                                     bool // no hardware: soft-RoCE, soft-iWARP
+	Software                                     bool // no hardware: soft-RoCE
 }
 
-// Vendors of devices that are software, by what their drivers say.
-const (
-	vendorRXE = 0xffffff
-	vendorSIW = 0x626d74
-)
+// vendorRXE is what soft-RoCE says. Soft-iWARP has no datagrams, which connections are made by.
+const vendorRXE = 0xffffff
 
 // Count is the number of devices that the library sees. Errors: ENOSYS where
 // the kernel has no verbs.
@@ -122,7 +119,7 @@ func (x *Context) Query() (DeviceAttr, error) {
 		MaxMRSize: uint64(a.max_mr_size),
 		Atomics:   a.atomic_cap == C.IBV_ATOMIC_HCA || a.atomic_cap == C.IBV_ATOMIC_GLOB,
 		Firmware:  C.GoString(&a.fw_ver[0]),
-		Software:  a.vendor_id == vendorRXE || a.vendor_id == vendorSIW,
+		Software:  a.vendor_id == vendorRXE,
 	}
 	var mask, khz C.uint64_t
 	C.weft_ibv_query_clock(x.p, &mask, &khz)

@@ -99,7 +99,7 @@ bool weft_sendq_post(struct weft_sendq *q)
 		if (!all || !is_ready(q, next))
 			return all;
 	}
-	return atomic_load(&q->run) == WEFT_SENDQ_BUSY;
+	return idle == WEFT_SENDQ_BUSY; // what the exchange has seen
 }
 
 bool weft_sendq_finish(struct weft_sendq *q, uint64_t wr_id)
