@@ -44,10 +44,11 @@ const helpedGets = 4
 // openLanding registers the target of an operation that its sender could help with so that the
 // sender may write there, and reports false if there is none or no room. It is a region of its
 // own, of these bytes only and until the operation ends: what is kept for later transfers is
-// whole pages, and peers remember keys.
+// whole pages, and peers remember keys. Where a thread does the copies it posts all gets at once and
+// sleeps, as it could not between a share and the next.
 func (r *rxContext) openLanding(e *Endpoint, op *recvOp, p *port) bool {
 	least := uint64(r.cfg.AssistSize)
-	if least == 0 || op.want < least || p.attr.Caps&hw.CapSoftware == 0 || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
+	if r.offload || least == 0 || op.want < least || p.attr.Caps&hw.CapSoftware == 0 || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
 		return false
 	}
 	m, err := p.Memory().Register(hw.Region{Addr: pointerAt(op.t.buf), Len: int(op.want), Access: hw.LocalWrite | hw.RemoteWrite})

@@ -228,6 +228,41 @@ func TestHelpedGone(t *testing.T) {
 	settled(t, y)
 }
 
+// TestHelpedOtherSource: the end of another source of a sender, by which he was known before, does not
+// end the message that he has a part of.
+func TestHelpedOtherSource(t *testing.T) {
+	x, y, sent, got, put := owing(t, 1<<20)
+	op := y.operation(0)
+	y.ep.rx.acquire()
+	y.ep.rx.senderLost(y.ep, op.sender(), hw.Source(op.src)+1)
+	y.ep.rx.give()
+	x.ep.rx.acquire()
+	x.ep.onPut(put.src, put.header, put.head, nil)
+	x.ep.rx.give()
+	y.completion(x)
+	x.completion(y)
+	if !bytes.Equal(sent, got) {
+		t.Error("the message is wrong")
+	}
+	settled(t, x, y)
+}
+
+// TestGetLost: nothing more is asked of who comes behind the source of a message, which is gone.
+func TestGetLost(t *testing.T) {
+	x, y := helpSides(t, nil)
+	const n = 1 << 20
+	y.recv(RecvArgs{IOV: iovOf(make([]byte, n)), Src: fi.AddrUnspec, Context: 1})
+	x.send(SendArgs{IOV: iovOf(make([]byte, n)), Dest: x.addr[y]}, y)
+	op := y.operation(0)
+	src := hw.Source(op.src)
+	y.ep.rx.acquire()
+	y.ep.rx.senderLost(y.ep, op.sender(), src)
+	y.ep.rx.loseOps(y.ep, src)
+	y.ep.rx.give()
+	y.wantErrorAmong(1, fi.ECONNRESET, x)
+	settled(t, y)
+}
+
 // TestHelpedClosed: a receiver may close with a part left to the sender, whose message ends.
 func TestHelpedClosed(t *testing.T) {
 	x, y, _, _, put := owing(t, 1<<20)

@@ -74,9 +74,9 @@ func (c *connection) finish(status fi.Errno) {
 		l.mu.Unlock()
 	}
 	for _, p := range e.ports {
-		for _, s := range p.sources {
+		for n, s := range p.sources {
 			if s.id != 0 {
-				r.senderLost(e, s)
+				r.senderLost(e, s, p.source(hw.Source(n)))
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 		e.rx.drainPosts(urgentRecv) // those on the ring may name it
 		e.setKnown(ev.Source, sender{})
 		e.losePortSource(ev.Source)
-		e.rx.senderLost(e, s)
+		e.rx.senderLost(e, s, ev.Source)
 		e.rx.loseOps(e, ev.Source)
 		if e.rx.part(origin{e, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {
 			e.rx.peerLost(s.id)
@@ -176,9 +176,10 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 	}
 }
 
-// senderLost ends what needs a sender that is gone: the fragments that are
-// missing, the puts that are, and the messages that were announced. Gets end by themselves.
-func (r *rxContext) senderLost(e *Endpoint, s sender) {
+// senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are
+// missing, the puts of that source that are, and the messages that were announced. Gets end by
+// themselves. A sender that has begun anew under its name, or that another port reaches, is another source.
+func (r *rxContext) senderLost(e *Endpoint, s sender, src hw.Source) {
 	for _, index := range r.pulls {
 		op := r.ops.At(index)
 		switch {
@@ -186,7 +187,7 @@ func (r *rxContext) senderLost(e *Endpoint, s sender) {
 		case !op.keyed:
 			op.status = fi.ECONNRESET
 			r.finishOp(e, op)
-		case op.owed != 0:
+		case op.owed != 0 && hw.Source(op.src) == src:
 			r.endOwed(e, op, fi.ECONNRESET)
 		}
 	}

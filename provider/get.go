@@ -84,6 +84,10 @@ func (r *rxContext) getFailed(op *recvOp, err error) {
 // stepGet posts the gets of an operation as far as there is room, and tells
 // whether progress is done with it: all are posted, or it has ended.
 func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
+	if op.lost { // its keys and its number mean nothing to whom the way back leads now
+		r.getFailed(op, hw.ErrPeerDead)
+		return r.allAsked(e, op)
+	}
 	p, err := e.connect(e.linkBack(op.sender()))
 	if err == fi.EAGAIN {
 		return false

@@ -40,6 +40,9 @@ func (e *Endpoint) portOf(src hw.Source) (*port, hw.Source) {
 	return e.ports[src>>sourcePortShift], src & sourceMask
 }
 
+// source is the endpoint's source that is a source of the port's interface.
+func (p *port) source(src hw.Source) hw.Source { return hw.Source(p.number)<<sourcePortShift | src }
+
 // addPort makes a port of an open interface.
 func (e *Endpoint) addPort(i hw.Iface) *port {
 	p := &port{Iface: i, attr: i.Attr(), number: uint32(len(e.ports))}
@@ -113,20 +116,18 @@ func (e *Endpoint) handler(p *port, h hw.Handler) hw.Handler {
 	if p.number == 0 {
 		return h
 	}
-	first := hw.Source(p.number) << sourcePortShift
 	return func(src hw.Source, header uint64, head, payload []byte) {
-		h(first|src, header, head, payload)
+		h(p.source(src), header, head, payload)
 		if p == e.driven {
-			e.fillPortSource(first | src)
+			e.fillPortSource(p.source(src))
 		}
 	}
 }
 
 // peerEvent is f for the events of a port.
 func (p *port) peerEvent(f func(hw.PeerEvent)) func(hw.PeerEvent) {
-	first := hw.Source(p.number) << sourcePortShift
 	return func(ev hw.PeerEvent) {
-		ev.Source |= first
+		ev.Source = p.source(ev.Source)
 		f(ev)
 	}
 }
