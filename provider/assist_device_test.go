@@ -199,12 +199,17 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
 	return x, y, sent, got, puts[0]
 }
 
+// look has a side take in the part that it was left.
+func (s *side) look(put held) {
+	s.ep.rx.acquire()
+	s.ep.onPut(put.src, put.header, put.head, nil)
+	s.ep.rx.give()
+}
+
 // TestHelpedLate: a sender that is left a part and computes has the message wait for that part only.
 func TestHelpedLate(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
-	x.ep.rx.acquire()
-	x.ep.onPut(put.src, put.header, put.head, nil)
-	x.ep.rx.give()
+	x.look(put)
 	y.completion(x)
 	x.completion(y)
 	if !bytes.Equal(sent, got) || helped(y) == 0 {
@@ -236,9 +241,7 @@ func TestHelpedOtherSource(t *testing.T) {
 	y.ep.rx.acquire()
 	y.ep.rx.senderLost(y.ep, op.sender(), hw.Source(op.src)+1)
 	y.ep.rx.give()
-	x.ep.rx.acquire()
-	x.ep.onPut(put.src, put.header, put.head, nil)
-	x.ep.rx.give()
+	x.look(put)
 	y.completion(x)
 	x.completion(y)
 	if !bytes.Equal(sent, got) {
@@ -267,9 +270,7 @@ func TestGetLost(t *testing.T) {
 func TestHelpedClosed(t *testing.T) {
 	x, y, _, _, put := owing(t, 1<<20)
 	y.close()
-	x.ep.rx.acquire()
-	x.ep.onPut(put.src, put.header, put.head, nil)
-	x.ep.rx.give()
+	x.look(put)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); x.housekeep() {
 		x.ep.Progress()
 		var e [1]cq.Entry
@@ -285,9 +286,7 @@ func TestHelpedClosed(t *testing.T) {
 func TestHelpedRefused(t *testing.T) {
 	x, y, _, _, put := owing(t, 1<<20)
 	x.ep.putters[put.header].key = hw.RemoteKey{}
-	x.ep.rx.acquire()
-	x.ep.onPut(put.src, put.header, put.head, nil)
-	x.ep.rx.give()
+	x.look(put)
 	y.wantErrorAmong(1, fi.EIO, x)
 	x.wantErrorAmong(2, fi.EIO, y)
 	settled(t, x, y)
