@@ -206,16 +206,25 @@ func (s *side) look(put held) {
 	s.ep.rx.give()
 }
 
+// completes has a message from x to y end, and checks that it is right and nothing is left of it.
+func completes(t *testing.T, x, y *side, sent, got []byte) {
+	t.Helper()
+	y.completion(x)
+	x.completion(y)
+	if !bytes.Equal(sent, got) {
+		t.Error("the message is wrong")
+	}
+	settled(t, x, y)
+}
+
 // TestHelpedLate: a sender that is left a part and computes has the message wait for that part only.
 func TestHelpedLate(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
 	x.look(put)
-	y.completion(x)
-	x.completion(y)
-	if !bytes.Equal(sent, got) || helped(y) == 0 {
-		t.Errorf("the sender has put %d bytes, all are right: %v", helped(y), bytes.Equal(sent, got))
+	completes(t, x, y, sent, got)
+	if helped(y) == 0 {
+		t.Error("the sender has put nothing")
 	}
-	settled(t, x, y)
 }
 
 // TestHelpedGone: a sender that goes with a part left to it ends the message with an error.
@@ -242,12 +251,7 @@ func TestHelpedOtherSource(t *testing.T) {
 	y.ep.rx.senderLost(y.ep, op.sender(), hw.Source(op.src)+1)
 	y.ep.rx.give()
 	x.look(put)
-	y.completion(x)
-	x.completion(y)
-	if !bytes.Equal(sent, got) {
-		t.Error("the message is wrong")
-	}
-	settled(t, x, y)
+	completes(t, x, y, sent, got)
 }
 
 // TestGetLost: nothing more is asked of who comes behind the source of a message, which is gone.
@@ -345,12 +349,7 @@ func TestHelpedHostile(t *testing.T) {
 	x.ep.onPut(put.src, put.header, put.head, nil)
 	x.ep.onPut(put.src, put.header, put.head, nil) // while the device is at it
 	x.ep.rx.give()
-	y.completion(x)
-	x.completion(y)
-	if !bytes.Equal(sent, got) {
-		t.Error("the message is wrong")
-	}
-	settled(t, x, y)
+	completes(t, x, y, sent, got)
 }
 
 // TestHelpedOthers: a message whose sender does not do his part in its gets does not keep one of another sender waiting.
