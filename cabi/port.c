@@ -41,12 +41,14 @@ enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
 	uint32_t messages = 0;
 	uint64_t bytes = 0;
 	int found = WEFT_PORT_EMPTY;
+	bool active;
 
 	if (!ep->port)
 		return WEFT_LOOKED_NOTHING;
+	active = atomic_load_explicit(&ep->port_active, memory_order_relaxed);
 	to = weft_reader_of(to, ep->rx_cq);
 	while (messages < WEFT_DELIVER_MAX && (!to || to->left)) {
-		found = ep->port->next(ep->port, &m);
+		found = active ? ep->port->next(ep->port, &m) : ep->port->glance(ep->port, &m);
 		if (found != WEFT_PORT_ARRIVAL)
 			break;
 		if (!plain || !deliver(ep, rx, &m, to)) {

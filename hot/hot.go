@@ -335,11 +335,14 @@ const (
 
 // Port is an interface to other hosts that C takes messages from (struct weft_hot_port).
 type Port struct {
-	_     structs.HostLayout
-	Next  uintptr
-	Take  uintptr
-	Flush uintptr
-	Taken uint64
+	_      structs.HostLayout
+	Next   uintptr
+	Take   uintptr
+	Flush  uintptr
+	Glance uintptr
+	Taken  uint64
+	Silent uint32
+	_      uint32
 }
 
 // What Path.Send says.

@@ -112,6 +112,9 @@ type Driven interface {
 	// HotPort is what C calls under the progress lease. It is valid until Close,
 	// which comes after C has been told to stop.
 	HotPort() *hot.Port
+	// Written tells whether something has come that rings no bell (Silent in HotPort). The caller holds
+	// the progress lease.
+	Written() bool
 }
 
 // DrivenEndpoint is the same for sending short messages.

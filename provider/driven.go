@@ -123,8 +123,15 @@ func (e *Endpoint) dropPortSources(addr fi.Addr) {
 	}
 }
 
-// looked tells whether polls of C look at the endpoint's driven port.
-func (e *Endpoint) looked() bool { return e.driven != nil && e.driven.network.busy() }
+// looked tells whether polls of C look at the endpoint's driven port: while there is traffic, and always
+// where peers may write what rings no bell.
+func (e *Endpoint) looked() bool {
+	if e.driven == nil {
+		return false
+	}
+	n := e.driven.network
+	return n.busy() || atomic.LoadUint32(&n.driven.Silent) != 0
+}
 
 // looked tells the same of any of the context's endpoints.
 func (r *rxContext) looked() bool {

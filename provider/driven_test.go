@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 )
@@ -12,12 +14,14 @@ import (
 // drivenIface is an interface that C would look at, where nothing arrives.
 type drivenIface struct {
 	hw.Iface
-	port  hot.Port
-	looks int
+	port    hot.Port
+	looks   int
+	written bool
 }
 
 func (*drivenIface) Attr() hw.Attr           { return hw.Attr{Caps: hw.CapDriven} }
 func (i *drivenIface) HotPort() *hot.Port    { return &i.port }
+func (i *drivenIface) Written() bool         { return i.written }
 func (i *drivenIface) Progress(int) int      { i.looks++; return 0 }
 func (*drivenIface) EnableWait() error       { return nil }
 func (*drivenIface) DoorbellFD() int         { return -1 }
@@ -77,4 +81,82 @@ func TestSharedPorts(t *testing.T) {
 	look("the second is quiet", 1, 0)
 	r.eps = eps[:1]
 	look("the second is gone", 1, 0)
+}
+
+// TestSilentPort: where peers may write what rings no bell, polls come to the port also while it is passed by,
+// and what they find has it looked at again.
+func TestSilentPort(t *testing.T) {
+	b := newBench(t, nil, nil)
+	r, err := newRxContext(b.domain, b.info.Rx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	i := &drivenIface{}
+	e := &Endpoint{rx: r, hot: &hot.EP{}, domain: b.domain}
+	p := &port{Iface: i}
+	p.network = newNetwork(e, p)
+	p.network.drive(&i.port, e.hot)
+	e.driven, e.networks, r.eps = p, []*network{p.network}, []*Endpoint{e}
+	for _, c := range []struct {
+		what      string
+		silent    uint32
+		written   bool
+		looks     int
+		attention uint32
+	}{
+		{"no silent sender", 0, false, 0, 0},
+		{"one", 1, false, 0, hot.AttentionPorts},
+		{"it has written", 1, true, 1, hot.AttentionPorts},
+	} {
+		i.port.Silent, i.written = c.silent, c.written
+		e.networkArrivals(1)
+		r.publish()
+		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; i.looks != c.looks || got != c.attention {
+			t.Errorf("%s: %d looks, attention %#x", c.what, i.looks, got)
+		}
+	}
+	if atomic.LoadUint32(&e.hot.PortActive) != 1 {
+		t.Error("the port is passed by though there is traffic")
+	}
+}
+
+// TestPolled: nobody may write what rings no bell to an endpoint for whose messages somebody may sleep.
+func TestPolled(t *testing.T) {
+	b := newBench(t, nil, nil)
+	open := func(wait fi.WaitObj) *cq.Queue {
+		q, err := b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, WaitObj: wait}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := q.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return q
+	}
+	polled, slept := open(fi.WaitNone), open(fi.WaitFD)
+	caps := b.info.Caps &^ (fi.Trigger | fi.RMAEvent)
+	for name, c := range map[string]struct {
+		change func(e *Endpoint)
+		want   bool
+	}{
+		"polled queues":     {func(*Endpoint) {}, true},
+		"transmit queue":    {func(e *Endpoint) { e.txCQ = slept }, false},
+		"receive queue":     {func(e *Endpoint) { e.rxCQ = slept }, false},
+		"connected":         {func(e *Endpoint) { e.conn = &connection{} }, false},
+		"shared receives":   {func(e *Endpoint) { e.srx = &SharedRx{} }, false},
+		"datagrams":         {func(e *Endpoint) { e.lossy = true }, false},
+		"deferred work":     {func(e *Endpoint) { e.info.Caps |= fi.Trigger }, false},
+		"counters of reads": {func(e *Endpoint) { e.info.Caps |= fi.RMAEvent }, false},
+	} {
+		info := *b.info
+		info.Caps = caps
+		e := &Endpoint{domain: b.domain, info: &info, txCQ: polled, rxCQ: polled}
+		c.change(e)
+		if got := e.polled(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
@@ -37,15 +38,23 @@ func (e *Endpoint) queues() []queue {
 	return list
 }
 
+// sleptOn tells whether somebody may sleep on one of the queues.
+func (e *Endpoint) sleptOn() bool {
+	return slices.ContainsFunc(e.queues(), func(q queue) bool { return q.Waiter().Waitable() })
+}
+
+// polled tells whether all that comes to the endpoint is looked for: nobody sleeps until it comes, on its queues, on
+// counters of deferred work and of regions, or on another endpoint's that shares its receive context.
+func (e *Endpoint) polled() bool {
+	return !e.domain.threaded() && !e.sleptOn() && e.conn == nil && e.srx == nil && !e.lossy &&
+		e.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
+}
+
 // attachQueues makes readers of the queues poll this endpoint, and those who
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
 	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress))
-	waitable := e.domain.automatic()
-	for _, q := range e.queues() {
-		waitable = waitable || q.Waiter().Waitable()
-	}
-	if waitable {
+	if e.domain.automatic() || e.sleptOn() {
 		if err := e.iface.EnableWait(); err != nil {
 			return fi.ErrnoOf(err)
 		}

@@ -177,7 +177,10 @@ func (n *network) wake() {
 // poll takes in what has arrived and returns how much. The caller holds the progress lease.
 func (n *network) poll(max int) int {
 	if atomic.LoadUint32(n.active) == 0 {
-		return 0
+		if n.driven == nil || !n.port.Iface.(hw.Driven).Written() {
+			return 0
+		}
+		n.wake() // by what rings no bell
 	}
 	got := n.port.Progress(max)
 	switch {

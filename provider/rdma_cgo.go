@@ -60,11 +60,16 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 	if networked(e.name, cfg) {
 		limit = min(limit, answerTime)
 	}
+	eager := 0
+	if e.polled() {
+		eager = cfg.VerbsEagerPeers
+	}
 	i, err := device.(*verbs.MemoryDomain).Open(verbs.Config{
 		BounceCount:    max(cfg.BounceCount, 8*stripes),
 		BounceBytes:    cfg.BounceSize,
 		Stripes:        stripes,
 		AwaitPeer:      true,
+		EagerPeers:     eager,
 		ConnectTimeout: limit,
 		PathTimeout:    cfg.PeerTimeout,
 		Name:           address{e.name, e.context}.raw(),

@@ -80,6 +80,7 @@ func (e *Endpoint) discard(err error) error {
 	if e.passive.qp != nil {
 		errs = append(errs, e.passive.qp.Close())
 	}
+	errs = append(errs, e.dropRing())
 	return errors.Join(errs...)
 }
 

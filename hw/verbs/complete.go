@@ -96,6 +96,7 @@ func (e *Endpoint) broken(q *queue, class, pos uint64, d *ibv.Done) int {
 	if class == classMemory {
 		return e.memoryBroken(q, pos, reason)
 	}
+	e.lease.ringRefused = e.lease.ringRefused || d.Status == ibv.StatusAccess // nothing else there needs a key
 	e.breakMessages()
 	return 0
 }

@@ -27,7 +27,9 @@ type hello struct {
 	seq            uint32  // last position received over the former one
 	peerIndex      uint32  // what our messages carry
 	peerSeq        uint32  // last position that the peer has
-	running        bool    // packets are sent again
+	taken          uint32  // messages taken from the peer's ring over the former one
+	peerRing       ibv.Ring
+	running        bool // packets are sent again
 	next, deadline time.Time
 	pause          time.Duration
 	attempts       int
@@ -46,12 +48,12 @@ const (
 	lastPause  = 250 * time.Millisecond
 )
 
-// begin starts a hand-shake for a fresh queue pair; seq is the last position
-// received over the former one.
-func (h *hello) begin(qp *ibv.QP, seq uint32, limit time.Duration) {
+// begin starts a hand-shake for a fresh queue pair; what was received over the former one
+// is 0.
+func (h *hello) begin(qp *ibv.QP, limit time.Duration) {
 	now := time.Now()
 	h.epoch++
-	h.qp, h.seq = qp, seq
+	h.qp, h.seq, h.taken = qp, 0, 0
 	h.applied, h.confirmed, h.attempts = 0, false, 0
 	h.psn = rand.Uint32() & (1<<24 - 1)
 	h.running, h.next, h.pause, h.deadline = true, now, firstPause, now.Add(limit)
@@ -71,22 +73,23 @@ func (h *hello) due(now time.Time) bool {
 // connect starts the hand-shake for messages.
 func (s *service) connect(e *Endpoint) {
 	if !e.hello.running && e.hello.epoch == 0 {
-		e.hello.begin(e.msg.qp, 0, s.i.cfg.ConnectTimeout)
+		e.hello.begin(e.msg.qp, s.i.cfg.ConnectTimeout)
 		s.active[e] = struct{}{}
 	}
 }
 
 // rejoin starts it again, after the lease holder has given the queue a new
 // queue pair and found out what the old one had received.
-func (s *service) rejoin(e *Endpoint, qp *ibv.QP, seq uint32) {
+func (s *service) rejoin(e *Endpoint, qp *ibv.QP, seq, taken uint32) {
 	e.wantRejoin.Store(false)
-	e.hello.begin(qp, seq, s.i.cfg.PathTimeout)
+	e.hello.begin(qp, s.i.cfg.PathTimeout)
+	e.hello.seq, e.hello.taken = seq, taken
 	s.active[e] = struct{}{}
 }
 
 // connectMemory starts the hand-shake for our one-sided operations.
 func (s *service) connectMemory(e *Endpoint, qp *ibv.QP) {
-	e.memory.begin(qp, 0, s.i.cfg.PathTimeout)
+	e.memory.begin(qp, s.i.cfg.PathTimeout)
 	s.active[e] = struct{}{}
 }
 
@@ -157,6 +160,7 @@ func (s *service) sendHello(e *Endpoint) {
 		kind: packetHello, reads: uint8(s.i.reads()), epoch: h.epoch, got: h.applied, qp: h.qp.Num, psn: h.psn,
 		index: e.index, seq: h.seq,
 	}
+	e.offer(&p, h.taken)
 	if !h.confirmed {
 		p.flags |= flagWant
 	}
@@ -240,7 +244,7 @@ func (s *service) peer(p *packet) *Endpoint {
 		s.send(&p.from, &packet{kind: packetRefuse, code: uint32(code)})
 		return nil
 	}
-	e.hello.begin(e.msg.qp, 0, i.cfg.ConnectTimeout)
+	e.hello.begin(e.msg.qp, i.cfg.ConnectTimeout)
 	s.active[e] = struct{}{}
 	return e
 }
@@ -270,6 +274,7 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 			return
 		}
 		h.applied, h.peerIndex, h.peerSeq = p.epoch, p.index, p.seq
+		h.peerRing = ibv.Ring{Addr: p.reach, RKey: p.rkey, Taken: p.taken}
 		if s.i.cfg.Resolve != nil && !e.ready.Load() {
 			e.name.Store(new(p.nameBytes()))
 		}
@@ -309,10 +314,11 @@ func (e *Endpoint) join(qp *ibv.QP, h *hello, p *packet) error {
 const rnrTimer = 12
 
 // joined lets the message queue post, the first time. Later the lease holder
-// does, who knows what has to be sent again.
+// does, who knows what has to be sent again; the peer's number for us stays.
 func (e *Endpoint) joined() {
-	e.c.Index.Store(e.hello.peerIndex)
 	if !e.ready.Load() {
+		e.c.Index.Store(e.hello.peerIndex)
+		e.msg.UseRing(e.hello.peerRing)
 		e.msg.start()
 		e.ready.Store(true)
 		e.c.Blocked.And(^uint32(ibv.PeerUnready))

@@ -46,6 +46,7 @@ type Endpoint struct {
 	// SetEagerWindow, taken by the lease holder.
 	owesWindow atomic.Bool
 
+	ring     ring
 	msg      queue
 	msgFence barrier // of the memory queue
 	mem      memoryPath
@@ -84,14 +85,15 @@ type Endpoint struct {
 
 // leaseState belongs to the lease holder, but for what is marked.
 type leaseState struct {
-	phase     phase
-	since     time.Time // of the phase
-	connected atomic.Bool
-	told      bool // the endpoint's event was given
-	active    time.Time
-	replies   []reply
-	stuck     [2]stuck // by class
-	zombies   []zombie
+	phase       phase
+	since       time.Time // of the phase
+	connected   atomic.Bool
+	told        bool // the endpoint's event was given
+	ringRefused bool // the peer's device does not take writes into its ring
+	active      time.Time
+	replies     []reply
+	stuck       [2]stuck // by class
+	zombies     []zombie
 }
 
 // phase is how far the restoring of a broken connection has got.
@@ -152,6 +154,7 @@ func (i *Iface) enter(e *Endpoint) error {
 		grown = append(grown, nil)
 	}
 	grown[e.index] = e
+	i.giveRing(e)
 	i.peers.Store(&grown)
 	i.rx.port.SetPeer(e.index, e.c)
 	return nil
@@ -178,8 +181,8 @@ func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
 }
 
 // newMessageQP gives the stopped message queue a fresh queue pair. Writes
-// without bytes need the right to write, though they touch nothing: a
-// connection for messages gives peers no key.
+// without bytes need the right to write, though they touch nothing, and so do those
+// into the peer's ring, the only key that peers get over a connection for messages.
 func (e *Endpoint) newMessageQP() error {
 	qp, err := e.i.makeQP(&e.msg, ibv.RemoteWrite)
 	if err != nil {
@@ -199,7 +202,7 @@ func (e *Endpoint) String() string { return e.addr.String() }
 // EagerOpen tells whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool { return e.c.Window.Load() == 0 && e.failure.Load() == nil }
 
-// Wake does nothing: a message wakes by itself.
+// Wake does nothing: a message wakes by itself, or the peer looks.
 func (e *Endpoint) Wake() {}
 
 // Err is nil, or why the endpoint no longer works.

@@ -351,7 +351,7 @@ func TestAwaitPeer(t *testing.T) {
 // TestBusyPeer has a peer make no progress for longer than a path may be
 // broken: it computes, and is not dead.
 func TestBusyPeer(t *testing.T) {
-	c := Config{RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16, PathTimeout: time.Second, KeepAlive: 100 * time.Millisecond}
+	c := Config{RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16, PathTimeout: time.Second, KeepAlive: 100 * time.Millisecond, EagerPeers: 1}
 	a, b := open(t, c), open(t, c)
 	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
 	for _, i := range []*Iface{a, b} {

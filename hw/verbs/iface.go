@@ -17,7 +17,7 @@ import (
 
 // Sizes of the peer table and of id spaces.
 const (
-	maxPeers = 1 << 20
+	maxPeers = 1 << ibv.IndexBits
 	maxID    = uint8(hw.MaxAM)
 	// drivenPeers is the number of peers whose messages C takes.
 	drivenPeers = 1 << 16
@@ -45,6 +45,7 @@ type Iface struct {
 	sendMem mem.Array[ibv.SendCQ]
 	blocks  *blockPool
 	bounce  []bouncePool
+	rings   ringPool
 	bell    *bell
 	svc     *service
 
@@ -125,6 +126,9 @@ func (i *Iface) openMemory() error {
 		return err
 	}
 	i.scratch = s.(*Memory)
+	if err := i.rings.open(i.cfg.EagerPeers); err != nil {
+		return fmt.Errorf("verbs: rings: %w: %w", err, hw.ErrNoResource)
+	}
 	i.blocks = &blockPool{pd: i.d.pd, depth: i.cfg.depth()}
 	i.bounce = make([]bouncePool, i.cfg.Stripes)
 	for n := range i.bounce {
@@ -196,7 +200,7 @@ func resource(err error) error { return fmt.Errorf("verbs: no room: %w: %w", err
 // Attr tells what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
-		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapWakeup | hw.CapKeep | hw.CapFlush |
+		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush |
 			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree |
 			hw.CapConnectToEndpoint | hw.CapDriven,
 		MaxAMShort:  maxShort,
@@ -216,6 +220,9 @@ func (i *Iface) Attr() hw.Attr {
 		Priority:    50,
 	}
 	i.atomicAttr(&a)
+	if i.cfg.EagerPeers == 0 {
+		a.Caps |= hw.CapWakeup
+	}
 	if i.d.attr.Software {
 		a.Caps |= hw.CapSoftware
 	}
@@ -365,6 +372,7 @@ func (i *Iface) release() error {
 	if i.rx.port != nil {
 		add(i.rx.port.Close())
 	}
+	add(i.rings.close())
 	add(i.sendMem.Free())
 	add(mem.Unmap(i.memory))
 	return errors.Join(errs...)

@@ -229,7 +229,7 @@ func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Se
 		return hw.Done, e.full()
 	}
 	b := q.slot(pos)
-	m := message{uint8(id), uint8(len(head)), kindUser, e.c.Index.Load(), uint32(pos + 1), uint32(n), header}
+	m := message{uint8(id), uint8(len(head)), kindUser, e.c.MessageIndex(), uint32(pos + 1), uint32(n), header}
 	m.put(b)
 	copy(b[headerBytes:], head)
 	if e.i.tracer != nil { // the payload is the device's to read

@@ -49,19 +49,20 @@ type packet struct {
 	psn   uint32
 	index uint32 // of the receiver among the sender's peers: what the receiver puts into its messages
 	seq   uint32 // last position received (hello), last position sent (bye)
-	reach uint64 // address and key of a word that may be read (passive)
+	reach uint64 // address and key of a word that may be read (passive), or of the ring that the receiver may write into (hello), 0: none
 	rkey  uint32
 	code  uint32 // of packetRefuse: an errno value
+	taken uint32 // messages taken from that ring so far
 	to    uint32 // token of the receiver's endpoint, 0: the one that is known by the sender's address
 }
 
 // packetBytes is the length of every service packet:
 //
 //	"wvp" | version | kind | flags | reads | nameN | nonce:8 | from:40 | name:32 |
-//	epoch | got | qp | psn | index | seq | rkey | code | to (4 each) | reach:8
+//	epoch | got | qp | psn | index | seq | rkey | code | to | taken (4 each) | reach:8
 const (
-	packetBytes   = 132
-	packetVersion = 3
+	packetBytes   = 136
+	packetVersion = 4
 )
 
 var errPacket = errors.New("malformed service packet")
@@ -71,7 +72,7 @@ func (p *packet) appendTo(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, p.nonce)
 	b = p.from.appendTo(b)
 	b = append(b, p.name[:]...)
-	for _, v := range []uint32{p.epoch, p.got, p.qp, p.psn, p.index, p.seq, p.rkey, p.code, p.to} {
+	for _, v := range []uint32{p.epoch, p.got, p.qp, p.psn, p.index, p.seq, p.rkey, p.code, p.to, p.taken} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	return binary.LittleEndian.AppendUint64(b, p.reach)
@@ -93,10 +94,10 @@ func parsePacket(b []byte, nonce uint64) (p packet, err error) {
 		return p, errPacket
 	}
 	copy(p.name[:], b[56:88])
-	for n, v := range []*uint32{&p.epoch, &p.got, &p.qp, &p.psn, &p.index, &p.seq, &p.rkey, &p.code, &p.to} {
+	for n, v := range []*uint32{&p.epoch, &p.got, &p.qp, &p.psn, &p.index, &p.seq, &p.rkey, &p.code, &p.to, &p.taken} {
 		*v = binary.LittleEndian.Uint32(b[88+4*n:])
 	}
-	p.reach = binary.LittleEndian.Uint64(b[124:])
+	p.reach = binary.LittleEndian.Uint64(b[128:])
 	connects := p.kind == packetHello || p.kind == packetMemory || p.kind == packetPassive
 	switch {
 	case p.kind < packetHello || p.kind > packetRefuse, p.flags&^(knownFlags) != 0, p.nameN > maxNameBytes:
@@ -141,7 +142,7 @@ type message struct {
 	id      uint8
 	headLen uint8
 	kind    messageKind
-	index   uint32 // of the sender among the receiver's peers
+	index   uint32 // of the sender among the receiver's peers, below a count (eager.go)
 	seq     uint32 // position in the sender's queue
 	length  uint32 // of the payload
 	header  uint64

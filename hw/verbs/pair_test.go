@@ -128,6 +128,7 @@ func newTraffic(s *side, c Config) *traffic {
 	s.t.Helper()
 	c.ConnectWait = time.Minute
 	c.ConnectTimeout = time.Minute
+	c.EagerPeers = 1 // short messages are written
 	i := open(s.t, c)
 	s.t.Cleanup(func() { _ = i.Close() })
 	x := &traffic{s: s, i: i}

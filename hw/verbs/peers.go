@@ -85,7 +85,7 @@ func (e *Endpoint) step(now time.Time) bool {
 	e.sendReplies()
 	switch l.phase {
 	case draining:
-		if !e.i.rx.drained() || now.Sub(l.since) < restTime {
+		if !e.i.rx.drained() || e.written() || now.Sub(l.since) < restTime {
 			return false
 		}
 		e.renew()
@@ -145,8 +145,9 @@ func (e *Endpoint) renew() {
 		return
 	}
 	e.lease.phase, e.lease.since = rejoining, time.Now()
-	qp, seq := e.msg.qp, e.c.LastSeq
-	e.i.svc.do(func() { e.i.svc.rejoin(e, qp, seq) })
+	e.clearRing()
+	qp, seq, taken := e.msg.qp, e.c.LastSeq, e.c.Taken()
+	e.i.svc.do(func() { e.i.svc.rejoin(e, qp, seq, taken) })
 }
 
 // resume goes on over the new connection, behind what the peer has.
@@ -163,6 +164,7 @@ func (e *Endpoint) resume(peerHas uint32) {
 		e.finish(q, end, q.Posted, nil)
 	}
 	q.rewind()
+	q.UseRing(e.ringFor(e.hello.peerRing))
 	e.lease.phase = working
 	e.lease.active = time.Now()
 	q.start()
@@ -202,7 +204,7 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	i := e.i
 	bye := e.byeSeq.Load()
 	awaited := bye != 0 && int32(uint32(bye)-e.c.LastSeq) > 0 && now.Sub(l.since) < lastWords
-	if awaited || i.rx.fresh || !i.rx.drained() {
+	if awaited || i.rx.fresh || !i.rx.drained() || e.written() {
 		return
 	}
 	if l.connected.Load() && !l.told {
@@ -229,6 +231,9 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	list[e.index] = nil
 	i.peers.Store(&list)
 	i.rx.port.SetPeer(e.index, nil)
+	if err := e.dropRing(); err != nil {
+		i.logf("peer %s: %v", e, err)
+	}
 	if e.ours != 0 {
 		delete(i.halves, e.ours)
 		return

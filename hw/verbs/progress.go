@@ -25,6 +25,8 @@ type receiver struct {
 	returned atomic.Uint64   // list of released buffers: number plus one of the first; pushed by any thread, taken whole by the lease holder
 	nextBack []atomic.Uint32 // its links
 	stamp    uint64          // of the message being delivered
+	inRing   bool            // it lies in a ring
+	turn     int             // counts Progress: by turns rings have the greater half of it
 
 	delivered, malformed, lost atomic.Uint64
 }
@@ -119,7 +121,8 @@ func (i *Iface) Progress(max int) int {
 	}
 	r.port.Flush()
 	r.poll()
-	n := 0
+	r.turn++
+	n := r.takeRings(max/2 + max&r.turn&1)
 	for r.port.Staged.Load() != 0 {
 		n += r.complete()
 		for d := r.port.Arrival(); d != nil && (n < max || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
@@ -130,6 +133,9 @@ func (i *Iface) Progress(max int) int {
 			break
 		}
 		r.poll()
+	}
+	if n < max {
+		n += r.takeRings(max - n) // what the others have left
 	}
 	if i.nudge.Load() || i.anyTodo.Load() {
 		r.fresh = n > 0
@@ -173,10 +179,9 @@ func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 	case d.Opcode == ibv.DoneRecv:
 		b := r.i.rxBuffer(buffer)[:min(int(d.Bytes), r.i.stride)]
 		for b = b[min(at, len(b)):]; b != nil; {
-			var ok bool
-			if b, ok = r.deliver(b, d.QP); ok {
-				delivered++
-			}
+			var n int
+			b, n = r.deliver(b, d.QP)
+			delivered += n
 		}
 	}
 	if !r.keeping {
@@ -185,33 +190,43 @@ func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 	return delivered
 }
 
-// deliver gives the first message in b to its handler, and returns what comes
-// behind it. Its bytes were written by the peer's device before it was told, so
+// deliver gives the first message in b to its handler, after what its sender has written before it sent that, and
+// returns what comes behind it and how many messages that was. Its bytes were written by the peer's device before it was told, so
 // nobody changes them any more.
-func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered bool) {
+func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
 	m, rest, ok := parseMessage(b)
 	if !ok {
 		r.refuse("message of %d bytes with header %x", len(b), b[:min(len(b), headerBytes)])
-		return nil, false
+		return nil, 0
 	}
-	e := r.from(m.index, qp)
+	e := r.from(m.index&ibv.IndexMask, qp)
 	if e == nil {
-		r.refuse("message with index %d over queue pair %d", m.index, qp)
-		return rest, false
+		r.refuse("message with index %d over queue pair %d", m.index&ibv.IndexMask, qp)
+		return rest, 0
 	}
+	delivered = r.takeRing(e, ibv.RingSlots)
 	if int32(m.seq-e.c.LastSeq) <= 0 {
-		return rest, false // it came already, over the former connection
+		return rest, delivered // it came already, over the former connection
 	}
+	if r.dispatch(e, &m, b) {
+		delivered++
+	}
+	return rest, delivered
+}
+
+// dispatch gives a message of e's, which b starts with, to its handler.
+func (r *receiver) dispatch(e *Endpoint, m *message, b []byte) (delivered bool) {
 	e.c.LastSeq, e.c.Heard = m.seq, 1
+	e.msg.Heard(m.index)
 	head, payload := b[headerBytes:][:m.headLen], b[headerBytes+int(m.headLen):][:m.length]
 	switch m.kind {
 	case kindRequest:
-		r.perform(e, &m, payload)
-		return rest, false
+		r.perform(e, m, payload)
+		return false
 	case kindReply:
-		return rest, r.replied(e, &m, payload) > 0
+		return r.replied(e, m, payload) > 0
 	}
-	return rest, r.handle(e, &m, head, payload)
+	return r.handle(e, m, head, payload)
 }
 
 // handle calls a message's handler.
@@ -272,7 +287,7 @@ func (r *receiver) refuse(format string, args ...any) {
 // Keep leaves the message that is being delivered valid until Release.
 func (i *Iface) Keep() (hw.Kept, bool) {
 	r := &i.rx
-	if !r.inside || r.keeping || int(r.kept) >= i.cfg.RxBuffers/2 {
+	if !r.inside || r.keeping || r.inRing || int(r.kept) >= i.cfg.RxBuffers/2 {
 		return 0, false
 	}
 	r.keeping = true

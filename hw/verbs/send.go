@@ -54,7 +54,7 @@ func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, 
 		return e.full()
 	}
 	b := q.slot(pos)
-	m := message{uint8(id), uint8(len(head)), kind, e.c.Index.Load(), uint32(pos + 1), uint32(len(payload)), header}
+	m := message{uint8(id), uint8(len(head)), kind, e.c.MessageIndex(), uint32(pos + 1), uint32(len(payload)), header}
 	m.put(b)
 	n := headerBytes + copy(b[headerBytes:], head)
 	n += copy(b[n:], payload)
@@ -100,7 +100,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return e.full()
 	}
 	b, addr := e.i.bounceBuffer(buffer)
-	m := message{uint8(id), uint8(len(head)), kindUser, e.c.Index.Load(), uint32(pos + 1), uint32(n), header}
+	m := message{uint8(id), uint8(len(head)), kindUser, e.c.MessageIndex(), uint32(pos + 1), uint32(n), header}
 	m.put(b)
 	at := headerBytes + copy(b[headerBytes:], head)
 	if n > 0 {

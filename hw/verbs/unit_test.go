@@ -211,7 +211,7 @@ func TestNoLibrary(t *testing.T) {
 func TestConfigRanges(t *testing.T) {
 	a := ibv.DeviceAttr{MaxSRQWR: 1000, MaxCQE: 1000, MaxQPWR: 1000}
 	for _, c := range []Config{{RxBuffers: 15}, {RxBuffers: 1001}, {Stripes: -1}, {BounceCount: 1, Stripes: 2}, {BounceBytes: 255},
-		{Depth: 15}, {Depth: 1001}, {Name: make([]byte, 33)}, {PathTimeout: -1}} {
+		{Depth: 15}, {Depth: 1001}, {Name: make([]byte, 33)}, {PathTimeout: -1}, {EagerPeers: -1}, {EagerPeers: 9}} {
 		c = c.withDefaults()
 		if err := c.check(a); !errors.Is(err, hw.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)

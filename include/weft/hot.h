@@ -227,7 +227,10 @@ struct weft_hot_port {
 	int (*next)(struct weft_hot_port *port, struct weft_port_message *m); /* WEFT_PORT_*; the same message until it is taken */
 	bool (*take)(struct weft_hot_port *port); /* the message that next found last is done with; whether another one is at hand */
 	void (*flush)(struct weft_hot_port *port); /* sends what is held; next does, too */
+	int (*glance)(struct weft_hot_port *port, struct weft_port_message *m); /* as next, of senders only whose messages ring no bell */
 	_Atomic uint64_t taken;               /* messages so far; stored by the lease holder, relaxed */
+	_Atomic uint32_t silent;              /* how many such senders there are: polls never pass the port by. By the backend; sequentially consistent */
+	uint32_t pad0;
 };
 
 /* What weft_hot_path.send says. */
@@ -371,7 +374,7 @@ _Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");
 _Static_assert(sizeof(struct weft_hot_region) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_fetch) == 64, "one line");
 _Static_assert(sizeof(struct weft_inbound) == 64, "one line");
-_Static_assert(sizeof(struct weft_hot_port) == 32, "mirrored");
+_Static_assert(sizeof(struct weft_hot_port) == 48, "mirrored");
 _Static_assert(sizeof(struct weft_hot_path) == 16, "mirrored");
 _Static_assert(sizeof(struct weft_port_message) == 40, "mirrored");
 _Static_assert(sizeof(struct weft_hot_ep) == 256 + 64 * WEFT_LANES, "four lines, and one per ring");

@@ -90,6 +90,7 @@ type Config struct {
 	PTPMaxOffset      int           // ns
 	Verbs             Tri           // other hosts over an RDMA device
 	VerbsDevice       string        // empty: that of the network interface
+	VerbsEagerPeers   int           // peers with a ring for short messages
 	PeerTimeout       time.Duration // of peers on other hosts
 	ConnectTimeout    time.Duration // for a peer's segment to answer
 	PeerCheckInterval time.Duration // between looks whether peers are alive

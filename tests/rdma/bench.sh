@@ -20,7 +20,7 @@ ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -o "$dir/wire" tests/rdma/w
 [ -n "${WEFT_RDMA_BUILT-}" ] || make -s lib
 load=$(cut -d' ' -f1 /proc/loadavg)
 
-# measure run|pair CPUS LATENCY RATE BANDWIDTH: writes the lines of all rounds in one machine or between two.
+# measure run|pair CPUS BATCHES LATENCY RATE BANDWIDTH: writes the lines of all rounds in one machine or between two.
 measure() {
 	local how=$1 cpus=$2
 	shift 2
@@ -30,25 +30,37 @@ measure() {
 
 # Each of two machines has half of the processors: with more the host takes them away at times.
 half=$(($(nproc) > 3 ? $(nproc) / 2 : 1))
-measure run 2 5000 100000 200
-measure pair "$half" 2000 6000 48
+measure run 2 20 500 5000 10
+measure pair "$half" 20 100 300 4
 
-# values run|pair PROVIDER FIGURE: one for each round that gave one, sorted.
+# values run|pair PROVIDER FIGURE: one for each batch that gave one, sorted.
 values() { grep -F " $2 $3 " "$log/$1" | awk '{print $NF}' | sort -g; }
+
+# ratios run|pair FIGURE: of each batch of weft's to rxm's that followed it, sorted.
+ratios() {
+	awk -v figure="$2" '
+		$(NF - 1) == figure { n[$(NF - 3), $(NF - 2)]++; value[$(NF - 3), $(NF - 2), n[$(NF - 3), $(NF - 2)]] = $NF; if ($(NF - 3) > last) last = $(NF - 3) }
+		END {
+			for (r = 1; r <= last; r++)
+				for (k = 1; (r, "weft", k) in value && (r, "verbs;ofi_rxm", k) in value; k++)
+					print value[r, "weft", k] / value[r, "verbs;ofi_rxm", k]
+		}' "$log/$1" | sort -g
+}
 
 # row run|pair LABEL FIGURE SIGN LIMIT
 row() {
 	local of=$1
 	shift
-	paste -d' ' <(values "$of" weft "$2" | tr '\n' ',') <(values "$of" "verbs;ofi_rxm" "$2" | tr '\n' ',') |
+	paste -d' ' <(values "$of" weft "$2" | tr '\n' ',') <(values "$of" "verbs;ofi_rxm" "$2" | tr '\n' ',') <(ratios "$of" "$2" | tr '\n' ',') |
 		awk -v label="$1" -v sign="$3" -v limit="$4" '
 		function median(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return ""; return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2 }
 		function show(x) { return sprintf(x < 1000 ? "%.3g" : "%.0f", x) }
 		function cell(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return "–"; return show(median(s)) " (" show(a[1]) "–" show(a[n]) ", " n ")" }
+		function quartiles(s, a, n) { n = split(s, a, ",") - 1; return sprintf("%.2f x (%.2f–%.2f)", median(s), a[int((n + 3) / 4)], a[int((3 * n + 3) / 4)]) }
 		{
-			w = median($1); r = median($2)
+			x = median($3)
 			ratio = ok = ""
-			if (w != "" && r != "") { x = w / r; ratio = sprintf("%.2f x", x); ok = (sign == "<=" ? x <= limit : x >= limit) ? "yes" : "no" }
+			if (x != "") { ratio = quartiles($3); ok = (sign == "<=" ? x <= limit : x >= limit) ? "yes" : "no" }
 			printf "| %s | %s | %s | %s | %s %s x | %s |\n", label, cell($1), cell($2), ratio, sign, limit, ok
 		}'
 }
@@ -66,8 +78,8 @@ table() {
 	echo "<!-- begin soft-RoCE -->"
 	echo "## Virtual machines with soft-RoCE, $(date +%F)"
 	echo
-	echo "\`make bench-rdma\`: weft and libfabric $(fi_info --version | sed -n 's/^libfabric: //p')'s \`verbs;ofi_rxm\` in turn, $rounds rounds of one run; median (least–most, rounds"
-	echo "that ended). $(nproc) processors, $([ "$accel" = kvm ] && echo KVM || echo "emulated"), load average $load at the start."
+	echo "\`make bench-rdma\`: weft and libfabric $(fi_info --version | sed -n 's/^libfabric: //p')'s \`verbs;ofi_rxm\`, open at once and in turn, $rounds runs of 20 batches; median (least–most, batches"
+	echo "that ended). The ratio is the median (quartiles) of those of batches that followed each other: the processors are near each other or far, at times. $(nproc) processors, $([ "$accel" = kvm ] && echo KVM || echo "emulated"), load average $load at the start."
 	echo
 	echo "Two processes on one device of one machine with 2 processors. They share no memory, so nothing but the device leads"
 	echo "from one to the other:"

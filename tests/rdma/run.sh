@@ -180,14 +180,14 @@ jobs() {
 
 pingpongs
 if [ "$mode" = short ]; then
-	apart 100 row
+	apart 100 row quiet
 	jobs 1 240 types
 	machines "one machine: senders that help" run 60 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 50s
 	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
-	apart 500 row levels msg_basic msg_order rma_order selective source
+	apart 500 row quiet levels msg_basic msg_order rma_order selective source
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s

@@ -6,6 +6,11 @@ int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m)
 	return port->next(port, m);
 }
 
+int weft_drive_glance(struct weft_hot_port *port, struct weft_port_message *m)
+{
+	return port->glance(port, m);
+}
+
 int weft_drive_take(struct weft_hot_port *port)
 {
 	return port->take(port);

@@ -27,6 +27,17 @@ type Message struct {
 func Next(p *hot.Port) (Message, int) {
 	var m hot.PortMessage
 	found := int(C.weft_drive_next((*C.struct_weft_hot_port)(unsafe.Pointer(p)), (*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+	return copied(&m, found)
+}
+
+// Glance is Next of senders only whose messages ring no bell.
+func Glance(p *hot.Port) (Message, int) {
+	var m hot.PortMessage
+	found := int(C.weft_drive_glance((*C.struct_weft_hot_port)(unsafe.Pointer(p)), (*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+	return copied(&m, found)
+}
+
+func copied(m *hot.PortMessage, found int) (Message, int) {
 	if found != hot.PortArrival {
 		return Message{}, found
 	}

@@ -5,12 +5,8 @@
 // multiple of 8 bytes. All but the last of them say that another one follows.
 #include <string.h>
 
+#include "eager.h"
 #include "vport.h"
-
-static uint32_t aligned(uint32_t n)
-{
-	return (n + 7) & ~7u;
-}
 
 static unsigned char *slot(const struct weft_sendq *q, uint64_t pos)
 {
@@ -53,7 +49,7 @@ static int join_from(struct weft_sendq *q, uint64_t first, int n)
 		return 1;
 	for (; count < n && count < WEFT_SENDQ_JOIN; count++) {
 		uint64_t pos = first + count;
-		uint32_t from = aligned(bytes), more = q->ops[pos & q->mask].sge[0].length;
+		uint32_t from = weft_aligned(bytes), more = q->ops[pos & q->mask].sge[0].length;
 
 		if (!(pos & q->mask) || !alone(q, pos) || from + more > q->join_bytes)
 			break;
@@ -90,7 +86,7 @@ static void part_at(struct weft_sendq *q, uint64_t last)
 
 		from[k] = at;
 		bytes[k] = sizeof(*h) + h->head + h->length;
-		at += aligned(bytes[k]);
+		at += weft_aligned(bytes[k]);
 	}
 	for (int k = n; k >= 0; k--) { // from the last on, which lies behind where it was moved to
 		unsigned char *own = slot(q, first + k);
@@ -109,7 +105,11 @@ void weft_sendq_part(struct weft_sendq *q)
 	for (uint64_t pos = atomic_load(&q->head); pos < end; pos++) {
 		const struct weft_place *p = &q->places[pos & q->mask];
 
-		if (atomic_load(&p->ready) == pos + 1 && p->joined)
+		if (atomic_load(&p->ready) != pos + 1)
+			continue;
+		if (p->joined)
 			part_at(q, pos);
+		else
+			weft_eager_undo(q, pos);
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Posting: claiming places, and giving the queue pair what is ready.
-#include "sendq.h"
+#include "eager.h"
 
 bool weft_sendq_claim(struct weft_sendq *q, uint64_t keep, uint64_t *pos)
 {
@@ -37,8 +37,12 @@ static void sign(struct weft_sendq *q, int n, bool crowded)
 			continue;
 		op->wr_id = q->id | (uint64_t)(q->gen & 0xff) << 32 | (pos & 0xffffffff);
 		op->flags &= ~(uint32_t)IBV_SEND_SIGNALED;
-		if (op->opcode == IBV_WR_SEND)
+		if (op->opcode == IBV_WR_SEND) {
+			if (n == 1)
+				weft_eager_turn(q, pos);
+			q->eager_on = 1;
 			atomic_store_explicit(&q->last_send, pos + 1, memory_order_release);
+		}
 		if (p->signal || q->weight >= limit || (crowded && k == n - 1)) {
 			op->flags |= IBV_SEND_SIGNALED;
 			atomic_fetch_add_explicit(&q->cq->told, 1, memory_order_relaxed);

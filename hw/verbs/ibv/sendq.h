@@ -71,8 +71,8 @@ struct weft_sendq {
 	struct weft_send_cq *cq;
 	uint32_t lkey;
 	uint32_t join_bytes;    /* the most that goes in one operation of several messages; 0: none does */
-	uint64_t pad3;
 	/* by who holds run, or has stopped the queue */
+	uint64_t eager_addr;    /* of the ring that the peer has given (eager.h), 0: none */
 	uint64_t posted;
 	struct ibv_qp *qp;
 	uint32_t max_inline;    /* bytes */
@@ -83,8 +83,17 @@ struct weft_sendq {
 	 * read by the lease holder and the service. */
 	_Atomic uint64_t last_signal;
 	_Atomic uint64_t last_send;
-	uint8_t pad4[16];
+	uint32_t eager_rkey;           /* by who holds run, as eager_on: a message was sent by this queue pair */
+	uint32_t eager_on;
+	_Atomic uint32_t eager_sent;   /* messages written into the ring. By who holds run, read by the lease holder; relaxed */
+	_Atomic uint32_t eager_taken;  /* of those, the peer has taken. By the lease holder, read by who holds run; relaxed */
 };
+
+/* The least multiple of 8 that is no less. */
+static inline uint32_t weft_aligned(uint32_t n)
+{
+	return (n + 7) & ~7u;
+}
 
 /* Bytes of a place's slot: what an operation may copy. */
 #define WEFT_SENDQ_SLOT 128
@@ -108,7 +117,8 @@ bool weft_sendq_post(struct weft_sendq *q);
  * The caller holds run. */
 void weft_sendq_join(struct weft_sendq *q, int n);
 
-/* Undoes that for all that have not ended. The queue is stopped. */
+/* Undoes that for all that have not ended, and has those sent that would be written (eager.h).
+ * The queue is stopped. */
 void weft_sendq_part(struct weft_sendq *q);
 
 /* Ends the operations up to a successful completion, if they are plain. False:

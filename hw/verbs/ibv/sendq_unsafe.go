@@ -78,7 +78,7 @@ type SendQueue struct {
 	cq         uintptr
 	LKey       uint32
 	JoinBytes  uint32 // the most that goes in one operation of several messages; 0: none does
-	_          uint64
+	eagerAddr  uint64
 	Posted     uint64
 	qp         uintptr
 	Inline     uint32
@@ -86,7 +86,10 @@ type SendQueue struct {
 	Weight     int64
 	LastSignal atomic.Uint64
 	LastSend   atomic.Uint64
-	_          [16]byte
+	eagerKey   uint32
+	eagerOn    uint32
+	eagerSent  atomic.Uint32
+	eagerTaken atomic.Uint32
 }
 
 // The layouts agree, or this does not compile.
@@ -102,6 +105,8 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Mask)-unsafe.Offsetof(C.struct_weft_sendq{}.mask)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.cq)-unsafe.Offsetof(C.struct_weft_sendq{}.cq)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.JoinBytes)-unsafe.Offsetof(C.struct_weft_sendq{}.join_bytes)]
+	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.eagerAddr)-unsafe.Offsetof(C.struct_weft_sendq{}.eager_addr)]
+	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.eagerTaken)-unsafe.Offsetof(C.struct_weft_sendq{}.eager_taken)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Posted)-unsafe.Offsetof(C.struct_weft_sendq{}.posted)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.Gen)-unsafe.Offsetof(C.struct_weft_sendq{}.gen)]
 	_ = [1]byte{}[unsafe.Offsetof(SendQueue{}.LastSend)-unsafe.Offsetof(C.struct_weft_sendq{}.last_send)]
@@ -153,6 +158,6 @@ func (q *SendQueue) Post() bool {
 	return bool(C.weft_sendq_post((*C.struct_weft_sendq)(unsafe.Pointer(q))))
 }
 
-// Part gives each message that goes in one operation with others, and has not ended, its own again.
-// The queue is stopped.
+// Part gives each message that goes in one operation with others, and has not ended, its own again, and
+// has those sent that would be written into a ring. The queue is stopped.
 func (q *SendQueue) Part() { C.weft_sendq_part((*C.struct_weft_sendq)(unsafe.Pointer(q))) }

@@ -117,47 +117,114 @@ static bool finish(struct weft_vport *v)
 	return staged(v);
 }
 
-// read_message finds out whether what is left of an arrival starts with a message for a handler that
-// comes next from its sender. Its bytes were written by the peer's device before
-// it was told, so nobody changes them any more.
-static bool read_message(struct weft_vport *v, const struct weft_done *d, struct weft_port_message *m)
+// read_header finds out whether n bytes start with a message for a handler that comes next from its
+// sender, and whether another one follows it. Nobody changes the bytes any more.
+static struct weft_vpeer *read_header(struct weft_vport *v, const unsigned char *b, uint32_t n,
+				      struct weft_port_message *m)
 {
 	struct weft_message_header h;
 	struct weft_vpeer *p;
-	const unsigned char *b;
-	uint32_t bytes = d->byte_len < v->buffers.len ? d->byte_len : v->buffers.len;
 	uint64_t own, all;
+	uint32_t index;
 	bool more;
 
-	if (d->status || d->opcode != IBV_WC_RECV || d->wr_id >= v->buffer_count || v->at > bytes ||
-	    bytes - v->at < sizeof(h))
-		return false;
-	bytes -= v->at;
-	b = (const unsigned char *)(uintptr_t)(v->buffers.base + d->wr_id * v->buffers.stride) + v->at;
+	if (n < sizeof(h))
+		return NULL;
 	memcpy(&h, b, sizeof(h));
 	own = (uint64_t)sizeof(h) + h.head + h.length;
 	more = h.kind & WEFT_MESSAGE_MORE;
 	all = more ? (own + 7) & ~7ull : own;
+	index = h.index & WEFT_INDEX_MASK;
 	if (h.magic != WEFT_MESSAGE_MAGIC || (h.kind & ~WEFT_MESSAGE_MORE) != WEFT_MESSAGE_USER ||
-	    h.id >= WEFT_MESSAGE_IDS || (more ? all >= bytes : own != bytes) || h.index >= v->peer_limit)
-		return false;
-	p = atomic_load(&v->peers[h.index]);
-	if (!p || atomic_load(&p->blocked) & WEFT_PEER_TRACED ||
-	    (d->qp_num != p->qp_nums[0] && d->qp_num != p->qp_nums[1]) || (int32_t)(h.seq - p->last_seq) <= 0)
-		return false;
+	    h.id >= WEFT_MESSAGE_IDS || (more ? all >= n : own != n) || index >= v->peer_limit)
+		return NULL;
+	p = atomic_load(&v->peers[index]);
+	if (!p || atomic_load(&p->blocked) & WEFT_PEER_TRACED || (int32_t)(h.seq - p->last_seq) <= 0)
+		return NULL;
 	v->found = p;
 	v->found_seq = h.seq;
+	v->found_index = h.index;
 	v->found_bytes = more ? (uint32_t)all : 0;
 	*m = (struct weft_port_message){
 		.header = h.header, .head = b + sizeof(h), .payload = b + sizeof(h) + h.head,
-		.length = h.length, .source = h.index, .head_bytes = h.head, .id = h.id,
+		.length = h.length, .source = index, .head_bytes = h.head, .id = h.id,
 	};
-	return true;
+	return p;
+}
+
+// read_ring finds the message that comes next from p in its ring.
+static int read_ring(struct weft_vport *v, struct weft_vpeer *p, struct weft_port_message *m)
+{
+	uint32_t n = weft_eager_look(p, v->copy);
+
+	if (!n)
+		return WEFT_PORT_EMPTY;
+	v->found_ring = true;
+	return read_header(v, v->copy, n, m) == p && !v->found_bytes ? WEFT_PORT_ARRIVAL : WEFT_PORT_GO;
+}
+
+// read_rings finds a message in one of the rings, which have their turns.
+static int read_rings(struct weft_vport *v, struct weft_port_message *m)
+{
+	int found = WEFT_PORT_EMPTY;
+
+	if (!atomic_load_explicit(&v->port.silent, memory_order_relaxed))
+		return found;
+	for (uint32_t k = 0; k < WEFT_EAGER_RINGS && found == WEFT_PORT_EMPTY; k++) {
+		uint32_t at = (v->ring_turn + k) % WEFT_EAGER_RINGS;
+		struct weft_vpeer *p = atomic_load_explicit(&v->rings[at], memory_order_acquire);
+
+		if (!p || !weft_eager_stirs(p))
+			continue;
+		found = read_ring(v, p, m);
+		v->found_turn = at + 1;
+	}
+	return found;
+}
+
+// read_arrival finds out whether C can take what is left of an arrival. Its bytes were written by the
+// peer's device before it was told. What its sender has written into a ring before comes first: the
+// device has written that, too.
+static int read_arrival(struct weft_vport *v, const struct weft_done *d, struct weft_port_message *m)
+{
+	uint32_t bytes = d->byte_len < v->buffers.len ? d->byte_len : v->buffers.len;
+	const unsigned char *b;
+	struct weft_vpeer *p;
+	int found;
+
+	if (d->status || d->opcode != IBV_WC_RECV || d->wr_id >= v->buffer_count || v->at > bytes)
+		return WEFT_PORT_GO;
+	b = (const unsigned char *)(uintptr_t)(v->buffers.base + d->wr_id * v->buffers.stride) + v->at;
+	p = read_header(v, b, bytes - v->at, m);
+	if (!p || (d->qp_num != p->qp_nums[0] && d->qp_num != p->qp_nums[1]))
+		return WEFT_PORT_GO;
+	if (p->ring && (found = read_ring(v, p, m)) != WEFT_PORT_EMPTY)
+		return found;
+	v->found_ring = false;
+	return WEFT_PORT_ARRIVAL;
+}
+
+static int port_glance(struct weft_hot_port *port, struct weft_port_message *m)
+{
+	return read_rings((struct weft_vport *)port, m);
+}
+
+// While messages come by rings, of so many looks one is at the queues, too.
+#define RING_LOOKS 4
+
+// passes_by tells whether a look is at the rings only.
+static bool passes_by(struct weft_vport *v)
+{
+	if (v->rings_had && ++v->passed < RING_LOOKS)
+		return true;
+	v->passed = 0;
+	return false;
 }
 
 static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	struct weft_vport *v = (struct weft_vport *)port;
+	int found;
 
 	atomic_store_explicit(&v->looks, atomic_load_explicit(&v->looks, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
@@ -165,14 +232,18 @@ static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 	if (atomic_load(&v->calls))
 		return WEFT_PORT_GO;
 	if (!staged(v)) {
-		if (!port_poll(v))
+		if (v->rings_due) {
+			v->rings_due = false;
+			if ((found = read_rings(v, m)) != WEFT_PORT_EMPTY)
+				return found;
+		}
+		if (!passes_by(v) && !port_poll(v))
 			return WEFT_PORT_GO;
 		if (!staged(v) || !finish(v))
-			return WEFT_PORT_EMPTY;
+			return read_rings(v, m);
+		v->rings_due = true;
 	}
-	if (v->next[0] < v->count[0] && read_message(v, &v->done[v->next[0]], m))
-		return WEFT_PORT_ARRIVAL;
-	return WEFT_PORT_GO;
+	return v->next[0] < v->count[0] ? read_arrival(v, &v->done[v->next[0]], m) : WEFT_PORT_GO;
 }
 
 static bool port_take(struct weft_hot_port *port)
@@ -183,8 +254,15 @@ static bool port_take(struct weft_hot_port *port)
 
 	p->last_seq = v->found_seq;
 	p->heard = p->source = 1;
+	weft_eager_heard(p->q, v->found_index);
 	atomic_store_explicit(&port->taken, atomic_load_explicit(&port->taken, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
+	v->rings_had = v->found_ring;
+	if (v->found_ring) {
+		v->ring_turn = v->found_turn;
+		weft_eager_take(p);
+		return weft_eager_stirs(p);
+	}
 	if (v->found_bytes) {
 		v->at += v->found_bytes;
 		return true;
@@ -255,6 +333,13 @@ static bool holds(struct weft_vpeer *p, uint8_t hold, uint32_t n)
 	return true;
 }
 
+// message_index is what a message to p carries: its number for us, and the count of what was taken.
+static uint32_t message_index(struct weft_vpeer *p)
+{
+	return atomic_load_explicit(&p->index, memory_order_relaxed) |
+	       atomic_load_explicit(&p->ring_taken, memory_order_acquire) << WEFT_INDEX_BITS;
+}
+
 // path_full says that there is no place. If nothing on its way tells of one that will
 // be free, Go sees to it.
 static int path_full(struct weft_vpeer *p)
@@ -289,7 +374,7 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	b = q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT;
 	struct weft_message_header h = {
 		.id = m->id, .head = m->head_bytes, .kind = WEFT_MESSAGE_USER, .magic = WEFT_MESSAGE_MAGIC,
-		.index = atomic_load(&p->index), .seq = (uint32_t)(pos + 1), .length = m->length,
+		.index = message_index(p), .seq = (uint32_t)(pos + 1), .length = m->length,
 		.header = m->header,
 	};
 	memcpy(b, &h, sizeof(h));
@@ -322,6 +407,7 @@ void weft_vport_init(struct weft_vport *v)
 	v->port.next = port_next;
 	v->port.take = port_take;
 	v->port.flush = port_flush;
+	v->port.glance = port_glance;
 }
 
 void weft_vpeer_init(struct weft_vpeer *p, struct weft_vport *v)

@@ -9,14 +9,14 @@
 #define WEFT_VPORT_H
 
 #include "../../../include/weft/hot.h"
-#include "sendq.h"
+#include "eager.h"
 
 /* What every message starts with, little endian (package verbs, packet.go). Behind one with
  * WEFT_MESSAGE_MORE in its kind another one follows in the same packet, at the next multiple of 8
  * bytes. */
 struct weft_message_header {
 	uint8_t id, head, kind, magic;
-	uint32_t index;  /* of the sender among the receiver's peers */
+	uint32_t index;  /* of the sender among the receiver's peers, and a count (eager.h) */
 	uint32_t seq;    /* position in the sender's queue */
 	uint32_t length; /* of the payload */
 	uint64_t header;
@@ -52,7 +52,10 @@ struct weft_vpeer {
 	uint32_t row;
 	uint32_t look;
 	uint32_t bytes; /* of those that are held, each a multiple of 8; as row. Too many after others have sent them */
-	uint8_t pad[52];
+	_Atomic uint32_t ring_taken; /* messages taken from the ring that the peer writes into (eager.h). By the lease holder (release), read by who sends (acquire) */
+	unsigned char *ring;    /* lease: NULL: it was given none */
+	unsigned char *ring_at; /* lease: the slot that the next one comes to */
+	uint8_t pad[32];
 };
 
 /* So many messages in a row go at once, those behind them may be held. */
@@ -60,6 +63,9 @@ struct weft_vpeer {
 
 /* What Go puts before a message's handler: room for head and payload. */
 #define WEFT_SHORT (WEFT_SENDQ_SLOT - (int)sizeof(struct weft_message_header))
+
+/* So many peers may have a ring. */
+#define WEFT_EAGER_RINGS 8
 
 struct weft_vport {
 	struct weft_hot_port port;
@@ -96,13 +102,23 @@ struct weft_vport {
 	uint32_t found_bytes;     /* lease: of the message that next found, 0: it is its arrival's last */
 	_Atomic uint32_t looks;   /* counts calls of next; stored by the lease holder, relaxed */
 	_Atomic uint32_t held;    /* index plus one of the peer some of whose messages are held; exchanged by posters and the lease holder */
-	uint32_t pad;
+	uint32_t found_index;     /* lease: as found_seq */
+	bool found_ring;          /* lease: the message that next found lies in its sender's ring */
+	bool rings_had;           /* lease: the last message taken came by a ring */
+	bool rings_due;           /* lease: the queues had something when they were looked at last, so the rings are next */
+	uint8_t passed;           /* lease: looks at rings only since the queues were looked at */
+	uint32_t ring_turn;       /* lease: ring at which the next look begins */
+	uint32_t found_turn;      /* lease: that after the message that next found is taken */
+	/* Peers that have a ring, NULL between them: stored by who makes a peer (release), one thread at a
+	 * time, and by the lease holder who takes it away; read by the lease holder (acquire). */
+	_Atomic(struct weft_vpeer *) rings[WEFT_EAGER_RINGS];
+	unsigned char copy[WEFT_EAGER_SLOT];        /* lease: of the message in a ring that next found */
 };
 
 _Static_assert(sizeof(struct weft_message_header) == 24, "mirrored by type message");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
 _Static_assert(sizeof(struct weft_vpeer) == 128, "mirrored by type Peer");
-_Static_assert(sizeof(struct weft_vport) == 192, "mirrored by type vport");
+_Static_assert(sizeof(struct weft_vport) == 416, "mirrored by type vport");
 
 /* The functions of a port and of a path. */
 void weft_vport_init(struct weft_vport *v);

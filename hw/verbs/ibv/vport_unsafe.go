@@ -49,7 +49,11 @@ type Peer struct {
 	LastSeq uint32
 	Heard   uint32
 	Source  uint32
-	_       [64]byte
+	_       [12]byte
+	taken   atomic.Uint32
+	ring    unsafe.Pointer // off the Go heap, as ringAt
+	ringAt  *uint32
+	_       [32]byte
 }
 
 const peerBytes = C.sizeof_struct_weft_vpeer
@@ -83,6 +87,10 @@ type vport struct {
 	_           uint32
 	held        atomic.Uint32
 	_           uint32
+	_           uint32
+	_           [2]uint32
+	rings       [Rings]atomic.Uintptr
+	copy        [RingSlotBytes]byte
 }
 
 // The layouts agree, or this does not compile.
@@ -92,6 +100,8 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(Peer{}.Index)-unsafe.Offsetof(C.struct_weft_vpeer{}.index)]
 	_ = [1]byte{}[unsafe.Offsetof(Peer{}.QPNums)-unsafe.Offsetof(C.struct_weft_vpeer{}.qp_nums)]
 	_ = [1]byte{}[unsafe.Offsetof(Peer{}.Source)-unsafe.Offsetof(C.struct_weft_vpeer{}.source)]
+	_ = [1]byte{}[unsafe.Offsetof(Peer{}.taken)-unsafe.Offsetof(C.struct_weft_vpeer{}.ring_taken)]
+	_ = [1]byte{}[unsafe.Offsetof(Peer{}.ringAt)-unsafe.Offsetof(C.struct_weft_vpeer{}.ring_at)]
 	_ = [1]byte{}[unsafe.Sizeof(vport{})-C.sizeof_struct_weft_vport]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.Staged)-unsafe.Offsetof(C.struct_weft_vport{}.staged)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.cqs)-unsafe.Offsetof(C.struct_weft_vport{}.cqs)]
@@ -101,6 +111,8 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.peers)-unsafe.Offsetof(C.struct_weft_vport{}.peers)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.at)-unsafe.Offsetof(C.struct_weft_vport{}.at)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.held)-unsafe.Offsetof(C.struct_weft_vport{}.held)]
+	_ = [1]byte{}[unsafe.Offsetof(vport{}.rings)-unsafe.Offsetof(C.struct_weft_vport{}.rings)]
+	_ = [1]byte{}[unsafe.Offsetof(vport{}.copy)-unsafe.Offsetof(C.struct_weft_vport{}.copy)]
 )
 
 // VPortConfig says how a port is made.

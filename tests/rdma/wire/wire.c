@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * wire PROVIDER LATENCY RATE BANDWIDTH: figures of a libfabric provider between
+ * wire BATCHES LATENCY RATE BANDWIDTH PROVIDER...: figures of libfabric providers between
  * two hosts, on one of which NODE is 0. OWN and OTHER are their IP addresses. The
- * numbers are of messages for each figure. The processes find each other over TCP,
- * which is also how they wait for each other. Node 1 prints "name value" lines.
+ * numbers are of messages for each figure in each batch. All providers are open at once and have their
+ * batches in turn, so that what the machine does meanwhile happens to all of them. The processes find
+ * each other over TCP, which is also how they wait for each other. Node 1 prints
+ * "provider name value" lines.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,15 +28,20 @@
 
 enum { PORT = 7099, WINDOW = 64, RECEIVES = 256, LONG_WINDOW = 4, LONG = 1 << 20, SLOTS = 2 * RECEIVES, LIMIT = 60 };
 
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
-static struct fid_cq *cq;
-static struct fid_ep *ep;
-static fi_addr_t peer;
-static struct fi_context2 contexts[SLOTS];
-static unsigned next_context;
-static uint64_t sent, received;
+/* A provider, opened. */
+struct side {
+	const char *provider;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t peer;
+	struct fi_context2 contexts[SLOTS];
+	unsigned next_context;
+	uint64_t sent, received;
+};
+
 static char *tx, *rx;
 static int tcp;
 static bool first;
@@ -95,7 +102,7 @@ static void swap(const void *out, void *in, size_t n)
 		die("the other host", -FI_ECONNRESET);
 }
 
-static void open_all(const char *provider)
+static void open_side(struct side *s)
 {
 	struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = 2};
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .size = 2 * SLOTS};
@@ -112,34 +119,30 @@ static void open_all(const char *provider)
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	hints->fabric_attr->prov_name = strdup(provider);
+	hints->fabric_attr->prov_name = strdup(s->provider);
 	must(fi_getinfo(FI_VERSION(1, 11), getenv("OWN"), NULL, FI_SOURCE, hints, &info), "fi_getinfo");
-	must(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
-	must(fi_domain(fabric, info, &domain, NULL), "fi_domain");
-	must(fi_av_open(domain, &av_attr, &av, NULL), "fi_av_open");
-	must(fi_cq_open(domain, &cq_attr, &cq, NULL), "fi_cq_open");
-	must(fi_endpoint(domain, info, &ep, NULL), "fi_endpoint");
-	must(fi_ep_bind(ep, &av->fid, 0), "bind av");
-	must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "bind cq");
-	must(fi_enable(ep), "fi_enable");
-	must(fi_getname(&ep->fid, own, &n), "fi_getname");
+	must(fi_fabric(info->fabric_attr, &s->fabric, NULL), "fi_fabric");
+	must(fi_domain(s->fabric, info, &s->domain, NULL), "fi_domain");
+	must(fi_av_open(s->domain, &av_attr, &s->av, NULL), "fi_av_open");
+	must(fi_cq_open(s->domain, &cq_attr, &s->cq, NULL), "fi_cq_open");
+	must(fi_endpoint(s->domain, info, &s->ep, NULL), "fi_endpoint");
+	must(fi_ep_bind(s->ep, &s->av->fid, 0), "bind av");
+	must(fi_ep_bind(s->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV), "bind cq");
+	must(fi_enable(s->ep), "fi_enable");
+	must(fi_getname(&s->ep->fid, own, &n), "fi_getname");
 	swap(own, other, sizeof(own));
-	if (fi_av_insert(av, other, 1, &peer, 0, NULL) != 1)
+	if (fi_av_insert(s->av, other, 1, &s->peer, 0, NULL) != 1)
 		die("fi_av_insert", -FI_EADDRNOTAVAIL);
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
-	tx = aligned_alloc(4096, LONG);
-	rx = aligned_alloc(4096, (size_t)LONG * LONG_WINDOW);
-	memset(tx, 1, LONG);
-	memset(rx, 2, (size_t)LONG * LONG_WINDOW);
 }
 
-static void poll_cq(void)
+static void poll_cq(struct side *s)
 {
 	static unsigned calls;
 	static double began; /* when something came last */
 	struct fi_cq_tagged_entry e[16];
-	ssize_t n = fi_cq_read(cq, e, 16);
+	ssize_t n = fi_cq_read(s->cq, e, 16);
 
 	if (began == 0)
 		began = now();
@@ -151,30 +154,30 @@ static void poll_cq(void)
 	if (n == -FI_EAVAIL) {
 		struct fi_cq_err_entry err = {0};
 
-		fi_cq_readerr(cq, &err, 0);
+		fi_cq_readerr(s->cq, &err, 0);
 		die("completion", -err.err);
 	}
 	must(n < 0 ? (int)n : 0, "fi_cq_read");
 	began = now();
 	for (ssize_t i = 0; i < n; i++)
-		*(e[i].flags & FI_RECV ? &received : &sent) += 1;
+		*(e[i].flags & FI_RECV ? &s->received : &s->sent) += 1;
 }
 
-static void post(bool send, size_t bytes, char *buffer)
+static void post(struct side *s, bool send, size_t bytes, char *buffer)
 {
-	void *context = &contexts[next_context++ % SLOTS];
+	void *context = &s->contexts[s->next_context++ % SLOTS];
 	ssize_t ret;
 
-	while ((ret = send ? fi_tsend(ep, buffer, bytes, NULL, peer, 1, context)
-			   : fi_trecv(ep, buffer, bytes, NULL, FI_ADDR_UNSPEC, 1, 0, context)) == -FI_EAGAIN)
-		poll_cq();
+	while ((ret = send ? fi_tsend(s->ep, buffer, bytes, NULL, s->peer, 1, context)
+			   : fi_trecv(s->ep, buffer, bytes, NULL, FI_ADDR_UNSPEC, 1, 0, context)) == -FI_EAGAIN)
+		poll_cq(s);
 	must((int)ret, send ? "fi_tsend" : "fi_trecv");
 }
 
-static void wait_for(const uint64_t *count, uint64_t want)
+static void wait_for(struct side *s, const uint64_t *count, uint64_t want)
 {
 	while (*count < want)
-		poll_cq();
+		poll_cq(s);
 }
 
 static void ready(void)
@@ -191,91 +194,130 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median of n half round trips in us, which is printed if it is to be told. */
-static void latency(int n, bool tell)
+/* The median of n half round trips in us. */
+static double latency(struct side *s, int n)
 {
-	double *times = calloc((size_t)n, sizeof(*times));
-	uint64_t s = sent, r = received;
+	double *times = calloc((size_t)n, sizeof(*times)), median;
+	uint64_t sent = s->sent, received = s->received;
 
 	ready();
 	for (int i = 0; i < n; i++) {
 		double t = now();
 
-		post(false, 8, rx);
+		post(s, false, 8, rx);
 		if (first)
-			wait_for(&received, r + (uint64_t)i + 1);
-		post(true, 8, tx);
-		wait_for(&sent, s + (uint64_t)i + 1);
+			wait_for(s, &s->received, received + (uint64_t)i + 1);
+		post(s, true, 8, tx);
+		wait_for(s, &s->sent, sent + (uint64_t)i + 1);
 		if (!first)
-			wait_for(&received, r + (uint64_t)i + 1);
+			wait_for(s, &s->received, received + (uint64_t)i + 1);
 		times[i] = (now() - t) * 5e5;
 	}
 	qsort(times, (size_t)n, sizeof(*times), ascending);
-	if (tell && !first)
-		printf("latency_us %.3f\n", times[n / 2]);
+	median = times[n / 2];
 	free(times);
+	return median;
+}
+
+/* Node 0's half of a stream. */
+static void sink(struct side *s, int n, size_t bytes, int receives)
+{
+	size_t step = bytes == LONG ? LONG : 8;
+	uint64_t sent = s->sent, received = s->received;
+	int posted = 0;
+
+	for (; posted < n && posted < receives; posted++)
+		post(s, false, bytes, rx + (size_t)(posted % LONG_WINDOW) * step);
+	ready();
+	while (s->received < received + (uint64_t)n) {
+		poll_cq(s);
+		for (; posted < n && (uint64_t)posted < s->received - received + (uint64_t)receives; posted++)
+			post(s, false, bytes, rx + (size_t)(posted % LONG_WINDOW) * step);
+	}
+	post(s, true, 8, tx);
+	wait_for(s, &s->sent, sent + 1);
 }
 
 /* The time of n messages of some bytes from node 1, until node 0 has them and has
  * said so, in seconds. */
-static double stream(int n, size_t bytes, int window, int receives)
+static double stream(struct side *s, int n, size_t bytes, int window, int receives)
 {
-	uint64_t s = sent, r = received;
+	uint64_t sent = s->sent, received = s->received;
 	double t;
 
 	if (first) {
-		int posted = 0;
-
-		for (; posted < n && posted < receives; posted++)
-			post(false, bytes, rx + (size_t)(posted % LONG_WINDOW) * (bytes == LONG ? LONG : 8));
-		ready();
-		while (received < r + (uint64_t)n) {
-			poll_cq();
-			for (; posted < n && (uint64_t)posted < received - r + (uint64_t)receives; posted++)
-				post(false, bytes, rx + (size_t)(posted % LONG_WINDOW) * (bytes == LONG ? LONG : 8));
-		}
-		post(true, 8, tx);
-		wait_for(&sent, s + 1);
-		return 0;
+		sink(s, n, bytes, receives);
+		return 1;
 	}
-	post(false, 8, rx);
+	post(s, false, 8, rx);
 	ready();
 	t = now();
 	for (int i = 0; i < n; i++) {
-		post(true, bytes, tx);
+		post(s, true, bytes, tx);
 		if (i >= window)
-			wait_for(&sent, s + (uint64_t)(i - window) + 1);
+			wait_for(s, &s->sent, sent + (uint64_t)(i - window) + 1);
 	}
-	wait_for(&received, r + 1);
+	wait_for(s, &s->received, received + 1);
 	t = now() - t;
-	wait_for(&sent, s + (uint64_t)n);
+	wait_for(s, &s->sent, sent + (uint64_t)n);
 	return t;
+}
+
+static double rate(struct side *s, int n)
+{
+	return n / stream(s, n, 8, WINDOW, RECEIVES);
+}
+
+static double bandwidth(struct side *s, int n)
+{
+	return n * (LONG / 1e6) / stream(s, n, LONG, LONG_WINDOW, LONG_WINDOW);
+}
+
+static const struct {
+	const char *name;
+	double (*of)(struct side *s, int n);
+} figures[] = {{"latency_us", latency}, {"rate_per_s", rate}, {"bandwidth_MB_per_s", bandwidth}};
+
+enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
+
+/* One batch of a figure. */
+static void batch(struct side *s, int figure, int n)
+{
+	double value = figures[figure].of(s, n);
+
+	if (!first)
+		printf("%s %s %.3f\n", s->provider, figures[figure].name, value);
 }
 
 int main(int argc, char **argv)
 {
-	int count[3];
-	double t;
+	int count[1 + FIGURES], providers = argc - 5;
+	struct side *sides;
 
-	if (argc != 5 || !getenv("NODE") || !getenv("OWN") || !getenv("OTHER")) {
-		fprintf(stderr, "usage: NODE=0|1 OWN=IP OTHER=IP wire PROVIDER LATENCY RATE BANDWIDTH\n");
+	if (providers < 1 || !getenv("NODE") || !getenv("OWN") || !getenv("OTHER")) {
+		fprintf(stderr, "usage: NODE=0|1 OWN=IP OTHER=IP wire BATCHES LATENCY RATE BANDWIDTH PROVIDER...\n");
 		return 2;
 	}
-	for (int i = 0; i < 3; i++)
-		count[i] = atoi(argv[2 + i]) > 0 ? atoi(argv[2 + i]) : 1;
+	for (int i = 0; i < 1 + FIGURES; i++)
+		count[i] = atoi(argv[1 + i]) > 0 ? atoi(argv[1 + i]) : 1;
 	first = !strcmp(getenv("NODE"), "0");
 	join_hosts();
-	open_all(argv[1]);
-	latency(10, false); /* connects */
-	latency(count[0], true);
-	stream(WINDOW, 8, WINDOW, RECEIVES);
-	t = stream(count[1], 8, WINDOW, RECEIVES);
-	if (!first)
-		printf("rate_per_s %.1f\n", count[1] / t);
-	stream(2, LONG, LONG_WINDOW, LONG_WINDOW);
-	t = stream(count[2], LONG, LONG_WINDOW, LONG_WINDOW);
-	if (!first)
-		printf("bandwidth_MB_per_s %.2f\n", count[2] * (double)LONG / t / 1e6);
+	tx = aligned_alloc(4096, LONG);
+	rx = aligned_alloc(4096, (size_t)LONG * LONG_WINDOW);
+	memset(tx, 1, LONG);
+	memset(rx, 2, (size_t)LONG * LONG_WINDOW);
+	sides = calloc((size_t)providers, sizeof(*sides));
+	for (int p = 0; p < providers; p++) {
+		sides[p].provider = argv[5 + p];
+		open_side(&sides[p]);
+		latency(&sides[p], 10); /* connects */
+		stream(&sides[p], WINDOW, 8, WINDOW, RECEIVES);
+		stream(&sides[p], 2, LONG, LONG_WINDOW, LONG_WINDOW);
+	}
+	for (int f = 0; f < FIGURES; f++)
+		for (int b = 0; b < count[0]; b++)
+			for (int p = 0; p < providers; p++)
+				batch(&sides[p], f, count[1 + f]);
 	ready();
 	return 0;
 }

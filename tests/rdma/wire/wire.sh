@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# wire.sh WIRE run|pair ROUNDS LATENCY RATE BANDWIDTH: runs wire over weft and over
-# libfabric's verbs;ofi_rxm in turn, nothing but the RDMA device between its two
+# wire.sh WIRE run|pair ROUNDS BATCHES LATENCY RATE BANDWIDTH: runs wire over weft and
+# libfabric's verbs;ofi_rxm, nothing but the RDMA device between its two
 # processes: in one virtual machine of tests/rdma/vm, whose processes share no
 # memory then, or in two.
 set -u
@@ -12,7 +12,7 @@ export FI_PROVIDER_PATH=$PWD/build/lib FI_WEFT_UDP=no
 export FI_UNIVERSE_SIZE=2
 own=$(mktemp -d)
 
-# both PROVIDER COUNT...: both processes, or the one of this machine.
+# both ARGUMENT...: both processes, or the one of this machine.
 both() {
 	if [ "$how" = pair ]; then
 		timeout 90 "$wire" "$@"
@@ -24,7 +24,5 @@ both() {
 }
 
 for round in $(seq "$rounds"); do
-	for provider in weft "verbs;ofi_rxm"; do
-		both "$provider" "$@" 2>&1 | sed "s/^/$round $provider /"
-	done
+	both "$@" weft "verbs;ofi_rxm" 2>&1 | sed "s/^/$round /"
 done

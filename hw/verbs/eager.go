@@ -1,0 +1,147 @@
+package verbs
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// Eager rings: the first peers get memory into which they write their short messages
+// (RDMA WRITE), which spares both sides the receive queue. It is the eager RDMA of MVAPICH
+// (Liu, Wu, Panda: High Performance RDMA-Based MPI Implementation over InfiniBand, 2003), but
+// in order with what is sent, and whole by a sum instead of the order of a device's writes (package ibv, eager.h).
+// What comes there rings no bell.
+
+// ringPool is the interface's rings, each with a key of its own.
+type ringPool struct {
+	memory []byte    // of all, off the Go heap; immutable
+	mrs    []*ibv.MR // by number, nil: free. Under Iface.mu
+	// owners are the peers, by number, nil: free. Stored under Iface.mu, read by the lease holder.
+	owners []atomic.Pointer[Endpoint]
+}
+
+// ring is an endpoint's, for its peer. Immutable.
+type ring struct {
+	number int
+	addr   uint64 // 0: there is none
+	rkey   uint32
+}
+
+// open maps the memory.
+func (p *ringPool) open(n int) (err error) {
+	if n == 0 {
+		return nil
+	}
+	p.mrs, p.owners = make([]*ibv.MR, n), make([]atomic.Pointer[Endpoint], n)
+	p.memory, err = mapPinned(n * ibv.RingBytes)
+	return err
+}
+
+func (p *ringPool) close() error { return mem.Unmap(p.memory) }
+
+// giveRing gives a peer that nobody knows yet a ring, if one is free and the device has room for its
+// registration. i.mu is held.
+func (i *Iface) giveRing(e *Endpoint) {
+	for k, mr := range i.rings.mrs {
+		if mr != nil {
+			continue
+		}
+		b := i.rings.memory[k*ibv.RingBytes:][:ibv.RingBytes]
+		mr, err := i.d.pd.Register(addressOf(b), ibv.RingBytes, ibv.LocalWrite|ibv.RemoteWrite)
+		if err != nil {
+			i.logf("no ring for short messages of peer %s: %v", e, err)
+			return
+		}
+		i.rings.mrs[k] = mr
+		e.ring = ring{k, addressOf(b), mr.RKey}
+		i.rx.port.GiveRing(k, e.c, b)
+		i.rings.owners[k].Store(e)
+		return
+	}
+}
+
+// dropRing takes the ring back. No queue pair of the peer's is left; i.mu is held and the progress lease,
+// or nobody else uses the interface any more.
+func (e *Endpoint) dropRing() error {
+	k := e.ring.number
+	if e.ring.addr == 0 || e.i.rings.owners[k].Load() != e {
+		return nil
+	}
+	e.i.rings.owners[k].Store(nil)
+	e.i.rx.port.TakeRing(k, e.c)
+	mr := e.i.rings.mrs[k]
+	e.i.rings.mrs[k] = nil
+	return mr.Close()
+}
+
+// offer is what a hand-shake tells the peer of its ring.
+func (e *Endpoint) offer(p *packet, taken uint32) {
+	if e.ring.addr != 0 {
+		p.reach, p.rkey, p.taken = e.ring.addr, e.ring.rkey, taken
+	}
+}
+
+// ringFor is where short messages are written after the peer has told of its ring: nowhere once its device has
+// refused a write there.
+func (e *Endpoint) ringFor(told ibv.Ring) ibv.Ring {
+	if e.lease.ringRefused {
+		return ibv.Ring{}
+	}
+	return told
+}
+
+// clearRing empties the ring of what the former queue pair may have left there in part.
+func (e *Endpoint) clearRing() {
+	if e.ring.addr != 0 {
+		clear(e.i.rings.memory[e.ring.number*ibv.RingBytes:][:ibv.RingBytes])
+	}
+}
+
+// written tells whether the next message of the peer has come to its ring.
+func (e *Endpoint) written() bool { return e.c.There() }
+
+// takeRing delivers up to max messages that a peer has written and that come next, and returns how many that was.
+// A peer that keeps to its slots has no more of them before one that it has sent.
+func (r *receiver) takeRing(e *Endpoint, max int) (delivered int) {
+	stamp := r.stamp // of an arrival behind them
+	r.inRing, r.stamp = true, 0
+	for range max {
+		b := r.port.LookRing(e.c)
+		if b == nil {
+			break
+		}
+		m, rest, ok := parseMessage(b)
+		if !ok || rest != nil || m.index&ibv.IndexMask != e.index || int32(m.seq-e.c.LastSeq) <= 0 {
+			r.refuse("message of %d bytes with header %x in the ring of peer %s", len(b), b[:headerBytes], e)
+		} else if r.dispatch(e, &m, b) {
+			delivered++
+		}
+		e.c.TakeSlot()
+	}
+	r.inRing, r.stamp = false, stamp
+	return delivered
+}
+
+// takeRings does that for all peers, which have their turns, until it has delivered max.
+func (r *receiver) takeRings(max int) (delivered int) {
+	owners := r.i.rings.owners
+	for k := range owners {
+		e := owners[(r.turn+k)%len(owners)].Load()
+		if e != nil && delivered < max {
+			delivered += r.takeRing(e, min(max-delivered, ibv.RingSlots))
+		}
+	}
+	return delivered
+}
+
+// Written tells whether one of the peers has written its next message into its ring. The caller holds the
+// progress lease.
+func (i *Iface) Written() bool {
+	for k := range i.rings.owners {
+		if e := i.rings.owners[k].Load(); e != nil && e.written() {
+			return true
+		}
+	}
+	return false
+}

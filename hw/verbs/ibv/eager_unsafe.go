@@ -1,0 +1,101 @@
+package ibv
+
+// #cgo noescape weft_eager_look
+// #cgo nocallback weft_eager_look
+// #cgo noescape weft_eager_there
+// #cgo nocallback weft_eager_there
+// #cgo noescape weft_eager_take
+// #cgo nocallback weft_eager_take
+// #cgo noescape weft_eager_heard
+// #cgo nocallback weft_eager_heard
+// #include "vport.h"
+import "C"
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Eager rings (eager.h).
+const (
+	Rings         = C.WEFT_EAGER_RINGS // so many peers may have one
+	RingSlots     = C.WEFT_EAGER_SLOTS
+	RingSlotBytes = C.WEFT_EAGER_SLOT
+	RingBytes     = RingSlots * RingSlotBytes
+	RingEndBytes  = C.sizeof_struct_weft_eager_end
+	IndexBits     = C.WEFT_INDEX_BITS // of the index in a message's header; above them is a count
+	IndexMask     = C.WEFT_INDEX_MASK
+)
+
+// Ring is where a peer may write short messages: its address there, its key, and
+// how many messages were taken from it before, which tells the slot of the next. The
+// zero value is none.
+type Ring struct {
+	Addr  uint64
+	RKey  uint32
+	Taken uint32
+}
+
+// GiveRing gives a peer ring number k, RingBytes of memory off the Go heap. Nobody else gives or
+// takes rings, and no messages come from the peer yet.
+func (p *VPort) GiveRing(k int, peer *Peer, memory []byte) {
+	clear(memory)
+	peer.ring = unsafe.Pointer(&memory[0])
+	peer.ringAt = (*uint32)(peer.ring)
+	p.rings[k].Store(uintptr(unsafe.Pointer(peer)))
+	atomic.AddUint32(&p.Hot.Silent, 1)
+}
+
+// TakeRing takes ring k from its peer. The caller holds the lease, and nobody else gives or
+// takes rings.
+func (p *VPort) TakeRing(k int, peer *Peer) {
+	p.rings[k].Store(0)
+	peer.ring, peer.ringAt = nil, nil
+	atomic.AddUint32(&p.Hot.Silent, ^uint32(0))
+}
+
+// LookRing copies the message that comes next from a peer in its ring, and what it has of
+// one is valid until the next call; nil: it is not there. The caller holds the lease, also of what follows.
+func (p *VPort) LookRing(peer *Peer) []byte {
+	if !peer.stirs() {
+		return nil
+	}
+	n := C.weft_eager_look((*C.struct_weft_vpeer)(unsafe.Pointer(peer)), (*C.uchar)(unsafe.Pointer(&p.copy[0])))
+	if n == 0 {
+		return nil
+	}
+	return p.copy[:n:n]
+}
+
+// stirs tells whether something has come to the slot of the next message.
+func (p *Peer) stirs() bool {
+	return p.ringAt != nil && atomic.LoadUint32(p.ringAt) != 0
+}
+
+// TakeSlot frees the slot of the message that LookRing has found.
+func (p *Peer) TakeSlot() { C.weft_eager_take((*C.struct_weft_vpeer)(unsafe.Pointer(p))) }
+
+// Taken is how many messages were taken from the peer's ring.
+func (p *Peer) Taken() uint32 { return p.taken.Load() }
+
+// MessageIndex is what a message to the peer carries: its number for us, and the count of what was taken.
+func (p *Peer) MessageIndex() uint32 { return p.Index.Load() | p.taken.Load()<<IndexBits }
+
+// There tells whether the message that comes next from the peer lies in its ring. The caller holds the lease.
+func (p *Peer) There() bool {
+	return p.stirs() && bool(C.weft_eager_there((*C.struct_weft_vpeer)(unsafe.Pointer(p))))
+}
+
+// UseRing has short messages written into a ring of the peer's from the second on. The queue is stopped.
+func (q *SendQueue) UseRing(r Ring) {
+	q.eagerAddr, q.eagerKey, q.eagerOn = r.Addr, r.RKey, 0
+	q.eagerSent.Store(r.Taken)
+	q.eagerTaken.Store(r.Taken)
+}
+
+// Heard takes in what the index of a peer's message says of the ring. The caller holds the lease.
+func (q *SendQueue) Heard(index uint32) {
+	if (index>>IndexBits^q.eagerTaken.Load())&C.WEFT_COUNT_MASK != 0 {
+		C.weft_eager_heard((*C.struct_weft_sendq)(unsafe.Pointer(q)), C.uint32_t(index))
+	}
+}
