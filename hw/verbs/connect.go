@@ -23,13 +23,13 @@ type hello struct {
 	epoch, applied uint32
 	confirmed      bool
 	psn            uint32
-	qp             *ibv.QP // the own one
-	seq            uint32  // last position received over the former one
-	peerIndex      uint32  // what our messages carry
-	peerSeq        uint32  // last position that the peer has
-	taken          uint32  // messages taken from the peer's ring over the former one
-	peerRing       ibv.Ring
-	running        bool // packets are sent again
+	qp             *ibv.QP  // the own one
+	seq            uint32   // last position received over the former one
+	peerIndex      uint32   // what our messages carry
+	peerSeq        uint32   // last position that the peer has
+	taken          uint32   // messages taken over it from the ring that the peer writes into
+	peerRing       ibv.Ring // what the peer gives us to write into
+	running        bool     // packets are sent again
 	next, deadline time.Time
 	pause          time.Duration
 	attempts       int

@@ -9,7 +9,7 @@ import (
 
 // Eager rings: the first peers get memory into which they write their short messages
 // (RDMA WRITE), which spares both sides the receive queue. It is the eager RDMA of MVAPICH
-// (Liu, Wu, Panda: High Performance RDMA-Based MPI Implementation over InfiniBand, 2003), but
+// (Liu et al.: High Performance RDMA-Based MPI Implementation over InfiniBand, 2003), but
 // in order with what is sent, and whole by a sum instead of the order of a device's writes (package ibv, eager.h).
 // What comes there rings no bell.
 

@@ -46,7 +46,7 @@ type Endpoint struct {
 	// SetEagerWindow, taken by the lease holder.
 	owesWindow atomic.Bool
 
-	ring     ring
+	ring     ring // into which the peer may write; stored before the peer is known
 	msg      queue
 	msgFence barrier // of the memory queue
 	mem      memoryPath
