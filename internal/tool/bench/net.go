@@ -32,7 +32,7 @@ type netPlan struct {
 }
 
 var netRuns = netPlan{
-	rounds: 5, slowRounds: 3, perFigure: 100 * time.Millisecond,
+	rounds: 15, slowRounds: 3, perFigure: 100 * time.Millisecond,
 	shared: 3 * time.Second, fair: 10 * time.Second, goodput: 1500 * time.Millisecond, million: true,
 	providers: netProviders,
 }
