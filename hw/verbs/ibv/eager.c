@@ -27,7 +27,7 @@ void weft_eager_turn(struct weft_sendq *q, uint64_t pos)
 	struct weft_eager_end end;
 	unsigned char *b;
 
-	if (!q->eager_addr || !q->eager_on || !q->places[pos & q->mask].plain || all > WEFT_EAGER_SLOT ||
+	if (!q->eager_on || !q->places[pos & q->mask].plain || all > WEFT_EAGER_SLOT ||
 	    ((sent - atomic_load_explicit(&q->eager_taken, memory_order_relaxed)) & WEFT_COUNT_MASK) >= WEFT_EAGER_SLOTS)
 		return;
 	b = q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT;

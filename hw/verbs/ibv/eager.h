@@ -31,8 +31,8 @@ struct weft_eager_end {
 	uint32_t sum;
 };
 
-/* Has the message at pos, which is about to be posted alone, written into the peer's ring if it
- * has one with a free slot and the message fits. The caller holds run. */
+/* Has the message at pos, which is about to be posted alone, written into the ring that the peer
+ * has given, if a slot is free and the message fits. The caller holds run. */
 void weft_eager_turn(struct weft_sendq *q, uint64_t pos);
 
 /* Has a message that weft_eager_turn has turned sent. The queue is stopped. */

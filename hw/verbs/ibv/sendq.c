@@ -38,7 +38,7 @@ static void sign(struct weft_sendq *q, int n, bool crowded)
 		op->wr_id = q->id | (uint64_t)(q->gen & 0xff) << 32 | (pos & 0xffffffff);
 		op->flags &= ~(uint32_t)IBV_SEND_SIGNALED;
 		if (op->opcode == IBV_WR_SEND) {
-			if (n == 1)
+			if (n == 1 && q->eager_addr)
 				weft_eager_turn(q, pos);
 			q->eager_on = 1;
 			atomic_store_explicit(&q->last_send, pos + 1, memory_order_release);
