@@ -31,6 +31,18 @@ func (*drivenIface) Disarm()                 {}
 func (*drivenIface) Address() []byte         { return nil }
 func (*drivenIface) Memory() hw.MemoryDomain { return nil }
 
+// drivenEndpoint adds an endpoint with such an interface to a receive context.
+func drivenEndpoint(d *Domain, r *rxContext) (*Endpoint, *drivenIface) {
+	i := &drivenIface{}
+	e := &Endpoint{rx: r, hot: &hot.EP{}, domain: d}
+	p := &port{Iface: i}
+	p.network = newNetwork(e, p)
+	p.network.drive(&i.port, e.hot)
+	e.driven, e.networks = p, []*network{p.network}
+	r.eps = append(r.eps, e)
+	return e, i
+}
+
 // TestSharedPorts has two endpoints deliver into one receive context. Polls look at a port that one
 // of them has posted to until that one's patience is over, also when the other's ends or is gone: what
 // C holds there is sent by such a look.
@@ -44,14 +56,8 @@ func TestSharedPorts(t *testing.T) {
 	var eps [2]*Endpoint
 	var ifaces [2]*drivenIface
 	for n := range eps {
-		ifaces[n] = &drivenIface{}
-		e := &Endpoint{rx: r, hot: &hot.EP{}, domain: b.domain}
-		p := &port{Iface: ifaces[n]}
-		p.network = newNetwork(e, p)
-		p.network.patience.Store(int64(time.Hour))
-		p.network.drive(&ifaces[n].port, e.hot)
-		e.driven, e.networks = p, []*network{p.network}
-		eps[n], r.eps = e, append(r.eps, e)
+		eps[n], ifaces[n] = drivenEndpoint(b.domain, r)
+		eps[n].driven.network.patience.Store(int64(time.Hour))
 	}
 	look := func(what string, active ...uint32) {
 		t.Helper()
@@ -92,12 +98,7 @@ func TestSilentPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.close()
-	i := &drivenIface{}
-	e := &Endpoint{rx: r, hot: &hot.EP{}, domain: b.domain}
-	p := &port{Iface: i}
-	p.network = newNetwork(e, p)
-	p.network.drive(&i.port, e.hot)
-	e.driven, e.networks, r.eps = p, []*network{p.network}, []*Endpoint{e}
+	e, i := drivenEndpoint(b.domain, r)
 	for _, c := range []struct {
 		what      string
 		silent    uint32

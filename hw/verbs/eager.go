@@ -13,19 +13,18 @@ import (
 // in order with what is sent, and whole by a sum instead of the order of a device's writes (package ibv, eager.h).
 // What comes there rings no bell.
 
-// ringPool is the interface's rings, each with a key of its own.
+// ringPool is the interface's rings.
 type ringPool struct {
-	memory []byte    // of all, off the Go heap; immutable
-	mrs    []*ibv.MR // by number, nil: free. Under Iface.mu
+	memory []byte // of all, off the Go heap; immutable
 	// owners are the peers, by number, nil: free. Stored under Iface.mu, read by the lease holder.
 	owners []atomic.Pointer[Endpoint]
 }
 
-// ring is an endpoint's, for its peer. Immutable.
+// ring is an endpoint's, for its peer, with a key of its own. Immutable; the zero value is none.
 type ring struct {
 	number int
-	addr   uint64 // 0: there is none
-	rkey   uint32
+	memory []byte
+	mr     *ibv.MR
 }
 
 // open maps the memory.
@@ -33,7 +32,7 @@ func (p *ringPool) open(n int) (err error) {
 	if n == 0 {
 		return nil
 	}
-	p.mrs, p.owners = make([]*ibv.MR, n), make([]atomic.Pointer[Endpoint], n)
+	p.owners = make([]atomic.Pointer[Endpoint], n)
 	p.memory, err = mapPinned(n * ibv.RingBytes)
 	return err
 }
@@ -43,8 +42,8 @@ func (p *ringPool) close() error { return mem.Unmap(p.memory) }
 // giveRing gives a peer that nobody knows yet a ring, if one is free and the device has room for its
 // registration. i.mu is held.
 func (i *Iface) giveRing(e *Endpoint) {
-	for k, mr := range i.rings.mrs {
-		if mr != nil {
+	for k := range i.rings.owners {
+		if i.rings.owners[k].Load() != nil {
 			continue
 		}
 		b := i.rings.memory[k*ibv.RingBytes:][:ibv.RingBytes]
@@ -53,32 +52,28 @@ func (i *Iface) giveRing(e *Endpoint) {
 			i.logf("no ring for short messages of peer %s: %v", e, err)
 			return
 		}
-		i.rings.mrs[k] = mr
-		e.ring = ring{k, addressOf(b), mr.RKey}
+		e.ring = ring{k, b, mr}
 		i.rx.port.GiveRing(k, e.c, b)
 		i.rings.owners[k].Store(e)
 		return
 	}
 }
 
-// dropRing takes the ring back. No queue pair of the peer's is left; i.mu is held and the progress lease,
+// dropRing takes the ring back, once. No queue pair of the peer's is left; i.mu is held and the progress lease,
 // or nobody else uses the interface any more.
 func (e *Endpoint) dropRing() error {
-	k := e.ring.number
-	if e.ring.addr == 0 || e.i.rings.owners[k].Load() != e {
+	if e.ring.mr == nil {
 		return nil
 	}
-	e.i.rings.owners[k].Store(nil)
-	e.i.rx.port.TakeRing(k, e.c)
-	mr := e.i.rings.mrs[k]
-	e.i.rings.mrs[k] = nil
-	return mr.Close()
+	e.i.rings.owners[e.ring.number].Store(nil)
+	e.i.rx.port.TakeRing(e.ring.number, e.c)
+	return e.ring.mr.Close()
 }
 
 // offer is what a hand-shake tells the peer of its ring.
 func (e *Endpoint) offer(p *packet, taken uint32) {
-	if e.ring.addr != 0 {
-		p.reach, p.rkey, p.taken = e.ring.addr, e.ring.rkey, taken
+	if e.ring.mr != nil {
+		p.reach, p.rkey, p.taken = addressOf(e.ring.memory), e.ring.mr.RKey, taken
 	}
 }
 
@@ -92,11 +87,7 @@ func (e *Endpoint) ringFor(told ibv.Ring) ibv.Ring {
 }
 
 // clearRing empties the ring of what the former queue pair may have left there in part.
-func (e *Endpoint) clearRing() {
-	if e.ring.addr != 0 {
-		clear(e.i.rings.memory[e.ring.number*ibv.RingBytes:][:ibv.RingBytes])
-	}
-}
+func (e *Endpoint) clearRing() { clear(e.ring.memory) }
 
 // written tells whether the next message of the peer has come to its ring.
 func (e *Endpoint) written() bool { return e.c.There() }

@@ -34,16 +34,16 @@ func newRingBench(t testing.TB) *ringBench {
 		}
 	})
 	b.rings.owners[0].Store(b.e)
-	b.e.ring = ring{0, addressOf(b.rings.memory), 77}
+	b.e.ring = ring{0, b.rings.memory, &ibv.MR{RKey: 77}}
 	b.rx.port.GiveRing(0, b.e.c, b.rings.memory)
-	b.e.msg.UseRing(ibv.Ring{Addr: b.e.ring.addr, RKey: 77})
+	b.e.msg.UseRing(ibv.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77})
 	b.e.msg.JoinBytes = joinBytes
 	return b
 }
 
 // slotOf is where in the ring an operation writes.
 func (b *ringBench) slotOf(t testing.TB, op *ibv.Op) []byte {
-	at := op.RemoteAddr - b.e.ring.addr
+	at := op.RemoteAddr - addressOf(b.e.ring.memory)
 	if op.RKey != 77 || at%ibv.RingSlotBytes != 0 || at >= ibv.RingBytes || op.SGE[0].Len > ibv.RingSlotBytes {
 		t.Fatalf("a write of %d bytes to %#x with key %d", op.SGE[0].Len, at, op.RKey)
 	}
@@ -241,7 +241,7 @@ func TestRingAgain(t *testing.T) {
 	}
 	b.e.msg.stop()
 	b.e.clearRing()
-	b.e.hello.peerRing = ibv.Ring{Addr: b.e.ring.addr, RKey: 77, Taken: b.e.c.Taken()}
+	b.e.hello.peerRing = ibv.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77, Taken: b.e.c.Taken()}
 	b.e.resume(b.e.c.LastSeq)
 	for pos := b.carried; pos < b.e.msg.Posted; pos++ {
 		if op := b.e.msg.op(pos); op.Opcode == ibv.OpWrite {

@@ -30,7 +30,7 @@ void weft_eager_turn(struct weft_sendq *q, uint64_t pos)
 	if (!q->eager_on || !q->places[pos & q->mask].plain || all > WEFT_EAGER_SLOT ||
 	    ((sent - atomic_load_explicit(&q->eager_taken, memory_order_relaxed)) & WEFT_COUNT_MASK) >= WEFT_EAGER_SLOTS)
 		return;
-	b = q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT;
+	b = weft_sendq_slot(q, pos);
 	memset(b + n, 0, weft_aligned(n) - n);
 	end.before = (uint32_t)atomic_load_explicit(&q->last_send, memory_order_relaxed);
 	end.sum = sum_of(b, weft_aligned(n), end.before);
@@ -43,31 +43,18 @@ void weft_eager_turn(struct weft_sendq *q, uint64_t pos)
 	atomic_store_explicit(&q->eager_sent, sent + 1, memory_order_relaxed);
 }
 
-void weft_eager_undo(struct weft_sendq *q, uint64_t pos)
-{
-	const struct weft_message_header *h = (const void *)(q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT);
-	struct weft_op *op = &q->ops[pos & q->mask];
-	uint32_t n = sizeof(*h) + h->head + h->length;
-
-	if (!q->places[pos & q->mask].plain || op->opcode != IBV_WR_RDMA_WRITE)
-		return;
-	op->opcode = IBV_WR_SEND;
-	op->flags = n <= q->max_inline ? IBV_SEND_INLINE : 0;
-	op->sge[0].length = n;
-}
-
 bool weft_eager_stirs(const struct weft_vpeer *p)
 {
 	return __atomic_load_n((const uint32_t *)p->ring_at, __ATOMIC_ACQUIRE);
 }
 
-// length_of is how long a message says it is.
+// length_of is how long a message says it is, wherever it lies.
 static uint64_t length_of(const unsigned char *b)
 {
 	struct weft_message_header h;
 
 	memcpy(&h, b, sizeof(h));
-	return (uint64_t)sizeof(h) + h.head + h.length;
+	return weft_message_bytes(&h);
 }
 
 // What a message ends with is looked at before the rest: where devices write in order, as most do, all of it

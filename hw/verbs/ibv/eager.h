@@ -35,9 +35,6 @@ struct weft_eager_end {
  * has given, if a slot is free and the message fits. The caller holds run. */
 void weft_eager_turn(struct weft_sendq *q, uint64_t pos);
 
-/* Has a message that weft_eager_turn has turned sent. The queue is stopped. */
-void weft_eager_undo(struct weft_sendq *q, uint64_t pos);
-
 /* Whether something has come to the slot that the next message of p comes to. */
 bool weft_eager_stirs(const struct weft_vpeer *p);
 

@@ -5,13 +5,7 @@
 // multiple of 8 bytes. All but the last of them say that another one follows.
 #include <string.h>
 
-#include "eager.h"
 #include "vport.h"
-
-static unsigned char *slot(const struct weft_sendq *q, uint64_t pos)
-{
-	return q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT;
-}
 
 static void set_op(const struct weft_sendq *q, uint64_t pos, const unsigned char *at, uint32_t bytes)
 {
@@ -41,7 +35,7 @@ static void mark(unsigned char *message, bool more)
 // together.
 static int join_from(struct weft_sendq *q, uint64_t first, int n)
 {
-	unsigned char *at = slot(q, first), *last = at;
+	unsigned char *at = weft_sendq_slot(q, first), *last = at;
 	uint32_t bytes = q->ops[first & q->mask].sge[0].length;
 	int count = 1;
 
@@ -55,7 +49,7 @@ static int join_from(struct weft_sendq *q, uint64_t first, int n)
 			break;
 		mark(last, true);
 		memset(at + bytes, 0, from - bytes);
-		last = memmove(at + from, slot(q, pos), more);
+		last = memmove(at + from, weft_sendq_slot(q, pos), more);
 		q->ops[(pos - 1) & q->mask].opcode = WEFT_OP_JOINED;
 		bytes = from + more;
 	}
@@ -72,24 +66,25 @@ void weft_sendq_join(struct weft_sendq *q, int n)
 		k += join_from(q, q->posted + k, n - k);
 }
 
-// part_at gives each message of the operation at position last its own slot and operation again.
+// part_at gives each message of the operation at position last its own slot and operation again: to be sent,
+// also one that would be written into a ring (eager.c).
 static void part_at(struct weft_sendq *q, uint64_t last)
 {
 	struct weft_place *p = &q->places[last & q->mask];
 	int n = p->joined;
 	uint64_t first = last - n;
-	const unsigned char *from[WEFT_SENDQ_JOIN], *at = slot(q, first);
+	const unsigned char *from[WEFT_SENDQ_JOIN], *at = weft_sendq_slot(q, first);
 	uint32_t bytes[WEFT_SENDQ_JOIN];
 
 	for (int k = 0; k <= n; k++) {
 		const struct weft_message_header *h = (const void *)at;
 
 		from[k] = at;
-		bytes[k] = sizeof(*h) + h->head + h->length;
+		bytes[k] = (uint32_t)weft_message_bytes(h);
 		at += weft_aligned(bytes[k]);
 	}
 	for (int k = n; k >= 0; k--) { // from the last on, which lies behind where it was moved to
-		unsigned char *own = slot(q, first + k);
+		unsigned char *own = weft_sendq_slot(q, first + k);
 
 		memmove(own, from[k], bytes[k]);
 		mark(own, false);
@@ -105,11 +100,8 @@ void weft_sendq_part(struct weft_sendq *q)
 	for (uint64_t pos = atomic_load(&q->head); pos < end; pos++) {
 		const struct weft_place *p = &q->places[pos & q->mask];
 
-		if (atomic_load(&p->ready) != pos + 1)
-			continue;
-		if (p->joined)
+		if (atomic_load(&p->ready) == pos + 1 &&
+		    (p->joined || (p->plain && q->ops[pos & q->mask].opcode == IBV_WR_RDMA_WRITE)))
 			part_at(q, pos);
-		else
-			weft_eager_undo(q, pos);
 	}
 }

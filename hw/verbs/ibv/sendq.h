@@ -98,6 +98,11 @@ static inline uint32_t weft_aligned(uint32_t n)
 /* Bytes of a place's slot: what an operation may copy. */
 #define WEFT_SENDQ_SLOT 128
 
+static inline unsigned char *weft_sendq_slot(const struct weft_sendq *q, uint64_t pos)
+{
+	return q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT;
+}
+
 _Static_assert(sizeof(struct weft_place) == 16, "mirrored by type Place");
 _Static_assert(sizeof(struct weft_send_cq) == 64, "mirrored by type SendCQ");
 _Static_assert(sizeof(struct weft_sendq) == 256, "mirrored by type SendQueue");

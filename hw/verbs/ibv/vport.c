@@ -131,7 +131,7 @@ static struct weft_vpeer *read_header(struct weft_vport *v, const unsigned char 
 	if (n < sizeof(h))
 		return NULL;
 	memcpy(&h, b, sizeof(h));
-	own = (uint64_t)sizeof(h) + h.head + h.length;
+	own = weft_message_bytes(&h);
 	more = h.kind & WEFT_MESSAGE_MORE;
 	all = more ? (own + 7) & ~7ull : own;
 	index = h.index & WEFT_INDEX_MASK;
@@ -371,7 +371,7 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 		weft_vport_flush(p->port);
 		return path_full(p);
 	}
-	b = q->slots + (pos & q->mask) * WEFT_SENDQ_SLOT;
+	b = weft_sendq_slot(q, pos);
 	struct weft_message_header h = {
 		.id = m->id, .head = m->head_bytes, .kind = WEFT_MESSAGE_USER, .magic = WEFT_MESSAGE_MAGIC,
 		.index = message_index(p), .seq = (uint32_t)(pos + 1), .length = m->length,

@@ -21,6 +21,13 @@ struct weft_message_header {
 	uint32_t length; /* of the payload */
 	uint64_t header;
 };
+
+/* How long a message says it is. */
+static inline uint64_t weft_message_bytes(const struct weft_message_header *h)
+{
+	return (uint64_t)sizeof(*h) + h->head + h->length;
+}
+
 #define WEFT_MESSAGE_MAGIC 0x57
 #define WEFT_MESSAGE_USER 0 /* kind: for a handler */
 #define WEFT_MESSAGE_MORE 0x80
