@@ -14,6 +14,7 @@ const (
 	delaySmall  = 0.1 // windows in units between which the addition goes
 	delayLarge  = 100 // from delayScale to 0
 	delayLeast  = 0.01
+	delayStep   = 0.5 // units that a round trip adds to the window
 
 	// lossBacklog is how many units must queue for a loss to be taken as an
 	// overflow (TCP Veno, Fu and Liew 2003), and lossTolerance the share of
@@ -49,7 +50,7 @@ type delayTarget struct {
 }
 
 // NewDelay returns a window that aims at cfg.Target of queueing delay beyond the
-// base RTT, after Swift (SIGCOMM 2020): below the target it grows by one unit in
+// base RTT, after Swift (SIGCOMM 2020): below the target it grows by half a unit in
 // a round trip, above it shrinks in proportion to the excess, at most once in a
 // round trip and at most by half. Windows of few units get a longer target, so
 // that many flows on one link converge, and a window may be less than a unit:
@@ -60,6 +61,8 @@ type delayTarget struct {
 //     and the least RTT of the last half round trip counts: a queue that stands
 //     is congestion, an acknowledgement that the host delayed is not.
 //   - A new flow doubles its window in each round trip until a queue builds up.
+//   - A round trip adds half a unit, not a whole one: on a slow link a unit is most of the target,
+//     and what was added is seen a round trip late.
 //   - A loss without a queue is not taken as congestion until losses exceed 15 %; with a queue of three units or more the window goes down to
 //     what the path delivers without it.
 //   - ECN marks reduce the window by half of their share (RFC 8257).
@@ -141,16 +144,15 @@ func (d *delayTarget) mark(now Time) {
 	}
 }
 
-// grow adds a unit for each window acknowledged, and everything acknowledged
+// grow adds delayStep for each window acknowledged, and everything acknowledged
 // during slow start.
 func (d *delayTarget) grow(bytes float64) {
-	unit := float64(d.limits.Unit)
 	switch {
 	case d.slow && (d.resume == 0 || d.window < d.resume):
 		d.window += bytes
 	default:
 		d.slow = false
-		d.window += bytes * min(unit/d.window, 1)
+		d.window += bytes * min(delayStep*float64(d.limits.Unit)/d.window, 1)
 	}
 	d.window = d.clamp(d.window)
 }
