@@ -24,7 +24,7 @@
 // The client sends an Init, which costs the server an answer no longer than
 // the question and no memory: the answer is a cookie. The Init that brings it
 // back shows that the client is where it says, and gets an Accept. Both sides
-// draw 64-bit connection ids at random; a packet without the right one is
+// draw 43 bits of each connection id at random; a packet without the right one is
 // answered by a Reset, at a bounded rate, from which the other side learns
 // that its peer is another process now. With an authorisation key all this is
 // authenticated (package crypt), and a Reset, like ICMP's word, is only a hint:

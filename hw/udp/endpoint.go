@@ -107,27 +107,28 @@ func (c *Endpoint) Check() error {
 	return c.Err()
 }
 
-// add gives c an index in its stripe's table.
+// add gives c a place in its stripe's table, and what it says of itself in a handshake.
 func (s *stripe) add(c *Endpoint) {
+	index := uint32(len(s.conns))
 	if n := len(s.free); n > 0 {
-		c.own.Index = s.free[n-1]
+		index = s.free[n-1]
 		s.free = s.free[:n-1]
-		s.conns[c.own.Index] = c
+		s.conns[index] = c
 	} else {
-		c.own.Index = uint32(len(s.conns))
 		s.conns = append(s.conns, c)
 	}
+	c.own = s.newSide(index)
 	s.i.count.Add(1)
 }
 
 // remove forgets c.
 func (s *stripe) remove(c *Endpoint) {
-	if s.conn(c.own.Index) != c {
+	if s.conn(c.own.CID) != c {
 		return
 	}
 	s.flush() // nothing built points into its ring any more
-	s.conns[c.own.Index] = nil
-	s.free = append(s.free, c.own.Index)
+	s.conns[c.own.CID.Index()] = nil
+	s.free = append(s.free, c.own.CID.Index())
 	s.forgetPeer(c)
 	c.freeRings()
 	s.i.count.Add(-1)

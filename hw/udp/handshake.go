@@ -27,16 +27,16 @@ type dialer struct {
 	expires congestion.Time // of a connection that was accepted and not yet used
 }
 
-// newSide draws what we say of ourselves in a handshake.
-func (s *stripe) newSide() wire.Side {
+// newSide draws what we say of ourselves in the handshake of the connection at index.
+func (s *stripe) newSide(index uint32) wire.Side {
 	side := wire.Side{
 		Stripe: s.number, Window: uint64(s.i.cfg.Window), MaxPacket: uint16(s.i.cfg.MaxPacket),
 		MaxMessage: uint32(s.i.maxRecord()), Buffer: uint8(bits.Len(uint(s.socket.Buffer)) - 1),
 	}
 	var b [8]byte
-	for side.CID == 0 {
+	for side.CID < wire.MaxConnections {
 		_, _ = rand.Read(b[:]) // which never fails: crypto/rand ends the process first
-		side.CID = binary.LittleEndian.Uint64(b[:])
+		side.CID = wire.NewCID(index, binary.LittleEndian.Uint64(b[:]))
 	}
 	_, _ = rand.Read(side.Nonce[:])
 	return side
@@ -44,9 +44,9 @@ func (s *stripe) newSide() wire.Side {
 
 // newDial begins to ask for a connection.
 func (s *stripe) newDial(now congestion.Time, to target, key ifaceKey) *Endpoint {
-	c := &Endpoint{i: s.i, s: s, known: to, addr: to.Addr, key: key, own: s.newSide(), stats: new(congestion.Stats)}
+	c := &Endpoint{i: s.i, s: s, known: to, addr: to.Addr, key: key, stats: new(congestion.Stats)}
 	s.add(c)
-	c.dial = dialer{client: true, steer: uint8(c.own.CID), wait: dialFirst, wanted: now}
+	c.dial = dialer{client: true, steer: uint8(c.own.CID >> 56), wait: dialFirst, wanted: now}
 	c.sendInit(now)
 	return c
 }
@@ -167,7 +167,7 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, init *wire.Init, k
 		oldest.die("others want to connect too")
 	}
 	known := target{nameIn(from, init.Role), init.Role.Number, key.number}
-	c := &Endpoint{i: s.i, s: s, known: known, addr: *from, key: key, own: s.newSide(), stats: new(congestion.Stats)}
+	c := &Endpoint{i: s.i, s: s, known: known, addr: *from, key: key, stats: new(congestion.Stats)}
 	s.add(c)
 	if err := c.begin(now, client); err != nil {
 		s.i.logf("connection of %s: %v", from.String(), err)
@@ -221,8 +221,8 @@ func (c *Endpoint) sendAccept(now congestion.Time) {
 // dialed returns the connection that an answer is for, nil if there is none. Who
 // answers has seen the Init.
 func (s *stripe) dialed(r *wire.Reply, b []byte) *Endpoint {
-	c := s.conn(r.Index)
-	if c == nil || c.own.CID != r.CID || c.at() != dialing || c.own.Nonce != r.Nonce || r.Auth != s.i.keyed() {
+	c := s.conn(r.CID)
+	if c == nil || c.at() != dialing || c.own.Nonce != r.Nonce || r.Auth != s.i.keyed() {
 		return nil
 	}
 	if s.i.keyed() && !c.key.Verify(b) {

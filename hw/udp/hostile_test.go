@@ -142,13 +142,13 @@ func TestFlood(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	received := 0
 	for range 20000 {
-		init := wire.Init{Client: wire.Side{CID: r.Uint64(), Window: 1 << 18, MaxPacket: 1472, MaxMessage: 9000}, HasCookie: r.IntN(2) == 0}
+		init := wire.Init{Client: wire.Side{CID: wire.CID(r.Uint64()), Window: 1 << 18, MaxPacket: 1472, MaxMessage: 9000}, HasCookie: r.IntN(2) == 0}
 		packet := make([]byte, wire.InitSize)
 		init.Put(packet)
 		from(packet)
 		received += len(packet)
 		unknown := make([]byte, wire.HeaderSize+r.IntN(100))
-		(&wire.Header{CID: r.Uint64(), Index: r.Uint32N(4), Number: r.Uint64N(100)}).Put(unknown)
+		(&wire.Header{CID: wire.NewCID(r.Uint32N(4), r.Uint64()), Number: r.Uint64N(100)}).Put(unknown)
 		from(unknown)
 		received += len(unknown)
 		b.Progress(16)
@@ -180,7 +180,7 @@ func TestHalfOpen(t *testing.T) {
 	now := b.now()
 	from, _ := sock.Parse(a.Address())
 	for range 3 * maxHalfOpen {
-		side := a.stripes[0].newSide()
+		side := a.stripes[0].newSide(0)
 		if s.accept(now, &from, &wire.Init{Client: side}, ifaceKey{}) == nil {
 			t.Error("not accepted")
 		}
@@ -312,7 +312,7 @@ func FuzzDatagram(f *testing.F) {
 			packet := bytes.Clone(b)
 			if inside {
 				packet = append(make([]byte, wire.HeaderSize), b...)
-				h := wire.Header{Index: c.own.Index, CID: c.own.CID, Number: number%(1<<20) + k}
+				h := wire.Header{CID: c.own.CID, Number: number%(1<<20) + k}
 				h.Put(packet)
 			}
 			s.dispatch(x.now(), x.now(), &from, packet, number&1 != 0)

@@ -50,7 +50,7 @@ func (c *Endpoint) head(flags uint8) wire.Header {
 	}
 	return wire.Header{
 		Stripe: c.peer.Stripe, Source: c.s.number, Flags: flags,
-		Index: c.peer.Index, CID: c.peer.CID, Number: c.tx.sent.Number(),
+		CID: c.peer.CID, Number: c.tx.sent.Number(),
 	}
 }
 
@@ -188,7 +188,7 @@ const shortTail = 256
 func (c *Endpoint) ship(b, tail []byte, alone bool) {
 	t, s := &c.tx, c.s
 	if t.seal == nil {
-		s.out.Add(s.socket, &c.addr, uint64(c.own.Index), b, tail, alone)
+		s.out.Add(s.socket, &c.addr, c.owner(), b, tail, alone)
 		return
 	}
 	n := len(b)
@@ -199,7 +199,7 @@ func (c *Endpoint) ship(b, tail []byte, alone bool) {
 		c.die("%v", err)
 		return
 	}
-	s.out.Add(s.socket, &c.addr, uint64(c.own.Index), b[:wire.HeaderSize+len(sealed)], nil, alone)
+	s.out.Add(s.socket, &c.addr, c.owner(), b[:wire.HeaderSize+len(sealed)], nil, alone)
 }
 
 // sendAck sends an acknowledgement alone, which nobody acknowledges.

@@ -154,7 +154,7 @@ func TestClaimedName(t *testing.T) {
 		role wire.Role
 		size int
 	}{{wire.Role{}, wire.RetrySize}, {wire.Role{Port: name.Port(), Number: 3}, 0}} {
-		init := wire.Init{Client: server.stripes[0].newSide(), Role: c.role}
+		init := wire.Init{Client: server.stripes[0].newSide(0), Role: c.role}
 		packet := make([]byte, wire.InitSize)
 		init.Put(packet)
 		if err := unix.Sendto(fd, packet, 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: [4]byte{127, 0, 0, 1}}); err != nil {
@@ -177,9 +177,9 @@ func TestPortMapperHostile(t *testing.T) {
 	b := openAt(t, m, 1, Config{})
 	from := stranger(t, m.name.Bytes())
 	good := make([]byte, wire.InitSize)
-	(&wire.Init{Client: a.stripes[0].newSide(), Wanted: 1}).Put(good)
+	(&wire.Init{Client: a.stripes[0].newSide(0), Wanted: 1}).Put(good)
 	retry := make([]byte, wire.RetrySize)
-	(&wire.Retry{Reply: wire.Reply{Stripe: 200, Index: 1 << 31}}).Put(retry)
+	(&wire.Retry{Reply: wire.Reply{Stripe: 200, CID: 1 << 31}}).Put(retry)
 	for n := range good {
 		bad := bytes.Clone(good)
 		bad[n] ^= 0xff

@@ -129,7 +129,7 @@ func (s *stripe) onReset(now congestion.Time, from *sock.Addr, b []byte) {
 		return
 	}
 	c := s.byPeer[peerKey{*from, h.CID}]
-	if c == nil || c.peer.Index != h.Index || !c.sentNumber(&h) {
+	if c == nil || !c.sentNumber(&h) {
 		return // somebody guesses, or we have forgotten it too
 	}
 	c.hint(now, "the peer does not know the connection")
@@ -160,7 +160,7 @@ func (s *stripe) trouble(t *sock.Trouble) {
 	case wire.TypeInit:
 		var p wire.Init
 		if t.Err == unix.ECONNREFUSED && len(t.Quoted) >= wire.InitSize && p.Parse(t.Quoted[:wire.InitSize]) == nil {
-			if c := s.conn(p.Client.Index); c != nil && c.own.CID == p.Client.CID && c.addr == t.To {
+			if c := s.conn(p.Client.CID); c != nil && c.addr == t.To {
 				c.dial.refused = true
 			}
 		}
@@ -170,7 +170,7 @@ func (s *stripe) trouble(t *sock.Trouble) {
 			return
 		}
 		c := s.byPeer[peerKey{t.To, h.CID}]
-		if c == nil || c.peer.Index != h.Index || !c.sentNumber(&h) {
+		if c == nil || !c.sentNumber(&h) {
 			return // not a datagram of ours: forged
 		}
 		switch {

@@ -72,8 +72,8 @@ func (s *stripe) data(now, at congestion.Time, from *sock.Addr, b []byte, marked
 		s.i.malformed.Add(1)
 		return
 	}
-	c := s.conn(h.Index)
-	if c == nil || c.own.CID != h.CID || c.addr != *from || c.at() == dead {
+	c := s.conn(h.CID)
+	if c == nil || c.addr != *from || c.at() == dead {
 		s.reset(now, from, &h)
 		return
 	}

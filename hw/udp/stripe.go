@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/crypt"
 	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
 // lease is a lock that is held for one operation at a time, never while a
@@ -50,7 +51,7 @@ func (l *lease) unlock() { l.word.Store(0) }
 // peerKey names a connection by the peer's side of it.
 type peerKey struct {
 	addr sock.Addr
-	cid  uint64
+	cid  wire.CID
 }
 
 // stripe is a socket and the connections that use it. Everything but what is
@@ -141,8 +142,8 @@ func (s *stripe) flush() {
 	s.entered = s.entered[:0]
 	for n := range s.out.Failed {
 		f := &s.out.Failed[n]
-		if c := s.conn(uint32(f.Owner)); c != nil && c.own.CID != 0 {
-			c.refused(f)
+		if f.Owner < uint64(len(s.conns)) && s.conns[f.Owner] != nil {
+			s.conns[f.Owner].refused(f)
 		}
 	}
 }
@@ -162,13 +163,18 @@ func (s *stripe) freshen(now congestion.Time) congestion.Time {
 	return now
 }
 
-// conn returns the connection with an index, nil if there is none.
-func (s *stripe) conn(index uint32) *Endpoint {
-	if index >= uint32(len(s.conns)) {
-		return nil
+// conn returns the connection with an id, nil if there is none.
+func (s *stripe) conn(id wire.CID) *Endpoint {
+	if index := id.Index(); index < uint32(len(s.conns)) {
+		if c := s.conns[index]; c != nil && c.own.CID == id {
+			return c
+		}
 	}
-	return s.conns[index]
+	return nil
 }
+
+// owner names c to the socket.
+func (c *Endpoint) owner() uint64 { return uint64(c.own.CID.Index()) }
 
 // work looks at the socket and does what is due. It returns the time, and
 // whether anything came. Acknowledgements stay owed.

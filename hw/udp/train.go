@@ -25,7 +25,7 @@ func (c *Endpoint) sendTrain(now congestion.Time) bool {
 	if s.out.Full(0) {
 		s.flush()
 	}
-	size, owner := t.mtu.Size(), uint64(c.own.Index)
+	size, owner := t.mtu.Size(), c.owner()
 	n := min(int((end-t.next)/full), t.sent.Free(), int(t.numbers()), s.out.RowRoom(s.socket, owner, size))
 	if n = t.path.Room(now, int64(size), n); n <= 0 {
 		return false
@@ -87,7 +87,7 @@ func (c *Endpoint) trainRoom(now congestion.Time, head int, left uint64) (n, ful
 	}
 	size := t.mtu.Size()
 	full = size - head
-	n = min(int(left/uint64(full)), t.sent.Free(), int(t.skip), s.out.Joinable(s.socket, uint64(c.own.Index), size, head))
+	n = min(int(left/uint64(full)), t.sent.Free(), int(t.skip), s.out.Joinable(s.socket, c.owner(), size, head))
 	return t.path.Room(now, int64(size), n), full
 }
 
@@ -135,8 +135,8 @@ func (s *stripe) eatTrain(now, at congestion.Time, from *sock.Addr, first, rest 
 	if !wire.MayFollow(first, rest) || h.Parse(first) != nil {
 		return 0
 	}
-	c := s.conn(h.Index)
-	if c == nil || c.own.CID != h.CID || c.addr != *from || !c.alive() || c.rx.opener != nil {
+	c := s.conn(h.CID)
+	if c == nil || c.addr != *from || !c.alive() || c.rx.opener != nil {
 		return 0
 	}
 	r := &c.rx

@@ -58,8 +58,7 @@ func (c *Cookies) Check(cookie *[wire.CookieSize]byte, now time.Duration, addr [
 func (c *Cookies) sum(out *[sha256.Size]byte, stamp, addr []byte, client *wire.Side) {
 	var fixed [16]byte
 	fixed[0] = byte(len(addr))
-	binary.LittleEndian.PutUint32(fixed[4:], client.Index)
-	binary.LittleEndian.PutUint64(fixed[8:], client.CID)
+	binary.LittleEndian.PutUint64(fixed[8:], uint64(client.CID))
 	c.mac.Reset()
 	c.mac.Write(stamp)
 	c.mac.Write(fixed[:])

@@ -71,8 +71,7 @@ func (k *Key) Connection(client, server *wire.Side, isClient bool) (*Seal, *Open
 	info := make([]byte, 0, 64)
 	for _, s := range []*wire.Side{client, server} {
 		info = append(info, s.Nonce[:]...)
-		info = binary.LittleEndian.AppendUint32(info, s.Index)
-		info = binary.LittleEndian.AppendUint64(info, s.CID)
+		info = binary.LittleEndian.AppendUint64(info, uint64(s.CID))
 	}
 	up, err := hkdf.Expand(sha256.New, k.prk, "client"+string(info), secretSize)
 	if err != nil {

@@ -34,7 +34,7 @@ import "errors"
 var ErrMalformed = errors.New("malformed datagram")
 
 // Version is the version of the format. Another version's Init is ignored.
-const Version = 4
+const Version = 5
 
 // Type is a packet's type.
 type Type uint8
@@ -62,7 +62,7 @@ const (
 	MovedSize  = 64
 	AcceptSize = 112
 	ResetSize  = HeaderSize
-	HeaderSize = 20 // of Data
+	HeaderSize = 16 // of Data
 	TagSize    = 16 // of an authenticated Data packet, and of the handshake's MAC
 	CookieSize = 32
 	NonceSize  = 16

@@ -8,8 +8,7 @@ import (
 // Side is what one side tells of itself in the handshake.
 type Side struct {
 	Stripe     uint8           // that its packets are to name
-	Index      uint32          // of the connection in its table, to be sent back
-	CID        uint64          // its connection id: random, to be sent back
+	CID        CID             // to be sent back
 	Nonce      [NonceSize]byte // fresh random bytes, for the keys
 	Window     uint64          // bytes of the message stream it has room for
 	MaxPacket  uint16          // bytes of the largest datagram it takes
@@ -44,15 +43,14 @@ type Init struct {
 type Reply struct {
 	Auth   bool
 	Stripe uint8
-	Index  uint32
-	CID    uint64
+	CID    CID
 	Nonce  [NonceSize]byte
 	MAC    [TagSize]byte
 }
 
 // ReplyTo begins an answer to a client.
 func ReplyTo(auth bool, client *Side) Reply {
-	return Reply{Auth: auth, Stripe: client.Stripe, Index: client.Index, CID: client.CID, Nonce: client.Nonce}
+	return Reply{Auth: auth, Stripe: client.Stripe, CID: client.CID, Nonce: client.Nonce}
 }
 
 // Retry gives a cookie to put into the next Init.
@@ -82,11 +80,10 @@ const (
 	flagCookie = 2
 )
 
-func putHead(b []byte, t Type, stripe, flags uint8, index uint32, cid uint64, nonce *[NonceSize]byte) {
+func putHead(b []byte, t Type, stripe, flags uint8, cid CID, nonce *[NonceSize]byte) {
 	clear(b)
 	b[0], b[1], b[2], b[3] = magic|byte(t), stripe, Version, flags
-	binary.LittleEndian.PutUint32(b[4:], index)
-	binary.LittleEndian.PutUint64(b[8:], cid)
+	binary.LittleEndian.PutUint64(b[8:], uint64(cid))
 	copy(b[16:32], nonce[:])
 }
 
@@ -110,7 +107,7 @@ func (p *Init) Put(b []byte) {
 	if p.HasCookie {
 		flags |= flagCookie
 	}
-	putHead(b[:InitSize], TypeInit, p.Steer, flags, p.Client.Index, p.Client.CID, &p.Client.Nonce)
+	putHead(b[:InitSize], TypeInit, p.Steer, flags, p.Client.CID, &p.Client.Nonce)
 	p.Client.putLimits(b[32:48])
 	copy(b[48:80], p.Cookie[:])
 	b[80], b[81] = p.Wanted, p.Role.Number
@@ -125,7 +122,7 @@ func (p *Init) Parse(b []byte) error {
 	}
 	*p = Init{Steer: b[1], Auth: b[3]&flagAuth != 0, HasCookie: b[3]&flagCookie != 0}
 	c := &p.Client
-	c.Index, c.CID = binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])
+	c.CID = CID(binary.LittleEndian.Uint64(b[8:]))
 	copy(c.Nonce[:], b[16:32])
 	copy(p.Cookie[:], b[48:80])
 	p.Wanted, p.Role = b[80], Role{Number: b[81], Port: binary.LittleEndian.Uint16(b[82:])}
@@ -172,7 +169,7 @@ func (r *Reply) put(b []byte, t Type) {
 	if r.Auth {
 		flags = flagAuth
 	}
-	putHead(b, t, r.Stripe, flags, r.Index, r.CID, &r.Nonce)
+	putHead(b, t, r.Stripe, flags, r.CID, &r.Nonce)
 	copy(b[MACOffset(b):], r.MAC[:])
 }
 
@@ -183,7 +180,7 @@ func (r *Reply) parse(b []byte, t Type, size int) error {
 	}
 	*r = Reply{
 		Stripe: b[1], Auth: b[3]&flagAuth != 0,
-		Index: binary.LittleEndian.Uint32(b[4:]), CID: binary.LittleEndian.Uint64(b[8:]),
+		CID:   CID(binary.LittleEndian.Uint64(b[8:])),
 		Nonce: [NonceSize]byte(b[16:32]), MAC: [TagSize]byte(b[MACOffset(b):]),
 	}
 	return nil
@@ -227,8 +224,7 @@ func (p *Accept) Put(b []byte) {
 	s := &p.Server
 	s.putLimits(b[32:48])
 	copy(b[48:64], s.Nonce[:])
-	binary.LittleEndian.PutUint64(b[64:], s.CID)
-	binary.LittleEndian.PutUint32(b[72:], s.Index)
+	binary.LittleEndian.PutUint64(b[64:], uint64(s.CID))
 }
 
 // Parse reads the packet from b.
@@ -237,7 +233,7 @@ func (p *Accept) Parse(b []byte) error {
 		return err
 	}
 	p.Server = Side{
-		Nonce: [NonceSize]byte(b[48:64]), CID: binary.LittleEndian.Uint64(b[64:]), Index: binary.LittleEndian.Uint32(b[72:]),
+		Nonce: [NonceSize]byte(b[48:64]), CID: CID(binary.LittleEndian.Uint64(b[64:])),
 	}
 	return p.Server.parseLimits(b[32:48])
 }

@@ -18,13 +18,31 @@ const (
 	allFlags = FlagAckNow | FlagBlocked | FlagAuth
 )
 
+// CID is a connection id, which the one who gets packets with it has chosen: the
+// connection's index in a table of his, and random bits that no stranger knows. 0 is none.
+type CID uint64
+
+// indexBits is how many bits of a CID are the index.
+const indexBits = 21
+
+// MaxConnections bounds a table of connections.
+const MaxConnections = 1 << indexBits
+
+// NewCID returns the id of the connection at index, below MaxConnections, with the upper
+// 43 bits of random, which are not all 0.
+func NewCID(index uint32, random uint64) CID {
+	return CID(random&^(MaxConnections-1) | uint64(index))
+}
+
+// Index is the connection's index.
+func (c CID) Index() uint32 { return uint32(c) & (MaxConnections - 1) }
+
 // Header begins a Data packet and a Reset.
 type Header struct {
 	Stripe uint8  // the receiver's
 	Flags  uint8  // of a Data packet
 	Source uint8  // the sender's stripe, where a Reset is sent to
-	Index  uint32 // of the connection in the receiver's table
-	CID    uint64 // the receiver's connection id
+	CID    CID    // the receiver's
 	Number uint64 // of the packet, below MaxNumber; Parse knows its lower 32 bits
 }
 
@@ -34,8 +52,7 @@ const MaxNumber = 1 << 62
 func (h *Header) put(b []byte, t Type) {
 	_ = b[HeaderSize-1]
 	b[0], b[1], b[2], b[3] = magic|byte(t), h.Stripe, h.Flags, h.Source
-	binary.LittleEndian.PutUint32(b[4:], h.Index)
-	binary.LittleEndian.PutUint64(b[8:], h.CID)
+	binary.LittleEndian.PutUint64(b[4:], uint64(h.CID))
 	binary.LittleEndian.PutUint32(b[numberAt:], uint32(h.Number))
 }
 
@@ -57,8 +74,7 @@ func (h *Header) Parse(b []byte) error {
 	}
 	*h = Header{
 		Stripe: b[1], Flags: b[2], Source: b[3],
-		Index:  binary.LittleEndian.Uint32(b[4:]),
-		CID:    binary.LittleEndian.Uint64(b[8:]),
+		CID:    CID(binary.LittleEndian.Uint64(b[4:])),
 		Number: uint64(binary.LittleEndian.Uint32(b[numberAt:])),
 	}
 	if h.Flags&^allFlags != 0 {

@@ -23,7 +23,7 @@ type Train struct {
 const TrainHeader = HeaderSize + StreamHeader
 
 // numberAt is where the number is, of 4 bytes. The place is at the end of the head.
-const numberAt = 16
+const numberAt = 12
 
 // placeAt is where the place begins.
 func (t *Train) placeAt() int {
@@ -157,7 +157,7 @@ func (t *Train) Next(b []byte) ([]byte, bool) {
 	}
 	le := binary.LittleEndian
 	h, end := t.head[:], t.placeAt()
-	if le.Uint64(b) != le.Uint64(h) || le.Uint64(b[8:]) != le.Uint64(h[8:]) || !bytes.Equal(b[HeaderSize:end], h[HeaderSize:end]) ||
+	if le.Uint64(b) != le.Uint64(h) || le.Uint32(b[8:]) != le.Uint32(h[8:]) || !bytes.Equal(b[HeaderSize:end], h[HeaderSize:end]) ||
 		le.Uint32(b[numberAt:]) != uint32(t.number) ||
 		t.short && le.Uint32(b[end:]) != uint32(t.place) || !t.short && le.Uint64(b[end:]) != t.place {
 		return nil, false

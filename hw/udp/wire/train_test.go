@@ -24,7 +24,7 @@ func train(h Header, offset uint64, n, size int) (packets [][]byte) {
 
 // TestTrain parses the packets of a train one by one, and follows them.
 func TestTrain(t *testing.T) {
-	h := Header{Stripe: 1, Flags: FlagBlocked, Source: 2, Index: 3, CID: 4, Number: 77}
+	h := Header{Stripe: 1, Flags: FlagBlocked, Source: 2, CID: 4, Number: 77}
 	packets := train(h, 1000, 5, 100)
 	for k, b := range packets {
 		var got Header
@@ -57,7 +57,7 @@ func TestTrain(t *testing.T) {
 		t.Error("a packet follows itself")
 	}
 	last := train(h, 1500, 1, 100)[0]
-	end := NewTrain(&Header{Stripe: 1, Flags: FlagBlocked, Source: 2, Index: 3, CID: 4, Number: 82}, 1500, 100)
+	end := NewTrain(&Header{Stripe: 1, Flags: FlagBlocked, Source: 2, CID: 4, Number: 82}, 1500, 100)
 	end.PutRow(last, FlagAckNow)
 	if _, ok := f.Next(last); ok || last[2] != FlagBlocked|FlagAckNow {
 		t.Errorf("a packet with flags %#x follows", last[2])
@@ -106,7 +106,7 @@ func pieces(h Header, put bool, n, size int) (packets [][]byte) {
 
 // TestPieces parses the packets of trains of puts and gets one by one, and follows them.
 func TestPieces(t *testing.T) {
-	h := Header{Stripe: 1, Source: 2, Index: 3, CID: 4, Number: 77}
+	h := Header{Stripe: 1, Source: 2, CID: 4, Number: 77}
 	for _, put := range []bool{false, true} {
 		packets := pieces(h, put, 5, 100)
 		for k, b := range packets {

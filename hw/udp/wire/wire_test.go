@@ -11,7 +11,7 @@ import (
 )
 
 func side(seed uint64) Side {
-	s := Side{Stripe: 3, Index: uint32(seed * 77), CID: seed * 0x9E3779B97F4A7C15, Window: 1 << 18, MaxPacket: 1500, MaxMessage: 9000, Buffer: 22}
+	s := Side{Stripe: 3, CID: CID(seed * 0x9E3779B97F4A7C15), Window: 1 << 18, MaxPacket: 1500, MaxMessage: 9000, Buffer: 22}
 	for i := range s.Nonce {
 		s.Nonce[i] = byte(seed) + byte(i)
 	}
@@ -26,7 +26,7 @@ func TestHandshakeRoundTrip(t *testing.T) {
 	if err := gotInit.Parse(b[:]); err != nil || gotInit != in {
 		t.Errorf("init: %v\n%s", err, cmp.Diff(in, gotInit))
 	}
-	reply := Reply{Auth: true, Stripe: 4, Index: 5, CID: 6, Nonce: in.Client.Nonce, MAC: in.MAC}
+	reply := Reply{Auth: true, Stripe: 4, CID: 6, Nonce: in.Client.Nonce, MAC: in.MAC}
 	retry := Retry{Reply: reply, Cookie: in.Cookie}
 	retry.Put(b[:])
 	var gotRetry Retry
@@ -57,8 +57,19 @@ func TestNoAmplification(t *testing.T) {
 	}
 }
 
+func TestCID(t *testing.T) {
+	for _, index := range []uint32{0, 1, MaxConnections - 1} {
+		for _, random := range []uint64{0, 1, MaxConnections, 1<<64 - 1, 0x0123456789ABCDEF} {
+			id := NewCID(index, random)
+			if id.Index() != index || uint64(id)/MaxConnections != random/MaxConnections {
+				t.Errorf("index %d, random %#x: %#x of index %d", index, random, id, id.Index())
+			}
+		}
+	}
+}
+
 func TestHeaderAndReset(t *testing.T) {
-	h := Header{Stripe: 1, Flags: FlagAckNow | FlagAuth, Source: 2, Index: 3, CID: 4, Number: 1<<32 - 1}
+	h := Header{Stripe: 1, Flags: FlagAckNow | FlagAuth, Source: 2, CID: 4, Number: 1<<32 - 1}
 	b := make([]byte, HeaderSize)
 	h.Put(b)
 	var got Header
