@@ -31,6 +31,10 @@ const (
 const (
 	// ackHold is how long an acknowledgement waits for something to go with.
 	ackHold = time.Millisecond
+
+	// quickAsks is within what time of one another packets ask for acknowledgements
+	// that the next is expected before the acknowledgement is due.
+	quickAsks = ackHold / 4
 	// ackEvery is how many packets at most wait for one acknowledgement. Who waits
 	// for one asks for it: a full window of congestion control, a put's last packet. An
 	// acknowledgement costs both sides a system call, as much as 64 KiB take to be

@@ -206,7 +206,7 @@ func (c *Endpoint) ship(b, tail []byte, alone bool) {
 func (c *Endpoint) sendAck(now congestion.Time) {
 	t, s := &c.tx, c.s
 	t.number()
-	ack := c.ackRoom(now)
+	ack := c.makeAck(now)
 	size := wire.HeaderSize + ack
 	total := size
 	if t.seal != nil {
@@ -222,10 +222,19 @@ func (c *Endpoint) sendAck(now congestion.Time) {
 	t.sent.Void()
 }
 
-// ackRoom makes the acknowledgement that is owed, and returns its size; 0: none is.
+// ackRoom makes the acknowledgement that is owed if it is to go with something now, and
+// returns its size, else 0.
 func (c *Endpoint) ackRoom(now congestion.Time) int {
+	if r := &c.rx; r.pending == 0 && !r.now && !r.tell || r.spares(now) {
+		return 0
+	}
+	return c.makeAck(now)
+}
+
+// makeAck makes an acknowledgement and returns its size, 0 if there is nothing to acknowledge.
+func (c *Endpoint) makeAck(now congestion.Time) int {
 	r := &c.rx
-	if !r.seen.Any() || r.pending == 0 && !r.now && !r.tell {
+	if !r.seen.Any() {
 		return 0
 	}
 	a := &c.s.frame.ack

@@ -30,6 +30,8 @@ type receiver struct {
 	tell      bool            // the peer must get it: it goes with something that is sent until it arrives
 	owing     bool            // in stripe.owing
 	ackDue    congestion.Time // 0: none is owed
+	askedAt   congestion.Time // when a packet last came that asks for one
+	quick     bool            // soon after the one before
 	largestAt congestion.Time // arrival of the packet with the largest number
 	marked    uint32          // packets with ECN's mark
 	peerMarks uint32          // the peer's count of them
@@ -49,6 +51,20 @@ func (c *Endpoint) owe(now congestion.Time, atOnce bool) {
 		r.ackDue = now.Add(ackHold)
 		c.schedule()
 	}
+}
+
+// asks notes that a packet came that asks for an acknowledgement.
+func (r *receiver) asks(now congestion.Time) {
+	r.pending++
+	r.quick = now.Sub(r.askedAt) < quickAsks
+	r.askedAt = now
+}
+
+// spares tells whether a packet that leaves now goes without the acknowledgement that is
+// owed: of one packet, where the next is due before the acknowledgement is. So where two sides answer each
+// other it goes with every second packet (RFC 9000, section 13.2.2, recommends no more).
+func (r *receiver) spares(now congestion.Time) bool {
+	return r.pending == 1 && r.quick && !r.now && !r.tell && !r.wants && now.Sub(r.askedAt) < quickAsks
 }
 
 // acknowledge sends the acknowledgement if it is still owed.
@@ -120,7 +136,7 @@ func (c *Endpoint) take(now, at congestion.Time, h *wire.Header, frames []byte, 
 		r.wants = true
 	}
 	if asks {
-		r.pending++
+		r.asks(now)
 		c.owe(now, h.Flags&wire.FlagAckNow != 0 || gap && r.seen.Gaps() || marked)
 	}
 	c.s.touch(c)
