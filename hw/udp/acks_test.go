@@ -46,10 +46,11 @@ func TestSparedAcks(t *testing.T) {
 	}
 }
 
-// TestQuickAnswers has two sides answer each other. However many acknowledgements were
+// TestQuickAnswers has two sides answer each other, one with long messages now and then. However many acknowledgements were
 // spared, in the end both know that all has arrived.
 func TestQuickAnswers(t *testing.T) {
-	a, b := open(t, false, Config{}), open(t, false, Config{})
+	c := Config{MaxPacket: 1472}
+	a, b := open(t, false, c), open(t, false, c)
 	there := pair(t, a, b).(*Endpoint)
 	back := pair(t, b, a).(*Endpoint)
 	var asked, answered int
@@ -60,9 +61,10 @@ func TestQuickAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "question", func() bool { b.Progress(1); return asked == n })
-		if err := back.AMShort(1, 0, nil, make([]byte, 8)); err != nil {
-			t.Fatal(err)
-		}
+		long := n % 2 * 8000 // a train
+		eventually(t, "room", func() bool {
+			return bcopy(t, back, 0, nil, 8+long, func(dst []byte) { clear(dst) })
+		})
 		eventually(t, "answer", func() bool { a.Progress(1); return answered == n })
 	}
 	for _, c := range []*Endpoint{there, back} {

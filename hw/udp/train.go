@@ -21,7 +21,9 @@ func (c *Endpoint) sendTrain(now congestion.Time) bool {
 	if t.seal != nil || t.lost.Len() > 0 || end < t.next+2*full || t.ring.full != full || t.ring.rest(t.next) < full {
 		return false
 	}
-	c.acknowledge(now)
+	if !c.rx.spares(now) {
+		c.acknowledge(now)
+	}
 	if s.out.Full(0) {
 		s.flush()
 	}
