@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,26 +10,28 @@ import (
 )
 
 // TestSparedAcks has an acknowledgement go with every second packet of those that
-// answer each other quickly, and with every one otherwise.
+// go on answering each other quickly, and with every one otherwise.
 func TestSparedAcks(t *testing.T) {
 	start := congestion.Time(time.Hour)
 	soon, late := quickAsks/2, 2*quickAsks
+	quick := append([]time.Duration{late}, slices.Repeat([]time.Duration{soon}, quickRow)...)
 	for name, c := range map[string]struct {
 		gaps  []time.Duration // before each packet that comes
 		then  time.Duration   // until one leaves
 		owing func(*receiver)
 		want  bool
 	}{
-		"the first":        {gaps: []time.Duration{0}},
-		"quick":            {gaps: []time.Duration{0, soon}, want: true},
-		"slow":             {gaps: []time.Duration{0, late}},
-		"quick after slow": {gaps: []time.Duration{0, late, soon}, want: true},
-		"slow after quick": {gaps: []time.Duration{0, soon, late}},
-		"a late answer":    {gaps: []time.Duration{0, soon}, then: late},
-		"two":              {gaps: []time.Duration{0, soon}, owing: func(r *receiver) { r.pending = 2 }},
-		"asked for":        {gaps: []time.Duration{0, soon}, owing: func(r *receiver) { r.now = true }},
-		"must be told":     {gaps: []time.Duration{0, soon}, owing: func(r *receiver) { r.tell = true }},
-		"a full window":    {gaps: []time.Duration{0, soon}, owing: func(r *receiver) { r.wants = true }},
+		"the first":     {gaps: []time.Duration{late}},
+		"few":           {gaps: quick[1:]},
+		"many":          {gaps: quick, want: true},
+		"slow":          {gaps: append(slices.Clone(quick), late)},
+		"few after":     {gaps: slices.Concat(quick, []time.Duration{late}, quick[2:])},
+		"many after":    {gaps: slices.Concat(quick, quick), want: true},
+		"a late answer": {gaps: quick, then: late},
+		"two":           {gaps: quick, owing: func(r *receiver) { r.pending = 2 }},
+		"asked for":     {gaps: quick, owing: func(r *receiver) { r.now = true }},
+		"must be told":  {gaps: quick, owing: func(r *receiver) { r.tell = true }},
+		"a full window": {gaps: quick, owing: func(r *receiver) { r.wants = true }},
 	} {
 		var r receiver
 		now := start
@@ -75,5 +78,33 @@ func TestQuickAnswers(t *testing.T) {
 			defer c.s.leave()
 			return c.tx.acked == c.tx.tail && c.tx.sent.Flying() == 0
 		})
+	}
+}
+
+// TestAckByPing has an acknowledgement that goes with a ping, because many ranges are to be
+// told, not spared when packets come quickly.
+func TestAckByPing(t *testing.T) {
+	a, b := open(t, false, Config{}), open(t, false, Config{})
+	c := pair(t, a, b).(*Endpoint)
+	eventually(t, "silence", func() bool {
+		a.Progress(1)
+		b.Progress(1)
+		c.s.lease.lock()
+		defer c.s.leave()
+		return c.tx.sent.Flying() == 0 && c.rx.seen.Any()
+	})
+	c.s.lease.lock()
+	defer c.s.leave()
+	r, now := &c.rx, a.now()
+	for n := r.seen.Next(); !r.seen.Many(); n += 2 {
+		r.seen.Add(n + 1)
+	}
+	r.pending, r.quick, r.askedAt = 1, quickRow, now
+	if !r.spares(now) {
+		t.Fatal("nothing to spare")
+	}
+	c.acknowledge(now)
+	if r.pending != 0 || c.tx.sent.Flying() != 1 {
+		t.Errorf("%d packets are not acknowledged, %d under way", r.pending, c.tx.sent.Flying())
 	}
 }

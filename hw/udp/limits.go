@@ -35,6 +35,9 @@ const (
 	// quickAsks is within what time of one another packets ask for acknowledgements
 	// that the next is expected before the acknowledgement is due.
 	quickAsks = ackHold / 4
+
+	// quickRow is how many of them in a row show that it is expected.
+	quickRow = 16
 	// ackEvery is how many packets at most wait for one acknowledgement. Who waits
 	// for one asks for it: a full window of congestion control, a put's last packet. An
 	// acknowledgement costs both sides a system call, as much as 64 KiB take to be

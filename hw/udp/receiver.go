@@ -31,7 +31,7 @@ type receiver struct {
 	owing     bool            // in stripe.owing
 	ackDue    congestion.Time // 0: none is owed
 	askedAt   congestion.Time // when a packet last came that asks for one
-	quick     bool            // soon after the one before
+	quick     int             // how many in a row came soon after the one before
 	largestAt congestion.Time // arrival of the packet with the largest number
 	marked    uint32          // packets with ECN's mark
 	peerMarks uint32          // the peer's count of them
@@ -56,15 +56,19 @@ func (c *Endpoint) owe(now congestion.Time, atOnce bool) {
 // asks notes that a packet came that asks for an acknowledgement.
 func (r *receiver) asks(now congestion.Time) {
 	r.pending++
-	r.quick = now.Sub(r.askedAt) < quickAsks
+	r.quick++
+	if now.Sub(r.askedAt) >= quickAsks {
+		r.quick = 0
+	}
 	r.askedAt = now
 }
 
 // spares tells whether a packet that leaves now goes without the acknowledgement that is
-// owed: of one packet, where the next is due before the acknowledgement is. So where two sides answer each
-// other it goes with every second packet (RFC 9000, section 13.2.2, recommends no more).
+// owed: of one packet, where the next is due before the acknowledgement is. So where two sides go on answering each
+// other it goes with every second packet (RFC 9000, section 13.2.2, recommends no more). A few
+// questions are acknowledged by their answers: who answered them may compute for long then.
 func (r *receiver) spares(now congestion.Time) bool {
-	return r.pending == 1 && r.quick && !r.now && !r.tell && !r.wants && now.Sub(r.askedAt) < quickAsks
+	return r.pending == 1 && r.quick >= quickRow && !r.now && !r.tell && !r.wants && now.Sub(r.askedAt) < quickAsks
 }
 
 // acknowledge sends the acknowledgement if it is still owed.
@@ -74,6 +78,7 @@ func (c *Endpoint) acknowledge(now congestion.Time) {
 	case !c.alive() || r.pending == 0 && !r.now && !r.tell || !r.seen.Any():
 		return
 	case r.tell, r.seen.Many() && c.tx.sent.Flying() == 0:
+		r.now = true // it is not spared
 		c.sendPing(now)
 	default:
 		c.sendAck(now)
