@@ -163,7 +163,7 @@ func (c *Config) check() error {
 		{"window", int64(c.Window), minWindow, MaxWindow},
 		{"largest payload", int64(c.MaxBcopy), 1, int64(c.Window / 4)},
 		{"eager payload", int64(c.Eager), 0, int64(c.MaxBcopy)},
-		{"peers", int64(c.MaxPeers), 1, 1 << 20},
+		{"peers", int64(c.MaxPeers), 1, wire.MaxConnections / 2}, // stripes that connect at once may exceed it
 		{"peer timeout (ns)", int64(c.PeerTimeout), int64(10 * time.Millisecond), int64(time.Hour)},
 		{"keep-alive (ns)", int64(c.KeepAlive), int64(time.Millisecond), int64(time.Hour)},
 		{"linger (ns)", int64(c.Linger), -1 << 62, int64(time.Hour)},

@@ -225,7 +225,7 @@ func (c *Endpoint) sendAck(now congestion.Time) {
 // ackRoom makes the acknowledgement that is owed if it is to go with something now, and
 // returns its size, else 0.
 func (c *Endpoint) ackRoom(now congestion.Time) int {
-	if r := &c.rx; r.pending == 0 && !r.now && !r.tell || r.spares(now) {
+	if r := &c.rx; !r.owes() || r.spares(now) {
 		return 0
 	}
 	return c.makeAck(now)
@@ -263,7 +263,7 @@ func (c *Endpoint) newLimit() uint64 {
 	return 0
 }
 
-// putAck writes the acknowledgement that ackRoom has just made, and returns its size.
+// putAck writes the acknowledgement that ackRoom or makeAck has just made, and returns its size.
 func (c *Endpoint) putAck(b []byte, room int) int {
 	if room == 0 {
 		return 0

@@ -53,6 +53,9 @@ func (c *Endpoint) owe(now congestion.Time, atOnce bool) {
 	}
 }
 
+// owes tells whether an acknowledgement is owed.
+func (r *receiver) owes() bool { return r.pending > 0 || r.now || r.tell }
+
 // asks notes that a packet came that asks for an acknowledgement.
 func (r *receiver) asks(now congestion.Time) {
 	r.pending++
@@ -75,7 +78,7 @@ func (r *receiver) spares(now congestion.Time) bool {
 func (c *Endpoint) acknowledge(now congestion.Time) {
 	r := &c.rx
 	switch {
-	case !c.alive() || r.pending == 0 && !r.now && !r.tell || !r.seen.Any():
+	case !c.alive() || !r.owes() || !r.seen.Any():
 		return
 	case r.tell, r.seen.Many() && c.tx.sent.Flying() == 0:
 		r.now = true // it is not spared

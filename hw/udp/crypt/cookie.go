@@ -56,9 +56,9 @@ func (c *Cookies) Check(cookie *[wire.CookieSize]byte, now time.Duration, addr [
 }
 
 func (c *Cookies) sum(out *[sha256.Size]byte, stamp, addr []byte, client *wire.Side) {
-	var fixed [16]byte
+	var fixed [9]byte
 	fixed[0] = byte(len(addr))
-	binary.LittleEndian.PutUint64(fixed[8:], uint64(client.CID))
+	binary.LittleEndian.PutUint64(fixed[1:], uint64(client.CID))
 	c.mac.Reset()
 	c.mac.Write(stamp)
 	c.mac.Write(fixed[:])

@@ -32,6 +32,11 @@ func TestCookie(t *testing.T) {
 			s.CID++
 			return c.Check(&cookie, time.Minute, addr, &s)
 		},
+		"the id of another with the same index": func() bool {
+			s := client
+			s.CID += wire.MaxConnections
+			return c.Check(&cookie, time.Minute, addr, &s)
+		},
 		"another nonce": func() bool {
 			s := client
 			s.Nonce[15]++
