@@ -30,13 +30,18 @@ enum {
 	MAX_SAMPLES = 1 << 20,
 	SCALE_THREADS = 16,
 	MANY_PEERS = 64,
+	MAX_PROVIDERS = 4,
 };
 
 struct options {
-	const char *provider;
+	const char *providers[MAX_PROVIDERS];
+	int provider_count;
+	bool several; /* providers were named, more than one */
 	const char *hosts[2]; /* network namespaces, NULL: this one */
 	int cores[2];
-	double seconds; /* of measuring, per figure */
+	double seconds; /* of measuring, per figure and provider */
+	double slice;   /* the same of one time slice, of which there are so many */
+	int slices;
 	int depth;      /* entries in the deep matching test */
 	enum fi_progress progress; /* to ask for; FI_PROGRESS_UNSPEC: any */
 };
@@ -69,10 +74,19 @@ struct shared {
 	} region;                   /* rank 1's, of the one-sided tests */
 };
 
+/* Providers that are measured at the same time take time slices in turn: the
+ * ranks of the others sleep. */
+struct slices {
+	pthread_barrier_t edge; /* of the ranks of all providers, between slices */
+};
+
 /* A rank's endpoint and what it has completed. */
 struct node {
 	const struct options *opt;
 	struct shared *shared;
+	struct slices *slices;
+	int provider; /* its index in the options */
+	const char *provider_name;
 	int rank, ranks, met;
 	uint64_t last_turn; /* see agree() */
 
@@ -103,7 +117,7 @@ typedef void test_fn(struct node *n);
 
 /* node.c */
 void die(const char *what, int error) __attribute__((noreturn));
-struct fi_info *find_provider(const struct options *opt, const struct wish *wish);
+struct fi_info *find_provider(const struct node *n, const struct wish *wish);
 void node_open(struct node *n, const struct wish *wish);
 struct fid_ep *open_endpoint(struct node *n);
 void roomy_buffers(struct node *n, size_t bytes);
@@ -120,10 +134,10 @@ void wait_sent(struct node *n);
 void wait_received(struct node *n, uint64_t more);
 
 /* stream.c: between ranks 0 and 1. Figures of the name median and, unless it is
- * NULL, of tail with the percentile behind it; the time of a message in ns. */
+ * NULL, of tail with the percentile behind it. */
 void pingpong(struct node *n, size_t bytes, const char *median, const char *tail);
 void stream_open(struct node *n);
-double time_message(struct node *n, size_t bytes, int batch);
+void stream_figures(struct node *n, size_t bytes, int batch, double per, const char *name);
 int agree(struct node *n, int count);
 void rate(struct node *n, int batch, const char *name);
 
@@ -137,6 +151,12 @@ enum { FETCHES = 50 }; /* of a sample */
 struct region open_region(struct node *n);
 void fetch_adds(struct node *n, const struct region *to, int count);
 
+/* slices.c */
+enum { SLICE_MS = 20 };
+struct slices *make_slices(int parties);
+void begin_slice(struct node *n);
+void end_slice(struct node *n);
+
 /* stats.c */
 uint64_t ticks(void);
 double tick_ns(void);
@@ -144,6 +164,7 @@ void sample(double value);                 /* keeps up to MAX_SAMPLES */
 double quantile(double q);                 /* of the samples; NAN without any */
 void clear_samples(void);
 void report(const char *name, double value); /* one line: name value; none for NAN */
+void report_for(const char *provider);       /* is what the lines to come begin with */
 struct deadline {
 	uint64_t end;
 };

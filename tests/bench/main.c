@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * weft_bench -p PROVIDER [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...
+ * weft_bench -p PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...
  * weft_bench -v
  *
  * Prints one line per figure: its name, which ends with the unit, and the
  * value. A test that fails or hangs is reported on standard error, the others
  * still run, and the exit status is 1. -v prints libfabric's version. With -n
  * the ranks are on different hosts: network namespaces that "ip netns" knows.
+ *
+ * libfabric is to look for the provider in FOLDER. Of several providers, with
+ * which the lines begin then, pingpong, rate, bandwidth, sizes and streams are
+ * measured in time slices in turn, with a line for each slice. All other tests
+ * follow one another.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -105,19 +110,32 @@ static struct shared *make_shared(int ranks)
 	return s;
 }
 
+/* name_provider gives a process the provider that was named, PROVIDER or
+ * PROVIDER@FOLDER, and FI_PROVIDER_PATH is its folder then. */
+static void name_provider(struct node *n)
+{
+	char *name = strdup(n->opt->providers[n->provider]), *folder = name;
+
+	if (n->opt->several)
+		report_for(n->opt->providers[n->provider]);
+	n->provider_name = strsep(&folder, "@");
+	if (folder)
+		setenv("FI_PROVIDER_PATH", folder, 1);
+}
+
 /* run_rank is the child. Ranks alternate between the cores, so that a message
  * always crosses from one to the other. */
-static void run_rank(const struct test *t, const struct options *opt, struct shared *s, int ranks,
-		     int rank)
+static void run_rank(const struct test *t, struct node *n)
 {
-	struct node n = {.opt = opt, .shared = s, .rank = rank, .ranks = ranks};
+	const struct options *opt = n->opt;
 
-	if (opt->hosts[rank % 2])
-		move_to(opt->hosts[rank % 2]);
+	name_provider(n);
+	if (opt->hosts[n->rank % 2])
+		move_to(opt->hosts[n->rank % 2]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* who ends the program ends the measuring */
-	pin_to(opt->cores[rank % 2]);
+	pin_to(opt->cores[n->rank % 2]);
 	tick_ns();
-	t->run(&n);
+	t->run(n);
 	_exit(0); /* the kernel cleans up; closing is not what is measured */
 }
 
@@ -162,29 +180,66 @@ static int limit_of(const struct test *t)
 	return t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
 }
 
+/* run_together runs a test of all providers of the options at the same time. */
+static bool run_together(const struct test *t, const struct options *opt)
+{
+	int ranks = t->ranks ? t->ranks : posters() + 1, count = 0;
+	struct slices *slices = make_slices(ranks * opt->provider_count);
+	struct shared *s[MAX_PROVIDERS];
+	pid_t pids[MAX_PROVIDERS * MAX_RANKS];
+
+	for (int p = 0; p < opt->provider_count; p++) {
+		s[p] = make_shared(ranks);
+		for (int rank = 0; rank < ranks; rank++) {
+			pid_t pid = fork();
+			if (pid < 0)
+				die("fork", -FI_EAGAIN);
+			if (!pid)
+				run_rank(t, &(struct node){.opt = opt, .shared = s[p], .slices = slices,
+							   .provider = p, .rank = rank, .ranks = ranks});
+			pids[count++] = pid;
+		}
+	}
+	bool ok = reap(pids, count, limit_of(t) * opt->provider_count);
+	for (int p = 0; p < opt->provider_count; p++)
+		munmap(s[p], sizeof(*s[p]));
+	munmap(slices, sizeof(*slices));
+	return ok;
+}
+
+/* sliced tells whether several providers can take turns in a test. */
+static bool sliced(const struct test *t)
+{
+	return t->run == test_pingpong || t->run == test_rate || t->run == test_bandwidth ||
+	       t->run == test_sizes || t->run == test_streams;
+}
+
 static bool run_test(const struct test *t, const struct options *opt)
 {
-	int ranks = t->ranks ? t->ranks : posters() + 1;
-	struct shared *s = make_shared(ranks);
-	pid_t pids[MAX_RANKS];
+	bool ok = true;
 
-	for (int rank = 0; rank < ranks; rank++) {
-		pids[rank] = fork();
-		if (pids[rank] < 0)
-			die("fork", -FI_EAGAIN);
-		if (!pids[rank])
-			run_rank(t, opt, s, ranks, rank);
+	if (opt->several && sliced(t)) {
+		ok = run_together(t, opt);
+		if (!ok)
+			fprintf(stderr, "weft_bench: %s failed\n", t->name);
+		return ok;
 	}
-	bool ok = reap(pids, ranks, limit_of(t));
-	if (!ok)
-		fprintf(stderr, "weft_bench: %s over %s failed\n", t->name, opt->provider);
-	munmap(s, sizeof(*s));
+	for (int p = 0; p < opt->provider_count; p++) {
+		struct options one = *opt;
+		one.providers[0] = opt->providers[p];
+		one.provider_count = one.slices = 1;
+		one.slice = one.seconds;
+		if (!run_together(t, &one)) {
+			fprintf(stderr, "weft_bench: %s over %s failed\n", t->name, one.providers[0]);
+			ok = false;
+		}
+	}
 	return ok;
 }
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: weft_bench -p PROVIDER [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...\ntests:");
+	fprintf(stderr, "usage: weft_bench -p PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...\ntests:");
 	for (int i = 0; i < TESTS; i++)
 		fprintf(stderr, " %s", tests[i].name);
 	fprintf(stderr, "\n");
@@ -202,7 +257,9 @@ static struct options parse(int argc, char **argv)
 			puts(fi_tostr("", FI_TYPE_VERSION));
 			exit(0);
 		case 'p':
-			opt.provider = optarg;
+			if (opt.provider_count == MAX_PROVIDERS)
+				usage();
+			opt.providers[opt.provider_count++] = optarg;
 			break;
 		case 'c':
 			if (sscanf(optarg, "%d,%d", &opt.cores[0], &opt.cores[1]) != 2)
@@ -224,8 +281,11 @@ static struct options parse(int argc, char **argv)
 			usage();
 		}
 	}
-	if (!opt.provider || opt.seconds <= 0 || opt.depth < 100)
+	if (!opt.provider_count || opt.seconds <= 0 || opt.depth < 100)
 		usage();
+	opt.several = opt.provider_count > 1;
+	opt.slice = SLICE_MS * 1e-3;
+	opt.slices = (int)(opt.seconds / opt.slice) + 1;
 	return opt;
 }
 

@@ -24,8 +24,9 @@ static void must(int ret, const char *what)
 }
 
 /* find_provider asks for a tagged, ordered, reliable endpoint as MPI does. */
-struct fi_info *find_provider(const struct options *opt, const struct wish *wish)
+struct fi_info *find_provider(const struct node *n, const struct wish *wish)
 {
+	const struct options *opt = n->opt;
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 
 	if (!hints)
@@ -42,7 +43,7 @@ struct fi_info *find_provider(const struct options *opt, const struct wish *wish
 	hints->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	hints->fabric_attr->prov_name = strdup(opt->provider);
+	hints->fabric_attr->prov_name = strdup(n->provider_name);
 	int ret = fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, &info);
 	if (ret && wish->rx_size) { /* as many receives as the provider takes */
 		hints->rx_attr->size = 0;
@@ -95,7 +96,7 @@ void node_open(struct node *n, const struct wish *wish)
 		.size = wish->rx_size + 4 * WINDOW,
 	};
 
-	n->info = find_provider(n->opt, wish);
+	n->info = find_provider(n, wish);
 	must(fi_fabric(n->info->fabric_attr, &n->fabric, NULL), "fi_fabric");
 	must(fi_domain(n->fabric, n->info, &n->domain, NULL), "fi_domain");
 	must(fi_av_open(n->domain, &av_attr, &n->av, NULL), "fi_av_open");

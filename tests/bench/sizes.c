@@ -24,12 +24,9 @@ void test_streams(struct node *n)
 {
 	stream_open(n);
 	for (size_t bytes = 1; bytes <= BUFFER_BYTES; bytes *= 4) {
-		double ns = time_message(n, bytes, bytes < 4096 ? 10 : 1);
 		char name[32];
 
 		snprintf(name, sizeof(name), "size_%zu_mbps", bytes);
-		if (n->rank == 0)
-			report(name, (double)bytes / ns * 1e3);
-		meet(n);
+		stream_figures(n, bytes, bytes < 4096 ? 10 : 1, (double)bytes * 1e3, name);
 	}
 }

@@ -76,11 +76,18 @@ double quantile(double q)
 	return samples[i < sample_count ? i : sample_count - 1];
 }
 
+static const char *reporter;
+
+void report_for(const char *provider)
+{
+	reporter = provider;
+}
+
 void report(const char *name, double value)
 {
 	if (isnan(value))
 		return;
-	printf("%s %.6g\n", name, value);
+	printf("%s%s%s %.6g\n", reporter ? reporter : "", reporter ? " " : "", name, value);
 	fflush(stdout);
 }
 

@@ -8,6 +8,8 @@
 
 enum { BATCH = 50 };
 
+typedef void batch_fn(struct node *n, size_t bytes, int count);
+
 /* A cache line goes from core to core and back: what no provider can beat. */
 void test_hop(struct node *n)
 {
@@ -66,6 +68,32 @@ int agree(struct node *n, int count)
 	return count;
 }
 
+/* time_batches calls a batch of so many round trips or windows again and again
+ * in a time slice of this provider. The first is not timed. A sample is the time
+ * of a batch in nanoseconds times scale. */
+static void time_batches(struct node *n, batch_fn *run, size_t bytes, int count, double scale)
+{
+	begin_slice(n);
+	run(n, bytes, count);
+	struct deadline end = deadline_in(n->opt->slice);
+	while (agree(n, passed(end) ? 0 : count)) {
+		uint64_t t0 = ticks();
+		run(n, bytes, count);
+		sample((double)(ticks() - t0) * tick_ns() * scale);
+	}
+	end_slice(n);
+}
+
+/* single_trips is a batch of round trips each of which is a sample. */
+static void single_trips(struct node *n, size_t bytes)
+{
+	for (int i = 0; i < 1000; i++) {
+		uint64_t t0 = ticks();
+		round_trips(n, bytes, 1);
+		sample((double)(ticks() - t0) * tick_ns() / 2e3);
+	}
+}
+
 /* Batches for the median; then single round trips for the tail, because a
  * batch would hide it and the clock's own cost shows in a single one. */
 void pingpong(struct node *n, size_t bytes, const char *median, const char *tail)
@@ -73,26 +101,21 @@ void pingpong(struct node *n, size_t bytes, const char *median, const char *tail
 	int batch = bytes > 65536 ? 5 : BATCH;
 
 	meet(n);
-	round_trips(n, bytes, batch);
-	clear_samples();
-	struct deadline end = deadline_in(n->opt->seconds);
-	while (agree(n, passed(end) ? 0 : batch)) {
-		uint64_t t0 = ticks();
-		round_trips(n, bytes, batch);
-		sample((double)(ticks() - t0) * tick_ns() / batch / 2e3);
+	for (int i = 0; i < n->opt->slices; i++) {
+		clear_samples();
+		time_batches(n, round_trips, bytes, batch, 0.5e-3 / batch);
+		if (n->rank == 0)
+			report(median, quantile(0.5));
 	}
-	if (n->rank == 0)
-		report(median, quantile(0.5));
 	if (!tail)
 		return;
 	clear_samples();
-	end = deadline_in(n->opt->seconds);
-	while (agree(n, passed(end) ? 0 : 1000)) {
-		for (int i = 0; i < 1000; i++) {
-			uint64_t t0 = ticks();
-			round_trips(n, bytes, 1);
-			sample((double)(ticks() - t0) * tick_ns() / 2e3);
-		}
+	for (int i = 0; i < n->opt->slices; i++) {
+		begin_slice(n);
+		struct deadline end = deadline_in(n->opt->slice);
+		while (agree(n, passed(end) ? 0 : 1))
+			single_trips(n, bytes);
+		end_slice(n);
 	}
 	static const struct {
 		const char *name;
@@ -150,19 +173,16 @@ void stream_open(struct node *n)
 			post_recv(n, BUFFER_BYTES, 1);
 }
 
-/* time_message returns the median time of a message in nanoseconds. */
-double time_message(struct node *n, size_t bytes, int batch)
+/* stream_figures reports per divided by the median time of a message in nanoseconds. */
+void stream_figures(struct node *n, size_t bytes, int batch, double per, const char *name)
 {
 	meet(n);
-	windows(n, bytes, 1);
-	clear_samples();
-	struct deadline end = deadline_in(n->opt->seconds);
-	while (agree(n, passed(end) ? 0 : batch)) {
-		uint64_t t0 = ticks();
-		windows(n, bytes, batch);
-		sample((double)(ticks() - t0) * tick_ns() / batch / WINDOW);
+	for (int i = 0; i < n->opt->slices; i++) {
+		clear_samples();
+		time_batches(n, windows, bytes, batch, 1.0 / batch / WINDOW);
+		if (n->rank == 0)
+			report(name, per / quantile(0.5));
 	}
-	return quantile(0.5);
 }
 
 /* rate measures messages of 8 bytes on a node that is not open yet, so many
@@ -170,9 +190,7 @@ double time_message(struct node *n, size_t bytes, int batch)
 void rate(struct node *n, int batch, const char *name)
 {
 	stream_open(n);
-	double ns = time_message(n, 8, batch);
-	if (n->rank == 0)
-		report(name, 1e3 / ns);
+	stream_figures(n, 8, batch, 1e3, name);
 }
 
 void test_rate(struct node *n)
@@ -186,12 +204,9 @@ void test_bandwidth(struct node *n)
 
 	stream_open(n);
 	for (int i = 0; i < 2; i++) {
-		double ns = time_message(n, sizes[i], 1);
 		char name[32];
 		snprintf(name, sizeof(name), "bandwidth_%zu_mbps", sizes[i]);
-		if (n->rank == 0)
-			report(name, (double)sizes[i] / ns * 1e3);
-		meet(n);
+		stream_figures(n, sizes[i], 1, (double)sizes[i] * 1e3, name);
 	}
 }
 

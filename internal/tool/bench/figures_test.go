@@ -35,6 +35,10 @@ func TestAddLines(t *testing.T) {
 	if got := f.of("weft", "rate_8_mps"); got.count != 2 || got.median != 5 {
 		t.Errorf("got %+v", got)
 	}
+	addLines(f, "weft", []byte("tcp;ofi_rxm rate_8_mps 7\nweft@build/lib rate_8_mps 6\na line of noise\n"))
+	if a, b := f.of("weft", "rate_8_mps"), f.of("tcp;ofi_rxm", "rate_8_mps"); a.count != 3 || a.high < 5.5 || b.median != 7 {
+		t.Errorf("got %+v and %+v", a, b)
+	}
 }
 
 func TestJudge(t *testing.T) {

@@ -124,15 +124,20 @@ func (r *run) once(c contender, tests []string) {
 	addLines(r.found, c.text, r.figuresOf(context.Background(), c, r.perFigure, tests))
 }
 
-// figuresOf runs the measuring program once and returns its figures. Its exit
-// status says that some test failed; what the others printed counts.
+// figuresOf runs the measuring program once and returns its figures.
 func (r *run) figuresOf(ctx context.Context, c contender, each time.Duration, more []string) []byte {
+	return r.output(ctx, c.text, r.environ(c.provider, c.env...), each, append([]string{"-p", c.provider}, more...))
+}
+
+// output runs the measuring program, of which notes speak as text, and returns what it
+// printed. Its exit status says that some test failed; what the others printed counts.
+func (r *run) output(ctx context.Context, text string, env []string, each time.Duration, more []string) []byte {
 	args := append([]string{
-		"-p", c.provider, "-c", fmt.Sprintf("%d,%d", r.cpus[0], r.cpus[1]),
+		"-c", fmt.Sprintf("%d,%d", r.cpus[0], r.cpus[1]),
 		"-s", strconv.FormatFloat(each.Seconds(), 'f', -1, 64),
 	}, more...)
 	cmd := exec.CommandContext(ctx, r.program, args...)
-	cmd.Env = r.environ(c.provider, c.env...)
+	cmd.Env = env
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
@@ -141,20 +146,28 @@ func (r *run) figuresOf(ctx context.Context, c contender, each time.Duration, mo
 	}
 	var status *exec.ExitError
 	if err != nil && !errors.As(err, &status) {
-		r.note("%s: %v", c.text, err)
+		r.note("%s: %v", text, err)
 	}
 	for line := range strings.Lines(problems.String()) {
-		r.note("%s: %s", c.text, strings.TrimRight(line, "\n"))
+		r.note("%s: %s", text, strings.TrimRight(line, "\n"))
 	}
 	return out
 }
 
-// addLines takes the lines "name value".
+// addLines takes the lines "name value" of a provider, and "PROVIDER name value" or
+// "PROVIDER@FOLDER name value", which the program prints if it was given several.
 func addLines(found *figures, provider string, out []byte) {
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		name, text, _ := strings.Cut(lines.Text(), " ")
-		if value, err := strconv.ParseFloat(text, 64); err == nil {
-			found.add(provider, name, value)
+		words := strings.Fields(lines.Text())
+		if len(words) == 3 {
+			provider, _, _ = strings.Cut(words[0], "@")
+			words = words[1:]
+		}
+		if len(words) != 2 {
+			continue
+		}
+		if value, err := strconv.ParseFloat(words[1], 64); err == nil {
+			found.add(provider, words[0], value)
 		}
 	}
 }

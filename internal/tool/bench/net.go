@@ -22,7 +22,7 @@ var netProviders = []string{"weft", "tcp;ofi_rxm", "tcp"}
 // netPlan is how often and how long the network is measured. A run of netRuns
 // takes less than five minutes.
 type netPlan struct {
-	rounds       int           // over the cable
+	rounds       int           // over the cable, each of all providers in time slices
 	slowRounds   int           // through the switch
 	perFigure    time.Duration // over the cable
 	shared, fair time.Duration
@@ -61,7 +61,7 @@ var millionNetwork = impair.Impairment{Loss: 0.01, Double: 0.01, Delay: 0.05, De
 
 // netSteps is how often net says what it does.
 func (p *netPlan) steps() int {
-	n := p.rounds*len(p.providers) + p.slowRounds*(len(p.providers)+min(2, len(p.providers))*(1+len(badNetworks)))
+	n := p.rounds + p.slowRounds*(len(p.providers)+min(2, len(p.providers))*(1+len(badNetworks)))
 	if p.million {
 		n++
 	}
@@ -77,10 +77,8 @@ func (r *run) net() error {
 	few := p.providers[:min(2, len(p.providers))]
 	err := r.between(ctx, (*lab).pair, func(hosts [2]string) {
 		for round := range p.rounds {
-			for _, provider := range p.providers {
-				r.step("network, round %d of %d: %s", round+1, p.rounds, provider)
-				r.netOnce(ctx, provider, "net_", hosts, p.perFigure, "pingpong", "rate", "bandwidth")
-			}
+			r.step("network, round %d of %d", round+1, p.rounds)
+			r.netOnce(ctx, p.providers, "net_", hosts, p.perFigure, "pingpong", "rate", "bandwidth")
 		}
 	})
 	slow := func(l *lab) ([2]string, error) { return l.switched(slowMbit, slowQueue) }
@@ -89,11 +87,11 @@ func (r *run) net() error {
 			for round := range p.slowRounds {
 				for _, provider := range p.providers {
 					r.step("ping-pong beside bulk, round %d of %d: %s", round+1, p.slowRounds, provider)
-					r.netOnce(ctx, provider, "net_", hosts, p.shared, "shared")
+					r.netOnce(ctx, []string{provider}, "net_", hosts, p.shared, "shared")
 				}
 				for _, provider := range few {
 					r.step("four flows, round %d of %d: %s", round+1, p.slowRounds, provider)
-					r.netOnce(ctx, provider, "net_", hosts, p.fair, "fair")
+					r.netOnce(ctx, []string{provider}, "net_", hosts, p.fair, "fair")
 				}
 			}
 		})
@@ -106,7 +104,7 @@ func (r *run) net() error {
 			err = r.between(ctx, badly(slow, bad.Impairment), func(hosts [2]string) {
 				for _, provider := range few {
 					r.step("%s, round %d of %d: %s", bad.title, round+1, p.slowRounds, provider)
-					r.netOnce(ctx, provider, "net_"+bad.name+"_", hosts, p.goodput, "goodput")
+					r.netOnce(ctx, []string{provider}, "net_"+bad.name+"_", hosts, p.goodput, "goodput")
 				}
 			})
 		}
@@ -114,7 +112,7 @@ func (r *run) net() error {
 	if err == nil && p.million {
 		err = r.between(ctx, badly(slow, millionNetwork), func(hosts [2]string) {
 			r.step("a million messages: %s", p.providers[0])
-			r.netOnce(ctx, p.providers[0], "net_", hosts, p.goodput, "million")
+			r.netOnce(ctx, p.providers[:1], "net_", hosts, p.goodput, "million")
 		})
 	}
 	return err
@@ -149,18 +147,28 @@ func (r *run) between(ctx context.Context, build func(*lab) ([2]string, error), 
 	return nil
 }
 
-// netOnce runs tests between hosts, whose figures get a prefix.
-func (r *run) netOnce(ctx context.Context, provider, prefix string, hosts [2]string, each time.Duration, tests ...string) {
+// netOnce runs tests of providers between hosts, whose figures get a prefix. Those that the
+// measuring program can it takes of all providers in time slices.
+func (r *run) netOnce(ctx context.Context, providers []string, prefix string, hosts [2]string, each time.Duration, tests ...string) {
 	if ctx.Err() != nil {
 		return
 	}
+	args := []string{"-n", hosts[0] + "," + hosts[1]}
+	for _, p := range providers {
+		if p == "weft" && r.providerPath != "" {
+			p += "@" + r.providerPath
+		}
+		args = append(args, "-p", p)
+	}
 	found := newFigures()
-	addLines(found, provider, r.figuresOf(ctx, contender{text: provider, provider: provider}, each, append([]string{"-n", hosts[0] + "," + hosts[1]}, tests...)))
-	for name, values := range found.values[provider] {
-		for _, v := range values {
-			r.found.add(provider, prefix+name, v)
-			if share, ok := shareOf[prefix+name]; ok {
-				r.found.add(provider, share, v*8/slowMbit)
+	addLines(found, providers[0], r.output(ctx, strings.Join(providers, ", "), r.environ(""), each, append(args, tests...)))
+	for provider, values := range found.values {
+		for name, list := range values {
+			for _, v := range list {
+				r.found.add(provider, prefix+name, v)
+				if share, ok := shareOf[prefix+name]; ok {
+					r.found.add(provider, share, v*8/slowMbit)
+				}
 			}
 		}
 	}
@@ -229,8 +237,8 @@ func netSection(res *result, found *figures) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Network, libfabric %s, %s\n\n", res.Libfabric, res.date())
-	fmt.Fprintf(&b, "Two processes in two network namespaces, %s; each provider in turn, medians (quartiles).%s\n\n", res.Machine, res.noiseText())
-	fmt.Fprintf(&b, "The first rows are over a pair of veth interfaces, without limit. The others go through a switch that sends %d Mbit/s with a buffer\n"+
+	fmt.Fprintf(&b, "Two processes in two network namespaces, %s; medians (quartiles), and ratios of slice by slice or run by run.%s\n\n", res.Machine, res.noiseText())
+	fmt.Fprintf(&b, "The first rows are over a pair of veth interfaces, without limit; the providers take time slices of 20 ms in turn. The others run in turn and go through a switch that sends %d Mbit/s with a buffer\n"+
 		"of %d KiB; loss and reordering are in both directions. The kernel's TCP uses %s.\n\n", slowMbit, slowQueue>>10, tcpControl())
 	fmt.Fprintf(&b, "Command: `weft bench net`, as root\n\n")
 	fmt.Fprintf(&b, "| what | %s | ratio | to reach | reached |\n", strings.Join(took, " | "))

@@ -17,8 +17,8 @@ import (
 )
 
 // row is a line of the table and what it is to reach. The value that is judged
-// is the first provider's figure divided by the second's; with by, divided by
-// another figure of the first provider, round by round; with absolute, the
+// is the first provider's figure divided by the second's, round by round; with
+// by, divided by another figure of the first provider; with absolute, the
 // figure itself.
 type row struct {
 	name     string
@@ -96,8 +96,11 @@ func (r row) judge(found *figures, providers []string) (float64, string) {
 	if len(providers) < 2 {
 		return math.NaN(), "–"
 	}
-	v := ratio(own, found.of(providers[1], r.name))
-	return v, ratioText(v, providers[1])
+	s := found.versus(providers[0], providers[1], r.name)
+	if s.count == 0 {
+		return math.NaN(), "–"
+	}
+	return s.median, ratioText(s.median, providers[1])
 }
 
 func ratioText(v float64, of string) string {

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Time slices, which several providers take in turn.
+ *
+ * A machine whose speed changes from one second to the next makes the ratio of
+ * two programs that run one after the other a matter of luck. Of slices of
+ * SLICE_MS milliseconds every provider has one in the same state of the machine.
+ */
+#include <sys/mman.h>
+
+#include "bench.h"
+
+/* make_slices makes those of so many ranks, in memory that forked processes share. */
+struct slices *make_slices(int parties)
+{
+	pthread_barrierattr_t attr;
+	struct slices *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (s == MAP_FAILED)
+		die("mmap", -FI_ENOMEM);
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&s->edge, &attr, (unsigned int)parties);
+	return s;
+}
+
+static void pass_edges(struct node *n, int count)
+{
+	for (int i = 0; n->opt->provider_count > 1 && i < count; i++)
+		pthread_barrier_wait(&n->slices->edge);
+}
+
+/* begin_slice returns when the slice of this rank's provider has begun. */
+void begin_slice(struct node *n)
+{
+	pass_edges(n, n->provider + 1);
+}
+
+/* end_slice returns when all providers have had theirs. */
+void end_slice(struct node *n)
+{
+	pass_edges(n, n->opt->provider_count - n->provider);
+}
