@@ -61,6 +61,10 @@ type Operation struct {
 	// Owner is the caller's, who finds what a segment belongs to by it.
 	Owner any
 
+	// Grain is the caller's: segments are multiples of so many bytes where the
+	// sizes allow it. 0: of 4 KiB.
+	Grain int64
+
 	total, offset, done int64
 	inflight            int
 	err                 error
@@ -111,7 +115,7 @@ func (l *Lane) Path() *Path { return l.path }
 // Start takes in an operation of total bytes and tells whether it is finished
 // already, which one of no bytes is. op must not be in a lane.
 func (l *Lane) Start(op *Operation, total int64) (finished bool) {
-	*op = Operation{Owner: op.Owner, total: max(total, 0)}
+	*op = Operation{Owner: op.Owner, Grain: op.Grain, total: max(total, 0)}
 	if op.total == 0 {
 		return true
 	}
@@ -152,14 +156,20 @@ func (l *Lane) Window() int64 { return max(l.path.Control().Window(), l.cfg.Floo
 // may tells whether a segment may be posted now.
 func (l *Lane) may(now Time) bool { return l.path.Inflight() < l.cfg.Floor || l.path.May(now) }
 
-// SegmentSize returns the size of the next segment.
-func (l *Lane) SegmentSize() int64 {
+// SegmentSize returns the size of the next segment of an operation without a grain.
+func (l *Lane) SegmentSize() int64 { return l.segmentSize(0) }
+
+func (l *Lane) segmentSize(grain int64) int64 {
 	const page = 4 << 10
-	size := int64(float64(l.cfg.Size) * float64(l.Window()) / float64(l.first))
-	if size > page {
-		size -= size % page
+	if grain <= 0 {
+		grain = page
 	}
-	return min(max(size, l.cfg.Min), l.cfg.Max)
+	size := int64(float64(l.cfg.Size) * float64(l.Window()) / float64(l.first))
+	size = min(max(size, l.cfg.Min), l.cfg.Max)
+	if even := size - size%grain; even >= l.cfg.Min {
+		return even
+	}
+	return size
 }
 
 // Next returns a segment to post now, or false if nothing is left to post or the
@@ -175,7 +185,7 @@ func (l *Lane) Next(now Time) (*Operation, Segment, bool) {
 	if !l.may(now) {
 		return nil, Segment{}, false
 	}
-	seg := Segment{Offset: op.offset, Length: l.SegmentSize()}
+	seg := Segment{Offset: op.offset, Length: l.segmentSize(op.Grain)}
 	// A rest of less than a quarter more goes with the last segment.
 	if left := op.total - op.offset; left <= seg.Length+seg.Length/4 && left <= l.cfg.Max {
 		seg.Length = left

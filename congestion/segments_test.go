@@ -175,6 +175,12 @@ func TestSegmentSize(t *testing.T) {
 	if size := l.SegmentSize(); size <= 256<<10 || size > 1<<20 || size%4096 != 0 {
 		t.Errorf("with a window of %d: %d", l.path.control.Window(), size)
 	}
+	if size := l.segmentSize(100e3); size < 200e3 || size%100e3 != 0 {
+		t.Errorf("of grains of 100,000 bytes %d", size)
+	}
+	if size := l.segmentSize(2 << 20); size != l.SegmentSize() {
+		t.Errorf("of grains above what fits %d", size)
+	}
 	for _, bad := range []SegmentConfig{{Size: 1, Min: 2, Max: 3}, {Size: 4, Min: 2, Max: 3}, {}, {Size: 1, Min: 1, Max: 1 << 31}} {
 		if _, err := NewLane(bad, l.path); err == nil {
 			t.Errorf("%+v is accepted", bad)

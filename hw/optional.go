@@ -157,6 +157,16 @@ type PathInfo struct {
 	Age     time.Duration // since the last sample or loss, 0: there was none
 }
 
+// Trains is what an Endpoint implements that sends long operations as trains of
+// packets.
+type Trains interface {
+	// Train is how many bytes of a get, or of a put, go in one train; 0: that is
+	// not known yet, or there are none. Operations that are a multiple leave no
+	// short train at their end. It changes with the path's MTU, and any thread may
+	// call it.
+	Train(get bool) uint64
+}
+
 // PathReporter is what an Endpoint implements whose transport measures the path
 // to the peer.
 type PathReporter interface {

@@ -99,6 +99,15 @@ func (e *Endpoint) laneOf(l *link, p *path) *segmentLane {
 // now is the clock of lanes.
 func (e *Endpoint) now() congestion.Time { return congestion.Time(time.Since(e.born)) + 1 }
 
+// grain is what segments of a transfer had best be multiples of, in bytes; 0: of nothing.
+func (n *segmentLane) grain(get bool) int64 {
+	t, ok := n.path.Endpoint.(hw.Trains)
+	if !ok {
+		return 0
+	}
+	return int64(t.Train(get))
+}
+
 // start takes in a transfer of total bytes.
 func (n *segmentLane) start(t *transfer, total uint64) {
 	t.lane, t.Owner = n, t

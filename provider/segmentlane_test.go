@@ -305,3 +305,25 @@ func TestSegmentsByDevice(t *testing.T) {
 		}
 	}
 }
+
+// trained is an endpoint that sends trains.
+type trained struct{ hw.Endpoint }
+
+func (trained) Train(get bool) uint64 {
+	if get {
+		return 2
+	}
+	return 3
+}
+
+// TestGrain: segments are cut where trains end.
+func TestGrain(t *testing.T) {
+	n := segmentLane{path: &path{Endpoint: trained{}}}
+	if get, put := n.grain(true), n.grain(false); get != 2 || put != 3 {
+		t.Errorf("gets are cut at %d, puts at %d", get, put)
+	}
+	n.path = &path{}
+	if g := n.grain(true); g != 0 {
+		t.Errorf("without trains cut at %d", g)
+	}
+}

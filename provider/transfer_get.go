@@ -15,7 +15,9 @@ import (
 func (r *rxContext) startLaned(e *Endpoint, op *recvOp, n *segmentLane, m mover) {
 	op.pulled = true
 	r.pulls[op.id()] = op.index
-	n.start(e.newTransfer(op.id(), m), op.want)
+	t := e.newTransfer(op.id(), m)
+	t.Grain = n.grain(true)
+	n.start(t, op.want)
 }
 
 // opOf is the operation of a transfer that reads.

@@ -28,6 +28,7 @@ func (e *Endpoint) startTransfer(req *rmaRequest, id uint64) bool {
 		e.transfers = map[uint64]*transfer{}
 	}
 	e.transfers[id] = t
+	t.Grain = n.grain(req.flags&rmaIsRead != 0)
 	n.start(t, req.total)
 	return true
 }

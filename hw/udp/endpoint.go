@@ -42,6 +42,7 @@ type Endpoint struct {
 	phase    atomic.Uint32 // written with the lease, read by everybody
 	open     atomic.Bool   // the peer's eager window; written with the lease, read by everybody
 	attached atomic.Bool   // Connect gave it out; written under Iface.mu and read with the lease
+	packet   atomic.Uint32 // size of full packets when the last put or get was posted; written with the lease, read by everybody
 
 	dial   dialer
 	tx     sender
@@ -172,7 +173,7 @@ func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
 		}
 	}
 	c.peer = *peer
-	c.tx.limit = peer.Window
+	c.tx.limit, c.tx.window = peer.Window, peer.Window
 	c.rx.limit = uint64(c.i.cfg.Window)
 	c.heard = now
 	c.open.Store(true)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
 // maxIOV is the most local segments of one operation.
@@ -77,9 +79,23 @@ func (c *Endpoint) move(kind opKind, local []hw.Segment, addr uint64, key hw.Rem
 	o.segs = append(o.segs[:0], local...)
 	o.total, o.addr, o.key, o.c = n, addr, key[0], done
 	c.ops.sending = append(c.ops.sending, o)
+	c.packet.Store(uint32(c.tx.mtu.Size()))
 	c.transmit(now)
 	c.s.leave()
 	return hw.InProgress, nil
+}
+
+// Train is what the kernel takes in one call; see [hw.Trains]. Of a get it is what this side
+// would send: the peer's packets are seldom of another size.
+func (c *Endpoint) Train(get bool) uint64 {
+	size, head := int(c.packet.Load()), wire.HeaderSize+wire.PutHeader
+	if get {
+		head = wire.HeaderSize + wire.DataHeader
+	}
+	if size == 0 || c.key.Key != nil {
+		return 0
+	}
+	return uint64(sock.MaxTrain(size)) * uint64(size-head)
 }
 
 // PutShort is not offered: whether the peer takes it shows later.

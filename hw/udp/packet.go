@@ -21,11 +21,11 @@ const (
 	skipUpTo = 512
 )
 
-// numbers returns how many packets, one or more, have numbers that follow one another, and
-// skips a number before them if it is time.
-func (t *sender) numbers() uint32 {
-	if t.skip == 0 {
-		t.skip = skipFrom + rand.Uint32N(skipUpTo-skipFrom)
+// numbers returns how many packets, n or more, have numbers that follow one another, and
+// skips a number before them if it would be time among them.
+func (t *sender) numbers(n uint32) uint32 {
+	if t.skip < n {
+		t.skip = max(n, skipFrom+rand.Uint32N(skipUpTo-skipFrom))
 		if t.sent.Number() > 0 {
 			t.sent.Skip()
 		}
@@ -35,7 +35,7 @@ func (t *sender) numbers() uint32 {
 
 // number has the next packet take a number.
 func (t *sender) number() {
-	t.numbers()
+	t.numbers(1)
 	t.skip--
 }
 

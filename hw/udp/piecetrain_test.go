@@ -24,6 +24,9 @@ func TestPieceTrains(t *testing.T) {
 			}
 			a, b := open(t, false, c), open(t, false, c)
 			there, back := pair(t, a, b).(hw.OneSided), pair(t, b, a).(hw.OneSided)
+			if c := there.(*Endpoint); c.Train(true)+c.Train(false) != 0 {
+				t.Error("the size of trains is known before the first operation")
+			}
 			j.between(a, b)
 			for n := range 20 {
 				size := 100_000 + n*n*331
@@ -70,6 +73,13 @@ func TestPieceTrains(t *testing.T) {
 			}
 			if name == "clean" && j.byTrains < j.others || name == "key" && j.byTrains != 0 || j.byTrains == 0 && name != "key" {
 				t.Errorf("%d bytes came by trains, %d otherwise", j.byTrains, j.others)
+			}
+			get, put := uint64(44*(1472-wire.HeaderSize-wire.DataHeader)), uint64(44*(1472-wire.HeaderSize-wire.PutHeader))
+			if name == "key" {
+				get, put = 0, 0
+			}
+			if c := there.(*Endpoint); c.Train(true) != get || c.Train(false) != put {
+				t.Errorf("a train of a get has %d bytes, of a put %d", c.Train(true), c.Train(false))
 			}
 			if n := b.Stats().Malformed; n != 0 {
 				t.Errorf("%d malformed packets", n)

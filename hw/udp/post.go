@@ -146,7 +146,7 @@ const (
 )
 
 // longRecord is the size in bytes from which a record is long: while as much is
-// under way its last packets, which are no whole train, wait for company too.
+// under way its last packets, which are no whole train, wait for the next post or look.
 const longRecord = 32 << 10
 
 // markDirty has what is waiting sent with the next look, or post.
@@ -172,8 +172,11 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 		c.i.keeper.nudge(now)
 		return
 	}
+	if size >= longRecord {
+		t.lastLong = now
+	}
 	if size >= longRecord && t.path.Inflight() >= longRecord {
-		c.transmitTrains(now)
+		c.push(now, c.wholeTrain())
 	} else {
 		c.transmit(now)
 	}

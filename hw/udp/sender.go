@@ -36,6 +36,8 @@ type sender struct {
 	acked uint64 // all below arrived
 	limit uint64 // up to which the peer has room
 
+	window uint64 // what the peer had room for at first: all below limit - window it has delivered
+
 	done recovery.Ranges // arrived above acked
 	lost recovery.Ranges // to be sent again
 
@@ -60,6 +62,7 @@ type sender struct {
 	burst     int             // posts in quick succession
 	unfit     congestion.Time // since when a long record has waited for other slots, 0: none has
 	lastPost  congestion.Time
+	lastLong  congestion.Time // post of a long record
 }
 
 // random is the source of random numbers for congestion control.
@@ -90,9 +93,9 @@ func (t *sender) asks(size int64) bool {
 func (c *Endpoint) waiting() bool { return c.tx.waiting() || c.ops.waiting() != nil }
 
 // transmit sends what may be sent now.
-func (c *Endpoint) transmit(now congestion.Time) { c.push(now, 0) }
+func (c *Endpoint) transmit(now congestion.Time) { c.push(now, c.company(now)) }
 
-// push is transmit, which leaves less than rest bytes of the stream for later.
+// push sends what may be sent now, but leaves less than rest bytes of the stream for later.
 func (c *Endpoint) push(now congestion.Time, rest uint64) {
 	t := &c.tx
 	if !c.alive() {

@@ -191,11 +191,12 @@ func (s *stripe) work() (now congestion.Time, some bool) {
 
 // sendDirty sends what waits for company.
 func (s *stripe) sendDirty(now congestion.Time) {
-	for _, c := range s.dirty {
+	list := s.dirty
+	s.dirty = list[:0] // for those that go on waiting: none is written before it was read
+	for _, c := range list {
 		c.tx.dirty = false
 		c.transmit(now)
 	}
-	s.dirty = s.dirty[:0]
 }
 
 // expire looks after the connections whose timers are due.

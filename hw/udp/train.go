@@ -1,6 +1,8 @@
 package udp
 
 import (
+	"time"
+
 	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/recovery"
 	"github.com/weft-fabric/weft/hw/udp/sock"
@@ -28,19 +30,23 @@ func (c *Endpoint) sendTrain(now congestion.Time) bool {
 		s.flush()
 	}
 	size, owner := t.mtu.Size(), c.owner()
-	n := min(int((end-t.next)/full), t.sent.Free(), int(t.numbers()), s.out.RowRoom(s.socket, owner, size))
+	n := min(int((end-t.next)/full), t.sent.Free(), s.out.RowRoom(s.socket, owner, size))
 	if n = t.path.Room(now, int64(size), n); n <= 0 {
 		return false
 	}
-	row := t.ring.row(t.next, n)
-	n = len(row) / size
+	t.numbers(uint32(n))
 	h := c.head(0)
 	train := wire.NewTrain(&h, t.next, int(full))
-	p := recovery.Packet{Kind: carryStream, Offset: t.next}
-	t.next += uint64(n) * full
-	last := c.addTrain(now, &train, p, int(full), n)
-	train.PutRow(row, last)
-	s.out.AddRow(s.socket, &c.addr, owner, row, n)
+	last := c.addTrain(now, &train, recovery.Packet{Kind: carryStream, Offset: t.next}, int(full), n)
+	for n > 0 {
+		row, flags := t.ring.row(t.next, n), uint8(0)
+		k := len(row) / size
+		if t.next, n = t.next+uint64(k)*full, n-k; n == 0 { // not cut by the ring's end
+			flags = last
+		}
+		train.PutRow(row, flags)
+		s.out.AddRow(s.socket, &c.addr, owner, row, k)
+	}
 	if c.asked == 0 {
 		c.asked = now
 	}
@@ -89,24 +95,26 @@ func (c *Endpoint) trainRoom(now congestion.Time, head int, left uint64) (n, ful
 	}
 	size := t.mtu.Size()
 	full = size - head
-	n = min(int(left/uint64(full)), t.sent.Free(), int(t.skip), s.out.Joinable(s.socket, c.owner(), size, head))
+	n = min(int(left/uint64(full)), t.sent.Free(), int(t.skip), s.out.Joinable(s.socket, c.owner(), size, size))
 	return t.path.Room(now, int64(size), n), full
 }
 
 // joinTrain joins a train of n packets with data to the packet sent last. p is the first of
-// them but for its sizes.
+// them but for its sizes. They are laid out in one piece, as those of the stream: the copy
+// stays in the cache, and costs less than a head and a piece of each for the kernel.
 func (c *Endpoint) joinTrain(now congestion.Time, train *wire.Train, p recovery.Packet, data []byte, n int) {
-	s, full := c.s, len(data)/n
+	full, head := len(data)/n, train.HeadSize()
 	last := c.addTrain(now, train, p, full, n)
-	for ; len(data) > 0; data = data[full:] {
+	row := c.s.out.Take(n * (head + full))
+	for b := row; len(data) > 0; b, data = b[head+full:], data[full:] {
 		flags := uint8(0)
 		if len(data) == full {
 			flags = last
 		}
-		b := s.out.Take(train.HeadSize())
-		train.Put(b, flags)
-		s.out.Join(b, data[:full])
+		train.Put(b[:head], flags)
+		copy(b[head:], data[:full])
 	}
+	c.s.out.Join(row, n)
 }
 
 // addTrain notes that a train of n packets leaves with full bytes each, of which p is the
@@ -124,10 +132,27 @@ func (c *Endpoint) addTrain(now congestion.Time, train *wire.Train, p recovery.P
 	return 0
 }
 
-// transmitTrains is transmit for as many whole trains as there are. What is left
-// goes with the next post, or look.
-func (c *Endpoint) transmitTrains(now congestion.Time) {
-	c.push(now, uint64(sock.MaxTrain(c.tx.mtu.Size()))*c.full())
+// Less than a whole train of the stream waits for company while the peer has backlog bytes to
+// receive or to deliver, which keep it busy meanwhile, but for no longer than companyTime after
+// a long record was posted: others may follow it as soon as there is room.
+const (
+	backlog     = 256 << 10
+	companyTime = 100 * time.Microsecond
+)
+
+// company is how many bytes of the stream have to be there for any to leave.
+func (c *Endpoint) company(now congestion.Time) uint64 {
+	t := &c.tx
+	delivered := t.limit - t.window
+	if t.next < delivered+backlog || now.Sub(t.lastLong) >= companyTime {
+		return 0
+	}
+	return c.wholeTrain()
+}
+
+// wholeTrain is how many bytes of the stream a train carries at most.
+func (c *Endpoint) wholeTrain() uint64 {
+	return uint64(sock.MaxTrain(c.tx.mtu.Size())) * c.full()
 }
 
 // eatTrain takes in what follows the first datagram of a message and is a train,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
+	"github.com/weft-fabric/weft/hw/udp/recovery"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/hw/udp/wire"
 	"github.com/weft-fabric/weft/internal/nettest"
@@ -226,5 +227,56 @@ func TestBadCableLong(t *testing.T) {
 			hb.Impair(p)
 			stream(t, a, b, 20000)
 		})
+	}
+}
+
+// TestCompany: less than a whole train waits while the peer has a backlog, but not for long.
+func TestCompany(t *testing.T) {
+	a, b := open(t, false, Config{MaxPacket: 1472}), open(t, false, Config{})
+	c := pair(t, a, b).(*Endpoint)
+	c.s.lease.lock()
+	defer c.s.leave()
+	tx := &c.tx
+	defer func(next, limit uint64) { tx.next, tx.limit = next, limit }(tx.next, tx.limit)
+	now := a.now()
+	const delivered = 1000
+	tx.lastLong, tx.limit, tx.next = now, tx.window+delivered, delivered+backlog
+	whole := c.wholeTrain()
+	if n := uint64(sock.MaxTrain(tx.mtu.Size())); whole != n*c.full() || n < 2 {
+		t.Errorf("a train of %d packets has %d bytes", n, whole)
+	}
+	if n := c.company(now); n != whole {
+		t.Errorf("%d bytes leave at least", n)
+	}
+	if n := c.company(now.Add(companyTime)); n != 0 {
+		t.Errorf("%d bytes leave at least after %v", n, companyTime)
+	}
+	tx.next--
+	if n := c.company(now); n != 0 {
+		t.Errorf("%d bytes leave at least, without a backlog", n)
+	}
+}
+
+// TestNumbers: numbers in a row are skipped before, not among them, and single ones when it is time.
+func TestNumbers(t *testing.T) {
+	var tx sender
+	tx.numbers(1)
+	if tx.sent.Number() != 0 {
+		t.Error("the first number is skipped")
+	}
+	p := recovery.Packet{Size: 1}
+	for range 5 {
+		tx.number()
+		tx.sent.Add(1, p)
+	}
+	skip := tx.skip
+	if n := tx.numbers(skip); n != skip || tx.sent.Number() != 5 {
+		t.Errorf("%d in a row, as many as are left of %d: the next is %d", n, skip, tx.sent.Number())
+	}
+	if n := tx.numbers(skip + 1); n < skip+1 || tx.sent.Number() != 6 {
+		t.Errorf("%d in a row, where %d were left: the next is %d", n, skip, tx.sent.Number())
+	}
+	if n := tx.numbers(2 * skipUpTo); n < 2*skipUpTo || tx.sent.Number() != 7 {
+		t.Errorf("%d in a row: the next is %d", n, tx.sent.Number())
 	}
 }

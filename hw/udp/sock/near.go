@@ -9,17 +9,17 @@ import (
 )
 
 // A socket that is connected to one peer needs no search for the route of each
-// datagram, on either way. So the peer to whom most datagrams go one by one gets such a
+// message, on either way. So the peer to whom most go, datagrams and trains, gets such a
 // socket, bound to the same name: its near peer. The kernel gives it what comes from
-// there and nothing else. Batches profit less, and several stripes cannot have it: the
-// kernel would not ask the program that steers.
+// there and nothing else. Several stripes cannot have it: the kernel would not ask the
+// program that steers.
 type near struct {
 	fd   int  // made with the socket, in its network namespace; -1: none
 	used bool // it is bound and connected
 	to   Addr
 
-	// Who gets one: the peer that has the majority of the lone datagrams
-	// (Boyer and Moore's vote, 1981).
+	// Who gets one: the peer that has the majority of the first messages of a system
+	// call (Boyer and Moore's vote, 1981).
 	candidate Addr
 	votes     int
 	refused   bool // it cannot be done
@@ -30,14 +30,14 @@ type near struct {
 	mainHad bool
 }
 
-// nearVotes is by how many lone datagrams a peer must be ahead of the others. Making
-// a near socket takes as long as some ten datagrams.
+// nearVotes is by how many messages a peer must be ahead of the others. Making
+// a near socket takes as long as some ten of them.
 const nearVotes = 256
 
 // has tells whether a is the near peer.
 func (n *near) has(a *Addr) bool { return n.used && n.to == *a }
 
-// vote takes in that a datagram went to a alone.
+// vote takes in that a message goes to a, the first of a system call.
 func (n *near) vote(a *Addr) {
 	switch {
 	case n.has(a):

@@ -140,27 +140,23 @@ func (o *Out) joinable(s *Socket, to *Addr, owner uint64, size int) *outMessage 
 func MaxTrain(size int) int { return min(maxSegments, maxJoined/size) }
 
 // Joinable returns how many datagrams of owner may join the last message: of size
-// bytes as those in it, in two pieces each, of which head bytes are of the arena (none
-// for a row).
-func (o *Out) Joinable(s *Socket, owner uint64, size, head int) int {
-	if o.n == 0 || s.noGSO {
+// bytes as those in it, each of which takes so many bytes of the arena.
+func (o *Out) Joinable(s *Socket, owner uint64, size, taken int) int {
+	if o.n == 0 || s.noGSO || o.pieces == outPieces {
 		return 0
 	}
 	m := &o.msgs[o.n-1]
 	if m.owner != owner || m.segment != size || m.last != size {
 		return 0
 	}
-	return max(min(maxSegments-m.segments, (maxJoined-m.total)/m.segment, (outPieces-o.pieces)/2, (outArena-o.taken)/max(head, 1)), 0)
+	return max(min(maxSegments-m.segments, (maxJoined-m.total)/m.segment, (outArena-o.taken)/max(taken, 1)), 0)
 }
 
-// Join adds a datagram, of which Joinable has told, to the last message.
-func (o *Out) Join(head, tail []byte) {
-	o.taken += len(head)
-	m := &o.msgs[o.n-1]
-	m.segments++
-	m.total += m.segment
-	o.piece(head)
-	o.piece(tail)
+// Join adds n datagrams, of which Joinable has told, to the last message. They follow one
+// another in row, which was taken.
+func (o *Out) Join(row []byte, n int) {
+	o.taken += len(row)
+	o.join(row, n)
 }
 
 // RowRoom returns how many datagrams of owner, of size bytes each, AddRow takes. Full was
@@ -179,6 +175,10 @@ func (o *Out) AddRow(s *Socket, to *Addr, owner uint64, row []byte, n int) {
 		m := o.begin(s, to, owner, size)
 		m.segments, m.total = 0, 0
 	}
+	o.join(row, n)
+}
+
+func (o *Out) join(row []byte, n int) {
 	m := &o.msgs[o.n-1]
 	m.segments += n
 	m.total += len(row)
@@ -245,11 +245,11 @@ func (o *Out) Flush(s *Socket) {
 func (o *Out) send(s *Socket, i int) (n uintptr, errno unix.Errno) {
 	h, to := &o.hdrs[i].hdr, &o.msgs[i].to
 	fd, count := s.FD, o.n-i
+	s.near.vote(to)
 	if s.near.used {
 		fd, count = o.nearest(s, i)
 	}
 	if o.n == 1 && h.Iovlen == 1 && h.Controllen == 0 {
-		s.near.vote(to)
 		v := h.Iov
 		_, _, errno = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(v.Base)), uintptr(v.Len),
 			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))

@@ -139,25 +139,31 @@ func TestJoin(t *testing.T) {
 	b, bAddr := group(t, "127.0.0.1:0", Options{})
 	in, out := buffers(t)
 	s := a.Sockets[0]
-	if n := out.Joinable(s, 7, 1002, 2); n != 0 {
+	const size = 1002
+	if n := out.Joinable(s, 7, size, size); n != 0 {
 		t.Errorf("%d datagrams join nothing", n)
 	}
 	var want [][]byte
-	for n := 0; n < 150; {
-		if out.Full(2) {
+	add := func() []byte {
+		want = append(want, bytes.Repeat([]byte{byte(len(want))}, size))
+		return want[len(want)-1]
+	}
+	for len(want) < 400 { // more than the arena holds
+		if out.Full(size) {
 			out.Flush(s)
 		}
-		add := func() { want = append(want, append([]byte{byte(n), 1}, bytes.Repeat([]byte{byte(n)}, 1000)...)); n++ }
-		add()
-		datagram(out, s, &bAddr, want[n-1][:2], want[n-1][2:])
-		for k := out.Joinable(s, 7, 1002, 2); k > 0; k-- {
-			add()
-			head := out.Take(2)
-			copy(head, want[n-1])
-			out.Join(head, want[n-1][2:])
+		first := add()
+		datagram(out, s, &bAddr, first[:2], first[2:])
+		k := out.Joinable(s, 7, size, size)
+		row := out.Take(k * size)
+		for b := row; len(b) > 0; b = b[size:] {
+			copy(b, add())
 		}
-		for _, wrong := range [][2]int{{8, 1002}, {7, 1001}, {7, 1003}} {
-			if k := out.Joinable(s, uint64(wrong[0]), wrong[1], 2); k != 0 {
+		if k > 0 {
+			out.Join(row, k)
+		}
+		for _, wrong := range [][2]int{{8, size}, {7, size - 1}, {7, size + 1}} {
+			if k := out.Joinable(s, uint64(wrong[0]), wrong[1], wrong[1]); k != 0 {
 				t.Errorf("%d datagrams of %d bytes of %d join", k, wrong[1], wrong[0])
 			}
 		}
