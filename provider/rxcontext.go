@@ -214,7 +214,7 @@ func (r *rxContext) proceed(local bool) {
 			e.networkArrivals(r.cfg.ProgressBatch)
 		}
 	}
-	if r.busy() {
+	if r.pending() {
 		r.flush()
 		if !r.offload {
 			r.stepActive()
@@ -236,14 +236,28 @@ func (r *rxContext) proceed(local bool) {
 	r.publish()
 }
 
-// busy tells whether there is work that no ring shows.
-func (r *rxContext) busy() bool {
+// pending tells whether there is work that no ring shows.
+func (r *rxContext) pending() bool {
 	if r.active.head != 0 && !r.offload || len(r.out) != 0 || r.deferred.Load() != 0 {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists)+len(e.helps)+len(e.putting) != 0 || e.rmaBusy() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
+		if len(e.streams)+len(e.assists)+len(e.helps)+len(e.putting) != 0 || e.rmaBusy() || e.conn != nil && e.conn.ending() ||
 			e.coll != nil && e.coll.busy() {
+			return true
+		}
+	}
+	return false
+}
+
+// busy tells whether polls are to enter Go without an arrival: for work that is pending, or
+// for a look at ports that only Go looks at.
+func (r *rxContext) busy() bool {
+	if r.pending() {
+		return true
+	}
+	for _, e := range r.eps {
+		if e.onNetwork() {
 			return true
 		}
 	}
