@@ -79,6 +79,9 @@ func (k *keeper) round(kicked bool) time.Duration {
 		looks := s.looks.Load()
 		others := looks != k.looked[n]
 		if !s.lease.try() {
+			if kicked {
+				k.nudge(0) // what waits is not sent yet
+			}
 			sleep = min(sleep, keeperActive)
 			continue
 		}

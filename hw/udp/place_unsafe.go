@@ -105,11 +105,12 @@ func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
 		span = recovery.Span{From: o.next, To: o.next + o.piece(o.next, room)}
 		o.next = span.To
 	}
-	if n := int(min(c.wholeTrain(), o.total-span.From)/room) + 1; n > 2 { // a train may follow
+	n := int(min(c.wholeTrain(), o.total-span.From)/room) + 1 // a train may follow
+	if n > 2 {
 		c.tx.numbers(uint32(n))
-		if c.s.out.Full(n * c.tx.mtu.Size()) {
-			c.s.flush()
-		}
+	}
+	if c.s.out.Full(n * c.tx.mtu.Size()) {
+		c.s.flush() // not later: a flush leaves the region
 	}
 	kind := carryPut
 	if o.kind == opServe {

@@ -29,6 +29,9 @@ func (c *Endpoint) sendTrain(now congestion.Time) bool {
 	if s.out.Full(0) {
 		s.flush()
 	}
+	if c.full() != full {
+		return false // what was flushed was refused: the interface's MTU has shrunk
+	}
 	size, owner := t.mtu.Size(), c.owner()
 	n := min(int((end-t.next)/full), t.sent.Free(), s.out.RowRoom(s.socket, owner, size))
 	if n = t.path.Room(now, int64(size), n); n <= 0 {
@@ -144,7 +147,7 @@ const (
 func (c *Endpoint) company(now congestion.Time) uint64 {
 	t := &c.tx
 	delivered := t.limit - t.window
-	if t.next < delivered+backlog || now.Sub(t.lastLong) >= companyTime {
+	if c.at() != up || t.next < delivered+backlog || now.Sub(t.lastLong) >= companyTime {
 		return 0
 	}
 	return c.wholeTrain()

@@ -280,3 +280,71 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("%d in a row: the next is %d", n, tx.sent.Number())
 	}
 }
+
+// crowded fills what c's stripe is to send with datagrams of c that the kernel refuses. The lease is held.
+func (c *Endpoint) crowded() {
+	nowhere := sock.FromAddrPort(netip.MustParseAddrPort("127.0.0.1:0"))
+	for c.s.out.Empty() || !c.s.out.Full(0) {
+		c.s.out.Add(c.s.socket, &nowhere, c.owner(), c.s.out.Take(c.tx.mtu.Size()), nil, true)
+	}
+}
+
+// TestTrainShrunk has the MTU fall while room is made for a train: none leaves, and nothing is lost.
+func TestTrainShrunk(t *testing.T) {
+	a, b := open(t, false, Config{MaxPacket: 1472, MaxBcopy: longSize}), open(t, false, Config{MaxBcopy: longSize})
+	c := pair(t, a, b).(*Endpoint)
+	got := 0
+	b.SetHandler(1, func(_ hw.Source, _ uint64, _, p []byte) {
+		if !bytes.Equal(p, numbered(len(p), 5)) {
+			t.Error("wrong bytes")
+		}
+		got += len(p)
+	})
+	arrived := func(n int) {
+		eventually(t, "messages", func() bool { a.Progress(1); b.Progress(16); return got == n && c.idleStream() })
+	}
+	if !bcopy(t, c, 0, nil, 100, hwtest.Packed(numbered(100, 5))) {
+		t.Fatal("no room")
+	}
+	arrived(100)
+	c.s.lease.lock()
+	now, message := c.s.time(), numbered(longSize, 5)
+	c.s.flush()
+	c.beginRecord(now, recordMessage, 1, nil, len(message), 0)
+	c.tx.ring.write(message)
+	c.endRecord(0, len(message))
+	c.crowded()
+	next, size := c.tx.next, c.tx.mtu.Size()
+	if c.sendTrain(now) || c.tx.next != next {
+		t.Errorf("a train of %d bytes leaves", c.tx.next-next)
+	}
+	if c.tx.mtu.Size() >= size {
+		t.Errorf("packets have %d bytes still", size)
+	}
+	c.transmit(now)
+	c.s.leave()
+	arrived(100 + longSize)
+}
+
+// TestServedCrowded: a region is in use until the kernel has read what is sent of it.
+func TestServedCrowded(t *testing.T) {
+	a, b := open(t, false, Config{MaxPacket: 1472}), open(t, false, Config{})
+	c := pair(t, a, b).(*Endpoint)
+	region := make([]byte, 1000)
+	m, err := a.Memory().Register(regionOf(region))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _ := a.Memory().UnpackKey(m.PackKey(nil))
+	c.s.lease.lock()
+	c.s.flush()
+	c.crowded()
+	c.sendOp(c.s.time(), &operation{kind: opServe, key: key[0], total: uint64(len(region))})
+	if c.s.out.Empty() || len(c.s.entered) != 1 {
+		t.Errorf("%d regions are in use before a flush", len(c.s.entered))
+	}
+	c.s.leave()
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
