@@ -180,9 +180,9 @@ jobs() {
 
 pingpongs
 if [ "$mode" = short ]; then
-	apart 100 row quiet
+	apart 160 row quiet
 	jobs 1 240 types
-	machines "one machine: senders that help" run 60 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 50s
+	machines "one machine: senders that help" run 110 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 100s
 	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
@@ -191,7 +191,7 @@ else
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
-	machines "one machine: senders that help" run 60 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 50s
+	machines "one machine: senders that help" run 110 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 100s
 	machines "one machine: conformance and faults" run 1000 "$dir/verbs.test" -test.v -test.timeout 990s
 	machines "two machines: traffic, loss, delay, port down, one killed" pair 600 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 590s
 fi
