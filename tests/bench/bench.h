@@ -74,17 +74,11 @@ struct shared {
 	} region;                   /* rank 1's, of the one-sided tests */
 };
 
-/* Providers that are measured at the same time take time slices in turn: the
- * ranks of the others sleep. */
-struct slices {
-	pthread_barrier_t edge; /* of the ranks of all providers, between slices */
-};
-
 /* A rank's endpoint and what it has completed. */
 struct node {
 	const struct options *opt;
 	struct shared *shared;
-	struct slices *slices;
+	pthread_barrier_t *edge; /* of the ranks of all providers, between time slices */
 	int provider; /* its index in the options */
 	const char *provider_name;
 	int rank, ranks, met;
@@ -151,9 +145,9 @@ enum { FETCHES = 50 }; /* of a sample */
 struct region open_region(struct node *n);
 void fetch_adds(struct node *n, const struct region *to, int count);
 
-/* slices.c */
+/* slices.c: providers that are measured together take time slices in turn, and the
+ * ranks of the others sleep. */
 enum { SLICE_MS = 20 };
-struct slices *make_slices(int parties);
 void begin_slice(struct node *n);
 void end_slice(struct node *n);
 

@@ -96,17 +96,31 @@ static void move_to(const char *host)
 	close(fd);
 }
 
-static struct shared *make_shared(int ranks)
+/* share returns memory that forked processes share. */
+static void *share(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap", -FI_ENOMEM);
+	return p;
+}
+
+/* share_barrier makes a barrier in such memory. */
+static void share_barrier(pthread_barrier_t *b, int parties)
 {
 	pthread_barrierattr_t attr;
-	struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (s == MAP_FAILED)
-		die("mmap", -FI_ENOMEM);
 	pthread_barrierattr_init(&attr);
 	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&s->sleepers, &attr, (unsigned int)ranks);
+	pthread_barrier_init(b, &attr, (unsigned int)parties);
+}
+
+static struct shared *make_shared(int ranks)
+{
+	struct shared *s = share(sizeof(*s));
+
+	share_barrier(&s->sleepers, ranks);
 	return s;
 }
 
@@ -184,10 +198,11 @@ static int limit_of(const struct test *t)
 static bool run_together(const struct test *t, const struct options *opt)
 {
 	int ranks = t->ranks ? t->ranks : posters() + 1, count = 0;
-	struct slices *slices = make_slices(ranks * opt->provider_count);
+	pthread_barrier_t *edge = share(sizeof(*edge));
 	struct shared *s[MAX_PROVIDERS];
 	pid_t pids[MAX_PROVIDERS * MAX_RANKS];
 
+	share_barrier(edge, ranks * opt->provider_count);
 	for (int p = 0; p < opt->provider_count; p++) {
 		s[p] = make_shared(ranks);
 		for (int rank = 0; rank < ranks; rank++) {
@@ -195,7 +210,7 @@ static bool run_together(const struct test *t, const struct options *opt)
 			if (pid < 0)
 				die("fork", -FI_EAGAIN);
 			if (!pid)
-				run_rank(t, &(struct node){.opt = opt, .shared = s[p], .slices = slices,
+				run_rank(t, &(struct node){.opt = opt, .shared = s[p], .edge = edge,
 							   .provider = p, .rank = rank, .ranks = ranks});
 			pids[count++] = pid;
 		}
@@ -203,7 +218,7 @@ static bool run_together(const struct test *t, const struct options *opt)
 	bool ok = reap(pids, count, limit_of(t) * opt->provider_count);
 	for (int p = 0; p < opt->provider_count; p++)
 		munmap(s[p], sizeof(*s[p]));
-	munmap(slices, sizeof(*slices));
+	munmap(edge, sizeof(*edge));
 	return ok;
 }
 

@@ -6,29 +6,12 @@
  * two programs that run one after the other a matter of luck. Of slices of
  * SLICE_MS milliseconds every provider has one in the same state of the machine.
  */
-#include <sys/mman.h>
-
 #include "bench.h"
-
-/* make_slices makes those of so many ranks, in memory that forked processes share. */
-struct slices *make_slices(int parties)
-{
-	pthread_barrierattr_t attr;
-	struct slices *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (s == MAP_FAILED)
-		die("mmap", -FI_ENOMEM);
-	pthread_barrierattr_init(&attr);
-	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&s->edge, &attr, (unsigned int)parties);
-	return s;
-}
 
 static void pass_edges(struct node *n, int count)
 {
 	for (int i = 0; n->opt->provider_count > 1 && i < count; i++)
-		pthread_barrier_wait(&n->slices->edge);
+		pthread_barrier_wait(n->edge);
 }
 
 /* begin_slice returns when the slice of this rank's provider has begun. */

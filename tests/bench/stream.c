@@ -69,10 +69,11 @@ int agree(struct node *n, int count)
 }
 
 /* time_batches calls a batch of so many round trips or windows again and again
- * in a time slice of this provider. The first is not timed. A sample is the time
- * of a batch in nanoseconds times scale. */
+ * in a time slice of this provider, whose samples are kept alone. The first is not
+ * timed. A sample is the time of a batch in nanoseconds times scale. */
 static void time_batches(struct node *n, batch_fn *run, size_t bytes, int count, double scale)
 {
+	clear_samples();
 	begin_slice(n);
 	run(n, bytes, count);
 	struct deadline end = deadline_in(n->opt->slice);
@@ -102,7 +103,6 @@ void pingpong(struct node *n, size_t bytes, const char *median, const char *tail
 
 	meet(n);
 	for (int i = 0; i < n->opt->slices; i++) {
-		clear_samples();
 		time_batches(n, round_trips, bytes, batch, 0.5e-3 / batch);
 		if (n->rank == 0)
 			report(median, quantile(0.5));
@@ -178,7 +178,6 @@ void stream_figures(struct node *n, size_t bytes, int batch, double per, const c
 {
 	meet(n);
 	for (int i = 0; i < n->opt->slices; i++) {
-		clear_samples();
 		time_batches(n, windows, bytes, batch, 1.0 / batch / WINDOW);
 		if (n->rank == 0)
 			report(name, per / quantile(0.5));
