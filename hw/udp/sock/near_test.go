@@ -145,3 +145,29 @@ func TestNearGone(t *testing.T) {
 		t.Error("nothing was told")
 	}
 }
+
+// TestNearTrains: trains count as datagrams do, and peers in turn have no majority.
+func TestNearTrains(t *testing.T) {
+	a, _ := group(t, "127.0.0.1:0", Options{})
+	_, one := group(t, "127.0.0.1:0", Options{})
+	_, other := group(t, "127.0.0.1:0", Options{})
+	_, out := buffers(t)
+	s, row := a.Sockets[0], make([]byte, 2000)
+	train := func(to *Addr) {
+		out.AddRow(s, to, 7, row, 2)
+		out.Flush(s)
+	}
+	for range nearVotes {
+		train(&one)
+		train(&other)
+	}
+	if s.WantsNear() {
+		t.Error("one of two peers in turn gets a socket")
+	}
+	for range nearVotes {
+		train(&one)
+	}
+	if !s.WantsNear() {
+		t.Error("trains to one peer do not count")
+	}
+}
