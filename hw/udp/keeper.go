@@ -3,8 +3,6 @@ package udp
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/weft-fabric/weft/congestion"
 )
 
 // keeper looks after an interface that nobody looks after: it acknowledges,
@@ -39,7 +37,7 @@ func (k *keeper) begin(i *Iface) {
 
 // nudge has the keeper look soon: something waits to be sent. It costs a load
 // if it is under way already.
-func (k *keeper) nudge(congestion.Time) {
+func (k *keeper) nudge() {
 	if k.kicked.Load() == 0 && k.kicked.CompareAndSwap(0, 1) {
 		select {
 		case k.kick <- struct{}{}:
@@ -80,7 +78,7 @@ func (k *keeper) round(kicked bool) time.Duration {
 		others := looks != k.looked[n]
 		if !s.lease.try() {
 			if kicked {
-				k.nudge(0) // what waits is not sent yet
+				k.nudge() // what waits is not sent yet
 			}
 			sleep = min(sleep, keeperActive)
 			continue

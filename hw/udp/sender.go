@@ -110,7 +110,7 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 	for t.waiting() && t.sent.Room() && t.path.May(now) {
 		if t.lost.Len() == 0 && min(t.tail, t.limit)-t.next < rest {
 			c.markDirty()
-			c.i.keeper.nudge(now)
+			c.i.keeper.nudge()
 			break
 		}
 		if !c.sendTrain(now) {
