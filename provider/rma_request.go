@@ -184,22 +184,22 @@ func (e *Endpoint) rmaBusy() bool {
 
 // answered takes off what the target has answered for and finishes the request
 // when that was the last. The caller holds the progress lease.
-func (e *Endpoint) answered(src hw.Source, id, units uint64, status fi.Errno) {
+func (e *Endpoint) answered(src hw.Source, id uint64, d *doneHead) {
 	req, known := e.rmas.Lookup(id)
-	if !known || !e.ownsLink(src, req.link) || units > req.left.Load() {
-		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", units, id)
+	if !known || !e.ownsLink(src, req.link) || d.units > req.left.Load() {
+		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", d.units, id)
 		return
 	}
 	if req.flags&rmaLaned != 0 {
-		if !e.segmentAnswered(req, id, units, -1, status) {
+		if !e.segmentAnswered(req, id, d) {
 			e.malformed(src, "answer to request %#x, of which nothing is under way", id)
 		}
 		return
 	}
-	if status != fi.Success && req.status == fi.Success {
-		req.status = status
+	if d.status != fi.Success && req.status == fi.Success {
+		req.status = d.status
 	}
-	if units != 0 && req.left.Add(-units) == 0 && e.claimRMA(id) {
+	if d.units != 0 && req.left.Add(-d.units) == 0 && e.claimRMA(id) {
 		e.finishRMA(req, id, req.status)
 	}
 }
@@ -215,7 +215,7 @@ func (e *Endpoint) onRMADone(src hw.Source, header uint64, head, payload []byte)
 		e.fetchRefused(src, header, &d)
 		return
 	}
-	e.answered(src, header, d.units, d.status)
+	e.answered(src, header, &d)
 }
 
 // onReadData takes in a piece of what was read.
@@ -239,7 +239,7 @@ func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte
 		payload = payload[v.Len:]
 	}
 	if req.flags&rmaLaned != 0 {
-		if !e.segmentAnswered(req, header, n, int64(at), req.status) {
+		if !e.segmentAnswered(req, header, &doneHead{req.status, n, at}) {
 			e.malformed(src, "%d bytes at %d for request %#x, which has no segment there", n, at, header)
 		}
 		return
@@ -247,7 +247,7 @@ func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte
 	if n == 0 && req.total == 0 {
 		n = 1 // an empty read
 	}
-	e.answered(src, header, n, fi.Success)
+	e.answered(src, header, &doneHead{fi.Success, n, at})
 }
 
 // finishRMA completes a request. The caller holds the progress lease and has

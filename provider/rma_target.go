@@ -87,7 +87,7 @@ func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
 		})
 	}
 	if w.request != 0 && (status != fi.Success || w.flags&rmaAck != 0) {
-		d := doneHead{status: status}
+		d := doneHead{status: status, at: noPlace}
 		if w.flags&rmaAck != 0 {
 			d.units = 1
 		}
@@ -136,13 +136,13 @@ func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
 	if h.length != 0 {
 		m, _, err := e.access(src, h.key, addr, h.length, fi.RemoteRead)
 		if err != nil {
-			e.answer(src, h.request, &doneHead{e.refuseAccess(src, "read", h.key, addr, h.length, err), h.length})
+			e.answer(src, h.request, &doneHead{e.refuseAccess(src, "read", h.key, addr, h.length, err), h.length, h.at})
 			return
 		}
 		m.gate.leave()
 	}
 	if len(e.replies) >= maxReplies {
-		e.answer(src, h.request, &doneHead{fi.ENOMEM, max(1, h.length)})
+		e.answer(src, h.request, &doneHead{fi.ENOMEM, max(1, h.length), h.at})
 		return
 	}
 	e.reply(reply{link: e.linkBack(e.senderOf(src)), request: h.request, key: h.key, addr: addr, length: h.length, at: h.at, last: h.last})
@@ -178,7 +178,7 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 		case err == fi.EAGAIN:
 			return false
 		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO: // the region was closed meanwhile, or is of a device that fails
-			d := doneHead{fi.ErrnoOf(err), r.length - r.sent}
+			d := doneHead{fi.ErrnoOf(err), r.length - r.sent, r.at + r.sent}
 			e.rx.send(e, r.link, amRMADone, r.request, d.put(e.rx.head[:]))
 			return true
 		case err != nil:
@@ -251,9 +251,9 @@ func (e *Endpoint) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 	switch {
 	case h.request == 0: // the initiator has completed it
 	case h.kind == atomics.Base:
-		e.answer(src, h.request, &doneHead{status, 1})
+		e.answer(src, h.request, &doneHead{status, 1, noPlace})
 	case status != fi.Success:
-		e.answer(src, h.request, &doneHead{status, n})
+		e.answer(src, h.request, &doneHead{status, n, noPlace})
 	default:
 		e.replyResult(src, &h, n)
 		e.fillBack(src)
@@ -339,5 +339,5 @@ func (e *Endpoint) replyResult(src hw.Source, h *atomicHead, n uint64) {
 		}
 	}
 	log.Warnf(log.EPData, "no memory for the result of an atomic operation")
-	e.answer(src, h.request, &doneHead{fi.ENOMEM, n})
+	e.answer(src, h.request, &doneHead{fi.ENOMEM, n, noPlace})
 }

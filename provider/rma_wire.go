@@ -34,7 +34,7 @@ const (
 	writeDataBytes  = 40
 	readHeadBytes   = 40
 	atomicHeadBytes = 32
-	doneHeadBytes   = 16
+	doneHeadBytes   = 24
 	shareHeadBytes  = 32
 )
 
@@ -143,15 +143,20 @@ func (a *atomicHead) parse(b []byte) bool {
 }
 
 // doneHead tells how units of an operation have ended: bytes of a read or of
-// an atomic's result, messages of a write.
+// an atomic's result, messages of a write. Of a read it says where these bytes
+// begin in it, because data that was asked for before may follow; else at is noPlace.
 type doneHead struct {
 	status fi.Errno
 	units  uint64
+	at     uint64
 }
+
+const noPlace = ^uint64(0)
 
 func (d *doneHead) put(b []byte) []byte {
 	binary.LittleEndian.PutUint64(b[0:], uint64(d.status))
 	binary.LittleEndian.PutUint64(b[8:], d.units)
+	binary.LittleEndian.PutUint64(b[16:], d.at)
 	return b[:doneHeadBytes]
 }
 
@@ -160,7 +165,7 @@ func (d *doneHead) parse(b []byte) bool {
 		return false
 	}
 	status := binary.LittleEndian.Uint64(b[0:])
-	*d = doneHead{fi.Errno(status), binary.LittleEndian.Uint64(b[8:])}
+	*d = doneHead{fi.Errno(status), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}
 	return status < 1024
 }
 

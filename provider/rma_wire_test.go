@@ -41,7 +41,7 @@ func TestRMAHeads(t *testing.T) {
 			t.Errorf("offer of a share %+v is accepted", s)
 		}
 	}
-	d, gotDone := doneHead{fi.EACCES, 9}, doneHead{}
+	d, gotDone := doneHead{fi.EACCES, 9, 7}, doneHead{}
 	if !gotDone.parse(d.put(b[:])) || gotDone != d {
 		t.Errorf("outcome %+v", gotDone)
 	}

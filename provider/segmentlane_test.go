@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -191,6 +192,43 @@ func TestSegmentsRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSegmentsRefusedEarly has refusals of a read's later segments come before the data of
+// its first, as where the data waits for room.
+func TestSegmentsRefusedEarly(t *testing.T) {
+	sides := overUDP(t, 2, func(c *config.Config) {
+		lanesEverywhere(c)
+		c.CC, c.InitialCwnd = "fixed", 3
+	})
+	x, y := sides[0], sides[1]
+	remote, local := make([]byte, 40<<10), make([]byte, 96<<10)
+	y.region(remote, 7, fi.RemoteRead)
+	read := func(context uint64, n int) {
+		a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y], Context: context, Read: true}
+		post(t, func() error { return x.ep.RMA(&a) }, x, y)
+	}
+	read(1, 8)
+	wantDone(t, x, y, 1, fi.RMA|fi.Read)
+	h := hold(t, x, y)
+	read(2, len(local)) // three segments, of which the first is within
+	for end := time.Now().Add(time.Minute); len(h.held) < 3; drain(x, y) {
+		if time.Now().After(end) {
+			t.Fatalf("%d segments under way", len(h.held))
+		}
+	}
+	for _, ask := range slices.Backward(h.held) {
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+		drain(x, y)
+	}
+	if _, e, ok := settle(t, x, y); ok || e.Err != fi.EACCES || e.Context != 2 {
+		t.Errorf("%v, %+v", ok, e)
+	}
+	if len(x.ep.transfers) != 0 {
+		t.Errorf("%d transfers are left", len(x.ep.transfers))
+	}
 }
 
 // TestSegmentsInject has a write that is injected leave the caller's memory at

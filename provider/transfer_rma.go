@@ -174,20 +174,20 @@ func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
 	return err
 }
 
-// segmentAnswered takes in the target's word on units of a request in segments:
-// bytes of a read from offset at on (-1: not known), segments of a write. It
-// reports false if none waits for it.
-func (e *Endpoint) segmentAnswered(req *rmaRequest, id, units uint64, at int64, status fi.Errno) bool {
+// segmentAnswered takes in the target's word on a request in segments: on bytes of
+// a read, or segments of a write, which are answered in order. It reports false if
+// none waits for it.
+func (e *Endpoint) segmentAnswered(req *rmaRequest, id uint64, d *doneHead) bool {
 	t := e.transfers[id]
 	if t == nil {
 		return false
 	}
-	if status != fi.Success && t.status == fi.Success {
-		t.status = status
+	if d.status != fi.Success && t.status == fi.Success {
+		t.status = d.status
 	}
-	n := t.lane
+	n, units := t.lane, d.units
 	for units > 0 {
-		i := t.flightAt(at)
+		i := t.flightAt(d.at)
 		if i < 0 {
 			return false
 		}
@@ -211,11 +211,11 @@ func (e *Endpoint) segmentAnswered(req *rmaRequest, id, units uint64, at int64, 
 }
 
 // flightAt returns which segment in flight byte at of the operation is of: the
-// first for -1; -1 for none.
-func (t *transfer) flightAt(at int64) int {
+// first for noPlace; -1 for none.
+func (t *transfer) flightAt(at uint64) int {
 	for i := range t.flying {
 		s := &t.flying[i].segment
-		if at < 0 || at >= s.Offset && at < s.Offset+s.Length {
+		if at == noPlace || at >= uint64(s.Offset) && at < uint64(s.Offset+s.Length) {
 			return i
 		}
 	}
