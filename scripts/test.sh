@@ -13,14 +13,15 @@ log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 started=$SECONDS
 
-# step NAME COMMAND... shows the command's output and takes its closing line.
+# step NAME COMMAND... shows the command's output, and how long it took, and takes its closing line.
 # A command that fails without one, or prints none, counts as one failure.
 step() {
-	local name=$1 status line
+	local name=$1 status line began=$SECONDS
 	shift
 	echo "== $name"
 	"$@" 2>&1 | tee "$log/step"
 	status=${PIPESTATUS[0]}
+	echo "-- $name: $((SECONDS - began)) s"
 	line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log/step" | tail -n 1)
 	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
 		passed=$((passed + BASH_REMATCH[1]))

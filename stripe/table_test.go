@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -114,6 +115,7 @@ func TestSharedFree(t *testing.T) {
 	for n := 0; n < rounds; {
 		r, id, ok := tab.Alloc(0)
 		if !ok {
+			runtime.Gosched() // all are with those that free, which may need this core
 			continue
 		}
 		r.owner = id
