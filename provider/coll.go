@@ -207,8 +207,8 @@ func (c *collectives) malformed(src hw.Source, format string, args ...any) {
 	c.ep.malformed(src, "collective: "+format, args...)
 }
 
-// tell sends a message of at most ctsHead bytes to a member, now or when there
-// is room.
+// tell sends a message with a head of at most controlHead bytes to a member, now or
+// when there is room.
 func (c *collectives) tell(m *collMember, id hw.AMID, header uint64, head []byte) {
 	if m.link != nil && !m.dead {
 		c.ep.rx.send(c.ep, m.link, id, header, head)

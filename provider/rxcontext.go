@@ -103,9 +103,12 @@ type control struct {
 	link   *link
 	id     hw.AMID
 	header uint64
-	head   [ctsHead]byte
+	head   [controlHead]byte
 	n      int
 }
+
+// controlHead is the longest head of a message that may be kept, in bytes.
+const controlHead = max(ctsHead, doneHeadBytes, noteHeadBytes)
 
 func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
 	slots := 64
@@ -443,7 +446,8 @@ func (r *rxContext) engine(tagged bool) *match.Engine {
 	return r.untagged
 }
 
-// send sends a message of the protocol, or keeps it until there is room.
+// send sends a message of the protocol with a head of at most controlHead bytes, or keeps it until there
+// is room.
 func (r *rxContext) send(e *Endpoint, l *link, id hw.AMID, header uint64, head []byte) {
 	if len(r.out) == 0 && e.sendControl(l, id, header, head) {
 		return

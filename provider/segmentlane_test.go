@@ -231,6 +231,50 @@ func TestSegmentsRefusedEarly(t *testing.T) {
 	}
 }
 
+// crowded is an endpoint without room for short messages.
+type crowded struct{ hw.Endpoint }
+
+func (crowded) AMShort(hw.AMID, uint64, []byte, []byte) error { return hw.ErrNoResource }
+
+// TestRefusalWaits has the refusals of reads and writes wait for room at the target.
+func TestRefusalWaits(t *testing.T) {
+	sides := overUDP(t, 2, nil)
+	x, y := sides[0], sides[1]
+	b := make([]byte, 8)
+	y.region(b, 7, fi.RemoteRead|fi.RemoteWrite)
+	for _, read := range []bool{false, true} { // both sides connect
+		a := RMAArgs{IOV: iovOf(b), Remote: []fi.RMAIOVec{{Len: 8, Key: 7}}, Dest: x.addr[y], Context: 1, Read: read}
+		post(t, func() error { return x.ep.RMA(&a) }, x, y)
+		if _, e, ok := settle(t, x, y); !ok {
+			t.Fatal(e)
+		}
+	}
+	l, err := y.ep.linkOf(y.addr[x])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release()
+	p, ok := l.ready()
+	if !ok {
+		t.Fatal("not connected")
+	}
+	for _, read := range []bool{false, true} {
+		l.path.Store(&path{Endpoint: crowded{p.Endpoint}, port: p.port, peer: p.peer, keys: p.keys})
+		a := RMAArgs{IOV: iovOf(b), Remote: []fi.RMAIOVec{{Len: 8, Key: 8}}, Dest: x.addr[y], Context: 1, Read: read}
+		post(t, func() error { return x.ep.RMA(&a) }, x, y)
+		for end := time.Now().Add(time.Minute); len(y.ep.rx.out) == 0; drain(x, y) {
+			if time.Now().After(end) {
+				t.Fatal("no answer waits")
+			}
+		}
+		drain(x, y)
+		l.path.Store(p)
+		if _, e, ok := settle(t, x, y); ok || e.Err != fi.ENOKEY {
+			t.Errorf("read %v: %v, %+v", read, ok, e)
+		}
+	}
+}
+
 // TestSegmentsInject has a write that is injected leave the caller's memory at
 // once, however long it is.
 func TestSegmentsInject(t *testing.T) {
