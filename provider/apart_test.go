@@ -27,8 +27,8 @@ func apart(t *testing.T, change func(*config.Config)) (x, y *side) {
 	return x, y
 }
 
-// port returns the port over which a side has reached another.
-func (s *side) port(to *side) *port {
+// pathTo returns the link and the path over which a side has reached another.
+func (s *side) pathTo(to *side) (*link, *path) {
 	s.t.Helper()
 	l, err := s.ep.linkOf(s.addr[to])
 	if err != nil {
@@ -39,6 +39,13 @@ func (s *side) port(to *side) *port {
 	if !ok {
 		s.t.Fatal("the link is not up")
 	}
+	return l, p
+}
+
+// port returns the port over which a side has reached another.
+func (s *side) port(to *side) *port {
+	s.t.Helper()
+	_, p := s.pathTo(to)
 	return p.port
 }
 

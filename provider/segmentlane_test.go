@@ -71,20 +71,22 @@ func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error 
 	return nil
 }
 
+// over has what x sends to y go over what wrap makes of their endpoint, until the returned function is called.
+func over(t *testing.T, x, y *side, wrap func(hw.Endpoint) hw.Endpoint) (undo func()) {
+	t.Helper()
+	l, p := x.pathTo(y)
+	l.path.Store(&path{Endpoint: wrap(p.Endpoint), port: p.port, peer: p.peer, keys: p.keys})
+	return func() { l.path.Store(p) }
+}
+
 // hold puts a holder between a side and the peer.
 func hold(t *testing.T, x, y *side) *holder {
 	t.Helper()
-	l, err := x.ep.linkOf(x.addr[y])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.release()
-	p, ok := l.ready()
-	if !ok {
-		t.Fatal("not connected")
-	}
-	h := &holder{Endpoint: p.Endpoint}
-	l.path.Store(&path{Endpoint: h, port: p.port, peer: p.peer, keys: p.keys})
+	h := &holder{}
+	over(t, x, y, func(e hw.Endpoint) hw.Endpoint {
+		h.Endpoint = e
+		return h
+	})
 	return h
 }
 
@@ -212,11 +214,7 @@ func TestSegmentsRefusedEarly(t *testing.T) {
 	wantDone(t, x, y, 1, fi.RMA|fi.Read)
 	h := hold(t, x, y)
 	read(2, len(local)) // three segments, of which the first is within
-	for end := time.Now().Add(time.Minute); len(h.held) < 3; drain(x, y) {
-		if time.Now().After(end) {
-			t.Fatalf("%d segments under way", len(h.held))
-		}
-	}
+	until(t, "three segments under way", func() bool { return len(h.held) == 3 }, x, y)
 	for _, ask := range slices.Backward(h.held) {
 		if err := ask(); err != nil {
 			t.Fatal(err)
@@ -249,26 +247,13 @@ func TestRefusalWaits(t *testing.T) {
 			t.Fatal(e)
 		}
 	}
-	l, err := y.ep.linkOf(y.addr[x])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.release()
-	p, ok := l.ready()
-	if !ok {
-		t.Fatal("not connected")
-	}
 	for _, read := range []bool{false, true} {
-		l.path.Store(&path{Endpoint: crowded{p.Endpoint}, port: p.port, peer: p.peer, keys: p.keys})
+		room := over(t, y, x, func(e hw.Endpoint) hw.Endpoint { return crowded{e} })
 		a := RMAArgs{IOV: iovOf(b), Remote: []fi.RMAIOVec{{Len: 8, Key: 8}}, Dest: x.addr[y], Context: 1, Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
-		for end := time.Now().Add(time.Minute); len(y.ep.rx.out) == 0; drain(x, y) {
-			if time.Now().After(end) {
-				t.Fatal("no answer waits")
-			}
-		}
+		until(t, "an answer that waits", func() bool { return len(y.ep.rx.out) > 0 }, x, y)
 		drain(x, y)
-		l.path.Store(p)
+		room()
 		if _, e, ok := settle(t, x, y); ok || e.Err != fi.ENOKEY {
 			t.Errorf("read %v: %v, %+v", read, ok, e)
 		}
@@ -306,15 +291,7 @@ func TestSegmentsInject(t *testing.T) {
 func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.RemoteKey) {
 	t.Helper()
 	e := x.ep
-	l, err := e.linkOf(x.addr[y])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.release()
-	p, ok := l.ready()
-	if !ok {
-		t.Fatal("not connected")
-	}
+	l, p := x.pathTo(y)
 	lease, _ := e.stripes.Acquire(0)
 	req, id, ok := e.rmas.Alloc(lease)
 	if !ok {
