@@ -82,8 +82,9 @@ const (
 	// headEvery is after how many slots read the program is told.
 	headEvery = 8
 	// inboxLook is how long the socket is not looked at if nothing says that it
-	// should be. Its error queue does not say.
-	inboxLook = 100 * time.Microsecond
+	// should be. Its error queue does not say. A look costs a system call, or two, and what
+	// they push out of the processor's caches.
+	inboxLook = time.Millisecond
 	// inboxMisses is how many looks at the socket may find nothing where the program
 	// let something pass: the kernel may have dropped it.
 	inboxMisses = 64
