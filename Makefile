@@ -26,6 +26,8 @@ BENCH = build/bench
 # The runtime's threads are made by cabi/signals.c, for the slack of their timers.
 # The same sources give the same bytes: no path of this machine, no state of git.
 GO_BUILD = $(GO) build -trimpath -buildvcs=false
+# What benchmarks spend time in tells the compiler what to inline (make pgo).
+PGO = -pgo=$(CURDIR)/cabi/weft.pgo
 VERSION_FLAG = -X github.com/weft-fabric/weft/internal/version.tag=$(VERSION)
 GO_LDFLAGS = -buildid= $(VERSION_FLAG) -X runtime.godebugDefault=asyncpreemptoff=1,gcshrinkstackoff=1
 WRAP = -Wl,--wrap=pthread_create
@@ -37,7 +39,7 @@ ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
 
-.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots man fuzz \
+.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -52,9 +54,9 @@ build: lib bin
 
 lib:
 	@mkdir -p $(LIB)
-	$(GO_BUILD) -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_FI)'" \
+	$(GO_BUILD) $(PGO) -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_FI)'" \
 		-o $(LIB)/libweft-fi.so ./cabi
-	$(GO_BUILD) -buildmode=c-shared -tags direct -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK)'" \
+	$(GO_BUILD) $(PGO) -buildmode=c-shared -tags direct -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK)'" \
 		-o $(LIB)/libweft.so ./cabi
 	@rm -f $(LIB)/*.h
 	@ln -sf libweft.so $(LIB)/$(SONAME)
@@ -107,6 +109,10 @@ bench-rdma: deps
 ## make plots      docs/plots: windows, RTTs and queues in simulation
 plots:
 	cd internal/netsim/plots && $(GO) run . $(CURDIR)/docs/plots
+
+## make pgo        cabi/weft.pgo, by which the compiler optimises, from benchmarks; as root
+pgo: build bench-program
+	@scripts/pgo.sh
 
 ## make man        the manual pages and docs/counters.md from the tables they describe
 man:

@@ -78,7 +78,7 @@ fetch() {
 fetch "${1:-full}" >"$log" 2>&1 || cat "$log"
 check gofmt run_gofmt
 check "go vet" "$GO" vet ./...
-check "go vet -tags direct" "$GO" vet -tags direct ./cabi
+check "go vet -tags direct,profile" "$GO" vet -tags direct,profile ./cabi
 check shellcheck run_shellcheck
 check "gcc -Wall -Wextra" c_syntax
 check "layers, files, manual page" repository

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Measures where weft spends its time in benchmarks, on one host and between two network
+# namespaces (as root), and writes cabi/weft.pgo, by which the compiler chooses
+# what to inline.
+set -eu
+cd "$(dirname "$0")/.."
+
+dir=$PWD/build/profile
+rm -rf "$dir" && mkdir -p "$dir"
+"${GO:-go}" build -trimpath -buildmode=c-shared -tags profile -pgo=off -o "$dir/libweft-fi.so" ./cabi
+export WEFT_PROFILE="$dir"
+
+run() {
+	build/bin/weft bench --path "$dir" --providers weft --rounds 3 --time 500ms --out "$dir/figures.md" "$@" >"$dir/log" 2>&1 && return
+	cat "$dir/log"
+	exit 1
+}
+
+run latency rate bandwidth onesided atomics posting depth
+if [ "$(id -u)" = 0 ]; then
+	run net
+else
+	echo "not root: nothing is measured between network namespaces"
+fi
+# The last piece of a process may be cut off; the others are taken all the same.
+find "$dir" -name '*.pprof' -size +0 -print0 | xargs -0 "${GO:-go}" tool pprof -symbolize=none -proto >cabi/weft.pgo
+ls -l cabi/weft.pgo
