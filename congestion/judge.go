@@ -48,7 +48,9 @@ func (v Verdict) Factor() float64 {
 // an average with itself.
 //
 // A delay counts if two samples in a row exceed the limit, and while they are
-// recent; or, for probes, if two in a row were lost.
+// recent; or, for probes, if two in a row were lost. How far apart a peer's probes are
+// depends on their number and on the time after which one is lost, so two of them are in a
+// row if there is not twice as much time between them as before the first.
 type Judge struct {
 	limit  time.Duration
 	fresh  time.Duration
@@ -63,12 +65,19 @@ type kind struct {
 	rtt    [2]time.Duration // the latest first, 0 without, lostRTT for none
 	at     Time             // of the latest
 	before Time             // of the one before
+	gap    time.Duration    // between the one before and the one before that, 0 without
 }
+
+// mostGap is how far apart two probes are at most that count as in a row.
+const mostGap = 30 * time.Second
 
 // lostRTT stands for the RTT of a probe without echo.
 const lostRTT = time.Duration(1<<63 - 1)
 
 func (k *kind) add(now Time, rtt time.Duration) {
+	if k.rtt[1] != 0 {
+		k.gap = k.at.Sub(k.before)
+	}
 	k.rtt[1], k.rtt[0] = k.rtt[0], rtt
 	k.before, k.at = k.at, now
 }
@@ -98,14 +107,14 @@ func (j *Judge) OnInline(now Time, rtt time.Duration) {
 // first.
 func (j *Judge) Base() time.Duration { return time.Duration(j.base.get()) }
 
-// queue returns the lesser queueing delay of the two latest samples of a kind,
-// and whether they are recent.
-func (j *Judge) queue(now Time, k *kind) (delay time.Duration, recent bool) {
+// queue returns the lesser queueing delay of the two latest samples of a kind, which are
+// in a row if they are apart no longer, and whether they are recent.
+func (j *Judge) queue(now Time, k *kind, apart time.Duration) (delay time.Duration, recent bool) {
 	if k.rtt[0] == 0 || now.Sub(k.at) > j.fresh {
 		return 0, false
 	}
 	least := k.rtt[0]
-	if k.rtt[1] == 0 || now.Sub(k.before) > 2*j.fresh {
+	if k.rtt[1] == 0 || k.at.Sub(k.before) > max(apart, 2*j.fresh) {
 		least = min(least, j.Base()) // one sample proves no queue
 	} else {
 		least = min(least, k.rtt[1])
@@ -115,8 +124,8 @@ func (j *Judge) queue(now Time, k *kind) (delay time.Duration, recent bool) {
 
 // Verdict judges the path.
 func (j *Judge) Verdict(now Time) Verdict {
-	probe, probed := j.queue(now, &j.probe)
-	inline, sent := j.queue(now, &j.inline)
+	probe, probed := j.queue(now, &j.probe, min(2*j.probe.gap, mostGap))
+	inline, sent := j.queue(now, &j.inline, 0)
 	switch {
 	case !probed && !sent:
 		return Unknown

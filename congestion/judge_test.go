@@ -50,6 +50,41 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeApart: probes count as in a row that come as far apart as those before, for there
+// are many peers, or because each was given up after a second.
+func TestJudgeApart(t *testing.T) {
+	const base, slow, lost = 100 * us, 500 * us, 0
+	type probe struct {
+		after, rtt time.Duration
+	}
+	for _, c := range []struct {
+		name   string
+		probes []probe
+		want   Verdict
+	}{
+		{"lost, each after a second", []probe{{0, base}, {100 * ms, base}, {1100 * ms, lost}, {1100 * ms, lost}}, Shared},
+		{"lost, an echo between", []probe{{0, base}, {time.Second, lost}, {100 * ms, base}, {time.Second, lost}}, Clear},
+		{"queue, of fifty peers", []probe{{0, base}, {5 * time.Second, slow}, {5 * time.Second, slow}}, Shared},
+		{"queue, after a pause", []probe{{0, base}, {100 * ms, base}, {100 * ms, slow}, {5 * time.Second, slow}}, Clear},
+		{"queue, minutes apart", []probe{{0, base}, {time.Minute, slow}, {time.Minute, slow}}, Clear},
+		{"the first that queues", []probe{{0, base}, {5 * time.Second, slow}}, Clear},
+	} {
+		cfg := DefaultConfig(1500)
+		j := NewJudge(&cfg, 300*ms)
+		now := Time(time.Second)
+		for _, p := range c.probes {
+			if now = now.Add(p.after); p.rtt == lost {
+				j.OnProbeLost(now)
+			} else {
+				j.OnProbe(now, p.rtt)
+			}
+		}
+		if got := j.Verdict(now); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // TestPathProbe: probes give a silent path its timer and reduce its window once
 // for each, and leave a path alone whose own samples have reduced it.
 func TestPathProbe(t *testing.T) {
