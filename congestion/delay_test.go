@@ -225,3 +225,24 @@ func TestDrain(t *testing.T) {
 		t.Errorf("%d drains while the base shows", drains-before)
 	}
 }
+
+// TestBBRMarks: marks in more than half of a round shorten the window, and it recovers when
+// they cease.
+func TestBBRMarks(t *testing.T) {
+	p := newPipe(BBR)
+	p.run(5000)
+	whole, cuts := p.c.Window(), p.c.Inspect().Cuts
+	p.marked = true
+	p.run(1000)
+	marked := p.c.Window()
+	if marked >= whole || p.c.Inspect().Cuts == cuts {
+		t.Errorf("with marks a window of %d, %d before, %d cuts", marked, whole, p.c.Inspect().Cuts-cuts)
+	}
+	p.marked = false
+	p.run(500) // of which a round began with marks
+	cuts = p.c.Inspect().Cuts
+	p.run(20000)
+	if w := p.c.Window(); w <= marked || p.c.Inspect().Cuts != cuts {
+		t.Errorf("without marks a window of %d, %d with them, %d cuts", w, marked, p.c.Inspect().Cuts-cuts)
+	}
+}

@@ -25,6 +25,9 @@ up() {
 	for ns in "$a" "$b"; do
 		ip -n "$ns" link set eth0 up && ip -n "$ns" link set lo up || return
 	done
+	# Not where the kernel has no IPv6.
+	ip -n "$a" addr add fd77::1/64 dev eth0 nodad 2>/dev/null && ip -n "$b" addr add fd77::2/64 dev eth0 nodad 2>/dev/null
+	return 0
 }
 
 # pingpong OPTION...: server and client on different hosts, or where far says, data checked (-c).
@@ -56,6 +59,21 @@ between() {
 	fi
 }
 
+# Hosts that have addresses of IPv6 only. (fi_pingpong's own connection is of IPv4.)
+ipv6() {
+	local where="between two hosts, IPv6" program
+
+	if ! ip -n "$b" -6 route get fd77::1 >"$work/log" 2>&1; then
+		skip "two hosts, IPv6" "$(head -n 1 "$work/log")"
+		return
+	fi
+	ip -n "$a" addr del 10.77.0.1/24 dev eth0 && ip -n "$b" addr del 10.77.0.2/24 dev eth0
+	for program in msg_basic rma fault_kill; do
+		between $program
+	done
+	ip -n "$a" addr add 10.77.0.1/24 dev eth0 && ip -n "$b" addr add 10.77.0.2/24 dev eth0
+}
+
 # Containers that have the network of one host, and each its own memory and processes.
 containers() {
 	local where="between containers of one host" program
@@ -83,17 +101,18 @@ segments() {
 	unset FI_WEFT_RTT_PROBE_ENABLE FI_WEFT_RTT_PROBE_STARTUP_DELAY FI_WEFT_RTT_PROBE_INTERVAL
 }
 
-# job NAME COMMAND...: an Open MPI job of one rank on each host. The daemon on the second is
+# job NAME COMMAND...: an Open MPI job of $each ranks on each host. The daemon on the second is
 # started by $work/rsh.
+each=1
 job() {
-	local name=$1 took
+	local name=$1 ranks=$((2 * each)) took
 
 	shift
-	if ip netns exec "$a" timeout $LIMIT mpirun --allow-run-as-root --oversubscribe --host 10.77.0.1:1,10.77.0.2:1 -np 2 \
+	if ip netns exec "$a" timeout $LIMIT mpirun --allow-run-as-root --oversubscribe --host "10.77.0.1:$each,10.77.0.2:$each" -np "$ranks" \
 		--mca plm_rsh_agent "$work/rsh" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
 		--mca mtl_ofi_verbose 1 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "$WEFT_TEST_PROV" -x FI_PROVIDER_PATH \
-		"$@" >"$work/log" 2>&1 </dev/null && took=$(grep -cF "mtl:ofi:prov: $WEFT_TEST_PROV" "$work/log") && ((took == 2)); then
-		ok "Open MPI between two hosts: $name"
+		"$@" >"$work/log" 2>&1 </dev/null && took=$(grep -cF "mtl:ofi:prov: $WEFT_TEST_PROV" "$work/log") && ((took == ranks)); then
+		ok "Open MPI between two hosts: $name, $ranks ranks"
 	else
 		not_ok "Open MPI between two hosts: $name" "$work/log"
 	fi
@@ -112,6 +131,7 @@ mpi() {
 	for program in p2p types; do
 		job "$program" "$work/$program"
 	done
+	each=2 job p2p "$work/p2p" # beside each other and between hosts
 	for program in p2p mt; do
 		job "$program through scalable endpoints" "${sep[@]}" "$work/$program"
 	done
@@ -157,9 +177,10 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		pingpong -e dgram -I 50 -S 1024 -c
 		if make -s -C tests/c OUT="$PWD/build/tests"; then
 			for program in msg_basic match_peek cancel multi_recv levels selective source \
-				rma rma_small rma_order progress_rma collective trigger authkey scalable; do
+				rma rma_small rma_order progress_rma collective trigger authkey scalable fault_kill; do
 				between $program
 			done
+			ipv6
 		else
 			not_ok "tests/c is built"
 		fi
