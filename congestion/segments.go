@@ -55,6 +55,15 @@ type Segment struct {
 	State PacketState
 }
 
+// Took is a segment's round-trip time, for [Lane.Done], if its completion was told at now and it had ended late
+// before. 0, which is not known, without late.
+func (s *Segment) Took(now Time, late time.Duration) time.Duration {
+	if late <= 0 {
+		return 0
+	}
+	return max(now.Sub(s.State.Sent)-late, 1)
+}
+
 // Operation is a put, get or rendezvous read of any length. The zero value is
 // one that was not started. It belongs to its lane until it is finished.
 type Operation struct {

@@ -1,6 +1,9 @@
 package hw
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Status tells how far an operation that returned no error has got.
 type Status int
@@ -27,6 +30,10 @@ type Completion struct {
 	// whose target nobody else uses until it has ended. Set before the first is
 	// started.
 	Idempotent bool
+	// Late is how long ago the last operation had ended when it was told, by the
+	// clock of a device; 0: not known. Cleared by Expect, written by who holds the
+	// backend's progress lease before the count goes down, read by Func.
+	Late time.Duration
 
 	// count is written by callers and by who holds the progress lease, added
 	// to atomically; sequentially consistent.
@@ -39,6 +46,7 @@ type Completion struct {
 // Expect sets the number of operations; before the first is started.
 func (c *Completion) Expect(n int) {
 	c.status.Store(nil)
+	c.Late = 0
 	c.count.Store(int32(n))
 }
 

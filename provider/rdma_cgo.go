@@ -71,6 +71,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		AwaitPeer:      true,
 		EagerPeers:     eager,
 		ConnectTimeout: limit,
+		Stamps:         lanesOn(cfg, &hw.Attr{}), // devices drop nothing
 		PathTimeout:    cfg.PeerTimeout,
 		Name:           address{e.name, e.context}.raw(),
 		Resolve:        r.resolve,

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/fi"
@@ -61,12 +62,14 @@ func (t *transfer) unpost(seg congestion.Segment) (ended, posted bool) {
 	return false, false
 }
 
-// ended takes in that a segment has ended, with the transfer's status. What the
-// window lets out then is posted by the caller.
-func (t *transfer) ended(seg congestion.Segment) {
+// ended takes in that a segment has ended, with the transfer's status, late before
+// now as far as somebody knows (hw.Completion). What the window lets out then is
+// posted by the caller.
+func (t *transfer) ended(seg congestion.Segment, late time.Duration) {
 	finished := false
+	now := t.e.now()
 	if t.status == fi.Success {
-		finished = t.lane.Done(t.e.now(), &t.Operation, seg, 0)
+		finished = t.lane.Done(now, &t.Operation, seg, seg.Took(now, late))
 	} else {
 		finished = t.lane.Fail(&t.Operation, seg, t.status)
 	}
@@ -80,7 +83,7 @@ func (t *transfer) fail(seg congestion.Segment, status fi.Errno) (ended, posted 
 	if t.status == fi.Success {
 		t.status = status
 	}
-	t.ended(seg)
+	t.ended(seg, 0)
 	return true, true
 }
 

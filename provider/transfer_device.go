@@ -82,7 +82,7 @@ func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted b
 	e.putSegment(d)
 	switch {
 	case err == nil:
-		t.ended(seg)
+		t.ended(seg, 0)
 		return true, true
 	case errors.Is(err, hw.ErrNoResource):
 		return t.unpost(seg)
@@ -119,7 +119,7 @@ func (e *Endpoint) putSegment(d *segmentPiece) {
 // ended takes in that a segment has ended. The transport calls it under the
 // progress lease, or while the endpoint closes.
 func (d *segmentPiece) ended(err error) {
-	t, seg := d.t, d.seg
+	t, seg, late := d.t, d.seg, d.done.Late
 	e, n := t.e, t.lane
 	if e.state.Load() == stateClosed {
 		return
@@ -128,6 +128,6 @@ func (d *segmentPiece) ended(err error) {
 	if err != nil && t.status == fi.Success {
 		t.status = t.mover.(*deviceMover).failed(err)
 	}
-	t.ended(seg)
+	t.ended(seg, late)
 	n.pump(e)
 }

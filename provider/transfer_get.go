@@ -60,7 +60,7 @@ func (getMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 		return false, true
 	case err == nil:
 		r.putGetter(g)
-		t.ended(seg)
+		t.ended(seg, 0)
 		return true, true
 	case errors.Is(err, hw.ErrNoResource):
 		r.putGetter(g)
@@ -73,7 +73,7 @@ func (getMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 
 // segmentEnded takes in that the get of a segment has ended.
 func (g *getter) segmentEnded(err error) {
-	e, t, seg := g.e, g.t, g.segment
+	e, t, seg, late := g.e, g.t, g.segment, g.done.Late
 	n := t.lane
 	if err != nil && t.status == fi.Success {
 		op := t.opOf()
@@ -81,7 +81,7 @@ func (g *getter) segmentEnded(err error) {
 		t.status = op.status
 	}
 	e.rx.putGetter(g)
-	t.ended(seg)
+	t.ended(seg, late)
 	n.pump(e)
 }
 
@@ -115,6 +115,6 @@ func (copyMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) 
 		t.status = readError(err)
 		log.Warnf(log.EPData, "read %d bytes of %s: %v", seg.Length, r.addressOf(op.sender()), err)
 	}
-	t.ended(seg)
+	t.ended(seg, 0)
 	return true, true
 }

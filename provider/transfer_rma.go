@@ -70,7 +70,7 @@ func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 	if done, err := t.direct(req, seg); err != nil {
 		return t.fail(seg, fi.ECONNRESET)
 	} else if done {
-		t.ended(seg)
+		t.ended(seg, 0)
 		return true, true
 	}
 	if req.flags&rmaIsRead != 0 {
@@ -201,7 +201,7 @@ func (e *Endpoint) segmentAnswered(req *rmaRequest, id uint64, d *doneHead) bool
 		seg := f.segment
 		t.flying = append(t.flying[:i], t.flying[i+1:]...)
 		last := len(t.flying) == 0
-		t.ended(seg)
+		t.ended(seg, 0)
 		if last {
 			break // the transfer may have ended
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
@@ -181,10 +182,10 @@ func (e *Endpoint) postStep(q *queue, l *casLoop, keep uint64) bool {
 	return true
 }
 
-// step goes on after a compare-and-swap that found old, and returns how many
+// step goes on after a compare-and-swap that found old and ended late ago, and returns how many
 // completions were told. While there is no place it waits among the endpoint's
 // stalled loops. Lease.
-func (l *casLoop) step(e *Endpoint, old uint64, err error) int {
+func (l *casLoop) step(e *Endpoint, old uint64, late time.Duration, err error) int {
 	if err == nil && old != l.expect {
 		l.next(old)
 		if e.postStep(&e.mem.queue, l, 0) {
@@ -207,6 +208,7 @@ func (l *casLoop) step(e *Endpoint, old uint64, err error) int {
 	if c == nil {
 		return 0
 	}
+	c.Late = late
 	c.Update(1, err)
 	return 1
 }
@@ -217,7 +219,7 @@ func (e *Endpoint) retryLoops() {
 		list := e.mem.stalled
 		e.mem.stalled = nil
 		for _, l := range list {
-			l.step(e, 0, e.gone())
+			l.step(e, 0, 0, e.gone())
 		}
 	}
 	for len(e.mem.stalled) > 0 && e.postStep(&e.mem.queue, e.mem.stalled[0], 0) {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
@@ -27,11 +28,11 @@ func (i *Iface) ended(d *ibv.Done) int {
 	}
 	if d.Status == ibv.StatusOK {
 		e.c.Heard = 1
-		return e.finish(q, pos+1, allPosted, nil)
+		return e.finish(q, pos+1, allPosted, i.late(q, pos, d), nil)
 	}
 	// A queue pair works in order: what came before the failure has been done.
 	pos -= uint64(q.place(pos).Joined)
-	n := e.finish(q, pos, allPosted, nil)
+	n := e.finish(q, pos, allPosted, 0, nil)
 	return n + e.broken(q, class, pos, d)
 }
 
@@ -51,17 +52,17 @@ const allPosted = ^uint64(0)
 
 // finish ends the operations before position end with err and tells their
 // completions, whose number it returns. Those before posted have a place in the
-// completion queue, which is given back.
-func (e *Endpoint) finish(q *queue, end, posted uint64, err error) int {
+// completion queue, which is given back. The last of them ended late ago, 0: nobody knows.
+func (e *Endpoint) finish(q *queue, end, posted uint64, late time.Duration, err error) int {
 	told := 0
 	for pos := q.Head.Load(); pos < end; pos++ {
-		told += e.finishOne(q, pos, posted, err)
+		told += e.finishOne(q, pos, posted, late, err)
 	}
 	return told
 }
 
 // finishOne ends the operation at the head of q.
-func (e *Endpoint) finishOne(q *queue, pos, posted uint64, err error) int {
+func (e *Endpoint) finishOne(q *queue, pos, posted uint64, late time.Duration, err error) int {
 	en, bounce := q.entry(pos), q.place(pos).Bounce
 	kind, comp, loop := en.kind, en.comp, en.loop
 	found := uint64(0)
@@ -80,11 +81,12 @@ func (e *Endpoint) finishOne(q *queue, pos, posted uint64, err error) int {
 	}
 	q.Head.Store(pos + 1) // last: now the place may be claimed
 	if kind == entryLoop {
-		return loop.step(e, found, err)
+		return loop.step(e, found, late, err)
 	}
 	if comp == nil {
 		return 0
 	}
+	comp.Late = late
 	comp.Update(1, err)
 	return 1
 }

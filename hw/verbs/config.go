@@ -62,7 +62,8 @@ type Config struct {
 	KeepAlive time.Duration
 	// Atomics says who performs atomics.
 	Atomics Atomics
-	// Stamps asks for completions with the device's clock, where it has one (see Iface.LastStamp).
+	// Stamps has the device stamp the ends of one-sided operations, where it has a clock: hw.Completion.Late. To read
+	// the clock costs an access to the device each time that completions are taken.
 	Stamps bool
 	// Name is the address by which peers know the interface, at most 32 bytes. Default: its device address.
 	Name []byte

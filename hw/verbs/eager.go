@@ -95,8 +95,7 @@ func (e *Endpoint) written() bool { return e.c.There() }
 // takeRing delivers up to max messages that a peer has written and that come next, and returns how many that was.
 // A peer that keeps to its slots has no more of them before one that it has sent.
 func (r *receiver) takeRing(e *Endpoint, max int) (delivered int) {
-	stamp := r.stamp // of an arrival behind them
-	r.inRing, r.stamp = true, 0
+	r.inRing = true
 	for range max {
 		b := r.port.LookRing(e.c)
 		if b == nil {
@@ -110,7 +109,7 @@ func (r *receiver) takeRing(e *Endpoint, max int) (delivered int) {
 		}
 		e.c.TakeSlot()
 	}
-	r.inRing, r.stamp = false, stamp
+	r.inRing = false
 	return delivered
 }
 

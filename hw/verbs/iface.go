@@ -144,8 +144,7 @@ func (i *Iface) openQueues() error {
 	if i.channel, err = i.d.ctx.NewChannel(); err != nil {
 		return resource(err)
 	}
-	stamps := i.cfg.Stamps && i.d.attr.ClockMask != 0
-	if i.recvCQ, err = i.d.ctx.NewCQ(i.cfg.RxBuffers, i.channel, stamps); err != nil {
+	if i.recvCQ, err = i.d.ctx.NewCQ(i.cfg.RxBuffers, i.channel, false); err != nil {
 		i.recvCQ = nil
 		return resource(err)
 	}
@@ -154,7 +153,7 @@ func (i *Iface) openQueues() error {
 		return resource(err)
 	}
 	for n := range i.cfg.Stripes {
-		cq, err := i.d.ctx.NewCQ(size, i.channel, false)
+		cq, err := i.d.ctx.NewCQ(size, i.channel, i.cfg.Stamps && i.d.attr.Clock != ibv.Clock{})
 		if err != nil {
 			return resource(err)
 		}

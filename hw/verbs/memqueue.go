@@ -106,7 +106,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 			}
 		}
 	} else {
-		told = e.finishOne(q, pos, q.Posted, reason)
+		told = e.finishOne(q, pos, q.Posted, 0, reason)
 	}
 	q.rewind()
 	q.qp = nil

@@ -161,7 +161,7 @@ func (e *Endpoint) resume(peerHas uint32) {
 	}
 	q.Part() // the peer may have some of the messages in a packet; the former queue pair reads them no more
 	if end > head {
-		e.finish(q, end, q.Posted, nil)
+		e.finish(q, end, q.Posted, 0, nil)
 	}
 	q.rewind()
 	q.UseRing(e.ringFor(e.hello.peerRing))
@@ -193,7 +193,7 @@ func (e *Endpoint) die(now time.Time) {
 // endQueue ends everything in a stopped queue, for good.
 func (e *Endpoint) endQueue(q *queue, err error) {
 	q.close()
-	e.finish(q, q.end(), q.Posted, err)
+	e.finish(q, q.end(), q.Posted, 0, err)
 	q.rewind()
 }
 

@@ -24,8 +24,8 @@ type receiver struct {
 	inside   bool            // a handler runs
 	returned atomic.Uint64   // list of released buffers: number plus one of the first; pushed by any thread, taken whole by the lease holder
 	nextBack []atomic.Uint32 // its links
-	stamp    uint64          // of the message being delivered
 	inRing   bool            // it lies in a ring
+	clock    reading         // of the device's clock
 	turn     int             // counts Progress: by turns rings have the greater half of it
 
 	delivered, malformed, lost atomic.Uint64
@@ -154,6 +154,7 @@ func (i *Iface) Progress(max int) int {
 // many operations' completions were told.
 func (r *receiver) complete() int {
 	told := 0
+	r.clock = reading{} // a new batch
 	for k := 1; k < r.port.Queues(); k++ {
 		list := r.port.Ended(k)
 		for j := range list {
@@ -171,7 +172,7 @@ func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 	if d.ID >= uint64(len(r.nextBack)) { // of a queue pair's own, which there are none of
 		return 0
 	}
-	r.current, r.keeping, r.stamp = buffer, false, d.Stamp
+	r.current, r.keeping = buffer, false
 	switch {
 	case d.Status != ibv.StatusOK: // flushed with its queue pair
 	case d.Opcode == ibv.DoneRecvImm:
@@ -310,14 +311,6 @@ func (i *Iface) Release(k hw.Kept) {
 		}
 	}
 }
-
-// LastStamp is the device's clock when the message that is being delivered
-// arrived, in ticks of ClockKHz, for handlers. 0 unless Config.Stamps asked for
-// it and the device has a clock.
-func (i *Iface) LastStamp() uint64 { return i.rx.stamp }
-
-// ClockKHz is the frequency of the device's clock, 0 if it has none.
-func (d *MemoryDomain) ClockKHz() uint64 { return d.attr.ClockKHz }
 
 // takeReturned collects released buffers. The caller polls.
 func (r *receiver) takeReturned() {

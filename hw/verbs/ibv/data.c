@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The data path: posting and polling, many operations in one call.
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include "lib.h"
 
@@ -88,10 +89,10 @@ int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n)
 static int poll_stamped(struct ibv_cq_ex *cq, struct weft_done *done, int max)
 {
 	struct ibv_poll_cq_attr none = {0};
-	int n = 0;
+	int n = 0, err = ibv_start_poll(cq, &none);
 
-	if (ibv_start_poll(cq, &none))
-		return 0;
+	if (err)
+		return err == ENOENT ? 0 : -1;
 	do {
 		struct weft_done *d = &done[n++];
 

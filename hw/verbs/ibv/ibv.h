@@ -102,8 +102,11 @@ int weft_ibv_open(const char *name, struct ibv_context **out);
 int weft_ibv_count(int *count);
 int weft_ibv_close(struct ibv_context *ctx);
 int weft_ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *out);
-/* Bits of the device clock and its frequency in kHz, 0 where unknown. */
+/* Bits of the device clock and its frequency in kHz, both 0 where it cannot be read or one of
+ * them is unknown. */
 void weft_ibv_query_clock(struct ibv_context *ctx, uint64_t *mask, uint64_t *khz);
+/* What the device clock says, in the ticks of completions' stamps. ENOTSUP without one. */
+int weft_ibv_clock(struct ibv_context *ctx, uint64_t *ticks);
 int weft_ibv_query_port(struct ibv_context *ctx, uint8_t port, struct weft_port *out);
 int weft_ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, uint8_t gid[16]);
 int weft_ibv_async_fd(struct ibv_context *ctx);
@@ -120,6 +123,7 @@ int weft_ibv_create_channel(struct ibv_context *ctx, struct ibv_comp_channel **o
 int weft_ibv_destroy_channel(struct ibv_comp_channel *ch);
 /* Takes and acknowledges all events of the channel; returns how many. */
 int weft_ibv_drain_channel(struct ibv_comp_channel *ch);
+/* With stamps the queue's completions have time stamps, if the device can do that. */
 int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_channel *ch, int stamps, struct weft_cq *out);
 int weft_ibv_destroy_cq(struct ibv_cq *cq);
 int weft_ibv_arm(struct ibv_cq *cq);

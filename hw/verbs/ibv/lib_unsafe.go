@@ -2,6 +2,8 @@ package ibv
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra -D_GNU_SOURCE
 // #cgo LDFLAGS: -ldl
+// #cgo noescape weft_ibv_clock
+// #cgo nocallback weft_ibv_clock
 // #include <stdlib.h>
 // #include "ibv.h"
 import "C"
@@ -73,8 +75,8 @@ type DeviceAttr struct {
 	MaxSRQ, MaxSRQWR                             int
 	MaxReadAtomic, MaxInitReadAtomic             int
 	MaxMRSize                                    uint64
-	Atomics                                      bool   // compare-and-swap and fetch-and-add, atomic among this device's
-	ClockMask, ClockKHz                          uint64 // 0: completions carry no time stamps
+	Atomics                                      bool  // compare-and-swap and fetch-and-add, atomic among this device's
+	Clock                                        Clock // zero: completions carry no time stamps
 	Firmware                                     string
 	Software                                     bool // no hardware: soft-RoCE
 }
@@ -121,10 +123,28 @@ func (x *Context) Query() (DeviceAttr, error) {
 		Firmware:  C.GoString(&a.fw_ver[0]),
 		Software:  a.vendor_id == vendorRXE,
 	}
+	d.Clock = x.Clock()
+	return d, nil
+}
+
+// Clock says how a device's clock counts, whose ticks are the stamps of completions. The zero value is none.
+type Clock struct {
+	Mask uint64 // the bits that count; then it begins at 0 again
+	KHz  uint64 // ticks in a millisecond
+}
+
+// Clock asks the device for its clock. One that cannot be read is none.
+func (x *Context) Clock() Clock {
 	var mask, khz C.uint64_t
 	C.weft_ibv_query_clock(x.p, &mask, &khz)
-	d.ClockMask, d.ClockKHz = uint64(mask), uint64(khz)
-	return d, nil
+	return Clock{uint64(mask), uint64(khz)}
+}
+
+// Now reads the device's clock. False: it could not be read.
+func (x *Context) Now() (ticks uint64, ok bool) {
+	var now C.uint64_t
+	rc := C.weft_ibv_clock(x.p, &now)
+	return uint64(now), rc == 0
 }
 
 // Port describes a port.

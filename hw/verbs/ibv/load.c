@@ -146,13 +146,31 @@ void weft_ibv_query_clock(struct ibv_context *ctx, uint64_t *mask, uint64_t *khz
 {
 	struct verbs_context *v = verbs_get_ctx_op(ctx, query_device_ex);
 	struct ibv_device_attr_ex a;
+	uint64_t now;
 
 	*mask = *khz = 0;
 	memset(&a, 0, sizeof a);
 	if (!v || v->query_device_ex(ctx, NULL, &a, sizeof a))
 		return;
+	if (!a.completion_timestamp_mask || !a.hca_core_clock || weft_ibv_clock(ctx, &now))
+		return;
 	*mask = a.completion_timestamp_mask;
 	*khz = a.hca_core_clock;
+}
+
+// The drivers that have the call (mlx4, mlx5) give the clock's ticks as nanoseconds.
+int weft_ibv_clock(struct ibv_context *ctx, uint64_t *ticks)
+{
+	struct verbs_context *v = verbs_get_ctx_op(ctx, query_rt_values);
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	int err = v ? v->query_rt_values(ctx, &values) : ENOTSUP;
+
+	*ticks = 0;
+	if (!err && !(values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK))
+		err = ENOTSUP;
+	if (!err)
+		*ticks = (uint64_t)values.raw_clock.tv_nsec;
+	return err;
 }
 
 int weft_ibv_query_port(struct ibv_context *ctx, uint8_t port, struct weft_port *out)

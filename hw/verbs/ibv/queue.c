@@ -43,8 +43,7 @@ int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_cha
 {
 	struct verbs_context *v = stamps ? verbs_get_ctx_op(ctx, create_cq_ex) : NULL;
 
-	out->ex = NULL;
-	errno = 0;
+	*out = (struct weft_cq){0};
 	if (v) {
 		struct ibv_cq_init_attr_ex a = {
 			.cqe = entries,
@@ -52,10 +51,13 @@ int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_cha
 			.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
 		};
 		out->ex = v->create_cq_ex(ctx, &a);
-		out->cq = out->ex ? ibv_cq_ex_to_cq(out->ex) : NULL;
-	} else {
-		out->cq = weft_ibv.create_cq(ctx, entries, NULL, ch, 0);
+		if (out->ex) {
+			out->cq = ibv_cq_ex_to_cq(out->ex);
+			return 0;
+		}
 	}
+	errno = 0;
+	out->cq = weft_ibv.create_cq(ctx, entries, NULL, ch, 0);
 	return out->cq ? 0 : failed();
 }
 

@@ -77,7 +77,7 @@ type CQ struct {
 }
 
 // NewCQ makes a completion queue of at least entries places; ch may be nil.
-// With stamps it asks for time stamps.
+// With stamps it asks for time stamps, which it does without if the device has none.
 func (x *Context) NewCQ(entries int, ch *Channel, stamps bool) (*CQ, error) {
 	q := new(CQ)
 	var cp *C.struct_ibv_comp_channel
@@ -266,6 +266,9 @@ func WrapQP(p unsafe.Pointer, num uint32, inline int) *QP {
 
 // WrapCQ is a completion queue (struct ibv_cq) likewise.
 func WrapCQ(p unsafe.Pointer) *CQ { return &CQ{c: C.struct_weft_cq{cq: (*C.struct_ibv_cq)(p)}} }
+
+// WrapContext is an open device (struct ibv_context) likewise.
+func WrapContext(p unsafe.Pointer) *Context { return &Context{p: (*C.struct_ibv_context)(p)} }
 
 // WrapSRQ is a shared receive queue (struct ibv_srq) likewise.
 func WrapSRQ(p unsafe.Pointer) *SRQ { return &SRQ{p: (*C.struct_ibv_srq)(p)} }

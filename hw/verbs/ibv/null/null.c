@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
 #include <string.h>
 #include "null.h"
 
@@ -51,12 +52,18 @@ void weft_null_loop(struct ibv_qp *qp, int n, int len)
 	}
 }
 
-static struct {
-	struct ibv_cq cq;
+static struct queue {
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex ex; // begins as cq does
+	};
 	struct ibv_wc wc[64];
+	uint64_t stamps[64];
 	unsigned head, tail;
 	uint64_t looks;
 } queues[2];
+
+static uint64_t now; // what the device's clock says
 
 static int poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
 {
@@ -79,6 +86,7 @@ struct ibv_cq *weft_null_cq(int n)
 	static struct ibv_context ctx;
 
 	ctx.ops.poll_cq = poll_cq;
+	memset(&queues[n].ex, 0, sizeof(queues[n].ex));
 	queues[n].cq.context = &ctx;
 	queues[n].head = queues[n].tail = 0;
 	return &queues[n].cq;
@@ -86,10 +94,120 @@ struct ibv_cq *weft_null_cq(int n)
 
 void weft_null_complete(int n, uint64_t wr_id, uint32_t status, uint32_t opcode, uint32_t bytes, uint32_t qp_num)
 {
+	queues[n].stamps[queues[n].tail & 63] = now & WEFT_NULL_CLOCK_MASK;
 	queues[n].wc[queues[n].tail++ & 63] = (struct ibv_wc){
 		.wr_id = wr_id, .status = status, .opcode = opcode, .byte_len = bytes, .qp_num = qp_num,
 	};
 }
+
+// What of queues[1] is being read by the calls of an extended queue.
+static const struct ibv_wc *current(void) { return &queues[1].wc[queues[1].head & 63]; }
+
+static int here(struct ibv_cq_ex *cq)
+{
+	if (queues[1].head == queues[1].tail)
+		return ENOENT;
+	cq->wr_id = current()->wr_id;
+	cq->status = current()->status;
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	(void)attr;
+	queues[1].looks++;
+	return here(cq);
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+	queues[1].head++;
+	int err = here(cq);
+	if (err)
+		queues[1].head--; // end_poll passes the last one
+	return err;
+}
+
+static void end_poll(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	queues[1].head++;
+}
+
+#define READ(name, type, value)                 \
+	static type name(struct ibv_cq_ex *cq)  \
+	{                                       \
+		(void)cq;                       \
+		return value;                   \
+	}
+READ(read_opcode, enum ibv_wc_opcode, current()->opcode)
+READ(read_byte_len, uint32_t, current()->byte_len)
+READ(read_qp_num, uint32_t, current()->qp_num)
+READ(read_src_qp, uint32_t, current()->src_qp)
+READ(read_vendor_err, uint32_t, current()->vendor_err)
+READ(read_wc_flags, unsigned int, current()->wc_flags)
+READ(read_imm_data, __be32, current()->imm_data)
+READ(read_completion_ts, uint64_t, queues[1].stamps[queues[1].head & 63])
+
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *cq = &queues[1].ex;
+
+	if (!(attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	*cq = (struct ibv_cq_ex){
+		.context = ctx, .start_poll = start_poll, .next_poll = next_poll, .end_poll = end_poll,
+		.read_opcode = read_opcode, .read_byte_len = read_byte_len, .read_qp_num = read_qp_num,
+		.read_src_qp = read_src_qp, .read_vendor_err = read_vendor_err, .read_wc_flags = read_wc_flags,
+		.read_imm_data = read_imm_data, .read_completion_ts = read_completion_ts,
+	};
+	queues[1].head = queues[1].tail = 0;
+	return cq;
+}
+
+static uint64_t clock_reads;
+
+static int query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
+{
+	(void)ctx;
+	if (!(values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK))
+		return EINVAL;
+	clock_reads++;
+	*values = (struct ibv_values_ex){.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	values->raw_clock.tv_nsec = (long)(now & WEFT_NULL_CLOCK_MASK);
+	return 0;
+}
+
+static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,
+			   struct ibv_device_attr_ex *attr, size_t size)
+{
+	(void)ctx;
+	(void)in;
+	if (size < sizeof(*attr))
+		return EINVAL;
+	memset(attr, 0, size);
+	attr->completion_timestamp_mask = WEFT_NULL_CLOCK_MASK;
+	attr->hca_core_clock = WEFT_NULL_CLOCK_KHZ;
+	return 0;
+}
+
+struct ibv_context *weft_null_device(int readable)
+{
+	static struct verbs_context devices[2];
+	struct verbs_context *d = &devices[!!readable];
+
+	*d = (struct verbs_context){
+		.sz = sizeof(*d), .create_cq_ex = create_cq_ex, .query_device_ex = query_device_ex,
+		.query_rt_values = readable ? query_rt_values : NULL,
+	};
+	d->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	return &d->context;
+}
+
+void weft_null_set_clock(uint64_t ticks) { now = ticks; }
+uint64_t weft_null_clock_reads(void) { return clock_reads; }
 
 static uint64_t buffers;
 

@@ -17,6 +17,14 @@ struct ibv_cq *weft_null_cq(int n);
 void weft_null_complete(int n, uint64_t wr_id, uint32_t status, uint32_t opcode, uint32_t bytes, uint32_t qp_num);
 /* How often queue n was polled. */
 uint64_t weft_null_looks(int n);
+/* A device with a clock, which can be read or not. A completion queue with time stamps that is made there is queue 1
+ * above, emptied. */
+#define WEFT_NULL_CLOCK_MASK ((1ull << 48) - 1)
+#define WEFT_NULL_CLOCK_KHZ 156250
+struct ibv_context *weft_null_device(int readable);
+/* What the clock says from now on, in completions too, and how often it was read. */
+void weft_null_set_clock(uint64_t ticks);
+uint64_t weft_null_clock_reads(void);
 /* A shared receive queue that counts its buffers. */
 struct ibv_srq *weft_null_srq(void);
 uint64_t weft_null_buffers(void);

@@ -32,6 +32,28 @@ func Complete(n int, d ibv.Done) {
 // Looks is how often queue n was polled.
 func Looks(n int) uint64 { return uint64(C.weft_null_looks(C.int(n))) }
 
+// Device returns a device with a clock of ClockMask and ClockKHz, which can be read or not. Of its calls there are
+// those for the clock, and for a completion queue with stamps: that is queue 1, emptied.
+func Device(readable bool) *ibv.Context {
+	n := C.int(0)
+	if readable {
+		n = 1
+	}
+	return ibv.WrapContext(unsafe.Pointer(C.weft_null_device(n)))
+}
+
+// The clock of Device.
+const (
+	ClockMask = C.WEFT_NULL_CLOCK_MASK
+	ClockKHz  = C.WEFT_NULL_CLOCK_KHZ
+)
+
+// SetClock says what the clock says from now on, and what completions are stamped with that come.
+func SetClock(ticks uint64) { C.weft_null_set_clock(C.uint64_t(ticks)) }
+
+// ClockReads is how often the clock was read.
+func ClockReads() uint64 { return uint64(C.weft_null_clock_reads()) }
+
 // SRQ returns the shared receive queue; there is one. It begins empty.
 func SRQ() *ibv.SRQ { return ibv.WrapSRQ(unsafe.Pointer(C.weft_null_srq())) }
 
