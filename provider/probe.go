@@ -162,8 +162,8 @@ func (pr *prober) send(now congestion.Time, to *probed, probe congestion.Probe) 
 	to.sent.Add(1)
 }
 
-// refresh takes in which peers there are. Probes in flight to others than these
-// are forgotten.
+// refresh takes in which peers there are. If others than before, probes in flight are
+// forgotten, and turns and the limit of bytes begin anew.
 func (pr *prober) refresh(now congestion.Time) {
 	var targets []probeTarget
 	links := map[probeTarget]*link{}
