@@ -130,6 +130,13 @@ func (s *Sent) AddMany(now congestion.Time, p Packet, n int) {
 	s.lastSent = now
 }
 
+// Left corrects when the packet of a number left that is still in flight and no part of a train.
+func (s *Sent) Left(number uint64, at congestion.Time) {
+	if p, _ := s.run(number); p.state == flying && p.Number == number && p.more == 0 {
+		p.Flight.Sent = at
+	}
+}
+
 // Void uses up a number for a packet that nobody acknowledges.
 func (s *Sent) Void() { s.keep(Packet{state: void}) }
 
