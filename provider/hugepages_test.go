@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -33,8 +32,8 @@ func hugeNow(t *testing.T, memory []byte) int {
 			inside = from < first+uintptr(len(memory)) && first < to
 		}
 		if v, ok := strings.CutPrefix(line, "AnonHugePages:"); ok && inside {
-			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")))
-			if err != nil {
+			kib := 0
+			if _, err := fmt.Sscanf(v, "%d kB", &kib); err != nil {
 				t.Fatalf("the kernel's %q: %v", line, err)
 			}
 			known, sum = true, sum+kib

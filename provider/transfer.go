@@ -67,8 +67,8 @@ func (t *transfer) unpost(seg congestion.Segment) (ended, posted bool) {
 // posted by the caller.
 func (t *transfer) ended(seg congestion.Segment, late time.Duration) {
 	finished := false
-	now := t.e.now()
 	if t.status == fi.Success {
+		now := t.e.now()
 		finished = t.lane.Done(now, &t.Operation, seg, seg.Took(now, late))
 	} else {
 		finished = t.lane.Fail(&t.Operation, seg, t.status)

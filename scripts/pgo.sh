@@ -24,5 +24,6 @@ else
 	echo "not root: nothing is measured between network namespaces"
 fi
 # The last piece of a process may be cut off; the others are taken all the same.
-find "$dir" -name '*.pprof' -size +0 -print0 | xargs -0 "${GO:-go}" tool pprof -symbolize=none -proto >cabi/weft.pgo
+find "$dir" -name '*.pprof' -size +0 -print0 | xargs -0 "${GO:-go}" tool pprof -symbolize=none -proto >"$dir/weft.pgo"
+mv "$dir/weft.pgo" cabi/weft.pgo
 ls -l cabi/weft.pgo

@@ -24,8 +24,10 @@ type reading struct {
 // late is how long ago the one-sided operation of a completion ended, 0 if nobody knows or asks. It reads the clock
 // once for each batch. Lease.
 func (i *Iface) late(q *queue, pos uint64, d *ibv.Done) time.Duration {
-	en := q.entry(pos)
-	if d.Stamp == 0 || d.ID>>62 != classMemory || en.comp == nil && en.loop == nil {
+	if d.Stamp == 0 || d.ID>>62 != classMemory {
+		return 0
+	}
+	if en := q.entry(pos); en.comp == nil && en.loop == nil {
 		return 0
 	}
 	c := &i.rx.clock
