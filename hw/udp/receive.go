@@ -40,7 +40,6 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			s.split(now, s.arrival(now, wall))
 		}
 		s.settle(now)
-		s.i.wait.bell(s)
 		if !full {
 			s.emptyAt = before
 			return now, some

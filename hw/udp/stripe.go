@@ -119,9 +119,11 @@ func (s *stripe) release() {
 	s.out.Free()
 }
 
-// leave sends what is waiting and gives the lease back.
+// leave sends what is waiting, rings if there is something to deliver or to tell, whatever has
+// brought it, and gives the lease back.
 func (s *stripe) leave() {
 	s.flush()
+	s.i.wait.bell(s)
 	s.lease.unlock()
 }
 

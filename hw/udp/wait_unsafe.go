@@ -12,11 +12,11 @@ import (
 
 // waiter is the doorbell: an epoll set of the sockets, which are in it only
 // while somebody sleeps, and of an event file for messages that others than
-// the sleeper took off a socket.
+// the sleeper took off a socket, and for operations that nothing but time has ended.
 //
-//	sleeper                      who receives
-//	S1: armed = 1                R1: a connection becomes ready
-//	S2: is a connection ready?   R2: armed? then write the event file
+//	sleeper                     who has a stripe's lease
+//	S1: armed = 1               R1: a connection becomes ready, an operation ends
+//	S2: is something ready?     R2: armed? then write the event file; give the lease back
 //
 // S1 and R1 go before S2 and R2 (all are sequentially consistent), so one of
 // them sees the other.
@@ -24,7 +24,7 @@ type waiter struct {
 	mu    sync.Mutex // guards the set; Arm and Disarm take it, no message does
 	epoll int        // -1 before EnableWait
 	event int
-	armed atomic.Uint32 // number of sleepers' wishes: 0 or 1. Written with mu, read by who receives.
+	armed atomic.Uint32 // number of sleepers' wishes: 0 or 1. Written with mu, read by who has a lease.
 	shut  bool
 }
 
@@ -144,7 +144,7 @@ func (w *waiter) approach(s *stripe) {
 	}
 }
 
-// bell rings if somebody sleeps and s has something to deliver.
+// bell rings if somebody sleeps and s has something for Progress. The caller has the lease of s.
 func (w *waiter) bell(s *stripe) {
 	if s.ready.Load() > 0 && w.armed.Load() != 0 {
 		one := uint64(1)

@@ -56,6 +56,10 @@ between() {
 	fi
 }
 
+# Processes are killed while they send, receive and open; the other host finds out by a word of
+# the kernel's, whose rate is limited, or by silence.
+kills() { WEFT_TEST_KILLS=10 FI_WEFT_PEER_TIMEOUT=1s between fault_kill; }
+
 # Hosts that have addresses of IPv6 only. (fi_pingpong's own connection is of IPv4.)
 ipv6() {
 	local where="between two hosts, IPv6" program
@@ -68,6 +72,7 @@ ipv6() {
 	for program in msg_basic rma; do
 		between $program
 	done
+	kills
 	ip -n "$a" addr add 10.77.0.1/24 dev eth0 && ip -n "$b" addr add 10.77.0.2/24 dev eth0
 }
 
@@ -177,6 +182,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 				rma rma_small rma_order progress_rma collective trigger authkey scalable; do
 				between $program
 			done
+			kills
 			ipv6
 		else
 			not_ok "tests/c is built"
