@@ -16,6 +16,13 @@ import (
 // for.
 const slice = time.Millisecond
 
+// tickEvery is how long the timers of sources rest while threads sleep. A run costs a process that
+// does nothing else some ten microseconds.
+const tickEvery = time.Second
+
+// started is what ticks count from.
+var started = time.Now()
+
 // sleeper is what threads sleep on: the descriptors of one wait object and the
 // members (one queue or counter, or those of a wait set) that wake it.
 //
@@ -33,8 +40,12 @@ type sleeper struct {
 	// Descriptors, immutable until close, -1 if the kind has none. epoll holds
 	// the others and the sources' doorbells; it is what applications poll.
 	event event
-	timer int // timerfd; makes epoll readable after a slice
+	timer int // timerfd; makes epoll readable after a slice, or when the timers are due
 	epoll int
+
+	// ticked is when the timers were last run, in nanoseconds since started. Changed, by
+	// compare-and-swap, by the thread that runs them; read by all that sleep.
+	ticked atomic.Int64
 
 	mu       sync.Mutex
 	members  atomic.Pointer[[]*Waiter] // replaced under mu
@@ -224,9 +235,37 @@ func (s *sleeper) attention() bool {
 	return false
 }
 
+// tick runs the timers if they are due. A peer whose death nothing rings for is found by them.
+func (s *sleeper) tick() {
+	was, now := s.ticked.Load(), int64(time.Since(started))
+	if now-was < int64(tickEvery) || !s.timed() || !s.ticked.CompareAndSwap(was, now) {
+		return
+	}
+	for _, m := range s.all() {
+		m.sources.timers()
+	}
+}
+
+// timed tells whether there are timers to run.
+func (s *sleeper) timed() bool {
+	return slices.ContainsFunc(s.all(), func(m *Waiter) bool { return m.sources.timed() })
+}
+
+// nap is how long to sleep at most without a wake-up, 0: for ever.
+func (s *sleeper) nap() time.Duration {
+	switch {
+	case s.attention():
+		return slice
+	case s.timed():
+		return tickEvery
+	}
+	return 0
+}
+
 // sleep returns when found might have become true, or at the time until (zero:
 // never). It may return early.
 func (s *sleeper) sleep(found func() bool, until time.Time) {
+	s.tick()
 	if s.epoll < 0 {
 		yield()
 		return
@@ -266,8 +305,8 @@ func (s *sleeper) timeout(until time.Time) int {
 	if !until.IsZero() {
 		left = max(0, time.Until(until))
 	}
-	if s.attention() && (left < 0 || left > slice) {
-		left = slice
+	if nap := s.nap(); nap != 0 && (left < 0 || left > nap) {
+		left = nap
 	}
 	if left < 0 {
 		return -1
@@ -278,6 +317,7 @@ func (s *sleeper) timeout(until time.Time) int {
 // tryArm is arm for a thread that will sleep on the descriptors, or the
 // condition variable, on its own.
 func (s *sleeper) tryArm(found func() bool) bool {
+	s.tick()
 	if s.epoll < 0 {
 		return !found()
 	}
@@ -287,8 +327,8 @@ func (s *sleeper) tryArm(found func() bool) bool {
 	if !s.arm(found) {
 		return false
 	}
-	if s.attention() {
-		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(slice))}
+	if nap := s.nap(); nap != 0 {
+		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(nap))}
 		_ = unix.TimerfdSettime(s.timer, 0, &spec, nil) // the arguments are valid
 	}
 	if s.kind == fi.WaitMutexCond && s.wake != nil && !s.watch && !s.closing {

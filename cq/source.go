@@ -31,6 +31,9 @@ type Source struct {
 	Attention func() bool
 	// Progress handles one batch, unless another thread does.
 	Progress func()
+	// Timers does what only time asks for, such as a look whether peers are alive,
+	// unless another thread does. Sleepers call it about once a second. nil: somebody else sees to it.
+	Timers func()
 
 	mu    sync.Mutex // taken before sleep and after it only
 	armed int        // waiters that have armed it; under mu
@@ -146,6 +149,19 @@ func (s *sources) attention() bool {
 		}
 	}
 	return false
+}
+
+// timed tells whether a source leaves its timers to who sleeps.
+func (s *sources) timed() bool {
+	return slices.ContainsFunc(s.all(), func(src *Source) bool { return src.Timers != nil })
+}
+
+func (s *sources) timers() {
+	for _, src := range s.all() {
+		if src.Timers != nil {
+			src.Timers()
+		}
+	}
 }
 
 func (s *Source) attention() bool { return s.Attention != nil && s.Attention() }

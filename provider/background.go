@@ -263,15 +263,7 @@ func (b *background) progress() bool {
 }
 
 // Housekeeping runs the timers.
-func (b *background) Housekeeping() {
-	if r := b.rx; r.take() {
-		if !r.dead {
-			r.housekeeping()
-		}
-		r.give()
-		r.domain.work.poke()
-	}
-}
+func (b *background) Housekeeping() { b.rx.tick() }
 
 // Polled tells whether the application makes progress by itself.
 func (b *background) Polled() bool {

@@ -76,7 +76,12 @@ func (e *Endpoint) attachQueues() error {
 // one.
 func (e *Endpoint) newSource() *cq.Source {
 	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
+	var timers func()
+	if !e.domain.threaded() && rx.owner == nil {
+		timers = rx.tick
+	}
 	return &cq.Source{
+		Timers:    timers,
 		FD:        iface.DoorbellFD(),
 		Arm:       func() { iface.Disarm(); iface.Arm() }, // a source's Arm drains
 		Disarm:    iface.Disarm,

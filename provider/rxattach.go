@@ -105,6 +105,17 @@ func (r *rxContext) advance() {
 	}
 }
 
+// tick runs the timers unless somebody else is at the context. The caller holds nothing.
+func (r *rxContext) tick() {
+	if r.take() {
+		if !r.dead {
+			r.housekeeping()
+		}
+		r.give()
+		r.domain.work.poke()
+	}
+}
+
 // advanceAll is advance for callers that hold nothing: it also posts what
 // counters have triggered.
 func (r *rxContext) advanceAll() {

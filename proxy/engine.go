@@ -60,12 +60,13 @@ type Policy struct {
 }
 
 // What an idle thread may spend: one run of the timers each checkMost, unless
-// Check is more, and one part in checkShare of its time. A run costs an idle
-// process some 170 us, most of it for the Go runtime, whose own monitor thread
-// wakes with it.
+// Check is more, and one part in checkShare of its time as long as checkLongest
+// is not exceeded. A run costs an idle process some 170 us, most of it for the Go
+// runtime, whose own monitor thread wakes with it.
 const (
-	checkMost  = time.Second
-	checkShare = 5000
+	checkMost    = time.Second
+	checkShare   = 5000
+	checkLongest = 5 * time.Second
 )
 
 // driveMost bounds a call of ProgressOptions.Drive: how long a change of the engines, or a tick, may wait for it.

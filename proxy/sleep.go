@@ -1,6 +1,10 @@
 package proxy
 
-import "time"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // sleep is what an idle thread does: arm everything, look once more, sleep.
 func (p *Progress) sleep() {
@@ -61,7 +65,7 @@ func (p *Progress) checkEvery() time.Duration {
 	if every < checkMost {
 		every = min(every<<min(p.quiet, 16), checkMost)
 	}
-	return max(every, checkShare*p.checkCost)
+	return max(every, min(checkShare*p.checkCost, checkLongest))
 }
 
 // housekeep runs the timers when they are due. An application that makes the
@@ -72,14 +76,23 @@ func (p *Progress) housekeep() {
 		return
 	}
 	p.lastCheck = now
+	before := threadTime()
 	for i := range p.list {
 		if d := &p.list[i]; !d.app {
 			d.Housekeeping()
 		}
 	}
-	p.checkCost = time.Since(now)
+	p.checkCost = threadTime() - before
 	p.quiet++
 	add(&p.count.checks)
+}
+
+// threadTime is the processor time that the calling thread has used. Time that it waits for a processor says
+// nothing about what a run of the timers costs.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // the arguments are valid
+	return time.Duration(t.Nano())
 }
 
 // watchEvery is the time between two looks at an application that polls: Watch
