@@ -165,7 +165,11 @@ const (
 	coldStep  = 16
 )
 
+// anyReady tells whether Progress has something to do without a look at a socket.
 func (i *Iface) anyReady() bool {
+	if i.flushes.Len() != 0 {
+		return true
+	}
 	for _, s := range i.stripes {
 		if s.ready.Load() > 0 {
 			return true
@@ -305,6 +309,14 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 func (i *Iface) SourceAddress(src hw.Source) []byte {
 	if c := i.sourceOf(src); c != nil {
 		return c.Address()
+	}
+	return nil
+}
+
+// Answer is the connection that a source's messages come over.
+func (i *Iface) Answer(src hw.Source) hw.Endpoint {
+	if c := i.sourceOf(src); c != nil && c.at() == up {
+		return c
 	}
 	return nil
 }

@@ -198,42 +198,6 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestSleeperHears: a get is under way to a peer that dies, and who waits for it sleeps. Nothing
-// arrives, so only the end itself can wake the sleeper.
-func TestSleeperHears(t *testing.T) {
-	c, cut := cuttable(500 * time.Millisecond)
-	a, b := open(t, false, c), open(t, false, c)
-	ep := pair(t, a, b)
-	answered(t, a, b, ep)
-	if err := a.EnableWait(); err != nil {
-		t.Fatal(err)
-	}
-	cut.Store(true)
-	var done hw.Completion
-	done.Expect(1)
-	ended := false
-	done.Func = func(*hw.Completion) { ended = true }
-	status, err := ep.(hw.OneSided).GetZcopy([]hw.Segment{segment(make([]byte, 64))}, 0, hw.RemoteKey{1}, &done)
-	if err != nil || status != hw.InProgress {
-		t.Fatal(status, err)
-	}
-	a.Arm()
-	if a.Pending() {
-		t.Fatal("something is pending")
-	}
-	fds := []unix.PollFd{{Fd: int32(a.DoorbellFD()), Events: unix.POLLIN}}
-	eventually(t, "the bell", func() bool {
-		a.CheckPeers() // as a progress thread's timer does
-		n, _ := unix.Poll(fds, 1)
-		return n > 0 && ep.Err() != nil
-	})
-	a.Disarm()
-	a.Progress(16)
-	if !ended || !errors.Is(done.Err(), hw.ErrPeerDead) {
-		t.Errorf("get: ended %v, %v", ended, done.Err())
-	}
-}
-
 // TestBusyPeer: a process that does not progress for long is not dead.
 func TestBusyPeer(t *testing.T) {
 	c := Config{PeerTimeout: 2 * time.Second, KeepAlive: 50 * time.Millisecond} // the other's goroutine may wait for a processor, too

@@ -3,6 +3,8 @@ package udp
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/weft-fabric/weft/congestion"
 )
 
 // keeper looks after an interface that nobody looks after: it acknowledges,
@@ -16,6 +18,10 @@ type keeper struct {
 	looked []uint64      // stripe.looks at the last round
 	idle   time.Duration // how long it slept last with nothing under way
 	kicked atomic.Uint32 // 1: a kick is under way. Set by posters, cleared by the keeper.
+
+	// until is when it looks by itself, as of Iface.now. Stored by the keeper before it looks a last
+	// time whether a timer is set, loaded by who sets one, with the stripe's lease; sequentially consistent.
+	until atomic.Int64
 }
 
 // How long the keeper sleeps.
@@ -46,6 +52,14 @@ func (k *keeper) nudge() {
 	}
 }
 
+// expect has the keeper look in time for a timer. While timers are set it looks every keeperActive, so
+// it is woken out of a longer sleep only, and by a thread that posts for ever not more often than that.
+func (k *keeper) expect(due congestion.Time) {
+	if int64(due)+int64(keeperActive) < k.until.Load() {
+		k.nudge()
+	}
+}
+
 func (k *keeper) run() {
 	defer close(k.done)
 	t := time.NewTimer(keeperIdle)
@@ -61,15 +75,36 @@ func (k *keeper) run() {
 			kicked = true
 		case <-t.C:
 		}
-		t.Reset(k.round(kicked))
+		t.Reset(k.rest(k.round(kicked)))
 	}
+}
+
+// rest tells posters how long the keeper sleeps, and returns that: less, if a timer was set meanwhile.
+func (k *keeper) rest(sleep time.Duration) time.Duration {
+	k.until.Store(int64(k.i.now().Add(sleep)))
+	if sleep <= keeperActive {
+		return sleep
+	}
+	for _, s := range k.i.stripes {
+		if !s.lease.try() {
+			return keeperActive
+		}
+		set := s.next != 0
+		s.lease.unlock()
+		if set {
+			return keeperActive
+		}
+	}
+	return sleep
 }
 
 // round looks after all stripes that nobody has looked at, or that have
 // something to send, and returns how long to sleep.
 func (k *keeper) round(kicked bool) time.Duration {
-	quiet := !kicked
-	sleep := keeperLong
+	quiet, sleep := true, keeperLong
+	if kicked {
+		quiet, sleep = false, keeperActive
+	}
 	if k.i.xdp != nil {
 		k.i.xdp.Tick(time.Duration(k.i.now()))
 	}

@@ -223,9 +223,11 @@ func (s *stripe) expire(now congestion.Time) {
 	s.timed = kept
 }
 
+// wake has the stripe's timers run at a time. The keeper does that if nobody else looks then.
 func (s *stripe) wake(at congestion.Time) {
 	if s.next == 0 || at < s.next {
 		s.next = at
+		s.i.keeper.expect(at)
 	}
 }
 

@@ -152,8 +152,8 @@ func (w *waiter) bell(s *stripe) {
 	}
 }
 
-// Pending tells whether Progress would deliver something, as far as it can be
-// seen without waiting. Any thread may ask.
+// Pending tells whether Progress would find something. Any thread may ask. Where it cannot look,
+// because another thread has a stripe's lease for long, it says so: what stands in an inbox by then rings no bell.
 func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
@@ -162,10 +162,11 @@ func (i *Iface) Pending() bool {
 		return true
 	}
 	for _, s := range i.stripes {
-		if s.lease.spin() {
-			s.work()
-			s.leave()
+		if !s.lease.spin() {
+			return true
 		}
+		s.work()
+		s.leave()
 	}
 	return i.anyReady()
 }
