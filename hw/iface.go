@@ -84,7 +84,7 @@ type Endpoint interface {
 	// Wake rings the peer's doorbell if it sleeps. The send operations do it themselves.
 	Wake()
 	// Check asks whether the peer is alive; a peer event comes if it is not.
-	// ErrPeerDead if that is known already.
+	// ErrPeerDead if that is known already. The caller holds the progress lease.
 	Check() error
 	// Err is nil, or why the endpoint no longer works.
 	Err() error

@@ -125,6 +125,14 @@ type DrivenEndpoint interface {
 	HotPath() *hot.Path
 }
 
+// Answerer is what an Iface implements whose connections carry messages both ways.
+type Answerer interface {
+	// Answer returns the endpoint of the connection that a source's messages come over, nil if that is gone. Who
+	// sends over it reaches the very interface that has sent, and never another that has its address by now. The
+	// caller holds the progress lease.
+	Answer(src Source) Endpoint
+}
+
 // Waiter is what an Iface with [CapWakeup] implements, so that a thread can
 // sleep until a message arrives:
 //

@@ -102,7 +102,7 @@ func (r *rxContext) givePut(e *Endpoint, op *recvOp, n uint64) {
 	op.tail += n
 	op.owed = n
 	op.help = helpBusy
-	r.send(e, e.linkBack(op.sender()), amPut, op.request, putSpan(r.head[:], op.want-op.tail, n))
+	r.answer(e, hw.Source(op.src), op.sender(), amPut, op.request, putSpan(r.head[:], op.want-op.tail, n))
 }
 
 // onHelped takes in that a sender waits for a put to do, the one that it had being done.

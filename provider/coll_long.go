@@ -28,7 +28,7 @@ func (c *collectives) onRTS(src hw.Source, id uint64, head, payload []byte) {
 	}
 	if !known {
 		e := c.ep
-		e.rx.send(e, e.linkBack(e.senderOf(src)), amCollDone, h.request, putAck(e.rx.head[:], fi.ECANCELED))
+		e.rx.answer(e, src, e.senderOf(src), amCollDone, h.request, putAck(e.rx.head[:], fi.ECANCELED))
 		return
 	}
 	o := g.ops[h.seq]

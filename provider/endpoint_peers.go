@@ -28,6 +28,7 @@ func (e *Endpoint) senderOf(src hw.Source) sender {
 	}
 	s := sender{e.rx.meet(origin{e, src, a.number}, a.Name), a.number}
 	e.setKnown(src, s)
+	e.greet(src, s)
 	return s
 }
 
@@ -74,7 +75,7 @@ func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
 // fillBack gives the way back to a sender to the C path, which answers then. A
 // connection that does not come up is tried again for the next answer from here.
 func (e *Endpoint) fillBack(src hw.Source) {
-	if int(src) >= e.sourceLines.Len() || e.sourceLines.At(uint32(src)).Context != 0 {
+	if e.rx.recheck || int(src) >= e.sourceLines.Len() || e.sourceLines.At(uint32(src)).Context != 0 {
 		return
 	}
 	addr := fi.Addr(atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) - 1)
@@ -126,6 +127,8 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 		e.losePortSource(ev.Source)
 		e.rx.senderLost(e, s, ev.Source)
 		e.rx.loseOps(e, ev.Source)
+		e.dropAnswers(ev.Source)
+		e.dropBack(ev.Source)
 		if e.rx.part(origin{e, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {
 			e.rx.peerLost(s.id)
 		}
@@ -166,7 +169,7 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 	e.lostRMAs(l, status)
 	kept := e.rx.out[:0]
 	for _, c := range e.rx.out {
-		if c.link != l {
+		if c.link != l || c.answer {
 			kept = append(kept, c)
 		}
 	}
@@ -183,19 +186,23 @@ func (r *rxContext) senderLost(e *Endpoint, s sender, src hw.Source) {
 	for _, index := range r.pulls {
 		op := r.ops.At(index)
 		switch {
-		case op.sender() != s || op.ep != e.number:
+		case op.ep != e.number || hw.Source(op.src) != src:
 		case !op.keyed:
 			op.status = fi.ECONNRESET
 			r.finishOp(e, op)
-		case op.owed != 0 && hw.Source(op.src) == src:
+		case op.owed != 0:
 			r.endOwed(e, op, fi.ECONNRESET)
 		}
 	}
 	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
 		for m := range eng.Messages() {
-			if heldSender(m) == s && m.Flags&msgRTS != 0 {
+			switch {
+			case heldSender(m) != s || heldSource(m) != src:
+			case m.Flags&msgRTS != 0:
 				eng.RemoveMessage(m)
 				r.releaseHeld(eng, m)
+			default:
+				m.Flags &^= msgSync // nobody waits for it any more
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (r *rxContext) pull(e *Endpoint, op *recvOp) {
 	op.pulled = true
 	r.pulls[op.id()] = op.index
 	c := cts{operation: op.id(), length: op.want}
-	r.send(e, e.linkBack(op.sender()), amCTS, op.request, c.put(r.head[:]))
+	r.answer(e, hw.Source(op.src), op.sender(), amCTS, op.request, c.put(r.head[:]))
 }
 
 // onFrag takes in a fragment. Fragments of one operation arrive in order.

@@ -74,6 +74,10 @@ type path struct {
 	port *port
 	peer address   // the peer's own, whose name may differ from the link's
 	keys *peerKeys // nil: no device reaches the peer's memory
+	// back tells that the path belongs to a source and no link (renewed.go). lane is the one over it
+	// then, nil while there was none; the lease holder's.
+	back bool
+	lane *segmentLane
 	// rounds are those of shared operations, nil: there are none. Immutable.
 	rounds *peerRounds
 }

@@ -20,12 +20,14 @@ import (
 type port struct {
 	hw.Iface
 	attr    hw.Attr
-	number  uint32          // in Endpoint.ports
-	sources []sender        // by the interface's hw.Source; the lease holder's
-	network *network        // nil: peers that share memory with us
-	eager   uint64          // bytes of the longest message that is not announced
-	lanes   bool            // long one-sided operations are cut (lane.go)
-	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
+	number  uint32                      // in Endpoint.ports
+	sources []sender                    // by the interface's hw.Source; the lease holder's
+	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
+	backs   []*path                     // to the sources, by number, that are not a link's path; nil: none; the lease holder's
+	network *network                    // nil: peers that share memory with us
+	eager   uint64                      // bytes of the longest message that is not announced
+	lanes   bool                        // long one-sided operations are cut (lane.go)
+	cache   *regcache.Cache             // registrations of its memory domain, nil: they cost nothing
 }
 
 // The endpoint's sources are those of its ports, with the port's number above
@@ -46,6 +48,9 @@ func (p *port) source(src hw.Source) hw.Source { return hw.Source(p.number)<<sou
 // addPort makes a port of an open interface.
 func (e *Endpoint) addPort(i hw.Iface) *port {
 	p := &port{Iface: i, attr: i.Attr(), number: uint32(len(e.ports))}
+	if a, ok := i.(hw.Answerer); ok {
+		p.answer = a.Answer
+	}
 	p.eager = eagerOver(e.domain.cfg, &p.attr)
 	p.lanes = lanesOn(e.domain.cfg, &p.attr)
 	e.ports = append(e.ports, p)

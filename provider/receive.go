@@ -118,7 +118,7 @@ const (
 func (e *Endpoint) onEager(flags uint64) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		s := e.senderOf(src)
-		a := arrived{ep: e, source: s.id, number: s.number, tag: header, length: uint64(len(payload)), flags: flags}
+		a := arrived{ep: e, source: s.id, number: s.number, src: src, tag: header, length: uint64(len(payload)), flags: flags}
 		switch {
 		case flags&msgData == 0:
 		case len(head) == 8:
@@ -149,7 +149,7 @@ func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
 		id := from.id
 		rv := e.rx.find(eng, id, header)
 		if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
-			a := arrived{ep: e, source: id, number: from.number, tag: header, length: uint64(len(payload)), flags: flags}
+			a := arrived{ep: e, source: id, number: from.number, src: src, tag: header, length: uint64(len(payload)), flags: flags}
 			e.rx.settle(eng, rv, &a, payload)
 			return
 		}
@@ -168,7 +168,7 @@ func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	from := e.senderOf(src)
-	a := arrived{ep: e, source: from.id, number: from.number, tag: header, data: s.data, request: s.request,
+	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: s.data, request: s.request,
 		length: uint64(len(payload)), flags: msgSync}
 	if s.flags&wireTagged != 0 {
 		a.flags |= msgTagged
@@ -262,9 +262,12 @@ func (r *rxContext) heldAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(uint32(m.Flags >> msgEPShift)), source: m.Source(), tag: m.Tag(), data: m.Data,
 		length: m.Len, request: m.Request, flags: m.Flags & (1<<msgSrcShift - 1),
-		src: hw.Source(m.Flags >> msgSrcShift & 0xffffff), number: heldSender(m).number,
+		src: heldSource(m), number: heldSender(m).number,
 	}
 }
+
+// heldSource returns where a held message came from.
+func heldSource(m *match.Message) hw.Source { return hw.Source(m.Flags >> msgSrcShift & 0xffffff) }
 
 // heldSender returns the sender of a held message.
 func heldSender(m *match.Message) sender { return sender{m.Source(), uint8(m.Flags >> msgNumberShift)} }
@@ -329,5 +332,5 @@ func (r *rxContext) deliver(t target, a *arrived, payload []byte) {
 
 // acknowledge tells a message's sender its outcome.
 func (r *rxContext) acknowledge(a *arrived, status fi.Errno) {
-	r.send(a.ep, a.ep.linkBack(a.sender()), amAck, a.request, putAck(r.head[:], status))
+	r.answer(a.ep, a.src, a.sender(), amAck, a.request, putAck(r.head[:], status))
 }

@@ -204,7 +204,7 @@ func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {
 		return r.stepForeign(e, op)
 	}
 	if op.done < op.want {
-		p, err := e.connect(e.linkBack(op.sender()))
+		p, err := e.connectBack(e.linkBack(op.sender()), hw.Source(op.src), op.sender())
 		if err == fi.EAGAIN {
 			return false
 		}
@@ -296,7 +296,7 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 	if op.landed {
 		e.lift(op)
 	}
-	a := arrived{ep: e, source: op.source, number: op.number, tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
+	a := arrived{ep: e, source: op.source, number: op.number, src: hw.Source(op.src), tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
 	flags := op.t.flags
 	if op.multi != 0 {
 		rv := (*match.Recv)(pointerAt(op.multi))
@@ -313,7 +313,7 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 		e.stats.Rx(stats.RxRendezvousBytes, op.done)
 		e.completeRecv(op.t.context, flags, op.t.buffer(), op.done, &a)
 	}
-	if op.status != fi.ECONNRESET {
+	if op.status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) { // a connection was lost, not the sender
 		r.acknowledge(&a, op.status)
 	}
 	r.release(op.t)
@@ -390,7 +390,7 @@ func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
 // the progress lease.
 func (e *Endpoint) Acknowledge(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
-	e.rx.acknowledge(&arrived{ep: e, source: s.id, number: s.number, request: request}, fi.Success)
+	e.rx.acknowledge(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
 	if len(e.rx.out) != 0 {
 		atomic.OrUint32(&e.rx.hot.Attention, hot.AttentionGo) // it goes out with the next progress
 	}

@@ -287,19 +287,11 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 // lostRMAs ends the operations that wait for a peer that is gone.
 func (e *Endpoint) lostRMAs(l *link, status fi.Errno) {
 	e.lostFetches()
-	e.dropLane(l, status)
+	e.dropLane(l.lane, status)
+	l.lane = nil
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
 		if req.link == l.index && e.claimRMA(id) {
 			e.finishRMA(req, id, status)
 		}
 	})
-	kept := e.replies[:0]
-	for i := range e.replies {
-		if e.replies[i].link == l {
-			e.dropReply(&e.replies[i])
-		} else {
-			kept = append(kept, e.replies[i])
-		}
-	}
-	e.replies = kept
 }

@@ -98,7 +98,7 @@ func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
 // answer tells the initiator how an operation has ended.
 func (e *Endpoint) answer(src hw.Source, request uint64, d *doneHead) {
 	r := e.rx
-	r.send(e, e.linkBack(e.senderOf(src)), amRMADone, request, d.put(r.head[:]))
+	r.answer(e, src, e.senderOf(src), amRMADone, request, d.put(r.head[:]))
 }
 
 // refuseAccess logs an access that is refused and returns what the initiator
@@ -112,6 +112,8 @@ func (e *Endpoint) refuseAccess(src hw.Source, what string, key, addr, n uint64,
 // an atomic, which is kept.
 type reply struct {
 	link    *link
+	src     hw.Source // that to waits behind
+	to      sender
 	request uint64
 	key     uint64
 	addr    uint64
@@ -145,7 +147,8 @@ func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
 		e.answer(src, h.request, &doneHead{fi.ENOMEM, max(1, h.length), h.at})
 		return
 	}
-	e.reply(reply{link: e.linkBack(e.senderOf(src)), request: h.request, key: h.key, addr: addr, length: h.length, at: h.at, last: h.last})
+	s := e.senderOf(src)
+	e.reply(reply{link: e.linkBack(s), src: src, to: s, request: h.request, key: h.key, addr: addr, length: h.length, at: h.at, last: h.last})
 }
 
 // reply sends a reply as far as there is room and keeps the rest.
@@ -170,7 +173,7 @@ func (e *Endpoint) pumpReplies() {
 // pumpReply tells whether the reply is done with.
 func (e *Endpoint) pumpReply(r *reply) bool {
 	for {
-		p, err := e.connect(r.link)
+		p, err := e.connectBack(r.link, r.src, r.to)
 		if err == nil {
 			err = e.sendReply(p, r)
 		}
@@ -179,7 +182,7 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 			return false
 		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO: // the region was closed meanwhile, or is of a device that fails
 			d := doneHead{fi.ErrnoOf(err), r.length - r.sent, r.at + r.sent}
-			e.rx.send(e, r.link, amRMADone, r.request, d.put(e.rx.head[:]))
+			e.rx.answer(e, r.src, r.to, amRMADone, r.request, d.put(e.rx.head[:]))
 			return true
 		case err != nil:
 			e.dropReply(r)
@@ -319,10 +322,11 @@ func (e *Endpoint) countAtomic(m *MR, h *atomicHead, n uint64) {
 // replyResult sends what an atomic operation fetched, or keeps it until there
 // is room.
 func (e *Endpoint) replyResult(src hw.Source, h *atomicHead, n uint64) {
-	l := e.linkBack(e.senderOf(src))
-	r := reply{link: l, request: h.request, length: n, at: uint64(h.at), held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
+	s := e.senderOf(src)
+	l := e.linkBack(s)
+	r := reply{link: l, src: src, to: s, request: h.request, length: n, at: uint64(h.at), held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
 	if len(e.replies) == 0 {
-		p, err := e.connect(l)
+		p, err := e.connectBack(l, src, s)
 		if err == nil {
 			err = e.sendReply(p, &r)
 		}

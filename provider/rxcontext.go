@@ -84,6 +84,7 @@ type rxContext struct {
 	active    opList // operations that progress steps
 	out       []control
 	lastCheck time.Time
+	recheck   bool // a peer has begun anew: its end is to be noticed before anything goes to it by name
 	// advances counts calls of advance; lastTimers is when it ran the timers.
 	advances   uint32
 	lastTimers time.Time
@@ -101,6 +102,9 @@ type rxContext struct {
 type control struct {
 	ep     *Endpoint
 	link   *link
+	answer bool // to what src, behind which was to, has sent
+	src    hw.Source
+	to     sender
 	id     hw.AMID
 	header uint64
 	head   [controlHead]byte
@@ -216,6 +220,9 @@ func (r *rxContext) proceed(local bool) {
 		} else {
 			e.networkArrivals(r.cfg.ProgressBatch)
 		}
+	}
+	if r.recheck {
+		r.lookAtPeers()
 	}
 	if r.pending() {
 		r.flush()
@@ -353,10 +360,8 @@ func (r *rxContext) housekeeping() {
 		return
 	}
 	r.lastCheck = now
+	r.lookAtPeers()
 	for _, e := range r.eps {
-		for _, p := range e.ports {
-			p.CheckPeers()
-		}
 		e.sweepLinks()
 	}
 	r.sweepIDs()
@@ -449,12 +454,15 @@ func (r *rxContext) engine(tagged bool) *match.Engine {
 // send sends a message of the protocol with a head of at most controlHead bytes, or keeps it until there
 // is room.
 func (r *rxContext) send(e *Endpoint, l *link, id hw.AMID, header uint64, head []byte) {
-	if len(r.out) == 0 && e.sendControl(l, id, header, head) {
-		return
-	}
-	c := control{ep: e, link: l, id: id, header: header, n: len(head)}
+	r.queueControl(control{ep: e, link: l, id: id, header: header, n: len(head)}, head)
+}
+
+// queueControl sends a message, or keeps it until there is room.
+func (r *rxContext) queueControl(c control, head []byte) {
 	copy(c.head[:], head)
-	r.out = append(r.out, c)
+	if len(r.out) != 0 || !c.send() {
+		r.out = append(r.out, c)
+	}
 }
 
 // flush sends what waited for room, in order, as far as there is room. A peer
@@ -463,18 +471,24 @@ func (r *rxContext) flush() {
 	kept := r.out[:0]
 	for i := range r.out {
 		c := &r.out[i]
-		if !c.ep.sendControl(c.link, c.id, c.header, c.head[:c.n]) {
+		if !c.send() {
 			kept = append(kept, *c)
 		}
 	}
 	r.out = kept
 }
 
-// sendControl tells whether the message is done with: sent, or without hope.
-func (e *Endpoint) sendControl(l *link, id hw.AMID, header uint64, head []byte) bool {
-	p, err := e.connect(l)
+// send tells whether the message is done with: sent, or without hope.
+func (c *control) send() bool {
+	var p *path
+	var err error
+	if c.answer {
+		p, err = c.ep.connectBack(c.link, c.src, c.to)
+	} else {
+		p, err = c.ep.connect(c.link)
+	}
 	if err == nil {
-		err = sendError(p.AMShort(id, header, head, nil))
+		err = sendError(p.AMShort(c.id, c.header, c.head[:c.n], nil))
 	}
 	return err != fi.EAGAIN
 }

@@ -76,10 +76,18 @@ func (e *Endpoint) laned(p *port, n uint64) bool {
 
 // laneOf returns the lane of a link's path, nil if there can be none.
 func (e *Endpoint) laneOf(l *link, p *path) *segmentLane {
-	if l.lane != nil && l.lane.path == p {
-		return l.lane
+	at := &l.lane
+	if p.back {
+		at = &p.lane
 	}
-	e.dropLane(l, fi.ECONNRESET) // of a path before, whose end nobody has told yet
+	if n := *at; n == nil || n.path != p {
+		e.dropLane(n, fi.ECONNRESET) // of a path before, whose end nobody has told yet
+		*at = e.newLane(l, p)
+	}
+	return *at
+}
+
+func (e *Endpoint) newLane(l *link, p *path) *segmentLane {
 	seg, cc, err := laneConfig(e.domain.cfg, &p.port.attr)
 	n := &segmentLane{path: p, owner: e}
 	if err == nil {
@@ -92,7 +100,6 @@ func (e *Endpoint) laneOf(l *link, p *path) *segmentLane {
 		log.Warnf(log.EPData, "no congestion control for %s: %v", l.to, err)
 		return nil
 	}
-	l.lane = n
 	return n
 }
 
@@ -176,12 +183,11 @@ func (e *Endpoint) pumpLanes() {
 
 // dropLane ends the transfers over a path to a peer that is gone. Gets that are
 // in flight end by themselves, and their transfers with them.
-func (e *Endpoint) dropLane(l *link, status fi.Errno) {
-	n := l.lane
+func (e *Endpoint) dropLane(n *segmentLane, status fi.Errno) {
 	if n == nil {
 		return
 	}
-	l.lane, n.sending = nil, nil
+	n.sending = nil
 	n.pumping = true // nothing more is posted
 	if n.waiting {
 		e.lanes = slices.DeleteFunc(e.lanes, func(o *segmentLane) bool { return o == n })

@@ -75,8 +75,15 @@ func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error 
 func over(t *testing.T, x, y *side, wrap func(hw.Endpoint) hw.Endpoint) (undo func()) {
 	t.Helper()
 	l, p := x.pathTo(y)
-	l.path.Store(&path{Endpoint: wrap(p.Endpoint), port: p.port, peer: p.peer, keys: p.keys})
-	return func() { l.path.Store(p) }
+	to, answer := wrap(p.Endpoint), p.port.answer
+	l.path.Store(&path{Endpoint: to, port: p.port, peer: p.peer, keys: p.keys})
+	p.port.answer = func(src hw.Source) hw.Endpoint {
+		if ep := answer(src); ep != p.Endpoint {
+			return ep
+		}
+		return to
+	}
+	return func() { l.path.Store(p); p.port.answer = answer }
 }
 
 // hold puts a holder between a side and the peer.

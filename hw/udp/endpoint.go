@@ -47,6 +47,7 @@ type Endpoint struct {
 	dial   dialer
 	tx     sender
 	rx     receiver
+	began  congestion.Time // when it came up
 	heard  congestion.Time // when the peer last said something authentic
 	asked  congestion.Time // since when the peer owes us an answer, 0: it does not
 	hints  int             // words of others that the peer is gone, since heard
@@ -175,7 +176,7 @@ func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
 	c.peer = *peer
 	c.tx.limit, c.tx.window = peer.Window, peer.Window
 	c.rx.limit = uint64(c.i.cfg.Window)
-	c.heard = now
+	c.began, c.heard = now, now
 	c.open.Store(true)
 	c.s.byPeer[peerKey{c.addr, peer.CID}] = c
 	c.phase.Store(uint32(up))

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/weft-fabric/weft/congestion"
@@ -163,7 +164,7 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, init *wire.Init, k
 	}
 	if len(s.halfOpen) >= maxHalfOpen {
 		oldest := s.halfOpen[0]
-		s.confirm(oldest)
+		s.offList(oldest)
 		oldest.die("others want to connect too")
 	}
 	known := target{nameIn(from, init.Role), init.Role.Number, key.number}
@@ -191,21 +192,21 @@ func (i *Iface) suits(from *sock.Addr, peer *wire.Side) bool {
 	return true
 }
 
-// confirm takes c off the list of those whose clients have not used them yet.
-func (s *stripe) confirm(c *Endpoint) {
+// offList takes c off the list of those whose clients have not used them yet.
+func (s *stripe) offList(c *Endpoint) {
 	c.half = false
-	for n, other := range s.halfOpen {
-		if other == c {
-			s.halfOpen = append(s.halfOpen[:n], s.halfOpen[n+1:]...)
-			break
-		}
+	if n := slices.Index(s.halfOpen, c); n >= 0 {
+		s.halfOpen = slices.Delete(s.halfOpen, n, n+1)
 	}
+}
+
+// confirm takes in that the client of c uses it.
+func (s *stripe) confirm(c *Endpoint) {
+	s.offList(c)
 	if c.dial.sent == 1 { // one Accept: how long it took is a round trip
 		c.tx.path.RTT().Add(s.i.now(), s.i.now().Sub(c.dial.sentAt), 0)
 	}
-	if other := s.byTarget[c.known]; other == nil || other.at() == dead {
-		s.byTarget[c.known] = c
-	}
+	s.byTarget[c.known] = c // the newest: the client does not know the others any more, likely
 }
 
 func (c *Endpoint) sendAccept(now congestion.Time) {

@@ -27,37 +27,58 @@ func (i *Iface) CheckPeers() {
 }
 
 // report calls the peer event function. That there is nobody to send to any more waits
-// until what he sent over other connections is delivered, for there may be answers in it.
+// until what he sent over other connections is delivered, for there may be answers in it. A connection
+// that began when he was no longer heard is of somebody who has his address now.
 func (i *Iface) report() {
 	d := &i.deliver
 	if len(d.events) == 0 {
 		return
 	}
-	unread := i.peersThat(func(c *Endpoint) bool { return c.rx.queued || c.src.visited })
+	oldest := map[sock.Addr]congestion.Time{} // when the oldest with something unread began
+	i.each(func(c *Endpoint) {
+		if began, ok := oldest[c.addr]; (c.rx.queued || c.src.visited) && (!ok || c.began < began) {
+			oldest[c.addr] = c.began
+		}
+	})
 	events := d.events
 	d.events = nil
 	for _, e := range events {
-		if c, ok := e.Endpoint.(*Endpoint); ok && unread[c.addr] {
-			d.events = append(d.events, e)
-			continue
+		c, to := e.Endpoint.(*Endpoint)
+		if to {
+			if began, ok := oldest[c.addr]; ok && began <= c.heard {
+				d.events = append(d.events, e)
+				continue
+			}
 		}
 		i.lost.Add(1)
 		i.onPeer(e)
+		if to {
+			i.forget(c) // not before: who connects anew must know what has ended
+		}
+	}
+}
+
+// each calls f for every connection, with its stripe's lease.
+func (i *Iface) each(f func(*Endpoint)) {
+	for _, s := range i.stripes {
+		s.lease.lock()
+		for _, c := range s.conns {
+			if c != nil {
+				f(c)
+			}
+		}
+		s.leave()
 	}
 }
 
 // peersThat returns the addresses of the peers of whose connections is tells so of one.
 func (i *Iface) peersThat(is func(*Endpoint) bool) map[sock.Addr]bool {
 	set := map[sock.Addr]bool{}
-	for _, s := range i.stripes {
-		s.lease.lock()
-		for _, c := range s.conns {
-			if c != nil && is(c) {
-				set[c.addr] = true
-			}
+	i.each(func(c *Endpoint) {
+		if is(c) {
+			set[c.addr] = true
 		}
-		s.leave()
-	}
+	})
 	return set
 }
 
@@ -107,15 +128,16 @@ func (s *stripe) bury() {
 			kept = append(kept, c)
 			continue
 		}
-		if c.attached.Load() && !c.src.told.Load() {
+		if c.attached.Load() {
 			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Endpoint: c, Err: hw.ErrPeerDead})
+		} else {
+			i.forget(c)
 		}
 		if c.src.known {
 			c.src.known = false
 			i.deliver.sources[c.src.source] = nil
 			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Source: c.src.source, HasSource: true, Closed: c.ended, Err: hw.ErrPeerDead})
 		}
-		i.forget(c)
 		s.remove(c)
 	}
 	clear(s.dead[len(kept):])

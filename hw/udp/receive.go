@@ -210,7 +210,7 @@ func (c *Endpoint) hint(now congestion.Time, why string) {
 func (c *Endpoint) expired(now congestion.Time) bool {
 	switch {
 	case c.half && now >= c.dial.expires:
-		c.s.confirm(c)
+		c.s.offList(c)
 		c.die("never used")
 	case c.asked != 0 && now.Sub(c.asked) >= c.i.cfg.PeerTimeout:
 		c.die("no answer for %v", now.Sub(c.asked).Round(time.Millisecond))

@@ -56,9 +56,13 @@ between() {
 	fi
 }
 
-# Processes are killed while they send, receive and open; the other host finds out by a word of
-# the kernel's, whose rate is limited, or by silence.
-kills() { WEFT_TEST_KILLS=10 FI_WEFT_PEER_TIMEOUT=1s between fault_kill; }
+# Processes are killed while they send, receive and open, and others take their port; the other host
+# finds out by a word of the kernel's, whose rate is limited, or by silence, also while it sleeps.
+kills() {
+	WEFT_TEST_KILLS=10 FI_WEFT_PEER_TIMEOUT=1s between fault_kill
+	between fault_restart
+	between fault_sleep
+}
 
 # Hosts that have addresses of IPv6 only. (fi_pingpong's own connection is of IPv4.)
 ipv6() {

@@ -1,0 +1,138 @@
+package provider
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// A peer may end and begin anew under its name before its end is noticed, or lose a connection that looks
+// well from here. A path to its name then leads to who is gone, while messages come from who is there. What is
+// answered over such a path is lost, and nobody would tell.
+//
+//	the transport has connections that carry both ways  → answers, and reads, go over the source's own (backPath)
+//	else: a source is met, and its name has a path      → that leads to a live process, or peers are looked at
+//	                                                      before anything goes by names (greet, lookAtPeers)
+//	a path is lost, and the source is not               → answers and reads wait for another (connectBack)
+//	the source itself is lost                           → its answers are dropped: a successor's requests have the
+//	                                                      same numbers
+
+// greet is called when a source is met.
+func (e *Endpoint) greet(src hw.Source, s sender) {
+	if p, _ := e.portOf(src); p.answer != nil {
+		return
+	}
+	l := e.linkByName(e.rx.addressOf(s))
+	if l == nil {
+		return
+	}
+	if p := l.path.Load(); p != nil && (p.Err() != nil || errors.Is(p.Check(), hw.ErrPeerDead)) {
+		e.rx.recheck = true
+	}
+}
+
+// linkByName returns the link to a peer's interface, nil if there is none.
+func (e *Endpoint) linkByName(a address) *link {
+	e.linkMu.Lock()
+	defer e.linkMu.Unlock()
+	return e.linkByAddr[a]
+}
+
+// lookAtPeers has the transports report peers that are gone. The caller holds the lease.
+func (r *rxContext) lookAtPeers() {
+	r.recheck = false
+	for _, e := range r.eps {
+		for _, p := range e.ports {
+			p.CheckPeers()
+		}
+	}
+}
+
+// lives tells whether a sender is still behind a source.
+func (e *Endpoint) lives(src hw.Source, s sender) bool {
+	k, ok := e.known(src)
+	return ok && k == s
+}
+
+// backPath returns the path over a source's own connection, fi.EAGAIN if that is lost, which will be told. l is the
+// link to the sender, whose path it is unless both have connected, or the link's leads to who was there before.
+func (e *Endpoint) backPath(l *link, p *port, own hw.Source) (*path, error) {
+	ep := p.answer(own)
+	if ep == nil {
+		return nil, fi.EAGAIN
+	}
+	if at, err := e.connect(l); err == nil && at.Endpoint == ep {
+		return at, nil // nearly always
+	}
+	for int(own) >= len(p.backs) {
+		p.backs = append(p.backs, nil)
+	}
+	b := p.backs[own]
+	if b == nil {
+		b = &path{Endpoint: ep, port: p, peer: l.to, back: true}
+		p.backs[own] = b
+	}
+	return b, nil
+}
+
+// dropBack ends what goes over the path of a source that is gone.
+func (e *Endpoint) dropBack(src hw.Source) {
+	p, own := e.portOf(src)
+	if int(own) < len(p.backs) && p.backs[own] != nil {
+		e.dropLane(p.backs[own].lane, fi.ECONNRESET)
+		p.backs[own] = nil
+	}
+}
+
+// connectBack is connect to the sender behind a source. While that one lives a path that is lost is not the end:
+// fi.EAGAIN, until it has not answered for the connect timeout.
+func (e *Endpoint) connectBack(l *link, src hw.Source, s sender) (*path, error) {
+	if p, own := e.portOf(src); p.answer != nil {
+		if !e.lives(src, s) {
+			return nil, fi.ECONNRESET
+		}
+		return e.backPath(l, p, own)
+	}
+	if e.rx.recheck {
+		return nil, fi.EAGAIN
+	}
+	p, err := e.connect(l)
+	if err == fi.ECONNRESET && e.lives(src, s) && !e.silent(l) {
+		err = fi.EAGAIN
+	}
+	return p, err
+}
+
+// silent tells whether a link has not come up for the connect timeout.
+func (e *Endpoint) silent(l *link) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.since.IsZero() && time.Since(l.since) > e.domain.cfg.ConnectTimeout
+}
+
+// answer sends a message of the protocol to the sender behind a source, now or when there is room.
+func (r *rxContext) answer(e *Endpoint, src hw.Source, s sender, id hw.AMID, header uint64, head []byte) {
+	r.queueControl(control{ep: e, link: e.linkBack(s), answer: true, src: src, to: s, id: id, header: header, n: len(head)}, head)
+}
+
+// dropAnswers forgets what waits to be sent to a source that is gone.
+func (e *Endpoint) dropAnswers(src hw.Source) {
+	r, kept := e.rx, e.rx.out[:0]
+	for _, c := range r.out {
+		if c.ep != e || !c.answer || c.src != src {
+			kept = append(kept, c)
+		}
+	}
+	r.out = kept
+	replies := e.replies[:0]
+	for i := range e.replies {
+		if e.replies[i].src == src {
+			e.dropReply(&e.replies[i])
+		} else {
+			replies = append(replies, e.replies[i])
+		}
+	}
+	e.replies = replies
+}
