@@ -61,7 +61,6 @@ between() {
 kills() {
 	WEFT_TEST_KILLS=10 FI_WEFT_PEER_TIMEOUT=1s between fault_kill
 	between fault_restart
-	between fault_sleep
 }
 
 # Hosts that have addresses of IPv6 only. (fi_pingpong's own connection is of IPv4.)
@@ -187,6 +186,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 				between $program
 			done
 			kills
+			between fault_sleep # half a minute: not with IPv6, too
 			ipv6
 		else
 			not_ok "tests/c is built"
