@@ -2,11 +2,12 @@
 /*
  * The peer of a thread that sleeps is killed, or stops without a word, or its cable is pulled. Nothing
  * arrives then that could wake the sleeper, whatever it sleeps in, but what it waits for ends with an
- * error in bounded time. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
+ * error in bounded time; nor does a send to nobody wait for ever. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
  */
 #include "common.h"
 
 #include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -201,6 +202,30 @@ static void sleeper(long mode)
 	node_close(&n);
 }
 
+/* Nobody has the address: a send says so when the time to connect is over, and not before. */
+static void test_nobody(long arg)
+{
+	struct op o = tracked(0, 1);
+	struct name name;
+	uint64_t begin;
+	ssize_t rc;
+
+	(void)arg;
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "500ms", 1);
+	node_open(&n, NULL);
+	node_name(&n, &name);
+	if (!getenv("WEFT_TEST_NETNS") || n.info->addr_format != FI_SOCKADDR_IN)
+		SKIP("needs a network of IPv4 with free addresses");
+	((unsigned char *)&((struct sockaddr_in *)name.bytes)->sin_addr)[3] ^= 0x40;
+	o.addr = node_insert_name(&n, &name);
+	begin = now_ms();
+	while ((rc = op_send(n.ep, &o)) == -FI_EAGAIN && now_ms() < begin + LIMIT_MS)
+		progress(&n);
+	CHECK_RC(rc, -FI_EHOSTUNREACH);
+	CHECKF(now_ms() >= begin + 400, "after %llu ms", (unsigned long long)(now_ms() - begin));
+	node_close(&n);
+}
+
 static void test_sleep(long mode)
 {
 	const char *hosts = getenv("WEFT_TEST_NETNS");
@@ -227,6 +252,7 @@ static const struct test tests[] = {
 	{ "silent_receive_poll", test_sleep, 2, 60, SILENT | RECEIVE | POLL },
 	{ "silent_send_counter", test_sleep, 2, 60, SILENT | SEND | COUNTER },
 	{ "silent_fetch_sread", test_sleep, 2, 60, SILENT | FETCH | SREAD },
+	{ "nobody", test_nobody, 1, 60, 0 },
 	{ "cable_send_sread", test_sleep, 2, 60, CABLE | SEND | SREAD },
 	{ "cable_receive_poll", test_sleep, 2, 60, CABLE | RECEIVE | POLL },
 };

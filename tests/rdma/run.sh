@@ -41,6 +41,7 @@ build() {
 	"$GO" build -o "$dir/vm" ./tests/rdma/vm || return 1
 	CGO_ENABLED=0 "$GO" build -o "$dir/rsh" ./tests/rdma/rsh || return 1
 	"$GO" test -c -o "$dir/provider.test" ./provider || return 1
+	"$GO" test -c -o "$dir/udp.test" ./hw/udp || return 1
 	if [ "$mode" = full ] || [ ! -e build/lib/libweft-fi.so ]; then
 		make -s lib bin || return 1
 	fi
@@ -83,7 +84,7 @@ machines() {
 	shift 3
 	echo "-- $name"
 	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -timeout "${limit}s" \
-		-env WEFT_TEST_RDMA=1 -env WEFT_TEST_PAIR="$([ "$kind" = pair ] && echo 1)" "$kind" -- "$@" >"$log/out" 2>&1
+		-env WEFT_TEST_RDMA=1 -env WEFT_TEST_SET_CLOCK=1 -env WEFT_TEST_PAIR="$([ "$kind" = pair ] && echo 1)" "$kind" -- "$@" >"$log/out" 2>&1
 	tally "$name" $?
 }
 
@@ -179,6 +180,7 @@ jobs() {
 }
 
 pingpongs
+machines "one machine: its clock is set" run 60 "$dir/udp.test" -test.v -test.run TestClockSet
 if [ "$mode" = short ]; then
 	apart 160 row quiet
 	jobs 1 240 types
