@@ -36,6 +36,7 @@ static void peer(long mode)
 	struct fi_cq_tagged_entry e;
 	struct name name;
 
+	setenv("FI_WEFT_PROGRESS_THREAD", "no", 1); /* a thread would take what comes then */
 	node_open(&n, NULL);
 	node_name(&n, &name);
 	link_send(0, &name, sizeof(name));
