@@ -76,7 +76,7 @@ func (c *connection) finish(status fi.Errno) {
 	for _, p := range e.ports {
 		for n, s := range p.sources {
 			if s.id != 0 {
-				r.senderLost(e, s, p.source(hw.Source(n)))
+				r.senderLost(e, p.source(hw.Source(n)))
 			}
 		}
 	}

@@ -125,10 +125,8 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 		e.rx.drainPosts(urgentRecv) // those on the ring may name it
 		e.setKnown(ev.Source, sender{})
 		e.losePortSource(ev.Source)
-		e.rx.senderLost(e, s, ev.Source)
+		e.rx.senderLost(e, ev.Source)
 		e.rx.loseOps(e, ev.Source)
-		e.dropAnswers(ev.Source)
-		e.dropBack(ev.Source)
 		if e.rx.part(origin{e, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {
 			e.rx.peerLost(s.id)
 		}
@@ -169,7 +167,7 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 	e.lostRMAs(l, status)
 	kept := e.rx.out[:0]
 	for _, c := range e.rx.out {
-		if c.link != l || c.answer {
+		if c.link != l {
 			kept = append(kept, c)
 		}
 	}
@@ -180,9 +178,9 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 }
 
 // senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are
-// missing, the puts of that source that are, and the messages that were announced. Gets end by
+// missing, the puts of that source that are, the messages that were announced, and answers. Gets end by
 // themselves. A sender that has begun anew under its name, or that another port reaches, is another source.
-func (r *rxContext) senderLost(e *Endpoint, s sender, src hw.Source) {
+func (r *rxContext) senderLost(e *Endpoint, src hw.Source) {
 	for _, index := range r.pulls {
 		op := r.ops.At(index)
 		switch {
@@ -197,7 +195,7 @@ func (r *rxContext) senderLost(e *Endpoint, s sender, src hw.Source) {
 	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
 		for m := range eng.Messages() {
 			switch {
-			case heldSender(m) != s || heldSource(m) != src:
+			case heldEndpoint(m) != e.number || heldSource(m) != src:
 			case m.Flags&msgRTS != 0:
 				eng.RemoveMessage(m)
 				r.releaseHeld(eng, m)
@@ -206,6 +204,8 @@ func (r *rxContext) senderLost(e *Endpoint, s sender, src hw.Source) {
 			}
 		}
 	}
+	e.dropAnswers(src)
+	e.dropBack(src)
 }
 
 // peerLost ends the receives that name a lost peer as their source.

@@ -88,7 +88,7 @@ func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
 		r.getFailed(op, hw.ErrPeerDead)
 		return r.allAsked(e, op)
 	}
-	p, err := e.connectBack(e.linkBack(op.sender()), hw.Source(op.src), op.sender())
+	p, err := e.connectBack(hw.Source(op.src), op.sender())
 	if err == fi.EAGAIN {
 		return false
 	}

@@ -90,9 +90,6 @@ func (e *Endpoint) namedLinks() map[*link]bool {
 	for _, c := range e.rx.out {
 		named[c.link] = true
 	}
-	for i := range e.replies {
-		named[e.replies[i].link] = true
-	}
 	live := map[int]bool{}
 	for _, p := range e.ports {
 		for _, s := range p.sources {

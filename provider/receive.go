@@ -260,13 +260,15 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) boo
 // heldAs returns a held message as it was when it arrived.
 func (r *rxContext) heldAs(m *match.Message) arrived {
 	return arrived{
-		ep: r.byNumber(uint32(m.Flags >> msgEPShift)), source: m.Source(), tag: m.Tag(), data: m.Data,
+		ep: r.byNumber(heldEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
 		length: m.Len, request: m.Request, flags: m.Flags & (1<<msgSrcShift - 1),
 		src: heldSource(m), number: heldSender(m).number,
 	}
 }
 
-// heldSource returns where a held message came from.
+// heldEndpoint and heldSource return where a held message came from: an endpoint's number, and its source.
+func heldEndpoint(m *match.Message) uint32 { return uint32(m.Flags >> msgEPShift) }
+
 func heldSource(m *match.Message) hw.Source { return hw.Source(m.Flags >> msgSrcShift & 0xffffff) }
 
 // heldSender returns the sender of a held message.

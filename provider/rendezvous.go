@@ -204,7 +204,7 @@ func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {
 		return r.stepForeign(e, op)
 	}
 	if op.done < op.want {
-		p, err := e.connectBack(e.linkBack(op.sender()), hw.Source(op.src), op.sender())
+		p, err := e.connectBack(hw.Source(op.src), op.sender())
 		if err == fi.EAGAIN {
 			return false
 		}

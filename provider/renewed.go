@@ -88,7 +88,8 @@ func (e *Endpoint) dropBack(src hw.Source) {
 
 // connectBack is connect to the sender behind a source. While that one lives a path that is lost is not the end:
 // fi.EAGAIN, until it has not answered for the connect timeout.
-func (e *Endpoint) connectBack(l *link, src hw.Source, s sender) (*path, error) {
+func (e *Endpoint) connectBack(src hw.Source, s sender) (*path, error) {
+	l := e.linkBack(s)
 	if p, own := e.portOf(src); p.answer != nil {
 		if !e.lives(src, s) {
 			return nil, fi.ECONNRESET
@@ -114,14 +115,14 @@ func (e *Endpoint) silent(l *link) bool {
 
 // answer sends a message of the protocol to the sender behind a source, now or when there is room.
 func (r *rxContext) answer(e *Endpoint, src hw.Source, s sender, id hw.AMID, header uint64, head []byte) {
-	r.queueControl(control{ep: e, link: e.linkBack(s), answer: true, src: src, to: s, id: id, header: header, n: len(head)}, head)
+	r.queueControl(control{ep: e, src: src, to: s, id: id, header: header, n: len(head)}, head)
 }
 
 // dropAnswers forgets what waits to be sent to a source that is gone.
 func (e *Endpoint) dropAnswers(src hw.Source) {
 	r, kept := e.rx, e.rx.out[:0]
 	for _, c := range r.out {
-		if c.ep != e || !c.answer || c.src != src {
+		if c.ep != e || c.link != nil || c.src != src {
 			kept = append(kept, c)
 		}
 	}

@@ -111,7 +111,6 @@ func (e *Endpoint) refuseAccess(src hw.Source, what string, key, addr, n uint64,
 // reply is what an initiator waits for: a piece of a region, or the result of
 // an atomic, which is kept.
 type reply struct {
-	link    *link
 	src     hw.Source // that to waits behind
 	to      sender
 	request uint64
@@ -148,7 +147,7 @@ func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
 		return
 	}
 	s := e.senderOf(src)
-	e.reply(reply{link: e.linkBack(s), src: src, to: s, request: h.request, key: h.key, addr: addr, length: h.length, at: h.at, last: h.last})
+	e.reply(reply{src: src, to: s, request: h.request, key: h.key, addr: addr, length: h.length, at: h.at, last: h.last})
 }
 
 // reply sends a reply as far as there is room and keeps the rest.
@@ -173,7 +172,7 @@ func (e *Endpoint) pumpReplies() {
 // pumpReply tells whether the reply is done with.
 func (e *Endpoint) pumpReply(r *reply) bool {
 	for {
-		p, err := e.connectBack(r.link, r.src, r.to)
+		p, err := e.connectBack(r.src, r.to)
 		if err == nil {
 			err = e.sendReply(p, r)
 		}
@@ -207,7 +206,7 @@ func (e *Endpoint) sendReply(p *path, r *reply) error {
 	case r.held != 0:
 		iov = append(iov, fi.IOVec{Base: uintptr(r.held + r.sent), Len: n})
 	case n != 0:
-		m, offset, err := e.accessFor(r.link, r.key, r.addr+r.sent, n, fi.RemoteRead)
+		m, offset, err := e.accessFor(e.linkBack(r.to), r.key, r.addr+r.sent, n, fi.RemoteRead)
 		if err != nil {
 			return err
 		}
@@ -323,10 +322,9 @@ func (e *Endpoint) countAtomic(m *MR, h *atomicHead, n uint64) {
 // is room.
 func (e *Endpoint) replyResult(src hw.Source, h *atomicHead, n uint64) {
 	s := e.senderOf(src)
-	l := e.linkBack(s)
-	r := reply{link: l, src: src, to: s, request: h.request, length: n, at: uint64(h.at), held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
+	r := reply{src: src, to: s, request: h.request, length: n, at: uint64(h.at), held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
 	if len(e.replies) == 0 {
-		p, err := e.connectBack(l, src, s)
+		p, err := e.connectBack(src, s)
 		if err == nil {
 			err = e.sendReply(p, &r)
 		}

@@ -244,7 +244,7 @@ func (r *rxContext) dropHeld(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
 		eng := r.engine(tagged)
 		for m := range eng.Messages() {
-			if uint32(m.Flags>>msgEPShift) == e.number {
+			if heldEndpoint(m) == e.number {
 				eng.RemoveMessage(m)
 				r.releaseHeld(eng, m)
 			}

@@ -101,10 +101,9 @@ type rxContext struct {
 // control is a message of the protocol that found its peer's ring full.
 type control struct {
 	ep     *Endpoint
-	link   *link
-	answer bool // to what src, behind which was to, has sent
-	src    hw.Source
-	to     sender
+	link   *link     // nil: an answer
+	src    hw.Source // of an answer: what it answers came from there,
+	to     sender    // who was behind it
 	id     hw.AMID
 	header uint64
 	head   [controlHead]byte
@@ -482,10 +481,10 @@ func (r *rxContext) flush() {
 func (c *control) send() bool {
 	var p *path
 	var err error
-	if c.answer {
-		p, err = c.ep.connectBack(c.link, c.src, c.to)
-	} else {
+	if c.link != nil {
 		p, err = c.ep.connect(c.link)
+	} else {
+		p, err = c.ep.connectBack(c.src, c.to)
 	}
 	if err == nil {
 		err = sendError(p.AMShort(c.id, c.header, c.head[:c.n], nil))

@@ -1,7 +1,6 @@
 package udp
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -106,15 +105,9 @@ func (c *Endpoint) unsent() bool {
 
 // any tells whether is says so of a connection.
 func (i *Iface) any(is func(*Endpoint) bool) bool {
-	for _, s := range i.stripes {
-		s.lease.lock()
-		found := slices.ContainsFunc(s.conns, func(c *Endpoint) bool { return c != nil && is(c) })
-		s.leave()
-		if found {
-			return true
-		}
-	}
-	return false
+	found := false
+	i.each(func(c *Endpoint) { found = found || is(c) })
+	return found
 }
 
 // linger looks after the connections until none has something left to do, or

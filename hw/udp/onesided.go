@@ -183,15 +183,11 @@ func (c *Endpoint) passed() bool {
 // Flush of all endpoints; see Endpoint.Flush.
 func (i *Iface) Flush(scope hw.FlushScope, done *hw.Completion) (hw.Status, error) {
 	var all []*Endpoint
-	for _, s := range i.stripes {
-		s.lease.lock()
-		for _, c := range s.conns {
-			if c != nil && c.at() == up && !c.half && c.attached.Load() {
-				all = append(all, c)
-			}
+	i.each(func(c *Endpoint) {
+		if c.at() == up && !c.half && c.attached.Load() {
+			all = append(all, c)
 		}
-		s.leave()
-	}
+	})
 	if len(all) == 0 {
 		return hw.Done, nil
 	}

@@ -12,10 +12,8 @@
  */
 #include "common.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -54,11 +52,6 @@ struct place {
 struct go {
 	struct name survivor;
 	in_port_t port;
-};
-
-struct process {
-	pid_t pid;
-	int gate; /* takes a struct go */
 };
 
 static struct node n;
@@ -175,36 +168,8 @@ static in_port_t free_port(void)
 	return sin.sin_port;
 }
 
-static struct process start(uint32_t who)
-{
-	struct process v;
-	char text[16];
-	int fd[2];
-
-	CHECK(pipe(fd) == 0);
-	CHECK(fcntl(fd[1], F_SETFD, FD_CLOEXEC) == 0);
-	snprintf(text, sizeof(text), "%d", fd[0]);
-	setenv("WEFT_TEST_GATE", text, 1);
-	snprintf(text, sizeof(text), "%u", who);
-	v.pid = respawn(text);
-	CHECK(v.pid > 0);
-	v.gate = fd[1];
-	close(fd[0]);
-	return v;
-}
-
-static void end(struct process *v)
-{
-	int st;
-
-	kill(v->pid, SIGKILL);
-	CHECK(waitpid(v->pid, &st, 0) == v->pid);
-	CHECKF(WIFSIGNALED(st) && WTERMSIG(st) == SIGKILL, "the victim ended by itself: %#x", st);
-	close(v->gate);
-}
-
 /* A word of the survivor, while the victim must live. */
-static void await(const struct process *v, char want)
+static void await(const struct victim_process *v, char want)
 {
 	struct pollfd p = { .fd = link_fd(0), .events = POLLIN };
 	char got;
@@ -220,22 +185,23 @@ static void killer(void)
 	const char *more = getenv("WEFT_TEST_KILLS");
 	uint32_t last = 1 + (uint32_t)(more ? atoi(more) : RESTARTS);
 	struct victim_note doom = { .kind = 'd' }, over = { .kind = 'e' };
-	struct process v, next = start(1); /* loads libfabric while the one before it is killed */
+	struct victim_process v, next; /* next loads libfabric while the one before it is killed */
 	struct go go = { .port = free_port() };
 	uint64_t seed = (uint64_t)getpid();
 
+	victim_start(&next, 1);
 	link_recv(0, &go.survivor, sizeof(go.survivor));
 	for (uint32_t i = 1; i <= last; i++) {
 		v = next;
 		CHECK(write(v.gate, &go, sizeof(go)) == sizeof(go));
-		next = start(i + 1);
+		victim_start(&next, i + 1);
 		await(&v, 't');
 		usleep((useconds_t)(rnd(&seed) % DELAY_US));
 		link_send(0, &doom, sizeof(doom));
 		await(&v, 's');
-		end(&v);
+		victim_end(&v);
 	}
-	end(&next);
+	victim_end(&next);
 	link_send(0, &over, sizeof(over));
 }
 

@@ -11,11 +11,6 @@
 #define KILLS 60 /* of each test; WEFT_TEST_KILLS for more */
 #define POOL 4   /* victims that are already loading libfabric */
 
-struct process {
-	pid_t pid;
-	int gate; /* a byte lets it go */
-};
-
 static struct node n;
 
 static uint64_t head_of(uint32_t serial, uint64_t number) { return (uint64_t)serial << 32 | number; }
@@ -69,7 +64,7 @@ static void name_file(struct name *name, const char *mode)
 
 /* ---- the killer ---- */
 
-static void start(struct process *v, uint32_t serial)
+void victim_start(struct victim_process *v, uint32_t serial)
 {
 	char text[16];
 	int fd[2];
@@ -80,11 +75,12 @@ static void start(struct process *v, uint32_t serial)
 	setenv("WEFT_TEST_GATE", text, 1);
 	snprintf(text, sizeof(text), "%u", serial);
 	v->pid = respawn(text);
+	CHECK(v->pid > 0);
 	v->gate = fd[1];
 	close(fd[0]);
 }
 
-static void end(struct process *v)
+void victim_end(struct victim_process *v)
 {
 	int st;
 
@@ -108,27 +104,27 @@ void victim_killer(long mode)
 	int kills = more ? atoi(more) : KILLS;
 	uint64_t seed = (uint64_t)getpid();
 	struct victim_note msg = { .kind = 'd' };
-	struct process pool[POOL];
+	struct victim_process pool[POOL];
 	struct name peer;
 
 	link_recv(0, &peer, sizeof(peer));
 	name_file(&peer, "w");
 	for (int i = 0; i < POOL; i++)
-		start(&pool[i], (uint32_t)i);
+		victim_start(&pool[i], (uint32_t)i);
 	for (int i = 0; i < kills; i++) {
-		struct process *v = &pool[i % POOL];
+		struct victim_process *v = &pool[i % POOL];
 		char go = 'g';
 
 		CHECK(write(v->gate, &go, 1) == 1);
 		link_recv(0, &go, 1); /* the survivor knows its name */
 		usleep(delay(&seed, i) * (mode == VICTIM_OPENS ? 3 : 1));
-		end(v);
+		victim_end(v);
 		link_send(0, &msg, sizeof(msg));
-		start(v, (uint32_t)(i + POOL));
+		victim_start(v, (uint32_t)(i + POOL));
 		link_recv(0, &go, 1); /* the round is over */
 	}
 	for (int i = 0; i < POOL; i++)
-		end(&pool[i]);
+		victim_end(&pool[i]);
 	msg.kind = 'e';
 	link_send(0, &msg, sizeof(msg));
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The processes that fault_kill kills, and the one that does it. */
+/* The processes that fault_kill and fault_restart kill, and those that do it. */
 #ifndef WEFT_TESTS_VICTIM_H
 #define WEFT_TESTS_VICTIM_H
+
+#include <sys/types.h>
 
 #include "node.h"
 
@@ -26,6 +28,16 @@ struct victim_note {
 	uint32_t serial;
 	struct name name;
 };
+
+/* A victim, as who kills it sees it. */
+struct victim_process {
+	pid_t pid;
+	int gate; /* what is written to it the victim reads from WEFT_TEST_GATE, and is let go by it */
+};
+
+/* Starts the victim of a serial, which is its role, and kills it. */
+void victim_start(struct victim_process *v, uint32_t serial);
+void victim_end(struct victim_process *v);
 
 /* Rank 1: starts victims and kills them. */
 void victim_killer(long mode);
