@@ -13,6 +13,9 @@ const (
 	nClasses = maxClass - minClass + 1
 )
 
+// MaxShared is the longest buffer, in bytes, that is no mapping of its own.
+const MaxShared = 1 << maxClass
+
 // Spans are what a pool maps. Buffers of up to 1<<smallClass bytes share spans of smallSpan bytes, larger ones up to
 // 1<<mediumClass share spans of mediumSpan bytes; each still larger buffer has a span of its own. A shared span loses
 // one buffer, or spanHeader bytes if that is more, to its header: 1/16 at the upper end of each range.
@@ -72,11 +75,22 @@ func (p *Pool) Get(n int) (addr uint64, err error) {
 	if n <= 0 || n > 1<<maxClass {
 		return p.getLarge(n)
 	}
-	c := class(n)
-	if p.avail[c] == 0 {
+	if c := class(n); p.avail[c] == 0 {
 		if err := p.grow(c); err != nil {
 			return 0, err
 		}
+	}
+	return p.TryGet(n), nil
+}
+
+// TryGet is Get without mapping memory: it returns 0 when the pool has to grow. It needs nothing of the runtime.
+func (p *Pool) TryGet(n int) (addr uint64) {
+	if n <= 0 || n > 1<<maxClass {
+		return 0
+	}
+	c := uint(class(n)) % nClasses
+	if p.avail[c] == 0 {
+		return 0
 	}
 	at := p.avail[c]
 	s := spanAt(at)
@@ -92,10 +106,10 @@ func (p *Pool) Get(n int) (addr uint64, err error) {
 	}
 	s.live++
 	if s.free == 0 && s.fresh == s.end {
-		p.unlink(c, s)
+		p.unlink(int(c), s)
 	}
 	p.used += int(size)
-	return addr, nil
+	return addr
 }
 
 // Put takes back a buffer from Get(n). addr and n must be as they were there; they are not checked.
@@ -104,14 +118,24 @@ func (p *Pool) Put(addr uint64, n int) {
 		p.putLarge(addr, n)
 		return
 	}
-	c := class(n)
+	p.TryPut(addr, n)
+	p.Reclaim()
+}
+
+// TryPut is Put that keeps all memory; [Pool.Reclaim] gives it back. It reports false, and has done nothing, for a
+// buffer that is a mapping of its own. It needs nothing of the runtime.
+func (p *Pool) TryPut(addr uint64, n int) bool {
+	if n > 1<<maxClass {
+		return false
+	}
+	c := uint(class(n)) % nClasses
 	at := addr - uint64(pageSize)
-	if size := spanSize(c); size != 0 {
+	if size := spanSize(int(c)); size != 0 {
 		at = addr &^ uint64(size-1)
 	}
 	s := spanAt(at)
 	if s.free == 0 && s.fresh == s.end {
-		p.link(c, at, s)
+		p.link(int(c), at, s)
 	}
 	*wordAt(addr) = s.free
 	s.free = addr
@@ -119,9 +143,14 @@ func (p *Pool) Put(addr uint64, n int) {
 	p.used -= 1 << (c + minClass)
 	if s.live == 0 {
 		p.idle += int(s.bytes)
-		if p.idle > p.keep {
-			p.release(c, at)
-		}
+	}
+	return true
+}
+
+// Reclaim unmaps spans in which nothing is in use down to the watermark.
+func (p *Pool) Reclaim() {
+	if p.idle > p.keep {
+		p.trim(p.keep)
 	}
 }
 
@@ -214,9 +243,12 @@ func (p *Pool) Used() int { return p.used + p.large }
 func (p *Pool) Mapped() int { return p.mapped + p.large }
 
 // Trim unmaps every span in which nothing is in use, whatever the watermark.
-func (p *Pool) Trim() {
+func (p *Pool) Trim() { p.trim(0) }
+
+// trim unmaps spans in which nothing is in use until those left have at most keep bytes.
+func (p *Pool) trim(keep int) {
 	for c := range p.avail {
-		for at := p.avail[c]; at != 0; {
+		for at := p.avail[c]; at != 0 && p.idle > keep; {
 			s := spanAt(at)
 			next := s.next
 			if s.live == 0 {

@@ -54,8 +54,23 @@ func NewSlab[T any]() (*Slab[T], error) {
 // Alloc returns an object and its index, which is never 0. The object's content is whatever was there before (zero
 // in fresh memory). It returns nil and 0 when memory cannot be mapped (see Err).
 func (s *Slab[T]) Alloc() (*T, uint32) {
+	if p, i := s.TryAlloc(); i != 0 {
+		return p, i
+	}
+	if s.err = s.grow(); s.err != nil {
+		return nil, 0
+	}
+	return s.carve()
+}
+
+// TryAlloc is Alloc without mapping memory: it returns nil and 0 when the slab has to grow. It needs nothing of the
+// runtime.
+func (s *Slab[T]) TryAlloc() (*T, uint32) {
 	if p, i := s.Reuse(); i != 0 {
 		return p, i
+	}
+	if s.next == s.end {
+		return nil, 0
 	}
 	return s.carve()
 }
@@ -71,13 +86,8 @@ func (s *Slab[T]) Reuse() (p *T, i uint32) {
 	return p, i
 }
 
-// carve allocates an object that is not on the free list.
+// carve allocates an object of the chunk that next is in, which has room.
 func (s *Slab[T]) carve() (*T, uint32) {
-	if s.next == s.end {
-		if s.err = s.grow(); s.err != nil {
-			return nil, 0
-		}
-	}
 	i := s.next
 	s.next++
 	s.live++
@@ -106,6 +116,12 @@ func (s *Slab[T]) Index(p *T) uint32 {
 
 // Free takes back the object with index i. Its first 4 bytes are overwritten. i must be allocated and is not checked.
 func (s *Slab[T]) Free(i uint32) {
+	s.Put(i)
+	s.Reclaim()
+}
+
+// Put is Free that keeps all memory; [Slab.Reclaim] gives it back. It needs nothing of the runtime.
+func (s *Slab[T]) Put(i uint32) {
 	*(*uint32)(unsafe.Pointer(s.At(i))) = s.free
 	s.free = i
 	s.live--
@@ -114,11 +130,16 @@ func (s *Slab[T]) Free(i uint32) {
 	}
 }
 
-// restart makes an empty slab allocate from its front again, and gives memory back if it has been empty often.
+// restart makes an empty slab allocate from its front again.
 func (s *Slab[T]) restart() {
 	s.free = 0
 	s.enter(0)
-	if s.drains++; s.drains >= slabDrains {
+	s.drains++
+}
+
+// Reclaim gives all chunks but the first back if the slab is empty and has been so often.
+func (s *Slab[T]) Reclaim() {
+	if s.drains >= slabDrains {
 		_ = s.Trim() // what could not be unmapped is kept and used
 	}
 }

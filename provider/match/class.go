@@ -29,23 +29,34 @@ func sourceBits(source uint32) uint32 {
 
 // classOf returns the class of a receive and makes it the most recent one. It returns nil if there is none to be had.
 func (e *Engine) classOf(source uint32, ignore uint64) *class {
-	k := key{ignore, sourceBits(source)}
-	if e.recent.key == k {
-		return e.recent
+	if cl := e.classIn(source, ignore); cl != nil {
+		return cl
 	}
-	for c := range e.nClasses {
-		if e.classes[c].key == k {
-			return e.use(&e.classes[c])
+	return e.newClass(key{ignore, sourceBits(source)})
+}
+
+// classIn is classOf for a class that is in use; nil if there is none for such receives.
+func (e *Engine) classIn(source uint32, ignore uint64) *class {
+	k := key{ignore, sourceBits(source)}
+	if cl := e.latest(); cl.key == k {
+		return cl
+	}
+	for c := range e.nClasses % (MaxClasses + 1) {
+		if cl := &e.classes[c%MaxClasses]; cl.key == k {
+			return e.use(cl)
 		}
 	}
-	return e.newClass(k)
+	return nil
 }
+
+// latest returns the most recent class.
+func (e *Engine) latest() *class { return &e.classes[e.recent%MaxClasses] }
 
 // use makes a class the most recent one.
 func (e *Engine) use(cl *class) *class {
 	e.clock++
-	e.recent.used = e.clock
-	e.recent = cl
+	e.latest().used = e.clock
+	e.recent = cl.no
 	return cl
 }
 
@@ -83,7 +94,7 @@ func (e *Engine) idleClass() *class {
 	var best *class
 	for c := range e.classes {
 		cl := &e.classes[c]
-		if cl != e.recent && cl.recvs.used == 0 && (best == nil || int32(cl.used-best.used) < 0) {
+		if cl != e.latest() && cl.recvs.used == 0 && (best == nil || int32(cl.used-best.used) < 0) {
 			best = cl
 		}
 	}

@@ -40,12 +40,15 @@
 //
 // A table that is full doubles, which reads each of its keys' first nodes: about 1 ms at 100,000. An order array that
 // is full doubles or closes its holes: 0.2 ms. The first receive of a new class indexes the messages that are held: 1
-// ms for 100,000. Memory that a burst took is given back after the structure has become empty a few hundred times,
-// and by Trim. Cancel is linear: 0.1 ms for the last of 100,000.
+// ms for 100,000. Reclaim gives memory that a burst took back after the structure has become empty a few hundred
+// times, Trim at once. Cancel is linear: 0.1 ms for the last of 100,000.
 //
 // # Concurrency
 //
 // An engine has one owner at a time, the holder of the progress lease; nothing in it is atomic or locked, and the
 // lease's acquire and release order one owner's accesses before the next one's. Nodes are off the Go heap; no call
 // allocates on the Go heap, except where it maps memory or finds none to be had.
+//
+// Calls that say that they need nothing of the runtime, Arrive, Find, Remove and RemoveMessage are for the data plane
+// (package dataplane), which runs on threads without a goroutine: they map and unmap nothing.
 package match

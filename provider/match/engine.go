@@ -12,7 +12,7 @@ import (
 // Engine matches the messages of one receive context, tagged or untagged. Its owner is whoever holds the progress
 // lease; it has no lock and no atomic field. It must not be copied.
 type Engine struct {
-	recent    *class // class of the last receive that had one
+	recent    uint32 // number of the class of the last receive that had one
 	ready     uint32 // bit c: receives are posted in class c
 	nClasses  uint32
 	heldLimit uint32 // with fewer messages held, every class has room for one more
@@ -24,6 +24,7 @@ type Engine struct {
 	nodes     store
 	classes   [MaxClasses]class // those below nClasses are in use
 	clock     uint32            // counts changes of recent
+	shrink    bool              // a table has become empty often enough to give memory back
 	err       error             // why memory could not be had, last time
 }
 
@@ -37,7 +38,6 @@ func New() (*Engine, error) {
 	for c := range e.classes {
 		e.classes[c].no, e.classes[c].bit, e.classes[c].source = uint32(c), 1<<c, noSource
 	}
-	e.recent = &e.classes[0]
 	return e, nil
 }
 
@@ -55,6 +55,12 @@ func (e *Engine) Counts() Counts {
 	c.Out = e.nodes.Live() - c.Posted - c.Held - c.Claimed
 	return c
 }
+
+// Posted returns how many receives are queued.
+func (e *Engine) Posted() int { return int(e.posted.live) }
+
+// Held returns how many messages are held, without claimed ones.
+func (e *Engine) Held() int { return int(e.held.live) }
 
 // Steps returns how many groups of tables and entries of lists were looked at beyond the first place of a key, ever.
 func (e *Engine) Steps() uint64 { return e.nodes.steps }
@@ -108,8 +114,23 @@ func (e *Engine) Mapped() int {
 	return n
 }
 
-// Trim gives memory back that is not in use now. The engine does so by itself when what has grown becomes empty
-// often enough; Trim is for an owner who knows that the receive context has gone quiet.
+// Reclaim gives memory back of what has grown and has become empty often since. The owner calls it now and then; no
+// other call but Trim and Close unmaps anything.
+func (e *Engine) Reclaim() {
+	if e.shrink {
+		e.shrink = false
+		for c := range e.classes {
+			e.classes[c].recvs.reclaim()
+			e.classes[c].msgs.reclaim()
+		}
+		e.refit()
+	}
+	e.posted.reclaim()
+	e.held.reclaim()
+	e.nodes.Reclaim()
+}
+
+// Trim gives memory back that is not in use now, for an owner who knows that the receive context has gone quiet.
 func (e *Engine) Trim() error {
 	e.posted.trim()
 	e.held.trim()
@@ -131,7 +152,7 @@ func (e *Engine) Close() error {
 		e.classes[c].msgs.drop()
 		e.classes[c].source = noSource
 	}
-	e.nClasses, e.ready, e.recent = 0, 0, &e.classes[0]
+	e.nClasses, e.ready, e.recent = 0, 0, 0
 	e.extra, e.claimed, e.err = list{}, list{}, nil
 	if err := e.nodes.Close(); err != nil {
 		return fmt.Errorf("match: %w", err)
@@ -147,6 +168,11 @@ func (e *Engine) release(h *head) {
 	if h.state != stateOut {
 		panic(errRelease)
 	}
+	e.put(h)
+}
+
+// put gives a node back that the caller knows to be out.
+func (e *Engine) put(h *head) {
 	h.state = stateFree
-	e.nodes.Free(h.idx)
+	e.nodes.Put(h.idx)
 }

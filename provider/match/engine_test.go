@@ -202,6 +202,7 @@ func TestShrinks(t *testing.T) {
 	for range 2 * quietDrains {
 		burst(t, e, 1)
 	}
+	e.Reclaim()
 	if e.Mapped() > small {
 		t.Errorf("mapped %d after a quiet time, want %d", e.Mapped(), small)
 	}
@@ -216,8 +217,8 @@ func TestShrinks(t *testing.T) {
 	burst(t, e, 5000) // a closed engine may be used again
 }
 
-// TestWalkWhileShrinking removes everything in a loop, the last of which gives the memory back, with positions that
-// are large as signed numbers.
+// TestWalkWhileShrinking removes everything in a loop, and gives the memory back, with positions that are large as
+// signed numbers.
 func TestWalkWhileShrinking(t *testing.T) {
 	e := newEngine(t)
 	e.posted.head, e.posted.tail = 3<<30, 3<<30
@@ -234,6 +235,7 @@ func TestWalkWhileShrinking(t *testing.T) {
 	for m := range e.Messages() {
 		e.Discard(m)
 	}
+	e.Reclaim()
 	if c := e.Counts(); c != (Counts{}) || e.posted.mask != 0 || e.held.mask != 0 {
 		t.Errorf("counts %+v, rings of %d and %d", c, e.posted.ring.Len(), e.held.ring.Len())
 	}

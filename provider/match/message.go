@@ -3,16 +3,36 @@ package match
 // Hold queues a message from source with a tag for which Arrive has just returned nil. The caller sets its user words
 // before anything else is done with the engine. It returns nil when there is no memory (see Err).
 func (e *Engine) Hold(source uint32, tag uint64) *Message {
-	var n *node
-	var idx uint32
-	if o := &e.held; o.tail-o.head < o.mask && o.live < e.heldLimit { // there is room, without asking closer
-		n, idx = e.nodes.Reuse()
-	}
+	n, idx := e.spareMessage()
 	if n == nil {
 		if n, idx = e.newMessage(); n == nil {
 			return nil
 		}
 	}
+	return e.keep(n, idx, source, tag)
+}
+
+// TryHold is Hold without mapping memory: it returns nil, and has done nothing, where that is needed. It needs nothing
+// of the runtime.
+func (e *Engine) TryHold(source uint32, tag uint64) *Message {
+	n, idx := e.spareMessage()
+	if n == nil {
+		return nil
+	}
+	return e.keep(n, idx, source, tag)
+}
+
+// spareMessage allocates a message where there is room for one more in the queue and in all classes, without asking
+// closer.
+func (e *Engine) spareMessage() (*node, uint32) {
+	if o := &e.held; o.tail-o.head < o.mask && o.live < e.heldLimit {
+		return e.nodes.TryAlloc()
+	}
+	return nil, 0
+}
+
+// keep puts a message at the end of the queue and into all classes, which have room.
+func (e *Engine) keep(n *node, idx, source uint32, tag uint64) *Message {
 	n.tag, n.source, n.idx = tag, source, idx
 	n.state, n.keep = stateHeld, false
 	e.held.push(n, idx)
@@ -60,18 +80,32 @@ func (e *Engine) refit() {
 
 // Peek returns the message that Take would, and leaves it in the queue.
 func (e *Engine) Peek(source uint32, tag, ignore uint64) *Message {
-	if e.held.live == 0 {
-		return nil
+	m, known := e.TryPeek(source, tag, ignore)
+	if known {
+		return m
 	}
-	cl := e.classOf(source, ignore)
-	if cl == nil {
+	if e.classOf(source, ignore) == nil {
 		return e.searchHeld(source, tag, ignore)
+	}
+	m, _ = e.TryPeek(source, tag, ignore)
+	return m
+}
+
+// TryPeek is Peek without a new class: known is false where the receive is of none that is in use. It needs nothing of
+// the runtime.
+func (e *Engine) TryPeek(source uint32, tag, ignore uint64) (m *Message, known bool) {
+	if e.held.live == 0 {
+		return nil, true
+	}
+	cl := e.classIn(source, ignore)
+	if cl == nil {
+		return nil, false
 	}
 	i := cl.msgs.find(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), source, tag)
 	if i == none {
-		return nil
+		return nil, true
 	}
-	return messageOf(e.nodes.At(cl.msgs.at(i).head))
+	return messageOf(e.nodes.At(cl.msgs.at(i).head)), true
 }
 
 // Take takes the held message that arrived first and matches a receive (see Post) out of the queue and returns it;
@@ -100,8 +134,8 @@ func (e *Engine) searchHeld(source uint32, tag, ignore uint64) *Message {
 
 // unindex takes a held message out of all classes but one (nil: out of all).
 func (e *Engine) unindex(n *node, but *class) {
-	for c := range e.nClasses {
-		if cl := &e.classes[c]; cl != but {
+	for c := range e.nClasses % (MaxClasses + 1) {
+		if cl := &e.classes[c%MaxClasses]; cl != but {
 			cl.msgs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, c)
 		}
 	}
@@ -120,12 +154,11 @@ func (e *Engine) unhold(n *node) {
 
 // noneHeld lets the classes count that no message is held any more.
 func (e *Engine) noneHeld() {
-	for c := range e.nClasses {
-		if t := &e.classes[c].msgs; t.grown() {
-			t.drained()
+	for c := range e.nClasses % (MaxClasses + 1) {
+		if t := &e.classes[c%MaxClasses].msgs; t.grown() && t.drained() {
+			e.shrink = true
 		}
 	}
-	e.refit()
 }
 
 // RemoveMessage takes a message that is held or claimed out of the queue; it is the caller's until ReleaseMessage. It
@@ -147,6 +180,10 @@ func (e *Engine) RemoveMessage(m *Message) bool {
 // ReleaseMessage ends a message that is the caller's. Its memory is used again, so no pointer to it may be kept; what
 // Payload names is the caller's to free. It panics if the message is still held or claimed, or was released before.
 func (e *Engine) ReleaseMessage(m *Message) { e.release(&m.head) }
+
+// PutMessage is ReleaseMessage without its check, for a caller who has just taken the message out. It needs nothing of
+// the runtime.
+func (e *Engine) PutMessage(m *Message) { e.put(&m.head) }
 
 // Discard removes a held or claimed message, or one that is the caller's already, and releases it.
 func (e *Engine) Discard(m *Message) {

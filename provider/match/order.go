@@ -54,7 +54,7 @@ func (o *order) remove(pos uint32) {
 	case o.live == 0:
 		o.tail = o.head
 		if o.mask >= minOrder {
-			o.drained()
+			o.drains++
 		}
 	case pos == o.head:
 		o.head++
@@ -109,9 +109,9 @@ func (o *order) compact(s *store, ring *mem.Array[uint32], mask uint32) {
 	o.tail = to
 }
 
-// drained counts that a ring that has grown became empty, and shrinks it in the end.
-func (o *order) drained() {
-	if o.drains++; o.drains >= quietDrains {
+// reclaim gives an empty ring back that has grown and has become empty often.
+func (o *order) reclaim() {
+	if o.drains >= quietDrains {
 		o.trim()
 	}
 }

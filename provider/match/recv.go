@@ -7,7 +7,7 @@ import "math/bits"
 // caller's until ReleaseMessage. If not, the receive is queued and returned; the caller sets its user words before
 // anything else is done with the engine. Both are nil when there is no memory for the receive (see Err).
 func (e *Engine) Post(source uint32, tag, ignore uint64) (*Recv, *Message) {
-	cl := e.recent
+	cl := e.latest()
 	if cl.ignore != ignore || cl.source != sourceBits(source) {
 		return e.postOther(source, tag, ignore)
 	}
@@ -54,22 +54,45 @@ func (e *Engine) Queue(source uint32, tag, ignore uint64) *Recv {
 
 // queue posts a receive in a class.
 func (e *Engine) queue(cl *class, hash uint64, source uint32, tag uint64) *Recv {
-	o, t := &e.posted, &cl.recvs
-	var n *node
-	var idx uint32
-	if o.tail-o.head < o.mask && t.used < t.limit { // there is room, without asking closer
-		n, idx = e.nodes.Reuse()
-	}
+	n, idx := e.spareRecv(cl)
 	if n == nil {
 		if n, idx = e.newRecv(cl); n == nil {
 			return nil
 		}
 	}
+	return e.enqueue(cl, hash, n, idx, source, tag)
+}
+
+// TryQueue is Queue without mapping memory and without a new class: it returns nil, and has done nothing, where that
+// is needed. It needs nothing of the runtime.
+func (e *Engine) TryQueue(source uint32, tag, ignore uint64) *Recv {
+	cl := e.classIn(source, ignore)
+	if cl == nil {
+		return nil
+	}
+	n, idx := e.spareRecv(cl)
+	if n == nil {
+		return nil
+	}
+	return e.enqueue(cl, e.nodes.hash(&cl.key, source, tag), n, idx, source, tag)
+}
+
+// spareRecv allocates a receive where there is room for one more in the queue and in a class, without asking closer.
+func (e *Engine) spareRecv(cl *class) (*node, uint32) {
+	o, t := &e.posted, &cl.recvs
+	if o.tail-o.head < o.mask && t.used < t.limit {
+		return e.nodes.TryAlloc()
+	}
+	return nil, 0
+}
+
+// enqueue puts a receive at the end of the queue and into its class, both of which have room.
+func (e *Engine) enqueue(cl *class, hash uint64, n *node, idx, source uint32, tag uint64) *Recv {
 	n.tag, n.source, n.idx = tag, source, idx
 	n.state, n.keep, n.class = statePosted, false, uint8(cl.no)
-	o.push(n, idx)
+	e.posted.push(n, idx)
 	e.ready |= cl.bit
-	t.push(&e.nodes, &cl.key, hash, n, idx, 0)
+	cl.recvs.push(&e.nodes, &cl.key, hash, n, idx, 0)
 	return recvOf(n)
 }
 
@@ -128,8 +151,8 @@ func (e *Engine) arrive(source uint32, tag uint64) *Recv {
 	}
 	if cl.recvs.used == 0 {
 		e.ready = 0 // cl was the only class
-		if cl.recvs.grown() {
-			cl.recvs.drained()
+		if cl.recvs.grown() && cl.recvs.drained() {
+			e.shrink = true
 		}
 	}
 	if !e.posted.removeOnly() {
@@ -142,9 +165,18 @@ func (e *Engine) arrive(source uint32, tag uint64) *Recv {
 // emptied does what is to be done when the last receive of a class has gone.
 func (e *Engine) emptied(cl *class) {
 	e.ready &^= cl.bit
-	if cl.recvs.grown() {
-		cl.recvs.drained()
+	if cl.recvs.grown() && cl.recvs.drained() {
+		e.shrink = true
 	}
+}
+
+// Find returns the receive that Arrive would, and leaves it in the queue.
+func (e *Engine) Find(source uint32, tag uint64) *Recv {
+	if e.posted.live == 0 {
+		return nil
+	}
+	n, _, _ := e.search(source, tag)
+	return recvOf(n)
 }
 
 // arriveMixed is Arrive where receives are posted in several classes.
@@ -246,6 +278,9 @@ func (e *Engine) Remove(r *Recv) bool {
 // Release ends a receive that is the caller's. Its memory is used again, so no pointer to it may be kept. It panics
 // if the receive is still posted or was released before.
 func (e *Engine) Release(r *Recv) { e.release(&r.head) }
+
+// Put is Release without its check, for a caller who has just taken the receive out. It needs nothing of the runtime.
+func (e *Engine) Put(r *Recv) { e.put(&r.head) }
 
 // Rename makes the posted receives from one source receives from another, at
 // their places in the queue. It is linear in the posted receives and looks at

@@ -270,10 +270,17 @@ func (t *table) grow(s *store, k *key) error {
 // grown tells whether the table has more than the first groups.
 func (t *table) grown() bool { return t.mask >= minGroups }
 
-// drained counts that the last key of a table that has grown has gone, and shrinks it in the end.
-func (t *table) drained() {
-	if t.drains++; t.drains >= quietDrains {
-		t.drop()
+// drained counts that the last key of a table that has grown has gone, and tells whether that was often enough to
+// give memory back.
+func (t *table) drained() bool {
+	t.drains++
+	return t.drains >= quietDrains
+}
+
+// reclaim gives the memory of an empty table back that has become empty often.
+func (t *table) reclaim() {
+	if t.drains >= quietDrains {
+		t.trim()
 	}
 }
 
