@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Announced messages that C takes in (announced.c).
+ * Announced messages (rendezvous) in C (announced.c).
  */
 #ifndef WEFT_ANNOUNCED_H
 #define WEFT_ANNOUNCED_H
 
 #include "arrival.h"
 
-/* Reads an announced message of a source, which is below source_limit, from its sender's memory into
- * a receive, completes that for a reader, NULL: on its queue, and acknowledges the message. False:
- * nothing of that has happened, but that the receive's buffer may have changed; the message is
+/* Reads the announced message that the data plane has matched (WEFT_DELIVERY_READ) from its sender's memory and
+ * acknowledges it. False: nothing of that has happened, but that the receive's buffer may have changed; the message is
  * Go's. The caller holds the lease. */
-bool weft_take_announced(struct weft_hot_ep *ep, const struct weft_slot *slot, uint32_t source,
-			 const struct weft_arrival *m, const struct weft_recv_entry *r,
-			 struct weft_reader *to);
+bool weft_read_announced(const struct weft_delivery *d);
 
 /* Gives Go a receiver's acknowledgement of a message that this process has announced, without the whole
  * look that all else that is Go's has. False: it is for Go to take in. The caller holds the lease. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Arrivals that C takes in without Go: messages (deliver.c) and one-sided
+ * What takes in arrivals in C: the shim of the data plane (deliver.c) and one-sided
  * operations (rma_serve.c).
  */
 #ifndef WEFT_ARRIVAL_H
@@ -88,6 +88,14 @@ struct weft_served {
 struct weft_served weft_rma_serve(struct weft_hot_ep *ep, struct weft_inbound *lane,
 				  const struct weft_outlet *to);
 
+/* Go gives a message to the receive that it has matched; see weft_delivery_code. */
+extern void weftGoGiveMessage(uint64_t ep, struct weft_delivery *d);
+/* Go writes a completion to a queue whose ring is full. */
+extern void weftGoCompleteReceive(uint64_t ep, struct weft_delivery *d);
+
+/* Wakes who sleeps on what a delivery has completed. */
+void weft_delivery_end(const struct weft_delivery *d);
+
 /* A message from an address is likely to be answered. The slot that the answer goes to is in
  * the cache of the peer, who polls it: fetching it now takes its way off the
  * answer's. */
@@ -105,58 +113,6 @@ static inline void weft_expect_answer(const struct weft_hot_ep *ep, uint64_t add
 	ring.log2_slots = peer->log2_slots;
 	weft_prefetch_write(
 		weft_ring_slot(&ring, atomic_load_explicit(peer->tail, memory_order_relaxed)));
-}
-
-/* Tells whether message and receive fit, for messages that need nothing but a
- * copy and a completion. */
-static inline bool weft_fits(const struct weft_hot_rx *rx, const struct weft_recv_entry *r,
-			const struct weft_arrival *m, uint64_t addr)
-{
-	bool tagged = m->id >= WEFT_AM_TAG;
-	uint32_t head = (m->id - WEFT_AM_MSG) & 1 ? sizeof(uint64_t) : 0;
-
-	if (m->id < WEFT_AM_MSG || m->id > WEFT_AM_TAG_DATA || m->head != head || !addr ||
-	    m->flags & ~WEFT_SLOT_BOUNCE || m->length > r->len)
-		return false;
-	if (r->flags & ~(WEFT_RECV_TAGGED | FI_COMPLETION | FI_MORE) ||
-	    !(r->flags & WEFT_RECV_TAGGED) == tagged)
-		return false;
-	if (rx->flags & WEFT_RX_DIRECTED && r->src != FI_ADDR_UNSPEC && r->src != addr - 1)
-		return false;
-	return !tagged || !((m->header ^ r->tag) & ~r->ignore);
-}
-
-/* The completion of a receive; head is the message's. */
-static inline struct weft_cqe weft_received(const struct weft_recv_entry *r,
-					    const struct weft_arrival *m, const uint8_t *head,
-					    uint64_t src)
-{
-	struct weft_cqe e = {
-		.context = r->context,
-		.flags = FI_RECV | (r->flags & WEFT_RECV_TAGGED ? FI_TAGGED : FI_MSG),
-		.len = m->length,
-		.buf = r->buf,
-		.tag = m->header,
-		.src = src,
-	};
-
-	if (m->head) {
-		memcpy(&e.data, head, sizeof(e.data));
-		e.flags |= FI_REMOTE_CQ_DATA;
-	}
-	return e;
-}
-
-/* Counts messages that were delivered without Go, and wakes who sleeps on their queue. */
-static inline void weft_count_delivered(const struct weft_hot_ep *ep, uint32_t messages, uint64_t bytes)
-{
-	if (!messages)
-		return;
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT, messages);
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BYTES, bytes);
-	weft_stat_add(ep->stats_rx + WEFT_STAT_RX_DIRECT_BATCHES, 1);
-	if (weft_cq_wake_needed(ep->rx_cq))
-		weftGoWakeCQ(ep->rx_cq->handle);
 }
 
 static inline void weft_copy_payload(void *dst, const void *src, size_t len)

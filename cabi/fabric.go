@@ -47,6 +47,7 @@ func fidOf(object any) unsafe.Pointer {
 func weftGoFabricOpen(attr *C.struct_fi_fabric_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_fabric", &rc)
 	refreshLog()
+	choosePlane()
 	f, err := provider.OpenFabric(fabricFromC(attr))
 	if err != nil {
 		return result(err)

@@ -4,8 +4,11 @@ package main
 import "C"
 
 import (
+	"unsafe"
+
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/provider"
 )
 
@@ -81,6 +84,22 @@ func weftGoAcknowledge(ep C.uint64_t, source C.uint32_t, request C.uint64_t) {
 	defer guardVoid("acknowledge")
 	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
 		e.Acknowledge(uint32(source), uint64(request))
+	}
+}
+
+//export weftGoGiveMessage
+func weftGoGiveMessage(ep C.uint64_t, d *C.struct_weft_delivery) {
+	defer guardVoid("give message")
+	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+		e.Settle((*hot.Delivery)(unsafe.Pointer(d)))
+	}
+}
+
+//export weftGoCompleteReceive
+func weftGoCompleteReceive(ep C.uint64_t, d *C.struct_weft_delivery) {
+	defer guardVoid("complete receive")
+	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+		e.Deliver((*hot.Delivery)(unsafe.Pointer(d)))
 	}
 }
 

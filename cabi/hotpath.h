@@ -136,9 +136,8 @@ static inline uint32_t weft_lanes_in_use(const struct weft_hot_ep *ep)
 	return n < WEFT_LANES ? n : WEFT_LANES;
 }
 
-/* Delivers messages that fit the next posted receive without Go (deliver.c).
- * Returns whether that was all there was to do; what arrived meanwhile is the
- * next call's. False: Go must look. The caller holds the lease. The reader, which
+/* Takes in the arrivals of an endpoint (deliver.c). Returns whether that was all there was to do; what arrived
+ * meanwhile is the next call's. False: Go must look. The caller holds the lease. The reader, which
  * may be NULL, found its queue empty and takes completions. */
 bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to);
 

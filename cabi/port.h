@@ -17,8 +17,7 @@ enum weft_looked {
 
 /* Takes in what has come to the endpoint's port. The caller holds the lease. The
  * reader is as in weft_deliver. */
-enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_hot_rx *rx,
-				struct weft_reader *to);
+enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_reader *to);
 
 /* Does the work of an endpoint that may have a port that C looks at. The caller
  * holds the lease. */

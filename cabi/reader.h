@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where a call of fi_cq_read puts completions: its caller's array. What is
- * delivered on the way (deliver.c) goes there without a detour by the queue.
+ * Writing completions to the array of who calls fi_cq_read (struct weft_reader).
  */
 #ifndef WEFT_READER_H
 #define WEFT_READER_H
 
 #include <rdma/fi_eq.h>
 
-#include "../include/weft/hot.h"
-
-struct weft_reader {
-	struct weft_hot_cq *cq;
-	void *buf;      /* where the next entry goes */
-	fi_addr_t *src; /* where its source goes, or NULL */
-	size_t left;    /* entries that fit */
-};
+#include "../include/weft/delivery.h"
 
 static inline void *weft_put_entry(void *dst, uint32_t format, const struct weft_cqe *e)
 {

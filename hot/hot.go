@@ -54,7 +54,6 @@ const (
 // Bits of [Rx].Flags.
 const (
 	RxExclusive = 1 // one thread at a time, no lease
-	RxDirected  = 2 // a receive's source address counts
 )
 
 // Bits of [Rx].Attention.
@@ -65,11 +64,12 @@ const (
 
 // Bits of [EP].Flags.
 const (
-	EPExclusive = 1
-	EPTxAlways  = 2
-	EPFast      = 4
-	EPPlainRx   = 8
-	EPCtxShift  = 24
+	EPExclusive   = 1
+	EPTxAlways    = 2
+	EPFast        = 4
+	EPMatches     = 8
+	EPRxSelective = 16
+	EPCtxShift    = 24
 )
 
 // PolledEnough is the value of [EP].Polled that says that the application makes
@@ -207,11 +207,10 @@ type Rx struct {
 	PostsHead uint64
 	WantPosts uint32
 	Attention uint32
-	// MatcherEmpty is 1 when matching holds nothing.
-	MatcherEmpty uint32
-	Turn         uint32
-	Timers       uint32
-	_            [36]byte
+	Turn      uint32
+	Timers    uint32
+	Receiver  uintptr
+	_         [32]byte
 }
 
 // Source is a sender as the receiver sees it (struct weft_hot_source).
@@ -223,6 +222,18 @@ type Source struct {
 	BounceStride uint32
 	BounceBytes  uint32
 	Context      uint32
+	ID           uint32
+	_            [28]byte
+}
+
+// PortSource is a sender behind a port (struct weft_hot_port_source).
+type PortSource struct {
+	_       structs.HostLayout
+	Addr    uint64
+	ID      uint32
+	Context uint32
+	Source  uint32
+	_       [3]uint32
 }
 
 // Peer is one fi_addr as an endpoint sees it (struct weft_hot_peer).
@@ -409,6 +420,7 @@ type EP struct {
 	CopiedMax    uint64
 	Copied       uint64
 	PortActive   uint32
-	_            [12]byte
+	Number       uint32
+	RxCntr       uintptr
 	Inbound      [Lanes]Inbound
 }

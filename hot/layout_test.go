@@ -26,6 +26,12 @@ var mirrors = []struct {
 	{"weft_hot_rx", reflect.TypeFor[Rx]()},
 	{"weft_hot_peer", reflect.TypeFor[Peer]()},
 	{"weft_hot_source", reflect.TypeFor[Source]()},
+	{"weft_hot_port_source", reflect.TypeFor[PortSource]()},
+	{"weft_rts_head", reflect.TypeFor[RTSHead]()},
+	{"weft_write_head", reflect.TypeFor[WriteHead]()},
+	{"weft_atomic_head", reflect.TypeFor[AtomicHead]()},
+	{"weft_reader", reflect.TypeFor[Reader]()},
+	{"weft_delivery", reflect.TypeFor[Delivery]()},
 	{"weft_poster", reflect.TypeFor[Poster]()},
 	{"weft_hot_stripe", reflect.TypeFor[Stripe]()},
 	{"weft_hot_region", reflect.TypeFor[Region]()},
@@ -57,7 +63,7 @@ var constants = []struct {
 	{"WEFT_CQ_EXCLUSIVE", CQExclusive}, {"WEFT_CQ_WAITABLE", CQWaitable}, {"WEFT_CNTR_TRIGGERS", CntrTriggers}, {"WEFT_CNTR_BYTES", CntrBytes},
 	{"WEFT_RECV_TAGGED", RecvTagged}, {"WEFT_RECV_IOV", RecvIOV}, {"WEFT_RECV_CANCEL", RecvCancel}, {"WEFT_RECV_WORK", RecvWork},
 	{"WEFT_RECV_DEVICE", RecvDevice},
-	{"WEFT_EXCLUSIVE", RxExclusive}, {"WEFT_RX_DIRECTED", RxDirected}, {"WEFT_EP_PLAIN_RX", EPPlainRx},
+	{"WEFT_EXCLUSIVE", RxExclusive}, {"WEFT_EP_MATCHES", EPMatches}, {"WEFT_EP_RX_SELECTIVE", EPRxSelective},
 	{"WEFT_POLLED_ENOUGH", PolledEnough}, {"WEFT_STARVED_MS", StarvedMillis}, {"WEFT_BELL_AWAKE", BellAwake}, {"WEFT_BELL_ASLEEP", BellAsleep},
 	{"WEFT_EP_EXCLUSIVE", EPExclusive}, {"WEFT_EP_TX_ALWAYS", EPTxAlways}, {"WEFT_EP_FAST", EPFast},
 	{"WEFT_EP_CTX_SHIFT", EPCtxShift},
@@ -65,6 +71,11 @@ var constants = []struct {
 	{"WEFT_AM_MSG", AMMsg}, {"WEFT_AM_MSG_DATA", AMMsgData}, {"WEFT_AM_TAG", AMTag},
 	{"WEFT_AM_TAG_DATA", AMTagData}, {"WEFT_AM_RTS", AMRTS}, {"WEFT_AM_ACK", AMAck},
 	{"WEFT_AM_WRITE", AMWrite}, {"WEFT_AM_ATOMIC", AMAtomic}, {"WEFT_AM_READ_DATA", AMReadData},
+	{"WEFT_RTS_TAGGED", RTSTagged}, {"WEFT_RTS_DATA", RTSData},
+	{"WEFT_DELIVERY_DONE", DeliveryDone}, {"WEFT_DELIVERY_GO", DeliveryGo}, {"WEFT_DELIVERY_ONE_SIDED", DeliveryOneSided},
+	{"WEFT_DELIVERY_ACK", DeliveryAck}, {"WEFT_DELIVERY_READ", DeliveryRead}, {"WEFT_DELIVERY_SETTLE", DeliverySettle},
+	{"WEFT_DELIVERY_COMPLETE", DeliveryComplete}, {"WEFT_TODO_WAKE_CQ", TodoWakeCQ}, {"WEFT_TODO_WAKE_CNTR", TodoWakeCntr},
+	{"WEFT_TODO_TRIGGERED", TodoTriggered}, {"WEFT_MESSAGE_TAGGED", MessageTagged}, {"WEFT_MESSAGE_DATA", MessageData},
 	{"WEFT_FETCH_ID", FetchID}, {"WEFT_COPY_MIN_WRITE", CopyMinWrite}, {"WEFT_LEND_AHEAD", LendAhead}, {"WEFT_HEAT_MIN", HeatMin},
 	{"WEFT_ATTENTION_GO", AttentionGo}, {"WEFT_ATTENTION_PORTS", AttentionPorts},
 	{"WEFT_PORT_EMPTY", PortEmpty}, {"WEFT_PORT_ARRIVAL", PortArrival}, {"WEFT_PORT_GO", PortGo},
@@ -80,7 +91,7 @@ var constants = []struct {
 
 // snakes are the Go spellings whose words snake case alone does not find.
 var snakes = map[string]string{
-	"AMID": "am_id", "EPs": "eps", "NRings": "nrings", "PIDNamespace": "pid_namespace",
+	"AMID": "am_id", "CQ": "cq", "EP": "ep", "EPs": "eps", "NRings": "nrings", "PIDNamespace": "pid_namespace",
 	"OLen": "olen", "PeerLimit": "peer_limit", "TxCQ": "tx_cq", "TxCntr": "tx_cntr", "RxCQ": "rx_cq",
 	"ID": "id", "BootID": "boot_id", "RingLog2": "ring_log2", "Log2Slots": "log2_slots", "PID": "pid", "UID": "uid",
 }
@@ -111,7 +122,7 @@ func TestLayout(t *testing.T) {
 	}
 	var want strings.Builder
 	var c strings.Builder
-	c.WriteString("#include <stdio.h>\n#include \"weft/hot.h\"\n#include \"weft/message.h\"\nint main(void)\n{\n")
+	c.WriteString("#include <stdio.h>\n#include \"weft/hot.h\"\n#include \"weft/message.h\"\n#include \"weft/delivery.h\"\nint main(void)\n{\n")
 	for _, m := range mirrors {
 		fmt.Fprintf(&c, "printf(\"%s %%zu\\n\", sizeof(struct %s));\n", m.ctype, m.ctype)
 		fmt.Fprintf(&want, "%s %d\n", m.ctype, m.gotype.Size())

@@ -350,7 +350,7 @@ func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []b
 	}
 	*held = heldStep{head: *h, long: long}
 	if len(payload) != 0 {
-		addr, err := c.ep.rx.pool.Get(len(payload))
+		addr, err := c.ep.rx.Pool.Get(len(payload))
 		if err != nil {
 			g.warn("no memory to hold a message: %v", err)
 			held.next, c.held = c.held, held
@@ -400,7 +400,7 @@ func (m *collMember) takeHeld(seq uint32) *heldStep {
 // freeHeld gives a held message's memory back.
 func (c *collectives) freeHeld(h *heldStep) {
 	if h.payload != 0 {
-		c.ep.rx.pool.Put(h.payload, int(h.head.length))
+		c.ep.rx.Pool.Put(h.payload, int(h.head.length))
 	}
 	c.ep.rx.unhold(int(h.cost()))
 	*h = heldStep{next: c.held}

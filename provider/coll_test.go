@@ -407,8 +407,8 @@ func (s *collSide) idle() {
 			s.t.Errorf("group %d has %d operations and %d doomed", g.id, len(g.ops), len(g.doomed))
 		}
 	}
-	if s.ep.rx.held != 0 {
-		s.t.Errorf("%d bytes are held", s.ep.rx.held)
+	if s.ep.rx.Held != 0 {
+		s.t.Errorf("%d bytes are held", s.ep.rx.Held)
 	}
 }
 
@@ -432,7 +432,7 @@ func TestCollectiveAhead(t *testing.T) {
 		}
 		k, _ := c.sides[0].cq.Read(got[:])
 		completed += max(k, 0)
-		if held := c.sides[1].ep.rx.held; held > bound+int(size+heldCost) {
+		if held := c.sides[1].ep.rx.Held; held > bound+int(size+heldCost) {
 			t.Fatalf("%d bytes are held, at most %d", held, bound)
 		}
 		return err == fi.EAGAIN || posted == n

@@ -193,7 +193,7 @@ func TestEndTakesPosts(t *testing.T) {
 	for n := range uint64(3) {
 		b.recv(RecvArgs{Context: n})
 	}
-	if n := b.ep.rx.postedReceives(); n != 0 {
+	if n := b.ep.rx.Posted(); n != 0 {
 		t.Fatalf("%d receives are in matching", n)
 	}
 	b.ep.rx.acquire()

@@ -81,7 +81,7 @@ func (c *connection) finish(status fi.Errno) {
 		}
 	}
 	if e.srx == nil {
-		r.ended = true
+		r.Ended = true
 		r.cancelRecvs()
 		r.drainPosts(0) // the younger ones, likewise
 	}
@@ -89,7 +89,7 @@ func (c *connection) finish(status fi.Errno) {
 
 // cancelRecvs ends the posted receives, for which nothing can come any more.
 func (r *rxContext) cancelRecvs() {
-	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for rv := range eng.Recvs() {
 			eng.Remove(rv)
 			r.dropRecv(eng, rv, fi.ECANCELED)

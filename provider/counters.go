@@ -152,7 +152,7 @@ func (r *rxContext) countQueues(posted, held int) {
 	}
 	st.RxPeak(stats.RxPosted, stats.RxPostedPeak, uint64(posted))
 	st.RxPeak(stats.RxHeld, stats.RxHeldPeak, uint64(held))
-	st.RxPeak(stats.RxHeldBytes, stats.RxHeldBytesPeak, uint64(r.held))
+	st.RxPeak(stats.RxHeldBytes, stats.RxHeldBytesPeak, uint64(r.Held))
 }
 
 // sample writes what is not counted as it happens but known from words that
@@ -162,12 +162,12 @@ func (r *rxContext) sample() {
 	if st := r.stats.Load(); st != nil {
 		st.RxSet(stats.RxPosts, r.hot.PostsHead)
 		st.RxSet(stats.RxPostRing, depth(r.hot.Posts.Tail, r.hot.PostsHead, 1<<r.hot.Posts.Log2Slots))
-		st.RxSet(stats.RxMatchSteps, r.tagged.Steps()+r.untagged.Steps())
+		st.RxSet(stats.RxMatchSteps, r.Tagged.Steps()+r.Untagged.Steps())
 		st.RxSet(stats.RxOps, uint64(r.ops.Live()))
 		st.RxSet(stats.RxControls, uint64(len(r.out)))
 		st.RxSet(stats.RxWindowCloses, r.closures)
 		closed := uint64(0)
-		if r.closed {
+		if r.Closed {
 			closed = 1
 		}
 		st.RxSet(stats.RxWindowClosed, closed)

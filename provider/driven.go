@@ -25,7 +25,7 @@ func (e *Endpoint) openDriven() error {
 		if e.paths, err = mem.NewSparseArray[uintptr](e.peers.Len()); err != nil {
 			return err
 		}
-		if e.portSources, err = mem.NewSparseArray[uint64](e.sourceLines.Len()); err != nil {
+		if e.portSources, err = mem.NewSparseArray[hot.PortSource](e.sourceLines.Len()); err != nil {
 			return err
 		}
 		e.driven = p
@@ -85,7 +85,7 @@ func (e *Endpoint) dropPath(line uint32) {
 // caller holds the progress lease.
 func (e *Endpoint) fillPortSource(src hw.Source) {
 	own := uint32(src & sourceMask)
-	if int(own) >= e.portSources.Len() || atomic.LoadUint64(e.portSources.At(own)) != 0 || e.av.Shared() || e.av.renames() {
+	if int(own) >= e.portSources.Len() || atomic.LoadUint64(&e.portSources.At(own).Addr) != 0 || e.av.Shared() || e.av.renames() {
 		return
 	}
 	s, ok := e.known(src)
@@ -100,16 +100,18 @@ func (e *Endpoint) fillPortSource(src hw.Source) {
 	if addr == fi.AddrNotAvail {
 		return
 	}
-	atomic.StoreUint64(e.portSources.At(own), uint64(addr)+1)
+	line := e.portSources.At(own)
+	line.ID, line.Context, line.Source = s.id, uint32(s.number), uint32(src)
+	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
 	if e.av.Generation() != seen { // the address may be gone again: dropPortSources looked before we stored
-		atomic.StoreUint64(e.portSources.At(own), 0)
+		atomic.StoreUint64(&line.Addr, 0)
 	}
 }
 
 // losePortSource takes a sender that is gone from C. The caller holds the lease.
 func (e *Endpoint) losePortSource(src hw.Source) {
 	if p, own := e.portOf(src); p == e.driven && p != nil && int(own) < e.portSources.Len() {
-		atomic.StoreUint64(e.portSources.At(uint32(own)), 0)
+		atomic.StoreUint64(&e.portSources.At(uint32(own)).Addr, 0)
 	}
 }
 
@@ -119,7 +121,7 @@ func (e *Endpoint) dropPortSources(addr fi.Addr) {
 		return
 	}
 	for i := range e.portSourcesSeen.Load() {
-		atomic.CompareAndSwapUint64(e.portSources.At(i), uint64(addr)+1, 0)
+		atomic.CompareAndSwapUint64(&e.portSources.At(i).Addr, uint64(addr)+1, 0)
 	}
 }
 

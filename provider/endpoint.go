@@ -85,7 +85,7 @@ type Endpoint struct {
 	// portSources the addresses of its sources plus one, of which portSourcesSeen were ever used; as sourcesSeen.
 	driven          *port
 	paths           mem.Array[uintptr]
-	portSources     mem.Array[uint64]
+	portSources     mem.Array[hot.PortSource]
 	portSourcesSeen atomic.Uint32
 	iface           iface // of the first port
 	ports           []*port
@@ -116,7 +116,6 @@ type Endpoint struct {
 	scratch        []scratch
 	progressStripe int // the bounce buffers of the lease holder
 	sourceErr      bool
-	plainRecv      bool // every receive completes on rxCQ and nowhere else
 
 	// links are changed under linkMu, which no send to a known peer takes, and
 	// read by any thread: by their numbers, nil where none is. linkMu also

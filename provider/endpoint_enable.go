@@ -200,9 +200,9 @@ func openError(err error) error {
 // setHandlers gives a port the handlers of all messages.
 func (e *Endpoint) setHandlers(p *port) {
 	for id, h := range map[hw.AMID]hw.Handler{
-		amMsg:      e.onPlain(e.rx.untagged, 0),
+		amMsg:      e.onEager(0),
 		amMsgData:  e.onEager(msgData),
-		amTag:      e.onPlain(e.rx.tagged, msgTagged),
+		amTag:      e.onEager(msgTagged),
 		amTagData:  e.onEager(msgTagged | msgData),
 		amRTS:      e.onRTS,
 		amSync:     e.onSync,
@@ -281,9 +281,14 @@ func (e *Endpoint) fillHot() {
 	}
 	h.ReadMax = e.readMax()
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
-	e.plainRecv = e.rxCQ != nil && !e.rxSelective && e.rxCntr == nil && !e.sourceErr && e.rx.owner == nil
-	if e.plainRecv {
-		h.Flags |= hot.EPPlainRx
+	if e.rx.owner == nil {
+		h.Flags |= hot.EPMatches
+	}
+	if e.rxSelective {
+		h.Flags |= hot.EPRxSelective
+	}
+	if e.rxCntr != nil {
+		h.RxCntr = uintptr(unsafe.Pointer(e.rxCntr.Hot()))
 	}
 	e.fillStats(h)
 	e.fillOneSided(h)
@@ -298,7 +303,7 @@ func (e *Endpoint) fillHot() {
 		e.rx.hot.Selective = 1
 	}
 	if e.srx == nil {
-		e.rx.minMulti.Store(e.minMulti)
+		e.rx.MinMulti.Store(e.minMulti)
 	}
 	// Last, with release: a late reader of another endpoint that had this memory looks at it first.
 	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))

@@ -51,7 +51,7 @@ func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 	defer e.mu.Unlock()
 	e.minMulti = value
 	if e.state.Load() == stateEnabled && e.srx == nil {
-		e.rx.minMulti.Store(value)
+		e.rx.MinMulti.Store(value)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (s *SharedRx) GetOpt(name fi.Opt) (uint64, error) {
 	if name != fi.OptMinMultiRecv {
 		return 0, fi.ENOPROTOOPT
 	}
-	return s.rx.minMulti.Load(), nil
+	return s.rx.MinMulti.Load(), nil
 }
 
 // SetOpt is [Endpoint.SetOpt] for the shared context.
@@ -72,7 +72,7 @@ func (s *SharedRx) SetOpt(name fi.Opt, value uint64) error {
 	if value > maxMessage {
 		return fi.EINVAL
 	}
-	s.rx.minMulti.Store(value)
+	s.rx.MinMulti.Store(value)
 	return nil
 }
 

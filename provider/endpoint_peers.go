@@ -56,7 +56,7 @@ func (e *Endpoint) fillSource(src hw.Source) {
 	if addr == fi.AddrNotAvail || !e.iface.FillSource(src, line) {
 		return
 	}
-	line.Context = uint32(s.number)
+	line.Context, line.ID = uint32(s.number), s.id
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
 	if e.av.Generation() != seen { // the address may be gone again: dropAddress looked before we stored
 		atomic.StoreUint64(&line.Addr, 0)
@@ -192,7 +192,7 @@ func (r *rxContext) senderLost(e *Endpoint, src hw.Source) {
 			r.endOwed(e, op, fi.ECONNRESET)
 		}
 	}
-	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for m := range eng.Messages() {
 			switch {
 			case heldEndpoint(m) != e.number || heldSource(m) != src:
@@ -210,7 +210,7 @@ func (r *rxContext) senderLost(e *Endpoint, src hw.Source) {
 
 // peerLost ends the receives that name a lost peer as their source.
 func (r *rxContext) peerLost(id uint32) {
-	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for rv := range eng.Recvs() {
 			if rv.Source() == id {
 				eng.Remove(rv)

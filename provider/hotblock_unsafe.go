@@ -146,7 +146,6 @@ func (r *rxContext) allocateHot(log uint32, flags uint32) error {
 	r.hot.Flags = flags
 	r.hot.OpFlags = r.attr.OpFlags
 	r.hot.Rest = restMillis(r.cfg.PeerCheckInterval)
-	r.hot.MatcherEmpty = 1
 	return nil
 }
 
@@ -158,7 +157,7 @@ func (r *rxContext) freeHot() {
 	atomic.StoreUint32(&h.Attention, 0)
 	atomic.StoreUint64(&h.PostsHead, 0)
 	atomic.StoreUintptr(&h.Bell, 0)
-	h.Handle, h.Selective, h.OpFlags, h.MatcherEmpty = 0, 0, 0, 0
+	h.Handle, h.Selective, h.OpFlags, h.Receiver = 0, 0, 0, 0
 	clearBlock(r.block[unsafe.Sizeof(hot.Rx{}):])
 	giveBlock(r.kind, r.block)
 }

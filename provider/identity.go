@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
@@ -117,6 +118,14 @@ func (r *rxContext) dropAlias(n names.Name) {
 	clear(r.addrIDs)
 }
 
+// name has an address vector name the sources of directed receives from now on, nil: none.
+func (r *rxContext) name(av *AV) {
+	r.av, r.addrIDs, r.Addresses = av, nil, dataplane.Addresses{}
+	if av != nil && av.shared == nil {
+		r.Addresses.Generation = &av.generation
+	}
+}
+
 // dropPort takes a name out of ports.
 func (r *rxContext) dropPort(n names.Name) {
 	if left := slices.DeleteFunc(r.ports[n.Port], func(o names.Name) bool { return o == n }); len(left) != 0 {
@@ -152,7 +161,7 @@ func (r *rxContext) meet(o origin, n names.Name) uint32 {
 
 // merge makes the receives from an alias receives from the peer.
 func (r *rxContext) merge(alias, peer uint32) {
-	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		eng.Rename(alias, peer)
 		for r.rematch(eng, peer) {
 		}
@@ -195,7 +204,7 @@ func (r *rxContext) part(o origin, id uint32) bool {
 		return false
 	}
 	own := r.idNames[idSlot(id)]
-	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for m := range eng.Messages() {
 			if m.Source() == id {
 				return true
@@ -228,8 +237,8 @@ func (r *rxContext) sourceOf(addr fi.Addr, flags uint64) uint32 {
 	if flags&fi.AuthKey != 0 {
 		return r.holdersOf(addr)
 	}
-	if g := r.av.Generation(); g != r.avSeen {
-		r.avSeen = g
+	if g := r.av.Generation(); g != r.Addresses.Seen {
+		r.Addresses.Seen = g
 		clear(r.addrIDs)
 	}
 	addr, _ = r.av.peer(addr) // whichever of the peer's contexts: it sends from others
@@ -247,6 +256,7 @@ func (r *rxContext) sourceOf(addr fi.Addr, flags uint64) uint32 {
 		r.addrIDs = append(r.addrIDs, 0)
 	}
 	r.addrIDs[i] = id
+	r.Addresses.Set(r.addrIDs)
 	return id
 }
 

@@ -54,7 +54,7 @@ func (r *rxContext) knownIDs() map[uint32]bool {
 			}
 		}
 	}
-	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for rv := range eng.Recvs() {
 			known[rv.Source()] = true
 		}

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -25,13 +26,9 @@ func bytesAt(addr, n uint64) []byte {
 	return unsafe.Slice((*byte)(pointerAt(addr)), n)
 }
 
-// inWord is how many bytes of a held message's payload its node has room for: such
-// a message is matched without a look at memory of its own.
-const inWord = 8
-
 // heldPayload views the payload of a message that is held whole.
 func heldPayload(m *match.Message) []byte {
-	if m.Len <= inWord {
+	if m.Len <= dataplane.InWord {
 		return unsafe.Slice((*byte)(unsafe.Pointer(&m.Payload)), m.Len)
 	}
 	return bytesAt(m.Payload, m.Len)

@@ -3,14 +3,8 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/match"
-)
-
-// User words of a multi-receive buffer's match.Recv. Buf, Len, Context and
-// Flags are those of the whole buffer.
-const (
-	multiUsed    = iota // bytes given to messages
-	multiPending        // messages whose payload is still being read
 )
 
 // postMulti posts a buffer that receives messages one after the other until
@@ -26,7 +20,7 @@ func (r *rxContext) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 	rv.User = [len(rv.User)]uint64{}
 	rv.SetKeep(true)
 	// Held messages come first; the queue matches nothing else meanwhile.
-	for r.multiRoom(rv) {
+	for r.MultiRoom(rv) {
 		m := eng.Take(source, entry.Tag, entry.Ignore)
 		if m == nil {
 			return
@@ -35,14 +29,9 @@ func (r *rxContext) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 	}
 }
 
-// multiRoom tells whether the buffer takes another message.
-func (r *rxContext) multiRoom(rv *match.Recv) bool {
-	return rv.Len-rv.User[multiUsed] >= r.minMulti.Load()
-}
-
 // nextTarget is the unused rest of a multi-receive buffer.
 func nextTarget(rv *match.Recv) target {
-	used := rv.User[multiUsed]
+	used := rv.User[dataplane.MultiUsed]
 	return target{buf: rv.Buf + used, len: rv.Len - used, context: rv.Context, flags: rv.Flags &^ fi.MultiRecv}
 }
 
@@ -62,8 +51,8 @@ func (r *rxContext) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match
 func (r *rxContext) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	t := nextTarget(rv)
 	n, err := t.scatter(payload)
-	rv.User[multiUsed] += n
-	t.flags |= r.retireMulti(eng, rv)
+	rv.User[dataplane.MultiUsed] += n
+	t.flags |= r.Retire(eng, rv)
 	status := fi.Success
 	if err == nil {
 		a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
@@ -79,24 +68,10 @@ func (r *rxContext) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, 
 func (r *rxContext) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, announced *rts) {
 	t := nextTarget(rv)
 	t.len = min(t.len, announced.length)
-	rv.User[multiUsed] += t.len
-	rv.User[multiPending]++
-	if !r.multiRoom(rv) {
+	rv.User[dataplane.MultiUsed] += t.len
+	rv.User[dataplane.MultiPending]++
+	if !r.MultiRoom(rv) {
 		eng.Remove(rv)
 	}
 	r.startRendezvous(t, rv, a, announced)
-}
-
-// retireMulti takes a used-up buffer out of matching. It returns fi.MultiRecv
-// if the completion at hand is the buffer's last, and forgets the buffer then.
-func (r *rxContext) retireMulti(eng *match.Engine, rv *match.Recv) uint64 {
-	if r.multiRoom(rv) && rv.Posted() {
-		return 0
-	}
-	eng.Remove(rv)
-	if rv.User[multiPending] != 0 {
-		return 0
-	}
-	eng.Release(rv)
-	return fi.MultiRecv
 }

@@ -140,7 +140,7 @@ func (r *rxContext) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 	case 1:
 		t.buf, t.len = uint64(iov[0].Base), iov[0].Len
 	default:
-		addr, err := r.pool.Get(n * iovBytes)
+		addr, err := r.Pool.Get(n * iovBytes)
 		if err != nil {
 			return t, fi.ENOMEM
 		}
@@ -162,7 +162,7 @@ func (r *rxContext) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 		m.rts = *announced
 	} else if len(payload) != 0 {
 		var err error
-		if m.payload, err = r.pool.Get(len(payload)); err != nil {
+		if m.payload, err = r.Pool.Get(len(payload)); err != nil {
 			r.owner.Free(entry)
 			r.refusePeer(a, fi.ENOMEM)
 			return
@@ -204,7 +204,7 @@ func takePeerMessage(id uint64) *peerMessage {
 // freePeer frees what a message holds. The caller has the lease.
 func (r *rxContext) freePeer(m *peerMessage) {
 	if m.payload != 0 {
-		r.pool.Put(m.payload, int(m.a.length))
+		r.Pool.Put(m.payload, int(m.a.length))
 		r.unhold(int(m.a.length))
 		m.payload = 0
 	}

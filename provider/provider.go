@@ -51,6 +51,12 @@ func configuration() (*config.Config, error) {
 	return settings.cfg, settings.err
 }
 
+// Direct tells whether FI_WEFT_DIRECT lets C call the data plane without the runtime. False for a bad configuration.
+func Direct() bool {
+	cfg, err := configuration()
+	return err == nil && cfg.Direct
+}
+
 // GetInfo answers fi_getinfo; see [info.Env.GetInfo] for arguments and errors,
 // to which fi.EINVAL for a bad configuration is added. Fabrics and domains that
 // the process has open are in the answers that have their names, the first

@@ -3,9 +3,11 @@ package provider
 import (
 	"encoding/binary"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/match"
 )
@@ -77,7 +79,7 @@ func (t *target) scatterHost(payload []byte) uint64 {
 // release frees the target's vector.
 func (r *rxContext) release(t target) {
 	if t.flags&hot.RecvIOV != 0 {
-		r.pool.Put(t.buf, int(t.len)*iovBytes)
+		r.Pool.Put(t.buf, int(t.len)*iovBytes)
 	}
 	if t.entry != 0 {
 		r.owner.Free(t.entry)
@@ -100,17 +102,11 @@ type arrived struct {
 // Bits of arrived.flags and match.Message.Flags; the latter has the source and
 // the number of the endpoint above them.
 const (
-	msgTagged uint64 = 1 << iota
-	msgData          // data is valid
+	msgTagged uint64 = hot.MessageTagged << iota
+	msgData          // hot.MessageData: data is valid
 	msgRTS           // the payload is with the sender: Payload is the address of an rts
 	msgSync          // the sender waits for an acknowledgement
 	msgMatch         // until a receive has matched
-)
-
-const (
-	msgSrcShift    = 8  // hw.Source, 24 bits
-	msgNumberShift = 32 // 8 bits
-	msgEPShift     = 40 // 24 bits
 )
 
 // onEager returns the handler of the active messages that carry a complete
@@ -127,39 +123,74 @@ func (e *Endpoint) onEager(flags uint64) hw.Handler {
 			e.malformed(src, "message with %d bytes of CQ data", len(head))
 			return
 		}
-		e.rx.arrive(&a, payload)
+		e.countEager(len(payload))
+		if !e.accept(&a, payload) {
+			e.rx.arrive(&a, payload)
+		}
 	}
 }
 
-// onPlain returns the handler of complete messages without CQ data. It does
-// the common case with as few steps as there can be, for an endpoint whose
-// receives all complete on a queue and nowhere else; the rest is onEager's.
-func (e *Endpoint) onPlain(eng *match.Engine, flags uint64) hw.Handler {
-	rest := e.onEager(flags)
-	kind := fi.Recv | fi.Msg
-	if flags&msgTagged != 0 {
-		kind = fi.Recv | fi.Tagged
+// accept has the data plane take in a complete message; false: it is for arrive to do.
+func (e *Endpoint) accept(a *arrived, payload []byte) bool {
+	r := e.rx
+	if r.owner != nil {
+		return false
 	}
-	return func(src hw.Source, header uint64, head, payload []byte) {
-		from, met := e.known(src)
-		if !e.plainRecv || !met {
-			rest(src, header, head, payload)
-			return
-		}
-		id := from.id
-		rv := e.rx.find(eng, id, header)
-		if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork|fi.MultiRecv) != 0 || uint64(len(payload)) > rv.Len {
-			a := arrived{ep: e, source: id, number: from.number, src: src, tag: header, length: uint64(len(payload)), flags: flags}
-			e.rx.settle(eng, rv, &a, payload)
-			return
-		}
-		e.countEager(len(payload))
-		context, buf := rv.Context, rv.Buf
-		eng.Release(rv)
-		copy(bytesAt(buf, uint64(len(payload))), payload)
-		e.rxCQ.CompleteWords(context, kind, uint64(len(payload)), buf, 0, header, e.addrOf(id))
+	addr := e.addrOf(a.source)
+	if addr == fi.AddrNotAvail && e.sourceErr {
+		return false
+	}
+	arrival := dataplane.Arrival{
+		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: uint64(addr) + 1,
+		Tag: a.tag, Data: a.data, Length: a.length, Payload: uintptr(addressOfBytes(payload)),
+	}
+	var out dataplane.Outlet
+	verdict := r.Accept(e.hot, &arrival, &out)
+	e.act(out.Todo)
+	switch verdict {
+	case dataplane.Refused:
+		return false
+	case dataplane.Settle:
+		r.settle(r.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(out.Recv)), a, payload)
+	case dataplane.Complete:
+		e.rxCQ.Complete(entryOf(&out.Entry))
+	case dataplane.Delivered, dataplane.Held:
+	}
+	return true
+}
+
+// act does what the data plane left to do after completions (hot.Todo*).
+func (e *Endpoint) act(todo uint32) {
+	if todo&hot.TodoWakeCQ != 0 {
+		e.rxCQ.Wake()
+	}
+	if todo&hot.TodoWakeCntr != 0 {
+		e.rxCntr.Wake()
 	}
 }
+
+// entryOf returns a completion as package cq takes it.
+func entryOf(e *hot.CQE) cq.Entry {
+	return cq.Entry{
+		Context: e.Context, Flags: e.Flags, Len: e.Len, Buf: e.Buf, Data: e.Data, Tag: e.Tag, Src: fi.Addr(e.Src),
+	}
+}
+
+// Settle gives the message that the data plane describes to the receive that it has matched there. The caller holds
+// the progress lease.
+func (e *Endpoint) Settle(d *hot.Delivery) {
+	a := arrived{
+		ep: e, source: d.ID, src: hw.Source(d.Source), tag: d.Tag, data: d.Data, length: d.Length, flags: uint64(d.Flags),
+	}
+	if s, ok := e.known(a.src); ok {
+		a.number = s.number
+	}
+	e.countEager(int(a.length))
+	e.rx.settle(e.rx.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
+}
+
+// Deliver completes a receive on the endpoint's queue, whose ring is full.
+func (e *Endpoint) Deliver(d *hot.Delivery) { e.rxCQ.Complete(entryOf(&d.Entry)) }
 
 func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
 	var s syncMsg
@@ -179,24 +210,23 @@ func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
 	if s.flags&wireMatch != 0 {
 		a.flags |= msgMatch
 	}
+	e.countEager(len(payload))
 	e.rx.arrive(&a, payload)
 }
 
 // arrive matches a complete message, or holds it.
 func (r *rxContext) arrive(a *arrived, payload []byte) {
 	if r.owner != nil {
-		a.ep.countEager(len(payload))
 		r.offerPeer(a, payload, nil)
 		return
 	}
-	eng := r.engine(a.flags&msgTagged != 0)
+	eng := r.Engine(a.flags&msgTagged != 0)
 	r.settle(eng, r.find(eng, a.source, a.tag), a, payload)
 }
 
 // settle gives a complete message to the receive that matched, or holds it if
 // rv is nil.
 func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
-	a.ep.countEager(len(payload))
 	switch {
 	case rv == nil:
 		r.keep(eng, a, payload)
@@ -228,14 +258,14 @@ func (r *rxContext) keep(eng *match.Engine, a *arrived, payload []byte) {
 
 // holdEager keeps a message that no receive wants yet, and tells whether it could.
 func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && r.held+len(payload) > r.cfg.UnexpectedBytes {
-		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.held)
+	if a.ep.lossy && r.Held+len(payload) > r.cfg.UnexpectedBytes {
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.Held)
 		return false
 	}
 	addr := uint64(0)
-	if len(payload) > inWord {
+	if len(payload) > dataplane.InWord {
 		var err error
-		if addr, err = r.pool.Get(len(payload)); err != nil {
+		if addr, err = r.Pool.Get(len(payload)); err != nil {
 			log.Warnf(log.EPData, "no memory to hold %d bytes of an unexpected message: %v", len(payload), err)
 			r.setWindow(false)
 			return false
@@ -245,7 +275,7 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) boo
 	if m == nil {
 		log.Warnf(log.EPData, "no memory to hold an unexpected message")
 		if addr != 0 {
-			r.pool.Put(addr, len(payload))
+			r.Pool.Put(addr, len(payload))
 		}
 		return false
 	}
@@ -261,25 +291,29 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) boo
 func (r *rxContext) heldAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(heldEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
-		length: m.Len, request: m.Request, flags: m.Flags & (1<<msgSrcShift - 1),
+		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.HeldSourceShift - 1),
 		src: heldSource(m), number: heldSender(m).number,
 	}
 }
 
 // heldEndpoint and heldSource return where a held message came from: an endpoint's number, and its source.
-func heldEndpoint(m *match.Message) uint32 { return uint32(m.Flags >> msgEPShift) }
+func heldEndpoint(m *match.Message) uint32 { return uint32(m.Flags >> dataplane.HeldEndpointShift) }
 
-func heldSource(m *match.Message) hw.Source { return hw.Source(m.Flags >> msgSrcShift & 0xffffff) }
+func heldSource(m *match.Message) hw.Source {
+	return hw.Source(m.Flags >> dataplane.HeldSourceShift & 0xffffff)
+}
 
 // heldSender returns the sender of a held message.
-func heldSender(m *match.Message) sender { return sender{m.Source(), uint8(m.Flags >> msgNumberShift)} }
+func heldSender(m *match.Message) sender {
+	return sender{m.Source(), uint8(m.Flags >> dataplane.HeldNumberShift)}
+}
 
 // sender returns who the message comes from.
 func (a *arrived) sender() sender { return sender{a.source, a.number} }
 
 // heldFlags is what match.Message.Flags keeps of a message.
 func heldFlags(a *arrived) uint64 {
-	return a.flags | uint64(a.src)<<msgSrcShift | uint64(a.number)<<msgNumberShift | uint64(a.ep.number)<<msgEPShift
+	return a.flags | uint64(a.src)<<dataplane.HeldSourceShift | uint64(a.number)<<dataplane.HeldNumberShift | uint64(a.ep.number)<<dataplane.HeldEndpointShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
@@ -308,10 +342,10 @@ func (r *rxContext) deliverHeld(eng *match.Engine, t target, m *match.Message) {
 // releaseHeld frees a message that is out of the queue, and its payload.
 func (r *rxContext) releaseHeld(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
-		r.pool.Put(m.Payload, rtsSize)
+		r.Pool.Put(m.Payload, rtsSize)
 	} else {
-		if m.Len > inWord {
-			r.pool.Put(m.Payload, int(m.Len))
+		if m.Len > dataplane.InWord {
+			r.Pool.Put(m.Payload, int(m.Len))
 		}
 		r.unhold(int(m.Len))
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -77,7 +78,7 @@ func (e *Endpoint) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 
 // cancel ends the receive that was posted with context, if it still waits.
 func (r *rxContext) cancel(context uint64) {
-	for _, eng := range []*match.Engine{r.tagged, r.untagged} {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		if rv := eng.Cancel(context); rv != nil {
 			r.dropRecv(eng, rv, fi.ECANCELED)
 			return
@@ -88,7 +89,7 @@ func (r *rxContext) cancel(context uint64) {
 // dropRecv completes a receive that is out of the queue without a message.
 func (r *rxContext) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 	t, tag := targetIn(rv), rv.Tag()
-	if rv.Kept() && rv.User[multiPending] != 0 {
+	if rv.Kept() && rv.User[dataplane.MultiPending] != 0 {
 		return // the last of its messages gives the buffer back
 	}
 	eng.Release(rv)

@@ -82,9 +82,9 @@ const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
 // pushUrgent pushes an entry with one of the flags urgentRecv and acts on it at
 // once. If another thread makes progress, that one or the next poll does.
 func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
-	r.urgent.Add(1) // U1: before the entry is there, so that it is never too low
+	r.Urgent.Add(1) // U1: before the entry is there, so that it is never too low
 	if err := r.push(entry); err != nil {
-		r.urgent.Add(-1)
+		r.Urgent.Add(-1)
 		return err
 	}
 	atomic.StoreUint32(&r.hot.WantPosts, 1) // U2: pairs with publish
@@ -130,7 +130,7 @@ func (r *rxContext) postVector(entry *hot.RecvEntry, iov []fi.IOVec) error {
 		return fi.EAGAIN
 	}
 	defer r.give()
-	addr, err := r.pool.Get(len(iov) * iovBytes)
+	addr, err := r.Pool.Get(len(iov) * iovBytes)
 	if err != nil {
 		return fi.ENOMEM
 	}
@@ -163,8 +163,8 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 	switch {
 	case a.Flags&fi.MultiRecv != 0 && (a.Tagged || len(a.IOV) != 1 || search != 0):
 		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer for untagged messages")
-	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.minMulti.Load():
-		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.minMulti.Load())
+	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.MinMulti.Load():
+		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.MinMulti.Load())
 	case a.Flags&fi.AuthKey != 0 && (!r.domain.Keyed() || r.attr.Caps&fi.DirectedRecv == 0):
 		return bad(fi.EINVAL, "receive: FI_AUTH_KEY is for endpoints with FI_DIRECTED_RECV in domains with FI_AV_AUTH_KEY")
 	case search != 0 && !a.Tagged:
@@ -177,13 +177,10 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 	return nil
 }
 
-// simpleRecv are the flags of a receive that is only queued or matched.
-const simpleRecv = hot.RecvTagged | hot.RecvIOV | hot.RecvDevice | fi.Completion | fi.More
-
 // post acts on a receive that came off the ring.
 func (r *rxContext) post(entry *hot.RecvEntry) {
 	tagged := entry.Flags&hot.RecvTagged != 0
-	eng := r.engine(tagged)
+	eng := r.Engine(tagged)
 	switch {
 	case entry.Flags&hot.RecvCancel != 0:
 		r.cancel(entry.Context)
@@ -193,7 +190,7 @@ func (r *rxContext) post(entry *hot.RecvEntry) {
 		return
 	case entry.Flags&fi.MultiRecv != 0:
 		r.postMulti(eng, entry)
-		if r.ended {
+		if r.Ended {
 			r.cancelRecvs()
 		}
 		return
@@ -207,7 +204,7 @@ func (r *rxContext) post(entry *hot.RecvEntry) {
 	default:
 		r.endRecv(targetOf(entry), entry.Tag, fi.ENOMEM)
 	}
-	if r.ended {
+	if r.Ended {
 		r.cancelRecvs()
 	}
 }

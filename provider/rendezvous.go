@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
@@ -117,7 +118,7 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 		r.offerPeer(&a, nil, &m)
 		return
 	}
-	eng := r.engine(a.flags&msgTagged != 0)
+	eng := r.Engine(a.flags&msgTagged != 0)
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		r.holdRTS(eng, &a, &m)
@@ -131,7 +132,7 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 }
 
 func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
-	addr, err := r.pool.Get(rtsSize)
+	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
 		log.Warnf(log.EPData, "no memory to hold an announcement: %v", err)
 		r.acknowledge(a, fi.ENOMEM)
@@ -141,7 +142,7 @@ func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
 		log.Warnf(log.EPData, "no memory to hold an announcement: %v", eng.Err())
-		r.pool.Put(addr, rtsSize)
+		r.Pool.Put(addr, rtsSize)
 		r.acknowledge(a, fi.ENOMEM)
 		return
 	}
@@ -300,8 +301,8 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 	flags := op.t.flags
 	if op.multi != 0 {
 		rv := (*match.Recv)(pointerAt(op.multi))
-		rv.User[multiPending]--
-		flags |= r.retireMulti(r.untagged, rv)
+		rv.User[dataplane.MultiPending]--
+		flags |= r.Retire(r.Untagged, rv)
 	}
 	if op.status != fi.Success {
 		e.recvError(cq.Entry{

@@ -223,7 +223,7 @@ func (e *Endpoint) sendReply(p *path, r *reply) error {
 // dropReply frees the result that a reply keeps.
 func (e *Endpoint) dropReply(r *reply) {
 	if r.held != 0 {
-		e.rx.pool.Put(r.held, int(r.length))
+		e.rx.Pool.Put(r.held, int(r.length))
 		r.held = 0
 	}
 }
@@ -333,7 +333,7 @@ func (e *Endpoint) replyResult(src hw.Source, h *atomicHead, n uint64) {
 		}
 	}
 	if len(e.replies) < maxReplies {
-		if addr, err := e.rx.pool.Get(int(n)); err == nil {
+		if addr, err := e.rx.Pool.Get(int(n)); err == nil {
 			copy(bytesAt(addr, n), e.atomicResult[:n])
 			r.held = addr
 			e.replies = append(e.replies, r)

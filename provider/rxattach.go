@@ -129,12 +129,13 @@ func (r *rxContext) attach(e *Endpoint) {
 	defer r.give()
 	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
 	e.number = r.nextNumber
+	e.hot.Number = e.number
 	r.eps = append(r.eps, e)
 	r.stats.Store(r.eps[0].stats)
 	if r.av == nil {
-		r.av = e.av
+		r.name(e.av)
 	}
-	if r.closed {
+	if r.Closed {
 		e.setEagerWindow(false)
 	}
 }
@@ -204,9 +205,9 @@ func (r *rxContext) detach(e *Endpoint) {
 	}
 	r.leave(e)
 	if r.av == e.av {
-		r.av, r.addrIDs = nil, nil
+		r.name(nil)
 		for _, other := range r.eps {
-			r.av = other.av
+			r.name(other.av)
 			break
 		}
 	}
@@ -242,7 +243,7 @@ func (r *rxContext) dropOps(e *Endpoint) {
 // dropHeld forgets the unexpected messages that arrived at the endpoint.
 func (r *rxContext) dropHeld(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
-		eng := r.engine(tagged)
+		eng := r.Engine(tagged)
 		for m := range eng.Messages() {
 			if heldEndpoint(m) == e.number {
 				eng.RemoveMessage(m)

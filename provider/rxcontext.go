@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -38,9 +39,8 @@ type rxContext struct {
 	handle     uint64 // of C's table
 	nextNumber uint32
 	eps        []*Endpoint
-	av         *AV    // names the sources of directed receives
-	avSeen     uint64 // generation of av that addrIDs is of
-	addrIDs    []uint32
+	av         *AV                     // names the sources of directed receives
+	addrIDs    []uint32                // identities by address, of Addresses.Seen
 	ids        map[names.Name]uint32   // identities; see identity.go
 	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
 	origins    [][]origin              // sources of each identity, likewise
@@ -48,19 +48,10 @@ type rxContext struct {
 	idsKept    int                     // by the last sweep
 	ports      map[uint16][]names.Name // keys of ids by their ports
 
-	tagged   *match.Engine
-	untagged *match.Engine
-	pool     *mem.Pool
-	held     int  // bytes of unexpected payload
-	closed   bool // the eager window is closed
-	ended    bool // its one peer is disconnected: receives find nothing but held messages
-	// minMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by SetOpt, read when
-	// a buffer is posted or used; relaxed.
-	minMulti atomic.Uint64
-	// urgent counts the entries on the post ring that have a flag of
-	// urgentRecv. Added to by who posts, subtracted from by the lease holder,
-	// read by publish; sequentially consistent.
-	urgent atomic.Int32
+	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended that
+	// the one peer is disconnected.
+	dataplane.Receiver
+
 	// deferred counts the operations on the context and its endpoints whose
 	// counters have reached their thresholds and that are not posted. Added to by
 	// who counts, subtracted from by who posts them, read by busy; sequentially
@@ -122,21 +113,19 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	if exclusive {
 		flags |= hot.RxExclusive
 	}
-	if attr.Caps&fi.DirectedRecv != 0 {
-		flags |= hot.RxDirected
-	}
 	r := &rxContext{
 		domain: d, cfg: d.cfg, attr: *attr,
 		ids:     map[names.Name]uint32{},
 		ports:   map[uint16][]names.Name{},
 		pulls:   map[uint64]uint32{},
 		foreign: map[uint64]*foreignMemory{},
-		pool:    mem.NewPool(1 << 20),
 	}
+	r.Pool, r.HeldMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
+	r.Directed = attr.Caps&fi.DirectedRecv != 0
 	if err := r.allocateHot(log2(slots), flags); err != nil {
 		return nil, err
 	}
-	r.minMulti.Store(defaultMinMultiRecv)
+	r.MinMulti.Store(defaultMinMultiRecv)
 	base := unsafe.Pointer(r.hot)
 	rxBytes := int(unsafe.Sizeof(hot.Rx{}))
 	view := mpsc.NewView(unsafe.Add(base, rxBytes+hot.CacheLine), unsafe.Add(base, rxBytes),
@@ -147,14 +136,15 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		r.close()
 		return nil, err
 	}
+	r.hot.Receiver = r.Address()
 	return r, nil
 }
 
 func (r *rxContext) openEngines() (err error) {
-	if r.tagged, err = match.New(); err != nil {
+	if r.Tagged, err = match.New(); err != nil {
 		return err
 	}
-	if r.untagged, err = match.New(); err != nil {
+	if r.Untagged, err = match.New(); err != nil {
 		return err
 	}
 	r.ops, err = mem.NewSlab[recvOp]()
@@ -167,7 +157,7 @@ func (r *rxContext) close() {
 	r.acquire()
 	r.dead = true
 	r.give()
-	for _, e := range []*match.Engine{r.tagged, r.untagged} {
+	for _, e := range []*match.Engine{r.Tagged, r.Untagged} {
 		if e != nil {
 			_ = e.Close()
 		}
@@ -175,7 +165,7 @@ func (r *rxContext) close() {
 	if r.ops != nil {
 		_ = r.ops.Close()
 	}
-	_ = r.pool.Close()
+	_ = r.Pool.Close()
 	r.freeHot()
 }
 
@@ -201,9 +191,9 @@ func (r *rxContext) give() {
 // progress does what there is to do: posted receives for which a message may be
 // held first, then arrivals, then what waited for room. The caller holds the lease.
 func (r *rxContext) progress() {
-	held := r.heldMessages()
+	held := r.HeldMessages()
 	r.drainWanted()
-	r.proceed(r.postedReceives() != 0 || r.heldMessages() >= held)
+	r.proceed(r.Posted() != 0 || r.HeldMessages() >= held)
 }
 
 // proceed is progress behind the posted receives. Without local, what has arrived from this
@@ -331,28 +321,20 @@ func (r *rxContext) publish() {
 			r.ring()
 		}
 	}
-	want, empty := uint32(0), uint32(0)
-	tagged, untagged := r.tagged.Counts(), r.untagged.Counts()
-	r.countQueues(tagged.Posted+untagged.Posted, tagged.Held+untagged.Held)
-	if tagged.Held != 0 || untagged.Held != 0 || r.urgent.Load() != 0 || r.ended {
-		want = 1
+	if r.Reopens() {
+		r.setWindow(true)
 	}
-	if tagged.Posted+tagged.Held+untagged.Posted+untagged.Held == 0 {
-		empty = 1
-	}
-	r.hot.MatcherEmpty = empty // read under the lease
-	if r.hot.WantPosts != want {
-		atomic.StoreUint32(&r.hot.WantPosts, want)
-		if want == 0 && r.urgent.Load() != 0 {
-			atomic.StoreUint32(&r.hot.WantPosts, 1) // U2 came between: U1 did before it
-		}
-	}
+	r.Tagged.Reclaim()
+	r.Untagged.Reclaim()
+	r.Pool.Reclaim()
+	r.countQueues(r.Posted(), r.HeldMessages())
+	r.PublishWant(r.hot)
 }
 
 // housekeeping runs the timers. The caller holds the lease.
 func (r *rxContext) housekeeping() {
 	r.drainWanted()
-	r.proceed(r.postedReceives() != 0 || r.posts.Ready(r.hot.PostsHead))
+	r.proceed(r.Posted() != 0 || r.posts.Ready(r.hot.PostsHead))
 	r.sample()
 	now := time.Now()
 	if now.Sub(r.lastCheck) < r.cfg.PeerCheckInterval {
@@ -365,12 +347,6 @@ func (r *rxContext) housekeeping() {
 	}
 	r.sweepIDs()
 	r.publish()
-}
-
-func (r *rxContext) heldMessages() int { return r.tagged.Counts().Held + r.untagged.Counts().Held }
-
-func (r *rxContext) postedReceives() int {
-	return r.tagged.Counts().Posted + r.untagged.Counts().Posted
 }
 
 // find takes the receive for a message out of matching, nil if there is none.
@@ -412,7 +388,7 @@ func (r *rxContext) takePost(but uint64) bool {
 	if slot.Flags&but != 0 {
 		return false
 	}
-	if slot.Flags&^simpleRecv == 0 && r.queue(slot) {
+	if r.queue(slot) {
 		r.posts.Release(pos)
 		order.Store64(&r.hot.PostsHead, pos+1)
 		return true
@@ -421,33 +397,16 @@ func (r *rxContext) takePost(but uint64) bool {
 	r.posts.Release(pos)
 	order.Store64(&r.hot.PostsHead, pos+1)
 	if entry.Flags&urgentRecv != 0 {
-		r.urgent.Add(-1)
+		r.Urgent.Add(-1)
 	}
 	r.post(&entry)
 	return true
 }
 
-// queue queues a plain receive straight from its slot on the ring. It reports
+// queue queues a receive straight from its slot on the ring. It reports
 // false, and has done nothing, when a message may be held for it.
 func (r *rxContext) queue(slot *hot.RecvEntry) bool {
-	eng := r.engine(slot.Flags&hot.RecvTagged != 0)
-	if eng.Counts().Held != 0 || r.ended {
-		return false
-	}
-	rv := eng.Queue(r.sourceOf(fi.Addr(slot.Src), slot.Flags), slot.Tag, slot.Ignore)
-	if rv == nil {
-		return false
-	}
-	rv.Buf, rv.Len, rv.Context, rv.Flags = slot.Buf, slot.Len, slot.Context, slot.Flags
-	return true
-}
-
-// engine returns the matching of tagged or untagged messages.
-func (r *rxContext) engine(tagged bool) *match.Engine {
-	if tagged {
-		return r.tagged
-	}
-	return r.untagged
+	return r.Engine(slot.Flags&hot.RecvTagged != 0).Held() == 0 && r.Enqueue(slot)
 }
 
 // send sends a message of the protocol with a head of at most controlHead bytes, or keeps it until there
@@ -495,25 +454,25 @@ func (c *control) send() bool {
 // hold accounts for unexpected payload and closes the eager window when there
 // is too much of it.
 func (r *rxContext) hold(n int) {
-	r.held += n
-	if !r.closed && r.held > r.cfg.UnexpectedBytes {
+	r.Held += n
+	if !r.Closed && r.Held > r.cfg.UnexpectedBytes {
 		r.setWindow(false)
 	}
 }
 
 // unhold opens the window again at half of the bound.
 func (r *rxContext) unhold(n int) {
-	r.held -= n
-	if r.closed && r.held <= r.cfg.UnexpectedBytes/2 {
+	r.Held -= n
+	if r.Reopens() {
 		r.setWindow(true)
 	}
 }
 
 func (r *rxContext) setWindow(open bool) {
-	if !open && !r.closed {
+	if !open && !r.Closed {
 		r.closures++
 	}
-	r.closed = !open
+	r.Closed = !open
 	for _, e := range r.eps {
 		e.setEagerWindow(open)
 	}

@@ -108,14 +108,13 @@ struct weft_recv_entry {
 #define WEFT_ATTENTION_PORTS 2u /* the endpoints' ports (struct weft_hot_port) are looked at */
 
 #define WEFT_EXCLUSIVE 1u /* FI_THREAD_DOMAIN or COMPLETION: no lease, no CAS inside the process */
-#define WEFT_RX_DIRECTED 2u /* a receive's source address counts (FI_DIRECTED_RECV) */
 
 /* A receive context: what one progress lease protects. */
 struct weft_hot_rx {
 	/* line 0: immutable after enable */
 	struct weft_ring posts;    /* ring of struct weft_recv_entry; producers: any thread, consumer: lease holder */
 	uint64_t handle;           /* Go's */
-	uint32_t flags;            /* WEFT_EXCLUSIVE, WEFT_RX_DIRECTED */
+	uint32_t flags;            /* WEFT_EXCLUSIVE */
 	uint32_t selective;        /* receives complete only with FI_COMPLETION */
 	uint64_t op_flags;         /* rx_attr op_flags, for calls without flags */
 	_Atomic(_Atomic uint32_t *) bell; /* word of the progress thread's bell, NULL: none. Go: release, last */
@@ -129,10 +128,10 @@ struct weft_hot_rx {
 	_Atomic uint32_t want_posts; /* 1: unexpected messages are held, or a search or cancel was posted
 	                                (who posts it sets this), so what is on the post ring is work */
 	_Atomic uint32_t attention;  /* WEFT_ATTENTION_*: progress has work that no ring shows */
-	uint32_t matcher_empty;      /* 1: Go's matching holds no receive and no message */
-	uint32_t turn;               /* C only: inbound ring at which the next delivery begins */
+	uint32_t turn;               /* data plane only: inbound ring at which the next delivery begins */
 	uint32_t timers;             /* C only: when the timers ran last, ms */
-	uint8_t pad2[36];
+	uintptr_t receiver;          /* Go's dataplane.Receiver; immutable while the context is open, 0: none */
+	uint8_t pad2[32];
 };
 
 /* A sender, by its attach index, as the receiver sees it: what C needs to
@@ -145,6 +144,17 @@ struct weft_hot_source {
 	uint32_t bounce_stride;
 	uint32_t bounce_bytes;
 	uint32_t context;          /* not 0: it is a context of a scalable endpoint, and addr does not lead to it */
+	uint32_t id;               /* by which matching knows the sender */
+	uint8_t pad0[28];
+};
+
+/* A sender behind a port to other hosts, as struct weft_hot_source. */
+struct weft_hot_port_source {
+	_Atomic uint64_t addr;
+	uint32_t id;
+	uint32_t context;
+	uint32_t source;           /* number of the sender at the endpoint, which has several ports */
+	uint32_t pad0[3];
 };
 
 /* ---- transmits ---- */
@@ -295,7 +305,8 @@ struct weft_hot_fetch {
 
 #define WEFT_EP_EXCLUSIVE 1u   /* as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2u   /* transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION) */
-#define WEFT_EP_PLAIN_RX 8u    /* every receive completes on rx_cq and nowhere else */
+#define WEFT_EP_MATCHES 8u     /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */
+#define WEFT_EP_RX_SELECTIVE 16u /* receives complete only with FI_COMPLETION */
 #define WEFT_EP_CTX_SHIFT 24   /* above it: how many of an fi_addr's high bits name a receive context */
 #define WEFT_EP_FAST 4u        /* C may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go) */
 
@@ -342,13 +353,14 @@ struct weft_hot_ep {
 	/* line 3: immutable after enable, but for what two of them point at, and what Go and C count */
 	struct weft_hot_port *port;      /* NULL: none that C looks at */
 	_Atomic(struct weft_hot_path *) *paths; /* with port, by lines of peers: Go stores with release; NULL: ask Go */
-	_Atomic uint64_t *port_sources; /* with port, source_limit of them, by the port's numbers: fi_addr_t plus one, 0: ask Go; as struct weft_hot_source's */
+	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by the port's numbers */
 	_Atomic uint32_t lend_rest;     /* copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter */
 	uint32_t read_max;              /* bytes of an announced message that C reads from its sender's memory (cabi/announced.c); 0: none */
 	uint64_t copied_max;            /* bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all */
 	_Atomic uint64_t copied;        /* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
 	_Atomic uint32_t port_active;   /* with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed */
-	uint8_t pad3[12];
+	uint32_t number;                /* among the endpoints of its receive context */
+	struct weft_hot_cntr *rx_cntr;  /* counts receives, NULL: none; immutable after enable */
 	struct weft_inbound inbound[WEFT_LANES];
 };
 
@@ -367,7 +379,8 @@ _Static_assert(sizeof(struct weft_cq_ring) == 128, "two lines");
 _Static_assert(sizeof(struct weft_hot_cntr) == 64, "one line");
 _Static_assert(sizeof(struct weft_recv_entry) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_rx) == 192, "three lines");
-_Static_assert(sizeof(struct weft_hot_source) == 32, "half a line");
+_Static_assert(sizeof(struct weft_hot_source) == 64, "one line");
+_Static_assert(sizeof(struct weft_hot_port_source) == 32, "half a line");
 _Static_assert(sizeof(struct weft_hot_peer) == 64, "one line");
 _Static_assert(sizeof(struct weft_poster) == 64, "one line");
 _Static_assert(sizeof(struct weft_hot_stripe) == 128, "two lines");

@@ -96,6 +96,7 @@ type Config struct {
 	PeerCheckInterval time.Duration // between looks whether peers are alive
 	SHMDir            string        // absolute path
 	Stats             bool          // show the page of counters
+	Direct            bool          // C calls the data plane without the runtime
 	Iface             string        // interface name, empty: all
 	ProgressBatch     int           // arrivals per entry into the progress engine
 	ProgressThread    Tri           // progress threads: Auto where the application asks for automatic progress

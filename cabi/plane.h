@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Calls of the data plane: Go functions that need nothing of the runtime (packages direct and dataplane). They go
+ * without the runtime where that is possible, else by a callback.
+ */
+#ifndef WEFT_PLANE_H
+#define WEFT_PLANE_H
+
+#include <stdint.h>
+
+/* The functions, in the order of plane.go's table. */
+enum weft_plane_function {
+	WEFT_PLANE_DELIVER, /* struct weft_delivery: takes in the arrivals of an endpoint */
+	WEFT_PLANE_ACCEPT,  /* struct weft_acceptance: takes in one message of a port */
+	WEFT_PLANE_FUNCTIONS,
+};
+
+/* How they are called. Written once, before any endpoint exists. */
+struct weft_plane {
+	uintptr_t (*enter)(uintptr_t entry, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
+	uintptr_t entries[WEFT_PLANE_FUNCTIONS]; /* what enter takes for each */
+};
+
+extern struct weft_plane weft_plane;
+
+static inline uintptr_t weft_plane_call(enum weft_plane_function f, const void *argument)
+{
+	return weft_plane.enter(weft_plane.entries[f], (uintptr_t)argument, 0, 0, 0);
+}
+
+#endif

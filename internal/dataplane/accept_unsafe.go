@@ -1,0 +1,198 @@
+package dataplane
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// Arrival is a message that is here as a whole.
+type Arrival struct {
+	ID      uint32 // the sender's identity
+	Number  uint32 // which of the sender's interfaces
+	Source  uint32 // number of the sender at the endpoint (hw.Source)
+	Flags   uint32 // hot.Message*
+	Addr    uint64 // of the sender, plus one; 0: it is not in the address vector
+	Tag     uint64
+	Data    uint64
+	Length  uint64  // bytes of payload
+	Payload uintptr // its address
+}
+
+// Verdict is what became of a message.
+type Verdict int
+
+const (
+	Delivered Verdict = iota // its receive is complete
+	Held                     // no receive wants it yet
+	// Settle: the receive in Outlet.Recv, which is out of matching unless it is kept, got it; the runtime delivers.
+	Settle
+	// Complete: it is delivered; the runtime writes the completion in Outlet.Entry to the queue.
+	Complete
+	// Refused: nothing has happened; the runtime does it all.
+	Refused
+)
+
+// Outlet is where a message's completion goes, and what Accept says of it.
+type Outlet struct {
+	Reader *hot.Reader // nil: to the queue
+	Recv   uint64      // with Settle: address of the match.Recv. A pointer would need a write barrier.
+	Entry  hot.CQE     // with Complete
+	Todo   uint32      // hot.Todo*, added to
+}
+
+// Accept matches a message of an endpoint with the receive that was posted first, delivers it, or holds it. The caller
+// holds the progress lease.
+func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
+	rx := context(ep)
+	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
+	rv := eng.Arrive(a.ID, a.Tag)
+	if rv == nil {
+		post := headPost(rx)
+		if post != nil && r.plainMatch(post, a) {
+			context, buf, flags := post.Context, post.Buf, post.Flags
+			dropPost(rx)
+			move(uintptr(buf), a.Payload, uintptr(a.Length))
+			return finish(ep, a, context, flags, buf, out)
+		}
+		if post != nil {
+			found, ok := r.take(rx, eng, a.ID, a.Tag)
+			if !ok {
+				return Refused
+			}
+			if found {
+				rv = eng.Arrive(a.ID, a.Tag)
+			}
+		}
+	}
+	if rv == nil {
+		return r.hold(ep, rx, eng, a)
+	}
+	return r.deliver(ep, eng, rv, a, out)
+}
+
+// deliver gives a message to the receive that it has matched.
+func (r *Receiver) deliver(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arrival, out *Outlet) Verdict {
+	buf, room := rv.Buf, rv.Len
+	if rv.Kept() {
+		used := rv.User[MultiUsed]
+		buf, room = buf+used, room-used
+	}
+	if rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork) != 0 || a.Length > room {
+		out.Recv = uint64(uintptr(unsafe.Pointer(rv)))
+		return Settle
+	}
+	context, flags := rv.Context, rv.Flags&^fi.MultiRecv
+	if rv.Kept() {
+		rv.User[MultiUsed] += a.Length
+		flags |= r.Retire(eng, rv)
+	} else {
+		eng.Put(rv)
+	}
+	move(uintptr(buf), a.Payload, uintptr(a.Length))
+	return finish(ep, a, context, flags, buf, out)
+}
+
+// MultiRoom tells whether a multi-receive buffer takes another message.
+func (r *Receiver) MultiRoom(rv *match.Recv) bool {
+	return rv.Len-rv.User[MultiUsed] >= r.MinMulti.Load()
+}
+
+// Retire takes a used-up multi-receive buffer out of matching. It returns fi.MultiRecv if the completion at hand is the
+// buffer's last, and ends the receive then.
+func (r *Receiver) Retire(eng *match.Engine, rv *match.Recv) uint64 {
+	if rv.Posted() && r.MultiRoom(rv) {
+		return 0
+	}
+	eng.Remove(rv)
+	if rv.User[MultiPending] != 0 {
+		return 0
+	}
+	eng.Put(rv)
+	return fi.MultiRecv
+}
+
+// finish completes a receive whose message is in its buffer.
+func finish(ep *hot.EP, a *Arrival, context, flags, buf uint64, out *Outlet) Verdict {
+	verdict := Delivered
+	if ep.RxCQ != 0 && (ep.Flags&hot.EPRxSelective == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
+		kind := fi.Recv | fi.Msg
+		if a.Flags&hot.MessageTagged != 0 {
+			kind = fi.Recv | fi.Tagged
+		}
+		if a.Flags&hot.MessageData != 0 {
+			kind |= fi.RemoteCQData
+		}
+		q := (*hot.CQ)(pointer(ep.RxCQ))
+		e := &out.Entry
+		e.Context, e.Flags, e.Len, e.Buf = context, kind|flags&fi.MultiRecv, a.Length, buf
+		e.Data, e.Tag, e.Src = a.Data, a.Tag, a.Addr-1
+		if !completeTo(q, out.Reader, e) {
+			verdict = Complete
+		} else if out.Reader == nil || out.Reader.Left == 0 {
+			out.Todo |= hot.TodoWakeCQ
+		}
+	}
+	if ep.RxCntr != 0 {
+		out.Todo |= count((*hot.Cntr)(pointer(ep.RxCntr)), a.Length)
+	}
+	return verdict
+}
+
+// InWord is how many bytes of a held message's payload its node has room for: such a message is matched without a look
+// at memory of its own.
+const InWord = 8
+
+// Layout of match.Message.Flags: hot.Message* and bits of package provider in the lowest byte, then the source, the
+// number of the sender's interface, and the number of the endpoint.
+const (
+	HeldSourceShift   = 8  // 24 bits
+	HeldNumberShift   = 32 // 8 bits
+	HeldEndpointShift = 40 // 24 bits
+)
+
+// hold keeps a message that no receive wants yet.
+func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) Verdict {
+	n := int(a.Length)
+	if r.Held+n > r.HeldMax || r.Ended {
+		return Refused
+	}
+	addr := uint64(0)
+	if n > InWord {
+		if addr = r.Pool.TryGet(n); addr == 0 {
+			return Refused
+		}
+	}
+	m := eng.TryHold(a.ID, a.Tag)
+	if m == nil {
+		if addr != 0 {
+			r.Pool.TryPut(addr, n)
+		}
+		return Refused
+	}
+	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, addr, 0
+	m.Flags = uint64(a.Flags) | uint64(a.Source)<<HeldSourceShift | uint64(a.Number)<<HeldNumberShift |
+		uint64(ep.Number)<<HeldEndpointShift
+	to := uintptr(addr)
+	if addr == 0 {
+		to = uintptr(unsafe.Pointer(&m.Payload))
+	}
+	copy(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(a.Payload)), n))
+	r.Held += n
+	stat(ep, stats.RxUnexpected, 1)
+	stat(ep, stats.RxUnexpectedBytes, a.Length)
+	if rx.WantPosts == 0 {
+		r.setWant(rx, 1)
+	}
+	return Held
+}
+
+// stat adds to a word of the endpoint's line of counters that belongs to the lease holder.
+func stat(ep *hot.EP, word int, n uint64) {
+	w := (*uint64)(pointer(ep.StatsRx + uintptr(word)*8))
+	order.Store64(w, *w+n)
+}

@@ -1,0 +1,84 @@
+package dataplane
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// takeAnnounced has the shim read an announced message (rendezvous) from its sender's memory: one of one element that
+// is not too long for the thread at hand, for a receive that has room for it. All others are the runtime's.
+func (r *Receiver) takeAnnounced(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+	src, addr := sender(ep, owner)
+	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || r.Ended {
+		return hot.DeliveryGo
+	}
+	if uintptr(m.head) != unsafe.Sizeof(hot.RTSHead{}) || m.length != 0 || m.flags != 0 {
+		return hot.DeliveryGo
+	}
+	head := *(*hot.RTSHead)(unsafe.Pointer(&slot.Body))
+	if head.Flags&^(hot.RTSTagged|hot.RTSData) != 0 || head.Count != 1 || head.Element != head.Length ||
+		head.Length == 0 || head.Length > uint64(ep.ReadMax) {
+		return hot.DeliveryGo
+	}
+	a := Arrival{
+		ID: src.ID, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length, Payload: uintptr(head.Addr),
+		Flags: head.Flags, Data: head.Data,
+	}
+	rv := r.find(ep, &a)
+	if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork) != 0 {
+		return hot.DeliveryGo
+	}
+	buf, room := rv.Buf, rv.Len
+	if rv.Kept() {
+		buf, room = buf+rv.User[MultiUsed], room-rv.User[MultiUsed]
+	}
+	if a.Length > room {
+		return hot.DeliveryGo
+	}
+	describe(d, &a, uint64(uintptr(unsafe.Pointer(rv))))
+	d.Request, d.Buf, d.Bounce = head.Request, buf, 0
+	d.Read, d.Finish = 0, finishRead
+	return hot.DeliveryRead
+}
+
+// find returns the receive that was posted first and matches a message, and leaves it in matching.
+func (r *Receiver) find(ep *hot.EP, a *Arrival) *match.Recv {
+	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
+	if rv := eng.Find(a.ID, a.Tag); rv != nil {
+		return rv
+	}
+	if found, _ := r.take(context(ep), eng, a.ID, a.Tag); !found {
+		return nil
+	}
+	return eng.Find(a.ID, a.Tag)
+}
+
+// received completes the receive of an announced message that is in its buffer.
+func (r *Receiver) received(d *hot.Delivery, ep *hot.EP) uintptr {
+	a := Arrival{
+		ID: d.ID, Source: d.Source, Flags: d.Flags, Addr: d.Addr, Tag: d.Tag, Data: d.Data, Length: d.Length,
+	}
+	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
+	rv := eng.Arrive(a.ID, a.Tag) // the one that find has found: nothing was done in between
+	context, flags, buf := rv.Context, rv.Flags, d.Buf
+	if rv.Kept() {
+		rv.User[MultiUsed] += a.Length
+		flags = flags&^multiFlag | r.Retire(eng, rv)
+	} else {
+		eng.Put(rv)
+	}
+	stat(ep, stats.RxRendezvous, 1)
+	stat(ep, stats.RxRendezvousBytes, a.Length)
+	out := Outlet{Reader: reader(d)}
+	verdict := finish(ep, &a, context, flags, buf, &out)
+	d.Todo |= out.Todo
+	release(d, ep)
+	if verdict == Complete {
+		d.Entry = out.Entry
+		return hot.DeliveryComplete
+	}
+	return next
+}

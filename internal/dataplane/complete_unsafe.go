@@ -1,0 +1,108 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// Bytes of an entry of fi_cq_read in each format.
+const (
+	contextBytes = 8
+	msgBytes     = 24
+	dataBytes    = 40
+	taggedBytes  = 48
+)
+
+// put writes a completion to a reader, which has room for it.
+func put(to *hot.Reader, format uint32, e *hot.CQE) {
+	words := (*[6]uint64)(pointer(to.Buf))
+	words[0] = e.Context
+	size := uintptr(contextBytes)
+	if format != uint32(fi.CQFormatContext) {
+		words[1], words[2] = e.Flags, e.Len
+		size = msgBytes
+		if format != uint32(fi.CQFormatMsg) {
+			words[3], words[4] = e.Buf, e.Data
+			size = dataBytes
+			if format != uint32(fi.CQFormatData) {
+				words[5] = e.Tag
+				size = taggedBytes
+			}
+		}
+	}
+	to.Buf += size
+	if to.Src != 0 {
+		*(*uint64)(pointer(to.Src)) = e.Src
+		to.Src += 8
+	}
+	to.Left--
+}
+
+// queueRing returns ring 0 of a queue.
+func queueRing(q *hot.CQ) hot.Ring {
+	h := (*hot.CQRing)(pointer(q.Rings))
+	return hot.Ring{
+		Slots: q.Rings + unsafe.Sizeof(*h), Tail: q.Rings + unsafe.Offsetof(h.Tail), Log2Slots: q.Log2Slots,
+		SlotBytes: uint32(unsafe.Sizeof(hot.CQE{})),
+	}
+}
+
+// queueEmpty tells whether ring 0 has nothing to read and nothing waits for room there.
+func queueEmpty(q *hot.CQ) bool {
+	view := queueRing(q)
+	head := (*uint64)(pointer(q.Rings))
+	return atomic.LoadUint64(&q.Overflow) == 0 && !mpsc.View(&view).Ready(atomic.LoadUint64(head))
+}
+
+// completeTo writes a completion to a reader, or to ring 0 of the queue if there is none. False: the ring is full, or
+// others wait for room there.
+func completeTo(q *hot.CQ, to *hot.Reader, e *hot.CQE) bool {
+	if to != nil && to.Left != 0 {
+		put(to, q.Format, e)
+		return true
+	}
+	if atomic.LoadUint64(&q.Overflow) != 0 {
+		return false
+	}
+	view := queueRing(q)
+	ring := mpsc.View(&view)
+	slot, pos, ok := ring.Claim(0, q.Flags&hot.CQExclusive != 0)
+	if !ok {
+		return false
+	}
+	s := (*hot.CQE)(slot)
+	s.Context, s.Flags, s.Len, s.Buf, s.Data, s.Tag, s.Src = e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag, e.Src
+	ring.Publish(slot, 0, pos)
+	return true
+}
+
+// wakeNeeded tells, after completions were published to a queue, whether a reader sleeps. The fence pairs with the one
+// between its arming and its last look at the rings.
+func wakeNeeded(q *hot.CQ) bool {
+	if q == nil || q.Flags&hot.CQWaitable == 0 {
+		return false
+	}
+	order.Fence()
+	return atomic.LoadUint32(&q.Armed) != 0
+}
+
+// count counts an operation of some bytes that has ended, and returns what is to be done about it (hot.Todo*).
+func count(c *hot.Cntr, bytes uint64) uint32 {
+	n := uint64(1)
+	if atomic.LoadUint32(&c.Flags)&hot.CntrBytes != 0 {
+		n = bytes
+	}
+	atomic.AddUint64(&c.Value, n)
+	flags, todo := atomic.LoadUint32(&c.Flags), uint32(0)
+	if flags&hot.CntrTriggers != 0 {
+		todo = hot.TodoTriggered | hot.TodoWakeCntr
+	} else if flags&hot.CQWaitable != 0 && atomic.LoadUint32(&c.Armed) != 0 {
+		todo = hot.TodoWakeCntr
+	}
+	return todo
+}

@@ -1,0 +1,293 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// batch is how many arrivals of one ring one call takes, so that others get their turn.
+const batch = 64
+
+// Values of Delivery.Finish: what is done with the message at hand before the next one.
+const (
+	finishNothing = iota
+	finishSlot    // it is taken in: its bounce buffer and its slot are free
+	finishRead    // its payload is in the receive's buffer (DeliveryRead), if Delivery.Read says so
+)
+
+// Values of Delivery.Begun.
+const (
+	begunNot   = iota
+	begunPosts // receives are taken off the post ring
+	begunRings // arrivals are taken off the inbound rings
+)
+
+// next says that the ring at hand has nothing more for this call. It is no code of Deliver.
+const next = ^uintptr(0)
+
+// Deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery. d is the address of a
+// hot.Delivery, whose comment says how to go on. The caller holds the progress lease.
+func Deliver(d, _, _, _ uintptr) uintptr {
+	return deliver((*hot.Delivery)(pointer(d)))
+}
+
+func deliver(d *hot.Delivery) uintptr {
+	ep := endpoint(d.EP)
+	rx := context(ep)
+	r := ReceiverOf(rx)
+	if r == nil {
+		return hot.DeliveryGo
+	}
+	if code := proceed(d, ep, r); code != next {
+		return code
+	}
+	if d.Begun != begunRings {
+		if code := begin(d, ep, rx, r); code != next {
+			return code
+		}
+	}
+	for ; d.Rings != 0; d.Rings-- {
+		if to := reader(d); to != nil && to.Left == 0 {
+			break
+		}
+		if code := takeIn(d, ep, r); code != next {
+			return code
+		}
+		d.Budget = batch
+		if d.Ring++; d.Ring >= lanes(ep) {
+			d.Ring = 0
+		}
+	}
+	rx.Turn = d.Ring // behind the last, for one that has more than fits the reader
+	return end(d, ep)
+}
+
+// begin starts a delivery: posted receives first, if messages are held for them.
+func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
+	if d.Begun == begunNot {
+		d.Begun, d.Budget, d.Rings = begunPosts, batch, lanes(ep)
+		if d.Ring = rx.Turn; d.Ring >= d.Rings {
+			d.Ring = 0
+		}
+		d.Held = uint32(r.HeldMessages())
+	}
+	if atomic.LoadUint32(&rx.WantPosts) != 0 {
+		if code := r.drain(d, ep, rx); code != next {
+			return code
+		}
+		// An application that posts a receive for each message and has fallen behind its sender would have all messages
+		// held, for ever, if more were taken in now: what is on the rings waits for its receives.
+		if r.Posted() == 0 && r.HeldMessages() < int(d.Held) {
+			d.Rings = 0
+		}
+	}
+	d.Begun = begunRings
+	return next
+}
+
+// end counts what was delivered, and says whether that was all there is to do.
+func end(d *hot.Delivery, ep *hot.EP) uintptr {
+	if d.Messages != 0 {
+		stat(ep, stats.RxDirect, d.Messages)
+		stat(ep, stats.RxDirectBytes, d.Bytes)
+		stat(ep, stats.RxDirectBatches, 1)
+	}
+	if d.Todo&hot.TodoWakeCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
+		d.Todo &^= hot.TodoWakeCQ
+	}
+	if d.Worked == 0 {
+		return hot.DeliveryGo
+	}
+	return hot.DeliveryDone
+}
+
+// lanes is how many inbound rings are in use. Senders write the number.
+func lanes(ep *hot.EP) uint32 {
+	return min(atomic.LoadUint32((*uint32)(pointer(ep.Lanes))), hot.Lanes)
+}
+
+// inbound returns the ring at hand.
+func inbound(d *hot.Delivery, ep *hot.EP) *hot.Inbound { return &ep.Inbound[d.Ring%hot.Lanes] }
+
+// reader returns where completions of receives go, nil: the queue.
+func reader(d *hot.Delivery) *hot.Reader { return (*hot.Reader)(pointer(d.Reader)) }
+
+// proceed goes on after the code that the last call returned.
+func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
+	was := d.Finish
+	d.Finish = finishNothing
+	switch was {
+	case finishSlot:
+		release(d, ep)
+	case finishRead:
+		if d.Read == 0 {
+			return hot.DeliveryGo
+		}
+		return r.received(d, ep)
+	}
+	return next
+}
+
+// release frees the bounce buffer and the slot of the message at hand.
+func release(d *hot.Delivery, ep *hot.EP) {
+	if d.Bounce != 0 {
+		order.Store32((*uint32)(pointer(uintptr(d.Bounce))), 0)
+	}
+	in := inbound(d, ep)
+	head := in.Head
+	mpsc.View(&in.Ring).Release(head)
+	order.Store64(&in.Head, head+1)
+	d.Worked = 1
+}
+
+// takeIn takes in what is at the head of the ring at hand.
+func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
+	in := inbound(d, ep)
+	ring := mpsc.View(&in.Ring)
+	for ; d.Budget != 0; d.Budget-- {
+		if to := reader(d); to != nil && to.Left == 0 {
+			return next
+		}
+		owner, state, lapOK := ring.Load(in.Head)
+		if state != hot.SlotReady || !lapOK {
+			return next
+		}
+		if code := takeOne(d, ep, r, owner, (*hot.Slot)(ring.Slot(in.Head))); code != next {
+			if code != hot.DeliveryGo {
+				d.Budget--
+			}
+			return code
+		}
+	}
+	return next
+}
+
+// takeOne takes in one arrival, or says who does.
+func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.Slot) uintptr {
+	m := readSlot(slot)
+	switch {
+	case m.id >= hot.AMMsg && m.id <= hot.AMTagData:
+		return r.takeMessage(d, ep, owner, slot, &m)
+	case m.id == hot.AMRTS:
+		return r.takeAnnounced(d, ep, owner, slot, &m)
+	case m.id == hot.AMAck:
+		return hot.DeliveryAck
+	case ep.FetchCount != 0 && (m.id == hot.AMWrite || m.id == hot.AMAtomic || m.id == hot.AMReadData):
+		return hot.DeliveryOneSided
+	}
+	return hot.DeliveryGo
+}
+
+// message is what a slot says of the message in it, read once.
+type message struct {
+	id, flags    uint8
+	head, length uint32
+	header       uint64
+}
+
+func readSlot(slot *hot.Slot) message {
+	word := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.AMID)))
+	return message{
+		id: uint8(word), flags: uint8(word >> 8), head: uint32(uint16(word >> 16)), length: uint32(word >> 32),
+		header: atomic.LoadUint64(&slot.Header),
+	}
+}
+
+// sender returns the line of a sender that C and Go may deliver of without a look at the address vector, nil if there is
+// none.
+func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
+	if owner-1 >= ep.SourceLimit {
+		return nil, 0
+	}
+	src := (*hot.Source)(pointer(ep.Sources + uintptr(owner-1)*unsafe.Sizeof(hot.Source{})))
+	addr := atomic.LoadUint64(&src.Addr)
+	if addr == 0 {
+		return nil, 0
+	}
+	return src, addr
+}
+
+// takeMessage takes in a complete message.
+func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+	src, addr := sender(ep, owner)
+	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 {
+		return hot.DeliveryGo
+	}
+	a := Arrival{
+		ID: src.ID, Number: src.Context, Source: owner - 1, Addr: addr, Tag: m.header, Length: uint64(m.length),
+	}
+	if m.id >= hot.AMTag {
+		a.Flags |= hot.MessageTagged
+	}
+	body := uintptr(unsafe.Pointer(&slot.Body))
+	head := uint32(0)
+	if (m.id-hot.AMMsg)&1 != 0 {
+		head = 8
+		a.Flags |= hot.MessageData
+		a.Data = *(*uint64)(pointer(body))
+	}
+	if m.head != head {
+		return hot.DeliveryGo
+	}
+	d.Bounce = 0
+	switch {
+	case m.flags != 0:
+		if a.Payload = bounced(d, src, owner, body+uintptr(head), m.length); a.Payload == 0 {
+			return hot.DeliveryGo
+		}
+	case m.length <= hot.SlotBody-head:
+		a.Payload = body + uintptr(head)
+	default:
+		return hot.DeliveryGo
+	}
+	out := Outlet{Reader: reader(d)}
+	verdict := r.Accept(ep, &a, &out)
+	d.Todo |= out.Todo
+	d.Addr = addr
+	switch verdict {
+	case Delivered, Complete:
+		d.Messages++
+		d.Bytes += a.Length
+		release(d, ep)
+		if verdict == Complete {
+			d.Entry = out.Entry
+			return hot.DeliveryComplete
+		}
+	case Held:
+		release(d, ep)
+	case Settle:
+		describe(d, &a, out.Recv)
+		d.Finish = finishSlot
+		return hot.DeliverySettle
+	case Refused:
+		return hot.DeliveryGo
+	}
+	return next
+}
+
+// bounced returns the address of a payload that is in a bounce buffer of the sender's segment, whose number is at an
+// address; 0 if the runtime is to say what is wrong with it.
+func bounced(d *hot.Delivery, src *hot.Source, owner uint32, at uintptr, length uint32) uintptr {
+	index := atomic.LoadUint32((*uint32)(pointer(at)))
+	if src.Bounce == 0 || index >= src.BounceCount || length > src.BounceBytes {
+		return 0
+	}
+	b := (*hot.Bounce)(pointer(src.Bounce + uintptr(index)*uintptr(src.BounceStride)))
+	if atomic.LoadUint32(&b.State) != owner {
+		return 0
+	}
+	d.Bounce = uint64(uintptr(unsafe.Pointer(b)))
+	return uintptr(d.Bounce) + unsafe.Sizeof(*b)
+}
+
+// describe leaves a message and its receive for the shim.
+func describe(d *hot.Delivery, a *Arrival, rv uint64) {
+	d.Payload, d.Length, d.Tag, d.Data, d.Addr = uint64(a.Payload), a.Length, a.Tag, a.Data, a.Addr
+	d.Source, d.ID, d.Flags = a.Source, a.ID, a.Flags
+	d.Recv = rv
+}

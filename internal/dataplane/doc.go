@@ -1,0 +1,32 @@
+// Package dataplane is what happens to each message at its receiver: taking it off the ring, matching, delivery,
+// completion.
+//
+// # Model
+//
+// A [Receiver] is the matching state of a receive context. What arrives goes through three steps:
+//
+//	ring → Deliver: check what the sender wrote, find the bytes
+//	     → Receiver.Accept: match it with a posted receive, or hold it
+//	     → complete: an entry for the reader or the queue, the counter
+//
+// [Deliver] takes in the arrivals of one endpoint in shared memory. Backends whose messages come another way call
+// [Receiver.Accept] with each. Posted receives come over the post ring of the receive context; they go into matching
+// when a message is older than none of them, so a message that fits the next one is delivered without a detour.
+//
+// # Where it runs
+//
+// The functions here need nothing of the Go runtime (package direct says what that means): C threads call them like C
+// functions, weft's own threads and Go programs as ordinary Go. What needs the runtime is not done but reported, by a
+// code of [Deliver] or a [Verdict]: memory to be mapped, a receive into several buffers or device memory, truncation,
+// a source that is not known yet, a full completion queue. Package provider does that.
+//
+// # Concurrency
+//
+// A Receiver, and what an endpoint's inbound rings hold, belong to whoever holds the progress lease of the receive
+// context. Completion queues and counters have several writers; their words are written as package cq does.
+//
+// # Trust
+//
+// A sender can write its ring and its bounce buffers at any time. Each word of a slot is read once and checked; what a
+// payload holds is the sender's to say, also while it is copied.
+package dataplane

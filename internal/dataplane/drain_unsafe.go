@@ -1,0 +1,115 @@
+package dataplane
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// multiFlag is what says of a receive that its buffer takes several messages.
+const multiFlag = fi.MultiRecv
+
+// drain takes receives off the post ring while messages are held, and gives them the messages that they match. It
+// returns next, or a code of hot.Delivery.
+func (r *Receiver) drain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
+	if r.Ended || r.Urgent.Load() != 0 {
+		return hot.DeliveryGo
+	}
+	for ; d.Budget != 0; d.Budget-- {
+		if to := reader(d); to != nil && to.Left == 0 {
+			break
+		}
+		post := headPost(rx)
+		if post == nil {
+			break
+		}
+		if code := r.post(d, ep, rx, post); code != next {
+			return code
+		}
+	}
+	d.Budget = batch
+	r.PublishWant(rx)
+	return next
+}
+
+// post gives the oldest entry of the post ring the message that it matches, or puts it into matching.
+func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry) uintptr {
+	eng := r.Engine(post.Flags&hot.RecvTagged != 0)
+	var m *match.Message
+	if eng.Held() != 0 {
+		id, ok := r.identity(post.Src, post.Flags)
+		if !ok {
+			return hot.DeliveryGo
+		}
+		if m, ok = eng.TryPeek(id, post.Tag, post.Ignore); !ok {
+			return hot.DeliveryGo
+		}
+	}
+	switch {
+	case m != nil && post.Flags&^plainPost == 0:
+		return r.deliverHeld(d, ep, rx, eng, post, m)
+	case m != nil || !r.Enqueue(post):
+		return hot.DeliveryGo
+	}
+	dropPost(rx)
+	d.Worked = 1
+	return next
+}
+
+// deliverHeld gives a held message to the oldest entry of the post ring, if that is all there is to do.
+func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message) uintptr {
+	const known = hot.MessageTagged | hot.MessageData
+	flags := m.Flags & (1<<HeldSourceShift - 1)
+	if m.Len > mem.MaxShared {
+		return hot.DeliveryGo // its memory is a mapping of its own
+	}
+	if flags&^known != 0 || m.Len > post.Len || m.Flags>>HeldEndpointShift != uint64(ep.Number) {
+		return hot.DeliveryGo // announced, acknowledged, truncated, or of another endpoint
+	}
+	source := uint32(m.Flags>>HeldSourceShift) & 0xffffff
+	src, addr := sender(ep, source+1)
+	if src == nil || src.ID != m.Source() {
+		return hot.DeliveryGo
+	}
+	payload := uintptr(m.Payload)
+	if m.Len <= InWord {
+		payload = uintptr(unsafe.Pointer(&m.Payload))
+	}
+	out := Outlet{Reader: reader(d)}
+	a := Arrival{Flags: uint32(flags), Addr: addr, Tag: m.Tag(), Data: m.Data, Length: m.Len}
+	context, buf, postFlags := post.Context, post.Buf, post.Flags
+	dropPost(rx)
+	move(uintptr(buf), payload, uintptr(m.Len))
+	eng.RemoveMessage(m)
+	r.forget(eng, m)
+	verdict := finish(ep, &a, context, postFlags, buf, &out)
+	d.Todo |= out.Todo
+	d.Worked = 1
+	if verdict == Complete {
+		d.Entry = out.Entry
+		return hot.DeliveryComplete
+	}
+	return next
+}
+
+// HeldMessages is how many messages are held.
+func (r *Receiver) HeldMessages() int { return r.Tagged.Held() + r.Untagged.Held() }
+
+// Posted is how many receives are in matching.
+func (r *Receiver) Posted() int { return r.Tagged.Posted() + r.Untagged.Posted() }
+
+// forget frees a message that is out of the queue.
+func (r *Receiver) forget(eng *match.Engine, m *match.Message) {
+	n := int(m.Len)
+	if n > InWord {
+		r.Pool.TryPut(m.Payload, n)
+	}
+	r.Held -= n
+	eng.PutMessage(m)
+}
+
+// Reopens tells whether senders that keep their payload may send it again: half of what may be held is free.
+func (r *Receiver) Reopens() bool { return r.Closed && r.Held <= r.HeldMax/2 }

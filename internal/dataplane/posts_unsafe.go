@@ -1,0 +1,115 @@
+package dataplane
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/mpsc"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// Flags of an entry on the post ring.
+const (
+	// urgentPost are those of entries that complete without an arrival.
+	urgentPost = hot.RecvCancel | fi.Peek | fi.Claim
+	// simplePost are those of a receive that takes one message.
+	simplePost = hot.RecvTagged | hot.RecvIOV | hot.RecvDevice | fi.Completion | fi.More
+	// plainPost are those of one whose buffer is one piece of host memory.
+	plainPost = hot.RecvTagged | fi.Completion | fi.More
+)
+
+// User words of a multi-receive buffer's match.Recv. Buf, Len, Context and Flags are those of the whole buffer.
+const (
+	MultiUsed    = iota // bytes given to messages
+	MultiPending        // messages whose payload is still being read
+)
+
+// headPost returns the oldest entry on the post ring, nil if there is none.
+func headPost(rx *hot.Rx) *hot.RecvEntry {
+	posts := mpsc.View(&rx.Posts)
+	if !posts.Ready(rx.PostsHead) {
+		return nil
+	}
+	return (*hot.RecvEntry)(posts.Slot(rx.PostsHead))
+}
+
+// dropPost takes the oldest entry off the post ring.
+func dropPost(rx *hot.Rx) {
+	pos := rx.PostsHead
+	mpsc.View(&rx.Posts).Release(pos)
+	order.Store64(&rx.PostsHead, pos+1)
+}
+
+// Enqueue puts a receive from the post ring, which no held message matches, into matching. It reports false, and has
+// done nothing, where that needs the runtime.
+func (r *Receiver) Enqueue(post *hot.RecvEntry) bool {
+	multi := post.Flags&fi.MultiRecv != 0
+	if post.Flags&^(simplePost|fi.MultiRecv|hot.RecvWork) != 0 || r.Ended {
+		return false
+	}
+	id, ok := r.identity(post.Src, post.Flags)
+	if !ok {
+		return false
+	}
+	rv := r.Engine(post.Flags&hot.RecvTagged != 0).TryQueue(id, post.Tag, post.Ignore)
+	if rv == nil {
+		return false
+	}
+	rv.Buf, rv.Len, rv.Context, rv.Flags = post.Buf, post.Len, post.Context, post.Flags
+	if multi {
+		rv.User = [len(rv.User)]uint64{}
+		rv.SetKeep(true)
+	}
+	return true
+}
+
+// take takes receives off the post ring into matching until one of them matches a message. It stops at an entry that is
+// urgent: that comes after the message. ok is false where the runtime has to look at the next entry.
+func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, id uint32, tag uint64) (found, ok bool) {
+	for {
+		post := headPost(rx)
+		if post == nil || post.Flags&urgentPost != 0 {
+			return false, true
+		}
+		if r.Engine(post.Flags&hot.RecvTagged != 0).Held() != 0 || !r.Enqueue(post) {
+			return false, false
+		}
+		dropPost(rx)
+		if eng.Find(id, tag) != nil {
+			return true, true
+		}
+	}
+}
+
+// plainMatch tells whether a message fits a receive that is still on the post ring, older than all others there, and needs
+// nothing but a copy and a completion. While messages are held the receive may be for one of them.
+func (r *Receiver) plainMatch(post *hot.RecvEntry, a *Arrival) bool {
+	if post.Flags&^plainPost != 0 || (post.Flags&hot.RecvTagged != 0) != (a.Flags&hot.MessageTagged != 0) ||
+		r.Engine(a.Flags&hot.MessageTagged != 0).Held() != 0 || a.Length > post.Len || (post.Tag^a.Tag)&^post.Ignore != 0 || r.Ended {
+		return false
+	}
+	id, ok := r.identity(post.Src, post.Flags)
+	return ok && (id == match.AnySource || id == a.ID)
+}
+
+// PublishWant tells posting threads whether what is on the post ring is work.
+func (r *Receiver) PublishWant(rx *hot.Rx) {
+	want := uint32(0)
+	if r.HeldMessages() != 0 || r.Urgent.Load() != 0 || r.Ended {
+		want = 1
+	}
+	r.setWant(rx, want)
+}
+
+// setWant publishes it.
+func (r *Receiver) setWant(rx *hot.Rx, want uint32) {
+	if rx.WantPosts == want {
+		return
+	}
+	atomic.StoreUint32(&rx.WantPosts, want)
+	if want == 0 && r.Urgent.Load() != 0 {
+		atomic.StoreUint32(&rx.WantPosts, 1) // an urgent entry came between: its poster counted before it stored
+	}
+}

@@ -1,0 +1,92 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// Receiver is the matching state of a receive context. Its fields belong to the holder of the progress lease, except
+// where they say otherwise. It must not be copied or moved once [hot.Rx.Receiver] names it.
+type Receiver struct {
+	Tagged   *match.Engine // of tagged messages; immutable
+	Untagged *match.Engine // of the others; immutable
+	Pool     *mem.Pool     // payload of held messages; immutable
+
+	Held      int  // bytes of held payload
+	HeldMax   int  // bytes of held payload above which senders are to keep theirs; immutable
+	Closed    bool // senders have been told to keep their payload
+	Ended     bool // no message comes any more: receives find nothing but held messages
+	Directed  bool // a receive's source counts; immutable
+	Addresses Addresses
+
+	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder; relaxed.
+	MinMulti atomic.Uint64
+	// Urgent counts the entries on the post ring that complete without an arrival: searches and cancels. Added to by
+	// who posts, subtracted from by the lease holder; sequentially consistent.
+	Urgent atomic.Int32
+}
+
+// Addresses tells which identity an address of the address vector names. IDs is the address of Count numbers by
+// address, 0: not known yet; it holds while *Generation is Seen.
+type Addresses struct {
+	IDs        uintptr
+	Count      uint64
+	Generation *atomic.Uint64 // of the address vector, nil: there is none
+	Seen       uint64
+}
+
+// Set makes ids, which the caller keeps alive, the identities by address.
+func (a *Addresses) Set(ids []uint32) {
+	a.IDs, a.Count = uintptr(unsafe.Pointer(unsafe.SliceData(ids))), uint64(len(ids))
+}
+
+// ReceiverOf returns the receiver of a receive context, nil if it has none.
+func ReceiverOf(rx *hot.Rx) *Receiver { return (*Receiver)(pointer(rx.Receiver)) }
+
+// Address is what hot.Rx.Receiver holds of r, which the caller keeps alive.
+func (r *Receiver) Address() uintptr { return uintptr(unsafe.Pointer(r)) }
+
+// Engine returns the matching of tagged or untagged messages.
+func (r *Receiver) Engine(tagged bool) *match.Engine {
+	if tagged {
+		return r.Tagged
+	}
+	return r.Untagged
+}
+
+// identity returns what matching takes as the source of a receive; ok is false where package provider has to look it
+// up.
+func (r *Receiver) identity(addr, flags uint64) (id uint32, ok bool) {
+	if fi.Addr(addr) == fi.AddrUnspec || !r.Directed {
+		return match.AnySource, true
+	}
+	a := &r.Addresses
+	if flags&fi.AuthKey != 0 || a.Generation == nil || a.Generation.Load() != a.Seen || addr >= a.Count {
+		return 0, false
+	}
+	id = *(*uint32)(pointer(a.IDs + uintptr(addr)*4))
+	return id, id != 0
+}
+
+// pointer turns an address into a pointer. The detour through memory tells vet that this is no arithmetic on a Go
+// pointer.
+func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
+
+// endpoint, context and the like view what an address names.
+func endpoint(addr uintptr) *hot.EP { return (*hot.EP)(pointer(addr)) }
+
+func context(ep *hot.EP) *hot.Rx { return (*hot.Rx)(pointer(atomic.LoadUintptr(&ep.Rx))) }
+
+// move copies n bytes between addresses.
+func move(to, from, n uintptr) {
+	if n == 8 { // the commonest length, without a call
+		*(*uint64)(pointer(to)) = *(*uint64)(pointer(from))
+		return
+	}
+	copy(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(from)), n))
+}
