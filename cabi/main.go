@@ -13,8 +13,9 @@
 // of its Go counterpart in the table of handle.go. The C functions check what
 // can be checked without Go, and make one call to a function weftGo…, which
 // converts the arguments and makes one call into the packages below. No Go
-// pointer is kept in C and no panic crosses. The data path is C alone as far
-// as possible: post.c, recv.c and poll.c.
+// pointer is kept in C and no panic crosses. Arrivals are taken in by package
+// dataplane, which C calls without the runtime (plane.h); posting and polling
+// are C: post.c, recv.c and poll.c.
 //
 // # Limits
 //

@@ -21,6 +21,8 @@ var layers = [][]string{
 	{"mpsc", "congestion"},
 	{"hw", "internal/netsim"},
 	{"cq", "eq", "stripe", "proxy"},
+	{"provider/match"},
+	{"internal/dataplane"},
 	{"provider"},
 	{"cabi", "internal/tool"},
 	{"cmd", "tests"},
