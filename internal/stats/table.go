@@ -287,9 +287,9 @@ var table = []Counter{
 	{"post_errors", unitCalls, Sum, "Posts refused for good: the peer is gone, out of reach or not permitted.", at(Place{Shared, SharedRefused})},
 	{"lease_busy", unitCalls, Sum, "Polls that found work while another thread made progress.", at(Place{Thread, ThreadLeaseBusy})},
 
-	{"rx_direct", unitMessages, Sum, "Messages that C delivered to the first posted receive.", at(Place{Rx, RxDirect})},
+	{"rx_direct", unitMessages, Sum, "Messages that the data plane delivered without the Go runtime.", at(Place{Rx, RxDirect})},
 	{"rx_direct_bytes", unitBytes, Sum, "Payload of rx_direct.", at(Place{Rx, RxDirectBytes})},
-	{"rx_eager", unitMessages, Sum, "Messages with their payload that Go matched, expected or not.", at(Place{Rx, RxEager})},
+	{"rx_eager", unitMessages, Sum, "Messages with their payload that entered the Go runtime, expected or not.", at(Place{Rx, RxEager})},
 	{"rx_eager_bytes", unitBytes, Sum, "Payload of rx_eager.", at(Place{Rx, RxEagerBytes})},
 	{"rx_unexpected", unitMessages, Sum, "Messages and announcements that came before a receive for them.", at(Place{Rx, RxUnexpected})},
 	{"rx_unexpected_bytes", unitBytes, Sum, "Payload copied for rx_unexpected.", at(Place{Rx, RxUnexpectedBytes})},
