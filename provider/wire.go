@@ -35,8 +35,8 @@ const iovLimit = 4
 
 // Bits of an rts's or syncHead's flags.
 const (
-	wireTagged uint32 = 1 << 0
-	wireData   uint32 = 1 << 1 // the remote CQ data is valid
+	wireTagged uint32 = hot.RTSTagged
+	wireData   uint32 = hot.RTSData // the remote CQ data is valid
 	wireNoGet  uint32 = 1 << 2 // the sender's memory cannot be read: ask for fragments
 	wireKeyed  uint32 = 1 << 3 // in place of its address an element has the key of a region that is it
 )
