@@ -37,8 +37,8 @@ const iovLimit = 4
 const (
 	wireTagged uint32 = hot.RTSTagged
 	wireData   uint32 = hot.RTSData // the remote CQ data is valid
-	wireNoGet  uint32 = 1 << 2 // the sender's memory cannot be read: ask for fragments
-	wireKeyed  uint32 = 1 << 3 // in place of its address an element has the key of a region that is it
+	wireNoGet  uint32 = 1 << 2      // the sender's memory cannot be read: ask for fragments
+	wireKeyed  uint32 = 1 << 3      // in place of its address an element has the key of a region that is it
 )
 
 // wirePacked, with wireKeyed: the keys are the payload, and elements have addresses.
