@@ -86,8 +86,13 @@ type Endpoint interface {
 	// Check asks whether the peer is alive; a peer event comes if it is not.
 	// ErrPeerDead if that is known already. The caller holds the progress lease.
 	Check() error
-	// Err is nil, or why the endpoint no longer works.
+	// Err is nil, or why the endpoint no longer works. Messages that the peer sent before it ended may
+	// not be delivered yet: nothing that waits for the peer has failed because of it.
 	Err() error
+	// Reported reports whether the peer's end has been reported: the function of OnPeerEvent has returned, and
+	// all that the peer sent is delivered. It follows after Err is not nil, with a CheckPeers. A post that
+	// succeeded did so before that function was called.
+	Reported() bool
 }
 
 // TraceEvent says where a message was seen by a [Tracer].

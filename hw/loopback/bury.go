@@ -12,7 +12,8 @@ import (
 // The end of an endpoint whose peer is gone:
 //
 //	found gone, and what it sent us delivered, for there may be answers in it
-//	           → dead, private memory in the segment's place, reported
+//	           → dead, private memory in the segment's place but for what SharedWords
+//	             had last, the outcome of shared operations; reported
 //	           → all threads pass a barrier; who is posting is taken down
 //	           → all of them have finished: number and addresses are used again
 //
@@ -65,11 +66,12 @@ func (i *Iface) bury(e *Endpoint) {
 	i.mu.Lock()
 	maps.DeleteFunc(i.peers, func(_ target, other *Endpoint) bool { return other == e })
 	i.mu.Unlock()
-	if err := e.seg.mem.detach(); err != nil {
+	if err := e.seg.mem.detachKeeping(e.SharedWords()); err != nil {
 		i.logf("%v", err) // its memory stays until Close
 		e.kept = true
 	}
 	i.onPeer(hw.PeerEvent{Endpoint: e, Err: hw.ErrPeerDead})
+	e.reported.Store(true)
 }
 
 // retireDead goes on with the dead.
@@ -101,6 +103,10 @@ func (i *Iface) retire(e *Endpoint) {
 	list[e.number] = nil
 	i.endpoints.Store(&list)
 	i.numbers = append(i.numbers, e.number)
+	words := e.SharedWords()
+	for n := range words {
+		atomic.StoreUint64(&words[n], 0)
+	}
 	peerRanges.give(e.seg.mem)
 }
 

@@ -25,10 +25,13 @@ type Endpoint struct {
 	// exclusive: one thread at a time writes to ring, and nobody else does.
 	exclusive bool
 
-	dead  atomic.Bool  // written by CheckPeers, then stays; read by everybody
-	users atomic.Int32 // operations of Go at work; added to by their threads, read by CheckPeers; sequentially consistent
-	grace *hot.Grace   // of C's posts, once dead. Progress lease
-	kept  bool         // its memory could not be replaced. Progress lease
+	dead atomic.Bool // written by CheckPeers, then stays; read by everybody
+	// reported is set when the peer's end has been reported, and stays. Written by CheckPeers, read by any
+	// thread; sequentially consistent.
+	reported atomic.Bool
+	users    atomic.Int32 // operations of Go at work; added to by their threads, read by CheckPeers; sequentially consistent
+	grace    *hot.Grace   // of C's posts, once dead. Progress lease
+	kept     bool         // its memory could not be replaced. Progress lease
 	// claimHint is the claim that was free last. Written and read by any thread, relaxed: it only saves a search.
 	claimHint atomic.Uint32
 	noCMA     atomic.Bool // the kernel refused cross-memory attach; written by Get
@@ -165,6 +168,9 @@ func (e *Endpoint) Err() error {
 	}
 	return nil
 }
+
+// Reported reports whether the peer's end has been reported.
+func (e *Endpoint) Reported() bool { return e.reported.Load() }
 
 // Check asks the kernel whether the peer's process runs. CheckPeers reports it
 // if not.

@@ -110,6 +110,24 @@ func (m *mapping) detach() error {
 	return nil
 }
 
+// detachKeeping is detach, but some words in the mapping keep their values: a reader sees no others. A
+// change that another thread makes meanwhile may be undone.
+func (m *mapping) detachKeeping(words *[4]uint64) error {
+	p, err := unix.MmapPtr(-1, 0, nil, m.size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("loopback: detach %d bytes: %w", m.size, err)
+	}
+	kept := (*[4]uint64)(unsafe.Add(p, uintptr(unsafe.Pointer(words))-uintptr(m.base)))
+	for n := range words {
+		kept[n] = atomic.LoadUint64(&words[n])
+	}
+	if _, err := unix.MremapPtr(p, m.size, m.base, m.size, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
+		_ = unix.MunmapPtr(p, m.size)
+		return fmt.Errorf("loopback: detach %d bytes: %w", m.size, err)
+	}
+	return nil
+}
+
 // readHeader reads a private copy of a segment's header.
 func readHeader(fd int) (*hot.Segment, error) {
 	h := new(hot.Segment)

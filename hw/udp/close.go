@@ -62,11 +62,12 @@ func (i *Iface) Close() error {
 // begone has all connections of the stripe close, when what was posted has arrived.
 func (s *stripe) begone(now congestion.Time) {
 	for _, c := range s.conns {
-		if c != nil {
-			c.abandon(hw.ErrCanceled)
+		if c == nil {
+			continue
 		}
+		c.answered() // what was delivered has been performed
+		c.abandon(hw.ErrCanceled)
 		switch {
-		case c == nil:
 		case c.at() == up && !c.half:
 			c.phase.Store(uint32(leaving))
 			c.transmit(now)
@@ -80,7 +81,7 @@ func (s *stripe) begone(now congestion.Time) {
 // sayClosed closes the connections with peers who have all that was sent to them, over
 // whichever connection: a Close is the last that a peer hears of the interface.
 func (i *Iface) sayClosed() {
-	waiting := i.peersThat(func(c *Endpoint) bool { return c.at() == leaving && c.tx.acked != c.tx.tail })
+	waiting := i.peersThat(func(c *Endpoint) bool { return c.at() == leaving && c.tx.pending() })
 	now := i.now()
 	for _, s := range i.stripes {
 		s.lease.lock()
@@ -100,8 +101,11 @@ func (c *Endpoint) unclosed() bool { return c.at() == leaving && !c.tx.closed }
 // unsent tells whether messages are on their way, or the Close has not left. A
 // peer that did not get the Close learns from the closed port.
 func (c *Endpoint) unsent() bool {
-	return c.unclosed() && (c.tx.acked != c.tx.tail || c.tx.closeSent == 0)
+	return c.unclosed() && (c.tx.pending() || c.tx.closeSent == 0)
 }
+
+// pending reports whether something has not arrived, or waits for room.
+func (t *sender) pending() bool { return t.acked != t.tail || len(t.replies) > 0 }
 
 // any tells whether is says so of a connection.
 func (i *Iface) any(is func(*Endpoint) bool) bool {

@@ -32,7 +32,7 @@ type delivered struct {
 	replies  []reply     // to requests of the peer; moved to sender.replies by answered
 	results  []result    // of our requests, likewise
 	owed     int32       // length of sender.replies as last seen
-	told     atomic.Bool // CheckPeers reported the endpoint; written with Iface.mu
+	told     atomic.Bool // CheckPeers reported the endpoint, or there was nothing to report; written with Iface.mu, read by everybody
 }
 
 // recordOf is the largest record in bytes of messages with n bytes of payload at most.
@@ -116,12 +116,7 @@ func (i *Iface) Progress(max int) int {
 			d.list = append(d.list, c)
 		}
 		s.readyList = s.readyList[:0]
-		if len(s.finished) > 0 {
-			d.finished = append(d.finished, s.finished...)
-			s.ready.Add(-int32(len(s.finished)))
-			clear(s.finished)
-			s.finished = s.finished[:0]
-		}
+		d.collect(s)
 		if len(d.list) == 0 {
 			s.acks(now)
 		}
@@ -140,6 +135,17 @@ func (i *Iface) Progress(max int) int {
 		i.flushes.Dispatch()
 	}
 	return n + i.tell()
+}
+
+// collect takes over the operations of a stripe that have ended. The caller has the stripe's lease.
+func (d *delivery) collect(s *stripe) {
+	if len(s.finished) == 0 {
+		return
+	}
+	d.finished = append(d.finished, s.finished...)
+	s.ready.Add(-int32(len(s.finished)))
+	clear(s.finished)
+	s.finished = s.finished[:0]
 }
 
 // tell tells completions that their operations have ended.
@@ -290,6 +296,9 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 		r.queued, spent = false, true
 		c.s.ready.Add(-1)
 		c.end()
+		if c.at() == dead {
+			c.abandon(hw.ErrPeerDead)
+		}
 	}
 	window := uint64(c.i.cfg.Window)
 	free := c.src.consumed.Load() + window - r.limit

@@ -90,6 +90,9 @@ func (c *Endpoint) Err() error {
 	return nil
 }
 
+// Reported reports whether the peer's end has been reported.
+func (c *Endpoint) Reported() bool { return c.src.told.Load() }
+
 // Wake does nothing: a message in the socket is the bell.
 func (c *Endpoint) Wake() {}
 
@@ -183,7 +186,8 @@ func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
 	return nil
 }
 
-// die ends the connection for a reason that is logged.
+// die ends the connection for a reason that is logged. Operations that wait for the peer end
+// when all that it has sent is delivered, for there may be their outcome in it.
 func (c *Endpoint) die(format string, args ...any) {
 	was := c.at()
 	if was == dead {
@@ -192,7 +196,9 @@ func (c *Endpoint) die(format string, args ...any) {
 	c.phase.Store(uint32(dead))
 	c.reason = fmt.Sprintf(format, args...)
 	c.due = 0
-	c.abandon(hw.ErrPeerDead)
+	if c.offer(); !c.rx.queued {
+		c.abandon(hw.ErrPeerDead)
+	}
 	if !c.buried {
 		c.buried = true
 		c.s.dead = append(c.s.dead, c)

@@ -142,12 +142,11 @@ func (c *Endpoint) finish(o *operation, err error) {
 	c.ops.end(o)
 }
 
-// abandon ends all operations with err.
+// abandon ends all operations with err. What the peer is answered stays.
 func (c *Endpoint) abandon(err error) {
 	for _, o := range c.ops.list {
 		if o.kind != opFree {
 			c.finish(o, err)
 		}
 	}
-	c.tx.replies = nil
 }

@@ -21,8 +21,10 @@ func (i *Iface) CheckPeers() {
 		s.keepAlive(now)
 		s.acks(now)
 		s.bury()
+		i.deliver.collect(s)
 		s.leave()
 	}
+	i.tell() // before the peer events: these operations have ended
 	i.report()
 }
 

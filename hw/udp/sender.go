@@ -185,8 +185,9 @@ func (c *Endpoint) probeMTU(now congestion.Time) {
 // maybeClose sends a Close when the stream has arrived.
 func (c *Endpoint) maybeClose(now congestion.Time) {
 	t := &c.tx
-	if t.closing && t.acked == t.tail && t.closeSent == 0 {
+	if t.closing && t.acked == t.tail && len(t.replies) == 0 && t.closeSent == 0 {
 		t.closeSent++
+		c.rx.now = c.rx.seen.Any() // what has arrived is acknowledged now or never
 		c.send(now, carryClose, recovery.Span{}, wire.FlagAckNow)
 	}
 }

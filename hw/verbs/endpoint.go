@@ -74,6 +74,10 @@ type Endpoint struct {
 	// 1<<32. Stored by the service.
 	byeSeq atomic.Uint64
 
+	// reported is set when the peer's end has been reported, or there was nothing to report. Stored by the
+	// lease holder, read by any thread; sequentially consistent.
+	reported atomic.Bool
+
 	listed bool // in Iface.todo; under todoMu
 
 	hello   hello   // service
@@ -87,6 +91,7 @@ type Endpoint struct {
 type leaseState struct {
 	phase       phase
 	since       time.Time // of the phase
+	failed      time.Time // when the endpoint was found to have failed, zero: it has not
 	connected   atomic.Bool
 	told        bool // the endpoint's event was given
 	ringRefused bool // the peer's device does not take writes into its ring
@@ -212,6 +217,9 @@ func (e *Endpoint) Err() error {
 	}
 	return nil
 }
+
+// Reported reports whether the peer's end has been reported.
+func (e *Endpoint) Reported() bool { return e.reported.Load() }
 
 // fail ends the endpoint for a reason that people want to know. Any thread.
 func (e *Endpoint) fail(err error) {

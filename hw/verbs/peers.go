@@ -75,6 +75,9 @@ func (e *Endpoint) tellAll() {
 func (e *Endpoint) step(now time.Time) bool {
 	l := &e.lease
 	if e.failure.Load() != nil && l.phase < dead {
+		if !e.outcomeKnown(now) {
+			return false
+		}
 		e.die(now)
 	}
 	if l.phase == working && (e.msg.Broken.Load() != 0 || e.wantRejoin.Load()) {
@@ -172,6 +175,28 @@ func (e *Endpoint) resume(peerHas uint32) {
 	e.i.logf("peer %s: the path is back", e)
 }
 
+// outcomeKnown reports whether it is known what the peer did before it ended: its last message is delivered,
+// for there may be an answer in it, and the device has completed the operations on its memory, or has had the
+// time to.
+func (e *Endpoint) outcomeKnown(now time.Time) bool {
+	l := &e.lease
+	if l.failed.IsZero() {
+		l.failed = now // what has come until now is polled before the next step
+		return false
+	}
+	if e.announced(now) || !e.i.rx.drained() || e.written() {
+		return false
+	}
+	q := e.mem.started()
+	return q == nil || q.quiet() || now.Sub(l.failed) >= restTime
+}
+
+// announced reports whether messages that a closing peer has announced are still to come.
+func (e *Endpoint) announced(now time.Time) bool {
+	bye := e.byeSeq.Load()
+	return bye != 0 && int32(uint32(bye)-e.c.LastSeq) > 0 && now.Sub(e.lease.failed) < lastWords
+}
+
 // die ends everything that waits for the peer.
 func (e *Endpoint) die(now time.Time) {
 	err := fmt.Errorf("%w: %w", e.Err(), hw.ErrPeerDead)
@@ -202,20 +227,21 @@ func (e *Endpoint) endQueue(q *queue, err error) {
 func (e *Endpoint) giveEvents(now time.Time) {
 	l := &e.lease
 	i := e.i
-	bye := e.byeSeq.Load()
-	awaited := bye != 0 && int32(uint32(bye)-e.c.LastSeq) > 0 && now.Sub(l.since) < lastWords
-	if awaited || i.rx.fresh || !i.rx.drained() || e.written() {
+	if e.announced(now) || i.rx.fresh || !i.rx.drained() || e.written() {
 		return
 	}
 	if l.connected.Load() && !l.told {
 		l.told = true
 		i.rx.lost.Add(1)
 		i.rx.onPeer(hw.PeerEvent{Endpoint: e, Err: e.gone()})
+		e.reported.Store(true)
 	}
 	if len(l.zombies) > 0 {
 		return
 	}
 	l.phase = buried
+	e.reported.Store(true) // for callers that have connected meanwhile
+	bye := e.byeSeq.Load()
 	if e.c.Source != 0 {
 		i.rx.lost.Add(1)
 		i.rx.onPeer(hw.PeerEvent{Source: hw.Source(e.index), HasSource: true, Closed: bye != 0, Err: e.gone()})
