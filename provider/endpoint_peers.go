@@ -159,7 +159,7 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 	e.forget(l)
 	l.mu.Unlock()
 	e.requests.Range(func(id uint64, req *txRequest) {
-		if req.link == l.index {
+		if live := uint32(id >> 32); req.live.Load() == live && req.link == l.index && req.live.CompareAndSwap(live, 0) {
 			e.stopStream(id)
 			e.finishTx(req, id, status)
 		}

@@ -115,19 +115,28 @@ func (e *Endpoint) finishFetch(f *hot.Fetch, status fi.Errno) {
 	}
 }
 
-// lostFetches ends the operations whose peers are gone: their rings are in no
-// line any more.
-func (e *Endpoint) lostFetches() {
+// lostFetches ends the operations whose peers' ends have been reported, or are now: that of the link gone, nil: of
+// none. Before, the answers may stand in the own ring.
+func (e *Endpoint) lostFetches(gone *link) {
 	for i := range e.fetches.table.Len() {
 		f := e.fetches.table.At(uint32(i))
 		if atomic.LoadUint32(&f.Busy) == 0 {
 			continue
 		}
 		line := e.peers.At(uint32(e.av.line(fi.Addr(f.Dest))))
-		if atomic.LoadUintptr(&line.Slots) != f.Ring {
-			e.finishFetch(f, fi.ECONNRESET)
+		if n := atomic.LoadUint32(&line.Link); n != 0 {
+			if l := e.linkAt(n - 1); l != nil && l != gone && l.leadsTo(f.Ring) {
+				continue
+			}
 		}
+		e.finishFetch(f, fi.ECONNRESET)
 	}
+}
+
+// leadsTo reports whether the link's path is that to the peer with a ring, and the peer's end is not reported.
+func (l *link) leadsTo(ring uintptr) bool {
+	p := l.path.Load()
+	return p != nil && p.slots == ring && !p.Reported()
 }
 
 // FetchLost says that a peer may have gone while an operation was posted to it.

@@ -80,6 +80,8 @@ type path struct {
 	lane *segmentLane
 	// rounds are those of shared operations, nil: there are none. Immutable.
 	rounds *peerRounds
+	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
+	slots uintptr
 }
 
 // retryInterval is the pause between two attempts to connect to a peer that
@@ -96,9 +98,9 @@ func (l *link) ready() (*path, bool) {
 }
 
 // connect returns the link's path, connecting if need be. Errors: fi.EAGAIN
-// while the peer may still come up, fi.EHOSTUNREACH when it has not answered
-// for the connect timeout, fi.ECONNRESET when it was there and is gone,
-// fi.EACCES when it belongs to somebody else.
+// while the peer may still come up, or is gone and its last messages are not delivered;
+// fi.EHOSTUNREACH when it has not answered for the connect timeout, fi.ECONNRESET
+// when it was there and is gone, fi.EACCES when it belongs to somebody else.
 func (e *Endpoint) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok {
 		return p, nil
@@ -108,12 +110,17 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok {
 		return p, nil
 	}
+	old := l.path.Load()
+	if old != nil && !old.Reported() && e.state.Load() != stateClosed {
+		e.rx.seekEnds()
+		return nil, fi.EAGAIN // its last messages come first
+	}
 	now := time.Now()
 	if now.Before(l.nextTry) {
 		return nil, e.unreachable(l, now)
 	}
 	l.nextTry = now.Add(retryInterval)
-	if old := l.path.Load(); old != nil {
+	if old != nil {
 		e.forget(l)
 	}
 	ep, port, err := e.connectOver(l)
@@ -127,6 +134,9 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 		p := &path{Endpoint: ep, port: port, peer: own, rounds: e.shares.roundsWith(ep, port)}
 		if port.oneSided() {
 			p.keys = &peerKeys{}
+		}
+		if line := (hot.Peer{}); port.number == 0 && e.iface.FillPeer(ep, &line) == nil {
+			p.slots = line.Slots
 		}
 		l.path.Store(p)
 		e.stats.Shared(stats.SharedConnects, 1)
@@ -147,6 +157,16 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 		l.since = now
 	}
 	return nil, e.unreachable(l, now)
+}
+
+// broken is what a post returns of which nothing went out because of err. A path that is lost is not the
+// peer's end yet, or the peer has begun anew: the next post learns which.
+func (e *Endpoint) broken(err error) error {
+	if err != fi.ECONNRESET {
+		return err
+	}
+	e.rx.seekEnds()
+	return fi.EAGAIN
 }
 
 // refuse logs why a peer is refused, once until that changes. l.mu is held.

@@ -2,9 +2,11 @@ package provider
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -43,11 +45,19 @@ func (e *Endpoint) linkByName(a address) *link {
 // lookAtPeers has the transports report peers that are gone. The caller holds the lease.
 func (r *rxContext) lookAtPeers() {
 	r.recheck = false
+	r.ends.Store(false)
 	for _, e := range r.eps {
 		for _, p := range e.ports {
 			p.CheckPeers()
 		}
 	}
+}
+
+// seekEnds has the next progress check for peers that are gone: one is, and its end is not reported. Any thread.
+func (r *rxContext) seekEnds() {
+	r.ends.Store(true)
+	atomic.OrUint32(&r.hot.Attention, hot.AttentionGo)
+	r.ring()
 }
 
 // lives tells whether a sender is still behind a source.

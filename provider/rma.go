@@ -205,11 +205,10 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 	err := e.pumpRMA(p, req, id, lease)
 	switch {
 	case err == nil:
-		if p.Err() == nil || !e.claimRMA(id) {
-			e.countRMA(lease, r)
-			return nil
-		}
-		err = fi.ECONNRESET // it died before linkLost could see the request
+		// The peer may be gone by now, and its answer stand in the ring: the request ends with
+		// that, or when the end is reported (linkLost), which is after the last message.
+		e.countRMA(lease, r)
+		return nil
 	case err == fi.EAGAIN && (req.sent != 0 || req.part != 0):
 		e.held(l)
 		e.queueRMA(id)
@@ -223,6 +222,7 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 	l.inFlight.Add(-1)
 	e.over(l, req)
 	e.rmas.Free(id)
+	err = e.broken(err)
 	e.countPost(lease, 0, 0, err) // it is an error
 	return err
 }

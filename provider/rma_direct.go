@@ -123,15 +123,15 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	case sharedPart:
 		return true, nil
 	case sharedBreak:
-		return true, fi.ECONNRESET
+		return true, e.broken(fi.ECONNRESET)
 	case notShared:
 		if done, err := e.directParts(a, p, keys[:len(a.Remote)]); err != nil || !done {
-			return err != nil, err
+			return err != nil, e.broken(err)
 		}
 	}
 	if a.HasData || a.Flags&fi.RemoteCQData != 0 {
 		if err := e.notify(a, p, total); err != nil {
-			return true, err
+			return true, e.broken(err)
 		}
 	}
 	e.completeDirect(a, completes, total)

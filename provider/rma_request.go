@@ -173,7 +173,7 @@ func (e *Endpoint) pumpRMAs() {
 	e.pumpLanes()
 	e.pumpReplies()
 	if e.fetches.lost.Swap(false) {
-		e.lostFetches()
+		e.lostFetches(nil)
 	}
 }
 
@@ -286,11 +286,12 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 
 // lostRMAs ends the operations that wait for a peer that is gone.
 func (e *Endpoint) lostRMAs(l *link, status fi.Errno) {
-	e.lostFetches()
+	e.lostFetches(l)
 	e.dropLane(l.lane, status)
 	l.lane = nil
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
-		if req.link == l.index && e.claimRMA(id) {
+		// the link is valid once live is
+		if req.live.Load() == uint32(id>>32) && req.link == l.index && e.claimRMA(id) {
 			e.finishRMA(req, id, status)
 		}
 	})

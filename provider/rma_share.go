@@ -274,11 +274,12 @@ func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
 		return false
 	}
 	if !op.ended {
+		// A peer that is gone copies nothing: its process has died, or its endpoint was closed
+		// under the lease under which it helped. The count that is read after that is the last.
+		gone := op.path.Err() != nil
 		ended, failed := waitHelper(&r.words[1], op.needs, 1)
 		if !ended {
-			// Whoever is gone copies nothing: a process that died, or an endpoint
-			// that was closed under the lease under which it helped.
-			if !lease || op.path.Err() == nil {
+			if !lease || !gone {
 				return false
 			}
 			e.endShare(op, fi.ECONNRESET)

@@ -141,7 +141,7 @@ func (r *rxContext) attach(e *Endpoint) {
 }
 
 // flushTime bounds how long closing an endpoint waits for room in its peers'
-// rings, for acknowledgements that they wait for.
+// rings, for acknowledgements and results that they wait for.
 const flushTime = time.Second
 
 // disable takes an enabled endpoint out of service.
@@ -164,13 +164,20 @@ func (e *Endpoint) disable() {
 // caller holds the lease.
 func (r *rxContext) flushOut(e *Endpoint) {
 	for end := time.Now().Add(flushTime); r.waits(e) && time.Now().Before(end); {
+		if r.ends.Load() {
+			r.lookAtPeers() // messages to peers that are gone are dropped
+		}
 		r.flush()
+		e.pumpReplies()
 		runtime.Gosched()
 	}
 }
 
-// waits tells whether messages of the endpoint wait for room.
+// waits tells whether messages of the endpoint, or what it owes of reads and atomics, wait for room.
 func (r *rxContext) waits(e *Endpoint) bool {
+	if len(e.replies) != 0 {
+		return true
+	}
 	for i := range r.out {
 		if r.out[i].ep == e {
 			return true

@@ -76,6 +76,9 @@ type rxContext struct {
 	out       []control
 	lastCheck time.Time
 	recheck   bool // a peer has begun anew: its end is to be noticed before anything goes to it by name
+	// ends asks progress to check for peers that are gone. Set by any thread, cleared by the lease holder;
+	// sequentially consistent.
+	ends atomic.Bool
 	// advances counts calls of advance; lastTimers is when it ran the timers.
 	advances   uint32
 	lastTimers time.Time
@@ -210,7 +213,7 @@ func (r *rxContext) proceed(local bool) {
 			e.networkArrivals(r.cfg.ProgressBatch)
 		}
 	}
-	if r.recheck {
+	if r.recheck || r.ends.Load() {
 		r.lookAtPeers()
 	}
 	if r.pending() {
@@ -237,7 +240,7 @@ func (r *rxContext) proceed(local bool) {
 
 // pending tells whether there is work that no ring shows.
 func (r *rxContext) pending() bool {
-	if r.active.head != 0 && !r.offload || len(r.out) != 0 || r.deferred.Load() != 0 {
+	if r.active.head != 0 && !r.offload || len(r.out) != 0 || r.deferred.Load() != 0 || r.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {
@@ -276,7 +279,7 @@ func (r *rxContext) onNetwork() bool {
 
 // calledFor tells whether other threads have left something to progress.
 func (r *rxContext) calledFor() bool {
-	if r.deferred.Load() != 0 {
+	if r.deferred.Load() != 0 || r.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {

@@ -81,7 +81,7 @@ func (e *Endpoint) laneOf(l *link, p *path) *segmentLane {
 		at = &p.lane
 	}
 	if n := *at; n == nil || n.path != p {
-		e.dropLane(n, fi.ECONNRESET) // of a path before, whose end nobody has told yet
+		e.dropLane(n, fi.ECONNRESET) // of a path before
 		*at = e.newLane(l, p)
 	}
 	return *at

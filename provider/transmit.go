@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/binary"
 	"errors"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
@@ -176,6 +177,7 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, 
 	if err == nil {
 		e.sent(s, 1+lease, total)
 	}
+	err = e.broken(err)
 	e.countPost(lease, stats.StripeEager, total, err)
 	return starved, err
 }
@@ -306,6 +308,12 @@ type txRequest struct {
 	count   uint32
 	iov     [iovLimit]fi.IOVec
 
+	// live is the generation of the request's id while the peer's end ends it, else 0: not while its fields
+	// are written, nor when the poster takes it back. Stored by the poster, before the message goes out;
+	// changed to 0 by compare-and-swap by the poster or by linkLost, and stored by the lease holder when it
+	// ends otherwise; sequentially consistent.
+	live atomic.Uint32
+
 	// streaming state, used by the lease holder only
 	peerOp uint64 // the receiver's operation that fragments name
 	sent   uint64
@@ -334,7 +342,7 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 		e.lines[lease].Add(stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	*req = txRequest{context: s.Context, work: s.work, length: total, link: l.index, count: uint32(len(s.IOV))}
+	req.begin(s, l, total)
 	if s.Tagged {
 		req.flags |= txTagged
 	}
@@ -347,26 +355,37 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 	if s.told {
 		req.flags |= txTold
 	}
-	copy(req.iov[:], s.IOV)
+	if !eager && (s.Inject || s.Flags&fi.Inject != 0) {
+		e.keepInject(req, id, s, total)
+	}
 	l.inFlight.Add(1)
+	req.live.Store(uint32(id >> 32))
 	var err error
 	word := stats.StripeRendezvous
 	if eager {
 		word = stats.StripeSync
 		err = e.sendSync(s, p, id, int(total), lease)
 	} else {
-		if s.Inject || s.Flags&fi.Inject != 0 {
-			e.keepInject(req, id, s, total)
-		}
 		err = e.sendRTS(s, p, req, id, total, lease)
 	}
-	if err != nil {
+	if err != nil && req.live.CompareAndSwap(uint32(id>>32), 0) { // else linkLost was faster, and has completed it
 		l.inFlight.Add(-1)
 		e.conceal(req, id)
 		e.requests.Free(id)
+		err = e.broken(err)
+	} else {
+		err = nil
 	}
 	e.countPost(lease, word, total, err)
 	return err
+}
+
+// begin makes a request that was taken from the table that of a message of total bytes.
+func (req *txRequest) begin(s *SendArgs, l *link, total uint64) {
+	req.context, req.flags, req.work, req.length = s.Context, 0, s.work, total
+	req.link, req.count, req.iov = l.index, uint32(len(s.IOV)), [iovLimit]fi.IOVec{}
+	req.peerOp, req.sent, req.limit = 0, 0, 0
+	copy(req.iov[:], s.IOV)
 }
 
 func (e *Endpoint) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
@@ -445,5 +464,6 @@ func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	if req.flags&txTold == 0 {
 		e.countEnd(e.txCntr, req.work, req.flags&txAsked != 0, status != fi.Success, req.length)
 	}
+	req.live.Store(0)
 	e.requests.Free(id)
 }
