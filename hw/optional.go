@@ -133,6 +133,14 @@ type Answerer interface {
 	Answer(src Source) Endpoint
 }
 
+// Confirmer is what an Endpoint implements whose peer's address may be another interface's by now, without
+// its own end having been noticed.
+type Confirmer interface {
+	// Confirm checks that the peer is alive and is the one that was connected. nil: it is. Errors: ErrNoResource (ask
+	// again after Progress), ErrPeerDead (a peer event comes). Any thread may call it.
+	Confirm() error
+}
+
 // Waiter is what an Iface with [CapWakeup] implements, so that a thread can
 // sleep until a message arrives:
 //

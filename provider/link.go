@@ -62,6 +62,7 @@ type link struct {
 	since   time.Time // first of the failed attempts to connect, zero: none
 	nextTry time.Time
 	lost    bool     // the peer was connected once and is gone
+	listed  bool     // an address of the address vector has led here
 	refused string   // the last refusal that was logged
 	around  []*port  // that do not lead to the peer
 	filled  []uint32 // lines of the hot peer table that point at path
@@ -82,6 +83,9 @@ type path struct {
 	rounds *peerRounds
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
 	slots uintptr
+	// former says that the peer's address was removed from the address vector since it was connected, and inserted
+	// again: another endpoint may have it now. Written under link.mu, read by connect; sequentially consistent.
+	former atomic.Bool
 }
 
 // retryInterval is the pause between two attempts to connect to a peer that
@@ -102,13 +106,13 @@ func (l *link) ready() (*path, bool) {
 // fi.EHOSTUNREACH when it has not answered for the connect timeout, fi.ECONNRESET
 // when it was there and is gone, fi.EACCES when it belongs to somebody else.
 func (e *Endpoint) connect(l *link) (*path, error) {
-	if p, ok := l.ready(); ok {
+	if p, ok := l.ready(); ok && !p.former.Load() {
 		return p, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p, ok := l.ready(); ok {
-		return p, nil
+		return e.confirm(p)
 	}
 	old := l.path.Load()
 	if old != nil && !old.Reported() && e.state.Load() != stateClosed {
@@ -159,6 +163,34 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 	return nil, e.unreachable(l, now)
 }
 
+// confirm returns the path if its peer still has its address, fi.EAGAIN while that is not known, or the peer
+// is gone and its end is not reported. The caller has link.mu.
+func (e *Endpoint) confirm(p *path) (*path, error) {
+	if c, ok := p.Endpoint.(hw.Confirmer); ok && p.former.Load() {
+		p.port.wake()
+		if err := c.Confirm(); err != nil {
+			if errors.Is(err, hw.ErrPeerDead) {
+				e.rx.seekEnds()
+			}
+			return nil, fi.EAGAIN
+		}
+	}
+	p.former.Store(false)
+	return p, nil
+}
+
+// renew resets a link without addresses for one that has just been inserted: what became of the endpoint
+// that had that address before does not count.
+func (l *link) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost, l.since, l.nextTry, l.refused = false, time.Time{}, time.Time{}, ""
+	if p := l.path.Load(); p != nil && l.listed {
+		p.former.Store(true)
+	}
+	l.listed = true
+}
+
 // broken is what a post returns of which nothing went out because of err. A path that is lost is not the
 // peer's end yet, or the peer has begun anew: the next post learns which.
 func (e *Endpoint) broken(err error) error {
@@ -199,7 +231,8 @@ func (e *Endpoint) unreachable(l *link, now time.Time) error {
 
 // forget takes the peer's lines away from the C path. l.mu is held.
 func (e *Endpoint) forget(l *link) {
-	l.lost = true
+	p := l.path.Load()
+	l.lost = l.lost || p == nil || !p.former.Load() // else the end is of the endpoint that had the address before
 	for _, i := range l.filled {
 		line := e.peers.At(i)
 		if atomic.LoadUint32(&line.Link) == l.index+1 {
@@ -229,7 +262,8 @@ func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
 		// Another process may change a shared address vector at any time:
 		// this looks, and drops the lines of addresses that are gone.
 		seen := e.av.Generation()
-		if n := atomic.LoadUint32(&line.Link); n != 0 && !shared {
+		n := atomic.LoadUint32(&line.Link)
+		if n != 0 && !shared {
 			if l := e.linkAt(n - 1); l != nil && l.hold() {
 				if atomic.LoadUint32(&line.Link) == n { // else its number may be another's by now
 					return l, nil
@@ -243,8 +277,16 @@ func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
 			return nil, fi.EINVAL
 		}
 		l := e.holdLinkTo(to)
-		if shared {
+		if n == l.index+1 {
 			return l, nil
+		}
+		if n != 0 { // removed and inserted by another process meanwhile
+			l.release()
+			e.clearLine(line)
+			continue
+		}
+		if l.lines.Load() == 0 {
+			l.renew()
 		}
 		if atomic.CompareAndSwapUint32(&line.Link, 0, l.index+1) {
 			l.lines.Add(1)

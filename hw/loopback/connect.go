@@ -169,6 +169,9 @@ func (e *Endpoint) Err() error {
 	return nil
 }
 
+// Confirm is Check: a segment is never another interface's.
+func (e *Endpoint) Confirm() error { return e.Check() }
+
 // Reported reports whether the peer's end has been reported.
 func (e *Endpoint) Reported() bool { return e.reported.Load() }
 

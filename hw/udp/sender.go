@@ -49,6 +49,7 @@ type sender struct {
 	dirty     bool   // in stripe.dirty
 	ping      bool   // a ping is to be sent
 	urgent    bool   // it asks for an answer at once
+	confirms  uint64 // number of the ping that Confirm sent, 0: it waits for none
 	wanting   bool   // a post found no room in the peer's window
 	saidWant  uint64 // the limit for which the peer was told so, plus one
 	probes    int    // timeouts in a row without an answer
