@@ -27,6 +27,16 @@ func (s *side) knowAgain(o *side) {
 	l.src, l.ifis = src, ifis
 }
 
+// notices waits until the end of a path's peer is reported.
+func (s *side) notices(p *path) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); !p.Reported(); s.housekeep() {
+		if time.Now().After(end) {
+			s.t.Fatal("the end of the peer is not noticed")
+		}
+	}
+}
+
 // TestAddressAgain: an endpoint closes, another takes its address, and that is removed from the address vector and
 // inserted again. What became of the first says nothing about the other, whether or not its end has been noticed.
 func TestAddressAgain(t *testing.T) {
@@ -47,10 +57,8 @@ func TestAddressAgain(t *testing.T) {
 					oneMessage(t, x, y, 8)
 					_, p := x.pathTo(y)
 					y.close()
-					for end := time.Now().Add(time.Minute); noticed && !p.Reported(); x.housekeep() {
-						if time.Now().After(end) {
-							t.Fatal("the end of the peer is not noticed")
-						}
+					if noticed {
+						x.notices(p)
 					}
 					if err := x.av.Remove([]fi.Addr{x.addr[y]}, 0); err != nil {
 						t.Fatal(err)

@@ -147,6 +147,9 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 		return p, nil
 	case errors.Is(err, hw.ErrNoPath):
 		l.refuse(err)
+		if l.lost {
+			return nil, fi.ECONNRESET
+		}
 		return nil, fi.EHOSTUNREACH
 	case errors.Is(err, hw.ErrNoResource):
 		return nil, fi.EAGAIN

@@ -63,6 +63,17 @@ kills() {
 	between fault_restart
 }
 
+# Targets close as soon as they have performed what was posted. They have few ports, so that each is
+# soon another endpoint's.
+closes() {
+	local range
+
+	range=$(ip netns exec "$b" sysctl -n net.ipv4.ip_local_port_range)
+	ip netns exec "$b" sysctl -qw net.ipv4.ip_local_port_range="40000 40007"
+	WEFT_TEST_CLOSES=100 between fault_close
+	ip netns exec "$b" sysctl -qw net.ipv4.ip_local_port_range="$range"
+}
+
 # Hosts that have addresses of IPv6 only. (fi_pingpong's own connection is of IPv4.)
 ipv6() {
 	local where="between two hosts, IPv6" program
@@ -185,6 +196,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 				rma rma_small rma_order progress_rma collective trigger authkey scalable; do
 				between $program
 			done
+			closes
 			kills
 			between fault_sleep # half a minute: not with IPv6, too
 			ipv6
