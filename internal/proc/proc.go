@@ -23,7 +23,10 @@ type Host struct {
 	PIDNS  uint64 // inode
 	NetNS  uint64 // inode
 	UID    uint32 // effective
+	User   uint32 // UID as the user namespace above this one numbers it, which containers have in common
 	Self   Process
+	// Blind: /proc is of another pid namespace, so what it says of other processes is of others than those meant.
+	Blind bool
 }
 
 // Process names a process for good: a pid alone is reused.
@@ -44,6 +47,7 @@ func This() (Host, error) {
 	defer cache.Unlock()
 	if cache.Self.PID == uint32(os.Getpid()) {
 		cache.UID = uint32(os.Geteuid()) // it may change
+		cache.User = OuterUID(cache.UID)
 		return cache.Host, nil
 	}
 	h, err := readHost()
@@ -74,13 +78,40 @@ func readHost() (Host, error) {
 		}
 		*ns.ino = st.Ino
 	}
+	h.User = OuterUID(h.UID)
 	h.Self.PID = uint32(os.Getpid())
-	state, err := Read(h.Self.PID)
+	link, err := os.Readlink("/proc/self")
+	if err != nil {
+		return h, fmt.Errorf("own process: %w", err)
+	}
+	h.Blind = link != strconv.Itoa(os.Getpid())
+	state, err := read("self")
 	if err != nil {
 		return h, fmt.Errorf("own process: %w", err)
 	}
 	h.Self.Start = state.Start
 	return h, nil
+}
+
+// OuterUID is Host.User of a uid. Where /proc does not tell, it is the uid.
+func OuterUID(uid uint32) uint32 {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return uid
+	}
+	return mapUID(string(text), uid)
+}
+
+// mapUID translates a uid by the lines of a uid_map (user_namespaces(7)): the first
+// uid inside, the first one outside, and how many.
+func mapUID(text string, uid uint32) uint32 {
+	for line := range strings.Lines(text) {
+		var inside, outside, count uint32
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && uid >= inside && uid-inside < count {
+			return outside + (uid - inside)
+		}
+	}
+	return uid
 }
 
 // State is what /proc/<pid>/stat tells.
@@ -126,8 +157,11 @@ func (s State) Ended() bool {
 
 // Read returns what /proc/<pid>/stat tells. Errors: unix.ENOENT for a process
 // that is not there or hidden.
-func Read(pid uint32) (State, error) {
-	fd, err := unix.Open("/proc/"+strconv.FormatUint(uint64(pid), 10)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func Read(pid uint32) (State, error) { return read(strconv.FormatUint(uint64(pid), 10)) }
+
+// read is Read of the process that /proc calls so.
+func read(name string) (State, error) {
+	fd, err := unix.Open("/proc/"+name+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return State{}, err
 	}
@@ -139,7 +173,7 @@ func Read(pid uint32) (State, error) {
 	}
 	s, ok := parseStat(buf[:n])
 	if !ok {
-		return s, fmt.Errorf("/proc/%d/stat has an unknown form", pid)
+		return s, fmt.Errorf("/proc/%s/stat has an unknown form", name)
 	}
 	return s, nil
 }

@@ -82,6 +82,22 @@ func TestAlive(t *testing.T) {
 	}
 }
 
+func TestMapUID(t *testing.T) {
+	const two = "         0     100000      65536\n     65536       1000          1\n"
+	for _, c := range []struct {
+		text string
+		uid  uint32
+		want uint32
+	}{
+		{"         0          0 4294967295\n", 1000, 1000}, {"         0       1000          1\n", 0, 1000},
+		{two, 5, 100005}, {two, 65536, 1000}, {two, 65537, 65537}, {"", 7, 7}, {"nonsense\n", 7, 7},
+	} {
+		if got := mapUID(c.text, c.uid); got != c.want {
+			t.Errorf("%q: user %d is %d, want %d", c.text, c.uid, got, c.want)
+		}
+	}
+}
+
 func TestSame(t *testing.T) {
 	one, other, hidden := start(1000, 0x7ffc12345680), start(1000, 0x7ffc98765430), start(1000, 0)
 	for _, c := range []struct {
