@@ -16,6 +16,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/internal/proclock"
 )
 
 // avShared is the file behind a named address vector. Every process that has it
@@ -104,11 +106,11 @@ func avFileSize(capacity uint64) int64 {
 // avFileStart is what the names of all files of this user in this network
 // namespace start with: addresses mean something within one namespace.
 func avFileStart() (string, error) {
-	var st unix.Stat_t
-	if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
-		return "", fmt.Errorf("network namespace: %w", err)
+	h, err := proc.This()
+	if err != nil {
+		return "", err
 	}
-	return fmt.Sprintf("%s%d.%d.", avFilePrefix, os.Geteuid(), st.Ino), nil
+	return fmt.Sprintf("%s%d.%d.", avFilePrefix, h.User, h.NetNS), nil
 }
 
 // openAVShared opens the file of a named address vector of a domain, and makes
@@ -118,7 +120,7 @@ func openAVShared(cfg *config.Config, domain, name string, readOnly bool) (*avSh
 	if err != nil {
 		return nil, err
 	}
-	sweepAVFiles(cfg.SHMDir, start)
+	sweepAVFiles(cfg.SHMDir)
 	sum := sha256.Sum256([]byte(domain + "\x00" + name))
 	path := filepath.Join(cfg.SHMDir, start+hex.EncodeToString(sum[:16]))
 	deadline := time.Now().Add(cfg.ConnectTimeout)
@@ -163,7 +165,7 @@ func (s *avShared) open(capacity uint64) (again bool, err error) {
 	if !unused {
 		return s.join()
 	}
-	if !sameFile(s.fd, s.path) {
+	if !proclock.SameFile(s.fd, s.path) {
 		return true, fi.EAGAIN
 	}
 	if s.readOnly {
@@ -185,7 +187,7 @@ func (s *avShared) join() (again bool, err error) {
 	if ok, err := s.tryLock(avUsers, unix.F_RDLCK); !ok || err != nil {
 		return err == nil, errors.Join(err, errLocked)
 	}
-	if !sameFile(s.fd, s.path) {
+	if !proclock.SameFile(s.fd, s.path) {
 		return true, fi.EAGAIN
 	}
 	if err := s.checkHeader(); err != nil {
@@ -209,13 +211,6 @@ func checkAVFile(fd int) error {
 		return fmt.Errorf("open to others, mode %o: %w", st.Mode&0o777, fi.EACCES)
 	}
 	return nil
-}
-
-// sameFile tells whether path leads to the open file.
-func sameFile(fd int, path string) bool {
-	var opened, named unix.Stat_t
-	return unix.Fstat(fd, &opened) == nil && unix.Lstat(path, &named) == nil &&
-		opened.Dev == named.Dev && opened.Ino == named.Ino
 }
 
 // initialise makes the file an empty address vector. Byte 0 is held exclusively.
@@ -254,8 +249,8 @@ func (s *avShared) checkHeader() error {
 	return nil
 }
 
-// sweepAVFiles removes the files that nobody uses.
-func sweepAVFiles(dir, start string) {
+// sweepAVFiles removes this user's files that nobody uses, whatever namespace they are of.
+func sweepAVFiles(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return // opening the file will say so
@@ -263,7 +258,7 @@ func sweepAVFiles(dir, start string) {
 	defer d.Close()
 	list, _ := d.Readdirnames(-1)
 	for _, name := range list {
-		if !strings.HasPrefix(name, start) {
+		if !strings.HasPrefix(name, avFilePrefix) {
 			continue
 		}
 		s := avShared{path: filepath.Join(dir, name)}
@@ -272,7 +267,7 @@ func sweepAVFiles(dir, start string) {
 			continue
 		}
 		if checkAVFile(s.fd) == nil {
-			if unused, err := s.tryLock(avUsers, unix.F_WRLCK); unused && err == nil && sameFile(s.fd, s.path) {
+			if unused, err := s.tryLock(avUsers, unix.F_WRLCK); unused && err == nil && proclock.SameFile(s.fd, s.path) {
 				log.Infof(log.AV, "remove %s, whose users are dead", s.path)
 				unix.Unlink(s.path)
 			}
@@ -287,7 +282,7 @@ func (s *avShared) close() error {
 	locked, err := s.waitLock(avEntries, unix.F_WRLCK)
 	if locked && err == nil {
 		last, err := s.tryLock(avUsers, unix.F_WRLCK)
-		if last && err == nil && sameFile(s.fd, s.path) {
+		if last && err == nil && proclock.SameFile(s.fd, s.path) {
 			unix.Unlink(s.path)
 		} else {
 			_, _ = s.tryLock(avUsers, unix.F_UNLCK)

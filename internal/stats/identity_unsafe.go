@@ -25,13 +25,14 @@ const (
 	offCreated = int(unsafe.Offsetof(header{}.Created))
 	offWeft    = int(unsafe.Offsetof(header{}.Weft))
 	offCommand = int(unsafe.Offsetof(header{}.Command))
+	offLocked  = int(unsafe.Offsetof(header{}.Locked))
 )
 
 // newHeader describes this process.
 func newHeader(host *proc.Host, weft string) header {
 	h := header{
 		Magic: magic, Version: Version, Bytes: fileBytes, Table: Hash(),
-		PID: host.Self.PID, UID: host.UID, StartTime: host.Self.Start, BootID: host.BootID, PIDNS: host.PIDNS,
+		PID: host.Self.PID, UID: host.User, StartTime: host.Self.Start, BootID: host.BootID, PIDNS: host.PIDNS,
 		Created: time.Now().UnixNano(),
 	}
 	copy(h.Weft[:], weft)
@@ -41,9 +42,9 @@ func newHeader(host *proc.Host, weft string) header {
 	return h
 }
 
-// sweep removes this user's pages in dir whose processes have ended.
+// sweep removes this user's pages in dir whose processes have ended, and for root all.
 func sweep(dir string, host *proc.Host) {
-	list, err := List(dir, host.UID, false)
+	list, err := List(dir, host.User, host.UID == 0)
 	if err != nil {
 		return
 	}

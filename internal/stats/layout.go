@@ -42,13 +42,15 @@ type header struct {
 	Bytes     uint32 // of the file
 	Table     uint64
 	PID       uint32
-	UID       uint32
+	UID       uint32 // proc.Host.User
 	StartTime uint64 // proc.State.Start
 	BootID    [2]uint64
 	PIDNS     uint64
 	Created   int64 // ns since 1970
 	Weft      [32]byte
 	Command   [32]byte
+	Locked    uint32 // 1: the process holds a lock on the file while it lives (lock.go)
+	_         uint32
 }
 
 // blockHead is the first line of a block. Written by control operations under

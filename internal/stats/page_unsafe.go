@@ -162,7 +162,7 @@ func (p *page) ensure(dir, weft string) error {
 		return fmt.Errorf("page of counters: %w", err)
 	}
 	sweep(dir, &host)
-	path := filepath.Join(dir, fileName(host.UID, host.PIDNS, host.Self.PID))
+	path := filepath.Join(dir, fileName(host.User, host.PIDNS, host.Self.PID))
 	fd, err := p.create(dir, path, newHeader(&host, weft))
 	if err != nil {
 		return fmt.Errorf("page of counters %s: %w", path, err)
@@ -197,6 +197,9 @@ func (p *page) create(dir, path string, h header) (fd int, err error) {
 	}
 	if err = p.mapFile(fd); err != nil {
 		return -1, err
+	}
+	if setLock(fd) == nil {
+		h.Locked = 1
 	}
 	*(*header)(p.base) = h
 	from := temp

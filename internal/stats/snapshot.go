@@ -22,7 +22,7 @@ import (
 type Snapshot struct {
 	Path      string
 	PID       uint32
-	UID       uint32
+	UID       uint32 // proc.Host.User
 	Start     uint64 // clock ticks since boot
 	BootID    [2]uint64
 	PIDNS     uint64
@@ -32,6 +32,8 @@ type Snapshot struct {
 	Command   string
 	Values    []uint64 // by index in Table; of those at the level of the process
 	Endpoints []EndpointSnapshot
+
+	unlocked bool // the page's process holds a lock while it lives, and nobody held it
 }
 
 // EndpointSnapshot is one endpoint.
@@ -107,7 +109,7 @@ func read(path string, limit int64) (*Snapshot, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("%s: stat: %w", path, err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Uid != uid || st.Mode&0o022 != 0 {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || proc.OuterUID(st.Uid) != uid || st.Mode&0o022 != 0 {
 		return nil, fmt.Errorf("%s: mode %o of user %d: %w", path, st.Mode, st.Uid, ErrPermission)
 	}
 	image := make([]byte, min(st.Size, limit))
@@ -117,7 +119,7 @@ func read(path string, limit int64) (*Snapshot, error) {
 	}
 	s, err := parse(image[:n])
 	if s != nil {
-		s.Path, s.Taken = path, time.Now()
+		s.Path, s.Taken, s.unlocked = path, time.Now(), unlocked(image[:n], fd)
 		if err == nil && (s.UID != uid || s.PIDNS != pidns || s.PID != pid) {
 			return nil, fmt.Errorf("%s: is the page of process %d: %w", path, s.PID, ErrMalformed)
 		}
@@ -300,14 +302,14 @@ func (s *Snapshot) Value(name string) uint64 {
 	return total
 }
 
-// Alive tells whether the process that wrote the page still runs. Pages of
-// other pid namespaces count as alive: their processes cannot be asked.
+// Alive tells whether the process that wrote the page still runs. Of those in other
+// pid namespaces the page's lock tells; without one they count as alive.
 func (s *Snapshot) Alive(h *proc.Host) bool {
 	switch {
 	case s.BootID != h.BootID:
 		return false
-	case s.PIDNS != h.PIDNS:
-		return true
+	case s.PIDNS != h.PIDNS || h.Blind:
+		return !s.unlocked
 	}
 	return proc.Process{PID: s.PID, Start: s.Start}.Alive()
 }

@@ -281,10 +281,31 @@ func TestStale(t *testing.T) {
 	if err := os.WriteFile(stale, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// Of another pid namespace: one whose lock nobody holds, and one that has none, of which nobody knows.
+	binary.LittleEndian.PutUint64(text[offPIDNS:], 1)
+	foreign := filepath.Join(dir, fileName(h.User, 1, 1<<22+5))
+	if err := os.WriteFile(foreign, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(text[offLocked:], 0)
+	binary.LittleEndian.PutUint32(text[offPID:], 7)
+	unknown := filepath.Join(dir, fileName(h.User, 1, 7))
+	if err := os.WriteFile(unknown, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	e = open(t, dir, true, v4)
 	defer e.Close()
-	if _, err := os.Stat(stale); !os.IsNotExist(err) {
-		t.Error("the stale page is there", err)
+	for _, path := range []string{stale, foreign} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Error("the stale page is there", err)
+		}
+	}
+	if _, err := os.Stat(unknown); err != nil {
+		t.Error(err)
+	}
+	own, err := Read(filepath.Join(dir, fileName(h.User, h.PIDNS, h.Self.PID)))
+	if err != nil || own.unlocked {
+		t.Errorf("own page: %v, its lock counts as free", err)
 	}
 }
 

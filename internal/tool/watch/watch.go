@@ -69,7 +69,7 @@ func New(dir string, all bool) (*Watcher, error) {
 // returned once more, with its last counters. The error says that the directory
 // cannot be read.
 func (w *Watcher) Look() (*Look, error) {
-	paths, err := stats.List(w.Dir, w.host.UID, w.All)
+	paths, err := stats.List(w.Dir, w.host.User, w.All)
 	if err != nil {
 		return nil, err
 	}
