@@ -83,6 +83,7 @@ var constants = []struct {
 	{"WEFT_PATH_HELD", PathHeld}, {"WEFT_HOLD_NEVER", HoldNever}, {"WEFT_HOLD_IN_ROW", HoldInRow}, {"WEFT_HOLD_MORE", HoldMore},
 	{"WEFT_SEG_MAGIC", SegMagic}, {"WEFT_SEG_VERSION", SegVersion},
 	{"WEFT_SEG_ANY_IPV4", SegAnyIPv4}, {"WEFT_SEG_ANY_IPV6", SegAnyIPv6},
+	{"WEFT_SEG_LOCKED", SegLocked}, {"WEFT_SEG_ACROSS", SegAcross},
 	{"WEFT_LANES", Lanes}, {"WEFT_SLOT_BYTES", SlotBytes}, {"WEFT_SLOT_BODY", SlotBody}, {"WEFT_SLOT_BOUNCE", SlotBounce},
 	{"WEFT_KEY_READ", KeyRead}, {"WEFT_KEY_WRITE", KeyWrite}, {"WEFT_KEY_PROBES", KeyProbes}, {"WEFT_CLAIMS", Claims},
 	{"WEFT_ATTACH_FREE", AttachFree}, {"WEFT_ATTACH_CLAIMED", AttachClaimed},

@@ -65,6 +65,13 @@ const (
 	SegAnyIPv6 = 2
 )
 
+// Bits of [Segment].Flags: its owner holds a lock in the directory while it
+// lives, and is reached from other network namespaces.
+const (
+	SegLocked = 4
+	SegAcross = 8
+)
+
 // Key mirrors struct weft_key.
 type Key struct {
 	_      structs.HostLayout

@@ -80,10 +80,50 @@ func (a *sockaddr) lookups() []sockaddr {
 }
 
 // paths are where the file of an identity is found, its own name first.
-func (id *identity) paths(dir string, h *host) []string {
+func (id *identity) paths(dir string) []string {
 	var list []string
 	for _, n := range id.names() {
-		list = append(list, filepath.Join(dir, fileName(h.uid, h.netns, &n)))
+		list = append(list, filepath.Join(dir, fileName(id.user, id.netns, &n)))
+	}
+	if id.across {
+		list = append(list, filepath.Join(dir, fileName(id.user, anyNetNS, &id.name)))
+	}
+	return list
+}
+
+// anyNetNS stands in names of files that are found from every network namespace.
+const anyNetNS = 0
+
+// place is a name under which a file may be found.
+type place struct {
+	netns uint64 // or anyNetNS
+	as    sockaddr
+}
+
+func (p place) path(h *host) string {
+	return filepath.Join(h.dir, fileName(h.user, p.netns, &p.as))
+}
+
+// exact are the places of the file of the interface that is known as a.
+func (h *host) exact(a sockaddr) []place {
+	list := []place{{h.netns, a}}
+	if h.across {
+		list = append(list, place{anyNetNS, a})
+	}
+	return list
+}
+
+// places are where the interface at a may be found, in the order in which to look.
+// What answers at all addresses of this network namespace answers at no other's.
+func (h *host) places(a sockaddr) []place {
+	var list []place
+	if h.here == nil || !h.across || h.here(a.ip()) {
+		for _, as := range a.lookups() {
+			list = append(list, place{h.netns, as})
+		}
+	}
+	if h.across {
+		list = append(list, place{anyNetNS, a})
 	}
 	return list
 }

@@ -161,8 +161,9 @@ func TestStaleAlias(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			paths := dead.seg.id.paths(dir, &dead.host)
+			paths := dead.seg.id.paths(dir)
 			dead.seg.header().PID = 1<<22 + 1 // no such process
+			defer dead.lock.Release()         // which is this one's
 			switch by {
 			case "owner":
 				again, err := Open(at(9, 10, 0, 0, 2), Config{Dir: dir, Any: IPv4})

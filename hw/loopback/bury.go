@@ -62,7 +62,7 @@ func (i *Iface) bury(e *Endpoint) {
 	e.dead.Store(true)
 	i.lost.Add(1)
 	i.freeDeadBounces()
-	removeStale(e.seg.path, &i.host)
+	removeStale(e.seg.path, &i.host, flockPatience)
 	i.mu.Lock()
 	maps.DeleteFunc(i.peers, func(_ target, other *Endpoint) bool { return other == e })
 	i.mu.Unlock()

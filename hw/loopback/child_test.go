@@ -28,6 +28,9 @@ import (
 
 const childVariable = "WEFT_LOOPBACK_TEST_CHILD"
 
+// acrossVariable has children reach other network namespaces, if it is set.
+const acrossVariable = "WEFT_LOOPBACK_TEST_ACROSS"
+
 var roles = map[string]func(i *Iface, peer []byte){
 	"send":   sendRole,
 	"echo":   echoRole,
@@ -61,7 +64,7 @@ func runChild(args []string) {
 		os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
 	}()
-	i, err := Open(addr, Config{Dir: dir, RingLog2: 6, BounceCount: 8})
+	i, err := Open(addr, Config{Dir: dir, RingLog2: 6, BounceCount: 8, Across: os.Getenv(acrossVariable) != ""})
 	if err != nil {
 		fatal(err)
 	}
@@ -81,6 +84,22 @@ type child struct {
 	once sync.Once
 }
 
+// childFlags are the namespaces in which children are started (clone(2)).
+var childFlags uintptr
+
+// inNamespaces runs a test with children in this pid namespace, and with each in one of its own.
+func inNamespaces(t *testing.T, test func(*testing.T)) {
+	t.Run("one pid namespace", test)
+	t.Run("several", func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Skip("needs root")
+		}
+		childFlags = unix.CLONE_NEWPID
+		defer func() { childFlags = 0 }()
+		test(t)
+	})
+}
+
 // start starts a child with an address of its own and the given role.
 // Credentials are the test's if cred is nil.
 func start(t testing.TB, role, dir string, peer []byte, cred *syscall.Credential) *child {
@@ -92,7 +111,7 @@ func start(t testing.TB, role, dir string, peer []byte, cred *syscall.Credential
 	}
 	c.cmd.Env = append(os.Environ(), text)
 	c.cmd.Stderr = os.Stderr
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Cloneflags: childFlags}
 	if _, err := c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +151,7 @@ const maxTestPayload = 3000
 
 // sendsFirst tells whether a sender says that it is ready behind its first message: about
 // one in two does. The others may be killed before they have sent anything.
-func sendsFirst(pid int) bool { return pid%2 == 0 }
+func sendsFirst(addr []byte) bool { return addr[3]&1 == 0 }
 
 // sendRole sends numbered messages of changing sizes for ever.
 func sendRole(i *Iface, peer []byte) {
@@ -141,7 +160,7 @@ func sendRole(i *Iface, peer []byte) {
 		fatal(err)
 	}
 	ready := sync.OnceFunc(func() { fmt.Println("ready") })
-	if !sendsFirst(os.Getpid()) {
+	if !sendsFirst(i.Address()) {
 		ready()
 	}
 	p := make([]byte, maxTestPayload)

@@ -21,6 +21,7 @@ type Endpoint struct {
 	bell    bellAddr
 	owner   uint32 // our attach index at the peer plus one
 	key     uint8  // of ours, under which we are there
+	pid     uint32 // the peer's process id in our pid namespace, 0: it has none here
 	number  uint32 // index in Iface.endpoints
 	// exclusive: one thread at a time writes to ring, and nobody else does.
 	exclusive bool
@@ -34,7 +35,7 @@ type Endpoint struct {
 	kept     bool         // its memory could not be replaced. Progress lease
 	// claimHint is the claim that was free last. Written and read by any thread, relaxed: it only saves a search.
 	claimHint atomic.Uint32
-	noCMA     atomic.Bool // the kernel refused cross-memory attach; written by Get
+	noCMA     atomic.Bool // the kernel refuses cross-memory attach; written by Connect and Get
 }
 
 // Connect returns the endpoint to the interface at address, and makes it if
@@ -67,7 +68,7 @@ func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
 // attach maps the peer's segment and takes an entry in its attach table. It
 // returns the endpoint that there is if the peer is known by another address.
 func (i *Iface) attach(to target) (*Endpoint, error) {
-	seg, err := openPeer(i.cfg.Dir, &i.host, to.sockaddr)
+	seg, err := openPeer(&i.host, to.sockaddr)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +90,9 @@ func (i *Iface) attach(to target) (*Endpoint, error) {
 	}
 	e := &Endpoint{
 		iface: i, seg: seg, ring: seg.ring(laneOf(index)), exclusive: i.cfg.Exclusive && ownsLane(index), rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
-		owner: index + 1, key: to.key,
+		owner: index + 1, key: to.key, pid: i.host.pidOf(seg.id.owner),
 	}
+	e.noCMA.Store(e.pid == 0)
 	seg.useLane(laneOf(index)) // before the first message
 	i.addEndpoint(e)
 	i.peers[own] = e
@@ -111,7 +113,10 @@ func claimAttach(seg *segment, id *identity, secret []byte) (index uint32, ok bo
 		}
 		a.StartTime, a.Cookie = id.owner.start, id.cookie
 		a.NameBytes, a.Name, a.Number = uint32(id.name.n), id.name.raw, uint32(id.name.number)
-		a.Flags, a.Auth = uint32(id.all), senderProof(secret, seg.id.cookie, id.cookie)
+		a.Flags, a.Auth = 0, senderProof(secret, seg.id.cookie, id.cookie)
+		if seg.id.netns == id.netns {
+			a.Flags = uint32(id.all) // addresses that both mean alike
+		}
 		atomic.StoreUint32(&a.State, hot.AttachReady) // ↔ admit
 		return n, true
 	}
@@ -178,7 +183,7 @@ func (e *Endpoint) Reported() bool { return e.reported.Load() }
 // Check asks the kernel whether the peer's process runs. CheckPeers reports it
 // if not.
 func (e *Endpoint) Check() error {
-	if e.lost() || !e.seg.id.owner.alive() {
+	if e.lost() || !e.iface.host.alive(e.seg.id.owner) {
 		return hw.ErrPeerDead
 	}
 	return nil

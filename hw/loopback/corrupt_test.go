@@ -98,7 +98,7 @@ func TestCorruption(t *testing.T) {
 			recovered(t, a, b, c, target.begin == 0)
 			for _, i := range []*Iface{a, b} {
 				i.Close()
-				i.seg.remove(&i.host)
+				i.seg.remove()
 			}
 		})
 	}

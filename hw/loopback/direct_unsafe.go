@@ -30,7 +30,7 @@ func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 		line.Keys = uintptr(unsafe.Pointer(e.seg.key(0)))
 	}
 	if i.cfg.UseCMA != CMANo && !e.noCMA.Load() {
-		line.PID = e.seg.id.owner.pid
+		line.PID = e.pid
 	}
 	atomic.StoreUint64(&line.Put, 0)
 	line.Exclusive = 0

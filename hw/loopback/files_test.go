@@ -46,7 +46,8 @@ func TestForeignFiles(t *testing.T) {
 		{"other version", false, poke(8, 99), hw.ErrInvalid},
 		{"dead process", false, poke(12, 1<<22+1), hw.ErrUnreachable},
 		{"other boot", false, poke(32, 1), hw.ErrUnreachable},
-		{"other pid namespace", false, poke(48, 1), hw.ErrUnreachable},
+		{"other pid namespace, no lock", false, poke(int64(unsafe.Offsetof(hot.Segment{}.Flags)), 0, 48, 1), hw.ErrUnreachable},
+		{"other pid namespace, lock not held", false, poke(48, 1, 64, 1), hw.ErrUnreachable},
 		{"other net namespace", false, poke(56, 1), hw.ErrUnreachable},
 		{"other start time", false, poke(64, 1), hw.ErrUnreachable},
 		{"other user inside", false, poke(72, 77), hw.ErrPermission},
@@ -80,10 +81,14 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// poke overwrites four bytes of the header.
-func poke(offset int64, value uint32) func(string, int) error {
+// poke overwrites four bytes of the header, and others: an offset and a value each.
+func poke(offset int64, value uint32, more ...int64) func(string, int) error {
 	return func(_ string, fd int) error {
 		_, err := unix.Pwrite(fd, binary.LittleEndian.AppendUint32(nil, value), offset)
+		for n := 0; n < len(more); n += 2 {
+			_, err2 := unix.Pwrite(fd, binary.LittleEndian.AppendUint32(nil, uint32(more[n+1])), more[n])
+			err = errors.Join(err, err2)
+		}
 		return err
 	}
 }
@@ -130,7 +135,7 @@ func TestStaleIsSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fd, err := unix.Open(filepath.Join(dir, fileName(keep.host.uid, keep.host.netns, &a)), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(filepath.Join(dir, fileName(keep.host.user, keep.host.netns, &a)), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +177,7 @@ func TestRemoveKeepsSuccessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(old)
-	if !removeFile(old, i.seg.path) {
+	if !removeFile(old, i.seg.path, flockPatience) {
 		t.Error("the old file counts as still there")
 	}
 	if _, err := os.Lstat(i.seg.path); err != nil {

@@ -123,14 +123,14 @@ func TestGetRefused(t *testing.T) {
 	}
 	reader.kill()
 	hidden.kill()
-	h, err := thisHost()
+	h, err := thisHost(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if cred != nil {
-		h.uid = cred.Uid
+		h.uid, h.user = cred.Uid, cred.Uid
 	}
-	sweepNow(dir, &h)
+	sweepNow(&h)
 	if n := segments(t, dir); n != 0 {
 		t.Errorf("%d segments left", n)
 	}

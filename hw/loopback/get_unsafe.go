@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/proc"
 )
 
 const (
@@ -113,7 +114,7 @@ func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, 
 			n := min(l[0].len, r[0].len, chunk)
 			cut, r[0].len = r[0].len-n, n
 		}
-		n, errno := vmTransfer(call, e.seg.id.owner.pid, l[:nl], r[:nr], total <= rawChunk)
+		n, errno := vmTransfer(call, e.pid, l[:nl], r[:nr], total <= rawChunk)
 		if cut != 0 {
 			r[0].len += cut
 		}
@@ -122,7 +123,7 @@ func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, 
 			continue
 		case errno != 0:
 			return done, e.getError(errno)
-		case n == 0 && e.seg.id.owner.ending():
+		case n == 0 && e.ending():
 			return done, hw.ErrPeerDead
 		case n == 0:
 			return done, fmt.Errorf("loopback: transfer stopped at %d of %d bytes: %w", done, total, hw.ErrInvalid)
@@ -146,14 +147,25 @@ func vmTransfer(call uintptr, pid uint32, l, r []iovec, raw bool) (uintptr, unix
 	return n, errno
 }
 
+// ending tells whether the peer runs no more or is about to end: its memory may be
+// gone already.
+func (e *Endpoint) ending() bool {
+	owner := e.seg.id.owner
+	h := &e.iface.host
+	if owner.pidns == h.pidns && !h.blind {
+		return proc.Process{PID: owner.pid, Start: owner.start}.Ending()
+	}
+	return !h.blind && proc.Process{PID: e.pid}.Ending() || !h.alive(owner)
+}
+
 func (e *Endpoint) getError(errno unix.Errno) error {
-	if errno != unix.ENOSYS && e.seg.id.owner.ending() {
+	if errno != unix.ENOSYS && e.ending() {
 		return hw.ErrPeerDead // while a process ends, its memory goes first
 	}
 	switch errno {
 	case unix.EPERM, unix.EACCES, unix.ENOSYS:
 		if !e.noCMA.Swap(true) && e.iface.cfg.UseCMA == CMAYes {
-			e.iface.logf("cross-memory attach to process %d: %v", e.seg.id.owner.pid, errno)
+			e.iface.logf("cross-memory attach to process %d: %v", e.pid, errno)
 		}
 		return hw.ErrPermission
 	case unix.ESRCH:

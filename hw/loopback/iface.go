@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/proclock"
 )
 
 // Iface is the interface of one endpoint. It implements hw.Iface, hw.Direct
@@ -18,7 +20,8 @@ type Iface struct {
 	cfg  Config // with defaults; immutable
 	host host   // immutable
 	seg  *segment
-	mark *uint32 // forkMark
+	mark *uint32        // forkMark
+	lock *proclock.Lock // nil: the file system has none
 
 	closed  atomic.Bool // set by Close; read by everybody
 	stripes []*hot.Stripe
@@ -72,18 +75,39 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := thisHost()
+	h, err := thisHost(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
+	h.across, h.here = cfg.Across, cfg.Here
 	registerBarrier()
-	sweep(cfg.Dir, &h)
-	seg, err := createSegment(&h, name, &cfg)
+	lock, err := proclock.Hold(cfg.Dir)
+	switch {
+	case err == nil:
+		h.locked = true
+	case errors.Is(err, proclock.ErrUnsupported):
+		cfg.Logf("loopback: peers in other pid namespaces are not reached: %v", err)
+	default:
+		return nil, fmt.Errorf("loopback: %w", err)
+	}
+	sweep(&h)
+	i, err := newIface(&h, name, cfg)
+	if err != nil {
+		lock.Release()
+		return nil, err
+	}
+	i.lock = lock
+	return i, nil
+}
+
+// newIface makes the interface of a process that holds its lock, if it can.
+func newIface(h *host, name sockaddr, cfg Config) (*Iface, error) {
+	seg, err := createSegment(h, name, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	i := &Iface{
-		cfg: cfg, host: h, seg: seg, mark: forkMark(),
+		cfg: cfg, host: *h, seg: seg, mark: forkMark(),
 		peers:  map[target]*Endpoint{},
 		bellFD: -1,
 		onPeer: func(hw.PeerEvent) {},
@@ -102,7 +126,7 @@ func Open(addr []byte, cfg Config) (*Iface, error) {
 	}
 	i.ringFD.Store(-1)
 	if i.bellDir, err = openBellDir(cfg.Dir); err != nil {
-		seg.discard(&h)
+		seg.discard()
 		return nil, fmt.Errorf("loopback: open directory %s: %w", cfg.Dir, err)
 	}
 	i.SetEagerWindow(true)
@@ -243,7 +267,7 @@ func (i *Iface) Close() error {
 	for end := time.Now().Add(closeWait); i.heldBounces() && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
-	i.seg.remove(&i.host)
+	i.seg.remove()
 	i.closeBells()
 	for _, e := range endpoints {
 		e.release()
@@ -253,6 +277,7 @@ func (i *Iface) Close() error {
 	}
 	i.stripes = nil
 	i.seg.mem.retire(&ownRanges)
+	i.lock.Release()
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (i *Iface) awaitClaim(c *hot.Claim, entry uint32) {
 			runtime.Gosched()
 			continue
 		}
-		if p := (process{uint32(word >> 32), atomic.LoadUint64(&c.StartTime)}); p != i.host.self && !p.alive() {
+		if !i.host.alive(process{pid: uint32(word >> 32), start: atomic.LoadUint64(&c.StartTime)}) {
 			atomic.CompareAndSwapUint64(&c.Word, word, 0)
 			return
 		}
@@ -114,7 +114,7 @@ func (i *Iface) freeDeadClaims() {
 	for n := range uint32(hot.Claims) {
 		c := i.seg.claim(n)
 		word := atomic.LoadUint64(&c.Word)
-		if word != 0 && !i.runs(process{uint32(word >> 32), atomic.LoadUint64(&c.StartTime)}) {
+		if word != 0 && !i.runs(process{pid: uint32(word >> 32), start: atomic.LoadUint64(&c.StartTime)}) {
 			atomic.CompareAndSwapUint64(&c.Word, word, 0)
 		}
 	}

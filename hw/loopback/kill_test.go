@@ -62,7 +62,9 @@ func attached(i *Iface) int {
 // TestKillSenders kills sending processes at random instants. The receiver
 // gets every message whole and in order up to the kill, a live sender goes on,
 // and nothing of the dead stays.
-func TestKillSenders(t *testing.T) {
+func TestKillSenders(t *testing.T) { inNamespaces(t, killSenders) }
+
+func killSenders(t *testing.T) {
 	dir := shmDir(t)
 	i, live := open(t, Config{Dir: dir, RingLog2: 7, AttachCount: 40}), open(t, Config{Dir: dir})
 	check := messages{t: t}
@@ -111,7 +113,7 @@ func TestKillSenders(t *testing.T) {
 		for until := time.Now().Add(time.Duration(rand.IntN(3000)) * time.Microsecond); time.Now().Before(until); {
 			step()
 		}
-		if sendsFirst(victim.cmd.Process.Pid) {
+		if sendsFirst(victim.addr) {
 			had++
 		}
 		victim.cmd.Process.Kill()
@@ -128,7 +130,7 @@ func TestKillSenders(t *testing.T) {
 		}
 		i.Progress(16)
 		i.CheckPeers()
-		sweepNow(dir, &i.host)
+		sweepNow(&i.host)
 	}
 	s := i.Stats()
 	t.Logf("%d killed, %d of them had sent; %+v; survivor sent %d", killed, check.gone, s, sent)
@@ -138,16 +140,18 @@ func TestKillSenders(t *testing.T) {
 }
 
 // sweepNow sweeps whatever the time.
-func sweepNow(dir string, h *host) {
+func sweepNow(h *host) {
 	sweeps.Lock()
-	delete(sweeps.next, dir)
+	delete(sweeps.next, h.dir)
 	sweeps.Unlock()
-	sweep(dir, h)
+	sweep(h)
 }
 
 // TestKillReceivers kills receiving processes while this one sends to them and
 // to a live interface.
-func TestKillReceivers(t *testing.T) {
+func TestKillReceivers(t *testing.T) { inNamespaces(t, killReceivers) }
+
+func killReceivers(t *testing.T) {
 	dir := shmDir(t)
 	i, live := open(t, Config{Dir: dir, BounceCount: 8}), open(t, Config{Dir: dir})
 	events := 0
@@ -213,7 +217,7 @@ func TestKillReceivers(t *testing.T) {
 	for _, c := range children {
 		c.kill()
 	}
-	sweepNow(dir, &i.host)
+	sweepNow(&i.host)
 	t.Logf("%d killed", killed)
 	if events != killed {
 		t.Errorf("%d killed, %d events", killed, events)

@@ -113,11 +113,12 @@ type identity struct {
 	cookie uint64
 	owner  process
 	bootID [2]uint64
-	pidns  uint64
 	netns  uint64
-	uid    uint32
+	user   uint32
 	name   sockaddr
 	all    Families // at all of whose addresses it answers
+	locked bool     // the owner holds a lock in the file's directory while it lives
+	across bool     // it is reached from other network namespaces
 }
 
 // parseHeader checks a private copy of a header against the size of its file.
@@ -143,8 +144,9 @@ func parseHeader(h *hot.Segment, size uint64) (geometry, identity, error) {
 		return geometry{}, identity{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return g, identity{
-		cookie: h.Cookie, owner: process{h.PID, h.StartTime}, bootID: h.BootID,
-		pidns: h.PIDNamespace, netns: h.NetNamespace, uid: h.UID, name: name, all: Families(h.Flags) & allFamilies,
+		cookie: h.Cookie, owner: process{h.PID, h.StartTime, h.PIDNamespace}, bootID: h.BootID,
+		netns: h.NetNamespace, user: h.UID, name: name, all: Families(h.Flags) & allFamilies,
+		locked: h.Flags&hot.SegLocked != 0, across: h.Flags&hot.SegAcross != 0,
 	}, nil
 }
 
@@ -153,11 +155,23 @@ func (g *geometry) header(id *identity) hot.Segment {
 	return hot.Segment{
 		Magic: hot.SegMagic, Version: hot.SegVersion,
 		PID: id.owner.pid, StartTime: id.owner.start, Cookie: id.cookie, BootID: id.bootID,
-		PIDNamespace: id.pidns, NetNamespace: id.netns, UID: id.uid,
-		NameBytes: uint32(id.name.n), Name: id.name.raw, Number: uint32(id.name.number), Flags: uint32(id.all),
+		PIDNamespace: id.owner.pidns, NetNamespace: id.netns, UID: id.user,
+		NameBytes: uint32(id.name.n), Name: id.name.raw, Number: uint32(id.name.number), Flags: id.flags(),
 		Bytes: g.bytes, RingOffset: g.ringOffset, AttachOffset: g.attachOffset, BounceOffset: g.bounceOffset,
 		RingLog2: g.ringLog2, AttachCount: g.attachCount, BounceCount: g.bounceCount,
 		BounceBytes: g.bounceBytes, BounceStride: g.bounceStride, KeyOffset: g.keyOffset, KeyCount: g.keyCount,
 		AuthOffset: g.authOffset, AuthCount: g.authCount,
 	}
+}
+
+// flags are the header's.
+func (id *identity) flags() uint32 {
+	f := uint32(id.all)
+	if id.locked {
+		f |= hot.SegLocked
+	}
+	if id.across {
+		f |= hot.SegAcross
+	}
+	return f
 }

@@ -28,7 +28,7 @@ func FuzzHeader(f *testing.F) {
 	}
 	for _, c := range []Config{c, {RingLog2: 1, AttachCount: 1, BounceCount: 1, BounceBytes: 1, Stripes: 1}} {
 		g := newGeometry(&c)
-		h := g.header(&identity{cookie: 1, owner: process{1, 2}, name: name})
+		h := g.header(&identity{cookie: 1, owner: process{1, 2, 3}, name: name})
 		f.Add(headerBytesOf(&h), g.bytes)
 		h.BounceOffset = ^uint64(0) - 63
 		f.Add(headerBytesOf(&h), g.bytes)
@@ -141,27 +141,29 @@ func TestNames(t *testing.T) {
 }
 
 func TestAlive(t *testing.T) {
-	h, err := thisHost()
+	dir := shmDir(t)
+	h, err := thisHost(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !h.self.alive() || !(process{h.self.pid, 0}).alive() {
+	if !h.alive(h.self) || !h.alive(process{pid: h.self.pid}) {
 		t.Error("this process is not alive")
 	}
-	for _, p := range []process{{}, {h.self.pid, h.self.start + 1}, {1<<22 + 1, 0}, {1 << 31, 0}} {
-		if p.alive() {
-			t.Errorf("%+v is alive", p)
+	for _, p := range []process{{}, {pid: h.self.pid, start: h.self.start + 1}, {pid: 1<<22 + 1}, {pid: 1 << 31}} {
+		for _, p.pidns = range []uint64{0, h.pidns, elsewhere} {
+			if h.alive(p) {
+				t.Errorf("%+v is alive", p)
+			}
 		}
 	}
-	dir := shmDir(t)
 	c := start(t, "hold", dir, nil, nil)
 	c.line(t)
 	s, err := proc.Read(uint32(c.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := process{uint32(c.cmd.Process.Pid), s.Start}
-	if !p.alive() {
+	p := process{uint32(c.cmd.Process.Pid), s.Start, h.pidns}
+	if !h.alive(p) {
 		t.Error("a running child is not alive")
 	}
 	c.cmd.Process.Kill()
@@ -169,12 +171,12 @@ func TestAlive(t *testing.T) {
 	if err := unix.Waitid(unix.P_PID, int(p.pid), &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p.alive() {
+	if h.alive(p) {
 		t.Error("a zombie is alive")
 	}
 	c.cmd.Wait()
-	if p.alive() {
+	if h.alive(p) {
 		t.Error("an ended child is alive")
 	}
-	sweepNow(dir, &h)
+	sweepNow(&h)
 }

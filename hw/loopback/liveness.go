@@ -1,7 +1,6 @@
 package loopback
 
 import (
-	"path/filepath"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hot"
@@ -42,14 +41,14 @@ func (i *Iface) CheckPeers() {
 	i.freeDeadClaims()
 }
 
-// runs is process.alive, asked once for each call of CheckPeers.
+// runs is host.alive, asked once for each call of CheckPeers.
 func (i *Iface) runs(p process) bool {
-	if p == i.host.self {
+	if i.host.isSelf(p) {
 		return true
 	}
 	alive, known := i.rx.checks.alive[p]
 	if !known {
-		alive = p.alive()
+		alive = i.host.alive(p)
 		i.rx.checks.alive[p] = alive
 	}
 	return alive
@@ -96,7 +95,7 @@ func (i *Iface) checkSource(n uint32) bool {
 			return true
 		}
 	case state == hot.AttachClaimed || state == hot.AttachReady:
-		if i.runs(process{uint32(word >> 32), startOf(a, state)}) {
+		if i.runs(process{pid: uint32(word >> 32), start: startOf(a, state)}) {
 			return true
 		}
 	}
@@ -105,7 +104,9 @@ func (i *Iface) checkSource(n uint32) bool {
 	}
 	met := src != nil && src.state != sourceRefused
 	if met && state != hot.AttachLeaving {
-		removeStale(filepath.Join(i.cfg.Dir, fileName(i.host.uid, i.host.netns, &src.name)), &i.host)
+		for _, at := range i.host.exact(src.name) {
+			removeStale(at.path(&i.host), &i.host, flockPatience)
+		}
 	}
 	if src != nil {
 		src.reset()

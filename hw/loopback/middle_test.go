@@ -82,7 +82,7 @@ func TestDieInTheMiddle(t *testing.T) {
 			if n := attached(i); n != 0 {
 				t.Errorf("%d attach entries are left", n)
 			}
-			sweepNow(dir, &i.host)
+			sweepNow(&i.host)
 			if n := segments(t, dir); n != 1 {
 				t.Errorf("%d segments", n)
 			}

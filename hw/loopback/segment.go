@@ -28,14 +28,14 @@ type segment struct {
 // createSegment makes the file, maps it and gives it its name. Errors: EADDRINUSE
 // when a live interface has the name, ENOSPC when the file system is full.
 func createSegment(h *host, name sockaddr, c *Config) (*segment, error) {
-	dir, geo := c.Dir, newGeometry(c)
+	dir, geo := h.dir, newGeometry(c)
 	s := &segment{
 		geo: geo,
 		id: identity{
-			cookie: newCookie(), owner: h.self, bootID: h.bootID, pidns: h.pidns, netns: h.netns, uid: h.uid,
-			name: name, all: c.Any,
+			cookie: newCookie(), owner: h.self, bootID: h.bootID, netns: h.netns, user: h.user,
+			name: name, all: c.Any, locked: h.locked, across: h.across,
 		},
-		path: filepath.Join(dir, fileName(h.uid, h.netns, &name)),
+		path: place{h.netns, name}.path(h),
 	}
 	fd, temp, err := createNameless(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func createSegment(h *host, name sockaddr, c *Config) (*segment, error) {
 		temp = "/proc/self/fd/" + strconv.Itoa(fd)
 	}
 	if err := s.publish(temp, h); err != nil {
-		s.discard(h)
+		s.discard()
 		return nil, err
 	}
 	return s, nil
@@ -140,7 +140,7 @@ func writeZeros(fd int, size int64) error {
 
 // publish gives the file its names.
 func (s *segment) publish(from string, h *host) error {
-	for _, path := range s.id.paths(filepath.Dir(s.path), h) {
+	for _, path := range s.id.paths(h.dir) {
 		if err := link(from, path, h); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func link(from, path string, h *host) error {
 		if err != unix.EEXIST {
 			return fmt.Errorf("loopback: name the segment %s: %w", path, err)
 		}
-		if !removeStale(path, h) {
+		if !removeStale(path, h, flockPatience) {
 			break
 		}
 	}
@@ -167,19 +167,19 @@ func link(from, path string, h *host) error {
 }
 
 // discard removes a segment that nobody has used. Peers may have found it.
-func (s *segment) discard(h *host) {
+func (s *segment) discard() {
 	atomic.OrUint32(s.rxState(), hot.RxGone)
-	s.remove(h)
+	s.remove()
 	s.mem.retire(&ownRanges)
 }
 
 // openPeer maps the segment of the live interface at name. A segment whose
 // owner is dead is removed. Errors wrap hw.ErrUnreachable, ErrPermission,
 // ErrInvalid (malformed), or an errno (EMFILE, ENOMEM and the like).
-func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
+func openPeer(h *host, name sockaddr) (*segment, error) {
 	var first error
-	for _, as := range name.lookups() {
-		s, err := openLive(dir, h, name, as)
+	for _, at := range h.places(name) {
+		s, err := openLive(h, name, at)
 		if err == nil || !isGone(err) {
 			return s, err
 		}
@@ -190,15 +190,15 @@ func openPeer(dir string, h *host, name sockaddr) (*segment, error) {
 	return nil, first
 }
 
-// openLive is openPeer for a file that is called as.
-func openLive(dir string, h *host, name, as sockaddr) (*segment, error) {
-	s, err := openNamed(dir, h, name, as, peerRanges.mapFile)
+// openLive is openPeer for the file at a place.
+func openLive(h *host, name sockaddr, at place) (*segment, error) {
+	s, err := openNamed(h, name, at, peerRanges.mapFile)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case !s.id.owner.alive():
-		removeStale(filepath.Join(dir, fileName(h.uid, h.netns, &as)), h)
+	case !h.alive(s.id.owner):
+		removeStale(at.path(h), h, flockPatience)
 		err = fmt.Errorf("loopback: segment %s: process %d has ended: %w", s.path, s.id.owner.pid, hw.ErrUnreachable)
 	case s.gone():
 		err = fmt.Errorf("loopback: segment %s is being closed: %w", s.path, hw.ErrUnreachable)
@@ -209,26 +209,26 @@ func openLive(dir string, h *host, name, as sockaddr) (*segment, error) {
 	return nil, err
 }
 
-// openNamed maps the segment in the file called as, if it was made for the
+// openNamed maps the segment in the file at a place, if it was made for the
 // interface at name, even if its owner has ended meanwhile, and checks that it
 // is what it claims to be. mapper maps it. Errors as openPeer's.
-func openNamed(dir string, h *host, name, as sockaddr, mapper func(int, uint64) (mapping, error)) (*segment, error) {
-	s := &segment{path: filepath.Join(dir, fileName(h.uid, h.netns, &as))}
+func openNamed(h *host, name sockaddr, at place, mapper func(int, uint64) (mapping, error)) (*segment, error) {
+	s := &segment{path: at.path(h)}
 	fd, err := unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("loopback: open segment %s: %w", s.path, openError(err))
 	}
 	defer unix.Close(fd)
-	if err := s.examine(fd, h); err != nil {
+	if err := s.examine(fd, h, at.netns); err != nil {
 		return nil, fmt.Errorf("loopback: segment %s: %w", s.path, err)
 	}
-	if !answers(&s.id.name, s.id.all, &name) {
+	if !answers(&s.id.name, s.id.all, &name) || at.netns == anyNetNS && s.id.name != name {
 		return nil, fmt.Errorf("loopback: segment %s belongs to %s: %w", s.path, s.id.name.String(), hw.ErrUnreachable)
 	}
 	if s.mem, err = mapper(fd, s.geo.bytes); err != nil {
 		return nil, fmt.Errorf("loopback: map segment %s: %w", s.path, err)
 	}
-	s.path = filepath.Join(dir, fileName(h.uid, h.netns, &s.id.name)) // the doorbell is beside it
+	s.path = place{s.id.netns, s.id.name}.path(h) // the doorbell is beside it
 	return s, nil
 }
 
@@ -242,8 +242,9 @@ func openError(err error) error {
 	return err
 }
 
-// examine checks the file and its header, all but name and liveness.
-func (s *segment) examine(fd int, h *host) error {
+// examine checks the file and its header, all but name and liveness. netns is the network
+// namespace that it has to be of, or anyNetNS.
+func (s *segment) examine(fd int, h *host, netns uint64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fmt.Errorf("stat: %w", err)
@@ -268,10 +269,12 @@ func (s *segment) examine(fd int, h *host) error {
 	switch {
 	case s.id.bootID != h.bootID:
 		return fmt.Errorf("made before the last boot: %w", hw.ErrUnreachable)
-	case s.id.pidns != h.pidns || s.id.netns != h.netns:
-		return fmt.Errorf("made in other namespaces: %w", hw.ErrUnreachable)
-	case s.id.uid != h.uid:
-		return fmt.Errorf("made by user %d: %w", s.id.uid, hw.ErrPermission)
+	case netns != anyNetNS && s.id.netns != netns:
+		return fmt.Errorf("made in another network namespace: %w", hw.ErrUnreachable)
+	case (s.id.owner.pidns != h.pidns || h.blind) && !(s.id.locked && h.locked):
+		return fmt.Errorf("made in another pid namespace, and without locks nobody knows who runs there: %w", hw.ErrUnreachable)
+	case s.id.user != h.user:
+		return fmt.Errorf("made by user %d: %w", s.id.user, hw.ErrPermission)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -106,12 +107,11 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		src.state = sourceRefused
 		return i.malformed("sender %s refused: it has another authorisation key", name.String())
 	}
-	seg, err := openNamed(i.cfg.Dir, &i.host, name, name, mapFile)
+	owner := process{pid: private.PID, start: private.StartTime}
+	seg, err := i.openSource(name, private.Cookie, owner)
 	switch {
-	case err == nil && (seg.id.cookie != private.Cookie || seg.id.owner != process{private.PID, private.StartTime}):
-		seg.mem.unmap() // the sender is gone and another took its name; what it sent in slots still counts
-		seg = nil
 	case err == nil:
+		owner = seg.id.owner
 	case isGone(err):
 	case transient(err) && src.waits():
 		i.logf("message from %s waits: %v", name.String(), err)
@@ -122,9 +122,29 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 	}
 	*src = source{
 		state: sourceReady, name: name, key: key, all: Families(private.Flags) & allFamilies, cookie: private.Cookie,
-		owner: process{private.PID, private.StartTime}, seg: seg,
+		owner: owner, seg: seg,
 	}
 	return done
+}
+
+// openSource maps the segment of a sender. Errors as openPeer's: hw.ErrUnreachable when the
+// sender is gone and perhaps another took its name; what it sent in slots still counts.
+func (i *Iface) openSource(name sockaddr, cookie uint64, owner process) (*segment, error) {
+	var first error
+	for _, at := range i.host.exact(name) {
+		seg, err := openNamed(&i.host, name, at, mapFile)
+		if err == nil && seg.id.cookie == cookie && seg.id.owner.pid == owner.pid && seg.id.owner.start == owner.start {
+			return seg, nil
+		}
+		if err == nil {
+			seg.mem.unmap()
+			err = fmt.Errorf("loopback: segment %s is another's: %w", seg.path, hw.ErrUnreachable)
+		}
+		if first == nil || isGone(first) {
+			first = err
+		}
+	}
+	return nil, first
 }
 
 // waits tells whether there is patience left.

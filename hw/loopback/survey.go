@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +15,7 @@ type SegmentState int
 const (
 	SegmentLive    SegmentState = iota // its process runs
 	SegmentDead                        // its process has ended, or the host was booted since
-	SegmentUnknown                     // of another version, another pid namespace, or unreadable
+	SegmentUnknown                     // of another version, of another pid namespace and without a lock, or unreadable
 )
 
 // String returns the state's name.
@@ -30,12 +29,13 @@ type SegmentInfo struct {
 	Name  string // address and port
 	Bytes int64  // of the file
 	State SegmentState
+	ino   uint64 // 0: unknown
 }
 
 // Survey lists the segments in a directory, those of other users only as far as
-// they can be read.
+// they can be read, each once, whatever its names.
 func Survey(dir string) ([]SegmentInfo, error) {
-	h, err := thisHost()
+	h, err := thisHost(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -44,15 +44,21 @@ func Survey(dir string) ([]SegmentInfo, error) {
 		return nil, fmt.Errorf("loopback: survey: %w", err)
 	}
 	var list []SegmentInfo
+	seen := map[uint64]bool{}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "weft.") && !strings.HasSuffix(e.Name(), bellSuffix) && e.Type().IsRegular() {
-			list = append(list, survey(filepath.Join(dir, e.Name()), &h))
+		if !isSegment(e.Name()) || !e.Type().IsRegular() {
+			continue
 		}
+		s := survey(filepath.Join(dir, e.Name()), h)
+		if s.ino == 0 || !seen[s.ino] {
+			list = append(list, s)
+		}
+		seen[s.ino] = true
 	}
 	return list, nil
 }
 
-func survey(path string, h *host) SegmentInfo {
+func survey(path string, h host) SegmentInfo {
 	s := SegmentInfo{Path: path, State: SegmentUnknown}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -63,36 +69,30 @@ func survey(path string, h *host) SegmentInfo {
 	if unix.Fstat(fd, &st) != nil {
 		return s
 	}
-	s.UID, s.Bytes = st.Uid, st.Size
+	s.UID, s.Bytes, s.ino = st.Uid, st.Size, st.Ino
+	h.uid = st.Uid // whose lock it is
 	header, err := readHeader(fd)
 	if err != nil {
 		return s
 	}
 	if _, id, err := parseHeader(header, uint64(st.Size)); err == nil {
 		s.PID, s.Name = id.owner.pid, id.name.String()
-		if abandoned(header, h) {
+		if abandoned(header, &h) {
 			s.State = SegmentDead
-		} else if header.PIDNamespace == h.pidns {
+		} else if header.PIDNamespace == h.pidns || id.locked {
 			s.State = SegmentLive
 		}
 	}
 	return s
 }
 
-// RemoveDead removes the segment at path, with its other name and its doorbell,
+// RemoveDead removes the segment at path, with its other names and its doorbell,
 // if its process has ended, and tells whether it is gone. Only the owner of the
 // file and root may.
 func RemoveDead(path string) (bool, error) {
-	h, err := thisHost()
+	h, err := thisHost(filepath.Dir(path))
 	if err != nil {
 		return false, err
 	}
-	if h.uid == 0 {
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return false, fmt.Errorf("loopback: %s: %w", path, err)
-		}
-		h.uid = st.Uid
-	}
-	return removeStale(path, &h), nil
+	return removeStaleOf(path, &h), nil
 }

@@ -83,11 +83,11 @@ func (i *Iface) ownerGone(owner uint32) bool {
 	a := i.seg.attach(owner - 1)
 	state := atomic.LoadUint32(&a.State)
 	if src := i.known(owner - 1); src != nil && src.state != sourceRefused {
-		return state == hot.AttachLeaving || !src.owner.alive()
+		return state == hot.AttachLeaving || !i.host.alive(src.owner)
 	}
 	switch state {
 	case hot.AttachClaimed, hot.AttachReady:
-		return !process{atomic.LoadUint32(&a.PID), startOf(a, state)}.alive()
+		return !i.host.alive(process{pid: atomic.LoadUint32(&a.PID), start: startOf(a, state)})
 	}
 	return true // leaving, free or nonsense
 }

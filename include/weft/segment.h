@@ -28,6 +28,12 @@
 #define WEFT_SEG_ANY_IPV4 1u
 #define WEFT_SEG_ANY_IPV6 2u
 
+/* Bits of flags in a segment's header: its owner holds a lock in the directory
+ * while it lives (internal/proclock), so that other pid namespaces know; and it is
+ * reached from other network namespaces, where its segment has another name. */
+#define WEFT_SEG_LOCKED 4u
+#define WEFT_SEG_ACROSS 8u
+
 /* Bytes of what is said about an authorisation key (hw/loopback/auth.go). */
 #define WEFT_AUTH_BYTES 16
 
@@ -48,7 +54,7 @@ struct weft_segment {
 	uint64_t pid_namespace;    /* inode */
 	uint64_t net_namespace;    /* inode */
 	uint64_t start_time;       /* of the owner process, and what it runs (internal/proc) */
-	uint32_t uid;
+	uint32_t uid;              /* as the user namespace above the owner's numbers it */
 	uint32_t name_bytes;
 	uint8_t name[28];          /* sockaddr that the endpoint is known by */
 	uint32_t ring_log2;        /* slots of each inbound ring */

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/hw/loopback"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/internal/proclock"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -86,12 +87,13 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 			live++
 		}
 	}
-	pages, _ := stats.List(h.cfg.SHMDir, self.UID, self.UID == 0) // the directory was read just now
+	pages, _ := stats.List(h.cfg.SHMDir, self.User, self.UID == 0) // the directory was read just now
 	for _, p := range pages {
 		if s, _ := stats.Read(p); s != nil && !s.Alive(&self) {
 			dead = append(dead, p)
 		}
 	}
+	dead = append(dead, proclock.Stale(h.cfg.SHMDir)...)
 	if len(dead) == 0 {
 		return good("leftovers", "no segments of dead processes; %d in use", live)
 	}
@@ -105,9 +107,12 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 func removeAll(dead []string, what string, self *proc.Host) Finding {
 	for _, path := range dead {
 		ok := false
-		if strings.HasPrefix(filepath.Base(path), stats.FilePrefix) {
+		switch name := filepath.Base(path); {
+		case strings.HasPrefix(name, stats.FilePrefix):
 			ok = stats.RemoveStale(path, self)
-		} else {
+		case strings.HasPrefix(name, proclock.FilePrefix):
+			ok = proclock.Remove(path)
+		default:
 			ok, _ = loopback.RemoveDead(path)
 		}
 		if _, err := os.Lstat(path); !ok && err == nil {

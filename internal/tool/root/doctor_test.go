@@ -44,14 +44,14 @@ func TestDoctor(t *testing.T) {
 	}
 	_, _ = load.Process.Wait()
 	f := findings(t, run(t, []string{env}, "doctor", "--json", "--only", "leftovers"))["leftovers"][0]
-	if f.Verdict != doctor.Warn || !strings.Contains(f.What, "3 files") || !strings.Contains(f.Remedy, "--fix") {
+	if f.Verdict != doctor.Warn || !strings.Contains(f.What, "4 files") || !strings.Contains(f.Remedy, "--fix") {
 		t.Errorf("%+v", f)
 	}
 	if r := run(t, []string{env}, "doctor", "--strict", "--only", "leftovers"); r.Status != 1 || !strings.Contains(r.Out, "warn  leftovers") {
 		t.Errorf("%+v", r)
 	}
 	f = findings(t, run(t, []string{env}, "doctor", "--fix", "--json", "--only", "leftovers"))["leftovers"][0]
-	if f.Verdict != doctor.Good || !strings.Contains(f.What, "removed 3 files") {
+	if f.Verdict != doctor.Good || !strings.Contains(f.What, "removed 4 files") {
 		t.Errorf("%+v", f)
 	}
 	if left, _ := filepath.Glob(dir + "/*"); len(left) != 0 {

@@ -208,7 +208,7 @@ func TestInfoProblems(t *testing.T) {
 	if r := run(t, []string{env, "FI_WEFT_RING_SLOTS=5"}, "info"); r.Status != 1 || !strings.Contains(r.Err, "FI_WEFT_RING_SLOTS") || !strings.Contains(r.Out, "bad value") {
 		t.Errorf("a bad value: %+v", r)
 	}
-	if r := run(t, []string{"FI_WEFT_SHM_DIR=/nowhere"}, "info"); r.Status != 1 || !strings.Contains(r.Out, "shm    not usable  loopback: create a segment in /nowhere: no such file") {
+	if r := run(t, []string{"FI_WEFT_SHM_DIR=/nowhere"}, "info"); r.Status != 1 || !strings.Contains(r.Out, "shm    not usable  loopback: lock file in /nowhere: no such file") {
 		t.Errorf("no directory: %+v", r)
 	}
 	small := t.TempDir()
