@@ -202,6 +202,13 @@ func TestCopying(t *testing.T) {
 	}
 }
 
+// busy tells whether memory is being moved.
+func (c *collapser) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running
+}
+
 // TestCollapser: memory that is in use is tried again, what cannot be moved is not, and after many
 // attempts in vain none is made any more.
 func TestCollapser(t *testing.T) {
@@ -220,10 +227,7 @@ func TestCollapser(t *testing.T) {
 	idle := func() {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			c.mu.Lock()
-			running := c.running
-			c.mu.Unlock()
-			if !running {
+			if !c.busy() {
 				return
 			}
 		}
@@ -234,6 +238,16 @@ func TestCollapser(t *testing.T) {
 	idle()
 	if a, b, d := tries[0].Load(), tries[1].Load(), tries[2].Load(); a != 10 || b == 0 || b > 2 || d != 1 {
 		t.Errorf("%d, %d and %d attempts", a, b, d)
+	}
+	sparse := &collapser{collapse: func(uint64) error { return errSparse }}
+	for range 4 {
+		sparse.ask(0, collapseQueue*hugePage)
+		for sparse.busy() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if sparse.vain != 0 {
+		t.Errorf("%d attempts at sparse memory count as in vain", sparse.vain)
 	}
 	vain.Store(true)
 	for range 2 * collapseVain / collapseTries {

@@ -23,7 +23,7 @@ const hugePage = 2 << 20
 
 // ontoHugePages asks the kernel to put memory of this process on huge pages, and
 // returns for how many bytes it did so. Only whole huge pages within the memory are
-// asked for, and only those of which something has been touched.
+// asked for, and only those that are there for the most part.
 func ontoHugePages(addr, n uint64) (done uint64) {
 	for at := (addr + hugePage - 1) &^ (hugePage - 1); at+hugePage <= addr+n; at += hugePage {
 		if collapse(at) == nil {
@@ -34,11 +34,39 @@ func ontoHugePages(addr, n uint64) (done uint64) {
 }
 
 // collapse puts the memory at an address, a multiple of hugePage, on a huge page. Errors:
-// EAGAIN and EBUSY while somebody uses one of its pages, ENOMEM, and EINVAL for
-// memory that cannot be on one. The address is no pointer: it may be of unused memory of Go's.
+// EAGAIN and EBUSY while somebody uses one of its pages, ENOMEM, EINVAL for
+// memory that cannot be on one, and errSparse. The address is no pointer: it may be of unused memory of Go's.
 func collapse(at uint64) error {
+	if err := dense(at); err != nil {
+		return err
+	}
 	if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(at), hugePage, unix.MADV_COLLAPSE); errno != 0 {
 		return errno
+	}
+	return nil
+}
+
+// errSparse: most of the memory that a huge page would have is not there.
+var errSparse = errors.New("too little of it is in use")
+
+// leastDense is how much of a huge page's memory has to be there already, in bytes. A process grows
+// by the rest, which the kernel fills with zeros: by a third at most.
+const leastDense = hugePage / 4 * 3
+
+// dense tells whether enough of the memory for a huge page at an address is there. Errors:
+// errSparse, and ENOMEM if a part is not mapped at all.
+func dense(at uint64) error {
+	var pages [hugePage / 4096]byte
+	vec := pages[:hugePage/os.Getpagesize()]
+	if err := resident(at, vec); err != nil {
+		return err
+	}
+	there := 0
+	for _, v := range vec {
+		there += int(v & 1)
+	}
+	if there*os.Getpagesize() < leastDense {
+		return errSparse
 	}
 	return nil
 }
@@ -134,6 +162,10 @@ func (c *collapser) tried(err error) {
 	if err == nil {
 		c.vain = 0
 		log.Infof(log.MR, "memory at %#x is used often and on a huge page now, after %d attempts", w.at, w.tries)
+		return
+	}
+	if errors.Is(err, errSparse) {
+		log.Debugf(log.MR, "memory at %#x is used often, but stays on small pages: %v", w.at, err)
 		return
 	}
 	if c.vain++; c.vain == collapseVain {

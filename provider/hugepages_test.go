@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -43,6 +44,56 @@ func hugeNow(t *testing.T, memory []byte) int {
 		t.Skip("a kernel without huge pages")
 	}
 	return sum
+}
+
+// TestHugeSparse: memory of which little is there is not put on huge pages, which would bring the
+// rest: not when it is used often, nor when it is registered. When most of it is there, it is.
+func TestHugeSparse(t *testing.T) {
+	const places = 8
+	memory, err := unix.Mmap(-1, 0, (places+1)*hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(memory) }()
+	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0)
+	first := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory))))
+	skip := (hugePage - first%hugePage) % hugePage
+	memory, first = memory[skip:skip+places*hugePage], first+skip
+	touch := func(n uint64) {
+		for at := uint64(0); at < places*hugePage; at += hugePage {
+			for k := uint64(0); k < n; k += 4096 {
+				memory[at+k] = 1
+			}
+		}
+	}
+	there := func() (n int) {
+		pages := make([]byte, len(memory)/os.Getpagesize())
+		if err := resident(first, pages); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range pages {
+			n += int(v&1) * os.Getpagesize()
+		}
+		return n
+	}
+	touch(64 << 10)
+	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 0, 0, 0, 0)
+	before := there()
+	for at := first; at < first+uint64(len(memory)); at += hugePage {
+		if err := collapse(at); !errors.Is(err, errSparse) {
+			t.Fatalf("64 KiB in 2 MiB: %v", err)
+		}
+	}
+	if n := ontoHugePages(first, uint64(len(memory))); n != 0 || there() != before {
+		t.Errorf("a sparse region: %d bytes moved, %d bytes there, %d before", n, there(), before)
+	}
+	touch(leastDense)
+	if err := collapse(first); errors.Is(err, errSparse) {
+		t.Errorf("three quarters are there: %v", err)
+	}
+	if err := dense(first + uint64(len(memory)) + 1<<40); err == nil {
+		t.Error("memory that is not mapped is dense")
+	}
 }
 
 // TestHugeRegions: a large region is on huge pages once it is registered, a small
