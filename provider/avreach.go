@@ -11,7 +11,8 @@ import (
 
 // localAddrs tells which addresses are this host's. Endpoints are bound to
 // sockets of this network namespace, so an address that none of its interfaces
-// has belongs to no endpoint that can be reached through shared memory. The
+// has belongs to no endpoint that can be reached through shared memory, unless
+// that is shared with other network namespaces (FI_WEFT_SHM_ACROSS). The
 // reverse does not hold; whether a peer is there is found out by connecting.
 type localAddrs struct {
 	src names.Source
@@ -68,10 +69,10 @@ func (l *localAddrs) known(n names.Name) bool {
 	return local && err == nil
 }
 
-// reaches tells whether the domain's endpoints reach an address: it is on this
-// host, or there is a transport to others.
+// reaches tells whether the domain's endpoints may reach an address: it is on this
+// host, or in a container that shares memory with us, or there is a transport to others.
 func (d *Domain) reaches(n names.Name) bool {
-	if d.local.has(n) {
+	if d.cfg.Across() || d.local.has(n) {
 		return true
 	}
 	locals, err := names.Locals(names.System)

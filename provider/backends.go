@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"io"
+	"net/netip"
 
 	"golang.org/x/sys/unix"
 
@@ -133,6 +134,7 @@ func udpCongestion(c *config.Config) (*congestion.Config, error) {
 // regions are published to peers with the same key.
 func openOwn(e *Endpoint, stripes int) (iface, error) {
 	own := loopback.Config{
+		Here:        func(a netip.Addr) bool { return e.domain.local.has(names.New(a, 0)) },
 		BounceCount: max(e.bounces(e.domain.cfg), stripes),
 		Stripes:     stripes,
 		Key:         e.auth.bytes(),
@@ -158,6 +160,7 @@ func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.C
 	}
 	own.Dir, own.RingLog2, own.AttachCount, own.BounceBytes = c.SHMDir, int(log2(c.RingSlots)), c.MaxPeers, c.SHMBounceSize()
 	own.Eager = c.SHMEagerSize
+	own.Across = c.Across()
 	own.UseCMA = map[config.Tri]loopback.CMA{config.Auto: loopback.CMAAuto, config.Yes: loopback.CMAYes, config.No: loopback.CMANo}[c.UseCMA]
 	own.Logf = func(format string, args ...any) { log.Warnf(log.EPData, format, args...) }
 	i, err := loopback.Open(addr, own)
@@ -165,4 +168,10 @@ func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.C
 		return nil, err // not i: an interface that holds a nil pointer is not nil
 	}
 	return i, nil
+}
+
+// nameTaken tells whether an endpoint of another network namespace that shares our
+// memory has a name.
+func nameTaken(n names.Name, c *config.Config) bool {
+	return c.Across() && loopback.Taken(c.SHMDir, n.AppendSockaddr(nil))
 }

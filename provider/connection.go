@@ -81,12 +81,12 @@ func (e *Endpoint) openConn() error {
 		if !ok {
 			return fmt.Errorf("the passive endpoint listens or has no address any more: %w", fi.EINVAL)
 		}
-		e.socket, e.name, err = bindSocket(want, e.domain.DomainName(), e.domain.cfg.Iface)
+		e.socket, e.name, err = e.domain.bind(want, e.domain.DomainName(), e.domain.cfg.Iface)
 	default:
 		if c.request, err = takeRequest(h); err != nil {
 			return err
 		}
-		if e.socket, e.name, err = bindSocket(c.request.local.WithPort(0), "", ""); err != nil {
+		if e.socket, e.name, err = e.domain.bind(c.request.local.WithPort(0), "", ""); err != nil {
 			c.request.giveBack()
 		}
 	}

@@ -110,7 +110,7 @@ func (c *connection) hold(s *net.TCPConn) error {
 // peer, fi.EHOSTUNREACH also if no transport leads to it.
 func (c *connection) reach(peer names.Name) error {
 	e := c.ep
-	if len(e.networks) == 0 && !e.domain.local.has(peer) {
+	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.has(peer) {
 		return fmt.Errorf("no transport from %s to %s: %w", e.name, peer, fi.EHOSTUNREACH)
 	}
 	done, err := e.av.change()

@@ -244,7 +244,22 @@ func (d *Domain) bindName(format fi.AddrFormat, raw []byte) (*boundSocket, names
 		}
 		want = n
 	}
-	return bindSocket(want, d.DomainName(), d.cfg.Iface)
+	return d.bind(want, d.DomainName(), d.cfg.Iface)
+}
+
+// bindTries is how many ports are tried, of which another network namespace may have each.
+const bindTries = 16
+
+// bind is bindSocket for an endpoint of the domain. A port that the kernel chooses is one
+// that no endpoint has with which the domain's share memory.
+func (d *Domain) bind(want names.Name, domainIface, only string) (*boundSocket, names.Name, error) {
+	for try := 0; ; try++ {
+		s, n, err := bindSocket(want, domainIface, only)
+		if err != nil || want.Port != 0 || try == bindTries || !nameTaken(n, d.cfg) {
+			return s, n, err
+		}
+		s.close()
+	}
 }
 
 // Hot is the table of plain words that C reads. It lives until Close.

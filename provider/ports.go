@@ -68,11 +68,13 @@ func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 }
 
 // connectOver connects to the peer of a link over the first port that leads to
-// it. One with an address of this host may share no memory with us: it has a
+// it. One with an address of another network namespace may share memory with us
+// (FI_WEFT_SHM_ACROSS), and one with an address of this host may share no memory with us: it has a
 // /dev/shm or an FI_WEFT_SHM_DIR of its own, as containers do. Then it is reached
 // as on another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
 func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
-	if len(e.ports) > 1 && !e.domain.local.has(l.to.Name) {
+	here := e.domain.local.has(l.to.Name)
+	if len(e.ports) > 1 && !here && !e.domain.cfg.Across() {
 		return e.connectFirst(l, e.ports[1:])
 	}
 	own := e.ports[0]
@@ -90,7 +92,9 @@ func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
 	if err == nil || !errors.Is(err, hw.ErrUnreachable) {
 		return ep, own, err
 	}
-	l.detour(own, err)
+	if here {
+		l.detour(own, err)
+	}
 	return far, p, nil
 }
 

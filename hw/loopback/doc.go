@@ -22,7 +22,8 @@
 // An interface is named by the socket address that it is given. Several may
 // share one and have different numbers then ([AppendNumber]). The file is
 // called weft.<uid>.<network namespace>.<address>, with a dot and the number if
-// there is one, so users and network namespaces do not meet. A file becomes visible with its name only when it
+// there is one, so users and network namespaces do not meet. With Config.Across it has
+// one more name, with 0 for the namespace, by which it is found from all. A file becomes visible with its name only when it
 // is complete (link of a nameless file). An interface that answers at all
 // addresses of a family has a second name, that of the wildcard address, and
 // is found under it by who knows another address than its own.
@@ -41,7 +42,9 @@
 // had taken, and bounce buffers that it had not returned. CheckPeers and
 // Progress find all four: the owner of a slot is in the slot's sequence word,
 // the owner of an entry in the entry, the holder of a buffer in the buffer, and
-// the owner of a file in its header, always as process id and start time.
+// the owner of a file in its header, always as process id and start time. Whether
+// that process lives /proc tells in its own pid namespace, and in others a lock that it
+// holds in the directory (package proclock).
 // The memory of a dead peer is replaced by private memory at the same address
 // before it is given back, because C threads may still be writing there. For
 // the same reason the addresses of an interface's own segment outlive it: they
@@ -67,6 +70,7 @@
 //
 // # Limits
 //
-// Peers must share the pid and network namespaces and see the same directory.
+// Peers must see the same directory and be the same user, and share the network
+// namespace unless both are opened with Config.Across.
 // An interface has at most [MaxAttach] senders at a time.
 package loopback

@@ -184,7 +184,13 @@ func TestAcrossNetworks(t *testing.T) {
 	if _, err := Open(across.addr, Config{Dir: dir, Across: true}); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("an address that another network namespace has: %v", err)
 	}
+	if !Taken(dir, across.addr) || !Taken(dir, i.Address()) || Taken(dir, j.Address()) || Taken(dir, testAddress()) {
+		t.Error("who has which address")
+	}
 	across.kill()
+	if Taken(dir, across.addr) {
+		t.Error("the dead have an address")
+	}
 	again, err := Open(across.addr, Config{Dir: dir, Across: true})
 	if err != nil {
 		t.Fatalf("the address of the dead: %v", err)

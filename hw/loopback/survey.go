@@ -96,3 +96,19 @@ func RemoveDead(path string) (bool, error) {
 	}
 	return removeStaleOf(path, &h), nil
 }
+
+// Taken tells whether a live interface in a directory that is reached from every
+// network namespace has an address.
+func Taken(dir string, addr []byte) bool {
+	name, err := parseSockaddr(addr)
+	if err != nil {
+		return false
+	}
+	h, err := thisHost(dir)
+	if err != nil {
+		return false
+	}
+	path := place{anyNetNS, name}.path(&h)
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && !removeStale(path, &h, 0)
+}

@@ -95,6 +95,7 @@ type Config struct {
 	ConnectTimeout    time.Duration // for a peer's segment to answer
 	PeerCheckInterval time.Duration // between looks whether peers are alive
 	SHMDir            string        // absolute path
+	SHMAcross         Tri           // whether peers of other network namespaces are looked for in SHMDir; see Across
 	Stats             bool          // show the page of counters
 	Direct            bool          // C calls the data plane without the runtime
 	Iface             string        // interface name, empty: all
@@ -155,6 +156,15 @@ func Default() *Config {
 
 // SHMBounceSize is the size in bytes of a bounce buffer between processes of this host.
 func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) }
+
+// defaultSHMDir is where segments are unless FI_WEFT_SHM_DIR says otherwise.
+const defaultSHMDir = "/dev/shm"
+
+// Across tells whether peers of other network namespaces are looked for in SHMDir: where that is
+// not the default, somebody has chosen it for those who share it.
+func (c *Config) Across() bool {
+	return c.SHMAcross == Yes || c.SHMAcross == Auto && c.SHMDir != defaultSHMDir
+}
 
 // limitToBounce holds *size to the bounce buffers' size: a default is lowered,
 // as the table says; a value that was set is an error.

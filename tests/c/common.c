@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "container.h"
 #include "runner.h"
 
 #define EXIT_SKIP 77
@@ -191,7 +192,7 @@ static pid_t spawn(const struct test *t, int rank, int procs, const int *links, 
 {
 	char nums[2 + NODE_PEERS][16];
 	char *argv[6 + NODE_PEERS + 1] = { "/proc/self/exe", "--child", (char *)t->name };
-	pid_t pid = fork();
+	pid_t pid = container_fork(rank);
 
 	if (pid)
 		return pid;

@@ -11,7 +11,11 @@ static char dir[128];
 const char *shmdir_make(void)
 {
 	if (test_rank == 0) {
-		snprintf(dir, sizeof(dir), "/dev/shm/test.weft.%d.XXXXXX", (int)getpid());
+		const char *shared = getenv("FI_WEFT_SHM_DIR"); /* of containers */
+
+		if (!getenv("WEFT_TEST_CONTAINERS") || !shared)
+			shared = "/dev/shm";
+		snprintf(dir, sizeof(dir), "%s/test.weft.%d.XXXXXX", shared, (int)getpid());
 		CHECK(mkdtemp(dir) != NULL);
 		for (int r = 1; r < test_procs; r++)
 			link_send(r, dir, sizeof(dir));
@@ -19,6 +23,8 @@ const char *shmdir_make(void)
 		link_recv(0, dir, sizeof(dir));
 	}
 	setenv("FI_WEFT_SHM_DIR", dir, 1);
+	if (getenv("WEFT_TEST_NETNS"))
+		setenv("FI_WEFT_SHM_ACROSS", "no", 1); /* those are hosts */
 	return dir;
 }
 
