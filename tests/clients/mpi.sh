@@ -10,27 +10,8 @@ root=$PWD
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . tests/clients/lib.sh
 
-LIMIT=${WEFT_TEST_LIMIT:-180} # seconds for one program
-export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-# Waiting ranks yield, and each rank tells the provider that it has taken.
-MTL=(--mca mpi_yield_when_idle 1 --mca mtl_ofi_verbose 1
-	--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include)
-
-# job RANKS COMMAND...: one MPI job over the provider, its output in $work/log.
-# Fails if the job does, or if not every rank has taken the provider.
-job() {
-	local ranks=$1 status took
-	shift
-	timeout -k 10 "$LIMIT" mpirun --allow-run-as-root --oversubscribe \
-		"${MTL[@]}" "$WEFT_TEST_PROV" -np "$ranks" "$@" \
-		>"$work/log" 2>"$work/errors" </dev/null
-	status=$?
-	took=$(grep -cF "mtl:ofi:prov: $WEFT_TEST_PROV" "$work/errors")
-	grep -vF 'mtl:ofi:' "$work/errors" >>"$work/log"
-	((status == 0 && took == ranks)) && return
-	echo "exit status $status, $took of $ranks ranks took $WEFT_TEST_PROV" >>"$work/log"
-	return 1
-}
+# shellcheck source-path=SCRIPTDIR source=job.sh
+. tests/clients/job.sh
 
 # The lines that docs/mpi.md and weft doctor give, as a reader would run them, on
 # the example.
@@ -254,14 +235,12 @@ blacs() {
 	fi
 }
 
-# onesided runs MPI's one-sided communication over the provider: Open MPI's osc
-# rdma over its btl ofi.
+# onesided runs MPI's one-sided communication over the provider's.
 onesided() {
 	local ranks
 
 	for ranks in 2 4; do
-		if job "$ranks" --mca osc rdma --mca btl self,ofi --mca btl_ofi_mode 2 \
-			--mca btl_ofi_provider_include "$WEFT_TEST_PROV" "$work/onesided" &&
+		if job "$ranks" "${ONESIDED[@]}" "$work/onesided" &&
 			grep -q "^onesided: all passed on $ranks ranks\$" "$work/log"; then
 			ok "one-sided communication on $ranks ranks"
 		else
