@@ -7,26 +7,10 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . tests/clients/lib.sh
+# shellcheck source-path=SCRIPTDIR source=net.sh
+. tests/clients/net.sh
 
 LIMIT=90
-a=weft-a-$$ b=weft-b-$$
-
-down() {
-	ip netns del "$a" 2>/dev/null
-	ip netns del "$b" 2>/dev/null
-	rm -rf "$work"
-}
-
-up() {
-	ip netns add "$a" && ip netns add "$b" || return
-	ip link add "va$$" type veth peer name "vb$$" || return
-	ip link set "va$$" netns "$a" name eth0 && ip link set "vb$$" netns "$b" name eth0 || return
-	ip -n "$a" addr add 10.77.0.1/24 dev eth0 && ip -n "$b" addr add 10.77.0.2/24 dev eth0 || return
-	for ns in "$a" "$b"; do
-		ip -n "$ns" link set eth0 up && ip -n "$ns" link set lo up || return
-	done
-}
-
 # pingpong OPTION...: server and client on different hosts, or where far says, data checked (-c).
 far=(ip netns exec "$b")
 where="between two hosts"
