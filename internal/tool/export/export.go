@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/internal/tool"
 	"github.com/weft-fabric/weft/internal/tool/top"
@@ -40,7 +41,12 @@ func Command() *cobra.Command {
 local address: 127.0.0.1:9464, [::1]:9464, or unix:/run/weft.sock, which only
 its owner can open. There is no default, and addresses that other hosts reach
 are refused: the names of users' commands are in the metrics. With --once the
-metrics are written to standard output instead.`,
+metrics are written to standard output instead.
+
+The metric weft_process_info has the batch system's job, the rank, and the pod,
+its namespace and container of each process as labels, as far as the process's
+environment and control groups tell and may be read: those of one's own
+processes, for root all. A query joins them by the label pid.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := top.Directory(dir)
@@ -84,9 +90,23 @@ var (
 type collector struct {
 	mu      sync.Mutex // one look at a time
 	watcher *watch.Watcher
+	known   map[process]found  // the processes of the last look, under mu
+	pidns   uint64             // inode of our pid namespace
 	descs   []*prometheus.Desc // by index in the table
 	info    *prometheus.Desc
 	bad     *prometheus.Desc
+}
+
+// found is what is looked for once of a process.
+type found struct {
+	pid string // the label
+	job job
+}
+
+// process is what no two processes have in common.
+type process struct {
+	pid          uint32
+	start, pidns uint64
 }
 
 func registry(dir string) (*prometheus.Registry, error) {
@@ -94,10 +114,16 @@ func registry(dir string) (*prometheus.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	host, err := proc.This()
+	if err != nil {
+		return nil, fmt.Errorf("this host: %w", err)
+	}
 	c := &collector{
 		watcher: w,
-		info:    prometheus.NewDesc("weft_process_info", "Processes that use weft, and its version in each.", append(processLabels[:3:3], "version"), nil),
-		bad:     prometheus.NewDesc("weft_pages_unreadable", "Pages of counters that cannot be read.", nil, nil),
+		pidns:   host.PIDNS,
+		info: prometheus.NewDesc("weft_process_info", "Processes that use weft: its version in each, and the batch job and the pod that each is of.",
+			append(append(processLabels[:3:3], "version"), jobLabels...), nil),
+		bad: prometheus.NewDesc("weft_pages_unreadable", "Pages of counters that cannot be read.", nil, nil),
 	}
 	for _, t := range stats.Table() {
 		labels := map[stats.Area][]string{stats.Process: processLabels, stats.Rx: endpointLabels, stats.Peer: peerLabels}[t.Level()]
@@ -124,20 +150,39 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	ch <- prometheus.MustNewConstMetric(c.bad, prometheus.GaugeValue, float64(len(look.Problems)))
+	known := map[process]found{}
 	for i := range look.Processes {
 		p := &look.Processes[i]
 		if p.Ended {
 			continue
 		}
-		labels := []string{strconv.FormatUint(uint64(p.PID), 10), p.Command, p.User}
-		ch <- prometheus.MustNewConstMetric(c.info, prometheus.GaugeValue, 1, append(labels[:3:3], p.Weft)...)
+		key := process{p.PID, p.Start, p.PIDNS}
+		known[key] = c.find(key)
+		labels := []string{known[key].pid, p.Command, p.User}
+		ch <- prometheus.MustNewConstMetric(c.info, prometheus.GaugeValue, 1, append(append(labels[:3:3], p.Weft), known[key].job.labels()...)...)
 		if p.Strange == "" {
-			c.process(ch, p, labels)
+			c.counters(ch, p, labels)
 		}
 	}
+	c.known = known
 }
 
-func (c *collector) process(ch chan<- prometheus.Metric, p *watch.Process, labels []string) {
+// find gives the number of a process, and its job. A process of another pid namespace has the
+// number that it has here; where it is not seen here, its own and the namespace's: others have the same.
+func (c *collector) find(p process) found {
+	if f, known := c.known[p]; known {
+		return f
+	}
+	pid := p.pid
+	if p.pidns != c.pidns {
+		if pid = pidHere("/proc", p.pidns, p.pid); pid == 0 {
+			return found{pid: fmt.Sprintf("%d@%d", p.pid, p.pidns)}
+		}
+	}
+	return found{pid: strconv.FormatUint(uint64(pid), 10), job: jobOf("/proc", pid)}
+}
+
+func (c *collector) counters(ch chan<- prometheus.Metric, p *watch.Process, labels []string) {
 	c.send(ch, stats.Process, p.Values, labels)
 	seen := map[string]bool{} // two of one name would spoil all
 	for _, e := range p.Endpoints {
