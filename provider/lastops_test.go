@@ -236,7 +236,7 @@ func TestShareEndsWithItsPeer(t *testing.T) {
 func TestCloseOwesResults(t *testing.T) {
 	x, y := newBench(t, func(c *config.Config) { c.UseCMA = config.No }, rmaHints()).pair(t)
 	oneMessage(t, x, y, 8)
-	remote, local := pattern(8<<20, 5), make([]byte, 8<<20)
+	remote, local := pattern(4<<20, 5), make([]byte, 4<<20)
 	y.region(remote, 1, fi.RemoteRead)
 	a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Read: true}
 	post(t, func() error { return x.ep.RMA(&a) }, x)

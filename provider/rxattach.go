@@ -141,7 +141,7 @@ func (r *rxContext) attach(e *Endpoint) {
 }
 
 // flushTime bounds how long closing an endpoint waits for room in its peers'
-// rings, for acknowledgements and results that they wait for.
+// rings, for acknowledgements that they wait for, and for each piece of the results.
 const flushTime = time.Second
 
 // disable takes an enabled endpoint out of service.
@@ -163,14 +163,26 @@ func (e *Endpoint) disable() {
 // flushOut sends what waits for room, as far as peers make it in time. The
 // caller holds the lease.
 func (r *rxContext) flushOut(e *Endpoint) {
-	for end := time.Now().Add(flushTime); r.waits(e) && time.Now().Before(end); {
+	end, owed := time.Now().Add(flushTime), e.owed()
+	for r.waits(e) && time.Now().Before(end) {
 		if r.ends.Load() {
 			r.lookAtPeers() // messages to peers that are gone are dropped
 		}
 		r.flush()
 		e.pumpReplies()
+		if n := e.owed(); n < owed {
+			end, owed = time.Now().Add(flushTime), n
+		}
 		runtime.Gosched()
 	}
+}
+
+// owed is how many bytes of results wait for room.
+func (e *Endpoint) owed() (n uint64) {
+	for i := range e.replies {
+		n += e.replies[i].length - e.replies[i].sent
+	}
+	return n
 }
 
 // waits tells whether messages of the endpoint, or what it owes of reads and atomics, wait for room.
