@@ -44,7 +44,7 @@ func helpSide(t *testing.T, change func(*config.Config)) *side {
 	hints := rmaHints()
 	hints.Domain = &fi.DomainAttr{MRMode: fi.MRAllocated}
 	b := newBenchAt(t, node, settings, func(c *config.Config) {
-		c.SHMDir, c.RTTControl = t.TempDir(), config.No
+		c.SHMDir, c.SHMAcross, c.RTTControl = t.TempDir(), config.No, config.No
 		if !rdma {
 			c.UDP = config.Yes
 		}

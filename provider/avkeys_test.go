@@ -40,7 +40,7 @@ func (w *keyWorld) bench(hints *fi.Info) *bench {
 	b := newBench(w.t, func(c *config.Config) {
 		c.ConnectTimeout = time.Second
 		if w.udp {
-			c.UDP, c.SHMDir = config.Yes, w.t.TempDir()
+			c.UDP, c.SHMDir, c.SHMAcross = config.Yes, w.t.TempDir(), config.No
 		}
 	}, hints)
 	w.remote(b.domain)

@@ -71,7 +71,7 @@ func openTestDomain(t testing.TB, i *fi.Info) *Domain {
 func testConfig(t testing.TB) *config.Config {
 	t.Helper()
 	cfg := *config.Default()
-	cfg.SHMDir = t.TempDir()
+	cfg.SHMDir, cfg.SHMAcross = t.TempDir(), config.No // in the place of /dev/shm
 	return &cfg
 }
 

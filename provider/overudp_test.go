@@ -22,7 +22,7 @@ func overUDP(t testing.TB, n int, change func(*config.Config)) []*side {
 func overUDPWith(t testing.TB, n int, hints *fi.Info, change func(*config.Config)) []*side {
 	t.Helper()
 	b := newBench(t, func(c *config.Config) {
-		c.UDP, c.SHMDir = config.Yes, t.TempDir()
+		c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No
 		if change != nil {
 			change(c)
 		}
