@@ -106,7 +106,9 @@ func (d *Domain) startThread(number, node int) (*proxy.Progress, error) {
 		return nil, fmt.Errorf("progress thread: %w", err)
 	}
 	if c.DumpSignal != 0 {
-		proxy.DumpOn(c.DumpSignal)
+		if err := proxy.DumpOn(c.DumpSignal); err != nil {
+			log.Warnf(log.Domain, "%v", err)
+		}
 	}
 	return t, nil
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -54,26 +55,37 @@ var dumps struct {
 	on         map[int]bool
 }
 
+// OnSignal calls report, in a goroutine, whenever the process has got a signal, as often as there
+// is time for. A library sets another one, before the first use.
+var OnSignal = func(sig int, report func()) error {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.Signal(sig))
+	go func() {
+		for range c {
+			report()
+		}
+	}()
+	return nil
+}
+
 // DumpOn makes the process write [State] to standard error when it gets a
 // signal. It stays so. A handler that the application has for the signal
-// before is replaced, one that it installs later wins.
-func DumpOn(sig int) {
+// before is replaced, one that it installs later wins. The error says why it
+// cannot be.
+func DumpOn(sig int) error {
 	dumps.Lock()
 	defer dumps.Unlock()
 	if dumps.on[sig] {
-		return
+		return nil
+	}
+	if err := OnSignal(sig, func() { writeAll(2, State()) }); err != nil {
+		return fmt.Errorf("dump on signal %d: %w", sig, err)
 	}
 	if dumps.on == nil {
 		dumps.on = map[int]bool{}
 	}
 	dumps.on[sig] = true
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.Signal(sig))
-	go func() {
-		for range c {
-			writeAll(2, State())
-		}
-	}()
+	return nil
 }
 
 // writeAll writes text to a descriptor in as few writes as it takes.

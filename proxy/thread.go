@@ -122,23 +122,28 @@ func (t *thread) setUp(at Placement, starter cpuset.Set) error {
 }
 
 // blockSignals leaves the application's signals to its own threads: a handler
-// that expects to run on one of them, or interrupts its system call, must.
-// Those that the kernel sends to the thread that is at fault stay.
+// that expects to run on one of them, or interrupts its system call, must, and
+// its stack is not a goroutine's. A fault of the thread ends the process.
 func blockSignals() error {
 	var set unix.Sigset_t
 	for i := range set.Val {
 		set.Val[i] = ^set.Val[i]
 	}
-	for _, s := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS} {
-		i := uint(s) - 1
+	for _, s := range []uint{sigCancel, sigSetXID} {
 		bits := uint(unsafe.Sizeof(set.Val[0])) * 8
-		set.Val[i/bits] &^= 1 << (i % bits)
+		set.Val[(s-1)/bits] &^= 1 << ((s - 1) % bits)
 	}
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &set, nil); err != nil {
 		return fmt.Errorf("block signals: %w", err)
 	}
 	return nil
 }
+
+// The signals that the C library sends to threads of its process, which it waits for.
+const (
+	sigCancel = 32
+	sigSetXID = 33 // so that all threads change their user
+)
 
 // bind moves the calling thread to its place.
 func (p *Placement) bind() error {
