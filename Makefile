@@ -23,14 +23,14 @@ BENCH = build/bench
 # A Go library is never unloaded, so the loader must not try. Preemption by
 # signal is off: the application's threads would get SIGURG. Stacks do not
 # shrink: the application's signal handlers may need the room (cabi/thread.c).
-# The runtime's threads are made by cabi/signals.c, for the slack of their timers.
+# The runtime's threads are made by cabi/spares.c, and its signal actions pass cabi/signals.c.
 # The same sources give the same bytes: no path of this machine, no state of git.
 GO_BUILD = $(GO) build -trimpath -buildvcs=false
 # What benchmarks spend time in tells the compiler what to inline (make pgo).
 PGO = -pgo=$(CURDIR)/cabi/weft.pgo
 VERSION_FLAG = -X github.com/weft-fabric/weft/internal/version.tag=$(VERSION)
 GO_LDFLAGS = -buildid= $(VERSION_FLAG) -X runtime.godebugDefault=asyncpreemptoff=1,gcshrinkstackoff=1
-WRAP = -Wl,--wrap=pthread_create
+WRAP = -Wl,--wrap=pthread_create -Wl,--wrap=pthread_attr_init -Wl,--wrap=x_cgo_sigaction
 LINK_FI = $(WRAP) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,libweft-fi.so -Wl,--version-script=$(CURDIR)/cabi/weft-fi.map
 LINK    = $(WRAP) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/cabi/weft.map
 

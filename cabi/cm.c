@@ -7,6 +7,7 @@
 
 #include "connected.h"
 #include "goapi.h"
+#include "thread.h"
 
 #define PEP(f) WEFT_OBJ(f, struct weft_pep_obj)
 #define EP(f) WEFT_OBJ(f, struct weft_ep_obj)
@@ -152,6 +153,9 @@ int weft_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 
 	if (!info || !pep)
 		return -FI_EINVAL;
+	rc = weft_spares_need("fi_passive_ep");
+	if (rc)
+		return rc;
 	weft_connected_cm();
 	o = calloc(1, sizeof(*o));
 	if (!o)

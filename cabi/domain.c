@@ -9,6 +9,7 @@
 #include "goapi.h"
 #include "rma.h"
 #include "work.h"
+#include "thread.h"
 
 static int domain_close(struct fid *fid)
 {
@@ -72,6 +73,9 @@ int weft_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid
 
 	if (!info || !domain)
 		return -FI_EINVAL;
+	rc = weft_spares_need("fi_domain");
+	if (rc)
+		return rc;
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return -FI_ENOMEM;

@@ -10,6 +10,7 @@
 #include "goapi.h"
 #include "rma.h"
 #include "hotpath.h"
+#include "thread.h"
 
 #define EP(f) WEFT_OBJ(f, struct weft_ep_obj)
 
@@ -119,8 +120,10 @@ int weft_ep_enable(struct weft_ep_obj *o)
 {
 	struct weft_ep_obj *origin = o->origin ? o->origin : o;
 	struct weft_opened opened = { .hot = origin->hot, .rx = origin->rx };
-	int rc = weftGoEPEnable(origin->handle, &opened);
+	int rc = weft_spares_need("fi_enable");
 
+	if (!rc)
+		rc = weftGoEPEnable(origin->handle, &opened);
 	if (rc)
 		return rc;
 	weft_objects_lock();
@@ -273,6 +276,9 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 
 	if (!info || !ep)
 		return -FI_EINVAL;
+	rc = weft_spares_need("fi_endpoint");
+	if (rc)
+		return rc;
 	pthread_once(&cm_once, cm_make);
 	o = calloc(1, sizeof(*o));
 	if (!o)

@@ -7,6 +7,7 @@
 #include "direct.h"
 #include "goapi.h"
 #include "host.h"
+#include "thread.h"
 
 static int fabric_close(struct fid *fid)
 {
@@ -52,6 +53,8 @@ int weft_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *c
 	if (!attr || !fabric)
 		return -FI_EINVAL;
 	rc = weft_init(NULL);
+	if (!rc)
+		rc = weft_spares_need("fi_fabric");
 	if (rc)
 		return rc;
 	o = calloc(1, sizeof(*o));

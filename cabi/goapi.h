@@ -70,9 +70,8 @@ static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 	out->desc = (void *)(uintptr_t)desc;
 }
 
-/* prov.go, info.go. weftGoReady returns when the Go runtime has started. */
-void weftGoReady(void);
-void weftGoEnterThread(unsigned threads); /* thread.go */
+/* thread.go, prov.go, info.go. weftGoEnterThread returns when the Go runtime has started. */
+void weftGoEnterThread(unsigned threads);
 int weftGoInit(void);
 void weftGoCleanup(void);
 void weftGoSettle(void);

@@ -25,6 +25,7 @@
 package main
 
 // #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fvisibility=hidden
+// #cgo profile CFLAGS: -DWEFT_PROFILE=1
 // #cgo LDFLAGS: -ldl
 import "C"
 

@@ -1,5 +1,8 @@
 package main
 
+// #include "thread.h"
+import "C"
+
 import (
 	"os"
 	"runtime"
@@ -48,6 +51,7 @@ func init() {
 // follow the processors and the control group's limit.
 func (c *placeCount) start() {
 	c.have = max(runtime.GOMAXPROCS(0), placesFor(1))
+	c.threads(c.have)
 	runtime.GOMAXPROCS(c.have)
 }
 
@@ -59,8 +63,18 @@ func (c *placeCount) enter(kind *atomic.Int64, threads int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind.Store(max(kind.Load(), int64(threads)))
-	if want := placesFor(int(c.callers.Load() + c.own.Load())); c.have != 0 && want > c.have {
+	want := max(c.have, placesFor(int(c.callers.Load()+c.own.Load())))
+	if c.threads(want) && c.have != 0 && want > c.have {
 		runtime.GOMAXPROCS(want)
 		c.have = want
 	}
+}
+
+// spareThreads is for what the runtime does beside: its monitor, and threads that wait in the kernel.
+const spareThreads = 4
+
+// threads tells whether there are as many threads as the runtime may need for a number of places: one
+// for each, those that have none because they sleep, and those of package proxy.
+func (c *placeCount) threads(places int) bool {
+	return bool(C.weft_spares_want(C.uint(places+spareThreads), C.uint(c.own.Load())))
 }

@@ -10,11 +10,12 @@
 #include "direct.h"
 #include "goapi.h"
 #include "host.h"
+#include "thread.h"
 
 static void cleanup(void)
 {
 	if (!weft_forked())
-		weftGoCleanup();
+		weft_finish(weftGoCleanup, 2);
 }
 
 /* version is set when the Go side starts, fi_version when the host is known. */
@@ -63,7 +64,7 @@ int weft_init(void *caller)
 __attribute__((destructor)) static void settle(void)
 {
 	if (init.done && !weft_forked())
-		weftGoSettle();
+		weft_finish(weftGoSettle, 6); /* one more than what was sent may take */
 }
 
 int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

@@ -29,11 +29,6 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 )
 
-// weftGoReady does nothing: that it returns says that the runtime has started.
-//
-//export weftGoReady
-func weftGoReady() {}
-
 // weftGoInit connects log and configuration to the host. It is called once,
 // before any other function.
 //

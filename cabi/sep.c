@@ -8,6 +8,7 @@
 #include "goapi.h"
 #include "hotpath.h"
 #include "rma.h"
+#include "thread.h"
 
 static ssize_t no_cancel(fid_t, void *) { return -FI_ENOSYS; }
 static int no_getopt(fid_t, int, int, void *, size_t *) { return -FI_ENOPROTOOPT; }
@@ -181,6 +182,9 @@ int weft_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid
 
 	if (!info || !ep)
 		return -FI_EINVAL;
+	rc = weft_spares_need("fi_scalable_ep");
+	if (rc)
+		return rc;
 	o = new_object(FI_CLASS_SEP, context);
 	if (!o)
 		return -FI_ENOMEM;

@@ -1,125 +1,152 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The application's signal actions stay what they were.
+ * The application's signals stay the application's: no handler, flag, mask or
+ * alternate stack of it is another after the Go runtime has started.
  *
- * The Go runtime installs handlers when the library is loaded: for SIGURG, by
- * which it preempts goroutines, for SIGPIPE, which it then ignores where the
- * default was to end the process, and for SIGSEGV, SIGBUS and SIGFPE, out of
- * which it makes panics, or a trace and exit status 2 where the default was to
- * dump core. weft needs none of them: it is linked with preemption by signal
- * off, writes to no pipe, and a wild pointer in its Go code should end the
- * process as one in C code does. So their actions are read before the runtime
- * starts and put back when it has. Handlers that the application installs later
- * replace nothing.
+ * Handlers. The runtime would install its own, for preemption (SIGURG), for
+ * SIGPIPE and for faults, and set SA_ONSTACK on those that are there, which
+ * would then run on its 32 KiB, without a guard. weft needs none of them: it is
+ * linked with preemption by signal off, writes to no pipe, and a wild pointer
+ * in its Go code should end the process as one in C code does. The runtime sets
+ * actions by a C function of its own, in whose place the library is linked with
+ * the one below, which changes nothing.
  *
- * What stays is SA_ONSTACK on handlers that were there before: the runtime sets
- * it because goroutines have small stacks. Later handlers need not have it:
- * see thread.c.
+ * Masks. The runtime's threads take no signal that is sent to the process: else
+ * one of them could get what an application has blocked in its threads in order
+ * to wait for it. They inherit a mask that blocks all. The runtime would take
+ * some signals out of the mask of each thread that runs Go, the application's
+ * included, as its table of signals says; so the table says it of none.
  *
- * The runtime's own threads take no signal that is sent to the process: they
- * inherit a mask that blocks all. Else one of them could get what an application
- * has blocked in its threads in order to wait for it.
- *
- * They inherit the slack of their timers, too, which is set for each: whichever thread makes one
- * has another. The runtime's monitor sleeps 20 us at a time while threads call into Go, and each time it wakes it takes the
- * processor from a thread that polls. It has a slack of its own: what it is
- * there for, taking places for Go from threads that have returned to C, nobody
- * waits for, because there is a free one (procs.go).
+ * Alternate stacks. A thread of the application without one would get the
+ * runtime's with its first call into Go and keep it. So it has another one for
+ * that call, which the runtime then takes for the application's and leaves
+ * alone, and none afterwards.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <dlfcn.h>
-#include <pthread.h>
+#include <link.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
-#include <sys/prctl.h>
+#include <string.h>
 
 #include "goapi.h"
+#include "thread.h"
 
-/* How late in ns timers of the runtime's threads may be. Go's own are as coarse. */
-#define RUNTIME_SLACK 1000000ul
+/* ---- handlers ---- */
 
-/* The same of the runtime's monitor. */
-#define MONITOR_SLACK 10000000ul
+/* Reading and setting an action for the runtime: 0 or an errno. Both actions begin with the address
+ * of the handler. Default actions are set: so the runtime ends a process whose state is broken. */
+__attribute__((weak)) int32_t __real_x_cgo_sigaction(intptr_t sig, const uintptr_t *act, uintptr_t *old);
+int32_t __wrap_x_cgo_sigaction(intptr_t sig, const uintptr_t *act, uintptr_t *old);
 
-static const int signals[] = { SIGURG, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE };
-
-static struct sigaction before[count_of(signals)];
-static sigset_t mask; /* of the thread that loads the library */
-static int slack;     /* its timers', in ns */
-
-/* Constructors with a number run before those without one, and among these the
- * runtime's, in the first object that is linked, before the other below. */
-__attribute__((constructor(101))) static void remember(void)
+int32_t __wrap_x_cgo_sigaction(intptr_t sig, const uintptr_t *act, uintptr_t *old)
 {
-	for (size_t i = 0; i < count_of(signals); i++)
-		sigaction(signals[i], NULL, &before[i]);
-	sigset_t all;
-
-	sigfillset(&all);
-	slack = prctl(PR_GET_TIMERSLACK);
-	prctl(PR_SET_TIMERSLACK, RUNTIME_SLACK);
-	pthread_sigmask(SIG_BLOCK, &all, &mask);
+	if (act && *act != (uintptr_t)SIG_DFL)
+		act = NULL;
+	return act || old ? __real_x_cgo_sigaction(sig, act, old) : 0;
 }
 
-/* The library is linked so that its threads, which are the runtime's, are made here. The
- * first is that on which the runtime starts, made by the thread that loads the library.
- * The second is the monitor, made by the first before it makes any other. */
-typedef void *(*body)(void *);
+/* ---- masks ---- */
 
-__attribute__((weak)) int __real_pthread_create(pthread_t *, const pthread_attr_t *, body, void *);
-int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, body, void *);
+/* Whether the library profiles itself, which is done by SIGPROF. */
+#ifndef WEFT_PROFILE
+#define WEFT_PROFILE 0
+#endif
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body start, void *arg)
+/* An entry of the runtime's table of signals, which has one for each, in order. */
+struct entry {
+	int32_t flags;
+	const char *name; /* "SIGHUP: terminal line hangup"; "signal 35" */
+	intptr_t length;
+};
+
+enum { SIGNALS = 65, MAY_NOT_BLOCK = 1 << 7 };
+
+/* The memory of this library, as the loader has it. */
+struct extent {
+	uintptr_t low, high;
+};
+
+/* Whether e's name lies in the library and begins so. */
+static bool is_entry(const struct entry *e, const char *name, const struct extent *library)
 {
-	static _Atomic unsigned made; /* relaxed: the first two are made one after the other */
-	bool monitor = atomic_load_explicit(&made, memory_order_relaxed) == 1 && !getenv("GOMAXPROCS");
-	int own = prctl(PR_GET_TIMERSLACK), ret;
+	uintptr_t at = (uintptr_t)e->name;
+	size_t len = strlen(name);
 
-	prctl(PR_SET_TIMERSLACK, monitor ? MONITOR_SLACK : RUNTIME_SLACK);
-	ret = __real_pthread_create(thread, attr, start, arg);
-	prctl(PR_SET_TIMERSLACK, (unsigned long)own);
-	if (!ret) /* the runtime tries again */
-		atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
-	return ret;
+	return e->length >= (intptr_t)len && at >= library->low && at < library->high && library->high - at >= len &&
+	       !memcmp(e->name, name, len);
 }
 
-/* Whether an address lies in this library. */
-static bool is_here(const void *addr)
+/* Whether the table is at an address, by those entries that differ most. */
+static bool is_table(const struct entry *e, const struct extent *library)
 {
-	Dl_info self, other;
-
-	return dladdr(before, &self) && dladdr(addr, &other) && self.dli_fbase == other.dli_fbase;
+	return !e->flags && is_entry(e, "SIGNONE: ", library) && is_entry(e + SIGHUP, "SIGHUP: ", library) &&
+	       is_entry(e + SIGCHLD, "SIGCHLD: ", library) && is_entry(e + SIGNALS - 1, "signal 64", library) &&
+	       !(e[SIGHUP].flags & MAY_NOT_BLOCK) && e[SIGCHLD].flags & MAY_NOT_BLOCK;
 }
 
-/* The thread is the application's. */
-static void own_again(void)
+/* Lets all signals be blocked in a thread that runs Go but the two that the C library keeps for itself. */
+static void allow_blocking(struct entry *table)
 {
-	prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	for (int sig = 1; sig < SIGNALS; sig++)
+		if (sig < 32 || sig >= SIGRTMIN)
+			table[sig].flags &= ~MAY_NOT_BLOCK;
 }
 
-__attribute__((constructor)) static void put_back(void)
+static int here = 1; /* among that data */
+
+static bool lies_in(uintptr_t at, struct extent e) { return at >= e.low && at < e.high; }
+
+/* Looks for the table where it is in this library: among the data that is written. Called with each
+ * object of the process, until it returns something. */
+static int find_table(struct dl_phdr_info *object, size_t size, void *unused)
 {
-	/* In a program (the tests of this package) the runtime starts after the
-	 * constructors, and waiting for it would never end. */
-	if (is_here((void *)getauxval(AT_ENTRY))) {
-		own_again();
-		return;
+	struct extent library = { UINTPTR_MAX, 0 }, data = { 0, 0 };
+
+	(void)size;
+	(void)unused;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		struct extent at = { object->dlpi_addr + part->p_vaddr, object->dlpi_addr + part->p_vaddr + part->p_memsz };
+
+		if (part->p_type != PT_LOAD)
+			continue;
+		library.low = at.low < library.low ? at.low : library.low;
+		library.high = at.high > library.high ? at.high : library.high;
+		if (lies_in((uintptr_t)&here, at))
+			data = (struct extent){ (at.low + 7) & ~7ul, at.low + part->p_filesz };
 	}
-	weftGoReady();
-	own_again();
-	for (size_t i = 0; i < count_of(signals); i++) {
-		struct sigaction now, old = before[i];
+	for (; data.low + SIGNALS * sizeof(struct entry) <= data.high; data.low += sizeof(void *))
+		if (is_table((struct entry *)data.low, &library)) {
+			allow_blocking((struct entry *)data.low);
+			return 1;
+		}
+	return 0;
+}
 
-		sigaction(signals[i], NULL, &now);
-		if (!is_here((void *)now.sa_sigaction))
-			continue; /* not the runtime's */
-		if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
-			old.sa_flags |= SA_ONSTACK;
-		sigaction(signals[i], &old, NULL);
+void weft_signals_prepare(void)
+{
+	if (!WEFT_PROFILE)
+		dl_iterate_phdr(find_table, NULL);
+}
+
+/* ---- alternate stacks ---- */
+
+/* Room for a handler that interrupts a thread's first call into Go, in bytes. */
+#define LENT_STACK (64ul << 10)
+
+void weft_enter_go(unsigned threads)
+{
+	stack_t own = { 0 }, lent = { .ss_size = LENT_STACK };
+
+	if (!sigaltstack(NULL, &own) && own.ss_flags & SS_DISABLE)
+		lent.ss_sp = malloc(LENT_STACK);
+	if (lent.ss_sp)
+		sigaltstack(&lent, NULL);
+	weftGoEnterThread(threads);
+	if (lent.ss_sp) {
+		sigaltstack(&own, NULL);
+		free(lent.ss_sp);
 	}
 }

@@ -20,10 +20,13 @@ static _Atomic unsigned inside;
 
 static pthread_key_t key; /* whose destructor is leave */
 static bool keyed;
+static __thread bool entered __attribute__((tls_model("initial-exec")));
 
+/* The runtime has a destructor, too, after which a thread that still calls begins anew. */
 static void leave(void *value)
 {
 	(void)value;
+	entered = false;
 	atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
 }
 
@@ -36,18 +39,22 @@ static unsigned enter(void)
 	unsigned n = atomic_fetch_add_explicit(&inside, 1, memory_order_relaxed) + 1;
 
 	pthread_once(&once, make_key);
-	if (!keyed || pthread_setspecific(key, &inside))
-		leave(NULL); /* better too few than one more for each thread there ever was */
+	if (!keyed || pthread_setspecific(key, &inside)) /* better too few than one more for each thread there ever was */
+		atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
 	return n;
 }
 
 void weft_thread_enter(void *context)
 {
-	static __thread bool entered __attribute__((tls_model("initial-exec")));
-
 	(void)context; /* stays 0: there is nothing to release */
 	if (__builtin_expect(entered, 1))
 		return;
 	entered = true; /* first: the next call comes here again */
-	weftGoEnterThread(enter());
+	weft_enter_go(enter());
+}
+
+void weft_thread_enter_last(void)
+{
+	entered = true;
+	weft_enter_go(0);
 }

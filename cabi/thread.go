@@ -16,26 +16,34 @@ func init() {
 }
 
 // handlerRoom is the room on a goroutine's stack, in bytes, for a signal
-// handler of the application that does not ask for a stack of its own.
-const handlerRoom = 64 << 10
+// handler of the application: in frames, because the compiler puts no large
+// variable on the stack.
+const (
+	handlerRoom   = 256 << 10
+	handlerFrame  = 64 << 10
+	handlerFrames = handlerRoom / handlerFrame
+)
 
 //export weftGoEnterThread
 func weftGoEnterThread(threads C.uint) {
-	growStack(false)
+	growStack(handlerFrames, false)
 	places.enter(&places.callers, int(threads))
 }
 
-// growStack makes the stack large enough for its frame, which happens at its
+// growStack makes the stack large enough for a number of its frames, which happens at its
 // entry whether or not the frame is used.
 //
 //go:noinline
-func growStack(use bool) byte {
+func growStack(frames int, use bool) byte {
+	if frames > 1 {
+		return growStack(frames-1, use)
+	}
 	if !use {
 		return 0
 	}
-	var room [handlerRoom]byte
+	var room [handlerFrame]byte
 	return room[growth(&room)]
 }
 
 //go:noinline
-func growth(room *[handlerRoom]byte) int { return int(room[0]) }
+func growth(room *[handlerFrame]byte) int { return int(room[0]) }
