@@ -83,15 +83,33 @@ func weftGoAVInsert(av C.uint64_t, addr unsafe.Pointer, count C.size_t, addrs *C
 	}
 	in := insertion(addrs, count, flags, context)
 	if a.Format() == fi.AddrStr {
-		list := make([]string, count)
-		for i, s := range view[*C.char](addr, count) {
-			list[i] = text(s)
-		}
-		return inserted(a.InsertNames(list, in))
+		return inserted(a.InsertNames(stringsAt(addr, count), in))
 	}
 	// The family of the first address tells the size of all.
 	size := C.size_t(a.AddrSize(*(*uint16)(addr)))
 	return inserted(a.Insert(view[byte](addr, count*size), int(count), in))
+}
+
+// stringsAt returns count strings of an application: an array of pointers, as
+// fi_av_insert(3) has it, or the strings themselves one after the other, which is what
+// libfabric's shm takes and what programs that treat names as bytes give. The beginning of
+// weft's strings is no pointer of any process: bits 47 and up of an address are alike.
+func stringsAt(addr unsafe.Pointer, count C.size_t) []string {
+	list := make([]string, count)
+	if count == 0 {
+		return list
+	}
+	if string(view[byte](addr, 8)) == "fi_socka" {
+		for i := range list {
+			list[i] = text((*C.char)(addr))
+			addr = unsafe.Add(addr, len(list[i])+1)
+		}
+		return list
+	}
+	for i, s := range view[*C.char](addr, count) {
+		list[i] = text(s)
+	}
+	return list
 }
 
 //export weftGoAVInsertSvc

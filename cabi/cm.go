@@ -10,7 +10,6 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
-	"github.com/weft-fabric/weft/provider/info"
 )
 
 //export weftGoPEPOpen
@@ -163,7 +162,7 @@ func showInfo(i *fi.Info) (uintptr, error) {
 		return 0, fi.ENOMEM
 	}
 	if c.fabric_attr != nil && c.fabric_attr.prov_name == nil {
-		c.fabric_attr.prov_name = C.CString(info.ProvName) // no host fills it in here
+		c.fabric_attr.prov_name = C.strdup(C.weft_reported_name) // no host fills it in here
 	}
 	r.OnDone(forget)
 	return uintptr(unsafe.Pointer(c)), nil

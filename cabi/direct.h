@@ -39,12 +39,9 @@ struct fi_info *weft_direct_dupinfo(const struct fi_info *info);
 /* weft_direct_freeinfo frees a list. */
 void weft_direct_freeinfo(struct fi_info *info);
 
-/* The provider's name, the only one that fi_getinfo and fi_fabric accept. */
-#define WEFT_DIRECT_NAME "weft"
-
 /* weft_direct_named tells whether a provider name as hints take it admits
- * weft: the name itself, or a list after '^' that does not contain it. NULL
- * and "" admit all. */
+ * weft: the name itself or that of FI_WEFT_NAME, or a list after '^' that does not
+ * contain it. NULL and "" admit all. */
 bool weft_direct_named(const char *name);
 
 /* weft_direct_listed tells whether word is an element of the list, which is

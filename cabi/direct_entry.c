@@ -5,6 +5,7 @@
 /* fi_getinfo, fi_fabric and the entry points that need no provider. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -38,13 +39,19 @@ bool weft_direct_listed(const char *list, const char *separators, const char *wo
 	return false;
 }
 
+/* is_reported tells whether a name is weft's, or that of FI_WEFT_NAME. */
+static bool is_reported(const char *name)
+{
+	return !strcasecmp(name, WEFT_NAME) || !strcasecmp(name, weft_reported_name);
+}
+
 bool weft_direct_named(const char *name)
 {
 	if (!name || !*name)
 		return true;
 	if (*name == '^')
-		return !weft_direct_listed(name + 1, ",;", WEFT_DIRECT_NAME);
-	return !strcasecmp(name, WEFT_DIRECT_NAME);
+		return !weft_direct_listed(name + 1, ",;", WEFT_NAME);
+	return is_reported(name);
 }
 
 /* with_any_name calls the provider with hints that carry no provider name:
@@ -67,8 +74,8 @@ static int sign(struct fi_fabric_attr *attr, uint32_t version)
 {
 	attr->api_version = version;
 	attr->prov_version = weft_provider.version;
-	if (!attr->prov_name)
-		attr->prov_name = strdup(WEFT_DIRECT_NAME);
+	free(attr->prov_name); /* the lower layers of the name */
+	attr->prov_name = strdup(weft_reported_name);
 	return attr->prov_name ? 0 : -FI_ENOMEM;
 }
 
@@ -83,10 +90,13 @@ WEFT_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *servi
 			FI_MAJOR(version), FI_MINOR(version), FI_MAJOR_VERSION, FI_MINOR_VERSION);
 		return -FI_ENOSYS;
 	}
+	int ret = weft_init(NULL); /* knows the name */
+	if (ret)
+		return ret;
 	if (hints && hints->fabric_attr && !weft_direct_named(hints->fabric_attr->prov_name))
 		return -FI_ENODATA;
 
-	int ret = with_any_name(version, node, service, flags, hints, info);
+	ret = with_any_name(version, node, service, flags, hints, info);
 	for (struct fi_info *i = *info; i && !ret; i = i->next)
 		ret = sign(i->fabric_attr, version);
 	if (ret) {
@@ -101,10 +111,13 @@ WEFT_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabri
 {
 	if (!attr || !attr->prov_name || !attr->name || !fabric)
 		return -FI_EINVAL;
-	if (strcasecmp(attr->prov_name, WEFT_DIRECT_NAME))
+	int ret = weft_init(NULL); /* knows the name */
+	if (ret)
+		return ret;
+	if (!is_reported(attr->prov_name))
 		return -FI_ENODEV;
 
-	int ret = weft_fabric(attr, fabric, context);
+	ret = weft_fabric(attr, fabric, context);
 	if (!ret)
 		(*fabric)->api_version = attr->api_version;
 	return ret;

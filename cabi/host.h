@@ -36,10 +36,24 @@ static inline uint32_t weft_host_version(void) { return weft_host.version(); }
 int weft_host_bind(void *caller);
 
 /* prov.c */
+
+/* weft's own name. */
+#define WEFT_NAME "weft"
+
+/* What the host library takes in. Its name is that of FI_WEFT_NAME, set once by
+ * weftGoInit. */
 extern struct fi_provider weft_provider;
 
+/* What variables and log lines are called by, whatever the host calls weft. */
+extern struct fi_provider weft_self;
+
+/* The name that fi_getinfo reports and fi_fabric takes: layers of providers,
+ * separated by semicolons. Set once by weftGoInit. */
+extern const char *weft_reported_name;
+
 /* Binds the host, starts the Go side and registers the configuration, once.
- * 0 or a negative errno, the same at every call. */
+ * 0 or a negative errno, the same at every call; in a child of fork, where nothing
+ * works, that of weft_fork_refusal. */
 int weft_init(void *caller);
 
 /* weft_log writes one line without newline in text through the host. */

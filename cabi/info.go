@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
+	"github.com/weft-fabric/weft/provider/info"
 )
 
 // Conversion of struct fi_info and what hangs on it. Only the fields of
@@ -30,6 +31,7 @@ func weftGoGetInfo(version C.uint32_t, node, service *C.char, flags C.uint64_t,
 	if err != nil {
 		return result(err)
 	}
+	_, lower := info.Registered(C.GoString(C.weft_reported_name))
 	var head *C.struct_fi_info
 	tail := &head
 	for _, i := range list {
@@ -37,6 +39,9 @@ func weftGoGetInfo(version C.uint32_t, node, service *C.char, flags C.uint64_t,
 		if c == nil {
 			C.free_info(head)
 			return result(fi.ENOMEM)
+		}
+		if lower != "" {
+			c.fabric_attr.prov_name = C.CString(lower) // the host adds the layer's name
 		}
 		*tail = c
 		tail = &c.next

@@ -125,8 +125,8 @@ func domainToC(a *fi.DomainAttr, c *C.struct_fi_domain_attr) {
 	c.tclass = C.uint32_t(a.TClass)
 }
 
-// fabricToC leaves the provider's name out: the host sets it, and would take
-// one that it finds for that of a provider underneath.
+// fabricToC leaves the provider's name out: the host sets it, and takes
+// one that it finds for that of the layers underneath.
 func fabricToC(a *fi.FabricAttr, c *C.struct_fi_fabric_attr) {
 	if a.Name != "" {
 		c.name = C.CString(a.Name)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #endif
 #include <pthread.h>
+#include <string.h>
 
 #include "direct.h"
 #include "goapi.h"
@@ -20,11 +21,14 @@ static void cleanup(void)
 
 /* version is set when the Go side starts, fi_version when the host is known. */
 struct fi_provider weft_provider = {
-	.name = WEFT_DIRECT_NAME,
+	.name = WEFT_NAME,
 	.getinfo = weft_getinfo,
 	.fabric = weft_fabric,
 	.cleanup = cleanup,
 };
+
+struct fi_provider weft_self = { .name = WEFT_NAME };
+const char *weft_reported_name = WEFT_NAME;
 
 static struct {
 	pthread_mutex_t lock; /* taken by the entry points that open nothing, at most once per fi_getinfo */
@@ -50,6 +54,8 @@ int weft_init(void *caller)
 {
 	int rc;
 
+	if (weft_forked())
+		return weft_fork_refusal();
 	pthread_mutex_lock(&init.lock);
 	if (!init.done) {
 		init.rc = init_once(caller);
@@ -72,8 +78,6 @@ int weft_getinfo(uint32_t version, const char *node, const char *service, uint64
 {
 	int rc;
 
-	if (weft_forked())
-		return weft_fork_refusal();
 	if (!info)
 		return -FI_EINVAL;
 	rc = weft_init(NULL);
@@ -83,15 +87,22 @@ int weft_getinfo(uint32_t version, const char *node, const char *service, uint64
 			     info);
 }
 
+/* As long as the host calls weft by its name, its filter of providers (FI_LOG_PROV)
+ * is what it keeps with weft_provider. */
+static const struct fi_provider *logger(void)
+{
+	return strcmp(weft_provider.name, WEFT_NAME) ? &weft_self : &weft_provider;
+}
+
 void weft_log(int level, int subsys, const char *func, int line, const char *text)
 {
 	int saved = errno;
 
-	weft_host.log(&weft_provider, level, subsys, func, line, "%s\n", text);
+	weft_host.log(logger(), level, subsys, func, line, "%s\n", text);
 	errno = saved;
 }
 
 int weft_log_enabled(int level, int subsys)
 {
-	return weft_host.log_enabled(&weft_provider, level, subsys);
+	return weft_host.log_enabled(logger(), level, subsys);
 }

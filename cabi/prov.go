@@ -6,11 +6,11 @@ package main
 // #include "poster.h"
 // static inline int define_param(char *name, char *help)
 // {
-//	return weft_host.param_define(&weft_provider, name, FI_PARAM_STRING, "%s", help);
+//	return weft_host.param_define(&weft_self, name, FI_PARAM_STRING, "%s", help);
 // }
 // static inline int get_param(char *name, char **value)
 // {
-//	return weft_host.param_get(&weft_provider, name, value);
+//	return weft_host.param_get(&weft_self, name, value);
 // }
 import "C"
 
@@ -45,10 +45,28 @@ func weftGoInit() (rc C.int) {
 			return result(err)
 		}
 	}
+	setName()
 	hot.SetPosters(unsafe.Slice((*hot.Poster)(unsafe.Pointer(&C.weft_posters[0])), C.WEFT_POSTERS))
 	info.SetHost(uint32(C.weft_host_version()))
 	provider.SetConfigLookup(func(env string) (string, bool) { return lookupParam(names[env]) })
 	return 0
+}
+
+// setName gives the provider the name of FI_WEFT_NAME. A bad value leaves weft's own,
+// and fails fi_getinfo with the rest of the configuration.
+func setName() {
+	value, _ := lookupParam("name")
+	top, lower := info.Registered(value)
+	if top == info.ProvName {
+		return
+	}
+	C.weft_provider.name = C.CString(top) // for as long as the process lives
+	C.weft_reported_name = C.weft_provider.name
+	if lower != "" {
+		C.weft_reported_name = C.CString(lower + ";" + top)
+	}
+	log.Infof(log.Core, "weft %d.%d answers as %s (FI_WEFT_NAME)",
+		fi.Major(info.ProvVersion), fi.Minor(info.ProvVersion), C.GoString(C.weft_reported_name))
 }
 
 // weftGoSettle is called at the end of the process.

@@ -129,7 +129,8 @@ const (
 type Protocol uint32
 
 // Protocols of other providers. Two providers that return the same protocol
-// and version must interoperate, so weft uses none of these: see [ProtoWeft].
+// and version must interoperate, so weft uses none of these, see [ProtoWeft], unless
+// it is told to answer in another's place (FI_WEFT_NAME).
 const (
 	ProtoUnspec Protocol = iota
 	ProtoRDMACMIBRC
@@ -157,6 +158,10 @@ const (
 	ProtoOPX
 	ProtoCXI
 	ProtoXNet
+	_ // FI_PROTO_COLL
+	_ // FI_PROTO_UCX
+	_ // FI_PROTO_SM2
+	ProtoCXIRNR
 )
 
 // ProvSpecific marks provider-specific values of enumerations.

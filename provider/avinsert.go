@@ -37,6 +37,8 @@ func (a *AV) AddrSize(family uint16) int {
 		return names.SockaddrInLen
 	case fi.SockaddrIn6:
 		return names.SockaddrIn6Len
+	case fi.AddrEFA, fi.AddrCXI:
+		return names.OpaqueLen
 	}
 	if n := (names.Name{Family: family}).SockaddrLen(); n != 0 {
 		return n

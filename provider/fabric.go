@@ -33,12 +33,12 @@ func OpenFabric(attr *fi.FabricAttr) (*Fabric, error) {
 		return nil, fi.EINVAL
 	case attr.Name == "":
 		return nil, refuse(log.Fabric, fi.EINVAL, "open fabric: no name")
-	case attr.ProvName != "" && attr.ProvName != info.ProvName:
+	case attr.ProvName != "" && !info.IsReported(cfg, attr.ProvName):
 		return nil, refuse(log.Fabric, fi.ENODEV, "open fabric %q of provider %q", attr.Name, attr.ProvName)
 	}
 	f := &Fabric{attr: *attr, cfg: cfg}
 	f.attr.Fabric = f
-	f.attr.ProvName = info.ProvName
+	f.attr.ProvName = info.ReportedName(cfg)
 	f.attr.ProvVersion = info.ProvVersion
 	opened.mu.Lock()
 	defer opened.mu.Unlock()

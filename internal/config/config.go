@@ -46,6 +46,7 @@ func (t Tri) String() string {
 // Config holds the value of every variable. It does not change after Load, so
 // it may be read from any goroutine.
 type Config struct {
+	Name              string        // of the provider in answers
 	TxStripes         int           // stripes per endpoint, 0: chosen by weft
 	MPSCRingSize      int           // completion ring entries, 0: the CQ's size
 	RingSlots         int           // slots of each inbound ring, a power of two

@@ -26,6 +26,7 @@ func env(pairs ...string) func(string) (string, bool) {
 
 func TestDefaults(t *testing.T) {
 	want := Config{
+		Name:      "weft",
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10, RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
@@ -206,6 +207,7 @@ func TestEveryBadVariableIsReported(t *testing.T) {
 // sees which field it changes.
 func TestEveryFieldIsInTheTable(t *testing.T) {
 	other := map[string]string{
+		"name":       "TCP",
 		"ring_slots": "64", "bounce_size": "32k", "eager_size": "1k", "inject_size": "1k",
 		"unexpected_bytes": "1g", "use_cma": "no", "connect_timeout": "3s",
 		"stats": "no", "direct": "no", "udp": "no", "udp_xdp": "yes", "udp_inbox": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "shm_across": "yes", "iface": "lo",

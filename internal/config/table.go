@@ -76,6 +76,9 @@ func find(name string) *Var {
 
 // table declares every variable. Immutable after package initialisation.
 var table = []Var{
+	choiceVar("name", "weft", []string{"weft", "tcp", "tcp;ofi_rxm", "verbs", "verbs;ofi_rxm", "sockets", "shm", "efa", "cxi"},
+		func(c *Config) *string { return &c.Name },
+		"The provider's name, for programs that accept only providers of a list: fi_getinfo answers as that provider, with its protocols and address formats. FI_WEFT_* variables and log lines keep weft's own. See NAMES."),
 	intVar("tx_stripes", "stripes", "0", 0, 1024,
 		func(c *Config) *int { return &c.TxStripes },
 		"Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe."),

@@ -12,9 +12,9 @@ func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t 
 	tag, r := q.tagFormat(h.MemTagFormat)
 	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt, t.ctx)
 	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt, t.ctx)
+	protocol, version, rproto := q.alias.protocol(&h, t.EPType)
 	if r = firstRefusal(
-		oneOf("ep_attr.protocol", h.Protocol, fi.ProtoUnspec, fi.ProtoWeft),
-		oneOf("ep_attr.protocol_version", h.ProtocolVersion, 0, ProtocolVersion),
+		rproto,
 		atMost("ep_attr.max_msg_size", h.MaxMsgSize, q.maxMsgSize(t)),
 		atMost("ep_attr.msg_prefix_size", h.MsgPrefixSize, 0),
 		atMost("ep_attr.max_order_raw_size", h.MaxOrderRAWSize, orderedSize(order, orderRAW)),
@@ -27,8 +27,8 @@ func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t 
 	}
 	return &fi.EPAttr{
 		Type:            t.EPType,
-		Protocol:        fi.ProtoWeft,
-		ProtocolVersion: ProtocolVersion,
+		Protocol:        protocol,
+		ProtocolVersion: version,
 		MaxMsgSize:      q.maxMsgSize(t),
 		MaxOrderRAWSize: orderedSize(order, orderRAW),
 		MaxOrderWARSize: orderedSize(order, orderWAR),

@@ -24,7 +24,6 @@ package info
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
@@ -100,7 +99,7 @@ func (e *Env) GetInfo(version uint32, node, service string, flags uint64, hints 
 	if cfg == nil {
 		cfg = config.Default()
 	}
-	q := &query{env: e, version: version, node: node, service: service, flags: flags, cfg: cfg}
+	q := &query{env: e, version: version, node: node, service: service, flags: flags, cfg: cfg, alias: aliasOf(cfg.Name)}
 	infos, err := q.run(hints)
 	if err != nil {
 		log.Infof(log.Core, "fi_getinfo: %v", err)
@@ -117,6 +116,7 @@ type query struct {
 	service string
 	flags   uint64
 	cfg     *config.Config
+	alias   *alias // the name that answers have
 }
 
 func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
@@ -150,7 +150,7 @@ func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
 func (q *query) bare() *fi.Info {
 	return &fi.Info{
 		Tx: &fi.TxAttr{}, Rx: &fi.RxAttr{}, EP: &fi.EPAttr{}, Domain: &fi.DomainAttr{},
-		Fabric: &fi.FabricAttr{ProvName: ProvName, ProvVersion: ProvVersion},
+		Fabric: &fi.FabricAttr{ProvName: q.alias.name, ProvVersion: ProvVersion},
 	}
 }
 
@@ -158,7 +158,7 @@ func (q *query) bare() *fi.Info {
 // everything but names.
 func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	h := complete(given)
-	if r := firstRefusal(checkFabric(h.Fabric), checkFormat(h.AddrFormat), q.checkDomainCaps(h.Domain.Caps)); r != nil {
+	if r := firstRefusal(q.checkFabric(h.Fabric), q.checkFormat(h.AddrFormat), q.checkDomainCaps(h.Domain.Caps)); r != nil {
 		return nil, r
 	}
 	caps, r := negotiateCaps(h.Caps, h.Domain.Caps, t.caps, given != nil)
@@ -175,7 +175,7 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	return &fi.Info{
 		Caps: caps, Handle: h.Handle, Tx: tx, Rx: rx, EP: ep, Domain: domain,
 		Fabric: &fi.FabricAttr{
-			Fabric: h.Fabric.Fabric, ProvName: ProvName,
+			Fabric: h.Fabric.Fabric, ProvName: q.alias.name,
 			ProvVersion: ProvVersion, APIVersion: q.version,
 		},
 	}, nil
@@ -203,29 +203,13 @@ func orNew[T any](p **T) {
 }
 
 // checkFabric checks the hints about the provider.
-func checkFabric(h *fi.FabricAttr) *refusal {
-	if !namesWeft(h.ProvName) {
-		return refuse("fabric_attr.prov_name", "%q is not %s", h.ProvName, ProvName)
+func (q *query) checkFabric(h *fi.FabricAttr) *refusal {
+	if !q.alias.admits(h.ProvName) {
+		return refuse("fabric_attr.prov_name", "%q is not %s", h.ProvName, q.alias.name)
 	}
 	return atMost("fabric_attr.prov_version", uint64(h.ProvVersion), uint64(ProvVersion))
 }
 
-// namesWeft reports whether a provider name in hints admits weft: it is empty,
-// or a list in which weft is one element, whether of alternatives (",") or of
-// layers (";"). A list of exclusions ("^") has been dealt with by the host.
-func namesWeft(list string) bool {
-	if list == "" || strings.HasPrefix(list, "^") {
-		return true
-	}
-	for e := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
-		if strings.EqualFold(strings.TrimSpace(e), ProvName) {
-			return true
-		}
-	}
-	return false
-}
-
-func checkFormat(f fi.AddrFormat) *refusal {
-	return oneOf("addr_format", f, fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIn,
-		fi.SockaddrIn6, fi.SockaddrIP, fi.AddrStr)
+func (q *query) checkFormat(f fi.AddrFormat) *refusal {
+	return oneOf("addr_format", f, q.alias.formats()...)
 }

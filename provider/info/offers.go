@@ -29,7 +29,7 @@ func (q *query) offers(h *fi.Info, templates []*fi.Info) ([]*fi.Info, error) {
 	infos := make([]*fi.Info, 0, len(templates)*len(list))
 	for _, template := range templates {
 		for _, c := range list {
-			info, err := c.info(h.AddrFormat, template)
+			info, err := c.info(orDefault(h.AddrFormat, q.alias.format), template)
 			if err != nil {
 				return nil, err
 			}

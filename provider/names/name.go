@@ -29,8 +29,10 @@ const (
 	SockaddrInLen  = 16 // struct sockaddr_in
 	SockaddrIn6Len = 28 // struct sockaddr_in6
 
-	// MaxSockaddrLen is the longest of the binary formats.
-	MaxSockaddrLen = SockaddrIn6Len
+	// OpaqueLen is an address in a format of another provider (FI_ADDR_EFA, FI_ADDR_CXI),
+	// which programs do not look into: a socket address, and zeros. It is what a
+	// FI_ADDR_EFA takes.
+	OpaqueLen = 32
 
 	// MaxLen is the longest encoding in any format, the NUL byte of
 	// FI_ADDR_STR included: "fi_sockaddr_in6://[" (19 bytes), eight groups
@@ -176,7 +178,11 @@ func Encode(f fi.AddrFormat, n Name) ([]byte, error) {
 	if f == fi.AddrStr {
 		return append([]byte(n.String()), 0), nil
 	}
-	return n.AppendSockaddr(make([]byte, 0, MaxSockaddrLen)), nil
+	b := n.AppendSockaddr(make([]byte, 0, OpaqueLen))
+	if Opaque(f) {
+		b = b[:OpaqueLen] // its capacity was zeroed
+	}
+	return b, nil
 }
 
 // Decode is the inverse of Encode. FI_ADDR_STR may end with a NUL byte, after
@@ -207,7 +213,7 @@ func Decode(f fi.AddrFormat, b []byte) (Name, error) {
 // Fits reports whether an address format can hold n.
 func Fits(f fi.AddrFormat, n Name) bool {
 	switch f {
-	case fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIP, fi.AddrStr:
+	case fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIP, fi.AddrStr, fi.AddrEFA, fi.AddrCXI:
 		return n.Family == AFInet || n.Family == AFInet6
 	case fi.SockaddrIn:
 		return n.Family == AFInet
@@ -216,3 +222,6 @@ func Fits(f fi.AddrFormat, n Name) bool {
 	}
 	return false
 }
+
+// Opaque reports whether a format is another provider's, with addresses of OpaqueLen bytes.
+func Opaque(f fi.AddrFormat) bool { return f == fi.AddrEFA || f == fi.AddrCXI }

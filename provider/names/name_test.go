@@ -131,7 +131,9 @@ func TestFormats(t *testing.T) {
 		{fi.SockaddrIn6, false, true, 0, 28, false},
 		{fi.AddrStr, true, true, 27, 26, true},
 		{fi.SockaddrIB, false, false, 0, 0, false},
-		{fi.AddrEFA, false, false, 0, 0, false},
+		{fi.AddrEFA, true, true, 32, 32, false},
+		{fi.AddrCXI, true, true, 32, 32, false},
+		{fi.AddrPSMX3, false, false, 0, 0, false},
 	} {
 		for _, c := range []struct {
 			n    Name

@@ -52,7 +52,12 @@ const char *test_provider(void)
 	return p && *p ? p : "weft";
 }
 
-bool test_is_weft(void) { return strcmp(test_provider(), "weft") == 0; }
+bool test_is_weft(void)
+{
+	const char *alias = getenv("FI_WEFT_NAME");
+
+	return strcmp(test_provider(), alias && *alias ? alias : "weft") == 0;
+}
 
 static void say(const char *head, const char *fmt, va_list ap)
 {

@@ -59,7 +59,8 @@ extern const char *test_name;
 /* The provider under test: WEFT_TEST_PROV, "weft" when unset. */
 const char *test_provider(void);
 
-/* True when the provider under test is weft itself: then nothing may be missing. */
+/* True when the provider under test is weft itself, perhaps under the name of
+ * FI_WEFT_NAME: then nothing may be missing. */
 bool test_is_weft(void);
 
 /* ---- checks ---- */
