@@ -3,7 +3,9 @@ package main
 // #include <stdlib.h>
 // #include "goapi.h"
 // #include "host.h"
+// #include "nic.h"
 // static inline struct fi_info *new_info(void) { return weft_host.dupinfo(NULL); }
+// static inline void free_info(struct fi_info *info) { weft_host.freeinfo(info); }
 import "C"
 
 import "github.com/weft-fabric/weft/fi"
@@ -44,6 +46,37 @@ func infoToC(i *fi.Info) *C.struct_fi_info {
 		fabricToC(i.Fabric, c.fabric_attr)
 		c.fabric_attr.fabric = (*C.struct_fid_fabric)(fidOf(i.Fabric.Fabric))
 	}
+	if i.NIC != nil {
+		if c.nic = nicToC(i.NIC); c.nic == nil {
+			C.free_info(c)
+			return nil
+		}
+	}
+	return c
+}
+
+// nicToC makes a struct fid_nic, nil when memory is short.
+func nicToC(n *fi.NIC) *C.struct_fid_nic {
+	c := C.weft_nic_new()
+	if c == nil {
+		return nil
+	}
+	d, l := c.device_attr, c.link_attr
+	for _, t := range []struct {
+		to   **C.char
+		text string
+	}{
+		{&d.name, n.Name}, {&d.device_id, n.DeviceID}, {&d.device_version, n.DeviceVersion}, {&d.vendor_id, n.VendorID},
+		{&d.driver, n.Driver}, {&d.firmware, n.Firmware}, {&l.address, n.Address}, {&l.network_type, n.NetworkType},
+	} {
+		if t.text != "" {
+			*t.to = C.CString(t.text)
+		}
+	}
+	if p := n.PCI; p != nil {
+		C.weft_nic_set_pci(c, C.uint16_t(p.Domain), C.uint8_t(p.Bus), C.uint8_t(p.Device), C.uint8_t(p.Function))
+	}
+	l.mtu, l.speed, l.state = C.size_t(n.MTU), C.size_t(n.Speed), C.enum_fi_link_state(n.State)
 	return c
 }
 

@@ -20,6 +20,9 @@ type Info struct {
 	EP     *EPAttr
 	Domain *DomainAttr
 	Fabric *FabricAttr
+	// NIC is the interface, which hints have not; nil where it is not known. It is not
+	// changed, and copies share it.
+	NIC *NIC
 }
 
 // TxAttr describes a transmit context (struct fi_tx_attr).

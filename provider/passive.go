@@ -77,6 +77,7 @@ func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
 		p.info.EP.AuthKey, p.info.EP.AuthKeySize = auth.bytes(), uint64(len(auth))
 	}
 	p.info.AddrFormat, p.info.Handle = p.format, nil
+	p.info.NIC = nicOf(p.info.Domain) // of requests, too
 	if err := f.refs.acquire(); err != nil {
 		return nil, err
 	}

@@ -73,6 +73,14 @@ func GetInfo(version uint32, node, service string, flags uint64, hints *fi.Info)
 	return infos, err
 }
 
+// nicOf describes the network interface of a domain, nil if there is none or no name.
+func nicOf(d *fi.DomainAttr) *fi.NIC {
+	if d == nil {
+		return nil
+	}
+	return info.NICOf(d.Name)
+}
+
 // registry lists the open fabrics and domains, in the order of opening.
 type registry struct {
 	mu      sync.Mutex // control operations only

@@ -14,7 +14,9 @@
 // # Names
 //
 // The fabric is an address's network ("10.0.0.0/24"), the domain its
-// interface ("eth0"). IPv4 comes before IPv6 and loopback last. A source port
+// interface ("eth0"). Interfaces come in the order of [nic.Compare], RDMA and fast wired
+// ones first and loopback last, those without a carrier only when they are named; of one
+// kind IPv4 comes before IPv6. A source port
 // without a source address gives the wildcard address with that port as
 // SrcAddr, as getaddrinfo does for a listener, in the Info of every interface:
 // an endpoint opened from it is reached through every address of the host.
@@ -30,6 +32,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/nic"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -41,6 +44,9 @@ type Env struct {
 	Resolver names.Resolver
 	// Route returns the address that the kernel sends from to a destination.
 	Route func(dest names.Name) (names.Name, error)
+	// NICs returns what describes an interface, for one query, or reports that there is
+	// none of that name. nil: nothing is known, and the order is that of [names.Locals].
+	NICs func() func(iface string) (nic.NIC, bool)
 	// Host is the version of the library that weft is loaded into, 0: none.
 	Host uint32
 	// GPUs tells whether there are GPUs whose memory weft can copy. nil: no.
@@ -59,6 +65,7 @@ func SetHost(version uint32) { host.Store(version) }
 func System() *Env {
 	return &Env{
 		Interfaces: names.System, Resolver: names.SystemResolver, Route: names.Route,
+		NICs: systemNICs,
 		Host: host.Load(),
 		GPUs: func() bool { return cuda.Load() == nil },
 		RDMA: func() bool {

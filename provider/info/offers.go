@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/nic"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -13,6 +14,7 @@ type candidate struct {
 	local names.Local // gives fabric and domain
 	src   names.Name
 	dest  names.Name // zero: none
+	nic   *nic.NIC   // of the interface, nil if nothing is known
 }
 
 // offers returns one Info per template and candidate, those of the first
@@ -52,6 +54,7 @@ func (q *query) candidates(h *fi.Info) ([]candidate, error) {
 	list = slices.DeleteFunc(list, func(c candidate) bool {
 		return !names.Fits(h.AddrFormat, c.src) || q.cfg.Iface != "" && q.cfg.Iface != c.local.Iface
 	})
+	list = q.order(list, h.Domain.Name, slices.ContainsFunc(srcs, func(s names.Name) bool { return !s.IsAny() }))
 	if len(list) == 0 {
 		return nil, refuse("src_addr", "no matching address on this host")
 	}
@@ -253,6 +256,9 @@ func (c candidate) info(format fi.AddrFormat, template *fi.Info) (*fi.Info, erro
 	i.AddrFormat = format
 	i.Fabric.Name = c.local.Prefix.String()
 	i.Domain.Name = c.local.Iface
+	if c.nic != nil {
+		i.NIC = describe(c.nic)
+	}
 	var err error
 	if i.SrcAddr, err = names.Encode(format, c.src); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/Mellanox/rdmamap"
@@ -16,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/nic"
 	"github.com/weft-fabric/weft/internal/tool/fabric"
 	"github.com/weft-fabric/weft/internal/tool/text"
 	"github.com/weft-fabric/weft/internal/version"
@@ -39,13 +41,17 @@ type Report struct {
 	Elsewhere []Elsewhere `json:"variables_elsewhere,omitempty"`
 }
 
-// Device is a network interface.
+// Device is a network interface. The report has them in the order of fi_getinfo's answers.
 type Device struct {
 	Name      string   `json:"name"`
 	Up        bool     `json:"up"`
 	MTU       int      `json:"mtu"`
 	Addresses []string `json:"addresses"`
 	RDMA      string   `json:"rdma,omitempty"`
+	// Place is its number among those that are offered, from 1 on; 0: it is not, or only by name.
+	Place int `json:"place,omitempty"`
+	// Reason says why it has its place, or none.
+	Reason string `json:"reason"`
 }
 
 // RDMA is an RDMA device.
@@ -148,7 +154,7 @@ read. The status is 1 if a variable has a bad value or no backend is usable.`,
 // Collect makes the report in an environment. Programs run on the first of the
 // libraries if nothing sends them to another one.
 func Collect(libraries []fabric.Library, lookup func(string) (string, bool), environ []string) *Report {
-	r := &Report{Version: version.String(), RDMA: rdma(), Devices: devices(), Unknown: config.Unknown(environ)}
+	r := &Report{Version: version.String(), RDMA: rdma(), Unknown: config.Unknown(environ)}
 	settings := fabric.SettingsOf(fabric.Library{}, lookup)
 	for i, l := range libraries {
 		if s := fabric.SettingsOf(l, lookup); i == 0 {
@@ -158,6 +164,8 @@ func Collect(libraries []fabric.Library, lookup func(string) (string, bool), env
 		}
 	}
 	r.Variables = variables(settings)
+	only, _ := settings.Lookup("FI_WEFT_IFACE")
+	r.Devices = devices(only)
 	cfg, err := config.Load(settings.Lookup)
 	if err != nil {
 		r.OfferErr = err.Error()
@@ -202,24 +210,60 @@ func (r *Report) problem() error {
 	return nil
 }
 
-func devices() []Device {
+// devices lists the interfaces; only is FI_WEFT_IFACE, empty for all.
+func devices(only string) []Device {
 	list, err := net.Interfaces()
 	if err != nil {
 		return nil
 	}
-	var out []Device
+	links, err := nic.Links()
+	if err != nil {
+		return nil
+	}
+	nics, byName := []*nic.NIC{}, map[string]net.Interface{}
 	for _, i := range list {
-		d := Device{Name: i.Name, Up: i.Flags&net.FlagUp != 0, MTU: i.MTU, Addresses: []string{}}
+		n, _ := nic.Describe(nic.Sysfs, links[i.Name])
+		n.Name = i.Name
+		nics, byName[i.Name] = append(nics, &n), i
+	}
+	slices.SortFunc(nics, nic.Compare)
+	offers := map[string]bool{} // interfaces with addresses that endpoints can have
+	locals, _ := names.Locals(names.System)
+	for _, l := range locals {
+		offers[l.Iface] = true
+	}
+	var out []Device
+	place := 0
+	for _, n := range nics {
+		d := Device{Name: n.Name, Up: n.Up, MTU: n.MTU, Addresses: []string{}, RDMA: n.RDMA}
+		i := byName[n.Name]
 		addrs, _ := i.Addrs()
 		for _, a := range addrs {
 			d.Addresses = append(d.Addresses, a.String())
 		}
-		if i.Flags&net.FlagLoopback == 0 {
-			d.RDMA, _ = rdmamap.GetRdmaDeviceForNetdevice(i.Name) // an error says that there is none
+		var offered bool
+		if d.Reason, offered = reason(n, offers[n.Name], only); offered {
+			place++
+			d.Place = place
 		}
 		out = append(out, d)
 	}
 	return out
+}
+
+// reason says why an interface is offered, or is not.
+func reason(n *nic.NIC, addressed bool, only string) (text string, offered bool) {
+	switch {
+	case !n.Up:
+		return "down: not offered", false
+	case !addressed:
+		return n.Reason() + "; no address for endpoints: not offered", false
+	case only != "" && only != n.Name:
+		return n.Reason() + "; not FI_WEFT_IFACE: not offered", false
+	case !n.Running && only == "":
+		return n.Reason() + "; no carrier: offered only by name", false
+	}
+	return n.Reason(), true
 }
 
 // clocks are those of the interfaces that lead to other hosts.
@@ -348,7 +392,7 @@ func (r *Report) Write(w io.Writer, s text.Style) error {
 		}
 	}
 	lines = append(lines, s.Bold("weft "+r.Version))
-	section("Network interfaces", r.deviceTable(s), "none")
+	section("Network interfaces, in the order of fi_getinfo", r.deviceTable(s), "none")
 	section("RDMA devices", r.rdmaTable(s), "none")
 	section("Clocks (PTP)", r.clockTable(s), "none")
 	section("Backends", r.backendTable(s), "none: "+r.OfferErr)
@@ -375,11 +419,11 @@ func (r *Report) deviceTable(s text.Style) *text.Table {
 		if !d.Up {
 			state = s.Dim("down")
 		}
-		more := ""
-		if d.RDMA != "" {
-			more = "RDMA: " + d.RDMA
+		place := ""
+		if d.Place != 0 {
+			place = fmt.Sprintf("%d.", d.Place)
 		}
-		t.Row(d.Name, state, fmt.Sprintf("mtu %d", d.MTU), strings.Join(d.Addresses, " "), more)
+		t.Row(place, d.Name, state, fmt.Sprintf("mtu %d", d.MTU), strings.Join(d.Addresses, " "), d.Reason)
 	}
 	return t
 }
