@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * libweft.so: libfabric's own entry points (rdma/fabric.h, API 1.17) around
+ * libweft.so: libfabric's own entry points (rdma/fabric.h, API 2.6) around
  * the one provider that is linked in. Built with the tag "direct" only;
  * libweft-fi.so takes these functions from the libfabric that loads it.
  *
@@ -19,8 +19,15 @@
 /* An entry point of the library; everything else is hidden. */
 #define WEFT_EXPORT __attribute__((visibility("default")))
 
+/* The API of the library, whatever headers it is built with. */
+#define WEFT_API FI_VERSION(2, 6)
+
+/* Bytes behind each attribute of 1.17 for the members that later versions append; those
+ * that weft does not know are 0. */
+enum { WEFT_LATER_MEMBERS = 128 };
+
 /* weft_getinfo is fi_getinfo after the checks that do not depend on the
- * provider: version is at most 1.17, info is not NULL, the provider name in
+ * provider: version is at most WEFT_API, info is not NULL, the provider name in
  * hints admits weft. It returns 0 or a negative errno; what it stores in *info
  * was allocated with weft_direct_dupinfo. */
 int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
@@ -32,7 +39,14 @@ int weft_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *c
 /* The entry points as calls that cannot be interposed by a libfabric in the
  * same process. */
 
-/* weft_direct_dupinfo copies the first element of a list, or makes an empty
+/* fi_getinfo and fi_fabric; the endpoint and domain attributes of hints have room for
+ * later members behind them (direct_abi.c). */
+int weft_direct_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+			   const struct fi_info *hints, struct fi_info **info);
+int weft_direct_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+/* weft_direct_dupinfo copies the first element of a list, whose endpoint and domain
+ * attributes have room for later members behind them, or makes an empty
  * one with all attributes for NULL. NULL when memory is short. */
 struct fi_info *weft_direct_dupinfo(const struct fi_info *info);
 

@@ -16,13 +16,13 @@
 #include "host.h"
 
 static const struct fi_provider core = {
-	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
+	.fi_version = WEFT_API,
 	.name = "core",
 };
 
 WEFT_EXPORT uint32_t fi_version(void)
 {
-	return FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+	return WEFT_API;
 }
 
 bool weft_direct_listed(const char *list, const char *separators, const char *word)
@@ -79,15 +79,15 @@ static int sign(struct fi_fabric_attr *attr, uint32_t version)
 	return attr->prov_name ? 0 : -FI_ENOMEM;
 }
 
-WEFT_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-	       const struct fi_info *hints, struct fi_info **info)
+int weft_direct_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+			   const struct fi_info *hints, struct fi_info **info)
 {
 	if (!info)
 		return -FI_EINVAL;
 	*info = NULL;
 	if (version > fi_version()) {
 		FI_WARN(&core, FI_LOG_CORE, "the program asks for version %u.%u, this is %u.%u\n",
-			FI_MAJOR(version), FI_MINOR(version), FI_MAJOR_VERSION, FI_MINOR_VERSION);
+			FI_MAJOR(version), FI_MINOR(version), FI_MAJOR(WEFT_API), FI_MINOR(WEFT_API));
 		return -FI_ENOSYS;
 	}
 	int ret = weft_init(NULL); /* knows the name */
@@ -107,7 +107,7 @@ WEFT_EXPORT int fi_getinfo(uint32_t version, const char *node, const char *servi
 	return *info ? 0 : -FI_ENODATA;
 }
 
-WEFT_EXPORT int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+int weft_direct_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
 {
 	if (!attr || !attr->prov_name || !attr->name || !fabric)
 		return -FI_EINVAL;
@@ -153,6 +153,9 @@ static const char *const errors[] = {
 	[FI_ENOAV - FI_ERRNO_OFFSET] = "Missing or unavailable address vector",
 	[FI_EOVERRUN - FI_ERRNO_OFFSET] = "Queue has been overrun",
 	[FI_ENORX - FI_ERRNO_OFFSET] = "Receiver not ready, no receive buffers available",
+	/* Those that came after 1.17: FI_ENOMR and FI_EFIREWALLADDR. */
+	[FI_ENORX + 1 - FI_ERRNO_OFFSET] = "Memory registration limit exceeded",
+	[FI_ENORX + 2 - FI_ERRNO_OFFSET] = "Address is behind a firewall",
 };
 
 WEFT_EXPORT const char *fi_strerror(int errnum)

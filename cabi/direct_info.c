@@ -9,10 +9,6 @@
 
 #include "direct.h"
 
-/* Later versions of the API append members to the attributes. What a program
- * compiled against one of them reads there is zero. */
-enum { LATER_MEMBERS = 128 };
-
 /* copy_bytes copies size bytes and a terminating zero; NULL for nothing. */
 static void *copy_bytes(const void *from, size_t size, bool *failed)
 {
@@ -33,15 +29,22 @@ static char *copy_string(const char *from, bool *failed)
 	return from ? copy_bytes(from, strlen(from) + 1, failed) : NULL;
 }
 
-/* new_attr makes a zeroed attribute, or a copy of from. */
+/* new_attr makes a zeroed attribute, or a copy of from, which has the members of all
+ * versions: those that weft does not know are 0. */
 static void *new_attr(const void *from, size_t size, bool *failed)
 {
-	void *attr = calloc(1, size + LATER_MEMBERS);
+	void *attr = calloc(1, size + WEFT_LATER_MEMBERS);
 	if (!attr)
 		*failed = true;
 	else if (from)
 		memcpy(attr, from, size);
 	return attr;
+}
+
+/* new_longer copies one that has the room for later members, too. */
+static void *new_longer(const void *from, size_t size, bool *failed)
+{
+	return new_attr(from, size + WEFT_LATER_MEMBERS, failed);
 }
 
 /* copy_attrs replaces the pointers that *to shares with *from by copies. What
@@ -55,13 +58,13 @@ static void copy_attrs(struct fi_info *to, const struct fi_info *from, bool *fai
 	if (from->rx_attr)
 		to->rx_attr = new_attr(from->rx_attr, sizeof(*from->rx_attr), failed);
 	if (from->ep_attr) {
-		to->ep_attr = new_attr(from->ep_attr, sizeof(*from->ep_attr), failed);
+		to->ep_attr = new_longer(from->ep_attr, sizeof(*from->ep_attr), failed);
 		if (to->ep_attr)
 			to->ep_attr->auth_key = copy_bytes(from->ep_attr->auth_key,
 							   from->ep_attr->auth_key_size, failed);
 	}
 	if (from->domain_attr) {
-		to->domain_attr = new_attr(from->domain_attr, sizeof(*from->domain_attr), failed);
+		to->domain_attr = new_longer(from->domain_attr, sizeof(*from->domain_attr), failed);
 		if (to->domain_attr) {
 			to->domain_attr->name = copy_string(from->domain_attr->name, failed);
 			to->domain_attr->auth_key =
@@ -147,14 +150,4 @@ void weft_direct_freeinfo(struct fi_info *info)
 		free_one(info);
 		info = next;
 	}
-}
-
-WEFT_EXPORT struct fi_info *fi_dupinfo(const struct fi_info *info)
-{
-	return weft_direct_dupinfo(info);
-}
-
-WEFT_EXPORT void fi_freeinfo(struct fi_info *info)
-{
-	weft_direct_freeinfo(info);
 }

@@ -229,8 +229,8 @@ static void define_once(void)
 	struct fi_info *info;
 
 	weft_direct_define_logging();
-	if (!fi_getinfo(fi_version(), NULL, NULL, 0, NULL, &info))
-		fi_freeinfo(info);
+	if (!weft_direct_fi_getinfo(WEFT_API, NULL, NULL, 0, NULL, &info))
+		weft_direct_freeinfo(info);
 }
 
 WEFT_EXPORT int fi_getparams(struct fi_param **params, int *number)

@@ -198,8 +198,7 @@ WEFT_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_ty
 	struct weft_text t = {.buf = buf, .size = len};
 	buf[0] = 0;
 	if (datatype == FI_TYPE_VERSION)
-		weft_text_add(&t, "%d.%d.%d", FI_MAJOR_VERSION, FI_MINOR_VERSION,
-			      FI_REVISION_VERSION);
+		weft_text_add(&t, "%u.%u.0", FI_MAJOR(WEFT_API), FI_MINOR(WEFT_API));
 	else if (!data)
 		weft_text_add(&t, "(null)");
 	else if (!weft_tostr_enum(&t, data, datatype) && !weft_tostr_flags(&t, data, datatype) &&

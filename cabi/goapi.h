@@ -54,17 +54,6 @@ static inline void weft_eq_err_set_addrs(struct fi_eq_err_entry *entry, uint64_t
 	entry->context = (void *)(uintptr_t)context;
 }
 
-/* Members of struct fi_domain_attr that came with 1.20. */
-static inline size_t weft_max_ep_auth_key(const struct fi_domain_attr *attr)
-{
-	return ((const struct weft_domain_attr_120 *)attr)->max_ep_auth_key;
-}
-
-static inline void weft_set_max_ep_auth_key(struct fi_domain_attr *attr, size_t n)
-{
-	((struct weft_domain_attr_120 *)attr)->max_ep_auth_key = n;
-}
-
 static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 {
 	out->desc = (void *)(uintptr_t)desc;

@@ -15,12 +15,17 @@ import (
 )
 
 // Conversion of struct fi_info and what hangs on it. Only the fields of
-// libfabric 1.17 are touched, and max_ep_auth_key of 1.20: a later host's structures
-// are longer, its allocator zeroes what weft does not know.
+// libfabric 1.17 are touched, and those of struct fi_domain_attr up to 2.5: a later host's
+// structures are longer, its allocator zeroes what weft does not know.
 
-// keysPerEndpoint is the version of libfabric that brought max_ep_auth_key. A caller
-// with an older API may have shorter structures.
-var keysPerEndpoint = fi.Version(1, 20)
+// The versions of libfabric that appended members to struct fi_domain_attr: max_ep_auth_key,
+// max_group_id, and max_cntr_value with max_err_cntr_value. A caller with an older API may
+// have shorter structures.
+var (
+	keysPerEndpoint = fi.Version(1, 20)
+	groups          = fi.Version(2, 0)
+	counterRanges   = fi.Version(2, 5)
+)
 
 //export weftGoGetInfo
 func weftGoGetInfo(version C.uint32_t, node, service *C.char, flags C.uint64_t,
@@ -161,13 +166,21 @@ func domainFromC(c *C.struct_fi_domain_attr, version uint32) *fi.DomainAttr {
 	if c.domain != nil {
 		domain = anyOf(&c.domain.fid)
 	}
-	most := C.size_t(0)
+	var later C.struct_weft_domain_attr_later
 	if version >= keysPerEndpoint {
-		most = C.weft_max_ep_auth_key(c)
+		later.max_ep_auth_key = C.weft_domain_later(c).max_ep_auth_key
+	}
+	if version >= groups {
+		later.max_group_id = C.weft_domain_later(c).max_group_id
+	}
+	if version >= counterRanges {
+		later.max_cntr_value = C.weft_domain_later(c).max_cntr_value
+		later.max_err_cntr_value = C.weft_domain_later(c).max_err_cntr_value
 	}
 	return &fi.DomainAttr{
-		MaxEPAuthKey: uint64(most),
-		Domain:       domain, Name: text(c.name), Threading: fi.Threading(c.threading),
+		MaxEPAuthKey: uint64(later.max_ep_auth_key), MaxGroupID: uint32(later.max_group_id),
+		MaxCntrValue: uint64(later.max_cntr_value), MaxErrCntrValue: uint64(later.max_err_cntr_value),
+		Domain: domain, Name: text(c.name), Threading: fi.Threading(c.threading),
 		ControlProgress: fi.Progress(c.control_progress), DataProgress: fi.Progress(c.data_progress),
 		ResourceMgmt: fi.ResourceMgmt(c.resource_mgmt), AVType: fi.AVType(c.av_type),
 		MRMode: fi.MRMode(c.mr_mode), MRKeySize: uint64(c.mr_key_size),

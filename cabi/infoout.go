@@ -150,8 +150,16 @@ func domainToC(a *fi.DomainAttr, c *C.struct_fi_domain_attr) {
 		c.auth_key = (*C.uint8_t)(C.CBytes(a.AuthKey))
 	}
 	c.auth_key_size = C.size_t(a.AuthKeySize)
-	if uint32(C.weft_host_version()) >= keysPerEndpoint {
-		C.weft_set_max_ep_auth_key(c, C.size_t(a.MaxEPAuthKey))
+	host := uint32(C.weft_host_version())
+	if host >= keysPerEndpoint {
+		C.weft_domain_later(c).max_ep_auth_key = C.size_t(a.MaxEPAuthKey)
+	}
+	if host >= groups {
+		C.weft_domain_later(c).max_group_id = C.uint32_t(a.MaxGroupID)
+	}
+	if host >= counterRanges {
+		C.weft_domain_later(c).max_cntr_value = C.uint64_t(a.MaxCntrValue)
+		C.weft_domain_later(c).max_err_cntr_value = C.uint64_t(a.MaxErrCntrValue)
 	}
 	c.max_err_data = C.size_t(a.MaxErrData)
 	c.mr_cnt = C.size_t(a.MRCnt)

@@ -263,16 +263,20 @@ extern struct fi_ops_mr weft_mr_ops;
 extern struct fi_ops_cq weft_ops_cq;
 extern struct fi_ops_cntr weft_ops_cntr;
 extern struct fi_ops_eq weft_ops_eq;
-/* struct fi_domain_attr since 1.20, as far as weft looks at it, and struct fi_mr_auth_key. */
-struct weft_domain_attr_120 {
-	struct fi_domain_attr base;
-#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
-	size_t max_ep_auth_key;
+/* What later versions append to struct fi_domain_attr, and struct fi_mr_auth_key. */
+struct weft_domain_attr_later {
+	size_t max_ep_auth_key;	     /* 1.20 */
+	uint32_t max_group_id;	     /* 2.0 */
+	uint64_t max_cntr_value;     /* 2.5 */
+	uint64_t max_err_cntr_value; /* 2.5 */
 };
-#else
-};
-#define max_ep_auth_key base.max_ep_auth_key
-#endif
+
+/* Where that is, whatever headers weft is built with. */
+static inline struct weft_domain_attr_later *weft_domain_later(const struct fi_domain_attr *attr)
+{
+	return (void *)((char *)attr + offsetof(struct fi_domain_attr, tclass) + sizeof(size_t));
+}
+
 struct weft_mr_auth_key {
 	struct fid_av *av;
 	fi_addr_t src_addr;

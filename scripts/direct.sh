@@ -49,6 +49,18 @@ check "compile forked" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "
 	$(flags --cflags --libs)
 check "a fork before the first call" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/forked"
 
+# shellcheck disable=SC2046 # words
+check "compile abi" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$out/abi" tests/direct/abi/abi.c \
+	$(flags --cflags --libs)
+check "the versions of the entry points" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/abi"
+
+# A program that was linked with libfabric.
+mkdir -p "$out/instead"
+ln -s "$root/usr/lib/libweft.so.0" "$out/instead/libfabric.so.1"
+check "compile hello with libfabric" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread \
+	-o "$out/hello-libfabric" examples/hello.c -lfabric
+check "libweft.so in the place of libfabric" env LD_LIBRARY_PATH="$out/instead" timeout 60 "$out/hello-libfabric"
+
 no_libfabric() {
 	! env LD_LIBRARY_PATH="$root/usr/lib" ldd "$out/hello" | grep libfabric
 }
@@ -59,7 +71,7 @@ exports() {
 	nm -D --defined-only "$1" | awk '{print $3}' | sed 's/@.*//' | grep -Ev "$2" && return 1
 	return 0
 }
-check "exports of libweft.so" exports build/lib/libweft.so '^(fi_[a-z_]+|weft_trace|WEFT_[0-9.]+)$'
+check "exports of libweft.so" exports build/lib/libweft.so '^(fi_[a-z_]+2?|weft_trace|WEFT_[0-9.]+|FABRIC_[0-9.]+)$'
 check "exports of libweft-fi.so" exports build/lib/libweft-fi.so '^(fi_prov_ini|weft_trace|WEFT_FI_[0-9.]+)$'
 
 check uninstall "${MAKE:-make}" -s uninstall PREFIX=/usr DESTDIR="$root"

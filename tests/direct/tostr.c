@@ -36,7 +36,7 @@ static void test_enums(void)
 		FI_TYPE_EP_TYPE, FI_TYPE_ADDR_FORMAT, FI_TYPE_THREADING, FI_TYPE_PROGRESS,
 		FI_TYPE_PROTOCOL, FI_TYPE_AV_TYPE, FI_TYPE_ATOMIC_TYPE, FI_TYPE_ATOMIC_OP,
 		FI_TYPE_EQ_EVENT, FI_TYPE_OP_TYPE, FI_TYPE_COLLECTIVE_OP, FI_TYPE_HMEM_IFACE,
-		FI_TYPE_CQ_FORMAT, FI_TYPE_LOG_LEVEL, FI_TYPE_LOG_SUBSYS, FI_TYPE_VERSION, 999,
+		FI_TYPE_CQ_FORMAT, FI_TYPE_LOG_LEVEL, FI_TYPE_LOG_SUBSYS, 999,
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
@@ -182,7 +182,8 @@ static void test_bounds(void)
 	CHECK(fi_tostr_r(buf, 1, &caps, FI_TYPE_CAPS) == buf && !buf[0], "room for nothing");
 	CHECK(!fi_tostr_r(buf, 0, &caps, FI_TYPE_CAPS), "no room");
 	CHECK_STRING(fi_tostr(NULL, FI_TYPE_INFO), "(null)");
-	CHECK_STRING(fi_tostr(NULL, FI_TYPE_VERSION), "1.17.0");
+	CHECK_STRING(fi_tostr(NULL, FI_TYPE_VERSION), "2.6.0");
+	CHECK_STRING(fi_strerror(270), "Memory registration limit exceeded"); /* FI_ENOMR */
 	CHECK_STRING(fi_tostr(&caps, FI_TYPE_CAPS), "FI_MSG, FI_RMA");
 	CHECK_STRING(fi_strerror(FI_ETRUNC), "Truncation error");
 	CHECK_STRING(fi_strerror(-FI_ETRUNC), "Truncation error");
@@ -213,6 +214,8 @@ void test_tostr(void)
 	test_attributes();
 	for (int e = -300; e < 300; e++) {
 		char ours[128];
+		if (abs(e) > FI_ENORX && abs(e) < FI_ENORX + 3)
+			continue; /* later than 1.17 */
 		snprintf(ours, sizeof(ours), "%s", fi_strerror(e));
 		CHECK_STRING(ours, their_strerror(e));
 	}
