@@ -51,6 +51,17 @@ func openRDMADevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
 	return d, nil
 }
 
+// probeRDMA opens the device that the configuration names, or any, and closes it.
+func probeRDMA(c *config.Config) error {
+	all := *c
+	all.Verbs = config.Yes // a device of any network interface
+	d, err := openRDMADevice(&all, "")
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
 // openRDMAIface opens an endpoint's interface on a device of openRDMADevice.
 func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 	e := r.ep

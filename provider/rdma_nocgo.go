@@ -8,12 +8,17 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/nic"
 )
 
 // openRDMADevice fails: libibverbs is called through cgo.
 func openRDMADevice(*config.Config, string) (hw.MemoryDomain, error) {
 	return nil, fmt.Errorf("this program was built without cgo, so without libibverbs: %w", hw.ErrUnreachable)
 }
+
+// probeRDMA looks for what a program with libweft finds when it opens the device that the
+// configuration names, or any.
+func probeRDMA(c *config.Config) error { return nic.ThisHost().Verbs(c.VerbsDevice) }
 
 // openRDMAIface, deviceAddress and startWatch are not called without a device.
 func openRDMAIface(hw.MemoryDomain, *rdma) (hw.Iface, error) { return nil, hw.ErrUnreachable }

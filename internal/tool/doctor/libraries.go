@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/tool/fabric"
 )
 
@@ -31,31 +33,20 @@ func checkLibfabric(ctx context.Context, h *host) []Finding {
 	return list
 }
 
-// providerPaths are the directories where a libfabric looks for providers.
-func providerPaths(h *host) []string {
-	path, _ := h.lookup("FI_PROVIDER_PATH")
-	list := filepath.SplitList(strings.TrimPrefix(path, "@"))
-	for _, dir := range h.roots {
-		list = append(list, filepath.Join(dir, "libfabric"))
-	}
-	return list
-}
-
-// findProvider returns the first directory with the provider, and whether
-// FI_PROVIDER_PATH names it.
+// findProvider returns the directory of the provider, the first of FI_PROVIDER_PATH, beside this
+// command and of the libfabrics, and whether FI_PROVIDER_PATH names it.
 func findProvider(h *host) (dir string, named bool) {
-	path, _ := h.lookup("FI_PROVIDER_PATH")
-	n := len(filepath.SplitList(strings.TrimPrefix(path, "@")))
-	for i, d := range providerPaths(h) {
-		if _, err := os.Stat(filepath.Join(d, provider)); err == nil {
-			abs, err := filepath.Abs(d)
-			if err != nil {
-				abs = d
-			}
-			return abs, i < n
-		}
+	value, _ := h.lookup("FI_PROVIDER_PATH")
+	folders := fabric.ProviderFolders(value)
+	path := fabric.FindWeft(provider, folders, h.roots)
+	if path == "" {
+		return "", false
 	}
-	return "", false
+	dir = filepath.Dir(path)
+	return dir, slices.ContainsFunc(folders, func(f string) bool {
+		abs, err := filepath.Abs(f)
+		return err == nil && abs == dir
+	})
 }
 
 // checkProvider sees whether each libfabric loads the provider.
@@ -67,11 +58,22 @@ func checkProvider(ctx context.Context, h *host) []Finding {
 		}
 		return []Finding{{"provider", Fail, provider + " was not found", "make install, or export FI_PROVIDER_PATH=<directory of " + provider + ">"}}
 	}
-	list := good("provider", "%s", filepath.Join(dir, provider))
+	list := append(good("provider", "%s", filepath.Join(dir, provider)), checkName(h, dir)...)
 	for _, l := range fabric.Find(h.roots) {
 		list = append(list, loads(ctx, l, dir, named))
 	}
 	return list
+}
+
+// checkName looks whether the name of another provider can be had: libfabric takes weft in that
+// one's place only if FI_PROVIDER_PATH prefers it.
+func checkName(h *host, dir string) []Finding {
+	name := h.cfg.Name
+	if path, _ := h.lookup("FI_PROVIDER_PATH"); name == config.Default().Name || strings.HasPrefix(path, "@") || strings.Contains(path, "+") {
+		return nil
+	}
+	return []Finding{{"provider", Warn, "FI_WEFT_NAME is " + name + ", but libfabric's own " + name + " goes before weft",
+		"export FI_PROVIDER_PATH=@" + dir + ", or from libfabric 1.21 on FI_PROVIDER_PATH=+" + filepath.Join(dir, provider)}}
 }
 
 // loads asks the fi_info of a libfabric for the provider.
@@ -80,7 +82,7 @@ func loads(ctx context.Context, l fabric.Library, dir string, named bool) Findin
 		if _, err := os.Stat(bin); err != nil {
 			continue
 		}
-		env := []string{"LD_LIBRARY_PATH=" + l.Dir}
+		env := []string{"LD_LIBRARY_PATH=" + l.Dir, "FI_WEFT_NAME=weft"}
 		if _, err := fabric.Run(ctx, env, bin, "-p", "weft"); err == nil {
 			return Finding{Check: "provider", Verdict: Good, What: l.Path + " loads it"}
 		}

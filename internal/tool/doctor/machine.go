@@ -14,6 +14,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/nic"
 )
 
 // read returns a file's text without the space around it, empty if there is none.
@@ -65,6 +67,12 @@ func checkRDMA(_ context.Context, h *host) []Finding {
 	}
 	if len(list) == 0 {
 		return note("rdma", "no RDMA devices")
+	}
+	where := nic.ThisHost()
+	where.Sys, where.Dev = h.sys, h.dev
+	if err := where.Verbs(h.cfg.VerbsDevice); err != nil && !errors.Is(err, nic.ErrNoRDMA) {
+		list = append(list, Finding{"rdma", Warn, "programs reach other hosts over UDP: " + err.Error(),
+			"install libibverbs (Debian: libibverbs1 ibverbs-providers); in containers pass /dev/infiniband"})
 	}
 	return list
 }

@@ -26,6 +26,52 @@ func Roots() []string {
 		found, _ := filepath.Glob(pattern) // the patterns are well formed
 		list = append(list, found...)
 	}
+	return append(list, Beside()...)
+}
+
+// Beside are the directories of libraries that belong to this command: those of the prefix that
+// it was installed in, or of the folder that it was built in.
+func Beside() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return nil
+	}
+	prefix := filepath.Dir(filepath.Dir(self))
+	return []string{filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib", multiarch()), filepath.Join(prefix, "lib64")}
+}
+
+// FindWeft returns where a library of weft is: in one of the folders given, beside this command,
+// or where libfabrics look for providers. Empty if it is not found.
+func FindWeft(name string, first []string, roots []string) string {
+	folders := slices.Clone(first)
+	for _, d := range append(Beside(), roots...) {
+		folders = append(folders, d, filepath.Join(d, "libfabric"))
+	}
+	for _, d := range folders {
+		path, err := filepath.Abs(filepath.Join(d, name))
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// ProviderFolders are those of a value of FI_PROVIDER_PATH, in which "@" goes before the first and
+// "+" before the path of a library.
+func ProviderFolders(value string) []string {
+	var list []string
+	for _, e := range filepath.SplitList(strings.TrimPrefix(value, "@")) {
+		if path, ok := strings.CutPrefix(e, "+"); ok {
+			e = filepath.Dir(path)
+		}
+		list = append(list, e)
+	}
 	return list
 }
 

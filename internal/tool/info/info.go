@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/Mellanox/rdmamap"
@@ -17,7 +15,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/nic"
 	"github.com/weft-fabric/weft/internal/tool/fabric"
 	"github.com/weft-fabric/weft/internal/tool/text"
 	"github.com/weft-fabric/weft/internal/version"
@@ -28,6 +25,7 @@ import (
 // Report is what the command shows; its JSON is for programs.
 type Report struct {
 	Version   string     `json:"version"`
+	Libraries []Library  `json:"libraries"`
 	Devices   []Device   `json:"devices"`
 	RDMA      []RDMA     `json:"rdma"`
 	Clocks    []Clock    `json:"clocks"`
@@ -39,19 +37,6 @@ type Report struct {
 	Unknown   []string   `json:"unknown_variables,omitempty"`
 	// Elsewhere has what programs on other libfabrics of this host find set.
 	Elsewhere []Elsewhere `json:"variables_elsewhere,omitempty"`
-}
-
-// Device is a network interface. The report has them in the order of fi_getinfo's answers.
-type Device struct {
-	Name      string   `json:"name"`
-	Up        bool     `json:"up"`
-	MTU       int      `json:"mtu"`
-	Addresses []string `json:"addresses"`
-	RDMA      string   `json:"rdma,omitempty"`
-	// Place is its number among those that are offered, from 1 on; 0: it is not, or only by name.
-	Place int `json:"place,omitempty"`
-	// Reason says why it has its place, or none.
-	Reason string `json:"reason"`
 }
 
 // RDMA is an RDMA device.
@@ -164,6 +149,7 @@ func Collect(libraries []fabric.Library, lookup func(string) (string, bool), env
 		}
 	}
 	r.Variables = variables(settings)
+	r.Libraries = weftLibraries(settings)
 	only, _ := settings.Lookup("FI_WEFT_IFACE")
 	r.Devices = devices(only)
 	cfg, err := config.Load(settings.Lookup)
@@ -208,62 +194,6 @@ func (r *Report) problem() error {
 		return fmt.Errorf("backend %s is not usable: %s", r.Backends[0].Name, r.Backends[0].Problem)
 	}
 	return nil
-}
-
-// devices lists the interfaces; only is FI_WEFT_IFACE, empty for all.
-func devices(only string) []Device {
-	list, err := net.Interfaces()
-	if err != nil {
-		return nil
-	}
-	links, err := nic.Links()
-	if err != nil {
-		return nil
-	}
-	nics, byName := []*nic.NIC{}, map[string]net.Interface{}
-	for _, i := range list {
-		n, _ := nic.Describe(nic.Sysfs, links[i.Name])
-		n.Name = i.Name
-		nics, byName[i.Name] = append(nics, &n), i
-	}
-	slices.SortFunc(nics, nic.Compare)
-	offers := map[string]bool{} // interfaces with addresses that endpoints can have
-	locals, _ := names.Locals(names.System)
-	for _, l := range locals {
-		offers[l.Iface] = true
-	}
-	var out []Device
-	place := 0
-	for _, n := range nics {
-		d := Device{Name: n.Name, Up: n.Up, MTU: n.MTU, Addresses: []string{}, RDMA: n.RDMA}
-		i := byName[n.Name]
-		addrs, _ := i.Addrs()
-		for _, a := range addrs {
-			d.Addresses = append(d.Addresses, a.String())
-		}
-		var offered bool
-		if d.Reason, offered = reason(n, offers[n.Name], only); offered {
-			place++
-			d.Place = place
-		}
-		out = append(out, d)
-	}
-	return out
-}
-
-// reason says why an interface is offered, or is not.
-func reason(n *nic.NIC, addressed bool, only string) (text string, offered bool) {
-	switch {
-	case !n.Up:
-		return "down: not offered", false
-	case !addressed:
-		return n.Reason() + "; no address for endpoints: not offered", false
-	case only != "" && only != n.Name:
-		return n.Reason() + "; not FI_WEFT_IFACE: not offered", false
-	case !n.Running && only == "":
-		return n.Reason() + "; no carrier: offered only by name", false
-	}
-	return n.Reason(), true
 }
 
 // clocks are those of the interfaces that lead to other hosts.
@@ -392,6 +322,7 @@ func (r *Report) Write(w io.Writer, s text.Style) error {
 		}
 	}
 	lines = append(lines, s.Bold("weft "+r.Version))
+	section("Libraries", r.libraryTable(s), "none")
 	section("Network interfaces, in the order of fi_getinfo", r.deviceTable(s), "none")
 	section("RDMA devices", r.rdmaTable(s), "none")
 	section("Clocks (PTP)", r.clockTable(s), "none")
@@ -410,22 +341,6 @@ func (r *Report) Write(w io.Writer, s text.Style) error {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
-}
-
-func (r *Report) deviceTable(s text.Style) *text.Table {
-	t := &text.Table{}
-	for _, d := range r.Devices {
-		state := s.Good("up")
-		if !d.Up {
-			state = s.Dim("down")
-		}
-		place := ""
-		if d.Place != 0 {
-			place = fmt.Sprintf("%d.", d.Place)
-		}
-		t.Row(place, d.Name, state, fmt.Sprintf("mtu %d", d.MTU), strings.Join(d.Addresses, " "), d.Reason)
-	}
-	return t
 }
 
 func (r *Report) rdmaTable(s text.Style) *text.Table {

@@ -148,3 +148,41 @@ func TestDoctorMPI(t *testing.T) {
 		}
 	}
 }
+
+// TestLibrariesBeside runs the command out of a prefix that has weft's libraries, in which nothing
+// else points to them.
+func TestLibrariesBeside(t *testing.T) {
+	_, env := shm(t)
+	prefix, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(prefix, "lib/libfabric/libweft-fi.so")
+	for _, dir := range []string{filepath.Join(prefix, "bin"), filepath.Dir(want)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(filepath.Join(prefix, "bin/weft"), program, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(want, nil, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	weft := func(args ...string) tooltest.Result {
+		cmd := tooltest.Weft([]string{env, "FI_PROVIDER_PATH="}, args...)
+		cmd.Path = filepath.Join(prefix, "bin/weft")
+		return tooltest.Run(t, cmd)
+	}
+	if r := weft("info"); r.Status != 0 || !strings.Contains(r.Out, "libweft-fi.so  "+want) {
+		t.Errorf("%+v", r)
+	}
+	f := findings(t, weft("doctor", "--json", "--only", "provider"))["provider"]
+	if len(f) == 0 || f[0].Verdict != doctor.Good || f[0].What != want {
+		t.Errorf("%+v", f)
+	}
+}
