@@ -158,10 +158,6 @@ const (
 	ProtoOPX
 	ProtoCXI
 	ProtoXNet
-	_ // FI_PROTO_COLL
-	_ // FI_PROTO_UCX
-	_ // FI_PROTO_SM2
-	ProtoCXIRNR
 )
 
 // ProvSpecific marks provider-specific values of enumerations.

@@ -20,8 +20,7 @@ type Info struct {
 	EP     *EPAttr
 	Domain *DomainAttr
 	Fabric *FabricAttr
-	// NIC is the interface, which hints have not; nil where it is not known. It is not
-	// changed, and copies share it.
+	// NIC is the interface, which hints have not; nil where it is not known.
 	NIC *NIC
 }
 
@@ -139,6 +138,10 @@ func (i *Info) Clone() *Info {
 		c.Domain.AuthKey = slices.Clone(i.Domain.AuthKey)
 	}
 	c.Fabric = shallow(i.Fabric)
+	c.NIC = shallow(i.NIC)
+	if c.NIC != nil {
+		c.NIC.PCI = shallow(i.NIC.PCI)
+	}
 	return &c
 }
 

@@ -23,6 +23,9 @@ const (
 	SockaddrIP AddrFormat = 17
 )
 
+// ProtoCXIRNR is a protocol of cxi that came after libfabric 1.17.
+const ProtoCXIRNR Protocol = 29
+
 // ProgressControlUnified is manual progress by an application that also
 // serializes control operations.
 const ProgressControlUnified Progress = 3
