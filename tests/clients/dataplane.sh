@@ -6,16 +6,10 @@ cd "$(dirname "$0")/../.." || exit 1
 
 . tests/clients/lib.sh
 
-GO=${GO:-go}
 LIMIT=300 # seconds for one program
-module=$($GO list -m)
-
-# The functions that cabi/plane.go names, and the one of the self-test.
-mapfile -t roots < <(sed -n 's/^var plane = .*direct\.Func{\(.*\)}$/\1/p' cabi/plane.go | tr -d ' ' | tr ',' '\n')
-roots=("${roots[@]/#/$module/internal/}" "$module/internal/direct.probe")
 
 for lib in libweft-fi.so libweft.so; do
-	if "$GO" tool objdump "build/lib/$lib" | "$GO" run ./internal/direct/callcheck "${roots[@]}" >"$work/log" 2>&1; then
+	if scripts/callcheck.sh "build/lib/$lib" >"$work/log" 2>&1; then
 		ok "$lib: $(tail -n 1 "$work/log"), none needs the runtime"
 	else
 		not_ok "$lib: calls of the data plane need nothing of the runtime" "$work/log"
