@@ -4,16 +4,18 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/info"
 )
 
-// complete returns a copy of info in which everything that an endpoint needs
-// is set, from the domain's own description where info leaves it out. Errors:
-// fi.EINVAL for sizes beyond what the domain offers.
-func (d *Domain) complete(info *fi.Info) (*fi.Info, error) {
-	full, own := info.Clone(), d.info
+// complete returns a copy of given in which everything that an endpoint needs
+// is set, from the domain's own description where given leaves it out, and what its
+// capabilities imply. Errors: fi.EINVAL for sizes beyond what the domain offers.
+func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
+	full, own := given.Clone(), d.info
 	if full.Caps == 0 {
 		full.Caps = own.Caps
 	}
+	full.Caps = info.Implied(full.Caps)
 	if full.AddrFormat == fi.FormatUnspec {
 		full.AddrFormat = d.format
 	}
@@ -44,8 +46,11 @@ func (d *Domain) complete(info *fi.Info) (*fi.Info, error) {
 	}
 	rx, err := d.completeRx(full.Rx)
 	full.Rx = rx
-	if rx != nil && rx.Caps == 0 {
-		rx.Caps = full.Caps
+	if rx != nil {
+		if rx.Caps == 0 {
+			rx.Caps = full.Caps
+		}
+		rx.Caps = rx.Caps&^fi.DirectedRecv | full.Caps&fi.DirectedRecv // the application may have changed the endpoint's only
 	}
 	return full, err
 }

@@ -17,7 +17,7 @@ import (
 // testInfo describes a domain as GetInfo does.
 func testInfo() *fi.Info {
 	return &fi.Info{
-		Caps:       fi.Msg | fi.Tagged | fi.Send | fi.Recv,
+		Caps:       fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.LocalComm,
 		AddrFormat: fi.Sockaddr,
 		Tx:         &fi.TxAttr{Caps: fi.Msg | fi.Tagged | fi.Send, Size: 1024, InjectSize: 4096, IOVLimit: 4},
 		Domain:     &fi.DomainAttr{Name: "lo", Threading: fi.ThreadSafe},

@@ -155,12 +155,19 @@ func negotiateCaps(asked, askedDomain, all uint64, hints bool) (uint64, *refusal
 			caps &^= costlyCaps
 		}
 	}
-	caps |= askedDomain | freeCaps&all
+	return Implied(caps | askedDomain | freeCaps&all), nil
+}
+
+// Implied returns capabilities with those that leaving them out asks for: all directions of
+// a group that names none, and peers both on this host and on others where neither
+// FI_LOCAL_COMM nor FI_REMOTE_COMM is there (fi_getinfo(3)). GetInfo returns them, but
+// applications write capabilities of their own into an info before they open an endpoint.
+func Implied(caps uint64) uint64 {
 	caps = withDirections(caps)
 	if caps&commCaps == 0 {
 		caps |= commCaps
 	}
-	return caps, nil
+	return caps
 }
 
 // withDirections adds all directions of each group that names none.

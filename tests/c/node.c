@@ -113,6 +113,8 @@ static void open_endpoint(struct node *n)
 	n->rxcq = n->txcq;
 	if (!n->o.one_cq)
 		OK(fi_cq_open(n->domain, &cq, &n->rxcq, NULL));
+	if (n->o.ep_caps)
+		n->info->caps = n->o.ep_caps;
 	OK(fi_endpoint(n->domain, n->info, &n->ep, NULL));
 	OK(fi_ep_bind(n->ep, &n->av->fid, 0));
 	if (n->o.one_cq) {

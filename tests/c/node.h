@@ -15,6 +15,7 @@
 /* What a test wants of its endpoint. Zero means the default that the comment gives. */
 struct node_opts {
 	uint64_t caps;             /* FI_MSG | FI_TAGGED */
+	uint64_t ep_caps;          /* written over info->caps before fi_endpoint; those of fi_getinfo */
 	uint64_t tx_flags;         /* tx_attr->op_flags */
 	uint64_t rx_flags;         /* rx_attr->op_flags */
 	uint64_t tx_bind;          /* added to FI_TRANSMIT */
