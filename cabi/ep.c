@@ -109,11 +109,32 @@ static int ep_close(struct fid *fid)
 	return weft_close(o->handle, &o->link, o);
 }
 
+/* Enters what an enabled endpoint has, in it and its aliases. */
+static void enabled(struct weft_ep_obj *origin, const struct weft_opened *opened)
+{
+	weft_objects_lock();
+	for (struct weft_ep_obj *o = origin; o; o = o->aliases) {
+		o->hot = opened->hot;
+		o->rx = opened->rx;
+		o->deaf = opened->deaf;
+	}
+	weft_objects_unlock();
+}
+
 static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
+	struct weft_ep_obj *origin = EP(fid)->origin ? EP(fid)->origin : EP(fid);
 	uint64_t other = weft_handle_of(bfid);
+	struct weft_opened opened = { 0 };
+	int rc = other ? weftGoEPBind(origin->handle, other, flags) : -FI_EINVAL;
 
-	return other ? weftGoEPBind(EP(fid)->handle, other, flags) : -FI_EINVAL;
+	if (rc || !origin->deaf)
+		return rc;
+	/* it may have been a counter of receives, which the endpoint had nothing for */
+	rc = weftGoEPEnabled(origin->handle, &opened);
+	if (!rc)
+		enabled(origin, &opened);
+	return rc;
 }
 
 int weft_ep_enable(struct weft_ep_obj *o)
@@ -124,16 +145,9 @@ int weft_ep_enable(struct weft_ep_obj *o)
 
 	if (!rc)
 		rc = weftGoEPEnable(origin->handle, &opened);
-	if (rc)
-		return rc;
-	weft_objects_lock();
-	for (o = origin; o; o = o->aliases) {
-		o->hot = opened.hot;
-		o->rx = opened.rx;
-		o->deaf = opened.deaf;
-	}
-	weft_objects_unlock();
-	return 0;
+	if (!rc)
+		enabled(origin, &opened);
+	return rc;
 }
 
 static int ep_control(struct fid *fid, int command, void *arg)

@@ -76,17 +76,31 @@ func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 	if err := e.Enable(); err != nil {
 		return result(err)
 	}
-	rx := e.HotRx()
 	if !e.SharesRx() {
 		// Progress finds a receive context of its own through the endpoint.
-		atomic.StoreUint64(&rx.Handle, uint64(ep))
+		atomic.StoreUint64(&e.HotRx().Handle, uint64(ep))
 	}
+	enabled(e, out)
+	return 0
+}
+
+// enabled tells C where an enabled endpoint is.
+func enabled(e *provider.Endpoint, out *C.struct_weft_opened) {
 	out.hot = unsafe.Pointer(e.Hot())
 	out.deaf = C.bool(e.Deaf())
 	if !e.Imported() && !e.Deaf() {
-		out.rx = unsafe.Pointer(rx) // receives are posted there
+		out.rx = unsafe.Pointer(e.HotRx()) // receives are posted there
 	}
-	return 0
+}
+
+//export weftGoEPEnabled
+func weftGoEPEnabled(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
+	defer guard("fi_ep_bind", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err == nil {
+		enabled(e, out)
+	}
+	return result(err)
 }
 
 // receiver is what endpoints and shared receive contexts have in common.

@@ -97,6 +97,7 @@ int weftGoAVStrAddr(uint64_t av, void *addr, char *buf, size_t *len);
 int weftGoEPOpen(uint64_t domain, struct fi_info *info, void *fid, struct weft_opened *out);
 int weftGoEPBind(uint64_t ep, uint64_t other, uint64_t flags);
 int weftGoEPEnable(uint64_t ep, struct weft_opened *out);
+int weftGoEPEnabled(uint64_t ep, struct weft_opened *out);
 int weftGoEPCancel(uint64_t ep, void *context);
 int weftGoEPName(uint64_t ep, void *addr, size_t *len);
 int weftGoEPSetName(uint64_t ep, void *addr, size_t len);

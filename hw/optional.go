@@ -190,3 +190,11 @@ type PathReporter interface {
 	// thread may call it.
 	Path() (PathInfo, bool)
 }
+
+// Publisher is an interface whose peers read and write registered memory by
+// themselves.
+type Publisher interface {
+	// Withdraw ends that, for all regions of its memory domain, also for those that
+	// are registered later. When it returns, no peer is at one. Control path.
+	Withdraw()
+}

@@ -110,6 +110,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 	bad := func(err fi.Errno, format string, args ...any) error {
 		return e.refuse(err, "join: "+format, args...)
 	}
+	events := e.eq.Load()
 	switch {
 	case e.coll == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
 		return nil, fi.EOPBADSTATE
@@ -119,7 +120,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 		return nil, fi.EOPBADSTATE
 	case flags&^joinFlags != 0 || flags&(fi.Send|fi.Recv) != 0 && flags&(fi.Send|fi.Recv) != fi.Send|fi.Recv:
 		return nil, bad(fi.EBADFLAGS, "flags %#x", flags)
-	case e.eq == nil:
+	case events == nil:
 		return nil, bad(fi.ENOEQ, "the endpoint has no event queue")
 	case set == nil || !set.open.Load() || set.av != e.av:
 		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
@@ -129,7 +130,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 		return nil, bad(fi.EINVAL, "%#x is neither the set's address nor a group's", uint64(addr))
 	}
 	g := &Group{
-		ep: e, c: e.coll, context: context, events: e.eq, rank: -1, ranks: map[fi.Addr]int{},
+		ep: e, c: e.coll, context: context, events: events, rank: -1, ranks: map[fi.Addr]int{},
 		ops: map[uint32]*collOp{}, doomed: map[uint32]fi.Errno{}, plans: map[collective.Call]*collective.Plan{},
 	}
 	if err := g.fill(set.members(), through); err != nil {

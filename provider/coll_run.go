@@ -123,14 +123,14 @@ func (c *collectives) end(o *collOp) {
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: o.status})
 		}
-		if e.writeCntr != nil {
-			e.writeCntr.CountError(1)
+		if c := e.writeCntr.Load(); c != nil {
+			c.CountError(1)
 		}
 	} else {
 		if o.completes {
 			e.txCQ.Complete(entry)
 		}
-		if c := e.writeCntr; c != nil && !c.Bytes() { // fi_cntr(3): no bytes of collective operations
+		if c := e.writeCntr.Load(); c != nil && !c.Bytes() { // fi_cntr(3): no bytes of collective operations
 			c.Count(1)
 		}
 	}

@@ -254,7 +254,7 @@ func (c *connection) ready() error {
 
 // event posts an event of the endpoint. c.mu is held.
 func (c *connection) event(number fi.EQEvent, data []byte) {
-	c.ep.eq.Post(eq.CMEvent(number, c.fid, nil, data))
+	c.ep.eq.Load().Post(eq.CMEvent(number, c.fid, nil, data))
 }
 
 // stop ends the goroutine, so that the endpoint can be closed. The TCP
@@ -276,8 +276,8 @@ func (c *connection) hangUp() {
 	if c.sock != nil {
 		_ = c.sock.Close()
 	}
-	if c.ep.eq != nil {
-		c.ep.eq.Forget(c.fid)
+	if q := c.ep.eq.Load(); q != nil {
+		q.Forget(c.fid)
 	}
 }
 

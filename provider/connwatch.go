@@ -161,7 +161,7 @@ func (c *connection) fail(err error) {
 	if r := (*rejection)(nil); errors.As(err, &r) {
 		entry.ErrData = r.data
 	}
-	c.ep.eq.PostError(entry)
+	c.ep.eq.Load().PostError(entry)
 	c.attend()
 }
 

@@ -37,7 +37,7 @@ const (
 //
 // Send and PostRecv may be called by any number of threads, as far as the
 // domain's threading level allows. The fields below mu are set before the
-// endpoint is enabled and do not change after it. What belongs to the lease
+// endpoint is enabled and do not change after it, unless their comments say so. What belongs to the lease
 // holder is said at the field.
 type Endpoint struct {
 	refs   refs
@@ -56,22 +56,25 @@ type Endpoint struct {
 	av                       *AV
 	txCQ, rxCQ               *cq.Queue
 	txSelective, rxSelective bool
-	txCntr, rxCntr           *cq.Counter // of sends and receives
-	readCntr, writeCntr      *cq.Counter // of what this side initiates
-	remoteReadCntr           *cq.Counter // of what peers do to this side's memory, as remoteWriteCntr
-	remoteWriteCntr          *cq.Counter
-	eq                       *eq.Queue
-	srx                      *SharedRx
-	stx                      *SharedTx
-	conn                     *connection // nil: not connection-oriented
-	lossy                    bool        // what does not go out may be dropped (dgram.go)
-	minMulti                 uint64
-	p2p                      atomic.Int32 // fi.OptHMEMP2P; set by control operations, read by any thread
-	unbind                   []func()     // undoes the binds, last first
-	attached                 []queue      // that poll this endpoint
-	source                   *cq.Source
-	bell                     *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
-	engine                   *background // by which a progress thread drives it, nil: none does
+	// Counters of sends and receives, of what this side initiates, and of what peers do to
+	// this side's memory. Each is stored once, by BindCounter, perhaps after Enable, and read by
+	// any thread; sequentially consistent.
+	txCntr, rxCntr                  atomic.Pointer[cq.Counter]
+	readCntr, writeCntr             atomic.Pointer[cq.Counter]
+	remoteReadCntr, remoteWriteCntr atomic.Pointer[cq.Counter]
+	// eq is stored by BindEQ, perhaps after Enable, and read by any thread; sequentially consistent.
+	eq       atomic.Pointer[eq.Queue]
+	srx      *SharedRx
+	stx      *SharedTx
+	conn     *connection // nil: not connection-oriented
+	lossy    bool        // what does not go out may be dropped (dgram.go)
+	minMulti uint64
+	p2p      atomic.Int32 // fi.OptHMEMP2P; set by control operations, read by any thread
+	unbind   []func()     // undoes the binds, last first
+	attached []queue      // that poll this endpoint; under mu
+	source   *cq.Source
+	bell     *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
+	engine   *background // by which a progress thread drives it, nil: none does
 
 	hot         *hot.EP
 	block       []byte // memory of hot and the stripes
@@ -116,6 +119,7 @@ type Endpoint struct {
 	scratch        []scratch
 	progressStripe int // the bounce buffers of the lease holder
 	sourceErr      bool
+	unbelled       bool // peers may write what rings no bell; set when the ports are opened
 
 	// links are changed under linkMu, which no send to a known peer takes, and
 	// read by any thread: by their numbers, nil where none is. linkMu also

@@ -1,86 +1,131 @@
 package provider
 
 import (
+	"fmt"
+	"sync/atomic"
+
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// bind runs f if the endpoint may still be bound, and counts a use of the
-// bound object.
-func (e *Endpoint) bind(what string, acquire func() error, release func(), f func() error) error {
+// binding is an object on its way to an endpoint.
+type binding struct {
+	what    string
+	acquire func() error
+	release func()
+	// check tells why it cannot be bound, whether or not the endpoint is enabled; set binds it.
+	check func() error
+	set   func()
+	// late does for an enabled endpoint what Enable does with what was bound before, and set. nil:
+	// it is too late then.
+	late func() error
+}
+
+// bind binds an object, unless it is too late for it, and counts a use of it.
+func (e *Endpoint) bind(b *binding) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state.Load() != stateCreated {
-		log.Warnf(log.EPCtrl, "bind %s: the endpoint is enabled", what)
-		return fi.EOPBADSTATE
+	err := e.tryBind(b, e.state.Load() != stateCreated)
+	if err != nil {
+		log.Warnf(log.EPCtrl, "bind %s: %v", b.what, err)
 	}
-	if err := f(); err != nil {
-		log.Warnf(log.EPCtrl, "bind %s: %v", what, err)
+	return err
+}
+
+func (e *Endpoint) tryBind(b *binding, enabled bool) error {
+	if e.state.Load() == stateClosed {
+		return fi.EBADF
+	}
+	if err := b.check(); err != nil {
 		return err
 	}
-	if err := acquire(); err != nil {
+	if enabled && b.late == nil {
+		return fmt.Errorf("the endpoint is enabled: %w", fi.EOPBADSTATE)
+	}
+	if err := b.acquire(); err != nil {
 		return err
 	}
-	e.unbind = append(e.unbind, release)
+	if !enabled {
+		b.set()
+	} else if err := b.late(); err != nil {
+		b.release()
+		return err
+	}
+	e.unbind = append(e.unbind, b.release)
 	return nil
 }
 
 // BindCQ binds a completion queue for transmits (fi.Transmit), receives
 // (fi.Recv) or both, with fi.SelectiveCompletion if only operations that ask
 // for it complete. Errors: fi.EDOMAIN, fi.EBADFLAGS, fi.EINVAL when one is bound already,
-// fi.EOPBADSTATE.
+// fi.EOPBADSTATE after Enable.
 func (e *Endpoint) BindCQ(q *cq.Queue, flags uint64) error {
-	return e.bind("completion queue", retain(q), q.Release, func() error {
-		if !e.domain.queues.has(q) {
-			return fi.EDOMAIN
-		}
-		if all, _ := e.bindFlags(); flags&^all != 0 || flags&(fi.Transmit|fi.Recv) == 0 {
-			return fi.EBADFLAGS
-		}
-		if flags&fi.Transmit != 0 && e.txCQ != nil || flags&fi.Recv != 0 && e.rxCQ != nil {
-			return fi.EINVAL
-		}
-		selective := flags&fi.SelectiveCompletion != 0
-		if flags&fi.Transmit != 0 {
-			e.txCQ, e.txSelective = q, selective
-		}
-		if flags&fi.Recv != 0 {
-			e.rxCQ, e.rxSelective = q, selective
-		}
-		return nil
+	return e.bind(&binding{what: "completion queue", acquire: retain(q), release: q.Release,
+		check: func() error {
+			if !e.domain.queues.has(q) {
+				return fi.EDOMAIN
+			}
+			if all, _ := e.bindFlags(); flags&^all != 0 || flags&(fi.Transmit|fi.Recv) == 0 {
+				return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
+			}
+			if flags&fi.Transmit != 0 && e.txCQ != nil || flags&fi.Recv != 0 && e.rxCQ != nil {
+				return errBound
+			}
+			return nil
+		},
+		set: func() {
+			selective := flags&fi.SelectiveCompletion != 0
+			if flags&fi.Transmit != 0 {
+				e.txCQ, e.txSelective = q, selective
+			}
+			if flags&fi.Recv != 0 {
+				e.rxCQ, e.rxSelective = q, selective
+			}
+		}})
+}
+
+// errBound refuses a second object where one is possible.
+var errBound = fmt.Errorf("one is bound already: %w", fi.EINVAL)
+
+// BindCounter binds a counter to directions, each of which has one counter at
+// most. After Enable, too: then it counts what ends from now on. Errors: fi.EDOMAIN,
+// fi.EBADFLAGS, fi.EINVAL for a direction that has a counter; after Enable those of a
+// doorbell that a counter with a wait object needs.
+func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
+	return e.bind(&binding{what: "counter", acquire: retain(c), release: c.Release,
+		check: func() error {
+			if !e.domain.queues.has(c) {
+				return fi.EDOMAIN
+			}
+			if _, all := e.bindFlags(); flags&^all != 0 || flags == 0 {
+				return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
+			}
+			for _, d := range e.directions() {
+				if flags&d.bit != 0 && d.counter.Load() != nil {
+					return fmt.Errorf("direction %#x: %w", d.bit, errBound)
+				}
+			}
+			return nil
+		},
+		set:  func() { e.setCounters(c, flags) },
+		late: func() error { return e.countLate(c, flags) },
 	})
 }
 
-// BindCounter binds a counter to directions, each of which has one counter at
-// most. Errors as of BindCQ.
-func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
-	return e.bind("counter", retain(c), c.Release, func() error {
-		if !e.domain.queues.has(c) {
-			return fi.EDOMAIN
+func (e *Endpoint) setCounters(c *cq.Counter, flags uint64) {
+	for _, d := range e.directions() {
+		if flags&d.bit != 0 {
+			d.counter.Store(c)
 		}
-		if _, all := e.bindFlags(); flags&^all != 0 || flags == 0 {
-			return fi.EBADFLAGS
-		}
-		for _, d := range e.directions() {
-			if flags&d.bit != 0 && *d.counter != nil {
-				return fi.EINVAL
-			}
-		}
-		for _, d := range e.directions() {
-			if flags&d.bit != 0 {
-				*d.counter = c
-			}
-		}
-		return nil
-	})
+	}
 }
 
 // direction is what a counter may count, and its place.
 type direction struct {
 	bit     uint64
-	counter **cq.Counter
+	counter *atomic.Pointer[cq.Counter]
 }
 
 func (e *Endpoint) directions() [6]direction {
@@ -90,57 +135,74 @@ func (e *Endpoint) directions() [6]direction {
 	}
 }
 
-// BindAV binds the address vector. Errors: fi.EINVAL for a second one.
+// BindAV binds the address vector. Errors: fi.EDOMAIN, fi.EBADFLAGS, fi.EINVAL for a
+// second one, fi.EOPBADSTATE after Enable.
 func (e *Endpoint) BindAV(a *AV, flags uint64) error {
-	return e.bind("address vector", a.refs.acquire, a.refs.release, func() error {
-		if e.scalable != nil {
-			return fi.EINVAL // it has its scalable endpoint's
-		}
-		if a.domain != e.domain {
-			return fi.EDOMAIN
-		}
-		if flags != 0 {
-			return fi.EBADFLAGS
-		}
-		if e.av != nil {
-			return fi.EINVAL
-		}
-		e.av = a
-		return nil
-	})
+	return e.bind(&binding{what: "address vector", acquire: a.refs.acquire, release: a.refs.release,
+		check: func() error {
+			switch {
+			case e.scalable != nil:
+				return fmt.Errorf("a context has its scalable endpoint's: %w", fi.EINVAL)
+			case a.domain != e.domain:
+				return fi.EDOMAIN
+			case flags != 0:
+				return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
+			case e.av != nil:
+				return errBound
+			}
+			return nil
+		},
+		set: func() { e.av = a }})
 }
 
-// BindEQ binds an event queue. A reliable datagram endpoint has no events.
+// BindEQ binds an event queue, at any time, in place of one that was bound before:
+// what happens from now on is reported there. Flags mean nothing.
 func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error {
-	return e.bind("event queue", q.Acquire, q.Release, func() error {
-		if e.eq != nil {
-			return fi.EINVAL
-		}
-		e.eq = q
-		return nil
-	})
+	set := func() { e.eq.Store(q) }
+	return e.bind(&binding{what: "event queue", acquire: q.Acquire, release: q.Release,
+		check: func() error { return nil }, set: set, late: func() error { set(); return nil }})
 }
 
-// BindSharedRx makes the endpoint deliver into a shared receive context.
+// BindSharedRx makes the endpoint deliver into a shared receive context. Errors: fi.EINVAL
+// for a second one, one of another domain and a context of a scalable endpoint, fi.EOPBADSTATE
+// after Enable.
 func (e *Endpoint) BindSharedRx(s *SharedRx) error {
-	return e.bind("shared receive context", s.refs.acquire, s.refs.release, func() error {
-		if e.scalable != nil || e.srx != nil || s.domain != e.domain {
-			return fi.EINVAL
-		}
-		e.srx = s
-		return nil
-	})
+	return e.bind(&binding{what: "shared receive context", acquire: s.refs.acquire, release: s.refs.release,
+		check: func() error {
+			if e.srx != nil {
+				return errBound
+			}
+			if e.scalable != nil || s.domain != e.domain {
+				return fi.EINVAL
+			}
+			return nil
+		},
+		set: func() { e.srx = s }})
 }
 
-// BindSharedTx makes the endpoint use a shared transmit context's attributes.
+// BindSharedTx makes the endpoint use a shared transmit context's attributes: its message order
+// beside the endpoint's own. After Enable the order is settled. Errors: fi.EINVAL for a second
+// one, a context of a scalable endpoint, and after Enable an order that the endpoint does not keep.
 func (e *Endpoint) BindSharedTx(s *SharedTx) error {
-	return e.bind("shared transmit context", s.refs.acquire, s.refs.release, func() error {
-		if e.scalable != nil || e.stx != nil {
-			return fi.EINVAL
-		}
-		e.stx = s
-		return nil
-	})
+	set := func() { e.stx = s }
+	return e.bind(&binding{what: "shared transmit context", acquire: s.refs.acquire, release: s.refs.release,
+		check: func() error {
+			if e.stx != nil {
+				return errBound
+			}
+			if e.scalable != nil {
+				return fi.EINVAL
+			}
+			return nil
+		},
+		set: set,
+		late: func() error {
+			if more := s.attr.MsgOrder &^ (e.msgOrder | fi.OrderSAS); more != 0 {
+				return fmt.Errorf("message order %#x: %w", more, fi.EINVAL)
+			}
+			set()
+			return nil
+		}})
 }
 
 // retain counts a use of a queue or counter, which cannot fail.

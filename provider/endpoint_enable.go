@@ -82,16 +82,16 @@ func (e *Endpoint) checkEnable() error {
 	if e.av == nil {
 		return fi.ENOAV
 	}
-	if e.conn != nil && e.eq == nil {
+	if e.conn != nil && e.eq.Load() == nil {
 		return fi.ENOEQ
 	}
 	caps := e.info.Caps
 	either := e.scalable == nil && caps&(fi.Send|fi.Recv) == 0
-	if (either || caps&fi.Send != 0) && e.txCQ == nil && e.txCntr == nil {
+	if (either || caps&fi.Send != 0) && e.txCQ == nil && e.txCntr.Load() == nil {
 		return fi.ENOCQ
 	}
 	receives := e.scalable != nil || caps&(fi.Msg|fi.Tagged|fi.Collective) != 0
-	if receives && (either || caps&fi.Recv != 0) && e.rxCQ == nil && e.rxCntr == nil && !e.Deaf() {
+	if receives && (either || caps&fi.Recv != 0) && e.rxCQ == nil && e.rxCntr.Load() == nil && !e.Deaf() {
 		return fi.ENOCQ
 	}
 	return nil
@@ -101,7 +101,7 @@ func (e *Endpoint) checkEnable() error {
 // none is posted: one that is used for one-sided operations, though it could do
 // messages too. fi_endpoint(3) asks for queues for the operations that are initiated.
 func (e *Endpoint) Deaf() bool {
-	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr == nil && e.info.Caps&(fi.RMA|fi.Atomic) != 0
+	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr.Load() == nil && e.info.Caps&(fi.RMA|fi.Atomic) != 0
 }
 
 // open opens the transport and what transfers need.
@@ -256,9 +256,7 @@ func (e *Endpoint) fillHot() {
 			h.Flags |= hot.EPTxAlways
 		}
 	}
-	if e.txCntr != nil {
-		h.TxCntr = uintptr(unsafe.Pointer(e.txCntr.Hot()))
-	}
+	e.fillCounters(h)
 	n := e.stripeCount()
 	stripes := e.hotStripes(n)
 	h.Stripes = uintptr(unsafe.Pointer(&stripes[0]))
@@ -286,9 +284,6 @@ func (e *Endpoint) fillHot() {
 	}
 	if e.rxSelective {
 		h.Flags |= hot.EPRxSelective
-	}
-	if e.rxCntr != nil {
-		h.RxCntr = uintptr(unsafe.Pointer(e.rxCntr.Hot()))
 	}
 	e.fillStats(h)
 	e.fillOneSided(h)

@@ -30,7 +30,7 @@ func (e *Endpoint) queues() []queue {
 	}
 	seen := map[*cq.Counter]bool{}
 	for _, d := range e.directions() {
-		if c := *d.counter; c != nil && !seen[c] {
+		if c := d.counter.Load(); c != nil && !seen[c] {
 			seen[c] = true
 			list = append(list, c)
 		}
@@ -99,8 +99,14 @@ func (r *rxContext) wantsPosts() bool {
 }
 
 func (e *Endpoint) detachQueues() {
+	e.domain.work.driveMu.Lock()
+	bell := e.bell
+	e.domain.work.driveMu.Unlock()
 	for _, q := range e.attached {
 		_ = q.RemoveSource(e.source) // an error says that it was not added
+		if bell != nil {
+			_ = q.RemoveSource(bell)
+		}
 		_ = q.Detach(e.hot)
 	}
 	e.attached = nil

@@ -39,12 +39,6 @@ func (e *Endpoint) fillOneSided(h *hot.EP) {
 	}
 	h.FetchCount = uint32(e.fetches.table.Len() / e.stripeCount())
 	h.Fetches = uintptr(unsafe.Pointer(e.fetches.table.At(0)))
-	if e.writeCntr != nil {
-		h.WriteCntr = uintptr(unsafe.Pointer(e.writeCntr.Hot()))
-	}
-	if e.readCntr != nil {
-		h.ReadCntr = uintptr(unsafe.Pointer(e.readCntr.Hot()))
-	}
 	h.CopyMax, h.LendMin, h.CopiedMax = e.copyMax(), e.lendMin(), e.heat.sample()
 	if e.published() == nil {
 		return
@@ -106,12 +100,12 @@ func (e *Endpoint) finishFetch(f *hot.Fetch, status fi.Errno) {
 	} else if completes {
 		e.txCQ.Complete(entry)
 	}
-	switch {
-	case e.readCntr == nil:
+	switch c := e.readCntr.Load(); {
+	case c == nil:
 	case status != fi.Success:
-		e.readCntr.CountError(1)
+		c.CountError(1)
 	default:
-		e.readCntr.Done(f.Bytes)
+		c.Done(f.Bytes)
 	}
 }
 

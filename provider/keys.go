@@ -67,9 +67,8 @@ func insertKey(slots []keySlot, m *MR) bool {
 	}
 }
 
-// rebuild moves the regions to a table with room for as many again.
-func (t *keyTable) rebuild() {
-	var live []*MR
+// all returns the regions. The caller holds mrTable.mu.
+func (t *keyTable) all() (live []*MR) {
 	if p := t.slots.Load(); p != nil {
 		for i := range *p {
 			if m := (*p)[i].Load(); m != nil && m != &removedMR {
@@ -77,6 +76,12 @@ func (t *keyTable) rebuild() {
 			}
 		}
 	}
+	return live
+}
+
+// rebuild moves the regions to a table with room for as many again.
+func (t *keyTable) rebuild() {
+	live := t.all()
 	size := 16
 	for size < 4*(len(live)+1) {
 		size *= 2

@@ -208,6 +208,13 @@ func (t *mrTable) unusedKey() uint64 {
 	}
 }
 
+// remote returns the regions that peers may ask for.
+func (t *mrTable) remote() []*MR {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keys.all()
+}
+
 func (t *mrTable) remove(m *MR) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

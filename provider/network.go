@@ -2,6 +2,7 @@ package provider
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,8 +29,9 @@ type network struct {
 	done chan struct{} // closed by close
 	over sync.WaitGroup
 	once sync.Once
-	// queues are those of the endpoint, from start on.
-	queues []queue
+	// queues are those of the endpoint, from start on, with counters that are bound
+	// later. Stored under the endpoint's mu, read by the watcher; sequentially consistent.
+	queues atomic.Pointer[[]queue]
 	// driven is set where C looks at the port, nil: only Go does. Immutable from
 	// Enable on. taken is how many messages C had taken when poll last looked.
 	driven *hot.Port
@@ -76,9 +78,15 @@ func newNetwork(e *Endpoint, p *port) *network {
 	return n
 }
 
+// listen sets the queues on which those sleep that arrivals wake.
+func (n *network) listen(queues []queue) {
+	list := slices.Clone(queues)
+	n.queues.Store(&list)
+}
+
 // start begins to watch. The endpoint is attached to its queues.
 func (n *network) start() error {
-	n.queues = n.ep.queues()
+	n.listen(n.ep.attached)
 	if n.wait == nil {
 		n.wake() // no doorbell: always look
 		return nil
@@ -151,7 +159,7 @@ func (n *network) attend() {
 	r := n.ep.rx
 	atomic.OrUint32(&r.hot.Attention, n.attention())
 	r.ring()
-	for _, q := range n.queues {
+	for _, q := range *n.queues.Load() {
 		q.Waiter().Wake()
 	}
 	n.ep.domain.work.wake()

@@ -74,6 +74,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 	eager := 0
 	if e.polled() {
 		eager = cfg.VerbsEagerPeers
+		e.unbelled = eager != 0
 	}
 	i, err := device.(*verbs.MemoryDomain).Open(verbs.Config{
 		BounceCount:    max(cfg.BounceCount, 8*stripes),

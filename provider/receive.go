@@ -165,7 +165,7 @@ func (e *Endpoint) act(todo uint32) {
 		e.rxCQ.Wake()
 	}
 	if todo&hot.TodoWakeCntr != 0 {
-		e.rxCntr.Wake()
+		e.rxCntr.Load().Wake()
 	}
 }
 

@@ -76,17 +76,33 @@ func (m *MR) withdraw() {
 		_ = m.published.Close()
 		m.published = nil
 	}
-	if m.exported != nil {
-		if err := m.exported.Close(); err != nil {
-			log.Warnf(log.MR, "take region %#x back from the device: %v", m.key, err)
-		}
-		m.exported = nil
+	m.closeExported()
+}
+
+// unexport takes the region back from devices: what peers do there with a key that they have
+// fails, and they ask for another.
+func (m *MR) unexport() {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	m.closeExported()
+}
+
+// closeExported ends the registration with the device. publishMu is held.
+func (m *MR) closeExported() {
+	if m.exported == nil {
+		return
 	}
+	if err := m.exported.Close(); err != nil {
+		log.Warnf(log.MR, "take region %#x back from the device: %v", m.key, err)
+	}
+	m.exported = nil
 }
 
 // counted tells whether the endpoint counts what peers do to its memory: then
 // they must tell it.
-func (e *Endpoint) counted() bool { return e.remoteReadCntr != nil || e.remoteWriteCntr != nil }
+func (e *Endpoint) counted() bool {
+	return e.remoteReadCntr.Load() != nil || e.remoteWriteCntr.Load() != nil
+}
 
 // direct does an operation at once, if it can: it reports false when the
 // operation has to go as messages. Errors as of RMA.
@@ -204,9 +220,9 @@ func (e *Endpoint) notify(a *RMAArgs, p *path, total uint64) error {
 // directKind is what an operation completes as, and the counter that counts it.
 func (e *Endpoint) directKind(a *RMAArgs) (uint64, *cq.Counter) {
 	if a.Read {
-		return fi.RMA | fi.Read, e.readCntr
+		return fi.RMA | fi.Read, e.readCntr.Load()
 	}
-	return fi.RMA | fi.Write, e.writeCntr
+	return fi.RMA | fi.Write, e.writeCntr.Load()
 }
 
 // completeDirect completes an operation of n bytes that is done.

@@ -257,7 +257,7 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	e.over(l, req)
 	l.inFlight.Add(-1)
 	flags := fi.RMA | fi.Write
-	counter := e.writeCntr
+	counter := e.writeCntr.Load()
 	if req.flags&rmaIsRead != 0 {
 		flags = fi.RMA | fi.Read
 	}
@@ -268,7 +268,7 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 		}
 	}
 	if flags&fi.Read != 0 {
-		counter = e.readCntr
+		counter = e.readCntr.Load()
 	}
 	entry := cq.Entry{Context: req.context, Flags: flags, Src: fi.AddrNotAvail}
 	if status != fi.Success {

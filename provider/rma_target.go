@@ -74,8 +74,8 @@ func (e *Endpoint) written(m *MR, n uint64, last bool) {
 	if c := m.counter.Load(); c != nil {
 		c.Part(n, last)
 	}
-	if e.remoteWriteCntr != nil {
-		e.remoteWriteCntr.Part(n, last)
+	if c := e.remoteWriteCntr.Load(); c != nil {
+		c.Part(n, last)
 	}
 }
 
@@ -187,8 +187,8 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 			e.dropReply(r)
 			return true
 		case r.sent == r.length:
-			if r.held == 0 && e.remoteReadCntr != nil {
-				e.remoteReadCntr.Part(r.length, r.last)
+			if c := e.remoteReadCntr.Load(); c != nil && r.held == 0 {
+				c.Part(r.length, r.last)
 			}
 			e.dropReply(r)
 			return true
@@ -313,7 +313,7 @@ func (e *Endpoint) countAtomic(m *MR, h *atomicHead, n uint64) {
 	if h.op != fi.OpRead {
 		e.written(m, n, h.last)
 	}
-	if c := e.remoteReadCntr; h.kind != atomics.Base && c != nil && (h.op == fi.OpRead || !c.Bytes()) {
+	if c := e.remoteReadCntr.Load(); h.kind != atomics.Base && c != nil && (h.op == fi.OpRead || !c.Bytes()) {
 		c.Part(n, h.last)
 	}
 }

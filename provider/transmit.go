@@ -188,7 +188,7 @@ func (e *Endpoint) sent(s *SendArgs, ring int, total uint64) {
 	if entry := txEntry(s.Context, s.Tagged); e.completes(s) && (ring == 0 || !e.txCQ.TryComplete(ring, entry)) {
 		e.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
 	}
-	e.countEnd(e.txCntr, s.work, s.Flags&fi.Completion != 0, false, total)
+	e.countEnd(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 }
 
 // scratch is memory of one stripe for building messages, so that posting
@@ -462,7 +462,7 @@ func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
 		e.txCQ.Complete(entry)
 	}
 	if req.flags&txTold == 0 {
-		e.countEnd(e.txCntr, req.work, req.flags&txAsked != 0, status != fi.Success, req.length)
+		e.countEnd(e.txCntr.Load(), req.work, req.flags&txAsked != 0, status != fi.Success, req.length)
 	}
 	req.live.Store(0)
 	e.requests.Free(id)

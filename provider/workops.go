@@ -43,7 +43,7 @@ func (e *Endpoint) prepareSend(w *queuedOp, s *SendArgs) error {
 		defer runtime.KeepAlive(kept)
 		return e.send(&c)
 	}
-	w.fail = e.failure(w, txEntry(c.Context, c.Tagged), e.txCntr, c.Flags)
+	w.fail = e.failure(w, txEntry(c.Context, c.Tagged), e.txCntr.Load(), c.Flags)
 	return nil
 }
 
@@ -63,9 +63,9 @@ func (e *Endpoint) prepareRMA(w *queuedOp, a *RMAArgs) error {
 		defer runtime.KeepAlive(kept)
 		return e.rma(&c)
 	}
-	flags, counter := fi.RMA|fi.Write, e.writeCntr
+	flags, counter := fi.RMA|fi.Write, e.writeCntr.Load()
 	if c.Read {
-		flags, counter = fi.RMA|fi.Read, e.readCntr
+		flags, counter = fi.RMA|fi.Read, e.readCntr.Load()
 	}
 	w.fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
 	return nil
@@ -88,9 +88,9 @@ func (e *Endpoint) prepareAtomic(w *queuedOp, a *AtomicArgs) error {
 		defer runtime.KeepAlive(comparands)
 		return e.atomic(&c)
 	}
-	flags, counter := fi.Atomic|fi.Write, e.writeCntr
+	flags, counter := fi.Atomic|fi.Write, e.writeCntr.Load()
 	if c.Kind != atomics.Base {
-		flags, counter = fi.Atomic|fi.Read, e.readCntr
+		flags, counter = fi.Atomic|fi.Read, e.readCntr.Load()
 	}
 	w.fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
 	return nil

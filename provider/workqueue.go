@@ -270,20 +270,13 @@ func (q *workQueue) drive(c *cq.Counter) error {
 	return nil
 }
 
-// drive makes readers of a counter make progress of the endpoint. If one can
-// sleep on the counter and on no queue of the endpoint, the endpoint gets its
-// doorbell now. driveMu is held.
+// drive makes readers of a counter make progress of the endpoint. driveMu is held.
 func (e *Endpoint) drive(c *cq.Counter) error {
-	if !c.Waiter().Waitable() || e.source.FD >= 0 {
-		return c.Drive(e.hot, e.source)
+	source, err := e.sourceOf(c)
+	if err != nil {
+		return err
 	}
-	if e.bell == nil {
-		if err := e.iface.EnableWait(); err != nil {
-			return err
-		}
-		e.bell = e.newSource()
-	}
-	return c.Drive(e.hot, e.bell)
+	return c.Drive(e.hot, source)
 }
 
 func (e *Endpoint) undrive(c *cq.Counter) {

@@ -166,6 +166,13 @@ func (i *Iface) Attr() hw.Attr {
 	}
 }
 
+// Withdraw implements hw.Publisher.
+func (i *Iface) Withdraw() {
+	if i.cfg.Memory != nil {
+		i.cfg.Memory.leave(i)
+	}
+}
+
 // Memory is the domain whose regions the interface publishes.
 func (i *Iface) Memory() hw.MemoryDomain {
 	if i.cfg.Memory == nil {
@@ -255,9 +262,7 @@ func (i *Iface) Close() error {
 	if i.closed.Swap(true) {
 		return nil
 	}
-	if i.cfg.Memory != nil {
-		i.cfg.Memory.leave(i)
-	}
+	i.Withdraw()
 	atomic.AndUint32(i.seg.rxState(), ^uint32(hot.RxOpen))
 	atomic.OrUint32(i.seg.rxState(), hot.RxGone)
 	endpoints := i.connected()

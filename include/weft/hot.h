@@ -360,7 +360,7 @@ struct weft_hot_ep {
 	_Atomic uint64_t copied;        /* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
 	_Atomic uint32_t port_active;   /* with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed */
 	uint32_t number;                /* among the endpoints of its receive context */
-	struct weft_hot_cntr *rx_cntr;  /* counts receives, NULL: none; immutable after enable */
+	struct weft_hot_cntr *rx_cntr;  /* counts receives, NULL: none; stored once, under the lease after enable */
 	struct weft_inbound inbound[WEFT_LANES];
 };
 

@@ -133,7 +133,7 @@ static void test_bind_rules(long arg)
 	OK(fi_close(&ep->fid));
 	EXPECT(fi_ep_bind(n.ep, &n.domain->fid, 0) < 0); /* not a thing to bind */
 	OK(fi_enable(n.ep));
-	EXPECT_RC(fi_ep_bind(n.ep, &cq->fid, FI_TRANSMIT), -FI_EOPBADSTATE);
+	EXPECT_RC(fi_ep_bind(n.ep, &cq->fid, FI_TRANSMIT), -FI_EINVAL);
 	OK(fi_close(&cq->fid)); /* no refused bind kept it */
 	OK(fi_close(&av->fid));
 	node_close(&n);

@@ -1,0 +1,110 @@
+package provider
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Counters that are bound to an enabled endpoint. Clients that open an endpoint in one
+// layer and count in another bind them so; no transfer of that time has to wait.
+
+// countLate makes an enabled endpoint count with c. e.mu is held. What is under way
+// is counted if it ends later.
+func (e *Endpoint) countLate(c *cq.Counter, flags uint64) error {
+	if err := e.listen(c); err != nil {
+		return fi.ErrnoOf(err)
+	}
+	r := e.rx
+	r.acquire() // nobody is in the middle of a receive or of a peer's operation
+	e.setCounters(c, flags)
+	e.fillCounters(e.hot)
+	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
+		atomic.StoreUint32(&e.hot.RegionCount, 0) // C finds no region: Go serves peers, and counts
+	}
+	r.give()
+	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
+		e.withdrawRegions()
+	}
+	return nil
+}
+
+// fillCounters enters the counters of receives and of what this side initiates in the table.
+func (e *Endpoint) fillCounters(h *hot.EP) {
+	for _, w := range []struct {
+		word    *uintptr
+		counter *atomic.Pointer[cq.Counter]
+	}{{&h.TxCntr, &e.txCntr}, {&h.RxCntr, &e.rxCntr}, {&h.WriteCntr, &e.writeCntr}, {&h.ReadCntr, &e.readCntr}} {
+		if c := w.counter.Load(); c != nil {
+			atomic.StoreUintptr(w.word, uintptr(unsafe.Pointer(c.Hot())))
+		}
+	}
+}
+
+// listen makes readers of a counter poll the endpoint, and those who sleep on it
+// listen to its doorbell, unless they do already. e.mu is held.
+func (e *Endpoint) listen(c *cq.Counter) error {
+	for _, q := range e.attached {
+		if q == queue(c) {
+			return nil
+		}
+	}
+	source, err := e.sourceFor(c)
+	if err != nil {
+		return err
+	}
+	if err := c.Attach(e.hot); err != nil {
+		return err
+	}
+	if err := c.AddSource(source); err != nil {
+		_ = c.Detach(e.hot) // it is attached
+		return err
+	}
+	e.attached = append(e.attached, c)
+	for _, n := range e.networks {
+		n.listen(e.attached)
+	}
+	return nil
+}
+
+// sourceFor returns the endpoint as those see it who may sleep on a counter, or only
+// poll it. If one can sleep on it and on no queue of the endpoint, the endpoint
+// gets its doorbell now.
+func (e *Endpoint) sourceFor(c *cq.Counter) (*cq.Source, error) {
+	e.domain.work.driveMu.Lock()
+	defer e.domain.work.driveMu.Unlock()
+	return e.sourceOf(c)
+}
+
+// sourceOf is sourceFor with driveMu held.
+func (e *Endpoint) sourceOf(c *cq.Counter) (*cq.Source, error) {
+	if !c.Waiter().Waitable() || e.source.FD >= 0 {
+		return e.source, nil
+	}
+	if e.bell == nil {
+		if err := e.iface.EnableWait(); err != nil {
+			return nil, err
+		}
+		e.bell = e.newSource()
+		if e.unbelled {
+			e.bell.HasWork = func() bool { return true } // so nobody sleeps
+		}
+	}
+	return e.bell, nil
+}
+
+// withdrawRegions takes the domain's regions out of what peers reach through
+// this endpoint by themselves: from now on they must tell it. When it returns, no
+// peer is at one.
+func (e *Endpoint) withdrawRegions() {
+	if p, ok := e.iface.(hw.Publisher); ok {
+		p.Withdraw()
+	}
+	for _, m := range e.domain.regions.remote() {
+		m.unexport() // other endpoints give new keys
+	}
+}
