@@ -143,7 +143,7 @@ struct weft_mr_dmabuf {
 int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, struct weft_opened *out);
 int weftGoMRAnnounce(uint64_t mr, void *fid);
 int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
-int weftGoMREnable(uint64_t mr);
+int weftGoMREnable(uint64_t mr, uint64_t *key);
 
 /* cq.go. native is the struct weft_wait_native to signal for
  * FI_WAIT_MUTEX_COND. A wait returns 0 when there is a reason to look again,

@@ -32,7 +32,7 @@ static int mr_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_ENABLE:
-		return weftGoMREnable(MR(fid)->handle);
+		return weftGoMREnable(MR(fid)->handle, &MR(fid)->fid.key);
 	case FI_REFRESH:
 		return arg ? 0 : -FI_EINVAL;
 	default:

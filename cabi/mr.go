@@ -105,17 +105,19 @@ func weftGoMRBind(mr, other, flags C.uint64_t) (rc C.int) {
 	case *cq.Counter:
 		return result(m.BindCounter(o, uint64(flags)))
 	case *provider.Endpoint:
-		return result(m.BindEP(uint64(flags)))
+		return result(m.BindEP(o, uint64(flags)))
 	}
 	return result(fi.EINVAL)
 }
 
 //export weftGoMREnable
-func weftGoMREnable(mr C.uint64_t) (rc C.int) {
+func weftGoMREnable(mr C.uint64_t, key *C.uint64_t) (rc C.int) {
 	defer guard("fi_mr_enable", &rc)
 	m, err := objectOf[*provider.MR](mr)
 	if err != nil {
 		return result(err)
 	}
-	return result(m.Enable())
+	err = m.Enable()
+	*key = C.uint64_t(m.Key())
+	return result(err)
 }

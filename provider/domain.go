@@ -54,8 +54,10 @@ const smallestStripe = 16
 // OpenDomain opens the domain that info, from [GetInfo], describes. Errors:
 // fi.EINVAL for what GetInfo does not return: no domain attributes, the name of
 // another fabric, an authorisation key that is too long, unknown models,
-// FI_PROGRESS_AUTO where the configuration allows no threads, registration modes
-// that weft does not need. fi.ENODEV: the configuration asks for PTP, and there
+// FI_PROGRESS_AUTO where the configuration allows no threads. Any registration modes may be
+// set: with fi.MRVirtAddr peers name memory by its address, with fi.MRProvKey keys are chosen
+// here, fi.MRBasic is both, with fi.MREndpoint regions are enabled by the application; others
+// restrict the application only. fi.ENODEV: the configuration asks for PTP, and there
 // is no clock, or none that is synchronised.
 func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if err := f.checkDomain(info); err != nil {
@@ -112,16 +114,9 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 		return fmt.Errorf("resource management %d: %w", a.ResourceMgmt, fi.EINVAL)
 	case a.AVType < fi.AVUnspec || a.AVType > fi.AVTable:
 		return fmt.Errorf("address vector type %d: %w", a.AVType, fi.EINVAL)
-	case a.MRMode&^mrModes != 0:
-		return fmt.Errorf("registration modes %#x: %w", a.MRMode, fi.EINVAL)
 	}
 	return nil
 }
-
-// mrModes are the registration modes that an application may set. weft asks for
-// none of them. With fi.MRVirtAddr peers name memory by its address, with
-// fi.MRProvKey keys are chosen here; the others restrict the application only.
-const mrModes = fi.MRBasic | fi.MRScalable | fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey | fi.MRHMEM
 
 // offers tells whether a progress model is one that weft has: automatic
 // progress needs a thread.

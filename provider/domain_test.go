@@ -28,7 +28,7 @@ func TestOpenDomainAttributes(t *testing.T) {
 		{"resource management", func(i *fi.Info) { i.Domain.ResourceMgmt = 3 }, fi.EINVAL},
 		{"address vector type", func(i *fi.Info) { i.Domain.AVType = 3 }, fi.EINVAL},
 		{"basic registration", func(i *fi.Info) { i.Domain.MRMode = fi.MRBasic }, fi.Success},
-		{"registration modes", func(i *fi.Info) { i.Domain.MRMode = fi.MRRaw }, fi.EINVAL},
+		{"registration modes", func(i *fi.Info) { i.Domain.MRMode = fi.MRRaw | fi.MRMMUNotify | 1<<20 }, fi.Success},
 	} {
 		i := testInfo()
 		c.change(i)

@@ -34,7 +34,12 @@ type MR struct {
 	shares  []*share      // allocations that other processes may map, immutable
 	length  uint64        // bytes of all parts, immutable
 	base    uint64        // the address by which peers name the first byte, immutable
+	single  bool          // FI_MR_SINGLE_USE: the key ends with the first operation of a peer; immutable
 	gate    gate
+
+	bindMu  sync.Mutex // control operations only
+	ep      *Endpoint  // that it is bound to, nil: none; bindMu
+	enabled bool       // peers may ask for it; bindMu
 
 	publishMu sync.Mutex  // control operations only
 	published hw.Memory   // what the transport knows of the region, nil: nothing
@@ -69,7 +74,12 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 //
 // The key is the requested one, or chosen at random if the domain was opened
 // with fi.MRBasic or fi.MRProvKey. It is unique among the domain's regions with remote
-// rights; for others the requested key is kept, but means nothing.
+// rights; for others the requested key is kept, but means nothing. In a domain opened with
+// fi.MREndpoint peers reach the region from [MR.Enable] on. With fi.MRSingleUse the key is
+// nobody's any more once a peer's operation on the region is done.
+//
+// As with other providers, a region may have no bytes, and what attr has beside is not
+// looked at: bits of attr.Access that are no rights, attr.Offset.
 //
 // In a domain opened with fi.HMEM attr says what kind of memory it is: the
 // process's own, that of a GPU (fi.HMEMCUDA), or with fi.MRDMABuf a dma-buf. Others
@@ -79,11 +89,11 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 // region, and attr.Src restricts it to one address, or with fi.AuthKey to one key, if
 // the domain has fi.DirectedRecv.
 //
-// Errors: fi.EBADFLAGS for any flag (there are no RMA events, no persistent
-// memory), but fi.AuthKey and those about the kind of memory with fi.HMEM; fi.ENOSYS for a kind
-// that weft does not know or that this host does not have; fi.EINVAL
-// for no or too many parts, an empty part or one that wraps around the address
-// space, unknown rights, an offset, an authorisation key that is too long, memory that is not of
+// Errors: fi.EBADFLAGS for flags (there is no persistent memory) but fi.MRSingleUse, fi.RMAEvent,
+// which every region can do, fi.AuthKey and those about the kind of memory with fi.HMEM; fi.ENOSYS
+// for a kind that weft does not know or that this host does not have; fi.EINVAL
+// for no or too many parts, one that wraps around the address
+// space, an authorisation key that is too long, memory that is not of
 // the kind, a range beyond a dma-buf, and an address vector without keys; fi.ENOKEY if the
 // requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail; what the system says
 // about a dma-buf.
@@ -111,7 +121,7 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 
 // regMR registers memory with checked attributes, for who has a key or is in a scope.
 func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authKey, scope *mrScope) (*MR, error) {
-	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
+	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess, single: flags&fi.MRSingleUse != 0, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
 	if d.hmem() {
 		if err := m.enterMemory(attr, flags); err != nil {
 			return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
@@ -128,19 +138,34 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authKey, scope *mrSco
 		m.leaveMemory()
 		return nil, err
 	}
-	if err := d.regions.add(m, mode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
+	d.regions.describe(m)
+	if mode&fi.MREndpoint != 0 {
+		return m, nil
+	}
+	if err := m.open(); err != nil {
+		d.regions.remove(m)
 		d.refs.release()
 		m.leaveMemory()
-		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", attr.RequestedKey, err)
+		return nil, err
 	}
-	m.publish()
 	return m, nil
 }
 
+// open gives the region its key and lets peers ask for it.
+func (m *MR) open() error {
+	d := m.domain
+	if err := d.regions.enter(m, d.info.Domain.MRMode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
+		return refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", m.key, err)
+	}
+	m.publish()
+	m.enabled = true
+	return nil
+}
+
 func (d *Domain) checkMR(a *fi.MRAttr, flags uint64) error {
-	allowed := uint64(0)
+	allowed := fi.MRSingleUse | fi.RMAEvent
 	if d.Keyed() {
-		allowed = fi.AuthKey
+		allowed |= fi.AuthKey
 	}
 	if d.hmem() {
 		allowed |= fi.HMEMDeviceOnly | fi.HMEMHostAlloc | fi.MRDMABuf
@@ -153,35 +178,46 @@ func (d *Domain) checkMR(a *fi.MRAttr, flags uint64) error {
 	case flags&fi.MRDMABuf != 0:
 	case len(a.IOV) == 0 || len(a.IOV) > info.MRIOVLimit:
 		return fmt.Errorf("%d parts, 1 to %d are possible: %w", len(a.IOV), info.MRIOVLimit, fi.EINVAL)
-	case a.Access&^mrAccess != 0:
-		return fmt.Errorf("rights %#x: %w", a.Access&^mrAccess, fi.EINVAL)
-	case a.Offset != 0:
-		return fmt.Errorf("offset %d: %w", a.Offset, fi.EINVAL)
 	}
 	for i, v := range a.IOV {
-		if v.Len == 0 || uint64(v.Base)+v.Len < uint64(v.Base) {
+		if uint64(v.Base)+v.Len < uint64(v.Base) {
 			return fmt.Errorf("part %d of %d bytes at %#x: %w", i, v.Len, v.Base, fi.EINVAL)
 		}
 	}
 	return nil
 }
 
-// add gives m its descriptor and its key, and enters it if peers may ask for it.
-func (t *mrTable) add(m *MR, random bool) error {
+// enter enters m if peers may ask for it, under a random key or under the one that was requested.
+func (t *mrTable) enter(m *MR, random bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if random {
 		m.key = t.unusedKey()
 	}
-	if m.remote() {
-		if m.key == fi.KeyNotAvail {
-			return fi.EKEYREJECTED
-		}
-		if t.keys.find(m.key) != nil {
-			return fi.ENOKEY
-		}
-		t.keys.add(m)
+	if !m.remote() {
+		return nil
 	}
+	if m.key == fi.KeyNotAvail {
+		return fi.EKEYREJECTED
+	}
+	if t.keys.find(m.key) != nil {
+		return fi.ENOKEY
+	}
+	t.keys.add(m)
+	return nil
+}
+
+// expire ends the key of a region that stays open.
+func (t *mrTable) expire(m *MR) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keys.remove(m)
+}
+
+// describe gives m its descriptor.
+func (t *mrTable) describe(m *MR) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.last += 2
 	m.desc = t.last
 	if m.named != nil {
@@ -193,7 +229,6 @@ func (t *mrTable) add(m *MR, random bool) error {
 		}
 		t.special[m.desc] = m
 	}
-	return nil
 }
 
 // unusedKey returns a random key that no region has. t.mu is held.
@@ -231,8 +266,15 @@ func (t *mrTable) remove(m *MR) {
 // remote tells whether peers may access the region.
 func (m *MR) remote() bool { return m.access&(fi.RemoteRead|fi.RemoteWrite) != 0 }
 
-// Key returns the region's key.
-func (m *MR) Key() uint64 { return m.key }
+// Key returns the region's key: fi.KeyNotAvail before Enable in a domain opened with fi.MREndpoint.
+func (m *MR) Key() uint64 {
+	m.bindMu.Lock()
+	defer m.bindMu.Unlock()
+	if !m.enabled {
+		return fi.KeyNotAvail
+	}
+	return m.key
+}
 
 // Desc returns the region's descriptor. Transfers need it for memory of a
 // device only. It is never 0.
@@ -261,13 +303,31 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	return nil
 }
 
-// BindEP would tie the region to one endpoint, but weft's belong to the
-// domain: fi.ENOSYS, or fi.EBADFLAGS unless flags is 0.
-func (m *MR) BindEP(flags uint64) error {
-	if flags != 0 {
-		return fi.EBADFLAGS
+// BindEP ties the region to an endpoint, which stays open as long, in a domain opened with
+// fi.MREndpoint. weft's regions belong to the domain: peers reach it through the domain's other
+// endpoints, too. Errors: fi.ENOSYS in other domains, fi.EBADFLAGS unless flags is 0,
+// fi.EDOMAIN, fi.EINVAL for a second endpoint, fi.EOPBADSTATE after Enable.
+func (m *MR) BindEP(e *Endpoint, flags uint64) error {
+	const what = "bind endpoint to a memory region: "
+	m.bindMu.Lock()
+	defer m.bindMu.Unlock()
+	switch {
+	case flags != 0:
+		return refuse(log.MR, fi.EBADFLAGS, what+"flags %#x", flags)
+	case m.domain.info.Domain.MRMode&fi.MREndpoint == 0:
+		return refuse(log.MR, fi.ENOSYS, what+"FI_MR_ENDPOINT is not set")
+	case e.domain != m.domain:
+		return refuse(log.MR, fi.EDOMAIN, what+"it is another domain's")
+	case m.ep != nil:
+		return refuse(log.MR, fi.EINVAL, what+"one is bound already")
+	case m.enabled:
+		return refuse(log.MR, fi.EOPBADSTATE, what+"it is enabled")
 	}
-	return refuse(log.MR, fi.ENOSYS, "bind endpoint to a memory region: FI_MR_ENDPOINT is not set")
+	if err := e.refs.acquire(); err != nil {
+		return err
+	}
+	m.ep = e
+	return nil
 }
 
 // Announce reports the registration as complete if the domain has an event
@@ -281,8 +341,26 @@ func (m *MR) Announce(fid uintptr) {
 	}
 }
 
-// Enable does nothing: regions are enabled from the start.
-func (m *MR) Enable() error { return nil }
+// Enable lets peers reach the region, in a domain opened with fi.MREndpoint; in others they do
+// from the start. Errors: fi.EINVAL without an endpoint, and those about keys of RegMR.
+func (m *MR) Enable() error {
+	m.bindMu.Lock()
+	defer m.bindMu.Unlock()
+	switch {
+	case m.enabled:
+		return nil
+	case m.ep == nil:
+		return refuse(log.MR, fi.EINVAL, "enable a memory region: no endpoint is bound to it")
+	}
+	return m.open()
+}
+
+// spend ends the key of a region for single use: an operation of a peer is done.
+func (m *MR) spend() {
+	if m.single {
+		m.domain.regions.expire(m)
+	}
+}
 
 // Close takes the registration back. When it returns no peer accesses the
 // memory any more; transfers of this side that use it go on.
@@ -297,6 +375,9 @@ func (m *MR) Close() error {
 	m.scope.end()
 	if c := m.counter.Load(); c != nil {
 		c.Release()
+	}
+	if m.ep != nil {
+		m.ep.refs.release()
 	}
 	m.domain.refs.release()
 	return nil

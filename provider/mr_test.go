@@ -32,17 +32,20 @@ func TestRegMRArguments(t *testing.T) {
 		{"16 parts", iov(make16()...), 0, fi.Success},
 		{"17 parts", iov(append(make16(), fi.IOVec{Base: 1, Len: 1})...), 0, fi.EINVAL},
 		{"no part", iov(), 0, fi.EINVAL},
-		{"empty part", iov(fi.IOVec{Base: 1, Len: 1}, fi.IOVec{Base: 1}), 0, fi.EINVAL},
+		{"empty part", iov(fi.IOVec{Base: 1, Len: 1}, fi.IOVec{Base: 1}), 0, fi.Success},
+		{"no bytes", iov(fi.IOVec{Base: 1}), 0, fi.Success},
+		{"no bytes nowhere", iov(fi.IOVec{}), 0, fi.Success},
 		{"wrapping part", iov(fi.IOVec{Base: 2, Len: 1<<64 - 1}), 0, fi.EINVAL},
-		{"unknown right", region(fi.Tagged, 1), 0, fi.EINVAL},
-		{"offset", with(func(a *fi.MRAttr) { a.Offset = 1 }), 0, fi.EINVAL},
+		{"no right", region(fi.RMA|fi.Tagged|1<<60, 1), 0, fi.Success},
+		{"offset", with(func(a *fi.MRAttr) { a.Offset = 1 }), 0, fi.Success},
 		{"authorisation key too long", with(func(a *fi.MRAttr) { a.AuthKey = make([]byte, info.MaxAuthKey+1) }), 0, fi.EINVAL},
 		{"authorisation key missing", with(func(a *fi.MRAttr) { a.AuthKeySize = 8 }), 0, fi.EINVAL},
 		{"FI_AV_AUTH_KEY", with(func(a *fi.MRAttr) { a.AuthKeySize = fi.AVAuthKey }), 0, fi.EINVAL},
 		{"a kind that nobody asked to know", with(func(a *fi.MRAttr) { a.Iface = fi.HMEMCUDA }), 0, fi.Success},
 		{"memory of the device only", region(0, 1), fi.HMEMDeviceOnly, fi.EBADFLAGS},
 		{"dma-buf", with(func(a *fi.MRAttr) { a.DMABuf = &fi.DMABuf{} }), fi.MRDMABuf, fi.EBADFLAGS},
-		{"rma events", region(0, 1), fi.RMAEvent, fi.EBADFLAGS},
+		{"rma events", region(0, 1), fi.RMAEvent, fi.Success},
+		{"single use", region(fi.RemoteRead, 1), fi.MRSingleUse, fi.Success},
 		{"persistent", region(0, 1), fi.RMAPmem, fi.EBADFLAGS},
 		{"impossible key", region(fi.RemoteWrite, fi.KeyNotAvail), 0, fi.EKEYREJECTED},
 	} {
@@ -140,8 +143,8 @@ func TestMRBind(t *testing.T) {
 	}
 	wantErrno(t, m.BindCounter(nil, fi.RemoteWrite), fi.EDOMAIN, "bind a counter of another domain")
 	wantErrno(t, m.BindCounter(nil, fi.Send), fi.EBADFLAGS, "bind counter with wrong flags")
-	wantErrno(t, m.BindEP(0), fi.ENOSYS, "bind endpoint")
-	wantErrno(t, m.BindEP(1), fi.EBADFLAGS, "bind endpoint with flags")
+	wantErrno(t, m.BindEP(nil, 0), fi.ENOSYS, "bind endpoint")
+	wantErrno(t, m.BindEP(nil, 1), fi.EBADFLAGS, "bind endpoint with flags")
 	wantErrno(t, m.Enable(), fi.Success, "enable")
 	wantErrno(t, m.Close(), fi.Success, "close")
 }

@@ -33,9 +33,9 @@ func (e *Endpoint) copyMax() uint64 {
 }
 
 // publish makes a region known to the transport, if peers may reach it and
-// nobody counts what they do there.
+// what they do there need not be known.
 func (m *MR) publish() {
-	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth || m.scope != nil {
+	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth || m.scope != nil || m.single || m.length == 0 {
 		return
 	}
 	published, err := m.domain.memory.Register(hw.Region{

@@ -97,7 +97,7 @@ func (e *Endpoint) stepHelp(h *help) bool {
 // helpsWith tells whether a region is one that initiators reach by themselves: in
 // one piece, of the process's own memory, and nobody counts what is done there.
 func (e *Endpoint) helpsWith(m *MR) bool {
-	return len(m.parts) == 1 && m.named == nil && m.counter.Load() == nil && !e.counted()
+	return len(m.parts) == 1 && m.named == nil && m.counter.Load() == nil && !m.single && !e.counted()
 }
 
 // copyChunk copies chunk i of an operation that begins at offset of a region. The

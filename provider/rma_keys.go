@@ -179,13 +179,13 @@ func (e *Endpoint) onKeyTold(src hw.Source, key uint64, head, payload []byte) {
 }
 
 // export registers the region with a device's memory domain. nil: it is not for
-// devices, because somebody counts what peers do there, its memory is another
+// devices, because what peers do there must be known, there is nothing, its memory is another
 // device's, or the application has not promised that its pages stay (FI_MR_ALLOCATED).
 // The caller has entered m.gate.
 func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
-	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.named != nil || !m.domain.allocated() {
+	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil || !m.domain.allocated() {
 		return m.exported, nil
 	}
 	r, err := md.Register(hw.Region{Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base})

@@ -77,6 +77,9 @@ func (e *Endpoint) written(m *MR, n uint64, last bool) {
 	if c := e.remoteWriteCntr.Load(); c != nil {
 		c.Part(n, last)
 	}
+	if last {
+		m.spend()
+	}
 }
 
 // endWrite delivers the CQ data of a write and answers.
@@ -187,12 +190,22 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 			e.dropReply(r)
 			return true
 		case r.sent == r.length:
-			if c := e.remoteReadCntr.Load(); c != nil && r.held == 0 {
-				c.Part(r.length, r.last)
+			if r.held == 0 {
+				e.wasRead(r)
 			}
 			e.dropReply(r)
 			return true
 		}
+	}
+}
+
+// wasRead counts the piece of a read that a reply has sent.
+func (e *Endpoint) wasRead(r *reply) {
+	if c := e.remoteReadCntr.Load(); c != nil {
+		c.Part(r.length, r.last)
+	}
+	if m := e.domain.regions.keys.find(r.key); m != nil && m.single && r.last && e.reaches(m, r.src) {
+		m.spend()
 	}
 }
 
@@ -315,6 +328,9 @@ func (e *Endpoint) countAtomic(m *MR, h *atomicHead, n uint64) {
 	}
 	if c := e.remoteReadCntr.Load(); h.kind != atomics.Base && c != nil && (h.op == fi.OpRead || !c.Bytes()) {
 		c.Part(n, h.last)
+	}
+	if h.last {
+		m.spend()
 	}
 }
 

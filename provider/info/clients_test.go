@@ -30,7 +30,7 @@ func TestOpenMPI(t *testing.T) {
 		for _, threading := range []fi.Threading{fi.ThreadSafe, fi.ThreadDomain} {
 			for _, av := range []fi.AVType{fi.AVMap, fi.AVTable} {
 				for _, i := range get(t, version, openMPI(threading, av)) {
-					if i.Mode != 0 || i.Domain.MRMode != 0 || i.Domain.Threading != threading || i.Domain.AVType != av ||
+					if i.Mode != 0 || i.Domain.MRMode != fi.MRLocal|fi.MRProvKey|fi.MRVirtAddr || i.Domain.Threading != threading || i.Domain.AVType != av ||
 						i.Domain.CQDataSize < 4 || i.Tx.MsgOrder != fi.OrderSAS || i.Rx.MsgOrder != fi.OrderSAS {
 						t.Errorf("version %#x: %+v %+v %+v", version, *i, *i.Tx, *i.Domain)
 					}
@@ -54,21 +54,21 @@ func TestOpenMPIForGPUs(t *testing.T) {
 	h.Caps |= fi.HMEM
 	h.Domain.MRMode |= fi.MRHMEM | fi.MRAllocated
 	for _, i := range get(t, fi.Version(1, 18), h) {
-		if i.Caps&i.Tx.Caps&i.Rx.Caps&fi.HMEM == 0 || i.Domain.MRMode != 0 {
+		if i.Caps&i.Tx.Caps&i.Rx.Caps&fi.HMEM == 0 || i.Domain.MRMode != h.Domain.MRMode&^fi.MRHMEM {
 			t.Errorf("without GPUs: caps %#x, registration mode %#x", i.Caps, i.Domain.MRMode)
 		}
 	}
 	env := testEnv()
 	env.GPUs = func() bool { return true }
 	infos, err := env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil)
-	if err != nil || infos[0].Domain.MRMode != fi.MRHMEM {
+	if err != nil || infos[0].Domain.MRMode != h.Domain.MRMode {
 		t.Fatalf("with GPUs: %v, %v", infos, err)
 	}
 	h.Domain.MRMode &^= fi.MRHMEM
 	_, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil)
 	wantRefused(t, err, "domain_attr.mr_mode")
 	h.Caps &^= fi.HMEM
-	if infos, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil); err != nil || infos[0].Domain.MRMode != 0 {
+	if infos, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil); err != nil || infos[0].Domain.MRMode != h.Domain.MRMode {
 		t.Errorf("without FI_HMEM: %v, %v", infos, err)
 	}
 	_, err = env.GetInfo(fi.Version(1, 8), "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.HMEM }), nil)
@@ -100,15 +100,15 @@ func TestOneSidedClients(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, i := range infos {
-			if i.Caps&h.Caps != h.Caps || i.Domain.MRMode != 0 {
+			if i.Caps&h.Caps != h.Caps || i.Domain.MRMode != h.Domain.MRMode {
 				t.Errorf("%s: caps %#x, registration mode %#x", name, i.Caps, i.Domain.MRMode)
 			}
 		}
 	}
 }
 
-// TestAllocated: an application's promise that regions keep their pages is taken
-// where RDMA devices may be used.
+// TestAllocated: of what the host's utility providers offer only the promise that regions keep
+// their pages is taken, where RDMA devices may be used.
 func TestAllocated(t *testing.T) {
 	for _, c := range []struct {
 		devices     bool
@@ -125,7 +125,7 @@ func TestAllocated(t *testing.T) {
 		cfg := config.Default()
 		cfg.Verbs = c.verbs
 		h := newHints(func(h *fi.Info) { h.Domain.MRMode = c.asked })
-		infos, err := env.GetInfo(fi.Version(1, 18), "", "", 0, h, cfg)
+		infos, err := env.GetInfo(fi.Version(1, 18), "", "", layered, h, cfg)
 		if err != nil || infos[0].Domain.MRMode != c.want {
 			t.Errorf("%+v: %v, %+v", c, err, infos)
 		}
@@ -221,7 +221,7 @@ func TestGetinfoTest(t *testing.T) {
 		h := base()
 		h.Domain.MRMode = fi.MRMode(set << 2)
 		for _, i := range get(t, v117, h) {
-			if i.Domain.MRMode&^h.Domain.MRMode != 0 {
+			if want := h.Domain.MRMode & takenModes; i.Domain.MRMode != want {
 				t.Errorf("mr mode %#x gives %#x", h.Domain.MRMode, i.Domain.MRMode)
 			}
 		}

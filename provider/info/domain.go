@@ -128,26 +128,36 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 	)
 }
 
+// takenModes are the registration modes that an application gets if it offers them. weft
+// needs none of them, but there are applications that do what they have offered without a
+// look at what came back. fi_mr(3) leaves it to the provider.
+const takenModes = fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey | fi.MREndpoint
+
 // mrMode returns the registration mode for a hint, which offers modes that the
-// application can live with. None is needed, but that GPU memory is named by
-// descriptors where there are GPUs. Where there are RDMA devices the offer that
-// regions have their pages and keep them is taken, because then a device may use
-// them without asking the process. Before API 1.5 the field chooses
-// between two models instead of collecting bits; both work.
+// application can live with: those of takenModes, and that GPU memory is named by
+// descriptors where there are GPUs. To the host's utility providers, which pass on what they
+// are able to, the offer that regions have their pages and keep them is taken, where there are
+// RDMA devices: a device may use them then without asking the process.
+//
+// fi.MRBasic and fi.MRScalable alone choose one of two models, before API 1.5 always one of them.
 func (q *query) mrMode(asked fi.MRMode, caps uint64) fi.MRMode {
-	taken := fi.MRMode(0)
-	if q.cfg.Verbs != config.No && q.env.RDMA != nil && q.env.RDMA() {
-		taken = asked & fi.MRAllocated
-	}
 	switch {
-	case q.version >= fi.Version(1, 5) && caps&fi.HMEM != 0 && q.env.gpus():
-		return taken | fi.MRHMEM
-	case q.version >= fi.Version(1, 5):
-		return taken
-	case asked == fi.MRBasic:
-		return fi.MRBasic
+	case asked == fi.MRBasic || asked == fi.MRScalable:
+		return asked
+	case q.version < fi.Version(1, 5):
+		return fi.MRScalable
 	}
-	return fi.MRScalable
+	taken := asked & takenModes
+	if q.flags&layered != 0 {
+		taken = 0
+		if q.cfg.Verbs != config.No && q.env.RDMA != nil && q.env.RDMA() {
+			taken = asked & fi.MRAllocated
+		}
+	}
+	if caps&fi.HMEM != 0 && q.env.gpus() {
+		taken |= fi.MRHMEM
+	}
+	return taken
 }
 
 // checkHMEM refuses FI_HMEM on a host with GPUs to an application that does not

@@ -133,10 +133,13 @@ func mrModeCases() (list []attrCase) {
 		{fi.Version(1, 4), fi.MRBasic, fi.MRBasic},
 		{fi.Version(1, 4), fi.MRScalable, fi.MRScalable},
 		{fi.Version(1, 5), 0, 0},
-		{fi.Version(1, 5), fi.MRBasic, 0},
-		{fi.Version(1, 17), fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated, 0},
-		{fi.Version(1, 17), fi.MRHMEM | fi.MRAllocated, 0},
-		{fi.Version(2, 0), -1, 0},
+		{fi.Version(1, 5), fi.MRBasic, fi.MRBasic},
+		{fi.Version(2, 0), fi.MRBasic, fi.MRBasic},
+		{fi.Version(1, 17), fi.MRScalable, fi.MRScalable},
+		{fi.Version(1, 4), fi.MRVirtAddr, fi.MRScalable},
+		{fi.Version(1, 17), fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated, fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated},
+		{fi.Version(1, 17), fi.MRHMEM | fi.MREndpoint | fi.MRRaw, fi.MREndpoint},
+		{fi.Version(2, 0), -1, takenModes},
 	} {
 		list = append(list, attrCase{
 			name:    fmt.Sprintf("mr mode %#x in %d.%d", int(c.asked), fi.Major(c.version), fi.Minor(c.version)),
