@@ -99,7 +99,7 @@ func (r *Receiver) deliver(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arr
 
 // MultiRoom tells whether a multi-receive buffer takes another message.
 func (r *Receiver) MultiRoom(rv *match.Recv) bool {
-	return rv.Len-rv.User[MultiUsed] >= r.MinMulti.Load()
+	return rv.Len-rv.User[MultiUsed] >= max(1, r.MinMulti.Load()) // a full one is released whatever the option says
 }
 
 // Retire takes a used-up multi-receive buffer out of matching. It returns fi.MultiRecv if the completion at hand is the

@@ -89,15 +89,53 @@ static void send_all(struct node *n, fi_addr_t to, uint64_t count)
 		wait_ok(n, n->txcq, &e);
 }
 
-static void open_multi(struct node *n)
+static void open_multi_min(struct node *n, size_t min)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_MULTI_RECV, .disabled = true };
-	size_t min = MIN_LEFT;
 
 	node_open(n, &o);
 	OK(fi_setopt(&n->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)));
 	OK(fi_enable(n->ep));
 	node_connect(n);
+}
+
+static void open_multi(struct node *n)
+{
+	open_multi_min(n, MIN_LEFT);
+}
+
+/* With a minimum of 0 a buffer is given back when it is full to the last byte, by messages that come
+ * after it was posted, or before. */
+static void test_full(long late)
+{
+	char out[BUF_SIZE / 8];
+	struct fi_cq_tagged_entry e;
+	struct node n;
+	size_t len = sizeof(size_t), min;
+
+	open_multi_min(&n, 0);
+	OK(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, &len));
+	CHECK(min == 0);
+	bufs[0].mem = guard_alloc(BUF_SIZE);
+	if (!late)
+		post_buffer(&n, &bufs[0]);
+	for (uint64_t k = 0; k < 8; k++) {
+		struct op o = { .buf = out, .len = sizeof(out), .addr = n.peer[0], .ctx = out };
+
+		fill(out, sizeof(out), k);
+		post_send(&n, &o);
+		wait_ctx(&n, n.txcq, out);
+	}
+	if (late)
+		post_buffer(&n, &bufs[0]);
+	for (uint64_t k = 0; k < 8; k++) {
+		wait_ok(&n, n.rxcq, &e);
+		CHECK(e.len == sizeof(out));
+		verify(e.buf, e.len, k);
+		CHECKF(!(e.flags & FI_MULTI_RECV) == (k < 7), "message %d: flags %#llx", (int)k, (unsigned long long)e.flags);
+	}
+	node_close(&n);
+	guard_free(bufs[0].mem, BUF_SIZE);
 }
 
 static void test_stream(long late)
@@ -189,6 +227,8 @@ static void test_selective(long arg)
 static const struct test tests[] = {
 	{ "stream", test_stream, 2, 0, false },
 	{ "stream_late", test_stream, 2, 0, true },
+	{ "full", test_full, 1, 0, false },
+	{ "full_late", test_full, 1, 0, true },
 	{ "cancel", test_cancel, 1, 0, 0 },
 	{ "selective", test_selective, 1, 0, 0 },
 };
