@@ -163,8 +163,9 @@ const (
 // ProvSpecific marks provider-specific values of enumerations.
 const ProvSpecific = 1 << 31
 
-// ProtoWeft is weft's own protocol: "we" under the provider-specific bit.
-const ProtoWeft Protocol = ProvSpecific | 'w'<<8 | 'e'
+// ProtoWeft is weft's own protocol. It has not the provider-specific bit: clients that keep
+// a protocol in an int would have a negative number.
+const ProtoWeft Protocol = 'w'<<24 | 'e'<<16 | 'f'<<8 | 't'
 
 // Traffic classes (TClass fields of [TxAttr] and [DomainAttr]).
 const (

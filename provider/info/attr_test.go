@@ -93,6 +93,7 @@ var attrCases = []attrCase{
 	{name: "ep type unknown", set: func(h *fi.Info) { h.EP.Type = 77 }, refused: "ep_attr.type"},
 	{name: "protocol", set: func(h *fi.Info) { h.EP.Protocol, h.EP.ProtocolVersion = fi.ProtoWeft, 1 },
 		check: func(i *fi.Info) bool { return i.EP.Protocol == fi.ProtoWeft && i.EP.ProtocolVersion == 1 }},
+	{name: "protocol in an int", set: func(h *fi.Info) {}, check: func(i *fi.Info) bool { return int32(i.EP.Protocol) > 0 }},
 	{name: "protocol shm", set: func(h *fi.Info) { h.EP.Protocol = fi.ProtoSHM }, refused: "ep_attr.protocol"},
 	{name: "protocol version", set: func(h *fi.Info) { h.EP.ProtocolVersion = 2 }, refused: "ep_attr.protocol_version"},
 	{name: "message size", set: func(h *fi.Info) { h.EP.MaxMsgSize = 4 << 30 },
