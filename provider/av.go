@@ -75,7 +75,7 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 		err = fmt.Errorf("FI_AV_USER_ID: the domain was opened without it: %w", fi.EBADFLAGS)
 	}
 	if err != nil {
-		log.Infof(log.AV, "open address vector: %v", err)
+		log.Warnf(log.AV, "open address vector: %v", err)
 		return nil, err
 	}
 	if err := d.refs.acquire(); err != nil {

@@ -40,7 +40,7 @@ func (d *Domain) OpenCQ(attr *fi.CQAttr, wait *cq.WaitSet) (*cq.Queue, error) {
 		RingEntries: d.cfg.MPSCRingSize,
 	}, wait)
 	if err != nil {
-		log.Infof(log.CQ, "open completion queue: %v", err)
+		log.Warnf(log.CQ, "open completion queue: %v", err)
 		return nil, err
 	}
 	attr.Format = q.Format()
@@ -65,7 +65,7 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 	defer d.refs.release()
 	c, err := cq.OpenCounter(attr, wait)
 	if err != nil {
-		log.Infof(log.Cntr, "open counter: %v", err)
+		log.Warnf(log.Cntr, "open counter: %v", err)
 		return nil, err
 	}
 	c.OnChange(d.work.poke)

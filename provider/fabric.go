@@ -75,7 +75,7 @@ func (f *Fabric) OpenEQ(attr *fi.EQAttr) (*eq.Queue, error) {
 	}
 	q, err := eq.Open(attr, set)
 	if err != nil {
-		log.Infof(log.EQ, "open event queue: %v", err)
+		log.Warnf(log.EQ, "open event queue: %v", err)
 	}
 	return q, err
 }
@@ -88,7 +88,7 @@ func (f *Fabric) OpenWait(attr *fi.WaitAttr) (*cq.WaitSet, error) {
 	}
 	w, err := cq.OpenWaitSet(attr)
 	if err != nil {
-		log.Infof(log.Core, "open wait set: %v", err)
+		log.Warnf(log.Core, "open wait set: %v", err)
 	}
 	return w, err
 }
@@ -100,6 +100,6 @@ func (f *Fabric) FabricName() string { return f.attr.Name }
 // wraps errno.
 func refuse(s log.Subsys, errno fi.Errno, format string, args ...any) error {
 	err := fmt.Errorf(format+": %w", append(args, errno)...)
-	log.Infof(s, "%v", err)
+	log.Warnf(s, "%v", err)
 	return err
 }

@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
@@ -72,6 +74,25 @@ func make16() (list []fi.IOVec) {
 		list = append(list, fi.IOVec{Base: i << 12, Len: 1})
 	}
 	return list
+}
+
+// Who looks at warnings only sees why a call was refused.
+func TestRefusalIsWarning(t *testing.T) {
+	var seen []string
+	log.SetSink(func(l log.Level, s log.Subsys, msg string) { seen = append(seen, l.String()+" "+msg) })
+	log.SetEnabled(func(l log.Level, _ log.Subsys) bool { return l <= log.Warn })
+	t.Cleanup(func() {
+		log.SetSink(nil)
+		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
+	})
+	d := openTestDomain(t, testInfo())
+	_, err := d.RegMR(&fi.MRAttr{}, 0)
+	wantErrno(t, err, fi.EINVAL, "no part")
+	_, err = d.OpenCounter(&fi.CntrAttr{Flags: 1}, nil)
+	wantErrno(t, err, fi.EBADFLAGS, "counter")
+	if len(seen) != 2 || !strings.Contains(seen[0], "0 parts") || !strings.Contains(seen[1], "counter flags 0x1") {
+		t.Errorf("%q", seen)
+	}
 }
 
 // A key is used once among regions that peers may access.
