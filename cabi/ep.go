@@ -157,12 +157,12 @@ func weftGoEPSetName(ep C.uint64_t, addr unsafe.Pointer, size C.size_t) (rc C.in
 	return result(e.SetName(addrFromC(C.uint32_t(e.Info().AddrFormat), addr, size)))
 }
 
-// optBytes is the size of an option's value: a size_t, but for two.
+// optBytes is the size of an option's value: a size_t, but for some.
 func optBytes(name fi.Opt) C.size_t {
 	switch name {
 	case fi.OptHMEMP2P:
 		return 4
-	case fi.OptCUDAAPIPermitted:
+	case fi.OptCUDAAPIPermitted, fi.OptSharedMemoryPermitted:
 		return 1
 	}
 	return 8
@@ -210,7 +210,7 @@ func weftGoEPSetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size C.size
 	if err != nil {
 		return result(err)
 	}
-	if _, err := e.GetOpt(fi.Opt(name)); err != nil && fi.Opt(name) != fi.OptCUDAAPIPermitted {
+	if _, err := e.GetOpt(fi.Opt(name)); err != nil && !provider.SetOnly(fi.Opt(name)) {
 		return result(err) // whatever its size is, weft does not have it
 	}
 	if size != optBytes(fi.Opt(name)) {

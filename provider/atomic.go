@@ -141,8 +141,11 @@ func (e *Endpoint) checkAtomic(a *AtomicArgs) (uint64, error) {
 	if a.Kind == atomics.Compare {
 		compare = total
 	}
-	if (a.Inject || a.Flags&fi.Inject != 0) && operand+compare > uint64(e.hot.InjectMax) {
-		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", operand+compare, e.hot.InjectMax)
+	if n := e.size(fi.OptMaxAtomicSize); total > n {
+		return 0, e.refuse(fi.EMSGSIZE, "atomic: %d bytes, at most %d", total, n)
+	}
+	if n := e.size(fi.OptInjectAtomicSize); (a.Inject || a.Flags&fi.Inject != 0) && operand+compare > n {
+		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", operand+compare, n)
 	}
 	for _, err := range []error{
 		want("operands", a.Operand, operand), want("comparands", a.Compare, compare), want("results", a.Result, result),

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"net/netip"
@@ -37,6 +38,11 @@ func networked(name names.Name, c *config.Config) bool {
 	return c.UDP == config.Yes || c.UDP == config.Auto && !name.IsLoopback()
 }
 
+// networked tells whether the endpoint is reached over UDP.
+func (e *Endpoint) networked() bool {
+	return networked(e.name, e.domain.cfg) || e.apart // permitShared has seen that UDP is not ruled out
+}
+
 // openNetworks opens the transports to other hosts of an endpoint that is about
 // to be enabled, and what answers for its name, which is closed after them.
 // There may be none.
@@ -48,7 +54,7 @@ func openNetworks(e *Endpoint) (list []hw.Iface, names io.Closer, err error) {
 	if over.iface != nil {
 		list = append(list, over.iface)
 	}
-	if networked(e.name, e.domain.cfg) {
+	if e.networked() {
 		var i *udp.Iface
 		if i, err = openUDP(e, over); err == nil {
 			over.share(i)
@@ -144,6 +150,9 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 	if memory, ok := e.published().(*loopback.MemoryDomain); ok {
 		own.Memory, own.KeyCount = memory, publishedKeys
 	}
+	if e.apart {
+		return openIface(nobodysName(), &boundSocket{}, own, e.domain.cfg) // nobody looks for it
+	}
 	return openIface(address{e.name, e.context}.raw(), e.socket, own, e.domain.cfg)
 }
 
@@ -174,4 +183,11 @@ func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.C
 // memory has a name.
 func nameTaken(n names.Name, c *config.Config) bool {
 	return c.Across() && loopback.Taken(c.SHMDir, n.AppendSockaddr(nil))
+}
+
+// nobodysName is a socket address that no endpoint has, of the prefix for documentation (RFC 3849).
+func nobodysName() []byte {
+	addr := [16]byte{0x20, 0x01, 0x0d, 0xb8}
+	rand.Read(addr[4:]) // never fails
+	return address{names.New(netip.AddrFrom16(addr), 1), 0}.raw()
 }

@@ -69,6 +69,9 @@ type Endpoint struct {
 	conn     *connection // nil: not connection-oriented
 	lossy    bool        // what does not go out may be dropped (dgram.go)
 	minMulti uint64
+	apart    bool // shares no memory with peers; set before Enable, under mu
+	sizes    sizeLimits
+	sized    bool         // one of sizes is below the endpoint's own; under mu
 	p2p      atomic.Int32 // fi.OptHMEMP2P; set by control operations, read by any thread
 	unbind   []func()     // undoes the binds, last first
 	attached []queue      // that poll this endpoint; under mu

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/cm"
@@ -19,28 +20,42 @@ func (e *Endpoint) GetOpt(name fi.Opt) (uint64, error) {
 	case fi.OptHMEMP2P:
 		return uint64(e.p2p.Load()), nil
 	case fi.OptMinMultiRecv:
-	default:
-		return 0, fi.ENOPROTOOPT
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.minMulti, nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.minMulti, nil
+	if isSize(name) {
+		return e.size(name), nil
+	}
+	return 0, fi.ENOPROTOOPT
+}
+
+// SetOnly tells whether an option can be set, but not asked for.
+func SetOnly(name fi.Opt) bool {
+	return name == fi.OptCUDAAPIPermitted || name == fi.OptSharedMemoryPermitted
 }
 
 // SetOpt sets an option of level FI_OPT_ENDPOINT. fi.OptMinMultiRecv, in
 // bytes, applies to multi-receive buffers from now on. With fi.OptHMEMP2P
 // fi.HMEMP2PDisabled messages in device memory are copied by way of the
-// process's own. fi.OptCUDAAPIPermitted has a value of 0 or 1, and is only set. Errors:
+// process's own. fi.OptCUDAAPIPermitted and fi.OptSharedMemoryPermitted have a value of 0 or 1, and
+// are only set. With the latter 0, before Enable, peers on this host are reached as those on other
+// hosts. fi.OptMaxMsgSize and its siblings, in bytes, restrict what may be posted. Errors:
 // fi.ENOPROTOOPT, fi.EINVAL, also where there is no CUDA; fi.EOPNOTSUPP for what
-// copies of device memory need.
+// copies of device memory need, and where nothing leads to other hosts; fi.EOPBADSTATE.
 func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 	switch name {
 	case fi.OptHMEMP2P:
 		return e.setP2P(value)
 	case fi.OptCUDAAPIPermitted:
 		return e.permitCUDA(value)
+	case fi.OptSharedMemoryPermitted:
+		return e.permitShared(value != 0)
 	case fi.OptMinMultiRecv:
 	default:
+		if isSize(name) {
+			return e.setSize(name, value)
+		}
 		return fi.ENOPROTOOPT
 	}
 	if value > maxMessage {
@@ -97,5 +112,24 @@ func (e *Endpoint) permitCUDA(value uint64) error {
 	if value == 0 && e.info.Caps&fi.HMEM != 0 {
 		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "FI_OPT_CUDA_API_PERMITTED: device memory is copied by CUDA")
 	}
+	return nil
+}
+
+// permitShared sets whether the endpoint shares memory with peers.
+func (e *Endpoint) permitShared(permitted bool) error {
+	const what = "FI_OPT_SHARED_MEMORY_PERMITTED: "
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.scalable != nil:
+		return fi.ENOPROTOOPT
+	case permitted != e.apart:
+		return nil
+	case e.state.Load() != stateCreated:
+		return refuse(log.EPCtrl, fi.EOPBADSTATE, what+"the endpoint is enabled")
+	case !permitted && e.domain.cfg.UDP == config.No:
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, what+"FI_WEFT_UDP=no: nothing else leads to peers")
+	}
+	e.apart = !permitted
 	return nil
 }

@@ -74,7 +74,7 @@ func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 // as on another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
 func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
 	here := e.domain.local.has(l.to.Name)
-	if len(e.ports) > 1 && !here && !e.domain.cfg.Across() {
+	if len(e.ports) > 1 && (e.apart || !here && !e.domain.cfg.Across()) {
 		return e.connectFirst(l, e.ports[1:])
 	}
 	own := e.ports[0]
@@ -255,7 +255,7 @@ func (e *Endpoint) openNetworkPorts() error {
 	if e.scalable != nil {
 		caps = e.scalable.info.Caps // no context has it
 	}
-	if caps&fi.RemoteComm == 0 {
+	if caps&fi.RemoteComm == 0 && !e.apart {
 		return nil
 	}
 	list, names, err := openNetworks(e)

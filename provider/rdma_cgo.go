@@ -68,7 +68,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 	cfg := e.domain.cfg
 	stripes := e.stripeCount() + 1
 	limit := cfg.ConnectTimeout
-	if networked(e.name, cfg) {
+	if e.networked() {
 		limit = min(limit, answerTime)
 	}
 	eager := 0

@@ -160,11 +160,11 @@ func (e *Endpoint) checkRMA(a *RMAArgs) (uint64, error) {
 	if local != remote {
 		return 0, e.refuse(fi.EINVAL, "%s: %d bytes here, %d there", what, local, remote)
 	}
-	if local > maxMessage {
-		return 0, e.refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d", what, local, uint64(maxMessage))
+	if n := e.size(fi.OptMaxRMASize); local > n {
+		return 0, e.refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d", what, local, n)
 	}
-	if (a.Inject || a.Flags&fi.Inject != 0) && local > uint64(e.hot.InjectMax) {
-		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", local, e.hot.InjectMax)
+	if n := e.size(fi.OptInjectRMASize); (a.Inject || a.Flags&fi.Inject != 0) && local > n {
+		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", local, n)
 	}
 	return local, nil
 }

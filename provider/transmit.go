@@ -124,11 +124,15 @@ func (e *Endpoint) checkSend(s *SendArgs) (total uint64, err error) {
 		}
 		total += v.Len
 	}
-	if total > maxMessage {
-		return 0, e.refuse(fi.EMSGSIZE, "send: %d bytes, at most %d", total, uint64(maxMessage))
+	most, inject := fi.OptMaxMsgSize, fi.OptInjectMsgSize
+	if s.Tagged {
+		most, inject = fi.OptMaxTaggedSize, fi.OptInjectTaggedSize
 	}
-	if (s.Inject || s.Flags&fi.Inject != 0) && total > uint64(e.hot.InjectMax) {
-		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", total, e.hot.InjectMax)
+	if n := e.size(most); total > n {
+		return 0, e.refuse(fi.EMSGSIZE, "send: %d bytes, at most %d", total, n)
+	}
+	if n := e.size(inject); (s.Inject || s.Flags&fi.Inject != 0) && total > n {
+		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", total, n)
 	}
 	return total, nil
 }

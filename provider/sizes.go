@@ -1,0 +1,58 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/info"
+)
+
+// sizeLimits are the sizes that the application has set with fi.OptMaxMsgSize and
+// its siblings, by option, 0: the endpoint's own. Stored by SetOpt, read by posts; relaxed.
+type sizeLimits [fi.OptInjectAtomicSize - fi.OptMaxMsgSize + 1]atomic.Uint64
+
+// isSize tells whether an option is one of them.
+func isSize(name fi.Opt) bool { return name >= fi.OptMaxMsgSize && name <= fi.OptInjectAtomicSize }
+
+// ownSize is the longest operation of the kind of an option that the endpoint can
+// do, in bytes.
+func (e *Endpoint) ownSize(name fi.Opt) uint64 {
+	switch name {
+	case fi.OptMaxAtomicSize:
+		return atomicBytes
+	case fi.OptInjectMsgSize, fi.OptInjectTaggedSize, fi.OptInjectRMASize:
+		return e.info.Tx.InjectSize
+	case fi.OptInjectAtomicSize:
+		return min(atomicBytes, e.info.Tx.InjectSize)
+	}
+	if e.lossy {
+		return info.DgramMsgSize(e.domain.cfg)
+	}
+	return maxMessage
+}
+
+// size is the longest operation of the kind of an option that may be posted, in bytes.
+func (e *Endpoint) size(name fi.Opt) uint64 {
+	if n := e.sizes[name-fi.OptMaxMsgSize].Load(); n != 0 {
+		return n
+	}
+	return e.ownSize(name)
+}
+
+// setSize restricts the operations of a kind. C knows one limit for all kinds, so from
+// then on Go posts, and checks.
+func (e *Endpoint) setSize(name fi.Opt, value uint64) error {
+	own := e.ownSize(name)
+	if value == 0 || value > own {
+		return refuse(log.EPCtrl, fi.EINVAL, "endpoint option %d: %d bytes, 1 to %d are possible", name, value, own)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if value != own && !e.sized {
+		e.sized = true
+		e.hold(1)
+	}
+	e.sizes[name-fi.OptMaxMsgSize].Store(value)
+	return nil
+}
