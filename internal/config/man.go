@@ -22,16 +22,8 @@ func WriteMan(w io.Writer) error {
 
 // man returns the paragraph of one variable.
 func (v *Var) man() string {
-	kind := v.Kind.String()
-	if v.Unit != "" {
-		kind += ", " + v.Unit
-	}
-	def := v.Default
-	if def == "" {
-		def = "empty"
-	}
 	return fmt.Sprintf(".TP\n.B %s\n(%s)\n%s\nDefault: %s.\nRange: %s.\n",
-		roff(v.Env()), roff(kind), roff(v.Help), roff(def), roff(v.Range))
+		roff(v.Env()), roff(v.kindAndUnit()), roff(v.Help), roff(v.shownDefault()), roff(v.Range))
 }
 
 // roff escapes text for troff: backslashes, hyphens, and control characters

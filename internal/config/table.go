@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,26 @@ type Var struct {
 
 // Env returns the name of the environment variable.
 func (v *Var) Env() string { return envPrefix + strings.ToUpper(v.Name) }
+
+// Text is the line by which a host library lists the variable: help, kind, unit, default and
+// range.
+func (v *Var) Text() string {
+	return fmt.Sprintf("%s (%s; default: %s; range: %s)", v.Help, v.kindAndUnit(), v.shownDefault(), v.Range)
+}
+
+func (v *Var) kindAndUnit() string {
+	if v.Unit == "" {
+		return v.Kind.String()
+	}
+	return v.Kind.String() + ", " + v.Unit
+}
+
+func (v *Var) shownDefault() string {
+	if v.Default == "" {
+		return "empty"
+	}
+	return v.Default
+}
 
 // Param returns the type under which fi_param_define registers the variable.
 // A duration is a string there.
