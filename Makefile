@@ -20,6 +20,8 @@ LIB   = build/lib
 BIN   = build/bin
 BENCH = build/bench
 
+# libweft-fi.so is loaded into every program that uses libfabric: small, and of C alone. It
+# loads libweft-core.so, which is the provider, from its own folder.
 # A Go library is never unloaded, so the loader must not try. Preemption by
 # signal is off: the application's threads would get SIGURG. Stacks do not
 # shrink: the application's signal handlers may need the room (cabi/thread.c).
@@ -31,8 +33,12 @@ PGO = -pgo=$(CURDIR)/cabi/weft.pgo
 VERSION_FLAG = -X github.com/weft-fabric/weft/internal/version.tag=$(VERSION)
 GO_LDFLAGS = -buildid= $(VERSION_FLAG) -X runtime.godebugDefault=asyncpreemptoff=1,gcshrinkstackoff=1
 WRAP = -Wl,--wrap=pthread_create -Wl,--wrap=pthread_attr_init -Wl,--wrap=x_cgo_sigaction
-LINK_FI = $(WRAP) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,libweft-fi.so -Wl,--version-script=$(CURDIR)/cabi/weft-fi.map
+LINK_CORE = $(WRAP) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,libweft-core.so -Wl,--version-script=$(CURDIR)/cabi/weft-core.map
 LINK    = $(WRAP) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/cabi/weft.map
+
+LOADER_FLAGS = -O2 -g -fPIC -fvisibility=hidden -shared -DWEFT_PROV_VERSION='FI_VERSION($(shell scripts/version.sh numbers))' \
+	-ffile-prefix-map=$(CURDIR)=. -Wl,--build-id=none -Wl,-z,defs -Wl,-z,noseparate-code -Wl,-soname,libweft-fi.so \
+	-Wl,--version-script=$(CURDIR)/cabi/loader/loader.map
 
 WARN = -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
 ifneq ($(LIBFABRIC),)
@@ -49,13 +55,14 @@ help:
 deps:
 	@scripts/deps.sh
 
-## make build      build/lib/libweft-fi.so, build/lib/libweft.so, build/bin/
+## make build      build/lib/libweft-fi.so and libweft-core.so, build/lib/libweft.so, build/bin/
 build: lib bin
 
 lib:
 	@mkdir -p $(LIB)
-	$(GO_BUILD) $(PGO) -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_FI)'" \
-		-o $(LIB)/libweft-fi.so ./cabi
+	$(GO_BUILD) $(PGO) -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_CORE)'" \
+		-o $(LIB)/libweft-core.so ./cabi
+	$(CC) $(WARN) $(LOADER_FLAGS) -o $(LIB)/libweft-fi.so cabi/loader/*.c -ldl
 	$(GO_BUILD) $(PGO) -buildmode=c-shared -tags direct -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK)'" \
 		-o $(LIB)/libweft.so ./cabi
 	@rm -f $(LIB)/*.h
@@ -114,7 +121,7 @@ plots:
 pgo: build bench-program
 	@scripts/pgo.sh
 
-## make man        the manual pages and docs/counters.md from the tables they describe
+## make man        manual pages, docs/counters.md, cabi/loader/table.h from the tables they describe
 man:
 	@mkdir -p build
 	$(GO) run ./internal/config/manpage docs/fi_weft.7.in > build/fi_weft.7
@@ -123,6 +130,8 @@ man:
 	mv build/weft.1 docs/weft.1
 	$(GO) run ./internal/tool/manpage counters > build/counters.md
 	mv build/counters.md docs/counters.md
+	$(GO) run ./cabi/loader/table > build/table.h
+	mv build/table.h cabi/loader/table.h
 
 ## make fuzz       every fuzz test for a few seconds
 fuzz:
@@ -133,7 +142,7 @@ HEADERS = $(patsubst include/%,$(PREFIX)/include/%,$(wildcard include/weft/*.h))
 BASHDIR = $(PREFIX)/share/bash-completion/completions
 FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
 MANDIR  = $(PREFIX)/share/man
-INSTALLED = $(LIBDIR)/libfabric/libweft-fi.so $(LIBDIR)/$(SONAME) $(LIBDIR)/libweft.so \
+INSTALLED = $(LIBDIR)/libfabric/libweft-fi.so $(LIBDIR)/libfabric/libweft-core.so $(LIBDIR)/$(SONAME) $(LIBDIR)/libweft.so \
 	$(LIBDIR)/pkgconfig/weft.pc $(HEADERS) $(PREFIX)/bin/weft $(LIBEXECDIR)/weft/weft_bench $(MANDIR)/man7/fi_weft.7 $(MANDIR)/man1/weft.1 \
 	$(BASHDIR)/weft $(ZSHDIR)/_weft $(FISHDIR)/weft.fish
 
@@ -143,6 +152,7 @@ install: lib bin bench-program install-files
 # Only copies what make build has built.
 install-files:
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
+	install -m 755 $(LIB)/libweft-core.so $(DESTDIR)$(LIBDIR)/libfabric/libweft-core.so
 	install -m 755 $(LIB)/libweft-fi.so $(DESTDIR)$(LIBDIR)/libfabric/libweft-fi.so
 	install -m 755 $(LIB)/libweft.so $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libweft.so

@@ -136,7 +136,7 @@ func weftGoEPPeer(ep C.uint64_t, addr unsafe.Pointer, size *C.size_t) (rc C.int)
 // showInfo makes the fi_info that an application finds in an FI_CONNREQ event,
 // and frees itself. The request that its handle names has a C object until it
 // is answered.
-func showInfo(i *fi.Info) (uintptr, error) {
+func showInfo(host *C.struct_weft_host, i *fi.Info) (uintptr, error) {
 	r, ok := i.Handle.(*provider.ConnReq)
 	if !ok {
 		return 0, fi.EINVAL
@@ -156,13 +156,13 @@ func showInfo(i *fi.Info) (uintptr, error) {
 		setFID(r, nil)
 		C.weft_connreq_free(fid)
 	}
-	c := infoToC(i)
+	c := infoToC(host, i)
 	if c == nil {
 		forget()
 		return 0, fi.ENOMEM
 	}
 	if c.fabric_attr != nil && c.fabric_attr.prov_name == nil {
-		c.fabric_attr.prov_name = C.strdup(C.weft_reported_name) // no host fills it in here
+		c.fabric_attr.prov_name = C.strdup(host.reported) // no host fills it in here
 	}
 	r.OnDone(forget)
 	return uintptr(unsafe.Pointer(c)), nil

@@ -142,7 +142,7 @@ static int cq_signal(struct fid_cq *cq)
 /* prov_errno is a libfabric error number: weft has no numbers of its own. */
 static const char *error_text(int prov_errno, char *buf, size_t len)
 {
-	const char *text = weft_host.strerror(prov_errno < 0 ? -prov_errno : prov_errno);
+	const char *text = weft_strerror(prov_errno < 0 ? -prov_errno : prov_errno);
 
 	if (buf && len)
 		snprintf(buf, len, "%s", text);

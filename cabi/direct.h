@@ -2,7 +2,7 @@
  *
  * libweft.so: libfabric's own entry points (rdma/fabric.h, API 2.6) around
  * the one provider that is linked in. Built with the tag "direct" only;
- * libweft-fi.so takes these functions from the libfabric that loads it.
+ * libweft-core.so takes these functions from the libfabric that its application uses.
  *
  * The provider is reached through the two hooks below, which are the getinfo
  * and fabric members of its struct fi_provider.

@@ -90,7 +90,7 @@ int weft_direct_fi_getinfo(uint32_t version, const char *node, const char *servi
 			FI_MAJOR(version), FI_MINOR(version), FI_MAJOR(WEFT_API), FI_MINOR(WEFT_API));
 		return -FI_ENOSYS;
 	}
-	int ret = weft_init(NULL); /* knows the name */
+	int ret = weft_ready(); /* finds the name */
 	if (ret)
 		return ret;
 	if (hints && hints->fabric_attr && !weft_direct_named(hints->fabric_attr->prov_name))
@@ -111,7 +111,7 @@ int weft_direct_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabri
 {
 	if (!attr || !attr->prov_name || !attr->name || !fabric)
 		return -FI_EINVAL;
-	int ret = weft_init(NULL); /* knows the name */
+	int ret = weft_ready(); /* finds the name */
 	if (ret)
 		return ret;
 	if (!is_reported(attr->prov_name))

@@ -113,7 +113,7 @@ int weft_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_
 	rc = weft_wait_prepare(&o->wait, attr->wait_obj);
 	if (rc)
 		goto free_obj;
-	rc = weftGoEQOpen(o->fabric->handle, attr, set, &o->wait, &opened);
+	rc = weftGoEQOpen(o->fabric->handle, o->fabric->host, attr, set, &o->wait, &opened);
 	if (rc)
 		goto destroy_wait;
 	weft_wait_chosen(&o->wait, &opened);

@@ -13,7 +13,7 @@ import (
 )
 
 //export weftGoEQOpen
-func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, set C.uint64_t,
+func weftGoEQOpen(fabric C.uint64_t, host *C.struct_weft_host, attr *C.struct_fi_eq_attr, set C.uint64_t,
 	native *C.struct_weft_wait_native, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_eq_open", &rc)
 	f, err := objectOf[*provider.Fabric](fabric)
@@ -34,7 +34,7 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, set C.uint64_t,
 	if out.handle, err = enter(q); err != nil {
 		return result(err)
 	}
-	q.ShowInfo(showInfo)
+	q.ShowInfo(func(i *fi.Info) (uintptr, error) { return showInfo(host, i) })
 	connect(q.Waiter(), native, out)
 	return 0
 }

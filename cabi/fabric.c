@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 
-#include "direct.h"
 #include "goapi.h"
 #include "host.h"
 #include "thread.h"
@@ -42,7 +41,8 @@ static struct fi_ops_fabric fabric_ops = {
 	.domain2 = domain2,
 };
 
-int weft_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr,
+		    struct fid_fabric **fabric, void *context)
 {
 	struct weft_opened opened = { 0 };
 	struct weft_fabric_obj *o;
@@ -52,7 +52,7 @@ int weft_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *c
 		return weft_fork_refusal();
 	if (!attr || !fabric)
 		return -FI_EINVAL;
-	rc = weft_init(NULL);
+	rc = weft_attach(host);
 	if (!rc)
 		rc = weft_spares_need("fi_fabric");
 	if (rc)
@@ -66,6 +66,7 @@ int weft_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *c
 		return rc;
 	}
 	o->handle = opened.handle;
+	o->host = host;
 	o->fid.fid.fclass = FI_CLASS_FABRIC;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_fabric_fi_ops;

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 
 #include "../include/weft/ext.h"
+#include "host.h"
 #include "objects.h"
 
 /* What the opening of an object gives to C. */
@@ -61,11 +62,11 @@ static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 
 /* thread.go, prov.go, info.go. weftGoEnterThread returns when the Go runtime has started. */
 void weftGoEnterThread(unsigned threads);
-int weftGoInit(void);
+int weftGoInit(struct weft_host *host);
 void weftGoCleanup(void);
 void weftGoSettle(void);
-int weftGoGetInfo(uint32_t version, char *node, char *service, uint64_t flags,
-		  struct fi_info *hints, struct fi_info **info);
+int weftGoGetInfo(struct weft_host *host, uint32_t version, char *node, char *service,
+		  uint64_t flags, struct fi_info *hints, struct fi_info **info);
 
 /* handle.go: any object */
 int weftGoClose(uint64_t handle);
@@ -166,7 +167,7 @@ int weftGoCntrWait(uint64_t cntr, uint64_t threshold, int timeout);
 
 /* eq.go. Reads return the number of bytes. own, of WEFT_EQ_ERR_DATA bytes,
  * takes error data for which the caller has no room. */
-int weftGoEQOpen(uint64_t fabric, struct fi_eq_attr *attr, uint64_t wait_set,
+int weftGoEQOpen(uint64_t fabric, struct weft_host *host, struct fi_eq_attr *attr, uint64_t wait_set,
 		 struct weft_wait_native *native, struct weft_opened *out);
 int64_t weftGoEQRead(uint64_t eq, uint32_t *event, void *buf, size_t len, uint64_t flags);
 int64_t weftGoEQSRead(uint64_t eq, uint32_t *event, void *buf, size_t len, int timeout,

@@ -3,7 +3,7 @@ package main
 // #include <stdlib.h>
 // #include "goapi.h"
 // #include "host.h"
-// static inline void free_info(struct fi_info *info) { weft_host.freeinfo(info); }
+// static inline void free_info(struct weft_host *host, struct fi_info *info) { host->freeinfo(info); }
 import "C"
 
 import (
@@ -28,21 +28,21 @@ var (
 )
 
 //export weftGoGetInfo
-func weftGoGetInfo(version C.uint32_t, node, service *C.char, flags C.uint64_t,
+func weftGoGetInfo(host *C.struct_weft_host, version C.uint32_t, node, service *C.char, flags C.uint64_t,
 	hints *C.struct_fi_info, out **C.struct_fi_info) (rc C.int) {
 	defer guard("fi_getinfo", &rc)
 	refreshLog()
-	list, err := provider.GetInfo(uint32(version), text(node), text(service), uint64(flags), infoFromC(hints, uint32(version)))
+	list, err := provider.GetInfoFor(uint32(C.weft_version_of(host)), uint32(version), text(node), text(service), uint64(flags), infoFromC(hints, uint32(version)))
 	if err != nil {
 		return result(err)
 	}
-	_, lower := info.Registered(C.GoString(C.weft_reported_name))
+	_, lower := info.Registered(C.GoString(host.reported))
 	var head *C.struct_fi_info
 	tail := &head
 	for _, i := range list {
-		c := infoToC(i)
+		c := infoToC(host, i)
 		if c == nil {
-			C.free_info(head)
+			C.free_info(host, head)
 			return result(fi.ENOMEM)
 		}
 		if lower != "" {

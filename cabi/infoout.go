@@ -4,18 +4,18 @@ package main
 // #include "goapi.h"
 // #include "host.h"
 // #include "nic.h"
-// static inline struct fi_info *new_info(void) { return weft_host.dupinfo(NULL); }
-// static inline void free_info(struct fi_info *info) { weft_host.freeinfo(info); }
+// static inline struct fi_info *new_info(struct weft_host *host) { return host->dupinfo(NULL); }
+// static inline void free_info(struct weft_host *host, struct fi_info *info) { host->freeinfo(info); }
 import "C"
 
 import "github.com/weft-fabric/weft/fi"
 
-// infoToC makes a C info in memory that the host's fi_freeinfo frees: the
+// infoToC makes a C info in memory that a host's fi_freeinfo frees: the
 // structures are the host's allocator's, strings and addresses are malloc'd.
 // An info that names an object has a pointer to its C object. It returns nil when memory is
 // short. (C.CString and C.CBytes end the process then, as Go does.)
-func infoToC(i *fi.Info) *C.struct_fi_info {
-	c := C.new_info()
+func infoToC(host *C.struct_weft_host, i *fi.Info) *C.struct_fi_info {
+	c := C.new_info(host)
 	if c == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func infoToC(i *fi.Info) *C.struct_fi_info {
 		epToC(i.EP, c.ep_attr)
 	}
 	if i.Domain != nil {
-		domainToC(i.Domain, c.domain_attr)
+		domainToC(i.Domain, c.domain_attr, uint32(C.weft_version_of(host)))
 		c.domain_attr.domain = (*C.struct_fid_domain)(fidOf(i.Domain.Domain))
 	}
 	if i.Fabric != nil {
@@ -48,7 +48,7 @@ func infoToC(i *fi.Info) *C.struct_fi_info {
 	}
 	if i.NIC != nil {
 		if c.nic = nicToC(i.NIC); c.nic == nil {
-			C.free_info(c)
+			C.free_info(host, c)
 			return nil
 		}
 	}
@@ -122,7 +122,8 @@ func epToC(a *fi.EPAttr, c *C.struct_fi_ep_attr) {
 	}
 }
 
-func domainToC(a *fi.DomainAttr, c *C.struct_fi_domain_attr) {
+// domainToC fills the attributes, of which a host of an older version has fewer.
+func domainToC(a *fi.DomainAttr, c *C.struct_fi_domain_attr, host uint32) {
 	if a.Name != "" {
 		c.name = C.CString(a.Name)
 	}
@@ -150,7 +151,6 @@ func domainToC(a *fi.DomainAttr, c *C.struct_fi_domain_attr) {
 		c.auth_key = (*C.uint8_t)(C.CBytes(a.AuthKey))
 	}
 	c.auth_key_size = C.size_t(a.AuthKeySize)
-	host := uint32(C.weft_host_version())
 	if host >= keysPerEndpoint {
 		C.weft_domain_later(c).max_ep_auth_key = C.size_t(a.MaxEPAuthKey)
 	}

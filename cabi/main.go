@@ -2,8 +2,9 @@
 // tables and entry points in front of the Go packages. It is built with
 // -buildmode=c-shared, twice:
 //
-//   - without tags as libweft-fi.so, the provider that a libfabric of 1.17 or
-//     2.x loads, which exports fi_prov_ini and nothing else,
+//   - without tags as libweft-core.so, the provider for a libfabric of 1.17 or
+//     2.x. Folder loader has libweft-fi.so, which libfabric loads, and which
+//     loads this library when an application wants weft,
 //   - with the tag direct as libweft.so, which exports libfabric's own entry
 //     points and needs no other library.
 //

@@ -37,9 +37,12 @@ struct weft_link {
 	struct fid *fid;
 };
 
+struct weft_host;
+
 struct weft_fabric_obj {
 	struct fid_fabric fid;
 	uint64_t handle;
+	struct weft_host *host;         /* through which it was opened */
 	struct weft_link link;
 };
 

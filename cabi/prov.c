@@ -1,69 +1,93 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The provider as its host sees it, and the log.
+ * The provider as its hosts see it, and the log.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "direct.h"
 #include "goapi.h"
 #include "host.h"
 #include "thread.h"
 
-static void cleanup(void)
-{
-	if (!weft_forked())
-		weft_finish(weftGoCleanup, 2);
-}
-
-/* version is set when the Go side starts, fi_version when the host is known. */
-struct fi_provider weft_provider = {
-	.name = WEFT_NAME,
-	.getinfo = weft_getinfo,
-	.fabric = weft_fabric,
-	.cleanup = cleanup,
-};
-
-struct fi_provider weft_self = { .name = WEFT_NAME };
-const char *weft_reported_name = WEFT_NAME;
+/* The most libfabrics that a process has loaded at a time. */
+#define HOSTS 16
 
 static struct {
 	pthread_mutex_t lock; /* taken by the entry points that open nothing, at most once per fi_getinfo */
+	struct weft_host *hosts[HOSTS]; /* attached, in this order; NULL: free */
 	bool done;
 	int rc;
 } init = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* fi_version must not be below the version that an application asks for, or
- * the host passes this provider over. weft says what the host says: it fills
- * structures through the host's allocator, and tables carry their size. */
-static int init_once(void *caller)
-{
-	int rc = weft_host_bind(caller);
+/* The host that called last of those that are attached, NULL if none is: its log is
+ * written, and its variables are read. Written under init.lock with release, read by whoever
+ * logs with acquire. What it points to is valid until the process ends. */
+static struct weft_host *_Atomic current;
 
-	if (rc)
-		return rc;
-	weft_provider.fi_version = weft_host.version();
-	rc = weft_fork_init();
-	return rc ? rc : weftGoInit();
+/* Makes host the current one, and remembers it. The caller holds the lock. */
+static int add(struct weft_host *host)
+{
+	size_t i = 0;
+
+	while (i < HOSTS && init.hosts[i] && init.hosts[i] != host)
+		i++;
+	if (i == HOSTS)
+		return -FI_ENOSPC;
+	init.hosts[i] = host;
+	atomic_store_explicit(&current, host, memory_order_release);
+	return 0;
 }
 
-int weft_init(void *caller)
+int weft_attach(struct weft_host *host)
 {
 	int rc;
 
-	if (weft_forked())
-		return weft_fork_refusal();
 	pthread_mutex_lock(&init.lock);
-	if (!init.done) {
-		init.rc = init_once(caller);
+	rc = add(host);
+	if (!rc && !init.done) {
+		init.rc = weft_fork_init();
+		if (!init.rc)
+			init.rc = weftGoInit(host);
 		init.done = true;
 	}
-	rc = init.rc;
+	if (!rc)
+		rc = init.rc;
 	pthread_mutex_unlock(&init.lock);
 	return rc;
+}
+
+/* Takes a host out of the list and returns one that stays, NULL for none. The caller
+ * holds the lock. */
+static struct weft_host *take_out(struct weft_host *host)
+{
+	struct weft_host *last = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < HOSTS && init.hosts[i]; i++)
+		if (init.hosts[i] != host)
+			init.hosts[n++] = last = init.hosts[i];
+	while (n < HOSTS)
+		init.hosts[n++] = NULL;
+	return last;
+}
+
+void weft_detach(struct weft_host *host)
+{
+	struct weft_host *other;
+
+	if (weft_forked())
+		return;
+	pthread_mutex_lock(&init.lock);
+	other = take_out(host);
+	if (!other && init.done)
+		weft_finish(weftGoCleanup, 2);
+	if (!other || atomic_load_explicit(&current, memory_order_relaxed) == host)
+		atomic_store_explicit(&current, other, memory_order_release);
+	pthread_mutex_unlock(&init.lock);
 }
 
 /* What closed endpoints sent and nobody has acknowledged yet is in this process alone. */
@@ -73,36 +97,51 @@ __attribute__((destructor)) static void settle(void)
 		weft_finish(weftGoSettle, 6); /* one more than what was sent may take */
 }
 
-int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-		 const struct fi_info *hints, struct fi_info **info)
+int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node,
+		     const char *service, uint64_t flags, const struct fi_info *hints,
+		     struct fi_info **info)
 {
 	int rc;
 
+	if (weft_forked())
+		return weft_fork_refusal();
 	if (!info)
 		return -FI_EINVAL;
-	rc = weft_init(NULL);
+	rc = weft_attach(host);
 	if (rc)
 		return rc;
-	return weftGoGetInfo(version, (char *)node, (char *)service, flags, (struct fi_info *)hints,
-			     info);
-}
-
-/* As long as the host calls weft by its name, its filter of providers (FI_LOG_PROV)
- * is what it keeps with weft_provider. */
-static const struct fi_provider *logger(void)
-{
-	return strcmp(weft_provider.name, WEFT_NAME) ? &weft_self : &weft_provider;
+	return weftGoGetInfo(host, version, (char *)node, (char *)service, flags,
+			     (struct fi_info *)hints, info);
 }
 
 void weft_log(int level, int subsys, const char *func, int line, const char *text)
 {
+	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
 	int saved = errno;
 
-	weft_host.log(logger(), level, subsys, func, line, "%s\n", text);
+	if (host)
+		host->log(host->logger, level, subsys, func, line, "%s\n", text);
 	errno = saved;
 }
 
 int weft_log_enabled(int level, int subsys)
 {
-	return weft_host.log_enabled(logger(), level, subsys);
+	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
+
+	return host && host->log_enabled(host->logger, level, subsys);
+}
+
+const char *weft_strerror(int errnum)
+{
+	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
+
+	return host ? host->strerror(errnum) : strerror(errnum);
+}
+
+char *weft_param_get(const char *name)
+{
+	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
+	char *value = NULL;
+
+	return host && !host->param_get(host->provider, name, &value) ? value : NULL;
 }

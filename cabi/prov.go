@@ -4,18 +4,9 @@ package main
 // #include "goapi.h"
 // #include "host.h"
 // #include "poster.h"
-// static inline int define_param(char *name, char *help)
-// {
-//	return weft_host.param_define(&weft_self, name, FI_PARAM_STRING, "%s", help);
-// }
-// static inline int get_param(char *name, char **value)
-// {
-//	return weft_host.param_get(&weft_self, name, value);
-// }
 import "C"
 
 import (
-	"fmt"
 	"path"
 	"runtime"
 	"strings"
@@ -29,44 +20,30 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 )
 
-// weftGoInit connects log and configuration to the host. It is called once,
-// before any other function.
+// weftGoInit connects log and configuration to the host that called last, and completes the
+// provider of the first. It is called once, before any other function.
 //
 //export weftGoInit
-func weftGoInit() (rc C.int) {
+func weftGoInit(host *C.struct_weft_host) (rc C.int) {
 	defer guard("fi_prov_ini", &rc)
-	C.weft_provider.version = C.uint32_t(info.ProvVersion)
+	host.provider.version = C.uint32_t(info.ProvVersion)
 	log.SetSink(writeLog)
 	refreshLog()
 	names := map[string]string{}
 	for _, v := range config.Table() {
 		names[v.Env()] = v.Name
-		if err := define(&v); err != nil {
-			return result(err)
-		}
 	}
-	setName()
+	sayName(C.GoString(host.reported))
 	hot.SetPosters(unsafe.Slice((*hot.Poster)(unsafe.Pointer(&C.weft_posters[0])), C.WEFT_POSTERS))
-	info.SetHost(uint32(C.weft_host_version()))
 	provider.SetConfigLookup(func(env string) (string, bool) { return lookupParam(names[env]) })
 	return 0
 }
 
-// setName gives the provider the name of FI_WEFT_NAME. A bad value leaves weft's own,
-// and fails fi_getinfo with the rest of the configuration.
-func setName() {
-	value, _ := lookupParam("name")
-	top, lower := info.Registered(value)
-	if top == info.ProvName {
-		return
+// sayName says by which other name weft answers.
+func sayName(name string) {
+	if name != info.ProvName {
+		log.Infof(log.Core, "weft %d.%d answers as %s (FI_WEFT_NAME)", fi.Major(info.ProvVersion), fi.Minor(info.ProvVersion), name)
 	}
-	C.weft_provider.name = C.CString(top) // for as long as the process lives
-	C.weft_reported_name = C.weft_provider.name
-	if lower != "" {
-		C.weft_reported_name = C.CString(lower + ";" + top)
-	}
-	log.Infof(log.Core, "weft %d.%d answers as %s (FI_WEFT_NAME)",
-		fi.Major(info.ProvVersion), fi.Minor(info.ProvVersion), C.GoString(C.weft_reported_name))
 }
 
 // weftGoSettle is called at the end of the process.
@@ -77,7 +54,7 @@ func weftGoSettle() {
 	provider.Settle()
 }
 
-// weftGoCleanup is called when the host library ends, usually at the end of
+// weftGoCleanup is called when the last host library ends, which is at the end of
 // the process.
 //
 //export weftGoCleanup
@@ -87,40 +64,13 @@ func weftGoCleanup() {
 	log.SetSink(nil) // the host's log is going away
 }
 
-// define registers a variable with the host, so that "fi_info -e" lists it.
-//
-// All are registered as strings: the host turns a number that it cannot parse
-// into 0 without a word, while weft must name what is wrong. So the type stands
-// in the help text.
-func define(v *config.Var) error {
-	kind := v.Kind.String()
-	if v.Unit != "" {
-		kind += ", " + v.Unit
-	}
-	name := C.CString(v.Name)
-	defer C.free(unsafe.Pointer(name))
-	help := C.CString(fmt.Sprintf("%s (%s; default: %s; range: %s)", v.Help, kind, orEmpty(v.Default), v.Range))
-	defer C.free(unsafe.Pointer(help))
-	if rc := C.define_param(name, help); rc != 0 {
-		return fmt.Errorf("register %s: %w", v.Env(), fi.Errno(-rc))
-	}
-	return nil
-}
-
-func orEmpty(s string) string {
-	if s == "" {
-		return "empty"
-	}
-	return s
-}
-
 // lookupParam returns the value of a variable as the host finds it: in the
 // environment or, with later hosts, in a file.
 func lookupParam(name string) (string, bool) {
 	c := C.CString(name)
 	defer C.free(unsafe.Pointer(c))
-	var value *C.char
-	if C.get_param(c, &value) != 0 || value == nil {
+	value := C.weft_param_get(c)
+	if value == nil {
 		return "", false
 	}
 	return C.GoString(value), true

@@ -62,11 +62,16 @@ func Direct() bool {
 // the process has open are in the answers that have their names, the first
 // opened of each.
 func GetInfo(version uint32, node, service string, flags uint64, hints *fi.Info) ([]*fi.Info, error) {
+	return GetInfoFor(0, version, node, service, flags, hints)
+}
+
+// GetInfoFor is GetInfo for an application that asks through a library of version host, 0: none.
+func GetInfoFor(host, version uint32, node, service string, flags uint64, hints *fi.Info) ([]*fi.Info, error) {
 	cfg, err := configuration()
 	if err != nil {
 		return nil, err
 	}
-	infos, err := info.GetInfo(version, node, service, flags, hints, cfg)
+	infos, err := info.GetInfo(host, version, node, service, flags, hints, cfg)
 	for _, i := range infos {
 		opened.fill(i)
 	}

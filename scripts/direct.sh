@@ -72,7 +72,8 @@ exports() {
 	return 0
 }
 check "exports of libweft.so" exports build/lib/libweft.so '^(fi_[a-z_]+2?|weft_trace|WEFT_[0-9.]+|FABRIC_[0-9.]+)$'
-check "exports of libweft-fi.so" exports build/lib/libweft-fi.so '^(fi_prov_ini|weft_trace|WEFT_FI_[0-9.]+)$'
+check "exports of libweft-fi.so" exports build/lib/libweft-fi.so '^(fi_prov_ini|WEFT_FI_[0-9.]+)$'
+check "exports of libweft-core.so" exports build/lib/libweft-core.so '^(weft_core|weft_trace|WEFT_CORE_[0-9.]+)$'
 
 check uninstall "${MAKE:-make}" -s uninstall PREFIX=/usr DESTDIR="$root"
 nothing_left() {

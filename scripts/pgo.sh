@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 
 dir=$PWD/build/profile
 rm -rf "$dir" && mkdir -p "$dir"
-"${GO:-go}" build -trimpath -buildmode=c-shared -tags profile -pgo=off -o "$dir/libweft-fi.so" ./cabi
+"${GO:-go}" build -trimpath -buildmode=c-shared -tags profile -pgo=off -o "$dir/libweft-core.so" ./cabi
+cp build/lib/libweft-fi.so "$dir/" # which loads the library beside it
 export WEFT_PROFILE="$dir"
 
 run() {

@@ -21,7 +21,7 @@ bad() {
 	failed=1
 }
 
-say "building libweft-fi.so and libweft.so into build/lib"
+say "building libweft-fi.so, libweft-core.so and libweft.so into build/lib"
 ${MAKE:-make} -s build bench-program || {
 	bad build
 	exit 1

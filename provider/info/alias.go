@@ -117,6 +117,18 @@ func (a *alias) protocol(h *fi.EPAttr, t fi.EPType) (fi.Protocol, uint32, *refus
 	return orDefault(h.Protocol, list[0]), version, r
 }
 
+// Aliases returns the names under which weft can answer beside its own.
+func Aliases() []string {
+	list := make([]string, 0, len(aliases))
+	for _, a := range aliases {
+		list = append(list, a.name)
+	}
+	return list
+}
+
+// AddrFormats returns the address formats that hints can ask for of weft under its own name.
+func AddrFormats() []fi.AddrFormat { return own.formats() }
+
 // formats are the address formats that hints can ask for.
 func (a *alias) formats() []fi.AddrFormat {
 	return []fi.AddrFormat{fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIn, fi.SockaddrIn6, fi.SockaddrIP, fi.AddrStr, a.format}

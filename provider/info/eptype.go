@@ -30,6 +30,21 @@ var epTypes = []epType{
 	{fi.EPDgram, dgramCaps, DgramTxOpFlags, 1},
 }
 
+// TypeCaps is an endpoint type that is offered, with the capabilities that its endpoints can have.
+type TypeCaps struct {
+	Type fi.EPType
+	Caps uint64
+}
+
+// Types returns the endpoint types in the order in which they are offered.
+func Types() []TypeCaps {
+	list := make([]TypeCaps, 0, len(epTypes))
+	for _, t := range epTypes {
+		list = append(list, TypeCaps{t.EPType, t.caps})
+	}
+	return list
+}
+
 // keys is how many authorisation keys an endpoint of the type can have in its address
 // vector.
 func (t epType) keys() uint64 {

@@ -26,7 +26,6 @@ package info
 import (
 	"fmt"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
@@ -47,7 +46,7 @@ type Env struct {
 	// NICs returns what describes an interface, for one query, or reports that there is
 	// none of that name. nil: nothing is known, and the order is that of [names.Locals].
 	NICs func() func(iface string) (nic.NIC, bool)
-	// Host is the version of the library that weft is loaded into, 0: none.
+	// Host is the version of the library through which the application asks, 0: none.
 	Host uint32
 	// GPUs tells whether there are GPUs whose memory weft can copy. nil: no.
 	GPUs func() bool
@@ -55,18 +54,13 @@ type Env struct {
 	RDMA func() bool
 }
 
-// host is stored once, before anybody asks.
-var host atomic.Uint32
-
-// SetHost says which version of libfabric weft is loaded into.
-func SetHost(version uint32) { host.Store(version) }
-
-// System returns the environment of this host.
-func System() *Env {
+// System returns the environment of this host for a query that came through a library of
+// version host, 0: none.
+func System(host uint32) *Env {
 	return &Env{
 		Interfaces: names.System, Resolver: names.SystemResolver, Route: names.Route,
 		NICs: systemNICs,
-		Host: host.Load(),
+		Host: host,
 		GPUs: func() bool { return cuda.Load() == nil },
 		RDMA: func() bool {
 			found, _ := filepath.Glob("/sys/class/infiniband/*")
@@ -75,10 +69,10 @@ func System() *Env {
 	}
 }
 
-// GetInfo is [Env.GetInfo] in the environment of this host.
-func GetInfo(version uint32, node, service string, flags uint64, hints *fi.Info,
+// GetInfo is [Env.GetInfo] in the environment of this host; see [System] for host.
+func GetInfo(host, version uint32, node, service string, flags uint64, hints *fi.Info,
 	cfg *config.Config) ([]*fi.Info, error) {
-	return System().GetInfo(version, node, service, flags, hints, cfg)
+	return System(host).GetInfo(version, node, service, flags, hints, cfg)
 }
 
 // internalFlags are the bits that a host library uses for itself and passes
@@ -88,6 +82,10 @@ const internalFlags uint64 = 0x3F << 58
 // layered among them says that one of the host's utility providers asks
 // (OFI_CORE_PROV_ONLY in libfabric's include/ofi.h, 1.17 as 2.x).
 const layered uint64 = 1 << 59
+
+// Flags are the bits of fi_getinfo's flags that are known, and among them that by which the
+// host's utility providers ask, who get FI_EP_RDM only.
+func Flags() (known, utility uint64) { return knownFlags, layered }
 
 // knownFlags are the flags of fi_getinfo. Interfaces are listed on every call,
 // so FI_RESCAN asks for nothing more.

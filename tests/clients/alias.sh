@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 LIMIT=60
 # Only weft is in this folder.
 mkdir "$work/only"
-cp build/lib/libweft-fi.so "$work/only/"
+cp build/lib/libweft-fi.so build/lib/libweft-core.so "$work/only/"
 export FI_PROVIDER_PATH=@$work/only
 version=$(FI_WEFT_NAME=weft timeout $LIMIT fi_info -p weft 2>/dev/null | sed -n 's/ *version: //p' | head -n 1)
 

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 LIMIT=300 # seconds for one program
 
-for lib in libweft-fi.so libweft.so; do
+for lib in libweft-core.so libweft.so; do
 	if scripts/callcheck.sh "build/lib/$lib" >"$work/log" 2>&1; then
 		ok "$lib: $(tail -n 1 "$work/log"), none needs the runtime"
 	else

@@ -53,7 +53,7 @@ changed() {
 		n = 0
 		for line in open(f"/proc/{pid}/maps"):
 		    f = line.split()
-		    if len(f) > 5 and f[1] == "r-xp" and f[5].endswith("libweft-fi.so"):
+		    if len(f) > 5 and f[1] == "r-xp" and f[5].endswith("libweft-core.so"):
 		        at, end = (int(x, 16) for x in f[0].split("-"))
 		        with open(f"/proc/{pid}/mem", "rb") as m, open(f[5], "rb") as lib:
 		            m.seek(at)

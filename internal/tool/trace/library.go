@@ -99,7 +99,7 @@ func findLibrary(pid int) (*library, error) {
 	if gone != "" {
 		return nil, fmt.Errorf("process %d runs %s, which has been replaced since: restart the process to trace it", pid, gone)
 	}
-	return nil, fmt.Errorf("process %d has not loaded a weft library that can be traced (libweft-fi.so, libweft.so); "+
+	return nil, fmt.Errorf("process %d has not loaded a weft library that can be traced (libweft-core.so, libweft.so); "+
 		"Go programs that import weft have no functions to trace", pid)
 }
 

@@ -12,7 +12,7 @@ import (
 // begins with an instruction that the kernel runs by itself under a probe.
 func TestLibraries(t *testing.T) {
 	nop := map[string][]byte{"amd64": {0x90}, "arm64": {0x1f, 0x20, 0x03, 0xd5}}[runtime.GOARCH]
-	for _, name := range []string{"libweft-fi.so", "libweft.so"} {
+	for _, name := range []string{"libweft-core.so", "libweft.so"} {
 		path := filepath.Join("../../../build/lib", name)
 		text, err := os.ReadFile(path)
 		if os.IsNotExist(err) {
