@@ -16,6 +16,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proclock"
 )
@@ -216,7 +217,11 @@ func checkAVFile(fd int) error {
 // initialise makes the file an empty address vector. Byte 0 is held exclusively.
 func (s *avShared) initialise(capacity uint64) error {
 	for _, size := range []int64{0, avFileSize(capacity)} {
-		if err := unix.Ftruncate(s.fd, size); err != nil {
+		err := mem.FileSize(size)
+		if err == nil {
+			err = unix.Ftruncate(s.fd, size)
+		}
+		if err != nil {
 			return fmt.Errorf("set size: %w", err)
 		}
 	}

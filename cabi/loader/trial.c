@@ -15,14 +15,15 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "loader.h"
 
-/* What is asked for: the runtime reserves 0.6 GiB to find its pages by, and 64 MiB of
- * heap at a time, of which its own tables and the first objects are written. */
-#define SPACE ((size_t)800 << 20)
-#define MEMORY ((size_t)96 << 20)
+/* What is asked for: the runtime reserves 0.6 GiB to find its pages by, and more as its
+ * heap grows, which it takes in pieces of 64 MiB. */
+#define SPACE ((size_t)1280 << 20)
+#define MEMORY ((size_t)128 << 20)
 #define DESCRIPTORS 8
 #define MOST_THREADS 64
 
@@ -107,12 +108,23 @@ static int try_threads(const char **what)
 	return -rc;
 }
 
+/* The kernel's random numbers. That there are none yet is no refusal. */
+static int try_random(const char **what)
+{
+	char byte;
+
+	if (getrandom(&byte, 1, GRND_NONBLOCK) == 1 || errno == EAGAIN)
+		return 0;
+	*what = "random numbers (getrandom)";
+	return -errno;
+}
+
 static int try_descriptors(const char **what)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	int fd[DESCRIPTORS], n = 0, rc = 0;
 
-	*what = "event descriptors (epoll_create1, eventfd2, epoll_ctl; RLIMIT_NOFILE)";
+	*what = "event descriptors (epoll_create1, epoll_ctl, epoll_pwait, eventfd2; RLIMIT_NOFILE)";
 	fd[n] = epoll_create1(EPOLL_CLOEXEC);
 	if (fd[n] < 0)
 		return -errno;
@@ -121,6 +133,8 @@ static int try_descriptors(const char **what)
 	if (fd[n] < 0)
 		rc = -errno;
 	else if (epoll_ctl(fd[0], EPOLL_CTL_ADD, fd[n++], &event))
+		rc = -errno;
+	if (!rc && epoll_pwait(fd[0], &event, 1, 0, NULL) < 0)
 		rc = -errno;
 	while (!rc && n < DESCRIPTORS) {
 		fd[n] = fcntl(fd[1], F_DUPFD_CLOEXEC, 0);
@@ -139,8 +153,10 @@ static int try_descriptors(const char **what)
 /* The rest, while the memory is there. */
 static int try_others(const char **what)
 {
-	int rc = try_descriptors(what);
+	int rc = try_random(what);
 
+	if (!rc)
+		rc = try_descriptors(what);
 	return rc ? rc : try_threads(what);
 }
 

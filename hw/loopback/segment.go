@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // segment is a mapped segment, our own or a peer's. Its fields are immutable
@@ -111,6 +112,9 @@ func (s *segment) fill(fd int) error {
 // reserve makes the file size bytes long with all memory allocated, so that a
 // full file system is an error here and not a SIGBUS later.
 func reserve(fd int, size int64) error {
+	if err := mem.FileSize(size); err != nil {
+		return err
+	}
 	for {
 		switch err := unix.Fallocate(fd, 0, 0, size); err {
 		case unix.EINTR:

@@ -187,6 +187,9 @@ func (p *page) create(dir, path string, h header) (fd int, err error) {
 		}
 	}()
 	if err = unix.Fchmod(fd, 0o600); err == nil { // whatever the umask
+		err = mem.FileSize(fileBytes)
+	}
+	if err == nil {
 		err = unix.Ftruncate(fd, fileBytes)
 	}
 	if err == nil {
