@@ -12,7 +12,11 @@ import (
 	"github.com/weft-fabric/weft/internal/tool/fabric"
 )
 
-const provider = "libweft-fi.so"
+// The file that libfabric loads, and the one that this loads from the same folder.
+const (
+	provider = "libweft-fi.so"
+	core     = "libweft-core.so"
+)
 
 func checkLibfabric(ctx context.Context, h *host) []Finding {
 	found := fabric.Find(h.roots)
@@ -49,6 +53,19 @@ func findProvider(h *host) (dir string, named bool) {
 	})
 }
 
+// beside tells whether the core lies where the provider in dir finds it: in the same
+// directory, or in that of the file that the provider is a symbolic link to.
+func beside(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, core)); err == nil {
+		return true
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(dir, provider))
+	if err == nil {
+		_, err = os.Stat(filepath.Join(filepath.Dir(target), core))
+	}
+	return err == nil
+}
+
 // checkProvider sees whether each libfabric loads the provider.
 func checkProvider(ctx context.Context, h *host) []Finding {
 	dir, named := findProvider(h)
@@ -57,6 +74,10 @@ func checkProvider(ctx context.Context, h *host) []Finding {
 			return []Finding{{"provider", Fail, "FI_PROVIDER_PATH=" + p + " has no " + provider, "set it to the directory that has it, build/lib of weft's sources or PREFIX/lib/libfabric"}}
 		}
 		return []Finding{{"provider", Fail, provider + " was not found", "make install, or export FI_PROVIDER_PATH=<directory of " + provider + ">"}}
+	}
+	if !beside(dir) {
+		return []Finding{{"provider", Fail, filepath.Join(dir, provider) + " has no " + core + " beside it",
+			"make install, or put both files of one build into one directory"}}
 	}
 	list := append(good("provider", "%s", filepath.Join(dir, provider)), checkName(h, dir)...)
 	for _, l := range fabric.Find(h.roots) {

@@ -70,6 +70,11 @@ func TestDoctorProblems(t *testing.T) {
 	fails("no directory", run(t, []string{"FI_WEFT_SHM_DIR=/nowhere"}, "doctor", "--json", "--only", "directory"), "shared memory", "no such file")
 	fails("bad variable", run(t, []string{"FI_WEFT_RING_SLOTS=7"}, "doctor", "--json", "--only", "settings"), "settings", "FI_WEFT_RING_SLOTS")
 	fails("no provider", run(t, []string{"FI_PROVIDER_PATH=" + t.TempDir()}, "doctor", "--json", "--only", "provider"), "provider", "has no libweft-fi.so")
+	half := t.TempDir()
+	if err := os.WriteFile(filepath.Join(half, "libweft-fi.so"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails("half a provider", run(t, []string{"FI_PROVIDER_PATH=" + half}, "doctor", "--json", "--only", "provider"), "provider", "has no libweft-core.so")
 	small := t.TempDir()
 	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=128k"); err != nil {
 		t.Skipf("no small file system: mount: %v", err)
@@ -167,8 +172,10 @@ func TestLibrariesBeside(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(prefix, "bin/weft"), program, 0o755)
 	}
-	if err == nil {
-		err = os.WriteFile(want, nil, 0o644)
+	for _, name := range []string{"libweft-fi.so", "libweft-core.so"} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(filepath.Dir(want), name), nil, 0o644)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
