@@ -61,6 +61,13 @@ check "compile hello with libfabric" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_G
 	-o "$out/hello-libfabric" examples/hello.c -lfabric
 check "libweft.so in the place of libfabric" env LD_LIBRARY_PATH="$out/instead" timeout 60 "$out/hello-libfabric"
 
+# Address space that does not do for the Go runtime.
+says_what_is_refused() {
+	env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 prlimit --as=300000000 "$out/hello" 2>&1 |
+		grep -q 'cannot start in this process: refused are address space (RLIMIT_AS)'
+}
+check "libweft.so says why it cannot start" says_what_is_refused
+
 no_libfabric() {
 	! env LD_LIBRARY_PATH="$root/usr/lib" ldd "$out/hello" | grep libfabric
 }

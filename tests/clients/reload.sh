@@ -57,6 +57,17 @@ logged() {
 	fi
 }
 
+# What a process may not have is an errno and a line of the log, louder for who named weft.
+refused() {
+	(cd "$work" && FI_LOG_LEVEL=warn timeout 60 prlimit --as=300000000 ./host +1 1:look) >"$work/log" 2>&1
+	if grep -q 'weft.*<warn> the Go runtime cannot start in this process: refused are address space' "$work/log" &&
+		grep -q 'provider weft returned -12' "$work/log" && ! grep -q 'fatal error' "$work/log"; then
+		ok "what is refused is in the log"
+	else
+		not_ok "what is refused is in the log" "$work/log"
+	fi
+}
+
 if ! build >"$work/log" 2>&1; then
 	not_ok "build of tests/c/loaded" "$work/log"
 	closing
@@ -73,4 +84,5 @@ steps "the first of two is unloaded, the other first" +2 2:use +1 1:use -2 1:use
 steps "the first of two is unloaded before weft is used" +1 1:use:shm +2 -1 gone 2:use +1 1:use 2:use
 steps "nobody used it" +1 +2 -1 -2
 logged
+refused
 closing

@@ -1,7 +1,7 @@
 // Command callcheck reads the disassembly of a library (go tool objdump) and checks that what it calls from given
 // functions on needs nothing of the Go runtime (package direct):
 //
-//	go tool objdump build/lib/libweft-fi.so | callcheck FUNCTION...
+//	go tool objdump build/lib/libweft-core.so | callcheck FUNCTION...
 //
 // It follows direct calls and jumps from one function to another. It fails where it meets a function of the runtime
 // that is not allowed, a call through a register, or an access to the thread's storage, and prints how it got there.
