@@ -57,10 +57,18 @@ static int use(void)
 		printf("# refused: %d %s\n", rc, fi_strerror(-rc));
 		return rc < 0 ? REFUSED : WRONG;
 	}
-	if (fi_av_insert(n.av, name, 1, &to, 0, NULL) != 1 ||
-	    fi_trecv(n.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, in) ||
-	    fi_tsend(n.ep, out, sizeof(out), NULL, to, 1, out))
-		return WRONG;
+	rc = fi_av_insert(n.av, name, 1, &to, 0, NULL);
+	if (rc != 1) {
+		printf("# not inserted: %d\n", rc);
+		return rc <= 0 ? REFUSED : WRONG;
+	}
+	rc = (int)fi_trecv(n.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, in);
+	if (!rc)
+		rc = (int)fi_tsend(n.ep, out, sizeof(out), NULL, to, 1, out);
+	if (rc) { /* the way to a peer may need descriptors, too */
+		printf("# not sent: %d %s\n", rc, fi_strerror(-rc));
+		return rc < 0 ? REFUSED : WRONG;
+	}
 	for (uint64_t end = now_ms() + 10000; done < 2 && now_ms() < end;)
 		done += fi_cq_read(n.txcq, &e, 1) == 1;
 	return done == 2 && !strcmp(in, out) ? WORKED : WRONG;
