@@ -31,7 +31,7 @@ shift 3
 mount -t tmpfs -o size=64m shm "$shm"
 mount -t tmpfs volume "$(dirname "$folder")"
 mkdir "$folder"
-cp "$libraries/libweft-fi.so" "$folder/"
+cp "$libraries/libweft-fi.so" "$libraries/libweft-core.so" "$folder/"
 exec "$@"
 END
 chmod +x "$work/enter"
