@@ -21,8 +21,9 @@
 #include "loader.h"
 
 /* What is asked for: the runtime reserves 0.6 GiB to find its pages by, and more as its
- * heap grows, which it takes in pieces of 64 MiB. */
-#define SPACE ((size_t)1280 << 20)
+ * heap grows, which it takes in pieces of 64 MiB; the C library reserves 64 MiB for each of
+ * its threads that allocates. */
+#define SPACE ((size_t)1536 << 20)
 #define MEMORY ((size_t)128 << 20)
 #define DESCRIPTORS 8
 #define MOST_THREADS 64

@@ -152,7 +152,7 @@ static int threads(long n)
 static void test_space(long arg)
 {
 	static const long mb[] = { 64, 100, 200, 300, 400, 500, 600, 700, 800, 850, 900, 950, 1000,
-				   1100, 1200, 1300, 1400, 1600, 2000, 8000 };
+				   1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900, 2000, 2500, 8000 };
 
 	(void)arg;
 	from_to(space, mb, ARRAY_LEN(mb));
