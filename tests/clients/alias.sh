@@ -52,7 +52,7 @@ while read -r name protocol format; do
 done <<-'END'
 	tcp FI_PROTO_XNET FI_SOCKADDR_IN
 	tcp;ofi_rxm FI_PROTO_RXM FI_SOCKADDR_IN
-	verbs Provider.specific FI_SOCKADDR_IN
+	verbs Unknown FI_SOCKADDR_IN
 	verbs;ofi_rxm FI_PROTO_RXM FI_SOCKADDR_IN
 	sockets FI_PROTO_SOCK_TCP FI_SOCKADDR_IN
 	shm FI_PROTO_SHM FI_ADDR_STR
