@@ -167,6 +167,7 @@ static void *live(void *first)
 	bool worked = first;
 	struct job job;
 
+	prctl(PR_SET_NAME, name); /* not that of the thread which has made it */
 	if (first) {
 		job = *(struct job *)first;
 		free(first);
