@@ -80,7 +80,16 @@ static void test_round_trip(long arg)
 	fi_freeinfo(h);
 }
 
-/* fi_tostr of each part of each answer names no unknown bit or value. */
+/* Takes the one value out of a text that libfabric's list does not have: weft's own protocol. */
+static void forget_protocol(char *text)
+{
+	char *own = strstr(text, "protocol: Unknown");
+
+	if (own)
+		memset(own, ' ', strlen("protocol: Unknown"));
+}
+
+/* fi_tostr of each part of each answer names no other unknown bit or value. */
 static void test_tostr(long arg)
 {
 	struct fi_info *h = plain(), *info = NULL;
@@ -110,6 +119,7 @@ static void test_tostr(long arg)
 			char buf[16384] = "";
 
 			CHECK(fi_tostr_r(buf, sizeof(buf), parts[i].data, parts[i].type) == buf);
+			forget_protocol(buf);
 			if (strstr(buf, "Unknown") && strcmp(test_provider(), "shm"))
 				EXPECTF(false, "part %zu: %s", i, buf);
 		}
