@@ -8,7 +8,6 @@ cd "$(dirname "$0")/../.." || exit 1
 OUT=$PWD/build/tests
 LIMIT=${WEFT_TEST_LIMIT:-900} # seconds for one program
 export WEFT_TEST_PROV=${WEFT_TEST_PROV:-weft}
-export FI_PROVIDER_PATH=${FI_PROVIDER_PATH:-$PWD/build/lib}
 
 make -s -C tests/c OUT="$OUT" || {
 	echo "0 passed, 1 failed, 0 skipped"
@@ -23,8 +22,13 @@ fi
 passed=0
 failed=0
 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+work=$(mktemp -d)
+log=$work/log
+trap 'rm -rf "$work"' EXIT
+# Some programs become another user, who may not be let into this folder.
+if [ -z "${FI_PROVIDER_PATH:-}" ]; then
+	chmod 755 "$work" && cp build/lib/*.so "$work" && export FI_PROVIDER_PATH=$work
+fi
 for program in "${programs[@]}"; do
 	echo "-- $program"
 	start=$SECONDS
