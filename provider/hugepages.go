@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,38 +38,51 @@ func ontoHugePages(addr, n uint64) (done uint64) {
 // EAGAIN and EBUSY while somebody uses one of its pages, ENOMEM, EINVAL for
 // memory that cannot be on one, and errSparse. The address is no pointer: it may be of unused memory of Go's.
 func collapse(at uint64) error {
-	if err := dense(at); err != nil {
+	missing, err := absent(at)
+	if err != nil {
 		return err
 	}
+	sparse := missing > hugePage-leastDense
+	if sparse && growth.Add(int64(missing)) > mostGrowth {
+		growth.Add(-int64(missing))
+		return errSparse
+	}
 	if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(at), hugePage, unix.MADV_COLLAPSE); errno != 0 {
+		if sparse {
+			growth.Add(-int64(missing))
+		}
 		return errno
 	}
 	return nil
 }
 
+// mostGrowth is by how many bytes a process may grow, ever, for huge pages of which less than leastDense was there: a few
+// buffers that are used again and again are worth it, many are not.
+const mostGrowth = 16 << 20
+
+// growth is by how many bytes it has. Added to by who collapses memory, sequentially consistent.
+var growth atomic.Int64
+
 // errSparse: most of the memory that a huge page would have is not there.
 var errSparse = errors.New("too little of it is in use")
 
-// leastDense is how much of a huge page's memory has to be there already, in bytes. A process grows
-// by the rest, which the kernel fills with zeros: by a third at most.
+// leastDense is how much of a huge page's memory is there already, in bytes, where the rest, which the kernel fills with
+// zeros, does not count as growth: the process grows by a third at most.
 const leastDense = hugePage / 4 * 3
 
-// dense tells whether enough of the memory for a huge page at an address is there. Errors:
-// errSparse, and ENOMEM if a part is not mapped at all.
-func dense(at uint64) error {
+// absent is how many bytes of the memory for a huge page at an address are not there. Error: ENOMEM if a part is not
+// mapped at all.
+func absent(at uint64) (int, error) {
 	var pages [hugePage / 4096]byte
 	vec := pages[:hugePage/os.Getpagesize()]
 	if err := resident(at, vec); err != nil {
-		return err
+		return 0, err
 	}
 	there := 0
 	for _, v := range vec {
 		there += int(v & 1)
 	}
-	if there*os.Getpagesize() < leastDense {
-		return errSparse
-	}
-	return nil
+	return hugePage - there*os.Getpagesize(), nil
 }
 
 const (
