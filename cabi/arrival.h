@@ -93,6 +93,21 @@ extern void weftGoGiveMessage(uint64_t ep, struct weft_delivery *d);
 /* Go writes a completion to a queue whose ring is full. */
 extern void weftGoCompleteReceive(uint64_t ep, struct weft_delivery *d);
 
+/* Starts a delivery. What is not set here is written before it is read: the structure is large for a message's time. */
+static inline void weft_delivery_begin(struct weft_delivery *d, struct weft_hot_ep *ep, struct weft_reader *to)
+{
+	d->ep = ep;
+	d->reader = to;
+	d->begun = 0;
+	d->todo = 0;
+	d->worked = 0;
+	d->finish = 0;
+	d->read = 0;
+	d->messages = 0;
+	d->bytes = 0;
+	d->addr = 0;
+}
+
 /* Wakes who sleeps on what a delivery has completed. */
 void weft_delivery_end(const struct weft_delivery *d);
 

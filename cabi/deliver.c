@@ -63,10 +63,11 @@ static bool perform(struct weft_delivery *d, enum weft_delivery_code code, const
 
 bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to)
 {
-	struct weft_delivery d = { .ep = ep, .reader = weft_reader_of(to, ep->rx_cq) };
-	struct weft_outlet out = { .rx = d.reader };
+	struct weft_outlet out = { .rx = weft_reader_of(to, ep->rx_cq) };
 	enum weft_delivery_code code;
+	struct weft_delivery d;
 
+	weft_delivery_begin(&d, ep, out.rx);
 	out.tx = ep->tx_cq == ep->rx_cq ? out.rx : weft_reader_of(to, ep->tx_cq);
 	do {
 		code = (enum weft_delivery_code)weft_plane_call(WEFT_PLANE_DELIVER, &d);

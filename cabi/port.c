@@ -38,7 +38,7 @@ static bool deliver(struct weft_delivery *d, const struct weft_port_message *m)
 
 enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_reader *to)
 {
-	struct weft_delivery d = { .ep = ep };
+	struct weft_delivery d;
 	struct weft_port_message m;
 	uint32_t messages = 0;
 	int found = WEFT_PORT_EMPTY;
@@ -47,7 +47,7 @@ enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_reader *to)
 	if (!ep->port)
 		return WEFT_LOOKED_NOTHING;
 	active = atomic_load_explicit(&ep->port_active, memory_order_relaxed);
-	d.reader = weft_reader_of(to, ep->rx_cq);
+	weft_delivery_begin(&d, ep, weft_reader_of(to, ep->rx_cq));
 	while (messages < WEFT_DELIVER_MAX && (!d.reader || d.reader->left)) {
 		found = active ? ep->port->next(ep->port, &m) : ep->port->glance(ep->port, &m);
 		if (found != WEFT_PORT_ARRIVAL)

@@ -32,8 +32,8 @@ enum weft_delivery_code {
 #define WEFT_TODO_WAKE_CNTR 2u
 #define WEFT_TODO_TRIGGERED 4u
 
-/* A delivery: the arrivals of one endpoint, under the lease of its receive context. The shim zeroes it, sets ep and
- * reader and calls again after each code but DONE and GO. */
+/* A delivery: the arrivals of one endpoint, under the lease of its receive context. The shim sets ep, reader and, to
+ * 0, begun to bytes and addr but for what is the data plane's, and calls again after each code but DONE and GO. */
 struct weft_delivery {
 	struct weft_hot_ep *ep;
 	struct weft_reader *reader;  /* for receives, NULL: the queue */
