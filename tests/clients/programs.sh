@@ -151,7 +151,7 @@ coarrays() {
 	for test in $COARRAYS; do
 		run "OpenCoarrays $test" shm 4 4 coarray "$dir/$test"
 	done
-	for test in coarray_burgers_pde coarray_distributed_transpose get_array send_array; do
+	for test in coarray_distributed_transpose get_array send_array; do
 		run "OpenCoarrays $test" udp 4 4 coarray "$dir/$test"
 	done
 	options=()
