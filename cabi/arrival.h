@@ -108,6 +108,9 @@ static inline void weft_delivery_begin(struct weft_delivery *d, struct weft_hot_
 	d->addr = 0;
 }
 
+/* Has Go do what is left of a message after SETTLE or COMPLETE. False: the code is neither of them nor DONE. */
+bool weft_delivery_give(struct weft_delivery *d, enum weft_delivery_code code);
+
 /* Wakes who sleeps on what a delivery has completed. */
 void weft_delivery_end(const struct weft_delivery *d);
 

@@ -16,6 +16,17 @@ void weft_delivery_end(const struct weft_delivery *d)
 		weftGoWakeCntr(d->ep->rx_cntr->handle);
 }
 
+bool weft_delivery_give(struct weft_delivery *d, enum weft_delivery_code code)
+{
+	if (code == WEFT_DELIVERY_SETTLE)
+		weftGoGiveMessage(d->ep->handle, d);
+	else if (code == WEFT_DELIVERY_COMPLETE)
+		weftGoCompleteReceive(d->ep->handle, d);
+	else
+		return code == WEFT_DELIVERY_DONE;
+	return true;
+}
+
 /* Serves the one-sided operations at the head of a ring; false: what is next there is Go's. */
 static bool serve(struct weft_delivery *d, const struct weft_outlet *to)
 {
@@ -50,14 +61,8 @@ static bool perform(struct weft_delivery *d, enum weft_delivery_code code, const
 	case WEFT_DELIVERY_READ:
 		d->read = weft_read_announced(d);
 		return true;
-	case WEFT_DELIVERY_SETTLE:
-		weftGoGiveMessage(d->ep->handle, d);
-		return true;
-	case WEFT_DELIVERY_COMPLETE:
-		weftGoCompleteReceive(d->ep->handle, d);
-		return true;
 	default:
-		return false;
+		return weft_delivery_give(d, code);
 	}
 }
 

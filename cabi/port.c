@@ -22,18 +22,7 @@ static bool deliver(struct weft_delivery *d, const struct weft_port_message *m)
 	d->tag = m->header;
 	d->length = m->length;
 	d->payload = (uintptr_t)m->payload;
-	switch ((enum weft_delivery_code)weft_plane_call(WEFT_PLANE_ACCEPT, d)) {
-	case WEFT_DELIVERY_SETTLE:
-		weftGoGiveMessage(d->ep->handle, d);
-		return true;
-	case WEFT_DELIVERY_COMPLETE:
-		weftGoCompleteReceive(d->ep->handle, d);
-		return true;
-	case WEFT_DELIVERY_DONE:
-		return true;
-	default:
-		return false;
-	}
+	return weft_delivery_give(d, (enum weft_delivery_code)weft_plane_call(WEFT_PLANE_ACCEPT, d));
 }
 
 enum weft_looked weft_port_look(struct weft_hot_ep *ep, struct weft_reader *to)

@@ -3,8 +3,6 @@ package cq
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/order"
 )
 
@@ -44,23 +42,6 @@ func (q *Queue) Unread() uint64 {
 // full, the completion waits in the overflow list until readers have made room,
 // and later ones wait behind it.
 func (q *Queue) Complete(e Entry) { q.complete(&e, markEntry) }
-
-// CompleteWords is Complete with the entry's fields as arguments: they go from
-// registers to the ring. It is for the commonest completions.
-func (q *Queue) CompleteWords(context, flags, n, buf, data, tag uint64, src fi.Addr) {
-	if atomic.LoadUint64(&q.hot.Overflow) == 0 {
-		r := &q.rings[0]
-		if slot, pos, ok := r.Claim(markEntry, q.exclusive); ok {
-			s := (*hot.CQE)(slot)
-			s.Context, s.Flags, s.Len, s.Buf = context, flags, n, buf
-			s.Data, s.Tag, s.Src = data, tag, uint64(src)
-			r.Publish(slot, markEntry, pos)
-			q.Wake()
-			return
-		}
-	}
-	q.Complete(Entry{Context: context, Flags: flags, Len: n, Buf: buf, Data: data, Tag: tag, Src: src})
-}
 
 // CompleteError writes an error completion to ring 0, as Complete does.
 func (q *Queue) CompleteError(e Entry, info ErrorInfo) {

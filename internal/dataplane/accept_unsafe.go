@@ -77,12 +77,8 @@ func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
 
 // deliver gives a message to the receive that it has matched.
 func (r *Receiver) deliver(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arrival, out *Outlet) Verdict {
-	buf, room := rv.Buf, rv.Len
-	if rv.Kept() {
-		used := rv.User[MultiUsed]
-		buf, room = buf+used, room-used
-	}
-	if rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork) != 0 || a.Length > room {
+	buf, ok := space(rv, a.Length)
+	if !ok {
 		out.Recv = uint64(uintptr(unsafe.Pointer(rv)))
 		return Settle
 	}
@@ -95,6 +91,16 @@ func (r *Receiver) deliver(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arr
 	}
 	move(uintptr(buf), a.Payload, uintptr(a.Length))
 	return finish(ep, a, context, flags, buf, out)
+}
+
+// space is where the next message of a receive goes. ok is false where the runtime is needed: n bytes are too many, or it
+// has to scatter them, to copy to a device, or to report deferred work.
+func space(rv *match.Recv, n uint64) (buf uint64, ok bool) {
+	buf, room := rv.Buf, rv.Len
+	if rv.Kept() {
+		buf, room = buf+rv.User[MultiUsed], room-rv.User[MultiUsed]
+	}
+	return buf, rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork) == 0 && n <= room
 }
 
 // MultiRoom tells whether a multi-receive buffer takes another message.

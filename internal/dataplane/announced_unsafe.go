@@ -28,14 +28,11 @@ func (r *Receiver) takeAnnounced(d *hot.Delivery, ep *hot.EP, owner uint32, slot
 		Flags: head.Flags, Data: head.Data,
 	}
 	rv := r.find(ep, &a)
-	if rv == nil || rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork) != 0 {
+	if rv == nil {
 		return hot.DeliveryGo
 	}
-	buf, room := rv.Buf, rv.Len
-	if rv.Kept() {
-		buf, room = buf+rv.User[MultiUsed], room-rv.User[MultiUsed]
-	}
-	if a.Length > room {
+	buf, ok := space(rv, a.Length)
+	if !ok {
 		return hot.DeliveryGo
 	}
 	describe(d, &a, uint64(uintptr(unsafe.Pointer(rv))))
