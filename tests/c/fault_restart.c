@@ -25,6 +25,8 @@
 #define TALK 20        /* messages each way before every second victim may be killed */
 #define DELAY_US 30000 /* the most from there to the kill */
 #define BIND_MS 5000   /* for the port of the dead to be free */
+#define PORT_MIN 16384 /* of the survivor and the victims, below the ephemeral ports */
+#define PORT_MAX 32768
 #define ACK_SHIFT 8    /* a victim's tag: above it, how many messages it has received */
 #define ENDED_SHIFT 36 /* and above this, how many of its sends have ended before the first that has not */
 
@@ -147,21 +149,21 @@ static uint32_t serial_of(const struct slot *s)
 
 /* ---- the killer ---- */
 
-/* A port of this host that neither protocol uses. */
+/* A port of this host that neither protocol uses, below those that the kernel gives
+   sockets without one: a connection of a dead victim keeps its port for a while. */
 static in_port_t free_port(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
-	socklen_t len = sizeof(sin);
+	uint64_t seed = (uint64_t)getpid() ^ now_ms();
 	bool both;
 
 	do {
 		int udp = socket(AF_INET, SOCK_DGRAM, 0), tcp = socket(AF_INET, SOCK_STREAM, 0);
 
-		sin.sin_port = 0;
+		sin.sin_port = htons((uint16_t)(PORT_MIN + rnd(&seed) % (PORT_MAX - PORT_MIN)));
 		CHECK(udp >= 0 && tcp >= 0);
-		CHECK(bind(udp, (struct sockaddr *)&sin, sizeof(sin)) == 0);
-		CHECK(getsockname(udp, (struct sockaddr *)&sin, &len) == 0);
-		both = bind(tcp, (struct sockaddr *)&sin, sizeof(sin)) == 0;
+		both = bind(udp, (struct sockaddr *)&sin, sizeof(sin)) == 0 &&
+		       bind(tcp, (struct sockaddr *)&sin, sizeof(sin)) == 0;
 		close(udp);
 		close(tcp);
 	} while (!both);
