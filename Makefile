@@ -45,7 +45,7 @@ ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
 
-.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man fuzz \
+.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man layouts fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -132,6 +132,10 @@ man:
 	mv build/counters.md docs/counters.md
 	$(GO) run ./cabi/loader/table > build/table.h
 	mv build/table.h cabi/loader/table.h
+
+## make layouts    include/weft: what C shares with Go, from package hot
+layouts:
+	$(GO) run ./hot/headers .
 
 ## make fuzz       every fuzz test for a few seconds
 fuzz:

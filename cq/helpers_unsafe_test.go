@@ -91,11 +91,11 @@ type claimed struct {
 
 func claim(q *Queue, n int) (claimed, bool) {
 	r := &q.rings[q.ringIndex(n)]
-	at, pos, ok := r.Claim(markEntry, q.exclusive)
+	at, pos, ok := r.Claim(hot.CQMarkEntry, q.exclusive)
 	return claimed{r, at, pos}, ok
 }
 
 func (c claimed) fill(q *Queue, e Entry) {
-	c.ring.fill(c.at, c.pos, &e, markEntry)
+	c.ring.fill(c.at, c.pos, &e, hot.CQMarkEntry)
 	q.Wake()
 }

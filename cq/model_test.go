@@ -47,9 +47,9 @@ func popProgram(messages, bad uint64, readers int, rules popRules) *interleave.P
 				t.Pause()
 				t.At(pos + 100)
 			}
-			mark := uint64(markEntry)
+			mark := uint64(hot.CQMarkEntry)
 			if pos == bad {
-				mark = markError
+				mark = hot.CQMarkError
 			}
 			t.Store(popWord(pos)+1, pos+1)
 			t.Store(popWord(pos), popSequence(pos, mark, hot.SlotReady))
@@ -66,7 +66,7 @@ func popProgram(messages, bad uint64, readers int, rules popRules) *interleave.P
 			for end < head+2 { // a batch of two
 				w := t.Load(popWord(end))
 				mark := w >> 2 & 63
-				if w != popSequence(end, mark, hot.SlotReady) || mark == markError && !rules.throughError {
+				if w != popSequence(end, mark, hot.SlotReady) || mark == hot.CQMarkError && !rules.throughError {
 					break
 				}
 				end++

@@ -3,6 +3,7 @@ package cq
 import (
 	"sync/atomic"
 
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/order"
 )
 
@@ -19,7 +20,7 @@ func (q *Queue) ringIndex(n int) uint32 {
 // TryComplete writes a completion to a ring: 0, or 1 plus a stripe's number.
 // False means that it is full and nothing has happened.
 func (q *Queue) TryComplete(ring int, e Entry) bool {
-	if !q.rings[q.ringIndex(ring)].push(&e, markEntry, q.exclusive) {
+	if !q.rings[q.ringIndex(ring)].push(&e, hot.CQMarkEntry, q.exclusive) {
 		return false
 	}
 	q.Wake()
@@ -41,12 +42,12 @@ func (q *Queue) Unread() uint64 {
 // Complete writes a completion to ring 0. It never fails: when the ring is
 // full, the completion waits in the overflow list until readers have made room,
 // and later ones wait behind it.
-func (q *Queue) Complete(e Entry) { q.complete(&e, markEntry) }
+func (q *Queue) Complete(e Entry) { q.complete(&e, hot.CQMarkEntry) }
 
 // CompleteError writes an error completion to ring 0, as Complete does.
 func (q *Queue) CompleteError(e Entry, info ErrorInfo) {
 	e = q.errors.keep(e, &info)
-	q.complete(&e, markError)
+	q.complete(&e, hot.CQMarkError)
 }
 
 func (q *Queue) complete(e *Entry, mark uint32) {

@@ -9,12 +9,6 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// What a ready slot holds: the owner field of its sequence word.
-const (
-	markEntry = 0
-	markError = 1
-)
-
 const (
 	slotBytes   = uint32(unsafe.Sizeof(hot.CQE{}))
 	headerBytes = int(unsafe.Sizeof(hot.CQRing{}))
@@ -37,9 +31,8 @@ func newRing(base unsafe.Pointer, log2 uint32) ring {
 	}
 }
 
-// turnOf returns the word of a ring's head line that says where the next read
-// starts. Written by readers, relaxed; a lost store costs fairness for one call.
-func turnOf(base unsafe.Pointer) *uint32 { return (*uint32)(unsafe.Add(base, 8)) }
+// turnOf returns the word of a ring's head line that says where the next read starts.
+func turnOf(base unsafe.Pointer) *uint32 { return &(*hot.CQRing)(base).Turn }
 
 func (r *ring) at(pos uint64) *hot.CQE { return (*hot.CQE)(r.Slot(pos)) }
 
@@ -52,7 +45,7 @@ func (r *ring) fill(slot unsafe.Pointer, pos uint64, e *Entry, mark uint32) {
 }
 
 func (r *ring) push(e *Entry, mark uint32, exclusive bool) bool {
-	slot, pos, ok := r.Claim(markEntry, exclusive)
+	slot, pos, ok := r.Claim(hot.CQMarkEntry, exclusive)
 	if ok {
 		r.fill(slot, pos, e, mark)
 	}
@@ -76,7 +69,7 @@ func (r *ring) scan(head uint64, want int) (end uint64, bad bool) {
 		if state != hot.SlotReady || !lapOK {
 			return end, false
 		}
-		if mark == markError {
+		if mark == hot.CQMarkError {
 			return end, true
 		}
 		want--
@@ -110,7 +103,7 @@ func (r *ring) pop(dst []Entry, exclusive bool) (got int, bad bool) {
 // bad tells whether an error is at the head.
 func (r *ring) bad() bool {
 	mark, state, lapOK := r.Load(atomic.LoadUint64(r.head))
-	return state == hot.SlotReady && lapOK && mark == markError
+	return state == hot.SlotReady && lapOK && mark == hot.CQMarkError
 }
 
 func entryOf(s *hot.CQE) Entry {
@@ -122,7 +115,7 @@ func (r *ring) popError(exclusive bool) (e Entry, ok bool) {
 	for {
 		head := atomic.LoadUint64(r.head)
 		mark, state, lapOK := r.Load(head)
-		if state != hot.SlotReady || !lapOK || mark != markError {
+		if state != hot.SlotReady || !lapOK || mark != hot.CQMarkError {
 			return e, false
 		}
 		if r.advance(head, head+1, exclusive) {

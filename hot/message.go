@@ -2,43 +2,112 @@ package hot
 
 import "structs"
 
+// Active messages: their numbers, and the heads that the data plane reads and writes.
+//
+// Of the two-sided protocol the 64-bit active message header is the tag (0 for untagged messages). An id with DATA
+// carries the remote CQ data as the first 8 bytes of its payload.
+//
+// Of the one-sided protocol (provider/rma_wire.go) the header is the address in the target's region, or the request that
+// is answered.
+
+// Ids of active messages. Heads that no structure here describes are package provider's.
+//
+//weft:enum weft_am
+const (
+	AMMsg      = 1 // untagged, complete in one active message
+	AMMsgData  = 2
+	AMTag      = 3
+	AMTagData  = 4
+	AMRTS      = 5  // an announced message, ready to send: head [RTSHead], header the tag
+	AMSync     = 6  // complete, and asks for an acknowledgement: header the tag
+	AMAck      = 7  // the header is the sender's request, head its outcome, 0: done
+	AMCTS      = 8  // clear to send: the header is the sender's request
+	AMFrag     = 9  // the header is the receiver's operation, head the offset
+	AMAssist   = 10 // offers the sender a share of the copying: the header is its request
+	AMWrite    = 11 // head [WriteHead], then the payload
+	AMRead     = 12
+	AMNotify   = 13 // head [WriteHead]: the payload is there already
+	AMAtomic   = 14 // head [AtomicHead], then operands, then comparands
+	AMRMADone  = 15
+	AMReadData = 16 // head the offset in what is read or fetched, then the bytes
+	AMKeyAsk   = 17
+	AMKeyTold  = 18
+	AMShare    = 19
+	AMHeat     = 20 // head the key
+	AMLanding  = 21 // the header is the sender's request, the payload the key of the receiver's memory
+	AMPut      = 22 // the header is the sender's request: what it is to put there
+	AMHelped   = 23 // the header is the receiver's operation: the sender waits for a put to do
+	AMCollJoin = 24 // the header is the group's key
+	AMCollStep = 25 // the header is the receiver's group
+	AMCollRTS  = 26 // the header is the receiver's group
+	AMCollDone = 27 // the header is the sender's request
+	AMCollCTS  = 28 // the header is the sender's request
+	AMCollFrag = 29 // the header is the receiver's request, head the offset
+	AMCollNote = 30 // the header is the receiver's group, 0: not known
+)
+
 // Bits of [RTSHead].Flags that the data plane knows; package provider has more.
 const (
 	RTSTagged = 1
-	RTSData   = 2 // Data is valid
+	RTSData   = 2 // data is valid
 )
 
-// RTSHead announces a message of one element, which stays with its sender (struct weft_rts_head).
+// RTSHead announces a message of one element, which stays with its sender. Others have more behind it.
+//
+//weft:name weft_rts_head
 type RTSHead struct {
 	_       structs.HostLayout
-	Request uint64
-	Length  uint64
+	Request uint64 // of the sender, for the acknowledgement
+	Length  uint64 // bytes of the message
 	Data    uint64
-	Flags   uint32
-	Count   uint32
-	Addr    uint64
-	Element uint64
+	Flags   uint32 // RTS*, and more that are Go's (provider/wire.go)
+	Count   uint32 // elements
+	Addr    uint64 // of the element in the sender's process
+	Element uint64 // its bytes
 }
 
-// WriteHead is the head of a write (struct weft_write_head).
+// Bits of [WriteHead].Flags that the data plane knows, beside that of a write whose initiator waits to be told (1).
+const (
+	WriteData = 2 // Data and Length are there
+	WriteLast = 4 // the last message of its operation
+)
+
+// Bytes of a [WriteHead] as it is sent, without and with WriteData.
+const (
+	WriteHeadBytes     = 24 //weft:name WEFT_WRITE_HEAD
+	WriteHeadDataBytes = 40 //weft:name WEFT_WRITE_HEAD_DATA
+)
+
+// WriteHead is the head of a write, or of a piece of one.
+//
+//weft:name weft_write_head
 type WriteHead struct {
 	_       structs.HostLayout
 	Key     uint64
-	Request uint64
-	Flags   uint64
-	Data    uint64
-	Length  uint64
+	Request uint64 // 0: nobody waits for an answer
+	Flags   uint64 // Write*
+	Data    uint64 // this and length with WriteData only
+	Length  uint64 // bytes of the whole operation
 }
 
-// AtomicHead is the head of an atomic operation (struct weft_atomic_head).
+// Kinds of atomics (package provider/atomics).
+const (
+	AtomicPlain   = 0
+	AtomicFetch   = 1
+	AtomicCompare = 2
+)
+
+// AtomicHead is the head of an atomic operation.
+//
+//weft:name weft_atomic_head
 type AtomicHead struct {
 	_        structs.HostLayout
 	Key      uint64
 	Request  uint64
-	Op       uint8
-	Datatype uint8
-	Kind     uint8
-	Last     uint8
-	Count    uint32
-	At       uint64
+	Op       uint8  // enum fi_op
+	Datatype uint8  // enum fi_datatype
+	Kind     uint8  // Atomic*
+	Last     uint8  // of its operation
+	Count    uint32 // elements
+	At       uint64 // where the result belongs in the operation's, bytes
 }

@@ -1,5 +1,5 @@
 // Package mpsc works on weft's rings: bounded, many producers, one layout for
-// C and Go. It mirrors include/weft/ring.h; the tests push in one language and
+// C and Go. include/weft/ring.h has the same steps in C; the tests push in one language and
 // pop in the other, inside a process and between processes.
 //
 // # Model

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/collective"
 )
@@ -11,13 +12,13 @@ import (
 // Active messages of collective operations. A group has a number of its own at
 // each member, which tells it to the others when it joins.
 const (
-	amCollJoin hw.AMID = 24 // header the group's key, head joinHead
-	amCollStep hw.AMID = 25 // header the receiver's group, head stepHead, and the payload
-	amCollRTS  hw.AMID = 26 // header the receiver's group, head stepHead and longHead
-	amCollDone hw.AMID = 27 // header the sender's request, head as of amAck
-	amCollCTS  hw.AMID = 28 // header the sender's request, head cts
-	amCollFrag hw.AMID = 29 // header the receiver's request, head the offset, and the payload
-	amCollNote hw.AMID = 30 // header the receiver's group, 0: not known; head noteHead
+	amCollJoin hw.AMID = hot.AMCollJoin // header the group's key, head joinHead
+	amCollStep hw.AMID = hot.AMCollStep // header the receiver's group, head stepHead, and the payload
+	amCollRTS  hw.AMID = hot.AMCollRTS  // header the receiver's group, head stepHead and longHead
+	amCollDone hw.AMID = hot.AMCollDone // header the sender's request, head as of amAck
+	amCollCTS  hw.AMID = hot.AMCollCTS  // header the sender's request, head cts
+	amCollFrag hw.AMID = hot.AMCollFrag // header the receiver's request, head the offset, and the payload
+	amCollNote hw.AMID = hot.AMCollNote // header the receiver's group, 0: not known; head noteHead
 )
 
 const (

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 )
@@ -17,8 +18,8 @@ import (
 // amKeyAsk has the region's key as its header and keyAsk as its head, and
 // amKeyTold the same key and keyTold.
 const (
-	amKeyAsk  hw.AMID = 17
-	amKeyTold hw.AMID = 18
+	amKeyAsk  hw.AMID = hot.AMKeyAsk
+	amKeyTold hw.AMID = hot.AMKeyTold
 )
 
 // Sizes of their heads:

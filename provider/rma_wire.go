@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
@@ -12,26 +13,26 @@ import (
 // target's region for the first four, amShare and amHeat, and the initiator's request id for the
 // answers.
 const (
-	amWrite    hw.AMID = 11 // head writeHead, and the payload
-	amRead     hw.AMID = 12 // head readHead
-	amNotify   hw.AMID = 13 // head writeHead: the payload is there already
-	amAtomic   hw.AMID = 14 // head atomicHead, payload the operands, then the comparands
-	amRMADone  hw.AMID = 15 // head doneHead
-	amReadData hw.AMID = 16 // head the offset in what is read or fetched, and the payload
-	amShare    hw.AMID = 19 // head shareHead
-	amHeat     hw.AMID = 20 // head the key
+	amWrite    hw.AMID = hot.AMWrite    // head writeHead, and the payload
+	amRead     hw.AMID = hot.AMRead     // head readHead
+	amNotify   hw.AMID = hot.AMNotify   // head writeHead: the payload is there already
+	amAtomic   hw.AMID = hot.AMAtomic   // head atomicHead, payload the operands, then the comparands
+	amRMADone  hw.AMID = hot.AMRMADone  // head doneHead
+	amReadData hw.AMID = hot.AMReadData // head the offset in what is read or fetched, and the payload
+	amShare    hw.AMID = hot.AMShare    // head shareHead
+	amHeat     hw.AMID = hot.AMHeat     // head the key
 )
 
 // Bits of a write's or notice's flags.
 const (
-	rmaAck  uint64 = 1 << 0 // the initiator waits to be told, also of success
-	rmaData uint64 = 1 << 1 // the CQ data is valid
-	rmaLast uint64 = 1 << 2 // the last message of its operation
+	rmaAck  uint64 = 1 << 0        // the initiator waits to be told, also of success
+	rmaData uint64 = hot.WriteData // the CQ data is valid
+	rmaLast uint64 = hot.WriteLast // the last message of its operation
 )
 
 const (
-	writeHeadBytes  = 24 // or writeDataBytes with CQ data
-	writeDataBytes  = 40
+	writeHeadBytes  = hot.WriteHeadBytes // or writeDataBytes with CQ data
+	writeDataBytes  = hot.WriteHeadDataBytes
 	readHeadBytes   = 40
 	atomicHeadBytes = 32
 	doneHeadBytes   = 24

@@ -8,25 +8,24 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
-// Active message ids. The first four are what the C posting path sends too;
-// a message with DATA has the remote CQ data as its 8-byte head.
+// Active message ids. A message with DATA has the remote CQ data as its 8-byte head.
 const (
-	amMsg     = hw.AMID(hot.AMMsg)
-	amMsgData = hw.AMID(hot.AMMsgData)
-	amTag     = hw.AMID(hot.AMTag)
-	amTagData = hw.AMID(hot.AMTagData)
+	amMsg     hw.AMID = hot.AMMsg
+	amMsgData hw.AMID = hot.AMMsgData
+	amTag     hw.AMID = hot.AMTag
+	amTagData hw.AMID = hot.AMTagData
 
-	amRTS  hw.AMID = hot.AMRTS // ready to send: head rts, header the tag
-	amSync hw.AMID = 6         // eager that asks for an acknowledgement: head syncHead, header the tag
-	amAck  hw.AMID = hot.AMAck // header the sender's request id, head ackHead
-	amCTS  hw.AMID = 8         // clear to send: header the sender's request id, head ctsHead
-	amFrag hw.AMID = 9         // header the receiver's operation id, head the offset
+	amRTS  hw.AMID = hot.AMRTS  // ready to send: head rts, header the tag
+	amSync hw.AMID = hot.AMSync // eager that asks for an acknowledgement: head syncHead, header the tag
+	amAck  hw.AMID = hot.AMAck  // header the sender's request id, head ackHead
+	amCTS  hw.AMID = hot.AMCTS  // clear to send: header the sender's request id, head ctsHead
+	amFrag hw.AMID = hot.AMFrag // header the receiver's operation id, head the offset
 
-	amAssist hw.AMID = 10 // header the sender's request id, head offer
+	amAssist hw.AMID = hot.AMAssist // header the sender's request id, head offer
 
-	amLanding hw.AMID = 21 // header the sender's request id, head landing, payload the key of the receiver's memory
-	amPut     hw.AMID = 22 // header the sender's request id, head span: what the sender is to put there
-	amHelped  hw.AMID = 23 // header the receiver's operation id, head as of amAck: the sender waits for a put to do
+	amLanding hw.AMID = hot.AMLanding // header the sender's request id, head landing, payload the key of the receiver's memory
+	amPut     hw.AMID = hot.AMPut     // header the sender's request id, head span: what the sender is to put there
+	amHelped  hw.AMID = hot.AMHelped  // header the receiver's operation id, head as of amAck: the sender waits for a put to do
 )
 
 // iovLimit is the number of elements of one message's vector, on both sides:

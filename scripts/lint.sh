@@ -61,7 +61,7 @@ run_gofmt() {
 }
 
 repository() {
-	"$GO" test -count=1 ./tests/lint ./internal/config/manpage >"$output" 2>&1 || {
+	"$GO" test -count=1 ./tests/lint ./internal/config/manpage ./hot/headers ./cabi/loader/table >"$output" 2>&1 || {
 		cat "$output"
 		return 1
 	}
@@ -82,7 +82,7 @@ check "go vet" "$GO" vet ./...
 check "go vet -tags direct,profile" "$GO" vet -tags direct,profile ./cabi
 check shellcheck run_shellcheck
 check "gcc -Wall -Wextra" c_syntax
-check "layers, files, manual page" repository
+check "layers, files, generated files" repository
 if [ "${1:-full}" = full ]; then
 	check "go vet plots" env -C internal/netsim/plots "$GO" vet ./...
 	check staticcheck "$GO" run "$STATICCHECK" ./...

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -17,7 +18,7 @@ import (
 // segments have the same is in any file.
 
 // authBytes is the size of a proof.
-const authBytes = 16
+const authBytes = hot.AuthBytes
 
 // ownerProof is what the segment with a cookie says about a key of its owner.
 func ownerProof(secret []byte, cookie uint64) [authBytes]byte {

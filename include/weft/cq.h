@@ -14,11 +14,6 @@
 #include <string.h>
 #include "hot.h"
 
-enum weft_cq_mark {
-	WEFT_CQ_MARK_ENTRY = 0,
-	WEFT_CQ_MARK_ERROR = 1, /* stays until fi_cq_readerr takes it */
-};
-
 /* A slot to be filled soon: what is behind it is not seen before. */
 struct weft_cq_claim {
 	struct weft_cqe *slot;
@@ -34,13 +29,6 @@ static inline struct weft_ring weft_cq_slots(const struct weft_hot_cq *cq, struc
 {
 	return (struct weft_ring){ (unsigned char *)(r + 1), &r->tail, cq->log2_slots,
 				   sizeof(struct weft_cqe) };
-}
-
-/* Where the next pop starts: a word of ring 0's head line. Readers store it,
- * relaxed; a lost store costs fairness for one call. */
-static inline _Atomic uint32_t *weft_cq_turn(const struct weft_hot_cq *cq)
-{
-	return (_Atomic uint32_t *)weft_cq_ring_at(cq, 0)->pad0;
 }
 
 /* weft_cq_claim_ring takes a slot of one ring; false: full, nothing happened. */
@@ -189,7 +177,7 @@ static inline size_t weft_cq_pop_ring(const struct weft_hot_cq *cq, struct weft_
 static inline size_t weft_cq_pop(struct weft_hot_cq *cq, struct weft_cqe *out, size_t count,
 				 bool *error)
 {
-	uint32_t ring = atomic_load_explicit(weft_cq_turn(cq), memory_order_relaxed);
+	uint32_t ring = atomic_load_explicit(&weft_cq_ring_at(cq, 0)->turn, memory_order_relaxed);
 	size_t got = 0;
 	bool stop = false;
 
@@ -200,7 +188,7 @@ static inline size_t weft_cq_pop(struct weft_hot_cq *cq, struct weft_cqe *out, s
 	}
 	*error = stop && !got;
 	if (cq->nrings > 1 && got && (stop || got == count))
-		atomic_store_explicit(weft_cq_turn(cq), ring, memory_order_relaxed);
+		atomic_store_explicit(&weft_cq_ring_at(cq, 0)->turn, ring, memory_order_relaxed);
 	return got;
 }
 

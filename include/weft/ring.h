@@ -3,7 +3,7 @@
  * weft rings: bounded, many producers, one layout for C and Go.
  *
  * A ring is an array of 2^log2 slots, each a whole number of cache lines, and
- * one tail word. Package mpsc mirrors this file and a test compares the two.
+ * one tail word. Package mpsc has the same steps in Go.
  *
  * Every slot starts with a 64-bit sequence word
  *
@@ -41,32 +41,7 @@
 #ifndef WEFT_RING_H
 #define WEFT_RING_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define WEFT_CACHE_LINE 64
-
-enum weft_slot_state {
-	WEFT_SLOT_FREE = 0,
-	WEFT_SLOT_TAKEN = 1,
-	WEFT_SLOT_READY = 2,
-};
-
-#define WEFT_SEQ_OWNER_SHIFT 2
-#define WEFT_SEQ_OWNER_MASK 0xffffu
-#define WEFT_SEQ_LAP_SHIFT 18
-
-/* A producer's or consumer's private view of a ring. The words it points to
- * may be shared; the view itself is not, so that nobody else can change the
- * geometry under it. */
-struct weft_ring {
-	unsigned char *slots;      /* first slot, cache-line aligned */
-	_Atomic uint64_t *tail;    /* producers' hint, own cache line */
-	uint32_t log2_slots;       /* number of slots is 1 << log2_slots */
-	uint32_t slot_bytes;       /* stride, multiple of WEFT_CACHE_LINE */
-};
+#include "ring_layout.h"
 
 static inline uint64_t weft_seq(uint64_t lap, uint32_t owner, enum weft_slot_state state)
 {

@@ -11,8 +11,13 @@ import (
 const (
 	MaxEndpoints = 64 // endpoints shown by one process
 	MaxPeers     = 64 // peers shown of one endpoint
-	Lines        = 64 // lines of threads and of stripes, the last of which is shared
-	LineWords    = 16 // words of a line: two cache lines
+
+	// lines of threads and of stripes, the last of which is shared
+	//weft:name WEFT_STAT_LINES
+	Lines = 64
+	// words of a line: two cache lines; the second is for what is rare
+	//weft:name WEFT_STAT_LINE_WORDS
+	LineWords = 16
 
 	wordBytes   = 8
 	headerBytes = 4096

@@ -3,9 +3,7 @@ package stats
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -80,45 +78,6 @@ func TestTable(t *testing.T) {
 	}
 	if c := Find("tx_inline"); c.Metric() != "weft_tx_inline_total" || Find("posted").Metric() != "weft_posted" || Find("none") != nil {
 		t.Error("names of metrics")
-	}
-}
-
-// TestHeader compares the words that C writes with include/weft/stats.h.
-func TestHeader(t *testing.T) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no gcc: the C side cannot be asked")
-	}
-	words := map[string]int{
-		"WEFT_STAT_LINES": Lines, "WEFT_STAT_LINE_WORDS": LineWords,
-		"WEFT_STAT_TX_INLINE": ThreadInline, "WEFT_STAT_TX_INLINE_BYTES": ThreadInlineBytes,
-		"WEFT_STAT_TX_BOUNCE": ThreadBounce, "WEFT_STAT_TX_BOUNCE_BYTES": ThreadBounceBytes,
-		"WEFT_STAT_TX_WRITE": ThreadWrite, "WEFT_STAT_TX_WRITE_BYTES": ThreadWriteBytes, "WEFT_STAT_TX_ATOMIC": ThreadAtomic,
-		"WEFT_STAT_RX_SERVED_WRITES": RxServedWrites, "WEFT_STAT_RX_SERVED_ATOMICS": RxServedAtomics,
-		"WEFT_STAT_RX_RENDEZVOUS": RxRendezvous, "WEFT_STAT_RX_RENDEZVOUS_BYTES": RxRendezvousBytes,
-		"WEFT_STAT_EAGAIN_RING": ThreadNoRing, "WEFT_STAT_EAGAIN_CQ": ThreadNoCQ,
-		"WEFT_STAT_EAGAIN_BOUNCE": ThreadNoBounce, "WEFT_STAT_EAGAIN_STRIPE": ThreadNoStripe,
-		"WEFT_STAT_LEASE_BUSY": ThreadLeaseBusy, "WEFT_STAT_TX_READ": ThreadRead, "WEFT_STAT_TX_READ_BYTES": ThreadReadBytes, "WEFT_STAT_RX_DIRECT": RxDirect,
-		"WEFT_STAT_RX_DIRECT_BYTES": RxDirectBytes, "WEFT_STAT_RX_DIRECT_BATCHES": RxDirectBatches,
-	}
-	text, err := os.ReadFile("../../include/weft/stats.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?m)^(?:\t|#define )(WEFT_STAT_\w+)`).FindAllStringSubmatch(string(text), -1) {
-		if _, ok := words[m[1]]; !ok {
-			t.Errorf("%s has no twin here", m[1])
-		}
-	}
-	var c strings.Builder
-	c.WriteString("#include \"weft/stats.h\"\n")
-	for name, v := range words {
-		fmt.Fprintf(&c, "_Static_assert(%s == %d, \"%s\");\n", name, v, name)
-	}
-	cmd := exec.Command(gcc, "-std=c11", "-I../../include", "-fsyntax-only", "-xc", "-")
-	cmd.Stdin = strings.NewReader(c.String())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
 

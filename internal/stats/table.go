@@ -85,22 +85,24 @@ const (
 	ProcSleeps
 )
 
-// Words of a thread's line; include/weft/stats.h has them for C.
+// Words of a thread's line.
+//
+//weft:enum weft_stat_thread
 const (
-	ThreadInline      = 0
-	ThreadInlineBytes = 1
-	ThreadBounce      = 2
-	ThreadBounceBytes = 3
-	ThreadWrite       = 4
-	ThreadWriteBytes  = 5
-	ThreadAtomic      = 6
-	ThreadRead        = 7
-	ThreadNoRing      = 8
-	ThreadNoCQ        = 9
-	ThreadNoBounce    = 10
-	ThreadNoStripe    = 11
-	ThreadLeaseBusy   = 12
-	ThreadReadBytes   = 13
+	ThreadInline      = 0  //weft:name WEFT_STAT_TX_INLINE
+	ThreadInlineBytes = 1  //weft:name WEFT_STAT_TX_INLINE_BYTES
+	ThreadBounce      = 2  //weft:name WEFT_STAT_TX_BOUNCE
+	ThreadBounceBytes = 3  //weft:name WEFT_STAT_TX_BOUNCE_BYTES
+	ThreadWrite       = 4  //weft:name WEFT_STAT_TX_WRITE
+	ThreadWriteBytes  = 5  //weft:name WEFT_STAT_TX_WRITE_BYTES
+	ThreadAtomic      = 6  //weft:name WEFT_STAT_TX_ATOMIC
+	ThreadRead        = 7  //weft:name WEFT_STAT_TX_READ
+	ThreadNoRing      = 8  //weft:name WEFT_STAT_EAGAIN_RING
+	ThreadNoCQ        = 9  //weft:name WEFT_STAT_EAGAIN_CQ
+	ThreadNoBounce    = 10 //weft:name WEFT_STAT_EAGAIN_BOUNCE
+	ThreadNoStripe    = 11 //weft:name WEFT_STAT_EAGAIN_STRIPE
+	ThreadLeaseBusy   = 12 //weft:name WEFT_STAT_LEASE_BUSY
+	ThreadReadBytes   = 13 //weft:name WEFT_STAT_TX_READ_BYTES
 )
 
 // Words of a stripe's line.
@@ -125,14 +127,16 @@ const (
 
 // Words of the lease holder. C writes the first seven; those of one-sided
 // operations and announced messages Go writes too, under the same lease.
+//
+//weft:enum weft_stat_rx
 const (
-	RxDirect = iota
-	RxDirectBytes
-	RxDirectBatches
-	RxServedWrites
-	RxServedAtomics
-	RxRendezvous
-	RxRendezvousBytes
+	RxDirect          = iota //weft:name WEFT_STAT_RX_DIRECT
+	RxDirectBytes            //weft:name WEFT_STAT_RX_DIRECT_BYTES
+	RxDirectBatches          //weft:name WEFT_STAT_RX_DIRECT_BATCHES
+	RxServedWrites           //weft:name WEFT_STAT_RX_SERVED_WRITES
+	RxServedAtomics          //weft:name WEFT_STAT_RX_SERVED_ATOMICS
+	RxRendezvous             //weft:name WEFT_STAT_RX_RENDEZVOUS
+	RxRendezvousBytes        //weft:name WEFT_STAT_RX_RENDEZVOUS_BYTES
 	RxEager
 	RxEagerBytes
 	RxBatches

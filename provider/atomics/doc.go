@@ -14,16 +14,19 @@
 // others are refused, because no instruction changes them atomically.
 package atomics
 
-import "github.com/weft-fabric/weft/fi"
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+)
 
 // Kind says what an operation takes and gives.
 type Kind uint8
 
 // Kinds of operations (fi_atomic(3)).
 const (
-	Base    Kind = iota // fi_atomic: changes the target
-	Fetch               // fi_fetch_atomic: and returns what was there
-	Compare             // fi_compare_atomic: and compares first
+	Base    Kind = hot.AtomicPlain   // fi_atomic: changes the target
+	Fetch   Kind = hot.AtomicFetch   // fi_fetch_atomic: and returns what was there
+	Compare Kind = hot.AtomicCompare // fi_compare_atomic: and compares first
 )
 
 // Valid tells whether an operation exists for a datatype in a kind of call.

@@ -1,0 +1,81 @@
+package hot
+
+import "structs"
+
+// Endpoints.
+
+// Bits of [EP].Flags.
+const (
+	EPExclusive   = 1  // as RxExclusive
+	EPTxAlways    = 2  // transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION)
+	EPFast        = 4  // C may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go)
+	EPMatches     = 8  // its messages are matched with receives of weft's own, not with an owner's (fi_peer(3))
+	EPRxSelective = 16 // receives complete only with FI_COMPLETION
+	EPCtxShift    = 24 // above it: how many of an fi_addr's high bits name a receive context
+)
+
+// PolledEnough is the value of [EP].Polled that says that the application makes progress by itself: so many looks at
+// the endpoint since the progress thread asked last. Without a thread the count stays there. All its accesses are
+// relaxed, and lost additions do not matter.
+const PolledEnough = 16
+
+// Inbound is one of the endpoint's inbound rings.
+//
+//weft:name weft_inbound
+type Inbound struct {
+	_    structs.HostLayout
+	Ring Ring   // consumer's view; immutable after enable
+	Head uint64 `c:"_Atomic"` // written by the lease holder, C or Go, read by pollers, relaxed
+	_    [4]uint64
+}
+
+// EP is an endpoint.
+//
+//weft:name weft_hot_ep
+type EP struct {
+	_ structs.HostLayout
+	// line 0: immutable after enable
+	Peers      uintptr `c:"struct weft_hot_peer *"` // by fi_addr, rotated so that the receive context comes last
+	PeerLimit  uint64
+	TxCQ       uintptr `c:"struct weft_hot_cq *"` // NULL: none
+	TxCntr     uintptr `c:"struct weft_hot_cntr *"`
+	Stripes    uintptr `c:"struct weft_hot_stripe *"`
+	StripeMask uint32
+	Flags      uint32 `c:"_Atomic"` // EP*; Go changes EPFast, with release; relaxed loads do
+	InjectMax  uint32 // bytes
+	EagerMax   uint32 // bytes that go through one bounce buffer
+	Handle     uint64 // Go's
+	// line 1
+	StatsThreads uintptr `c:"weft_stat *"`                   // WEFT_STAT_LINES lines of counters (stats.h)
+	Rx           uintptr `c:"_Atomic(struct weft_hot_rx *)"` // Go: release; another one, which never has work, when the endpoint is closed
+	Lanes        uintptr `c:"_Atomic uint32_t *"`            // of the own segment
+	RxState      uintptr `c:"_Atomic uint32_t *"`            // of the own segment, armed is the word after it
+	Sources      uintptr `c:"struct weft_hot_source *"`      // source_limit of them
+	RxCQ         uintptr `c:"struct weft_hot_cq *"`
+	SourceLimit  uint32
+	Polled       uint32  `c:"_Atomic"`     // looks, up to PolledEnough; pollers add, a thread sets 0
+	StatsRx      uintptr `c:"weft_stat *"` // the lease holder's counters; immutable after enable
+	// line 2: one-sided operations, immutable after enable
+	Regions     uintptr `c:"const struct weft_hot_region *"` // what C may serve, NULL: nothing
+	RegionCount uint32
+	FetchCount  uint32  // for each stripe; 0: C posts no one-sided operations
+	Fetches     uintptr `c:"struct weft_hot_fetch *"`
+	WriteCntr   uintptr `c:"struct weft_hot_cntr *"`
+	ReadCntr    uintptr `c:"struct weft_hot_cntr *"`
+	CopyMax     uint64  // bytes that a post may copy to or from a peer's memory (cabi/rma_copy.c)
+	StartTime   uint64  // of this process, as claims have it
+	PID         uint32  // of this process
+	LendMin     uint32  // bytes from which Go may lend a copy to its target, 0: none
+	// line 3: immutable after enable, but for what two of them point at, and what Go and C count
+	Port        uintptr `c:"struct weft_hot_port *"`            // NULL: none that C looks at
+	Paths       uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go
+	PortSources uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by the port's numbers
+	LendRest    uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter
+	ReadMax     uint32  // bytes of an announced message that C reads from its sender's memory (cabi/announced.c); 0: none
+	CopiedMax   uint64  // bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all
+	Copied      uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
+	PortActive  uint32  `c:"_Atomic"` // with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed
+	Number      uint32  // among the endpoints of its receive context
+	RxCntr      uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
+	Inbound     [Lanes]Inbound
+}

@@ -1,0 +1,95 @@
+// Headers writes the C side of the layouts that package hot describes: the headers of include/weft, the words of counters
+// that C adds to (package internal/stats), and what both compilers are asked to confirm.
+//
+//	headers ROOT
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// header is one generated header.
+type header struct {
+	name     string
+	includes []string
+	text     string   // what its top says, if no file of Go does
+	dir      string   // of the Go package
+	files    []string // whose declarations it has, in this order
+}
+
+var headers = []header{
+	{name: "ring_layout.h", includes: []string{"<stdatomic.h>", "<stdbool.h>", "<stddef.h>", "<stdint.h>"},
+		dir: "hot", files: []string{"ring.go"}},
+	{name: "segment.h", includes: []string{`"ring.h"`}, dir: "hot", files: []string{"segment.go"}},
+	{name: "message.h", includes: []string{"<stdint.h>"}, dir: "hot", files: []string{"message.go"}},
+	{name: "hot.h", includes: []string{`"key.h"`, `"stats.h"`}, dir: "hot",
+		text: "The tables of plain words that let messages be posted, polled for and completed without the Go runtime. Go " +
+			"allocates them off its heap and fills them. All of it is private to the process.",
+		files: []string{"cq.go", "recv.go", "tx.go", "port.go", "onesided.go", "ep.go"}},
+	{name: "delivery.h", includes: []string{`"hot.h"`}, dir: "hot", files: []string{"delivery.go"}},
+	{name: "stat_words.h", dir: "internal/stats",
+		text:  "The words of the counters that C adds to (stats.h), and how many lines of words an endpoint has.",
+		files: []string{"layout.go", "table.go"}},
+}
+
+// output is a file that this program writes, by its path from the root.
+type output struct {
+	path string
+	text []byte
+}
+
+// generate returns every output for the repository at root.
+func generate(root string) ([]output, error) {
+	var all []output
+	var structs []structure
+	packages := map[string]*source{}
+	for _, h := range headers {
+		s := packages[h.dir]
+		if s == nil {
+			var err error
+			if s, err = load(filepath.Join(root, h.dir), h.dir); err != nil {
+				return nil, fmt.Errorf("package %s: %w", h.dir, err)
+			}
+			packages[h.dir] = s
+		}
+		w := writer{source: s}
+		if err := w.header(h); err != nil {
+			return nil, fmt.Errorf("%s: %w", h.name, err)
+		}
+		all = append(all, output{"include/weft/" + h.name, w.Bytes()})
+		structs = append(structs, w.structs...)
+	}
+	return append(all, output{"cabi/layout_gen.c", checkC(structs)}, output{"hot/layout_gen_test.go", checkGo(structs)}), nil
+}
+
+// write replaces the files that differ.
+func write(root string) error {
+	all, err := generate(root)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		path := filepath.Join(root, o.path)
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, o.text) {
+			continue
+		}
+		if err := os.WriteFile(path, o.text, 0o644); err != nil {
+			return fmt.Errorf("generated file: %w", err)
+		}
+	}
+	return nil
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: headers ROOT")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,54 @@
+package hot
+
+import "structs"
+
+// One-sided operations.
+
+// Region is a region that peers may access, as who serves them sees it, one line. Go fills the entry and sets Live
+// last (release). After clearing it Go has all threads pass a barrier and waits for those that are posting ([Grace])
+// before the region ends or the entry is used again; whoever uses a region says that it posts. An entry stands within
+// KeyProbes of the place that [KeyPlace] gives.
+//
+//weft:name weft_hot_region
+type Region struct {
+	_      structs.HostLayout
+	Live   uint32 `c:"_Atomic"`
+	Access uint32 // Key*
+	Key    uint64
+	Addr   uint64 // of the first byte
+	Base   uint64 // what peers call that address
+	Len    uint64 // bytes
+	_      [3]uint64
+}
+
+// CopyMinWrite is the shortest write, in bytes, that the posting thread copies to the peer's memory: a peer that polls
+// takes in a shorter one faster than the kernel copies it.
+const CopyMinWrite = 2048
+
+// LendAhead is how many completions nobody has read when an application posts ahead.
+const LendAhead = 2
+
+// HeatMin is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of the memory
+// (provider/heat.go).
+const HeatMin = 32768
+
+// FetchID is set in the ids of [Fetch] and in no other.
+const FetchID = 1 << 63
+
+// Fetch is an operation whose answer C waits for, one line. Its id is FetchID, the generation above bit 32, and its
+// place. The holder of the stripe's lease takes a free one; the progress lease's holder, C or Go, frees it.
+//
+//weft:name weft_hot_fetch
+type Fetch struct {
+	_          structs.HostLayout
+	Busy       uint32 `c:"_Atomic"` // 1: in use. Stored with release by both
+	Generation uint32 // raised by who takes it
+	Result     uint64 // where the answer goes
+	Bytes      uint64 // of it
+	Context    uint64
+	Dest       uint64  // fi_addr_t
+	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, which tells this peer from a later one
+	Completes  uint32  // 1: on the transmit queue
+	_          uint32
+	_          uint64
+}

@@ -1,0 +1,68 @@
+package hot
+
+import "structs"
+
+// Ports to other hosts.
+
+// Whether a message may be held, to go in one packet with those that come behind it.
+const (
+	HoldNever = 0
+	HoldInRow = 1 // if several were sent in a row since the port was looked at
+	HoldMore  = 2 // the next one is at hand (FI_MORE)
+)
+
+// PortMessage is a message, arrived or to be sent. Of one that has arrived nobody changes the bytes any more.
+//
+//weft:name weft_port_message
+type PortMessage struct {
+	_         structs.HostLayout
+	Header    uint64
+	Head      uintptr `c:"const unsigned char *"` // of an arrival: the payload comes behind it
+	Payload   uintptr `c:"const unsigned char *"`
+	Length    uint32  // of the payload, bytes
+	Source    uint32  // of an arrival: the port's number for the sender (hw.Source)
+	HeadBytes uint16
+	ID        uint8
+	Hold      uint8 // of one to be sent: Hold*
+	_         [4]byte
+}
+
+// What [Port].Next finds.
+const (
+	PortEmpty   = 0
+	PortArrival = 1
+	PortGo      = 2 // something that Go must deal with
+)
+
+// Port is an interface to other hosts that the data plane looks at and takes messages from, made by a backend. Its
+// functions belong to the progress lease, Flush also to threads that say that they post ([Poster]).
+//
+//weft:name weft_hot_port
+type Port struct {
+	_      structs.HostLayout
+	Next   uintptr `c:"int (*next)(struct weft_hot_port *port, struct weft_port_message *m)"`   // Port*; the same message until it is taken
+	Take   uintptr `c:"bool (*take)(struct weft_hot_port *port)"`                               // the message that next found last is done with; whether another one is at hand
+	Flush  uintptr `c:"void (*flush)(struct weft_hot_port *port)"`                              // sends what is held; next does, too
+	Glance uintptr `c:"int (*glance)(struct weft_hot_port *port, struct weft_port_message *m)"` // as next, of senders only whose messages ring no bell
+	Taken  uint64  `c:"_Atomic"`                                                                // messages so far; stored by the lease holder, relaxed
+	Silent uint32  `c:"_Atomic"`                                                                // how many such senders there are: polls never pass the port by. By the backend; sequentially consistent
+	_      uint32
+}
+
+// What [Path].Send says.
+const (
+	PathSent = 0
+	PathFull = 1 // nothing happened; there is room later, after progress
+	PathGo   = 2 // nothing happened; only Go can send now
+	PathHeld = 3 // it goes with what is sent behind it, or when the port is flushed
+)
+
+// Path is the way to a peer over such an interface. Any thread may send that says that it posts ([Poster]).
+//
+//weft:name weft_hot_path
+type Path struct {
+	_    structs.HostLayout
+	Send uintptr `c:"int (*send)(struct weft_hot_path *path, const struct weft_port_message *m)"`
+	Max  uint32  // bytes of head and payload; immutable
+	_    uint32
+}

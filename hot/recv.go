@@ -1,0 +1,103 @@
+package hot
+
+import "structs"
+
+// Posted receives, receive contexts, and senders as they see them.
+
+// Bits of [RecvEntry].Flags beyond libfabric's.
+const (
+	RecvTagged uint64 = 1 << 63
+	RecvIOV    uint64 = 1 << 62 // Buf is the address of Len iovecs, owned by the entry
+	RecvCancel uint64 = 1 << 61 // Context names the receive to cancel
+	RecvWork   uint64 = 1 << 60 // Context is a number of deferred work
+	RecvDevice uint64 = 1 << 56 // Buf is, or holds, memory of a device: not for C
+)
+
+// RecvEntry is a posted receive on its way to the matcher, one cache line.
+//
+//weft:name weft_recv_entry
+type RecvEntry struct {
+	_       structs.HostLayout
+	Seq     uint64 `c:"_Atomic"`
+	Flags   uint64 // fi flags of the call | Recv*
+	Buf     uint64 // or address of an iov copy with RecvIOV
+	Len     uint64 // or iov count
+	Src     uint64 // fi_addr_t, FI_ADDR_UNSPEC for any
+	Tag     uint64
+	Ignore  uint64
+	Context uint64
+}
+
+// Bits of [Rx].Attention.
+const (
+	AttentionGo    = 1 // work of Go's: pending sends, timers, ports that only Go looks at
+	AttentionPorts = 2 // the endpoints' ports ([Port]) are looked at
+)
+
+// RxExclusive is a bit of [Rx].Flags: FI_THREAD_DOMAIN or COMPLETION, so no lease and no compare-and-swap inside the
+// process.
+//
+//weft:name WEFT_EXCLUSIVE
+const RxExclusive = 1
+
+// States of a progress thread's bell (package proxy), which [Rx].Bell names.
+const (
+	BellAwake  = 0 // the thread looks by itself
+	BellAsleep = 1 // who has work for it wakes it
+)
+
+// Rx is a receive context: what one progress lease protects.
+//
+//weft:name weft_hot_rx
+type Rx struct {
+	_ structs.HostLayout
+	// line 0: immutable after enable
+	Posts     Ring    // ring of [RecvEntry]; producers: any thread, consumer: lease holder
+	Handle    uint64  // Go's
+	Flags     uint32  // RxExclusive
+	Selective uint32  // receives complete only with FI_COMPLETION
+	OpFlags   uint64  // rx_attr op_flags, for calls without flags
+	Bell      uintptr `c:"_Atomic(_Atomic uint32_t *)"` // word of the progress thread's bell, NULL: none. Go: release, last
+	BellEvent uint32  // the descriptor that wakes it
+	Rest      uint32  // ms between two runs of the timers while C needs nothing of Go
+	// line 1
+	Lease uint32 `c:"_Atomic"` // 0 free, 1 held: CAS acquire, store release
+	_     [60]byte
+	// line 2: written by the lease holder
+	PostsHead uint64  `c:"_Atomic"` // also by C (deliver.c)
+	WantPosts uint32  `c:"_Atomic"` // 1: unexpected messages are held, or a search or cancel was posted (who posts it sets this), so what is on the post ring is work
+	Attention uint32  `c:"_Atomic"` // Attention*: progress has work that no ring shows
+	Turn      uint32  // data plane only: inbound ring at which the next delivery begins
+	Timers    uint32  // C only: when the timers ran last, ms
+	Receiver  uintptr `c:"uintptr_t"` // Go's dataplane.Receiver; immutable while the context is open, 0: none
+	_         [32]byte
+}
+
+// Source is a sender, by its attach index, as the receiver sees it: what is needed to deliver its messages without
+// the provider. Written and read under the progress lease, except that Addr is zeroed by whoever removes the address
+// from the address vector.
+//
+//weft:name weft_hot_source
+type Source struct {
+	_            structs.HostLayout
+	Addr         uint64  `c:"_Atomic"`         // fi_addr_t plus one, 0: ask Go
+	Bounce       uintptr `c:"unsigned char *"` // the sender's bounce buffers, NULL: ask Go
+	BounceCount  uint32
+	BounceStride uint32
+	BounceBytes  uint32
+	Context      uint32 // not 0: it is a context of a scalable endpoint, and addr does not lead to it
+	ID           uint32 // by which matching knows the sender
+	_            [28]byte
+}
+
+// PortSource is a sender behind a port to other hosts, as [Source].
+//
+//weft:name weft_hot_port_source
+type PortSource struct {
+	_       structs.HostLayout
+	Addr    uint64 `c:"_Atomic"`
+	ID      uint32
+	Context uint32
+	Source  uint32 // number of the sender at the endpoint, which has several ports
+	_       [3]uint32
+}

@@ -1,0 +1,61 @@
+package hot
+
+import "structs"
+
+// What a thread needs that posts.
+
+// Peer is one fi_addr as an endpoint sees it, one cache line. Go fills the line, then stores Slots with release; C
+// loads Slots with acquire; NULL means: ask Go.
+//
+//weft:name weft_hot_peer
+type Peer struct {
+	_         structs.HostLayout
+	Slots     uintptr `c:"_Atomic(unsigned char *)"` // of the peer's inbound ring
+	Tail      uintptr `c:"_Atomic uint64_t *"`
+	RxState   uintptr `c:"_Atomic uint32_t *"` // Rx*, armed is the word after it
+	Log2Slots uint16
+	Exclusive uint16  // one thread at a time writes to this ring, nobody else does
+	Owner     uint32  // our attach index at the peer plus one
+	Peer      uint32  // the interface's number for the peer
+	Link      uint32  `c:"_Atomic"` // Go only: the endpoint's number for the peer plus one, 0 not resolved
+	PID       uint32  `c:"_Atomic"` // of the peer, 0: its memory cannot be reached. C sets 0; relaxed
+	KeyCount  uint32  // of keys, 0: the peer publishes no regions
+	Keys      uintptr `c:"const struct weft_key *"` // the peer's; Claims claims follow
+	Put       uint64  `c:"_Atomic"`                 // position plus one of C's last unanswered write or atomic; relaxed
+}
+
+// Poster is what a thread that posts says about itself, one cache line: whether it may be using what it has read in a
+// line of [Peer] (cabi/poster.c).
+//
+//weft:name weft_poster
+type Poster struct {
+	_       structs.HostLayout
+	Posting uint64 `c:"_Atomic"` // odd: yes. Written by the thread; relaxed, then release
+	Taken   uint32 `c:"_Atomic"` // 1: a thread has this line
+	_       [52]byte
+}
+
+// StarvedMillis is for how many milliseconds no bounce buffer has been free when messages that need one are announced, as
+// longer ones are: their receiver has not looked for as long.
+//
+//weft:name WEFT_STARVED_MS
+const StarvedMillis = 8
+
+// Stripe is a transmit stripe: what a thread leases while it uses a bounce buffer or a request.
+//
+//weft:name weft_hot_stripe
+type Stripe struct {
+	_ structs.HostLayout
+	// line 0: lease by CAS acquire, store release
+	Lease uint32 `c:"_Atomic"`
+	_     [60]byte
+	// line 1: used by the lease holder only
+	Bounce       uintptr `c:"unsigned char *"` // this stripe's buffers
+	BounceFirst  uint32  // number of the first of them in the segment
+	BounceCount  uint32
+	BounceNext   uint32
+	BounceStride uint32
+	FetchNext    uint32 // of the stripe's part of fetches: where to look first
+	Starved      uint32 // since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was
+	_            [4]uint64
+}

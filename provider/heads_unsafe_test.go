@@ -1,0 +1,43 @@
+package provider
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+// TestHeads reads what this package sends as the data plane does: through the structures of package hot.
+func TestHeads(t *testing.T) {
+	var b [128]byte
+	at := unsafe.Pointer(&b)
+
+	announced := rts{request: 1, length: 2, data: 3, flags: wireTagged | wireData, count: 1, iov: [iovLimit]hw.RemoteSegment{{Addr: 4, Len: 2}}}
+	n := len(announced.put(b[:]))
+	if got, want := *(*hot.RTSHead)(at), (hot.RTSHead{Request: 1, Length: 2, Data: 3, Flags: hot.RTSTagged | hot.RTSData, Count: 1, Addr: 4, Element: 2}); got != want ||
+		n != int(unsafe.Sizeof(got)) {
+		t.Errorf("announced: %+v in %d bytes", got, n)
+	}
+
+	write := writeHead{key: 1, request: 2, flags: rmaData | rmaLast, data: 3, length: 4}
+	n = len(write.put(b[:]))
+	if got, want := *(*hot.WriteHead)(at), (hot.WriteHead{Key: 1, Request: 2, Flags: hot.WriteData | hot.WriteLast, Data: 3, Length: 4}); got != want ||
+		n != hot.WriteHeadDataBytes || n != int(unsafe.Sizeof(got)) {
+		t.Errorf("write: %+v in %d bytes", got, n)
+	}
+	write = writeHead{key: 5, request: 6, flags: rmaLast}
+	n = len(write.put(b[:]))
+	if got := (*hot.WriteHead)(at); got.Key != 5 || got.Request != 6 || got.Flags != hot.WriteLast || n != int(unsafe.Offsetof(got.Data)) || n != hot.WriteHeadBytes {
+		t.Errorf("write without data: %+v in %d bytes", *got, n)
+	}
+
+	op := atomicHead{key: 1, request: 2, op: fi.OpSum, datatype: fi.Uint64, kind: atomics.Fetch, last: true, count: 3, at: 4}
+	n = len(op.put(b[:]))
+	if got, want := *(*hot.AtomicHead)(at), (hot.AtomicHead{Key: 1, Request: 2, Op: uint8(fi.OpSum), Datatype: uint8(fi.Uint64), Kind: hot.AtomicFetch, Last: 1, Count: 3, At: 4}); got != want ||
+		n != int(unsafe.Sizeof(got)) {
+		t.Errorf("atomic: %+v in %d bytes", got, n)
+	}
+}
