@@ -88,6 +88,13 @@ static int av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *a
 	return weftGoAVLookup(handle_of(av), fi_addr, addr, addrlen);
 }
 
+/* Flags ask for what an XPU has of an address. */
+static int av_lookup2(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen,
+		      uint64_t flags, void *)
+{
+	return flags ? -FI_ENOSYS : av_lookup(av, fi_addr, addr, addrlen);
+}
+
 static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len)
 {
 	if (!addr || !len || (!buf && *len))
@@ -128,17 +135,11 @@ struct weft_ops_av weft_ops_av = {
 		.lookup = av_lookup,
 		.straddr = av_straddr,
 		.av_set = weft_av_set,
-#if FI_MAJOR_VERSION > 1 || FI_MINOR_VERSION >= 20
-		.insert_auth_key = av_insert_auth_key,
-		.lookup_auth_key = av_lookup_auth_key,
-		.set_user_id = av_set_user_id,
-	},
-#else
 	},
 	.insert_auth_key = av_insert_auth_key,
 	.lookup_auth_key = av_lookup_auth_key,
 	.set_user_id = av_set_user_id,
-#endif
+	.lookup2 = av_lookup2,
 };
 
 int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,

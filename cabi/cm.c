@@ -109,15 +109,18 @@ static int pep_setopt(fid_t, int, int, const void *, size_t) { return -FI_ENOPRO
 
 static ssize_t pep_cancel(fid_t, void *) { return -FI_ENOSYS; }
 
-static struct fi_ops_ep pep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = pep_cancel,
-	.getopt = pep_getopt,
-	.setopt = pep_setopt,
-	.tx_ctx = weft_no_tx_ctx,
-	.rx_ctx = weft_no_rx_ctx,
-	.rx_size_left = weft_no_size_left,
-	.tx_size_left = weft_no_size_left,
+static struct weft_ops_ep pep_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_ep),
+		.cancel = pep_cancel,
+		.getopt = pep_getopt,
+		.setopt = pep_setopt,
+		.tx_ctx = weft_no_tx_ctx,
+		.rx_ctx = weft_no_rx_ctx,
+		.rx_size_left = weft_no_size_left,
+		.tx_size_left = weft_no_size_left,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 static int pep_setname(fid_t fid, void *addr, size_t addrlen)
@@ -168,7 +171,7 @@ int weft_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	o->handle = opened.handle;
 	o->fid = (struct fid_pep){
 		.fid = { .fclass = FI_CLASS_PEP, .context = context, .ops = &weft_pep_fi_ops },
-		.ops = &pep_ops,
+		.ops = &pep_ops.base,
 		.cm = &pep_cm,
 	};
 	weft_object_add(&o->link, &o->fid.fid);

@@ -86,15 +86,18 @@ static int cntr_wait(struct fid_cntr *c, uint64_t threshold, int timeout)
 
 WEFT_TRACED(cntr_add); WEFT_TRACED(cntr_set); WEFT_TRACED(cntr_wait);
 
-struct fi_ops_cntr weft_ops_cntr = {
-	.size = sizeof(struct fi_ops_cntr),
-	.read = weft_cntr_read,
-	.readerr = weft_cntr_readerr,
-	.add = cntr_add,
-	.set = cntr_set,
-	.wait = cntr_wait,
-	.adderr = cntr_adderr,
-	.seterr = cntr_seterr,
+struct weft_ops_cntr weft_ops_cntr = {
+	.base = {
+		.size = sizeof(struct weft_ops_cntr),
+		.read = weft_cntr_read,
+		.readerr = weft_cntr_readerr,
+		.add = cntr_add,
+		.set = cntr_set,
+		.wait = cntr_wait,
+		.adderr = cntr_adderr,
+		.seterr = cntr_seterr,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
@@ -131,7 +134,7 @@ int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct 
 	o->fid.fid.fclass = FI_CLASS_CNTR;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_cntr_fi_ops;
-	o->fid.ops = &weft_ops_cntr;
+	o->fid.ops = &weft_ops_cntr.base;
 	if (peer && (rc = weft_peer_cntr_import(o, context))) {
 		weftGoClose(o->handle);
 		goto destroy_wait;

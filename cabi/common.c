@@ -14,6 +14,9 @@ int weft_no_control(struct fid *, int, void *) { return -FI_ENOSYS; }
 int weft_no_ops_open(struct fid *, const char *, uint64_t, void **, void *) { return -FI_ENOSYS; }
 int weft_no_ops_set(struct fid *, const char *, uint64_t, void *, void *) { return -FI_ENOSYS; }
 
+int weft_no_export_xpu(struct fid *, uint64_t, void *) { return -FI_ENOSYS; }
+int weft_no_xpu_ctx(struct fid_domain *, void *, void *, void *) { return -FI_ENOSYS; }
+
 int weft_close(uint64_t handle, struct weft_link *link, void *mem)
 {
 	int rc = weftGoClose(handle);

@@ -161,15 +161,18 @@ const char *weft_eq_strerror(struct fid_eq *, int prov_errno, const void *, char
 
 WEFT_TRACED(cq_readerr); WEFT_TRACED(cq_sread); WEFT_TRACED(cq_sreadfrom); WEFT_TRACED(cq_signal);
 
-struct fi_ops_cq weft_ops_cq = {
-	.size = sizeof(struct fi_ops_cq),
-	.read = weft_cq_read,
-	.readfrom = weft_cq_readfrom,
-	.readerr = cq_readerr,
-	.sread = cq_sread,
-	.sreadfrom = cq_sreadfrom,
-	.signal = cq_signal,
-	.strerror = weft_cq_strerror,
+struct weft_ops_cq weft_ops_cq = {
+	.base = {
+		.size = sizeof(struct weft_ops_cq),
+		.read = weft_cq_read,
+		.readfrom = weft_cq_readfrom,
+		.readerr = cq_readerr,
+		.sread = cq_sread,
+		.sreadfrom = cq_sreadfrom,
+		.signal = cq_signal,
+		.strerror = weft_cq_strerror,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
@@ -209,7 +212,7 @@ int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_
 	o->fid.fid.fclass = FI_CLASS_CQ;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_cq_fi_ops;
-	o->fid.ops = &weft_ops_cq;
+	o->fid.ops = &weft_ops_cq.base;
 	if (peer && (rc = weft_peer_cq_import(o, context))) {
 		weftGoClose(o->handle);
 		goto destroy_wait;

@@ -45,15 +45,18 @@ struct fi_ops weft_srx_fi_ops = {
 	.ops_set = weft_no_ops_set,
 };
 
-struct fi_ops_ep weft_rx_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = weft_ep_cancel,
-	.getopt = weft_ep_getopt,
-	.setopt = weft_ep_setopt,
-	.tx_ctx = weft_no_tx_ctx,
-	.rx_ctx = weft_no_rx_ctx,
-	.rx_size_left = weft_rx_size_left,
-	.tx_size_left = weft_no_size_left,
+struct weft_ops_ep weft_rx_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_ep),
+		.cancel = weft_ep_cancel,
+		.getopt = weft_ep_getopt,
+		.setopt = weft_ep_setopt,
+		.tx_ctx = weft_no_tx_ctx,
+		.rx_ctx = weft_no_rx_ctx,
+		.rx_size_left = weft_rx_size_left,
+		.tx_size_left = weft_no_size_left,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 struct fi_ops_msg weft_recv_msg;        /* the receives of weft_ops_msg, the rest refuses */
@@ -99,7 +102,7 @@ int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid
 	o->rx_op_flags = opened.rx_op_flags;
 	o->fid = (struct fid_ep){
 		.fid = { .fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &weft_srx_fi_ops },
-		.ops = &weft_rx_ops,
+		.ops = &weft_rx_ops.base,
 		.cm = &weft_nosys_cm,
 		.msg = &weft_recv_msg,
 		.rma = &weft_nosys_rma,
@@ -140,15 +143,18 @@ static ssize_t no_cancel(fid_t, void *) { return -FI_ENOSYS; }
 static int no_getopt(fid_t, int, int, void *, size_t *) { return -FI_ENOSYS; }
 static int no_setopt(fid_t, int, int, const void *, size_t) { return -FI_ENOSYS; }
 
-static struct fi_ops_ep stx_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = no_cancel,
-	.getopt = no_getopt,
-	.setopt = no_setopt,
-	.tx_ctx = weft_no_tx_ctx,
-	.rx_ctx = weft_no_rx_ctx,
-	.rx_size_left = weft_no_size_left,
-	.tx_size_left = weft_no_size_left,
+static struct weft_ops_ep stx_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_ep),
+		.cancel = no_cancel,
+		.getopt = no_getopt,
+		.setopt = no_setopt,
+		.tx_ctx = weft_no_tx_ctx,
+		.rx_ctx = weft_no_rx_ctx,
+		.rx_size_left = weft_no_size_left,
+		.tx_size_left = weft_no_size_left,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
@@ -172,7 +178,7 @@ int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid
 	o->fid.fid.fclass = FI_CLASS_STX_CTX;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_stx_fi_ops;
-	o->fid.ops = &stx_ops;
+	o->fid.ops = &stx_ops.base;
 	weft_object_add(&o->link, &o->fid.fid);
 	*stx = &o->fid;
 	return 0;

@@ -48,19 +48,22 @@ static int endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid
 	return flags ? -FI_EBADFLAGS : weft_endpoint(domain, info, ep, context);
 }
 
-static struct fi_ops_domain domain_ops = {
-	.size = sizeof(struct fi_ops_domain),
-	.av_open = weft_av_open,
-	.cq_open = weft_cq_open,
-	.endpoint = weft_endpoint,
-	.scalable_ep = weft_scalable_ep,
-	.cntr_open = weft_cntr_open,
-	.poll_open = weft_poll_open,
-	.stx_ctx = weft_stx_open,
-	.srx_ctx = weft_srx_open,
-	.query_atomic = weft_query_atomic,
-	.query_collective = weft_query_collective,
-	.endpoint2 = endpoint2,
+static struct weft_ops_domain domain_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_domain),
+		.av_open = weft_av_open,
+		.cq_open = weft_cq_open,
+		.endpoint = weft_endpoint,
+		.scalable_ep = weft_scalable_ep,
+		.cntr_open = weft_cntr_open,
+		.poll_open = weft_poll_open,
+		.stx_ctx = weft_stx_open,
+		.srx_ctx = weft_srx_open,
+		.query_atomic = weft_query_atomic,
+		.query_collective = weft_query_collective,
+		.endpoint2 = endpoint2,
+	},
+	.xpu_ctx = weft_no_xpu_ctx,
 };
 
 int weft_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
@@ -88,7 +91,7 @@ int weft_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid
 	o->fid.fid.fclass = FI_CLASS_DOMAIN;
 	o->fid.fid.context = context;
 	o->fid.fid.ops = &weft_domain_fi_ops;
-	o->fid.ops = &domain_ops;
+	o->fid.ops = &domain_ops.base;
 	o->fid.mr = &weft_mr_ops;
 	o->fabric = f;
 	weft_object_add(&o->link, &o->fid.fid);

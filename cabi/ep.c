@@ -226,15 +226,18 @@ ssize_t weft_rx_size_left(struct fid_ep *ep)
 	return used < 1ull << rx->posts.log2_slots ? (1ull << rx->posts.log2_slots) - used : 0;
 }
 
-static struct fi_ops_ep ep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = weft_ep_cancel,
-	.getopt = weft_ep_getopt,
-	.setopt = weft_ep_setopt,
-	.tx_ctx = weft_no_tx_ctx,
-	.rx_ctx = weft_no_rx_ctx,
-	.rx_size_left = weft_rx_size_left,
-	.tx_size_left = weft_no_size_left,
+static struct weft_ops_ep ep_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_ep),
+		.cancel = weft_ep_cancel,
+		.getopt = weft_ep_getopt,
+		.setopt = weft_ep_setopt,
+		.tx_ctx = weft_no_tx_ctx,
+		.rx_ctx = weft_no_rx_ctx,
+		.rx_size_left = weft_rx_size_left,
+		.tx_size_left = weft_no_size_left,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 /* ---- struct fi_ops_cm: names and groups; connections are in cm.c ---- */
@@ -309,7 +312,7 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	o->rx_op_flags = opened.rx_op_flags;
 	o->fid = (struct fid_ep){
 		.fid = { .fclass = FI_CLASS_EP, .context = context, .ops = &weft_ep_fi_ops },
-		.ops = &ep_ops,
+		.ops = &ep_ops.base,
 		.cm = &cm_ops,
 		.msg = opened.caps & FI_MSG ? &weft_ops_msg : &weft_nosys_msg,
 		.rma = opened.caps & FI_RMA ? &weft_ops_rma : &weft_nosys_rma,

@@ -14,6 +14,7 @@
 static int any_close(struct fid *) { return REFUSAL; }
 static int any_bind(struct fid *, struct fid *, uint64_t) { return REFUSAL; }
 static int any_control(struct fid *, int, void *) { return REFUSAL; }
+static int any_export_xpu(struct fid *, uint64_t, void *) { return REFUSAL; }
 
 static struct fi_ops forked_fi_ops = {
 	.size = sizeof(struct fi_ops),
@@ -105,19 +106,24 @@ static int domain_ep2(struct fid_domain *, struct fi_info *, struct fid_ep **, u
 	return REFUSAL;
 }
 
-static struct fi_ops_domain forked_domain = {
-	.size = sizeof(struct fi_ops_domain),
-	.av_open = domain_av,
-	.cq_open = domain_cq,
-	.endpoint = domain_ep,
-	.scalable_ep = domain_ep,
-	.cntr_open = domain_cntr,
-	.poll_open = domain_poll,
-	.stx_ctx = domain_stx,
-	.srx_ctx = domain_srx,
-	.query_atomic = domain_query_atomic,
-	.query_collective = domain_query_collective,
-	.endpoint2 = domain_ep2,
+static int domain_xpu_ctx(struct fid_domain *, void *, void *, void *) { return REFUSAL; }
+
+static struct weft_ops_domain forked_domain = {
+	.base = {
+		.size = sizeof(struct weft_ops_domain),
+		.av_open = domain_av,
+		.cq_open = domain_cq,
+		.endpoint = domain_ep,
+		.scalable_ep = domain_ep,
+		.cntr_open = domain_cntr,
+		.poll_open = domain_poll,
+		.stx_ctx = domain_stx,
+		.srx_ctx = domain_srx,
+		.query_atomic = domain_query_atomic,
+		.query_collective = domain_query_collective,
+		.endpoint2 = domain_ep2,
+	},
+	.xpu_ctx = domain_xpu_ctx,
 };
 
 static int mr_reg(struct fid *, const void *, size_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -212,15 +218,18 @@ static int ep_rx_ctx(struct fid_ep *, int, struct fi_rx_attr *, struct fid_ep **
 }
 static ssize_t ep_size_left(struct fid_ep *) { return REFUSAL; }
 
-static struct fi_ops_ep forked_ep = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = ep_cancel,
-	.getopt = ep_getopt,
-	.setopt = ep_setopt,
-	.tx_ctx = ep_tx_ctx,
-	.rx_ctx = ep_rx_ctx,
-	.rx_size_left = ep_size_left,
-	.tx_size_left = ep_size_left,
+static struct weft_ops_ep forked_ep = {
+	.base = {
+		.size = sizeof(struct weft_ops_ep),
+		.cancel = ep_cancel,
+		.getopt = ep_getopt,
+		.setopt = ep_setopt,
+		.tx_ctx = ep_tx_ctx,
+		.rx_ctx = ep_rx_ctx,
+		.rx_size_left = ep_size_left,
+		.tx_size_left = ep_size_left,
+	},
+	.export_xpu = any_export_xpu,
 };
 
 /* ---- queues, counters, wait and poll sets ---- */
@@ -235,15 +244,18 @@ static ssize_t cq_sreadfrom(struct fid_cq *, void *, size_t, fi_addr_t *, const 
 }
 static int cq_signal(struct fid_cq *) { return REFUSAL; }
 
-static struct fi_ops_cq forked_cq = {
-	.size = sizeof(struct fi_ops_cq),
-	.read = cq_read,
-	.readfrom = cq_readfrom,
-	.readerr = cq_readerr,
-	.sread = cq_sread,
-	.sreadfrom = cq_sreadfrom,
-	.signal = cq_signal,
-	.strerror = weft_cq_strerror,
+static struct weft_ops_cq forked_cq = {
+	.base = {
+		.size = sizeof(struct weft_ops_cq),
+		.read = cq_read,
+		.readfrom = cq_readfrom,
+		.readerr = cq_readerr,
+		.sread = cq_sread,
+		.sreadfrom = cq_sreadfrom,
+		.signal = cq_signal,
+		.strerror = weft_cq_strerror,
+	},
+	.export_xpu = any_export_xpu,
 };
 
 /* A counter's value is what it was when the process forked. */
@@ -262,15 +274,18 @@ static uint64_t cntr_readerr(struct fid_cntr *c)
 static int cntr_change(struct fid_cntr *, uint64_t) { return REFUSAL; }
 static int cntr_wait(struct fid_cntr *, uint64_t, int) { return REFUSAL; }
 
-static struct fi_ops_cntr forked_cntr = {
-	.size = sizeof(struct fi_ops_cntr),
-	.read = cntr_read,
-	.readerr = cntr_readerr,
-	.add = cntr_change,
-	.set = cntr_change,
-	.wait = cntr_wait,
-	.adderr = cntr_change,
-	.seterr = cntr_change,
+static struct weft_ops_cntr forked_cntr = {
+	.base = {
+		.size = sizeof(struct weft_ops_cntr),
+		.read = cntr_read,
+		.readerr = cntr_readerr,
+		.add = cntr_change,
+		.set = cntr_change,
+		.wait = cntr_wait,
+		.adderr = cntr_change,
+		.seterr = cntr_change,
+	},
+	.export_xpu = any_export_xpu,
 };
 
 static ssize_t eq_read(struct fid_eq *, uint32_t *, void *, size_t, uint64_t) { return REFUSAL; }
@@ -307,7 +322,7 @@ static struct fi_ops_poll forked_poll = {
 
 static void endpoint_tables(struct fid_ep *ep)
 {
-	ep->ops = &forked_ep;
+	ep->ops = &forked_ep.base;
 	ep->cm = &forked_cm;
 	ep->msg = &forked_msg;
 	ep->tagged = &forked_tagged;
@@ -324,7 +339,7 @@ void weft_forked_tables(struct fid *fid)
 		((struct fid_fabric *)fid)->ops = &forked_fabric;
 		break;
 	case FI_CLASS_DOMAIN:
-		((struct fid_domain *)fid)->ops = &forked_domain;
+		((struct fid_domain *)fid)->ops = &forked_domain.base;
 		((struct fid_domain *)fid)->mr = &forked_mr;
 		break;
 	case FI_CLASS_AV:
@@ -334,10 +349,10 @@ void weft_forked_tables(struct fid *fid)
 		((struct fid_av_set *)fid)->ops = &forked_av_set;
 		break;
 	case FI_CLASS_CQ:
-		((struct fid_cq *)fid)->ops = &forked_cq;
+		((struct fid_cq *)fid)->ops = &forked_cq.base;
 		break;
 	case FI_CLASS_CNTR:
-		((struct fid_cntr *)fid)->ops = &forked_cntr;
+		((struct fid_cntr *)fid)->ops = &forked_cntr.base;
 		break;
 	case FI_CLASS_EQ:
 		((struct fid_eq *)fid)->ops = &forked_eq;
@@ -349,10 +364,10 @@ void weft_forked_tables(struct fid *fid)
 		((struct fid_poll *)fid)->ops = &forked_poll;
 		break;
 	case FI_CLASS_STX_CTX:
-		((struct fid_stx *)fid)->ops = &forked_ep;
+		((struct fid_stx *)fid)->ops = &forked_ep.base;
 		break;
 	case FI_CLASS_PEP:
-		((struct fid_pep *)fid)->ops = &forked_ep;
+		((struct fid_pep *)fid)->ops = &forked_ep.base;
 		((struct fid_pep *)fid)->cm = &forked_cm;
 		break;
 	case FI_CLASS_MR:

@@ -29,6 +29,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "../include/weft/hot.h"
+#include "later.h"
 
 /* A place in the list of all objects (fork.c). */
 struct weft_link {
@@ -261,10 +262,10 @@ int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid
 		  void *context);
 int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
 		  void *context);
-extern struct fi_ops_ep weft_rx_ops;
+extern struct weft_ops_ep weft_rx_ops;
 extern struct fi_ops_mr weft_mr_ops;
-extern struct fi_ops_cq weft_ops_cq;
-extern struct fi_ops_cntr weft_ops_cntr;
+extern struct weft_ops_cq weft_ops_cq;
+extern struct weft_ops_cntr weft_ops_cntr;
 extern struct fi_ops_eq weft_ops_eq;
 /* What later versions append to struct fi_domain_attr, and struct fi_mr_auth_key. */
 struct weft_domain_attr_later {
@@ -285,16 +286,6 @@ struct weft_mr_auth_key {
 	fi_addr_t src_addr;
 };
 
-/* struct fi_ops_av since 2.x, whose members after av_set 1.17 does not have. */
-struct weft_ops_av {
-	struct fi_ops_av base;
-#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
-	int (*insert_auth_key)(struct fid_av *av, const void *key, size_t len, fi_addr_t *addr,
-			       uint64_t flags);
-	int (*lookup_auth_key)(struct fid_av *av, fi_addr_t addr, void *key, size_t *len);
-	int (*set_user_id)(struct fid_av *av, fi_addr_t addr, fi_addr_t id, uint64_t flags);
-#endif
-};
 extern struct weft_ops_av weft_ops_av;
 void weft_recv_tables(void);        /* makes the two tables, which have receives only */
 extern struct fi_ops_msg weft_recv_msg;

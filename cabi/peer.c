@@ -90,15 +90,18 @@ static ssize_t no_sreadfrom(struct fid_cq *, void *, size_t, fi_addr_t *, const 
 }
 static int no_signal(struct fid_cq *) { return -FI_ENOSYS; }
 
-static struct fi_ops_cq peer_cq_ops = {
-	.size = sizeof(struct fi_ops_cq),
-	.read = peer_cq_read,
-	.readfrom = no_readfrom,
-	.readerr = no_readerr,
-	.sread = no_sread,
-	.sreadfrom = no_sreadfrom,
-	.signal = no_signal,
-	.strerror = weft_cq_strerror,
+static struct weft_ops_cq peer_cq_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_cq),
+		.read = peer_cq_read,
+		.readfrom = no_readfrom,
+		.readerr = no_readerr,
+		.sread = no_sread,
+		.sreadfrom = no_sreadfrom,
+		.signal = no_signal,
+		.strerror = weft_cq_strerror,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 int weft_peer_cq_import(struct weft_cq_obj *o, void *context)
@@ -112,7 +115,7 @@ int weft_peer_cq_import(struct weft_cq_obj *o, void *context)
 		return -FI_ENOMEM;
 	o->import->cq = cq;
 	pthread_mutex_init(&o->import->lock, NULL);
-	o->fid.ops = &peer_cq_ops;
+	o->fid.ops = &peer_cq_ops.base;
 	return 0;
 }
 
@@ -137,15 +140,18 @@ static uint64_t no_readval(struct fid_cntr *) { return 0; }
 static int no_add(struct fid_cntr *, uint64_t) { return -FI_ENOSYS; }
 static int no_cntr_wait(struct fid_cntr *, uint64_t, int) { return -FI_ENOSYS; }
 
-static struct fi_ops_cntr peer_cntr_ops = {
-	.size = sizeof(struct fi_ops_cntr),
-	.read = peer_cntr_read,
-	.readerr = no_readval,
-	.add = no_add,
-	.set = no_add,
-	.wait = no_cntr_wait,
-	.adderr = no_add,
-	.seterr = no_add,
+static struct weft_ops_cntr peer_cntr_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_cntr),
+		.read = peer_cntr_read,
+		.readerr = no_readval,
+		.add = no_add,
+		.set = no_add,
+		.wait = no_cntr_wait,
+		.adderr = no_add,
+		.seterr = no_add,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 int weft_peer_cntr_import(struct weft_cntr_obj *o, void *context)
@@ -159,7 +165,7 @@ int weft_peer_cntr_import(struct weft_cntr_obj *o, void *context)
 		return -FI_ENOMEM;
 	o->import->cntr = cntr;
 	pthread_mutex_init(&o->import->lock, NULL);
-	o->fid.ops = &peer_cntr_ops;
+	o->fid.ops = &peer_cntr_ops.base;
 	return 0;
 }
 

@@ -126,7 +126,7 @@ int weft_peer_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struc
 	o->imported = srx;
 	o->fid = (struct fid_ep){
 		.fid = { .fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &weft_srx_fi_ops },
-		.ops = &weft_rx_ops,
+		.ops = &weft_rx_ops.base,
 		.cm = &weft_nosys_cm,
 		.msg = &weft_nosys_msg,
 		.rma = &weft_nosys_rma,

@@ -14,15 +14,18 @@ static ssize_t no_cancel(fid_t, void *) { return -FI_ENOSYS; }
 static int no_getopt(fid_t, int, int, void *, size_t *) { return -FI_ENOPROTOOPT; }
 static int no_setopt(fid_t, int, int, const void *, size_t) { return -FI_ENOPROTOOPT; }
 
-static struct fi_ops_ep tx_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = weft_ep_cancel,
-	.getopt = no_getopt,
-	.setopt = no_setopt,
-	.tx_ctx = weft_no_tx_ctx,
-	.rx_ctx = weft_no_rx_ctx,
-	.rx_size_left = weft_no_size_left,
-	.tx_size_left = weft_no_size_left,
+static struct weft_ops_ep tx_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_ep),
+		.cancel = weft_ep_cancel,
+		.getopt = no_getopt,
+		.setopt = no_setopt,
+		.tx_ctx = weft_no_tx_ctx,
+		.rx_ctx = weft_no_rx_ctx,
+		.rx_size_left = weft_no_size_left,
+		.tx_size_left = weft_no_size_left,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 static struct fi_ops_cm sep_cm, ctx_cm; /* weft_nosys_cm with names; contexts have their endpoint's */
@@ -117,7 +120,7 @@ static int tx_context(struct fid_ep *sep, int index, struct fi_tx_attr *attr, st
 		free(o);
 		return rc;
 	}
-	o->fid.ops = &tx_ops;
+	o->fid.ops = &tx_ops.base;
 	if (opened.caps & FI_MSG)
 		o->fid.msg = &send_msg;
 	if (opened.caps & FI_TAGGED)
@@ -150,7 +153,7 @@ static int rx_context(struct fid_ep *sep, int index, struct fi_rx_attr *attr, st
 		free(o);
 		return rc;
 	}
-	o->fid.ops = &weft_rx_ops;
+	o->fid.ops = &weft_rx_ops.base;
 	if (opened.caps & FI_MSG)
 		o->fid.msg = &weft_recv_msg;
 	if (opened.caps & FI_TAGGED)
@@ -162,15 +165,18 @@ static int rx_context(struct fid_ep *sep, int index, struct fi_rx_attr *attr, st
 	return 0;
 }
 
-static struct fi_ops_ep sep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = no_cancel,
-	.getopt = no_getopt,
-	.setopt = no_setopt,
-	.tx_ctx = tx_context,
-	.rx_ctx = rx_context,
-	.rx_size_left = weft_no_size_left,
-	.tx_size_left = weft_no_size_left,
+static struct weft_ops_ep sep_ops = {
+	.base = {
+		.size = sizeof(struct weft_ops_ep),
+		.cancel = no_cancel,
+		.getopt = no_getopt,
+		.setopt = no_setopt,
+		.tx_ctx = tx_context,
+		.rx_ctx = rx_context,
+		.rx_size_left = weft_no_size_left,
+		.tx_size_left = weft_no_size_left,
+	},
+	.export_xpu = weft_no_export_xpu,
 };
 
 int weft_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
@@ -193,7 +199,7 @@ int weft_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid
 		free(o);
 		return rc;
 	}
-	o->fid.ops = &sep_ops;
+	o->fid.ops = &sep_ops.base;
 	o->fid.cm = &sep_cm;
 	take_over(o, &opened);
 	*ep = &o->fid;
