@@ -6,7 +6,7 @@
 
 #include "posting.h"
 #include "rma.h"
-#include "rma_post.h"
+#include "posting.h"
 #include "trace.h"
 
 #define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
@@ -80,26 +80,36 @@ static int convert(const struct atomic *a, struct weft_atomic_args *args)
 /* An operation on one element, if it can do without Go. */
 static ssize_t post_one(struct weft_ep_obj *o, const struct atomic *a, const struct weft_atomic_args *args)
 {
+	struct weft_post p; /* the data plane reads nothing that is not set here */
+
+	if (args->op < 0 || args->op > UINT8_MAX || args->datatype < 0 || args->datatype > UINT8_MAX)
+		return WEFT_POST_TO_GO;
 	if (a->remotes != 1 || !a->remote || a->remote->count != 1 || a->operands > 1 || a->compares > 1 || a->results > 1)
-		return WEFT_RMA_TO_GO;
+		return WEFT_POST_TO_GO;
 	if ((a->operands && (!a->operand || a->operand->count != 1)) ||
 	    (a->compares && (!a->compare || a->compare->count != 1)) ||
 	    (a->results && (!a->result || a->result->count != 1)))
-		return WEFT_RMA_TO_GO;
-	return weft_rma_atomic(o, &(struct weft_atomic_post){
-		.operand = a->operands ? a->operand->addr : NULL,
-		.compare = a->compares ? a->compare->addr : NULL,
-		.result = a->results ? a->result->addr : NULL,
-		.dest = args->dest, .addr = a->remote->addr, .key = a->remote->key, .flags = args->flags,
-		.context = (void *)args->context, .op = args->op, .datatype = args->datatype,
-		.kind = args->kind, .inject = args->inject });
+		return WEFT_POST_TO_GO;
+	p.buf = a->operands ? a->operand->addr : NULL;
+	p.dest = args->dest;
+	p.header = a->remote->addr;
+	p.flags = args->flags;
+	p.context = args->context;
+	p.kind = args->inject ? WEFT_POST_INJECT : 0;
+	p.key = a->remote->key;
+	p.compare = a->compares ? a->compare->addr : NULL;
+	p.result = a->results ? a->result->addr : NULL;
+	p.op = (uint8_t)args->op;
+	p.datatype = (uint8_t)args->datatype;
+	p.atomic = (uint8_t)args->kind;
+	return weft_post(o, WEFT_PLANE_ATOMIC, &p);
 }
 
 static ssize_t post(struct weft_ep_obj *o, const struct atomic *a, struct weft_atomic_args *args)
 {
 	ssize_t rc = post_one(o, a, args);
 
-	if (rc != WEFT_RMA_TO_GO)
+	if (rc != WEFT_POST_TO_GO)
 		return rc;
 	rc = convert(a, args);
 	return rc ? rc : weftGoAtomic(o->handle, args);

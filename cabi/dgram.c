@@ -31,14 +31,14 @@ static ssize_t dgram_senddata(struct fid_ep *ep, const void *buf, size_t len, vo
 	ssize_t rc = weft_ops_msg.senddata(ep, buf, len, desc, data, dest, context);
 
 	return rc == -FI_EAGAIN ? again(ep, buf, len, dest, data, EP(ep)->tx_op_flags, context,
-					WEFT_SEND_DATA) : rc;
+					WEFT_POST_DATA) : rc;
 }
 
 static ssize_t dgram_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest)
 {
 	ssize_t rc = weft_ops_msg.inject(ep, buf, len, dest);
 
-	return rc == -FI_EAGAIN ? again(ep, buf, len, dest, 0, 0, NULL, WEFT_SEND_INJECT) : rc;
+	return rc == -FI_EAGAIN ? again(ep, buf, len, dest, 0, 0, NULL, WEFT_POST_INJECT) : rc;
 }
 
 static ssize_t dgram_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
@@ -47,7 +47,7 @@ static ssize_t dgram_injectdata(struct fid_ep *ep, const void *buf, size_t len, 
 	ssize_t rc = weft_ops_msg.injectdata(ep, buf, len, data, dest);
 
 	return rc == -FI_EAGAIN ? again(ep, buf, len, dest, data, 0, NULL,
-					WEFT_SEND_INJECT | WEFT_SEND_DATA) : rc;
+					WEFT_POST_INJECT | WEFT_POST_DATA) : rc;
 }
 
 /* Vectors of one element take the fast path; longer ones are Go's already. */
@@ -66,7 +66,7 @@ static ssize_t dgram_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64
 	if (rc != -FI_EAGAIN || msg->iov_count != 1)
 		return rc;
 	return again(ep, msg->msg_iov->iov_base, msg->msg_iov->iov_len, msg->addr, msg->data, flags,
-		     msg->context, flags & FI_REMOTE_CQ_DATA ? WEFT_SEND_DATA : 0);
+		     msg->context, flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0);
 }
 
 struct fi_ops_msg weft_dgram_msg = {

@@ -57,7 +57,7 @@ static ssize_t h_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t f
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count))
 		return weft_ops_msg.sendmsg(ep, msg, flags);
 	return send_vec(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, 0, msg->data, flags,
-			msg->context, flags & FI_REMOTE_CQ_DATA ? WEFT_SEND_DATA : 0);
+			msg->context, flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0);
 }
 
 static ssize_t h_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
@@ -68,7 +68,7 @@ static ssize_t h_senddata(struct fid_ep *ep, const void *buf, size_t len, void *
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_msg.senddata(ep, buf, len, NULL, data, dest, context);
 	return send_vec(ep, &iov, &desc, 1, dest, 0, data, EP(ep)->tx_op_flags, context,
-			WEFT_SEND_DATA);
+			WEFT_POST_DATA);
 }
 
 static ssize_t h_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
@@ -105,7 +105,7 @@ static ssize_t h_tsend(struct fid_ep *ep, const void *buf, size_t len, void *des
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_tagged.send(ep, buf, len, NULL, dest, tag, context);
 	return send_vec(ep, &iov, &desc, 1, dest, tag, 0, EP(ep)->tx_op_flags, context,
-			WEFT_SEND_TAGGED);
+			WEFT_POST_TAGGED);
 }
 
 static ssize_t h_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -114,7 +114,7 @@ static ssize_t h_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_tagged.sendv(ep, iov, NULL, count, dest, tag, context);
 	return send_vec(ep, iov, desc, count, dest, tag, 0, EP(ep)->tx_op_flags, context,
-			WEFT_SEND_TAGGED);
+			WEFT_POST_TAGGED);
 }
 
 static ssize_t h_tsendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
@@ -123,7 +123,7 @@ static ssize_t h_tsendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, ui
 		return weft_ops_tagged.sendmsg(ep, msg, flags);
 	return send_vec(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->tag, msg->data,
 			flags, msg->context,
-			WEFT_SEND_TAGGED | (flags & FI_REMOTE_CQ_DATA ? WEFT_SEND_DATA : 0));
+			WEFT_POST_TAGGED | (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
 }
 
 static ssize_t h_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
@@ -134,7 +134,7 @@ static ssize_t h_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void 
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_tagged.senddata(ep, buf, len, NULL, data, dest, tag, context);
 	return send_vec(ep, &iov, &desc, 1, dest, tag, data, EP(ep)->tx_op_flags, context,
-			WEFT_SEND_TAGGED | WEFT_SEND_DATA);
+			WEFT_POST_TAGGED | WEFT_POST_DATA);
 }
 
 static ssize_t h_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,

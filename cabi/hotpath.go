@@ -1,6 +1,6 @@
 package main
 
-// #include "announced.h"
+// #include "arrival.h"
 import "C"
 
 import (

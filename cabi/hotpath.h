@@ -14,6 +14,7 @@
 #include "../include/weft/cq.h"
 #include "../include/weft/hot.h"
 #include "../include/weft/message.h"
+#include "../include/weft/post.h"
 
 /* The number of this thread, which is also its line of counters: from 0 up,
  * WEFT_STAT_LINES - 1 for all for whom there is none left. A thread that ends
@@ -39,11 +40,6 @@ static inline void weft_thread_count(weft_stat *lines, enum weft_stat_thread wha
 		weft_stat_add_shared(lines, what, n);
 }
 
-/* Bits of weft_send_args.kind. */
-#define WEFT_SEND_TAGGED 1u
-#define WEFT_SEND_DATA 2u
-#define WEFT_SEND_INJECT 4u
-
 /* Bits of a receive's flags that only weft may set. */
 #define WEFT_RECV_PRIVATE                                                                          \
 	(WEFT_RECV_TAGGED | WEFT_RECV_IOV | WEFT_RECV_CANCEL | WEFT_RECV_WORK | WEFT_RECV_DEVICE)
@@ -56,7 +52,7 @@ struct weft_send_args {
 	uint64_t data;
 	uint64_t flags;
 	uint64_t context;
-	uint32_t kind;
+	uint32_t kind; /* WEFT_POST_* (post.h) */
 };
 
 struct weft_recv_args {

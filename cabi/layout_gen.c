@@ -4,7 +4,7 @@
  *
  * Compiles where the C compiler lays the structures out as Go does.
  */
-#include "../include/weft/delivery.h"
+#include "../include/weft/post.h"
 #include "../include/weft/message.h"
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "its size in Go")
@@ -324,30 +324,68 @@ FIELD(struct weft_reader, buf, 8, 8);
 FIELD(struct weft_reader, src, 16, 8);
 FIELD(struct weft_reader, left, 24, 8);
 
-SIZE(struct weft_delivery, 216);
+SIZE(struct weft_delivery, 256);
 FIELD(struct weft_delivery, ep, 0, 8);
 FIELD(struct weft_delivery, reader, 8, 8);
-FIELD(struct weft_delivery, begun, 16, 4);
-FIELD(struct weft_delivery, ring, 20, 4);
-FIELD(struct weft_delivery, rings, 24, 4);
-FIELD(struct weft_delivery, budget, 28, 4);
-FIELD(struct weft_delivery, todo, 32, 4);
-FIELD(struct weft_delivery, worked, 36, 4);
-FIELD(struct weft_delivery, finish, 40, 4);
-FIELD(struct weft_delivery, read, 44, 4);
-FIELD(struct weft_delivery, messages, 48, 8);
-FIELD(struct weft_delivery, bytes, 56, 8);
-FIELD(struct weft_delivery, payload, 64, 8);
-FIELD(struct weft_delivery, length, 72, 8);
-FIELD(struct weft_delivery, tag, 80, 8);
-FIELD(struct weft_delivery, data, 88, 8);
-FIELD(struct weft_delivery, request, 96, 8);
-FIELD(struct weft_delivery, addr, 104, 8);
-FIELD(struct weft_delivery, bounce, 112, 8);
-FIELD(struct weft_delivery, recv, 120, 8);
-FIELD(struct weft_delivery, buf, 128, 8);
-FIELD(struct weft_delivery, source, 136, 4);
-FIELD(struct weft_delivery, id, 140, 4);
-FIELD(struct weft_delivery, flags, 144, 4);
-FIELD(struct weft_delivery, held, 148, 4);
-FIELD(struct weft_delivery, entry, 152, 64);
+FIELD(struct weft_delivery, tx_reader, 16, 8);
+FIELD(struct weft_delivery, begun, 24, 4);
+FIELD(struct weft_delivery, ring, 28, 4);
+FIELD(struct weft_delivery, rings, 32, 4);
+FIELD(struct weft_delivery, budget, 36, 4);
+FIELD(struct weft_delivery, todo, 40, 4);
+FIELD(struct weft_delivery, worked, 44, 4);
+FIELD(struct weft_delivery, finish, 48, 4);
+FIELD(struct weft_delivery, read, 52, 4);
+FIELD(struct weft_delivery, messages, 56, 8);
+FIELD(struct weft_delivery, bytes, 64, 8);
+FIELD(struct weft_delivery, payload, 72, 8);
+FIELD(struct weft_delivery, length, 80, 8);
+FIELD(struct weft_delivery, tag, 88, 8);
+FIELD(struct weft_delivery, data, 96, 8);
+FIELD(struct weft_delivery, request, 104, 8);
+FIELD(struct weft_delivery, addr, 112, 8);
+FIELD(struct weft_delivery, bounce, 120, 8);
+FIELD(struct weft_delivery, recv, 128, 8);
+FIELD(struct weft_delivery, buf, 136, 8);
+FIELD(struct weft_delivery, source, 144, 4);
+FIELD(struct weft_delivery, id, 148, 4);
+FIELD(struct weft_delivery, flags, 152, 4);
+FIELD(struct weft_delivery, held, 156, 4);
+FIELD(struct weft_delivery, line, 160, 4);
+FIELD(struct weft_delivery, peer, 164, 4);
+FIELD(struct weft_delivery, looks, 168, 4);
+FIELD(struct weft_delivery, stream, 172, 4);
+FIELD(struct weft_delivery, wake, 176, 4);
+FIELD(struct weft_delivery, next, 184, 8);
+FIELD(struct weft_delivery, entry, 192, 64);
+
+SIZE(struct weft_post, 176);
+FIELD(struct weft_post, ep, 0, 8);
+FIELD(struct weft_post, buf, 8, 8);
+FIELD(struct weft_post, len, 16, 8);
+FIELD(struct weft_post, dest, 24, 8);
+FIELD(struct weft_post, header, 32, 8);
+FIELD(struct weft_post, data, 40, 8);
+FIELD(struct weft_post, flags, 48, 8);
+FIELD(struct weft_post, context, 56, 8);
+FIELD(struct weft_post, kind, 64, 4);
+FIELD(struct weft_post, thread, 68, 4);
+FIELD(struct weft_post, key, 72, 8);
+FIELD(struct weft_post, compare, 80, 8);
+FIELD(struct weft_post, result, 88, 8);
+FIELD(struct weft_post, op, 96, 1);
+FIELD(struct weft_post, datatype, 97, 1);
+FIELD(struct weft_post, atomic, 98, 1);
+FIELD(struct weft_post, step, 100, 4);
+FIELD(struct weft_post, now, 104, 4);
+FIELD(struct weft_post, sent, 108, 4);
+FIELD(struct weft_post, todo, 112, 4);
+FIELD(struct weft_post, peer, 116, 4);
+FIELD(struct weft_post, hold, 120, 4);
+FIELD(struct weft_post, line, 124, 4);
+FIELD(struct weft_post, next, 128, 8);
+FIELD(struct weft_post, completion, 136, 8);
+FIELD(struct weft_post, cntr, 144, 8);
+FIELD(struct weft_post, path, 152, 8);
+FIELD(struct weft_post, at, 160, 8);
+FIELD(struct weft_post, claim, 168, 8);

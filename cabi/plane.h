@@ -12,6 +12,10 @@
 enum weft_plane_function {
 	WEFT_PLANE_DELIVER, /* struct weft_delivery: takes in the arrivals of an endpoint */
 	WEFT_PLANE_ACCEPT,  /* struct weft_acceptance: takes in one message of a port */
+	WEFT_PLANE_SEND,    /* struct weft_post, as those below: posts a message */
+	WEFT_PLANE_WRITE,   /* posts a write that is a message */
+	WEFT_PLANE_COPY,    /* posts a read or a write that is a copy */
+	WEFT_PLANE_ATOMIC,  /* posts an atomic operation on one integer */
 	WEFT_PLANE_FUNCTIONS,
 };
 

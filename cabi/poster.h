@@ -21,17 +21,30 @@ extern __thread struct weft_poster *weft_poster_self __attribute__((tls_model("i
 /* Gives the thread a line until it ends; NULL when all are taken. */
 struct weft_poster *weft_poster_new(void);
 
-/* NULL: this thread has no line, and may not post but through Go. */
-static inline struct weft_poster *weft_post_begin(void)
+/* The thread's line. NULL: there is none left, and this thread may not post but through Go. */
+static inline struct weft_poster *weft_post_line(void)
 {
 	struct weft_poster *me = weft_poster_self;
 
-	if (__builtin_expect(!me, 0) && !(me = weft_poster_new()))
-		return NULL;
+	return __builtin_expect(me != NULL, 1) ? me : weft_poster_new();
+}
+
+/* Says that the thread posts. */
+static inline void weft_post_resume(struct weft_poster *me)
+{
 	atomic_store_explicit(&me->posting,
 			      atomic_load_explicit(&me->posting, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Both of them. */
+static inline struct weft_poster *weft_post_begin(void)
+{
+	struct weft_poster *me = weft_post_line();
+
+	if (__builtin_expect(me != NULL, 1))
+		weft_post_resume(me);
 	return me;
 }
 

@@ -52,7 +52,7 @@ static int queue_msg(uint64_t domain, struct weft_work *w, const struct fi_op_ms
 	s = (struct weft_send_args){
 		.iov = op->msg.msg_iov, .count = op->msg.iov_count, .dest = op->msg.addr,
 		.data = op->msg.data, .flags = op->flags, .context = (uintptr_t)op->msg.context,
-		.kind = op->flags & FI_REMOTE_CQ_DATA ? WEFT_SEND_DATA : 0,
+		.kind = op->flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0,
 	};
 	r = (struct weft_recv_args){
 		.iov = s.iov, .count = s.count, .src = s.dest, .flags = s.flags,
@@ -75,7 +75,7 @@ static int queue_tagged(uint64_t domain, struct weft_work *w, const struct fi_op
 		.iov = op->msg.msg_iov, .count = op->msg.iov_count, .dest = op->msg.addr,
 		.tag = op->msg.tag, .data = op->msg.data, .flags = op->flags,
 		.context = (uintptr_t)op->msg.context,
-		.kind = WEFT_SEND_TAGGED | (op->flags & FI_REMOTE_CQ_DATA ? WEFT_SEND_DATA : 0),
+		.kind = WEFT_POST_TAGGED | (op->flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0),
 	};
 	r = (struct weft_recv_args){
 		.iov = s.iov, .count = s.count, .src = s.dest, .tag = s.tag,

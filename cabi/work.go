@@ -104,9 +104,9 @@ func sendArgs(a *C.struct_weft_send_args, on provider.Threshold) provider.SendAr
 		Data:    uint64(a.data),
 		Flags:   uint64(a.flags),
 		Context: uint64(a.context),
-		Tagged:  a.kind&C.WEFT_SEND_TAGGED != 0,
-		HasData: a.kind&C.WEFT_SEND_DATA != 0,
-		Inject:  a.kind&C.WEFT_SEND_INJECT != 0,
+		Tagged:  a.kind&C.WEFT_POST_TAGGED != 0,
+		HasData: a.kind&C.WEFT_POST_DATA != 0,
+		Inject:  a.kind&C.WEFT_POST_INJECT != 0,
 		On:      on,
 	}
 }

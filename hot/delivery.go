@@ -20,20 +20,27 @@ type Reader struct {
 //
 //weft:enum weft_delivery_code
 const (
-	DeliveryDone     = 0 // nothing: all that is here is taken in
-	DeliveryGo       = 1 // the runtime is to make progress: what comes next is not for the data plane
-	DeliveryOneSided = 2 // serve the one-sided operations at the head of the ring
-	DeliveryAck      = 3 // take the acknowledgement at the head of the ring
-	DeliveryRead     = 4 // read the announced message; then say so in [Delivery].Read
-	DeliverySettle   = 5 // the runtime gives the message to the receive that it matched
-	DeliveryComplete = 6 // the runtime writes [Delivery].Entry to the queue, whose ring is full
+	DeliveryDone        = 0 // nothing: all that is here is taken in
+	DeliveryGo          = 1 // the runtime is to make progress: what comes next is not for the data plane
+	DeliveryPause       = 2 // pause for a moment: more is likely to come at once
+	DeliveryAck         = 3 // the runtime takes the acknowledgement of source for request, whose outcome is data
+	DeliveryRead        = 4 // read the announced message; then say so in [Delivery].Read
+	DeliverySettle      = 5 // the runtime gives the message to the receive that it matched
+	DeliveryComplete    = 6 // the runtime writes [Delivery].Entry to the queue, whose ring is full
+	DeliveryAcknowledge = 7 // the runtime acknowledges request to source, when there is room
+	DeliveryWakePeer    = 8 // ring the doorbell of peer
 )
 
-// Bits of [Delivery].Todo: what the shim does when the delivery has ended.
+// Bits of [Delivery].Todo and of [Post].Todo: what the shim does when the call has ended.
 const (
-	TodoWakeCQ    = 1
-	TodoWakeCntr  = 2
-	TodoTriggered = 4
+	TodoWakeCQ       = 1   // of a delivery: of receives; of a post: of transmits
+	TodoWakeCntr     = 2   // of receives; of a post: [Post].Cntr
+	TodoTriggered    = 4   // operations that wait for a counter may be due
+	TodoWakePeer     = 8   // ring the doorbell of peer
+	TodoComplete     = 16  // the queue's ring is full: the runtime writes the completion
+	TodoFetchLost    = 32  // the peer may have gone: the runtime looks for operations that wait for it
+	TodoWakeTxCQ     = 64  // the queue of transmits
+	TodoWakeReadCntr = 128 // the counter of reads
 )
 
 // Bits of [Delivery].Flags.
@@ -51,6 +58,7 @@ type Delivery struct {
 	_        structs.HostLayout
 	EP       uintptr `c:"struct weft_hot_ep *"`
 	Reader   uintptr `c:"struct weft_reader *"` // for receives, NULL: the queue
+	TxReader uintptr `c:"struct weft_reader *"` // for transmits, NULL: the queue
 	Begun    uint32  // data plane only: how far it is
 	Ring     uint32  // the inbound ring at hand
 	Rings    uint32  // data plane only: how many are left, this one included
@@ -75,5 +83,12 @@ type Delivery struct {
 	ID      uint32 // its identity
 	Flags   uint32 // Message*
 	Held    uint32 // data plane only: messages held when it began
-	Entry   CQE    // with DeliveryComplete
+	Line    uint32 // with DeliveryRead: of the sender in the endpoint's table
+	Peer    uint32 // with DeliveryWakePeer: number of the peer
+	Looks   uint32 // data plane only: looks at an empty ring
+	Stream  uint32 // data plane only: the last operation was one that more may follow at once
+	Wake    uint32 // data plane only: the peer that was answered sleeps
+	_       uint32
+	Next    uintptr `c:"const void *"` // line that is likely to be written soon, or NULL
+	Entry   CQE     // with DeliveryComplete
 }

@@ -62,7 +62,7 @@ type EP struct {
 	Fetches     uintptr `c:"struct weft_hot_fetch *"`
 	WriteCntr   uintptr `c:"struct weft_hot_cntr *"`
 	ReadCntr    uintptr `c:"struct weft_hot_cntr *"`
-	CopyMax     uint64  // bytes that a post may copy to or from a peer's memory (cabi/rma_copy.c)
+	CopyMax     uint64  // bytes that a post may copy to or from a peer's memory (dataplane.Copy)
 	StartTime   uint64  // of this process, as claims have it
 	PID         uint32  // of this process
 	LendMin     uint32  // bytes from which Go may lend a copy to its target, 0: none
@@ -71,7 +71,7 @@ type EP struct {
 	Paths       uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go
 	PortSources uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by the port's numbers
 	LendRest    uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter
-	ReadMax     uint32  // bytes of an announced message that C reads from its sender's memory (cabi/announced.c); 0: none
+	ReadMax     uint32  // bytes of an announced message that C reads from its sender's memory (internal/dataplane); 0: none
 	CopiedMax   uint64  // bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all
 	Copied      uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
 	PortActive  uint32  `c:"_Atomic"` // with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed

@@ -99,7 +99,7 @@ const Lanes = 8
 type Lane struct {
 	_    structs.HostLayout
 	Tail uint64 `c:"_Atomic"` // written and read by the ring's senders, relaxed (see ring.h)
-	Free uint64 `c:"_Atomic"` // of a ring with one sender: positions that are free end here (cabi/lane.h); his, relaxed
+	Free uint64 `c:"_Atomic"` // of a ring with one sender: positions that are free end here (hw/loopback/outbound); his, relaxed
 	_    [112]byte
 }
 

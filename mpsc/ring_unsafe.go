@@ -117,6 +117,23 @@ func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uin
 	return nil, 0, false
 }
 
+// Free tells whether the slot at pos is free for that position.
+func (r *Ring) Free(pos uint64) bool { return atomic.LoadUint64(r.word(pos)) == r.seq(pos) }
+
+// Released tells a producer whether the consumer is done with the message at pos.
+func (r *Ring) Released(pos uint64) bool {
+	return int64(atomic.LoadUint64(r.word(pos))-r.seq(pos))>>hot.SeqLapShift > 0
+}
+
+// Take claims the slot at pos for owner. The caller is the only producer, pos is the tail, and the slot is known to be
+// free.
+func (r *Ring) Take(owner uint32, pos uint64) unsafe.Pointer {
+	slot := r.Slot(pos)
+	order.Store64((*uint64)(slot), r.seq(pos)|uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift|hot.SlotTaken)
+	order.Store64(r.tail, pos+1)
+	return slot
+}
+
 // HasRoom looks whether a claim has a chance now.
 func (r *Ring) HasRoom() bool {
 	pos := atomic.LoadUint64(r.tail)

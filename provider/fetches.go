@@ -13,7 +13,7 @@ import (
 )
 
 // fetches are the atomic operations that C has posted and that wait for their
-// results (cabi/rma_post.c). C takes in an answer by itself as a rule; what it
+// results (dataplane.Atomic). C takes in an answer by itself as a rule; what it
 // leaves comes here: refusals, results that find their queue full, the loss of
 // a peer. Whoever finishes one holds the progress lease.
 type fetches struct {

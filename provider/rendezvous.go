@@ -71,7 +71,7 @@ type recvOp struct {
 func (op *recvOp) sender() sender { return sender{op.source, op.number} }
 
 // readMax is the longest announced message, in bytes, that C reads without asking here
-// (cabi/announced.c), 0 for none: not what the sender helps with, or what is cut into
+// (internal/dataplane), 0 for none: not what the sender helps with, or what is cut into
 // segments, nor anything where a thread does the copies.
 func (e *Endpoint) readMax() uint32 {
 	p := e.ports[0]

@@ -27,7 +27,7 @@ const (
 )
 
 // lendMin is the shortest operation, in bytes, that C asks about before it copies
-// (cabi/rma_copy.c); 0: none.
+// (dataplane.Copy); 0: none.
 func (e *Endpoint) lendMin() uint32 {
 	if least := e.domain.cfg.RMALendSize; least <= maxShareChunk && e.txCQ != nil && e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)

@@ -30,6 +30,7 @@ var headers = []header{
 			"allocates them off its heap and fills them. All of it is private to the process.",
 		files: []string{"cq.go", "recv.go", "tx.go", "port.go", "onesided.go", "ep.go"}},
 	{name: "delivery.h", includes: []string{`"hot.h"`}, dir: "hot", files: []string{"delivery.go"}},
+	{name: "post.h", includes: []string{`"delivery.h"`}, dir: "hot", files: []string{"post.go"}},
 	{name: "stat_words.h", dir: "internal/stats",
 		text:  "The words of the counters that C adds to (stats.h), and how many lines of words an endpoint has.",
 		files: []string{"layout.go", "table.go"}},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
 )
 
 // FillPeer writes the endpoint into a line of the C path's table.
@@ -24,11 +25,8 @@ func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 	line.Log2Slots = uint16(view.Log2Slots)
 	line.Owner = e.owner
 	line.Peer = e.number
-	line.KeyCount = e.seg.geo.keyCount
-	line.Keys, line.PID = 0, 0
-	if line.KeyCount != 0 {
-		line.Keys = uintptr(unsafe.Pointer(e.seg.key(0)))
-	}
+	keys := e.keys()
+	line.Keys, line.KeyCount, line.PID = keys.At, keys.Count, 0
 	if i.cfg.UseCMA != CMANo && !e.noCMA.Load() {
 		line.PID = e.pid
 	}
@@ -39,6 +37,14 @@ func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 	}
 	atomic.StoreUintptr(&line.Slots, view.Slots) // release: C loads it with acquire and then the rest
 	return nil
+}
+
+// keys is the peer's key table.
+func (e *Endpoint) keys() outbound.Keys {
+	if e.seg.geo.keyCount == 0 {
+		return outbound.Keys{}
+	}
+	return outbound.Keys{At: uintptr(unsafe.Pointer(e.seg.key(0))), Count: e.seg.geo.keyCount}
 }
 
 // PutPending tells whether the peer has yet to take in a write or atomic that
@@ -53,7 +59,7 @@ func (i *Iface) PutPending(ep hw.Endpoint, line *hot.Peer) bool {
 	if put == 0 {
 		return false
 	}
-	return !released(&e.ring, put-1)
+	return !e.ring.Released(put - 1)
 }
 
 // SendPending looks at the peer's ring from the last position that is known to
@@ -65,7 +71,7 @@ func (i *Iface) SendPending(ep hw.Endpoint) bool {
 	}
 	defer e.end()
 	tail := atomic.LoadUint64(e.ring.TailWord())
-	return tail != 0 && !released(&e.ring, tail-1) || claimed(&e.ring, tail)
+	return tail != 0 && !e.ring.Released(tail-1) || claimed(&e.ring, tail)
 }
 
 // FillEP writes what the C path needs to look for arrivals.

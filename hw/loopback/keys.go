@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
 )
 
 // The key table of a segment is where peers find the regions that they may
@@ -125,16 +126,11 @@ func (e *Endpoint) FindKey(name uint64) (hw.RemoteKey, error) {
 	if err := e.ready(); err != nil {
 		return hw.RemoteKey{}, err
 	}
-	count := e.seg.geo.keyCount
-	for n := range min(hot.KeyProbes, count) {
-		at := (hot.KeyPlace(name, count) + n) & (count - 1)
-		k := e.seg.key(at)
-		state := atomic.LoadUint64(&k.State)
-		if state&1 != 0 && atomic.LoadUint64(&k.Name) == name && atomic.LoadUint64(&k.State) == state {
-			return hw.RemoteKey{keyName: name, keyEntry: uint64(at) + 1, keyState: state}, nil
-		}
+	k, entry, state := e.keys().Find(name)
+	if k == nil {
+		return hw.RemoteKey{}, hw.ErrKey
 	}
-	return hw.RemoteKey{}, hw.ErrKey
+	return hw.RemoteKey{keyName: name, keyEntry: uint64(entry) + 1, keyState: state}, nil
 }
 
 // claim says that this process is at a region, and checks the access. Without
@@ -146,45 +142,22 @@ func (e *Endpoint) claim(key hw.RemoteKey, addr, n uint64, right uint32) (c *hot
 			return nil, 0, err
 		}
 	}
-	entry := uint32(key[keyEntry]) - 1
-	if entry >= e.seg.geo.keyCount {
+	table, entry := e.keys(), uint32(key[keyEntry])-1
+	if entry >= table.Count {
 		return nil, 0, hw.ErrKey
 	}
-	if c = e.takeClaim(entry); c == nil {
+	self := &e.iface.host.self
+	c, index := table.Claim(entry, self.pid, self.start, e.claimHint.Load())
+	if c == nil {
 		return nil, 0, hw.ErrNoResource
 	}
-	k := e.seg.key(entry)
-	state := atomic.LoadUint64(&k.State)
-	base, length := atomic.LoadUint64(&k.Base), atomic.LoadUint64(&k.Len)
-	offset := addr - base
-	at = atomic.LoadUint64(&k.Addr) + offset
-	if state != key[keyState] || atomic.LoadUint32(&k.Access)&right != right || offset > length || n > length-offset ||
-		atomic.LoadUint64(&k.State) != state {
-		releaseClaim(c)
+	if e.claimHint.Load() != index {
+		e.claimHint.Store(index)
+	}
+	at, ok := outbound.Locate(table.Entry(entry), key[keyState], addr, n, right)
+	if !ok {
+		outbound.Release(c)
 		return nil, 0, hw.ErrKey
 	}
 	return c, at, nil
-}
-
-// takeClaim claims an entry with any claim that is free, nil if none is.
-func (e *Endpoint) takeClaim(entry uint32) *hot.Claim {
-	word := uint64(e.iface.host.self.pid)<<32 | uint64(entry+1)
-	first := e.claimHint.Load()
-	for n := range uint32(hot.Claims) {
-		at := (first + n) % hot.Claims
-		c := e.seg.claim(at)
-		if atomic.LoadUint64(&c.Word) == 0 && atomic.CompareAndSwapUint64(&c.Word, 0, word) {
-			atomic.StoreUint64(&c.StartTime, e.iface.host.self.start)
-			if n != 0 {
-				e.claimHint.Store(at)
-			}
-			return c
-		}
-	}
-	return nil
-}
-
-func releaseClaim(c *hot.Claim) {
-	atomic.StoreUint64(&c.StartTime, 0)
-	atomic.StoreUint64(&c.Word, 0)
 }

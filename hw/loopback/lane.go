@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/mpsc"
 )
@@ -49,7 +50,7 @@ func (l *lane) renew() {
 		setFree(&l.ring, pos)
 	}
 	order.Store64(l.ring.TailWord(), l.head)
-	order.Store64(freeWord(&l.ring), 0)
+	order.Store64(outbound.FreeWord(&l.ring), 0)
 	l.hole = holeSuspicion{}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
 )
 
 // One-sided operations are done by the caller before they return: the kernel
@@ -39,7 +40,7 @@ func (e *Endpoint) oneSided(local []hw.Segment, addr uint64, key hw.RemoteKey, c
 	}
 	remote := [1]hw.RemoteSegment{{Addr: at, Len: n}}
 	_, err = e.transfer(local, remote[:], call)
-	releaseClaim(c)
+	outbound.Release(c)
 	return err
 }
 
@@ -63,8 +64,8 @@ func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.Remote
 	if err := e.ready(); err != nil {
 		return err
 	}
-	b, _, ok := i.freeBounce(i.stripes[stripe])
-	if !ok {
+	b, _ := outbound.FreeBounce(i.stripes[stripe])
+	if b == nil {
 		return hw.ErrNoResource
 	}
 	pack(payload(b, n))

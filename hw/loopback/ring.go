@@ -18,23 +18,11 @@ func slotWord(r *mpsc.Ring, pos uint64) (word *uint64, free uint64) {
 	return (*uint64)(r.Slot(pos)), pos >> (view.Log2Slots & 63) << hot.SeqLapShift
 }
 
-// room looks whether a claim has a chance, so that a full ring costs no copy.
-func room(r *mpsc.Ring) bool {
-	word, free := slotWord(r, r.Tail())
-	return int64(atomic.LoadUint64(word)-free)>>hot.SeqLapShift >= 0
-}
-
-// released tells whether the consumer is done with the message at pos.
-func released(r *mpsc.Ring, pos uint64) bool {
-	word, free := slotWord(r, pos)
-	return int64(atomic.LoadUint64(word)-free)>>hot.SeqLapShift > 0
-}
-
 // claimed tells whether there are messages from pos on that the consumer is not
 // done with.
 func claimed(r *mpsc.Ring, pos uint64) bool {
 	for range 1 << r.Hot().Log2Slots {
-		if word, free := slotWord(r, pos); !released(r, pos) {
+		if word, free := slotWord(r, pos); !r.Released(pos) {
 			return atomic.LoadUint64(word) != free
 		}
 		pos++

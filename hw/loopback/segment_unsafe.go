@@ -164,12 +164,6 @@ func (s *segment) ring(n uint32) mpsc.Ring {
 	return mpsc.NewView(unsafe.Add(lane, laneHeader), lane, s.geo.ringLog2, hot.SlotBytes)
 }
 
-// freeWord is where the only sender of an inbound ring keeps how far its slots are free (cabi/lane.h).
-// The owner stores 0 when the ring is about to get another sender.
-func freeWord(r *mpsc.Ring) *uint64 {
-	return &(*hot.Lane)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.Lane{}.Tail)))).Free
-}
-
 // attach returns entry i, less than attachCount.
 func (s *segment) attach(i uint32) *hot.Attach {
 	return (*hot.Attach)(s.at(s.geo.attachOffset + uint64(i)*attachBytes))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/order"
 )
 
@@ -30,16 +31,14 @@ func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 		return err
 	}
 	defer e.end()
-	at, pos, ok := e.ring.Claim(e.owner, e.exclusive)
+	slot, pos, ok := outbound.Claim(&e.ring, e.owner, e.exclusive)
 	if !ok {
 		return hw.ErrNoResource
 	}
-	slot := (*hot.Slot)(at)
-	slot.AMID, slot.Flags, slot.Head, slot.Length = uint8(id), 0, uint16(len(head)), uint32(len(payload))
-	slot.Header = header
+	outbound.Put(slot, uint8(id), 0, len(head), len(payload), header)
 	copy(slot.Body[:], head)
 	copy(slot.Body[len(head):], payload)
-	e.publish(at, pos)
+	e.publish(slot, pos)
 	return nil
 }
 
@@ -57,26 +56,23 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return err
 	}
 	defer e.end()
-	if !room(&e.ring) {
+	if !outbound.Room(&e.ring, e.exclusive) {
 		return hw.ErrNoResource
 	}
-	b, index, ok := i.freeBounce(i.stripes[stripe])
-	if !ok {
+	b, index := outbound.FreeBounce(i.stripes[stripe])
+	if b == nil {
 		return hw.ErrNoResource
 	}
 	pack(payload(b, n))
-	at, pos, ok := e.ring.Claim(e.owner, e.exclusive)
+	slot, pos, ok := outbound.Claim(&e.ring, e.owner, e.exclusive)
 	if !ok {
 		return hw.ErrNoResource // the buffer was not marked: it is still free
 	}
-	atomic.StoreUint32(&b.Peer, e.number)
-	atomic.StoreUint32(&b.State, e.owner)
-	slot := (*hot.Slot)(at)
-	slot.AMID, slot.Flags, slot.Head, slot.Length = uint8(id), hot.SlotBounce, uint16(len(head)), uint32(n)
-	slot.Header = header
+	outbound.Mark(b, e.owner, e.number)
+	outbound.Put(slot, uint8(id), hot.SlotBounce, len(head), n, header)
 	copy(slot.Body[:], head)
 	*(*hot.BounceRef)(unsafe.Pointer(&slot.Body[refOffset(len(head))])) = hot.BounceRef{Index: index}
-	e.publish(at, pos)
+	e.publish(slot, pos)
 	if e.dead.Load() { // CheckPeers may have looked for buffers before we marked this one
 		atomic.CompareAndSwapUint32(&b.State, e.owner, 0)
 	}
@@ -110,27 +106,10 @@ func (e *Endpoint) end() { e.users.Add(-1) }
 
 // publish makes the slot visible and rings the bell of a sleeper, with a full
 // fence between, as there is between the sleeper's steps.
-func (e *Endpoint) publish(slot unsafe.Pointer, pos uint64) {
-	e.ring.Publish(slot, e.owner, pos)
+func (e *Endpoint) publish(slot *hot.Slot, pos uint64) {
+	e.ring.Publish(unsafe.Pointer(slot), e.owner, pos)
 	if atomic.LoadUint32(e.rxState)&hot.RxWaitable != 0 {
 		order.Fence()
 		e.Wake()
 	}
-}
-
-// freeBounce finds a free buffer of a stripe whose lease the caller holds. It
-// is not marked: it stays free until its state is stored.
-func (i *Iface) freeBounce(s *hot.Stripe) (b *hot.Bounce, index uint32, ok bool) {
-	for range s.BounceCount {
-		n := s.BounceNext
-		s.BounceNext = n + 1
-		if s.BounceNext >= s.BounceCount {
-			s.BounceNext = 0
-		}
-		b = i.seg.bounce(s.BounceFirst + n)
-		if atomic.LoadUint32(&b.State) == 0 { // acquire ↔ the receiver's store of 0: it has read the payload
-			return b, s.BounceFirst + n, true
-		}
-	}
-	return nil, 0, false
 }

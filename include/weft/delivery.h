@@ -22,17 +22,24 @@ struct weft_reader {
 enum weft_delivery_code {
 	WEFT_DELIVERY_DONE = 0, /* nothing: all that is here is taken in */
 	WEFT_DELIVERY_GO = 1, /* the runtime is to make progress: what comes next is not for the data plane */
-	WEFT_DELIVERY_ONE_SIDED = 2, /* serve the one-sided operations at the head of the ring */
-	WEFT_DELIVERY_ACK = 3, /* take the acknowledgement at the head of the ring */
+	WEFT_DELIVERY_PAUSE = 2, /* pause for a moment: more is likely to come at once */
+	WEFT_DELIVERY_ACK = 3, /* the runtime takes the acknowledgement of source for request, whose outcome is data */
 	WEFT_DELIVERY_READ = 4, /* read the announced message; then say so in weft_delivery.read */
 	WEFT_DELIVERY_SETTLE = 5, /* the runtime gives the message to the receive that it matched */
 	WEFT_DELIVERY_COMPLETE = 6, /* the runtime writes weft_delivery.entry to the queue, whose ring is full */
+	WEFT_DELIVERY_ACKNOWLEDGE = 7, /* the runtime acknowledges request to source, when there is room */
+	WEFT_DELIVERY_WAKE_PEER = 8, /* ring the doorbell of peer */
 };
 
-/* Bits of weft_delivery.todo: what the shim does when the delivery has ended. */
-#define WEFT_TODO_WAKE_CQ 1
-#define WEFT_TODO_WAKE_CNTR 2
-#define WEFT_TODO_TRIGGERED 4
+/* Bits of weft_delivery.todo and of weft_post.todo: what the shim does when the call has ended. */
+#define WEFT_TODO_WAKE_CQ 1 /* of a delivery: of receives; of a post: of transmits */
+#define WEFT_TODO_WAKE_CNTR 2 /* of receives; of a post: weft_post.cntr */
+#define WEFT_TODO_TRIGGERED 4 /* operations that wait for a counter may be due */
+#define WEFT_TODO_WAKE_PEER 8 /* ring the doorbell of peer */
+#define WEFT_TODO_COMPLETE 16 /* the queue's ring is full: the runtime writes the completion */
+#define WEFT_TODO_FETCH_LOST 32 /* the peer may have gone: the runtime looks for operations that wait for it */
+#define WEFT_TODO_WAKE_TX_CQ 64 /* the queue of transmits */
+#define WEFT_TODO_WAKE_READ_CNTR 128 /* the counter of reads */
 
 /* Bits of weft_delivery.flags. */
 #define WEFT_MESSAGE_TAGGED 1
@@ -44,6 +51,7 @@ enum weft_delivery_code {
 struct weft_delivery {
 	struct weft_hot_ep *ep;
 	struct weft_reader *reader; /* for receives, NULL: the queue */
+	struct weft_reader *tx_reader; /* for transmits, NULL: the queue */
 	uint32_t begun; /* data plane only: how far it is */
 	uint32_t ring; /* the inbound ring at hand */
 	uint32_t rings; /* data plane only: how many are left, this one included */
@@ -68,6 +76,13 @@ struct weft_delivery {
 	uint32_t id; /* its identity */
 	uint32_t flags; /* WEFT_MESSAGE_* */
 	uint32_t held; /* data plane only: messages held when it began */
+	uint32_t line; /* with WEFT_DELIVERY_READ: of the sender in the endpoint's table */
+	uint32_t peer; /* with WEFT_DELIVERY_WAKE_PEER: number of the peer */
+	uint32_t looks; /* data plane only: looks at an empty ring */
+	uint32_t stream; /* data plane only: the last operation was one that more may follow at once */
+	uint32_t wake; /* data plane only: the peer that was answered sleeps */
+	uint32_t pad0;
+	const void *next; /* line that is likely to be written soon, or NULL */
 	struct weft_cqe entry; /* with WEFT_DELIVERY_COMPLETE */
 };
 

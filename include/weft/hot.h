@@ -378,7 +378,7 @@ struct weft_hot_ep {
 	struct weft_hot_fetch *fetches;
 	struct weft_hot_cntr *write_cntr;
 	struct weft_hot_cntr *read_cntr;
-	uint64_t copy_max; /* bytes that a post may copy to or from a peer's memory (cabi/rma_copy.c) */
+	uint64_t copy_max; /* bytes that a post may copy to or from a peer's memory (dataplane.Copy) */
 	uint64_t start_time; /* of this process, as claims have it */
 	uint32_t pid; /* of this process */
 	uint32_t lend_min; /* bytes from which Go may lend a copy to its target, 0: none */
@@ -389,7 +389,7 @@ struct weft_hot_ep {
 	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by the port's numbers */
 	/* copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter */
 	_Atomic uint32_t lend_rest;
-	/* bytes of an announced message that C reads from its sender's memory (cabi/announced.c); 0: none */
+	/* bytes of an announced message that C reads from its sender's memory (internal/dataplane); 0: none */
 	uint32_t read_max;
 	/* bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all */
 	uint64_t copied_max;

@@ -90,7 +90,7 @@ struct weft_segment {
 /* weft_lane stands before the slots of an inbound ring. */
 struct weft_lane {
 	_Atomic uint64_t tail; /* written and read by the ring's senders, relaxed (see ring.h) */
-	/* of a ring with one sender: positions that are free end here (cabi/lane.h); his, relaxed */
+	/* of a ring with one sender: positions that are free end here (hw/loopback/outbound); his, relaxed */
 	_Atomic uint64_t free;
 	uint8_t pad0[112];
 };

@@ -1,10 +1,13 @@
 package dataplane
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -27,6 +30,10 @@ func (r *Receiver) takeAnnounced(d *hot.Delivery, ep *hot.EP, owner uint32, slot
 		ID: src.ID, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length, Payload: uintptr(head.Addr),
 		Flags: head.Flags, Data: head.Data,
 	}
+	line, peer := peerOf(ep, addr-1)
+	if peer == nil || atomic.LoadUint32(&peer.PID) == 0 || atomic.LoadUintptr(&peer.Slots) == 0 {
+		return hot.DeliveryGo // its memory cannot be read
+	}
 	rv := r.find(ep, &a)
 	if rv == nil {
 		return hot.DeliveryGo
@@ -36,7 +43,7 @@ func (r *Receiver) takeAnnounced(d *hot.Delivery, ep *hot.EP, owner uint32, slot
 		return hot.DeliveryGo
 	}
 	describe(d, &a, uint64(uintptr(unsafe.Pointer(rv))))
-	d.Request, d.Buf, d.Bounce = head.Request, buf, 0
+	d.Request, d.Buf, d.Bounce, d.Line = head.Request, buf, 0, uint32(line)
 	d.Read, d.Finish = 0, finishRead
 	return hot.DeliveryRead
 }
@@ -51,6 +58,43 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) *match.Recv {
 		return nil
 	}
 	return eng.Find(a.ID, a.Tag)
+}
+
+// acknowledge tells the sender of an announced message that it is here. Where there is no room, the shim has the runtime
+// do so; where the sender sleeps, it rings its doorbell.
+func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
+	_, peer := peerOf(ep, d.Addr-1)
+	slots := uintptr(0)
+	if peer != nil {
+		slots = atomic.LoadUintptr(&peer.Slots)
+	}
+	if slots == 0 {
+		return hot.DeliveryAcknowledge
+	}
+	view := ringOf(peer, slots)
+	ring := mpsc.View(&view)
+	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
+	if !ok {
+		return hot.DeliveryAcknowledge
+	}
+	outbound.Put(slot, hot.AMAck, 0, 8, 0, d.Request)
+	*(*uint64)(unsafe.Pointer(&slot.Body)) = 0 // it is done
+	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
+	if sleeps(peer) {
+		d.Peer = peer.Peer
+		return hot.DeliveryWakePeer
+	}
+	return next
+}
+
+// takeAck has the runtime end the announced message that an acknowledgement names.
+func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+	if src, _ := sender(ep, owner); src == nil || m.flags != 0 || m.length != 0 || m.head != 8 {
+		return hot.DeliveryGo
+	}
+	d.Source, d.Request, d.Data = owner-1, m.header, *(*uint64)(unsafe.Pointer(&slot.Body))
+	d.Bounce, d.Finish = 0, finishSlot
+	return hot.DeliveryAck
 }
 
 // received completes the receive of an announced message that is in its buffer.

@@ -43,41 +43,67 @@ func put(to *hot.Reader, format uint32, e *hot.CQE) {
 	to.Left--
 }
 
-// queueRing returns ring 0 of a queue.
-func queueRing(q *hot.CQ) hot.Ring {
-	h := (*hot.CQRing)(pointer(q.Rings))
+// queueRing returns ring n of a queue.
+func queueRing(q *hot.CQ, n uint32) hot.Ring {
+	at := q.Rings + uintptr(n)*uintptr(q.RingStride)
 	return hot.Ring{
-		Slots: q.Rings + unsafe.Sizeof(*h), Tail: q.Rings + unsafe.Offsetof(h.Tail), Log2Slots: q.Log2Slots,
+		Slots: at + unsafe.Sizeof(hot.CQRing{}), Tail: at + unsafe.Offsetof(hot.CQRing{}.Tail), Log2Slots: q.Log2Slots,
 		SlotBytes: uint32(unsafe.Sizeof(hot.CQE{})),
 	}
 }
 
 // queueEmpty tells whether ring 0 has nothing to read and nothing waits for room there.
 func queueEmpty(q *hot.CQ) bool {
-	view := queueRing(q)
+	view := queueRing(q, 0)
 	head := (*uint64)(pointer(q.Rings))
 	return atomic.LoadUint64(&q.Overflow) == 0 && !mpsc.View(&view).Ready(atomic.LoadUint64(head))
 }
 
-// completeTo writes a completion to a reader, or to ring 0 of the queue if there is none. False: the ring is full, or
-// others wait for room there.
-func completeTo(q *hot.CQ, to *hot.Reader, e *hot.CQE) bool {
+// spot is where a completion goes: a reader, or a slot of ring 0 of the queue. Whoever takes one fills it.
+// Its addresses are no pointers, which would need write barriers.
+type spot struct {
+	reader uintptr // of the hot.Reader, 0: the queue
+	slot   uintptr // of the hot.CQE
+	pos    uint64
+}
+
+// take finds a spot at a reader, nil: in the queue. False: the ring is full, or others wait for room there.
+func (s *spot) take(q *hot.CQ, to *hot.Reader) bool {
+	s.reader = 0
 	if to != nil && to.Left != 0 {
-		put(to, q.Format, e)
+		s.reader = uintptr(unsafe.Pointer(to))
 		return true
 	}
 	if atomic.LoadUint64(&q.Overflow) != 0 {
 		return false
 	}
-	view := queueRing(q)
-	ring := mpsc.View(&view)
-	slot, pos, ok := ring.Claim(0, q.Flags&hot.CQExclusive != 0)
-	if !ok {
+	view := queueRing(q, 0)
+	slot, pos, ok := mpsc.View(&view).Claim(0, q.Flags&hot.CQExclusive != 0)
+	s.slot, s.pos = uintptr(slot), pos
+	return ok
+}
+
+// fill writes the completion, and tells whether it is in the queue.
+func (s *spot) fill(q *hot.CQ, e *hot.CQE) bool {
+	if s.reader != 0 {
+		put((*hot.Reader)(pointer(s.reader)), q.Format, e)
 		return false
 	}
-	s := (*hot.CQE)(slot)
-	s.Context, s.Flags, s.Len, s.Buf, s.Data, s.Tag, s.Src = e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag, e.Src
-	ring.Publish(slot, 0, pos)
+	c := (*hot.CQE)(pointer(s.slot))
+	c.Context, c.Flags, c.Len, c.Buf, c.Data, c.Tag, c.Src = e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag, e.Src
+	view := hot.Ring{Log2Slots: q.Log2Slots}
+	mpsc.View(&view).Publish(unsafe.Pointer(c), 0, s.pos)
+	return true
+}
+
+// completeTo writes a completion to a reader, or to ring 0 of the queue if there is none. False: the ring is full, or
+// others wait for room there.
+func completeTo(q *hot.CQ, to *hot.Reader, e *hot.CQE) bool {
+	var s spot
+	if !s.take(q, to) {
+		return false
+	}
+	s.fill(q, e)
 	return true
 }
 

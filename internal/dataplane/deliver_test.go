@@ -236,7 +236,7 @@ func FuzzSlot(f *testing.F) {
 				break
 			}
 			d.Read = 1
-			if code == hot.DeliveryAck || code == hot.DeliveryOneSided {
+			if code == hot.DeliveryAck {
 				break
 			}
 		}

@@ -18,6 +18,7 @@ const (
 	finishNothing = iota
 	finishSlot    // it is taken in: its bounce buffer and its slot are free
 	finishRead    // its payload is in the receive's buffer (DeliveryRead), if Delivery.Read says so
+	finishAcked   // and its sender knows
 )
 
 // Values of Delivery.Begun.
@@ -52,13 +53,13 @@ func deliver(d *hot.Delivery) uintptr {
 		}
 	}
 	for ; d.Rings != 0; d.Rings-- {
-		if to := reader(d); to != nil && to.Left == 0 {
+		if full(d) {
 			break
 		}
 		if code := takeIn(d, ep, r); code != next {
 			return code
 		}
-		d.Budget = batch
+		d.Budget, d.Stream = batch, 0
 		if d.Ring++; d.Ring >= lanes(ep) {
 			d.Ring = 0
 		}
@@ -96,14 +97,36 @@ func end(d *hot.Delivery, ep *hot.EP) uintptr {
 		stat(ep, stats.RxDirect, d.Messages)
 		stat(ep, stats.RxDirectBytes, d.Bytes)
 		stat(ep, stats.RxDirectBatches, 1)
+		if d.Addr != 0 {
+			d.Next = answerSlot(ep, d.Addr-1)
+		}
 	}
 	if d.Todo&hot.TodoWakeCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
 		d.Todo &^= hot.TodoWakeCQ
+	}
+	if d.Todo&hot.TodoWakeTxCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.TxCQ))) {
+		d.Todo &^= hot.TodoWakeTxCQ
 	}
 	if d.Worked == 0 {
 		return hot.DeliveryGo
 	}
 	return hot.DeliveryDone
+}
+
+// answerSlot is the slot that an answer to an address goes to; 0: there is none. A message from an address is likely to
+// be answered, and the slot is in the cache of the peer, who polls it: fetching it now takes its way off the answer's.
+func answerSlot(ep *hot.EP, addr uint64) uintptr {
+	_, peer := peerOf(ep, addr)
+	if peer == nil {
+		return 0
+	}
+	slots := atomic.LoadUintptr(&peer.Slots)
+	if slots == 0 {
+		return 0
+	}
+	view := ringOf(peer, slots)
+	ring := mpsc.View(&view)
+	return uintptr(ring.Slot(ring.Tail()))
 }
 
 // lanes is how many inbound rings are in use. Senders write the number.
@@ -117,6 +140,12 @@ func inbound(d *hot.Delivery, ep *hot.EP) *hot.Inbound { return &ep.Inbound[d.Ri
 // reader returns where completions of receives go, nil: the queue.
 func reader(d *hot.Delivery) *hot.Reader { return (*hot.Reader)(pointer(d.Reader)) }
 
+// full tells whether the reader has no room for more.
+func full(d *hot.Delivery) bool {
+	rx, tx := reader(d), (*hot.Reader)(pointer(d.TxReader))
+	return rx != nil && rx.Left == 0 || tx != nil && tx.Left == 0
+}
+
 // proceed goes on after the code that the last call returned.
 func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	was := d.Finish
@@ -128,6 +157,12 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 		if d.Read == 0 {
 			return hot.DeliveryGo
 		}
+		if code := acknowledge(d, ep); code != next {
+			d.Finish = finishAcked
+			return code
+		}
+		return r.received(d, ep)
+	case finishAcked:
 		return r.received(d, ep)
 	}
 	return next
@@ -150,11 +185,15 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	in := inbound(d, ep)
 	ring := mpsc.View(&in.Ring)
 	for ; d.Budget != 0; d.Budget-- {
-		if to := reader(d); to != nil && to.Left == 0 {
+		if full(d) {
 			return next
 		}
 		owner, state, lapOK := ring.Load(in.Head)
 		if state != hot.SlotReady || !lapOK {
+			if d.Stream != 0 && d.Looks < linger {
+				d.Looks++
+				return hot.DeliveryPause
+			}
 			return next
 		}
 		if code := takeOne(d, ep, r, owner, (*hot.Slot)(ring.Slot(in.Head))); code != next {
@@ -176,9 +215,9 @@ func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.S
 	case m.id == hot.AMRTS:
 		return r.takeAnnounced(d, ep, owner, slot, &m)
 	case m.id == hot.AMAck:
-		return hot.DeliveryAck
+		return takeAck(d, ep, owner, slot, &m)
 	case ep.FetchCount != 0 && (m.id == hot.AMWrite || m.id == hot.AMAtomic || m.id == hot.AMReadData):
-		return hot.DeliveryOneSided
+		return serve(d, ep, owner, slot, &m)
 	}
 	return hot.DeliveryGo
 }

@@ -16,14 +16,9 @@ package order
 
 import "sync/atomic"
 
-// fence is a word to do a locked instruction on. It shares its line with
-// nothing.
-var fence struct {
-	_    [64]byte
-	word uint32
-	_    [60]byte
+// Fence orders all memory accesses before it before all after it. Its locked instruction is on a word of the caller's
+// stack.
+func Fence() {
+	var word uint32
+	atomic.AddUint32(&word, 0)
 }
-
-// Fence orders all memory accesses before it before all after it. It is for
-// paths on which a thread may sleep: all callers share one cache line.
-func Fence() { atomic.AddUint32(&fence.word, 0) }

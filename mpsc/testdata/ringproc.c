@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "weft/ring.h"
-#include "../../cabi/lane.h"
 
 static struct weft_ring ring;
 static size_t words;
@@ -54,17 +53,15 @@ static uint64_t message(uint32_t owner, uint64_t n, size_t word)
 
 static void produce(uint32_t owner, uint64_t count, bool alone)
 {
-	const struct weft_hot_peer self = { .owner = owner, .exclusive = alone };
-
 	for (uint64_t n = 0; n < count; n++) {
 		uint64_t pos;
-		struct weft_slot *slot;
+		_Atomic uint64_t *slot;
 
-		while (!(slot = weft_lane_claim(&self, &ring, &pos)))
+		while (!(slot = weft_ring_claim(&ring, owner, alone, &pos)))
 			sched_yield();
 		for (size_t i = 1; i < words; i++)
 			((uint64_t *)slot)[i] = message(owner, n, i);
-		weft_ring_publish(&ring, &slot->seq, owner, pos);
+		weft_ring_publish(&ring, slot, owner, pos);
 	}
 }
 
@@ -91,10 +88,9 @@ static int consume(uint64_t count)
 
 static int claim(uint32_t owner, bool wait, bool alone)
 {
-	const struct weft_hot_peer self = { .owner = owner, .exclusive = alone };
 	uint64_t pos;
 
-	if (!weft_lane_claim(&self, &ring, &pos)) {
+	if (!weft_ring_claim(&ring, owner, alone, &pos)) {
 		printf("full\n");
 		return 0;
 	}

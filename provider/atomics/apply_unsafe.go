@@ -35,14 +35,8 @@ func Apply(j *Job) bool {
 		return narrow(j, bitwise[int16](j.Op))
 	case fi.Uint16:
 		return narrow(j, bitwise[uint16](j.Op))
-	case fi.Int32:
-		return word32(j, bitwise[int32](j.Op))
-	case fi.Uint32:
-		return word32(j, bitwise[uint32](j.Op))
-	case fi.Int64:
-		return word64(j, bitwise[int64](j.Op))
-	case fi.Uint64:
-		return word64(j, bitwise[uint64](j.Op))
+	case fi.Int32, fi.Uint32, fi.Int64, fi.Uint64:
+		return integerArray(j)
 	case fi.Float:
 		return word32(j, ordered[float32](j.Op))
 	case fi.Double:

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"mpsc", "congestion"},
 	{"hw", "internal/netsim"},
 	{"cq", "eq", "stripe", "proxy"},
-	{"provider/match"},
+	{"provider/match", "provider/atomics"},
 	{"internal/dataplane"},
 	{"provider"},
 	{"cabi", "internal/tool"},

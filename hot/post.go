@@ -1,0 +1,63 @@
+package hot
+
+import "structs"
+
+// What a call of the data plane (package dataplane) that posts an operation shares with the shim that makes it.
+
+// What became of a [Post].
+//
+//weft:enum weft_post_code
+const (
+	PostDone  = 0 // it is posted
+	PostAgain = 1 // nothing has happened, for want of room: -FI_EAGAIN
+	PostGo    = 2 // nothing has happened: the runtime posts it
+	PostTime  = 3 // nothing has happened: set [Post].Now, and call again
+	PostPath  = 4 // give it to [Post].Path, set [Post].Sent to what that says, and call again
+	PostCopy  = 5 // copy between buf and the address at in the peer's process, set [Post].Sent, and call again
+)
+
+// Bits of [Post].Kind.
+const (
+	PostTagged = 1
+	PostData   = 2 // data goes with it
+	PostInject = 4 // fi_inject forms: no completion, whatever the flags
+	PostRead   = 8
+)
+
+// Post is one operation to be posted. The shim sets what stands before Step, and Step and Now to 0; the rest is the data
+// plane's. The thread says that it posts (cabi/poster.h) around the call, and until it has done what the codes ask for.
+//
+//weft:name weft_post
+type Post struct {
+	_          structs.HostLayout
+	EP         uintptr `c:"struct weft_hot_ep *"`
+	Buf        uintptr `c:"const void *"` // payload; of an atomic operation the operand
+	Len        uint64  // bytes of it
+	Dest       uint64  // fi_addr_t
+	Header     uint64  // tag, or address in the target's region
+	Data       uint64  // with PostData
+	Flags      uint64  // libfabric's, of this operation
+	Context    uint64
+	Kind       uint32  // Post*
+	Thread     uint32  // number of the thread: its line of counters, and the stripe that it prefers
+	Key        uint64  // one-sided: of the region
+	Compare    uintptr `c:"const void *"` // atomics: comparand, or NULL
+	Result     uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
+	Op         uint8   // atomics: libfabric's
+	Datatype   uint8   // atomics: libfabric's
+	Atomic     uint8   // atomics: Atomic*
+	_          uint8
+	Step       uint32  // data plane only, once it is not 0: how far the post is
+	Now        uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
+	Sent       uint32  // with PostPath: Path*; with PostCopy: 1 when it is copied
+	Todo       uint32  // Todo*, valid with each code
+	Peer       uint32  // with TodoWakePeer: number of the peer
+	Hold       uint32  // with PostPath: Hold*
+	Line       uint32  // with PostCopy: of the peer in the endpoint's table
+	Next       uintptr `c:"const void *"` // line that the next post is likely to write, or NULL
+	Completion uint64  // with TodoComplete: its flags
+	Cntr       uintptr `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
+	Path       uintptr `c:"struct weft_hot_path *"` // with PostPath
+	At         uint64  // with PostCopy
+	Claim      uintptr `c:"void *"` // data plane only
+}

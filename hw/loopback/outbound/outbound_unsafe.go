@@ -1,0 +1,92 @@
+package outbound
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// FreeWord is where the only sender of an inbound ring keeps the position up to which slots are free; he reads and
+// writes it, relaxed. The owner stores 0 when the ring is about to get another sender.
+func FreeWord(r *mpsc.Ring) *uint64 {
+	return &(*hot.Lane)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.Lane{}.Tail)))).Free
+}
+
+// Room tells whether [Claim] has a chance now. For the only sender of a ring true is a promise.
+func Room(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) || r.HasRoom() }
+
+// Sure tells whether the next [Claim] will succeed. Only the only sender of a ring can be.
+func Sure(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) }
+
+// Claim takes the next free slot for owner; ok is false when the ring is full. exclusive says that nobody else sends to
+// it. The caller writes the slot behind its sequence word and publishes it.
+func Claim(r *mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint64, ok bool) {
+	if exclusive && ahead(r) {
+		pos = r.Tail()
+		return (*hot.Slot)(r.Take(owner, pos)), pos, true
+	}
+	at, pos, ok := r.Claim(owner, exclusive)
+	return (*hot.Slot)(at), pos, ok
+}
+
+// ahead tells whether the next slot is surely free: of a ring that has one sender, and that is not nearly full. A peer
+// that overwrites the words loses what is sent to it.
+func ahead(r *mpsc.Ring) bool {
+	word, pos, quarter := FreeWord(r), r.Tail(), r.Slots()/4
+	if atomic.LoadUint64(word)-pos-1 <= quarter {
+		return true
+	}
+	if !r.Free(pos) || !r.Free(pos+quarter) {
+		return false
+	}
+	order.Store64(word, pos+quarter+1)
+	return true
+}
+
+// Put writes what a slot says of its message: the id, hot.SlotBounce or 0, bytes of the head and of the payload, and
+// the header. Head and payload, or the number of the bounce buffer, go to the body.
+func Put(slot *hot.Slot, id uint8, flags uint8, head, payload int, header uint64) {
+	// One store: what is stored to a slot waits until its line has come from the peer, in a queue that is short.
+	*(*uint64)(unsafe.Pointer(&slot.AMID)) = uint64(id) | uint64(flags)<<8 | uint64(uint16(head))<<16 | uint64(uint32(payload))<<32
+	slot.Header = header
+}
+
+// FreeBounce finds a free bounce buffer of a stripe whose lease the caller holds, and its number in the segment; nil:
+// all are in flight. It is not marked: it stays free until its state is stored.
+func FreeBounce(s *hot.Stripe) (b *hot.Bounce, index uint32) {
+	for range s.BounceCount {
+		n := s.BounceNext
+		if s.BounceNext = n + 1; s.BounceNext >= s.BounceCount {
+			s.BounceNext = 0
+		}
+		b = bounceAt(s, n)
+		if atomic.LoadUint32(&b.State) == 0 { // acquire ↔ the receiver's store of 0: it has read the payload
+			return b, s.BounceFirst + n
+		}
+	}
+	return nil, 0
+}
+
+// NextBounce is the address of the buffer that is looked at next: its receiver wrote there last.
+func NextBounce(s *hot.Stripe) uintptr {
+	return s.Bounce + uintptr(s.BounceNext)*uintptr(s.BounceStride)
+}
+
+// Mark says of a buffer that is filled for whom it is: the sender's number at the receiver, plus one, and the
+// receiver's own. Its slot is published after that. Release ↔ who frees the buffers of a dead peer.
+func Mark(b *hot.Bounce, owner, peer uint32) {
+	atomic.StoreUint32(&b.Peer, peer)
+	order.Store32(&b.State, owner)
+}
+
+// Payload is the address of a bounce buffer's payload.
+func Payload(b *hot.Bounce) uintptr { return uintptr(unsafe.Pointer(b)) + unsafe.Sizeof(*b) }
+
+// bounceAt views buffer n of a stripe. The detour through memory tells vet that this is no arithmetic on a Go pointer.
+func bounceAt(s *hot.Stripe, n uint32) *hot.Bounce {
+	at := s.Bounce + uintptr(n)*uintptr(s.BounceStride)
+	return *(**hot.Bounce)(unsafe.Pointer(&at))
+}

@@ -1,0 +1,386 @@
+package dataplane
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// TestSendArrives sends messages of all lengths, with and without data, and compares what is received.
+func TestSendArrives(t *testing.T) {
+	l := newLoop(t)
+	l.grow()
+	buf := l.bytes(bounceBytes)
+	for n := range bounceBytes + 1 {
+		kind := uint32(hot.PostTagged)
+		if n%3 == 0 {
+			kind |= hot.PostData
+		}
+		payload := l.bytes(n)
+		for i := range payload {
+			payload[i] = byte(n + i)
+		}
+		l.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: bounceBytes, Src: uint64(fi.AddrUnspec), Tag: uint64(n), Context: uint64(n)})
+		p := l.message(payload, kind, uint64(n), uint64(n))
+		p.Data = 99
+		if code := send(&p); code != hot.PostDone {
+			t.Fatalf("%d bytes: code %d", n, code)
+		}
+		l.deliver()
+		sent, ok := l.completed()
+		if !ok || sent.Context != uint64(n) || sent.Flags != fi.Send|fi.Tagged {
+			t.Fatalf("%d bytes: transmit completed with %+v, %v", n, sent, ok)
+		}
+		got, ok := l.pop()
+		if !ok || got.Len != uint64(n) || got.Tag != uint64(n) || !bytes.Equal(buf[:n], payload) {
+			t.Fatalf("%d bytes: received %+v, %v", n, got, ok)
+		}
+		if data := got.Flags&fi.RemoteCQData != 0; data != (n%3 == 0) || data && got.Data != 99 {
+			t.Fatalf("%d bytes: data %d, flags %#x", n, got.Data, got.Flags)
+		}
+	}
+	if l.thread(stats.ThreadInline)+l.thread(stats.ThreadBounce) != bounceBytes+1 {
+		t.Errorf("%d inline and %d bounced messages are counted", l.thread(stats.ThreadInline), l.thread(stats.ThreadBounce))
+	}
+}
+
+// TestSendNeedsRoom fills what a message needs, one thing at a time: the post is refused and leaves no trace.
+func TestSendNeedsRoom(t *testing.T) {
+	small, long := make([]byte, 8), make([]byte, 600)
+	t.Run("ring", func(t *testing.T) {
+		l := newLoop(t)
+		n := l.fill(small, hot.PostInject)
+		if n != 1<<ringLog2 {
+			t.Errorf("%d messages in a ring of %d slots", n, 1<<ringLog2)
+		}
+		if l.thread(stats.ThreadNoRing) != 1 {
+			t.Error("not counted")
+		}
+	})
+	t.Run("queue", func(t *testing.T) {
+		l := newLoop(t)
+		if n := l.fill(small, 0); n != 16 {
+			t.Errorf("%d messages complete in a ring of 16 slots", n)
+		}
+		if tail := *(*uint64)(pointer(l.ep.Inbound[0].Ring.Tail)); tail != 16 {
+			t.Errorf("%d messages are out, 16 completed", tail)
+		}
+	})
+	t.Run("bounce buffers", func(t *testing.T) {
+		l := newLoop(t)
+		now := uint32(1000)
+		for n := range bounceCount + 1 {
+			p := l.message(long, 0, 0, 0)
+			code := send(&p)
+			if n < bounceCount {
+				if code != hot.PostDone {
+					t.Fatalf("message %d: code %d", n, code)
+				}
+				continue
+			}
+			if code != hot.PostTime {
+				t.Fatalf("without a buffer: code %d", code)
+			}
+			for _, step := range []struct {
+				now  uint32
+				code uintptr
+			}{{now, hot.PostAgain}, {now + hot.StarvedMillis - 1, hot.PostAgain}, {now + hot.StarvedMillis, hot.PostGo}} {
+				p.Now = step.now
+				if code := send(&p); code != step.code {
+					t.Errorf("after %d ms: code %d, want %d", step.now-now, code, step.code)
+				}
+			}
+		}
+		if l.stripe.Lease != 0 {
+			t.Error("the stripe is leased still")
+		}
+	})
+	t.Run("stripe", func(t *testing.T) {
+		l := newLoop(t)
+		l.stripe.Lease = 1
+		p := l.message(long, 0, 0, 0)
+		if code := send(&p); code != hot.PostAgain || l.thread(stats.ThreadNoStripe) != 1 {
+			t.Errorf("code %d", code)
+		}
+	})
+}
+
+// fill posts until one is refused, and returns how many were not.
+func (l *loop) fill(payload []byte, kind uint32) int {
+	for n := range 1 << (ringLog2 + 1) {
+		p := l.message(payload, kind, 0, 0)
+		if code := send(&p); code != hot.PostDone {
+			if code != hot.PostAgain {
+				l.t.Fatalf("code %d", code)
+			}
+			return n
+		}
+	}
+	return -1
+}
+
+// TestSendIsTheRuntimes lists what the data plane does not post.
+func TestSendIsTheRuntimes(t *testing.T) {
+	cases := map[string]func(l *loop, p *hot.Post){
+		"no such address":       func(_ *loop, p *hot.Post) { p.Dest = 99 },
+		"no ring":               func(l *loop, _ *hot.Post) { l.peer.Slots = 0 },
+		"closed":                func(l *loop, _ *hot.Post) { l.state[0] |= hot.RxGone },
+		"announce":              func(l *loop, _ *hot.Post) { l.state[0] = 0 },
+		"not enabled":           func(l *loop, _ *hot.Post) { l.ep.Flags &^= hot.EPFast },
+		"a flag":                func(_ *loop, p *hot.Post) { p.Flags |= fi.DeliveryComplete },
+		"no buffer":             func(_ *loop, p *hot.Post) { p.Buf = 0 },
+		"too long":              func(_ *loop, p *hot.Post) { p.Len = bounceBytes + 1 },
+		"too long to inject":    func(_ *loop, p *hot.Post) { p.Len, p.Kind = 513, hot.PostInject },
+		"too long by the flag":  func(_ *loop, p *hot.Post) { p.Len, p.Flags = 513, fi.Inject },
+		"length beyond any sum": func(_ *loop, p *hot.Post) { p.Len, p.Kind = ^uint64(0), hot.PostData },
+	}
+	for name, change := range cases {
+		l := newLoop(t)
+		p := l.message(make([]byte, 600), 0, 0, 0)
+		change(l, &p)
+		if code := send(&p); code != hot.PostGo {
+			t.Errorf("%s: code %d", name, code)
+		}
+		if tail := *(*uint64)(pointer(l.ep.Inbound[0].Ring.Tail)); tail != 0 || p.Todo != 0 {
+			t.Errorf("%s: something happened: tail %d, todo %#x", name, tail, p.Todo)
+		}
+	}
+}
+
+// TestSendWakes rings the doorbell of a peer that sleeps, and of no other.
+func TestSendWakes(t *testing.T) {
+	for _, c := range []struct{ state, armed, todo uint32 }{
+		{hot.RxOpen, 1, 0}, {hot.RxOpen | hot.RxWaitable, 0, 0}, {hot.RxOpen | hot.RxWaitable, 1, hot.TodoWakePeer},
+	} {
+		l := newLoop(t)
+		*l.state = [2]uint32{c.state, c.armed}
+		p := l.message([]byte{1}, 0, 0, 0)
+		if code := send(&p); code != hot.PostDone || p.Todo != c.todo || c.todo != 0 && p.Peer != 5 {
+			t.Errorf("state %#x, armed %d: code %d, todo %#x of peer %d", c.state, c.armed, code, p.Todo, p.Peer)
+		}
+	}
+}
+
+// TestSendPath goes through what a backend's own function says.
+func TestSendPath(t *testing.T) {
+	for _, c := range []struct {
+		sent uint32
+		code uintptr
+	}{{hot.PathSent, hot.PostDone}, {hot.PathHeld, hot.PostDone}, {hot.PathFull, hot.PostAgain}, {hot.PathGo, hot.PostGo}} {
+		l := newLoop(t)
+		path := l.path(64)
+		p := l.message(make([]byte, 8), 0, 0, 3)
+		if code := send(&p); code != hot.PostPath || p.Path != path {
+			t.Fatalf("code %d", code)
+		}
+		p.Sent = c.sent
+		if code := send(&p); code != c.code {
+			t.Errorf("the path says %d: code %d, want %d", c.sent, code, c.code)
+		}
+		if _, ok := l.completed(); ok != (c.code == hot.PostDone) {
+			t.Errorf("the path says %d: completed %v", c.sent, ok)
+		}
+		if held := l.tx.Held; held != 0 != (c.sent == hot.PathHeld) {
+			t.Errorf("the path says %d: held %d", c.sent, held)
+		}
+		p = l.message(make([]byte, 65), 0, 0, 0)
+		if code := send(&p); code != hot.PostGo {
+			t.Errorf("longer than the path takes: code %d", code)
+		}
+	}
+}
+
+// TestWriteArrives writes at random places and compares the region with a model.
+func TestWriteArrives(t *testing.T) {
+	l := newLoop(t)
+	l.grow()
+	rng := rand.New(rand.NewPCG(1, 2))
+	model := make([]byte, regionLen)
+	writes := uint64(0)
+	for n := range 2000 {
+		length := 1 + rng.IntN(bounceBytes)
+		offset := rng.IntN(regionLen - length + 1)
+		payload := l.bytes(length)
+		for i := range payload {
+			payload[i] = byte(rng.Uint32())
+		}
+		p := l.message(payload, 0, uint64(offset), uint64(n))
+		p.Key = regionKey
+		if n%4 == 0 {
+			p.Kind, p.Data = hot.PostData, uint64(n)
+		}
+		if code := write(&p); code != hot.PostDone {
+			t.Fatalf("write %d of %d bytes: code %d", n, length, code)
+		}
+		writes++
+		copy(model[offset:], payload)
+		l.serve()
+		if !bytes.Equal(l.region, model) {
+			t.Fatalf("write %d of %d bytes at %d: the region differs", n, length, offset)
+		}
+		if e, ok := l.completed(); !ok || e.Context != uint64(n) || e.Flags != fi.RMA|fi.Write {
+			t.Fatalf("write %d completed with %+v, %v", n, e, ok)
+		}
+		if e, ok := l.pop(); ok != (n%4 == 0) || ok && (e.Data != uint64(n) || e.Len != uint64(length) || e.Src != senderAddr) {
+			t.Fatalf("write %d: the target has %+v, %v", n, e, ok)
+		}
+	}
+	if l.write.Value != writes {
+		t.Errorf("%d writes are counted, want %d", l.write.Value, writes)
+	}
+}
+
+// TestWriteIsRefused posts nothing that the region does not allow, and serves nothing of it either.
+func TestWriteIsRefused(t *testing.T) {
+	for name, change := range map[string]func(l *loop, p *hot.Post){
+		"key":    func(_ *loop, p *hot.Post) { p.Key++ },
+		"range":  func(_ *loop, p *hot.Post) { p.Header = regionLen - 7 },
+		"wraps":  func(_ *loop, p *hot.Post) { p.Header = ^uint64(0) - 3 },
+		"rights": func(l *loop, _ *hot.Post) { l.key.Access = hot.KeyRead },
+		"closed": func(l *loop, _ *hot.Post) { l.key.State++ },
+	} {
+		l := newLoop(t)
+		p := l.message(make([]byte, 8), 0, 0, 0)
+		p.Key = regionKey
+		change(l, &p)
+		if code := write(&p); code != hot.PostGo {
+			t.Errorf("%s: code %d", name, code)
+		}
+	}
+	l := newLoop(t) // the target looks again
+	p := l.message([]byte("12345678"), 0, 0, 0)
+	p.Key = regionKey
+	if code := write(&p); code != hot.PostDone {
+		t.Fatalf("code %d", code)
+	}
+	l.ep.RegionCount = 1
+	if codes := l.serve(); codes[len(codes)-1] != hot.DeliveryGo || l.region[0] != 0 {
+		t.Errorf("a write to a region that is gone: codes %v, memory %q", codes, l.region[:8])
+	}
+}
+
+// TestAtomicFetches posts fetching operations and takes their answers in.
+func TestAtomicFetches(t *testing.T) {
+	l := newLoop(t)
+	operand, result := l.bytes(8), l.bytes(8)
+	binary.LittleEndian.PutUint64(operand, 3)
+	for n := range uint64(1000) {
+		p := l.atomic(hot.AtomicFetch, fi.OpSum, fi.Uint64, 16, operand, nil, result)
+		p.Context = n
+		if code := postAtomic(&p); code != hot.PostDone {
+			t.Fatalf("%d: code %d", n, code)
+		}
+		l.serve()
+		l.serve()
+		if got := binary.LittleEndian.Uint64(result); got != 3*n {
+			t.Fatalf("%d: fetched %d, want %d", n, got, 3*n)
+		}
+		if e, ok := l.completed(); !ok || e.Context != n || e.Flags != fi.Atomic|fi.Read {
+			t.Fatalf("%d: completed with %+v, %v", n, e, ok)
+		}
+	}
+	if l.read.Value != 1000 {
+		t.Errorf("%d operations are counted", l.read.Value)
+	}
+	for n := range fetches + 1 { // as many as wait for answers, and one
+		p := l.atomic(hot.AtomicFetch, fi.OpRead, fi.Uint64, 16, nil, nil, result)
+		want := uintptr(hot.PostDone)
+		if n == fetches {
+			want = hot.PostAgain
+		}
+		if code := postAtomic(&p); code != want {
+			t.Errorf("operation %d of %d: code %d", n, fetches, code)
+		}
+	}
+}
+
+// TestAnswersAreChecked changes an answer's words: none of them ends an operation that waits for another.
+func TestAnswersAreChecked(t *testing.T) {
+	for name, change := range map[string]func(slot *hot.Slot){
+		"id":         func(s *hot.Slot) { s.Header ^= 1 },
+		"generation": func(s *hot.Slot) { s.Header ^= 1 << 32 },
+		"not C's":    func(s *hot.Slot) { s.Header &^= hot.FetchID },
+		"far":        func(s *hot.Slot) { s.Header |= 0xffffff },
+		"length":     func(s *hot.Slot) { s.Length = 4 },
+		"offset":     func(s *hot.Slot) { s.Body[0] = 1 },
+		"head":       func(s *hot.Slot) { s.Head = 16 },
+	} {
+		l := newLoop(t)
+		result := l.bytes(64)
+		p := l.atomic(hot.AtomicFetch, fi.OpRead, fi.Uint64, 0, nil, nil, result)
+		l.region[0] = 7
+		if code := postAtomic(&p); code != hot.PostDone {
+			t.Fatalf("code %d", code)
+		}
+		d := hot.Delivery{EP: p.EP, Budget: 1}
+		in := &l.ep.Inbound[0]
+		if !deliverOne(&d, l) {
+			t.Fatal("the operation is not performed")
+		}
+		change((*hot.Slot)(pointer(in.Ring.Slots + uintptr(in.Head)*hot.SlotBytes)))
+		l.serve()
+		if result[0] != 0 {
+			t.Errorf("%s: the answer was taken", name)
+		}
+	}
+}
+
+// TestCopyIsClaimed copies under a claim, which is given back, and not before a message that was posted earlier.
+func TestCopyIsClaimed(t *testing.T) {
+	l := newLoop(t)
+	l.peer.PID, l.ep.CopyMax, l.ep.CopiedMax = 1, 1<<20, ^uint64(0)
+	buf := l.bytes(64)
+	p := l.message(buf, hot.PostRead, 8, 4)
+	p.Key = regionKey
+	if code := postCopy(&p); code != hot.PostCopy || p.At != l.key.Addr+8 {
+		t.Fatalf("code %d, address %#x", code, p.At)
+	}
+	c := (*hot.Claim)(pointer(p.Claim))
+	if c.Word == 0 {
+		t.Error("there is no claim while the copy is made")
+	}
+	p.Sent = 1
+	if code := postCopy(&p); code != hot.PostDone || c.Word != 0 {
+		t.Errorf("code %d, claim %#x", code, c.Word)
+	}
+	if e, ok := l.completed(); !ok || e.Context != 4 || e.Flags != fi.RMA|fi.Read {
+		t.Errorf("completed with %+v, %v", e, ok)
+	}
+	w := l.message(buf[:8], 0, 0, 0)
+	w.Key = regionKey
+	if code := write(&w); code != hot.PostDone {
+		t.Fatalf("code %d", code)
+	}
+	q := l.message(buf, hot.PostRead, 8, 4)
+	q.Key = regionKey
+	if code := postCopy(&q); code != hot.PostGo {
+		t.Errorf("a copy before an earlier write: code %d", code)
+	}
+	l.serve()
+	if code := postCopy(&q); code != hot.PostCopy {
+		t.Errorf("after it: code %d", code)
+	}
+	q.Sent = 0
+	if code := postCopy(&q); code != hot.PostGo {
+		t.Errorf("a copy that failed: code %d", code)
+	}
+}
+
+// BenchmarkSend posts messages of 8 bytes and takes them off the ring.
+func BenchmarkSend(b *testing.B) {
+	l := newLoop(b)
+	payload := l.bytes(8)
+	for b.Loop() {
+		p := l.message(payload, hot.PostTagged|hot.PostInject, 1, 1)
+		if send(&p) != hot.PostDone {
+			b.Fatal("refused")
+		}
+		d := hot.Delivery{EP: p.EP}
+		release(&d, l.ep)
+	}
+}

@@ -1,0 +1,191 @@
+package dataplane
+
+import (
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+const (
+	// atomicFlags are the flags of an atomic operation that completes when it is posted.
+	atomicFlags = messageFlags &^ fi.RemoteCQData
+	// fetchFlags are those of one that is answered: its result is as complete as can be when it is here.
+	fetchFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
+)
+
+// Atomic posts an atomic operation on one integer. p is the address of a hot.Post, the result one of its codes.
+func Atomic(p, _, _, _ uintptr) uintptr { return postAtomic((*hot.Post)(pointer(p))) }
+
+func postAtomic(p *hot.Post) uintptr {
+	ep := endpoint(p.EP)
+	p.Todo, p.Next = 0, 0
+	size := integerSize(uint32(p.Atomic), fi.Datatype(p.Datatype), fi.Op(p.Op))
+	reads := fi.Op(p.Op) == fi.OpRead
+	plain := p.Atomic == hot.AtomicPlain
+	flags := uint64(atomicFlags)
+	if !plain {
+		flags = fetchFlags
+	}
+	p.Len = size
+	if size == 0 || !reads && p.Buf == 0 || p.Atomic == hot.AtomicCompare && p.Compare == 0 || !plain && p.Result == 0 ||
+		p.Flags&^flags != 0 || (p.Kind&hot.PostInject != 0 || p.Flags&fi.Inject != 0) && size > uint64(ep.InjectMax) {
+		return hot.PostGo
+	}
+	peer, slots := onesided(p, ep)
+	if peer == nil || !keysOf(peer).Allowed(p.Key, p.Header, size, rightsOf(p.Atomic, reads)) {
+		return hot.PostGo
+	}
+	view := ringOf(peer, slots)
+	code := uintptr(0)
+	if plain {
+		code = atomicPlain(p, ep, peer, mpsc.View(&view))
+	} else {
+		code = atomicFetch(p, ep, peer, mpsc.View(&view), reads)
+	}
+	if code == hot.PostDone {
+		countPost(p, ep, stats.ThreadAtomic, 1)
+		wakePeer(p, peer)
+	}
+	return code
+}
+
+// rightsOf are the rights that an atomic operation of a kind needs.
+func rightsOf(kind uint8, reads bool) uint32 {
+	switch {
+	case reads:
+		return hot.KeyRead
+	case kind == hot.AtomicPlain:
+		return hot.KeyWrite
+	}
+	return hot.KeyWrite | hot.KeyRead
+}
+
+// atomicPlain posts an operation without an answer.
+func atomicPlain(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintptr {
+	var e place
+	if !e.room(p, ep) {
+		return hot.PostAgain
+	}
+	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
+	if !ok {
+		countPost(p, ep, stats.ThreadNoRing, 1)
+		return hot.PostAgain
+	}
+	putAtomic(p, slot, 0, p.Len, 0)
+	publishPut(p, peer, ring, slot, pos)
+	e.complete(p, ep.WriteCntr, fi.Write|fi.Atomic, p.Len)
+	return hot.PostDone
+}
+
+// putAtomic writes an operation with the operands of some bytes into a slot.
+func putAtomic(p *hot.Post, slot *hot.Slot, request, operand, compare uint64) {
+	const headBytes = 32
+	outbound.Put(slot, hot.AMAtomic, 0, headBytes, int(operand+compare), p.Header)
+	body := bodyOf(slot)
+	head := (*hot.AtomicHead)(pointer(body))
+	head.Key, head.Request, head.Op, head.Datatype, head.Kind, head.Last, head.Count, head.At =
+		p.Key, request, p.Op, p.Datatype, p.Atomic, 1, 1, 0
+	if operand != 0 {
+		move(body+headBytes, p.Buf, uintptr(operand))
+	}
+	if compare != 0 {
+		move(body+headBytes+uintptr(operand), p.Compare, uintptr(compare))
+	}
+}
+
+// atomicFetch posts an operation that is answered with what was there before.
+func atomicFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, reads bool) uintptr {
+	stripe := takeStripe(p, ep)
+	if stripe == nil {
+		return hot.PostAgain
+	}
+	code := uintptr(hot.PostAgain)
+	if f, id := takeFetch(ep, stripe); f != nil {
+		code = sendFetch(p, ep, peer, ring, f, id, reads)
+	}
+	giveStripe(ep, stripe)
+	return code
+}
+
+// takeFetch finds a free entry of a leased stripe and the id of an operation that takes it; nil: all wait for answers.
+func takeFetch(ep *hot.EP, stripe *hot.Stripe) (*hot.Fetch, uint64) {
+	number := (uintptr(unsafe.Pointer(stripe)) - ep.Stripes) / unsafe.Sizeof(*stripe)
+	for range ep.FetchCount {
+		i := stripe.FetchNext
+		if stripe.FetchNext = i + 1; stripe.FetchNext >= ep.FetchCount {
+			stripe.FetchNext = 0
+		}
+		at := uint64(number)*uint64(ep.FetchCount) + uint64(i)
+		f := (*hot.Fetch)(pointer(ep.Fetches + uintptr(at)*unsafe.Sizeof(hot.Fetch{})))
+		if atomic.LoadUint32(&f.Busy) != 0 {
+			continue
+		}
+		f.Generation = (f.Generation + 1) & math.MaxInt32
+		return f, hot.FetchID | uint64(f.Generation)<<32 | at
+	}
+	return nil, 0
+}
+
+// sendFetch sends the operation of an entry.
+func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.Fetch, id uint64, reads bool) uintptr {
+	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
+	if !ok {
+		countPost(p, ep, stats.ThreadNoRing, 1)
+		return hot.PostAgain
+	}
+	operand, compare := p.Len, uint64(0)
+	if reads {
+		operand = 0
+	}
+	if p.Atomic == hot.AtomicCompare {
+		compare = p.Len
+	}
+	slots := ring.Hot().Slots
+	f.Result, f.Bytes, f.Context, f.Dest, f.Ring, f.Completes = uint64(p.Result), p.Len, p.Context, p.Dest, slots, 0
+	if (ep.Flags&hot.EPTxAlways != 0 || p.Flags&fi.Completion != 0) && ep.TxCQ != 0 {
+		f.Completes = 1
+	}
+	order.Store32(&f.Busy, 1)
+	putAtomic(p, slot, id, operand, compare)
+	publishPut(p, peer, ring, slot, pos)
+	// Should the peer be lost now, either the runtime sees this entry when it has taken the ring out of the line, or
+	// this sees that it has.
+	order.Fence()
+	if atomic.LoadUintptr(&peer.Slots) != slots {
+		p.Todo |= hot.TodoFetchLost
+	}
+	return hot.PostDone
+}
+
+// integerSize returns the size of the integer, 4 or 8 bytes, that an operation of a kind is for; 0 for all operations
+// that the data plane does not perform.
+func integerSize(kind uint32, d fi.Datatype, op fi.Op) uint64 {
+	const arithmetic = 1<<(fi.OpWrite+1) - 1 // from FI_MIN on
+	const swaps = 1<<(fi.OpMSwap+1) - 1 - arithmetic
+	var ops uint32
+	switch kind {
+	case hot.AtomicPlain:
+		ops = arithmetic &^ (1 << fi.OpRead)
+	case hot.AtomicFetch:
+		ops = arithmetic
+	case hot.AtomicCompare:
+		ops = swaps
+	}
+	if op < 0 || op > fi.OpMSwap || ops>>uint(op)&1 == 0 {
+		return 0
+	}
+	switch d {
+	case fi.Int32, fi.Uint32:
+		return 4
+	case fi.Int64, fi.Uint64:
+		return 8
+	}
+	return 0
+}

@@ -1,0 +1,141 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// Reads and writes that the posting thread copies from or to the peer's memory: one piece on either side, of at most
+// EP.CopyMax bytes. Whatever is refused, or fails, is the runtime's, which does it again from the beginning and says what
+// is wrong. The peer's process id is a private copy that has been checked; the key table and the claims are the peer's,
+// who can only spoil its own memory by them.
+
+// copyFlags are the flags of such an operation.
+const copyFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
+
+// Copy posts a read or a write that is a copy. p is the address of a hot.Post, the result one of its codes. With
+// hot.PostCopy the shim copies, says whether it did, and calls again.
+func Copy(p, _, _, _ uintptr) uintptr { return postCopy((*hot.Post)(pointer(p))) }
+
+func postCopy(p *hot.Post) uintptr {
+	ep := endpoint(p.EP)
+	p.Todo, p.Next = 0, 0
+	if p.Step == stepCopied {
+		return copied(p, ep)
+	}
+	read := p.Kind&hot.PostRead != 0
+	if p.Len == 0 || p.Buf == 0 || p.Buf>>63 != 0 || p.Len > ep.CopyMax || !read && p.Len < hot.CopyMinWrite ||
+		p.Flags&^copyFlags != 0 || !plausible(p, ep) {
+		return hot.PostGo
+	}
+	peer, slots := onesided(p, ep)
+	if peer == nil || atomic.LoadUint32(&peer.PID) == 0 || overtakes(peer, slots) {
+		return hot.PostGo
+	}
+	var e place
+	if !e.room(p, ep) {
+		return hot.PostAgain
+	}
+	if lends(p, ep, &e) || !counts(p, ep) {
+		return hot.PostGo
+	}
+	rights := uint32(hot.KeyWrite)
+	if read {
+		rights = hot.KeyRead
+	}
+	if !claim(p, ep, peer, rights) {
+		return hot.PostGo
+	}
+	p.Step = stepCopied
+	return hot.PostCopy
+}
+
+// overtakes tells whether a copy now would be before a message that was posted earlier.
+func overtakes(peer *hot.Peer, slots uintptr) bool {
+	view := ringOf(peer, slots)
+	posted := atomic.LoadUint64(&peer.Put)
+	return posted != 0 && !mpsc.View(&view).Released(posted-1)
+}
+
+// claim claims the region of a copy and finds the address in the peer's process.
+func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
+	keys := keysOf(peer)
+	k, entry, state := keys.Find(p.Key)
+	if k == nil {
+		return false
+	}
+	c, _ := keys.Claim(entry, ep.PID, ep.StartTime, p.Thread)
+	if c == nil {
+		return false
+	}
+	at, ok := outbound.Locate(k, state, p.Header, p.Len, rights)
+	if !ok {
+		outbound.Release(c)
+		return false
+	}
+	p.At, p.Claim = at, uintptr(unsafe.Pointer(c))
+	return true
+}
+
+// lends tells whether to ask the runtime first, which may lend the copy to its target (provider/rma_lend.go): if the
+// application posts ahead of what it reads, and the runtime does not rest from being asked.
+func lends(p *hot.Post, ep *hot.EP, e *place) bool {
+	if ep.LendMin == 0 || p.Len < uint64(ep.LendMin) || e.at == 0 || unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.LendAhead {
+		return false
+	}
+	rest := atomic.LoadUint32(&ep.LendRest)
+	if rest != 0 {
+		order.Store32(&ep.LendRest, rest-1)
+	}
+	return rest == 0
+}
+
+// unreadOf is about how many completions nobody has read: in the ring of a stripe, and in the one for all.
+func unreadOf(q *hot.CQ, stripe uint32) uint64 {
+	n := unread(q, 0)
+	if ring := stripeRing(q, stripe); ring != 0 {
+		n += unread(q, ring)
+	}
+	return n
+}
+
+func unread(q *hot.CQ, ring uint32) uint64 {
+	h := (*hot.CQRing)(pointer(q.Rings + uintptr(ring)*uintptr(q.RingStride)))
+	return atomic.LoadUint64(&h.Tail) - atomic.LoadUint64(&h.Head)
+}
+
+// counts tells whether the bytes of a copy may be counted here; if not, the runtime is to do so now, with this operation
+// (provider/heat.go).
+func counts(p *hot.Post, ep *hot.EP) bool {
+	return p.Len < hot.HeatMin || atomic.LoadUint64(&ep.Copied) < ep.CopiedMax
+}
+
+// copied goes on after the copy.
+func copied(p *hot.Post, ep *hot.EP) uintptr {
+	outbound.Release((*hot.Claim)(pointer(p.Claim)))
+	if p.Sent == 0 {
+		return hot.PostGo
+	}
+	if p.Len >= hot.HeatMin {
+		order.Store64(&ep.Copied, atomic.LoadUint64(&ep.Copied)+p.Len)
+	}
+	read := p.Kind&hot.PostRead != 0
+	counter, flags, what := ep.WriteCntr, uint64(fi.RMA|fi.Write), uintptr(stats.ThreadWrite)
+	bytes := uintptr(stats.ThreadWriteBytes)
+	if read {
+		counter, flags, what, bytes = ep.ReadCntr, fi.RMA|fi.Read, stats.ThreadRead, stats.ThreadReadBytes
+	}
+	countPost(p, ep, what, 1)
+	countPost(p, ep, bytes, p.Len)
+	var e place
+	e.find(p, ep)
+	e.complete(p, counter, flags, p.Len)
+	return hot.PostDone
+}

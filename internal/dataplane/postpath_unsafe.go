@@ -1,0 +1,64 @@
+package dataplane
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// sendPath has a message to another host sent by the backend's own function, if polls look at the port for this
+// endpoint's sake: its answers are worth looking for. That they do for another one with the same receive context may end
+// before what is held here is sent.
+func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
+	if ep.Paths == 0 {
+		return hot.PostGo
+	}
+	at := atomic.LoadUintptr((*uintptr)(pointer(ep.Paths + uintptr(line)*8)))
+	path := (*hot.Path)(pointer(at))
+	if path == nil || p.Len+uint64(headBytes(p)) > uint64(path.Max) || p.Flags&fi.TransmitComplete != 0 ||
+		atomic.LoadUint32(&ep.PortActive) == 0 {
+		return hot.PostGo
+	}
+	var e place
+	if !e.room(p, ep) {
+		return hot.PostAgain
+	}
+	p.Path, p.Hold, p.Step = at, mayHold(p, ep, &e), stepSent
+	return hot.PostPath
+}
+
+// mayHold tells whether a message to another host may be held until the next read of the queue that it completes on: who
+// waits for its completion sends it so.
+func mayHold(p *hot.Post, ep *hot.EP, e *place) uint32 {
+	q := e.queue()
+	if q == nil || ep.TxCntr != 0 || q.Flags&hot.CQExclusive == 0 || context(ep).Flags&hot.RxExclusive == 0 {
+		return hot.HoldNever
+	}
+	if p.Flags&fi.More != 0 {
+		return hot.HoldMore
+	}
+	return hot.HoldInRow
+}
+
+// sentPath goes on after the backend's function.
+func sentPath(p *hot.Post, ep *hot.EP) uintptr {
+	switch p.Sent {
+	case hot.PathGo:
+		return hot.PostGo
+	case hot.PathFull:
+		countPost(p, ep, stats.ThreadNoRing, 1)
+		return hot.PostAgain
+	}
+	var e place
+	e.find(p, ep)
+	if p.Sent == hot.PathHeld {
+		order.Store32(&e.queue().Held, 1)
+	}
+	countPost(p, ep, stats.ThreadInline, 1)
+	countPost(p, ep, stats.ThreadInlineBytes, p.Len)
+	e.complete(p, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
+	return hot.PostDone
+}
