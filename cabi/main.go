@@ -14,9 +14,9 @@
 // of its Go counterpart in the table of handle.go. The C functions check what
 // can be checked without Go, and make one call to a function weftGo…, which
 // converts the arguments and makes one call into the packages below. No Go
-// pointer is kept in C and no panic crosses. Arrivals are taken in by package
-// dataplane, which C calls without the runtime (plane.h); posting and polling
-// are C: post.c, recv.c and poll.c.
+// pointer is kept in C and no panic crosses. Operations are posted and arrivals
+// taken in by package dataplane, which C calls without the runtime (plane.h);
+// polling is C: poll.c.
 //
 // # Limits
 //
