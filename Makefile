@@ -119,7 +119,7 @@ plots:
 
 ## make pgo        cabi/weft.pgo, by which the compiler optimises, from benchmarks; as root
 pgo: build bench-program
-	@scripts/pgo.sh
+	@GO_LDFLAGS="$(GO_LDFLAGS)" scripts/pgo.sh
 
 ## make man        manual pages, docs/counters.md, cabi/loader/table.h from the tables they describe
 man:

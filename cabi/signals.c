@@ -20,7 +20,8 @@
  * Alternate stacks. A thread of the application without one would get the
  * runtime's with its first call into Go and keep it. So it has another one for
  * that call, which the runtime then takes for the application's and leaves
- * alone, and none afterwards.
+ * alone, and none afterwards. A library that profiles itself lets it keep the runtime's: SIGPROF comes
+ * while the thread is in C, too, and the runtime ends a process whose thread then has none.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -140,7 +141,7 @@ void weft_enter_go(unsigned threads)
 {
 	stack_t own = { 0 }, lent = { .ss_size = LENT_STACK };
 
-	if (!sigaltstack(NULL, &own) && own.ss_flags & SS_DISABLE)
+	if (!WEFT_PROFILE && !sigaltstack(NULL, &own) && own.ss_flags & SS_DISABLE)
 		lent.ss_sp = malloc(LENT_STACK);
 	if (lent.ss_sp)
 		sigaltstack(&lent, NULL);
