@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,26 +41,25 @@ func collapse(at uint64) error {
 	if err != nil {
 		return err
 	}
-	sparse := missing > hugePage-leastDense
-	if sparse && growth.Add(int64(missing)) > mostGrowth {
-		growth.Add(-int64(missing))
+	if missing <= hugePage-leastDense {
+		return advise(at)
+	}
+	if !growth.take(at, missing) {
 		return errSparse
 	}
+	err = advise(at)
+	if err != nil {
+		growth.giveBack(at)
+	}
+	return err
+}
+
+func advise(at uint64) error {
 	if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(at), hugePage, unix.MADV_COLLAPSE); errno != 0 {
-		if sparse {
-			growth.Add(-int64(missing))
-		}
 		return errno
 	}
 	return nil
 }
-
-// mostGrowth is by how many bytes a process may grow, ever, for huge pages of which less than leastDense was there: a few
-// buffers that are used again and again are worth it, many are not.
-const mostGrowth = 16 << 20
-
-// growth is by how many bytes it has. Added to by who collapses memory, sequentially consistent.
-var growth atomic.Int64
 
 // errSparse: most of the memory that a huge page would have is not there.
 var errSparse = errors.New("too little of it is in use")

@@ -50,7 +50,8 @@ func hugeNow(t *testing.T, memory []byte) int {
 // rest: not when it is used often, nor when it is registered. When most of it is there, it is.
 func TestHugeSparse(t *testing.T) {
 	const places = 8
-	defer growth.Store(growth.Swap(mostGrowth)) // none is left
+	defer func(g *hugeGrowth) { growth = g }(growth)
+	growth = &hugeGrowth{limit: func() int { return hugePage / 2 }} // less than any of them needs
 	memory, err := unix.Mmap(-1, 0, (places+1)*hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +95,44 @@ func TestHugeSparse(t *testing.T) {
 	}
 	if _, err := absent(first + uint64(len(memory)) + 1<<40); err == nil {
 		t.Error("memory that is not mapped is there")
+	}
+}
+
+// TestHugeGrowth: what a process may grow by is taken once for each page, again when pages are gone, and is a part of
+// what it has.
+func TestHugeGrowth(t *testing.T) {
+	const places = 4
+	memory, err := unix.Mmap(-1, 0, (places+1)*hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := ownMemory()
+	for at := 0; at < len(memory); at += os.Getpagesize() {
+		memory[at] = 1
+	}
+	if grown := ownMemory() - own; grown < len(memory)/2 {
+		t.Errorf("the process has %d bytes more, of %d touched", grown, len(memory))
+	}
+	first := (uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))) + hugePage - 1) &^ (hugePage - 1)
+	g := &hugeGrowth{limit: func() int { return 2 * hugePage }}
+	for i, want := range []bool{true, true, true, false, false} {
+		at := first + uint64(max(0, i-1))*hugePage // the first twice
+		if got := g.take(at, hugePage-4096); got != want {
+			t.Errorf("page %#x, the %d. time: taken %v", at, i, got)
+		}
+	}
+	g.giveBack(first)
+	if !g.take(first+2*hugePage, hugePage-4096) || g.take(first, hugePage-4096) {
+		t.Error("what is given back can be taken once")
+	}
+	if err := unix.Munmap(memory); err != nil {
+		t.Fatal(err)
+	}
+	if !g.take(first, hugePage-4096) || len(g.pages) != 1 || g.sum != hugePage-4096 {
+		t.Errorf("the others are gone: %d bytes of %d pages", g.sum, len(g.pages))
+	}
+	if a, b := growthLimit(leastGrowth), growthLimit(1<<30); a != leastGrowth || b != 1<<30/growthShare {
+		t.Errorf("a small process may grow by %d, one of 1 GiB by %d", a, b)
 	}
 }
 

@@ -27,6 +27,7 @@ enum {
 	WINDOW = 64,
 	TURNS = 256,              /* that rank 0 may be ahead in agree() */
 	BUFFER_BYTES = 1 << 20,
+	BUFFER_ALIGN = 2 << 20,   /* a huge page's: whether a buffer's ends can be on one is not left to chance */
 	MAX_SAMPLES = 1 << 20,
 	SCALE_THREADS = 16,
 	MANY_PEERS = 64,

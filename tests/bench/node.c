@@ -70,8 +70,8 @@ void roomy_buffers(struct node *n, size_t bytes)
 {
 	free(n->tx);
 	free(n->rx);
-	n->tx = aligned_alloc(4096, bytes);
-	n->rx = aligned_alloc(4096, bytes);
+	n->tx = aligned_alloc(BUFFER_ALIGN, bytes);
+	n->rx = aligned_alloc(BUFFER_ALIGN, bytes);
 	if (!n->tx || !n->rx)
 		die("buffers", -FI_ENOMEM);
 	memset(n->tx, 1, bytes);
