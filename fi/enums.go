@@ -180,6 +180,32 @@ const (
 	TCNetworkCtrl     uint32 = 0x205
 )
 
+// dscpOfLabel are the code points of the labels, in their order: default forwarding and class
+// selector 6 (RFC 2474), the classes that RFC 4594 gives low-latency and high-throughput data,
+// expedited forwarding (RFC 3246), lower effort (RFC 8622).
+var dscpOfLabel = [...]uint8{
+	TCBestEffort - TCLabel:      0,
+	TCLowLatency - TCLabel:      18,
+	TCDedicatedAccess - TCLabel: 46,
+	TCBulkData - TCLabel:        10,
+	TCScavenger - TCLabel:       1,
+	TCNetworkCtrl - TCLabel:     48,
+}
+
+// DSCP is the code point of differentiated services of a traffic class, 0 to 63: the one that a
+// class made by fi_tc_dscp_set names, or that of a label. false: it is no traffic class.
+func DSCP(class uint32) (uint8, bool) {
+	switch {
+	case class == TCUnspec:
+		return 0, true
+	case class&^0x3f == TCDSCP:
+		return uint8(class & 0x3f), true
+	case class >= TCLabel && class-TCLabel < uint32(len(dscpOfLabel)):
+		return dscpOfLabel[class-TCLabel], true
+	}
+	return 0, false
+}
+
 // CQFormat is the layout of a completion queue's entries.
 type CQFormat int32
 

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/loopback"
 	"github.com/weft-fabric/weft/hw/udp"
+	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
@@ -60,7 +61,7 @@ func openNetworks(e *Endpoint) (list []hw.Iface, names io.Closer, err error) {
 			over.share(i)
 			list = append(list, i)
 		}
-	} else {
+	} else if err = sock.SetClass(e.socket.fd, e.domain.dscp(e.info)); err == nil {
 		err = over.alone(e.socket.fd)
 	}
 	if err != nil {
@@ -92,6 +93,7 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		Foreign:     over.exchange.Take,
 		XDP:         udpXDP[e.domain.cfg.UDPXDP],
 		NoInbox:     !e.domain.cfg.UDPInbox,
+		Class:       e.domain.dscp(e.info),
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err == nil && i.XDP() != "" {

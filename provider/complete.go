@@ -44,6 +44,9 @@ func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
 		return nil, fmt.Errorf("transmit attributes beyond the limits: inject %d bytes, %d elements: %w",
 			tx.InjectSize, tx.IOVLimit, fi.EINVAL)
 	}
+	if _, ok := fi.DSCP(tx.TClass); !ok {
+		return nil, fmt.Errorf("traffic class %#x: %w", tx.TClass, fi.EINVAL)
+	}
 	rx, err := d.completeRx(full.Rx)
 	full.Rx = rx
 	if rx != nil {

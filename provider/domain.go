@@ -115,6 +115,9 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 	case a.AVType < fi.AVUnspec || a.AVType > fi.AVTable:
 		return fmt.Errorf("address vector type %d: %w", a.AVType, fi.EINVAL)
 	}
+	if _, ok := fi.DSCP(a.TClass); !ok {
+		return fmt.Errorf("traffic class %#x: %w", a.TClass, fi.EINVAL)
+	}
 	return nil
 }
 
@@ -151,6 +154,17 @@ func (d *Domain) Close() error {
 	opened.domains = slices.DeleteFunc(opened.domains, func(e *Domain) bool { return e == d })
 	d.fabric.refs.release()
 	return nil
+}
+
+// dscp is the code point of differentiated services that packets of an endpoint carry: that of its own traffic
+// class, or else of the domain's.
+func (d *Domain) dscp(endpoint *fi.Info) uint8 {
+	class := endpoint.Tx.TClass
+	if class == fi.TCUnspec {
+		class = d.info.Domain.TClass
+	}
+	point, _ := fi.DSCP(class) // both were checked
+	return point
 }
 
 // DomainName returns the domain's name.

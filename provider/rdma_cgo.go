@@ -85,6 +85,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		ConnectTimeout: limit,
 		Stamps:         lanesOn(cfg, &hw.Attr{}), // devices drop nothing
 		PathTimeout:    cfg.PeerTimeout,
+		Class:          e.domain.dscp(e.info),
 		Name:           address{e.name, e.context}.raw(),
 		Resolve:        r.resolve,
 		Forget:         r.forget,

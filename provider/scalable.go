@@ -164,7 +164,7 @@ func (s *Scalable) portMapper() (*udp.PortMapper, error) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := udp.OpenPortMapper(s.socket.fd, x.Take)
+		m, err := udp.OpenPortMapper(s.socket.fd, s.domain.dscp(s.info), x.Take)
 		if err != nil {
 			return nil, err
 		}

@@ -56,7 +56,7 @@ func (s *Scalable) OpenRx(index int, attr *fi.RxAttr) (*Endpoint, error) {
 		own.Caps = own.Rx.Caps
 	}
 	given := *own.Rx
-	own.Tx = &fi.TxAttr{Size: 1, InjectSize: s.info.Tx.InjectSize, IOVLimit: iovLimit} // it sends answers only
+	own.Tx = &fi.TxAttr{Size: 1, InjectSize: s.info.Tx.InjectSize, IOVLimit: iovLimit, TClass: s.info.Tx.TClass} // it sends answers only
 	e, err := s.openContext(s.rx, index, 0, own)
 	if err == nil && attr != nil {
 		*attr = given

@@ -56,6 +56,9 @@ func (d *Domain) checkTx(what string, a *fi.TxAttr, caps uint64) error {
 	case a.RMAIOVLimit > info.IOVLimit:
 		return refuse(log.EPCtrl, fi.EINVAL, what+"rma iov limit %d, at most %d", a.RMAIOVLimit, info.IOVLimit)
 	}
+	if _, ok := fi.DSCP(a.TClass); !ok {
+		return refuse(log.EPCtrl, fi.EINVAL, what+"traffic class %#x", a.TClass)
+	}
 	return nil
 }
 
@@ -67,6 +70,9 @@ func completeTx(a, domain fi.TxAttr) fi.TxAttr {
 	orElse(&a.InjectSize, domain.InjectSize)
 	orElse(&a.IOVLimit, domain.IOVLimit)
 	orElse(&a.RMAIOVLimit, domain.RMAIOVLimit)
+	if a.TClass == fi.TCUnspec {
+		a.TClass = domain.TClass
+	}
 	return a
 }
 

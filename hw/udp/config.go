@@ -66,6 +66,9 @@ type Config struct {
 	XDP XDP
 	// XDPWhere is where the program for XDP runs. Default xdp.Best.
 	XDPWhere xdp.Where
+	// Class is the code point of differentiated services that datagrams carry, 0 to
+	// 63. Default 0.
+	Class uint8
 	// NoEBPF, NoCBPF and NoGSO forbid abilities of the kernel.
 	NoEBPF, NoCBPF, NoGSO bool
 	// NoInbox has the kernel put all datagrams into the socket's queue. Default:
@@ -169,6 +172,7 @@ func (c *Config) check() error {
 		{"linger (ns)", int64(c.Linger), -1 << 62, int64(time.Hour)},
 		{"socket buffer", int64(c.Buffer), 4096, 1 << 30},
 		{"largest packet", int64(c.MaxPacket), minPacket, maxPacket},
+		{"class", int64(c.Class), 0, 63},
 		{"key", int64(len(c.Key)), 0, crypt.MaxKey},
 	} {
 		if v.n < v.lo || v.n > v.hi {

@@ -110,6 +110,7 @@ func (i *Iface) openStripes(fd int) error {
 		Stripes: i.cfg.Stripes, Buffer: i.cfg.Buffer,
 		NoEBPF: i.cfg.NoEBPF, NoCBPF: i.cfg.NoCBPF, NoGSO: i.cfg.NoGSO,
 		NoInbox: i.cfg.NoInbox || i.cfg.XDP != XDPOff,
+		Class:   i.cfg.Class,
 	}
 	if bound, err := sock.Bound(fd); err == nil && bound.IsAny() {
 		o.Source = i.name // else datagrams come from there anyway

@@ -35,8 +35,9 @@ type PortMapper struct {
 
 // OpenPortMapper answers for the name that UDP socket fd is bound to, of which it keeps
 // a duplicate. foreign takes datagrams of another protocol, as Config.Foreign does; nil:
-// there is none. Errors: hw.ErrInvalid for another kind of socket, and those of the kernel.
-func OpenPortMapper(fd int, foreign func(from netip.AddrPort, b []byte) []byte) (*PortMapper, error) {
+// there is none. class is the code point of differentiated services that answers carry, 0 to
+// 63. Errors: hw.ErrInvalid for another kind of socket, and those of the kernel.
+func OpenPortMapper(fd int, class uint8, foreign func(from netip.AddrPort, b []byte) []byte) (*PortMapper, error) {
 	name, err := sock.Bound(fd)
 	if err != nil {
 		return nil, fmt.Errorf("udp: address of the socket: %w: %w", err, hw.ErrInvalid)
@@ -49,6 +50,9 @@ func OpenPortMapper(fd int, foreign func(from netip.AddrPort, b []byte) []byte) 
 		if m.only6, err = unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY); err != nil {
 			return nil, fmt.Errorf("udp: %s: %w", name.String(), err)
 		}
+	}
+	if err = sock.SetClass(fd, class); err != nil {
+		return nil, fmt.Errorf("udp: traffic class of %s: %w", name.String(), err)
 	}
 	if m.conn, err = sock.Conn(fd); err != nil {
 		return nil, fmt.Errorf("udp: %s: %w", name.String(), err)

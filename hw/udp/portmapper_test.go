@@ -19,7 +19,7 @@ func mapper(t testing.TB, v6 bool) *PortMapper {
 	t.Helper()
 	fd := bound(t, v6)
 	defer unix.Close(fd)
-	m, err := OpenPortMapper(fd, func(_ netip.AddrPort, b []byte) []byte { return []byte("yes") })
+	m, err := OpenPortMapper(fd, 0, func(_ netip.AddrPort, b []byte) []byte { return []byte("yes") })
 	if err != nil {
 		t.Fatal(err)
 	}

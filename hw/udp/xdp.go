@@ -16,7 +16,7 @@ func (i *Iface) openXDP() error {
 	if i.cfg.XDP == XDPOff {
 		return nil
 	}
-	d, err := xdp.Open(xdp.Options{Name: i.name, Stripes: len(i.stripes), Where: i.cfg.XDPWhere})
+	d, err := xdp.Open(xdp.Options{Name: i.name, Stripes: len(i.stripes), Where: i.cfg.XDPWhere, Class: i.cfg.Class})
 	if err == nil && d.MaxPacket() < minPacket {
 		d.Close()
 		err = fmt.Errorf("frames of %d bytes: %w", d.MaxPacket(), xdp.ErrUnsupported)

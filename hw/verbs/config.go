@@ -65,6 +65,9 @@ type Config struct {
 	// Stamps has the device stamp the ends of one-sided operations, where it has a clock: hw.Completion.Late. To read
 	// the clock costs an access to the device each time that completions are taken.
 	Stamps bool
+	// Class is the code point of differentiated services that packets carry, where they are the network's
+	// (RoCE), 0 to 63. Default 0.
+	Class uint8
 	// Name is the address by which peers know the interface, at most 32 bytes. Default: its device address.
 	Name []byte
 	// Resolve turns an address given to Connect, a peer's Name, into the peer's DeviceAddress. It must not block.

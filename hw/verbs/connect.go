@@ -296,7 +296,7 @@ func (e *Endpoint) join(qp *ibv.QP, h *hello, p *packet) error {
 	i := e.i
 	depth := i.reads()
 	err := qp.ToReceive(ibv.Receive{
-		Path: i.d.path(&e.addr), MTU: int(min(i.addr.mtu, e.addr.mtu)), QP: p.qp, PSN: p.psn,
+		Path: i.path(&e.addr), MTU: int(min(i.addr.mtu, e.addr.mtu)), QP: p.qp, PSN: p.psn,
 		MaxReadAtomic: depth, RNRTimer: rnrTimer,
 	})
 	if err != nil {

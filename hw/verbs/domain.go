@@ -136,8 +136,9 @@ func (d *MemoryDomain) choosePort(want int) error {
 }
 
 // path is the way to a peer's port.
-func (d *MemoryDomain) path(a *address) ibv.Path {
-	p := ibv.Path{LID: a.lid, SGIDIndex: d.gid.index, Port: d.port, GID: a.gid}
+func (i *Iface) path(a *address) ibv.Path {
+	d := i.d
+	p := ibv.Path{LID: a.lid, SGIDIndex: d.gid.index, Port: d.port, GID: a.gid, Class: i.cfg.Class << 2}
 	// An InfiniBand packet needs a global header only between subnets, whose
 	// prefixes are the first half of the GIDs.
 	p.Global = d.info.Ethernet || d.info.GRHRequired || [8]byte(a.gid[:8]) != [8]byte(d.gid.gid[:8])

@@ -250,7 +250,7 @@ func (s *service) send(to *address, p *packet) {
 	if len(s.free) == 0 || s.broken {
 		return
 	}
-	path := s.i.d.path(to)
+	path := s.i.path(to)
 	ah := s.ahs[path]
 	if ah == nil {
 		var err error
@@ -271,7 +271,7 @@ func (s *service) send(to *address, p *packet) {
 
 // forgetPath has the way to a silent peer looked up again.
 func (s *service) forgetPath(to *address) {
-	path := s.i.d.path(to)
+	path := s.i.path(to)
 	if ah := s.ahs[path]; ah != nil {
 		delete(s.ahs, path)
 		if err := ah.Close(); err != nil {

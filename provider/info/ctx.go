@@ -15,6 +15,7 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*
 		atMost("tx_attr.size", h.Size, MaxCtxSize),
 		atMost("tx_attr.iov_limit", h.IOVLimit, IOVLimit),
 		atMost("tx_attr.rma_iov_limit", h.RMAIOVLimit, IOVLimit),
+		trafficClass("tx_attr.tclass", h.TClass),
 	); r != nil {
 		return nil, r
 	}

@@ -49,6 +49,14 @@ func subset(attr string, bits, supported uint64) *refusal {
 	return nil
 }
 
+// trafficClass refuses what is none.
+func trafficClass(attr string, class uint32) *refusal {
+	if _, ok := fi.DSCP(class); !ok {
+		return refuse(attr, "%#x is no traffic class", class)
+	}
+	return nil
+}
+
 // oneOf refuses a value that is none of those supported.
 func oneOf[T comparable](attr string, value T, supported ...T) *refusal {
 	for _, s := range supported {

@@ -34,7 +34,8 @@ type Socket struct {
 	bypass Bypass // nil: there is none
 	inbox  *inbox // nil: there is none
 	near   near
-	buffer int // see Options
+	buffer int   // see Options
+	class  uint8 // see Options
 	// kernelDue is when to look next what came by the kernel, kernelHad that the
 	// last look there found something. Only with a bypass.
 	kernelDue time.Duration
@@ -53,13 +54,14 @@ type Group struct {
 
 // Options of a group.
 type Options struct {
-	Stripes int  // sockets wanted, at least 1
-	Buffer  int  // bytes of each socket's receive and send buffer, as far as the system allows; 0: the system's
-	Source  Addr // see Socket
-	NoEBPF  bool // do not try
-	NoCBPF  bool // do not try
-	NoGSO   bool // do not try
-	NoInbox bool // do not try
+	Stripes int   // sockets wanted, at least 1
+	Buffer  int   // bytes of each socket's receive and send buffer, as far as the system allows; 0: the system's
+	Source  Addr  // see Socket
+	Class   uint8 // the code point of differentiated services that datagrams carry (RFC 2474), 0 to 63
+	NoEBPF  bool  // do not try
+	NoCBPF  bool  // do not try
+	NoGSO   bool  // do not try
+	NoInbox bool  // do not try
 }
 
 // NewGroup makes a group of the bound UDP socket fd and of as many others as
@@ -157,7 +159,7 @@ func newSocket(fd int, o *Options) (*Socket, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, fmt.Errorf("set non-blocking: %w", err)
 	}
-	s := &Socket{FD: fd, family: family, source: o.Source, noGSO: o.NoGSO, buffer: o.Buffer, near: near{fd: -1}}
+	s := &Socket{FD: fd, family: family, source: o.Source, noGSO: o.NoGSO, buffer: o.Buffer, class: o.Class, near: near{fd: -1}}
 	if err := s.setOptions(fd); err != nil {
 		return nil, err
 	}
@@ -184,15 +186,35 @@ func (s *Socket) setOptions(fd int) error {
 	set(unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	set(unix.SOL_UDP, unix.UDP_GRO, 1)
 	const ect0 = 2 // RFC 3168: capable of ECN
-	set(unix.IPPROTO_IP, unix.IP_TOS, ect0)
+	setClass(set, s.family, s.class, ect0)
 	set(unix.IPPROTO_IP, unix.IP_RECVTOS, 1)
 	set(unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	if s.family == unix.AF_INET6 {
-		set(unix.IPPROTO_IPV6, unix.IPV6_TCLASS, ect0)
 		set(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1)
 		set(unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
 	}
 	return nil
+}
+
+// setClass has a socket of a family send with a code point, and with ECN's bits. A socket of IPv6
+// may send by IPv4 too.
+func setClass(set func(level, name, value int), family int, class uint8, ecn int) {
+	value := int(class)<<2 | ecn
+	set(unix.IPPROTO_IP, unix.IP_TOS, value)
+	if family == unix.AF_INET6 {
+		set(unix.IPPROTO_IPV6, unix.IPV6_TCLASS, value)
+	}
+}
+
+// SetClass has the UDP socket fd, of which nothing else is set, send with a code point of differentiated
+// services, 0 to 63. Errors are of the kernel.
+func SetClass(fd int, class uint8) error {
+	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return fmt.Errorf("socket family: %w", err)
+	}
+	setClass(func(level, name, value int) { err = errors.Join(err, unix.SetsockoptInt(fd, level, name, value)) }, family, class, 0)
+	return err
 }
 
 // setDiscover forbids fragments, and leaves finding the path's MTU to us.

@@ -19,6 +19,7 @@ type Options struct {
 	Name    sock.Addr // address and port that datagrams come to
 	Stripes int       // 1 to 64
 	Where   Where     // the program runs
+	Class   uint8     // the code point of differentiated services that datagrams carry, 0 to 63
 }
 
 // Where says where the program runs that takes our frames.
@@ -81,7 +82,7 @@ func Open(o Options) (*Device, error) {
 	if iface.MTU+sizeEthernet > smallFrame-overheadXDP {
 		d.size = largeFrame
 	}
-	d.routes = routes{iface: iface.Index, mac: [6]byte(iface.HardwareAddr), from: name, payload: d.MaxPacket()}
+	d.routes = routes{iface: iface.Index, mac: [6]byte(iface.HardwareAddr), from: name, class: o.Class, payload: d.MaxPacket()}
 	if err := d.routes.open(); err != nil {
 		return nil, err
 	}

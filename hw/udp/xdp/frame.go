@@ -40,17 +40,17 @@ type template struct {
 }
 
 // newTemplate makes the headers of datagrams from one address to another of the same family,
-// over an Ethernet.
-func newTemplate(source, target [6]byte, from, to netip.AddrPort) template {
+// over an Ethernet, with a code point of differentiated services.
+func newTemplate(source, target [6]byte, from, to netip.AddrPort, class uint8) template {
 	var t template
-	h := t.headers[:]
+	h, service := t.headers[:], class<<2|capable
 	copy(h, target[:])
 	copy(h[6:], source[:])
 	ip := h[sizeEthernet:]
 	var udp []byte
 	if from.Addr().Is4() {
 		binary.BigEndian.PutUint16(h[12:], etherIPv4)
-		ip[0], ip[1], ip[8], ip[9] = 0x45, capable, hops, protoUDP
+		ip[0], ip[1], ip[8], ip[9] = 0x45, service, hops, protoUDP
 		binary.BigEndian.PutUint16(ip[6:], dontFragment)
 		copy(ip[12:], from.Addr().AsSlice())
 		copy(ip[16:], to.Addr().AsSlice())
@@ -60,7 +60,7 @@ func newTemplate(source, target [6]byte, from, to netip.AddrPort) template {
 		t.size = sizeEthernet + sizeIPv4 + sizeUDP
 	} else {
 		binary.BigEndian.PutUint16(h[12:], etherIPv6)
-		binary.BigEndian.PutUint32(ip, 6<<28|capable<<20)
+		binary.BigEndian.PutUint32(ip, 6<<28|uint32(service)<<20)
 		ip[6], ip[7] = protoUDP, hops
 		copy(ip[8:], from.Addr().AsSlice())
 		copy(ip[24:], to.Addr().AsSlice())

@@ -53,11 +53,14 @@ var ends = map[string][2]netip.AddrPort{
 	"link-local": {netip.MustParseAddrPort("[fe80::1]:4711"), netip.MustParseAddrPort("[fe80::2]:815")},
 }
 
-const scope = 7 // of link-local addresses
+const (
+	scope = 7  // of link-local addresses
+	class = 46 // code point of differentiated services
+)
 
 // framed is a frame from the first end to the second, and who it comes to.
 func framed(e [2]netip.AddrPort, payload []byte) ([]byte, local) {
-	w := newTemplate([6]byte{2, 0, 0, 0, 0, 1}, [6]byte{2, 0, 0, 0, 0, 2}, e[0], e[1])
+	w := newTemplate([6]byte{2, 0, 0, 0, 0, 1}, [6]byte{2, 0, 0, 0, 0, 2}, e[0], e[1], class)
 	frame := make([]byte, w.size+len(payload))
 	copy(frame[w.size:], payload)
 	n := w.put(frame, len(payload))
@@ -73,6 +76,13 @@ func TestFrame(t *testing.T) {
 					payload[i] = byte(rand.Uint32())
 				}
 				frame, to := framed(e, payload)
+				service := frame[sizeEthernet+1] // RFC 2474 in IPv4, RFC 8200 in IPv6
+				if e[0].Addr().Is6() {
+					service = frame[sizeEthernet]<<4 | service>>4
+				}
+				if service != class<<2|capable {
+					t.Errorf("%d bytes: type of service %#x", size, service)
+				}
 				var m sock.Message
 				if !to.parse(append(frame, 1, 2, 3), &m) { // an Ethernet pads
 					t.Fatalf("%d bytes: refused", size)
@@ -207,7 +217,7 @@ func FuzzFrame(f *testing.F) {
 func BenchmarkFrame(b *testing.B) {
 	for _, size := range []int{30, 1450} {
 		frame, to := framed(ends["ipv4"], make([]byte, size))
-		w := newTemplate([6]byte{}, [6]byte{}, ends["ipv4"][0], ends["ipv4"][1])
+		w := newTemplate([6]byte{}, [6]byte{}, ends["ipv4"][0], ends["ipv4"][1], 0)
 		name := map[int]string{30: "small", 1450: "large"}[size]
 		b.Run("put/"+name, func(b *testing.B) {
 			for b.Loop() {

@@ -45,9 +45,10 @@ const groups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_NEIGH-1) | 1<<(unix.R
 
 // routes knows the ways to peers.
 type routes struct {
-	iface   int            // immutable, like the three that follow
+	iface   int            // immutable, like the four that follow
 	mac     [6]byte        // the interface's
 	from    netip.AddrPort // our address
+	class   uint8          // the code point that datagrams carry
 	payload int            // the largest that a frame has room for
 
 	// mu guards the rest. It is taken when a peer is new or its way has changed,
@@ -132,7 +133,7 @@ func (r *routes) resolve(w *way, to netip.AddrPort) error {
 	case n.state&validNeighbour == 0 || len(n.mac) != 6:
 		return fmt.Errorf("hardware address of %s is not known", ip)
 	}
-	w.template = newTemplate(r.mac, [6]byte(n.mac), netip.AddrPortFrom(r.from.Addr().WithZone(""), r.from.Port()), netip.AddrPortFrom(ip, to.Port()))
+	w.template = newTemplate(r.mac, [6]byte(n.mac), netip.AddrPortFrom(r.from.Addr().WithZone(""), r.from.Port()), netip.AddrPortFrom(ip, to.Port()), r.class)
 	w.most = min(r.payload, r.interfaceMTU()-(w.size-sizeEthernet))
 	return nil
 }
