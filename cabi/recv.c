@@ -38,6 +38,8 @@ static inline ssize_t post_recv(struct weft_ep_obj *o, void *buf, size_t len, fi
 
 	if (!rx || flags & ~(FAST_RX_FLAGS | WEFT_RECV_TAGGED) || (!buf && len))
 		goto slow;
+	if (src == FI_ADDR_UNSPEC && rx->flags & WEFT_RX_EXACT)
+		goto slow;
 	e = (void *)weft_ring_claim(&rx->posts, 0, rx->flags & WEFT_EXCLUSIVE, &pos);
 	if (!e)
 		goto slow; /* full: Go drains it if nobody else does */

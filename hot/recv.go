@@ -40,6 +40,9 @@ const (
 //weft:name WEFT_EXCLUSIVE
 const RxExclusive = 1
 
+// RxExact is a bit of [Rx].Flags: FI_EXACT_DIRECTED_RECV, so receives from any source are checked by Go.
+const RxExact = 2
+
 // States of a progress thread's bell (package proxy), which [Rx].Bell names.
 const (
 	BellAwake  = 0 // the thread looks by itself

@@ -53,7 +53,8 @@ func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
 		if rx.Caps == 0 {
 			rx.Caps = full.Caps
 		}
-		rx.Caps = rx.Caps&^fi.DirectedRecv | full.Caps&fi.DirectedRecv // the application may have changed the endpoint's only
+		const endpoints = info.DirectedCaps | fi.TaggedMultiRecv // the application may have changed the endpoint's only
+		rx.Caps = rx.Caps&^endpoints | full.Caps&endpoints
 	}
 	return full, err
 }

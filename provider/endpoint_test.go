@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/info"
 )
 
 // side is an endpoint with everything bound to it.
@@ -47,7 +48,11 @@ func newBenchAt(t testing.TB, node string, settings map[string]string, change fu
 		return v, ok
 	})
 	t.Cleanup(func() { SetConfigLookup(nil) })
-	infos, err := GetInfo(fi.Version(1, 20), node, "0", fi.Source, hints)
+	version := fi.Version(1, 20)
+	if hints != nil && hints.Caps&(info.DirectedCaps|fi.TaggedMultiRecv)&^fi.DirectedRecv != 0 {
+		version = fi.Version(2, 0)
+	}
+	infos, err := GetInfo(version, node, "0", fi.Source, hints)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -228,7 +228,7 @@ func (r *rxContext) leave(e *Endpoint) {
 
 // sourceOf turns the source address of a receive with flags into what matching takes.
 func (r *rxContext) sourceOf(addr fi.Addr, flags uint64) uint32 {
-	if addr == fi.AddrUnspec || r.attr.Caps&fi.DirectedRecv == 0 {
+	if addr == fi.AddrUnspec || !r.Directs(flags) {
 		return match.AnySource
 	}
 	if r.av == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/info"
 )
 
 // defaultMinMultiRecv is the FI_OPT_MIN_MULTI_RECV of a new endpoint, bytes.
@@ -161,12 +162,16 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 	}
 	search := a.Flags & (fi.Peek | fi.Claim | fi.Discard)
 	switch {
-	case a.Flags&fi.MultiRecv != 0 && (a.Tagged || len(a.IOV) != 1 || search != 0):
-		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer for untagged messages")
+	case a.Flags&fi.MultiRecv != 0 && a.Tagged && r.attr.Caps&fi.TaggedMultiRecv == 0:
+		return bad(fi.EINVAL, "receive: FI_MULTI_RECV for tagged messages is for endpoints with FI_TAGGED_MULTI_RECV")
+	case a.Flags&fi.MultiRecv != 0 && (len(a.IOV) != 1 || search != 0):
+		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer")
 	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.MinMulti.Load():
 		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.MinMulti.Load())
-	case a.Flags&fi.AuthKey != 0 && (!r.domain.Keyed() || r.attr.Caps&fi.DirectedRecv == 0):
-		return bad(fi.EINVAL, "receive: FI_AUTH_KEY is for endpoints with FI_DIRECTED_RECV in domains with FI_AV_AUTH_KEY")
+	case a.Flags&fi.AuthKey != 0 && (!r.domain.Keyed() || !info.Directed(r.attr.Caps, a.Tagged)):
+		return bad(fi.EINVAL, "receive: FI_AUTH_KEY is for directed receives in domains with FI_AV_AUTH_KEY")
+	case a.Src == fi.AddrUnspec && r.attr.Caps&fi.ExactDirectedRecv != 0 && info.Directed(r.attr.Caps, a.Tagged):
+		return bad(fi.EINVAL, "receive: from any source, which FI_EXACT_DIRECTED_RECV excludes")
 	case search != 0 && !a.Tagged:
 		return bad(fi.EBADFLAGS, "receive: FI_PEEK, FI_CLAIM and FI_DISCARD are for tagged receives")
 	case search == fi.Discard:

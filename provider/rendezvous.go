@@ -302,7 +302,7 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 	if op.multi != 0 {
 		rv := (*match.Recv)(pointerAt(op.multi))
 		rv.User[dataplane.MultiPending]--
-		flags |= r.Retire(r.Untagged, rv)
+		flags |= r.Retire(r.Engine(op.flags&msgTagged != 0), rv)
 	}
 	if op.status != fi.Success {
 		e.recvError(cq.Entry{

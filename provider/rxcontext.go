@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
+	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/proxy"
@@ -116,6 +117,9 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	if exclusive {
 		flags |= hot.RxExclusive
 	}
+	if attr.Caps&fi.ExactDirectedRecv != 0 {
+		flags |= hot.RxExact
+	}
 	r := &rxContext{
 		domain: d, cfg: d.cfg, attr: *attr,
 		ids:     map[names.Name]uint32{},
@@ -124,7 +128,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		foreign: map[uint64]*foreignMemory{},
 	}
 	r.Pool, r.HeldMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
-	r.Directed = attr.Caps&fi.DirectedRecv != 0
+	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	if err := r.allocateHot(log2(slots), flags); err != nil {
 		return nil, err
 	}

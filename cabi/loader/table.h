@@ -21,9 +21,9 @@ static const struct {
 	int type; /* enum fi_ep_type */
 	uint64_t caps;
 } weft_ep_types[] = {
-	{ 3, 0xf3c8a0000313f5eull },
-	{ 1, 0x118000000213f1eull },
-	{ 2, 0xa3c000000010c02ull },
+	{ 3, 0xf3dea0000313f5eull },
+	{ 1, 0x118400000213f1eull },
+	{ 2, 0xa3d000000010c02ull },
 };
 
 /* The address formats that hints may ask for. */

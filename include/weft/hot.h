@@ -122,6 +122,10 @@ struct weft_recv_entry {
  * compare-and-swap inside the process. */
 #define WEFT_EXCLUSIVE 1
 
+/* WEFT_RX_EXACT is a bit of weft_hot_rx.flags: FI_EXACT_DIRECTED_RECV, so receives from any source are checked by
+ * Go. */
+#define WEFT_RX_EXACT 2
+
 /* States of a progress thread's bell (package proxy), which weft_hot_rx.bell names. */
 #define WEFT_BELL_AWAKE 0 /* the thread looks by itself */
 #define WEFT_BELL_ASLEEP 1 /* who has work for it wakes it */

@@ -17,11 +17,11 @@ type Receiver struct {
 	Untagged *match.Engine // of the others; immutable
 	Pool     *mem.Pool     // payload of held messages; immutable
 
-	Held      int  // bytes of held payload
-	HeldMax   int  // bytes of held payload above which senders are to keep theirs; immutable
-	Closed    bool // senders have been told to keep their payload
-	Ended     bool // no message comes any more: receives find nothing but held messages
-	Directed  bool // a receive's source counts; immutable
+	Held      int     // bytes of held payload
+	HeldMax   int     // bytes of held payload above which senders are to keep theirs; immutable
+	Closed    bool    // senders have been told to keep their payload
+	Ended     bool    // no message comes any more: receives find nothing but held messages
+	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable
 	Addresses Addresses
 
 	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder; relaxed.
@@ -59,10 +59,18 @@ func (r *Receiver) Engine(tagged bool) *match.Engine {
 	return r.Untagged
 }
 
+// Directs tells whether the source of a receive with flags counts.
+func (r *Receiver) Directs(flags uint64) bool {
+	if flags&hot.RecvTagged != 0 {
+		return r.Directed[1]
+	}
+	return r.Directed[0]
+}
+
 // identity returns what matching takes as the source of a receive; ok is false where package provider has to look it
 // up.
 func (r *Receiver) identity(addr, flags uint64) (id uint32, ok bool) {
-	if fi.Addr(addr) == fi.AddrUnspec || !r.Directed {
+	if fi.Addr(addr) == fi.AddrUnspec || !r.Directs(flags) {
 		return match.AnySource, true
 	}
 	a := &r.Addresses

@@ -55,6 +55,12 @@ var capabilities = []Capability{
 		"tagged sends and receives of every form, 64 tag bits with any mask"},
 	{fi.DirectedRecv, "FI_DIRECTED_RECV", Primary, false, true, true,
 		"the matcher compares the source of a message with a receive's, and its key; a region may be open to one source or key"},
+	{fi.TaggedDirectedRecv, "FI_TAGGED_DIRECTED_RECV", Demanded, false, true, false,
+		"FI_DIRECTED_RECV for tagged receives only; API 2.0 on, as the next two"},
+	{fi.ExactDirectedRecv, "FI_EXACT_DIRECTED_RECV", Demanded, false, true, false,
+		"directed receives from any source are refused when they are posted"},
+	{fi.TaggedMultiRecv, "FI_TAGGED_MULTI_RECV", Demanded, false, true, false,
+		"tagged and untagged messages are matched by the same code, which knows such buffers"},
 	{fi.RMA, "FI_RMA", Primary, true, true, false,
 		"reads and writes of every form; every target checks key, rights and range"},
 	{fi.Atomic, "FI_ATOMIC", Primary, true, true, false,
@@ -123,6 +129,24 @@ var (
 	demandedCaps = mask(func(c *Capability) bool { return c.Class == Demanded })
 	costlyCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryCostly })
 )
+
+// caps20 are capabilities whose bits meant something else before API 2.0.
+const caps20 = fi.TaggedDirectedRecv | fi.ExactDirectedRecv | fi.TaggedMultiRecv
+
+// DirectedCaps are the capabilities with which a receive's source counts.
+const DirectedCaps = fi.DirectedRecv | fi.TaggedDirectedRecv | fi.ExactDirectedRecv
+
+// Directed tells whether the source of tagged or else untagged receives counts with some capabilities.
+// FI_EXACT_DIRECTED_RECV beside another is about the receives that the other is about (fi_getinfo(3)).
+func Directed(caps uint64, tagged bool) bool {
+	switch {
+	case caps&fi.DirectedRecv != 0:
+		return true
+	case caps&fi.TaggedDirectedRecv != 0:
+		return tagged
+	}
+	return caps&fi.ExactDirectedRecv != 0
+}
 
 // directions are the modifiers of each group of primary capabilities.
 var directions = []struct{ of, modifiers uint64 }{

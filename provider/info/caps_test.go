@@ -2,6 +2,7 @@ package info
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,33 @@ func TestCapabilitiesRefused(t *testing.T) {
 	}
 }
 
+// TestCapabilities20: what came with API 2.0 is there from then on, for who asks for it.
+func TestCapabilities20(t *testing.T) {
+	all := uint64(fi.TaggedDirectedRecv | fi.ExactDirectedRecv | fi.TaggedMultiRecv)
+	for _, hints := range []*fi.Info{nil, newHints(func(*fi.Info) {})} {
+		for _, i := range get(t, fi.Version(2, 0), hints) {
+			if i.Caps&all != 0 {
+				t.Errorf("%#x, though nobody asked", i.Caps)
+			}
+		}
+	}
+	for bit, types := range map[uint64][]fi.EPType{
+		fi.TaggedDirectedRecv: {fi.EPRDM}, fi.ExactDirectedRecv: {fi.EPRDM, fi.EPDgram}, fi.TaggedMultiRecv: {fi.EPRDM, fi.EPMsg},
+	} {
+		for _, kind := range []fi.EPType{fi.EPRDM, fi.EPMsg, fi.EPDgram} {
+			hints := newHints(func(h *fi.Info) { h.Caps, h.EP.Type = fi.Msg|bit, kind })
+			infos, err := testEnv().GetInfo(fi.Version(2, 0), "", "", 0, hints, nil)
+			if !slices.Contains(types, kind) {
+				wantRefused(t, err, "caps")
+			} else if err != nil || infos[0].Caps&all != bit || infos[0].Rx.Caps&all != bit || (infos[0].Tx.Caps|infos[0].Domain.Caps)&all != 0 {
+				t.Errorf("%#x, type %v: %v", bit, kind, err)
+			}
+			_, err = testEnv().GetInfo(fi.Version(1, 22), "", "", 0, hints, nil)
+			wantRefused(t, err, "caps")
+		}
+	}
+}
+
 func TestContextCapabilities(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -152,7 +180,7 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 		}
 	}
 	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger
-	const demanded = fi.HMEM | fi.Peer | fi.AVUserID
+	const demanded = fi.HMEM | fi.Peer | fi.AVUserID | caps20
 	if inTable != want|demanded {
 		t.Errorf("table has %#x, want %#x", inTable, want|demanded)
 	}

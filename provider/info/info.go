@@ -166,7 +166,11 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	if r := firstRefusal(q.checkFabric(h.Fabric), q.checkFormat(h.AddrFormat), q.checkDomainCaps(h.Domain.Caps)); r != nil {
 		return nil, r
 	}
-	caps, r := negotiateCaps(h.Caps, h.Domain.Caps, t.caps, given != nil)
+	all := t.caps
+	if q.version < fi.Version(2, 0) {
+		all &^= caps20
+	}
+	caps, r := negotiateCaps(h.Caps, h.Domain.Caps, all, given != nil)
 	if r != nil {
 		return nil, r
 	}
