@@ -15,6 +15,7 @@ const (
 	delayLarge  = 100 // from delayScale to 0
 	delayLeast  = 0.01
 	delayStep   = 0.5 // units that a round trip adds to the window
+	delayMost   = 20  // targets of delay at most for one packet of the flow's own in the queue
 
 	// lossBacklog is how many units must queue for a loss to be taken as an
 	// overflow (TCP Veno, Fu and Liew 2003), and lossTolerance the share of
@@ -56,6 +57,13 @@ type delayTarget struct {
 // that many flows on one link converge, and a window may be less than a unit:
 // then the pace holds the sender back.
 //
+// A queue in which the flow itself has less than one packet is none of its making:
+// it does not cut its window for that, up to delayMost targets of delay. (TCP
+// Vegas, Brakmo and Peterson 1995, has each flow keep a packet or more queued,
+// too.) On a slow link, where the target is only a packet or two long, a few flows
+// cannot meet without such a queue, and if they cut for it the link is idle half of
+// the time.
+//
 // What differs from the paper:
 //   - The delay is the RTT less its base, not one-way parts measured by NICs,
 //     and the least RTT of the last half round trip counts: a queue that stands
@@ -95,6 +103,10 @@ func (d *delayTarget) measure(now Time, s *Sample) {
 	d.queue = time.Duration(d.standing.add(now, d.srtt/2, int64(s.RTT))) - s.Base
 	scale := d.a/math.Sqrt(d.window/float64(d.limits.Unit)) + d.b
 	d.aim = d.target + time.Duration(float64(d.target)*min(max(scale, 0), delayScale))
+	if d.limits.Unit < sizeLearn { // segments get shorter with the window, packets do not
+		own := float64(d.queue+d.base) * float64(d.limits.Unit) / d.window // what one takes at the flow's rate
+		d.aim = max(d.aim, time.Duration(min(own, delayMost*float64(d.target))))
+	}
 	if s.Rate > 0 && (!s.AppLimited || s.Rate > -d.rate.get()) {
 		d.rate.add(Time(d.rounds.number), 10, -s.Rate)
 	}

@@ -82,6 +82,37 @@ func TestDelayTarget(t *testing.T) {
 	}
 }
 
+// TestDelayOthersQueue: a flow that has less than a unit in the queue leaves its window
+// alone, until the queue is longer than any number of flows may make it.
+func TestDelayOthersQueue(t *testing.T) {
+	p := newPipe(Delay)
+	d := p.c.(*delayTarget)
+	for _, c := range []struct {
+		units float64 // in the window
+		queue time.Duration
+		cut   bool
+	}{
+		{1, 3 * ms, false},      // 0.97 units of its own
+		{0.5, 3900 * us, false}, // below 20 targets
+		{0.5, 5 * ms, true},
+		{1.5, 3 * ms, true},     // 1.45 units
+		{1.5, 150 * us, false},  // 0.9 units
+		{50, 300 * us, true},    // 37 units
+		{100, 100 * us, false},  // below the target
+		{0.05, 700 * us, false}, // above the target for a small window, but of others
+	} {
+		d.slow, d.drain, d.window, d.standing = false, drain{seen: p.now}, c.units*pipeUnit, filter{}
+		d.queue = c.queue // so that the first sample is not taken with the one before
+		before := d.cuts
+		p.queue = c.queue
+		p.run(1)
+		if cut := d.cuts != before; cut != c.cut {
+			t.Errorf("a window of %.2f units in a queue of %v: cut is %v, want %v; aim %v", c.units, c.queue, cut, c.cut, d.aim)
+		}
+		p.now += Time(time.Second)
+	}
+}
+
 // TestDelaySpike: one late acknowledgement among others is no standing queue.
 func TestDelaySpike(t *testing.T) {
 	p := newPipe(Delay)
