@@ -49,6 +49,7 @@ type Flow struct {
 	answerAt      congestion.Time // when one is owed in any case
 	newest        uint64          // the highest number acknowledged, plus 1
 	news          bool            // an answer was taken in that settle has not seen
+	probed        bool            // the retransmission timer ran out, and one packet went again
 	rtt           time.Duration
 	timer         congestion.Time // when the earliest timer event is due, 0 for none
 	deadline      congestion.Time // when the RTO runs out
@@ -85,7 +86,8 @@ type (
 )
 
 // Flow makes a flow of bytes (less than 0: without end) in packets of
-// cfg.Unit, over forth, answered over back. It begins at once.
+// cfg.Unit, over forth, answered over back. It begins at once,
+// on a path that a handshake has measured.
 func (n *Net) Flow(cfg congestion.Config, forth, back Route, bytes int64) *Flow {
 	return n.FlowBetween(cfg, nil, nil, forth, back, bytes)
 }
@@ -107,6 +109,7 @@ func (n *Net) FlowBetween(cfg congestion.Config, from, to *Host, forth, back Rou
 	if to != nil {
 		path.SetSpare(to.Room / 2)
 	}
+	path.RTT().Add(n.now, forth.takes(f.size)+back.takes(ackSize), 0)
 	f.receiverEnd, f.retransmitEnd, f.paceEnd, f.answerEnd = flowReceiver{f}, flowTimer{f}, flowPace{f}, flowAnswer{f}
 	n.At(n.now, f.pump)
 	return f
@@ -254,7 +257,7 @@ func (f *Flow) take(p *Packet, at congestion.Time) {
 	if p.Number <= f.logged {
 		return // overtaken by a later answer
 	}
-	f.news = true
+	f.news, f.probed = true, false
 	now := f.net.now
 	held := time.Duration(p.Stamp)
 	n := int(p.Number - f.logged)
@@ -387,9 +390,17 @@ func (f flowTimer) handle(*Packet) {
 	f.pump()
 }
 
-// timeout declares everything in flight lost.
+// timeout sends the oldest packet again, beside the others; when the timer runs out a
+// second time without an answer everything in flight is lost.
 func (f *Flow) timeout(now congestion.Time) {
 	f.Timeouts++
+	if !f.probed {
+		f.probed = true
+		f.lose(now, &f.flight[0]) // which is not settled: forget has seen to it
+		f.Path.EndLoss(now)
+		f.deadline = f.rto(now)
+		return
+	}
 	f.Path.OnTimeout(now)
 	for i := range f.flight {
 		if p := &f.flight[i]; !p.settled {

@@ -231,3 +231,41 @@ func TestIncast(t *testing.T) {
 		t.Errorf("utilisation %.3f, Jain %.3f, dropped %d of %d", used, jain, down.Dropped-dropped, down.Packets)
 	}
 }
+
+// TestIncastSlow: a few senders at one slow port, none of which has room for more than
+// a packet, fill it evenly and lose nothing once they have begun.
+func TestIncastSlow(t *testing.T) {
+	for _, rate := range []int64{100 * megabit, gigabit} {
+		for _, senders := range []int{7, 15, 31} {
+			n := New(1)
+			s := n.Star(senders+1, Link{Rate: rate, Delay: 10 * us, Burst: 16 << 10, Limit: 256 << 10})
+			host := Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}
+			to := n.Host(host)
+			var flows []*Flow
+			for i := range senders {
+				flows = append(flows, n.FlowBetween(overUDP(congestion.Delay), n.Host(host), to, s.Route(i, senders), s.Route(senders, i), -1))
+			}
+			n.Run(300 * ms)
+			down := s.Down[senders]
+			dropped := down.Dropped
+			resent := int64(0)
+			var before, shares []float64
+			for _, f := range flows {
+				before = append(before, float64(f.Delivered))
+				resent -= f.Resent
+			}
+			n.Run(500 * ms)
+			total := 0.0
+			for i, f := range flows {
+				shares = append(shares, float64(f.Delivered)-before[i])
+				total += shares[i]
+				resent += f.Resent
+			}
+			used, jain := total/0.5/float64(rate), Jain(shares)
+			t.Logf("%4d Mbit/s, %2d senders: utilisation %.3f, Jain %.3f, resent %d", rate/megabit, senders, used, jain, resent)
+			if used < 0.95 || jain < 0.95 || resent != 0 || down.Dropped != dropped {
+				t.Errorf("%d Mbit/s, %d senders: utilisation %.3f, Jain %.3f, resent %d, dropped %d", rate/megabit, senders, used, jain, resent, down.Dropped-dropped)
+			}
+		}
+	}
+}

@@ -100,3 +100,46 @@ func TestPingPongBetweenHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestAllToAll: eight hosts, each of which sends to all others at once over switch ports
+// of 100 Mbit/s and does not always run. Answers queue behind data, too.
+func TestAllToAll(t *testing.T) {
+	const members = 8
+	for _, c := range []struct {
+		name string
+		host Host
+		used float64 // of all ports
+	}{
+		{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}, 0.95},
+		{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, 0.93},
+	} {
+		n := New(1)
+		s := n.Star(members, Link{Rate: 100 * megabit, Delay: 10 * us, Burst: 16 << 10, Limit: 256 << 10})
+		var hosts []*Host
+		for i := range members {
+			s.Up[i] = n.Link(Link{Rate: 10 * gigabit, Delay: us})
+			hosts = append(hosts, n.Host(c.host))
+		}
+		var flows []*Flow
+		for i := range members {
+			for d := 1; d < members; d++ {
+				j := (i + d) % members
+				flows = append(flows, n.FlowBetween(overUDP(congestion.Delay), hosts[i], hosts[j], s.Route(i, j), s.Route(j, i), -1))
+			}
+		}
+		n.Run(500 * ms)
+		total := 0.0
+		for _, f := range flows {
+			total -= float64(f.Delivered)
+		}
+		n.Run(time.Second)
+		for _, f := range flows {
+			total += float64(f.Delivered)
+		}
+		used := total / members / (100 * megabit)
+		t.Logf("%s: utilisation %.3f", c.name, used)
+		if used < c.used {
+			t.Errorf("%s: utilisation %.3f, want %v", c.name, used, c.used)
+		}
+	}
+}

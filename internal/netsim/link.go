@@ -167,3 +167,13 @@ func (l *Link) handle(p *Packet) {
 	}
 	n.at(arrival, n, p)
 }
+
+// takes is how long a packet of size bytes takes over a route if nothing else comes on
+// its way beside what waits now.
+func (r Route) takes(size int64) time.Duration {
+	d := time.Duration(0)
+	for _, l := range r {
+		d += l.Wait() + l.airtime(size) + l.Delay
+	}
+	return d
+}
