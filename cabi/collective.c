@@ -138,6 +138,22 @@ struct fi_ops_collective weft_ops_collective = {
 	.barrier2 = co_barrier2,
 };
 
+/* ---- what libfabric has not (include/weft/coll.h) ---- */
+
+static ssize_t co_alltoallv(struct fid_ep *ep, const struct weft_alltoallv *a)
+{
+	if (!ep || !a || !weft_handle_of(&ep->fid) || ep->fid.fclass != FI_CLASS_EP)
+		return -FI_EINVAL;
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoAllToAllV(EP(ep)->handle, (struct weft_alltoallv *)a);
+}
+
+struct weft_coll_ops weft_coll_ops = {
+	.size = sizeof(struct weft_coll_ops),
+	.alltoallv = co_alltoallv,
+};
+
 int weft_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
 			  struct fi_collective_attr *attr, uint64_t flags)
 {

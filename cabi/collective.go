@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/collective"
 )
@@ -32,6 +33,34 @@ func weftGoCollective(ep C.uint64_t, a *C.struct_weft_coll_args) (rc C.int64_t) 
 		Descs:    [2]uint64{uint64(a.desc), uint64(a.result_desc)},
 	}
 	return C.int64_t(result(e.Collective(&args)))
+}
+
+//export weftGoAllToAllV
+func weftGoAllToAllV(ep C.uint64_t, a *C.struct_weft_alltoallv) (rc C.int64_t) {
+	defer guard("alltoallv", &rc)
+	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
+	if !ok {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	if a.size < C.sizeof_struct_weft_alltoallv {
+		log.Warnf(log.EPData, "alltoallv: a structure of %d bytes, expected %d", uint64(a.size), uint64(C.sizeof_struct_weft_alltoallv))
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	n, err := e.Members(fi.Addr(a.coll_addr))
+	if err != nil {
+		return C.int64_t(result(err))
+	}
+	// NULL is no array, which is refused.
+	array := func(p *C.uint64_t) []uint64 { return view[uint64](unsafe.Pointer(p), C.size_t(n)) }
+	args := provider.AllToAllVArgs{
+		Result: uintptr(a.result), ResultCounts: array(a.result_counts), ResultDispls: array(a.result_displs),
+		InPlace: uintptr(a.buf) == ^uintptr(0), Elem: uint64(a.elem), Group: fi.Addr(a.coll_addr), Flags: uint64(a.flags), Context: uint64(uintptr(a.context)),
+		Descs: [2]uint64{0, uint64(uintptr(a.result_desc))},
+	}
+	if !args.InPlace {
+		args.Buf, args.Counts, args.Displs, args.Descs[0] = uintptr(a.buf), array(a.counts), array(a.displs), uint64(uintptr(a.desc))
+	}
+	return C.int64_t(result(e.AllToAllV(&args)))
 }
 
 // kindFromC converts an enum fi_collective_op. What is none becomes Kinds, which

@@ -6,6 +6,7 @@
 #ifndef WEFT_COLLECTIVE_H
 #define WEFT_COLLECTIVE_H
 
+#include "../include/weft/coll.h"
 #include "objects.h"
 
 struct weft_coll_args {
@@ -27,6 +28,7 @@ struct weft_coll_args {
  * address of the group; announcing tells its members, and names fid in the event
  * that follows. set operations: 0 union, 1 intersect, 2 diff. */
 extern int64_t weftGoCollective(uint64_t ep, struct weft_coll_args *args);
+extern int64_t weftGoAllToAllV(uint64_t ep, struct weft_alltoallv *args);
 extern int weftGoQueryCollective(int kind, int datatype, int op, uint64_t *count, uint64_t *size,
 				 uint64_t *members);
 extern int weftGoJoin(uint64_t ep, uint64_t addr, uint64_t set, uint64_t flags, uint64_t context,
@@ -40,6 +42,7 @@ extern int weftGoAVSetRemove(uint64_t set, uint64_t addr);
 
 extern struct fi_ops_collective weft_ops_collective;
 extern struct fi_ops_av_set weft_ops_av_set;
+extern struct weft_coll_ops weft_coll_ops;
 
 int weft_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **set,
 		void *context);

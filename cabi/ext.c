@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * fi_open_ops: what weft offers beyond libfabric (include/weft/ext.h).
+ * fi_open_ops: what weft offers beyond libfabric (include/weft/ext.h and coll.h).
  */
 #include <string.h>
 
+#include "collective.h"
 #include "../include/weft/ext.h"
 #include "goapi.h"
 #include "objects.h"
@@ -58,14 +59,12 @@ static int stats_read(struct fid *fid, int first, size_t count, uint64_t *values
 	return weftGoStatsRead(handle, (size_t)first, count, values);
 }
 
-int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *)
+static int stats_open(struct fid *fid, uint64_t flags, void **ops)
 {
 	struct weft_stats_ops *stats;
 	uint64_t handle;
 
-	if (!name || !ops)
-		return -FI_EINVAL;
-	if (strcmp(name, WEFT_STATS_OPS) || counted(fid, &handle))
+	if (counted(fid, &handle))
 		return -FI_ENOSYS;
 	if (flags)
 		return -FI_EBADFLAGS;
@@ -76,6 +75,27 @@ int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 		return -FI_ENOMEM;
 	*ops = stats;
 	return 0;
+}
+
+static int coll_open(struct fid *fid, uint64_t flags, void **ops)
+{
+	if (!weft_handle_of(fid) || fid->fclass != FI_CLASS_EP)
+		return -FI_ENOSYS;
+	if (flags)
+		return -FI_EBADFLAGS;
+	*ops = &weft_coll_ops;
+	return 0;
+}
+
+int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *)
+{
+	if (!name || !ops)
+		return -FI_EINVAL;
+	if (!strcmp(name, WEFT_STATS_OPS))
+		return stats_open(fid, flags, ops);
+	if (!strcmp(name, WEFT_COLL_OPS))
+		return coll_open(fid, flags, ops);
+	return -FI_ENOSYS;
 }
 
 void weft_stats_calls(struct weft_stats_ops *ops)

@@ -56,17 +56,27 @@ func (e *Endpoint) Collective(a *CollectiveArgs) error {
 // checkCollective checks what does not depend on the group.
 func (e *Endpoint) checkCollective(a *CollectiveArgs) (call collective.Call, err error) {
 	call = collective.Call{Kind: a.Kind, Count: a.Count, Elem: uint64(a.Datatype.Size())}
+	if err := e.checkForm(a.Descs, a.Flags); err != nil {
+		return call, err
+	}
 	switch {
-	case e.domain.hmem() && (a.Descs[0]|a.Descs[1])&descSpecial != 0:
-		return call, e.refuse(fi.EOPNOTSUPP, "collective: device memory")
-	case a.Flags&^collectiveFlags != 0:
-		return call, e.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", a.Flags&^collectiveFlags)
 	case a.Kind == collective.Barrier:
 		return collective.Call{}, nil
 	case a.Kind >= collective.Kinds || !collectiveValid(a.Kind, a.Datatype, a.Op):
 		return call, e.refuse(fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d", a.Kind, a.Op, a.Datatype)
 	}
 	return call, nil
+}
+
+// checkForm checks what all collective operations have.
+func (e *Endpoint) checkForm(descs [2]uint64, flags uint64) error {
+	switch {
+	case e.domain.hmem() && (descs[0]|descs[1])&descSpecial != 0:
+		return e.refuse(fi.EOPNOTSUPP, "collective: device memory")
+	case flags&^collectiveFlags != 0:
+		return e.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", flags&^collectiveFlags)
+	}
+	return nil
 }
 
 // collectiveValid tells whether a kind has an operation on a datatype. Kinds
@@ -100,16 +110,10 @@ func (c *collectives) post(a *CollectiveArgs, call collective.Call) error {
 	if err != nil {
 		return err
 	}
-	o := c.free
-	if o == nil {
-		o = &collOp{}
-	}
 	p := g.plan(&call)
-	if o.reserve(p.Scratch) != nil {
-		return fi.ENOMEM
-	}
-	if o == c.free {
-		c.free = o.next
+	o, err := c.take(p)
+	if err != nil {
+		return err
 	}
 	in, out := call.Lengths()
 	result := a.Result
@@ -121,27 +125,57 @@ func (c *collectives) post(a *CollectiveArgs, call collective.Call) error {
 		fold = o.combine(a.Datatype, a.Op)
 	}
 	o.run.Start(p, viewOf(a.Buf, in), viewOf(result, out), o.scratch, fold)
+	c.enqueue(g, o, call.Kind, a.Flags, a.Context)
+	return nil
+}
+
+// take takes an operation from the free ones, with the scratch memory of a plan. c.mu is
+// held.
+func (c *collectives) take(p *collective.Plan) (*collOp, error) {
+	o := c.free
+	if o == nil {
+		o = &collOp{}
+	}
+	if o.reserve(p.Scratch) != nil {
+		return nil, fi.ENOMEM
+	}
+	if o == c.free {
+		c.free = o.next
+	}
+	return o, nil
+}
+
+// enqueue leaves an operation whose run was started to progress. c.mu is held.
+func (c *collectives) enqueue(g *Group, o *collOp, kind collective.Kind, flags, context uint64) {
 	e := c.ep
-	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, call.Kind, g.next, a.Context, fi.Success
-	o.completes = e.txCQ != nil && (!e.txSelective || a.Flags&fi.Completion != 0)
+	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, kind, g.next, context, fi.Success
+	o.completes = e.txCQ != nil && (!e.txSelective || flags&fi.Completion != 0)
 	g.next++
 	c.outstanding++
 	c.posted = append(c.posted, o)
 	c.queued.Store(int32(len(c.posted)))
-	return nil
+}
+
+// ready returns the group of an address for one operation more. c.mu is held.
+func (c *collectives) ready(addr fi.Addr) (*Group, error) {
+	g := c.find(addr)
+	if g == nil {
+		return nil, c.ep.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(addr))
+	}
+	if g.state.Load() != groupJoined {
+		return nil, c.ep.refuse(fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(addr))
+	}
+	if c.outstanding >= maxCollectives {
+		return nil, fi.EAGAIN
+	}
+	return g, nil
 }
 
 // complete adds to the call what the group knows, and checks it.
 func (c *collectives) complete(a *CollectiveArgs, call *collective.Call) (*Group, error) {
-	g := c.find(a.Group)
-	if g == nil {
-		return nil, c.ep.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(a.Group))
-	}
-	if g.state.Load() != groupJoined {
-		return nil, c.ep.refuse(fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(a.Group))
-	}
-	if c.outstanding >= maxCollectives {
-		return nil, fi.EAGAIN
+	g, err := c.ready(a.Group)
+	if err != nil {
+		return nil, err
 	}
 	call.Rank, call.Size = g.rank, len(g.members)
 	if call.Kind.Rooted() {

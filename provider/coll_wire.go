@@ -77,7 +77,7 @@ func (h *stepHead) parse(b []byte, size int) bool {
 	h.seq = binary.LittleEndian.Uint32(b[0:])
 	v := binary.LittleEndian.Uint32(b[4:])
 	h.kind, h.rank = collective.Kind(v>>24), v&(maxMembers-1)
-	return h.kind < collective.Kinds
+	return h.kind <= collective.AllToAllV
 }
 
 // longHead announces a payload that stays with the sender.

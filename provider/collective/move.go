@@ -116,20 +116,58 @@ func (b *builder) bruckAllGather() {
 	}
 }
 
-// pairwiseAllToAll exchanges each slice directly: in step i with the ranks at
-// distance i, so that no rank is everybody's target (Thakur et al. 2005,
-// section 4.3).
+// pairwiseAllToAll exchanges each slice directly.
 func (b *builder) pairwiseAllToAll() {
 	in, out := slices{b.in(), b.Count * b.Elem}, slices{b.out(), b.Count * b.Elem}
 	b.copy(out.of(b.Rank, b.Rank+1), in.of(b.Rank, b.Rank+1))
+	b.pairwise(func(to int) Region { return in.of(to, to+1) }, func(from int) Region { return out.of(from, from+1) })
+}
+
+// pairwise exchanges something with each other rank: in step i with the ranks at
+// distance i, so that no rank is everybody's target (Thakur et al. 2005,
+// section 4.3).
+func (b *builder) pairwise(in, out func(peer int) Region) {
 	for i := 1; i < b.Size; i++ {
 		to, from := b.plus(i), b.plus(-i)
-		b.recv(from, out.of(from, from+1))
-		b.send(to, in.of(to, to+1))
+		b.recv(from, out(from))
+		b.send(to, in(to))
 		if i%window == 0 {
 			b.fence()
 		}
 	}
+}
+
+// Piece is a part of a caller's buffer, in bytes.
+type Piece struct{ Off, Len uint64 }
+
+// BuildAllToAllV makes the plan of an all-to-all in which the piece in[j] of a rank
+// becomes out[rank] of rank j. Both have an entry for each rank of the group; what two
+// ranks have for each other is of the same length, which may be 0. Pieces of out do
+// not overlap. Without in, what is sent is what out holds at first, and each two
+// ranks change theirs.
+func BuildAllToAllV(rank int, in, out []Piece) *Plan {
+	b := &builder{Call: Call{Kind: AllToAllV, Rank: rank, Size: len(out)}}
+	given := func(to int) Region { return Region{In, in[to].Off, in[to].Len} }
+	got := func(from int) Region { return Region{Out, out[from].Off, out[from].Len} }
+	if in == nil {
+		given = b.aside(got)
+	} else {
+		b.copy(got(rank), given(rank))
+	}
+	b.pairwise(given, got)
+	return &b.Plan
+}
+
+// aside copies what is to be exchanged with other ranks to scratch memory.
+func (b *builder) aside(what func(peer int) Region) func(peer int) Region {
+	kept := make([]Region, b.Size)
+	for i := range kept {
+		if r := what(i); i != b.Rank {
+			kept[i] = b.scratch(r.Len)
+			b.copy(kept[i], r)
+		}
+	}
+	return func(peer int) Region { return kept[peer] }
 }
 
 // bruckAllToAll exchanges short slices in ⌈log₂ n⌉ steps (Bruck et al. 1997):

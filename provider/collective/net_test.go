@@ -27,6 +27,42 @@ type message struct {
 	held bool // taken when it was sent: the sender was told
 }
 
+func newNet(t *testing.T, r *rand.Rand, size int, what string) *net {
+	return &net{
+		t: t, r: r, what: what, runs: make([]Run, size), over: make([]bool, size),
+		sends: map[[2]int][]*message{}, recvs: map[[2]int][][]byte{},
+	}
+}
+
+// finish has all ranks begin, in any order, and sees that all end and that no message
+// is left.
+func (n *net) finish() {
+	n.t.Helper()
+	for _, i := range n.r.Perm(len(n.runs)) {
+		n.advance(i)
+	}
+	for n.step() {
+	}
+	for i, over := range n.over {
+		if !over {
+			n.t.Fatalf("%s: rank %d never ends", n.what, i)
+		}
+	}
+	for pair, q := range n.sends {
+		if len(q) != 0 {
+			n.t.Fatalf("%s: %d messages from rank %d to rank %d are left", n.what, len(q), pair[0], pair[1])
+		}
+	}
+}
+
+func randomBytes(r *rand.Rand, n uint64) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.IntN(251))
+	}
+	return b
+}
+
 // port is one rank's transport.
 type port struct {
 	n    *net
@@ -186,53 +222,31 @@ func model(c *Call, in [][]byte, fold func(dst, x, y []byte)) [][]byte {
 // try runs one operation and compares with the model.
 func try(t *testing.T, r *rand.Rand, c Call, a Algorithm) {
 	t.Helper()
-	n := &net{
-		t: t, r: r, what: fmt.Sprintf("%+v by algorithm %d", c, a), runs: make([]Run, c.Size), over: make([]bool, c.Size),
-		sends: map[[2]int][]*message{}, recvs: map[[2]int][][]byte{},
-	}
+	n := newNet(t, r, c.Size, fmt.Sprintf("%+v by algorithm %d", c, a))
 	fold := sum
 	if keepsOrder(a, &c) {
 		fold = affine
-	}
-	random := func(n uint64) []byte {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(r.IntN(251))
-		}
-		return b
 	}
 	given, in, out := make([][]byte, c.Size), make([][]byte, c.Size), make([][]byte, c.Size)
 	for i := range c.Size {
 		c.Rank = i
 		p := BuildWith(&c, a)
 		reads, writes := c.Lengths()
-		in[i], out[i] = random(reads), random(writes)
+		in[i], out[i] = randomBytes(r, reads), randomBytes(r, writes)
 		given[i] = bytes.Clone(in[i])
 		if c.Kind == Broadcast {
 			given[i] = bytes.Clone(out[i])
 		}
-		n.runs[i].Start(p, in[i], out[i], random(p.Scratch), fold)
+		n.runs[i].Start(p, in[i], out[i], randomBytes(r, p.Scratch), fold)
 	}
 	want := model(&c, given, fold)
-	for _, i := range r.Perm(c.Size) {
-		n.advance(i)
-	}
-	for n.step() {
-	}
+	n.finish()
 	for i := range c.Size {
-		if !n.over[i] {
-			t.Fatalf("%s: rank %d never ends", n.what, i)
-		}
 		if !bytes.Equal(out[i], want[i]) {
 			t.Fatalf("%s: rank %d has %x, want %x", n.what, i, out[i], want[i])
 		}
 		if c.Kind != Broadcast && !bytes.Equal(in[i], given[i]) {
 			t.Fatalf("%s: rank %d's input was changed", n.what, i)
-		}
-	}
-	for pair, q := range n.sends {
-		if len(q) != 0 {
-			t.Fatalf("%s: %d messages from rank %d to rank %d are left", n.what, len(q), pair[0], pair[1])
 		}
 	}
 }

@@ -14,8 +14,12 @@ const (
 	Reduce                    // the root gets the reduction
 	Scatter                   // rank i gets slice i of the root's data
 	Gather                    // the root gets the concatenation
-	Kinds                     // how many there are
+	Kinds                     // how many libfabric has
 )
+
+// AllToAllV is the operation that enum fi_collective_op does not have: an all-to-all
+// whose slices have lengths and places of their own ([BuildAllToAllV]).
+const AllToAllV = Kinds
 
 // Reduces tells whether the operation computes.
 func (k Kind) Reduces() bool { return k == AllReduce || k == ReduceScatter || k == Reduce }

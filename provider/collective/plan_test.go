@@ -2,6 +2,7 @@ package collective
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -36,6 +37,87 @@ func TestModel(t *testing.T) {
 					try(t, r, c, a)
 				}
 			}
+		}
+	}
+}
+
+// TestVector exchanges pieces of random lengths, many of them empty, in groups of 1 to
+// 17 ranks, at random places, in place too. What is between the pieces stays as it is.
+func TestVector(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for size := 1; size <= 17; size++ {
+		for range 20 {
+			tryVector(t, r, size, r.IntN(3) == 0)
+		}
+	}
+}
+
+// scatterPieces gives pieces of the lengths places in a buffer, in random order and with
+// gaps, and returns its length.
+func scatterPieces(r *rand.Rand, lengths []int) (list []Piece, end int) {
+	list = make([]Piece, len(lengths))
+	for _, i := range r.Perm(len(lengths)) {
+		end += r.IntN(4)
+		list[i] = Piece{uint64(end), uint64(lengths[i])}
+		end += lengths[i]
+	}
+	return list, end
+}
+
+func tryVector(t *testing.T, r *rand.Rand, size int, inPlace bool) {
+	n := newNet(t, r, size, fmt.Sprintf("vector, in place %v", inPlace))
+	lengths := make([][]int, size) // of what rank i has for rank j
+	for i := range lengths {
+		lengths[i] = make([]int, size)
+		for j := range lengths[i] {
+			if r.IntN(2) == 0 {
+				lengths[i][j] = r.IntN(40)
+			}
+			if inPlace && j < i {
+				lengths[i][j] = lengths[j][i]
+			}
+		}
+	}
+	in, out, want := make([][]byte, size), make([][]byte, size), make([][]byte, size)
+	inAt, outAt := make([][]Piece, size), make([][]Piece, size)
+	for i := range size {
+		column := make([]int, size)
+		for j := range column {
+			column[j] = lengths[j][i]
+		}
+		var ends [2]int
+		inAt[i], ends[0] = scatterPieces(r, lengths[i])
+		outAt[i], ends[1] = scatterPieces(r, column)
+		in[i], out[i] = randomBytes(r, uint64(ends[0])), randomBytes(r, uint64(ends[1]))
+		if inPlace {
+			in[i], inAt[i] = out[i], outAt[i]
+		}
+		want[i] = bytes.Clone(out[i])
+	}
+	for i := range size {
+		for j := range size {
+			from, to := inAt[i][j], outAt[j][i]
+			copy(want[j][to.Off:to.Off+to.Len], bytes.Clone(in[i])[from.Off:from.Off+from.Len])
+		}
+	}
+	given := make([][]byte, size)
+	for i := range size {
+		p := BuildAllToAllV(i, inAt[i], outAt[i])
+		given[i] = bytes.Clone(in[i])
+		if inPlace {
+			p, in[i] = BuildAllToAllV(i, nil, outAt[i]), nil
+		}
+		n.runs[i].Start(p, in[i], out[i], randomBytes(r, p.Scratch), nil)
+	}
+	n.finish()
+	for i := range size {
+		if !bytes.Equal(out[i], want[i]) {
+			t.Fatalf("%s, %d ranks: rank %d has %x, want %x", n.what, size, i, out[i], want[i])
+		}
+		if in[i] != nil && !bytes.Equal(in[i], given[i]) {
+			t.Fatalf("%s: rank %d's input was changed", n.what, i)
 		}
 	}
 }

@@ -6,104 +6,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <rdma/fi_collective.h>
-
-#include "common.h"
+#include "group.h"
 
 #define LONG_COUNT 300000
-
-struct group {
-	struct node n;
-	struct fid_eq *eq;
-	struct fid_av_set *set;
-	struct fid_mc *mc;
-	fi_addr_t addr;
-	size_t size, rank;         /* members; this process, size if it is none */
-};
-
-static void open_node(struct group *g)
-{
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_COLLECTIVE, .disabled = true };
-	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
-	struct fi_info *info = node_info(&o);
-
-	NEED(info != NULL, "collective operations");
-	fi_freeinfo(info);
-	memset(g, 0, sizeof(*g));
-	node_open(&g->n, &o);
-	OK(fi_eq_open(g->n.fabric, &attr, &g->eq, NULL));
-	OK(fi_ep_bind(g->n.ep, &g->eq->fid, 0));
-	OK(fi_enable(g->n.ep));
-	g->n.o.disabled = false;
-	node_connect(&g->n);
-}
-
-static void close_node(struct group *g)
-{
-	struct fid_eq *eq = g->eq;
-
-	node_close(&g->n);
-	OK(fi_close(&eq->fid));
-}
-
-/* Every member reads the event; only the event queue is read meanwhile, with a timeout or without. */
-static void join_event(struct group *g, struct fid_mc *mc, void *context)
-{
-	struct fi_eq_entry e;
-	uint32_t event;
-	ssize_t rc;
-
-	if (test_rank % 2) {
-		rc = fi_eq_sread(g->eq, &event, &e, sizeof(e), 20000, 0);
-	} else {
-		uint64_t end = now_ms() + 20000;
-
-		while ((rc = fi_eq_read(g->eq, &event, &e, sizeof(e), 0)) == -FI_EAGAIN)
-			CHECKF(now_ms() < end, "the join does not end");
-	}
-	CHECKF(rc == sizeof(e), "%zd", rc);
-	CHECK(event == FI_JOIN_COMPLETE);
-	CHECK(e.fid == &mc->fid);
-	CHECK(e.context == context);
-}
-
-/* Joins the ranks from start on, each stride further. */
-static void join(struct group *g, size_t start, size_t stride)
-{
-	struct fi_av_set_attr attr = {
-		.start_addr = g->n.peer[start], .end_addr = g->n.peer[test_procs - 1], .stride = stride,
-	};
-	fi_addr_t addr;
-
-	g->size = (test_procs - 1 - start) / stride + 1;
-	g->rank = g->size;
-	if ((size_t)test_rank < start || (test_rank - start) % stride)
-		return;
-	g->rank = (test_rank - start) / stride;
-	OK(fi_av_set(g->n.av, &attr, &g->set, NULL));
-	OK(fi_av_set_addr(g->set, &addr));
-	OK(fi_join_collective(g->n.ep, addr, g->set, 0, &g->mc, g));
-	join_event(g, g->mc, g);
-	g->addr = fi_mc_addr(g->mc);
-}
-
-static void leave(struct group *g)
-{
-	if (g->rank == g->size)
-		return;
-	OK(fi_close(&g->mc->fid));
-	OK(fi_close(&g->set->fid));
-}
-
-/* Waits for the completion of context. */
-static void done(struct group *g, void *context)
-{
-	struct fi_cq_tagged_entry e;
-
-	wait_ok(&g->n, g->n.txcq, &e);
-	CHECK(e.op_context == context);
-	CHECK(e.flags & FI_COLLECTIVE);
-}
 
 /* The i-th number that a member gives. */
 static uint64_t given(size_t rank, size_t i) { return rank * 1000003 + i * 7 + 1; }
@@ -125,17 +30,17 @@ static void reductions(struct group *g, fi_addr_t root, size_t root_rank, size_t
 	for (size_t i = 0; i < n; i++)
 		in[i] = given(g->rank, i);
 	OK(fi_allreduce(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, FI_SUM, 0, in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; i < count; i++)
 		CHECK(out[i] == sum_of(g->size, i));
 	memset(out, 0, n * 8);
 	OK(fi_reduce(g->n.ep, in, count, NULL, g->rank == root_rank ? out : NULL, NULL, g->addr, root,
 		     FI_UINT64, FI_SUM, 0, in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; i < count; i++)
 		CHECK(out[i] == (g->rank == root_rank ? sum_of(g->size, i) : 0));
 	OK(fi_reduce_scatter(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, FI_SUM, 0, in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; i < count; i++)
 		CHECK(out[i] == sum_of(g->size, g->rank * count + i));
 	guard_free(in, n * 8);
@@ -151,26 +56,26 @@ static void movements(struct group *g, fi_addr_t root, size_t root_rank, size_t 
 	for (size_t i = 0; i < n; i++)
 		in[i] = given(g->rank, i);
 	OK(fi_alltoall(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, 0, in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; i < n; i++)
 		CHECK(out[i] == given(i / count, g->rank * count + i % count));
 	OK(fi_allgather(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, 0, in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; i < n; i++)
 		CHECK(out[i] == given(i / count, i % count));
 	OK(fi_gather(g->n.ep, in, count, NULL, is_root ? out : NULL, NULL, g->addr, root, FI_UINT64, 0,
 		     in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; is_root && i < n; i++)
 		CHECK(out[i] == given(i / count, i % count));
 	memset(out, 0, n * 8);
 	OK(fi_scatter(g->n.ep, is_root ? in : NULL, count, NULL, out, NULL, g->addr, root, FI_UINT64, 0,
 		      in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; i < count; i++)
 		CHECK(out[i] == given(root_rank, g->rank * count + i));
 	OK(fi_broadcast(g->n.ep, is_root ? in : out, count, NULL, g->addr, root, FI_UINT64, 0, in));
-	done(g, in);
+	group_done(g, in);
 	for (size_t i = 0; i < count; i++)
 		CHECK((is_root ? in : out)[i] == given(root_rank, i));
 	guard_free(in, n * 8);
@@ -183,22 +88,22 @@ static void test_every(long stride)
 	struct group g;
 	static const size_t counts[] = { 1, 5, 1000, LONG_COUNT };
 
-	open_node(&g);
-	join(&g, 0, stride);
+	group_open(&g);
+	group_join(&g, 0, stride);
 	for (size_t i = 0; g.rank < g.size && i < ARRAY_LEN(counts); i++) {
 		size_t root = i % g.size;
 		fi_addr_t addr = g.n.peer[root * stride];
 
 		OK(fi_barrier(g.n.ep, g.addr, &g));
-		done(&g, &g);
+		group_done(&g, &g);
 		OK(fi_barrier2(g.n.ep, g.addr, FI_COMPLETION, &g));
-		done(&g, &g);
+		group_done(&g, &g);
 		reductions(&g, addr, root, counts[i]);
 		movements(&g, addr, root, counts[i]);
 	}
 	barrier(&g.n);
-	leave(&g);
-	close_node(&g);
+	group_leave(&g);
+	group_close(&g);
 }
 
 /* Many operations outstanding; they complete in any order. */
@@ -208,8 +113,8 @@ static void test_outstanding(long count)
 	uint64_t *in = calloc(count, 8), *out = calloc(count, 8);
 	bool *over = calloc(count, 1);
 
-	open_node(&g);
-	join(&g, 0, 1);
+	group_open(&g);
+	group_join(&g, 0, 1);
 	for (long i = 0, completed = 0; completed < count;) {
 		struct fi_cq_tagged_entry e;
 		int rc;
@@ -231,8 +136,8 @@ static void test_outstanding(long count)
 	for (long i = 0; i < count; i++)
 		CHECK(out[i] == sum_of(g.size, i));
 	barrier(&g.n);
-	leave(&g);
-	close_node(&g);
+	group_leave(&g);
+	group_close(&g);
 	free(in);
 	free(out);
 	free(over);
@@ -255,10 +160,10 @@ static void test_killed(long count)
 		free(out);
 		return;
 	}
-	open_node(&g);
-	join(&g, 0, 1);
+	group_open(&g);
+	group_join(&g, 0, 1);
 	OK(fi_barrier(g.n.ep, g.addr, &g));
-	done(&g, &g);
+	group_done(&g, &g);
 	barrier(&g.n);
 	if (test_rank == test_procs - 1)
 		kill(getpid(), SIGKILL);
@@ -270,8 +175,8 @@ static void test_killed(long count)
 			errors++;
 	}
 	CHECKF(errors == 3, "%d of 3 operations failed", errors);
-	leave(&g);
-	close_node(&g);
+	group_leave(&g);
+	group_close(&g);
 	free(in);
 	free(out);
 }
@@ -285,7 +190,7 @@ static void test_calls(long arg)
 	uint64_t in = 1, out = 0;
 
 	(void)arg;
-	open_node(&g);
+	group_open(&g);
 	OK(fi_query_collective(g.n.domain, FI_ALLREDUCE, &attr, 0));
 	CHECK(attr.datatype_attr.size == 8 && attr.datatype_attr.count > 1 << 20);
 	CHECK(attr.max_members >= 1 << 16);
@@ -299,7 +204,7 @@ static void test_calls(long arg)
 	CHECK_RC(fi_query_collective(g.n.domain, FI_BARRIER, &attr, 0), -FI_EINVAL);
 	CHECK_RC(fi_query_collective(g.n.domain, FI_BARRIER, NULL, 0), -FI_EINVAL);
 
-	join(&g, 0, 1);
+	group_join(&g, 0, 1);
 	CHECK_RC(fi_close(&g.n.ep->fid), -FI_EBUSY);
 	CHECK_RC(fi_join_collective(g.n.ep, g.addr, NULL, 0, &mc, NULL), -FI_EINVAL);
 	CHECK_RC(fi_join(g.n.ep, NULL, 0, &mc, NULL), -FI_ENOSYS);
@@ -310,19 +215,19 @@ static void test_calls(long arg)
 
 	sub = g;
 	OK(fi_join_collective(g.n.ep, g.addr, g.set, 0, &sub.mc, &sub));
-	join_event(&g, sub.mc, &sub);
+	group_joined(&g, sub.mc, &sub);
 	sub.addr = fi_mc_addr(sub.mc);
 	CHECK(sub.addr != g.addr);
 	for (int i = 0; i < 2; i++) { /* in one group, then in the other */
 		OK(fi_allreduce(g.n.ep, &in, 1, NULL, &out, NULL, i ? sub.addr : g.addr, FI_UINT64,
 				FI_SUM, 0, &out));
-		done(&g, &out);
+		group_done(&g, &out);
 		CHECK(out == (uint64_t)test_procs);
 	}
 	barrier(&g.n);
 	OK(fi_close(&sub.mc->fid));
-	leave(&g);
-	close_node(&g);
+	group_leave(&g);
+	group_close(&g);
 }
 
 static const struct test tests[] = {

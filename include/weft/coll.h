@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Collective operations that libfabric has not, for the groups of
+ * fi_join_collective(3), through fi_open_ops (fi_domain(3)) on an endpoint. A
+ * program needs this header and nothing to link:
+ *
+ *	struct weft_coll_ops *coll;
+ *
+ *	if (!fi_open_ops(&ep->fid, WEFT_COLL_OPS, 0, (void **)&coll, NULL))
+ *		coll->alltoallv(ep, &(struct weft_alltoallv){ .size = sizeof(struct weft_alltoallv), ... });
+ *
+ * Other providers give -FI_ENOSYS.
+ */
+#ifndef WEFT_COLL_H
+#define WEFT_COLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <rdma/fi_endpoint.h>
+
+/* The name of these operations. What changes in a way that breaks programs gets
+ * another name; members are added at the end of the structures only, and their
+ * sizes say which there are. */
+#define WEFT_COLL_OPS "weft_coll_1"
+
+/* In the place of buf: what result holds is given, and replaced. */
+#define WEFT_IN_PLACE ((const void *)-1)
+
+/* An all-to-all of parts of different lengths. The arrays have an entry for each
+ * member, in the order of the group's address vector set, and are the caller's again
+ * when the call returns; the buffers are when the operation has completed. Counts and
+ * displacements are in elements. A count of 0 is allowed, its displacement means
+ * nothing. */
+struct weft_alltoallv {
+	size_t size;                            /* of this structure, bytes */
+	size_t elem;                            /* bytes of an element, 1 and more */
+
+	const void *buf;                        /* what is given, or WEFT_IN_PLACE */
+	void *desc;                             /* as of fi_alltoall */
+	const uint64_t *counts, *displs;        /* of buf: for each member; not used in place */
+
+	void *result;                           /* what is got; its parts do not overlap, nor buf */
+	void *result_desc;
+	const uint64_t *result_counts, *result_displs;  /* from each member */
+
+	fi_addr_t coll_addr;                    /* fi_mc_addr of the group */
+	uint64_t flags;                         /* as of fi_alltoall */
+	void *context;
+};
+
+struct weft_coll_ops {
+	size_t size;                            /* of this structure, bytes */
+
+	/* Begins one. Every member of the group calls it, in the same order as all
+	 * other operations of the group; it completes as fi_alltoall does. Returns 0;
+	 * -FI_EAGAIN when as many operations as possible are under way; -FI_EINVAL for
+	 * a structure that is too small, arrays or buffers that are NULL, an elem of 0,
+	 * or what is no group of the endpoint; -FI_EMSGSIZE beyond 2^40 bytes, -FI_EBADFLAGS,
+	 * -FI_EOPBADSTATE, -FI_ENOMEM, -FI_EOPNOTSUPP for device memory. Nothing is
+	 * written then. Where a member expects another number of elements than it is sent,
+	 * the operation completes with FI_ETRUNC there, and the log names rank and lengths;
+	 * so it does at all members that have not completed it by then. */
+	ssize_t (*alltoallv)(struct fid_ep *ep, const struct weft_alltoallv *args);
+};
+
+#endif

@@ -1,0 +1,137 @@
+package provider
+
+import (
+	"math/bits"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/collective"
+)
+
+// AllToAllVArgs describes an all-to-all in which each two members exchange as much as
+// they have for each other. The arrays have an entry for each member, in the order of
+// the group's set, and are the caller's again when the call returns.
+type AllToAllVArgs struct {
+	// Buf is what is given: the Counts[r] elements from number Displs[r] on go to
+	// rank r, which must expect as many of this member; 0 is a number, too.
+	Buf            uintptr
+	Counts, Displs []uint64
+
+	// Result is what is got: what rank r gives goes where element ResultDispls[r]
+	// is. The parts must not overlap, nor Buf.
+	Result                     uintptr
+	ResultCounts, ResultDispls []uint64
+
+	// InPlace has what Result holds be given, and replaced: Buf, Counts and Displs
+	// are not used.
+	InPlace bool
+
+	Elem    uint64 // bytes of an element, 1 and more
+	Group   fi.Addr
+	Flags   uint64
+	Context uint64
+	Descs   [2]uint64 // of Buf and Result, which are not in device memory
+}
+
+// AllToAllV posts an all-to-all of parts of different lengths. It returns nil when the
+// operation was posted, and fi.EAGAIN when as many as possible are under way. Other
+// errors: fi.EOPBADSTATE (not enabled, or the group is not joined yet), fi.EBADFLAGS,
+// fi.EOPNOTSUPP (device memory), fi.EINVAL (not a group's address, arrays that are not
+// as long as the group has members, elements of 0 bytes, no buffer, or one that ends
+// behind the address space), fi.EMSGSIZE (more than 2^40 bytes) and fi.ENOMEM. What
+// goes wrong later is an error completion, at the member that finds it and at those that
+// have not completed yet: fi.ECONNRESET when a member is gone, fi.ETRUNC when two do not
+// agree on a count, fi.EINVAL when one has called another operation.
+func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
+	c := e.coll
+	if c == nil || e.state.Load() != stateEnabled {
+		return fi.EOPBADSTATE
+	}
+	if err := e.checkForm(a.Descs, a.Flags); err != nil {
+		return err
+	}
+	if a.Elem == 0 {
+		return e.refuse(fi.EINVAL, "alltoallv: elements of 0 bytes")
+	}
+	if err := c.postVector(a); err != nil {
+		return err
+	}
+	c.attend()
+	return nil
+}
+
+// Members returns how many members a group has that the endpoint is in. Errors:
+// fi.EOPBADSTATE, fi.EINVAL if there is no such group.
+func (e *Endpoint) Members(group fi.Addr) (int, error) {
+	c := e.coll
+	if c == nil {
+		return 0, fi.EOPBADSTATE
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.find(group)
+	if g == nil {
+		return 0, e.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(group))
+	}
+	return len(g.members), nil
+}
+
+// postVector checks the arrays, and leaves the operation to progress. Errors as of
+// AllToAllV.
+func (c *collectives) postVector(a *AllToAllVArgs) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, err := c.ready(a.Group)
+	if err != nil {
+		return err
+	}
+	var in []collective.Piece
+	inEnd := uint64(0)
+	if !a.InPlace {
+		if in, inEnd, err = c.pieces(g, "to give", a.Buf, a.Counts, a.Displs, a.Elem); err != nil {
+			return err
+		}
+	}
+	out, outEnd, err := c.pieces(g, "to get", a.Result, a.ResultCounts, a.ResultDispls, a.Elem)
+	if err != nil {
+		return err
+	}
+	if !a.InPlace && in[g.rank].Len != out[g.rank].Len {
+		return c.ep.refuse(fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get", in[g.rank].Len, out[g.rank].Len)
+	}
+	p := collective.BuildAllToAllV(g.rank, in, out)
+	o, err := c.take(p)
+	if err != nil {
+		return err
+	}
+	o.run.Start(p, viewOf(a.Buf, inEnd), viewOf(a.Result, outEnd), o.scratch, nil)
+	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
+	return nil
+}
+
+// pieces turns counts and displacements into pieces of the buffer at base, and says
+// where the last of them ends.
+func (c *collectives) pieces(g *Group, what string, base uintptr, counts, displs []uint64, elem uint64) (list []collective.Piece, end uint64, err error) {
+	if len(counts) != len(g.members) || len(displs) != len(g.members) {
+		return nil, 0, c.ep.refuse(fi.EINVAL, "alltoallv: %d counts and %d displacements %s among %d members", len(counts), len(displs), what, len(g.members))
+	}
+	list = make([]collective.Piece, len(counts))
+	total := uint64(0)
+	for i, n := range counts {
+		if n == 0 {
+			continue // its displacement means nothing
+		}
+		overLen, length := bits.Mul64(n, elem)
+		overOff, offset := bits.Mul64(displs[i], elem)
+		if overLen|overOff != 0 || length > maxMessage || offset > maxMessage || total+length > maxMessage {
+			return nil, 0, c.ep.refuse(fi.EMSGSIZE, "alltoallv: %d elements of %d bytes at %d %s for rank %d, at most %d bytes",
+				n, elem, displs[i], what, i, uint64(maxMessage))
+		}
+		list[i] = collective.Piece{Off: offset, Len: length}
+		total += length
+		end = max(end, offset+length)
+	}
+	if end != 0 && (base == 0 || uint64(base)+end < uint64(base)) {
+		return nil, 0, c.ep.refuse(fi.EINVAL, "alltoallv: no buffer of %d bytes %s at %#x", end, what, base)
+	}
+	return list, end, nil
+}

@@ -1,0 +1,137 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// vectorWork is one all-to-all of parts, with every member's buffers.
+type vectorWork struct {
+	args []AllToAllVArgs // by rank
+	out  [][]byte
+	want [][]byte
+	keep [][]byte // what is given
+}
+
+// newVectorWork makes a random one of a few of the sizes at which messages travel in
+// another way: none, eager, announced, and several pieces.
+func newVectorWork(r *rand.Rand, groups []*Group) *vectorWork {
+	n := len(groups)
+	w := &vectorWork{args: make([]AllToAllVArgs, n), out: make([][]byte, n), want: make([][]byte, n), keep: make([][]byte, n)}
+	elem, inPlace := uint64(1+r.IntN(9)), r.IntN(4) == 0
+	counts := make([][]uint64, n) // of what rank i has for rank j
+	for i := range counts {
+		counts[i] = make([]uint64, n)
+		for j := range counts[i] {
+			counts[i][j] = uint64(r.IntN([]int{1, 20, 2000, 40000}[r.IntN(4)]))
+			if inPlace && j < i {
+				counts[i][j] = counts[j][i]
+			}
+		}
+	}
+	for i := range n {
+		a := AllToAllVArgs{Elem: elem, Group: groups[i].Addr(), InPlace: inPlace}
+		for j := range n {
+			a.ResultCounts = append(a.ResultCounts, counts[j][i])
+		}
+		end := uint64(0)
+		a.ResultDispls, end = spread(r, a.ResultCounts)
+		w.out[i] = randomBytes(r, int(end*elem))
+		w.want[i] = bytes.Clone(w.out[i])
+		a.Result, a.Buf = baseOf(w.out[i]), baseOf(w.out[i])
+		w.keep[i], a.Counts, a.Displs = bytes.Clone(w.out[i]), a.ResultCounts, a.ResultDispls
+		if !inPlace {
+			a.Counts = counts[i]
+			a.Displs, end = spread(r, a.Counts)
+			w.keep[i] = randomBytes(r, int(end*elem))
+			a.Buf = baseOf(w.keep[i])
+		}
+		w.args[i] = a
+	}
+	for i := range n {
+		for j := range n {
+			from, to := &w.args[i], &w.args[j]
+			copy(w.want[j][to.ResultDispls[i]*elem:], w.keep[i][from.Displs[j]*elem:(from.Displs[j]+counts[i][j])*elem])
+		}
+		if inPlace {
+			w.args[i].Buf, w.args[i].Counts, w.args[i].Displs = 0, nil, nil
+		}
+	}
+	return w
+}
+
+// spread gives parts places in random order, with gaps, and returns where the last ends.
+func spread(r *rand.Rand, counts []uint64) (displs []uint64, end uint64) {
+	displs = make([]uint64, len(counts))
+	for _, i := range r.Perm(len(counts)) {
+		displs[i] = end
+		end += counts[i] + uint64(r.IntN(3))
+	}
+	return displs, end
+}
+
+// TestAllToAllV runs several at a time, over each way that payloads take.
+func TestAllToAllV(t *testing.T) {
+	for name, change := range map[string]func(*config.Config){
+		"memory":   func(c *config.Config) { c.UseCMA = config.Auto },
+		"messages": func(c *config.Config) { c.UseCMA = config.No },
+		"closed":   func(c *config.Config) { c.UnexpectedBytes = 1 },
+	} {
+		for seed := range seedCount(t, 2) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 3))
+				c := newCircle(t, newBench(t, change, collHints()), 6)
+				for size := 1; size <= len(c.sides); size++ {
+					members := r.Perm(len(c.sides))[:size]
+					c.vectors(r, members, c.joinAll(members))
+				}
+			})
+		}
+	}
+}
+
+// vectors runs some in one group and checks them.
+func (c *circle) vectors(r *rand.Rand, members []int, groups []*Group) {
+	c.t.Helper()
+	var works []*vectorWork
+	for range 6 {
+		works = append(works, newVectorWork(r, groups))
+	}
+	for _, w := range works {
+		for i, m := range members {
+			if err := c.sides[m].ep.AllToAllV(&w.args[i]); err != nil {
+				c.t.Fatal(err)
+			}
+			clear(w.args[i].ResultCounts) // the caller's again
+		}
+	}
+	left := len(members) * len(works)
+	c.until("completions", func() bool {
+		var got [8]cq.Entry
+		for _, m := range members {
+			k, err := c.sides[m].cq.Read(got[:])
+			if err == fi.EAVAIL {
+				e, _ := c.sides[m].cq.ReadErr()
+				c.t.Fatalf("an operation ends with %v", e.Err)
+			}
+			left -= max(k, 0)
+		}
+		return left == 0
+	})
+	for _, w := range works {
+		for i := range w.out {
+			if !bytes.Equal(w.out[i], w.want[i]) {
+				c.t.Fatalf("%d ranks: rank %d has the wrong data", len(members), i)
+			}
+		}
+	}
+	for _, m := range members {
+		c.sides[m].idle()
+	}
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * weft's alltoallv (weft/coll.h): data checks with parts of no, one and many elements, in place, in groups
+ * that are subsets, members that do not agree on a count, and what the call refuses.
+ */
+#include <stddef.h>
+
+#include "../../include/weft/coll.h"
+#include "group.h"
+
+enum { MANY = NODE_PEERS, GAP = 3 };
+
+static struct weft_coll_ops *open_coll(struct group *g)
+{
+	struct weft_coll_ops *ops = NULL;
+
+	if (!test_is_weft())
+		SKIP("an extension of weft");
+	OK(fi_open_ops(&g->n.ep->fid, WEFT_COLL_OPS, 0, (void **)&ops, NULL));
+	CHECK(ops && ops->size >= sizeof(*ops));
+	return ops;
+}
+
+/* How many elements one rank has for another: from none to a few times scale. Symmetric ones
+ * are for operations in place. */
+static uint64_t elements(size_t from, size_t to, uint64_t scale, bool symmetric)
+{
+	size_t a = symmetric && from > to ? to : from, b = symmetric && from > to ? from : to;
+
+	return (a * 5 + b * 3) % 4 * scale + (a + b) % 2;
+}
+
+/* A byte of what one rank has for another. */
+static uint8_t byte_of(size_t from, size_t to, size_t i) { return (uint8_t)(from * 31 + to * 17 + i * 7 + 1); }
+
+/* The parts of a buffer, the last rank's first, with gaps between them. */
+struct parts {
+	uint64_t counts[MANY], displs[MANY];
+	size_t bytes; /* of the buffer */
+	uint8_t *buf;
+};
+
+static void lay(struct parts *p, size_t size, size_t elem)
+{
+	uint64_t at = 0;
+
+	for (size_t i = size; i-- > 0; at += p->counts[i] + GAP)
+		p->displs[i] = p->counts[i] ? at : ~0ull; /* which is not used */
+	p->bytes = at * elem;
+	p->buf = guard_alloc(p->bytes);
+	memset(p->buf, 0xAA, p->bytes);
+}
+
+static void parts_free(struct parts *p) { guard_free(p->buf, p->bytes); }
+
+static void vector(struct group *g, struct weft_coll_ops *ops, size_t elem, uint64_t scale, bool in_place)
+{
+	struct parts in, out;
+	size_t gaps = 0;
+
+	for (size_t i = 0; i < g->size; i++) {
+		in.counts[i] = elements(g->rank, i, scale, in_place);
+		out.counts[i] = elements(i, g->rank, scale, in_place);
+	}
+	lay(&in, g->size, elem);
+	lay(&out, g->size, elem);
+	for (size_t i = 0; i < g->size; i++)
+		for (size_t k = 0; k < in.counts[i] * elem; k++)
+			(in_place ? &out : &in)->buf[in.displs[i] * elem + k] = byte_of(g->rank, i, k);
+	OK(ops->alltoallv(g->n.ep, &(struct weft_alltoallv){
+		.size = sizeof(struct weft_alltoallv), .elem = elem, .buf = in_place ? WEFT_IN_PLACE : in.buf,
+		.counts = in_place ? NULL : in.counts, .displs = in_place ? NULL : in.displs, .result = out.buf,
+		.result_counts = out.counts, .result_displs = out.displs, .coll_addr = g->addr, .context = &in }));
+	group_done(g, &in);
+	for (size_t i = 0; i < g->size; i++) {
+		for (size_t k = 0; k < out.counts[i] * elem; k++)
+			CHECKF(out.buf[out.displs[i] * elem + k] == byte_of(i, g->rank, k), "byte %zu from rank %zu", k, i);
+	}
+	for (size_t i = g->size, at = 0; i-- > 0; at += GAP * elem) {
+		at += out.counts[i] * elem;
+		for (size_t k = 0; k < GAP * elem; k++)
+			gaps += out.buf[at + k] == 0xAA;
+	}
+	CHECKF(gaps == g->size * GAP * elem, "%zu of %zu bytes between the parts are left", gaps, g->size * GAP * elem);
+	parts_free(&in);
+	parts_free(&out);
+}
+
+static void test_every(long stride)
+{
+	static const size_t elems[] = { 1, 3, 16 };
+	static const uint64_t scales[] = { 0, 1, 700, 30000 };
+	struct weft_coll_ops *ops;
+	struct group g;
+
+	group_open(&g);
+	ops = open_coll(&g);
+	group_join(&g, 0, stride);
+	for (size_t i = 0; g.rank < g.size && i < 2 * ARRAY_LEN(elems) * ARRAY_LEN(scales); i++)
+		vector(&g, ops, elems[i / 2 % ARRAY_LEN(elems)], scales[i / 2 / ARRAY_LEN(elems)], i % 2);
+	barrier(&g.n);
+	group_leave(&g);
+	group_close(&g);
+}
+
+/* Rank 1 expects another number of elements than rank 0 sends, and gets FI_ETRUNC. So does rank 0 if it
+ * still waits for rank 1, as with long parts; who has all and has sent all may have completed. */
+static void test_differs(long elems)
+{
+	struct weft_coll_ops *ops;
+	struct group g;
+
+	group_open(&g);
+	ops = open_coll(&g);
+	group_join(&g, 0, 1);
+	for (int i = 0; i < 4; i++) {
+		uint64_t counts[MANY], displs[MANY], others[MANY];
+		uint8_t *in = calloc(MANY, elems + 1), *out = calloc(MANY, elems + 1);
+		bool must = g.rank == 1 || (g.rank == 0 && elems > 100000);
+		struct fi_cq_tagged_entry e;
+		int rc;
+
+		for (size_t r = 0; r < g.size; r++) {
+			counts[r] = others[r] = elems;
+			displs[r] = r * (elems + 1);
+		}
+		if (g.rank == 1)
+			others[0] += i % 2 ? 1 : -1;
+		OK(ops->alltoallv(g.n.ep, &(struct weft_alltoallv){
+			.size = sizeof(struct weft_alltoallv), .elem = 1, .buf = in, .counts = counts, .displs = displs,
+			.result = out, .result_counts = others, .result_displs = displs, .coll_addr = g.addr, .context = in }));
+		rc = wait_for(&g.n, g.n.txcq, &e, 20000);
+		CHECKF(rc < 0 || (rc == 1 && !must), "operation %d: %d", i, rc);
+		if (rc < 0)
+			CHECKF(g.n.err.err == FI_ETRUNC && g.n.err.op_context == in, "operation %d: %s", i, fi_strerror(g.n.err.err));
+		barrier(&g.n);
+		free(in);
+		free(out);
+	}
+	vector(&g, ops, 1, 1000, false);
+	barrier(&g.n);
+	group_leave(&g);
+	group_close(&g);
+}
+
+/* Every member is given what is wrong; nothing is written, and the group goes on. */
+static void test_refused(long arg)
+{
+	static uint64_t counts[MANY] = { 1, 1 }, displs[MANY] = { 0, 1 }, many[MANY] = { 1ull << 62, 1 };
+	struct weft_coll_ops *ops;
+	struct group g;
+	uint8_t in[2] = { 1, 2 }, out[2] = { 7, 7 };
+	void *none = &g;
+
+	(void)arg;
+	group_open(&g);
+	ops = open_coll(&g);
+	EXPECT_RC(fi_open_ops(&g.n.ep->fid, WEFT_COLL_OPS, 1, &none, NULL), -FI_EBADFLAGS);
+	EXPECT_RC(fi_open_ops(&g.n.domain->fid, WEFT_COLL_OPS, 0, &none, NULL), -FI_ENOSYS);
+	group_join(&g, 0, 1);
+	struct weft_alltoallv good = {
+		.size = sizeof(good), .elem = 1, .buf = in, .counts = counts, .displs = displs, .result = out,
+		.result_counts = counts, .result_displs = displs, .coll_addr = g.addr, .context = &g,
+	};
+	const struct {
+		const char *what;
+		size_t at, size;
+		uint64_t value;
+		int rc;
+	} bad[] = {
+#define BAD(field, value, rc) { #field, offsetof(struct weft_alltoallv, field), sizeof(good.field), (uint64_t)(value), rc }
+		BAD(size, sizeof(good) - 8, -FI_EINVAL),
+		BAD(elem, 0, -FI_EINVAL),
+		BAD(buf, 0, -FI_EINVAL),
+		BAD(counts, 0, -FI_EINVAL),
+		BAD(displs, 0, -FI_EINVAL),
+		BAD(result, 0, -FI_EINVAL),
+		BAD(result_counts, 0, -FI_EINVAL),
+		BAD(result_displs, 0, -FI_EINVAL),
+		BAD(coll_addr, g.n.peer[0], -FI_EINVAL),
+		BAD(coll_addr, FI_ADDR_NOTAVAIL, -FI_EINVAL),
+		BAD(flags, FI_PEEK, -FI_EBADFLAGS),
+		BAD(counts, (uintptr_t)many, -FI_EMSGSIZE),
+		BAD(result_displs, (uintptr_t)many, -FI_EMSGSIZE),
+		BAD(elem, 1ull << 63, -FI_EMSGSIZE),
+		BAD(result, ~0ull, -FI_EINVAL), /* ends behind the address space */
+#undef BAD
+	};
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct weft_alltoallv a = good;
+		ssize_t rc;
+
+		memcpy((char *)&a + bad[i].at, &bad[i].value, bad[i].size);
+		rc = ops->alltoallv(g.n.ep, &a);
+		CHECKF(rc == bad[i].rc, "%s of %#llx: %zd, want %d", bad[i].what, (unsigned long long)bad[i].value, rc, bad[i].rc);
+	}
+	EXPECT_RC(ops->alltoallv(g.n.ep, NULL), -FI_EINVAL);
+	EXPECT_RC(ops->alltoallv(NULL, &good), -FI_EINVAL);
+	EXPECT(out[0] == 7 && out[1] == 7);
+	OK(ops->alltoallv(g.n.ep, &good));
+	group_done(&g, &g);
+	EXPECT(out[0] == g.rank + 1 && out[1] == g.rank + 1);
+	barrier(&g.n);
+	group_leave(&g);
+	group_close(&g);
+}
+
+static const struct test tests[] = {
+	{ "every_1", test_every, 1, 60, 1 },
+	{ "every_5", test_every, 5, 60, 1 },
+	{ "subset", test_every, 4, 60, 2 },
+	{ "differs", test_differs, 3, 60, 100 },
+	{ "differs_long", test_differs, 3, 60, 200000 },
+	{ "refused", test_refused, 2, 60, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

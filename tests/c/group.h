@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef WEFT_TESTS_GROUP_H
+#define WEFT_TESTS_GROUP_H
+
+#include <rdma/fi_collective.h>
+
+#include "common.h"
+
+/* A group of collective operations, and this process's part in it. */
+struct group {
+	struct node n;
+	struct fid_eq *eq;
+	struct fid_av_set *set;
+	struct fid_mc *mc;
+	fi_addr_t addr;
+	size_t size, rank;         /* members; this process, size if it is none */
+};
+
+/* Opens an endpoint that has collective operations, and tells it of all ranks; skips the test
+ * where there are none. */
+void group_open(struct group *g);
+void group_close(struct group *g);
+
+/* Joins the ranks from start on, each stride further. */
+void group_join(struct group *g, size_t start, size_t stride);
+
+/* Waits for the event of a join. */
+void group_joined(struct group *g, struct fid_mc *mc, void *context);
+void group_leave(struct group *g);
+
+/* Waits for the completion of context. */
+void group_done(struct group *g, void *context);
+
+#endif
