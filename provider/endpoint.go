@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,13 +41,14 @@ const (
 // endpoint is enabled and do not change after it, unless their comments say so. What belongs to the lease
 // holder is said at the field.
 type Endpoint struct {
-	refs   refs
-	domain *Domain
-	info   *fi.Info
-	format fi.AddrFormat
-	auth   authKey       // immutable
-	keys   []hw.Key      // those of the address vector, from Enable on; nil where keys are not there. Immutable then
-	state  atomic.Uint32 // written under mu, read by any thread
+	refs        refs
+	domain      *Domain
+	info        *fi.Info
+	format      fi.AddrFormat
+	auth        authKey       // immutable
+	incarnation uint64        // in tokens: random, so that another endpoint of the same name has another; immutable
+	keys        []hw.Key      // those of the address vector, from Enable on; nil where keys are not there. Immutable then
+	state       atomic.Uint32 // written under mu, read by any thread
 
 	// mu serialises bind, enable, setname and close. It is not on the data path.
 	mu     sync.Mutex
@@ -220,7 +222,7 @@ func (e *Endpoint) openName() error {
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
+	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(), minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
 	if hugePagesAllowed() {
 		e.heat.after = uint64(d.cfg.HugeAfter)
 	}

@@ -17,11 +17,17 @@ type keyTable struct {
 	used  int // slots that are not empty, including removed ones; mrTable.mu
 }
 
-// keySlot is empty (nil), removed (the address of removedMR), or a region.
+// keySlot is empty (nil), removed (the address of removedKey), or a key.
 // Written under mrTable.mu, read by anybody; sequentially consistent.
-type keySlot = atomic.Pointer[MR]
+type keySlot = atomic.Pointer[keyEntry]
 
-var removedMR MR
+// keyEntry is a key by which peers name a region. Immutable once it is entered.
+type keyEntry struct {
+	key uint64
+	mr  *MR
+}
+
+var removedKey keyEntry
 
 // hashKey spreads keys that applications count up (Fibonacci hashing, Knuth,
 // The Art of Computer Programming, volume 3, 6.4).
@@ -37,49 +43,49 @@ func (t *keyTable) find(key uint64) *MR {
 	}
 	slots := *p
 	for i := hashKey(key, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
-		m := slots[i].Load()
-		if m == nil {
+		k := slots[i].Load()
+		if k == nil {
 			return nil
 		}
-		if m != &removedMR && m.key == key {
-			return m
+		if k != &removedKey && k.key == key {
+			return k.mr
 		}
 	}
 }
 
-// add enters a region whose key no other has. The caller holds mrTable.mu.
-func (t *keyTable) add(m *MR) {
+// add enters a key that no other region has. The caller holds mrTable.mu.
+func (t *keyTable) add(k *keyEntry) {
 	if p := t.slots.Load(); p == nil || 2*(t.used+1) > len(*p) {
 		t.rebuild()
 	}
-	if insertKey(*t.slots.Load(), m) {
+	if insertKey(*t.slots.Load(), k) {
 		t.used++
 	}
 }
 
 // insertKey reports whether it took a slot that was empty.
-func insertKey(slots []keySlot, m *MR) bool {
-	for i := hashKey(m.key, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
-		if old := slots[i].Load(); old == nil || old == &removedMR {
-			slots[i].Store(m)
+func insertKey(slots []keySlot, k *keyEntry) bool {
+	for i := hashKey(k.key, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
+		if old := slots[i].Load(); old == nil || old == &removedKey {
+			slots[i].Store(k)
 			return old == nil
 		}
 	}
 }
 
-// all returns the regions. The caller holds mrTable.mu.
-func (t *keyTable) all() (live []*MR) {
+// all returns the keys. The caller holds mrTable.mu.
+func (t *keyTable) all() (live []*keyEntry) {
 	if p := t.slots.Load(); p != nil {
 		for i := range *p {
-			if m := (*p)[i].Load(); m != nil && m != &removedMR {
-				live = append(live, m)
+			if k := (*p)[i].Load(); k != nil && k != &removedKey {
+				live = append(live, k)
 			}
 		}
 	}
 	return live
 }
 
-// rebuild moves the regions to a table with room for as many again.
+// rebuild moves the keys to a table with room for as many again.
 func (t *keyTable) rebuild() {
 	live := t.all()
 	size := 16
@@ -87,26 +93,26 @@ func (t *keyTable) rebuild() {
 		size *= 2
 	}
 	slots := make([]keySlot, size)
-	for _, m := range live {
-		insertKey(slots, m)
+	for _, k := range live {
+		insertKey(slots, k)
 	}
 	t.used = len(live)
 	t.slots.Store(&slots)
 }
 
-// remove takes a region out. The caller holds mrTable.mu.
-func (t *keyTable) remove(m *MR) {
+// remove takes a key out. The caller holds mrTable.mu.
+func (t *keyTable) remove(k *keyEntry) {
 	p := t.slots.Load()
 	if p == nil {
 		return
 	}
 	slots := *p
-	for i := hashKey(m.key, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
+	for i := hashKey(k.key, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
 		switch slots[i].Load() {
 		case nil:
 			return
-		case m:
-			slots[i].Store(&removedMR)
+		case k:
+			slots[i].Store(&removedKey)
 			return
 		}
 	}

@@ -41,8 +41,12 @@ type MR struct {
 	ep      *Endpoint  // that it is bound to, nil: none; bindMu
 	enabled bool       // peers may ask for it; bindMu
 
+	own   keyEntry  // of key, written before it is entered; mrTable.mu
+	alias *keyEntry // the key that tokens have, if it is not key (token.go), nil: none; mrTable.mu
+
 	publishMu sync.Mutex  // control operations only
 	published hw.Memory   // what the transport knows of the region, nil: nothing
+	tokened   hw.Memory   // the same by the alias, nil: nothing; publishMu
 	entry     *hot.Region // what C knows of it, nil: nothing; hotRegions.mu
 	exported  hw.Memory   // the registration with the domain's RDMA device, nil: none; publishMu
 	withdrawn bool        // peers may not reach it but by messages; publishMu
@@ -203,15 +207,24 @@ func (t *mrTable) enter(m *MR, random bool) error {
 	if t.keys.find(m.key) != nil {
 		return fi.ENOKEY
 	}
-	t.keys.add(m)
+	m.own = keyEntry{m.key, m}
+	t.keys.add(&m.own)
 	return nil
 }
 
-// expire ends the key of a region that stays open.
+// expire ends the keys of a region that stays open.
 func (t *mrTable) expire(m *MR) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.keys.remove(m)
+	t.dropKeys(m)
+}
+
+// dropKeys takes a region's keys out. t.mu is held.
+func (t *mrTable) dropKeys(m *MR) {
+	t.keys.remove(&m.own)
+	if m.alias != nil {
+		t.keys.remove(m.alias)
+	}
 }
 
 // describe gives m its descriptor.
@@ -247,14 +260,20 @@ func (t *mrTable) unusedKey() uint64 {
 func (t *mrTable) remote() []*MR {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.keys.all()
+	var list []*MR
+	for _, k := range t.keys.all() {
+		if k == &k.mr.own {
+			list = append(list, k.mr)
+		}
+	}
+	return list
 }
 
 func (t *mrTable) remove(m *MR) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m.remote() {
-		t.keys.remove(m)
+		t.dropKeys(m)
 	}
 	if m.named != nil {
 		t.specialMu.Lock()

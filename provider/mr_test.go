@@ -150,7 +150,7 @@ func TestRegMRProviderKeys(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range *d.regions.keys.slots.Load() {
-		if m := (*d.regions.keys.slots.Load())[i].Load(); m != nil && m != &removedMR {
+		if m := (*d.regions.keys.slots.Load())[i].Load(); m != nil && m != &removedKey {
 			t.Errorf("region %#x is left", m.key)
 		}
 	}

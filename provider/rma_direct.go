@@ -35,22 +35,30 @@ func (e *Endpoint) copyMax() uint64 {
 // publish makes a region known to the transport, if peers may reach it and
 // what they do there need not be known.
 func (m *MR) publish() {
-	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth || m.scope != nil || m.single || m.length == 0 {
+	if m.published = m.publishAs(m.key); m.published == nil {
 		return
 	}
-	published, err := m.domain.memory.Register(hw.Region{
-		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base, Name: m.key, Named: true,
-	})
-	if err != nil {
-		log.Infof(log.MR, "region %#x is reached by messages only: %v", m.key, err)
-		return
-	}
-	m.published = published
 	if least := uint64(m.domain.cfg.HugeRegionSize); least != 0 && m.length >= least {
 		n := ontoHugePages(uint64(m.parts[0].Base), m.length)
 		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.length)
 	}
 	m.domain.hotRegions.add(m)
+}
+
+// publishAs makes a region known to the transport under a key. nil: it is not, because
+// what peers do there must be known, or because there is no room.
+func (m *MR) publishAs(key uint64) hw.Memory {
+	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth || m.scope != nil || m.single || m.length == 0 {
+		return nil
+	}
+	published, err := m.domain.memory.Register(hw.Region{
+		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base, Name: key, Named: true,
+	})
+	if err != nil {
+		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
+		return nil
+	}
+	return published
 }
 
 // remoteAccess is what peers may do to the region, as transports take it.
@@ -75,6 +83,10 @@ func (m *MR) withdraw() {
 		m.domain.hotRegions.remove(m)
 		_ = m.published.Close()
 		m.published = nil
+	}
+	if m.tokened != nil {
+		_ = m.tokened.Close()
+		m.tokened = nil
 	}
 	m.closeExported()
 }

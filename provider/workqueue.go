@@ -30,7 +30,7 @@ type workQueue struct {
 	blocked []*blockedLane // in the order in which they became blocked; under runMu
 
 	driveMu sync.Mutex
-	eps     []*Endpoint // that deferred work and regions' counters may need progress of
+	eps     []*Endpoint // that deferred work and regions' counters may need progress of, and tokens name
 	driven  map[*cq.Counter]bool
 }
 
@@ -245,6 +245,16 @@ func (q *workQueue) part(e *Endpoint) {
 	for c := range q.driven {
 		e.undrive(c)
 	}
+}
+
+// endpoint returns an enabled endpoint for one-sided operations that fits, nil for none.
+func (q *workQueue) endpoint(fits func(e *Endpoint) bool) *Endpoint {
+	q.driveMu.Lock()
+	defer q.driveMu.Unlock()
+	if i := slices.IndexFunc(q.eps, fits); i >= 0 {
+		return q.eps[i]
+	}
+	return nil
 }
 
 // drive makes readers of a counter make progress of all endpoints: what

@@ -43,6 +43,13 @@ func (t Tri) String() string {
 	return "auto"
 }
 
+// Ways are those that pieces of a list of memory under tokens may take.
+type Ways struct {
+	IPC     bool // the initiator reads and writes the memory of the peer's process
+	RDMA    bool // an RDMA device does
+	Message bool // the peer's process does, by messages
+}
+
 // Config holds the value of every variable. It does not change after Load, so
 // it may be read from any goroutine.
 type Config struct {
@@ -65,6 +72,7 @@ type Config struct {
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach
 	HMEMMapSize       int           // bytes, 0: device memory of other processes is never mapped
+	TokenWays         Ways          // that pieces of lists may take
 	UDP               Tri           // other hosts over UDP
 	UDPStripes        int           // sockets of an endpoint
 	UDPEagerSize      int           // bytes, 0: EagerSize

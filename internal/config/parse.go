@@ -236,6 +236,35 @@ func cpusVar(name, def string, field func(*Config) *cpuset.Set, help string) Var
 	}
 }
 
+// waysVar is auto, which is all ways, or a list of some.
+func waysVar(name, def string, field func(*Config) *Ways, help string) Var {
+	return Var{
+		Name: name, Kind: String, Default: def, Help: help,
+		Range: "auto, or some of ipc, rdma and message separated by commas",
+		parse: func(c *Config, s string) error {
+			if strings.EqualFold(s, "auto") {
+				*field(c) = Ways{IPC: true, RDMA: true, Message: true}
+				return nil
+			}
+			var w Ways
+			for _, word := range strings.Split(s, ",") {
+				switch strings.ToLower(strings.TrimSpace(word)) {
+				case "ipc":
+					w.IPC = true
+				case "rdma":
+					w.RDMA = true
+				case "message":
+					w.Message = true
+				default:
+					return fmt.Errorf("%q is no way", word)
+				}
+			}
+			*field(c) = w
+			return nil
+		},
+	}
+}
+
 var errNotNumber = errors.New("not a number")
 
 func parseInt(s string) (int, error) {

@@ -1,0 +1,240 @@
+package provider
+
+import (
+	"encoding"
+	"fmt"
+	"slices"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/token"
+)
+
+// Memory tokens (package token): what the owner of a region gives to others, who open
+// it (token_open.go) and read and write lists of pieces of it (list.go).
+//
+// A token names its region by a key that is random and that no other region has, so
+// that a token which outlives its region, or its process, finds nothing. Where the
+// domain chooses keys, that is the region's key. Where the application does, the
+// region gets a second one with its first token: the alias. Both are good for
+// the same accesses.
+
+// Token is the serialised form of a memory token. It may be copied and compared.
+type Token []byte
+
+var (
+	_ encoding.BinaryMarshaler   = Token(nil)
+	_ encoding.TextMarshaler     = Token(nil)
+	_ encoding.BinaryUnmarshaler = (*Token)(nil)
+	_ encoding.TextUnmarshaler   = (*Token)(nil)
+)
+
+// MarshalBinary returns a copy of the bytes.
+func (t Token) MarshalBinary() ([]byte, error) { return slices.Clone(t), nil }
+
+// UnmarshalBinary takes a copy of bytes. Whether they are a token [Endpoint.OpenToken]
+// tells, which knows the authorisation key. fi.EINVAL: there are too many.
+func (t *Token) UnmarshalBinary(b []byte) error {
+	if len(b) > token.MaxLen {
+		return fi.EINVAL
+	}
+	*t = slices.Clone(b)
+	return nil
+}
+
+// MarshalText returns the text form: printable ASCII without spaces.
+func (t Token) MarshalText() ([]byte, error) { return token.AppendText(nil, t), nil }
+
+// UnmarshalText takes the text form. fi.EINVAL: it is none.
+func (t *Token) UnmarshalText(text []byte) error {
+	b, err := token.ParseText(text)
+	if err != nil {
+		return fmt.Errorf("%v: %w", err, fi.EINVAL)
+	}
+	return t.UnmarshalBinary(b)
+}
+
+// String is the text form.
+func (t Token) String() string { return string(token.AppendText(nil, t)) }
+
+// TokenAttr says what a token is to have that the region does not say.
+type TokenAttr struct {
+	EP    *Endpoint // by which peers reach the region; nil: any enabled one of the domain
+	Agent string    // what the application calls itself, at most token.MaxAgent bytes
+}
+
+// Token makes a token of the region. attr may be nil. The token is good until the
+// region is closed, or spent (fi.MRSingleUse), and needs no peer to be known.
+//
+// Errors: fi.EBADF for a closed region; fi.EACCES for one that peers may not access;
+// fi.EOPBADSTATE for one that is not enabled, or if no endpoint of the domain with the region's
+// authorisation key is enabled; fi.EDOMAIN for an endpoint of another domain; fi.EINVAL for one
+// with another authorisation key, and for a name that is too long; fi.ENOSYS for connected
+// endpoints, and in a domain with authorisation keys in address vectors.
+func (m *MR) Token(attr *TokenAttr) (Token, error) {
+	if attr == nil {
+		attr = &TokenAttr{}
+	}
+	if m.refs.acquire() != nil {
+		return nil, fi.EBADF
+	}
+	defer m.refs.release()
+	t, err := m.makeToken(attr)
+	if err != nil {
+		return nil, refuse(log.MR, fi.ErrnoOf(err), "make a token: %v", err)
+	}
+	return t, nil
+}
+
+func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
+	switch {
+	case m.domain.Keyed():
+		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
+	case !m.remote():
+		return nil, fmt.Errorf("peers may neither read nor write the region: %w", fi.EACCES)
+	case m.Key() == fi.KeyNotAvail:
+		return nil, fmt.Errorf("the region is not enabled: %w", fi.EOPBADSTATE)
+	}
+	owner, err := m.tokenEndpoint(attr.EP)
+	if err != nil {
+		return nil, err
+	}
+	name, err := owner.tokenName()
+	if err != nil {
+		return nil, err
+	}
+	key, err := m.tokenKey()
+	if err != nil {
+		return nil, err
+	}
+	t := token.Token{
+		Owner: name, Incarnation: owner.incarnation, Agent: attr.Agent,
+		Key: key, Base: m.base, Length: m.length, Rights: m.tokenRights(), Kind: m.tokenKind(),
+		Parts: []token.Part{{Type: token.PartMessages}},
+	}
+	if body := owner.ipcPart(); body != nil {
+		t.Parts = append(t.Parts, token.Part{Type: token.PartIPC, Body: body})
+	}
+	packed, err := t.Append(nil, m.auth.bytes())
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
+	}
+	return packed, nil
+}
+
+// tokenEndpoint is the endpoint by which a token says that the region is reached.
+func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
+	if asked == nil {
+		if e := m.domain.work.endpoint(func(e *Endpoint) bool { return e.auth == m.auth && e.conn == nil && !e.lossy }); e != nil {
+			return e, nil
+		}
+		return nil, fmt.Errorf("no endpoint of the domain is enabled by which peers could reach the region: %w", fi.EOPBADSTATE)
+	}
+	switch {
+	case asked.domain != m.domain:
+		return nil, fmt.Errorf("the endpoint is another domain's: %w", fi.EDOMAIN)
+	case asked.conn != nil || asked.lossy:
+		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM: %w", fi.ENOSYS)
+	case asked.auth != m.auth:
+		return nil, fmt.Errorf("the endpoint has another authorisation key: %w", fi.EINVAL)
+	case asked.state.Load() != stateEnabled:
+		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
+	}
+	return asked, nil
+}
+
+// tokenName is the name by which peers reach the endpoint, which is an address of
+// the domain's interface for an endpoint that is bound to all.
+func (e *Endpoint) tokenName() (names.Name, error) {
+	raw, err := e.Name()
+	if err != nil {
+		return names.Name{}, err
+	}
+	n, err := names.Decode(e.format, raw)
+	if err != nil || !n.IsAny() {
+		return n, err
+	}
+	locals, err := names.Locals(e.domain.local.src)
+	if err != nil {
+		return n, err
+	}
+	found := names.Name{}
+	for _, l := range locals {
+		if l.Name.Family == n.Family && (found.IsZero() || l.Iface == e.domain.DomainName()) {
+			found = n.WithAddrOf(l.Name)
+			if l.Iface == e.domain.DomainName() {
+				break
+			}
+		}
+	}
+	if found.IsZero() {
+		return n, fmt.Errorf("%v is bound to all addresses of this host, which has none: %w", n, fi.EADDRNOTAVAIL)
+	}
+	return found, nil
+}
+
+// tokenKey is the key that tokens of the region have.
+func (m *MR) tokenKey() (uint64, error) {
+	if m.domain.info.Domain.MRMode&(fi.MRBasic|fi.MRProvKey) != 0 {
+		return m.key, nil
+	}
+	key, fresh, err := m.domain.regions.aliasOf(m)
+	if err != nil || !fresh {
+		return key, err
+	}
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	if !m.withdrawn {
+		m.tokened = m.publishAs(key)
+	}
+	return key, nil
+}
+
+// aliasOf returns a region's alias, and whether this call has given it one. fi.ENOKEY: the
+// region's key is spent.
+func (t *mrTable) aliasOf(m *MR) (key uint64, fresh bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.keys.find(m.key) != m {
+		return 0, false, fmt.Errorf("the region's key is spent: %w", fi.ENOKEY)
+	}
+	if m.alias == nil {
+		m.alias, fresh = &keyEntry{t.unusedKey(), m}, true
+		t.keys.add(m.alias)
+	}
+	return m.alias.key, fresh, nil
+}
+
+func (m *MR) tokenRights() uint16 {
+	rights := uint16(0)
+	if m.access&fi.RemoteRead != 0 {
+		rights |= token.Read
+	}
+	if m.access&fi.RemoteWrite != 0 {
+		rights |= token.Write
+	}
+	return rights
+}
+
+func (m *MR) tokenKind() token.Kind {
+	switch {
+	case m.dmabuf != nil:
+		return token.DMABuf
+	case m.named != nil:
+		return token.CUDA
+	}
+	return token.Host
+}
+
+// ipcPart is what a token says of this process to others of its host, nil if the endpoint shares
+// no memory with peers.
+func (e *Endpoint) ipcPart() []byte {
+	h, err := proc.This()
+	if err != nil || e.apart {
+		return nil
+	}
+	p := token.IPC{BootID: h.BootID, PIDNS: h.PIDNS, NetNS: h.NetNS, PID: h.Self.PID, Start: h.Self.Start}
+	return p.Append(nil)
+}

@@ -1,0 +1,230 @@
+package provider
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/token"
+)
+
+// Remote is a peer's memory region, opened by its token. Its methods may be called from
+// any thread.
+type Remote struct {
+	ep    *Endpoint
+	refs  refs        // users: lists
+	addr  fi.Addr     // of the owner, immutable
+	about token.Token // immutable
+}
+
+// Way is how pieces of a list go.
+type Way int
+
+// The ways, the best first.
+const (
+	WayIPC     Way = iota // this side reads and writes the memory of the peer's process
+	WayRDMA               // an RDMA device does
+	WayMessage            // the peer's process does, by messages
+	ways
+)
+
+// String returns the way's name, as FI_WEFT_TOKEN_WAYS has it.
+func (w Way) String() string { return [...]string{"ipc", "rdma", "message"}[w] }
+
+// OpenToken opens a peer's token. The owner is inserted into the endpoint's address vector unless
+// it is there; it stays there when the Remote is closed. Nobody is asked: whether the
+// region is still there, its use tells.
+//
+// Errors: fi.EINVAL for what is no token, was made with another authorisation key, or for an owner whose
+// address the address vector does not take; fi.EOPBADSTATE for an endpoint that is not enabled; fi.ENOSYS
+// for an endpoint without FI_RMA, a connected one, and in a domain with authorisation keys in
+// address vectors; those of [AV.Insert] about one address, fi.EACCES for a read-only address vector.
+func (e *Endpoint) OpenToken(t Token) (*Remote, error) {
+	r, err := e.openToken(t)
+	if err != nil {
+		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open token: %v", err)
+	}
+	return r, nil
+}
+
+func (e *Endpoint) openToken(packed Token) (*Remote, error) {
+	switch {
+	case e.state.Load() != stateEnabled:
+		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
+	case e.conn != nil || e.lossy || e.info.Caps&fi.RMA == 0:
+		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM with FI_RMA: %w", fi.ENOSYS)
+	case e.domain.Keyed():
+		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
+	}
+	t, err := token.Parse(packed, e.auth.bytes())
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
+	}
+	addr, err := e.av.know(t.Owner)
+	if err != nil {
+		return nil, fmt.Errorf("its owner: %w", err)
+	}
+	if err := e.refs.acquire(); err != nil {
+		return nil, err
+	}
+	return &Remote{ep: e, addr: addr, about: *t}, nil
+}
+
+// know returns the address of a name, which it inserts if need be. Errors as of Insert about one
+// address, and of changes.
+func (a *AV) know(n names.Name) (fi.Addr, error) {
+	if addr := a.Find(n); addr != fi.AddrNotAvail {
+		return addr, nil
+	}
+	if _, err := names.Encode(a.format, n); err != nil {
+		return fi.AddrNotAvail, fmt.Errorf("%v in an address vector of another format: %w", n, fi.EINVAL)
+	}
+	done, err := a.change()
+	if err != nil {
+		return fi.AddrNotAvail, err
+	}
+	defer done()
+	if i, ok := a.index.find(packName(n)); ok { // another thread was faster
+		return fi.Addr(i), nil
+	}
+	return a.insertOne(0, func(int) (names.Name, error) { return n, nil }, nil)
+}
+
+// Close closes the remote region. fi.EBUSY while lists use it.
+func (r *Remote) Close() error {
+	if err := r.refs.close(); err != nil {
+		return err
+	}
+	r.ep.refs.release()
+	return nil
+}
+
+// RemoteInfo is what is known of a remote region.
+type RemoteInfo struct {
+	Addr   fi.Addr // of the owner, in the endpoint's address vector
+	Agent  string  // what the owner calls itself
+	Key    uint64  // for fi_read and the like
+	Base   uint64  // the address by which operations name the first byte
+	Length uint64  // bytes
+	Rights uint64  // fi.RemoteRead, fi.RemoteWrite
+	Kind   token.Kind
+	Device [16]byte // UUID, zero where there is none
+	Way    Way      // that pieces with memory of the process itself on this side will take
+	// Why says, for each way that is not taken, why not. Before the first operation to the owner it
+	// goes by what the token says, and the way may turn out to be another.
+	Why [ways]string
+}
+
+// Info returns what is known of the region, and which way is taken. Nobody is asked.
+func (r *Remote) Info() RemoteInfo {
+	t := &r.about
+	i := RemoteInfo{Addr: r.addr, Agent: t.Agent, Key: t.Key, Base: t.Base, Length: t.Length, Kind: t.Kind, Device: t.Device}
+	if t.Rights&token.Read != 0 {
+		i.Rights |= fi.RemoteRead
+	}
+	if t.Rights&token.Write != 0 {
+		i.Rights |= fi.RemoteWrite
+	}
+	p := r.ep.pathNow(r.addr)
+	i.Why[WayIPC], i.Why[WayRDMA] = r.whyNotIPC(p), r.whyNotRDMA(p)
+	i.Way = WayMessage
+	switch on := r.ep.domain.cfg.TokenWays; {
+	case i.Why[WayIPC] == "":
+		i.Way, i.Why[WayMessage] = WayIPC, "ipc is faster"
+		if i.Why[WayRDMA] == "" {
+			i.Why[WayRDMA] = "ipc is faster"
+		}
+	case i.Why[WayRDMA] == "":
+		i.Way, i.Why[WayMessage] = WayRDMA, "rdma is faster"
+	case !on.Message:
+		i.Why[WayMessage] = turnedOff
+	}
+	return i
+}
+
+const turnedOff = "turned off by FI_WEFT_TOKEN_WAYS"
+
+// pathNow is the path to an address if there is one already.
+func (e *Endpoint) pathNow(addr fi.Addr) *path {
+	i := e.av.line(addr)
+	if i >= e.hot.PeerLimit {
+		return nil
+	}
+	n := atomic.LoadUint32(&e.peers.At(uint32(i)).Link)
+	if n == 0 {
+		return nil
+	}
+	l := e.linkAt(n - 1)
+	if l == nil || !l.hold() {
+		return nil
+	}
+	defer l.release()
+	p, _ := l.ready()
+	return p
+}
+
+// whyNotIPC says why pieces do not go by WayIPC, "" if they do. p may be nil.
+func (r *Remote) whyNotIPC(p *path) string {
+	switch {
+	case !r.ep.domain.cfg.TokenWays.IPC:
+		return turnedOff
+	case r.about.Kind != token.Host:
+		return "the memory there is " + r.about.Kind.String() + " memory"
+	case r.ep.orderedRMA():
+		return "the endpoint keeps one-sided operations in order"
+	case r.ep.apart:
+		return "the endpoint shares no memory with peers"
+	case p != nil && p.port.attr.Caps&directCaps == directCaps:
+		return ""
+	case p != nil && p.port.number == 0:
+		return "the kernel does not let this process reach the peer's memory"
+	case p != nil:
+		return "the peer is reached over " + p.port.attr.DeviceName
+	}
+	body, _ := r.about.Find(token.PartIPC)
+	there, ok := token.ParseIPC(body)
+	here, err := proc.This()
+	switch {
+	case !ok || err != nil:
+		return "the owner shares no memory with peers"
+	case there.BootID != here.BootID:
+		return "the owner is on another host"
+	case there.NetNS != here.NetNS && !r.ep.domain.cfg.Across():
+		return "the owner is in another network namespace"
+	case r.ep.iface.Attr().Caps&directCaps != directCaps:
+		return "cross-memory attach is turned off or refused by the kernel"
+	}
+	return ""
+}
+
+// whyNotRDMA says why pieces do not go by WayRDMA, "" if they do. p may be nil.
+func (r *Remote) whyNotRDMA(p *path) string {
+	switch {
+	case !r.ep.domain.cfg.TokenWays.RDMA:
+		return turnedOff
+	case r.about.Kind != token.Host:
+		return "the memory there is " + r.about.Kind.String() + " memory, which is registered with no device"
+	case r.ep.orderedRMA():
+		return "the endpoint keeps one-sided operations in order"
+	case p == nil && !r.ep.anyDevice():
+		return "the endpoint has no RDMA device"
+	case p == nil:
+		return "nothing has gone to the owner yet: whether it has an RDMA device is not known"
+	case p.keys == nil:
+		return "no RDMA device leads to the owner"
+	}
+	return ""
+}
+
+// anyDevice tells whether the endpoint has an RDMA device that reads and writes memory of peers.
+func (e *Endpoint) anyDevice() bool {
+	for _, p := range e.ports {
+		if p.oneSided() {
+			return true
+		}
+	}
+	return false
+}
