@@ -30,6 +30,7 @@ const (
 	CapDriven                            // C can take messages from the Iface and send short ones: it implements Driven, and endpoints DrivenEndpoint
 	CapOneSidedOrdered                   // one-sided operations are performed in order with each other and with messages
 	CapSoftware                          // the device is software: a one-sided operation takes the processor time of who posts it
+	CapPieces                            // endpoints implement PieceMover
 )
 
 // Attr describes an interface. All limits are in bytes; 0 says that there is

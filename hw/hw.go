@@ -23,6 +23,7 @@
 //	CapAMZcopy           AMZcopier     Endpoint
 //	CapPeerMemory        PeerMemory    Endpoint
 //	CapNamedKeys         KeyDirectory  Endpoint
+//	CapPieces            PieceMover    Endpoint
 //	CapConnectToEndpoint Connector     Iface
 //	CapKeep              Keeper        Iface
 //	CapDirectRing        Direct        Iface

@@ -57,6 +57,8 @@ func Run(t *testing.T, open Factory) {
 		{"GetErrors", hw.CapPeerMemory, testGetErrors},
 		{"PutGet", 0, testPutGet},
 		{"Keys", 0, testKeys},
+		{"Pieces", hw.CapPieces, testPieces},
+		{"PiecesRefused", hw.CapPieces, testPiecesRefused},
 		{"CloseRegion", hw.CapPutZcopy, testCloseRegion},
 		{"OneSidedRandom", hw.CapPutZcopy | hw.CapGetZcopy, testOneSidedRandom},
 		{"Atomics", hw.CapAtomics, testAtomics},
