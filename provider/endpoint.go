@@ -145,6 +145,7 @@ type Endpoint struct {
 	rmaQueued atomic.Int32
 
 	shares sharedOps // reads and writes that targets help with
+	lists  listOps   // posts of lists that are under way
 	heat   heat
 
 	coll *collectives // nil: there are none; immutable from Enable on
@@ -338,10 +339,15 @@ func (e *Endpoint) PostRecv(a *RecvArgs) error {
 
 // Cancel asks for the end of the receive that was posted with context. If it
 // still waits when progress sees the request, it completes with fi.ECANCELED.
-// So does a triggered operation that still waits for its counter.
+// So does a triggered operation that still waits for its counter, and a post of a list
+// of which elements are left to be posted, when those that are posted have ended.
 func (e *Endpoint) Cancel(context uint64) error {
 	if e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
+	}
+	if e.lists.cancel(context) {
+		e.domain.work.poke()
+		return nil
 	}
 	return e.rx.cancelContext(e, context)
 }

@@ -20,7 +20,8 @@ type RMAArgs struct {
 	Inject  bool      // fi_inject_write forms: never a completion
 	On      Threshold // with fi.Trigger in Flags
 
-	work uint64 // as in SendArgs
+	work   uint64 // as in SendArgs
+	listed bool   // an element of a list: FI_WEFT_TOKEN_WAYS holds
 }
 
 const (
@@ -64,11 +65,14 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	}
 	inject := a.Inject || a.Flags&fi.Inject != 0
 	// what is injected leaves the caller's memory at once
-	laned := !inject && !e.orderedRMA() && e.laned(p.port, total)
-	if !laned {
+	laned := !inject && !e.orderedRMA() && e.laned(p.port, total) && e.mayTake(a, WayMessage)
+	if !laned && e.mayTake(a, WayIPC) {
 		if done, err := e.direct(a, l, p, total); done {
 			return err
 		}
+	}
+	if !e.mayTake(a, WayMessage) && !e.deviceLeads(a, p) {
+		return e.refuse(fi.EOPNOTSUPP, "%d bytes to address %d: the ways of FI_WEFT_TOKEN_WAYS do not lead there", total, a.Dest)
 	}
 	var r rmaRequest
 	e.describe(&r, a, l, total)
@@ -79,9 +83,17 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		}
 		r.left.Store(0)
 	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
-		return e.postDevice(l, &r, op)
+		err := e.postDevice(l, &r, op)
+		e.countListed(a, err, WayRDMA, total)
+		return err
+	} else if !e.mayTake(a, WayMessage) {
+		return fi.EAGAIN // until the device's key is known
 	}
-	return e.postRMA(l, p, &r, inject)
+	err = e.postRMA(l, p, &r, inject)
+	if !laned {
+		e.countListed(a, err, WayMessage, total)
+	}
+	return err
 }
 
 // describe makes r, which is zero, the request for an operation of total bytes.
@@ -105,6 +117,9 @@ func (e *Endpoint) describe(r *rmaRequest, a *RMAArgs, l *link, total uint64) {
 	}
 	if a.Flags&fi.Completion != 0 {
 		r.flags |= rmaAsked
+	}
+	if a.listed {
+		r.flags |= rmaListed
 	}
 }
 

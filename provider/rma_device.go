@@ -110,7 +110,7 @@ func (d *deviceOps) regions() (list []hw.Memory) {
 
 // newDeviceOp prepares an operation for the device. nil: it goes as messages.
 func (e *Endpoint) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) *deviceOp {
-	if p.keys == nil || e.orderedRMA() || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 || anyOnDevice(a.IOV) {
+	if !e.mayTake(a, WayRDMA) || p.keys == nil || e.orderedRMA() || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 || anyOnDevice(a.IOV) {
 		return nil
 	}
 	op := &deviceOp{e: e, path: p, deliver: a.Flags&fi.DeliveryComplete != 0 && !a.Read}

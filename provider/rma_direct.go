@@ -149,6 +149,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	}
 	switch outcome {
 	case sharedPart:
+		e.countListed(a, nil, WayIPC, total)
 		return true, nil
 	case sharedBreak:
 		return true, e.broken(fi.ECONNRESET)
@@ -162,6 +163,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 			return true, e.broken(err)
 		}
 	}
+	e.countListed(a, nil, WayIPC, total)
 	e.completeDirect(a, completes, total)
 	e.countDirect(a.Read, total)
 	return true, nil

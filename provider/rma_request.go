@@ -66,6 +66,7 @@ const (
 	rmaByDevice // the transport's device does it: see deviceOp
 	rmaOrdered  // counted in link.oneSided
 	rmaHolds    // and in link.reads
+	rmaListed   // an element of a list
 )
 
 // set copies a request that was built elsewhere, but for live.
@@ -256,6 +257,13 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	l := e.linkAt(req.link)
 	e.over(l, req)
 	l.inFlight.Add(-1)
+	if listWork(req.work) {
+		work, total := req.work, req.total
+		req.live.Store(0)
+		e.rmas.Free(id)
+		e.listEnded(work, status, total)
+		return
+	}
 	flags := fi.RMA | fi.Write
 	counter := e.writeCntr.Load()
 	if req.flags&rmaIsRead != 0 {

@@ -316,6 +316,10 @@ func (e *Endpoint) endShare(op *sharedOp, status fi.Errno) {
 		e.countDirect(op.args.Read, op.remote.Len)
 		return
 	}
+	if listWork(op.args.work) {
+		e.listEnded(op.args.work, status, 0)
+		return
+	}
 	e.countFailed(status)
 	flags, counter := e.directKind(&op.args)
 	if e.txCQ != nil {

@@ -31,16 +31,31 @@ type segmentPiece struct {
 // moverOf chooses how a request's segments move.
 func (e *Endpoint) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
 	if req.flags&(rmaDelivers|rmaMessages) != 0 { // messages are answered when they are in place
-		return rmaMover{}
+		return e.moverByMessages(req, p)
 	}
-	a := RMAArgs{IOV: req.iov[:req.count], Remote: req.remote[:req.parts], Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0}
+	a := RMAArgs{listed: req.flags&rmaListed != 0, IOV: req.iov[:req.count], Remote: req.remote[:req.parts], Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0}
 	op := e.newDeviceOp(&a, l, p, req.total)
 	if op == nil {
-		return rmaMover{}
+		return e.moverByMessages(req, p)
 	}
 	op.id = id
 	e.stats.Shared(stats.SharedDevice, 1)
+	e.countListed(&a, nil, WayRDMA, req.total)
 	return &deviceMover{op: op}
+}
+
+// moverByMessages moves a request's segments as messages, or copies them.
+func (e *Endpoint) moverByMessages(req *rmaRequest, p *path) mover {
+	a, way := RMAArgs{listed: req.flags&rmaListed != 0}, WayMessage
+	if p.port.attr.Caps&directCaps == directCaps {
+		if e.mayTake(&a, WayIPC) {
+			way = WayIPC
+		} else {
+			req.flags |= rmaMessages
+		}
+	}
+	e.countListed(&a, nil, way, req.total)
+	return rmaMover{}
 }
 
 func (*deviceMover) lost() bool { return false }

@@ -147,10 +147,14 @@ func (e *Endpoint) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags uin
 }
 
 // countEnd counts the end of an operation: by the endpoint's counter, nil for
-// none, and if it was deferred work (a number other than 0) by the work's. The
+// none, and if it was deferred work (a number other than 0) by the work's; that of a list's element by the list. The
 // endpoint's counts work only if that asked for completions of the endpoint. n is the
 // operation's bytes.
 func (e *Endpoint) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
+	if listWork(work) { // failures do not come here
+		e.listEnded(work, fi.Success, n)
+		return
+	}
 	if c != nil && (work == 0 || asked && !e.domain.work.doneBy(work, c)) {
 		if failed {
 			c.CountError(1)

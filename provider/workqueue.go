@@ -17,17 +17,19 @@ import (
 //	run (runMu) → mu
 //	driveMu → a counter's locks → mu
 type workQueue struct {
-	mu    sync.Mutex
-	all   map[uint64]*queuedOp // by number
-	last  uint64               // number given out last
-	fired []*queuedOp          // in order
+	mu       sync.Mutex
+	all      map[uint64]*queuedOp // by number
+	last     uint64               // number given out last
+	fired    []*queuedOp          // in order
+	newLists []*listOp            // that begin
 	// fresh is the length of fired, ready that and the number of blocked
-	// operations. Changed under mu and runMu, read by whoever may run;
+	// operations and of lists. Changed under mu and runMu, read by whoever may run;
 	// sequentially consistent.
 	fresh, ready atomic.Int32
 
 	runMu   sync.Mutex
 	blocked []*blockedLane // in the order in which they became blocked; under runMu
+	lists   []*listOp      // of which elements are left to be posted; under runMu
 
 	driveMu sync.Mutex
 	eps     []*Endpoint // that deferred work and regions' counters may need progress of, and tokens name

@@ -20,8 +20,9 @@ func (q *workQueue) run() {
 		for w := q.next(); w != nil; w = q.next() {
 			q.step(w)
 		}
+		q.pumpLists()
 		q.runMu.Unlock()
-		if q.fresh.Load() == 0 {
+		if q.fresh.Load() == 0 && !q.anyNewList() {
 			return
 		}
 	}

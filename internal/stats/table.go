@@ -197,6 +197,12 @@ const (
 	SharedRead
 	SharedReadBytes
 	SharedDevice
+	SharedTokenIPC
+	SharedTokenIPCBytes
+	SharedTokenRDMA
+	SharedTokenRDMABytes
+	SharedTokenMessage
+	SharedTokenMessageBytes
 )
 
 // Words of a peer.
@@ -276,6 +282,12 @@ var table = []Counter{
 	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead}, Place{Thread, ThreadRead})},
 	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes}, Place{Thread, ThreadReadBytes})},
 	{"rma_device", "operations", Sum, "Reads and writes that an RDMA device did.", at(Place{Shared, SharedDevice})},
+	{"list_ipc", "elements", Sum, "Elements of lists of memory under tokens that this process copied to or from the memory of another one of this host.", at(Place{Shared, SharedTokenIPC})},
+	{"list_ipc_bytes", unitBytes, Sum, "Bytes of list_ipc.", at(Place{Shared, SharedTokenIPCBytes})},
+	{"list_rdma", "elements", Sum, "Elements of lists that were posted to an RDMA device.", at(Place{Shared, SharedTokenRDMA})},
+	{"list_rdma_bytes", unitBytes, Sum, "Bytes of list_rdma.", at(Place{Shared, SharedTokenRDMABytes})},
+	{"list_message", "elements", Sum, "Elements of lists that went as messages.", at(Place{Shared, SharedTokenMessage})},
+	{"list_message_bytes", unitBytes, Sum, "Bytes of list_message.", at(Place{Shared, SharedTokenMessageBytes})},
 	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
 	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.", at(Place{Rx, RxServedWrites})},
 	{"served_reads", unitMessages, Sum, "Peers' reads answered by this process.", at(Place{Rx, RxServedReads})},

@@ -1,0 +1,291 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/token"
+)
+
+// A list is a read or write of many pieces of memory, prepared once and posted often. What
+// depends on the pieces alone is checked when it is prepared; a post (list_post.go) has the
+// way of each element chosen, and is one operation with one completion.
+
+// MaxElements is how many elements a list has at most.
+const MaxElements = 1 << 20
+
+// Piece is one entry of a list: Count elements of Len bytes each, at regular distances here
+// and there.
+type Piece struct {
+	Local        uintptr // address of the first element; of device memory as Domain.Translate gives it
+	LocalStride  uint64  // from one element to the next, bytes; 0: Len
+	Remote       *Remote
+	Addr         uint64 // of the first element, from RemoteInfo.Base on
+	RemoteStride uint64 // as LocalStride
+	Len          uint64 // bytes
+	Count        uint64 // 0: one
+}
+
+// List is a prepared list. It has one owner of the remote memory. Its methods may be called from any
+// thread, and a list may be posted again before an earlier post of it has ended.
+type List struct {
+	ep      *Endpoint
+	refs    refs // users: posts that have not ended
+	runs    []listRun
+	remotes []*Remote // held until Close
+	count   uint32    // elements
+	flat    bool      // each run has one element
+	read    bool      // all regions may be read
+	write   bool      // all regions may be written
+	addr    fi.Addr   // of the owner
+	bytes   uint64    // of all elements
+}
+
+// listRun is some elements of a list that lie at regular distances. Immutable.
+type listRun struct {
+	first, count  uint32 // elements
+	local, remote uint64 // addresses of the first
+	len           uint64
+	here, there   uint64 // from one element to the next
+	key           uint64
+	direct        bool // memory of processes on both sides
+}
+
+// element is one element of a list.
+type element struct {
+	local, remote, len, key uint64
+	direct                  bool
+}
+
+func (r *listRun) at(i uint32) element {
+	n := uint64(i - r.first)
+	return element{r.local + n*r.here, r.remote + n*r.there, r.len, r.key, r.direct}
+}
+
+// NewList prepares a list. Elements are numbered from 0 in the order of the pieces. Local memory must
+// stay reachable, and where it is, until the list is closed.
+//
+// Errors: fi.EINVAL for no elements, for more than MaxElements, for pieces without a remote region,
+// without local memory, or whose addresses wrap, and for regions of several owners;
+// fi.EMSGSIZE for elements, or all of them together, longer than a message; fi.EACCES for elements beyond
+// their region; fi.EDOMAIN for a region that another endpoint has opened; fi.EBADF for one that is closed.
+func (e *Endpoint) NewList(pieces []Piece) (*List, error) {
+	l, err := e.newList(pieces)
+	if err != nil {
+		return nil, refuse(log.EPData, fi.ErrnoOf(err), "prepare a list: %v", err)
+	}
+	return l, nil
+}
+
+func (e *Endpoint) newList(pieces []Piece) (*List, error) {
+	l := &List{ep: e, flat: true, read: true, write: true, addr: fi.AddrNotAvail}
+	for i := range pieces {
+		if err := l.add(&pieces[i]); err != nil {
+			l.release()
+			return nil, fmt.Errorf("piece %d: %w", i, err)
+		}
+	}
+	if l.count == 0 {
+		return nil, fmt.Errorf("no elements: %w", fi.EINVAL)
+	}
+	if err := e.refs.acquire(); err != nil {
+		l.release()
+		return nil, err
+	}
+	l.runs = slices.Clip(l.runs)
+	return l, nil
+}
+
+// add appends a piece.
+func (l *List) add(p *Piece) error {
+	count := max(1, p.Count)
+	run := listRun{first: l.count, local: uint64(p.Local), remote: p.Addr, len: p.Len, here: p.LocalStride, there: p.RemoteStride}
+	if run.here == 0 {
+		run.here = p.Len
+	}
+	if run.there == 0 {
+		run.there = p.Len
+	}
+	switch {
+	case p.Remote == nil:
+		return fmt.Errorf("no remote region: %w", fi.EINVAL)
+	case p.Remote.ep != l.ep:
+		return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
+	case count > MaxElements-uint64(l.count):
+		return fmt.Errorf("over %d elements in all: %w", MaxElements, fi.EINVAL)
+	case p.Len > maxMessage || count*p.Len > maxMessage-l.bytes:
+		return fmt.Errorf("%d elements of %d bytes, at most %d in all: %w", count, p.Len, uint64(maxMessage), fi.EMSGSIZE)
+	case p.Local == 0 && p.Len != 0:
+		return fmt.Errorf("no local memory: %w", fi.EINVAL)
+	}
+	if _, ok := extent(run.local, run.here, run.len, count); !ok {
+		return fmt.Errorf("%d elements of %d bytes at %#x, %d bytes apart: %w", count, p.Len, p.Local, run.here, fi.EINVAL)
+	}
+	about := &p.Remote.about
+	length, ok := extent(run.remote, run.there, run.len, count)
+	if offset := run.remote - about.Base; !ok || offset > about.Length || length > about.Length-offset {
+		return fmt.Errorf("%d elements of %d bytes at %#x, %d bytes apart, are not in %d bytes at %#x: %w", count, p.Len, p.Addr, run.there,
+			about.Length, about.Base, fi.EACCES)
+	}
+	if err := l.hold(p.Remote); err != nil {
+		return err
+	}
+	run.count, run.key, run.direct = uint32(count), about.Key, about.Kind == token.Host && !onDevice(run.local)
+	l.append(run)
+	l.count += run.count
+	l.bytes += count * p.Len
+	return nil
+}
+
+// extent is how many bytes there are from the first byte of count elements to the last. ok: the
+// addresses do not wrap.
+func extent(addr, stride, n, count uint64) (bytes uint64, ok bool) {
+	if count-1 != 0 && stride > (1<<63)/(count-1) {
+		return 0, false
+	}
+	bytes = stride*(count-1) + n // n is far below 1<<63
+	return bytes, addr+bytes >= addr
+}
+
+// hold keeps a remote region open, and finds that it is of the one owner.
+func (l *List) hold(r *Remote) error {
+	if n := len(l.remotes); n != 0 && l.remotes[n-1] == r || slices.Contains(l.remotes, r) {
+		return nil
+	}
+	if l.addr != fi.AddrNotAvail && l.addr != r.addr {
+		return fmt.Errorf("a list of the memory of several owners, at addresses %d and %d: %w", l.addr, r.addr, fi.EINVAL)
+	}
+	if err := r.refs.acquire(); err != nil {
+		return err
+	}
+	l.addr = r.addr
+	l.remotes = append(l.remotes, r)
+	l.read = l.read && r.about.Rights&token.Read != 0
+	l.write = l.write && r.about.Rights&token.Write != 0
+	return nil
+}
+
+// append appends a run, or makes it part of the last.
+func (l *List) append(run listRun) {
+	if n := len(l.runs); n != 0 {
+		if last := &l.runs[n-1]; last.takes(&run) {
+			last.count += run.count
+			l.flat = false
+			return
+		}
+	}
+	l.flat = l.flat && run.count == 1
+	l.runs = append(l.runs, run)
+}
+
+// takes tells whether a run goes on where this one ends, and if this one has a single element makes
+// the distances those to the run's.
+func (r *listRun) takes(next *listRun) bool {
+	if r.len != next.len || r.key != next.key || r.direct != next.direct || next.local < r.local || next.remote < r.remote {
+		return false
+	}
+	here, there := r.here, r.there
+	if r.count == 1 {
+		here, there = next.local-r.local, next.remote-r.remote
+	}
+	n := uint64(r.count)
+	if next.local != r.local+n*here || next.remote != r.remote+n*there || next.count != 1 && (next.here != here || next.there != there) {
+		return false
+	}
+	r.here, r.there = here, there
+	return true
+}
+
+func (l *List) release() {
+	for _, r := range l.remotes {
+		r.refs.release()
+	}
+}
+
+// Close gives the list up. fi.EBUSY while posts of it have not ended.
+func (l *List) Close() error {
+	if err := l.refs.close(); err != nil {
+		return err
+	}
+	l.release()
+	l.ep.refs.release()
+	return nil
+}
+
+// Len is the number of elements, Bytes that of their bytes.
+func (l *List) Len() int { return int(l.count) }
+
+// Bytes is the number of bytes of all elements.
+func (l *List) Bytes() uint64 { return l.bytes }
+
+// Addr is the address of the owner.
+func (l *List) Addr() fi.Addr { return l.addr }
+
+// selection are the elements of a post in its order: all of them, or picks.
+type selection struct {
+	list  *List
+	picks []uint32 // elements, nil: all
+	run   int      // of the last element that was looked up
+}
+
+// len is the number of elements.
+func (s *selection) len() int {
+	if s.picks == nil {
+		return int(s.list.count)
+	}
+	return len(s.picks)
+}
+
+// number is that of the i-th element.
+func (s *selection) number(i int) uint32 {
+	if s.picks == nil {
+		return uint32(i)
+	}
+	return s.picks[i]
+}
+
+// at returns the i-th element.
+func (s *selection) at(i int) element {
+	n := s.number(i)
+	runs := s.list.runs
+	if s.list.flat {
+		return runs[n].at(n)
+	}
+	if r := &runs[s.run]; n-r.first < r.count {
+		return r.at(n)
+	}
+	if s.run+1 < len(runs) {
+		if r := &runs[s.run+1]; n-r.first < r.count {
+			s.run++
+			return r.at(n)
+		}
+	}
+	s.run = sort.Search(len(runs), func(i int) bool { return runs[i].first > n }) - 1
+	return runs[s.run].at(n)
+}
+
+// bytes is the number of bytes of the elements.
+func (s *selection) bytes() uint64 {
+	if s.picks == nil {
+		return s.list.bytes
+	}
+	total := uint64(0)
+	for i := range s.picks {
+		e := s.at(i)
+		total += e.len
+	}
+	return total
+}
+
+// check finds that the picks are elements of the list.
+func (s *selection) check() error {
+	for i, n := range s.picks {
+		if n >= s.list.count {
+			return fmt.Errorf("pick %d is element %d of %d: %w", i, n, s.list.count, fi.EINVAL)
+		}
+	}
+	return nil
+}

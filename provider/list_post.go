@@ -1,0 +1,259 @@
+package provider
+
+import (
+	"errors"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Posting a list. Elements that the posting thread can copy by itself, because the peer is a process of
+// this host that lets it, are copied before the post returns, up to hw.MaxPieces pieces with one system call.
+// All others are reads and writes of their own, which go as [Endpoint.RMA] has them go: they are posted
+// as far as there is room, and the rest with progress (list_rest.go).
+
+// ListArgs describes a post of a list.
+type ListArgs struct {
+	Read    bool     // from the peer's memory; else to it
+	Picks   []uint32 // the elements, in this order; nil: all, or those in Bits
+	Bits    []uint64 // element n is bit n%64 of word n/64; nil: all, or those in Picks
+	Flags   uint64   // listFlags
+	Context uint64
+}
+
+// listFlags are those that a post of a list may have.
+const listFlags = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
+
+// Write posts a write of all elements, with a context. Errors as of Post.
+func (l *List) Write(context uint64) error { return l.Post(&ListArgs{Context: context}) }
+
+// Read posts a read of all elements, with a context. Errors as of Post.
+func (l *List) Read(context uint64) error { return l.Post(&ListArgs{Context: context, Read: true}) }
+
+// Post posts one operation on elements of the list. It is one operation for completions and counters,
+// whichever ways its elements take, and no order holds among these. Picks are read during the call only. If an
+// element fails no further ones are begun, and the operation ends with the error of the first one that
+// failed, by its number, which is the error completion's Data; Len is how many bytes are known to be done.
+//
+// Errors: fi.EAGAIN as of RMA; fi.EBADFLAGS for other flags than those of completions, fi.Fence, fi.More
+// and fi.Priority: lists cannot be injected; fi.EACCES for a region without the right; fi.EINVAL for no elements, and
+// for one that the list does not have; fi.EOPNOTSUPP if FI_WEFT_TOKEN_WAYS leaves no way; those of
+// RMA about the endpoint and the peer.
+func (l *List) Post(a *ListArgs) error {
+	err := l.post(a)
+	l.ep.domain.work.poke()
+	return err
+}
+
+func (l *List) post(a *ListArgs) error {
+	e := l.ep
+	sel := selection{list: l, picks: a.Picks}
+	if a.Bits != nil {
+		sel.picks = picksOf(a.Bits)
+	}
+	what, allowed := "write a list", l.write
+	if a.Read {
+		what, allowed = "read a list", l.read
+	}
+	switch {
+	case e.state.Load() != stateEnabled:
+		return fi.EOPBADSTATE
+	case a.Flags&^listFlags != 0:
+		return e.refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^listFlags)
+	case !allowed:
+		return e.refuse(fi.EACCES, "%s: a region does not allow it", what)
+	case sel.len() == 0 || sel.len() > MaxElements:
+		return e.refuse(fi.EINVAL, "%s: %d elements, 1 to %d are possible", what, sel.len(), MaxElements)
+	}
+	if err := sel.check(); err != nil {
+		return e.refuse(fi.ErrnoOf(err), "%s: %v", what, err)
+	}
+	if sel.len() == 1 && sel.number(0) == 0 {
+		return l.postOne(a)
+	}
+	return l.postMany(a, &sel)
+}
+
+// picksOf are the elements whose bits are set.
+func picksOf(words []uint64) []uint32 {
+	n := 0
+	for _, w := range words {
+		n += bits.OnesCount64(w)
+	}
+	picks := make([]uint32, 0, n)
+	for i, w := range words {
+		for ; w != 0; w &= w - 1 {
+			picks = append(picks, uint32(i*64+bits.TrailingZeros64(w)))
+		}
+	}
+	return picks
+}
+
+// postOne posts the first element, as the operation that it is.
+func (l *List) postOne(a *ListArgs) error {
+	args := l.argsOf(l.runs[0].at(0), a)
+	args.IOV, args.Remote = slices.Clone(args.IOV), slices.Clone(args.Remote)
+	args.Flags, args.Context = a.Flags, a.Context
+	return l.ep.rma(args)
+}
+
+// listArgs are the arguments of an element's operation.
+type listArgs struct {
+	RMAArgs
+	iov    [1]fi.IOVec
+	remote [1]fi.RMAIOVec
+}
+
+// argsOf returns the arguments of an element's operation, which need no memory but their own.
+func (l *List) argsOf(el element, a *ListArgs) *RMAArgs {
+	args := &listArgs{
+		iov:    [1]fi.IOVec{{Base: uintptr(el.local), Len: el.len}},
+		remote: [1]fi.RMAIOVec{{Addr: el.remote, Len: el.len, Key: el.key}},
+	}
+	args.RMAArgs = RMAArgs{IOV: args.iov[:], Remote: args.remote[:], Dest: l.addr, Read: a.Read, listed: true}
+	return &args.RMAArgs
+}
+
+// postMany posts an operation of elements that are checked.
+func (l *List) postMany(a *ListArgs, sel *selection) error {
+	e := l.ep
+	link, p, err := e.peerFor(l.addr, a.Flags)
+	if err != nil {
+		return err
+	}
+	defer link.release()
+	completes := e.txCompletes(0, a.Flags)
+	if completes && !e.txCQ.Room(0) {
+		return fi.EAGAIN
+	}
+	if err := l.refs.acquire(); err != nil {
+		return err
+	}
+	op := &listOp{list: l, args: *a, sel: *sel, total: sel.bytes(), completes: completes}
+	op.args.Picks, op.args.Bits = nil, nil
+	op.first.Store(noFailure)
+	mover, ok := p.Endpoint.(hw.PieceMover)
+	if !ok || p.port.attr.Caps&hw.CapPieces == 0 || e.orderedRMA() || !e.domain.cfg.TokenWays.IPC {
+		op.sel.picks = slices.Clone(sel.picks) // those of the caller end with the call
+		return op.begin(link)
+	}
+	if e.putPending(p, l.addr) {
+		l.refs.release()
+		return fi.EAGAIN // a copy would overtake what was posted before
+	}
+	if err := op.copyPieces(mover); err != nil {
+		l.refs.release()
+		return e.broken(err)
+	}
+	if op.sel.len() == 0 {
+		op.finish()
+		return nil
+	}
+	return op.begin(link)
+}
+
+// pieceScratch is what a posting thread hands to the transport: the pieces, and of each
+// where in the selection its elements begin.
+type pieceScratch struct {
+	hw.Pieces
+	at [hw.MaxPieces]int
+}
+
+var pieceScratches = sync.Pool{New: func() any { return new(pieceScratch) }}
+
+// copyPieces copies the elements that it can, and leaves the others in the selection. fi.ECONNRESET: the peer is
+// dead, and nothing was copied.
+func (op *listOp) copyPieces(mover hw.PieceMover) error {
+	s := pieceScratches.Get().(*pieceScratch)
+	defer pieceScratches.Put(s)
+	left := []uint32{}
+	copied, elements := uint64(0), 0
+	for i := 0; i < op.sel.len(); {
+		began, skipped := i, len(left)
+		i = s.gather(&op.sel, i, &left)
+		moved, err := mover.MovePieces(&s.Pieces, !op.args.Read)
+		copied += moved
+		if err == nil {
+			elements += i - began - (len(left) - skipped)
+			continue
+		}
+		stopped := s.position(&op.sel, moved)
+		if errors.Is(err, hw.ErrPeerDead) {
+			if copied == 0 {
+				return fi.ECONNRESET
+			}
+			op.fail(op.sel.number(stopped), fi.ECONNRESET)
+			left = left[:0]
+			break
+		}
+		// What is refused, or not possible, goes as messages, by which the peer tells why.
+		left = op.leave(left[:skipped], began, stopped)
+		elements += op.sel.len() - began - (len(left) - skipped)
+		break
+	}
+	op.done.Add(copied)
+	op.list.ep.countWay(WayIPC, uint64(elements), copied)
+	op.sel = selection{list: op.list, picks: left}
+	return nil
+}
+
+// leave appends the elements of the selection that are not copied: from a place on those that others have to
+// move, and all from the one on that was the first to fail.
+func (op *listOp) leave(left []uint32, from, failed int) []uint32 {
+	for i := from; i < op.sel.len(); i++ {
+		if i >= failed || !op.sel.at(i).direct {
+			left = append(left, op.sel.number(i))
+		}
+	}
+	return left
+}
+
+// gather fills in the next pieces of a selection, from the i-th element on, and returns where it stopped. Neighbours
+// are joined. Elements that others have to move are appended to left.
+func (s *pieceScratch) gather(sel *selection, i int, left *[]uint32) int {
+	n, end := 0, sel.len()
+	for ; i < end; i++ {
+		el := sel.at(i)
+		if !el.direct {
+			*left = append(*left, sel.number(i))
+			continue
+		}
+		if n != 0 && s.Keys[n-1] == el.key {
+			if l, r := &s.Local[n-1], &s.Remote[n-1]; l.Addr+l.Len == el.local && r.Addr+r.Len == el.remote {
+				l.Len += el.len
+				r.Len += el.len
+				continue
+			}
+		}
+		if n == hw.MaxPieces {
+			break
+		}
+		s.Local[n], s.Remote[n], s.Keys[n], s.at[n] = hw.Span{Addr: el.local, Len: el.len}, hw.Span{Addr: el.remote, Len: el.len}, el.key, i
+		n++
+	}
+	s.N = n
+	return i
+}
+
+// position returns which element of the selection is the first of which not all bytes are among those that are
+// moved, given that not all pieces are.
+func (s *pieceScratch) position(sel *selection, moved uint64) int {
+	n := 0
+	for n+1 < s.N && moved >= s.Local[n].Len {
+		moved -= s.Local[n].Len
+		n++
+	}
+	for i := s.at[n]; ; i++ {
+		el := sel.at(i)
+		if !el.direct {
+			continue
+		}
+		if moved < el.len || i+1 == sel.len() {
+			return i
+		}
+		moved -= el.len
+	}
+}

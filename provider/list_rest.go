@@ -1,0 +1,256 @@
+package provider
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// What a post of a list leaves is posted as reads and writes of single elements, some at a time, at the points
+// where deferred work is (workrun.go): there the thread holds nothing.
+
+// listOp is a post of a list that is not copied at once.
+type listOp struct {
+	list      *List
+	args      ListArgs  // without the picks
+	sel       selection // the elements that are left; the poster's, then of who runs the work queue
+	total     uint64    // bytes of the operation
+	completes bool
+	link      *link // immutable from begin on, nil before
+	slot      uint32
+	next      int // in sel, of who runs the work queue
+
+	// pending counts the elements that are posted and have not ended, and one for who posts them. Added to by
+	// who runs the work queue, taken from by him and by whoever ends an element; sequentially consistent, as
+	// what follows.
+	pending atomic.Int64
+	done    atomic.Uint64 // bytes of the elements that have ended well
+	first   atomic.Uint64 // the first element that failed, above its errno; noFailure: none
+	halted  atomic.Bool   // canceled
+}
+
+const (
+	noFailure = ^uint64(0)
+	// listWindow is how many elements of a post are under way at a time.
+	listWindow = 256
+	// listBit is set in the numbers that stand for elements in the place of deferred work: the slot of the
+	// operation, and the element.
+	listBit     = 1 << 62
+	elementBits = 20
+	maxListOps  = 1 << 16 // of one endpoint, that are under way
+)
+
+// listWork tells whether a number of work is an element's.
+func listWork(work uint64) bool { return work&(workBit|listBit) == listBit }
+
+// listOps are the operations of an endpoint, by slot. The lock is taken once for each element that goes by
+// itself, and when an operation begins and ends.
+type listOps struct {
+	mu    sync.Mutex
+	slots []*listOp
+	free  []uint32
+}
+
+func (o *listOps) add(op *listOp) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch n := len(o.free); {
+	case n != 0:
+		op.slot, o.free = o.free[n-1], o.free[:n-1]
+		o.slots[op.slot] = op
+	case len(o.slots) == maxListOps:
+		return false
+	default:
+		op.slot = uint32(len(o.slots))
+		o.slots = append(o.slots, op)
+	}
+	return true
+}
+
+func (o *listOps) remove(op *listOp) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.slots[op.slot] = nil
+	o.free = append(o.free, op.slot)
+}
+
+func (o *listOps) at(slot uint64) *listOp {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if slot >= uint64(len(o.slots)) {
+		return nil
+	}
+	return o.slots[slot]
+}
+
+// cancel asks for the end of an operation with a context, and tells whether there is one.
+func (o *listOps) cancel(context uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, op := range o.slots {
+		if op != nil && op.args.Context == context && !op.halted.Swap(true) {
+			return true
+		}
+	}
+	return false
+}
+
+// begin has the elements that are left go. The caller holds the link, and pokes the work queue. fi.EAGAIN: too
+// many operations are under way, and this one is not.
+func (op *listOp) begin(l *link) error {
+	e := op.list.ep
+	op.pending.Store(1)
+	if !e.lists.add(op) {
+		if op.done.Load() != 0 { // some is copied: it cannot be that nothing happened
+			op.fail(op.sel.number(0), fi.ENOMEM)
+			op.finish()
+			return nil
+		}
+		op.list.refs.release()
+		return fi.EAGAIN
+	}
+	op.link = l
+	l.inFlight.Add(1) // fences wait for it, and the link stays
+	e.domain.work.addList(op)
+	return nil
+}
+
+// pump posts elements as far as there is room, and tells whether it is done with that. The caller runs the work
+// queue.
+func (op *listOp) pump() bool {
+	e := op.list.ep
+	for op.next < op.sel.len() && op.first.Load() == noFailure {
+		n := op.sel.number(op.next)
+		if op.halted.Load() {
+			op.fail(n, fi.ECANCELED)
+			break
+		}
+		if op.pending.Load() > listWindow {
+			return false
+		}
+		a := op.list.argsOf(op.sel.at(op.next), &op.args)
+		a.Flags, a.work = op.args.Flags&fi.DeliveryComplete, listBit|uint64(op.slot)<<elementBits|uint64(n)
+		op.pending.Add(1)
+		err := e.rma(a)
+		if err != nil {
+			op.pending.Add(-1) // it is not the last: who posts counts too
+		}
+		switch {
+		case err == nil:
+		case fi.ErrnoOf(err) == fi.EAGAIN:
+			return false
+		default:
+			op.fail(n, fi.ErrnoOf(err))
+		}
+		op.next++
+	}
+	if op.pending.Add(-1) == 0 {
+		op.finish()
+	}
+	return true
+}
+
+// listEnded takes in the end of an element of n bytes.
+func (e *Endpoint) listEnded(work uint64, status fi.Errno, n uint64) {
+	op := e.lists.at(work &^ listBit >> elementBits)
+	if op == nil {
+		return
+	}
+	if status == fi.Success {
+		op.done.Add(n)
+	} else {
+		op.fail(uint32(work&(1<<elementBits-1)), status)
+	}
+	if op.pending.Add(-1) == 0 {
+		op.finish()
+	}
+}
+
+// fail notes that an element has failed.
+func (op *listOp) fail(n uint32, status fi.Errno) {
+	mine := uint64(n)<<32 | uint64(uint32(status))
+	for old := op.first.Load(); mine < old; old = op.first.Load() {
+		if op.first.CompareAndSwap(old, mine) {
+			return
+		}
+	}
+}
+
+// finish completes the operation. Nothing of it is under way.
+func (op *listOp) finish() {
+	l, e := op.list, op.list.ep
+	if op.link != nil {
+		e.lists.remove(op)
+		op.link.inFlight.Add(-1)
+	}
+	entry := cq.Entry{Context: op.args.Context, Flags: fi.RMA | fi.Write, Src: fi.AddrNotAvail}
+	counter := e.writeCntr.Load()
+	if op.args.Read {
+		entry.Flags, counter = fi.RMA|fi.Read, e.readCntr.Load()
+	}
+	first := op.first.Load()
+	failed := first != noFailure
+	l.refs.release() // before the completion, after which the application may close the list
+	switch {
+	case failed:
+		if e.txCQ != nil {
+			entry.Len, entry.Data = op.done.Load(), first>>32
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: fi.Errno(uint32(first))})
+		}
+	case op.completes:
+		e.txCQ.Complete(entry)
+	}
+	e.countEnd(counter, 0, op.args.Flags&fi.Completion != 0, failed, op.total)
+}
+
+// countWay counts elements that took a way, and their bytes.
+func (e *Endpoint) countWay(w Way, elements, n uint64) {
+	if elements == 0 {
+		return
+	}
+	word := [...]int{stats.SharedTokenIPC, stats.SharedTokenRDMA, stats.SharedTokenMessage}[w]
+	e.stats.Shared(word, elements)
+	e.stats.Shared(word+1, n)
+}
+
+// addList enters an operation of which elements are to be posted.
+func (q *workQueue) addList(op *listOp) {
+	q.mu.Lock()
+	q.newLists = append(q.newLists, op)
+	q.mu.Unlock()
+	r := op.list.ep.rx
+	q.ready.Add(1)
+	r.deferred.Add(1)
+	atomic.StoreUint32(&r.hot.Attention, 1)
+	r.ring()
+}
+
+// anyNewList tells whether an operation has begun that nobody has posted elements of.
+func (q *workQueue) anyNewList() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.newLists) != 0
+}
+
+// pumpLists posts what is left of lists. The caller has runMu.
+func (q *workQueue) pumpLists() {
+	q.mu.Lock()
+	q.lists = append(q.lists, q.newLists...)
+	q.newLists = nil
+	q.mu.Unlock()
+	kept := q.lists[:0]
+	for _, op := range q.lists {
+		rx := op.list.ep.rx // before the operation ends, after which its endpoint may be closed
+		if !op.pump() {
+			kept = append(kept, op)
+			continue
+		}
+		rx.deferred.Add(-1)
+		q.ready.Add(-1)
+	}
+	clear(q.lists[len(kept):])
+	q.lists = kept
+}
