@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * fi_open_ops: what weft offers beyond libfabric (include/weft/ext.h and coll.h).
+ * fi_open_ops: what weft offers beyond libfabric (include/weft/ext.h, coll.h and token.h).
  */
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "../include/weft/ext.h"
 #include "goapi.h"
 #include "objects.h"
+#include "token.h"
 
 /* Stored, with release, before the first call of it is given out. */
 static _Atomic(struct weft_stats_ops *) stats_ops;
@@ -95,6 +96,8 @@ int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 		return stats_open(fid, flags, ops);
 	if (!strcmp(name, WEFT_COLL_OPS))
 		return coll_open(fid, flags, ops);
+	if (!strcmp(name, WEFT_TOKEN_OPS))
+		return weft_token_ops_open(fid, name, flags, ops);
 	return -FI_ENOSYS;
 }
 

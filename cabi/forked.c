@@ -372,6 +372,7 @@ void weft_forked_tables(struct fid *fid)
 		break;
 	case FI_CLASS_MR:
 	case FI_CLASS_MC:
+	case FI_CLASS_UNSPEC: /* remote regions and lists (token.c) */
 		break;
 	default:
 		endpoint_tables((struct fid_ep *)fid);

@@ -45,7 +45,7 @@ struct fi_ops weft_mr_fi_ops = {
 	.close = mr_close,
 	.bind = mr_bind,
 	.control = mr_control,
-	.ops_open = weft_no_ops_open,
+	.ops_open = weft_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = weft_no_ops_set,
 };

@@ -73,17 +73,32 @@ func (r *listRun) at(i uint32) element {
 // fi.EMSGSIZE for elements, or all of them together, longer than a message; fi.EACCES for elements beyond
 // their region; fi.EDOMAIN for a region that another endpoint has opened; fi.EBADF for one that is closed.
 func (e *Endpoint) NewList(pieces []Piece) (*List, error) {
-	l, err := e.newList(pieces)
+	return e.NewListOf(len(pieces), func(i int, p *Piece) error {
+		*p = pieces[i]
+		return nil
+	})
+}
+
+// NewListOf is NewList of n pieces, which at fills in one after the other, from zero. An error of at is
+// returned, with the piece's number.
+func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, error) {
+	l, err := e.newList(n, at)
 	if err != nil {
 		return nil, refuse(log.EPData, fi.ErrnoOf(err), "prepare a list: %v", err)
 	}
 	return l, nil
 }
 
-func (e *Endpoint) newList(pieces []Piece) (*List, error) {
+func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error) {
 	l := &List{ep: e, flat: true, read: true, write: true, addr: fi.AddrNotAvail}
-	for i := range pieces {
-		if err := l.add(&pieces[i]); err != nil {
+	p := new(Piece)
+	for i := range n {
+		*p = Piece{}
+		err := at(i, p)
+		if err == nil {
+			err = l.add(p)
+		}
+		if err != nil {
 			l.release()
 			return nil, fmt.Errorf("piece %d: %w", i, err)
 		}
@@ -288,4 +303,21 @@ func (s *selection) check() error {
 		}
 	}
 	return nil
+}
+
+// Describe makes Local, which is an address of memory that a descriptor names, what NewList takes. Errors
+// as of Domain.Translate.
+func (p *Piece) Describe(desc uint64) error {
+	stride := p.LocalStride
+	if stride == 0 {
+		stride = p.Len
+	}
+	n, ok := extent(uint64(p.Local), stride, p.Len, max(1, p.Count))
+	if !ok || p.Remote == nil {
+		return fmt.Errorf("%d elements of %d bytes at %#x: %w", p.Count, p.Len, p.Local, fi.EINVAL)
+	}
+	v := []fi.IOVec{{Base: p.Local, Len: n}}
+	err := p.Remote.ep.domain.Translate(v, []uint64{desc})
+	p.Local = v[0].Base
+	return err
 }

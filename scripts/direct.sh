@@ -37,7 +37,7 @@ flags() {
 	PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config "$@" weft
 }
 check "weft.pc" flags --exists
-for example in hello rma wait; do
+for example in hello rma wait token; do
 	# shellcheck disable=SC2046 # words
 	check "compile $example" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread \
 		-o "$out/$example" "examples/$example.c" $(flags --cflags --libs)

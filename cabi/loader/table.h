@@ -96,6 +96,8 @@ static const struct {
 	  "Copy large messages by cross-memory attach: auto tries it once per peer, no copies through shared buffers, yes fails where the kernel refuses. (string; default: auto; range: auto, yes, no)" },
 	{ "hmem_map_size",
 	  "Smallest message in memory of a device that a receiver on the same host reads by mapping the sender's memory; 0 for none, which sends all through bounce buffers. (size, bytes; default: 256k; range: 0 to 1024g)" },
+	{ "token_ways",
+	  "Ways that pieces of lists of memory under tokens may take: ipc copies between processes of this host, rdma by an RDMA device, message by the peer's process; auto for all. Operations on pieces for which none is left are refused. (string; default: auto; range: auto, or some of ipc, rdma and message separated by commas)" },
 	{ "udp",
 	  "Reach other hosts over UDP: auto for endpoints of every interface but the loopback one, yes for those too, no for none. (string; default: auto; range: auto, yes, no)" },
 	{ "udp_stripes",

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fi_open_ops: memory tokens and lists (include/weft/token.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "token.h"
+
+#define OBJ(o) ((struct weft_token_obj *)(o))
+
+static int object_close(struct fid *fid)
+{
+	struct weft_token_obj *o = OBJ(fid);
+
+	return weft_close(o->handle, &o->link, o);
+}
+
+/* Two tables alike, by which the two kinds of objects are known. */
+static struct fi_ops remote_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = object_close,
+	.bind = weft_no_bind,
+	.control = weft_no_control,
+	.ops_open = weft_no_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = weft_no_ops_set,
+};
+static struct fi_ops list_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = object_close,
+	.bind = weft_no_bind,
+	.control = weft_no_control,
+	.ops_open = weft_no_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = weft_no_ops_set,
+};
+
+/* The handle of an open endpoint, 0: it is none of weft's. */
+static uint64_t endpoint(const struct fid_ep *ep)
+{
+	return ep && (ep->fid.fclass == FI_CLASS_EP || ep->fid.fclass == FI_CLASS_TX_CTX) ?
+		       weft_handle_of(&ep->fid) : 0;
+}
+
+static int token_pack(struct fid_mr *mr, const struct weft_token_attr *attr, void *token, size_t *len)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!mr || !len || (!token && *len) || (attr && attr->ep && !endpoint(attr->ep)))
+		return -FI_EINVAL;
+	return weftGoTokenPack(weft_handle_of(&mr->fid), (struct weft_token_attr *)attr, token, len);
+}
+
+static int token_text(const void *token, size_t len, char *text, size_t *size)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!token || !size || (!text && *size))
+		return -FI_EINVAL;
+	return weftGoTokenText((void *)token, len, text, size);
+}
+
+/* A C object for what Go has opened; without memory that is closed again. */
+static struct weft_token_obj *new_object(struct fi_ops *ops)
+{
+	struct weft_token_obj *o = calloc(1, sizeof(*o));
+
+	if (o) {
+		o->fid.fclass = FI_CLASS_UNSPEC;
+		o->fid.ops = ops;
+	}
+	return o;
+}
+
+/* Gives an object out, or frees it if rc says that it could not be opened. */
+static int give_out(struct weft_token_obj *o, int rc)
+{
+	if (rc)
+		free(o);
+	else
+		weft_object_add(&o->link, &o->fid);
+	return rc;
+}
+
+static int token_open(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote)
+{
+	struct weft_token_obj *o;
+	int rc;
+
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!endpoint(ep) || !remote || (!token && len))
+		return -FI_EINVAL;
+	o = new_object(&remote_fi_ops);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = give_out(o, weftGoTokenOpen(endpoint(ep), (void *)token, len, &o->handle));
+	if (!rc)
+		*remote = (struct weft_remote *)o;
+	return rc;
+}
+
+static int token_info(struct weft_remote *remote, struct weft_remote_info *info, size_t size)
+{
+	struct weft_remote_info all = { 0 };
+	int rc;
+
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!remote || remote->fid.ops != &remote_fi_ops || !info)
+		return -FI_EINVAL;
+	rc = weftGoTokenInfo(OBJ(remote)->handle, &all);
+	if (!rc)
+		memcpy(info, &all, size < sizeof(all) ? size : sizeof(all));
+	return rc;
+}
+
+/* Tells whether pieces are of weft's remote regions, and fit each other. */
+static bool fit(const struct weft_local_piece *local, const struct weft_remote_piece *remote, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t here = local[i].count ? local[i].count : 1;
+		size_t there = remote[i].count ? remote[i].count : 1;
+
+		if (!remote[i].remote || remote[i].remote->fid.ops != &remote_fi_ops || here != there ||
+		    local[i].len != remote[i].len)
+			return false;
+	}
+	return true;
+}
+
+static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
+		      const struct weft_remote_piece *remote, size_t count, uint64_t flags,
+		      struct weft_list **list)
+{
+	struct weft_token_obj *o;
+	int rc;
+
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!endpoint(ep) || !local || !remote || !list || count > WEFT_LIST_MAX || !fit(local, remote, count))
+		return -FI_EINVAL;
+	o = new_object(&list_fi_ops);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = give_out(o, weftGoTokenList(endpoint(ep), (struct weft_local_piece *)local,
+					 (struct weft_remote_piece *)remote, count, &o->handle));
+	if (!rc)
+		*list = (struct weft_list *)o;
+	return rc;
+}
+
+static ssize_t token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count,
+			  uint64_t flags, void *context)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!list || list->fid.ops != &list_fi_ops || op & ~(WEFT_READ | WEFT_PICK_BITS) ||
+	    count > WEFT_LIST_MAX || (!picks && count))
+		return -FI_EINVAL;
+	return weftGoTokenPost(OBJ(list)->handle, op, (void *)picks, count, flags, context);
+}
+
+static struct weft_token_ops token_ops = {
+	.size = sizeof(token_ops),
+	.pack = token_pack,
+	.text = token_text,
+	.open = token_open,
+	.info = token_info,
+	.list = token_list,
+	.post = token_post,
+};
+
+int weft_token_ops_open(const struct fid *fid, const char *name, uint64_t flags, void **ops)
+{
+	if (strcmp(name, WEFT_TOKEN_OPS) || !weft_handle_of(fid))
+		return -FI_ENOSYS;
+	switch (fid->fclass) {
+	case FI_CLASS_MR:
+	case FI_CLASS_EP:
+	case FI_CLASS_TX_CTX:
+		break;
+	default:
+		return -FI_ENOSYS;
+	}
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (weft_forked())
+		return weft_fork_refusal();
+	*ops = &token_ops;
+	return 0;
+}

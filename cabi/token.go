@@ -1,0 +1,138 @@
+package main
+
+// #include "token.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider"
+	"github.com/weft-fabric/weft/provider/token"
+)
+
+//export weftGoTokenPack
+func weftGoTokenPack(mr C.uint64_t, attr *C.struct_weft_token_attr, to unsafe.Pointer, size *C.size_t) (rc C.int) {
+	defer guard("pack a token", &rc)
+	m, err := objectOf[*provider.MR](mr)
+	if err != nil {
+		return result(err)
+	}
+	var a provider.TokenAttr
+	if attr != nil {
+		a.Agent = text(attr.agent)
+		if attr.ep != nil {
+			var ok bool
+			if a.EP, ok = anyOf(&attr.ep.fid).(*provider.Endpoint); !ok {
+				return result(fi.EINVAL)
+			}
+		}
+	}
+	t, err := m.Token(&a)
+	if err == nil {
+		err = put(t, to, size)
+	}
+	return result(err)
+}
+
+//export weftGoTokenText
+func weftGoTokenText(t unsafe.Pointer, n C.size_t, to *C.char, size *C.size_t) (rc C.int) {
+	defer guard("text of a token", &rc)
+	if n > token.MaxLen {
+		return result(fi.EINVAL)
+	}
+	return result(put(append(token.AppendText(nil, view[byte](t, n)), 0), unsafe.Pointer(to), size))
+}
+
+//export weftGoTokenOpen
+func weftGoTokenOpen(ep C.uint64_t, b unsafe.Pointer, n C.size_t, out *C.uint64_t) (rc C.int) {
+	defer guard("open a token", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	t := provider.Token(view[byte](b, min(n, token.MaxLen+1+C.size_t(token.MaxText))))
+	if token.IsText(t) {
+		if err := t.UnmarshalText(t); err != nil {
+			t = nil // which Open refuses, with a line of the log
+		}
+	}
+	r, err := e.OpenToken(t)
+	if err != nil {
+		return result(err)
+	}
+	*out, err = enter(r)
+	return result(err)
+}
+
+//export weftGoTokenInfo
+func weftGoTokenInfo(remote C.uint64_t, out *C.struct_weft_remote_info) (rc C.int) {
+	defer guard("info of a remote region", &rc)
+	r, err := objectOf[*provider.Remote](remote)
+	if err != nil {
+		return result(err)
+	}
+	i := r.Info()
+	out.addr, out.key, out.base, out.length = C.fi_addr_t(i.Addr), C.uint64_t(i.Key), C.uint64_t(i.Base), C.uint64_t(i.Length)
+	out.rights, out.memory, out.way = C.uint64_t(i.Rights), uint32(i.Kind), uint32(i.Way)
+	copy(unsafe.Slice((*byte)(&out.device[0]), len(out.device)), i.Device[:])
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&out.agent[0])), len(out.agent)-1), i.Agent)
+	for w, why := range i.Why {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&out.why[w][0])), len(out.why[w])-1), why)
+	}
+	return 0
+}
+
+//export weftGoTokenList
+func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.struct_weft_remote_piece, count C.size_t, out *C.uint64_t) (rc C.int) {
+	defer guard("prepare a list", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	here, there := view[C.struct_weft_local_piece](unsafe.Pointer(local), count), view[C.struct_weft_remote_piece](unsafe.Pointer(remote), count)
+	var last *C.struct_weft_remote
+	var opened *provider.Remote
+	l, err := e.NewListOf(int(count), func(i int, p *provider.Piece) error {
+		h, t := &here[i], &there[i]
+		if t.remote != last {
+			if opened, err = objectOf[*provider.Remote]((*C.struct_weft_token_obj)(unsafe.Pointer(t.remote)).handle); err != nil {
+				return err
+			}
+			last = t.remote
+		}
+		p.Local, p.LocalStride = uintptr(h.addr), uint64(h.stride)
+		p.Remote, p.Addr, p.RemoteStride = opened, uint64(t.addr), uint64(t.stride)
+		p.Len, p.Count = uint64(h.len), uint64(h.count)
+		if h.desc != nil {
+			return p.Describe(uint64(uintptr(h.desc)))
+		}
+		return nil
+	})
+	if err != nil {
+		return result(err)
+	}
+	*out, err = enter(l)
+	return result(err)
+}
+
+//export weftGoTokenPost
+func weftGoTokenPost(list C.uint64_t, op C.uint32_t, picks unsafe.Pointer, count C.size_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int64_t) {
+	defer guard("post a list", &rc)
+	l, ok := handles.get(uint64(list)).(*provider.List)
+	if !ok {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	a := provider.ListArgs{Read: op&C.WEFT_READ != 0, Flags: uint64(flags), Context: uint64(uintptr(context))}
+	switch {
+	case picks == nil:
+	case op&C.WEFT_PICK_BITS != 0:
+		a.Bits = view[uint64](picks, (count+63)/64)
+	default:
+		a.Picks = view[uint32](picks, count)
+	}
+	if picks != nil && count == 0 {
+		return C.int64_t(result(fi.EINVAL))
+	}
+	return C.int64_t(result(l.Post(&a)))
+}

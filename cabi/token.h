@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Memory tokens: what token.c and token.go have in common (include/weft/token.h).
+ */
+#ifndef WEFT_CABI_TOKEN_H
+#define WEFT_CABI_TOKEN_H
+
+#include "../include/weft/token.h"
+#include "goapi.h"
+
+/* A remote region or a list: the structure that applications have, and what is behind it. */
+struct weft_token_obj {
+	struct fid fid;
+	uint64_t handle;
+	struct weft_link link;
+};
+
+/* The operations, if fid has them under name; -FI_ENOSYS. */
+int weft_token_ops_open(const struct fid *fid, const char *name, uint64_t flags, void **ops);
+
+/* token.go. Handles of fids are 0 if these are not weft's. */
+int weftGoTokenPack(uint64_t mr, struct weft_token_attr *attr, void *token, size_t *len);
+int weftGoTokenText(void *token, size_t len, char *text, size_t *size);
+int weftGoTokenOpen(uint64_t ep, void *token, size_t len, uint64_t *remote);
+int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *info);
+int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote,
+		    size_t count, uint64_t *list);
+int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, uint64_t flags,
+			void *context);
+
+#endif

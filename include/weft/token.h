@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Memory tokens: one short string for a piece of memory, and lists of pieces of it
+ * that are read and written as one operation, whichever way leads there. A program
+ * needs this header and nothing to link:
+ *
+ *	struct weft_token_ops *t;
+ *	char token[WEFT_TOKEN_MAX];
+ *	size_t len = sizeof(token);
+ *
+ *	fi_open_ops(&mr->fid, WEFT_TOKEN_OPS, 0, (void **)&t, NULL);
+ *	t->pack(mr, NULL, token, &len);              // the owner; then by any road to the peer
+ *
+ *	fi_open_ops(&ep->fid, WEFT_TOKEN_OPS, 0, (void **)&t, NULL);
+ *	t->open(ep, token, len, &remote);            // the peer
+ *	t->list(ep, local, pieces, n, 0, &list);
+ *	t->post(list, WEFT_WRITE, NULL, 0, 0, context);
+ *
+ * Other providers, and other names, give -FI_ENOSYS. All calls may be made by any thread as
+ * far as the domain's threading model allows calls on the endpoint. docs/token.md has a whole
+ * program.
+ */
+#ifndef WEFT_TOKEN_H
+#define WEFT_TOKEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+/* The name of the operations. What changes in a way that breaks programs gets another name;
+ * members are added at the end of structures only. */
+#define WEFT_TOKEN_OPS "weft_token_1"
+
+#define WEFT_TOKEN_MAX 512        /* bytes of a token */
+#define WEFT_TOKEN_TEXT_MAX 700   /* bytes of its text form, with the zero at its end */
+#define WEFT_AGENT_MAX 64         /* bytes of an agent's name */
+#define WEFT_LIST_MAX 1048576     /* elements of a list */
+
+/* What a token is to have that the region does not say. */
+struct weft_token_attr {
+	struct fid_ep *ep;      /* by which peers reach the region; NULL: any enabled one of the domain */
+	const char *agent;      /* what the owner calls itself; NULL: nothing */
+};
+
+/* A peer's region, opened by its token; fi_close(&remote->fid) closes it. */
+struct weft_remote {
+	struct fid fid;
+};
+
+/* A prepared list; fi_close(&list->fid) closes it. */
+struct weft_list {
+	struct fid fid;
+};
+
+/* The kinds of memory. */
+enum weft_memory {
+	WEFT_MEMORY_HOST,
+	WEFT_MEMORY_CUDA,
+	WEFT_MEMORY_DMABUF,
+};
+
+/* The ways of elements. */
+enum weft_way {
+	WEFT_WAY_IPC,           /* this process copies to and from the memory of the peer's */
+	WEFT_WAY_RDMA,          /* an RDMA device does */
+	WEFT_WAY_MESSAGE,       /* the peer's process does, by messages */
+	WEFT_WAYS
+};
+
+#define WEFT_WHY_MAX 128
+
+/* What is known of a remote region. */
+struct weft_remote_info {
+	fi_addr_t addr;                         /* of the owner, in the endpoint's address vector */
+	uint64_t key;                           /* for fi_read() and the like */
+	uint64_t base;                          /* the address by which operations name the first byte */
+	uint64_t length;                        /* bytes */
+	uint64_t rights;                        /* FI_REMOTE_READ, FI_REMOTE_WRITE */
+	enum weft_memory memory;
+	enum weft_way way;                      /* that elements take whose local memory is the process's own */
+	uint8_t device[16];                     /* UUID of the device that has the memory, else zeros */
+	char agent[WEFT_AGENT_MAX + 1];
+	char why[WEFT_WAYS][WEFT_WHY_MAX];      /* why each other way is not taken; empty for the one that is */
+};
+
+/* Elements of a list: count of them, len bytes each, whose beginnings are stride bytes apart. count 0
+ * is one, and stride 0 is len. */
+struct weft_local_piece {
+	void *addr;             /* of the first */
+	size_t len;
+	size_t stride;
+	size_t count;
+	void *desc;             /* fi_mr_desc() of memory of a device, else NULL */
+};
+
+struct weft_remote_piece {
+	struct weft_remote *remote;
+	uint64_t addr;          /* of the first, counted as weft_remote_info.base is */
+	size_t len;
+	size_t stride;
+	size_t count;
+};
+
+/* What a post does, and how its picks are given. */
+#define WEFT_WRITE 0u           /* to the peer's memory */
+#define WEFT_READ (1u << 0)     /* from it */
+#define WEFT_PICK_BITS (1u << 1)
+
+struct weft_token_ops {
+	size_t size;            /* of this structure, bytes */
+
+	/* Makes a token of a region. *len is the room, and becomes the token's length. attr may be NULL. The
+	 * token is good until the region is closed. Returns -FI_ETOOSMALL if there is no room; -FI_EACCES for
+	 * a region that peers may neither read nor write; -FI_EOPBADSTATE for one that is not enabled,
+	 * or while no endpoint is; -FI_EDOMAIN for an endpoint of another domain; -FI_EINVAL for one with another
+	 * authorisation key than the region's, a name that is too long, or NULL; -FI_ENOSYS for an endpoint that is
+	 * not of type FI_EP_RDM, or in a domain with FI_AV_AUTH_KEY. */
+	int (*pack)(struct fid_mr *mr, const struct weft_token_attr *attr, void *token, size_t *len);
+
+	/* Writes the text form of a token, which is printable ASCII without spaces and ends with a zero. *size
+	 * as *len of pack. */
+	int (*text)(const void *token, size_t len, char *text, size_t *size);
+
+	/* Opens a token or its text form, and inserts its owner into the endpoint's address vector unless it is
+	 * there; no other process is asked. Returns -FI_EINVAL for what is no token, or one made under
+	 * another authorisation key, or whose owner's address is not of the address vector's format; -FI_EOPBADSTATE
+	 * before fi_enable(); -FI_ENOSYS for an endpoint without FI_RMA, or not of type FI_EP_RDM, or in a
+	 * domain with FI_AV_AUTH_KEY; what fi_av_insert() says of the address. */
+	int (*open)(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote);
+
+	/* Tells what is known of a region; size is that of *info, of which no more is written. */
+	int (*info)(struct weft_remote *remote, struct weft_remote_info *info, size_t size);
+
+	/* Prepares a list of count pieces: the elements of local[i] belong to those of remote[i], of which
+	 * there are as many, as long. Elements are numbered from 0 in their order. flags must be 0. The arrays
+	 * are not needed after the call. Returns -FI_EINVAL for no elements or more than WEFT_LIST_MAX, pieces that do
+	 * not fit each other, addresses that wrap, and regions of several owners; -FI_EMSGSIZE for too many bytes;
+	 * -FI_EACCES for elements beyond their region; -FI_EDOMAIN for a region that was opened by another endpoint;
+	 * -FI_EBADFLAGS; -FI_ENOMEM. */
+	int (*list)(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote,
+		    size_t count, uint64_t flags, struct weft_list **list);
+
+	/* Posts a list: all elements (picks NULL), or count of them, whose numbers (uint32_t) are in picks, or, with
+	 * WEFT_PICK_BITS, those of count elements whose bits are set: bit n % 64 of word n / 64 (uint64_t). op is
+	 * WEFT_WRITE or WEFT_READ, and perhaps WEFT_PICK_BITS. flags are as of fi_writemsg(): FI_COMPLETION,
+	 * FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE, FI_FENCE, FI_MORE.
+	 *
+	 * It is one operation with one completion, of kind FI_RMA | FI_WRITE or FI_READ. If an element fails no
+	 * further ones begin; the error completion has its number in data, and in len how many bytes are known
+	 * to be done. No order holds among the elements. fi_cancel() takes back what is not under way.
+	 *
+	 * Returns -FI_EAGAIN as other posts do; -FI_EACCES for a region without the right; -FI_EINVAL for no elements,
+	 * and one that is not there; -FI_EBADFLAGS; what fi_writemsg() says of the peer. */
+	ssize_t (*post)(struct weft_list *list, uint32_t op, const void *picks, size_t count, uint64_t flags,
+			void *context);
+};
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Owners of memory that are killed while lists of pieces of it are under way (weft/token.h). */
+#include "../../include/weft/token.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <rdma/fi_rma.h>
+
+#include "common.h"
+
+#define LEN ((size_t)1 << 20)
+
+struct survivor {
+	struct node n;
+	struct weft_token_ops *t;
+	char *mem;
+};
+
+static void open_node(struct survivor *s)
+{
+	if (!test_is_weft())
+		SKIP("an extension of weft");
+	node_open(&s->n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA });
+	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->mem = guard_alloc(LEN);
+}
+
+/* What an owner that is killed writes to the survivor first. */
+struct hello {
+	size_t len;
+	char token[WEFT_TOKEN_MAX];
+};
+
+/* Owns memory until it is killed. */
+static void own(void)
+{
+	int out = atoi(getenv("WEFT_TEST_TOKEN_FD"));
+	struct hello h = { .len = sizeof(h.token) };
+	struct survivor s;
+	struct fid_mr *mr;
+
+	open_node(&s);
+	OK(fi_mr_reg(s.n.domain, s.mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	OK(s.t->pack(mr, NULL, h.token, &h.len));
+	CHECK(write(out, &h, sizeof(h)) == sizeof(h));
+	for (;;)
+		progress(&s.n);
+}
+
+/* One owner: lists go there until it is dead, and each ends. */
+static void outlive(struct survivor *s, unsigned round, int from)
+{
+	struct weft_local_piece here = { .addr = s->mem, .len = 256, .stride = 256, .count = 1024 };
+	struct weft_remote_piece there = { .len = 256, .stride = 1024, .count = 1024 };
+	struct weft_remote_info info;
+	struct weft_remote *remote;
+	struct weft_list *list;
+	struct hello h;
+	pid_t pid = respawn("owner"), killer;
+	bool dead = false, failed = false;
+
+	CHECK(pid > 0 && recv(from, &h, sizeof(h), MSG_WAITALL) == sizeof(h));
+	OK(s->t->open(s->n.ep, h.token, h.len, &remote));
+	OK(s->t->info(remote, &info, sizeof(info)));
+	there.remote = remote;
+	there.addr = info.base;
+	OK(s->t->list(s->n.ep, &here, &there, 1, 0, &list));
+	killer = fork();
+	if (killer == 0) { /* in the middle of a copy, too, which this thread makes */
+		usleep(round * 7919 % 20000);
+		_exit(kill(pid, SIGKILL));
+	}
+	while (!failed) {
+		ssize_t rc = s->t->post(list, round % 2 ? WEFT_READ : WEFT_WRITE, NULL, 0, 0, s);
+		struct fi_cq_tagged_entry e;
+
+		dead = dead || waitpid(pid, NULL, WNOHANG) == pid;
+		if (rc == -FI_EAGAIN) {
+			progress(&s->n);
+			continue;
+		}
+		if (rc == -FI_ECONNRESET || rc == -FI_EHOSTUNREACH)
+			break;
+		CHECKF(rc == 0, "post: %zd", rc);
+		rc = wait_for(&s->n, s->n.txcq, &e, -1);
+		if (rc == 1)
+			continue;
+		CHECKF(rc == -FI_ECONNRESET, "completion: %zd", rc);
+		CHECK(s->n.err.len <= 1024 * 256 && s->n.err.data < 1024);
+		failed = true;
+	}
+	CHECK(waitpid(killer, NULL, 0) == killer && (dead || waitpid(pid, NULL, 0) == pid));
+	OK(fi_close(&list->fid));
+	OK(fi_close(&remote->fid));
+}
+
+/* kill -9 of owners in the middle of lists (WEFT_TEST_KILLS for more). Every list ends, and the survivor goes on
+ * with the next owner. */
+static void test_killed(long rounds)
+{
+	char fd[16];
+	int pair[2];
+	struct survivor s;
+
+	if (!strcmp(test_role(), "owner")) {
+		own();
+		return;
+	}
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	snprintf(fd, sizeof(fd), "%d", pair[1]);
+	setenv("WEFT_TEST_TOKEN_FD", fd, 1);
+	if (getenv("WEFT_TEST_KILLS"))
+		rounds = atol(getenv("WEFT_TEST_KILLS"));
+	open_node(&s);
+	for (long i = 0; i < rounds; i++)
+		outlive(&s, (unsigned)i, pair[0]);
+	node_close(&s.n);
+	guard_free(s.mem, LEN);
+}
+
+/* The same without cross-memory attach. */
+static void test_killed_messages(long rounds)
+{
+	setenv("FI_WEFT_USE_CMA", "no", 1);
+	test_killed(rounds);
+}
+
+static const struct test tests[] = {
+	{ "killed", test_killed, 1, 0, 8 },
+	{ "killed_messages", test_killed_messages, 1, 0, 8 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
