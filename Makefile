@@ -45,7 +45,7 @@ ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
 
-.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man layouts fuzz \
+.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -133,9 +133,10 @@ man:
 	$(GO) run ./cabi/loader/table > build/table.h
 	mv build/table.h cabi/loader/table.h
 
-## make layouts    include/weft: what C shares with Go, from package hot
-layouts:
+## make generate   include/weft from package hot, cabi/*_gen.* from cabi/shims
+generate:
 	$(GO) run ./hot/headers .
+	$(GO) run ./cabi/shims .
 
 ## make fuzz       every fuzz test for a few seconds
 fuzz:

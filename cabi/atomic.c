@@ -151,9 +151,7 @@ static ssize_t post_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 	return rc ? rc : weftGoAtomic(EP(ep)->handle, &args);
 }
 
-/* The elements of a vector in all: what the remote side of the calls has that
- * name one address. */
-static size_t sum(const struct fi_ioc *iov, size_t count)
+size_t weft_ioc_sum(const struct fi_ioc *iov, size_t count)
 {
 	size_t i, n = 0;
 
@@ -162,11 +160,11 @@ static size_t sum(const struct fi_ioc *iov, size_t count)
 	return n;
 }
 
-static ssize_t at_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+ssize_t weft_at_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
 			 fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
 			 enum fi_op op, void *context)
 {
-	struct fi_rma_ioc remote = { addr, sum(iov, count), key };
+	struct fi_rma_ioc remote = { addr, weft_ioc_sum(iov, count), key };
 	struct atomic a = { .operand = iov, .operands = count, .remote = &remote, .remotes = 1 };
 	struct weft_atomic_args args = {
 		.dest = dest, .flags = EP(ep)->tx_op_flags & ~NOT_FOR_ATOMICS,
@@ -177,22 +175,22 @@ static ssize_t at_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **des
 	return post(EP(ep), &a, &args);
 }
 
-static ssize_t at_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_at_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
 			enum fi_op op, void *context)
 {
 	struct fi_ioc iov = { (void *)buf, count };
 
 	(void)desc;
-	return at_writev(ep, &iov, NULL, 1, dest, addr, key, datatype, op, context);
+	return weft_at_writev(ep, &iov, NULL, 1, dest, addr, key, datatype, op, context);
 }
 
-static ssize_t at_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
+ssize_t weft_at_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
 	return post_msg(ep, msg, NULL, NULL, flags);
 }
 
-static ssize_t at_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest,
+ssize_t weft_at_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest,
 			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
 	struct fi_ioc iov = { (void *)buf, count };
@@ -206,12 +204,12 @@ static ssize_t at_inject(struct fid_ep *ep, const void *buf, size_t count, fi_ad
 	return post(EP(ep), &a, &args);
 }
 
-static ssize_t at_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+ssize_t weft_at_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
 			     struct fi_ioc *resultv, void **result_desc, size_t result_count,
 			     fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
 			     enum fi_op op, void *context)
 {
-	struct fi_rma_ioc remote = { addr, sum(resultv, result_count), key };
+	struct fi_rma_ioc remote = { addr, weft_ioc_sum(resultv, result_count), key };
 	struct atomic a = { .operand = iov, .operands = count, .result = resultv,
 			    .results = result_count, .remote = &remote, .remotes = 1 };
 	struct weft_atomic_args args = {
@@ -224,7 +222,7 @@ static ssize_t at_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void *
 	return post(EP(ep), &a, &args);
 }
 
-static ssize_t at_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_at_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			    void *result, void *result_desc, fi_addr_t dest, uint64_t addr,
 			    uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
@@ -232,11 +230,11 @@ static ssize_t at_readwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 
 	(void)desc;
 	(void)result_desc;
-	return at_readwritev(ep, &iov, NULL, 1, &res, NULL, 1, dest, addr, key, datatype, op,
+	return weft_at_readwritev(ep, &iov, NULL, 1, &res, NULL, 1, dest, addr, key, datatype, op,
 			     context);
 }
 
-static ssize_t at_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+ssize_t weft_at_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 			       struct fi_ioc *resultv, void **result_desc, size_t result_count,
 			       uint64_t flags)
 {
@@ -246,13 +244,13 @@ static ssize_t at_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *ms
 	return post_msg(ep, msg, &fetch, NULL, flags);
 }
 
-static ssize_t at_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+ssize_t weft_at_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
 			     const struct fi_ioc *comparev, void **compare_desc,
 			     size_t compare_count, struct fi_ioc *resultv, void **result_desc,
 			     size_t result_count, fi_addr_t dest, uint64_t addr, uint64_t key,
 			     enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct fi_rma_ioc remote = { addr, sum(iov, count), key };
+	struct fi_rma_ioc remote = { addr, weft_ioc_sum(iov, count), key };
 	struct atomic a = { .operand = iov, .operands = count, .compare = comparev,
 			    .compares = compare_count, .result = resultv, .results = result_count,
 			    .remote = &remote, .remotes = 1 };
@@ -267,7 +265,7 @@ static ssize_t at_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void *
 	return post(EP(ep), &a, &args);
 }
 
-static ssize_t at_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_at_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			    const void *compare, void *compare_desc, void *result,
 			    void *result_desc, fi_addr_t dest, uint64_t addr, uint64_t key,
 			    enum fi_datatype datatype, enum fi_op op, void *context)
@@ -278,11 +276,11 @@ static ssize_t at_compwrite(struct fid_ep *ep, const void *buf, size_t count, vo
 	(void)desc;
 	(void)compare_desc;
 	(void)result_desc;
-	return at_compwritev(ep, &iov, NULL, 1, &cmp, NULL, 1, &res, NULL, 1, dest, addr, key,
+	return weft_at_compwritev(ep, &iov, NULL, 1, &cmp, NULL, 1, &res, NULL, 1, dest, addr, key,
 			     datatype, op, context);
 }
 
-static ssize_t at_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+ssize_t weft_at_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 			       const struct fi_ioc *comparev, void **compare_desc,
 			       size_t compare_count, struct fi_ioc *resultv, void **result_desc,
 			       size_t result_count, uint64_t flags)
@@ -304,20 +302,20 @@ static int valid(uint32_t kind, enum fi_datatype datatype, enum fi_op op, size_t
 	return weftGoAtomicCount(kind, datatype, op, count ? count : &n);
 }
 
-static int at_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+int weft_at_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	(void)ep;
 	return valid(PLAIN, datatype, op, count);
 }
 
-static int at_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
+int weft_at_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
 			     size_t *count)
 {
 	(void)ep;
 	return valid(FETCHING, datatype, op, count);
 }
 
-static int at_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
+int weft_at_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
 			     size_t *count)
 {
 	(void)ep;
@@ -347,24 +345,3 @@ int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum
 		*attr = (struct fi_atomic_attr){ count, weft_datatype_size(datatype) };
 	return rc;
 }
-
-WEFT_TRACED(at_write); WEFT_TRACED(at_writev); WEFT_TRACED(at_writemsg); WEFT_TRACED(at_inject);
-WEFT_TRACED(at_readwrite); WEFT_TRACED(at_readwritev); WEFT_TRACED(at_readwritemsg);
-WEFT_TRACED(at_compwrite); WEFT_TRACED(at_compwritev); WEFT_TRACED(at_compwritemsg);
-
-struct fi_ops_atomic weft_ops_atomic = {
-	.size = sizeof(struct fi_ops_atomic),
-	.write = at_write,
-	.writev = at_writev,
-	.writemsg = at_writemsg,
-	.inject = at_inject,
-	.readwrite = at_readwrite,
-	.readwritev = at_readwritev,
-	.readwritemsg = at_readwritemsg,
-	.compwrite = at_compwrite,
-	.compwritev = at_compwritev,
-	.compwritemsg = at_compwritemsg,
-	.writevalid = at_writevalid,
-	.readwritevalid = at_readwritevalid,
-	.compwritevalid = at_compwritevalid,
-};

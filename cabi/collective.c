@@ -29,18 +29,18 @@ static ssize_t post(struct fid_ep *ep, enum fi_collective_op kind, const void *b
 	return weftGoCollective(EP(ep)->handle, &args);
 }
 
-static ssize_t co_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)
+ssize_t weft_co_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)
 {
 	return post(ep, FI_BARRIER, NULL, NULL, 0, NULL, NULL, group, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, flags,
 		    context);
 }
 
-static ssize_t co_barrier(struct fid_ep *ep, fi_addr_t group, void *context)
+ssize_t weft_co_barrier(struct fid_ep *ep, fi_addr_t group, void *context)
 {
-	return co_barrier2(ep, group, EP(ep)->tx_op_flags & FOR_BARRIERS, context);
+	return weft_co_barrier2(ep, group, EP(ep)->tx_op_flags & FOR_BARRIERS, context);
 }
 
-static ssize_t co_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t group,
+ssize_t weft_co_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t group,
 			    fi_addr_t root, enum fi_datatype datatype, uint64_t flags,
 			    void *context)
 {
@@ -48,7 +48,7 @@ static ssize_t co_broadcast(struct fid_ep *ep, void *buf, size_t count, void *de
 		    context);
 }
 
-static ssize_t co_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_co_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			   void *result, void *result_desc, fi_addr_t group,
 			   enum fi_datatype datatype, uint64_t flags, void *context)
 {
@@ -56,7 +56,7 @@ static ssize_t co_alltoall(struct fid_ep *ep, const void *buf, size_t count, voi
 		    flags, context);
 }
 
-static ssize_t co_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_co_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			    void *result, void *result_desc, fi_addr_t group,
 			    enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
 {
@@ -64,7 +64,7 @@ static ssize_t co_allreduce(struct fid_ep *ep, const void *buf, size_t count, vo
 		    flags, context);
 }
 
-static ssize_t co_allgather(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_co_allgather(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			    void *result, void *result_desc, fi_addr_t group,
 			    enum fi_datatype datatype, uint64_t flags, void *context)
 {
@@ -72,7 +72,7 @@ static ssize_t co_allgather(struct fid_ep *ep, const void *buf, size_t count, vo
 		    flags, context);
 }
 
-static ssize_t co_reduce_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_co_reduce_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 				 void *result, void *result_desc, fi_addr_t group,
 				 enum fi_datatype datatype, enum fi_op op, uint64_t flags,
 				 void *context)
@@ -81,14 +81,14 @@ static ssize_t co_reduce_scatter(struct fid_ep *ep, const void *buf, size_t coun
 		    flags, context);
 }
 
-static ssize_t co_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+ssize_t weft_co_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
 			 void *result_desc, fi_addr_t group, fi_addr_t root,
 			 enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
 {
 	return post(ep, FI_REDUCE, buf, desc, count, result, result_desc, group, root, datatype, op, flags, context);
 }
 
-static ssize_t co_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+ssize_t weft_co_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 			  void *result, void *result_desc, fi_addr_t group, fi_addr_t root,
 			  enum fi_datatype datatype, uint64_t flags, void *context)
 {
@@ -96,7 +96,7 @@ static ssize_t co_scatter(struct fid_ep *ep, const void *buf, size_t count, void
 		    context);
 }
 
-static ssize_t co_gather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+ssize_t weft_co_gather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
 			 void *result_desc, fi_addr_t group, fi_addr_t root,
 			 enum fi_datatype datatype, uint64_t flags, void *context)
 {
@@ -105,7 +105,7 @@ static ssize_t co_gather(struct fid_ep *ep, const void *buf, size_t count, void 
 }
 
 /* The form that names the operation; its vectors have one element. */
-static ssize_t co_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv,
+ssize_t weft_co_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv,
 		      void **result_desc, size_t result_count, uint64_t flags)
 {
 	const struct fi_ioc none = { NULL, 0 };
@@ -122,21 +122,6 @@ static ssize_t co_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, st
 		    msg->iov_count ? in->count : out->count, out->addr,
 		    result_count && result_desc ? result_desc[0] : NULL, msg->coll_addr, msg->root_addr, msg->datatype, msg->op, flags, msg->context);
 }
-
-struct fi_ops_collective weft_ops_collective = {
-	.size = sizeof(struct fi_ops_collective),
-	.barrier = co_barrier,
-	.broadcast = co_broadcast,
-	.alltoall = co_alltoall,
-	.allreduce = co_allreduce,
-	.allgather = co_allgather,
-	.reduce_scatter = co_reduce_scatter,
-	.reduce = co_reduce,
-	.scatter = co_scatter,
-	.gather = co_gather,
-	.msg = co_msg,
-	.barrier2 = co_barrier2,
-};
 
 /* ---- what libfabric has not (include/weft/coll.h) ---- */
 
@@ -178,29 +163,13 @@ int weft_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
 
 /* ---- groups ---- */
 
-static int mc_close(struct fid *fid)
-{
-	struct weft_mc_obj *o = WEFT_OBJ(fid, struct weft_mc_obj);
-
-	return weft_close(o->handle, &o->link, o);
-}
-
-struct fi_ops weft_mc_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = mc_close,
-	.bind = weft_no_bind,
-	.control = weft_no_control,
-	.ops_open = weft_no_ops_open,
-	.tostr = weft_tostr,
-	.ops_set = weft_no_ops_set,
-};
-
 /* fi_join: of collective groups. There is no other multicast. */
 int weft_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc, void *context)
 {
 	const struct fi_collective_addr *where = addr;
+	struct weft_opened opened = { 0 };
 	struct weft_mc_obj *o;
-	uint64_t set, group;
+	uint64_t set;
 	int rc;
 
 	if (!(flags & FI_COLLECTIVE))
@@ -210,20 +179,14 @@ int weft_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc
 	set = weft_handle_of(&where->set->fid);
 	if (!set || where->set->fid.fclass != FI_CLASS_AV_SET)
 		return -FI_EINVAL;
-	o = calloc(1, sizeof(*o));
+	o = weft_object_new(FI_CLASS_MC, context);
 	if (!o)
 		return -FI_ENOMEM;
-	rc = weftGoJoin(EP(ep)->handle, where->coll_addr, set, flags, (uintptr_t)context, &o->handle,
-			&group);
-	if (rc) {
-		free(o);
+	rc = weftGoJoin(EP(ep)->handle, where->coll_addr, set, flags, (uintptr_t)context, &opened.handle,
+			&o->fid.fi_addr);
+	rc = weft_object_open(o, rc, &opened);
+	if (rc)
 		return rc;
-	}
-	o->fid.fid.fclass = FI_CLASS_MC;
-	o->fid.fid.context = context;
-	o->fid.fid.ops = &weft_mc_fi_ops;
-	o->fid.fi_addr = group;
-	weft_object_add(&o->link, &o->fid.fid);
 	*mc = &o->fid;
 	return weftGoAnnounce(o->handle, o); /* the event may come at once */
 }

@@ -40,15 +40,6 @@ extern int weftGoAVSetCombine(uint64_t dst, uint64_t src, int operation);
 extern int weftGoAVSetInsert(uint64_t set, uint64_t addr);
 extern int weftGoAVSetRemove(uint64_t set, uint64_t addr);
 
-extern struct fi_ops_collective weft_ops_collective;
-extern struct fi_ops_av_set weft_ops_av_set;
 extern struct weft_coll_ops weft_coll_ops;
-
-int weft_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **set,
-		void *context);
-int weft_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc,
-	      void *context);
-int weft_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
-			  struct fi_collective_attr *attr, uint64_t flags);
 
 #endif

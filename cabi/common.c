@@ -8,53 +8,94 @@
 #include <string.h>
 
 #include "goapi.h"
-
-int weft_no_bind(struct fid *, struct fid *, uint64_t) { return -FI_ENOSYS; }
-int weft_no_control(struct fid *, int, void *) { return -FI_ENOSYS; }
-int weft_no_ops_open(struct fid *, const char *, uint64_t, void **, void *) { return -FI_ENOSYS; }
-int weft_no_ops_set(struct fid *, const char *, uint64_t, void *, void *) { return -FI_ENOSYS; }
+#include "token.h"
 
 int weft_no_export_xpu(struct fid *, uint64_t, void *) { return -FI_ENOSYS; }
-int weft_no_xpu_ctx(struct fid_domain *, void *, void *, void *) { return -FI_ENOSYS; }
 
-int weft_close(uint64_t handle, struct weft_link *link, void *mem)
+/* What is known about each class: the name in fi_tostr, the table that marks
+ * weft's objects, the size, and where the handle and the link lie; in waiting
+ * ones the wait object, too, and in those that can be imported what they need then. */
+static const struct class {
+	const char *name;
+	struct fi_ops *ops;
+	size_t size, handle, link, wait, import;
+} classes[] = {
+#define CLASS(text, fi_ops, type)                                                                  \
+	.name = text, .ops = &(fi_ops), .size = sizeof(struct type),                               \
+	.handle = offsetof(struct type, handle), .link = offsetof(struct type, link)
+#define WAITING(type) .wait = offsetof(struct type, wait)
+	[FI_CLASS_UNSPEC] = { .name = "remote region or list", .size = sizeof(struct weft_token_obj),
+			      .handle = offsetof(struct weft_token_obj, handle),
+			      .link = offsetof(struct weft_token_obj, link) }, /* token.c tells them apart */
+	[FI_CLASS_FABRIC] = { CLASS("fabric", weft_fabric_fi_ops, weft_fabric_obj) },
+	[FI_CLASS_DOMAIN] = { CLASS("domain", weft_domain_fi_ops, weft_domain_obj) },
+	[FI_CLASS_EP] = { CLASS("endpoint", weft_ep_fi_ops, weft_ep_obj) },
+	[FI_CLASS_SEP] = { CLASS("scalable endpoint", weft_ep_fi_ops, weft_ep_obj) },
+	[FI_CLASS_RX_CTX] = { CLASS("receive context", weft_ep_fi_ops, weft_ep_obj) },
+	[FI_CLASS_TX_CTX] = { CLASS("transmit context", weft_ep_fi_ops, weft_ep_obj) },
+	[FI_CLASS_SRX_CTX] = { CLASS("shared receive context", weft_srx_fi_ops, weft_ep_obj) },
+	[FI_CLASS_STX_CTX] = { CLASS("shared transmit context", weft_stx_fi_ops, weft_stx_obj) },
+	[FI_CLASS_PEP] = { CLASS("passive endpoint", weft_pep_fi_ops, weft_pep_obj) },
+	[FI_CLASS_CONNREQ] = { .name = "connection request", .ops = &weft_connreq_fi_ops,
+			       .handle = offsetof(struct weft_connreq_obj, handle) },
+	[FI_CLASS_AV] = { CLASS("address vector", weft_av_fi_ops, weft_av_obj) },
+	[FI_CLASS_AV_SET] = { CLASS("address vector set", weft_av_set_fi_ops, weft_av_set_obj) },
+	[FI_CLASS_MC] = { CLASS("collective group", weft_mc_fi_ops, weft_mc_obj) },
+	[FI_CLASS_MR] = { CLASS("memory region", weft_mr_fi_ops, weft_mr_obj) },
+	[FI_CLASS_EQ] = { CLASS("event queue", weft_eq_fi_ops, weft_eq_obj), WAITING(weft_eq_obj) },
+	[FI_CLASS_CQ] = { CLASS("completion queue", weft_cq_fi_ops, weft_cq_obj), WAITING(weft_cq_obj),
+			  .import = offsetof(struct weft_cq_obj, import) },
+	[FI_CLASS_CNTR] = { CLASS("counter", weft_cntr_fi_ops, weft_cntr_obj), WAITING(weft_cntr_obj),
+			    .import = offsetof(struct weft_cntr_obj, import) },
+	[FI_CLASS_WAIT] = { CLASS("wait set", weft_wait_fi_ops, weft_wait_obj), WAITING(weft_wait_obj) },
+	[FI_CLASS_POLL] = { CLASS("poll set", weft_poll_fi_ops, weft_poll_obj) },
+};
+
+void *weft_object_new(size_t fclass, void *context)
 {
-	int rc = weftGoClose(handle);
+	struct fid *fid = calloc(1, classes[fclass].size);
 
-	if (rc)
+	if (fid)
+		*fid = (struct fid){ .fclass = fclass, .context = context, .ops = classes[fclass].ops };
+	return fid;
+}
+
+static void object_free(const struct class *class, void *object)
+{
+	if (class->wait)
+		weft_wait_destroy(object + class->wait);
+	if (class->import)
+		free(*(void **)(object + class->import));
+	free(object);
+}
+
+int weft_object_open(void *object, int rc, const struct weft_opened *opened)
+{
+	const struct class *class = &classes[((struct fid *)object)->fclass];
+
+	if (rc) {
+		object_free(class, object);
 		return rc;
-	weft_object_remove(link);
-	free(mem);
+	}
+	if (class->wait)
+		weft_wait_chosen(object + class->wait, opened);
+	*(uint64_t *)(object + class->handle) = opened->handle;
+	weft_object_add(object + class->link, object);
 	return 0;
 }
 
-/* What is known about each class: the name in fi_tostr, the table that marks
- * weft's objects, and where the handle lies. */
-static const struct class {
-	const char *name;
-	const struct fi_ops *ops;
-	size_t handle;
-} classes[] = {
-	[FI_CLASS_FABRIC] = { "fabric", &weft_fabric_fi_ops, offsetof(struct weft_fabric_obj, handle) },
-	[FI_CLASS_DOMAIN] = { "domain", &weft_domain_fi_ops, offsetof(struct weft_domain_obj, handle) },
-	[FI_CLASS_EP] = { "endpoint", &weft_ep_fi_ops, offsetof(struct weft_ep_obj, handle) },
-	[FI_CLASS_SEP] = { "scalable endpoint", &weft_ep_fi_ops, offsetof(struct weft_ep_obj, handle) },
-	[FI_CLASS_RX_CTX] = { "receive context", &weft_ep_fi_ops, offsetof(struct weft_ep_obj, handle) },
-	[FI_CLASS_TX_CTX] = { "transmit context", &weft_ep_fi_ops, offsetof(struct weft_ep_obj, handle) },
-	[FI_CLASS_SRX_CTX] = { "shared receive context", &weft_srx_fi_ops, offsetof(struct weft_ep_obj, handle) },
-	[FI_CLASS_STX_CTX] = { "shared transmit context", &weft_stx_fi_ops, offsetof(struct weft_stx_obj, handle) },
-	[FI_CLASS_PEP] = { "passive endpoint", &weft_pep_fi_ops, offsetof(struct weft_pep_obj, handle) },
-	[FI_CLASS_CONNREQ] = { "connection request", &weft_connreq_fi_ops, offsetof(struct weft_connreq_obj, handle) },
-	[FI_CLASS_AV] = { "address vector", &weft_av_fi_ops, offsetof(struct weft_av_obj, handle) },
-	[FI_CLASS_AV_SET] = { "address vector set", &weft_av_set_fi_ops, offsetof(struct weft_av_set_obj, handle) },
-	[FI_CLASS_MC] = { "collective group", &weft_mc_fi_ops, offsetof(struct weft_mc_obj, handle) },
-	[FI_CLASS_MR] = { "memory region", &weft_mr_fi_ops, offsetof(struct weft_mr_obj, handle) },
-	[FI_CLASS_EQ] = { "event queue", &weft_eq_fi_ops, offsetof(struct weft_eq_obj, handle) },
-	[FI_CLASS_CQ] = { "completion queue", &weft_cq_fi_ops, offsetof(struct weft_cq_obj, handle) },
-	[FI_CLASS_CNTR] = { "counter", &weft_cntr_fi_ops, offsetof(struct weft_cntr_obj, handle) },
-	[FI_CLASS_WAIT] = { "wait set", &weft_wait_fi_ops, offsetof(struct weft_wait_obj, handle) },
-	[FI_CLASS_POLL] = { "poll set", &weft_poll_fi_ops, offsetof(struct weft_poll_obj, handle) },
-};
+int weft_object_close(struct fid *fid)
+{
+	const struct class *class = &classes[fid->fclass];
+	void *object = fid;
+	int rc = weftGoClose(*(uint64_t *)(object + class->handle));
+
+	if (rc)
+		return rc;
+	weft_object_remove(object + class->link);
+	object_free(class, object);
+	return 0;
+}
 
 uint64_t weft_handle_of(const struct fid *fid)
 {

@@ -13,34 +13,10 @@
 
 #define CQ(cq) WEFT_OBJ(cq, struct weft_cq_obj)
 
-static int cq_close(struct fid *fid)
-{
-	struct weft_cq_obj *o = CQ(fid);
-	int rc = weftGoClose(o->handle);
-
-	if (rc)
-		return rc;
-	weft_object_remove(&o->link);
-	weft_wait_destroy(&o->wait);
-	free(o->import);
-	free(o);
-	return 0;
-}
-
-static int cq_control(struct fid *fid, int command, void *arg)
+int weft_cq_control(struct fid *fid, int command, void *arg)
 {
 	return weft_wait_control(&CQ(fid)->wait, command, arg);
 }
-
-struct fi_ops weft_cq_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cq_close,
-	.bind = weft_no_bind,
-	.control = cq_control,
-	.ops_open = weft_no_ops_open,
-	.tostr = weft_tostr,
-	.ops_set = weft_no_ops_set,
-};
 
 ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
 {
@@ -53,7 +29,7 @@ ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
 
 /* What an application built for an API version knows of struct
  * fi_cq_err_entry: err_data_size came with 1.5, src_addr with 1.20. */
-static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, uint64_t)
+ssize_t weft_cq_err(struct fid_cq *cq, struct fi_cq_err_entry *buf, uint64_t)
 {
 	struct weft_cq_obj *o = CQ(cq);
 	uint32_t version = o->domain->fabric->fid.api_version;
@@ -123,18 +99,18 @@ static ssize_t sread(struct weft_cq_obj *o, char *buf, size_t count, fi_addr_t *
 	return got ? (ssize_t)got : rc;
 }
 
-static ssize_t cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
+ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
 {
 	return sread(CQ(cq), buf, count, NULL, cond, timeout);
 }
 
-static ssize_t cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr,
-			    const void *cond, int timeout)
+ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr,
+			  const void *cond, int timeout)
 {
 	return sread(CQ(cq), buf, count, src_addr, cond, timeout);
 }
 
-static int cq_signal(struct fid_cq *cq)
+int weft_cq_signal(struct fid_cq *cq)
 {
 	return CQ(cq)->wait.kind == FI_WAIT_NONE ? -FI_ENOSYS : weftGoCQSignal(CQ(cq)->handle);
 }
@@ -159,22 +135,6 @@ const char *weft_eq_strerror(struct fid_eq *, int prov_errno, const void *, char
 	return error_text(prov_errno, buf, len);
 }
 
-WEFT_TRACED(cq_readerr); WEFT_TRACED(cq_sread); WEFT_TRACED(cq_sreadfrom); WEFT_TRACED(cq_signal);
-
-struct weft_ops_cq weft_ops_cq = {
-	.base = {
-		.size = sizeof(struct weft_ops_cq),
-		.read = weft_cq_read,
-		.readfrom = weft_cq_readfrom,
-		.readerr = cq_readerr,
-		.sread = cq_sread,
-		.sreadfrom = cq_sreadfrom,
-		.signal = cq_signal,
-		.strerror = weft_cq_strerror,
-	},
-	.export_xpu = weft_no_export_xpu,
-};
-
 int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		 void *context)
 {
@@ -195,34 +155,20 @@ int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_
 	}
 	if (attr->wait_obj == FI_WAIT_SET && !(set = weft_wait_set_of(attr->wait_set)))
 		return -FI_EINVAL;
-	o = calloc(1, sizeof(*o));
+	o = weft_object_new(FI_CLASS_CQ, context);
 	if (!o)
 		return -FI_ENOMEM;
-	o->domain = WEFT_OBJ(domain, struct weft_domain_obj);
-	rc = weft_wait_prepare(&o->wait, attr->wait_obj);
-	if (rc)
-		goto free_obj;
-	rc = weftGoCQOpen(o->domain->handle, attr, set, &o->wait, &opened);
-	if (rc)
-		goto destroy_wait;
-	weft_wait_chosen(&o->wait, &opened);
-	o->hot = opened.hot;
-	o->handle = opened.handle;
-	o->wait_cond = attr->wait_cond;
-	o->fid.fid.fclass = FI_CLASS_CQ;
-	o->fid.fid.context = context;
-	o->fid.fid.ops = &weft_cq_fi_ops;
 	o->fid.ops = &weft_ops_cq.base;
-	if (peer && (rc = weft_peer_cq_import(o, context))) {
-		weftGoClose(o->handle);
-		goto destroy_wait;
-	}
-	weft_object_add(&o->link, &o->fid.fid);
-	*cq = &o->fid;
-	return 0;
-destroy_wait:
-	weft_wait_destroy(&o->wait);
-free_obj:
-	free(o);
+	o->domain = WEFT_OBJ(domain, struct weft_domain_obj);
+	o->wait_cond = attr->wait_cond;
+	rc = weft_wait_prepare(&o->wait, attr->wait_obj);
+	if (!rc)
+		rc = weftGoCQOpen(o->domain->handle, attr, set, &o->wait, &opened);
+	o->hot = opened.hot;
+	if (!rc && peer && (rc = weft_peer_cq_import(o, context)))
+		weftGoClose(opened.handle);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*cq = &o->fid;
 	return rc;
 }

@@ -96,7 +96,7 @@ static int alias_open(struct weft_ep_obj *o, struct fi_alias *arg)
 
 /* ---- struct fi_ops ---- */
 
-static int ep_close(struct fid *fid)
+int weft_ep_close(struct fid *fid)
 {
 	struct weft_ep_obj *o = EP(fid);
 
@@ -106,7 +106,7 @@ static int ep_close(struct fid *fid)
 	}
 	if (o->aliases)
 		return -FI_EBUSY;
-	return weft_close(o->handle, &o->link, o);
+	return weft_object_close(fid);
 }
 
 /* Enters what an enabled endpoint has, in it and its aliases. */
@@ -121,7 +121,7 @@ static void enabled(struct weft_ep_obj *origin, const struct weft_opened *opened
 	weft_objects_unlock();
 }
 
-static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+int weft_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct weft_ep_obj *origin = EP(fid)->origin ? EP(fid)->origin : EP(fid);
 	uint64_t other = weft_handle_of(bfid);
@@ -150,7 +150,7 @@ int weft_ep_enable(struct weft_ep_obj *o)
 	return rc;
 }
 
-static int ep_control(struct fid *fid, int command, void *arg)
+int weft_ep_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_ENABLE:
@@ -166,22 +166,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	}
 }
 
-struct fi_ops weft_ep_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = ep_close,
-	.bind = ep_bind,
-	.control = ep_control,
-	.ops_open = weft_ops_open,
-	.tostr = weft_tostr,
-	.ops_set = weft_no_ops_set,
-};
-
 /* ---- struct fi_ops_ep ---- */
-
-ssize_t weft_ep_cancel(fid_t fid, void *context)
-{
-	return weftGoEPCancel(EP(fid)->handle, context);
-}
 
 int weft_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
@@ -201,18 +186,6 @@ int weft_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t
 	return weftGoEPSetOpt(EP(fid)->handle, optname, (void *)optval, optlen);
 }
 
-int weft_no_tx_ctx(struct fid_ep *, int, struct fi_tx_attr *, struct fid_ep **, void *)
-{
-	return -FI_ENOSYS;
-}
-
-int weft_no_rx_ctx(struct fid_ep *, int, struct fi_rx_attr *, struct fid_ep **, void *)
-{
-	return -FI_ENOSYS;
-}
-
-ssize_t weft_no_size_left(struct fid_ep *) { return -FI_ENOSYS; }
-
 /* The slots that are free in the ring of posted receives, a lower bound. */
 ssize_t weft_rx_size_left(struct fid_ep *ep)
 {
@@ -226,44 +199,62 @@ ssize_t weft_rx_size_left(struct fid_ep *ep)
 	return used < 1ull << rx->posts.log2_slots ? (1ull << rx->posts.log2_slots) - used : 0;
 }
 
-static struct weft_ops_ep ep_ops = {
-	.base = {
-		.size = sizeof(struct weft_ops_ep),
-		.cancel = weft_ep_cancel,
-		.getopt = weft_ep_getopt,
-		.setopt = weft_ep_setopt,
-		.tx_ctx = weft_no_tx_ctx,
-		.rx_ctx = weft_no_rx_ctx,
-		.rx_size_left = weft_rx_size_left,
-		.tx_size_left = weft_no_size_left,
-	},
-	.export_xpu = weft_no_export_xpu,
-};
+/* ---- opening: what endpoints and contexts of all kinds have in common ---- */
 
-/* ---- struct fi_ops_cm: names and groups; connections are in cm.c ---- */
+/* The tables of posting functions of a kind; NULL: none. */
+static const struct posts {
+	struct fi_ops_msg *msg;
+	struct fi_ops_tagged *tagged;
+	struct fi_ops_rma *rma;
+	struct fi_ops_atomic *atomic;
+} plain[] = {
+	[WEFT_EP_BOTH] = { &weft_ops_msg, &weft_ops_tagged, &weft_ops_rma, &weft_ops_atomic },
+	[WEFT_EP_SENDS] = { &weft_send_msg, &weft_send_tagged, &weft_ops_rma, &weft_ops_atomic },
+	[WEFT_EP_RECEIVES] = { .msg = &weft_recv_msg, .tagged = &weft_recv_tagged },
+}, of_devices[] = {
+	[WEFT_EP_BOTH] = { &weft_hmem_msg, &weft_hmem_tagged, &weft_hmem_rma, &weft_hmem_atomic },
+	[WEFT_EP_SENDS] = { &weft_hmem_send_msg, &weft_hmem_send_tagged, &weft_hmem_rma, &weft_hmem_atomic },
+	[WEFT_EP_RECEIVES] = { .msg = &weft_hmem_recv_msg, .tagged = &weft_hmem_recv_tagged },
+}, connected = { &weft_connected_msg, &weft_connected_tagged, &weft_connected_rma, &weft_connected_atomic };
 
-int weft_cm_setname(fid_t fid, void *addr, size_t addrlen)
+struct weft_ep_obj *weft_ep_object(size_t fclass, void *context)
 {
-	return addr ? weftGoEPSetName(EP(fid)->handle, addr, addrlen) : -FI_EINVAL;
+	struct weft_ep_obj *o = weft_object_new(fclass, context);
+
+	if (!o)
+		return NULL;
+	o->fid.cm = &weft_nosys_cm;
+	o->fid.msg = &weft_nosys_msg;
+	o->fid.rma = &weft_nosys_rma;
+	o->fid.tagged = &weft_nosys_tagged;
+	o->fid.atomic = &weft_nosys_atomic;
+	o->fid.collective = &weft_nosys_collective;
+	return o;
 }
 
-int weft_cm_getname(fid_t fid, void *addr, size_t *addrlen)
+static void posts_by(struct fid_ep *ep, uint64_t caps, const struct posts *posts)
 {
-	if (!addrlen || (!addr && *addrlen))
-		return -FI_EINVAL;
-	return weftGoEPName(EP(fid)->handle, addr, addrlen);
+	if (caps & FI_MSG)
+		ep->msg = posts->msg;
+	if (caps & FI_TAGGED)
+		ep->tagged = posts->tagged;
+	if (caps & FI_RMA && posts->rma)
+		ep->rma = posts->rma;
+	if (caps & FI_ATOMIC && posts->atomic)
+		ep->atomic = posts->atomic;
 }
 
-static struct fi_ops_cm cm_ops; /* weft_nosys_cm with names and joins, made at the first open */
-
-static pthread_once_t cm_once = PTHREAD_ONCE_INIT;
-
-static void cm_make(void)
+int weft_ep_open(struct weft_ep_obj *o, int rc, const struct weft_opened *opened, enum weft_ep_way way)
 {
-	cm_ops = weft_nosys_cm;
-	cm_ops.setname = weft_cm_setname;
-	cm_ops.getname = weft_cm_getname;
-	cm_ops.join = weft_join;
+	if (rc)
+		return weft_object_open(o, rc, opened);
+	o->hot = opened->hot;
+	o->rx = opened->rx;
+	o->tx_op_flags = opened->tx_op_flags;
+	o->rx_op_flags = opened->rx_op_flags;
+	if (way != WEFT_EP_NEITHER)
+		posts_by(&o->fid, opened->caps, opened->caps & FI_HMEM ? &of_devices[way] : &plain[way]);
+	return weft_object_open(o, 0, opened);
 }
 
 /* Changes the tables of an FI_EP_RDM endpoint to those of its type. */
@@ -273,15 +264,8 @@ static void by_type(struct fid_ep *ep, const struct weft_opened *opened)
 		ep->msg = &weft_dgram_msg;
 	if (opened->ep_type != FI_EP_MSG)
 		return;
-	ep->cm = weft_connected_cm();
-	if (opened->caps & FI_MSG)
-		ep->msg = &weft_connected_msg;
-	if (opened->caps & FI_TAGGED)
-		ep->tagged = &weft_connected_tagged;
-	if (opened->caps & FI_RMA)
-		ep->rma = &weft_connected_rma;
-	if (opened->caps & FI_ATOMIC)
-		ep->atomic = &weft_connected_atomic;
+	ep->cm = &weft_connected_cm;
+	posts_by(ep, opened->caps, &connected);
 }
 
 int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
@@ -296,44 +280,18 @@ int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	rc = weft_spares_need("fi_endpoint");
 	if (rc)
 		return rc;
-	pthread_once(&cm_once, cm_make);
-	o = calloc(1, sizeof(*o));
+	o = weft_ep_object(FI_CLASS_EP, context);
 	if (!o)
 		return -FI_ENOMEM;
-	rc = weftGoEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, o, &opened);
-	if (rc) {
-		free(o);
+	o->fid.ops = &weft_ops_ep.base;
+	o->fid.cm = &weft_ep_cm;
+	rc = weft_ep_open(o, weftGoEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, o, &opened),
+			  &opened, WEFT_EP_BOTH);
+	if (rc)
 		return rc;
-	}
-	o->handle = opened.handle;
-	o->hot = opened.hot;
-	o->rx = opened.rx;
-	o->tx_op_flags = opened.tx_op_flags;
-	o->rx_op_flags = opened.rx_op_flags;
-	o->fid = (struct fid_ep){
-		.fid = { .fclass = FI_CLASS_EP, .context = context, .ops = &weft_ep_fi_ops },
-		.ops = &ep_ops.base,
-		.cm = &cm_ops,
-		.msg = opened.caps & FI_MSG ? &weft_ops_msg : &weft_nosys_msg,
-		.rma = opened.caps & FI_RMA ? &weft_ops_rma : &weft_nosys_rma,
-		.tagged = opened.caps & FI_TAGGED ? &weft_ops_tagged : &weft_nosys_tagged,
-		.atomic = opened.caps & FI_ATOMIC ? &weft_ops_atomic : &weft_nosys_atomic,
-		.collective = opened.caps & FI_COLLECTIVE ? &weft_ops_collective :
-							    &weft_nosys_collective,
-	};
-	if (opened.caps & FI_HMEM) {
-		weft_hmem_tables();
-		if (opened.caps & FI_MSG)
-			o->fid.msg = &weft_hmem_msg;
-		if (opened.caps & FI_TAGGED)
-			o->fid.tagged = &weft_hmem_tagged;
-		if (opened.caps & FI_RMA)
-			o->fid.rma = &weft_hmem_rma;
-		if (opened.caps & FI_ATOMIC)
-			o->fid.atomic = &weft_hmem_atomic;
-	}
+	if (opened.caps & FI_COLLECTIVE)
+		o->fid.collective = &weft_ops_collective;
 	by_type(&o->fid, &opened);
-	weft_object_add(&o->link, &o->fid.fid);
 	*ep = &o->fid;
 	return 0;
 }

@@ -10,43 +10,13 @@
 
 #define EQ(eq) WEFT_OBJ(eq, struct weft_eq_obj)
 
-static int eq_close(struct fid *fid)
-{
-	struct weft_eq_obj *o = EQ(fid);
-	int rc = weftGoClose(o->handle);
-
-	if (rc)
-		return rc;
-	weft_object_remove(&o->link);
-	weft_wait_destroy(&o->wait);
-	free(o);
-	return 0;
-}
-
-static int eq_control(struct fid *fid, int command, void *arg)
+int weft_eq_control(struct fid *fid, int command, void *arg)
 {
 	return weft_wait_control(&EQ(fid)->wait, command, arg);
 }
 
-struct fi_ops weft_eq_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = eq_close,
-	.bind = weft_no_bind,
-	.control = eq_control,
-	.ops_open = weft_no_ops_open,
-	.tostr = weft_tostr,
-	.ops_set = weft_no_ops_set,
-};
-
-static ssize_t eq_read(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, uint64_t flags)
-{
-	if (!event || (!buf && len))
-		return -FI_EINVAL;
-	return weftGoEQRead(EQ(eq)->handle, event, buf, len, flags);
-}
-
 /* Before API 1.5 the entry ended before err_data_size. */
-static ssize_t eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t flags)
+ssize_t weft_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t flags)
 {
 	struct fi_eq_err_entry entry = { 0 };
 	size_t known = sizeof(entry);
@@ -65,16 +35,8 @@ static ssize_t eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64
 	return known;
 }
 
-static ssize_t eq_write(struct fid_eq *eq, uint32_t event, const void *buf, size_t len,
-			uint64_t flags)
-{
-	if (!buf && len)
-		return -FI_EINVAL;
-	return weftGoEQWrite(EQ(eq)->handle, event, (void *)buf, len, flags);
-}
-
-static ssize_t eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout,
-			uint64_t flags)
+ssize_t weft_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout,
+		      uint64_t flags)
 {
 	if (!event || (!buf && len))
 		return -FI_EINVAL;
@@ -82,17 +44,6 @@ static ssize_t eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t le
 		return -FI_ENOSYS;
 	return weftGoEQSRead(EQ(eq)->handle, event, buf, len, timeout, flags);
 }
-
-WEFT_TRACED(eq_read); WEFT_TRACED(eq_readerr); WEFT_TRACED(eq_write); WEFT_TRACED(eq_sread);
-
-struct fi_ops_eq weft_ops_eq = {
-	.size = sizeof(struct fi_ops_eq),
-	.read = eq_read,
-	.readerr = eq_readerr,
-	.write = eq_write,
-	.sread = eq_sread,
-	.strerror = weft_eq_strerror,
-};
 
 int weft_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 		 void *context)
@@ -106,28 +57,16 @@ int weft_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_
 		return -FI_EINVAL;
 	if (attr->wait_obj == FI_WAIT_SET && !(set = weft_wait_set_of(attr->wait_set)))
 		return -FI_EINVAL;
-	o = calloc(1, sizeof(*o));
+	o = weft_object_new(FI_CLASS_EQ, context);
 	if (!o)
 		return -FI_ENOMEM;
+	o->fid.ops = &weft_ops_eq;
 	o->fabric = WEFT_OBJ(fabric, struct weft_fabric_obj);
 	rc = weft_wait_prepare(&o->wait, attr->wait_obj);
-	if (rc)
-		goto free_obj;
-	rc = weftGoEQOpen(o->fabric->handle, o->fabric->host, attr, set, &o->wait, &opened);
-	if (rc)
-		goto destroy_wait;
-	weft_wait_chosen(&o->wait, &opened);
-	o->handle = opened.handle;
-	o->fid.fid.fclass = FI_CLASS_EQ;
-	o->fid.fid.context = context;
-	o->fid.fid.ops = &weft_eq_fi_ops;
-	o->fid.ops = &weft_ops_eq;
-	weft_object_add(&o->link, &o->fid.fid);
-	*eq = &o->fid;
-	return 0;
-destroy_wait:
-	weft_wait_destroy(&o->wait);
-free_obj:
-	free(o);
+	if (!rc)
+		rc = weftGoEQOpen(o->fabric->handle, o->fabric->host, attr, set, &o->wait, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*eq = &o->fid;
 	return rc;
 }

@@ -8,4 +8,9 @@
  * call. Called in the child of a fork, which has one thread. */
 void weft_forked_tables(struct fid *fid);
 
+/* What stands in those tables beside refusals (forked.c). */
+const char *weft_forked_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len);
+uint64_t weft_forked_cntr_read(struct fid_cntr *cntr);
+uint64_t weft_forked_cntr_readerr(struct fid_cntr *cntr);
+
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the posting functions of endpoints with FI_HMEM have in common (hmem.c).
+ * Posting through endpoints that were opened with FI_HMEM. A descriptor tells whether a buffer is memory of a
+ * device. If none is, the call is that of any endpoint; else it is one of these functions, which have Go turn
+ * descriptors and addresses into addresses that say where the memory is (provider/device.go), and post through Go.
+ * Endpoints without FI_HMEM have other tables and pay for nothing here.
  */
 #ifndef WEFT_HMEM_H
 #define WEFT_HMEM_H
-
-#include <string.h>
 
 #include "goapi.h"
 #include "hotpath.h"
@@ -23,17 +24,23 @@ static inline bool weft_hmem_special(void *const *desc, size_t count)
 	return false;
 }
 
-/* Copies a vector of at most WEFT_HMEM_LIMIT elements with its addresses translated. */
-static inline int weft_hmem_translate(struct fid_ep *ep, struct iovec *to, const struct iovec *from,
-				      void *const *desc, size_t count)
-{
-	if (!from)
-		return -FI_EINVAL;
-	memcpy(to, from, count * sizeof(*to));
-	return weftGoTranslate(container_of(ep, struct weft_ep_obj, fid)->handle, to, (void **)desc, count);
-}
+ssize_t weft_hmem_send(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest,
+		       uint64_t tag, uint64_t data, uint64_t flags, void *context, uint32_t kind);
+ssize_t weft_hmem_recv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src,
+		       uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 
-/* Makes weft_hmem_atomic (hmem_atomic.c). */
-void weft_hmem_make_atomic(void);
+/* kind is that of struct weft_rma_args. Without rma_iov_count the remote side is one piece, as long as the local
+ * vector. */
+ssize_t weft_hmem_rma_post(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags, uint32_t kind);
+
+/* The flags of calls of a kind that take none. */
+uint64_t weft_hmem_flags(struct fid_ep *ep, uint32_t kind);
+
+/* fetch and compare are NULL for calls without. The second is for the calls that take no flags, whose remote side
+ * is one piece. */
+ssize_t weft_hmem_atomic_post(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_msg_fetch *fetch,
+			      const struct fi_msg_compare *compare, uint64_t flags);
+ssize_t weft_hmem_atomic_one(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_msg_fetch *fetch,
+			     const struct fi_msg_compare *compare);
 
 #endif

@@ -29,7 +29,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "../include/weft/hot.h"
-#include "later.h"
+#include "tables_gen.h"
 
 /* A place in the list of all objects (fork.c). */
 struct weft_link {
@@ -195,20 +195,6 @@ struct weft_stx_obj {
 /* Set in the descriptors of regions of device memory (provider.descSpecial). */
 #define WEFT_DESC_SPECIAL 1u
 
-/* hmem.c: the tables of endpoints that were opened with FI_HMEM. */
-void weft_hmem_tables(void); /* makes them */
-extern struct fi_ops_msg weft_hmem_msg, weft_hmem_send_msg, weft_hmem_recv_msg;
-extern struct fi_ops_tagged weft_hmem_tagged, weft_hmem_send_tagged, weft_hmem_recv_tagged;
-extern struct fi_ops_rma weft_hmem_rma;
-extern struct fi_ops_atomic weft_hmem_atomic;
-
-/* ---- the tables that tell weft's objects from those of others ---- */
-
-extern struct fi_ops weft_fabric_fi_ops, weft_domain_fi_ops, weft_av_fi_ops, weft_cq_fi_ops,
-	weft_cntr_fi_ops, weft_eq_fi_ops, weft_wait_fi_ops, weft_poll_fi_ops, weft_mr_fi_ops,
-	weft_ep_fi_ops, weft_srx_fi_ops, weft_stx_fi_ops, weft_pep_fi_ops, weft_connreq_fi_ops,
-	weft_av_set_fi_ops, weft_mc_fi_ops;
-
 /* The handle of an object that an application passed to another one's
  * function; 0 if it is NULL or not weft's. */
 uint64_t weft_handle_of(const struct fid *fid);
@@ -236,37 +222,19 @@ void weft_object_remove(struct weft_link *link);
 void weft_objects_lock(void);
 void weft_objects_unlock(void);
 
-/* ---- object operations that another file refers to ---- */
+/* ---- ep.c ---- */
 
-int weft_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
-		 void *context);
-int weft_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **wait);
-int weft_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
-int weft_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
-		     void *context);
-int weft_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
-		 void *context);
-int weft_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
-		 void *context);
-int weft_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
-		   void *context);
-int weft_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset);
-int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-		  void *context);
+struct weft_opened;
+
+/* Which tables of posting functions an endpoint or context has. */
+enum weft_ep_way { WEFT_EP_BOTH, WEFT_EP_SENDS, WEFT_EP_RECEIVES, WEFT_EP_NEITHER };
+
+/* An object as weft_object_new makes it, of a class that is a struct fid_ep: its transfers all
+ * refuse. weft_ep_open enters what the opening gave and ends as weft_object_open does. */
+struct weft_ep_obj *weft_ep_object(size_t fclass, void *context);
+int weft_ep_open(struct weft_ep_obj *o, int rc, const struct weft_opened *opened, enum weft_ep_way way);
 int weft_ep_enable(struct weft_ep_obj *ep);
-int weft_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
-		    void *context);
-int weft_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-		     void *context);
-int weft_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
-		  void *context);
-int weft_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
-		  void *context);
-extern struct weft_ops_ep weft_rx_ops;
-extern struct fi_ops_mr weft_mr_ops;
-extern struct weft_ops_cq weft_ops_cq;
-extern struct weft_ops_cntr weft_ops_cntr;
-extern struct fi_ops_eq weft_ops_eq;
+
 /* What later versions append to struct fi_domain_attr, and struct fi_mr_auth_key. */
 struct weft_domain_attr_later {
 	size_t max_ep_auth_key;	     /* 1.20 */
@@ -286,38 +254,19 @@ struct weft_mr_auth_key {
 	fi_addr_t src_addr;
 };
 
-extern struct weft_ops_av weft_ops_av;
-void weft_recv_tables(void);        /* makes the two tables, which have receives only */
-extern struct fi_ops_msg weft_recv_msg;
-extern struct fi_ops_tagged weft_recv_tagged;
-int weft_cm_setname(fid_t fid, void *addr, size_t addrlen);
-int weft_cm_getname(fid_t fid, void *addr, size_t *addrlen);
-ssize_t weft_ep_cancel(fid_t fid, void *context);
-int weft_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen);
-int weft_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen);
-int weft_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
-		   void *context);
-int weft_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
-		   void *context);
-ssize_t weft_rx_size_left(struct fid_ep *ep);
-ssize_t weft_no_size_left(struct fid_ep *ep);
-const char *weft_cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_data, char *buf,
-			     size_t len);
-const char *weft_eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_data, char *buf,
-			     size_t len);
-
 /* ---- common.c: what most objects share ---- */
 
-int weft_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-int weft_no_control(struct fid *fid, int command, void *arg);
 int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context); /* ext.c */
-int weft_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
-int weft_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 int weft_tostr(const struct fid *fid, char *buf, size_t len);
+int weft_no_export_xpu(struct fid *fid, uint64_t flags, void *xpu); /* refuses */
 
-/* Closes the Go object; frees mem (the object's own) and takes link off the
- * list when that succeeded. */
-int weft_close(uint64_t handle, struct weft_link *link, void *mem);
+/* An object of a class with its struct fi_ops, not yet in the list of all objects; NULL without
+ * memory. weft_object_open ends its opening, whose result is rc: it frees the object, or enters
+ * the handle and the wait object and adds it to the list. Returns rc. weft_object_close closes
+ * the Go object, and if that succeeded this one. */
+void *weft_object_new(size_t fclass, void *context);
+int weft_object_open(void *object, int rc, const struct weft_opened *opened);
+int weft_object_close(struct fid *fid);
 
 /* The FI_GETWAIT and FI_GETWAITOBJ commands; others give -FI_ENOSYS. */
 int weft_wait_control(struct weft_wait_native *wait, int command, void *arg);
@@ -331,13 +280,5 @@ int weft_wait_prepare(struct weft_wait_native *wait, enum fi_wait_obj kind);
  * weft_now); -1 is for ever. */
 int64_t weft_now(void);
 int weft_time_left(int64_t start, int timeout);
-
-/* Tables of calls that an endpoint does not offer (nosys.c). */
-extern struct fi_ops_cm weft_nosys_cm;
-extern struct fi_ops_msg weft_nosys_msg;
-extern struct fi_ops_tagged weft_nosys_tagged;
-extern struct fi_ops_rma weft_nosys_rma;
-extern struct fi_ops_atomic weft_nosys_atomic;
-extern struct fi_ops_collective weft_nosys_collective;
 
 #endif

@@ -112,35 +112,22 @@ int weft_peer_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struc
 
 	if (!srx || !srx->owner_ops || srx->owner_ops->size < sizeof(struct weft_peer_srx_owner_ops))
 		return -FI_EINVAL;
-	o = calloc(1, sizeof(*o));
+	o = weft_ep_object(FI_CLASS_SRX_CTX, context);
 	if (!o)
 		return -FI_ENOMEM;
+	o->imported = srx;
+	o->fid.ops = &weft_rx_ops.base;
 	own.op_flags &= ~FI_PEER;
 	rc = add(srx);
+	if (!rc) {
+		rc = weftGoPeerRxOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, &own, srx, &opened);
+		if (rc)
+			weft_peer_srx_closed(srx);
+	}
+	rc = weft_object_open(o, rc, &opened);
 	if (rc)
-		goto free_obj;
-	rc = weftGoPeerRxOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, &own, srx, &opened);
-	if (rc)
-		goto remove;
-	o->handle = opened.handle;
-	o->imported = srx;
-	o->fid = (struct fid_ep){
-		.fid = { .fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &weft_srx_fi_ops },
-		.ops = &weft_rx_ops.base,
-		.cm = &weft_nosys_cm,
-		.msg = &weft_nosys_msg,
-		.rma = &weft_nosys_rma,
-		.tagged = &weft_nosys_tagged,
-		.atomic = &weft_nosys_atomic,
-		.collective = &weft_nosys_collective,
-	};
+		return rc;
 	srx->peer_ops = &peer_ops;
-	weft_object_add(&o->link, &o->fid.fid);
 	*ep = &o->fid;
 	return 0;
-remove:
-	weft_peer_srx_closed(srx);
-free_obj:
-	free(o);
-	return rc;
 }

@@ -57,13 +57,13 @@ int weft_atomic_args(struct weft_atomic_args *args, const struct fi_msg_atomic *
 		     const struct fi_msg_fetch *fetch, const struct fi_msg_compare *compare,
 		     uint64_t flags);
 
+/* The elements of a vector in all: what the remote side of the calls has that
+ * name one address. */
+size_t weft_ioc_sum(const struct fi_ioc *iov, size_t count);
+
 /* The size of an element; 0 for an unknown datatype, which Go refuses. */
 size_t weft_datatype_size(int datatype);
 
-int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
-		      struct fi_atomic_attr *attr, uint64_t flags);
-
 extern struct fi_ops_rma weft_ops_rma;
-extern struct fi_ops_atomic weft_ops_atomic;
 
 #endif

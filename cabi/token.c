@@ -9,33 +9,6 @@
 
 #define OBJ(o) ((struct weft_token_obj *)(o))
 
-static int object_close(struct fid *fid)
-{
-	struct weft_token_obj *o = OBJ(fid);
-
-	return weft_close(o->handle, &o->link, o);
-}
-
-/* Two tables alike, by which the two kinds of objects are known. */
-static struct fi_ops remote_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = object_close,
-	.bind = weft_no_bind,
-	.control = weft_no_control,
-	.ops_open = weft_no_ops_open,
-	.tostr = weft_tostr,
-	.ops_set = weft_no_ops_set,
-};
-static struct fi_ops list_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = object_close,
-	.bind = weft_no_bind,
-	.control = weft_no_control,
-	.ops_open = weft_no_ops_open,
-	.tostr = weft_tostr,
-	.ops_set = weft_no_ops_set,
-};
-
 /* The handle of an open endpoint, 0: it is none of weft's. */
 static uint64_t endpoint(const struct fid_ep *ep)
 {
@@ -61,30 +34,19 @@ static int token_text(const void *token, size_t len, char *text, size_t *size)
 	return weftGoTokenText((void *)token, len, text, size);
 }
 
-/* A C object for what Go has opened; without memory that is closed again. */
+/* A C object for what Go is to open; its table tells what it is. */
 static struct weft_token_obj *new_object(struct fi_ops *ops)
 {
-	struct weft_token_obj *o = calloc(1, sizeof(*o));
+	struct weft_token_obj *o = weft_object_new(FI_CLASS_UNSPEC, NULL);
 
-	if (o) {
-		o->fid.fclass = FI_CLASS_UNSPEC;
+	if (o)
 		o->fid.ops = ops;
-	}
 	return o;
-}
-
-/* Gives an object out, or frees it if rc says that it could not be opened. */
-static int give_out(struct weft_token_obj *o, int rc)
-{
-	if (rc)
-		free(o);
-	else
-		weft_object_add(&o->link, &o->fid);
-	return rc;
 }
 
 static int token_open(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote)
 {
+	struct weft_opened opened = { 0 };
 	struct weft_token_obj *o;
 	int rc;
 
@@ -92,10 +54,10 @@ static int token_open(struct fid_ep *ep, const void *token, size_t len, struct w
 		return weft_fork_refusal();
 	if (!endpoint(ep) || !remote || (!token && len))
 		return -FI_EINVAL;
-	o = new_object(&remote_fi_ops);
+	o = new_object(&weft_remote_fi_ops);
 	if (!o)
 		return -FI_ENOMEM;
-	rc = give_out(o, weftGoTokenOpen(endpoint(ep), (void *)token, len, &o->handle));
+	rc = weft_object_open(o, weftGoTokenOpen(endpoint(ep), (void *)token, len, &opened.handle), &opened);
 	if (!rc)
 		*remote = (struct weft_remote *)o;
 	return rc;
@@ -108,7 +70,7 @@ static int token_info(struct weft_remote *remote, struct weft_remote_info *info,
 
 	if (weft_forked())
 		return weft_fork_refusal();
-	if (!remote || remote->fid.ops != &remote_fi_ops || !info)
+	if (!remote || remote->fid.ops != &weft_remote_fi_ops || !info)
 		return -FI_EINVAL;
 	rc = weftGoTokenInfo(OBJ(remote)->handle, &all);
 	if (!rc)
@@ -123,7 +85,7 @@ static bool fit(const struct weft_local_piece *local, const struct weft_remote_p
 		size_t here = local[i].count ? local[i].count : 1;
 		size_t there = remote[i].count ? remote[i].count : 1;
 
-		if (!remote[i].remote || remote[i].remote->fid.ops != &remote_fi_ops || here != there ||
+		if (!remote[i].remote || remote[i].remote->fid.ops != &weft_remote_fi_ops || here != there ||
 		    local[i].len != remote[i].len)
 			return false;
 	}
@@ -134,6 +96,7 @@ static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
 		      const struct weft_remote_piece *remote, size_t count, uint64_t flags,
 		      struct weft_list **list)
 {
+	struct weft_opened opened = { 0 };
 	struct weft_token_obj *o;
 	int rc;
 
@@ -143,11 +106,12 @@ static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
 		return -FI_EBADFLAGS;
 	if (!endpoint(ep) || !local || !remote || !list || count > WEFT_LIST_MAX || !fit(local, remote, count))
 		return -FI_EINVAL;
-	o = new_object(&list_fi_ops);
+	o = new_object(&weft_list_fi_ops);
 	if (!o)
 		return -FI_ENOMEM;
-	rc = give_out(o, weftGoTokenList(endpoint(ep), (struct weft_local_piece *)local,
-					 (struct weft_remote_piece *)remote, count, &o->handle));
+	rc = weftGoTokenList(endpoint(ep), (struct weft_local_piece *)local, (struct weft_remote_piece *)remote,
+			     count, &opened.handle);
+	rc = weft_object_open(o, rc, &opened);
 	if (!rc)
 		*list = (struct weft_list *)o;
 	return rc;
@@ -158,7 +122,7 @@ static ssize_t token_post(struct weft_list *list, uint32_t op, const void *picks
 {
 	if (weft_forked())
 		return weft_fork_refusal();
-	if (!list || list->fid.ops != &list_fi_ops || op & ~(WEFT_READ | WEFT_PICK_BITS) ||
+	if (!list || list->fid.ops != &weft_list_fi_ops || op & ~(WEFT_READ | WEFT_PICK_BITS) ||
 	    count > WEFT_LIST_MAX || (!picks && count))
 		return -FI_EINVAL;
 	return weftGoTokenPost(OBJ(list)->handle, op, (void *)picks, count, flags, context);

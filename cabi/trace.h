@@ -22,10 +22,12 @@ enum weft_trace_role {
 	WEFT_TRACE_READERR, /* (cq, entry, flags): ends one that failed */
 };
 
-/* WEFT_TRACED begins a function, which has been declared, with an instruction that
- * does nothing. The kernel runs that by itself when a probe lies on it; most others
- * it has the processor run alone, with a second trap, which takes ten times as long. */
-#define WEFT_TRACED(function) extern __typeof__(function) function __attribute__((patchable_function_entry(1)))
+/* Begins a function with an instruction that does nothing. The kernel runs that by itself when a probe lies on it;
+ * most others it has the processor run alone, with a second trap, which takes ten times as long. */
+#define WEFT_TRACE_ENTRY __attribute__((patchable_function_entry(1)))
+
+/* The same for a function that has been declared. */
+#define WEFT_TRACED(function) extern __typeof__(function) function WEFT_TRACE_ENTRY
 
 struct weft_trace_point {
 	char name[24];           /* of libfabric's call, ended by a zero */

@@ -12,17 +12,19 @@ int weft_wait_prepare(struct weft_wait_native *wait, enum fi_wait_obj kind)
 {
 	int rc;
 
-	wait->kind = kind;
 	wait->fd = -1;
-	if (kind != FI_WAIT_MUTEX_COND)
-		return 0;
-	rc = pthread_mutex_init(&wait->mutex, NULL);
-	if (rc)
-		return -rc;
-	rc = pthread_cond_init(&wait->cond, NULL);
-	if (rc)
-		pthread_mutex_destroy(&wait->mutex);
-	return -rc;
+	if (kind == FI_WAIT_MUTEX_COND) {
+		rc = pthread_mutex_init(&wait->mutex, NULL);
+		if (rc)
+			return -rc;
+		rc = pthread_cond_init(&wait->cond, NULL);
+		if (rc) {
+			pthread_mutex_destroy(&wait->mutex);
+			return -rc;
+		}
+	}
+	wait->kind = kind;
+	return 0;
 }
 
 void weft_wait_destroy(struct weft_wait_native *wait)

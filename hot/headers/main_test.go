@@ -19,7 +19,7 @@ func TestCommitted(t *testing.T) {
 	}
 	for _, o := range all {
 		if got, err := os.ReadFile(filepath.Join(root, o.path)); err != nil || !bytes.Equal(got, o.text) {
-			t.Errorf("%s is not what package hot makes; run make layouts (%v)", o.path, err)
+			t.Errorf("%s is not what package hot makes; run make generate (%v)", o.path, err)
 		}
 	}
 }

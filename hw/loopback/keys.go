@@ -146,13 +146,8 @@ func (e *Endpoint) claim(key hw.RemoteKey, addr, n uint64, right uint32) (c *hot
 	if entry >= table.Count {
 		return nil, 0, hw.ErrKey
 	}
-	self := &e.iface.host.self
-	c, index := table.Claim(entry, self.pid, self.start, e.claimHint.Load())
-	if c == nil {
+	if c = e.takeClaim(entry); c == nil {
 		return nil, 0, hw.ErrNoResource
-	}
-	if e.claimHint.Load() != index {
-		e.claimHint.Store(index)
 	}
 	at, ok := outbound.Locate(table.Entry(entry), key[keyState], addr, n, right)
 	if !ok {
@@ -160,4 +155,14 @@ func (e *Endpoint) claim(key hw.RemoteKey, addr, n uint64, right uint32) (c *hot
 		return nil, 0, hw.ErrKey
 	}
 	return c, at, nil
+}
+
+// takeClaim claims an entry with any claim that is free, nil if none is.
+func (e *Endpoint) takeClaim(entry uint32) *hot.Claim {
+	self := &e.iface.host.self
+	c, index := e.keys().Claim(entry, self.pid, self.start, e.claimHint.Load())
+	if c != nil && e.claimHint.Load() != index {
+		e.claimHint.Store(index)
+	}
+	return c
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/loopback/outbound"
 )
 
 // An operation on pieces is one system call for as many of them as are in a few
@@ -79,7 +80,7 @@ type claimSet struct {
 
 func (s *claimSet) release() {
 	for i := range s.used {
-		releaseClaim(s.regions[i].claim)
+		outbound.Release(s.regions[i].claim)
 	}
 }
 
@@ -148,7 +149,7 @@ func (e *Endpoint) claimRegion(r *pieceRegion, name uint64, right uint32) error 
 	r.base, r.len = atomic.LoadUint64(&k.Base), atomic.LoadUint64(&k.Len)
 	r.shift = atomic.LoadUint64(&k.Addr) - r.base
 	if state != key[keyState] || atomic.LoadUint32(&k.Access)&right != right || atomic.LoadUint64(&k.State) != state {
-		releaseClaim(c)
+		outbound.Release(c)
 		return hw.ErrKey
 	}
 	r.name, r.claim = name, c

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCommitted holds the committed files to the tables.
+func TestCommitted(t *testing.T) {
+	all, err := generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range all {
+		if got, err := os.ReadFile(filepath.Join("../..", o.path)); err != nil || !bytes.Equal(got, o.text) {
+			t.Errorf("%s is not what cabi/shims makes; run make generate (%v)", o.path, err)
+		}
+	}
+}
+
+// TestChecks shows what becomes of a row that calls Go.
+func TestChecks(t *testing.T) {
+	kinds, err := parseOps("table eq\nssize_t write(struct fid_eq *eq, const void *buf, size_t len, void *to, size_t *n)\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := parseTables("t eq obj\n\twrite > f buf[len] to[*n]\n", kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	call(&b, tables[0], &kinds[0].ops[0], tables[0].entries["write"])
+	want := "\tif ((!buf && len) || !n || (!to && *n))\n\t\treturn -FI_EINVAL;\n\treturn f(WEFT_OBJ(eq, struct obj)->handle, (void *)buf, len, to, n);\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("%s", b.String())
+	}
+}
+
+// TestBadTables gives rows that are refused.
+func TestBadTables(t *testing.T) {
+	kinds, err := parseOps(opsText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"t nothing\n", "t eq\n\tfly = f\n", "t eq\n\tread\n", "t eq\n\tread > f\n", "\tread = f\n", "t eq o\n\tread = f g\n"} {
+		if _, err := parseTables(text, kinds); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// tablesHeader declares the tables, their types and the functions in them.
+func tablesHeader(kinds []*kind, tables []*table) []byte {
+	var b bytes.Buffer
+	file(&b, "The tables of functions of libfabric's objects, and what stands in them.")
+	b.WriteString("#ifndef WEFT_TABLES_GEN_H\n#define WEFT_TABLES_GEN_H\n\n#include <rdma/fabric.h>\n#include <rdma/fi_atomic.h>\n" +
+		"#include <rdma/fi_cm.h>\n#include <rdma/fi_collective.h>\n#include <rdma/fi_domain.h>\n#include <rdma/fi_endpoint.h>\n" +
+		"#include <rdma/fi_eq.h>\n#include <rdma/fi_rma.h>\n#include <rdma/fi_tagged.h>\n\n#include \"trace.h\"\n\n" +
+		"/* Tables that have grown since libfabric 1.17. The size of a table is that of the whole one, so callers of any version\n" +
+		" * find the members that they know. */\n")
+	for _, k := range kinds {
+		if !k.grown() {
+			continue
+		}
+		fmt.Fprintf(&b, "struct weft_ops_%s {\n\tstruct fi_ops_%s base;\n", k.name, k.name)
+		for i := range k.ops {
+			if o := &k.ops[i]; o.later {
+				fmt.Fprintf(&b, "\t%s;\n", o.declare("(*"+o.name+")", true))
+			}
+		}
+		b.WriteString("};\n")
+	}
+	b.WriteString("\n")
+	for _, t := range tables {
+		fmt.Fprintf(&b, "extern %s %s;\n", t.kind.ctype(), t.name)
+	}
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "extern %s weft_forked_%s;\n", k.ctype(), k.name)
+	}
+	b.WriteString("\n")
+	done := map[string]bool{}
+	for _, t := range tables {
+		for i := range t.kind.ops {
+			o := &t.kind.ops[i]
+			f := t.entry(o).function
+			if f == "" || done[f] {
+				continue
+			}
+			done[f] = true
+			traced := ""
+			if isTraced(t.name, o.name) {
+				traced = " WEFT_TRACE_ENTRY"
+			}
+			fmt.Fprintf(&b, "%s%s;\n", o.declare(f, true), traced)
+		}
+	}
+	b.WriteString("\n#endif\n")
+	return b.Bytes()
+}
+
+// initializer writes a table whose members function names.
+func initializer(b *bytes.Buffer, k *kind, name string, function func(o *op) string) {
+	fmt.Fprintf(b, "\n%s %s = {\n", k.ctype(), name)
+	indent := "\t"
+	if k.grown() {
+		b.WriteString("\t.base = {\n")
+		indent = "\t\t"
+	}
+	fmt.Fprintf(b, "%s.size = sizeof(%s),\n", indent, k.ctype())
+	for i := range k.ops {
+		o := &k.ops[i]
+		if o.later && indent == "\t\t" {
+			b.WriteString("\t},\n")
+			indent = "\t"
+		}
+		fmt.Fprintf(b, "%s.%s = %s,\n", indent, o.name, function(o))
+	}
+	b.WriteString("};\n")
+}
+
+// tablesSource defines the tables and the functions that nobody wrote.
+func tablesSource(kinds []*kind, tables []*table) []byte {
+	var b bytes.Buffer
+	file(&b, "The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline functions\n"+
+		" * call through most of them unchecked.", "collective.h", "connected.h", "goapi.h", "hotpath.h", "rma.h", "work.h")
+	r := refusals{}
+	for _, t := range tables {
+		names := map[string]string{}
+		for i := range t.kind.ops {
+			o := &t.kind.ops[i]
+			e := t.entry(o)
+			switch {
+			case e.function != "":
+				names[o.name] = e.function
+			case e.result != "":
+				names[o.name] = r.write(&b, o, e.result)
+			default:
+				names[o.name] = t.name + "_" + o.name
+				call(&b, t, o, e)
+			}
+		}
+		initializer(&b, t.kind, t.name, func(o *op) string { return names[o.name] })
+	}
+	return b.Bytes()
+}
+
+// refusals are functions that return one value, by prototype and value.
+type refusals map[string]string
+
+// write returns the name of such a function, which it writes if there is none yet.
+func (r refusals) write(b *bytes.Buffer, o *op, result string) string {
+	key := o.declare("", false) + result
+	if name := r[key]; name != "" {
+		return name
+	}
+	name := fmt.Sprintf("refuse%d_%s", len(r), o.name)
+	r[key] = name
+	fmt.Fprintf(b, "\nstatic %s { return %s; }\n", o.declare(name, false), result)
+	return name
+}
+
+var lengthCheck = regexp.MustCompile(`^(\w+)\[(\*?)(\w+)\]$`)
+
+// call writes a function that checks its arguments and passes them to Go. A check is the name of what must not be NULL;
+// or BUF[LEN], which may be NULL if LEN is 0, and LEN may be a pointer.
+func call(b *bytes.Buffer, t *table, o *op, e entry) {
+	traced := ""
+	if isTraced(t.name, o.name) {
+		traced = "WEFT_TRACE_ENTRY "
+	}
+	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced, o.declare(t.name+"_"+o.name, true))
+	var bad []string
+	for _, c := range e.checks {
+		switch m := lengthCheck.FindStringSubmatch(c); {
+		case m == nil:
+			bad = append(bad, "!"+c)
+		case m[2] != "":
+			bad = append(bad, "!"+m[3], fmt.Sprintf("(!%s && *%s)", m[1], m[3]))
+		default:
+			bad = append(bad, fmt.Sprintf("(!%s && %s)", m[1], m[3]))
+		}
+	}
+	if len(bad) > 0 {
+		fmt.Fprintf(b, "\tif (%s)\n\t\treturn -FI_EINVAL;\n", strings.Join(bad, " || "))
+	}
+	args := []string{fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", o.params[0].name, t.object)}
+	for _, p := range o.params[1:] {
+		a := p.name
+		if rest, ok := strings.CutPrefix(p.typ, "const "); ok {
+			a = "(" + rest + ")" + a
+		}
+		args = append(args, a)
+	}
+	fmt.Fprintf(b, "\treturn %s(%s);\n}\n", e.goName, strings.Join(args, ", "))
+}
+
+// forkedSource defines the tables for objects that a forked process inherits.
+func forkedSource(kinds []*kind) []byte {
+	var b bytes.Buffer
+	file(&b, "The tables that refuse every call in a forked process (fork.c says why).", "forked.h")
+	r := refusals{}
+	for _, k := range kinds {
+		names := map[string]string{}
+		for i := range k.ops {
+			o := &k.ops[i]
+			switch f := forkedMembers[k.name+"."+o.name]; {
+			case f == "":
+				names[o.name] = r.write(&b, o, "weft_fork_refusal()")
+			case f[0] == '-':
+				names[o.name] = r.write(&b, o, f)
+			default:
+				names[o.name] = f
+			}
+		}
+		initializer(&b, k, "weft_forked_"+k.name, func(o *op) string { return names[o.name] })
+	}
+	return b.Bytes()
+}
+
+// forkedMembers are the members that do something else in a forked process.
+var forkedMembers = map[string]string{
+	"fid.ops_open": "-FI_ENOSYS", "fid.tostr": "weft_tostr", "fid.ops_set": "-FI_ENOSYS",
+	"av.straddr": "weft_forked_straddr", "cq.strerror": "weft_cq_strerror", "eq.strerror": "weft_eq_strerror",
+	"cntr.read": "weft_forked_cntr_read", "cntr.readerr": "weft_forked_cntr_readerr",
+}
+
+// isTraced tells whether "weft trace" follows a member of a table.
+func isTraced(table, member string) bool {
+	return slices.ContainsFunc(points, func(p point) bool { return p.table == table && p.member == member })
+}
