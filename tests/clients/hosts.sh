@@ -38,7 +38,8 @@ build() {
 	fi
 }
 
-start_java() { java -Xmx200m -cp "$work" Host "$work/libjni.so" "$@"; }
+# With its checks the JVM looks now and then whether its signal handlers are as it left them.
+start_java() { java -Xcheck:jni -Xmx200m -cp "$work" Host "$work/libjni.so" "$@"; }
 start_python() { /usr/bin/python3 tests/hosts/host.py "$work/libhost.so" "$@"; }
 start_go() { "$work/gohost" "$@"; }
 
@@ -65,7 +66,9 @@ meet() {
 		wait "$pid" || status=$?
 	done
 	cat "$work"/out.* >"$work/log"
-	if ((status == 0)) && [ "$(grep -c ': passed as' "$work/log")" = $# ]; then
+	if grep -q 'Handler was modified' "$work/log"; then
+		not_ok "$name: the JVM's signal handlers are left alone" "$work/log"
+	elif ((status == 0)) && [ "$(grep -c ': passed as' "$work/log")" = $# ]; then
 		ok "$name"
 	else
 		echo "status $status" >>"$work/log"
