@@ -133,10 +133,15 @@ man:
 	$(GO) run ./cabi/loader/table > build/table.h
 	mv build/table.h cabi/loader/table.h
 
-## make generate   include/weft from package hot, cabi/*_gen.* from cabi/shims
+## make generate   include/weft from package hot, cabi/*_gen.* from cabi/shims, tests/cassini/layout.def for C and Go
 generate:
 	$(GO) run ./hot/headers .
 	$(GO) run ./cabi/shims .
+	@mkdir -p build hw/cxi/internal/wire
+	for f in layout.h values.h layout.go values.go; do \
+		$(GO) run ./tests/cassini/layout tests/cassini/layout.def $$f > build/$$f || exit 1; done
+	mv build/layout.h build/values.h tests/cassini/
+	mv build/layout.go build/values.go hw/cxi/internal/wire/
 
 ## make fuzz       every fuzz test for a few seconds
 fuzz:
