@@ -6,13 +6,13 @@
 #define CASSINI_LAYOUT_H
 
 /* the first byte of every command */
-#define COMMAND_SIZE 1
+#define COMMAND_BYTES 1
 #define COMMAND_TYPE 0, 2
 #define COMMAND_SIZE 2, 2
 #define COMMAND_OPCODE 4, 4
 
 /* written by the NIC at the start of a command ring */
-#define CMDQ_STATUS_SIZE 8
+#define CMDQ_STATUS_BYTES 8
 #define CMDQ_STATUS_RD_PTR 0, 16
 #define CMDQ_STATUS_NUM_WRITE_CMDS_REJECTED 16, 16
 #define CMDQ_STATUS_FAIL_COMMAND 32, 8
@@ -22,19 +22,19 @@
 #define CMDQ_STATUS_LL_DISABLED 63, 1
 
 /* head of inline puts and atomics without matching */
-#define INLINE_HEAD_SIZE 16
+#define INLINE_HEAD_BYTES 16
 #define INLINE_HEAD_LENGTH 8, 8
 #define INLINE_HEAD_DFA 32, 32
 #define INLINE_HEAD_REMOTE_OFFSET 64, 56
 
 /* follows inline_head in the 32-byte form */
-#define INLINE_ATOMIC_SMALL_SIZE 16
+#define INLINE_ATOMIC_SMALL_BYTES 16
 #define INLINE_ATOMIC_SMALL_AMO_OP 0, 4
 #define INLINE_ATOMIC_SMALL_AMO_TYPE 8, 4
 #define INLINE_ATOMIC_SMALL_OP1_WORD1 64, 64
 
 /* inline atomic in its 64-byte form */
-#define INLINE_ATOMIC_SIZE 64
+#define INLINE_ATOMIC_BYTES 64
 #define INLINE_ATOMIC_LOCAL_ADDR 128, 57
 #define INLINE_ATOMIC_ATOMIC_OP 192, 4
 #define INLINE_ATOMIC_ATOMIC_TYPE 200, 4
@@ -45,7 +45,7 @@
 #define INLINE_ATOMIC_OP2_WORD2 448, 64
 
 /* head of an inline message to a matching list */
-#define INLINE_MESSAGE_SIZE 32
+#define INLINE_MESSAGE_BYTES 32
 #define INLINE_MESSAGE_LENGTH 8, 8
 #define INLINE_MESSAGE_DFA 32, 32
 #define INLINE_MESSAGE_MATCH_BITS 64, 64
@@ -53,7 +53,7 @@
 #define INLINE_MESSAGE_USER_PTR 192, 64
 
 /* state for the inline commands that follow it */
-#define CSTATE_SIZE 32
+#define CSTATE_BYTES 32
 #define CSTATE_LENGTH 8, 8
 #define CSTATE_WRITE_LAC 16, 3
 #define CSTATE_EVENT_SEND_DISABLE 19, 1
@@ -74,7 +74,7 @@
 #define CSTATE_EQ 240, 11
 
 /* put or get without matching */
-#define DMA_NOMATCH_SIZE 32
+#define DMA_NOMATCH_BYTES 32
 #define DMA_NOMATCH_INDEX_EXT 8, 5
 #define DMA_NOMATCH_LAC 16, 3
 #define DMA_NOMATCH_EVENT_SEND_DISABLE 19, 1
@@ -96,7 +96,7 @@
 #define DMA_NOMATCH_EQ 240, 11
 
 /* put, get or rendezvous put */
-#define DMA_SIZE 64
+#define DMA_BYTES 64
 #define DMA_INDEX_EXT 8, 5
 #define DMA_LAC 16, 3
 #define DMA_EVENT_SEND_DISABLE 19, 1
@@ -124,7 +124,7 @@
 #define DMA_USER_PTR 448, 64
 
 /* atomic with operands in memory */
-#define DMA_ATOMIC_SIZE 96
+#define DMA_ATOMIC_BYTES 96
 #define DMA_ATOMIC_INDEX_EXT 8, 5
 #define DMA_ATOMIC_LAC 16, 3
 #define DMA_ATOMIC_EVENT_SEND_DISABLE 19, 1
@@ -157,7 +157,7 @@
 #define DMA_ATOMIC_OP2_WORD2 704, 64
 
 /* counter and triggered commands; a triggered command is embedded at byte 24 */
-#define COUNTER_SIZE 24
+#define COUNTER_BYTES 24
 #define COUNTER_CT 16, 11
 #define COUNTER_TRIG_CT 32, 11
 #define COUNTER_EQ 48, 11
@@ -168,11 +168,11 @@
 #define COUNTER_THRESHOLD 128, 48
 
 /* commands about the command queue itself */
-#define CMDQ_SIZE 64
+#define CMDQ_BYTES 64
 #define CMDQ_LCID 32, 4
 
 /* append, search and unlink */
-#define TARGET_SIZE 64
+#define TARGET_BYTES 64
 #define TARGET_PTL_LIST 8, 2
 #define TARGET_PTLTE_INDEX 16, 11
 #define TARGET_EVENT_CT_BYTES 32, 1
@@ -202,14 +202,14 @@
 #define TARGET_IGNORE_BITS 384, 64
 
 /* changes the state of a portal table entry */
-#define SET_STATE_SIZE 64
+#define SET_STATE_BYTES 64
 #define SET_STATE_PTLTE_STATE 8, 3
 #define SET_STATE_PTLTE_INDEX 16, 11
 #define SET_STATE_CURRENT_ADDR 64, 57
 #define SET_STATE_DROP_COUNT 128, 24
 
 /* the first 64 bytes of an event queue */
-#define EQ_STATUS_SIZE 64
+#define EQ_STATUS_BYTES 64
 #define EQ_STATUS_TIMESTAMP_NS_CPY 0, 30
 #define EQ_STATUS_TIMESTAMP_SEC_CPY 64, 48
 #define EQ_STATUS_THLD_STS 112, 1
@@ -224,7 +224,7 @@
 #define EQ_STATUS_TIMESTAMP_SEC 448, 48
 
 /* acknowledgement, reply or send */
-#define EVENT_INITIATOR_SIZE 16
+#define EVENT_INITIATOR_BYTES 16
 #define EVENT_INITIATOR_USER_PTR 0, 64
 #define EVENT_INITIATOR_MLENGTH 64, 32
 #define EVENT_INITIATOR_PTL_LIST 96, 2
@@ -236,7 +236,7 @@
 #define EVENT_INITIATOR_RETURN_CODE 120, 6
 
 /* the same with a timestamp */
-#define EVENT_INITIATOR_LONG_SIZE 32
+#define EVENT_INITIATOR_LONG_BYTES 32
 #define EVENT_INITIATOR_LONG_USER_PTR 0, 64
 #define EVENT_INITIATOR_LONG_MLENGTH 64, 32
 #define EVENT_INITIATOR_LONG_PTL_LIST 96, 2
@@ -250,7 +250,7 @@
 #define EVENT_INITIATOR_LONG_RETURN_CODE 248, 6
 
 /* the same in 32 bytes */
-#define EVENT_TARGET_SIZE 32
+#define EVENT_TARGET_BYTES 32
 #define EVENT_TARGET_HEADER_DATA 0, 64
 #define EVENT_TARGET_INITIATOR 64, 32
 #define EVENT_TARGET_PTLTE_INDEX 96, 11
@@ -265,7 +265,7 @@
 #define EVENT_TARGET_RETURN_CODE 248, 6
 
 /* event of a portal table entry */
-#define EVENT_TARGET_LONG_SIZE 64
+#define EVENT_TARGET_LONG_BYTES 64
 #define EVENT_TARGET_LONG_HEADER_DATA 0, 64
 #define EVENT_TARGET_LONG_INITIATOR 64, 32
 #define EVENT_TARGET_LONG_PTLTE_INDEX 96, 11
@@ -293,7 +293,7 @@
 #define EVENT_TARGET_LONG_RETURN_CODE 504, 6
 
 /* a triggered event fired */
-#define EVENT_TRIGGERED_SIZE 16
+#define EVENT_TRIGGERED_BYTES 16
 #define EVENT_TRIGGERED_THRESHOLD 0, 48
 #define EVENT_TRIGGERED_CT_HANDLE 64, 11
 #define EVENT_TRIGGERED_EVENT_SIZE 112, 2
@@ -301,7 +301,7 @@
 #define EVENT_TRIGGERED_RETURN_CODE 120, 6
 
 /* the same with a timestamp */
-#define EVENT_TRIGGERED_LONG_SIZE 32
+#define EVENT_TRIGGERED_LONG_BYTES 32
 #define EVENT_TRIGGERED_LONG_THRESHOLD 0, 48
 #define EVENT_TRIGGERED_LONG_CT_HANDLE 64, 11
 #define EVENT_TRIGGERED_LONG_EVENT_SIZE 112, 2
@@ -311,7 +311,7 @@
 #define EVENT_TRIGGERED_LONG_RETURN_CODE 248, 6
 
 /* a command that the NIC refuses */
-#define EVENT_COMMAND_FAILURE_SIZE 16
+#define EVENT_COMMAND_FAILURE_BYTES 16
 #define EVENT_COMMAND_FAILURE_CQ_ID 0, 10
 #define EVENT_COMMAND_FAILURE_IS_TARGET 10, 1
 #define EVENT_COMMAND_FAILURE_FAIL_LOC 16, 16
@@ -321,7 +321,7 @@
 #define EVENT_COMMAND_FAILURE_RETURN_CODE 120, 6
 
 /* periodic timestamp */
-#define EVENT_TIMESTAMP_SIZE 16
+#define EVENT_TIMESTAMP_BYTES 16
 #define EVENT_TIMESTAMP_TIMESTAMP_NS 0, 30
 #define EVENT_TIMESTAMP_TIMESTAMP_SEC 64, 48
 #define EVENT_TIMESTAMP_EVENT_SIZE 112, 2
@@ -329,31 +329,31 @@
 #define EVENT_TIMESTAMP_RETURN_CODE 120, 6
 
 /* value of a counter in memory */
-#define COUNTER_WRITEBACK_SIZE 8
+#define COUNTER_WRITEBACK_BYTES 8
 #define COUNTER_WRITEBACK_CT_SUCCESS 0, 48
 #define COUNTER_WRITEBACK_CT_FAILURE 48, 7
 #define COUNTER_WRITEBACK_CT_WRITEBACK 63, 1
 
 /* destination of a command */
-#define FABRIC_ADDRESS_SIZE 4
+#define FABRIC_ADDRESS_BYTES 4
 #define FABRIC_ADDRESS_ENDPOINT_DEFINED 0, 12
 #define FABRIC_ADDRESS_NID 12, 20
 
 /* destination of a collective */
-#define FABRIC_MULTICAST_SIZE 4
+#define FABRIC_MULTICAST_BYTES 4
 #define FABRIC_MULTICAST_ACTION 0, 3
 #define FABRIC_MULTICAST_MULTICAST_ID 3, 13
 #define FABRIC_MULTICAST_REDUCTION_ID 18, 3
 #define FABRIC_MULTICAST_FORMAT 23, 9
 
 /* in the initiator word of a STATE_CHANGE event */
-#define STATE_CHANGE_SIZE 4
+#define STATE_CHANGE_BYTES 4
 #define STATE_CHANGE_PTLTE_STATE 0, 3
 #define STATE_CHANGE_SC_REASON 8, 4
 #define STATE_CHANGE_SC_NIC_AUTO 16, 1
 
 /* packet header, common part */
-#define PACKET_FABRIC_SIZE 20
+#define PACKET_FABRIC_BYTES 20
 #define PACKET_FABRIC_IHL 0, 4
 #define PACKET_FABRIC_VER 4, 4
 #define PACKET_FABRIC_ECN 8, 2
@@ -370,7 +370,7 @@
 #define PACKET_FABRIC_DFA 128, 32
 
 /* packet header of an unrestricted put */
-#define PACKET_PUT_SIZE 43
+#define PACKET_PUT_BYTES 43
 #define PACKET_PUT_OPCODE 0, 4
 #define PACKET_PUT_VER_PKT_TYPE 4, 3
 #define PACKET_PUT_REQ_NOT_RSP 7, 1
@@ -398,7 +398,7 @@
 #define PACKET_PUT_EG_LEN_LOW 340, 4
 
 /* packet header of a small message */
-#define PACKET_MESSAGE_SIZE 29
+#define PACKET_MESSAGE_BYTES 29
 #define PACKET_MESSAGE_OPCODE 0, 4
 #define PACKET_MESSAGE_VER_PKT_TYPE 4, 3
 #define PACKET_MESSAGE_REQ_NOT_RSP 7, 1
@@ -419,7 +419,7 @@
 #define PACKET_MESSAGE_SRC_ERROR 231, 1
 
 /* software state of an event queue, written to its page */
-#define EQ_STATE_SIZE 8
+#define EQ_STATE_BYTES 8
 #define EQ_STATE_RD_PTR 0, 26
 #define EQ_STATE_READING_BUFFER_B 31, 1
 #define EQ_STATE_EVENT_INT_DISABLE 32, 1
@@ -427,7 +427,7 @@
 #define EQ_STATE_EVENT_DROP_SEQ_NO 40, 1
 
 /* user pointer of the reply to a get that the NIC issued for a rendezvous */
-#define RENDEZVOUS_USER_PTR_SIZE 8
+#define RENDEZVOUS_USER_PTR_BYTES 8
 #define RENDEZVOUS_USER_PTR_SRC_NID 0, 20
 #define RENDEZVOUS_USER_PTR_SRC_PID 20, 9
 #define RENDEZVOUS_USER_PTR_PTLTE_INDEX 29, 11
@@ -435,7 +435,7 @@
 #define RENDEZVOUS_USER_PTR_BUFFER_ID 48, 16
 
 /* match bits of that get */
-#define RENDEZVOUS_MATCH_BITS_SIZE 8
+#define RENDEZVOUS_MATCH_BITS_BYTES 8
 #define RENDEZVOUS_MATCH_BITS_RENDEZVOUS_ID 0, 8
 #define RENDEZVOUS_MATCH_BITS_TRANSACTION_TYPE 8, 4
 #define RENDEZVOUS_MATCH_BITS_MATCH_BITS 48, 16

@@ -164,7 +164,7 @@ func WriteC(groups []Group, enums bool) []byte {
 			b.WriteString("};\n")
 			continue
 		}
-		fmt.Fprintf(&b, "#define %s_SIZE %d\n", up, g.Size)
+		fmt.Fprintf(&b, "#define %s_BYTES %d\n", up, g.Size)
 		for _, f := range g.Fields {
 			fmt.Fprintf(&b, "#define %s_%s %d, %d\n", up, strings.ToUpper(f.Name), f.Bit, f.Width)
 		}

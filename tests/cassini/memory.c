@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Memory that the NIC may access. A region's IOVA differs from its address, and the LACs of a LNI go
+ * round, so that nothing works which takes one for the other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "nic.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static unsigned int next_id = 1;
+static long maps;
+
+/* populate does what pinning does: the pages are there, and may be written where the NIC shall. */
+static int populate(uint64_t va, size_t len, uint32_t flags)
+{
+	int how = flags & MAP_NIC_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (!(flags & MAP_PIN) || flags & (MAP_DEVICE | MAP_ATS))
+		return 0;
+	if (!madvise((void *)va, len, how) || errno == EINVAL)
+		return 0;
+	return -EFAULT;
+}
+
+/* fork_safe keeps pinned pages out of children, or lets them in again. */
+static void fork_safe(struct region *r, int advice)
+{
+	if (getenv("CXI_FORK_SAFE") && r->flags & MAP_PIN && !(r->flags & MAP_DEVICE))
+		madvise((void *)r->pub.va, r->pub.len, advice);
+}
+
+/* insert keeps the regions of a context in order of their IOVAs, which grow but for ATS. */
+static bool insert(struct context *c, struct region *r)
+{
+	unsigned int i;
+
+	if (c->count == c->room) {
+		unsigned int room = c->room ? 2 * c->room : 16;
+		struct region **more = realloc(c->regions, room * sizeof *more);
+
+		if (!more)
+			return false;
+		c->regions = more;
+		c->room = room;
+	}
+	for (i = c->count; i && c->regions[i - 1]->pub.iova > r->pub.iova; i--)
+		c->regions[i] = c->regions[i - 1];
+	c->regions[i] = r;
+	c->count++;
+	return true;
+}
+
+/* place gives a region its LAC and IOVA. ATS takes addresses as they are, with a LAC of its own. */
+static bool place(struct lni *l, struct region *r)
+{
+	unsigned int lacs = (unsigned int)set.lacs;
+	struct context *c;
+
+	if (!lacs)
+		return false;
+	if (r->flags & MAP_ATS) {
+		r->pub.lac = (uint8_t)(lacs - 1);
+		r->pub.iova = r->pub.va;
+	} else {
+		r->pub.lac = (uint8_t)(l->next_lac++ % lacs);
+		c = &l->contexts[r->pub.lac];
+		r->pub.iova = c->next;
+		c->next += r->pub.len + 16 * PAGE;
+	}
+	return insert(&l->contexts[r->pub.lac], r);
+}
+
+API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, struct md_hints *hints, struct md **md)
+{
+	struct lni *l = (struct lni *)lni;
+	struct region *r;
+	int rc;
+
+	if (!l || !md || flags & ~MAP_KNOWN || !(flags & (MAP_NIC_READ | MAP_NIC_WRITE)) || (!len && !(flags & MAP_ATS)))
+		return -EINVAL;
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return -ENOMEM;
+	r->lni = l;
+	r->flags = flags;
+	r->pub.va = (uint64_t)va & ~(uint64_t)(PAGE - 1);
+	r->pub.len = (((uint64_t)va + len + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - r->pub.va;
+	r->pub.page_shift = hints && hints->page_shift ? hints->page_shift : 12;
+	r->pub.huge_shift = 21;
+	rc = populate(r->pub.va, r->pub.len, flags);
+	if (!rc) {
+		nic_lock();
+		if (++maps == set.map_fails || !place(l, r))
+			rc = -ENOMEM;
+		else
+			l->users++;
+		r->pub.id = next_id++;
+		nic_unlock();
+	}
+	if (rc) {
+		free(r);
+		return rc;
+	}
+	fork_safe(r, MADV_DONTFORK);
+	*md = &r->pub;
+	return 0;
+}
+
+API int cxil_unmap(struct md *md)
+{
+	struct region *r = (struct region *)md;
+	struct context *c;
+
+	if (!r)
+		return -EINVAL;
+	nic_lock();
+	c = &r->lni->contexts[r->pub.lac];
+	for (unsigned int i = 0; i < c->count; i++)
+		if (c->regions[i] == r) {
+			memmove(c->regions + i, c->regions + i + 1, (c->count - i - 1) * sizeof *c->regions);
+			c->count--;
+			break;
+		}
+	r->lni->users--;
+	nic_unlock();
+	fork_safe(r, MADV_DOFORK);
+	free(r);
+	return 0;
+}
+
+/* region_find returns the region that has len bytes at an IOVA, or NULL. */
+struct region *region_find(struct lni *l, unsigned int lac, uint64_t iova, uint64_t len)
+{
+	struct context *c = &l->contexts[lac % LIMIT_LACS];
+	unsigned int low = 0, high = c->count;
+
+	while (low < high) {
+		unsigned int mid = (low + high) / 2;
+
+		if (c->regions[mid]->pub.iova <= iova)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low)
+		return NULL;
+	struct md *m = &c->regions[low - 1]->pub;
+
+	return iova - m->iova <= m->len && len <= m->len - (iova - m->iova) ? c->regions[low - 1] : NULL;
+}
+
+uint8_t *translate(struct lni *l, unsigned int lac, uint64_t iova, uint64_t len, bool write, uint8_t *rc)
+{
+	struct region *r = region_find(l, lac, iova, len);
+
+	if (!r) {
+		*rc = RC_NO_TRANSLATION;
+		return NULL;
+	}
+	if (!(r->flags & (write ? MAP_NIC_WRITE : MAP_NIC_READ))) {
+		*rc = RC_PAGE_PERM_ERROR;
+		return NULL;
+	}
+	*rc = RC_OK;
+	return (uint8_t *)(r->pub.va + (iova - r->pub.iova));
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Services: who may use which VNIs, traffic classes and resources.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "nic.h"
+
+void services_init(struct nic *n)
+{
+	struct service *s = &n->services[DEFAULT_SERVICE];
+	const long max[RES_COUNT] = {
+		[RES_PTE] = set.ptes, [RES_TXQ] = set.txqs, [RES_TGQ] = set.tgqs, [RES_EQ] = set.eqs, [RES_CT] = set.cts,
+		[RES_LE] = set.les, [RES_TLE] = set.tles, [RES_AC] = 1022,
+	};
+
+	s->exists = true;
+	s->desc = (struct svc_desc){
+		.restricted_vnis = 1, .resource_limits = 1, .enable = 1, .num_vld_vnis = 2, .vnis = { 1, 10 },
+		.tcs = { true, true, true, true, false }, .svc_id = DEFAULT_SERVICE,
+	};
+	for (int i = 0; i < RES_COUNT; i++)
+		s->desc.limits[i].max = (uint16_t)max[i];
+	s->desc.limits[RES_TLE].res = (uint16_t)(set.tles < 512 ? set.tles : 512);
+}
+
+static struct service *service_of(struct cxil_dev *dev, unsigned int id)
+{
+	struct service *s;
+
+	if (id < 1 || id >= SERVICES)
+		return NULL;
+	s = &nics[dev->info.dev_id].services[id];
+	return s->exists ? s : NULL;
+}
+
+/* service_take counts a resource of a service; false at its limit. */
+bool service_take(struct service *s, int resource)
+{
+	if (s->desc.resource_limits && s->in_use[resource] >= s->desc.limits[resource].max)
+		return false;
+	s->in_use[resource]++;
+	return true;
+}
+
+void service_give(struct service *s, int resource)
+{
+	s->in_use[resource]--;
+}
+
+bool service_allows_vni(const struct service *s, unsigned int vni)
+{
+	if (vni < 1 || vni > 0xffff)
+		return false;
+	if (s->desc.restricted_vnis) {
+		for (int i = 0; i < s->desc.num_vld_vnis; i++)
+			if (s->desc.vnis[i] == vni)
+				return true;
+		return false;
+	}
+	return !s->has_range || (vni >= s->vni_min && vni <= s->vni_max);
+}
+
+/* List entries come from one pool of the NIC. */
+bool le_take(struct pte *p)
+{
+	if (p->nic->les >= (unsigned long)set.les || !service_take(p->lni->svc, RES_LE))
+		return false;
+	p->nic->les++;
+	return true;
+}
+
+void le_give(struct pte *p)
+{
+	p->nic->les--;
+	service_give(p->lni->svc, RES_LE);
+}
+
+API int cxil_get_svc(struct cxil_dev *dev, unsigned int id, struct svc_desc *desc)
+{
+	struct service *s;
+
+	if (!dev || !desc)
+		return -EINVAL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (s)
+		*desc = s->desc;
+	nic_unlock();
+	return s ? 0 : -EINVAL;
+}
+
+API int cxil_get_svc_list(struct cxil_dev *dev, struct svc_list **list)
+{
+	struct svc_list *l;
+
+	if (!dev || !list)
+		return -EINVAL;
+	l = calloc(1, sizeof *l + SERVICES * sizeof *l->descs);
+	if (!l)
+		return -ENOMEM;
+	nic_lock();
+	for (unsigned int i = 1; i < SERVICES; i++)
+		if (service_of(dev, i))
+			l->descs[l->count++] = service_of(dev, i)->desc;
+	nic_unlock();
+	*list = l;
+	return 0;
+}
+
+API void cxil_free_svc_list(struct svc_list *list)
+{
+	free(list);
+}
+
+API int cxil_get_svc_rsrc_use(struct cxil_dev *dev, unsigned int id, struct svc_use *use)
+{
+	struct service *s;
+
+	if (!dev || !use)
+		return -EINVAL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (s) {
+		use->svc_id = id;
+		use->tle_pool_id = 0;
+		memcpy(use->in_use, s->in_use, sizeof use->in_use);
+	}
+	nic_unlock();
+	return s ? 0 : -EINVAL;
+}
+
+/* valid tells whether a description can be a service at all. */
+static bool valid(const struct svc_desc *d)
+{
+	if (d->restricted_vnis) {
+		if (d->num_vld_vnis > SVC_VNIS)
+			return false;
+		for (int i = 0; i < d->num_vld_vnis; i++)
+			if (!d->vnis[i])
+				return false;
+	}
+	for (int i = 0; d->restricted_members && i < SVC_MEMBERS; i++)
+		if (d->members[i].type < 0 || d->members[i].type >= MEMBER_TYPES)
+			return false;
+	for (int i = 0; d->resource_limits && i < RES_COUNT; i++)
+		if (d->limits[i].max < d->limits[i].res)
+			return false;
+	return true;
+}
+
+API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct svc_fail *fail)
+{
+	int rc = -ENOSPC;
+
+	if (!dev || !desc || !valid(desc))
+		return -EINVAL;
+	nic_lock();
+	for (unsigned int i = 1; i < SERVICES; i++) {
+		struct service *s = &nics[dev->info.dev_id].services[i];
+
+		if (s->exists)
+			continue;
+		*s = (struct service){ .desc = *desc, .exists = true };
+		s->desc.svc_id = i;
+		s->desc.enable = 1;
+		rc = (int)i;
+		break;
+	}
+	nic_unlock();
+	if (rc < 0 && fail)
+		memset(fail, 0, sizeof *fail);
+	return rc;
+}
+
+/* unused returns a service that no LNI uses, or an error. */
+static int unused(struct cxil_dev *dev, unsigned int id, struct service **s)
+{
+	*s = service_of(dev, id);
+	if (!*s)
+		return -EINVAL;
+	return (*s)->users ? -EBUSY : 0;
+}
+
+API int cxil_destroy_svc(struct cxil_dev *dev, unsigned int id)
+{
+	struct service *s;
+	int rc;
+
+	if (!dev || id <= DEFAULT_SERVICE)
+		return -EINVAL;
+	nic_lock();
+	rc = unused(dev, id, &s);
+	if (!rc)
+		s->exists = false;
+	nic_unlock();
+	return rc;
+}
+
+API int cxil_update_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct svc_fail *fail)
+{
+	struct service *s;
+	int rc;
+
+	(void)fail;
+	if (!dev || !desc || !valid(desc))
+		return -EINVAL;
+	nic_lock();
+	rc = unused(dev, desc->svc_id, &s);
+	if (!rc && s->desc.resource_limits != desc->resource_limits)
+		rc = -EINVAL;
+	if (!rc)
+		s->desc = *desc;
+	nic_unlock();
+	return rc;
+}
+
+API int cxil_svc_enable(struct cxil_dev *dev, unsigned int id, bool enable)
+{
+	struct service *s;
+	int rc;
+
+	if (!dev || id < 1)
+		return -EINVAL;
+	nic_lock();
+	rc = unused(dev, id, &s);
+	if (!rc)
+		s->desc.enable = enable;
+	nic_unlock();
+	return rc;
+}
+
+/* A range is a power of two long and aligned to it. */
+API int cxil_svc_set_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t min, uint16_t max)
+{
+	unsigned int range = (unsigned int)max - min + 1;
+	struct service *s;
+	int rc;
+
+	if (!dev || id < 1)
+		return -EINVAL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (!s || s->desc.restricted_vnis || !min || max < min || range & (range - 1) || min & (range - 1)) {
+		rc = -EINVAL;
+	} else {
+		s->has_range = true;
+		s->vni_min = min;
+		s->vni_max = max;
+		rc = 0;
+	}
+	nic_unlock();
+	return rc;
+}
+
+API int cxil_svc_get_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t *min, uint16_t *max)
+{
+	struct service *s;
+	int rc = -EINVAL;
+
+	if (!dev || !min || !max || id < 1)
+		return -EINVAL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (s && !s->desc.restricted_vnis && s->has_range) {
+		*min = s->vni_min;
+		*max = s->vni_max;
+		rc = 0;
+	}
+	nic_unlock();
+	return rc;
+}
+
+API int cxil_svc_set_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool exclusive)
+{
+	struct service *s;
+	int rc = -EINVAL;
+
+	if (!dev || id < 1)
+		return -EINVAL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (s && !s->desc.restricted_vnis) {
+		s->exclusive_cp = exclusive;
+		rc = 0;
+	}
+	nic_unlock();
+	return rc;
+}
+
+API int cxil_svc_get_netns(struct cxil_dev *dev, unsigned int id, unsigned int *netns)
+{
+	struct service *s;
+
+	if (!dev || !netns || id < 1)
+		return -EINVAL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (s) {
+		*netns = 0;
+		for (int i = 0; i < SVC_MEMBERS; i++)
+			if (s->desc.restricted_members && s->desc.members[i].type == MEMBER_NETNS)
+				*netns = s->desc.members[i].id;
+	}
+	nic_unlock();
+	return s ? 0 : -EINVAL;
+}
