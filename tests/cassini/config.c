@@ -5,13 +5,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "cassini.h"
 #include "nic.h"
 
 struct settings set = {
 	.devices = 1, .version = 1, .nid = 16,
 	.ptes = LIMIT_PTLTES, .txqs = LIMIT_TXQS, .tgqs = LIMIT_TGQS, .eqs = LIMIT_EQS, .cts = LIMIT_COUNTERS,
-	.les = 16384, .tles = LIMIT_TLES, .lacs = LIMIT_LACS, .pids = LIMIT_PID_ANY, .lcids = LIMIT_LCIDS,
+	.les = 15725, .tles = LIMIT_TLES, .lacs = LIMIT_LACS, .pids = LIMIT_PID_ANY, .lcids = LIMIT_LCIDS,
 	.get = 1, .timeout = 10000,
 };
 struct counts counts;
@@ -92,6 +93,8 @@ void config_read(void)
 		}
 		text = equal + strcspn(equal, " ");
 	}
+	if (set.fabric < 0) /* this process is alone on its fabric */
+		set.fabric = getpid();
 }
 
 API bool cassini_set(const char *name, long value)

@@ -32,11 +32,10 @@ static void write_back(struct counter *c)
 		door_copy(c->wb, &w, sizeof w);
 }
 
-static void trigger_free(struct nic *n, struct trigger *t)
+static void trigger_free(struct trigger *t)
 {
 	list_remove(&t->link);
-	n->tles--;
-	service_give(t->q->lni->svc, RES_TLE);
+	tle_give(t->q->lni);
 	free(t);
 }
 
@@ -115,7 +114,7 @@ static void check(struct counter *c)
 		if (c->success + c->failure < t->threshold)
 			return;
 		copy = *t;
-		trigger_free(c->nic, t);
+		trigger_free(t);
 		fire(c, &copy);
 	}
 }
@@ -152,17 +151,14 @@ void counter_door(struct counter *c, unsigned int offset, uint64_t value)
 /* wait_for queues a command behind those with the same or a smaller threshold. */
 static uint8_t wait_for(struct cmdq *q, struct counter *c, const uint8_t *cmd, unsigned int bytes)
 {
-	struct nic *n = q->lni->nic;
 	struct trigger *t;
 	struct link *at;
 
-	if (n->tles >= (unsigned long)set.tles || !service_take(q->lni->svc, RES_TLE))
+	if (!tle_take(q->lni))
 		return RC_NO_SPACE;
 	t = calloc(1, sizeof *t);
 	if (!t)
 		abort();
-	if (++n->tles > n->tles_peak)
-		n->tles_peak = n->tles;
 	t->q = q;
 	t->threshold = get(cmd, COUNTER_THRESHOLD);
 	memcpy(t->cmd, cmd, bytes < sizeof t->cmd ? bytes : sizeof t->cmd);
@@ -178,7 +174,7 @@ static uint8_t wait_for(struct cmdq *q, struct counter *c, const uint8_t *cmd, u
 static void cancel(struct counter *c)
 {
 	while (!list_empty(&c->triggers))
-		trigger_free(c->nic, CONTAINER(c->triggers.next, struct trigger, link));
+		trigger_free(CONTAINER(c->triggers.next, struct trigger, link));
 }
 
 uint8_t counter_command(struct cmdq *q, const uint8_t *cmd, unsigned int bytes)

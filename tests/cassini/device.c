@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include "nic.h"
 
 struct nic nics[DEVICES];
@@ -36,6 +37,9 @@ static void nic_init(struct nic *n, unsigned int id)
 	snprintf(d->device_name, sizeof d->device_name, "cxi%u", id);
 	services_init(n);
 	n->next_lni = 1;
+	n->tles = mmap(NULL, sizeof *n->tles, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (n->tles == MAP_FAILED)
+		abort();
 }
 
 static void init(void)
@@ -85,7 +89,6 @@ API int cxil_open_device(uint32_t id, struct cxil_dev **dev)
 	if (id >= nic_count) {
 		rc = -ENOENT;
 	} else {
-		nics[id].opened++;
 		/* Every opener has a structure of its own. */
 		*dev = calloc(1, sizeof **dev);
 		if (*dev)
@@ -172,7 +175,7 @@ API int cxil_read_csr(struct cxil_dev *dev, unsigned int csr, void *value, size_
 	memset(value, 0, len);
 	nic_lock();
 	if (csr == CSR_TLE_PEAK && len)
-		v = nics[dev->info.dev_id].tles_peak;
+		v = __atomic_load_n(&nics[dev->info.dev_id].tles->peak, __ATOMIC_RELAXED);
 	nic_unlock();
 	if (len)
 		memcpy(value, &v, 8);
@@ -184,8 +187,11 @@ API int cxil_write_csr(struct cxil_dev *dev, unsigned int csr, const void *value
 	if (!dev || !value || csr % 8 || len % 8)
 		return -EINVAL;
 	nic_lock();
-	if (is_peak(csr) && len)
-		nics[dev->info.dev_id].tles_peak = nics[dev->info.dev_id].tles;
+	if (is_peak(csr) && len) {
+		struct tles *t = nics[dev->info.dev_id].tles;
+
+		__atomic_store_n(&t->peak, __atomic_load_n(&t->used, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	}
 	nic_unlock();
 	return 0;
 }

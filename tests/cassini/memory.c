@@ -16,23 +16,31 @@
 static unsigned int next_id = 1;
 static long maps;
 
+/* can_populate tells whether the kernel knows how; it says EINVAL of what may not be written, too. */
+static bool can_populate(void)
+{
+	static int known; /* 0: not tried, 1: yes, 2: no */
+	void *page;
+
+	if (!known) {
+		page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		known = page != MAP_FAILED && !madvise(page, PAGE, MADV_POPULATE_WRITE) ? 1 : 2;
+		if (page != MAP_FAILED)
+			munmap(page, PAGE);
+	}
+	return known == 1;
+}
+
 /* populate does what pinning does: the pages are there, and may be written where the NIC shall. */
 static int populate(uint64_t va, size_t len, uint32_t flags)
 {
 	int how = flags & MAP_NIC_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if (!(flags & MAP_PIN) || flags & (MAP_DEVICE | MAP_ATS))
+	if (!(flags & MAP_PIN) || flags & (MAP_DEVICE | MAP_ATS) || !can_populate())
 		return 0;
-	if (!madvise((void *)va, len, how) || errno == EINVAL)
+	if (!madvise((void *)va, len, how))
 		return 0;
-	return -EFAULT;
-}
-
-/* fork_safe keeps pinned pages out of children, or lets them in again. */
-static void fork_safe(struct region *r, int advice)
-{
-	if (getenv("CXI_FORK_SAFE") && r->flags & MAP_PIN && !(r->flags & MAP_DEVICE))
-		madvise((void *)r->pub.va, r->pub.len, advice);
+	return errno == EINVAL ? -EINVAL : -EFAULT; /* there, but not writable; or not there */
 }
 
 /* insert keeps the regions of a context in order of their IOVAs, which grow but for ATS. */
@@ -107,7 +115,6 @@ API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, str
 		free(r);
 		return rc;
 	}
-	fork_safe(r, MADV_DONTFORK);
 	*md = &r->pub;
 	return 0;
 }
@@ -129,7 +136,6 @@ API int cxil_unmap(struct md *md)
 		}
 	r->lni->users--;
 	nic_unlock();
-	fork_safe(r, MADV_DOFORK);
 	free(r);
 	return 0;
 }

@@ -97,8 +97,17 @@ struct nic {
 	struct evq *eqs[LIMIT_EQS];
 	struct pte *ptes[LIMIT_PTLTES];
 	struct counter *cts[LIMIT_COUNTERS];
-	unsigned int les, tles, tles_peak, opened, next_lni;
+	unsigned int les, next_lni;
+	struct tles *tles;
 };
+
+/* Triggered entries, which children of the process share with it: by atomic operations alone. */
+struct tles {
+	unsigned int used, peak;
+	unsigned int of_service[SERVICES];
+};
+bool tle_take(struct lni *l);
+void tle_give(struct lni *l);
 
 /* What a page of doorbells belongs to. */
 enum door { DOOR_NONE, DOOR_CMDQ, DOOR_EQ, DOOR_CT };
@@ -242,7 +251,7 @@ struct settings {
 	long shuffle;		/* events of different kinds change places */
 	long lose, late;		/* every how many-th packet */
 	long timeout;		/* ms after which a request without an answer is undeliverable */
-	long fabric;		/* its number: processes with another one do not meet */
+	long fabric;		/* its number: processes with another one do not meet; -1: one for this process alone */
 	long record;		/* commands and events are kept for cassini_record */
 };
 extern struct settings set;

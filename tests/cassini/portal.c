@@ -130,7 +130,7 @@ static void append(struct pte *p, const uint8_t *cmd)
 	}
 	e = le_take(p) ? calloc(1, sizeof *e) : NULL;
 	if (!e) {
-		p->append_failed = true;
+		p->append_failed = p->opts.en_flowctrl;
 		event_entry(p, EVENT_LINK, cmd, RC_NO_SPACE, false);
 		if (list == LIST_PRIORITY && p->state == PTLTE_STATE_ENABLED && !list_empty(&p->lists[LIST_REQUEST]))
 			pte_exhausted(p, REASON_SM_APPEND_FAIL);

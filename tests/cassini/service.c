@@ -78,6 +78,49 @@ void le_give(struct pte *p)
 	service_give(p->lni->svc, RES_LE);
 }
 
+/* add_below adds one to a count that stays below a limit. */
+static bool add_below(unsigned int *count, unsigned int limit)
+{
+	unsigned int n = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (n < limit)
+		if (__atomic_compare_exchange_n(count, &n, n + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+/* tle_take takes a triggered entry, within the limits of the NIC and of the service. */
+bool tle_take(struct lni *l)
+{
+	unsigned int id = l->svc->desc.svc_id, limit = (unsigned int)set.tles, used;
+	struct tles *t = l->nic->tles;
+
+	if (l->svc->desc.resource_limits && l->svc->desc.limits[RES_TLE].max < limit)
+		limit = l->svc->desc.limits[RES_TLE].max;
+	if (!add_below(&t->of_service[id], limit))
+		return false;
+	if (!add_below(&t->used, (unsigned int)set.tles)) {
+		__atomic_sub_fetch(&t->of_service[id], 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	used = __atomic_load_n(&t->used, __ATOMIC_RELAXED);
+	if (used > __atomic_load_n(&t->peak, __ATOMIC_RELAXED))
+		__atomic_store_n(&t->peak, used, __ATOMIC_RELAXED);
+	return true;
+}
+
+void tle_give(struct lni *l)
+{
+	__atomic_sub_fetch(&l->nic->tles->used, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&l->nic->tles->of_service[l->svc->desc.svc_id], 1, __ATOMIC_RELAXED);
+}
+
+/* administrator tells whether this process may change services. */
+static bool administrator(void)
+{
+	return geteuid() == 0;
+}
+
 API int cxil_get_svc(struct cxil_dev *dev, unsigned int id, struct svc_desc *desc)
 {
 	struct service *s;
@@ -127,6 +170,7 @@ API int cxil_get_svc_rsrc_use(struct cxil_dev *dev, unsigned int id, struct svc_
 		use->svc_id = id;
 		use->tle_pool_id = 0;
 		memcpy(use->in_use, s->in_use, sizeof use->in_use);
+		use->in_use[RES_TLE] = (uint16_t)nics[dev->info.dev_id].tles->of_service[id];
 	}
 	nic_unlock();
 	return s ? 0 : -EINVAL;
@@ -157,6 +201,8 @@ API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct
 
 	if (!dev || !desc || !valid(desc))
 		return -EINVAL;
+	if (!administrator())
+		return -EPERM;
 	nic_lock();
 	for (unsigned int i = 1; i < SERVICES; i++) {
 		struct service *s = &nics[dev->info.dev_id].services[i];
@@ -191,6 +237,8 @@ API int cxil_destroy_svc(struct cxil_dev *dev, unsigned int id)
 
 	if (!dev || id <= DEFAULT_SERVICE)
 		return -EINVAL;
+	if (!administrator())
+		return -EPERM;
 	nic_lock();
 	rc = unused(dev, id, &s);
 	if (!rc)
@@ -207,6 +255,8 @@ API int cxil_update_svc(struct cxil_dev *dev, const struct svc_desc *desc, struc
 	(void)fail;
 	if (!dev || !desc || !valid(desc))
 		return -EINVAL;
+	if (!administrator())
+		return -EPERM;
 	nic_lock();
 	rc = unused(dev, desc->svc_id, &s);
 	if (!rc && s->desc.resource_limits != desc->resource_limits)
@@ -224,6 +274,8 @@ API int cxil_svc_enable(struct cxil_dev *dev, unsigned int id, bool enable)
 
 	if (!dev || id < 1)
 		return -EINVAL;
+	if (!administrator())
+		return -EPERM;
 	nic_lock();
 	rc = unused(dev, id, &s);
 	if (!rc)
@@ -241,6 +293,8 @@ API int cxil_svc_set_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t m
 
 	if (!dev || id < 1)
 		return -EINVAL;
+	if (!administrator())
+		return -EPERM;
 	nic_lock();
 	s = service_of(dev, id);
 	if (!s || s->desc.restricted_vnis || !min || max < min || range & (range - 1) || min & (range - 1)) {
@@ -280,6 +334,8 @@ API int cxil_svc_set_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool ex
 
 	if (!dev || id < 1)
 		return -EINVAL;
+	if (!administrator())
+		return -EPERM;
 	nic_lock();
 	s = service_of(dev, id);
 	if (s && !s->desc.restricted_vnis) {

@@ -118,9 +118,9 @@ static bool place(struct landing *l)
 
 	if (!managed) {
 		offset = l->rq.remote_offset;
-		if (offset > room || sent(&l->rq) > room - offset)
+		if (sent(&l->rq) && (offset > room || sent(&l->rq) > room - offset))
 			return refuse(l, RC_ADDR_OUT_OF_RANGE);
-		room -= offset;
+		room -= offset < room ? offset : room;
 	}
 	if (l->list == LIST_REQUEST) {
 		l->prefix = PACKET_FABRIC_BYTES + (l->rq.small ? PACKET_MESSAGE_BYTES : PACKET_PUT_BYTES);
@@ -202,6 +202,20 @@ static bool choose(struct landing *l)
 	return true;
 }
 
+/* match_event tells that a message has found its entry, before its data has landed. */
+static void match_event(struct landing *l)
+{
+	const uint8_t *cmd = l->entry->cmd;
+	uint8_t e[EVENT_TARGET_LONG_BYTES];
+
+	event_header(l->pte, EVENT_MATCH, &l->rq, e);
+	put(e, EVENT_TARGET_LONG_PTL_LIST, l->list);
+	put(e, EVENT_TARGET_LONG_BUFFER_ID, get(cmd, TARGET_BUFFER_ID));
+	put(e, EVENT_TARGET_LONG_MLENGTH, l->mlength);
+	put(e, EVENT_TARGET_LONG_START, l->start);
+	target_event(l->pte, e, false);
+}
+
 /* land_begin finds where a request's data goes or comes from; false where it is refused. */
 bool land_begin(struct landing *l, const struct request *rq)
 {
@@ -225,6 +239,8 @@ bool land_begin(struct landing *l, const struct request *rq)
 		return false;
 	if (l->prefix)
 		packet_header(l);
+	if (p->opts.en_event_match)
+		match_event(l);
 	return true;
 }
 
