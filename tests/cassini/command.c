@@ -157,11 +157,11 @@ static unsigned int poll_once(unsigned int most)
 	for (unsigned int d = 0; d < nic_count; d++) {
 		struct nic *n = &nics[d];
 
-		for (unsigned int i = 0; i < LIMIT_TXQS; i++)
+		for (unsigned int i = 0; i < n->txqs; i++)
 			limits[i] = n->cmdqs[i] ? __atomic_load_n(n->cmdqs[i]->page, __ATOMIC_ACQUIRE) : 0;
-		done += pass(n, LIMIT_TXQS, CMDQS, NULL, most - done);
-		done += pass(n, 0, LIMIT_TXQS, limits, most - done);
-		for (unsigned int i = 1; i < LIMIT_EQS; i++)
+		done += pass(n, LIMIT_TXQS, n->tgqs, NULL, most - done);
+		done += pass(n, 0, n->txqs, limits, most - done);
+		for (unsigned int i = 1; i < n->evqs; i++)
 			if (n->eqs[i] && *n->eqs[i]->state != n->eqs[i]->seen)
 				evq_state(n->eqs[i]);
 	}

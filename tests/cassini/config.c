@@ -3,6 +3,7 @@
  * Settings, counters, and the lock.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,8 +32,22 @@ static const struct { const char *name; size_t at; } counter_names[] = {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* How many threads want the lock. Written by each around its taking it, read by the one that polls,
+ * relaxed: it only has to let others go first. */
+static unsigned int wanted;
+
 void nic_lock(void)
 {
+	__atomic_add_fetch(&wanted, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&lock);
+	__atomic_sub_fetch(&wanted, 1, __ATOMIC_RELAXED);
+}
+
+/* nic_lock_last takes the lock when nobody else wants it. */
+void nic_lock_last(void)
+{
+	while (__atomic_load_n(&wanted, __ATOMIC_RELAXED))
+		sched_yield();
 	pthread_mutex_lock(&lock);
 }
 
@@ -44,6 +59,7 @@ void nic_unlock(void)
 static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	wanted = 0;
 	station_forked();
 }
 

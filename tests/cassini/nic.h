@@ -98,6 +98,7 @@ struct nic {
 	struct pte *ptes[LIMIT_PTLTES];
 	struct counter *cts[LIMIT_COUNTERS];
 	unsigned int les, next_lni;
+	unsigned int txqs, tgqs, evqs; /* before these numbers are all that were ever given out */
 	struct tles *tles;
 };
 
@@ -236,8 +237,9 @@ extern struct nic nics[DEVICES];
 extern unsigned int nic_count;
 extern struct link domains;
 
-/* lock.c */
+/* config.c */
 void nic_lock(void);
+void nic_lock_last(void);
 void nic_unlock(void);
 
 /* config.c: what a test orders, by the environment or cassini_set */
@@ -333,6 +335,7 @@ void event_header(struct pte *p, int type, const struct request *rq, uint8_t *ev
 void state_change(struct pte *p, int state, int reason, bool automatic, uint8_t rc);
 bool pte_exhausted(struct pte *p, int reason);
 void pte_clear(struct pte *p);
+void late_answers(struct pte *p);
 
 /* unexpected.c */
 bool unexpected_take(struct pte *p, struct entry *e);
@@ -359,7 +362,7 @@ void fabric_invalidate(struct pte *p, unsigned int buffer_id, int list);
 void fabric_leave(struct pte *p);
 void fabric_forget(struct lni *l);
 void station_step(void);
-void station_wake(void);
+bool station_wake(void); /* false where nobody sleeps */
 void station_forked(void);
 void polling_start(void);
 

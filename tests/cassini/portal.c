@@ -108,6 +108,51 @@ void pte_clear(struct pte *p)
 		}
 }
 
+/* An answer that comes later. */
+struct late {
+	struct link link;
+	struct pte *p;
+	uint8_t cmd[TARGET_BYTES];
+};
+
+static struct link lates = { &lates, &lates };
+
+/* no_room answers an append for which the NIC has no entry. Where there is no flow control the program
+ * appends again at once, and a queue whose events are there as soon as the command would never be
+ * empty: the answer takes its time. */
+static void no_room(struct pte *p, const uint8_t *cmd)
+{
+	struct late *l;
+
+	if (p->opts.en_flowctrl || set.mode == MODE_THREADED || !station_wake()) {
+		event_entry(p, EVENT_LINK, cmd, RC_NO_SPACE, false);
+		return;
+	}
+	l = malloc(sizeof *l);
+	if (!l)
+		abort();
+	l->p = p;
+	memcpy(l->cmd, cmd, sizeof l->cmd);
+	list_append(&lates, &l->link);
+}
+
+/* late_answers gives the answers that are due, to a table entry alone when it goes away. */
+void late_answers(struct pte *p)
+{
+	struct link *next;
+
+	for (struct link *i = lates.next; i != &lates; i = next) {
+		struct late *l = CONTAINER(i, struct late, link);
+
+		next = i->next;
+		if (p && l->p != p)
+			continue;
+		list_remove(i);
+		event_entry(l->p, EVENT_LINK, l->cmd, RC_NO_SPACE, false);
+		free(l);
+	}
+}
+
 /* append links an entry, unless a message that is there already uses it up. */
 static void append(struct pte *p, const uint8_t *cmd)
 {
@@ -131,7 +176,7 @@ static void append(struct pte *p, const uint8_t *cmd)
 	e = le_take(p) ? calloc(1, sizeof *e) : NULL;
 	if (!e) {
 		p->append_failed = p->opts.en_flowctrl;
-		event_entry(p, EVENT_LINK, cmd, RC_NO_SPACE, false);
+		no_room(p, cmd);
 		if (list == LIST_PRIORITY && p->state == PTLTE_STATE_ENABLED && !list_empty(&p->lists[LIST_REQUEST]))
 			pte_exhausted(p, REASON_SM_APPEND_FAIL);
 		return;

@@ -7,6 +7,13 @@
 #include <sys/mman.h>
 #include "nic.h"
 
+/* given raises the end of the numbers that were given out. */
+static void given(unsigned int *end, unsigned int number)
+{
+	if (*end <= number)
+		*end = number + 1;
+}
+
 /* free_number finds a number that nothing has, from first to before end. */
 static int free_number(void **table, unsigned int first, unsigned int end)
 {
@@ -105,6 +112,7 @@ API int cxil_alloc_buf_cmdq(struct cxil_lni *lni, struct eq *eq, const struct cq
 	}
 	if (q) {
 		cmdq_fill(q, (unsigned int)idx);
+		given(q->tx ? &l->nic->txqs : &l->nic->tgqs, (unsigned int)idx);
 		polling_start();
 		l->nic->cmdqs[idx] = q;
 		l->users++;
@@ -211,6 +219,7 @@ API int cxil_alloc_evtq(struct cxil_lni *lni, const struct md *md, const struct 
 			.prev_rd_offset = SLOT, .eqn = (unsigned int)eqn, .events = attr->queue,
 		};
 		l->nic->eqs[eqn] = q;
+		given(&l->nic->evqs, (unsigned int)eqn);
 		l->users++;
 		*eq = &q->pub;
 	} else if (rc >= 0) {

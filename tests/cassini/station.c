@@ -39,9 +39,9 @@ void station_watch(int fd, unsigned int events)
 }
 
 /* station_wake makes the thread look at what is due from now on. */
-void station_wake(void)
+bool station_wake(void)
 {
-	(void)!write(waker, &(uint64_t){ 1 }, 8);
+	return poller >= 0 && write(waker, &(uint64_t){ 1 }, 8) == 8;
 }
 
 /* receive takes the packets that wait at a socket. */
@@ -68,6 +68,7 @@ static void station_poll(int ms)
 	uint64_t ignored;
 
 	nic_lock();
+	late_answers(NULL);
 	for (int i = 0; i < n; i++) {
 		int fd = events[i].data.fd;
 		struct link_to *l = link_by_fd(fd);
@@ -110,7 +111,7 @@ static void *polls(void *none)
 	for (unsigned int idle = 0;; idle++) {
 		uint64_t before = counts.commands;
 
-		nic_lock();
+		nic_lock_last();
 		engine_poll();
 		nic_unlock();
 		if (counts.commands != before)

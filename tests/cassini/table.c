@@ -68,6 +68,7 @@ API int cxil_destroy_pte(struct cxil_pte *pte)
 	} else {
 		p->state = PTLTE_STATE_RESET;
 		fabric_leave(p);
+		late_answers(p);
 		pte_clear(p);
 		p->nic->ptes[pte->ptn] = NULL;
 		service_give(p->lni->svc, RES_PTE);
