@@ -1,0 +1,232 @@
+package nic
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// MaxInline is the most payload of an inline message, in bytes.
+const MaxInline = wire.LimitInlineUnrestricted
+
+// command is the first byte of a command.
+func command(kind, size, opcode uint64) uint64 {
+	return kind<<wire.CommandTypeShift | size<<2 | opcode<<wire.CommandOpcodeShift
+}
+
+// Address is where a command goes: a NIC, a PID there, and one of its indices.
+type Address struct {
+	NID, PID uint32
+	Index    uint32
+	PIDBits  uint32 // how many bits a PID has on this fabric
+}
+
+// dfa is the address but for the lower five bits of the index.
+func (a *Address) dfa() uint64 {
+	return uint64(a.NID)<<wire.FabricAddressNidShift | uint64(a.Index>>5<<a.PIDBits+a.PID)
+}
+
+// MatchID is how the receiver of a command sees its sender.
+func MatchID(nid, pid, pidBits uint32) uint32 { return pid<<(32-pidBits) | nid }
+
+// AnyID as the match id of a list entry admits everybody.
+func AnyID(pidBits uint32) uint32 { return MatchID(wire.LimitNidAny, 1<<pidBits-1, pidBits) }
+
+// State is what the inline commands of a queue have in common.
+type State struct {
+	Initiator uint32 // MatchID of this side
+	Index     uint32 // to which they go
+	EQ        uint32
+}
+
+// SetState writes the state of the inline commands behind it. False: no room.
+func (q *Queue) SetState(s *State) bool {
+	w := q.begin(wire.CmdSizeB32)
+	if w == nil {
+		return false
+	}
+	w[0] = command(wire.CmdTypeInline, wire.CmdSizeB32, wire.OpCstate) | 1<<wire.CstateEventSendDisableShift |
+		uint64(s.Initiator)<<wire.CstateInitiatorShift
+	w[1] = uint64(s.Index & wire.CstateIndexExtMask)
+	w[2] = 0
+	w[3] = uint64(s.EQ) << wire.CstateEqShift
+	return true
+}
+
+// Message is a put to a matching list.
+type Message struct {
+	To         Address
+	MatchBits  uint64
+	HeaderData uint64
+	UserPtr    uint64 // in the event
+}
+
+// Inline writes a message of head and payload, together 1 to MaxInline bytes. False: no room.
+func (q *Queue) Inline(m *Message, head, payload []byte) bool {
+	n := wire.InlineMessageSize + len(head) + len(payload)
+	size := uint32(wire.CmdSizeB64)
+	switch {
+	case n > 128:
+		size = wire.CmdSizeB256
+	case n > 64:
+		size = wire.CmdSizeB128
+	}
+	w := q.begin(size)
+	if w == nil {
+		return false
+	}
+	w[0] = command(wire.CmdTypeInline, uint64(size), wire.OpSmallMessage) | uint64(n)<<wire.InlineMessageLengthShift |
+		m.To.dfa()<<wire.InlineMessageDfaShift
+	w[1], w[2], w[3] = m.MatchBits, m.HeaderData, m.UserPtr
+	if len(head) == 0 && len(payload) == 8 {
+		w[4] = binary.NativeEndian.Uint64(payload)
+		return true
+	}
+	to := bytesOf(w)[wire.InlineMessageSize:]
+	copy(to[copy(to, head):], payload)
+	return true
+}
+
+// Memory is a piece of this side's memory, as the NIC sees it.
+type Memory struct {
+	IOVA uint64
+	LAC  uint32
+	Len  uint32
+}
+
+// Transfer is a put or get to a matching list by DMA.
+type Transfer struct {
+	Message
+	Offset    uint64 // in the entry that it matches
+	Local     Memory
+	Initiator uint32 // MatchID of this side
+	EQ        uint32
+}
+
+// dma writes the words that all transfers have.
+func (t *Transfer) dma(w *[32]uint64, size, opcode uint64) {
+	w[0] = command(wire.CmdTypeDma, size, opcode) | uint64(t.To.Index&wire.DmaIndexExtMask)<<wire.DmaIndexExtShift |
+		uint64(t.Local.LAC)<<wire.DmaLacShift | 1<<wire.DmaEventSendDisableShift | t.To.dfa()<<wire.DmaDfaShift
+	w[1] = t.Offset & wire.DmaRemoteOffsetMask
+	w[2] = t.Local.IOVA & wire.DmaLocalAddrMask
+	w[3] = uint64(t.Local.Len)<<wire.DmaRequestLenShift | uint64(t.EQ)<<wire.DmaEqShift
+	w[4] = uint64(t.Initiator) << wire.DmaInitiatorShift
+	w[5], w[6], w[7] = t.MatchBits, t.HeaderData, t.UserPtr
+}
+
+// Put writes t.Local. False: no room.
+func (q *Queue) Put(t *Transfer) bool { return q.transfer(t, wire.OpPut) }
+
+// Get reads into t.Local. False: no room.
+func (q *Queue) Get(t *Transfer) bool { return q.transfer(t, wire.OpGet) }
+
+func (q *Queue) transfer(t *Transfer, opcode uint64) bool {
+	w := q.begin(wire.CmdSizeB64)
+	if w == nil {
+		return false
+	}
+	t.dma(w, wire.CmdSizeB64, opcode)
+	return true
+}
+
+// Atomic is an operation on a word: its operand is in Local.
+type Atomic struct {
+	Transfer
+	Op      uint64 // wire.AmoSum, …
+	Type    uint64 // wire.AmoTypeU64, …
+	Fetch   bool   // the word as it was goes to Result
+	Result  Memory
+	Compare uint64 // of wire.AmoCswap
+}
+
+// Atomic writes the operation. False: no room.
+func (q *Queue) Atomic(a *Atomic) bool {
+	w := q.begin(wire.CmdSizeB128)
+	if w == nil {
+		return false
+	}
+	opcode := uint64(wire.OpAtomic)
+	if a.Fetch {
+		opcode = wire.OpFetchingAtomic
+	}
+	a.dma(w, wire.CmdSizeB128, opcode)
+	w[8] = a.Result.IOVA & wire.DmaAtomicLocalWriteAddrMask
+	w[9] = a.Op<<wire.DmaAtomicAtomicOpShift | a.Type<<wire.DmaAtomicAtomicTypeShift |
+		wire.CswapEq<<wire.DmaAtomicCswapOpShift | uint64(a.Result.LAC)<<wire.DmaAtomicWriteLacShift
+	w[10], w[11] = a.Compare, 0
+	return true
+}
+
+// Entry is an entry of a portal table entry's priority list.
+type Entry struct {
+	PtlTE     uint32 // its number here
+	ID        uint16 // in events
+	Memory    Memory // Len is not used
+	Length    uint64 // bytes
+	MatchBits uint64
+	Ignore    uint64 // bits of MatchBits that match anything
+	MatchID   uint32
+	MinFree   uint32 // with Managed: it goes when less is left
+	Managed   bool   // messages lie one behind the other, whatever their offset; else at their offset
+	Put, Get  bool   // what may be done to it
+	Silent    bool   // no events of what is done to it
+	NoLink    bool   // no event when it is appended, unless that fails
+	NoUnlink  bool   // no event when it goes by itself: the event of the message that used it up says so
+}
+
+func bit(on bool, shift uint) uint64 {
+	if on {
+		return 1 << shift
+	}
+	return 0
+}
+
+// target writes the words that commands about entries have.
+func (e *Entry) target(w *[32]uint64, opcode uint64) {
+	w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, opcode) | wire.ListPriority<<wire.TargetPtlListShift |
+		uint64(e.PtlTE)<<wire.TargetPtlteIndexShift |
+		bit(e.Silent, wire.TargetEventSuccessDisableShift) | bit(e.Silent, wire.TargetEventCommDisableShift) |
+		bit(e.NoLink, wire.TargetEventLinkDisableShift) | bit(e.NoUnlink, wire.TargetEventUnlinkDisableShift) |
+		bit(e.Managed, wire.TargetManageLocalShift) | bit(e.Put, wire.TargetOpPutShift) | bit(e.Get, wire.TargetOpGetShift)
+	w[1] = uint64(e.ID)<<wire.TargetBufferIdShift | uint64(e.Memory.LAC)<<wire.TargetLacShift
+}
+
+// Append appends the entry. False: no room.
+func (q *Queue) Append(e *Entry) bool {
+	w := q.begin(wire.CmdSizeB64)
+	if w == nil {
+		return false
+	}
+	e.target(w, wire.CmdqOpAppend)
+	w[1] |= 1 << wire.TargetRestartSeqShift
+	w[2] = e.Memory.IOVA & wire.TargetStartMask
+	w[3] = e.Length & wire.TargetLengthMask
+	w[4] = uint64(e.MinFree)<<wire.TargetMinFreeShift | uint64(e.MatchID)<<wire.TargetMatchIdShift
+	w[5], w[6], w[7] = e.MatchBits, e.Ignore, 0
+	return true
+}
+
+// Unlink takes the entry with this PtlTE and ID out of the list; an event follows in any case. False: no room.
+func (q *Queue) Unlink(e *Entry) bool {
+	w := q.begin(wire.CmdSizeB64)
+	if w == nil {
+		return false
+	}
+	e.target(w, wire.CmdqOpUnlink)
+	w[2], w[3], w[4], w[5], w[6], w[7] = 0, 0, 0, 0, 0, 0
+	return true
+}
+
+// Enable lets a portal table entry take commands, whatever it has dropped. False: no room.
+func (q *Queue) Enable(ptlTE uint32) bool {
+	w := q.begin(wire.CmdSizeB64)
+	if w == nil {
+		return false
+	}
+	w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, wire.CmdqOpSetState) | wire.PtlteStateEnabled<<wire.SetStatePtlteStateShift |
+		uint64(ptlTE)<<wire.SetStatePtlteIndexShift
+	w[1] = 0
+	w[2] = wire.LimitNoDropCount << wire.SetStateDropCountShift
+	w[3], w[4], w[5], w[6], w[7] = 0, 0, 0, 0, 0
+	return true
+}

@@ -1,0 +1,195 @@
+package nic
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// bytesOf views a command.
+func bytesOf(w *[32]uint64) *[256]byte { return (*[256]byte)(unsafe.Pointer(w)) }
+
+// firstEvent is where events begin; the status is before it.
+const firstEvent = wire.EqStatusSize
+
+// Event is an event where it lies in its queue: one to eight words, valid until Done.
+type Event struct{ w *[8]uint64 }
+
+// There tells whether there is an event.
+func (e Event) There() bool { return e.w != nil }
+
+// Type is wire.EventPut, ….
+func (e Event) Type() uint32 {
+	return uint32(e.w[wire.EventTargetLongEventTypeWord] >> wire.EventTargetLongEventTypeShift & wire.EventTargetLongEventTypeMask)
+}
+
+// words is its length.
+func (e Event) words() uint32 {
+	size := uint32(e.w[wire.EventTargetLongEventSizeWord] >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask)
+	return 1 << size & 0xe // 2, 4 or 8; 0: none
+}
+
+// Code is its return code, wire.RcOk, ….
+func (e Event) Code() uint32 {
+	return uint32(e.w[e.words()-1] >> wire.EventTargetLongReturnCodeShift & wire.EventTargetLongReturnCodeMask)
+}
+
+// UserPtr is the initiator's cookie of an acknowledgement or reply.
+func (e Event) UserPtr() uint64 { return e.w[0] }
+
+// HeaderData, MatchBits, Initiator, BufferID, Length, Start, Used and VNI are of an event of 64 bytes at a target.
+func (e Event) HeaderData() uint64 { return e.w[wire.EventTargetLongHeaderDataWord] }
+
+// MatchBits are those of the command.
+func (e Event) MatchBits() uint64 { return e.w[wire.EventTargetLongMatchBitsWord] }
+
+// Initiator is the MatchID of who sent.
+func (e Event) Initiator() uint32 {
+	return uint32(e.w[wire.EventTargetLongInitiatorWord] >> wire.EventTargetLongInitiatorShift)
+}
+
+// BufferID is the ID of the list entry.
+func (e Event) BufferID() uint16 {
+	return uint16(e.w[wire.EventTargetLongBufferIdWord] >> wire.EventTargetLongBufferIdShift)
+}
+
+// Length is how many bytes were written.
+func (e Event) Length() uint32 {
+	return uint32(e.w[wire.EventTargetLongMlengthWord] >> wire.EventTargetLongMlengthShift)
+}
+
+// Wanted is how many bytes were sent.
+func (e Event) Wanted() uint32 {
+	return uint32(e.w[wire.EventTargetLongRlengthWord] >> wire.EventTargetLongRlengthShift)
+}
+
+// Start is the IOVA where they were written.
+func (e Event) Start() uint64 {
+	return e.w[wire.EventTargetLongStartWord] & wire.EventTargetLongStartMask
+}
+
+// Last tells whether the entry has gone from its list with this.
+func (e Event) Last() bool {
+	return e.w[wire.EventTargetLongAutoUnlinkedWord]>>wire.EventTargetLongAutoUnlinkedShift&1 != 0
+}
+
+// PtlTE is the number of the portal table entry.
+func (e Event) PtlTE() uint32 {
+	return uint32(e.w[wire.EventTargetLongPtlteIndexWord] >> wire.EventTargetLongPtlteIndexShift & wire.EventTargetLongPtlteIndexMask)
+}
+
+// State is the state in an event of wire.EventStateChange.
+func (e Event) State() uint32 { return e.Initiator() & wire.StateChangePtlteStateMask }
+
+// EventQueue is an event queue: a ring of events of 16, 32 or 64 bytes, and the word by which the NIC learns how far
+// it has been read. One thread at a time reads it; Interrupts and Waiting may be called beside it.
+type EventQueue struct {
+	base unsafe.Pointer
+	word unsafe.Pointer
+	size uint32 // bytes
+	off  uint32 // of the next event
+	lap  uint32 // bytes read since the NIC was told
+
+	// lock is 1 while somebody writes the word. Taken by compare-and-swap (acquire), given back by store (release).
+	lock  atomic.Uint32
+	told  uint32 // off, as the NIC knows it; under lock
+	quiet uint64 // bits of the word that keep interrupts off; under lock
+	// seen is off when the reader has last found the queue empty. Stored by it, read by Waiting.
+	seen atomic.Uint32
+}
+
+const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDisableShift
+
+// Init makes a queue of size bytes of zeroed memory at base, and the word at word. Interrupts are off.
+func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
+	q.base, q.word, q.size, q.off, q.lap, q.quiet = base, word, size, firstEvent, 0, intsOff
+	q.seen.Store(firstEvent)
+	q.tell()
+}
+
+// Peek returns the next event if there is one. It passes by what only fills the ring.
+func (q *EventQueue) Peek() Event {
+	for {
+		e := Event{(*[8]uint64)(unsafe.Add(q.base, q.off))}
+		// The word with the size is the first that tells of an event, and the last word is the last to be written.
+		n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
+		if n == 0 {
+			if q.seen.Load() != q.off {
+				q.seen.Store(q.off)
+			}
+			return Event{}
+		}
+		last := atomic.LoadUint64(&e.w[1<<n-1])
+		if last>>wire.EventTargetLongReturnCodeShift&wire.EventTargetLongReturnCodeMask == 0 {
+			return Event{}
+		}
+		if e.Type() != wire.EventNull {
+			return e
+		}
+		q.Done(e)
+	}
+}
+
+// Done frees the event of Peek.
+func (q *EventQueue) Done(e Event) {
+	n := e.words()
+	for k := range n {
+		e.w[k] = 0
+	}
+	q.lap += 8 * n
+	if q.off += 8 * n; q.off >= q.size {
+		q.off = firstEvent
+	}
+	if q.lap >= q.size/4 {
+		q.tell()
+	}
+}
+
+// tell says how far the queue has been read.
+func (q *EventQueue) tell() {
+	q.lap = 0
+	q.write(q.off, q.set())
+}
+
+// set takes the lock and returns the bits of the word.
+func (q *EventQueue) set() uint64 {
+	for !q.lock.CompareAndSwap(0, 1) {
+	}
+	return q.quiet
+}
+
+// write stores the word and gives the lock back.
+func (q *EventQueue) write(off uint32, quiet uint64) {
+	q.told, q.quiet = off, quiet
+	Bell(q.word, uint64(off/64)|quiet)
+	q.lock.Store(0)
+}
+
+// Interrupts has the NIC raise the queue's wait object when events come, or not.
+func (q *EventQueue) Interrupts(on bool) {
+	quiet := uint64(intsOff)
+	if on {
+		quiet = 0
+	}
+	if q.set() == quiet {
+		q.lock.Store(0)
+		return
+	}
+	q.write(q.told, quiet)
+}
+
+// Pause tells Waiting where the reader stops, if there may be something there.
+func (q *EventQueue) Pause() { q.seen.Store(q.off) }
+
+// Waiting tells whether there is something where the reader has stopped: with the queue empty, or by Pause.
+func (q *EventQueue) Waiting() bool {
+	w := (*[2]uint64)(unsafe.Add(q.base, q.seen.Load()))
+	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
+}
+
+// Dropped tells whether the NIC had to drop events because the queue was full.
+func (q *EventQueue) Dropped() bool {
+	w := (*uint64)(unsafe.Add(q.base, 8*wire.EqStatusUnackdDroppedEventWord))
+	return atomic.LoadUint64(w)>>wire.EqStatusUnackdDroppedEventShift&1 != 0
+}

@@ -1,0 +1,103 @@
+package nic
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+const (
+	halfSlot  = 32                      // bytes
+	firstHalf = 2 * wire.LimitCmdqFirst // the ring's start is the status
+	reserve   = 16                      // half slots below which the NIC's position is read again
+)
+
+// Queue is a command queue: a ring of commands in units of 32 bytes, and the launch word by which the NIC learns of them.
+type Queue struct {
+	ring   unsafe.Pointer // its first word is the status
+	launch unsafe.Pointer
+	size   uint32 // half slots
+	wp     uint32 // where the next command goes
+	rung   uint32 // up to which the NIC has been told
+	rp     uint32 // up to which it had read when that was looked at
+	// Bells counts doorbells.
+	Bells uint64
+}
+
+// Init makes a queue of a ring of size half slots at ring and its launch word.
+func (q *Queue) Init(ring, launch unsafe.Pointer, size uint32) {
+	*q = Queue{ring: ring, launch: launch, size: size, wp: firstHalf, rung: firstHalf, rp: firstHalf}
+}
+
+// free is the number of half slots that may be written, by what is known of the NIC's position.
+func (q *Queue) free() int {
+	if q.wp >= q.rp {
+		return int(q.size-q.wp) + int(q.rp) - firstHalf - 2
+	}
+	return int(q.rp-q.wp) - 2
+}
+
+// room tells whether n half slots are free.
+func (q *Queue) room(n int) bool {
+	if f := q.free(); f >= reserve {
+		return f >= n
+	}
+	q.rp = 2 * uint32(atomic.LoadUint64((*uint64)(q.ring))&wire.CmdqStatusRdPtrMask)
+	return q.free() >= n
+}
+
+// Room tells whether a number of commands of 256 bytes fit.
+func (q *Queue) Room(commands int) bool { return q.room(16 * commands) }
+
+// at is the half slot n.
+func (q *Queue) at(n uint32) unsafe.Pointer { return unsafe.Add(q.ring, uintptr(n)*halfSlot) }
+
+// begin returns where a command of class size (wire.CmdSize) goes, behind padding so that it does not cross a multiple
+// of its size; nil: there is no room.
+func (q *Queue) begin(size uint32) *[32]uint64 {
+	n := uint32(1) << size
+	pad := -q.wp & (n - 1)
+	if !q.room(int(pad + n)) {
+		return nil
+	}
+	for ; pad > 0; pad-- {
+		q.skip()
+	}
+	p := (*[32]uint64)(q.at(q.wp))
+	q.advance(n)
+	return p
+}
+
+// skip writes a command that does nothing.
+func (q *Queue) skip() {
+	*(*uint64)(q.at(q.wp)) = 0
+	q.advance(1)
+}
+
+func (q *Queue) advance(n uint32) {
+	if q.wp += n; q.wp >= q.size {
+		q.wp = firstHalf
+	}
+}
+
+// Waiting tells whether there are commands of which the NIC has not been told.
+func (q *Queue) Waiting() bool { return q.wp != q.rung }
+
+// Ring tells the NIC of all commands.
+func (q *Queue) Ring() {
+	if q.wp == q.rung {
+		return
+	}
+	if q.wp&1 != 0 {
+		q.skip()
+	}
+	q.rung = q.wp
+	q.Bells++
+	Bell(q.launch, uint64(q.wp/2))
+}
+
+// Idle tells whether the NIC has read all commands.
+func (q *Queue) Idle() bool {
+	return !q.Waiting() && uint32(atomic.LoadUint64((*uint64)(q.ring))&wire.CmdqStatusRdPtrMask) == q.wp/2
+}
