@@ -90,21 +90,21 @@ type EventQueue struct {
 	size uint32 // bytes
 	off  uint32 // of the next event
 	lap  uint32 // bytes read since the NIC was told
+	read uint64 // bytes read in all
 
 	// lock is 1 while somebody writes the word. Taken by compare-and-swap (acquire), given back by store (release).
 	lock  atomic.Uint32
-	told  uint32 // off, as the NIC knows it; under lock
+	told  uint64 // read, as the NIC knows it; under lock
 	quiet uint64 // bits of the word that keep interrupts off; under lock
-	// seen is off when the reader has last found the queue empty. Stored by it, read by Waiting.
-	seen atomic.Uint32
+	// seen is read when the reader has last found the queue empty. Stored by it, read by Waiting and Interrupts.
+	seen atomic.Uint64
 }
 
 const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDisableShift
 
 // Init makes a queue of size bytes of zeroed memory at base, and the word at word. Interrupts are off.
 func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
-	q.base, q.word, q.size, q.off, q.lap, q.quiet = base, word, size, firstEvent, 0, intsOff
-	q.seen.Store(firstEvent)
+	q.base, q.word, q.size, q.off, q.quiet = base, word, size, firstEvent, intsOff
 	q.tell()
 }
 
@@ -115,8 +115,8 @@ func (q *EventQueue) Peek() Event {
 		// The word with the size is the first that tells of an event, and the last word is the last to be written.
 		n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
 		if n == 0 {
-			if q.seen.Load() != q.off {
-				q.seen.Store(q.off)
+			if q.seen.Load() != q.read {
+				q.seen.Store(q.read)
 			}
 			return Event{}
 		}
@@ -138,6 +138,7 @@ func (q *EventQueue) Done(e Event) {
 		e.w[k] = 0
 	}
 	q.lap += 8 * n
+	q.read += uint64(8 * n)
 	if q.off += 8 * n; q.off >= q.size {
 		q.off = firstEvent
 	}
@@ -149,7 +150,7 @@ func (q *EventQueue) Done(e Event) {
 // tell says how far the queue has been read.
 func (q *EventQueue) tell() {
 	q.lap = 0
-	q.write(q.off, q.set())
+	q.write(q.read, q.set())
 }
 
 // set takes the lock and returns the bits of the word.
@@ -160,9 +161,9 @@ func (q *EventQueue) set() uint64 {
 }
 
 // write stores the word and gives the lock back.
-func (q *EventQueue) write(off uint32, quiet uint64) {
-	q.told, q.quiet = off, quiet
-	Bell(q.word, uint64(off/64)|quiet)
+func (q *EventQueue) write(read, quiet uint64) {
+	q.told, q.quiet = read, quiet
+	Bell(q.word, q.place(read)/64|quiet)
 	q.lock.Store(0)
 }
 
@@ -176,15 +177,18 @@ func (q *EventQueue) Interrupts(on bool) {
 		q.lock.Store(0)
 		return
 	}
-	q.write(q.told, quiet)
+	q.write(max(q.told, q.seen.Load()), quiet)
 }
 
+// place is where the event behind so many bytes is.
+func (q *EventQueue) place(read uint64) uint64 { return firstEvent + read%uint64(q.size-firstEvent) }
+
 // Pause tells Waiting where the reader stops, if there may be something there.
-func (q *EventQueue) Pause() { q.seen.Store(q.off) }
+func (q *EventQueue) Pause() { q.seen.Store(q.read) }
 
 // Waiting tells whether there is something where the reader has stopped: with the queue empty, or by Pause.
 func (q *EventQueue) Waiting() bool {
-	w := (*[2]uint64)(unsafe.Add(q.base, q.seen.Load()))
+	w := (*[2]uint64)(unsafe.Add(q.base, q.place(q.seen.Load())))
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
 }
 

@@ -1,0 +1,55 @@
+package cxi
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest"
+)
+
+// shared is the memory domain that the tests of this process share.
+var shared struct {
+	once sync.Once
+	d    *MemoryDomain
+	err  error
+}
+
+// domain opens the model's NIC.
+func domain(t testing.TB) *MemoryDomain {
+	t.Helper()
+	shared.once.Do(func() {
+		shared.d, shared.err = OpenDomain(DomainConfig{Library: library(t)})
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.d
+}
+
+// open opens an interface whose Connect waits for the peer.
+func open(t testing.TB, c Config) *Iface {
+	t.Helper()
+	if c.ConnectWait == 0 {
+		c.ConnectWait = 2 * time.Second
+	}
+	c.Logf = t.Logf
+	i, err := domain(t).Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func TestConformance(t *testing.T) {
+	for name, c := range map[string]Config{
+		"default": {},
+		"small":   {RxBuffers: 4, RxBytes: 4096, RxEvents: 64, BounceCount: 4, BounceBytes: 256, Depth: 16, Posted: 32},
+		"stripes": {BounceCount: 16, Stripes: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hwtest.Run(t, func(t testing.TB) hw.Iface { return open(t, c) })
+		})
+	}
+}

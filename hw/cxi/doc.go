@@ -1,0 +1,38 @@
+// Package cxi is the backend for the NICs of HPE Slingshot (Cassini), through
+// libcxi, which is loaded at run time (package libcxi). Not verified on hardware: it is
+// tested over the software model in tests/cassini.
+//
+// # Model
+//
+// A [MemoryDomain] is an open NIC under one service and one VNI. An [Iface] on it has a
+// PID, which with the NIC's number is where commands of peers go, and there two
+// portal indices:
+//
+//	messages  a list of buffers, which messages fill one behind the other
+//	presence  one entry of no bytes that only the interface's own random number matches
+//
+// A device address names NIC, PID, VNI and that number. A put to the presence index
+// tells, without the peer's process, whether the interface is there, and whether it is
+// still the same one: Connect and CheckPeers ask so.
+//
+// Memory that peers may reach has an entry at a third index, of the memory domain's own
+// PID, each under match bits of its own that nobody can guess.
+//
+// # Messages
+//
+// A message is one command: inline up to 192 bytes, else from a bounce buffer. Its
+// 128 bits of match bits and header data carry the receiver's number, id, head length,
+// position and header, so a handler gets everything from one event and the payload
+// where the NIC wrote it.
+//
+// Commands of one queue arrive in order, so a peer belongs to one queue. But a receiver
+// without a free buffer or event refuses a message and may take the next. So each carries
+// its position; the receiver passes by what is not the next one, and the sender sends
+// again, in order, from the first that was refused (resend.go).
+//
+// # Who may call what
+//
+// Operations on endpoints: any thread. A queue's lock (type txQueue) guards what is
+// posted to it and the windows of its peers. Progress and CheckPeers: whoever holds the
+// progress lease; everything marked "lease" belongs to it.
+package cxi

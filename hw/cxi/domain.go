@@ -1,0 +1,138 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// DomainConfig says which NIC a memory domain uses, and where it is looked for.
+type DomainConfig struct {
+	Device  string // default: the first whose link is up, else the first
+	Sysfs   string // default: DefaultSysfs
+	Library string // default: libcxi.DefaultLibrary
+	// Getenv reads the launcher's variables. Default: os.Getenv.
+	Getenv func(string) string
+	// Logf takes one line of text about the device, without a newline. Default: nobody listens.
+	Logf func(format string, args ...any)
+}
+
+// MemoryDomain is an open NIC under one service and VNI. It implements hw.MemoryDomain.
+type MemoryDomain struct {
+	dev     Device
+	handle  *libcxi.Device
+	lni     *libcxi.LNI
+	profile *libcxi.Profile
+	service uint32
+	vni     uint16
+	logf    func(format string, args ...any)
+	exposed exposure
+}
+
+// OpenDomain opens a NIC. Errors: libcxi.ErrAbsent without libcxi and hw.ErrUnreachable without a NIC;
+// hw.ErrPermission without permission for its file or without a service that admits this process.
+func OpenDomain(c DomainConfig) (*MemoryDomain, error) {
+	if c.Sysfs == "" {
+		c.Sysfs = DefaultSysfs
+	}
+	if c.Library == "" {
+		c.Library = libcxi.DefaultLibrary
+	}
+	if c.Getenv == nil {
+		c.Getenv = os.Getenv
+	}
+	if c.Logf == nil {
+		c.Logf = func(string, ...any) {}
+	}
+	list, err := Devices(c.Sysfs, c.Library)
+	if err != nil {
+		return nil, err
+	}
+	d := &MemoryDomain{logf: c.Logf}
+	d.exposed.d = d
+	if d.dev, err = choose(list, c.Device); err != nil {
+		return nil, err
+	}
+	if !d.dev.Up {
+		return nil, fmt.Errorf("cxi: the link of %s is down: %w", d.dev.Name, errors.Join(hw.ErrUnreachable, unix.ENETDOWN))
+	}
+	if d.handle, err = libcxi.Open(d.dev.ID); err != nil {
+		return nil, openError(err, d.dev.Name)
+	}
+	if err := d.setUp(c.Getenv); err != nil {
+		return nil, errors.Join(err, d.release())
+	}
+	c.Logf("cxi: %s, %v, service %d, VNI %d", d.dev.Name, d.dev.PCI, d.service, d.vni)
+	return d, nil
+}
+
+// setUp takes the process's share of an open NIC.
+func (d *MemoryDomain) setUp(env func(string) string) (err error) {
+	if d.service, d.vni, err = chooseService(d.handle, d.dev.Name, ownIdentity(), env); err != nil {
+		return err
+	}
+	if d.lni, err = d.handle.NewLNI(d.service); err != nil {
+		return limit(err)
+	}
+	var errs []error
+	for _, class := range []uint32{libcxi.TCBestEffort, libcxi.TCLowLatency, libcxi.TCBulk, libcxi.TCDedicated} {
+		if d.profile, err = d.lni.NewProfile(d.vni, class); err == nil {
+			return nil
+		}
+		d.profile = nil
+		errs = append(errs, err)
+	}
+	return limit(errs[0])
+}
+
+// limit marks an error of making an object: no permission, or no room.
+func limit(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("cxi: %w: %w", err, hw.ErrPermission)
+	}
+	return fmt.Errorf("cxi: %w: %w", err, hw.ErrNoResource)
+}
+
+// Device is the NIC.
+func (d *MemoryDomain) Device() Device { return d.dev }
+
+// Service is the service and the VNI under which it is used.
+func (d *MemoryDomain) Service() (id uint32, vni uint16) { return d.service, d.vni }
+
+// Attr describes the domain.
+func (d *MemoryDomain) Attr() hw.MDAttr {
+	return hw.MDAttr{
+		Caps:   hw.MDLocal | hw.MDCost | hw.MDAlloc,
+		MaxLen: 1 << 47,
+		MaxKey: keyBytes,
+		Device: d.dev.Name,
+	}
+}
+
+// Close closes the NIC.
+func (d *MemoryDomain) Close() error { return d.release() }
+
+// release gives back what OpenDomain has made, in reverse.
+func (d *MemoryDomain) release() error {
+	err := d.exposed.close()
+	if d.profile != nil {
+		err = errors.Join(err, d.profile.Close())
+	}
+	if d.lni != nil {
+		err = errors.Join(err, d.lni.Close())
+	}
+	d.handle.Close()
+	return err
+}
+
+// pidBits is the length of a PID.
+func (d *MemoryDomain) pidBits() uint32 { return d.dev.PIDBits }
+
+// anyID admits all peers.
+func (d *MemoryDomain) anyID() uint32 { return nic.AnyID(d.dev.PIDBits) }

@@ -1,0 +1,294 @@
+package cxi
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+)
+
+// Endpoint is what this interface knows of one peer: the path to it if Connect was called, and the source of its
+// messages. It implements hw.Endpoint.
+type Endpoint struct {
+	i     *Iface
+	q     *txQueue    // immutable, as what follows to high
+	index uint32      // among the interface's peers, and its hw.Source
+	addr  address     // of the peer
+	to    nic.Address // its messages
+	high  uint64      // upper half of the match bits of messages to it
+	// name is the address by which the peer is known: its own word, or what was given to Connect until it comes. Stored
+	// by who makes the endpoint and by the lease holder.
+	name atomic.Pointer[[]byte]
+	// names are those under which Connect was called. Under i.mu.
+	names [][]byte
+
+	// failure is why the endpoint no longer works. Stored once, by whoever
+	// finds out first; read by everybody.
+	failure atomic.Pointer[error]
+	// ready says that messages may be posted: the peer's NIC has answered, or the peer has sent. Set by who learns it.
+	ready atomic.Bool
+	// connected says that Connect has given the endpoint out. Stored by Connect.
+	connected atomic.Bool
+	// closed is 1 while the peer's eager window is. Stored by the lease holder.
+	closedWindow atomic.Uint32
+	// owesWindow is set when the peer must be told our window. Set by SetEagerWindow, taken by the lease holder.
+	owesWindow atomic.Bool
+	// asked says that a question to the peer's NIC is on its way. Set by who asks, cleared under the queue's lock.
+	asked atomic.Bool
+	// suspect asks CheckPeers to ask the peer's NIC. Set by who finds an operation failed.
+	suspect atomic.Bool
+	// heard says that the peer or its NIC has answered. Set by who hears, taken by CheckPeers.
+	heard atomic.Bool
+	// fenced says that posts must wait for what was posted before fence. Set by Fence, cleared under the queue's lock.
+	fenced atomic.Bool
+	// reported is set when the peer's end has been reported, or there was nothing to report. Stored by the
+	// lease holder, read by any thread; sequentially consistent.
+	reported atomic.Bool
+	// lostSince is when the path broke, in nanoseconds, 0: it has not. Under the queue's lock.
+	lostSince int64
+
+	w       window // under the queue's lock, as what follows
+	greeted bool   // the first message is in the window
+	ops     opList
+	fence   mark
+
+	listed bool // in Iface.todo; under todoMu
+
+	lease leaseState
+}
+
+// leaseState belongs to the lease holder.
+type leaseState struct {
+	next   uint16 // position of the next message
+	source bool   // it has sent messages for handlers
+	closed bool   // it has closed in order
+	head   []byte // of the message that comes next
+	inHead bool   // head is of it
+	active time.Time
+	failed bool // the lease holder knows that the endpoint has failed
+	told   bool // the endpoint's event was given
+	buried bool
+}
+
+// newEndpoint makes the endpoint of a peer. i.mu is held. Errors: hw.ErrNoResource.
+func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
+	e := &Endpoint{i: i, addr: a, to: a.at(indexMessages), high: a.matchHigh()}
+	e.name.Store(&name)
+	list := *i.peers.Load()
+	e.index = uint32(len(list))
+	if n := slices.Index(list, nil); n >= 0 {
+		e.index = uint32(n)
+	}
+	if e.index >= maxPeers {
+		return nil, fmt.Errorf("cxi: %d peers: %w", maxPeers, hw.ErrNoResource)
+	}
+	e.q = i.tx[int(e.index)%len(i.tx)]
+	e.w.init(i.cfg.depth())
+	e.lease.active = time.Now()
+	grown := slices.Clone(list)
+	if int(e.index) == len(grown) {
+		grown = append(grown, nil)
+	}
+	grown[e.index] = e
+	i.peers.Store(&grown)
+	i.ids.Store(i.ids.Load().with(e))
+	return e, nil
+}
+
+// idTable finds peers by their match id. It is replaced as a whole.
+type idTable struct {
+	shift uint
+	slots []*Endpoint
+}
+
+func newIDTable(peers int) *idTable {
+	t := &idTable{shift: 32 - 4, slots: make([]*Endpoint, 16)}
+	for len(t.slots) < 2*peers+2 {
+		t.shift--
+		t.slots = make([]*Endpoint, 2*len(t.slots))
+	}
+	return t
+}
+
+// place is where a peer is, or would be.
+func (t *idTable) place(id uint32) int {
+	n := int(id * 0x9e3779b1 >> t.shift)
+	for t.slots[n] != nil && t.slots[n].addr.id() != id {
+		n = (n + 1) % len(t.slots)
+	}
+	return n
+}
+
+// find returns the peer with a match id, nil if there is none.
+func (t *idTable) find(id uint32) *Endpoint { return t.slots[t.place(id)] }
+
+// with is the table with e, in place of another with its match id.
+func (t *idTable) with(e *Endpoint) *idTable {
+	list := []*Endpoint{e}
+	for _, o := range t.slots {
+		if o != nil && o.addr.id() != e.addr.id() {
+			list = append(list, o)
+		}
+	}
+	return tableOf(list)
+}
+
+// without is the table without e.
+func (t *idTable) without(e *Endpoint) *idTable {
+	return tableOf(slices.DeleteFunc(slices.Clone(t.slots), func(o *Endpoint) bool { return o == nil || o == e }))
+}
+
+func tableOf(list []*Endpoint) *idTable {
+	t := newIDTable(len(list))
+	for _, e := range list {
+		t.slots[t.place(e.addr.id())] = e
+	}
+	return t
+}
+
+// Address is the address by which the peer is known.
+func (e *Endpoint) Address() []byte { return *e.name.Load() }
+
+// String names the peer for people.
+func (e *Endpoint) String() string { return e.addr.String() }
+
+// EagerOpen tells whether the peer welcomes eager payloads.
+func (e *Endpoint) EagerOpen() bool { return e.closedWindow.Load() == 0 && e.failure.Load() == nil }
+
+// Wake does nothing: a message wakes by itself.
+func (e *Endpoint) Wake() {}
+
+// Err is nil, or why the endpoint no longer works.
+func (e *Endpoint) Err() error {
+	if p := e.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Reported reports whether the peer's end has been reported.
+func (e *Endpoint) Reported() bool { return e.reported.Load() }
+
+// fail ends the endpoint for a reason that people want to know. Any thread.
+func (e *Endpoint) fail(err error) {
+	if e.end(err) {
+		e.i.logf("%v", err)
+	}
+}
+
+// end ends the endpoint, and tells whether nobody did before. Any thread.
+func (e *Endpoint) end(err error) bool {
+	if !e.failure.CompareAndSwap(nil, &err) {
+		return false
+	}
+	e.i.attend(e)
+	return true
+}
+
+// errClosed is what calls after Close return.
+var errClosed = fmt.Errorf("cxi: interface is closed: %w", unix.EBADF)
+
+// Connect returns the endpoint to the interface at address, and makes it if there is none, after its NIC has
+// answered that it is there.
+func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
+	device := name
+	if i.cfg.Resolve != nil {
+		var err error
+		if device, err = i.cfg.Resolve(name); err != nil {
+			return nil, err
+		}
+	}
+	a, err := parseAddress(device)
+	if err != nil {
+		return nil, err
+	}
+	if a.vni != i.addr.vni || a.pidBits != i.addr.pidBits {
+		return nil, fmt.Errorf("cxi: peer %s is not in VNI %d: %w: %w", &a, i.addr.vni, hw.ErrNoPath, hw.ErrUnreachable)
+	}
+	e, err := i.endpointTo(a, bytes.Clone(name))
+	if err != nil {
+		return nil, err
+	}
+	i.awaitAnswer(e)
+	if err := e.Err(); err != nil {
+		kind := hw.ErrUnreachable
+		if i.cfg.AwaitPeer {
+			kind = hw.ErrNoPath
+		}
+		return nil, fmt.Errorf("cxi: peer %s: %w: %w", e, err, kind)
+	}
+	if (i.cfg.AwaitPeer || i.cfg.ConnectWait > 0) && !e.ready.Load() {
+		return nil, fmt.Errorf("cxi: the NIC of peer %s has not answered: %w", e, hw.ErrUnreachable)
+	}
+	e.connected.Store(true)
+	return e, nil
+}
+
+// endpointTo finds or makes the endpoint of a peer and asks its NIC.
+func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
+	if i.closed.Load() {
+		return nil, errClosed
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	e := i.ids.Load().find(a.id())
+	if e != nil && e.addr.nonce != a.nonce {
+		e.end(fmt.Errorf("another interface has the place of peer %s: %w", e, hw.ErrPeerDead))
+		e = nil
+	}
+	if e == nil {
+		var err error
+		if e, err = i.newEndpoint(a, name); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.ContainsFunc(e.names, func(n []byte) bool { return bytes.Equal(n, name) }) {
+		e.names = append(e.names, name)
+	}
+	return e, nil
+}
+
+// awaitAnswer asks the peer's NIC, unless it has answered before, and waits as long as the configuration says.
+func (i *Iface) awaitAnswer(e *Endpoint) {
+	for end := time.Now().Add(i.cfg.ConnectWait); !e.ready.Load() && e.failure.Load() == nil; time.Sleep(20 * time.Microsecond) {
+		e.q.take()
+		e.ask()
+		e.q.q.Ring()
+		e.q.poll()
+		e.q.give()
+		if e.q.anyTold.Load() {
+			i.bell.ring()
+		}
+		if e.ready.Load() || !time.Now().Before(end) {
+			return
+		}
+	}
+}
+
+// SourceReaches tells whether a Connect to address would reach the source.
+func (i *Iface) SourceReaches(src hw.Source, name []byte) bool {
+	e := i.peer(uint32(src))
+	if e == nil {
+		return false
+	}
+	if bytes.Equal(e.Address(), name) {
+		return true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.ContainsFunc(e.names, func(n []byte) bool { return bytes.Equal(n, name) })
+}
+
+// SourceAddress is the address of a remote interface that sent to us.
+func (i *Iface) SourceAddress(src hw.Source) []byte {
+	if e := i.peer(uint32(src)); e != nil {
+		return e.Address()
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package cxi
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// Sizes of the peer table and of id spaces.
+const (
+	maxPeers = 1 << 24
+	maxID    = uint32(hw.MaxAM)
+)
+
+// Iface is an interface on a NIC. It implements hw.Iface, and what its
+// capabilities say.
+type Iface struct {
+	cfg  Config // with defaults; immutable
+	d    *MemoryDomain
+	pid  *libcxi.Domain
+	wait *libcxi.WaitObject
+	addr address // immutable, as what follows to bell
+	name []byte
+
+	tx     []*txQueue
+	bounce pinned
+	stride int // bytes of a bounce buffer
+	pools  []bouncePool
+	gets   getPool
+	bell   *bell
+
+	closed atomic.Bool // set by Close; read by everybody
+	// window is 1 while the eager window is closed. Written by SetEagerWindow.
+	window atomic.Uint32
+
+	// mu guards changes of peers and ids. Connect, the first message of a peer and its end take it; no other send
+	// or arrival does.
+	mu    sync.Mutex
+	peers atomic.Pointer[[]*Endpoint] // by index; replaced as a whole under mu
+	ids   atomic.Pointer[idTable]     // by match id; under mu, read by the lease holder
+
+	// todo are endpoints with which the lease holder must do something.
+	todoMu sync.Mutex // not on the data path: anyTodo says that the list is empty
+	todo   []*Endpoint
+	// anyTodo is set under todoMu and read by every Progress.
+	anyTodo atomic.Bool
+
+	flushes flushList
+
+	// tracer sees every message, nil: nobody does. Set before the first message.
+	tracer hw.Tracer
+
+	lastLog atomic.Int64 // nanoseconds
+	rx      receiver
+}
+
+// Open makes an interface. Errors: hw.ErrInvalid for a configuration out of range; hw.ErrNoResource when the service
+// has no more of what it needs.
+func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	i := &Iface{cfg: cfg, d: d}
+	i.peers.Store(new([]*Endpoint))
+	i.ids.Store(newIDTable(0))
+	i.rx.init(i)
+	for _, step := range []func() error{i.openAddress, i.openBounce, i.openQueues, i.rx.open} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, i.release())
+		}
+	}
+	i.name = i.addr.appendTo(nil)
+	if len(cfg.Name) > 0 {
+		i.name = append([]byte(nil), cfg.Name...)
+	}
+	return i, nil
+}
+
+// openAddress takes a PID and makes the address.
+func (i *Iface) openAddress() (err error) {
+	if i.pid, err = i.d.lni.NewDomain(i.d.vni, libcxi.AnyPID); err != nil {
+		i.pid = nil
+		return limit(err)
+	}
+	if i.wait, err = i.d.lni.NewWaitObject(); err != nil {
+		i.wait = nil
+		return limit(err)
+	}
+	var seed [8]byte
+	rand.Read(seed[:]) // never fails
+	i.addr = address{
+		nid: i.d.dev.NID, pid: i.pid.PID(), pidBits: uint8(i.d.pidBits()), vni: i.d.vni,
+		longest: uint32(i.cfg.longest()+63) &^ 63, nonce: binary.LittleEndian.Uint64(seed[:]) | 1,
+	}
+	return nil
+}
+
+// openBounce maps the bounce buffers.
+func (i *Iface) openBounce() (err error) {
+	i.stride = (i.cfg.longest() + 63) &^ 63
+	if i.bounce, err = i.d.newPinned(i.stride*(i.cfg.BounceCount+i.getCount()), libcxi.MapRead|libcxi.MapWrite); err != nil {
+		return err
+	}
+	i.pools = make([]bouncePool, i.cfg.Stripes)
+	for n := range i.pools {
+		lo, hi := n*i.cfg.BounceCount/i.cfg.Stripes, (n+1)*i.cfg.BounceCount/i.cfg.Stripes
+		i.pools[n] = bouncePool{first: int32(lo), busy: make([]atomic.Uint32, hi-lo)}
+	}
+	i.gets.open(int32(i.cfg.BounceCount), i.getCount())
+	return nil
+}
+
+// openQueues makes the transmit queues and the bell.
+func (i *Iface) openQueues() (err error) {
+	for range i.cfg.Queues {
+		q := new(txQueue)
+		i.tx = append(i.tx, q)
+		if err = q.open(i, i.wait); err != nil {
+			return err
+		}
+	}
+	i.bell, err = newBell(i)
+	return err
+}
+
+// postOps and fetchOps are the operations without and with a result.
+const (
+	postOps  = hw.OpMask(1<<hw.OpAdd | 1<<hw.OpAnd | 1<<hw.OpOr | 1<<hw.OpXor | 1<<hw.OpSwap)
+	fetchOps = postOps | 1<<hw.OpCSwap
+)
+
+// maxTransfer is the most bytes of one put or get.
+const maxTransfer = 1 << 30
+
+// Attr tells what the interface can do.
+func (i *Iface) Attr() hw.Attr {
+	a := hw.Attr{
+		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapAMZcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
+			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree,
+		MaxAMShort:  nic.MaxInline,
+		MaxAMHead:   nic.MaxInline,
+		MaxAMBcopy:  i.cfg.BounceBytes,
+		MaxAMZcopy:  i.cfg.BounceBytes,
+		MaxPutShort: opBytes,
+		MaxPutBcopy: i.cfg.BounceBytes,
+		MaxPutZcopy: maxTransfer,
+		MaxGetBcopy: i.cfg.BounceBytes,
+		MaxGetZcopy: maxTransfer,
+		MaxIOV:      1,
+		Atomic32:    postOps, Atomic64: postOps, Fetch32: fetchOps, Fetch64: fetchOps,
+		Bandwidth:  float64(i.d.dev.LinkMbps) * 1e6 / 8,
+		Latency:    2e-6,
+		Overhead:   100e-9,
+		DeviceName: i.d.dev.Name,
+		NUMANode:   i.d.dev.NUMANode,
+		Priority:   50,
+	}
+	if i.d.dev.Platform == wire.PlatformNetsim {
+		a.Caps |= hw.CapSoftware
+	}
+	return a
+}
+
+// Memory is the domain on which the interface was opened.
+func (i *Iface) Memory() hw.MemoryDomain { return i.d }
+
+// Address is the name, or the device address if there is none.
+func (i *Iface) Address() []byte { return i.name }
+
+// DeviceAddress is what Config.Resolve turns the interface's name into.
+func (i *Iface) DeviceAddress() []byte { return i.addr.appendTo(nil) }
+
+// SetHandler installs the handler of id, before the first Progress.
+func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
+
+// OnPeerEvent installs the function that is called when a peer is gone.
+func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
+
+// SetTracer installs a function that sees every message, before the first one.
+func (i *Iface) SetTracer(t hw.Tracer) { i.tracer = t }
+
+// traced is how many bytes of a payload a tracer sees.
+const traced = 64
+
+// trace tells the tracer of a message.
+func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
+	i.tracer(event, id, header, head, payload[:min(len(payload), traced)])
+}
+
+// Stats returns the counters. Any thread may call it.
+func (i *Iface) Stats() hw.Stats {
+	return hw.Stats{Delivered: i.rx.delivered.Load(), Malformed: i.rx.malformed.Load(), PeersLost: i.rx.lost.Load()}
+}
+
+// Doorbells is how often the NIC was told of something posted. The caller has stopped all threads that post.
+func (i *Iface) Doorbells() (n uint64) {
+	for _, q := range i.tx {
+		n += q.q.Bells
+	}
+	return n
+}
+
+// logf writes a line, but at most ten in a second, so that a hostile peer
+// cannot fill the log.
+func (i *Iface) logf(format string, args ...any) {
+	now := time.Now().UnixNano()
+	last := i.lastLog.Load()
+	if now-last >= int64(100*time.Millisecond) && i.lastLog.CompareAndSwap(last, now) {
+		i.cfg.Logf("cxi %s: %s", i.d.dev.Name, fmt.Sprintf(format, args...))
+	}
+}
+
+// errCommand is why all peers are lost when the NIC refuses a command.
+func errCommand(code uint32) error {
+	return fmt.Errorf("cxi: the NIC refuses a command: %s", codeText(code))
+}
+
+// deviceLost ends all peers.
+func (i *Iface) deviceLost(err error) {
+	for _, e := range *i.peers.Load() {
+		if e != nil {
+			e.fail(err)
+		}
+	}
+}
+
+// peer is the one with an index, nil if there is none.
+func (i *Iface) peer(index uint32) *Endpoint {
+	if list := *i.peers.Load(); uint64(index) < uint64(len(list)) {
+		return list[index]
+	}
+	return nil
+}
+
+// attend has the lease holder look at an endpoint.
+func (i *Iface) attend(e *Endpoint) {
+	i.attendLater(e)
+	i.bell.ring()
+}
+
+// attendLater does so without waking anybody.
+func (i *Iface) attendLater(e *Endpoint) {
+	i.todoMu.Lock()
+	if !e.listed {
+		e.listed = true
+		i.todo = append(i.todo, e)
+	}
+	i.anyTodo.Store(true)
+	i.todoMu.Unlock()
+}
+
+// takeTodo returns the endpoints to look at.
+func (i *Iface) takeTodo() []*Endpoint {
+	i.todoMu.Lock()
+	defer i.todoMu.Unlock()
+	list := i.todo
+	i.todo = nil
+	i.anyTodo.Store(false)
+	for _, e := range list {
+		e.listed = false
+	}
+	return list
+}
+
+// release gives back what Open has made, in reverse.
+func (i *Iface) release() error {
+	errs := []error{i.rx.close()}
+	for _, q := range i.tx {
+		errs = append(errs, q.close())
+	}
+	if i.bell != nil {
+		errs = append(errs, i.bell.close())
+	}
+	errs = append(errs, i.bounce.close())
+	if i.wait != nil {
+		errs = append(errs, i.wait.Close())
+	}
+	if i.pid != nil {
+		errs = append(errs, i.pid.Close())
+	}
+	return errors.Join(errs...)
+}

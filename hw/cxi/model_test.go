@@ -1,0 +1,99 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// model is the software model of the NIC, built once.
+var model struct {
+	once sync.Once
+	dir  string
+	file string
+	err  error
+}
+
+// library is the model's libcxi, or the one that WEFT_TEST_CXI names.
+func library(t testing.TB) string {
+	t.Helper()
+	model.once.Do(func() {
+		if model.file = os.Getenv("WEFT_TEST_CXI"); model.file != "" {
+			return
+		}
+		if model.dir, model.err = os.MkdirTemp("", "weft-cxi"); model.err != nil {
+			return
+		}
+		model.file = filepath.Join(model.dir, "libcxi.so.1")
+		model.err = buildModel("../../tests/cassini", model.file)
+	})
+	if model.err != nil {
+		t.Fatal(model.err)
+	}
+	return model.file
+}
+
+// buildModel compiles the model.
+func buildModel(folder, to string) error {
+	sources, err := filepath.Glob(filepath.Join(folder, "*.c"))
+	if err != nil || len(sources) == 0 {
+		return errors.Join(err, fmt.Errorf("no model in %s", folder))
+	}
+	args := []string{"-O1", "-g", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-shared", "-pthread", "-Wl,-soname,libcxi.so.1",
+		"-Wl,--version-script=" + filepath.Join(folder, "libcxi.map"), "-o", to}
+	out, err := exec.Command("gcc", append(args, sources...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("gcc: %w: %s", err, out)
+	}
+	return nil
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if model.dir != "" {
+		_ = os.RemoveAll(model.dir)
+	}
+	os.Exit(code)
+}
+
+// child is this test program, which runs the tests that match run over a model with settings.
+func child(t *testing.T, run, settings string, env ...string) *exec.Cmd {
+	t.Helper()
+	args := []string{"-test.run=" + run, "-test.timeout=5m", "-test.v"}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), append(env, "CASSINI="+settings, "WEFT_TEST_CXI="+library(t), "WEFT_TEST_CXI_CHILD=1")...)
+	return cmd
+}
+
+// parent skips a test in a child of another.
+func parent(t *testing.T) {
+	t.Helper()
+	if os.Getenv("WEFT_TEST_CXI_CHILD") != "" {
+		t.Skip("this is a part of another test")
+	}
+}
+
+// TestModes runs the suite over NICs of other kinds.
+func TestModes(t *testing.T) {
+	parent(t)
+	for _, c := range []struct{ name, run, settings string }{
+		{"shuffled", "TestConformance/(default|small)", "shuffle=1"},
+		{"second generation", "TestConformance/small", "version=2"},
+		{"threads", "TestConformance/default/(Address|Order|FullBcopy|SendInHandler|Keep|PutGet|Atomics|Wakeup|SenderCloses)$", "mode=threaded"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := child(t, c.run, c.settings).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "--- PASS: TestConformance") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+)
+
+// ask asks the peer's NIC whether the interface is there, unless a question is on its way. The queue's lock is held.
+func (e *Endpoint) ask() {
+	if e.asked.Load() {
+		return
+	}
+	q := e.q
+	o, n := q.begin(e, opPresence)
+	if o == nil {
+		return
+	}
+	t := nic.Transfer{
+		Message:   nic.Message{To: e.addr.at(indexPresence), MatchBits: e.addr.nonce, UserPtr: cookieOp | uint64(n)},
+		Initiator: e.i.addr.id(), EQ: q.events.eq.Number(),
+	}
+	if q.q.Put(&t) {
+		e.asked.Store(true)
+		q.commit(o, n)
+	}
+}
+
+// present takes in the answer of the peer's NIC. The queue's lock is held.
+func (e *Endpoint) present(code uint32) {
+	switch v := judge(code); {
+	case v == accepted:
+		e.lostSince = 0
+		e.ready.Store(true)
+		e.greet()
+	case v == lost:
+		e.pathLost(code)
+	default: // no entry: another interface has its place
+		e.end(fmt.Errorf("peer %s is not there: %s: %w", e, codeText(code), hw.ErrPeerDead))
+	}
+}
+
+// upkeep does what is rare: messages to be sent again, windows, peers that are gone. Lease.
+func (i *Iface) upkeep() {
+	now := time.Now()
+	for _, e := range i.takeTodo() {
+		if !e.step(now) {
+			i.attendLater(e)
+		}
+	}
+}
+
+// step does the next thing for an endpoint and tells whether nothing is left
+// to do for now. Lease.
+func (e *Endpoint) step(now time.Time) bool {
+	if e.lease.buried {
+		return true
+	}
+	if e.failure.Load() != nil {
+		return e.die()
+	}
+	e.q.take()
+	if e.owesWindow.Load() && e.ready.Load() {
+		e.owesWindow.Store(false)
+		if !e.control(kindWindow, uint64(e.i.window.Load()), nil) {
+			e.owesWindow.Store(true)
+		}
+	}
+	again := e.resend(now)
+	e.q.give()
+	return again.IsZero() && !e.owesWindow.Load()
+}
+
+// die ends everything that waits for the peer, when the NIC has answered for all that was posted, and tells that it is
+// gone when its last message is delivered: there may be an answer in it. Lease.
+func (e *Endpoint) die() bool {
+	l := &e.lease
+	if !l.failed {
+		l.failed = true
+		e.i.rx.empty = false // what has come until now comes before it
+	}
+	e.q.take()
+	quiet := e.w.inflight == 0 && e.ops.count == 0
+	if quiet {
+		e.cancel(e.gone())
+	}
+	e.q.give()
+	if !quiet || e.i.rx.fresh || !e.i.rx.empty {
+		return false
+	}
+	e.i.pollAll() // what was canceled is told first
+	e.giveEvents()
+	return true
+}
+
+// pollAll tells of all that has ended. Lease.
+func (i *Iface) pollAll() (n int) {
+	for _, q := range i.tx {
+		n += q.tellAll()
+	}
+	return n
+}
+
+// giveEvents tells that the peer is gone, and forgets it. Lease.
+func (e *Endpoint) giveEvents() {
+	l, i := &e.lease, e.i
+	if e.connected.Load() && !l.told {
+		l.told = true
+		i.rx.lost.Add(1)
+		i.rx.onPeer(hw.PeerEvent{Endpoint: e, Err: e.gone()})
+	}
+	l.buried = true
+	e.reported.Store(true)
+	if l.source {
+		i.rx.lost.Add(1)
+		i.rx.onPeer(hw.PeerEvent{Source: hw.Source(e.index), HasSource: true, Closed: l.closed, Err: e.gone()})
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, name := range append(e.names, e.Address()) {
+		i.cfg.Forget(name)
+	}
+	list := slices.Clone(*i.peers.Load())
+	list[e.index] = nil
+	i.peers.Store(&list)
+	if i.ids.Load().find(e.addr.id()) == e {
+		i.ids.Store(i.ids.Load().without(e))
+	}
+}
+
+// gone is the endpoint's error as an event tells it.
+func (e *Endpoint) gone() error {
+	err := e.Err()
+	if errors.Is(err, hw.ErrPeerDead) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, hw.ErrPeerDead)
+}
+
+// CheckPeers looks for peers that are gone. The caller holds the progress lease.
+func (i *Iface) CheckPeers() {
+	if i.closed.Load() {
+		return
+	}
+	i.rx.fresh = false
+	i.rx.empty = !i.rx.events.Peek().There()
+	now := time.Now()
+	for _, e := range *i.peers.Load() {
+		if e == nil || e.failure.Load() != nil {
+			continue
+		}
+		if e.heard.Load() {
+			e.heard.Store(false)
+			e.lease.active = now
+		}
+		if e.suspect.Load() || now.Sub(e.lease.active) >= i.cfg.KeepAlive {
+			e.suspect.Store(false)
+			e.lease.active = now
+			e.q.take()
+			e.ask()
+			e.q.give()
+		}
+	}
+	for _, q := range i.tx {
+		q.take()
+		q.poll()
+		q.give()
+		q.tellAll()
+	}
+	if i.anyTodo.Load() {
+		i.upkeep()
+	}
+}
+
+// Check asks whether the peer is alive.
+func (e *Endpoint) Check() error {
+	if err := e.Err(); err != nil {
+		return err
+	}
+	e.q.take()
+	e.ask()
+	e.q.give()
+	return nil
+}
+
+// SetEagerWindow tells senders whether eager payloads are welcome. Any thread.
+func (i *Iface) SetEagerWindow(open bool) {
+	var v uint32
+	if !open {
+		v = 1
+	}
+	if i.closed.Load() || i.window.Swap(v) == v {
+		return
+	}
+	for _, e := range *i.peers.Load() {
+		if e != nil {
+			e.owesWindow.Store(true)
+			i.attend(e)
+		}
+	}
+}

@@ -1,0 +1,376 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// rxBuffer is a buffer of messages. It goes back to the list when the NIC has taken it off, all events of what is in it
+// have been dealt with, whatever their order, and no handler keeps any of it.
+type rxBuffer struct {
+	listed bool   // it is in the list, or about to be
+	used   uint32 // bytes of the messages whose events have come
+	end    uint32 // bytes of all messages, once it is off the list
+	kept   uint32 // messages that handlers keep
+	// released counts the kept messages that were given back. Added to by any thread, taken by the lease holder.
+	released atomic.Uint32
+}
+
+// receiver is the consumer's state. It belongs to the lease holder, but for
+// what is marked.
+type receiver struct {
+	i        *Iface
+	handlers [hw.MaxAM]hw.Handler
+	onPeer   func(hw.PeerEvent)
+
+	events   eventQueue
+	portal   portal
+	messages *libcxi.PtlTE
+	memory   pinned
+	buffers  []rxBuffer
+	unlisted int       // buffers that are to go to the list
+	listAt   time.Time // not before, if the NIC has refused one
+
+	current int  // buffer of the message being delivered, -1: it has no bytes
+	inside  bool // a handler runs
+	keeping bool // and keeps its message
+	pinning int  // buffers of which something is kept
+	fresh   bool // this Progress has delivered messages, whose sources its caller may look at
+	empty   bool // nothing had arrived when that was last looked at
+	// returned says that a kept message was given back. Set by any thread, taken by the lease holder.
+	returned atomic.Bool
+
+	delivered, malformed, lost atomic.Uint64
+}
+
+func (r *receiver) init(i *Iface) {
+	r.i = i
+	r.onPeer = func(hw.PeerEvent) {}
+}
+
+// open makes the list of buffers and the presence entry.
+func (r *receiver) open() (err error) {
+	i, c := r.i, &r.i.cfg
+	if r.memory, err = i.d.newPinned(c.RxBuffers*c.RxBytes, libcxi.MapRead|libcxi.MapWrite); err != nil {
+		return err
+	}
+	// What was read is given back by quarters, and the NIC keeps some for itself.
+	if err = r.events.open(i.d, c.RxEvents+c.RxEvents/4+31, true, i.wait); err != nil {
+		return err
+	}
+	if err = r.portal.open(i.d, max(64, 2*c.RxBuffers), &r.events); err != nil {
+		return err
+	}
+	presence, err := r.portal.add(i.d, &r.events, i.pid, indexPresence)
+	if err != nil {
+		return err
+	}
+	if r.messages, err = r.portal.add(i.d, &r.events, i.pid, indexMessages); err != nil {
+		return err
+	}
+	r.buffers = make([]rxBuffer, c.RxBuffers)
+	r.unlisted = len(r.buffers)
+	r.list()
+	// Last, because peers may send when it is there.
+	id := uint16(len(r.buffers))
+	here := nic.Entry{PtlTE: presence.Number(), ID: id, MatchBits: i.addr.nonce, MatchID: i.d.anyID(), Put: true, Silent: true}
+	if !r.portal.q.Append(&here) {
+		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
+	}
+	r.portal.q.Ring()
+	code := uint32(0)
+	err = r.events.await("append the presence entry", func(e nic.Event) bool {
+		if e.Type() == wire.EventLink && e.BufferID() < id && e.Code() != wire.RcOk {
+			code = e.Code()
+		}
+		if e.Type() == wire.EventLink && e.BufferID() == id {
+			code = max(code, e.Code())
+			return true
+		}
+		return false
+	})
+	if err == nil && code != wire.RcOk {
+		err = fmt.Errorf("cxi: no room for %d list entries (%s): %w", len(r.buffers)+1, codeText(code), hw.ErrNoResource)
+	}
+	return err
+}
+
+func (r *receiver) close() error {
+	return errors.Join(r.portal.close(), r.events.close(), r.memory.close())
+}
+
+// list gives the NIC the buffers that are free.
+func (r *receiver) list() {
+	c := &r.i.cfg
+	if r.unlisted == 0 || !r.listAt.IsZero() && time.Now().Before(r.listAt) {
+		return
+	}
+	r.listAt = time.Time{}
+	for n := range r.buffers {
+		b := &r.buffers[n]
+		if b.listed || b.kept != 0 {
+			continue
+		}
+		e := nic.Entry{
+			PtlTE: r.messages.Number(), ID: uint16(n), Memory: r.memory.at(n*c.RxBytes, 0), Length: uint64(c.RxBytes),
+			MatchBits: r.i.addr.matchHigh(), Ignore: 1<<32 - 1, MatchID: r.i.d.anyID(), MinFree: uint32(c.longest()),
+			Managed: true, Put: true, NoLink: true, NoUnlink: true,
+		}
+		if !r.portal.q.Append(&e) {
+			break
+		}
+		b.listed, b.used, b.end = true, 0, 0
+		r.unlisted--
+	}
+	r.portal.q.Ring()
+}
+
+// settle looks whether a buffer that the NIC has taken off its list is free.
+func (r *receiver) settle(n int) {
+	b := &r.buffers[n]
+	if b.listed && b.end != 0 && b.used == b.end && b.kept == 0 {
+		b.listed = false
+		r.unlisted++
+	}
+}
+
+// take deals with what has arrived, up to max messages for handlers, and returns how many there were.
+func (r *receiver) take(max int) (n int) {
+	for e := r.events.Peek(); e.There(); e = r.events.Peek() {
+		if e.Type() == wire.EventPut && e.Code() == wire.RcOk {
+			_, _, kind, _ := splitLow(uint32(e.MatchBits()))
+			if kind == kindUser && n >= max {
+				r.empty = false
+				r.events.Pause()
+				r.list()
+				return n
+			}
+			if r.arrive(e) {
+				n++
+			}
+		} else if e.Type() == wire.EventLink && int(e.BufferID()) < len(r.buffers) && e.Code() != wire.RcOk {
+			r.refusedBuffer(int(e.BufferID()))
+		}
+		r.events.Done(e)
+	}
+	r.empty = true
+	r.list()
+	return n
+}
+
+// refusedBuffer has a buffer for which the NIC had no entry appended again later.
+func (r *receiver) refusedBuffer(n int) {
+	r.buffers[n].listed = false
+	r.unlisted++
+	r.listAt = time.Now().Add(lastBackoff)
+}
+
+// arrive takes in one message, and tells whether a handler got it. Its bytes were written by the NIC before its event,
+// so nobody changes them any more.
+func (r *receiver) arrive(e nic.Event) (delivered bool) {
+	n, length := int(e.BufferID()), e.Length()
+	if n >= len(r.buffers) {
+		return false // of the presence entry
+	}
+	b := &r.buffers[n]
+	base := r.memory.md.IOVA(r.memory.first + uint64(n*r.i.cfg.RxBytes))
+	off := e.Start() - base
+	if length > 0 && (off > uint64(r.i.cfg.RxBytes) || uint64(length) > uint64(r.i.cfg.RxBytes)-off) {
+		r.refuse("%d bytes at %#x, outside of the buffer", length, e.Start())
+		return false
+	}
+	var data []byte
+	r.current = -1
+	if length > 0 {
+		at := n*r.i.cfg.RxBytes + int(off)
+		data = r.memory.memory[at : at+int(length) : at+int(length)]
+		r.current = n
+		b.used += length
+	}
+	if e.Last() {
+		b.end = uint32(off) + length
+	}
+	if e.Wanted() > length {
+		r.refuse("message of %d bytes, of which %d found room", e.Wanted(), length)
+	} else {
+		delivered = r.deliver(e.Initiator(), uint32(e.MatchBits()), e.HeaderData(), data)
+	}
+	r.settle(n)
+	return delivered
+}
+
+// deliver gives a message to its handler, or acts on one of the backend's own, if it is the next of its sender.
+func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
+	am, head, kind, pos := splitLow(low)
+	e := r.i.ids.Load().find(id)
+	if kind == kindHello && pos == 0 {
+		e = r.hello(e, id, header, data)
+	}
+	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
+		return false // nobody's, late, doubled, or behind one that was refused and will be sent again
+	}
+	if head > len(data) || kind != kindUser && kind != kindHead && head != 0 {
+		r.refuse("message of %d bytes with a head of %d", len(data), head)
+		return false
+	}
+	e.lease.next++
+	e.heard.Store(true)
+	switch kind {
+	case kindUser:
+		return r.handle(e, am, header, data[:head:head], data[head:])
+	case kindHead:
+		e.lease.head, e.lease.inHead = append(e.lease.head[:0], data...), true
+	case kindHello:
+		e.closedWindow.Store(uint32(header & 1))
+	case kindWindow:
+		e.closedWindow.Store(uint32(header & 1))
+	case kindBye:
+		e.lease.closed = true
+		e.end(fmt.Errorf("peer %s has closed its interface: %w", e, hw.ErrPeerDead))
+	}
+	return false
+}
+
+// handle calls a message's handler.
+func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload []byte) bool {
+	e.lease.source = true
+	if e.lease.inHead {
+		head, e.lease.inHead = e.lease.head, false
+	}
+	h := r.handlers[am]
+	if h == nil {
+		r.refuse("message with id %d, which nobody handles", am)
+		return false
+	}
+	r.delivered.Add(1)
+	if r.i.tracer != nil {
+		r.i.trace(hw.TraceReceive, hw.AMID(am), header, head, payload)
+	}
+	r.inside, r.keeping = true, false
+	h(hw.Source(e.index), header, head, payload)
+	r.inside = false
+	return true
+}
+
+// hello takes in the first message of a stream: who sends. It returns the sender, nil if it is refused.
+func (r *receiver) hello(e *Endpoint, id uint32, header uint64, data []byte) *Endpoint {
+	if len(data) <= addressBytes {
+		r.refuse("greeting of %d bytes", len(data))
+		return nil
+	}
+	a, err := parseAddress(data[:addressBytes])
+	if err != nil || a.id() != id || a.vni != r.i.addr.vni || len(data) > addressBytes+max(maxNameBytes, addressBytes) {
+		r.refuse("greeting % x of %#x", data, id)
+		return nil
+	}
+	i := r.i
+	name := append([]byte(nil), data[addressBytes:]...)
+	if e != nil && e.addr.nonce == a.nonce {
+		if e.lease.next == 0 {
+			e.name.Store(&name)
+			e.ready.Store(true)
+		}
+		return e
+	}
+	if e != nil {
+		e.end(fmt.Errorf("another interface has the place of peer %s: %w", e, hw.ErrPeerDead))
+	}
+	i.mu.Lock()
+	e, err = i.newEndpoint(a, name)
+	i.mu.Unlock()
+	if err != nil {
+		r.refuse("%v", err)
+		return nil
+	}
+	e.ready.Store(true)
+	if i.window.Load() != 0 { // else our first message says it
+		e.owesWindow.Store(true)
+		i.attendLater(e)
+	}
+	return e
+}
+
+func (r *receiver) refuse(format string, args ...any) {
+	r.malformed.Add(1)
+	r.i.logf(format, args...)
+}
+
+// Keep leaves the message that is being delivered valid until Release.
+func (i *Iface) Keep() (hw.Kept, bool) {
+	r := &i.rx
+	if !r.inside || r.keeping || r.current < 0 {
+		return 0, false
+	}
+	b := &r.buffers[r.current]
+	if b.kept == 0 {
+		if r.pinning >= len(r.buffers)/2 {
+			return 0, false
+		}
+		r.pinning++
+	}
+	b.kept++
+	r.keeping = true
+	return hw.Kept(r.current) + 1, true
+}
+
+// Release gives a kept message's memory back, from any thread.
+func (i *Iface) Release(k hw.Kept) {
+	r := &i.rx
+	if k == 0 || uint64(k) > uint64(len(r.buffers)) {
+		return
+	}
+	r.buffers[k-1].released.Add(1)
+	r.returned.Store(true)
+}
+
+// takeReturned takes in what was given back.
+func (r *receiver) takeReturned() {
+	if !r.returned.Load() {
+		return
+	}
+	r.returned.Store(false) // before it looks
+	for n := range r.buffers {
+		b := &r.buffers[n]
+		if got := b.released.Swap(0); got != 0 {
+			if b.kept -= got; b.kept == 0 {
+				r.pinning--
+				r.settle(n)
+			}
+		}
+	}
+}
+
+// Progress delivers up to max arrived messages and completes operations.
+func (i *Iface) Progress(max int) int {
+	r := &i.rx
+	if i.closed.Load() {
+		return 0
+	}
+	n := 0
+	for _, q := range i.tx {
+		if q.posted.Load() != 0 {
+			q.take()
+			q.poll()
+			q.give()
+		}
+		n += q.tellAll()
+	}
+	r.takeReturned()
+	got := r.take(max)
+	r.fresh = got > 0
+	n += got
+	if i.anyTodo.Load() {
+		i.upkeep()
+	}
+	if i.flushes.count.Load() != 0 {
+		n += i.tellFlushes()
+	}
+	return n
+}

@@ -1,0 +1,219 @@
+package cxi
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+)
+
+// messageKind says what a message is for.
+type messageKind uint32
+
+const (
+	kindUser   messageKind = iota // for a handler
+	kindHead                      // the head of the user message behind it
+	kindHello                     // the first of every stream: who sends
+	kindWindow                    // the sender's eager window; header: 1 if it is closed
+	kindBye                       // the last
+)
+
+// The lower half of a message's match bits:
+//
+//	id:5 | length of the head:8 | kind:3 | position:16
+func lowBits(id hw.AMID, head int, kind messageKind, pos uint64) uint32 {
+	return uint32(id) | uint32(head)<<5 | uint32(kind)<<13 | uint32(pos)<<16
+}
+
+func splitLow(low uint32) (id uint32, head int, kind messageKind, pos uint16) {
+	return low & (maxID - 1), int(low >> 5 & 0xff), messageKind(low >> 13 & 7), uint16(low >> 16)
+}
+
+// usable tells whether messages and operations may be posted now. The queue's lock is held.
+func (e *Endpoint) usable() error {
+	if p := e.failure.Load(); p != nil {
+		return *p
+	}
+	if !e.ready.Load() || e.fenced.Load() && !e.passFence() {
+		return hw.ErrNoResource
+	}
+	e.greet()
+	return nil
+}
+
+// AMShort sends one active message from the caller's memory, which is copied.
+func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
+	switch {
+	case id >= hw.MaxAM:
+		return fmt.Errorf("cxi: message id %d: %w", id, hw.ErrInvalid)
+	case len(head)+len(payload) > nic.MaxInline:
+		return fmt.Errorf("cxi: short message of %d bytes: %w", len(head)+len(payload), hw.ErrTooLong)
+	}
+	e.q.take()
+	defer e.q.give()
+	if err := e.usable(); err != nil {
+		return err
+	}
+	s := e.w.claim(spare)
+	if s == nil {
+		return hw.ErrNoResource
+	}
+	s.fill(id, header, head, payload, kindUser, e.w.tail)
+	if e.i.tracer != nil {
+		e.i.trace(hw.TraceSend, id, header, head, payload)
+	}
+	e.publish()
+	return nil
+}
+
+// fill makes a message of bytes that are copied.
+func (s *slot) fill(id hw.AMID, header uint64, head, payload []byte, kind messageKind, pos uint64) {
+	s.low, s.header = lowBits(id, len(head), kind, pos), header
+	n := copy(s.data[:], head)
+	s.n = uint32(n + copy(s.data[n:], payload))
+}
+
+// control sends a message of the backend's own. False: there is no place. The queue's lock is held.
+func (e *Endpoint) control(kind messageKind, header uint64, payload []byte) bool {
+	e.greet()
+	s := e.w.claim(0)
+	if s == nil {
+		return false
+	}
+	s.fill(0, header, nil, payload, kind, e.w.tail)
+	e.publish()
+	return true
+}
+
+// greet says who sends, in front of the first message. The queue's lock is held.
+func (e *Endpoint) greet() {
+	if e.greeted {
+		return
+	}
+	e.greeted = true
+	s := e.w.claim(0) // there is room: nothing was sent yet
+	s.fill(0, uint64(e.i.window.Load()), nil, append(e.i.DeviceAddress(), e.i.name...), kindHello, e.w.tail)
+	e.publish()
+}
+
+// placeFor tells whether places more messages may be posted.
+func (e *Endpoint) placeFor(places int) error {
+	e.q.take()
+	defer e.q.give()
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if e.w.claim(spare+places-1) == nil {
+		return hw.ErrNoResource
+	}
+	return nil
+}
+
+// AMBcopy sends one active message whose payload pack writes into a bounce buffer.
+func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
+	i := e.i
+	switch {
+	case id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= len(i.pools):
+		return fmt.Errorf("cxi: message id %d of %d bytes over stripe %d: %w", id, n, stripe, hw.ErrInvalid)
+	case len(head) > nic.MaxInline || n > i.cfg.BounceBytes || len(head)+n > int(e.addr.longest):
+		return fmt.Errorf("cxi: message of %d and %d bytes: %w", len(head), n, hw.ErrTooLong)
+	}
+	if err := e.placeFor(1); err != nil {
+		return err
+	}
+	buffer := i.pools[stripe].take()
+	if buffer < 0 {
+		return hw.ErrNoResource
+	}
+	b, off := i.bounceBuffer(buffer)
+	at := copy(b, head)
+	if n > 0 {
+		pack(b[at : at+n : at+n])
+	}
+	if err := e.postBounce(id, header, head, n, buffer, off); err != nil {
+		i.freeBounce(buffer)
+		return err
+	}
+	return nil
+}
+
+// postBounce sends what is in a bounce buffer.
+func (e *Endpoint) postBounce(id hw.AMID, header uint64, head []byte, n int, buffer int32, off int) error {
+	e.q.take()
+	defer e.q.give()
+	if err := e.usable(); err != nil {
+		return err
+	}
+	s := e.w.claim(spare)
+	if s == nil {
+		return hw.ErrNoResource
+	}
+	s.low, s.header, s.bounce = lowBits(id, len(head), kindUser, e.w.tail), header, buffer
+	s.n = uint32(len(head) + n)
+	s.memory = e.i.bounce.at(off, int(s.n))
+	if e.i.tracer != nil {
+		b, _ := e.i.bounceBuffer(buffer)
+		e.i.trace(hw.TraceSend, id, header, head, b[len(head):s.n])
+	}
+	e.publish()
+	return nil
+}
+
+// AMZcopy sends one active message whose payload the NIC reads from the caller's memory. Its head, if there is one, goes
+// in a message in front of it.
+func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Segment, c *hw.Completion) (hw.Status, error) {
+	memory, err := e.segment(local, false)
+	switch {
+	case err != nil:
+		return hw.Done, err
+	case id >= hw.MaxAM:
+		return hw.Done, fmt.Errorf("cxi: message id %d: %w", id, hw.ErrInvalid)
+	case len(head) > nic.MaxInline || memory.Len > uint32(e.i.cfg.BounceBytes) || memory.Len > e.addr.longest:
+		return hw.Done, fmt.Errorf("cxi: message of %d and %d bytes: %w", len(head), memory.Len, hw.ErrTooLong)
+	}
+	e.q.take()
+	defer e.q.give()
+	if err := e.usable(); err != nil {
+		return hw.Done, err
+	}
+	if e.w.claim(spare+1) == nil { // for both
+		return hw.Done, hw.ErrNoResource
+	}
+	if len(head) > 0 {
+		s := e.w.claim(spare)
+		s.fill(0, 0, head, nil, kindHead, e.w.tail)
+		e.publish()
+	}
+	s := e.w.claim(spare)
+	s.low, s.header, s.n, s.memory, s.comp = lowBits(id, 0, kindUser, e.w.tail), header, memory.Len, memory, c
+	if e.i.tracer != nil { // the payload is the NIC's to read
+		e.i.trace(hw.TraceSend, id, header, head, nil)
+	}
+	e.publish()
+	return hw.InProgress, nil
+}
+
+// segment is the caller's memory as the NIC sees it.
+func (e *Endpoint) segment(local []hw.Segment, write bool) (nic.Memory, error) {
+	switch len(local) {
+	case 0:
+		return nic.Memory{}, nil
+	case 1:
+	default:
+		return nic.Memory{}, fmt.Errorf("cxi: %d local segments, at most 1: %w", len(local), hw.ErrInvalid)
+	}
+	s := &local[0]
+	if s.Len == 0 {
+		return nic.Memory{}, nil
+	}
+	m, ok := s.Memory.(*Memory)
+	addr := uint64(uintptr(s.Addr))
+	if !ok || s.Len < 0 || addr < m.addr || addr-m.addr > uint64(m.region.Len) || uint64(s.Len) > uint64(m.region.Len)-(addr-m.addr) ||
+		write && m.region.Access&hw.LocalWrite == 0 {
+		return nic.Memory{}, fmt.Errorf("cxi: local segment of %d bytes is not registered for this: %w", s.Len, hw.ErrInvalid)
+	}
+	if s.Len > maxTransfer {
+		return nic.Memory{}, fmt.Errorf("cxi: %d bytes: %w", s.Len, hw.ErrTooLong)
+	}
+	return m.local(addr, s.Len), nil
+}

@@ -1,0 +1,158 @@
+package cxi
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// defaultVNI is what a service without a VNI of its own is used with.
+const defaultVNI = 10
+
+// serviceSource is where services come from: an open device.
+type serviceSource interface {
+	Services() ([]libcxi.Service, error)
+	Service(id uint32) (libcxi.Service, error)
+	VNIRange(id uint32) (low, high uint16, err error)
+	NetNS(id uint32) (uint32, error)
+}
+
+// identity is who asks.
+type identity struct{ uid, gid, netns uint32 }
+
+// ownIdentity is this process. The number of a network namespace is its inode's.
+func ownIdentity() identity {
+	id := identity{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}
+	var st unix.Stat_t
+	if unix.Stat("/proc/self/ns/net", &st) == nil {
+		id.netns = uint32(st.Ino)
+	}
+	return id
+}
+
+// chooseService picks the service and VNI of a device: what the launcher of the job says in SLINGSHOT_VNIS,
+// SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, else the best service that admits this process. Errors: hw.ErrPermission,
+// when none does; hw.ErrInvalid for what the variables hold.
+func chooseService(s serviceSource, device string, who identity, env func(string) string) (service uint32, vni uint16, err error) {
+	service, vni, ok, err := launched(device, env)
+	if err != nil || ok {
+		if err == nil {
+			err = admits(s, service, vni)
+		}
+		return service, vni, err
+	}
+	best, err := bestService(s, device, who)
+	if err != nil {
+		return 0, 0, err
+	}
+	vni, err = vniOf(s, &best)
+	return best.ID, vni, err
+}
+
+// launched reads what the launcher says. The three variables are lists; the place of the device in one is that of its
+// service in the other, and the first VNI counts. False: it says nothing, or nothing of this device.
+func launched(device string, env func(string) string) (service uint32, vni uint16, ok bool, err error) {
+	vnis, devices, services := env("SLINGSHOT_VNIS"), env("SLINGSHOT_DEVICES"), env("SLINGSHOT_SVC_IDS")
+	if vnis == "" || devices == "" || services == "" {
+		return 0, 0, false, nil
+	}
+	at := slices.Index(strings.Split(devices, ","), device)
+	if at < 0 {
+		return 0, 0, false, nil
+	}
+	ids := strings.Split(services, ",")
+	first, _, _ := strings.Cut(vnis, ",")
+	v, err := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
+	if err != nil || v == 0 {
+		return 0, 0, false, fmt.Errorf("cxi: SLINGSHOT_VNIS=%s: %w", vnis, hw.ErrInvalid)
+	}
+	if at >= len(ids) {
+		return 0, 0, false, fmt.Errorf("cxi: SLINGSHOT_SVC_IDS=%s has no service for %s: %w", services, device, hw.ErrInvalid)
+	}
+	id, err := strconv.ParseUint(strings.TrimSpace(ids[at]), 10, 32)
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("cxi: SLINGSHOT_SVC_IDS=%s: %w", services, hw.ErrInvalid)
+	}
+	return uint32(id), uint16(v), true, nil
+}
+
+// admits judges whether a service has a VNI.
+func admits(s serviceSource, id uint32, vni uint16) error {
+	v, err := s.Service(id)
+	if err != nil {
+		return fmt.Errorf("cxi: %w: %w", err, hw.ErrPermission)
+	}
+	if v.FixedVNIs && !slices.Contains(v.VNIs, vni) {
+		return fmt.Errorf("cxi: service %d does not have VNI %d: %w", id, vni, hw.ErrPermission)
+	}
+	if !v.FixedVNIs {
+		low, high, err := s.VNIRange(id)
+		if err == nil && (vni < low || vni > high) {
+			return fmt.Errorf("cxi: service %d has VNIs %d to %d, not %d: %w", id, low, high, vni, hw.ErrPermission)
+		}
+	}
+	return nil
+}
+
+// bestService is the one that admits this network namespace, else this user, else this group, else everybody. Of
+// several the last one, as for libfabric's own provider.
+func bestService(s serviceSource, device string, who identity) (best libcxi.Service, err error) {
+	list, err := s.Services()
+	if err != nil {
+		return best, fmt.Errorf("cxi: %w", err)
+	}
+	rank := 0
+	for _, v := range slices.Backward(list) {
+		if !v.Enabled || v.System {
+			continue
+		}
+		if r := fit(s, &v, who); r > rank {
+			best, rank = v, r
+		}
+	}
+	if rank == 0 {
+		return best, fmt.Errorf("cxi: none of the %d services of %s admits user %d, group %d: %w", len(list), device, who.uid, who.gid, hw.ErrPermission)
+	}
+	return best, nil
+}
+
+// fit is how well a service suits, 0: not at all.
+func fit(s serviceSource, v *libcxi.Service, who identity) int {
+	if !v.Restricted {
+		return 1
+	}
+	if ns, err := s.NetNS(v.ID); err == nil && ns == who.netns && ns != 0 {
+		return 4
+	}
+	best := 0
+	for _, m := range v.Members {
+		switch {
+		case m.Kind == libcxi.MemberUID && m.ID == who.uid:
+			best = max(best, 3)
+		case m.Kind == libcxi.MemberGID && m.ID == who.gid:
+			best = max(best, 2)
+		}
+	}
+	return best
+}
+
+// vniOf is the VNI of a service that nobody has named one for.
+func vniOf(s serviceSource, v *libcxi.Service) (uint16, error) {
+	if v.FixedVNIs {
+		if len(v.VNIs) == 0 {
+			return 0, fmt.Errorf("cxi: service %d has no VNI: %w", v.ID, hw.ErrPermission)
+		}
+		return v.VNIs[0], nil
+	}
+	if low, _, err := s.VNIRange(v.ID); err == nil && low != 0 {
+		return low, nil
+	}
+	return defaultVNI, nil // a service without a range has any
+}

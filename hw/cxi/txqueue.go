@@ -1,0 +1,317 @@
+package cxi
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// queueLock is held for some tens of nanoseconds at a time.
+type queueLock struct {
+	// held is 1 while somebody holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
+	held atomic.Uint32
+	// waiting is the number of threads that want it. Added to by them; read by who holds it, to leave the doorbell to them.
+	waiting atomic.Int32
+}
+
+func (l *queueLock) take() {
+	if l.held.CompareAndSwap(0, 1) {
+		return
+	}
+	l.waiting.Add(1)
+	for n := 1; !l.held.CompareAndSwap(0, 1); n++ {
+		if n%32 == 0 {
+			runtime.Gosched()
+		}
+	}
+	l.waiting.Add(-1)
+}
+
+// txQueue is a transmit queue with the event queue of what it sends. Everything in it, and the windows of the peers that
+// belong to it, is guarded by its lock.
+type txQueue struct {
+	i      *Iface
+	lock   queueLock
+	q      nic.Queue
+	cq     *libcxi.CQ
+	events eventQueue
+
+	// posted is the number of commands whose event is to come. Written under the lock, read by everybody who wants to know
+	// whether to look.
+	posted atomic.Int64
+	limit  int64 // of posted
+
+	ops    []op // one-sided operations and questions
+	free   []uint32
+	memory pinned // opBytes for each
+	told   []ended
+	spare  []ended // what told was before
+	// anyTold says that told is not empty. Written under the lock, read by the lease holder.
+	anyTold atomic.Bool
+}
+
+// ended is what the lease holder tells the caller of an operation.
+type ended struct {
+	comp   *hw.Completion
+	err    error
+	unpack func([]byte)
+	bounce int32 // the buffer to be unpacked and freed, if unpack is not nil
+	n      int
+}
+
+// opBytes is the memory of an operation that the NIC reads and writes.
+const opBytes = nic.MaxInline
+
+// open makes the queue.
+func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
+	q.i = i
+	q.limit = int64(i.cfg.Posted)
+	// What was read is given back by quarters, and the NIC keeps some for itself.
+	if err = q.events.open(i.d, 2*i.cfg.Posted+64, false, wait); err != nil {
+		return err
+	}
+	// A command takes 256 bytes at most.
+	slots := min(max(4*i.cfg.Posted, 256), wire.LimitCmdqCount/4)
+	if q.cq, err = i.d.lni.NewTransmitQueue(slots, i.d.profile, q.events.eq); err != nil {
+		q.cq = nil
+		return limit(err)
+	}
+	q.q.Init(q.cq.Ring(), q.cq.Launch(), q.cq.HalfSlots())
+	q.q.SetState(&nic.State{Initiator: i.addr.id(), Index: indexMessages, EQ: q.events.eq.Number()})
+	if q.memory, err = i.d.newPinned(i.cfg.Posted*opBytes, libcxi.MapRead|libcxi.MapWrite); err != nil {
+		return err
+	}
+	q.ops = make([]op, i.cfg.Posted)
+	q.free = make([]uint32, 0, i.cfg.Posted)
+	for n := range q.ops {
+		q.free = append(q.free, uint32(len(q.ops)-1-n))
+	}
+	return nil
+}
+
+func (q *txQueue) close() error {
+	var err error
+	if q.cq != nil {
+		err = q.cq.Close()
+		q.cq = nil
+	}
+	return errors.Join(err, q.events.close(), q.memory.close())
+}
+
+func (q *txQueue) take() { q.lock.take() }
+
+// give gives the lock back, and has the NIC look at what was posted, unless somebody waits for the lock, who will.
+func (q *txQueue) give() {
+	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
+		q.q.Ring()
+	}
+	q.lock.held.Store(0)
+}
+
+// room tells whether a command may be posted. The lock is held.
+func (q *txQueue) room() bool { return q.posted.Load() < q.limit && q.q.Room(1) }
+
+// poll takes in all events. The lock is held.
+func (q *txQueue) poll() {
+	if q.posted.Load() == 0 {
+		return
+	}
+	for e := q.events.Peek(); e.There(); e = q.events.Peek() {
+		q.event(e)
+		q.events.Done(e)
+	}
+}
+
+// event takes one in.
+func (q *txQueue) event(e nic.Event) {
+	switch e.Type() {
+	case wire.EventAck, wire.EventReply:
+	case wire.EventCommandFailure:
+		q.i.deviceLost(errCommand(e.Code()))
+		return
+	default:
+		return
+	}
+	q.posted.Add(-1)
+	cookie, code := e.UserPtr(), e.Code()
+	if cookie&cookieOp != 0 {
+		q.opEnded(uint32(cookie), code)
+		return
+	}
+	if p := q.i.peer(uint32(cookie >> 16)); p != nil {
+		p.acknowledged(uint16(cookie), code)
+	}
+}
+
+// Cookies of commands: of a message its peer's index and position, of an operation its number.
+const cookieOp = 1 << 60
+
+func messageCookie(peer uint32, pos uint64) uint64 { return uint64(peer)<<16 | pos&0xffff }
+
+// tell has the lease holder tell of an operation. The lock is held.
+func (q *txQueue) tell(e ended) {
+	q.told = append(q.told, e)
+	q.anyTold.Store(true)
+}
+
+// tellAll tells of what has ended and returns how many callers were told. Lease.
+func (q *txQueue) tellAll() int {
+	if !q.anyTold.Load() {
+		return 0
+	}
+	q.take()
+	list := q.told
+	q.told, q.spare = q.spare[:0], list
+	q.anyTold.Store(false)
+	q.give()
+	n := 0
+	for k := range list {
+		t := list[k]
+		list[k] = ended{}
+		if t.unpack != nil {
+			if t.err == nil {
+				b, _ := q.i.bounceBuffer(t.bounce)
+				t.unpack(b[:t.n:t.n])
+			}
+			q.i.freeBounce(t.bounce)
+		}
+		if t.comp != nil {
+			t.comp.Update(1, t.err)
+			n++
+		}
+	}
+	return n
+}
+
+// opKind says what an operation is.
+type opKind uint8
+
+const (
+	opPlain    opKind = iota // its end is told to its completion, if there is one
+	opGet                    // reads into a bounce buffer
+	opFetch                  // an atomic with a result
+	opPresence               // asks whether the peer's interface is there
+)
+
+// op is a command that is not a message. Those of one peer are linked in the order of their posting.
+type op struct {
+	e          *Endpoint
+	kind       opKind
+	size       uint8 // of the word of opFetch
+	next, prev uint32
+	number     uint64 // among the peer's
+	n          int
+	bounce     int32 // -1: none
+	comp       *hw.Completion
+	unpack     func([]byte)
+	result     *uint64
+}
+
+// noOp ends the lists.
+const noOp = ^uint32(0)
+
+// begin takes an operation. nil: none is free, or there is no room for its command. The lock is held.
+func (q *txQueue) begin(e *Endpoint, kind opKind) (o *op, n uint32) {
+	if len(q.free) == 0 || !q.room() {
+		return nil, noOp
+	}
+	n = q.free[len(q.free)-1]
+	o = &q.ops[n]
+	*o = op{e: e, kind: kind, bounce: -1, next: noOp, prev: noOp}
+	return o, n
+}
+
+// commit keeps an operation whose command was written.
+func (q *txQueue) commit(o *op, n uint32) {
+	q.free = q.free[:len(q.free)-1]
+	q.posted.Add(1)
+	o.e.ops.push(q, o, n)
+}
+
+// opEnded deals with the end of an operation. The lock is held.
+func (q *txQueue) opEnded(n, code uint32) {
+	if n >= uint32(len(q.ops)) || q.ops[n].e == nil {
+		return
+	}
+	o := &q.ops[n]
+	e := o.e
+	e.ops.remove(q, o)
+	err := codeError(code)
+	if err == nil {
+		e.heard.Store(true)
+	}
+	switch o.kind {
+	case opPresence:
+		e.asked.Store(false)
+		e.present(code)
+	case opFetch:
+		if err == nil && o.result != nil {
+			*o.result = q.fetched(n, o.size)
+		}
+	}
+	if err != nil && o.kind != opPresence {
+		if errors.Is(err, hw.ErrPeerDead) {
+			e.suspect.Store(true)
+		}
+		q.i.logf("peer %s: operation failed: %v", e, err)
+	}
+	switch {
+	case o.unpack != nil:
+		q.tell(ended{o.comp, err, o.unpack, o.bounce, o.n})
+	case o.comp != nil:
+		q.tell(ended{comp: o.comp, err: err})
+		fallthrough
+	default:
+		if o.bounce >= 0 {
+			q.i.freeBounce(o.bounce)
+		}
+	}
+	*o = op{}
+	q.free = append(q.free, n)
+	if e.failure.Load() != nil {
+		q.i.attend(e)
+	}
+}
+
+// opList are a peer's operations, oldest first.
+type opList struct {
+	first, last uint32
+	posted      uint64 // the number of the newest; the first is 1
+	count       int
+}
+
+func (l *opList) push(q *txQueue, o *op, n uint32) {
+	l.posted++
+	o.number = l.posted
+	if l.count == 0 {
+		l.first = n
+	} else {
+		q.ops[l.last].next, o.prev = n, l.last
+	}
+	l.last = n
+	l.count++
+}
+
+func (l *opList) remove(q *txQueue, o *op) {
+	if o.prev != noOp {
+		q.ops[o.prev].next = o.next
+	} else {
+		l.first = o.next
+	}
+	if o.next != noOp {
+		q.ops[o.next].prev = o.prev
+	} else {
+		l.last = o.prev
+	}
+	l.count--
+}
+
+// ended tells whether all operations up to number have.
+func (l *opList) ended(q *txQueue, number uint64) bool {
+	return l.count == 0 || q.ops[l.first].number > number
+}
