@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
+	"github.com/weft-fabric/weft/hw/memwatch"
 )
 
 // shared is the memory domain that the tests of this process share.
@@ -28,11 +29,23 @@ func domain(t testing.TB) *MemoryDomain {
 	return shared.d
 }
 
+// TestCache: kept registrations and memory that comes and goes.
+func TestCache(t *testing.T) {
+	w, err := memwatch.Start()
+	if err != nil {
+		t.Skipf("the kernel does not tell of changes: %v", err)
+	}
+	hwtest.RunCache(t, func(t testing.TB) hw.Iface { return open(t, Config{}) }, w)
+}
+
 // open opens an interface whose Connect waits for the peer.
 func open(t testing.TB, c Config) *Iface {
 	t.Helper()
 	if c.ConnectWait == 0 {
 		c.ConnectWait = 2 * time.Second
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = 100 * time.Millisecond
 	}
 	c.Logf = t.Logf
 	i, err := domain(t).Open(c)
