@@ -19,6 +19,8 @@ type pinned struct {
 	memory []byte
 	first  uint64 // its address
 	md     *libcxi.MD
+	iova   uint64 // what the NIC calls first
+	lac    uint32
 }
 
 // newPinned maps n bytes. Children of fork do not get them: whatever the kernel does about pinned pages on fork,
@@ -34,12 +36,13 @@ func (d *MemoryDomain) newPinned(n int, flags uint32) (p pinned, err error) {
 	if err != nil {
 		return pinned{}, errors.Join(registered(err, uint64(n)), mem.Unmap(p.memory))
 	}
+	p.iova, p.lac = p.md.IOVA(p.first), p.md.LAC()
 	return p, nil
 }
 
 // at is a piece of it as the NIC sees it.
 func (p *pinned) at(off, n int) nic.Memory {
-	return nic.Memory{IOVA: p.md.IOVA(p.first + uint64(off)), LAC: p.md.LAC(), Len: uint32(n)}
+	return nic.Memory{IOVA: p.iova + uint64(off), LAC: p.lac, Len: uint32(n)}
 }
 
 func (p *pinned) close() error {
@@ -58,7 +61,8 @@ func (p *pinned) close() error {
 type eventQueue struct {
 	nic.EventQueue
 	pinned
-	eq *libcxi.EQ
+	eq     *libcxi.EQ
+	number uint32 // of eq
 }
 
 // open makes a queue for events of 16 bytes, or of 64 if target, of which count fit.
@@ -74,6 +78,7 @@ func (q *eventQueue) open(d *MemoryDomain, count int, target bool, wait *libcxi.
 		q.eq = nil
 		return limit(err)
 	}
+	q.number = q.eq.Number()
 	q.Init(q.eq.Events(), q.eq.State(), q.eq.Bytes())
 	return nil
 }

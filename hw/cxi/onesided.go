@@ -32,7 +32,7 @@ func (e *Endpoint) start(t *nic.Transfer, kind opKind) (*op, uint32, error) {
 	if o == nil {
 		return nil, 0, hw.ErrNoResource
 	}
-	t.UserPtr, t.EQ = cookieOp|uint64(n), e.q.events.eq.Number()
+	t.UserPtr, t.EQ = cookieOp|uint64(n), e.q.events.number
 	return o, n, nil
 }
 

@@ -22,7 +22,7 @@ func (e *Endpoint) ask() {
 	}
 	t := nic.Transfer{
 		Message:   nic.Message{To: e.addr.at(indexPresence), MatchBits: e.addr.nonce, UserPtr: cookieOp | uint64(n)},
-		Initiator: e.i.addr.id(), EQ: q.events.eq.Number(),
+		Initiator: e.i.addr.id(), EQ: q.events.number,
 	}
 	if q.q.Put(&t) {
 		e.asked.Store(true)
@@ -166,9 +166,7 @@ func (i *Iface) CheckPeers() {
 		}
 	}
 	for _, q := range i.tx {
-		q.take()
-		q.poll()
-		q.give()
+		q.look()
 		q.tellAll()
 	}
 	if i.anyTodo.Load() {

@@ -180,7 +180,7 @@ func (r *receiver) arrive(e nic.Event) (delivered bool) {
 		return false // of the presence entry
 	}
 	b := &r.buffers[n]
-	base := r.memory.md.IOVA(r.memory.first + uint64(n*r.i.cfg.RxBytes))
+	base := r.memory.iova + uint64(n*r.i.cfg.RxBytes)
 	off := e.Start() - base
 	if length > 0 && (off > uint64(r.i.cfg.RxBytes) || uint64(length) > uint64(r.i.cfg.RxBytes)-off) {
 		r.refuse("%d bytes at %#x, outside of the buffer", length, e.Start())
@@ -355,11 +355,7 @@ func (i *Iface) Progress(max int) int {
 	}
 	n := 0
 	for _, q := range i.tx {
-		if q.posted.Load() != 0 {
-			q.take()
-			q.poll()
-			q.give()
-		}
+		q.look()
 		n += q.tellAll()
 	}
 	r.takeReturned()

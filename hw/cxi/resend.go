@@ -109,7 +109,7 @@ func (e *Endpoint) emit() bool {
 		if !q.q.Inline(&m, nil, s.data[:s.n]) {
 			return false
 		}
-	} else if !q.q.Put(&nic.Transfer{Message: m, Local: s.memory, Initiator: e.i.addr.id(), EQ: q.events.eq.Number()}) {
+	} else if !q.q.Put(&nic.Transfer{Message: m, Local: s.memory, Initiator: e.i.addr.id(), EQ: q.events.number}) {
 		return false
 	}
 	s.state = slotPosted

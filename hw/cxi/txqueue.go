@@ -82,7 +82,7 @@ func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 		return limit(err)
 	}
 	q.q.Init(q.cq.Ring(), q.cq.Launch(), q.cq.HalfSlots())
-	q.q.SetState(&nic.State{Initiator: i.addr.id(), Index: indexMessages, EQ: q.events.eq.Number()})
+	q.q.SetState(&nic.State{Initiator: i.addr.id(), Index: indexMessages, EQ: q.events.number})
 	if q.memory, err = i.d.newPinned(i.cfg.Posted*opBytes, libcxi.MapRead|libcxi.MapWrite); err != nil {
 		return err
 	}
@@ -116,11 +116,17 @@ func (q *txQueue) give() {
 // room tells whether a command may be posted. The lock is held.
 func (q *txQueue) room() bool { return q.posted.Load() < q.limit && q.q.Room(1) }
 
+// look takes in all events, if there are any.
+func (q *txQueue) look() {
+	if q.posted.Load() != 0 && q.events.Waiting() {
+		q.take()
+		q.poll()
+		q.give()
+	}
+}
+
 // poll takes in all events. The lock is held.
 func (q *txQueue) poll() {
-	if q.posted.Load() == 0 {
-		return
-	}
 	for e := q.events.Peek(); e.There(); e = q.events.Peek() {
 		q.event(e)
 		q.events.Done(e)

@@ -98,6 +98,8 @@ type EventQueue struct {
 	quiet uint64 // bits of the word that keep interrupts off; under lock
 	// seen is read when the reader has last found the queue empty. Stored by it, read by Waiting and Interrupts.
 	seen atomic.Uint64
+	// look is off at that time, for Waiting.
+	look atomic.Uint32
 }
 
 const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDisableShift
@@ -105,6 +107,7 @@ const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDi
 // Init makes a queue of size bytes of zeroed memory at base, and the word at word. Interrupts are off.
 func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	q.base, q.word, q.size, q.off, q.quiet = base, word, size, firstEvent, intsOff
+	q.look.Store(firstEvent)
 	q.tell()
 }
 
@@ -116,7 +119,7 @@ func (q *EventQueue) Peek() Event {
 		n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
 		if n == 0 {
 			if q.seen.Load() != q.read {
-				q.seen.Store(q.read)
+				q.Pause()
 			}
 			return Event{}
 		}
@@ -184,11 +187,14 @@ func (q *EventQueue) Interrupts(on bool) {
 func (q *EventQueue) place(read uint64) uint64 { return firstEvent + read%uint64(q.size-firstEvent) }
 
 // Pause tells Waiting where the reader stops, if there may be something there.
-func (q *EventQueue) Pause() { q.seen.Store(q.read) }
+func (q *EventQueue) Pause() {
+	q.look.Store(q.off)
+	q.seen.Store(q.read)
+}
 
 // Waiting tells whether there is something where the reader has stopped: with the queue empty, or by Pause.
 func (q *EventQueue) Waiting() bool {
-	w := (*[2]uint64)(unsafe.Add(q.base, q.place(q.seen.Load())))
+	w := (*[2]uint64)(unsafe.Add(q.base, q.look.Load()))
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
 }
 
