@@ -14,8 +14,12 @@ const (
 	delaySmall  = 0.1 // windows in units between which the addition goes
 	delayLarge  = 100 // from delayScale to 0
 	delayLeast  = 0.01
-	delayStep   = 0.5 // units that a round trip adds to the window
-	delayMost   = 20  // targets of delay at most for one packet of the flow's own in the queue
+	// delayLongest is the time after which a packet leaves in any case: where busy hosts
+	// make round trips of tens of milliseconds, the least window would have it wait for
+	// seconds.
+	delayLongest = 50 * time.Millisecond
+	delayStep    = 0.5 // units that a round trip adds to the window
+	delayMost    = 20  // targets of delay at most for one packet of the flow's own in the queue
 
 	// lossBacklog is how many units must queue for a loss to be taken as an
 	// overflow (TCP Veno, Fu and Liew 2003), and lossTolerance the share of
@@ -252,7 +256,7 @@ func (d *delayTarget) PacingRate() int64 {
 	case d.window < float64(2*d.limits.Unit):
 		gain = 1
 	}
-	return max(rate(int64(d.window*gain), d.pace), 1)
+	return max(rate(int64(d.window*gain), d.pace), rate(d.limits.Unit, delayLongest), 1)
 }
 
 func (d *delayTarget) Inspect() Inspection {

@@ -12,6 +12,7 @@ type Pacer struct {
 	Burst time.Duration
 
 	next Time
+	rate int64 // at which next was computed
 }
 
 // Next returns when the next packet may leave. A time in the past means now.
@@ -35,4 +36,19 @@ func (p *Pacer) Room(now Time, size, bytesPerSecond int64, most int) int {
 // rate of 0 means no limit.
 func (p *Pacer) OnSend(now Time, size, bytesPerSecond int64) {
 	p.next = max(p.next, now.Add(-p.Burst)).Add(airtime(size, bytesPerSecond))
+	p.rate = bytesPerSecond
+}
+
+// Quicken tells that the rate is bytesPerSecond from now on, 0 for no limit. If that is
+// higher than when the last packet left, the next need not wait as long as was said then.
+func (p *Pacer) Quicken(now Time, bytesPerSecond int64) {
+	left := p.next.Sub(now)
+	switch {
+	case left <= 0:
+	case bytesPerSecond == 0:
+		p.next = now
+	case bytesPerSecond > p.rate:
+		p.next = now.Add(time.Duration(float64(left) * float64(p.rate) / float64(bytesPerSecond)))
+		p.rate = bytesPerSecond
+	}
 }

@@ -42,6 +42,10 @@ type Path struct {
 // several of a scheduler's time slices.
 const heldWindow = 200 * time.Millisecond
 
+// longWait is for how long a packet may have to wait, beyond a round trip, by the pace at
+// which the one before left. Shorter waits are part of how the algorithms spread packets.
+const longWait = time.Millisecond
+
 // judgeFresh is how long a sample counts in judging a path. Probes come every
 // 0.1 s to a peer that is congested.
 const judgeFresh = 300 * time.Millisecond
@@ -208,6 +212,9 @@ func (p *Path) EndAck(now Time, rtt time.Duration) {
 		p.judge.OnInline(now, s.RTT)
 	}
 	p.control.OnAck(now, s)
+	if s.RTT > 0 && p.pacer.Next().Sub(now) > max(s.RTT, longWait) {
+		p.pacer.Quicken(now, p.control.PacingRate())
+	}
 	p.heard = now
 	p.lately.add(now, s.Delivered, p.hold, p.Held())
 	p.hold = 0

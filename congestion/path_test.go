@@ -86,6 +86,60 @@ func TestPacer(t *testing.T) {
 	}
 }
 
+// TestPacerQuickens: a packet that was to wait at a low rate waits for as long as is left of
+// it at a higher one, and no longer at none.
+func TestPacerQuickens(t *testing.T) {
+	p := Pacer{}
+	p.OnSend(1000, 4000, 1e6) // 4 ms
+	p.Quicken(1000+1e6, 1e6)
+	p.Quicken(1000+1e6, 5e5) // the wait was for a packet that has left
+	if p.Next() != 1000+4e6 {
+		t.Errorf("at the same rate, and at a lower one, the next may leave at %d", p.Next())
+	}
+	p.Quicken(1000+1e6, 3e6) // 3 ms are left
+	if p.Next() != 1000+2e6 {
+		t.Errorf("at three times the rate the next may leave at %d", p.Next())
+	}
+	p.Quicken(1000+1.5e6, 6e6)
+	if p.Next() != 1000+1.75e6 {
+		t.Errorf("at twice that rate the next may leave at %d", p.Next())
+	}
+	p.Quicken(1000+1.6e6, 0)
+	if p.Next() != 1000+1.6e6 {
+		t.Errorf("without a rate the next may leave at %d", p.Next())
+	}
+	p.Quicken(1e9, 1) // nothing waits
+	if p.Next() != 1000+1.6e6 {
+		t.Errorf("a packet that need not wait may leave at %d", p.Next())
+	}
+}
+
+// TestPathRecovers: a window far below a packet, in round trips of 40 ms that busy hosts
+// make, does not hold packets back for seconds, and no longer once a round trip is short.
+func TestPathRecovers(t *testing.T) {
+	p := newPath(t, DefaultConfig(1000), nil)
+	now := Time(time.Second)
+	p.RTT().Add(now, 50*us, 0)
+	turn := func(rtt time.Duration) time.Duration {
+		now = max(now, p.Next())
+		state := p.OnSend(now, 1000)
+		now = now.Add(rtt)
+		p.OnAck(now, &state, 1000, false)
+		p.EndAck(now, rtt)
+		return max(p.Next().Sub(now), 0)
+	}
+	worst := time.Duration(0)
+	for range 40 {
+		worst = max(worst, turn(40*ms))
+	}
+	if w := p.Control().Window(); w >= 500 || worst > delayLongest {
+		t.Fatalf("a queue of 40 ms leaves a window of %d, and packets wait for %v", w, worst)
+	}
+	if wait := turn(50 * us); wait > longWait {
+		t.Errorf("after a round trip without a queue the next packet waits for %v", wait)
+	}
+}
+
 // TestPath follows bytes in flight through acknowledgement, loss and discard,
 // reports to the statistics, and takes no sample that Karn's rule forbids.
 func TestPath(t *testing.T) {
