@@ -24,7 +24,7 @@ static const struct class {
 	.name = text, .ops = &(fi_ops), .size = sizeof(struct type),                               \
 	.handle = offsetof(struct type, handle), .link = offsetof(struct type, link)
 #define WAITING(type) .wait = offsetof(struct type, wait)
-	[FI_CLASS_UNSPEC] = { .name = "remote region or list", .size = sizeof(struct weft_token_obj),
+	[FI_CLASS_UNSPEC] = { .name = "remote region or list", .size = sizeof(struct weft_list_obj),
 			      .handle = offsetof(struct weft_token_obj, handle),
 			      .link = offsetof(struct weft_token_obj, link) }, /* token.c tells them apart */
 	[FI_CLASS_FABRIC] = { CLASS("fabric", weft_fabric_fi_ops, weft_fabric_obj) },

@@ -97,7 +97,7 @@ static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
 		      struct weft_list **list)
 {
 	struct weft_opened opened = { 0 };
-	struct weft_token_obj *o;
+	struct weft_list_obj *o;
 	int rc;
 
 	if (weft_forked())
@@ -106,25 +106,45 @@ static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
 		return -FI_EBADFLAGS;
 	if (!endpoint(ep) || !local || !remote || !list || count > WEFT_LIST_MAX || !fit(local, remote, count))
 		return -FI_EINVAL;
-	o = new_object(&weft_list_fi_ops);
+	o = (struct weft_list_obj *)new_object(&weft_list_fi_ops);
 	if (!o)
 		return -FI_ENOMEM;
+	o->ep = ep;
 	rc = weftGoTokenList(endpoint(ep), (struct weft_local_piece *)local, (struct weft_remote_piece *)remote,
-			     count, &opened.handle);
+			     count, &opened.handle, &o->one);
 	rc = weft_object_open(o, rc, &opened);
 	if (!rc)
 		*list = (struct weft_list *)o;
 	return rc;
 }
 
+/* Flags of posts of lists, which are those that reads and writes have too, but for FI_INJECT. */
+#define ONE_FLAGS                                                                                  \
+	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+
+/* Posts a list of one element as the read or write that it is. */
+static ssize_t post_one(struct weft_list_obj *o, bool read, uint64_t flags, void *context)
+{
+	struct fi_msg_rma msg = {
+		.msg_iov = &o->one.local, .iov_count = 1, .addr = o->one.dest, .rma_iov = &o->one.remote,
+		.rma_iov_count = 1, .context = context,
+	};
+
+	return read ? fi_readmsg(o->ep, &msg, flags) : fi_writemsg(o->ep, &msg, flags);
+}
+
 static ssize_t token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count,
 			  uint64_t flags, void *context)
 {
+	const struct weft_token_one *one = &((struct weft_list_obj *)list)->one;
+
 	if (weft_forked())
 		return weft_fork_refusal();
 	if (!list || list->fid.ops != &weft_list_fi_ops || op & ~(WEFT_READ | WEFT_PICK_BITS) ||
 	    count > WEFT_LIST_MAX || (!picks && count))
 		return -FI_EINVAL;
+	if (one->is && !picks && !(flags & ~ONE_FLAGS) && (op & WEFT_READ ? one->read : one->write))
+		return post_one((struct weft_list_obj *)list, op & WEFT_READ, flags, context);
 	return weftGoTokenPost(OBJ(list)->handle, op, (void *)picks, count, flags, context);
 }
 

@@ -84,7 +84,7 @@ func weftGoTokenInfo(remote C.uint64_t, out *C.struct_weft_remote_info) (rc C.in
 }
 
 //export weftGoTokenList
-func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.struct_weft_remote_piece, count C.size_t, out *C.uint64_t) (rc C.int) {
+func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.struct_weft_remote_piece, count C.size_t, out *C.uint64_t, one *C.struct_weft_token_one) (rc C.int) {
 	defer guard("prepare a list", &rc)
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
@@ -111,6 +111,12 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 	})
 	if err != nil {
 		return result(err)
+	}
+	if a, read, write := l.Alone(); a != nil {
+		one.is, one.read, one.write, one.dest = true, C.bool(read), C.bool(write), C.fi_addr_t(a.Dest)
+		C.weft_token_one_local(one, C.uint64_t(a.IOV[0].Base), C.size_t(a.IOV[0].Len))
+		r := a.Remote[0]
+		one.remote.addr, one.remote.len, one.remote.key = C.uint64_t(r.Addr), C.size_t(r.Len), C.uint64_t(r.Key)
 	}
 	*out, err = enter(l)
 	return result(err)

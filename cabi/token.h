@@ -15,8 +15,29 @@ struct weft_token_obj {
 	struct weft_link link;
 };
 
+/* What a list of one element, with memory of processes on both sides, is as a read or write. */
+struct weft_token_one {
+	bool is;                /* it is such a one, and no way is turned off */
+	bool read, write;       /* the region may be read, or written */
+	struct iovec local;
+	struct fi_rma_iov remote;
+	fi_addr_t dest;
+};
+
+struct weft_list_obj {
+	struct weft_token_obj obj;
+	struct fid_ep *ep;
+	struct weft_token_one one;
+};
+
 /* The operations, if fid has them under name; -FI_ENOSYS. */
 int weft_token_ops_open(const struct fid *fid, const char *name, uint64_t flags, void **ops);
+
+/* Stores what Go has as a number. */
+static inline void weft_token_one_local(struct weft_token_one *one, uint64_t addr, size_t len)
+{
+	one->local = (struct iovec){ (void *)(uintptr_t)addr, len };
+}
 
 /* token.go. Handles of fids are 0 if these are not weft's. */
 int weftGoTokenPack(uint64_t mr, struct weft_token_attr *attr, void *token, size_t *len);
@@ -24,7 +45,7 @@ int weftGoTokenText(void *token, size_t len, char *text, size_t *size);
 int weftGoTokenOpen(uint64_t ep, void *token, size_t len, uint64_t *remote);
 int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *info);
 int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote,
-		    size_t count, uint64_t *list);
+		    size_t count, uint64_t *list, struct weft_token_one *one);
 int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, uint64_t flags,
 			void *context);
 

@@ -146,7 +146,10 @@ type Endpoint struct {
 
 	shares sharedOps // reads and writes that targets help with
 	lists  listOps   // posts of lists that are under way
-	heat   heat
+
+	ipcOnce sync.Once
+	ipcBody []byte // of its tokens, once it was asked for; under ipcOnce
+	heat    heat
 
 	coll *collectives // nil: there are none; immutable from Enable on
 

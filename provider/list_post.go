@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
 )
 
 // Posting a list. Elements that the posting thread can copy by itself, because the peer is a process of
@@ -95,9 +96,20 @@ func picksOf(words []uint64) []uint32 {
 // postOne posts the first element, as the operation that it is.
 func (l *List) postOne(a *ListArgs) error {
 	args := l.argsOf(l.runs[0].at(0), a)
-	args.IOV, args.Remote = slices.Clone(args.IOV), slices.Clone(args.Remote)
 	args.Flags, args.Context = a.Flags, a.Context
+	args.listed = l.ep.domain.cfg.TokenWays != allWays
 	return l.ep.rma(args)
+}
+
+var allWays = config.Ways{IPC: true, RDMA: true, Message: true}
+
+// Alone returns the operation that the list is if it has one element, with memory of processes on both sides,
+// and no way is turned off; else nil. read, write: whether it may be one.
+func (l *List) Alone() (a *RMAArgs, read, write bool) {
+	if l.count != 1 || !l.runs[0].direct || l.ep.domain.cfg.TokenWays != allWays {
+		return nil, false, false
+	}
+	return l.argsOf(l.runs[0].at(0), &ListArgs{}), l.read, l.write
 }
 
 // listArgs are the arguments of an element's operation.

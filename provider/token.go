@@ -231,10 +231,13 @@ func (m *MR) tokenKind() token.Kind {
 // ipcPart is what a token says of this process to others of its host, nil if the endpoint shares
 // no memory with peers.
 func (e *Endpoint) ipcPart() []byte {
-	h, err := proc.This()
-	if err != nil || e.apart {
-		return nil
-	}
-	p := token.IPC{BootID: h.BootID, PIDNS: h.PIDNS, NetNS: h.NetNS, PID: h.Self.PID, Start: h.Self.Start}
-	return p.Append(nil)
+	e.ipcOnce.Do(func() {
+		h, err := proc.This()
+		if err != nil || e.apart {
+			return
+		}
+		p := token.IPC{BootID: h.BootID, PIDNS: h.PIDNS, NetNS: h.NetNS, PID: h.Self.PID, Start: h.Self.Start}
+		e.ipcBody = p.Append(nil)
+	})
+	return e.ipcBody
 }

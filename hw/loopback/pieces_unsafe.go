@@ -157,7 +157,7 @@ func (e *Endpoint) claimRegion(r *pieceRegion, name uint64, right uint32) error 
 }
 
 // transferPieces moves the pieces from first to end, total bytes, whose remote addresses are those
-// of the peer's process, with one system call for as much of them as the kernel moves at once.
+// of the peer's process, with one system call for every longChunk bytes.
 func (e *Endpoint) transferPieces(p *hw.Pieces, first, end int, total uint64, write bool) (moved uint64, err error) {
 	call := uintptr(unix.SYS_PROCESS_VM_READV)
 	if write {
@@ -165,7 +165,10 @@ func (e *Endpoint) transferPieces(p *hw.Pieces, first, end int, total uint64, wr
 	}
 	l, r := iovecs(p.Local[first:end]), iovecs(p.Remote[first:end])
 	for l, r = advance(l, 0), advance(r, 0); moved < total; {
-		n, errno := vmTransfer(call, e.pid, l, r, total <= rawChunk)
+		count, cut := bounded(r)
+		r[count-1].len -= cut
+		n, errno := vmTransfer(call, e.pid, l[:count], r[:count], total <= rawChunk)
+		r[count-1].len += cut
 		switch {
 		case errno == unix.EINTR:
 			continue
@@ -180,6 +183,18 @@ func (e *Endpoint) transferPieces(p *hw.Pieces, first, end int, total uint64, wr
 		l, r = advance(l, n), advance(r, n)
 	}
 	return moved, nil
+}
+
+// bounded returns how many pieces, of which the last without cut bytes, are no more than longChunk bytes.
+func bounded(v []iovec) (count int, cut uintptr) {
+	room := uintptr(longChunk)
+	for i := range v {
+		if v[i].len >= room {
+			return i + 1, v[i].len - room
+		}
+		room -= v[i].len
+	}
+	return len(v), 0
 }
 
 // iovecs are spans as the system call takes them.

@@ -215,6 +215,24 @@ static void verify_picked(struct side *s, const struct weft_local_piece *local, 
 	free(here);
 }
 
+/* Lists of one element, of lengths that take every form of a write: there at the end of the memory, and back. */
+static void alone(struct side *s)
+{
+	for (size_t len = 1; len <= LEN / 16; len *= 4) {
+		struct weft_local_piece here = { .addr = s->mem, .len = len };
+		struct weft_remote_piece there = { .remote = s->remote, .addr = s->info.base + LEN - len, .len = len };
+		struct weft_list *list;
+
+		OK(s->t->list(s->n.ep, &here, &there, 1, 0, &list));
+		fill(s->mem, len, len);
+		move(s, list, WEFT_WRITE, NULL, 0);
+		memset(s->mem, 0, len);
+		move(s, list, WEFT_READ, NULL, 0);
+		verify(s->mem, len, len);
+		OK(fi_close(&list->fid));
+	}
+}
+
 /* Rank 0 writes, and rank 1 sees what it has. */
 static void test_lists(long arg)
 {
@@ -237,6 +255,7 @@ static void test_lists(long arg)
 		move(&s, list, WEFT_READ | WEFT_PICK_BITS, bits, PIECES + 1000);
 		verify_picked(&s, local, picks, ARRAY_LEN(picks));
 		OK(fi_close(&list->fid));
+		alone(&s);
 		barrier(&s.n);
 	} else {
 		char *want = malloc(LEN);
@@ -317,19 +336,22 @@ static void test_replayed(long arg)
 		barrier(&s.n);
 		verify(s.mem, LEN, 9);
 	} else {
-		struct weft_list *list;
+		struct weft_list *list, *one;
 
 		here.addr = s.mem;
 		there.remote = s.remote;
 		there.addr = s.info.base;
 		barrier(&s.n);
 		OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
-		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
-			post_list(&s, list, op, NULL, 0);
+		here.count = there.count = 1;
+		OK(s.t->list(s.n.ep, &here, &there, 1, 0, &one));
+		for (int i = 0; i < 4; i++) {
+			post_list(&s, i < 2 ? list : one, i % 2 ? WEFT_READ : WEFT_WRITE, NULL, 0);
 			wait_err(&s.n, s.n.txcq, FI_ENOKEY);
 			CHECK(s.n.err.op_context == &s && s.n.err.data == 0 && s.n.err.len == 0);
 		}
 		OK(fi_close(&list->fid));
+		OK(fi_close(&one->fid));
 		barrier(&s.n);
 	}
 	close_sides(&s);

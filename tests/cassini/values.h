@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Written by "make layouts" from layout.def: do not edit. A field is its first bit and its width.
+ * Written by "make generate" from layout.def: do not edit. A field is its first bit and its width.
  */
 #ifndef CASSINI_VALUES_H
 #define CASSINI_VALUES_H

@@ -24,7 +24,7 @@ func TestWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(have, b.Bytes()) {
-			t.Errorf("%s is not what layout.def says: run make layouts", folder+file)
+			t.Errorf("%s is not what layout.def says: run make generate", folder+file)
 		}
 	}
 }

@@ -1,0 +1,90 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+)
+
+// scattered are pieces of n bytes that are at no regular distances.
+func scattered(local, remote []byte, to *Remote, n int) []Piece {
+	count := len(remote) / (2 * n)
+	pieces := make([]Piece, count)
+	for i := range pieces {
+		at := i * 7919 % count * 2 * n
+		pieces[i] = Piece{Local: iovOf(local)[0].Base + uintptr(at), Remote: to, Addr: uint64(at), Len: uint64(n)}
+	}
+	return pieces
+}
+
+// BenchmarkListPrepare is the cost of an element.
+func BenchmarkListPrepare(b *testing.B) {
+	t := newBench(b, nil, rmaHints())
+	x, y := t.side(b), t.side(b)
+	memory := make([]byte, 20000*128)
+	to := x.opens(y.token(y.region(memory, 7, fi.RemoteWrite)))
+	pieces := scattered(memory, memory, to, 64)
+	for n := 0; n < b.N; n += len(pieces) {
+		l, err := x.ep.NewList(pieces)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = l.Close()
+	}
+}
+
+// BenchmarkListPost is the cost of an element of 8 bytes, the kernel's part included, and
+// BenchmarkListGather that of finding the pieces alone.
+func BenchmarkListPost(b *testing.B) {
+	t := newBench(b, nil, rmaHints())
+	x, y := t.side(b), t.side(b)
+	memory, local := make([]byte, 20000*16), make([]byte, 20000*16)
+	l := x.list(scattered(local, memory, x.opens(y.token(y.region(memory, 7, fi.RemoteWrite))), 8))
+	for n := 0; n < b.N; n += l.Len() {
+		post(b, func() error { return l.Write(1) }, x, y)
+		var got [1]cq.Entry
+		for k, _ := x.cq.Read(got[:]); k != 1; k, _ = x.cq.Read(got[:]) {
+			x.ep.Progress()
+		}
+	}
+}
+
+func BenchmarkListGather(b *testing.B) {
+	t := newBench(b, nil, rmaHints())
+	x, y := t.side(b), t.side(b)
+	memory, local := make([]byte, 20000*16), make([]byte, 20000*16)
+	l := x.list(scattered(local, memory, x.opens(y.token(y.region(memory, 7, fi.RemoteWrite))), 8))
+	s, left := new(pieceScratch), []uint32{}
+	for n := 0; n < b.N; n += l.Len() {
+		sel := selection{list: l}
+		for i := 0; i < sel.len(); {
+			i = s.gather(&sel, i, &left)
+		}
+	}
+}
+
+// BenchmarkTokenPack and BenchmarkTokenOpen are those of a region and a peer that are known.
+func BenchmarkTokenPack(b *testing.B) {
+	t := newBench(b, nil, rmaHints())
+	y := t.side(b)
+	m := y.region(make([]byte, 64), 7, fi.RemoteWrite)
+	for b.Loop() {
+		if _, err := m.Token(nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTokenOpen(b *testing.B) {
+	t := newBench(b, nil, rmaHints())
+	x, y := t.side(b), t.side(b)
+	tok := y.token(y.region(make([]byte, 64), 7, fi.RemoteWrite))
+	for b.Loop() {
+		r, err := x.ep.OpenToken(tok)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = r.Close()
+	}
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Memory tokens and lists (weft/token.h) beside what libfabric has, in turn: rank 0 writes the
+ * memory of rank 1, which only polls.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rdma/fi_rma.h>
+
+#include "../../include/weft/token.h"
+#include "bench.h"
+
+enum {
+	FIELD_BYTES = 160 << 20, /* of either side: pieces take every other of their lengths */
+	SHARE_BYTES = FIELD_BYTES / 2,
+	MSG_PIECES = 4,
+	OPENS = 200,
+};
+
+struct field {
+	struct weft_token_ops *t;
+	struct region to;
+	uint8_t *mem;
+	struct weft_remote *remote;
+	struct weft_remote_info info;
+};
+
+static uint8_t *map_field(void)
+{
+	uint8_t *mem = mmap(NULL, FIELD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (mem == MAP_FAILED)
+		die("mmap", -FI_ENOMEM);
+	return mem;
+}
+
+static void check(int ret, const char *what)
+{
+	if (ret)
+		die(what, ret);
+}
+
+/* Rank 1 makes tokens of its memory; one travels in the place of an address. */
+static void pack_field(struct node *n, struct field *f)
+{
+	char token[WEFT_TOKEN_MAX];
+	struct fid_mr *mr;
+	size_t len;
+
+	check(fi_mr_reg(n->domain, f->mem, FIELD_BYTES, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
+	clear_samples();
+	for (int i = 0; i < OPENS; i++) {
+		uint64_t t0 = ticks();
+
+		len = sizeof(token);
+		check(f->t->pack(mr, NULL, token, &len), "pack");
+		sample((double)(ticks() - t0) * tick_ns() / 1e3);
+	}
+	if (len > sizeof(n->shared->crowd[0].bytes))
+		die("token", -FI_ETOOSMALL);
+	memcpy(n->shared->crowd[0].bytes, token, len);
+	n->shared->crowd[0].size = len;
+	atomic_store(&n->shared->answer, (uint64_t)(quantile(0.5) * 1e3));
+}
+
+/* Rank 0 opens it. */
+static void find_field(struct node *n, struct field *f)
+{
+	const void *token = n->shared->crowd[0].bytes;
+	size_t len = n->shared->crowd[0].size;
+
+	clear_samples();
+	for (int i = 0; i < OPENS; i++) {
+		uint64_t t0 = ticks();
+
+		if (i)
+			check(fi_close(&f->remote->fid), "close");
+		check(f->t->open(n->ep, token, len, &f->remote), "open");
+		sample((double)(ticks() - t0) * tick_ns() / 1e3);
+	}
+	report("token_bytes", (double)len);
+	report("token_pack_us", (double)atomic_load(&n->shared->answer) / 1e3);
+	report("token_open_us", quantile(0.5));
+	check(f->t->info(f->remote, &f->info, sizeof(f->info)), "info");
+	f->to = (struct region){f->info.addr, f->info.base, f->info.key};
+}
+
+/* False: the provider has no tokens. */
+static bool open_field(struct node *n, struct field *f)
+{
+	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .one_sided = true});
+	if (fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&f->t, NULL))
+		return false;
+	f->mem = map_field();
+	node_connect(n);
+	if (n->rank == 1)
+		pack_field(n, f);
+	meet(n);
+	if (n->rank == 0)
+		find_field(n, f);
+	return true;
+}
+
+static void posted(struct node *n, ssize_t ret, const char *what)
+{
+	if (ret)
+		die(what, (int)ret);
+	n->sent++;
+	wait_sent(n);
+}
+
+/* Calls until there is room, and waits for the end. */
+#define RUN(n, call)                                       \
+	do {                                               \
+		ssize_t ret_;                              \
+		while ((ret_ = (call)) == -FI_EAGAIN)      \
+			poll_cq(n);                        \
+		posted(n, ret_, #call);                    \
+	} while (0)
+
+static void write_list(struct node *n, struct field *f, struct weft_list *list)
+{
+	RUN(n, f->t->post(list, WEFT_WRITE, NULL, 0, 0, next_context(n)));
+}
+
+static void write_whole(struct node *n, struct field *f, size_t bytes)
+{
+	RUN(n, fi_write(n->ep, f->mem, bytes, NULL, f->to.peer, f->to.addr, f->to.key, next_context(n)));
+}
+
+/* Where piece i of count lies, on both sides: not in their order, so that none are at regular distances. */
+static size_t place(size_t i, size_t bytes, size_t count) { return 2 * bytes * (i * 7919 % count); }
+
+/* The same pieces as of the list, four with a call. */
+static void write_messages(struct node *n, struct field *f, size_t bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i += MSG_PIECES) {
+		struct iovec here[MSG_PIECES];
+		struct fi_rma_iov there[MSG_PIECES];
+		struct fi_msg_rma msg = {
+			.msg_iov = here, .iov_count = MSG_PIECES, .addr = f->to.peer, .rma_iov = there, .rma_iov_count = MSG_PIECES,
+			.context = next_context(n),
+		};
+		ssize_t ret;
+
+		for (size_t k = 0; k < MSG_PIECES; k++) {
+			size_t at = place(i + k, bytes, count);
+
+			here[k] = (struct iovec){f->mem + at, bytes};
+			there[k] = (struct fi_rma_iov){f->to.addr + at, bytes, f->to.key};
+		}
+		while ((ret = fi_writemsg(n->ep, &msg, FI_COMPLETION)) == -FI_EAGAIN)
+			poll_cq(n);
+		if (ret)
+			die("fi_writemsg", (int)ret);
+		n->sent++;
+	}
+	wait_sent(n);
+}
+
+/* Every element by itself, as caches that are scattered are given. */
+static struct weft_list *prepare(struct node *n, struct field *f, size_t bytes, size_t count, double *ns)
+{
+	struct weft_local_piece *here = calloc(count, sizeof(*here));
+	struct weft_remote_piece *there = calloc(count, sizeof(*there));
+	struct weft_list *list;
+
+	if (!here || !there)
+		die("calloc", -FI_ENOMEM);
+	for (size_t i = 0; i < count; i++) {
+		size_t at = place(i, bytes, count);
+
+		here[i] = (struct weft_local_piece){.addr = f->mem + at, .len = bytes};
+		there[i] = (struct weft_remote_piece){.remote = f->remote, .addr = f->to.addr + at, .len = bytes};
+	}
+	uint64_t t0 = ticks();
+	check(f->t->list(n->ep, here, there, count, 0, &list), "list");
+	*ns = (double)(ticks() - t0) * tick_ns() / (double)count;
+	free(here);
+	free(there);
+	return list;
+}
+
+/* One size: the list, one operation of its length, and a loop of calls, in turn. */
+static void compare(struct node *n, struct field *f, size_t bytes, size_t count, bool prepared)
+{
+	enum { KINDS = 3, MOST = 64 };
+	static const char *const names[KINDS] = {"list", "list_whole", "list_msg"};
+	double took[KINDS][MOST], ns;
+	struct weft_list *list = prepare(n, f, bytes, count, &ns);
+	int rounds = 0;
+
+	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 5 || !passed(end)); rounds++) {
+		for (int k = 0; k < KINDS; k++) {
+			uint64_t t0 = ticks();
+
+			if (k == 0)
+				write_list(n, f, list);
+			else if (k == 1)
+				write_whole(n, f, bytes * count);
+			else
+				write_messages(n, f, bytes, count);
+			took[k][rounds] = (double)(ticks() - t0) * tick_ns();
+		}
+	}
+	if (prepared)
+		report("list_prepare_ns", ns);
+	for (int k = 0; k < KINDS; k++) {
+		char name[64];
+
+		clear_samples();
+		for (int i = 0; i < rounds; i++)
+			sample((double)(bytes * count) / took[k][i] * 1e3);
+		snprintf(name, sizeof(name), "%s_%zu_mbps", names[k], bytes);
+		report(name, quantile(0.5));
+	}
+	check(fi_close(&list->fid), "close list");
+}
+
+/* A list of one element beside fi_write, windows in turn. */
+static void alone(struct node *n, struct field *f, size_t bytes)
+{
+	enum { KINDS = 2, MOST = 4096 };
+	static double took[KINDS][MOST];
+	struct weft_local_piece here = {.addr = f->mem, .len = bytes};
+	struct weft_remote_piece there = {.remote = f->remote, .addr = f->to.addr, .len = bytes};
+	struct weft_list *list;
+	int rounds = 0;
+
+	check(f->t->list(n->ep, &here, &there, 1, 0, &list), "list");
+	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && !passed(end); rounds++) {
+		for (int k = 0; k < KINDS; k++) {
+			uint64_t t0 = ticks();
+
+			for (int i = 0; i < WINDOW; i++) {
+				ssize_t ret;
+
+				for (;;) {
+					ret = k ? fi_write(n->ep, f->mem, bytes, NULL, f->to.peer, f->to.addr, f->to.key, next_context(n)) :
+						  f->t->post(list, WEFT_WRITE, NULL, 0, 0, next_context(n));
+					if (ret != -FI_EAGAIN)
+						break;
+					poll_cq(n);
+				}
+				if (ret)
+					die("write", (int)ret);
+				n->sent++;
+			}
+			wait_sent(n);
+			took[k][rounds] = (double)(ticks() - t0) * tick_ns();
+		}
+	}
+	for (int k = 0; k < KINDS; k++) {
+		char name[64];
+
+		clear_samples();
+		for (int i = 0; i < rounds; i++)
+			sample(took[k][i] / WINDOW);
+		snprintf(name, sizeof(name), "%s_%zu_ns", k ? "alone_write" : "alone_list", bytes);
+		report(name, quantile(0.5));
+	}
+	check(fi_close(&list->fid), "close list");
+}
+
+void test_token(struct node *n)
+{
+	struct field f = {0};
+
+	if (!open_field(n, &f))
+		return;
+	if (n->rank == 0) {
+		write_whole(n, &f, SHARE_BYTES);
+		compare(n, &f, 4096, SHARE_BYTES / 4096, true);
+		compare(n, &f, 16384, SHARE_BYTES / 16384, false);
+		compare(n, &f, 65536, SHARE_BYTES / 65536, false);
+		alone(n, &f, 8);
+		alone(n, &f, 4096);
+		alone(n, &f, 65536);
+		alone(n, &f, 1 << 20);
+		check(fi_close(&f.remote->fid), "close remote");
+		atomic_store(&n->shared->stop, 1);
+	}
+	while (!atomic_load(&n->shared->stop))
+		poll_cq(n);
+	meet(n);
+}
