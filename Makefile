@@ -15,6 +15,9 @@ VERSION := $(shell scripts/version.sh)
 SONAME   = libweft.so.0
 # A libfabric other than the system's for make bench: a folder with include and lib.
 LIBFABRIC ?=
+# Folders of MPICH for make bench: built for libfabric (ch4:ofi), and for UCX (Debian's: /usr).
+MPICH     ?=
+MPICH_UCX ?=
 
 LIB   = build/lib
 BIN   = build/bin
@@ -44,6 +47,10 @@ WARN = -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
 ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
+
+MPI_BENCH = $(addprefix tests/bench/mpi/,mpi_bench.c streams.c together.c)
+# The compiler of an MPICH in a folder; Debian's has a name of its own.
+MPICH_CC = $(firstword $(wildcard $(1)/bin/mpicc.mpich) $(1)/bin/mpicc)
 
 .PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
 	install install-files uninstall deb clean
@@ -75,7 +82,12 @@ bin:
 bench-program:
 	@mkdir -p $(BENCH)
 	$(CC) $(WARN) -O2 -o $(BENCH)/weft_bench tests/bench/*.c $(FABRIC_FLAGS) -lfabric -lm
-	if command -v $(MPICC) >/dev/null; then $(MPICC) $(WARN) -O2 -o $(BENCH)/latency_mt tests/bench/mpi/latency_mt.c; fi
+	if command -v $(MPICC) >/dev/null; then \
+		$(MPICC) $(WARN) -O2 -o $(BENCH)/latency_mt tests/bench/mpi/latency_mt.c && \
+		$(MPICC) $(WARN) -O2 -o $(BENCH)/mpi_bench $(MPI_BENCH); \
+	fi
+	$(if $(MPICH),$(call MPICH_CC,$(MPICH)) $(WARN) -O2 -o $(BENCH)/mpi_bench.mpich $(MPI_BENCH))
+	$(if $(MPICH_UCX),$(call MPICH_CC,$(MPICH_UCX)) $(WARN) -O2 -o $(BENCH)/mpi_bench.mpich-ucx $(MPI_BENCH))
 
 ## make run        install what is missing, build, and show weft at work
 run: deps
@@ -94,8 +106,8 @@ lint:
 	@scripts/lint.sh full
 
 # What make bench measures, and where it keeps it.
-SUBJECTS = latency rate bandwidth onesided atomics polling posting memory depth progress peers sizes
-WEFT_BENCH = $(BIN)/weft bench --libfabric "$(LIBFABRIC)" --plots docs/plots --out docs/benchmarks.md
+SUBJECTS = mpi ucx latency rate bandwidth onesided atomics polling posting memory depth progress peers sizes
+WEFT_BENCH = $(BIN)/weft bench --libfabric "$(LIBFABRIC)" --mpich "$(MPICH)" --mpich-ucx "$(MPICH_UCX)" --plots docs/plots --out docs/benchmarks.md
 
 ## make bench      measure weft beside other providers into docs/benchmarks.md
 bench: build bench-program

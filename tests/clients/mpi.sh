@@ -3,7 +3,7 @@
 # Open MPI over weft (or WEFT_TEST_PROV) on 2 and 4 ranks: the programs of
 # tests/mpi, NetPIPE, HPC Challenge and the ScaLAPACK test programs, each with
 # a time limit and a look at what it printed. Arguments name groups: strict, lines,
-# own, onesided, collectives, netpipe, hpcc, scalapack; without them all run.
+# own, onesided, collectives, figures, netpipe, hpcc, scalapack; without them all run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
@@ -82,6 +82,34 @@ collectives() {
 			not_ok "mpi4py collectives on $ranks ranks" "$work/log"
 		fi
 	done
+}
+
+# figures runs the program of weft bench mpi for an instant and looks at every message.
+figures() {
+	local ranks tests want program=$root/build/bench/mpi_bench
+
+	[ -x "$program" ] || {
+		skip "mpi_bench" "no $program; make bench-program builds it"
+		return
+	}
+	while read -r ranks want tests; do
+		# shellcheck disable=SC2086 # words
+		if job "$ranks" "$program" -k -s 0.001 $tests &&
+			[ "$(grep -cE '^mpi_[a-z]+(_[0-9]+)*_(ns|us|mps|mbps) [0-9.e+-]*[1-9]' "$work/log")" = "$want" ]; then
+			ok "mpi_bench $tests on $ranks ranks"
+		else
+			not_ok "mpi_bench $tests on $ranks ranks" "$work/log"
+		fi
+	done <<-END
+		2 19 hop latency stream orders
+		2 2 threads
+		4 1 pairs
+	END
+	if job 4 "$program" -s 0.001 latency || job 2 "$program" nothing; then
+		not_ok "mpi_bench: a wrong number of ranks, a test that is not there"
+	else
+		ok "mpi_bench: a wrong number of ranks, a test that is not there"
+	fi
 }
 
 # NetPIPE once for data integrity and once for its numbers.
@@ -255,7 +283,7 @@ if ! have "Open MPI" mpirun || ! have "Open MPI" mpicc; then
 fi
 ${MAKE:-make} -s -C tests/mpi OUT="$work" || not_ok "build of tests/mpi"
 
-for group in "${@:-strict lines own onesided collectives netpipe hpcc_all scalapack}"; do
+for group in "${@:-strict lines own onesided collectives figures netpipe hpcc_all scalapack}"; do
 	for part in $group; do
 		[ "$part" = hpcc ] && part=hpcc_all
 		"$part"

@@ -26,6 +26,8 @@ type options struct {
 	program      string        // weft_bench
 	providerPath string        // folder of libweft-fi.so, empty: libfabric knows
 	libfabric    string        // folder with lib/libfabric.so.1, empty: the system's
+	mpich        string        // folder of an MPICH built for libfabric, empty: none
+	mpichUCX     string        // and of one built for UCX
 	providers    []string      // as given; the first is compared with the second
 	contenders   []contender   // what they name
 	rounds       int           // of every provider
@@ -90,6 +92,8 @@ that is more than chance.`,
 	f.StringVar(&o.out, "out", "", "Markdown `FILE` to write tables into; they replace those of the same libfabric version")
 	f.StringVar(&o.program, "program", "", "the measuring program, a `FILE` (default: that of this checkout or installation)")
 	f.StringVar(&o.providerPath, "path", "", "`DIRECTORY` of libweft-fi.so (default: that of this checkout, or libfabric's)")
+	f.StringVar(&o.mpich, "mpich", "", "`DIRECTORY` of an MPICH built for libfabric (ch4:ofi), which the subject mpi measures as well")
+	f.StringVar(&o.mpichUCX, "mpich-ucx", "", "`DIRECTORY` of an MPICH built for UCX (Debian's: /usr)")
 	f.StringVar(&o.libfabric, "libfabric", "", "`DIRECTORY` of a libfabric other than the system's")
 	return c
 }
@@ -180,7 +184,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 // and the network were measured over, as far as they have a figure.
 func (r *run) providersFound() []string {
 	providers := names(r.contenders)
-	for _, p := range slices.Concat(r.mpiProviders(), r.plan.providers) {
+	for _, p := range slices.Concat(r.otherNames(), r.plan.providers) {
 		if !slices.Contains(providers, p) {
 			providers = append(providers, p)
 		}

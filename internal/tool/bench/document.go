@@ -42,8 +42,18 @@ func placeSection(document, version, text string) string {
 	return document + begin + text + end
 }
 
+// leadWith does so with what stands before all others: it is the first of a document that has none of the version.
+func leadWith(document, version, text string) string {
+	begin, end := marks(version)
+	head, rest, found := strings.Cut(document, "<!-- begin ")
+	if strings.Contains(document, begin) || !found {
+		return placeSection(document, version, text)
+	}
+	return head + begin + text + end + "<!-- begin " + rest
+}
+
 // writeSections writes what was measured into a file: a section for each of the
-// table, threads, NetPIPE, threads of MPI and the network. drawn are the plots.
+// table, MPI programs, threads, NetPIPE, threads of MPI and the network. drawn are the plots.
 func writeSections(path string, res *result, drawn map[string]string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +63,10 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 		drawn[file] = relative(path, plot)
 	}
 	document, found := string(old), res.figures()
-	if found.any(func(name string) bool { return rowOf(rows, name) >= 0 }) {
+	if found.any(func(name string) bool { return rowOf(mpiRows, name) >= 0 }) {
+		document = leadWith(document, "MPI, "+res.Libfabric, mpiSection(res, found))
+	}
+	if of := inTable(found, res.Providers); len(of) != 0 && of[0] != ucxName { // UCX alone is no table of providers
 		document = placeSection(document, res.Libfabric, section(res, found, drawn))
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "scale_") }) {

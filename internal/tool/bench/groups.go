@@ -33,15 +33,19 @@ var groups = []group{
 	{name: "peers", title: "one endpoint and up to 64 peers", tests: []string{"peers_out", "peers_in"}, rare: true},
 	{name: "sizes", title: "latency and bandwidth over the size, for plots", tests: []string{"sizes", "streams"}, asked: true},
 	{name: "threads", title: "rates over the number of threads", tests: []string{"scale_own", "scale_shared", "scale_readers"}, asked: true},
+	{name: mpiGroup, title: "MPI programs over Open MPI and MPICH, on weft and on what they have else", asked: true},
+	{name: ucxGroup, title: "ucx_perftest beside the measuring program", asked: true},
 	{name: netpipeGroup, title: "NetPIPE over Open MPI", asked: true},
 	{name: mpiThreadsGroup, title: "2 ranks of 2 threads over Open MPI", asked: true},
 	{name: netGroup, title: "between network namespaces, as root", asked: true},
 }
 
-// Groups that are measured by MPI programs instead of the measuring program.
+// Groups that are measured by other programs than the measuring program.
 const (
 	netpipeGroup    = "netpipe"
 	mpiThreadsGroup = "mpi-threads"
+	mpiGroup        = "mpi"
+	ucxGroup        = "ucx"
 )
 
 // quickGroups fit into seconds.

@@ -40,6 +40,7 @@ type run struct {
 // measure runs all rounds. A test that a provider does not finish leaves no
 // figure; that the first provider yields none is an error.
 func (r *run) measure() error {
+	withUCX := r.has(ucxGroup)
 	for round := range r.rounds {
 		order := slices.Clone(r.contenders)
 		if round%2 == 1 { // who goes first may have it better, or worse
@@ -54,6 +55,13 @@ func (r *run) measure() error {
 			r.once(c, tests)
 			r.noise.look()
 		}
+		if withUCX {
+			r.step("round %d of %d: %s", round+1, r.rounds, ucxProgram)
+			withUCX = r.ucx()
+		}
+	}
+	if r.has(mpiGroup) {
+		r.mpi()
 	}
 	if r.has(netpipeGroup) {
 		r.netpipe()
@@ -70,7 +78,7 @@ func (r *run) measure() error {
 	}
 	r.end()
 	first := r.contenders[0].text
-	for _, p := range slices.Concat([]string{first}, r.mpiProviders(), r.plan.providers) {
+	for _, p := range slices.Concat([]string{first}, r.otherNames(), r.plan.providers) {
 		if len(r.found.values[p]) != 0 {
 			return nil
 		}
@@ -96,6 +104,12 @@ func (o *options) steps() int {
 		if len(g.tests) != 0 {
 			n = o.rounds * len(o.contenders)
 		}
+	}
+	if o.has(ucxGroup) {
+		n += o.rounds
+	}
+	if o.has(mpiGroup) {
+		n += o.rounds * len(o.mpiWays())
 	}
 	if o.has(netpipeGroup) {
 		n += netpipeRounds * len(netpipeProviders)

@@ -19,6 +19,9 @@ func overBTL(btl string) mpiPath {
 	return mpiPath{"btl " + btl, []string{"--mca", "pml", "ob1", "--mca", "btl", "self," + btl}}
 }
 
+// overUCX lets UCX use what it has without an RDMA device, too.
+var overUCX = mpiPath{"ucx", []string{"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"}}
+
 // mpirun runs 2 ranks for a minute at most and returns what they print. args are
 // further options, the program and its arguments; provider is whose environment
 // they get.

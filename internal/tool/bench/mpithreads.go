@@ -23,9 +23,15 @@ var mpiPaths = []mpiPath{overMTL("weft"), overMTL("tcp;ofi_rxm"), overMTL("tcp")
 
 var latencyLine = regexp.MustCompile(`^latency_mt: .* mean ([\d.]+) us, .* p99 ([\d.]+) us`)
 
-// mpiProviders are those that the chosen MPI programs may have measured.
-func (o *options) mpiProviders() []string {
+// otherNames are those that other programs than the measuring program may have measured.
+func (o *options) otherNames() []string {
 	var list []string
+	if o.has(mpiGroup) {
+		list = append(list, o.mpiNames()...)
+	}
+	if o.has(ucxGroup) {
+		list = append(list, ucxName)
+	}
 	if o.has(netpipeGroup) {
 		list = append(list, netpipeProviders...)
 	}

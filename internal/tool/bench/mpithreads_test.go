@@ -31,7 +31,7 @@ esac
 	if err := r.measure(); err != nil {
 		t.Fatal(err)
 	}
-	text := mpiThreadsSection(resultOf(r.found, o.mpiProviders()...), r.found)
+	text := mpiThreadsSection(resultOf(r.found, o.otherNames()...), r.found)
 	for _, want := range []string{
 		"| mtl ofi, weft | 2.50 (2.50–2.50) | 9.00 (9.00–9.00) | 1.00 |\n", "| btl vader | 10.0 (10.0–10.0) | 90.5 (90.5–90.5) | 4.00 |\n",
 	} {

@@ -51,7 +51,7 @@ func higherIsBetter(name string) bool {
 
 // titleOf is what a figure is called, its name if the table has none.
 func titleOf(name string) string {
-	for _, table := range [][]row{rows, netTable} {
+	for _, table := range [][]row{rows, mpiRows, netTable} {
 		if i := rowOf(table, name); i >= 0 {
 			return table[i].title
 		}
@@ -78,13 +78,14 @@ func (f *figures) list(providers []string) []figure {
 		}
 	}
 	place := func(name string) int {
-		if i := rowOf(rows, name); i >= 0 {
-			return i
+		before := 0
+		for _, table := range [][]row{rows, mpiRows, netTable} {
+			if i := rowOf(table, name); i >= 0 {
+				return before + i
+			}
+			before += len(table)
 		}
-		if i := rowOf(netTable, name); i >= 0 {
-			return len(rows) + i
-		}
-		return len(rows) + len(netTable)
+		return before
 	}
 	slices.SortStableFunc(list, func(a, b figure) int {
 		return cmp.Or(cmp.Compare(place(a.Name), place(b.Name)), cmp.Compare(naturally(a.Name), naturally(b.Name)),
@@ -108,6 +109,9 @@ func naturally(name string) string {
 	}
 	return b.String()
 }
+
+// perFigure is how long each figure was measured in a round.
+func (r *result) perFigure() time.Duration { return time.Duration(r.Seconds * 1e9) }
 
 // figures is the opposite of list.
 func (r *result) figures() *figures {

@@ -151,28 +151,36 @@ func (r row) reached(v float64) string {
 	return "no"
 }
 
+// inTable are the providers that have a figure of the table.
+func inTable(found *figures, providers []string) []string {
+	return slices.DeleteFunc(slices.Clone(providers), func(p string) bool {
+		return !slices.ContainsFunc(rows, func(r row) bool { return found.of(p, r.name).count != 0 })
+	})
+}
+
 // section writes the Markdown of one run: the rows that were measured.
 func section(res *result, found *figures, drawn map[string]string) string {
 	var b strings.Builder
+	providers := inTable(found, res.Providers)
 	fmt.Fprintf(&b, "## libfabric %s, %s\n\n", res.Libfabric, res.date())
 	fmt.Fprintf(&b, "%s. %d rounds of each provider in turn, %v per figure, cores %d,%d; "+
-		"median over the rounds (quartiles).%s\n\n", res.Machine, res.Rounds, time.Duration(res.Seconds*1e9), res.Cores[0], res.Cores[1], res.noiseText())
+		"median over the rounds (quartiles).%s\n\n", res.Machine, res.Rounds, res.perFigure(), res.Cores[0], res.Cores[1], res.noiseText())
 	fmt.Fprintf(&b, "Command: `make bench`, with `LIBFABRIC=<folder>` for a libfabric other than the system's\n\n")
-	fmt.Fprintf(&b, "| what | %s | ratio | to reach | reached |\n", strings.Join(res.Providers, " | "))
-	fmt.Fprintf(&b, "| --- |%s\n", strings.Repeat(" --- |", len(res.Providers)+3))
+	fmt.Fprintf(&b, "| what | %s | ratio | to reach | reached |\n", strings.Join(providers, " | "))
+	fmt.Fprintf(&b, "| --- |%s\n", strings.Repeat(" --- |", len(providers)+3))
 	for _, r := range rows {
-		if found.of(res.Providers[0], r.name).count == 0 {
+		if found.of(providers[0], r.name).count == 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s |", r.title)
-		for _, p := range res.Providers {
+		for _, p := range providers {
 			fmt.Fprintf(&b, " %v |", found.of(p, r.name))
 		}
-		v, text := r.judge(found, res.Providers)
+		v, text := r.judge(found, providers)
 		fmt.Fprintf(&b, " %s | %s | %s |\n", text, r.goal(), r.reached(v))
 	}
 	fmt.Fprintln(&b)
-	b.WriteString(distanceTable(found, res.Providers))
+	b.WriteString(distanceTable(found, providers))
 	for _, p := range sectionPlots {
 		if path := drawn[p.file]; path != "" {
 			fmt.Fprintf(&b, "![%s](%s)\n", p.title, path)
