@@ -58,7 +58,8 @@ namespaces that the command makes and removes, which needs root; it has its own
 providers and rounds. It warns of what makes them doubtful: load, time
 that a hypervisor took, changing frequencies. With variables in front of its name a
 provider is measured with them: --providers "weft,FI_WEFT_USE_CMA=no weft", or
-"weft,FI_PROVIDER_PATH=/old/lib weft" for another build.
+"weft,FI_PROVIDER_PATH=/old/lib weft" for another build. The subject mpi measures
+MPI libraries over each weft that is named, and over what they have themselves.
 
 Subjects, all if none is named:
 

@@ -71,40 +71,44 @@ var mpiRows = func() []row {
 	return list
 }()
 
-// mpiWays are those that are to be measured: Open MPI's, and MPICH's if a folder is given.
+// mpiWays are those that are to be measured: Open MPI's, and MPICH's if a folder is given. Each is over weft as often as
+// weft is among the providers, with the variables there.
 func (o *options) mpiWays() []*mpiWay {
+	wefts := slices.DeleteFunc(slices.Clone(o.contenders), func(c contender) bool { return c.provider != "weft" })
 	var list []*mpiWay
-	for _, p := range []struct {
-		by, provider string
-		path         mpiPath
-	}{
-		{"over weft", "weft", overMTL("weft")}, {"over vader", "", overBTL("vader")}, {"over UCX", "", overUCX},
-	} {
-		list = append(list, &mpiWay{
-			library: "Open MPI", by: p.by, provider: p.provider, program: o.beside("mpi_bench"),
-			launch: append([]string{"mpirun", "--bind-to", "none", "--oversubscribe", "--mca", "btl_base_warn_component_unused", "0"}, p.path.args...),
-			yield:  []string{"--mca", "mpi_yield_when_idle", "1"},
-		})
+	for _, c := range wefts {
+		list = append(list, o.openMPI("over "+c.text, "weft", overMTL("weft"), c.env...))
 	}
-	mpich := func(dir, program, by, provider string, env ...string) {
-		w := &mpiWay{library: "MPICH", by: by, provider: provider, env: env, program: o.beside(program)}
-		launcher, err := findLauncher(dir)
-		if err != nil {
-			w.missing = err.Error()
-		}
-		w.launch = []string{launcher}
-		list = append(list, w)
-	}
+	list = append(list, o.openMPI("over vader", "", overBTL("vader")), o.openMPI("over UCX", "", overUCX))
 	if o.mpich != "" {
-		for _, provider := range []string{"weft", "shm"} {
-			mpich(o.mpich, "mpi_bench.mpich", "over "+provider, provider, "MPIR_CVAR_NOLOCAL=1", "FI_PROVIDER="+provider)
+		for _, c := range append(wefts, contender{text: "shm", provider: "shm"}) {
+			env := append([]string{"MPIR_CVAR_NOLOCAL=1", "FI_PROVIDER=" + c.provider}, c.env...)
+			list = append(list, o.mpichWay(o.mpich, "mpi_bench.mpich", "over "+c.text, c.provider, env...))
 		}
-		mpich(o.mpich, "mpi_bench.mpich", "over its own shared memory", "")
+		list = append(list, o.mpichWay(o.mpich, "mpi_bench.mpich", "over its own shared memory", ""))
 	}
 	if o.mpichUCX != "" {
-		mpich(o.mpichUCX, "mpi_bench.mpich-ucx", "over UCX", "", "MPIR_CVAR_NOLOCAL=1")
+		list = append(list, o.mpichWay(o.mpichUCX, "mpi_bench.mpich-ucx", "over UCX", "", "MPIR_CVAR_NOLOCAL=1"))
 	}
 	return list
+}
+
+func (o *options) openMPI(by, provider string, path mpiPath, env ...string) *mpiWay {
+	return &mpiWay{
+		library: "Open MPI", by: by, provider: provider, env: env, program: o.beside("mpi_bench"),
+		launch: append([]string{"mpirun", "--bind-to", "none", "--oversubscribe", "--mca", "btl_base_warn_component_unused", "0"}, path.args...),
+		yield:  []string{"--mca", "mpi_yield_when_idle", "1"},
+	}
+}
+
+func (o *options) mpichWay(dir, program, by, provider string, env ...string) *mpiWay {
+	w := &mpiWay{library: "MPICH", by: by, provider: provider, env: env, program: o.beside(program)}
+	launcher, err := findLauncher(dir)
+	if err != nil {
+		w.missing = err.Error()
+	}
+	w.launch = []string{launcher}
+	return w
 }
 
 // beside is a program that is built beside the measuring program.
