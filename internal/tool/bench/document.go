@@ -14,8 +14,9 @@ import (
 const documentHead = `# Benchmarks
 
 Measured with ` + "`make bench`" + ` (` + "`weft bench`" + ` and tests/bench): two processes pinned to one core each, every
-provider in turn over short rounds of one run. Ratios to another provider are of medians;
-ratios of two figures of weft are the median of the rounds' ratios. Absolute figures belong to the machine.
+MPI or provider in turn over short rounds of one run. What MPI programs get comes first; then what
+programs of libfabric get, beside shm of libfabric's main branch and of older ones. Ratios are the median of the rounds'
+ratios. Absolute figures belong to the machine.
 A dash stands for a test that the provider does not finish, for one that it refuses, and for a figure that was
 not measured.
 

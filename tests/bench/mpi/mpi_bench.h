@@ -12,7 +12,7 @@
 enum {
 	WINDOW = 64,        /* messages that are under way at a time */
 	ROOM = 4 << 20,     /* bytes that the messages of a window lie in, or the largest message */
-	LAST = WINDOW,      /* tag of the message that follows a window; those of the window are 0 to 63 */
+	LAST = WINDOW,      /* tag of messages around a window; those of the window are 0 to 63 */
 	MAX_THREADS = 16,
 };
 

@@ -47,13 +47,15 @@ static void check(const struct stream *s, const MPI_Status *status, enum order o
 	}
 }
 
-static void send_window(struct stream *s)
+/* A receiver that posts after the messages waits for one more. */
+static void send_window(struct stream *s, enum order order)
 {
 	MPI_Request requests[WINDOW];
 
 	for (int i = 0; i < WINDOW; i++)
 		MPI_Isend(place(s, i), s->bytes, MPI_CHAR, s->peer, i, s->comm, &requests[i]);
-	MPI_Send(NULL, 0, MPI_CHAR, s->peer, LAST, s->comm);
+	if (order == AFTER)
+		MPI_Send(NULL, 0, MPI_CHAR, s->peer, LAST, s->comm);
 	MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
 }
 
@@ -82,8 +84,6 @@ static void receive_window(struct stream *s, enum order order)
 	MPI_Waitall(WINDOW, requests, job.check ? status : MPI_STATUSES_IGNORE);
 	if (job.check)
 		check(s, status, order);
-	if (order != AFTER)
-		MPI_Recv(NULL, 0, MPI_CHAR, s->peer, LAST, s->comm, MPI_STATUS_IGNORE);
 }
 
 void window(struct stream *s, enum order order)
@@ -98,6 +98,6 @@ void window(struct stream *s, enum order order)
 		fill(s);
 	if (order != AFTER && order != STREAMED)
 		MPI_Recv(NULL, 0, MPI_CHAR, s->peer, LAST, s->comm, MPI_STATUS_IGNORE);
-	send_window(s);
+	send_window(s, order);
 	MPI_Recv(NULL, 0, MPI_CHAR, s->peer, LAST, s->comm, MPI_STATUS_IGNORE);
 }
