@@ -75,17 +75,6 @@ struct weft_text {
 void weft_text_add(struct weft_text *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The writers of fi_tostr, by what they show. Each returns false for a
- * datatype that is another's. */
-bool weft_tostr_enum(struct weft_text *t, const void *data, enum fi_type type);
-bool weft_tostr_flags(struct weft_text *t, const void *data, enum fi_type type);
-bool weft_tostr_attr(struct weft_text *t, const void *data, enum fi_type type);
-
-/* The completion order and resource management of attributes have no enum
- * fi_type of their own. */
-void weft_tostr_comp_order(struct weft_text *t, uint64_t order);
-const char *weft_tostr_resource_mgmt(enum fi_resource_mgmt rm);
-
 /* weft_tostr_address shows a transport address by its format. */
 void weft_tostr_address(struct weft_text *t, uint32_t format, const void *addr, size_t len);
 

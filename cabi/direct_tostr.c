@@ -2,10 +2,12 @@
 
 //go:build direct
 
-/* fi_tostr: the text buffer, the enums and the calls themselves. */
+/* fi_tostr: values, flags, and attributes with one member per line, by the tables of direct_tostr_gen.h. */
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_collective.h>
@@ -34,161 +36,213 @@ void weft_text_add(struct weft_text *t, const char *fmt, ...)
 		t->used += (size_t)n;
 }
 
-#define NAME(constant) [constant] = #constant
+/* ---- the tables ---- */
 
-static const char *const ep_types[] = {
-	NAME(FI_EP_UNSPEC), NAME(FI_EP_MSG),	     NAME(FI_EP_DGRAM),
-	NAME(FI_EP_RDM),    NAME(FI_EP_SOCK_STREAM), NAME(FI_EP_SOCK_DGRAM),
-};
+enum { RESOURCE_MGMT = -1 }; /* in the place of an enum fi_type, which this has not */
 
-static const char *const addr_formats[] = {
-	NAME(FI_FORMAT_UNSPEC), NAME(FI_SOCKADDR),    NAME(FI_SOCKADDR_IN), NAME(FI_SOCKADDR_IN6),
-	NAME(FI_SOCKADDR_IB),	NAME(FI_ADDR_PSMX),   NAME(FI_ADDR_GNI),    NAME(FI_ADDR_BGQ),
-	NAME(FI_ADDR_MLX),	NAME(FI_ADDR_STR),    NAME(FI_ADDR_PSMX2),  NAME(FI_ADDR_IB_UD),
-	NAME(FI_ADDR_EFA),	NAME(FI_ADDR_PSMX3),  NAME(FI_ADDR_OPX),    NAME(FI_ADDR_CXI),
-};
-
-static const char *const threading[] = {
-	NAME(FI_THREAD_UNSPEC), NAME(FI_THREAD_SAFE),	    NAME(FI_THREAD_FID),
-	NAME(FI_THREAD_DOMAIN), NAME(FI_THREAD_COMPLETION), NAME(FI_THREAD_ENDPOINT),
-};
-
-static const char *const progress[] = {
-	NAME(FI_PROGRESS_UNSPEC), NAME(FI_PROGRESS_AUTO), NAME(FI_PROGRESS_MANUAL),
-};
-
-static const char *const protocols[] = {
-	NAME(FI_PROTO_UNSPEC),	    NAME(FI_PROTO_RDMA_CM_IB_RC),  NAME(FI_PROTO_IWARP),
-	NAME(FI_PROTO_IB_UD),	    NAME(FI_PROTO_PSMX),	   NAME(FI_PROTO_UDP),
-	NAME(FI_PROTO_SOCK_TCP),    NAME(FI_PROTO_MXM),		   NAME(FI_PROTO_IWARP_RDM),
-	NAME(FI_PROTO_IB_RDM),	    NAME(FI_PROTO_GNI),		   NAME(FI_PROTO_RXM),
-	NAME(FI_PROTO_RXD),	    NAME(FI_PROTO_MLX),		   NAME(FI_PROTO_NETWORKDIRECT),
-	NAME(FI_PROTO_PSMX2),	    NAME(FI_PROTO_SHM),		   NAME(FI_PROTO_MRAIL),
-	NAME(FI_PROTO_RSTREAM),	    NAME(FI_PROTO_RDMA_CM_IB_XRC), NAME(FI_PROTO_EFA),
-	NAME(FI_PROTO_PSMX3),	    NAME(FI_PROTO_RXM_TCP),	   NAME(FI_PROTO_OPX),
-	NAME(FI_PROTO_CXI),	    NAME(FI_PROTO_XNET),
-};
-
-static const char *const av_types[] = {
-	NAME(FI_AV_UNSPEC), NAME(FI_AV_MAP), NAME(FI_AV_TABLE),
-};
-
-static const char *const atomic_types[] = {
-	NAME(FI_INT8),		NAME(FI_UINT8),	 NAME(FI_INT16),
-	NAME(FI_UINT16),	NAME(FI_INT32),	 NAME(FI_UINT32),
-	NAME(FI_INT64),		NAME(FI_UINT64), NAME(FI_FLOAT),
-	NAME(FI_DOUBLE),	NAME(FI_FLOAT_COMPLEX), NAME(FI_DOUBLE_COMPLEX),
-	NAME(FI_LONG_DOUBLE),	NAME(FI_LONG_DOUBLE_COMPLEX), NAME(FI_INT128),
-	NAME(FI_UINT128),
-};
-
-static const char *const atomic_ops[] = {
-	NAME(FI_MIN),	   NAME(FI_MAX),	 NAME(FI_SUM),	    NAME(FI_PROD),
-	NAME(FI_LOR),	   NAME(FI_LAND),	 NAME(FI_BOR),	    NAME(FI_BAND),
-	NAME(FI_LXOR),	   NAME(FI_BXOR),	 NAME(FI_ATOMIC_READ), NAME(FI_ATOMIC_WRITE),
-	NAME(FI_CSWAP),	   NAME(FI_CSWAP_NE),	 NAME(FI_CSWAP_LE), NAME(FI_CSWAP_LT),
-	NAME(FI_CSWAP_GE), NAME(FI_CSWAP_GT),	 NAME(FI_MSWAP),
-};
-
-static const char *const eq_events[] = {
-	NAME(FI_NOTIFY),      NAME(FI_CONNREQ),	    NAME(FI_CONNECTED),	    NAME(FI_SHUTDOWN),
-	NAME(FI_MR_COMPLETE), NAME(FI_AV_COMPLETE), NAME(FI_JOIN_COMPLETE),
-};
-
-static const char *const op_types[] = {
-	NAME(FI_OP_RECV),	    NAME(FI_OP_SEND),	NAME(FI_OP_TRECV),
-	NAME(FI_OP_TSEND),	    NAME(FI_OP_READ),	NAME(FI_OP_WRITE),
-	NAME(FI_OP_ATOMIC),	    NAME(FI_OP_FETCH_ATOMIC), NAME(FI_OP_COMPARE_ATOMIC),
-	NAME(FI_OP_CNTR_SET),	    NAME(FI_OP_CNTR_ADD),
-};
-
-static const char *const collectives[] = {
-	NAME(FI_BARRIER),   NAME(FI_BROADCAST),	     NAME(FI_ALLTOALL),
-	NAME(FI_ALLREDUCE), NAME(FI_ALLGATHER),	     NAME(FI_REDUCE_SCATTER),
-	NAME(FI_REDUCE),    NAME(FI_SCATTER),	     NAME(FI_GATHER),
-};
-
-static const char *const hmem_ifaces[] = {
-	NAME(FI_HMEM_SYSTEM), NAME(FI_HMEM_CUDA),   NAME(FI_HMEM_ROCR),
-	NAME(FI_HMEM_ZE),     NAME(FI_HMEM_NEURON), NAME(FI_HMEM_SYNAPSEAI),
-};
-
-static const char *const cq_formats[] = {
-	NAME(FI_CQ_FORMAT_UNSPEC), NAME(FI_CQ_FORMAT_CONTEXT), NAME(FI_CQ_FORMAT_MSG),
-	NAME(FI_CQ_FORMAT_DATA),   NAME(FI_CQ_FORMAT_TAGGED),
-};
-
-static const char *const log_levels[] = {
-	[FI_LOG_WARN] = "warn",
-	[FI_LOG_TRACE] = "trace",
-	[FI_LOG_INFO] = "info",
-	[FI_LOG_DEBUG] = "debug",
-};
-
-static const char *const log_subsystems[] = {
-	[FI_LOG_CORE] = "core",	      [FI_LOG_FABRIC] = "fabric",   [FI_LOG_DOMAIN] = "domain",
-	[FI_LOG_EP_CTRL] = "ep_ctrl", [FI_LOG_EP_DATA] = "ep_data", [FI_LOG_AV] = "av",
-	[FI_LOG_CQ] = "cq",	      [FI_LOG_EQ] = "eq",	    [FI_LOG_MR] = "mr",
-	[FI_LOG_CNTR] = "cntr",
-};
-
-/* An enum whose values count from 0. */
-struct names {
-	enum fi_type type;
-	bool specific; /* values with FI_PROV_SPECIFIC are a provider's own */
-	unsigned int count;
+struct enum_names {
+	int type; /* enum fi_type */
 	const char *const *names;
+	unsigned int count;
+	bool specific; /* values with FI_PROV_SPECIFIC are a provider's own */
 };
 
-#define NAMES(type, specific, table) {type, specific, sizeof(table) / sizeof(*(table)), table}
-
-static const struct names enums[] = {
-	NAMES(FI_TYPE_EP_TYPE, false, ep_types),
-	NAMES(FI_TYPE_ADDR_FORMAT, true, addr_formats),
-	NAMES(FI_TYPE_THREADING, false, threading),
-	NAMES(FI_TYPE_PROGRESS, false, progress),
-	NAMES(FI_TYPE_PROTOCOL, true, protocols),
-	NAMES(FI_TYPE_AV_TYPE, false, av_types),
-	NAMES(FI_TYPE_ATOMIC_TYPE, false, atomic_types),
-	NAMES(FI_TYPE_ATOMIC_OP, false, atomic_ops),
-	NAMES(FI_TYPE_EQ_EVENT, false, eq_events),
-	NAMES(FI_TYPE_OP_TYPE, false, op_types),
-	NAMES(FI_TYPE_COLLECTIVE_OP, false, collectives),
-	NAMES(FI_TYPE_HMEM_IFACE, false, hmem_ifaces),
-	NAMES(FI_TYPE_CQ_FORMAT, false, cq_formats),
-	NAMES(FI_TYPE_LOG_LEVEL, false, log_levels),
-	NAMES(FI_TYPE_LOG_SUBSYS, false, log_subsystems),
+struct flag {
+	uint64_t bit;
+	const char *name;
 };
 
-static const char *enum_name(const struct names *e, uint32_t value)
-{
-	if (e->specific && value & FI_PROV_SPECIFIC)
-		return "Provider specific";
-	return value < e->count && e->names[value] ? e->names[value] : "Unknown";
-}
+struct flag_names {
+	int type;
+	const struct flag *flags;
+	unsigned int count;
+	unsigned int bytes;
+};
 
-bool weft_tostr_enum(struct weft_text *t, const void *data, enum fi_type type)
+enum how { NUMBER, CONTEXTS, HEX, STRING, POINTER, VERSION, ORDER, ENUM, FLAGS, ATTR, ADDRESS, FID };
+
+struct member {
+	const char *name;
+	size_t at;
+	size_t size;
+	enum how how;
+	int type;      /* of ENUM, FLAGS, ATTR */
+	int digits;    /* of HEX */
+	size_t length; /* of ADDRESS: where its length is */
+};
+
+#define MEMBER(of, field) .name = #field, .at = offsetof(of, field), .size = sizeof(((of *)0)->field)
+
+struct attr {
+	int type;
+	const char *name;
+	const struct member *members;
+	unsigned int count;
+};
+
+#include "direct_tostr_gen.h"
+
+/* ---- values and flags ---- */
+
+static bool add_enum(struct weft_text *t, const void *data, int type)
 {
-	for (size_t i = 0; i < sizeof(enums) / sizeof(*enums); i++) {
-		if (enums[i].type != type)
+	for (const struct enum_names *e = enums; e < enums + count_of(enums); e++) {
+		if (e->type != type)
 			continue;
-		weft_text_add(t, "%s", enum_name(&enums[i], *(const uint32_t *)data));
+		uint32_t value = *(const uint32_t *)data;
+		if (e->specific && value & FI_PROV_SPECIFIC)
+			weft_text_add(t, "Provider specific");
+		else
+			weft_text_add(t, "%s", value < e->count && e->names[value] ? e->names[value] : "Unknown");
 		return true;
 	}
 	return false;
 }
 
-const char *weft_tostr_resource_mgmt(enum fi_resource_mgmt rm)
+/* load reads an unsigned number of 4 or 8 bytes. */
+static uint64_t load(const void *at, size_t size)
 {
-	switch (rm) {
-	case FI_RM_UNSPEC:
-		return "FI_RM_UNSPEC";
-	case FI_RM_DISABLED:
-		return "FI_RM_DISABLED";
-	case FI_RM_ENABLED:
-		return "FI_RM_ENABLED";
+	return size == sizeof(uint32_t) ? *(const uint32_t *)at : *(const uint64_t *)at;
+}
+
+/* add_flags adds the names of the bits that are set, in the table's order. A size of 0 is the type's. */
+static bool add_flags(struct weft_text *t, const void *data, size_t size, int type)
+{
+	const char *separator = "";
+
+	for (const struct flag_names *f = flags; f < flags + count_of(flags); f++) {
+		if (f->type != type)
+			continue;
+		for (unsigned int i = 0; i < f->count; i++) {
+			if (!(load(data, size ? size : f->bytes) & f->flags[i].bit))
+				continue;
+			weft_text_add(t, "%s%s", separator, f->flags[i].name);
+			separator = ", ";
+		}
+		return true;
 	}
-	return "Unknown";
+	return false;
+}
+
+static void add_order(struct weft_text *t, uint64_t order)
+{
+	uint64_t strict = order & FI_ORDER_STRICT;
+
+	if (!strict)
+		weft_text_add(t, "FI_ORDER_NONE");
+	else if (strict == FI_ORDER_STRICT)
+		weft_text_add(t, "FI_ORDER_STRICT");
+	else
+		add_flags(t, &strict, sizeof(strict), FI_TYPE_MSG_ORDER);
+	if (order & FI_ORDER_DATA)
+		weft_text_add(t, ", FI_ORDER_DATA");
+}
+
+/* ---- attributes ---- */
+
+static const char *const steps[] = { "", "    ", "        " };
+
+static void add_pointer(struct weft_text *t, const char *indent, const char *name, const void *value)
+{
+	if (value)
+		weft_text_add(t, "%s%s: %p\n", indent, name, value);
+	else
+		weft_text_add(t, "%s%s: (nil)\n", indent, name);
+}
+
+/* add_fid lets the object describe itself when it can. */
+static void add_fid(struct weft_text *t, const struct fid *fid)
+{
+	if (fid->ops && FI_CHECK_OP(fid->ops, struct fi_ops, tostr)) {
+		fid->ops->tostr(fid, t->buf + t->used, t->size - t->used);
+		t->buf[t->size - 1] = 0;
+		t->used += strlen(t->buf + t->used);
+	} else {
+		add_pointer(t, "", "fid", fid);
+	}
+}
+
+static bool add_attr(struct weft_text *t, int depth, const void *data, int type);
+
+static void add_address(struct weft_text *t, const struct fi_info *info, const void *addr, size_t len)
+{
+	if (addr)
+		weft_tostr_address(t, info->addr_format, addr, len);
+	else
+		weft_text_add(t, "(null)");
+}
+
+/* add_value adds what stands behind the name of a member that has one line. */
+static void add_value(struct weft_text *t, const struct member *m, const char *of, const void *at)
+{
+	uint64_t value = load(at, m->size);
+	const void *pointer = (const void *)(uintptr_t)value;
+
+	switch (m->how) {
+	case CONTEXTS:
+		if (value == FI_SHARED_CONTEXT) {
+			weft_text_add(t, "FI_SHARED_CONTEXT");
+			break;
+		} /* fallthrough */
+	case NUMBER:
+		weft_text_add(t, "%" PRIu64, value);
+		break;
+	case HEX:
+		weft_text_add(t, "0x%0*" PRIx64, m->digits, value);
+		break;
+	case STRING:
+		weft_text_add(t, "%s", pointer ? (const char *)pointer : "(null)");
+		break;
+	case VERSION:
+		weft_text_add(t, "%u.%u", FI_MAJOR((uint32_t)value), FI_MINOR((uint32_t)value));
+		break;
+	case ORDER:
+		weft_text_add(t, "[ ");
+		add_order(t, value);
+		weft_text_add(t, " ]");
+		break;
+	case ENUM:
+		add_enum(t, at, m->type);
+		break;
+	case FLAGS:
+		weft_text_add(t, "[ ");
+		add_flags(t, at, m->size, m->type);
+		weft_text_add(t, " ]");
+		break;
+	default:
+		add_address(t, (const void *)of, pointer, load(of + m->length, sizeof(size_t)));
+	}
+}
+
+static void add_member(struct weft_text *t, int depth, const struct member *m, const char *of)
+{
+	const void *at = of + m->at;
+	const void *pointer = (const void *)(uintptr_t)load(at, m->size);
+
+	if (m->how == ATTR) {
+		add_attr(t, depth, pointer, m->type);
+	} else if (m->how == FID && pointer) {
+		add_fid(t, pointer);
+	} else if (m->how == FID || m->how == POINTER) {
+		add_pointer(t, steps[depth], m->name, pointer);
+	} else {
+		weft_text_add(t, "%s%s: ", steps[depth], m->name);
+		add_value(t, m, of, at);
+		weft_text_add(t, "\n");
+	}
+}
+
+static bool add_attr(struct weft_text *t, int depth, const void *data, int type)
+{
+	for (const struct attr *a = attrs; a < attrs + count_of(attrs); a++) {
+		if (a->type != type)
+			continue;
+		weft_text_add(t, data ? "%s%s:\n" : "%s%s: (null)\n", steps[depth], a->name);
+		for (unsigned int i = 0; data && i < a->count; i++)
+			add_member(t, depth + 1, &a->members[i], data);
+		return true;
+	}
+	return false;
 }
 
 WEFT_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type datatype)
@@ -201,8 +255,12 @@ WEFT_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_ty
 		weft_text_add(&t, "%u.%u.0", FI_MAJOR(WEFT_API), FI_MINOR(WEFT_API));
 	else if (!data)
 		weft_text_add(&t, "(null)");
-	else if (!weft_tostr_enum(&t, data, datatype) && !weft_tostr_flags(&t, data, datatype) &&
-		 !weft_tostr_attr(&t, data, datatype))
+	else if ((int)datatype < 0) /* as the enums have that have no type */
+		weft_text_add(&t, "Unknown type");
+	else if (datatype == FI_TYPE_FID)
+		add_fid(&t, data);
+	else if (!add_flags(&t, data, 0, datatype) && !add_attr(&t, 0, data, datatype) &&
+		 !add_enum(&t, data, datatype))
 		weft_text_add(&t, "Unknown type");
 	return buf;
 }

@@ -34,7 +34,12 @@ func generate() ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
+	tostr, err := tostrSource()
+	if err != nil {
+		return nil, err
+	}
 	return []output{
+		{"cabi/direct_tostr_gen.h", tostr},
 		{"cabi/tables_gen.h", tablesHeader(kinds, tables)},
 		{"cabi/tables_gen.c", tablesSource(kinds, tables)},
 		{"cabi/forked_gen.c", forkedSource(kinds)},
