@@ -287,6 +287,39 @@ static void test_others(long arg)
 	node_close(&n);
 }
 
+/* What fi_endpoint(3) asks to be bound before fi_enable, and no transfer could use halfway: a first
+ * completion queue beside counters, a shared receive context. The endpoint works on without it. */
+static void test_too_late(long arg)
+{
+	struct node_opts o = { .disabled = true, .counters = true };
+	char in[8] = "", out[8] = "forever";
+	struct fid_ep *ep, *srx;
+	struct node n;
+	fi_addr_t own;
+
+	(void)arg;
+	node_open(&n, &o);
+	OK(fi_endpoint(n.domain, n.info, &ep, NULL));
+	OK(fi_ep_bind(ep, &n.av->fid, 0));
+	OK(fi_ep_bind(ep, &n.txcntr->fid, FI_SEND));
+	OK(fi_ep_bind(ep, &n.rxcntr->fid, FI_RECV));
+	OK(fi_enable(ep));
+	OK(fi_srx_context(n.domain, NULL, &srx, NULL));
+	EXPECT_RC(fi_ep_bind(ep, &n.txcq->fid, FI_TRANSMIT), -FI_EOPBADSTATE);
+	EXPECT_RC(fi_ep_bind(ep, &n.rxcq->fid, FI_RECV), -FI_EOPBADSTATE);
+	EXPECT_RC(fi_ep_bind(ep, &srx->fid, 0), -FI_EOPBADSTATE);
+	OK(fi_close(&srx->fid));
+	CHECK(!fi_close(&n.ep->fid));
+	n.ep = ep;
+	own = node_insert(&n, &n);
+	OK(fi_trecv(ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	OK(fi_tsend(ep, out, sizeof(out), NULL, own, 1, NULL));
+	for (uint64_t end = now_ms() + 10000; now_ms() < end && (fi_cntr_read(n.rxcntr) < 1 || fi_cntr_read(n.txcntr) < 1);)
+		;
+	CHECK(fi_cntr_read(n.rxcntr) == 1 && fi_cntr_read(n.txcntr) == 1 && !strcmp(in, out));
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "counters", test_counters, 2, 0, FI_WAIT_NONE },
 	{ "counters with a descriptor", test_counters, 2, 0, FI_WAIT_FD },
@@ -294,6 +327,7 @@ static const struct test tests[] = {
 	{ "while there is traffic", test_meanwhile, 2, 0, 0 },
 	{ "receives", test_receives, 0, 0, 0 },
 	{ "one of each", test_others, 0, 0, 0 },
+	{ "too late", test_too_late, 0, 0, 0 },
 };
 
 int main(int argc, char **argv)
