@@ -3,8 +3,10 @@ package provider
 import (
 	"bytes"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,6 +52,22 @@ func TestOpenAVAttributes(t *testing.T) {
 		wantErrno(t, d.Close(), fi.EBUSY, "close of a domain with an address vector")
 		wantErrno(t, a.Close(), fi.Success, "close")
 		wantErrno(t, a.Close(), fi.EBADF, "second close")
+	}
+}
+
+// TestAVInsertStarved has an address that cannot be looked at refused with the reason, and taken once it can.
+func TestAVInsertStarved(t *testing.T) {
+	d := openTestDomain(t, testInfo())
+	a := openTestAV(t, d, fi.AVAttr{})
+	own, interfaces := addr("127.0.0.1:1000").AppendSockaddr(nil), d.local.src
+	d.local.src = func() ([]names.Interface, error) { return nil, os.NewSyscallError("netlinkrib", syscall.EMFILE) }
+	addrs, errs := make([]fi.Addr, 1), make([]int32, 1)
+	if n, err := a.Insert(own, 1, &Insertion{Addrs: addrs, Errs: errs, Flags: fi.SyncErr}); n != 0 || err != nil || addrs[0] != fi.AddrNotAvail || errs[0] != int32(fi.EMFILE) {
+		t.Errorf("without descriptors: %d, %v, address %#x, error %d", n, err, addrs[0], errs[0])
+	}
+	d.local.src = interfaces
+	if n, err := a.Insert(own, 1, &Insertion{Addrs: addrs}); n != 1 || err != nil {
+		t.Errorf("with descriptors: %d, %v", n, err)
 	}
 }
 

@@ -170,8 +170,8 @@ func (a *AV) insertOne(i int, name func(i int) (names.Name, error), keys []uint8
 	if n.Port == 0 || n.IsAny() {
 		return fi.AddrNotAvail, fmt.Errorf("%v names no endpoint: %w", n, fi.EINVAL)
 	}
-	if !a.domain.reaches(n) {
-		return fi.AddrNotAvail, fmt.Errorf("%v is not on this host: %w", n, fi.EHOSTUNREACH)
+	if err := a.domain.reach(n); err != nil {
+		return fi.AddrNotAvail, fmt.Errorf("%v: %w", n, err)
 	}
 	at := a.table.next()
 	if at >= a.sizeMax {

@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -28,23 +30,31 @@ type localAddrs struct {
 // counts as current.
 const localAddrsAge = 100 * time.Millisecond
 
-// has tells whether n's address is one of this host.
+// has tells whether n's address is one of this host, as far as that can be found out.
 func (l *localAddrs) has(n names.Name) bool {
+	is, err := l.find(n)
+	if err != nil {
+		log.Warnf(log.AV, "%v", err)
+	}
+	return is
+}
+
+// find tells whether n's address is one of this host. Errors are of the kernel, which may have no descriptor.
+func (l *localAddrs) find(n names.Name) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known(n) {
-		return true
+		return true, nil
 	}
 	if !l.read.IsZero() && time.Since(l.read) < localAddrsAge {
-		return false
+		return false, nil
 	}
 	ifis, err := l.src()
 	if err != nil {
-		log.Warnf(log.AV, "list network interfaces: %v", err)
-		return false
+		return false, fmt.Errorf("list network interfaces: %w", err)
 	}
 	l.ifis, l.read = ifis, time.Now()
-	return l.known(n)
+	return l.known(n), nil
 }
 
 // all returns the addresses, with port 0, as they were when they were last
@@ -69,21 +79,28 @@ func (l *localAddrs) known(n names.Name) bool {
 	return local && err == nil
 }
 
-// reaches tells whether the domain's endpoints may reach an address: it is on this
+// reach tells whether the domain's endpoints may reach an address: it is on this
 // host, or in a container that shares memory with us, or there is a transport to others.
-func (d *Domain) reaches(n names.Name) bool {
-	if d.cfg.Across() || d.local.has(n) {
-		return true
+// Errors: fi.EHOSTUNREACH, and the kernel's if it cannot be found out.
+func (d *Domain) reach(n names.Name) error {
+	if d.cfg.Across() {
+		return nil
+	}
+	here, err := d.local.find(n)
+	if here || err != nil {
+		return err
 	}
 	locals, err := names.Locals(names.System)
-	if err != nil || n.IsLoopback() {
-		return false
+	if err != nil {
+		return fmt.Errorf("list network interfaces: %w", err)
 	}
 	for _, l := range locals {
-		if l.Iface == d.DomainName() && networked(l.Name, d.cfg) {
-			return true
+		if l.Iface == d.DomainName() && networked(l.Name, d.cfg) && !n.IsLoopback() {
+			return nil
 		}
 	}
-	device, _ := d.rdmaDevice()
-	return device != nil
+	if device, _ := d.rdmaDevice(); device != nil && !n.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("it is not on this host: %w", fi.EHOSTUNREACH)
 }
