@@ -162,7 +162,7 @@ static unsigned int poll_once(unsigned int most)
 		done += pass(n, LIMIT_TXQS, n->tgqs, NULL, most - done);
 		done += pass(n, 0, n->txqs, limits, most - done);
 		for (unsigned int i = 1; i < n->evqs; i++)
-			if (n->eqs[i] && *n->eqs[i]->state != n->eqs[i]->seen)
+			if (n->eqs[i] && __atomic_load_n(n->eqs[i]->state, __ATOMIC_ACQUIRE) != n->eqs[i]->seen)
 				evq_state(n->eqs[i]);
 	}
 	return done;

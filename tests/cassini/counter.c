@@ -29,7 +29,7 @@ static void write_back(struct counter *c)
 	put(&w, COUNTER_WRITEBACK_CT_FAILURE, c->failure);
 	put(&w, COUNTER_WRITEBACK_CT_WRITEBACK, 1);
 	if (c->wb)
-		door_copy(c->wb, &w, sizeof w);
+		door_words(c->wb, &w, 1);
 }
 
 static void trigger_free(struct trigger *t)

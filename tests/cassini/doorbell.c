@@ -223,3 +223,21 @@ bool door_copy(void *to, const void *from, size_t n)
 	probing = outer;
 	return true;
 }
+
+bool door_words(void *to, const void *from, unsigned int n)
+{
+	sigjmp_buf env, *outer = probing;
+	uint64_t *at = to, word;
+
+	if (sigsetjmp(env, 0)) {
+		probing = outer;
+		return false;
+	}
+	probing = &env;
+	for (unsigned int i = 0; i < n; i++) {
+		memcpy(&word, (const uint8_t *)from + i * 8, 8);
+		__atomic_store_n(at + i, word, i + 1 < n ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
+	}
+	probing = outer;
+	return true;
+}

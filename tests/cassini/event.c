@@ -52,7 +52,7 @@ static void write_status(struct evq *q, int threshold)
 	put(status, EQ_STATUS_WR_PTR, q->wr / SLOT);
 	put(status, EQ_STATUS_TIMESTAMP_NS, ns % 1000000000);
 	put(status, EQ_STATUS_TIMESTAMP_SEC, ns / 1000000000);
-	door_copy(q->attr.queue, status, sizeof status);
+	door_words(q->attr.queue, status, sizeof status / 8);
 	wait_raise(q->status_wait);
 }
 
@@ -76,21 +76,16 @@ static void thresholds(struct evq *q)
 
 static void interrupt(struct evq *q)
 {
-	uint64_t state = *q->state;
+	uint64_t state = __atomic_load_n(q->state, __ATOMIC_ACQUIRE);
 
 	if (q->event_wait && !get(&state, EQ_STATE_EVENT_INT_DISABLE))
 		wait_raise(q->event_wait);
 }
 
-/* store writes an event so that the word with its size comes last, and its return code with or before. */
+/* store writes an event; its last word, which has the return code, comes last. */
 static void store(struct evq *q, const uint8_t *event, unsigned int size)
 {
-	uint8_t *at = (uint8_t *)q->attr.queue + q->wr;
-	uint64_t last;
-
-	memcpy(&last, event + size - 8, 8);
-	door_copy(at, event, size - 8);
-	__atomic_store_n((uint64_t *)(at + size - 8), last, __ATOMIC_RELEASE);
+	door_words((uint8_t *)q->attr.queue + q->wr, event, size / 8);
 	q->wr += size;
 	if (q->wr >= q->attr.queue_len)
 		q->wr = SLOT;
@@ -151,7 +146,7 @@ static bool unread(struct evq *q)
 /* evq_state acts on what the program wrote to the queue's page. */
 void evq_state(struct evq *q)
 {
-	uint64_t state = *q->state;
+	uint64_t state = __atomic_load_n(q->state, __ATOMIC_ACQUIRE);
 
 	q->seen = state;
 	if (q->shut && get(&state, EQ_STATE_EVENT_DROP_SEQ_NO) == q->drops)

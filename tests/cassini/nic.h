@@ -273,6 +273,8 @@ void door_close(uint64_t *page);
 void door_deferred(void); /* performs what was stored to pages of counters while the NIC stood still */
 /* door_copy copies where either side may be missing; false then. */
 bool door_copy(void *to, const void *from, size_t n);
+/* door_words does so with n words, each whole, and the last after all others. */
+bool door_words(void *to, const void *from, unsigned int n);
 
 /* memory.c */
 struct region *region_find(struct lni *lni, unsigned int lac, uint64_t iova, uint64_t len);

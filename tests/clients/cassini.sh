@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The software model of the CXI NIC (tests/cassini) by itself: transfers in each of its modes, command
+# rings of any bytes, matching against a plain reference, two processes; plain, and under the sanitizers.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. tests/clients/lib.sh
+
+# A process that is killed leaves no leak report, and the events of a trapped doorbell come from a handler.
+export ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=report_signal_unsafe=0
+
+# checks PROGRAM: each of its tests is one of ours.
+checks() {
+	local verdict rest
+
+	timeout 300 "build/cassini/$1" >"$work/log" 2>&1
+	while read -r verdict rest; do
+		case $verdict in
+		ok) ok "$1 $rest" ;;
+		not) not_ok "$1 ${rest#ok }" "$work/log" ;;
+		esac
+	done < <(grep -E '^(ok|not ok) ' "$work/log")
+	grep -qE '^[0-9]+ passed, [0-9]+ failed, 0 skipped$' "$work/log" || not_ok "$1 ran to its end" "$work/log"
+}
+
+# What programs that are linked to the real library ask for is there, under its version.
+symbols() {
+	local name
+
+	nm -D --defined-only --with-symbol-versions build/cassini/libcxi.so.1 >"$work/symbols"
+	for name in cxil_map@@LIBCXI_1.0 cxil_get_svc@@LIBCXI_1.2 cxil_pte_transition_sm@@LIBCXI_1.4 \
+		cxil_alloc_trig_cp@@LIBCXI_1.9 cxil_svc_get_netns@@LIBCXI_1.10 cassini_step@@CASSINI_1.0; do
+		if grep -q " $name\$" "$work/symbols"; then ok "symbol $name"; else not_ok "symbol $name" "$work/symbols"; fi
+	done
+}
+
+if make -j2 -C tests/cassini >"$work/build" 2>&1; then
+	ok "the model builds"
+	symbols
+	checks check
+	checks check-asan
+	checks check-tsan
+else
+	not_ok "the model builds" "$work/build"
+fi
+closing
