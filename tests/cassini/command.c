@@ -181,6 +181,7 @@ API unsigned int cassini_step(unsigned int n)
 	nic_lock();
 	door_deferred();
 	done = poll_once(n);
+	events_release();
 	nic_unlock();
 	return done;
 }

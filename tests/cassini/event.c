@@ -104,12 +104,11 @@ static void pad(struct evq *q, unsigned int size)
 	}
 }
 
-/* evq_post writes an event of 8 << size_class bytes, whose type and return code are set. */
-void evq_post(struct evq *q, void *event, unsigned int size_class)
+/* write_event writes an event, or drops it. */
+static void write_event(struct evq *q, void *event, unsigned int size_class)
 {
 	unsigned int size = 8u << size_class, in_block = q->wr % SLOT;
 
-	put(event, EVENT_INITIATOR_EVENT_SIZE, size_class);
 	if ((!in_block || in_block + size > SLOT) && !blocks_free(q)) {
 		counts.dropped++;
 		if (!q->shut) {
@@ -127,6 +126,64 @@ void evq_post(struct evq *q, void *event, unsigned int size_class)
 	if (q->attr.thresh_count)
 		thresholds(q);
 	interrupt(q);
+}
+
+/* waits tells whether an event may come after those that follow it: the NIC orders no ACK against what
+ * happens elsewhere, and no PUT to an overflow buffer against the PUT_OVERFLOW for it. */
+static bool waits(const void *event)
+{
+	uint64_t type = get(event, EVENT_TARGET_LONG_EVENT_TYPE);
+
+	return type == EVENT_ACK || (type == EVENT_PUT && get(event, EVENT_INITIATOR_EVENT_SIZE) == EVENT_SIZE_B64 &&
+		get(event, EVENT_TARGET_LONG_PTL_LIST) == LIST_OVERFLOW);
+}
+
+/* overtakes tells whether an event may come before one that waits. */
+static bool overtakes(const void *event, const void *waiting)
+{
+	uint64_t type = get(event, EVENT_TARGET_LONG_EVENT_TYPE);
+
+	return get(waiting, EVENT_TARGET_LONG_EVENT_TYPE) == EVENT_ACK ? type != EVENT_ACK && type != EVENT_REPLY :
+		type == EVENT_PUT_OVERFLOW;
+}
+
+static void release(struct evq *q)
+{
+	unsigned int size_class = q->waiting_class;
+
+	q->waiting_class = 0;
+	if (size_class)
+		write_event(q, q->waiting, size_class);
+}
+
+/* events_release writes every event that waits for another to overtake it. */
+void events_release(void)
+{
+	for (unsigned int d = 0; set.shuffle && d < nic_count; d++)
+		for (unsigned int i = 1; i < nics[d].evqs; i++)
+			if (nics[d].eqs[i])
+				release(nics[d].eqs[i]);
+}
+
+/* evq_post writes an event of 8 << size_class bytes, whose type and return code are set. Where events
+ * change places, every so many-th of those that may waits for the next, or for the thread that receives. */
+void evq_post(struct evq *q, void *event, unsigned int size_class)
+{
+	static unsigned long candidates;
+	bool first;
+
+	put(event, EVENT_INITIATOR_EVENT_SIZE, size_class);
+	first = q->waiting_class && overtakes(event, q->waiting);
+	if (!first)
+		release(q);
+	if (set.shuffle && !first && waits(event) && ++candidates % (unsigned long)set.shuffle == 0 && station_wake()) {
+		memcpy(q->waiting, event, 8u << size_class);
+		q->waiting_class = size_class;
+		return;
+	}
+	write_event(q, event, size_class);
+	if (first)
+		release(q);
 }
 
 /* unread tells whether events remain behind those that the program has read, which it has zeroed. */

@@ -116,6 +116,7 @@ void link_failed(struct link_to *l)
 
 	list_remove(&l->link);
 	close(l->fd);
+	free(l->late);
 	while (!list_empty(&l->parcels)) {
 		struct parcel *p = CONTAINER(l->parcels.next, struct parcel, link);
 
@@ -131,8 +132,8 @@ void link_failed(struct link_to *l)
 	free(l);
 }
 
-/* enqueue keeps a packet until there is room. */
-static void enqueue(struct link_to *l, const struct packet *p, const void *data, uint32_t n)
+/* parcel_of keeps a packet. */
+static struct parcel *parcel_of(const struct packet *p, const void *data, uint32_t n)
 {
 	struct parcel *c = malloc(sizeof *c + sizeof *p + n);
 
@@ -142,11 +143,26 @@ static void enqueue(struct link_to *l, const struct packet *p, const void *data,
 	memcpy(c->bytes, p, sizeof *p);
 	if (n && !door_copy(c->bytes + sizeof *p, data, n))
 		memset(c->bytes + sizeof *p, 0, n);
-	list_append(&l->parcels, &c->link);
+	return c;
+}
+
+/* watch has what waits sent when there is room. */
+static void watch(struct link_to *l)
+{
 	if (!l->watched) {
 		station_watch(l->fd, EPOLLOUT);
 		l->watched = true;
 	}
+}
+
+/* release puts an answer that was late behind what overtook it. */
+static void release(struct link_to *l)
+{
+	if (!l->late)
+		return;
+	list_append(&l->parcels, &l->late->link);
+	l->late = NULL;
+	watch(l);
 }
 
 /* link_send sends a packet, or keeps it. It is false when the other end is gone. */
@@ -159,15 +175,38 @@ bool link_send(struct link_to *l, struct packet *p, const void *data, uint32_t n
 	counts.packets++;
 	if (p->kind != PACKET_PING && set.lose && !(counts.packets % (uint64_t)set.lose))
 		return true;
-	if (list_empty(&l->parcels)) {
-		if (sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+	if (p->kind == PACKET_ANSWER && p->n == p->total && set.late && !l->late && !(counts.packets % (uint64_t)set.late)) {
+		l->late = parcel_of(p, data, n);
+		station_wake();
+		return true;
+	}
+	if (list_empty(&l->parcels) || p->kind == PACKET_PING) {
+		if (sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
+			release(l);
 			return true;
+		}
 		if (errno == ECONNREFUSED || errno == ECONNRESET || errno == ENOTCONN || errno == EPIPE)
 			return false;
 	}
-	if (p->kind != PACKET_PING)
-		enqueue(l, p, data, n);
+	if (p->kind != PACKET_PING) {
+		list_append(&l->parcels, &parcel_of(p, data, n)->link);
+		watch(l);
+	}
 	return true;
+}
+
+bool links_late(void)
+{
+	for (struct link *i = links.next; i != &links; i = i->next)
+		if (CONTAINER(i, struct link_to, link)->late)
+			return true;
+	return false;
+}
+
+void links_release(void)
+{
+	for (struct link *i = links.next; i != &links; i = i->next)
+		release(CONTAINER(i, struct link_to, link));
 }
 
 /* link_flush sends what waits, as far as there is room. */

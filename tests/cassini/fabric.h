@@ -40,6 +40,7 @@ struct link_to {
 	struct link parcels;	/* that wait */
 	struct link operations;	/* that were sent and have no answer yet */
 	bool watched;		/* for room */
+	struct parcel *late;	/* an answer that the next packet overtakes */
 };
 
 /* fabric.c */
@@ -49,6 +50,9 @@ void link_flush(struct link_to *l);
 void link_failed(struct link_to *l);
 void links_check(void);
 bool links_busy(void);
+/* Answers that are late on purpose: whether there are any; and sends them. */
+bool links_late(void);
+void links_release(void);
 struct link_to *link_by_fd(int fd);
 int socket_named(const char *name);
 struct operation *operation_sent(uint32_t id);

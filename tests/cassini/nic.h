@@ -137,7 +137,9 @@ struct evq {
 	uint64_t seen;		/* state that was acted on last */
 	unsigned int wr, blocks, reserved, users, thresholds; /* wr: bytes; thresholds: crossed, bits */
 	unsigned int drops;	/* since the program acknowledged */
-	bool shut, raised;
+	bool shut;		/* events were dropped, and the program has not said that it knows */
+	uint8_t waiting[64];	/* an event that others may overtake, of this size class; 0: none */
+	unsigned int waiting_class;
 };
 
 struct counter {
@@ -250,8 +252,8 @@ struct settings {
 	long get;		/* 1: the NIC gets the data of a rendezvous itself */
 	long fault_at, fault_rc; /* the command that fails, counted from 1, and how */
 	long map_fails;		/* the call of cxil_map that fails, counted from 1 */
-	long shuffle;		/* events of different kinds change places */
-	long lose, late;		/* every how many-th packet */
+	long shuffle;		/* every how many-th event of those that may changes places with the next */
+	long lose, late;	/* every how many-th packet, or answer, is lost, or late */
 	long timeout;		/* ms after which a request without an answer is undeliverable */
 	long fabric;		/* its number: processes with another one do not meet; -1: one for this process alone */
 	long record;		/* commands and events are kept for cassini_record */
@@ -292,8 +294,8 @@ void le_give(struct pte *p);
 /* event.c */
 bool evq_room(const struct evq *q, unsigned int blocks);
 void evq_post(struct evq *q, void *event, unsigned int size_class);
+void events_release(void);
 void evq_state(struct evq *q);
-void evq_shut(struct evq *q);
 void event_initiator(struct nic *n, unsigned int eqn, int type, const struct operation *op, const struct answer *a);
 void event_failure(struct cmdq *q, unsigned int slot, uint8_t command, uint8_t rc);
 

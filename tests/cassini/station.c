@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "fabric.h"
@@ -69,6 +70,7 @@ static void station_poll(int ms)
 
 	nic_lock();
 	late_answers(NULL);
+	events_release();
 	for (int i = 0; i < n; i++) {
 		int fd = events[i].data.fd;
 		struct link_to *l = link_by_fd(fd);
@@ -81,6 +83,7 @@ static void station_poll(int ms)
 			receive(fd);
 	}
 	if (n == 0) {
+		links_release();
 		links_check();
 		trains_check();
 	}
@@ -95,13 +98,15 @@ void station_step(void)
 
 static void *receiver(void *none)
 {
+	/* Programs that poll take every processor; who may, goes before them. */
+	setpriority(PRIO_PROCESS, 0, -10);
 	for (;;) {
-		bool busy;
+		int ms;
 
 		nic_lock();
-		busy = links_busy() || trains_busy();
+		ms = links_late() ? 2 : links_busy() || trains_busy() ? 100 : -1;
 		nic_unlock();
-		station_poll(busy ? 100 : -1);
+		station_poll(ms);
 	}
 	return none;
 }

@@ -275,9 +275,34 @@ static void ordered(void)
 	rig_close(&r);
 }
 
+/* Where events change places, a message overtakes the ACK of the one before. */
+static void shuffled(void)
+{
+	static const int order[] = { EVENT_PUT, EVENT_PUT, EVENT_ACK, EVENT_ACK };
+	uint8_t c[DMA_BYTES] = {}, e[64];
+	struct rig r;
+
+	set.mode = MODE_STEPPED;
+	rig_open(&r, matching, 16 * PAGE);
+	append(&r, LIST_PRIORITY, 1, 0, 0, 64, NO_LINK, 0);
+	set.shuffle = 1;
+	put(c, COMMAND_TYPE, CMD_TYPE_DMA);
+	put(c, COMMAND_SIZE, CMD_SIZE_B64);
+	put(c, COMMAND_OPCODE, OP_PUT);
+	put(c, DMA_DFA, r.dev->info.nid << 12 | r.domain->pid);
+	put(c, DMA_EQ, r.eq->eqn);
+	put(c, DMA_EVENT_SEND_DISABLE, 1);
+	emit(r.tx, c, sizeof c);
+	emit(r.tx, c, sizeof c);
+	ring(r.tx);
+	for (int i = 0; i < 4; i++)
+		CHECK(next(&r, e) == order[i]);
+	rig_close(&r);
+}
+
 const struct test engine_tests[] = {
 	{ "direct", direct }, { "threaded", threaded }, { "stepped", stepped }, { "stands_still", stands_still },
 	{ "fuzz", fuzz }, { "full_queue", full_queue }, { "drops_1", drops_1 }, { "drops_2", drops_2 },
 	{ "counters_direct", counters_direct }, { "counters_stepped", counters_stepped }, { "wait_object", wait_object },
-	{ "ordered", ordered }, {},
+	{ "ordered", ordered }, { "shuffled", shuffled }, {},
 };

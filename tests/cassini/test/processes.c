@@ -134,6 +134,36 @@ static void lost(void)
 	rig_close(&r);
 }
 
+static void answers_late(struct rig *r)
+{
+	(void)r;
+	set.late = 1;
+	pause();
+}
+
+/* An answer that is late is overtaken by the next, and comes. */
+static void late(void)
+{
+	unsigned int pid, overtaken = 0;
+	uint64_t seen = 0;
+	struct rig r;
+	uint8_t e[64];
+	pid_t child = other(answers_late, &pid);
+
+	rig_open(&r, matching, 16 * PAGE);
+	for (uint64_t i = 1; i <= 200; i++)
+		dma(&r, OP_PUT, r.dev->info.nid, pid, 42, 0, 8, i);
+	for (int i = 0; i < 200; i++) {
+		CHECK(await(&r, e) == EVENT_ACK && event_rc(e) == RC_OK);
+		overtaken += get(e, EVENT_INITIATOR_USER_PTR) < seen;
+		seen = get(e, EVENT_INITIATOR_USER_PTR);
+	}
+	CHECK(overtaken);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	rig_close(&r);
+}
+
 const struct test process_tests[] = {
-	{ "transfers", transfers }, { "killed", killed }, { "dead_peer", dead_peer }, { "lost", lost }, {},
+	{ "transfers", transfers }, { "killed", killed }, { "dead_peer", dead_peer }, { "lost", lost }, { "late", late }, {},
 };

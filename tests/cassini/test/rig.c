@@ -60,7 +60,8 @@ void emit(struct cq *q, const void *cmd, unsigned int bytes)
 
 	while (q->wp32 % half) {
 		memset(q->ring + q->wp32 * 32, 0, 32);
-		q->wp32++;
+		if (++q->wp32 >= q->size32)
+			q->wp32 = 2 * LIMIT_CMDQ_FIRST;
 	}
 	memcpy(q->ring + q->wp32 * 32, cmd, bytes);
 	q->wp32 += half;
@@ -133,7 +134,7 @@ int await(struct rig *r, uint8_t e[64])
 		usleep(1000);
 	}
 	fprintf(stderr, "no event\n");
-	exit(1);
+	abort();
 }
 
 static void head(uint8_t *cmd, int type, int size, int op)
