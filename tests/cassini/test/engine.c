@@ -285,7 +285,7 @@ static void shuffled(void)
 	set.mode = MODE_STEPPED;
 	rig_open(&r, matching, 16 * PAGE);
 	append(&r, LIST_PRIORITY, 1, 0, 0, 64, NO_LINK, 0);
-	set.shuffle = 1;
+	cassini_set("shuffle", 1);
 	put(c, COMMAND_TYPE, CMD_TYPE_DMA);
 	put(c, COMMAND_SIZE, CMD_SIZE_B64);
 	put(c, COMMAND_OPCODE, OP_PUT);

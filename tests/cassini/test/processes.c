@@ -126,7 +126,7 @@ static void lost(void)
 	rig_open(&r, matching, 16 * PAGE);
 	dma(&r, OP_PUT, r.dev->info.nid, pid, 42, 0, 8, 1);
 	CHECK(await(&r, e) == EVENT_ACK && event_rc(e) == RC_UNDELIVERABLE);
-	set.lose = 0;
+	cassini_set("lose", 0);
 	dma(&r, OP_PUT, r.dev->info.nid, pid, 42, 0, 8, 1);
 	CHECK(await(&r, e) == EVENT_ACK && event_rc(e) == RC_OK);
 	kill(child, SIGKILL);
@@ -137,7 +137,7 @@ static void lost(void)
 static void answers_late(struct rig *r)
 {
 	(void)r;
-	set.late = 1;
+	cassini_set("late", 1);
 	pause();
 }
 
