@@ -28,9 +28,11 @@ func Backends(c *config.Config) []Backend {
 	local, localErr := tryLocal(c)
 	overUDP, udpErr := tryUDP(c)
 	device, deviceErr := tryRDMA(c)
+	slingshot, slingshotErr := tryCXI(c)
 	return []Backend{
 		{Name: "shm", Reaches: "peers on this host", Attr: local, Err: localErr},
 		{Name: "verbs", Reaches: "peers on other hosts", Attr: device, Err: deviceErr},
+		{Name: "cxi", Reaches: "peers on other hosts", Attr: slingshot, Err: slingshotErr},
 		{Name: "udp", Reaches: "peers on other hosts", Attr: overUDP, Err: udpErr},
 	}
 }
@@ -77,6 +79,14 @@ func tryRDMA(c *config.Config) (hw.Attr, error) {
 		return hw.Attr{}, errors.New("FI_WEFT_VERBS is no")
 	}
 	return hw.Attr{}, probeRDMA(c)
+}
+
+// tryCXI is tryRDMA for the NICs of Slingshot.
+func tryCXI(c *config.Config) (hw.Attr, error) {
+	if c.CXI == config.No {
+		return hw.Attr{}, errors.New("FI_WEFT_CXI is no")
+	}
+	return hw.Attr{}, probeCXI(c)
 }
 
 // tryLocal opens the transport to peers on this host under a name that the

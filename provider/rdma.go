@@ -47,14 +47,14 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 		return r.device, r.err
 	}
 	r.looked = true
-	if d.cfg.Verbs == config.No {
+	if d.cfg.Verbs == config.No && d.cfg.CXI == config.No {
 		r.err = errNoRDMA
 		return nil, r.err
 	}
-	if r.device, r.err = openRDMADevice(d.cfg, d.DomainName()); r.err != nil {
+	if r.device, r.err = openDevice(d.cfg, d.DomainName()); r.err != nil {
 		r.device = nil
-		if d.cfg.Verbs == config.Yes {
-			log.Warnf(log.Domain, "FI_WEFT_VERBS is yes: %v", r.err)
+		if demanded(d.cfg) {
+			log.Warnf(log.Domain, "FI_WEFT_VERBS or FI_WEFT_CXI is yes: %v", r.err)
 		} else if !errors.Is(r.err, errNoRDMA) {
 			log.Infof(log.Domain, "no RDMA: %v", r.err)
 		}
@@ -93,6 +93,29 @@ func (d *Domain) closeRDMA() {
 	}
 }
 
+// demanded tells whether the configuration wants no domain without a device.
+func demanded(c *config.Config) bool { return c.Verbs == config.Yes || c.CXI == config.Yes }
+
+// openDevice opens the device of a domain whose network interface is netdev: an RDMA device, or a NIC of Slingshot where there
+// is none, or one is demanded.
+func openDevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
+	var err error
+	if c.Verbs != config.No && c.CXI != config.Yes {
+		var d hw.MemoryDomain
+		if d, err = openRDMADevice(c, netdev); err == nil || c.Verbs == config.Yes {
+			return d, err
+		}
+	}
+	if c.CXI == config.No {
+		return nil, err
+	}
+	d, cxiErr := openCXIDevice(c, netdev)
+	if cxiErr == nil || err == nil || errors.Is(err, errNoRDMA) && !errors.Is(cxiErr, errNoRDMA) {
+		return d, cxiErr
+	}
+	return nil, err
+}
+
 // newRDMA begins an endpoint's share of the device.
 func newRDMA(e *Endpoint) *rdma { return &rdma{ep: e} }
 
@@ -102,7 +125,7 @@ func newRDMA(e *Endpoint) *rdma { return &rdma{ep: e} }
 func (r *rdma) open() error {
 	var own []byte
 	if err := r.openIface(); err != nil {
-		if r.ep.domain.cfg.Verbs == config.Yes {
+		if demanded(r.ep.domain.cfg) {
 			return fmt.Errorf("%w: %w", err, fi.ENODEV)
 		}
 		if !errors.Is(err, errNoRDMA) {

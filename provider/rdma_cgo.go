@@ -3,12 +3,15 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 	"github.com/weft-fabric/weft/hw/memwatch"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/hw/verbs"
@@ -62,8 +65,74 @@ func probeRDMA(c *config.Config) error {
 	return d.Close()
 }
 
-// openRDMAIface opens an endpoint's interface on a device of openRDMADevice.
+// openCXIDevice opens the NIC of Slingshot that the configuration names, else the one that the network interface stands on.
+// With FI_WEFT_CXI=yes any will do.
+func openCXIDevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
+	name := c.CXIDevice
+	if name == "" && c.CXI != config.Yes {
+		if !cxi.Present(cxi.DefaultSysfs) {
+			return nil, fmt.Errorf("no NIC of Slingshot on this host: %w: %w", errNoRDMA, hw.ErrUnreachable) // libcxi need not be loaded
+		}
+		list, err := cxi.Devices(cxi.DefaultSysfs, libcxi.DefaultLibrary)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(list, func(d cxi.Device) bool { return d.Netdev == netdev && netdev != "" })
+		if at < 0 {
+			return nil, fmt.Errorf("no NIC of Slingshot stands on %s, and FI_WEFT_CXI_DEVICE names none: %w", netdev, hw.ErrUnreachable)
+		}
+		name = list[at].Name
+	}
+	d, err := cxi.OpenDomain(cxi.DomainConfig{
+		Device: name, Logf: func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
+	})
+	if err != nil {
+		return nil, err // not d: an interface that holds a nil pointer is not nil
+	}
+	return d, nil
+}
+
+// probeCXI opens the NIC that the configuration names, or any, and closes it.
+func probeCXI(c *config.Config) error {
+	if c.CXI != config.Yes && !cxi.Present(cxi.DefaultSysfs) {
+		return errors.New("no NIC of Slingshot on this host")
+	}
+	all := *c
+	all.CXI = config.Yes // a NIC of any network interface
+	d, err := openCXIDevice(&all, "")
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+// openCXIIface opens an endpoint's interface on a device of openCXIDevice.
+func openCXIIface(device *cxi.MemoryDomain, r *rdma) (hw.Iface, error) {
+	e := r.ep
+	cfg := e.domain.cfg
+	stripes := e.stripeCount() + 1
+	i, err := device.Open(cxi.Config{
+		BounceCount: max(cfg.BounceCount, 8*stripes),
+		BounceBytes: cfg.BounceSize,
+		Stripes:     stripes,
+		AwaitPeer:   true,
+		PathTimeout: cfg.PeerTimeout,
+		Name:        address{e.name, e.context}.raw(),
+		Resolve:     r.resolve,
+		Forget:      r.forget,
+		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// openRDMAIface opens an endpoint's interface on a device of openDevice.
 func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
+	if d, ok := device.(*cxi.MemoryDomain); ok {
+		return openCXIIface(d, r)
+	}
 	e := r.ep
 	cfg := e.domain.cfg
 	stripes := e.stripeCount() + 1
@@ -98,7 +167,9 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 }
 
 // deviceAddress is what peers must know of an interface of openRDMAIface.
-func deviceAddress(i hw.Iface) []byte { return i.(*verbs.Iface).DeviceAddress() }
+func deviceAddress(i hw.Iface) []byte {
+	return i.(interface{ DeviceAddress() []byte }).DeviceAddress()
+}
 
 // startWatch starts what tells when memory changes. The error says why nothing does.
 func startWatch() (regcache.Watch, error) {

@@ -20,6 +20,14 @@ func openRDMADevice(*config.Config, string) (hw.MemoryDomain, error) {
 // configuration names, or any.
 func probeRDMA(c *config.Config) error { return nic.ThisHost().Verbs(c.VerbsDevice) }
 
+// openCXIDevice fails: libcxi is called through cgo.
+func openCXIDevice(*config.Config, string) (hw.MemoryDomain, error) {
+	return nil, fmt.Errorf("this program was built without cgo, so without libcxi: %w", hw.ErrUnreachable)
+}
+
+// probeCXI looks for what a program with libweft finds when it opens the NIC that the configuration names, or any.
+func probeCXI(c *config.Config) error { return nic.ThisHost().CXI(c.CXIDevice) }
+
 // openRDMAIface, deviceAddress and startWatch are not called without a device.
 func openRDMAIface(hw.MemoryDomain, *rdma) (hw.Iface, error) { return nil, hw.ErrUnreachable }
 

@@ -206,6 +206,9 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 	}
 	a, err := parseAddress(device)
 	if err != nil {
+		if i.cfg.Resolve != nil { // of another kind of device
+			return nil, fmt.Errorf("%w: %w", err, hw.ErrNoPath)
+		}
 		return nil, err
 	}
 	if a.vni != i.addr.vni || a.pidBits != i.addr.pidBits {

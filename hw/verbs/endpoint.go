@@ -280,6 +280,9 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 	}
 	a, err := parseAddress(device)
 	if err != nil {
+		if i.cfg.Resolve != nil { // of another kind of device
+			return nil, fmt.Errorf("%w: %w", err, hw.ErrNoPath)
+		}
 		return nil, err
 	}
 	if err := i.reachable(&a); err != nil {

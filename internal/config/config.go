@@ -100,6 +100,8 @@ type Config struct {
 	Verbs             Tri           // other hosts over an RDMA device
 	VerbsDevice       string        // empty: that of the network interface
 	VerbsEagerPeers   int           // peers with a ring for short messages
+	CXI               Tri           // other hosts over a NIC of Slingshot
+	CXIDevice         string        // empty: that of the network interface
 	PeerTimeout       time.Duration // of peers on other hosts
 	ConnectTimeout    time.Duration // for a peer's segment to answer
 	PeerCheckInterval time.Duration // between looks whether peers are alive

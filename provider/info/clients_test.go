@@ -108,22 +108,28 @@ func TestOneSidedClients(t *testing.T) {
 }
 
 // TestAllocated: of what the host's utility providers offer only the promise that regions keep
-// their pages is taken, where RDMA devices may be used.
+// their pages is taken, where RDMA devices or NICs of Slingshot may be used.
 func TestAllocated(t *testing.T) {
 	for _, c := range []struct {
 		devices     bool
 		verbs       config.Tri
+		nics        bool
+		cxi         config.Tri
 		asked, want fi.MRMode
 	}{
-		{true, config.Auto, fi.MRAllocated | fi.MRVirtAddr, fi.MRAllocated},
-		{true, config.Auto, fi.MRVirtAddr, 0},
-		{true, config.No, fi.MRAllocated, 0},
-		{false, config.Yes, fi.MRAllocated, 0},
+		{true, config.Auto, false, config.No, fi.MRAllocated | fi.MRVirtAddr, fi.MRAllocated},
+		{true, config.Auto, false, config.Auto, fi.MRVirtAddr, 0},
+		{true, config.No, false, config.Auto, fi.MRAllocated, 0},
+		{false, config.Yes, false, config.Auto, fi.MRAllocated, 0},
+		{false, config.No, true, config.Auto, fi.MRAllocated, fi.MRAllocated},
+		{false, config.Auto, true, config.No, fi.MRAllocated, 0},
+		{false, config.Auto, false, config.Yes, fi.MRAllocated, fi.MRAllocated},
 	} {
 		env := testEnv()
 		env.RDMA = func() bool { return c.devices }
+		env.CXI = func() bool { return c.nics }
 		cfg := config.Default()
-		cfg.Verbs = c.verbs
+		cfg.Verbs, cfg.CXI = c.verbs, c.cxi
 		h := newHints(func(h *fi.Info) { h.Domain.MRMode = c.asked })
 		infos, err := env.GetInfo(fi.Version(1, 18), "", "", layered, h, cfg)
 		if err != nil || infos[0].Domain.MRMode != c.want {

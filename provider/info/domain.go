@@ -137,7 +137,7 @@ const takenModes = fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey | 
 // application can live with: those of takenModes, and that GPU memory is named by
 // descriptors where there are GPUs. To the host's utility providers, which pass on what they
 // are able to, the offer that regions have their pages and keep them is taken, where there are
-// RDMA devices: a device may use them then without asking the process.
+// RDMA devices or NICs of Slingshot: a device may use them then without asking the process.
 //
 // fi.MRBasic and fi.MRScalable alone choose one of two models, before API 1.5 always one of them.
 func (q *query) mrMode(asked fi.MRMode, caps uint64) fi.MRMode {
@@ -150,7 +150,9 @@ func (q *query) mrMode(asked fi.MRMode, caps uint64) fi.MRMode {
 	taken := asked & takenModes
 	if q.flags&layered != 0 {
 		taken = 0
-		if q.cfg.Verbs != config.No && q.env.RDMA != nil && q.env.RDMA() {
+		rdma := q.cfg.Verbs != config.No && q.env.RDMA != nil && q.env.RDMA()
+		cxi := q.cfg.CXI == config.Yes || q.cfg.CXI == config.Auto && q.env.CXI != nil && q.env.CXI()
+		if rdma || cxi {
 			taken = asked & fi.MRAllocated
 		}
 	}

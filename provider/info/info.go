@@ -52,6 +52,8 @@ type Env struct {
 	GPUs func() bool
 	// RDMA tells whether there are RDMA devices. nil: no.
 	RDMA func() bool
+	// CXI tells whether there are NICs of Slingshot. nil: no.
+	CXI func() bool
 }
 
 // System returns the environment of this host for a query that came through a library of
@@ -64,6 +66,10 @@ func System(host uint32) *Env {
 		GPUs: func() bool { return cuda.Load() == nil },
 		RDMA: func() bool {
 			found, _ := filepath.Glob("/sys/class/infiniband/*")
+			return len(found) != 0
+		},
+		CXI: func() bool {
+			found, _ := filepath.Glob("/sys/class/cxi/*")
 			return len(found) != 0
 		},
 	}

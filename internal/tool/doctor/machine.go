@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/nic"
 )
 
@@ -73,6 +74,10 @@ func checkRDMA(_ context.Context, h *host) []Finding {
 	if err := where.Verbs(h.cfg.VerbsDevice); err != nil && !errors.Is(err, nic.ErrNoRDMA) {
 		list = append(list, Finding{"rdma", Warn, "programs reach other hosts over UDP: " + err.Error(),
 			"install libibverbs (Debian: libibverbs1 ibverbs-providers); in containers pass /dev/infiniband"})
+	}
+	if err := where.CXI(h.cfg.CXIDevice); err != nil && !errors.Is(err, nic.ErrNoCXI) && h.cfg.CXI != config.No {
+		list = append(list, Finding{"rdma", Warn, "programs do not use the NIC of Slingshot: " + err.Error(),
+			"install HPE's libcxi; in containers pass /dev/cxi0 and the like"})
 	}
 	return list
 }

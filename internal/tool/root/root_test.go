@@ -158,7 +158,7 @@ func TestInfo(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 		t.Fatal(err, r.Out)
 	}
-	if len(report.Backends) != 3 || !report.Backends[0].Usable || report.Backends[1].Usable || !report.Backends[2].Usable || len(report.Unknown) != 1 || report.Unknown[0] != "FI_WEFT_NOTHING" {
+	if len(report.Backends) != 4 || !report.Backends[0].Usable || report.Backends[1].Usable || report.Backends[2].Usable || !report.Backends[3].Usable || len(report.Unknown) != 1 || report.Unknown[0] != "FI_WEFT_NOTHING" {
 		t.Errorf("%+v", report)
 	}
 	for _, v := range report.Variables {
