@@ -30,7 +30,7 @@ over() {
 	model=$1 variables=$2
 	shift 2
 	# shellcheck disable=SC2086 # a list of assignments
-	env FI_CXI_FC_RECOVERY=1 FI_CXI_ENABLE_TRIG_OP_LIMIT=1 FI_MR_CACHE_MONITOR=${FI_MR_CACHE_MONITOR:-memhooks} FI_LOG_LEVEL=warn $variables CASSINI="devices=2 $model" \
+	env FI_CXI_FC_RECOVERY=1 FI_CXI_ENABLE_TRIG_OP_LIMIT=1 FI_LOG_LEVEL=warn $variables CASSINI="devices=2 $model" \
 		CASSINI_SYSFS="$work/sys" LD_LIBRARY_PATH="$work:$prefix/lib" LD_PRELOAD="$work/sysfs.so" setarch -R "$@"
 }
 
