@@ -67,6 +67,7 @@ static void take(const struct uffd_msg *m)
 // it is C's: a goroutine may have to wait for the very thread.
 static void *run(void *unused)
 {
+	pthread_setname_np(pthread_self(), "weft-memory");
 	(void)unused;
 	struct pollfd p = {.fd = watch.fd, .events = POLLIN};
 	struct uffd_msg list[16];
@@ -97,9 +98,7 @@ static int thread(void)
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all); // the application's signals are not for this thread
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(&t, &a, run, NULL);
-	if (rc == 0)
-		pthread_setname_np(t, "weft-memory");
+	int rc = pthread_create(&t, &a, run, NULL); // t is not set in the provider, whose threads cabi/spares.c makes
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&a);
 	return rc;
