@@ -32,13 +32,15 @@ enum {
 	SCALE_THREADS = 16,
 	MANY_PEERS = 64,
 	MAX_PROVIDERS = 4,
+	MAX_HOSTS = 8,
 };
 
 struct options {
 	const char *providers[MAX_PROVIDERS];
 	int provider_count;
 	bool several; /* providers were named, more than one */
-	const char *hosts[2]; /* network namespaces, NULL: this one */
+	const char *hosts[MAX_HOSTS]; /* network namespaces, which ranks take in turn */
+	int host_count;               /* 0: all are in this one */
 	int cores[2];
 	double seconds; /* of measuring, per figure and provider */
 	double slice;   /* the same of one time slice, of which there are so many */
@@ -67,6 +69,7 @@ struct shared {
 	_Atomic int turns[TURNS];   /* answers of agree() */
 	_Atomic uint64_t taken;     /* the last turn whose answer rank 1 has read */
 	_Atomic int stop;
+	_Atomic uint64_t ended[MAX_RANKS]; /* ticks at which each rank has done its part */
 	_Atomic uint32_t sent[SCALE_THREADS]; /* messages of each flow; written by rank 0 before stop */
 	pthread_barrier_t sleepers; /* of all ranks, blocking */
 	uint32_t picks[WINDOW];
@@ -90,6 +93,7 @@ struct node {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
+	struct fid_eq *eq; /* of a node with collective operations */
 	struct fid_ep *ep;
 	fi_addr_t peer[MAX_RANKS];
 
@@ -106,6 +110,7 @@ struct wish {
 	enum fi_threading threading;
 	size_t rx_size;                 /* receives posted at a time */
 	bool one_sided;                 /* reads, writes and atomics too */
+	bool collective;                /* collective operations too */
 };
 
 typedef void test_fn(struct node *n);
@@ -180,5 +185,6 @@ test_fn test_sizes, test_streams;
 test_fn test_peers_out, test_peers_in;
 test_fn test_scale_own, test_scale_shared, test_scale_readers;
 test_fn test_shared, test_fair, test_goodput, test_million;
+test_fn test_alltoall;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * weft_bench -p PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...
+ * weft_bench -p PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH] [TEST]...
  * weft_bench -v
  *
  * Prints one line per figure: its name, which ends with the unit, and the
@@ -70,6 +70,7 @@ static const struct test {
 	{"fair", test_fair, 2},
 	{"goodput", test_goodput, 2},
 	{"million", test_million, 2},
+	{"alltoall", test_alltoall, 8},
 };
 
 enum { TESTS = sizeof(tests) / sizeof(*tests) };
@@ -145,8 +146,8 @@ static void run_rank(const struct test *t, struct node *n)
 	const struct options *opt = n->opt;
 
 	name_provider(n);
-	if (opt->hosts[n->rank % 2])
-		move_to(opt->hosts[n->rank % 2]);
+	if (opt->host_count)
+		move_to(opt->hosts[n->rank % opt->host_count]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* who ends the program ends the measuring */
 	pin_to(opt->cores[n->rank % 2]);
 	tick_ns();
@@ -192,7 +193,7 @@ static int limit_of(const struct test *t)
 {
 	if (t->run == test_million)
 		return 90;
-	return t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
+	return t->run == test_alltoall || t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
 }
 
 /* run_together runs a test of all providers of the options at the same time. */
@@ -282,10 +283,11 @@ static struct options parse(int argc, char **argv)
 				usage();
 			break;
 		case 'n':
-			opt.hosts[0] = strsep(&optarg, ",");
-			opt.hosts[1] = optarg;
-			if (!opt.hosts[1])
-				usage();
+			for (char *host; (host = strsep(&optarg, ","));) {
+				if (opt.host_count == MAX_HOSTS)
+					usage();
+				opt.hosts[opt.host_count++] = host;
+			}
 			break;
 		case 's':
 			opt.seconds = atof(optarg);

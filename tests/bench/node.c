@@ -31,7 +31,7 @@ struct fi_info *find_provider(const struct node *n, const struct wish *wish)
 
 	if (!hints)
 		die("fi_allocinfo", -FI_ENOMEM);
-	hints->caps = FI_TAGGED | (wish->one_sided ? FI_RMA | FI_ATOMIC : 0);
+	hints->caps = FI_TAGGED | (wish->one_sided ? FI_RMA | FI_ATOMIC : 0) | (wish->collective ? FI_COLLECTIVE : 0);
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
@@ -61,6 +61,8 @@ struct fid_ep *open_endpoint(struct node *n)
 	must(fi_endpoint(n->domain, n->info, &ep, NULL), "fi_endpoint");
 	must(fi_ep_bind(ep, &n->av->fid, 0), "bind av");
 	must(fi_ep_bind(ep, &n->cq->fid, FI_TRANSMIT | FI_RECV), "bind cq");
+	if (n->eq)
+		must(fi_ep_bind(ep, &n->eq->fid, 0), "bind eq");
 	must(fi_enable(ep), "fi_enable");
 	return ep;
 }
@@ -101,6 +103,8 @@ void node_open(struct node *n, const struct wish *wish)
 	must(fi_domain(n->fabric, n->info, &n->domain, NULL), "fi_domain");
 	must(fi_av_open(n->domain, &av_attr, &n->av, NULL), "fi_av_open");
 	must(fi_cq_open(n->domain, &cq_attr, &n->cq, NULL), "fi_cq_open");
+	if (wish->collective)
+		must(fi_eq_open(n->fabric, &(struct fi_eq_attr){.wait_obj = FI_WAIT_NONE}, &n->eq, NULL), "fi_eq_open");
 	n->ep = open_endpoint(n);
 	make_buffers(n, wish->rx_size);
 }

@@ -125,7 +125,7 @@ static void peers_test(struct node *n, bool out)
 {
 	struct crowd *c = &(struct crowd){0};
 
-	node_open(n, &(struct wish){FI_THREAD_DOMAIN, 2 * WINDOW, false});
+	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .rx_size = 2 * WINDOW});
 	crowd_open(n, c);
 	if (n->rank == (out ? 0 : 1))
 		post_recv(n, 0, ANSWER_TAG);

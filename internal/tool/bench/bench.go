@@ -36,6 +36,7 @@ type options struct {
 	cpus         [2]int        // as chosen
 	groups       []group
 	plan         netPlan
+	exchanges    allToAllPlan
 	quick        bool
 	json         bool
 	save         string // file for the result as JSON
@@ -47,15 +48,15 @@ type options struct {
 
 // Command is "weft bench".
 func Command() *cobra.Command {
-	o := options{plan: netRuns}
+	o := options{plan: netRuns, exchanges: allToAllRuns}
 	c := &cobra.Command{
 		Use:   "bench [SUBJECT]...",
 		Short: "Measure libfabric providers beside each other",
 		Long: `Measures libfabric providers beside each other on this host: each in turn over
 short rounds of one run, two processes pinned to a core each. Figures are medians
-over the rounds, with quartiles. The subject net is measured between network
-namespaces that the command makes and removes, which needs root; it has its own
-providers and rounds. It warns of what makes them doubtful: load, time
+over the rounds, with quartiles. The subjects net and alltoall are measured between
+network namespaces that the command makes and removes, which needs root; they have
+their own rounds, and net its own providers. It warns of what makes them doubtful: load, time
 that a hypervisor took, changing frequencies. With variables in front of its name a
 provider is measured with them: --providers "weft,FI_WEFT_USE_CMA=no weft", or
 "weft,FI_PROVIDER_PATH=/old/lib weft" for another build. The subject mpi measures
@@ -145,7 +146,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	if o.load != "" {
 		return load(o.load)
 	}
-	if o.has(netGroup) { // before minutes of measuring
+	if o.has(netGroup) || o.has(allToAllGroup) { // before minutes of measuring
 		if err := labPossible(); err != nil {
 			return nil, err
 		}

@@ -69,6 +69,12 @@ func (r *run) measure() error {
 	if r.has(mpiThreadsGroup) {
 		r.mpiThreads()
 	}
+	if r.has(allToAllGroup) {
+		if err := r.allToAll(); err != nil {
+			r.end()
+			return err
+		}
+	}
 	if r.has(netGroup) {
 		if err := r.net(); err != nil {
 			r.end()
@@ -116,6 +122,9 @@ func (o *options) steps() int {
 	}
 	if o.has(mpiThreadsGroup) {
 		n += mpiThreadsRounds * len(mpiPaths)
+	}
+	if o.has(allToAllGroup) {
+		n += o.exchanges.steps(len(o.exchangers()))
 	}
 	if o.has(netGroup) {
 		n += o.plan.steps()

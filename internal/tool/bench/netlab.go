@@ -134,7 +134,7 @@ func (l *lab) pair() ([2]string, error) {
 	if err != nil {
 		return hosts, err
 	}
-	return hosts, l.number(hosts)
+	return hosts, l.number(hosts[:])
 }
 
 // two makes two hosts.
@@ -148,7 +148,7 @@ func (l *lab) two() (hosts [2]string, err error) {
 }
 
 // number gives hosts their addresses.
-func (l *lab) number(hosts [2]string) error {
+func (l *lab) number(hosts []string) error {
 	for i, h := range hosts {
 		if err := l.run("ip", "-n", h, "address", "add", fmt.Sprintf("10.98.0.%d/24", i+1), "dev", port); err != nil {
 			return err
@@ -164,31 +164,45 @@ func (l *lab) switched(mbit, queue int) (hosts [2]string, err error) {
 	if hosts, err = l.two(); err != nil {
 		return hosts, err
 	}
+	return hosts, l.join(hosts[:], []int{mbit, mbit}, queue)
+}
+
+// join joins hosts by a switch that sends to each at its rate, in 10^6 bits per second,
+// and keeps up to queue bytes for it.
+func (l *lab) join(hosts []string, mbit []int, queue int) error {
 	sw, err := l.host()
 	if err != nil {
-		return hosts, err
+		return err
 	}
 	if err = l.all(
 		[]string{"ip", "-n", sw, "link", "add", "bridge", "type", "bridge"},
 		[]string{"ip", "-n", sw, "link", "set", "bridge", "up"},
 	); err != nil {
-		return hosts, err
+		return err
 	}
 	for i, h := range hosts {
 		p := fmt.Sprintf("port%d", i)
 		if err = l.cable(h, port, sw, p); err != nil {
-			return hosts, err
+			return err
 		}
 		if err = l.all(
 			[]string{"ip", "-n", sw, "link", "set", p, "master", "bridge"},
 			[]string{"ip", "-n", h, "link", "set", port, "gso_max_segs", "1"},
-			[]string{"tc", "-n", sw, "qdisc", "replace", "dev", p, "root", "tbf", "rate", fmt.Sprintf("%dmbit", mbit),
-				"burst", "16kb", "limit", strconv.Itoa(queue)},
 		); err != nil {
-			return hosts, err
+			return err
+		}
+		if err = l.shape(sw, p, mbit[i], queue); err != nil {
+			return err
 		}
 	}
-	return hosts, l.number(hosts)
+	return l.number(hosts)
+}
+
+// shape has an interface of a host send mbit 10^6 bits per second, and keep up to queue
+// bytes.
+func (l *lab) shape(host, iface string, mbit, queue int) error {
+	return l.run("tc", "-n", host, "qdisc", "replace", "dev", iface, "root", "tbf", "rate", fmt.Sprintf("%dmbit", mbit),
+		"burst", "16kb", "limit", strconv.Itoa(queue))
 }
 
 // impair has what comes to both hosts impaired.
