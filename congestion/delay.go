@@ -19,6 +19,7 @@ const (
 	// seconds.
 	delayLongest = 50 * time.Millisecond
 	delayStep    = 0.5 // units that a round trip adds to the window
+	delayRoomy   = 32  // round trips without a loss, after which a buffer is taken to hold a packet of each flow
 	delayMost    = 20  // targets of delay at most for one packet of the flow's own in the queue
 
 	// lossBacklog is how many units must queue for a loss to be taken as an
@@ -52,6 +53,7 @@ type delayTarget struct {
 	timeouts int
 	cut      Time
 	cuts     uint64
+	lost     Time // when the latest loss was found, 0 for never
 }
 
 // NewDelay returns a window that aims at cfg.Target of queueing delay beyond the
@@ -62,8 +64,9 @@ type delayTarget struct {
 // then the pace holds the sender back.
 //
 // A queue in which the flow itself has less than one packet is none of its making:
-// it does not cut its window for that, up to delayMost targets of delay. (TCP
-// Vegas, Brakmo and Peterson 1995, has each flow keep a packet or more queued,
+// it does not cut its window for that, up to delayMost targets of delay and unless
+// something was lost in the last delayRoomy round trips: then the buffer has no room for
+// a packet of each flow. (TCP Vegas, Brakmo and Peterson 1995, has each flow keep a packet or more queued,
 // too.) On a slow link, where the target is only a packet or two long, a few flows
 // cannot meet without such a queue, and if they cut for it the link is idle half of
 // the time.
@@ -107,7 +110,8 @@ func (d *delayTarget) measure(now Time, s *Sample) {
 	d.queue = time.Duration(d.standing.add(now, d.srtt/2, int64(s.RTT))) - s.Base
 	scale := d.a/math.Sqrt(d.window/float64(d.limits.Unit)) + d.b
 	d.aim = d.target + time.Duration(float64(d.target)*min(max(scale, 0), delayScale))
-	if d.limits.Unit < sizeLearn { // segments get shorter with the window, packets do not
+	roomy := d.lost == 0 || now.Sub(d.lost) > delayRoomy*d.srtt
+	if roomy && d.limits.Unit < sizeLearn { // segments get shorter with the window, packets do not
 		own := float64(d.queue+d.base) * float64(d.limits.Unit) / d.window // what one takes at the flow's rate
 		d.aim = max(d.aim, time.Duration(min(own, delayMost*float64(d.target))))
 	}
@@ -212,6 +216,7 @@ func (d *delayTarget) backlog() float64 {
 
 func (d *delayTarget) OnLoss(now Time, l *Loss) {
 	d.rounds.lost += l.Bytes
+	d.lost = now
 	if l.Sent > d.cut && d.backlog() >= lossBacklog {
 		pipe := float64(product(-d.rate.get(), d.base))
 		d.reduce(now, max(pipe, d.window*(1-delayMaxCut)))

@@ -111,6 +111,14 @@ func TestDelayOthersQueue(t *testing.T) {
 		}
 		p.now += Time(time.Second)
 	}
+	// After a loss the buffer has no room for it.
+	d.slow, d.drain, d.window, d.standing = false, drain{seen: p.now}, pipeUnit, filter{}
+	p.queue = 3 * ms
+	p.c.OnLoss(p.now, &Loss{Bytes: pipeUnit, Sent: p.now})
+	before := d.cuts
+	if p.run(1); d.cuts == before {
+		t.Errorf("a queue of %v after a loss is not answered; aim %v", p.queue, d.aim)
+	}
 }
 
 // TestDelaySpike: one late acknowledgement among others is no standing queue.

@@ -232,6 +232,27 @@ func TestIncast(t *testing.T) {
 	}
 }
 
+// TestIncastBeyond: a thousand senders at one receiver, whose buffer does not hold a packet
+// of each, lose few.
+func TestIncastBeyond(t *testing.T) {
+	const senders = 1000
+	n := New(1)
+	s := n.Star(senders+1, Link{Rate: 10 * gigabit, Delay: 2 * us, Limit: 1 << 20})
+	for i := range senders {
+		n.Flow(config(congestion.Delay), s.Route(i, senders), s.Route(senders, i), -1)
+	}
+	n.Run(200 * ms)
+	down := s.Down[senders]
+	dropped, packets := down.Dropped, down.Packets
+	n.Run(100 * ms)
+	dropped, packets = down.Dropped-dropped, down.Packets-packets
+	used := float64(packets*1500) / 0.1 / float64(10*gigabit)
+	t.Logf("utilisation %.3f, dropped %d of %d", used, dropped, packets)
+	if used < 0.95 || dropped > packets*3/100 {
+		t.Errorf("utilisation %.3f, dropped %d of %d", used, dropped, packets)
+	}
+}
+
 // TestIncastSlow: a few senders at one slow port, none of which has room for more than
 // a packet, fill it evenly and lose nothing once they have begun.
 func TestIncastSlow(t *testing.T) {
