@@ -46,11 +46,10 @@ static void pack(struct side *s)
 }
 
 /* No addresses are exchanged but in the token. */
-static void open_sides(struct side *s)
+static void open_sides_with(struct side *s, struct node_opts o)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA };
-
 	memset(s, 0, sizeof(*s));
+	o.caps = FI_MSG | FI_TAGGED | FI_RMA;
 	node_open(&s->n, &o);
 	s->t = token_ops(&s->n.ep->fid);
 	s->mem = guard_alloc(LEN);
@@ -66,6 +65,8 @@ static void open_sides(struct side *s)
 	OK(s->t->open(s->n.ep, s->token, s->len, &s->remote));
 	OK(s->t->info(s->remote, &s->info, sizeof(s->info)));
 }
+
+static void open_sides(struct side *s) { open_sides_with(s, (struct node_opts){ .mr_mode = 0 }); }
 
 static void close_sides(struct side *s)
 {
@@ -473,6 +474,50 @@ static void test_devices(long arg)
 	free(copy);
 }
 
+/* Elements that go as messages, far more than are under way at a time, while rank 0 sleeps. A counter counts the
+ * post once. */
+static void test_slept(long progress_model)
+{
+	struct node_opts o = { .wait = FI_WAIT_UNSPEC, .data = (enum fi_progress)progress_model, .counters = true };
+	struct weft_local_piece here = { .len = 8, .count = 5000 };
+	struct weft_remote_piece there = { .len = 8, .stride = 16, .count = 5000 };
+	struct side s;
+
+	setenv("FI_WEFT_TOKEN_WAYS", "message", 1);
+	open_sides_with(&s, o);
+	if (test_rank == 0) {
+		struct fi_cq_tagged_entry e;
+		struct weft_list *list;
+		ssize_t rc;
+
+		OK(fi_ep_bind(s.n.ep, &s.n.txcntr->fid, FI_WRITE));
+		here.addr = s.mem;
+		fill(s.mem, LEN, 4);
+		there.remote = s.remote;
+		there.addr = s.info.base;
+		OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
+		for (uint64_t i = 1; i <= 3; i++) {
+			post_list(&s, list, WEFT_WRITE, NULL, 0);
+			while ((rc = fi_cq_sread(s.n.txcq, &e, 1, NULL, 1000)) == -FI_EAGAIN)
+				;
+			CHECKF(rc == 1 && e.op_context == &s, "sread: %zd", rc);
+			while (fi_cntr_read(s.n.txcntr) < i) /* another thread counts, after the completion */
+				progress(&s.n);
+			CHECKF(fi_cntr_read(s.n.txcntr) == i, "counted %lu", (unsigned long)fi_cntr_read(s.n.txcntr));
+		}
+		OK(fi_close(&list->fid));
+		barrier(&s.n);
+	} else {
+		char want[8 * 5000];
+
+		barrier(&s.n);
+		fill(want, sizeof(want), 4);
+		for (size_t i = 0; i < 5000; i++)
+			CHECKF(!memcmp(s.mem + i * 16, want + i * 8, 8), "element %zu", i);
+	}
+	close_sides(&s);
+}
+
 /* After a fork the child is refused. */
 static void test_forked(long arg)
 {
@@ -513,6 +558,8 @@ static const struct test tests[] = {
 	{ "ways", test_ways, 2, 0, 0 },
 	{ "ways_message", test_ways, 2, 0, 1 },
 	{ "devices", test_devices, 2, 0, 0 },
+	{ "slept", test_slept, 2, 0, FI_PROGRESS_MANUAL },
+	{ "slept_auto", test_slept, 2, 0, FI_PROGRESS_AUTO },
 	{ "forked", test_forked, 2, 0, 0 },
 };
 
