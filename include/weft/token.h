@@ -144,7 +144,8 @@ struct weft_token_ops {
 		    size_t count, uint64_t flags, struct weft_list **list);
 
 	/* Posts a list: all elements (picks NULL), or count of them, whose numbers (uint32_t) are in picks, or, with
-	 * WEFT_PICK_BITS, those of count elements whose bits are set: bit n % 64 of word n / 64 (uint64_t). op is
+	 * WEFT_PICK_BITS, those of count elements whose bits are set: bit n % 64 of word n / 64 (uint64_t; the bits
+	 * beyond are 0). op is
 	 * WEFT_WRITE or WEFT_READ, and perhaps WEFT_PICK_BITS. flags are as of fi_writemsg(): FI_COMPLETION,
 	 * FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE, FI_FENCE, FI_MORE.
 	 *

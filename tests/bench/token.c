@@ -14,7 +14,7 @@
 #include "bench.h"
 
 enum {
-	FIELD_BYTES = 160 << 20, /* of either side: pieces take every other of their lengths */
+	FIELD_BYTES = 64 << 20, /* of either side: pieces take every other of their lengths */
 	SHARE_BYTES = FIELD_BYTES / 2,
 	MSG_PIECES = 4,
 	OPENS = 200,
@@ -193,7 +193,7 @@ static void compare(struct node *n, struct field *f, size_t bytes, size_t count,
 	struct weft_list *list = prepare(n, f, bytes, count, &ns);
 	int rounds = 0;
 
-	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 5 || !passed(end)); rounds++) {
+	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 3 || !passed(end)); rounds++) {
 		for (int k = 0; k < KINDS; k++) {
 			uint64_t t0 = ticks();
 
