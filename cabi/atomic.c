@@ -115,16 +115,13 @@ static ssize_t post(struct weft_ep_obj *o, const struct atomic *a, struct weft_a
 	return rc ? rc : weftGoAtomic(o->handle, args);
 }
 
-int weft_atomic_args(struct weft_atomic_args *args, const struct fi_msg_atomic *msg,
-		     const struct fi_msg_fetch *fetch, const struct fi_msg_compare *compare,
-		     uint64_t flags)
+/* The vectors of an application's structures. */
+static struct atomic vectors(const struct fi_msg_atomic *msg, const struct fi_msg_fetch *fetch,
+			     const struct fi_msg_compare *compare)
 {
-	struct atomic a;
+	struct atomic a = { .operand = msg->msg_iov, .operands = msg->iov_count,
+			    .remote = msg->rma_iov, .remotes = msg->rma_iov_count };
 
-	if (!msg)
-		return -FI_EINVAL;
-	a = (struct atomic){ .operand = msg->msg_iov, .operands = msg->iov_count,
-			     .remote = msg->rma_iov, .remotes = msg->rma_iov_count };
 	if (fetch) {
 		a.result = fetch->msg_iov;
 		a.results = fetch->iov_count;
@@ -133,6 +130,18 @@ int weft_atomic_args(struct weft_atomic_args *args, const struct fi_msg_atomic *
 		a.compare = compare->msg_iov;
 		a.compares = compare->iov_count;
 	}
+	return a;
+}
+
+int weft_atomic_args(struct weft_atomic_args *args, const struct fi_msg_atomic *msg,
+		     const struct fi_msg_fetch *fetch, const struct fi_msg_compare *compare,
+		     uint64_t flags)
+{
+	struct atomic a;
+
+	if (!msg)
+		return -FI_EINVAL;
+	a = vectors(msg, fetch, compare);
 	*args = (struct weft_atomic_args){
 		.dest = msg->addr, .flags = flags, .context = (uintptr_t)msg->context,
 		.op = msg->op, .datatype = msg->datatype,
@@ -160,137 +169,24 @@ size_t weft_ioc_sum(const struct fi_ioc *iov, size_t count)
 	return n;
 }
 
-ssize_t weft_at_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-			 fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
-			 enum fi_op op, void *context)
+/* The forms that name one address, the only element of msg->rma_iov. */
+static inline ssize_t post_at(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_msg_fetch *fetch,
+			      const struct fi_msg_compare *compare, bool inject)
 {
-	struct fi_rma_ioc remote = { addr, weft_ioc_sum(iov, count), key };
-	struct atomic a = { .operand = iov, .operands = count, .remote = &remote, .remotes = 1 };
+	struct fi_rma_ioc remote = *msg->rma_iov;
+	struct atomic a = vectors(msg, fetch, compare);
 	struct weft_atomic_args args = {
-		.dest = dest, .flags = EP(ep)->tx_op_flags & ~NOT_FOR_ATOMICS,
-		.context = (uintptr_t)context, .op = op, .datatype = datatype, .kind = PLAIN,
+		.dest = msg->addr, .flags = EP(ep)->tx_op_flags & ~(NOT_FOR_ATOMICS | (fetch ? FI_INJECT : 0)),
+		.context = (uintptr_t)msg->context, .op = msg->op, .datatype = msg->datatype,
+		.kind = compare ? COMPARING : fetch ? FETCHING : PLAIN, .inject = inject,
 	};
 
-	(void)desc;
+	if (inject)
+		args.flags = weft_inject_flags(EP(ep), false);
+	remote.count = fetch && !compare ? weft_ioc_sum(a.result, a.results) : weft_ioc_sum(a.operand, a.operands);
+	a.remote = &remote;
+	a.remotes = 1;
 	return post(EP(ep), &a, &args);
-}
-
-ssize_t weft_at_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
-			enum fi_op op, void *context)
-{
-	struct fi_ioc iov = { (void *)buf, count };
-
-	(void)desc;
-	return weft_at_writev(ep, &iov, NULL, 1, dest, addr, key, datatype, op, context);
-}
-
-ssize_t weft_at_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
-{
-	return post_msg(ep, msg, NULL, NULL, flags);
-}
-
-ssize_t weft_at_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest,
-			 uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
-{
-	struct fi_ioc iov = { (void *)buf, count };
-	struct fi_rma_ioc remote = { addr, count, key };
-	struct atomic a = { .operand = &iov, .operands = 1, .remote = &remote, .remotes = 1 };
-	struct weft_atomic_args args = {
-		.dest = dest, .flags = weft_inject_flags(EP(ep), false), .op = op, .datatype = datatype,
-		.kind = PLAIN, .inject = 1,
-	};
-
-	return post(EP(ep), &a, &args);
-}
-
-ssize_t weft_at_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-			     struct fi_ioc *resultv, void **result_desc, size_t result_count,
-			     fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
-			     enum fi_op op, void *context)
-{
-	struct fi_rma_ioc remote = { addr, weft_ioc_sum(resultv, result_count), key };
-	struct atomic a = { .operand = iov, .operands = count, .result = resultv,
-			    .results = result_count, .remote = &remote, .remotes = 1 };
-	struct weft_atomic_args args = {
-		.dest = dest, .flags = EP(ep)->tx_op_flags & ~(NOT_FOR_ATOMICS | FI_INJECT),
-		.context = (uintptr_t)context, .op = op, .datatype = datatype, .kind = FETCHING,
-	};
-
-	(void)desc;
-	(void)result_desc;
-	return post(EP(ep), &a, &args);
-}
-
-ssize_t weft_at_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			    void *result, void *result_desc, fi_addr_t dest, uint64_t addr,
-			    uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	struct fi_ioc iov = { (void *)buf, count }, res = { result, count };
-
-	(void)desc;
-	(void)result_desc;
-	return weft_at_readwritev(ep, &iov, NULL, 1, &res, NULL, 1, dest, addr, key, datatype, op,
-			     context);
-}
-
-ssize_t weft_at_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-			       struct fi_ioc *resultv, void **result_desc, size_t result_count,
-			       uint64_t flags)
-{
-	struct fi_msg_fetch fetch = { .msg_iov = resultv, .iov_count = result_count };
-
-	(void)result_desc;
-	return post_msg(ep, msg, &fetch, NULL, flags);
-}
-
-ssize_t weft_at_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-			     const struct fi_ioc *comparev, void **compare_desc,
-			     size_t compare_count, struct fi_ioc *resultv, void **result_desc,
-			     size_t result_count, fi_addr_t dest, uint64_t addr, uint64_t key,
-			     enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	struct fi_rma_ioc remote = { addr, weft_ioc_sum(iov, count), key };
-	struct atomic a = { .operand = iov, .operands = count, .compare = comparev,
-			    .compares = compare_count, .result = resultv, .results = result_count,
-			    .remote = &remote, .remotes = 1 };
-	struct weft_atomic_args args = {
-		.dest = dest, .flags = EP(ep)->tx_op_flags & ~(NOT_FOR_ATOMICS | FI_INJECT),
-		.context = (uintptr_t)context, .op = op, .datatype = datatype, .kind = COMPARING,
-	};
-
-	(void)desc;
-	(void)compare_desc;
-	(void)result_desc;
-	return post(EP(ep), &a, &args);
-}
-
-ssize_t weft_at_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			    const void *compare, void *compare_desc, void *result,
-			    void *result_desc, fi_addr_t dest, uint64_t addr, uint64_t key,
-			    enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	struct fi_ioc iov = { (void *)buf, count }, cmp = { (void *)compare, count };
-	struct fi_ioc res = { result, count };
-
-	(void)desc;
-	(void)compare_desc;
-	(void)result_desc;
-	return weft_at_compwritev(ep, &iov, NULL, 1, &cmp, NULL, 1, &res, NULL, 1, dest, addr, key,
-			     datatype, op, context);
-}
-
-ssize_t weft_at_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-			       const struct fi_ioc *comparev, void **compare_desc,
-			       size_t compare_count, struct fi_ioc *resultv, void **result_desc,
-			       size_t result_count, uint64_t flags)
-{
-	struct fi_msg_fetch fetch = { .msg_iov = resultv, .iov_count = result_count };
-	struct fi_msg_compare compare = { .msg_iov = comparev, .iov_count = compare_count };
-
-	(void)compare_desc;
-	(void)result_desc;
-	return post_msg(ep, msg, &fetch, &compare, flags);
 }
 
 /* ---- what there is ---- */
@@ -300,26 +196,6 @@ static int valid(uint32_t kind, enum fi_datatype datatype, enum fi_op op, size_t
 	size_t n;
 
 	return weftGoAtomicCount(kind, datatype, op, count ? count : &n);
-}
-
-int weft_at_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
-{
-	(void)ep;
-	return valid(PLAIN, datatype, op, count);
-}
-
-int weft_at_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
-			     size_t *count)
-{
-	(void)ep;
-	return valid(FETCHING, datatype, op, count);
-}
-
-int weft_at_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op,
-			     size_t *count)
-{
-	(void)ep;
-	return valid(COMPARING, datatype, op, count);
 }
 
 int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
@@ -345,3 +221,5 @@ int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum
 		*attr = (struct fi_atomic_attr){ count, weft_datatype_size(datatype) };
 	return rc;
 }
+
+#include "atomic_gen.h"

@@ -29,83 +29,21 @@ static ssize_t post(struct fid_ep *ep, enum fi_collective_op kind, const void *b
 	return weftGoCollective(EP(ep)->handle, &args);
 }
 
-ssize_t weft_co_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)
+ssize_t weft_collective_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)
 {
 	return post(ep, FI_BARRIER, NULL, NULL, 0, NULL, NULL, group, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, flags,
 		    context);
 }
 
-ssize_t weft_co_barrier(struct fid_ep *ep, fi_addr_t group, void *context)
+ssize_t weft_collective_barrier(struct fid_ep *ep, fi_addr_t group, void *context)
 {
-	return weft_co_barrier2(ep, group, EP(ep)->tx_op_flags & FOR_BARRIERS, context);
+	return weft_collective_barrier2(ep, group, EP(ep)->tx_op_flags & FOR_BARRIERS, context);
 }
 
-ssize_t weft_co_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t group,
-			    fi_addr_t root, enum fi_datatype datatype, uint64_t flags,
-			    void *context)
-{
-	return post(ep, FI_BROADCAST, buf, desc, count, NULL, NULL, group, root, datatype, FI_NOOP, flags,
-		    context);
-}
-
-ssize_t weft_co_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			   void *result, void *result_desc, fi_addr_t group,
-			   enum fi_datatype datatype, uint64_t flags, void *context)
-{
-	return post(ep, FI_ALLTOALL, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
-		    flags, context);
-}
-
-ssize_t weft_co_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			    void *result, void *result_desc, fi_addr_t group,
-			    enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
-{
-	return post(ep, FI_ALLREDUCE, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, op,
-		    flags, context);
-}
-
-ssize_t weft_co_allgather(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			    void *result, void *result_desc, fi_addr_t group,
-			    enum fi_datatype datatype, uint64_t flags, void *context)
-{
-	return post(ep, FI_ALLGATHER, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, FI_NOOP,
-		    flags, context);
-}
-
-ssize_t weft_co_reduce_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-				 void *result, void *result_desc, fi_addr_t group,
-				 enum fi_datatype datatype, enum fi_op op, uint64_t flags,
-				 void *context)
-{
-	return post(ep, FI_REDUCE_SCATTER, buf, desc, count, result, result_desc, group, FI_ADDR_NOTAVAIL, datatype, op,
-		    flags, context);
-}
-
-ssize_t weft_co_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-			 void *result_desc, fi_addr_t group, fi_addr_t root,
-			 enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
-{
-	return post(ep, FI_REDUCE, buf, desc, count, result, result_desc, group, root, datatype, op, flags, context);
-}
-
-ssize_t weft_co_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-			  void *result, void *result_desc, fi_addr_t group, fi_addr_t root,
-			  enum fi_datatype datatype, uint64_t flags, void *context)
-{
-	return post(ep, FI_SCATTER, buf, desc, count, result, result_desc, group, root, datatype, FI_NOOP, flags,
-		    context);
-}
-
-ssize_t weft_co_gather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-			 void *result_desc, fi_addr_t group, fi_addr_t root,
-			 enum fi_datatype datatype, uint64_t flags, void *context)
-{
-	return post(ep, FI_GATHER, buf, desc, count, result, result_desc, group, root, datatype, FI_NOOP, flags,
-		    context);
-}
+#include "collective_gen.h"
 
 /* The form that names the operation; its vectors have one element. */
-ssize_t weft_co_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv,
+ssize_t weft_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv,
 		      void **result_desc, size_t result_count, uint64_t flags)
 {
 	const struct fi_ioc none = { NULL, 0 };

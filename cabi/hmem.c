@@ -35,11 +35,6 @@ ssize_t weft_hmem_recv(struct fid_ep *ep, const struct iovec *from, void **desc,
 	return rc ? rc : weft_recv_slow(EP(ep), iov, count, src, tag, ignore, flags, context);
 }
 
-uint64_t weft_hmem_flags(struct fid_ep *ep, uint32_t kind)
-{
-	return EP(ep)->tx_op_flags & ~(FI_MATCH_COMPLETE | (kind & WEFT_RMA_READ ? FI_INJECT : 0));
-}
-
 ssize_t weft_hmem_rma_post(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags, uint32_t kind)
 {
 	struct iovec iov[WEFT_HMEM_LIMIT];

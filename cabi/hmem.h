@@ -33,9 +33,6 @@ ssize_t weft_hmem_recv(struct fid_ep *ep, const struct iovec *iov, void **desc, 
  * vector. */
 ssize_t weft_hmem_rma_post(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags, uint32_t kind);
 
-/* The flags of calls of a kind that take none. */
-uint64_t weft_hmem_flags(struct fid_ep *ep, uint32_t kind);
-
 /* fetch and compare are NULL for calls without. The second is for the calls that take no flags, whose remote side
  * is one piece. */
 ssize_t weft_hmem_atomic_post(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_msg_fetch *fetch,

@@ -165,20 +165,4 @@ static inline bool weft_cntr_done(struct weft_hot_cntr *cntr, uint64_t bytes)
 	return weft_cntr_add(cntr, __builtin_expect(flags & WEFT_CNTR_BYTES, 0) ? bytes : 1);
 }
 
-ssize_t weft_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
-		   uint64_t tag, uint64_t ignore, void *context);
-ssize_t weft_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-		    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context);
-ssize_t weft_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
-ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
-		      void *context);
-ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-		       fi_addr_t src, void *context);
-ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags);
-WEFT_TRACED(weft_trecv); WEFT_TRACED(weft_trecvv); WEFT_TRACED(weft_trecvmsg);
-WEFT_TRACED(weft_msg_recv); WEFT_TRACED(weft_msg_recvv); WEFT_TRACED(weft_msg_recvmsg);
-
-extern struct fi_ops_msg weft_ops_msg;
-extern struct fi_ops_tagged weft_ops_tagged;
-
 #endif

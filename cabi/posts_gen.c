@@ -388,7 +388,7 @@ static ssize_t hmem_rma_read(struct fid_ep *ep, void *buf, size_t len, void *des
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_rma.read(ep, buf, len, desc, src_addr, addr, key, context);
 	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .desc = &desc, .iov_count = 1, .addr = src_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_hmem_flags(ep, WEFT_RMA_READ), WEFT_RMA_READ);
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), true), WEFT_POST_READ);
 }
 
 static ssize_t hmem_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
@@ -396,14 +396,14 @@ static ssize_t hmem_rma_readv(struct fid_ep *ep, const struct iovec *iov, void *
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_rma.readv(ep, iov, desc, count, src_addr, addr, key, context);
 	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = src_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_hmem_flags(ep, WEFT_RMA_READ), WEFT_RMA_READ);
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), true), WEFT_POST_READ);
 }
 
 static ssize_t hmem_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count))
 		return weft_ops_rma.readmsg(ep, msg, flags);
-	return weft_hmem_rma_post(ep, msg, flags, WEFT_RMA_READ);
+	return weft_hmem_rma_post(ep, msg, flags, WEFT_POST_READ);
 }
 
 static ssize_t hmem_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
@@ -411,7 +411,7 @@ static ssize_t hmem_rma_write(struct fid_ep *ep, const void *buf, size_t len, vo
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_rma.write(ep, buf, len, desc, dest_addr, addr, key, context);
 	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_hmem_flags(ep, 0), 0);
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), false), 0);
 }
 
 static ssize_t hmem_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
@@ -419,14 +419,14 @@ static ssize_t hmem_rma_writev(struct fid_ep *ep, const struct iovec *iov, void 
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_rma.writev(ep, iov, desc, count, dest_addr, addr, key, context);
 	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_hmem_flags(ep, 0), 0);
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), false), 0);
 }
 
 static ssize_t hmem_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count))
 		return weft_ops_rma.writemsg(ep, msg, flags);
-	return weft_hmem_rma_post(ep, msg, flags, (flags & FI_REMOTE_CQ_DATA ? WEFT_RMA_DATA : 0));
+	return weft_hmem_rma_post(ep, msg, flags, (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
 }
 
 static ssize_t hmem_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
@@ -434,7 +434,7 @@ static ssize_t hmem_rma_writedata(struct fid_ep *ep, const void *buf, size_t len
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_rma.writedata(ep, buf, len, desc, data, dest_addr, addr, key, context);
 	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = data }, weft_hmem_flags(ep, WEFT_RMA_DATA), WEFT_RMA_DATA);
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = data }, weft_rma_flags(EP(ep), false), WEFT_POST_DATA);
 }
 
 struct fi_ops_rma weft_hmem_rma;

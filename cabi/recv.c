@@ -73,67 +73,14 @@ ssize_t weft_recv_slow(struct weft_ep_obj *o, const struct iovec *iov, size_t co
 	return weftGoRecv(o->rx->handle, &args);
 }
 
-ssize_t weft_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
-		     uint64_t tag, uint64_t ignore, void *context)
+static ssize_t recv_vector(struct weft_ep_obj *o, const struct iovec *iov, size_t count, fi_addr_t src,
+			   uint64_t tag, uint64_t ignore, uint64_t flags, void *context)
 {
-	(void)desc;
-	return post_recv(EP(ep), buf, len, src, tag, ignore,
-			 EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
-}
-
-ssize_t weft_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-		      fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
-{
-	(void)desc;
 	if (!iov && count)
 		return -FI_EINVAL;
 	if (count == 1)
-		return weft_trecv(ep, iov->iov_base, iov->iov_len, NULL, src, tag, ignore, context);
-	return weft_recv_slow(EP(ep), iov, count, src, tag, ignore,
-			      EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
+		return post_recv(o, iov->iov_base, iov->iov_len, src, tag, ignore, flags, context);
+	return weft_recv_slow(o, iov, count, src, tag, ignore, flags, context);
 }
 
-ssize_t weft_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
-{
-	if (!msg || (!msg->msg_iov && msg->iov_count))
-		return -FI_EINVAL;
-	if (flags & WEFT_RECV_PRIVATE)
-		return -FI_EBADFLAGS;
-	flags |= WEFT_RECV_TAGGED;
-	if (msg->iov_count == 1)
-		return post_recv(EP(ep), msg->msg_iov->iov_base, msg->msg_iov->iov_len, msg->addr,
-				 msg->tag, msg->ignore, flags, msg->context);
-	return weft_recv_slow(EP(ep), msg->msg_iov, msg->iov_count, msg->addr, msg->tag,
-			      msg->ignore, flags, msg->context);
-}
-
-ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
-			void *context)
-{
-	(void)desc;
-	return post_recv(EP(ep), buf, len, src, 0, 0, EP(ep)->rx_op_flags, context);
-}
-
-ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-			 fi_addr_t src, void *context)
-{
-	(void)desc;
-	if (!iov && count)
-		return -FI_EINVAL;
-	if (count == 1)
-		return weft_msg_recv(ep, iov->iov_base, iov->iov_len, NULL, src, context);
-	return weft_recv_slow(EP(ep), iov, count, src, 0, 0, EP(ep)->rx_op_flags, context);
-}
-
-ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
-{
-	if (!msg || (!msg->msg_iov && msg->iov_count))
-		return -FI_EINVAL;
-	if (flags & WEFT_RECV_PRIVATE)
-		return -FI_EBADFLAGS;
-	if (msg->iov_count == 1)
-		return post_recv(EP(ep), msg->msg_iov->iov_base, msg->msg_iov->iov_len, msg->addr,
-				 0, 0, flags, msg->context);
-	return weft_recv_slow(EP(ep), msg->msg_iov, msg->iov_count, msg->addr, 0, 0, flags,
-			      msg->context);
-}
+#include "recv_gen.h"

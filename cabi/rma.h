@@ -8,11 +8,6 @@
 
 #include "objects.h"
 
-/* Bits of weft_rma_args.kind. */
-#define WEFT_RMA_READ 1u
-#define WEFT_RMA_DATA 2u
-#define WEFT_RMA_INJECT 4u
-
 struct weft_rma_args {
 	const struct iovec *iov;
 	uint64_t count;
@@ -22,7 +17,7 @@ struct weft_rma_args {
 	uint64_t data;
 	uint64_t flags;
 	uint64_t context;
-	uint32_t kind;
+	uint32_t kind; /* WEFT_POST_*, but for TAGGED (post.h) */
 };
 
 /* The most elements of each vector; Go refuses what is longer. */
@@ -45,6 +40,12 @@ struct weft_atomic_args {
 	uint32_t inject;
 };
 
+/* The flags of a read or write that takes none: the context's defaults that mean something for it. */
+static inline uint64_t weft_rma_flags(const struct weft_ep_obj *o, bool read)
+{
+	return o->tx_op_flags & ~(FI_MATCH_COMPLETE | (read ? FI_INJECT : 0));
+}
+
 /* Go. Each returns 0 or a negative errno. */
 extern int64_t weftGoRMA(uint64_t ep, struct weft_rma_args *args);
 extern int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *args);
@@ -64,6 +65,5 @@ size_t weft_ioc_sum(const struct fi_ioc *iov, size_t count);
 /* The size of an element; 0 for an unknown datatype, which Go refuses. */
 size_t weft_datatype_size(int datatype);
 
-extern struct fi_ops_rma weft_ops_rma;
 
 #endif

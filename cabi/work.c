@@ -97,7 +97,7 @@ static int queue_rma(uint64_t domain, struct weft_work *w, const struct fi_op_rm
 		.remote_count = op->msg.rma_iov_count, .dest = op->msg.addr,
 		.data = op->msg.data, .flags = op->flags,
 		.context = (uintptr_t)op->msg.context,
-		.kind = read ? WEFT_RMA_READ : op->flags & FI_REMOTE_CQ_DATA ? WEFT_RMA_DATA : 0,
+		.kind = read ? WEFT_POST_READ : op->flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0,
 	};
 	return weftGoQueueWork(domain, w, NULL, NULL, &args, NULL);
 }

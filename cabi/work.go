@@ -132,9 +132,9 @@ func rmaArgs(a *C.struct_weft_rma_args, on provider.Threshold) provider.RMAArgs 
 		Data:    uint64(a.data),
 		Flags:   uint64(a.flags),
 		Context: uint64(a.context),
-		Read:    a.kind&C.WEFT_RMA_READ != 0,
-		HasData: a.kind&C.WEFT_RMA_DATA != 0,
-		Inject:  a.kind&C.WEFT_RMA_INJECT != 0,
+		Read:    a.kind&C.WEFT_POST_READ != 0,
+		HasData: a.kind&C.WEFT_POST_DATA != 0,
+		Inject:  a.kind&C.WEFT_POST_INJECT != 0,
 		On:      on,
 	}
 }

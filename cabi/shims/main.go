@@ -45,6 +45,11 @@ func generate() ([]output, error) {
 		{"cabi/forked_gen.c", forkedSource(kinds)},
 		{"cabi/posts_gen.c", postsSource(kinds)},
 		{"cabi/trace_gen.c", traceSource(kinds)},
+		{"cabi/post_gen.h", baseSource(kinds, "Posting messages (post.c).", sends, "msg", "tagged")},
+		{"cabi/recv_gen.h", baseSource(kinds, "Posting receives (recv.c).", recvs, "msg", "tagged")},
+		{"cabi/rma_gen.h", baseSource(kinds, "Posting reads and writes (rma.c).", oneSided, "rma")},
+		{"cabi/atomic_gen.h", baseSource(kinds, "Posting atomic operations (atomic.c).", atomics, "atomic")},
+		{"cabi/collective_gen.h", baseSource(kinds, "Posting collective operations (collective.c).", collectives, "collective")},
 	}, nil
 }
 

@@ -204,6 +204,12 @@ func parseTables(text string, kinds []*kind) ([]*table, error) {
 			return nil, fmt.Errorf("tables.txt:%d: want MEMBER = FUNCTION, or MEMBER > GO [CHECK...]", n+1)
 		}
 		t := tables[len(tables)-1]
+		if words[0] == "*" && words[1] == "=" {
+			for i := range t.kind.ops {
+				t.entries[t.kind.ops[i].name] = entry{function: words[2] + t.kind.ops[i].name}
+			}
+			continue
+		}
 		if t.kind.find(words[0]) == nil {
 			return nil, fmt.Errorf("tables.txt:%d: %s has no member %s", n+1, t.kind.ctype(), words[0])
 		}

@@ -181,7 +181,7 @@ func hmem(b *bytes.Buffer, k *kind, o *op) bool {
 	}
 	elements, descs, count := vector(o)
 	if k.name == "atomic" {
-		hmemAtomic(b, k, o, elements, descs, count)
+		hmemAtomic(b, k, o, descs, count)
 		return true
 	}
 	plain := fmt.Sprintf("!weft_hmem_special(%s, %s)", descs, count)
@@ -192,76 +192,54 @@ func hmem(b *bytes.Buffer, k *kind, o *op) bool {
 		}
 	}
 	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n", plain, same(k, o, nil))
-	of := func(name, without string) string {
-		if message(o) != "" {
-			return "msg->" + name
-		}
-		return or(o, name, without)
-	}
-	tag, to, data := "0", address(o), of("data", "0")
-	if k.name == "tagged" {
-		tag = of("tag", "")
-	}
+	tag, to, data, context := tagOf(k, o, "tag"), address(o), ofMessage(o, "data", "0"), ofMessage(o, "context", "")
 	if message(o) != "" {
 		to = "msg->addr"
 	}
 	switch {
 	case k.name == "rma":
-		kind := strings.ReplaceAll(sendKind(k, o), "WEFT_POST", "WEFT_RMA")
+		kind := sendKind(k, o)
 		if strings.HasPrefix(o.name, "read") {
-			kind = "WEFT_RMA_READ"
+			kind = "WEFT_POST_READ"
 		}
 		if message(o) != "" {
 			fmt.Fprintf(b, "\treturn weft_hmem_rma_post(ep, msg, flags, %s);\n", kind)
 			break
 		}
 		fmt.Fprintf(b, "\treturn weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = %s, .desc = %s, .iov_count = %s, .addr = %s,\n"+
-			"\t\t.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = %s }, weft_hmem_flags(ep, %s), %s);\n",
-			elements, descs, count, to, data, kind, kind)
+			"\t\t.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = %s }, weft_rma_flags(EP(ep), %t), %s);\n",
+			elements, descs, count, to, data, kind == "WEFT_POST_READ", kind)
 	case receives(o):
-		ignore, flags := "0", "EP(ep)->rx_op_flags"
+		flags := "EP(ep)->rx_op_flags"
 		if message(o) != "" {
 			flags = "flags"
 		}
 		if k.name == "tagged" {
-			ignore, flags = of("ignore", ""), flags+" | WEFT_RECV_TAGGED"
+			flags += " | WEFT_RECV_TAGGED"
 		}
-		fmt.Fprintf(b, "\treturn weft_hmem_recv(ep, %s, %s, %s, %s, %s, %s, %s, %s);\n", elements, descs, count, to, tag, ignore, flags, of("context", ""))
+		fmt.Fprintf(b, "\treturn weft_hmem_recv(ep, %s, %s, %s, %s, %s, %s, %s, %s);\n", elements, descs, count, to, tag, tagOf(k, o, "ignore"), flags, context)
 	default:
-		flags := "EP(ep)->tx_op_flags"
-		if message(o) != "" {
-			flags = "flags"
-		}
-		fmt.Fprintf(b, "\treturn weft_hmem_send(ep, %s, %s, %s, %s, %s, %s, %s, %s, %s);\n", elements, descs, count, to, tag, data, flags, of("context", ""), sendKind(k, o))
+		fmt.Fprintf(b, "\treturn weft_hmem_send(ep, %s, %s, %s, %s, %s, %s, %s, %s, %s);\n", elements, descs, count, to, tag, data, transmitFlags(k, o), context, sendKind(k, o))
 	}
 	return true
 }
 
 // hmemAtomic writes the same for an atomic, which may have three vectors.
-func hmemAtomic(b *bytes.Buffer, k *kind, o *op, elements, descs, count string) {
-	fetch, compare := "NULL", "NULL"
+func hmemAtomic(b *bytes.Buffer, k *kind, o *op, descs, count string) {
+	fetch, compare := atomicVectors(o)
 	special := []string{fmt.Sprintf("!weft_hmem_special(%s, %s)", descs, count)}
-	vec := func(what, typ string) string {
-		if o.has(what+"_count") != nil {
+	for _, what := range []string{"result", "compare"} {
+		switch {
+		case o.has(what+"_count") != nil:
 			special = append(special, fmt.Sprintf("!weft_hmem_special(%s_desc, %s_count)", what, what))
-			return fmt.Sprintf("&(struct %s){ %sv, %s_desc, %s_count }", typ, what, what, what)
+		case o.has(what+"_desc") != nil:
+			special = append(special, fmt.Sprintf("!weft_hmem_special(&%s_desc, 1)", what))
 		}
-		special = append(special, fmt.Sprintf("!weft_hmem_special(&%s_desc, 1)", what))
-		return fmt.Sprintf("&(struct %s){ &(struct fi_ioc){ (void *)%s, count }, &%s_desc, 1 }", typ, what, what)
-	}
-	if o.has("result_desc") != nil {
-		fetch = vec("result", "fi_msg_fetch")
-	}
-	if o.has("compare_desc") != nil {
-		compare = vec("compare", "fi_msg_compare")
 	}
 	plain := strings.Join(special, " &&\n\t    ")
 	if message(o) != "" {
 		fmt.Fprintf(b, "\tif (!msg || (%s))\n\t\treturn %s;\n\treturn weft_hmem_atomic_post(ep, msg, %s, %s, flags);\n", plain, same(k, o, nil), fetch, compare)
 		return
 	}
-	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n", plain, same(k, o, nil))
-	fmt.Fprintf(b, "\treturn weft_hmem_atomic_one(ep, &(struct fi_msg_atomic){ .msg_iov = %s, .desc = %s, .iov_count = %s, .addr = dest_addr,\n"+
-		"\t\t.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, %s, %s);\n",
-		elements, descs, count, fetch, compare)
+	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n\treturn weft_hmem_atomic_one(ep, %s, %s, %s);\n", plain, same(k, o, nil), atomicMessage(o), fetch, compare)
 }
