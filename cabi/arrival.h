@@ -20,15 +20,6 @@ static inline struct weft_reader *weft_reader_of(struct weft_reader *to, const s
 	return to && to->cq == cq && to->left && weft_cq_empty(cq) ? to : NULL;
 }
 
-/* Go gives a message to the receive that it has matched; see weft_delivery_code. */
-extern void weftGoGiveMessage(uint64_t ep, struct weft_delivery *d);
-/* Go writes a completion to a queue whose ring is full. */
-extern void weftGoCompleteReceive(uint64_t ep, struct weft_delivery *d);
-/* Go completes transmit request of an endpoint with a status, as the peer that is source says. */
-extern void weftGoAck(uint64_t ep, uint32_t source, uint64_t request, uint64_t status);
-/* Go acknowledges a source's request as soon as there is room. */
-extern void weftGoAcknowledge(uint64_t ep, uint32_t source, uint64_t request);
-
 /* Starts a delivery. What is not set here is written before it is read: the structure is large for a message's time. */
 static inline void weft_delivery_begin(struct weft_delivery *d, struct weft_hot_ep *ep, struct weft_reader *to)
 {

@@ -11,6 +11,8 @@ import (
 	"github.com/weft-fabric/weft/provider"
 )
 
+// self goes into the events of asynchronous inserts.
+//
 //export weftGoAVOpen
 func weftGoAVOpen(domain C.uint64_t, attr *C.struct_fi_av_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_av_open", &rc)
@@ -70,6 +72,8 @@ func inserted(n int, err error) C.int {
 	return C.int(n)
 }
 
+// Inserts return the number of addresses.
+//
 //export weftGoAVInsert
 func weftGoAVInsert(av C.uint64_t, addr unsafe.Pointer, count C.size_t, addrs *C.fi_addr_t, flags C.uint64_t,
 	context unsafe.Pointer) (rc C.int) {

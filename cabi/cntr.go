@@ -76,6 +76,8 @@ func weftGoCntrSetErr(counter, value C.uint64_t) (rc C.int) {
 	return change(counter, func(c *cq.Counter) { c.SetErr(uint64(value)) })
 }
 
+// Returns 0 when the value has reached the threshold, -FI_ETIMEDOUT, or -FI_EAVAIL when the error value changes.
+//
 //export weftGoCntrWait
 func weftGoCntrWait(counter, threshold C.uint64_t, timeout C.int) (rc C.int) {
 	defer guard("fi_cntr_wait", &rc)

@@ -83,6 +83,8 @@ func weftGoQueryCollective(kind, datatype, op C.int, count, size, members *C.uin
 	return 0
 }
 
+// Gives the handle and the address of the group.
+//
 //export weftGoJoin
 func weftGoJoin(ep, addr, set, flags, context C.uint64_t, handle, group *C.uint64_t) (rc C.int) {
 	defer guard("fi_join_collective", &rc)
@@ -103,6 +105,8 @@ func weftGoJoin(ep, addr, set, flags, context C.uint64_t, handle, group *C.uint6
 	return result(err)
 }
 
+// Tells the members of the group, and names self in the event that follows.
+//
 //export weftGoAnnounce
 func weftGoAnnounce(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
 	defer guard("fi_join_collective", &rc)
@@ -133,6 +137,8 @@ func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, handle, addr 
 	return result(err)
 }
 
+// operation is 0 union, 1 intersect, 2 diff.
+//
 //export weftGoAVSetCombine
 func weftGoAVSetCombine(dst, src C.uint64_t, operation C.int) (rc C.int) {
 	defer guard("fi_av_set operation", &rc)

@@ -28,6 +28,8 @@ func connect(w waker, native *C.struct_weft_wait_native, out *C.struct_weft_open
 	}
 }
 
+// native is to be signaled for FI_WAIT_MUTEX_COND.
+//
 //export weftGoCQOpen
 func weftGoCQOpen(domain C.uint64_t, attr *C.struct_fi_cq_attr, set C.uint64_t,
 	native *C.struct_weft_wait_native, out *C.struct_weft_opened) (rc C.int) {
@@ -93,6 +95,8 @@ func errData(data []byte, buf unsafe.Pointer, room C.size_t) (unsafe.Pointer, C.
 	return unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))
 }
 
+// Returns 0 when there is a reason to look again, -FI_EAGAIN when timeout ms (negative: for ever) have passed.
+//
 //export weftGoCQWait
 func weftGoCQWait(queue C.uint64_t, timeout C.int) (rc C.int) {
 	defer guard("fi_cq_sread", &rc)

@@ -14,6 +14,8 @@ import (
 	"github.com/weft-fabric/weft/provider"
 )
 
+// fid goes into the events of connected endpoints.
+//
 //export weftGoEPOpen
 func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, fid unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_endpoint", &rc)
@@ -133,6 +135,8 @@ type named interface {
 	Info() *fi.Info
 }
 
+// Names and options are those of passive endpoints, too.
+//
 //export weftGoEPName
 func weftGoEPName(ep C.uint64_t, addr unsafe.Pointer, size *C.size_t) (rc C.int) {
 	defer guard("fi_getname", &rc)

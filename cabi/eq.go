@@ -39,6 +39,8 @@ func weftGoEQOpen(fabric C.uint64_t, host *C.struct_weft_host, attr *C.struct_fi
 	return 0
 }
 
+// Reads return the number of bytes.
+//
 //export weftGoEQRead
 func weftGoEQRead(queue C.uint64_t, event *C.uint32_t, buf unsafe.Pointer, size C.size_t,
 	flags C.uint64_t) (rc C.int64_t) {

@@ -45,12 +45,16 @@ func countedByC() int {
 	return len(stats.Table())
 }
 
+// The counters' operations, NULL without memory; ext.c fills in the calls.
+//
 //export weftGoStatsOps
 func weftGoStatsOps() (ops *C.struct_weft_stats_ops) {
 	defer guardVoid("fi_open_ops")
 	return statsOps()
 }
 
+// The values of count counters from first on, handle 0 being the process.
+//
 //export weftGoStatsRead
 func weftGoStatsRead(handle C.uint64_t, first, count C.size_t, values *C.uint64_t) (rc C.int) {
 	defer guard("counters", &rc)

@@ -43,6 +43,8 @@ func fidOf(object any) unsafe.Pointer {
 	return fids.byObject[object]
 }
 
+// self is the C object, which fi_getinfo names in its answers.
+//
 //export weftGoFabricOpen
 func weftGoFabricOpen(attr *C.struct_fi_fabric_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_fabric", &rc)
@@ -59,6 +61,8 @@ func weftGoFabricOpen(attr *C.struct_fi_fabric_attr, self unsafe.Pointer, out *C
 	return 0
 }
 
+// self as in weftGoFabricOpen.
+//
 //export weftGoDomainOpen
 func weftGoDomainOpen(fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_domain", &rc)

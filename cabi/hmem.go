@@ -11,6 +11,8 @@ import (
 	"github.com/weft-fabric/weft/provider"
 )
 
+// Makes addresses of device memory, which descriptors tell from other memory, those by which Go knows it.
+//
 //export weftGoTranslate
 func weftGoTranslate(object C.uint64_t, iov *C.struct_iovec, descs *unsafe.Pointer, count C.size_t) (rc C.int) {
 	defer guard("device memory of a transfer", &rc)

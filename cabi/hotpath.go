@@ -57,6 +57,9 @@ func weftGoRecv(rx C.uint64_t, a *C.struct_weft_recv_args) (rc C.int64_t) {
 	return C.int64_t(result(r.PostRecv(&args)))
 }
 
+// Makes progress; the caller holds the lease. Returns whether triggers have fired: then weftGoTriggered, without the
+// lease, posts what waited.
+//
 //export weftGoProgress
 func weftGoProgress(rx C.uint64_t) C.bool {
 	defer guardVoid("progress")
@@ -64,6 +67,8 @@ func weftGoProgress(rx C.uint64_t) C.bool {
 	return C.bool(r != nil && r.Progress())
 }
 
+// As weftGoProgress, and the timers and dead peers too.
+//
 //export weftGoHousekeeping
 func weftGoHousekeeping(rx C.uint64_t) C.bool {
 	defer guardVoid("housekeeping")
@@ -71,6 +76,8 @@ func weftGoHousekeeping(rx C.uint64_t) C.bool {
 	return C.bool(r != nil && r.Housekeeping())
 }
 
+// Completes transmit request of an endpoint with a status, as the peer that is source says.
+//
 //export weftGoAck
 func weftGoAck(ep C.uint64_t, source C.uint32_t, request, status C.uint64_t) {
 	defer guardVoid("acknowledgement")
@@ -79,6 +86,8 @@ func weftGoAck(ep C.uint64_t, source C.uint32_t, request, status C.uint64_t) {
 	}
 }
 
+// Acknowledges a source's request as soon as there is room.
+//
 //export weftGoAcknowledge
 func weftGoAcknowledge(ep C.uint64_t, source C.uint32_t, request C.uint64_t) {
 	defer guardVoid("acknowledge")
@@ -87,6 +96,8 @@ func weftGoAcknowledge(ep C.uint64_t, source C.uint32_t, request C.uint64_t) {
 	}
 }
 
+// Gives a message to the receive that it has matched; see weft_delivery_code.
+//
 //export weftGoGiveMessage
 func weftGoGiveMessage(ep C.uint64_t, d *C.struct_weft_delivery) {
 	defer guardVoid("give message")
@@ -95,6 +106,8 @@ func weftGoGiveMessage(ep C.uint64_t, d *C.struct_weft_delivery) {
 	}
 }
 
+// Writes a completion to a queue whose ring is full.
+//
 //export weftGoCompleteReceive
 func weftGoCompleteReceive(ep C.uint64_t, d *C.struct_weft_delivery) {
 	defer guardVoid("complete receive")
@@ -135,6 +148,8 @@ func weftGoWakeCntr(counter C.uint64_t) {
 	}
 }
 
+// Of a transmit.
+//
 //export weftGoComplete
 func weftGoComplete(q, context, flags C.uint64_t) {
 	defer guardVoid("fi_send")
@@ -143,6 +158,8 @@ func weftGoComplete(q, context, flags C.uint64_t) {
 	}
 }
 
+// Completions held off the rings.
+//
 //export weftGoFlushCQ
 func weftGoFlushCQ(queue C.uint64_t) {
 	defer guardVoid("flush completion queue")

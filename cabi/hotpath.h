@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "goapi_gen.h"
 #include "objects.h"
 #include "trace.h"
 #include "../include/weft/cq.h"
@@ -64,20 +65,6 @@ struct weft_recv_args {
 	uint64_t flags; /* with WEFT_RECV_TAGGED */
 	uint64_t context;
 };
-
-/* Go. Each returns 0 or a negative errno. */
-extern int64_t weftGoSend(uint64_t ep, struct weft_send_args *args);
-extern int64_t weftGoRecv(uint64_t rx, struct weft_recv_args *args);
-/* Progress, and the timers and dead peers too. The caller holds the lease. They return
- * whether triggers have fired: then weftGoTriggered, without the lease, posts what waited. */
-extern bool weftGoProgress(uint64_t rx);
-extern bool weftGoHousekeeping(uint64_t rx);
-extern void weftGoTriggered(uint64_t rx);
-extern void weftGoWakePeer(uint64_t ep, uint32_t peer);
-extern void weftGoWakeCQ(uint64_t cq);
-extern void weftGoWakeCntr(uint64_t cntr);
-extern void weftGoComplete(uint64_t cq, uint64_t context, uint64_t flags); /* of a transmit */
-extern void weftGoFlushCQ(uint64_t cq);       /* completions held off the rings */
 
 ssize_t weft_post_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t count,
 		       const fi_addr_t *dest, uint64_t tag, uint64_t data, uint64_t flags,

@@ -83,6 +83,8 @@ func dmabufFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
 	return a
 }
 
+// Writes the event of a registration that completes on an event queue; self must be ready for use then.
+//
 //export weftGoMRAnnounce
 func weftGoMRAnnounce(mr C.uint64_t, self unsafe.Pointer) (rc C.int) {
 	defer guard("fi_mr_regattr", &rc)

@@ -33,6 +33,8 @@ func weftGoRMA(ep C.uint64_t, a *C.struct_weft_rma_args) (rc C.int64_t) {
 	return C.int64_t(result(e.RMA(&args)))
 }
 
+// A peer may have gone while a fetch was posted to it.
+//
 //export weftGoFetchLost
 func weftGoFetchLost(ep C.uint64_t) {
 	defer guardVoid("lost fetch")

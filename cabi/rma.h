@@ -6,6 +6,7 @@
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
+#include "goapi_gen.h"
 #include "objects.h"
 
 struct weft_rma_args {
@@ -45,12 +46,6 @@ static inline uint64_t weft_rma_flags(const struct weft_ep_obj *o, bool read)
 {
 	return o->tx_op_flags & ~(FI_MATCH_COMPLETE | (read ? FI_INJECT : 0));
 }
-
-/* Go. Each returns 0 or a negative errno. */
-extern int64_t weftGoRMA(uint64_t ep, struct weft_rma_args *args);
-extern int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *args);
-extern void weftGoFetchLost(uint64_t ep); /* a peer may have gone while a fetch was posted to it */
-extern int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
 
 /* Fills args from an application's structures; fetch and compare are NULL for
  * kinds without. 0 or a negative errno. */

@@ -24,6 +24,8 @@ const (
 	handlerFrames = handlerRoom / handlerFrame
 )
 
+// Returns when the Go runtime has started.
+//
 //export weftGoEnterThread
 func weftGoEnterThread(threads C.uint) {
 	growStack(handlerFrames, false)

@@ -39,14 +39,4 @@ static inline void weft_token_one_local(struct weft_token_one *one, uint64_t add
 	one->local = (struct iovec){ (void *)(uintptr_t)addr, len };
 }
 
-/* token.go. Handles of fids are 0 if these are not weft's. */
-int weftGoTokenPack(uint64_t mr, struct weft_token_attr *attr, void *token, size_t *len);
-int weftGoTokenText(void *token, size_t len, char *text, size_t *size);
-int weftGoTokenOpen(uint64_t ep, void *token, size_t len, uint64_t *remote);
-int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *info);
-int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote,
-		    size_t count, uint64_t *list, struct weft_token_one *one);
-int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, uint64_t flags,
-			void *context);
-
 #endif

@@ -65,6 +65,8 @@ func weftGoPollOpen(domain C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 	return result(err)
 }
 
+// Stores the contexts of what has something and returns their number.
+//
 //export weftGoPoll
 func weftGoPoll(poll C.uint64_t, contexts *unsafe.Pointer, count C.int) (rc C.int) {
 	defer guard("fi_poll", &rc)

@@ -30,6 +30,8 @@ func condition(flags, context C.uint64_t) (provider.Threshold, error) {
 	return provider.Threshold{Counter: c, Value: uint64(threshold)}, err
 }
 
+// At most one of the operations is not NULL; without one it is an operation on a counter.
+//
 //export weftGoQueueWork
 func weftGoQueueWork(domain C.uint64_t, w *C.struct_weft_work, send *C.struct_weft_send_args, recv *C.struct_weft_recv_args,
 	rma *C.struct_weft_rma_args, atomic *C.struct_weft_atomic_args) (rc C.int) {

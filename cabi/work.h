@@ -32,12 +32,4 @@ int weft_trigger_condition(uint64_t context, uint64_t *cntr, uint64_t *threshold
 /* FI_QUEUE_WORK, FI_CANCEL_WORK and FI_FLUSH_WORK; others give -FI_ENOSYS. */
 int weft_work_control(uint64_t domain, int command, void *arg);
 
-/* Go. Each returns 0 or a negative errno. At most one of the operations is not
- * NULL; without one it is an operation on a counter. */
-int weftGoQueueWork(uint64_t domain, struct weft_work *work, struct weft_send_args *send,
-		    struct weft_recv_args *recv, struct weft_rma_args *rma,
-		    struct weft_atomic_args *atomic);
-int weftGoCancelWork(uint64_t domain, uint64_t user);
-int weftGoFlushWork(uint64_t domain, uint64_t cntr);
-
 #endif

@@ -1,4 +1,5 @@
-// Shims writes what repeats in the C of this library: tables of functions and functions that only pass their arguments on.
+// Shims writes what repeats in the C of this library: tables of functions, functions that only pass their arguments on,
+// and the declarations of the functions that Go exports.
 // ops.txt has libfabric's prototypes, tables.txt says which function stands where.
 //
 //	shims ROOT
@@ -24,8 +25,8 @@ type output struct {
 	text []byte
 }
 
-// generate returns every output.
-func generate() ([]output, error) {
+// generate returns every output for the repository at root.
+func generate(root string) ([]output, error) {
 	kinds, err := parseOps(opsText)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,12 @@ func generate() ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
+	api, err := goapi(filepath.Join(root, "cabi"))
+	if err != nil {
+		return nil, err
+	}
 	return []output{
+		{"cabi/goapi_gen.h", api},
 		{"cabi/direct_tostr_gen.h", tostr},
 		{"cabi/tables_gen.h", tablesHeader(kinds, tables)},
 		{"cabi/tables_gen.c", tablesSource(kinds, tables)},
@@ -55,7 +61,7 @@ func generate() ([]output, error) {
 
 // write replaces the files that differ.
 func write(root string) error {
-	all, err := generate()
+	all, err := generate(root)
 	if err != nil {
 		return err
 	}

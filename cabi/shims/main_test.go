@@ -10,7 +10,7 @@ import (
 
 // TestCommitted holds the committed files to the tables.
 func TestCommitted(t *testing.T) {
-	all, err := generate()
+	all, err := generate("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
