@@ -1,7 +1,13 @@
-// Package dataplane is what happens to each message at its receiver: taking it off the ring, matching, delivery,
-// completion.
+// Package dataplane is what happens to each operation: posting it, taking it off the ring at its receiver, matching,
+// delivery, completion.
 //
-// # Model
+// # Posting
+//
+// [Send], [Write], [Copy] and [Atomic] post one operation each: they look for room for the message and its completion, write
+// the message into the peer's ring (package outbound) and complete it. What is not for them, because it needs a system
+// call, the backend's own function or the runtime, they report by a code of hot.Post, and nothing has happened then.
+//
+// # Receiving
 //
 // A [Receiver] is the matching state of a receive context. What arrives goes through three steps:
 //
@@ -9,7 +15,8 @@
 //	     → Receiver.Accept: match it with a posted receive, or hold it
 //	     → complete: an entry for the reader or the queue, the counter
 //
-// [Deliver] takes in the arrivals of one endpoint in shared memory. Backends whose messages come another way call
+// [Deliver] takes in the arrivals of one endpoint in shared memory, one-sided operations and their answers (serve)
+// included. Backends whose messages come another way call
 // [Receiver.Accept] with each. Posted receives come over the post ring of the receive context; they go into matching
 // when a message is older than none of them, so a message that fits the next one is delivered without a detour.
 //
