@@ -8,6 +8,7 @@
 #include "../include/weft/ext.h"
 #include "goapi.h"
 #include "objects.h"
+#include "variables.h"
 #include "token.h"
 
 /* Stored, with release, before the first call of it is given out. */
@@ -88,12 +89,27 @@ static int coll_open(struct fid *fid, uint64_t flags, void **ops)
 	return 0;
 }
 
-int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *)
+/* The profile is the endpoint's; a domain has no variables of its own. */
+static int profile_open(struct fid *fid, uint64_t flags, void **ops, void *context)
+{
+	void *stats;
+	uint64_t handle;
+	int rc;
+
+	if (counted(fid, &handle) || !handle)
+		return -FI_ENOSYS;
+	rc = stats_open(fid, flags, &stats);
+	return rc ? rc : weft_variables_open(handle, stats, ops, context);
+}
+
+int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
 {
 	if (!name || !ops)
 		return -FI_EINVAL;
 	if (!strcmp(name, WEFT_STATS_OPS))
 		return stats_open(fid, flags, ops);
+	if (!strcmp(name, WEFT_PROFILE_OPS))
+		return profile_open(fid, flags, ops, context);
 	if (!strcmp(name, WEFT_COLL_OPS))
 		return coll_open(fid, flags, ops);
 	if (!strcmp(name, WEFT_TOKEN_OPS))

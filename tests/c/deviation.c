@@ -91,6 +91,7 @@ static const struct {
 	{ "*", "getinfo_names.node_service", "FI_NUMERICHOST is not looked at" },
 	{ "tcp;ofi_rxm", "getinfo_names.versions", "crashes closing an endpoint that was not enabled" },
 	{ "tcp;ofi_rxm", "getinfo_names.round_trip", "crashes closing an endpoint that was not enabled" },
+	{ "*", "profile.*", "has no variables" },
 	{ "*", "directed.*", "has no such capabilities" },
 	{ "*", "tclass.*", "ignores traffic classes" },
 	{ "*", "later.*", "the libfabric under test may be older than the slots" },
