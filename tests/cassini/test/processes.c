@@ -134,13 +134,6 @@ static void lost(void)
 	rig_close(&r);
 }
 
-static void answers_late(struct rig *r)
-{
-	(void)r;
-	cassini_set("late", 1);
-	pause();
-}
-
 /* An answer that is late is overtaken by the next, and comes. */
 static void late(void)
 {
@@ -148,8 +141,11 @@ static void late(void)
 	uint64_t seen = 0;
 	struct rig r;
 	uint8_t e[64];
-	pid_t child = other(answers_late, &pid);
+	pid_t child;
 
+	set.late = 1; /* the other process's */
+	child = other(sleeps, &pid);
+	set.late = 0;
 	rig_open(&r, matching, 16 * PAGE);
 	for (uint64_t i = 1; i <= 200; i++)
 		dma(&r, OP_PUT, r.dev->info.nid, pid, 42, 0, 8, i);

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include "cassini.h"
-#include "nic.h"
+#include "../cassini.h"
+#include "../nic.h"
 
 /* A test ends its process where something is not as it must be. */
 #define CHECK(what) \
