@@ -8,7 +8,6 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -195,11 +194,15 @@ func (e *Endpoint) sent(s *SendArgs, ring int, total uint64) {
 	e.countEnd(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 }
 
+// shortBytes is the most payload that is gathered before it is sent: that of the transport that takes most, a NIC of
+// Slingshot. Longer ones are packed.
+const shortBytes = 192
+
 // scratch is memory of one stripe for building messages, so that posting
 // allocates nothing. The lease holder owns it.
 type scratch struct {
 	head [rtsBytes]byte
-	body [hot.SlotBytes]byte
+	body [shortBytes]byte
 	host []byte                 // what was copied from devices, as long as a bounce buffer when it is needed
 	frag [2 * iovLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
 	from gatherer               // what pack gathers
@@ -226,7 +229,7 @@ func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, 
 			return e.refuse(fi.EIO, "copy %d bytes from a device: %v", total, err)
 		}
 	}
-	if total+len(head) <= p.port.attr.MaxAMShort {
+	if total <= len(sc.body) && total+len(head) <= p.port.attr.MaxAMShort {
 		gather(sc.body[:total], iov)
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
 	}

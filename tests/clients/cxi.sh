@@ -55,13 +55,36 @@ refused() {
 	wait $server
 }
 
+# job RANKS PROGRAM: an Open MPI job whose ranks share no memory and have CXI alone.
+job() {
+	# shellcheck disable=SC2016 # the rank's shell
+	if ip netns exec "$a" env LD_LIBRARY_PATH="$work" FI_WEFT_CXI=yes FI_WEFT_UDP=no FI_WEFT_IFACE=eth0 WORK="$work" \
+		timeout $LIMIT mpirun --allow-run-as-root --oversubscribe -np "$1" --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include weft \
+		--mca mpi_yield_when_idle 1 --mca oob_tcp_if_include lo sh -c \
+		'd=$WORK/rank$OMPI_COMM_WORLD_RANK; mkdir -p "$d" && FI_WEFT_SHM_DIR=$d exec "$0"' "$work/$2" >"$work/log" 2>&1 </dev/null &&
+		grep -q "all passed on $1 ranks" "$work/log"; then
+		ok "Open MPI over CXI alone: $(tail -n 1 "$work/log")"
+	else
+		not_ok "Open MPI over CXI alone: $2 on $1 ranks" "$work/log"
+	fi
+}
+
 main() {
 	local with="LD_LIBRARY_PATH=$work FI_WEFT_CXI=yes"
 
 	pair "over CXI alone" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20
-	pair "over CXI, beside UDP" "$with" "$with" -I 20 -S 4096
+	pair "over CXI alone, the longest inline messages" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20 -S 192
+	pair "with CXI and UDP" "$with" "$with" -I 20 -S 4096
 	pair "a peer without a NIC, over UDP" "$with" "FI_WEFT_CXI=no" -I 20 -S 4096
 	pair "without libcxi, over UDP" "FI_WEFT_CXI=auto" "FI_WEFT_CXI=auto" -I 20 -S 64
+	if have "Open MPI over CXI alone" mpirun; then
+		if make -s -C tests/mpi OUT="$work" >"$work/log" 2>&1; then
+			job 2 p2p
+			job 4 types
+		else
+			not_ok "tests/mpi are built" "$work/log"
+		fi
+	fi
 	refused "a NIC is demanded, without libcxi" "libcxi is not installed" "FI_WEFT_CXI=yes"
 	refused "a NIC that is not there" "no NIC cxi7 on this host" "$with FI_WEFT_CXI_DEVICE=cxi7"
 	refused "a VNI that the service does not have" "service 1 does not have VNI 99" \
