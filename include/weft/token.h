@@ -145,9 +145,8 @@ struct weft_token_ops {
 
 	/* Posts a list: all elements (picks NULL), or count of them, whose numbers (uint32_t) are in picks, or, with
 	 * WEFT_PICK_BITS, those of count elements whose bits are set: bit n % 64 of word n / 64 (uint64_t; the bits
-	 * beyond are 0). op is
-	 * WEFT_WRITE or WEFT_READ, and perhaps WEFT_PICK_BITS. flags are as of fi_writemsg(): FI_COMPLETION,
-	 * FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE, FI_FENCE, FI_MORE.
+	 * beyond are 0). op is WEFT_WRITE or WEFT_READ, and perhaps WEFT_PICK_BITS. flags are as of fi_writemsg():
+	 * FI_COMPLETION, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE, FI_FENCE, FI_MORE.
 	 *
 	 * It is one operation with one completion, of kind FI_RMA | FI_WRITE or FI_READ. If an element fails no
 	 * further ones begin; the error completion has its number in data, and in len how many bytes are known
