@@ -51,3 +51,26 @@ func TestBadTables(t *testing.T) {
 		}
 	}
 }
+
+// TestGoAPI shows what C sees of a function that Go exports.
+func TestGoAPI(t *testing.T) {
+	dir := t.TempDir()
+	text := "package p\n\nimport \"C\"\n\n// Says so.\n//\n//export f\nfunc f(a, b C.uint64_t, p **C.struct_s, q *unsafe.Pointer, n C.uint) (rc C.int) { return 0 }\n\nfunc g() {}\n\n//export h\nfunc h() {}\n"
+	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := goapi(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "struct s;\n\n/* ---- p.go ---- */\n/* Says so. */\nint f(uint64_t a, uint64_t b, struct s **p, void **q, unsigned n);\nvoid h(void);\n"
+	if !strings.Contains(string(got), want) {
+		t.Errorf("%s", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte("package p\n\n//export f\nfunc f(a map[int]int) {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := goapi(dir); err == nil {
+		t.Error("a map is taken")
+	}
+}
