@@ -370,17 +370,3 @@ func TestCopyIsClaimed(t *testing.T) {
 		t.Errorf("a copy that failed: code %d", code)
 	}
 }
-
-// BenchmarkSend posts messages of 8 bytes and takes them off the ring.
-func BenchmarkSend(b *testing.B) {
-	l := newLoop(b)
-	payload := l.bytes(8)
-	for b.Loop() {
-		p := l.message(payload, hot.PostTagged|hot.PostInject, 1, 1)
-		if send(&p) != hot.PostDone {
-			b.Fatal("refused")
-		}
-		d := hot.Delivery{EP: p.EP}
-		release(&d, l.ep)
-	}
-}

@@ -1,0 +1,111 @@
+package dataplane
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+)
+
+// The benchmarks stand for what clients do; "make pgo" takes their profile too, because the calls of C that it measures
+// spend most of their time on the way into Go.
+
+// BenchmarkMessage sends a message to a receive that is posted, and reads both completions.
+func BenchmarkMessage(b *testing.B) {
+	for name, n := range map[string]int{"8": 8, "600": 600} {
+		b.Run(name, func(b *testing.B) {
+			l := newLoop(b)
+			l.grow()
+			payload, buf := l.bytes(n), l.bytes(n)
+			entries := l.bytes(taggedBytes)
+			recv := hot.RecvEntry{
+				Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: uint64(n), Src: uint64(fi.AddrUnspec), Tag: 7, Context: 1,
+			}
+			for b.Loop() {
+				l.post(recv)
+				p := l.message(payload, hot.PostTagged, 7, 1)
+				if send(&p) != hot.PostDone {
+					b.Fatal("refused")
+				}
+				r := hot.Reader{CQ: l.ep.RxCQ, Buf: at(entries), Left: 1}
+				d := hot.Delivery{EP: p.EP, Reader: uintptr(unsafe.Pointer(&r))}
+				if deliver(&d) != hot.DeliveryDone || r.Left != 0 {
+					b.Fatal("not received")
+				}
+				if _, ok := l.completed(); !ok {
+					b.Fatal("not completed")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkQueued receives into the second of two receives, by way of matching.
+func BenchmarkQueued(b *testing.B) {
+	l := newLoop(b)
+	l.grow()
+	payload, buf := l.bytes(8), l.bytes(8)
+	recv := hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: 8, Src: uint64(fi.AddrUnspec), Context: 1}
+	for b.Loop() {
+		for tag := range uint64(2) {
+			recv.Tag = tag
+			l.post(recv)
+		}
+		for tag := range uint64(2) {
+			p := l.message(payload, hot.PostTagged|hot.PostInject, 1-tag, 1)
+			if send(&p) != hot.PostDone {
+				b.Fatal("refused")
+			}
+		}
+		d := hot.Delivery{EP: uintptr(unsafe.Pointer(l.ep))}
+		if deliver(&d) != hot.DeliveryDone {
+			b.Fatal("not received")
+		}
+		for range 2 {
+			if _, ok := l.pop(); !ok {
+				b.Fatal("not completed")
+			}
+		}
+	}
+}
+
+// BenchmarkWrite writes to a region, and has that served.
+func BenchmarkWrite(b *testing.B) {
+	for name, n := range map[string]int{"8": 8, "600": 600} {
+		b.Run(name, func(b *testing.B) {
+			l := newLoop(b)
+			payload := l.bytes(n)
+			for b.Loop() {
+				p := l.message(payload, 0, 64, 1)
+				p.Key = regionKey
+				if write(&p) != hot.PostDone {
+					b.Fatal("refused")
+				}
+				d := hot.Delivery{EP: p.EP}
+				for deliver(&d) == hot.DeliveryPause {
+				}
+				if _, ok := l.completed(); !ok || d.Worked == 0 {
+					b.Fatal("not done")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFetch posts a fetching operation, serves it, and takes in the answer.
+func BenchmarkFetch(b *testing.B) {
+	l := newLoop(b)
+	operand, result := l.bytes(8), l.bytes(8)
+	for b.Loop() {
+		p := l.atomic(hot.AtomicFetch, fi.OpSum, fi.Uint64, 0, operand, nil, result)
+		if postAtomic(&p) != hot.PostDone {
+			b.Fatal("refused")
+		}
+		d := hot.Delivery{EP: p.EP}
+		deliver(&d)
+		if _, ok := l.completed(); !ok {
+			b.Fatal("not answered")
+		}
+	}
+}
