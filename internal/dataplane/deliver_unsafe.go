@@ -289,7 +289,7 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	d.Todo |= out.Todo
 	d.Addr = addr
 	switch verdict {
-	case Delivered, Complete:
+	case Delivered, Complete, Held:
 		d.Messages++
 		d.Bytes += a.Length
 		release(d, ep)
@@ -297,8 +297,6 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 			d.Entry = out.Entry
 			return hot.DeliveryComplete
 		}
-	case Held:
-		release(d, ep)
 	case Settle:
 		describe(d, &a, out.Recv)
 		d.Finish = finishSlot

@@ -32,7 +32,7 @@ func acceptPort(d *hot.Delivery) uintptr {
 	verdict := r.Accept(ep, &a, &out)
 	d.Todo |= out.Todo
 	switch verdict {
-	case Delivered, Complete:
+	case Delivered, Complete, Held:
 		stat(ep, stats.RxDirect, 1)
 		stat(ep, stats.RxDirectBytes, a.Length)
 		stat(ep, stats.RxDirectBatches, 1)
@@ -40,7 +40,6 @@ func acceptPort(d *hot.Delivery) uintptr {
 			d.Entry = out.Entry
 			return hot.DeliveryComplete
 		}
-	case Held:
 	case Settle:
 		describe(d, &a, out.Recv)
 		return hot.DeliverySettle

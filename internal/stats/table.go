@@ -303,7 +303,7 @@ var table = []Counter{
 	{"post_errors", unitCalls, Sum, "Posts refused for good: the peer is gone, out of reach or not permitted.", at(Place{Shared, SharedRefused})},
 	{"lease_busy", unitCalls, Sum, "Polls that found work while another thread made progress.", at(Place{Thread, ThreadLeaseBusy})},
 
-	{"rx_direct", unitMessages, Sum, "Messages that the data plane delivered without the Go runtime.", at(Place{Rx, RxDirect})},
+	{"rx_direct", unitMessages, Sum, "Messages that the data plane took in without the Go runtime, expected or not.", at(Place{Rx, RxDirect})},
 	{"rx_direct_bytes", unitBytes, Sum, "Payload of rx_direct.", at(Place{Rx, RxDirectBytes})},
 	{"rx_eager", unitMessages, Sum, "Messages with their payload that entered the Go runtime, expected or not.", at(Place{Rx, RxEager})},
 	{"rx_eager_bytes", unitBytes, Sum, "Payload of rx_eager.", at(Place{Rx, RxEagerBytes})},
