@@ -92,7 +92,7 @@ static int coll_open(struct fid *fid, uint64_t flags, void **ops)
 /* The profile is the endpoint's; a domain has no variables of its own. */
 static int profile_open(struct fid *fid, uint64_t flags, void **ops, void *context)
 {
-	void *stats;
+	void *stats = NULL;
 	uint64_t handle;
 	int rc;
 
