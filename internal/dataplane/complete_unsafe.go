@@ -52,13 +52,6 @@ func queueRing(q *hot.CQ, n uint32) hot.Ring {
 	}
 }
 
-// queueEmpty tells whether ring 0 has nothing to read and nothing waits for room there.
-func queueEmpty(q *hot.CQ) bool {
-	view := queueRing(q, 0)
-	head := (*uint64)(pointer(q.Rings))
-	return atomic.LoadUint64(&q.Overflow) == 0 && !mpsc.View(&view).Ready(atomic.LoadUint64(head))
-}
-
 // spot is where a completion goes: a reader, or a slot of ring 0 of the queue. Whoever takes one fills it.
 // Its addresses are no pointers, which would need write barriers.
 type spot struct {

@@ -30,8 +30,6 @@ type world struct {
 	cntr   *hot.Cntr
 	recv   Receiver
 	bounce []byte
-	tail   uint64 // of the sender
-	posted uint64 // of the post ring
 	keep   [][]byte
 }
 
