@@ -19,7 +19,7 @@ const (
 	// seconds.
 	delayLongest = 50 * time.Millisecond
 	delayStep    = 0.5 // units that a round trip adds to the window
-	delayRoomy   = 32  // round trips without a loss, after which a buffer is taken to hold a packet of each flow
+	delayRoomy   = 32  // round trips without a loss, delayLongest at most, after which a buffer is taken to hold a packet of each flow
 	delayMost    = 20  // targets of delay at most for one packet of the flow's own in the queue
 
 	// lossBacklog is how many units must queue for a loss to be taken as an
@@ -65,7 +65,7 @@ type delayTarget struct {
 //
 // A queue in which the flow itself has less than one packet is none of its making:
 // it does not cut its window for that, up to delayMost targets of delay and unless
-// something was lost in the last delayRoomy round trips: then the buffer has no room for
+// something was lost in the last delayRoomy round trips or 50 ms: then the buffer has no room for
 // a packet of each flow. (TCP Vegas, Brakmo and Peterson 1995, has each flow keep a packet or more queued,
 // too.) On a slow link, where the target is only a packet or two long, a few flows
 // cannot meet without such a queue, and if they cut for it the link is idle half of
@@ -110,7 +110,7 @@ func (d *delayTarget) measure(now Time, s *Sample) {
 	d.queue = time.Duration(d.standing.add(now, d.srtt/2, int64(s.RTT))) - s.Base
 	scale := d.a/math.Sqrt(d.window/float64(d.limits.Unit)) + d.b
 	d.aim = d.target + time.Duration(float64(d.target)*min(max(scale, 0), delayScale))
-	roomy := d.lost == 0 || now.Sub(d.lost) > delayRoomy*d.srtt
+	roomy := d.lost == 0 || now.Sub(d.lost) > min(delayRoomy*d.srtt, delayLongest)
 	if roomy && d.limits.Unit < sizeLearn { // segments get shorter with the window, packets do not
 		own := float64(d.queue+d.base) * float64(d.limits.Unit) / d.window // what one takes at the flow's rate
 		d.aim = max(d.aim, time.Duration(min(own, delayMost*float64(d.target))))
