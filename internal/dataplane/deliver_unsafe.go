@@ -124,8 +124,7 @@ func answerSlot(ep *hot.EP, addr uint64) uintptr {
 	if slots == 0 {
 		return 0
 	}
-	view := ringOf(peer, slots)
-	ring := mpsc.View(&view)
+	ring := ringOf(peer, slots)
 	return uintptr(ring.Slot(ring.Tail()))
 }
 

@@ -147,8 +147,7 @@ func (w *world) post(e hot.RecvEntry) bool {
 
 // pop takes a completion off the queue.
 func (w *world) pop() (hot.CQE, bool) {
-	view := queueRing(w.cq, 0)
-	ring := mpsc.View(&view)
+	ring := queueRing(w.cq, 0)
 	head := (*uint64)(pointer(w.cq.Rings))
 	if !ring.Ready(*head) {
 		return hot.CQE{}, false
