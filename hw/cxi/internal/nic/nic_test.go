@@ -18,7 +18,7 @@ type ring struct {
 }
 
 func newRing(halves uint32) *ring {
-	r := &ring{words: make([]uint64, halves*4)}
+	r := &ring{words: make([]uint64, halves*4, halves*4+32)} // a pointer to the longest command stays in it
 	r.words[0] = firstHalf / 2
 	r.q.Init(unsafe.Pointer(&r.words[0]), unsafe.Pointer(&r.launch[0]), halves)
 	return r
@@ -176,7 +176,7 @@ type eventRing struct {
 }
 
 func newEventRing(n int) *eventRing {
-	words := make([]uint64, n/8)
+	words := make([]uint64, n/8, n/8+8) // a pointer to the longest event stays in it
 	r := &eventRing{b: unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n), at: firstEvent}
 	r.q.Init(unsafe.Pointer(&words[0]), unsafe.Pointer(&r.word[0]), uint32(n))
 	return r
