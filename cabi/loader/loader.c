@@ -74,7 +74,7 @@ static int getinfo(struct slot *s, uint32_t version, const char *node, const cha
 	}
 	if (flags & FI_PROV_ATTR_ONLY)
 		return attributes(s, info);
-	if (weft_unwanted(&s->host, flags, hints))
+	if (weft_unwanted(&s->host, version, flags, hints))
 		return -FI_ENODATA;
 	rc = attach(s, weft_named(&s->host, hints), &core);
 	return rc ? rc : core->getinfo(&s->host, version, node, service, flags, hints, info);

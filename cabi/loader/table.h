@@ -16,6 +16,9 @@
 #define WEFT_GETINFO_FLAGS 0xfec0000800000000ull
 #define WEFT_GETINFO_UTILITY 0x800000000000000ull
 
+/* Capabilities whose bits meant something else before API 2.0. */
+#define WEFT_CAPS_2_0 0x1600000000000ull
+
 /* The endpoint types that are offered, and the capabilities of each. */
 static const struct {
 	int type; /* enum fi_ep_type */

@@ -52,8 +52,9 @@ static bool format_offered(uint32_t format)
 
 /* The capabilities that an offer of a type, or of any for FI_EP_UNSPEC, can have with those asked for:
  * 0 if the type is not offered. */
-static uint64_t caps_offered(uint64_t flags, enum fi_ep_type type, uint64_t asked)
+static uint64_t caps_offered(uint32_t version, uint64_t flags, enum fi_ep_type type, uint64_t asked)
 {
+	uint64_t later = FI_VERSION_LT(version, FI_VERSION(2, 0)) ? WEFT_CAPS_2_0 : 0;
 	uint64_t caps = 0;
 
 	for (size_t i = 0; i < count_of(weft_ep_types); i++) {
@@ -61,14 +62,14 @@ static uint64_t caps_offered(uint64_t flags, enum fi_ep_type type, uint64_t aske
 			continue;
 		if (type != FI_EP_UNSPEC && (int)type != weft_ep_types[i].type)
 			continue;
-		caps = weft_ep_types[i].caps;
+		caps = weft_ep_types[i].caps & ~later;
 		if (!(asked & ~caps))
 			break;
 	}
 	return caps;
 }
 
-bool weft_unwanted(const struct weft_host *host, uint64_t flags, const struct fi_info *hints)
+bool weft_unwanted(const struct weft_host *host, uint32_t version, uint64_t flags, const struct fi_info *hints)
 {
 	enum fi_ep_type type;
 	uint64_t caps, domain;
@@ -89,7 +90,7 @@ bool weft_unwanted(const struct weft_host *host, uint64_t flags, const struct fi
 	}
 	type = hints->ep_attr ? hints->ep_attr->type : FI_EP_UNSPEC;
 	domain = hints->domain_attr ? hints->domain_attr->caps : 0;
-	caps = caps_offered(flags, type, hints->caps | domain);
+	caps = caps_offered(version, flags, type, hints->caps | domain);
 	if (!caps) {
 		WEFT_LOG(host, FI_LOG_INFO,
 			 "fi_getinfo: hint ep_attr.type refused: value %d is not supported\n",

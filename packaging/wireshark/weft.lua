@@ -169,7 +169,8 @@ local function frame(tree, b)
 end
 
 -- packet_size gives where the first Data packet of b ends: where the next of its train begins,
--- with the same beginning and the next number, or with b.
+-- with the same beginning and the next number, or the one behind it, because senders leave some
+-- out, or with b.
 local function packet_size(b)
 	if b:len() < 2 * HEADER then return b:len() end
 	local raw = b:raw()
@@ -179,9 +180,9 @@ local function packet_size(b)
 		at = raw:find(cid, at + 4, true)
 		if not at or at + 11 > #raw then return #raw end
 		local start = at - 5 -- of the header, from 0
-		if start >= HEADER and raw:byte(start + 1) == 0xb5 and raw:byte(start + 2) == raw:byte(2) and
-			b(start + 12, 4):le_uint() == (number + 1) % 4294967296 then
-			return start
+		if start >= HEADER and raw:byte(start + 1) == 0xb5 and raw:byte(start + 2) == raw:byte(2) then
+			local ahead = (b(start + 12, 4):le_uint() - number) % 4294967296
+			if ahead == 1 or ahead == 2 then return start end
 		end
 	end
 end

@@ -130,6 +130,9 @@ var (
 	costlyCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryCostly })
 )
 
+// Caps20 returns caps20, for the loader.
+func Caps20() uint64 { return caps20 }
+
 // caps20 are capabilities whose bits meant something else before API 2.0.
 const caps20 = fi.TaggedDirectedRecv | fi.ExactDirectedRecv | fi.TaggedMultiRecv
 

@@ -36,6 +36,7 @@ func write(w io.Writer) error {
 	known, utility := info.Flags()
 	fmt.Fprintf(&b, "/* Flags of fi_getinfo that are known, and that by which utility providers ask. */\n"+
 		"#define WEFT_GETINFO_FLAGS %#xull\n#define WEFT_GETINFO_UTILITY %#xull\n\n", known, utility)
+	fmt.Fprintf(&b, "/* Capabilities whose bits meant something else before API 2.0. */\n#define WEFT_CAPS_2_0 %#xull\n\n", info.Caps20())
 	b.WriteString("/* The endpoint types that are offered, and the capabilities of each. */\n" +
 		"static const struct {\n\tint type; /* enum fi_ep_type */\n\tuint64_t caps;\n} weft_ep_types[] = {\n")
 	for _, t := range info.Types() {
