@@ -15,16 +15,8 @@ const MaxLog2 = 30
 // Ring is a private view of a ring. It has the layout of [hot.Ring] (struct
 // weft_ring), with pointers, so that a ring on the Go heap stays alive while
 // its view does. Immutable; copies are equal. The zero Ring is not usable.
-//
-// Methods take it by value: what is in registers needs no stores, which wait behind those to slots
-// whose lines are on their way.
 type Ring struct {
-	_ structs.HostLayout
-	words
-}
-
-// words are apart because a structure of more than four fields is never in registers.
-type words struct {
+	_         structs.HostLayout
 	slots     unsafe.Pointer
 	tail      *uint64
 	log2      uint32
@@ -46,12 +38,7 @@ func NewView(slots, tail unsafe.Pointer, log2, slotBytes uint32) Ring {
 		uintptr(slots)%8 != 0 || uintptr(tail)%8 != 0 {
 		panic("mpsc: bad ring geometry")
 	}
-	return At(slots, tail, log2, slotBytes)
-}
-
-// At is NewView for who knows that the numbers are right.
-func At(slots, tail unsafe.Pointer, log2, slotBytes uint32) Ring {
-	return Ring{words: words{slots: slots, tail: (*uint64)(tail), log2: log2, slotBytes: slotBytes}}
+	return Ring{slots: slots, tail: (*uint64)(tail), log2: log2, slotBytes: slotBytes}
 }
 
 // View returns h itself as a Ring. The memory that h points to must be off the
@@ -59,7 +46,7 @@ func At(slots, tail unsafe.Pointer, log2, slotBytes uint32) Ring {
 func View(h *hot.Ring) *Ring { return (*Ring)(unsafe.Pointer(h)) }
 
 // Hot returns the ring as the tables that C reads keep it.
-func (r Ring) Hot() hot.Ring {
+func (r *Ring) Hot() hot.Ring {
 	return hot.Ring{
 		Slots:     uintptr(r.slots),
 		Tail:      uintptr(unsafe.Pointer(r.tail)),
@@ -69,29 +56,29 @@ func (r Ring) Hot() hot.Ring {
 }
 
 // Slots returns the number of slots.
-func (r Ring) Slots() uint64 { return 1 << (r.log2 & 63) }
+func (r *Ring) Slots() uint64 { return 1 << (r.log2 & 63) }
 
 // SlotBytes returns the size of a slot in bytes, its sequence word included.
-func (r Ring) SlotBytes() uint32 { return r.slotBytes }
+func (r *Ring) SlotBytes() uint32 { return r.slotBytes }
 
 // Tail returns the producers' hint: at least that many positions have been
 // claimed since the ring was empty and new, unless a hostile peer wrote it.
-func (r Ring) Tail() uint64 { return atomic.LoadUint64(r.tail) }
+func (r *Ring) Tail() uint64 { return atomic.LoadUint64(r.tail) }
 
 // TailWord returns the word of the hint, for the consumer that repairs it.
-func (r Ring) TailWord() *uint64 { return r.tail }
+func (r *Ring) TailWord() *uint64 { return r.tail }
 
 // Slot returns the slot that serves position pos, sequence word first. It is
 // inside the ring for every pos.
-func (r Ring) Slot(pos uint64) unsafe.Pointer {
+func (r *Ring) Slot(pos uint64) unsafe.Pointer {
 	i := pos & (1<<(r.log2&63) - 1)
 	return unsafe.Add(r.slots, i*uint64(r.slotBytes))
 }
 
-func (r Ring) word(pos uint64) *uint64 { return (*uint64)(r.Slot(pos)) }
+func (r *Ring) word(pos uint64) *uint64 { return (*uint64)(r.Slot(pos)) }
 
 // seq returns the sequence word of position pos without owner and state.
-func (r Ring) seq(pos uint64) uint64 {
+func (r *Ring) seq(pos uint64) uint64 {
 	return pos >> (r.log2 & 63) << hot.SeqLapShift
 }
 
@@ -100,7 +87,7 @@ func (r Ring) seq(pos uint64) uint64 {
 // says that the caller is the only producer, which saves the locked
 // instruction. The caller writes the slot behind its first 8 bytes and then
 // calls [Ring.Publish]. (C0)
-func (r Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uint64, ok bool) {
+func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uint64, ok bool) {
 	pos = atomic.LoadUint64(r.tail)
 	for range r.Slots() + 1 {
 		slot = r.Slot(pos)
@@ -131,16 +118,16 @@ func (r Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uint
 }
 
 // Free tells whether the slot at pos is free for that position.
-func (r Ring) Free(pos uint64) bool { return atomic.LoadUint64(r.word(pos)) == r.seq(pos) }
+func (r *Ring) Free(pos uint64) bool { return atomic.LoadUint64(r.word(pos)) == r.seq(pos) }
 
 // Released tells a producer whether the consumer is done with the message at pos.
-func (r Ring) Released(pos uint64) bool {
+func (r *Ring) Released(pos uint64) bool {
 	return int64(atomic.LoadUint64(r.word(pos))-r.seq(pos))>>hot.SeqLapShift > 0
 }
 
 // Take claims the slot at pos for owner. The caller is the only producer, pos is the tail, and the slot is known to be
 // free.
-func (r Ring) Take(owner uint32, pos uint64) unsafe.Pointer {
+func (r *Ring) Take(owner uint32, pos uint64) unsafe.Pointer {
 	slot := r.Slot(pos)
 	order.Store64((*uint64)(slot), r.seq(pos)|uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift|hot.SlotTaken)
 	order.Store64(r.tail, pos+1)
@@ -148,14 +135,14 @@ func (r Ring) Take(owner uint32, pos uint64) unsafe.Pointer {
 }
 
 // HasRoom looks whether a claim has a chance now.
-func (r Ring) HasRoom() bool {
+func (r *Ring) HasRoom() bool {
 	pos := atomic.LoadUint64(r.tail)
 	return int64(atomic.LoadUint64(r.word(pos))-r.seq(pos)) >= 0
 }
 
 // Publish makes the slot that [Ring.Claim] returned for owner at pos visible
 // to the consumer. The slot is the consumer's from then on. (P0)
-func (r Ring) Publish(slot unsafe.Pointer, owner uint32, pos uint64) {
+func (r *Ring) Publish(slot unsafe.Pointer, owner uint32, pos uint64) {
 	order.Store64((*uint64)(slot),
 		r.seq(pos)|uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift|hot.SlotReady)
 }
@@ -165,21 +152,21 @@ func (r Ring) Publish(slot unsafe.Pointer, owner uint32, pos uint64) {
 // peer writes), and whether the slot is in the lap of pos. With lapOK and
 // [hot.SlotReady] the body is visible and stays as it is, hostile peers apart,
 // until [Ring.Release]. (L0)
-func (r Ring) Load(pos uint64) (owner uint32, state int, lapOK bool) {
+func (r *Ring) Load(pos uint64) (owner uint32, state int, lapOK bool) {
 	word := atomic.LoadUint64(r.word(pos))
 	return uint32(word>>hot.SeqOwnerShift) & hot.SeqOwnerMask, int(word & 3),
 		(word^r.seq(pos))>>hot.SeqLapShift == 0
 }
 
 // Ready tells whether the slot at pos holds a message. (L0)
-func (r Ring) Ready(pos uint64) bool {
+func (r *Ring) Ready(pos uint64) bool {
 	word := atomic.LoadUint64(r.word(pos))
 	return word&3 == hot.SlotReady && (word^r.seq(pos))>>hot.SeqLapShift == 0
 }
 
 // Release gives the slot at pos, which was ready, back to the producers. The
 // consumer goes on with pos+1. (R0)
-func (r Ring) Release(pos uint64) {
+func (r *Ring) Release(pos uint64) {
 	order.Store64(r.word(pos), r.seq(pos+r.Slots()))
 }
 
@@ -188,7 +175,7 @@ func (r Ring) Release(pos uint64) {
 // to go on with pos+1. False means that the slot is not taken by owner at pos,
 // because it was published before; look again. The caller must know that no
 // thread of owner runs any more: a publish after Reclaim would corrupt the ring.
-func (r Ring) Reclaim(pos uint64, owner uint32) bool {
+func (r *Ring) Reclaim(pos uint64, owner uint32) bool {
 	taken := r.seq(pos) | uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift | hot.SlotTaken
 	return atomic.CompareAndSwapUint64(r.word(pos), taken, r.seq(pos+r.Slots()))
 }

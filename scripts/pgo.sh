@@ -23,7 +23,7 @@ run() {
 
 run latency rate bandwidth onesided atomics posting depth
 # Most of that is the way into Go; what happens behind it has benchmarks of its own.
-"${GO:-go}" test -run '^$' -bench . -benchtime 6s -cpuprofile "$dir/dataplane.pprof" -o "$dir/dataplane.test" ./internal/dataplane >"$dir/log"
+"${GO:-go}" test -run '^$' -bench . -benchtime 2s -cpuprofile "$dir/dataplane.pprof" -o "$dir/dataplane.test" ./internal/dataplane >"$dir/log"
 if [ "$(id -u)" = 0 ]; then
 	run net
 else

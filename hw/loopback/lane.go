@@ -50,7 +50,7 @@ func (l *lane) renew() {
 		setFree(&l.ring, pos)
 	}
 	order.Store64(l.ring.TailWord(), l.head)
-	order.Store64(outbound.FreeWord(l.ring), 0)
+	order.Store64(outbound.FreeWord(&l.ring), 0)
 	l.hole = holeSuspicion{}
 }
 

@@ -119,12 +119,12 @@ func TestRenew(t *testing.T) {
 	l := &open(t, Config{Dir: shmDir(t), RingLog2: 3}).rx.lanes[0]
 	l.head = 13
 	atomic.StoreUint64(l.ring.TailWord(), 17)
-	atomic.StoreUint64(outbound.FreeWord(l.ring), 19)
+	atomic.StoreUint64(outbound.FreeWord(&l.ring), 19)
 	if _, _, ok := l.ring.Claim(1, true); ok {
 		t.Error("a slot of no lap was taken")
 	}
 	l.renew()
-	if tail, free := l.ring.Tail(), atomic.LoadUint64(outbound.FreeWord(l.ring)); tail != l.head || free != 0 {
+	if tail, free := l.ring.Tail(), atomic.LoadUint64(outbound.FreeWord(&l.ring)); tail != l.head || free != 0 {
 		t.Errorf("tail %d, free up to %d, head %d", tail, free, l.head)
 	}
 	for want := l.head; want != l.head+l.ring.Slots(); want++ {

@@ -31,7 +31,7 @@ func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 		return err
 	}
 	defer e.end()
-	slot, pos, ok := outbound.Claim(e.ring, e.owner, e.exclusive)
+	slot, pos, ok := outbound.Claim(&e.ring, e.owner, e.exclusive)
 	if !ok {
 		return hw.ErrNoResource
 	}
@@ -56,7 +56,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return err
 	}
 	defer e.end()
-	if !outbound.Room(e.ring, e.exclusive) {
+	if !outbound.Room(&e.ring, e.exclusive) {
 		return hw.ErrNoResource
 	}
 	b, index := outbound.FreeBounce(i.stripes[stripe])
@@ -64,7 +64,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return hw.ErrNoResource
 	}
 	pack(payload(b, n))
-	slot, pos, ok := outbound.Claim(e.ring, e.owner, e.exclusive)
+	slot, pos, ok := outbound.Claim(&e.ring, e.owner, e.exclusive)
 	if !ok {
 		return hw.ErrNoResource // the buffer was not marked: it is still free
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -70,7 +71,8 @@ func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
 	if slots == 0 {
 		return hot.DeliveryAcknowledge
 	}
-	ring := ringOf(peer, slots)
+	view := ringOf(peer, slots)
+	ring := mpsc.View(&view)
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
 		return hot.DeliveryAcknowledge

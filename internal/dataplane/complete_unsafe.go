@@ -44,10 +44,12 @@ func put(to *hot.Reader, format uint32, e *hot.CQE) {
 }
 
 // queueRing returns ring n of a queue.
-func queueRing(q *hot.CQ, n uint32) mpsc.Ring {
+func queueRing(q *hot.CQ, n uint32) hot.Ring {
 	at := q.Rings + uintptr(n)*uintptr(q.RingStride)
-	return mpsc.At(pointer(at+unsafe.Sizeof(hot.CQRing{})), pointer(at+unsafe.Offsetof(hot.CQRing{}.Tail)), q.Log2Slots,
-		uint32(unsafe.Sizeof(hot.CQE{})))
+	return hot.Ring{
+		Slots: at + unsafe.Sizeof(hot.CQRing{}), Tail: at + unsafe.Offsetof(hot.CQRing{}.Tail), Log2Slots: q.Log2Slots,
+		SlotBytes: uint32(unsafe.Sizeof(hot.CQE{})),
+	}
 }
 
 // spot is where a completion goes: a reader, or a slot of ring 0 of the queue. Whoever takes one fills it.
@@ -68,7 +70,8 @@ func (s *spot) take(q *hot.CQ, to *hot.Reader) bool {
 	if atomic.LoadUint64(&q.Overflow) != 0 {
 		return false
 	}
-	slot, pos, ok := queueRing(q, 0).Claim(0, q.Flags&hot.CQExclusive != 0)
+	view := queueRing(q, 0)
+	slot, pos, ok := mpsc.View(&view).Claim(0, q.Flags&hot.CQExclusive != 0)
 	s.slot, s.pos = uintptr(slot), pos
 	return ok
 }
@@ -81,7 +84,8 @@ func (s *spot) fill(q *hot.CQ, e *hot.CQE) bool {
 	}
 	c := (*hot.CQE)(pointer(s.slot))
 	c.Context, c.Flags, c.Len, c.Buf, c.Data, c.Tag, c.Src = e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag, e.Src
-	queueRing(q, 0).Publish(unsafe.Pointer(c), 0, s.pos)
+	view := hot.Ring{Log2Slots: q.Log2Slots}
+	mpsc.View(&view).Publish(unsafe.Pointer(c), 0, s.pos)
 	return true
 }
 

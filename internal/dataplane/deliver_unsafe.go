@@ -124,7 +124,8 @@ func answerSlot(ep *hot.EP, addr uint64) uintptr {
 	if slots == 0 {
 		return 0
 	}
-	ring := ringOf(peer, slots)
+	view := ringOf(peer, slots)
+	ring := mpsc.View(&view)
 	return uintptr(ring.Slot(ring.Tail()))
 }
 

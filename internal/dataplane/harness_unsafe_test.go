@@ -147,7 +147,8 @@ func (w *world) post(e hot.RecvEntry) bool {
 
 // pop takes a completion off the queue.
 func (w *world) pop() (hot.CQE, bool) {
-	ring := queueRing(w.cq, 0)
+	view := queueRing(w.cq, 0)
+	ring := mpsc.View(&view)
 	head := (*uint64)(pointer(w.cq.Rings))
 	if !ring.Ready(*head) {
 		return hot.CQE{}, false

@@ -47,14 +47,14 @@ func send(p *hot.Post) uintptr {
 	if state := atomic.LoadUint32((*uint32)(pointer(peer.RxState))); state&(hot.RxOpen|hot.RxGone) != hot.RxOpen {
 		return hot.PostGo
 	}
-	e, ok := room(p, ep)
-	if !ok {
+	var e place
+	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
 	if code := sendSlot(p, ep, peer, slots); code != hot.PostDone {
 		return code
 	}
-	complete(p, e, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
+	e.complete(p, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
 	wakePeer(p, peer)
 	return hot.PostDone
 }
@@ -87,13 +87,14 @@ func peerOf(ep *hot.EP, addr uint64) (line uint64, peer *hot.Peer) {
 }
 
 // ringOf is the peer's inbound ring, whose slots are at an address.
-func ringOf(peer *hot.Peer, slots uintptr) mpsc.Ring {
-	return mpsc.At(pointer(slots), pointer(peer.Tail), uint32(peer.Log2Slots), hot.SlotBytes)
+func ringOf(peer *hot.Peer, slots uintptr) hot.Ring {
+	return hot.Ring{Slots: slots, Tail: peer.Tail, Log2Slots: uint32(peer.Log2Slots), SlotBytes: hot.SlotBytes}
 }
 
 // sendSlot writes a message into the peer's ring, through a bounce buffer if it is too long for the slot.
 func sendSlot(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintptr {
-	ring := ringOf(peer, slots)
+	view := ringOf(peer, slots)
+	ring := mpsc.View(&view)
 	if p.Len+uint64(headBytes(p)) > hot.SlotBody {
 		return sendBounced(p, ep, peer, ring)
 	}
@@ -138,7 +139,7 @@ func putMessage(p *hot.Post, slot *hot.Slot, flags uint8) uintptr {
 }
 
 // publish makes a slot visible to the peer.
-func publish(p *hot.Post, peer *hot.Peer, ring mpsc.Ring, slot *hot.Slot, pos uint64) {
+func publish(p *hot.Post, peer *hot.Peer, ring *mpsc.Ring, slot *hot.Slot, pos uint64) {
 	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
 	p.Next = uintptr(ring.Slot(pos + ahead))
 }
@@ -148,7 +149,7 @@ func publish(p *hot.Post, peer *hot.Peer, ring mpsc.Ring, slot *hot.Slot, pos ui
 const ahead = 4
 
 // sendBounced sends a message through a bounce buffer.
-func sendBounced(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring) uintptr {
+func sendBounced(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintptr {
 	exclusive := peer.Exclusive != 0
 	if !outbound.Room(ring, exclusive) {
 		countPost(p, ep, stats.ThreadNoRing, 1)

@@ -42,12 +42,12 @@ func postAtomic(p *hot.Post) uintptr {
 	if peer == nil || !keysOf(peer).Allowed(p.Key, p.Header, size, rightsOf(p.Atomic, reads)) {
 		return hot.PostGo
 	}
-	ring := ringOf(peer, slots)
+	view := ringOf(peer, slots)
 	code := uintptr(0)
 	if plain {
-		code = atomicPlain(p, ep, peer, ring)
+		code = atomicPlain(p, ep, peer, mpsc.View(&view))
 	} else {
-		code = atomicFetch(p, ep, peer, ring, reads)
+		code = atomicFetch(p, ep, peer, mpsc.View(&view), reads)
 	}
 	if code == hot.PostDone {
 		countPost(p, ep, stats.ThreadAtomic, 1)
@@ -68,9 +68,9 @@ func rightsOf(kind uint8, reads bool) uint32 {
 }
 
 // atomicPlain posts an operation without an answer.
-func atomicPlain(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring) uintptr {
-	e, ok := room(p, ep)
-	if !ok {
+func atomicPlain(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintptr {
+	var e place
+	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
@@ -80,7 +80,7 @@ func atomicPlain(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring) uintpt
 	}
 	putAtomic(p, slot, 0, p.Len, 0)
 	publishPut(p, peer, ring, slot, pos)
-	complete(p, e, ep.WriteCntr, fi.Write|fi.Atomic, p.Len)
+	e.complete(p, ep.WriteCntr, fi.Write|fi.Atomic, p.Len)
 	return hot.PostDone
 }
 
@@ -101,7 +101,7 @@ func putAtomic(p *hot.Post, slot *hot.Slot, request, operand, compare uint64) {
 }
 
 // atomicFetch posts an operation that is answered with what was there before.
-func atomicFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring, reads bool) uintptr {
+func atomicFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, reads bool) uintptr {
 	stripe := takeStripe(p, ep)
 	if stripe == nil {
 		return hot.PostAgain
@@ -134,7 +134,7 @@ func takeFetch(ep *hot.EP, stripe *hot.Stripe) (*hot.Fetch, uint64) {
 }
 
 // sendFetch sends the operation of an entry.
-func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring, f *hot.Fetch, id uint64, reads bool) uintptr {
+func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.Fetch, id uint64, reads bool) uintptr {
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
 		countPost(p, ep, stats.ThreadNoRing, 1)

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
 )
 
 // Reads and writes that the posting thread copies from or to the peer's memory: one piece on either side, of at most
@@ -38,11 +39,11 @@ func postCopy(p *hot.Post) uintptr {
 	if peer == nil || atomic.LoadUint32(&peer.PID) == 0 || overtakes(peer, slots) {
 		return hot.PostGo
 	}
-	e, ok := room(p, ep)
-	if !ok {
+	var e place
+	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
-	if lends(p, ep, e) || !counts(p, ep) {
+	if lends(p, ep, &e) || !counts(p, ep) {
 		return hot.PostGo
 	}
 	rights := uint32(hot.KeyWrite)
@@ -58,8 +59,9 @@ func postCopy(p *hot.Post) uintptr {
 
 // overtakes tells whether a copy now would be before a message that was posted earlier.
 func overtakes(peer *hot.Peer, slots uintptr) bool {
+	view := ringOf(peer, slots)
 	posted := atomic.LoadUint64(&peer.Put)
-	return posted != 0 && !ringOf(peer, slots).Released(posted-1)
+	return posted != 0 && !mpsc.View(&view).Released(posted-1)
 }
 
 // claim claims the region of a copy and finds the address in the peer's process.
@@ -84,7 +86,7 @@ func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
 
 // lends tells whether to ask the runtime first, which may lend the copy to its target (provider/rma_lend.go): if the
 // application posts ahead of what it reads, and the runtime does not rest from being asked.
-func lends(p *hot.Post, ep *hot.EP, e place) bool {
+func lends(p *hot.Post, ep *hot.EP, e *place) bool {
 	if ep.LendMin == 0 || p.Len < uint64(ep.LendMin) || e.at == 0 || unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.LendAhead {
 		return false
 	}
@@ -132,6 +134,8 @@ func copied(p *hot.Post, ep *hot.EP) uintptr {
 	}
 	countPost(p, ep, what, 1)
 	countPost(p, ep, bytes, p.Len)
-	complete(p, find(p, ep), counter, flags, p.Len)
+	var e place
+	e.find(p, ep)
+	e.complete(p, counter, flags, p.Len)
 	return hot.PostDone
 }

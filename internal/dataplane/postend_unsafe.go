@@ -6,44 +6,47 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
 )
 
 // place is where the completion of an operation goes that completes when it is posted.
 type place struct {
 	at   uintptr // of the hot.CQ, 0: nowhere. A pointer would need a write barrier.
-	ring uint32  // of its rings
+	ring hot.Ring
+}
+
+// find finds that place. A thread writes to the ring of the stripe that it prefers.
+func (e *place) find(p *hot.Post, ep *hot.EP) {
+	e.at = 0
+	if p.Kind&hot.PostInject != 0 || ep.TxCQ == 0 || ep.Flags&hot.EPTxAlways == 0 && p.Flags&fi.Completion == 0 {
+		return
+	}
+	e.at = ep.TxCQ
+	q := e.queue()
+	e.ring = queueRing(q, stripeRing(q, p.Thread&ep.StripeMask))
 }
 
 // queue is the queue, nil if there is none.
-func (e place) queue() *hot.CQ { return (*hot.CQ)(pointer(e.at)) }
+func (e *place) queue() *hot.CQ { return (*hot.CQ)(pointer(e.at)) }
 
-// find returns that place. A thread writes to the ring of the stripe that it prefers.
-func find(p *hot.Post, ep *hot.EP) place {
-	if p.Kind&hot.PostInject != 0 || ep.TxCQ == 0 || ep.Flags&hot.EPTxAlways == 0 && p.Flags&fi.Completion == 0 {
-		return place{}
-	}
-	return place{at: ep.TxCQ, ring: stripeRing((*hot.CQ)(pointer(ep.TxCQ)), p.Thread&ep.StripeMask)}
-}
-
-// room returns that place, and tells whether there is room.
-func room(p *hot.Post, ep *hot.EP) (e place, ok bool) {
-	e = find(p, ep)
-	if e.at == 0 || queueRing(e.queue(), e.ring).HasRoom() {
-		return e, true
+// room finds that place, and tells whether there is room.
+func (e *place) room(p *hot.Post, ep *hot.EP) bool {
+	e.find(p, ep)
+	if e.at == 0 || mpsc.View(&e.ring).HasRoom() {
+		return true
 	}
 	countPost(p, ep, stats.ThreadNoCQ, 1)
-	return e, false
+	return false
 }
 
 // complete completes an operation of n bytes there, and counts it on the counter at an address, 0: none.
-func complete(p *hot.Post, e place, counter uintptr, flags, n uint64) {
+func (e *place) complete(p *hot.Post, counter uintptr, flags, n uint64) {
 	if q := e.queue(); q != nil {
-		ring := queueRing(q, e.ring)
+		ring := mpsc.View(&e.ring)
 		slot, pos, ok := ring.Claim(0, q.Flags&hot.CQExclusive != 0)
 		if ok {
 			s := (*hot.CQE)(slot)
-			s.Context, s.Flags, s.Src = p.Context, flags, uint64(fi.AddrNotAvail)
-			*(*[4]uint64)(unsafe.Pointer(&s.Len)) = [4]uint64{} // to Tag, in two stores
+			s.Context, s.Flags, s.Len, s.Buf, s.Data, s.Tag, s.Src = p.Context, flags, 0, 0, 0, 0, uint64(fi.AddrNotAvail)
 			ring.Publish(unsafe.Pointer(s), 0, pos)
 			if wakeNeeded(q) {
 				p.Todo |= hot.TodoWakeCQ

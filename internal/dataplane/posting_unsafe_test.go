@@ -102,7 +102,8 @@ func at(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) 
 // completed takes a transmit's completion off the queue of a ring.
 func (l *loop) completed() (hot.CQE, bool) {
 	for n := range l.tx.NRings {
-		ring := queueRing(l.tx, n)
+		view := queueRing(l.tx, n)
+		ring := mpsc.View(&view)
 		head := (*uint64)(pointer(l.tx.Rings + uintptr(n)*uintptr(l.tx.RingStride)))
 		if ring.Ready(*head) {
 			e := *(*hot.CQE)(ring.Slot(*head))

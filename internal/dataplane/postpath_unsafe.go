@@ -22,17 +22,17 @@ func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 		atomic.LoadUint32(&ep.PortActive) == 0 {
 		return hot.PostGo
 	}
-	e, ok := room(p, ep)
-	if !ok {
+	var e place
+	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
-	p.Path, p.Hold, p.Step = at, mayHold(p, ep, e), stepSent
+	p.Path, p.Hold, p.Step = at, mayHold(p, ep, &e), stepSent
 	return hot.PostPath
 }
 
 // mayHold tells whether a message to another host may be held until the next read of the queue that it completes on: who
 // waits for its completion sends it so.
-func mayHold(p *hot.Post, ep *hot.EP, e place) uint32 {
+func mayHold(p *hot.Post, ep *hot.EP, e *place) uint32 {
 	q := e.queue()
 	if q == nil || ep.TxCntr != 0 || q.Flags&hot.CQExclusive == 0 || context(ep).Flags&hot.RxExclusive == 0 {
 		return hot.HoldNever
@@ -52,12 +52,13 @@ func sentPath(p *hot.Post, ep *hot.EP) uintptr {
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
-	e := find(p, ep)
+	var e place
+	e.find(p, ep)
 	if p.Sent == hot.PathHeld {
 		order.Store32(&e.queue().Held, 1)
 	}
 	countPost(p, ep, stats.ThreadInline, 1)
 	countPost(p, ep, stats.ThreadInlineBytes, p.Len)
-	complete(p, e, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
+	e.complete(p, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
 	return hot.PostDone
 }

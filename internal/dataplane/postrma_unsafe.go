@@ -59,15 +59,16 @@ func write(p *hot.Post) uintptr {
 	if peer == nil || !keysOf(peer).Allowed(p.Key, p.Header, p.Len, hot.KeyWrite) {
 		return hot.PostGo
 	}
-	e, ok := room(p, ep)
-	if !ok {
+	var e place
+	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
-	code := writeSlot(p, ep, peer, ringOf(peer, slots), head, inSlot)
+	view := ringOf(peer, slots)
+	code := writeSlot(p, ep, peer, mpsc.View(&view), head, inSlot)
 	if code != hot.PostDone {
 		return code
 	}
-	complete(p, e, ep.WriteCntr, fi.Write|fi.RMA, p.Len)
+	e.complete(p, ep.WriteCntr, fi.Write|fi.RMA, p.Len)
 	countPost(p, ep, stats.ThreadWrite, 1)
 	countPost(p, ep, stats.ThreadWriteBytes, p.Len)
 	wakePeer(p, peer)
@@ -94,7 +95,7 @@ func putWrite(p *hot.Post, slot *hot.Slot, flags uint8, head int) uintptr {
 }
 
 // writeSlot writes the message into the ring.
-func writeSlot(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring, head int, inSlot bool) uintptr {
+func writeSlot(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, head int, inSlot bool) uintptr {
 	exclusive := peer.Exclusive != 0
 	if !inSlot {
 		return writeBounced(p, ep, peer, ring, head)
@@ -110,13 +111,13 @@ func writeSlot(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring, head int
 }
 
 // publishPut publishes a slot of a one-sided operation: a copy to or from the peer's memory waits for it.
-func publishPut(p *hot.Post, peer *hot.Peer, ring mpsc.Ring, slot *hot.Slot, pos uint64) {
+func publishPut(p *hot.Post, peer *hot.Peer, ring *mpsc.Ring, slot *hot.Slot, pos uint64) {
 	publish(p, peer, ring, slot, pos)
 	order.Store64(&peer.Put, pos+1)
 }
 
 // writeBounced sends a write through a bounce buffer.
-func writeBounced(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring mpsc.Ring, head int) uintptr {
+func writeBounced(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, head int) uintptr {
 	exclusive := peer.Exclusive != 0
 	if !outbound.Room(ring, exclusive) {
 		countPost(p, ep, stats.ThreadNoRing, 1)

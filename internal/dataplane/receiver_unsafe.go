@@ -81,8 +81,8 @@ func (r *Receiver) identity(addr, flags uint64) (id uint32, ok bool) {
 	return id, id != 0
 }
 
-// pointer turns an address into a pointer, 0 into nil. The detour through memory, which the compiler leaves out, tells
-// vet that this is no arithmetic on a Go pointer.
+// pointer turns an address into a pointer. The detour through memory tells vet that this is no arithmetic on a Go
+// pointer.
 func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // endpoint, context and the like view what an address names.

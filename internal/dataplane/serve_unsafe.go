@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
 
@@ -185,7 +186,8 @@ func serveFetch(d *hot.Delivery, ep *hot.EP, addr uint64, head *hot.AtomicHead, 
 	if slots == 0 || atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&hot.RxGone != 0 {
 		return false
 	}
-	ring, exclusive := ringOf(peer, slots), peer.Exclusive != 0
+	view := ringOf(peer, slots)
+	ring, exclusive := mpsc.View(&view), peer.Exclusive != 0
 	op, datatype := fi.Op(head.Op), fi.Datatype(head.Datatype)
 	var before, pos uint64
 	var slot *hot.Slot

@@ -11,19 +11,19 @@ import (
 
 // FreeWord is where the only sender of an inbound ring keeps the position up to which slots are free; he reads and
 // writes it, relaxed. The owner stores 0 when the ring is about to get another sender.
-func FreeWord(r mpsc.Ring) *uint64 {
+func FreeWord(r *mpsc.Ring) *uint64 {
 	return &(*hot.Lane)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.Lane{}.Tail)))).Free
 }
 
 // Room tells whether [Claim] has a chance now. For the only sender of a ring true is a promise.
-func Room(r mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) || r.HasRoom() }
+func Room(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) || r.HasRoom() }
 
 // Sure tells whether the next [Claim] will succeed. Only the only sender of a ring can be.
-func Sure(r mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) }
+func Sure(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) }
 
 // Claim takes the next free slot for owner; ok is false when the ring is full. exclusive says that nobody else sends to
 // it. The caller writes the slot behind its sequence word and publishes it.
-func Claim(r mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint64, ok bool) {
+func Claim(r *mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint64, ok bool) {
 	if exclusive && ahead(r) {
 		pos = r.Tail()
 		return (*hot.Slot)(r.Take(owner, pos)), pos, true
@@ -34,7 +34,7 @@ func Claim(r mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint6
 
 // ahead tells whether the next slot is surely free: of a ring that has one sender, and that is not nearly full. A peer
 // that overwrites the words loses what is sent to it.
-func ahead(r mpsc.Ring) bool {
+func ahead(r *mpsc.Ring) bool {
 	word, pos, quarter := FreeWord(r), r.Tail(), r.Slots()/4
 	if atomic.LoadUint64(word)-pos-1 <= quarter {
 		return true

@@ -38,7 +38,7 @@ func TestOnlySender(t *testing.T) {
 			var slot *hot.Slot
 			var pos uint64
 			for ok := false; !ok; {
-				if slot, pos, ok = Claim(ring, 9, true); !ok {
+				if slot, pos, ok = Claim(&ring, 9, true); !ok {
 					runtime.Gosched()
 				}
 			}
@@ -64,14 +64,14 @@ func TestFull(t *testing.T) {
 	for _, exclusive := range []bool{true, false} {
 		ring := newRing(t)
 		for n := range uint64(1 << log2) {
-			if !Room(ring, exclusive) {
+			if !Room(&ring, exclusive) {
 				t.Fatalf("exclusive %v: no room for message %d", exclusive, n)
 			}
-			if _, pos, ok := Claim(ring, 1, exclusive); !ok || pos != n {
+			if _, pos, ok := Claim(&ring, 1, exclusive); !ok || pos != n {
 				t.Fatalf("exclusive %v: claim %d: position %d, %v", exclusive, n, pos, ok)
 			}
 		}
-		if _, _, ok := Claim(ring, 1, exclusive); ok || Room(ring, exclusive) || Sure(ring, exclusive) {
+		if _, _, ok := Claim(&ring, 1, exclusive); ok || Room(&ring, exclusive) || Sure(&ring, exclusive) {
 			t.Errorf("exclusive %v: the ring is full", exclusive)
 		}
 		if tail := ring.Tail(); tail != 1<<log2 {
@@ -85,11 +85,11 @@ func TestSureIsAPromise(t *testing.T) {
 	ring := newRing(t)
 	released := uint64(0)
 	for n := range uint64(20 << log2) {
-		if Sure(ring, false) {
+		if Sure(&ring, false) {
 			t.Fatal("sure of a ring that is shared")
 		}
-		sure := Sure(ring, true)
-		_, pos, ok := Claim(ring, 1, true)
+		sure := Sure(&ring, true)
+		_, pos, ok := Claim(&ring, 1, true)
 		if sure && !ok {
 			t.Fatalf("message %d: sure, and refused", n)
 		}
