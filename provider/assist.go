@@ -65,7 +65,7 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 	}
 	op.share = false
 	words := messageWords(e.sourceWords(hw.Source(op.src)))
-	p, err := e.connect(e.linkBack(op.sender()))
+	p, err := e.connectBack(hw.Source(op.src), op.sender())
 	if err != nil || words == nil || s.never {
 		return true // alone
 	}
@@ -93,7 +93,10 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 // has finished.
 func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
 	words := messageWords(e.sourceWords(hw.Source(op.src)))
-	p, err := e.connect(e.linkBack(op.sender()))
+	p, err := e.connectBack(hw.Source(op.src), op.sender())
+	if err == fi.EAGAIN {
+		return false // the sender is there, and no path leads to it for the moment
+	}
 	if words == nil || err != nil {
 		op.status = fi.ECONNRESET
 		return r.endAssist(e, op)
