@@ -86,11 +86,6 @@ static inline void weft_prefetch_write(const void *line)
 #endif
 }
 
-static inline bool weft_ep_fast(const struct weft_hot_ep *ep)
-{
-	return atomic_load_explicit(&ep->flags, memory_order_relaxed) & WEFT_EP_FAST;
-}
-
 /* Says that the thread waits for another, which may be on the same core. */
 static inline void weft_pause(void)
 {
@@ -99,16 +94,6 @@ static inline void weft_pause(void)
 #elif defined(__aarch64__)
 	__asm__ volatile("isb" ::: "memory");
 #endif
-}
-
-/* The line of an address in the endpoint's table of peers, UINT64_MAX if there
- * is none. The address may name a context of the peer in its high bits. */
-static inline uint64_t weft_peer_line(const struct weft_hot_ep *ep, uint64_t addr)
-{
-	uint32_t n = ep->flags >> WEFT_EP_CTX_SHIFT;
-	uint64_t line = addr << n | addr >> (-n & 63);
-
-	return line < ep->peer_limit ? line : UINT64_MAX;
 }
 
 /* The endpoint's inbound rings in use: the first so many. Senders write the number. */
@@ -130,26 +115,5 @@ uint64_t weft_cntr_read(struct fid_cntr *cntr);
 uint64_t weft_cntr_readerr(struct fid_cntr *cntr);
 WEFT_TRACED(weft_cq_read); WEFT_TRACED(weft_cq_readfrom);
 WEFT_TRACED(weft_cntr_read); WEFT_TRACED(weft_cntr_readerr);
-
-/* Counts, and returns whether triggers may have fired: then weftGoTriggered is to be called. */
-static inline bool weft_cntr_add(struct weft_hot_cntr *cntr, uint64_t n)
-{
-	uint32_t flags;
-
-	atomic_fetch_add_explicit(&cntr->value, n, memory_order_seq_cst);
-	flags = atomic_load_explicit(&cntr->flags, memory_order_seq_cst); /* T1 */
-	if (__builtin_expect(flags != 0, 0) &&
-	    (flags & WEFT_CNTR_TRIGGERS || atomic_load_explicit(&cntr->armed, memory_order_relaxed)))
-		weftGoWakeCntr(cntr->handle);
-	return flags & WEFT_CNTR_TRIGGERS;
-}
-
-/* weft_cntr_add of an operation with some bytes. */
-static inline bool weft_cntr_done(struct weft_hot_cntr *cntr, uint64_t bytes)
-{
-	uint32_t flags = atomic_load_explicit(&cntr->flags, memory_order_relaxed);
-
-	return weft_cntr_add(cntr, __builtin_expect(flags & WEFT_CNTR_BYTES, 0) ? bytes : 1);
-}
 
 #endif

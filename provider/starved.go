@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 )
 
 // Messages too long for a slot of the receiver's ring stand in bounce buffers
@@ -48,9 +49,6 @@ func (e *Endpoint) starve(p *path, lease int, total uint64, err error) bool {
 	}
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC_COARSE, &t) // always there
-	now := uint32(t.Sec*1000+t.Nsec/1e6) | 1
-	if s.Starved == 0 {
-		s.Starved = now
-	}
-	return now-s.Starved >= hot.StarvedMillis
+	starved, _ := dataplane.Starved(s, uint32(t.Sec*1000+t.Nsec/1e6)|1)
+	return starved
 }

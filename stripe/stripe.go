@@ -3,7 +3,7 @@
 // buffers (of the transport) and a request table.
 //
 // A thread leases a stripe for the time of one post: one compare-and-swap on
-// the stripe's own cache line, which the C path takes too (post.c). A stripe
+// the stripe's own cache line ([Take]), which package dataplane takes too. A stripe
 // that is taken means: try the next. So two threads never write into one
 // stripe's buffers, whatever their numbers are, and with as many stripes as
 // threads none waits. A lease is not a lock: nobody waits for one, a post that
@@ -36,6 +36,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // Set is the stripes of one endpoint, over memory that C shares. Its methods
@@ -66,8 +67,7 @@ func (s *Set) Acquire(hint int) (int, bool) {
 	n := len(s.stripes)
 	for k := range n {
 		i := (hint + k) % n
-		// Acquire: what the last holder wrote into the stripe is visible. ↔ Release
-		if atomic.CompareAndSwapUint32(&s.stripes[i].Lease, 0, 1) {
+		if Take(&s.stripes[i]) {
 			return i, true
 		}
 	}
@@ -77,6 +77,12 @@ func (s *Set) Acquire(hint int) (int, bool) {
 // Release ends the lease of stripe i.
 func (s *Set) Release(i int) {
 	if !s.exclusive {
-		atomic.StoreUint32(&s.stripes[i].Lease, 0)
+		Give(&s.stripes[i])
 	}
 }
+
+// Take leases a stripe if nobody has it. Acquire: what the last holder wrote into it is visible. ↔ [Give]
+func Take(s *hot.Stripe) bool { return atomic.CompareAndSwapUint32(&s.Lease, 0, 1) }
+
+// Give ends the lease. Release ↔ [Take]
+func Give(s *hot.Stripe) { order.Store32(&s.Lease, 0) }

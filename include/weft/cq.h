@@ -5,8 +5,6 @@
  * slot's sequence word says what it holds, so that a reader, which looks before
  * it owns the slots, looks at sequence words only. Ordering points beside ring.h's:
  *   H0 take   CAS on head: the slots below are this reader's (L0 made them visible)
- *   W0 wake   full fence between publish and the look at armed; the sleeper has
- *             one between arming and its last look at the rings
  */
 #ifndef WEFT_CQ_H
 #define WEFT_CQ_H
@@ -67,14 +65,6 @@ static inline bool weft_cq_push(struct weft_hot_cq *cq, uint32_t ring, const str
 	return ok;
 }
 
-/* weft_cq_stripe_ring is the ring that a transmit stripe writes to. */
-static inline uint32_t weft_cq_stripe_ring(const struct weft_hot_cq *cq, uint32_t stripe)
-{
-	uint32_t rings = cq->nrings - 1; /* of stripes: 0 or a power of two */
-
-	return rings ? 1 + (stripe & (rings - 1)) : 0;
-}
-
 /* weft_cq_empty tells whether ring 0 has nothing to read and nothing waits for room there. */
 static inline bool weft_cq_empty(const struct weft_hot_cq *cq)
 {
@@ -102,35 +92,6 @@ static inline bool weft_cq_still(const struct weft_hot_cq *cq)
 			return false;
 	}
 	return true;
-}
-
-/* weft_cq_room looks whether a claim in a ring would succeed now. */
-static inline bool weft_cq_room(const struct weft_hot_cq *cq, uint32_t ring)
-{
-	struct weft_ring slots = weft_cq_slots(cq, weft_cq_ring_at(cq, ring));
-	uint64_t pos = atomic_load_explicit(slots.tail, memory_order_relaxed);
-	uint64_t word = atomic_load_explicit(weft_ring_slot(&slots, pos), memory_order_relaxed);
-
-	return (int64_t)(word - weft_seq(pos >> slots.log2_slots, 0, WEFT_SLOT_FREE)) >=
-	       0;
-}
-
-/* weft_cq_unread is about how many completions of a ring nobody has read. */
-static inline uint64_t weft_cq_unread(const struct weft_hot_cq *cq, uint32_t ring)
-{
-	struct weft_cq_ring *r = weft_cq_ring_at(cq, ring);
-
-	return atomic_load_explicit(&r->tail, memory_order_relaxed) -
-	       atomic_load_explicit(&r->head, memory_order_relaxed);
-}
-
-/* weft_cq_wake_needed tells, after a publish, whether a reader sleeps. (W0) */
-static inline bool weft_cq_wake_needed(struct weft_hot_cq *cq)
-{
-	if (!(cq->flags & WEFT_CQ_WAITABLE))
-		return false;
-	atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load_explicit(&cq->armed, memory_order_relaxed);
 }
 
 /* Takes up to count completions off one ring, as many as are ready in one step.

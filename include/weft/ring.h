@@ -113,15 +113,6 @@ static inline bool weft_ring_ready(const struct weft_ring *r, uint64_t position)
 	       word >> WEFT_SEQ_LAP_SHIFT == (position >> r->log2_slots & lap_mask);
 }
 
-/* weft_ring_released tells a producer whether the consumer is done with the message at position. */
-static inline bool weft_ring_released(const struct weft_ring *r, uint64_t position)
-{
-	uint64_t word = atomic_load_explicit(weft_ring_slot(r, position), memory_order_acquire);
-	uint64_t free = weft_seq(position >> r->log2_slots, 0, WEFT_SLOT_FREE);
-
-	return (int64_t)(word - free) >> WEFT_SEQ_LAP_SHIFT > 0;
-}
-
 /* weft_ring_release gives the slot at position back to the producers. (R0) */
 static inline void weft_ring_release(const struct weft_ring *r, uint64_t position)
 {

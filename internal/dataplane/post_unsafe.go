@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
+	"github.com/weft-fabric/weft/stripe"
 )
 
 // messageFlags are the flags of a message that the data plane posts.
@@ -51,9 +52,16 @@ func send(p *hot.Post) uintptr {
 	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
-	if code := sendSlot(p, ep, peer, slots); code != hot.PostDone {
+	id := messageID(p)
+	if code := transmit(p, ep, peer, slots, id); code != hot.PostDone {
 		return code
 	}
+	messages, bytes := uintptr(stats.ThreadInline), uintptr(stats.ThreadInlineBytes)
+	if !inSlot(p, id) {
+		messages, bytes = stats.ThreadBounce, stats.ThreadBounceBytes
+	}
+	countPost(p, ep, messages, 1)
+	countPost(p, ep, bytes, p.Len)
 	e.complete(p, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
 	wakePeer(p, peer)
 	return hot.PostDone
@@ -91,28 +99,36 @@ func ringOf(peer *hot.Peer, slots uintptr) hot.Ring {
 	return hot.Ring{Slots: slots, Tail: peer.Tail, Log2Slots: uint32(peer.Log2Slots), SlotBytes: hot.SlotBytes}
 }
 
-// sendSlot writes a message into the peer's ring, through a bounce buffer if it is too long for the slot.
-func sendSlot(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintptr {
+// transmit writes an operation into the peer's ring as one active message, through a bounce buffer if it is too long for
+// the slot. id is messageID's or hot.AMWrite.
+func transmit(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) uintptr {
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
-	if p.Len+uint64(headBytes(p)) > hot.SlotBody {
-		return sendBounced(p, ep, peer, ring)
+	if !inSlot(p, id) {
+		return bounce(p, ep, peer, ring, id)
 	}
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
-	move(putMessage(p, slot, 0), p.Buf, uintptr(p.Len))
-	publish(p, peer, ring, slot, pos)
-	countPost(p, ep, stats.ThreadInline, 1)
-	countPost(p, ep, stats.ThreadInlineBytes, p.Len)
+	move(putHead(p, slot, id, 0), p.Buf, uintptr(p.Len))
+	publish(p, peer, ring, slot, pos, id)
 	return hot.PostDone
 }
 
-// headBytes is how many bytes stand before a message's payload.
-func headBytes(p *hot.Post) int {
-	if p.Kind&hot.PostData != 0 {
+// inSlot tells whether an operation fits a slot of the ring.
+func inSlot(p *hot.Post, id uint8) bool { return p.Len <= uint64(hot.SlotBody-headBytes(p, id)) }
+
+// headBytes is how many bytes stand before the payload.
+func headBytes(p *hot.Post, id uint8) int {
+	data := p.Kind&hot.PostData != 0
+	switch {
+	case id == hot.AMWrite && data:
+		return hot.WriteHeadDataBytes
+	case id == hot.AMWrite:
+		return hot.WriteHeadBytes
+	case data:
 		return 8
 	}
 	return 0
@@ -127,20 +143,32 @@ func messageID(p *hot.Post) uint8 {
 	return id + uint8(p.Kind&hot.PostData/hot.PostData)
 }
 
-// putMessage writes all but the payload into a slot, and returns the address of what follows the head.
-func putMessage(p *hot.Post, slot *hot.Slot, flags uint8) uintptr {
-	head := headBytes(p)
-	outbound.Put(slot, messageID(p), flags, head, int(p.Len), p.Header)
-	body := uintptr(unsafe.Pointer(&slot.Body))
-	if head != 0 {
-		*(*uint64)(pointer(body)) = p.Data
+// putHead writes all but the payload into a slot, and returns the address of what follows the head.
+func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
+	head := headBytes(p, id)
+	outbound.Put(slot, id, flags, head, int(p.Len), p.Header)
+	words := (*[5]uint64)(unsafe.Pointer(&slot.Body))
+	data := p.Kind&hot.PostData != 0
+	switch {
+	case id == hot.AMWrite && data:
+		words[0], words[1], words[2], words[3], words[4] = p.Key, 0, hot.WriteLast|hot.WriteData, p.Data, p.Len
+	case id == hot.AMWrite:
+		words[0], words[1], words[2] = p.Key, 0, hot.WriteLast
+	case data:
+		words[0] = p.Data
 	}
-	return body + uintptr(head)
+	return bodyOf(slot) + uintptr(head)
 }
 
-// publish makes a slot visible to the peer.
-func publish(p *hot.Post, peer *hot.Peer, ring *mpsc.Ring, slot *hot.Slot, pos uint64) {
+// bodyOf is the address of a slot's body.
+func bodyOf(slot *hot.Slot) uintptr { return uintptr(unsafe.Pointer(&slot.Body)) }
+
+// publish makes a slot visible to the peer. A copy to or from the peer's memory waits for one-sided operations.
+func publish(p *hot.Post, peer *hot.Peer, ring *mpsc.Ring, slot *hot.Slot, pos uint64, id uint8) {
 	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
+	if id == hot.AMWrite || id == hot.AMAtomic {
+		order.Store64(&peer.Put, pos+1)
+	}
 	p.Next = uintptr(ring.Slot(pos + ahead))
 }
 
@@ -148,8 +176,8 @@ func publish(p *hot.Post, peer *hot.Peer, ring *mpsc.Ring, slot *hot.Slot, pos u
 // them back before they are used.
 const ahead = 4
 
-// sendBounced sends a message through a bounce buffer.
-func sendBounced(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintptr {
+// bounce sends an operation through a bounce buffer.
+func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) uintptr {
 	exclusive := peer.Exclusive != 0
 	if !outbound.Room(ring, exclusive) {
 		countPost(p, ep, stats.ThreadNoRing, 1)
@@ -161,25 +189,18 @@ func sendBounced(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintp
 	}
 	b, index := outbound.FreeBounce(stripe)
 	if b == nil {
-		starved, timed := Starved(stripe, p.Now)
+		code := noBounce(p, ep, stripe, id)
 		giveStripe(ep, stripe)
-		switch {
-		case !timed:
-			return hot.PostTime
-		case starved:
-			return hot.PostGo // which announces it
-		}
-		countPost(p, ep, stats.ThreadNoBounce, 1)
-		return hot.PostAgain
+		return code
 	}
 	stripe.Starved = 0
 	move(outbound.Payload(b), p.Buf, uintptr(p.Len))
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, exclusive)
 	if ok {
 		outbound.Mark(b, peer.Owner, peer.Peer)
-		at := putMessage(p, slot, hot.SlotBounce)
+		at := putHead(p, slot, id, hot.SlotBounce)
 		*(*hot.BounceRef)(pointer(at)) = hot.BounceRef{Index: index}
-		publish(p, peer, ring, slot, pos)
+		publish(p, peer, ring, slot, pos, id)
 		p.Next = outbound.NextBounce(stripe)
 	}
 	giveStripe(ep, stripe)
@@ -187,13 +208,28 @@ func sendBounced(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintp
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
-	countPost(p, ep, stats.ThreadBounce, 1)
-	countPost(p, ep, stats.ThreadBounceBytes, p.Len)
 	return hot.PostDone
 }
 
+// noBounce is what becomes of an operation for which a leased stripe has no free bounce buffer: the runtime posts a write
+// in another way, and announces a message after a time.
+func noBounce(p *hot.Post, ep *hot.EP, s *hot.Stripe, id uint8) uintptr {
+	if id == hot.AMWrite {
+		return hot.PostGo
+	}
+	starved, timed := Starved(s, p.Now)
+	switch {
+	case !timed:
+		return hot.PostTime
+	case starved:
+		return hot.PostGo
+	}
+	countPost(p, ep, stats.ThreadNoBounce, 1)
+	return hot.PostAgain
+}
+
 // Starved tells, when a leased stripe has no free bounce buffer at the time now, coarse milliseconds, whether it has had
-// none for hot.StarvedMillis. timed is false if now is 0, which is no time.
+// none for hot.StarvedMillis. timed is false if now is 0, which is no time: nothing has happened then.
 func Starved(s *hot.Stripe, now uint32) (starved, timed bool) {
 	if now == 0 {
 		return false, false
@@ -212,7 +248,7 @@ func takeStripe(p *hot.Post, ep *hot.EP) *hot.Stripe {
 	}
 	for n := range ep.StripeMask + 1 {
 		s := stripeAt(ep, (preferred+n)&ep.StripeMask)
-		if atomic.CompareAndSwapUint32(&s.Lease, 0, 1) {
+		if stripe.Take(s) {
 			return s
 		}
 	}
@@ -222,7 +258,7 @@ func takeStripe(p *hot.Post, ep *hot.EP) *hot.Stripe {
 
 func giveStripe(ep *hot.EP, s *hot.Stripe) {
 	if ep.Flags&hot.EPExclusive == 0 {
-		order.Store32(&s.Lease, 0)
+		stripe.Give(s)
 	}
 }
 

@@ -79,7 +79,7 @@ func atomicPlain(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintp
 		return hot.PostAgain
 	}
 	putAtomic(p, slot, 0, p.Len, 0)
-	publishPut(p, peer, ring, slot, pos)
+	publish(p, peer, ring, slot, pos, hot.AMAtomic)
 	e.complete(p, ep.WriteCntr, fi.Write|fi.Atomic, p.Len)
 	return hot.PostDone
 }
@@ -154,7 +154,7 @@ func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.
 	}
 	order.Store32(&f.Busy, 1)
 	putAtomic(p, slot, id, operand, compare)
-	publishPut(p, peer, ring, slot, pos)
+	publish(p, peer, ring, slot, pos, hot.AMAtomic)
 	// Should the peer be lost now, either the runtime sees this entry when it has taken the ring out of the line, or
 	// this sees that it has.
 	order.Fence()

@@ -18,7 +18,7 @@ func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	}
 	at := atomic.LoadUintptr((*uintptr)(pointer(ep.Paths + uintptr(line)*8)))
 	path := (*hot.Path)(pointer(at))
-	if path == nil || p.Len+uint64(headBytes(p)) > uint64(path.Max) || p.Flags&fi.TransmitComplete != 0 ||
+	if path == nil || p.Len+uint64(headBytes(p, messageID(p))) > uint64(path.Max) || p.Flags&fi.TransmitComplete != 0 ||
 		atomic.LoadUint32(&ep.PortActive) == 0 {
 		return hot.PostGo
 	}
