@@ -2,8 +2,6 @@ package cxi
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw"
 )
@@ -25,15 +23,6 @@ func (m *mark) passed() bool { return m.e.w.head >= m.pos && m.e.ops.ended(m.e.q
 type flush struct {
 	marks []mark
 	only  *Endpoint // nil: of all
-	c     *hw.Completion
-}
-
-// flushList are the flushes under way.
-type flushList struct {
-	// count is the length of list. Stored under mu, read by every Progress.
-	count atomic.Int64
-	mu    sync.Mutex // flushes only
-	list  []flush
 }
 
 // Flush ends when what was posted to the peer before has ended. The NIC of the peer answers when its memory has what was
@@ -42,20 +31,20 @@ func (e *Endpoint) Flush(_ hw.FlushScope, c *hw.Completion) (hw.Status, error) {
 	if err := e.Err(); err != nil {
 		return hw.Done, e.gone()
 	}
-	f := flush{only: e, c: c}
+	f := &flush{only: e}
 	f.add(e)
-	return e.i.awaits(f)
+	return e.i.awaits(f, c)
 }
 
 // Flush ends when what was posted to all peers before has ended.
 func (i *Iface) Flush(_ hw.FlushScope, c *hw.Completion) (hw.Status, error) {
-	f := flush{c: c}
+	f := &flush{}
 	for _, e := range *i.peers.Load() {
 		if e != nil && e.failure.Load() == nil {
 			f.add(e)
 		}
 	}
-	return i.awaits(f)
+	return i.awaits(f, c)
 }
 
 // add has the flush wait for a peer, if there is anything to wait for.
@@ -67,20 +56,17 @@ func (f *flush) add(e *Endpoint) {
 	}
 }
 
-// awaits has Progress tell of the flush when all marks are passed.
-func (i *Iface) awaits(f flush) (hw.Status, error) {
+// awaits has Progress tell c when all marks are passed.
+func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 	if len(f.marks) == 0 {
 		return hw.Done, nil
 	}
-	i.flushes.mu.Lock()
-	i.flushes.list = append(i.flushes.list, f)
-	i.flushes.count.Store(int64(len(i.flushes.list)))
-	i.flushes.mu.Unlock()
+	i.flushes.Add(f, c)
 	return hw.InProgress, nil
 }
 
-// passed tells whether all marks are.
-func (f *flush) passed() bool {
+// Passed tells whether all marks are.
+func (f *flush) Passed() bool {
 	for n := range f.marks {
 		q := f.marks[n].e.q
 		q.take()
@@ -93,48 +79,12 @@ func (f *flush) passed() bool {
 	return true
 }
 
-// tellFlushes tells the flushes that have ended and returns how many. Lease.
-func (i *Iface) tellFlushes() int {
-	l := &i.flushes
-	var done []flush
-	l.mu.Lock()
-	kept := l.list[:0]
-	for _, f := range l.list {
-		if f.passed() {
-			done = append(done, f)
-		} else {
-			kept = append(kept, f)
-		}
+// Err is nil, or why the peer has gone that the flush is for.
+func (f *flush) Err() error {
+	if f.only != nil && f.only.Err() != nil {
+		return f.only.gone()
 	}
-	clear(l.list[len(kept):])
-	l.list = kept
-	l.count.Store(int64(len(kept)))
-	l.mu.Unlock()
-	for _, f := range done {
-		if f.c == nil {
-			continue
-		}
-		var err error
-		if f.only != nil && f.only.Err() != nil {
-			err = f.only.gone()
-		}
-		f.c.Update(1, err)
-	}
-	return len(done)
-}
-
-// cancelFlushes ends all flushes when the interface closes.
-func (i *Iface) cancelFlushes(err error) {
-	i.flushes.mu.Lock()
-	list := i.flushes.list
-	i.flushes.list = nil
-	i.flushes.count.Store(0)
-	i.flushes.mu.Unlock()
-	for _, f := range list {
-		if f.c != nil {
-			f.c.Update(1, err)
-		}
-	}
+	return nil
 }
 
 // Fence makes what is posted later be performed after what was posted before: posts find no resource until that has

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/bounce"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/hw/flushes"
 )
 
 // Sizes of the peer table and of id spaces.
@@ -34,8 +36,7 @@ type Iface struct {
 	tx     []*txQueue
 	bounce pinned
 	stride int // bytes of a bounce buffer
-	pools  []bouncePool
-	gets   getPool
+	pools  bounce.Pools
 	bell   *bell
 
 	closed atomic.Bool // set by Close; read by everybody
@@ -54,7 +55,7 @@ type Iface struct {
 	// anyTodo is set under todoMu and read by every Progress.
 	anyTodo atomic.Bool
 
-	flushes flushList
+	flushes flushes.List
 
 	// tracer sees every message, nil: nobody does. Set before the first message.
 	tracer hw.Tracer
@@ -108,15 +109,10 @@ func (i *Iface) openAddress() (err error) {
 // openBounce maps the bounce buffers.
 func (i *Iface) openBounce() (err error) {
 	i.stride = (i.cfg.longest() + 63) &^ 63
-	if i.bounce, err = i.d.newPinned(i.stride*(i.cfg.BounceCount+i.getCount()), libcxi.MapRead|libcxi.MapWrite); err != nil {
+	if i.bounce, err = i.d.newPinned(i.stride*(i.cfg.BounceCount+bounce.ForGets(i.cfg.BounceCount)), libcxi.MapRead|libcxi.MapWrite); err != nil {
 		return err
 	}
-	i.pools = make([]bouncePool, i.cfg.Stripes)
-	for n := range i.pools {
-		lo, hi := n*i.cfg.BounceCount/i.cfg.Stripes, (n+1)*i.cfg.BounceCount/i.cfg.Stripes
-		i.pools[n] = bouncePool{first: int32(lo), busy: make([]atomic.Uint32, hi-lo)}
-	}
-	i.gets.open(int32(i.cfg.BounceCount), i.getCount())
+	i.pools.Open(i.cfg.BounceCount, i.cfg.Stripes)
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (e *Endpoint) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
 func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.RemoteKey, stripe int) error {
 	i := e.i
 	switch {
-	case n < 0 || stripe < 0 || stripe >= len(i.pools):
+	case n < 0 || stripe < 0 || stripe >= i.pools.Stripes():
 		return fmt.Errorf("cxi: put of %d bytes over stripe %d: %w", n, stripe, hw.ErrInvalid)
 	case n > i.cfg.BounceBytes:
 		return fmt.Errorf("cxi: put of %d bytes: %w", n, hw.ErrTooLong)
@@ -81,7 +81,7 @@ func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.Remote
 	if err != nil {
 		return err
 	}
-	buffer := i.pools[stripe].take()
+	buffer := i.pools.Take(stripe)
 	if buffer < 0 {
 		return hw.ErrNoResource
 	}
@@ -91,7 +91,7 @@ func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.Remote
 	}
 	t.Local = i.bounce.at(off, n)
 	if err := e.postBuffer(&t, false, buffer, nil, nil, n); err != nil {
-		i.freeBounce(buffer)
+		i.pools.Put(buffer)
 		return err
 	}
 	return nil
@@ -173,14 +173,14 @@ func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.Remo
 		unpack(nil)
 		return hw.Done, nil
 	}
-	buffer := i.gets.take()
+	buffer := i.pools.TakeForGet()
 	if buffer < 0 {
 		return hw.Done, hw.ErrNoResource
 	}
 	_, off := i.bounceBuffer(buffer)
 	t.Local = i.bounce.at(off, n)
 	if err := e.postBuffer(&t, true, buffer, unpack, c, n); err != nil {
-		i.gets.put(buffer)
+		i.pools.Put(buffer)
 		return hw.Done, err
 	}
 	return hw.InProgress, nil

@@ -365,8 +365,8 @@ func (i *Iface) Progress(max int) int {
 	if i.anyTodo.Load() {
 		i.upkeep()
 	}
-	if i.flushes.count.Load() != 0 {
-		n += i.tellFlushes()
+	if i.flushes.Any() {
+		n += i.flushes.Tell()
 	}
 	return n
 }

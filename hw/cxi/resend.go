@@ -166,7 +166,7 @@ func (e *Endpoint) retire(err error) {
 	w := &e.w
 	s := w.slot(w.head)
 	if s.bounce >= 0 {
-		e.i.freeBounce(s.bounce)
+		e.i.pools.Put(s.bounce)
 	}
 	if s.comp != nil {
 		e.q.tell(ended{comp: s.comp, err: err})

@@ -113,7 +113,7 @@ func (e *Endpoint) placeFor(places int) error {
 func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
 	i := e.i
 	switch {
-	case id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= len(i.pools):
+	case id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= i.pools.Stripes():
 		return fmt.Errorf("cxi: message id %d of %d bytes over stripe %d: %w", id, n, stripe, hw.ErrInvalid)
 	case len(head) > nic.MaxInline || n > i.cfg.BounceBytes || len(head)+n > int(e.addr.longest):
 		return fmt.Errorf("cxi: message of %d and %d bytes: %w", len(head), n, hw.ErrTooLong)
@@ -121,7 +121,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	if err := e.placeFor(1); err != nil {
 		return err
 	}
-	buffer := i.pools[stripe].take()
+	buffer := i.pools.Take(stripe)
 	if buffer < 0 {
 		return hw.ErrNoResource
 	}
@@ -131,7 +131,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		pack(b[at : at+n : at+n])
 	}
 	if err := e.postBounce(id, header, head, n, buffer, off); err != nil {
-		i.freeBounce(buffer)
+		i.pools.Put(buffer)
 		return err
 	}
 	return nil

@@ -184,7 +184,7 @@ func (q *txQueue) tellAll() int {
 				b, _ := q.i.bounceBuffer(t.bounce)
 				t.unpack(b[:t.n:t.n])
 			}
-			q.i.freeBounce(t.bounce)
+			q.i.pools.Put(t.bounce)
 		}
 		if t.comp != nil {
 			t.comp.Update(1, t.err)
@@ -274,7 +274,7 @@ func (q *txQueue) opEnded(n, code uint32) {
 		fallthrough
 	default:
 		if o.bounce >= 0 {
-			q.i.freeBounce(o.bounce)
+			q.i.pools.Put(o.bounce)
 		}
 	}
 	*o = op{}

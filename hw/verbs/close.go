@@ -27,7 +27,7 @@ func (i *Iface) Close() error {
 	i.svc.stop()
 	i.d.remove(i)
 	canceled := fmt.Errorf("verbs: interface closed: %w", hw.ErrCanceled)
-	i.cancelFlushes(canceled)
+	i.flushes.Cancel(canceled)
 	var errs []error
 	for _, e := range *i.peers.Load() {
 		if e != nil {

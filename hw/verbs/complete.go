@@ -74,7 +74,7 @@ func (e *Endpoint) finishOne(q *queue, pos, posted uint64, late time.Duration, e
 	}
 	en.kind, en.comp, en.unpack, en.result, en.loop = entryPlain, nil, nil, nil, nil
 	if bounce >= 0 {
-		e.i.freeBounce(bounce)
+		e.i.pools.Put(bounce)
 	}
 	if pos < posted {
 		q.cq.Used.Add(-1)

@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw"
@@ -21,15 +20,6 @@ type mark struct {
 type flush struct {
 	marks []mark
 	only  *Endpoint // of this endpoint, nil: of all
-	c     *hw.Completion
-}
-
-// flushList are the flushes under way.
-type flushList struct {
-	// count is the length of list. Stored under mu, read by every Progress.
-	count atomic.Int64
-	mu    sync.Mutex // flushes only
-	list  []flush
 }
 
 // Flush ends when what was posted to the peer before has ended.
@@ -41,7 +31,7 @@ func (e *Endpoint) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, erro
 	if err != nil {
 		return hw.Done, err
 	}
-	return e.i.awaits(flush{marks, e, c})
+	return e.i.awaits(&flush{marks, e}, c)
 }
 
 // Flush ends when what was posted to all peers before has ended.
@@ -56,7 +46,7 @@ func (i *Iface) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) 
 			return hw.Done, err
 		}
 	}
-	return i.awaits(flush{marks, nil, c})
+	return i.awaits(&flush{marks, nil}, c)
 }
 
 // marks appends the positions up to which the peer's queues must have ended.
@@ -95,50 +85,17 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 func (e *Endpoint) settled(q *queue) bool { return e.mem.flushed.Load() == q.end() }
 
 // awaits has Progress tell c when all marks are passed.
-func (i *Iface) awaits(f flush) (hw.Status, error) {
+func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 	if len(f.marks) == 0 {
 		return hw.Done, nil
 	}
-	i.flushes.mu.Lock()
-	i.flushes.list = append(i.flushes.list, f)
-	i.flushes.count.Store(int64(len(i.flushes.list)))
-	i.flushes.mu.Unlock()
+	i.flushes.Add(f, c)
 	i.wantTold()
 	return hw.InProgress, nil
 }
 
-// tellFlushes tells the flushes that have ended and returns how many. Lease.
-func (i *Iface) tellFlushes() int {
-	l := &i.flushes
-	var done []flush
-	l.mu.Lock()
-	kept := l.list[:0]
-	for _, f := range l.list {
-		if f.passed() {
-			done = append(done, f)
-		} else {
-			kept = append(kept, f)
-		}
-	}
-	clear(l.list[len(kept):])
-	l.list = kept
-	l.count.Store(int64(len(kept)))
-	l.mu.Unlock()
-	for _, f := range done {
-		if f.c == nil {
-			continue
-		}
-		var err error
-		if f.only != nil && f.only.Err() != nil {
-			err = f.only.gone()
-		}
-		f.c.Update(1, err)
-	}
-	return len(done)
-}
-
-// passed tells whether all marks have ended.
-func (f *flush) passed() bool {
+// Passed tells whether all marks have ended.
+func (f *flush) Passed() bool {
 	for _, m := range f.marks {
 		if m.q == nil && m.e.slow.Load() != 0 || m.q != nil && m.q.Head.Load() < m.end {
 			return false
@@ -147,18 +104,12 @@ func (f *flush) passed() bool {
 	return true
 }
 
-// cancelFlushes ends all flushes when the interface closes.
-func (i *Iface) cancelFlushes(err error) {
-	i.flushes.mu.Lock()
-	list := i.flushes.list
-	i.flushes.list = nil
-	i.flushes.count.Store(0)
-	i.flushes.mu.Unlock()
-	for _, f := range list {
-		if f.c != nil {
-			f.c.Update(1, err)
-		}
+// Err is nil, or why the peer has gone that the flush is for.
+func (f *flush) Err() error {
+	if f.only != nil && f.only.Err() != nil {
+		return f.only.gone()
 	}
+	return nil
 }
 
 // Fence makes operations posted later be performed after those posted before.

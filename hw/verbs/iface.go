@@ -11,6 +11,8 @@ import (
 
 	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/bounce"
+	"github.com/weft-fabric/weft/hw/flushes"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/internal/mem"
 )
@@ -44,7 +46,7 @@ type Iface struct {
 	sendCQs []*sendCQ
 	sendMem mem.Array[ibv.SendCQ]
 	blocks  *blockPool
-	bounce  []bouncePool
+	pools   bounce.Pools
 	rings   ringPool
 	bell    *bell
 	svc     *service
@@ -71,8 +73,7 @@ type Iface struct {
 	// anyTodo is set under todoMu and read by every Progress.
 	anyTodo atomic.Bool
 
-	gets    getPool
-	flushes flushList
+	flushes flushes.List
 
 	// tracer sees every message, nil: nobody does. Set before the first message.
 	tracer hw.Tracer
@@ -109,7 +110,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 // openMemory maps and registers the buffers.
 func (i *Iface) openMemory() error {
 	i.stride = (headerBytes + maxShort + i.cfg.BounceBytes + 63) &^ 63
-	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount + i.getCount())
+	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount + bounce.ForGets(i.cfg.BounceCount))
 	var err error
 	if i.memory, err = mapPinned(n); err != nil {
 		return fmt.Errorf("verbs: buffers: %w: %w", err, hw.ErrNoResource)
@@ -119,7 +120,6 @@ func (i *Iface) openMemory() error {
 		i.mr = nil
 		return registered(err, uint64(len(i.memory)))
 	}
-	i.gets.open(int32(i.cfg.BounceCount), i.getCount())
 	// A word that peers read to know that what they wrote before has arrived.
 	s, err := i.d.Alloc(hw.Region{Len: 64, Access: hw.RemoteRead})
 	if err != nil {
@@ -130,11 +130,7 @@ func (i *Iface) openMemory() error {
 		return fmt.Errorf("verbs: rings: %w: %w", err, hw.ErrNoResource)
 	}
 	i.blocks = &blockPool{pd: i.d.pd, depth: i.cfg.depth()}
-	i.bounce = make([]bouncePool, i.cfg.Stripes)
-	for n := range i.bounce {
-		lo, hi := n*i.cfg.BounceCount/i.cfg.Stripes, (n+1)*i.cfg.BounceCount/i.cfg.Stripes
-		i.bounce[n] = bouncePool{first: int32(lo), busy: make([]atomic.Uint32, hi-lo)}
-	}
+	i.pools.Open(i.cfg.BounceCount, i.cfg.Stripes)
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (e *Endpoint) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
 // PutBcopy writes n bytes that pack writes into a bounce buffer.
 func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.RemoteKey, stripe int) error {
 	switch {
-	case n < 0 || stripe < 0 || stripe >= len(e.i.bounce):
+	case n < 0 || stripe < 0 || stripe >= e.i.pools.Stripes():
 		return fmt.Errorf("verbs: put of %d bytes over stripe %d: %w", n, stripe, hw.ErrInvalid)
 	case n > e.i.cfg.BounceBytes:
 		return fmt.Errorf("verbs: put of %d bytes: %w", n, hw.ErrTooLong)
@@ -74,14 +74,13 @@ func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.Remote
 	if err != nil {
 		return err
 	}
-	pool := &e.i.bounce[stripe]
-	buffer := pool.take()
+	buffer := e.i.pools.Take(stripe)
 	if buffer < 0 {
 		return e.full()
 	}
 	op, _, pos, err := e.place(&t, ibv.OpWrite)
 	if err != nil {
-		pool.put(buffer)
+		e.i.pools.Put(buffer)
 		return err
 	}
 	b, at := e.i.bounceBuffer(buffer)
@@ -179,13 +178,13 @@ func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.Remo
 		unpack(nil)
 		return hw.Done, nil
 	}
-	buffer := e.i.gets.take()
+	buffer := e.i.pools.TakeForGet()
 	if buffer < 0 {
 		return hw.Done, e.full()
 	}
 	op, en, pos, err := e.place(&t, ibv.OpRead)
 	if err != nil {
-		e.i.gets.put(buffer)
+		e.i.pools.Put(buffer)
 		return hw.Done, err
 	}
 	_, at := e.i.bounceBuffer(buffer)

@@ -107,7 +107,7 @@ func (i *Iface) wantTold() {
 
 // called tells whether Progress has more to do than to poll.
 func (i *Iface) called() bool {
-	return i.nudge.Load() || i.anyTodo.Load() || i.flushes.count.Load() != 0 || i.rx.returned.Load() != 0
+	return i.nudge.Load() || i.anyTodo.Load() || i.flushes.Any() || i.rx.returned.Load() != 0
 }
 
 // Progress delivers up to max arrived messages and completes operations.
@@ -141,8 +141,8 @@ func (i *Iface) Progress(max int) int {
 		r.fresh = n > 0
 		i.upkeep()
 	}
-	if i.flushes.count.Load() != 0 {
-		n += i.tellFlushes()
+	if i.flushes.Any() {
+		n += i.flushes.Tell()
 	}
 	if i.called() {
 		i.call()

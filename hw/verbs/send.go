@@ -81,7 +81,7 @@ func (e *Endpoint) full() error {
 // AMBcopy sends one active message whose payload pack writes into a bounce buffer.
 func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
 	switch {
-	case id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= len(e.i.bounce):
+	case id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= e.i.pools.Stripes():
 		return fmt.Errorf("verbs: message id %d of %d bytes over stripe %d: %w", id, n, stripe, hw.ErrInvalid)
 	case len(head) > maxShort || n > e.i.cfg.BounceBytes:
 		return fmt.Errorf("verbs: message of %d and %d bytes: %w", len(head), n, hw.ErrTooLong)
@@ -89,14 +89,14 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	if err := e.usable(); err != nil {
 		return err
 	}
-	buffer := e.i.bounce[stripe].take()
+	buffer := e.i.pools.Take(stripe)
 	if buffer < 0 {
 		return e.full()
 	}
 	q := &e.msg
 	pos, ok := q.claim(reserve)
 	if !ok {
-		e.i.bounce[stripe].put(buffer)
+		e.i.pools.Put(buffer)
 		return e.full()
 	}
 	b, addr := e.i.bounceBuffer(buffer)
