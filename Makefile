@@ -135,7 +135,7 @@ plots:
 pgo: build bench-program
 	@GO_LDFLAGS="$(GO_LDFLAGS)" scripts/pgo.sh
 
-## make man        manual pages, docs/counters.md, cabi/loader/table.h from the tables they describe
+## make man        manual pages, docs/counters.md, cabi/loader/table_gen.h from the tables they describe
 man:
 	@mkdir -p build
 	$(GO) run ./internal/config/manpage docs/fi_weft.7.in > build/fi_weft.7
@@ -144,8 +144,8 @@ man:
 	mv build/weft.1 docs/weft.1
 	$(GO) run ./internal/tool/manpage counters > build/counters.md
 	mv build/counters.md docs/counters.md
-	$(GO) run ./cabi/loader/table > build/table.h
-	mv build/table.h cabi/loader/table.h
+	$(GO) run ./cabi/loader/table > build/table_gen.h
+	mv build/table_gen.h cabi/loader/table_gen.h
 
 ## make generate   include/weft from package hot, cabi/*_gen.* from cabi/shims, tests/cassini/layout.def for C and Go
 generate:

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "core.h"
-#include "table.h"
+#include "table_gen.h"
 
 /* The name that weft has under the variable's value, NULL for none: its own for what is no
  * name, which fails fi_getinfo with the rest of the configuration. */

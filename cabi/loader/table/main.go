@@ -1,7 +1,7 @@
 // Table writes what libweft-fi.so, which has no Go in it, must know of the tables of weft's Go
 // packages: which hints can be met at all, and the FI_WEFT_* variables.
 //
-//	table > cabi/loader/table.h
+//	table > cabi/loader/table_gen.h
 package main
 
 import (
@@ -20,8 +20,8 @@ const head = `/* SPDX-License-Identifier: BSD-2-Clause
  *
  * Written by "make man" from internal/config and provider/info: do not edit.
  */
-#ifndef WEFT_LOADER_TABLE_H
-#define WEFT_LOADER_TABLE_H
+#ifndef WEFT_LOADER_TABLE_GEN_H
+#define WEFT_LOADER_TABLE_GEN_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  *
  * Written by "make man" from internal/config and provider/info: do not edit.
  */
-#ifndef WEFT_LOADER_TABLE_H
-#define WEFT_LOADER_TABLE_H
+#ifndef WEFT_LOADER_TABLE_GEN_H
+#define WEFT_LOADER_TABLE_GEN_H
 
 #include <stdint.h>
 
