@@ -1,6 +1,7 @@
 package main
 
 // #include "goapi.h"
+// #include "peer.h"
 import "C"
 
 import (
@@ -19,6 +20,14 @@ func weftGoAVOpen(domain C.uint64_t, attr *C.struct_fi_av_attr, self unsafe.Poin
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
 		return result(err)
+	}
+	own := *attr // what the application gave stays as it is where the vector is a peer's
+	if own.flags&C.FI_PEER != 0 {
+		own.flags &^= C.FI_PEER
+		if rc := C.weft_peer_av_import(&own, (*C.struct_fid)(self).context); rc != 0 {
+			return rc
+		}
+		attr = &own
 	}
 	a := &fi.AVAttr{
 		Type: fi.AVType(attr._type), RxCtxBits: int(attr.rx_ctx_bits), Count: uint64(attr.count),
@@ -64,12 +73,13 @@ func insertion(addrs *C.fi_addr_t, count C.size_t, flags C.uint64_t, context uns
 	return in
 }
 
-// inserted is what C gets for an insert: the number of addresses or an error.
+// inserted is what C gets for an insert: the number of addresses or an error. The owners of imported receive contexts
+// know of them then.
 func inserted(n int, err error) C.int {
 	if err != nil {
 		return result(err)
 	}
-	return C.int(n)
+	return C.weft_peer_addresses_changed(C.int(n))
 }
 
 // Inserts return the number of addresses.
@@ -82,7 +92,10 @@ func weftGoAVInsert(av C.uint64_t, addr unsafe.Pointer, count C.size_t, addrs *C
 	if err != nil {
 		return result(err)
 	}
-	if count > 1<<31-1 {
+	if count == 0 {
+		return 0
+	}
+	if addr == nil || count > 1<<31-1 {
 		return result(fi.EINVAL)
 	}
 	in := insertion(addrs, count, flags, context)
@@ -149,6 +162,12 @@ func weftGoAVRemove(av C.uint64_t, addrs *C.fi_addr_t, count C.size_t, flags C.u
 	a, err := objectOf[*provider.AV](av)
 	if err != nil {
 		return result(err)
+	}
+	if count == 0 {
+		return 0
+	}
+	if addrs == nil {
+		return result(fi.EINVAL)
 	}
 	return result(a.Remove(view[fi.Addr](unsafe.Pointer(addrs), count), uint64(flags)))
 }

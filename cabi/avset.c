@@ -39,23 +39,3 @@ int weft_av_set_addr(struct fid_av_set *set, fi_addr_t *addr)
 	return 0;
 }
 
-int weft_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **set,
-		void *context)
-{
-	struct weft_opened opened = { 0 };
-	struct weft_av_set_obj *o;
-	int rc;
-
-	if (!attr || !set || (!attr->comm_key && attr->comm_key_size))
-		return -FI_EINVAL;
-	o = weft_object_new(FI_CLASS_AV_SET, context);
-	if (!o)
-		return -FI_ENOMEM;
-	o->fid.ops = &weft_ops_av_set;
-	rc = weftGoAVSetOpen(WEFT_OBJ(av, struct weft_av_obj)->handle, attr, &opened.handle, &o->addr);
-	rc = weft_object_open(o, rc, &opened);
-	if (rc)
-		return rc;
-	*set = &o->fid;
-	return 0;
-}

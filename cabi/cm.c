@@ -51,61 +51,11 @@ void weft_connreq_free(struct fid *fid)
 
 /* ---- passive endpoints ---- */
 
-int weft_pep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	uint64_t eq = weft_handle_of(bfid);
-
-	if (!eq || bfid->fclass != FI_CLASS_EQ)
-		return -FI_EINVAL;
-	return weftGoPEPBind(PEP(fid)->handle, eq, flags);
-}
-
 int weft_pep_control(struct fid *fid, int command, void *arg)
 {
 	if (command != FI_BACKLOG)
 		return -FI_ENOSYS;
 	return arg ? weftGoPEPBacklog(PEP(fid)->handle, *(int *)arg) : -FI_EINVAL;
-}
-
-int weft_pep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
-{
-	if (level != FI_OPT_ENDPOINT)
-		return -FI_ENOPROTOOPT;
-	if (!optlen || (!optval && *optlen))
-		return -FI_EINVAL;
-	return weftGoEPGetOpt(PEP(fid)->handle, optname, optval, optlen);
-}
-
-int weft_pep_reject(struct fid_pep *pep, fid_t request, const void *param, size_t paramlen)
-{
-	if (!request || (!param && paramlen))
-		return -FI_EINVAL;
-	return weftGoPEPReject(PEP(pep)->handle, weft_handle_of(request), (void *)param, paramlen);
-}
-
-int weft_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
-		    void *context)
-{
-	struct weft_opened opened = { 0 };
-	struct weft_pep_obj *o;
-	int rc;
-
-	if (!info || !pep)
-		return -FI_EINVAL;
-	rc = weft_spares_need("fi_passive_ep");
-	if (rc)
-		return rc;
-	o = weft_object_new(FI_CLASS_PEP, context);
-	if (!o)
-		return -FI_ENOMEM;
-	o->fid.ops = &weft_pep_ops.base;
-	o->fid.cm = &weft_pep_cm;
-	rc = weft_object_open(o, weftGoPEPOpen(WEFT_OBJ(fabric, struct weft_fabric_obj)->handle, info, o, &opened),
-			      &opened);
-	if (rc)
-		return rc;
-	*pep = &o->fid;
-	return 0;
 }
 
 /* ---- connected endpoints ---- */

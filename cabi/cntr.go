@@ -1,6 +1,7 @@
 package main
 
 // #include "goapi.h"
+// #include "peer.h"
 import "C"
 
 import (
@@ -12,23 +13,27 @@ import (
 )
 
 //export weftGoCntrOpen
-func weftGoCntrOpen(domain C.uint64_t, attr *C.struct_fi_cntr_attr, set C.uint64_t,
-	native *C.struct_weft_wait_native, out *C.struct_weft_opened) (rc C.int) {
+func weftGoCntrOpen(domain C.uint64_t, attr *C.struct_fi_cntr_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_cntr_open", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
 		return result(err)
 	}
-	waitSet, err := optional[*cq.WaitSet](set)
+	o := (*C.struct_weft_cntr_obj)(self)
+	switch {
+	case attr == nil:
+		attr = &C.struct_fi_cntr_attr{wait_obj: C.FI_WAIT_NONE}
+	case attr.flags&C.FI_PEER != 0: // the owner does the waiting
+		if rc := C.weft_peer_cntr_import(o); rc != 0 {
+			return rc
+		}
+		attr = &C.struct_fi_cntr_attr{events: attr.events, flags: attr.flags &^ C.FI_PEER}
+	}
+	waitSet, err := prepare(&o.wait, attr.wait_obj, attr.wait_set)
 	if err != nil {
 		return result(err)
 	}
-	a := &fi.CntrAttr{}
-	if attr != nil {
-		a.Events = fi.CntrEvents(attr.events)
-		a.WaitObj = fi.WaitObj(attr.wait_obj)
-		a.Flags = uint64(attr.flags)
-	}
+	a := &fi.CntrAttr{Events: fi.CntrEvents(attr.events), WaitObj: fi.WaitObj(attr.wait_obj), Flags: uint64(attr.flags)}
 	c, err := d.OpenCounter(a, waitSet)
 	if err != nil {
 		return result(err)
@@ -37,8 +42,8 @@ func weftGoCntrOpen(domain C.uint64_t, attr *C.struct_fi_cntr_attr, set C.uint64
 		return result(err)
 	}
 	c.Hot().Handle = uint64(out.handle)
-	out.hot = unsafe.Pointer(c.Hot())
-	connect(c.Waiter(), native, out)
+	o.hot = (*C.struct_weft_hot_cntr)(unsafe.Pointer(c.Hot()))
+	connect(c.Waiter(), &o.wait)
 	return 0
 }
 

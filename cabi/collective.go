@@ -119,11 +119,14 @@ func weftGoAnnounce(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
 }
 
 //export weftGoAVSetOpen
-func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, handle, addr *C.uint64_t) (rc C.int) {
+func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_av_set", &rc)
 	a, err := objectOf[*provider.AV](av)
 	if err != nil {
 		return result(err)
+	}
+	if attr.comm_key == nil && attr.comm_key_size != 0 {
+		return result(fi.EINVAL)
 	}
 	s, err := a.OpenSet(&fi.AVSetAttr{
 		Count: uint64(attr.count), Start: fi.Addr(attr.start_addr), End: fi.Addr(attr.end_addr), Stride: uint64(attr.stride),
@@ -132,8 +135,8 @@ func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, handle, addr 
 	if err != nil {
 		return result(err)
 	}
-	*addr = C.uint64_t(s.Addr())
-	*handle, err = enter(s)
+	(*C.struct_weft_av_set_obj)(self).addr = C.uint64_t(s.Addr())
+	out.handle, err = enter(s)
 	return result(err)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 // #include "goapi.h"
+// #include "peer.h"
 import "C"
 
 import (
@@ -20,25 +21,51 @@ type waker interface {
 
 // connect tells C about a wait object, and the wait object whom to wake: the
 // threads that wait on the condition variable of native.
-func connect(w waker, native *C.struct_weft_wait_native, out *C.struct_weft_opened) {
-	out.wait_obj = C.enum_fi_wait_obj(w.Kind())
-	out.fd = C.int(w.FD())
+func connect(w waker, native *C.struct_weft_wait_native) {
+	native.fd = C.int(w.FD())
+	if native.kind == C.FI_WAIT_UNSPEC {
+		native.kind = C.enum_fi_wait_obj(w.Kind())
+	}
 	if w.Kind() == fi.WaitMutexCond {
 		w.OnWake(func() { C.weft_wait_signal(native) })
 	}
 }
 
-// native is to be signaled for FI_WAIT_MUTEX_COND.
+// prepare sets the wait object of a new object up, of a kind that attributes ask for, and returns the wait set that they
+// name with FI_WAIT_SET.
+func prepare(native *C.struct_weft_wait_native, kind C.enum_fi_wait_obj, set *C.struct_fid_wait) (*cq.WaitSet, error) {
+	var waitSet *cq.WaitSet
+	if kind == C.FI_WAIT_SET {
+		var err error
+		if waitSet, err = objectOf[*cq.WaitSet](C.weft_wait_set_of(set)); err != nil {
+			return nil, err
+		}
+	}
+	if status := errnoOf(C.weft_wait_prepare(native, kind)); status != fi.Success {
+		return nil, status
+	}
+	return waitSet, nil
+}
+
+// Of a queue that another provider has imported the owner reads all that a completion has, and does the waiting.
 //
 //export weftGoCQOpen
-func weftGoCQOpen(domain C.uint64_t, attr *C.struct_fi_cq_attr, set C.uint64_t,
-	native *C.struct_weft_wait_native, out *C.struct_weft_opened) (rc C.int) {
+func weftGoCQOpen(domain C.uint64_t, attr *C.struct_fi_cq_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_cq_open", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
 		return result(err)
 	}
-	waitSet, err := optional[*cq.WaitSet](set)
+	o := (*C.struct_weft_cq_obj)(self)
+	o.domain = (*C.struct_weft_domain_obj)(fidOf(d))
+	if attr.flags&C.FI_PEER != 0 {
+		if rc := C.weft_peer_cq_import(o); rc != 0 {
+			return rc
+		}
+		attr = &C.struct_fi_cq_attr{size: attr.size, flags: attr.flags &^ C.FI_PEER, format: C.FI_CQ_FORMAT_TAGGED}
+	}
+	o.wait_cond = attr.wait_cond
+	waitSet, err := prepare(&o.wait, attr.wait_obj, attr.wait_set)
 	if err != nil {
 		return result(err)
 	}
@@ -56,8 +83,8 @@ func weftGoCQOpen(domain C.uint64_t, attr *C.struct_fi_cq_attr, set C.uint64_t,
 	}
 	q.Hot().Handle = uint64(out.handle)
 	attr.format = C.enum_fi_cq_format(a.Format)
-	out.hot = unsafe.Pointer(q.Hot())
-	connect(q.Waiter(), native, out)
+	o.hot = (*C.struct_weft_hot_cq)(unsafe.Pointer(q.Hot()))
+	connect(q.Waiter(), &o.wait)
 	return 0
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Endpoints and their aliases: struct fi_ops_ep and fi_ops_cm. Transfers are
- * in post.c, shared contexts in ctx.c.
+ * Endpoints of all kinds and their aliases: struct fi_ops_ep and fi_ops_cm. Transfers are
+ * in post.c.
  */
 #include <stdlib.h>
 
@@ -166,25 +166,12 @@ int weft_ep_control(struct fid *fid, int command, void *arg)
 	}
 }
 
+int weft_srx_control(struct fid *, int command, void *)
+{
+	return command == FI_ENABLE ? 0 : -FI_ENOSYS; /* usable as soon as it is open */
+}
+
 /* ---- struct fi_ops_ep ---- */
-
-int weft_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
-{
-	if (level != FI_OPT_ENDPOINT)
-		return -FI_ENOPROTOOPT;
-	if (!optlen || (!optval && *optlen))
-		return -FI_EINVAL;
-	return weftGoEPGetOpt(EP(fid)->handle, optname, optval, optlen);
-}
-
-int weft_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
-{
-	if (level != FI_OPT_ENDPOINT)
-		return -FI_ENOPROTOOPT;
-	if (!optval)
-		return -FI_EINVAL;
-	return weftGoEPSetOpt(EP(fid)->handle, optname, (void *)optval, optlen);
-}
 
 /* The slots that are free in the ring of posted receives, a lower bound. */
 ssize_t weft_rx_size_left(struct fid_ep *ep)
@@ -208,35 +195,22 @@ static const struct posts {
 	struct fi_ops_rma *rma;
 	struct fi_ops_atomic *atomic;
 } plain[] = {
-	[WEFT_EP_BOTH] = { &weft_ops_msg, &weft_ops_tagged, &weft_ops_rma, &weft_ops_atomic },
-	[WEFT_EP_SENDS] = { &weft_send_msg, &weft_send_tagged, &weft_ops_rma, &weft_ops_atomic },
-	[WEFT_EP_RECEIVES] = { .msg = &weft_recv_msg, .tagged = &weft_recv_tagged },
+	[FI_CLASS_EP] = { &weft_ops_msg, &weft_ops_tagged, &weft_ops_rma, &weft_ops_atomic },
+	[FI_CLASS_TX_CTX] = { &weft_send_msg, &weft_send_tagged, &weft_ops_rma, &weft_ops_atomic },
+	[FI_CLASS_RX_CTX] = { .msg = &weft_recv_msg, .tagged = &weft_recv_tagged },
+	[FI_CLASS_SRX_CTX] = { .msg = &weft_recv_msg, .tagged = &weft_recv_tagged },
 }, of_devices[] = {
-	[WEFT_EP_BOTH] = { &weft_hmem_msg, &weft_hmem_tagged, &weft_hmem_rma, &weft_hmem_atomic },
-	[WEFT_EP_SENDS] = { &weft_hmem_send_msg, &weft_hmem_send_tagged, &weft_hmem_rma, &weft_hmem_atomic },
-	[WEFT_EP_RECEIVES] = { .msg = &weft_hmem_recv_msg, .tagged = &weft_hmem_recv_tagged },
+	[FI_CLASS_EP] = { &weft_hmem_msg, &weft_hmem_tagged, &weft_hmem_rma, &weft_hmem_atomic },
+	[FI_CLASS_TX_CTX] = { &weft_hmem_send_msg, &weft_hmem_send_tagged, &weft_hmem_rma, &weft_hmem_atomic },
+	[FI_CLASS_RX_CTX] = { .msg = &weft_hmem_recv_msg, .tagged = &weft_hmem_recv_tagged },
+	[FI_CLASS_SRX_CTX] = { .msg = &weft_hmem_recv_msg, .tagged = &weft_hmem_recv_tagged },
 }, connected = { &weft_connected_msg, &weft_connected_tagged, &weft_connected_rma, &weft_connected_atomic };
-
-struct weft_ep_obj *weft_ep_object(size_t fclass, void *context)
-{
-	struct weft_ep_obj *o = weft_object_new(fclass, context);
-
-	if (!o)
-		return NULL;
-	o->fid.cm = &weft_nosys_cm;
-	o->fid.msg = &weft_nosys_msg;
-	o->fid.rma = &weft_nosys_rma;
-	o->fid.tagged = &weft_nosys_tagged;
-	o->fid.atomic = &weft_nosys_atomic;
-	o->fid.collective = &weft_nosys_collective;
-	return o;
-}
 
 static void posts_by(struct fid_ep *ep, uint64_t caps, const struct posts *posts)
 {
-	if (caps & FI_MSG)
+	if (caps & FI_MSG && posts->msg)
 		ep->msg = posts->msg;
-	if (caps & FI_TAGGED)
+	if (caps & FI_TAGGED && posts->tagged)
 		ep->tagged = posts->tagged;
 	if (caps & FI_RMA && posts->rma)
 		ep->rma = posts->rma;
@@ -244,54 +218,21 @@ static void posts_by(struct fid_ep *ep, uint64_t caps, const struct posts *posts
 		ep->atomic = posts->atomic;
 }
 
-int weft_ep_open(struct weft_ep_obj *o, int rc, const struct weft_opened *opened, enum weft_ep_way way)
+void weft_ep_opened(struct weft_ep_obj *o, const struct weft_opened *opened)
 {
-	if (rc)
-		return weft_object_open(o, rc, opened);
+	const struct posts *posts = opened->caps & FI_HMEM ? of_devices : plain;
+
 	o->hot = opened->hot;
 	o->rx = opened->rx;
 	o->tx_op_flags = opened->tx_op_flags;
 	o->rx_op_flags = opened->rx_op_flags;
-	if (way != WEFT_EP_NEITHER)
-		posts_by(&o->fid, opened->caps, opened->caps & FI_HMEM ? &of_devices[way] : &plain[way]);
-	return weft_object_open(o, 0, opened);
-}
-
-/* Changes the tables of an FI_EP_RDM endpoint to those of its type. */
-static void by_type(struct fid_ep *ep, const struct weft_opened *opened)
-{
+	posts_by(&o->fid, opened->caps, &posts[o->fid.fid.fclass]);
 	if (opened->ep_type == FI_EP_DGRAM && opened->caps & FI_MSG)
-		ep->msg = &weft_dgram_msg;
-	if (opened->ep_type != FI_EP_MSG)
-		return;
-	ep->cm = &weft_connected_cm;
-	posts_by(ep, opened->caps, &connected);
-}
-
-int weft_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-		  void *context)
-{
-	struct weft_opened opened = { 0 };
-	struct weft_ep_obj *o;
-	int rc;
-
-	if (!info || !ep)
-		return -FI_EINVAL;
-	rc = weft_spares_need("fi_endpoint");
-	if (rc)
-		return rc;
-	o = weft_ep_object(FI_CLASS_EP, context);
-	if (!o)
-		return -FI_ENOMEM;
-	o->fid.ops = &weft_ops_ep.base;
-	o->fid.cm = &weft_ep_cm;
-	rc = weft_ep_open(o, weftGoEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, o, &opened),
-			  &opened, WEFT_EP_BOTH);
-	if (rc)
-		return rc;
-	if (opened.caps & FI_COLLECTIVE)
+		o->fid.msg = &weft_dgram_msg;
+	if (opened->ep_type == FI_EP_MSG) {
+		o->fid.cm = &weft_connected_cm;
+		posts_by(&o->fid, opened->caps, &connected);
+	}
+	if (o->fid.fid.fclass == FI_CLASS_EP && opened->caps & FI_COLLECTIVE)
 		o->fid.collective = &weft_ops_collective;
-	by_type(&o->fid, &opened);
-	*ep = &o->fid;
-	return 0;
 }

@@ -184,8 +184,14 @@ func optValue(name fi.Opt, at unsafe.Pointer) uint64 {
 }
 
 //export weftGoEPGetOpt
-func weftGoEPGetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size *C.size_t) (rc C.int) {
+func weftGoEPGetOpt(ep C.uint64_t, level, name C.int, value unsafe.Pointer, size *C.size_t) (rc C.int) {
 	defer guard("fi_getopt", &rc)
+	if level != C.FI_OPT_ENDPOINT {
+		return result(fi.ENOPROTOOPT)
+	}
+	if size == nil || value == nil && *size != 0 {
+		return result(fi.EINVAL)
+	}
 	e, err := objectOf[optioned](ep)
 	if err != nil {
 		return result(err)
@@ -208,8 +214,14 @@ func weftGoEPGetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size *C.siz
 }
 
 //export weftGoEPSetOpt
-func weftGoEPSetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size C.size_t) (rc C.int) {
+func weftGoEPSetOpt(ep C.uint64_t, level, name C.int, value unsafe.Pointer, size C.size_t) (rc C.int) {
 	defer guard("fi_setopt", &rc)
+	if level != C.FI_OPT_ENDPOINT {
+		return result(fi.ENOPROTOOPT)
+	}
+	if value == nil {
+		return result(fi.EINVAL)
+	}
 	e, err := objectOf[optioned](ep)
 	if err != nil {
 		return result(err)
@@ -224,11 +236,14 @@ func weftGoEPSetOpt(ep C.uint64_t, name C.int, value unsafe.Pointer, size C.size
 }
 
 //export weftGoSRxOpen
-func weftGoSRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, out *C.struct_weft_opened) (rc C.int) {
+func weftGoSRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_srx_context", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
 		return result(err)
+	}
+	if attr != nil && attr.op_flags&C.FI_PEER != 0 {
+		return result(peerRxOpened(d, *attr, (*C.struct_weft_ep_obj)(self), out))
 	}
 	s, err := d.OpenSharedRx(rxFromC(attr))
 	if err != nil {
@@ -238,14 +253,14 @@ func weftGoSRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, out *C.struct_w
 		return result(err)
 	}
 	s.SetHandle(uint64(out.handle))
-	out.caps = C.uint64_t(d.Info().Caps & fi.HMEM)
+	out.caps = C.uint64_t(d.Info().Caps&fi.HMEM | fi.Msg | fi.Tagged)
 	out.rx = unsafe.Pointer(s.HotRx())
 	out.rx_op_flags = C.uint64_t(s.Attr().OpFlags)
 	return 0
 }
 
 //export weftGoSTxOpen
-func weftGoSTxOpen(domain C.uint64_t, attr *C.struct_fi_tx_attr, out *C.struct_weft_opened) (rc C.int) {
+func weftGoSTxOpen(domain C.uint64_t, attr *C.struct_fi_tx_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_stx_context", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {

@@ -45,28 +45,3 @@ ssize_t weft_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len,
 	return weftGoEQSRead(EQ(eq)->handle, event, buf, len, timeout, flags);
 }
 
-int weft_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
-		 void *context)
-{
-	struct weft_opened opened = { .fd = -1 };
-	struct weft_eq_obj *o;
-	uint64_t set = 0;
-	int rc;
-
-	if (!attr || !eq)
-		return -FI_EINVAL;
-	if (attr->wait_obj == FI_WAIT_SET && !(set = weft_wait_set_of(attr->wait_set)))
-		return -FI_EINVAL;
-	o = weft_object_new(FI_CLASS_EQ, context);
-	if (!o)
-		return -FI_ENOMEM;
-	o->fid.ops = &weft_ops_eq;
-	o->fabric = WEFT_OBJ(fabric, struct weft_fabric_obj);
-	rc = weft_wait_prepare(&o->wait, attr->wait_obj);
-	if (!rc)
-		rc = weftGoEQOpen(o->fabric->handle, o->fabric->host, attr, set, &o->wait, &opened);
-	rc = weft_object_open(o, rc, &opened);
-	if (!rc)
-		*eq = &o->fid;
-	return rc;
-}

@@ -6,21 +6,21 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
 )
 
 //export weftGoEQOpen
-func weftGoEQOpen(fabric C.uint64_t, host *C.struct_weft_host, attr *C.struct_fi_eq_attr, set C.uint64_t,
-	native *C.struct_weft_wait_native, out *C.struct_weft_opened) (rc C.int) {
+func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_eq_open", &rc)
 	f, err := objectOf[*provider.Fabric](fabric)
 	if err != nil {
 		return result(err)
 	}
-	waitSet, err := optional[*cq.WaitSet](set)
+	o := (*C.struct_weft_eq_obj)(self)
+	o.fabric = (*C.struct_weft_fabric_obj)(fidOf(f))
+	waitSet, err := prepare(&o.wait, attr.wait_obj, attr.wait_set)
 	if err != nil {
 		return result(err)
 	}
@@ -34,8 +34,9 @@ func weftGoEQOpen(fabric C.uint64_t, host *C.struct_weft_host, attr *C.struct_fi
 	if out.handle, err = enter(q); err != nil {
 		return result(err)
 	}
+	host := o.fabric.host
 	q.ShowInfo(func(i *fi.Info) (uintptr, error) { return showInfo(host, i) })
-	connect(q.Waiter(), native, out)
+	connect(q.Waiter(), &o.wait)
 	return 0
 }
 

@@ -8,12 +8,6 @@
 #include "host.h"
 #include "thread.h"
 
-int weft_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
-		 uint64_t flags, void *context)
-{
-	return flags ? -FI_EBADFLAGS : weft_domain_open(fabric, info, domain, context);
-}
-
 int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric, void *context)
 {
@@ -34,7 +28,6 @@ int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr,
 	if (!o)
 		return -FI_ENOMEM;
 	o->host = host;
-	o->fid.ops = &weft_ops_fabric;
 	o->fid.api_version = attr->api_version;
 	rc = weft_object_open(o, weftGoFabricOpen(attr, o, &opened), &opened);
 	if (rc)

@@ -77,6 +77,7 @@ func weftGoDomainOpen(fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Poi
 	if out.handle, err = enter(d); err != nil {
 		return result(err)
 	}
+	(*C.struct_weft_domain_obj)(self).fabric = (*C.struct_weft_fabric_obj)(fidOf(f))
 	setFID(d, self)
 	return 0
 }

@@ -24,14 +24,10 @@ struct weft_opened {
 	uint64_t rx_op_flags;
 	uint64_t key;                   /* memory regions */
 	void *desc;
-	int fd;                         /* of the wait object, -1 for none */
-	enum fi_wait_obj wait_obj;      /* the one chosen */
 	enum fi_ep_type ep_type;        /* endpoints: likewise */
 };
 
-/* waitobj.c: takes over what the opening chose; wakes whoever waits on the
- * condition of FI_WAIT_MUTEX_COND (called from Go); the handle of a wait set. */
-void weft_wait_chosen(struct weft_wait_native *wait, const struct weft_opened *opened);
+/* waitobj.c: wakes whoever waits on the condition of FI_WAIT_MUTEX_COND; the handle of a wait set. */
 void weft_wait_signal(struct weft_wait_native *wait);
 uint64_t weft_wait_set_of(const struct fid_wait *set);
 

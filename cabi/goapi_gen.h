@@ -24,6 +24,7 @@ struct fi_eq_err_entry;
 struct fi_fabric_attr;
 struct fi_info;
 struct fi_mr_attr;
+struct fi_poll_attr;
 struct fi_rx_attr;
 struct fi_tx_attr;
 struct fi_wait_attr;
@@ -36,7 +37,6 @@ struct weft_host;
 struct weft_local_piece;
 struct weft_opened;
 struct weft_peer_entry;
-struct weft_peer_srx;
 struct weft_recv_args;
 struct weft_remote_info;
 struct weft_remote_piece;
@@ -45,7 +45,6 @@ struct weft_send_args;
 struct weft_stats_ops;
 struct weft_token_attr;
 struct weft_token_one;
-struct weft_wait_native;
 struct weft_work;
 
 /* ---- av.go ---- */
@@ -82,7 +81,7 @@ int weftGoEPShutdown(uint64_t ep, uint64_t flags);
 int weftGoEPPeer(uint64_t ep, void *addr, size_t *size);
 
 /* ---- cntr.go ---- */
-int weftGoCntrOpen(uint64_t domain, struct fi_cntr_attr *attr, uint64_t set, struct weft_wait_native *native, struct weft_opened *out);
+int weftGoCntrOpen(uint64_t domain, struct fi_cntr_attr *attr, void *self, struct weft_opened *out);
 int weftGoCntrAdd(uint64_t counter, uint64_t value);
 int weftGoCntrSet(uint64_t counter, uint64_t value);
 int weftGoCntrAddErr(uint64_t counter, uint64_t value);
@@ -98,15 +97,15 @@ int weftGoQueryCollective(int kind, int datatype, int op, uint64_t *count, uint6
 int weftGoJoin(uint64_t ep, uint64_t addr, uint64_t set, uint64_t flags, uint64_t context, uint64_t *handle, uint64_t *group);
 /* Tells the members of the group, and names self in the event that follows. */
 int weftGoAnnounce(uint64_t group, void *self);
-int weftGoAVSetOpen(uint64_t av, struct fi_av_set_attr *attr, uint64_t *handle, uint64_t *addr);
+int weftGoAVSetOpen(uint64_t av, struct fi_av_set_attr *attr, void *self, struct weft_opened *out);
 /* operation is 0 union, 1 intersect, 2 diff. */
 int weftGoAVSetCombine(uint64_t dst, uint64_t src, int operation);
 int weftGoAVSetInsert(uint64_t set, uint64_t addr);
 int weftGoAVSetRemove(uint64_t set, uint64_t addr);
 
 /* ---- cq.go ---- */
-/* native is to be signaled for FI_WAIT_MUTEX_COND. */
-int weftGoCQOpen(uint64_t domain, struct fi_cq_attr *attr, uint64_t set, struct weft_wait_native *native, struct weft_opened *out);
+/* Of a queue that another provider has imported the owner reads all that a completion has, and does the waiting. */
+int weftGoCQOpen(uint64_t domain, struct fi_cq_attr *attr, void *self, struct weft_opened *out);
 int weftGoCQReadErr(uint64_t queue, struct fi_cq_err_entry *c, uint64_t *src);
 /* Returns 0 when there is a reason to look again, -FI_EAGAIN when timeout ms (negative: for ever) have passed. */
 int weftGoCQWait(uint64_t queue, int timeout);
@@ -122,13 +121,13 @@ int weftGoEPCancel(uint64_t ep, void *context);
 /* Names and options are those of passive endpoints, too. */
 int weftGoEPName(uint64_t ep, void *addr, size_t *size);
 int weftGoEPSetName(uint64_t ep, void *addr, size_t size);
-int weftGoEPGetOpt(uint64_t ep, int name, void *value, size_t *size);
-int weftGoEPSetOpt(uint64_t ep, int name, void *value, size_t size);
-int weftGoSRxOpen(uint64_t domain, struct fi_rx_attr *attr, struct weft_opened *out);
-int weftGoSTxOpen(uint64_t domain, struct fi_tx_attr *attr, struct weft_opened *out);
+int weftGoEPGetOpt(uint64_t ep, int level, int name, void *value, size_t *size);
+int weftGoEPSetOpt(uint64_t ep, int level, int name, void *value, size_t size);
+int weftGoSRxOpen(uint64_t domain, struct fi_rx_attr *attr, void *self, struct weft_opened *out);
+int weftGoSTxOpen(uint64_t domain, struct fi_tx_attr *attr, void *_, struct weft_opened *out);
 
 /* ---- eq.go ---- */
-int weftGoEQOpen(uint64_t fabric, struct weft_host *host, struct fi_eq_attr *attr, uint64_t set, struct weft_wait_native *native, struct weft_opened *out);
+int weftGoEQOpen(uint64_t fabric, struct fi_eq_attr *attr, void *self, struct weft_opened *out);
 /* Reads return the number of bytes. */
 int64_t weftGoEQRead(uint64_t queue, uint32_t *event, void *buf, size_t size, uint64_t flags);
 int64_t weftGoEQSRead(uint64_t queue, uint32_t *event, void *buf, size_t size, int timeout, uint64_t flags);
@@ -195,7 +194,6 @@ int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
 int weftGoMREnable(uint64_t mr, uint64_t *key);
 
 /* ---- peer.go ---- */
-int weftGoPeerRxOpen(uint64_t domain, struct fi_rx_attr *attr, struct weft_peer_srx *srx, struct weft_opened *out);
 int weftGoPeerStart(struct weft_peer_entry *entry, uint64_t id);
 int weftGoPeerDiscard(uint64_t id);
 uint64_t weftGoPeerAddr(uint64_t id);
@@ -222,9 +220,9 @@ int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *a);
 int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
 
 /* ---- sep.go ---- */
-int weftGoSEPOpen(uint64_t domain, struct fi_info *info, struct weft_opened *out);
-int weftGoTxCtxOpen(uint64_t sep, int index, struct fi_tx_attr *attr, struct weft_opened *out);
-int weftGoRxCtxOpen(uint64_t sep, int index, struct fi_rx_attr *attr, struct weft_opened *out);
+int weftGoSEPOpen(uint64_t domain, struct fi_info *info, void *_, struct weft_opened *out);
+int weftGoTxCtxOpen(uint64_t sep, int index, struct fi_tx_attr *attr, void *_, struct weft_opened *out);
+int weftGoRxCtxOpen(uint64_t sep, int index, struct fi_rx_attr *attr, void *_, struct weft_opened *out);
 
 /* ---- thread.go ---- */
 /* Returns when the Go runtime has started. */
@@ -240,10 +238,10 @@ int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_rem
 int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, uint64_t flags, void *context);
 
 /* ---- wait.go ---- */
-int weftGoWaitOpen(uint64_t fabric, struct fi_wait_attr *attr, struct weft_wait_native *native, struct weft_opened *out);
+int weftGoWaitOpen(uint64_t fabric, struct fi_wait_attr *attr, void *self, struct weft_opened *out);
 int weftGoWait(uint64_t set, int timeout);
 int weftGoTryWait(uint64_t object);
-int weftGoPollOpen(uint64_t domain, struct weft_opened *out);
+int weftGoPollOpen(uint64_t domain, struct fi_poll_attr *attr, void *_, struct weft_opened *out);
 /* Stores the contexts of what has something and returns their number. */
 int weftGoPoll(uint64_t poll, void **contexts, int count);
 int weftGoPollAdd(uint64_t poll, uint64_t object, void *context);

@@ -175,6 +175,7 @@ struct weft_connreq_obj {
 	struct fid fid;
 	uint64_t handle;                /* 0: answered */
 	struct weft_connreq_obj *next;  /* of the answered ones, under cm.c's lock */
+	struct weft_link link;          /* not used */
 };
 
 struct weft_stx_obj {
@@ -226,13 +227,8 @@ void weft_objects_unlock(void);
 
 struct weft_opened;
 
-/* Which tables of posting functions an endpoint or context has. */
-enum weft_ep_way { WEFT_EP_BOTH, WEFT_EP_SENDS, WEFT_EP_RECEIVES, WEFT_EP_NEITHER };
-
-/* An object as weft_object_new makes it, of a class that is a struct fid_ep: its transfers all
- * refuse. weft_ep_open enters what the opening gave and ends as weft_object_open does. */
-struct weft_ep_obj *weft_ep_object(size_t fclass, void *context);
-int weft_ep_open(struct weft_ep_obj *o, int rc, const struct weft_opened *opened, enum weft_ep_way way);
+/* Enters what the opening of an endpoint or context gave, with the tables of its posting functions. */
+void weft_ep_opened(struct weft_ep_obj *o, const struct weft_opened *opened);
 int weft_ep_enable(struct weft_ep_obj *ep);
 
 /* What later versions append to struct fi_domain_attr, and struct fi_mr_auth_key. */
@@ -260,9 +256,28 @@ int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 int weft_tostr(const struct fid *fid, char *buf, size_t len);
 int weft_no_export_xpu(struct fid *fid, uint64_t flags, void *xpu); /* refuses */
 
-/* An object of a class with its struct fi_ops, not yet in the list of all objects; NULL without
- * memory. weft_object_open ends its opening, whose result is rc: it frees the object, or enters
- * the handle and the wait object and adds it to the list. Returns rc. weft_object_close closes
+/* What is known about each class (tables_gen.c): the name in fi_tostr, the table that marks weft's objects, NULL where
+ * token.c tells them apart, the size, and where the handle and the link lie; in waiting ones the wait object, too, and in
+ * those that can be imported what they need then. Where its objects have which tables, with those of a forked process. */
+struct weft_class {
+	const char *name;
+	struct fi_ops *ops;
+	size_t size, handle, link, wait, import;
+};
+struct weft_place {
+	size_t class, at;
+	const void *table, *forked;
+};
+extern const struct weft_class weft_classes[];
+extern const struct weft_place weft_places[];
+extern const size_t weft_class_count, weft_place_count;
+
+/* Enters an object's tables, but for struct fi_ops. */
+void weft_object_tables(struct fid *fid, bool forked);
+
+/* An object of a class with its tables, not yet in the list of all objects; NULL without
+ * memory. Transfers of endpoints refuse. weft_object_open ends its opening, whose result is rc: it frees the object, or
+ * enters the handle and adds it to the list. Returns rc. weft_object_close closes
  * the Go object, and if that succeeded this one. */
 void *weft_object_new(size_t fclass, void *context);
 int weft_object_open(void *object, int rc, const struct weft_opened *opened);

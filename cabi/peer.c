@@ -104,9 +104,9 @@ static struct weft_ops_cq peer_cq_ops = {
 	.export_xpu = weft_no_export_xpu,
 };
 
-int weft_peer_cq_import(struct weft_cq_obj *o, void *context)
+int weft_peer_cq_import(struct weft_cq_obj *o)
 {
-	struct weft_peer_cq *cq = weft_peer_of(context);
+	struct weft_peer_cq *cq = weft_peer_of(o->fid.fid.context);
 
 	if (!cq || !cq->owner_ops || cq->owner_ops->size < sizeof(struct weft_peer_cq_ops))
 		return -FI_EINVAL;
@@ -154,9 +154,9 @@ static struct weft_ops_cntr peer_cntr_ops = {
 	.export_xpu = weft_no_export_xpu,
 };
 
-int weft_peer_cntr_import(struct weft_cntr_obj *o, void *context)
+int weft_peer_cntr_import(struct weft_cntr_obj *o)
 {
-	struct weft_peer_cntr *cntr = weft_peer_of(context);
+	struct weft_peer_cntr *cntr = weft_peer_of(o->fid.fid.context);
 
 	if (!cntr || !cntr->owner_ops || cntr->owner_ops->size < sizeof(struct weft_peer_cntr_ops))
 		return -FI_EINVAL;

@@ -61,22 +61,21 @@ func boolToC(b bool) C.int {
 	return 0
 }
 
-//export weftGoPeerRxOpen
-func weftGoPeerRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, srx *C.struct_weft_peer_srx, out *C.struct_weft_opened) (rc C.int) {
-	defer guard("fi_srx_context", &rc)
-	d, err := objectOf[*provider.Domain](domain)
-	if err != nil {
-		return result(err)
+// peerRxOpened opens a shared receive context that another provider has imported.
+func peerRxOpened(d *provider.Domain, attr C.struct_fi_rx_attr, o *C.struct_weft_ep_obj, out *C.struct_weft_opened) error {
+	if status := errnoOf(C.weft_peer_srx_import(o)); status != fi.Success {
+		return status
 	}
-	s, err := d.OpenPeerRx(rxFromC(attr), peerOwner{srx})
+	attr.op_flags &^= C.FI_PEER
+	s, err := d.OpenPeerRx(rxFromC(&attr), peerOwner{o.imported})
 	if err != nil {
-		return result(err)
+		return err
 	}
 	if out.handle, err = enter(s); err != nil {
-		return result(err)
+		return err
 	}
 	s.SetHandle(uint64(out.handle))
-	return 0
+	return nil
 }
 
 //export weftGoPeerStart

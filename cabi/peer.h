@@ -156,18 +156,18 @@ struct weft_import {
 	uint64_t value, errors; /* that the owner knows of */
 };
 
-/* peer.c: make an object that was just opened one that hands everything to its owner. */
-int weft_peer_cq_import(struct weft_cq_obj *o, void *context);
-int weft_peer_cntr_import(struct weft_cntr_obj *o, void *context);
+/* peer.c: make an object that is being opened one that hands everything to its owner, which its
+ * context names. */
+int weft_peer_cq_import(struct weft_cq_obj *o);
+int weft_peer_cntr_import(struct weft_cntr_obj *o);
 /* Takes what attributes leave open from the owner's. */
 int weft_peer_av_import(struct fi_av_attr *attr, void *context);
 
 /* peersrx.c */
-int weft_peer_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
-		       void *context);
-void weft_peer_srx_closed(struct weft_peer_srx *srx);
-/* Tells the owners of imported contexts that addresses have become known. */
-void weft_peer_addresses_changed(void);
+int weft_peer_srx_import(struct weft_ep_obj *o);
+void weft_peer_srx_closed(struct weft_peer_srx *srx); /* NULL: it was none */
+/* Tells the owners of imported contexts that n addresses have become known. Returns n. */
+int weft_peer_addresses_changed(int n);
 
 /* Called by Go under the progress lease. Matches and errors as fi_peer(3) has them. */
 int weft_peer_get(struct weft_peer_srx *srx, int tagged, uint64_t addr, size_t size, uint64_t tag,
@@ -175,14 +175,6 @@ int weft_peer_get(struct weft_peer_srx *srx, int tagged, uint64_t addr, size_t s
 int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entry *entry,
 		    uint64_t id, uint64_t data, uint64_t flags);
 void weft_peer_free(struct weft_peer_srx *srx, struct weft_peer_entry *entry);
-
-/* Go. */
-struct weft_opened;
-extern int weftGoPeerRxOpen(uint64_t domain, struct fi_rx_attr *attr, struct weft_peer_srx *srx,
-			    struct weft_opened *out);
-extern int weftGoPeerStart(struct weft_peer_entry *entry, uint64_t id);
-extern int weftGoPeerDiscard(uint64_t id);
-extern uint64_t weftGoPeerAddr(uint64_t id);
 
 /* cq.c: reads an error entry; err_data of base is set as for fi_cq_readerr. */
 ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry);

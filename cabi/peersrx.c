@@ -64,12 +64,13 @@ static struct weft_peer_srx_ops peer_ops = {
 	.discard_tag = discard,
 };
 
-void weft_peer_addresses_changed(void)
+int weft_peer_addresses_changed(int n)
 {
 	pthread_mutex_lock(&lock);
-	for (struct imported *i = all; i; i = i->next)
+	for (struct imported *i = n > 0 ? all : NULL; i; i = i->next)
 		i->srx->owner_ops->foreach_unspec_addr(i->srx, address);
 	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 /* ---- opening and closing ---- */
@@ -92,6 +93,8 @@ void weft_peer_srx_closed(struct weft_peer_srx *srx)
 {
 	struct imported **at, *i;
 
+	if (!srx)
+		return;
 	pthread_mutex_lock(&lock);
 	for (at = &all; (i = *at) && i->srx != srx; at = &i->next)
 		;
@@ -101,33 +104,17 @@ void weft_peer_srx_closed(struct weft_peer_srx *srx)
 	free(i);
 }
 
-int weft_peer_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
-		       void *context)
+int weft_peer_srx_import(struct weft_ep_obj *o)
 {
-	struct weft_peer_srx *srx = weft_peer_of(context);
-	struct fi_rx_attr own = *attr;
-	struct weft_opened opened = { 0 };
-	struct weft_ep_obj *o;
+	struct weft_peer_srx *srx = weft_peer_of(o->fid.fid.context);
 	int rc;
 
 	if (!srx || !srx->owner_ops || srx->owner_ops->size < sizeof(struct weft_peer_srx_owner_ops))
 		return -FI_EINVAL;
-	o = weft_ep_object(FI_CLASS_SRX_CTX, context);
-	if (!o)
-		return -FI_ENOMEM;
-	o->imported = srx;
-	o->fid.ops = &weft_rx_ops.base;
-	own.op_flags &= ~FI_PEER;
 	rc = add(srx);
-	if (!rc) {
-		rc = weftGoPeerRxOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, &own, srx, &opened);
-		if (rc)
-			weft_peer_srx_closed(srx);
-	}
-	rc = weft_object_open(o, rc, &opened);
 	if (rc)
 		return rc;
+	o->imported = srx;
 	srx->peer_ops = &peer_ops;
-	*ep = &o->fid;
 	return 0;
 }

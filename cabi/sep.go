@@ -10,7 +10,7 @@ import (
 )
 
 //export weftGoSEPOpen
-func weftGoSEPOpen(domain C.uint64_t, info *C.struct_fi_info, out *C.struct_weft_opened) (rc C.int) {
+func weftGoSEPOpen(domain C.uint64_t, info *C.struct_fi_info, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_scalable_ep", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
@@ -27,7 +27,7 @@ func weftGoSEPOpen(domain C.uint64_t, info *C.struct_fi_info, out *C.struct_weft
 }
 
 //export weftGoTxCtxOpen
-func weftGoTxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_tx_attr, out *C.struct_weft_opened) (rc C.int) {
+func weftGoTxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_tx_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_tx_context", &rc)
 	s, err := objectOf[*provider.Scalable](sep)
 	if err != nil {
@@ -48,7 +48,7 @@ func weftGoTxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_tx_attr, out
 }
 
 //export weftGoRxCtxOpen
-func weftGoRxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_rx_attr, out *C.struct_weft_opened) (rc C.int) {
+func weftGoRxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_rx_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_rx_context", &rc)
 	s, err := objectOf[*provider.Scalable](sep)
 	if err != nil {

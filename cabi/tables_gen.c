@@ -10,6 +10,8 @@
 #include "goapi.h"
 #include "hotpath.h"
 #include "rma.h"
+#include "thread.h"
+#include "token.h"
 #include "work.h"
 
 static int refuse0_bind(struct fid *, struct fid *, uint64_t) { return -FI_ENOSYS; }
@@ -28,22 +30,32 @@ struct fi_ops weft_fabric_fi_ops = {
 	.ops_set = refuse2_ops_set,
 };
 
+static int weft_domain_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return weftGoDomainBind(WEFT_OBJ(fid, struct weft_domain_obj)->handle, weft_handle_of(bfid), flags);
+}
+
 struct fi_ops weft_domain_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
-	.bind = weft_domain_bind,
+	.bind = weft_domain_fi_ops_bind,
 	.control = weft_domain_control,
 	.ops_open = weft_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,
 };
 
+static int weft_av_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return weftGoAVBind(WEFT_OBJ(fid, struct weft_av_obj)->handle, weft_handle_of(bfid), flags);
+}
+
 static int refuse3_ops_open(struct fid *, const char *, uint64_t, void **, void *) { return -FI_ENOSYS; }
 
 struct fi_ops weft_av_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
-	.bind = weft_av_bind,
+	.bind = weft_av_fi_ops_bind,
 	.control = refuse1_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
@@ -160,10 +172,15 @@ struct fi_ops weft_ep_fi_ops = {
 	.ops_set = refuse2_ops_set,
 };
 
+static int weft_srx_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return weftGoEPBind(WEFT_OBJ(fid, struct weft_ep_obj)->handle, weft_handle_of(bfid), flags);
+}
+
 struct fi_ops weft_srx_fi_ops = {
 	.size = sizeof(struct fi_ops),
-	.close = weft_srx_close,
-	.bind = weft_srx_bind,
+	.close = weft_object_close,
+	.bind = weft_srx_fi_ops_bind,
 	.control = weft_srx_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
@@ -180,10 +197,15 @@ struct fi_ops weft_stx_fi_ops = {
 	.ops_set = refuse2_ops_set,
 };
 
+static int weft_pep_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return weftGoPEPBind(WEFT_OBJ(fid, struct weft_pep_obj)->handle, weft_handle_of(bfid), flags);
+}
+
 struct fi_ops weft_pep_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
-	.bind = weft_pep_bind,
+	.bind = weft_pep_fi_ops_bind,
 	.control = weft_pep_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
@@ -202,32 +224,276 @@ struct fi_ops weft_connreq_fi_ops = {
 	.ops_set = refuse2_ops_set,
 };
 
+static int weft_ops_fabric_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_domain_obj *o;
+	int rc = 0;
+
+	if (!info || !dom)
+		return -FI_EINVAL;
+	rc = weft_spares_need("fi_domain");
+	if (rc)
+		return rc;
+	o = weft_object_new(FI_CLASS_DOMAIN, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoDomainOpen(WEFT_OBJ(fabric, struct weft_fabric_obj)->handle, info, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*dom = &o->fid;
+	return rc;
+}
+
+static int weft_ops_fabric_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_pep_obj *o;
+	int rc = 0;
+
+	if (!info || !pep)
+		return -FI_EINVAL;
+	rc = weft_spares_need("fi_passive_ep");
+	if (rc)
+		return rc;
+	o = weft_object_new(FI_CLASS_PEP, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoPEPOpen(WEFT_OBJ(fabric, struct weft_fabric_obj)->handle, info, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*pep = &o->fid;
+	return rc;
+}
+
+static int weft_ops_fabric_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_eq_obj *o;
+	int rc = 0;
+
+	if (!attr || !eq)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_EQ, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoEQOpen(WEFT_OBJ(fabric, struct weft_fabric_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*eq = &o->fid;
+	return rc;
+}
+
+static int weft_ops_fabric_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **waitset)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_wait_obj *o;
+	int rc = 0;
+
+	if (!attr || !waitset)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_WAIT, NULL);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoWaitOpen(WEFT_OBJ(fabric, struct weft_fabric_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*waitset = &o->fid;
+	return rc;
+}
+
+static int weft_ops_fabric_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags, void *context)
+{
+	return flags ? -FI_EBADFLAGS : weft_ops_fabric_domain(fabric, info, dom, context);
+}
+
 struct fi_ops_fabric weft_ops_fabric = {
 	.size = sizeof(struct fi_ops_fabric),
-	.domain = weft_domain_open,
-	.passive_ep = weft_passive_ep,
-	.eq_open = weft_eq_open,
-	.wait_open = weft_wait_open,
+	.domain = weft_ops_fabric_domain,
+	.passive_ep = weft_ops_fabric_passive_ep,
+	.eq_open = weft_ops_fabric_eq_open,
+	.wait_open = weft_ops_fabric_wait_open,
 	.trywait = weft_trywait,
-	.domain2 = weft_domain2,
+	.domain2 = weft_ops_fabric_domain2,
 };
+
+static int weft_ops_domain_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_av_obj *o;
+	int rc = 0;
+
+	if (!attr || !av)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_AV, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoAVOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*av = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_cq_obj *o;
+	int rc = 0;
+
+	if (!attr || !cq)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_CQ, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoCQOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*cq = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_ep_obj *o;
+	int rc = 0;
+
+	if (!info || !ep)
+		return -FI_EINVAL;
+	rc = weft_spares_need("fi_endpoint");
+	if (rc)
+		return rc;
+	o = weft_object_new(FI_CLASS_EP, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, o, &opened);
+	if (!rc)
+		weft_ep_opened(o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*ep = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_ep_obj *o;
+	int rc = 0;
+
+	if (!info || !sep)
+		return -FI_EINVAL;
+	rc = weft_spares_need("fi_scalable_ep");
+	if (rc)
+		return rc;
+	o = weft_object_new(FI_CLASS_SEP, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoSEPOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, info, o, &opened);
+	if (!rc)
+		weft_ep_opened(o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*sep = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_cntr_obj *o;
+	int rc = 0;
+
+	if (!cntr)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_CNTR, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoCntrOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*cntr = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_poll_obj *o;
+	int rc = 0;
+
+	if (!pollset)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_POLL, NULL);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoPollOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*pollset = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_stx_obj *o;
+	int rc = 0;
+
+	if (!stx)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_STX_CTX, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoSTxOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*stx = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_ep_obj *o;
+	int rc = 0;
+
+	if (!rx_ep)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_SRX_CTX, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoSRxOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, attr, o, &opened);
+	if (!rc)
+		weft_ep_opened(o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*rx_ep = &o->fid;
+	return rc;
+}
+
+static int weft_ops_domain_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags, void *context)
+{
+	return flags ? -FI_EBADFLAGS : weft_ops_domain_endpoint(domain, info, ep, context);
+}
 
 static int refuse5_xpu_ctx(struct fid_domain *, void *, void *, void *) { return -FI_ENOSYS; }
 
 struct weft_ops_domain weft_ops_domain = {
 	.base = {
 		.size = sizeof(struct weft_ops_domain),
-		.av_open = weft_av_open,
-		.cq_open = weft_cq_open,
-		.endpoint = weft_endpoint,
-		.scalable_ep = weft_scalable_ep,
-		.cntr_open = weft_cntr_open,
-		.poll_open = weft_poll_open,
-		.stx_ctx = weft_stx_open,
-		.srx_ctx = weft_srx_open,
+		.av_open = weft_ops_domain_av_open,
+		.cq_open = weft_ops_domain_cq_open,
+		.endpoint = weft_ops_domain_endpoint,
+		.scalable_ep = weft_ops_domain_scalable_ep,
+		.cntr_open = weft_ops_domain_cntr_open,
+		.poll_open = weft_ops_domain_poll_open,
+		.stx_ctx = weft_ops_domain_stx_ctx,
+		.srx_ctx = weft_ops_domain_srx_ctx,
 		.query_atomic = weft_query_atomic,
 		.query_collective = weft_query_collective,
-		.endpoint2 = weft_endpoint2,
+		.endpoint2 = weft_ops_domain_endpoint2,
 	},
 	.xpu_ctx = refuse5_xpu_ctx,
 };
@@ -238,6 +504,51 @@ struct fi_ops_mr weft_ops_mr = {
 	.regv = weft_mr_regv,
 	.regattr = weft_mr_regattr,
 };
+
+static WEFT_TRACE_ENTRY int weft_ops_av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return weftGoAVInsert(WEFT_OBJ(av, struct weft_av_obj)->handle, (void *)addr, count, fi_addr, flags, context);
+}
+
+static WEFT_TRACE_ENTRY int weft_ops_av_insertsvc(struct fid_av *av, const char *node, const char *service, fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return weftGoAVInsertSvc(WEFT_OBJ(av, struct weft_av_obj)->handle, (char *)node, (char *)service, fi_addr, flags, context);
+}
+
+static WEFT_TRACE_ENTRY int weft_ops_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service, size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return weftGoAVInsertSym(WEFT_OBJ(av, struct weft_av_obj)->handle, (char *)node, nodecnt, (char *)service, svccnt, fi_addr, flags, context);
+}
+
+static WEFT_TRACE_ENTRY int weft_ops_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags)
+{
+	return weftGoAVRemove(WEFT_OBJ(av, struct weft_av_obj)->handle, fi_addr, count, flags);
+}
+
+static WEFT_TRACE_ENTRY int weft_ops_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
+{
+	if (!addrlen || (!addr && *addrlen))
+		return -FI_EINVAL;
+	return weftGoAVLookup(WEFT_OBJ(av, struct weft_av_obj)->handle, fi_addr, addr, addrlen);
+}
+
+static int weft_ops_av_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_av_set_obj *o;
+	int rc = 0;
+
+	if (!attr || !av_set)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_AV_SET, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoAVSetOpen(WEFT_OBJ(av, struct weft_av_obj)->handle, attr, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*av_set = &o->fid;
+	return rc;
+}
 
 static int weft_ops_av_insert_auth_key(struct fid_av *av, const void *key, size_t len, fi_addr_t *addr, uint64_t flags)
 {
@@ -258,21 +569,27 @@ static int weft_ops_av_set_user_id(struct fid_av *av, fi_addr_t addr, fi_addr_t 
 	return weftGoAVSetUserID(WEFT_OBJ(av, struct weft_av_obj)->handle, addr, id, flags);
 }
 
+static int weft_ops_av_lookup2(struct fid_av *av, fi_addr_t addr, void *buf, size_t *len, uint64_t flags, void *xpu_ctx)
+{
+	(void)xpu_ctx;
+	return flags ? -FI_ENOSYS : weft_ops_av_lookup(av, addr, buf, len);
+}
+
 struct weft_ops_av weft_ops_av = {
 	.base = {
 		.size = sizeof(struct weft_ops_av),
-		.insert = weft_av_insert,
-		.insertsvc = weft_av_insertsvc,
-		.insertsym = weft_av_insertsym,
-		.remove = weft_av_remove,
-		.lookup = weft_av_lookup,
+		.insert = weft_ops_av_insert,
+		.insertsvc = weft_ops_av_insertsvc,
+		.insertsym = weft_ops_av_insertsym,
+		.remove = weft_ops_av_remove,
+		.lookup = weft_ops_av_lookup,
 		.straddr = weft_av_straddr,
-		.av_set = weft_av_set,
+		.av_set = weft_ops_av_av_set,
 	},
 	.insert_auth_key = weft_ops_av_insert_auth_key,
 	.lookup_auth_key = weft_ops_av_lookup_auth_key,
 	.set_user_id = weft_ops_av_set_user_id,
-	.lookup2 = weft_av_lookup2,
+	.lookup2 = weft_ops_av_lookup2,
 };
 
 static int weft_ops_av_set_insert(struct fid_av_set *set, fi_addr_t addr)
@@ -300,6 +617,16 @@ static ssize_t weft_ops_ep_cancel(fid_t fid, void *context)
 	return weftGoEPCancel(WEFT_OBJ(fid, struct weft_ep_obj)->handle, context);
 }
 
+static int weft_ops_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	return weftGoEPGetOpt(WEFT_OBJ(fid, struct weft_ep_obj)->handle, level, optname, optval, optlen);
+}
+
+static int weft_ops_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	return weftGoEPSetOpt(WEFT_OBJ(fid, struct weft_ep_obj)->handle, level, optname, (void *)optval, optlen);
+}
+
 static int refuse6_tx_ctx(struct fid_ep *, int, struct fi_tx_attr *, struct fid_ep **, void *) { return -FI_ENOSYS; }
 
 static int refuse7_rx_ctx(struct fid_ep *, int, struct fi_rx_attr *, struct fid_ep **, void *) { return -FI_ENOSYS; }
@@ -312,8 +639,8 @@ struct weft_ops_ep weft_ops_ep = {
 	.base = {
 		.size = sizeof(struct weft_ops_ep),
 		.cancel = weft_ops_ep_cancel,
-		.getopt = weft_ep_getopt,
-		.setopt = weft_ep_setopt,
+		.getopt = weft_ops_ep_getopt,
+		.setopt = weft_ops_ep_setopt,
 		.tx_ctx = refuse6_tx_ctx,
 		.rx_ctx = refuse7_rx_ctx,
 		.rx_size_left = weft_rx_size_left,
@@ -327,12 +654,22 @@ static ssize_t weft_rx_ops_cancel(fid_t fid, void *context)
 	return weftGoEPCancel(WEFT_OBJ(fid, struct weft_ep_obj)->handle, context);
 }
 
+static int weft_rx_ops_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	return weftGoEPGetOpt(WEFT_OBJ(fid, struct weft_ep_obj)->handle, level, optname, optval, optlen);
+}
+
+static int weft_rx_ops_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	return weftGoEPSetOpt(WEFT_OBJ(fid, struct weft_ep_obj)->handle, level, optname, (void *)optval, optlen);
+}
+
 struct weft_ops_ep weft_rx_ops = {
 	.base = {
 		.size = sizeof(struct weft_ops_ep),
 		.cancel = weft_rx_ops_cancel,
-		.getopt = weft_ep_getopt,
-		.setopt = weft_ep_setopt,
+		.getopt = weft_rx_ops_getopt,
+		.setopt = weft_rx_ops_setopt,
 		.tx_ctx = refuse6_tx_ctx,
 		.rx_ctx = refuse7_rx_ctx,
 		.rx_size_left = weft_rx_size_left,
@@ -366,25 +703,70 @@ struct weft_ops_ep weft_tx_ops = {
 
 static ssize_t refuse12_cancel(fid_t, void *) { return -FI_ENOSYS; }
 
+static int weft_sep_ops_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_ep_obj *o;
+	int rc = 0;
+
+	if (!tx_ep)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_TX_CTX, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoTxCtxOpen(WEFT_OBJ(sep, struct weft_ep_obj)->handle, index, attr, o, &opened);
+	if (!rc)
+		weft_ep_opened(o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*tx_ep = &o->fid;
+	return rc;
+}
+
+static int weft_sep_ops_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_ep_obj *o;
+	int rc = 0;
+
+	if (!rx_ep)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_RX_CTX, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoRxCtxOpen(WEFT_OBJ(sep, struct weft_ep_obj)->handle, index, attr, o, &opened);
+	if (!rc)
+		weft_ep_opened(o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*rx_ep = &o->fid;
+	return rc;
+}
+
 struct weft_ops_ep weft_sep_ops = {
 	.base = {
 		.size = sizeof(struct weft_ops_ep),
 		.cancel = refuse12_cancel,
 		.getopt = refuse10_getopt,
 		.setopt = refuse11_setopt,
-		.tx_ctx = weft_tx_context,
-		.rx_ctx = weft_rx_context,
+		.tx_ctx = weft_sep_ops_tx_ctx,
+		.rx_ctx = weft_sep_ops_rx_ctx,
 		.rx_size_left = refuse8_tx_size_left,
 		.tx_size_left = refuse8_tx_size_left,
 	},
 	.export_xpu = refuse9_export_xpu,
 };
 
+static int weft_pep_ops_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	return weftGoEPGetOpt(WEFT_OBJ(fid, struct weft_pep_obj)->handle, level, optname, optval, optlen);
+}
+
 struct weft_ops_ep weft_pep_ops = {
 	.base = {
 		.size = sizeof(struct weft_ops_ep),
 		.cancel = refuse12_cancel,
-		.getopt = weft_pep_getopt,
+		.getopt = weft_pep_ops_getopt,
 		.setopt = refuse11_setopt,
 		.tx_ctx = refuse6_tx_ctx,
 		.rx_ctx = refuse7_rx_ctx,
@@ -575,6 +957,13 @@ static int weft_pep_cm_listen(struct fid_pep *pep)
 	return weftGoPEPListen(WEFT_OBJ(pep, struct weft_pep_obj)->handle);
 }
 
+static int weft_pep_cm_reject(struct fid_pep *pep, fid_t handle, const void *param, size_t paramlen)
+{
+	if (!handle || (!param && paramlen))
+		return -FI_EINVAL;
+	return weftGoPEPReject(WEFT_OBJ(pep, struct weft_pep_obj)->handle, weft_handle_of(handle), (void *)param, paramlen);
+}
+
 struct fi_ops_cm weft_pep_cm = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = weft_pep_cm_setname,
@@ -583,7 +972,7 @@ struct fi_ops_cm weft_pep_cm = {
 	.connect = refuse18_connect,
 	.listen = weft_pep_cm_listen,
 	.accept = refuse20_accept,
-	.reject = weft_pep_reject,
+	.reject = weft_pep_cm_reject,
 	.shutdown = refuse22_shutdown,
 	.join = refuse23_join,
 };
@@ -895,3 +1284,101 @@ struct fi_ops_poll weft_ops_poll = {
 	.poll_add = weft_poll_add,
 	.poll_del = weft_poll_del,
 };
+
+const struct weft_class weft_classes[] = {
+	[FI_CLASS_UNSPEC] = { .name = "remote region or list", .size = sizeof(struct weft_token_obj),
+		.handle = offsetof(struct weft_token_obj, handle), .link = offsetof(struct weft_token_obj, link) },
+	[FI_CLASS_FABRIC] = { .name = "fabric", .ops = &weft_fabric_fi_ops, .size = sizeof(struct weft_fabric_obj),
+		.handle = offsetof(struct weft_fabric_obj, handle), .link = offsetof(struct weft_fabric_obj, link) },
+	[FI_CLASS_DOMAIN] = { .name = "domain", .ops = &weft_domain_fi_ops, .size = sizeof(struct weft_domain_obj),
+		.handle = offsetof(struct weft_domain_obj, handle), .link = offsetof(struct weft_domain_obj, link) },
+	[FI_CLASS_EP] = { .name = "endpoint", .ops = &weft_ep_fi_ops, .size = sizeof(struct weft_ep_obj),
+		.handle = offsetof(struct weft_ep_obj, handle), .link = offsetof(struct weft_ep_obj, link) },
+	[FI_CLASS_SEP] = { .name = "scalable endpoint", .ops = &weft_ep_fi_ops, .size = sizeof(struct weft_ep_obj),
+		.handle = offsetof(struct weft_ep_obj, handle), .link = offsetof(struct weft_ep_obj, link) },
+	[FI_CLASS_TX_CTX] = { .name = "transmit context", .ops = &weft_ep_fi_ops, .size = sizeof(struct weft_ep_obj),
+		.handle = offsetof(struct weft_ep_obj, handle), .link = offsetof(struct weft_ep_obj, link) },
+	[FI_CLASS_RX_CTX] = { .name = "receive context", .ops = &weft_ep_fi_ops, .size = sizeof(struct weft_ep_obj),
+		.handle = offsetof(struct weft_ep_obj, handle), .link = offsetof(struct weft_ep_obj, link) },
+	[FI_CLASS_SRX_CTX] = { .name = "shared receive context", .ops = &weft_srx_fi_ops, .size = sizeof(struct weft_ep_obj),
+		.handle = offsetof(struct weft_ep_obj, handle), .link = offsetof(struct weft_ep_obj, link) },
+	[FI_CLASS_STX_CTX] = { .name = "shared transmit context", .ops = &weft_stx_fi_ops, .size = sizeof(struct weft_stx_obj),
+		.handle = offsetof(struct weft_stx_obj, handle), .link = offsetof(struct weft_stx_obj, link) },
+	[FI_CLASS_PEP] = { .name = "passive endpoint", .ops = &weft_pep_fi_ops, .size = sizeof(struct weft_pep_obj),
+		.handle = offsetof(struct weft_pep_obj, handle), .link = offsetof(struct weft_pep_obj, link) },
+	[FI_CLASS_CONNREQ] = { .name = "connection request", .ops = &weft_connreq_fi_ops, .size = sizeof(struct weft_connreq_obj),
+		.handle = offsetof(struct weft_connreq_obj, handle), .link = offsetof(struct weft_connreq_obj, link) },
+	[FI_CLASS_AV] = { .name = "address vector", .ops = &weft_av_fi_ops, .size = sizeof(struct weft_av_obj),
+		.handle = offsetof(struct weft_av_obj, handle), .link = offsetof(struct weft_av_obj, link) },
+	[FI_CLASS_AV_SET] = { .name = "address vector set", .ops = &weft_av_set_fi_ops, .size = sizeof(struct weft_av_set_obj),
+		.handle = offsetof(struct weft_av_set_obj, handle), .link = offsetof(struct weft_av_set_obj, link) },
+	[FI_CLASS_MC] = { .name = "collective group", .ops = &weft_mc_fi_ops, .size = sizeof(struct weft_mc_obj),
+		.handle = offsetof(struct weft_mc_obj, handle), .link = offsetof(struct weft_mc_obj, link) },
+	[FI_CLASS_MR] = { .name = "memory region", .ops = &weft_mr_fi_ops, .size = sizeof(struct weft_mr_obj),
+		.handle = offsetof(struct weft_mr_obj, handle), .link = offsetof(struct weft_mr_obj, link) },
+	[FI_CLASS_EQ] = { .name = "event queue", .ops = &weft_eq_fi_ops, .size = sizeof(struct weft_eq_obj),
+		.handle = offsetof(struct weft_eq_obj, handle), .link = offsetof(struct weft_eq_obj, link), .wait = offsetof(struct weft_eq_obj, wait) },
+	[FI_CLASS_CQ] = { .name = "completion queue", .ops = &weft_cq_fi_ops, .size = sizeof(struct weft_cq_obj),
+		.handle = offsetof(struct weft_cq_obj, handle), .link = offsetof(struct weft_cq_obj, link), .wait = offsetof(struct weft_cq_obj, wait), .import = offsetof(struct weft_cq_obj, import) },
+	[FI_CLASS_CNTR] = { .name = "counter", .ops = &weft_cntr_fi_ops, .size = sizeof(struct weft_cntr_obj),
+		.handle = offsetof(struct weft_cntr_obj, handle), .link = offsetof(struct weft_cntr_obj, link), .wait = offsetof(struct weft_cntr_obj, wait), .import = offsetof(struct weft_cntr_obj, import) },
+	[FI_CLASS_WAIT] = { .name = "wait set", .ops = &weft_wait_fi_ops, .size = sizeof(struct weft_wait_obj),
+		.handle = offsetof(struct weft_wait_obj, handle), .link = offsetof(struct weft_wait_obj, link), .wait = offsetof(struct weft_wait_obj, wait) },
+	[FI_CLASS_POLL] = { .name = "poll set", .ops = &weft_poll_fi_ops, .size = sizeof(struct weft_poll_obj),
+		.handle = offsetof(struct weft_poll_obj, handle), .link = offsetof(struct weft_poll_obj, link) },
+};
+
+const size_t weft_class_count = count_of(weft_classes);
+
+const struct weft_place weft_places[] = {
+	{ FI_CLASS_FABRIC, offsetof(struct weft_fabric_obj, fid.ops), &weft_ops_fabric, &weft_forked_fabric },
+	{ FI_CLASS_DOMAIN, offsetof(struct weft_domain_obj, fid.ops), &weft_ops_domain, &weft_forked_domain },
+	{ FI_CLASS_DOMAIN, offsetof(struct weft_domain_obj, fid.mr), &weft_ops_mr, &weft_forked_mr },
+	{ FI_CLASS_EP, offsetof(struct weft_ep_obj, fid.ops), &weft_ops_ep, &weft_forked_ep },
+	{ FI_CLASS_EP, offsetof(struct weft_ep_obj, fid.cm), &weft_ep_cm, &weft_forked_cm },
+	{ FI_CLASS_EP, offsetof(struct weft_ep_obj, fid.msg), &weft_nosys_msg, &weft_forked_msg },
+	{ FI_CLASS_EP, offsetof(struct weft_ep_obj, fid.rma), &weft_nosys_rma, &weft_forked_rma },
+	{ FI_CLASS_EP, offsetof(struct weft_ep_obj, fid.tagged), &weft_nosys_tagged, &weft_forked_tagged },
+	{ FI_CLASS_EP, offsetof(struct weft_ep_obj, fid.atomic), &weft_nosys_atomic, &weft_forked_atomic },
+	{ FI_CLASS_EP, offsetof(struct weft_ep_obj, fid.collective), &weft_nosys_collective, &weft_forked_collective },
+	{ FI_CLASS_SEP, offsetof(struct weft_ep_obj, fid.ops), &weft_sep_ops, &weft_forked_ep },
+	{ FI_CLASS_SEP, offsetof(struct weft_ep_obj, fid.cm), &weft_sep_cm, &weft_forked_cm },
+	{ FI_CLASS_SEP, offsetof(struct weft_ep_obj, fid.msg), &weft_nosys_msg, &weft_forked_msg },
+	{ FI_CLASS_SEP, offsetof(struct weft_ep_obj, fid.rma), &weft_nosys_rma, &weft_forked_rma },
+	{ FI_CLASS_SEP, offsetof(struct weft_ep_obj, fid.tagged), &weft_nosys_tagged, &weft_forked_tagged },
+	{ FI_CLASS_SEP, offsetof(struct weft_ep_obj, fid.atomic), &weft_nosys_atomic, &weft_forked_atomic },
+	{ FI_CLASS_SEP, offsetof(struct weft_ep_obj, fid.collective), &weft_nosys_collective, &weft_forked_collective },
+	{ FI_CLASS_TX_CTX, offsetof(struct weft_ep_obj, fid.ops), &weft_tx_ops, &weft_forked_ep },
+	{ FI_CLASS_TX_CTX, offsetof(struct weft_ep_obj, fid.cm), &weft_ctx_cm, &weft_forked_cm },
+	{ FI_CLASS_TX_CTX, offsetof(struct weft_ep_obj, fid.msg), &weft_nosys_msg, &weft_forked_msg },
+	{ FI_CLASS_TX_CTX, offsetof(struct weft_ep_obj, fid.rma), &weft_nosys_rma, &weft_forked_rma },
+	{ FI_CLASS_TX_CTX, offsetof(struct weft_ep_obj, fid.tagged), &weft_nosys_tagged, &weft_forked_tagged },
+	{ FI_CLASS_TX_CTX, offsetof(struct weft_ep_obj, fid.atomic), &weft_nosys_atomic, &weft_forked_atomic },
+	{ FI_CLASS_TX_CTX, offsetof(struct weft_ep_obj, fid.collective), &weft_nosys_collective, &weft_forked_collective },
+	{ FI_CLASS_RX_CTX, offsetof(struct weft_ep_obj, fid.ops), &weft_rx_ops, &weft_forked_ep },
+	{ FI_CLASS_RX_CTX, offsetof(struct weft_ep_obj, fid.cm), &weft_ctx_cm, &weft_forked_cm },
+	{ FI_CLASS_RX_CTX, offsetof(struct weft_ep_obj, fid.msg), &weft_nosys_msg, &weft_forked_msg },
+	{ FI_CLASS_RX_CTX, offsetof(struct weft_ep_obj, fid.rma), &weft_nosys_rma, &weft_forked_rma },
+	{ FI_CLASS_RX_CTX, offsetof(struct weft_ep_obj, fid.tagged), &weft_nosys_tagged, &weft_forked_tagged },
+	{ FI_CLASS_RX_CTX, offsetof(struct weft_ep_obj, fid.atomic), &weft_nosys_atomic, &weft_forked_atomic },
+	{ FI_CLASS_RX_CTX, offsetof(struct weft_ep_obj, fid.collective), &weft_nosys_collective, &weft_forked_collective },
+	{ FI_CLASS_SRX_CTX, offsetof(struct weft_ep_obj, fid.ops), &weft_rx_ops, &weft_forked_ep },
+	{ FI_CLASS_SRX_CTX, offsetof(struct weft_ep_obj, fid.cm), &weft_nosys_cm, &weft_forked_cm },
+	{ FI_CLASS_SRX_CTX, offsetof(struct weft_ep_obj, fid.msg), &weft_nosys_msg, &weft_forked_msg },
+	{ FI_CLASS_SRX_CTX, offsetof(struct weft_ep_obj, fid.rma), &weft_nosys_rma, &weft_forked_rma },
+	{ FI_CLASS_SRX_CTX, offsetof(struct weft_ep_obj, fid.tagged), &weft_nosys_tagged, &weft_forked_tagged },
+	{ FI_CLASS_SRX_CTX, offsetof(struct weft_ep_obj, fid.atomic), &weft_nosys_atomic, &weft_forked_atomic },
+	{ FI_CLASS_SRX_CTX, offsetof(struct weft_ep_obj, fid.collective), &weft_nosys_collective, &weft_forked_collective },
+	{ FI_CLASS_STX_CTX, offsetof(struct weft_stx_obj, fid.ops), &weft_stx_ops, &weft_forked_ep },
+	{ FI_CLASS_PEP, offsetof(struct weft_pep_obj, fid.ops), &weft_pep_ops, &weft_forked_ep },
+	{ FI_CLASS_PEP, offsetof(struct weft_pep_obj, fid.cm), &weft_pep_cm, &weft_forked_cm },
+	{ FI_CLASS_AV, offsetof(struct weft_av_obj, fid.ops), &weft_ops_av, &weft_forked_av },
+	{ FI_CLASS_AV_SET, offsetof(struct weft_av_set_obj, fid.ops), &weft_ops_av_set, &weft_forked_av_set },
+	{ FI_CLASS_EQ, offsetof(struct weft_eq_obj, fid.ops), &weft_ops_eq, &weft_forked_eq },
+	{ FI_CLASS_CQ, offsetof(struct weft_cq_obj, fid.ops), &weft_ops_cq, &weft_forked_cq },
+	{ FI_CLASS_CNTR, offsetof(struct weft_cntr_obj, fid.ops), &weft_ops_cntr, &weft_forked_cntr },
+	{ FI_CLASS_WAIT, offsetof(struct weft_wait_obj, fid.ops), &weft_ops_wait, &weft_forked_wait },
+	{ FI_CLASS_POLL, offsetof(struct weft_poll_obj, fid.ops), &weft_ops_poll, &weft_forked_poll },
+};
+
+const size_t weft_place_count = count_of(weft_places);

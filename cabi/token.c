@@ -97,7 +97,7 @@ static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
 		      struct weft_list **list)
 {
 	struct weft_opened opened = { 0 };
-	struct weft_list_obj *o;
+	struct weft_token_obj *o;
 	int rc;
 
 	if (weft_forked())
@@ -106,7 +106,7 @@ static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
 		return -FI_EBADFLAGS;
 	if (!endpoint(ep) || !local || !remote || !list || count > WEFT_LIST_MAX || !fit(local, remote, count))
 		return -FI_EINVAL;
-	o = (struct weft_list_obj *)new_object(&weft_list_fi_ops);
+	o = new_object(&weft_list_fi_ops);
 	if (!o)
 		return -FI_ENOMEM;
 	o->ep = ep;
@@ -123,7 +123,7 @@ static int token_list(struct fid_ep *ep, const struct weft_local_piece *local,
 	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
 /* Posts a list of one element as the read or write that it is. */
-static ssize_t post_one(struct weft_list_obj *o, bool read, uint64_t flags, void *context)
+static ssize_t post_one(struct weft_token_obj *o, bool read, uint64_t flags, void *context)
 {
 	struct fi_msg_rma msg = {
 		.msg_iov = &o->one.local, .iov_count = 1, .addr = o->one.dest, .rma_iov = &o->one.remote,
@@ -136,7 +136,7 @@ static ssize_t post_one(struct weft_list_obj *o, bool read, uint64_t flags, void
 static ssize_t token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count,
 			  uint64_t flags, void *context)
 {
-	const struct weft_token_one *one = &((struct weft_list_obj *)list)->one;
+	const struct weft_token_one *one = &OBJ(list)->one;
 
 	if (weft_forked())
 		return weft_fork_refusal();
@@ -144,7 +144,7 @@ static ssize_t token_post(struct weft_list *list, uint32_t op, const void *picks
 	    count > WEFT_LIST_MAX || (!picks && count))
 		return -FI_EINVAL;
 	if (one->is && !picks && !(flags & ~ONE_FLAGS) && (op & WEFT_READ ? one->read : one->write))
-		return post_one((struct weft_list_obj *)list, op & WEFT_READ, flags, context);
+		return post_one(OBJ(list), op & WEFT_READ, flags, context);
 	return weftGoTokenPost(OBJ(list)->handle, op, (void *)picks, count, flags, context);
 }
 

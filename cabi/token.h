@@ -8,13 +8,6 @@
 #include "../include/weft/token.h"
 #include "goapi.h"
 
-/* A remote region or a list: the structure that applications have, and what is behind it. */
-struct weft_token_obj {
-	struct fid fid;
-	uint64_t handle;
-	struct weft_link link;
-};
-
 /* What a list of one element, with memory of processes on both sides, is as a read or write. */
 struct weft_token_one {
 	bool is;                /* it is such a one, and no way is turned off */
@@ -24,9 +17,12 @@ struct weft_token_one {
 	fi_addr_t dest;
 };
 
-struct weft_list_obj {
-	struct weft_token_obj obj;
-	struct fid_ep *ep;
+/* A remote region or a list: the structure that applications have, and what is behind it. */
+struct weft_token_obj {
+	struct fid fid;
+	uint64_t handle;
+	struct weft_link link;
+	struct fid_ep *ep;              /* of a list, as what follows */
 	struct weft_token_one one;
 };
 

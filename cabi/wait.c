@@ -16,27 +16,6 @@ int weft_wait_set_control(struct fid *fid, int command, void *arg)
 	return weft_wait_control(&WAIT(fid)->wait, command, arg);
 }
 
-int weft_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **waitset)
-{
-	struct weft_opened opened = { .fd = -1 };
-	struct weft_wait_obj *o;
-	int rc;
-
-	if (!attr || !waitset)
-		return -FI_EINVAL;
-	o = weft_object_new(FI_CLASS_WAIT, NULL);
-	if (!o)
-		return -FI_ENOMEM;
-	o->fid.ops = &weft_ops_wait;
-	rc = weft_wait_prepare(&o->wait, attr->wait_obj);
-	if (!rc)
-		rc = weftGoWaitOpen(WEFT_OBJ(fabric, struct weft_fabric_obj)->handle, attr, &o->wait, &opened);
-	rc = weft_object_open(o, rc, &opened);
-	if (!rc)
-		*waitset = &o->fid;
-	return rc;
-}
-
 /* 0 when it is safe to sleep on the wait objects of all fids; each of them is
  * armed then. -FI_EAGAIN when one has something to read. */
 int weft_trywait(struct fid_fabric *, struct fid **fids, int count)
@@ -80,22 +59,3 @@ int weft_poll_del(struct fid_poll *pollset, struct fid *event_fid, uint64_t flag
 	return flags ? -FI_EBADFLAGS : weftGoPollDel(POLL(pollset)->handle, object);
 }
 
-int weft_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **pollset)
-{
-	struct weft_opened opened = { 0 };
-	struct weft_poll_obj *o;
-	int rc;
-
-	if (!pollset)
-		return -FI_EINVAL;
-	if (attr && attr->flags)
-		return -FI_EBADFLAGS;
-	o = weft_object_new(FI_CLASS_POLL, NULL);
-	if (!o)
-		return -FI_ENOMEM;
-	o->fid.ops = &weft_ops_poll;
-	rc = weft_object_open(o, weftGoPollOpen(WEFT_OBJ(domain, struct weft_domain_obj)->handle, &opened), &opened);
-	if (!rc)
-		*pollset = &o->fid;
-	return rc;
-}

@@ -12,12 +12,15 @@ import (
 )
 
 //export weftGoWaitOpen
-func weftGoWaitOpen(fabric C.uint64_t, attr *C.struct_fi_wait_attr, native *C.struct_weft_wait_native,
-	out *C.struct_weft_opened) (rc C.int) {
+func weftGoWaitOpen(fabric C.uint64_t, attr *C.struct_fi_wait_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_wait_open", &rc)
 	f, err := objectOf[*provider.Fabric](fabric)
 	if err != nil {
 		return result(err)
+	}
+	native := &(*C.struct_weft_wait_obj)(self).wait
+	if rc := C.weft_wait_prepare(native, attr.wait_obj); rc != 0 {
+		return rc
 	}
 	w, err := f.OpenWait(&fi.WaitAttr{WaitObj: fi.WaitObj(attr.wait_obj), Flags: uint64(attr.flags)})
 	if err != nil {
@@ -26,7 +29,7 @@ func weftGoWaitOpen(fabric C.uint64_t, attr *C.struct_fi_wait_attr, native *C.st
 	if out.handle, err = enter(w); err != nil {
 		return result(err)
 	}
-	connect(w, native, out)
+	connect(w, native)
 	return 0
 }
 
@@ -51,11 +54,14 @@ func weftGoTryWait(object C.uint64_t) (rc C.int) {
 }
 
 //export weftGoPollOpen
-func weftGoPollOpen(domain C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
+func weftGoPollOpen(domain C.uint64_t, attr *C.struct_fi_poll_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_poll_open", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
 		return result(err)
+	}
+	if attr != nil && attr.flags != 0 {
+		return result(fi.EBADFLAGS)
 	}
 	p, err := d.OpenPoll()
 	if err != nil {

@@ -35,13 +35,6 @@ void weft_wait_destroy(struct weft_wait_native *wait)
 	pthread_mutex_destroy(&wait->mutex);
 }
 
-void weft_wait_chosen(struct weft_wait_native *wait, const struct weft_opened *opened)
-{
-	wait->fd = opened->fd;
-	if (wait->kind == FI_WAIT_UNSPEC)
-		wait->kind = opened->wait_obj;
-}
-
 /* Wakes whoever waits on the condition. The lock makes a waiter that has
  * looked and not yet slept see the signal. */
 void weft_wait_signal(struct weft_wait_native *wait)

@@ -35,6 +35,14 @@ func generate(root string) ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, err := parseObjects(tablesText, tables)
+	if err != nil {
+		return nil, err
+	}
+	source, err := tablesSource(kinds, tables, objects)
+	if err != nil {
+		return nil, err
+	}
 	tostr, err := tostrSource()
 	if err != nil {
 		return nil, err
@@ -47,7 +55,7 @@ func generate(root string) ([]output, error) {
 		{"cabi/goapi_gen.h", api},
 		{"cabi/direct_tostr_gen.h", tostr},
 		{"cabi/tables_gen.h", tablesHeader(kinds, tables)},
-		{"cabi/tables_gen.c", tablesSource(kinds, tables)},
+		{"cabi/tables_gen.c", source},
 		{"cabi/forked_gen.c", forkedSource(kinds)},
 		{"cabi/posts_gen.c", postsSource(kinds)},
 		{"cabi/trace_gen.c", traceSource(kinds)},

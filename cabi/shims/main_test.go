@@ -39,13 +39,51 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestOpening shows what becomes of a row that opens an object, and of one that is another one with flags.
+func TestOpening(t *testing.T) {
+	kinds, err := parseOps("table dom\nint q_open(struct fid *d, struct attr *attr, struct fid_q **q, void *context)\n" +
+		"int q_open2(struct fid *d, struct attr *attr, struct fid_q **q, uint64_t flags, void *context)\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "object C q_obj q_ops queue\n\tops = t\n\twait\nt dom d_obj\n\tq_open + C f attr threads call then g\n\tq_open2 ~ q_open -E\n"
+	tables, err := parseTables(text, kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := parseObjects(text, tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := tablesSource(kinds, tables, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"if (!attr || !q)\n\t\treturn -FI_EINVAL;\n\trc = weft_spares_need(\"call\");",
+		"rc = f(WEFT_OBJ(d, struct d_obj)->handle, attr, o, &opened);\n\tif (!rc)\n\t\tg(o, &opened);\n",
+		"return flags ? -E : t_q_open(d, attr, q, context);",
+		"[C] = { .name = \"queue\", .ops = &q_ops, .size = sizeof(struct q_obj)", ".wait = offsetof(struct q_obj, wait)",
+		"{ C, offsetof(struct q_obj, fid.ops), &t, &weft_forked_dom }",
+	} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %s in\n%s", want, b)
+		}
+	}
+	for _, bad := range []string{"object C q_obj\n", "object C q_obj q_ops queue\n\tops t\n", "object C q_obj q_ops queue\n\tops = u\n"} {
+		if _, err := parseObjects(bad, tables); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
 // TestBadTables gives rows that are refused.
 func TestBadTables(t *testing.T) {
 	kinds, err := parseOps(opsText)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"t nothing\n", "t eq\n\tfly = f\n", "t eq\n\tread\n", "t eq\n\tread > f\n", "\tread = f\n", "t eq o\n\tread = f g\n"} {
+	for _, text := range []string{"t nothing\n", "t eq\n\tfly = f\n", "t eq\n\tread\n", "t eq\n\tread > f\n", "\tread = f\n", "t eq o\n\tread = f g\n", "t eq o\n\tread + c\n", "t eq o\n\tread + c f then\n"} {
 		if _, err := parseTables(text, kinds); err == nil {
 			t.Errorf("%q is taken", text)
 		}

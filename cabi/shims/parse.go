@@ -151,7 +151,9 @@ type entry struct {
 	function string   // of C; or
 	result   string   // what every call returns, an expression; or
 	goName   string   // the Go function that is called with the object's handle and the other arguments,
-	checks   []string // after these checks of arguments
+	checks   []string // after these checks of arguments,
+	opens    *opening // and that opens an object, if not nil; or
+	same     string   // the member that does the same without flags, with result for an error
 }
 
 // table is a table of functions.
@@ -181,12 +183,16 @@ func (t *table) entry(o *op) entry {
 // parseTables reads tables.txt.
 func parseTables(text string, kinds []*kind) ([]*table, error) {
 	var tables []*table
+	inObject := false // parseObjects
 	for n, line := range strings.Split(text, "\n") {
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0][0] == '#' {
 			continue
 		}
 		if line[0] != '\t' {
+			if inObject = words[0] == "object"; inObject {
+				continue
+			}
 			t := &table{name: words[0], entries: map[string]entry{}}
 			if len(words) > 1 {
 				t.kind = kindOf(kinds, words[1])
@@ -198,6 +204,9 @@ func parseTables(text string, kinds []*kind) ([]*table, error) {
 				t.object = words[2]
 			}
 			tables = append(tables, t)
+			continue
+		}
+		if inObject {
 			continue
 		}
 		if len(tables) == 0 || len(words) < 3 {
@@ -213,16 +222,30 @@ func parseTables(text string, kinds []*kind) ([]*table, error) {
 		if t.kind.find(words[0]) == nil {
 			return nil, fmt.Errorf("tables.txt:%d: %s has no member %s", n+1, t.kind.ctype(), words[0])
 		}
-		switch {
-		case words[1] == ">" && t.object != "":
-			t.entries[words[0]] = entry{goName: words[2], checks: words[3:]}
-		case words[1] == "=" && len(words) == 3 && words[2][0] == '-':
-			t.entries[words[0]] = entry{result: words[2]}
-		case words[1] == "=" && len(words) == 3:
-			t.entries[words[0]] = entry{function: words[2]}
-		default:
+		e, ok := parseEntry(words[1], words[2:], t.object != "")
+		if !ok {
 			return nil, fmt.Errorf("tables.txt:%d: %s", n+1, strings.TrimSpace(line))
 		}
+		t.entries[words[0]] = e
 	}
 	return tables, nil
+}
+
+// parseEntry reads what is behind a member: how it stands there, and words. handled tells whether the table's objects have
+// a handle.
+func parseEntry(how string, words []string, handled bool) (entry, bool) {
+	switch {
+	case how == ">" && handled:
+		return entry{goName: words[0], checks: words[1:]}, true
+	case how == "+" && handled && len(words) > 1:
+		opens, checks, ok := parseOpening(words[0], words[2:])
+		return entry{goName: words[1], checks: checks, opens: opens}, ok
+	case how == "~" && len(words) == 2:
+		return entry{same: words[0], result: words[1]}, true
+	case how == "=" && len(words) == 1 && words[0][0] == '-':
+		return entry{result: words[0]}, true
+	case how == "=" && len(words) == 1:
+		return entry{function: words[0]}, true
+	}
+	return entry{}, false
 }

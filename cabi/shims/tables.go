@@ -78,29 +78,40 @@ func initializer(b *bytes.Buffer, k *kind, name string, function func(o *op) str
 }
 
 // tablesSource defines the tables and the functions that nobody wrote.
-func tablesSource(kinds []*kind, tables []*table) []byte {
+func tablesSource(kinds []*kind, tables []*table, objects []*object) ([]byte, error) {
 	var b bytes.Buffer
 	file(&b, "The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline functions\n"+
-		" * call through most of them unchecked.", "collective.h", "connected.h", "goapi.h", "hotpath.h", "rma.h", "work.h")
+		" * call through most of them unchecked.", "collective.h", "connected.h", "goapi.h", "hotpath.h", "rma.h", "thread.h", "token.h", "work.h")
 	r := refusals{}
 	for _, t := range tables {
 		names := map[string]string{}
 		for i := range t.kind.ops {
 			o := &t.kind.ops[i]
 			e := t.entry(o)
+			var err error
 			switch {
 			case e.function != "":
 				names[o.name] = e.function
-			case e.result != "":
+				continue
+			case e.same == "" && e.result != "":
 				names[o.name] = r.write(&b, o, e.result)
+				continue
+			case e.same != "":
+				err = sameWithout(&b, t, o, e, names[e.same])
+			case e.opens != nil:
+				err = open(&b, t, o, e, objects)
 			default:
-				names[o.name] = t.name + "_" + o.name
 				call(&b, t, o, e)
 			}
+			if err != nil {
+				return nil, err
+			}
+			names[o.name] = t.name + "_" + o.name
 		}
 		initializer(&b, t.kind, t.name, func(o *op) string { return names[o.name] })
 	}
-	return b.Bytes()
+	objectsSource(&b, objects)
+	return b.Bytes(), nil
 }
 
 // refusals are functions that return one value, by prototype and value.
@@ -120,16 +131,11 @@ func (r refusals) write(b *bytes.Buffer, o *op, result string) string {
 
 var lengthCheck = regexp.MustCompile(`^(\w+)\[(\*?)(\w+)\]$`)
 
-// call writes a function that checks its arguments and passes them to Go. A check is the name of what must not be NULL;
-// or BUF[LEN], which may be NULL if LEN is 0, and LEN may be a pointer.
-func call(b *bytes.Buffer, t *table, o *op, e entry) {
-	traced := ""
-	if isTraced(t.name, o.name) {
-		traced = "WEFT_TRACE_ENTRY "
-	}
-	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced, o.declare(t.name+"_"+o.name, true))
+// check writes checks of arguments. A check is the name of what must not be NULL; or BUF[LEN], which may be NULL if LEN is 0,
+// and LEN may be a pointer.
+func check(b *bytes.Buffer, checks []string) {
 	var bad []string
-	for _, c := range e.checks {
+	for _, c := range checks {
 		switch m := lengthCheck.FindStringSubmatch(c); {
 		case m == nil:
 			bad = append(bad, "!"+c)
@@ -142,11 +148,24 @@ func call(b *bytes.Buffer, t *table, o *op, e entry) {
 	if len(bad) > 0 {
 		fmt.Fprintf(b, "\tif (%s)\n\t\treturn -FI_EINVAL;\n", strings.Join(bad, " || "))
 	}
+}
+
+// call writes a function that checks its arguments and passes them to Go.
+func call(b *bytes.Buffer, t *table, o *op, e entry) {
+	traced := ""
+	if isTraced(t.name, o.name) {
+		traced = "WEFT_TRACE_ENTRY "
+	}
+	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced, o.declare(t.name+"_"+o.name, true))
+	check(b, e.checks)
 	args := []string{fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", o.params[0].name, t.object)}
 	for _, p := range o.params[1:] {
 		a := p.name
 		if rest, ok := strings.CutPrefix(p.typ, "const "); ok {
 			a = "(" + rest + ")" + a
+		}
+		if p.typ == "struct fid *" || p.typ == "fid_t" {
+			a = "weft_handle_of(" + a + ")"
 		}
 		args = append(args, a)
 	}
