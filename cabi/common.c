@@ -9,12 +9,6 @@
 
 #include "goapi.h"
 #include "peer.h"
-#include "work.h"
-
-int weft_domain_control(struct fid *fid, int command, void *arg)
-{
-	return weft_work_control(WEFT_OBJ(fid, struct weft_domain_obj)->handle, command, arg);
-}
 
 int weft_no_export_xpu(struct fid *, uint64_t, void *) { return -FI_ENOSYS; }
 

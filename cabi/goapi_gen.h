@@ -45,7 +45,6 @@ struct weft_send_args;
 struct weft_stats_ops;
 struct weft_token_attr;
 struct weft_token_one;
-struct weft_work;
 
 /* ---- av.go ---- */
 /* self goes into the events of asynchronous inserts. */
@@ -248,9 +247,7 @@ int weftGoPollAdd(uint64_t poll, uint64_t object, void *context);
 int weftGoPollDel(uint64_t poll, uint64_t object);
 
 /* ---- work.go ---- */
-/* At most one of the operations is not NULL; without one it is an operation on a counter. */
-int weftGoQueueWork(uint64_t domain, struct weft_work *w, struct weft_send_args *send, struct weft_recv_args *recv, struct weft_rma_args *rma, struct weft_atomic_args *atomic);
-int weftGoCancelWork(uint64_t domain, uint64_t user);
-int weftGoFlushWork(uint64_t domain, uint64_t counter);
+/* Deferred work (fi_trigger(3)); no other commands. */
+int weftGoDomainControl(uint64_t domain, int command, void *arg);
 
 #endif

@@ -12,7 +12,6 @@
 #include "rma.h"
 #include "thread.h"
 #include "token.h"
-#include "work.h"
 
 static int refuse0_bind(struct fid *, struct fid *, uint64_t) { return -FI_ENOSYS; }
 
@@ -35,11 +34,16 @@ static int weft_domain_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t f
 	return weftGoDomainBind(WEFT_OBJ(fid, struct weft_domain_obj)->handle, weft_handle_of(bfid), flags);
 }
 
+static int weft_domain_fi_ops_control(struct fid *fid, int command, void *arg)
+{
+	return weftGoDomainControl(WEFT_OBJ(fid, struct weft_domain_obj)->handle, command, arg);
+}
+
 struct fi_ops weft_domain_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
 	.bind = weft_domain_fi_ops_bind,
-	.control = weft_domain_control,
+	.control = weft_domain_fi_ops_control,
 	.ops_open = weft_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,

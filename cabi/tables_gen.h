@@ -117,7 +117,6 @@ extern struct weft_ops_cntr weft_forked_cntr;
 int weft_object_close(struct fid *fid);
 int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
 int weft_tostr(const struct fid *fid, char *buf, size_t len);
-int weft_domain_control(struct fid *fid, int command, void *arg);
 int weft_cq_control(struct fid *fid, int command, void *arg);
 int weft_cntr_control(struct fid *fid, int command, void *arg);
 int weft_eq_control(struct fid *fid, int command, void *arg);

@@ -1,6 +1,9 @@
 package main
 
-// #include "work.h"
+// #include <rdma/fi_trigger.h>
+// #include "goapi.h"
+// #include "hotpath.h"
+// #include "rma.h"
 import "C"
 
 import (
@@ -21,79 +24,204 @@ func condition(flags, context C.uint64_t) (provider.Threshold, error) {
 	if uint64(flags)&fi.Trigger == 0 {
 		return provider.Threshold{}, nil
 	}
-	var counter, threshold C.uint64_t
-	if rc := C.weft_trigger_condition(context, &counter, &threshold); rc != 0 {
+	on, err := thresholdOf(*(**C.struct_fi_triggered_context)(unsafe.Pointer(&context)))
+	if err != nil {
 		log.Warnf(log.EPData, "the context %#x of a triggered operation names no threshold of a counter of weft's", uint64(context))
-		return provider.Threshold{}, fi.Errno(-rc)
 	}
-	c, err := objectOf[*cq.Counter](counter)
-	return provider.Threshold{Counter: c, Value: uint64(threshold)}, err
+	return on, err
 }
 
-// At most one of the operations is not NULL; without one it is an operation on a counter.
-//
-//export weftGoQueueWork
-func weftGoQueueWork(domain C.uint64_t, w *C.struct_weft_work, send *C.struct_weft_send_args, recv *C.struct_weft_recv_args,
-	rma *C.struct_weft_rma_args, atomic *C.struct_weft_atomic_args) (rc C.int) {
-	defer guard("fi_control FI_QUEUE_WORK", &rc)
-	d, err := objectOf[*provider.Domain](domain)
-	if err != nil {
-		return result(err)
-	}
-	work := provider.Work{User: uint64(w.user), Value: uint64(w.value), Add: w.add != 0}
-	work.On.Value = uint64(w.threshold)
-	if work.On.Counter, err = objectOf[*cq.Counter](w.cntr); err != nil {
-		return result(err)
-	}
-	if work.Done, err = optional[*cq.Counter](w.done); err != nil {
-		return result(err)
-	}
-	if work.Counter, err = optional[*cq.Counter](w.operand); err != nil {
-		return result(err)
-	}
-	if work.EP, err = optional[*provider.Endpoint](w.ep); err != nil {
-		return result(err)
-	}
-	none := provider.Threshold{}
+func thresholdOf(t *C.struct_fi_triggered_context) (provider.Threshold, error) {
 	switch {
-	case send != nil:
-		s := sendArgs(send, none)
-		work.Send = &s
-	case recv != nil:
-		r := recvArgs(recv, none)
-		work.Recv = &r
-	case rma != nil:
-		r := rmaArgs(rma, none)
-		work.RMA = &r
-	case atomic != nil:
-		a := atomicArgs(atomic, none)
-		work.Atomic = &a
+	case t == nil:
+		return provider.Threshold{}, fi.EINVAL
+	case t.event_type == C.FI_TRIGGER_XPU:
+		return provider.Threshold{}, fi.ENOSYS
+	case t.event_type != C.FI_TRIGGER_THRESHOLD:
+		return provider.Threshold{}, fi.EINVAL
 	}
-	return result(d.QueueWork(&work))
+	on := (*C.struct_fi_trigger_threshold)(unsafe.Pointer(&t.trigger))
+	c, err := counterOf(on.cntr)
+	if err == nil && c == nil {
+		err = fi.EINVAL
+	}
+	return provider.Threshold{Counter: c, Value: uint64(on.threshold)}, err
 }
 
-//export weftGoCancelWork
-func weftGoCancelWork(domain, user C.uint64_t) (rc C.int) {
-	defer guard("fi_control FI_CANCEL_WORK", &rc)
-	d, err := objectOf[*provider.Domain](domain)
-	if err != nil {
-		return result(err)
+// counterOf returns the counter of an application's object, nil for NULL; fi.EINVAL if it is none of weft's.
+func counterOf(c *C.struct_fid_cntr) (*cq.Counter, error) {
+	if c == nil {
+		return nil, nil
 	}
-	return result(d.CancelWork(uint64(user)))
+	return objectOf[*cq.Counter](C.weft_handle_of(&c.fid))
 }
 
-//export weftGoFlushWork
-func weftGoFlushWork(domain, counter C.uint64_t) (rc C.int) {
-	defer guard("fi_control FI_FLUSH_WORK", &rc)
+func endpointOf(e *C.struct_fid_ep) (*provider.Endpoint, error) {
+	if e == nil {
+		return nil, fi.EINVAL
+	}
+	return objectOf[*provider.Endpoint](C.weft_handle_of(&e.fid))
+}
+
+// Deferred work (fi_trigger(3)); no other commands.
+//
+//export weftGoDomainControl
+func weftGoDomainControl(domain C.uint64_t, command C.int, arg unsafe.Pointer) (rc C.int) {
+	defer guard("fi_control", &rc)
 	d, err := objectOf[*provider.Domain](domain)
-	if err != nil {
-		return result(err)
+	switch {
+	case err != nil:
+	case command == C.FI_QUEUE_WORK:
+		err = queueWork(d, (*C.struct_fi_deferred_work)(arg))
+	case command == C.FI_CANCEL_WORK && arg == nil:
+		err = fi.EINVAL
+	case command == C.FI_CANCEL_WORK:
+		err = d.CancelWork(uint64(uintptr(arg)))
+	case command == C.FI_FLUSH_WORK:
+		var c *cq.Counter
+		if c, err = counterOf((*C.struct_fid_cntr)(arg)); err == nil {
+			err = d.FlushWork(c)
+		}
+	default:
+		err = fi.ENOSYS
 	}
-	c, err := optional[*cq.Counter](counter)
-	if err != nil {
-		return result(err)
+	return result(err)
+}
+
+func queueWork(d *provider.Domain, w *C.struct_fi_deferred_work) error {
+	if w == nil || w.triggering_cntr == nil {
+		return fi.EINVAL
 	}
-	return result(d.FlushWork(c))
+	work := provider.Work{User: uint64(uintptr(unsafe.Pointer(w)))}
+	work.On.Value = uint64(w.threshold)
+	var err error
+	if work.On.Counter, err = counterOf(w.triggering_cntr); err != nil {
+		return err
+	}
+	if work.Done, err = counterOf(w.completion_cntr); err != nil {
+		return err
+	}
+	set := setOp(w.op_type)
+	if set == nil {
+		return fi.ENOSYS
+	}
+	op := *(*unsafe.Pointer)(unsafe.Pointer(&w.op))
+	if op == nil {
+		return fi.EINVAL
+	}
+	if err := set(&work, op, w.op_type); err != nil {
+		return err
+	}
+	return d.QueueWork(&work)
+}
+
+// setOp returns what enters an operation of a type, which is not NULL, in its work; nil for types that there are not.
+func setOp(operation C.enum_fi_op_type) func(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) error {
+	switch operation {
+	case C.FI_OP_SEND, C.FI_OP_RECV:
+		return setMsg
+	case C.FI_OP_TSEND, C.FI_OP_TRECV:
+		return setTagged
+	case C.FI_OP_READ, C.FI_OP_WRITE:
+		return setRMA
+	case C.FI_OP_ATOMIC, C.FI_OP_FETCH_ATOMIC, C.FI_OP_COMPARE_ATOMIC:
+		return setAtomic
+	case C.FI_OP_CNTR_SET, C.FI_OP_CNTR_ADD:
+		return setCounter
+	}
+	return nil
+}
+
+func setMsg(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) error {
+	o := (*C.struct_fi_op_msg)(op)
+	whole := C.struct_fi_op_tagged{ep: o.ep, flags: o.flags, msg: C.struct_fi_msg_tagged{
+		msg_iov: o.msg.msg_iov, iov_count: o.msg.iov_count, addr: o.msg.addr, context: o.msg.context, data: o.msg.data,
+	}}
+	return setMessage(w, &whole, operation == C.FI_OP_SEND, false)
+}
+
+func setTagged(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) error {
+	return setMessage(w, (*C.struct_fi_op_tagged)(op), operation == C.FI_OP_TSEND, true)
+}
+
+func setMessage(w *provider.Work, o *C.struct_fi_op_tagged, send, tagged bool) (err error) {
+	if w.EP, err = endpointOf(o.ep); err != nil {
+		return err
+	}
+	if o.msg.msg_iov == nil && o.msg.iov_count != 0 {
+		return fi.EINVAL
+	}
+	if o.flags&C.WEFT_RECV_PRIVATE != 0 {
+		return fi.EBADFLAGS
+	}
+	iov := view[fi.IOVec](unsafe.Pointer(o.msg.msg_iov), o.msg.iov_count)
+	context := uint64(uintptr(o.msg.context))
+	if send {
+		w.Send = &provider.SendArgs{
+			IOV: iov, Dest: fi.Addr(o.msg.addr), Tag: uint64(o.msg.tag), Data: uint64(o.msg.data), Flags: uint64(o.flags),
+			Context: context, Tagged: tagged, HasData: o.flags&C.FI_REMOTE_CQ_DATA != 0,
+		}
+	} else {
+		w.Recv = &provider.RecvArgs{
+			IOV: iov, Src: fi.Addr(o.msg.addr), Tag: uint64(o.msg.tag), Ignore: uint64(o.msg.ignore), Flags: uint64(o.flags),
+			Context: context, Tagged: tagged,
+		}
+	}
+	return nil
+}
+
+func setRMA(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (err error) {
+	o := (*C.struct_fi_op_rma)(op)
+	if w.EP, err = endpointOf(o.ep); err != nil {
+		return err
+	}
+	if (o.msg.msg_iov == nil && o.msg.iov_count != 0) || (o.msg.rma_iov == nil && o.msg.rma_iov_count != 0) {
+		return fi.EINVAL
+	}
+	read := operation == C.FI_OP_READ
+	w.RMA = &provider.RMAArgs{
+		IOV:    view[fi.IOVec](unsafe.Pointer(o.msg.msg_iov), o.msg.iov_count),
+		Remote: view[fi.RMAIOVec](unsafe.Pointer(o.msg.rma_iov), o.msg.rma_iov_count),
+		Dest:   fi.Addr(o.msg.addr), Data: uint64(o.msg.data), Flags: uint64(o.flags), Context: uint64(uintptr(o.msg.context)),
+		Read: read, HasData: !read && o.flags&C.FI_REMOTE_CQ_DATA != 0,
+	}
+	return nil
+}
+
+func setAtomic(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (err error) {
+	// Each structure begins as the next longer one does, but for the flags behind it.
+	o := (*C.struct_fi_op_compare_atomic)(op)
+	var fetch *C.struct_fi_msg_fetch
+	var compare *C.struct_fi_msg_compare
+	var flags C.uint64_t
+	switch operation {
+	case C.FI_OP_ATOMIC:
+		flags = (*C.struct_fi_op_atomic)(op).flags
+	case C.FI_OP_FETCH_ATOMIC:
+		fetch, flags = &o.fetch, (*C.struct_fi_op_fetch_atomic)(op).flags
+	default:
+		fetch, compare, flags = &o.fetch, &o.compare, o.flags
+	}
+	if w.EP, err = endpointOf(o.ep); err != nil {
+		return err
+	}
+	args := new(C.struct_weft_atomic_args)
+	if status := errnoOf(C.weft_atomic_args(args, &o.msg, fetch, compare, flags)); status != fi.Success {
+		return status
+	}
+	a := atomicArgs(args, provider.Threshold{})
+	w.Atomic = &a
+	return nil
+}
+
+func setCounter(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (err error) {
+	o := (*C.struct_fi_op_cntr)(op)
+	if o.cntr == nil {
+		return fi.EINVAL
+	}
+	w.Value, w.Add = uint64(o.value), operation == C.FI_OP_CNTR_ADD
+	w.Counter, err = counterOf(o.cntr)
+	return err
 }
 
 // sendArgs and its like turn what C gives into Go's. The vectors are looked at
