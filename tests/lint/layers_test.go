@@ -13,6 +13,17 @@ import (
 
 const module = "github.com/weft-fabric/weft/"
 
+// rootPackage stands for the package in the module's root, package weft.
+const rootPackage = "."
+
+// inModule returns the folder of an import path of the module.
+func inModule(path string) (folder string, ours bool) {
+	if path+"/" == module {
+		return rootPackage, true
+	}
+	return strings.CutPrefix(path, module)
+}
+
 // layers holds the folders from the bottom up. A package imports from layers
 // below its own and from its own folder, nothing else.
 var layers = [][]string{
@@ -24,8 +35,8 @@ var layers = [][]string{
 	{"provider/match", "provider/atomics"},
 	{"internal/dataplane"},
 	{"provider"},
-	{"cabi", "internal/tool"},
-	{"cmd", "tests"},
+	{"cabi", "internal/tool", rootPackage},
+	{"cmd", "tests", "examples"},
 }
 
 // backend folders know no libfabric word.
@@ -108,12 +119,12 @@ func mayImport(from, to string) bool {
 // TestLayers holds the imports to the layers.
 func TestLayers(t *testing.T) {
 	for _, p := range listPackages(t) {
-		from := strings.TrimPrefix(p.ImportPath, module)
+		from, _ := inModule(p.ImportPath)
 		if layer, _ := place(from); layer < 0 {
 			t.Errorf("%s: no layer; add its folder to layers", from)
 		}
 		for _, imported := range p.Imports {
-			to, ours := strings.CutPrefix(imported, module)
+			to, ours := inModule(imported)
 			if ours && !mayImport(from, to) {
 				t.Errorf("%s imports %s, which is not below it", from, to)
 			}
@@ -145,6 +156,9 @@ func TestMayImport(t *testing.T) {
 		{"mpsc", "hw", false},
 		{"fi", "hot", false},
 		{"elsewhere", "fi", false},
+		{rootPackage, "provider", true},
+		{"provider", rootPackage, false},
+		{"examples/gopair", rootPackage, true},
 	} {
 		if got := mayImport(c.from, c.to); got != c.want {
 			t.Errorf("mayImport(%s, %s) = %v", c.from, c.to, got)
