@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
 
@@ -133,6 +132,3 @@ func (d *MemoryDomain) release() error {
 
 // pidBits is the length of a PID.
 func (d *MemoryDomain) pidBits() uint32 { return d.dev.PIDBits }
-
-// anyID admits all peers.
-func (d *MemoryDomain) anyID() uint32 { return nic.AnyID(d.dev.PIDBits) }

@@ -265,7 +265,7 @@ func (x *exposure) add(m *Memory) error {
 	rand.Read(b[:]) // never fails
 	key := binary.LittleEndian.Uint64(b[:]) | 1
 	e := nic.Entry{
-		PtlTE: x.pte.Number(), ID: id, Memory: m.local(m.addr, 0), Length: uint64(m.region.Len), MatchBits: key, MatchID: x.d.anyID(),
+		PtlTE: x.pte.Number(), ID: id, Memory: m.local(m.addr, 0), Length: uint64(m.region.Len), MatchBits: key, MatchID: nic.AnyID(),
 		Put: m.region.Access&(hw.RemoteWrite|hw.RemoteAtomic) != 0, Get: m.region.Access&(hw.RemoteRead|hw.RemoteAtomic) != 0, Silent: true,
 	}
 	code, err := x.command(&e, wire.EventLink)

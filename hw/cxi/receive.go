@@ -80,7 +80,7 @@ func (r *receiver) open() (err error) {
 	r.list()
 	// Last, because peers may send when it is there.
 	id := uint16(len(r.buffers))
-	here := nic.Entry{PtlTE: presence.Number(), ID: id, MatchBits: i.addr.nonce, MatchID: i.d.anyID(), Put: true, Silent: true}
+	here := nic.Entry{PtlTE: presence.Number(), ID: id, MatchBits: i.addr.nonce, MatchID: nic.AnyID(), Put: true, Silent: true}
 	if !r.portal.q.Append(&here) {
 		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
 	}
@@ -120,7 +120,7 @@ func (r *receiver) list() {
 		}
 		e := nic.Entry{
 			PtlTE: r.messages.Number(), ID: uint16(n), Memory: r.memory.at(n*c.RxBytes, 0), Length: uint64(c.RxBytes),
-			MatchBits: r.i.addr.matchHigh(), Ignore: 1<<32 - 1, MatchID: r.i.d.anyID(), MinFree: uint32(c.longest()),
+			MatchBits: r.i.addr.matchHigh(), Ignore: 1<<32 - 1, MatchID: nic.AnyID(), MinFree: uint32(c.longest()),
 			Managed: true, Put: true, NoLink: true, NoUnlink: true,
 		}
 		if !r.portal.q.Append(&e) {

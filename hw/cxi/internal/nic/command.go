@@ -29,8 +29,11 @@ func (a *Address) dfa() uint64 {
 // MatchID is how the receiver of a command sees its sender.
 func MatchID(nid, pid, pidBits uint32) uint32 { return pid<<(32-pidBits) | nid }
 
-// AnyID as the match id of a list entry admits everybody.
-func AnyID(pidBits uint32) uint32 { return MatchID(wire.LimitNidAny, 1<<pidBits-1, pidBits) }
+// AnyID as the match id of a list entry admits everybody: any PID, and in all bits below any rank or NIC.
+func AnyID() uint32 { return MatchID(wire.LimitRankAny, wire.LimitPidAny, maxPIDBits) }
+
+// maxPIDBits is the most bits that a PID has.
+const maxPIDBits = 9
 
 // State is what the inline commands of a queue have in common.
 type State struct {
@@ -45,7 +48,7 @@ func (q *Queue) SetState(s *State) bool {
 	if w == nil {
 		return false
 	}
-	w[0] = command(wire.CmdTypeInline, wire.CmdSizeB32, wire.OpCstate) | 1<<wire.CstateEventSendDisableShift |
+	w[0] = command(wire.CmdTypeInline, wire.CmdSizeB32, wire.OpCstate) | wire.CstateSize<<wire.CstateLengthShift | 1<<wire.CstateEventSendDisableShift |
 		uint64(s.Initiator)<<wire.CstateInitiatorShift
 	w[1] = uint64(s.Index & wire.CstateIndexExtMask)
 	w[2] = 0

@@ -54,7 +54,7 @@ func TestCommands(t *testing.T) {
 		bytes string
 	}{
 		{"state", func(q *Queue) bool { return q.SetState(&State{Initiator: 0x33800007, Index: 8, EQ: 0x234}) },
-			"a0 00 08 00 07 00 80 33 08 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 34 02"},
+			"a0 20 08 00 07 00 80 33 08 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 34 02"},
 		{"message", func(q *Queue) bool { return q.Inline(&m, []byte{0xf1}, []byte{0xf2, 0xf3}) },
 			"74 23 00 00" + dfa + tail + "f1 f2 f3"},
 		{"message of 8 bytes", func(q *Queue) bool { return q.Inline(&m, nil, []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
@@ -278,7 +278,7 @@ func TestMatchID(t *testing.T) {
 	if got := MatchID(0x12345, 0x1ff, 9); got != 0xff812345 {
 		t.Errorf("match id %#x", got)
 	}
-	if got := AnyID(9); got != 0xff8fffff {
+	if got := AnyID(); got != 0xffffffff {
 		t.Errorf("match id of everybody %#x", got)
 	}
 }

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Makes named calls of libfabric's own CXI provider over the model of the NIC and prints what it put into its command queues
+ * and what events it took, with what is known of each call without looking at them: arguments, addresses as the NIC has
+ * them, numbers of queues. tests/cxi/vectors.sh builds and runs it; hw/cxi/internal/nic compares.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "../cassini/abi.h"
+#include "../cassini/cassini.h"
+
+/* must fails the program where a call of libfabric fails. */
+#define must(call) must_be((long)(call), #call)
+
+static void must_be(long rc, const char *call)
+{
+	if (rc >= 0)
+		return;
+	fprintf(stderr, "%s: %ld\n", call, rc);
+	exit(1);
+}
+
+/* What the provider gets from the library. */
+static struct { uint64_t va, len, iova, lac; } maps[256];
+static unsigned int map_count;
+
+static void *next(const char *name)
+{
+	void *f = dlsym(RTLD_NEXT, name);
+
+	if (!f)
+		abort();
+	return f;
+}
+
+/* These stand in front of the library's functions, and note what they give. */
+int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, struct md_hints *hints, struct md **md)
+{
+	int (*real)(struct cxil_lni *, void *, size_t, uint32_t, struct md_hints *, struct md **) = next("cxil_map");
+	int rc = real(lni, va, len, flags, hints, md);
+
+	if (!rc && map_count < 256) {
+		maps[map_count].va = (*md)->va;
+		maps[map_count].len = (*md)->len;
+		maps[map_count].iova = (*md)->iova;
+		maps[map_count++].lac = (*md)->lac;
+	}
+	return rc;
+}
+
+int cxil_alloc_cmdq(struct cxil_lni *lni, struct eq *eq, const struct cq_opts *opts, struct cq **cmdq)
+{
+	int (*real)(struct cxil_lni *, struct eq *, const struct cq_opts *, struct cq **) = next("cxil_alloc_cmdq");
+	int rc = real(lni, eq, opts, cmdq);
+
+	if (!rc)
+		printf("queue %u eq %u\n", (*cmdq)->idx, eq ? eq->eqn : 0);
+	return rc;
+}
+
+int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned int offset, bool multicast, struct cxil_pte_map **map)
+{
+	int (*real)(struct cxil_pte *, struct cxil_domain *, unsigned int, bool, struct cxil_pte_map **) = next("cxil_map_pte");
+
+	printf("ptlte %u index %u\n", pte->ptn, offset);
+	return real(pte, domain, offset, multicast, map);
+}
+
+static void print_record(void *context, int kind, unsigned int number, const void *bytes, size_t n)
+{
+	const unsigned char *b = bytes;
+
+	(void)context;
+	printf("%s %u ", kind == 'c' ? "command" : "event", number);
+	for (size_t i = 0; i < n; i++)
+		printf("%02x", b[i]);
+	printf("\n");
+}
+
+/* memory prints where n bytes at p are for the NIC. */
+static void memory(const char *name, const void *p, size_t n)
+{
+	uint64_t va = (uint64_t)p;
+
+	for (unsigned int i = map_count; i-- > 0;)
+		if (va >= maps[i].va && va + n <= maps[i].va + maps[i].len) {
+			printf("%s.iova %#lx\n%s.lac %lu\n", name, maps[i].iova + (va - maps[i].va), name, maps[i].lac);
+			return;
+		}
+	fprintf(stderr, "%s is not mapped\n", name);
+	exit(1);
+}
+
+static void begin(const char *name)
+{
+	cassini_set("record", 0);
+	cassini_record(print_record, NULL);
+	printf("\ncall %s\n", name);
+	cassini_set("record", 1);
+}
+
+static void value(const char *name, uint64_t v)
+{
+	printf("%s %#lx\n", name, v);
+}
+
+static void payload(const unsigned char *b, size_t n)
+{
+	printf("payload ");
+	for (size_t i = 0; i < n; i++)
+		printf("%02x", b[i]);
+	printf("\n");
+}
+
+static struct fid_cq *cq;
+
+/* completed waits for n completions and prints their lengths, data and tags. */
+static void completed(int n)
+{
+	struct fi_cq_tagged_entry e;
+	long rc;
+
+	while (n > 0) {
+		rc = fi_cq_read(cq, &e, 1);
+		if (rc == -FI_EAGAIN)
+			continue;
+		must(rc);
+		if (e.flags & FI_RECV) {
+			value("completed.length", e.len);
+			value("completed.data", e.flags & FI_REMOTE_CQ_DATA ? e.data : 0);
+			value("completed.tag", e.tag);
+		}
+		n--;
+	}
+	cassini_record(print_record, NULL);
+	cassini_set("record", 0);
+}
+
+static struct fid_domain *domain;
+static struct fid_ep *ep;
+static fi_addr_t self;
+
+/* open_endpoint opens one endpoint, which sends to itself. */
+static void open_endpoint(void)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 1024 };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 16 };
+	struct fid_fabric *fabric;
+	struct fid_av *av;
+	uint64_t name[8] = {};
+	size_t n = sizeof name;
+
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->fabric_attr->prov_name = strdup("cxi");
+	must(fi_getinfo(FI_VERSION(1, 15), "cxi0", "91", FI_SOURCE, hints, &info)); /* 91: the PID */
+	must(fi_fabric(info->fabric_attr, &fabric, NULL));
+	must(fi_domain(fabric, info, &domain, NULL));
+	must(fi_endpoint(domain, info, &ep, NULL));
+	must(fi_cq_open(domain, &cq_attr, &cq, NULL));
+	must(fi_av_open(domain, &av_attr, &av, NULL));
+	must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	must(fi_ep_bind(ep, &av->fid, 0));
+	begin("fi_enable");
+	must(fi_enable(ep));
+	must(fi_getname(&ep->fid, name, &n));
+	value("pid", name[0] & 0x1ff);
+	value("nid", name[0] >> 9 & 0xfffff);
+	completed(0);
+	must(fi_av_insert(av, name, 1, &self, 0, NULL));
+}
+
+enum { LONG = 4096, TAG = 0x123456789abc, OTHER = 0x0cba98765432 };
+static unsigned char from[LONG] __attribute__((aligned(4096))), to[LONG] __attribute__((aligned(4096)));
+static int context[2];
+
+/* posted begins a call that finds a receive of n bytes. */
+static void posted(const char *name, void *buffer, size_t n, uint64_t tag)
+{
+	must(fi_trecv(ep, buffer, n, NULL, self, tag, 0, context));
+	begin(name);
+	value("tag", tag);
+}
+
+static void messages(void)
+{
+	begin("fi_trecv");
+	must(fi_trecv(ep, to, 1000, NULL, FI_ADDR_UNSPEC, TAG, 0xff00, context));
+	completed(0); /* nothing to read yet */
+	value("tag", TAG);
+	value("ignore", 0xff00);
+	value("length", 1000);
+	memory("local", to, 1000);
+
+	begin("fi_tsend of 1000 bytes");
+	value("tag", TAG);
+	value("length", 1000);
+	must(fi_tsend(ep, from, 1000, NULL, self, TAG, context));
+	completed(2);
+	memory("local", from, 1000);
+	memory("target", to, 1000);
+
+	posted("fi_tinject of 8 bytes", to + 64, 8, OTHER);
+	value("length", 8);
+	payload(from, 8);
+	must(fi_tinject(ep, from, 8, self, OTHER));
+	completed(1);
+	memory("target", to + 64, 8);
+
+	posted("fi_tsenddata of 100 bytes", to, 200, TAG);
+	value("length", 100);
+	value("data", 0x1122334455667788);
+	payload(from + 256, 100);
+	must(fi_tsenddata(ep, from + 256, 100, NULL, 0x1122334455667788, self, TAG, context));
+	completed(2);
+	memory("target", to, 200);
+
+	must(fi_trecv(ep, to, 10, NULL, self, TAG + 1, 0, context));
+	begin("fi_cancel");
+	must(fi_cancel(&ep->fid, context));
+	struct fi_cq_err_entry err = {};
+
+	while (fi_cq_readerr(cq, &err, 0) != 1)
+		fi_cq_read(cq, NULL, 0);
+	completed(0);
+}
+
+static void onesided(void)
+{
+	static uint64_t word __attribute__((aligned(4096))), compare, result;
+	struct fid_mr *mr, *words;
+
+	must(fi_mr_reg(domain, to, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0x4321, 0, &mr, NULL));
+	must(fi_mr_bind(mr, &ep->fid, 0));
+	begin("fi_mr_enable");
+	must(fi_mr_enable(mr));
+	completed(0);
+	value("key", 0x4321);
+	value("length", LONG);
+	memory("local", to, LONG);
+
+	begin("fi_write of 2048 bytes");
+	must(fi_write(ep, from + 64, 2048, NULL, self, 1024, 0x4321, context));
+	completed(1);
+	value("key", 0x4321);
+	value("length", 2048);
+	value("offset", 1024);
+	memory("local", from + 64, 2048);
+
+	begin("fi_read of 1536 bytes");
+	must(fi_read(ep, from, 1536, NULL, self, 512, 0x4321, context));
+	completed(1);
+	value("key", 0x4321);
+	value("length", 1536);
+	value("offset", 512);
+	memory("local", from, 1536);
+
+	begin("fi_close of a region");
+	must(fi_close(&mr->fid));
+	completed(0);
+
+	must(fi_mr_reg(domain, &word, 8, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0x4322, 0, &words, NULL));
+	must(fi_mr_bind(words, &ep->fid, 0));
+	must(fi_mr_enable(words));
+	word = 5;
+	begin("fi_atomic");
+	uint64_t operand = 0x0102030405060708;
+
+	value("key", 0x4322);
+	value("length", 8);
+	must(fi_atomic(ep, &operand, 1, NULL, self, 0, 0x4322, FI_UINT64, FI_SUM, context));
+	completed(1);
+
+	compare = word;
+	begin("fi_compare_atomic");
+	value("key", 0x4322);
+	value("length", 8);
+	value("compare", compare);
+	must(fi_compare_atomic(ep, &operand, 1, NULL, &compare, NULL, &result, NULL, self, 0, 0x4322, FI_UINT64, FI_CSWAP, context));
+	completed(1);
+	memory("result", &result, 8);
+	if (word != operand || result != compare)
+		abort();
+	must(fi_close(&words->fid));
+}
+
+int main(void)
+{
+	for (int i = 0; i < LONG; i++)
+		from[i] = (unsigned char)(i * 7 + 1);
+	open_endpoint();
+	messages();
+	onesided();
+	return 0;
+}
