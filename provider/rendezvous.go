@@ -238,9 +238,10 @@ func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {
 	return true
 }
 
-// readError is the outcome of a rendezvous whose payload could not be read.
+// readError is the outcome of a rendezvous whose payload could not be read. A sender keeps its region until it has been
+// answered, so a device that does not know the key is that of whoever has its place now.
 func readError(err error) fi.Errno {
-	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, fi.ECONNRESET) {
+	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, hw.ErrKey) || errors.Is(err, fi.ECONNRESET) {
 		return fi.ECONNRESET
 	}
 	return fi.EIO

@@ -42,10 +42,10 @@ func codeError(code uint32) error {
 	switch code {
 	case wire.RcOk:
 		return nil
-	case wire.RcEntryNotFound, wire.RcOpViolation, wire.RcPermViolation, wire.RcPtlteNotFound, wire.RcAddrOutOfRange, wire.RcNoTranslation,
+	case wire.RcEntryNotFound, wire.RcOpViolation, wire.RcPermViolation, wire.RcAddrOutOfRange, wire.RcNoTranslation,
 		wire.RcPagePermError, wire.RcInvalidAc, wire.RcDropped, wire.RcNoMatch, wire.RcPtDisabled:
 		kind = hw.ErrKey
-	case wire.RcUndeliverable, wire.RcVniNotFound, wire.RcNoTargetConn, wire.RcNoMatchingConn, wire.RcInvalidEndpoint, wire.RcConnClosed,
+	case wire.RcUndeliverable, wire.RcVniNotFound, wire.RcPtlteNotFound, wire.RcNoTargetConn, wire.RcNoMatchingConn, wire.RcInvalidEndpoint, wire.RcConnClosed,
 		wire.RcNoTargetTrs, wire.RcNoTargetMst, wire.RcSequenceError, wire.RcCanceled:
 		kind = hw.ErrPeerDead
 	}

@@ -308,7 +308,8 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	for code, want := range map[uint32]error{
-		wire.RcEntryNotFound: hw.ErrKey, wire.RcOpViolation: hw.ErrKey, wire.RcUndeliverable: hw.ErrPeerDead, wire.RcCmdInvalidArg: hw.ErrInvalid, wire.RcOk: nil,
+		wire.RcEntryNotFound: hw.ErrKey, wire.RcOpViolation: hw.ErrKey, wire.RcUndeliverable: hw.ErrPeerDead, wire.RcPtlteNotFound: hw.ErrPeerDead,
+		wire.RcCmdInvalidArg: hw.ErrInvalid, wire.RcOk: nil,
 	} {
 		if got := codeError(code); !errors.Is(got, want) {
 			t.Errorf("%s: %v", codeText(code), got)
