@@ -149,11 +149,14 @@ pid_t respawn(const char *role)
 	_exit(126);
 }
 
-/* Gives every second rank a /dev/shm of its own if WEFT_TEST_APART is set, as a container has. */
+/* Gives every second rank a /dev/shm of its own if WEFT_TEST_APART is set, as a container has; every
+ * rank with "all". */
 static void leave_memory(void)
 {
-	if (!getenv("WEFT_TEST_APART") || test_rank % 2 == 0)
-		return;
+	const char *who = getenv("WEFT_TEST_APART");
+
+	if (!who || *test_role() || (test_rank % 2 == 0 && strcmp(who, "all") != 0))
+		return; /* what a rank has executed anew is in its place already */
 	CHECKF(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 		mount("none", "/dev/shm", "tmpfs", 0, NULL) == 0, "/dev/shm: %s", strerror(errno));
 }

@@ -21,17 +21,20 @@ static struct {
 
 void gpu_main(char **argv)
 {
-	char path[PATH_MAX], *end;
+	const char *before = getenv("LD_LIBRARY_PATH");
+	char path[2 * PATH_MAX], *end;
 	ssize_t n;
 
 	if (getenv("WEFT_TEST_GPU") || dlopen("libcuda.so.1", RTLD_LAZY))
 		return;
-	n = readlink("/proc/self/exe", path, sizeof(path) - 6);
+	n = readlink("/proc/self/exe", path, PATH_MAX - 6);
 	if (n <= 0)
 		return;
 	path[n] = 0;
 	end = strrchr(path, '/');
 	strcpy(end, "/fake");
+	if (before && *before) /* other stand-ins */
+		snprintf(path + strlen(path), sizeof(path) - strlen(path), ":%s", before);
 	setenv("LD_LIBRARY_PATH", path, 1);
 	setenv("WEFT_TEST_GPU", "fake", 1);
 	execv("/proc/self/exe", argv);

@@ -2,6 +2,7 @@
 #include "shmdir.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sys/stat.h>
 
 #include "common.h"
@@ -21,6 +22,7 @@ const char *shmdir_make(void)
 			link_send(r, dir, sizeof(dir));
 	} else {
 		link_recv(0, dir, sizeof(dir));
+		CHECK(mkdir(dir, 0700) == 0 || errno == EEXIST); /* a rank with a /dev/shm of its own has another */
 	}
 	setenv("FI_WEFT_SHM_DIR", dir, 1);
 	if (getenv("WEFT_TEST_NETNS"))

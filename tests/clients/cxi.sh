@@ -55,6 +55,36 @@ refused() {
 	wait $server
 }
 
+# programs LABEL LIBRARIES PROGRAM...: every test of programs of tests/c, whose ranks share no memory and have CXI alone.
+# LIBRARIES are searched first.
+programs() {
+	local label=$1 libraries=$2 program
+	shift 2
+
+	for program in "$@"; do
+		if LD_LIBRARY_PATH=$libraries FI_WEFT_CXI=yes FI_WEFT_UDP=no FI_WEFT_IFACE=eth0 WEFT_TEST_APART=all WEFT_TEST_NETNS=$a,$a \
+			timeout $LIMIT "build/tests/$program" >"$work/log" 2>&1; then
+			ok "tests/c/$program over CXI alone$label: $(tail -n 1 "$work/log")"
+		else
+			not_ok "tests/c/$program over CXI alone$label" "$work/log"
+		fi
+	done
+}
+
+# mpich RANKS PROGRAM: a job of the MPICH in the folder MPICH, built for libfabric, whose ranks share no memory and have CXI alone.
+# Contexts of scalable endpoints need UDP, so it takes none.
+mpich() {
+	# shellcheck disable=SC2016 # the rank's shell
+	if ip netns exec "$a" env LD_LIBRARY_PATH="$work" FI_PROVIDER=weft MPIR_CVAR_CH4_OFI_ENABLE_SCALABLE_ENDPOINTS=0 FI_WEFT_CXI=yes \
+		FI_WEFT_UDP=no FI_WEFT_IFACE=eth0 WORK="$work" timeout $LIMIT "$MPICH/bin/mpiexec" -launcher fork -n "$1" sh -c \
+		'd=$WORK/rank$PMI_RANK; mkdir -p "$d" && FI_WEFT_SHM_DIR=$d exec "$0"' "$work/mpich/$2" >"$work/log" 2>&1 </dev/null &&
+		grep -q "all passed on $1 ranks" "$work/log"; then
+		ok "MPICH over CXI alone: $2 on $1 ranks"
+	else
+		not_ok "MPICH over CXI alone: $2 on $1 ranks" "$work/log"
+	fi
+}
+
 # job RANKS PROGRAM: an Open MPI job whose ranks share no memory and have CXI alone.
 job() {
 	# shellcheck disable=SC2016 # the rank's shell
@@ -70,7 +100,7 @@ job() {
 }
 
 main() {
-	local with="LD_LIBRARY_PATH=$work FI_WEFT_CXI=yes"
+	local with="LD_LIBRARY_PATH=$work FI_WEFT_CXI=yes" program
 
 	pair "over CXI alone" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20
 	pair "over CXI alone, the longest inline messages" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20 -S 192
@@ -84,6 +114,25 @@ main() {
 		else
 			not_ok "tests/mpi are built" "$work/log"
 		fi
+	fi
+	if [ -n "${MPICH:-}" ]; then
+		if make -s -C tests/mpi OUT="$work/mpich" MPICC="$MPICH/bin/mpicc" CFLAGS="-O2 -Wno-stringop-overflow" >"$work/log" 2>&1; then
+			for program in p2p types onesided probe mt; do
+				mpich 2 $program
+			done
+			mpich 4 types
+		else
+			not_ok "tests/mpi are built with MPICH" "$work/log"
+		fi
+	else
+		skip "MPICH over CXI alone" "MPICH names no folder"
+	fi
+	if make -s -C tests/c >"$work/log" 2>&1; then
+		programs "" "$work" multi_recv rma alltoallv fault_restart
+		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
+		programs ", linked with libweft" "$work/instead:$work" selective msg_cqformat
+	else
+		not_ok "tests/c are built" "$work/log"
 	fi
 	refused "a NIC is demanded, without libcxi" "libcxi is not installed" "FI_WEFT_CXI=yes"
 	refused "a NIC that is not there" "no NIC cxi7 on this host" "$with FI_WEFT_CXI_DEVICE=cxi7"

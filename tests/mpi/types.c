@@ -2,6 +2,8 @@
 /* Derived datatypes, and communicators made by dup, split and create. */
 #include "check.h"
 
+#include <stddef.h>
+
 static int right, left;
 
 /* A column out of a matrix into a row. */
