@@ -62,7 +62,7 @@ func (m *MR) enterDMABuf(attr *fi.MRAttr) error {
 	}
 	m.parts = []fi.IOVec{part}
 	m.named = []fi.IOVec{{Base: attr.DMABuf.Base + uintptr(attr.DMABuf.Offset), Len: part.Len}}
-	m.shares = []*share{enterShare(m.dmabuf.start, m.dmabuf.size, m.dmabuf.mapping)}
+	m.shares = []*share{enterShare(m.dmabuf.start, m.dmabuf.size, 0, m.dmabuf.mapping, m.domain.cfg.PeerTimeout)}
 	return nil
 }
 
@@ -85,7 +85,12 @@ func (m *MR) enterCUDA(device int) error {
 			m.leaveMemory()
 			return fmt.Errorf("%d bytes at %#x: %v: %w", v.Len, v.Base, err, fi.EINVAL)
 		}
-		m.shares = append(m.shares, enterShare(base, size, nil))
+		buffer, err := cuda.Buffer(addr)
+		if err != nil {
+			m.leaveMemory()
+			return fmt.Errorf("%d bytes at %#x: %v: %w", v.Len, v.Base, err, fi.EINVAL)
+		}
+		m.shares = append(m.shares, enterShare(base, size, buffer, nil, m.domain.cfg.PeerTimeout))
 	}
 	if special {
 		m.parts, m.named = parts, m.parts
@@ -93,10 +98,11 @@ func (m *MR) enterCUDA(device int) error {
 	return nil
 }
 
-// leaveMemory undoes enterMemory.
+// leaveMemory undoes enterMemory. When it returns no other process has the memory mapped, or the time limit of
+// peers is over.
 func (m *MR) leaveMemory() {
 	for _, s := range m.shares {
-		s.leave()
+		s.leave(m.domain.cfg.PeerTimeout)
 	}
 	m.shares = nil
 	if m.dmabuf != nil {

@@ -1,14 +1,9 @@
 package provider
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -19,19 +14,19 @@ import (
 	"github.com/weft-fabric/weft/proxy"
 )
 
-// The receiver of a large message in device memory on the same host maps that
-// memory and copies once, where it would otherwise ask for fragments, each of
-// which is copied from the device, through a bounce buffer, and to its place. The
-// announcement has a token. Who has it fetches a dma-buf's descriptor or an
-// allocation's CUDA handle from the sender's descriptor thread, which answers
-// processes of the same user only: so says the kernel, of both sides.
+// Memory of a device is read and written by processes of the same host that map it (device_foreign.go). Who may do so
+// has a token of the allocation, by which it fetches a dma-buf's descriptor or an allocation's CUDA handle from the
+// owner's descriptor thread, which answers processes of the same user only: so says the kernel, of both sides.
 //
-// A mapping lives as long as the one operation. Kept for longer it would outlive
-// the allocation, which CUDA does not define.
+// Mappings are kept. Before a region is closed those of its allocation are recalled from all processes that have
+// fetched it, and a process that has none any more says so; nobody fetches it by that token again. So memory
+// that is freed after its regions are closed is mapped nowhere. Memory that was freed without that is found by the driver's
+// number of it, and its token is good no longer.
 
 // share is an allocation that registered regions lie in.
 type share struct {
 	base, size uint64 // tagged address; bytes
+	buffer     uint64 // the driver's number of the memory, 0: it has none
 	mapping    *dmabuf.Mapping
 	users      int    // regions; under shares
 	token      uint64 // 0: not exported yet; under shares
@@ -42,40 +37,98 @@ type share struct {
 // large messages in device memory take the lock.
 var shares struct {
 	sync.Mutex
-	byBase map[uint64]*share
-	thread *proxy.Descriptors // started with the first export, ends with the last region
+	byBase    map[uint64]*share
+	importers int                // domains that have mapped memory of others
+	thread    *proxy.Descriptors // started with the first export or mapping, ends with the last region and importer
 }
 
-// enterShare counts a region in an allocation.
-func enterShare(base, size uint64, mapping *dmabuf.Mapping) *share {
+// enterShare counts a region in an allocation. If what was there is freed, without its regions having been closed, what
+// others have of it is recalled.
+func enterShare(base, size, buffer uint64, mapping *dmabuf.Mapping, limit time.Duration) *share {
 	shares.Lock()
-	defer shares.Unlock()
 	if shares.byBase == nil {
 		shares.byBase = map[uint64]*share{}
 	}
 	s := shares.byBase[base]
+	if s != nil && s.buffer != buffer {
+		defer s.withdraw()(limit)
+		s = nil
+	}
 	if s == nil {
-		s = &share{base: base, size: size, mapping: mapping}
+		s = &share{base: base, size: size, buffer: buffer, mapping: mapping}
 		shares.byBase[base] = s
 	}
 	s.users++
+	shares.Unlock()
 	return s
 }
 
-// leave takes a region off. With the last one nobody can fetch the allocation any more.
-func (s *share) leave() {
+// leave takes a region off, and takes back what others have of the allocation, for at most limit.
+func (s *share) leave(limit time.Duration) {
+	shares.Lock()
+	recall := s.withdraw()
+	if s.users--; s.users == 0 && shares.byBase[s.base] == s {
+		delete(shares.byBase, s.base)
+	}
+	shares.Unlock()
+	recall(limit)
 	shares.Lock()
 	defer shares.Unlock()
-	if s.users--; s.users != 0 {
-		return
-	}
-	delete(shares.byBase, s.base)
-	if s.token != 0 {
-		shares.thread.Revoke(s.token)
-	}
-	if len(shares.byBase) == 0 && shares.thread != nil {
+	endDescriptors()
+}
+
+// endDescriptors ends the thread if nothing is left that it is for. shares is locked.
+func endDescriptors() {
+	if len(shares.byBase) == 0 && shares.importers == 0 && shares.thread != nil {
 		shares.thread.Close(stopTime)
 		shares.thread = nil
+	}
+}
+
+// withdraw ends the allocation's token, and returns what recalls its mappings. shares is locked, and is not when that is
+// called.
+func (s *share) withdraw() (recall func(limit time.Duration)) {
+	if s.token == 0 {
+		return func(time.Duration) {}
+	}
+	token := s.token
+	s.token = 0
+	holders := shares.thread.Revoke(token)
+	return func(limit time.Duration) { recallFrom(holders, token, limit) }
+}
+
+// recallFrom has processes give up what they have of an allocation.
+func recallFrom(holders []int, token uint64, limit time.Duration) {
+	late := time.After(limit)
+	done := make(chan struct{}, len(holders))
+	for _, pid := range holders {
+		go func() {
+			recallOne(pid, token, limit)
+			done <- struct{}{}
+		}()
+	}
+	for range holders {
+		select {
+		case <-done:
+		case <-late:
+			log.Warnf(log.MR, "processes %v still have a region mapped after %v, of which it is closed now", holders, limit)
+			return
+		}
+	}
+}
+
+func recallOne(pid int, token uint64, limit time.Duration) {
+	if pid == os.Getpid() {
+		<-mappings.Recall(pid, token)
+		return
+	}
+	c, err := proxy.Dial(proxy.PeerAddress("fd", pid), limit)
+	if err != nil {
+		return // it has ended, and its mappings with it, or its last importer has
+	}
+	defer c.Close()
+	if err := c.Recall(token); err != nil {
+		log.Infof(log.MR, "recall device memory from process %d: %v", pid, err)
 	}
 }
 
@@ -85,19 +138,17 @@ func (d *Domain) shareFor(addr, n uint64) (token, offset uint64, ok bool) {
 	if d.cfg.Service == config.No {
 		return 0, 0, false
 	}
-	base := uint64(0)
-	if isDMABuf(addr) {
-		dmabufs.RLock()
-		if b := findDMABuf(addr, n); b != nil {
-			base = b.start
-		}
-		dmabufs.RUnlock()
-	} else {
-		base, _, _ = cuda.Allocation(addr)
-	}
+	base, buffer := allocationOf(addr, n)
 	shares.Lock()
-	defer shares.Unlock()
 	s := shares.byBase[base]
+	if s != nil && s.buffer != buffer {
+		recall := s.withdraw()
+		shares.Unlock()
+		log.Warnf(log.MR, "memory of a device at %#x was freed while a region of it is open", appAddress(addr))
+		go recall(d.cfg.PeerTimeout)
+		return 0, 0, false
+	}
+	defer shares.Unlock()
 	if s == nil || s.hopeless || addr-base > s.size || n > s.size-(addr-base) {
 		return 0, 0, false
 	}
@@ -111,17 +162,44 @@ func (d *Domain) shareFor(addr, n uint64) (token, offset uint64, ok bool) {
 	return s.token, addr - base, true
 }
 
-// export gives the allocation a token. shares is locked.
-func (s *share) export() (err error) {
-	if shares.thread == nil {
-		shares.thread, err = proxy.StartDescriptors(proxy.ServiceOptions{
-			Name: "weft-fd", Address: proxy.OwnAddress("fd"), Place: proxy.Placement{Node: -1},
-			Logf: func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
-		})
-		if err != nil {
-			return err
+// allocationOf returns where the allocation begins that n bytes at addr lie in, and the driver's number of
+// it. 0: there is none.
+func allocationOf(addr, n uint64) (base, buffer uint64) {
+	if isDMABuf(addr) {
+		dmabufs.RLock()
+		defer dmabufs.RUnlock()
+		if b := findDMABuf(addr, n); b != nil {
+			base = b.start
 		}
+		return base, 0
 	}
+	base, _, _ = cuda.Allocation(addr)
+	buffer, _ = cuda.Buffer(addr)
+	return base, buffer
+}
+
+// startDescriptors starts the thread unless it runs. shares is locked.
+func startDescriptors() (err error) {
+	if shares.thread != nil {
+		return nil
+	}
+	watched = map[int]bool{}
+	t, err := proxy.StartDescriptors(proxy.ServiceOptions{
+		Name: "weft-fd", Address: proxy.OwnAddress("fd"), Place: proxy.Placement{Node: -1},
+		Logf: func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
+	}, mappings.Recall)
+	if err == nil {
+		shares.thread = t
+	}
+	return err
+}
+
+// export gives the allocation a token. shares is locked.
+func (s *share) export() error {
+	if err := startDescriptors(); err != nil {
+		return err
+	}
+	var err error
 	if s.mapping != nil {
 		s.token, err = shares.thread.Export(s.mapping.FD(), proxy.DescriptorDMABuf, s.size)
 		return err
@@ -131,103 +209,6 @@ func (s *share) export() (err error) {
 		s.token, err = shares.thread.ExportHandle(h[:], proxy.DescriptorDevice, s.size)
 	}
 	return err
-}
-
-// States of a foreignMemory. The fetching goroutine changes fetching to ready or
-// useless, the lease holder changes it to dropped; who comes second cleans up.
-const (
-	foreignFetching uint32 = iota
-	foreignReady
-	foreignUseless
-	foreignDropped
-)
-
-// foreignMemory is an allocation of another process that one operation reads.
-type foreignMemory struct {
-	state atomic.Uint32 // sequentially consistent
-	// Written by the goroutine before it leaves foreignFetching, read after.
-	base    uint64          // of a CUDA allocation
-	mapping *dmabuf.Mapping // else
-	size    uint64          // bytes
-	err     error
-}
-
-// fetchTime bounds what asking the sender takes, once for each step.
-const fetchTime = 2 * time.Second
-
-// fetch maps the allocation that process pid calls token; near is where it will
-// be copied to, and device tells whether this side may call CUDA.
-func (m *foreignMemory) fetch(pid int, token, near uint64, device bool) {
-	m.err = m.open(pid, token, near, device)
-	outcome := foreignReady
-	if m.err != nil {
-		outcome = foreignUseless
-	}
-	if !m.state.CompareAndSwap(foreignFetching, outcome) && m.err == nil {
-		m.unmap()
-	}
-}
-
-func (m *foreignMemory) open(pid int, token, near uint64, device bool) error {
-	c, err := proxy.Dial(proxy.PeerAddress("fd", pid), fetchTime)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	e, err := c.Fetch(token)
-	if err != nil {
-		return err
-	}
-	if e.FD >= 0 {
-		defer unix.Close(e.FD)
-	}
-	switch {
-	case e.Kind == proxy.DescriptorDMABuf && e.FD >= 0:
-		if m.mapping, err = dmabuf.Map(e.FD, false); err == nil {
-			m.size = uint64(len(m.mapping.Bytes()))
-		}
-		return err
-	case pid == os.Getpid():
-		return errors.New("CUDA maps no memory of the process's own")
-	case e.Kind == proxy.DescriptorDevice && len(e.Handle) == cuda.HandleBytes && device:
-		h := cuda.Handle([]byte(e.Handle))
-		m.base, m.size, err = cuda.Import(&h, near)
-		return err
-	}
-	return fmt.Errorf("memory of kind %d is not for this side", e.Kind)
-}
-
-func (m *foreignMemory) unmap() {
-	var err error
-	if m.mapping != nil {
-		err = m.mapping.Close()
-	} else {
-		err = cuda.Unimport(m.base)
-	}
-	if err != nil {
-		log.Warnf(log.EPData, "unmap device memory of another process: %v", err)
-	}
-}
-
-// drop gives the memory up, now or when it was fetched.
-func (m *foreignMemory) drop() {
-	if !m.state.CompareAndSwap(foreignFetching, foreignDropped) && m.state.Load() == foreignReady {
-		m.unmap()
-	}
-}
-
-// copyTo copies n bytes from offset on to an address of any kind.
-func (m *foreignMemory) copyTo(to, offset, n uint64) (err error) {
-	if m.mapping != nil {
-		if e := m.mapping.Access(false, func() { err = store(to, m.mapping.Bytes()[offset:offset+n]) }); e != nil {
-			return e
-		}
-		return err
-	}
-	if isDMABuf(to) {
-		return accessDMABuf(to, n, true, func(b []byte) error { return load(b, m.base+offset) })
-	}
-	return cuda.Copy(to, m.base+offset, n)
 }
 
 // announceDevice completes the announcement of a message in device memory.
@@ -240,71 +221,5 @@ func (e *Endpoint) announceDevice(r *rts, s *SendArgs, p *path) {
 	if token, offset, ok := e.domain.shareFor(uint64(s.IOV[0].Base), r.length); ok {
 		r.flags |= wireShared
 		r.iov[0].Addr, r.token, r.pid = offset, token, uint32(os.Getpid())
-	}
-}
-
-// mayMap tells whether an announced message is to be read from a mapping of the
-// sender's memory.
-func (e *Endpoint) mayMap(src hw.Source, announced *rts) bool {
-	least := uint64(e.domain.cfg.HMEMMapSize)
-	return announced.flags&wireShared != 0 && least != 0 && announced.length >= least &&
-		e.reads(src) && e.p2p.Load() != fi.HMEMP2PDisabled
-}
-
-// startForeign begins to fetch the memory of an announced message.
-func (r *rxContext) startForeign(e *Endpoint, op *recvOp, announced *rts) {
-	m := &foreignMemory{}
-	op.foreign = true
-	r.foreign[op.id()] = m
-	pid, token, near, device := int(announced.pid), announced.token, op.t.first(), e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
-	go func() {
-		m.fetch(pid, token, near, device)
-		r.ring()
-	}()
-	r.activate(op)
-}
-
-// stepForeign reads the next piece of an operation and tells whether progress is
-// done with it.
-func (r *rxContext) stepForeign(e *Endpoint, op *recvOp) bool {
-	m := r.foreign[op.id()]
-	switch m.state.Load() {
-	case foreignFetching:
-		return false
-	case foreignReady:
-		offset := op.iov[0].Addr
-		if offset > m.size || op.want > m.size-offset {
-			log.Warnf(log.EPData, "%s announces %d bytes at %d of %d", r.addressOf(op.sender()), op.want, offset, m.size)
-			op.status = fi.EIO
-			break
-		}
-		n := min(op.want-op.done, getChunk)
-		for _, s := range op.t.segments(r.local[:0], op.done, n) {
-			if err := m.copyTo(uint64(uintptr(s.Addr)), offset+op.done, uint64(s.Len)); err != nil {
-				log.Warnf(log.EPData, "copy device memory of %s: %v", r.addressOf(op.sender()), err)
-				op.status = fi.EIO
-				break
-			}
-			op.done += uint64(s.Len)
-		}
-	default:
-		log.Infof(log.EPData, "device memory of %s is asked for in fragments: %v", r.addressOf(op.sender()), m.err)
-		r.dropForeign(op)
-		r.pull(e, op)
-		return true
-	}
-	if op.status == fi.Success && op.done < op.want {
-		return false
-	}
-	r.finishOp(e, op)
-	return true
-}
-
-// dropForeign gives up what an operation has of the sender's memory.
-func (r *rxContext) dropForeign(op *recvOp) {
-	if op.foreign {
-		r.foreign[op.id()].drop()
-		delete(r.foreign, op.id())
-		op.foreign = false
 	}
 }

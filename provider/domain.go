@@ -26,6 +26,8 @@ type Domain struct {
 	refs   refs    // users: address vectors, endpoints, regions, shared contexts
 	queues openSet // completion queues and counters
 	work   workQueue
+	// imports says whether it has mapped memory of other processes; under shares.
+	imports int
 
 	local    localAddrs
 	resolver names.Resolver
@@ -138,6 +140,7 @@ func (d *Domain) Close() error {
 	}
 	d.stopThreads()
 	d.stopService()
+	d.leaveImporter()
 	d.clock.close()
 	_ = d.memory.Close()
 	d.closeRDMA()

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,18 +40,29 @@ const exportedBytes = 12
 // over a thread of its own, so that one that is slow to take them holds up no
 // connection. Who knows the token of a descriptor, a random number, gets it. Its
 // methods may be called by any thread.
+//
+// Who fetches from another process has a thread of this kind, too: it answers when that process asks for
+// what was fetched to be given up ([Client.Recall]).
 type Descriptors struct {
 	service *Service
+	recall  func(pid int, token uint64) <-chan struct{} // immutable
 
 	mu      sync.Mutex // taken to export, to revoke and for each fetch; not on the data path
-	byToken map[uint64]Exported
+	byToken map[uint64]*offer
 	closed  bool
 }
 
-// StartDescriptors starts the thread. Errors as of [StartService].
-func StartDescriptors(o ServiceOptions) (*Descriptors, error) {
-	d := &Descriptors{byToken: map[uint64]Exported{}}
-	o.Handlers = map[Kind]func(*Request){KindDescriptor: d.serve}
+// offer is what is exported under a token, and the processes that have fetched it.
+type offer struct {
+	Exported
+	holders map[int]struct{}
+}
+
+// StartDescriptors starts the thread. recall gives up what was fetched from a process by a token; the channel is
+// closed when that is done. It is called on the thread, which it must not hold up. Errors as of [StartService].
+func StartDescriptors(o ServiceOptions, recall func(pid int, token uint64) <-chan struct{}) (*Descriptors, error) {
+	d := &Descriptors{byToken: map[uint64]*offer{}, recall: recall}
+	o.Handlers = map[Kind]func(*Request){KindDescriptor: d.serve, KindRecall: d.serveRecall}
 	var err error
 	d.service, err = StartService(o)
 	if err != nil {
@@ -87,24 +100,30 @@ func (d *Descriptors) enter(e Exported) (token uint64, err error) {
 	if d.closed {
 		return 0, ErrStopped
 	}
-	for token == 0 || d.byToken[token] != (Exported{}) {
+	for token == 0 || d.byToken[token] != nil {
 		var b [8]byte
 		_, _ = rand.Read(b[:]) // never fails
 		token = binary.LittleEndian.Uint64(b[:])
 	}
-	d.byToken[token] = e
+	d.byToken[token] = &offer{e, map[int]struct{}{}}
 	return token, nil
 }
 
-// Revoke takes back Export. Who has fetched the descriptor keeps it.
-func (d *Descriptors) Revoke(token uint64) {
+// Revoke takes back Export. Who has fetched the descriptor keeps it until it is recalled: these processes
+// are returned.
+func (d *Descriptors) Revoke(token uint64) (holders []int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e, ok := d.byToken[token]; ok {
 		e.close()
 		delete(d.byToken, token)
+		holders = slices.Collect(maps.Keys(e.holders))
 	}
+	return holders
 }
+
+// Watch has f called on the thread when the process of a descriptor of pidfd_open(2), which it takes over, has ended.
+func (d *Descriptors) Watch(pidfd int, f func()) error { return d.service.watchEnd(pidfd, f) }
 
 // Address is where the descriptors are fetched from.
 func (d *Descriptors) Address() string { return d.service.Address() }
@@ -137,6 +156,9 @@ func (d *Descriptors) serve(r *Request) {
 	d.mu.Lock()
 	e, ok := d.byToken[binary.LittleEndian.Uint64(r.Body)]
 	fd := -1
+	if ok {
+		e.holders[r.PID] = struct{}{}
+	}
 	if ok && e.FD >= 0 {
 		// A duplicate goes out: the original may be revoked before it is sent.
 		var err error
@@ -156,6 +178,31 @@ func (d *Descriptors) serve(r *Request) {
 		return
 	}
 	r.ReplyWith(StatusOK, body, fd)
+}
+
+// serveRecall gives up what the process that asks has exported under a token, and then answers.
+func (d *Descriptors) serveRecall(r *Request) {
+	if len(r.Body) != 8 {
+		r.Reply(StatusBad, nil)
+		return
+	}
+	done := d.recall(r.PID, binary.LittleEndian.Uint64(r.Body))
+	select {
+	case <-done:
+		r.Reply(StatusOK, nil)
+	default:
+		go func() {
+			<-done
+			r.Reply(StatusOK, nil)
+		}()
+	}
+}
+
+// Recall has the process that c is connected to give up what it has fetched from this one by a token, and returns when it
+// has. Errors as of [Client.Call].
+func (c *Client) Recall(token uint64) error {
+	_, err := c.Call(KindRecall, binary.LittleEndian.AppendUint64(nil, token))
+	return err
 }
 
 // Fetch gets a descriptor from the process that c is connected to. The error is

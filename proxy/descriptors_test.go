@@ -11,9 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// noRecall has nothing to give up.
+func noRecall(int, uint64) <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
 func startDescriptors(t *testing.T) *Descriptors {
 	t.Helper()
-	d, err := StartDescriptors(ServiceOptions{Name: "weft-fd", Address: testAddress(), Place: Placement{Node: -1}, Logf: t.Logf})
+	d, err := StartDescriptors(ServiceOptions{Name: "weft-fd", Address: testAddress(), Place: Placement{Node: -1}, Logf: t.Logf}, noRecall)
 	if err != nil {
 		t.Fatal(err)
 	}

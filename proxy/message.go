@@ -16,6 +16,7 @@ const (
 	KindState                      // the text of [State]
 	KindDescriptor                 // a descriptor that was exported; see [Descriptors]
 	KindEvents                     // the last [Events]
+	KindRecall                     // give up what was fetched by a token; see [Descriptors]
 )
 
 // Status is the outcome of a request.

@@ -48,7 +48,8 @@ type Service struct {
 	peers    int    // connections
 	refused  uint64
 
-	ticks []*tick // under mu
+	ticks []*tick          // under mu
+	ends  map[int32]func() // by descriptors of processes; under mu
 
 	// The loop's.
 	conns  map[int32]*conn
@@ -146,6 +147,37 @@ func (s *Service) watch(op, fd int, events uint32) error {
 		return fmt.Errorf("service: watch descriptor %d: %w", fd, err)
 	}
 	return nil
+}
+
+// watchEnd has f called once on the thread when the process of a descriptor, which it takes over, has ended.
+func (s *Service) watchEnd(pidfd int, f func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := error(ErrStopped)
+	if !s.ended {
+		err = s.watch(unix.EPOLL_CTL_ADD, pidfd, unix.EPOLLIN)
+	}
+	if err != nil {
+		unix.Close(pidfd)
+		return err
+	}
+	if s.ends == nil {
+		s.ends = map[int32]func(){}
+	}
+	s.ends[int32(pidfd)] = f
+	return nil
+}
+
+// processEnded takes in that a descriptor of a process is ready, if it is one.
+func (s *Service) processEnded(pidfd int32) {
+	s.mu.Lock()
+	f := s.ends[pidfd]
+	delete(s.ends, pidfd)
+	s.mu.Unlock()
+	if f != nil {
+		unix.Close(int(pidfd))
+		f()
+	}
 }
 
 func (s *Service) closeFDs() {

@@ -37,7 +37,8 @@ func (s *Service) handle(ev *unix.EpollEvent) {
 	default:
 		c := s.conns[ev.Fd]
 		if c == nil {
-			return // closed in this round
+			s.processEnded(ev.Fd) // or it was closed in this round
+			return
 		}
 		var err error
 		if ev.Events&unix.EPOLLOUT != 0 {
@@ -235,5 +236,9 @@ func (s *Service) cleanUp() {
 		closeAll(r.fds)
 	}
 	s.answers = nil
+	for fd := range s.ends {
+		unix.Close(int(fd))
+	}
+	s.ends = nil
 	s.closeFDs()
 }

@@ -72,6 +72,8 @@ type Config struct {
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach
 	HMEMMapSize       int           // bytes, 0: device memory of other processes is never mapped
+	IPCCache          int           // mappings of device memory of other processes that are kept unused
+	IPCCacheSize      int           // bytes of them
 	TokenWays         Ways          // that pieces of lists may take
 	UDP               Tri           // other hosts over UDP
 	UDPStripes        int           // sockets of an endpoint

@@ -11,6 +11,9 @@ func Register(addr, n uint64, device int) (uint64, error) { return 0, ErrAbsent 
 // Allocation fails with ErrAbsent.
 func Allocation(addr uint64) (base, size uint64, err error) { return 0, 0, ErrAbsent }
 
+// Buffer fails with ErrAbsent.
+func Buffer(addr uint64) (uint64, error) { return 0, ErrAbsent }
+
 // Copy fails with ErrAbsent.
 func Copy(dst, src, n uint64) error { return ErrAbsent }
 

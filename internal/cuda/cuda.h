@@ -24,6 +24,7 @@ const char *weft_cuda_error(int result);
  * context and device it belongs to, and its allocation. */
 int weft_cuda_query(uint64_t addr, int device, uint32_t *type, void **context);
 int weft_cuda_range(void *context, uint64_t addr, uint64_t *base, size_t *size);
+int weft_cuda_buffer(void *context, uint64_t addr, uint64_t *buffer);
 int weft_cuda_sync_memops(void *context, uint64_t addr);
 
 /* dst or src is device memory if its bit is set. */

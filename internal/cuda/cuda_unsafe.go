@@ -120,6 +120,14 @@ func Allocation(addr uint64) (base, size uint64, err error) {
 	return addr&^pointerMask | uint64(b), uint64(s), err
 }
 
+// Buffer returns the driver's number of the memory at a registered address: memory that is allocated
+// there after this was freed has another.
+func Buffer(addr uint64) (uint64, error) {
+	var id C.uint64_t
+	err := check("cuPointerGetAttribute", C.weft_cuda_buffer(context(addr), C.uint64_t(Pointer(addr)), &id))
+	return uint64(id), err
+}
+
 // Copy copies n bytes between two addresses, of which at least one is registered device
 // memory.
 func Copy(dst, src, n uint64) error {

@@ -55,7 +55,7 @@ static const struct {
 };
 
 enum { NO_DEVICE = 100 };               /* CUDA_ERROR_NO_DEVICE */
-enum { ATTR_CONTEXT = 1, ATTR_MEMORY_TYPE = 2, ATTR_SYNC_MEMOPS = 6, ATTR_IS_MANAGED = 8 };
+enum { ATTR_CONTEXT = 1, ATTR_MEMORY_TYPE = 2, ATTR_SYNC_MEMOPS = 6, ATTR_BUFFER_ID = 7, ATTR_IS_MANAGED = 8 };
 enum { TYPE_HOST = 1, TYPE_MANAGED = 4 };
 enum { LAZY_PEER_ACCESS = 1 };          /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
 
@@ -148,6 +148,15 @@ int weft_cuda_default_context(void **context)
 int weft_cuda_range(void *context, uint64_t addr, uint64_t *base, size_t *size)
 {
 	return WITHIN(context, cu.range(base, size, addr));
+}
+
+int weft_cuda_buffer(void *context, uint64_t addr, uint64_t *buffer)
+{
+	unsigned long long id = 0;
+	int rc = WITHIN(context, cu.get_attribute(&id, ATTR_BUFFER_ID, addr));
+
+	*buffer = id;
+	return rc;
 }
 
 int weft_cuda_sync_memops(void *context, uint64_t addr)

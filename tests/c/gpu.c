@@ -17,6 +17,8 @@ static struct {
 	int (*get)(void *, uint64_t, size_t);
 	int (*put)(uint64_t, const void *, size_t);
 	int *imports;
+	int (*mapped)(void);
+	void (*reset)(void);
 } cu;
 
 void gpu_main(char **argv)
@@ -69,14 +71,19 @@ void gpu_open(void)
 	cu.free = symbol(library, "cuMemFree_v2");
 	cu.get = symbol(library, "cuMemcpyDtoH_v2");
 	cu.put = symbol(library, "cuMemcpyHtoD_v2");
-	if (gpu_is_fake())
+	if (gpu_is_fake()) {
 		cu.imports = symbol(library, "weft_fake_imports");
+		cu.mapped = symbol(library, "weft_fake_mapped");
+		cu.reset = symbol(library, "weft_fake_reset");
+	}
 	if (cu.init(0) || cu.retain(&context, 0))
 		SKIP("the CUDA driver has no device");
 	CHECK(cu.current(context) == 0);
 }
 
 int gpu_imports(void) { return *cu.imports; }
+int gpu_mapped(void) { return cu.mapped(); }
+void gpu_reset(void) { cu.reset(); }
 
 void *gpu_alloc(size_t len)
 {

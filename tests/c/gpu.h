@@ -20,6 +20,12 @@ bool gpu_is_fake(void);
 /* How often memory of other processes was mapped; the fake driver counts. */
 int gpu_imports(void);
 
+/* How many of these mappings there are; the fake driver only. */
+int gpu_mapped(void);
+
+/* Resets the fake GPU: all calls of this process fail from now on. */
+void gpu_reset(void);
+
 void *gpu_alloc(size_t len);
 void gpu_free(void *p);
 void *gpu_alloc_host(size_t len);

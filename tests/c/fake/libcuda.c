@@ -5,19 +5,29 @@
  * that the program gets, so that whoever touches it by himself faults, and with all rights where
  * only the copy functions below look. As with the real driver a copy needs a context that is
  * current on the calling thread, and a handle opens in other processes only.
+ *
+ * What a real driver leaves undefined ends the process with a line that says what it was: memory that is freed while
+ * another process has it mapped, a handle that is opened in its own process or twice in another, a mapping that is used after
+ * it was closed, and a copy that leaves its allocation. Each mapping has a lock (flock(2)) on the memory's file, which goes
+ * with the process, so an owner sees whether there is one.
+ *
+ * weft_fake_reset() is a reset of the GPU: contexts are gone, and all calls fail from then on.
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { SUCCESS, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201 };
+enum { SUCCESS, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, DESTROYED = 709 };
 enum { HOST = 1, DEVICE = 2 };
-enum { ATTR_CONTEXT = 1, ATTR_TYPE = 2, ATTR_SYNC = 6 };
+enum { ATTR_CONTEXT = 1, ATTR_TYPE = 2, ATTR_SYNC = 6, ATTR_BUFFER = 7 };
 
 typedef uint64_t deviceptr;
 
@@ -28,6 +38,7 @@ struct handle {
 			uint64_t magic;
 			int pid, fd;
 			size_t size;
+			ino_t file;
 		};
 	};
 };
@@ -41,13 +52,34 @@ struct allocation {
 	char *seen;     /* the mapping with rights; host memory's own */
 	int fd;         /* -1: host memory */
 	bool foreign, sync;
+	uint64_t buffer;
 };
+
+/* Where mappings of other processes' memory were. Their addresses stay reserved. */
+static struct {
+	deviceptr base;
+	size_t size;
+} closed[1024];
+static size_t nclosed;
 
 static struct allocation table[ALLOCATIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int context; /* only its address means something */
 static __thread int depth;
-static bool ready;
+static bool ready, gone;
+static uint64_t buffers;
+
+/* For tests: mappings of other processes' memory that are there. */
+int weft_fake_mapped(void)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (struct allocation *a = table; a < table + ALLOCATIONS; a++)
+		n += a->base && a->foreign;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
 
 int weft_fake_imports; /* for tests: handles that were opened; under the lock */
 
@@ -57,6 +89,25 @@ static struct allocation *find(deviceptr p, size_t n)
 		if (a->base && p >= a->base && n <= a->size && p - a->base <= a->size - n)
 			return a;
 	return NULL;
+}
+
+static void accuse(const char *what, uint64_t p)
+{
+	fprintf(stderr, "# the stand-in CUDA driver: process %d: %s (%#lx)\n", getpid(), what, (unsigned long)p);
+	abort();
+}
+
+/* find(), where copies look. */
+static struct allocation *reach(deviceptr p, size_t n)
+{
+	struct allocation *a = find(p, n);
+
+	if (!a && find(p, 1))
+		accuse("a copy leaves its allocation", p);
+	for (size_t i = 0; !a && i < nclosed; i++)
+		if (p >= closed[i].base && p - closed[i].base < closed[i].size)
+			accuse("a mapping is used after it was closed", p);
+	return a;
 }
 
 static struct allocation *unused(void)
@@ -75,7 +126,7 @@ static int enter(struct allocation *a, int fd, size_t size, bool foreign)
 
 	if (seen == MAP_FAILED || bare == MAP_FAILED)
 		return OUT_OF_MEMORY;
-	*a = (struct allocation){ (uintptr_t)bare, size, seen, fd, foreign, false };
+	*a = (struct allocation){ (uintptr_t)bare, size, seen, fd, foreign, false, ++buffers };
 	return SUCCESS;
 }
 
@@ -85,9 +136,22 @@ static int leave(deviceptr p, bool foreign)
 	int rc = INVALID_VALUE;
 
 	pthread_mutex_lock(&lock);
+	if (gone) {
+		pthread_mutex_unlock(&lock);
+		return DESTROYED;
+	}
 	a = find(p, 1);
 	if (a && a->base == p && a->foreign == foreign && a->fd >= 0) {
-		munmap((void *)(uintptr_t)a->base, a->size);
+		if (!foreign && flock(a->fd, LOCK_EX | LOCK_NB))
+			accuse("memory is freed that another process has mapped", p);
+		if (foreign && nclosed < sizeof(closed) / sizeof(*closed)) {
+			closed[nclosed].base = a->base;
+			closed[nclosed++].size = a->size;
+			mmap((void *)(uintptr_t)a->base, a->size, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		} else {
+			munmap((void *)(uintptr_t)a->base, a->size);
+		}
 		munmap(a->seen, a->size);
 		close(a->fd);
 		a->base = 0;
@@ -108,9 +172,14 @@ int cuCtxPushCurrent_v2(void *c)
 {
 	if (c != &context)
 		return INVALID_CONTEXT;
+	if (gone)
+		return DESTROYED;
 	depth++;
 	return SUCCESS;
 }
+
+/* For tests. */
+void weft_fake_reset(void) { gone = true; }
 
 int cuMemAlloc_v2(deviceptr *p, size_t size)
 {
@@ -145,7 +214,7 @@ int cuMemAllocHost_v2(void **p, size_t size)
 	pthread_mutex_lock(&lock);
 	a = unused();
 	if (a)
-		*a = (struct allocation){ (uintptr_t)m, size, m, -1, false, false };
+		*a = (struct allocation){ (uintptr_t)m, size, m, -1, false, false, ++buffers };
 	pthread_mutex_unlock(&lock);
 	*p = m;
 	return a ? SUCCESS : OUT_OF_MEMORY;
@@ -159,15 +228,17 @@ static int copy(uint64_t dst, bool device_dst, uint64_t src, bool device_src, si
 	const char *from = (const char *)(uintptr_t)src;
 	int rc = SUCCESS;
 
+	if (gone)
+		return DESTROYED;
 	if (depth <= 0)
 		return INVALID_CONTEXT;
 	pthread_mutex_lock(&lock);
 	if (device_dst) {
-		a = find(dst, n);
+		a = reach(dst, n);
 		to = a ? a->seen + (dst - a->base) : NULL;
 	}
 	if (device_src) {
-		a = find(src, n);
+		a = reach(src, n);
 		from = a ? a->seen + (src - a->base) : NULL;
 	}
 	if (to && from)
@@ -204,6 +275,8 @@ int cuPointerGetAttribute(void *to, int attribute, deviceptr p)
 		rc = INVALID_VALUE;
 	else if (attribute == ATTR_CONTEXT)
 		*(void **)to = &context;
+	else if (attribute == ATTR_BUFFER)
+		*(uint64_t *)to = a->buffer;
 	else if (attribute == ATTR_TYPE)
 		*(unsigned *)to = a->fd < 0 ? HOST : DEVICE;
 	else
@@ -241,11 +314,15 @@ int cuMemGetAddressRange_v2(deviceptr *base, size_t *size, deviceptr p)
 int cuIpcGetMemHandle(struct handle *h, deviceptr p)
 {
 	struct allocation *a;
+	struct stat st;
 
+	if (gone)
+		return DESTROYED;
 	pthread_mutex_lock(&lock);
 	a = find(p, 1);
 	memset(h, 0, sizeof(*h));
-	if (a) {
+	if (a && a->fd >= 0 && !a->foreign && !fstat(a->fd, &st)) {
+		h->file = st.st_ino;
 		h->magic = MAGIC;
 		h->pid = getpid();
 		h->fd = a->fd;
@@ -258,18 +335,26 @@ int cuIpcGetMemHandle(struct handle *h, deviceptr p)
 int cuIpcOpenMemHandle_v2(deviceptr *base, struct handle h, unsigned flags)
 {
 	struct allocation *a;
+	struct stat new, old;
 	char path[64];
 	int fd, rc = OUT_OF_MEMORY;
 
-	if (depth <= 0 || h.pid == getpid())
+	if (gone)
+		return DESTROYED;
+	if (depth <= 0)
 		return INVALID_CONTEXT;
+	if (h.magic == MAGIC && h.pid == getpid())
+		accuse("a handle is opened in its own process", (uint64_t)h.fd);
 	if (h.magic != MAGIC || flags != 1)
 		return INVALID_VALUE;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", h.pid, h.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) || fstat(fd, &new) || new.st_ino != h.file)
 		return INVALID_VALUE;
 	pthread_mutex_lock(&lock);
+	for (a = table; a < table + ALLOCATIONS; a++)
+		if (a->base && a->foreign && !fstat(a->fd, &old) && old.st_ino == new.st_ino)
+			accuse("a handle is opened twice", a->base);
 	a = unused();
 	if (a)
 		rc = enter(a, fd, h.size, true);
@@ -286,6 +371,7 @@ int cuIpcCloseMemHandle(deviceptr base) { return leave(base, true); }
 int cuGetErrorName(int rc, const char **name)
 {
 	*name = rc == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" :
+		rc == DESTROYED ? "CUDA_ERROR_CONTEXT_IS_DESTROYED" :
 		rc == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_OUT_OF_MEMORY";
 	return SUCCESS;
 }
