@@ -40,8 +40,8 @@ type Peer struct {
 	n uint64 // its index in the address vector, plus 1
 }
 
-// AnyPeer is the zero Peer: in a [Match], any sender; in a [Message] or [Completion], one whose address the endpoint was
-// never given.
+// AnyPeer is the zero Peer: in a [Match], any sender; in a [Message] or [Completion], one whose address the endpoint
+// was never given.
 var AnyPeer = Peer{}
 
 // Endpoint sends and receives. See the package's comment for who may call what.
@@ -74,8 +74,8 @@ type Endpoint struct {
 // closedUsers marks Endpoint.users of an endpoint that is being closed.
 const closedUsers = -1 << 40
 
-// Open opens an endpoint. The error wraps a [fi.Errno]: EINVAL for a Config out of range, ENODATA or EADDRNOTAVAIL for an
-// address that the host does not have, EADDRINUSE for a port that is taken.
+// Open opens an endpoint. The error wraps a [fi.Errno]: EINVAL for a Config out of range, ENODATA or EADDRNOTAVAIL
+// for an address that the host does not have, EADDRINUSE for a port that is taken.
 func Open(c Config) (*Endpoint, error) {
 	if c.InFlight == 0 {
 		c.InFlight = defaultInFlight
@@ -125,7 +125,8 @@ func (e *Endpoint) open(c Config) error {
 	if e.av, err = e.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable}); err != nil {
 		return err
 	}
-	if e.queue, err = e.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: uint64(c.InFlight), WaitObj: fi.WaitFD}, nil); err != nil {
+	queue := &fi.CQAttr{Format: fi.CQFormatTagged, Size: uint64(c.InFlight), WaitObj: fi.WaitFD}
+	if e.queue, err = e.domain.OpenCQ(queue, nil); err != nil {
 		return err
 	}
 	if e.ep, err = e.domain.OpenEndpoint(info); err != nil {

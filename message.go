@@ -79,7 +79,9 @@ func (e *Endpoint) StartRecv(m Match, b []byte, value any) error {
 }
 
 func (e *Endpoint) postSend(r *request, tag uint64) error {
-	return e.ep.Send(&provider.SendArgs{IOV: r.iov[:], Dest: r.peer.addr(), Tag: tag, Tagged: true, Context: uint64(r.number)})
+	return e.ep.Send(&provider.SendArgs{
+		IOV: r.iov[:], Dest: r.peer.addr(), Tag: tag, Tagged: true, Context: uint64(r.number),
+	})
 }
 
 func (e *Endpoint) postRecv(r *request, m Match) error {

@@ -150,8 +150,8 @@ func (e *Endpoint) Read(ctx context.Context, from *Remote, offset int, b []byte)
 	return e.transfer(ctx, OpRead, from, offset, b)
 }
 
-// Write writes b into a remote region at an offset. It returns when the bytes are in the owner's memory, so that a message
-// that is sent then tells the owner. Errors and a ctx that ends are as in Read.
+// Write writes b into a remote region at an offset. It returns when the bytes are in the owner's memory, so that a
+// message that is sent then tells the owner. Errors and a ctx that ends are as in Read.
 func (e *Endpoint) Write(ctx context.Context, to *Remote, offset int, b []byte) error {
 	return e.transfer(ctx, OpWrite, to, offset, b)
 }
@@ -204,6 +204,7 @@ func (e *Endpoint) postRMA(r *request, on *Remote, offset int) error {
 		flags = fi.DeliveryComplete
 	}
 	return e.ep.RMA(&provider.RMAArgs{
-		IOV: r.iov[:], Remote: r.remote[:], Dest: on.info.Addr, Flags: flags, Context: uint64(r.number), Read: r.op == OpRead,
+		IOV: r.iov[:], Remote: r.remote[:], Dest: on.info.Addr,
+		Flags: flags, Context: uint64(r.number), Read: r.op == OpRead,
 	})
 }

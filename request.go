@@ -104,8 +104,8 @@ type fifo struct {
 	list  []*request // from next on
 	next  int
 	len   atomic.Int64 // written under mu, read by all
-	// waiters are the readers that wait for ready, or are about to. A reader counts itself before it looks at len a last
-	// time, and push looks here after it has changed len; both seq_cst, so one of the two sees the other.
+	// waiters are the readers that wait for ready, or are about to. A reader counts itself before it looks at len a
+	// last time, and push looks here after it has changed len; both seq_cst, so one of the two sees the other.
 	waiters atomic.Int32
 }
 

@@ -32,8 +32,8 @@ type parking struct {
 	file *os.File
 	raw  syscall.RawConn
 	lead chan struct{} // holds one token while there is a leader
-	// asleep is true while the leader may be in the poller. Written by the leader before it looks a last time at what it
-	// waits for, read by who dispatches after that has changed; both seq_cst, so one of the two sees the other.
+	// asleep is true while the leader may be in the poller. Written by the leader before it looks a last time at what
+	// it waits for, read by who dispatches after that has changed; both seq_cst, so one of the two sees the other.
 	asleep atomic.Bool
 }
 
@@ -160,8 +160,8 @@ func (e *Endpoint) dispatch(c *cq.Entry, err error) {
 	}
 }
 
-// await returns when r is done: nil, whatever its result. Else r still is the operation's: the context has ended, or the
-// endpoint is being closed (errClosed).
+// await returns when r is done: nil, whatever its result. Else r still is the operation's: the context has ended, or
+// the endpoint is being closed (errClosed).
 func (e *Endpoint) await(ctx context.Context, r *request) error {
 	idle := 0 // polls that found nothing
 	for tries := 1; r.state.Load() != done; tries++ {

@@ -70,7 +70,8 @@ func TestBlocking(t *testing.T) {
 	for i, n := range sizes {
 		buf := make([]byte, n+1)
 		m, err := b.Recv(ctx, weft.Match{From: toA, Tag: uint64(i)}, buf)
-		if err != nil || m != (weft.Message{From: toA, Tag: uint64(i), Len: n}) || !bytes.Equal(buf[:n], pattern(n, i)) {
+		want := weft.Message{From: toA, Tag: uint64(i), Len: n}
+		if err != nil || m != want || !bytes.Equal(buf[:n], pattern(n, i)) {
 			t.Fatal(n, m, err)
 		}
 	}
@@ -91,7 +92,8 @@ func TestMany(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := a.Recv(ctx, weft.Match{From: toB, Tag: uint64(g)}, buf); err != nil || !bytes.Equal(buf, pattern(64, g*1000+i)) {
+				_, err := a.Recv(ctx, weft.Match{From: toB, Tag: uint64(g)}, buf)
+				if err != nil || !bytes.Equal(buf, pattern(64, g*1000+i)) {
 					t.Error("answer", g, i, err)
 					return
 				}

@@ -1,11 +1,11 @@
-// Package backend is the smallest whole transport for package hw: interfaces of one process that write messages into each
-// other's memory. docs/adding-a-backend.md goes through it step by step, and the conformance suite passes.
+// Package backend is the smallest whole transport for package hw: interfaces of one process that write messages into
+// each other's memory. docs/adding-a-backend.md goes through it step by step, and the conformance suite passes.
 //
 // # Model
 //
 // A [Hub] is the network: it finds interfaces by address. An [Iface] has one bounded ring, into which all its senders
-// write under its lock, so messages to one interface are ordered. A slot is taken by the send and is free again when its
-// handler has returned.
+// write under its lock, so messages to one interface are ordered. A slot is taken by the send and is free again when
+// its handler has returned.
 package backend
 
 import (
