@@ -1,0 +1,236 @@
+package lint
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// retired holds the words that docs/glossary.md retires, in all their forms, by the form under which they are counted.
+var retired = map[string][]string{
+	"announce": {"announces", "announced", "announcing", "announcement", "announcements"},
+	"attend":   {"attends", "attended", "attending"},
+	"bury":     {"buries", "buried", "burying"},
+	"eat":      {"eats", "ate", "eaten", "eating"},
+	"glance":   {"glances", "glanced", "glancing"},
+	"heat":     {"heats", "heated", "heating"},
+	"held":     nil,
+	"keeper":   {"keepers"},
+	"kick":     {"kicks", "kicked", "kicking"},
+	"lane":     {"lanes", "laned"},
+	"lend":     {"lends", "lent", "lending"},
+	"look":     {"looks", "looked", "looking"},
+	"nobody":   nil,
+	"nudge":    {"nudges", "nudged", "nudging"},
+	"poke":     {"pokes", "poked", "poking"},
+	"poster":   {"posters"},
+	"regain":   {"regains", "regained", "regaining"},
+	"somebody": nil,
+	"stir":     {"stirs", "stirred", "stirring"},
+	"tell":     {"tells", "telling"},
+	"told":     nil,
+	"trouble":  {"troubles"},
+	"who":      {"whom", "whose", "whoever"},
+}
+
+// maxColumns is the longest line, in characters; a tab counts as four.
+const maxColumns = 120
+
+// boundsFile has a line for each count below: its name and the most that is allowed.
+const boundsFile = "testdata/bounds.txt"
+
+// production tells whether a file is hand-written code that ships.
+func production(name string, text []byte) bool {
+	switch {
+	case generated.Match(text), strings.HasSuffix(name, "_test.go"), under(name, "tests"), under(name, "examples"):
+		return false
+	}
+	return strings.HasSuffix(name, ".go") || strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h")
+}
+
+// wordPart matches a word of a text or a part of an identifier.
+var wordPart = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
+
+// countWords adds the retired words of a text, also those inside identifiers, to n.
+func countWords(text []byte, forms map[string]string, n map[string]int) {
+	for _, w := range wordPart.FindAll(text, -1) {
+		if word, is := forms[strings.ToLower(string(w))]; is {
+			n["word."+word]++
+		}
+	}
+}
+
+// wordForms is retired, by form.
+func wordForms() map[string]string {
+	forms := map[string]string{}
+	for word, others := range retired {
+		forms[word] = word
+		for _, o := range others {
+			forms[o] = word
+		}
+	}
+	return forms
+}
+
+// longLines is how many lines of a text are longer than maxColumns.
+func longLines(text []byte) (n int) {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if utf8.RuneCount(line)+3*bytes.Count(line, []byte("\t")) > maxColumns {
+			n++
+		}
+	}
+	return n
+}
+
+var (
+	importsUnsafe = regexp.MustCompile(`(?m)^(import |\t)"unsafe"$`)
+	importsC      = regexp.MustCompile(`(?m)^import "C"$`)
+)
+
+// bareUnsafe tells whether a Go file imports unsafe though its name does not say so. A file with cgo cannot do without.
+func bareUnsafe(name string, text []byte) bool {
+	base := strings.TrimSuffix(strings.TrimSuffix(name, ".go"), "_test")
+	if !strings.HasSuffix(name, ".go") || strings.HasSuffix(base, "_unsafe") || importsC.Match(text) {
+		return false
+	}
+	return importsUnsafe.Match(text)
+}
+
+// countAll counts what is bounded: retired words in production code, long lines and files with bare unsafe by folder.
+func countAll(t *testing.T) map[string]int {
+	n, forms := map[string]int{}, wordForms()
+	for word := range retired {
+		n["word."+word] = 0
+	}
+	for _, name := range files(t) {
+		text := read(t, name)
+		folder, _, nested := strings.Cut(name, "/")
+		if !nested {
+			folder = "root"
+		}
+		if production(name, text) {
+			countWords(text, forms, n)
+		}
+		if bareUnsafe(name, text) {
+			n["unsafe."+folder]++
+		}
+		if ext := filepath.Ext(name); (ext == ".go" || ext == ".c" || ext == ".h") && !generated.Match(text) {
+			if long := longLines(text); long != 0 {
+				n["long."+folder] += long
+			}
+		}
+	}
+	return n
+}
+
+func readBounds(t *testing.T) map[string]int {
+	bounds := map[string]int{}
+	f, err := os.Open(boundsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		name, value, _ := strings.Cut(s.Text(), " ")
+		if bounds[name], err = strconv.Atoi(value); err != nil {
+			t.Fatalf("%s: %q: %v", boundsFile, s.Text(), err)
+		}
+	}
+	return bounds
+}
+
+// TestBounds holds the counts to their bounds, which only go down: with LOWER_BOUNDS=1 in the environment the file gets
+// the present counts where they are lower.
+func TestBounds(t *testing.T) {
+	counts, bounds := countAll(t), readBounds(t)
+	lower := os.Getenv("LOWER_BOUNDS") != ""
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if counts[name] > bounds[name] {
+			t.Errorf("%s: %d, at most %d", name, counts[name], bounds[name])
+		}
+	}
+	if !lower {
+		return
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(bounds)) {
+		if n := min(bounds[name], counts[name]); n != 0 || strings.HasPrefix(name, "word.") {
+			fmt.Fprintf(&b, "%s %d\n", name, n)
+		}
+	}
+	if err := os.WriteFile(boundsFile, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCounts shows what is counted.
+func TestCounts(t *testing.T) {
+	n := map[string]int{}
+	countWords([]byte("wasTold told_by TOLD retold, toldest; laneOf(lanes) // Somebody"), wordForms(), n)
+	if want := map[string]int{"word.told": 3, "word.lane": 2, "word.somebody": 1}; !maps.Equal(n, want) {
+		t.Errorf("%v, want %v", n, want)
+	}
+	line := strings.Repeat("ä", maxColumns)
+	lines := line + "\n" + line + "x\n\t" + line[:2*(maxColumns-4)] + "\n\t" + line[:2*(maxColumns-3)]
+	if n := longLines([]byte(lines)); n != 2 {
+		t.Errorf("%d long lines, want 2", n)
+	}
+	for name, want := range map[string]bool{
+		"a/b.go": true, "a/b_unsafe.go": false, "a/b_unsafe_test.go": false, "a/b_test.go": true,
+	} {
+		if got := bareUnsafe(name, []byte("package a\n\nimport \"unsafe\"\n")); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestRetiredWords holds the list to docs/glossary.md, which names each word.
+func TestRetiredWords(t *testing.T) {
+	text := read(t, "docs/glossary.md")
+	for word, forms := range retired {
+		in := func(form string) bool { return regexp.MustCompile(`(?i)\b` + form + `\b`).Match(text) }
+		if !slices.ContainsFunc(append(forms, word), in) {
+			t.Errorf("docs/glossary.md does not name %q", word)
+		}
+	}
+}
+
+// TestCommitSubjects holds the subjects of commits since there is this check to 72 columns. Without git, or where the
+// history does not reach so far back, there are none.
+func TestCommitSubjects(t *testing.T) {
+	first, err := git("log", "--diff-filter=A", "--format=%H", "--", "tests/lint/bounds_test.go")
+	if err != nil {
+		t.Skip("no history:", err)
+	}
+	if first == "" {
+		return // it is not committed yet
+	}
+	log, err := git("log", "--no-merges", "--format=%h %s", strings.Fields(first)[0]+"..HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(log) {
+		hash, subject, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n := utf8.RuneCountInString(subject); n > 72 || n == 0 {
+			t.Errorf("%s has a subject of %d columns: %s", hash, n, subject)
+		}
+	}
+}
+
+func git(args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	return string(out), err
+}
