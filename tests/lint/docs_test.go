@@ -108,7 +108,8 @@ func TestBrokenLinks(t *testing.T) {
 
 // guides are the documents that name files and what is in them.
 var guides = []string{
-	"docs/architecture.md", "docs/adding-a-backend.md", "docs/design.md", "docs/glossary.md", "CONTRIBUTING.md", "SECURITY.md",
+	"docs/architecture.md", "docs/adding-a-backend.md", "docs/design.md",
+	"docs/transports.md", "docs/decisions.md", "docs/glossary.md", "CONTRIBUTING.md", "SECURITY.md",
 }
 
 // TestNamedCode wants the files that guides name to be there, and to hold the identifiers named behind them in
