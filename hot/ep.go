@@ -34,10 +34,10 @@ type Inbound struct {
 //weft:name weft_hot_ep
 type EP struct {
 	_ structs.HostLayout
-	// line 0: immutable after enable
+	// line 0: immutable after enable, but for what says otherwise
 	Peers      uintptr `c:"struct weft_hot_peer *"` // by fi_addr, rotated so that the receive context comes last
-	PeerLimit  uint64
-	TxCQ       uintptr `c:"struct weft_hot_cq *"` // NULL: none
+	PeerLimit  uint64  `c:"_Atomic"`                // peers that there is memory for; Go makes it larger, with release; data plane, acquire
+	TxCQ       uintptr `c:"struct weft_hot_cq *"`   // NULL: none
 	TxCntr     uintptr `c:"struct weft_hot_cntr *"`
 	Stripes    uintptr `c:"struct weft_hot_stripe *"`
 	StripeMask uint32

@@ -84,7 +84,7 @@ type Endpoint struct {
 	hot         *hot.EP
 	block       []byte // memory of hot and the stripes
 	kind        blockKind
-	peers       mem.Array[hot.Peer]
+	peers       mem.Growing[hot.Peer] // grown under linkMu
 	sourceLines mem.Array[hot.Source] // by hw.Source
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
 	// lease holder, read by who removes addresses; sequentially consistent.

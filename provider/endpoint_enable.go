@@ -123,7 +123,7 @@ func (e *Endpoint) open() (err error) {
 	} else {
 		e.rx.offload = e.domain.hybrid()
 	}
-	if e.peers, err = mem.NewSparseArray[hot.Peer](int(e.av.lines())); err != nil {
+	if err = e.peers.Reserve(int(e.av.lines())); err != nil {
 		return fi.ENOMEM
 	}
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
@@ -247,8 +247,8 @@ func (e *Endpoint) hotStripes(n int) []hot.Stripe {
 func (e *Endpoint) fillHot() {
 	h := e.hot
 	cfg := e.domain.cfg
-	h.Peers = uintptr(unsafe.Pointer(e.peers.At(0)))
-	h.PeerLimit = e.av.lines()
+	atomic.StoreUint64(&h.PeerLimit, 0) // lineOf makes it larger
+	h.Peers = uintptr(e.peers.Base())
 	h.Flags |= uint32(e.av.rxCtxBits) << hot.EPCtxShift
 	if e.txCQ != nil {
 		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))

@@ -79,7 +79,10 @@ func (e *Endpoint) fillBack(src hw.Source) {
 		return
 	}
 	addr := fi.Addr(atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) - 1)
-	if addr == fi.AddrNotAvail || atomic.LoadUintptr(&e.peers.At(uint32(e.av.line(addr))).Slots) != 0 {
+	if addr == fi.AddrNotAvail {
+		return
+	}
+	if line := e.peers.At(e.av.line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
 	l, err := e.linkOf(addr)

@@ -60,8 +60,7 @@ func (e *Endpoint) fetchOf(src hw.Source, id uint64) *hot.Fetch {
 	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&(1<<31-1) {
 		return nil
 	}
-	line := e.peers.At(uint32(e.av.line(fi.Addr(f.Dest))))
-	if n := atomic.LoadUint32(&line.Link); n == 0 || !e.ownsLink(src, n-1) {
+	if n := e.linkNumber(fi.Addr(f.Dest)); n == 0 || !e.ownsLink(src, n-1) {
 		return nil
 	}
 	return f
@@ -117,8 +116,7 @@ func (e *Endpoint) lostFetches(gone *link) {
 		if atomic.LoadUint32(&f.Busy) == 0 {
 			continue
 		}
-		line := e.peers.At(uint32(e.av.line(fi.Addr(f.Dest))))
-		if n := atomic.LoadUint32(&line.Link); n != 0 {
+		if n := e.linkNumber(fi.Addr(f.Dest)); n != 0 {
 			if l := e.linkAt(n - 1); l != nil && l != gone && l.leadsTo(f.Ring) {
 				continue
 			}

@@ -237,7 +237,7 @@ func (e *Endpoint) forget(l *link) {
 	p := l.path.Load()
 	l.lost = l.lost || p == nil || !p.former.Load() // else the end is of the endpoint that had the address before
 	for _, i := range l.filled {
-		line := e.peers.At(i)
+		line := e.peers.At(uint64(i))
 		if atomic.LoadUint32(&line.Link) == l.index+1 {
 			atomic.StoreUintptr(&line.Slots, 0)
 			e.dropPath(i)
@@ -246,8 +246,37 @@ func (e *Endpoint) forget(l *link) {
 	l.filled = l.filled[:0]
 }
 
+// lineOf returns the line of an address, which there is memory for from then on. fi.EINVAL for an address that the
+// endpoint's AV cannot have, fi.ENOMEM where the kernel gives no memory.
+func (e *Endpoint) lineOf(addr fi.Addr) (*hot.Peer, error) {
+	i := e.av.line(addr)
+	if line := e.peers.At(i); line != nil {
+		return line, nil
+	}
+	if _, ok := e.av.target(addr); !ok || i >= e.av.lines() {
+		return nil, fi.EINVAL
+	}
+	e.linkMu.Lock()
+	defer e.linkMu.Unlock()
+	if err := e.peers.Grow(int(i) + 1); err != nil {
+		log.Warnf(log.EPData, "lines of %d addresses: %v", i+1, err)
+		return nil, fi.ENOMEM
+	}
+	atomic.StoreUint64(&e.hot.PeerLimit, uint64(e.peers.Ready()))
+	return e.peers.At(i), nil
+}
+
+// linkNumber is the number of the link that an address has, plus one; 0: it has none.
+func (e *Endpoint) linkNumber(addr fi.Addr) uint32 {
+	line := e.peers.At(e.av.line(addr))
+	if line == nil {
+		return 0
+	}
+	return atomic.LoadUint32(&line.Link)
+}
+
 // linkOf returns the link of an address of the endpoint's AV and holds it for
-// the caller, who releases it. fi.EINVAL for an address that is not in it;
+// the caller, who releases it. fi.EINVAL for an address that is not in it, fi.ENOMEM;
 // of a connected endpoint fi.ENOTCONN or fi.ESHUTDOWN.
 func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
 	if e.conn != nil {
@@ -255,11 +284,10 @@ func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
 			return nil, err
 		}
 	}
-	i := e.av.line(addr)
-	if i >= e.hot.PeerLimit {
-		return nil, fi.EINVAL
+	line, err := e.lineOf(addr)
+	if err != nil {
+		return nil, err
 	}
-	line := e.peers.At(uint32(i))
 	shared := e.av.Shared()
 	for {
 		// Another process may change a shared address vector at any time:
@@ -336,8 +364,8 @@ func (e *Endpoint) holdLinkTo(a address) *link {
 // no lines: C cannot see that another process changed it.
 func (e *Endpoint) fill(addr fi.Addr, l *link, p *path) {
 	i := uint32(e.av.line(addr))
-	line := e.peers.At(i)
-	if e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 || e.hasPath(i) {
+	line := e.peers.At(uint64(i))
+	if line == nil || e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 || e.hasPath(i) {
 		return
 	}
 	seen := e.av.Generation()
@@ -363,14 +391,12 @@ func (e *Endpoint) fill(addr fi.Addr, l *link, p *path) {
 // dropAddress is called when an address is removed from the AV.
 func (e *Endpoint) dropAddress(addr fi.Addr) {
 	first := e.av.line(addr)
-	if first >= e.hot.PeerLimit {
-		return
-	}
-	for i := range uint32(1) << e.av.rxCtxBits {
-		line := e.peers.At(uint32(first) + i)
-		atomic.StoreUintptr(&line.Slots, 0)
-		e.dropPath(uint32(first) + i)
-		e.clearLine(line)
+	for i := first; i < first+1<<e.av.rxCtxBits; i++ {
+		if line := e.peers.At(i); line != nil {
+			atomic.StoreUintptr(&line.Slots, 0)
+			e.dropPath(uint32(i))
+			e.clearLine(line)
+		}
 	}
 	e.dropPortSources(addr)
 	for i := range e.sourcesSeen.Load() {

@@ -172,7 +172,8 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 // putPending tells whether writes or atomics to an address have completed that the
 // target has not performed: a copy would overtake them.
 func (e *Endpoint) putPending(p *path, dest fi.Addr) bool {
-	return e.iface.PutPending(p.Endpoint, e.peers.At(uint32(e.av.line(dest))))
+	line := e.peers.At(e.av.line(dest))
+	return line != nil && e.iface.PutPending(p.Endpoint, line)
 }
 
 // directParts does all parts of an operation. It reports false when the target

@@ -110,7 +110,7 @@ func (e *Endpoint) carriedOut(l *link, p *path) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, i := range l.filled { // several, if the peer is in the address vector several times
-		if e.iface.PutPending(p.Endpoint, e.peers.At(i)) {
+		if e.iface.PutPending(p.Endpoint, e.peers.At(uint64(i))) {
 			return false
 		}
 	}

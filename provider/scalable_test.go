@@ -211,7 +211,7 @@ func TestScalableRemove(t *testing.T) {
 	at := s.tx[0].insert(s.sep.name)
 	filled := func() (n int) {
 		for i := range uint32(s.av.lines() >> 10) {
-			if s.tx[0].ep.peers.At(i).Slots != 0 {
+			if line := s.tx[0].ep.peers.At(uint64(i)); line != nil && line.Slots != 0 {
 				n++
 			}
 		}

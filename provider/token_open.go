@@ -149,11 +149,11 @@ const turnedOff = "turned off by FI_WEFT_TOKEN_WAYS"
 
 // pathNow is the path to an address if there is one already.
 func (e *Endpoint) pathNow(addr fi.Addr) *path {
-	i := e.av.line(addr)
-	if i >= e.hot.PeerLimit {
+	line := e.peers.At(e.av.line(addr))
+	if line == nil {
 		return nil
 	}
-	n := atomic.LoadUint32(&e.peers.At(uint32(i)).Link)
+	n := atomic.LoadUint32(&line.Link)
 	if n == 0 {
 		return nil
 	}

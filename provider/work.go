@@ -111,7 +111,7 @@ func (e *Endpoint) addressed(what string, a fi.Addr) error {
 	if e.conn != nil {
 		return nil // its peer is the only one
 	}
-	if _, ok := e.av.target(a); !ok || e.av.line(a) >= e.hot.PeerLimit {
+	if _, ok := e.av.target(a); !ok || e.av.line(a) >= e.av.lines() {
 		return e.refuse(fi.EINVAL, "%s to address %d: not in the address vector", what, a)
 	}
 	return nil

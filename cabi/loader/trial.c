@@ -28,6 +28,9 @@
 #define DESCRIPTORS 8
 #define MOST_THREADS 64
 
+/* The C library keeps the stacks of threads that have ended, up to 40 MiB, and mlockall() makes them resident. */
+#define STACK ((size_t)256 << 10)
+
 /* The threads that are started: one for each processor on which goroutines run, and
  * those that run none (the monitor, who waits in the kernel, who starts threads). */
 #define OTHER_THREADS 3
@@ -81,7 +84,8 @@ static int try_threads(const char **what)
 {
 	struct crowd c = { .lock = PTHREAD_MUTEX_INITIALIZER, .go = PTHREAD_COND_INITIALIZER };
 	pthread_t thread[MOST_THREADS];
-	int wanted = threads_wanted(), made = 0, rc = 0;
+	int wanted = threads_wanted(), made = 0, rc;
+	pthread_attr_t attr;
 	sigset_t all, own;
 
 	sigfillset(&all);
@@ -89,10 +93,16 @@ static int try_threads(const char **what)
 		*what = "signal masks (rt_sigprocmask)";
 		return -FI_EPERM;
 	}
+	rc = pthread_attr_init(&attr);
+	if (!rc)
+		pthread_attr_setstacksize(&attr, STACK);
 	while (made < wanted && !rc) {
-		rc = pthread_create(&thread[made], NULL, wait_for_all, &c);
+		rc = pthread_create(&thread[made], &attr, wait_for_all, &c);
+		if (rc == EINVAL) /* the program's thread-local data does not fit */
+			rc = pthread_create(&thread[made], NULL, wait_for_all, &c);
 		made += !rc;
 	}
+	pthread_attr_destroy(&attr);
 	if (rc)
 		*what = "threads (RLIMIT_NPROC, pids of the control group, RLIMIT_AS, clone3)";
 	pthread_mutex_lock(&c.lock);

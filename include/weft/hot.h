@@ -353,9 +353,10 @@ struct weft_inbound {
 
 /* weft_hot_ep is an endpoint. */
 struct weft_hot_ep {
-	/* line 0: immutable after enable */
+	/* line 0: immutable after enable, but for what says otherwise */
 	struct weft_hot_peer *peers; /* by fi_addr, rotated so that the receive context comes last */
-	uint64_t peer_limit;
+	/* peers that there is memory for; Go makes it larger, with release; data plane, acquire */
+	_Atomic uint64_t peer_limit;
 	struct weft_hot_cq *tx_cq; /* NULL: none */
 	struct weft_hot_cntr *tx_cntr;
 	struct weft_hot_stripe *stripes;

@@ -84,11 +84,11 @@ func plausible(p *hot.Post, ep *hot.EP) bool {
 	return (p.Buf != 0 || p.Len == 0) && (!injected || p.Len <= uint64(ep.InjectMax))
 }
 
-// peerOf returns the line of an address in the endpoint's table, nil if there is none. The address may name a context of
+// peerOf returns the line of an address in the endpoint's table, nil if there is none, or none yet. The address may name a context of
 // the peer in its high bits.
 func peerOf(ep *hot.EP, addr uint64) (line uint64, peer *hot.Peer) {
 	line = bits.RotateLeft64(addr, int(atomic.LoadUint32(&ep.Flags)>>hot.EPCtxShift))
-	if line >= ep.PeerLimit {
+	if line >= atomic.LoadUint64(&ep.PeerLimit) {
 		return 0, nil
 	}
 	return line, (*hot.Peer)(pointer(ep.Peers + uintptr(line)*unsafe.Sizeof(hot.Peer{})))

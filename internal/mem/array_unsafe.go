@@ -21,6 +21,15 @@ func NewSparseArray[T any](n int) (Array[T], error) { return newArray[T](n, 0) }
 
 // newArray maps an array; large is what it asks for beyond NoReserve if it has HugeSize bytes or more.
 func newArray[T any](n int, large Flags) (Array[T], error) {
+	var zero T
+	if n <= maxMap/max(int(unsafe.Sizeof(zero)), 1) && n*int(unsafe.Sizeof(zero)) < HugeSize {
+		large = 0
+	}
+	return mapArray[T](n, NoReserve|large)
+}
+
+// mapArray maps an array.
+func mapArray[T any](n int, flags Flags) (Array[T], error) {
 	if err := checkElem[T](); err != nil {
 		return Array[T]{}, err
 	}
@@ -28,10 +37,6 @@ func newArray[T any](n int, large Flags) (Array[T], error) {
 	size := int(unsafe.Sizeof(zero))
 	if n <= 0 || n > maxMap/size {
 		return Array[T]{}, fmt.Errorf("array of %d: %w", n, ErrSize)
-	}
-	flags := NoReserve
-	if n*size >= HugeSize {
-		flags |= large
 	}
 	b, err := Map(n*size, flags)
 	if err != nil {

@@ -6,6 +6,7 @@
 //
 //	Map, Unmap   whole pages
 //	Array[T]     a fixed number of T in one mapping, read and written by index without a bounds check
+//	Growing[T]   an array whose elements take memory when they are first needed, at addresses that stay
 //	Slab[T]      objects of one size, allocated and freed one by one, named by a pointer or by a 32-bit index
 //	Pool         byte buffers in power-of-two classes
 //

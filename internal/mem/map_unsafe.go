@@ -20,6 +20,9 @@ const (
 	// Huge aligns the mapping to HugeSize and asks for huge pages there (MADV_HUGEPAGE). Without it the kernel is
 	// asked for small pages only, so that one object does not cost 2 MiB where huge pages are the default.
 	Huge
+
+	// noAccess maps address space that may not be accessed.
+	noAccess
 )
 
 // HugeSize is the size in bytes of the huge pages that Huge asks for, and what it aligns mappings to.
@@ -74,7 +77,11 @@ func mapAligned(n, align int, flags Flags) ([]byte, error) {
 	if flags&NoReserve != 0 {
 		mode |= unix.MAP_NORESERVE
 	}
-	p, err := unix.MmapPtr(-1, 0, nil, uintptr(span), unix.PROT_READ|unix.PROT_WRITE, mode)
+	access := unix.PROT_READ | unix.PROT_WRITE
+	if flags&noAccess != 0 {
+		access = unix.PROT_NONE
+	}
+	p, err := unix.MmapPtr(-1, 0, nil, uintptr(span), access, mode)
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
