@@ -60,10 +60,26 @@ func (e *Endpoint) fetchOf(src hw.Source, id uint64) *hot.Fetch {
 	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&(1<<31-1) {
 		return nil
 	}
-	if n := e.linkNumber(fi.Addr(f.Dest)); n == 0 || !e.ownsLink(src, n-1) {
+	if l := e.fetchLink(f); l == nil || !e.ownsLink(src, l.index) {
 		return nil
 	}
 	return f
+}
+
+// fetchLink is the link to the peer of an operation, nil if it leads to another one by now. The operation's address may
+// have been removed meanwhile: then the link is found by the peer's ring.
+func (e *Endpoint) fetchLink(f *hot.Fetch) *link {
+	if n := e.linkNumber(fi.Addr(f.Dest)); n != 0 {
+		if l := e.linkAt(n - 1); l.goesTo(f.Ring) {
+			return l
+		}
+	}
+	for _, l := range *e.links.Load() {
+		if l.goesTo(f.Ring) {
+			return l
+		}
+	}
+	return nil
 }
 
 // fetched takes in a result.
@@ -116,13 +132,20 @@ func (e *Endpoint) lostFetches(gone *link) {
 		if atomic.LoadUint32(&f.Busy) == 0 {
 			continue
 		}
-		if n := e.linkNumber(fi.Addr(f.Dest)); n != 0 {
-			if l := e.linkAt(n - 1); l != nil && l != gone && l.leadsTo(f.Ring) {
-				continue
-			}
+		if l := e.fetchLink(f); l != nil && l != gone && l.leadsTo(f.Ring) {
+			continue
 		}
 		e.finishFetch(f, fi.ECONNRESET)
 	}
+}
+
+// goesTo reports whether there is a link, and its path is that to the peer with a ring.
+func (l *link) goesTo(ring uintptr) bool {
+	if l == nil {
+		return false
+	}
+	p := l.path.Load()
+	return p != nil && p.slots == ring
 }
 
 // leadsTo reports whether the link's path is that to the peer with a ring, and the peer's end is not reported.
