@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Endpoint options that came after libfabric 1.17: sizes, and FI_OPT_SHARED_MEMORY_PERMITTED. */
+/* Endpoint options that came after libfabric 1.17: sizes, FI_OPT_SHARED_MEMORY_PERMITTED and
+ * FI_OPT_CUDA_API_PERMITTED. */
+#include <dlfcn.h>
+
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
 #include "common.h"
 
 enum { /* fi_endpoint.h of 2.x */
-	OPT_SHARED_MEMORY = 11, OPT_MAX_MSG, OPT_MAX_TAGGED, OPT_MAX_RMA, OPT_MAX_ATOMIC,
+	OPT_CUDA_API = 10, OPT_SHARED_MEMORY, OPT_MAX_MSG, OPT_MAX_TAGGED, OPT_MAX_RMA, OPT_MAX_ATOMIC,
 	OPT_INJECT_MSG, OPT_INJECT_TAGGED, OPT_INJECT_RMA, OPT_INJECT_ATOMIC,
 };
 
@@ -121,9 +124,31 @@ static void test_apart(long arg)
 	guard_free(in, LEN);
 }
 
+/* Only set. Where there is no CUDA -FI_EINVAL; tests/c/hmem.c has one. */
+static void test_cuda(long arg)
+{
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED };
+	size_t len = sizeof(bool);
+	bool permitted;
+	struct node n;
+
+	(void)arg;
+	node_open(&n, &o);
+	CHECK_RC(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API, &permitted, &len), -FI_ENOPROTOOPT);
+	if (dlopen("libcuda.so.1", RTLD_LAZY))
+		SKIP("there is CUDA");
+	for (int i = 0; i < 2; i++) {
+		permitted = i;
+		CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API, &permitted, len), -FI_EINVAL);
+		CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API, &permitted, len + 1), -FI_EINVAL);
+	}
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "sizes", test_sizes, 0, 0, 0 },
 	{ "no shared memory", test_apart, 2, 0, 0 },
+	{ "CUDA", test_cuda, 0, 0, 0 },
 };
 
 int main(int argc, char **argv)
