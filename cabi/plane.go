@@ -49,5 +49,7 @@ var choosePlane = sync.OnceFunc(func() {
 	}
 	if !bool(C.weft_plane_direct(&p)) {
 		log.Warnf(log.Core, "the data plane is called through the runtime: the self-test of direct calls failed")
+		return
 	}
+	provider.SetPlane()
 })

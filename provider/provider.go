@@ -3,6 +3,7 @@ package provider
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
@@ -56,6 +57,12 @@ func Direct() bool {
 	cfg, err := configuration()
 	return err == nil && cfg.Direct
 }
+
+// plane says that C calls Go code without the runtime in this process.
+var plane atomic.Bool // stored before the first fabric is open
+
+// SetPlane tells that C has tried to call Go code without the runtime, and does so. Before the first fabric is open.
+func SetPlane() { plane.Store(true) }
 
 // GetInfo answers fi_getinfo; see [info.Env.GetInfo] for arguments and errors,
 // to which fi.EINVAL for a bad configuration is added. Fabrics and domains that

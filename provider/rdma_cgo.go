@@ -120,6 +120,7 @@ func openCXIIface(device *cxi.MemoryDomain, r *rdma) (hw.Iface, error) {
 		Name:        address{e.name, e.context}.raw(),
 		Resolve:     r.resolve,
 		Forget:      r.forget,
+		Direct:      plane.Load(),
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err != nil {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# callcheck.sh LIBRARY: walks the calls of a built library from the functions of the data plane (cabi/plane.go) and that
+# callcheck.sh LIBRARY: walks the calls of a built library from the functions of the data plane (cabi/plane.go), of hw/cxi and that
 # of the self-test, and fails where one needs the Go runtime (internal/direct/callcheck).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,4 +9,7 @@ GO=${GO:-go}
 module=$("$GO" list -m)
 mapfile -t roots < <(sed -n 's/^var plane = .*direct\.Func{\(.*\)}$/\1/p' cabi/plane.go | tr -d ' ' | tr ',' '\n')
 ((${#roots[@]} > 0))
-"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "$module/internal/direct.probe"
+# those of hw/cxi that C calls
+mapfile -t driven < <(sed -n 's/^var drivenFunctions = .*Functions{\(.*\)}$/\1/p' hw/cxi/driven_unsafe.go | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
+((${#driven[@]} == 4))
+"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "$module/internal/direct.probe"

@@ -64,6 +64,9 @@ type Config struct {
 	Resolve func(name []byte) ([]byte, error)
 	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: nobody cares.
 	Forget func(name []byte)
+	// Direct has C threads send short messages and take messages in without the Go runtime (hw.CapDriven), where package direct has a
+	// trampoline. The caller has tried that. Default: they do not.
+	Direct bool
 	// Logf takes one line of text about a fault, without a newline. Default: nobody listens.
 	Logf func(format string, args ...any)
 }

@@ -48,6 +48,7 @@ func open(t testing.TB, c Config) *Iface {
 		c.KeepAlive = 100 * time.Millisecond
 	}
 	c.Logf = t.Logf
+	c.Direct = true
 	i, err := domain(t).Open(c)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
 )
 
 // Endpoint is what this interface knows of one peer: the path to it if Connect was called, and the source of its
@@ -58,6 +59,9 @@ type Endpoint struct {
 	ops     opList
 	fence   mark
 
+	path      *seam.Path // what C sends with; nil: C does not drive the interface. Immutable
+	look, row uint32     // messages in a row, and since which look of C; under the queue's lock
+
 	listed bool // in Iface.todo; under todoMu
 
 	lease leaseState
@@ -91,6 +95,9 @@ func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 	e.q = i.tx[int(e.index)%len(i.tx)]
 	e.w.init(i.cfg.depth())
 	e.lease.active = time.Now()
+	if i.driver.port.Len() != 0 {
+		i.driver.paths.attach(e)
+	}
 	grown := slices.Clone(list)
 	if int(e.index) == len(grown) {
 		grown = append(grown, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/bounce"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 	"github.com/weft-fabric/weft/hw/flushes"
@@ -56,6 +57,8 @@ type Iface struct {
 	anyTodo atomic.Bool
 
 	flushes flushes.List
+	driver  driver
+	resting []restingPeer // under mu
 
 	// tracer sees every message, nil: nobody does. Set before the first message.
 	tracer hw.Tracer
@@ -75,7 +78,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 	i.peers.Store(new([]*Endpoint))
 	i.ids.Store(newIDTable(0))
 	i.rx.init(i)
-	for _, step := range []func() error{i.openAddress, i.openBounce, i.openQueues, i.rx.open} {
+	for _, step := range []func() error{i.openDriver, i.openAddress, i.openBounce, i.openQueues, i.rx.open} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, i.release())
 		}
@@ -102,6 +105,17 @@ func (i *Iface) openAddress() (err error) {
 	i.addr = address{
 		nid: i.d.dev.NID, pid: i.pid.PID(), pidBits: uint8(i.d.pidBits()), vni: i.d.vni,
 		longest: uint32(i.cfg.longest()+63) &^ 63, nonce: binary.LittleEndian.Uint64(seed[:]) | 1,
+	}
+	return nil
+}
+
+// openDriver lets C drive the interface, where it can and may.
+func (i *Iface) openDriver() error {
+	if !i.cfg.Direct || !seam.Possible() {
+		return nil
+	}
+	if err := i.driver.open(i); err != nil {
+		return fmt.Errorf("cxi: what C needs: %w: %w", err, hw.ErrNoResource)
 	}
 	return nil
 }
@@ -164,6 +178,9 @@ func (i *Iface) Attr() hw.Attr {
 	if i.d.dev.Platform == wire.PlatformNetsim {
 		a.Caps |= hw.CapSoftware
 	}
+	if i.driver.port.Len() != 0 {
+		a.Caps |= hw.CapDriven
+	}
 	return a
 }
 
@@ -195,7 +212,11 @@ func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payl
 
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {
-	return hw.Stats{Delivered: i.rx.delivered.Load(), Malformed: i.rx.malformed.Load(), PeersLost: i.rx.lost.Load()}
+	delivered := i.rx.delivered.Load()
+	if i.driver.port.Len() != 0 {
+		delivered += atomic.LoadUint64(&i.HotPort().Taken)
+	}
+	return hw.Stats{Delivered: delivered, Malformed: i.rx.malformed.Load(), PeersLost: i.rx.lost.Load()}
 }
 
 // Doorbells is how often the NIC was told of something posted. The caller has stopped all threads that post.
@@ -278,6 +299,7 @@ func (i *Iface) release() error {
 		errs = append(errs, i.bell.close())
 	}
 	errs = append(errs, i.bounce.close())
+	i.driver.close()
 	if i.wait != nil {
 		errs = append(errs, i.wait.Close())
 	}

@@ -124,6 +124,7 @@ func (e *Endpoint) giveEvents() {
 	for _, name := range append(e.names, e.Address()) {
 		i.cfg.Forget(name)
 	}
+	i.rest(e)
 	list := slices.Clone(*i.peers.Load())
 	list[e.index] = nil
 	i.peers.Store(&list)

@@ -108,11 +108,17 @@ func (r *receiver) close() error {
 
 // list gives the NIC the buffers that are free.
 func (r *receiver) list() {
-	c := &r.i.cfg
 	if r.unlisted == 0 || !r.listAt.IsZero() && time.Now().Before(r.listAt) {
 		return
 	}
 	r.listAt = time.Time{}
+	r.append()
+	r.portal.q.Ring()
+}
+
+// append writes the commands that give the NIC the buffers that are free.
+func (r *receiver) append() {
+	c := &r.i.cfg
 	for n := range r.buffers {
 		b := &r.buffers[n]
 		if b.listed || b.kept != 0 {
@@ -129,7 +135,6 @@ func (r *receiver) list() {
 		b.listed, b.used, b.end = true, 0, 0
 		r.unlisted--
 	}
-	r.portal.q.Ring()
 }
 
 // settle looks whether a buffer that the NIC has taken off its list is free.
@@ -175,15 +180,12 @@ func (r *receiver) refusedBuffer(n int) {
 // arrive takes in one message, and tells whether a handler got it. Its bytes were written by the NIC before its event,
 // so nobody changes them any more.
 func (r *receiver) arrive(e nic.Event) (delivered bool) {
-	n, length := int(e.BufferID()), e.Length()
-	if n >= len(r.buffers) {
-		return false // of the presence entry
-	}
-	b := &r.buffers[n]
-	base := r.memory.iova + uint64(n*r.i.cfg.RxBytes)
-	off := e.Start() - base
-	if length > 0 && (off > uint64(r.i.cfg.RxBytes) || uint64(length) > uint64(r.i.cfg.RxBytes)-off) {
-		r.refuse("%d bytes at %#x, outside of the buffer", length, e.Start())
+	n, off, ok := r.place(e)
+	length := e.Length()
+	if !ok {
+		if n < len(r.buffers) { // else of the presence entry
+			r.refuse("%d bytes at %#x, outside of the buffer", length, e.Start())
+		}
 		return false
 	}
 	var data []byte
@@ -192,18 +194,35 @@ func (r *receiver) arrive(e nic.Event) (delivered bool) {
 		at := n*r.i.cfg.RxBytes + int(off)
 		data = r.memory.memory[at : at+int(length) : at+int(length)]
 		r.current = n
-		b.used += length
-	}
-	if e.Last() {
-		b.end = uint32(off) + length
 	}
 	if e.Wanted() > length {
 		r.refuse("message of %d bytes, of which %d found room", e.Wanted(), length)
 	} else {
 		delivered = r.deliver(e.Initiator(), uint32(e.MatchBits()), e.HeaderData(), data)
 	}
-	r.settle(n)
+	r.account(e)
 	return delivered
+}
+
+// place is the buffer of a message and where it begins there. False: it lies in none.
+func (r *receiver) place(e nic.Event) (n int, off uint64, ok bool) {
+	n, length, size := int(e.BufferID()), uint64(e.Length()), uint64(r.i.cfg.RxBytes)
+	if n >= len(r.buffers) {
+		return n, 0, false
+	}
+	off = e.Start() - r.memory.iova - uint64(n)*size
+	return n, off, length == 0 || off <= size && length <= size-off
+}
+
+// account counts a message, which has been dealt with, in its buffer.
+func (r *receiver) account(e nic.Event) {
+	n, off, _ := r.place(e)
+	b := &r.buffers[n]
+	b.used += e.Length()
+	if e.Last() {
+		b.end = uint32(off) + e.Length()
+	}
+	r.settle(n)
 }
 
 // deliver gives a message to its handler, or acts on one of the backend's own, if it is the next of its sender.
@@ -221,7 +240,7 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 		return false
 	}
 	e.lease.next++
-	e.heard.Store(true)
+	e.hears()
 	switch kind {
 	case kindUser:
 		return r.handle(e, am, header, data[:head:head], data[head:])
@@ -354,6 +373,7 @@ func (i *Iface) Progress(max int) int {
 		return 0
 	}
 	n := 0
+	i.ringAll()
 	for _, q := range i.tx {
 		q.look()
 		n += q.tellAll()

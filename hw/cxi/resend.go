@@ -24,8 +24,8 @@ type slot struct {
 	n      uint32 // bytes
 	bounce int32  // -1: none
 	header uint64
-	memory nic.Memory // what the NIC reads; Len 0: data
-	comp   *hw.Completion
+	memory nic.Memory     // what the NIC reads; Len 0: data
+	comp   *hw.Completion // nil in free places
 	data   [nic.MaxInline]byte
 }
 
@@ -73,7 +73,7 @@ func (w *window) claim(keep int) *slot {
 		return nil
 	}
 	s := w.slot(w.tail)
-	s.state, s.bounce, s.memory, s.comp = slotQueued, -1, nic.Memory{}, nil
+	s.state, s.bounce, s.memory = slotQueued, -1, nic.Memory{}
 	return s
 }
 
@@ -126,14 +126,14 @@ func (e *Endpoint) acknowledged(low uint16, code uint32) {
 	if pos >= w.sent || w.slot(pos).state != slotPosted {
 		return
 	}
-	s := w.slot(pos)
-	s.state = slotQueued
-	w.inflight--
-	switch judge(code) {
-	case accepted:
-		s.state = slotArrived
-		e.heard.Store(true)
-		e.lostSince = 0
+	verdict := judge(code)
+	if verdict == accepted {
+		e.accept(w.slot(pos))
+	} else {
+		w.slot(pos).state = slotQueued
+		w.inflight--
+	}
+	switch verdict {
 	case refused:
 		w.refused = true
 	case lost:
@@ -161,18 +161,56 @@ func (e *Endpoint) acknowledged(low uint16, code uint32) {
 	}
 }
 
-// retire ends the message at the head.
-func (e *Endpoint) retire(err error) {
+// accept takes in that the peer's NIC has the message in a slot.
+func (e *Endpoint) accept(s *slot) {
+	s.state = slotArrived
+	e.w.inflight--
+	e.lostSince = 0
+	e.hears()
+}
+
+// hears notes that the peer is alive. Any thread.
+func (e *Endpoint) hears() {
+	if !e.heard.Load() {
+		e.heard.Store(true)
+	}
+}
+
+// acceptPlain is acknowledged for a message that the peer's NIC has, while nothing is to be sent again and no caller waits for what
+// ends with it. False: it is not so, and nothing is changed. The queue's lock is held.
+func (e *Endpoint) acceptPlain(low uint16) bool {
 	w := &e.w
-	s := w.slot(w.head)
-	if s.bounce >= 0 {
+	pos := w.head + uint64(low-uint16(w.head))
+	if w.mode != flowing || w.refused || pos >= w.sent || w.slot(pos).state != slotPosted || e.failure.Load() != nil {
+		return false
+	}
+	for end := pos; pos == w.head && end < w.sent && (end == pos || w.slot(end).state == slotArrived); end++ {
+		if w.slot(end).comp != nil {
+			return false
+		}
+	}
+	e.accept(w.slot(pos))
+	for w.head < w.sent && w.slot(w.head).state == slotArrived {
+		e.drop()
+	}
+	return true
+}
+
+// drop forgets the message at the head.
+func (e *Endpoint) drop() {
+	if s := e.w.slot(e.w.head); s.bounce >= 0 {
 		e.i.pools.Put(s.bounce)
 	}
-	if s.comp != nil {
+	e.w.head++
+}
+
+// retire ends the message at the head.
+func (e *Endpoint) retire(err error) {
+	if s := e.w.slot(e.w.head); s.comp != nil {
 		e.q.tell(ended{comp: s.comp, err: err})
 		s.comp = nil
 	}
-	w.head++
+	e.drop()
 }
 
 // rewind has everything from the first refused message on sent again, after a while.

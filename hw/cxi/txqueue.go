@@ -32,6 +32,20 @@ func (l *queueLock) take() {
 	l.waiting.Add(-1)
 }
 
+// try takes the lock if that does not take long. After it has failed, what the holder posts may have no doorbell.
+func (l *queueLock) try() bool {
+	if l.held.CompareAndSwap(0, 1) {
+		return true
+	}
+	l.waiting.Add(1)
+	taken := false
+	for n := 0; n < 500 && !taken; n++ {
+		taken = l.held.CompareAndSwap(0, 1)
+	}
+	l.waiting.Add(-1)
+	return taken
+}
+
 // txQueue is a transmit queue with the event queue of what it sends. Everything in it, and the windows of the peers that
 // belong to it, is guarded by its lock.
 type txQueue struct {
@@ -45,6 +59,7 @@ type txQueue struct {
 	// whether to look.
 	posted atomic.Int64
 	limit  int64 // of posted
+	held   int   // messages in a row without a doorbell; under the lock
 
 	ops    []op // one-sided operations and questions
 	free   []uint32

@@ -108,34 +108,49 @@ const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDi
 func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	q.base, q.word, q.size, q.off, q.quiet = base, word, size, firstEvent, intsOff
 	q.look.Store(firstEvent)
-	q.tell()
+	Bell(q.Due())
+	q.lock.Store(0)
 }
 
 // Peek returns the next event if there is one. It passes by what only fills the ring.
 func (q *EventQueue) Peek() Event {
 	for {
-		e := Event{(*[8]uint64)(unsafe.Add(q.base, q.off))}
-		// The word with the size is the first that tells of an event, and the last word is the last to be written.
-		n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
-		if n == 0 {
-			if q.seen.Load() != q.read {
-				q.Pause()
-			}
-			return Event{}
-		}
-		last := atomic.LoadUint64(&e.w[1<<n-1])
-		if last>>wire.EventTargetLongReturnCodeShift&wire.EventTargetLongReturnCodeMask == 0 {
-			return Event{}
-		}
-		if e.Type() != wire.EventNull {
+		e := q.Glance()
+		if !e.There() || e.Type() != wire.EventNull {
 			return e
 		}
 		q.Done(e)
 	}
 }
 
+// Glance is Peek that returns also what only fills the ring (wire.EventNull).
+func (q *EventQueue) Glance() Event {
+	e := Event{(*[8]uint64)(unsafe.Add(q.base, q.off))}
+	// The word with the size is the first that tells of an event, and the last word is the last to be written.
+	n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
+	if n == 0 {
+		if q.seen.Load() != q.read {
+			q.Pause()
+		}
+		return Event{}
+	}
+	last := atomic.LoadUint64(&e.w[1<<n-1])
+	if last>>wire.EventTargetLongReturnCodeShift&wire.EventTargetLongReturnCodeMask == 0 {
+		return Event{}
+	}
+	return e
+}
+
 // Done frees the event of Peek.
 func (q *EventQueue) Done(e Event) {
+	if q.Free(e) {
+		Bell(q.Due())
+		q.lock.Store(0)
+	}
+}
+
+// Free is Done but for telling the NIC: whether it is time for that, by Due.
+func (q *EventQueue) Free(e Event) bool {
 	n := e.words()
 	for k := range n {
 		e.w[k] = 0
@@ -145,16 +160,19 @@ func (q *EventQueue) Done(e Event) {
 	if q.off += 8 * n; q.off >= q.size {
 		q.off = firstEvent
 	}
-	if q.lap >= q.size/4 {
-		q.tell()
-	}
+	return q.lap >= q.size/4
 }
 
-// tell says how far the queue has been read.
-func (q *EventQueue) tell() {
+// Due returns the doorbell that says how far the queue has been read. The caller rings it, and then gives Lock back.
+func (q *EventQueue) Due() (word unsafe.Pointer, value uint64) {
 	q.lap = 0
-	q.write(q.read, q.set())
+	quiet := q.set()
+	q.told = q.read
+	return q.word, q.place(q.read)/64 | quiet
 }
+
+// Lock is what Due leaves locked: 0 gives it back.
+func (q *EventQueue) Lock() *atomic.Uint32 { return &q.lock }
 
 // set takes the lock and returns the bits of the word.
 func (q *EventQueue) set() uint64 {

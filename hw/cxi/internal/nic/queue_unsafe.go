@@ -86,15 +86,19 @@ func (q *Queue) Waiting() bool { return q.wp != q.rung }
 
 // Ring tells the NIC of all commands.
 func (q *Queue) Ring() {
-	if q.wp == q.rung {
-		return
+	if q.Waiting() {
+		Bell(q.Due())
 	}
+}
+
+// Due returns the doorbell that tells the NIC of all commands, which the caller rings. There are some.
+func (q *Queue) Due() (launch unsafe.Pointer, value uint64) {
 	if q.wp&1 != 0 {
 		q.skip()
 	}
 	q.rung = q.wp
 	q.Bells++
-	Bell(q.launch, uint64(q.wp/2))
+	return q.launch, uint64(q.wp / 2)
 }
 
 // Idle tells whether the NIC has read all commands.

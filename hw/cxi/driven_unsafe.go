@@ -1,0 +1,391 @@
+package cxi
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/order"
+)
+
+// C threads send short messages and take messages in by the functions of this file, which they call without the Go runtime
+// (packages seam and direct): nothing here allocates, stores a pointer, sleeps or calls assembly. What that does not allow is left
+// to Progress and to the methods of Endpoint, in the state in which it was found.
+
+// drivenFunctions are what C calls.
+var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushHeld}
+
+// driver is what an interface has for C. The zero driver is of one that C does not drive.
+type driver struct {
+	port  mem.Array[seam.Port] // one
+	paths pathPool
+	// held says that commands may stand in queues without a doorbell. Set by who leaves them, taken by who rings; sequentially
+	// consistent.
+	held flag
+	// looks counts looks of C at the port. Stored by the lease holder (release), read by threads that post (atomic).
+	looks uint32
+	found uint32 // lease: index of the sender of what next found
+}
+
+// flag is 0 or 1.
+type flag struct{ v atomic.Uint32 }
+
+func (f *flag) set() { f.v.Store(1) }
+
+// take clears the flag and tells whether it was set.
+func (f *flag) take() bool { return f.v.Load() != 0 && f.v.Swap(0) != 0 }
+
+// maxPaths is how many peers C reaches at a time.
+const maxPaths = 1 << 20
+
+// open lets C drive the interface.
+func (d *driver) open(i *Iface) (err error) {
+	if d.port, err = mem.NewSparseArray[seam.Port](1); err != nil {
+		return err
+	}
+	d.port.At(0).Init(&drivenFunctions, unsafe.Pointer(i))
+	return d.paths.open()
+}
+
+func (d *driver) close() {
+	_ = d.paths.memory.Free()
+	_ = d.port.Free()
+}
+
+// pathPool has the paths to peers, off the Go heap.
+type pathPool struct {
+	mu      sync.Mutex // peers that come and go only
+	memory  mem.Array[seam.Path]
+	next    uint32 // of those never used; 0 leads nowhere
+	free    []uint32
+	resting []restingPath
+}
+
+// restingPath is a path that a thread may still post to.
+type restingPath struct {
+	path  uint32
+	grace *hot.Grace
+}
+
+func (p *pathPool) open() (err error) {
+	if p.memory, err = mem.NewSparseArray[seam.Path](maxPaths); err == nil {
+		p.memory.At(0).Init(&drivenFunctions, nic.MaxInline)
+		p.next = 1
+	}
+	return err
+}
+
+// attach gives a peer a path. It goes back when the collector finds that nothing leads to the peer any more.
+func (p *pathPool) attach(e *Endpoint) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resting = slices.DeleteFunc(p.resting, func(r restingPath) bool {
+		over := r.grace.Over()
+		if over {
+			p.free = append(p.free, r.path)
+		}
+		return over
+	})
+	var n uint32
+	switch {
+	case len(p.free) > 0:
+		n = p.free[len(p.free)-1]
+		p.free = p.free[:len(p.free)-1]
+	case p.next < maxPaths:
+		n = p.next
+		p.next++
+		p.memory.At(n).Init(&drivenFunctions, nic.MaxInline)
+	}
+	e.path = p.memory.At(n)
+	if n != 0 {
+		e.path.SetPeer(unsafe.Pointer(e))
+		runtime.AddCleanup(e, p.put, n)
+	}
+}
+
+// put takes a path back to which the layer above leads no thread any more.
+func (p *pathPool) put(n uint32) {
+	order.Barrier()
+	r := restingPath{n, hot.NewGrace()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resting = append(p.resting, r)
+}
+
+// restingPeer is a peer that is gone, while threads may be posting to it.
+type restingPeer struct {
+	e     *Endpoint
+	grace *hot.Grace
+}
+
+// rest takes the peer's path from C, and keeps the peer until no thread is at it. i.mu is held.
+func (i *Iface) rest(e *Endpoint) {
+	if e.path == nil {
+		return
+	}
+	e.path.SetPeer(nil)
+	order.Barrier()
+	i.resting = append(slices.DeleteFunc(i.resting, func(r restingPeer) bool { return r.grace.Over() }), restingPeer{e, hot.NewGrace()})
+}
+
+// HotPort is what C drives.
+func (i *Iface) HotPort() *hot.Port { return &i.driver.port.At(0).Hot }
+
+// HotPath is what C sends with.
+func (e *Endpoint) HotPath() *hot.Path { return &e.path.Hot }
+
+// Written is false: every message has an event, which rings the bell.
+func (i *Iface) Written() bool { return false }
+
+// Of messages in a row to one peer, since C has looked at the port, so many are rung for at once; and so many are held at most.
+const (
+	inRow    = 4
+	mostHeld = 16
+)
+
+// holds tells whether a message is left without a doorbell. The queue's lock is held.
+func (e *Endpoint) holds(hold uint8) bool {
+	q := e.q
+	if look := atomic.LoadUint32(&e.i.driver.looks); e.look != look {
+		e.look, e.row = look, 0
+	}
+	e.row++
+	if hold == hot.HoldNever || hold == hot.HoldInRow && e.row <= inRow || q.held >= mostHeld {
+		q.held = 0
+		return false
+	}
+	q.held++
+	return true
+}
+
+// SendPath sends a message over a path (seam.Functions).
+func SendPath(path, message, bell, _ uintptr) uintptr {
+	e := (*Endpoint)(seam.PathAt(path).Peer())
+	if e == nil || !e.EagerOpen() || e.i.tracer != nil {
+		return hot.PathGo
+	}
+	m, q := seam.MessageAt(message), e.q
+	if !q.lock.try() {
+		e.i.driver.held.set() // who holds it may have left the doorbell to this thread
+		return hot.PathGo
+	}
+	said := e.sendHeld(m)
+	if said == hot.PathHeld {
+		e.i.driver.held.set()
+		q.lock.held.Store(0)
+	} else {
+		q.leave(seam.BellAt(bell))
+	}
+	return said
+}
+
+// sendHeld sends a message under the queue's lock.
+func (e *Endpoint) sendHeld(m *hot.PortMessage) uintptr {
+	q, w := e.q, &e.w
+	if e.failure.Load() != nil || !e.ready.Load() || e.fenced.Load() || !e.greeted || w.mode != flowing || w.refused || w.sent != w.tail ||
+		uint32(m.ID) >= maxID {
+		return hot.PathGo
+	}
+	s := w.claim(spare)
+	if s == nil || !q.room() {
+		return hot.PathFull // there are events to come
+	}
+	var head, payload []byte
+	if m.HeadBytes != 0 {
+		head = seam.Bytes(m.Head, uint32(m.HeadBytes))
+	}
+	if m.Length != 0 {
+		payload = seam.Bytes(m.Payload, m.Length)
+	}
+	s.fill(hw.AMID(m.ID), m.Header, head, payload, kindUser, w.tail)
+	w.tail++
+	e.emit() // there is room
+	if e.holds(m.Hold) {
+		return hot.PathHeld
+	}
+	return hot.PathSent
+}
+
+// leave gives the lock back as give does, but C rings.
+func (q *txQueue) leave(b *seam.Bell) {
+	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
+		word, value := q.q.Due()
+		b.Ring(word, value, &q.lock.held)
+		return
+	}
+	q.lock.held.Store(0)
+}
+
+// FlushHeld rings for what is held in one of the queues, and tells whether there may be more (seam.Functions).
+func FlushHeld(port, bell, _, _ uintptr) uintptr {
+	i := (*Iface)(seam.PortAt(port).Iface())
+	if i.ringOne(seam.BellAt(bell)) {
+		return 1
+	}
+	return 0
+}
+
+// ringOne has C ring for one queue. False: nothing is held.
+func (i *Iface) ringOne(b *seam.Bell) bool {
+	if !i.driver.held.take() {
+		return false
+	}
+	for _, q := range i.tx {
+		if !q.lock.try() {
+			i.driver.held.set()
+			continue
+		}
+		if q.q.Waiting() {
+			i.driver.held.set() // other queues may have some
+			q.held = 0
+			q.leave(b)
+			return true
+		}
+		q.lock.held.Store(0)
+	}
+	return false
+}
+
+// ringAll rings for all that is held.
+func (i *Iface) ringAll() {
+	if i.driver.held.take() {
+		for _, q := range i.tx {
+			q.take()
+			q.give()
+		}
+	}
+}
+
+// NextArrival looks for a message, after what has become of those that were sent (seam.Functions). Lease.
+func NextArrival(port, message, bell, _ uintptr) uintptr {
+	i, b := (*Iface)(seam.PortAt(port).Iface()), seam.BellAt(bell)
+	order.Store32(&i.driver.looks, i.driver.looks+1)
+	if i.ringOne(b) {
+		return seam.Again
+	}
+	if i.closed.Load() || i.anyTodo.Load() || i.rx.returned.Load() || i.flushes.Any() || i.tracer != nil {
+		return hot.PortGo
+	}
+	for _, q := range i.tx {
+		if found := q.takeIn(b); found != hot.PortEmpty {
+			return found
+		}
+	}
+	return i.rx.next(seam.MessageAt(message), b)
+}
+
+// takeIn takes in what became of messages. hot.PortEmpty: there is nothing more; hot.PortGo: there is something that Progress has
+// to deal with. Lease.
+func (q *txQueue) takeIn(b *seam.Bell) uintptr {
+	if q.anyTold.Load() {
+		return hot.PortGo
+	}
+	if q.posted.Load() == 0 || !q.events.Waiting() || !q.lock.try() {
+		return hot.PortEmpty
+	}
+	for e := q.events.Glance(); e.There(); e = q.events.Glance() {
+		if !q.plain(e) {
+			q.events.Pause()
+			q.leave(b)
+			if b.Word != 0 {
+				return seam.Again
+			}
+			return hot.PortGo
+		}
+		if q.events.Free(e) {
+			word, value := q.events.Due()
+			b.Ring(word, value, q.events.Lock())
+			q.events.Pause()
+			if q.q.Waiting() { // the one doorbell is taken
+				q.i.driver.held.set()
+			}
+			q.lock.held.Store(0)
+			return seam.Again
+		}
+	}
+	q.leave(b)
+	if b.Word != 0 {
+		return seam.Again
+	}
+	return hot.PortEmpty
+}
+
+// plain takes an event in that tells of a message's arrival, for which no caller waits. False: it does not, and nothing is changed.
+func (q *txQueue) plain(e nic.Event) bool {
+	cookie := e.UserPtr()
+	if e.Type() != wire.EventAck || e.Code() != wire.RcOk || cookie&cookieOp != 0 {
+		return false
+	}
+	p := q.i.peer(uint32(cookie >> 16))
+	if p == nil || !p.acceptPlain(uint16(cookie)) {
+		return false
+	}
+	q.posted.Add(-1)
+	return true
+}
+
+// next looks at the first event.
+func (r *receiver) next(m *hot.PortMessage, b *seam.Bell) uintptr {
+	if r.unlisted > 0 {
+		if !r.listAt.IsZero() {
+			return hot.PortGo
+		}
+		if r.append(); r.portal.q.Waiting() {
+			word, value := r.portal.q.Due()
+			b.Ring(word, value, nil)
+			return seam.Again
+		}
+	}
+	ev := r.events.Glance()
+	if !ev.There() {
+		return hot.PortEmpty
+	}
+	if ev.Type() != wire.EventPut || ev.Code() != wire.RcOk {
+		return hot.PortGo
+	}
+	n, off, ok := r.place(ev)
+	am, head, kind, pos := splitLow(uint32(ev.MatchBits()))
+	if !ok || kind != kindUser || uint32(head) > ev.Length() || ev.Wanted() > ev.Length() {
+		return hot.PortGo
+	}
+	e := r.i.ids.Load().find(ev.Initiator())
+	if e == nil || e.failure.Load() != nil || pos != e.lease.next || e.lease.inHead {
+		return hot.PortGo
+	}
+	r.i.driver.found = e.index
+	at := uintptr(r.memory.first) + uintptr(n*r.i.cfg.RxBytes) + uintptr(off)
+	m.Header, m.Head, m.Payload = ev.HeaderData(), at, at+uintptr(head)
+	m.Length, m.HeadBytes, m.ID, m.Source = ev.Length()-uint32(head), uint16(head), uint8(am), e.index
+	return hot.PortArrival
+}
+
+// TakeArrival is done with the message that NextArrival has found (seam.Functions). Lease.
+func TakeArrival(port, bell, _, _ uintptr) uintptr {
+	p := seam.PortAt(port)
+	i := (*Iface)(p.Iface())
+	r := &i.rx
+	ev := r.events.Glance()
+	e := i.peer(i.driver.found)
+	e.lease.next++
+	e.lease.source = true
+	e.hears()
+	r.account(ev)
+	order.Store64(&p.Hot.Taken, p.Hot.Taken+1)
+	if r.events.Free(ev) {
+		word, value := r.events.Due()
+		seam.BellAt(bell).Ring(word, value, r.events.Lock())
+	}
+	if r.events.Glance().There() {
+		r.events.Pause() // who asks whether something is there, before the next look, sees it
+		return 1
+	}
+	return 0
+}

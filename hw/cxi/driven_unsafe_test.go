@@ -1,0 +1,152 @@
+package cxi
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+)
+
+// drivenPair are two interfaces that C may drive, and a connection on which messages have gone by Go before.
+func drivenPair(t testing.TB) (a, b *Iface, e *Endpoint) {
+	t.Helper()
+	if !seam.Possible() {
+		t.Skip("C calls no Go code without the runtime here")
+	}
+	a, b = open(t, Config{}), open(t, Config{})
+	t.Cleanup(func() { _ = errors.Join(a.Close(), b.Close()) })
+	got := 0
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
+	ep, err := a.Connect(b.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sent := 0; got < 3; a.Progress(1) {
+		if sent < 3 && ep.AMShort(1, 0, nil, nil) == nil {
+			sent++
+		}
+		b.Progress(8)
+		a.CheckPeers()
+	}
+	for a.Progress(8)+b.Progress(8) > 0 || a.anyTodo.Load() || b.anyTodo.Load() {
+	}
+	return a, b, ep.(*Endpoint)
+}
+
+// rung rings as C does.
+func rung(b *seam.Bell) {
+	if b.Word == 0 {
+		return
+	}
+	nic.Bell(*(*unsafe.Pointer)(unsafe.Pointer(&b.Word)), b.Value)
+	if b.Lock != 0 {
+		(*atomic.Uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&b.Lock))).Store(0)
+	}
+	*b = seam.Bell{}
+}
+
+// steady sends messages and takes them in as C does, without Progress of either side, and counts what Go would have been
+// entered for.
+type steady struct {
+	a, b     *Iface
+	e        *Endpoint
+	m, in    hot.PortMessage
+	bell     seam.Bell
+	payload  [8]byte
+	hold     uint8
+	gos      int
+	got      uint64
+	atBell   uintptr
+	atIn     uintptr
+	messages int
+}
+
+func (s *steady) send() {
+	s.m = hot.PortMessage{Header: uint64(s.messages), Payload: uintptr(unsafe.Pointer(&s.payload)), Length: 8, ID: 1, Hold: s.hold}
+	if s.hold != hot.HoldNever && s.messages%64 == 63 {
+		s.m.Hold = hot.HoldNever
+	}
+	s.messages++
+	switch SendPath(uintptr(unsafe.Pointer(s.e.path)), uintptr(unsafe.Pointer(&s.m)), s.atBell, 0) {
+	case hot.PathSent, hot.PathHeld:
+	default:
+		s.gos++
+	}
+	rung(&s.bell)
+}
+
+// look looks at a port until it has nothing more.
+func (s *steady) look(i *Iface) {
+	port := uintptr(unsafe.Pointer(i.driver.port.At(0)))
+	for {
+		found := NextArrival(port, s.atIn, s.atBell, 0)
+		rung(&s.bell)
+		switch found {
+		case seam.Again:
+		case hot.PortArrival:
+			if s.in.Header != s.got || s.in.Length != 8 || s.in.ID != 1 {
+				s.gos += 1000
+			}
+			s.got++
+			TakeArrival(port, s.atBell, 0, 0)
+			rung(&s.bell)
+		case hot.PortGo:
+			s.gos++
+			return
+		default:
+			return
+		}
+	}
+}
+
+func newSteady(t testing.TB, hold uint8) *steady {
+	s := &steady{hold: hold}
+	s.a, s.b, s.e = drivenPair(t)
+	s.atBell, s.atIn = uintptr(unsafe.Pointer(&s.bell)), uintptr(unsafe.Pointer(&s.in))
+	return s
+}
+
+// TestDrivenSteady: a stream of messages needs neither the runtime nor memory, while buffers and events go round several times.
+func TestDrivenSteady(t *testing.T) {
+	s := newSteady(t, hot.HoldNever)
+	const count = 40000 // 320 kB: more than one buffer, and ten times all events
+	bells := s.a.Doorbells()
+	if n := testing.AllocsPerRun(count-1, func() {
+		s.send()
+		s.look(s.b)
+		s.look(s.a)
+	}); n != 0 {
+		t.Errorf("%v allocations for each message", n)
+	}
+	if s.gos != 0 || s.got != count {
+		t.Errorf("Go is entered %d times for %d messages, %d came", s.gos, count, s.got)
+	}
+	if n := s.a.Doorbells() - bells; n != count {
+		t.Errorf("%d doorbells for %d messages one by one", n, count)
+	}
+}
+
+// TestDrivenHeld: with another message at hand several have one doorbell.
+func TestDrivenHeld(t *testing.T) {
+	s := newSteady(t, hot.HoldMore)
+	const windows = 100
+	bells := s.a.Doorbells()
+	for range windows {
+		for range 64 {
+			s.send()
+		}
+		s.look(s.b)
+		s.look(s.a)
+	}
+	if s.gos != 0 || s.got != 64*windows {
+		t.Errorf("Go is entered %d times for %d messages, %d came", s.gos, 64*windows, s.got)
+	}
+	if n := s.a.Doorbells() - bells; n > 8*windows {
+		t.Errorf("%d doorbells for %d windows of 64 messages", n, windows)
+	}
+}

@@ -1,0 +1,111 @@
+// Package seam is how C calls the Go code of package cxi that sends a message and takes one in (hw.Driven): without
+// the runtime (package direct). C rings the doorbells that it leaves.
+package seam
+
+// #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra
+// #include "seam.h"
+import "C"
+
+import (
+	"structs"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/direct"
+)
+
+// Again is what a function for [Port] says that is to be called again, beside hot.PortEmpty, ….
+const Again = C.WEFT_CXI_AGAIN
+
+// Bell is a doorbell that C is to ring when the Go code has returned (struct weft_cxi_bell).
+type Bell struct {
+	_     structs.HostLayout
+	Word  uintptr // off the Go heap; 0: none
+	Value uint64
+	Lock  uintptr // a word that is set to 0 behind it, and that something else keeps alive; 0: none
+}
+
+// Ring has C ring a doorbell, and give back a lock behind it, nil: none.
+func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *atomic.Uint32) {
+	b.Word, b.Value, b.Lock = uintptr(word), value, uintptr(unsafe.Pointer(lock))
+}
+
+// Port is an interface as C drives it (struct weft_cxi_port). It lies off the Go heap.
+type Port struct {
+	_                 structs.HostLayout
+	Hot               hot.Port
+	iface             uintptr
+	enter             uintptr
+	next, take, flush uintptr
+}
+
+// Path is the way to a peer (struct weft_cxi_path). It lies off the Go heap.
+type Path struct {
+	_           structs.HostLayout
+	Hot         hot.Path
+	peer        atomic.Uintptr // the peer's address in Go's memory; see seam.h
+	enter, send uintptr
+}
+
+// The layouts agree, or this does not compile.
+var (
+	_ = [1]byte{}[unsafe.Sizeof(Bell{})-C.sizeof_struct_weft_cxi_bell]
+	_ = [1]byte{}[unsafe.Sizeof(Port{})-C.sizeof_struct_weft_cxi_port]
+	_ = [1]byte{}[unsafe.Offsetof(Port{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_port{}.iface)]
+	_ = [1]byte{}[unsafe.Sizeof(Path{})-C.sizeof_struct_weft_cxi_path]
+	_ = [1]byte{}[unsafe.Offsetof(Path{}.peer)-unsafe.Offsetof(C.struct_weft_cxi_path{}.endpoint)]
+)
+
+// Functions are the Go functions of package cxi that C calls, as package direct wants them. In them a Port, a Path, a
+// hot.PortMessage and a Bell are addresses.
+type Functions struct {
+	Send  direct.Func // path, message, bell: hot.PathSent, …
+	Next  direct.Func // port, message, bell: hot.PortEmpty, … or Again
+	Take  direct.Func // port, bell: whether another message is at hand
+	Flush direct.Func // port, bell: whether to call again
+}
+
+// Init makes a port of zeroed memory. iface is the address of what the functions find with [Port.Iface], which
+// something else keeps alive.
+func (p *Port) Init(f *Functions, iface unsafe.Pointer) {
+	C.weft_cxi_port_init((*C.struct_weft_cxi_port)(unsafe.Pointer(p)))
+	p.iface, p.enter = uintptr(iface), direct.Trampoline()
+	p.next, p.take, p.flush = direct.Entry(f.Next), direct.Entry(f.Take), direct.Entry(f.Flush)
+}
+
+// Init makes a path of zeroed memory, over which messages of up to max bytes go.
+func (p *Path) Init(f *Functions, max uint32) {
+	C.weft_cxi_path_init((*C.struct_weft_cxi_path)(unsafe.Pointer(p)))
+	p.Hot.Max, p.enter, p.send = max, direct.Trampoline(), direct.Entry(f.Send)
+}
+
+// Possible tells whether C can call Go code so.
+func Possible() bool { return direct.Trampoline() != 0 }
+
+// Iface is what Init was given.
+func (p *Port) Iface() unsafe.Pointer { return at(p.iface) }
+
+// SetPeer says to whom the path leads; nil: to nobody any more.
+func (p *Path) SetPeer(peer unsafe.Pointer) { p.peer.Store(uintptr(peer)) }
+
+// Peer is what SetPeer said last. Whoever has it keeps it only for a post (hot.Poster).
+func (p *Path) Peer() unsafe.Pointer { return at(p.peer.Load()) }
+
+// PortAt is a port by its address, PathAt a path, MessageAt a message and BellAt a doorbell.
+func PortAt(address uintptr) *Port { return (*Port)(at(address)) }
+
+// PathAt is a path by its address.
+func PathAt(address uintptr) *Path { return (*Path)(at(address)) }
+
+// MessageAt is a message by its address.
+func MessageAt(address uintptr) *hot.PortMessage { return (*hot.PortMessage)(at(address)) }
+
+// BellAt is a doorbell by its address.
+func BellAt(address uintptr) *Bell { return (*Bell)(at(address)) }
+
+// Bytes views memory of C's that is valid for as long as the call.
+func Bytes(address uintptr, n uint32) []byte { return unsafe.Slice((*byte)(at(address)), n) }
+
+// at turns an address into a pointer: of memory off the Go heap, or that something else keeps alive.
+func at(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
