@@ -65,17 +65,4 @@ bool weft_direct_listed(const char *list, const char *separators, const char *wo
 /* weft_direct_define_logging declares the FI_LOG_* variables. */
 void weft_direct_define_logging(void);
 
-/* Text that is cut when the buffer is full; always terminated. */
-struct weft_text {
-	char *buf;
-	size_t size;
-	size_t used; /* < size */
-};
-
-void weft_text_add(struct weft_text *t, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* weft_tostr_address shows a transport address by its format. */
-void weft_tostr_address(struct weft_text *t, uint32_t format, const void *addr, size_t len);
-
 #endif

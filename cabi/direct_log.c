@@ -130,24 +130,24 @@ WEFT_EXPORT int fi_log_ready(const struct fi_provider *prov, enum fi_log_level l
 WEFT_EXPORT void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys,
 	    const char *func, int line, const char *fmt, ...)
 {
-	char buf[1024];
-	struct weft_text text = {.buf = buf, .size = sizeof(buf) - 1};
-	char message[768];
+	char buf[1024], message[768];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(message, sizeof(message), fmt, args);
 	va_end(args);
 
-	weft_text_add(&text, "weft:%d:%lld::%s:%s:%s():%d<%s> %s", (int)getpid(),
-		      (long long)time(NULL), provider_name(prov),
-		      (unsigned int)subsys < FI_LOG_SUBSYS_MAX ? subsystems[subsys] : "unknown", func,
-		      line, (unsigned int)level < FI_LOG_MAX ? levels[level] : "unknown", message);
-	if (!text.used || buf[text.used - 1] != '\n')
-		buf[text.used++] = '\n';
+	/* room for a newline stays */
+	int n = snprintf(buf, sizeof(buf) - 1, "weft:%d:%lld::%s:%s:%s():%d<%s> %s", (int)getpid(),
+			 (long long)time(NULL), provider_name(prov),
+			 (unsigned int)subsys < FI_LOG_SUBSYS_MAX ? subsystems[subsys] : "unknown", func,
+			 line, (unsigned int)level < FI_LOG_MAX ? levels[level] : "unknown", message);
+	size_t used = n < 0 ? 0 : (size_t)n < sizeof(buf) - 1 ? (size_t)n : sizeof(buf) - 2;
+	if (!used || buf[used - 1] != '\n')
+		buf[used++] = '\n';
 
 	int saved = errno;
-	ssize_t n = write(STDERR_FILENO, buf, text.used);
-	(void)n; /* nobody left to tell */
+	ssize_t written = write(STDERR_FILENO, buf, used);
+	(void)written; /* nobody left to tell */
 	errno = saved;
 }

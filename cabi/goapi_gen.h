@@ -236,6 +236,10 @@ int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *out);
 int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, struct weft_token_one *one);
 int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, uint64_t flags, void *context);
 
+/* ---- tostr.go ---- */
+/* The text of data, cut to size - 1 bytes and terminated. */
+void weftGoToStr(char *buf, size_t size, void *data, int typ);
+
 /* ---- wait.go ---- */
 int weftGoWaitOpen(uint64_t fabric, struct fi_wait_attr *attr, void *self, struct weft_opened *out);
 int weftGoWait(uint64_t set, int timeout);

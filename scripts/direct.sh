@@ -54,6 +54,11 @@ check "compile abi" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$ou
 	$(flags --cflags --libs)
 check "the versions of the entry points" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/abi"
 
+# shellcheck disable=SC2046 # words
+check "compile tostr" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$out/tostr" tests/direct/tostr/tostr.c \
+	$(flags --cflags --libs)
+check "fi_tostr" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/tostr"
+
 # A program that was linked with libfabric.
 mkdir -p "$out/instead"
 ln -s "$root/usr/lib/libweft.so.0" "$out/instead/libfabric.so.1"

@@ -53,7 +53,7 @@ func generate(root string) ([]output, error) {
 	}
 	return []output{
 		{"cabi/goapi_gen.h", api},
-		{"cabi/direct_tostr_gen.h", tostr},
+		{"cabi/tostr_gen.go", tostr},
 		{"cabi/tables_gen.h", tablesHeader(kinds, tables)},
 		{"cabi/tables_gen.c", source},
 		{"cabi/forked_gen.c", forkedSource(kinds)},

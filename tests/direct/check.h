@@ -26,7 +26,6 @@ extern int passed, failed, skipped;
 #define CHECK_STRING(got, want)                                                  \
 	CHECK(!strcmp(got, want), "got '%s', want '%s'", got, want)
 
-void test_tostr(void);
 void test_param(void);
 void test_log(void);
 

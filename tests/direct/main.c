@@ -161,7 +161,6 @@ int main(void)
 	test_getinfo();
 	test_fabric();
 	test_dupinfo();
-	test_tostr();
 	test_param();
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
 	return failed != 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * fi_tostr against that of the installed libfabric, value by value. Where
+ * fi_tostr and fi_strerror against those of the installed libfabric, value by value. Where
  * libfabric's 1.17 does not know a constant that its headers have, weft may.
  */
 #include <dlfcn.h>
@@ -11,7 +11,9 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include "check.h"
+#include "../check.h"
+
+int passed, failed, skipped;
 
 static char *(*their_tostr)(char *, size_t, const void *, enum fi_type);
 static const char *(*their_strerror)(int);
@@ -192,10 +194,10 @@ static void test_bounds(void)
 		      "error %d", e);
 }
 
-void test_tostr(void)
+static void test_tostr(void)
 {
 	test_bounds();
-	void *lib = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *lib = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 	if (lib) {
 		their_tostr = (char *(*)(char *, size_t, const void *, enum fi_type))dlsym(lib, "fi_tostr_r");
 		their_strerror = (const char *(*)(int))dlsym(lib, "fi_strerror");
@@ -219,4 +221,11 @@ void test_tostr(void)
 		snprintf(ours, sizeof(ours), "%s", fi_strerror(e));
 		CHECK_STRING(ours, their_strerror(e));
 	}
+}
+
+int main(void)
+{
+	test_tostr();
+	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+	return failed != 0;
 }
