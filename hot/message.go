@@ -44,6 +44,7 @@ const (
 	AMCollCTS  = 28 // the header is the sender's request
 	AMCollFrag = 29 // the header is the receiver's request, head the offset
 	AMCollNote = 30 // the header is the receiver's group, 0: not known
+	AMNotice   = 31 // of notifications: the header is the sender's stream
 )
 
 // Bits of [RTSHead].Flags that the data plane knows; package provider has more.

@@ -146,6 +146,7 @@ type Endpoint struct {
 
 	shares sharedOps // reads and writes that targets help with
 	lists  listOps   // posts of lists that are under way
+	notes  notes
 
 	ipcOnce sync.Once
 	ipcBody []byte // of its tokens, once it was asked for; under ipcOnce
@@ -227,6 +228,7 @@ func (e *Endpoint) openName() error {
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(), minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
+	e.notes.init(e)
 	if hugePagesAllowed() {
 		e.heat.after = uint64(d.cfg.HugeAfter)
 	}
@@ -343,13 +345,17 @@ func (e *Endpoint) PostRecv(a *RecvArgs) error {
 // Cancel asks for the end of the receive that was posted with context. If it
 // still waits when progress sees the request, it completes with fi.ECANCELED.
 // So does a triggered operation that still waits for its counter, and a post of a list
-// of which elements are left to be posted, when those that are posted have ended.
+// of which elements are left to be posted, when those that are posted have ended, and a notification of which
+// nothing is sent yet.
 func (e *Endpoint) Cancel(context uint64) error {
 	if e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
 	if e.lists.cancel(context) {
 		e.domain.work.poke()
+		return nil
+	}
+	if e.notes.out.cancel(context) {
 		return nil
 	}
 	return e.rx.cancelContext(e, context)

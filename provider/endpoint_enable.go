@@ -223,6 +223,7 @@ func (e *Endpoint) setHandlers(p *port) {
 		amLanding:  e.onLanding,
 		amPut:      e.onPut,
 		amHelped:   e.onHelped,
+		amNotice:   e.onNotice,
 	} {
 		if p.number == 0 {
 			h = e.acquainting(h)

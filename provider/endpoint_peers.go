@@ -137,6 +137,9 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 	if ev.HasSource && e.coll != nil {
 		e.coll.sourceLost(ev.Source)
 	}
+	if ev.HasSource {
+		e.notes.in.sourceLost(ev.Source)
+	}
 	if ev.Endpoint == nil {
 		return
 	}
@@ -178,6 +181,7 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 	if e.coll != nil {
 		e.coll.linkLost(l)
 	}
+	e.notes.out.linkLost(l, status)
 }
 
 // senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are

@@ -28,12 +28,18 @@ func (e *Endpoint) queues() []queue {
 	if e.rxCQ != nil && e.rxCQ != e.txCQ {
 		list = append(list, e.rxCQ)
 	}
-	seen := map[*cq.Counter]bool{}
+	if q := e.notes.in.queue; q != nil && q != e.rxCQ && q != e.txCQ {
+		list = append(list, q)
+	}
+	seen := map[*cq.Counter]bool{nil: true}
 	for _, d := range e.directions() {
-		if c := d.counter.Load(); c != nil && !seen[c] {
+		if c := d.counter.Load(); !seen[c] {
 			seen[c] = true
 			list = append(list, c)
 		}
+	}
+	if c := e.notes.in.counter; !seen[c] {
+		list = append(list, c)
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
@@ -42,6 +43,8 @@ type List struct {
 	write   bool      // all regions may be written
 	addr    fi.Addr   // of the owner
 	bytes   uint64    // of all elements
+	// tag is that of notifications. Stored by SetTag, loaded by posts; sequentially consistent.
+	tag atomic.Uint64
 }
 
 // listRun is some elements of a list that lie at regular distances. Immutable.
@@ -235,6 +238,9 @@ func (l *List) Len() int { return int(l.count) }
 
 // Bytes is the number of bytes of all elements.
 func (l *List) Bytes() uint64 { return l.bytes }
+
+// SetTag gives the notifications of later posts a tag.
+func (l *List) SetTag(tag uint64) { l.tag.Store(tag) }
 
 // Addr is the address of the owner.
 func (l *List) Addr() fi.Addr { return l.addr }

@@ -23,6 +23,11 @@ type ListArgs struct {
 	Bits    []uint64 // element n is bit n%64 of word n/64; nil: all, or those in Picks
 	Flags   uint64   // listFlags
 	Context uint64
+
+	// Note is sent to the owner when all elements are done, at most MaxNote bytes; nil: nothing is. The caller's
+	// again after the call. NoteOnError: also when the post fails, with its error.
+	Note        []byte
+	NoteOnError bool
 }
 
 // listFlags are those that a post of a list may have.
@@ -71,6 +76,12 @@ func (l *List) post(a *ListArgs) error {
 	}
 	if err := sel.check(); err != nil {
 		return e.refuse(fi.ErrnoOf(err), "%s: %v", what, err)
+	}
+	if a.Note != nil {
+		if len(a.Note) > MaxNote {
+			return e.refuse(fi.EMSGSIZE, "%s: notification of %d bytes, at most %d", what, len(a.Note), MaxNote)
+		}
+		return l.postMany(a, &sel)
 	}
 	if sel.len() == 1 && sel.number(0) == 0 {
 		return l.postOne(a)
@@ -145,8 +156,39 @@ func (l *List) postMany(a *ListArgs, sel *selection) error {
 		return err
 	}
 	op := &listOp{list: l, args: *a, sel: *sel, total: sel.bytes(), completes: completes}
-	op.args.Picks, op.args.Bits = nil, nil
+	op.args.Picks, op.args.Bits, op.args.Note = nil, nil, nil
 	op.first.Store(noFailure)
+	if err := op.announce(a, link, p); err != nil {
+		l.refs.release()
+		return err
+	}
+	err = op.move(sel, link, p)
+	if err != nil && op.note != nil {
+		e.notes.out.take(op.note, link)
+	}
+	return err
+}
+
+// announce enters the notification of the operation, if it has one: in the order of the posts.
+func (op *listOp) announce(a *ListArgs, link *link, p *path) error {
+	if a.Note == nil {
+		return nil
+	}
+	n := &noteOut{op: op, flags: a.Flags, head: noticeHead{tag: op.list.tag.Load()}}
+	if a.Read {
+		n.head.op = NoteRead
+	}
+	op.noteLink = link
+	if err := op.list.ep.notes.out.add(n, link, p, a.Note); err != nil {
+		return err
+	}
+	op.note = n
+	return nil
+}
+
+// move has the elements go. Of an operation that is refused nothing has happened.
+func (op *listOp) move(sel *selection, link *link, p *path) error {
+	l, e := op.list, op.list.ep
 	mover, ok := p.Endpoint.(hw.PieceMover)
 	if !ok || p.port.attr.Caps&hw.CapPieces == 0 || e.orderedRMA() || !e.domain.cfg.TokenWays.IPC {
 		op.sel.picks = slices.Clone(sel.picks) // those of the caller end with the call

@@ -19,7 +19,9 @@ type listOp struct {
 	sel       selection // the elements that are left; the poster's, then of who runs the work queue
 	total     uint64    // bytes of the operation
 	completes bool
-	link      *link // immutable from begin on, nil before
+	link      *link    // immutable from begin on, nil before
+	note      *noteOut // its notification, nil: none; immutable from the post on
+	noteLink  *link    // where that goes
 	slot      uint32
 	next      int // in sel, of who runs the work queue
 
@@ -132,7 +134,11 @@ func (op *listOp) pump() bool {
 			return false
 		}
 		a := op.list.argsOf(op.sel.at(op.next), &op.args)
-		a.Flags, a.work = op.args.Flags&fi.DeliveryComplete, listBit|uint64(op.slot)<<elementBits|uint64(n)
+		flags := op.args.Flags & fi.DeliveryComplete
+		if op.note != nil && !op.args.Read {
+			flags = fi.DeliveryComplete // they are done before it goes
+		}
+		a.Flags, a.work = flags, listBit|uint64(op.slot)<<elementBits|uint64(n)
 		op.pending.Add(1)
 		err := e.rma(a)
 		if err != nil {
@@ -179,26 +185,43 @@ func (op *listOp) fail(n uint32, status fi.Errno) {
 	}
 }
 
-// finish completes the operation. Nothing of it is under way.
+// finish takes in that all elements have ended. The operation completes, or its notification goes, and then it does.
 func (op *listOp) finish() {
 	l, e := op.list, op.list.ep
 	if op.link != nil {
 		e.lists.remove(op)
 		op.link.inFlight.Add(-1)
 	}
+	l.refs.release() // before the completion, after which the application may close the list
+	status := fi.Success
+	if first := op.first.Load(); first != noFailure {
+		status = fi.Errno(uint32(first))
+	}
+	if op.note != nil {
+		e.notes.out.settle(op.note, op.noteLink, status)
+		return
+	}
+	op.complete(status)
+}
+
+// complete completes the operation. Nothing of it is under way. With a status and no element that failed the
+// notification has failed.
+func (op *listOp) complete(status fi.Errno) {
+	e := op.list.ep
 	entry := cq.Entry{Context: op.args.Context, Flags: fi.RMA | fi.Write, Src: fi.AddrNotAvail}
 	counter := e.writeCntr.Load()
 	if op.args.Read {
 		entry.Flags, counter = fi.RMA|fi.Read, e.readCntr.Load()
 	}
-	first := op.first.Load()
-	failed := first != noFailure
-	l.refs.release() // before the completion, after which the application may close the list
+	failed := status != fi.Success
 	switch {
 	case failed:
 		if e.txCQ != nil {
-			entry.Len, entry.Data = op.done.Load(), first>>32
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: fi.Errno(uint32(first))})
+			entry.Len, entry.Data = op.done.Load(), uint64(op.list.count)
+			if first := op.first.Load(); first != noFailure {
+				entry.Data = first >> 32
+			}
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	case op.completes:
 		e.txCQ.Complete(entry)

@@ -106,7 +106,7 @@ type control struct {
 }
 
 // controlHead is the longest head of a message that may be kept, in bytes.
-const controlHead = max(ctsHead, doneHeadBytes, noteHeadBytes)
+const controlHead = max(ctsHead, doneHeadBytes, noteHeadBytes, noticeWordsBytes)
 
 func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
 	slots := 64
@@ -237,6 +237,7 @@ func (r *rxContext) proceed(local bool) {
 			if e.coll != nil {
 				e.coll.pump()
 			}
+			e.notes.pump()
 		}
 	}
 	r.publish()
@@ -249,7 +250,7 @@ func (r *rxContext) pending() bool {
 	}
 	for _, e := range r.eps {
 		if len(e.streams)+len(e.assists)+len(e.helps)+len(e.putting) != 0 || e.rmaBusy() || e.conn != nil && e.conn.ending() ||
-			e.coll != nil && e.coll.busy() {
+			e.coll != nil && e.coll.busy() || e.notes.wanted.Load() {
 			return true
 		}
 	}
@@ -288,7 +289,7 @@ func (r *rxContext) calledFor() bool {
 	}
 	for _, e := range r.eps {
 		if e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
-			e.coll != nil && e.coll.queued.Load() != 0 {
+			e.coll != nil && e.coll.queued.Load() != 0 || e.notes.wanted.Load() {
 			return true
 		}
 	}

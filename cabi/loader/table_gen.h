@@ -105,6 +105,8 @@ static const struct {
 	  "Bytes of mappings of other processes' memory of devices above which those that nothing uses go, the least recently used first. (size, bytes; default: 64g; range: 0 to 65536g)" },
 	{ "token_ways",
 	  "Ways that pieces of lists of memory under tokens may take: ipc copies between processes of this host, rdma by an RDMA device, message by the peer's process; auto for all. Operations on pieces for which none is left are refused. (string; default: auto; range: auto, or some of ipc, rdma and message separated by commas)" },
+	{ "note_bytes",
+	  "Notifications that an endpoint holds until they are taken, beyond 16 KiB of each sender, before their senders wait; and those of its own that wait to be sent before posts are refused for a while. Each counts 128 bytes more than it has. (size, bytes; default: 16m; range: 128k to 1024g)" },
 	{ "udp",
 	  "Reach other hosts over UDP: auto for endpoints of every interface but the loopback one, yes for those too, no for none. (string; default: auto; range: auto, yes, no)" },
 	{ "udp_stripes",

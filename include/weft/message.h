@@ -47,6 +47,7 @@ enum weft_am {
 	WEFT_AM_COLL_CTS = 28, /* the header is the sender's request */
 	WEFT_AM_COLL_FRAG = 29, /* the header is the receiver's request, head the offset */
 	WEFT_AM_COLL_NOTE = 30, /* the header is the receiver's group, 0: not known */
+	WEFT_AM_NOTICE = 31, /* of notifications: the header is the sender's stream */
 };
 
 /* Bits of weft_rts_head.flags that the data plane knows; package provider has more. */

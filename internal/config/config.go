@@ -75,6 +75,7 @@ type Config struct {
 	IPCCache          int           // mappings of device memory of other processes that are kept unused
 	IPCCacheSize      int           // bytes of them
 	TokenWays         Ways          // that pieces of lists may take
+	NoteBytes         int           // bytes of notifications that wait, of an endpoint, at each end
 	UDP               Tri           // other hosts over UDP
 	UDPStripes        int           // sockets of an endpoint
 	UDPEagerSize      int           // bytes, 0: EagerSize

@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10, RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, IPCCache: 1024, IPCCacheSize: 64 << 30, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
 		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
-		SHMDir: "/dev/shm", Stats: true, Direct: true, ProgressBatch: 64, Verbs: Auto, VerbsEagerPeers: 8, CXI: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
+		SHMDir: "/dev/shm", Stats: true, Direct: true, ProgressBatch: 64, Verbs: Auto, VerbsEagerPeers: 8, CXI: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, NoteBytes: 16 << 20, TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128, ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
@@ -212,7 +212,7 @@ func TestEveryBadVariableIsReported(t *testing.T) {
 // sees which field it changes.
 func TestEveryFieldIsInTheTable(t *testing.T) {
 	other := map[string]string{
-		"name": "TCP", "token_ways": "ipc",
+		"name": "TCP", "token_ways": "ipc", "note_bytes": "1m",
 		"ring_slots": "64", "bounce_size": "32k", "eager_size": "1k", "inject_size": "1k",
 		"unexpected_bytes": "1g", "use_cma": "no", "ipc_cache": "3", "ipc_cache_size": "3", "connect_timeout": "3s",
 		"stats": "no", "direct": "no", "udp": "no", "udp_xdp": "yes", "udp_inbox": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "shm_across": "yes", "iface": "lo",

@@ -1,0 +1,80 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hot"
+)
+
+// notes are an endpoint's notifications: bytes that come to a peer behind a transfer, or alone
+// (note_send.go, note_recv.go, note_wire.go).
+type notes struct {
+	ep  *Endpoint
+	out noteOutbox
+	in  noteInbox
+	// wanted asks progress to look at both. Set by any thread, cleared by the lease holder before it looks; sequentially
+	// consistent.
+	wanted atomic.Bool
+}
+
+func (s *notes) init(e *Endpoint) {
+	s.ep = e
+	s.out.ep, s.out.queues, s.out.byID = e, map[*link]*noteQueue{}, map[uint64]*noteQueue{}
+	s.in.ep, s.in.streams = e, map[uint64]*noteIn{}
+}
+
+// possible tells whether the endpoint has notifications.
+func (s *notes) possible() bool {
+	e := s.ep
+	return e.conn == nil && !e.lossy && e.scalable == nil && !e.domain.Keyed()
+}
+
+// attend has progress look, now or at the next poll.
+func (s *notes) attend() {
+	s.wanted.Store(true)
+	r := s.ep.rx
+	atomic.OrUint32(&r.hot.Attention, hot.AttentionGo)
+	r.ring()
+}
+
+// pump does what was asked for. The caller holds the lease.
+func (s *notes) pump() {
+	if s.wanted.Swap(false) {
+		s.in.pump()
+		s.out.pump()
+	}
+}
+
+// BindNotes binds a completion queue, which gets an entry for each notification that arrives: its flags are fi.RMA and
+// fi.RemoteWrite or fi.RemoteRead, or those of a received message for one without a transfer, with fi.RemoteCQData; len is
+// the notification's, data the tag. [Endpoint.Notes] has the bytes then. Errors as of BindCQ: fi.EDOMAIN, fi.EINVAL for a second queue,
+// fi.EOPBADSTATE after Enable; fi.ENOSYS for an endpoint without notifications.
+func (e *Endpoint) BindNotes(q *cq.Queue) error {
+	return e.bind(&binding{what: "completion queue of notifications", acquire: retain(q), release: q.Release,
+		check: func() error { return e.checkNotes(q, e.notes.in.queue != nil) },
+		set:   func() { e.notes.in.queue = q },
+	})
+}
+
+// CountNotes binds a counter, which counts each notification that arrives. only: they are counted and not kept.
+// Errors as of BindNotes.
+func (e *Endpoint) CountNotes(c *cq.Counter, only bool) error {
+	return e.bind(&binding{what: "counter of notifications", acquire: retain(c), release: c.Release,
+		check: func() error { return e.checkNotes(c, e.notes.in.counter != nil) },
+		set:   func() { e.notes.in.counter, e.notes.in.only = c, only },
+	})
+}
+
+func (e *Endpoint) checkNotes(q any, bound bool) error {
+	switch {
+	case !e.notes.possible():
+		return fi.ENOSYS
+	case !e.domain.queues.has(q):
+		return fi.EDOMAIN
+	case bound:
+		return errBound
+	}
+	return nil
+}

@@ -1,0 +1,403 @@
+package provider
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Notifications, the sender's side. Each receiver has a queue, in the order of the posts. A notification
+// goes out when all elements of its post have ended, those before it are out, and the receiver has room:
+//
+//	posted → (elements end) → ready → (credit, room in the ring) → sent → (held by the receiver, if that is asked for) → completed
+//
+// A write with a notification has its elements performed by the time that they end (fi.DeliveryComplete), so
+// no order of ways or lanes matters. The bytes are copied by the post.
+
+// noteOut is a notification to be sent. It is guarded by noteOutbox.mu, but for what is said at the field.
+type noteOut struct {
+	op      *listOp // whose notification it is, nil: none's; immutable
+	context uint64  // of one that is alone
+	flags   uint64  // of the post
+	bytes   []byte  // the sender's name for itself, and the notification; immutable
+	head    noticeHead
+	ready   bool
+	lost    fi.Errno // why it is not to be sent, when its elements have ended; fi.Success: it is
+	end     uint64   // the stream's cost with it, once it is sent
+}
+
+func (n *noteOut) cost() uint64 { return noteCost + uint64(len(n.bytes)) }
+
+// noteQueue is what goes to one receiver over one connection. It is guarded by noteOutbox.mu.
+type noteQueue struct {
+	link    *link
+	stream  uint64
+	list    []*noteOut
+	unacked []*noteOut // that are sent, and complete when they are held
+	sent    uint64     // cost of all that was sent
+	limit   uint64     // how far that may go
+	asked   bool       // for more, and it has not come
+	listed  bool       // in noteOutbox.ready
+}
+
+// noteOutbox are the notifications of an endpoint that have not ended. The lock is held for short times by posting
+// threads, by who ends a post, and by the lease holder; it is taken with the lease held, and no lease under it.
+type noteOutbox struct {
+	ep     *Endpoint
+	mu     sync.Mutex
+	agent  []byte
+	bytes  uint64 // cost of all that are queued
+	queues map[*link]*noteQueue
+	byID   map[uint64]*noteQueue // by stream
+	ready  []*noteQueue          // of which something may go
+}
+
+// noteEnd is one that has ended, to be completed without the lock.
+type noteEnd struct {
+	n      *noteOut
+	link   *link
+	status fi.Errno
+}
+
+// SetAgent gives the endpoint a name that its notifications carry, at most MaxAgent bytes. Later posts have it.
+// fi.EINVAL: it is too long.
+func (e *Endpoint) SetAgent(name string) error {
+	if len(name) > MaxAgent {
+		return e.refuse(fi.EINVAL, "agent name of %d bytes, at most %d", len(name), MaxAgent)
+	}
+	o := &e.notes.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.agent = []byte(name)
+	return nil
+}
+
+// NotifyArgs describe a notification without a transfer.
+type NotifyArgs struct {
+	Dest    fi.Addr
+	Tag     uint64
+	Note    []byte // at most MaxNote bytes; the caller's again after the call
+	Flags   uint64 // notifyFlags
+	Context uint64
+}
+
+const notifyFlags = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
+
+// Notify sends a notification that belongs to no transfer. It goes behind those of earlier posts to the
+// same receiver. It completes, as a message (fi.Send|fi.Msg), when it is out; with fi.DeliveryComplete when
+// the receiver holds it. Errors: fi.EOPBADSTATE for an endpoint that is not enabled; fi.ENOSYS for one that has
+// no notifications; fi.EBADFLAGS; fi.EMSGSIZE for too many bytes; fi.EAGAIN while too many wait; those of
+// Send about the peer.
+func (e *Endpoint) Notify(a *NotifyArgs) error {
+	switch {
+	case e.state.Load() != stateEnabled:
+		return fi.EOPBADSTATE
+	case !e.notes.possible():
+		return e.refuse(fi.ENOSYS, "notify: the endpoint has no notifications")
+	case a.Flags&^notifyFlags != 0:
+		return e.refuse(fi.EBADFLAGS, "notify: flags %#x are not for it", a.Flags&^uint64(notifyFlags))
+	case len(a.Note) > MaxNote:
+		return e.refuse(fi.EMSGSIZE, "notify: %d bytes, at most %d", len(a.Note), MaxNote)
+	}
+	l, p, err := e.peerFor(a.Dest, a.Flags)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if e.txCompletes(0, a.Flags) && !e.txCQ.Room(0) {
+		return fi.EAGAIN
+	}
+	n := &noteOut{context: a.Context, flags: a.Flags, head: noticeHead{op: NoteAlone, tag: a.Tag}}
+	if err := e.notes.out.add(n, l, p, a.Note); err != nil {
+		return err
+	}
+	e.notes.out.settle(n, l, fi.Success)
+	e.domain.work.poke()
+	return nil
+}
+
+// add enters a notification as the last of a link's. fi.EAGAIN: too many wait.
+func (o *noteOutbox) add(n *noteOut, l *link, p *path, note []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	bound := uint64(o.ep.domain.cfg.NoteBytes)
+	if o.bytes != 0 && o.bytes+noteCost+uint64(len(note)) > bound {
+		return fi.EAGAIN
+	}
+	n.bytes = append(append(make([]byte, 0, len(o.agent)+len(note)), o.agent...), note...)
+	n.head.agent, n.head.length = uint8(len(o.agent)), uint32(len(n.bytes))
+	n.head.ack = n.flags&fi.DeliveryComplete != 0 || n.flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
+	q := o.queues[l]
+	if q == nil {
+		q = &noteQueue{link: l, stream: rand.Uint64(), limit: noteWindow}
+		o.queues[l], o.byID[q.stream] = q, q
+	}
+	q.list = append(q.list, n)
+	o.bytes += n.cost()
+	l.inFlight.Add(1) // fences wait for it, and the link stays
+	return nil
+}
+
+// take takes back a notification that add has just entered, whose post is refused.
+func (o *noteOutbox) take(n *noteOut, l *link) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if q := o.queues[l]; q != nil {
+		if i := slices.Index(q.list, n); i >= 0 {
+			o.drop(q, i)
+			l.inFlight.Add(-1)
+			o.wake(q)
+		}
+	}
+}
+
+// drop takes the i-th notification out of a queue.
+func (o *noteOutbox) drop(q *noteQueue, i int) {
+	o.bytes -= q.list[i].cost()
+	q.list = slices.Delete(q.list, i, i+1)
+}
+
+// settle takes in that what comes before a notification has ended, and sends it if it can go.
+func (o *noteOutbox) settle(n *noteOut, l *link, status fi.Errno) {
+	var ends []noteEnd
+	o.mu.Lock()
+	n.ready, n.head.status = true, uint16(status)
+	if q := o.queues[l]; q != nil && slices.Contains(q.list, n) {
+		if status == fi.Success {
+			status = n.lost
+		}
+		if n.lost != fi.Success || status != fi.Success && !n.op.args.NoteOnError {
+			o.drop(q, slices.Index(q.list, n))
+			ends = append(ends, noteEnd{n, q.link, status})
+		}
+		ends = o.advance(q, ends)
+	}
+	o.mu.Unlock()
+	o.finish(ends)
+}
+
+// pump sends what waited. The caller holds the lease.
+func (o *noteOutbox) pump() {
+	o.mu.Lock()
+	list := o.ready
+	o.ready = nil
+	var ends []noteEnd
+	for _, q := range list {
+		q.listed = false
+		ends = o.advance(q, ends)
+	}
+	o.mu.Unlock()
+	o.finish(ends)
+}
+
+// wake has progress look at a queue. o.mu is held.
+func (o *noteOutbox) wake(q *noteQueue) {
+	if !q.listed && len(q.list) != 0 {
+		q.listed = true
+		o.ready = append(o.ready, q)
+	}
+	if q.listed {
+		o.ep.notes.attend()
+	}
+}
+
+// advance sends what can go of a queue, and appends what has ended. o.mu is held.
+func (o *noteOutbox) advance(q *noteQueue, ends []noteEnd) []noteEnd {
+	for len(q.list) != 0 && q.list[0].ready {
+		n := q.list[0]
+		out, err := o.send(q, n)
+		if err == fi.EAGAIN {
+			o.wake(q)
+			return ends
+		}
+		if err != nil {
+			return o.lose(q, fi.ErrnoOf(err), ends)
+		}
+		if !out {
+			return ends // until there is credit
+		}
+		q.sent += n.cost()
+		n.end = q.sent
+		o.drop(q, 0)
+		if n.head.ack && n.head.status == 0 {
+			q.unacked = append(q.unacked, n)
+			continue
+		}
+		ends = append(ends, noteEnd{n, q.link, fi.Errno(n.head.status)})
+	}
+	return ends
+}
+
+// send sends what is left of a notification, as far as there is room, and tells whether that is all. fi.EAGAIN:
+// the rest is to be tried again. o.mu is held.
+func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
+	e := o.ep
+	p, err := e.connect(q.link)
+	if err != nil {
+		return false, err
+	}
+	p.port.wake()
+	if n.head.offset == 0 && q.sent+n.cost() > q.limit {
+		return false, o.ask(q, p)
+	}
+	lease, ok := e.stripes.Acquire(0)
+	if !ok {
+		return false, fi.EAGAIN
+	}
+	defer e.stripes.Release(lease)
+	sc := &e.scratch[lease]
+	n.head.start = q.sent
+	for {
+		part := n.bytes[n.head.offset:]
+		part = part[:min(len(part), p.port.attr.MaxAMBcopy)]
+		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(part))), Len: uint64(len(part))})
+		if err := e.sendPayload(p, amNotice, q.stream, n.head.put(sc.head[:]), iov, len(part), lease); err != nil {
+			return false, e.broken(err)
+		}
+		if n.head.offset += uint32(len(part)); int(n.head.offset) == len(n.bytes) {
+			return true, nil
+		}
+	}
+}
+
+// ask asks the receiver for room, once. o.mu is held.
+func (o *noteOutbox) ask(q *noteQueue, p *path) error {
+	if q.asked {
+		return nil
+	}
+	w := noticeWords{kind: noticeAsk, a: q.sent + q.list[0].cost()}
+	w.b = w.a
+	for _, n := range q.list[1:] {
+		if w.b+n.cost()-w.a > noteWant {
+			break
+		}
+		w.b += n.cost()
+	}
+	var b [noticeWordsBytes]byte
+	if err := sendError(p.AMShort(amNotice, q.stream, w.put(b[:]), nil)); err != nil {
+		return o.ep.broken(err)
+	}
+	q.asked = true
+	return nil
+}
+
+// credit takes in what a receiver tells. The caller holds the lease.
+func (o *noteOutbox) credit(src hw.Source, stream uint64, w *noticeWords) {
+	var ends []noteEnd
+	o.mu.Lock()
+	q := o.byID[stream]
+	if q == nil { // of a connection that is gone
+		o.mu.Unlock()
+		return
+	}
+	if !o.ep.ownsLink(src, q.link.index) || w.b > q.sent {
+		o.mu.Unlock()
+		o.ep.malformed(src, "credit of a stream that is not its own, or for what was not sent")
+		return
+	}
+	if w.a > q.limit {
+		q.limit, q.asked = w.a, false
+	}
+	for len(q.unacked) != 0 && q.unacked[0].end <= w.b {
+		ends = append(ends, noteEnd{q.unacked[0], q.link, fi.Success})
+		q.unacked = slices.Delete(q.unacked, 0, 1)
+	}
+	o.wake(q)
+	o.mu.Unlock()
+	o.finish(ends)
+}
+
+// lose ends all of a queue. o.mu is held.
+func (o *noteOutbox) lose(q *noteQueue, status fi.Errno, ends []noteEnd) []noteEnd {
+	for _, n := range q.unacked {
+		ends = append(ends, noteEnd{n, q.link, status})
+	}
+	waiting := q.list[:0:0]
+	for _, n := range q.list {
+		if !n.ready { // its elements end, and then it does
+			n.lost = status
+			waiting = append(waiting, n)
+			continue
+		}
+		o.bytes -= n.cost()
+		ends = append(ends, noteEnd{n, q.link, status})
+	}
+	delete(o.byID, q.stream)
+	delete(o.queues, q.link)
+	if len(waiting) != 0 {
+		next := &noteQueue{link: q.link, stream: rand.Uint64(), limit: noteWindow, list: waiting}
+		o.queues[q.link], o.byID[next.stream] = next, next
+	}
+	q.list, q.unacked = nil, nil
+	return ends
+}
+
+// linkLost ends the notifications to a peer that is gone. The caller holds the lease.
+func (o *noteOutbox) linkLost(l *link, status fi.Errno) {
+	o.mu.Lock()
+	var ends []noteEnd
+	if q := o.queues[l]; q != nil {
+		ends = o.lose(q, status, nil)
+	}
+	o.mu.Unlock()
+	o.finish(ends)
+}
+
+// cancel takes back a notification that nothing of is sent, and tells whether there is one of a context whose
+// elements have ended.
+func (o *noteOutbox) cancel(context uint64) bool {
+	o.mu.Lock()
+	for _, q := range o.queues {
+		for i, n := range q.list {
+			if n.ready && n.head.offset == 0 && n.contextOf() == context {
+				o.drop(q, i)
+				o.wake(q)
+				o.mu.Unlock()
+				o.finish([]noteEnd{{n, q.link, fi.ECANCELED}})
+				return true
+			}
+		}
+	}
+	o.mu.Unlock()
+	return false
+}
+
+func (n *noteOut) contextOf() uint64 {
+	if n.op != nil {
+		return n.op.args.Context
+	}
+	return n.context
+}
+
+// finish completes what has ended.
+func (o *noteOutbox) finish(ends []noteEnd) {
+	for i := range ends {
+		end := &ends[i]
+		end.link.inFlight.Add(-1)
+		if op := end.n.op; op != nil {
+			op.complete(end.status)
+			continue
+		}
+		o.ep.completeNotify(end.n, end.status)
+	}
+}
+
+// completeNotify completes a notification that is alone.
+func (e *Endpoint) completeNotify(n *noteOut, status fi.Errno) {
+	entry := txEntry(n.context, false)
+	switch {
+	case status != fi.Success:
+		e.countFailed(status)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		}
+	case e.txCompletes(0, n.flags):
+		e.txCQ.Complete(entry)
+	}
+	e.countEnd(e.txCntr.Load(), 0, n.flags&fi.Completion != 0, status != fi.Success, uint64(len(n.bytes)))
+}
