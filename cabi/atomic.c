@@ -19,7 +19,8 @@ enum { /* package provider/atomics' kinds */
 
 #define NOT_FOR_ATOMICS FI_MATCH_COMPLETE
 
-size_t weft_datatype_size(int datatype)
+/* The size of an element; 0 for an unknown datatype, which Go refuses. */
+static size_t datatype_size(int datatype)
 {
 	static const uint8_t size[] = { 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 16, 32, 16, 16, 2, 2 };
 
@@ -56,7 +57,7 @@ static bool bytes_of(struct iovec *to, uint32_t *n, const struct fi_ioc *from, s
 
 static int convert(const struct atomic *a, struct weft_atomic_args *args)
 {
-	size_t size = weft_datatype_size(args->datatype), i;
+	size_t size = datatype_size(args->datatype), i;
 
 	if (!size)
 		return -FI_EOPNOTSUPP;
@@ -196,30 +197,6 @@ static int valid(uint32_t kind, enum fi_datatype datatype, enum fi_op op, size_t
 	size_t n;
 
 	return weftGoAtomicCount(kind, datatype, op, count ? count : &n);
-}
-
-int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
-		      struct fi_atomic_attr *attr, uint64_t flags)
-{
-	uint32_t kind = PLAIN;
-	size_t count;
-	int rc;
-
-	(void)domain;
-	if (flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC | FI_TAGGED))
-		return -FI_EBADFLAGS;
-	if (flags & FI_TAGGED)
-		return -FI_EOPNOTSUPP; /* there are no tagged atomics */
-	if ((flags & FI_FETCH_ATOMIC) && (flags & FI_COMPARE_ATOMIC))
-		return -FI_EBADFLAGS;
-	if (flags & FI_FETCH_ATOMIC)
-		kind = FETCHING;
-	if (flags & FI_COMPARE_ATOMIC)
-		kind = COMPARING;
-	rc = weftGoAtomicCount(kind, datatype, op, &count);
-	if (!rc && attr)
-		*attr = (struct fi_atomic_attr){ count, weft_datatype_size(datatype) };
-	return rc;
 }
 
 #include "atomic_gen.h"

@@ -10,11 +10,6 @@
 
 #define CNTR(c) WEFT_OBJ(c, struct weft_cntr_obj)
 
-int weft_cntr_control(struct fid *fid, int command, void *arg)
-{
-	return weft_wait_control(&CNTR(fid)->wait, command, arg);
-}
-
 /* Waits without a wait object, by reading. fi_cntr(3) calls that invalid, but
  * programs do it. */
 static int cntr_poll(struct fid_cntr *c, uint64_t threshold, int timeout)

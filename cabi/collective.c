@@ -77,28 +77,6 @@ struct weft_coll_ops weft_coll_ops = {
 	.alltoallv = co_alltoallv,
 };
 
-int weft_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
-			  struct fi_collective_attr *attr, uint64_t flags)
-{
-	uint64_t count, size, members;
-	int rc;
-
-	(void)domain;
-	if (!attr || attr->mode)
-		return -FI_EINVAL;
-	if (flags == FI_SCATTER && coll == FI_ALLREDUCE)
-		coll = FI_REDUCE_SCATTER;
-	else if (flags && (flags != FI_SCATTER || coll != FI_REDUCE_SCATTER))
-		return -FI_EBADFLAGS;
-	rc = weftGoQueryCollective(coll, attr->datatype, attr->op, &count, &size, &members);
-	if (rc)
-		return rc;
-	attr->datatype_attr.count = count;
-	attr->datatype_attr.size = size;
-	attr->max_members = members;
-	return 0;
-}
-
 /* ---- groups ---- */
 
 /* fi_join: of collective groups. There is no other multicast. */

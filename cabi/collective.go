@@ -73,13 +73,22 @@ func kindFromC(kind C.int) collective.Kind {
 }
 
 //export weftGoQueryCollective
-func weftGoQueryCollective(kind, datatype, op C.int, count, size, members *C.uint64_t) (rc C.int) {
+func weftGoQueryCollective(_ C.uint64_t, coll C.int, attr *C.struct_fi_collective_attr, flags C.uint64_t) (rc C.int) {
 	defer guard("fi_query_collective", &rc)
-	n, s, m, err := provider.QueryCollective(kindFromC(kind), fi.Datatype(datatype), fi.Op(op))
+	if attr == nil || attr.mode != 0 {
+		return result(fi.EINVAL)
+	}
+	switch {
+	case flags == C.FI_SCATTER && coll == C.FI_ALLREDUCE:
+		coll = C.FI_REDUCE_SCATTER
+	case flags != 0 && (flags != C.FI_SCATTER || coll != C.FI_REDUCE_SCATTER):
+		return result(fi.EBADFLAGS)
+	}
+	n, s, m, err := provider.QueryCollective(kindFromC(coll), fi.Datatype(attr.datatype), fi.Op(attr.op))
 	if err != nil {
 		return result(err)
 	}
-	*count, *size, *members = C.uint64_t(n), C.uint64_t(s), C.uint64_t(m)
+	attr.datatype_attr.count, attr.datatype_attr.size, attr.max_members = C.size_t(n), C.size_t(s), C.size_t(m)
 	return 0
 }
 

@@ -13,11 +13,6 @@
 
 #define CQ(cq) WEFT_OBJ(cq, struct weft_cq_obj)
 
-int weft_cq_control(struct fid *fid, int command, void *arg)
-{
-	return weft_wait_control(&CQ(fid)->wait, command, arg);
-}
-
 ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
 {
 	uint64_t src = FI_ADDR_NOTAVAIL;

@@ -10,11 +10,6 @@
 
 #define EQ(eq) WEFT_OBJ(eq, struct weft_eq_obj)
 
-int weft_eq_control(struct fid *fid, int command, void *arg)
-{
-	return weft_wait_control(&EQ(fid)->wait, command, arg);
-}
-
 /* Before API 1.5 the entry ended before err_data_size. */
 ssize_t weft_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t flags)
 {

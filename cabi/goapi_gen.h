@@ -14,9 +14,11 @@
 
 #include <rdma/fabric.h>
 
+struct fi_atomic_attr;
 struct fi_av_attr;
 struct fi_av_set_attr;
 struct fi_cntr_attr;
+struct fi_collective_attr;
 struct fi_cq_attr;
 struct fi_cq_err_entry;
 struct fi_eq_attr;
@@ -91,7 +93,7 @@ int weftGoCntrWait(uint64_t counter, uint64_t threshold, int timeout);
 /* ---- collective.go ---- */
 int64_t weftGoCollective(uint64_t ep, struct weft_coll_args *a);
 int64_t weftGoAllToAllV(uint64_t ep, struct weft_alltoallv *a);
-int weftGoQueryCollective(int kind, int datatype, int op, uint64_t *count, uint64_t *size, uint64_t *members);
+int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr, uint64_t flags);
 /* Gives the handle and the address of the group. */
 int weftGoJoin(uint64_t ep, uint64_t addr, uint64_t set, uint64_t flags, uint64_t context, uint64_t *handle, uint64_t *group);
 /* Tells the members of the group, and names self in the event that follows. */
@@ -217,6 +219,8 @@ int64_t weftGoRMA(uint64_t ep, struct weft_rma_args *a);
 void weftGoFetchLost(uint64_t ep);
 int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *a);
 int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
+/* There are no tagged atomics. */
+int weftGoQueryAtomic(uint64_t _, int datatype, int op, struct fi_atomic_attr *attr, uint64_t flags);
 
 /* ---- sep.go ---- */
 int weftGoSEPOpen(uint64_t domain, struct fi_info *info, void *_, struct weft_opened *out);
@@ -248,7 +252,7 @@ int weftGoPollOpen(uint64_t domain, struct fi_poll_attr *attr, void *_, struct w
 /* Stores the contexts of what has something and returns their number. */
 int weftGoPoll(uint64_t poll, void **contexts, int count);
 int weftGoPollAdd(uint64_t poll, uint64_t object, void *context);
-int weftGoPollDel(uint64_t poll, uint64_t object);
+int weftGoPollDel(uint64_t poll, uint64_t object, uint64_t flags);
 
 /* ---- work.go ---- */
 /* Deferred work (fi_trigger(3)); no other commands. */

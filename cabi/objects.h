@@ -283,8 +283,6 @@ void *weft_object_new(size_t fclass, void *context);
 int weft_object_open(void *object, int rc, const struct weft_opened *opened);
 int weft_object_close(struct fid *fid);
 
-/* The FI_GETWAIT and FI_GETWAITOBJ commands; others give -FI_ENOSYS. */
-int weft_wait_control(struct weft_wait_native *wait, int command, void *arg);
 void weft_wait_destroy(struct weft_wait_native *wait);
 
 /* Sets the wait object of a new object up, before it is opened: kind as the

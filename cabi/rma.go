@@ -61,10 +61,42 @@ func weftGoAtomic(ep C.uint64_t, a *C.struct_weft_atomic_args) (rc C.int64_t) {
 //export weftGoAtomicCount
 func weftGoAtomicCount(kind C.uint32_t, datatype, op C.int, count *C.size_t) (rc C.int) {
 	defer guard("fi_atomicvalid", &rc)
-	k, d := atomics.Kind(kind), fi.Datatype(datatype)
-	if !atomics.Valid(k, d, fi.Op(op)) {
-		return result(fi.EOPNOTSUPP)
+	n, err := atomicCount(atomics.Kind(kind), fi.Datatype(datatype), fi.Op(op))
+	if err == nil {
+		*count = n
 	}
-	*count = C.size_t(provider.AtomicCount(k, d))
-	return 0
+	return result(err)
+}
+
+// atomicCount returns the most elements of an operation, fi.EOPNOTSUPP for those that there are not.
+func atomicCount(k atomics.Kind, d fi.Datatype, op fi.Op) (C.size_t, error) {
+	if !atomics.Valid(k, d, op) {
+		return 0, fi.EOPNOTSUPP
+	}
+	return C.size_t(provider.AtomicCount(k, d)), nil
+}
+
+// There are no tagged atomics.
+//
+//export weftGoQueryAtomic
+func weftGoQueryAtomic(_ C.uint64_t, datatype, op C.int, attr *C.struct_fi_atomic_attr, flags C.uint64_t) (rc C.int) {
+	defer guard("fi_query_atomic", &rc)
+	kind := atomics.Base
+	switch {
+	case flags&^(C.FI_FETCH_ATOMIC|C.FI_COMPARE_ATOMIC|C.FI_TAGGED) != 0:
+		return result(fi.EBADFLAGS)
+	case flags&C.FI_TAGGED != 0:
+		return result(fi.EOPNOTSUPP)
+	case flags == C.FI_FETCH_ATOMIC|C.FI_COMPARE_ATOMIC:
+		return result(fi.EBADFLAGS)
+	case flags == C.FI_FETCH_ATOMIC:
+		kind = atomics.Fetch
+	case flags == C.FI_COMPARE_ATOMIC:
+		kind = atomics.Compare
+	}
+	n, err := atomicCount(kind, fi.Datatype(datatype), fi.Op(op))
+	if err == nil && attr != nil {
+		attr.count, attr.size = n, C.size_t(fi.Datatype(datatype).Size())
+	}
+	return result(err)
 }

@@ -57,8 +57,4 @@ int weft_atomic_args(struct weft_atomic_args *args, const struct fi_msg_atomic *
  * name one address. */
 size_t weft_ioc_sum(const struct fi_ioc *iov, size_t count);
 
-/* The size of an element; 0 for an unknown datatype, which Go refuses. */
-size_t weft_datatype_size(int datatype);
-
-
 #endif

@@ -90,7 +90,7 @@ struct fi_ops weft_cq_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
 	.bind = refuse0_bind,
-	.control = weft_cq_control,
+	.control = weft_wait_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,
@@ -100,7 +100,7 @@ struct fi_ops weft_cntr_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
 	.bind = refuse0_bind,
-	.control = weft_cntr_control,
+	.control = weft_wait_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,
@@ -110,7 +110,7 @@ struct fi_ops weft_eq_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
 	.bind = refuse0_bind,
-	.control = weft_eq_control,
+	.control = weft_wait_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,
@@ -120,7 +120,7 @@ struct fi_ops weft_wait_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
 	.bind = refuse0_bind,
-	.control = weft_wait_set_control,
+	.control = weft_wait_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,
@@ -477,6 +477,16 @@ static int weft_ops_domain_srx_ctx(struct fid_domain *domain, struct fi_rx_attr 
 	return rc;
 }
 
+static int weft_ops_domain_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op, struct fi_atomic_attr *attr, uint64_t flags)
+{
+	return weftGoQueryAtomic(WEFT_OBJ(domain, struct weft_domain_obj)->handle, datatype, op, attr, flags);
+}
+
+static int weft_ops_domain_query_collective(struct fid_domain *domain, enum fi_collective_op coll, struct fi_collective_attr *attr, uint64_t flags)
+{
+	return weftGoQueryCollective(WEFT_OBJ(domain, struct weft_domain_obj)->handle, coll, attr, flags);
+}
+
 static int weft_ops_domain_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags, void *context)
 {
 	return flags ? -FI_EBADFLAGS : weft_ops_domain_endpoint(domain, info, ep, context);
@@ -495,8 +505,8 @@ struct weft_ops_domain weft_ops_domain = {
 		.poll_open = weft_ops_domain_poll_open,
 		.stx_ctx = weft_ops_domain_stx_ctx,
 		.srx_ctx = weft_ops_domain_srx_ctx,
-		.query_atomic = weft_query_atomic,
-		.query_collective = weft_query_collective,
+		.query_atomic = weft_ops_domain_query_atomic,
+		.query_collective = weft_ops_domain_query_collective,
 		.endpoint2 = weft_ops_domain_endpoint2,
 	},
 	.xpu_ctx = refuse5_xpu_ctx,
@@ -1282,11 +1292,21 @@ struct fi_ops_wait weft_ops_wait = {
 	.wait = weft_ops_wait_wait,
 };
 
+static int weft_ops_poll_poll(struct fid_poll *pollset, void **context, int count)
+{
+	return weftGoPoll(WEFT_OBJ(pollset, struct weft_poll_obj)->handle, context, count);
+}
+
+static int weft_ops_poll_poll_del(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
+{
+	return weftGoPollDel(WEFT_OBJ(pollset, struct weft_poll_obj)->handle, weft_handle_of(event_fid), flags);
+}
+
 struct fi_ops_poll weft_ops_poll = {
 	.size = sizeof(struct fi_ops_poll),
-	.poll = weft_poll_poll,
+	.poll = weft_ops_poll_poll,
 	.poll_add = weft_poll_add,
-	.poll_del = weft_poll_del,
+	.poll_del = weft_ops_poll_poll_del,
 };
 
 const struct weft_class weft_classes[] = {

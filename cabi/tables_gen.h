@@ -117,10 +117,7 @@ extern struct weft_ops_cntr weft_forked_cntr;
 int weft_object_close(struct fid *fid);
 int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
 int weft_tostr(const struct fid *fid, char *buf, size_t len);
-int weft_cq_control(struct fid *fid, int command, void *arg);
-int weft_cntr_control(struct fid *fid, int command, void *arg);
-int weft_eq_control(struct fid *fid, int command, void *arg);
-int weft_wait_set_control(struct fid *fid, int command, void *arg);
+int weft_wait_control(struct fid *fid, int command, void *arg);
 int weft_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int weft_mr_control(struct fid *fid, int command, void *arg);
 int weft_ep_close(struct fid *fid);
@@ -129,8 +126,6 @@ int weft_ep_control(struct fid *fid, int command, void *arg);
 int weft_srx_control(struct fid *fid, int command, void *arg);
 int weft_pep_control(struct fid *fid, int command, void *arg);
 int weft_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
-int weft_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op, struct fi_atomic_attr *attr, uint64_t flags);
-int weft_query_collective(struct fid_domain *domain, enum fi_collective_op coll, struct fi_collective_attr *attr, uint64_t flags);
 int weft_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context) WEFT_TRACE_ENTRY;
 int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context) WEFT_TRACE_ENTRY;
 int weft_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr) WEFT_TRACE_ENTRY;
@@ -207,8 +202,6 @@ int weft_cntr_wait(struct fid_cntr *cntr, uint64_t threshold, int timeout) WEFT_
 ssize_t weft_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t flags) WEFT_TRACE_ENTRY;
 ssize_t weft_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout, uint64_t flags) WEFT_TRACE_ENTRY;
 const char *weft_eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_data, char *buf, size_t len);
-int weft_poll_poll(struct fid_poll *pollset, void **context, int count);
 int weft_poll_add(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags);
-int weft_poll_del(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags);
 
 #endif

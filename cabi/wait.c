@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Wait sets, poll sets and fi_trywait.
+ * Poll sets and fi_trywait.
  */
 #include <stdlib.h>
 
 #include "goapi.h"
 
-#define WAIT(w) WEFT_OBJ(w, struct weft_wait_obj)
 #define POLL(p) WEFT_OBJ(p, struct weft_poll_obj)
-
-/* ---- wait sets ---- */
-
-int weft_wait_set_control(struct fid *fid, int command, void *arg)
-{
-	return weft_wait_control(&WAIT(fid)->wait, command, arg);
-}
 
 /* 0 when it is safe to sleep on the wait objects of all fids; each of them is
  * armed then. -FI_EAGAIN when one has something to read. */
@@ -32,15 +24,6 @@ int weft_trywait(struct fid_fabric *, struct fid **fids, int count)
 	return 0;
 }
 
-/* ---- poll sets ---- */
-
-int weft_poll_poll(struct fid_poll *pollset, void **context, int count)
-{
-	if (count < 0 || (count && !context))
-		return -FI_EINVAL;
-	return weftGoPoll(POLL(pollset)->handle, context, count);
-}
-
 int weft_poll_add(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
 {
 	uint64_t object = weft_handle_of(event_fid);
@@ -49,13 +32,3 @@ int weft_poll_add(struct fid_poll *pollset, struct fid *event_fid, uint64_t flag
 		return -FI_EINVAL;
 	return flags ? -FI_EBADFLAGS : weftGoPollAdd(POLL(pollset)->handle, object, event_fid->context);
 }
-
-int weft_poll_del(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
-{
-	uint64_t object = weft_handle_of(event_fid);
-
-	if (!object)
-		return -FI_EINVAL;
-	return flags ? -FI_EBADFLAGS : weftGoPollDel(POLL(pollset)->handle, object);
-}
-

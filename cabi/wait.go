@@ -76,6 +76,9 @@ func weftGoPollOpen(domain C.uint64_t, attr *C.struct_fi_poll_attr, _ unsafe.Poi
 //export weftGoPoll
 func weftGoPoll(poll C.uint64_t, contexts *unsafe.Pointer, count C.int) (rc C.int) {
 	defer guard("fi_poll", &rc)
+	if count < 0 || count != 0 && contexts == nil {
+		return result(fi.EINVAL)
+	}
 	p, err := objectOf[*cq.PollSet](poll)
 	if err != nil {
 		return result(err)
@@ -94,11 +97,14 @@ func weftGoPollAdd(poll, object C.uint64_t, context unsafe.Pointer) (rc C.int) {
 }
 
 //export weftGoPollDel
-func weftGoPollDel(poll, object C.uint64_t) (rc C.int) {
+func weftGoPollDel(poll, object, flags C.uint64_t) (rc C.int) {
 	defer guard("fi_poll_del", &rc)
 	p, o, err := pollPair(poll, object)
 	if err != nil {
 		return result(err)
+	}
+	if flags != 0 {
+		return result(fi.EBADFLAGS)
 	}
 	return result(p.Remove(o))
 }

@@ -72,8 +72,11 @@ static int get_wait(struct weft_wait_native *wait, void *arg)
 	}
 }
 
-int weft_wait_control(struct weft_wait_native *wait, int command, void *arg)
+/* The FI_GETWAIT and FI_GETWAITOBJ commands. */
+int weft_wait_control(struct fid *fid, int command, void *arg)
 {
+	struct weft_wait_native *wait = (void *)((char *)fid + weft_classes[fid->fclass].wait);
+
 	switch (command) {
 	case FI_GETWAIT:
 		return arg ? get_wait(wait, arg) : -FI_EINVAL;
