@@ -370,3 +370,32 @@ func Example() {
 	fmt.Printf("%s, tag %d, %v\n", buf[:m.Len], m.Tag, err)
 	// Output: hello, tag 7, <nil>
 }
+
+// TestPeerGone has a peer go while a message of its is waited for.
+func TestPeerGone(t *testing.T) {
+	ctx := limit(t)
+	a, b := open(t), open(t)
+	toB, toA := peer(t, a, b), peer(t, b, a)
+	if err := b.Send(ctx, toA, 1, []byte("here")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 8)
+	if _, err := a.Recv(ctx, weft.Match{From: toB, Tag: 1}, buf); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.StartRecv(weft.Match{From: toB, Tag: 2}, buf, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Recv(ctx, weft.Match{From: toB, Tag: 1}, buf); !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	for c, err := range a.Completions(ctx) {
+		if c.Value != 2 || !errors.Is(err, fi.ECONNRESET) {
+			t.Error(c, err)
+		}
+		break
+	}
+}
