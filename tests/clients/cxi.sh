@@ -36,6 +36,37 @@ pair() {
 	fi
 }
 
+# count COUNTER DIRECTORY: the sum of a counter over the processes that run with a folder.
+count() {
+	FI_WEFT_SHM_DIR="$work/$2" build/bin/weft export --once 2>/dev/null | awk -v n="^weft_$1_total" '$0 ~ n { s += $NF } END { print s + 0 }'
+}
+
+# direct: messages of a running process are sent and taken in by C threads, without the Go runtime.
+direct() {
+	local with="LD_LIBRARY_PATH=$work FI_WEFT_CXI=yes FI_WEFT_UDP=no" server i n sent=0 eager=0 taken=0 delivered=0
+
+	mkdir -p "$work/1" "$work/2"
+	# shellcheck disable=SC2086 # a list of assignments
+	ip netns exec "$a" env FI_WEFT_SHM_DIR="$work/1" $with timeout $LIMIT fi_pingpong -p weft -d eth0 -e rdm -I 100000000 -S 64 >"$work/server" 2>&1 &
+	server=$!
+	listening 47592 $server ip netns exec "$a"
+	# shellcheck disable=SC2086
+	ip netns exec "$a" env FI_WEFT_SHM_DIR="$work/2" $with timeout $LIMIT fi_pingpong -p weft -d eth0 -e rdm -I 100000000 -S 64 10.77.0.1 >"$work/log" 2>&1 &
+	i=$!
+	for ((n = 0; n < 100 && taken < 500; n++)); do
+		sleep 0.3
+		taken=$(count rx_direct 2)
+	done
+	sent=$(count tx_inline 2) eager=$(count tx_eager 2) delivered=$(count rx_eager 2)
+	kill $server $i
+	wait $server $i
+	if ((taken >= 500 && sent >= 500 && eager <= 10 && delivered <= 10)); then
+		ok "messages of C threads that did not enter the runtime: $sent sent, $taken taken in; through Go $eager and $delivered"
+	else
+		not_ok "messages of C threads: $sent sent, $taken taken in, through Go $eager and $delivered" "$work/log"
+	fi
+}
+
 # refused NAME PATTERN VARIABLES: an endpoint is not enabled, and a line of the log says why.
 refused() {
 	local server
@@ -104,6 +135,7 @@ main() {
 
 	pair "over CXI alone" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20
 	pair "over CXI alone, the longest inline messages" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20 -S 192
+	direct
 	pair "with CXI and UDP" "$with" "$with" -I 20 -S 4096
 	pair "a peer without a NIC, over UDP" "$with" "FI_WEFT_CXI=no" -I 20 -S 4096
 	pair "without libcxi, over UDP" "FI_WEFT_CXI=auto" "FI_WEFT_CXI=auto" -I 20 -S 64
