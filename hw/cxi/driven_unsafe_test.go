@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
 // drivenPair are two interfaces that C may drive, and a connection on which messages have gone by Go before.
@@ -148,5 +149,67 @@ func TestDrivenHeld(t *testing.T) {
 	}
 	if n := s.a.Doorbells() - bells; n > 8*windows {
 		t.Errorf("%d doorbells for %d windows of 64 messages", n, windows)
+	}
+}
+
+// hostSteady is a steady whose NIC is this test: queues in plain memory (host_unsafe_test.go).
+func hostSteady(b *testing.B) (*steady, *hostNIC) {
+	if !seam.Possible() {
+		b.Skip("C calls no Go code without the runtime here")
+	}
+	i, peers, nics := hostIface(1)
+	if err := i.driver.open(i); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(i.driver.close)
+	events, word := make([]uint64, 8*1024), make([]uint64, 1)
+	i.rx.events.EventQueue.Init(unsafe.Pointer(&events[0]), unsafe.Pointer(&word[0]), uint32(8*len(events)))
+	i.driver.paths.attach(peers[0])
+	s := &steady{a: i, e: peers[0]}
+	s.atBell, s.atIn = uintptr(unsafe.Pointer(&s.bell)), uintptr(unsafe.Pointer(&s.in))
+	return s, nics[0]
+}
+
+// BenchmarkHostSendPath is the posting of 8 bytes by C's route, but for the trampoline.
+func BenchmarkHostSendPath(b *testing.B) {
+	s, h := hostSteady(b)
+	for b.Loop() {
+		if s.send(); s.gos != 0 {
+			b.StopTimer()
+			s.e.forget(h)
+			s.gos = 0
+			b.StartTimer()
+		}
+	}
+}
+
+// BenchmarkHostLookEmpty is a look by C's route, while an event is to come.
+func BenchmarkHostLookEmpty(b *testing.B) {
+	s, _ := hostSteady(b)
+	s.send()
+	for b.Loop() {
+		s.look(s.a)
+	}
+}
+
+// BenchmarkHostLook is a look that takes one acknowledgement in.
+func BenchmarkHostLook(b *testing.B) {
+	s, h := hostSteady(b)
+	for n := 0; n < b.N; {
+		b.StopTimer()
+		from := s.e.w.tail
+		for range 512 {
+			s.send()
+		}
+		for pos := from; pos < s.e.w.tail; pos++ {
+			h.acknowledge(s.e, pos, wire.RcOk)
+		}
+		h.reset()
+		b.StartTimer()
+		s.look(s.a)
+		n += 512
+	}
+	if s.gos != 0 {
+		b.Errorf("Go is entered %d times", s.gos)
 	}
 }
