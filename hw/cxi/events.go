@@ -96,12 +96,16 @@ func (q *eventQueue) close() error {
 // answerTime bounds how long the own NIC may take to answer a command about a list.
 const answerTime = 10 * time.Second
 
-// await looks for an event that f takes, and passes by the others. f tells whether it was the one.
+// await looks for an event that f takes, and passes by the others. f tells whether it was the one. A command that the NIC
+// refuses is an error at once.
 func (q *eventQueue) await(what string, f func(nic.Event) bool) error {
 	for end := time.Now().Add(answerTime); ; time.Sleep(20 * time.Microsecond) {
 		for e := q.Peek(); e.There(); e = q.Peek() {
-			found := f(e)
+			found, refused, code := f(e), e.Type() == wire.EventCommandFailure, e.Code()
 			q.Done(e)
+			if refused {
+				return fmt.Errorf("%s: %w", what, errCommand(code))
+			}
 			if found {
 				return nil
 			}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/bounce"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
@@ -237,9 +239,9 @@ func (i *Iface) logf(format string, args ...any) {
 	}
 }
 
-// errCommand is why all peers are lost when the NIC refuses a command.
+// errCommand says that the NIC refuses a command. All peers are lost then.
 func errCommand(code uint32) error {
-	return fmt.Errorf("cxi: the NIC refuses a command: %s", codeText(code))
+	return fmt.Errorf("cxi: the NIC refuses a command: %s: %w", codeText(code), unix.EIO)
 }
 
 // deviceLost ends all peers.

@@ -61,7 +61,7 @@ func (e *Endpoint) step(now time.Time) bool {
 		return true
 	}
 	if e.failure.Load() != nil {
-		return e.die()
+		return e.die(now)
 	}
 	e.q.take()
 	if e.owesWindow.Load() && e.ready.Load() {
@@ -77,13 +77,20 @@ func (e *Endpoint) step(now time.Time) bool {
 
 // die ends everything that waits for the peer, when the NIC has answered for all that was posted, and tells that it is
 // gone when its last message is delivered: there may be an answer in it. Lease.
-func (e *Endpoint) die() bool {
+func (e *Endpoint) die(now time.Time) bool {
 	l := &e.lease
-	if !l.failed {
+	first := !l.failed
+	if first {
 		l.failed = true
 		e.i.rx.empty = false // what has come until now comes before it
 	}
 	e.q.take()
+	if first && e.ready.Load() && !l.closed {
+		e.reset()
+	}
+	if e.q.overdue(now) {
+		e.q.abandon(e, e.gone())
+	}
 	quiet := e.w.inflight == 0 && e.ops.count == 0
 	if quiet {
 		e.cancel(e.gone())
@@ -95,6 +102,23 @@ func (e *Endpoint) die() bool {
 	e.i.pollAll() // what was canceled is told first
 	e.giveEvents()
 	return true
+}
+
+// reset tells the peer that nothing comes any more, past the window, if there is room. A peer that is gone does not matter.
+// The queue's lock is held.
+func (e *Endpoint) reset() {
+	q := e.q
+	o, n := q.begin(e, opReset)
+	if o == nil {
+		return
+	}
+	t := nic.Transfer{
+		Message:   nic.Message{To: e.to, MatchBits: e.high | uint64(lowBits(0, 0, kindReset, 0)), HeaderData: e.i.addr.nonce, UserPtr: cookieOp | uint64(n)},
+		Initiator: e.i.addr.id(), EQ: q.events.number,
+	}
+	if q.q.Put(&t) {
+		q.commit(o, n)
+	}
 }
 
 // pollAll tells of all that has ended. Lease.

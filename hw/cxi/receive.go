@@ -162,6 +162,8 @@ func (r *receiver) take(max int) (n int) {
 			}
 		} else if e.Type() == wire.EventLink && int(e.BufferID()) < len(r.buffers) && e.Code() != wire.RcOk {
 			r.refusedBuffer(int(e.BufferID()))
+		} else if e.Type() == wire.EventCommandFailure {
+			r.i.logf("a buffer is lost: %v", errCommand(e.Code()))
 		}
 		r.events.Done(e)
 	}
@@ -231,6 +233,12 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 	e := r.i.ids.Load().find(id)
 	if kind == kindHello && pos == 0 {
 		e = r.hello(e, id, header, data)
+	}
+	if kind == kindReset {
+		if e != nil && e.addr.nonce == header {
+			e.end(fmt.Errorf("peer %s has given up the connection: %w", e, hw.ErrPeerDead))
+		}
+		return false
 	}
 	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
 		return false // nobody's, late, doubled, or behind one that was refused and will be sent again

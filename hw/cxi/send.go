@@ -16,6 +16,7 @@ const (
 	kindHello                     // the first of every stream: who sends
 	kindWindow                    // the sender's eager window; header: 1 if it is closed
 	kindBye                       // the last
+	kindReset                     // outside of the stream: the sender has given the connection up; header: its random number
 )
 
 // The lower half of a message's match bits:

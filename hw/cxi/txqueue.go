@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
@@ -60,6 +61,8 @@ type txQueue struct {
 	posted atomic.Int64
 	limit  int64 // of posted
 	held   int   // messages in a row without a doorbell; under the lock
+	// refusedAt is when the NIC refused a command the last time, zero: never. What was posted before need not be answered for.
+	refusedAt time.Time
 
 	ops    []op // one-sided operations and questions
 	free   []uint32
@@ -97,7 +100,7 @@ func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 		return limit(err)
 	}
 	q.q.Init(q.cq.Ring(), q.cq.Launch(), q.cq.HalfSlots())
-	q.q.SetState(&nic.State{Initiator: i.addr.id(), Index: indexMessages, EQ: q.events.number})
+	q.state()
 	if q.memory, err = i.d.newPinned(i.cfg.Posted*opBytes, libcxi.MapRead|libcxi.MapWrite); err != nil {
 		return err
 	}
@@ -107,6 +110,11 @@ func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 		q.free = append(q.free, uint32(len(q.ops)-1-n))
 	}
 	return nil
+}
+
+// state writes what inline commands take with them.
+func (q *txQueue) state() bool {
+	return q.q.SetState(&nic.State{Initiator: q.i.addr.id(), Index: indexMessages, EQ: q.events.number})
 }
 
 func (q *txQueue) close() error {
@@ -153,6 +161,8 @@ func (q *txQueue) event(e nic.Event) {
 	switch e.Type() {
 	case wire.EventAck, wire.EventReply:
 	case wire.EventCommandFailure:
+		q.refusedAt = time.Now()
+		q.state() // it may be what was refused
 		q.i.deviceLost(errCommand(e.Code()))
 		return
 	default:
@@ -217,6 +227,7 @@ const (
 	opGet                    // reads into a bounce buffer
 	opFetch                  // an atomic with a result
 	opPresence               // asks whether the peer's interface is there
+	opReset                  // says that the endpoint has failed
 )
 
 // op is a command that is not a message. Those of one peer are linked in the order of their posting.
@@ -275,7 +286,7 @@ func (q *txQueue) opEnded(n, code uint32) {
 			*o.result = q.fetched(n, o.size)
 		}
 	}
-	if err != nil && o.kind != opPresence {
+	if err != nil && o.kind != opPresence && o.kind != opReset {
 		if errors.Is(err, hw.ErrPeerDead) {
 			e.suspect.Store(true)
 		}
@@ -297,6 +308,25 @@ func (q *txQueue) opEnded(n, code uint32) {
 	if e.failure.Load() != nil {
 		q.i.attend(e)
 	}
+}
+
+// overdue tells whether the NIC answers no longer for what was posted before it refused a command. The lock is held.
+func (q *txQueue) overdue(now time.Time) bool {
+	return !q.refusedAt.IsZero() && now.Sub(q.refusedAt) >= q.i.cfg.PathTimeout
+}
+
+// abandon ends the operations of a peer for which no answer comes. The NIC may be at their memory, so that of our own is
+// not used again. The lock is held.
+func (q *txQueue) abandon(e *Endpoint, err error) {
+	for e.ops.count > 0 {
+		o := &q.ops[e.ops.first]
+		e.ops.remove(q, o)
+		if o.comp != nil {
+			q.tell(ended{comp: o.comp, err: err})
+		}
+		*o = op{}
+	}
+	e.w.inflight = 0
 }
 
 // opList are a peer's operations, oldest first.
