@@ -37,6 +37,7 @@ struct weft_coll_args;
 struct weft_delivery;
 struct weft_host;
 struct weft_local_piece;
+struct weft_note;
 struct weft_opened;
 struct weft_peer_entry;
 struct weft_recv_args;
@@ -238,7 +239,13 @@ int weftGoTokenText(void *t, size_t n, char *to, size_t *size);
 int weftGoTokenOpen(uint64_t ep, void *b, size_t n, uint64_t *out);
 int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *out);
 int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, struct weft_token_one *one);
-int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, uint64_t flags, void *context);
+int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, void *note, size_t noteLen, uint64_t flags, void *context);
+int weftGoTokenTag(uint64_t list, uint64_t tag);
+int weftGoTokenAgent(uint64_t ep, char *name);
+int64_t weftGoTokenNotify(uint64_t ep, uint64_t dest, uint64_t tag, void *note, size_t n, uint64_t flags, void *context);
+int64_t weftGoTokenNotes(uint64_t ep, struct weft_note *entries, size_t most);
+int weftGoTokenBindCQ(uint64_t ep, uint64_t queue);
+int weftGoTokenBindCntr(uint64_t ep, uint64_t counter, bool only);
 
 /* ---- tostr.go ---- */
 /* The text of data, cut to size - 1 bytes and terminated. */

@@ -134,18 +134,75 @@ static ssize_t post_one(struct weft_token_obj *o, bool read, uint64_t flags, voi
 }
 
 static ssize_t token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count,
-			  uint64_t flags, void *context)
+			  const void *note, size_t notelen, uint64_t flags, void *context)
 {
 	const struct weft_token_one *one = &OBJ(list)->one;
 
 	if (weft_forked())
 		return weft_fork_refusal();
-	if (!list || list->fid.ops != &weft_list_fi_ops || op & ~(WEFT_READ | WEFT_PICK_BITS) ||
-	    count > WEFT_LIST_MAX || (!picks && count))
+	if (!list || list->fid.ops != &weft_list_fi_ops || op & ~(WEFT_READ | WEFT_PICK_BITS | WEFT_NOTE_ON_ERROR) ||
+	    count > WEFT_LIST_MAX || (!picks && count) || (!note && notelen))
 		return -FI_EINVAL;
-	if (one->is && !picks && !(flags & ~ONE_FLAGS) && (op & WEFT_READ ? one->read : one->write))
+	if (one->is && !note && !picks && !(flags & ~ONE_FLAGS) && (op & WEFT_READ ? one->read : one->write))
 		return post_one(OBJ(list), op & WEFT_READ, flags, context);
-	return weftGoTokenPost(OBJ(list)->handle, op, (void *)picks, count, flags, context);
+	return weftGoTokenPost(OBJ(list)->handle, op, (void *)picks, count, (void *)note, notelen, flags, context);
+}
+
+static int token_tag(struct weft_list *list, uint64_t tag)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!list || list->fid.ops != &weft_list_fi_ops)
+		return -FI_EINVAL;
+	return weftGoTokenTag(OBJ(list)->handle, tag);
+}
+
+static int token_agent(struct fid_ep *ep, const char *name)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!endpoint(ep) || !name)
+		return -FI_EINVAL;
+	return weftGoTokenAgent(endpoint(ep), (char *)name);
+}
+
+static ssize_t token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
+			    uint64_t flags, void *context)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!endpoint(ep) || (!note && notelen))
+		return -FI_EINVAL;
+	return weftGoTokenNotify(endpoint(ep), dest, tag, (void *)note, notelen, flags, context);
+}
+
+static ssize_t token_notes(struct fid_ep *ep, struct weft_note *entries, size_t max)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!endpoint(ep) || (!entries && max))
+		return -FI_EINVAL;
+	for (size_t i = 0; i < max; i++)
+		if (!entries[i].data && entries[i].size)
+			return -FI_EINVAL;
+	return weftGoTokenNotes(endpoint(ep), entries, max);
+}
+
+static int token_bind(struct fid_ep *ep, struct fid *fid, uint64_t flags)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!endpoint(ep) || !fid || !weft_handle_of(fid))
+		return -FI_EINVAL;
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		return flags ? -FI_EBADFLAGS : weftGoTokenBindCQ(endpoint(ep), weft_handle_of(fid));
+	case FI_CLASS_CNTR:
+		return flags & ~WEFT_NOTES_COUNTED ?
+			       -FI_EBADFLAGS :
+			       weftGoTokenBindCntr(endpoint(ep), weft_handle_of(fid), flags == WEFT_NOTES_COUNTED);
+	}
+	return -FI_EINVAL;
 }
 
 static struct weft_token_ops token_ops = {
@@ -156,6 +213,11 @@ static struct weft_token_ops token_ops = {
 	.info = token_info,
 	.list = token_list,
 	.post = token_post,
+	.tag = token_tag,
+	.agent = token_agent,
+	.notify = token_notify,
+	.notes = token_notes,
+	.bind = token_bind,
 };
 
 int weft_token_ops_open(const struct fid *fid, const char *name, uint64_t flags, void **ops)

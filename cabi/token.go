@@ -6,6 +6,7 @@ import "C"
 import (
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/token"
@@ -125,13 +126,13 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 }
 
 //export weftGoTokenPost
-func weftGoTokenPost(list C.uint64_t, op C.uint32_t, picks unsafe.Pointer, count C.size_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int64_t) {
+func weftGoTokenPost(list C.uint64_t, op C.uint32_t, picks unsafe.Pointer, count C.size_t, note unsafe.Pointer, noteLen C.size_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int64_t) {
 	defer guard("post a list", &rc)
 	l, ok := handles.get(uint64(list)).(*provider.List)
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	a := provider.ListArgs{Read: op&C.WEFT_READ != 0, Flags: uint64(flags), Context: uint64(uintptr(context))}
+	a := provider.ListArgs{Read: op&C.WEFT_READ != 0, Flags: uint64(flags), Context: uint64(uintptr(context)), Note: noteAt(note, noteLen), NoteOnError: op&C.WEFT_NOTE_ON_ERROR != 0}
 	switch {
 	case picks == nil:
 	case op&C.WEFT_PICK_BITS != 0:
@@ -143,4 +144,106 @@ func weftGoTokenPost(list C.uint64_t, op C.uint32_t, picks unsafe.Pointer, count
 		return C.int64_t(result(fi.EINVAL))
 	}
 	return C.int64_t(result(l.Post(&a)))
+}
+
+// noteAt views a notification, nil for NULL. One that is too long is seen to be so.
+func noteAt(note unsafe.Pointer, n C.size_t) []byte {
+	if note == nil {
+		return nil
+	}
+	if n == 0 {
+		return []byte{}
+	}
+	return view[byte](note, min(n, provider.MaxNote+1))
+}
+
+//export weftGoTokenTag
+func weftGoTokenTag(list, tag C.uint64_t) (rc C.int) {
+	defer guard("tag a list", &rc)
+	l, ok := handles.get(uint64(list)).(*provider.List)
+	if !ok {
+		return result(fi.EINVAL)
+	}
+	l.SetTag(uint64(tag))
+	return 0
+}
+
+//export weftGoTokenAgent
+func weftGoTokenAgent(ep C.uint64_t, name *C.char) (rc C.int) {
+	defer guard("name of an endpoint's own", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err == nil {
+		err = e.SetAgent(text(name))
+	}
+	return result(err)
+}
+
+//export weftGoTokenNotify
+func weftGoTokenNotify(ep, dest, tag C.uint64_t, note unsafe.Pointer, n C.size_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int64_t) {
+	defer guard("notify", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err == nil {
+		err = e.Notify(&provider.NotifyArgs{Dest: fi.Addr(dest), Tag: uint64(tag), Note: noteAt(note, n), Flags: uint64(flags), Context: uint64(uintptr(context))})
+	}
+	return C.int64_t(result(err))
+}
+
+//export weftGoTokenNotes
+func weftGoTokenNotes(ep C.uint64_t, entries *C.struct_weft_note, most C.size_t) (rc C.int64_t) {
+	defer guard("take notifications", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return C.int64_t(result(err))
+	}
+	to := view[C.struct_weft_note](unsafe.Pointer(entries), most)
+	short := false
+	n, err := e.TakeNotes(len(to), func(i int, n *provider.Note) bool {
+		t := &to[i]
+		t.len = C.size_t(len(n.Data))
+		if t.len > t.size {
+			short = i == 0
+			return false
+		}
+		copy(view[byte](t.data, t.len), n.Data)
+		t.src, t.tag, t.op, t.err = C.fi_addr_t(n.Src), C.uint64_t(n.Tag), C.uint32_t(n.Op), C.int(n.Err)
+		t.namelen = C.size_t(copy(unsafe.Slice((*byte)(&t.name[0]), len(t.name)), n.Name))
+		agent := unsafe.Slice((*byte)(unsafe.Pointer(&t.agent[0])), len(t.agent))
+		agent[copy(agent[:len(agent)-1], n.Agent)] = 0
+		return true
+	})
+	switch {
+	case err != nil:
+		return C.int64_t(result(err))
+	case short:
+		return C.int64_t(result(fi.ETOOSMALL))
+	}
+	return C.int64_t(n)
+}
+
+//export weftGoTokenBindCQ
+func weftGoTokenBindCQ(ep, queue C.uint64_t) (rc C.int) {
+	defer guard("bind a queue of notifications", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	q, err := objectOf[*cq.Queue](queue)
+	if err == nil {
+		err = e.BindNotes(q)
+	}
+	return result(err)
+}
+
+//export weftGoTokenBindCntr
+func weftGoTokenBindCntr(ep, counter C.uint64_t, only C.bool) (rc C.int) {
+	defer guard("bind a counter of notifications", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	c, err := objectOf[*cq.Counter](counter)
+	if err == nil {
+		err = e.CountNotes(c, bool(only))
+	}
+	return result(err)
 }

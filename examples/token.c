@@ -85,7 +85,7 @@ static void post(struct node *n, struct weft_list *list, const uint32_t *picks, 
 	struct fi_cq_entry entry;
 	ssize_t ret;
 
-	while ((ret = n->token->post(list, WEFT_WRITE, picks, count, 0, NULL)) == -FI_EAGAIN)
+	while ((ret = n->token->post(list, WEFT_WRITE, picks, count, NULL, 0, 0, NULL)) == -FI_EAGAIN)
 		fi_cq_read(n->cq, NULL, 0);
 	must(ret, "post");
 	while ((ret = fi_cq_read(n->cq, &entry, 1)) == -FI_EAGAIN)

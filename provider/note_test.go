@@ -309,3 +309,40 @@ func FuzzNotice(f *testing.F) {
 		})
 	}
 }
+
+// A queue that is bound gets an entry for each notification, a counter counts them, and does so alone if that is asked for.
+func TestNoteQueue(t *testing.T) {
+	b := newBench(t, nil, rmaHints())
+	x := b.side(t)
+	for _, only := range []bool{false, true} {
+		y := &side{t: t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}
+		var errs [4]error
+		var count *cq.Counter
+		y.av, errs[0] = b.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable})
+		y.cq, errs[1] = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatData, Size: 16}, nil)
+		y.ep, errs[2] = b.domain.OpenEndpoint(b.info)
+		count, errs[3] = b.domain.OpenCounter(&fi.CntrAttr{Events: fi.CntrEventsComp}, nil)
+		for _, err := range append(errs[:], y.ep.BindCQ(y.cq, fi.Transmit|fi.Recv), y.ep.BindAV(y.av, 0), y.ep.BindNotes(y.cq), y.ep.CountNotes(count, only), y.ep.Enable()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantErrno(t, y.ep.BindNotes(y.cq), fi.EINVAL, "a second queue")
+		x.know(y)
+		post(t, func() error { return x.ep.Notify(&NotifyArgs{Dest: x.addr[y], Tag: 12, Note: []byte("abc")}) }, y)
+		if e := y.completion(x); e.Flags != fi.Recv|fi.Msg|fi.RemoteCQData || e.Len != 3 || e.Data != 12 {
+			t.Errorf("%+v", e)
+		}
+		if n := count.Read(); n != 1 {
+			t.Errorf("counted %d", n)
+		}
+		if list, err := y.ep.Notes(); err != nil || (len(list) == 0) != only {
+			t.Errorf("only counted %t: %d, %v", only, len(list), err)
+		}
+		wantDone(t, x, y, 0, fi.Send|fi.Msg)
+		y.close()
+		if err := count.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

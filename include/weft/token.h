@@ -14,7 +14,9 @@
  *	fi_open_ops(&ep->fid, WEFT_TOKEN_OPS, 0, (void **)&t, NULL);
  *	t->open(ep, token, len, &remote);            // the peer
  *	t->list(ep, local, pieces, n, 0, &list);
- *	t->post(list, WEFT_WRITE, NULL, 0, 0, context);
+ *	t->post(list, WEFT_WRITE, NULL, 0, "done", 4, 0, context);
+ *
+ *	t->notes(ep, entries, max);                  // the owner: what has arrived, from whom
  *
  * Other providers, and other names, give -FI_ENOSYS. All calls may be made by any thread as
  * far as the domain's threading model allows calls on the endpoint. docs/token.md has a whole
@@ -38,6 +40,8 @@
 #define WEFT_TOKEN_TEXT_MAX 700   /* bytes of its text form, with the zero at its end */
 #define WEFT_AGENT_MAX 64         /* bytes of an agent's name */
 #define WEFT_LIST_MAX 1048576     /* elements of a list */
+#define WEFT_NOTE_MAX 65536       /* bytes of a notification */
+#define WEFT_NAME_MAX 64          /* bytes of a sender's address */
 
 /* What a token is to have that the region does not say. */
 struct weft_token_attr {
@@ -108,6 +112,27 @@ struct weft_remote_piece {
 #define WEFT_WRITE 0u           /* to the peer's memory */
 #define WEFT_READ (1u << 0)     /* from it */
 #define WEFT_PICK_BITS (1u << 1)
+#define WEFT_NOTE_ON_ERROR (1u << 2)    /* the notification goes if the post fails, too, with its error */
+
+/* What a notification tells of, in weft_note.op, beside WEFT_WRITE and WEFT_READ: nothing but itself. */
+#define WEFT_ALONE 2u
+
+/* For bind: notifications are counted and not kept. */
+#define WEFT_NOTES_COUNTED (1ull << 0)
+
+/* A notification that has arrived. The caller sets data and size, notes() all else. */
+struct weft_note {
+	void *data;             /* where its bytes are to go */
+	size_t size;            /* room there, bytes */
+	size_t len;             /* its bytes */
+	fi_addr_t src;          /* the sender, FI_ADDR_NOTAVAIL if it is not in the address vector */
+	uint64_t tag;           /* of the list, or of notify() */
+	uint32_t op;            /* WEFT_WRITE: to this side's memory, WEFT_READ: of it, WEFT_ALONE */
+	int err;                /* why the post failed (FI_*), 0: it did not */
+	size_t namelen;         /* bytes of name */
+	uint8_t name[WEFT_NAME_MAX];    /* the sender's address, as fi_av_insert() takes it */
+	char agent[WEFT_AGENT_MAX + 1]; /* what the sender calls itself, see agent() */
+};
 
 struct weft_token_ops {
 	size_t size;            /* of this structure, bytes */
@@ -145,17 +170,48 @@ struct weft_token_ops {
 
 	/* Posts a list: all elements (picks NULL), or count of them, whose numbers (uint32_t) are in picks, or, with
 	 * WEFT_PICK_BITS, those of count elements whose bits are set: bit n % 64 of word n / 64 (uint64_t; the bits
-	 * beyond are 0). op is WEFT_WRITE or WEFT_READ, and perhaps WEFT_PICK_BITS. flags are as of fi_writemsg():
+	 * beyond are 0). op is WEFT_WRITE or WEFT_READ, perhaps with WEFT_PICK_BITS and
+	 * WEFT_NOTE_ON_ERROR. flags are as of fi_writemsg():
 	 * FI_COMPLETION, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE, FI_FENCE, FI_MORE.
 	 *
 	 * It is one operation with one completion, of kind FI_RMA | FI_WRITE or FI_READ. If an element fails no
 	 * further ones begin; the error completion has its number in data, and in len how many bytes are known
 	 * to be done. No order holds among the elements. fi_cancel() takes back what is not under way.
 	 *
+	 * Unless note is NULL the owner gets a notification of notelen bytes, when all elements are in its memory, or
+	 * read, behind those of earlier posts; the bytes are the caller's again after the call. If the post fails it
+	 * gets none but with WEFT_NOTE_ON_ERROR. The post completes when the notification is sent, which it is not while
+	 * the owner holds too many; with FI_DELIVERY_COMPLETE when the owner has it.
+	 *
 	 * Returns -FI_EAGAIN as other posts do; -FI_EACCES for a region without the right; -FI_EINVAL for no elements,
-	 * and one that is not there; -FI_EBADFLAGS; what fi_writemsg() says of the peer. */
-	ssize_t (*post)(struct weft_list *list, uint32_t op, const void *picks, size_t count, uint64_t flags,
-			void *context);
+	 * one that is not there, and a notification at NULL; -FI_EMSGSIZE for a notification that is too
+	 * long; -FI_EBADFLAGS; what fi_writemsg() says of the peer. */
+	ssize_t (*post)(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note,
+			size_t notelen, uint64_t flags, void *context);
+
+	/* Gives the notifications of later posts of a list a tag, which is 0 before. */
+	int (*tag)(struct weft_list *list, uint64_t tag);
+
+	/* Gives an endpoint a name that its notifications carry, of at most WEFT_AGENT_MAX bytes; else -FI_EINVAL. */
+	int (*agent)(struct fid_ep *ep, const char *name);
+
+	/* Sends a notification without a transfer, behind those of earlier posts. flags are as of post. It completes as a
+	 * message, with the same meaning as post's. Returns what post does about notifications and the peer; -FI_ENOSYS for
+	 * an endpoint that is not of type FI_EP_RDM, a context of a scalable one, or in a domain with FI_AV_AUTH_KEY. */
+	ssize_t (*notify)(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
+			  uint64_t flags, void *context);
+
+	/* Takes the oldest notifications that have arrived, at most max; makes progress if there are none. Returns how
+	 * many, 0 for none; -FI_ETOOSMALL if the first does not fit: it stays, and len is how long it is. A later one that
+	 * does not fit stays for the next call. Other errors: -FI_EOPBADSTATE before fi_enable(); -FI_ENOSYS as notify;
+	 * -FI_EINVAL. */
+	ssize_t (*notes)(struct fid_ep *ep, struct weft_note *entries, size_t max);
+
+	/* Binds a completion queue or a counter for notifications that arrive, before fi_enable(). The queue gets an entry
+	 * for each, which notes() has then: flags FI_RMA | FI_REMOTE_WRITE or FI_REMOTE_READ, or FI_RECV | FI_MSG, with
+	 * FI_REMOTE_CQ_DATA; len the notification's, data the tag. With WEFT_NOTES_COUNTED a counter is all there is of them.
+	 * Errors as of fi_ep_bind(); -FI_ENOSYS as notify. */
+	int (*bind)(struct fid_ep *ep, struct fid *fid, uint64_t flags);
 };
 
 #endif

@@ -123,7 +123,7 @@ static void posted(struct node *n, ssize_t ret, const char *what)
 
 static void write_list(struct node *n, struct field *f, struct weft_list *list)
 {
-	RUN(n, f->t->post(list, WEFT_WRITE, NULL, 0, 0, next_context(n)));
+	RUN(n, f->t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, next_context(n)));
 }
 
 static void write_whole(struct node *n, struct field *f, size_t bytes)
@@ -240,7 +240,7 @@ static void alone(struct node *n, struct field *f, size_t bytes)
 
 				for (;;) {
 					ret = k ? fi_write(n->ep, f->mem, bytes, NULL, f->to.peer, f->to.addr, f->to.key, next_context(n)) :
-						  f->t->post(list, WEFT_WRITE, NULL, 0, 0, next_context(n));
+						  f->t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, next_context(n));
 					if (ret != -FI_EAGAIN)
 						break;
 					poll_cq(n);

@@ -73,7 +73,7 @@ static void outlive(struct survivor *s, unsigned round, int from)
 		_exit(kill(pid, SIGKILL));
 	}
 	while (!failed) {
-		ssize_t rc = s->t->post(list, round % 2 ? WEFT_READ : WEFT_WRITE, NULL, 0, 0, s);
+		ssize_t rc = s->t->post(list, round % 2 ? WEFT_READ : WEFT_WRITE, NULL, 0, NULL, 0, 0, s);
 		struct fi_cq_tagged_entry e;
 
 		dead = dead || waitpid(pid, NULL, WNOHANG) == pid;

@@ -84,7 +84,7 @@ static void post_list(struct side *s, struct weft_list *list, uint32_t op, const
 {
 	ssize_t rc;
 
-	while ((rc = s->t->post(list, op, picks, count, 0, s)) == -FI_EAGAIN)
+	while ((rc = s->t->post(list, op, picks, count, NULL, 0, 0, s)) == -FI_EAGAIN)
 		progress(&s->n);
 	CHECKF(rc == 0, "post: %zd", rc);
 }
@@ -310,11 +310,11 @@ static void test_bad_lists(long arg)
 	here.addr = s.mem;
 	CHECK(!list);
 	OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
-	EXPECT_RC(s.t->post(list, WEFT_WRITE, &pick, 1, 0, NULL), -FI_EINVAL);
-	EXPECT_RC(s.t->post(list, WEFT_WRITE, &pick, 0, 0, NULL), -FI_EINVAL);
-	EXPECT_RC(s.t->post(list, 1u << 7, NULL, 0, 0, NULL), -FI_EINVAL);
-	EXPECT_RC(s.t->post(list, WEFT_WRITE, NULL, 0, FI_INJECT, NULL), -FI_EBADFLAGS);
-	EXPECT_RC(s.t->post(NULL, WEFT_WRITE, NULL, 0, 0, NULL), -FI_EINVAL);
+	EXPECT_RC(s.t->post(list, WEFT_WRITE, &pick, 1, NULL, 0, 0, NULL), -FI_EINVAL);
+	EXPECT_RC(s.t->post(list, WEFT_WRITE, &pick, 0, NULL, 0, 0, NULL), -FI_EINVAL);
+	EXPECT_RC(s.t->post(list, 1u << 7, NULL, 0, NULL, 0, 0, NULL), -FI_EINVAL);
+	EXPECT_RC(s.t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, FI_INJECT, NULL), -FI_EBADFLAGS);
+	EXPECT_RC(s.t->post(NULL, WEFT_WRITE, NULL, 0, NULL, 0, 0, NULL), -FI_EINVAL);
 	EXPECT_RC(fi_close(&s.remote->fid), -FI_EBUSY);
 	OK(fi_close(&list->fid));
 	close_sides(&s);
@@ -446,7 +446,7 @@ static void test_devices(long arg)
 			there[i] = (struct weft_remote_piece){ remote[i / 2 % 2], info[i / 2 % 2].base + i * SIZE, SIZE, 0, 0 };
 		}
 		OK(t->list(n.ep, here, there, COUNT, 0, &list));
-		for (ssize_t rc; (rc = t->post(list, WEFT_WRITE, NULL, 0, 0, &n)) != 0; progress(&n))
+		for (ssize_t rc; (rc = t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, &n)) != 0; progress(&n))
 			CHECKF(rc == -FI_EAGAIN, "post: %zd", rc);
 		wait_ok(&n, n.txcq, &e);
 		here[0].desc = fi_mr_desc(mr[1]); /* which is not of that memory */
@@ -538,7 +538,7 @@ static void test_forked(long arg)
 		OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
 		pid = fork();
 		if (pid == 0)
-			_exit(s.t->post(list, WEFT_WRITE, NULL, 0, 0, NULL) != -FI_EOPNOTSUPP ||
+			_exit(s.t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, NULL) != -FI_EOPNOTSUPP ||
 			      s.t->info(s.remote, &s.info, sizeof(s.info)) != -FI_EOPNOTSUPP ||
 			      fi_close(&list->fid) != -FI_EOPNOTSUPP);
 		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
