@@ -92,6 +92,7 @@ func (d *Domain) leaveImporter() {
 		return
 	}
 	if last {
+		forgetOwners()
 		select {
 		case <-mappings.Drop():
 		case <-time.After(stopTime):
@@ -140,6 +141,7 @@ func watchOwner(pid int) error {
 			shares.Lock()
 			delete(watched, pid)
 			shares.Unlock()
+			forgetOwner(pid, nil)
 			<-mappings.Gone(pid)
 		}()
 	})

@@ -186,7 +186,8 @@ func startDescriptors() (err error) {
 	watched = map[int]bool{}
 	t, err := proxy.StartDescriptors(proxy.ServiceOptions{
 		Name: "weft-fd", Address: proxy.OwnAddress("fd"), Place: proxy.Placement{Node: -1},
-		Logf: func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
+		Handlers: map[proxy.Kind]func(*proxy.Request){proxy.KindRegion: answerRegion},
+		Logf:     func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
 	}, mappings.Recall)
 	if err == nil {
 		shares.thread = t

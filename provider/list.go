@@ -39,6 +39,8 @@ type List struct {
 	remotes []*Remote // held until Close
 	count   uint32    // elements
 	flat    bool      // each run has one element
+	mapped  bool      // some elements are
+	near    uint64    // local memory of a device, 0: all is the process's own
 	read    bool      // all regions may be read
 	write   bool      // all regions may be written
 	addr    fi.Addr   // of the owner
@@ -55,17 +57,18 @@ type listRun struct {
 	here, there   uint64 // from one element to the next
 	key           uint64
 	direct        bool // memory of processes on both sides
+	mapped        bool // memory of a device, which may be reached by a mapping (list_mapped.go)
 }
 
 // element is one element of a list.
 type element struct {
 	local, remote, len, key uint64
-	direct                  bool
+	direct, mapped          bool
 }
 
 func (r *listRun) at(i uint32) element {
 	n := uint64(i - r.first)
-	return element{r.local + n*r.here, r.remote + n*r.there, r.len, r.key, r.direct}
+	return element{r.local + n*r.here, r.remote + n*r.there, r.len, r.key, r.direct, r.mapped}
 }
 
 // NewList prepares a list. Elements are numbered from 0 in the order of the pieces. Local memory must
@@ -152,6 +155,11 @@ func (l *List) add(p *Piece) error {
 		return err
 	}
 	run.count, run.key, run.direct = uint32(count), about.Key, about.Kind == token.Host && !onDevice(run.local)
+	run.mapped = !run.direct && p.Remote.whyNotMapped() == ""
+	l.mapped = l.mapped || run.mapped
+	if onDevice(run.local) {
+		l.near = run.local
+	}
 	l.append(run)
 	l.count += run.count
 	l.bytes += count * p.Len
@@ -202,7 +210,7 @@ func (l *List) append(run listRun) {
 // takes tells whether a run goes on where this one ends, and if this one has a single element makes
 // the distances those to the run's.
 func (r *listRun) takes(next *listRun) bool {
-	if r.len != next.len || r.key != next.key || r.direct != next.direct || next.local < r.local || next.remote < r.remote {
+	if r.len != next.len || r.key != next.key || r.direct != next.direct || r.mapped != next.mapped || next.local < r.local || next.remote < r.remote {
 		return false
 	}
 	here, there := r.here, r.there

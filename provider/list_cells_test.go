@@ -21,7 +21,7 @@ type cell struct {
 // way is the one that elements are to take, and fi.Success; or why they cannot.
 func (c *cell) way() (Way, fi.Errno) {
 	switch {
-	case c.direct && !c.here && !c.there && c.ways.IPC:
+	case c.ways.IPC && (c.here || c.there || c.direct): // the process has both sides, whatever leads from one to the other
 		return WayIPC, fi.Success
 	case c.ways.Message:
 		return WayMessage, fi.Success

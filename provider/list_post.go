@@ -83,7 +83,7 @@ func (l *List) post(a *ListArgs) error {
 		}
 		return l.postMany(a, &sel)
 	}
-	if sel.len() == 1 && sel.number(0) == 0 {
+	if sel.len() == 1 && sel.number(0) == 0 && !l.runs[0].mapped {
 		return l.postOne(a)
 	}
 	return l.postMany(a, &sel)

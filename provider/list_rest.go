@@ -116,6 +116,10 @@ func (op *listOp) begin(l *link) error {
 	}
 	op.link = l
 	l.inFlight.Add(1) // fences wait for it, and the link stays
+	if mapped := op.takeMapped(); len(mapped) != 0 {
+		go op.copyMapped(mapped)
+		return nil
+	}
 	e.domain.work.addList(op)
 	return nil
 }

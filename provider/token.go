@@ -117,6 +117,9 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	if body := owner.ipcPart(); body != nil {
 		t.Parts = append(t.Parts, token.Part{Type: token.PartIPC, Body: body})
 	}
+	if part, ok := m.devicePart(); ok {
+		t.Parts = append(t.Parts, part)
+	}
 	packed, err := t.Append(nil, m.auth.bytes())
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)

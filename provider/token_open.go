@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -172,7 +171,7 @@ func (r *Remote) whyNotIPC(p *path) string {
 	case !r.ep.domain.cfg.TokenWays.IPC:
 		return turnedOff
 	case r.about.Kind != token.Host:
-		return "the memory there is " + r.about.Kind.String() + " memory"
+		return r.whyNotMapped()
 	case r.ep.orderedRMA():
 		return "the endpoint keeps one-sided operations in order"
 	case r.ep.apart:
@@ -184,14 +183,10 @@ func (r *Remote) whyNotIPC(p *path) string {
 	case p != nil:
 		return "the peer is reached over " + p.port.attr.DeviceName
 	}
-	body, _ := r.about.Find(token.PartIPC)
-	there, ok := token.ParseIPC(body)
-	here, err := proc.This()
+	there, here, why := r.process()
 	switch {
-	case !ok || err != nil:
-		return "the owner shares no memory with peers"
-	case there.BootID != here.BootID:
-		return "the owner is on another host"
+	case why != "":
+		return why
 	case there.NetNS != here.NetNS && !r.ep.domain.cfg.Across():
 		return "the owner is in another network namespace"
 	case r.ep.iface.Attr().Caps&directCaps != directCaps:

@@ -62,7 +62,9 @@ type offer struct {
 // closed when that is done. It is called on the thread, which it must not hold up. Errors as of [StartService].
 func StartDescriptors(o ServiceOptions, recall func(pid int, token uint64) <-chan struct{}) (*Descriptors, error) {
 	d := &Descriptors{byToken: map[uint64]*offer{}, recall: recall}
-	o.Handlers = map[Kind]func(*Request){KindDescriptor: d.serve, KindRecall: d.serveRecall}
+	handlers := map[Kind]func(*Request){KindDescriptor: d.serve, KindRecall: d.serveRecall}
+	maps.Copy(handlers, o.Handlers)
+	o.Handlers = handlers
 	var err error
 	d.service, err = StartService(o)
 	if err != nil {

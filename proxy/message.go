@@ -17,6 +17,7 @@ const (
 	KindDescriptor                 // a descriptor that was exported; see [Descriptors]
 	KindEvents                     // the last [Events]
 	KindRecall                     // give up what was fetched by a token; see [Descriptors]
+	KindRegion                     // which descriptor has the memory of a region; the provider's
 )
 
 // Status is the outcome of a request.
@@ -29,6 +30,7 @@ const (
 	StatusNone           // there is no such thing (any more)
 	StatusBad            // the request does not parse
 	StatusRefused        // the peer has no right to it
+	StatusStale          // it is there no more, though nobody has said so
 	statuses
 )
 
@@ -37,7 +39,7 @@ func (s Status) String() string {
 	if s >= statuses {
 		return fmt.Sprintf("status %d", uint32(s))
 	}
-	return [...]string{"ok", "request not known", "not found", "bad request", "refused"}[s]
+	return [...]string{"ok", "request not known", "not found", "bad request", "refused", "gone"}[s]
 }
 
 // A message is one packet of a SOCK_SEQPACKET socket, little endian:

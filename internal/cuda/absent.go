@@ -17,6 +17,15 @@ func Buffer(addr uint64) (uint64, error) { return 0, ErrAbsent }
 // Copy fails with ErrAbsent.
 func Copy(dst, src, n uint64) error { return ErrAbsent }
 
+// Batch is a number of copies that are waited for together.
+type Batch struct{}
+
+// Copy fails with ErrAbsent.
+func (b *Batch) Copy(dst, src, n uint64) error { return ErrAbsent }
+
+// Wait has nothing to wait for.
+func (b *Batch) Wait() error { return nil }
+
 // Export fails with ErrAbsent.
 func Export(base uint64) (Handle, error) { return Handle{}, ErrAbsent }
 

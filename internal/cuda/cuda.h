@@ -32,6 +32,11 @@ int weft_cuda_sync_memops(void *context, uint64_t addr);
 #define WEFT_CUDA_SRC 2
 int weft_cuda_copy(void *context, uint64_t dst, uint64_t src, size_t n, int which);
 
+/* Copies on a stream, which weft_cuda_wait waits for. */
+int weft_cuda_stream(void *context, void **stream);
+int weft_cuda_begin(void *context, void *stream, uint64_t dst, uint64_t src, size_t n, int which);
+int weft_cuda_wait(void *context, void *stream);
+
 int weft_cuda_export(void *context, uint64_t base, void *handle);
 int weft_cuda_import(void *context, const void *handle, uint64_t *base);
 int weft_cuda_unimport(void *context, uint64_t base);

@@ -23,6 +23,11 @@ static struct {
 	int (*dtoh)(void *, uint64_t, size_t);
 	int (*htod)(uint64_t, const void *, size_t);
 	int (*dtod)(uint64_t, uint64_t, size_t);
+	int (*stream_create)(void **, unsigned);
+	int (*stream_wait)(void *);
+	int (*dtoh_async)(void *, uint64_t, size_t, void *);
+	int (*htod_async)(uint64_t, const void *, size_t, void *);
+	int (*dtod_async)(uint64_t, uint64_t, size_t, void *);
 	int (*get_attribute)(void *, int, uint64_t);
 	int (*set_attribute)(const void *, int, uint64_t);
 	int (*range)(uint64_t *, size_t *, uint64_t);
@@ -45,6 +50,11 @@ static const struct {
 	{ "cuMemcpyDtoH_v2", &cu.dtoh },
 	{ "cuMemcpyHtoD_v2", &cu.htod },
 	{ "cuMemcpyDtoD_v2", &cu.dtod },
+	{ "cuStreamCreate", &cu.stream_create },
+	{ "cuStreamSynchronize", &cu.stream_wait },
+	{ "cuMemcpyDtoHAsync_v2", &cu.dtoh_async },
+	{ "cuMemcpyHtoDAsync_v2", &cu.htod_async },
+	{ "cuMemcpyDtoDAsync_v2", &cu.dtod_async },
 	{ "cuPointerGetAttribute", &cu.get_attribute },
 	{ "cuPointerSetAttribute", &cu.set_attribute },
 	{ "cuMemGetAddressRange_v2", &cu.range },
@@ -57,6 +67,7 @@ static const struct {
 enum { NO_DEVICE = 100 };               /* CUDA_ERROR_NO_DEVICE */
 enum { ATTR_CONTEXT = 1, ATTR_MEMORY_TYPE = 2, ATTR_SYNC_MEMOPS = 6, ATTR_BUFFER_ID = 7, ATTR_IS_MANAGED = 8 };
 enum { TYPE_HOST = 1, TYPE_MANAGED = 4 };
+enum { STREAM_NON_BLOCKING = 1 };       /* CU_STREAM_NON_BLOCKING */
 enum { LAZY_PEER_ACCESS = 1 };          /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* loading only */
@@ -176,6 +187,28 @@ int weft_cuda_copy(void *context, uint64_t dst, uint64_t src, size_t n, int whic
 	default:
 		return WITHIN(context, cu.dtod(dst, src, n));
 	}
+}
+
+int weft_cuda_stream(void *context, void **stream)
+{
+	return WITHIN(context, cu.stream_create(stream, STREAM_NON_BLOCKING));
+}
+
+int weft_cuda_begin(void *context, void *stream, uint64_t dst, uint64_t src, size_t n, int which)
+{
+	switch (which) {
+	case WEFT_CUDA_DST:
+		return WITHIN(context, cu.htod_async(dst, (const void *)(uintptr_t)src, n, stream));
+	case WEFT_CUDA_SRC:
+		return WITHIN(context, cu.dtoh_async((void *)(uintptr_t)dst, src, n, stream));
+	default:
+		return WITHIN(context, cu.dtod_async(dst, src, n, stream));
+	}
+}
+
+int weft_cuda_wait(void *context, void *stream)
+{
+	return WITHIN(context, cu.stream_wait(stream));
 }
 
 int weft_cuda_export(void *context, uint64_t base, void *handle)

@@ -56,6 +56,8 @@ func (k Kind) String() string {
 const (
 	PartMessages uint16 = 1 // the owner serves reads and writes that come as messages; no body
 	PartIPC      uint16 = 2 // the owner's process, as IPC describes it
+	PartCUDA     uint16 = 3 // where the region is in an allocation of a GPU, as Device describes it
+	PartDMABuf   uint16 = 4 // the same of a dma-buf
 )
 
 // ErrInvalid is what does not parse.
@@ -227,7 +229,7 @@ func (t *Token) parseParts(b []byte, at int) error {
 		if n > len(b)-at {
 			return fmt.Errorf("%w: part %d of %d bytes at %d, %d are there", ErrInvalid, typ, n, at, len(b)-at)
 		}
-		if bit := uint32(1) << (typ & 31); typ == PartMessages || typ == PartIPC {
+		if bit := uint32(1) << (typ & 31); typ >= PartMessages && typ <= PartDMABuf {
 			if seen&bit != 0 {
 				return fmt.Errorf("%w: part %d twice", ErrInvalid, typ)
 			}
@@ -293,4 +295,31 @@ func ParseIPC(b []byte) (p IPC, ok bool) {
 	p.BootID = [2]uint64{le.Uint64(b), le.Uint64(b[8:])}
 	p.PIDNS, p.NetNS, p.Start, p.PID = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:]), le.Uint32(b[40:])
 	return p, true
+}
+
+// Device is the body of a part PartCUDA or PartDMABuf: memory that other processes of the host may map.
+type Device struct {
+	Allocation uint64 // its address in the owner's process
+	Offset     uint64 // of the region in it, bytes
+	Buffer     uint64 // the driver's number of the memory, 0 for a dma-buf
+}
+
+const deviceLen = 24
+
+// Append appends the body.
+func (d *Device) Append(b []byte) []byte {
+	for _, v := range [...]uint64{d.Allocation, d.Offset, d.Buffer} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+// ParseDevice reads a body. What follows the fields that are known is passed over.
+// False: it is too short.
+func ParseDevice(b []byte) (d Device, ok bool) {
+	if len(b) < deviceLen {
+		return d, false
+	}
+	le := binary.LittleEndian
+	return Device{le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:])}, true
 }

@@ -179,6 +179,20 @@ func TestLonger(t *testing.T) {
 	}
 }
 
+// TestDevice reads back where memory of a device is, with fields of later versions behind it, and cut.
+func TestDevice(t *testing.T) {
+	want := Device{0x7f00_0000_0000, 4096, 77}
+	b := want.Append(nil)
+	if got, ok := ParseDevice(append(b, "new fields"...)); !ok || got != want {
+		t.Errorf("%+v, %t", got, ok)
+	}
+	for n := range len(b) {
+		if _, ok := ParseDevice(b[:n]); ok {
+			t.Errorf("%d bytes parse", n)
+		}
+	}
+}
+
 func TestUnwritable(t *testing.T) {
 	for what, change := range map[string]func(tok *Token){
 		"agent": func(tok *Token) { tok.Agent = strings.Repeat("a", MaxAgent+1) },
@@ -224,6 +238,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, p := range tok.Parts {
 			ParseIPC(p.Body)
+			ParseDevice(p.Body)
 		}
 	})
 }

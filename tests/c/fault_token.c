@@ -9,6 +9,7 @@
 #include <rdma/fi_rma.h>
 
 #include "common.h"
+#include "gpu.h"
 
 #define LEN ((size_t)1 << 20)
 
@@ -18,11 +19,21 @@ struct survivor {
 	char *mem;
 };
 
+/* The owners' memory is that of a GPU. */
+static bool on_gpu(void) { return getenv("WEFT_TEST_TOKEN_GPU") != NULL; }
+
 static void open_node(struct survivor *s)
 {
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA };
+
 	if (!test_is_weft())
 		SKIP("an extension of weft");
-	node_open(&s->n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA });
+	if (on_gpu()) {
+		gpu_open();
+		o.caps |= FI_HMEM;
+		o.mr_mode = FI_MR_HMEM;
+	}
+	node_open(&s->n, &o);
 	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
 	s->mem = guard_alloc(LEN);
 }
@@ -33,20 +44,41 @@ struct hello {
 	char token[WEFT_TOKEN_MAX];
 };
 
+static struct fid_mr *gpu_region(struct survivor *s, void *p, uint64_t key)
+{
+	struct iovec iov = { p, LEN };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_READ | FI_REMOTE_WRITE, .requested_key = key, .iface = FI_HMEM_CUDA,
+	};
+	struct fid_mr *mr;
+
+	OK(fi_mr_regattr(s->n.domain, &attr, 0, &mr));
+	return mr;
+}
+
 /* Owns memory until it is killed. */
 static void own(void)
 {
+	void *gpu = NULL;
 	int out = atoi(getenv("WEFT_TEST_TOKEN_FD"));
 	struct hello h = { .len = sizeof(h.token) };
 	struct survivor s;
 	struct fid_mr *mr;
 
 	open_node(&s);
-	OK(fi_mr_reg(s.n.domain, s.mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	if (on_gpu()) {
+		gpu = gpu_alloc(LEN);
+		mr = gpu_region(&s, gpu, 1);
+	} else {
+		OK(fi_mr_reg(s.n.domain, s.mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	}
 	OK(s.t->pack(mr, NULL, h.token, &h.len));
 	CHECK(write(out, &h, sizeof(h)) == sizeof(h));
-	for (;;)
+	for (;;) {
+		if (gpu) /* a second region, whose close recalls the mappings of the memory */
+			OK(fi_close(&gpu_region(&s, gpu, 2)->fid));
 		progress(&s.n);
+	}
 }
 
 /* One owner: lists go there until it is dead, and each ends. */
@@ -94,6 +126,11 @@ static void outlive(struct survivor *s, unsigned round, int from)
 	CHECK(waitpid(killer, NULL, 0) == killer && (dead || waitpid(pid, NULL, 0) == pid));
 	OK(fi_close(&list->fid));
 	OK(fi_close(&remote->fid));
+	if (on_gpu() && gpu_is_fake()) /* its mappings go with it, soon */
+		for (int i = 0; gpu_mapped() != 0; i++) {
+			CHECKF(i < 3000, "%d mappings of a dead process", gpu_mapped());
+			usleep(10000);
+		}
 }
 
 /* kill -9 of owners in the middle of lists (WEFT_TEST_KILLS for more). Every list ends, and the survivor goes on
@@ -127,9 +164,21 @@ static void test_killed_messages(long rounds)
 	test_killed(rounds);
 }
 
+/* The same with memory of a GPU, in the middle of recalls, too. */
+static void test_killed_gpu(long rounds)
+{
+	setenv("WEFT_TEST_TOKEN_GPU", "1", 1);
+	test_killed(rounds);
+}
+
 static const struct test tests[] = {
 	{ "killed", test_killed, 1, 0, 8 },
 	{ "killed_messages", test_killed_messages, 1, 0, 8 },
+	{ "killed_gpu", test_killed_gpu, 1, 0, 8 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	gpu_main(argv);
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -17,6 +17,7 @@ static struct {
 	int (*get)(void *, uint64_t, size_t);
 	int (*put)(uint64_t, const void *, size_t);
 	int *imports;
+	int *waits;
 	int (*mapped)(void);
 	void (*reset)(void);
 } cu;
@@ -73,6 +74,7 @@ void gpu_open(void)
 	cu.put = symbol(library, "cuMemcpyHtoD_v2");
 	if (gpu_is_fake()) {
 		cu.imports = symbol(library, "weft_fake_imports");
+		cu.waits = symbol(library, "weft_fake_waits");
 		cu.mapped = symbol(library, "weft_fake_mapped");
 		cu.reset = symbol(library, "weft_fake_reset");
 	}
@@ -82,6 +84,7 @@ void gpu_open(void)
 }
 
 int gpu_imports(void) { return *cu.imports; }
+int gpu_waits(void) { return *cu.waits; }
 int gpu_mapped(void) { return cu.mapped(); }
 void gpu_reset(void) { cu.reset(); }
 

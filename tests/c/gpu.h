@@ -20,6 +20,9 @@ bool gpu_is_fake(void);
 /* How often memory of other processes was mapped; the fake driver counts. */
 int gpu_imports(void);
 
+/* How often a stream of copies was waited for; the fake driver only. */
+int gpu_waits(void);
+
 /* How many of these mappings there are; the fake driver only. */
 int gpu_mapped(void);
 

@@ -81,6 +81,7 @@ int weft_fake_mapped(void)
 	return n;
 }
 
+int weft_fake_waits; /* for tests: waits for streams */
 int weft_fake_imports; /* for tests: handles that were opened; under the lock */
 
 static struct allocation *find(deviceptr p, size_t n)
@@ -262,6 +263,75 @@ int cuMemcpyHtoD_v2(deviceptr dst, const void *src, size_t n)
 int cuMemcpyDtoD_v2(deviceptr dst, deviceptr src, size_t n)
 {
 	return copy(dst, true, src, true, n);
+}
+
+/* Copies of a stream are done when it is waited for, so that who does not wait sees it. */
+struct stream {
+	pthread_mutex_t lock;
+	struct {
+		uint64_t dst, src;
+		size_t n;
+		bool device_dst, device_src;
+	} *list;
+	size_t n, room;
+};
+
+int cuStreamCreate(struct stream **s, unsigned flags)
+{
+	if (gone || depth <= 0 || flags > 1)
+		return gone ? DESTROYED : INVALID_CONTEXT;
+	*s = calloc(1, sizeof(**s));
+	if (*s)
+		pthread_mutex_init(&(*s)->lock, NULL);
+	return *s ? SUCCESS : OUT_OF_MEMORY;
+}
+
+static int begin(struct stream *s, uint64_t dst, bool device_dst, uint64_t src, bool device_src, size_t n)
+{
+	if (gone || depth <= 0)
+		return gone ? DESTROYED : INVALID_CONTEXT;
+	pthread_mutex_lock(&s->lock);
+	if (s->n == s->room) {
+		s->room = s->room ? 2 * s->room : 64;
+		s->list = realloc(s->list, s->room * sizeof(*s->list));
+		if (!s->list)
+			abort();
+	}
+	s->list[s->n].dst = dst;
+	s->list[s->n].src = src;
+	s->list[s->n].n = n;
+	s->list[s->n].device_dst = device_dst;
+	s->list[s->n++].device_src = device_src;
+	pthread_mutex_unlock(&s->lock);
+	return SUCCESS;
+}
+
+int cuMemcpyDtoHAsync_v2(void *dst, deviceptr src, size_t n, struct stream *s)
+{
+	return begin(s, (uintptr_t)dst, false, src, true, n);
+}
+
+int cuMemcpyHtoDAsync_v2(deviceptr dst, const void *src, size_t n, struct stream *s)
+{
+	return begin(s, dst, true, (uintptr_t)src, false, n);
+}
+
+int cuMemcpyDtoDAsync_v2(deviceptr dst, deviceptr src, size_t n, struct stream *s)
+{
+	return begin(s, dst, true, src, true, n);
+}
+
+int cuStreamSynchronize(struct stream *s)
+{
+	int rc = gone ? DESTROYED : SUCCESS;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->n && !rc; i++)
+		rc = copy(s->list[i].dst, s->list[i].device_dst, s->list[i].src, s->list[i].device_src, s->list[i].n);
+	s->n = 0;
+	weft_fake_waits++;
+	pthread_mutex_unlock(&s->lock);
+	return rc;
 }
 
 int cuPointerGetAttribute(void *to, int attribute, deviceptr p)

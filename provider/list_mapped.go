@@ -1,0 +1,463 @@
+package provider
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/provider/token"
+	"github.com/weft-fabric/weft/proxy"
+)
+
+// Elements of lists with memory of a device. Where the region's owner is this process or maps for it, they are copied by
+// this process: from and to a mapping of the owner's allocation (device_foreign.go). That waits for the owner, and for
+// copies, so a goroutine does it: it asks the owner once for each region what of its memory is where, which is how memory that is
+// gone is found, begins all copies on one stream, and waits for the stream once for batchElements of them. What cannot be mapped
+// goes as messages then.
+
+// batchElements is how many copies are under way before they are waited for. If one fails, those before are known to be done.
+const batchElements = 1024
+
+// whyNotMapped says why elements with memory of a device do not go by WayIPC to the region, "" if they do as
+// far as the token says.
+func (r *Remote) whyNotMapped() string {
+	cfg := r.ep.domain.cfg
+	switch {
+	case !cfg.TokenWays.IPC:
+		return turnedOff
+	case cfg.HMEMMapSize == 0:
+		return "turned off by FI_WEFT_HMEM_MAP_SIZE"
+	case r.ep.orderedRMA():
+		return "the endpoint keeps one-sided operations in order"
+	case r.ep.p2p.Load() == fi.HMEMP2PDisabled:
+		return "the endpoint may not map memory of devices"
+	}
+	there, here, why := r.process()
+	switch {
+	case why != "":
+		return why
+	case there.PIDNS != here.PIDNS || there.NetNS != here.NetNS:
+		return "the owner is in another namespace"
+	case there.PID == here.Self.PID:
+		return ""
+	case r.about.Kind == token.Host:
+		return "the memory there is host memory"
+	}
+	if _, ok := r.devicePart(); !ok {
+		return "the owner has not offered its memory to be mapped"
+	}
+	return ""
+}
+
+// process returns which process the owner is, and which this one, or why they share no memory.
+func (r *Remote) process() (there token.IPC, here proc.Host, why string) {
+	body, _ := r.about.Find(token.PartIPC)
+	there, ok := token.ParseIPC(body)
+	here, err := proc.This()
+	switch {
+	case r.ep.apart:
+		return there, here, "the endpoint shares no memory with peers"
+	case !ok || err != nil:
+		return there, here, "the owner shares no memory with peers"
+	case there.BootID != here.BootID:
+		return there, here, "the owner is on another host"
+	}
+	return there, here, ""
+}
+
+// takeMapped takes the elements that may go by a mapping out of the selection, and returns them.
+func (op *listOp) takeMapped() (mapped []uint32) {
+	if !op.list.mapped || !op.list.ep.domain.cfg.TokenWays.IPC {
+		return nil
+	}
+	left := []uint32{}
+	for i := range op.sel.len() {
+		if n := op.sel.number(i); op.sel.at(i).mapped {
+			mapped = append(mapped, n)
+		} else {
+			left = append(left, n)
+		}
+	}
+	op.sel = selection{list: op.list, picks: left}
+	return mapped
+}
+
+// mappedRegion is a peer's region, as one post of a list reaches it.
+type mappedRegion struct {
+	base   uint64    // by which elements name the first byte
+	own    *MR       // of this process, its gate entered; or nil and
+	use    *cuda.Use // of another one's allocation
+	offset uint64    // of the region in it
+	err    error     // it cannot be reached so; wraps fi.EIO: nor otherwise
+}
+
+// end ends the accesses.
+func (m *mappedRegion) end() {
+	if m.own != nil {
+		m.own.gate.leave()
+	}
+	if m.use != nil {
+		m.use.Release()
+	}
+}
+
+// copyMapped copies elements, and leaves those of regions that cannot be mapped in the selection. It is the goroutine of the
+// operation, which nobody else is at.
+func (op *listOp) copyMapped(elements []uint32) {
+	regions := map[uint64]*mappedRegion{}
+	for _, r := range op.list.remotes {
+		regions[r.about.Key] = r.mapRegion(op.args.Read, op.list.near)
+	}
+	defer func() {
+		for _, m := range regions {
+			m.end()
+		}
+		op.list.ep.domain.work.addList(op)
+	}()
+	var batch cuda.Batch
+	sel := selection{list: op.list, picks: elements}
+	i := 0
+	for i < len(elements) && op.first.Load() == noFailure && !op.halted.Load() {
+		i = op.copyBatch(&batch, &sel, i, regions)
+	}
+	op.sel.picks = append(op.sel.picks, elements[i:]...) // of an operation that has failed, or is canceled
+}
+
+// copyBatch copies the next elements from the i-th on, and returns where it stopped.
+func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions map[uint64]*mappedRegion) int {
+	began, copied, bytes := i, uint64(0), uint64(0)
+	var err error
+	failed := i
+	for ; i < sel.len() && i < began+batchElements && err == nil; i++ {
+		el := sel.at(i)
+		m := regions[el.key]
+		switch {
+		case m.err == nil:
+			failed = i
+			if err = m.copy(batch, &el, op.args.Read); err == nil {
+				copied++
+				bytes += el.len
+			}
+		case errors.Is(m.err, fi.EIO):
+			failed, err = i, m.err
+		default:
+			op.sel.picks = append(op.sel.picks, sel.number(i))
+		}
+	}
+	// those that are begun may fail, too, and the driver does not say which
+	if e := batch.Wait(); e != nil {
+		failed, err, copied, bytes = began, e, 0, 0
+	}
+	op.done.Add(bytes)
+	op.list.ep.countWay(WayIPC, copied, bytes)
+	if err != nil {
+		log.Warnf(log.EPData, "element %d of a list, in memory of a device: %v", sel.number(failed), err)
+		op.fail(sel.number(failed), fi.EIO)
+	}
+	return i
+}
+
+// copy copies an element, or begins to.
+func (m *mappedRegion) copy(batch *cuda.Batch, el *element, read bool) error {
+	at := el.remote - m.base
+	if m.own != nil {
+		remote := uint64(m.own.parts[0].Base) + at
+		if read {
+			return copyAny(batch, el.local, remote, el.len)
+		}
+		return copyAny(batch, remote, el.local, el.len)
+	}
+	f := m.use.Mapping().(*foreignMapping)
+	at += m.offset
+	if f.mapping == nil {
+		if read {
+			return copyAny(batch, el.local, f.base+at, el.len)
+		}
+		return copyAny(batch, f.base+at, el.local, el.len)
+	}
+	var err error
+	e := f.mapping.Access(!read, func() {
+		if read {
+			err = store(el.local, f.mapping.Bytes()[at:at+el.len])
+		} else {
+			err = load(f.mapping.Bytes()[at:at+el.len], el.local)
+		}
+	})
+	return errors.Join(e, err)
+}
+
+// copyAny copies between addresses of any kind, or begins to in the batch.
+func copyAny(batch *cuda.Batch, dst, src, n uint64) error {
+	switch {
+	case n == 0:
+		return nil
+	case isDMABuf(dst) && isDMABuf(src):
+		return copyDMABufs(dst, src, n)
+	case isDMABuf(dst):
+		return accessDMABuf(dst, n, true, func(b []byte) error { return load(b, src) })
+	case isDMABuf(src):
+		return accessDMABuf(src, n, false, func(b []byte) error { return store(dst, b) })
+	case onDevice(dst) || onDevice(src):
+		return batch.Copy(dst, src, n)
+	}
+	copy(bytesAt(dst, n), bytesAt(src, n))
+	return nil
+}
+
+// copyDMABufs copies from one registered dma-buf to another.
+func copyDMABufs(dst, src, n uint64) error {
+	dmabufs.RLock()
+	defer dmabufs.RUnlock()
+	to, from := findDMABuf(dst, n), findDMABuf(src, n)
+	if to == nil || from == nil {
+		return errClosedRegion
+	}
+	var inner error
+	err := to.mapping.Access(true, func() {
+		inner = from.mapping.Access(false, func() {
+			copy(to.mapping.Bytes()[dst-to.start:][:n], from.mapping.Bytes()[src-from.start:][:n])
+		})
+	})
+	return errors.Join(err, inner)
+}
+
+// mapRegion reaches the region, of which nobody knows whether it is there still. near is memory whose context is to be
+// used.
+func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
+	m := &mappedRegion{base: r.about.Base}
+	rights := fi.RemoteWrite
+	if read {
+		rights = fi.RemoteRead
+	}
+	there, here, why := r.process()
+	switch {
+	case why != "":
+		m.err = errors.New(why)
+	case there.PID == here.Self.PID:
+		var status proxy.Status
+		if m.own, status = regionOfToken(r.about.Incarnation, r.about.Key, rights); status != proxy.StatusOK {
+			m.err = fmt.Errorf("region %#x: %v", r.about.Key, status)
+		} else if !m.own.spans(r.about.Base, r.about.Length) {
+			m.err = fmt.Errorf("region %#x has not %d bytes at %#x", r.about.Key, r.about.Length, r.about.Base)
+		}
+	default:
+		m.err = m.ask(r, int(there.PID), rights, near)
+	}
+	if m.err != nil {
+		log.Infof(log.EPData, "elements of lists in device memory go as messages: %v", m.err)
+	}
+	return m
+}
+
+// ask asks the owner where the region is, and maps that.
+func (m *mappedRegion) ask(r *Remote, pid int, rights, near uint64) error {
+	b := binary.LittleEndian.AppendUint64(nil, r.about.Incarnation)
+	for _, v := range [...]uint64{r.about.Key, rights, r.about.Base, r.about.Length} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	answer, err := askOwner(pid, proxy.KindRegion, b)
+	if s := (*proxy.StatusError)(nil); errors.As(err, &s) && s.Status == proxy.StatusStale {
+		return fmt.Errorf("region %#x is of memory that was freed: %w", r.about.Key, fi.EIO)
+	}
+	if err != nil {
+		return err
+	}
+	if len(answer) != regionAnswerBytes {
+		return fmt.Errorf("process %d answers %d bytes about a region", pid, len(answer))
+	}
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(answer[8*i:]) }
+	a := cuda.Foreign{PID: pid, Token: word(0), Buffer: word(1)}
+	if body, ok := r.devicePart(); ok && (body.Offset != word(2) || body.Buffer != word(1)) {
+		return fmt.Errorf("region %#x is at %d of memory %d, the token says at %d of %d: %w", r.about.Key, word(2), word(1), body.Offset, body.Buffer, fi.EIO)
+	}
+	use, err := r.ep.domain.acquire(a, near, r.ep.info.Caps&fi.HMEM != 0 && cuda.Load() == nil)
+	if err != nil {
+		return err
+	}
+	f := use.Mapping().(*foreignMapping)
+	if m.offset = word(2); m.offset > f.size || r.about.Length > f.size-m.offset || rights == fi.RemoteWrite && !f.writable {
+		use.Release()
+		return fmt.Errorf("process %d offers %d bytes at %d of %d", pid, r.about.Length, m.offset, f.size)
+	}
+	m.use = use
+	return nil
+}
+
+// owners are connections to the descriptor threads of other processes, kept until they fail or the process ends.
+var owners struct {
+	mu   sync.Mutex // taken once for each post of a list with memory of devices
+	list map[int]*proxy.Client
+}
+
+// askOwner asks the descriptor thread of a process.
+func askOwner(pid int, kind proxy.Kind, body []byte) ([]byte, error) {
+	owners.mu.Lock()
+	c := owners.list[pid]
+	owners.mu.Unlock()
+	for fresh := false; ; {
+		if c == nil {
+			var err error
+			if c, err = proxy.Dial(proxy.PeerAddress("fd", pid), fetchTime); err != nil {
+				return nil, err
+			}
+			fresh = true
+			if c.PID() != pid {
+				_ = c.Close()
+				return nil, fmt.Errorf("process %d answers for process %d", c.PID(), pid)
+			}
+		}
+		answer, err := c.Call(kind, body)
+		if s := (*proxy.StatusError)(nil); err == nil || errors.As(err, &s) {
+			keepOwner(pid, c)
+			return answer, err
+		}
+		forgetOwner(pid, c)
+		if c = nil; fresh {
+			return nil, err
+		}
+	}
+}
+
+// keepOwner keeps a connection for the next question.
+func keepOwner(pid int, c *proxy.Client) {
+	owners.mu.Lock()
+	defer owners.mu.Unlock()
+	if owners.list == nil {
+		owners.list = map[int]*proxy.Client{}
+	}
+	if old := owners.list[pid]; old != c && old != nil {
+		_ = c.Close()
+		return
+	}
+	owners.list[pid] = c
+}
+
+// forgetOwner closes a connection; nil: whichever there is to the process.
+func forgetOwner(pid int, c *proxy.Client) {
+	owners.mu.Lock()
+	defer owners.mu.Unlock()
+	old := owners.list[pid]
+	if c == nil || c == old {
+		delete(owners.list, pid)
+	}
+	if c == nil {
+		c = old
+	}
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// forgetOwners closes all connections.
+func forgetOwners() {
+	owners.mu.Lock()
+	defer owners.mu.Unlock()
+	for _, c := range owners.list {
+		_ = c.Close()
+	}
+	owners.list = nil
+}
+
+// regionAnswerBytes is the size of an answer: the token of the allocation, the driver's number of its memory, and where in it
+// the region begins.
+const regionAnswerBytes = 24
+
+// answerRegion tells another process how to map a region, or why it cannot.
+func answerRegion(r *proxy.Request) {
+	if len(r.Body) != 40 {
+		r.Reply(proxy.StatusBad, nil)
+		return
+	}
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(r.Body[8*i:]) }
+	m, status := regionOfToken(word(0), word(1), word(2))
+	if m == nil {
+		r.Reply(status, nil)
+		return
+	}
+	defer m.gate.leave()
+	addr := uint64(m.parts[0].Base)
+	if !onDevice(addr) || !m.spans(word(3), word(4)) {
+		r.Reply(proxy.StatusRefused, nil)
+		return
+	}
+	_, buffer := allocationOf(addr, m.length)
+	if m.shares[0].buffer != buffer {
+		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", r.PID, m.key)
+		r.Reply(proxy.StatusStale, nil)
+		return
+	}
+	handle, offset, ok := m.domain.shareFor(addr, m.length)
+	if !ok {
+		r.Reply(proxy.StatusRefused, nil)
+		return
+	}
+	b := binary.LittleEndian.AppendUint64(nil, handle)
+	b = binary.LittleEndian.AppendUint64(b, buffer)
+	r.Reply(proxy.StatusOK, binary.LittleEndian.AppendUint64(b, offset))
+}
+
+// spans tells whether peers name length bytes of the region by base and what follows.
+func (m *MR) spans(base, length uint64) bool { return m.base == base && length <= m.length }
+
+// devicePart is what a token says of where the region is for processes that map its memory. False: they cannot.
+func (m *MR) devicePart() (token.Part, bool) {
+	if len(m.shares) != 1 || len(m.parts) != 1 {
+		return token.Part{}, false
+	}
+	s, typ := m.shares[0], token.PartCUDA
+	if m.dmabuf != nil {
+		typ = token.PartDMABuf
+	}
+	_, offset, ok := m.domain.shareFor(uint64(m.parts[0].Base), m.length)
+	if !ok {
+		return token.Part{}, false
+	}
+	d := token.Device{Allocation: cuda.Pointer(s.base), Offset: offset, Buffer: s.buffer}
+	return token.Part{Type: typ, Body: d.Append(nil)}, true
+}
+
+// devicePart is what the token says of where in an allocation the region is. False: it does not.
+func (r *Remote) devicePart() (token.Device, bool) {
+	for _, typ := range [...]uint16{token.PartCUDA, token.PartDMABuf} {
+		if body, ok := r.about.Find(typ); ok {
+			return token.ParseDevice(body)
+		}
+	}
+	return token.Device{}, false
+}
+
+// regionOfToken returns a region of this process that others may access without its taking part, and enters its gate. Else
+// the status says why not.
+func regionOfToken(incarnation, key, rights uint64) (*MR, proxy.Status) {
+	e := endpointOf(incarnation)
+	if e == nil {
+		return nil, proxy.StatusNone
+	}
+	m := e.domain.regions.keys.find(key)
+	if m == nil || !m.gate.enter() {
+		return nil, proxy.StatusNone
+	}
+	if m.access&rights != rights || rights == 0 || len(m.parts) != 1 || m.single || m.scope != nil || len(m.auth) != 0 ||
+		m.counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
+		m.gate.leave()
+		return nil, proxy.StatusRefused
+	}
+	return m, proxy.StatusOK
+}
+
+// endpointOf returns the process's enabled endpoint of an incarnation, nil if there is none.
+func endpointOf(incarnation uint64) *Endpoint {
+	endpointNames.Lock()
+	defer endpointNames.Unlock()
+	for e := range endpointNames.list {
+		if e.incarnation == incarnation {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lists of pieces of GPU memory (weft/token.h) between two processes of a host: rank 1 owns host and GPU memory, which rank 0
+ * reads and writes. Without a GPU the driver is the stand-in of fake/libcuda.c, which ends the process for what is wrong.
+ */
+#include "../../include/weft/token.h"
+
+#include <rdma/fi_rma.h>
+
+#include "../../include/weft/ext.h"
+#include "common.h"
+#include "gpu.h"
+
+enum { COUNT = 64, SIZE = 512, LEN = COUNT * SIZE };
+enum { HOST_HOST = 1, DEVICE_HOST = 2, HOST_DEVICE = 4, DEVICE_DEVICE = 8, ALL = 15 }; /* here, there */
+
+struct side {
+	struct node n;
+	struct weft_token_ops *t;
+	char *mem[2]; /* of the host, of the GPU */
+	struct fid_mr *mr[2];
+	char token[2][WEFT_TOKEN_MAX];
+	struct weft_remote *remote[2];
+	struct weft_remote_info info[2];
+};
+
+static void region(struct side *s, int i)
+{
+	struct iovec iov = { s->mem[i], LEN };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.requested_key = (uint64_t)i, .iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
+	};
+
+	OK(fi_mr_regattr(s->n.domain, &attr, 0, &s->mr[i]));
+}
+
+static void open_side(struct side *s)
+{
+	if (!test_is_weft())
+		SKIP("an extension of weft");
+	memset(s, 0, sizeof(*s));
+	gpu_open();
+	node_open(&s->n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM });
+	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->mem[0] = calloc(1, LEN);
+	s->mem[1] = gpu_alloc(LEN);
+	CHECK(s->mem[0]);
+	for (int i = 0; i < 2; i++) {
+		size_t len = sizeof(s->token[i]);
+
+		region(s, i);
+		if (test_rank == 1) {
+			OK(s->t->pack(s->mr[i], NULL, s->token[i], &len));
+			link_send(0, &len, sizeof(len));
+			link_send(0, s->token[i], len);
+			continue;
+		}
+		link_recv(1, &len, sizeof(len));
+		CHECK(len <= sizeof(s->token[i]));
+		link_recv(1, s->token[i], len);
+		OK(s->t->open(s->n.ep, s->token[i], len, &s->remote[i]));
+		OK(s->t->info(s->remote[i], &s->info[i], sizeof(s->info[i])));
+	}
+}
+
+static void close_side(struct side *s, bool freed)
+{
+	for (int i = 0; i < 2; i++) {
+		if (s->remote[i])
+			OK(fi_close(&s->remote[i]->fid));
+		if (s->mr[i])
+			OK(fi_close(&s->mr[i]->fid));
+	}
+	barrier(&s->n);
+	node_close(&s->n);
+	if (!freed)
+		gpu_free(s->mem[1]);
+	free(s->mem[0]);
+}
+
+static uint64_t counted(struct side *s, const char *name)
+{
+	struct weft_stats_ops *ops;
+	uint64_t v;
+
+	OK(fi_open_ops(&s->n.ep->fid, WEFT_STATS_OPS, 0, (void **)&ops, NULL));
+	CHECK(ops->find(name) >= 0);
+	OK(ops->read(&s->n.ep->fid, ops->find(name), 1, &v));
+	return v;
+}
+
+/* What memory i has. */
+static void get(struct side *s, int i, char *to)
+{
+	if (i)
+		gpu_get(to, s->mem[1], LEN);
+	else
+		memcpy(to, s->mem[0], LEN);
+}
+
+static void put(struct side *s, int i, const char *from)
+{
+	if (i)
+		gpu_put(s->mem[1], from, LEN);
+	else
+		memcpy(s->mem[0], from, LEN);
+}
+
+/* The kind of element i among those that are asked for: bit 0 device here, bit 1 device there. */
+static int kind(long kinds, size_t i)
+{
+	int list[4], n = 0;
+
+	for (int k = 0; k < 4; k++)
+		if (kinds & 1 << k)
+			list[n++] = k;
+	return list[i % (size_t)n];
+}
+
+/* A list of elements of some kinds in turn. */
+static struct weft_list *make(struct side *s, long kinds)
+{
+	struct weft_remote_piece there[COUNT];
+	struct weft_local_piece here[COUNT];
+	struct weft_list *list;
+
+	for (size_t i = 0; i < COUNT; i++) {
+		int k = kind(kinds, i);
+
+		here[i] = (struct weft_local_piece){ s->mem[k & 1] + i * SIZE, SIZE, 0, 0, fi_mr_desc(s->mr[k & 1]) };
+		there[i] = (struct weft_remote_piece){ s->remote[k >> 1], s->info[k >> 1].base + i * SIZE, SIZE, 0, 0 };
+	}
+	OK(s->t->list(s->n.ep, here, there, COUNT, 0, &list));
+	return list;
+}
+
+static void post(struct side *s, struct weft_list *list, uint32_t op)
+{
+	ssize_t rc;
+
+	while ((rc = s->t->post(list, op, NULL, 0, 0, s)) == -FI_EAGAIN)
+		progress(&s->n);
+	CHECKF(rc == 0, "post: %zd", rc);
+}
+
+/* Every kind of element alone and some in turn, written and read. What has GPU memory there, or host memory on both
+ * sides, is copied by this process; no byte goes through a bounce buffer. One wait for the stream is enough. */
+static void test_cells(long ways)
+{
+	static const long kinds[] = { HOST_HOST, HOST_DEVICE, DEVICE_DEVICE, HOST_HOST | DEVICE_DEVICE,
+				      HOST_HOST | HOST_DEVICE | DEVICE_DEVICE, DEVICE_HOST, ALL };
+	char *want = malloc(LEN), *got = malloc(LEN);
+	struct side s;
+
+	if (ways)
+		setenv("FI_WEFT_TOKEN_WAYS", ways == 1 ? "message" : "ipc", 1);
+	open_side(&s);
+	for (size_t c = 0; c < ARRAY_LEN(kinds); c++) {
+		bool host = kinds[c] & DEVICE_HOST, refused = ways == 2 && host;
+
+		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
+			fill(want, LEN, c * 2 + op);
+			memset(got, 0, LEN);
+			for (int i = 0; i < 2; i++)
+				put(&s, i, (test_rank == 0) == (op == WEFT_WRITE) ? want : got);
+			barrier(&s.n);
+			if (test_rank == 0) {
+				uint64_t ipc = counted(&s, "list_ipc"), message = counted(&s, "list_message_bytes");
+				int waits = gpu_is_fake() ? gpu_waits() : 0;
+				struct weft_list *list = make(&s, kinds[c]);
+				struct fi_cq_tagged_entry e;
+
+				post(&s, list, op);
+				if (refused)
+					wait_err(&s.n, s.n.txcq, FI_EOPNOTSUPP);
+				else
+					wait_ok(&s.n, s.n.txcq, &e);
+				ipc = counted(&s, "list_ipc") - ipc;
+				message = counted(&s, "list_message_bytes") - message;
+				if (!refused) {
+					uint64_t go = ways == 1 ? COUNT : host ? kinds[c] == ALL ? COUNT / 4 : COUNT : 0;
+
+					CHECKF(ipc == COUNT - go && message == go * SIZE, "kinds %ld: %lu copied, %lu bytes as messages",
+					       kinds[c], (unsigned long)ipc, (unsigned long)message);
+				}
+				if (gpu_is_fake() && ways != 1)
+					CHECKF(gpu_waits() - waits <= 1, "%d waits", gpu_waits() - waits);
+				OK(fi_close(&list->fid));
+			}
+			barrier(&s.n);
+			for (int i = 0; i < 2 && !refused && (test_rank == 1) == (op == WEFT_WRITE); i++) {
+				get(&s, i, got);
+				for (size_t e = 0; e < COUNT; e++) {
+					int k = kind(kinds[c], e), mine = test_rank ? k >> 1 : k & 1;
+
+					CHECKF(mine != i || !memcmp(got + e * SIZE, want + e * SIZE, SIZE), "kinds %ld, element %zu", kinds[c], e);
+				}
+			}
+			barrier(&s.n);
+		}
+	}
+	if (test_rank == 0 && gpu_is_fake())
+		CHECKF(gpu_imports() == (ways != 1), "%d mappings were made", gpu_imports());
+	close_side(&s, false);
+	free(want);
+	free(got);
+}
+
+/* The owner frees memory while its region is open, and another takes its place: the list ends with an error, and that memory is
+ * neither read nor written. */
+static void test_stale(long op)
+{
+	char *want = malloc(LEN), *got = malloc(LEN);
+	struct side s;
+
+	if (!gpu_is_fake())
+		SKIP("a real driver chooses the addresses");
+	open_side(&s);
+	fill(want, LEN, 1);
+	if (test_rank == 1) {
+		gpu_free(s.mem[1]);
+		s.mem[1] = gpu_alloc(LEN);
+		put(&s, 1, want);
+	}
+	barrier(&s.n);
+	if (test_rank == 0) {
+		struct weft_list *list = make(&s, DEVICE_DEVICE);
+
+		memset(got, 7, LEN);
+		put(&s, 1, got);
+		for (int i = 0; i < 2; i++) {
+			post(&s, list, (uint32_t)op);
+			wait_err(&s.n, s.n.txcq, FI_EIO);
+		}
+		CHECK(gpu_imports() == 0);
+		OK(fi_close(&list->fid));
+		memset(want, 7, LEN);
+	}
+	barrier(&s.n);
+	get(&s, 1, got);
+	CHECK(!memcmp(got, want, LEN));
+	close_side(&s, false);
+	free(want);
+	free(got);
+}
+
+/* The owner closes its region, and frees, while lists go there: each ends, and the driver accuses nobody. */
+static void test_closed(long rounds)
+{
+	struct side s;
+
+	open_side(&s);
+	for (long i = 0; i < rounds; i++) {
+		if (test_rank == 1) {
+			size_t len = sizeof(s.token[1]);
+
+			barrier(&s.n);
+			usleep((unsigned)(i * 977 % 3000));
+			OK(fi_close(&s.mr[1]->fid));
+			gpu_free(s.mem[1]);
+			barrier(&s.n);
+			s.mem[1] = gpu_alloc(LEN);
+			region(&s, 1);
+			OK(s.t->pack(s.mr[1], NULL, s.token[1], &len));
+			link_send(0, &len, sizeof(len));
+			link_send(0, s.token[1], len);
+		} else {
+			struct weft_list *list = make(&s, HOST_DEVICE | DEVICE_DEVICE);
+			struct fi_cq_tagged_entry e;
+			bool failed = false;
+			size_t len;
+
+			barrier(&s.n);
+			while (!failed) {
+				post(&s, list, (uint32_t)(i & 1));
+				failed = wait_for(&s.n, s.n.txcq, &e, -1) != 1;
+			}
+			CHECKF(s.n.err.err == FI_EACCES || s.n.err.err == FI_ENOKEY, "%s", fi_strerror(s.n.err.err));
+			OK(fi_close(&list->fid));
+			OK(fi_close(&s.remote[1]->fid));
+			barrier(&s.n);
+			link_recv(1, &len, sizeof(len));
+			link_recv(1, s.token[1], len);
+			OK(s.t->open(s.n.ep, s.token[1], len, &s.remote[1]));
+			OK(s.t->info(s.remote[1], &s.info[1], sizeof(s.info[1])));
+		}
+	}
+	barrier(&s.n);
+	close_side(&s, false);
+}
+
+/* The initiator's GPU is reset: the list ends with an error, and lists in host memory go on. */
+static void test_reset(long unused)
+{
+	struct fi_cq_tagged_entry e;
+	struct side s;
+
+	(void)unused;
+	if (!gpu_is_fake())
+		SKIP("a real GPU is not reset");
+	open_side(&s);
+	if (test_rank == 0) {
+		struct weft_list *list = make(&s, HOST_DEVICE), *host = make(&s, HOST_HOST);
+
+		post(&s, list, WEFT_WRITE);
+		wait_ok(&s.n, s.n.txcq, &e);
+		gpu_reset();
+		post(&s, list, WEFT_WRITE);
+		wait_err(&s.n, s.n.txcq, FI_EIO);
+		post(&s, host, WEFT_WRITE);
+		wait_ok(&s.n, s.n.txcq, &e);
+		OK(fi_close(&list->fid));
+		OK(fi_close(&host->fid));
+	}
+	barrier(&s.n);
+	close_side(&s, test_rank == 0);
+}
+
+static const struct test tests[] = {
+	{ "cells", test_cells, 2, 60, 0 },
+	{ "cells_message", test_cells, 2, 60, 1 },
+	{ "cells_ipc", test_cells, 2, 60, 2 },
+	{ "stale_write", test_stale, 2, 60, WEFT_WRITE },
+	{ "stale_read", test_stale, 2, 60, WEFT_READ },
+	{ "closed", test_closed, 2, 60, 15 },
+	{ "reset", test_reset, 2, 60, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	gpu_main(argv);
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}
