@@ -44,7 +44,7 @@ type Peer struct {
 // was never given.
 var AnyPeer = Peer{}
 
-// Endpoint sends and receives. See the package's comment for who may call what.
+// Endpoint sends and receives. Any goroutine may call its methods.
 type Endpoint struct {
 	fabric *provider.Fabric
 	domain *provider.Domain
@@ -169,8 +169,8 @@ func (e *Endpoint) identify() error {
 // Addr returns the endpoint's address, which peers pass to [Endpoint.Peer].
 func (e *Endpoint) Addr() netip.AddrPort { return e.addr }
 
-// Peer returns the peer with an address. The same address gives the same Peer. It does not ask whether somebody has the
-// address. The error wraps EINVAL for an address that is none, or one of a family that the endpoint has not.
+// Peer returns the peer with an address. The same address gives the same Peer. The address need not be in use yet.
+// The error wraps EINVAL for an address that is none, or one of a family that the endpoint has not.
 func (e *Endpoint) Peer(addr netip.AddrPort) (Peer, error) {
 	if err := e.enter(); err != nil {
 		return Peer{}, err

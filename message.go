@@ -158,7 +158,7 @@ func (e *Endpoint) finish(ctx context.Context, r *request) error {
 	return err
 }
 
-// abandon leaves a request to who dispatches its completion.
+// abandon leaves a request to the goroutine that dispatches its completion.
 func (e *Endpoint) abandon(r *request) {
 	if !r.state.CompareAndSwap(waiting, abandoned) {
 		e.requests.put(r) // it is done by now

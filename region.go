@@ -28,7 +28,7 @@ type Region struct {
 }
 
 // Register makes b accessible to peers. The error wraps EINVAL for an empty b or unknown rights. What peers write shows
-// in b at any time; a message after the write tells when. Programs that share b that way order their accesses by such a
+// in b at any time; a message after the write says when. Programs that share b that way order their accesses by such a
 // message.
 func (e *Endpoint) Register(b []byte, access Access) (*Region, error) {
 	if err := e.enter(); err != nil {
@@ -59,7 +59,7 @@ func (e *Endpoint) Register(b []byte, access Access) (*Region, error) {
 			e.regions[r] = struct{}{}
 			return r, nil
 		}
-		_ = mr.Close() // nobody knows it
+		_ = mr.Close() // no peer knows its key
 	}
 	r.pin.Unpin()
 	return nil, fmt.Errorf("weft: register %d bytes: %w", len(b), err)
@@ -151,7 +151,7 @@ func (e *Endpoint) Read(ctx context.Context, from *Remote, offset int, b []byte)
 }
 
 // Write writes b into a remote region at an offset. It returns when the bytes are in the owner's memory, so that a
-// message that is sent then tells the owner. Errors and a ctx that ends are as in Read.
+// message that is sent then informs the owner. Errors and a ctx that ends are as in Read.
 func (e *Endpoint) Write(ctx context.Context, to *Remote, offset int, b []byte) error {
 	return e.transfer(ctx, OpWrite, to, offset, b)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // States of a request in blocking form. The call changes waiting to parked before it sleeps and to abandoned when it
-// returns without the completion; who dispatches the completion changes any of them to done.
+// returns without the completion; dispatch of the completion changes any of them to done.
 const (
 	waiting uint32 = iota
 	parked
@@ -29,7 +29,7 @@ type request struct {
 	context any    // of the completion form
 	peer    Peer   // as named by the caller
 
-	state atomic.Uint32 // blocking form; who writes it: see the constants, seq_cst
+	state atomic.Uint32 // blocking form; writers: see the constants; seq_cst
 	wake  chan struct{} // one token when a parked request is done
 
 	// The result.
@@ -73,7 +73,7 @@ func (t *table) put(r *request) {
 	t.mu.Unlock()
 }
 
-// grow makes more requests, as many as there are, and tells whether there are any. mu is held.
+// grow makes more requests, as many as there are, and reports whether there are any. mu is held.
 func (t *table) grow() bool {
 	var old []*request
 	if p := t.all.Load(); p != nil {
@@ -104,8 +104,8 @@ type fifo struct {
 	list  []*request // from next on
 	next  int
 	len   atomic.Int64 // written under mu, read by all
-	// waiters are the readers that wait for ready, or are about to. A reader counts itself before it looks at len a
-	// last time, and push looks here after it has changed len; both seq_cst, so one of the two sees the other.
+	// waiters are the readers that wait for ready, or are about to. A reader counts itself before it reads len a
+	// last time, and push reads it after it has changed len; both seq_cst, so one of the two sees the other.
 	waiters atomic.Int32
 }
 
@@ -122,7 +122,7 @@ func (e *Endpoint) push(r *request) {
 	f.signal()
 }
 
-// pop takes the oldest completion and gives its request back. It tells whether there was one.
+// pop takes the oldest completion and gives its request back. It reports whether there was one.
 func (e *Endpoint) pop() (c Completion, ok bool, err error) {
 	f, t := &e.finished, &e.requests
 	if f.len.Load() == 0 {
@@ -159,7 +159,7 @@ func (e *Endpoint) pop() (c Completion, ok bool, err error) {
 // compactAt is from how many places that were read on a list is moved to its start.
 const compactAt = 1024
 
-// signal leaves a token in ready if somebody may wait for it.
+// signal leaves a token in ready if a reader may wait for it.
 func (f *fifo) signal() {
 	if f.waiters.Load() == 0 {
 		return

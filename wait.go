@@ -32,8 +32,8 @@ type parking struct {
 	file *os.File
 	raw  syscall.RawConn
 	lead chan struct{} // holds one token while there is a leader
-	// asleep is true while the leader may be in the poller. Written by the leader before it looks a last time at what
-	// it waits for, read by who dispatches after that has changed; both seq_cst, so one of the two sees the other.
+	// asleep is true while the leader may be in the poller. Written by the leader before it checks a last time what
+	// it waits for, read by dispatch after that has changed; both seq_cst, so one of the two sees the other.
 	asleep atomic.Bool
 }
 
@@ -47,9 +47,9 @@ func (p *parking) init(f *os.File) (err error) {
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
 
-// interrupt makes the leader return from the poller. One that comes late makes a leader look once without need.
+// interrupt makes the leader return from the poller. One that comes late makes a leader poll once without need.
 func (p *parking) interrupt() {
-	_ = p.file.SetReadDeadline(past) // fails only on a closed file, which nobody waits for
+	_ = p.file.SetReadDeadline(past) // fails only on a closed file, which has no waiters
 }
 
 // sleep returns when the queue may have something, ready holds, the context or the endpoint ends. The caller leads.
@@ -73,7 +73,7 @@ func (e *Endpoint) sleep(ctx context.Context, ready func() bool) error {
 	return err
 }
 
-// readable tells whether a descriptor is. The poller reports edges, so it is asked again before each wait.
+// readable reports whether a descriptor is. The poller reports edges, so it is asked again before each wait.
 func readable(fd uintptr) bool {
 	set := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(set[:], 0)
@@ -106,7 +106,7 @@ func (e *Endpoint) park(ctx context.Context, wake <-chan struct{}, ready func() 
 	return err
 }
 
-// poll takes a batch of completions and dispatches them. It tells whether there were any.
+// poll takes a batch of completions and dispatches them. It reports whether there were any.
 func (e *Endpoint) poll() bool {
 	var entries [batch]cq.Entry
 	orderBegin()
@@ -131,7 +131,7 @@ var (
 	errAgain = fi.EAGAIN.Err()
 )
 
-// dispatch hands a completion to who waits for it.
+// dispatch hands a completion to the goroutine that waits for it.
 func (e *Endpoint) dispatch(c *cq.Entry, err error) {
 	r := e.requests.at(c.Context)
 	r.err, r.from, r.tag, r.n = err, Peer{}, c.Tag, len(r.buf)

@@ -91,7 +91,7 @@ func (h *Hub) Open() *Iface {
 	return i
 }
 
-// Attr tells what the interface can do: messages, in order, within the host.
+// Attr describes what the interface can do: messages, in order, within the host.
 func (i *Iface) Attr() hw.Attr {
 	return hw.Attr{
 		Caps:       hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost,
@@ -154,7 +154,7 @@ func (i *Iface) attach(from *Iface) hw.Source {
 	return hw.Source(n)
 }
 
-// numberOf returns the number of a sender, -1 if it has none. The lock is held.
+// numberOf returns the number of a sender, -1 if it has none. The caller has the lock.
 func (i *Iface) numberOf(from *Iface) int {
 	return slices.IndexFunc(i.senders, func(s sender) bool { return s.from == from })
 }
@@ -166,7 +166,7 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 	return i.senders[src].from.Address()
 }
 
-// SourceReaches tells whether an address is the sender's.
+// SourceReaches reports whether an address is the sender's.
 func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
 	return string(i.SourceAddress(src)) == string(address)
 }
@@ -306,13 +306,13 @@ func (e *Endpoint) send(id hw.AMID, header uint64, head []byte, n int, payload [
 // Address returns the peer's address.
 func (e *Endpoint) Address() []byte { return e.to.Address() }
 
-// EagerOpen tells whether the peer welcomes eager payloads.
+// EagerOpen reports whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool { return e.Err() == nil && e.to.window.Load() }
 
 // Wake does nothing: peers do not sleep, since the interface has no hw.CapWakeup.
 func (e *Endpoint) Wake() {}
 
-// Check tells whether the peer is there; CheckPeers reports its end.
+// Check reports whether the peer is there; CheckPeers reports its end.
 func (e *Endpoint) Check() error { return e.Err() }
 
 // Err is nil while the peer is open.
@@ -323,5 +323,5 @@ func (e *Endpoint) Err() error {
 	return nil
 }
 
-// Reported tells whether the peer's end was reported.
+// Reported reports whether the peer's end was reported.
 func (e *Endpoint) Reported() bool { return e.reported.Load() }

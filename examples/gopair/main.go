@@ -65,7 +65,7 @@ func serve(ctx context.Context, e *weft.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	// The greeting is the peer's address: an endpoint knows who sends when it was given the address before.
+	// The greeting is the peer's address: an endpoint knows a sender whose address it was given before.
 	addr, err := netip.ParseAddrPort(string(hello[:m.Len]))
 	if err != nil {
 		return err
