@@ -1,11 +1,15 @@
 package cxi
 
 import (
+	"math/rand/v2"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/step"
 	"github.com/weft-fabric/weft/hw/hwtest"
 	"github.com/weft-fabric/weft/hw/memwatch"
 )
@@ -17,11 +21,30 @@ var shared struct {
 	err  error
 }
 
+// turn steps the model in the background, some commands at a time, as long as the process lives.
+func turn(library string) error {
+	f, err := step.Function(library)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for r := rand.New(rand.NewPCG(1, 2)); ; {
+			if f(1+r.UintN(4)) == 0 {
+				time.Sleep(time.Duration(r.UintN(20)) * time.Microsecond)
+			}
+		}
+	}()
+	return nil
+}
+
 // domain opens the model's NIC.
 func domain(t testing.TB) *MemoryDomain {
 	t.Helper()
 	shared.once.Do(func() {
 		shared.d, shared.err = OpenDomain(DomainConfig{Library: library(t)})
+		if shared.err == nil && strings.Contains(os.Getenv("CASSINI"), "mode=stepped") {
+			shared.err = turn(library(t))
+		}
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)

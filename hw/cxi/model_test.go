@@ -81,16 +81,25 @@ func parent(t *testing.T) {
 	}
 }
 
-// TestModes runs the suite over NICs of other kinds.
+// few are the tests of two interfaces, of five list entries each.
+const few = "TestConformance/small/^(Address|Order|FullShort|FullBcopy|Random|SendInHandler|Keep|PutGet|Atomics|Driven)$"
+
+// TestModes runs the suite over NICs of other kinds: of those that take long a part, all with WEFT_TEST_CXI_MODES=whole.
 func TestModes(t *testing.T) {
 	parent(t)
-	for _, c := range []struct{ name, run, settings string }{
-		{"shuffled", "TestConformance/(default|small)", "shuffle=1"},
-		{"second generation", "TestConformance/small", "version=2"},
-		{"threads", "TestConformance/default/(Address|Order|FullBcopy|SendInHandler|Keep|PutGet|Atomics|Wakeup|SenderCloses)$", "mode=threaded"},
+	for _, c := range []struct{ name, whole, part, settings string }{
+		{"shuffled", "TestConformance", "TestConformance/(default|small)", "shuffle=1"},
+		{"second generation", "TestConformance", "TestConformance/small", "version=2"},
+		{"threads", "TestConformance", "TestConformance/default/^(Address|Order|FullBcopy|SendInHandler|Keep|PutGet|Atomics|Wakeup|SenderCloses|Driven)$", "mode=threaded"},
+		{"steps", "TestConformance", "TestConformance/small/^(Address|FullShort|FullBcopy|SendInHandler|PutGet|Atomics|Driven|DrivenStops)$", "mode=stepped"},
+		{"16 entries", few, few, "les=16 shuffle=1 version=2"},
 	} {
+		run := c.part
+		if os.Getenv("WEFT_TEST_CXI_MODES") == "whole" {
+			run = c.whole
+		}
 		t.Run(c.name, func(t *testing.T) {
-			out, err := child(t, c.run, c.settings).CombinedOutput()
+			out, err := child(t, run, c.settings).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "--- PASS: TestConformance") {
 				t.Fatalf("%v\n%s", err, out)
 			}
