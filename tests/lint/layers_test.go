@@ -44,7 +44,10 @@ var backend = []string{"hw", "mpsc", "congestion", "hot", "internal/mem", "inter
 
 // cgo are the packages that call C: libfabric's callers, and the libraries of
 // devices.
-var cgo = []string{"cabi", "hw/memwatch", "hw/hwtest/drive", "hw/verbs/ibv", "hw/verbs/ibv/null", "hw/cxi/libcxi", "internal/cuda", "tests/hosts"}
+var cgo = []string{
+	"cabi", "hw/memwatch", "hw/hwtest/drive", "hw/verbs/ibv", "hw/verbs/ibv/null",
+	"hw/cxi/libcxi", "hw/cxi/internal/seam", "hw/cxi/internal/step", "internal/cuda", "tests/hosts",
+}
 
 // siblings are imports inside one layer that are meant: event queues wait on
 // the wait objects of completion queues.
