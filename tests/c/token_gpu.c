@@ -139,7 +139,7 @@ static void post(struct side *s, struct weft_list *list, uint32_t op)
 {
 	ssize_t rc;
 
-	while ((rc = s->t->post(list, op, NULL, 0, 0, s)) == -FI_EAGAIN)
+	while ((rc = s->t->post(list, op, NULL, 0, NULL, 0, 0, s)) == -FI_EAGAIN)
 		progress(&s->n);
 	CHECKF(rc == 0, "post: %zd", rc);
 }
