@@ -79,6 +79,43 @@ static int sign(struct fi_fabric_attr *attr, uint32_t version)
 	return attr->prov_name ? 0 : -FI_ENOMEM;
 }
 
+/* The greatest format that names are looked for in, more than there are. */
+#define FORMATS 64
+
+/* is_format tells whether a name is that of an address format. */
+static bool is_format(const char *name, uint32_t format)
+{
+	char own[32];
+
+	return !strcasecmp(name, fi_tostr_r(own, sizeof(own), &format, FI_TYPE_ADDR_FORMAT));
+}
+
+/* keep_format leaves of the offers those with the address format that FI_ADDR_FORMAT names, all if it names none. */
+static void keep_format(struct fi_info **info)
+{
+	const char *wanted = getenv("FI_ADDR_FORMAT");
+	struct fi_info **at = info, *other;
+	uint32_t format = 1;
+
+	if (!wanted)
+		return;
+	while (format < FORMATS && !is_format(wanted, format))
+		format++;
+	if (format == FORMATS) {
+		FI_WARN(&core, FI_LOG_CORE, "FI_ADDR_FORMAT=%s: there is no such address format\n", wanted);
+		return;
+	}
+	while ((other = *at)) {
+		if (other->addr_format == format) {
+			at = &other->next;
+			continue;
+		}
+		*at = other->next;
+		other->next = NULL;
+		weft_direct_freeinfo(other);
+	}
+}
+
 int weft_direct_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 			   const struct fi_info *hints, struct fi_info **info)
 {
@@ -104,6 +141,7 @@ int weft_direct_fi_getinfo(uint32_t version, const char *node, const char *servi
 		*info = NULL;
 		return ret;
 	}
+	keep_format(info);
 	return *info ? 0 : -FI_ENODATA;
 }
 

@@ -4,6 +4,7 @@
  * two hooks are played by this file.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,12 @@ static struct {
 	int ret;
 	int infos;
 } hook;
+
+char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
+{
+	snprintf(buf, len, "%d.%u", type, *(const uint32_t *)data); /* no format's name */
+	return buf;
+}
 
 int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		 const struct fi_info *hints, struct fi_info **info)

@@ -159,6 +159,33 @@ static void test_apis(void *lib)
 	CHECK(fi_version() == FI_VERSION(2, 6), "%#x", fi_version());
 }
 
+/* FI_ADDR_FORMAT leaves the offers of one format. */
+static void test_format(void)
+{
+	static const struct {
+		const char *name;
+		int rc;
+		uint32_t format;
+	} formats[] = {
+		{ "FI_SOCKADDR_IN", 0, FI_SOCKADDR_IN }, { "fi_addr_str", -FI_ENODATA, 0 },
+		{ "FI_SOCKADDR_IB", -FI_ENODATA, 0 }, { "FI_NO_SUCH", 0, FI_FORMAT_UNSPEC },
+	};
+
+	for (size_t n = 0; n < sizeof(formats) / sizeof(*formats); n++) {
+		struct fi_info *info = NULL;
+		int rc;
+
+		setenv("FI_ADDR_FORMAT", formats[n].name, 1);
+		rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &info);
+		CHECK(rc == formats[n].rc && !info == !!rc, "%s: %d", formats[n].name, rc);
+		for (struct fi_info *i = info; i; i = i->next)
+			CHECK(!formats[n].format || i->addr_format == formats[n].format, "%s: %u", formats[n].name, i->addr_format);
+		if (info)
+			fi_freeinfo(info);
+	}
+	unsetenv("FI_ADDR_FORMAT");
+}
+
 int main(void)
 {
 	void *lib = dlopen("libweft.so.0", RTLD_NOW);
@@ -169,6 +196,7 @@ int main(void)
 	for (size_t n = 0; n < sizeof(abis) / sizeof(*abis); n++)
 		test_version(lib, n);
 	test_apis(lib);
+	test_format();
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }
