@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -233,7 +234,8 @@ func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, 
 		gather(sc.body[:total], iov)
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
 	}
-	sc.from = gatherer{iov: iov}
+	// Fragments follow each other: the receiver copies one out while the next is written.
+	sc.from = gatherer{iov: iov, past: id == amFrag && p.port.attr.Caps&hw.CapDirectRing != 0}
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
 	sc.from = gatherer{}
 	return sendError(err)
@@ -282,15 +284,22 @@ func txEntry(context uint64, tagged bool) cq.Entry {
 
 // gatherer copies a vector's bytes, some at a time.
 type gatherer struct {
-	iov []fi.IOVec
-	at  uint64 // in the first of them
+	iov  []fi.IOVec
+	at   uint64 // in the first of them
+	past bool   // by mem.Stream, to memory that another processor reads at once
 }
 
 // next copies the next bytes to dst, which is no longer than what is left.
 func (g *gatherer) next(dst []byte) {
 	for len(dst) > 0 && len(g.iov) > 0 {
 		v := &g.iov[0]
-		n := copy(dst, bytesAt(uint64(v.Base)+g.at, v.Len-g.at))
+		from := bytesAt(uint64(v.Base)+g.at, v.Len-g.at)
+		n := 0
+		if g.past {
+			n = mem.Stream(dst, from[:min(len(from), len(dst))])
+		} else {
+			n = copy(dst, from)
+		}
 		dst = dst[n:]
 		if g.at += uint64(n); g.at == v.Len {
 			g.iov, g.at = g.iov[1:], 0
