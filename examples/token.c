@@ -79,13 +79,13 @@ static void close_node(struct node *n)
 	fi_freeinfo(n->info);
 }
 
-/* Posts elements of a list, all if picks is NULL, and waits for their end. */
-static void post(struct node *n, struct weft_list *list, const uint32_t *picks, size_t count)
+/* Posts elements of a list, all if picks is NULL, and waits for their end. The owner is told when they are there. */
+static void post(struct node *n, struct weft_list *list, const uint32_t *picks, size_t count, const char *note)
 {
 	struct fi_cq_entry entry;
 	ssize_t ret;
 
-	while ((ret = n->token->post(list, WEFT_WRITE, picks, count, NULL, 0, 0, NULL)) == -FI_EAGAIN)
+	while ((ret = n->token->post(list, WEFT_WRITE, picks, count, note, strlen(note), 0, NULL)) == -FI_EAGAIN)
 		fi_cq_read(n->cq, NULL, 0);
 	must(ret, "post");
 	while ((ret = fi_cq_read(n->cq, &entry, 1)) == -FI_EAGAIN)
@@ -110,6 +110,7 @@ static int writer(const char *text)
 	struct weft_remote_info info;
 	struct weft_list *list;
 
+	must(n.token->agent(n.ep, "writer"), "agent");
 	must(n.token->open(n.ep, text, strlen(text), &remote), "open");
 	must(n.token->info(remote, &info, sizeof(info)), "info");
 	printf("writer: %s has %llu bytes\n", info.agent, (unsigned long long)info.length);
@@ -121,15 +122,28 @@ static int writer(const char *text)
 
 	for (int i = 0; i < BLOCKS; i++)
 		snprintf(cache + 2 * i * BLOCK, BLOCK, "block %d", i);
-	post(&n, list, NULL, 0);
+	post(&n, list, NULL, 0, "all");
 	for (int i = 0; i < 2; i++)
 		snprintf(cache + 2 * changed[i] * BLOCK, BLOCK, "block %u, changed", changed[i]);
-	post(&n, list, changed, 2);
+	post(&n, list, changed, 2, "two more");
 
 	must(fi_close(&list->fid), "close list");
 	must(fi_close(&remote->fid), "close remote");
 	close_node(&n);
 	return 0;
+}
+
+/* Waits for a notification and shows it. The data that it tells of is there. */
+static void take_note(struct node *n)
+{
+	char text[32];
+	struct weft_note note = {.data = text, .size = sizeof(text)};
+	ssize_t ret;
+
+	while ((ret = n->token->notes(n->ep, &note, 1)) == 0)
+		;
+	must(ret < 0 ? ret : 0, "notes");
+	printf("owner: %s says \"%.*s\"\n", note.agent, (int)note.len, text);
 }
 
 int main(int argc, char **argv)
@@ -155,6 +169,8 @@ int main(int argc, char **argv)
 		execl("/proc/self/exe", argv[0], text, NULL);
 		_exit(1);
 	}
+	take_note(&n);
+	take_note(&n);
 	waitpid(child, &status, 0);
 	printf("owner: \"%s\", \"%s\", \"%s\"\n", memory, memory + 2 * BLOCK, memory + 7 * BLOCK);
 	must(fi_close(&mr->fid), "close mr");

@@ -57,7 +57,7 @@ func (p *peer) close() {
 }
 
 // One process hands out a token of its memory as text; another, which knows nothing else of it, writes every
-// other cache block of its own there, and then some of them again.
+// other cache block of its own there, and then some of them again, and tells the owner.
 func ExampleEndpoint_OpenToken() {
 	var owner, writer peer
 	for _, p := range []*peer{&owner, &writer} {
@@ -82,10 +82,23 @@ func ExampleEndpoint_OpenToken() {
 	if err := writer.write(&owner, token.String()); err != nil { // the text may come by any road
 		fmt.Println(err)
 	}
+	for told := 0; told < 2; { // each comes when what it tells of is there
+		notes, err := owner.ep.Notes()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, n := range notes {
+			fmt.Printf("told: %s\n", n.Data)
+		}
+		told += len(notes)
+	}
 	fmt.Printf("%s %s\n", memory[:5], memory[7*1024:7*1024+5])
 	runtime.KeepAlive(memory)
 	// Output:
 	// decode-3 has 8192 bytes of host memory
+	// told: 0 blocks chosen
+	// told: 2 blocks chosen
 	// block block
 }
 
@@ -114,8 +127,9 @@ func (p *peer) write(owner *peer, text string) error {
 	}
 	defer list.Close()
 	for _, picks := range [][]uint32{nil, {2, 7}} {
-		err := list.Post(&provider.ListArgs{Picks: picks})
-		for ; err == fi.EAGAIN; err = list.Post(&provider.ListArgs{Picks: picks}) { // the owner comes up, or room
+		post := &provider.ListArgs{Picks: picks, Note: fmt.Appendf(nil, "%d blocks chosen", len(picks))}
+		err := list.Post(post)
+		for ; err == fi.EAGAIN; err = list.Post(post) { // the owner comes up, or room
 			p.ep.Progress()
 			owner.ep.Progress() // which another process does by itself
 		}
