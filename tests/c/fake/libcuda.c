@@ -179,8 +179,16 @@ int cuCtxPushCurrent_v2(void *c)
 	return SUCCESS;
 }
 
-/* For tests. */
-void weft_fake_reset(void) { gone = true; }
+/* For tests. Mappings of other processes' memory are gone with the contexts: their owners may free it. */
+void weft_fake_reset(void)
+{
+	pthread_mutex_lock(&lock);
+	gone = true;
+	for (struct allocation *a = table; a < table + ALLOCATIONS; a++)
+		if (a->base && a->foreign)
+			flock(a->fd, LOCK_UN);
+	pthread_mutex_unlock(&lock);
+}
 
 int cuMemAlloc_v2(deviceptr *p, size_t size)
 {
