@@ -178,7 +178,6 @@ func (op *listOp) announce(a *ListArgs, link *link, p *path) error {
 	if a.Read {
 		n.head.op = NoteRead
 	}
-	op.noteLink = link
 	if err := op.list.ep.notes.out.add(n, link, p, a.Note); err != nil {
 		return err
 	}

@@ -21,7 +21,6 @@ type listOp struct {
 	completes bool
 	link      *link    // immutable from begin on, nil before
 	note      *noteOut // its notification, nil: none; immutable from the post on
-	noteLink  *link    // where that goes
 	slot      uint32
 	next      int // in sel, of who runs the work queue
 
@@ -202,7 +201,7 @@ func (op *listOp) finish() {
 		status = fi.Errno(uint32(first))
 	}
 	if op.note != nil {
-		e.notes.out.settle(op.note, op.noteLink, status)
+		e.notes.out.settle(op.note, status)
 		return
 	}
 	op.complete(status)

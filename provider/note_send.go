@@ -26,6 +26,7 @@ type noteOut struct {
 	flags   uint64  // of the post
 	bytes   []byte  // the sender's name for itself, and the notification; immutable
 	head    noticeHead
+	queue   *noteQueue // where it waits, nil: nowhere
 	ready   bool
 	lost    fi.Errno // why it is not to be sent, when its elements have ended; fi.Success: it is
 	end     uint64   // the stream's cost with it, once it is sent
@@ -116,7 +117,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 	if err := e.notes.out.add(n, l, p, a.Note); err != nil {
 		return err
 	}
-	e.notes.out.settle(n, l, fi.Success)
+	e.notes.out.settle(n, fi.Success)
 	e.domain.work.poke()
 	return nil
 }
@@ -137,7 +138,7 @@ func (o *noteOutbox) add(n *noteOut, l *link, p *path, note []byte) error {
 		q = &noteQueue{link: l, stream: rand.Uint64(), limit: noteWindow}
 		o.queues[l], o.byID[q.stream] = q, q
 	}
-	q.list = append(q.list, n)
+	q.list, n.queue = append(q.list, n), q
 	o.bytes += n.cost()
 	l.inFlight.Add(1) // fences wait for it, and the link stays
 	return nil
@@ -159,15 +160,21 @@ func (o *noteOutbox) take(n *noteOut, l *link) {
 // drop takes the i-th notification out of a queue.
 func (o *noteOutbox) drop(q *noteQueue, i int) {
 	o.bytes -= q.list[i].cost()
-	q.list = slices.Delete(q.list, i, i+1)
+	q.list[i].queue = nil
+	if i != 0 {
+		q.list = slices.Delete(q.list, i, i+1)
+		return
+	}
+	q.list[0] = nil
+	q.list = q.list[1:]
 }
 
 // settle takes in that what comes before a notification has ended, and sends it if it can go.
-func (o *noteOutbox) settle(n *noteOut, l *link, status fi.Errno) {
+func (o *noteOutbox) settle(n *noteOut, status fi.Errno) {
 	var ends []noteEnd
 	o.mu.Lock()
 	n.ready, n.head.status = true, uint16(status)
-	if q := o.queues[l]; q != nil && slices.Contains(q.list, n) {
+	if q := n.queue; q != nil {
 		if status == fi.Success {
 			status = n.lost
 		}
@@ -305,7 +312,8 @@ func (o *noteOutbox) credit(src hw.Source, stream uint64, w *noticeWords) {
 	}
 	for len(q.unacked) != 0 && q.unacked[0].end <= w.b {
 		ends = append(ends, noteEnd{q.unacked[0], q.link, fi.Success})
-		q.unacked = slices.Delete(q.unacked, 0, 1)
+		q.unacked[0] = nil
+		q.unacked = q.unacked[1:]
 	}
 	o.wake(q)
 	o.mu.Unlock()
@@ -325,6 +333,7 @@ func (o *noteOutbox) lose(q *noteQueue, status fi.Errno, ends []noteEnd) []noteE
 			continue
 		}
 		o.bytes -= n.cost()
+		n.queue = nil
 		ends = append(ends, noteEnd{n, q.link, status})
 	}
 	delete(o.byID, q.stream)
@@ -332,6 +341,9 @@ func (o *noteOutbox) lose(q *noteQueue, status fi.Errno, ends []noteEnd) []noteE
 	if len(waiting) != 0 {
 		next := &noteQueue{link: q.link, stream: rand.Uint64(), limit: noteWindow, list: waiting}
 		o.queues[q.link], o.byID[next.stream] = next, next
+		for _, n := range waiting {
+			n.queue = next
+		}
 	}
 	q.list, q.unacked = nil, nil
 	return ends
