@@ -149,7 +149,7 @@ man:
 
 ## make generate   include/weft from package hot, cabi/*_gen.* from cabi/shims, tests/cassini/layout.def for C and Go
 generate:
-	$(GO) run ./hot/headers .
+	$(GO) run ./internal/hot/headers .
 	$(GO) run ./cabi/shims .
 	@mkdir -p build hw/cxi/internal/wire
 	for f in layout.h values.h layout.go values.go; do \

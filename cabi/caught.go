@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/proxy"
+	"github.com/weft-fabric/weft/internal/proxy"
 )
 
 func init() { proxy.OnSignal = onSignal }

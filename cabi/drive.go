@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider"
 )
 

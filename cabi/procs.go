@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/proxy"
+	"github.com/weft-fabric/weft/internal/proxy"
 )
 
 // A thread that called into Go keeps a place among those for threads that run

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 func openCounter(t testing.TB, attr fi.CntrAttr, set *WaitSet) *Counter {

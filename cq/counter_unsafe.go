@@ -3,7 +3,7 @@ package cq
 import (
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 

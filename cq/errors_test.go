@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 func TestErrors(t *testing.T) {

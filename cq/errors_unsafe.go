@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 

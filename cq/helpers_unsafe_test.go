@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // heapQueue returns a queue on the Go heap, where the race detector sees it.

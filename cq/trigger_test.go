@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 func triggerCounter(t *testing.T) *Counter {

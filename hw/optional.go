@@ -3,7 +3,7 @@ package hw
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // PeerMemory is what endpoints implement with CapPeerMemory: they reach all

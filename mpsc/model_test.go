@@ -3,7 +3,7 @@ package mpsc
 import (
 	"fmt"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/interleave"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // ringproc compiles testdata/ringproc.c against include/weft/ring.h once.

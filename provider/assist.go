@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // A sender that waits for a rendezvous to end is a processor that does nothing.

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/proxy"
 )
 
 // progressHints ask for progress models.

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/proxy"
+	"github.com/weft-fabric/weft/internal/proxy"
 )
 
 // Memory of devices that other processes have registered (device_share.go), mapped by this one. The receiver of a large

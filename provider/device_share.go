@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/proxy"
+	"github.com/weft-fabric/weft/internal/proxy"
 )
 
 // Memory of a device is read and written by processes of the same host that map it (device_foreign.go). Who may do so

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 func TestOpenDomainAttributes(t *testing.T) {

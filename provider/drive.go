@@ -3,8 +3,8 @@ package provider
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/hot"
-	"github.com/weft-fabric/weft/proxy"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/proxy"
 )
 
 // drive does the work of endpoints in C, nil where there is no C path. Set before

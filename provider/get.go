@@ -3,9 +3,9 @@ package provider
 import (
 	"errors"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/token"
-	"github.com/weft-fabric/weft/proxy"
 )
 
 // Elements of lists with memory of a device. Where the region's owner is this process or maps for it, they are copied by

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // amNotice is each message of notifications. Its header is the stream, a random number that

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/ptp"
 )
 

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Reads and writes that are too short to be cut between two processors (rma_share.go)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Order among one-sided operations, for an endpoint that was asked for it

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // RxContext is a receive context as C's callbacks name it: progress is made on

@@ -3,7 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/match"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw/udp"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/proxy"
+	"github.com/weft-fabric/weft/internal/proxy"
 )
 
 // The process's service thread answers other processes of the same user: which

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // SharedRx is a shared receive context (fi_srx_context): a queue of receives

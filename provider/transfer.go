@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // transfer is a long one-sided operation in a lane. Its work is mover's.

@@ -3,9 +3,9 @@ package provider
 import (
 	"errors"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // Reads and writes in segments. Where the posting thread could do the operation

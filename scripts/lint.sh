@@ -61,7 +61,7 @@ run_gofmt() {
 }
 
 repository() {
-	"$GO" test -count=1 ./tests/lint ./internal/config/manpage ./hot/headers ./cabi/shims ./cabi/loader/table >"$output" 2>&1 || {
+	"$GO" test -count=1 ./tests/lint ./internal/config/manpage ./internal/hot/headers ./cabi/shims ./cabi/loader/table >"$output" 2>&1 || {
 		cat "$output"
 		return 1
 	}

@@ -46,11 +46,11 @@ step build scripts/build.sh
 step lint scripts/lint.sh quick
 step "go test" gotest -timeout 10m ./...
 # The packages whose structures several threads use without locks.
-step "go test -race" gotest -race -short -timeout 10m . ./examples/... ./mpsc ./congestion ./cq ./eq ./stripe ./proxy ./hw/... ./provider/...
+step "go test -race" gotest -race -short -timeout 10m . ./examples/... ./mpsc ./internal/congestion ./cq ./eq ./stripe ./internal/proxy ./hw/... ./provider/...
 # The same, with all threads on one core.
 core=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
 onecore() { taskset -c "$core" "$GO" test -json "$@" 2>&1 | "$GO" run ./tests/count; }
-step "go test, one core" onecore -short -timeout 5m -run 'Stress|Many|Progress|Stop|Read|Shared|Lease' ./mpsc ./cq ./stripe ./proxy
+step "go test, one core" onecore -short -timeout 5m -run 'Stress|Many|Progress|Stop|Read|Shared|Lease' ./mpsc ./cq ./stripe ./internal/proxy
 step "direct" scripts/direct.sh
 # A short form of make test-rdma.
 step "virtual machines with RDMA" tests/rdma/run.sh short

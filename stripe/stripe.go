@@ -35,7 +35,7 @@ package stripe
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
 )
 

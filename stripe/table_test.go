@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 type request struct{ owner uint64 }

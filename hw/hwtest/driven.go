@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // testDriven sends and receives as C does, mixed with Go's own: every message

@@ -3,7 +3,7 @@ package loopback
 import (
 	"testing"
 
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // TestPeersComeAndGo shows that what an interface keeps of peers that are gone

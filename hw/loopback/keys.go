@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // The key table of a segment is where peers find the regions that they may

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 const (

@@ -4,9 +4,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // TestLanes has more senders than a receiver has rings of their own. Each one's

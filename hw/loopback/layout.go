@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // geometry is where the parts of a segment are. It is copied out of the header

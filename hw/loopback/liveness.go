@@ -3,8 +3,8 @@ package loopback
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // peerScan is what CheckPeers keeps between its calls. Progress lease.

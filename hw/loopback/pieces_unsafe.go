@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // An operation on pieces is one system call for as many of them as are in a few

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // TestSparedAcks has an acknowledgement go with every second packet of those that

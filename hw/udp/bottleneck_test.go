@@ -3,7 +3,7 @@ package udp
 import (
 	"testing"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/nettest"
 )
 

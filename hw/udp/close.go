@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // closeWait bounds how long Close itself waits for what was sent to arrive.

@@ -5,12 +5,12 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/crypt"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/hw/udp/wire"
 	"github.com/weft-fabric/weft/hw/udp/xdp"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // Config configures an interface. The zero value of every field means its

@@ -3,7 +3,7 @@ package udp
 import (
 	"testing"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // TestDeparture: a packet left halfway between post and the kernel's return, within bounds.

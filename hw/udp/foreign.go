@@ -3,9 +3,9 @@ package udp
 import (
 	"net/netip"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // onForeign gives a datagram that is not ours to whom Config.Foreign names.

@@ -3,9 +3,9 @@ package udp
 import (
 	"math/rand/v2"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/recovery"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // frameScratch is where a stripe parses and builds frames.

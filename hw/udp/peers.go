@@ -3,9 +3,9 @@ package udp
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // CheckPeers looks for peers that are gone and calls the peer event function

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/recovery"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // AMShort sends one active message; head and payload together are at most

@@ -1,9 +1,9 @@
 package udp
 
 import (
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // Probes travel in packets of their own, beside the stream: they are sent once,

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // heard collects echoes.

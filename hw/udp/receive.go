@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // receive takes in what has come to the socket, up to a bound. It returns the

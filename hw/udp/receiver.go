@@ -4,11 +4,11 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/crypt"
 	"github.com/weft-fabric/weft/hw/udp/recovery"
 	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // receiver is the receiving side of a connection. Offsets count bytes of the

@@ -3,8 +3,8 @@ package udp
 import (
 	"encoding/binary"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // Kinds of records in the stream, byte 7 of their header. Those that are no

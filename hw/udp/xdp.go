@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/xdp"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // openXDP has the stripes' datagrams go past the kernel's network stack, if that

@@ -18,9 +18,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // The tests of two machines run in both at once. They meet over TCP, which is

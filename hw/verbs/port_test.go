@@ -5,11 +5,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // bench is an interface without a device: the tests say what has arrived.

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // The benchmarks stand for what clients do; "make pgo" takes their profile too, because the calls of C that it measures

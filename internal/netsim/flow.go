@@ -3,7 +3,7 @@ package netsim
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // ackSize is the bytes of an acknowledgement on the wire.

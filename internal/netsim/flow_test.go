@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // slowSwitch is a switch port of 100 Mbit/s with a deep buffer and Linux' token

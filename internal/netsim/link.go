@@ -3,7 +3,7 @@ package netsim
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // Packet is a packet on its way. Links own it from Send until it arrives or is

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // PingPong sends one small packet forth and back, over and over: what a program

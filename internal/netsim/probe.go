@@ -3,7 +3,7 @@ package netsim
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // ProbeHost drives a congestion.Prober on a host of a star: what a service

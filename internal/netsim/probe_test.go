@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // budget is what probes may cost a rank: the 64 KB/s that 100 peers probed every

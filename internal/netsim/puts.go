@@ -3,7 +3,7 @@ package netsim
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // Puts drives a congestion.Lane over links that carry whole segments, as a

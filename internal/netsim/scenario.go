@@ -3,7 +3,7 @@ package netsim
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // Point is a value at a time in seconds since the start.

@@ -16,7 +16,7 @@ package atomics
 
 import (
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hot"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Kind says what an operation takes and gives.

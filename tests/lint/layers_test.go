@@ -28,10 +28,10 @@ func inModule(path string) (folder string, ours bool) {
 // below its own and from its own folder, nothing else.
 var layers = [][]string{
 	{"internal", "fi"},
-	{"hot", "internal/config"},
-	{"mpsc", "congestion"},
+	{"internal/hot", "internal/config"},
+	{"mpsc", "internal/congestion"},
 	{"hw", "internal/netsim"},
-	{"cq", "eq", "stripe", "proxy"},
+	{"cq", "eq", "stripe", "internal/proxy"},
 	{"provider/match", "provider/atomics"},
 	{"internal/dataplane"},
 	{"provider"},
@@ -40,7 +40,7 @@ var layers = [][]string{
 }
 
 // backend folders know no libfabric word.
-var backend = []string{"hw", "mpsc", "congestion", "hot", "internal/mem", "internal/order"}
+var backend = []string{"hw", "mpsc", "internal/congestion", "internal/hot", "internal/mem", "internal/order"}
 
 // cgo are the packages that call C: libfabric's callers, and the libraries of
 // devices.
@@ -145,7 +145,7 @@ func TestMayImport(t *testing.T) {
 		want     bool
 	}{
 		{"cabi", "provider", true},
-		{"cabi", "hot", true},
+		{"cabi", "internal/hot", true},
 		{"provider", "provider/match", true},
 		{"provider", "cabi", false},
 		{"cq", "fi", true},

@@ -10,8 +10,8 @@ import (
 	"bytes"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Message is what Next found, copied.

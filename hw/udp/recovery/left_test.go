@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // TestLeft: the round trip of a packet counts from its corrected departure; what has arrived, and a

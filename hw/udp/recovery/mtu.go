@@ -3,7 +3,7 @@ package recovery
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // MTU finds how large a packet the path carries: RFC 8899, datagram

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 func newPath(t testing.TB) *congestion.Path {

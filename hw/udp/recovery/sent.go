@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weft-fabric/weft/congestion"
 	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // ErrAck is what an acknowledgement of a packet that was never sent gives.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/internal/tool/text"
-	"github.com/weft-fabric/weft/proxy"
 )
 
 // answerTime is how long a process has to answer.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hot"
 	"github.com/weft-fabric/weft/internal/direct"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Again is what a function for [Port] says that is to be called again, beside hot.PortEmpty, ….

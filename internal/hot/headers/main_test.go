@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const root = "../.."
+const root = "../../.."
 
 // TestCommitted holds the committed files to the Go declarations.
 func TestCommitted(t *testing.T) {
@@ -26,7 +26,7 @@ func TestCommitted(t *testing.T) {
 
 // TestEveryStructure finds structures of package hot that are laid out for C and that no header has.
 func TestEveryStructure(t *testing.T) {
-	s, err := load(filepath.Join(root, "hot"), "hot")
+	s, err := load(filepath.Join(root, "internal/hot"), "internal/hot")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,15 +22,15 @@ type header struct {
 
 var headers = []header{
 	{name: "ring_layout.h", includes: []string{"<stdatomic.h>", "<stdbool.h>", "<stddef.h>", "<stdint.h>"},
-		dir: "hot", files: []string{"ring.go"}},
-	{name: "segment.h", includes: []string{`"ring.h"`}, dir: "hot", files: []string{"segment.go"}},
-	{name: "message.h", includes: []string{"<stdint.h>"}, dir: "hot", files: []string{"message.go"}},
-	{name: "hot.h", includes: []string{`"key.h"`, `"stats.h"`}, dir: "hot",
+		dir: "internal/hot", files: []string{"ring.go"}},
+	{name: "segment.h", includes: []string{`"ring.h"`}, dir: "internal/hot", files: []string{"segment.go"}},
+	{name: "message.h", includes: []string{"<stdint.h>"}, dir: "internal/hot", files: []string{"message.go"}},
+	{name: "hot.h", includes: []string{`"key.h"`, `"stats.h"`}, dir: "internal/hot",
 		text: "The tables of plain words that let messages be posted, polled for and completed without the Go runtime. Go " +
 			"allocates them off its heap and fills them. All of it is private to the process.",
 		files: []string{"cq.go", "recv.go", "tx.go", "port.go", "onesided.go", "ep.go"}},
-	{name: "delivery.h", includes: []string{`"hot.h"`}, dir: "hot", files: []string{"delivery.go"}},
-	{name: "post.h", includes: []string{`"delivery.h"`}, dir: "hot", files: []string{"post.go"}},
+	{name: "delivery.h", includes: []string{`"hot.h"`}, dir: "internal/hot", files: []string{"delivery.go"}},
+	{name: "post.h", includes: []string{`"delivery.h"`}, dir: "internal/hot", files: []string{"post.go"}},
 	{name: "stat_words.h", dir: "internal/stats",
 		text:  "The words of the counters that C adds to (stats.h), and how many lines of words an endpoint has.",
 		files: []string{"layout.go", "table.go"}},
@@ -63,7 +63,7 @@ func generate(root string) ([]output, error) {
 		all = append(all, output{"include/weft/" + h.name, w.Bytes()})
 		structs = append(structs, w.structs...)
 	}
-	return append(all, output{"cabi/layout_gen.c", checkC(structs)}, output{"hot/layout_gen_test.go", checkGo(structs)}), nil
+	return append(all, output{"cabi/layout_gen.c", checkC(structs)}, output{"internal/hot/layout_gen_test.go", checkGo(structs)}), nil
 }
 
 // write replaces the files that differ.
