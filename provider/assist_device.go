@@ -261,7 +261,7 @@ func (g *putter) ended(err error) {
 	status := fi.Success
 	if err != nil {
 		log.Warnf(log.EPData, "put %d bytes to %s: %v", g.want, e.linkAt(req.link).to, err)
-		status = readError(err)
+		status = copyError(err)
 	}
 	g.tell(req, status)
 }

@@ -239,9 +239,17 @@ func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {
 }
 
 // readError is the outcome of a rendezvous whose payload could not be read. A sender keeps its region until it has been
-// answered, so a device that does not know the key is that of whoever has its place now.
+// answered, so a device that does not know the key is that of another process in its place.
 func readError(err error) fi.Errno {
-	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, hw.ErrKey) || errors.Is(err, fi.ECONNRESET) {
+	if errors.Is(err, hw.ErrKey) {
+		return fi.ECONNRESET
+	}
+	return copyError(err)
+}
+
+// copyError is the outcome of a transfer from or to a peer's memory that failed.
+func copyError(err error) fi.Errno {
+	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, fi.ECONNRESET) {
 		return fi.ECONNRESET
 	}
 	return fi.EIO
