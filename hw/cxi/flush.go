@@ -56,7 +56,7 @@ func (f *flush) add(e *Endpoint) {
 	}
 }
 
-// awaits has Progress tell c when all marks are passed.
+// awaits has Progress update c when all marks are passed.
 func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 	if len(f.marks) == 0 {
 		return hw.Done, nil

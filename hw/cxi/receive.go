@@ -393,8 +393,6 @@ func (i *Iface) Progress(max int) int {
 	if i.anyTodo.Load() {
 		i.upkeep()
 	}
-	if i.flushes.Any() {
-		n += i.flushes.Tell()
-	}
+	n += i.flushes.Complete()
 	return n
 }

@@ -12,7 +12,7 @@ import (
 type Flush interface {
 	// Passed tells whether everything before it has ended.
 	Passed() bool
-	// Err is what its completion is told then: nil, or why the peer that it was for has gone.
+	// Err is what its completion gets then: nil, or why the peer that it was for has gone.
 	Err() error
 }
 
@@ -26,10 +26,10 @@ type List struct {
 
 type waiting struct {
 	Flush
-	c *hw.Completion // nil: nobody is told
+	c *hw.Completion // nil: none
 }
 
-// Add has c told when f has passed. Any thread.
+// Add has [List.Complete] update c when f has passed. Any thread.
 func (l *List) Add(f Flush, c *hw.Completion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,8 +40,12 @@ func (l *List) Add(f Flush, c *hw.Completion) {
 // Any tells whether there are any. Any thread.
 func (l *List) Any() bool { return l.count.Load() != 0 }
 
-// Tell tells the flushes that have passed and returns how many. The caller holds the progress lease.
-func (l *List) Tell() int {
+// Complete updates the completions of the flushes that have passed and returns how many these are. It costs a load if
+// there are none under way. The caller holds the progress lease.
+func (l *List) Complete() int {
+	if !l.Any() {
+		return 0
+	}
 	var done []waiting
 	l.mu.Lock()
 	kept := l.list[:0]

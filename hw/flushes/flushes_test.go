@@ -31,7 +31,7 @@ func newResult() *result {
 }
 
 // A flush ends once, with its own error, when it has passed, whatever was added before it.
-func TestTell(t *testing.T) {
+func TestComplete(t *testing.T) {
 	var l List
 	gone := errors.New("the peer is gone")
 	ops := []*op{{}, {passed: true}, {}, {passed: true, err: gone}}
@@ -41,8 +41,8 @@ func TestTell(t *testing.T) {
 		l.Add(o, &results[n].Completion)
 	}
 	l.Add(&op{passed: true}, nil)
-	if got := l.Tell(); got != 3 {
-		t.Errorf("Tell() = %d, 3 had passed", got)
+	if got := l.Complete(); got != 3 {
+		t.Errorf("Complete() = %d, 3 had passed", got)
 	}
 	if len(results[0].errs)+len(results[2].errs) != 0 {
 		t.Error("a flush ended before what it waits for")
@@ -57,8 +57,8 @@ func TestTell(t *testing.T) {
 		t.Error("Any() = false with two flushes under way")
 	}
 	ops[0].passed, ops[2].passed = true, true
-	if got := l.Tell(); got != 2 || l.Any() {
-		t.Errorf("Tell() = %d, Any() = %v; the other two had passed", got, l.Any())
+	if got := l.Complete(); got != 2 || l.Any() {
+		t.Errorf("Complete() = %d, Any() = %v; the other two had passed", got, l.Any())
 	}
 }
 
@@ -70,8 +70,8 @@ func TestCancel(t *testing.T) {
 	l.Add(&op{passed: true}, &r.Completion)
 	l.Add(&op{}, nil)
 	l.Cancel(closed)
-	if n := l.Tell(); n != 0 || l.Any() {
-		t.Errorf("Tell() = %d after Cancel, Any() = %v", n, l.Any())
+	if n := l.Complete(); n != 0 || l.Any() {
+		t.Errorf("Complete() = %d after Cancel, Any() = %v", n, l.Any())
 	}
 	if len(r.errs) != 1 || !errors.Is(r.errs[0], closed) {
 		t.Errorf("the flush ended with %v", r.errs)
@@ -79,7 +79,7 @@ func TestCancel(t *testing.T) {
 }
 
 // Flushes are added by any thread while another ends them: each ends once.
-func TestAddBesideTell(t *testing.T) {
+func TestAddBesideComplete(t *testing.T) {
 	const threads, each = 4, 500
 	var l List
 	var ended int
@@ -92,10 +92,10 @@ func TestAddBesideTell(t *testing.T) {
 		})
 	}
 	for ended < threads*each {
-		ended += l.Tell()
+		ended += l.Complete()
 	}
 	wg.Wait()
-	if l.Tell() != 0 || l.Any() {
+	if l.Complete() != 0 || l.Any() {
 		t.Error("more flushes ended than were added")
 	}
 }

@@ -84,7 +84,7 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 // a flush, so that nothing has been written since.
 func (e *Endpoint) settled(q *queue) bool { return e.mem.flushed.Load() == q.end() }
 
-// awaits has Progress tell c when all marks are passed.
+// awaits has Progress update c when all marks are passed.
 func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 	if len(f.marks) == 0 {
 		return hw.Done, nil

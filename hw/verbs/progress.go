@@ -141,9 +141,7 @@ func (i *Iface) Progress(max int) int {
 		r.fresh = n > 0
 		i.upkeep()
 	}
-	if i.flushes.Any() {
-		n += i.flushes.Tell()
-	}
+	n += i.flushes.Complete()
 	if i.called() {
 		i.call()
 	}
