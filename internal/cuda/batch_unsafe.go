@@ -24,13 +24,7 @@ type Batch struct {
 // Copy begins a copy of n bytes between two addresses, of which at least one is registered device memory. Memory of
 // the process itself stays as it is until Wait has returned. After an error Wait is to be called all the same.
 func (b *Batch) Copy(dst, src, n uint64) error {
-	which, ctx := 0, unsafe.Pointer(nil)
-	if IsDevice(src) {
-		which, ctx = C.WEFT_CUDA_SRC, context(src)
-	}
-	if IsDevice(dst) {
-		which, ctx = which|C.WEFT_CUDA_DST, context(dst)
-	}
+	ctx, which := sides(dst, src)
 	if n == 0 {
 		return nil
 	}
@@ -42,7 +36,7 @@ func (b *Batch) Copy(dst, src, n uint64) error {
 			return err
 		}
 	}
-	return check("cuMemcpyAsync", C.weft_cuda_begin(ctx, b.stream, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)), C.size_t(n), C.int(which)))
+	return check("cuMemcpyAsync", C.weft_cuda_begin(ctx, b.stream, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)), C.size_t(n), which))
 }
 
 // begin takes a stream.

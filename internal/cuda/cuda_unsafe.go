@@ -128,20 +128,25 @@ func Buffer(addr uint64) (uint64, error) {
 	return uint64(id), err
 }
 
+// sides returns which of two addresses are device memory, and the context in which they are copied.
+func sides(dst, src uint64) (ctx unsafe.Pointer, which C.int) {
+	if IsDevice(src) {
+		ctx, which = context(src), C.WEFT_CUDA_SRC
+	}
+	if IsDevice(dst) {
+		ctx, which = context(dst), which|C.WEFT_CUDA_DST
+	}
+	return ctx, which
+}
+
 // Copy copies n bytes between two addresses, of which at least one is registered device
 // memory.
 func Copy(dst, src, n uint64) error {
-	which, ctx := 0, unsafe.Pointer(nil)
-	if IsDevice(src) {
-		which, ctx = C.WEFT_CUDA_SRC, context(src)
-	}
-	if IsDevice(dst) {
-		which, ctx = which|C.WEFT_CUDA_DST, context(dst)
-	}
+	ctx, which := sides(dst, src)
 	if n == 0 {
 		return nil
 	}
-	return check("cuMemcpy", C.weft_cuda_copy(ctx, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)), C.size_t(n), C.int(which)))
+	return check("cuMemcpy", C.weft_cuda_copy(ctx, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)), C.size_t(n), which))
 }
 
 // Export returns the handle by which another process of the host maps the
