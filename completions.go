@@ -3,7 +3,6 @@ package weft
 import (
 	"context"
 	"iter"
-	"runtime"
 )
 
 // Completion is an operation in completion form that has ended.
@@ -49,26 +48,16 @@ func (e *Endpoint) next(ctx context.Context) (Completion, error) {
 	if err := e.enter(); err != nil {
 		return Completion{}, err
 	}
-	idle := 0
-	for tries := 1; ; tries++ {
+	var s spinner
+	for {
 		if c, ok, err := e.pop(); ok {
 			e.leave()
 			return c, err
 		}
-		if tries%spinsPerYield == 0 {
-			if err := e.ended(ctx); err != nil {
-				return Completion{}, e.result(err)
-			}
-			runtime.Gosched()
+		again, err := s.poll(ctx, e)
+		if err == nil && !again {
+			err = e.parkReader(ctx)
 		}
-		if e.poll() {
-			idle = 0
-			continue
-		}
-		if idle++; idle < spins {
-			continue
-		}
-		err := e.parkReader(ctx)
 		if err != nil {
 			return Completion{}, e.result(err)
 		}

@@ -73,18 +73,23 @@ func (r *Region) Bytes() []byte { return r.buf }
 
 // Close ends the access: when it returns, no peer reads or writes the memory any more. A second Close gives EINVAL.
 func (r *Region) Close() error {
-	if err := r.e.enter(); err != nil {
+	return closeOne(r.e, r.e.regions, r, "region", r.release)
+}
+
+// closeOne closes an object of an endpoint, which is in the set until it is closed.
+func closeOne[T comparable](e *Endpoint, set map[T]struct{}, o T, kind string, release func() error) error {
+	if err := e.enter(); err != nil {
 		return err
 	}
-	defer r.e.leave()
-	r.e.mu.Lock()
-	_, open := r.e.regions[r]
-	delete(r.e.regions, r)
-	r.e.mu.Unlock()
+	defer e.leave()
+	e.mu.Lock()
+	_, open := set[o]
+	delete(set, o)
+	e.mu.Unlock()
 	if !open {
-		return fmt.Errorf("weft: region is closed: %w", fi.EINVAL)
+		return fmt.Errorf("weft: %s is closed: %w", kind, fi.EINVAL)
 	}
-	return r.release()
+	return release()
 }
 
 // release closes the region of the provider, then lets the memory go.
@@ -130,18 +135,7 @@ func (r *Remote) Peer() Peer { return Peer{uint64(r.info.Addr) + 1} }
 
 // Close forgets the region. No operation on it may be in flight. A second Close gives EINVAL.
 func (r *Remote) Close() error {
-	if err := r.e.enter(); err != nil {
-		return err
-	}
-	defer r.e.leave()
-	r.e.mu.Lock()
-	_, open := r.e.remotes[r]
-	delete(r.e.remotes, r)
-	r.e.mu.Unlock()
-	if !open {
-		return fmt.Errorf("weft: remote region is closed: %w", fi.EINVAL)
-	}
-	return r.remote.Close()
+	return closeOne(r.e, r.e.remotes, r, "remote region", r.remote.Close)
 }
 
 // Read reads len(b) bytes of a remote region from an offset into b. EACCES and ENOKEY: the owner does not allow it, or

@@ -163,19 +163,11 @@ func (e *Endpoint) dispatch(c *cq.Entry, err error) {
 // await returns when r is done: nil, whatever its result. Else r still is the operation's: the context has ended, or
 // the endpoint is being closed (errClosed).
 func (e *Endpoint) await(ctx context.Context, r *request) error {
-	idle := 0 // polls that found nothing
-	for tries := 1; r.state.Load() != done; tries++ {
-		if tries%spinsPerYield == 0 {
-			if err := e.ended(ctx); err != nil {
-				return err
-			}
-			runtime.Gosched()
-		}
-		if e.poll() {
-			idle = 0
-			continue
-		}
-		if idle++; idle < spins {
+	var s spinner
+	for r.state.Load() != done {
+		if again, err := s.poll(ctx, e); err != nil {
+			return err
+		} else if again {
 			continue
 		}
 		if !r.state.CompareAndSwap(waiting, parked) {
@@ -190,6 +182,28 @@ func (e *Endpoint) await(ctx context.Context, r *request) error {
 		}
 	}
 	return nil
+}
+
+// spinner polls for a call that waits. The zero value has not polled.
+type spinner struct {
+	tries int
+	idle  int // polls that found nothing since one that did
+}
+
+// poll polls once and tells whether to poll on; false: park the goroutine. The error is why the call must stop waiting.
+func (s *spinner) poll(ctx context.Context, e *Endpoint) (again bool, err error) {
+	if s.tries++; s.tries%spinsPerYield == 0 {
+		if err := e.ended(ctx); err != nil {
+			return false, err
+		}
+		runtime.Gosched()
+	}
+	if e.poll() {
+		s.idle = 0
+		return true, nil
+	}
+	s.idle++
+	return s.idle < spins, nil
 }
 
 // ended returns why a call must stop waiting, if it must.
