@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opening and closing what one endpoint needs. */
+#include "../../include/weft/ext.h"
 #include "common.h"
 
 #define OPEN_MAX 512
@@ -217,6 +218,19 @@ void node_connect(struct node *n)
 	for (int r = 0; r < test_procs; r++)
 		n->peer[r] = node_insert_name(n, &names[r]);
 	barrier(n);
+}
+
+uint64_t node_counter(struct node *n, const char *name)
+{
+	struct weft_stats_ops *ops = NULL;
+	uint64_t v = 0;
+	int i;
+
+	OK(fi_open_ops(&n->ep->fid, WEFT_STATS_OPS, 0, (void **)&ops, NULL));
+	i = ops->find(name);
+	CHECKF(i >= 0, "no counter %s", name);
+	OK(ops->read(&n->ep->fid, i, 1, &v));
+	return v;
 }
 
 void node_close(struct node *n)

@@ -85,6 +85,9 @@ void node_name(struct node *n, struct name *name);
 /* Inserts the name of other into n's AV. */
 fi_addr_t node_insert(struct node *n, struct node *other);
 
+/* What a counter of weft's (weft/ext.h) has at the endpoint. */
+uint64_t node_counter(struct node *n, const char *name);
+
 void node_close(struct node *n);
 
 /* Fabric and domain only, for tests that open the rest themselves; node_close does not fit them. */

@@ -49,19 +49,6 @@ static const struct ask asks[] = {
 	  .signals = true, .reversed = true, .ahead = true },
 };
 
-static uint64_t counter(struct node *n, const char *name)
-{
-	struct weft_stats_ops *ops = NULL;
-	uint64_t v = 0;
-	int i;
-
-	OK(fi_open_ops(&n->ep->fid, WEFT_STATS_OPS, 0, (void **)&ops, NULL));
-	i = ops->find(name);
-	CHECKF(i >= 0, "no counter %s", name);
-	OK(ops->read(&n->ep->fid, i, 1, &v));
-	return v;
-}
-
 static void receive(struct node *n, const struct ask *a, int k, uint64_t tag)
 {
 	struct op o = { .form = F_MSG, .tagged = true, .addr = a->from ? n->peer[0] : FI_ADDR_UNSPEC, .tag = tag,
@@ -84,7 +71,7 @@ static void transmit(struct node *n, const struct ask *a, uint64_t tag)
 /* Has what was sent arrive without a receive. */
 static void settle(struct node *n, uint64_t before)
 {
-	for (int i = 0; i < 100000 && counter(n, "rx_unexpected") == before; i++)
+	for (int i = 0; i < 100000 && node_counter(n, "rx_unexpected") == before; i++)
 		progress(n);
 }
 
@@ -96,7 +83,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 		int at = a->reversed ? count - 1 - k : k;
 
 		if (a->unexpected) {
-			uint64_t before = counter(n, "rx_unexpected");
+			uint64_t before = node_counter(n, "rx_unexpected");
 
 			transmit(n, a, (uint64_t)at);
 			settle(n, before);
@@ -123,15 +110,15 @@ static void test_ask(long arg)
 		receive(&n, a, 0, 1000 + (uint64_t)k);
 	for (int i = 0; i < 20; i++) /* sources are met, pools and tables are mapped */
 		round_trip(&n, a, count);
-	eager = counter(&n, "rx_eager");
-	direct = counter(&n, "rx_direct");
-	held = counter(&n, "rx_unexpected");
+	eager = node_counter(&n, "rx_eager");
+	direct = node_counter(&n, "rx_direct");
+	held = node_counter(&n, "rx_unexpected");
 	for (int i = 0; i < ROUNDS; i++)
 		round_trip(&n, a, count);
-	EXPECTF(counter(&n, "rx_eager") == eager, "%llu messages entered the runtime",
-		(unsigned long long)(counter(&n, "rx_eager") - eager));
-	direct = counter(&n, "rx_direct") - direct;
-	held = counter(&n, "rx_unexpected") - held;
+	EXPECTF(node_counter(&n, "rx_eager") == eager, "%llu messages entered the runtime",
+		(unsigned long long)(node_counter(&n, "rx_eager") - eager));
+	direct = node_counter(&n, "rx_direct") - direct;
+	held = node_counter(&n, "rx_unexpected") - held;
 	EXPECTF(a->unexpected ? held == ROUNDS : direct == (uint64_t)(ROUNDS * count) && !held,
 		"%llu delivered, %llu held, of %d", (unsigned long long)direct, (unsigned long long)held, ROUNDS * count);
 	node_close(&n);

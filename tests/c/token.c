@@ -103,17 +103,6 @@ static void move(struct side *s, struct weft_list *list, uint32_t op, const void
 	done(s, FI_RMA | (op & WEFT_READ ? FI_READ : FI_WRITE));
 }
 
-static uint64_t counted(struct side *s, const char *name)
-{
-	struct weft_stats_ops *ops;
-	uint64_t v;
-
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_STATS_OPS, 0, (void **)&ops, NULL));
-	CHECK(ops->find(name) >= 0);
-	OK(ops->read(&s->n.ep->fid, ops->find(name), 1, &v));
-	return v;
-}
-
 static void test_names(long arg)
 {
 	struct weft_remote *remote = NULL;
@@ -377,8 +366,8 @@ static void test_ways(long message)
 		move(&s, list, WEFT_WRITE, NULL, 0);
 		OK(s.t->info(s.remote, &s.info, sizeof(s.info)));
 		CHECK(!message || (s.info.way == WEFT_WAY_MESSAGE && strstr(s.info.why[WEFT_WAY_IPC], "FI_WEFT_TOKEN_WAYS")));
-		CHECK(counted(&s, s.info.way == WEFT_WAY_IPC ? "list_ipc" : "list_message") == 50);
-		CHECK(counted(&s, "list_ipc_bytes") + counted(&s, "list_message_bytes") == 50 * 64);
+		CHECK(node_counter(&s.n, s.info.way == WEFT_WAY_IPC ? "list_ipc" : "list_message") == 50);
+		CHECK(node_counter(&s.n, "list_ipc_bytes") + node_counter(&s.n, "list_message_bytes") == 50 * 64);
 		OK(fi_close(&list->fid));
 	}
 	close_sides(&s);

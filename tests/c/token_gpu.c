@@ -79,17 +79,6 @@ static void close_side(struct side *s, bool freed)
 	free(s->mem[0]);
 }
 
-static uint64_t counted(struct side *s, const char *name)
-{
-	struct weft_stats_ops *ops;
-	uint64_t v;
-
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_STATS_OPS, 0, (void **)&ops, NULL));
-	CHECK(ops->find(name) >= 0);
-	OK(ops->read(&s->n.ep->fid, ops->find(name), 1, &v));
-	return v;
-}
-
 /* What memory i has. */
 static void get(struct side *s, int i, char *to)
 {
@@ -166,7 +155,7 @@ static void test_cells(long ways)
 				put(&s, i, (test_rank == 0) == (op == WEFT_WRITE) ? want : got);
 			barrier(&s.n);
 			if (test_rank == 0) {
-				uint64_t ipc = counted(&s, "list_ipc"), message = counted(&s, "list_message_bytes");
+				uint64_t ipc = node_counter(&s.n, "list_ipc"), message = node_counter(&s.n, "list_message_bytes");
 				int waits = gpu_is_fake() ? gpu_waits() : 0;
 				struct weft_list *list = make(&s, kinds[c]);
 				struct fi_cq_tagged_entry e;
@@ -176,8 +165,8 @@ static void test_cells(long ways)
 					wait_err(&s.n, s.n.txcq, FI_EOPNOTSUPP);
 				else
 					wait_ok(&s.n, s.n.txcq, &e);
-				ipc = counted(&s, "list_ipc") - ipc;
-				message = counted(&s, "list_message_bytes") - message;
+				ipc = node_counter(&s.n, "list_ipc") - ipc;
+				message = node_counter(&s.n, "list_message_bytes") - message;
 				if (!refused) {
 					uint64_t go = ways == 1 ? COUNT : host ? kinds[c] == ALL ? COUNT / 4 : COUNT : 0;
 
