@@ -31,8 +31,8 @@ func (s *notes) possible() bool {
 	return e.conn == nil && !e.lossy && e.scalable == nil && !e.domain.Keyed()
 }
 
-// attend has progress look, now or at the next poll.
-func (s *notes) attend() {
+// notify wakes progress, now or at the next poll.
+func (s *notes) notify() {
 	s.wanted.Store(true)
 	r := s.ep.rx
 	atomic.OrUint32(&r.hot.Attention, hot.AttentionGo)

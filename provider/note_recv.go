@@ -191,7 +191,7 @@ func (b *noteInbox) owe(in *noteIn) {
 		in.owed = true
 		b.owing = append(b.owing, in)
 	}
-	b.ep.notes.attend()
+	b.ep.notes.notify()
 }
 
 // asked takes in that a sender needs more than its window. The caller holds the lease.
@@ -267,7 +267,7 @@ func (b *noteInbox) sourceLost(src hw.Source) {
 		delete(b.streams, id)
 		b.askers = slices.DeleteFunc(b.askers, func(a *noteIn) bool { return a == in })
 		if len(b.askers) != 0 {
-			b.ep.notes.attend()
+			b.ep.notes.notify()
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (o *noteOutbox) wake(q *noteQueue) {
 		o.ready = append(o.ready, q)
 	}
 	if q.listed {
-		o.ep.notes.attend()
+		o.ep.notes.notify()
 	}
 }
 
