@@ -9,8 +9,9 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"github.com/weft-fabric/weft/internal/generated"
 )
 
 //go:embed ops.txt
@@ -19,14 +20,8 @@ var opsText string
 //go:embed tables.txt
 var tablesText string
 
-// output is a file that this program writes, by its path from the root.
-type output struct {
-	path string
-	text []byte
-}
-
 // generate returns every output for the repository at root.
-func generate(root string) ([]output, error) {
+func generate(root string) ([]generated.File, error) {
 	kinds, err := parseOps(opsText)
 	if err != nil {
 		return nil, err
@@ -51,50 +46,25 @@ func generate(root string) ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []output{
-		{"cabi/goapi_gen.h", api},
-		{"cabi/tostr_gen.go", tostr},
-		{"cabi/tables_gen.h", tablesHeader(kinds, tables)},
-		{"cabi/tables_gen.c", source},
-		{"cabi/forked_gen.c", forkedSource(kinds)},
-		{"cabi/posts_gen.c", postsSource(kinds)},
-		{"cabi/trace_gen.c", traceSource(kinds)},
-		{"cabi/post_gen.h", baseSource(kinds, "Posting messages (post.c).", sends, "msg", "tagged")},
-		{"cabi/recv_gen.h", baseSource(kinds, "Posting receives (recv.c).", recvs, "msg", "tagged")},
-		{"cabi/rma_gen.h", baseSource(kinds, "Posting reads and writes (rma.c).", oneSided, "rma")},
-		{"cabi/atomic_gen.h", baseSource(kinds, "Posting atomic operations (atomic.c).", atomics, "atomic")},
-		{"cabi/collective_gen.h", baseSource(kinds, "Posting collective operations (collective.c).", collectives, "collective")},
+	return []generated.File{
+		{Path: "cabi/goapi_gen.h", Text: api},
+		{Path: "cabi/tostr_gen.go", Text: tostr},
+		{Path: "cabi/tables_gen.h", Text: tablesHeader(kinds, tables)},
+		{Path: "cabi/tables_gen.c", Text: source},
+		{Path: "cabi/forked_gen.c", Text: forkedSource(kinds)},
+		{Path: "cabi/posts_gen.c", Text: postsSource(kinds)},
+		{Path: "cabi/trace_gen.c", Text: traceSource(kinds)},
+		{Path: "cabi/post_gen.h", Text: baseSource(kinds, "Posting messages (post.c).", sends, "msg", "tagged")},
+		{Path: "cabi/recv_gen.h", Text: baseSource(kinds, "Posting receives (recv.c).", recvs, "msg", "tagged")},
+		{Path: "cabi/rma_gen.h", Text: baseSource(kinds, "Posting reads and writes (rma.c).", oneSided, "rma")},
+		{Path: "cabi/atomic_gen.h",
+			Text: baseSource(kinds, "Posting atomic operations (atomic.c).", atomics, "atomic")},
+		{Path: "cabi/collective_gen.h",
+			Text: baseSource(kinds, "Posting collective operations (collective.c).", collectives, "collective")},
 	}, nil
 }
 
-// write replaces the files that differ.
-func write(root string) error {
-	all, err := generate(root)
-	if err != nil {
-		return err
-	}
-	for _, o := range all {
-		path := filepath.Join(root, o.path)
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, o.text) {
-			continue
-		}
-		if err := os.WriteFile(path, o.text, 0o644); err != nil {
-			return fmt.Errorf("generated file: %w", err)
-		}
-	}
-	return nil
-}
-
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: shims ROOT")
-		os.Exit(2)
-	}
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { generated.Main("shims", generate) }
 
 // file begins a C file.
 func file(b *bytes.Buffer, about string, includes ...string) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weft-fabric/weft/internal/generated"
 )
 
 // TestCommitted holds the committed files to the tables.
@@ -14,10 +16,8 @@ func TestCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range all {
-		if got, err := os.ReadFile(filepath.Join("../..", o.path)); err != nil || !bytes.Equal(got, o.text) {
-			t.Errorf("%s is not what cabi/shims makes; run make generate (%v)", o.path, err)
-		}
+	for _, path := range generated.Stale("../..", all) {
+		t.Errorf("%s is not what cabi/shims makes; run make generate", path)
 	}
 }
 

@@ -5,10 +5,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"github.com/weft-fabric/weft/internal/generated"
 )
 
 // header is one generated header.
@@ -36,15 +36,9 @@ var headers = []header{
 		files: []string{"layout.go", "table.go"}},
 }
 
-// output is a file that this program writes, by its path from the root.
-type output struct {
-	path string
-	text []byte
-}
-
 // generate returns every output for the repository at root.
-func generate(root string) ([]output, error) {
-	var all []output
+func generate(root string) ([]generated.File, error) {
+	var all []generated.File
 	var structs []structure
 	packages := map[string]*source{}
 	for _, h := range headers {
@@ -60,37 +54,12 @@ func generate(root string) ([]output, error) {
 		if err := w.header(h); err != nil {
 			return nil, fmt.Errorf("%s: %w", h.name, err)
 		}
-		all = append(all, output{"include/weft/" + h.name, w.Bytes()})
+		all = append(all, generated.File{Path: "include/weft/" + h.name, Text: w.Bytes()})
 		structs = append(structs, w.structs...)
 	}
-	return append(all, output{"cabi/layout_gen.c", checkC(structs)}, output{"internal/hot/layout_gen_test.go", checkGo(structs)}), nil
+	return append(all,
+		generated.File{Path: "cabi/layout_gen.c", Text: checkC(structs)},
+		generated.File{Path: "internal/hot/layout_gen_test.go", Text: checkGo(structs)}), nil
 }
 
-// write replaces the files that differ.
-func write(root string) error {
-	all, err := generate(root)
-	if err != nil {
-		return err
-	}
-	for _, o := range all {
-		path := filepath.Join(root, o.path)
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, o.text) {
-			continue
-		}
-		if err := os.WriteFile(path, o.text, 0o644); err != nil {
-			return fmt.Errorf("generated file: %w", err)
-		}
-	}
-	return nil
-}
-
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: headers ROOT")
-		os.Exit(2)
-	}
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { generated.Main("headers", generate) }

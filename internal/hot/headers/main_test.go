@@ -3,10 +3,11 @@ package main
 import (
 	"bytes"
 	"go/types"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/weft-fabric/weft/internal/generated"
 )
 
 const root = "../../.."
@@ -17,10 +18,8 @@ func TestCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range all {
-		if got, err := os.ReadFile(filepath.Join(root, o.path)); err != nil || !bytes.Equal(got, o.text) {
-			t.Errorf("%s is not what package hot makes; run make generate (%v)", o.path, err)
-		}
+	for _, path := range generated.Stale(root, all) {
+		t.Errorf("%s is not what package hot makes; run make generate", path)
 	}
 }
 
@@ -42,7 +41,7 @@ func TestEveryStructure(t *testing.T) {
 		}
 		found++
 		c, ok := s.cname[name]
-		in := slices.ContainsFunc(made, func(o output) bool { return bytes.Contains(o.text, []byte("\n"+c+" {\n")) })
+		in := slices.ContainsFunc(made, func(o generated.File) bool { return bytes.Contains(o.Text, []byte("\n"+c+" {\n")) })
 		if !ok || !in {
 			t.Errorf("%s is in no header", name)
 		}
