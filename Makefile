@@ -79,7 +79,7 @@ lib:
 
 bin:
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GO_BUILD) -ldflags "-buildid= $(VERSION_FLAG)" -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 $(GO) -C cmd/weft build -trimpath -buildvcs=false -ldflags "-buildid= $(VERSION_FLAG)" -o $(CURDIR)/$(BIN)/ .
 
 bench-program:
 	@mkdir -p $(BENCH)
@@ -140,9 +140,9 @@ man:
 	@mkdir -p build
 	$(GO) run ./internal/config/manpage docs/fi_weft.7.in > build/fi_weft.7
 	mv build/fi_weft.7 docs/fi_weft.7
-	$(GO) run ./internal/tool/manpage man > build/weft.1
+	$(GO) -C cmd/weft run ./internal/manpage man > build/weft.1
 	mv build/weft.1 docs/weft.1
-	$(GO) run ./internal/tool/manpage counters > build/counters.md
+	$(GO) -C cmd/weft run ./internal/manpage counters > build/counters.md
 	mv build/counters.md docs/counters.md
 	$(GO) run ./cabi/loader/table > build/table_gen.h
 	mv build/table_gen.h cabi/loader/table_gen.h

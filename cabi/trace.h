@@ -4,7 +4,7 @@
  * libfabric's calls. Nobody reads it in the process. It stays when the library
  * is stripped, and a command of another version understands it: a newer one
  * must, as long as version is the same, and only fields at the ends are new.
- * internal/tool/trace reads it.
+ * cmd/weft/internal/trace reads it.
  */
 #ifndef WEFT_TRACE_H
 #define WEFT_TRACE_H

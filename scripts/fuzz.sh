@@ -10,5 +10,5 @@ grep -r '^func Fuzz' --include='*_test.go' . |
 	sed 's|/[^/]*_test\.go:func \(Fuzz[A-Za-z0-9_]*\).*| \1|' |
 	while read -r dir name; do
 		echo "fuzz: $dir $name for $time"
-		"$GO" test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$dir" </dev/null
+		"$GO" -C "$dir" test -run '^$' -fuzz "^$name\$" -fuzztime "$time" . </dev/null
 	done

@@ -70,6 +70,7 @@ repository() {
 # Fetches what the checks need, which would be output of theirs on a fresh machine.
 fetch() {
 	"$GO" mod download
+	"$GO" -C cmd/weft mod download
 	[ "$1" = quick ] || {
 		"$GO" -C internal/netsim/plots mod download
 		"$GO" run "$STATICCHECK" -version
@@ -79,6 +80,7 @@ fetch() {
 fetch "${1:-full}" >"$log" 2>&1 || cat "$log"
 check gofmt run_gofmt
 check "go vet" "$GO" vet ./...
+check "go vet cmd/weft" "$GO" -C cmd/weft vet ./...
 check "go vet -tags direct,profile" "$GO" vet -tags direct,profile ./cabi
 check shellcheck run_shellcheck
 check "gcc -Wall -Wextra" c_syntax
@@ -86,6 +88,7 @@ check "layers, files, generated files" repository
 if [ "${1:-full}" = full ]; then
 	check "go vet plots" env -C internal/netsim/plots "$GO" vet ./...
 	check staticcheck "$GO" run "$STATICCHECK" ./...
+	check "staticcheck cmd/weft" "$GO" -C cmd/weft run "$STATICCHECK" ./...
 fi
 
 echo "$passed passed, $failed failed, 0 skipped"

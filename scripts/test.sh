@@ -37,16 +37,17 @@ step() {
 	fi
 }
 
-# gotest ARGUMENT... runs Go tests and counts them.
+# gotest FOLDER ARGUMENT... runs Go tests of the module in a folder and counts them.
 gotest() {
-	"$GO" test -json "$@" 2>&1 | "$GO" run ./tests/count
+	"$GO" -C "$1" test -json "${@:2}" 2>&1 | "$GO" run ./tests/count
 }
 
 step build scripts/build.sh
 step lint scripts/lint.sh quick
-step "go test" gotest -timeout 10m ./...
+step "go test" gotest . -timeout 10m ./...
+step "go test cmd/weft" gotest cmd/weft -timeout 10m ./...
 # The packages whose structures several threads use without locks.
-step "go test -race" gotest -race -short -timeout 10m . ./examples/... ./mpsc ./internal/congestion ./cq ./eq ./stripe ./internal/proxy ./hw/... ./provider/...
+step "go test -race" gotest . -race -short -timeout 10m . ./examples/... ./mpsc ./internal/congestion ./cq ./eq ./stripe ./internal/proxy ./hw/... ./provider/...
 # The same, with all threads on one core.
 core=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
 onecore() { taskset -c "$core" "$GO" test -json "$@" 2>&1 | "$GO" run ./tests/count; }

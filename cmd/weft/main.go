@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/weft-fabric/weft/internal/tool"
-	"github.com/weft-fabric/weft/internal/tool/root"
+	"github.com/weft-fabric/weft/cmd/weft/internal/root"
+	"github.com/weft-fabric/weft/cmd/weft/internal/tool"
 )
 
 func main() {

@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"provider/match", "provider/atomics"},
 	{"internal/dataplane"},
 	{"provider"},
-	{"cabi", "internal/tool", rootPackage},
+	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},
 }
 
@@ -59,15 +59,24 @@ type goPackage struct {
 	CgoFiles   []string
 }
 
+// listPackages returns the packages of the provider's module and of the command's.
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
+	list := append(packagesOf(t, root), packagesOf(t, filepath.Join(root, "cmd/weft"))...)
+	if len(list) < 10 {
+		t.Fatalf("go list shows %d packages only", len(list))
+	}
+	return list
+}
+
+func packagesOf(t *testing.T, folder string) (list []goPackage) {
+	t.Helper()
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,CgoFiles", "./...")
-	cmd.Dir = root
+	cmd.Dir = folder
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatalf("go list in %s: %v", folder, err)
 	}
-	var list []goPackage
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p goPackage
 		err := d.Decode(&p)
@@ -78,9 +87,6 @@ func listPackages(t *testing.T) []goPackage {
 			t.Fatalf("go list: %v", err)
 		}
 		list = append(list, p)
-	}
-	if len(list) < 10 {
-		t.Fatalf("go list shows %d packages only", len(list))
 	}
 	return list
 }
