@@ -3,12 +3,11 @@ package provider
 import (
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/addrs"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -23,28 +22,20 @@ import (
 // of them after a change by another process takes over that change, under the
 // lock. All others are control operations and take the lock.
 type AV struct {
-	domain  *Domain
-	refs    refs // users: bound endpoints
-	format  fi.AddrFormat
-	flags   uint64 // of fi_av_attr
-	sizeMax uint64
+	domain *Domain
+	refs   refs // users: bound endpoints
+	format fi.AddrFormat
+	flags  uint64 // of fi_av_attr
 	// rxCtxBits are those bits of an fi.Addr that name a receive context.
 	rxCtxBits int
 	// mapped: opened as fi.AVMap, so its addresses are not known to be indexes.
 	mapped bool
 
-	table avTable
-	index avIndex
-	// generation is added to by the holder of mu after each change, and
-	// loaded by any thread before it looks something up: who finds it
-	// unchanged afterwards knows that what he found still holds.
-	generation atomic.Uint64
-	shared     *avShared // nil: private. Immutable
-	ids        userIDs
-
-	// mu serialises changes. It is not on the data path: transfers only look
+	// addrs are the addresses. Their lock guards what is below, too. It is not on the data path: transfers only look
 	// addresses up.
-	mu          sync.Mutex
+	addrs *addrs.Vector
+	ids   userIDs
+
 	keys        []avKey // authorisation keys, by their numbers minus one
 	fid         uintptr // in events
 	events      *eq.Queue
@@ -69,7 +60,10 @@ const avCountHint = 1 << 16
 // and for a name longer than a file's; for fi.Read of a named address vector that
 // nobody has open fi.ENOENT; for one of another user fi.EACCES; and what the
 // system says when the file of a named one cannot be made (fi.ENOSPC).
-func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
+func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) { return d.openAV(attr, maxLines) }
+
+// openAV is OpenAV with room for so many addresses at most.
+func (d *Domain) openAV(attr *fi.AVAttr, limit uint64) (*AV, error) {
 	err := checkAV(attr, d.Keyed())
 	if err == nil && attr.Flags&fi.AVUserID != 0 && (d.info.Caps|d.info.Domain.Caps)&fi.AVUserID == 0 {
 		err = fmt.Errorf("FI_AV_USER_ID: the domain was opened without it: %w", fi.EBADFLAGS)
@@ -85,20 +79,21 @@ func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) {
 		domain:    d,
 		format:    d.format,
 		flags:     attr.Flags,
-		sizeMax:   min(uint64(d.cfg.AVSizeMax), maxLines>>attr.RxCtxBits),
 		rxCtxBits: attr.RxCtxBits,
 	}
-	a.index.init(&a.table, int(min(attr.Count, avCountHint, a.sizeMax)))
-	if attr.Name != "" {
-		s, err := openAVShared(d.cfg, d.DomainName(), attr.Name, attr.Flags&fi.Read != 0)
-		if err != nil {
-			d.refs.release()
-			log.Warnf(log.AV, "open named address vector %q: %v", attr.Name, err)
-			return nil, err
-		}
-		a.shared, a.sizeMax = s, min(s.capacity, maxLines>>attr.RxCtxBits)
-		attr.MapAddr = s.mapAddr()
-		a.refresh()
+	capacity, limit := uint64(d.cfg.AVSizeMax), min(limit, maxLines>>attr.RxCtxBits)
+	a.addrs, err = addrs.Open(addrs.Options{
+		Hint: int(min(attr.Count, avCountHint, capacity, limit)), Capacity: capacity, Limit: limit, Removed: a.removed,
+		Name: attr.Name, Domain: d.DomainName(), Dir: d.cfg.SHMDir,
+		Timeout: d.cfg.ConnectTimeout, ReadOnly: attr.Flags&fi.Read != 0,
+	})
+	if err != nil {
+		d.refs.release()
+		log.Warnf(log.AV, "open named address vector %q: %v", attr.Name, err)
+		return nil, err
+	}
+	if a.Shared() {
+		attr.MapAddr = a.addrs.MapAddr()
 	}
 	if attr.Type == fi.AVUnspec {
 		attr.Type = fi.AVTable
@@ -131,16 +126,13 @@ func (a *AV) Close() error {
 	if err := a.refs.close(); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	if a.events != nil {
 		a.events.Release()
 		a.events = nil
 	}
-	var err error
-	if a.shared != nil {
-		err = a.shared.close()
-	}
+	err := a.addrs.Close()
 	a.domain.refs.release()
 	return err
 }
@@ -155,8 +147,8 @@ func (a *AV) BindEQ(q *eq.Queue, flags uint64) error {
 	case q == nil:
 		return fi.EINVAL
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	if a.events != nil {
 		return fi.EINVAL
 	}
@@ -169,8 +161,8 @@ func (a *AV) BindEQ(q *eq.Queue, flags uint64) error {
 
 // SetFID sets the address of the C object, which events name.
 func (a *AV) SetFID(fid uintptr) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	a.fid = fid
 }
 
@@ -182,28 +174,18 @@ func (a *AV) Format() fi.AddrFormat { return a.format }
 // endpoint that keeps what it found in such a one asks Generation before it
 // uses it, because nobody tells it in time that an index was given to another
 // name.
-func (a *AV) Shared() bool { return a.shared != nil }
+func (a *AV) Shared() bool { return a.addrs.Shared() }
 
 // Name returns the name at an address, false where none is. It takes no lock
 // and allocates nothing.
 func (a *AV) Name(addr fi.Addr) (names.Name, bool) {
-	if a.shared != nil {
-		a.refresh()
-	}
-	p, ok := a.table.load(uint64(addr))
-	if !ok {
-		return names.Name{}, false
-	}
-	return p.unpack(), true
+	return a.addrs.Name(uint64(addr))
 }
 
 // Find returns the lowest address of a name, fi.AddrNotAvail if it is not in
 // the address vector. It takes no lock and allocates nothing.
 func (a *AV) Find(n names.Name) fi.Addr {
-	if a.shared != nil {
-		a.refresh()
-	}
-	i, ok := a.index.find(packName(n))
+	i, ok := a.addrs.Find(n)
 	if !ok {
 		return fi.AddrNotAvail
 	}
@@ -213,42 +195,27 @@ func (a *AV) Find(n names.Name) fi.Addr {
 // Generation changes with every insertion and removal, after it is done. So
 // who loads it, looks something up, and later finds it unchanged may use what
 // he found.
-func (a *AV) Generation() uint64 {
-	if a.shared != nil {
-		a.refresh()
-	}
-	return a.generation.Load()
-}
+func (a *AV) Generation() uint64 { return a.addrs.Generation() }
 
 // Subscribe has f called for each address that is removed, after Name ceased
 // to find it and before its index is used again. The call is made under the
 // address vector's lock: f must not call the address vector, nor wait for
 // anybody who may. After cancel has returned f is not called again.
 func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	a.subscribers = append(a.subscribers, &f)
 	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
+		a.addrs.Lock()
+		defer a.addrs.Unlock()
 		a.subscribers = slices.DeleteFunc(a.subscribers, func(g *func(fi.Addr)) bool { return g == &f })
 	}
 }
 
-// put enters a name at an unset index of the private tables. a.mu is held.
-func (a *AV) put(i uint64, n packedName) {
-	a.table.set(i, n)
-	a.index.add(n, i)
-}
-
-// take removes a set index from the private tables and tells the subscribers.
-// a.mu is held; the caller changes the generation before it releases it.
-func (a *AV) take(i uint64) {
-	n, _ := a.table.load(i)
-	a.index.remove(n, i)
-	a.table.clear(i)
-	if k := n.unpack().Key; k != 0 {
-		a.keys[k-1].users--
+// removed is called for each address that is removed, and calls the subscribers. The caller has the lock.
+func (a *AV) removed(i uint64, n names.Name) {
+	if n.Key != 0 {
+		a.keys[n.Key-1].users--
 	}
 	a.ids.remove(fi.Addr(i))
 	for _, f := range a.subscribers {
@@ -275,18 +242,15 @@ func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
 	}
 	defer done()
 	for _, addr := range addrs {
-		if _, ok := a.table.load(uint64(addr)); !ok {
+		if !a.addrs.Has(uint64(addr)) {
 			return fi.EINVAL
 		}
 	}
 	for _, addr := range addrs {
-		if _, ok := a.table.load(uint64(addr)); !ok {
+		if !a.addrs.Has(uint64(addr)) {
 			return fi.EINVAL
 		}
-		if a.shared != nil {
-			a.shared.remove(uint64(addr))
-		}
-		a.take(uint64(addr))
+		a.addrs.Remove(uint64(addr))
 	}
 	return nil
 }
@@ -296,52 +260,11 @@ func (a *AV) change() (done func(), err error) {
 	if a.flags&fi.Read != 0 {
 		return nil, fi.EACCES
 	}
-	a.mu.Lock()
-	if a.shared != nil {
-		if err := a.lockShared(); err != nil {
-			a.mu.Unlock()
-			return nil, err
-		}
-	}
-	return func() {
-		if a.shared != nil {
-			a.shared.unlock()
-		}
-		a.generation.Add(1)
-		a.mu.Unlock()
-	}, nil
-}
-
-// lockShared locks the shared table and takes over what others changed.
-func (a *AV) lockShared() error {
-	if err := a.shared.lock(); err != nil {
-		return err
-	}
-	if _, err := a.shared.sync(a.take, a.put); err != nil {
-		a.shared.unlock()
-		return err
-	}
-	return nil
-}
-
-// refresh takes over what other processes changed.
-func (a *AV) refresh() {
-	if !a.shared.changed() {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	changed, err := a.shared.sync(a.take, a.put)
-	if err != nil {
-		log.Warnf(log.AV, "changes by other processes are not seen: %s: %v", a.shared.path, err)
-	}
-	if changed {
-		a.generation.Add(1)
-	}
+	return a.addrs.Change()
 }
 
 // Limit returns how many addresses there can be: every fi.Addr is below it.
-func (a *AV) Limit() uint64 { return a.sizeMax }
+func (a *AV) Limit() uint64 { return a.addrs.Limit() }
 
 // Lookup writes the address to b, as much of it as fits, and returns the bytes
 // that all of it takes. fi.EINVAL if it is not in the address vector.

@@ -456,3 +456,9 @@ func TestLocalAddrsRefresh(t *testing.T) {
 		t.Fatalf("new address not found, %d calls", calls)
 	}
 }
+
+// testName is the i-th of many names on this host.
+func testName(i int) names.Name {
+	a := i / 65535
+	return names.New(netip.AddrFrom4([4]byte{127, byte(a >> 8), byte(a), 1}), uint16(i%65535+1))
+}

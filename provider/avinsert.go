@@ -125,7 +125,7 @@ func (a *AV) insert(n int, name func(i int) (names.Name, error), in *Insertion) 
 	return inserted, nil
 }
 
-// report posts the events of one call. a.mu is held.
+// report posts the events of one call. The caller has the lock.
 func (a *AV) report(context uint64, inserted int, refused refusals) {
 	for i, errno := range refused.errno {
 		a.events.PostError(eq.ErrEntry{
@@ -142,7 +142,7 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 		return fmt.Errorf("flags %#x: %w", in.Flags&^insertFlags, fi.EBADFLAGS)
 	case in.Flags&fi.SyncErr != 0 && a.flags&fi.Event != 0:
 		return fmt.Errorf("FI_SYNC_ERR is for address vectors without FI_EVENT: %w", fi.EBADFLAGS)
-	case in.Flags&fi.AVUserID != 0 && (in.Addrs == nil && n != 0 || a.flags&fi.AVUserID != 0 || a.shared != nil):
+	case in.Flags&fi.AVUserID != 0 && (in.Addrs == nil && n != 0 || a.flags&fi.AVUserID != 0 || a.Shared()):
 		return fmt.Errorf("FI_AV_USER_ID without ids, or in an address vector that is shared or was opened with it: %w", fi.EINVAL)
 	case in.Addrs != nil && len(in.Addrs) < n, in.Flags&fi.SyncErr != 0 && len(in.Errs) < n:
 		return fmt.Errorf("result array too short: %w", fi.EINVAL)
@@ -151,8 +151,8 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 		return err
 	}
 	if a.flags&fi.Event != 0 {
-		a.mu.Lock()
-		defer a.mu.Unlock()
+		a.addrs.Lock()
+		defer a.addrs.Unlock()
 		if a.events == nil {
 			return fi.ENOEQ
 		}
@@ -161,7 +161,7 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 }
 
 // insertOne inserts the i-th name of a call, under the i-th key if there are some.
-// a.mu is held.
+// The caller has the lock.
 func (a *AV) insertOne(i int, name func(i int) (names.Name, error), keys []uint8) (fi.Addr, error) {
 	n, err := name(i)
 	if err != nil {
@@ -173,21 +173,16 @@ func (a *AV) insertOne(i int, name func(i int) (names.Name, error), keys []uint8
 	if err := a.domain.reach(n); err != nil {
 		return fi.AddrNotAvail, fmt.Errorf("%v: %w", n, err)
 	}
-	at := a.table.next()
-	if at >= a.sizeMax {
-		return fi.AddrNotAvail, fmt.Errorf("the address vector is full with %d addresses: %w", a.sizeMax, fi.ENOMEM)
-	}
 	if keys != nil {
 		n = n.WithKey(keys[i])
+	}
+	at, err := a.addrs.Insert(n)
+	if err != nil {
+		return fi.AddrNotAvail, err
+	}
+	if keys != nil {
 		a.keys[n.Key-1].users++
 	}
-	p := packName(n)
-	if a.shared != nil {
-		if err := a.shared.insert(at, p); err != nil {
-			return fi.AddrNotAvail, err
-		}
-	}
-	a.put(at, p)
 	return fi.Addr(at), nil
 }
 

@@ -23,7 +23,7 @@ import (
 // that LookupAuthKey can tell them apart.
 const authKeyAddr fi.Addr = 0xC7 << 48
 
-// avKey is one of an address vector's authorisation keys. AV.mu.
+// avKey is one of an address vector's authorisation keys, under its lock.
 type avKey struct {
 	key      authKey // "": this number is not in use
 	inserted int     // how often
@@ -31,8 +31,8 @@ type avKey struct {
 	id       fi.Addr // what completions call it: FI_AV_USER_ID
 }
 
-// keyNumber returns the number of the key with a handle, 0 if there is none. a.mu is
-// held.
+// keyNumber returns the number of the key with a handle, 0 if there is none. The caller
+// has the lock.
 func (a *AV) keyNumber(handle fi.Addr) uint8 {
 	if i := uint64(handle - authKeyAddr); i < uint64(len(a.keys)) && a.keys[i].key != "" {
 		return uint8(i) + 1
@@ -55,8 +55,8 @@ func (a *AV) InsertAuthKey(key []byte, flags uint64) (fi.Addr, error) {
 	case len(key) == 0 || len(key) > info.MaxAuthKey:
 		return fi.AddrNotAvail, refuse(log.AV, fi.EINVAL, what+" of %d bytes, 1 to %d are possible", len(key), info.MaxAuthKey)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	free := len(a.keys)
 	for i := range a.keys {
 		switch a.keys[i].key {
@@ -85,8 +85,8 @@ func (a *AV) InsertAuthKey(key []byte, flags uint64) (fi.Addr, error) {
 // its bytes: the key with a handle, or the one under which an address was
 // inserted. fi.EINVAL if there is none.
 func (a *AV) LookupAuthKey(addr fi.Addr, b []byte) (needed int, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	number := a.keyNumber(addr)
 	if number == 0 {
 		n, ok := a.Name(addr)
@@ -104,8 +104,8 @@ func (a *AV) LookupAuthKey(addr fi.Addr, b []byte) (needed int, err error) {
 // for one that is not there, fi.EBUSY while enabled endpoints, regions or addresses
 // have it.
 func (a *AV) removeAuthKeys(handles []fi.Addr) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	for _, h := range handles {
 		number := a.keyNumber(h)
 		if number == 0 {
@@ -126,8 +126,8 @@ func (a *AV) removeAuthKeys(handles []fi.Addr) error {
 
 // reportedKey is what a completion calls the key with a number.
 func (a *AV) reportedKey(number uint8) fi.Addr {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	if int(number)-1 >= len(a.keys) || number == 0 {
 		return fi.AddrNotAvail
 	}
@@ -138,8 +138,8 @@ func (a *AV) reportedKey(number uint8) fi.Addr {
 // the address vector, or only the one with a number if that is not 0. The caller
 // gives them back with dropKeys. fi.EINVAL if there is none.
 func (a *AV) holdKeys(only uint8) ([]hw.Key, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	var list []hw.Key
 	for i := range a.keys {
 		if k := &a.keys[i]; k.key != "" && (only == 0 || int(only) == i+1) {
@@ -155,15 +155,15 @@ func (a *AV) holdKeys(only uint8) ([]hw.Key, error) {
 
 // dropKeys gives back what holdKeys gave.
 func (a *AV) dropKeys(list []hw.Key) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	for _, k := range list {
 		a.keys[k.Number-1].users--
 	}
 }
 
 // keysToInsert returns the numbers of the keys under which a call inserts its n
-// addresses, nil if the domain has no keys in address vectors. a.mu is held. The
+// addresses, nil if the domain has no keys in address vectors. The caller has the lock. The
 // error wraps fi.EINVAL.
 func (a *AV) keysToInsert(n int, in *Insertion) ([]uint8, error) {
 	if !a.domain.Keyed() {
@@ -194,8 +194,8 @@ func (a *AV) checkKeyed(n int, in *Insertion) error {
 
 // setKeyID has completions call the key with a handle id.
 func (a *AV) setKeyID(handle, id fi.Addr) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
 	number := a.keyNumber(handle)
 	if number == 0 {
 		return refuse(log.AV, fi.EINVAL, "set user id of authorisation key %#x: there is none", handle)

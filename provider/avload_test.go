@@ -134,9 +134,9 @@ func TestAVConcurrent(t *testing.T) {
 
 // stable tells whether no change is under way: then generation g is complete.
 func stable(a *AV, g uint64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.generation.Load() == g
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
+	return a.Generation() == g
 }
 
 func BenchmarkAVName(b *testing.B) {

@@ -57,7 +57,7 @@ func (a *AV) OpenSet(attr *fi.AVSetAttr) (*AVSet, error) {
 	s.open.Store(true)
 	start, end, stride := uint64(attr.Start), uint64(attr.End), attr.Stride
 	if attr.Flags&fi.Universe != 0 {
-		start, end, stride = 0, a.sizeMax-1, 1
+		start, end, stride = 0, a.Limit()-1, 1
 	}
 	if attr.Flags&fi.Universe != 0 || attr.Start != fi.AddrNotAvail {
 		for _, addr := range a.within(start, end, stride) {
@@ -101,18 +101,8 @@ func (a *AV) checkSet(attr *fi.AVSetAttr) error {
 
 // within returns the addresses of a range that are in the address vector.
 func (a *AV) within(start, end, stride uint64) (list []fi.Addr) {
-	if a.shared != nil {
-		a.refresh()
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := start; i <= end && i < a.table.limit; i += stride {
-		if _, ok := a.table.load(i); ok {
-			list = append(list, fi.Addr(i))
-		}
-		if i+stride < i {
-			break
-		}
+	for _, i := range a.addrs.Range(start, end, stride) {
+		list = append(list, fi.Addr(i))
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,7 +27,7 @@ func sharedConfig(dir string) *config.Config {
 // sharedFiles lists the files of named address vectors in dir.
 func sharedFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(dir, avFilePrefix+"*"))
+	list, err := filepath.Glob(filepath.Join(dir, "weft-av.*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,29 +85,6 @@ func TestAVSharedTwoOpeners(t *testing.T) {
 	if at := insertAll(t, three, testName(7), testName(8), testName(9)); !slices.Equal(at, []fi.Addr{0, 2, 4}) {
 		t.Errorf("inserted at %v", at)
 	}
-}
-
-// The array for the application holds the addresses.
-func TestAVSharedArray(t *testing.T) {
-	d := openTestDomainWith(t, testInfo(), sharedConfig(t.TempDir()))
-	attr := fi.AVAttr{Name: "x"}
-	a, err := d.OpenAV(&attr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	insertAll(t, a, testName(1), testName(2), testName(3))
-	wantErrno(t, a.Remove([]fi.Addr{1}, 0), fi.Success, "remove")
-	if attr.MapAddr == 0 || attr.MapAddr != a.shared.mapAddr() {
-		t.Fatalf("map_addr %#x", attr.MapAddr)
-	}
-	var got []uint64
-	for i := range 3 {
-		got = append(got, binary.LittleEndian.Uint64(a.shared.array[8*i:]))
-	}
-	if !slices.Equal(got, []uint64{0, uint64(fi.AddrNotAvail), 2}) {
-		t.Fatalf("array %v", got)
-	}
-	wantErrno(t, a.Close(), fi.Success, "close")
 }
 
 func TestAVSharedReadOnly(t *testing.T) {
@@ -221,8 +197,8 @@ func countFDs(t testing.TB) int {
 func TestAVSharedForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
-	a := openTestAV(t, d, fi.AVAttr{Name: "probe"})
-	path := a.shared.path
+	openTestAV(t, d, fi.AVAttr{Name: "probe"})
+	path := sharedFiles(t, dir)[0]
 	name := fi.AVAttr{Name: "probe"}
 	type foreign struct {
 		what    string
@@ -301,12 +277,10 @@ func TestAVSharedBadHeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		insertAll(t, a, testName(1))
-		if err := pwriteAll(a.shared.fd, c.b, c.at); err != nil {
-			t.Fatal(err)
-		}
+		path := sharedFiles(t, dir)[0]
+		overwrite(t, path, c.b, c.at)
 		_, err = d.OpenAV(&fi.AVAttr{Name: "x"})
 		wantErrno(t, err, fi.EINVAL, c.what)
-		path := a.shared.path
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -326,30 +300,16 @@ func TestAVSharedBadHeader(t *testing.T) {
 	}
 }
 
-// When the file cannot be written, the insertion fails and leaves no trace.
-func TestAVSharedWriteFails(t *testing.T) {
-	a := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(t.TempDir())), fi.AVAttr{Name: "x"})
-	insertAll(t, a, testName(1))
-	readOnly, err := unix.Open(a.shared.path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+// overwrite changes bytes of a file that others have open.
+func overwrite(t testing.TB, path string, b []byte, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(readOnly)
-	// insert and remove of the shared table, with the lock that change takes.
-	if err := a.shared.lock(); err != nil {
+	defer f.Close()
+	if _, err := f.WriteAt(b, at); err != nil {
 		t.Fatal(err)
-	}
-	fd := a.shared.fd
-	a.shared.fd = readOnly
-	err = a.shared.insert(1, packName(testName(2)))
-	a.shared.fd = fd
-	a.shared.unlock()
-	wantErrno(t, err, fi.EBADF, "insert into a file that cannot be written")
-	if at := insertAll(t, a, testName(3))[0]; at != 1 {
-		t.Errorf("inserted at %d", at)
-	}
-	if a.Find(testName(2)) != fi.AddrNotAvail {
-		t.Error("the failed insertion left a trace")
 	}
 }
 
@@ -362,15 +322,16 @@ func TestAVSharedLockTimeout(t *testing.T) {
 	one := openTestAV(t, openTestDomainWith(t, testInfo(), cfg), fi.AVAttr{Name: "x"})
 	two := openTestAV(t, openTestDomainWith(t, testInfo(), cfg), fi.AVAttr{Name: "x"})
 	insertAll(t, one, testName(1))
-	if err := one.shared.lock(); err != nil {
+	done, err := one.change()
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err := two.Insert(rawNames(testName(2)), 1, &Insertion{})
+	_, err = two.Insert(rawNames(testName(2)), 1, &Insertion{})
 	wantErrno(t, err, fi.ETIMEDOUT, "insert while another changes")
 	if _, ok := two.Name(0); ok {
 		t.Error("the change is seen before it is complete")
 	}
-	one.shared.unlock()
+	done()
 	if at := insertAll(t, two, testName(2))[0]; at != 1 {
 		t.Errorf("inserted at %d", at)
 	}

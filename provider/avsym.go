@@ -70,8 +70,8 @@ func (a *AV) InsertSym(node string, nodes uint64, service string, services uint6
 	if err != nil {
 		return 0, err
 	}
-	if nodes > a.sizeMax {
-		return 0, fmt.Errorf("%d nodes, the address vector holds %d addresses: %w", nodes, a.sizeMax, fi.ENOMEM)
+	if nodes > a.Limit() {
+		return 0, fmt.Errorf("%d nodes, the address vector holds %d addresses: %w", nodes, a.Limit(), fi.ENOMEM)
 	}
 	if node == "" || names.IsAddrStr(node) {
 		return 0, fi.EINVAL

@@ -106,13 +106,7 @@ func (e *Endpoint) openConn() error {
 }
 
 // openPeer makes an address vector with room for one peer.
-func (d *Domain) openPeer() (*AV, error) {
-	a, err := d.OpenAV(&fi.AVAttr{Count: 1})
-	if err == nil {
-		a.sizeMax = 1
-	}
-	return a, err
-}
+func (d *Domain) openPeer() (*AV, error) { return d.openAV(&fi.AVAttr{Count: 1}, 1) }
 
 // SetFID sets the address of the C object, which events name.
 func (e *Endpoint) SetFID(fid uintptr) {

@@ -117,8 +117,11 @@ func (c *connection) reach(peer names.Name) error {
 	if err != nil {
 		return err
 	}
-	e.av.put(0, packName(peer))
+	_, err = e.av.addrs.Insert(peer)
 	done()
+	if err != nil {
+		return err
+	}
 	for {
 		l := e.holdLinkTo(address{Name: peer})
 		_, err := e.connect(l)

@@ -121,8 +121,8 @@ func (r *rxContext) dropAlias(n names.Name) {
 // name has an address vector name the sources of directed receives from now on, nil: none.
 func (r *rxContext) name(av *AV) {
 	r.av, r.addrIDs, r.Addresses = av, nil, dataplane.Addresses{}
-	if av != nil && av.shared == nil {
-		r.Addresses.Generation = &av.generation
+	if av != nil {
+		r.Addresses.Generation = av.addrs.GenerationWord()
 	}
 }
 
@@ -262,8 +262,8 @@ func (r *rxContext) sourceOf(addr fi.Addr, flags uint64) uint32 {
 
 // holdersOf is what matching takes for all who send under an authorisation key.
 func (r *rxContext) holdersOf(handle fi.Addr) uint32 {
-	r.av.mu.Lock() // no lock of the data path: few receives name a key
-	defer r.av.mu.Unlock()
+	r.av.addrs.Lock() // no lock of the data path: few receives name a key
+	defer r.av.addrs.Unlock()
 	number := r.av.keyNumber(handle)
 	if number == 0 {
 		log.Warnf(log.EPData, "receive from authorisation key %#x: not in the address vector", handle)

@@ -34,9 +34,9 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 	only := uint8(0)
 	switch {
 	case flags&fi.AuthKey != 0:
-		av.mu.Lock()
+		av.addrs.Lock()
 		only = av.keyNumber(a.Src)
-		av.mu.Unlock()
+		av.addrs.Unlock()
 		if only == 0 || !directed {
 			return nil, fmt.Errorf("FI_AUTH_KEY with %#x, which is no key, or without FI_DIRECTED_RECV: %w", a.Src, fi.EINVAL)
 		}

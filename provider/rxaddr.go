@@ -28,7 +28,7 @@ const (
 func (a *AV) line(addr fi.Addr) uint64 { return bits.RotateLeft64(uint64(addr), a.rxCtxBits) }
 
 // lines returns how many lines there can be: the number of each is below it.
-func (a *AV) lines() uint64 { return a.sizeMax << a.rxCtxBits }
+func (a *AV) lines() uint64 { return a.Limit() << a.rxCtxBits }
 
 // peer returns an address without the index of a receive context, and the index.
 func (a *AV) peer(addr fi.Addr) (fi.Addr, uint64) {

@@ -86,7 +86,7 @@ func (a *AV) know(n names.Name) (fi.Addr, error) {
 		return fi.AddrNotAvail, err
 	}
 	defer done()
-	if i, ok := a.index.find(packName(n)); ok { // another thread was faster
+	if i, ok := a.addrs.FindLocked(n); ok { // another thread was faster
 		return fi.Addr(i), nil
 	}
 	return a.insertOne(0, func(int) (names.Name, error) { return n, nil }, nil)

@@ -1,4 +1,4 @@
-package provider
+package addrs
 
 import (
 	"fmt"
@@ -7,20 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const _ = uint(avHeaderPage - unsafe.Sizeof(avHeader{})) // fits
+const _ = uint(headerPage - unsafe.Sizeof(fileHeader{})) // fits
 
 // mapIt maps the header and, for the application, the array. The file was
 // checked or initialised.
-func (s *avShared) mapIt() error {
+func (s *file) mapIt() error {
 	prot := unix.PROT_READ
 	if !s.readOnly {
 		prot |= unix.PROT_WRITE
 	}
-	page, err := unix.MmapPtr(s.fd, 0, nil, avHeaderPage, prot, unix.MAP_SHARED)
+	page, err := unix.MmapPtr(s.fd, 0, nil, headerPage, prot, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map header: %w", err)
 	}
-	s.header = (*avHeader)(page)
+	s.header = (*fileHeader)(page)
 	size := int(entriesOffset(s.capacity) - arrayOffset())
 	array, err := unix.MmapPtr(s.fd, arrayOffset(), nil, uintptr(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
@@ -31,9 +31,9 @@ func (s *avShared) mapIt() error {
 }
 
 // unmap gives back what mapIt mapped.
-func (s *avShared) unmap() {
+func (s *file) unmap() {
 	if s.header != nil {
-		_ = unix.MunmapPtr(unsafe.Pointer(s.header), avHeaderPage)
+		_ = unix.MunmapPtr(unsafe.Pointer(s.header), headerPage)
 		s.header = nil
 	}
 	if s.array != nil {
@@ -43,4 +43,4 @@ func (s *avShared) unmap() {
 }
 
 // mapAddr is the address of the array, for fi_av_attr.
-func (s *avShared) mapAddr() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s.array))) }
+func (s *file) mapAddr() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s.array))) }

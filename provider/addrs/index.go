@@ -1,4 +1,4 @@
-package provider
+package addrs
 
 import (
 	"hash/maphash"
@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// Values of a slot of an avHash other than an index plus one.
+// Values of a slot other than an index plus one.
 const (
 	hashEmpty = 0         // ends a search
 	hashDead  = 1<<32 - 1 // was an index: a search goes on
 	hashMin   = 1 << 4    // slots of the smallest table
 )
 
-// avHash is one generation of the reverse table: open addressing with linear
+// generation is one of the reverse table: open addressing with linear
 // probing. Its length never changes.
-type avHash struct {
+type generation struct {
 	// slots are written by the table's writer (store-release) and read by
 	// any thread (load-acquire): who finds an index finds its entry set, or
 	// changed since.
@@ -24,7 +24,7 @@ type avHash struct {
 	shift uint // 64 minus log2 of the number of slots
 }
 
-// avIndex finds the lowest index of a name in an avTable. One writer at a time
+// index finds the lowest index of a name in a table. One writer at a time
 // changes it, together with the table; any number of threads search it without
 // a lock or an allocation.
 //
@@ -34,12 +34,12 @@ type avHash struct {
 // of an index that the slot held (M1). A search that found such an entry cleared
 // or used again, and therefore nothing, sees the count changed and starts again
 // (M2).
-type avIndex struct {
-	table *avTable
+type index struct {
+	table *table
 	seed  maphash.Seed
 	// hash is the current generation, never nil after init. Stored by the
 	// writer (release), loaded by searches (acquire).
-	hash atomic.Pointer[avHash]
+	hash atomic.Pointer[generation]
 	// moves counts how often a slot got another index of its name. Stored by
 	// the writer after the slot and before any entry is cleared (M1), loaded
 	// by searches first and last (M2).
@@ -49,30 +49,30 @@ type avIndex struct {
 	// twins holds, for names that stand at several indexes, those that are
 	// not in the slot, and perhaps others that are skipped when they come
 	// up. Writer's own.
-	twins map[packedName]*minHeap
+	twins map[packed]*minHeap
 }
 
 // init prepares the index of t for about count names.
-func (x *avIndex) init(t *avTable, count int) {
+func (x *index) init(t *table, count int) {
 	x.table = t
 	x.seed = maphash.MakeSeed()
-	x.twins = map[packedName]*minHeap{}
-	x.hash.Store(newHash(count))
+	x.twins = map[packed]*minHeap{}
+	x.hash.Store(newGeneration(count))
 }
 
-// newHash makes a table that is at most half full with count names.
-func newHash(count int) *avHash {
+// newGeneration makes a table that is at most half full with count names.
+func newGeneration(count int) *generation {
 	log2 := uint(bits.Len(uint(max(2*count, hashMin)) - 1))
-	return &avHash{slots: make([]atomic.Uint32, 1<<log2), shift: 64 - log2}
+	return &generation{slots: make([]atomic.Uint32, 1<<log2), shift: 64 - log2}
 }
 
 // first returns the slot where the search for a name starts.
-func (h *avHash) first(seed maphash.Seed, n packedName) int {
+func (h *generation) first(seed maphash.Seed, n packed) int {
 	return int(maphash.Comparable(seed, n) >> h.shift)
 }
 
 // find returns the lowest index of a name. Any thread.
-func (x *avIndex) find(n packedName) (uint64, bool) {
+func (x *index) find(n packed) (uint64, bool) {
 	for {
 		moves := x.moves.Load()
 		if i, ok := x.search(n); ok {
@@ -85,7 +85,7 @@ func (x *avIndex) find(n packedName) (uint64, bool) {
 }
 
 // search looks a name up in the current generation.
-func (x *avIndex) search(n packedName) (uint64, bool) {
+func (x *index) search(n packed) (uint64, bool) {
 	h := x.hash.Load()
 	mask := len(h.slots) - 1
 	for s := h.first(x.seed, n); ; s++ {
@@ -104,7 +104,7 @@ func (x *avIndex) search(n packedName) (uint64, bool) {
 }
 
 // add enters index i, whose entry holds n already. Writer only.
-func (x *avIndex) add(n packedName, i uint64) {
+func (x *index) add(n packed, i uint64) {
 	if 4*(x.taken+1) > 3*len(x.hash.Load().slots) {
 		x.rebuild()
 	}
@@ -140,7 +140,7 @@ func (x *avIndex) add(n packedName, i uint64) {
 }
 
 // addTwin remembers an index of a name that has a lower one.
-func (x *avIndex) addTwin(n packedName, i uint64) {
+func (x *index) addTwin(n packed, i uint64) {
 	t := x.twins[n]
 	if t == nil {
 		t = &minHeap{}
@@ -153,7 +153,7 @@ func (x *avIndex) addTwin(n packedName, i uint64) {
 }
 
 // collectTwins drops the superfluous elements. An ascending array is a heap.
-func (x *avIndex) collectTwins(n packedName, t *minHeap) {
+func (x *index) collectTwins(n packed, t *minHeap) {
 	slices.Sort(*t)
 	*t = slices.DeleteFunc(slices.Compact(*t), func(i uint32) bool {
 		m, set := x.table.load(uint64(i))
@@ -163,7 +163,7 @@ func (x *avIndex) collectTwins(n packedName, t *minHeap) {
 
 // remove takes index i, whose entry still holds n, out. Writer only; the
 // caller clears the entry next.
-func (x *avIndex) remove(n packedName, i uint64) {
+func (x *index) remove(n packed, i uint64) {
 	h := x.hash.Load()
 	mask := len(h.slots) - 1
 	for s := h.first(x.seed, n); ; s++ {
@@ -185,7 +185,7 @@ func (x *avIndex) remove(n packedName, i uint64) {
 }
 
 // nextTwin takes the lowest index of n other than i out of the twins.
-func (x *avIndex) nextTwin(n packedName, i uint64) (uint64, bool) {
+func (x *index) nextTwin(n packed, i uint64) (uint64, bool) {
 	t := x.twins[n]
 	if t == nil {
 		return 0, false
@@ -202,7 +202,7 @@ func (x *avIndex) nextTwin(n packedName, i uint64) (uint64, bool) {
 
 // rebuild replaces the slots by a generation without dead ones, twice as large
 // if need be. Writer only.
-func (x *avIndex) rebuild() {
+func (x *index) rebuild() {
 	old := x.hash.Load()
 	live := 0
 	for s := range old.slots {
@@ -210,7 +210,7 @@ func (x *avIndex) rebuild() {
 			live++
 		}
 	}
-	h := newHash(live + 1)
+	h := newGeneration(live + 1)
 	mask := len(h.slots) - 1
 	for s := range old.slots {
 		v := old.slots[s].Load()

@@ -1,4 +1,4 @@
-package provider
+package addrs
 
 import (
 	"crypto/sha256"
@@ -14,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proclock"
 )
 
-// avShared is the file behind a named address vector. Every process that has it
+// file is the file behind a named address vector. Every process that has it
 // open keeps private tables and takes over from the file what others changed,
 // so that nothing a peer writes is read on the data path but one word.
 //
@@ -51,13 +50,13 @@ import (
 // when it is taken over: an entry that is no name counts as unset. A process of
 // the same user that truncates the file causes SIGBUS in others; it could as
 // well have sent a signal.
-type avShared struct {
+type file struct {
 	fd       int
 	path     string
 	readOnly bool
 	capacity uint64        // entries, immutable once open
 	timeout  time.Duration // for a lock that another process holds
-	header   *avHeader     // mapped
+	header   *fileHeader   // mapped
 	array    []byte        // the mapped fi_addr_t array, which only the application reads
 
 	// synced is the generation that the private tables show. Stored by the
@@ -69,8 +68,8 @@ type avShared struct {
 	writing bool // byte 1 is held exclusively
 }
 
-// avHeader is the first page of the file.
-type avHeader struct {
+// fileHeader is the first page of the file.
+type fileHeader struct {
 	magic    uint64 // written last when the file is initialised
 	version  uint32
 	entry    uint32 // bytes
@@ -85,49 +84,49 @@ type avHeader struct {
 }
 
 const (
-	avMagic      = 0x61762d7466657701
-	avVersion    = 1
-	avEntryBytes = 32
-	avHeaderPage = 4096
-	avMaxEntries = 1 << 26 // the range of FI_WEFT_AV_SIZE_MAX
-	avFilePrefix = "weft-av."
+	fileMagic   = 0x61762d7466657701
+	fileVersion = 1
+	entryBytes  = 32
+	headerPage  = 4096
+	maxEntries  = 1 << 26 // the range of FI_WEFT_AV_SIZE_MAX
+	filePrefix  = "weft-av."
 )
 
-func arrayOffset() int64 { return avHeaderPage }
+func arrayOffset() int64 { return headerPage }
 
 // entriesOffset returns where the entries start; the array is whole pages.
 func entriesOffset(capacity uint64) int64 {
-	return avHeaderPage + int64((capacity*8+avHeaderPage-1)&^(avHeaderPage-1))
+	return headerPage + int64((capacity*8+headerPage-1)&^(headerPage-1))
 }
 
-func avFileSize(capacity uint64) int64 {
-	return entriesOffset(capacity) + int64(capacity)*avEntryBytes
+func fileSize(capacity uint64) int64 {
+	return entriesOffset(capacity) + int64(capacity)*entryBytes
 }
 
-// avFileStart is what the names of all files of this user in this network
+// fileStart is what the names of all files of this user in this network
 // namespace start with: addresses mean something within one namespace.
-func avFileStart() (string, error) {
+func fileStart() (string, error) {
 	h, err := proc.This()
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s%d.%d.", avFilePrefix, h.User, h.NetNS), nil
+	return fmt.Sprintf("%s%d.%d.", filePrefix, h.User, h.NetNS), nil
 }
 
-// openAVShared opens the file of a named address vector of a domain, and makes
+// openFile opens the file of a named address vector of a domain, and makes
 // it unless readOnly.
-func openAVShared(cfg *config.Config, domain, name string, readOnly bool) (*avShared, error) {
-	start, err := avFileStart()
+func openFile(o *Options) (*file, error) {
+	start, err := fileStart()
 	if err != nil {
 		return nil, err
 	}
-	sweepAVFiles(cfg.SHMDir)
-	sum := sha256.Sum256([]byte(domain + "\x00" + name))
-	path := filepath.Join(cfg.SHMDir, start+hex.EncodeToString(sum[:16]))
-	deadline := time.Now().Add(cfg.ConnectTimeout)
+	sweepFiles(o.Dir)
+	sum := sha256.Sum256([]byte(o.Domain + "\x00" + o.Name))
+	path := filepath.Join(o.Dir, start+hex.EncodeToString(sum[:16]))
+	deadline := time.Now().Add(o.Timeout)
 	for {
-		s := &avShared{fd: -1, path: path, readOnly: readOnly, timeout: cfg.ConnectTimeout}
-		again, err := s.open(uint64(cfg.AVSizeMax))
+		s := &file{fd: -1, path: path, readOnly: o.ReadOnly, timeout: o.Timeout}
+		again, err := s.open(o.Capacity)
 		if err == nil && !again {
 			return s, nil
 		}
@@ -138,13 +137,13 @@ func openAVShared(cfg *config.Config, domain, name string, readOnly bool) (*avSh
 		if !again || time.Now().After(deadline) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		time.Sleep(avLockPause)
+		time.Sleep(lockPause)
 	}
 }
 
 // open opens the file once. again means that it was not in a state to be
 // opened, which may pass, and err how it was.
-func (s *avShared) open(capacity uint64) (again bool, err error) {
+func (s *file) open(capacity uint64) (again bool, err error) {
 	flags := unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	if !s.readOnly {
 		flags |= unix.O_CREAT
@@ -156,10 +155,10 @@ func (s *avShared) open(capacity uint64) (again bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("open: %w", err)
 	}
-	if err := checkAVFile(s.fd); err != nil {
+	if err := checkFile(s.fd); err != nil {
 		return false, err
 	}
-	unused, err := s.tryLock(avUsers, unix.F_WRLCK)
+	unused, err := s.tryLock(lockUsers, unix.F_WRLCK)
 	if err != nil {
 		return false, err
 	}
@@ -177,15 +176,15 @@ func (s *avShared) open(capacity uint64) (again bool, err error) {
 		unix.Unlink(s.path)
 		return false, err
 	}
-	if _, err := s.tryLock(avUsers, unix.F_RDLCK); err != nil {
+	if _, err := s.tryLock(lockUsers, unix.F_RDLCK); err != nil {
 		return false, err
 	}
 	return false, s.mapIt()
 }
 
 // join becomes a user of a file that has users.
-func (s *avShared) join() (again bool, err error) {
-	if ok, err := s.tryLock(avUsers, unix.F_RDLCK); !ok || err != nil {
+func (s *file) join() (again bool, err error) {
+	if ok, err := s.tryLock(lockUsers, unix.F_RDLCK); !ok || err != nil {
 		return err == nil, errors.Join(err, errLocked)
 	}
 	if !proclock.SameFile(s.fd, s.path) {
@@ -197,8 +196,8 @@ func (s *avShared) join() (again bool, err error) {
 	return false, s.mapIt()
 }
 
-// checkAVFile refuses what is not an owner-only file of this user.
-func checkAVFile(fd int) error {
+// checkFile refuses what is not an owner-only file of this user.
+func checkFile(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fmt.Errorf("stat: %w", err)
@@ -215,8 +214,8 @@ func checkAVFile(fd int) error {
 }
 
 // initialise makes the file an empty address vector. Byte 0 is held exclusively.
-func (s *avShared) initialise(capacity uint64) error {
-	for _, size := range []int64{0, avFileSize(capacity)} {
+func (s *file) initialise(capacity uint64) error {
+	for _, size := range []int64{0, fileSize(capacity)} {
 		err := mem.FileSize(size)
 		if err == nil {
 			err = unix.Ftruncate(s.fd, size)
@@ -226,7 +225,7 @@ func (s *avShared) initialise(capacity uint64) error {
 		}
 	}
 	// The whole page, so that it exists when it is mapped.
-	if err := pwriteAll(s.fd, encodeAVHeader(capacity), 0); err != nil {
+	if err := pwriteAll(s.fd, encodeHeader(capacity), 0); err != nil {
 		return fmt.Errorf("write header: %w", err)
 	}
 	s.capacity = capacity
@@ -234,12 +233,12 @@ func (s *avShared) initialise(capacity uint64) error {
 }
 
 // checkHeader checks the immutable part of the header against the file.
-func (s *avShared) checkHeader() error {
-	b := make([]byte, avHeaderPage)
+func (s *file) checkHeader() error {
+	b := make([]byte, headerPage)
 	if err := preadAll(s.fd, b, 0); err != nil {
 		return fmt.Errorf("read header: %w", err)
 	}
-	capacity, err := decodeAVHeader(b)
+	capacity, err := decodeHeader(b)
 	if err != nil {
 		return err
 	}
@@ -247,15 +246,15 @@ func (s *avShared) checkHeader() error {
 	if err := unix.Fstat(s.fd, &st); err != nil {
 		return fmt.Errorf("stat: %w", err)
 	}
-	if st.Size != avFileSize(capacity) {
+	if st.Size != fileSize(capacity) {
 		return fmt.Errorf("%d bytes for %d entries: %w", st.Size, capacity, fi.EINVAL)
 	}
 	s.capacity = capacity
 	return nil
 }
 
-// sweepAVFiles removes this user's files that nobody uses, whatever namespace they are of.
-func sweepAVFiles(dir string) {
+// sweepFiles removes this user's files that nobody uses, whatever namespace they are of.
+func sweepFiles(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return // opening the file will say so
@@ -263,16 +262,17 @@ func sweepAVFiles(dir string) {
 	defer d.Close()
 	list, _ := d.Readdirnames(-1)
 	for _, name := range list {
-		if !strings.HasPrefix(name, avFilePrefix) {
+		if !strings.HasPrefix(name, filePrefix) {
 			continue
 		}
-		s := avShared{path: filepath.Join(dir, name)}
+		s := file{path: filepath.Join(dir, name)}
 		s.fd, err = unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {
 			continue
 		}
-		if checkAVFile(s.fd) == nil {
-			if unused, err := s.tryLock(avUsers, unix.F_WRLCK); unused && err == nil && proclock.SameFile(s.fd, s.path) {
+		if checkFile(s.fd) == nil {
+			unused, err := s.tryLock(lockUsers, unix.F_WRLCK)
+			if unused && err == nil && proclock.SameFile(s.fd, s.path) {
 				log.Infof(log.AV, "remove %s, whose users are dead", s.path)
 				unix.Unlink(s.path)
 			}
@@ -282,15 +282,15 @@ func sweepAVFiles(dir string) {
 }
 
 // close stops using the file; the last user removes it.
-func (s *avShared) close() error {
+func (s *file) close() error {
 	// Byte 1, so that of two who leave at once the second sees the first gone.
-	locked, err := s.waitLock(avEntries, unix.F_WRLCK)
+	locked, err := s.waitLock(lockEntries, unix.F_WRLCK)
 	if locked && err == nil {
-		last, err := s.tryLock(avUsers, unix.F_WRLCK)
+		last, err := s.tryLock(lockUsers, unix.F_WRLCK)
 		if last && err == nil && proclock.SameFile(s.fd, s.path) {
 			unix.Unlink(s.path)
 		} else {
-			_, _ = s.tryLock(avUsers, unix.F_UNLCK)
+			_, _ = s.tryLock(lockUsers, unix.F_UNLCK)
 		}
 	}
 	s.unmap()

@@ -1,4 +1,4 @@
-package provider
+package addrs
 
 import (
 	"math/rand/v2"
@@ -23,7 +23,7 @@ func TestPackName(t *testing.T) {
 		names.New(netip.MustParseAddr("fe80::1"), 65535),
 		{Family: names.AFInet6, Port: 1, Scope: 1<<32 - 1, IP: [16]byte{0: 0xfe, 1: 0x80, 15: 9}},
 	} {
-		p := packName(n)
+		p := pack(n)
 		if p.unpack() != n {
 			t.Errorf("%v comes back as %v", n, p.unpack())
 		}
@@ -31,7 +31,7 @@ func TestPackName(t *testing.T) {
 			t.Errorf("%v is not valid", n)
 		}
 	}
-	for _, p := range []packedName{
+	for _, p := range []packed{
 		{},
 		{uint64(names.AFInet) | 80<<16, 0, 0}, // wildcard
 		{uint64(names.AFInet), 0x0100007f, 0}, // no port
@@ -55,8 +55,8 @@ func TestChunkOf(t *testing.T) {
 		}
 		next[c]++
 	}
-	if c, _ := chunkOf(1<<32 - 1); c != avChunks-1 {
-		t.Fatalf("the last index is in chunk %d of %d", c, avChunks)
+	if c, _ := chunkOf(1<<32 - 1); c != chunkCount-1 {
+		t.Fatalf("the last index is in chunk %d of %d", c, chunkCount)
 	}
 }
 
@@ -81,8 +81,8 @@ func TestMinHeap(t *testing.T) {
 
 // model is the table and index together, changed as AV does.
 type model struct {
-	table avTable
-	index avIndex
+	table table
+	index index
 }
 
 func newModel() *model {
@@ -91,7 +91,7 @@ func newModel() *model {
 	return m
 }
 
-func (m *model) insert(n packedName) uint64 {
+func (m *model) insert(n packed) uint64 {
 	i := m.table.next()
 	m.table.set(i, n)
 	m.index.add(n, i)
@@ -108,8 +108,8 @@ func (m *model) remove(i uint64) {
 // against plain maps.
 func TestTableAgainstMaps(t *testing.T) {
 	m := newModel()
-	at := map[uint64]packedName{}
-	lowest := func(n packedName) (uint64, bool) {
+	at := map[uint64]packed{}
+	lowest := func(n packed) (uint64, bool) {
 		best, ok := uint64(0), false
 		for i, o := range at {
 			if o == n && (!ok || i < best) {
@@ -127,7 +127,7 @@ func TestTableAgainstMaps(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for step := range 20000 {
-		n := packName(testName(rng.IntN(40)))
+		n := pack(testName(rng.IntN(40)))
 		if len(at) < 200 && rng.IntN(2) == 0 {
 			want := lowestFree()
 			if i := m.insert(n); i != want {
@@ -162,11 +162,11 @@ func TestTableAgainstMaps(t *testing.T) {
 // What is kept on the side stays in proportion to what is in the table.
 func TestTableDoesNotGrowByChange(t *testing.T) {
 	m := newModel()
-	n := packName(testName(1))
+	n := pack(testName(1))
 	m.insert(n)
 	for range 100_000 {
 		m.remove(m.insert(n))
-		m.remove(m.insert(packName(testName(2))))
+		m.remove(m.insert(pack(testName(2))))
 	}
 	if len(m.table.free) > 10 || len(m.index.hash.Load().slots) > 64 {
 		t.Fatalf("%d free indexes kept, %d slots", len(m.table.free), len(m.index.hash.Load().slots))
@@ -182,7 +182,7 @@ func TestTableDoesNotGrowByChange(t *testing.T) {
 // A hundred thousand copies of one name are not quadratic.
 func TestManyTwins(t *testing.T) {
 	m := newModel()
-	n := packName(testName(1))
+	n := pack(testName(1))
 	const count = 100_000
 	for range count {
 		m.insert(n)
@@ -203,12 +203,12 @@ func TestManyTwins(t *testing.T) {
 // "always" stands at two indexes in turn, so its slot moves.
 func TestTableConcurrent(t *testing.T) {
 	m := newModel()
-	always, never := packName(testName(0)), packName(testName(1<<20))
+	always, never := pack(testName(0)), pack(testName(1<<20))
 	m.insert(always)
-	valid := map[packedName]bool{always: true}
-	var others []packedName
+	valid := map[packed]bool{always: true}
+	var others []packed
 	for i := 1; i < 100; i++ {
-		others = append(others, packName(testName(i)))
+		others = append(others, pack(testName(i)))
 		valid[others[i-1]] = true
 	}
 	var stop atomic.Bool

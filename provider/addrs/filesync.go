@@ -1,4 +1,4 @@
-package provider
+package addrs
 
 import (
 	"encoding/binary"
@@ -14,22 +14,22 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// The bytes that are locked; see avShared.
+// The bytes that are locked; see file.
 const (
-	avUsers   = 0
-	avEntries = 1
+	lockUsers   = 0
+	lockEntries = 1
 )
 
-// avLockPause is the pause between two looks at a lock that another process
+// lockPause is the pause between two looks at a lock that another process
 // holds; it is held for microseconds.
-const avLockPause = 50 * time.Microsecond
+const lockPause = 50 * time.Microsecond
 
 // errLocked is the failure to wait any longer.
 var errLocked = fmt.Errorf("locked by another process: %w", fi.ETIMEDOUT)
 
 // tryLock takes, changes or (F_UNLCK) gives back the lock on one byte. False
 // means that another user of the file is in the way.
-func (s *avShared) tryLock(at int64, kind int16) (bool, error) {
+func (s *file) tryLock(at int64, kind int16) (bool, error) {
 	lock := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: at, Len: 1}
 	for {
 		switch err := unix.FcntlFlock(uintptr(s.fd), unix.F_OFD_SETLK, &lock); err {
@@ -46,8 +46,8 @@ func (s *avShared) tryLock(at int64, kind int16) (bool, error) {
 
 // waitLock is tryLock that waits for the other, but not forever: a process may
 // be stopped while it holds the lock.
-func (s *avShared) waitLock(at int64, kind int16) (bool, error) {
-	for deadline := time.Now().Add(s.timeout); ; time.Sleep(avLockPause) {
+func (s *file) waitLock(at int64, kind int16) (bool, error) {
+	for deadline := time.Now().Add(s.timeout); ; time.Sleep(lockPause) {
 		ok, err := s.tryLock(at, kind)
 		if ok || err != nil || time.Now().After(deadline) {
 			return ok, err
@@ -56,8 +56,8 @@ func (s *avShared) waitLock(at int64, kind int16) (bool, error) {
 }
 
 // lock begins a change. fi.ETIMEDOUT if another process does not end its.
-func (s *avShared) lock() error {
-	ok, err := s.waitLock(avEntries, unix.F_WRLCK)
+func (s *file) lock() error {
+	ok, err := s.waitLock(lockEntries, unix.F_WRLCK)
 	if err != nil {
 		return err
 	}
@@ -73,34 +73,34 @@ func (s *avShared) lock() error {
 }
 
 // unlock ends a change. sync was called since lock.
-func (s *avShared) unlock() {
+func (s *file) unlock() {
 	s.synced.Store(atomic.AddUint64(&s.header.generation, 1))
 	atomic.StoreUint64(&s.header.dirty, 0)
 	s.writing = false
 	s.unlockEntries()
 }
 
-func (s *avShared) unlockEntries() {
-	if _, err := s.tryLock(avEntries, unix.F_UNLCK); err != nil {
+func (s *file) unlockEntries() {
+	if _, err := s.tryLock(lockEntries, unix.F_UNLCK); err != nil {
 		log.Warnf(log.AV, "unlock %s: %v", s.path, err)
 	}
 }
 
 // changed tells whether another process has changed entries. Any thread.
-func (s *avShared) changed() bool {
+func (s *file) changed() bool {
 	return atomic.LoadUint64(&s.header.generation) != s.synced.Load()
 }
 
 // sync calls take for each index that is unset now or has another name, then
 // put for each that has a name now, and reports whether it called any. The
 // address vector's lock is held. An error leaves some changes for the next call.
-func (s *avShared) sync(take func(i uint64), put func(i uint64, n packedName)) (changed bool, err error) {
+func (s *file) sync(take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
 	generation := atomic.LoadUint64(&s.header.generation)
 	if generation == s.synced.Load() {
 		return false, nil
 	}
 	if !s.writing {
-		ok, err := s.waitLock(avEntries, unix.F_RDLCK)
+		ok, err := s.waitLock(lockEntries, unix.F_RDLCK)
 		if err != nil {
 			return false, err
 		}
@@ -110,13 +110,13 @@ func (s *avShared) sync(take func(i uint64), put func(i uint64, n packedName)) (
 		defer s.unlockEntries()
 	}
 	limit := min(atomic.LoadUint64(&s.header.limit), s.capacity)
-	buf := make([]byte, min(limit, 2048)*avEntryBytes)
+	buf := make([]byte, min(limit, 2048)*entryBytes)
 	for i := uint64(0); i < limit; {
-		b := buf[:min(uint64(len(buf)), (limit-i)*avEntryBytes)]
+		b := buf[:min(uint64(len(buf)), (limit-i)*entryBytes)]
 		if err := preadAll(s.fd, b, s.entryOffset(i)); err != nil {
 			return changed, fmt.Errorf("read entries: %w", err)
 		}
-		for ; len(b) > 0; b, i = b[avEntryBytes:], i+1 {
+		for ; len(b) > 0; b, i = b[entryBytes:], i+1 {
 			changed = s.takeOver(i, b, take, put) || changed
 		}
 	}
@@ -125,11 +125,11 @@ func (s *avShared) sync(take func(i uint64), put func(i uint64, n packedName)) (
 }
 
 // takeOver compares one entry with what the private tables show.
-func (s *avShared) takeOver(i uint64, b []byte, take func(uint64), put func(uint64, packedName)) bool {
+func (s *file) takeOver(i uint64, b []byte, take func(uint64), put func(uint64, packed)) bool {
 	if i >= uint64(len(s.seen)) {
 		s.seen = append(s.seen, 0)
 	}
-	seq, name := decodeAVEntry(b)
+	seq, name := decodeEntry(b)
 	if seq&1 != 0 && !name.valid() {
 		log.Warnf(log.AV, "%s: entry %d is not an address", s.path, i)
 		seq = 0
@@ -150,13 +150,13 @@ func (s *avShared) takeOver(i uint64, b []byte, take func(uint64), put func(uint
 
 // insert writes a name to an unset entry. lock and sync were called. Errors are
 // the system's: fi.ENOSPC.
-func (s *avShared) insert(i uint64, n packedName) error {
+func (s *file) insert(i uint64, n packed) error {
 	for uint64(len(s.seen)) <= i {
 		s.seen = append(s.seen, 0)
 	}
-	var b [avEntryBytes]byte
+	var b [entryBytes]byte
 	seq := (s.seen[i] + 1) | 1
-	encodeAVEntry(b[:], seq, n)
+	encodeEntry(b[:], seq, n)
 	err := s.writeArray(i, i)
 	if err == nil {
 		err = pwriteAll(s.fd, b[8:], s.entryOffset(i)+8)
@@ -176,7 +176,7 @@ func (s *avShared) insert(i uint64, n packedName) error {
 
 // remove unsets a set entry. lock and sync were called. The memory that it
 // writes to exists, so that only the loss of the file itself can fail it.
-func (s *avShared) remove(i uint64) {
+func (s *file) remove(i uint64) {
 	seq := s.seen[i] + 1
 	b := binary.LittleEndian.AppendUint64(nil, seq)
 	err := pwriteAll(s.fd, b, s.entryOffset(i))
@@ -189,54 +189,54 @@ func (s *avShared) remove(i uint64) {
 	s.seen[i] = seq
 }
 
-func (s *avShared) writeArray(i, value uint64) error {
+func (s *file) writeArray(i, value uint64) error {
 	return pwriteAll(s.fd, binary.LittleEndian.AppendUint64(nil, value), arrayOffset()+int64(i)*8)
 }
 
-func (s *avShared) entryOffset(i uint64) int64 {
-	return entriesOffset(s.capacity) + int64(i)*avEntryBytes
+func (s *file) entryOffset(i uint64) int64 {
+	return entriesOffset(s.capacity) + int64(i)*entryBytes
 }
 
-func encodeAVEntry(b []byte, seq uint64, n packedName) {
+func encodeEntry(b []byte, seq uint64, n packed) {
 	binary.LittleEndian.PutUint64(b, seq)
 	for i, w := range n {
 		binary.LittleEndian.PutUint64(b[8+8*i:], w)
 	}
 }
 
-func decodeAVEntry(b []byte) (seq uint64, n packedName) {
+func decodeEntry(b []byte) (seq uint64, n packed) {
 	for i := range n {
 		n[i] = binary.LittleEndian.Uint64(b[8+8*i:])
 	}
 	return binary.LittleEndian.Uint64(b), n
 }
 
-// encodeAVHeader returns the first page of an empty address vector. The first
+// encodeHeader returns the first page of an empty address vector. The first
 // generation is 1, so that a private table that shows nothing is older.
-func encodeAVHeader(capacity uint64) []byte {
-	b := make([]byte, avHeaderPage)
+func encodeHeader(capacity uint64) []byte {
+	b := make([]byte, headerPage)
 	le := binary.LittleEndian
-	le.PutUint64(b[0:], avMagic)
-	le.PutUint32(b[8:], avVersion)
-	le.PutUint32(b[12:], avEntryBytes)
+	le.PutUint64(b[0:], fileMagic)
+	le.PutUint32(b[8:], fileVersion)
+	le.PutUint32(b[12:], entryBytes)
 	le.PutUint64(b[16:], capacity)
 	le.PutUint64(b[64:], 1)
 	return b
 }
 
-// decodeAVHeader checks the immutable words of a first page and returns the
+// decodeHeader checks the immutable words of a first page and returns the
 // capacity. Errors wrap fi.EINVAL.
-func decodeAVHeader(b []byte) (capacity uint64, err error) {
+func decodeHeader(b []byte) (capacity uint64, err error) {
 	le := binary.LittleEndian
 	magic, version, entry := le.Uint64(b[0:]), le.Uint32(b[8:]), le.Uint32(b[12:])
 	capacity = le.Uint64(b[16:])
 	switch {
-	case magic != avMagic:
+	case magic != fileMagic:
 		return 0, fmt.Errorf("not an address vector: %w", fi.EINVAL)
-	case version != avVersion || entry != avEntryBytes:
+	case version != fileVersion || entry != entryBytes:
 		return 0, fmt.Errorf("version %d with entries of %d bytes, want %d and %d: %w",
-			version, entry, avVersion, avEntryBytes, fi.EINVAL)
-	case capacity == 0 || capacity > avMaxEntries:
+			version, entry, fileVersion, entryBytes, fi.EINVAL)
+	case capacity == 0 || capacity > maxEntries:
 		return 0, fmt.Errorf("%d entries: %w", capacity, fi.EINVAL)
 	}
 	return capacity, nil

@@ -1,0 +1,161 @@
+package addrs
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/fi"
+)
+
+// openTest opens a shared vector of at most 64 names in a folder.
+func openTest(t testing.TB, dir string) *Vector {
+	t.Helper()
+	v, err := Open(Options{Capacity: 64, Limit: 64, Name: "x", Domain: "d", Dir: dir, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// change makes changes to a vector.
+func change(t testing.TB, v *Vector, what func()) {
+	t.Helper()
+	done, err := v.Change()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	what()
+}
+
+// insert inserts names.
+func insert(t testing.TB, v *Vector, list ...int) {
+	t.Helper()
+	change(t, v, func() {
+		for _, i := range list {
+			if _, err := v.Insert(testName(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// The array for the application holds the addresses.
+func TestFileArray(t *testing.T) {
+	v := openTest(t, t.TempDir())
+	insert(t, v, 1, 2, 3)
+	change(t, v, func() { v.Remove(1) })
+	if v.MapAddr() == 0 {
+		t.Fatal("no array")
+	}
+	var got []uint64
+	for i := range 3 {
+		got = append(got, binary.LittleEndian.Uint64(v.file.array[8*i:]))
+	}
+	if !slices.Equal(got, []uint64{0, uint64(fi.AddrNotAvail), 2}) {
+		t.Fatalf("array %v", got)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// When the file cannot be written, the insertion fails and leaves no trace.
+func TestFileWriteFails(t *testing.T) {
+	v := openTest(t, t.TempDir())
+	defer v.Close()
+	insert(t, v, 1)
+	readOnly, err := unix.Open(v.file.path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(readOnly)
+	change(t, v, func() {
+		fd := v.file.fd
+		v.file.fd = readOnly
+		_, err = v.Insert(testName(2))
+		v.file.fd = fd
+	})
+	if !errors.Is(err, unix.EBADF) {
+		t.Errorf("insert into a file that cannot be written: %v", err)
+	}
+	if _, found := v.Find(testName(2)); found {
+		t.Error("the failed insertion left a trace")
+	}
+	insert(t, v, 3)
+	if i, found := v.Find(testName(3)); i != 1 || !found {
+		t.Errorf("inserted at %d %v", i, found)
+	}
+}
+
+// Whatever a peer writes into entries and header words, what comes out is
+// valid names at indexes within bounds, and taking over ends.
+func FuzzFile(f *testing.F) {
+	good := make([]byte, entryBytes)
+	encodeEntry(good, 1, pack(testName(1)))
+	f.Add(uint64(1), good)
+	f.Add(uint64(1<<63), append(slices.Clone(good), good...))
+	f.Add(uint64(5), []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 80})
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, limit uint64, entries []byte) {
+		v := openTest(t, dir)
+		defer v.Close()
+		insert(t, v, 1, 2)
+		s := v.file
+		if err := pwriteAll(s.fd, entries[:min(len(entries), 64*entryBytes)], s.entryOffset(0)); err != nil {
+			t.Fatal(err)
+		}
+		s.header.limit = limit
+		s.header.generation += 2
+		found := 0
+		for i := range uint64(200) {
+			n, ok := v.Name(i)
+			if !ok {
+				continue
+			}
+			found++
+			if i >= 64 || !pack(n).valid() {
+				t.Errorf("index %d is %v", i, n)
+			}
+			if at, ok := v.Find(n); !ok || at > i {
+				t.Errorf("%v is at %d but found at %d %v", n, i, at, ok)
+			}
+		}
+		// It still takes what there is room for, and removes it.
+		change(t, v, func() {
+			i, err := v.Insert(testName(9))
+			if err != nil && (found < 64 || !errors.Is(err, fi.ENOMEM)) {
+				t.Errorf("insert among %d: %v", found, err)
+			}
+			if err == nil {
+				v.Remove(i)
+			}
+		})
+	})
+}
+
+// FuzzHeader: a header that is accepted has a size that can be mapped.
+func FuzzHeader(f *testing.F) {
+	f.Add(encodeHeader(1)[:128])
+	f.Add(encodeHeader(maxEntries)[:128])
+	f.Add(encodeHeader(1 << 60)[:128])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		page := make([]byte, headerPage)
+		copy(page, b)
+		capacity, err := decodeHeader(page)
+		if err != nil {
+			if !errors.Is(err, fi.EINVAL) {
+				t.Errorf("refused header: %v", err)
+			}
+			return
+		}
+		if size := fileSize(capacity); capacity == 0 || size <= headerPage || size > 1<<33 {
+			t.Errorf("%d entries, %d bytes", capacity, size)
+		}
+	})
+}
