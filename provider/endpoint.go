@@ -18,6 +18,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/stripe"
 )
 
@@ -148,9 +149,9 @@ type Endpoint struct {
 	lists  listOps   // posts of lists that are under way
 	notes  notes
 
-	ipcOnce sync.Once
-	ipcBody []byte // of its tokens, once it was asked for; under ipcOnce
-	heat    heat
+	ipcOnce  sync.Once
+	ipcBody  []byte        // of its tokens, once it was asked for; under ipcOnce
+	accesses pages.Counter // of memory, for huge pages
 
 	coll *collectives // nil: there are none; immutable from Enable on
 
@@ -229,8 +230,8 @@ func (e *Endpoint) openName() error {
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(), minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
 	e.notes.init(e)
-	if hugePagesAllowed() {
-		e.heat.after = uint64(d.cfg.HugeAfter)
+	if pages.Allowed() {
+		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
 	e.links.Store(&[]*link{})
 	return e

@@ -219,7 +219,7 @@ func (e *Endpoint) setHandlers(p *port) {
 		amKeyAsk:   e.onKeyAsk,
 		amKeyTold:  e.onKeyTold,
 		amShare:    e.onShare,
-		amHeat:     e.onHeat,
+		amAccessed: e.onAccessed,
 		amLanding:  e.onLanding,
 		amPut:      e.onPut,
 		amHelped:   e.onHelped,

@@ -39,7 +39,7 @@ func (e *Endpoint) fillOneSided(h *hot.EP) {
 	}
 	h.FetchCount = uint32(e.fetches.table.Len() / e.stripeCount())
 	h.Fetches = uintptr(unsafe.Pointer(e.fetches.table.At(0)))
-	h.CopyMax, h.LendMin, h.CopiedMax = e.copyMax(), e.lendMin(), e.heat.sample()
+	h.CopyMax, h.LendMin, h.CopiedMax = e.copyMax(), e.lendMin(), e.accesses.Sample()
 	if e.published() == nil {
 		return
 	}

@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"os"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
@@ -51,13 +48,3 @@ func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
 // addressOfBytes is where a slice that is not empty begins. The caller keeps it
 // alive, and in place: memory of the Go heap does not move.
 func addressOfBytes(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
-
-// resident tells of each page from an address on whether it is there (mincore(2)): bit 0 of its byte.
-// The error is ENOMEM if a part is not mapped.
-func resident(at uint64, pages []byte) error {
-	n := uintptr(len(pages)) * uintptr(os.Getpagesize())
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(at), n, uintptr(unsafe.Pointer(unsafe.SliceData(pages)))); errno != 0 {
-		return errno
-	}
-	return nil
-}

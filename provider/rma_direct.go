@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/pages"
 )
 
 // Where the transport reads and writes the peer's memory by itself, the
@@ -39,7 +40,7 @@ func (m *MR) publish() {
 		return
 	}
 	if least := uint64(m.domain.cfg.HugeRegionSize); least != 0 && m.length >= least {
-		n := ontoHugePages(uint64(m.parts[0].Base), m.length)
+		n := pages.Move(uint64(m.parts[0].Base), m.length)
 		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.length)
 	}
 	m.domain.hotRegions.add(m)
@@ -140,7 +141,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	if completes && !e.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
-	e.heatRemote(a, l, p, total)
+	e.countRemote(a, l, p, total)
 	outcome := notShared
 	if e.mayShare(a, p, total) {
 		outcome = e.share(a, l, p, keys[0], completes)

@@ -10,7 +10,7 @@ import (
 )
 
 // Active messages of one-sided operations. The header is the address in the
-// target's region for the first four, amShare and amHeat, and the initiator's request id for the
+// target's region for the first four, amShare and amAccessed, and the initiator's request id for the
 // answers.
 const (
 	amWrite    hw.AMID = hot.AMWrite    // head writeHead, and the payload
@@ -20,7 +20,7 @@ const (
 	amRMADone  hw.AMID = hot.AMRMADone  // head doneHead
 	amReadData hw.AMID = hot.AMReadData // head the offset in what is read or fetched, and the payload
 	amShare    hw.AMID = hot.AMShare    // head shareHead
-	amHeat     hw.AMID = hot.AMHeat     // head the key
+	amAccessed hw.AMID = hot.AMAccessed // head the key
 )
 
 // Bits of a write's or notice's flags.

@@ -423,7 +423,7 @@ func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint6
 	if anyOnDevice(s.IOV) {
 		e.announceDevice(&r, s, p)
 	} else if r.flags&wireNoGet == 0 {
-		e.heatOwn(req.iov[:req.count], 0)
+		e.countOwn(req.iov[:req.count], 0)
 	}
 	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
 }

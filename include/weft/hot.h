@@ -306,9 +306,9 @@ struct weft_hot_region {
 /* WEFT_LEND_AHEAD is how many completions nobody has read when an application posts ahead. */
 #define WEFT_LEND_AHEAD 2
 
-/* WEFT_HEAT_MIN is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of
- * the memory (provider/heat.go). */
-#define WEFT_HEAT_MIN 32768
+/* WEFT_ACCESS_MIN is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of
+ * the memory (provider/pages). */
+#define WEFT_ACCESS_MIN 32768
 
 /* WEFT_FETCH_ID is set in the ids of struct weft_hot_fetch and in no other. */
 #define WEFT_FETCH_ID (1ull << 63)

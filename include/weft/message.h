@@ -36,7 +36,7 @@ enum weft_am {
 	WEFT_AM_KEY_ASK = 17,
 	WEFT_AM_KEY_TOLD = 18,
 	WEFT_AM_SHARE = 19,
-	WEFT_AM_HEAT = 20, /* head the key */
+	WEFT_AM_ACCESSED = 20, /* head the key */
 	WEFT_AM_LANDING = 21, /* the header is the sender's request, the payload the key of the receiver's memory */
 	WEFT_AM_PUT = 22, /* the header is the sender's request: what it is to put there */
 	WEFT_AM_HELPED = 23, /* the header is the receiver's operation: the sender waits for a put to do */

@@ -112,9 +112,9 @@ func unread(q *hot.CQ, ring uint32) uint64 {
 }
 
 // counts tells whether the bytes of a copy may be counted here; if not, the runtime is to do so now, with this operation
-// (provider/heat.go).
+// (provider/pages).
 func counts(p *hot.Post, ep *hot.EP) bool {
-	return p.Len < hot.HeatMin || atomic.LoadUint64(&ep.Copied) < ep.CopiedMax
+	return p.Len < hot.AccessMin || atomic.LoadUint64(&ep.Copied) < ep.CopiedMax
 }
 
 // copied goes on after the copy.
@@ -123,7 +123,7 @@ func copied(p *hot.Post, ep *hot.EP) uintptr {
 	if p.Sent == 0 {
 		return hot.PostGo
 	}
-	if p.Len >= hot.HeatMin {
+	if p.Len >= hot.AccessMin {
 		order.Store64(&ep.Copied, atomic.LoadUint64(&ep.Copied)+p.Len)
 	}
 	read := p.Kind&hot.PostRead != 0

@@ -33,7 +33,7 @@ const (
 	AMKeyAsk   = 17
 	AMKeyTold  = 18
 	AMShare    = 19
-	AMHeat     = 20 // head the key
+	AMAccessed = 20 // head the key
 	AMLanding  = 21 // the header is the sender's request, the payload the key of the receiver's memory
 	AMPut      = 22 // the header is the sender's request: what it is to put there
 	AMHelped   = 23 // the header is the receiver's operation: the sender waits for a put to do

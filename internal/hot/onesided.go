@@ -28,9 +28,9 @@ const CopyMinWrite = 2048
 // LendAhead is how many completions nobody has read when an application posts ahead.
 const LendAhead = 2
 
-// HeatMin is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of the memory
-// (provider/heat.go).
-const HeatMin = 32768
+// AccessMin is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of the memory
+// (provider/pages).
+const AccessMin = 32768
 
 // FetchID is set in the ids of [Fetch] and in no other.
 const FetchID = 1 << 63

@@ -1,4 +1,4 @@
-package provider
+package pages
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ const (
 	growthShare = 8
 )
 
-// hugeGrowth is by how much a process has grown for huge pages that were there in small part only.
-type hugeGrowth struct {
+// growth is by how much a process has grown for huge pages that were there in small part only.
+type growth struct {
 	limit func() int // bytes; immutable
 
 	mu    sync.Mutex // taken by who moves memory: the background's goroutine and who registers a region
@@ -26,20 +26,20 @@ type hugeGrowth struct {
 	sum   int
 }
 
-// growth is that of this process.
-var growth = &hugeGrowth{limit: func() int { return growthLimit(ownMemory()) }}
+// grown is that of this process.
+var grown = &growth{limit: func() int { return growthLimit(ownMemory()) }}
 
 func growthLimit(own int) int { return max(leastGrowth, own/growthShare) }
 
 // take adds n bytes for the huge page at an address, false if that would be too many. Pages that the process has
 // unmapped since, or of which it has given most back, do not count any more.
-func (g *hugeGrowth) take(at uint64, n int) bool {
+func (g *growth) take(at uint64, n int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.remove(at) // moved before, and sparse again
 	if limit := g.limit(); g.sum+n > limit {
 		for page := range g.pages {
-			if missing, err := absent(page); err != nil || missing > hugePage-leastDense {
+			if missing, err := absent(page); err != nil || missing > Size-leastDense {
 				g.remove(page)
 			}
 		}
@@ -56,14 +56,14 @@ func (g *hugeGrowth) take(at uint64, n int) bool {
 }
 
 // giveBack is the opposite: the page at an address was not moved.
-func (g *hugeGrowth) giveBack(at uint64) {
+func (g *growth) giveBack(at uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.remove(at)
 }
 
 // remove forgets a page. mu is held.
-func (g *hugeGrowth) remove(at uint64) {
+func (g *growth) remove(at uint64) {
 	g.sum -= g.pages[at]
 	delete(g.pages, at)
 }

@@ -1,0 +1,66 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/pages"
+)
+
+// Memory that is copied to or from again and again comes to huge pages by its owner (package pages).
+
+// countOwn counts own memory, which is about to be copied to or from, and extra bytes of the first
+// element.
+func (e *Endpoint) countOwn(iov []fi.IOVec, extra uint64) {
+	for _, v := range iov {
+		if at, often := e.accesses.Copied(0, 0, uint64(v.Base), v.Len, extra); often {
+			pages.Background.Ask(at, 1)
+		}
+		extra = 0
+	}
+}
+
+// countRemote counts a one-sided operation that the posting thread does, and what the data plane has done
+// since the last.
+func (e *Endpoint) countRemote(a *RMAArgs, l *link, p *path, total uint64) {
+	extra := atomic.SwapUint64(&e.hot.Copied, 0)
+	e.accesses.Total(total + extra)
+	e.countOwn(a.IOV, extra)
+	for _, r := range a.Remote {
+		if at, often := e.accesses.Copied(l.index+1, r.Key, r.Addr, r.Len, extra); often {
+			d := directScratches.Get().(*directScratch)
+			_ = p.AMShort(amAccessed, at, putWord(d.head[:], r.Key), nil) // later again if there is no room
+			directScratches.Put(d)
+		}
+		extra = 0
+	}
+}
+
+// copying reports whether this side itself has copied n bytes since the last call. The caller holds the progress lease.
+func (e *Endpoint) copying(n uint64) bool {
+	return e.accesses.Copying(n, atomic.LoadUint64(&e.hot.Copied))
+}
+
+// onAccessed puts memory on huge pages that an initiator copies to or from often: what the region has
+// of the place of an address.
+func (e *Endpoint) onAccessed(src hw.Source, addr uint64, head, payload []byte) {
+	key, ok := parseWord(head)
+	if !ok || e.sourceWords(src) == nil {
+		e.malformed(src, "address %#x, which is said to be used often", addr)
+		return
+	}
+	m, offset, err := e.access(src, key, addr, 1, 0)
+	if err != nil {
+		return // closed meanwhile
+	}
+	defer m.gate.leave()
+	if !e.accesses.On() || m.named != nil {
+		return
+	}
+	first := offset - min(offset, addr%pages.Size)
+	n := min(offset-first+pages.Size-addr%pages.Size, m.length-first)
+	for _, v := range m.window(e.regionIOV[:0], first, n) {
+		pages.Background.Ask(uint64(v.Base), v.Len)
+	}
+}

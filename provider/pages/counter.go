@@ -1,0 +1,107 @@
+package pages
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// places is how many places a counter counts; then it begins anew.
+	places = 4096
+	// sample is how many bytes the data plane copies before they are counted, all for the place of the next operation.
+	sample = 4 << 20
+	// again is how many times as many bytes it takes until a place is reported again, for its move may not have helped.
+	again = 8
+)
+
+// Counter counts the bytes that are copied to and from places, each as much memory as a huge page has. The owner of a
+// place is notified when it has been used often. What a sender offers to others and an initiator's buffers are counted by
+// themselves; what an initiator copies without its target it counts for the target.
+type Counter struct {
+	after uint64 // bytes before a place is reported, 0: nothing is counted; immutable
+	least uint64 // bytes of the shortest copy that counts; immutable
+
+	// total is the bytes of one-sided operations that were counted. Posting threads add, the lease holder reads; relaxed
+	// would do.
+	total atomic.Uint64
+	seen  uint64 // of them by Copying; the lease holder's
+
+	// mu guards what follows. Posts of long messages and operations try it, and count nothing if another thread has it.
+	mu     sync.Mutex
+	places map[place]count
+}
+
+// place is memory of the size of a huge page.
+type place struct {
+	peer uint32 // 0: own memory
+	key  uint64 // of the peer's region
+	page uint64 // address, as the key has it, in units of Size
+}
+
+// count is what is known of a place.
+type count struct {
+	bytes uint64
+	limit uint64 // at which it is reported
+}
+
+// Init has places reported after so many bytes, 0: never. Copies below least bytes do not count. Called before the
+// counter is used.
+func (c *Counter) Init(after, least uint64) { c.after, c.least = after, least }
+
+// On reports whether anything is counted.
+func (c *Counter) On() bool { return c.after != 0 }
+
+// Sample is how many bytes the data plane copies before they are counted.
+func (c *Counter) Sample() uint64 {
+	if !c.On() {
+		return math.MaxUint64
+	}
+	return sample
+}
+
+// Total adds the bytes of a one-sided operation.
+func (c *Counter) Total(n uint64) { c.total.Add(n) }
+
+// Copying reports whether this side has copied n bytes since the last call, with what the data plane has counted and
+// was not taken. The caller has the progress lease.
+func (c *Counter) Copying(n, untaken uint64) bool {
+	last := c.seen
+	c.seen = c.total.Load() + untaken
+	return c.seen-last >= n
+}
+
+// Copied counts n bytes at an address of a peer's region, and extra ones at its beginning; peer 0 is own memory. It
+// returns one of the addresses whose owner is to be notified now, if any. Any thread.
+func (c *Counter) Copied(peer uint32, key, addr, n, extra uint64) (at uint64, notify bool) {
+	if !c.On() || n < c.least || !c.mu.TryLock() {
+		return 0, false
+	}
+	defer c.mu.Unlock()
+	for end := addr + n; addr != end; {
+		part := min(Size-addr%Size, end-addr)
+		if c.count(place{peer, key, addr / Size}, part+extra) {
+			return addr, true
+		}
+		addr, extra = addr+part, 0
+	}
+	return 0, false
+}
+
+// count counts bytes of a place, and reports whether its owner is to be notified now. The caller has mu.
+func (c *Counter) count(p place, n uint64) bool {
+	k, ok := c.places[p]
+	if !ok {
+		if c.places == nil || len(c.places) == places {
+			c.places = make(map[place]count)
+		}
+		k.limit = c.after
+	}
+	k.bytes += n
+	notify := k.bytes >= k.limit
+	if notify {
+		k = count{limit: min(again*k.limit, 1<<60)}
+	}
+	c.places[p] = k
+	return notify
+}
