@@ -19,11 +19,18 @@ type Link struct {
 	Kind string
 	// Type is its ARPHRD_ number.
 	Type uint16
-	// Up says that it was switched on, Running that it has a carrier too.
+	// Up says that it was switched on, Running that it has a carrier too and may be used.
 	Up, Running, Loopback bool
 	MTU                   int
 	Address               net.HardwareAddr
 }
+
+// States of an interface (RFC 2863) as the kernel numbers them.
+const (
+	operUnknown = 0
+	operTesting = 4
+	operDormant = 5
+)
 
 // attrType masks the flags of an attribute's type (NLA_TYPE_MASK).
 const attrType = 1<<14 - 1
@@ -58,8 +65,9 @@ func linkOf(b []byte, attrs []syscall.NetlinkRouteAttr) Link {
 	flags := native(b[8:12])
 	l := Link{
 		Type: uint16(native(b[2:4])), Index: int(native(b[4:8])),
-		Up: flags&unix.IFF_UP != 0, Running: flags&unix.IFF_RUNNING != 0, Loopback: flags&unix.IFF_LOOPBACK != 0,
+		Up: flags&unix.IFF_UP != 0, Loopback: flags&unix.IFF_LOOPBACK != 0,
 	}
+	state := byte(operUnknown)
 	for _, a := range attrs {
 		switch a.Attr.Type & attrType {
 		case unix.IFLA_IFNAME:
@@ -70,8 +78,12 @@ func linkOf(b []byte, attrs []syscall.NetlinkRouteAttr) Link {
 			l.MTU = int(native(a.Value))
 		case unix.IFLA_LINKINFO:
 			l.Kind = kindOf(a.Value)
+		case unix.IFLA_OPERSTATE:
+			state = a.Value[0]
 		}
 	}
+	// IFF_RUNNING, and the state, follow the carrier a moment later. A link that waits for its key (802.1X) is dormant.
+	l.Running = flags&unix.IFF_LOWER_UP != 0 && state != operDormant && state != operTesting
 	return l
 }
 

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/internal/nettest"
 )
 
 // tree makes a sysfs of files and links, given as "path=content" and "path->target", and
@@ -156,4 +159,38 @@ func TestLinks(t *testing.T) {
 	if !ok || n.Network() != "loopback" || n.Rank() != Loopback || n.Address.String() != "00:00:00:00:00:00" {
 		t.Errorf("lo: %+v, %v", n, ok)
 	}
+}
+
+// A link that has its carrier is used at once: the state that the kernel tells beside it follows later.
+func TestRunningWithCarrier(t *testing.T) {
+	a, b := nettest.New(t)
+	for range 30 {
+		b.Run("ip", "link", "set", b.Iface, "down")
+		down := linkOn(t, a)
+		b.Run("ip", "link", "set", b.Iface, "up")
+		if up := linkOn(t, a); down.Running || !up.Running {
+			t.Fatalf("running: %v without a carrier, %v with one", down.Running, up.Running)
+		}
+	}
+	// Whoever switches the port on has yet to say that it may be used.
+	a.Run("ip", "link", "set", a.Iface, "down")
+	a.Run("ip", "link", "set", a.Iface, "mode", "dormant", "up")
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if !linkOn(t, a).Running {
+			return
+		}
+	}
+	t.Error("a dormant link is running")
+}
+
+// linkOn is a host's end of its cable.
+func linkOn(t *testing.T, h *nettest.Host) (l Link) {
+	h.Do(func() {
+		links, err := Links()
+		if err != nil {
+			t.Error(err)
+		}
+		l = links[h.Iface]
+	})
+	return l
 }
