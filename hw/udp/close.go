@@ -135,6 +135,7 @@ func (i *Iface) linger(end congestion.Time, pause time.Duration, has func(*Endpo
 
 // cancel tells the operations that Close has ended.
 func (i *Iface) cancel() {
+	i.flushes.Dispatch()
 	d := &i.deliver
 	for _, s := range i.stripes {
 		s.lease.lock()

@@ -220,6 +220,10 @@ func (i *Iface) retryFlush(c *Endpoint, scope hw.FlushScope, joint *hw.Completio
 		return
 	}
 	i.flushes.Add(c, func() error {
+		if i.closed.Load() {
+			joint.Update(1, hw.ErrCanceled)
+			return nil
+		}
 		status, err := c.Flush(scope, joint)
 		switch {
 		case err == hw.ErrNoResource:
