@@ -35,8 +35,11 @@ type receiver struct {
 	messages *libcxi.PtlTE
 	memory   pinned
 	buffers  []rxBuffer
+	appended []uint16  // by slot of the portal's queue, the buffer that its command appends
 	unlisted int       // buffers that are to go to the list
 	listAt   time.Time // not before, if the NIC has refused one
+	// relists says that listAt is set: a sleeper wakes to list what was refused. Stored by the lease holder, read by Arm.
+	relists atomic.Bool
 
 	current int  // buffer of the message being delivered, -1: it has no bytes
 	inside  bool // a handler runs
@@ -75,7 +78,7 @@ func (r *receiver) open() (err error) {
 	if r.messages, err = r.portal.add(i.d, &r.events, i.pid, indexMessages); err != nil {
 		return err
 	}
-	r.buffers = make([]rxBuffer, c.RxBuffers)
+	r.buffers, r.appended = make([]rxBuffer, c.RxBuffers), make([]uint16, r.portal.cq.HalfSlots()/2)
 	r.unlisted = len(r.buffers)
 	r.list()
 	// Last, because peers may send when it is there.
@@ -112,6 +115,7 @@ func (r *receiver) list() {
 		return
 	}
 	r.listAt = time.Time{}
+	r.relists.Store(false)
 	r.append()
 	r.portal.q.Ring()
 }
@@ -132,6 +136,7 @@ func (r *receiver) append() {
 		if !r.portal.q.Append(&e) {
 			break
 		}
+		r.appended[r.portal.q.LastSlot()] = uint16(n)
 		b.listed, b.used, b.end = true, 0, 0
 		r.unlisted--
 	}
@@ -163,7 +168,7 @@ func (r *receiver) take(max int) (n int) {
 		} else if e.Type() == wire.EventLink && int(e.BufferID()) < len(r.buffers) && e.Code() != wire.RcOk {
 			r.refusedBuffer(int(e.BufferID()))
 		} else if e.Type() == wire.EventCommandFailure {
-			r.i.logf("a buffer is lost: %v", errCommand(e.Code()))
+			r.refusedCommand(e)
 		}
 		r.events.Done(e)
 	}
@@ -172,11 +177,24 @@ func (r *receiver) take(max int) (n int) {
 	return n
 }
 
-// refusedBuffer has a buffer for which the NIC had no entry appended again later.
+// refusedCommand has the buffer appended again whose command the NIC refuses.
+func (r *receiver) refusedCommand(e nic.Event) {
+	r.i.logf("a receive buffer: %v", errCommand(e.Code()))
+	if slot := e.Slot(); slot < uint32(len(r.appended)) {
+		r.refusedBuffer(int(r.appended[slot]))
+	}
+}
+
+// refusedBuffer has a buffer that is not in the list appended again later.
 func (r *receiver) refusedBuffer(n int) {
-	r.buffers[n].listed = false
+	b := &r.buffers[n]
+	if !b.listed || b.used != 0 || b.end != 0 {
+		return // messages have landed in it
+	}
+	b.listed = false
 	r.unlisted++
 	r.listAt = time.Now().Add(lastBackoff)
+	r.relists.Store(true)
 }
 
 // arrive takes in one message, and tells whether a handler got it. Its bytes were written by the NIC before its event,

@@ -83,7 +83,7 @@ func (i *Iface) DoorbellFD() int { return int(i.bell.poll.Load()) }
 // Arm asks for the bell.
 func (i *Iface) Arm() {
 	i.interrupts(true)
-	if i.anyTodo.Load() {
+	if i.anyTodo.Load() || i.rx.relists.Load() {
 		i.bell.after(lastBackoff)
 	}
 }

@@ -82,6 +82,11 @@ func (e Event) PtlTE() uint32 {
 // State is the state in an event of wire.EventStateChange.
 func (e Event) State() uint32 { return e.Initiator() & wire.StateChangePtlteStateMask }
 
+// Slot is where a command that is refused lies in its queue, in units of 64 bytes.
+func (e Event) Slot() uint32 {
+	return uint32(e.w[wire.EventCommandFailureFailLocWord] >> wire.EventCommandFailureFailLocShift & wire.EventCommandFailureFailLocMask)
+}
+
 // EventQueue is an event queue: a ring of events of 16, 32 or 64 bytes, and the word by which the NIC learns how far
 // it has been read. One thread at a time reads it; Interrupts and Waiting may be called beside it.
 type EventQueue struct {

@@ -81,6 +81,14 @@ func (q *Queue) advance(n uint32) {
 	}
 }
 
+// LastSlot is where the last command lies, if it has 64 bytes: as [Event.Slot] tells of one that is refused.
+func (q *Queue) LastSlot() uint32 {
+	if q.wp == firstHalf {
+		return q.size/2 - 1
+	}
+	return q.wp/2 - 1
+}
+
 // Waiting tells whether there are commands of which the NIC has not been told.
 func (q *Queue) Waiting() bool { return q.wp != q.rung }
 
