@@ -33,7 +33,12 @@ type Endpoint struct {
 	// finds out first; read by everybody.
 	failure atomic.Pointer[error]
 	// ready says that messages may be posted: the peer's NIC has answered, or the peer has sent. Set by who learns it.
-	ready atomic.Bool
+	ready  atomic.Bool
+	stream uint32 // number of what is sent to the peer among the interface's streams, from 1. Immutable
+	// before is an endpoint to the same interface that has failed and not ended yet: what it has posted may still arrive, so
+	// that nothing is posted here. Stored before the endpoint is published, and by the lease holder; read by who learns that
+	// the peer is there.
+	before atomic.Pointer[Endpoint]
 	// connected says that Connect has given the endpoint out. Stored by Connect.
 	connected atomic.Bool
 	// closed is 1 while the peer's eager window is. Stored by the lease holder.
@@ -69,6 +74,7 @@ type Endpoint struct {
 
 // leaseState belongs to the lease holder.
 type leaseState struct {
+	stream uint32 // number of the peer's stream, 0: its first message has not come
 	next   uint16 // position of the next message
 	source bool   // it has sent messages for handlers
 	closed bool   // it has closed in order
@@ -82,8 +88,12 @@ type leaseState struct {
 
 // newEndpoint makes the endpoint of a peer. i.mu is held. Errors: hw.ErrNoResource.
 func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
-	e := &Endpoint{i: i, addr: a, to: a.at(indexMessages), high: a.matchHigh()}
+	i.streams++
+	e := &Endpoint{i: i, addr: a, to: a.at(indexMessages), high: a.matchHigh(), stream: i.streams}
 	e.name.Store(&name)
+	if o := i.ids.Load().find(a.id()); o != nil && o.addr.nonce == a.nonce {
+		e.before.Store(o)
+	}
 	list := *i.peers.Load()
 	e.index = uint32(len(list))
 	if n := slices.Index(list, nil); n >= 0 {
@@ -228,7 +238,7 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 	i.awaitAnswer(e)
 	if err := e.Err(); err != nil {
 		kind := hw.ErrUnreachable
-		if i.cfg.AwaitPeer {
+		if i.cfg.AwaitPeer && !e.ready.Load() { // else it was there, and may be again when this endpoint has ended
 			kind = hw.ErrNoPath
 		}
 		return nil, fmt.Errorf("cxi: peer %s: %w: %w", e, err, kind)

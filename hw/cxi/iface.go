@@ -48,9 +48,10 @@ type Iface struct {
 
 	// mu guards changes of peers and ids. Connect, the first message of a peer and its end take it; no other send
 	// or arrival does.
-	mu    sync.Mutex
-	peers atomic.Pointer[[]*Endpoint] // by index; replaced as a whole under mu
-	ids   atomic.Pointer[idTable]     // by match id; under mu, read by the lease holder
+	mu      sync.Mutex
+	peers   atomic.Pointer[[]*Endpoint] // by index; replaced as a whole under mu
+	streams uint32                      // how many endpoints there were; under mu
+	ids     atomic.Pointer[idTable]     // by match id; under mu, read by the lease holder
 
 	// todo are endpoints with which the lease holder must do something.
 	todoMu sync.Mutex // not on the data path: anyTodo says that the list is empty

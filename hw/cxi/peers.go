@@ -1,6 +1,7 @@
 package cxi
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,13 +36,40 @@ func (e *Endpoint) present(code uint32) {
 	switch v := judge(code); {
 	case v == accepted:
 		e.lostSince = 0
-		e.ready.Store(true)
+		e.isThere()
 		e.greet()
 	case v == lost:
 		e.pathLost(code)
 	default: // no entry: another interface has its place
 		e.end(fmt.Errorf("peer %s is not there: %s: %w", e, codeText(code), hw.ErrPeerDead))
 	}
+}
+
+// isThere lets messages be posted, unless those of an endpoint before may still arrive. Any thread.
+func (e *Endpoint) isThere() {
+	if e.before.Load() == nil {
+		e.ready.Store(true)
+	}
+}
+
+// welcome is isThere for a peer that has sent first: it is told that the window is closed, if it is; else our first message says
+// it. Lease.
+func (e *Endpoint) welcome() {
+	e.isThere()
+	if e.i.window.Load() != 0 {
+		e.owesWindow.Store(true)
+		e.i.attendLater(e)
+	}
+}
+
+// succeed lets the endpoint that has taken this one's place post. Lease; i.mu is held.
+func (e *Endpoint) succeed() {
+	next := e.i.ids.Load().find(e.addr.id())
+	if next == nil || next.before.Load() != e {
+		return
+	}
+	next.before.Store(e.before.Load())
+	next.welcome()
 }
 
 // upkeep does what is rare: messages to be sent again, windows, peers that are gone. Lease.
@@ -105,20 +133,32 @@ func (e *Endpoint) die(now time.Time) bool {
 }
 
 // reset tells the peer that nothing comes any more, past the window, if there is room. A peer that is gone does not matter.
-// The queue's lock is held.
+// Lease; the queue's lock is held.
 func (e *Endpoint) reset() {
 	q := e.q
 	o, n := q.begin(e, opReset)
 	if o == nil {
 		return
 	}
-	t := nic.Transfer{
-		Message:   nic.Message{To: e.to, MatchBits: e.high | uint64(lowBits(0, 0, kindReset, 0)), HeaderData: e.i.addr.nonce, UserPtr: cookieOp | uint64(n)},
-		Initiator: e.i.addr.id(), EQ: q.events.number,
-	}
-	if q.q.Put(&t) {
+	var streams [8]byte
+	binary.LittleEndian.PutUint32(streams[:], e.stream)
+	binary.LittleEndian.PutUint32(streams[4:], e.lease.stream)
+	m := nic.Message{To: e.to, MatchBits: e.high | uint64(lowBits(0, 0, kindReset, 0)), HeaderData: e.i.addr.nonce, UserPtr: cookieOp | uint64(n)}
+	if q.q.Inline(&m, nil, streams[:]) {
 		q.commit(o, n)
 	}
+}
+
+// givenUp tells whether the connection that a peer has given up by reset is that of this endpoint, and not one before. Lease.
+func (e *Endpoint) givenUp(reset []byte) bool {
+	if len(reset) != 8 {
+		return false
+	}
+	theirs, ours := binary.LittleEndian.Uint32(reset), binary.LittleEndian.Uint32(reset[4:])
+	if ours != 0 {
+		return ours == e.stream
+	}
+	return e.lease.stream == 0 || e.lease.stream == theirs
 }
 
 // pollAll tells of all that has ended. Lease.
@@ -149,6 +189,7 @@ func (e *Endpoint) giveEvents() {
 		i.cfg.Forget(name)
 	}
 	i.rest(e)
+	e.succeed()
 	list := slices.Clone(*i.peers.Load())
 	list[e.index] = nil
 	i.peers.Store(&list)

@@ -253,7 +253,7 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 		e = r.hello(e, id, header, data)
 	}
 	if kind == kindReset {
-		if e != nil && e.addr.nonce == header {
+		if e != nil && e.addr.nonce == header && e.givenUp(data) {
 			e.end(fmt.Errorf("peer %s has given up the connection: %w", e, hw.ErrPeerDead))
 		}
 		return false
@@ -304,7 +304,8 @@ func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload [
 	return true
 }
 
-// hello takes in the first message of a stream: who sends. It returns the sender, nil if it is refused.
+// hello takes in the first message of a stream: who sends. It returns the sender, nil if it is refused. Another stream of the
+// same interface has an endpoint of its own: the one before has ended at the peer, and may still be ending here.
 func (r *receiver) hello(e *Endpoint, id uint32, header uint64, data []byte) *Endpoint {
 	if len(data) <= addressBytes {
 		r.refuse("greeting of %d bytes", len(data))
@@ -316,15 +317,19 @@ func (r *receiver) hello(e *Endpoint, id uint32, header uint64, data []byte) *En
 		return nil
 	}
 	i := r.i
-	name := append([]byte(nil), data[addressBytes:]...)
+	name, stream := append([]byte(nil), data[addressBytes:]...), uint32(header>>1)
 	if e != nil && e.addr.nonce == a.nonce {
-		if e.lease.next == 0 {
+		if e.lease.stream == 0 && e.failure.Load() == nil {
+			e.lease.stream = stream
 			e.name.Store(&name)
-			e.ready.Store(true)
+			e.isThere()
+			return e
 		}
-		return e
-	}
-	if e != nil {
+		if int32(stream-e.lease.stream) <= 0 {
+			return e // doubled
+		}
+		e.end(fmt.Errorf("peer %s has begun another stream: %w", e, hw.ErrPeerDead))
+	} else if e != nil {
 		e.end(fmt.Errorf("another interface has the place of peer %s: %w", e, hw.ErrPeerDead))
 	}
 	i.mu.Lock()
@@ -334,11 +339,8 @@ func (r *receiver) hello(e *Endpoint, id uint32, header uint64, data []byte) *En
 		r.refuse("%v", err)
 		return nil
 	}
-	e.ready.Store(true)
-	if i.window.Load() != 0 { // else our first message says it
-		e.owesWindow.Store(true)
-		i.attendLater(e)
-	}
+	e.lease.stream = stream
+	e.welcome()
 	return e
 }
 

@@ -13,10 +13,10 @@ type messageKind uint32
 const (
 	kindUser   messageKind = iota // for a handler
 	kindHead                      // the head of the user message behind it
-	kindHello                     // the first of every stream: who sends
+	kindHello                     // the first of every stream: who sends; header: as kindWindow, and the number of the stream above it
 	kindWindow                    // the sender's eager window; header: 1 if it is closed
 	kindBye                       // the last
-	kindReset                     // outside of the stream: the sender has given the connection up; header: its random number
+	kindReset                     // outside of the stream: the sender has given up the connection of two streams; header: its random number
 )
 
 // The lower half of a message's match bits:
@@ -93,7 +93,7 @@ func (e *Endpoint) greet() {
 	}
 	e.greeted = true
 	s := e.w.claim(0) // there is room: nothing was sent yet
-	s.fill(0, uint64(e.i.window.Load()), nil, append(e.i.DeviceAddress(), e.i.name...), kindHello, e.w.tail)
+	s.fill(0, uint64(e.i.window.Load())|uint64(e.stream)<<1, nil, append(e.i.DeviceAddress(), e.i.name...), kindHello, e.w.tail)
 	e.publish()
 }
 
