@@ -128,14 +128,18 @@ static void write_event(struct evq *q, void *event, unsigned int size_class)
 	interrupt(q);
 }
 
-/* waits tells whether an event may come after those that follow it: the NIC orders no ACK against what
- * happens elsewhere, and no PUT to an overflow buffer against the PUT_OVERFLOW for it. */
+/* waits tells whether an event may come after one behind it: the NIC orders no ACK against the GET of the rendezvous that it
+ * acknowledges, no PUT to an overflow buffer against the PUT_OVERFLOW for it, and no PUTs of two initiators. */
 static bool waits(const void *event)
 {
 	uint64_t type = get(event, EVENT_TARGET_LONG_EVENT_TYPE);
 
-	return type == EVENT_ACK || (type == EVENT_PUT && get(event, EVENT_INITIATOR_EVENT_SIZE) == EVENT_SIZE_B64 &&
-		get(event, EVENT_TARGET_LONG_PTL_LIST) == LIST_OVERFLOW);
+	return type == EVENT_ACK || type == EVENT_PUT;
+}
+
+static bool overflow_put(const void *event)
+{
+	return get(event, EVENT_INITIATOR_EVENT_SIZE) == EVENT_SIZE_B64 && get(event, EVENT_TARGET_LONG_PTL_LIST) == LIST_OVERFLOW;
 }
 
 /* overtakes tells whether an event may come before one that waits. */
@@ -143,8 +147,10 @@ static bool overtakes(const void *event, const void *waiting)
 {
 	uint64_t type = get(event, EVENT_TARGET_LONG_EVENT_TYPE);
 
-	return get(waiting, EVENT_TARGET_LONG_EVENT_TYPE) == EVENT_ACK ? type != EVENT_ACK && type != EVENT_REPLY :
-		type == EVENT_PUT_OVERFLOW;
+	if (get(waiting, EVENT_TARGET_LONG_EVENT_TYPE) == EVENT_ACK)
+		return type == EVENT_GET;
+	return (type == EVENT_PUT && get(event, EVENT_TARGET_LONG_INITIATOR) != get(waiting, EVENT_TARGET_LONG_INITIATOR)) ||
+		(type == EVENT_PUT_OVERFLOW && overflow_put(waiting));
 }
 
 static void release(struct evq *q)
