@@ -4,8 +4,12 @@
  * round, so that nothing works which takes one for the other.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "nic.h"
 
 #ifndef MADV_POPULATE_READ
@@ -16,29 +20,52 @@
 static unsigned int next_id = 1;
 static long maps;
 
-/* can_populate tells whether the kernel knows how; it says EINVAL of what may not be written, too. */
+/* can_populate tells whether the kernel fills pages and tells of those that may not be written. Emulators of user programs say
+ * that they have, and do nothing. */
 static bool can_populate(void)
 {
 	static int known; /* 0: not tried, 1: yes, 2: no */
-	void *page;
+	char *pages;
 
 	if (!known) {
-		page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		known = page != MAP_FAILED && !madvise(page, PAGE, MADV_POPULATE_WRITE) ? 1 : 2;
-		if (page != MAP_FAILED)
-			munmap(page, PAGE);
+		pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		known = pages != MAP_FAILED && !mprotect(pages + PAGE, PAGE, PROT_READ) && !madvise(pages, PAGE, MADV_POPULATE_WRITE) &&
+			madvise(pages + PAGE, PAGE, MADV_POPULATE_WRITE) ? 1 : 2;
+		if (pages != MAP_FAILED)
+			munmap(pages, 2 * PAGE);
 	}
 	return known == 1;
+}
+
+/* touch asks for each page whether it may be read, and written: by a system call that looks at a word of it, and by one that adds
+ * nothing to it. */
+static int touch(uint64_t va, size_t len, bool writes)
+{
+	uint32_t word = 0;
+	int fds[2], rc = 0;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -ENOMEM;
+	for (uint64_t at = va; !rc && at < va + len; at += PAGE)
+		if (write(fds[1], (void *)at, 1) != 1 || read(fds[0], &word, 1) != 1)
+			rc = -EFAULT;
+		else if (writes && syscall(SYS_futex, &word, FUTEX_WAKE_OP_PRIVATE, 0, NULL, at, FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) < 0)
+			rc = -EINVAL;
+	close(fds[0]);
+	close(fds[1]);
+	return rc;
 }
 
 /* populate does what pinning does: the pages are there, and may be written where the NIC shall. */
 static int populate(uint64_t va, size_t len, uint32_t flags)
 {
-	int how = flags & MAP_NIC_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	bool writes = flags & MAP_NIC_WRITE;
 
-	if (!(flags & MAP_PIN) || flags & (MAP_DEVICE | MAP_ATS) || !can_populate())
+	if (!(flags & MAP_PIN) || flags & (MAP_DEVICE | MAP_ATS))
 		return 0;
-	if (!madvise((void *)va, len, how))
+	if (!can_populate())
+		return touch(va, len, writes);
+	if (!madvise((void *)va, len, writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
 	return errno == EINVAL ? -EINVAL : -EFAULT; /* there, but not writable; or not there */
 }
