@@ -2,6 +2,7 @@
  *
  * Settings, counters, and the lock.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ struct settings set = {
 	.devices = 1, .version = 1, .nid = 16,
 	.ptes = LIMIT_PTLTES, .txqs = LIMIT_TXQS, .tgqs = LIMIT_TGQS, .eqs = LIMIT_EQS, .cts = LIMIT_COUNTERS,
 	.les = 15725, .tles = LIMIT_TLES, .lacs = LIMIT_LACS, .pids = LIMIT_PID_ANY, .lcids = LIMIT_LCIDS,
-	.get = 1, .timeout = 10000,
+	.get = 1, .timeout = 10000, .member = -1, .enable = 1, .slots = LIMIT_CMDQ_COUNT, .eq_bytes = LONG_MAX,
 };
 struct counts counts;
 
@@ -23,6 +24,7 @@ static const struct { const char *name; size_t at; } names[] = {
 	NAME(mode), NAME(devices), NAME(version), NAME(nid), NAME(ptes), NAME(txqs), NAME(tgqs), NAME(eqs), NAME(cts),
 	NAME(les), NAME(tles), NAME(lacs), NAME(pids), NAME(lcids), NAME(get), NAME(fault_at), NAME(fault_rc),
 	NAME(map_fails), NAME(shuffle), NAME(lose), NAME(late), NAME(timeout), NAME(fabric), NAME(record),
+	NAME(call_at), NAME(call_rc), NAME(open_rc), NAME(member), NAME(enable), NAME(slots), NAME(eq_bytes),
 };
 #define COUNTER(field) { #field, offsetof(struct counts, field) }
 static const struct { const char *name; size_t at; } counter_names[] = {
@@ -138,4 +140,16 @@ API uint64_t cassini_count(const char *name)
 int fault_of_command(void)
 {
 	return set.fault_at && (long)counts.commands == set.fault_at ? (int)set.fault_rc : 0;
+}
+
+int fault_of_call(void)
+{
+	int rc = 0;
+
+	nic_lock();
+	config_read();
+	if (set.call_at > 0 && --set.call_at == 0)
+		rc = (int)-set.call_rc;
+	nic_unlock();
+	return rc;
 }

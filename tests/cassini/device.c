@@ -57,9 +57,13 @@ static void init(void)
 API int cxil_get_device_list(struct device_list **list)
 {
 	struct device_list *l;
+	int rc;
 
 	if (!list)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	nic_lock();
 	init();
 	l = calloc(1, sizeof *l + nic_count * sizeof *l->info);
@@ -80,13 +84,18 @@ API void cxil_free_device_list(struct device_list *list)
 
 API int cxil_open_device(uint32_t id, struct cxil_dev **dev)
 {
-	int rc = 0;
+	int rc;
 
 	if (!dev)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	nic_lock();
 	init();
-	if (id >= nic_count) {
+	if (set.open_rc) {
+		rc = (int)-set.open_rc;
+	} else if (id >= nic_count) {
 		rc = -ENOENT;
 	} else {
 		/* Every opener has a structure of its own. */

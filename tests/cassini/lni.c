@@ -41,10 +41,13 @@ API int cxil_alloc_lni(struct cxil_dev *dev, struct cxil_lni **lni, unsigned int
 	struct service *s;
 	struct lni *l = NULL;
 	struct nic *n;
-	int rc = 0;
+	int rc;
 
 	if (!dev || !lni || !svc_id)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	nic_lock();
 	n = &nics[dev->info.dev_id];
 	s = svc_id < SERVICES && n->services[svc_id].exists ? &n->services[svc_id] : NULL;
@@ -119,6 +122,9 @@ API int cxil_alloc_trig_cp(struct cxil_lni *lni, unsigned int vni, int tc, int t
 
 	if (!l || !cp || tc < 0 || tc >= TRAFFIC_CLASSES || tc_type < 0 || tc_type >= TRAFFIC_TYPES)
 		return -EINVAL;
+	lcid = fault_of_call();
+	if (lcid)
+		return lcid;
 	p = calloc(1, sizeof *p);
 	if (!p)
 		return -ENOMEM;
@@ -204,10 +210,13 @@ API int cxil_alloc_domain(struct cxil_lni *lni, unsigned int vni, unsigned int p
 {
 	struct lni *l = (struct lni *)lni;
 	struct domain *d = NULL;
-	int rc = 0;
+	int rc;
 
 	if (!l || !domain || pid > LIMIT_PID_ANY)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	nic_lock();
 	if (!service_allows_vni(l->svc, vni)) {
 		rc = -EINVAL;

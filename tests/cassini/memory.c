@@ -119,6 +119,9 @@ API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, str
 
 	if (!l || !md || flags & ~MAP_KNOWN || !(flags & (MAP_NIC_READ | MAP_NIC_WRITE)) || (!len && !(flags & MAP_ATS)))
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return -ENOMEM;

@@ -252,6 +252,11 @@ struct settings {
 	long get;		/* 1: the NIC gets the data of a rendezvous itself */
 	long fault_at, fault_rc; /* the command that fails, counted from 1, and how */
 	long map_fails;		/* the call of cxil_map that fails, counted from 1 */
+	long call_at, call_rc;	/* the control call that fails, counted from when this was set, and its errno value */
+	long open_rc;		/* errno value with which opening a device fails, 0: it does not */
+	long member;		/* the user who alone may use service 1, -1: everybody */
+	long enable;		/* 0: service 1 is switched off */
+	long slots, eq_bytes;	/* the longest command queue and event queue */
 	long shuffle;		/* every how many-th event of those that may changes places with the next */
 	long lose, late;	/* every how many-th packet, or answer, is lost, or late */
 	long timeout;		/* ms after which a request without an answer is undeliverable */
@@ -268,6 +273,7 @@ struct counts {
 };
 extern struct counts counts;
 int fault_of_command(void); /* the return code that the next command fails with, or 0 */
+int fault_of_call(void); /* without the lock: the negative errno value that a control call ends with, or 0 */
 
 /* doorbell.c: pages whose stores are seen */
 uint64_t *door_open(enum door kind, void *object);

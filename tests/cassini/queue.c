@@ -37,7 +37,8 @@ static int cmdq_valid(struct lni *l, const struct cq_buf_opts *o)
 {
 	const struct cq_opts *opts = &o->opts;
 
-	if (opts->policy < 0 || opts->policy >= CQ_POLICIES || opts->count > LIMIT_CMDQ_COUNT)
+	if (opts->policy < 0 || opts->policy >= CQ_POLICIES || opts->count > LIMIT_CMDQ_COUNT ||
+	    opts->count > (unsigned long)set.slots)
 		return -EINVAL;
 	if (!(opts->flags & CQ_TX))
 		return opts->lpe_cdt_thresh_id > 3 ? -EINVAL : 0;
@@ -90,6 +91,9 @@ API int cxil_alloc_buf_cmdq(struct cxil_lni *lni, struct eq *eq, const struct cq
 
 	if (!l || !cq || !opts)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	kind = opts->opts.flags & CQ_TX ? RES_TXQ : RES_TGQ;
 	nic_lock();
 	rc = cmdq_valid(l, opts);
@@ -174,7 +178,8 @@ static int evq_valid(const struct md *md, const struct eq_attr *a)
 {
 	uint64_t at = (uint64_t)a->queue;
 
-	if (!at || at % PAGE || !a->queue_len || a->queue_len % PAGE || a->queue_len > (size_t)SLOT << 26)
+	if (!at || at % PAGE || !a->queue_len || a->queue_len % PAGE || a->queue_len > (size_t)SLOT << 26 ||
+	    a->queue_len > (size_t)set.eq_bytes)
 		return -EINVAL;
 	if (!(a->flags & EQ_PASSTHROUGH) && (!md || at < md->va || at + a->queue_len > md->va + md->len))
 		return -EINVAL;
@@ -194,7 +199,9 @@ API int cxil_alloc_evtq(struct cxil_lni *lni, const struct md *md, const struct 
 
 	if (!l || !attr || !eq)
 		return -EINVAL;
-	rc = evq_valid(md, attr);
+	rc = fault_of_call();
+	if (!rc)
+		rc = evq_valid(md, attr);
 	if (rc)
 		return rc;
 	memset(attr->queue, 0, attr->queue_len);
@@ -281,6 +288,9 @@ API int cxil_alloc_ct(struct cxil_lni *lni, uint64_t *wb, struct ct **ct)
 
 	if (!l || !ct || (uint64_t)wb % 8)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	nic_lock();
 	rc = ctn = free_number((void **)l->nic->cts, 1, (unsigned int)set.cts);
 	if (rc >= 0 && !service_take(l->svc, RES_CT))

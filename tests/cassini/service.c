@@ -18,11 +18,16 @@ void services_init(struct nic *n)
 
 	s->exists = true;
 	s->desc = (struct svc_desc){
-		.restricted_vnis = 1, .resource_limits = 1, .enable = 1, .num_vld_vnis = 2, .vnis = { 1, 10 },
+		.restricted_vnis = 1, .resource_limits = 1, .enable = set.enable != 0, .num_vld_vnis = 2, .vnis = { 1, 10 },
 		.tcs = { true, true, true, true, false }, .svc_id = DEFAULT_SERVICE,
 	};
 	for (int i = 0; i < RES_COUNT; i++)
 		s->desc.limits[i].max = (uint16_t)max[i];
+	if (set.member >= 0) {
+		s->desc.restricted_members = 1;
+		s->desc.members[0].type = MEMBER_UID;
+		s->desc.members[0].id = (uint32_t)set.member;
+	}
 	s->desc.limits[RES_TLE].res = (uint16_t)(set.tles < 512 ? set.tles : 512);
 }
 
@@ -124,9 +129,13 @@ static bool administrator(void)
 API int cxil_get_svc(struct cxil_dev *dev, unsigned int id, struct svc_desc *desc)
 {
 	struct service *s;
+	int rc;
 
 	if (!dev || !desc)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	nic_lock();
 	s = service_of(dev, id);
 	if (s)
@@ -138,9 +147,13 @@ API int cxil_get_svc(struct cxil_dev *dev, unsigned int id, struct svc_desc *des
 API int cxil_get_svc_list(struct cxil_dev *dev, struct svc_list **list)
 {
 	struct svc_list *l;
+	int rc;
 
 	if (!dev || !list)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	l = calloc(1, sizeof *l + SERVICES * sizeof *l->descs);
 	if (!l)
 		return -ENOMEM;
@@ -312,10 +325,14 @@ API int cxil_svc_set_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t m
 API int cxil_svc_get_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t *min, uint16_t *max)
 {
 	struct service *s;
-	int rc = -EINVAL;
+	int rc;
 
 	if (!dev || !min || !max || id < 1)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
+	rc = -EINVAL;
 	nic_lock();
 	s = service_of(dev, id);
 	if (s && !s->desc.restricted_vnis && s->has_range) {

@@ -18,12 +18,16 @@ API int cxil_alloc_pte(struct cxil_lni *lni, struct eq *eq, struct pt_opts *opts
 	struct lni *l = (struct lni *)lni;
 	struct pte *p = NULL;
 	unsigned int n;
-	int rc = -ENOSPC;
+	int rc;
 
 	if (!l || !opts || !pte)
 		return -EINVAL;
 	if (opts->ethernet)
 		return -EPERM;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
+	rc = -ENOSPC;
 	nic_lock();
 	/* The first is never given out. */
 	for (n = 1; n < (unsigned int)set.ptes && l->nic->ptes[n]; n++)
@@ -88,10 +92,13 @@ API int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned 
 	struct pte *p = (struct pte *)pte;
 	struct domain *d = (struct domain *)domain;
 	struct cxil_pte_map *m;
-	int rc = 0;
+	int rc;
 
 	if (!p || !d || !map || p->lni != d->lni || offset >= (multicast ? 1u << 18 : GRANULE))
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	m = calloc(1, sizeof *m);
 	if (!m)
 		return -ENOMEM;

@@ -18,10 +18,13 @@ API int cxil_alloc_wait_obj(struct cxil_lni *lni, struct cxil_wait_obj **wait)
 {
 	struct lni *l = (struct lni *)lni;
 	struct cxil_wait_obj *w;
-	int fds[2];
+	int fds[2], rc;
 
 	if (!l || !wait)
 		return -EINVAL;
+	rc = fault_of_call();
+	if (rc)
+		return rc;
 	w = calloc(1, sizeof *w);
 	if (!w)
 		return -ENOMEM;
