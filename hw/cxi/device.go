@@ -42,7 +42,7 @@ func Devices(sysfs, library string) ([]Device, error) {
 	}
 	infos, err := libcxi.Devices()
 	if err != nil {
-		return nil, fmt.Errorf("cxi: %w", err)
+		return nil, limit(err)
 	}
 	var list []Device
 	for _, info := range infos {
@@ -105,10 +105,10 @@ func choose(list []Device, name string) (Device, error) {
 // openError names what stands between the process and a NIC.
 func openError(err error, name string) error {
 	switch {
-	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
+	case is(err, unix.EACCES, unix.EPERM):
 		return fmt.Errorf("cxi: %w: no permission for /dev/%s: %w", err, name, hw.ErrPermission)
-	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV):
+	case is(err, unix.ENOENT, unix.ENODEV, unix.ENXIO):
 		return fmt.Errorf("cxi: %w: no file /dev/%s: %w", err, name, hw.ErrUnreachable)
 	}
-	return fmt.Errorf("cxi: %w", err)
+	return limit(err)
 }

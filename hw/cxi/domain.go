@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -35,7 +36,8 @@ type MemoryDomain struct {
 }
 
 // OpenDomain opens a NIC. Errors: libcxi.ErrAbsent without libcxi and hw.ErrUnreachable without a NIC;
-// hw.ErrPermission without permission for its file or without a service that admits this process.
+// hw.ErrPermission without permission for its file or without a service that admits this process; hw.ErrNoResource when the
+// service has no communication profile left.
 func OpenDomain(c DomainConfig) (*MemoryDomain, error) {
 	if c.Sysfs == "" {
 		c.Sysfs = DefaultSysfs
@@ -90,12 +92,23 @@ func (d *MemoryDomain) setUp(env func(string) string) (err error) {
 	return limit(errs[0])
 }
 
-// limit marks an error of making an object: no permission, or no room.
-func limit(err error) error {
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("cxi: %w: %w", err, hw.ErrPermission)
+// limit marks an error of making an object.
+func limit(err error) error { return fmt.Errorf("cxi: %w: %w", err, reason(err)) }
+
+// reason is what an error of the library means: no permission, a NIC that does not work, or no room.
+func reason(err error) error {
+	switch {
+	case is(err, unix.EPERM, unix.EACCES, unix.EKEYREVOKED):
+		return hw.ErrPermission
+	case is(err, unix.EIO, unix.ENODEV, unix.ENOENT, unix.ENXIO, unix.ESHUTDOWN, unix.ENETDOWN):
+		return hw.ErrUnreachable
 	}
-	return fmt.Errorf("cxi: %w: %w", err, hw.ErrNoResource)
+	return hw.ErrNoResource
+}
+
+// is tells whether an error is one of codes.
+func is(err error, codes ...unix.Errno) bool {
+	return slices.ContainsFunc(codes, func(c unix.Errno) bool { return errors.Is(err, c) })
 }
 
 // Device is the NIC.

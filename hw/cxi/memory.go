@@ -87,12 +87,9 @@ func (m *Memory) expose() error {
 
 // registered maps the errors of a registration to package hw's.
 func registered(err error, n uint64) error {
-	kind := hw.ErrInvalid
-	switch {
-	case errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOSPC):
-		kind = hw.ErrNoResource
-	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
-		kind = hw.ErrPermission
+	kind := reason(err)
+	if is(err, unix.EINVAL, unix.EFAULT) {
+		kind = hw.ErrInvalid
 	}
 	return fmt.Errorf("cxi: register %d bytes: %w: %w", n, err, kind)
 }

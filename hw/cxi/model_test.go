@@ -73,6 +73,16 @@ func child(t *testing.T, run, settings string, env ...string) *exec.Cmd {
 	return cmd
 }
 
+// alone runs this subtest over a model with settings of its own, in a child, and returns what that prints.
+func alone(t *testing.T, settings string, env ...string) string {
+	t.Helper()
+	out, err := child(t, "^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", settings, env...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
 // parent skips a test in a child of another.
 func parent(t *testing.T) {
 	t.Helper()

@@ -83,11 +83,14 @@ func launched(device string, env func(string) string) (service uint32, vni uint1
 	return uint32(id), uint16(v), true, nil
 }
 
-// admits judges whether a service has a VNI.
+// admits judges whether a service is enabled and has a VNI.
 func admits(s serviceSource, id uint32, vni uint16) error {
 	v, err := s.Service(id)
 	if err != nil {
 		return fmt.Errorf("cxi: %w: %w", err, hw.ErrPermission)
+	}
+	if !v.Enabled {
+		return fmt.Errorf("cxi: service %d is not enabled: %w", id, hw.ErrPermission)
 	}
 	if v.FixedVNIs && !slices.Contains(v.VNIs, vni) {
 		return fmt.Errorf("cxi: service %d does not have VNI %d: %w", id, vni, hw.ErrPermission)
@@ -106,7 +109,7 @@ func admits(s serviceSource, id uint32, vni uint16) error {
 func bestService(s serviceSource, device string, who identity) (best libcxi.Service, err error) {
 	list, err := s.Services()
 	if err != nil {
-		return best, fmt.Errorf("cxi: %w", err)
+		return best, limit(err)
 	}
 	rank := 0
 	for _, v := range slices.Backward(list) {
