@@ -30,6 +30,7 @@ var layers = [][]string{
 	{"internal", "fi"},
 	{"internal/hot", "internal/config"},
 	{"mpsc", "internal/congestion"},
+	{"internal/exchange"},
 	{"hw", "internal/netsim"},
 	{"cq", "eq", "stripe", "internal/proxy"},
 	{"provider/match", "provider/atomics"},

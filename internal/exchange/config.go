@@ -1,0 +1,72 @@
+package exchange
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config is what an engine needs to know.
+type Config struct {
+	// Peers is how many members this one exchanges with, itself not counted:
+	// 1 to 2^24. They are numbered in shifted order: peer 0 is the next rank, and the
+	// last peer is the rank before.
+	Peers int
+
+	// Policy orders the peers.
+	Policy Policy
+
+	// Chunk is the most bytes of a chunk, 1 to 2^30.
+	Chunk int64
+
+	// Short is the longest slice that goes in one chunk, at once and without an
+	// answer, in bytes: 0 to Chunk. Slices without bytes do so in any case. Alike at
+	// all members.
+	Short int64
+
+	// Most is how many peers are sent to at a time at most, 0: as many as are found
+	// to be of use. Peers that wait longest, and those of short slices, come on top.
+	Most int
+
+	// Threshold is the queueing delay above which a path counts as congested, and
+	// Factor how many mean deviations come on top: 0 and more.
+	Threshold time.Duration
+	Factor    float64
+
+	// Window is how many places of the order a peer may lose for its delay under
+	// [Balanced], 0: all.
+	Window int
+
+	// Backoff is the least time after which an idle link is seen to be idle when no
+	// acknowledgement comes: above 0, at most a minute.
+	Backoff time.Duration
+}
+
+// DefaultConfig returns the configuration of an engine with so many peers: the
+// adaptive policy, chunks of 64 KiB, 100 us.
+func DefaultConfig(peers int) Config {
+	return Config{
+		Peers: peers, Policy: Adaptive, Chunk: 64 << 10,
+		Threshold: 100 * time.Microsecond, Factor: 2, Backoff: 100 * time.Microsecond,
+	}
+}
+
+// Validate returns an error with the value if one is out of range.
+func (c *Config) Validate() error {
+	switch {
+	case c.Peers < 1 || c.Peers > 1<<24:
+		return fmt.Errorf("%d peers are not between 1 and %d", c.Peers, 1<<24)
+	case c.Policy >= policies:
+		return fmt.Errorf("policy %d is none of %v", c.Policy, policyNames)
+	case c.Chunk < 1 || c.Chunk > 1<<30:
+		return fmt.Errorf("chunks of %d bytes are not between 1 and %d", c.Chunk, 1<<30)
+	case c.Short < 0 || c.Short > c.Chunk:
+		return fmt.Errorf("short slices of %d bytes are not between 0 and a chunk's %d", c.Short, c.Chunk)
+	case c.Most < 0 || c.Window < 0:
+		return fmt.Errorf("%d peers at a time, or a window of %d, is below 0", c.Most, c.Window)
+	case c.Threshold < 0 || !(c.Factor >= 0):
+		return fmt.Errorf("threshold %v or factor %v is below 0", c.Threshold, c.Factor)
+	case c.Backoff <= 0 || c.Backoff > time.Minute:
+		return fmt.Errorf("backoff of %v is not between 0 and a minute", c.Backoff)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+// Package exchange decides the order of an all-to-all of long slices: which peer
+// gets the next chunk, how many peers are sent to at a time, and which sender a
+// receiver invites. An [Engine] is a state machine of one member. Events go in
+// as method calls with their time, what is to be sent comes out of [Engine.Next];
+// the engine reads no clock, starts no thread and takes no lock, so a
+// transport, the simulator and a test drive the same code.
+//
+// # Pairs
+//
+// What a member has for another is a slice; it goes in chunks, in order. A pair
+// that has begun has up to two chunks on their way. The receiver answers the end
+// of a chunk with a [Word]: the bytes that have arrived, whether it has room for
+// this sender (a credit, Invite), and whether its own link queues because of
+// others (Busy). Offsets and acknowledgements are counts from the slice's
+// beginning, so a chunk or word that comes twice, late or forged is recognised
+// by comparison with what was sent, dropped and counted.
+//
+// # How many at a time
+//
+// A member begins with one peer, and begins another as soon as its own link idles:
+// when the pairs that have begun deliver less than nine tenths of the most that
+// all together delivered lately. A pair that something else holds back counts
+// only with what it delivers, so it keeps going and takes no place. Now and then
+// one pair more is tried; if all together deliver more then, the link has more
+// room than was known. The receiver does the same for what arrives: while its
+// link has room it invites a sender that has not begun, and the sender begins
+// with it at once (after dcPIM, SIGCOMM 2022, and SIRD, NSDI 2025: links with one
+// owner are scheduled, shared ones left to the congestion control).
+//
+// # Which one
+//
+// In shifted order, as long as nothing speaks against it: rank r begins with
+// r+1 and expects r-1, and so on, so that no member is everybody's target. The
+// policies ([Policy]) say what does. The default sends the first chunk of each
+// slice to a peer of which nothing is known, and then begins those first that take
+// longest at the rate that they were seen to have (LPT: Graham 1969).
+//
+// # No deadlock, no starvation
+//
+// A member that has something to send and nothing on its way begins with a peer,
+// whatever policies, credits and limits say: a limit is at least one.
+// So a credit that is lost or never given costs time only, and no member ever
+// waits for another's decision, only for bytes that are on their way. Every chunk
+// that arrives is acknowledged by its receiver without a condition. Thus there is
+// no cycle of waiting.
+//
+// A choice is the sending of one chunk. A peer that has data left and waits gets
+// a chunk within [Engine.Patience] + 2 × peers choices under every policy: when the
+// one that has waited longest has waited for Patience choices, it is chosen,
+// at every other choice at most.
+//
+// # Costs
+//
+// Nothing is allocated after [Engine.Start]; an event costs O(log n) for n peers.
+package exchange

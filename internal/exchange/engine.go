@@ -1,0 +1,414 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/internal/congestion"
+)
+
+// depth is how many chunks of a pair are on their way at most: one that is being
+// sent, and one for the time that an acknowledgement takes.
+const depth = 2
+
+// idle is the share of the own link's rate below which it counts as idle.
+const idle = 0.9
+
+// peer is what the engine keeps of another member.
+type peer struct {
+	// What goes to it, in bytes from the slice's beginning.
+	total, sent, acked int64
+
+	flight [depth]flight // chunks on their way, the oldest first
+	flying int8
+
+	invited bool // by a credit that has not been used
+	busy    bool // says so itself: its link queues because of others
+	counted bool // its share is in Engine.shares
+	lost    bool
+	over    bool // everything has been sent and acknowledged
+	share   float64
+	rate    float64         // bytes per second that the path was seen to deliver, 0: not known
+	base    time.Duration   // least time of a chunk lately, 0: not known
+	queue   time.Duration   // delay of the latest chunk above base, smoothed
+	dev     time.Duration   // mean deviation of it
+	since   uint64          // choice at which it began to wait
+	news    congestion.Time // when it began, or a chunk of it was acknowledged, or its share was halved
+
+	in inPeer
+
+	stats PeerReport
+}
+
+// flight is a chunk on its way.
+type flight struct {
+	end    int64 // of the chunk
+	at     congestion.Time
+	acked  int64           // of the pair when it was sent
+	all    int64           // Engine.acked when it was sent
+	began  congestion.Time // from when on all counts
+	length int64
+}
+
+// left is what has not been sent.
+func (p *peer) left() int64 { return p.total - p.sent }
+
+// Engine decides for one member, in one operation at a time. It is not safe for
+// concurrent use. What it has learnt of paths stays for the next operation.
+type Engine struct {
+	cfg   Config
+	peers []peer
+
+	waiting heap // have data left and have not begun, or gave way
+	ages    list // the same, the one that has waited longest first
+	begun   list // pairs that have begun, the one without news for longest first
+	emits   list // may send a chunk
+	words   list // are to be sent a word
+
+	choices  uint64
+	forcedAt uint64  // choice that was forced last
+	shares   float64 // what the pairs that have begun deliver, bytes per second
+	rate     float64 // the most that all delivered together lately, 0: not known
+	left     int64   // bytes not sent
+	flying   int     // chunks on their way
+	acked    int64
+	ackedAt  congestion.Time
+	queue    time.Duration // mean of all pairs' delays
+	dev      time.Duration
+	free     bool // the link was idle when the timer ran out, and nothing is known of its rate
+	trial    trial
+
+	in inLink
+
+	started congestion.Time
+	outOver int
+	inOver  int
+	failed  bool
+	report  Report
+}
+
+// trial is the attempt to send to one peer more.
+type trial struct {
+	next uint64 // choice at which it is made, or judged
+	gap  uint64 // choices between two
+	rate float64
+	on   bool
+}
+
+// Choices between two trials: the first ones, and at most.
+const (
+	trialFirst = 16
+	trialMost  = 1024
+	trialTakes = 4 * depth
+)
+
+// New returns an engine that has no operation. It returns an error if cfg is not
+// valid.
+func New(cfg Config) (*Engine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	n := cfg.Peers
+	return &Engine{
+		cfg: cfg, peers: make([]peer, n), waiting: newHeap(n), ages: newList(n), begun: newList(n),
+		emits: newList(n), words: newList(n), in: inLink{waiting: newHeap(n)},
+		outOver: n, inOver: n,
+	}, nil
+}
+
+// Patience is how many choices a peer that has data left waits before it is given
+// one out of turn.
+func (e *Engine) Patience() uint64 { return max(64, 8*uint64(e.cfg.Peers)) }
+
+// Start begins an operation. out and in have the bytes to send to and to receive
+// from each peer. The operation before it is over.
+func (e *Engine) Start(now congestion.Time, out, in []int64) {
+	e.waiting.clear()
+	e.in.waiting.clear()
+	for _, l := range []*list{&e.ages, &e.begun, &e.emits, &e.words} {
+		l.clear()
+	}
+	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
+	e.acked, e.ackedAt, e.started = 0, now, now
+	e.outOver, e.inOver, e.failed, e.free = 0, 0, false, false
+	e.trial = trial{next: trialFirst, gap: trialFirst}
+	e.report = Report{}
+	e.in.start(now)
+	for i := range e.peers {
+		p := &e.peers[i]
+		*p = peer{
+			total: out[i], lost: p.lost, rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev, in: inPeer{want: in[i]},
+		}
+		e.left += p.total
+		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]
+	}
+	for i := range e.peers {
+		e.enlist(int32(i))
+	}
+	e.fill(now)
+}
+
+// enlist takes in a peer at the start of an operation.
+func (e *Engine) enlist(i int32) {
+	p := &e.peers[i]
+	switch {
+	case p.lost:
+		e.failed, p.over = true, true
+		e.outOver++
+		e.left -= p.total
+	case p.total <= e.cfg.Short:
+		e.emits.push(i)
+	default:
+		e.wait(i)
+	}
+	e.expect(i)
+}
+
+// wait puts a peer among those that wait.
+func (e *Engine) wait(i int32) {
+	e.peers[i].since = e.choices
+	e.waiting.push(i, e.key(i))
+	e.ages.push(i)
+}
+
+// unwait takes a peer out of those that wait.
+func (e *Engine) unwait(i int32) {
+	e.waiting.remove(i)
+	e.ages.remove(i)
+}
+
+// Done tells whether everything has been sent, acknowledged and received.
+func (e *Engine) Done() bool {
+	return e.outOver == len(e.peers) && e.inOver == len(e.peers) && e.words.count == 0
+}
+
+// Failed tells whether a peer was lost that the operation needs.
+func (e *Engine) Failed() bool { return e.failed }
+
+// airtime is what so many bytes take on the own link, 0 if its rate is not known.
+func (e *Engine) airtime(bytes int64) time.Duration {
+	if e.rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(bytes) / e.rate * second)
+}
+
+// room tells whether the own link has room for one pair more.
+func (e *Engine) room() bool {
+	switch {
+	case e.waiting.len() == 0:
+		return false
+	case e.begun.count == 0:
+		return true
+	case e.cfg.Most > 0 && e.begun.count >= e.cfg.Most:
+		return false
+	case e.free:
+		e.free = false
+		return true
+	case e.shares < idle*e.rate:
+		return true
+	}
+	return e.try()
+}
+
+// try tells whether it is time to try one pair more, and judges the attempt before.
+func (e *Engine) try() bool {
+	t := &e.trial
+	if e.rate == 0 || e.choices < t.next {
+		return false
+	}
+	if t.on {
+		t.on = false
+		if e.rate > t.rate*1.05 {
+			t.gap = trialFirst // the next one now
+		} else {
+			t.gap = min(2*t.gap, trialMost)
+			t.next = e.choices + t.gap
+			return false
+		}
+	}
+	t.on, t.rate, t.next = true, e.rate, e.choices+trialTakes
+	e.report.Trials++
+	return true
+}
+
+// fill begins pairs while the own link has room.
+func (e *Engine) fill(now congestion.Time) {
+	for e.room() {
+		e.begin(now, e.choose())
+	}
+}
+
+// choose takes a peer out of those that wait. There is one.
+func (e *Engine) choose() int32 {
+	first := e.ages.first
+	i, key := e.waiting.least()
+	if e.overdue(first) && first != i {
+		e.forcedAt = e.choices
+		e.report.Forced++
+		i = first
+	} else if key&congested != 0 {
+		e.report.Forced++ // the own link would idle
+	}
+	e.unwait(i)
+	return i
+}
+
+// overdue tells whether a peer has waited for so long that it is due, and the choice
+// before was not such a one.
+func (e *Engine) overdue(i int32) bool {
+	return i >= 0 && e.choices-e.peers[i].since >= e.Patience() && e.choices >= e.forcedAt+2
+}
+
+// begin begins with a peer that does not wait.
+func (e *Engine) begin(now congestion.Time, i int32) {
+	p := &e.peers[i]
+	share := e.rate
+	if p.rate > 0 {
+		share = min(share, p.rate)
+	}
+	if p.left() <= e.cfg.Chunk || e.sounds(p) {
+		share /= 2 // one chunk only does not fill the link until it is acknowledged
+	}
+	p.invited, p.stats.Began = false, p.stats.Began+1
+	p.counted, p.share, p.news = true, share, now
+	e.shares += share
+	e.begun.push(i)
+	e.report.Most = max(e.report.Most, e.begun.count)
+	if !e.emits.has(i) {
+		e.emits.push(i)
+	}
+}
+
+// sounds tells whether a peer is to be sent one chunk only, because nothing is known of
+// its path.
+func (e *Engine) sounds(p *peer) bool { return e.cfg.Policy == Adaptive && p.rate == 0 }
+
+// discount takes a pair out of those that have begun.
+func (e *Engine) discount(i int32) {
+	p := &e.peers[i]
+	if p.counted {
+		p.counted = false
+		e.shares -= p.share
+		e.begun.remove(i)
+		if e.begun.count == 0 {
+			e.shares = 0 // without what rounding left
+		}
+	}
+}
+
+// setShare changes what a pair counts with.
+func (e *Engine) setShare(p *peer, share float64) {
+	if p.counted {
+		e.shares += share - p.share
+		p.share = share
+	}
+}
+
+// Kind is what is to be sent.
+type Kind uint8
+
+const (
+	// SendChunk is a chunk of a slice.
+	SendChunk Kind = iota
+	// SendWord is a word.
+	SendWord
+)
+
+// Action is something to be sent.
+type Action struct {
+	Kind Kind
+	Peer int
+	// Head is a chunk's: Offset, Length and so on.
+	Head Chunk
+	// Word is a word's.
+	Word Word
+}
+
+// Next returns what is to be sent next, or false. It is to be called after each event
+// until it returns false. The caller may keep what is to be sent until there is
+// room, in order for each peer.
+func (e *Engine) Next(now congestion.Time) (Action, bool) {
+	if i := e.words.first; i >= 0 {
+		e.words.remove(i)
+		return Action{Kind: SendWord, Peer: int(i), Word: e.word(i)}, true
+	}
+	i := e.emits.first
+	if i < 0 {
+		return Action{}, false
+	}
+	p := &e.peers[i]
+	a := Action{Kind: SendChunk, Peer: int(i), Head: e.emit(now, i, p)}
+	most := int8(depth)
+	if e.sounds(p) {
+		most = 1
+	}
+	if p.left() == 0 || p.flying >= most || p.over {
+		e.emits.remove(i)
+	} else {
+		e.emits.renew(i)
+	}
+	return a, true
+}
+
+// emit makes the next chunk of a slice.
+func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
+	n := min(p.left(), e.cfg.Chunk)
+	if rest := p.left() - n; rest > 0 && rest <= e.cfg.Chunk/4 && n+rest <= 1<<30 {
+		n += rest
+	}
+	c := Chunk{Total: p.total, Offset: p.sent, Length: n, Delay: p.queue}
+	p.sent += n
+	e.left -= n
+	e.choices++
+	p.stats.chunk(now.Sub(e.started))
+	e.report.Chunks++
+	if p.total <= e.cfg.Short {
+		e.acked += n
+		p.acked = n
+		e.sentAll(i, p)
+		return c
+	}
+	f := flight{end: p.sent, at: now, acked: p.acked, all: e.acked, began: e.ackedAt, length: n}
+	if e.flying == 0 {
+		f.began = now
+	}
+	p.flight[p.flying] = f
+	p.flying++
+	e.flying++
+	return c
+}
+
+// sentAll ends the sending to a peer.
+func (e *Engine) sentAll(i int32, p *peer) {
+	p.over = true
+	e.outOver++
+	e.discount(i)
+}
+
+// Lost takes in that a peer is gone, and returns whether the operation, if any, still
+// needs it. What others have for this member can be received nevertheless.
+func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
+	i, p := int32(peer), &e.peers[peer]
+	if p.lost {
+		return false
+	}
+	p.lost = true
+	if !p.over && e.outOver < len(e.peers) {
+		needed = true
+		if e.waiting.has(i) {
+			e.unwait(i)
+		}
+		e.left -= p.left()
+		e.flying -= int(p.flying)
+		p.flying = 0
+		e.emits.remove(i)
+		e.sentAll(i, p)
+	}
+	if e.forget(i) {
+		needed = true
+	}
+	e.words.remove(i)
+	e.failed = e.failed || needed
+	e.fill(now)
+	return needed
+}

@@ -1,0 +1,163 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/internal/congestion"
+)
+
+// inPeer is what is received from a peer.
+type inPeer struct {
+	want, got int64
+	over      bool // everything is here
+	begun     bool // something is here
+	invite    bool // the next word is a credit
+}
+
+// inLink is what is received from all peers.
+type inLink struct {
+	waiting heap    // senders that have not begun and were not invited
+	begun   int     // senders that have begun and not ended
+	rate    float64 // the most that arrived lately, bytes per second; 0: not known
+	since   congestion.Time
+	bytes   int64         // since then
+	chunks  int           // that have ended since then
+	least   time.Duration // of the delays that senders have seen since then
+	busy    bool
+}
+
+func (l *inLink) start(now congestion.Time) {
+	l.begun, l.since, l.bytes, l.chunks, l.busy = 0, now, 0, 0, false
+}
+
+// expect takes in a peer at the start of an operation.
+func (e *Engine) expect(i int32) {
+	p := &e.peers[i]
+	if p.lost {
+		e.inOver++
+		p.in.over = true
+		return
+	}
+	if p.in.want > e.cfg.Short {
+		// the last peer comes first, for which this member is peer 0
+		place := uint64(len(e.peers)) - 1 - uint64(i)
+		e.in.waiting.push(i, (mostMeasure-clampMeasure(p.in.want/e.cfg.Chunk))<<placeBits|place)
+	}
+}
+
+// Arrived takes in bytes of a chunk that have arrived: n bytes at the offset off of the
+// slice, and whether the chunk ends with them. It returns false if they are not those
+// that come next, which drops them: the caller must not keep them.
+func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, ends bool) bool {
+	i, p := int32(from), &e.peers[from]
+	in := &p.in
+	if in.over || c.Total != in.want || off != in.got || n < 0 || n > in.want-off || n == 0 && in.want != 0 {
+		e.report.Forged++
+		return false
+	}
+	in.got += n
+	e.report.Received += n
+	e.in.bytes += n
+	if !in.begun && in.want > e.cfg.Short {
+		in.begun = true
+		e.in.begun++
+		if e.in.waiting.has(i) {
+			e.in.waiting.remove(i)
+		}
+	}
+	if ends {
+		if e.in.chunks == 0 || c.Delay < e.in.least {
+			e.in.least = c.Delay
+		}
+		e.in.chunks++
+	}
+	if in.got == in.want {
+		in.over = true
+		e.inOver++
+		if in.begun {
+			e.in.begun--
+		}
+		p.stats.Received = now.Sub(e.started)
+		ends = true
+	}
+	if ends && in.want > e.cfg.Short {
+		e.speak(i)
+	}
+	e.tickIn(now)
+	return true
+}
+
+// speak has a word be sent to a peer.
+func (e *Engine) speak(i int32) {
+	if !e.words.has(i) {
+		e.words.push(i)
+	}
+}
+
+// word makes the word for a peer.
+func (e *Engine) word(i int32) Word {
+	in := &e.peers[i].in
+	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy}
+	in.invite = false
+	return w
+}
+
+// forget stops waiting for a peer that is lost, and returns whether something of it
+// is missing.
+func (e *Engine) forget(i int32) bool {
+	in := &e.peers[i].in
+	if in.over || e.inOver == len(e.peers) {
+		return false
+	}
+	in.over = true
+	e.inOver++
+	if in.begun {
+		e.in.begun--
+	}
+	if e.in.waiting.has(i) {
+		e.in.waiting.remove(i)
+	}
+	return true
+}
+
+// period is for how long arrivals are counted.
+func (e *Engine) period() time.Duration {
+	d := e.patient()
+	if e.in.rate > 0 {
+		d = max(d, time.Duration(4*float64(e.cfg.Chunk)/e.in.rate*second))
+	}
+	return d
+}
+
+// wakeIn is when the period ends, if there is a sender to invite then.
+func (e *Engine) wakeIn() (congestion.Time, bool) {
+	if e.in.waiting.len() == 0 || e.in.rate == 0 {
+		return 0, false
+	}
+	return e.in.since.Add(e.period()), true
+}
+
+// tickIn judges the arrivals of a period, and invites a sender if the own link had room.
+func (e *Engine) tickIn(now congestion.Time) {
+	l := &e.in
+	took := now.Sub(l.since)
+	if took < e.period() {
+		return
+	}
+	rate := float64(l.bytes) * second / float64(took)
+	if rate > l.rate {
+		l.rate = rate
+	} else {
+		l.rate -= l.rate / 64
+	}
+	idles := rate < idle*l.rate
+	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > e.cfg.Threshold+e.queue
+	l.since, l.bytes, l.chunks = now, 0, 0
+	if idles && !l.busy && l.waiting.len() != 0 {
+		i, _ := l.waiting.least()
+		l.waiting.remove(i)
+		e.peers[i].in.invite = true
+		e.report.Invited++
+		e.speak(i)
+	}
+}

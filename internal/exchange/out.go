@@ -1,0 +1,148 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/internal/congestion"
+)
+
+// second is the unit of rates in a time.
+const second = float64(time.Second)
+
+// OnWord takes in a peer's word. It returns false if it cannot be true, which drops it:
+// it acknowledges what was not sent.
+func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
+	i, p := int32(from), &e.peers[from]
+	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short {
+		e.report.Forged++
+		return false
+	}
+	if p.over || p.lost {
+		return true // late
+	}
+	p.busy = w.Busy
+	ended := false
+	for p.flying > 0 && p.flight[0].end <= w.Got {
+		e.ack(now, p)
+		ended = true
+	}
+	if w.Invite {
+		e.report.Credits++
+		p.invited = true
+	}
+	switch {
+	case ended:
+		e.ended(now, i, p)
+	case e.waiting.has(i):
+		e.waiting.set(i, e.key(i))
+	}
+	if p.invited && e.waiting.has(i) && (e.cfg.Most == 0 || e.begun.count < e.cfg.Most) {
+		e.unwait(i)
+		e.begin(now, i)
+	}
+	e.fill(now)
+	return true
+}
+
+// ack takes in the end of a pair's oldest chunk on its way.
+func (e *Engine) ack(now congestion.Time, p *peer) {
+	f := p.flight[0]
+	copy(p.flight[:], p.flight[1:])
+	p.flying--
+	e.flying--
+	e.acked += f.end - p.acked
+	p.acked = f.end
+	e.ackedAt = now
+	took := max(now.Sub(f.at), 1)
+	share := float64(p.acked-f.acked) * second / float64(took)
+	if all := float64(e.acked-f.all) * second / float64(max(now.Sub(f.began), 1)); all > e.rate {
+		e.rate = all
+	} else {
+		e.rate -= e.rate / 512
+	}
+	e.setShare(p, min(share, e.rate))
+	p.rate = max(share, p.rate*7/8)
+	e.measure(p, took, f.length)
+}
+
+// measure takes in how long a chunk took.
+func (e *Engine) measure(p *peer, took time.Duration, length int64) {
+	if length < e.cfg.Chunk/2 {
+		return // a rest, which takes less
+	}
+	if p.base == 0 || took < p.base {
+		p.base = took
+	} else {
+		p.base += (took - p.base) / 64
+	}
+	queue := took - p.base
+	off := queue - p.queue
+	p.queue += off / 4
+	p.dev += (max(off, -off) - p.dev) / 4
+	off = p.queue - e.queue
+	e.queue += off / 16
+	e.dev += (max(off, -off) - e.dev) / 16
+}
+
+// ended goes on after chunks of a pair have ended.
+func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
+	if e.begun.has(i) {
+		p.news = now
+		e.begun.renew(i)
+	}
+	switch {
+	case p.acked == p.total:
+		e.sentAll(i, p)
+	case p.left() == 0:
+		e.discount(i) // the next pair may begin while the last chunk is on its way
+	case e.waiting.has(i):
+		e.waiting.set(i, e.key(i))
+	case e.overdue(e.ages.first) || !e.keeps(i):
+		e.emits.remove(i)
+		e.discount(i)
+		e.wait(i)
+		p.stats.Deferrals++
+		e.report.Deferrals++
+	case !e.emits.has(i):
+		e.emits.push(i)
+	}
+}
+
+// Wake returns when Tick is to be called if nothing comes before, or false.
+func (e *Engine) Wake() (congestion.Time, bool) {
+	at, ok := e.wakeIn()
+	if i := e.begun.first; i >= 0 && e.waiting.len() != 0 {
+		if out := e.silent(i); !ok || out < at {
+			at, ok = out, true
+		}
+	}
+	return at, ok
+}
+
+// silent is when a pair has been without an acknowledgement for so long that it cannot
+// be the own link that holds it back.
+func (e *Engine) silent(i int32) congestion.Time {
+	return e.peers[i].news.Add(max(2*time.Duration(e.flying)*e.airtime(e.cfg.Chunk), e.patient()))
+}
+
+// patient is the least time for which an acknowledgement is waited for.
+func (e *Engine) patient() time.Duration { return max(10*e.cfg.Backoff, time.Millisecond) }
+
+// Tick takes in that time has passed.
+func (e *Engine) Tick(now congestion.Time) {
+	e.tickIn(now)
+	for n := e.begun.count; n > 0 && e.waiting.len() != 0; n-- {
+		i := e.begun.first
+		if e.silent(i) > now {
+			break
+		}
+		p := &e.peers[i]
+		p.news = now
+		e.setShare(p, p.share/2)
+		e.begun.renew(i)
+		if e.rate == 0 {
+			e.free = true
+		}
+	}
+	e.fill(now)
+}

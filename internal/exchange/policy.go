@@ -1,0 +1,145 @@
+package exchange
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Policy is how the peer of the next chunk is chosen. All use the queueing delay
+// of a path: what a chunk takes beyond the least that one took lately.
+type Policy uint8
+
+// The policies.
+const (
+	// Adaptive begins those first that take longest and keeps to a pair until its
+	// slice has been sent. A pair whose delay is above a threshold that follows
+	// the delays of all pairs gives way, if it has time: if at its rate it would
+	// end before half of what this member has left.
+	Adaptive Policy = iota
+	// Greedy gives each chunk to the peer with the least delay.
+	Greedy
+	// Threshold passes over peers whose delay is above Config.Threshold and
+	// Config.Factor deviations, unless the own link would idle.
+	Threshold
+	// Balanced keeps to the shifted order, unless the delays of two peers differ by
+	// more than the chunks between them take.
+	Balanced
+	policies
+)
+
+var policyNames = [...]string{"adaptive", "greedy", "threshold", "balanced"}
+
+// String returns the name that [ParsePolicy] reads.
+func (p Policy) String() string {
+	if p >= policies {
+		return fmt.Sprintf("Policy(%d)", uint8(p))
+	}
+	return policyNames[p]
+}
+
+// ParsePolicy reads the name of a policy: adaptive, greedy, threshold or balanced.
+func ParsePolicy(name string) (Policy, error) {
+	for i, n := range policyNames {
+		if n == name {
+			return Policy(i), nil
+		}
+	}
+	return 0, fmt.Errorf("policy %q is none of %v", name, policyNames)
+}
+
+// Bits of keys, from the least: the peer's place in the order, a measure of the policy, and
+// classes. The least key is chosen.
+const (
+	placeBits   = 24
+	measureBits = 36
+	mostMeasure = 1<<measureBits - 1
+	uninvited   = 1 << (placeBits + measureBits)
+	congested   = 2 * uninvited
+	known       = 4 * uninvited
+)
+
+// key is what a peer that waits is chosen by.
+func (e *Engine) key(i int32) uint64 {
+	p := &e.peers[i]
+	key := uint64(i)
+	switch e.cfg.Policy {
+	case Greedy:
+		key |= clampMeasure(int64(p.queue/time.Microsecond)) << placeBits
+	case Balanced:
+		key |= clampMeasure(e.placed(i)) << placeBits
+	case Threshold:
+		if e.above(p) {
+			key |= congested
+		}
+		key |= (mostMeasure - clampMeasure(p.left()/e.cfg.Chunk)) << placeBits
+	default:
+		key |= (mostMeasure - clampMeasure(p.left()/e.cfg.Chunk<<e.slowness(p))) << placeBits
+		if p.rate != 0 {
+			key |= known
+		}
+		if e.yields(p) {
+			key |= congested
+		}
+		if !p.invited {
+			key |= uninvited
+		}
+	}
+	return key
+}
+
+func clampMeasure(v int64) uint64 { return uint64(min(max(v, 0), mostMeasure)) }
+
+// placed is a peer's measure under Balanced: how many microseconds of chunks are before
+// it in the order, and its delay, which counts for as much as Window places.
+func (e *Engine) placed(i int32) int64 {
+	chunk := e.airtime(e.cfg.Chunk)
+	delay := e.peers[i].queue
+	if e.cfg.Window > 0 {
+		delay = min(delay, time.Duration(e.cfg.Window)*chunk)
+	}
+	return int64((time.Duration(i)*chunk + delay) / time.Microsecond)
+}
+
+// slowness is by how many halvings a path is slower than the own link; half of it
+// is not slow, because the pairs that have begun share the link.
+func (e *Engine) slowness(p *peer) int {
+	if p.rate <= 0 || e.rate < 2*p.rate {
+		return 0
+	}
+	return min(bits.Len64(uint64(e.rate/p.rate))-1, 10)
+}
+
+// above tells whether a peer's delay is above the threshold that was set.
+func (e *Engine) above(p *peer) bool {
+	return p.busy || p.queue > e.cfg.Threshold+time.Duration(e.cfg.Factor*float64(p.dev))
+}
+
+// yields tells whether a pair gives way to others under Adaptive.
+func (e *Engine) yields(p *peer) bool {
+	if !p.busy && p.queue <= max(e.cfg.Threshold, e.queue+time.Duration(e.cfg.Factor*float64(e.dev))) {
+		return false
+	}
+	return p.rate > 0 && e.rate > 0 && float64(p.left())/p.rate < float64(e.left)/e.rate/2
+}
+
+// keeps tells whether a pair whose chunk has ended goes on with its next one. If not, all
+// that wait are compared with it.
+func (e *Engine) keeps(i int32) bool {
+	if e.waiting.len() == 0 {
+		return true
+	}
+	p := &e.peers[i]
+	_, least := e.waiting.least()
+	switch e.cfg.Policy {
+	case Greedy, Balanced:
+		return e.key(i) <= least
+	case Threshold:
+		return !e.above(p) || least&congested != 0
+	default:
+		if least&known == 0 {
+			return false // a peer that has not had a chunk yet
+		}
+		return !e.yields(p) || least&congested != 0
+	}
+}

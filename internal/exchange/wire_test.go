@@ -1,0 +1,30 @@
+package exchange
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// FuzzWire: what parses is within bounds and is written as it was read.
+func FuzzWire(f *testing.F) {
+	c := Chunk{Total: 1 << 20, Offset: 1 << 10, Length: 1 << 16, Delay: time.Millisecond}
+	w := Word{Got: 5, Invite: true}
+	f.Add(c.Put(make([]byte, ChunkBytes)))
+	f.Add(w.Put(make([]byte, WordBytes)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var c Chunk
+		if c.Parse(b) {
+			if c.Total < 0 || c.Offset < 0 || c.Length < 0 || c.Offset+c.Length > c.Total || c.Total > mostBytes || c.Delay < 0 || c.Delay > time.Minute {
+				t.Fatalf("%+v", c)
+			}
+			if !bytes.Equal(c.Put(make([]byte, ChunkBytes)), b) {
+				t.Fatalf("%x is written as another", b)
+			}
+		}
+		var w Word
+		if w.Parse(b) && (w.Got < 0 || w.Got > mostBytes || !bytes.Equal(w.Put(make([]byte, WordBytes)), b)) {
+			t.Fatalf("%+v", w)
+		}
+	})
+}
