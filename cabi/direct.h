@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * libweft.so: libfabric's own entry points (rdma/fabric.h, API 2.6) around
- * the one provider that is linked in. Built with the tag "direct" only;
- * libweft-core.so takes these functions from the libfabric that its application uses.
- *
- * The provider is reached through the two hooks below, which are the getinfo
- * and fabric members of its struct fi_provider.
+ * libweft.so: libfabric's own entry points (rdma/fabric.h, API 2.6) around the one provider that is linked in. Built
+ * with the tag "direct" only; libweft-core.so takes these functions from the libfabric that its application uses.
+ * What they do is Go (direct.go, params.go), but for what a forked process may do, too.
  */
 #ifndef WEFT_DIRECT_H
 #define WEFT_DIRECT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <rdma/fabric.h>
+#include "goapi.h"
+#include "host.h"
 
 /* An entry point of the library; everything else is hidden. */
 #define WEFT_EXPORT __attribute__((visibility("default")))
@@ -26,43 +20,29 @@
  * that weft does not know are 0. */
 enum { WEFT_LATER_MEMBERS = 128 };
 
-/* weft_getinfo is fi_getinfo after the checks that do not depend on the
- * provider: version is at most WEFT_API, info is not NULL, the provider name in
- * hints admits weft. It returns 0 or a negative errno; what it stores in *info
- * was allocated with weft_direct_dupinfo. */
-int weft_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-		 const struct fi_info *hints, struct fi_info **info);
+/* The versions FABRIC_1.x of the ABI that brought members. */
+enum weft_abi { ABI_0, ABI_1, ABI_2, ABI_3, ABI_7, ABI_8, ABI_9, ABI_10, ABIS };
 
-/* weft_fabric is fi_fabric after the check that attr names weft. */
-int weft_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+/* The attributes that hang on struct fi_info. */
+enum weft_part { PART_TX, PART_RX, PART_EP, PART_DOMAIN, PART_FABRIC, PARTS };
 
-/* The entry points as calls that cannot be interposed by a libfabric in the
- * same process. */
+/* A caller's structures with the members of all versions, those that it does not have 0. */
+struct weft_whole {
+	struct fi_info info;
+	char parts[PARTS][sizeof(struct fi_domain_attr) + WEFT_LATER_MEMBERS] __attribute__((aligned(8)));
+};
 
-/* fi_getinfo and fi_fabric; the endpoint and domain attributes of hints have room for
- * later members behind them (direct_abi.c). */
-int weft_direct_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-			   const struct fi_info *hints, struct fi_info **info);
-int weft_direct_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+/* The library as its own host. Go sets the name that is reported, at the first use. */
+extern struct weft_host weft_direct_host;
 
-/* weft_direct_dupinfo copies the first element of a list, whose endpoint and domain
- * attributes have room for later members behind them, or makes an empty
- * one with all attributes for NULL. NULL when memory is short. */
+/* Fills w from a caller's info and returns it; NULL for NULL. What the structures point to is shared. */
+const struct fi_info *weft_direct_complete(struct weft_whole *w, const struct fi_info *from, enum weft_abi abi);
+
+/* Copies the first element of a list, which has the members of all versions, or makes an empty one
+ * with all attributes for NULL. NULL when memory is short. */
 struct fi_info *weft_direct_dupinfo(const struct fi_info *info);
 
-/* weft_direct_freeinfo frees a list. */
+/* Frees a list. */
 void weft_direct_freeinfo(struct fi_info *info);
-
-/* weft_direct_named tells whether a provider name as hints take it admits
- * weft: the name itself or that of FI_WEFT_NAME, or a list after '^' that does not
- * contain it. NULL and "" admit all. */
-bool weft_direct_named(const char *name);
-
-/* weft_direct_listed tells whether word is an element of the list, which is
- * separated by any of the characters in separators; case does not matter. */
-bool weft_direct_listed(const char *list, const char *separators, const char *word);
-
-/* weft_direct_define_logging declares the FI_LOG_* variables. */
-void weft_direct_define_logging(void);
 
 #endif

@@ -2,178 +2,47 @@
 
 //go:build direct
 
-/* fi_getinfo, fi_fabric and the entry points that need no provider. */
+/* libweft.so as its own host, and the entry points that need no object. */
 
-#include <errno.h>
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* vasprintf */
+#endif
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include <rdma/fi_errno.h>
 #include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
 
 #include "direct.h"
-#include "host.h"
 
-static const struct fi_provider core = {
-	.fi_version = WEFT_API,
-	.name = "core",
+/* Its version is set when the Go side starts. */
+static struct fi_provider provider = { .fi_version = WEFT_API, .name = WEFT_NAME };
+
+struct weft_host weft_direct_host = {
+	.provider = &provider,
+	.logger = &provider,
+	.reported = WEFT_NAME,
+	.version = fi_version,
+	.strerror = fi_strerror,
+	.dupinfo = weft_direct_dupinfo,
+	.freeinfo = weft_direct_freeinfo,
+	.log_enabled = fi_log_enabled,
+	.log = fi_log,
+	.param_define = fi_param_define,
+	.param_get = fi_param_get,
 };
 
-WEFT_EXPORT uint32_t fi_version(void)
-{
-	return WEFT_API;
-}
-
-bool weft_direct_listed(const char *list, const char *separators, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *s = list; *s;) {
-		size_t n = strcspn(s, separators);
-		if (n == length && !strncasecmp(s, word, n))
-			return true;
-		s += n;
-		s += strspn(s, separators);
-	}
-	return false;
-}
-
-/* is_reported tells whether a name is weft's, or that of FI_WEFT_NAME. */
-static bool is_reported(const char *name)
-{
-	return !strcasecmp(name, WEFT_NAME) || !strcasecmp(name, weft_reported_name);
-}
-
-bool weft_direct_named(const char *name)
-{
-	if (!name || !*name)
-		return true;
-	if (*name == '^')
-		return !weft_direct_listed(name + 1, ",;", WEFT_NAME);
-	return is_reported(name);
-}
-
-/* with_any_name calls the provider with hints that carry no provider name:
- * the name has been judged. */
-static int with_any_name(uint32_t version, const char *node, const char *service, uint64_t flags,
-			 const struct fi_info *hints, struct fi_info **info)
-{
-	if (!hints || !hints->fabric_attr || !hints->fabric_attr->prov_name)
-		return weft_getinfo(version, node, service, flags, hints, info);
-
-	struct fi_fabric_attr fabric_attr = *hints->fabric_attr;
-	struct fi_info copy = *hints;
-	fabric_attr.prov_name = NULL;
-	copy.fabric_attr = &fabric_attr;
-	return weft_getinfo(version, node, service, flags, &copy, info);
-}
-
-/* sign puts in what a host knows better than its provider. */
-static int sign(struct fi_fabric_attr *attr, uint32_t version)
-{
-	attr->api_version = version;
-	attr->prov_version = weft_provider.version;
-	free(attr->prov_name); /* the lower layers of the name */
-	attr->prov_name = strdup(weft_reported_name);
-	return attr->prov_name ? 0 : -FI_ENOMEM;
-}
-
-/* The greatest format that names are looked for in, more than there are. */
-#define FORMATS 64
-
-/* is_format tells whether a name is that of an address format. */
-static bool is_format(const char *name, uint32_t format)
-{
-	char own[32];
-
-	return !strcasecmp(name, fi_tostr_r(own, sizeof(own), &format, FI_TYPE_ADDR_FORMAT));
-}
-
-/* keep_format leaves of the offers those with the address format that FI_ADDR_FORMAT names, all if it names none. */
-static void keep_format(struct fi_info **info)
-{
-	const char *wanted = getenv("FI_ADDR_FORMAT");
-	struct fi_info **at = info, *other;
-	uint32_t format = 1;
-
-	if (!wanted)
-		return;
-	while (format < FORMATS && !is_format(wanted, format))
-		format++;
-	if (format == FORMATS) {
-		FI_WARN(&core, FI_LOG_CORE, "FI_ADDR_FORMAT=%s: there is no such address format\n", wanted);
-		return;
-	}
-	while ((other = *at)) {
-		if (other->addr_format == format) {
-			at = &other->next;
-			continue;
-		}
-		*at = other->next;
-		other->next = NULL;
-		weft_direct_freeinfo(other);
-	}
-}
-
-int weft_direct_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-			   const struct fi_info *hints, struct fi_info **info)
-{
-	if (!info)
-		return -FI_EINVAL;
-	*info = NULL;
-	if (version > fi_version()) {
-		FI_WARN(&core, FI_LOG_CORE, "the program asks for version %u.%u, this is %u.%u\n",
-			FI_MAJOR(version), FI_MINOR(version), FI_MAJOR(WEFT_API), FI_MINOR(WEFT_API));
-		return -FI_ENOSYS;
-	}
-	int ret = weft_ready(); /* finds the name */
-	if (ret)
-		return ret;
-	if (hints && hints->fabric_attr && !weft_direct_named(hints->fabric_attr->prov_name))
-		return -FI_ENODATA;
-
-	ret = with_any_name(version, node, service, flags, hints, info);
-	for (struct fi_info *i = *info; i && !ret; i = i->next)
-		ret = sign(i->fabric_attr, version);
-	if (ret) {
-		weft_direct_freeinfo(*info);
-		*info = NULL;
-		return ret;
-	}
-	keep_format(info);
-	return *info ? 0 : -FI_ENODATA;
-}
-
-int weft_direct_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
-{
-	if (!attr || !attr->prov_name || !attr->name || !fabric)
-		return -FI_EINVAL;
-	int ret = weft_ready(); /* finds the name */
-	if (ret)
-		return ret;
-	if (!is_reported(attr->prov_name))
-		return -FI_ENODEV;
-
-	ret = weft_fabric(attr, fabric, context);
-	if (!ret)
-		(*fabric)->api_version = attr->api_version;
-	return ret;
-}
+WEFT_EXPORT uint32_t fi_version(void) { return WEFT_API; }
 
 /* The library objects that other libraries name here (the registration cache,
  * the logging sink) do not exist. */
 WEFT_EXPORT int fi_open(uint32_t version, const char *name, void *attr, size_t attr_len, uint64_t flags,
-	    struct fid **fid, void *context)
+			struct fid **fid, void *context)
 {
-	(void)version;
-	(void)attr;
-	(void)attr_len;
-	(void)flags;
-	(void)context;
-	if (!name || !fid)
-		return -FI_EINVAL;
-	return -FI_ENOSYS;
+	(void)version, (void)attr, (void)attr_len, (void)flags, (void)context;
+	return name && fid ? -FI_ENOSYS : -FI_EINVAL;
 }
 
 static const char *const errors[] = {
@@ -203,7 +72,74 @@ WEFT_EXPORT const char *fi_strerror(int errnum)
 	if (number < FI_ERRNO_OFFSET)
 		return strerror((int)number);
 	number -= FI_ERRNO_OFFSET;
-	if (number >= sizeof(errors) / sizeof(*errors))
-		number = 0;
-	return errors[number];
+	return errors[number < count_of(errors) ? number : 0];
+}
+
+/* ---- fi_tostr ---- */
+
+/* A forked process, which may not call Go, gets empty texts. */
+WEFT_EXPORT char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type datatype)
+{
+	if (!buf || !len)
+		return NULL;
+	buf[0] = 0;
+	if (!weft_forked())
+		weftGoToStr(buf, len, (void *)data, (int)datatype);
+	return buf;
+}
+
+WEFT_EXPORT char *fi_tostr(const void *data, enum fi_type datatype)
+{
+	static char buf[8192]; /* not for several threads, as fi_tostr(3) says */
+
+	return fi_tostr_r(buf, sizeof(buf), data, datatype);
+}
+
+/* ---- variables of the environment, declared by a provider or, with none, by the library ---- */
+
+WEFT_EXPORT int fi_param_define(const struct fi_provider *provider, const char *param_name, enum fi_param_type type,
+				const char *help_string_fmt, ...)
+{
+	char *help = NULL;
+	va_list args;
+	int rc;
+
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!param_name || !*param_name || !help_string_fmt || !*help_string_fmt)
+		return -FI_EINVAL;
+	va_start(args, help_string_fmt);
+	rc = vasprintf(&help, help_string_fmt, args);
+	va_end(args);
+	if (rc < 0)
+		return -FI_ENOMEM;
+	rc = weftGoParamDefine(provider ? (char *)provider->name : NULL, (char *)param_name, type, help);
+	free(help);
+	return rc;
+}
+
+WEFT_EXPORT int fi_param_get(struct fi_provider *provider, const char *param_name, void *value)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!param_name || !*param_name || !value)
+		return -FI_EINVAL;
+	return weftGoParamGet(provider ? (char *)provider->name : NULL, (char *)param_name, value);
+}
+
+WEFT_EXPORT int fi_getparams(struct fi_param **params, int *number)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return params && number ? weftGoParams(params, number) : -FI_EINVAL;
+}
+
+WEFT_EXPORT void fi_freeparams(struct fi_param *params)
+{
+	for (struct fi_param *p = params; p && p->name; p++) {
+		free((char *)p->name);
+		free((char *)p->help_string);
+		free((char *)p->value);
+	}
+	free(params);
 }

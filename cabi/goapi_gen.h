@@ -26,6 +26,7 @@ struct fi_eq_err_entry;
 struct fi_fabric_attr;
 struct fi_info;
 struct fi_mr_attr;
+struct fi_param;
 struct fi_poll_attr;
 struct fi_rx_attr;
 struct fi_tx_attr;
@@ -113,6 +114,12 @@ int weftGoCQReadErr(uint64_t queue, struct fi_cq_err_entry *c, uint64_t *src);
 int weftGoCQWait(uint64_t queue, int timeout);
 int weftGoCQSignal(uint64_t queue);
 
+/* ---- direct.go ---- */
+/* 0 if the name is weft's, or that which it reports. */
+int weftGoDirectNamed(char *name);
+/* Hints have the members of all versions. */
+int weftGoDirectGetInfo(uint32_t version, char *node, char *service, uint64_t flags, struct fi_info *hints, struct fi_info **out);
+
 /* ---- ep.go ---- */
 /* fid goes into the events of connected endpoints. */
 int weftGoEPOpen(uint64_t domain, struct fi_info *info, void *fid, struct weft_opened *out);
@@ -194,6 +201,16 @@ int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, struct
 int weftGoMRAnnounce(uint64_t mr, void *self);
 int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
 int weftGoMREnable(uint64_t mr, uint64_t *key);
+
+/* ---- params.go ---- */
+/* Provider is NULL for the library's own variables. */
+int weftGoParamDefine(char *provider, char *name, int typ, char *help);
+/* A string that is stored is the environment's own. */
+int weftGoParamGet(char *provider, char *name, void *value);
+/* The list ends with an element without a name. */
+int weftGoParams(struct fi_param **params, int *number);
+/* The ms between two lines of one place of a provider, -1: lines of that level and subsystem are not written. */
+int64_t weftGoLogInterval(char *provider, int level, int subsys);
 
 /* ---- peer.go ---- */
 int weftGoPeerStart(struct weft_peer_entry *entry, uint64_t id);

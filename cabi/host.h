@@ -13,13 +13,6 @@ static inline uint32_t weft_version_of(const struct weft_host *host) { return ho
 
 /* prov.c */
 
-/* The provider of libweft.so, and the name that its fi_getinfo reports, which weft_ready sets. */
-extern struct fi_provider weft_provider;
-extern const char *weft_reported_name;
-
-/* Declares the variables of libweft.so and finds the name, once. 0 or a negative errno. */
-int weft_ready(void);
-
 /* The provider's functions, for an application that calls through host. */
 int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node,
 		     const char *service, uint64_t flags, const struct fi_info *hints,

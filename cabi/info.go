@@ -1,9 +1,7 @@
 package main
 
-// #include <stdlib.h>
 // #include "goapi.h"
 // #include "host.h"
-// static inline void free_info(struct weft_host *host, struct fi_info *info) { host->freeinfo(info); }
 import "C"
 
 import (
@@ -31,28 +29,24 @@ var (
 func weftGoGetInfo(host *C.struct_weft_host, version C.uint32_t, node, service *C.char, flags C.uint64_t,
 	hints *C.struct_fi_info, out **C.struct_fi_info) (rc C.int) {
 	defer guard("fi_getinfo", &rc)
-	refreshLog()
-	list, err := provider.GetInfoFor(uint32(C.weft_version_of(host)), uint32(version), text(node), text(service), uint64(flags), infoFromC(hints, uint32(version)))
+	list, err := offers(host, version, node, service, flags, infoFromC(hints, uint32(version)))
 	if err != nil {
 		return result(err)
 	}
 	_, lower := info.Registered(C.GoString(host.reported))
-	var head *C.struct_fi_info
-	tail := &head
-	for _, i := range list {
-		c := infoToC(host, i)
-		if c == nil {
-			C.free_info(host, head)
-			return result(fi.ENOMEM)
-		}
+	return result(infosToC(host, list, out, func(c *C.struct_fi_info) {
 		if lower != "" {
 			c.fabric_attr.prov_name = C.CString(lower) // the host adds the layer's name
 		}
-		*tail = c
-		tail = &c.next
-	}
-	*out = head
-	return 0
+	}))
+}
+
+// offers are the answers to an application of a host.
+func offers(host *C.struct_weft_host, version C.uint32_t, node, service *C.char, flags C.uint64_t,
+	hints *fi.Info) ([]*fi.Info, error) {
+	refreshLog()
+	return provider.GetInfoFor(uint32(C.weft_version_of(host)), uint32(version), text(node), text(service),
+		uint64(flags), hints)
 }
 
 // foreign stands for a C object that is not weft's.

@@ -10,6 +10,24 @@ import "C"
 
 import "github.com/weft-fabric/weft/fi"
 
+// infosToC stores a list of C infos, each completed by name; fi.ENOMEM, and no list then.
+func infosToC(host *C.struct_weft_host, list []*fi.Info, out **C.struct_fi_info, name func(*C.struct_fi_info)) error {
+	var head *C.struct_fi_info
+	tail := &head
+	for _, i := range list {
+		c := infoToC(host, i)
+		if c == nil {
+			C.free_info(host, head)
+			return fi.ENOMEM
+		}
+		name(c)
+		*tail = c
+		tail = &c.next
+	}
+	*out = head
+	return nil
+}
+
 // infoToC makes a C info in memory that a host's fi_freeinfo frees: the
 // structures are the host's allocator's, strings and addresses are malloc'd.
 // An info that names an object has a pointer to its C object. It returns nil when memory is

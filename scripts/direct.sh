@@ -25,10 +25,6 @@ check() {
 	fi
 }
 
-check "compile the entry points' test" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -g \
-	-fsanitize=address,undefined -o "$out/entry" tests/direct/*.c cabi/direct_*.c
-check "entry points" "$out/entry"
-
 # libweft.so as an installation has it; the provider and this library have
 # been built before.
 root=$PWD/$out/root
@@ -37,6 +33,12 @@ flags() {
 	PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config "$@" weft
 }
 check "weft.pc" flags --exists
+
+# shellcheck disable=SC2046 # words
+check "compile the entry points' test" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -g \
+	-fsanitize=address,undefined -o "$out/entry" tests/direct/*.c $(flags --cflags --libs)
+check "entry points" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/entry"
+
 for example in hello rma wait token; do
 	# shellcheck disable=SC2046 # words
 	check "compile $example" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread \

@@ -8,10 +8,9 @@
  * not unloaded any more: objects, threads and messages of the log may outlast it.
  */
 #include <pthread.h>
-#include <string.h>
+#include <strings.h>
 
 #include "loader.h"
-#include "name.h"
 
 #define SLOTS 8
 
@@ -141,6 +140,16 @@ static struct slot *slot_of(const void *library)
 	return unused;
 }
 
+/* The name that weft has under the variable's value, NULL for none: its own for what is no
+ * name, which fails fi_getinfo with the rest of the configuration. */
+static const char *name_of(const char *value)
+{
+	for (size_t i = 0; value && i < count_of(weft_aliases); i++)
+		if (!strcasecmp(weft_aliases[i].name, value))
+			return weft_aliases[i].name;
+	return WEFT_NAME;
+}
+
 /* fi_version must not be below the version that an application asks for, or
  * the host passes this provider over. The variables have weft's name, which the provider
  * has until then. weft says what the host says: it fills
@@ -163,7 +172,7 @@ static int register_with(struct slot *s, const struct weft_host *host, const voi
 					weft_params[i].help);
 	if (rc)
 		return rc;
-	s->host.reported = weft_name_of(host->param_get(&s->provider, "name", &name) ? NULL : name);
+	s->host.reported = name_of(host->param_get(&s->provider, "name", &name) ? NULL : name);
 	s->host.logger = strcmp(s->host.reported, WEFT_NAME) ? &s->self : &s->provider;
 	s->provider.name = weft_top_of(s->host.reported);
 	return 0;

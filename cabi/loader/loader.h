@@ -17,11 +17,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
 #include "core.h"
+#include "table_gen.h"
 
 /* One line of the log of a host, which puts the function's name in front. */
 #define WEFT_LOG(host, level, ...)                                                                 \
@@ -30,6 +32,14 @@
 			(host)->log((host)->logger, level, FI_LOG_CORE, __func__, __LINE__,      \
 				    __VA_ARGS__);                                                  \
 	} while (0)
+
+/* The uppermost layer of a name, which is what libfabric looks for. */
+static inline const char *weft_top_of(const char *name)
+{
+	const char *last = strrchr(name, ';');
+
+	return last ? last + 1 : name;
+}
 
 /* weft_host_find fills the functions of host from the library that addr lies in, or
  * else from the libfabric that the process can see. It returns what weft_host_hold

@@ -3,11 +3,9 @@
  * Hints that weft never meets, whatever this host and its configuration are. They
  * are refused here in the words of provider/info, which judges all others.
  */
-#include <string.h>
 #include <strings.h>
 
 #include "loader.h"
-#include "name.h"
 
 /* The provider's name in hints, NULL for none. */
 static const char *name_in(const struct fi_info *hints)

@@ -28,5 +28,6 @@ extern int passed, failed, skipped;
 
 void test_param(void);
 void test_log(void);
+int log_child(int setting);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Logging. The settings are read once per process, so each case is a child.
+ * Logging. The settings are read once per process, so each case is a program of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,15 +18,25 @@ struct setting {
 	int warn_cq, info_cq, warn_mr; /* what is to be written */
 };
 
+static const struct setting settings[] = {
+	{NULL, NULL, NULL, 0, 0, 0},	   {"warn", NULL, NULL, 1, 0, 1},
+	{"INFO", NULL, NULL, 1, 1, 1},	   {"nonsense", NULL, NULL, 1, 0, 1},
+	{"debug", "weft", NULL, 1, 1, 1},  {"debug", "tcp,weft", NULL, 1, 1, 1},
+	{"debug", "tcp", NULL, 0, 0, 0},   {"debug", "^tcp", NULL, 1, 1, 1},
+	{"debug", "^weft", NULL, 0, 0, 0}, {"info", NULL, "cq,av", 1, 1, 0},
+	{"info", NULL, "^cq", 0, 0, 1},
+};
+
 static void set(const char *name, const char *value)
 {
 	if (value)
 		setenv(name, value, 1);
 }
 
-/* child returns a bit per wrong answer. */
-static int child(const struct setting *s)
+/* log_child is the program of a setting: a bit per wrong answer. */
+int log_child(int setting)
 {
+	const struct setting *s = &settings[setting];
 	uint64_t showtime = 0;
 
 	set("FI_LOG_LEVEL", s->level);
@@ -42,19 +52,15 @@ static int child(const struct setting *s)
 
 static void test_settings(void)
 {
-	static const struct setting settings[] = {
-		{NULL, NULL, NULL, 0, 0, 0},	   {"warn", NULL, NULL, 1, 0, 1},
-		{"INFO", NULL, NULL, 1, 1, 1},	   {"nonsense", NULL, NULL, 1, 0, 1},
-		{"debug", "weft", NULL, 1, 1, 1},  {"debug", "tcp,weft", NULL, 1, 1, 1},
-		{"debug", "tcp", NULL, 0, 0, 0},   {"debug", "^tcp", NULL, 1, 1, 1},
-		{"debug", "^weft", NULL, 0, 0, 0}, {"info", NULL, "cq,av", 1, 1, 0},
-		{"info", NULL, "^cq", 0, 0, 1},
-	};
-
 	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
 		pid_t pid = fork();
-		if (!pid)
-			_exit(child(&settings[i]));
+		if (!pid) {
+			char number[8];
+
+			snprintf(number, sizeof(number), "%zu", i);
+			execl("/proc/self/exe", "entry", number, NULL);
+			_exit(255);
+		}
 		int status = -1;
 		waitpid(pid, &status, 0);
 		CHECK(status == 0, "setting %zu: status %x", i, (unsigned int)status);
