@@ -11,8 +11,8 @@ import (
 // The error is ENOMEM if a part is not mapped.
 func resident(at uint64, pages []byte) error {
 	n := uintptr(len(pages)) * uintptr(os.Getpagesize())
-	vec := uintptr(unsafe.Pointer(unsafe.SliceData(pages)))
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(at), n, vec); errno != 0 {
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(at), n, uintptr(unsafe.Pointer(unsafe.SliceData(pages))))
+	if errno != 0 {
 		return errno
 	}
 	return nil
