@@ -71,9 +71,8 @@ func (e *Endpoint) openCollectives() {
 	}
 }
 
-// setHandlers gives a port the handlers of the messages.
-func (c *collectives) setHandlers(p *port) {
-	for id, h := range map[hw.AMID]hw.Handler{
+func (c *collectives) handlers() map[hw.AMID]hw.Handler {
+	return map[hw.AMID]hw.Handler{
 		amCollJoin: c.onJoin,
 		amCollStep: c.onStep,
 		amCollRTS:  c.onRTS,
@@ -81,10 +80,10 @@ func (c *collectives) setHandlers(p *port) {
 		amCollCTS:  c.onCTS,
 		amCollFrag: c.onFrag,
 		amCollNote: c.onNote,
-	} {
-		p.SetHandler(id, c.ep.handler(p, h))
 	}
 }
+
+func (c *collectives) requested() bool { return c.queued.Load() != 0 }
 
 // busy tells whether there is work that no ring shows.
 func (c *collectives) busy() bool {

@@ -218,7 +218,7 @@ func (c *collectives) fetches(o *collOp, rank int) bool {
 }
 
 // linkLost is told when a peer cannot be sent to any more.
-func (c *collectives) linkLost(l *link) {
+func (c *collectives) linkLost(l *link, _ fi.Errno) {
 	for _, g := range c.groups {
 		if g == nil {
 			continue

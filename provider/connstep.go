@@ -45,8 +45,14 @@ func (c *connection) isPeer(src hw.Source) bool {
 // ending tells whether step has something to do.
 func (c *connection) ending() bool { return c.flush.Load() != 0 }
 
-// step ends what is under way on a connection that has ended.
-func (c *connection) step() {
+func (c *connection) handlers() map[hw.AMID]hw.Handler { return nil }
+func (c *connection) busy() bool                       { return c.ending() }
+func (c *connection) requested() bool                  { return c.ending() }
+func (c *connection) sourceLost(hw.Source)             {}
+func (c *connection) linkLost(*link, fi.Errno)         {} // peerGone does
+
+// pump ends what is under way on a connection that has ended.
+func (c *connection) pump() {
 	if !c.ending() || len(c.ep.networks) != 0 && time.Since(c.ended) < lingerTime {
 		return
 	}

@@ -147,7 +147,9 @@ type Endpoint struct {
 
 	shares sharedOps // reads and writes that targets help with
 	lists  listOps   // posts of lists that are under way
-	notes  notes
+	// protocols are what progress goes through; immutable from Enable on.
+	protocols []protocol
+	notes     notes
 
 	ipcOnce  sync.Once
 	ipcBody  []byte        // of its tokens, once it was asked for; under ipcOnce

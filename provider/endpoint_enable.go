@@ -144,6 +144,7 @@ func (e *Endpoint) open() (err error) {
 		return fi.ENOMEM
 	}
 	e.openCollectives()
+	e.openProtocols()
 	if err = e.openFetches(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
@@ -195,48 +196,6 @@ func openError(err error) error {
 		return fmt.Errorf("open the software NIC: %v: %w", err, fi.EACCES)
 	}
 	return fmt.Errorf("open the software NIC: %v: %w", err, fi.EIO)
-}
-
-// setHandlers gives a port the handlers of all messages.
-func (e *Endpoint) setHandlers(p *port) {
-	for id, h := range map[hw.AMID]hw.Handler{
-		amMsg:      e.onEager(0),
-		amMsgData:  e.onEager(msgData),
-		amTag:      e.onEager(msgTagged),
-		amTagData:  e.onEager(msgTagged | msgData),
-		amRTS:      e.onRTS,
-		amSync:     e.onSync,
-		amAck:      e.onAck,
-		amCTS:      e.onCTS,
-		amFrag:     e.onFrag,
-		amAssist:   e.onAssist,
-		amWrite:    e.onWrite,
-		amRead:     e.onRead,
-		amNotify:   e.onNotify,
-		amAtomic:   e.onAtomic,
-		amRMADone:  e.onRMADone,
-		amReadData: e.onReadData,
-		amKeyAsk:   e.onKeyAsk,
-		amKeyTold:  e.onKeyTold,
-		amShare:    e.onShare,
-		amAccessed: e.onAccessed,
-		amLanding:  e.onLanding,
-		amPut:      e.onPut,
-		amHelped:   e.onHelped,
-		amNotice:   e.onNotice,
-	} {
-		if p.number == 0 {
-			h = e.acquainting(h)
-		}
-		if e.conn != nil {
-			h = e.conn.only(h)
-		}
-		p.SetHandler(id, e.handler(p, h))
-	}
-	if e.coll != nil {
-		e.coll.setHandlers(p)
-	}
-	p.OnPeerEvent(p.peerEvent(e.onPeer))
 }
 
 func (e *Endpoint) hotStripes(n int) []hot.Stripe {

@@ -134,11 +134,10 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 			e.rx.peerLost(s.id)
 		}
 	}
-	if ev.HasSource && e.coll != nil {
-		e.coll.sourceLost(ev.Source)
-	}
 	if ev.HasSource {
-		e.notes.in.sourceLost(ev.Source)
+		for _, p := range e.protocols {
+			p.sourceLost(ev.Source)
+		}
 	}
 	if ev.Endpoint == nil {
 		return
@@ -157,20 +156,15 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 	}
 }
 
-// linkLost ends with status the transmits that wait for the peer's
-// acknowledgement.
+// linkLost ends with status what waits for a peer that is gone.
 func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 	log.Infof(log.EPCtrl, "peer %s is gone", l.to)
 	l.mu.Lock()
 	e.forget(l)
 	l.mu.Unlock()
-	e.requests.Range(func(id uint64, req *txRequest) {
-		if live := uint32(id >> 32); req.live.Load() == live && req.link == l.index && req.live.CompareAndSwap(live, 0) {
-			e.stopStream(id)
-			e.finishTx(req, id, status)
-		}
-	})
-	e.lostRMAs(l, status)
+	for _, p := range e.protocols {
+		p.linkLost(l, status)
+	}
 	kept := e.rx.out[:0]
 	for _, c := range e.rx.out {
 		if c.link != l {
@@ -178,10 +172,6 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 		}
 	}
 	e.rx.out = kept
-	if e.coll != nil {
-		e.coll.linkLost(l)
-	}
-	e.notes.out.linkLost(l, status)
 }
 
 // senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are

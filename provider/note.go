@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -39,7 +40,16 @@ func (s *notes) notify() {
 	r.ring()
 }
 
-// pump does what was asked for. The caller holds the lease.
+func (s *notes) handlers() map[hw.AMID]hw.Handler {
+	return map[hw.AMID]hw.Handler{amNotice: s.ep.onNotice}
+}
+
+func (s *notes) busy() bool                        { return s.wanted.Load() }
+func (s *notes) requested() bool                   { return s.wanted.Load() }
+func (s *notes) sourceLost(src hw.Source)          { s.in.sourceLost(src) }
+func (s *notes) linkLost(l *link, status fi.Errno) { s.out.linkLost(l, status) }
+
+// pump does what was asked for.
 func (s *notes) pump() {
 	if s.wanted.Swap(false) {
 		s.in.pump()

@@ -226,18 +226,7 @@ func (r *rxContext) proceed(local bool) {
 			r.stepActive()
 		}
 		for _, e := range r.eps {
-			e.pumpStreams()
-			e.stepAssists()
-			e.stepHelps()
-			e.stepPutters()
-			e.pumpRMAs()
-			if e.conn != nil {
-				e.conn.step()
-			}
-			if e.coll != nil {
-				e.coll.pump()
-			}
-			e.notes.pump()
+			e.pump()
 		}
 	}
 	r.publish()
@@ -249,8 +238,7 @@ func (r *rxContext) pending() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if len(e.streams)+len(e.assists)+len(e.helps)+len(e.putting) != 0 || e.rmaBusy() || e.conn != nil && e.conn.ending() ||
-			e.coll != nil && e.coll.busy() || e.notes.wanted.Load() {
+		if e.busy() {
 			return true
 		}
 	}
@@ -288,8 +276,7 @@ func (r *rxContext) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load() || e.onNetwork() || e.conn != nil && e.conn.ending() ||
-			e.coll != nil && e.coll.queued.Load() != 0 || e.notes.wanted.Load() {
+		if e.requested() || e.onNetwork() {
 			return true
 		}
 	}

@@ -1,0 +1,165 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// protocol is a part of an endpoint with messages and pending work of its own. Its methods are for the holder of the
+// progress lease, except requested.
+type protocol interface {
+	// handlers are those of its messages.
+	handlers() map[hw.AMID]hw.Handler
+	// busy reports whether pump has something to do.
+	busy() bool
+	// pump goes on with what waits, as far as there is room.
+	pump()
+	// requested reports whether another thread has left something for pump. Any thread.
+	requested() bool
+	// sourceLost drops what a source that is gone would have to bring.
+	sourceLost(src hw.Source)
+	// linkLost ends with status what waits for the peer of a link that is gone.
+	linkLost(l *link, status fi.Errno)
+}
+
+// openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
+func (e *Endpoint) openProtocols() {
+	e.protocols = []protocol{messages{e}, rendezvousHelp{e}, oneSided{e}}
+	if e.conn != nil {
+		e.protocols = append(e.protocols, e.conn)
+	}
+	if e.coll != nil {
+		e.protocols = append(e.protocols, e.coll)
+	}
+	e.protocols = append(e.protocols, &e.notes)
+}
+
+// requested reports whether another thread has left something for a protocol.
+func (e *Endpoint) requested() bool {
+	for _, p := range e.protocols {
+		if p.requested() {
+			return true
+		}
+	}
+	return false
+}
+
+// busy reports whether a protocol has work that no ring shows.
+func (e *Endpoint) busy() bool {
+	for _, p := range e.protocols {
+		if p.busy() {
+			return true
+		}
+	}
+	return false
+}
+
+// pump goes on with what waits in the protocols.
+func (e *Endpoint) pump() {
+	for _, p := range e.protocols {
+		p.pump()
+	}
+}
+
+// setHandlers gives a port the handlers of all messages.
+func (e *Endpoint) setHandlers(port *port) {
+	for _, p := range e.protocols {
+		for id, h := range p.handlers() {
+			if port.number == 0 {
+				h = e.acquainting(h)
+			}
+			if e.conn != nil {
+				h = e.conn.only(h)
+			}
+			port.SetHandler(id, e.handler(port, h))
+		}
+	}
+	port.OnPeerEvent(port.peerEvent(e.onPeer))
+}
+
+// messages are the eager messages, and the messages of rendezvous, whose data the receiver fetches or gets in fragments.
+type messages struct{ e *Endpoint }
+
+func (m messages) handlers() map[hw.AMID]hw.Handler {
+	return map[hw.AMID]hw.Handler{
+		amMsg:     m.e.onEager(0),
+		amMsgData: m.e.onEager(msgData),
+		amTag:     m.e.onEager(msgTagged),
+		amTagData: m.e.onEager(msgTagged | msgData),
+		amRTS:     m.e.onRTS,
+		amSync:    m.e.onSync,
+		amAck:     m.e.onAck,
+		amCTS:     m.e.onCTS,
+		amFrag:    m.e.onFrag,
+	}
+}
+
+func (m messages) busy() bool           { return len(m.e.streams) != 0 }
+func (m messages) pump()                { m.e.pumpStreams() }
+func (m messages) requested() bool      { return false }
+func (m messages) sourceLost(hw.Source) {}
+
+func (m messages) linkLost(l *link, status fi.Errno) {
+	e := m.e
+	e.requests.Range(func(id uint64, req *txRequest) {
+		if live := uint32(id >> 32); req.live.Load() == live && req.link == l.index && req.live.CompareAndSwap(live, 0) {
+			e.stopStream(id)
+			e.finishTx(req, id, status)
+		}
+	})
+}
+
+// rendezvousHelp is the senders' help with rendezvous: chunks that they write themselves, and puts by a device.
+type rendezvousHelp struct{ e *Endpoint }
+
+func (r rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
+	return map[hw.AMID]hw.Handler{
+		amAssist:  r.e.onAssist,
+		amLanding: r.e.onLanding,
+		amPut:     r.e.onPut,
+		amHelped:  r.e.onHelped,
+	}
+}
+
+func (r rendezvousHelp) busy() bool { return len(r.e.assists)+len(r.e.putting) != 0 }
+
+func (r rendezvousHelp) pump() {
+	r.e.stepAssists()
+	r.e.stepPutters()
+}
+
+func (r rendezvousHelp) requested() bool          { return false }
+func (r rendezvousHelp) sourceLost(hw.Source)     {}
+func (r rendezvousHelp) linkLost(*link, fi.Errno) {} // the message ends, which they look for
+
+// oneSided are the one-sided operations, at initiator and target.
+type oneSided struct{ e *Endpoint }
+
+func (o oneSided) handlers() map[hw.AMID]hw.Handler {
+	return map[hw.AMID]hw.Handler{
+		amWrite:    o.e.onWrite,
+		amRead:     o.e.onRead,
+		amNotify:   o.e.onNotify,
+		amAtomic:   o.e.onAtomic,
+		amRMADone:  o.e.onRMADone,
+		amReadData: o.e.onReadData,
+		amKeyAsk:   o.e.onKeyAsk,
+		amKeyTold:  o.e.onKeyTold,
+		amShare:    o.e.onShare,
+		amAccessed: o.e.onAccessed,
+	}
+}
+
+func (o oneSided) busy() bool { return len(o.e.helps) != 0 || o.e.rmaBusy() }
+
+func (o oneSided) pump() {
+	o.e.stepHelps()
+	o.e.pumpRMAs()
+}
+
+func (o oneSided) requested() bool {
+	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.fetches.lost.Load()
+}
+
+func (o oneSided) sourceLost(hw.Source)              {}
+func (o oneSided) linkLost(l *link, status fi.Errno) { o.e.lostRMAs(l, status) }
