@@ -149,9 +149,21 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 		}
 		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l, fi.ECONNRESET)
+			e.silentLost(l.to, p.peer)
 			if e.conn != nil {
 				e.conn.peerGone()
 			}
+		}
+	}
+}
+
+// silentLost ends the receives that name a peer, by any of its addresses, to which the link is lost and that has never sent: the
+// receives from others end with their last source. A context of a scalable endpoint is not the whole peer.
+func (e *Endpoint) silentLost(addresses ...address) {
+	e.rx.drainPosts(urgentRecv) // those on the ring may name it
+	for _, a := range addresses {
+		if id := e.rx.ids[a.Name]; a.number == 0 && id != nobody && !e.rx.present(id) {
+			e.rx.peerLost(id)
 		}
 	}
 }

@@ -328,7 +328,35 @@ static void test_kill(long mode)
 	barrier(NULL);
 }
 
+/* A peer that has only received: the receive that names it ends with it, however it ends. */
+static void test_silent(long kill_it)
+{
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV };
+	char in[8], out[8] = "silent";
+
+	node_open(&n, &o);
+	node_connect(&n);
+	if (test_rank == 1) {
+		trecv(&n, in, sizeof(in), FI_ADDR_UNSPEC, 6, 0, in);
+		wait_ctx(&n, n.rxcq, in);
+		barrier(&n);
+		if (kill_it)
+			_exit(0); /* without a word */
+		node_close(&n);
+		return;
+	}
+	trecv(&n, in, sizeof(in), n.peer[1], 5, 0, in);
+	tsend(&n, out, sizeof(out), n.peer[1], 6, out);
+	wait_ctx(&n, n.txcq, out);
+	barrier(&n);
+	wait_err(&n, n.rxcq, FI_ECONNRESET);
+	CHECK(n.err.op_context == in);
+	node_close(&n);
+}
+
 static const struct test tests[] = {
+	{ "silent_closed", test_silent, 2, 60, false },
+	{ "silent_killed", test_silent, 2, 60, true },
 	{ "sender", test_kill, 3, 120, VICTIM_SENDS },
 	{ "receiver", test_kill, 3, 120, VICTIM_RECEIVES },
 	{ "both_ways", test_kill, 3, 120, VICTIM_BOTH },
