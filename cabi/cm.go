@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/eq"
@@ -47,14 +48,20 @@ func weftGoPEPBind(pep, queue, flags C.uint64_t) (rc C.int) {
 	return result(p.BindEQ(q, uint64(flags)))
 }
 
-//export weftGoPEPBacklog
-func weftGoPEPBacklog(pep C.uint64_t, n C.int) (rc C.int) {
+//export weftGoPEPControl
+func weftGoPEPControl(pep C.uint64_t, command C.int, arg unsafe.Pointer) (rc C.int) {
 	defer guard("fi_control", &rc)
+	switch {
+	case command != C.FI_BACKLOG:
+		return result(fi.ENOSYS)
+	case arg == nil:
+		return result(fi.EINVAL)
+	}
 	p, err := objectOf[*provider.Passive](pep)
 	if err != nil {
 		return result(err)
 	}
-	return result(p.SetBacklog(int(n)))
+	return result(p.SetBacklog(int(*(*C.int)(arg))))
 }
 
 //export weftGoPEPListen
@@ -135,6 +142,35 @@ func weftGoEPPeer(ep C.uint64_t, addr unsafe.Pointer, size *C.size_t) (rc C.int)
 	return result(put(name, addr, size))
 }
 
+// requestList is the list of the C objects of connection requests that were answered. An application may still have their
+// addresses, so the memory is used for nothing else; the handle is stale.
+type requestList struct {
+	mu   sync.Mutex
+	free []*C.struct_weft_connreq_obj
+}
+
+var answered requestList
+
+// take returns one of the list or a new one, nil without memory.
+func (l *requestList) take() *C.struct_weft_connreq_obj {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.free)
+	if n == 0 {
+		return (*C.struct_weft_connreq_obj)(C.weft_object_new(C.FI_CLASS_CONNREQ, nil))
+	}
+	o := l.free[n-1]
+	l.free = l.free[:n-1]
+	return o
+}
+
+func (l *requestList) put(o *C.struct_weft_connreq_obj) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o.handle = 0
+	l.free = append(l.free, o)
+}
+
 // showInfo makes the fi_info that an application finds in an FI_CONNREQ event,
 // and frees itself. The request that its handle names has a C object until it
 // is answered.
@@ -147,16 +183,17 @@ func showInfo(host *C.struct_weft_host, i *fi.Info) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	fid := C.weft_connreq_new(C.uint64_t(h))
-	if fid == nil {
+	request := answered.take()
+	if request == nil {
 		handles.remove(h)
 		return 0, fi.ENOMEM
 	}
-	setFID(r, unsafe.Pointer(fid))
+	request.handle = C.uint64_t(h)
+	setFID(r, unsafe.Pointer(request))
 	forget := func() {
 		handles.remove(h)
 		setFID(r, nil)
-		C.weft_connreq_free(fid)
+		answered.put(request)
 	}
 	c := infoToC(host, i)
 	if c == nil {

@@ -128,7 +128,7 @@ func weftGoAnnounce(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
 }
 
 //export weftGoAVSetOpen
-func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_av_set", &rc)
 	a, err := objectOf[*provider.AV](av)
 	if err != nil {
@@ -144,16 +144,29 @@ func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, self unsafe.P
 	if err != nil {
 		return result(err)
 	}
-	(*C.struct_weft_av_set_obj)(self).addr = C.uint64_t(s.Addr())
 	out.handle, err = enter(s)
 	return result(err)
 }
 
-// operation is 0 union, 1 intersect, 2 diff.
-//
-//export weftGoAVSetCombine
-func weftGoAVSetCombine(dst, src C.uint64_t, operation C.int) (rc C.int) {
-	defer guard("fi_av_set operation", &rc)
+//export weftGoAVSetUnion
+func weftGoAVSetUnion(dst, src C.uint64_t) (rc C.int) {
+	defer guard("fi_av_set_union", &rc)
+	return combine(dst, src, (*provider.AVSet).Union)
+}
+
+//export weftGoAVSetIntersect
+func weftGoAVSetIntersect(dst, src C.uint64_t) (rc C.int) {
+	defer guard("fi_av_set_intersect", &rc)
+	return combine(dst, src, (*provider.AVSet).Intersect)
+}
+
+//export weftGoAVSetDiff
+func weftGoAVSetDiff(dst, src C.uint64_t) (rc C.int) {
+	defer guard("fi_av_set_diff", &rc)
+	return combine(dst, src, (*provider.AVSet).Diff)
+}
+
+func combine(dst, src C.uint64_t, with func(dst, src *provider.AVSet) error) C.int {
 	d, err := objectOf[*provider.AVSet](dst)
 	if err != nil {
 		return result(err)
@@ -162,7 +175,17 @@ func weftGoAVSetCombine(dst, src C.uint64_t, operation C.int) (rc C.int) {
 	if err != nil {
 		return result(err)
 	}
-	return result([]func(*provider.AVSet) error{d.Union, d.Intersect, d.Diff}[operation](s))
+	return result(with(d, s))
+}
+
+//export weftGoAVSetAddr
+func weftGoAVSetAddr(set C.uint64_t, addr *C.fi_addr_t) (rc C.int) {
+	defer guard("fi_av_set_addr", &rc)
+	s, err := objectOf[*provider.AVSet](set)
+	if err == nil {
+		*addr = C.fi_addr_t(s.Addr())
+	}
+	return result(err)
 }
 
 //export weftGoAVSetInsert

@@ -75,7 +75,7 @@ uint64_t weft_handle_of(const struct fid *fid)
 	if (!fid || fid->fclass >= weft_class_count)
 		return 0;
 	class = &weft_classes[fid->fclass];
-	if (!class->ops || fid->ops != class->ops)
+	if ((!class->ops || fid->ops != class->ops) && fid->ops != &weft_remote_fi_ops && fid->ops != &weft_list_fi_ops)
 		return 0;
 	return *(const uint64_t *)((const char *)fid + class->handle);
 }

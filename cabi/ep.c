@@ -72,13 +72,7 @@ static int alias_open(struct weft_ep_obj *o, struct fi_alias *arg)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -FI_ENOMEM;
-	a->fid = o->fid;
-	a->hot = o->hot;
-	a->rx = o->rx;
-	a->deaf = o->deaf;
-	a->tx_op_flags = o->tx_op_flags;
-	a->rx_op_flags = o->rx_op_flags;
-	a->handle = o->handle;
+	*a = *o;
 	a->origin = origin;
 	rc = arg->flags ? set_op_flags(a, arg->flags) : 0;
 	if (rc) {
@@ -137,7 +131,7 @@ int weft_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return rc;
 }
 
-int weft_ep_enable(struct weft_ep_obj *o)
+static int ep_enable(struct weft_ep_obj *o)
 {
 	struct weft_ep_obj *origin = o->origin ? o->origin : o;
 	struct weft_opened opened = { .hot = origin->hot, .rx = origin->rx };
@@ -150,11 +144,17 @@ int weft_ep_enable(struct weft_ep_obj *o)
 	return rc;
 }
 
+/* What transfers need is in the structure of a connected endpoint once it is enabled. */
+int weft_ep_ready(struct fid_ep *ep)
+{
+	return EP(ep)->rx || EP(ep)->deaf ? 0 : ep_enable(EP(ep));
+}
+
 int weft_ep_control(struct fid *fid, int command, void *arg)
 {
 	switch (command) {
 	case FI_ENABLE:
-		return weft_ep_enable(EP(fid));
+		return ep_enable(EP(fid));
 	case FI_ALIAS:
 		return alias_open(EP(fid), arg);
 	case FI_GETOPSFLAG:

@@ -29,14 +29,3 @@ ssize_t weft_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t
 	memcpy(buf, &entry, known);
 	return known;
 }
-
-ssize_t weft_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout,
-		      uint64_t flags)
-{
-	if (!event || (!buf && len))
-		return -FI_EINVAL;
-	if (EQ(eq)->wait.kind == FI_WAIT_NONE)
-		return -FI_ENOSYS;
-	return weftGoEQSRead(EQ(eq)->handle, event, buf, len, timeout, flags);
-}
-

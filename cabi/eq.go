@@ -61,6 +61,9 @@ func weftGoEQSRead(queue C.uint64_t, event *C.uint32_t, buf unsafe.Pointer, size
 	if err != nil {
 		return C.int64_t(result(err))
 	}
+	if q.Waiter().Kind() == fi.WaitNone {
+		return C.int64_t(result(fi.ENOSYS))
+	}
 	return readResult(event)(q.SRead(view[byte](buf, size), int(timeout), uint64(flags)))
 }
 

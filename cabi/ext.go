@@ -1,25 +1,26 @@
 package main
 
 // #include <stdlib.h>
-// #include "goapi.h"
+// #include "collective.h"
+// #include "token.h"
 import "C"
 
 import (
 	"sync"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider"
 )
 
-// statsOps is what fi_open_ops gives for the counters. It is made by the first
-// call and never freed.
-var statsOps = sync.OnceValue(func() *C.struct_weft_stats_ops {
+// statsCounters enters the table of counters in what fi_open_ops gives for them, once; it is never freed. false without
+// memory.
+var statsCounters = sync.OnceValue(func() bool {
 	n := countedByC()
-	ops := (*C.struct_weft_stats_ops)(C.calloc(1, C.sizeof_struct_weft_stats_ops))
 	list := (*C.struct_weft_counter)(C.calloc(C.size_t(n), C.sizeof_struct_weft_counter))
-	if ops == nil || list == nil {
-		return nil
+	if list == nil {
+		return false
 	}
 	for i, c := range stats.Table()[:n] {
 		out := &unsafe.Slice(list, n)[i]
@@ -29,9 +30,8 @@ var statsOps = sync.OnceValue(func() *C.struct_weft_stats_ops {
 			out.level = C.WEFT_COUNTER_ENDPOINT
 		}
 	}
-	ops.count, ops.counters = C.size_t(n), list
-	C.weft_stats_calls(ops)
-	return ops
+	C.weft_stats_ops.count, C.weft_stats_ops.counters = C.size_t(n), list
+	return true
 })
 
 // countedByC is the number of counters that are not of single peers, which end
@@ -45,31 +45,78 @@ func countedByC() int {
 	return len(stats.Table())
 }
 
-// The counters' operations, NULL without memory; ext.c fills in the calls.
-//
-//export weftGoStatsOps
-func weftGoStatsOps() (ops *C.struct_weft_stats_ops) {
-	defer guardVoid("fi_open_ops")
-	return statsOps()
+// counted returns the handle whose counters an object has, 0 for those of the process. false: it has none.
+func counted(fid *C.struct_fid) (C.uint64_t, bool) {
+	h := C.weft_handle_of(fid)
+	if h == 0 {
+		return 0, false
+	}
+	switch fid.fclass {
+	case C.FI_CLASS_FABRIC, C.FI_CLASS_DOMAIN:
+		return 0, true
+	case C.FI_CLASS_EP, C.FI_CLASS_TX_CTX, C.FI_CLASS_RX_CTX:
+		return h, true
+	}
+	return 0, false
 }
 
-// The values of count counters from first on, handle 0 being the process.
+// The operations of that name of one of weft's objects.
+//
+//export weftGoOpsOpen
+func weftGoOpsOpen(fid *C.struct_fid, name *C.char, flags C.uint64_t, ops *unsafe.Pointer) (rc C.int) {
+	defer guard("fi_open_ops", &rc)
+	has := false
+	var found unsafe.Pointer
+	switch text(name) {
+	case C.WEFT_STATS_OPS:
+		_, has = counted(fid)
+		found = unsafe.Pointer(&C.weft_stats_ops)
+	case C.WEFT_COLL_OPS:
+		has = fid.fclass == C.FI_CLASS_EP
+		found = unsafe.Pointer(&C.weft_coll_ops)
+	case C.WEFT_TOKEN_OPS:
+		has = fid.fclass == C.FI_CLASS_MR || fid.fclass == C.FI_CLASS_EP || fid.fclass == C.FI_CLASS_TX_CTX
+		found = unsafe.Pointer(&C.weft_token_table)
+	}
+	switch {
+	case !has:
+		return result(fi.ENOSYS)
+	case flags != 0:
+		return result(fi.EBADFLAGS)
+	case !statsCounters():
+		return result(fi.ENOMEM)
+	}
+	*ops = found
+	return 0
+}
+
+// The values of count counters from first on, which an object has.
 //
 //export weftGoStatsRead
-func weftGoStatsRead(handle C.uint64_t, first, count C.size_t, values *C.uint64_t) (rc C.int) {
+func weftGoStatsRead(fid *C.struct_fid, first, count C.size_t, values *C.uint64_t) (rc C.int) {
 	defer guard("counters", &rc)
 	all := make([]uint64, countedByC())
-	if handle == 0 {
-		stats.ProcessValues(all)
-	} else {
-		e, err := objectOf[*provider.Endpoint](handle)
-		if err == nil {
-			err = e.Counters(all)
-		}
-		if err != nil {
-			return result(err)
-		}
+	n := C.size_t(len(all))
+	handle, ok := counted(fid)
+	if !ok || first > n || count > n-first {
+		return result(fi.EINVAL)
+	}
+	if err := counterValues(handle, all); err != nil {
+		return result(err)
 	}
 	copy(view[uint64](unsafe.Pointer(values), count), all[first:])
 	return 0
+}
+
+// counterValues stores the values of an endpoint, or of the process for handle 0.
+func counterValues(handle C.uint64_t, all []uint64) error {
+	if handle == 0 {
+		stats.ProcessValues(all)
+		return nil
+	}
+	e, err := objectOf[*provider.Endpoint](handle)
+	if err != nil {
+		return err
+	}
+	return e.Counters(all)
 }

@@ -438,3 +438,22 @@ struct weft_ops_cntr weft_forked_cntr = {
 	},
 	.export_xpu = refuse40_export_xpu,
 };
+
+static void refuse107_reset(struct fid *, uint64_t) { weft_fork_refusal(); }
+
+static ssize_t refuse108_query_vars(struct fid *, void *, size_t *) { return weft_fork_refusal(); }
+
+static ssize_t refuse109_read_var(struct fid *, uint32_t, void *, size_t *) { return weft_fork_refusal(); }
+
+static int refuse110_reg_callback(struct fid *, uint32_t, void *, void *) { return weft_fork_refusal(); }
+
+struct weft_ops_profile weft_forked_profile = {
+	.size = sizeof(struct weft_ops_profile),
+	.reset = refuse107_reset,
+	.query_vars = refuse108_query_vars,
+	.query_events = refuse108_query_vars,
+	.read_var = refuse109_read_var,
+	.reg_callback = refuse110_reg_callback,
+	.start_reads = refuse107_reset,
+	.end_reads = refuse107_reset,
+};

@@ -55,10 +55,6 @@ static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
 	out->desc = (void *)(uintptr_t)desc;
 }
 
-/* cm.c: the C object of a connection request; NULL without memory. */
-struct fid *weft_connreq_new(uint64_t handle);
-void weft_connreq_free(struct fid *request);
-
 /* struct fi_mr_dmabuf, which came with libfabric 1.20. With the flag
  * FI_MR_DMABUF struct fi_mr_attr points to one in the place of mr_iov. */
 struct weft_mr_dmabuf {
@@ -68,7 +64,18 @@ struct weft_mr_dmabuf {
 	void *base_addr;
 };
 
-/* ext.c: fills in the calls of weftGoStatsOps. */
-void weft_stats_calls(struct weft_stats_ops *ops);
+/* ext.c: the counters' operations, whose table Go enters before they are given out. */
+extern struct weft_stats_ops weft_stats_ops;
+
+/* struct fi_profile_desc of 2.0. */
+struct weft_profile_desc {
+	uint32_t id;
+	int datatype_sel;       /* 0: datatype is an enum fi_datatype */
+	int datatype;
+	uint64_t flags;
+	size_t size;
+	const char *name;
+	const char *desc;
+};
 
 #endif

@@ -31,6 +31,8 @@ struct fi_poll_attr;
 struct fi_rx_attr;
 struct fi_tx_attr;
 struct fi_wait_attr;
+struct fid;
+struct fid_nic;
 struct iovec;
 struct weft_alltoallv;
 struct weft_atomic_args;
@@ -46,7 +48,6 @@ struct weft_remote_info;
 struct weft_remote_piece;
 struct weft_rma_args;
 struct weft_send_args;
-struct weft_stats_ops;
 struct weft_token_attr;
 struct weft_token_one;
 
@@ -75,7 +76,7 @@ int weftGoAVLookupAuthKey(uint64_t av, fi_addr_t addr, void *key, size_t *size);
 /* self goes into the events of connection requests, and is what an info names. */
 int weftGoPEPOpen(uint64_t fabric, struct fi_info *info, void *self, struct weft_opened *out);
 int weftGoPEPBind(uint64_t pep, uint64_t queue, uint64_t flags);
-int weftGoPEPBacklog(uint64_t pep, int n);
+int weftGoPEPControl(uint64_t pep, int command, void *arg);
 int weftGoPEPListen(uint64_t pep);
 int weftGoPEPReject(uint64_t pep, uint64_t request, void *param, size_t size);
 int weftGoEPConnect(uint64_t ep, void *addr, void *param, size_t size);
@@ -100,9 +101,11 @@ int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr,
 int weftGoJoin(uint64_t ep, uint64_t addr, uint64_t set, uint64_t flags, uint64_t context, uint64_t *handle, uint64_t *group);
 /* Tells the members of the group, and names self in the event that follows. */
 int weftGoAnnounce(uint64_t group, void *self);
-int weftGoAVSetOpen(uint64_t av, struct fi_av_set_attr *attr, void *self, struct weft_opened *out);
-/* operation is 0 union, 1 intersect, 2 diff. */
-int weftGoAVSetCombine(uint64_t dst, uint64_t src, int operation);
+int weftGoAVSetOpen(uint64_t av, struct fi_av_set_attr *attr, void *_, struct weft_opened *out);
+int weftGoAVSetUnion(uint64_t dst, uint64_t src);
+int weftGoAVSetIntersect(uint64_t dst, uint64_t src);
+int weftGoAVSetDiff(uint64_t dst, uint64_t src);
+int weftGoAVSetAddr(uint64_t set, fi_addr_t *addr);
 int weftGoAVSetInsert(uint64_t set, uint64_t addr);
 int weftGoAVSetRemove(uint64_t set, uint64_t addr);
 
@@ -146,10 +149,10 @@ int64_t weftGoEQReadErr(uint64_t queue, struct fi_eq_err_entry *c, void *own, ui
 int64_t weftGoEQWrite(uint64_t queue, uint32_t event, void *buf, size_t size, uint64_t flags);
 
 /* ---- ext.go ---- */
-/* The counters' operations, NULL without memory; ext.c fills in the calls. */
-struct weft_stats_ops *weftGoStatsOps(void);
-/* The values of count counters from first on, handle 0 being the process. */
-int weftGoStatsRead(uint64_t handle, size_t first, size_t count, uint64_t *values);
+/* The operations of that name of one of weft's objects. */
+int weftGoOpsOpen(struct fid *fid, char *name, uint64_t flags, void **ops);
+/* The values of count counters from first on, which an object has. */
+int weftGoStatsRead(struct fid *fid, size_t first, size_t count, uint64_t *values);
 
 /* ---- fabric.go ---- */
 /* self is the C object, which fi_getinfo names in its answers. */
@@ -157,6 +160,18 @@ int weftGoFabricOpen(struct fi_fabric_attr *attr, void *self, struct weft_opened
 /* self as in weftGoFabricOpen. */
 int weftGoDomainOpen(uint64_t fabric, struct fi_info *info, void *self, struct weft_opened *out);
 int weftGoDomainBind(uint64_t domain, uint64_t queue, uint64_t flags);
+
+/* ---- fiprofile.go ---- */
+/* The profile of an endpoint or of a context of a scalable one. */
+int weftGoProfileOpen(struct fid *fid, uint64_t flags, struct weft_opened *out);
+/* Returns how many are described, and stores how many there are. */
+int64_t weftGoProfileVars(uint64_t profile, void *list, size_t *count);
+/* There are none. */
+int64_t weftGoProfileEvents(uint64_t profile, void *list, size_t *count);
+/* Returns the bytes of the value. */
+int64_t weftGoProfileRead(uint64_t profile, uint32_t id, void *data, size_t *size);
+void weftGoProfileStart(uint64_t profile, uint64_t _);
+void weftGoProfileEnd(uint64_t profile, uint64_t _);
 
 /* ---- handle.go ---- */
 /* weftGoClose closes any object. It stays in the table if that fails, for
@@ -201,6 +216,10 @@ int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, struct
 int weftGoMRAnnounce(uint64_t mr, void *self);
 int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
 int weftGoMREnable(uint64_t mr, uint64_t *key);
+
+/* ---- nic.go ---- */
+/* The text of a NIC as fi_tostr has it, cut to size - 1 bytes and terminated. */
+void weftGoNICText(struct fid_nic *nic, char *buf, size_t size);
 
 /* ---- params.go ---- */
 /* Provider is NULL for the library's own variables. */
@@ -250,19 +269,18 @@ int weftGoRxCtxOpen(uint64_t sep, int index, struct fi_rx_attr *attr, void *_, s
 void weftGoEnterThread(unsigned threads);
 
 /* ---- token.go ---- */
-/* Handles of fids are 0 if these are not weft's. */
+/* Handles of fids are 0 if these are not weft's, those of endpoints also for what cannot transmit. */
 int weftGoTokenPack(uint64_t mr, struct weft_token_attr *attr, void *to, size_t *size);
 int weftGoTokenText(void *t, size_t n, char *to, size_t *size);
 int weftGoTokenOpen(uint64_t ep, void *b, size_t n, uint64_t *out);
-int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *out);
+int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *to, size_t size);
 int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, struct weft_token_one *one);
 int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, void *note, size_t noteLen, uint64_t flags, void *context);
 int weftGoTokenTag(uint64_t list, uint64_t tag);
 int weftGoTokenAgent(uint64_t ep, char *name);
 int64_t weftGoTokenNotify(uint64_t ep, uint64_t dest, uint64_t tag, void *note, size_t n, uint64_t flags, void *context);
 int64_t weftGoTokenNotes(uint64_t ep, struct weft_note *entries, size_t most);
-int weftGoTokenBindCQ(uint64_t ep, uint64_t queue);
-int weftGoTokenBindCntr(uint64_t ep, uint64_t counter, bool only);
+int weftGoTokenBind(uint64_t ep, uint64_t object, uint64_t flags);
 
 /* ---- tostr.go ---- */
 /* The text of data, cut to size - 1 bytes and terminated. */

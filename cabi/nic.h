@@ -5,7 +5,7 @@
 #ifndef WEFT_NIC_H
 #define WEFT_NIC_H
 
-#include <rdma/fabric.h>
+#include "objects.h"
 
 /* weft_nic_new makes one that knows nothing, with all attributes; NULL when memory is
  * short. Text put into it is malloc'd. */

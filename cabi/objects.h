@@ -63,7 +63,6 @@ struct weft_av_obj {
 struct weft_av_set_obj {
 	struct fid_av_set fid;
 	uint64_t handle;
-	uint64_t addr;                  /* fi_av_set_addr */
 	struct weft_link link;
 };
 
@@ -173,9 +172,20 @@ struct weft_pep_obj {
  * on it. */
 struct weft_connreq_obj {
 	struct fid fid;
-	uint64_t handle;                /* 0: answered */
-	struct weft_connreq_obj *next;  /* of the answered ones, under cm.c's lock */
+	uint64_t handle;                /* 0: answered (cm.go) */
 	struct weft_link link;          /* not used */
+};
+
+/* FI_CLASS_PROFILE of 2.0, and struct fid_profile. */
+#define WEFT_CLASS_PROFILE (FI_CLASS_PEER_AV_SET + 2)
+
+struct weft_profile_obj {
+	struct {
+		struct fid fid;
+		struct weft_ops_profile *ops;
+	} fid;
+	uint64_t handle;
+	struct weft_link link;
 };
 
 struct weft_stx_obj {
@@ -229,7 +239,7 @@ struct weft_opened;
 
 /* Enters what the opening of an endpoint or context gave, with the tables of its posting functions. */
 void weft_ep_opened(struct weft_ep_obj *o, const struct weft_opened *opened);
-int weft_ep_enable(struct weft_ep_obj *ep);
+int weft_ep_ready(struct fid_ep *ep); /* enables it if it is not; 0 or a negative errno */
 
 /* What later versions append to struct fi_domain_attr, and struct fi_mr_auth_key. */
 struct weft_domain_attr_later {

@@ -31,7 +31,7 @@ struct fi_ops weft_fabric_fi_ops = {
 
 static int weft_domain_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	return weftGoDomainBind(WEFT_OBJ(fid, struct weft_domain_obj)->handle, weft_handle_of(bfid), flags);
+	return weftGoDomainBind(WEFT_OBJ(fid, struct weft_domain_obj)->handle, weft_handle_of((const struct fid *)bfid), flags);
 }
 
 static int weft_domain_fi_ops_control(struct fid *fid, int command, void *arg)
@@ -51,7 +51,7 @@ struct fi_ops weft_domain_fi_ops = {
 
 static int weft_av_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	return weftGoAVBind(WEFT_OBJ(fid, struct weft_av_obj)->handle, weft_handle_of(bfid), flags);
+	return weftGoAVBind(WEFT_OBJ(fid, struct weft_av_obj)->handle, weft_handle_of((const struct fid *)bfid), flags);
 }
 
 static int refuse3_ops_open(struct fid *, const char *, uint64_t, void **, void *) { return -FI_ENOSYS; }
@@ -156,6 +156,26 @@ struct fi_ops weft_list_fi_ops = {
 	.ops_set = refuse2_ops_set,
 };
 
+struct fi_ops weft_profile_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = weft_object_close,
+	.bind = refuse0_bind,
+	.control = refuse1_control,
+	.ops_open = refuse3_ops_open,
+	.tostr = weft_tostr,
+	.ops_set = refuse2_ops_set,
+};
+
+struct fi_ops weft_nic_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = weft_nic_close,
+	.bind = refuse0_bind,
+	.control = weft_nic_control,
+	.ops_open = refuse3_ops_open,
+	.tostr = weft_nic_tostr,
+	.ops_set = refuse2_ops_set,
+};
+
 struct fi_ops weft_mr_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
@@ -178,7 +198,7 @@ struct fi_ops weft_ep_fi_ops = {
 
 static int weft_srx_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	return weftGoEPBind(WEFT_OBJ(fid, struct weft_ep_obj)->handle, weft_handle_of(bfid), flags);
+	return weftGoEPBind(WEFT_OBJ(fid, struct weft_ep_obj)->handle, weft_handle_of((const struct fid *)bfid), flags);
 }
 
 struct fi_ops weft_srx_fi_ops = {
@@ -203,14 +223,19 @@ struct fi_ops weft_stx_fi_ops = {
 
 static int weft_pep_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	return weftGoPEPBind(WEFT_OBJ(fid, struct weft_pep_obj)->handle, weft_handle_of(bfid), flags);
+	return weftGoPEPBind(WEFT_OBJ(fid, struct weft_pep_obj)->handle, weft_handle_of((const struct fid *)bfid), flags);
+}
+
+static int weft_pep_fi_ops_control(struct fid *fid, int command, void *arg)
+{
+	return weftGoPEPControl(WEFT_OBJ(fid, struct weft_pep_obj)->handle, command, arg);
 }
 
 struct fi_ops weft_pep_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
 	.bind = weft_pep_fi_ops_bind,
-	.control = weft_pep_control,
+	.control = weft_pep_fi_ops_control,
 	.ops_open = refuse3_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,
@@ -546,6 +571,13 @@ static WEFT_TRACE_ENTRY int weft_ops_av_lookup(struct fid_av *av, fi_addr_t fi_a
 	return weftGoAVLookup(WEFT_OBJ(av, struct weft_av_obj)->handle, fi_addr, addr, addrlen);
 }
 
+static const char *weft_ops_av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len)
+{
+	if (!addr || !len || (!buf && *len))
+		return NULL;
+	return weftGoAVStrAddr(WEFT_OBJ(av, struct weft_av_obj)->handle, (void *)addr, buf, len) ? NULL : buf;
+}
+
 static int weft_ops_av_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set, void *context)
 {
 	struct weft_opened opened = { 0 };
@@ -597,7 +629,7 @@ struct weft_ops_av weft_ops_av = {
 		.insertsym = weft_ops_av_insertsym,
 		.remove = weft_ops_av_remove,
 		.lookup = weft_ops_av_lookup,
-		.straddr = weft_av_straddr,
+		.straddr = weft_ops_av_straddr,
 		.av_set = weft_ops_av_av_set,
 	},
 	.insert_auth_key = weft_ops_av_insert_auth_key,
@@ -605,6 +637,21 @@ struct weft_ops_av weft_ops_av = {
 	.set_user_id = weft_ops_av_set_user_id,
 	.lookup2 = weft_ops_av_lookup2,
 };
+
+static int weft_ops_av_set_set_union(struct fid_av_set *dst, const struct fid_av_set *src)
+{
+	return weftGoAVSetUnion(WEFT_OBJ(dst, struct weft_av_set_obj)->handle, weft_handle_of((const struct fid *)src));
+}
+
+static int weft_ops_av_set_intersect(struct fid_av_set *dst, const struct fid_av_set *src)
+{
+	return weftGoAVSetIntersect(WEFT_OBJ(dst, struct weft_av_set_obj)->handle, weft_handle_of((const struct fid *)src));
+}
+
+static int weft_ops_av_set_diff(struct fid_av_set *dst, const struct fid_av_set *src)
+{
+	return weftGoAVSetDiff(WEFT_OBJ(dst, struct weft_av_set_obj)->handle, weft_handle_of((const struct fid *)src));
+}
 
 static int weft_ops_av_set_insert(struct fid_av_set *set, fi_addr_t addr)
 {
@@ -616,14 +663,21 @@ static int weft_ops_av_set_remove(struct fid_av_set *set, fi_addr_t addr)
 	return weftGoAVSetRemove(WEFT_OBJ(set, struct weft_av_set_obj)->handle, addr);
 }
 
+static int weft_ops_av_set_addr(struct fid_av_set *set, fi_addr_t *coll_addr)
+{
+	if (!coll_addr)
+		return -FI_EINVAL;
+	return weftGoAVSetAddr(WEFT_OBJ(set, struct weft_av_set_obj)->handle, coll_addr);
+}
+
 struct fi_ops_av_set weft_ops_av_set = {
 	.size = sizeof(struct fi_ops_av_set),
-	.set_union = weft_av_set_union,
-	.intersect = weft_av_set_intersect,
-	.diff = weft_av_set_diff,
+	.set_union = weft_ops_av_set_set_union,
+	.intersect = weft_ops_av_set_intersect,
+	.diff = weft_ops_av_set_diff,
 	.insert = weft_ops_av_set_insert,
 	.remove = weft_ops_av_set_remove,
-	.addr = weft_av_set_addr,
+	.addr = weft_ops_av_set_addr,
 };
 
 static ssize_t weft_ops_ep_cancel(fid_t fid, void *context)
@@ -934,6 +988,26 @@ static int weft_connected_cm_getpeer(struct fid_ep *ep, void *addr, size_t *addr
 	return weftGoEPPeer(WEFT_OBJ(ep, struct weft_ep_obj)->handle, addr, addrlen);
 }
 
+static int weft_connected_cm_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
+{
+	int rc;
+
+	if (!addr || (!param && paramlen))
+		return -FI_EINVAL;
+	rc = weft_ep_ready(ep);
+	return rc ? rc : weftGoEPConnect(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (void *)addr, (void *)param, paramlen);
+}
+
+static int weft_connected_cm_accept(struct fid_ep *ep, const void *param, size_t paramlen)
+{
+	int rc;
+
+	if ((!param && paramlen))
+		return -FI_EINVAL;
+	rc = weft_ep_ready(ep);
+	return rc ? rc : weftGoEPAccept(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (void *)param, paramlen);
+}
+
 static int weft_connected_cm_shutdown(struct fid_ep *ep, uint64_t flags)
 {
 	return weftGoEPShutdown(WEFT_OBJ(ep, struct weft_ep_obj)->handle, flags);
@@ -944,9 +1018,9 @@ struct fi_ops_cm weft_connected_cm = {
 	.setname = weft_connected_cm_setname,
 	.getname = weft_connected_cm_getname,
 	.getpeer = weft_connected_cm_getpeer,
-	.connect = weft_ep_connect,
+	.connect = weft_connected_cm_connect,
 	.listen = refuse19_listen,
-	.accept = weft_ep_accept,
+	.accept = weft_connected_cm_accept,
 	.reject = refuse21_reject,
 	.shutdown = weft_connected_cm_shutdown,
 	.join = refuse23_join,
@@ -975,7 +1049,7 @@ static int weft_pep_cm_reject(struct fid_pep *pep, fid_t handle, const void *par
 {
 	if (!handle || (!param && paramlen))
 		return -FI_EINVAL;
-	return weftGoPEPReject(WEFT_OBJ(pep, struct weft_pep_obj)->handle, weft_handle_of(handle), (void *)param, paramlen);
+	return weftGoPEPReject(WEFT_OBJ(pep, struct weft_pep_obj)->handle, weft_handle_of((const struct fid *)handle), (void *)param, paramlen);
 }
 
 struct fi_ops_cm weft_pep_cm = {
@@ -1273,12 +1347,19 @@ static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_write(struct fid_eq *eq, uint32_t ev
 	return weftGoEQWrite(WEFT_OBJ(eq, struct weft_eq_obj)->handle, event, (void *)buf, len, flags);
 }
 
+static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout, uint64_t flags)
+{
+	if (!event || (!buf && len))
+		return -FI_EINVAL;
+	return weftGoEQSRead(WEFT_OBJ(eq, struct weft_eq_obj)->handle, event, buf, len, timeout, flags);
+}
+
 struct fi_ops_eq weft_ops_eq = {
 	.size = sizeof(struct fi_ops_eq),
 	.read = weft_ops_eq_read,
 	.readerr = weft_eq_readerr,
 	.write = weft_ops_eq_write,
-	.sread = weft_eq_sread,
+	.sread = weft_ops_eq_sread,
 	.strerror = weft_eq_strerror,
 };
 
@@ -1299,7 +1380,7 @@ static int weft_ops_poll_poll(struct fid_poll *pollset, void **context, int coun
 
 static int weft_ops_poll_poll_del(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
 {
-	return weftGoPollDel(WEFT_OBJ(pollset, struct weft_poll_obj)->handle, weft_handle_of(event_fid), flags);
+	return weftGoPollDel(WEFT_OBJ(pollset, struct weft_poll_obj)->handle, weft_handle_of((const struct fid *)event_fid), flags);
 }
 
 struct fi_ops_poll weft_ops_poll = {
@@ -1307,6 +1388,135 @@ struct fi_ops_poll weft_ops_poll = {
 	.poll = weft_ops_poll_poll,
 	.poll_add = weft_poll_add,
 	.poll_del = weft_ops_poll_poll_del,
+};
+
+static void refuse63_reset(struct fid *, uint64_t) { }
+
+static ssize_t weft_ops_profile_query_vars(struct fid *profile, void *list, size_t *count)
+{
+	if (!count)
+		return -FI_EINVAL;
+	return weftGoProfileVars(WEFT_OBJ(profile, struct weft_profile_obj)->handle, list, count);
+}
+
+static ssize_t weft_ops_profile_query_events(struct fid *profile, void *list, size_t *count)
+{
+	if (!count)
+		return -FI_EINVAL;
+	return weftGoProfileEvents(WEFT_OBJ(profile, struct weft_profile_obj)->handle, list, count);
+}
+
+static ssize_t weft_ops_profile_read_var(struct fid *profile, uint32_t id, void *data, size_t *size)
+{
+	if (!data || !size)
+		return -FI_EINVAL;
+	return weftGoProfileRead(WEFT_OBJ(profile, struct weft_profile_obj)->handle, id, data, size);
+}
+
+static int refuse64_reg_callback(struct fid *, uint32_t, void *, void *) { return -FI_EINVAL; }
+
+static void weft_ops_profile_start_reads(struct fid *profile, uint64_t flags)
+{
+	weftGoProfileStart(WEFT_OBJ(profile, struct weft_profile_obj)->handle, flags);
+}
+
+static void weft_ops_profile_end_reads(struct fid *profile, uint64_t flags)
+{
+	weftGoProfileEnd(WEFT_OBJ(profile, struct weft_profile_obj)->handle, flags);
+}
+
+struct weft_ops_profile weft_ops_profile = {
+	.size = sizeof(struct weft_ops_profile),
+	.reset = refuse63_reset,
+	.query_vars = weft_ops_profile_query_vars,
+	.query_events = weft_ops_profile_query_events,
+	.read_var = weft_ops_profile_read_var,
+	.reg_callback = refuse64_reg_callback,
+	.start_reads = weft_ops_profile_start_reads,
+	.end_reads = weft_ops_profile_end_reads,
+};
+
+static int weft_token_table_pack(struct fid_mr *mr, const struct weft_token_attr *attr, void *token, size_t *len)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!len || (!token && *len))
+		return -FI_EINVAL;
+	return weftGoTokenPack(weft_handle_of((const struct fid *)mr), (struct weft_token_attr *)attr, token, len);
+}
+
+static int weft_token_table_text(const void *token, size_t len, char *text, size_t *size)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!token || !size || (!text && *size))
+		return -FI_EINVAL;
+	return weftGoTokenText((void *)token, len, text, size);
+}
+
+static int weft_token_table_info(struct weft_remote *remote, struct weft_remote_info *info, size_t size)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!info)
+		return -FI_EINVAL;
+	return weftGoTokenInfo(weft_handle_of((const struct fid *)remote), info, size);
+}
+
+static int weft_token_table_tag(struct weft_list *list, uint64_t tag)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoTokenTag(weft_handle_of((const struct fid *)list), tag);
+}
+
+static int weft_token_table_agent(struct fid_ep *ep, const char *name)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!name)
+		return -FI_EINVAL;
+	return weftGoTokenAgent(weft_token_endpoint(ep), (char *)name);
+}
+
+static ssize_t weft_token_table_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen, uint64_t flags, void *context)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if ((!note && notelen))
+		return -FI_EINVAL;
+	return weftGoTokenNotify(weft_token_endpoint(ep), dest, tag, (void *)note, notelen, flags, context);
+}
+
+static ssize_t weft_token_table_notes(struct fid_ep *ep, struct weft_note *entries, size_t max)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if ((!entries && max))
+		return -FI_EINVAL;
+	return weftGoTokenNotes(weft_token_endpoint(ep), entries, max);
+}
+
+static int weft_token_table_bind(struct fid_ep *ep, struct fid *fid, uint64_t flags)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoTokenBind(weft_token_endpoint(ep), weft_handle_of((const struct fid *)fid), flags);
+}
+
+struct weft_token_ops weft_token_table = {
+	.size = sizeof(struct weft_token_ops),
+	.pack = weft_token_table_pack,
+	.text = weft_token_table_text,
+	.open = weft_token_open,
+	.info = weft_token_table_info,
+	.list = weft_token_list,
+	.post = weft_token_post,
+	.tag = weft_token_table_tag,
+	.agent = weft_token_table_agent,
+	.notify = weft_token_table_notify,
+	.notes = weft_token_table_notes,
+	.bind = weft_token_table_bind,
 };
 
 const struct weft_class weft_classes[] = {
@@ -1330,6 +1540,8 @@ const struct weft_class weft_classes[] = {
 		.handle = offsetof(struct weft_stx_obj, handle), .link = offsetof(struct weft_stx_obj, link) },
 	[FI_CLASS_PEP] = { .name = "passive endpoint", .ops = &weft_pep_fi_ops, .size = sizeof(struct weft_pep_obj),
 		.handle = offsetof(struct weft_pep_obj, handle), .link = offsetof(struct weft_pep_obj, link) },
+	[WEFT_CLASS_PROFILE] = { .name = "profile", .ops = &weft_profile_fi_ops, .size = sizeof(struct weft_profile_obj),
+		.handle = offsetof(struct weft_profile_obj, handle), .link = offsetof(struct weft_profile_obj, link) },
 	[FI_CLASS_CONNREQ] = { .name = "connection request", .ops = &weft_connreq_fi_ops, .size = sizeof(struct weft_connreq_obj),
 		.handle = offsetof(struct weft_connreq_obj, handle), .link = offsetof(struct weft_connreq_obj, link) },
 	[FI_CLASS_AV] = { .name = "address vector", .ops = &weft_av_fi_ops, .size = sizeof(struct weft_av_obj),
@@ -1396,6 +1608,7 @@ const struct weft_place weft_places[] = {
 	{ FI_CLASS_STX_CTX, offsetof(struct weft_stx_obj, fid.ops), &weft_stx_ops, &weft_forked_ep },
 	{ FI_CLASS_PEP, offsetof(struct weft_pep_obj, fid.ops), &weft_pep_ops, &weft_forked_ep },
 	{ FI_CLASS_PEP, offsetof(struct weft_pep_obj, fid.cm), &weft_pep_cm, &weft_forked_cm },
+	{ WEFT_CLASS_PROFILE, offsetof(struct weft_profile_obj, fid.ops), &weft_ops_profile, &weft_forked_profile },
 	{ FI_CLASS_AV, offsetof(struct weft_av_obj, fid.ops), &weft_ops_av, &weft_forked_av },
 	{ FI_CLASS_AV_SET, offsetof(struct weft_av_set_obj, fid.ops), &weft_ops_av_set, &weft_forked_av_set },
 	{ FI_CLASS_EQ, offsetof(struct weft_eq_obj, fid.ops), &weft_ops_eq, &weft_forked_eq },

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Handles of fids are 0 if these are not weft's.
+// Handles of fids are 0 if these are not weft's, those of endpoints also for what cannot transmit.
 //
 //export weftGoTokenPack
 func weftGoTokenPack(mr C.uint64_t, attr *C.struct_weft_token_attr, to unsafe.Pointer, size *C.size_t) (rc C.int) {
@@ -25,9 +25,8 @@ func weftGoTokenPack(mr C.uint64_t, attr *C.struct_weft_token_attr, to unsafe.Po
 	if attr != nil {
 		a.Agent = text(attr.agent)
 		if attr.ep != nil {
-			var ok bool
-			if a.EP, ok = anyOf(&attr.ep.fid).(*provider.Endpoint); !ok {
-				return result(fi.EINVAL)
+			if a.EP, err = objectOf[*provider.Endpoint](C.weft_token_endpoint(attr.ep)); err != nil {
+				return result(err)
 			}
 		}
 	}
@@ -69,13 +68,13 @@ func weftGoTokenOpen(ep C.uint64_t, b unsafe.Pointer, n C.size_t, out *C.uint64_
 }
 
 //export weftGoTokenInfo
-func weftGoTokenInfo(remote C.uint64_t, out *C.struct_weft_remote_info) (rc C.int) {
+func weftGoTokenInfo(remote C.uint64_t, to *C.struct_weft_remote_info, size C.size_t) (rc C.int) {
 	defer guard("info of a remote region", &rc)
 	r, err := objectOf[*provider.Remote](remote)
 	if err != nil {
 		return result(err)
 	}
-	i := r.Info()
+	i, out := r.Info(), new(C.struct_weft_remote_info)
 	out.addr, out.key, out.base, out.length = C.fi_addr_t(i.Addr), C.uint64_t(i.Key), C.uint64_t(i.Base), C.uint64_t(i.Length)
 	out.rights, out.memory, out.way = C.uint64_t(i.Rights), uint32(i.Kind), uint32(i.Way)
 	copy(unsafe.Slice((*byte)(&out.device[0]), len(out.device)), i.Device[:])
@@ -83,6 +82,7 @@ func weftGoTokenInfo(remote C.uint64_t, out *C.struct_weft_remote_info) (rc C.in
 	for w, why := range i.Why {
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&out.why[w][0])), len(out.why[w])-1), why)
 	}
+	copy(view[byte](unsafe.Pointer(to), size), view[byte](unsafe.Pointer(out), C.sizeof_struct_weft_remote_info))
 	return 0
 }
 
@@ -93,13 +93,22 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 	if err != nil {
 		return result(err)
 	}
+	if count > C.WEFT_LIST_MAX {
+		return result(fi.EINVAL)
+	}
 	here, there := view[C.struct_weft_local_piece](unsafe.Pointer(local), count), view[C.struct_weft_remote_piece](unsafe.Pointer(remote), count)
+	for i := range there {
+		// without a count there is one
+		if max(here[i].count, 1) != max(there[i].count, 1) || here[i].len != there[i].len || there[i].remote == nil {
+			return result(fi.EINVAL)
+		}
+	}
 	var last *C.struct_weft_remote
 	var opened *provider.Remote
 	l, err := e.NewListOf(int(count), func(i int, p *provider.Piece) error {
 		h, t := &here[i], &there[i]
 		if t.remote != last {
-			if opened, err = objectOf[*provider.Remote]((*C.struct_weft_token_obj)(unsafe.Pointer(t.remote)).handle); err != nil {
+			if opened, err = objectOf[*provider.Remote](C.weft_handle_of(&t.remote.fid)); err != nil {
 				return err
 			}
 			last = t.remote
@@ -196,6 +205,11 @@ func weftGoTokenNotes(ep C.uint64_t, entries *C.struct_weft_note, most C.size_t)
 		return C.int64_t(result(err))
 	}
 	to := view[C.struct_weft_note](unsafe.Pointer(entries), most)
+	for i := range to {
+		if to[i].data == nil && to[i].size != 0 {
+			return C.int64_t(result(fi.EINVAL))
+		}
+	}
 	short := false
 	n, err := e.TakeNotes(len(to), func(i int, n *provider.Note) bool {
 		t := &to[i]
@@ -220,30 +234,24 @@ func weftGoTokenNotes(ep C.uint64_t, entries *C.struct_weft_note, most C.size_t)
 	return C.int64_t(n)
 }
 
-//export weftGoTokenBindCQ
-func weftGoTokenBindCQ(ep, queue C.uint64_t) (rc C.int) {
-	defer guard("bind a queue of notifications", &rc)
+//export weftGoTokenBind
+func weftGoTokenBind(ep, object, flags C.uint64_t) (rc C.int) {
+	defer guard("bind for notifications", &rc)
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
 		return result(err)
 	}
-	q, err := objectOf[*cq.Queue](queue)
-	if err == nil {
-		err = e.BindNotes(q)
-	}
-	return result(err)
-}
-
-//export weftGoTokenBindCntr
-func weftGoTokenBindCntr(ep, counter C.uint64_t, only C.bool) (rc C.int) {
-	defer guard("bind a counter of notifications", &rc)
-	e, err := objectOf[*provider.Endpoint](ep)
-	if err != nil {
-		return result(err)
-	}
-	c, err := objectOf[*cq.Counter](counter)
-	if err == nil {
-		err = e.CountNotes(c, bool(only))
+	switch o := handles.get(uint64(object)).(type) {
+	case *cq.Queue:
+		if err = fi.EBADFLAGS; flags == 0 {
+			err = e.BindNotes(o)
+		}
+	case *cq.Counter:
+		if err = fi.EBADFLAGS; flags&^C.WEFT_NOTES_COUNTED == 0 {
+			err = e.CountNotes(o, flags != 0)
+		}
+	default:
+		err = fi.EINVAL
 	}
 	return result(err)
 }

@@ -26,8 +26,16 @@ struct weft_token_obj {
 	struct weft_token_one one;
 };
 
-/* The operations, if fid has them under name; -FI_ENOSYS. */
-int weft_token_ops_open(const struct fid *fid, const char *name, uint64_t flags, void **ops);
+/* The operations, and those of them that are C. */
+extern struct weft_token_ops weft_token_table;
+int weft_token_open(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote);
+int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote,
+		    size_t count, uint64_t flags, struct weft_list **list);
+ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note,
+			size_t notelen, uint64_t flags, void *context);
+
+/* The handle of an open endpoint or transmit context, 0: it is none of weft's. */
+uint64_t weft_token_endpoint(const struct fid_ep *ep);
 
 /* Stores what Go has as a number. */
 static inline void weft_token_one_local(struct weft_token_one *one, uint64_t addr, size_t len)

@@ -39,6 +39,34 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestRows shows the other rows that call Go: with a function of C before, for a text, and of a table that is no object's.
+func TestRows(t *testing.T) {
+	kinds, err := parseOps("table q own\nint bind(struct fid_ep *ep, const struct fid_av *av)\n" +
+		"const char *text(struct fid *q, char *buf, size_t *len)\nvoid end(struct fid *q)\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := parseTables("a q obj\n\tbind > f first g\n\ttext > f buf[*len]\n\tend > f\nb q -\n\tbind > f\n", kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := tablesSource(kinds, tables, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\tint rc;\n\n\trc = g(ep);\n\treturn rc ? rc : f(WEFT_OBJ(ep, struct obj)->handle, weft_handle_of((const struct fid *)av));\n",
+		"\tif (!len || (!buf && *len))\n\t\treturn NULL;\n\treturn f(WEFT_OBJ(q, struct obj)->handle, buf, len) ? NULL : buf;\n",
+		"\n{\n\tf(WEFT_OBJ(q, struct obj)->handle);\n}\n",
+		"return weft_fork_refusal();\n\treturn f(weft_token_endpoint(ep), weft_handle_of((const struct fid *)av));\n",
+		"(struct fid *) { }\n",
+	} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %s in\n%s", want, b)
+		}
+	}
+}
+
 // TestOpening shows what becomes of a row that opens an object, and of one that is another one with flags.
 func TestOpening(t *testing.T) {
 	kinds, err := parseOps("table dom\nint q_open(struct fid *d, struct attr *attr, struct fid_q **q, void *context)\n" +

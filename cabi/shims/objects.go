@@ -151,7 +151,7 @@ func open(b *bytes.Buffer, t *table, o *op, e entry, objects []*object) error {
 		return fmt.Errorf("tables.txt: %s.%s opens no object", t.name, o.name)
 	}
 	fmt.Fprintf(b, "\nstatic %s\n{\n\tstruct weft_opened opened = { 0 };\n\tstruct %s *o;\n\tint rc = 0;\n\n", o.declare(t.name+"_"+o.name, true), made.typ)
-	check(b, append(slices.Clone(e.checks), out.name))
+	check(b, append(slices.Clone(e.checks), out.name), "-FI_EINVAL")
 	if e.opens.threads != "" {
 		fmt.Fprintf(b, "\trc = weft_spares_need(\"%s\");\n\tif (rc)\n\t\treturn rc;\n", e.opens.threads)
 	}

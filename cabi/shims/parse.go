@@ -22,14 +22,18 @@ type op struct {
 
 // kind is a table's type: struct fi_ops_NAME.
 type kind struct {
-	name string
-	ops  []op
+	name   string
+	own    bool   // struct weft_ops_NAME, which libfabric's headers of 1.17 do not have
+	public string // a structure of include/weft, by its name; else empty
+	ops    []op
 }
 
 // ctype is the type of a whole table: libfabric's, or one of weft's around it.
 func (k *kind) ctype() string {
 	switch {
-	case k.grown():
+	case k.public != "":
+		return "struct " + k.public
+	case k.own, k.grown():
 		return "struct weft_ops_" + k.name
 	case k.name == "fid":
 		return "struct fi_ops"
@@ -110,7 +114,12 @@ func parseOps(text string) ([]*kind, error) {
 			continue
 		}
 		if name, ok := strings.CutPrefix(line, "table "); ok {
-			kinds = append(kinds, &kind{name: name})
+			name, of, _ := strings.Cut(name, " ")
+			k := &kind{name: name, own: of == "own"}
+			if !k.own {
+				k.public = of
+			}
+			kinds = append(kinds, k)
 			later = false
 			continue
 		}
@@ -152,6 +161,7 @@ type entry struct {
 	result   string   // what every call returns, an expression; or
 	goName   string   // the Go function that is called with the object's handle and the other arguments,
 	checks   []string // after these checks of arguments,
+	first    string   // and a function of C that is given the object and returns 0 or what the call returns,
 	opens    *opening // and that opens an object, if not nil; or
 	same     string   // the member that does the same without flags, with result for an error
 }
@@ -160,7 +170,7 @@ type entry struct {
 type table struct {
 	name    string
 	kind    *kind
-	object  string // the structure behind the first parameter, for its handle
+	object  string // the structure behind the first parameter, for its handle; "-": the table is no object's
 	entries map[string]entry
 }
 
@@ -172,6 +182,8 @@ func (t *table) entry(o *op) entry {
 	switch {
 	case o.name == "tostr":
 		return entry{function: "weft_tostr"}
+	case o.ret == "void":
+		return entry{result: " "}
 	case strings.HasSuffix(o.ret, "*"):
 		return entry{result: "NULL"}
 	case o.ret == "uint64_t":
@@ -236,7 +248,11 @@ func parseTables(text string, kinds []*kind) ([]*table, error) {
 func parseEntry(how string, words []string, handled bool) (entry, bool) {
 	switch {
 	case how == ">" && handled:
-		return entry{goName: words[0], checks: words[1:]}, true
+		e := entry{goName: words[0], checks: words[1:]}
+		if n := len(e.checks); n > 1 && e.checks[n-2] == "first" {
+			e.first, e.checks = e.checks[n-1], e.checks[:n-2]
+		}
+		return e, true
 	case how == "+" && handled && len(words) > 1:
 		opens, checks, ok := parseOpening(words[0], words[2:])
 		return entry{goName: words[1], checks: checks, opens: opens}, ok

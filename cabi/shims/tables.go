@@ -18,12 +18,16 @@ func tablesHeader(kinds []*kind, tables []*table) []byte {
 		"/* Tables that have grown since libfabric 1.17. The size of a table is that of the whole one, so callers of any version\n" +
 		" * find the members that they know. */\n")
 	for _, k := range kinds {
-		if !k.grown() {
+		switch {
+		case k.own:
+			fmt.Fprintf(&b, "struct weft_ops_%s {\n\tsize_t size;\n", k.name)
+		case k.grown():
+			fmt.Fprintf(&b, "struct weft_ops_%s {\n\tstruct fi_ops_%s base;\n", k.name, k.name)
+		default:
 			continue
 		}
-		fmt.Fprintf(&b, "struct weft_ops_%s {\n\tstruct fi_ops_%s base;\n", k.name, k.name)
 		for i := range k.ops {
-			if o := &k.ops[i]; o.later {
+			if o := &k.ops[i]; o.later || k.own {
 				fmt.Fprintf(&b, "\t%s;\n", o.declare("(*"+o.name+")", true))
 			}
 		}
@@ -31,10 +35,14 @@ func tablesHeader(kinds []*kind, tables []*table) []byte {
 	}
 	b.WriteString("\n")
 	for _, t := range tables {
-		fmt.Fprintf(&b, "extern %s %s;\n", t.kind.ctype(), t.name)
+		if t.kind.public == "" {
+			fmt.Fprintf(&b, "extern %s %s;\n", t.kind.ctype(), t.name)
+		}
 	}
 	for _, k := range kinds {
-		fmt.Fprintf(&b, "extern %s weft_forked_%s;\n", k.ctype(), k.name)
+		if k.public == "" {
+			fmt.Fprintf(&b, "extern %s weft_forked_%s;\n", k.ctype(), k.name)
+		}
 	}
 	b.WriteString("\n")
 	done := map[string]bool{}
@@ -42,7 +50,7 @@ func tablesHeader(kinds []*kind, tables []*table) []byte {
 		for i := range t.kind.ops {
 			o := &t.kind.ops[i]
 			f := t.entry(o).function
-			if f == "" || done[f] {
+			if f == "" || done[f] || t.kind.public != "" {
 				continue
 			}
 			done[f] = true
@@ -125,15 +133,21 @@ func (r refusals) write(b *bytes.Buffer, o *op, result string) string {
 	}
 	name := fmt.Sprintf("refuse%d_%s", len(r), o.name)
 	r[key] = name
-	fmt.Fprintf(b, "\nstatic %s { return %s; }\n", o.declare(name, false), result)
+	switch {
+	case o.ret != "void":
+		result = "return " + result + "; "
+	case result != " ":
+		result += "; "
+	}
+	fmt.Fprintf(b, "\nstatic %s { %s}\n", o.declare(name, false), strings.TrimLeft(result, " "))
 	return name
 }
 
 var lengthCheck = regexp.MustCompile(`^(\w+)\[(\*?)(\w+)\]$`)
 
 // check writes checks of arguments. A check is the name of what must not be NULL; or BUF[LEN], which may be NULL if LEN is 0,
-// and LEN may be a pointer.
-func check(b *bytes.Buffer, checks []string) {
+// and LEN may be a pointer. result is returned for bad ones.
+func check(b *bytes.Buffer, checks []string, result string) {
 	var bad []string
 	for _, c := range checks {
 		switch m := lengthCheck.FindStringSubmatch(c); {
@@ -146,30 +160,63 @@ func check(b *bytes.Buffer, checks []string) {
 		}
 	}
 	if len(bad) > 0 {
-		fmt.Fprintf(b, "\tif (%s)\n\t\treturn -FI_EINVAL;\n", strings.Join(bad, " || "))
+		fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n", strings.Join(bad, " || "), result)
 	}
 }
 
-// call writes a function that checks its arguments and passes them to Go.
+// otherObject matches the type of a pointer to an object that is not the function's own.
+var otherObject = regexp.MustCompile(`^(const )?struct (fid\w*|weft_remote|weft_list) \*$|^fid_t$`)
+
+// argument is how a parameter is passed to Go, as a handle if it is an object.
+func (t *table) argument(p param) string {
+	switch rest, isConst := strings.CutPrefix(p.typ, "const "); {
+	case t.object == "-" && p.typ == "struct fid_ep *":
+		return "weft_token_endpoint(" + p.name + ")"
+	case otherObject.MatchString(p.typ):
+		return "weft_handle_of((const struct fid *)" + p.name + ")"
+	case isConst:
+		return "(" + rest + ")" + p.name
+	}
+	return p.name
+}
+
+// call writes a function that checks its arguments and passes them to Go. A text is what the argument buf points to.
 func call(b *bytes.Buffer, t *table, o *op, e entry) {
 	traced := ""
 	if isTraced(t.name, o.name) {
 		traced = "WEFT_TRACE_ENTRY "
 	}
 	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced, o.declare(t.name+"_"+o.name, true))
-	check(b, e.checks)
-	args := []string{fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", o.params[0].name, t.object)}
-	for _, p := range o.params[1:] {
-		a := p.name
-		if rest, ok := strings.CutPrefix(p.typ, "const "); ok {
-			a = "(" + rest + ")" + a
-		}
-		if p.typ == "struct fid *" || p.typ == "fid_t" {
-			a = "weft_handle_of(" + a + ")"
-		}
-		args = append(args, a)
+	if e.first != "" {
+		b.WriteString("\tint rc;\n\n")
 	}
-	fmt.Fprintf(b, "\treturn %s(%s);\n}\n", e.goName, strings.Join(args, ", "))
+	if t.object == "-" {
+		b.WriteString("\tif (weft_forked())\n\t\treturn weft_fork_refusal();\n")
+	}
+	bad, text := "-FI_EINVAL", strings.HasSuffix(o.ret, "*")
+	if text {
+		bad = "NULL"
+	}
+	check(b, e.checks, bad)
+	var args []string
+	for i, p := range o.params {
+		if i == 0 && t.object != "-" {
+			args = append(args, fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", p.name, t.object))
+		} else {
+			args = append(args, t.argument(p))
+		}
+	}
+	result := fmt.Sprintf("%s(%s)", e.goName, strings.Join(args, ", "))
+	switch {
+	case text:
+		result = "return " + result + " ? NULL : buf"
+	case e.first != "":
+		fmt.Fprintf(b, "\trc = %s(%s);\n", e.first, o.params[0].name)
+		result = "return rc ? rc : " + result
+	case o.ret != "void":
+		result = "return " + result
+	}
+	fmt.Fprintf(b, "\t%s;\n}\n", result)
 }
 
 // forkedSource defines the tables for objects that a forked process inherits.
@@ -178,6 +225,9 @@ func forkedSource(kinds []*kind) []byte {
 	file(&b, "The tables that refuse every call in a forked process (fork.c says why).", "forked.h")
 	r := refusals{}
 	for _, k := range kinds {
+		if k.public != "" {
+			continue
+		}
 		names := map[string]string{}
 		for i := range k.ops {
 			o := &k.ops[i]
