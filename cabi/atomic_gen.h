@@ -8,74 +8,74 @@
 ssize_t weft_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return post_at(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL, false);
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL, 0);
 }
 
 ssize_t weft_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return post_at(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL, false);
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL, 0);
 }
 
 ssize_t weft_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	return post_msg(ep, msg, NULL, NULL, flags);
+	return weft_atomic_slow(ep, msg, NULL, NULL, flags, 0);
 }
 
 ssize_t weft_atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
 	return post_at(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = NULL }, NULL, NULL, true);
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = NULL }, NULL, NULL, WEFT_POST_INJECT);
 }
 
 ssize_t weft_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return post_at(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, NULL, false);
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, NULL, 0);
 }
 
 ssize_t weft_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return post_at(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL, false);
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL, 0);
 }
 
 ssize_t weft_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	return post_msg(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL, flags);
+	return weft_atomic_slow(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL, flags, 0);
 }
 
 ssize_t weft_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return post_at(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, &(struct fi_msg_compare){ &(struct fi_ioc){ (void *)compare, count }, &compare_desc, 1 }, false);
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, &(struct fi_msg_compare){ &(struct fi_ioc){ (void *)compare, count }, &compare_desc, 1 }, 0);
 }
 
 ssize_t weft_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return post_at(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, false);
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, 0);
 }
 
 ssize_t weft_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	return post_msg(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, flags);
+	return weft_atomic_slow(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, flags, 0);
 }
 
 int weft_atomic_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	(void)ep;
-	return valid(PLAIN, datatype, op, count);
+	return weftGoAtomicCount(WEFT_ATOMIC_PLAIN, datatype, op, count);
 }
 
 int weft_atomic_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	(void)ep;
-	return valid(FETCHING, datatype, op, count);
+	return weftGoAtomicCount(WEFT_ATOMIC_FETCH, datatype, op, count);
 }
 
 int weft_atomic_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
 	(void)ep;
-	return valid(COMPARING, datatype, op, count);
+	return weftGoAtomicCount(WEFT_ATOMIC_COMPARE, datatype, op, count);
 }

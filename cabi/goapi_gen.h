@@ -26,6 +26,10 @@ struct fi_eq_err_entry;
 struct fi_fabric_attr;
 struct fi_info;
 struct fi_mr_attr;
+struct fi_msg_atomic;
+struct fi_msg_compare;
+struct fi_msg_fetch;
+struct fi_msg_rma;
 struct fi_param;
 struct fi_poll_attr;
 struct fi_rx_attr;
@@ -35,7 +39,7 @@ struct fid;
 struct fid_nic;
 struct iovec;
 struct weft_alltoallv;
-struct weft_atomic_args;
+struct weft_atomic_room;
 struct weft_coll_args;
 struct weft_delivery;
 struct weft_host;
@@ -46,7 +50,6 @@ struct weft_peer_entry;
 struct weft_recv_args;
 struct weft_remote_info;
 struct weft_remote_piece;
-struct weft_rma_args;
 struct weft_send_args;
 struct weft_token_attr;
 struct weft_token_one;
@@ -251,10 +254,13 @@ void weftGoSettle(void);
 void weftGoCleanup(void);
 
 /* ---- rma.go ---- */
-int64_t weftGoRMA(uint64_t ep, struct weft_rma_args *a);
+/* Kind is WEFT_POST_*. */
+int64_t weftGoRMA(uint64_t ep, struct fi_msg_rma *msg, uint64_t flags, uint32_t kind);
 /* A peer may have gone while a fetch was posted to it. */
 void weftGoFetchLost(uint64_t ep);
-int64_t weftGoAtomic(uint64_t ep, struct weft_atomic_args *a);
+/* Kind is WEFT_POST_*. */
+int64_t weftGoAtomic(uint64_t ep, struct fi_msg_atomic *msg, struct fi_msg_fetch *fetch, struct fi_msg_compare *compare, uint64_t flags, uint32_t kind, struct weft_atomic_room *room);
+/* Count may be NULL. */
 int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
 /* There are no tagged atomics. */
 int weftGoQueryAtomic(uint64_t _, int datatype, int op, struct fi_atomic_attr *attr, uint64_t flags);

@@ -20,9 +20,14 @@ func weftGoTranslate(object C.uint64_t, iov *C.struct_iovec, descs *unsafe.Point
 	if !ok {
 		return result(fi.EINVAL)
 	}
-	err := o.Domain().Translate(view[fi.IOVec](unsafe.Pointer(iov), count), view[uint64](unsafe.Pointer(descs), count))
+	return result(translate(o.Domain(), view[fi.IOVec](unsafe.Pointer(iov), count), descs))
+}
+
+// translate is that for a vector with as many descriptors, if not NULL.
+func translate(d *provider.Domain, iov []fi.IOVec, descs *unsafe.Pointer) error {
+	err := d.Translate(iov, view[uint64](unsafe.Pointer(descs), C.size_t(len(iov))))
 	if err != nil {
 		log.Warnf(log.EPData, "transfer: %v", err)
 	}
-	return result(err)
+	return err
 }

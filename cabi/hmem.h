@@ -29,15 +29,4 @@ ssize_t weft_hmem_send(struct fid_ep *ep, const struct iovec *iov, void **desc, 
 ssize_t weft_hmem_recv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src,
 		       uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 
-/* kind is that of struct weft_rma_args. Without rma_iov_count the remote side is one piece, as long as the local
- * vector. */
-ssize_t weft_hmem_rma_post(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags, uint32_t kind);
-
-/* fetch and compare are NULL for calls without. The second is for the calls that take no flags, whose remote side
- * is one piece. */
-ssize_t weft_hmem_atomic_post(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_msg_fetch *fetch,
-			      const struct fi_msg_compare *compare, uint64_t flags);
-ssize_t weft_hmem_atomic_one(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_msg_fetch *fetch,
-			     const struct fi_msg_compare *compare);
-
 #endif

@@ -387,54 +387,59 @@ static ssize_t hmem_rma_read(struct fid_ep *ep, void *buf, size_t len, void *des
 {
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_rma.read(ep, buf, len, desc, src_addr, addr, key, context);
-	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .desc = &desc, .iov_count = 1, .addr = src_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), true), WEFT_POST_READ);
+	return weft_rma_vec(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .iov_count = 1, .addr = src_addr,
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0, .desc = &desc },
+		weft_rma_flags(EP(ep), true), WEFT_POST_DEVICE | WEFT_POST_READ);
 }
 
 static ssize_t hmem_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_rma.readv(ep, iov, desc, count, src_addr, addr, key, context);
-	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = src_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), true), WEFT_POST_READ);
+	return weft_rma_vec(ep, &(struct fi_msg_rma){ .msg_iov = iov, .iov_count = count, .addr = src_addr,
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0, .desc = desc },
+		weft_rma_flags(EP(ep), true), WEFT_POST_DEVICE | WEFT_POST_READ);
 }
 
 static ssize_t hmem_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count))
 		return weft_ops_rma.readmsg(ep, msg, flags);
-	return weft_hmem_rma_post(ep, msg, flags, WEFT_POST_READ);
+	return weftGoRMA(EP(ep)->handle, (struct fi_msg_rma *)msg, flags, WEFT_POST_DEVICE | WEFT_POST_READ);
 }
 
 static ssize_t hmem_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_rma.write(ep, buf, len, desc, dest_addr, addr, key, context);
-	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), false), 0);
+	return weft_rma_vec(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .iov_count = 1, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0, .desc = &desc },
+		weft_rma_flags(EP(ep), false), WEFT_POST_DEVICE | 0);
 }
 
 static ssize_t hmem_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_rma.writev(ep, iov, desc, count, dest_addr, addr, key, context);
-	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 }, weft_rma_flags(EP(ep), false), 0);
+	return weft_rma_vec(ep, &(struct fi_msg_rma){ .msg_iov = iov, .iov_count = count, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0, .desc = desc },
+		weft_rma_flags(EP(ep), false), WEFT_POST_DEVICE | 0);
 }
 
 static ssize_t hmem_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count))
 		return weft_ops_rma.writemsg(ep, msg, flags);
-	return weft_hmem_rma_post(ep, msg, flags, (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
+	return weftGoRMA(EP(ep)->handle, (struct fi_msg_rma *)msg, flags, WEFT_POST_DEVICE | (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
 }
 
 static ssize_t hmem_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_rma.writedata(ep, buf, len, desc, data, dest_addr, addr, key, context);
-	return weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = data }, weft_rma_flags(EP(ep), false), WEFT_POST_DATA);
+	return weft_rma_vec(ep, &(struct fi_msg_rma){ .msg_iov = &(struct iovec){ (void *)buf, len }, .iov_count = 1, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = data, .desc = &desc },
+		weft_rma_flags(EP(ep), false), WEFT_POST_DEVICE | WEFT_POST_DATA);
 }
 
 struct fi_ops_rma weft_hmem_rma;
@@ -443,23 +448,23 @@ static ssize_t hmem_atomic_write(struct fid_ep *ep, const void *buf, size_t coun
 {
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_atomic.write(ep, buf, count, desc, dest_addr, addr, key, datatype, op, context);
-	return weft_hmem_atomic_one(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL);
+	return weft_atomic_at(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_atomic.writev(ep, iov, desc, count, dest_addr, addr, key, datatype, op, context);
-	return weft_hmem_atomic_one(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL);
+	return weft_atomic_at(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, NULL, NULL, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
 	if (!msg || (!weft_hmem_special(msg->desc, msg->iov_count)))
 		return weft_ops_atomic.writemsg(ep, msg, flags);
-	return weft_hmem_atomic_post(ep, msg, NULL, NULL, flags);
+	return weft_atomic_slow(ep, msg, NULL, NULL, flags, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
@@ -467,8 +472,8 @@ static ssize_t hmem_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t 
 	if (!weft_hmem_special(&desc, 1) &&
 	    !weft_hmem_special(&result_desc, 1))
 		return weft_ops_atomic.readwrite(ep, buf, count, desc, result, result_desc, dest_addr, addr, key, datatype, op, context);
-	return weft_hmem_atomic_one(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, NULL);
+	return weft_atomic_at(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, NULL, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
@@ -476,8 +481,8 @@ static ssize_t hmem_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *io
 	if (!weft_hmem_special(desc, count) &&
 	    !weft_hmem_special(result_desc, result_count))
 		return weft_ops_atomic.readwritev(ep, iov, desc, count, resultv, result_desc, result_count, dest_addr, addr, key, datatype, op, context);
-	return weft_hmem_atomic_one(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL);
+	return weft_atomic_at(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
@@ -485,7 +490,7 @@ static ssize_t hmem_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_a
 	if (!msg || (!weft_hmem_special(msg->desc, msg->iov_count) &&
 	    !weft_hmem_special(result_desc, result_count)))
 		return weft_ops_atomic.readwritemsg(ep, msg, resultv, result_desc, result_count, flags);
-	return weft_hmem_atomic_post(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL, flags);
+	return weft_atomic_slow(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, NULL, flags, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
@@ -494,8 +499,8 @@ static ssize_t hmem_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t 
 	    !weft_hmem_special(&result_desc, 1) &&
 	    !weft_hmem_special(&compare_desc, 1))
 		return weft_ops_atomic.compwrite(ep, buf, count, desc, compare, compare_desc, result, result_desc, dest_addr, addr, key, datatype, op, context);
-	return weft_hmem_atomic_one(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, &(struct fi_msg_compare){ &(struct fi_ioc){ (void *)compare, count }, &compare_desc, 1 });
+	return weft_atomic_at(ep, &(struct fi_msg_atomic){ .msg_iov = &(struct fi_ioc){ (void *)buf, count }, .desc = &desc, .iov_count = 1, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ &(struct fi_ioc){ (void *)result, count }, &result_desc, 1 }, &(struct fi_msg_compare){ &(struct fi_ioc){ (void *)compare, count }, &compare_desc, 1 }, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
@@ -504,8 +509,8 @@ static ssize_t hmem_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *io
 	    !weft_hmem_special(result_desc, result_count) &&
 	    !weft_hmem_special(compare_desc, compare_count))
 		return weft_ops_atomic.compwritev(ep, iov, desc, count, comparev, compare_desc, compare_count, resultv, result_desc, result_count, dest_addr, addr, key, datatype, op, context);
-	return weft_hmem_atomic_one(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
-		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count });
+	return weft_atomic_at(ep, &(struct fi_msg_atomic){ .msg_iov = iov, .desc = desc, .iov_count = count, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_ioc){ .addr = addr, .key = key }, .datatype = datatype, .op = op, .context = context }, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, WEFT_POST_DEVICE);
 }
 
 static ssize_t hmem_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
@@ -514,7 +519,7 @@ static ssize_t hmem_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_a
 	    !weft_hmem_special(result_desc, result_count) &&
 	    !weft_hmem_special(compare_desc, compare_count)))
 		return weft_ops_atomic.compwritemsg(ep, msg, comparev, compare_desc, compare_count, resultv, result_desc, result_count, flags);
-	return weft_hmem_atomic_post(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, flags);
+	return weft_atomic_slow(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, flags, WEFT_POST_DEVICE);
 }
 
 struct fi_ops_atomic weft_hmem_atomic;

@@ -8,13 +8,15 @@
 ssize_t weft_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
 	(void)desc;
-	return post_one(EP(ep), &(struct iovec){ (void *)buf, len }, src_addr, addr, key, 0, context, weft_rma_flags(EP(ep), true), WEFT_POST_READ);
+	return post_one(ep, &(struct iovec){ (void *)buf, len }, src_addr, addr, key, 0, context, weft_rma_flags(EP(ep), true), WEFT_POST_READ);
 }
 
 ssize_t weft_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
 	(void)desc;
-	return post_vec(EP(ep), iov, count, src_addr, addr, key, 0, context, weft_rma_flags(EP(ep), true), WEFT_POST_READ);
+	return weft_rma_vec(ep, &(struct fi_msg_rma){ .msg_iov = iov, .iov_count = count, .addr = src_addr,
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 },
+		weft_rma_flags(EP(ep), true), WEFT_POST_READ);
 }
 
 ssize_t weft_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
@@ -25,13 +27,15 @@ ssize_t weft_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64
 ssize_t weft_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
 	(void)desc;
-	return post_one(EP(ep), &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, 0, context, weft_rma_flags(EP(ep), false), 0);
+	return post_one(ep, &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, 0, context, weft_rma_flags(EP(ep), false), 0);
 }
 
 ssize_t weft_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
 	(void)desc;
-	return post_vec(EP(ep), iov, count, dest_addr, addr, key, 0, context, weft_rma_flags(EP(ep), false), 0);
+	return weft_rma_vec(ep, &(struct fi_msg_rma){ .msg_iov = iov, .iov_count = count, .addr = dest_addr,
+		.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = 0 },
+		weft_rma_flags(EP(ep), false), 0);
 }
 
 ssize_t weft_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
@@ -41,16 +45,16 @@ ssize_t weft_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint6
 
 ssize_t weft_rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
 {
-	return post_one(EP(ep), &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, 0, NULL, weft_inject_flags(EP(ep), false), WEFT_POST_INJECT);
+	return post_one(ep, &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, 0, NULL, weft_inject_flags(EP(ep), false), WEFT_POST_INJECT);
 }
 
 ssize_t weft_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
 	(void)desc;
-	return post_one(EP(ep), &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, data, context, weft_rma_flags(EP(ep), false), WEFT_POST_DATA);
+	return post_one(ep, &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, data, context, weft_rma_flags(EP(ep), false), WEFT_POST_DATA);
 }
 
 ssize_t weft_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
 {
-	return post_one(EP(ep), &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, data, NULL, weft_inject_flags(EP(ep), false), WEFT_POST_DATA | WEFT_POST_INJECT);
+	return post_one(ep, &(struct iovec){ (void *)buf, len }, dest_addr, addr, key, data, NULL, weft_inject_flags(EP(ep), false), WEFT_POST_DATA | WEFT_POST_INJECT);
 }

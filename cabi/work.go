@@ -14,7 +14,6 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
-	"github.com/weft-fabric/weft/provider/atomics"
 )
 
 // condition returns what an operation with flags waits for, which its context
@@ -175,17 +174,16 @@ func setRMA(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (e
 	if w.EP, err = endpointOf(o.ep); err != nil {
 		return err
 	}
-	if (o.msg.msg_iov == nil && o.msg.iov_count != 0) || (o.msg.rma_iov == nil && o.msg.rma_iov_count != 0) {
-		return fi.EINVAL
+	var kind C.uint32_t
+	switch {
+	case operation == C.FI_OP_READ:
+		kind = C.WEFT_POST_READ
+	case o.flags&C.FI_REMOTE_CQ_DATA != 0:
+		kind = C.WEFT_POST_DATA
 	}
-	read := operation == C.FI_OP_READ
-	w.RMA = &provider.RMAArgs{
-		IOV:    view[fi.IOVec](unsafe.Pointer(o.msg.msg_iov), o.msg.iov_count),
-		Remote: view[fi.RMAIOVec](unsafe.Pointer(o.msg.rma_iov), o.msg.rma_iov_count),
-		Dest:   fi.Addr(o.msg.addr), Data: uint64(o.msg.data), Flags: uint64(o.flags), Context: uint64(uintptr(o.msg.context)),
-		Read: read, HasData: !read && o.flags&C.FI_REMOTE_CQ_DATA != 0,
-	}
-	return nil
+	args, err := rmaArgs(&o.msg, o.flags, kind)
+	w.RMA = &args
+	return err
 }
 
 func setAtomic(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (err error) {
@@ -205,13 +203,9 @@ func setAtomic(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type)
 	if w.EP, err = endpointOf(o.ep); err != nil {
 		return err
 	}
-	args := new(C.struct_weft_atomic_args)
-	if status := errnoOf(C.weft_atomic_args(args, &o.msg, fetch, compare, flags)); status != fi.Success {
-		return status
-	}
-	a := atomicArgs(args, provider.Threshold{})
+	a, err := atomicArgs(new(atomicRoom), &o.msg, fetch, compare, flags)
 	w.Atomic = &a
-	return nil
+	return err
 }
 
 func setCounter(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (err error) {
@@ -251,37 +245,5 @@ func recvArgs(a *C.struct_weft_recv_args, on provider.Threshold) provider.RecvAr
 		Context: uint64(a.context),
 		Tagged:  uint64(a.flags)&hot.RecvTagged != 0,
 		On:      on,
-	}
-}
-
-func rmaArgs(a *C.struct_weft_rma_args, on provider.Threshold) provider.RMAArgs {
-	return provider.RMAArgs{
-		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
-		Remote:  view[fi.RMAIOVec](unsafe.Pointer(a.remote), C.size_t(a.remote_count)),
-		Dest:    fi.Addr(a.dest),
-		Data:    uint64(a.data),
-		Flags:   uint64(a.flags),
-		Context: uint64(a.context),
-		Read:    a.kind&C.WEFT_POST_READ != 0,
-		HasData: a.kind&C.WEFT_POST_DATA != 0,
-		Inject:  a.kind&C.WEFT_POST_INJECT != 0,
-		On:      on,
-	}
-}
-
-func atomicArgs(a *C.struct_weft_atomic_args, on provider.Threshold) provider.AtomicArgs {
-	return provider.AtomicArgs{
-		Kind:     atomics.Kind(a.kind),
-		Op:       fi.Op(a.op),
-		Datatype: fi.Datatype(a.datatype),
-		Operand:  view[fi.IOVec](unsafe.Pointer(&a.operand), C.size_t(a.operands)),
-		Compare:  view[fi.IOVec](unsafe.Pointer(&a.compare), C.size_t(a.compares)),
-		Result:   view[fi.IOVec](unsafe.Pointer(&a.result), C.size_t(a.results)),
-		Remote:   view[fi.RMAIOVec](unsafe.Pointer(&a.remote), C.size_t(a.remotes)),
-		Dest:     fi.Addr(a.dest),
-		Flags:    uint64(a.flags),
-		Context:  uint64(a.context),
-		Inject:   a.inject != 0,
-		On:       on,
 	}
 }

@@ -119,13 +119,21 @@ func oneSided(b *bytes.Buffer, k *kind, o *op) bool {
 	if flags == "EP(ep)->tx_op_flags" {
 		flags = fmt.Sprintf("weft_rma_flags(EP(ep), %t)", kind == "WEFT_POST_READ")
 	}
-	elements, _, count := vector(o)
-	what := "post_one(EP(ep), " + elements
 	if o.has("iov") != nil {
-		what = fmt.Sprintf("post_vec(EP(ep), %s, %s", elements, count)
+		fmt.Fprintf(b, "\treturn weft_rma_vec(ep, %s,\n\t\t%s, %s);\n", rmaMessage(o, "iov", "count"), flags, kind)
+		return true
 	}
-	fmt.Fprintf(b, "\treturn %s, %s, addr, key, %s, %s, %s, %s);\n", what, address(o), or(o, "data", "0"), or(o, "context", "NULL"), flags, kind)
+	elements, _, _ := vector(o)
+	fmt.Fprintf(b, "\treturn post_one(ep, %s, %s, addr, key, %s, %s, %s, %s);\n", elements, address(o), or(o, "data", "0"),
+		or(o, "context", "NULL"), flags, kind)
 	return true
+}
+
+// rmaMessage is the structure that a call of another form is, but for the length of the remote side. more follows.
+func rmaMessage(o *op, elements, count string, more ...string) string {
+	return fmt.Sprintf("&(struct fi_msg_rma){ .msg_iov = %s, .iov_count = %s, .addr = %s,\n"+
+		"\t\t.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = %s, .data = %s%s }",
+		elements, count, address(o), or(o, "context", "NULL"), or(o, "data", "0"), strings.Join(more, ""))
 }
 
 // atomicVectors are the results and comparands of an atomic, as structures or NULL.
@@ -159,12 +167,12 @@ func atomics(b *bytes.Buffer, _ *kind, o *op) bool {
 	fetch, compare := atomicVectors(o)
 	switch {
 	case strings.HasSuffix(o.name, "valid"):
-		kind := map[string]string{"write": "PLAIN", "readwrite": "FETCHING", "compwrite": "COMPARING"}[strings.TrimSuffix(o.name, "valid")]
-		fmt.Fprintf(b, "\t(void)ep;\n\treturn valid(%s, datatype, op, count);\n", kind)
+		kind := map[string]string{"write": "PLAIN", "readwrite": "FETCH", "compwrite": "COMPARE"}[strings.TrimSuffix(o.name, "valid")]
+		fmt.Fprintf(b, "\t(void)ep;\n\treturn weftGoAtomicCount(WEFT_ATOMIC_%s, datatype, op, count);\n", kind)
 	case message(o) != "":
-		fmt.Fprintf(b, "\treturn post_msg(ep, msg, %s, %s, flags);\n", fetch, compare)
+		fmt.Fprintf(b, "\treturn weft_atomic_slow(ep, msg, %s, %s, flags, 0);\n", fetch, compare)
 	default:
-		fmt.Fprintf(b, "\treturn post_at(ep, %s, %s, %s, %t);\n", atomicMessage(o), fetch, compare, o.name == "inject")
+		fmt.Fprintf(b, "\treturn post_at(ep, %s, %s, %s, %s);\n", atomicMessage(o), fetch, compare, sendKind(&kind{}, o))
 	}
 	return true
 }

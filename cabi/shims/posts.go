@@ -203,12 +203,11 @@ func hmem(b *bytes.Buffer, k *kind, o *op) bool {
 			kind = "WEFT_POST_READ"
 		}
 		if message(o) != "" {
-			fmt.Fprintf(b, "\treturn weft_hmem_rma_post(ep, msg, flags, %s);\n", kind)
+			fmt.Fprintf(b, "\treturn weftGoRMA(EP(ep)->handle, (%s *)msg, flags, WEFT_POST_DEVICE | %s);\n", message(o), kind)
 			break
 		}
-		fmt.Fprintf(b, "\treturn weft_hmem_rma_post(ep, &(struct fi_msg_rma){ .msg_iov = %s, .desc = %s, .iov_count = %s, .addr = %s,\n"+
-			"\t\t.rma_iov = &(struct fi_rma_iov){ .addr = addr, .key = key }, .context = context, .data = %s }, weft_rma_flags(EP(ep), %t), %s);\n",
-			elements, descs, count, to, data, kind == "WEFT_POST_READ", kind)
+		fmt.Fprintf(b, "\treturn weft_rma_vec(ep, %s,\n\t\tweft_rma_flags(EP(ep), %t), WEFT_POST_DEVICE | %s);\n",
+			rmaMessage(o, elements, count, ", .desc = ", descs), kind == "WEFT_POST_READ", kind)
 	case receives(o):
 		flags := "EP(ep)->rx_op_flags"
 		if message(o) != "" {
@@ -238,8 +237,8 @@ func hmemAtomic(b *bytes.Buffer, k *kind, o *op, descs, count string) {
 	}
 	plain := strings.Join(special, " &&\n\t    ")
 	if message(o) != "" {
-		fmt.Fprintf(b, "\tif (!msg || (%s))\n\t\treturn %s;\n\treturn weft_hmem_atomic_post(ep, msg, %s, %s, flags);\n", plain, same(k, o, nil), fetch, compare)
+		fmt.Fprintf(b, "\tif (!msg || (%s))\n\t\treturn %s;\n\treturn weft_atomic_slow(ep, msg, %s, %s, flags, WEFT_POST_DEVICE);\n", plain, same(k, o, nil), fetch, compare)
 		return
 	}
-	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n\treturn weft_hmem_atomic_one(ep, %s, %s, %s);\n", plain, same(k, o, nil), atomicMessage(o), fetch, compare)
+	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n\treturn weft_atomic_at(ep, %s, %s, %s, WEFT_POST_DEVICE);\n", plain, same(k, o, nil), atomicMessage(o), fetch, compare)
 }
