@@ -97,7 +97,7 @@ func (e *Endpoint) dropBack(src hw.Source) {
 }
 
 // connectBack is connect to the sender behind a source. While that one lives a path that is lost is not the end:
-// fi.EAGAIN, until it has not answered for the connect timeout.
+// fi.EAGAIN, until it has not answered for the connect timeout. One that is not reached is gone: fi.ECONNRESET.
 func (e *Endpoint) connectBack(src hw.Source, s sender) (*path, error) {
 	l := e.linkBack(s)
 	if p, own := e.portOf(src); p.answer != nil {
@@ -112,6 +112,9 @@ func (e *Endpoint) connectBack(src hw.Source, s sender) (*path, error) {
 	p, err := e.connect(l)
 	if err == fi.ECONNRESET && e.lives(src, s) && !e.silent(l) {
 		err = fi.EAGAIN
+	}
+	if err == fi.EHOSTUNREACH {
+		err = fi.ECONNRESET // it has sent, so it was there
 	}
 	return p, err
 }
