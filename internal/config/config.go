@@ -105,6 +105,8 @@ type Config struct {
 	VerbsEagerPeers   int           // peers with a ring for short messages
 	CXI               Tri           // other hosts over a NIC of Slingshot
 	CXIDevice         string        // empty: that of the network interface
+	MPIAlltoall       Tri           // all-to-all operations of MPI programs; read by mpi/settings.c
+	MPIMinSize        int           // bytes, likewise
 	PeerTimeout       time.Duration // of peers on other hosts
 	ConnectTimeout    time.Duration // for a peer's segment to answer
 	PeerCheckInterval time.Duration // between looks whether peers are alive

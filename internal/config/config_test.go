@@ -3,6 +3,8 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"reflect"
 	"strings"
@@ -29,7 +31,7 @@ func TestDefaults(t *testing.T) {
 		Name:      "weft",
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10, RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, IPCCache: 1024, IPCCacheSize: 64 << 30, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
-		PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
+		MPIMinSize: 4096, PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
 		SHMDir: "/dev/shm", Stats: true, Direct: true, ProgressBatch: 64, Verbs: Auto, VerbsEagerPeers: 8, CXI: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, NoteBytes: 16 << 20, TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128, ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
@@ -37,6 +39,20 @@ func TestDefaults(t *testing.T) {
 	}
 	if got := *Default(); got != want {
 		t.Errorf("defaults are %+v, want %+v", got, want)
+	}
+}
+
+// TestMPIDefault holds mpi/settings.c, which reads its variables before weft is opened, to the table.
+func TestMPIDefault(t *testing.T) {
+	text, err := os.ReadFile("../../mpi/settings.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("#define MIN_SIZE %d\n", Default().MPIMinSize); !strings.Contains(string(text), want) {
+		t.Errorf("mpi/settings.c has no %q", want)
+	}
+	if !strings.Contains(string(text), "{ MODE_AUTO, MIN_SIZE") || Default().MPIAlltoall != Auto {
+		t.Error("mpi/settings.c does not begin with auto")
 	}
 }
 
@@ -217,7 +233,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"unexpected_bytes": "1g", "use_cma": "no", "ipc_cache": "3", "ipc_cache_size": "3", "connect_timeout": "3s",
 		"stats": "no", "direct": "no", "udp": "no", "udp_xdp": "yes", "udp_inbox": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "shm_across": "yes", "iface": "lo",
 		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
-		"verbs": "yes", "cxi": "yes", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
+		"verbs": "yes", "cxi": "yes", "mpi_alltoall": "no", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
 		"enable_rtt_congestion_control": "yes", "rtt_segment_size": "128k", "min_segment_size": "32k", "max_segment_size": "2m", "max_cwnd": "0",
 		"rtt_probe_enable": "yes", "rtt_probe_interval": "50ms", "rtt_probe_msg_size": "32", "rtt_probe_strategy": "adaptive",
 		"rtt_probe_use_service_worker": "no", "ptp_enable": "yes", "ptp_require_sync": "yes", "ptp_clock_device": "/dev/ptp3",
