@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Datatypes: which are plain bytes in their order, and packing of those that are
+ * not.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "weftmpi.h"
+
+/* The widest distance between the parts of one buffer that weft takes. */
+#define MAX_SPAN (1ull << 40)
+
+/* What one call of MPI_Pack takes, whose sizes are ints. */
+#define PACK_AT_ONCE (1 << 30)
+
+/* What an empty side has for a buffer. */
+static char nothing[1];
+
+int64_t type_size(MPI_Datatype type, int64_t *extent)
+{
+	MPI_Count size, lb, ex;
+
+	PMPI_Type_size_x(type, &size);
+	PMPI_Type_get_extent_x(type, &lb, &ex);
+	*extent = ex;
+	return size == MPI_UNDEFINED ? -1 : size;
+}
+
+/* Handles of the MPI's own types are good for ever. */
+static bool named(int combiner)
+{
+	return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+	       combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
+static bool type_named(MPI_Datatype type)
+{
+	int ints, aints, types, combiner;
+
+	PMPI_Type_get_envelope(type, &ints, &aints, &types, &combiner);
+	return named(combiner);
+}
+
+/* Whether the elements are bytes without gaps, in the order in which they are sent. */
+static bool plain(MPI_Datatype type)
+{
+	int ints, aints, types, combiner, i[4];
+	MPI_Aint a[4];
+	MPI_Datatype inner;
+	MPI_Count size, lb, extent;
+	bool yes;
+
+	PMPI_Type_size_x(type, &size);
+	PMPI_Type_get_extent_x(type, &lb, &extent);
+	if (lb != 0 || size != extent)
+		return false;
+	PMPI_Type_get_envelope(type, &ints, &aints, &types, &combiner);
+	if (named(combiner))
+		return true;
+	if ((combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) || ints > 4 || aints > 4 || types != 1)
+		return false;
+	PMPI_Type_get_contents(type, ints, aints, types, i, a, &inner);
+	yes = plain(inner);
+	if (!type_named(inner))
+		PMPI_Type_free(&inner);
+	return yes;
+}
+
+static int64_t entries_of(const struct list *l, int i)
+{
+	if (!l->counts)
+		return l->count;
+	return l->wide ? ((const MPI_Count *)l->counts)[i] : ((const int *)l->counts)[i];
+}
+
+static int64_t displ_of(const struct list *l, int i)
+{
+	return l->wide ? ((const MPI_Aint *)l->displs)[i] : ((const int *)l->displs)[i];
+}
+
+static MPI_Datatype type_of(const struct list *l, int i) { return l->types ? l->types[i] : l->type; }
+
+bool list_valid(const struct list *l, int n)
+{
+	for (int i = 0; i < (l->counts || l->types ? n : 1); i++)
+		if (entries_of(l, i) < 0 || type_of(l, i) == MPI_DATATYPE_NULL)
+			return false;
+	return true;
+}
+
+/* What is known of the type that was looked at last. */
+struct known {
+	MPI_Datatype type, kept;
+	int64_t size, extent;
+	bool plain, fresh; /* fresh: kept was made now */
+};
+
+static int learn(struct known *k, MPI_Datatype type, bool keep)
+{
+	k->fresh = false;
+	if (k->type == type)
+		return MPI_SUCCESS;
+	k->type = k->kept = type;
+	k->size = type_size(type, &k->extent);
+	k->plain = k->size >= 0 && plain(type);
+	if (k->size < 0)
+		return MPI_ERR_TYPE;
+	k->fresh = keep && !type_named(type);
+	return k->fresh ? PMPI_Type_dup(type, &k->kept) : MPI_SUCCESS;
+}
+
+/* Fills in parts and counts. Says whether all are plain, and where they lie. */
+static int parts_fill(struct side *s, const struct list *l, int n, bool keep, bool *all, uintptr_t *low, uintptr_t *high)
+{
+	struct known k = { .type = MPI_DATATYPE_NULL };
+
+	*all = true;
+	*low = UINTPTR_MAX;
+	*high = 0;
+	for (int i = 0; i < n; i++) {
+		struct part *p = &s->parts[i];
+		int64_t bytes;
+		int rc = learn(&k, type_of(l, i), keep);
+
+		if (rc)
+			return rc;
+		p->count = entries_of(l, i);
+		p->type = k.kept;
+		p->owned = k.fresh;
+		p->addr = (char *)l->buf + (!l->displs ? i * p->count * k.extent : displ_of(l, i) * (l->types ? 1 : k.extent));
+		if (__builtin_mul_overflow(p->count, k.size, &bytes) || __builtin_add_overflow(s->total, bytes, &s->total))
+			return MPI_ERR_COUNT;
+		s->counts[i] = bytes;
+		if (!bytes)
+			continue;
+		*all &= k.plain;
+		if ((uintptr_t)p->addr < *low)
+			*low = (uintptr_t)p->addr;
+		if ((uintptr_t)p->addr + bytes > *high)
+			*high = (uintptr_t)p->addr + bytes;
+	}
+	return MPI_SUCCESS;
+}
+
+int side_build(struct side *s, const struct list *l, int n, bool keep)
+{
+	uintptr_t low, high;
+	bool all;
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	s->parts = calloc(n, sizeof(*s->parts) + 2 * sizeof(uint64_t));
+	if (!s->parts)
+		return MPI_ERR_NO_MEM;
+	s->counts = (uint64_t *)(s->parts + n);
+	s->displs = s->counts + n;
+	rc = parts_fill(s, l, n, keep, &all, &low, &high);
+	if (rc)
+		return rc;
+	if (!s->total) {
+		s->base = nothing;
+		return MPI_SUCCESS;
+	}
+	if (all && high - low <= MAX_SPAN) {
+		s->base = (char *)low;
+		for (int i = 0; i < n; i++)
+			s->displs[i] = s->counts[i] ? (uintptr_t)s->parts[i].addr - low : 0;
+		return MPI_SUCCESS;
+	}
+	s->base = s->packed = malloc(s->total);
+	for (int i = 1; i < n; i++)
+		s->displs[i] = s->displs[i - 1] + s->counts[i - 1];
+	return s->packed ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+/* Packs or unpacks n elements. */
+static int move_some(char *addr, int n, MPI_Datatype type, char *packed, int bytes, bool pack)
+{
+	int position = 0;
+
+	return pack ? PMPI_Pack(addr, n, type, packed, bytes, &position, self_comm())
+		    : PMPI_Unpack(packed, bytes, &position, addr, n, type, self_comm());
+}
+
+/* The same for one element at MPI_BOTTOM, which MPICH does not take. */
+static int move_absolute(MPI_Datatype type, char *packed, int bytes, bool pack)
+{
+	MPI_Aint back = -(MPI_Aint)nothing;
+	MPI_Datatype shifted;
+	int rc = PMPI_Type_create_hindexed_block(1, 1, &back, type, &shifted);
+
+	if (rc)
+		return rc;
+	PMPI_Type_commit(&shifted);
+	rc = move_some(nothing, 1, shifted, packed, bytes, pack);
+	PMPI_Type_free(&shifted);
+	return rc;
+}
+
+/* Packs or unpacks one part. */
+static int move(const struct part *p, char *packed, int64_t bytes, bool pack)
+{
+	int64_t extent, size = type_size(p->type, &extent), step;
+
+	if (!bytes)
+		return MPI_SUCCESS;
+	if (size > INT32_MAX)
+		return MPI_ERR_TYPE;
+	for (int64_t at = 0; at < p->count; at += step) {
+		char *addr = p->addr + at * extent, *here = packed + at * size;
+		int rc;
+
+		step = addr ? PACK_AT_ONCE / size : 1;
+		if (step < 1)
+			step = 1;
+		if (step > p->count - at)
+			step = p->count - at;
+		rc = addr ? move_some(addr, (int)step, p->type, here, (int)(step * size), pack)
+			  : move_absolute(p->type, here, (int)size, pack);
+		if (rc)
+			return rc;
+	}
+	return MPI_SUCCESS;
+}
+
+static int move_all(struct side *s, int n, bool pack)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; s->packed && i < n && !rc; i++)
+		rc = move(&s->parts[i], s->packed + s->displs[i], s->counts[i], pack);
+	return rc;
+}
+
+int side_pack(struct side *s, int n) { return move_all(s, n, true); }
+int side_unpack(struct side *s, int n) { return move_all(s, n, false); }
+
+void side_free(struct side *s, int n)
+{
+	for (int i = 0; s->parts && i < n; i++)
+		if (s->parts[i].owned)
+			PMPI_Type_free(&s->parts[i].type);
+	free(s->packed);
+	free(s->parts);
+	memset(s, 0, sizeof(*s));
+}
+
+bool packs_plainly(void)
+{
+	struct padded { char c; double d; } in[2] = { { 'a', 1.5 }, { 'b', -2.25 } };
+	int lengths[2] = { 1, 1 }, position = 0, rc;
+	MPI_Aint displs[2] = { offsetof(struct padded, c), offsetof(struct padded, d) };
+	MPI_Datatype types[2] = { MPI_CHAR, MPI_DOUBLE }, made, type;
+	char want[2 * (1 + sizeof(double))], got[sizeof(want) + 64];
+
+	for (int i = 0; i < 2; i++) {
+		want[i * (1 + sizeof(double))] = in[i].c;
+		memcpy(&want[i * (1 + sizeof(double)) + 1], &in[i].d, sizeof(double));
+	}
+	PMPI_Type_create_struct(2, lengths, displs, types, &made);
+	PMPI_Type_create_resized(made, 0, sizeof(struct padded), &type);
+	PMPI_Type_commit(&type);
+	rc = PMPI_Pack(in, 2, type, got, sizeof(got), &position, self_comm());
+	PMPI_Type_free(&made);
+	PMPI_Type_free(&type);
+	return !rc && position == (int)sizeof(want) && !memcmp(got, want, sizeof(want));
+}
