@@ -54,7 +54,7 @@ MPI_BENCH = $(addprefix tests/bench/mpi/,mpi_bench.c streams.c together.c)
 MPICH_WARN = -Wno-stringop-overflow
 MPICH_CC = $(firstword $(wildcard $(1)/bin/mpicc.mpich) $(1)/bin/mpicc)
 
-.PHONY: help deps build lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
+.PHONY: help deps build lib mpi-lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -64,8 +64,8 @@ help:
 deps:
 	@scripts/deps.sh
 
-## make build      build/lib/libweft-fi.so and libweft-core.so, build/lib/libweft.so, build/bin/
-build: lib bin
+## make build      build/lib/libweft-fi.so and libweft-core.so, build/lib/libweft.so, libweft-mpi-*.so, build/bin/
+build: lib mpi-lib bin
 
 lib:
 	@mkdir -p $(LIB)
@@ -76,6 +76,11 @@ lib:
 		-o $(LIB)/libweft.so ./cabi
 	@rm -f $(LIB)/*.h
 	@ln -sf libweft.so $(LIB)/$(SONAME)
+
+# libweft-mpi, for each MPI that is here.
+mpi-lib:
+	@mkdir -p $(LIB)
+	@MPICC="$(MPICC)" WARN="$(WARN)" scripts/mpilib.sh $(LIB)
 
 bin:
 	@mkdir -p $(BIN)
@@ -162,16 +167,18 @@ fuzz:
 	@scripts/fuzz.sh
 
 # What make install puts in place, below DESTDIR.
+MPI_LIBS = $(addprefix libweft-mpi-,openmpi.so mpich.so)
 HEADERS = $(patsubst include/%,$(PREFIX)/include/%,$(wildcard include/weft/*.h))
 BASHDIR = $(PREFIX)/share/bash-completion/completions
 FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
 MANDIR  = $(PREFIX)/share/man
 INSTALLED = $(LIBDIR)/libfabric/libweft-fi.so $(LIBDIR)/libfabric/libweft-core.so $(LIBDIR)/$(SONAME) $(LIBDIR)/libweft.so \
+	$(addprefix $(LIBDIR)/,$(MPI_LIBS)) \
 	$(LIBDIR)/pkgconfig/weft.pc $(HEADERS) $(PREFIX)/bin/weft $(LIBEXECDIR)/weft/weft_bench $(MANDIR)/man7/fi_weft.7 $(MANDIR)/man1/weft.1 \
 	$(BASHDIR)/weft $(ZSHDIR)/_weft $(FISHDIR)/weft.fish
 
 ## make install    libraries, headers, weft.pc, command, manual pages (PREFIX, LIBDIR, DESTDIR)
-install: lib bin bench-program install-files
+install: lib mpi-lib bin bench-program install-files
 
 # Only copies what make build has built.
 install-files:
@@ -180,6 +187,8 @@ install-files:
 	install -m 755 $(LIB)/libweft-fi.so $(DESTDIR)$(LIBDIR)/libfabric/libweft-fi.so
 	install -m 755 $(LIB)/libweft.so $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libweft.so
+	for f in $(MPI_LIBS); do \
+		if [ -f $(LIB)/$$f ]; then install -m 755 $(LIB)/$$f $(DESTDIR)$(LIBDIR)/$$f || exit 1; fi; done
 	install -m 644 include/weft/*.h $(DESTDIR)$(PREFIX)/include/weft/
 	install -m 755 $(BIN)/weft $(DESTDIR)$(PREFIX)/bin/weft
 	install -m 755 $(BENCH)/weft_bench $(DESTDIR)$(LIBEXECDIR)/weft/weft_bench
