@@ -14,7 +14,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 fi
 
 # Tests that run programs of others are skipped where these are not to be had.
-optional="lammps nwchem-openmpi gromacs libcoarrays-openmpi-dev mumps-test python3-h5py-mpi libpnetcdf-dev
+optional="mpich libmpich-dev gfortran lammps nwchem-openmpi gromacs libcoarrays-openmpi-dev mumps-test python3-h5py-mpi libpnetcdf-dev
 openjdk-17-jdk-headless tshark rpm gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ucx-utils"
 
 if ! command -v go >/dev/null; then

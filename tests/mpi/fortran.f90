@@ -1,0 +1,132 @@
+! SPDX-License-Identifier: BSD-2-Clause
+! MPI's all-to-all from Fortran, through module mpi: all forms, in place, a strided type, requests and statuses.
+module data
+  use mpi
+  implicit none
+  integer :: rank, ranks, ierr
+contains
+  subroutine check(good, what)
+    logical, intent(in) :: good
+    character(*), intent(in) :: what
+    integer :: e
+    if (good) return
+    print *, rank, ': failed: ', what
+    call mpi_abort(mpi_comm_world, 1, e)
+  end subroutine
+
+  integer function value(from, to, i)
+    integer, intent(in) :: from, to, i
+    value = from * 1000000 + to * 10000 + i
+  end function
+
+  ! What a rank has for each other, n elements.
+  subroutine fill(buf, n)
+    integer, intent(in) :: n
+    integer, intent(out) :: buf(n, 0:ranks - 1)
+    integer :: i, p
+    do p = 0, ranks - 1
+      do i = 1, n
+        buf(i, p) = value(rank, p, i)
+      end do
+    end do
+  end subroutine
+
+  subroutine verify(buf, n, what)
+    integer, intent(in) :: n
+    integer, intent(in) :: buf(n, 0:ranks - 1)
+    character(*), intent(in) :: what
+    integer :: i, p
+    do p = 0, ranks - 1
+      do i = 1, n
+        call check(buf(i, p) == value(p, rank, i), what)
+      end do
+    end do
+  end subroutine
+end module
+
+program fortran
+  use data
+  implicit none
+  integer, parameter :: n = 3000
+  integer, allocatable :: a(:, :), b(:, :), c(:, :), counts(:), displs(:), bytes(:), types(:)
+  integer :: requests(3), statuses(mpi_status_size, 3), status(mpi_status_size), i, index, strided, resized
+  integer(mpi_address_kind) :: extent
+  logical :: flag
+
+  call mpi_init(ierr)
+  call mpi_comm_rank(mpi_comm_world, rank, ierr)
+  call mpi_comm_size(mpi_comm_world, ranks, ierr)
+  allocate (a(n, 0:ranks - 1), b(n, 0:ranks - 1), c(n, 0:ranks - 1))
+  allocate (counts(ranks), displs(ranks), bytes(ranks), types(ranks))
+  counts = n
+  displs = [(i * n, i = 0, ranks - 1)]
+  bytes = displs * 4
+  types = mpi_integer
+
+  call fill(a, n)
+  b = -1
+  call mpi_alltoall(a, n, mpi_integer, b, n, mpi_integer, mpi_comm_world, ierr)
+  call check(ierr == mpi_success, 'alltoall')
+  call verify(b, n, 'alltoall')
+  call mpi_alltoall(mpi_in_place, 0, mpi_datatype_null, a, n, mpi_integer, mpi_comm_world, ierr)
+  call verify(a, n, 'alltoall in place')
+
+  call fill(a, n)
+  b = -1
+  call mpi_alltoallv(a, counts, displs, mpi_integer, b, counts, displs, mpi_integer, mpi_comm_world, ierr)
+  call verify(b, n, 'alltoallv')
+  call mpi_alltoallv(mpi_in_place, counts, displs, mpi_integer, a, counts, displs, mpi_integer, mpi_comm_world, ierr)
+  call verify(a, n, 'alltoallv in place')
+
+  ! every second element of a column goes, and comes as it went
+  call fill(a, n)
+  b = -1
+  call mpi_type_vector(n / 2, 1, 2, mpi_integer, strided, ierr)
+  extent = n * 4
+  call mpi_type_create_resized(strided, 0_mpi_address_kind, extent, resized, ierr)
+  call mpi_type_commit(resized, ierr)
+  types = resized
+  call mpi_alltoallw(a, [(1, i = 1, ranks)], bytes, types, b, [(1, i = 1, ranks)], bytes, types, mpi_comm_world, ierr)
+  call mpi_type_free(strided, ierr)
+  do i = 0, ranks - 1
+    call check(all(b(1:n:2, i) == [(value(i, rank, index), index = 1, n, 2)]), 'alltoallw')
+    call check(all(b(2:n:2, i) == -1), 'alltoallw: what lies between')
+  end do
+
+  ! requests, completed by each function
+  do i = 1, 4
+    call fill(a, n)
+    b = -1
+    c = -1
+    call mpi_irecv(index, 1, mpi_integer, rank, 7, mpi_comm_world, requests(3), ierr)
+    call mpi_ialltoall(a, n, mpi_integer, b, n, mpi_integer, mpi_comm_world, requests(1), ierr)
+    call mpi_ialltoallv(a, counts, displs, mpi_integer, c, counts, displs, mpi_integer, mpi_comm_world, requests(2), ierr)
+    call mpi_send(rank, 1, mpi_integer, rank, 7, mpi_comm_world, ierr)
+    select case (i)
+    case (1)
+      call mpi_waitall(3, requests, statuses, ierr)
+      call check(statuses(mpi_tag, 3) == 7 .and. statuses(mpi_source, 3) == rank, 'a status')
+    case (2)
+      call mpi_wait(requests(2), status, ierr)
+      call mpi_wait(requests(1), mpi_status_ignore, ierr)
+      call mpi_wait(requests(3), mpi_status_ignore, ierr)
+    case (3)
+      flag = .false.
+      do while (.not. flag)
+        call mpi_testall(3, requests, flag, mpi_statuses_ignore, ierr)
+      end do
+    case (4)
+      call mpi_waitany(3, requests, index, status, ierr)
+      call check(requests(index) == mpi_request_null, 'waitany')
+      call mpi_waitall(3, requests, mpi_statuses_ignore, ierr)
+    end select
+    call check(all(requests == mpi_request_null), 'requests')
+    call verify(b, n, 'ialltoall')
+    call verify(c, n, 'ialltoallv')
+  end do
+  call mpi_type_free(resized, ierr)
+
+  call mpi_barrier(mpi_comm_world, ierr)
+  if (rank == 0) print '(a, i0, a)', 'fortran: all passed on ', ranks, ' ranks'
+  call mpi_finalize(ierr)
+end program
