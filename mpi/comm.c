@@ -26,6 +26,7 @@ static struct place refused; /* where there is no memory for another */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int comm_key = MPI_KEYVAL_INVALID; /* under lock, until it is made */
 static MPI_Comm self = MPI_COMM_NULL;
+static MPI_Request never = MPI_REQUEST_NULL; /* a receive on self that nobody sends to; under lock, as the others */
 static atomic_bool ready; /* written under lock when both are made, read by callers; release and acquire */
 static atomic_bool ended; /* written in MPI_Finalize, read by callers, relaxed */
 
@@ -54,6 +55,8 @@ static int finalized(MPI_Comm comm, int key, void *value, void *extra)
 	(void)extra;
 	atomic_store_explicit(&ended, true, memory_order_relaxed);
 	groups_end();
+	PMPI_Cancel(&never);
+	PMPI_Wait(&never, MPI_STATUS_IGNORE);
 	return MPI_SUCCESS;
 }
 
@@ -73,6 +76,8 @@ static bool prepare(void)
 		if (!rc)
 			rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
 		if (!rc)
+			rc = PMPI_Irecv(NULL, 0, MPI_BYTE, 0, SELF_TAGS, self, &never);
+		if (!rc)
 			rc = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalized, &key, NULL);
 		if (!rc)
 			rc = PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
@@ -85,11 +90,13 @@ static bool prepare(void)
 	return rc == MPI_SUCCESS;
 }
 
+/* Any thread may ask for the state of a request, and the MPI makes progress then. (MPICH does not when it
+ * probes for messages of the process itself.) */
 void mpi_progress(void)
 {
 	int flag;
 
-	PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, self, &flag, MPI_STATUS_IGNORE);
+	PMPI_Request_get_status(never, &flag, MPI_STATUS_IGNORE);
 }
 
 /* A number that processes of one host have in common: of the boot and of the network namespace. */

@@ -13,9 +13,6 @@
 
 #include "weftmpi.h"
 
-/* Tags of the messages: MPI_TAG_UB is 32767 and more. */
-#define TAGS 32768
-
 /* Polls of weft for each of the MPI's. */
 #define POLLS 8
 
@@ -33,7 +30,7 @@ struct op {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool tags[TAGS];                  /* in use; under the lock */
+static bool tags[SELF_TAGS];                  /* in use; under the lock */
 static int next_tag;                     /* where to look first; under the lock */
 static struct op *persistent;            /* under the lock */
 static atomic_int persistents;           /* how many; written under the lock, read by callers, relaxed */
@@ -43,8 +40,8 @@ static int tag_take(void)
 	int tag = -1;
 
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < TAGS && tag < 0; i++) {
-		int t = (next_tag + i) % TAGS;
+	for (int i = 0; i < SELF_TAGS && tag < 0; i++) {
+		int t = (next_tag + i) % SELF_TAGS;
 
 		if (!tags[t])
 			tag = t;

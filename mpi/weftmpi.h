@@ -115,6 +115,9 @@ extern atomic_int requests_pending; /* any thread; sequentially consistent */
 /* A communicator of this process alone, for messages of the library to itself. */
 MPI_Comm self_comm(void);
 
+/* Tags below are those of operations. MPI_TAG_UB is as much or more. */
+#define SELF_TAGS 32767
+
 /* The group for an operation, NULL for one that is the MPI's. slice: bytes for each member of
  * MPI_Alltoall, -1 for the other forms. collective: the caller may wait for the other members,
  * else only a group that exists is used. */

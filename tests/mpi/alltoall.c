@@ -452,50 +452,60 @@ static void inter(void)
 	MPI_Comm_free(&half);
 }
 
-/* A message that was sent before the collective and is received before it on the other side, and one that
- * is received after it: who waits in the collective must make the MPI's progress. */
-static void older(void)
+/* A message between two ranks of which one is in the collective already, and makes the MPI's progress there:
+ * the other sends it, or receives it, before it comes. */
+static void message_before(int round)
 {
 	enum { LONG = 8 << 20 };
-	char *out = malloc(LONG), *in = malloc(LONG);
+	int peer = rank ^ 1, early = rank % 2 == round % 2, to_early = round / 2 % 2;
+	char *buf = malloc(LONG);
+	MPI_Request r = MPI_REQUEST_NULL;
 
-	for (int round = 0; round < 4; round++) {
-		int peer = rank ^ 1;
-		MPI_Request r = MPI_REQUEST_NULL;
+	if (peer < size && early != to_early)
+		fill(buf, LONG, round);
+	if (peer < size && early && to_early)
+		MPI_Irecv(buf, LONG, MPI_BYTE, peer, 3, MPI_COMM_WORLD, &r);
+	else if (peer < size && early)
+		MPI_Isend(buf, LONG, MPI_BYTE, peer, 3, MPI_COMM_WORLD, &r);
+	else if (peer < size && to_early)
+		MPI_Send(buf, LONG, MPI_BYTE, peer, 3, MPI_COMM_WORLD);
+	else if (peer < size)
+		MPI_Recv(buf, LONG, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	uniform_round(5000, MPI_COMM_WORLD, 0);
+	MPI_Wait(&r, MPI_STATUS_IGNORE);
+	if (peer < size && early == to_early)
+		verify(buf, LONG, round);
+	free(buf);
+}
 
-		if (peer < size && rank % 2 == round % 2) {
-			fill(out, LONG, round + rank);
-			MPI_Isend(out, LONG, MPI_BYTE, peer, 3, MPI_COMM_WORLD, &r);
-			uniform_round(5000, MPI_COMM_WORLD, 0);
-			MPI_Wait(&r, MPI_STATUS_IGNORE);
-		} else if (peer < size) {
-			MPI_Recv(in, LONG, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			verify(in, LONG, round + peer);
-			uniform_round(5000, MPI_COMM_WORLD, 0);
-		} else {
-			uniform_round(5000, MPI_COMM_WORLD, 0);
-		}
-		/* the other way about: the operation goes on while its starter waits in the MPI */
-		struct parts a, b;
+/* An operation that goes on while those who have begun it wait in the MPI for who has completed it. */
+static void message_between(int round)
+{
+	struct parts in, out;
+	MPI_Request r;
+	int got = round;
 
-		vector_make(&a, &b, round, 4, MPI_COMM_WORLD, 0);
-		MPI_Ialltoallv(a.buf, a.counts, a.displs, MPI_INT, b.buf, b.counts, b.displs, MPI_INT, MPI_COMM_WORLD, &r);
-		if (rank == round % size) {
-			MPI_Wait(&r, MPI_STATUS_IGNORE);
-			for (int i = 0; i < size; i++)
-				if (i != rank)
-					MPI_Send(&round, 1, MPI_INT, i, 4, MPI_COMM_WORLD);
-		} else {
-			int got;
-
-			MPI_Recv(&got, 1, MPI_INT, round % size, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			CHECK_EQ(got, round);
-			MPI_Wait(&r, MPI_STATUS_IGNORE);
-		}
-		vector_check(&a, &b, round, 4, MPI_COMM_WORLD);
+	vector_make(&in, &out, round, 4, MPI_COMM_WORLD, 0);
+	MPI_Ialltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_INT, MPI_COMM_WORLD, &r);
+	if (rank == round % size) {
+		MPI_Wait(&r, MPI_STATUS_IGNORE);
+		for (int i = 0; i < size; i++)
+			if (i != rank)
+				MPI_Send(&got, 1, MPI_INT, i, 4, MPI_COMM_WORLD);
+	} else {
+		MPI_Recv(&got, 1, MPI_INT, round % size, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		CHECK_EQ(got, round);
+		MPI_Wait(&r, MPI_STATUS_IGNORE);
 	}
-	free(out);
-	free(in);
+	vector_check(&in, &out, round, 4, MPI_COMM_WORLD);
+}
+
+static void older(void)
+{
+	for (int round = 0; round < 4; round++) {
+		message_before(round);
+		message_between(round);
+	}
 }
 
 static void *thread(void *arg)
