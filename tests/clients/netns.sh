@@ -136,6 +136,21 @@ mpi() {
 		job "$program through scalable endpoints" "${sep[@]}" "$work/$program"
 	done
 	job "onesided" --mca osc rdma --mca btl self,ofi --mca btl_ofi_mode 2 --mca btl_ofi_provider_include "$WEFT_TEST_PROV" "$work/onesided"
+	alltoall
+}
+
+# MPI over the kernel's TCP, and its all-to-all over weft, because the ranks are on two hosts.
+alltoall() {
+	local preload=$PWD/build/lib/libweft-mpi-openmpi.so
+
+	if ip netns exec "$a" timeout $LIMIT mpirun --allow-run-as-root --oversubscribe --host 10.77.0.1:2,10.77.0.2:2 -np 4 \
+		--mca plm_rsh_agent "$work/rsh" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
+		--mca pml ob1 --mca btl self,tcp -x "LD_PRELOAD=$preload" -x FI_LOG_LEVEL=info -x FI_LOG_PROV=none \
+		"$work/alltoall" vector uniform types iform older >"$work/log" 2>&1 </dev/null && grep -q "all-to-all is weft's" "$work/log"; then
+		ok "all-to-all of Open MPI between two hosts, 4 ranks"
+	else
+		not_ok "all-to-all of Open MPI between two hosts" "$work/log"
+	fi
 }
 
 # Past the kernel's network stack, where that is possible: a first run tells.
