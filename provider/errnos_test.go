@@ -70,12 +70,14 @@ func TestErrnoNeverThere(t *testing.T) {
 	})
 }
 
-// TestErrnoGone: the peer has closed, with a message that it has not taken and a receive that names it.
+// TestErrnoGone: the peer has closed, with a message that it has not taken and a receive that names it. One that
+// names nobody waits on, and another peer's message goes there.
 func TestErrnoGone(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
 		oneMessage(t, y, x, 8)
 		x.send(SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y], Flags: fi.MatchComplete, Context: 1}, y)
 		x.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: x.addr[y], Tagged: true, Context: 2})
+		x.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec, Context: 3})
 		_, p := x.pathTo(y)
 		y.close()
 		x.notices(p)
@@ -91,6 +93,12 @@ func TestErrnoGone(t *testing.T) {
 			t.Errorf("message and receive end with %v", ended)
 		}
 		x.wantPosts(x.addr[y], fi.ECONNRESET)
+		z := x.bench.side(t)
+		z.knowAgain(x)
+		z.send(SendArgs{IOV: iovOf(make([]byte, 8)), Dest: z.addr[x], Context: 4}, x)
+		if done, bad, ok := settle(t, x, z); !ok || done.Context != 3 {
+			t.Errorf("the message of another peer: %+v, %v", done, bad.Err)
+		}
 	})
 }
 
