@@ -80,6 +80,7 @@ struct md_hints {
 };
 enum {
 	MAP_PIN = 1, MAP_ATS = 2, MAP_NIC_WRITE = 4, MAP_NIC_READ = 8, MAP_FAULT = 16, MAP_NOCACHE = 32, MAP_DEVICE = 512,
+	MAP_PREFETCH = 4096,
 	MAP_KNOWN = 0x1fff,
 };
 static_assert(sizeof(struct md) == 40 && sizeof(struct md_hints) == 40, "memory");
@@ -163,6 +164,8 @@ API int cxil_svc_enable(struct cxil_dev *dev, unsigned int id, bool enable);
 API int cxil_svc_set_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t min, uint16_t max);
 API int cxil_svc_get_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t *min, uint16_t *max);
 API int cxil_svc_set_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool exclusive);
+API int cxil_svc_get_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool *exclusive);
+API int cxil_svc_set_netns(struct cxil_dev *dev, unsigned int id, unsigned int netns);
 API int cxil_svc_get_netns(struct cxil_dev *dev, unsigned int id, unsigned int *netns);
 
 API int cxil_alloc_lni(struct cxil_dev *dev, struct cxil_lni **lni, unsigned int svc_id);

@@ -36,6 +36,21 @@ static bool member(const struct service *s)
 	return false;
 }
 
+/* vni_allowed finds the service that has a VNI, be it another than the interface's, and tells whether this process may use it now:
+ * 0, -EPERM or -EINVAL. */
+static int vni_allowed(const struct lni *l, unsigned int vni)
+{
+	if (service_allows_vni(l->svc, vni))
+		return member(l->svc) ? 0 : -EPERM;
+	for (int i = 0; i < SERVICES; i++) {
+		const struct service *s = &l->nic->services[i];
+
+		if (s->exists && s->desc.enable && (s->desc.restricted_vnis || s->has_range) && service_allows_vni(s, vni))
+			return member(s) ? 0 : -EPERM;
+	}
+	return -EINVAL;
+}
+
 API int cxil_alloc_lni(struct cxil_dev *dev, struct cxil_lni **lni, unsigned int svc_id)
 {
 	struct service *s;
@@ -84,8 +99,11 @@ API int cxil_destroy_lni(struct cxil_lni *lni)
 		rc = -EBUSY;
 	} else {
 		operations_forget(l);
-		for (int i = 0; i < LIMIT_LACS; i++)
+		for (int i = 0; i < LIMIT_LACS; i++) {
 			free(l->contexts[i].regions);
+			if (l->contexts[i].taken)
+				service_give(l->svc, RES_AC);
+		}
 		l->svc->users--;
 	}
 	nic_unlock();
@@ -129,9 +147,10 @@ API int cxil_alloc_trig_cp(struct cxil_lni *lni, unsigned int vni, int tc, int t
 	if (!p)
 		return -ENOMEM;
 	nic_lock();
-	if (!service_allows_vni(l->svc, vni) || (l->svc->desc.restricted_tcs && !l->svc->desc.tcs[tc]))
+	lcid = vni_allowed(l, vni);
+	if (!lcid && l->svc->desc.restricted_tcs && !l->svc->desc.tcs[tc])
 		lcid = -EINVAL;
-	else if ((lcid = same(l, vni, tc, tc_type, cp_type)) < 0)
+	if (!lcid && (lcid = same(l, vni, tc, tc_type, cp_type)) < 0)
 		lcid = unused_lcid(l, cp_type);
 	if (lcid >= 0) {
 		p->pub = (struct cp){ vni, tc, tc_type, (unsigned int)lcid };
@@ -218,11 +237,10 @@ API int cxil_alloc_domain(struct cxil_lni *lni, unsigned int vni, unsigned int p
 	if (rc)
 		return rc;
 	nic_lock();
-	if (!service_allows_vni(l->svc, vni)) {
-		rc = -EINVAL;
-	} else if (!(d = calloc(1, sizeof *d))) {
+	rc = vni_allowed(l, vni);
+	if (!rc && !(d = calloc(1, sizeof *d))) {
 		rc = -ENOMEM;
-	} else {
+	} else if (!rc) {
 		d->lni = l;
 		d->pub.vni = vni;
 		d->fd = -1;

@@ -61,13 +61,13 @@ static int populate(uint64_t va, size_t len, uint32_t flags)
 {
 	bool writes = flags & MAP_NIC_WRITE;
 
-	if (!(flags & MAP_PIN) || flags & (MAP_DEVICE | MAP_ATS))
+	if (!(flags & (MAP_PIN | MAP_FAULT)) || flags & (MAP_DEVICE | MAP_ATS))
 		return 0;
 	if (!can_populate())
 		return touch(va, len, writes);
 	if (!madvise((void *)va, len, writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	return errno == EINVAL ? -EINVAL : -EFAULT; /* there, but not writable; or not there */
+	return errno == EINVAL || flags & MAP_FAULT ? -EINVAL : -EFAULT; /* there, but not writable; or not there */
 }
 
 /* insert keeps the regions of a context in order of their IOVAs, which grow but for ATS. */
@@ -91,24 +91,58 @@ static bool insert(struct context *c, struct region *r)
 	return true;
 }
 
-/* place gives a region its LAC and IOVA. ATS takes addresses as they are, with a LAC of its own. */
-static bool place(struct lni *l, struct region *r)
+/* take counts a LAC of a LNI that was not used yet for its service; false at its limit. */
+static bool take(struct lni *l, unsigned int lac)
 {
-	unsigned int lacs = (unsigned int)set.lacs;
+	struct context *c = &l->contexts[lac];
+
+	if (!c->taken)
+		c->taken = service_take(l->svc, RES_AC);
+	return c->taken;
+}
+
+/* choose finds the LAC of the next region: they go round, as far as the service has more. */
+static int choose(struct lni *l)
+{
+	for (long n = 0; n < set.lacs; n++) {
+		unsigned int lac = l->next_lac++ % (unsigned int)set.lacs;
+
+		if (take(l, lac))
+			return (int)lac;
+	}
+	return -ENOSPC;
+}
+
+/* place gives a region its LAC and IOVA. ATS takes addresses as they are, with a LAC of its own. */
+static int place(struct lni *l, struct region *r)
+{
+	int lac = r->flags & MAP_ATS ? (int)set.lacs - 1 : choose(l);
 	struct context *c;
 
-	if (!lacs)
-		return false;
+	if (lac < 0 || !take(l, (unsigned int)lac))
+		return -ENOSPC;
+	c = &l->contexts[lac];
+	r->pub.lac = (uint8_t)lac;
 	if (r->flags & MAP_ATS) {
-		r->pub.lac = (uint8_t)(lacs - 1);
 		r->pub.iova = r->pub.va;
 	} else {
-		r->pub.lac = (uint8_t)(l->next_lac++ % lacs);
-		c = &l->contexts[r->pub.lac];
 		r->pub.iova = c->next;
 		c->next += r->pub.len + 16 * PAGE;
 	}
-	return insert(&l->contexts[r->pub.lac], r);
+	return insert(c, r) ? 0 : -ENOMEM;
+}
+
+/* unknown_flags: regions of other flags have a LAC of their own, and whether there is one comes first. */
+static int unknown_flags(struct lni *l)
+{
+	bool room;
+
+	nic_lock();
+	room = service_take(l->svc, RES_AC);
+	if (room)
+		service_give(l->svc, RES_AC);
+	nic_unlock();
+	return room ? -EINVAL : -ENOSPC;
 }
 
 API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, struct md_hints *hints, struct md **md)
@@ -117,8 +151,12 @@ API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, str
 	struct region *r;
 	int rc;
 
-	if (!l || !md || flags & ~MAP_KNOWN || !(flags & (MAP_NIC_READ | MAP_NIC_WRITE)) || (!len && !(flags & MAP_ATS)))
+	if (!l || !md || !(flags & (MAP_NIC_READ | MAP_NIC_WRITE)) || (!len && !(flags & MAP_ATS)))
 		return -EINVAL;
+	if (flags & MAP_PIN && flags & (MAP_FAULT | MAP_PREFETCH))
+		return -EINVAL;
+	if (flags & ~MAP_KNOWN)
+		return unknown_flags(l);
 	rc = fault_of_call();
 	if (rc)
 		return rc;
@@ -134,9 +172,8 @@ API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, str
 	rc = populate(r->pub.va, r->pub.len, flags);
 	if (!rc) {
 		nic_lock();
-		if (++maps == set.map_fails || !place(l, r))
-			rc = -ENOMEM;
-		else
+		rc = ++maps == set.map_fails ? -ENOMEM : place(l, r);
+		if (!rc)
 			l->users++;
 		r->pub.id = next_id++;
 		nic_unlock();

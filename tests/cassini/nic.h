@@ -20,6 +20,8 @@ enum {
 	TRANSACTION = 15,	/* of the gets that a NIC issues */
 	DEVICES = 2,
 	SERVICES = 32,
+	LE_POOLS = 16,		/* of list entries: services that reserve some have one of their own */
+	TLE_POOLS = 4,		/* of triggered entries */
 	DEFAULT_SERVICE = 1,
 	CMDQS = LIMIT_TXQS + LIMIT_TGQS,
 };
@@ -64,6 +66,7 @@ struct context {
 	struct region **regions;
 	unsigned int count, room;
 	uint64_t next; /* IOVA of the next region */
+	bool taken; /* counted for the service */
 };
 
 struct lni {

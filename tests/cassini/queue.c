@@ -3,6 +3,7 @@
  * Command queues, event queues and counters as the control interface has them.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "nic.h"
@@ -174,6 +175,28 @@ API int cxil_cmdq_ack_counter(struct cq *cq, unsigned int *counter)
 	return 0;
 }
 
+/* one_piece tells whether memory is one piece for a NIC that takes addresses of the machine: within a page, whatever its size. */
+static bool one_piece(uint64_t at, size_t len)
+{
+	unsigned long low, high, kb = 0;
+	bool within = false, found = false;
+	char line[512];
+	FILE *f;
+
+	if (len <= PAGE)
+		return true;
+	f = fopen("/proc/self/smaps", "re");
+	while (!found && f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
+			within = at >= low && at + len <= high;
+		else if (within && sscanf(line, "KernelPageSize: %lu kB", &kb) == 1)
+			found = true;
+	}
+	if (f)
+		fclose(f);
+	return found && at / (kb << 10) == (at + len - 1) / (kb << 10);
+}
+
 static int evq_valid(const struct md *md, const struct eq_attr *a)
 {
 	uint64_t at = (uint64_t)a->queue;
@@ -181,7 +204,7 @@ static int evq_valid(const struct md *md, const struct eq_attr *a)
 	if (!at || at % PAGE || !a->queue_len || a->queue_len % PAGE || a->queue_len > (size_t)SLOT << 26 ||
 	    a->queue_len > (size_t)set.eq_bytes)
 		return -EINVAL;
-	if (!(a->flags & EQ_PASSTHROUGH) && (!md || at < md->va || at + a->queue_len > md->va + md->len))
+	if (a->flags & EQ_PASSTHROUGH ? !one_piece(at, a->queue_len) : !md || at < md->va || at + a->queue_len > md->va + md->len)
 		return -EINVAL;
 	if (a->thresh_count > 4 || a->reserved_slots > a->queue_len / SLOT - 1)
 		return -EINVAL;

@@ -208,6 +208,25 @@ static bool valid(const struct svc_desc *d)
 	return true;
 }
 
+/* pools counts the services of a NIC that have a pool of some resource of their own. */
+static int pools(const struct nic *n, int resource)
+{
+	int count = 0;
+
+	for (int i = 1; i < SERVICES; i++)
+		count += n->services[i].exists && n->services[i].desc.limits[resource].res;
+	return count;
+}
+
+/* pool_left tells whether a service that reserves list or triggered entries finds a pool. The first one of list entries is of all
+ * that reserve none. */
+static bool pool_left(const struct nic *n, const struct svc_desc *d)
+{
+	if (!d->resource_limits)
+		return true;
+	return (!d->limits[RES_LE].res || pools(n, RES_LE) < LE_POOLS - 1) && (!d->limits[RES_TLE].res || pools(n, RES_TLE) < TLE_POOLS);
+}
+
 API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct svc_fail *fail)
 {
 	int rc = -ENOSPC;
@@ -217,7 +236,7 @@ API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct
 	if (!administrator())
 		return -EPERM;
 	nic_lock();
-	for (unsigned int i = 1; i < SERVICES; i++) {
+	for (unsigned int i = 1; i < SERVICES && pool_left(&nics[dev->info.dev_id], desc); i++) {
 		struct service *s = &nics[dev->info.dev_id].services[i];
 
 		if (s->exists)
@@ -359,6 +378,52 @@ API int cxil_svc_set_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool ex
 		s->exclusive_cp = exclusive;
 		rc = 0;
 	}
+	nic_unlock();
+	return rc;
+}
+
+API int cxil_svc_get_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool *exclusive)
+{
+	struct service *s;
+
+	if (!dev || !exclusive || id < 1)
+		return -EINVAL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (s)
+		*exclusive = s->exclusive_cp;
+	nic_unlock();
+	return s ? 0 : -EINVAL;
+}
+
+/* add_netns lets a network namespace use a service to which nobody else is admitted. */
+static int add_netns(struct service *s, unsigned int netns)
+{
+	struct svc_desc *d = &s->desc;
+
+	if (!d->restricted_members)
+		return -EEXIST;
+	for (int i = 0; i < SVC_MEMBERS; i++)
+		if (d->members[i].type == MEMBER_UID || d->members[i].type == MEMBER_GID)
+			return -EEXIST;
+	d->members[0].type = MEMBER_NETNS;
+	d->members[0].id = netns;
+	return 0;
+}
+
+API int cxil_svc_set_netns(struct cxil_dev *dev, unsigned int id, unsigned int netns)
+{
+	struct service *s;
+	int rc = -EINVAL;
+
+	if (!dev || id < 1)
+		return -EINVAL;
+	if (!administrator())
+		return -EPERM;
+	nic_lock();
+	s = service_of(dev, id);
+	if (s)
+		rc = add_netns(s, netns);
 	nic_unlock();
 	return rc;
 }

@@ -145,6 +145,12 @@ API int cxil_invalidate_pte_le(struct cxil_pte *pte, unsigned int buffer_id, int
 	return 0;
 }
 
+/* offset_of is what the NIC keeps of an unexpected message: where the rest of a rendezvous is, and where another one lies. */
+static uint64_t offset_of(const struct header *h)
+{
+	return h->rq.op == OP_RENDEZVOUS_PUT ? h->rq.remote_offset : h->start;
+}
+
 API int cxil_pte_status(struct cxil_pte *pte, struct pt_status *s)
 {
 	struct pte *p = (struct pte *)pte;
@@ -160,7 +166,7 @@ API int cxil_pte_status(struct cxil_pte *pte, struct pt_status *s)
 	s->les_max = (uint16_t)set.les;
 	for (struct link *i = p->lists[LIST_UNEXPECTED].next; i != &p->lists[LIST_UNEXPECTED]; i = i->next, n++)
 		if (s->ule_offsets && n < s->ule_count)
-			s->ule_offsets[n] = CONTAINER(i, struct header, link)->rq.remote_offset;
+			s->ule_offsets[n] = offset_of(CONTAINER(i, struct header, link));
 	s->ule_count = (uint16_t)n;
 	nic_unlock();
 	return 0;
