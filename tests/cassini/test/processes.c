@@ -3,6 +3,7 @@
  * Two processes, each with its own part of the fabric.
  */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "rig.h"
@@ -23,6 +24,7 @@ static pid_t other(void (*body)(struct rig *), unsigned int *pid)
 		struct rig r;
 
 		alarm(100);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when it is stopped, and the test fails */
 		rig_open(&r, matching, 16 * PAGE);
 		append(&r, LIST_PRIORITY, 1, 42, 0, 400000, NO_LINK, 0);
 		CHECK(write(fds[1], &r.domain->pid, sizeof r.domain->pid) == sizeof r.domain->pid);
@@ -102,6 +104,7 @@ static void dead_peer(void)
 	pid_t child = other(sleeps, &pid);
 
 	kill(child, SIGSTOP);
+	CHECK(waitpid(child, NULL, WUNTRACED) == child); /* none of its threads answers any more */
 	rig_open(&r, matching, 16 * PAGE);
 	for (int i = 0; i < 5; i++)
 		dma(&r, OP_PUT, r.dev->info.nid, pid, 42, 0, LONG, 1);
