@@ -41,12 +41,12 @@ failures() {
 }
 
 total=0 bad=0 listed=0
-# suite_in NAME MODEL VARIABLES FILTER PROGRAM: one setting. The tests of another program than cxitest have no time limits of their
+# suite_in NAME MODEL VARIABLES PROGRAM FILTER: one setting. The tests of another program than cxitest have no time limits of their
 # own.
 suite_in() {
-	name=$1 model=$2 variables=$3 filter=$4 suite=$prefix/bin/${5:-cxitest}
+	name=$1 model=$2 variables=$3 program=$4 filter=$5 suite=$prefix/bin/${4:-cxitest}
 	[ -x "$suite" ] || { echo "$name: not run, there is no $suite"; return; }
-	over "$model" "$variables" "$suite" -j 1 ${5:+--timeout 20} --filter="$filter" --tap=all.tap >all.log 2>&1
+	over "$model" "$variables" "$suite" -j 1 ${program:+--timeout 20} --filter="$filter" --tap=all.tap >all.log 2>&1
 	tested=$(sed -n 's/.*Tested: \([0-9]*\).*/\1/p' all.log | tail -n 1)
 	failed=0
 	if [ -z "$tested" ]; then
@@ -56,7 +56,7 @@ suite_in() {
 		return
 	fi
 	for t in $(failures all.tap); do
-		over "$model" "$variables" "$suite" -j 1 ${5:+--timeout 20} --filter="${t/:://}" --tap=one.tap >one.log 2>&1
+		over "$model" "$variables" "$suite" -j 1 ${program:+--timeout 20} --filter="${t/:://}" --tap=one.tap >one.log 2>&1
 		n=$(grep -c "^not ok" one.tap)
 		[ "$n" = 0 ] && continue
 		failed=$((failed + n))
@@ -76,10 +76,10 @@ suite_in() {
 # wanted NAME ARGUMENT...: whether a setting was asked for, as all are without arguments
 wanted() { [ $# = 1 ] || [[ " ${*:2} " == *" $1 "* ]]; }
 
-while IFS='|' read -r name model variables filter program; do
+while IFS='|' read -r name model variables program filter; do
 	case $name in '' | '#'*) continue ;; esac
 	if wanted "$name" "$@"; then
-		suite_in "$name" "$model" "$variables" "$filter" "$program"
+		suite_in "$name" "$model" "$variables" "$program" "$filter"
 	fi
 done <"$root/tests/cxi/settings"
 
