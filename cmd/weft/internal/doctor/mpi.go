@@ -59,8 +59,10 @@ func checkMPI(ctx context.Context, h *host) []Finding {
 		switch {
 		case openMPI.MatchString(out):
 			list = append(list, openMPIFinding(ctx, l, openMPI.FindStringSubmatch(out)[1], dir))
+			list = append(list, allToAll(h, l, "libweft-mpi-openmpi.so", l+asRoot()+" -x LD_PRELOAD=%s -n 2 PROGRAM")...)
 		case hydra.MatchString(out):
 			list = append(list, mpichFinding(l, hydra.FindStringSubmatch(out)[1], out, dir))
+			list = append(list, allToAll(h, l, "libweft-mpi-mpich.so", l+" -genv LD_PRELOAD %s -n 2 PROGRAM")...)
 		default:
 			first, _, _ := strings.Cut(out, "\n")
 			list = append(list, note("mpi", "%s: %s (no MPI that weft doctor knows)", l, first)...)
@@ -84,12 +86,31 @@ func openMPIFinding(ctx context.Context, launcher, version, dir string) Finding 
 	case !strings.Contains(out, "mca:mtl:ofi:"):
 		return Finding{"mpi", Warn, f.What + " was built without libfabric", "install an Open MPI that has it (Debian: openmpi-bin), or build it with --with-ofi"}
 	}
-	root := ""
-	if os.Geteuid() == 0 {
-		root = " --allow-run-as-root"
-	}
-	f.Remedy = fmt.Sprintf("FI_PROVIDER_PATH=%s %s%s -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include weft PROGRAM", dir, launcher, root)
+	f.Remedy = fmt.Sprintf("FI_PROVIDER_PATH=%s %s%s -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include weft PROGRAM", dir, launcher, asRoot())
 	return f
+}
+
+// asRoot is the option that Open MPI's start program wants of root.
+func asRoot() string {
+	if os.Geteuid() == 0 {
+		return " --allow-run-as-root"
+	}
+	return ""
+}
+
+// allToAll shows the line by which a start program has the all-to-all operations of its programs
+// carried out by weft, if the library for its MPI is there; line has its path at %s.
+func allToAll(h *host, launcher, name, line string) []Finding {
+	value, _ := h.lookup("FI_PROVIDER_PATH")
+	folders := fabric.ProviderFolders(value)
+	for _, f := range slices.Clone(folders) {
+		folders = append(folders, filepath.Dir(f)) // of the provider's folder libfabric
+	}
+	path := fabric.FindWeft(name, folders, h.roots)
+	if path == "" {
+		return nil
+	}
+	return []Finding{{"mpi", Good, "all-to-all operations alone over weft, whatever network the MPI uses: " + launcher, fmt.Sprintf(line, path)}}
 }
 
 func mpichFinding(launcher, version, details, dir string) Finding {

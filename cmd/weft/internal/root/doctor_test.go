@@ -154,6 +154,46 @@ func TestDoctorMPI(t *testing.T) {
 	}
 }
 
+// TestDoctorAllToAll shows the line for libweft-mpi where the library of the MPI lies beside the
+// provider, or above its folder, and none elsewhere.
+func TestDoctorAllToAll(t *testing.T) {
+	_, env := shm(t)
+	path, lib := t.TempDir(), t.TempDir()
+	provider := filepath.Join(lib, "libfabric")
+	if err := os.Mkdir(provider, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		filepath.Join(path, "mpirun"):                "echo 'mpirun (Open MPI) 4.1.4'",
+		filepath.Join(path, "mpiexec.hydra"):         "printf 'HYDRA build details:\n    Version:     4.0.2\n'",
+		filepath.Join(provider, "libweft-fi.so"):     "",
+		filepath.Join(lib, "libweft-mpi-openmpi.so"): "",
+	} {
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := func() (lines []string) {
+		r := run(t, []string{env, "PATH=" + path + ":/bin:/usr/bin", "FI_PROVIDER_PATH=" + provider}, "doctor", "--json", "--only", "mpi")
+		for _, f := range findings(t, r)["mpi"] {
+			if strings.Contains(f.What, path) && strings.Contains(f.Remedy, "LD_PRELOAD") && strings.Contains(f.Remedy, lib) {
+				lines = append(lines, f.Remedy)
+			}
+		}
+		return lines
+	}
+	openmpi, mpich := "-x LD_PRELOAD="+lib+"/libweft-mpi-openmpi.so", "-genv LD_PRELOAD "+provider+"/libweft-mpi-mpich.so"
+	if got := shown(); len(got) != 1 || !strings.Contains(got[0], openmpi) {
+		t.Errorf("%q, want %q alone", got, openmpi)
+	}
+	if err := os.WriteFile(filepath.Join(provider, "libweft-mpi-mpich.so"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(); len(got) != 2 || !strings.Contains(got[0]+got[1], mpich) {
+		t.Errorf("%q, want %q too", got, mpich)
+	}
+}
+
 // TestLibrariesBeside runs the command out of a prefix that has weft's libraries, in which nothing
 // else points to them.
 func TestLibrariesBeside(t *testing.T) {
