@@ -19,7 +19,7 @@
 
 #include "loader.h"
 
-/* Takes all functions from one library or none. */
+/* Takes the functions from one library. false: it does not have all of them. */
 static bool import_all(struct weft_host *host, void *library)
 {
 	const struct {
@@ -35,16 +35,11 @@ static bool import_all(struct weft_host *host, void *library)
 		{ "fi_param_define", &host->param_define },
 		{ "fi_param_get", &host->param_get },
 	};
-	const size_t count = sizeof(imports) / sizeof(imports[0]);
-	void *found[sizeof(imports) / sizeof(imports[0])];
-
-	for (size_t i = 0; i < count; i++) {
-		found[i] = dlsym(library, imports[i].name);
-		if (!found[i])
+	for (size_t i = 0; i < count_of(imports); i++) {
+		*(void **)imports[i].slot = dlsym(library, imports[i].name);
+		if (!*(void **)imports[i].slot)
 			return false;
 	}
-	for (size_t i = 0; i < count; i++)
-		*(void **)imports[i].slot = found[i];
 	return true;
 }
 
@@ -60,25 +55,26 @@ static void *library_of(const void *addr)
 	return dlopen(map->l_name[0] ? map->l_name : NULL, RTLD_NOLOAD | RTLD_LAZY);
 }
 
+/* The same for a reference that is given back: the library that called stays until it calls the provider's cleanup. */
+static bool take_from(struct weft_host *host, void *library)
+{
+	bool all = library && import_all(host, library);
+
+	if (library)
+		dlclose(library);
+	return all;
+}
+
 /* The library that called is the host, whatever its file is called; after it
  * the usual name, then everything in the program's scope. */
 const void *weft_host_find(struct weft_host *host, const void *addr)
 {
-	void *library = library_of(addr);
+	if (!take_from(host, library_of(addr))) {
+		void *library = dlopen("libfabric.so.1", RTLD_NOLOAD | RTLD_LAZY);
 
-	if (!library || !import_all(host, library)) {
-		if (library)
-			dlclose(library);
-		library = dlopen("libfabric.so.1", RTLD_NOLOAD | RTLD_LAZY);
-		if (!library)
-			library = dlopen(NULL, RTLD_LAZY);
-		if (!library || !import_all(host, library)) {
-			if (library)
-				dlclose(library);
+		if (!take_from(host, library ? library : dlopen(NULL, RTLD_LAZY)))
 			return NULL;
-		}
 	}
-	dlclose(library); /* whoever called stays until it calls the provider's cleanup */
 	return (const void *)host->version;
 }
 

@@ -58,8 +58,8 @@ static int attributes(const struct slot *s, struct fi_info **info)
 	return 0;
 }
 
-static int getinfo(struct slot *s, uint32_t version, const char *node, const char *service,
-		   uint64_t flags, const struct fi_info *hints, struct fi_info **info)
+static int getinfo(struct slot *s, uint32_t version, const char *node, const char *service, uint64_t flags,
+		   const struct fi_info *hints, struct fi_info **info)
 {
 	const struct weft_core *core;
 	int rc;
@@ -79,8 +79,7 @@ static int getinfo(struct slot *s, uint32_t version, const char *node, const cha
 	return rc ? rc : core->getinfo(&s->host, version, node, service, flags, hints, info);
 }
 
-static int fabric(struct slot *s, struct fi_fabric_attr *attr, struct fid_fabric **object,
-		  void *context)
+static int fabric(struct slot *s, struct fi_fabric_attr *attr, struct fid_fabric **object, void *context)
 {
 	const struct weft_core *core;
 	int rc = attach(s, true, &core);
@@ -107,8 +106,7 @@ static void cleanup(struct slot *s)
 	{                                                                                          \
 		return getinfo(&slots[n], version, node, service, flags, hints, info);             \
 	}                                                                                          \
-	static int fabric_##n(struct fi_fabric_attr *attr, struct fid_fabric **object,             \
-			      void *context)                                                       \
+	static int fabric_##n(struct fi_fabric_attr *attr, struct fid_fabric **object, void *context) \
 	{                                                                                          \
 		return fabric(&slots[n], attr, object, context);                                   \
 	}                                                                                          \
@@ -116,8 +114,7 @@ static void cleanup(struct slot *s)
 
 #define PROVIDER(n) { .getinfo = getinfo_##n, .fabric = fabric_##n, .cleanup = cleanup_##n }
 
-FUNCTIONS(0) FUNCTIONS(1) FUNCTIONS(2) FUNCTIONS(3)
-FUNCTIONS(4) FUNCTIONS(5) FUNCTIONS(6) FUNCTIONS(7)
+FUNCTIONS(0) FUNCTIONS(1) FUNCTIONS(2) FUNCTIONS(3) FUNCTIONS(4) FUNCTIONS(5) FUNCTIONS(6) FUNCTIONS(7)
 
 static const struct fi_provider providers[SLOTS] = {
 	PROVIDER(0), PROVIDER(1), PROVIDER(2), PROVIDER(3),

@@ -75,14 +75,12 @@ bool weft_unwanted(const struct weft_host *host, uint32_t version, uint64_t flag
 	if (!hints)
 		return false;
 	if (!has_alias(host) && name_in(hints) && name_in(hints)[0] != '^' && !weft_named(host, hints)) {
-		WEFT_LOG(host, FI_LOG_INFO,
-			 "fi_getinfo: hint fabric_attr.prov_name refused: \"%s\" is not %s\n",
+		WEFT_LOG(host, FI_LOG_INFO, "fi_getinfo: hint fabric_attr.prov_name refused: \"%s\" is not %s\n",
 			 name_in(hints), WEFT_NAME);
 		return true;
 	}
 	if (!has_alias(host) && !format_offered(hints->addr_format)) {
-		WEFT_LOG(host, FI_LOG_INFO,
-			 "fi_getinfo: hint addr_format refused: value %u is not supported\n",
+		WEFT_LOG(host, FI_LOG_INFO, "fi_getinfo: hint addr_format refused: value %u is not supported\n",
 			 (unsigned)hints->addr_format);
 		return true;
 	}
@@ -90,14 +88,11 @@ bool weft_unwanted(const struct weft_host *host, uint32_t version, uint64_t flag
 	domain = hints->domain_attr ? hints->domain_attr->caps : 0;
 	caps = caps_offered(version, flags, type, hints->caps | domain);
 	if (!caps) {
-		WEFT_LOG(host, FI_LOG_INFO,
-			 "fi_getinfo: hint ep_attr.type refused: value %d is not supported\n",
-			 (int)type);
+		WEFT_LOG(host, FI_LOG_INFO, "fi_getinfo: hint ep_attr.type refused: value %d is not supported\n", (int)type);
 		return true;
 	}
 	if ((hints->caps | domain) & ~caps) {
-		WEFT_LOG(host, FI_LOG_INFO,
-			 "fi_getinfo: hint caps refused: capabilities %#llx are not supported\n",
+		WEFT_LOG(host, FI_LOG_INFO, "fi_getinfo: hint caps refused: capabilities %#llx are not supported\n",
 			 (unsigned long long)((hints->caps | domain) & ~caps));
 		return true;
 	}
