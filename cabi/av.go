@@ -43,7 +43,7 @@ func weftGoAVOpen(domain C.uint64_t, attr *C.struct_fi_av_attr, self unsafe.Poin
 		return result(err)
 	}
 	attr._type = C.enum_fi_av_type(a.Type)
-	C.weft_av_set_map(attr, C.uint64_t(a.MapAddr))
+	storeAddr(unsafe.Pointer(&attr.map_addr), uint64(a.MapAddr))
 	return 0
 }
 

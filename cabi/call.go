@@ -57,6 +57,9 @@ func view[T any](p unsafe.Pointer, n C.size_t) []T {
 	return unsafe.Slice((*T)(p), int(n))
 }
 
+// storeAddr writes an address that Go has as a number where C has a pointer, which the collector is not to see.
+func storeAddr(at unsafe.Pointer, addr uint64) { *(*uint64)(at) = addr }
+
 // put writes b to a buffer of *size bytes, as much as fits, and stores the size
 // of all of it. fi.ETOOSMALL if it does not fit.
 func put(b []byte, dst unsafe.Pointer, size *C.size_t) error {

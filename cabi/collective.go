@@ -1,6 +1,6 @@
 package main
 
-// #include "collective.h"
+// #include "goapi.h"
 import "C"
 
 import (
@@ -31,6 +31,34 @@ func weftGoCollective(ep C.uint64_t, a *C.struct_weft_coll_args) (rc C.int64_t) 
 		Flags:    uint64(a.flags),
 		Context:  uint64(a.context),
 		Descs:    [2]uint64{uint64(a.desc), uint64(a.result_desc)},
+	}
+	return C.int64_t(result(e.Collective(&args)))
+}
+
+// The form that names the operation; its vectors have one element.
+//
+//export weftGoCollectiveMsg
+func weftGoCollectiveMsg(ep C.uint64_t, msg *C.struct_fi_msg_collective, out *C.struct_fi_ioc, outDescs *unsafe.Pointer,
+	outs C.size_t, flags C.uint64_t) (rc C.int64_t) {
+	defer guard("collective operation", &rc)
+	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
+	in := view[C.struct_fi_ioc](unsafe.Pointer(msg.msg_iov), msg.iov_count)
+	to := view[C.struct_fi_ioc](unsafe.Pointer(out), outs)
+	if !ok || msg.iov_count > 1 || outs > 1 || len(in) != int(msg.iov_count) || len(to) != int(outs) {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	args := provider.CollectiveArgs{
+		Kind: kindFromC(C.int(msg.coll)), Datatype: fi.Datatype(msg.datatype), Op: fi.Op(msg.op),
+		Group: fi.Addr(msg.coll_addr), Root: fi.Addr(msg.root_addr), Flags: uint64(flags),
+		Context: uint64(uintptr(msg.context)),
+	}
+	if len(to) != 0 {
+		args.Result, args.Count = uintptr(to[0].addr), uint64(to[0].count)
+		copy(args.Descs[1:], view[uint64](unsafe.Pointer(outDescs), 1))
+	}
+	if len(in) != 0 {
+		args.Buf, args.Count = uintptr(in[0].addr), uint64(in[0].count)
+		copy(args.Descs[:1], view[uint64](unsafe.Pointer(msg.desc), 1))
 	}
 	return C.int64_t(result(e.Collective(&args)))
 }
@@ -92,25 +120,33 @@ func weftGoQueryCollective(_ C.uint64_t, coll C.int, attr *C.struct_fi_collectiv
 	return 0
 }
 
-// Gives the handle and the address of the group.
+// Of collective groups: there is no other multicast. The context of the event that follows is that of self.
 //
 //export weftGoJoin
-func weftGoJoin(ep, addr, set, flags, context C.uint64_t, handle, group *C.uint64_t) (rc C.int) {
+func weftGoJoin(ep C.uint64_t, addr unsafe.Pointer, flags C.uint64_t, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_join_collective", &rc)
+	where := (*C.struct_fi_collective_addr)(addr)
+	switch {
+	case flags&C.FI_COLLECTIVE == 0:
+		return result(fi.ENOSYS)
+	case where == nil || where.set == nil:
+		return result(fi.EINVAL)
+	}
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
 		return result(err)
 	}
-	s, err := objectOf[*provider.AVSet](set)
+	s, err := objectOf[*provider.AVSet](C.weft_handle_of(&where.set.fid))
 	if err != nil {
 		return result(err)
 	}
-	g, err := e.Join(fi.Addr(addr), s, uint64(flags), uint64(context))
+	o := (*C.struct_weft_mc_obj)(self)
+	g, err := e.Join(fi.Addr(where.coll_addr), s, uint64(flags), uint64(uintptr(o.fid.fid.context)))
 	if err != nil {
 		return result(err)
 	}
-	*group = C.uint64_t(g.Addr())
-	*handle, err = enter(g)
+	o.fid.fi_addr = C.fi_addr_t(g.Addr())
+	out.handle, err = enter(g)
 	return result(err)
 }
 

@@ -99,7 +99,8 @@ func weftGoCQReadErr(queue C.uint64_t, c *C.struct_fi_cq_err_entry, src *C.uint6
 	if err != nil {
 		return result(err)
 	}
-	C.weft_err_set_addrs(c, C.uint64_t(e.Context), C.uint64_t(e.Buf))
+	storeAddr(unsafe.Pointer(&c.op_context), e.Context)
+	storeAddr(unsafe.Pointer(&c.buf), e.Buf)
 	c.flags = C.uint64_t(e.Flags)
 	c.len = C.size_t(e.Len)
 	c.data = C.uint64_t(e.Data)

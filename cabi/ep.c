@@ -5,11 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "collective.h"
 #include "connected.h"
 #include "goapi.h"
-#include "rma.h"
-#include "hotpath.h"
 #include "thread.h"
 
 #define EP(f) WEFT_OBJ(f, struct weft_ep_obj)
@@ -29,36 +26,41 @@ static void alias_free(struct weft_ep_obj *o)
 	free(o);
 }
 
-/* flags names the side, FI_TRANSMIT or FI_RECV; the rest is for SETOPSFLAG. With
- * FI_TRIGGER, which no endpoint begins with, the calls without flags are triggered. */
+/* The flags of the side that is named, FI_TRANSMIT or FI_RECV; NULL: it is not one of them. */
+static uint64_t *op_flags(struct weft_ep_obj *o, uint64_t flags)
+{
+	switch (flags & (FI_TRANSMIT | FI_RECV)) {
+	case FI_TRANSMIT:
+		return &o->tx_op_flags;
+	case FI_RECV:
+		return &o->rx_op_flags;
+	default:
+		return NULL;
+	}
+}
+
+/* flags names the side; the rest is for SETOPSFLAG. With FI_TRIGGER, which no endpoint begins with,
+ * the calls without flags are triggered. */
 static int set_op_flags(struct weft_ep_obj *o, uint64_t flags)
 {
-	uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
+	uint64_t *of = op_flags(o, flags);
+	uint64_t known = FI_TRIGGER | (of == &o->tx_op_flags ? WEFT_TX_OP_FLAGS : WEFT_RX_OP_FLAGS);
 
-	flags &= ~side;
-	if (side == FI_TRANSMIT && !(flags & ~(WEFT_TX_OP_FLAGS | FI_TRIGGER)))
-		o->tx_op_flags = flags;
-	else if (side == FI_RECV && !(flags & ~(WEFT_RX_OP_FLAGS | FI_TRIGGER)))
-		o->rx_op_flags = flags;
-	else
-		return side == FI_TRANSMIT || side == FI_RECV ? -FI_EBADFLAGS : -FI_EINVAL;
+	flags &= ~(FI_TRANSMIT | FI_RECV);
+	if (!of || flags & ~known)
+		return of ? -FI_EBADFLAGS : -FI_EINVAL;
+	*of = flags;
 	return 0;
 }
 
-static int get_op_flags(const struct weft_ep_obj *o, uint64_t *flags)
+static int get_op_flags(struct weft_ep_obj *o, uint64_t *flags)
 {
-	if (!flags)
+	uint64_t *of = flags ? op_flags(o, *flags) : NULL;
+
+	if (!of)
 		return -FI_EINVAL;
-	switch (*flags & (FI_TRANSMIT | FI_RECV)) {
-	case FI_TRANSMIT:
-		*flags = o->tx_op_flags;
-		return 0;
-	case FI_RECV:
-		*flags = o->rx_op_flags;
-		return 0;
-	default:
-		return -FI_EINVAL;
-	}
+	*flags = *of;
+	return 0;
 }
 
 static int alias_open(struct weft_ep_obj *o, struct fi_alias *arg)
@@ -188,51 +190,14 @@ ssize_t weft_rx_size_left(struct fid_ep *ep)
 
 /* ---- opening: what endpoints and contexts of all kinds have in common ---- */
 
-/* The tables of posting functions of a kind; NULL: none. */
-static const struct posts {
-	struct fi_ops_msg *msg;
-	struct fi_ops_tagged *tagged;
-	struct fi_ops_rma *rma;
-	struct fi_ops_atomic *atomic;
-} plain[] = {
-	[FI_CLASS_EP] = { &weft_ops_msg, &weft_ops_tagged, &weft_ops_rma, &weft_ops_atomic },
-	[FI_CLASS_TX_CTX] = { &weft_send_msg, &weft_send_tagged, &weft_ops_rma, &weft_ops_atomic },
-	[FI_CLASS_RX_CTX] = { .msg = &weft_recv_msg, .tagged = &weft_recv_tagged },
-	[FI_CLASS_SRX_CTX] = { .msg = &weft_recv_msg, .tagged = &weft_recv_tagged },
-}, of_devices[] = {
-	[FI_CLASS_EP] = { &weft_hmem_msg, &weft_hmem_tagged, &weft_hmem_rma, &weft_hmem_atomic },
-	[FI_CLASS_TX_CTX] = { &weft_hmem_send_msg, &weft_hmem_send_tagged, &weft_hmem_rma, &weft_hmem_atomic },
-	[FI_CLASS_RX_CTX] = { .msg = &weft_hmem_recv_msg, .tagged = &weft_hmem_recv_tagged },
-	[FI_CLASS_SRX_CTX] = { .msg = &weft_hmem_recv_msg, .tagged = &weft_hmem_recv_tagged },
-}, connected = { &weft_connected_msg, &weft_connected_tagged, &weft_connected_rma, &weft_connected_atomic };
-
-static void posts_by(struct fid_ep *ep, uint64_t caps, const struct posts *posts)
-{
-	if (caps & FI_MSG && posts->msg)
-		ep->msg = posts->msg;
-	if (caps & FI_TAGGED && posts->tagged)
-		ep->tagged = posts->tagged;
-	if (caps & FI_RMA && posts->rma)
-		ep->rma = posts->rma;
-	if (caps & FI_ATOMIC && posts->atomic)
-		ep->atomic = posts->atomic;
-}
-
 void weft_ep_opened(struct weft_ep_obj *o, const struct weft_opened *opened)
 {
-	const struct posts *posts = opened->caps & FI_HMEM ? of_devices : plain;
-
 	o->hot = opened->hot;
 	o->rx = opened->rx;
 	o->tx_op_flags = opened->tx_op_flags;
 	o->rx_op_flags = opened->rx_op_flags;
-	posts_by(&o->fid, opened->caps, &posts[o->fid.fid.fclass]);
-	if (opened->ep_type == FI_EP_DGRAM && opened->caps & FI_MSG)
-		o->fid.msg = &weft_dgram_msg;
-	if (opened->ep_type == FI_EP_MSG) {
-		o->fid.cm = &weft_connected_cm;
-		posts_by(&o->fid, opened->caps, &connected);
-	}
-	if (o->fid.fid.fclass == FI_CLASS_EP && opened->caps & FI_COLLECTIVE)
-		o->fid.collective = &weft_ops_collective;
+	for (const struct weft_posts *p = weft_posts; p < weft_posts + weft_posts_count; p++)
+		if (p->class == o->fid.fid.fclass && (p->type == FI_EP_UNSPEC || p->type == opened->ep_type) &&
+		    !(p->caps & ~opened->caps))
+			*(const void **)((char *)&o->fid + p->at) = p->table;
 }

@@ -34,6 +34,7 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, self unsafe.Poin
 	if out.handle, err = enter(q); err != nil {
 		return result(err)
 	}
+	setFID(q, self)
 	host := o.fabric.host
 	q.ShowInfo(func(i *fi.Info) (uintptr, error) { return showInfo(host, i) })
 	connect(q.Waiter(), &o.wait)
@@ -79,11 +80,13 @@ func readResult(event *C.uint32_t) func(number uint32, n int, err error) C.int64
 	}
 }
 
-// weftGoEQReadErr fills the entry. Error data goes into the application's
-// buffer, or by reference to own.
+// errEntryBefore15 is how much of the entry there was before API 1.5.
+const errEntryBefore15 = unsafe.Offsetof(C.struct_fi_eq_err_entry{}.err_data_size)
+
+// Returns the bytes of the entry. Error data goes into the application's buffer, or by reference into the queue's object.
 //
 //export weftGoEQReadErr
-func weftGoEQReadErr(queue C.uint64_t, c *C.struct_fi_eq_err_entry, own unsafe.Pointer, flags C.uint64_t) (rc C.int64_t) {
+func weftGoEQReadErr(queue C.uint64_t, to *C.struct_fi_eq_err_entry, flags C.uint64_t) (rc C.int64_t) {
 	defer guard("fi_eq_readerr", &rc)
 	q, err := objectOf[*eq.Queue](queue)
 	if err != nil {
@@ -93,13 +96,23 @@ func weftGoEQReadErr(queue C.uint64_t, c *C.struct_fi_eq_err_entry, own unsafe.P
 	if err != nil {
 		return C.int64_t(result(err))
 	}
-	C.weft_eq_err_set_addrs(c, C.uint64_t(e.FID), C.uint64_t(e.Context))
-	c.data = C.uint64_t(e.Data)
-	c.err = C.int(e.Err)
-	c.prov_errno = C.int(e.ProvErrno)
-	kept := view[byte](own, C.WEFT_EQ_ERR_DATA)
-	c.err_data, c.err_data_size = errData(kept[:copy(kept, e.ErrData)], c.err_data, c.err_data_size)
-	return 0
+	o := (*C.struct_weft_eq_obj)(fidOf(q))
+	known := C.size_t(C.sizeof_struct_fi_eq_err_entry)
+	if uint32(o.fabric.fid.api_version) < fi.Version(1, 5) {
+		known = C.size_t(errEntryBefore15)
+	}
+	entry := C.struct_fi_eq_err_entry{data: C.uint64_t(e.Data), err: C.int(e.Err), prov_errno: C.int(e.ProvErrno)}
+	storeAddr(unsafe.Pointer(&entry.fid), uint64(e.FID))
+	storeAddr(unsafe.Pointer(&entry.context), e.Context)
+	kept := unsafe.Slice((*byte)(&o.err_data[0]), len(o.err_data))
+	kept = kept[:copy(kept, e.ErrData)]
+	if known == C.sizeof_struct_fi_eq_err_entry {
+		entry.err_data, entry.err_data_size = errData(kept, to.err_data, to.err_data_size)
+	} else {
+		entry.err_data, _ = errData(kept, nil, 0)
+	}
+	copy(view[byte](unsafe.Pointer(to), known), view[byte](unsafe.Pointer(&entry), known))
+	return C.int64_t(known)
 }
 
 //export weftGoEQWrite

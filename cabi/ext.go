@@ -1,7 +1,6 @@
 package main
 
 // #include <stdlib.h>
-// #include "collective.h"
 // #include "token.h"
 import "C"
 

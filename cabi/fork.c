@@ -2,14 +2,14 @@
  *
  * After a fork without exec the child has one thread and none of Go's: a call
  * into Go would wait for ever. So the child gives every object tables that
- * refuse (forked.c) before fork returns there, and sets a flag for the calls
+ * refuse (forked_gen.c) before fork returns there, and sets a flag for the calls
  * that have no object. The data path pays nothing for it.
  *
  * A vfork, posix_spawn, or a fork by clone without handlers must exec, as it
  * always must in a program with threads.
  */
-#include "forked.h"
 #include "host.h"
+#include "objects.h"
 
 int weft_forked_flag;
 
@@ -40,11 +40,40 @@ void weft_object_remove(struct weft_link *link)
 	weft_objects_unlock();
 }
 
+const char *weft_forked_straddr(struct fid_av *, const void *, char *buf, size_t *len)
+{
+	weft_fork_refusal();
+	if (buf && *len)
+		buf[0] = '\0';
+	*len = 1;
+	return buf;
+}
+
+/* A counter's value is what it was when the process forked. */
+uint64_t weft_forked_cntr_read(struct fid_cntr *c)
+{
+	weft_fork_refusal();
+	return atomic_load_explicit(&WEFT_OBJ(c, struct weft_cntr_obj)->hot->value, memory_order_relaxed);
+}
+
+uint64_t weft_forked_cntr_readerr(struct fid_cntr *c)
+{
+	weft_fork_refusal();
+	return atomic_load_explicit(&WEFT_OBJ(c, struct weft_cntr_obj)->hot->errors, memory_order_relaxed);
+}
+
+/* Replaces the tables of an object of any class by ones that refuse every call. */
+static void forked_tables(struct fid *fid)
+{
+	fid->ops = &weft_forked_fid;
+	weft_object_tables(fid, true);
+}
+
 static void child(void)
 {
 	weft_forked_flag = 1;
 	for (struct weft_link *l = objects.next; l != &objects; l = l->next)
-		weft_forked_tables(l->fid);
+		forked_tables(l->fid);
 	weft_objects_unlock();
 }
 

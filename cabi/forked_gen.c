@@ -4,7 +4,7 @@
  *
  * The tables that refuse every call in a forked process (fork.c says why).
  */
-#include "forked.h"
+#include "objects.h"
 
 static int refuse0_close(struct fid *) { return weft_fork_refusal(); }
 

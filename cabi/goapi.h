@@ -8,6 +8,7 @@
 
 #include <netinet/in.h>
 
+#include "../include/weft/coll.h"
 #include "../include/weft/ext.h"
 #include "goapi_gen.h"
 #include "host.h"
@@ -22,38 +23,12 @@ struct weft_opened {
 	uint64_t caps;                  /* endpoints: with every default filled in; shared contexts: FI_HMEM */
 	uint64_t tx_op_flags;
 	uint64_t rx_op_flags;
-	uint64_t key;                   /* memory regions */
-	void *desc;
 	enum fi_ep_type ep_type;        /* endpoints: likewise */
 };
 
 /* waitobj.c: wakes whoever waits on the condition of FI_WAIT_MUTEX_COND; the handle of a wait set. */
 void weft_wait_signal(struct weft_wait_native *wait);
 uint64_t weft_wait_set_of(const struct fid_wait *set);
-
-/* Stores of addresses that Go has as numbers. */
-static inline void weft_av_set_map(struct fi_av_attr *attr, uint64_t addr)
-{
-	attr->map_addr = (void *)(uintptr_t)addr;
-}
-
-static inline void weft_err_set_addrs(struct fi_cq_err_entry *entry, uint64_t context, uint64_t buf)
-{
-	entry->op_context = (void *)(uintptr_t)context;
-	entry->buf = (void *)(uintptr_t)buf;
-}
-
-static inline void weft_eq_err_set_addrs(struct fi_eq_err_entry *entry, uint64_t fid,
-					 uint64_t context)
-{
-	entry->fid = (fid_t)(uintptr_t)fid;
-	entry->context = (void *)(uintptr_t)context;
-}
-
-static inline void weft_opened_set_desc(struct weft_opened *out, uint64_t desc)
-{
-	out->desc = (void *)(uintptr_t)desc;
-}
 
 /* struct fi_mr_dmabuf, which came with libfabric 1.20. With the flag
  * FI_MR_DMABUF struct fi_mr_attr points to one in the place of mr_iov. */
@@ -66,6 +41,38 @@ struct weft_mr_dmabuf {
 
 /* ext.c: the counters' operations, whose table Go enters before they are given out. */
 extern struct weft_stats_ops weft_stats_ops;
+
+/* What libfabric has not (tables_gen.c). */
+extern struct weft_coll_ops weft_coll_ops;
+
+/* An operation of all members of a group. */
+struct weft_coll_args {
+	uint64_t buf;
+	uint64_t result;
+	uint64_t count;
+	uint64_t group;
+	uint64_t root;
+	uint64_t flags;
+	uint64_t context;
+	int32_t kind;                   /* enum fi_collective_op */
+	int32_t datatype;
+	int32_t op;
+	uint64_t desc;
+	uint64_t result_desc;
+};
+
+/* nic.c: makes one that knows nothing, with all attributes; NULL when memory is short. Text put into it is malloc'd. */
+struct fid_nic *weft_nic_new(void);
+
+static inline void weft_nic_set_pci(struct fid_nic *nic, uint16_t domain, uint8_t bus, uint8_t device, uint8_t function)
+{
+	nic->bus_attr->bus_type = FI_BUS_PCI;
+	nic->bus_attr->attr.pci = (struct fi_pci_attr){ domain, bus, device, function };
+}
+
+/* longdouble.c: performs one element of an atomic operation on FI_LONG_DOUBLE or FI_LONG_DOUBLE_COMPLEX. Pointers need
+ * no alignment. */
+void weft_long_double(int datatype, int op, void *target, const void *operand, const void *compare);
 
 /* struct fi_profile_desc of 2.0. */
 struct weft_profile_desc {

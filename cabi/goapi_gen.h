@@ -25,8 +25,10 @@ struct fi_eq_attr;
 struct fi_eq_err_entry;
 struct fi_fabric_attr;
 struct fi_info;
+struct fi_ioc;
 struct fi_mr_attr;
 struct fi_msg_atomic;
+struct fi_msg_collective;
 struct fi_msg_compare;
 struct fi_msg_fetch;
 struct fi_msg_rma;
@@ -98,10 +100,12 @@ int weftGoCntrWait(uint64_t counter, uint64_t threshold, int timeout);
 
 /* ---- collective.go ---- */
 int64_t weftGoCollective(uint64_t ep, struct weft_coll_args *a);
+/* The form that names the operation; its vectors have one element. */
+int64_t weftGoCollectiveMsg(uint64_t ep, struct fi_msg_collective *msg, struct fi_ioc *out, void **outDescs, size_t outs, uint64_t flags);
 int64_t weftGoAllToAllV(uint64_t ep, struct weft_alltoallv *a);
 int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr, uint64_t flags);
-/* Gives the handle and the address of the group. */
-int weftGoJoin(uint64_t ep, uint64_t addr, uint64_t set, uint64_t flags, uint64_t context, uint64_t *handle, uint64_t *group);
+/* Of collective groups: there is no other multicast. The context of the event that follows is that of self. */
+int weftGoJoin(uint64_t ep, void *addr, uint64_t flags, void *self, struct weft_opened *out);
 /* Tells the members of the group, and names self in the event that follows. */
 int weftGoAnnounce(uint64_t group, void *self);
 int weftGoAVSetOpen(uint64_t av, struct fi_av_set_attr *attr, void *_, struct weft_opened *out);
@@ -146,9 +150,8 @@ int weftGoEQOpen(uint64_t fabric, struct fi_eq_attr *attr, void *self, struct we
 /* Reads return the number of bytes. */
 int64_t weftGoEQRead(uint64_t queue, uint32_t *event, void *buf, size_t size, uint64_t flags);
 int64_t weftGoEQSRead(uint64_t queue, uint32_t *event, void *buf, size_t size, int timeout, uint64_t flags);
-/* weftGoEQReadErr fills the entry. Error data goes into the application's
- * buffer, or by reference to own. */
-int64_t weftGoEQReadErr(uint64_t queue, struct fi_eq_err_entry *c, void *own, uint64_t flags);
+/* Returns the bytes of the entry. Error data goes into the application's buffer, or by reference into the queue's object. */
+int64_t weftGoEQReadErr(uint64_t queue, struct fi_eq_err_entry *to, uint64_t flags);
 int64_t weftGoEQWrite(uint64_t queue, uint32_t event, void *buf, size_t size, uint64_t flags);
 
 /* ---- ext.go ---- */
@@ -214,7 +217,7 @@ void weftGoFlushCQ(uint64_t queue);
 int weftGoGetInfo(struct weft_host *host, uint32_t version, char *node, char *service, uint64_t flags, struct fi_info *hints, struct fi_info **out);
 
 /* ---- mr.go ---- */
-int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, struct weft_opened *out);
+int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, void *self, struct weft_opened *out);
 /* Writes the event of a registration that completes on an event queue; self must be ready for use then. */
 int weftGoMRAnnounce(uint64_t mr, void *self);
 int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
@@ -278,7 +281,7 @@ void weftGoEnterThread(unsigned threads);
 /* Handles of fids are 0 if these are not weft's, those of endpoints also for what cannot transmit. */
 int weftGoTokenPack(uint64_t mr, struct weft_token_attr *attr, void *to, size_t *size);
 int weftGoTokenText(void *t, size_t n, char *to, size_t *size);
-int weftGoTokenOpen(uint64_t ep, void *b, size_t n, uint64_t *out);
+int weftGoTokenOpen(uint64_t ep, void *b, size_t n, void *self, struct weft_opened *out);
 int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *to, size_t size);
 int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, struct weft_token_one *one);
 int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, void *note, size_t noteLen, uint64_t flags, void *context);

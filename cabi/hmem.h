@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Posting through endpoints that were opened with FI_HMEM. A descriptor tells whether a buffer is memory of a
- * device. If none is, the call is that of any endpoint; else it is one of these functions, which have Go turn
- * descriptors and addresses into addresses that say where the memory is (provider/device.go), and post through Go.
- * Endpoints without FI_HMEM have other tables and pay for nothing here.
+ * Posting through endpoints that were opened with FI_HMEM (posts_gen.c). A descriptor says whether a buffer is memory
+ * of a device. If none is, the call is that of any endpoint; else Go turns descriptors and addresses into addresses
+ * that say where the memory is (provider/device.go), and posts. Endpoints without FI_HMEM have other tables and pay
+ * for nothing here.
  */
 #ifndef WEFT_HMEM_H
 #define WEFT_HMEM_H
@@ -24,9 +24,15 @@ static inline bool weft_hmem_special(void *const *desc, size_t count)
 	return false;
 }
 
-ssize_t weft_hmem_send(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest,
-		       uint64_t tag, uint64_t data, uint64_t flags, void *context, uint32_t kind);
-ssize_t weft_hmem_recv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src,
-		       uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
+/* Copies a vector of at most WEFT_HMEM_LIMIT elements with its addresses translated. 0 or a negative errno. */
+static inline int weft_hmem_translate(struct fid_ep *ep, struct iovec *to, const struct iovec *from, void **desc,
+				      size_t count)
+{
+	if (!from)
+		return -FI_EINVAL;
+	for (size_t i = 0; i < count; i++)
+		to[i] = from[i];
+	return weftGoTranslate(WEFT_OBJ(ep, struct weft_ep_obj)->handle, to, desc, count);
+}
 
 #endif

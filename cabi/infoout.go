@@ -3,7 +3,6 @@ package main
 // #include <stdlib.h>
 // #include "goapi.h"
 // #include "host.h"
-// #include "nic.h"
 // static inline struct fi_info *new_info(struct weft_host *host) { return host->dupinfo(NULL); }
 // static inline void free_info(struct weft_host *host, struct fi_info *info) { host->freeinfo(info); }
 import "C"

@@ -6,93 +6,62 @@
 #include <complex.h>
 #include <string.h>
 
-#include "longdouble.h"
-#include "rma.h"
-
-#define EITHER_TYPE(T)                                                                             \
-	case FI_SUM:                                                                               \
-		cur += x;                                                                          \
-		break;                                                                             \
-	case FI_PROD:                                                                              \
-		cur *= x;                                                                          \
-		break;                                                                             \
-	case WEFT_DIFF:                                                                            \
-		cur -= x;                                                                          \
-		break;                                                                             \
-	case FI_LOR:                                                                               \
-		cur = (T)(cur != 0 || x != 0);                                                     \
-		break;                                                                             \
-	case FI_LAND:                                                                              \
-		cur = (T)(cur != 0 && x != 0);                                                     \
-		break;                                                                             \
-	case FI_LXOR:                                                                              \
-		cur = (T)((cur != 0) != (x != 0));                                                 \
-		break;                                                                             \
-	case FI_ATOMIC_WRITE:                                                                      \
-		cur = x;                                                                           \
-		break;                                                                             \
-	case FI_CSWAP:                                                                             \
-		cur = c == cur ? x : cur;                                                          \
-		break;                                                                             \
-	case FI_CSWAP_NE:                                                                          \
-		cur = c != cur ? x : cur;                                                          \
-		break
+#include "goapi.h"
 
 /* FI_DIFF of libfabric 2.x. */
 #define WEFT_DIFF 19
 
-static void real(int op, void *target, const void *operand, const void *compare)
-{
-	long double cur, x, c;
+/* What becomes of a value by an operation that both datatypes have. */
+#define EITHER_TYPE                                    \
+	case FI_SUM: return cur + x;                   \
+	case FI_PROD: return cur * x;                  \
+	case WEFT_DIFF: return cur - x;                \
+	case FI_LOR: return cur != 0 || x != 0;        \
+	case FI_LAND: return cur != 0 && x != 0;       \
+	case FI_LXOR: return (cur != 0) != (x != 0);   \
+	case FI_ATOMIC_WRITE: return x;                \
+	case FI_CSWAP: return c == cur ? x : cur;      \
+	case FI_CSWAP_NE: return c != cur ? x : cur;   \
+	default: return cur /* FI_ATOMIC_READ */
 
-	memcpy(&cur, target, sizeof(cur));
-	memcpy(&x, operand, sizeof(x));
-	memcpy(&c, compare, sizeof(c));
+static long double next_real(int op, long double cur, long double x, long double c)
+{
 	switch (op) {
-	EITHER_TYPE(long double);
-	case FI_MIN:
-		cur = x < cur ? x : cur;
-		break;
-	case FI_MAX:
-		cur = x > cur ? x : cur;
-		break;
-	case FI_CSWAP_LE:
-		cur = c <= cur ? x : cur;
-		break;
-	case FI_CSWAP_LT:
-		cur = c < cur ? x : cur;
-		break;
-	case FI_CSWAP_GE:
-		cur = c >= cur ? x : cur;
-		break;
-	case FI_CSWAP_GT:
-		cur = c > cur ? x : cur;
-		break;
-	default: /* FI_ATOMIC_READ */
-		return;
+	case FI_MIN: return x < cur ? x : cur;
+	case FI_MAX: return x > cur ? x : cur;
+	case FI_CSWAP_LE: return c <= cur ? x : cur;
+	case FI_CSWAP_LT: return c < cur ? x : cur;
+	case FI_CSWAP_GE: return c >= cur ? x : cur;
+	case FI_CSWAP_GT: return c > cur ? x : cur;
+	EITHER_TYPE;
 	}
-	memcpy(target, &cur, sizeof(cur));
 }
 
-static void complex_number(int op, void *target, const void *operand, const void *compare)
+static long double complex next_complex(int op, long double complex cur, long double complex x, long double complex c)
 {
-	long double complex cur, x, c;
-
-	memcpy(&cur, target, sizeof(cur));
-	memcpy(&x, operand, sizeof(x));
-	memcpy(&c, compare, sizeof(c));
 	switch (op) {
-	EITHER_TYPE(long double complex);
-	default: /* FI_ATOMIC_READ */
-		return;
+	EITHER_TYPE;
 	}
-	memcpy(target, &cur, sizeof(cur));
 }
+
+/* Reading leaves the value untouched. */
+#define APPLY(type, next)                                      \
+	do {                                                   \
+		type cur, x, c;                                \
+                                                               \
+		memcpy(&cur, target, sizeof(cur));             \
+		memcpy(&x, operand, sizeof(x));                \
+		memcpy(&c, compare, sizeof(c));                \
+		cur = next(op, cur, x, c);                     \
+		memcpy(target, &cur, sizeof(cur));             \
+	} while (0)
 
 void weft_long_double(int datatype, int op, void *target, const void *operand, const void *compare)
 {
+	if (op == FI_ATOMIC_READ)
+		return;
 	if (datatype == FI_LONG_DOUBLE)
-		real(op, target, operand, compare);
+		APPLY(long double, next_real);
 	else
-		complex_number(op, target, operand, compare);
+		APPLY(long double complex, next_complex);
 }

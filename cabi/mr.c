@@ -2,10 +2,7 @@
  *
  * Memory regions: struct fi_ops_mr of a domain, and struct fid_mr.
  */
-#include <stdlib.h>
-
 #include "goapi.h"
-#include "trace.h"
 
 #define MR(mr) WEFT_OBJ(mr, struct weft_mr_obj)
 
@@ -33,28 +30,6 @@ int weft_mr_control(struct fid *fid, int command, void *arg)
 	}
 }
 
-int weft_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
-		    struct fid_mr **mr)
-{
-	struct weft_domain_obj *domain = WEFT_OBJ(fid, struct weft_domain_obj);
-	struct weft_opened opened = { 0 };
-	struct weft_mr_obj *o;
-	int rc;
-
-	if (fid->fclass != FI_CLASS_DOMAIN || !attr || !mr || (attr->iov_count && !attr->mr_iov))
-		return -FI_EINVAL;
-	o = weft_object_new(FI_CLASS_MR, attr->context);
-	if (!o)
-		return -FI_ENOMEM;
-	rc = weft_object_open(o, weftGoMRReg(domain->handle, (struct fi_mr_attr *)attr, flags, &opened), &opened);
-	if (rc)
-		return rc;
-	o->fid.mem_desc = opened.desc;
-	o->fid.key = opened.key;
-	*mr = &o->fid;
-	return weftGoMRAnnounce(o->handle, o);
-}
-
 int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
 		 uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
 		 void *context)
@@ -68,7 +43,7 @@ int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_
 		.context = context,
 	};
 
-	return weft_mr_regattr(fid, &attr, flags, mr);
+	return weft_ops_mr.regattr(fid, &attr, flags, mr);
 }
 
 int weft_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,

@@ -13,8 +13,11 @@ import (
 )
 
 //export weftGoMRReg
-func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
+func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_mr_regattr", &rc)
+	if attr.mr_iov == nil && attr.iov_count != 0 {
+		return result(fi.EINVAL)
+	}
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
 		return result(err)
@@ -26,8 +29,9 @@ func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t,
 	if out.handle, err = enter(m); err != nil {
 		return result(err)
 	}
-	out.key = C.uint64_t(m.Key())
-	C.weft_opened_set_desc(out, C.uint64_t(m.Desc()))
+	o := (*C.struct_weft_mr_obj)(self)
+	o.fid.fid.context, o.fid.key = attr.context, C.uint64_t(m.Key())
+	storeAddr(unsafe.Pointer(&o.fid.mem_desc), m.Desc())
 	return 0
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "goapi.h"
-#include "nic.h"
 
 #define DEVICE(member) { offsetof(struct fid_nic, device_attr), offsetof(struct fi_device_attr, member) }
 #define LINK(member) { offsetof(struct fid_nic, link_attr), offsetof(struct fi_link_attr, member) }

@@ -54,25 +54,6 @@ struct weft_domain_obj {
 	struct weft_link link;
 };
 
-struct weft_av_obj {
-	struct fid_av fid;
-	uint64_t handle;
-	struct weft_link link;
-};
-
-struct weft_av_set_obj {
-	struct fid_av_set fid;
-	uint64_t handle;
-	struct weft_link link;
-};
-
-/* A group of collective operations. */
-struct weft_mc_obj {
-	struct fid_mc fid;
-	uint64_t handle;
-	struct weft_link link;
-};
-
 /* The wait object of a queue, counter or wait set, as FI_GETWAIT gives it out. */
 struct weft_wait_native {
 	enum fi_wait_obj kind;          /* never FI_WAIT_UNSPEC: what was chosen for it */
@@ -134,18 +115,6 @@ struct weft_wait_obj {
 	struct weft_link link;
 };
 
-struct weft_poll_obj {
-	struct fid_poll fid;
-	uint64_t handle;
-	struct weft_link link;
-};
-
-struct weft_mr_obj {
-	struct fid_mr fid;
-	uint64_t handle;
-	struct weft_link link;
-};
-
 /* An endpoint, an alias of one, a scalable endpoint, one of its transmit or
  * receive contexts, or a shared receive context: fid.fid.fclass tells. */
 struct weft_ep_obj {
@@ -162,37 +131,32 @@ struct weft_ep_obj {
 	struct weft_link link;
 };
 
-struct weft_pep_obj {
-	struct fid_pep fid;
-	uint64_t handle;
-	struct weft_link link;
-};
-
-/* A connection request. Not in the list of all objects: nothing can be called
- * on it. */
-struct weft_connreq_obj {
-	struct fid fid;
-	uint64_t handle;                /* 0: answered (cm.go) */
-	struct weft_link link;          /* not used */
-};
-
 /* FI_CLASS_PROFILE of 2.0, and struct fid_profile. */
 #define WEFT_CLASS_PROFILE (FI_CLASS_PEER_AV_SET + 2)
 
-struct weft_profile_obj {
-	struct {
-		struct fid fid;
-		struct weft_ops_profile *ops;
-	} fid;
-	uint64_t handle;
-	struct weft_link link;
+struct weft_fid_profile {
+	struct fid fid;
+	struct weft_ops_profile *ops;
 };
 
-struct weft_stx_obj {
-	struct fid_stx fid;
-	uint64_t handle;
-	struct weft_link link;
-};
+/* Objects of which C needs no more than which they are. */
+#define WEFT_PLAIN_OBJ(name, type)                                                                 \
+	struct name {                                                                              \
+		type fid;                                                                          \
+		uint64_t handle;                                                                   \
+		struct weft_link link;                                                             \
+	}
+
+WEFT_PLAIN_OBJ(weft_av_obj, struct fid_av);
+WEFT_PLAIN_OBJ(weft_av_set_obj, struct fid_av_set);
+WEFT_PLAIN_OBJ(weft_mc_obj, struct fid_mc);
+WEFT_PLAIN_OBJ(weft_mr_obj, struct fid_mr);
+WEFT_PLAIN_OBJ(weft_poll_obj, struct fid_poll);
+WEFT_PLAIN_OBJ(weft_pep_obj, struct fid_pep);
+WEFT_PLAIN_OBJ(weft_profile_obj, struct weft_fid_profile);
+WEFT_PLAIN_OBJ(weft_stx_obj, struct fid_stx);
+/* Not in the list of all objects: nothing can be called on it. Handle 0: answered. */
+WEFT_PLAIN_OBJ(weft_connreq_obj, struct fid);
 
 /* The flags that can be defaults of a context (provider/info has the same). */
 #define WEFT_TX_OP_FLAGS                                                                           \
@@ -225,6 +189,11 @@ static inline bool weft_forked(void)
 int weft_fork_refusal(void);
 
 int weft_fork_init(void);
+
+/* What stands in the tables of a forked process beside refusals. */
+const char *weft_forked_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len);
+uint64_t weft_forked_cntr_read(struct fid_cntr *cntr);
+uint64_t weft_forked_cntr_readerr(struct fid_cntr *cntr);
 
 /* Every object is in a list from open to close, so that a forked process can
  * give it tables that refuse. The lock is never taken on the data path. */

@@ -53,7 +53,7 @@ static ssize_t connected_msg_injectdata(struct fid_ep *ep, const void *buf, size
 	return weft_ops_msg.injectdata(ep, buf, len, data, 0);
 }
 
-struct fi_ops_msg weft_connected_msg;
+static struct fi_ops_msg weft_connected_msg;
 
 static ssize_t connected_tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
@@ -96,7 +96,7 @@ static ssize_t connected_tagged_injectdata(struct fid_ep *ep, const void *buf, s
 	return weft_ops_tagged.injectdata(ep, buf, len, data, 0, tag);
 }
 
-struct fi_ops_tagged weft_connected_tagged;
+static struct fi_ops_tagged weft_connected_tagged;
 
 static ssize_t connected_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
@@ -162,7 +162,7 @@ static ssize_t connected_rma_injectdata(struct fid_ep *ep, const void *buf, size
 	return weft_ops_rma.injectdata(ep, buf, len, data, 0, addr, key);
 }
 
-struct fi_ops_rma weft_connected_rma;
+static struct fi_ops_rma weft_connected_rma;
 
 static ssize_t connected_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
@@ -239,149 +239,211 @@ static ssize_t connected_atomic_compwritemsg(struct fid_ep *ep, const struct fi_
 	return weft_ops_atomic.compwritemsg(ep, &to_peer, comparev, compare_desc, compare_count, resultv, result_desc, result_count, flags);
 }
 
-struct fi_ops_atomic weft_connected_atomic;
+static struct fi_ops_atomic weft_connected_atomic;
 
 static ssize_t dgram_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)
 {
 	ssize_t rc = weft_ops_msg.send(ep, buf, len, desc, dest_addr, context);
 
-	return rc == -FI_EAGAIN ? weft_dgram_again(ep, buf, len, dest_addr, 0, EP(ep)->tx_op_flags, context, 0) : rc;
+	return rc == -FI_EAGAIN ? weft_dgram_again(ep, &(struct iovec){ (void *)buf, len }, dest_addr, 0, EP(ep)->tx_op_flags, context, 0) : rc;
 }
 
 static ssize_t dgram_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, void *context)
 {
-	return weft_dgram_sendv(ep, iov, desc, count, dest_addr, context);
+	if (count == 1 && iov)
+		return dgram_msg_send(ep, iov->iov_base, iov->iov_len, NULL, dest_addr, context);
+	return weft_ops_msg.sendv(ep, iov, desc, count, dest_addr, context);
 }
 
 static ssize_t dgram_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	return weft_dgram_sendmsg(ep, msg, flags);
+	ssize_t rc = weft_ops_msg.sendmsg(ep, msg, flags);
+
+	if (rc != -FI_EAGAIN || msg->iov_count != 1)
+		return rc;
+	return weft_dgram_again(ep, msg->msg_iov, msg->addr, msg->data, flags, msg->context, (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
 }
 
 static ssize_t dgram_msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr)
 {
 	ssize_t rc = weft_ops_msg.inject(ep, buf, len, dest_addr);
 
-	return rc == -FI_EAGAIN ? weft_dgram_again(ep, buf, len, dest_addr, 0, 0, NULL, WEFT_POST_INJECT) : rc;
+	return rc == -FI_EAGAIN ? weft_dgram_again(ep, &(struct iovec){ (void *)buf, len }, dest_addr, 0, 0, NULL, WEFT_POST_INJECT) : rc;
 }
 
 static ssize_t dgram_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, void *context)
 {
 	ssize_t rc = weft_ops_msg.senddata(ep, buf, len, desc, data, dest_addr, context);
 
-	return rc == -FI_EAGAIN ? weft_dgram_again(ep, buf, len, dest_addr, data, EP(ep)->tx_op_flags, context, WEFT_POST_DATA) : rc;
+	return rc == -FI_EAGAIN ? weft_dgram_again(ep, &(struct iovec){ (void *)buf, len }, dest_addr, data, EP(ep)->tx_op_flags, context, WEFT_POST_DATA) : rc;
 }
 
 static ssize_t dgram_msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr)
 {
 	ssize_t rc = weft_ops_msg.injectdata(ep, buf, len, data, dest_addr);
 
-	return rc == -FI_EAGAIN ? weft_dgram_again(ep, buf, len, dest_addr, data, 0, NULL, WEFT_POST_DATA | WEFT_POST_INJECT) : rc;
+	return rc == -FI_EAGAIN ? weft_dgram_again(ep, &(struct iovec){ (void *)buf, len }, dest_addr, data, 0, NULL, WEFT_POST_DATA | WEFT_POST_INJECT) : rc;
 }
 
-struct fi_ops_msg weft_dgram_msg;
+static struct fi_ops_msg weft_dgram_msg;
 
 static ssize_t hmem_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_msg.recv(ep, buf, len, desc, src_addr, context);
-	return weft_hmem_recv(ep, &(struct iovec){ (void *)buf, len }, &desc, 1, src_addr, 0, 0, EP(ep)->rx_op_flags, context);
+	rc = weft_hmem_translate(ep, room, &(struct iovec){ (void *)buf, len }, &desc, 1);
+	return rc ? rc : weft_recv_slow(EP(ep), room, 1, src_addr, 0, 0, EP(ep)->rx_op_flags, context);
 }
 
 static ssize_t hmem_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_msg.recvv(ep, iov, desc, count, src_addr, context);
-	return weft_hmem_recv(ep, iov, desc, count, src_addr, 0, 0, EP(ep)->rx_op_flags, context);
+	rc = weft_hmem_translate(ep, room, iov, desc, count);
+	return rc ? rc : weft_recv_slow(EP(ep), room, count, src_addr, 0, 0, EP(ep)->rx_op_flags, context);
 }
 
 static ssize_t hmem_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count) || flags & WEFT_RECV_PRIVATE)
 		return weft_ops_msg.recvmsg(ep, msg, flags);
-	return weft_hmem_recv(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, 0, 0, flags, msg->context);
+	rc = weft_hmem_translate(ep, room, msg->msg_iov, msg->desc, msg->iov_count);
+	return rc ? rc : weft_recv_slow(EP(ep), room, msg->iov_count, msg->addr, 0, 0, flags, msg->context);
 }
 
 static ssize_t hmem_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_msg.send(ep, buf, len, desc, dest_addr, context);
-	return weft_hmem_send(ep, &(struct iovec){ (void *)buf, len }, &desc, 1, dest_addr, 0, 0, EP(ep)->tx_op_flags, context, 0);
+	rc = weft_hmem_translate(ep, room, &(struct iovec){ (void *)buf, len }, &desc, 1);
+	return rc ? rc : weft_post_slow(EP(ep), room, 1, &dest_addr, 0, 0, EP(ep)->tx_op_flags, context, 0);
 }
 
 static ssize_t hmem_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_msg.sendv(ep, iov, desc, count, dest_addr, context);
-	return weft_hmem_send(ep, iov, desc, count, dest_addr, 0, 0, EP(ep)->tx_op_flags, context, 0);
+	rc = weft_hmem_translate(ep, room, iov, desc, count);
+	return rc ? rc : weft_post_slow(EP(ep), room, count, &dest_addr, 0, 0, EP(ep)->tx_op_flags, context, 0);
 }
 
 static ssize_t hmem_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count))
 		return weft_ops_msg.sendmsg(ep, msg, flags);
-	return weft_hmem_send(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, 0, msg->data, flags, msg->context, (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
+	rc = weft_hmem_translate(ep, room, msg->msg_iov, msg->desc, msg->iov_count);
+	return rc ? rc : weft_post_slow(EP(ep), room, msg->iov_count, &msg->addr, 0, msg->data, flags, msg->context, (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
 }
 
 static ssize_t hmem_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_msg.senddata(ep, buf, len, desc, data, dest_addr, context);
-	return weft_hmem_send(ep, &(struct iovec){ (void *)buf, len }, &desc, 1, dest_addr, 0, data, EP(ep)->tx_op_flags, context, WEFT_POST_DATA);
+	rc = weft_hmem_translate(ep, room, &(struct iovec){ (void *)buf, len }, &desc, 1);
+	return rc ? rc : weft_post_slow(EP(ep), room, 1, &dest_addr, 0, data, EP(ep)->tx_op_flags, context, WEFT_POST_DATA);
 }
 
-struct fi_ops_msg weft_hmem_msg;
+static struct fi_ops_msg weft_hmem_msg;
 
 static ssize_t hmem_tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t tag, uint64_t ignore, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_tagged.recv(ep, buf, len, desc, src_addr, tag, ignore, context);
-	return weft_hmem_recv(ep, &(struct iovec){ (void *)buf, len }, &desc, 1, src_addr, tag, ignore, EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
+	rc = weft_hmem_translate(ep, room, &(struct iovec){ (void *)buf, len }, &desc, 1);
+	return rc ? rc : weft_recv_slow(EP(ep), room, 1, src_addr, tag, ignore, EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
 }
 
 static ssize_t hmem_tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t tag, uint64_t ignore, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_tagged.recvv(ep, iov, desc, count, src_addr, tag, ignore, context);
-	return weft_hmem_recv(ep, iov, desc, count, src_addr, tag, ignore, EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
+	rc = weft_hmem_translate(ep, room, iov, desc, count);
+	return rc ? rc : weft_recv_slow(EP(ep), room, count, src_addr, tag, ignore, EP(ep)->rx_op_flags | WEFT_RECV_TAGGED, context);
 }
 
 static ssize_t hmem_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count) || flags & WEFT_RECV_PRIVATE)
 		return weft_ops_tagged.recvmsg(ep, msg, flags);
-	return weft_hmem_recv(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->tag, msg->ignore, flags | WEFT_RECV_TAGGED, msg->context);
+	rc = weft_hmem_translate(ep, room, msg->msg_iov, msg->desc, msg->iov_count);
+	return rc ? rc : weft_recv_slow(EP(ep), room, msg->iov_count, msg->addr, msg->tag, msg->ignore, flags | WEFT_RECV_TAGGED, msg->context);
 }
 
 static ssize_t hmem_tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_tagged.send(ep, buf, len, desc, dest_addr, tag, context);
-	return weft_hmem_send(ep, &(struct iovec){ (void *)buf, len }, &desc, 1, dest_addr, tag, 0, EP(ep)->tx_op_flags, context, WEFT_POST_TAGGED);
+	rc = weft_hmem_translate(ep, room, &(struct iovec){ (void *)buf, len }, &desc, 1);
+	return rc ? rc : weft_post_slow(EP(ep), room, 1, &dest_addr, tag, 0, EP(ep)->tx_op_flags, context, WEFT_POST_TAGGED);
 }
 
 static ssize_t hmem_tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(desc, count))
 		return weft_ops_tagged.sendv(ep, iov, desc, count, dest_addr, tag, context);
-	return weft_hmem_send(ep, iov, desc, count, dest_addr, tag, 0, EP(ep)->tx_op_flags, context, WEFT_POST_TAGGED);
+	rc = weft_hmem_translate(ep, room, iov, desc, count);
+	return rc ? rc : weft_post_slow(EP(ep), room, count, &dest_addr, tag, 0, EP(ep)->tx_op_flags, context, WEFT_POST_TAGGED);
 }
 
 static ssize_t hmem_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!msg || !weft_hmem_special(msg->desc, msg->iov_count))
 		return weft_ops_tagged.sendmsg(ep, msg, flags);
-	return weft_hmem_send(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->tag, msg->data, flags, msg->context, WEFT_POST_TAGGED | (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
+	rc = weft_hmem_translate(ep, room, msg->msg_iov, msg->desc, msg->iov_count);
+	return rc ? rc : weft_post_slow(EP(ep), room, msg->iov_count, &msg->addr, msg->tag, msg->data, flags, msg->context, WEFT_POST_TAGGED | (flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0));
 }
 
 static ssize_t hmem_tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
+	struct iovec room[WEFT_HMEM_LIMIT];
+	int rc;
+
 	if (!weft_hmem_special(&desc, 1))
 		return weft_ops_tagged.senddata(ep, buf, len, desc, data, dest_addr, tag, context);
-	return weft_hmem_send(ep, &(struct iovec){ (void *)buf, len }, &desc, 1, dest_addr, tag, data, EP(ep)->tx_op_flags, context, WEFT_POST_TAGGED | WEFT_POST_DATA);
+	rc = weft_hmem_translate(ep, room, &(struct iovec){ (void *)buf, len }, &desc, 1);
+	return rc ? rc : weft_post_slow(EP(ep), room, 1, &dest_addr, tag, data, EP(ep)->tx_op_flags, context, WEFT_POST_TAGGED | WEFT_POST_DATA);
 }
 
-struct fi_ops_tagged weft_hmem_tagged;
+static struct fi_ops_tagged weft_hmem_tagged;
 
 static ssize_t hmem_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
@@ -442,7 +504,7 @@ static ssize_t hmem_rma_writedata(struct fid_ep *ep, const void *buf, size_t len
 		weft_rma_flags(EP(ep), false), WEFT_POST_DEVICE | WEFT_POST_DATA);
 }
 
-struct fi_ops_rma weft_hmem_rma;
+static struct fi_ops_rma weft_hmem_rma;
 
 static ssize_t hmem_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
@@ -522,15 +584,53 @@ static ssize_t hmem_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_a
 	return weft_atomic_slow(ep, msg, &(struct fi_msg_fetch){ resultv, result_desc, result_count }, &(struct fi_msg_compare){ comparev, compare_desc, compare_count }, flags, WEFT_POST_DEVICE);
 }
 
-struct fi_ops_atomic weft_hmem_atomic;
+static struct fi_ops_atomic weft_hmem_atomic;
 
-struct fi_ops_msg weft_send_msg, weft_recv_msg;
+static struct fi_ops_msg weft_send_msg, weft_recv_msg;
 
-struct fi_ops_tagged weft_send_tagged, weft_recv_tagged;
+static struct fi_ops_tagged weft_send_tagged, weft_recv_tagged;
 
-struct fi_ops_msg weft_hmem_send_msg, weft_hmem_recv_msg;
+static struct fi_ops_msg weft_hmem_send_msg, weft_hmem_recv_msg;
 
-struct fi_ops_tagged weft_hmem_send_tagged, weft_hmem_recv_tagged;
+static struct fi_ops_tagged weft_hmem_send_tagged, weft_hmem_recv_tagged;
+
+#define POSTS(class, type, caps, member, table) { FI_CLASS_##class, type, caps, offsetof(struct fid_ep, member), &table }
+
+const struct weft_posts weft_posts[] = {
+	POSTS(EP, FI_EP_UNSPEC, FI_MSG, msg, weft_ops_msg),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_MSG, msg, weft_send_msg),
+	POSTS(RX_CTX, FI_EP_UNSPEC, FI_MSG, msg, weft_recv_msg),
+	POSTS(SRX_CTX, FI_EP_UNSPEC, FI_MSG, msg, weft_recv_msg),
+	POSTS(EP, FI_EP_UNSPEC, FI_TAGGED, tagged, weft_ops_tagged),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_TAGGED, tagged, weft_send_tagged),
+	POSTS(RX_CTX, FI_EP_UNSPEC, FI_TAGGED, tagged, weft_recv_tagged),
+	POSTS(SRX_CTX, FI_EP_UNSPEC, FI_TAGGED, tagged, weft_recv_tagged),
+	POSTS(EP, FI_EP_UNSPEC, FI_RMA, rma, weft_ops_rma),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_RMA, rma, weft_ops_rma),
+	POSTS(EP, FI_EP_UNSPEC, FI_ATOMIC, atomic, weft_ops_atomic),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_ATOMIC, atomic, weft_ops_atomic),
+	POSTS(EP, FI_EP_UNSPEC, FI_MSG | FI_HMEM, msg, weft_hmem_msg),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_MSG | FI_HMEM, msg, weft_hmem_send_msg),
+	POSTS(RX_CTX, FI_EP_UNSPEC, FI_MSG | FI_HMEM, msg, weft_hmem_recv_msg),
+	POSTS(SRX_CTX, FI_EP_UNSPEC, FI_MSG | FI_HMEM, msg, weft_hmem_recv_msg),
+	POSTS(EP, FI_EP_UNSPEC, FI_TAGGED | FI_HMEM, tagged, weft_hmem_tagged),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_TAGGED | FI_HMEM, tagged, weft_hmem_send_tagged),
+	POSTS(RX_CTX, FI_EP_UNSPEC, FI_TAGGED | FI_HMEM, tagged, weft_hmem_recv_tagged),
+	POSTS(SRX_CTX, FI_EP_UNSPEC, FI_TAGGED | FI_HMEM, tagged, weft_hmem_recv_tagged),
+	POSTS(EP, FI_EP_UNSPEC, FI_RMA | FI_HMEM, rma, weft_hmem_rma),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_RMA | FI_HMEM, rma, weft_hmem_rma),
+	POSTS(EP, FI_EP_UNSPEC, FI_ATOMIC | FI_HMEM, atomic, weft_hmem_atomic),
+	POSTS(TX_CTX, FI_EP_UNSPEC, FI_ATOMIC | FI_HMEM, atomic, weft_hmem_atomic),
+	POSTS(EP, FI_EP_UNSPEC, FI_COLLECTIVE, collective, weft_ops_collective),
+	POSTS(EP, FI_EP_DGRAM, FI_MSG, msg, weft_dgram_msg),
+	POSTS(EP, FI_EP_MSG, 0, cm, weft_connected_cm),
+	POSTS(EP, FI_EP_MSG, FI_MSG, msg, weft_connected_msg),
+	POSTS(EP, FI_EP_MSG, FI_TAGGED, tagged, weft_connected_tagged),
+	POSTS(EP, FI_EP_MSG, FI_RMA, rma, weft_connected_rma),
+	POSTS(EP, FI_EP_MSG, FI_ATOMIC, atomic, weft_connected_atomic),
+};
+
+const size_t weft_posts_count = count_of(weft_posts);
 
 __attribute__((constructor)) static void make(void)
 {

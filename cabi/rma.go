@@ -1,7 +1,7 @@
 package main
 
+// #include "goapi.h"
 // #include "hotpath.h"
-// #include "longdouble.h"
 // #include "rma.h"
 import "C"
 

@@ -164,18 +164,14 @@ static bool give(struct job job)
 /* The life of a thread: a job that it is made for, if any, and those that it waits for. */
 static void *live(void *first)
 {
-	bool worked = first;
-	struct job job;
+	struct job job = first ? *(struct job *)first : (struct job){ 0 };
+	bool worked = false;
 
 	prctl(PR_SET_NAME, name); /* not that of the thread which has made it */
-	if (first) {
-		job = *(struct job *)first;
-		free(first);
+	free(first);
+	while (job.start || await(&job, worked)) {
 		job.start(job.arg);
-		renew();
-	}
-	while (await(&job, worked)) {
-		job.start(job.arg);
+		job.start = NULL;
 		renew();
 		worked = true;
 	}

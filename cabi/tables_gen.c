@@ -5,8 +5,6 @@
  * The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline functions
  * call through most of them unchecked.
  */
-#include "collective.h"
-#include "connected.h"
 #include "goapi.h"
 #include "hotpath.h"
 #include "rma.h"
@@ -537,11 +535,30 @@ struct weft_ops_domain weft_ops_domain = {
 	.xpu_ctx = refuse5_xpu_ctx,
 };
 
+static WEFT_TRACE_ENTRY int weft_ops_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_mr_obj *o;
+	int rc = 0;
+
+	if (!attr || !mr)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_MR, NULL);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoMRReg(WEFT_OBJ(fid, struct weft_domain_obj)->handle, (struct fi_mr_attr *)attr, flags, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (rc)
+		return rc;
+	*mr = &o->fid;
+	return weftGoMRAnnounce(o->handle, o);
+}
+
 struct fi_ops_mr weft_ops_mr = {
 	.size = sizeof(struct fi_ops_mr),
 	.reg = weft_mr_reg,
 	.regv = weft_mr_regv,
-	.regattr = weft_mr_regattr,
+	.regattr = weft_ops_mr_regattr,
 };
 
 static WEFT_TRACE_ENTRY int weft_ops_av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr, uint64_t flags, void *context)
@@ -907,6 +924,25 @@ static int weft_ep_cm_getname(fid_t fid, void *addr, size_t *addrlen)
 	return weftGoEPName(WEFT_OBJ(fid, struct weft_ep_obj)->handle, addr, addrlen);
 }
 
+static int weft_ep_cm_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc, void *context)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_mc_obj *o;
+	int rc = 0;
+
+	if (!mc)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_MC, context);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoJoin(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (void *)addr, flags, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (rc)
+		return rc;
+	*mc = &o->fid;
+	return weftGoAnnounce(o->handle, o);
+}
+
 struct fi_ops_cm weft_ep_cm = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = weft_ep_cm_setname,
@@ -917,7 +953,7 @@ struct fi_ops_cm weft_ep_cm = {
 	.accept = refuse20_accept,
 	.reject = refuse21_reject,
 	.shutdown = refuse22_shutdown,
-	.join = weft_join,
+	.join = weft_ep_cm_join,
 };
 
 static int weft_sep_cm_setname(fid_t fid, void *addr, size_t addrlen)
@@ -1121,6 +1157,13 @@ struct fi_ops_atomic weft_ops_atomic = {
 	.compwritevalid = weft_atomic_compwritevalid,
 };
 
+static ssize_t weft_ops_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
+{
+	if (!msg)
+		return -FI_EINVAL;
+	return weftGoCollectiveMsg(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (struct fi_msg_collective *)msg, resultv, result_desc, result_count, flags);
+}
+
 struct fi_ops_collective weft_ops_collective = {
 	.size = sizeof(struct fi_ops_collective),
 	.barrier = weft_collective_barrier,
@@ -1132,7 +1175,7 @@ struct fi_ops_collective weft_ops_collective = {
 	.reduce = weft_collective_reduce,
 	.scatter = weft_collective_scatter,
 	.gather = weft_collective_gather,
-	.msg = weft_collective_msg,
+	.msg = weft_ops_collective_msg,
 	.barrier2 = weft_collective_barrier2,
 };
 
@@ -1340,6 +1383,13 @@ static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_read(struct fid_eq *eq, uint32_t *ev
 	return weftGoEQRead(WEFT_OBJ(eq, struct weft_eq_obj)->handle, event, buf, len, flags);
 }
 
+static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t flags)
+{
+	if (!buf)
+		return -FI_EINVAL;
+	return weftGoEQReadErr(WEFT_OBJ(eq, struct weft_eq_obj)->handle, buf, flags);
+}
+
 static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_write(struct fid_eq *eq, uint32_t event, const void *buf, size_t len, uint64_t flags)
 {
 	if ((!buf && len))
@@ -1357,7 +1407,7 @@ static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_sread(struct fid_eq *eq, uint32_t *e
 struct fi_ops_eq weft_ops_eq = {
 	.size = sizeof(struct fi_ops_eq),
 	.read = weft_ops_eq_read,
-	.readerr = weft_eq_readerr,
+	.readerr = weft_ops_eq_readerr,
 	.write = weft_ops_eq_write,
 	.sread = weft_ops_eq_sread,
 	.strerror = weft_eq_strerror,
@@ -1454,6 +1504,26 @@ static int weft_token_table_text(const void *token, size_t len, char *text, size
 	return weftGoTokenText((void *)token, len, text, size);
 }
 
+static int weft_token_table_open(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote)
+{
+	struct weft_opened opened = { 0 };
+	struct weft_token_obj *o;
+	int rc = 0;
+
+	if (weft_forked())
+		return weft_fork_refusal();
+	if ((!token && len) || !remote)
+		return -FI_EINVAL;
+	o = weft_object_new(FI_CLASS_UNSPEC, NULL);
+	if (!o)
+		return -FI_ENOMEM;
+	rc = weftGoTokenOpen(weft_token_endpoint(ep), (void *)token, len, o, &opened);
+	rc = weft_object_open(o, rc, &opened);
+	if (!rc)
+		*remote = (void *)o;
+	return rc;
+}
+
 static int weft_token_table_info(struct weft_remote *remote, struct weft_remote_info *info, size_t size)
 {
 	if (weft_forked())
@@ -1508,7 +1578,7 @@ struct weft_token_ops weft_token_table = {
 	.size = sizeof(struct weft_token_ops),
 	.pack = weft_token_table_pack,
 	.text = weft_token_table_text,
-	.open = weft_token_open,
+	.open = weft_token_table_open,
 	.info = weft_token_table_info,
 	.list = weft_token_list,
 	.post = weft_token_post,
@@ -1517,6 +1587,20 @@ struct weft_token_ops weft_token_table = {
 	.notify = weft_token_table_notify,
 	.notes = weft_token_table_notes,
 	.bind = weft_token_table_bind,
+};
+
+static ssize_t weft_coll_ops_alltoallv(struct fid_ep *ep, const struct weft_alltoallv *args)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!args)
+		return -FI_EINVAL;
+	return weftGoAllToAllV(weft_token_endpoint(ep), (struct weft_alltoallv *)args);
+}
+
+struct weft_coll_ops weft_coll_ops = {
+	.size = sizeof(struct weft_coll_ops),
+	.alltoallv = weft_coll_ops_alltoallv,
 };
 
 const struct weft_class weft_classes[] = {

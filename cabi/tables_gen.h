@@ -144,9 +144,7 @@ int weft_srx_control(struct fid *fid, int command, void *arg);
 int weft_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 int weft_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context) WEFT_TRACE_ENTRY;
 int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context) WEFT_TRACE_ENTRY;
-int weft_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr) WEFT_TRACE_ENTRY;
 ssize_t weft_rx_size_left(struct fid_ep *ep);
-int weft_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fid_mc **mc, void *context);
 ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, void *context) WEFT_TRACE_ENTRY;
 ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, void *context) WEFT_TRACE_ENTRY;
 ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags) WEFT_TRACE_ENTRY;
@@ -196,7 +194,6 @@ ssize_t weft_collective_reduce_scatter(struct fid_ep *ep, const void *buf, size_
 ssize_t weft_collective_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context);
 ssize_t weft_collective_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context);
 ssize_t weft_collective_gather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context);
-ssize_t weft_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags);
 ssize_t weft_collective_barrier2(struct fid_ep *ep, fi_addr_t coll_addr, uint64_t flags, void *context);
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count) WEFT_TRACE_ENTRY;
 ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr) WEFT_TRACE_ENTRY;
@@ -208,7 +205,6 @@ const char *weft_cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_
 uint64_t weft_cntr_read(struct fid_cntr *cntr) WEFT_TRACE_ENTRY;
 uint64_t weft_cntr_readerr(struct fid_cntr *cntr) WEFT_TRACE_ENTRY;
 int weft_cntr_wait(struct fid_cntr *cntr, uint64_t threshold, int timeout) WEFT_TRACE_ENTRY;
-ssize_t weft_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t flags) WEFT_TRACE_ENTRY;
 const char *weft_eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_data, char *buf, size_t len);
 int weft_poll_add(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags);
 

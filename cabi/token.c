@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Memory tokens and lists (include/weft/token.h): what opens objects, and the post of a list that is one read or
+ * Memory tokens and lists (include/weft/token.h): the opening of lists, and the post of a list that is one read or
  * write. The other calls are Go's (shims/tables.txt).
  */
 #include "token.h"
@@ -10,36 +10,6 @@
 uint64_t weft_token_endpoint(const struct fid_ep *ep)
 {
 	return ep && (ep->fid.fclass == FI_CLASS_EP || ep->fid.fclass == FI_CLASS_TX_CTX) ? weft_handle_of(&ep->fid) : 0;
-}
-
-/* A C object for what Go is to open; its table says what it is. */
-static struct weft_token_obj *new_object(struct fi_ops *ops)
-{
-	struct weft_token_obj *o = weft_object_new(FI_CLASS_UNSPEC, NULL);
-
-	if (o)
-		o->fid.ops = ops;
-	return o;
-}
-
-int weft_token_open(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote)
-{
-	struct weft_opened opened = { 0 };
-	struct weft_token_obj *o;
-	int rc;
-
-	if (weft_forked())
-		return weft_fork_refusal();
-	if (!remote || (!token && len))
-		return -FI_EINVAL;
-	o = new_object(&weft_remote_fi_ops);
-	if (!o)
-		return -FI_ENOMEM;
-	rc = weftGoTokenOpen(weft_token_endpoint(ep), (void *)token, len, &opened.handle);
-	rc = weft_object_open(o, rc, &opened);
-	if (!rc)
-		*remote = (struct weft_remote *)o;
-	return rc;
 }
 
 int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote,
@@ -55,9 +25,10 @@ int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, con
 		return -FI_EBADFLAGS;
 	if (!local || !remote || !list)
 		return -FI_EINVAL;
-	o = new_object(&weft_list_fi_ops);
+	o = weft_object_new(FI_CLASS_UNSPEC, NULL);
 	if (!o)
 		return -FI_ENOMEM;
+	o->fid.ops = &weft_list_fi_ops;
 	o->ep = ep;
 	rc = weftGoTokenList(weft_token_endpoint(ep), (struct weft_local_piece *)local,
 			     (struct weft_remote_piece *)remote, count, &opened.handle, &o->one);

@@ -47,7 +47,7 @@ func weftGoTokenText(t unsafe.Pointer, n C.size_t, to *C.char, size *C.size_t) (
 }
 
 //export weftGoTokenOpen
-func weftGoTokenOpen(ep C.uint64_t, b unsafe.Pointer, n C.size_t, out *C.uint64_t) (rc C.int) {
+func weftGoTokenOpen(ep C.uint64_t, b unsafe.Pointer, n C.size_t, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("open a token", &rc)
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
@@ -63,7 +63,8 @@ func weftGoTokenOpen(ep C.uint64_t, b unsafe.Pointer, n C.size_t, out *C.uint64_
 	if err != nil {
 		return result(err)
 	}
-	*out, err = enter(r)
+	(*C.struct_fid)(self).ops = &C.weft_remote_fi_ops
+	out.handle, err = enter(r)
 	return result(err)
 }
 
@@ -126,7 +127,8 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 	}
 	if a, read, write := l.Alone(); a != nil {
 		one.is, one.read, one.write, one.dest = true, C.bool(read), C.bool(write), C.fi_addr_t(a.Dest)
-		C.weft_token_one_local(one, C.uint64_t(a.IOV[0].Base), C.size_t(a.IOV[0].Len))
+		storeAddr(unsafe.Pointer(&one.local.iov_base), uint64(a.IOV[0].Base))
+		one.local.iov_len = C.size_t(a.IOV[0].Len)
 		r := a.Remote[0]
 		one.remote.addr, one.remote.len, one.remote.key = C.uint64_t(r.Addr), C.size_t(r.Len), C.uint64_t(r.Key)
 	}

@@ -28,7 +28,6 @@ struct weft_token_obj {
 
 /* The operations, and those of them that are C. */
 extern struct weft_token_ops weft_token_table;
-int weft_token_open(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote);
 int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote,
 		    size_t count, uint64_t flags, struct weft_list **list);
 ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note,
@@ -36,11 +35,5 @@ ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, 
 
 /* The handle of an open endpoint or transmit context, 0: it is none of weft's. */
 uint64_t weft_token_endpoint(const struct fid_ep *ep);
-
-/* Stores what Go has as a number. */
-static inline void weft_token_one_local(struct weft_token_one *one, uint64_t addr, size_t len)
-{
-	one->local = (struct iovec){ (void *)(uintptr_t)addr, len };
-}
 
 #endif

@@ -111,6 +111,7 @@ type opening struct {
 	class   string
 	threads string // the call's name, where it may need threads
 	then    string // a function of C that the object is given to
+	last    string // a function of Go that is called with the handle and the object when it is open
 }
 
 // parseOpening reads what is behind the function of Go, and returns the checks.
@@ -118,7 +119,7 @@ func parseOpening(class string, words []string) (*opening, []string, bool) {
 	w := &opening{class: class}
 	var checks []string
 	for i := 0; i < len(words); i++ {
-		to := map[string]*string{"threads": &w.threads, "then": &w.then}[words[i]]
+		to := map[string]*string{"threads": &w.threads, "then": &w.then, "last": &w.last}[words[i]]
 		if to == nil {
 			checks = append(checks, words[i])
 			continue
@@ -136,21 +137,26 @@ func open(b *bytes.Buffer, t *table, o *op, e entry, objects []*object) error {
 	made := objectOf(objects, e.opens.class)
 	var out *param
 	context := "NULL"
-	args := []string{fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", o.params[0].name, t.object)}
+	var args []string
 	for i := range o.params {
 		switch p := &o.params[i]; {
+		case i == 0 && t.object != "-":
+			args = append(args, fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", p.name, t.object))
 		case strings.HasSuffix(p.typ, "**"):
 			out = p
 		case p.name == "context":
 			context = p.name
-		case i > 0:
-			args = append(args, p.name)
+		default:
+			args = append(args, t.argument(*p))
 		}
 	}
 	if made == nil || out == nil {
 		return fmt.Errorf("tables.txt: %s.%s opens no object", t.name, o.name)
 	}
-	fmt.Fprintf(b, "\nstatic %s\n{\n\tstruct weft_opened opened = { 0 };\n\tstruct %s *o;\n\tint rc = 0;\n\n", o.declare(t.name+"_"+o.name, true), made.typ)
+	fmt.Fprintf(b, "\nstatic %s%s\n{\n\tstruct weft_opened opened = { 0 };\n\tstruct %s *o;\n\tint rc = 0;\n\n", traced(t, o), o.declare(t.name+"_"+o.name, true), made.typ)
+	if t.object == "-" {
+		b.WriteString("\tif (weft_forked())\n\t\treturn weft_fork_refusal();\n")
+	}
 	check(b, append(slices.Clone(e.checks), out.name), "-FI_EINVAL")
 	if e.opens.threads != "" {
 		fmt.Fprintf(b, "\trc = weft_spares_need(\"%s\");\n\tif (rc)\n\t\treturn rc;\n", e.opens.threads)
@@ -160,7 +166,16 @@ func open(b *bytes.Buffer, t *table, o *op, e entry, objects []*object) error {
 	if e.opens.then != "" {
 		fmt.Fprintf(b, "\tif (!rc)\n\t\t%s(o, &opened);\n", e.opens.then)
 	}
-	fmt.Fprintf(b, "\trc = weft_object_open(o, rc, &opened);\n\tif (!rc)\n\t\t*%s = &o->fid;\n\treturn rc;\n}\n", out.name)
+	b.WriteString("\trc = weft_object_open(o, rc, &opened);\n")
+	object := "&o->fid"
+	if t.object == "-" {
+		object = "(void *)o"
+	}
+	if e.opens.last != "" {
+		fmt.Fprintf(b, "\tif (rc)\n\t\treturn rc;\n\t*%s = %s;\n\treturn %s(o->handle, o);\n}\n", out.name, object, e.opens.last)
+	} else {
+		fmt.Fprintf(b, "\tif (!rc)\n\t\t*%s = %s;\n\treturn rc;\n}\n", out.name, object)
+	}
 	return nil
 }
 

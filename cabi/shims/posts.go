@@ -46,7 +46,7 @@ func postsSource(kinds []*kind) []byte {
 				fmt.Fprintf(&b, "\nstatic %s\n{\n%s}\n", o.declare(function, true), body.String())
 				fmt.Fprintf(&make, "\t%s.%s = %s;\n", t, o.name, function)
 			}
-			fmt.Fprintf(&b, "\n%s %s;\n", k.ctype(), t)
+			fmt.Fprintf(&b, "\nstatic %s %s;\n", k.ctype(), t)
 		}
 	}
 	for _, from := range []string{"weft_ops", "weft_hmem"} {
@@ -54,15 +54,47 @@ func postsSource(kinds []*kind) []byte {
 			oneWay(&b, &make, kindOf(kinds, name), from)
 		}
 	}
+	placedPosts(&b)
 	fmt.Fprintf(&b, "\n__attribute__((constructor)) static void make(void)\n{\n%s}\n", strings.TrimPrefix(make.String(), "\n"))
 	return b.Bytes()
+}
+
+// placedPosts writes where the tables are: those of FI_EP_RDM, those for memory of devices, those of other types.
+func placedPosts(b *bytes.Buffer) {
+	b.WriteString("\n#define POSTS(class, type, caps, member, table) { FI_CLASS_##class, type, caps, offsetof(struct fid_ep, member), &table }\n" +
+		"\nconst struct weft_posts weft_posts[] = {\n")
+	row := func(class, typ, caps, member, table string) {
+		fmt.Fprintf(b, "\tPOSTS(%s, %s, %s, %s, weft_%s),\n", class, typ, caps, member, table)
+	}
+	for _, from := range []struct{ prefix, one, caps string }{{"ops_", "", ""}, {"hmem_", "hmem_", " | FI_HMEM"}} {
+		for _, name := range posting {
+			caps := "FI_" + strings.ToUpper(name) + from.caps
+			send, recv := from.prefix+name, ""
+			if name == "msg" || name == "tagged" {
+				send, recv = from.one+"send_"+name, from.one+"recv_"+name
+			}
+			row("EP", "FI_EP_UNSPEC", caps, name, from.prefix+name)
+			row("TX_CTX", "FI_EP_UNSPEC", caps, name, send)
+			if recv != "" {
+				row("RX_CTX", "FI_EP_UNSPEC", caps, name, recv)
+				row("SRX_CTX", "FI_EP_UNSPEC", caps, name, recv)
+			}
+		}
+	}
+	row("EP", "FI_EP_UNSPEC", "FI_COLLECTIVE", "collective", "ops_collective")
+	row("EP", "FI_EP_DGRAM", "FI_MSG", "msg", "dgram_msg")
+	row("EP", "FI_EP_MSG", "0", "cm", "connected_cm")
+	for _, name := range posting {
+		row("EP", "FI_EP_MSG", "FI_"+strings.ToUpper(name), name, "connected_"+name)
+	}
+	b.WriteString("};\n\nconst size_t weft_posts_count = count_of(weft_posts);\n")
 }
 
 // oneWay makes tables of the sends and of the receives of one.
 func oneWay(b, make *bytes.Buffer, k *kind, from string) {
 	prefix := strings.TrimSuffix(from, "_ops")
 	send, recv := prefix+"_send_"+k.name, prefix+"_recv_"+k.name
-	fmt.Fprintf(b, "\n%s %s, %s;\n", k.ctype(), send, recv)
+	fmt.Fprintf(b, "\nstatic %s %s, %s;\n", k.ctype(), send, recv)
 	fmt.Fprintf(make, "\n\t%s = %s_%s;\n\t%s = weft_nosys_%s;\n", send, from, k.name, recv, k.name)
 	for i := range k.ops {
 		if o := &k.ops[i]; receives(o) {
@@ -127,16 +159,22 @@ func dgram(b *bytes.Buffer, k *kind, o *op) bool {
 	switch {
 	case receives(o):
 		return false
-	case o.has("buf") == nil:
-		fmt.Fprintf(b, "\treturn weft_dgram_%s(%s);\n", o.name, o.args(nil))
+	case message(o) != "":
+		fmt.Fprintf(b, "\tssize_t rc = %s;\n\n\tif (rc != -FI_EAGAIN || msg->iov_count != 1)\n\t\treturn rc;\n"+
+			"\treturn weft_dgram_again(ep, msg->msg_iov, msg->addr, msg->data, flags, msg->context, %s);\n", same(k, o, nil), sendKind(k, o))
+		return true
+	case o.has("buf") == nil: // of one element, or Go's already
+		fmt.Fprintf(b, "\tif (count == 1 && iov)\n\t\treturn dgram_msg_send(ep, iov->iov_base, iov->iov_len, NULL, dest_addr, context);\n"+
+			"\treturn %s;\n", same(k, o, nil))
 		return true
 	}
 	flags, kind := "EP(ep)->tx_op_flags", sendKind(k, o)
+	elements, _, _ := vector(o)
 	if strings.HasPrefix(o.name, "inject") {
 		flags = "0"
 	}
-	fmt.Fprintf(b, "\tssize_t rc = %s;\n\n\treturn rc == -FI_EAGAIN ? weft_dgram_again(ep, buf, len, dest_addr, %s, %s, %s, %s) : rc;\n",
-		same(k, o, nil), or(o, "data", "0"), flags, or(o, "context", "NULL"), kind)
+	fmt.Fprintf(b, "\tssize_t rc = %s;\n\n\treturn rc == -FI_EAGAIN ? weft_dgram_again(ep, %s, dest_addr, %s, %s, %s, %s) : rc;\n",
+		same(k, o, nil), elements, or(o, "data", "0"), flags, or(o, "context", "NULL"), kind)
 	return true
 }
 
@@ -191,7 +229,13 @@ func hmem(b *bytes.Buffer, k *kind, o *op) bool {
 			plain += " || flags & WEFT_RECV_PRIVATE"
 		}
 	}
+	if k.name != "rma" {
+		b.WriteString("\tstruct iovec room[WEFT_HMEM_LIMIT];\n\tint rc;\n\n")
+	}
 	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n", plain, same(k, o, nil))
+	if k.name != "rma" {
+		fmt.Fprintf(b, "\trc = weft_hmem_translate(ep, room, %s, %s, %s);\n\treturn rc ? rc : ", elements, descs, count)
+	}
 	tag, to, data, context := tagOf(k, o, "tag"), address(o), ofMessage(o, "data", "0"), ofMessage(o, "context", "")
 	if message(o) != "" {
 		to = "msg->addr"
@@ -216,9 +260,10 @@ func hmem(b *bytes.Buffer, k *kind, o *op) bool {
 		if k.name == "tagged" {
 			flags += " | WEFT_RECV_TAGGED"
 		}
-		fmt.Fprintf(b, "\treturn weft_hmem_recv(ep, %s, %s, %s, %s, %s, %s, %s, %s);\n", elements, descs, count, to, tag, tagOf(k, o, "ignore"), flags, context)
+		fmt.Fprintf(b, "weft_recv_slow(EP(ep), room, %s, %s, %s, %s, %s, %s);\n", count, to, tag, tagOf(k, o, "ignore"), flags, context)
 	default:
-		fmt.Fprintf(b, "\treturn weft_hmem_send(ep, %s, %s, %s, %s, %s, %s, %s, %s, %s);\n", elements, descs, count, to, tag, data, transmitFlags(k, o), context, sendKind(k, o))
+		fmt.Fprintf(b, "weft_post_slow(EP(ep), room, %s, &%s, %s, %s, %s, %s, %s);\n", count, to, tag, data, transmitFlags(k, o), context,
+			sendKind(k, o))
 	}
 	return true
 }

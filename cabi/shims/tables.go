@@ -89,7 +89,7 @@ func initializer(b *bytes.Buffer, k *kind, name string, function func(o *op) str
 func tablesSource(kinds []*kind, tables []*table, objects []*object) ([]byte, error) {
 	var b bytes.Buffer
 	file(&b, "The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline functions\n"+
-		" * call through most of them unchecked.", "collective.h", "connected.h", "goapi.h", "hotpath.h", "rma.h", "thread.h", "token.h")
+		" * call through most of them unchecked.", "goapi.h", "hotpath.h", "rma.h", "thread.h", "token.h")
 	r := refusals{}
 	for _, t := range tables {
 		names := map[string]string{}
@@ -182,11 +182,7 @@ func (t *table) argument(p param) string {
 
 // call writes a function that checks its arguments and passes them to Go. A text is what the argument buf points to.
 func call(b *bytes.Buffer, t *table, o *op, e entry) {
-	traced := ""
-	if isTraced(t.name, o.name) {
-		traced = "WEFT_TRACE_ENTRY "
-	}
-	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced, o.declare(t.name+"_"+o.name, true))
+	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced(t, o), o.declare(t.name+"_"+o.name, true))
 	if e.first != "" {
 		b.WriteString("\tint rc;\n\n")
 	}
@@ -222,7 +218,7 @@ func call(b *bytes.Buffer, t *table, o *op, e entry) {
 // forkedSource defines the tables for objects that a forked process inherits.
 func forkedSource(kinds []*kind) []byte {
 	var b bytes.Buffer
-	file(&b, "The tables that refuse every call in a forked process (fork.c says why).", "forked.h")
+	file(&b, "The tables that refuse every call in a forked process (fork.c says why).", "objects.h")
 	r := refusals{}
 	for _, k := range kinds {
 		if k.public != "" {
@@ -250,6 +246,14 @@ var forkedMembers = map[string]string{
 	"fid.ops_open": "-FI_ENOSYS", "fid.tostr": "weft_tostr", "fid.ops_set": "-FI_ENOSYS",
 	"av.straddr": "weft_forked_straddr", "cq.strerror": "weft_cq_strerror", "eq.strerror": "weft_eq_strerror",
 	"cntr.read": "weft_forked_cntr_read", "cntr.readerr": "weft_forked_cntr_readerr",
+}
+
+// traced is what begins the definition of a function that "weft trace" follows.
+func traced(t *table, o *op) string {
+	if isTraced(t.name, o.name) {
+		return "WEFT_TRACE_ENTRY "
+	}
+	return ""
 }
 
 // isTraced tells whether "weft trace" follows a member of a table.
