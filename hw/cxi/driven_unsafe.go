@@ -25,8 +25,9 @@ var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: Ta
 
 // driver is what an interface has for C. The zero driver is of one that C does not drive.
 type driver struct {
-	port  mem.Array[seam.Port] // one
-	paths pathPool
+	port mem.Array[seam.Port] // one
+	// paths leads to no peer and no interface: the collector keeps it while peers live, and would keep them, too.
+	paths *pathPool
 	// held says that commands may stand in queues without a doorbell. Set by who leaves them, taken by who rings; sequentially
 	// consistent.
 	held flag
@@ -52,11 +53,14 @@ func (d *driver) open(i *Iface) (err error) {
 		return err
 	}
 	d.port.At(0).Init(&drivenFunctions, unsafe.Pointer(i))
+	d.paths = new(pathPool)
 	return d.paths.open()
 }
 
 func (d *driver) close() {
-	_ = d.paths.memory.Free()
+	if d.paths != nil {
+		_ = d.paths.memory.Free()
+	}
 	_ = d.port.Free()
 }
 
