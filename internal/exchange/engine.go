@@ -10,6 +10,10 @@ import (
 // sent, and one for the time that an acknowledgement takes.
 const depth = 2
 
+// longestChunk is what a chunk takes at most on the own link: a choice that lasts longer is old
+// before it ends. No chunk is shorter than a 16th of [Config.Chunk] for it.
+const longestChunk = 4 * time.Millisecond
+
 // idle is the share of the own link's rate below which it counts as idle.
 const idle = 0.9
 
@@ -67,7 +71,9 @@ type Engine struct {
 	choices  uint64
 	forcedAt uint64  // choice that was forced last
 	shares   float64 // what the pairs that have begun deliver, bytes per second
-	rate     float64 // the most that all delivered together lately, 0: not known
+	chunk    int64   // bytes of a chunk, at most what the link takes in longestChunk
+	smooth   float64 // what all deliver together, bytes per second; 0: not known
+	rate     float64 // the most of that lately
 	left     int64   // bytes not sent
 	flying   int     // chunks on their way
 	acked    int64
@@ -111,7 +117,7 @@ func New(cfg Config) (*Engine, error) {
 	return &Engine{
 		cfg: cfg, peers: make([]peer, n), waiting: newHeap(n), ages: newList(n), begun: newList(n),
 		emits: newList(n), words: newList(n), in: inLink{waiting: newHeap(n)},
-		outOver: n, inOver: n,
+		outOver: n, inOver: n, chunk: cfg.Chunk,
 	}, nil
 }
 
@@ -175,6 +181,9 @@ func (e *Engine) unwait(i int32) {
 	e.waiting.remove(i)
 	e.ages.remove(i)
 }
+
+// Begun returns how many peers are being sent to.
+func (e *Engine) Begun() int { return e.begun.count }
 
 // Done tells whether everything has been sent, acknowledged and received.
 func (e *Engine) Done() bool {
@@ -266,7 +275,7 @@ func (e *Engine) begin(now congestion.Time, i int32) {
 	if p.rate > 0 {
 		share = min(share, p.rate)
 	}
-	if p.left() <= e.cfg.Chunk || e.sounds(p) {
+	if p.left() <= e.chunk || e.sounds(p) {
 		share /= 2 // one chunk only does not fill the link until it is acknowledged
 	}
 	p.invited, p.stats.Began = false, p.stats.Began+1
@@ -352,8 +361,11 @@ func (e *Engine) Next(now congestion.Time) (Action, bool) {
 
 // emit makes the next chunk of a slice.
 func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
-	n := min(p.left(), e.cfg.Chunk)
-	if rest := p.left() - n; rest > 0 && rest <= e.cfg.Chunk/4 && n+rest <= 1<<30 {
+	n := min(p.left(), e.chunk)
+	if p.total <= e.cfg.Short {
+		n = p.total
+	}
+	if rest := p.left() - n; rest > 0 && rest <= e.chunk/4 && n+rest <= 1<<30 {
 		n += rest
 	}
 	c := Chunk{Total: p.total, Offset: p.sent, Length: n, Delay: p.queue}
@@ -383,6 +395,12 @@ func (e *Engine) sentAll(i int32, p *peer) {
 	p.over = true
 	e.outOver++
 	e.discount(i)
+}
+
+// Needs tells whether something is to be sent to a peer, acknowledged by it or received from it.
+func (e *Engine) Needs(peer int) bool {
+	p := &e.peers[peer]
+	return e.outOver < len(e.peers) && !p.over || e.inOver < len(e.peers) && !p.in.over
 }
 
 // Lost takes in that a peer is gone, and returns whether the operation, if any, still

@@ -32,7 +32,7 @@ func seeds(many int) uint64 {
 // TestExchange: groups of all sizes up to 17 exchange what they have, whatever the network
 // does, with all policies; and a second operation follows the first.
 func TestExchange(t *testing.T) {
-	for seed := range seeds(2000) {
+	for seed := range seeds(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		size := 2 + int(seed%16)
 		n := newNet(t, r, size, 200, randomConfig(r))
@@ -56,7 +56,7 @@ func TestForged(t *testing.T) {
 // needed more of them.
 func TestDeath(t *testing.T) {
 	failed, whole := 0, 0
-	for seed := range seeds(1500) {
+	for seed := range seeds(700) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		size := 2 + int(seed%16)
 		n := newNet(t, r, size, 200, randomConfig(r))

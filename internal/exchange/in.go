@@ -41,7 +41,7 @@ func (e *Engine) expect(i int32) {
 	if p.in.want > e.cfg.Short {
 		// the last peer comes first, for which this member is peer 0
 		place := uint64(len(e.peers)) - 1 - uint64(i)
-		e.in.waiting.push(i, (mostMeasure-clampMeasure(p.in.want/e.cfg.Chunk))<<placeBits|place)
+		e.in.waiting.push(i, (mostMeasure-clampMeasure(p.in.want/e.chunk))<<placeBits|place)
 	}
 }
 
@@ -124,7 +124,7 @@ func (e *Engine) forget(i int32) bool {
 func (e *Engine) period() time.Duration {
 	d := e.patient()
 	if e.in.rate > 0 {
-		d = max(d, time.Duration(4*float64(e.cfg.Chunk)/e.in.rate*second))
+		d = max(d, time.Duration(4*float64(e.chunk)/e.in.rate*second))
 	}
 	return d
 }

@@ -55,11 +55,13 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 	e.ackedAt = now
 	took := max(now.Sub(f.at), 1)
 	share := float64(p.acked-f.acked) * second / float64(took)
-	if all := float64(e.acked-f.all) * second / float64(max(now.Sub(f.began), 1)); all > e.rate {
-		e.rate = all
+	if all := float64(e.acked-f.all) * second / float64(max(now.Sub(f.began), 1)); e.smooth == 0 {
+		e.smooth = all
 	} else {
-		e.rate -= e.rate / 512
+		e.smooth += (all - e.smooth) / 8
 	}
+	e.rate = max(e.smooth, e.rate-e.rate/512)
+	e.chunk = min(max(int64(e.rate*longestChunk.Seconds()), e.cfg.Chunk/16, 1), e.cfg.Chunk)
 	e.setShare(p, min(share, e.rate))
 	p.rate = max(share, p.rate*7/8)
 	e.measure(p, took, f.length)
@@ -67,7 +69,7 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 
 // measure takes in how long a chunk took.
 func (e *Engine) measure(p *peer, took time.Duration, length int64) {
-	if length < e.cfg.Chunk/2 {
+	if length < e.chunk/2 {
 		return // a rest, which takes less
 	}
 	if p.base == 0 || took < p.base {
@@ -122,7 +124,7 @@ func (e *Engine) Wake() (congestion.Time, bool) {
 // silent is when a pair has been without an acknowledgement for so long that it cannot
 // be the own link that holds it back.
 func (e *Engine) silent(i int32) congestion.Time {
-	return e.peers[i].news.Add(max(2*time.Duration(e.flying)*e.airtime(e.cfg.Chunk), e.patient()))
+	return e.peers[i].news.Add(max(2*time.Duration(e.flying)*e.airtime(e.chunk), e.patient()))
 }
 
 // patient is the least time for which an acknowledgement is waited for.

@@ -72,9 +72,9 @@ func (e *Engine) key(i int32) uint64 {
 		if e.above(p) {
 			key |= congested
 		}
-		key |= (mostMeasure - clampMeasure(p.left()/e.cfg.Chunk)) << placeBits
+		key |= (mostMeasure - clampMeasure(p.left()/e.chunk)) << placeBits
 	default:
-		key |= (mostMeasure - clampMeasure(p.left()/e.cfg.Chunk<<e.slowness(p))) << placeBits
+		key |= (mostMeasure - clampMeasure(p.left()/e.chunk<<e.slowness(p))) << placeBits
 		if p.rate != 0 {
 			key |= known
 		}
@@ -93,7 +93,7 @@ func clampMeasure(v int64) uint64 { return uint64(min(max(v, 0), mostMeasure)) }
 // placed is a peer's measure under Balanced: how many microseconds of chunks are before
 // it in the order, and its delay, which counts for as much as Window places.
 func (e *Engine) placed(i int32) int64 {
-	chunk := e.airtime(e.cfg.Chunk)
+	chunk := e.airtime(e.chunk)
 	delay := e.peers[i].queue
 	if e.cfg.Window > 0 {
 		delay = min(delay, time.Duration(e.cfg.Window)*chunk)

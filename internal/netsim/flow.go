@@ -23,6 +23,9 @@ type Flow struct {
 	// OnRTT, if set, sees every measured RTT.
 	OnRTT func(now congestion.Time, rtt time.Duration)
 
+	// OnDelivered, if set, is called for each chunk that arrives for the first time.
+	OnDelivered func(now congestion.Time)
+
 	// Delivered counts the bytes of chunks that arrived, each once. Sent,
 	// Resent, Spurious (chunks that arrived twice) and Timeouts count packets
 	// and timers.
@@ -121,6 +124,13 @@ func (f *Flow) Finished() congestion.Time { return f.finished }
 // Stop lets the flow send nothing new.
 func (f *Flow) Stop() { f.remaining = 0 }
 
+// Add lets the flow send so many packets more. It has an end.
+func (f *Flow) Add(packets int64) {
+	f.remaining += packets
+	f.finished = 0
+	f.pump()
+}
+
 // pump sends as much as window and pace allow.
 func (f *Flow) pump() {
 	now := f.net.now
@@ -200,6 +210,9 @@ func (f flowReceiver) take(p *Packet, at congestion.Time) {
 	default:
 		f.arrived[chunk] = true
 		f.Delivered += f.size
+		if f.OnDelivered != nil {
+			f.OnDelivered(at)
+		}
 		for f.arrived[f.whole] {
 			delete(f.arrived, f.whole)
 			f.whole++
