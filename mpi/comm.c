@@ -26,7 +26,7 @@ static struct place refused; /* where there is no memory for another */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int comm_key = MPI_KEYVAL_INVALID; /* under lock, until it is made */
 static MPI_Comm self = MPI_COMM_NULL;
-static MPI_Request never = MPI_REQUEST_NULL; /* a receive on self that nobody sends to; under lock, as the others */
+static MPI_Request never = MPI_REQUEST_NULL; /* a receive on self that gets nothing; under lock, as the others */
 static atomic_bool ready; /* written under lock when both are made, read by callers; release and acquire */
 static atomic_bool ended; /* written in MPI_Finalize, read by callers, relaxed */
 

@@ -40,7 +40,8 @@ static void *library(void)
 	void *lib;
 
 	if (dladdr((void *)library, &here) && here.dli_fname && (slash = strrchr(here.dli_fname, '/')) &&
-	    snprintf(path, sizeof(path), "%.*s/" SONAME, (int)(slash - here.dli_fname), here.dli_fname) < (int)sizeof(path) &&
+	    snprintf(path, sizeof(path), "%.*s/" SONAME, (int)(slash - here.dli_fname), here.dli_fname) <
+		    (int)sizeof(path) &&
 	    (lib = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
 		return lib;
 	lib = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);

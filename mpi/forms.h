@@ -12,8 +12,8 @@
 #define TYPES(buffer, n, d, t) { .buf = buffer, .counts = n, .displs = d, .types = t, .wide = WIDE }
 
 #define ONE_ARGS \
-	const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, void *recvbuf, COUNT recvcount, MPI_Datatype recvtype, \
-	MPI_Comm comm
+	const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, \
+	void *recvbuf, COUNT recvcount, MPI_Datatype recvtype, MPI_Comm comm
 #define ONE_PASS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
 #define ONE_CALL(text) \
 	const struct call c = { .name = text, .send = ONE(sendbuf, sendcount, sendtype), \
@@ -28,8 +28,8 @@
 		.recv = VECTOR(recvbuf, recvcounts, rdispls, recvtype), .comm = comm }
 
 #define TYPES_ARGS \
-	const void *sendbuf, const COUNT sendcounts[], const DISPL sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, \
-	const COUNT recvcounts[], const DISPL rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
+	const void *sendbuf, const COUNT sendcounts[], const DISPL sdispls[], const MPI_Datatype sendtypes[], \
+	void *recvbuf, const COUNT recvcounts[], const DISPL rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
 #define TYPES_PASS sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
 #define TYPES_CALL(text) \
 	const struct call c = { .name = text, .send = TYPES(sendbuf, sendcounts, sdispls, sendtypes), \

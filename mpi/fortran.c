@@ -99,7 +99,8 @@ static bool take(struct call *c, enum form form, F *request, F *ierr)
 	one(&c.send, sendbuf, scount, stype); \
 	one(&c.recv, recvbuf, rcount, rtype)
 
-#define VECTOR_ARGS void *sendbuf, F *scounts, F *sdispls, F *stype, void *recvbuf, F *rcounts, F *rdispls, F *rtype, F *comm
+#define VECTOR_ARGS \
+	void *sendbuf, F *scounts, F *sdispls, F *stype, void *recvbuf, F *rcounts, F *rdispls, F *rtype, F *comm
 #define VECTOR_PASS sendbuf, scounts, sdispls, stype, recvbuf, rcounts, rdispls, rtype, comm
 #define VECTOR_CALL \
 	vector(&c.send, sendbuf, scounts, sdispls, stype); \

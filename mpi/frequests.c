@@ -20,7 +20,7 @@
 
 static bool pending(void) { return atomic_load(&requests_pending) != 0; }
 
-static void look(void)
+static void read_weft(void)
 {
 	if (pending())
 		groups_progress();
@@ -53,7 +53,8 @@ WAIT(wait, WAIT, (F *request, F *status, F *ierr), (request, status, ierr), test
      (F *, F *, F *, F *), (request, &flag, status, &rc), flag)
 WAIT(waitall, WAITALL, (F *count, F *requests, F *statuses, F *ierr), (count, requests, statuses, ierr), testall,
      (F *, F *, F *, F *, F *), (count, requests, &flag, statuses, &rc), flag)
-WAIT(waitany, WAITANY, (F *count, F *requests, F *index, F *status, F *ierr), (count, requests, index, status, ierr), testany,
+WAIT(waitany, WAITANY, (F *count, F *requests, F *index, F *status, F *ierr),
+     (count, requests, index, status, ierr), testany,
      (F *, F *, F *, F *, F *, F *), (count, requests, index, &flag, status, &rc), flag)
 WAIT(waitsome, WAITSOME, (F *count, F *requests, F *done, F *indices, F *statuses, F *ierr),
      (count, requests, done, indices, statuses, ierr), testsome,
@@ -64,7 +65,7 @@ WAIT(waitsome, WAITSOME, (F *count, F *requests, F *done, F *indices, F *statuse
 	{ \
 		OWN(NAME(f), args); \
  \
-		look(); \
+		read_weft(); \
 		next pass; \
 	} \
 	ALIASES(f, UP, args)

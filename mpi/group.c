@@ -4,7 +4,7 @@
  * communicators share nothing, and joins of the same members in another order
  * cannot be taken for each other.
  *
- * A group whose communicator is freed is closed when a last barrier in weft has
+ * The group of a communicator that is freed is closed when a last barrier in weft has
  * completed: until then a member may still need what this one has sent.
  */
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static void group_close(struct group *g)
 	free(g);
 }
 
-/* Closes the groups that nobody needs. */
+/* Closes the groups that no member needs. */
 static void reap(void)
 {
 	struct group *done = NULL, **p, *g;
@@ -209,7 +209,7 @@ void group_leave(struct group *g)
 	reap();
 }
 
-/* Reads completions; those of requests are left to the caller, who ends them. */
+/* Reads completions; those of requests are left to the caller, to be ended. */
 static int read_group(struct group *g, struct op *requested[BATCH])
 {
 	struct fi_cq_entry entries[BATCH];

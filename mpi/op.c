@@ -26,12 +26,12 @@ struct op {
 	MPI_Request request; /* of a persistent one: the handle that the program has */
 	struct op *next;     /* persistent ones; under the lock */
 	int err;             /* before done */
-	atomic_bool done;    /* written by who reads the completion (release), read by the owner (acquire) */
+	atomic_bool done;    /* written by the reader of the completion (release), read by the owner (acquire) */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool tags[SELF_TAGS];                  /* in use; under the lock */
-static int next_tag;                     /* where to look first; under the lock */
+static int next_tag;                     /* where the search begins; under the lock */
 static struct op *persistent;            /* under the lock */
 static atomic_int persistents;           /* how many; written under the lock, read by callers, relaxed */
 
@@ -158,7 +158,7 @@ void op_end(struct op *o)
 	atomic_fetch_sub(&requests_pending, 1);
 }
 
-/* Begins one with a request, whose receive is posted. What goes wrong is the request's. */
+/* Begins one with a request. Its receive is posted. What goes wrong is the request's. */
 static void begin(struct op *o)
 {
 	int err;
@@ -270,7 +270,7 @@ struct op *op_last(struct group *g)
 	return o;
 }
 
-/* Finds a persistent one; *back points at it in the list. The lock is held. */
+/* Finds a persistent one; *back points at it in the list, under the lock. */
 static struct op *find(MPI_Request r, struct op ***back)
 {
 	struct op **p = &persistent;

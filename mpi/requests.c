@@ -61,7 +61,7 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MP
 	return PMPI_Waitsome(count, requests, done, indices, statuses);
 }
 
-static void look(void)
+static void read_weft(void)
 {
 	if (pending())
 		groups_progress();
@@ -69,31 +69,31 @@ static void look(void)
 
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-	look();
+	read_weft();
 	return PMPI_Test(request, flag, status);
 }
 
 int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
-	look();
+	read_weft();
 	return PMPI_Testany(count, requests, index, flag, status);
 }
 
 int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
-	look();
+	read_weft();
 	return PMPI_Testall(count, requests, flag, statuses);
 }
 
 int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[])
 {
-	look();
+	read_weft();
 	return PMPI_Testsome(count, requests, done, indices, statuses);
 }
 
 int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
-	look();
+	read_weft();
 	return PMPI_Request_get_status(request, flag, status);
 }
 

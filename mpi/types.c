@@ -11,7 +11,7 @@
 /* The widest distance between the parts of one buffer that weft takes. */
 #define MAX_SPAN (1ull << 40)
 
-/* What one call of MPI_Pack takes, whose sizes are ints. */
+/* What one call of MPI_Pack takes: its sizes are ints. */
 #define PACK_AT_ONCE (1 << 30)
 
 /* What an empty side has for a buffer. */
@@ -89,7 +89,7 @@ bool list_valid(const struct list *l, int n)
 	return true;
 }
 
-/* What is known of the type that was looked at last. */
+/* What is known of the last type. */
 struct known {
 	MPI_Datatype type, kept;
 	int64_t size, extent;
@@ -111,7 +111,8 @@ static int learn(struct known *k, MPI_Datatype type, bool keep)
 }
 
 /* Fills in parts and counts. Says whether all are plain, and where they lie. */
-static int parts_fill(struct side *s, const struct list *l, int n, bool keep, bool *all, uintptr_t *low, uintptr_t *high)
+static int parts_fill(struct side *s, const struct list *l, int n, bool keep, bool *all, uintptr_t *low,
+		      uintptr_t *high)
 {
 	struct known k = { .type = MPI_DATATYPE_NULL };
 

@@ -80,9 +80,9 @@ struct group {
 	struct fid_av_set *set;
 	struct fid_mc *mc;
 	fi_addr_t addr;
-	MPI_Comm comm;           /* whose error handler is called; MPI_COMM_NULL: it is freed */
+	MPI_Comm comm;           /* its error handler is called; MPI_COMM_NULL: it is freed */
 	pthread_mutex_t reading; /* of port.cq; only tried */
-	atomic_bool failed;      /* a member is lost; written by who reads an error, read by callers, relaxed */
+	atomic_bool failed;      /* a member is lost; written by the reader of an error, read by callers, relaxed */
 	atomic_int refs;         /* the communicator and operations; any thread, acquire and release */
 	atomic_int pending;      /* operations with a request, and the last barrier; any thread, relaxed */
 	struct op *last;         /* the barrier before the group is closed; under the lock of the list */
@@ -123,7 +123,7 @@ MPI_Comm self_comm(void);
  * else only a group that exists is used. */
 struct group *comm_group(MPI_Comm comm, int64_t slice, bool collective);
 
-/* The MPI's progress, for who waits for weft. */
+/* The MPI's progress, while a caller waits for weft. */
 void mpi_progress(void);
 
 /* Calls the error handler of a communicator for a libfabric errno, and returns the MPI's code. */
@@ -189,12 +189,12 @@ struct call {
 /* Carries a call out, or leaves it to the MPI: false. rc is what the MPI function returns. */
 bool op_call(const struct call *c, enum form form, MPI_Request *request, int *rc);
 
-/* The completion of an operation, from whoever reads it. err is 0 or a libfabric errno. */
+/* The completion of an operation, from the thread that reads it. err is 0 or a libfabric errno. */
 void op_arrived(struct op *o, int err);
 /* The rest of an operation with a request: without locks, once. */
 void op_end(struct op *o);
 
-/* A barrier after which nobody needs the group. NULL: it cannot be had. */
+/* A barrier after which no member needs the group. NULL: it cannot be had. */
 struct op *op_last(struct group *g);
 bool op_done(struct op *o);
 /* Whether the operation has a request, so that op_end has to be called. */

@@ -77,8 +77,8 @@ static void vector_make(struct parts *in, struct parts *out, int round, int elem
 	lay(in, n, elem);
 	lay(out, n, elem);
 	for (int i = 0; i < n; i++)
-		fill((symmetric ? out : in)->buf + (size_t)(symmetric ? out : in)->displs[i] * elem, (size_t)in->counts[i] * elem,
-		     seed_of(round, me, i));
+		fill((symmetric ? out : in)->buf + (size_t)(symmetric ? out : in)->displs[i] * elem,
+		     (size_t)in->counts[i] * elem, seed_of(round, me, i));
 }
 
 static void vector_check(struct parts *in, struct parts *out, int round, int elem, MPI_Comm comm)
@@ -288,8 +288,8 @@ static void wform(void)
 
 	for (int round = 0; round < 6; round++) {
 		w_make(&w, round, MPI_COMM_WORLD);
-		MPI_Alltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0], MPI_BOTTOM, w.counts[1], w.displs[1], w.types[1],
-			      MPI_COMM_WORLD);
+		MPI_Alltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0],
+			      MPI_BOTTOM, w.counts[1], w.displs[1], w.types[1], MPI_COMM_WORLD);
 		w_free_types(&w, size);
 		w_check(&w, round, MPI_COMM_WORLD);
 	}
@@ -350,8 +350,8 @@ static void iform(void)
 		fill(far[0], LONG, round * 7 + rank);
 		MPI_Isend(far[0], LONG, MPI_BYTE, next, 5, MPI_COMM_WORLD, &r[OPS + 1]);
 		w_make(&w, round, MPI_COMM_WORLD);
-		MPI_Ialltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0], MPI_BOTTOM, w.counts[1], w.displs[1], w.types[1],
-			       MPI_COMM_WORLD, &r[OPS - 1]);
+		MPI_Ialltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0],
+			       MPI_BOTTOM, w.counts[1], w.displs[1], w.types[1], MPI_COMM_WORLD, &r[OPS - 1]);
 		w_free_types(&w, size);
 		for (int i = 0; i < size; i++)
 			fill(slice[0] + i * 5000, 5000, seed_of(round, rank, i));
@@ -377,8 +377,8 @@ static void persistent(void)
 
 	vector_make(&vin, &vout, 77, 4, MPI_COMM_WORLD, 0);
 	INIT(Alltoall)(in, SLICE, MPI_BYTE, out, SLICE, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]);
-	INIT(Alltoallv)(vin.buf, vin.counts, vin.displs, MPI_INT, vout.buf, vout.counts, vout.displs, MPI_INT, MPI_COMM_WORLD,
-			MPI_INFO_NULL, &r[1]);
+	INIT(Alltoallv)(vin.buf, vin.counts, vin.displs, MPI_INT, vout.buf, vout.counts, vout.displs, MPI_INT,
+			MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]);
 	INIT(Alltoall)(MPI_IN_PLACE, 0, MPI_BYTE, both, SLICE / 4, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &r[2]);
 	for (int round = 0; round < 8; round++) {
 		for (int i = 0; i < size; i++) {
@@ -559,11 +559,13 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} parts[] = {
 		{ "vector", vector }, { "uniform", uniform }, { "types", types }, { "wform", wform }, { "iform", iform },
-		{ "persistent", persistent }, { "comms", comms }, { "inter", inter }, { "older", older }, { "threads", threads },
+		{ "persistent", persistent }, { "comms", comms }, { "inter", inter }, { "older", older },
+		{ "threads", threads },
 	};
 	int level;
 
-	MPI_Init_thread(&argc, &argv, argc > 1 && !strcmp(argv[1], "threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+	level = argc > 1 && !strcmp(argv[1], "threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+	MPI_Init_thread(&argc, &argv, level, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
