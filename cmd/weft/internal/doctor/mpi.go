@@ -59,10 +59,10 @@ func checkMPI(ctx context.Context, h *host) []Finding {
 		switch {
 		case openMPI.MatchString(out):
 			list = append(list, openMPIFinding(ctx, l, openMPI.FindStringSubmatch(out)[1], dir))
-			list = append(list, allToAll(h, l, "libweft-mpi-openmpi.so", l+asRoot()+" -x LD_PRELOAD=%s -n 2 PROGRAM")...)
+			list = append(list, allToAll(h, l, "libweft-mpi-openmpi.so", asRoot()+" -x LD_PRELOAD=%s")...)
 		case hydra.MatchString(out):
 			list = append(list, mpichFinding(l, hydra.FindStringSubmatch(out)[1], out, dir))
-			list = append(list, allToAll(h, l, "libweft-mpi-mpich.so", l+" -genv LD_PRELOAD %s -n 2 PROGRAM")...)
+			list = append(list, allToAll(h, l, "libweft-mpi-mpich.so", " -genv LD_PRELOAD %s")...)
 		default:
 			first, _, _ := strings.Cut(out, "\n")
 			list = append(list, note("mpi", "%s: %s (no MPI that weft doctor knows)", l, first)...)
@@ -99,8 +99,8 @@ func asRoot() string {
 }
 
 // allToAll shows the line by which a start program has the all-to-all operations of its programs
-// carried out by weft, if the library for its MPI is there; line has its path at %s.
-func allToAll(h *host, launcher, name, line string) []Finding {
+// carried out by weft, if the library for its MPI is there; options have its path at %s.
+func allToAll(h *host, launcher, name, options string) []Finding {
 	value, _ := h.lookup("FI_PROVIDER_PATH")
 	folders := fabric.ProviderFolders(value)
 	for _, f := range slices.Clone(folders) {
@@ -110,7 +110,8 @@ func allToAll(h *host, launcher, name, line string) []Finding {
 	if path == "" {
 		return nil
 	}
-	return []Finding{{"mpi", Good, "all-to-all operations alone over weft, whatever network the MPI uses: " + launcher, fmt.Sprintf(line, path)}}
+	return []Finding{{"mpi", Good, "all-to-all operations alone over weft, whatever network the MPI uses: " + launcher,
+		launcher + fmt.Sprintf(options, path) + " -n 2 PROGRAM"}}
 }
 
 func mpichFinding(launcher, version, details, dir string) Finding {

@@ -174,15 +174,17 @@ func TestDoctorAllToAll(t *testing.T) {
 		}
 	}
 	shown := func() (lines []string) {
-		r := run(t, []string{env, "PATH=" + path + ":/bin:/usr/bin", "FI_PROVIDER_PATH=" + provider}, "doctor", "--json", "--only", "mpi")
-		for _, f := range findings(t, r)["mpi"] {
-			if strings.Contains(f.What, path) && strings.Contains(f.Remedy, "LD_PRELOAD") && strings.Contains(f.Remedy, lib) {
+		vars := []string{env, "PATH=" + path + ":/bin:/usr/bin", "FI_PROVIDER_PATH=" + provider}
+		for _, f := range findings(t, run(t, vars, "doctor", "--json", "--only", "mpi"))["mpi"] {
+			if strings.Contains(f.What, path) && strings.Contains(f.Remedy, "LD_PRELOAD") &&
+				strings.Contains(f.Remedy, lib) {
 				lines = append(lines, f.Remedy)
 			}
 		}
 		return lines
 	}
-	openmpi, mpich := "-x LD_PRELOAD="+lib+"/libweft-mpi-openmpi.so", "-genv LD_PRELOAD "+provider+"/libweft-mpi-mpich.so"
+	openmpi := "-x LD_PRELOAD=" + lib + "/libweft-mpi-openmpi.so"
+	mpich := "-genv LD_PRELOAD " + provider + "/libweft-mpi-mpich.so"
 	if got := shown(); len(got) != 1 || !strings.Contains(got[0], openmpi) {
 		t.Errorf("%q, want %q alone", got, openmpi)
 	}
