@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/mpsc"
 )
 
@@ -93,7 +94,7 @@ func mapFile(fd int, size uint64) (mapping, error) {
 // unmap ends the mapping; nobody may use its addresses any more.
 func (m *mapping) unmap() {
 	if m.base != nil {
-		unix.MunmapPtr(m.base, m.size)
+		_ = mem.Unmap(unsafe.Slice((*byte)(m.base), m.size)) // what cannot be unmapped stays
 		*m = mapping{}
 	}
 }

@@ -47,6 +47,16 @@ func InjectFaults(f func(bytes int) error) (restore func()) {
 	return func() { fault.Store(nil) }
 }
 
+// fenced says that Fence holds. Written by tests, read by Unmap, in any thread; sequentially consistent.
+var fenced atomic.Bool
+
+// Fence makes every Unmap in the process leave the addresses taken and inaccessible until restore is called, so that
+// who uses the memory afterwards faults, and does not write to what would have been mapped there since. It is for tests.
+func Fence() (restore func()) {
+	fenced.Store(true)
+	return func() { fenced.Store(false) }
+}
+
 // Round returns n rounded up to whole pages. n must not be negative.
 func Round(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 
@@ -113,9 +123,15 @@ func trim(whole []byte, from, to int) error {
 	return nil
 }
 
-// Unmap gives memory from Map back to the kernel. No pointer into it may be used afterwards.
+// Unmap gives memory from Map, or mapped otherwise, back to the kernel. No pointer into it may be used afterwards.
 func Unmap(b []byte) error {
 	if len(b) == 0 {
+		return nil
+	}
+	if fenced.Load() {
+		if err := unix.Mprotect(b, unix.PROT_NONE); err != nil {
+			return fmt.Errorf("fence %d bytes: %w", len(b), err)
+		}
 		return nil
 	}
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b))); err != nil {
