@@ -14,14 +14,13 @@ static ssize_t post(struct fid_ep *ep, enum fi_collective_op kind, const void *b
 		    void *result, void *result_desc, fi_addr_t group, fi_addr_t root, enum fi_datatype datatype,
 		    enum fi_op op, uint64_t flags, void *context)
 {
-	struct weft_coll_args args = {
-		.buf = (uintptr_t)buf, .result = (uintptr_t)result, .count = count, .group = group,
-		.root = root, .flags = flags, .context = (uintptr_t)context, .kind = kind,
-		.datatype = datatype, .op = op,
-		.desc = (uintptr_t)desc, .result_desc = (uintptr_t)result_desc,
+	struct fi_ioc in = { (void *)buf, count }, out = { result, count };
+	struct fi_msg_collective msg = {
+		.msg_iov = &in, .desc = &desc, .iov_count = 1, .coll_addr = group, .root_addr = root, .coll = kind,
+		.datatype = datatype, .op = op, .context = context,
 	};
 
-	return weftGoCollective(EP(ep)->handle, &args);
+	return weftGoCollective(EP(ep)->handle, &msg, &out, &result_desc, 1, flags);
 }
 
 ssize_t weft_collective_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)

@@ -12,33 +12,10 @@ import (
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
-//export weftGoCollective
-func weftGoCollective(ep C.uint64_t, a *C.struct_weft_coll_args) (rc C.int64_t) {
-	defer guard("collective operation", &rc)
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
-	if !ok {
-		return C.int64_t(fi.EINVAL.Code())
-	}
-	args := provider.CollectiveArgs{
-		Kind:     kindFromC(C.int(a.kind)),
-		Buf:      uintptr(a.buf),
-		Result:   uintptr(a.result),
-		Count:    uint64(a.count),
-		Datatype: fi.Datatype(a.datatype),
-		Op:       fi.Op(a.op),
-		Group:    fi.Addr(a.group),
-		Root:     fi.Addr(a.root),
-		Flags:    uint64(a.flags),
-		Context:  uint64(a.context),
-		Descs:    [2]uint64{uint64(a.desc), uint64(a.result_desc)},
-	}
-	return C.int64_t(result(e.Collective(&args)))
-}
-
-// The form that names the operation; its vectors have one element.
+// Vectors have one element at most.
 //
-//export weftGoCollectiveMsg
-func weftGoCollectiveMsg(ep C.uint64_t, msg *C.struct_fi_msg_collective, out *C.struct_fi_ioc, outDescs *unsafe.Pointer,
+//export weftGoCollective
+func weftGoCollective(ep C.uint64_t, msg *C.struct_fi_msg_collective, out *C.struct_fi_ioc, outDescs *unsafe.Pointer,
 	outs C.size_t, flags C.uint64_t) (rc C.int64_t) {
 	defer guard("collective operation", &rc)
 	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)

@@ -45,22 +45,6 @@ extern struct weft_stats_ops weft_stats_ops;
 /* What libfabric has not (tables_gen.c). */
 extern struct weft_coll_ops weft_coll_ops;
 
-/* An operation of all members of a group. */
-struct weft_coll_args {
-	uint64_t buf;
-	uint64_t result;
-	uint64_t count;
-	uint64_t group;
-	uint64_t root;
-	uint64_t flags;
-	uint64_t context;
-	int32_t kind;                   /* enum fi_collective_op */
-	int32_t datatype;
-	int32_t op;
-	uint64_t desc;
-	uint64_t result_desc;
-};
-
 /* nic.c: makes one that knows nothing, with all attributes; NULL when memory is short. Text put into it is malloc'd. */
 struct fid_nic *weft_nic_new(void);
 

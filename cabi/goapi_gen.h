@@ -42,13 +42,14 @@ struct fid_nic;
 struct iovec;
 struct weft_alltoallv;
 struct weft_atomic_room;
-struct weft_coll_args;
 struct weft_delivery;
 struct weft_host;
 struct weft_local_piece;
+struct weft_mr_obj;
 struct weft_note;
 struct weft_opened;
 struct weft_peer_entry;
+struct weft_poll_obj;
 struct weft_recv_args;
 struct weft_remote_info;
 struct weft_remote_piece;
@@ -99,9 +100,8 @@ int weftGoCntrSetErr(uint64_t counter, uint64_t value);
 int weftGoCntrWait(uint64_t counter, uint64_t threshold, int timeout);
 
 /* ---- collective.go ---- */
-int64_t weftGoCollective(uint64_t ep, struct weft_coll_args *a);
-/* The form that names the operation; its vectors have one element. */
-int64_t weftGoCollectiveMsg(uint64_t ep, struct fi_msg_collective *msg, struct fi_ioc *out, void **outDescs, size_t outs, uint64_t flags);
+/* Vectors have one element at most. */
+int64_t weftGoCollective(uint64_t ep, struct fi_msg_collective *msg, struct fi_ioc *out, void **outDescs, size_t outs, uint64_t flags);
 int64_t weftGoAllToAllV(uint64_t ep, struct weft_alltoallv *a);
 int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr, uint64_t flags);
 /* Of collective groups: there is no other multicast. The context of the event that follows is that of self. */
@@ -220,8 +220,10 @@ int weftGoGetInfo(struct weft_host *host, uint32_t version, char *node, char *se
 int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, void *self, struct weft_opened *out);
 /* Writes the event of a registration that completes on an event queue; self must be ready for use then. */
 int weftGoMRAnnounce(uint64_t mr, void *self);
-int weftGoMRBind(uint64_t mr, uint64_t other, uint64_t flags);
-int weftGoMREnable(uint64_t mr, uint64_t *key);
+int weftGoMRBind(uint64_t mr, struct fid *other, uint64_t flags, struct weft_mr_obj *_);
+/* FI_REFRESH is for applications that report changed mappings (FI_MR_MMU_NOTIFY), which weft does not ask for: it keeps no
+ * mapping, so there is nothing to refresh. */
+int weftGoMRControl(uint64_t mr, int command, void *arg, struct weft_mr_obj *self);
 
 /* ---- nic.go ---- */
 /* The text of a NIC as fi_tostr has it, cut to size - 1 bytes and terminated. */
@@ -302,7 +304,7 @@ int weftGoTryWait(uint64_t object);
 int weftGoPollOpen(uint64_t domain, struct fi_poll_attr *attr, void *_, struct weft_opened *out);
 /* Stores the contexts of what has something and returns their number. */
 int weftGoPoll(uint64_t poll, void **contexts, int count);
-int weftGoPollAdd(uint64_t poll, uint64_t object, void *context);
+int weftGoPollAdd(uint64_t poll, struct fid *object, uint64_t flags, struct weft_poll_obj *_);
 int weftGoPollDel(uint64_t poll, uint64_t object, uint64_t flags);
 
 /* ---- work.go ---- */

@@ -48,7 +48,7 @@ static long double complex next_complex(int op, long double complex cur, long do
 #define APPLY(type, next)                                      \
 	do {                                                   \
 		type cur, x, c;                                \
-                                                               \
+							       \
 		memcpy(&cur, target, sizeof(cur));             \
 		memcpy(&x, operand, sizeof(x));                \
 		memcpy(&c, compare, sizeof(c));                \

@@ -101,29 +101,39 @@ func weftGoMRAnnounce(mr C.uint64_t, self unsafe.Pointer) (rc C.int) {
 }
 
 //export weftGoMRBind
-func weftGoMRBind(mr, other, flags C.uint64_t) (rc C.int) {
+func weftGoMRBind(mr C.uint64_t, other *C.struct_fid, flags C.uint64_t, _ *C.struct_weft_mr_obj) (rc C.int) {
 	defer guard("fi_mr_bind", &rc)
 	m, err := objectOf[*provider.MR](mr)
 	if err != nil {
 		return result(err)
 	}
-	switch o := handles.get(uint64(other)).(type) {
+	switch o := handles.get(uint64(C.weft_handle_of(other))).(type) {
 	case *cq.Counter:
 		return result(m.BindCounter(o, uint64(flags)))
 	case *provider.Endpoint:
-		return result(m.BindEP(o, uint64(flags)))
+		if other.fclass == C.FI_CLASS_EP {
+			return result(m.BindEP(o, uint64(flags)))
+		}
 	}
 	return result(fi.EINVAL)
 }
 
-//export weftGoMREnable
-func weftGoMREnable(mr C.uint64_t, key *C.uint64_t) (rc C.int) {
-	defer guard("fi_mr_enable", &rc)
+// FI_REFRESH is for applications that report changed mappings (FI_MR_MMU_NOTIFY), which weft does not ask for: it keeps no
+// mapping, so there is nothing to refresh.
+//
+//export weftGoMRControl
+func weftGoMRControl(mr C.uint64_t, command C.int, arg unsafe.Pointer, self *C.struct_weft_mr_obj) (rc C.int) {
+	defer guard("fi_control", &rc)
 	m, err := objectOf[*provider.MR](mr)
-	if err != nil {
-		return result(err)
+	switch {
+	case err != nil:
+	case command == C.FI_ENABLE:
+		err = m.Enable()
+		self.fid.key = C.uint64_t(m.Key())
+	case command != C.FI_REFRESH:
+		err = fi.ENOSYS
+	case arg == nil:
+		err = fi.EINVAL
 	}
-	err = m.Enable()
-	*key = C.uint64_t(m.Key())
 	return result(err)
 }

@@ -28,6 +28,8 @@ static struct {
  * logs with acquire. What it points to is valid until the process ends. */
 static struct weft_host *_Atomic current;
 
+static const struct weft_host *current_host(void) { return atomic_load_explicit(&current, memory_order_acquire); }
+
 /* Makes host the current one, and remembers it. The caller holds the lock. */
 static int add(struct weft_host *host)
 {
@@ -144,7 +146,7 @@ int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr,
 
 void weft_log(int level, int subsys, const char *func, int line, const char *text)
 {
-	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
+	const struct weft_host *host = current_host();
 	int saved = errno;
 
 	if (host)
@@ -154,21 +156,21 @@ void weft_log(int level, int subsys, const char *func, int line, const char *tex
 
 int weft_log_enabled(int level, int subsys)
 {
-	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
+	const struct weft_host *host = current_host();
 
 	return host && host->log_enabled(host->logger, level, subsys);
 }
 
 const char *weft_strerror(int errnum)
 {
-	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
+	const struct weft_host *host = current_host();
 
 	return host ? host->strerror(errnum) : strerror(errnum);
 }
 
 char *weft_param_get(const char *name)
 {
-	const struct weft_host *host = atomic_load_explicit(&current, memory_order_acquire);
+	const struct weft_host *host = current_host();
 	char *value = NULL;
 
 	return host && !host->param_get(host->provider, name, &value) ? value : NULL;

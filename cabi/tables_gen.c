@@ -174,11 +174,21 @@ struct fi_ops weft_nic_fi_ops = {
 	.ops_set = refuse2_ops_set,
 };
 
+static int weft_mr_fi_ops_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return weftGoMRBind(WEFT_OBJ(fid, struct weft_mr_obj)->handle, bfid, flags, WEFT_OBJ(fid, struct weft_mr_obj));
+}
+
+static int weft_mr_fi_ops_control(struct fid *fid, int command, void *arg)
+{
+	return weftGoMRControl(WEFT_OBJ(fid, struct weft_mr_obj)->handle, command, arg, WEFT_OBJ(fid, struct weft_mr_obj));
+}
+
 struct fi_ops weft_mr_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = weft_object_close,
-	.bind = weft_mr_bind,
-	.control = weft_mr_control,
+	.bind = weft_mr_fi_ops_bind,
+	.control = weft_mr_fi_ops_control,
 	.ops_open = weft_ops_open,
 	.tostr = weft_tostr,
 	.ops_set = refuse2_ops_set,
@@ -1161,7 +1171,7 @@ static ssize_t weft_ops_collective_msg(struct fid_ep *ep, const struct fi_msg_co
 {
 	if (!msg)
 		return -FI_EINVAL;
-	return weftGoCollectiveMsg(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (struct fi_msg_collective *)msg, resultv, result_desc, result_count, flags);
+	return weftGoCollective(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (struct fi_msg_collective *)msg, resultv, result_desc, result_count, flags);
 }
 
 struct fi_ops_collective weft_ops_collective = {
@@ -1428,6 +1438,11 @@ static int weft_ops_poll_poll(struct fid_poll *pollset, void **context, int coun
 	return weftGoPoll(WEFT_OBJ(pollset, struct weft_poll_obj)->handle, context, count);
 }
 
+static int weft_ops_poll_poll_add(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
+{
+	return weftGoPollAdd(WEFT_OBJ(pollset, struct weft_poll_obj)->handle, event_fid, flags, WEFT_OBJ(pollset, struct weft_poll_obj));
+}
+
 static int weft_ops_poll_poll_del(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
 {
 	return weftGoPollDel(WEFT_OBJ(pollset, struct weft_poll_obj)->handle, weft_handle_of((const struct fid *)event_fid), flags);
@@ -1436,7 +1451,7 @@ static int weft_ops_poll_poll_del(struct fid_poll *pollset, struct fid *event_fi
 struct fi_ops_poll weft_ops_poll = {
 	.size = sizeof(struct fi_ops_poll),
 	.poll = weft_ops_poll_poll,
-	.poll_add = weft_poll_add,
+	.poll_add = weft_ops_poll_poll_add,
 	.poll_del = weft_ops_poll_poll_del,
 };
 

@@ -135,8 +135,6 @@ int weft_wait_control(struct fid *fid, int command, void *arg);
 int weft_nic_close(struct fid *fid);
 int weft_nic_control(struct fid *fid, int command, void *arg);
 int weft_nic_tostr(const struct fid *fid, char *buf, size_t len);
-int weft_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-int weft_mr_control(struct fid *fid, int command, void *arg);
 int weft_ep_close(struct fid *fid);
 int weft_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int weft_ep_control(struct fid *fid, int command, void *arg);
@@ -206,6 +204,5 @@ uint64_t weft_cntr_read(struct fid_cntr *cntr) WEFT_TRACE_ENTRY;
 uint64_t weft_cntr_readerr(struct fid_cntr *cntr) WEFT_TRACE_ENTRY;
 int weft_cntr_wait(struct fid_cntr *cntr, uint64_t threshold, int timeout) WEFT_TRACE_ENTRY;
 const char *weft_eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_data, char *buf, size_t len);
-int weft_poll_add(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags);
 
 #endif

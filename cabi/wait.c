@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Waits that need no wait object, poll sets and fi_trywait.
+ * Waits that need no wait object, and fi_trywait.
  */
 #include "goapi.h"
 #include "hotpath.h"
 
 #define CNTR(c) WEFT_OBJ(c, struct weft_cntr_obj)
-#define POLL(p) WEFT_OBJ(p, struct weft_poll_obj)
 
 /* Waits without a wait object, by reading. fi_cntr(3) calls that invalid, but
  * programs do it. */
@@ -47,13 +46,4 @@ int weft_trywait(struct fid_fabric *, struct fid **fids, int count)
 			return rc;
 	}
 	return 0;
-}
-
-int weft_poll_add(struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
-{
-	uint64_t object = weft_handle_of(event_fid);
-
-	if (!object)
-		return -FI_EINVAL;
-	return flags ? -FI_EBADFLAGS : weftGoPollAdd(POLL(pollset)->handle, object, event_fid->context);
 }

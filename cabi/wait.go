@@ -87,13 +87,16 @@ func weftGoPoll(poll C.uint64_t, contexts *unsafe.Pointer, count C.int) (rc C.in
 }
 
 //export weftGoPollAdd
-func weftGoPollAdd(poll, object C.uint64_t, context unsafe.Pointer) (rc C.int) {
+func weftGoPollAdd(poll C.uint64_t, object *C.struct_fid, flags C.uint64_t, _ *C.struct_weft_poll_obj) (rc C.int) {
 	defer guard("fi_poll_add", &rc)
-	p, o, err := pollPair(poll, object)
+	p, o, err := pollPair(poll, C.weft_handle_of(object))
 	if err != nil {
 		return result(err)
 	}
-	return result(p.Add(o, uint64(uintptr(context))))
+	if flags != 0 {
+		return result(fi.EBADFLAGS)
+	}
+	return result(p.Add(o, uint64(uintptr(object.context))))
 }
 
 //export weftGoPollDel

@@ -46,7 +46,7 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := parseTables("a q obj\n\tbind > f first g\n\ttext > f buf[*len]\n\tend > f\nb q -\n\tbind > f\n", kinds)
+	tables, err := parseTables("a q obj\n\tbind > f first g\n\ttext > f buf[*len]\n\tend > f\nb q -\n\tbind > f\nc q obj\n\tbind > f raw\n", kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,7 @@ func TestRows(t *testing.T) {
 		"\tif (!len || (!buf && *len))\n\t\treturn NULL;\n\treturn f(WEFT_OBJ(q, struct obj)->handle, buf, len) ? NULL : buf;\n",
 		"\n{\n\tf(WEFT_OBJ(q, struct obj)->handle);\n}\n",
 		"return weft_fork_refusal();\n\treturn f(weft_token_endpoint(ep), weft_handle_of((const struct fid *)av));\n",
+		"return f(WEFT_OBJ(ep, struct obj)->handle, av, WEFT_OBJ(ep, struct obj));\n",
 		"(struct fid *) { }\n",
 	} {
 		if !strings.Contains(string(b), want) {

@@ -162,6 +162,7 @@ type entry struct {
 	goName   string   // the Go function that is called with the object's handle and the other arguments,
 	checks   []string // after these checks of arguments,
 	first    string   // and a function of C that is given the object and returns 0 or what the call returns,
+	raw      bool     // objects among the arguments being pointers and the function's own an additional one
 	opens    *opening // and that opens an object, if not nil; or
 	same     string   // the member that does the same without flags, with result for an error
 }
@@ -249,6 +250,9 @@ func parseEntry(how string, words []string, handled bool) (entry, bool) {
 	switch {
 	case how == ">" && handled:
 		e := entry{goName: words[0], checks: words[1:]}
+		if n := len(e.checks); n > 0 && e.checks[n-1] == "raw" {
+			e.raw, e.checks = true, e.checks[:n-1]
+		}
 		if n := len(e.checks); n > 1 && e.checks[n-2] == "first" {
 			e.first, e.checks = e.checks[n-1], e.checks[:n-2]
 		}

@@ -196,11 +196,17 @@ func call(b *bytes.Buffer, t *table, o *op, e entry) {
 	check(b, e.checks, bad)
 	var args []string
 	for i, p := range o.params {
-		if i == 0 && t.object != "-" {
+		switch {
+		case i == 0 && t.object != "-":
 			args = append(args, fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", p.name, t.object))
-		} else {
+		case e.raw && otherObject.MatchString(p.typ):
+			args = append(args, p.name)
+		default:
 			args = append(args, t.argument(p))
 		}
+	}
+	if e.raw {
+		args = append(args, fmt.Sprintf("WEFT_OBJ(%s, struct %s)", o.params[0].name, t.object))
 	}
 	result := fmt.Sprintf("%s(%s)", e.goName, strings.Join(args, ", "))
 	switch {
