@@ -189,7 +189,7 @@ func (m *MR) unmapDMABuf() {
 }
 
 // descSpecial is set in descriptors of regions of device memory. C looks at it
-// (WEFT_DESC_SPECIAL in cabi/hmem.c); other descriptors mean nothing.
+// (WEFT_DESC_SPECIAL in cabi/objects.h); other descriptors mean nothing.
 const descSpecial = 1
 
 // Translate makes the addresses of a vector those of the regions that descs
