@@ -30,9 +30,7 @@ type driver struct {
 	paths *pathPool
 	// held says that commands may stand in queues without a doorbell. Set by who leaves them, taken by who rings; sequentially
 	// consistent.
-	held flag
-	// looks counts looks of C at the port. Stored by the lease holder (release), read by threads that post (atomic).
-	looks uint32
+	held  flag
 	found uint32 // lease: index of the sender of what next found
 }
 
@@ -63,6 +61,41 @@ func (d *driver) close() {
 	}
 	_ = d.port.Free()
 }
+
+// openWatch lets C look by itself whether there is nothing, which it is not worth entering Go for, unless there are more queues
+// than it looks at.
+func (i *Iface) openWatch() error {
+	if i.driver.port.Len() == 0 {
+		return nil
+	}
+	words := []unsafe.Pointer{
+		unsafe.Pointer(&i.driver.held.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo), unsafe.Pointer(i.flushes.Count()),
+		unsafe.Pointer(&i.rx.returned), unsafe.Pointer(&i.rx.unlisted),
+	}
+	queues := []*eventQueue{&i.rx.events}
+	for _, q := range i.tx {
+		words, queues = append(words, unsafe.Pointer(&q.anyTold)), append(queues, &q.events)
+	}
+	w := &i.driver.port.At(0).Watch
+	ok := w.Words(words...)
+	for _, q := range queues {
+		ok = ok && w.Queue(q.Place())
+	}
+	if !ok || i.tracer != nil {
+		i.driver.lookAlways()
+	}
+	return nil
+}
+
+// lookAlways has C enter Go for each look.
+func (d *driver) lookAlways() {
+	if d.port.Len() != 0 {
+		d.port.At(0).Watch = seam.Watch{}
+	}
+}
+
+// An atomic.Bool is a word that is 0 while it is false: C reads some.
+var _ = [1]byte{}[unsafe.Sizeof(atomic.Bool{})-4]
 
 // pathPool has the paths to peers, off the Go heap.
 type pathPool struct {
@@ -158,7 +191,7 @@ const (
 // holds tells whether a message is left without a doorbell. The queue's lock is held.
 func (e *Endpoint) holds(hold uint8) bool {
 	q := e.q
-	if look := atomic.LoadUint32(&e.i.driver.looks); e.look != look {
+	if look := atomic.LoadUint32(&e.i.driver.port.At(0).Looks); e.look != look {
 		e.look, e.row = look, 0
 	}
 	e.row++
@@ -270,8 +303,9 @@ func (i *Iface) ringAll() {
 
 // NextArrival looks for a message, after what has become of those that were sent (seam.Functions). Lease.
 func NextArrival(port, message, bell, _ uintptr) uintptr {
-	i, b := (*Iface)(seam.PortAt(port).Iface()), seam.BellAt(bell)
-	order.Store32(&i.driver.looks, i.driver.looks+1)
+	p, b := seam.PortAt(port), seam.BellAt(bell)
+	i := (*Iface)(p.Iface())
+	order.Store32(&p.Looks, p.Looks+1)
 	if i.ringOne(b) {
 		return seam.Again
 	}

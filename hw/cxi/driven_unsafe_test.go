@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -153,7 +154,7 @@ func TestDrivenHeld(t *testing.T) {
 }
 
 // hostSteady is a steady whose NIC is this test: queues in plain memory (host_unsafe_test.go).
-func hostSteady(b *testing.B) (*steady, *hostNIC) {
+func hostSteady(b testing.TB) (*steady, *hostNIC) {
 	if !seam.Possible() {
 		b.Skip("C calls no Go code without the runtime here")
 	}
@@ -165,6 +166,9 @@ func hostSteady(b *testing.B) (*steady, *hostNIC) {
 	events, word := make([]uint64, 8*1024), make([]uint64, 1)
 	i.rx.events.EventQueue.Init(unsafe.Pointer(&events[0]), unsafe.Pointer(&word[0]), uint32(8*len(events)))
 	i.driver.paths.attach(peers[0])
+	if err := i.openWatch(); err != nil {
+		b.Fatal(err)
+	}
 	s := &steady{a: i, e: peers[0]}
 	s.atBell, s.atIn = uintptr(unsafe.Pointer(&s.bell)), uintptr(unsafe.Pointer(&s.in))
 	return s, nics[0]
@@ -183,12 +187,70 @@ func BenchmarkHostSendPath(b *testing.B) {
 	}
 }
 
-// BenchmarkHostLookEmpty is a look by C's route, while an event is to come.
+// BenchmarkHostLookEmpty is a look of C, while an event is to come: 1000 in one call from Go.
 func BenchmarkHostLookEmpty(b *testing.B) {
+	s, _ := hostSteady(b)
+	s.send()
+	for n := 0; n < b.N; n += 1000 {
+		if drive.Looks(s.a.HotPort(), 1000) != 1000 {
+			b.Fatal("a look finds something")
+		}
+	}
+}
+
+// BenchmarkHostLookEmptyGo is the same look by Go, but for the trampoline.
+func BenchmarkHostLookEmptyGo(b *testing.B) {
 	s, _ := hostSteady(b)
 	s.send()
 	for b.Loop() {
 		s.look(s.a)
+	}
+}
+
+// TestLookQuiet: C finds nothing by itself only while there is neither an event nor anything for Go to do.
+func TestLookQuiet(t *testing.T) {
+	s, h := hostSteady(t)
+	i := s.a
+	port := i.driver.port.At(0)
+	s.send()
+	quiet := func(what string, want bool) {
+		t.Helper()
+		if port.Quiet() != want {
+			t.Errorf("%s: quiet is %v", what, !want)
+		}
+	}
+	quiet("with a message on its way", true)
+	looks := port.Looks
+	if n := drive.Looks(i.HotPort(), 3); n != 3 || port.Looks != looks+3 {
+		t.Errorf("%d of 3 looks find nothing, %d are counted", n, port.Looks-looks)
+	}
+	for what, word := range map[string]*atomic.Uint32{
+		"held": &i.driver.held.v, "flush": i.flushes.Count(),
+	} {
+		word.Store(1)
+		quiet(what, false)
+		word.Store(0)
+		quiet(what+" is over", true)
+	}
+	for what, word := range map[string]*atomic.Bool{
+		"closed": &i.closed, "todo": &i.anyTodo, "returned": &i.rx.returned, "told": &i.tx[0].anyTold,
+	} {
+		word.Store(true)
+		quiet(what, false)
+		word.Store(false)
+		quiet(what+" is over", true)
+	}
+	i.rx.unlisted = 1
+	quiet("a buffer to list", false)
+	i.rx.unlisted = 0
+	h.acknowledge(s.e, s.e.w.head, wire.RcOk)
+	quiet("an acknowledgement", false)
+	s.look(i)
+	quiet("it is taken in", true)
+	i.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
+	quiet("a tracer", false)
+	if s.gos != 0 {
+		t.Errorf("Go is entered %d times", s.gos)
 	}
 }
 

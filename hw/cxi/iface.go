@@ -81,7 +81,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 	i.peers.Store(new([]*Endpoint))
 	i.ids.Store(newIDTable(0))
 	i.rx.init(i)
-	for _, step := range []func() error{i.openDriver, i.openAddress, i.openBounce, i.openQueues, i.rx.open} {
+	for _, step := range []func() error{i.openDriver, i.openAddress, i.openBounce, i.openQueues, i.rx.open, i.openWatch} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, i.release())
 		}
@@ -203,7 +203,10 @@ func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
 
 // SetTracer installs a function that sees every message, before the first one.
-func (i *Iface) SetTracer(t hw.Tracer) { i.tracer = t }
+func (i *Iface) SetTracer(t hw.Tracer) {
+	i.tracer = t
+	i.driver.lookAlways()
+}
 
 // traced is how many bytes of a payload a tracer sees.
 const traced = 64

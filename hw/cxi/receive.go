@@ -36,7 +36,7 @@ type receiver struct {
 	memory   pinned
 	buffers  []rxBuffer
 	appended []uint16  // by slot of the portal's queue, the buffer that its command appends
-	unlisted int       // buffers that are to go to the list
+	unlisted uint32    // buffers that are to go to the list
 	listAt   time.Time // not before, if the NIC has refused one
 	// relists says that listAt is set: a sleeper wakes to list what was refused. Stored by the lease holder, read by Arm.
 	relists atomic.Bool
@@ -79,7 +79,7 @@ func (r *receiver) open() (err error) {
 		return err
 	}
 	r.buffers, r.appended = make([]rxBuffer, c.RxBuffers), make([]uint16, r.portal.cq.HalfSlots()/2)
-	r.unlisted = len(r.buffers)
+	r.unlisted = uint32(len(r.buffers))
 	r.list()
 	// Last, because peers may send when it is there.
 	id := uint16(len(r.buffers))

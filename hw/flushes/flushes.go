@@ -19,7 +19,7 @@ type Flush interface {
 // List is those of one interface. The zero value is empty.
 type List struct {
 	// count is the length of list. Stored under mu, read by every progress.
-	count atomic.Int64
+	count atomic.Uint32
 	mu    sync.Mutex // flushes only
 	list  []waiting
 }
@@ -34,11 +34,14 @@ func (l *List) Add(f Flush, c *hw.Completion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, waiting{f, c})
-	l.count.Store(int64(len(l.list)))
+	l.count.Store(uint32(len(l.list)))
 }
 
 // Any tells whether there are any. Any thread.
 func (l *List) Any() bool { return l.count.Load() != 0 }
+
+// Count is the number of flushes under way, for whom looks often: to be read only.
+func (l *List) Count() *atomic.Uint32 { return &l.count }
 
 // Complete updates the completions of the flushes that have passed and returns how many these are. It costs a load if
 // there are none under way. The caller holds the progress lease.
@@ -58,7 +61,7 @@ func (l *List) Complete() int {
 	}
 	clear(l.list[len(kept):])
 	l.list = kept
-	l.count.Store(int64(len(kept)))
+	l.count.Store(uint32(len(kept)))
 	l.mu.Unlock()
 	for _, f := range done {
 		if f.c != nil {

@@ -6,6 +6,16 @@ int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m)
 	return port->next(port, m);
 }
 
+int weft_drive_looks(struct weft_hot_port *port, int times)
+{
+	struct weft_port_message m;
+	int empty = 0;
+
+	for (int i = 0; i < times; i++)
+		empty += port->next(port, &m) == WEFT_PORT_EMPTY;
+	return empty;
+}
+
 int weft_drive_glance(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	return port->glance(port, m);

@@ -6,6 +6,7 @@
 #include "../../../include/weft/hot.h"
 
 int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m);
+int weft_drive_looks(struct weft_hot_port *port, int times);
 int weft_drive_glance(struct weft_hot_port *port, struct weft_port_message *m);
 int weft_drive_take(struct weft_hot_port *port);
 void weft_drive_flush(struct weft_hot_port *port);

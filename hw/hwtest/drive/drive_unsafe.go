@@ -30,6 +30,11 @@ func Next(p *hot.Port) (Message, int) {
 	return copied(&m, found)
 }
 
+// Looks looks at a port so many times in a row and returns how many found nothing. The caller holds the progress lease.
+func Looks(p *hot.Port, times int) int {
+	return int(C.weft_drive_looks((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
+}
+
 // Glance is Next of senders only whose messages ring no bell.
 func Glance(p *hot.Port) (Message, int) {
 	var m hot.PortMessage

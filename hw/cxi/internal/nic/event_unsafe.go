@@ -133,17 +133,16 @@ func (q *EventQueue) Glance() Event {
 	e := Event{(*[8]uint64)(unsafe.Add(q.base, q.off))}
 	// The word with the size is the first that tells of an event, and the last word is the last to be written.
 	n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
-	if n == 0 {
-		if q.seen.Load() != q.read {
-			q.Pause()
+	if n != 0 {
+		last := atomic.LoadUint64(&e.w[1<<n-1])
+		if last>>wire.EventTargetLongReturnCodeShift&wire.EventTargetLongReturnCodeMask != 0 {
+			return e
 		}
-		return Event{}
 	}
-	last := atomic.LoadUint64(&e.w[1<<n-1])
-	if last>>wire.EventTargetLongReturnCodeShift&wire.EventTargetLongReturnCodeMask == 0 {
-		return Event{}
+	if q.seen.Load() != q.read {
+		q.Pause() // so that Waiting looks here, be it at an event of which a part is written
 	}
-	return e
+	return Event{}
 }
 
 // Done frees the event of Peek.
@@ -219,6 +218,12 @@ func (q *EventQueue) Pause() {
 func (q *EventQueue) Waiting() bool {
 	w := (*[2]uint64)(unsafe.Add(q.base, q.look.Load()))
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
+}
+
+// Place is what Waiting looks at: the queue's memory, where in it, in bytes, and the bits of an event's second word of which one is
+// set where there is an event.
+func (q *EventQueue) Place() (base unsafe.Pointer, at *atomic.Uint32, event uint64) {
+	return q.base, &q.look, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
 }
 
 // Dropped tells whether the NIC had to drop events because the queue was full.

@@ -34,11 +34,33 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	return said;
 }
 
+bool weft_cxi_quiet(const struct weft_cxi_port *p)
+{
+	const struct weft_cxi_watch *w = &p->watch;
+	uint64_t events = 0;
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < w->words; i++)
+		set |= atomic_load_explicit(w->word[i], memory_order_relaxed);
+	for (uint32_t i = 0; i < w->queues; i++) {
+		const unsigned char *e = w->base[i] + atomic_load_explicit(w->at[i], memory_order_relaxed);
+
+		events |= atomic_load_explicit((const _Atomic uint64_t *)e + 1, memory_order_relaxed);
+	}
+	return w->queues && !set && !(events & w->event);
+}
+
 static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	struct weft_cxi_port *p = (struct weft_cxi_port *)port;
 	int found;
 
+	if (weft_cxi_quiet(p)) {
+		uint32_t looks = atomic_load_explicit(&p->looks, memory_order_relaxed);
+
+		atomic_store_explicit(&p->looks, looks + 1, memory_order_release);
+		return WEFT_PORT_EMPTY;
+	}
 	do {
 		struct weft_cxi_bell bell = { 0 };
 

@@ -38,6 +38,47 @@ type Port struct {
 	iface             uintptr
 	enter             uintptr
 	next, take, flush uintptr
+	// Looks is how many looks there were. Stored by the lease holder (release), read by threads that post (atomic).
+	Looks uint32
+	_     uint32
+	Watch Watch
+}
+
+// Watch is what a look without Go is at (struct weft_cxi_watch). The zero Watch has Go look itself.
+type Watch struct {
+	_             structs.HostLayout
+	word          [C.WEFT_CXI_WORDS]uintptr
+	base, at      [C.WEFT_CXI_QUEUES]uintptr
+	event         uint64
+	words, queues uint32
+}
+
+// Words has a look find nothing only while all these words are 0, which something else keeps alive. False: too many.
+func (w *Watch) Words(words ...unsafe.Pointer) bool {
+	if int(w.words)+len(words) > len(w.word) {
+		return false
+	}
+	for _, p := range words {
+		w.word[w.words] = uintptr(p)
+		w.words++
+	}
+	return true
+}
+
+// Queue has it find nothing only while no event is where an event queue's reader has stopped: base is off the Go heap, at, in
+// bytes, something else keeps alive, and one of the bits of event is set in the second word of each event. False: too many.
+func (w *Watch) Queue(base unsafe.Pointer, at *atomic.Uint32, event uint64) bool {
+	if int(w.queues) >= len(w.base) {
+		return false
+	}
+	w.base[w.queues], w.at[w.queues], w.event = uintptr(base), uintptr(unsafe.Pointer(at)), event
+	w.queues++
+	return true
+}
+
+// Quiet tells whether a look finds nothing without Go. Lease.
+func (p *Port) Quiet() bool {
+	return bool(C.weft_cxi_quiet((*C.struct_weft_cxi_port)(unsafe.Pointer(p))))
 }
 
 // Path is the way to a peer (struct weft_cxi_path). It lies off the Go heap.
@@ -53,6 +94,13 @@ var (
 	_ = [1]byte{}[unsafe.Sizeof(Bell{})-C.sizeof_struct_weft_cxi_bell]
 	_ = [1]byte{}[unsafe.Sizeof(Port{})-C.sizeof_struct_weft_cxi_port]
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_port{}.iface)]
+	_ = [1]byte{}[unsafe.Offsetof(Port{}.Looks)-unsafe.Offsetof(C.struct_weft_cxi_port{}.looks)]
+	_ = [1]byte{}[unsafe.Offsetof(Port{}.Watch)-unsafe.Offsetof(C.struct_weft_cxi_port{}.watch)]
+	_ = [1]byte{}[unsafe.Sizeof(Watch{})-C.sizeof_struct_weft_cxi_watch]
+	_ = [1]byte{}[unsafe.Offsetof(Watch{}.base)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.base)]
+	_ = [1]byte{}[unsafe.Offsetof(Watch{}.at)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.at)]
+	_ = [1]byte{}[unsafe.Offsetof(Watch{}.event)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.event)]
+	_ = [1]byte{}[unsafe.Offsetof(Watch{}.queues)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.queues)]
 	_ = [1]byte{}[unsafe.Sizeof(Path{})-C.sizeof_struct_weft_cxi_path]
 	_ = [1]byte{}[unsafe.Offsetof(Path{}.peer)-unsafe.Offsetof(C.struct_weft_cxi_path{}.endpoint)]
 )
