@@ -40,6 +40,7 @@ int main(int argc, char **argv)
 
 	run(engine_tests, only);
 	run(matching_tests, only);
+	run(rule_tests, only);
 	run(process_tests, only);
 	printf("%d passed, %d failed, 0 skipped\n", passed, failed);
 	return failed || !passed;

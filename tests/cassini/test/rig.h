@@ -61,6 +61,6 @@ uint32_t draw(uint64_t *state);
 
 /* The tests, each in a process of its own. */
 struct test { const char *name; void (*run)(void); };
-extern const struct test engine_tests[], matching_tests[], process_tests[];
+extern const struct test engine_tests[], matching_tests[], rule_tests[], process_tests[];
 
 #endif
