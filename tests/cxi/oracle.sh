@@ -16,7 +16,13 @@ prefix=$1
 shift
 root=$PWD
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+pages=$(cat /proc/sys/vm/nr_hugepages)
+# libcxi's tests set large pages aside and do not give all back.
+restore() {
+	rm -rf "$work"
+	[ "$pages" = "$(cat /proc/sys/vm/nr_hugepages)" ] || echo "$pages" >/proc/sys/vm/nr_hugepages
+}
+trap restore EXIT
 [ -x "$prefix/bin/cxitest" ] || { echo "no $prefix/bin/cxitest" >&2; exit 2; }
 
 gcc -O2 -g -std=gnu11 -D_GNU_SOURCE -fPIC -shared -pthread -Wl,-soname,libcxi.so.1 \
