@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/nic"
 )
 
 // defaultVNI is what a service without a VNI of its own is used with.
@@ -41,12 +40,12 @@ func ownIdentity() identity {
 // SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, else the best service that admits this process. Errors: hw.ErrPermission,
 // when none does; hw.ErrInvalid for what the variables hold.
 func chooseService(s serviceSource, device string, who identity, env func(string) string) (service uint32, vni uint16, err error) {
-	service, vni, ok, err := launched(device, env)
-	if err != nil || ok {
-		if err == nil {
-			err = admits(s, service, vni)
-		}
-		return service, vni, err
+	service, vni, ok, err := nic.Launched(device, env)
+	if err != nil {
+		return 0, 0, fmt.Errorf("cxi: %w: %w", err, hw.ErrInvalid)
+	}
+	if ok {
+		return service, vni, admits(s, service, vni)
 	}
 	best, err := bestService(s, device, who)
 	if err != nil {
@@ -54,33 +53,6 @@ func chooseService(s serviceSource, device string, who identity, env func(string
 	}
 	vni, err = vniOf(s, &best)
 	return best.ID, vni, err
-}
-
-// launched reads what the launcher says. The three variables are lists; the place of the device in one is that of its
-// service in the other, and the first VNI counts. False: it says nothing, or nothing of this device.
-func launched(device string, env func(string) string) (service uint32, vni uint16, ok bool, err error) {
-	vnis, devices, services := env("SLINGSHOT_VNIS"), env("SLINGSHOT_DEVICES"), env("SLINGSHOT_SVC_IDS")
-	if vnis == "" || devices == "" || services == "" {
-		return 0, 0, false, nil
-	}
-	at := slices.Index(strings.Split(devices, ","), device)
-	if at < 0 {
-		return 0, 0, false, nil
-	}
-	ids := strings.Split(services, ",")
-	first, _, _ := strings.Cut(vnis, ",")
-	v, err := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
-	if err != nil || v == 0 {
-		return 0, 0, false, fmt.Errorf("cxi: SLINGSHOT_VNIS=%s: %w", vnis, hw.ErrInvalid)
-	}
-	if at >= len(ids) {
-		return 0, 0, false, fmt.Errorf("cxi: SLINGSHOT_SVC_IDS=%s has no service for %s: %w", services, device, hw.ErrInvalid)
-	}
-	id, err := strconv.ParseUint(strings.TrimSpace(ids[at]), 10, 32)
-	if err != nil {
-		return 0, 0, false, fmt.Errorf("cxi: SLINGSHOT_SVC_IDS=%s: %w", services, hw.ErrInvalid)
-	}
-	return uint32(id), uint16(v), true, nil
 }
 
 // admits judges whether a service is enabled and has a VNI.

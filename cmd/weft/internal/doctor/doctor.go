@@ -58,7 +58,7 @@ var checks = []struct {
 }{
 	{"settings", checkSettings}, {"directory", checkDirectory}, {"leftovers", checkLeftovers}, {"attach", checkAttach},
 	{"memlock", checkMemlock}, {"hugepages", checkHugePages}, {"cores", checkCores}, {"libfabric", checkLibfabric},
-	{"provider", checkProvider}, {"rdma", checkRDMA}, {"mpi", checkMPI}, {"trace", checkTrace},
+	{"provider", checkProvider}, {"rdma", checkRDMA}, {"slingshot", checkSlingshot}, {"mpi", checkMPI}, {"trace", checkTrace},
 }
 
 // names lists the checks.
@@ -77,7 +77,7 @@ func Command() *cobra.Command {
 		Use:   "doctor",
 		Short: "Look for what keeps weft from working well, and say what to do",
 		Long: `Checks the directory of the shared segments, cross-memory attach between two real
-processes, limits, huge pages, cores, libfabric and the provider, RDMA devices,
+processes, limits, huge pages, cores, libfabric and the provider, RDMA devices, NICs of Slingshot,
 segments that dead processes left, and the MPI installations, with the exact
 line that runs each of them on weft.
 

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,9 +76,43 @@ func checkRDMA(_ context.Context, h *host) []Finding {
 		list = append(list, Finding{"rdma", Warn, "programs reach other hosts over UDP: " + err.Error(),
 			"install libibverbs (Debian: libibverbs1 ibverbs-providers); in containers pass /dev/infiniband"})
 	}
-	if err := where.CXI(h.cfg.CXIDevice); err != nil && !errors.Is(err, nic.ErrNoCXI) && h.cfg.CXI != config.No {
-		list = append(list, Finding{"rdma", Warn, "programs do not use the NIC of Slingshot: " + err.Error(),
-			"install HPE's libcxi; in containers pass /dev/cxi0 and the like"})
+	return list
+}
+
+// checkSlingshot looks at what a program would find of the NICs of Slingshot: the library and the file of one, its link, and the
+// service and VNI that the launcher of the job has given.
+func checkSlingshot(_ context.Context, h *host) (list []Finding) {
+	if h.cfg.CXI == config.No {
+		return note("slingshot", "FI_WEFT_CXI is no")
+	}
+	where := nic.ThisHost()
+	where.Sys, where.Dev = h.sys, h.dev
+	env := func(name string) string {
+		v, _ := h.lookup(name)
+		return v
+	}
+	for _, d := range where.CXIDevices(env) {
+		if h.cfg.CXIDevice != "" && d.Name != h.cfg.CXIDevice {
+			continue
+		}
+		service := "service: " + d.Why
+		if d.Service != 0 {
+			service = fmt.Sprintf("service %d, VNI %d: %s", d.Service, d.VNI, d.Why)
+		}
+		switch {
+		case d.Problem != "" && d.Why == "":
+			list = append(list, Finding{"slingshot", Warn, d.Name + ": " + d.Problem, "let the job's launcher set SLINGSHOT_VNIS, SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, or none of them"})
+		case d.Problem != "":
+			list = append(list, Finding{"slingshot", Warn, "programs do not use the NIC of Slingshot: " + d.Name + ": " + d.Problem,
+				"install HPE's libcxi; in containers pass /dev/" + d.Name})
+		case d.Link != "up":
+			list = append(list, Finding{"slingshot", Warn, fmt.Sprintf("%s: the link is %s: programs reach other hosts over UDP", d.Name, d.Link), "ip link set " + cmp.Or(d.Netdev, "hsn0") + " up; look at the cable and the switch"})
+		default:
+			list = append(list, good("slingshot", "%s: NID %#x, link up, %d Mbit/s; %s (not verified on hardware)", d.Name, d.NID, d.Mbps, service)...)
+		}
+	}
+	if len(list) == 0 {
+		return note("slingshot", "no NIC of Slingshot")
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package info
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -122,6 +123,42 @@ func (r *Report) libraryTable(s text.Style) *text.Table {
 			path = s.Warn("not found")
 		}
 		t.Row(l.Name, path)
+	}
+	return t
+}
+
+// value reads variables, those that are not set as empty.
+func value(lookup func(string) (string, bool)) func(string) string {
+	return func(name string) string {
+		v, _ := lookup(name)
+		return v
+	}
+}
+
+// slingshotTable shows each NIC of Slingshot in three lines: what it is, what it has, and what a program would choose.
+func (r *Report) slingshotTable(s text.Style) *text.Table {
+	t := &text.Table{}
+	for _, d := range r.Slingshot {
+		link := s.Good(d.Link)
+		if d.Link != "up" {
+			link = s.Warn(d.Link)
+		}
+		t.Row(d.Name, fmt.Sprintf("NID %#x, %s, link %s, %d Mbit/s, NUMA node %d", d.NID, cmp.Or(d.Netdev, "no network interface"), link, d.Mbps, d.NUMANode))
+		var limits []string
+		for _, l := range d.Limits {
+			limits = append(limits, fmt.Sprintf("%d %s", l.Count, l.What))
+		}
+		if len(limits) != 0 {
+			t.Row("", "has "+strings.Join(limits, ", "))
+		}
+		if d.Service != 0 {
+			t.Row("", fmt.Sprintf("service %d, VNI %d: %s", d.Service, d.VNI, d.Why))
+		} else if d.Why != "" {
+			t.Row("", "service: "+d.Why)
+		}
+		if d.Problem != "" {
+			t.Row("", s.Bad(d.Problem))
+		}
 	}
 	return t
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/nic"
 	"github.com/weft-fabric/weft/internal/version"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/names"
@@ -24,17 +25,19 @@ import (
 
 // Report is what the command shows; its JSON is for programs.
 type Report struct {
-	Version   string     `json:"version"`
-	Libraries []Library  `json:"libraries"`
-	Devices   []Device   `json:"devices"`
-	RDMA      []RDMA     `json:"rdma"`
-	Clocks    []Clock    `json:"clocks"`
-	Backends  []Backend  `json:"backends"`
-	Offers    []Offer    `json:"offers"`
-	OfferErr  string     `json:"offers_error,omitempty"`
-	Limits    []Limit    `json:"limits"`
-	Variables []Variable `json:"variables"`
-	Unknown   []string   `json:"unknown_variables,omitempty"`
+	Version   string    `json:"version"`
+	Libraries []Library `json:"libraries"`
+	Devices   []Device  `json:"devices"`
+	RDMA      []RDMA    `json:"rdma"`
+	// Slingshot are the NICs of HPE Slingshot.
+	Slingshot []nic.CXIDevice `json:"slingshot"`
+	Clocks    []Clock         `json:"clocks"`
+	Backends  []Backend       `json:"backends"`
+	Offers    []Offer         `json:"offers"`
+	OfferErr  string          `json:"offers_error,omitempty"`
+	Limits    []Limit         `json:"limits"`
+	Variables []Variable      `json:"variables"`
+	Unknown   []string        `json:"unknown_variables,omitempty"`
 	// Elsewhere has what programs on other libfabrics of this host find set.
 	Elsewhere []Elsewhere `json:"variables_elsewhere,omitempty"`
 }
@@ -139,7 +142,7 @@ read. The status is 1 if a variable has a bad value or no backend is usable.`,
 // Collect makes the report in an environment. Programs run on the first of the
 // libraries if nothing sends them to another one.
 func Collect(libraries []fabric.Library, lookup func(string) (string, bool), environ []string) *Report {
-	r := &Report{Version: version.String(), RDMA: rdma(), Unknown: config.Unknown(environ)}
+	r := &Report{Version: version.String(), RDMA: rdma(), Slingshot: nic.ThisHost().CXIDevices(value(lookup)), Unknown: config.Unknown(environ)}
 	settings := fabric.SettingsOf(fabric.Library{}, lookup)
 	for i, l := range libraries {
 		if s := fabric.SettingsOf(l, lookup); i == 0 {
@@ -325,6 +328,7 @@ func (r *Report) Write(w io.Writer, s text.Style) error {
 	section("Libraries", r.libraryTable(s), "none")
 	section("Network interfaces, in the order of fi_getinfo", r.deviceTable(s), "none")
 	section("RDMA devices", r.rdmaTable(s), "none")
+	section("Slingshot NICs (weft's use of them is not verified on hardware)", r.slingshotTable(s), "none")
 	section("Clocks (PTP)", r.clockTable(s), "none")
 	section("Backends", r.backendTable(s), "none: "+r.OfferErr)
 	section("Offered by fi_getinfo", r.offerTable(), r.OfferErr)

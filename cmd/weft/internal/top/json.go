@@ -1,9 +1,11 @@
 package top
 
 import (
+	"os"
 	"time"
 
 	"github.com/weft-fabric/weft/cmd/weft/internal/watch"
+	"github.com/weft-fabric/weft/internal/nic"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -14,6 +16,11 @@ type (
 		Taken     time.Time     `json:"taken"`
 		Processes []jsonProcess `json:"processes"`
 		Problems  []string      `json:"problems,omitempty"`
+		Slingshot []jsonNIC     `json:"slingshot,omitempty"`
+	}
+	jsonNIC struct {
+		nic.CXIDevice
+		Telemetry map[string]uint64 `json:"telemetry"`
 	}
 	jsonProcess struct {
 		PID       uint32             `json:"pid"`
@@ -40,8 +47,11 @@ type (
 	}
 )
 
-func toJSON(l *watch.Look, list []watch.Process) jsonLook {
+func toJSON(l *watch.Look, list []watch.Process, host nic.Host) jsonLook {
 	out := jsonLook{Taken: l.Taken, Processes: []jsonProcess{}, Problems: l.Problems}
+	for _, d := range host.CXIDevices(os.Getenv) {
+		out.Slingshot = append(out.Slingshot, jsonNIC{d, host.Telemetry(d.Name)})
+	}
 	for i := range list {
 		out.Processes = append(out.Processes, processJSON(&list[i]))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-fabric/weft/cmd/weft/internal/text"
 	"github.com/weft-fabric/weft/cmd/weft/internal/watch"
+	"github.com/weft-fabric/weft/internal/nic"
 )
 
 // Escape sequences (ECMA-48, xterm's control sequences).
@@ -71,7 +72,7 @@ func (t *terminal) suspend() error {
 // live shows the screen until the user quits, the context ends or the terminal
 // is gone.
 func live(ctx context.Context, in, out *os.File, watcher *watch.Watcher, o *options, by int) error {
-	m := &model{style: text.StyleFor(out), by: by, reverse: o.reverse, filter: o.filter, interval: o.interval, threads: state}
+	m := &model{style: text.StyleFor(out), by: by, reverse: o.reverse, filter: o.filter, interval: o.interval, threads: state, nics: nics{host: nic.ThisHost()}}
 	t := &terminal{in: in, out: out}
 	if err := t.enter(); err != nil {
 		return err

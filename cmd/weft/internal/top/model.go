@@ -18,6 +18,7 @@ const (
 	modeList mode = iota
 	modeDetail
 	modeThreads
+	modeNICs
 	modeHelp
 )
 
@@ -43,6 +44,7 @@ type model struct {
 	// threads asks a process what its threads are at.
 	threads func(pid int) (string, error)
 	answer  string // of threads, for the selected process
+	nics    nics
 }
 
 // update takes the result of a look.
@@ -53,6 +55,7 @@ func (m *model) update(l *watch.Look, err error) {
 		return
 	}
 	m.look = l
+	m.nics.look(l.Taken)
 	m.arrange()
 	if m.mode == modeThreads {
 		m.askThreads()
@@ -107,6 +110,8 @@ func (m *model) key(k string) (quit bool) {
 			m.mode, m.scroll = modeThreads, 0
 			m.askThreads()
 		}
+	case "n":
+		m.mode, m.scroll = modeNICs, 0
 	case "up", "k":
 		m.move(-1)
 	case "down", "j":
@@ -173,6 +178,8 @@ func (m *model) view(width, height int) []string {
 	case modeThreads:
 		head := m.style.Bold(fmt.Sprintf("threads of weft's in process %d", m.selected))
 		body = append([]string{head}, strings.Split(strings.TrimRight(m.answer, "\n"), "\n")...)
+	case modeNICs:
+		body = m.nics.lines(m.style, m.zeros)
 	default:
 		body = m.listLines(height-3, width)
 	}
@@ -232,7 +239,7 @@ func (m *model) footline() string {
 	if m.typing {
 		return "filter: " + m.typed + "_"
 	}
-	foot := "q quit  h help  Enter counters  d threads  s sort: " + columns[m.by].key + "  / filter"
+	foot := "q quit  h help  Enter counters  d threads  n NICs  s sort: " + columns[m.by].key + "  / filter"
 	if m.mode != modeList {
 		foot = "q quit  Esc back  arrows scroll  z counters that are 0"
 	}
@@ -343,7 +350,7 @@ func (m *model) helpLines() []string {
 	t := &text.Table{}
 	for _, k := range [][2]string{
 		{"q", "quit"}, {"arrows, j, k", "select a process, or scroll"}, {"Enter", "all counters and peers of the process"},
-		{"d", "what weft's own threads in the process are at"},
+		{"d", "what weft's own threads in the process are at"}, {"n", "counters of the NICs of Slingshot"},
 		{"Esc", "back; in the list: no filter"}, {"s, S", "sort by the next or previous column"}, {"r", "sort the other way round"},
 		{"/", "filter by id, user, command or address"}, {"p", "pause"}, {"z", "counters that are 0 too"}, {"ctrl-Z", "suspend"},
 	} {

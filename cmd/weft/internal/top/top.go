@@ -19,6 +19,7 @@ import (
 	"github.com/weft-fabric/weft/cmd/weft/internal/tool"
 	"github.com/weft-fabric/weft/cmd/weft/internal/watch"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/nic"
 )
 
 // options are the command line's.
@@ -46,8 +47,8 @@ from a page of shared memory that each process keeps; no process is stopped and
 nothing is loaded into it.
 
 Keys: q quit, arrows select, Enter all counters of a process, d what weft's own
-threads in it are at, s and S sort by the next or previous column, r reverse,
-/ filter, p pause, h help.
+threads in it are at, n telemetry counters of the host's NICs of Slingshot, s and S
+sort by the next or previous column, r reverse, / filter, p pause, h help.
 
 Where the terminal is too narrow, columns go that are 0 for every process.
 
@@ -142,7 +143,7 @@ func once(ctx context.Context, w io.Writer, watcher *watch.Watcher, o *options, 
 	}
 	list := arrange(look.Processes, by, o.reverse, o.filter)
 	if o.json {
-		return text.JSON(w, toJSON(look, list))
+		return text.JSON(w, toJSON(look, list, nic.ThisHost()))
 	}
 	lines := table(list, text.StyleFor(w), by, text.Columns(w))
 	if len(list) == 0 {
