@@ -89,7 +89,7 @@ func TestAutomaticBesidePolling(t *testing.T) {
 	a.know(b)
 	b.know(a)
 	for _, early := range []bool{true, false} {
-		exchange(t, a, b, fi.DeliveryComplete, early)
+		swap(t, a, b, fi.DeliveryComplete, early)
 	}
 	for range 20 { // close while it works
 		c := bench.side(t)
@@ -120,8 +120,8 @@ func TestHybridProgress(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 	a.completion(b)
-	exchange(t, a, b, 0, true)
-	exchange(t, a, b, fi.DeliveryComplete, false)
+	swap(t, a, b, 0, true)
+	swap(t, a, b, fi.DeliveryComplete, false)
 }
 
 // TestNothingIsExclusiveBesideAThread goes through the threading levels.

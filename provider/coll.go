@@ -17,6 +17,8 @@ import (
 //	coll_post.go   the calls, and their arguments
 //	coll_run.go    operations under way, and the messages of their steps
 //	coll_long.go   payloads that stay with the sender until they are fetched
+//	coll_exchange.go  all-to-alls whose order package exchange chooses
+//	coll_settings.go  what all members must have alike
 //	coll_fail.go   peers that are gone, and operations that end because of it
 //
 // A message of a step goes in one piece if it is no longer than an eager message
@@ -34,16 +36,17 @@ type collectives struct {
 	// either.
 	groups []*Group
 
-	joining []*Group    // whose members are not all there
-	early   []earlyJoin // of members whose group is not known here
-	blocked []*collMember
-	streams []*collStep // announced sends that go in fragments
-	reads   []*collStep // announced receives that are read in pieces
-	sends   map[uint64]*collStep
-	pulls   map[uint64]*collStep // announced receives that wait for fragments
-	request uint64               // of the last announcement, or receive in fragments
-	steps   *collStep            // free
-	held    *heldStep            // free
+	joining   []*Group    // whose members are not all there
+	early     []earlyJoin // of members whose group is not known here
+	blocked   []*collMember
+	streams   []*collStep // announced sends that go in fragments
+	reads     []*collStep // announced receives that are read in pieces
+	sends     map[uint64]*collStep
+	pulls     map[uint64]*collStep // announced receives that wait for fragments
+	request   uint64               // of the last announcement, or receive in fragments
+	steps     *collStep            // free
+	held      *heldStep            // free
+	exchanges []*collOp            // under way, that an engine orders
 
 	// mu guards what posting threads leave to the lease holder. It is on the
 	// path of collective operations only, whose steps cost more.
@@ -87,7 +90,7 @@ func (c *collectives) requested() bool { return c.queued.Load() != 0 }
 
 // busy tells whether there is work that no ring shows.
 func (c *collectives) busy() bool {
-	return len(c.blocked)+len(c.streams)+len(c.reads) != 0 || c.queued.Load() != 0 || c.unsent()
+	return len(c.blocked)+len(c.streams)+len(c.reads) != 0 || c.queued.Load() != 0 || c.unsent() || c.timed()
 }
 
 // unsent tells whether a join has not been told to all.
@@ -111,6 +114,7 @@ func (c *collectives) pump() {
 	c.pumpBlocked()
 	c.pumpStreams()
 	c.pumpReads()
+	c.pumpExchanges()
 }
 
 // startPosted begins the operations that were posted.
@@ -195,7 +199,7 @@ func (c *collectives) member(src hw.Source, id uint64, rank uint32) (g *Group, m
 	if rank >= uint32(len(g.members)) {
 		return g, nil, true
 	}
-	if m = &g.members[rank]; !m.joined || m.gone || m.src != src {
+	if m = &g.members[rank]; !m.joined || m.link == nil || m.gone || m.src != src {
 		return g, nil, true
 	}
 	return g, m, true

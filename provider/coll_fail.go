@@ -114,6 +114,10 @@ func (c *collectives) doom(g *Group, seq uint32, why fi.Errno) {
 
 // onNote is a member's word that an operation has failed, or that it has left.
 func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
+	if len(head) == wordHeadBytes {
+		c.onWord(src, id, head)
+		return
+	}
 	var h noteHead
 	if !h.parse(head) {
 		c.malformed(src, "note of %d bytes does not parse", len(head))
@@ -165,7 +169,11 @@ func (c *collectives) leftEarly(src hw.Source, group uint64) {
 // starve fails the operations that wait for a message of a member that sends
 // nothing more.
 func (c *collectives) starve(g *Group, m *collMember) {
+	peer := g.peerOf(g.number(m))
 	c.failWhere(g, func(o *collOp) bool {
+		if o.exchange != nil && o.exchange.engine.Needs(peer) {
+			return true
+		}
 		for _, s := range o.recvs {
 			if &g.members[s.peer] == m {
 				return true
@@ -173,6 +181,16 @@ func (c *collectives) starve(g *Group, m *collMember) {
 		}
 		return false
 	})
+}
+
+// number is a member's rank.
+func (g *Group) number(m *collMember) int {
+	for i := range g.members {
+		if &g.members[i] == m {
+			return i
+		}
+	}
+	return -1 // of another group
 }
 
 // failWhere fails the operations of a group for which hit is true.
@@ -239,6 +257,9 @@ func (c *collectives) linkLost(l *link, _ fi.Errno) {
 
 // sendsTo tells whether an operation has something to send to a rank.
 func (c *collectives) sendsTo(o *collOp, rank int) bool {
+	if o.exchange != nil && o.exchange.engine.Needs(o.group.peerOf(rank)) {
+		return true
+	}
 	for s := o.group.members[rank].queue; s != nil; s = s.next {
 		if s.op == o {
 			return true

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
@@ -52,7 +53,12 @@ type Group struct {
 	waiting *eq.Attendant // until the join has ended; nil before Announce
 	events  *eq.Queue     // to which the join reports
 
+	// Set when the join is complete, and immutable then.
+	scheduled bool // all-to-alls of long slices go by an engine
+
 	// The lease holder's.
+	reached bool // all members are connected
+	spans   bool // a member is reached over the network, or reaches one so
 	members []collMember
 	left    int                 // members that have not joined
 	unsent  int                 // members that were not told
@@ -62,8 +68,10 @@ type Group struct {
 	doomed  map[uint32]fi.Errno // operations that failed elsewhere before they began here
 
 	// Under collectives.mu.
-	next  uint32 // number of the next operation to be posted
-	plans map[collective.Call]*collective.Plan
+	next   uint32 // number of the next operation to be posted
+	plans  map[collective.Call]*collective.Plan
+	spare  []*collExchange // of operations that have ended, with what they know of the paths
+	report exchange.Report // of the last operation that an engine ordered
 }
 
 // collMember is one member as this one sees it.
@@ -81,6 +89,7 @@ type collMember struct {
 	blocked     bool      // in collectives.blocked
 	held        *heldStep // what came too early, in order
 	heldLast    *heldStep
+	early       int // bytes of chunks in it
 }
 
 // earlyJoin is a member's word that came before this side knew its group.
@@ -267,6 +276,15 @@ func (c *collectives) pumpJoins() {
 // announce sends this side's word to the members that can be reached by now.
 func (g *Group) announce() {
 	e := g.ep
+	if !g.reached {
+		if err := g.reach(); err != nil {
+			if err != fi.EAGAIN {
+				g.failed(fi.ErrnoOf(err))
+			}
+			return
+		}
+		g.reached = true
+	}
 	for i := range g.members {
 		m := &g.members[i]
 		if m.told {
@@ -277,7 +295,7 @@ func (g *Group) announce() {
 			err = fi.ECONNRESET // whoever has its address now is another
 		}
 		if err == nil {
-			h := joinHead{group: g.id, size: uint32(len(g.members)), rank: uint32(g.rank)}
+			h := joinHead{group: g.id, size: uint32(len(g.members)), rank: uint32(g.rank), says: g.settingsOf()}
 			err = sendError(p.AMShort(amCollJoin, g.key, h.put(e.rx.head[:]), nil))
 		}
 		switch err {
@@ -332,6 +350,7 @@ func (g *Group) accept(j *earlyJoin) bool {
 	}
 	m.joined, m.src, m.id, m.left = true, j.src, j.head.group, j.left
 	g.left--
+	g.agree(j.head.rank, &j.head.says)
 	return true
 }
 
@@ -347,6 +366,7 @@ func (g *Group) joined() {
 		_ = binary.Write(h, binary.LittleEndian, id)
 	}
 	g.token = h.Sum64()
+	g.decide()
 	g.state.Store(groupJoined)
 	g.events.Post(completion(fi.JoinComplete, g.fid, g.context, 0))
 	g.waiting.End()

@@ -42,6 +42,9 @@ func (c *collectives) onRTS(src hw.Source, id uint64, head, payload []byte) {
 	}
 	s := o.waiting(int(h.rank))
 	switch {
+	case o.exchange != nil:
+		c.refuse(m, h.request)
+		c.unlike(o, &h.stepHead)
 	case s == nil:
 		c.holdStep(g, m, &h, nil, true)
 	case !o.agrees(&h.stepHead, h.length, s):

@@ -110,6 +110,9 @@ func (c *collectives) post(a *CollectiveArgs, call collective.Call) error {
 	if err != nil {
 		return err
 	}
+	if call.Kind == collective.AllToAll && g.ordered(call.Count*call.Elem) {
+		return c.postOrdered(g, a, &call)
+	}
 	p := g.plan(&call)
 	o, err := c.take(p)
 	if err != nil {
@@ -125,6 +128,28 @@ func (c *collectives) post(a *CollectiveArgs, call collective.Call) error {
 		fold = o.combine(a.Datatype, a.Op)
 	}
 	o.run.Start(p, viewOf(a.Buf, in), viewOf(result, out), o.scratch, fold)
+	c.enqueue(g, o, call.Kind, a.Flags, a.Context)
+	return nil
+}
+
+// postOrdered leaves an all-to-all of long slices to an engine. Errors as of Collective.
+func (c *collectives) postOrdered(g *Group, a *CollectiveArgs, call *collective.Call) error {
+	slice, n := call.Count*call.Elem, len(g.members)
+	x, err := g.exchanger()
+	if err != nil {
+		return err
+	}
+	for r := range n {
+		x.in[r] = collective.Piece{Off: uint64(r) * slice, Len: slice}
+		x.out[r] = x.in[r]
+	}
+	o, err := c.take(&collective.Plan{})
+	if err != nil {
+		g.spare = append(g.spare, x)
+		return err
+	}
+	x.given, x.got = viewOf(a.Buf, slice*uint64(n)), viewOf(a.Result, slice*uint64(n))
+	o.exchange = x
 	c.enqueue(g, o, call.Kind, a.Flags, a.Context)
 	return nil
 }
@@ -218,10 +243,23 @@ func (g *Group) plan(call *collective.Call) *collective.Plan {
 		if len(g.plans) >= maxPlans {
 			clear(g.plans)
 		}
-		p = collective.Build(call)
+		p = g.build(call)
 		g.plans[*call] = p
 	}
 	return p
+}
+
+// build makes the plan of a call, of an all-to-all by the algorithm that is set.
+func (g *Group) build(call *collective.Call) *collective.Plan {
+	if call.Kind == collective.AllToAll {
+		switch g.ep.domain.cfg.AllToAll {
+		case "bruck":
+			return collective.BuildWith(call, collective.BruckAllToAll)
+		case "pairwise":
+			return collective.BuildWith(call, collective.PairwiseAllToAll)
+		}
+	}
+	return collective.Build(call)
 }
 
 // combine returns the function for an operation, the last one again if it is

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -23,7 +24,8 @@ type collOp struct {
 	status    fi.Errno
 	recvs     []*collStep // that wait for a message, in order
 	scratch   []byte
-	mapped    []byte // memory of scratch
+	exchange  *collExchange // nil: it goes by a plan
+	mapped    []byte        // memory of scratch
 
 	// The arithmetic of the last call that had one.
 	fold     func(dst, a, b []byte)
@@ -52,6 +54,9 @@ type heldStep struct {
 	head    longHead
 	long    bool   // announced
 	payload uint64 // address in the pool, 0: none
+
+	chunked bool           // a fragment of a chunk: part is which, head.length its bytes
+	part    exchange.Chunk //
 }
 
 // heldCost is what a held message counts beside its payload, in bytes.
@@ -82,6 +87,10 @@ func (c *collectives) start(o *collOp) {
 	if why, ok := g.doomed[o.seq]; ok {
 		delete(g.doomed, o.seq)
 		c.fail(o, why)
+		return
+	}
+	if o.exchange != nil {
+		c.beginExchange(o)
 		return
 	}
 	c.advance(o)
@@ -134,6 +143,7 @@ func (c *collectives) end(o *collOp) {
 			c.Count(1)
 		}
 	}
+	c.dropExchange(o)
 	c.recycle(o)
 }
 
@@ -248,6 +258,11 @@ func (o *collOp) Recv(from int, data []byte) bool {
 		return false
 	}
 	defer c.freeHeld(h)
+	if h.chunked {
+		c.unlike(o, &h.head.stepHead)
+		c.freeStep(s)
+		return true
+	}
 	if !o.agrees(&h.head.stepHead, h.head.length, s) {
 		if h.long {
 			c.refuse(m, h.head.request)
@@ -299,6 +314,10 @@ func (g *Group) over(seq uint32) bool { return int32(seq-g.started) < 0 }
 
 // onStep is a step's payload.
 func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
+	if len(head) == chunkHeadBytes {
+		c.onChunk(src, id, head, payload)
+		return
+	}
 	var h stepHead
 	if !h.parse(head, stepHeadBytes) {
 		c.malformed(src, "step of %d bytes does not parse", len(head))
@@ -319,6 +338,10 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 		}
 		return // of an operation that has failed here
 	}
+	if o.exchange != nil {
+		c.unlike(o, &h)
+		return
+	}
 	s := o.waiting(int(h.rank))
 	if s == nil {
 		c.holdStep(g, m, &longHead{stepHead: h, length: uint64(len(payload))}, payload, false)
@@ -336,11 +359,11 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 // for its own completions comes near it.
 const maxAhead = 1 << 24
 
-// holdStep keeps a message until its receive begins.
-func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []byte, long bool) {
+// holdStep keeps a message until its receive begins. It returns nil if that cannot be.
+func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []byte, long bool) *heldStep {
 	if int32(h.seq-g.started) > maxAhead {
 		c.malformed(m.src, "step of operation %d while %d is the next", h.seq, g.started)
-		return
+		return nil
 	}
 	held := c.held
 	if held == nil {
@@ -355,7 +378,7 @@ func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []b
 			g.warn("no memory to hold a message: %v", err)
 			held.next, c.held = c.held, held
 			c.doom(g, h.seq, fi.ENOMEM)
-			return
+			return nil
 		}
 		held.payload = addr
 		copy(bytesAt(addr, uint64(len(payload))), payload)
@@ -366,6 +389,7 @@ func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []b
 	} else {
 		m.heldLast.next, m.heldLast = held, held
 	}
+	return held
 }
 
 // cost is what the message counts among unexpected ones, in bytes.
@@ -392,6 +416,9 @@ func (m *collMember) takeHeld(seq uint32) *heldStep {
 			m.heldLast = before
 		}
 		h.next = nil
+		if h.chunked {
+			m.early -= int(h.head.length)
+		}
 		return h
 	}
 	return nil

@@ -98,12 +98,39 @@ func (c *collectives) postVector(a *AllToAllVArgs) error {
 	if !a.InPlace && in[g.rank].Len != out[g.rank].Len {
 		return c.ep.refuse(fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get", in[g.rank].Len, out[g.rank].Len)
 	}
+	if g.scheduled {
+		return c.postOrderedVector(g, a, in, out, inEnd, outEnd)
+	}
 	p := collective.BuildAllToAllV(g.rank, in, out)
 	o, err := c.take(p)
 	if err != nil {
 		return err
 	}
 	o.run.Start(p, viewOf(a.Buf, inEnd), viewOf(a.Result, outEnd), o.scratch, nil)
+	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
+	return nil
+}
+
+// postOrderedVector leaves the operation to an engine. Without in it is in place.
+func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, in, out []collective.Piece,
+	inEnd, outEnd uint64) error {
+	x, err := g.exchanger()
+	if err != nil {
+		return err
+	}
+	aside := uint64(0)
+	if in == nil {
+		in, inEnd, aside = out, 0, outEnd
+	}
+	copy(x.in, in)
+	copy(x.out, out)
+	o, err := c.take(&collective.Plan{Scratch: aside})
+	if err != nil {
+		g.spare = append(g.spare, x)
+		return err
+	}
+	x.given, x.got, x.inPlace = viewOf(a.Buf, inEnd), viewOf(a.Result, outEnd), aside != 0
+	o.exchange = x
 	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
 	return nil
 }

@@ -82,6 +82,8 @@ func TestAllToAllV(t *testing.T) {
 		"memory":   func(c *config.Config) { c.UseCMA = config.Auto },
 		"messages": func(c *config.Config) { c.UseCMA = config.No },
 		"closed":   func(c *config.Config) { c.UnexpectedBytes = 1 },
+		"ordered":  func(c *config.Config) { c.Sched, c.SchedPolicy = config.Yes, "greedy" },
+		"early":    func(c *config.Config) { c.Sched, c.UnexpectedBytes = config.Yes, 1 },
 	} {
 		for seed := range seedCount(t, 2) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/collective"
 )
@@ -13,19 +14,21 @@ import (
 // each member, which tells it to the others when it joins.
 const (
 	amCollJoin hw.AMID = hot.AMCollJoin // header the group's key, head joinHead
-	amCollStep hw.AMID = hot.AMCollStep // header the receiver's group, head stepHead, and the payload
+	amCollStep hw.AMID = hot.AMCollStep // header the receiver's group, head stepHead or collChunkHead, and the payload
 	amCollRTS  hw.AMID = hot.AMCollRTS  // header the receiver's group, head stepHead and longHead
 	amCollDone hw.AMID = hot.AMCollDone // header the sender's request, head as of amAck
 	amCollCTS  hw.AMID = hot.AMCollCTS  // header the sender's request, head cts
 	amCollFrag hw.AMID = hot.AMCollFrag // header the receiver's request, head the offset, and the payload
-	amCollNote hw.AMID = hot.AMCollNote // header the receiver's group, 0: not known; head noteHead
+	amCollNote hw.AMID = hot.AMCollNote // header the receiver's group, 0: not known; head noteHead or collWordHead
 )
 
 const (
-	joinHeadBytes = 16
-	stepHeadBytes = 8
-	longHeadBytes = stepHeadBytes + 24
-	noteHeadBytes = 16
+	joinHeadBytes  = 20
+	stepHeadBytes  = 8
+	longHeadBytes  = stepHeadBytes + 24
+	noteHeadBytes  = 16
+	chunkHeadBytes = stepHeadBytes + exchange.ChunkBytes
+	wordHeadBytes  = stepHeadBytes + exchange.WordBytes
 )
 
 // maxMembers is the most members of a group: what a message has room for.
@@ -36,12 +39,14 @@ type joinHead struct {
 	group uint64 // of the sender
 	size  uint32 // members
 	rank  uint32 // of the sender
+	says  joinSettings
 }
 
 func (h *joinHead) put(b []byte) []byte {
 	binary.LittleEndian.PutUint64(b[0:], h.group)
 	binary.LittleEndian.PutUint32(b[8:], h.size)
 	binary.LittleEndian.PutUint32(b[12:], h.rank)
+	binary.LittleEndian.PutUint32(b[16:], h.says.pack())
 	return b[:joinHeadBytes]
 }
 
@@ -53,7 +58,7 @@ func (h *joinHead) parse(b []byte) bool {
 	h.group = binary.LittleEndian.Uint64(b[0:])
 	h.size = binary.LittleEndian.Uint32(b[8:])
 	h.rank = binary.LittleEndian.Uint32(b[12:])
-	return h.rank < h.size && h.size <= maxMembers
+	return h.says.unpack(binary.LittleEndian.Uint32(b[16:])) && h.rank < h.size && h.size <= maxMembers
 }
 
 // stepHead says which operation of a group a message belongs to.
@@ -105,6 +110,39 @@ func (h *longHead) parse(b []byte) bool {
 	h.length = binary.LittleEndian.Uint64(b[16:])
 	h.addr = binary.LittleEndian.Uint64(b[24:])
 	return h.length <= maxMessage && h.addr+h.length >= h.addr
+}
+
+// collChunkHead is a fragment of a chunk of a slice that package exchange orders: from
+// its first byte on, to the end of the chunk. It goes as amCollStep.
+type collChunkHead struct {
+	stepHead
+	part exchange.Chunk
+}
+
+func (h *collChunkHead) put(b []byte) []byte {
+	h.stepHead.put(b)
+	h.part.Put(b[stepHeadBytes:])
+	return b[:chunkHeadBytes]
+}
+
+func (h *collChunkHead) parse(b []byte) bool {
+	return h.stepHead.parse(b, chunkHeadBytes) && h.part.Parse(b[stepHeadBytes:])
+}
+
+// collWordHead is what a receiver says about such a slice. It goes as amCollNote.
+type collWordHead struct {
+	stepHead
+	word exchange.Word
+}
+
+func (h *collWordHead) put(b []byte) []byte {
+	h.stepHead.put(b)
+	h.word.Put(b[stepHeadBytes:])
+	return b[:wordHeadBytes]
+}
+
+func (h *collWordHead) parse(b []byte) bool {
+	return h.stepHead.parse(b, wordHeadBytes) && h.word.Parse(b[stepHeadBytes:])
 }
 
 // noteHead says that an operation has failed at the sender or, with status 0,

@@ -67,6 +67,8 @@ func FuzzCollectiveMessages(f *testing.F) {
 	f.Add(uint8(5), uint8(2), uint64(0), make([]byte, wordHead), []byte("x"))
 	f.Add(uint8(6), uint8(0), uint64(0), make([]byte, noteHeadBytes), []byte{})
 	f.Add(uint8(0), uint8(3), uint64(5), make([]byte, joinHeadBytes), []byte{})
+	f.Add(uint8(1), uint8(0), uint64(0), make([]byte, chunkHeadBytes), []byte{})
+	f.Add(uint8(6), uint8(0), uint64(0), make([]byte, wordHeadBytes), []byte{})
 	circle := newCircle(f, newBench(f, nil, collHints()), 2)
 	groups := circle.joinAll([]int{0, 1})
 	s := circle.sides[0]

@@ -58,9 +58,9 @@ func TestCounters(t *testing.T) {
 	a, b := bench.side(t), bench.side(t)
 	a.know(b)
 	b.know(a)
-	exchange(t, a, b, 0, true)
-	exchange(t, a, b, 0, false)
-	exchange(t, a, b, fi.DeliveryComplete, true)
+	swap(t, a, b, 0, true)
+	swap(t, a, b, 0, false)
+	swap(t, a, b, fi.DeliveryComplete, true)
 	a.housekeep()
 	b.housekeep()
 	var eager, long, eagerBytes, longBytes uint64

@@ -18,9 +18,9 @@ func TestEagerOverUDP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sides := overUDP(t, 2, func(c *config.Config) { c.UDPEagerSize = set.udp })
 			a, b := sides[0], sides[1]
-			exchange(t, a, b, 0, true)
-			exchange(t, a, b, 0, false)
-			exchange(t, a, b, fi.DeliveryComplete, true)
+			swap(t, a, b, 0, true)
+			swap(t, a, b, 0, false)
+			swap(t, a, b, fi.DeliveryComplete, true)
 			eager, tracked, long := uint64(0), uint64(0), uint64(0)
 			for _, n := range sizes {
 				if n <= set.most {

@@ -234,9 +234,9 @@ func pattern(n int, seed byte) []byte {
 
 var sizes = []int{0, 1, 8, 96, 97, 104, 105, 4096, 8191, 8192, 8193, 16384, 16385, 65536, 1<<20 + 3, 9 << 20}
 
-// exchange sends one message of each size from a to b, the receive posted
+// swap sends one message of each size from a to b, the receive posted
 // before or after the message arrived.
-func exchange(t *testing.T, a, b *side, flags uint64, early bool) {
+func swap(t *testing.T, a, b *side, flags uint64, early bool) {
 	t.Helper()
 	for i, n := range sizes {
 		want, got := pattern(n, byte(i)), make([]byte, n)
@@ -282,7 +282,7 @@ func TestExchange(t *testing.T) {
 					a, b := bench.side(t), bench.side(t)
 					a.know(b)
 					b.know(a)
-					exchange(t, a, b, flags, early)
+					swap(t, a, b, flags, early)
 				})
 			}
 		}

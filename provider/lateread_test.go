@@ -300,8 +300,8 @@ func TestLateLease(t *testing.T) {
 	other := b.side(t)
 	next.know(other)
 	other.know(next)
-	exchange(t, next, other, 0, true)
-	exchange(t, other, next, fi.DeliveryComplete, false)
+	swap(t, next, other, 0, true)
+	swap(t, other, next, fi.DeliveryComplete, false)
 }
 
 // TestNoRx shows that endpoints that are not enabled never have work, and that

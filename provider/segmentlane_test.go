@@ -48,8 +48,8 @@ func TestSegmentsAgainstModel(t *testing.T) {
 // TestSegmentsOfMessages has long messages read in segments.
 func TestSegmentsOfMessages(t *testing.T) {
 	inSegments(t, func(t *testing.T, x, y *side) {
-		exchange(t, x, y, 0, true)
-		exchange(t, x, y, fi.DeliveryComplete, false)
+		swap(t, x, y, 0, true)
+		swap(t, x, y, fi.DeliveryComplete, false)
 		if t.Name() != "TestSegmentsOfMessages/messages" && y.peerCounter("peer_segments") < 10 {
 			t.Errorf("%d segments", y.peerCounter("peer_segments"))
 		}

@@ -99,11 +99,11 @@ func TestWildcardExchange(t *testing.T) {
 					a.know(b)
 					b.addr[a] = b.insert(reached(t, a, "127.0.0.2"))
 					if first == "a" {
-						exchange(t, a, b, 0, early)
-						exchange(t, b, a, fi.DeliveryComplete, early)
+						swap(t, a, b, 0, early)
+						swap(t, b, a, fi.DeliveryComplete, early)
 					} else {
-						exchange(t, b, a, fi.DeliveryComplete, early)
-						exchange(t, a, b, 0, early)
+						swap(t, b, a, fi.DeliveryComplete, early)
+						swap(t, a, b, 0, early)
 					}
 				})
 			}
@@ -123,8 +123,8 @@ func TestWildcardDualStack(t *testing.T) {
 	}
 	a.know(b)
 	b.addr[a] = b.insert(nameOf("127.0.0.1").WithPort(a.ep.name.Port))
-	exchange(t, b, a, fi.DeliveryComplete, true)
-	exchange(t, a, b, 0, true)
+	swap(t, b, a, fi.DeliveryComplete, true)
+	swap(t, a, b, 0, true)
 }
 
 // TestWildcardSource finds the source address of a message from a peer that
@@ -236,8 +236,8 @@ func TestWildcardSuccessor(t *testing.T) {
 	a.know(b)
 	name := reached(t, a, "127.0.0.2")
 	b.addr[a] = b.insert(name)
-	exchange(t, a, b, 0, true)
-	exchange(t, b, a, fi.DeliveryComplete, true)
+	swap(t, a, b, 0, true)
+	swap(t, b, a, fi.DeliveryComplete, true)
 	a.close()
 	b.check()
 	_, _ = b.cq.Read(make([]cq.Entry, 8))
@@ -247,8 +247,8 @@ func TestWildcardSuccessor(t *testing.T) {
 	c := next.side(t)
 	c.know(b)
 	b.addr[c] = b.addr[a]
-	exchange(t, c, b, 0, true)
-	exchange(t, b, c, fi.DeliveryComplete, true)
+	swap(t, c, b, 0, true)
+	swap(t, b, c, fi.DeliveryComplete, true)
 }
 
 // TestMaxPeers shows that every setting that the configuration takes can be
@@ -266,5 +266,5 @@ func TestMaxPeers(t *testing.T) {
 	}
 	b := newBench(t, func(own *config.Config) { own.MaxPeers = c.MaxPeers }, nil)
 	a, o := b.pair(t)
-	exchange(t, a, o, 0, true)
+	swap(t, a, o, 0, true)
 }

@@ -96,6 +96,14 @@ type Config struct {
 	ProbeStrategy     string        // name of a probe strategy
 	ProbeDelay        time.Duration // before the first
 	ProbeService      bool          // from the service thread
+	Sched             Tri           // all-to-alls follow the network
+	SchedPolicy       string        // name of a policy
+	SchedThreshold    time.Duration // queueing delay
+	SchedFactor       float64       // deviations above it
+	SchedMost         int           // peers at a time, 0: found
+	SchedWindow       int           // places, 0: all
+	SchedBackoff      time.Duration // before an idle link is seen to be idle
+	AllToAll          string        // name of an algorithm
 	PTP               Tri           // look for a synchronised clock
 	PTPRequire        bool          // refuse to work without
 	PTPDevice         string        // path, empty: the interface's

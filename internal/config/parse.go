@@ -170,6 +170,39 @@ func secondsVar(name, def string, lo, hi float64, field func(*Config) *time.Dura
 	return v
 }
 
+// numberOfVar is a number from lo to hi, which need not be whole.
+func numberOfVar(name, unit, def string, lo, hi float64, field func(*Config) *float64, help string) Var {
+	return Var{
+		Name: name, Kind: String, Unit: unit, Default: def, Help: help,
+		Range: strconv.FormatFloat(lo, 'f', -1, 64) + " to " + strconv.FormatFloat(hi, 'f', -1, 64),
+		parse: func(c *Config, s string) error {
+			v, err := strconv.ParseFloat(s, 64)
+			if err != nil {
+				return errors.New("not a number")
+			}
+			if !(v >= lo && v <= hi) { // also what is not a number
+				return errors.New("out of range")
+			}
+			*field(c) = v
+			return nil
+		},
+	}
+}
+
+// millisecondsVar is a number of milliseconds.
+func millisecondsVar(name, def string, lo, hi float64, field func(*Config) *time.Duration, help string) Var {
+	v := numberOfVar(name, "ms", def, lo, hi, nil, help)
+	v.parse = func(c *Config, s string) error {
+		var ms float64
+		if err := numberOfVar(name, "ms", def, lo, hi, func(*Config) *float64 { return &ms }, help).parse(c, s); err != nil {
+			return err
+		}
+		*field(c) = time.Duration(ms * float64(time.Millisecond))
+		return nil
+	}
+	return v
+}
+
 // deviceVar is a device's file, or empty.
 func deviceVar(name, def string, field func(*Config) *string, help string) Var {
 	v := pathVar(name, def, field, help)

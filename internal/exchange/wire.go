@@ -50,10 +50,12 @@ func (c *Chunk) Parse(b []byte) bool {
 	}
 	total, offset := binary.LittleEndian.Uint64(b[0:]), binary.LittleEndian.Uint64(b[8:])
 	length, delay := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:])
-	if total > mostBytes || offset > total || uint64(length) > total-offset || delay > uint32(time.Minute/time.Microsecond) {
+	if total > mostBytes || offset > total || uint64(length) > total-offset ||
+		delay > uint32(time.Minute/time.Microsecond) {
 		return false
 	}
-	*c = Chunk{Total: int64(total), Offset: int64(offset), Length: int64(length), Delay: time.Duration(delay) * time.Microsecond}
+	*c = Chunk{Total: int64(total), Offset: int64(offset), Length: int64(length)}
+	c.Delay = time.Duration(delay) * time.Microsecond
 	return true
 }
 

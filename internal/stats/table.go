@@ -183,6 +183,13 @@ const (
 	RxProbesStray
 	RxPTP
 	RxPTPError
+	RxExchangeChunks
+	RxExchangeDeferrals
+	RxExchangeForced
+	RxExchangeCredits
+	RxExchangeInvited
+	RxExchangePeers
+	RxExchangePeersPeak
 )
 
 // Shared words.
@@ -349,6 +356,13 @@ var table = []Counter{
 	{"probes_lost", "probes", Sum, "Probes not answered in time.", at(Place{Rx, RxProbesLost})},
 	{"probes_stray", "probes", Sum, "Answers to no probe in flight: late, doubled or forged.", at(Place{Rx, RxProbesStray})},
 	{"ptp_synchronised", "flag", Gauge, "1 while PTP synchronises this host's clock, where that is looked at.", at(Place{Rx, RxPTP})},
+	{"exchange_chunks", "chunks", Sum, "Chunks of all-to-alls that were sent in an order that followed the network.", at(Place{Rx, RxExchangeChunks})},
+	{"exchange_deferrals", "chunks", Sum, "Times that a peer gave way to another one after a chunk, because its path was congested.", at(Place{Rx, RxExchangeDeferrals})},
+	{"exchange_forced", "chunks", Sum, "Chunks to a peer that had waited too long, or whose path was congested while this host's link would have idled.", at(Place{Rx, RxExchangeForced})},
+	{"exchange_credits", "credits", Sum, "Credits received: a receiver's link had room.", at(Place{Rx, RxExchangeCredits})},
+	{"exchange_invited", "credits", Sum, "Credits given.", at(Place{Rx, RxExchangeInvited})},
+	{"exchange_peers", "peers", Gauge, "Peers that chunks of all-to-alls go to at present.", at(Place{Rx, RxExchangePeers})},
+	{"exchange_peers_peak", "peers", Peak, "The most peers that they went to at a time.", at(Place{Rx, RxExchangePeersPeak})},
 	{"ptp_error", "ns", Gauge, "How far the synchronised clock may be off.", at(Place{Rx, RxPTPError})},
 
 	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},

@@ -1,0 +1,408 @@
+package provider
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/collective"
+)
+
+// An all-to-all whose order package exchange chooses: chunks go as active messages with
+// their payload, and the receiver's words come back. The engine decides under the
+// progress lease, once for each chunk; the transport's flows carry the bytes.
+//
+// What one member has for another goes in fragments of a chunk, each of which says
+// which bytes it has. The first chunks may come before this member has begun the operation;
+// they are kept as the messages of steps are. There are two for each member at most:
+// a sender goes on when it has an answer.
+
+// exchangeChunk is the most bytes of a chunk, exchangeShort those of a slice that goes at once and
+// without an answer, and exchangeLong those of a slice from which on an all-to-all of equal slices
+// is worth an answer.
+const (
+	exchangeChunk = 64 << 10
+	exchangeShort = 4 << 10
+	exchangeLong  = 16 << 10
+)
+
+// collExchange is the part of an operation that an engine orders. It belongs to the lease holder
+// from the operation's start on.
+type collExchange struct {
+	engine  *exchange.Engine
+	in, out []collective.Piece // by rank: of what is given, and of what is got
+	given   []byte
+	inPlace bool // what is given is what got holds at first, copied to scratch memory
+	got     []byte
+	lens    [2][]int64 // by peer, for the engine
+	pending []pendingChunks
+	ready   []int32 // peers with pending chunks
+	seen    exchange.Report
+}
+
+// pendingChunks are the chunks of a peer that were chosen and are not sent yet. They
+// follow each other.
+type pendingChunks struct {
+	head exchange.Chunk    // of the first one, from its first byte that has not been sent
+	ends [exchangeAt]int64 // of the chunks
+	n    int
+	in   bool // the peer is in ready
+}
+
+// exchangeAt is how many chunks of a pair an engine has on their way at most.
+const exchangeAt = 2
+
+// exchangeConfig is what the variables say of the order.
+func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
+	policy, err := exchange.ParsePolicy(c.SchedPolicy)
+	cfg := exchange.DefaultConfig(peers)
+	cfg.Policy, cfg.Chunk, cfg.Short = policy, exchangeChunk, exchangeShort
+	cfg.Threshold, cfg.Factor, cfg.Most = c.SchedThreshold, c.SchedFactor, c.SchedMost
+	cfg.Window, cfg.Backoff = c.SchedWindow, c.SchedBackoff
+	return cfg, err
+}
+
+// ordered tells whether an all-to-all of slices of a length goes by an engine: alike at all
+// members, as they agreed when they joined.
+func (g *Group) ordered(slice uint64) bool {
+	return g.scheduled && (slice >= exchangeLong || g.ep.domain.cfg.AllToAll == "message")
+}
+
+// exchanger returns an engine with its lists for one operation, of one that has ended if
+// there is one: it knows the paths. The caller has c.mu.
+func (g *Group) exchanger() (*collExchange, error) {
+	if n := len(g.spare); n != 0 {
+		x := g.spare[n-1]
+		g.spare = g.spare[:n-1]
+		return x, nil
+	}
+	n := len(g.members)
+	cfg, err := exchangeConfig(g.ep.domain.cfg, n-1)
+	if err != nil {
+		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
+	}
+	engine, err := exchange.New(cfg)
+	if err != nil {
+		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
+	}
+	return &collExchange{
+		engine: engine, in: make([]collective.Piece, n), out: make([]collective.Piece, n),
+		lens: [2][]int64{make([]int64, n-1), make([]int64, n-1)}, pending: make([]pendingChunks, n-1),
+	}, nil
+}
+
+// peerOf is the engine's number of a rank, and rankOf the rank of such a number.
+func (g *Group) peerOf(rank int) int {
+	return (rank - g.rank - 1 + len(g.members)) % len(g.members)
+}
+
+func (g *Group) rankOf(peer int) int { return (g.rank + 1 + peer) % len(g.members) }
+
+// beginExchange begins the part of an operation that an engine orders.
+func (c *collectives) beginExchange(o *collOp) {
+	g, x := o.group, o.exchange
+	if x.inPlace {
+		copy(o.scratch, x.got)
+		x.given = o.scratch
+	}
+	copy(x.got[x.out[g.rank].Off:][:x.out[g.rank].Len], x.given[x.in[g.rank].Off:])
+	for p := range x.pending {
+		r := g.rankOf(p)
+		x.lens[0][p], x.lens[1][p] = int64(x.in[r].Len), int64(x.out[r].Len)
+		x.pending[p] = pendingChunks{}
+	}
+	x.ready, x.seen = x.ready[:0], exchange.Report{}
+	c.exchanges = append(c.exchanges, o)
+	o.advancing = true
+	x.engine.Start(c.ep.now(), x.lens[0], x.lens[1])
+	for p := range x.pending {
+		m := &g.members[g.rankOf(p)]
+		for h := m.takeHeld(o.seq); h != nil; h = m.takeHeld(o.seq) {
+			c.takeEarly(o, m, h)
+		}
+		if (m.left || m.gone) && x.engine.Needs(p) {
+			c.fail(o, fi.ECONNRESET)
+		}
+	}
+	c.goOn(o)
+}
+
+// takeEarly takes in a message that came before the operation began here.
+func (c *collectives) takeEarly(o *collOp, m *collMember, h *heldStep) {
+	defer c.freeHeld(h)
+	switch {
+	case o.status != fi.Success:
+	case !h.chunked:
+		c.unlike(o, &h.head.stepHead)
+	default:
+		payload := []byte(nil)
+		if h.payload != 0 {
+			payload = bytesAt(h.payload, h.head.length)
+		}
+		c.takeChunk(o, m, &collChunkHead{h.head.stepHead, h.part}, payload)
+	}
+	if h.long {
+		c.refuse(m, h.head.request)
+	}
+}
+
+// unlike fails an operation that another member was called with in another way.
+func (c *collectives) unlike(o *collOp, h *stepHead) {
+	o.group.warn("operation %d is of kind %d here and %d at rank %d, or goes in another way there",
+		o.seq, o.kind, h.kind, h.rank)
+	c.fail(o, fi.EINVAL)
+}
+
+// onChunk is a fragment of a chunk.
+func (c *collectives) onChunk(src hw.Source, id uint64, head, payload []byte) {
+	var h collChunkHead
+	if !h.parse(head) || int64(len(payload)) > h.part.Length || len(payload) == 0 && h.part.Total != 0 {
+		c.malformed(src, "chunk of %d bytes with %d does not parse", len(head), len(payload))
+		return
+	}
+	g, m, known := c.member(src, id, h.rank)
+	if !known {
+		return // of a group that was left
+	}
+	if m == nil {
+		c.malformed(src, "chunk of a group whose rank %d it is not", h.rank)
+		return
+	}
+	switch o := g.ops[h.seq]; {
+	case o == nil && g.over(h.seq):
+	case o == nil:
+		c.holdChunk(g, m, &h, payload)
+	case o.exchange == nil:
+		c.unlike(o, &h.stepHead)
+	default:
+		o.advancing = true
+		c.takeChunk(o, m, &h, payload)
+		c.goOn(o)
+	}
+}
+
+// maxEarlyChunks bounds what is kept of a member's chunks: those of as many operations as it
+// may have under way.
+const maxEarlyChunks = maxCollectives * exchangeAt * exchangeChunk * 5 / 4
+
+// holdChunk keeps a fragment until the operation begins.
+func (c *collectives) holdChunk(g *Group, m *collMember, h *collChunkHead, payload []byte) {
+	if m.early+len(payload) > maxEarlyChunks {
+		c.malformed(m.src, "chunks of %d bytes before their operations begin", m.early)
+		return
+	}
+	long := longHead{stepHead: h.stepHead, length: uint64(len(payload))}
+	if kept := c.holdStep(g, m, &long, payload, false); kept != nil {
+		kept.chunked, kept.part = true, h.part
+		m.early += len(payload)
+	}
+}
+
+// takeChunk takes in a fragment: its bytes are in place when the engine knows of them.
+func (c *collectives) takeChunk(o *collOp, m *collMember, h *collChunkHead, payload []byte) {
+	x, part := o.exchange, &h.part
+	to := x.out[h.rank]
+	switch {
+	case o.status != fi.Success:
+		return
+	case h.kind != o.kind:
+		c.unlike(o, &h.stepHead)
+		return
+	case part.Total != int64(to.Len):
+		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, h.rank, part.Total, to.Len)
+		c.fail(o, fi.ETRUNC)
+		return
+	}
+	n := int64(len(payload))
+	if !x.engine.Arrived(c.ep.now(), o.group.peerOf(int(h.rank)), part, part.Offset, n, n == part.Length) {
+		c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next", n, part.Offset, part.Total)
+		return
+	}
+	copy(x.got[to.Off+uint64(part.Offset):][:n], payload)
+}
+
+// onWord is what a receiver says.
+func (c *collectives) onWord(src hw.Source, id uint64, head []byte) {
+	var h collWordHead
+	if !h.parse(head) {
+		c.malformed(src, "word of %d bytes does not parse", len(head))
+		return
+	}
+	g, m, known := c.member(src, id, h.rank)
+	if !known {
+		return
+	}
+	if m == nil {
+		c.malformed(src, "word to a group whose rank %d it is not", h.rank)
+		return
+	}
+	o := g.ops[h.seq]
+	if o == nil || o.exchange == nil || h.kind != o.kind {
+		if o != nil || !g.over(h.seq) {
+			c.malformed(src, "word about operation %d, which is no exchange", h.seq)
+		}
+		return
+	}
+	o.advancing = true
+	if !o.exchange.engine.OnWord(c.ep.now(), g.peerOf(int(h.rank)), h.word) {
+		c.malformed(src, "word about %d bytes, which were not sent", h.word.Got)
+	}
+	c.goOn(o)
+}
+
+// goOn sends what the engine says, as far as there is room, and ends the operation if that
+// was all. It ends what set advancing.
+func (c *collectives) goOn(o *collOp) {
+	g, x := o.group, o.exchange
+	now := c.ep.now()
+	for a, ok := x.engine.Next(now); ok && o.status == fi.Success; a, ok = x.engine.Next(now) {
+		if a.Kind == exchange.SendChunk {
+			x.add(a.Peer, &a.Head)
+			continue
+		}
+		m := &g.members[g.rankOf(a.Peer)]
+		h := collWordHead{o.head(), a.Word}
+		c.tell(m, amCollNote, m.id, h.put(c.ep.rx.head[:]))
+	}
+	c.sendChunks(o)
+	o.advancing = false
+	x.count(c.ep.stats)
+	if o.status != fi.Success || len(x.ready) == 0 && x.engine.Done() {
+		c.end(o)
+	}
+}
+
+// add keeps a chunk until it is sent.
+func (x *collExchange) add(peer int, h *exchange.Chunk) {
+	p := &x.pending[peer]
+	if p.n == 0 {
+		p.head = *h
+	}
+	p.ends[p.n] = h.Offset + h.Length
+	p.n++
+	if !p.in {
+		p.in = true
+		x.ready = append(x.ready, int32(peer))
+	}
+}
+
+// sendChunks sends pending chunks, as far as there is room for each peer.
+func (c *collectives) sendChunks(o *collOp) {
+	x := o.exchange
+	kept := x.ready[:0]
+	for _, peer := range x.ready {
+		p := &x.pending[peer]
+		err := error(nil)
+		for p.n != 0 && err == nil && o.status == fi.Success {
+			err = c.sendPart(o, int(peer), p)
+		}
+		if err != nil && err != fi.EAGAIN {
+			c.fail(o, fi.ErrnoOf(err))
+		}
+		if p.in = p.n != 0; p.in {
+			kept = append(kept, peer)
+		}
+	}
+	x.ready = kept
+}
+
+// sendPart sends a fragment of the first pending chunk of a peer.
+func (c *collectives) sendPart(o *collOp, peer int, p *pendingChunks) error {
+	e, g, x := c.ep, o.group, o.exchange
+	rank := g.rankOf(peer)
+	m := &g.members[rank]
+	if m.dead {
+		return fi.ECONNRESET
+	}
+	path, err := e.connect(m.link)
+	if err != nil {
+		return err
+	}
+	path.port.wake()
+	lease := e.progressStripe
+	sc := &e.scratch[lease]
+	p.head.Length = p.ends[0] - p.head.Offset
+	n := min(p.head.Length, int64(path.port.attr.MaxAMBcopy))
+	h := collChunkHead{o.head(), p.head}
+	data := x.given[x.in[rank].Off:][:x.in[rank].Len][p.head.Offset:][:n]
+	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(data))), Len: uint64(n)})
+	if err := e.sendPayload(path, amCollStep, m.id, h.put(sc.head[:]), iov, int(n), lease); err != nil {
+		return err
+	}
+	if p.head.Offset += n; p.head.Offset == p.ends[0] {
+		copy(p.ends[:], p.ends[1:])
+		p.n--
+	}
+	return nil
+}
+
+// pumpExchanges goes on with what waited for room or time.
+func (c *collectives) pumpExchanges() {
+	if len(c.exchanges) == 0 {
+		return
+	}
+	now := c.ep.now()
+	for _, o := range slices.Clone(c.exchanges) {
+		x := o.exchange
+		at, timed := x.engine.Wake()
+		if timed = timed && at <= now; !timed && len(x.ready) == 0 {
+			continue
+		}
+		o.advancing = true
+		if timed {
+			x.engine.Tick(now)
+		}
+		c.goOn(o)
+	}
+}
+
+// timed tells whether an exchange waits for room or time.
+func (c *collectives) timed() bool {
+	for _, o := range c.exchanges {
+		if _, timed := o.exchange.engine.Wake(); timed || len(o.exchange.ready) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// dropExchange ends the engine's part of an operation, and keeps what it has learnt.
+func (c *collectives) dropExchange(o *collOp) {
+	x, g := o.exchange, o.group
+	if x == nil {
+		return
+	}
+	o.exchange = nil
+	c.exchanges = slices.DeleteFunc(c.exchanges, func(p *collOp) bool { return p == o })
+	x.given, x.got, x.inPlace = nil, nil, false
+	c.mu.Lock()
+	if o.status == fi.Success { // else it does not know what has come of its chunks
+		g.report = x.engine.Report()
+		g.spare = append(g.spare, x)
+	}
+	c.mu.Unlock()
+}
+
+// count counts what the engine has done since it last counted.
+func (x *collExchange) count(st *stats.Endpoint) {
+	r := x.engine.Report()
+	st.Rx(stats.RxExchangeChunks, r.Chunks-x.seen.Chunks)
+	st.Rx(stats.RxExchangeDeferrals, r.Deferrals-x.seen.Deferrals)
+	st.Rx(stats.RxExchangeForced, r.Forced-x.seen.Forced)
+	st.Rx(stats.RxExchangeCredits, r.Credits-x.seen.Credits)
+	st.Rx(stats.RxExchangeInvited, r.Invited-x.seen.Invited)
+	st.RxPeak(stats.RxExchangePeers, stats.RxExchangePeersPeak, uint64(x.engine.Begun()))
+	x.seen = r
+}
+
+// Report returns what the engine says of the group's last all-to-all that it ordered and
+// that has completed; the zero value before the first.
+func (g *Group) Report() exchange.Report {
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	return g.report
+}

@@ -1,0 +1,274 @@
+package provider
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// apartCircle makes sides that reach each other over UDP.
+func apartCircle(t testing.TB, n int, change func(*config.Config)) *circle {
+	t.Helper()
+	b := newBench(t, func(c *config.Config) {
+		c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No
+		if change != nil {
+			change(c)
+		}
+	}, collHints())
+	c := newCircle(t, b, n)
+	b.domain.local.src = func() ([]names.Interface, error) { return nil, nil }
+	b.domain.local.ifis = nil
+	return c
+}
+
+// everyRank is ranks 0 to n-1.
+func everyRank(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// TestExchangeOverUDP: between hosts all-to-alls go by the engine without a variable, with every
+// policy, those of equal slices from 16 KiB on; the report says what came of the last one.
+func TestExchangeOverUDP(t *testing.T) {
+	for _, policy := range []string{"adaptive", "greedy", "threshold", "balanced"} {
+		t.Run(policy, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 4))
+			c := apartCircle(t, 4, func(c *config.Config) { c.SchedPolicy = policy })
+			members := everyRank(4)
+			groups := c.joinAll(members)
+			if !groups[0].scheduled {
+				t.Fatal("a group that spans hosts has no engine")
+			}
+			c.vectors(r, members, groups)
+			for _, slice := range []int{8 << 10, 16 << 10, 200 << 10} {
+				before := groups[1].Report()
+				c.allToAll(r, groups, slice)
+				rep := groups[1].Report()
+				if slice >= exchangeLong && (rep.Out != 3*int64(slice) || rep.Received != rep.In || rep.Chunks < 3) {
+					t.Errorf("slices of %d bytes: %+v", slice, rep)
+				}
+				if slice < exchangeLong && rep != before {
+					t.Errorf("slices of %d bytes go by the engine", slice)
+				}
+			}
+		})
+	}
+}
+
+// allToAll runs one of slices of so many bytes in a group of all sides.
+func (c *circle) allToAll(r *rand.Rand, groups []*Group, slice int) {
+	c.t.Helper()
+	n := len(groups)
+	in, out := make([][]byte, n), make([][]byte, n)
+	for i := range n {
+		in[i], out[i] = randomBytes(r, n*slice), make([]byte, n*slice)
+		if err := c.sides[i].ep.Collective(&CollectiveArgs{Kind: collective.AllToAll, Buf: baseOf(in[i]), Result: baseOf(out[i]),
+			Count: uint64(slice), Datatype: fi.Uint8, Group: groups[i].Addr(), Context: 5}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	for i := range n {
+		if err := c.outcome(i); err != fi.Success {
+			c.t.Fatalf("rank %d: %v", i, err)
+		}
+	}
+	for i := range n {
+		for j := range n {
+			if !bytes.Equal(out[i][j*slice:(j+1)*slice], in[j][i*slice:(i+1)*slice]) {
+				c.t.Fatalf("slices of %d bytes: rank %d has the wrong data of rank %d", slice, i, j)
+			}
+		}
+	}
+}
+
+// TestExchangeChosen: the variables say which all-to-alls an engine orders.
+func TestExchangeChosen(t *testing.T) {
+	for _, c := range []struct {
+		sched     config.Tri
+		algorithm string
+		long      bool // slices of exchangeLong are ordered
+		short     bool
+	}{
+		{config.Auto, "auto", false, false}, {config.Yes, "auto", true, false}, {config.Yes, "message", true, true},
+		{config.Yes, "pairwise", false, false}, {config.Yes, "bruck", false, false}, {config.No, "message", false, false},
+	} {
+		circle := newCircle(t, newBench(t, func(cfg *config.Config) { cfg.Sched, cfg.AllToAll = c.sched, c.algorithm }, collHints()), 2)
+		groups := circle.joinAll([]int{0, 1})
+		if long, short := groups[0].ordered(exchangeLong), groups[0].ordered(1); long != c.long || short != c.short {
+			t.Errorf("%v, %s: long slices %v, short ones %v", c.sched, c.algorithm, long, short)
+		}
+		circle.allToAll(rand.New(rand.NewPCG(1, 5)), groups, 100)
+	}
+}
+
+// TestExchangeTruncated: members that do not agree on a count end with FI_ETRUNC, also when one of
+// them expects nothing; the group goes on.
+func TestExchangeTruncated(t *testing.T) {
+	c := apartCircle(t, 3, nil)
+	groups := c.joinAll(everyRank(3))
+	for _, n := range []struct{ sent, expected uint64 }{{100, 101}, {0, 5}, {5, 0}, {200000, 199999}} {
+		bufs := make([][]byte, 6)
+		for i := range 3 {
+			bufs[i], bufs[i+3] = make([]byte, 1<<20), make([]byte, 1<<20)
+			counts, others := []uint64{9, 9, 9}, []uint64{9, 9, 9}
+			if i == 0 {
+				counts[1] = n.sent
+			} else if i == 1 {
+				others[0] = n.expected
+			}
+			displs := []uint64{0, 300000, 600000}
+			if err := c.sides[i].ep.AllToAllV(&AllToAllVArgs{Buf: baseOf(bufs[i]), Result: baseOf(bufs[i+3]), Counts: counts, Displs: displs,
+				ResultCounts: others, ResultDispls: displs, Elem: 1, Group: groups[i].Addr(), Context: 5}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 3 {
+			if err := c.outcome(i); err != fi.ETRUNC && (i == 1 || err != fi.Success) {
+				t.Errorf("%d bytes sent, %d expected: rank %d ends with %v", n.sent, n.expected, i, err)
+			}
+		}
+		c.allToAll(rand.New(rand.NewPCG(1, 6)), groups, 50000)
+	}
+}
+
+// TestExchangeKinds: a member that calls another operation fails it at all.
+func TestExchangeKinds(t *testing.T) {
+	c := apartCircle(t, 2, nil)
+	groups := c.joinAll(everyRank(2))
+	buf, out := make([]byte, 2<<20), make([]byte, 2<<20)
+	if err := c.sides[0].ep.Collective(&CollectiveArgs{Kind: collective.AllToAll, Buf: baseOf(buf), Result: baseOf(out),
+		Count: 1 << 20, Datatype: fi.Uint8, Group: groups[0].Addr(), Context: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.sides[1].sum(groups[1], make([]byte, 80), make([]byte, 80), 10); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := c.outcome(i); err != fi.EINVAL {
+			t.Errorf("rank %d ends with %v", i, err)
+		}
+	}
+}
+
+// TestExchangeMemberGone: when a member closes its endpoint, the others' operation ends.
+func TestExchangeMemberGone(t *testing.T) {
+	c := apartCircle(t, 3, func(c *config.Config) { c.PeerTimeout = config.Default().PeerTimeout })
+	groups := c.joinAll(everyRank(3))
+	bufs := [][]byte{make([]byte, 6<<20), make([]byte, 6<<20), make([]byte, 6<<20), make([]byte, 6<<20)}
+	for i := range 2 {
+		if err := c.sides[i].ep.Collective(&CollectiveArgs{Kind: collective.AllToAll, Buf: baseOf(bufs[2*i]), Result: baseOf(bufs[2*i+1]),
+			Count: 2 << 20, Datatype: fi.Uint8, Group: groups[i].Addr(), Context: 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		c.progress()
+	}
+	if err := groups[2].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := c.outcome(i); err != fi.ECONNRESET {
+			t.Errorf("rank %d ends with %v", i, err)
+		}
+	}
+}
+
+// TestExchangeForged: chunks and words that no member has sent are dropped and counted.
+func TestExchangeForged(t *testing.T) {
+	c := newCircle(t, newBench(t, func(c *config.Config) { c.Sched = config.Yes }, collHints()), 2)
+	groups := c.joinAll([]int{0, 1})
+	s, g := c.sides[0], groups[0]
+	const slice = 20000
+	buf, memory := make([]byte, 2*slice), make([]byte, 4*slice)
+	out := memory[slice : 3*slice]
+	if err := s.ep.Collective(&CollectiveArgs{Kind: collective.AllToAll, Buf: baseOf(buf), Result: baseOf(out),
+		Count: slice, Datatype: fi.Uint8, Group: g.Addr(), Context: 5}); err != nil {
+		t.Fatal(err)
+	}
+	s.ep.Progress()
+	coll, src := s.ep.coll, g.members[1].src
+	o := g.ops[0]
+	r := s.ep.rx
+	r.acquire()
+	own := stepHead{seq: 0, kind: collective.AllToAll, rank: 1}
+	payload := bytes.Repeat([]byte{1}, 64)
+	for _, h := range []collChunkHead{
+		{own, exchange.Chunk{Total: slice, Offset: 100, Length: 64}},                                                         // not the next
+		{own, exchange.Chunk{Total: slice, Offset: slice - 10, Length: 64}},                                                  // beyond the end
+		{own, exchange.Chunk{Total: slice, Length: 10}},                                                                      // longer than it says
+		{stepHead{seq: 0, kind: collective.AllToAll, rank: 0}, exchange.Chunk{Total: slice, Length: 64}},                     // of another rank
+		{stepHead{seq: 1 << 30, kind: collective.AllToAll, rank: 1}, exchange.Chunk{Total: slice, Offset: 0, Length: 64}},    // of an operation far ahead
+		{stepHead{seq: 0, kind: collective.AllToAll, rank: 1 << 20}, exchange.Chunk{Total: slice, Offset: 0, Length: slice}}, // of no rank
+	} {
+		coll.onStep(src, g.id, h.put(make([]byte, chunkHeadBytes)), payload)
+	}
+	coll.onStep(src, g.id+1<<32, (&collChunkHead{own, exchange.Chunk{Total: slice, Length: 64}}).put(make([]byte, chunkHeadBytes)), payload)
+	coll.onNote(src, g.id, (&collWordHead{own, exchange.Word{Got: slice + 1, Invite: true}}).put(make([]byte, wordHeadBytes)), nil)
+	coll.onNote(src, g.id, (&collWordHead{stepHead{seq: 7, kind: collective.AllToAll, rank: 1}, exchange.Word{}}).put(make([]byte, wordHeadBytes)), nil)
+	if g.ops[0] != o || o.status != fi.Success || o.exchange.engine.Report().Received != 0 {
+		t.Error("a forged message ended the operation, or its bytes were taken")
+	}
+	r.give()
+	for i, b := range memory {
+		if b != 0 {
+			t.Fatalf("byte %d was written", i)
+		}
+	}
+	if err := c.sides[1].ep.Collective(&CollectiveArgs{Kind: collective.AllToAll, Buf: baseOf(buf), Result: baseOf(make([]byte, 2*slice)),
+		Count: slice, Datatype: fi.Uint8, Group: groups[1].Addr(), Context: 5}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := c.outcome(i); err != fi.Success {
+			t.Errorf("rank %d ends with %v", i, err)
+		}
+	}
+}
+
+// TestJoinSettings: members whose variables differ do not join; the error names both values.
+func TestJoinSettings(t *testing.T) {
+	for _, c := range []struct {
+		other joinSettings
+		want  string
+	}{
+		{joinSettings{algorithm: 2}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and pairwise there"},
+		{joinSettings{sched: config.No}, "FI_WEFT_RTT_SCHED_ENABLE is auto here and no there"},
+		{joinSettings{spans: true}, ""},
+	} {
+		var own, read joinSettings
+		if !read.unpack(c.other.pack()) || read != c.other {
+			t.Errorf("%+v is read as %+v", c.other, read)
+		}
+		if err := own.differs(&read); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c.other, err)
+		}
+	}
+	for _, v := range []uint32{uint32(len(allToAllNames)), 3 << 8, 1 << 17} {
+		if (&joinSettings{}).unpack(v) {
+			t.Errorf("%#x is read", v)
+		}
+	}
+	c := newCircle(t, newBench(t, nil, collHints()), 2)
+	g := c.sides[0].begin([]int{0, 1}, 0)
+	r := c.sides[0].ep.rx
+	r.acquire()
+	g.agree(1, &joinSettings{algorithm: 1})
+	r.give()
+	c.until("error event", func() bool {
+		_, _, err := c.sides[0].eq.Read(make([]byte, 64), 0)
+		return err == fi.EAVAIL
+	})
+	if e, err := c.sides[0].eq.ReadErr(0); err != nil || e.Err != fi.EINVAL {
+		t.Errorf("the join ends with %+v, %v", e, err)
+	}
+}
