@@ -1,6 +1,6 @@
 package main
 
-// #include "drive.h"
+// #include "progress.h"
 import "C"
 
 import (
@@ -11,11 +11,10 @@ import (
 	"github.com/weft-fabric/weft/provider"
 )
 
-// Progress threads take in what arrives in C (drive.c). The table of endpoints
-// is Go's, what it holds is not.
+// Progress threads work in C (poll.c), so that the runtime does not wait for them. The table of endpoints, which ends with
+// a nil, is Go's, what it holds is not.
 func init() {
 	provider.SetDrive(func(eps []*hot.EP, idle, most time.Duration) bool {
-		return bool(C.weft_drive((**C.struct_weft_hot_ep)(unsafe.Pointer(unsafe.SliceData(eps))), C.size_t(len(eps)),
-			C.uint64_t(idle), C.uint64_t(most)))
+		return bool(C.weft_drive((**C.struct_weft_hot_ep)(unsafe.Pointer(unsafe.SliceData(eps))), C.uint64_t(idle), C.uint64_t(most)))
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
-// #include "arrival.h"
+// #include "goapi.h"
+// #include "hotpath.h"
 import "C"
 
 import (
@@ -12,8 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider"
 )
 
-// What the C hot path (post.c, recv.c, poll.c) calls when its tables of plain words do
-// not tell it what to do. None of these functions allocates.
+// What the data plane leaves to the runtime (posting.c, poll.c). None of these functions allocates.
 
 //export weftGoSend
 func weftGoSend(ep C.uint64_t, a *C.struct_weft_send_args) (rc C.int64_t) {

@@ -12,33 +12,24 @@
 #include "goapi_gen.h"
 #include "objects.h"
 #include "trace.h"
-#include "../include/weft/cq.h"
 #include "../include/weft/hot.h"
 #include "../include/weft/message.h"
+#include "../include/weft/poll.h"
 #include "../include/weft/post.h"
+#include "../include/weft/ring.h"
 
-/* The number of this thread, which is also its line of counters: from 0 up,
- * WEFT_STAT_LINES - 1 for all for whom there is none left. A thread that ends
- * gives its number back (threadnum.c). */
+/* What this thread has to remember. */
+extern __thread struct weft_hot_thread weft_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The number of this thread, which is also its line of counters: from 0 up, WEFT_STAT_LINES - 1 for all for whom there is none
+ * left. A thread that ends gives its number back (threadnum.c). */
 uint32_t weft_thread_enroll(void);
-extern __thread uint32_t weft_thread __attribute__((tls_model("initial-exec"))); /* plus one, 0: none yet */
 
 static inline uint32_t weft_thread_number(void)
 {
-	uint32_t n = weft_thread;
+	uint32_t n = weft_self.number;
 
 	return __builtin_expect(n != 0, 1) ? n - 1 : weft_thread_enroll();
-}
-
-/* Adds to this thread's line of an endpoint's counters. */
-static inline void weft_thread_count(weft_stat *lines, enum weft_stat_thread what, uint64_t n)
-{
-	uint32_t line = weft_thread_number();
-
-	if (__builtin_expect(line < WEFT_STAT_LINES - 1, 1))
-		weft_stat_add(lines + line * WEFT_STAT_LINE_WORDS + what, n);
-	else
-		weft_stat_add_shared(lines, what, n);
 }
 
 /* Bits of a receive's flags that only weft may set. */
@@ -72,8 +63,6 @@ ssize_t weft_post_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t c
 ssize_t weft_recv_slow(struct weft_ep_obj *ep, const struct iovec *iov, size_t count,
 		       fi_addr_t src, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 
-struct weft_reader;
-
 /* Asks for a line that is to be written soon. (__builtin_prefetch fetches it to
  * be read, for lack of a compiler flag; the instruction is one of every x86-64
  * processor since 2005, a no-op on some.) */
@@ -95,19 +84,6 @@ static inline void weft_pause(void)
 	__asm__ volatile("isb" ::: "memory");
 #endif
 }
-
-/* The endpoint's inbound rings in use: the first so many. Senders write the number. */
-static inline uint32_t weft_lanes_in_use(const struct weft_hot_ep *ep)
-{
-	uint32_t n = atomic_load_explicit(ep->lanes, memory_order_relaxed);
-
-	return n < WEFT_LANES ? n : WEFT_LANES;
-}
-
-/* Takes in the arrivals of an endpoint (deliver.c). Returns whether that was all there was to do; what arrived
- * meanwhile is the next call's. False: Go must look. The caller holds the lease. The reader, which
- * may be NULL, found its queue empty and takes completions. */
-bool weft_deliver(struct weft_hot_ep *ep, struct weft_reader *to);
 
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count);
 ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);

@@ -1,112 +1,107 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a thread remembers between polls that find nothing.
- *
- * More threads that poll than processors stand in each other's way: the one
- * that is waited for does not run while those that wait use their time up. So a
- * thread that does nothing but poll, and has found nothing so many times in a
- * row, yields its processor. How many times that is it finds out.
- *
- * A yield that returned at once was of no use, and the next comes later. One that let
- * other threads run that poll was right, and the next comes sooner: whoever polls in
- * its turn yields as well. One to a thread that computes would give away all of the
- * processor, so the next comes later, too. That thread runs for long without a sign
- * of polling; threads that poll leave such a sign for the others of their process
- * (idle.c), so many of them are not mistaken for it, however long all of their turns
- * take.
- *
- * However late, a yield comes before WEFT_TURN has been polled twice. So a thread that has its
- * processor for itself spends a thousandth of its polling on yields, one that polls
- * beside others never looks to them as if it computed, and those that all once were late
- * learn to be early again.
- *
- * Where yields are right, whoever is waited for may all the same be running, on another
- * processor, and then it is better to wait a little more than to be away. So a thread is
- * patient if that was worth it lately, and else tries it now and then.
+ * Whether a poll has nothing to do, and what a thread counts of such polls. This is here and not in the data plane because
+ * an empty read would take four times as long (docs/decisions.md, D30).
  */
 #ifndef WEFT_IDLE_H
 #define WEFT_IDLE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "hotpath.h"
+#include "plane.h"
+#include "progress.h"
 
-/* Polls in a row that find nothing before a yield: at least, if it is worth being
- * patient, and of a new thread. */
-#define WEFT_YIELD_MIN 64u
-#define WEFT_YIELD_PATIENT 256u
-#define WEFT_YIELD_FIRST 1024u
+/* Whether the slot of a ring at a position holds something. */
+static inline bool weft_slot_ready(const struct weft_ring *r, uint64_t position)
+{
+	uint64_t i = position & ((1ull << r->log2_slots) - 1);
+	uint64_t word = atomic_load_explicit((_Atomic uint64_t *)(r->slots + i * r->slot_bytes), memory_order_acquire);
 
-/* Yields for which a thread stays patient after something came late, and of which one
- * is tried with patience otherwise. */
-#define WEFT_PATIENCE 4u
-#define WEFT_PATIENCE_TRY 16u
+	return (word & 3) == WEFT_SLOT_READY &&
+	       !((word >> WEFT_SEQ_LAP_SHIFT ^ position >> r->log2_slots) << WEFT_SEQ_LAP_SHIFT);
+}
 
-/* Times in ns: above which another thread must have run during a yield (a yield
- * to nobody takes 200 to 500, an empty poll some 10), above which one that ran
- * without a sign does not poll, for each poll, above which the thread has done other things than
- * poll, and of polling after which the number of polls is large enough. */
-#define WEFT_AWAY 1500u
-#define WEFT_AWAY_LONG 1000000u
-#define WEFT_DENSE 2000u
-#define WEFT_TURN 250000u
+/* Whether a read of the queue finds nothing: two loads for each ring. */
+static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
+{
+	uint64_t last = (1ull << cq->log2_slots) - 1;
+	const unsigned char *at = cq->rings;
 
-struct weft_poller {
-	uint32_t random; /* for weft_sometimes */
-	uint32_t empty;  /* polls in a row that found nothing, since the last yield at most */
-	uint32_t turn;   /* after so many the thread yields; 0: it has not polled yet */
-	uint32_t limit;  /* the same without patience: what it has learned */
-	uint32_t yields; /* since something came after more than WEFT_YIELD_MIN polls */
-	uint64_t since;  /* time of the last yield, or of the look that found no reason for one; ns */
-};
+	for (uint32_t n = cq->nrings; n; n--, at += cq->ring_stride) {
+		const struct weft_cq_ring *r = (const struct weft_cq_ring *)at;
+		const struct weft_cqe *slots = (const struct weft_cqe *)(r + 1);
+		uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
 
-extern __thread struct weft_poller weft_this_poller
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+		if ((atomic_load_explicit(&slots[head & last].seq, memory_order_relaxed) & 3) == WEFT_SLOT_READY)
+			return false;
+	}
+	return !atomic_load_explicit(&cq->overflow, memory_order_relaxed);
+}
 
-/* Yields if the thread has done nothing but poll since the last time. */
-void weft_poller_idle(struct weft_poller *p);
+/* Whether there is nothing to do at an endpoint. */
+static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft_hot_ep *ep)
+{
+	const struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
+	uint32_t lanes = atomic_load_explicit(ep->lanes, memory_order_relaxed), polled;
 
-/* A poll found nothing. */
+	if (lanes > WEFT_LANES)
+		lanes = WEFT_LANES;
+	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + lanes; in++)
+		if (weft_slot_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
+			return false;
+	if (atomic_load_explicit(&rx->attention, memory_order_relaxed))
+		return false;
+	if (atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
+	    weft_slot_ready(&rx->posts, atomic_load_explicit(&rx->posts_head, memory_order_relaxed)))
+		return false;
+	polled = atomic_load_explicit(&ep->polled, memory_order_relaxed);
+	if (__builtin_expect(polled < WEFT_POLLED_ENOUGH, 0))
+		atomic_store_explicit(&ep->polled, polled + 1, memory_order_relaxed);
+	return true;
+}
+
+/* Whether there is nothing to do at any endpoint of a list, which may be written while it is walked. */
+static inline __attribute__((always_inline)) bool weft_idle_endpoints(struct weft_hot_ep **const _Atomic *list)
+{
+	struct weft_hot_ep *const volatile *eps = atomic_load_explicit(list, memory_order_acquire);
+	struct weft_hot_ep *ep;
+
+	for (; eps && (ep = *eps); eps++)
+		if (!weft_idle_endpoint(ep))
+			return false;
+	return true;
+}
+
+/* Counts a poll that found nothing. */
 static inline void weft_found_nothing(void)
 {
-	struct weft_poller *p = &weft_this_poller;
-
-	if (__builtin_expect(++p->empty > p->turn, 0))
-		weft_poller_idle(p);
+	if (__builtin_expect(++weft_self.empty > weft_self.turn, 0))
+		weft_idle();
 }
 
-/* A poll found something. */
-static inline void weft_found_something(void)
-{
-	struct weft_poller *p = &weft_this_poller;
-
-	if (__builtin_expect(p->empty > WEFT_YIELD_MIN, 0))
-		p->yields = 0;
-	p->empty = 0;
-}
-
+/* Counts a poll. */
 static inline void weft_found(bool something)
 {
-	if (something)
-		weft_found_something();
-	else
-		weft_found_nothing();
+	if (!something)
+		return weft_found_nothing();
+	if (__builtin_expect(weft_self.empty > WEFT_YIELD_MIN, 0))
+		weft_self.yields = 0;
+	weft_self.empty = 0;
 }
 
-/* True once in 32 times, at random: a thread that goes through several queues in
- * turn must not always meet the same one. (Numerical Recipes' linear
- * congruential generator; its high bits are good enough.) */
+/* Whether to read the clock: once in 32 polls on average, since it costs some 10 ns, an empty poll less; a program that sleeps a
+ * millisecond between polls still sees a dead peer soon. It is at random, because a thread that goes through several queues in
+ * turn must not always meet the same one, and what counts is the thread's own, so that readers of one queue share no line that
+ * they write. (Numerical Recipes' linear congruential generator; its high bits are good enough.) */
 static inline bool weft_sometimes(void)
 {
-	struct weft_poller *p = &weft_this_poller;
-
-	p->random = p->random * 1664525u + 1013904223u;
-	return p->random >> 27 == 0;
+	weft_self.random = weft_self.random * 1664525u + 1013904223u;
+	return weft_self.random >> 27 == 0;
 }
 
-/* Of what weft_sometimes has just told, one in 32. */
-static inline bool weft_seldom(void)
+/* The flags of a poll for which weft_sometimes says so: one in 32 of them reads the clock in any case. */
+static inline uint32_t weft_clock_flags(void)
 {
-	return weft_this_poller.random >> 22 == 0;
+	return WEFT_POLL_CLOCK_DUE | (weft_self.random >> 22 == 0 ? WEFT_POLL_FOUND_TOO : 0);
 }
 
 #endif

@@ -5,6 +5,7 @@
  * Compiles where the C compiler lays the structures out as Go does.
  */
 #include "../include/weft/post.h"
+#include "../include/weft/poll.h"
 #include "../include/weft/message.h"
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "its size in Go")
@@ -389,3 +390,50 @@ FIELD(struct weft_post, cntr, 144, 8);
 FIELD(struct weft_post, path, 152, 8);
 FIELD(struct weft_post, at, 160, 8);
 FIELD(struct weft_post, claim, 168, 8);
+
+SIZE(struct weft_hot_thread, 40);
+FIELD(struct weft_hot_thread, poster, 0, 8);
+FIELD(struct weft_hot_thread, number, 8, 4);
+FIELD(struct weft_hot_thread, random, 12, 4);
+FIELD(struct weft_hot_thread, empty, 16, 4);
+FIELD(struct weft_hot_thread, turn, 20, 4);
+FIELD(struct weft_hot_thread, limit, 24, 4);
+FIELD(struct weft_hot_thread, yields, 28, 4);
+FIELD(struct weft_hot_thread, since, 32, 8);
+
+SIZE(struct weft_poll, 536);
+FIELD(struct weft_poll, reader, 0, 32);
+FIELD(struct weft_poll, eps, 32, 8);
+FIELD(struct weft_poll, thread, 40, 8);
+FIELD(struct weft_poll, checked, 48, 8);
+FIELD(struct weft_poll, flags, 56, 4);
+FIELD(struct weft_poll, now, 60, 4);
+FIELD(struct weft_poll, timeout, 64, 4);
+FIELD(struct weft_poll, start, 72, 8);
+FIELD(struct weft_poll, want, 80, 8);
+FIELD(struct weft_poll, idle, 88, 8);
+FIELD(struct weft_poll, most, 96, 8);
+FIELD(struct weft_poll, step, 104, 4);
+FIELD(struct weft_poll, found, 108, 4);
+FIELD(struct weft_poll, result, 112, 8);
+FIELD(struct weft_poll, next, 120, 8);
+FIELD(struct weft_poll, answer, 128, 4);
+FIELD(struct weft_poll, clock, 136, 8);
+FIELD(struct weft_poll, processor, 144, 4);
+FIELD(struct weft_poll, phase, 148, 4);
+FIELD(struct weft_poll, at, 152, 8);
+FIELD(struct weft_poll, rx, 160, 8);
+FIELD(struct weft_poll, room, 168, 8);
+FIELD(struct weft_poll, begin, 176, 8);
+FIELD(struct weft_poll, last, 184, 8);
+FIELD(struct weft_poll, passes, 192, 4);
+FIELD(struct weft_poll, worked, 196, 4);
+FIELD(struct weft_poll, fresh, 200, 4);
+FIELD(struct weft_poll, ended, 204, 4);
+FIELD(struct weft_poll, messages, 208, 4);
+FIELD(struct weft_poll, direct, 212, 4);
+FIELD(struct weft_poll, to_go, 216, 4);
+FIELD(struct weft_poll, handle, 224, 8);
+FIELD(struct weft_poll, port, 232, 8);
+FIELD(struct weft_poll, message, 240, 40);
+FIELD(struct weft_poll, delivery, 280, 256);

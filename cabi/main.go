@@ -15,8 +15,8 @@
 // can be checked without Go, and make one call to a function weftGo…, which
 // converts the arguments and makes one call into the packages below. No Go
 // pointer is kept in C and no panic crosses. Operations are posted and arrivals
-// taken in by package dataplane, which C calls without the runtime (plane.h);
-// polling is C: poll.c.
+// taken in, and queues read, by package dataplane, which C calls without the
+// runtime (plane.h); only whether there is nothing to do C finds itself (idle.h).
 //
 // # Limits
 //

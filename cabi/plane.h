@@ -10,8 +10,11 @@
 
 /* The functions, in the order of plane.go's table. */
 enum weft_plane_function {
-	WEFT_PLANE_DELIVER, /* struct weft_delivery: takes in the arrivals of an endpoint */
-	WEFT_PLANE_ACCEPT,  /* struct weft_acceptance: takes in one message of a port */
+	WEFT_PLANE_READ,    /* struct weft_poll, as the next ones: reads a queue */
+	WEFT_PLANE_SREAD,   /* the same, and sleeps */
+	WEFT_PLANE_PROGRESS,
+	WEFT_PLANE_DRIVE,   /* what a progress thread does */
+	WEFT_PLANE_IDLE,    /* polled in vain for long */
 	WEFT_PLANE_SEND,    /* struct weft_post, as those below: posts a message */
 	WEFT_PLANE_WRITE,   /* posts a write that is a message */
 	WEFT_PLANE_COPY,    /* posts a read or a write that is a copy */

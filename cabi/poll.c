@@ -1,256 +1,188 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Polling: fi_cq_read, fi_cq_readfrom, fi_cntr_read. An empty queue and a
- * queue with completions are both served without entering Go and, when empty,
- * without a locked instruction. Go is entered by the one thread that takes an
- * endpoint's progress lease, once for all that has arrived.
+ * Calls that make progress: fi_cq_read and its like, fi_cntr_read, and what progress threads do. The data plane (package
+ * dataplane) does it all and says where it needs the runtime, a system call or a pause; but whether there is nothing to do is
+ * found here (idle.h).
  */
-#include <string.h>
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <sched.h>
 #include <time.h>
 #include <rdma/fi_errno.h>
 
 #include "idle.h"
-#include "look.h"
+#include "progress.h"
 #include "poster.h"
-#include "reader.h"
+#include "vmcopy.h"
 
-/* Milliseconds between two runs of the timers (dead peers, connection
- * time-outs) while progress has work that no ring shows; else it is the receive
- * context's rest. The clock is looked at once in 32 polls on average: it costs some
- * 10 ns, an empty poll less; a program that sleeps a millisecond between polls
- * still sees a dead peer soon. What counts the polls is the thread's own, so that
- * readers of one queue share no line that they write. */
-#define TIMER_MS 20
-
-/* Tells a progress thread that the application looks by itself. */
-static inline void look(struct weft_hot_ep *ep)
-{
-	uint32_t n = atomic_load_explicit(&ep->polled, memory_order_relaxed);
-
-	if (__builtin_expect(n < WEFT_POLLED_ENOUGH, 0))
-		atomic_store_explicit(&ep->polled, n + 1, memory_order_relaxed);
-}
-
-/* Reads an entry of a list once: a replaced list may be written again while it
- * is walked. */
-static inline struct weft_hot_ep *entry(struct weft_hot_ep *const *e)
-{
-	return *(struct weft_hot_ep *const volatile *)e;
-}
-
-/* Whether the timers of a receive context may rest. The caller has the lease. */
-static bool resting(struct weft_hot_rx *rx, uint32_t now)
-{
-	if (!(atomic_load_explicit(&rx->attention, memory_order_relaxed) & WEFT_ATTENTION_GO) &&
-	    now - rx->timers < rx->rest)
-		return true;
-	rx->timers = now;
-	return false;
-}
-
-static void housekeeping(struct weft_hot_ep *const *eps, uint32_t now)
-{
-	struct weft_hot_ep *ep;
-
-	for (; (ep = entry(eps)); eps++) {
-		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
-
-		if (!weft_take_lease(ep, rx))
-			continue;
-		bool triggered = !resting(rx, now) && weftGoHousekeeping(rx->handle);
-		weft_give_lease(rx);
-		if (triggered)
-			weftGoTriggered(rx->handle);
-	}
-}
-
-/* Looks at the clock. */
-static bool timers_due(struct weft_idle *idle, uint32_t *now)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	*now = t.tv_sec * 1000 + t.tv_nsec / 1000000;
-	if (*now - atomic_load_explicit(&idle->checked, memory_order_relaxed) < TIMER_MS)
-		return false;
-	atomic_store_explicit(&idle->checked, *now, memory_order_relaxed);
-	return true;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Does the work of an endpoint that has some; returns whether it did any. */
-static inline bool work(struct weft_hot_ep *ep, struct weft_hot_rx *rx, struct weft_reader *to)
+static void wake(const struct weft_delivery *d)
 {
-	bool triggered = false;
-	enum weft_looked looked;
-
-	if (!weft_take_lease(ep, rx)) {
-		weft_count_busy(ep);
-		return false;
-	}
-	looked = weft_work(ep, rx, to);
-	if (looked == WEFT_LOOKED_TO_GO)
-		triggered = weftGoProgress(rx->handle);
-	weft_give_lease(rx);
-	if (triggered)
-		weftGoTriggered(rx->handle);
-	return looked != WEFT_LOOKED_NOTHING;
+	if (d->todo & WEFT_TODO_WAKE_CQ)
+		weftGoWakeCQ(d->ep->rx_cq->handle);
+	if (d->todo & WEFT_TODO_WAKE_CNTR)
+		weftGoWakeCntr(d->ep->rx_cntr->handle);
+	if (d->todo & WEFT_TODO_WAKE_TX_CQ)
+		weftGoWakeCQ(d->ep->tx_cq->handle);
+	if (d->todo & WEFT_TODO_WAKE_READ_CNTR)
+		weftGoWakeCntr(d->ep->read_cntr->handle);
 }
 
-/* Looks for work at every endpoint in a NULL-terminated list and does it;
- * returns whether it did any. Work that another thread does is none. With a look at
- * the clock it runs the timers when they are due. The reader, which may be NULL, found its queue empty and takes
- * completions that come meanwhile. */
-static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, struct weft_reader *to,
-		     bool clock)
+/* Does what a delivery asks for. */
+static void perform_delivery(struct weft_delivery *d, enum weft_delivery_code code)
 {
-	struct weft_hot_ep *const *e;
-	struct weft_hot_ep *ep;
-	bool found = false;
-	uint32_t now;
+	struct weft_hot_ep *ep = d->ep;
 
-	if (!eps || !entry(eps))
-		return false;
-	for (e = eps; (ep = entry(e)); e++) {
-		struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
-
-		look(ep);
-		if (weft_has_work(ep, rx) && work(ep, rx, to))
-			found = true;
+	switch (code) {
+	case WEFT_DELIVERY_ACK:
+		return weftGoAck(ep->handle, d->source, d->request, d->data);
+	case WEFT_DELIVERY_READ:
+		d->read = weft_vm_copy(&ep->peers[d->line], (void *)d->buf, d->payload, d->length, true);
+		return;
+	case WEFT_DELIVERY_SETTLE:
+		return weftGoGiveMessage(ep->handle, d);
+	case WEFT_DELIVERY_COMPLETE:
+		return weftGoCompleteReceive(ep->handle, d);
+	case WEFT_DELIVERY_ACKNOWLEDGE:
+		return weftGoAcknowledge(ep->handle, d->source, d->request);
+	case WEFT_DELIVERY_WAKE_PEER:
+		return weftGoWakePeer(ep->handle, d->peer);
+	default:
+		return weft_pause();
 	}
-	if (clock && timers_due(idle, &now)) { /* also with work at hand: it may be waiting for a peer that died */
-		housekeeping(eps, now);
-		return true;
-	}
-	return found;
 }
 
-/* Whether progress would find no work, and nothing waits for room in the queue. */
-static inline bool still(struct weft_hot_cq *cq)
+/* Does what a poll asks for. */
+static void perform(struct weft_poll *p, unsigned code)
 {
-	struct weft_hot_ep *const *eps = atomic_load_explicit(&cq->eps, memory_order_acquire);
-	struct weft_hot_ep *ep;
-
-	if (atomic_load_explicit(&cq->overflow, memory_order_relaxed))
-		return false;
-	for (; eps && (ep = entry(eps)); eps++) {
-		look(ep);
-		if (weft_has_work(ep, atomic_load_explicit(&ep->rx, memory_order_acquire)))
-			return false;
+	switch (code) {
+	case WEFT_POLL_PROGRESS:
+		p->answer = weftGoProgress(p->handle);
+		return;
+	case WEFT_POLL_TIMERS:
+		p->answer = weftGoHousekeeping(p->handle);
+		return;
+	case WEFT_POLL_TRIGGERED:
+		return weftGoTriggered(p->handle);
+	case WEFT_POLL_FLUSH:
+		return weftGoFlushCQ(p->reader.cq->handle);
+	case WEFT_POLL_SLEEP:
+		p->answer = weftGoCQWait(p->reader.cq->handle,
+					 p->timeout > 0 ? weft_time_left(p->start, p->timeout) : p->timeout);
+		return;
+	case WEFT_POLL_WAKE:
+		return wake(&p->delivery);
+	case WEFT_POLL_YIELD:
+		sched_yield();
+		__attribute__((fallthrough));
+	case WEFT_POLL_CLOCK:
+		p->clock = clock_ns(CLOCK_MONOTONIC);
+		p->processor = (uint32_t)sched_getcpu();
+		return;
+	case WEFT_POLL_NEXT:
+		p->answer = p->port->next(p->port, &p->message);
+		return;
+	case WEFT_POLL_GLANCE:
+		p->answer = p->port->glance(p->port, &p->message);
+		return;
+	case WEFT_POLL_TAKE:
+		p->answer = p->port->take(p->port);
+		return;
+	case WEFT_POLL_FLUSH_PORT:
+		return p->port->flush(p->port);
+	default:
+		perform_delivery(&p->delivery, code);
 	}
-	return true;
 }
 
-/* Sends the messages that are held, some of whose completions have just been read: an application
- * that has read them may stop looking. One thread at a time uses such a queue and its endpoints. */
-static __attribute__((noinline)) void send_held(struct weft_hot_cq *cq)
+/* Calls a function of the data plane until it has done all. The caller has set what stands before step. */
+static void run(enum weft_plane_function f, struct weft_poll *p)
 {
-	struct weft_hot_ep *const *eps = atomic_load_explicit(&cq->eps, memory_order_acquire);
-	struct weft_poster *me = weft_post_begin();
-	struct weft_hot_ep *ep;
+	unsigned code;
 
-	if (!me)
-		return; /* all lines are taken: the word stays, so the next read tries again, and a look sends them in any case */
-	atomic_store_explicit(&cq->held, 0, memory_order_relaxed);
-	for (; eps && (ep = entry(eps)); eps++)
-		if (ep->port)
-			ep->port->flush(ep->port);
-	weft_post_end(me);
+	p->thread = &weft_self;
+	p->step = p->phase = 0;
+	if (p->flags & WEFT_POLL_CLOCK_DUE)
+		p->now = clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
+	weft_post_line();
+	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
+		perform(p, code);
 }
 
-/* Pops as many completions as the reader has room for, in batches. Returns
- * whether an error entry stands at the head of a ring. */
-static bool pop(struct weft_reader *to)
+bool weft_drive(struct weft_hot_ep *const *eps, uint64_t idle, uint64_t most)
 {
-	struct weft_cqe batch[16];
-	size_t count = to->left;
-	bool error = false;
+	struct weft_poll p;
 
-	while (to->left) {
-		size_t want = to->left < 16 ? to->left : 16;
-		size_t got = weft_cq_pop(to->cq, batch, want, &error);
-
-		for (size_t i = 0; i < got; i++)
-			weft_reader_put(to, &batch[i]);
-		if (got < want)
-			break;
-	}
-	if (to->left != count &&
-	    __builtin_expect(atomic_load_explicit(&to->cq->held, memory_order_relaxed), 0))
-		send_held(to->cq);
-	return error;
+	p.reader.cq = NULL;
+	p.eps = eps;
+	p.idle = idle;
+	p.most = most;
+	p.flags = WEFT_POLL_THREAD;
+	run(WEFT_PLANE_DRIVE, &p);
+	return p.worked;
 }
 
-/* A read of no entries: programs make progress with such between tries to send,
- * so there is some even when an error is next. */
-static ssize_t read_none(struct weft_cq_obj *o)
+void weft_idle(void)
 {
-	struct weft_hot_cq *cq = o->hot;
+	struct weft_poll p;
 
-	weft_found(progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle, NULL,
-			    weft_sometimes()));
-	if (atomic_load_explicit(&cq->overflow, memory_order_relaxed))
-		weftGoFlushCQ(cq->handle);
-	return weft_cq_bad(cq) ? -FI_EAVAIL : -FI_EAGAIN;
+	p.flags = 0;
+	run(WEFT_PLANE_IDLE, &p);
 }
 
-/* A read whose queue is empty, of endpoints that have work, or that is to look at the clock. */
-static __attribute__((noinline)) ssize_t read_progress(struct weft_cq_obj *o, struct weft_reader *to,
-						       bool clock)
+/* Calls a function that reads a queue. */
+static ssize_t read_queue(struct weft_cq_obj *o, enum weft_plane_function f, struct weft_poll *p, uint32_t flags)
 {
-	struct weft_hot_cq *cq = to->cq;
-	size_t count = to->left;
-	bool error = false;
+	p->reader.cq = o->hot;
+	p->checked = &o->idle.checked;
+	p->flags = flags;
+	run(f, p);
+	if (p->next)
+		weft_prefetch_write(p->next);
+	weft_found(p->found);
+	return p->result;
+}
 
-	if (atomic_load_explicit(&cq->overflow, memory_order_relaxed))
-		weftGoFlushCQ(cq->handle);
-	else if (!progress(atomic_load_explicit(&cq->eps, memory_order_acquire), &o->idle, to, clock)) {
-		weft_found_nothing();
-		return -FI_EAGAIN;
-	}
-	if (to->left == count)
-		error = pop(to);
-	if (to->left != count) {
-		weft_found_something();
-		return count - to->left;
-	}
-	if (error)
-		return -FI_EAVAIL;
-	weft_found_nothing();
+static __attribute__((noinline)) ssize_t read_more(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src,
+						   uint32_t flags)
+{
+	struct weft_poll p;
+
+	if (count && !buf)
+		return -FI_EINVAL;
+	p.reader.buf = buf;
+	p.reader.src = src;
+	p.reader.left = count;
+	return read_queue(o, WEFT_PLANE_READ, &p, flags);
+}
+
+static __attribute__((noinline)) ssize_t idle_long(void)
+{
+	weft_idle();
 	return -FI_EAGAIN;
 }
 
-/* A read of a queue that is not empty. */
-static __attribute__((noinline)) ssize_t read_ready(struct weft_cq_obj *o, struct weft_reader *to,
-						    bool clock)
-{
-	size_t count = to->left;
-	bool error = pop(to);
-
-	if (to->left != count) {
-		weft_found_something();
-		if (clock && weft_seldom()) /* or who always finds something would never serve peers */
-			progress(atomic_load_explicit(&to->cq->eps, memory_order_acquire), &o->idle, NULL, true);
-		return count - to->left;
-	}
-	return error ? -FI_EAVAIL : read_progress(o, to, clock);
-}
-
-/* Most reads find nothing: the look that tells so is all that they do. */
+/* Most reads find nothing, and call no function then. */
 static inline ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src)
 {
 	struct weft_hot_cq *cq = o->hot;
-	struct weft_reader to = { .cq = cq, .buf = buf, .src = src, .left = count };
-	bool clock = weft_sometimes();
 
-	if (__builtin_expect(!count, 0))
-		return read_none(o);
-	if (__builtin_expect(!buf, 0))
-		return -FI_EINVAL;
-	if (!weft_cq_still(cq))
-		return read_ready(o, &to, clock);
-	if (!still(cq) || clock)
-		return read_progress(o, &to, clock);
-	weft_found_nothing();
+	if (__builtin_expect(weft_sometimes(), 0))
+		return read_more(o, buf, count, src, weft_clock_flags() | (weft_queue_empty(cq) ? WEFT_POLL_EMPTY : 0));
+	if (__builtin_expect(!count || !buf, 0) || !weft_queue_empty(cq))
+		return read_more(o, buf, count, src, 0);
+	if (!weft_idle_endpoints(&cq->eps))
+		return read_more(o, buf, count, src, WEFT_POLL_EMPTY);
+	if (__builtin_expect(++weft_self.empty > weft_self.turn, 0))
+		return idle_long();
 	return -FI_EAGAIN;
 }
 
@@ -264,10 +196,42 @@ ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *
 	return read_entries(container_of(cq, struct weft_cq_obj, fid), buf, count, src_addr);
 }
 
+ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr, const void *cond, int timeout)
+{
+	struct weft_cq_obj *o = container_of(cq, struct weft_cq_obj, fid);
+	struct weft_poll p;
+
+	if (o->wait.kind == FI_WAIT_NONE)
+		return -FI_ENOSYS;
+	if (count && !buf)
+		return -FI_EINVAL;
+	p.reader.buf = buf;
+	p.reader.src = src_addr;
+	p.reader.left = count;
+	p.want = o->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
+	p.timeout = timeout;
+	p.start = timeout > 0 ? weft_now() : 0;
+	return read_queue(o, WEFT_PLANE_SREAD, &p, weft_sometimes() ? weft_clock_flags() : 0);
+}
+
+ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
+{
+	return weft_cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
+}
+
 static void cntr_progress(struct weft_cntr_obj *o)
 {
-	weft_found(progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, NULL,
-			    weft_sometimes()));
+	bool clock = weft_sometimes();
+	struct weft_poll p;
+
+	if (!clock && weft_idle_endpoints(&o->hot->eps))
+		return weft_found(false);
+	p.reader.cq = NULL;
+	p.eps = atomic_load_explicit(&o->hot->eps, memory_order_acquire);
+	p.checked = &o->idle.checked;
+	p.flags = clock ? weft_clock_flags() : 0;
+	run(WEFT_PLANE_PROGRESS, &p);
+	weft_found(p.found);
 }
 
 uint64_t weft_cntr_read(struct fid_cntr *cntr)

@@ -4,7 +4,6 @@
 #include "poster.h"
 
 struct weft_poster weft_posters[WEFT_POSTERS] __attribute__((aligned(WEFT_CACHE_LINE)));
-__thread struct weft_poster *weft_poster_self __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
 static bool have_key;
@@ -15,7 +14,7 @@ static void leave(void *p)
 {
 	struct weft_poster *me = p;
 
-	weft_poster_self = NULL;
+	weft_self.poster = NULL;
 	if (atomic_load_explicit(&me->posting, memory_order_relaxed) & 1)
 		weft_post_end(me);
 	atomic_store_explicit(&me->taken, 0, memory_order_release);
@@ -39,7 +38,7 @@ struct weft_poster *weft_poster_new(void)
 				atomic_store_explicit(&p->taken, 0, memory_order_release);
 				return NULL;
 			}
-			return weft_poster_self = p;
+			return weft_self.poster = p;
 		}
 	}
 	return NULL;

@@ -11,12 +11,11 @@
 #ifndef WEFT_POSTER_H
 #define WEFT_POSTER_H
 
-#include "../include/weft/hot.h"
+#include "hotpath.h"
 
 #define WEFT_POSTERS 4096
 
 extern struct weft_poster weft_posters[WEFT_POSTERS];
-extern __thread struct weft_poster *weft_poster_self __attribute__((tls_model("initial-exec")));
 
 /* Gives the thread a line until it ends; NULL when all are taken. */
 struct weft_poster *weft_poster_new(void);
@@ -24,7 +23,7 @@ struct weft_poster *weft_poster_new(void);
 /* The thread's line. NULL: there is none left, and this thread may not post but through Go. */
 static inline struct weft_poster *weft_post_line(void)
 {
-	struct weft_poster *me = weft_poster_self;
+	struct weft_poster *me = weft_self.poster;
 
 	return __builtin_expect(me != NULL, 1) ? me : weft_poster_new();
 }

@@ -7,7 +7,7 @@
 
 #include "hotpath.h"
 
-__thread uint32_t weft_thread __attribute__((tls_model("initial-exec")));
+__thread struct weft_hot_thread weft_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static _Atomic uint64_t taken; /* a bit for each number below the shared one; CAS by threads */
 static pthread_key_t at_exit;
@@ -20,7 +20,7 @@ static void leave(void *number)
 {
 	uint64_t bit = 1ull << ((uintptr_t)number - 1);
 
-	weft_thread = 0;
+	weft_self.number = 0;
 	atomic_fetch_and_explicit(&taken, ~bit, memory_order_release);
 }
 
@@ -40,15 +40,15 @@ uint32_t weft_thread_enroll(void)
 	do {
 		n = __builtin_ctzll(~seen);
 		if (n >= WEFT_STAT_LINES - 1 || !can_return) {
-			weft_thread = WEFT_STAT_LINES;
+			weft_self.number = WEFT_STAT_LINES;
 			return WEFT_STAT_LINES - 1;
 		}
 	} while (!atomic_compare_exchange_weak_explicit(&taken, &seen, seen | 1ull << n,
 							memory_order_acquire, memory_order_relaxed));
-	weft_thread = n + 1;
+	weft_self.number = n + 1;
 	if (pthread_setspecific(at_exit, (void *)(uintptr_t)(n + 1)) != 0) {
 		leave((void *)(uintptr_t)(n + 1));
-		weft_thread = WEFT_STAT_LINES;
+		weft_self.number = WEFT_STAT_LINES;
 		return WEFT_STAT_LINES - 1;
 	}
 	return n;

@@ -8,7 +8,7 @@ import "sync/atomic"
 func (q *Queue) Depth() (queued, overflow uint64) {
 	for i := range q.rings {
 		r := &q.rings[i]
-		n := r.Tail() - atomic.LoadUint64(r.head)
+		n := r.read.Unread()
 		if int64(n) > 0 {
 			queued += min(n, r.Slots())
 		}

@@ -7,7 +7,7 @@
 // the others for transmit stripes, so that threads that post share no cache
 // line. Each ring is a [hot.CQRing] header (shared head, producers' tail) and
 // slots of one [hot.CQE]. Producers claim, fill and publish as in package mpsc.
-// include/weft/cq.h is the same algorithm in C; the two mix on one queue.
+// The steps are those of package cqring, which the data plane reads and writes queues by as well.
 //
 // Any thread may read. A reader scans sequence words from the head, moves the
 // head past the ready slots with one compare-and-swap, copies them out and

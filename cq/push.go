@@ -34,7 +34,7 @@ func (q *Queue) Room(ring int) bool { return q.rings[q.ringIndex(ring)].HasRoom(
 func (q *Queue) Unread() uint64 {
 	n := uint64(0)
 	for i := range q.rings {
-		n += q.rings[i].Tail() - atomic.LoadUint64(q.rings[i].head)
+		n += q.rings[i].read.Unread()
 	}
 	return n
 }
@@ -91,8 +91,8 @@ func (q *Queue) flush() {
 	atomic.StoreUint64(&q.hot.Overflow, uint64(q.overflow.n))
 }
 
-// Wake wakes who sleeps on the queue, after something was published. C calls it
-// when weft_cq_wake_needed says so.
+// Wake wakes threads that sleep on the queue, after something was published. The data plane
+// asks for it only if the queue is armed.
 func (q *Queue) Wake() {
 	if q.waitable {
 		order.Fence() // W0: publishing only released

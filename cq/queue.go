@@ -187,7 +187,7 @@ func (q *Queue) RemoveSource(s *Source) error { return q.wait.RemoveSource(s) }
 // signaled.
 func (q *Queue) pending() bool {
 	for i := range q.rings {
-		if q.rings[i].ready() {
+		if q.rings[i].read.Readable() {
 			return true
 		}
 	}

@@ -294,23 +294,6 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestReadersMeet has a second reader take the entries that a first one has
-// looked at: the first must not get them as well.
-func TestReadersMeet(t *testing.T) {
-	q := open(t, fi.CQAttr{Size: 4}, Options{})
-	q.Complete(entry(1))
-	q.Complete(entry(2))
-	r := &q.rings[0]
-	end, bad := r.scan(0, 4)
-	if end != 2 || bad {
-		t.Fatalf("scan gave %d %v", end, bad)
-	}
-	wantRead(t, q, 1, 2)
-	if r.advance(0, end, q.exclusive) {
-		t.Error("two readers took the same entries")
-	}
-}
-
 func TestAttach(t *testing.T) {
 	q, err := Open(&fi.CQAttr{}, Options{}, nil)
 	if err != nil {

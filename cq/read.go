@@ -63,7 +63,7 @@ func (q *Queue) pop(dst []Entry) (n int, bad bool) {
 		if i >= len(q.rings) {
 			i = 0
 		}
-		if r := &q.rings[i]; r.ready() {
+		if r := &q.rings[i]; r.read.Readable() {
 			var k int
 			k, bad = r.pop(dst[n:], q.exclusive)
 			if n += k; bad {
@@ -86,7 +86,7 @@ func (q *Queue) readNone() error {
 		q.FlushOverflow()
 	}
 	for i := range q.rings {
-		if q.rings[i].bad() {
+		if q.rings[i].read.Failed() {
 			return errAvail
 		}
 	}

@@ -78,9 +78,10 @@ func (r *Ring) Slot(pos uint64) unsafe.Pointer {
 func (r *Ring) word(pos uint64) *uint64 { return (*uint64)(r.Slot(pos)) }
 
 // seq returns the sequence word of position pos without owner and state.
-func (r *Ring) seq(pos uint64) uint64 {
-	return pos >> (r.log2 & 63) << hot.SeqLapShift
-}
+func (r *Ring) seq(pos uint64) uint64 { return Sequence(pos, r.log2) }
+
+// Sequence is the sequence word of a position without owner and state, in a ring of 1<<log2 slots.
+func Sequence(pos uint64, log2 uint32) uint64 { return pos >> (log2 & 63) << hot.SeqLapShift }
 
 // Claim takes the next free slot for owner (at most [hot.SeqOwnerMask]) and
 // returns it with its position; ok is false when the ring is full. exclusive

@@ -12,7 +12,7 @@ import (
 var drive func(eps []*hot.EP, idle, most time.Duration) (worked bool)
 
 // SetDrive sets what progress threads call to take in what has arrived at
-// endpoints without Go: until there is work that needs Go or that another thread
+// endpoints, behind which the slice has a nil, without Go: until there is work that needs Go or that another thread
 // is at, nothing has come for the time idle, or the time most has passed. It tells
 // whether it did any work, and is called by several threads at once. To be set
 // before any domain is opened.
@@ -30,6 +30,7 @@ func (d *Domain) driver() func([]proxy.Engine, time.Duration, time.Duration) boo
 		for _, e := range engines {
 			eps = append(eps, e.(*background).hot)
 		}
+		eps = append(eps, nil)
 		return drive(eps, idle, most)
 	}
 }

@@ -98,7 +98,7 @@ func (e *Endpoint) newSource() *cq.Source {
 }
 
 // wantsPosts tells whether a posted receive is work: with Pending what has_work
-// in poll.c asks, without the attention word.
+// of the data plane asks, without the attention word.
 func (r *rxContext) wantsPosts() bool {
 	h := r.hot
 	return atomic.LoadUint32(&h.WantPosts) != 0 && mpsc.View(&h.Posts).Ready(atomic.LoadUint64(&h.PostsHead))

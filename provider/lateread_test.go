@@ -22,7 +22,7 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// poller is poll.c in Go: it walks the endpoints of a queue by the tables of
+// poller is a thread that polls: it walks the endpoints of a queue by the tables of
 // plain words, and progresses those that have work. contexts is the table of
 // handles.
 type poller struct {

@@ -72,7 +72,7 @@ func (r *rxContext) acquire() {
 }
 
 // Calls of advance between two looks at the clock, and the time between two
-// looks at the timers; as in poll.c, which does the same for C.
+// looks at the timers; as in the data plane, which does the same for C threads.
 const (
 	idleAdvances  = 32
 	timerInterval = 20 * time.Millisecond

@@ -145,13 +145,13 @@ struct weft_hot_rx {
 	_Atomic uint32_t lease; /* 0 free, 1 held: CAS acquire, store release */
 	uint8_t pad0[60];
 	/* line 2: written by the lease holder */
-	_Atomic uint64_t posts_head; /* also by C (deliver.c) */
+	_Atomic uint64_t posts_head; /* data plane and provider */
 	/* 1: unexpected messages are held, or a search or cancel was posted (who posts it sets this), so what is on the
 	 * post ring is work */
 	_Atomic uint32_t want_posts;
 	_Atomic uint32_t attention; /* WEFT_ATTENTION_*: progress has work that no ring shows */
 	uint32_t turn; /* data plane only: inbound ring at which the next delivery begins */
-	uint32_t timers; /* C only: when the timers ran last, ms */
+	uint32_t timers; /* data plane only: when the timers ran last, ms */
 	uintptr_t receiver; /* Go's dataplane.receiver; immutable while the context is open, 0: none */
 	uint8_t pad1[32];
 };

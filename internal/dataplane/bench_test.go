@@ -109,3 +109,64 @@ func BenchmarkFetch(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRead is a read of a queue with nothing to do, one that finds a completion there, and one that delivers a message.
+func BenchmarkRead(b *testing.B) {
+	b.Run("empty", func(b *testing.B) {
+		p := newPoller(b)
+		call := p.poll(4)
+		for b.Loop() {
+			call.Phase = readBegin
+			if read(call) != hot.DeliveryDone || call.Result != again {
+				b.Fatal("something was read")
+			}
+		}
+	})
+	b.Run("queue", func(b *testing.B) {
+		p := newPoller(b)
+		call := p.poll(1)
+		e := hot.CQE{Context: 1}
+		for b.Loop() {
+			completeTo(p.cq, nil, &e)
+			call.Phase, call.Reader.Left, call.Reader.Buf, call.Reader.Src = readBegin, 1, at(p.entries), 0
+			if read(call) != hot.DeliveryDone || call.Result != 1 {
+				b.Fatal("nothing was read")
+			}
+		}
+	})
+	b.Run("message", func(b *testing.B) {
+		p := newPoller(b)
+		recv := hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(p.bytes(8))), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 7}
+		payload, call := p.bytes(8), p.poll(1)
+		for b.Loop() {
+			p.post(recv)
+			m := p.message(payload, hot.PostTagged|hot.PostInject, 7, 1)
+			if send(&m) != hot.PostDone {
+				b.Fatal("refused")
+			}
+			call.Phase, call.Reader.Left, call.Reader.Buf, call.Reader.Src = readBegin, 1, at(p.entries), 0
+			if read(call) != hot.DeliveryDone || call.Result != 1 {
+				b.Fatal("nothing was read")
+			}
+		}
+	})
+	b.Run("delivery", func(b *testing.B) { // the same without the read around it
+		p := newPoller(b)
+		recv := hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(p.bytes(8))), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 7}
+		payload := p.bytes(8)
+		var call hot.Poll
+		d := &call.Delivery
+		for b.Loop() {
+			p.post(recv)
+			m := p.message(payload, hot.PostTagged|hot.PostInject, 7, 1)
+			if send(&m) != hot.PostDone {
+				b.Fatal("refused")
+			}
+			call.Reader = hot.Reader{CQ: p.ep.RxCQ, Buf: at(p.entries), Left: 1}
+			*d = hot.Delivery{EP: m.EP, Reader: uintptr(unsafe.Pointer(&call.Reader))}
+			if deliver(d) != hot.DeliveryDone || call.Reader.Left != 0 {
+				b.Fatal("nothing was read")
+			}
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
@@ -43,15 +44,6 @@ func put(to *hot.Reader, format uint32, e *hot.CQE) {
 	to.Left--
 }
 
-// queueRing returns ring n of a queue.
-func queueRing(q *hot.CQ, n uint32) hot.Ring {
-	at := q.Rings + uintptr(n)*uintptr(q.RingStride)
-	return hot.Ring{
-		Slots: at + unsafe.Sizeof(hot.CQRing{}), Tail: at + unsafe.Offsetof(hot.CQRing{}.Tail), Log2Slots: q.Log2Slots,
-		SlotBytes: uint32(unsafe.Sizeof(hot.CQE{})),
-	}
-}
-
 // spot is where a completion goes: a reader, or a slot of ring 0 of the queue. Whoever takes one fills it.
 // Its addresses are no pointers, which would need write barriers.
 type spot struct {
@@ -70,7 +62,7 @@ func (s *spot) take(q *hot.CQ, to *hot.Reader) bool {
 	if atomic.LoadUint64(&q.Overflow) != 0 {
 		return false
 	}
-	view := queueRing(q, 0)
+	view := cqring.SlotsOf(q, 0)
 	slot, pos, ok := mpsc.View(&view).Claim(0, q.Flags&hot.CQExclusive != 0)
 	s.slot, s.pos = uintptr(slot), pos
 	return ok

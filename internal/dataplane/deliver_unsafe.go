@@ -28,15 +28,11 @@ const (
 	begunRings // arrivals are taken off the inbound rings
 )
 
-// next says that the ring at hand has nothing more for this call. It is no code of Deliver.
+// next says that the ring at hand has nothing more for this call. It is no code of deliver.
 const next = ^uintptr(0)
 
-// Deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery. d is the address of a
-// hot.Delivery, whose comment says how to go on. The caller holds the progress lease.
-func Deliver(d, _, _, _ uintptr) uintptr {
-	return deliver((*hot.Delivery)(pointer(d)))
-}
-
+// deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, whose comment says how to go on. The
+// caller holds the progress lease.
 func deliver(d *hot.Delivery) uintptr {
 	ep := endpoint(d.EP)
 	rx := context(ep)
@@ -100,12 +96,6 @@ func end(d *hot.Delivery, ep *hot.EP) uintptr {
 		if d.Addr != 0 {
 			d.Next = answerSlot(ep, d.Addr-1)
 		}
-	}
-	if d.Todo&hot.TodoWakeCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
-		d.Todo &^= hot.TodoWakeCQ
-	}
-	if d.Todo&hot.TodoWakeTxCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.TxCQ))) {
-		d.Todo &^= hot.TodoWakeTxCQ
 	}
 	if d.Worked == 0 {
 		return hot.DeliveryGo

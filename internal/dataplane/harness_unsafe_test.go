@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -147,7 +148,7 @@ func (w *world) post(e hot.RecvEntry) bool {
 
 // pop takes a completion off the queue.
 func (w *world) pop() (hot.CQE, bool) {
-	view := queueRing(w.cq, 0)
+	view := cqring.SlotsOf(w.cq, 0)
 	ring := mpsc.View(&view)
 	head := (*uint64)(pointer(w.cq.Rings))
 	if !ring.Ready(*head) {

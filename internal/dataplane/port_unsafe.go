@@ -8,25 +8,107 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// AcceptPort takes in one message of the endpoint's port to other hosts, and returns DeliveryDone, Go, Settle or
-// Complete. d is the address of a hot.Delivery in which the shim has set EP, Reader, and of the message Source, the
-// port's number for its sender, Payload, Length, Tag, Data and Flags. The caller holds the progress lease.
-func AcceptPort(d, _, _, _ uintptr) uintptr { return acceptPort((*hot.Delivery)(pointer(d))) }
+// Messages of other hosts. The backend finds them (hot.Port) and says when there is something that only the runtime can
+// deal with.
 
-func acceptPort(d *hot.Delivery) uintptr {
+// askPort has the shim ask the port of the endpoint at hand for a message.
+func askPort(p *hot.Poll, ep *hot.EP) uintptr {
+	p.Step = stepPortFound
+	if atomic.LoadUint32(&ep.PortActive) != 0 {
+		return hot.PollNext
+	}
+	return hot.PollGlance
+}
+
+// servePort goes on with the messages of the port.
+func servePort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	switch p.Step {
+	case stepPortFound:
+		if p.Answer == hot.PortGo {
+			p.ToGo = 1
+		}
+		if p.Answer != hot.PortArrival {
+			return endPort(p, ep, rx)
+		}
+		code := acceptPort(&p.Delivery, &p.Message)
+		if code == hot.DeliveryGo {
+			p.ToGo = 1
+			return endPort(p, ep, rx)
+		}
+		p.Messages++
+		if code != hot.DeliveryDone {
+			p.Step = stepPortGiven
+			return code
+		}
+		fallthrough
+	case stepPortGiven:
+		p.Step = stepPortTaken
+		return hot.PollTake
+	case stepPortTaken: // without another one at hand: who waits for this one has it sooner without asking the device again
+		if p.Answer == 0 || p.Messages >= batch || p.Delivery.Reader != 0 && p.Reader.Left == 0 {
+			return endPort(p, ep, rx)
+		}
+		return askPort(p, ep)
+	}
+	return portEnded(p, ep, rx)
+}
+
+// endPort ends the messages of the port.
+func endPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	p.Step = stepPortEnd
+	if wakes(&p.Delivery, ep) {
+		return hot.PollWake
+	}
+	return portEnded(p, ep, rx)
+}
+
+func portEnded(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	if p.Messages != 0 {
+		p.Found = 1
+	}
+	if p.ToGo != 0 || p.Delivery.Todo&hot.TodoTriggered != 0 {
+		return leaveToGo(p, rx)
+	}
+	return behindPort(p, ep, rx)
+}
+
+// behindPort does what else there is to do at an endpoint with a port.
+func behindPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	if ringsHaveWork(ep) || postsAreWork(rx) {
+		return deliverRings(p, ep, rx)
+	}
+	unlease(rx)
+	return next
+}
+
+// acceptPort takes in one message of the endpoint's port to other hosts, and returns DeliveryDone, Go, Settle or Complete.
+func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 	ep := endpoint(d.EP)
 	r := ReceiverOf(context(ep))
-	if r == nil || ep.Flags&hot.EPMatches == 0 || d.Source >= ep.SourceLimit {
+	if r == nil || ep.Flags&hot.EPMatches == 0 || m.Source >= ep.SourceLimit || m.ID < hot.AMMsg || m.ID > hot.AMTagData {
 		return hot.DeliveryGo
 	}
-	src := (*hot.PortSource)(pointer(ep.PortSources + uintptr(d.Source)*unsafe.Sizeof(hot.PortSource{})))
+	src := (*hot.PortSource)(pointer(ep.PortSources + uintptr(m.Source)*unsafe.Sizeof(hot.PortSource{})))
 	addr := atomic.LoadUint64(&src.Addr)
 	if addr == 0 {
 		return hot.DeliveryGo
 	}
 	a := Arrival{
-		ID: src.ID, Number: src.Context, Source: src.Source, Flags: d.Flags, Addr: addr, Tag: d.Tag, Data: d.Data,
-		Length: d.Length, Payload: uintptr(d.Payload),
+		ID: src.ID, Number: src.Context, Source: src.Source, Addr: addr, Tag: m.Header, Length: uint64(m.Length), Payload: m.Payload,
+	}
+	if m.ID >= hot.AMTag {
+		a.Flags |= hot.MessageTagged
+	}
+	head := uint16(0)
+	if (m.ID-hot.AMMsg)&1 != 0 {
+		head = 8
+		a.Flags |= hot.MessageData
+	}
+	if m.HeadBytes != head {
+		return hot.DeliveryGo
+	}
+	if head != 0 {
+		move(uintptr(unsafe.Pointer(&a.Data)), m.Head, 8)
 	}
 	out := Outlet{Reader: reader(d)}
 	verdict := r.Accept(ep, &a, &out)

@@ -266,14 +266,9 @@ func stripeAt(ep *hot.EP, n uint32) *hot.Stripe {
 	return (*hot.Stripe)(pointer(ep.Stripes + uintptr(n)*unsafe.Sizeof(hot.Stripe{})))
 }
 
-// countPost adds to the thread's line of the endpoint's counters; threads for which there is none left share the last.
+// countPost adds to the thread's line of the endpoint's counters.
 func countPost(p *hot.Post, ep *hot.EP, what uintptr, n uint64) {
-	if p.Thread >= stats.Lines-1 {
-		atomic.AddUint64((*uint64)(pointer(ep.StatsThreads+((stats.Lines-1)*stats.LineWords+what)*8)), n)
-		return
-	}
-	word := (*uint64)(pointer(ep.StatsThreads + (uintptr(p.Thread)*stats.LineWords+what)*8))
-	order.Store64(word, atomic.LoadUint64(word)+n)
+	countThread(ep.StatsThreads, p.Thread, what, n)
 }
 
 // wakePeer has the shim ring the doorbell of a peer that sleeps. The fence pairs with the one between arming and the

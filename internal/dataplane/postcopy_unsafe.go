@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -99,16 +100,11 @@ func lends(p *hot.Post, ep *hot.EP, e *place) bool {
 
 // unreadOf is about how many completions nobody has read: in the ring of a stripe, and in the one for all.
 func unreadOf(q *hot.CQ, stripe uint32) uint64 {
-	n := unread(q, 0)
+	n := cqring.Of(q, 0).Unread()
 	if ring := stripeRing(q, stripe); ring != 0 {
-		n += unread(q, ring)
+		n += cqring.Of(q, ring).Unread()
 	}
 	return n
-}
-
-func unread(q *hot.CQ, ring uint32) uint64 {
-	h := (*hot.CQRing)(pointer(q.Rings + uintptr(ring)*uintptr(q.RingStride)))
-	return atomic.LoadUint64(&h.Tail) - atomic.LoadUint64(&h.Head)
 }
 
 // counts tells whether the bytes of a copy may be counted here; if not, the runtime is to do so now, with this operation

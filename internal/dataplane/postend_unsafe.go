@@ -3,6 +3,7 @@ package dataplane
 import (
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -23,7 +24,7 @@ func (e *place) find(p *hot.Post, ep *hot.EP) {
 	}
 	e.at = ep.TxCQ
 	q := e.queue()
-	e.ring = queueRing(q, stripeRing(q, p.Thread&ep.StripeMask))
+	e.ring = cqring.SlotsOf(q, stripeRing(q, p.Thread&ep.StripeMask))
 }
 
 // queue is the queue, nil if there is none.

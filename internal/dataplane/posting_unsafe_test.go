@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
@@ -102,7 +103,7 @@ func at(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) 
 // completed takes a transmit's completion off the queue of a ring.
 func (l *loop) completed() (hot.CQE, bool) {
 	for n := range l.tx.NRings {
-		view := queueRing(l.tx, n)
+		view := cqring.SlotsOf(l.tx, n)
 		ring := mpsc.View(&view)
 		head := (*uint64)(pointer(l.tx.Rings + uintptr(n)*uintptr(l.tx.RingStride)))
 		if ring.Ready(*head) {

@@ -1,5 +1,5 @@
 // Package hot is the plain-word tables and the layouts that C and Go share: include/weft/ring_layout.h, segment.h,
-// message.h, hot.h, delivery.h and post.h are generated from it ("make generate", package internal/hot/headers).
+// message.h, hot.h, delivery.h, post.h and poll.h are generated from it ("make generate", package internal/hot/headers).
 //
 // All objects of these types live off the Go heap (package internal/mem); pointers between them are C pointers. Fields
 // that several threads use (_Atomic in C) are accessed only through sync/atomic, or by the data plane, which has the same

@@ -31,6 +31,7 @@ var headers = []header{
 		files: []string{"cq.go", "recv.go", "tx.go", "port.go", "onesided.go", "ep.go"}},
 	{name: "delivery.h", includes: []string{`"hot.h"`}, dir: "internal/hot", files: []string{"delivery.go"}},
 	{name: "post.h", includes: []string{`"delivery.h"`}, dir: "internal/hot", files: []string{"post.go"}},
+	{name: "poll.h", includes: []string{`"delivery.h"`}, dir: "internal/hot", files: []string{"poll.go"}},
 	{name: "stat_words.h", dir: "internal/stats",
 		text:  "The words of the counters that C adds to (stats.h), and how many lines of words an endpoint has.",
 		files: []string{"layout.go", "table.go"}},

@@ -1,0 +1,124 @@
+// Package cqring has the steps on the rings of completion queues (struct weft_hot_cq) that package cq and the data plane
+// share. They need nothing of the runtime. Package cq says what the rings are for.
+//
+// A ring is one of package mpsc with a head word above it, which its readers share. The owner field of a slot's sequence word
+// says what the slot holds (hot.CQMark*), so that a reader, which looks before it owns the slots, reads sequence words only.
+// One ordering point stands beside package mpsc's:
+//
+//	H0 take   CAS on head: the slots below are this reader's (L0 made them visible)
+package cqring
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// Sizes in bytes: of what stands before the slots of a ring, and of a slot.
+const (
+	HeaderBytes = int(unsafe.Sizeof(hot.CQRing{}))
+	SlotBytes   = uint32(unsafe.Sizeof(hot.CQE{}))
+)
+
+// Ring is one ring of a queue, as its readers use it. Readers share the head: CAS (H0), or a plain order of stores on a queue
+// that one thread at a time uses; it is free running. A Ring is passed by value, so that it needs no memory.
+type Ring struct {
+	header *hot.CQRing // the slots follow
+	log2   uint32
+}
+
+// pointer turns an address off the Go heap into a pointer.
+func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
+
+// HeaderOf returns what stands before the slots of ring n of a queue.
+func HeaderOf(q *hot.CQ, n uint32) *hot.CQRing {
+	return (*hot.CQRing)(pointer(q.Rings + uintptr(n)*uintptr(q.RingStride)))
+}
+
+// SlotsOf returns ring n of a queue as producers use it.
+func SlotsOf(q *hot.CQ, n uint32) hot.Ring {
+	at := q.Rings + uintptr(n)*uintptr(q.RingStride)
+	return hot.Ring{
+		Slots: at + unsafe.Sizeof(hot.CQRing{}), Tail: at + unsafe.Offsetof(hot.CQRing{}.Tail), Log2Slots: q.Log2Slots,
+		SlotBytes: SlotBytes,
+	}
+}
+
+// Of returns ring n of a queue.
+func Of(q *hot.CQ, n uint32) Ring { return Ring{HeaderOf(q, n), q.Log2Slots} }
+
+// At returns the slot at a position.
+func (r Ring) At(pos uint64) *hot.CQE {
+	return (*hot.CQE)(unsafe.Add(unsafe.Pointer(r.header), uint64(HeaderBytes)+pos&(1<<(r.log2&63)-1)*uint64(SlotBytes)))
+}
+
+// holds tells whether the slot at a position holds what a mark says. (L0)
+func (r Ring) holds(pos uint64, mark uint64) bool {
+	return atomic.LoadUint64(&r.At(pos).Seq) == mpsc.Sequence(pos, r.log2)|mark<<hot.SeqOwnerShift|hot.SlotReady
+}
+
+// Unread is about how many entries nobody has read.
+func (r Ring) Unread() uint64 {
+	return atomic.LoadUint64(&r.header.Tail) - atomic.LoadUint64(&r.header.Head)
+}
+
+// Readable tells whether there is anything to read.
+func (r Ring) Readable() bool {
+	head := atomic.LoadUint64(&r.header.Head)
+	return r.holds(head, hot.CQMarkEntry) || r.holds(head, hot.CQMarkError)
+}
+
+// Failed tells whether an error is at the head.
+func (r Ring) Failed() bool { return r.holds(atomic.LoadUint64(&r.header.Head), hot.CQMarkError) }
+
+// Release gives the slot at a position, which was taken, back to producers.
+func (r Ring) Release(pos uint64) {
+	order.Store64(&r.At(pos).Seq, mpsc.Sequence(pos+1<<(r.log2&63), r.log2))
+}
+
+// advance makes the slots from head up to end the caller's. (H0)
+func (r Ring) advance(head, end uint64, exclusive bool) bool {
+	if exclusive {
+		order.Store64(&r.header.Head, end)
+		return true
+	}
+	return atomic.CompareAndSwapUint64(&r.header.Head, head, end)
+}
+
+// scan looks for up to want entries from head on. It returns where they end, and whether an error follows.
+func (r Ring) scan(head, want uint64) (end uint64, failed bool) {
+	for end = head; want > 0; end++ {
+		if !r.holds(end, hot.CQMarkEntry) {
+			return end, r.holds(end, hot.CQMarkError)
+		}
+		want--
+	}
+	return end, false
+}
+
+// Take makes up to want completions, as many as are ready, the caller's, which copies each slot from head up to end and
+// releases it. failed tells that an error follows them. exclusive says that one thread at a time uses the queue.
+func (r Ring) Take(want uint64, exclusive bool) (head, end uint64, failed bool) {
+	for {
+		head = atomic.LoadUint64(&r.header.Head)
+		if end, failed = r.scan(head, want); end == head || r.advance(head, end, exclusive) {
+			return head, end, failed
+		} // else another reader was faster
+	}
+}
+
+// TakeError makes the error at the head the caller's, which copies the slot at pos and releases it.
+func (r Ring) TakeError(exclusive bool) (pos uint64, ok bool) {
+	for {
+		pos = atomic.LoadUint64(&r.header.Head)
+		if !r.holds(pos, hot.CQMarkError) {
+			return pos, false
+		}
+		if r.advance(pos, pos+1, exclusive) {
+			return pos, true
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package dataplane
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// poller is a thread that polls an endpoint, whose messages and completions are on one queue.
+type poller struct {
+	*loop
+	self    hot.Thread
+	line    *hot.Poster
+	list    *[3]uintptr
+	checked uint32
+	entries []byte
+	sources []uint64
+	codes   []uintptr // that the last call returned
+}
+
+func newPoller(t testing.TB) *poller {
+	p := &poller{loop: newLoop(t)}
+	p.grow()
+	p.line = (*hot.Poster)(p.memory(int(unsafe.Sizeof(hot.Poster{}))))
+	p.self = hot.Thread{Poster: uintptr(unsafe.Pointer(p.line)), Number: 1}
+	p.list = (*[3]uintptr)(p.memory(int(unsafe.Sizeof(*p.list))))
+	p.list[0] = uintptr(unsafe.Pointer(p.ep))
+	p.cq.EPs = uintptr(unsafe.Pointer(p.list))
+	p.entries = p.bytes(64 * taggedBytes)
+	p.sources = unsafe.Slice((*uint64)(p.memory(8*64)), 64)
+	p.rx.Handle = 9
+	return p
+}
+
+// poll is a call with room for so many entries.
+func (p *poller) poll(room uint64) *hot.Poll {
+	return &hot.Poll{
+		Reader: hot.Reader{
+			CQ: uintptr(unsafe.Pointer(p.cq)), Buf: at(p.entries), Src: uintptr(unsafe.Pointer(unsafe.SliceData(p.sources))), Left: room,
+		},
+		EPs: p.cq.EPs, Thread: uintptr(unsafe.Pointer(&p.self)), Checked: uintptr(unsafe.Pointer(&p.checked)),
+	}
+}
+
+// run makes a call as the shim does; answer does what it asks for.
+func (p *poller) run(f func(*hot.Poll) uintptr, call *hot.Poll, answer func(code uintptr)) *hot.Poll {
+	p.t.Helper()
+	p.codes = nil
+	for range 1000 {
+		code := f(call)
+		if p.line.Posting&1 != 0 && code != hot.PollFlushPort {
+			p.t.Fatalf("the thread says that it uses lines of peers, with code %d", code)
+		}
+		if code == hot.DeliveryDone {
+			if p.rx.Lease != 0 {
+				p.t.Fatal("the lease is not given back")
+			}
+			return call
+		}
+		p.codes = append(p.codes, code)
+		if answer == nil {
+			p.t.Fatalf("code %d", code)
+		}
+		answer(code)
+	}
+	p.t.Fatal("a call does not end")
+	return nil
+}
+
+// word is word n of entry i, in entries of so many bytes.
+func (p *poller) word(i, bytes, n int) uint64 {
+	return *(*uint64)(unsafe.Pointer(&p.entries[i*bytes+8*n]))
+}
+
+// port gives the endpoint a port to other hosts with one sender, whose identity is that of the one in shared memory.
+func (p *poller) port() {
+	p.ep.Port = uintptr(p.memory(int(unsafe.Sizeof(hot.Port{}))))
+	source := (*hot.PortSource)(p.memory(int(unsafe.Sizeof(hot.PortSource{}))))
+	*source = hot.PortSource{Addr: senderAddr + 1, ID: senderID}
+	p.ep.PortSources, p.ep.PortActive = uintptr(unsafe.Pointer(source)), 1
+	p.rx.Attention = hot.AttentionPorts
+}
+
+// arrived is a message that the port has found.
+func arrived(id uint8, tag uint64, head, payload []byte) hot.PortMessage {
+	return hot.PortMessage{
+		Header: tag, ID: id, Head: at(head), HeadBytes: uint16(len(head)), Payload: at(payload), Length: uint32(len(payload)),
+	}
+}
+
+// busy is how often the thread has found work of another one.
+func (p *poller) busy() uint64 { return p.thread(stats.ThreadLeaseBusy) }
+
+// threadAt is the address of a thread's memory, which the caller keeps alive.
+func threadAt(t *hot.Thread) uintptr { return uintptr(unsafe.Pointer(t)) }
+
+// publishError makes a spot of the queue that is taken an error.
+func (p *poller) publishError(s *spot) {
+	view := hot.Ring{Log2Slots: p.cq.Log2Slots}
+	mpsc.View(&view).Publish(unsafe.Pointer((*hot.CQE)(pointer(s.slot))), hot.CQMarkError, s.pos)
+}

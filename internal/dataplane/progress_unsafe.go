@@ -1,0 +1,319 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq/cqring"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// timerMillis is how often the timers (dead peers, connection time-outs) run while progress has work that no ring shows;
+// else it is the receive context's rest.
+const timerMillis = 20
+
+// Values of Poll.Step: what progress does next at the endpoint at hand.
+const (
+	stepCheck      = iota // is there work?
+	stepDeliver           // take in arrivals in shared memory
+	stepDelivered         // they are taken in, and sleepers are woken
+	stepPortFound         // the port has answered
+	stepPortGiven         // the message is delivered
+	stepPortTaken         // the port knows
+	stepPortEnd           // sleepers are woken
+	stepProgressed        // the runtime has made progress
+	stepLeft              // the endpoint is done with
+	stepTimers            // run the timers of the endpoint at hand
+	stepTimed             // they have run
+)
+
+// Progress makes progress at a list of endpoints, and returns a code of hot.Poll or hot.Delivery. p is the address of a
+// hot.Poll.
+func Progress(p, _, _, _ uintptr) uintptr { return progressAll((*hot.Poll)(pointer(p))) }
+
+func progressAll(p *hot.Poll) uintptr {
+	if p.Phase == 0 {
+		p.Phase, p.Direct = 1, 0
+		start(p, p.EPs)
+	}
+	if code := progress(p); code != next {
+		return code
+	}
+	return hot.DeliveryDone
+}
+
+// start begins a pass over a list of endpoints.
+func start(p *hot.Poll, eps uintptr) {
+	p.EPs, p.At, p.Step, p.Found, p.Ended, p.Next = eps, eps, stepCheck, 0, 0, 0
+}
+
+// endpointAt reads an entry of a list of endpoints once, nil at its end: a replaced list may be written again while it is
+// walked.
+func endpointAt(at uintptr) *hot.EP {
+	return endpoint(atomic.LoadUintptr((*uintptr)(pointer(at))))
+}
+
+// progress finds the endpoints that have work and does it. It returns next when the pass has ended, Found says then whether
+// there was any; work that another thread does is none. With PollClockDue it runs the timers when they are due, also with
+// work at hand: it may wait for a peer that died.
+func progress(p *hot.Poll) uintptr {
+	if p.EPs == 0 {
+		return next
+	}
+	if p.Step < stepTimers {
+		if p.Step != stepCheck {
+			if code := work(p); code != next {
+				return code
+			}
+			p.At += unsafe.Sizeof(p.At)
+		}
+		for ; p.Ended == 0; p.At += unsafe.Sizeof(p.At) {
+			ep := endpointAt(p.At)
+			if ep == nil {
+				break
+			}
+			if code := serveEndpoint(p, ep); code != next {
+				return code
+			}
+		}
+		if p.Flags&hot.PollClockDue == 0 || p.At == p.EPs || !timersDue(p) {
+			return next
+		}
+	}
+	return timers(p)
+}
+
+// timersDue tells whether the timers are due.
+func timersDue(p *hot.Poll) bool {
+	checked := (*uint32)(pointer(p.Checked))
+	if p.Now-atomic.LoadUint32(checked) < timerMillis {
+		return false
+	}
+	order.Store32(checked, p.Now)
+	p.Step, p.Found, p.At = stepTimers, 1, p.EPs
+	return true
+}
+
+// serveEndpoint does the work of the endpoint at hand if there is some and no other thread is at it. It returns next when that
+// is done, else what the shim is to do before.
+func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
+	if n := atomic.LoadUint32(&ep.Polled); n < hot.PolledEnough && p.Flags&hot.PollThread == 0 {
+		order.Store32(&ep.Polled, n+1) // a progress thread sees that the application polls
+	}
+	rx := context(ep)
+	if !hasWork(ep, rx) {
+		return next
+	}
+	if !lease(p, ep, rx) {
+		p.Ended = p.Flags & hot.PollThread // a progress thread lets the other one have the processor
+		return next
+	}
+	attention := atomic.LoadUint32(&rx.Attention)
+	switch {
+	case attention&hot.AttentionPorts == 0:
+		return deliverRings(p, ep, rx)
+	case attention&hot.AttentionGo != 0:
+		return leaveToGo(p, rx)
+	case ep.Port == 0:
+		return behindPort(p, ep, rx)
+	}
+	p.Port, p.Messages, p.ToGo = ep.Port, 0, 0
+	beginDelivery(p, ep)
+	return askPort(p, ep)
+}
+
+// hasWork tells whether there is work, or a port that only the holder of the lease may ask.
+func hasWork(ep *hot.EP, rx *hot.Rx) bool {
+	return ringsHaveWork(ep) || atomic.LoadUint32(&rx.Attention) != 0 || postsAreWork(rx)
+}
+
+func ringsHaveWork(ep *hot.EP) bool {
+	for i := range lanes(ep) {
+		in := &ep.Inbound[i%hot.Lanes]
+		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
+			return true
+		}
+	}
+	return false
+}
+
+func postsAreWork(rx *hot.Rx) bool {
+	return atomic.LoadUint32(&rx.WantPosts) != 0 && mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))
+}
+
+// lease takes the lease of the receive context that ep was seen to deliver into. The endpoint may have been closed, and its
+// memory and the context's given to others, since the list was read: closing takes the context away from the endpoint
+// under the lease, so whoever still sees it there may go on.
+func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
+	if rx.Flags&hot.RxExclusive == 0 && (atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1)) {
+		countBusy(p, ep)
+		return false
+	}
+	if context(ep) != rx {
+		unlease(rx)
+		return false
+	}
+	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
+	return true
+}
+
+func unlease(rx *hot.Rx) {
+	if rx.Flags&hot.RxExclusive == 0 {
+		order.Store32(&rx.Lease, 0)
+	}
+}
+
+// countBusy counts that there was work while another thread makes progress. The endpoint may have been closed since the list
+// was read, and have no counters or those of another.
+func countBusy(p *hot.Poll, ep *hot.EP) {
+	if lines := atomic.LoadUintptr(&ep.StatsThreads); lines != 0 {
+		countThread(lines, (*hot.Thread)(pointer(p.Thread)).Number-1, stats.ThreadLeaseBusy, 1)
+	}
+}
+
+// work goes on with the work of the endpoint at hand, whose lease is taken, and gives the lease back when it is done.
+func work(p *hot.Poll) uintptr {
+	ep, rx := endpointAt(p.At), (*hot.Rx)(pointer(p.Rx))
+	switch p.Step {
+	case stepDeliver:
+		return deliverMore(p, ep, rx)
+	case stepDelivered:
+		return delivered(p, rx)
+	case stepPortFound, stepPortGiven, stepPortTaken, stepPortEnd:
+		return servePort(p, ep, rx)
+	case stepProgressed:
+		unlease(rx)
+		p.Found = 1
+		if p.Answer != 0 {
+			p.Step = stepLeft
+			return hot.PollTriggered
+		}
+	}
+	return next
+}
+
+// leaveToGo has the runtime make progress.
+func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
+	if p.Flags&hot.PollThread != 0 {
+		unlease(rx)
+		p.Ended = 1
+		return next
+	}
+	p.Step = stepProgressed
+	return hot.PollProgress
+}
+
+// beginDelivery begins a delivery at the endpoint at hand. What is not set here is written before it is read: the structure
+// is large for a message's time.
+func beginDelivery(p *hot.Poll, ep *hot.EP) {
+	d := &p.Delivery
+	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), readerOf(p, ep.RxCQ), 0
+	if d.TxReader = d.Reader; ep.TxCQ != ep.RxCQ {
+		d.TxReader = readerOf(p, ep.TxCQ)
+	}
+	d.Begun, d.Todo, d.Worked, d.Finish, d.Read = 0, 0, 0, 0, 0
+	d.Messages, d.Bytes, d.Addr, d.Looks, d.Stream, d.Next = 0, 0, 0, 0, 0, 0
+}
+
+// readerOf is where completions of a queue may go instead of the queue, 0: nowhere. What another thread wrote to the queue
+// meanwhile comes first.
+func readerOf(p *hot.Poll, queue uintptr) uintptr {
+	if p.Direct == 0 || p.Reader.CQ != queue || p.Reader.Left == 0 {
+		return 0
+	}
+	q := (*hot.CQ)(pointer(queue))
+	if atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable() {
+		return 0
+	}
+	return uintptr(unsafe.Pointer(&p.Reader))
+}
+
+// deliverRings takes in what has arrived in shared memory.
+func deliverRings(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	beginDelivery(p, ep)
+	p.Step = stepDeliver
+	return deliverMore(p, ep, rx)
+}
+
+// deliverMore goes on with that. Meanwhile the thread may write to peers' segments.
+func deliverMore(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	t := (*hot.Thread)(pointer(p.Thread))
+	if !resume(t) {
+		return leaveToGo(p, rx)
+	}
+	d := &p.Delivery
+	code := deliver(d)
+	pause(t)
+	if code != hot.DeliveryDone && code != hot.DeliveryGo {
+		return code
+	}
+	p.ToGo = 0
+	if code == hot.DeliveryGo || d.Todo&hot.TodoTriggered != 0 {
+		p.ToGo = 1
+	}
+	p.Next, p.Step = d.Next, stepDelivered
+	if wakes(d, ep) {
+		return hot.PollWake
+	}
+	return delivered(p, rx)
+}
+
+// wakes tells whether threads are to be woken, and leaves in d.Todo which.
+func wakes(d *hot.Delivery, ep *hot.EP) bool {
+	if d.Todo&hot.TodoWakeCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
+		d.Todo &^= hot.TodoWakeCQ
+	}
+	if d.Todo&hot.TodoWakeTxCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.TxCQ))) {
+		d.Todo &^= hot.TodoWakeTxCQ
+	}
+	return d.Todo&(hot.TodoWakeCQ|hot.TodoWakeTxCQ|hot.TodoWakeCntr|hot.TodoWakeReadCntr) != 0
+}
+
+// delivered ends the work of an endpoint whose arrivals are taken in.
+func delivered(p *hot.Poll, rx *hot.Rx) uintptr {
+	if p.ToGo != 0 || atomic.LoadUint32(&rx.Attention)&^hot.AttentionPorts != 0 {
+		return leaveToGo(p, rx)
+	}
+	unlease(rx)
+	p.Found = 1
+	return next
+}
+
+// timers runs the timers.
+func timers(p *hot.Poll) uintptr {
+	if p.Step == stepTimed {
+		unlease((*hot.Rx)(pointer(p.Rx)))
+		p.At += unsafe.Sizeof(p.At)
+		if p.Answer != 0 {
+			p.Step = stepTimers
+			return hot.PollTriggered
+		}
+	}
+	p.Step = stepTimed
+	for ; ; p.At += unsafe.Sizeof(p.At) {
+		ep := endpointAt(p.At)
+		if ep == nil {
+			return next
+		}
+		rx := context(ep)
+		if !lease(p, ep, rx) {
+			continue
+		}
+		if !resting(rx, p.Now) {
+			return hot.PollTimers
+		}
+		unlease(rx)
+	}
+}
+
+// resting tells whether the timers of a receive context may rest. The caller has the lease.
+func resting(rx *hot.Rx, now uint32) bool {
+	if atomic.LoadUint32(&rx.Attention)&hot.AttentionGo == 0 && now-rx.Timers < rx.Rest {
+		return true
+	}
+	rx.Timers = now
+	return false
+}

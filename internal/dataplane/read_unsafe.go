@@ -1,0 +1,222 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq/cqring"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+)
+
+// Values of Poll.Phase of a read.
+const (
+	readBegin   = iota
+	readFlushed // the runtime has moved completions to the rings
+	readPass    // progress is made
+	readCorked  // messages that ports hold back are sent
+	readTimers  // the timers run, behind completions that were read
+	readNone    // of no entries: the runtime has moved completions to the rings
+	readSlept   // the thread has slept
+)
+
+// Read reads a completion queue (fi_cq_read, fi_cq_readfrom), and makes progress where there is nothing to read. With no room
+// for entries it only makes progress: programs do so between tries to send, so there is some even when an error is next. p is
+// the address of a hot.Poll, the result one of its codes or of hot.Delivery.
+func Read(p, _, _, _ uintptr) uintptr { return read((*hot.Poll)(pointer(p))) }
+
+func read(p *hot.Poll) uintptr {
+	q := (*hot.CQ)(pointer(p.Reader.CQ))
+	switch p.Phase {
+	case readBegin:
+		p.Room, p.Found, p.Next = p.Reader.Left, 0, 0
+		if p.Room != 0 && p.Flags&hot.PollEmpty == 0 {
+			failed := pop(q, &p.Reader)
+			switch {
+			case p.Reader.Left != p.Room:
+				return taken(p, q)
+			case failed:
+				return ended(p, -int64(fi.EAVAIL))
+			case atomic.LoadUint64(&q.Overflow) != 0:
+				p.Phase = readFlushed
+				return hot.PollFlush
+			}
+		}
+		p.Phase, p.Direct = readPass, 1
+		start(p, atomic.LoadUintptr(&q.EPs))
+		fallthrough
+	case readPass:
+		if code := progress(p); code != next {
+			return code
+		}
+		if p.Room == 0 {
+			return readNothing(p, q)
+		}
+		if p.Found == 0 {
+			return ended(p, -int64(fi.EAGAIN))
+		}
+	case readCorked, readTimers:
+		return behind(p)
+	case readNone:
+		return failedOr(p, q)
+	}
+	failed := false
+	if p.Reader.Left == p.Room {
+		failed = pop(q, &p.Reader)
+	}
+	switch {
+	case p.Reader.Left != p.Room:
+		return ended(p, int64(p.Room-p.Reader.Left))
+	case failed:
+		return ended(p, -int64(fi.EAVAIL))
+	}
+	return ended(p, -int64(fi.EAGAIN))
+}
+
+// ended ends a read.
+func ended(p *hot.Poll, result int64) uintptr {
+	p.Result, p.Found = result, 0
+	if result > 0 {
+		p.Found = 1
+	}
+	return hot.DeliveryDone
+}
+
+// taken goes on behind completions that were read from the queue. Ports may hold messages back
+// some of whose completions were among them: an application that has read them may poll no more. And one that always finds
+// completions would never serve peers.
+func taken(p *hot.Poll, q *hot.CQ) uintptr {
+	held := atomic.LoadUint32(&q.Held) != 0
+	if !held && p.Flags&hot.PollFoundToo == 0 {
+		return ended(p, int64(p.Room-p.Reader.Left))
+	}
+	start(p, atomic.LoadUintptr(&q.EPs))
+	p.Direct, p.Phase = 0, readTimers
+	if held && resume((*hot.Thread)(pointer(p.Thread))) { // else the word stays, so that the next read tries again
+		order.Store32(&q.Held, 0)
+		p.Phase = readCorked
+	}
+	return behind(p)
+}
+
+// behind does that.
+func behind(p *hot.Poll) uintptr {
+	if p.Phase == readCorked {
+		if code := flushPorts(p); code != next {
+			return code
+		}
+		pause((*hot.Thread)(pointer(p.Thread)))
+		p.Phase, p.At = readTimers, p.EPs
+	}
+	if p.Flags&hot.PollFoundToo != 0 {
+		if code := progress(p); code != next {
+			return code
+		}
+	}
+	return ended(p, int64(p.Room-p.Reader.Left))
+}
+
+// flushPorts has the shim send what ports hold back, one after the other. One thread at a time uses such a queue and its endpoints.
+func flushPorts(p *hot.Poll) uintptr {
+	if p.EPs == 0 {
+		return next
+	}
+	for {
+		ep := endpointAt(p.At)
+		if ep == nil {
+			return next
+		}
+		p.At += unsafe.Sizeof(p.At)
+		if ep.Port != 0 {
+			p.Port = ep.Port
+			return hot.PollFlushPort
+		}
+	}
+}
+
+// readNothing ends a read of no entries.
+func readNothing(p *hot.Poll, q *hot.CQ) uintptr {
+	p.Phase = readNone
+	if atomic.LoadUint64(&q.Overflow) != 0 {
+		return hot.PollFlush
+	}
+	return failedOr(p, q)
+}
+
+// failedOr ends it after the runtime has made room.
+func failedOr(p *hot.Poll, q *hot.CQ) uintptr {
+	p.Result = -int64(fi.EAGAIN)
+	for n := range q.NRings {
+		if cqring.Of(q, n).Failed() {
+			p.Result = -int64(fi.EAVAIL)
+		}
+	}
+	return hot.DeliveryDone
+}
+
+// pop takes completions from all rings of a queue in turn, as many as the reader has room for, up to an error. It tells
+// whether it got none because an error is next. An empty queue costs two loads for each ring.
+func pop(q *hot.CQ, to *hot.Reader) bool {
+	turn, room, failed := &cqring.HeaderOf(q, 0).Turn, to.Left, false
+	n := atomic.LoadUint32(turn)
+	for range q.NRings {
+		if to.Left == 0 || failed {
+			break
+		}
+		if n >= q.NRings {
+			n = 0
+		}
+		if failed = popRing(q, n, to); !failed {
+			n++
+		}
+	}
+	if q.NRings > 1 && to.Left != room && (failed || to.Left == 0) {
+		order.Store32(turn, n)
+	}
+	return failed && to.Left == room
+}
+
+// popRing takes completions from one ring, and tells whether an error is next there.
+func popRing(q *hot.CQ, n uint32, to *hot.Reader) bool {
+	r := cqring.Of(q, n)
+	head, end, failed := r.Take(to.Left, q.Flags&hot.CQExclusive != 0)
+	for ; head != end; head++ {
+		put(to, q.Format, r.At(head))
+		r.Release(head)
+	}
+	return failed
+}
+
+// SRead is Read that sleeps until there are Want entries, the reader is full, the time is over or the queue is signaled or
+// has an error; then it ends with what there is. p and the result are as Read has them.
+func SRead(p, _, _, _ uintptr) uintptr { return sread((*hot.Poll)(pointer(p))) }
+
+func sread(p *hot.Poll) uintptr {
+	switch p.Phase {
+	case readBegin:
+		p.Begin = p.Reader.Left
+	case readSlept:
+		if p.Result = int64(p.Answer); p.Answer != 0 {
+			return sreadEnded(p)
+		}
+		p.Phase = readBegin
+	}
+	if code := read(p); code != hot.DeliveryDone {
+		return code
+	}
+	more := p.Result > 0 || p.Result == -int64(fi.EAGAIN)
+	if more && p.Reader.Left != 0 && p.Begin-p.Reader.Left < max(p.Want, 1) {
+		p.Phase = readSlept
+		return hot.PollSleep
+	}
+	return sreadEnded(p)
+}
+
+// sreadEnded ends it: what was read comes before why there is no more.
+func sreadEnded(p *hot.Poll) uintptr {
+	if got := p.Begin - p.Reader.Left; got != 0 {
+		p.Result = int64(got)
+	}
+	return hot.DeliveryDone
+}

@@ -1,0 +1,37 @@
+package dataplane
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// resume says that the thread uses what it reads in lines of peers (hot.Poster), and tells whether it has a line to say so.
+// That the store is seen before the lines are read needs no fence: who waits has every thread pass a barrier.
+func resume(t *hot.Thread) bool {
+	line := (*hot.Poster)(pointer(t.Poster))
+	if line == nil {
+		return false
+	}
+	order.Store64(&line.Posting, line.Posting+1)
+	return true
+}
+
+// pause says that it does so no more.
+func pause(t *hot.Thread) {
+	line := (*hot.Poster)(pointer(t.Poster))
+	order.Store64(&line.Posting, line.Posting+1)
+}
+
+// countThread adds to a thread's line of an endpoint's counters, which begin at lines. Threads for which there is none left
+// share the last.
+func countThread(lines uintptr, thread uint32, what uintptr, n uint64) {
+	if thread >= stats.Lines-1 {
+		atomic.AddUint64((*uint64)(pointer(lines+((stats.Lines-1)*stats.LineWords+what)*8)), n)
+		return
+	}
+	word := (*uint64)(pointer(lines + (uintptr(thread)*stats.LineWords+what)*8))
+	order.Store64(word, atomic.LoadUint64(word)+n)
+}

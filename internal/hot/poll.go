@@ -1,0 +1,98 @@
+package hot
+
+import "structs"
+
+// What a call of the data plane (package dataplane) that makes progress shares with the shim that makes it.
+
+// Thread is what a thread of C has in storage of its own. Only the thread reads and writes it.
+//
+//weft:name weft_hot_thread
+type Thread struct {
+	_      structs.HostLayout
+	Poster uintptr `c:"struct weft_poster *"` // the thread's line, NULL: it has none (yet)
+	Number uint32  // of its line of counters, plus one; 0: none yet
+	Random uint32  // state of the generator that tells when the clock is read
+	Empty  uint32  // polls in a row that found nothing, since the last yield at most
+	Turn   uint32  // after so many of them the thread yields; 0: it has not polled yet
+	Limit  uint32  // data plane only: the same for a thread that is not patient
+	Yields uint32  // yields since something came after more than YieldMin polls
+	Since  uint64  // data plane only: time of the last yield, or when there was found no reason for one, ns
+}
+
+// YieldMin is how many polls in a row find nothing before a yield, at least.
+const YieldMin = 64
+
+// What a [Poll] asks of the shim before it goes on, beside DeliveryDone and what a [Delivery] does.
+//
+//weft:enum weft_poll_code
+const (
+	PollProgress  = 32 // the runtime makes progress at handle, the lease taken; answer: whether triggers have fired
+	PollTimers    = 33 // the runtime runs the timers of handle, the lease taken; answer: as with PollProgress
+	PollTriggered = 34 // the runtime posts what waited for counters at handle
+	PollFlush     = 35 // the runtime moves completions to the queue's rings
+	PollSleep     = 36 // sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since start are over
+	PollWake      = 37 // wake who sleeps on what [Delivery].Todo names
+	PollClock     = 38 // set clock and processor
+	PollYield     = 39 // yield the processor, then set clock and processor
+	PollNext      = 40 // the message that [Port].Next finds; answer: what that says
+	PollGlance    = 41 // the same with [Port].Glance
+	PollTake      = 42 // [Port].Take; answer: what that says
+	PollFlushPort = 43 // [Port].Flush
+)
+
+// Bits of [Poll].Flags.
+const (
+	PollClockDue = 1 // the timers may be due; Now is set
+	PollFoundToo = 2 // with PollClockDue: also when completions are read
+	PollEmpty    = 4 // nothing is on the queue
+	PollThread   = 8 // a progress thread: the call ends when there is work for the runtime or of another thread
+)
+
+// Poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before Step, Step to 0, and
+// calls again after each code but DeliveryDone; the rest is the data plane's.
+//
+//weft:name weft_poll
+type Poll struct {
+	_       structs.HostLayout
+	Reader  Reader  // of fi_cq_read; its queue is NULL where none is read
+	EPs     uintptr `c:"struct weft_hot_ep *const *"` // NULL-terminated, or NULL; where a queue is read the queue's are taken
+	Thread  uintptr `c:"struct weft_hot_thread *"`
+	Checked uintptr `c:"_Atomic uint32_t *"` // when the timers were checked last, ms; written by pollers, relaxed
+	Flags   uint32  // Poll*
+	Now     uint32  // with PollClockDue: ms of CLOCK_MONOTONIC_COARSE
+	Timeout int32   // of fi_cq_sread, ms; negative: none
+	_       uint32
+	Start   int64  // of fi_cq_sread with a timeout: when it began, ms
+	Want    uint64 // of fi_cq_sread: entries that it waits for
+	Idle    uint64 // of a progress thread: it returns when nothing has come for so many ns; 0: after one pass
+	Most    uint64 // of a progress thread: it returns after so many ns
+	// what the call ends with
+	Step   uint32  // data plane only, once it is not 0: where the call goes on
+	Found  uint32  // 1: there was something to do
+	Result int64   // entries read, or a negative errno
+	Next   uintptr `c:"const void *"` // line that is likely to be written soon, or NULL
+	// answers to codes
+	Answer    int32
+	Clock     uint64 // ns of CLOCK_MONOTONIC
+	Processor uint32 // that the thread runs on
+	// data plane only
+	Phase    uint32  // of a call of several passes
+	At       uintptr `c:"struct weft_hot_ep *const *"` // the endpoint at hand
+	Rx       uintptr `c:"struct weft_hot_rx *"`        // its receive context, whose lease is taken
+	Room     uint64  // entries that the reader had room for
+	Begin    uint64  // of a progress thread: when the first pass was, ns
+	Last     uint64  // of a progress thread: when something came last, ns
+	Passes   uint32  // of a progress thread
+	Worked   uint32  // of a progress thread, 1: there was something to do
+	Fresh    uint32  // of a progress thread, 1: also since the clock was read
+	Ended    uint32  // of a progress thread, 1: the call is to end
+	Messages uint32  // taken from the port
+	Direct   uint32  // 1: completions may go to the reader
+	ToGo     uint32  // 1: the runtime is to make progress
+	_        uint32
+	// what codes are about
+	Handle   uint64      // Go's, of a receive context
+	Port     uintptr     `c:"struct weft_hot_port *"`
+	Message  PortMessage // that the port has found
+	Delivery Delivery
+}
