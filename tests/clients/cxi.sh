@@ -11,6 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/clients/net.sh
 
 LIMIT=90
+LONG=300 # of a program of tests/c
 # The NIC runs on a thread of its own: weft's threads block the signal by which it would run on that of who rings.
 export CASSINI=mode=threaded FI_LOG_LEVEL=warn FI_LOG_PROV=weft
 
@@ -87,17 +88,32 @@ refused() {
 }
 
 # programs LABEL LIBRARIES PROGRAM...: every test of programs of tests/c, whose ranks share no memory and have CXI alone.
-# LIBRARIES are searched first.
+# LIBRARIES are searched first. PROGRAM may have a word behind it: only the tests that have it in their names.
 programs() {
 	local label=$1 libraries=$2 program
 	shift 2
 
 	for program in "$@"; do
+		# shellcheck disable=SC2086 # the program and the word
 		if LD_LIBRARY_PATH=$libraries FI_WEFT_CXI=yes FI_WEFT_UDP=no FI_WEFT_IFACE=eth0 WEFT_TEST_APART=all WEFT_TEST_NETNS=$a,$a \
-			timeout $LIMIT "build/tests/$program" >"$work/log" 2>&1; then
+			timeout $LONG build/tests/$program >"$work/log" 2>&1; then
 			ok "tests/c/$program over CXI alone$label: $(tail -n 1 "$work/log")"
 		else
 			not_ok "tests/c/$program over CXI alone$label" "$work/log"
+		fi
+	done
+}
+
+# elsewhere: faults with which no endpoint, or not every one, has a NIC that it may have but does not need: messages go over UDP.
+elsewhere() {
+	local kind
+
+	for kind in open_ few_; do
+		if LD_LIBRARY_PATH=$work FI_WEFT_CXI_DEVICE=cxi0 FI_WEFT_CXI=auto FI_WEFT_IFACE=eth0 WEFT_TEST_APART=all WEFT_TEST_NETNS=$a,$a \
+			timeout $LONG build/tests/nic_faults $kind >"$work/log" 2>&1; then
+			ok "over UDP, with a NIC that cannot be had ($kind): $(tail -n 1 "$work/log")"
+		else
+			not_ok "over UDP, with a NIC that cannot be had ($kind)" "$work/log"
 		fi
 	done
 }
@@ -160,7 +176,8 @@ main() {
 		skip "MPICH over CXI alone" "MPICH names no folder"
 	fi
 	if make -s -C tests/c >"$work/log" 2>&1; then
-		programs "" "$work" multi_recv rma alltoallv fault_restart
+		programs "" "$work" multi_recv rma alltoallv fault_restart nic_faults "fault_kill silent" directed cancel
+		elsewhere
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
 		programs ", linked with libweft" "$work/instead:$work" selective msg_cqformat
 	else
