@@ -54,7 +54,7 @@ MPI_BENCH = $(addprefix tests/bench/mpi/,mpi_bench.c streams.c together.c)
 MPICH_WARN = -Wno-stringop-overflow
 MPICH_CC = $(firstword $(wildcard $(1)/bin/mpicc.mpich) $(1)/bin/mpicc)
 
-.PHONY: help deps build lib mpi-lib bin bench-program run test test-rdma lint bench bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
+.PHONY: help deps build lib mpi-lib bin bench-program run test test-rdma lint bench bench-cxi bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -131,6 +131,10 @@ bench-scaling: build bench-program
 ## make bench-rdma  weft beside verbs;ofi_rxm in virtual machines, into docs/benchmarks.md
 bench-rdma: deps
 	@tests/rdma/bench.sh
+
+## make bench-cxi  the host's share of a message over Slingshot's NICs, into docs/benchmarks.md
+bench-cxi:
+	@GO="$(GO)" scripts/bench-cxi.sh
 
 ## make plots      docs/plots: windows, RTTs and queues in simulation
 plots:

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What the host does for a message over a NIC of Slingshot, with queues in plain memory: hw/cxi's benchmarks, in short batches,
+# of which a busy machine leaves some alone. Writes the table between its marks in docs/benchmarks.md.
+# BATCHES: how many of each, 150. As root the batches of two threads have real-time priority, for milliseconds each: else they
+# hardly ever run at the same time where other programs run.
+set -eu
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+GO=${GO:-go}
+first=()
+if [ "$(id -u)" = 0 ] && chrt -f 1 true 2>/dev/null; then
+	first=(chrt -f 1)
+fi
+
+"$GO" test -c -o "$work/bench" ./hw/cxi
+batches=${BATCHES:-150}
+(cd hw/cxi && "$work/bench" -test.run XXX -test.bench Host -test.skip Posters -test.benchtime 2ms -test.count "$batches") >"$work/out"
+(cd hw/cxi && "${first[@]}" "$work/bench" -test.run XXX -test.bench HostPosters -test.benchtime 4ms -test.count "$((batches / 3))") >>"$work/out"
+
+# row NAME WHAT TO_REACH: least, lower quartile and median of the batches.
+row() {
+	grep "^Benchmark$1-" "$work/out" | awk '{ print $3 }' | sort -n | awk -v what="$2" -v reach="$3" '
+		{ v[NR] = $1 }
+		END { printf "| %s | %.1f | %.1f | %.1f | %s |\n", what, v[1], v[int((NR + 3) / 4)], v[int((NR + 1) / 2)], reach }'
+}
+
+# shellcheck disable=SC2016 # names of benchmarks
+{
+	echo "| what, ns | least | quartile | median | to reach |"
+	echo "| --- | --- | --- | --- | --- |"
+	row HostPost 'post, one thread (`HostPost`)' 60
+	row HostPosters 'post, two threads with a queue each: elapsed time for a message of either (`HostPosters`)' 'one thread / 1.7'
+	row HostSendPath 'post by the route of C threads, but for the trampoline (`HostSendPath`)' 60
+	row HostPoll 'event of 16 bytes (`HostPoll`)' 30
+	row HostLook 'the same by the route of C threads (`HostLook`)' 30
+	row HostPollEmpty 'look at an event queue that is empty (`HostPollEmpty`)' 10
+	row HostLookEmpty 'look of C threads at all queues of an interface, nothing there, through the port (`HostLookEmpty`)' 10
+	row HostLookEmptyGo 'the same look by Go, which C enters where something is set (`HostLookEmptyGo`)' ''
+	echo
+	echo "$("$GO" env GOVERSION), $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), load $(cut -d' ' -f1 /proc/loadavg), $batches batches of 2 ms, $(date -u +%F)."
+} >"$work/table"
+sed -i -e "/<!-- begin cxi host -->/,/<!-- end cxi host -->/{/<!-- /!d}" -e "/<!-- begin cxi host -->/r $work/table" docs/benchmarks.md
+cat "$work/table"
