@@ -3,7 +3,10 @@
  * weft's alltoallv (weft/coll.h): data checks with parts of no, one and many elements, in place, in groups
  * that are subsets, members that do not agree on a count, and what the call refuses.
  */
+#include <signal.h>
 #include <stddef.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 
 #include "../../include/weft/coll.h"
 #include "group.h"
@@ -143,6 +146,60 @@ static void test_differs(long elems)
 	group_close(&g);
 }
 
+/* The last rank dies while operations run, at another instant each time. The others' operations have the right
+ * bytes until one ends with an error. */
+static void test_killed(long elems)
+{
+	struct itimerval when = { { 0, 0 }, { 0, 1 + (getpid() * 7919l + (long)now_us()) % 100000 } };
+	bool last = test_rank == test_procs - 1;
+	struct weft_coll_ops *ops;
+	struct group g;
+	int rc = 1;
+
+	if (last && !*test_role()) {
+		int status;
+
+		CHECK(waitpid(respawn("victim"), &status, 0) > 0);
+		CHECK(WIFSIGNALED(status));
+		return;
+	}
+	group_open(&g);
+	ops = open_coll(&g);
+	group_join(&g, 0, 1);
+	barrier(&g.n);
+	if (last) {
+		signal(SIGALRM, SIG_DFL);
+		CHECK(!setitimer(ITIMER_REAL, &when, NULL)); /* whose signal ends the process */
+	}
+	uint64_t counts[MANY], displs[MANY];
+	size_t bytes = g.size * elems;
+	uint8_t *in = malloc(bytes), *out = malloc(bytes);
+
+	for (size_t r = 0; r < g.size; r++) {
+		counts[r] = elems;
+		displs[r] = r * elems;
+	}
+	for (int i = 0; rc == 1; i++) {
+		struct fi_cq_tagged_entry e;
+
+		for (size_t r = 0; r < g.size; r++)
+			memset(in + displs[r], byte_of(g.rank, r, i), elems);
+		memset(out, 0, bytes);
+		OK(ops->alltoallv(g.n.ep, &(struct weft_alltoallv){
+			.size = sizeof(struct weft_alltoallv), .elem = 1, .buf = in, .counts = counts, .displs = displs,
+			.result = out, .result_counts = counts, .result_displs = displs, .coll_addr = g.addr, .context = in }));
+		rc = wait_for(&g.n, g.n.txcq, &e, 20000);
+		CHECKF(rc != 0, "operation %d does not end", i);
+		for (size_t k = 0; rc == 1 && k < bytes; k++)
+			CHECKF(out[k] == byte_of(k / elems, g.rank, i), "byte %zu of operation %d", k, i);
+	}
+	CHECKF(g.n.err.err == FI_ECONNRESET, "it ends with %s", fi_strerror(g.n.err.err));
+	free(in);
+	free(out);
+	group_leave(&g);
+	group_close(&g);
+}
+
 /* Every member is given what is wrong; nothing is written, and the group goes on. */
 static void test_refused(long arg)
 {
@@ -211,6 +268,8 @@ static const struct test tests[] = {
 	{ "subset", test_every, 4, 60, 2 },
 	{ "differs", test_differs, 3, 60, 100 },
 	{ "differs_long", test_differs, 3, 60, 200000 },
+	{ "killed", test_killed, 4, 60, 40000 },
+	{ "killed_long", test_killed, 3, 60, 1000000 },
 	{ "refused", test_refused, 2, 60, 0 },
 };
 
