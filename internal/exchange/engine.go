@@ -142,7 +142,8 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	for i := range e.peers {
 		p := &e.peers[i]
 		*p = peer{
-			total: out[i], lost: p.lost, rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev, in: inPeer{want: in[i]},
+			total: out[i], lost: p.lost, rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev,
+			in: inPeer{want: in[i]},
 		}
 		e.left += p.total
 		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]

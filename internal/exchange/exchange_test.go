@@ -184,7 +184,8 @@ func settle(t testing.TB, n int, policy Policy, slice int64) (*Engine, congestio
 func TestSlowTakesNoPlace(t *testing.T) {
 	e, now := settle(t, 7, Adaptive, 1<<20)
 	e.peers[5].rate = 125e6 / 16
-	e.Start(now, []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20}, make([]int64, 7))
+	all := []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20}
+	e.Start(now, all, make([]int64, 7))
 	if !e.begun.has(5) || !e.begun.has(0) || e.begun.count != 2 {
 		t.Errorf("begun with %d peers, the slow one %v, the first %v", e.begun.count, e.begun.has(5), e.begun.has(0))
 	}
@@ -265,6 +266,13 @@ func TestInvites(t *testing.T) {
 		}
 		if invited != int(c.want) {
 			t.Errorf("%s: %d credits", c.name, invited)
+		}
+		now = now.Add(e.period())
+		e.Tick(now) // nothing has come: the link idles
+		for _, a := range drain(e, now) {
+			if c.name == "idle" && a.Peer != 3 {
+				t.Errorf("%s: the second credit is for peer %d", c.name, a.Peer)
+			}
 		}
 	}
 }

@@ -107,6 +107,9 @@ func (n *net) pump(rank int) {
 	for a, ok := m.e.Next(n.now); ok; a, ok = m.e.Next(n.now) {
 		n.starves(m)
 		msg := message{from: rank, to: n.rankOf(rank, a.Peer), word: a.Kind == SendWord, w: a.Word, c: a.Head}
+		if m.e.peers[a.Peer].lost {
+			n.t.Fatalf("%s: something for a peer that is lost", n.what)
+		}
 		if a.Kind == SendChunk {
 			n.limits(m, a)
 			msg.data = m.in[msg.to][a.Head.Offset:][:a.Head.Length]

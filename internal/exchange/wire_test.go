@@ -15,7 +15,8 @@ func FuzzWire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c Chunk
 		if c.Parse(b) {
-			if c.Total < 0 || c.Offset < 0 || c.Length < 0 || c.Offset+c.Length > c.Total || c.Total > mostBytes || c.Delay < 0 || c.Delay > time.Minute {
+			if c.Total < 0 || c.Offset < 0 || c.Length < 0 || c.Offset+c.Length > c.Total || c.Total > mostBytes ||
+				c.Delay < 0 || c.Delay > time.Minute {
 				t.Fatalf("%+v", c)
 			}
 			if !bytes.Equal(c.Put(make([]byte, ChunkBytes)), b) {

@@ -117,7 +117,8 @@ type order struct {
 
 var orders = []order{
 	{"step", 1, 0}, {"eights", 8, 0}, {"all at once", simHosts - 1, 0},
-	{"adaptive", 0, exchange.Adaptive}, {"greedy", 0, exchange.Greedy}, {"threshold", 0, exchange.Threshold}, {"balanced", 0, exchange.Balanced},
+	{"adaptive", 0, exchange.Adaptive}, {"greedy", 0, exchange.Greedy},
+	{"threshold", 0, exchange.Threshold}, {"balanced", 0, exchange.Balanced},
 }
 
 // try runs operations one after another on a network and returns the medians: the time, in
