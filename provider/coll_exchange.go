@@ -2,7 +2,6 @@ package provider
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -329,7 +328,7 @@ func (c *collectives) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	n := min(p.head.Length, int64(path.port.attr.MaxAMBcopy))
 	h := collChunkHead{o.head(), p.head}
 	data := x.given[x.in[rank].Off:][:x.in[rank].Len][p.head.Offset:][:n]
-	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(data))), Len: uint64(n)})
+	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(n)})
 	if err := e.sendPayload(path, amCollStep, m.id, h.put(sc.head[:]), iov, int(n), lease); err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ func TestDefaults(t *testing.T) {
 		SHMDir: "/dev/shm", Stats: true, Direct: true, ProgressBatch: 64, Verbs: Auto, VerbsEagerPeers: 8, CXI: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, NoteBytes: 16 << 20, TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128, ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
+		SchedPolicy: "adaptive", SchedThreshold: 100 * time.Microsecond, SchedFactor: 2,
+		SchedBackoff: 100 * time.Microsecond, AllToAll: "auto",
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
@@ -215,6 +217,25 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestSched holds the numbers that need not be whole to their ranges.
+func TestSched(t *testing.T) {
+	c, err := Load(env("RTT_SCHED_BACKOFF_MS=0.25", "RTT_SCHED_VARIANCE_FACTOR=1.5", "RTT_SCHED_THRESHOLD=0s"))
+	if err != nil || c.SchedBackoff != 250*time.Microsecond || c.SchedFactor != 1.5 || c.SchedThreshold != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, bad := range []string{
+		"RTT_SCHED_BACKOFF_MS=0", "RTT_SCHED_BACKOFF_MS=1ms", "RTT_SCHED_BACKOFF_MS=NaN", "RTT_SCHED_BACKOFF_MS=60001",
+		"RTT_SCHED_VARIANCE_FACTOR=-1", "RTT_SCHED_VARIANCE_FACTOR=x", "RTT_SCHED_VARIANCE_FACTOR=1001",
+		"RTT_SCHED_THRESHOLD=100", "RTT_SCHED_THRESHOLD=2m", "RTT_SCHED_POLICY=fast", "RTT_SCHED_MAX_CONCURRENT=-1",
+		"RTT_SCHED_REORDER_WINDOW=x", "RTT_SCHED_ENABLE=maybe", "ALLTOALL_ALGORITHM=ring",
+	} {
+		name, value, _ := strings.Cut(bad, "=")
+		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestEveryBadVariableIsReported(t *testing.T) {
 	_, err := Load(env("TX_STRIPES=x", "RING_SLOTS=y", "SHM_DIR=z"))
 	for _, name := range []string{"FI_WEFT_TX_STRIPES", "FI_WEFT_RING_SLOTS", "FI_WEFT_SHM_DIR"} {
@@ -236,6 +257,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"verbs": "yes", "cxi": "yes", "mpi_alltoall": "no", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
 		"enable_rtt_congestion_control": "yes", "rtt_segment_size": "128k", "min_segment_size": "32k", "max_segment_size": "2m", "max_cwnd": "0",
 		"rtt_probe_enable": "yes", "rtt_probe_interval": "50ms", "rtt_probe_msg_size": "32", "rtt_probe_strategy": "adaptive",
+		"rtt_sched_enable": "no", "rtt_sched_policy": "GREEDY", "rtt_sched_threshold": "3us", "alltoall_algorithm": "bruck",
 		"rtt_probe_use_service_worker": "no", "ptp_enable": "yes", "ptp_require_sync": "yes", "ptp_clock_device": "/dev/ptp3",
 	}
 	changedBy := map[string]string{}

@@ -194,7 +194,8 @@ func millisecondsVar(name, def string, lo, hi float64, field func(*Config) *time
 	v := numberOfVar(name, "ms", def, lo, hi, nil, help)
 	v.parse = func(c *Config, s string) error {
 		var ms float64
-		if err := numberOfVar(name, "ms", def, lo, hi, func(*Config) *float64 { return &ms }, help).parse(c, s); err != nil {
+		number := numberOfVar(name, "ms", def, lo, hi, func(*Config) *float64 { return &ms }, help)
+		if err := number.parse(c, s); err != nil {
 			return err
 		}
 		*field(c) = time.Duration(ms * float64(time.Millisecond))

@@ -228,10 +228,15 @@ var table = []Var{
 		"Send probes from the service thread (FI_WEFT_SERVICE) where there is one; else, and with no, from a goroutine of their own."),
 	triVar("rtt_sched_enable", "auto",
 		func(c *Config) *Tri { return &c.Sched },
-		"Choose the order of all-to-alls of long slices while they run, by what the paths to the members deliver: auto in groups of which a member is reached over a network that drops packets (UDP), yes in all, no in none. Alike at all members of a group, else the join fails."),
+		"Choose the order of all-to-alls of long slices while they run, by what the paths to the members "+
+			"deliver: auto in groups of which a member is reached over a network that drops packets (UDP), "+
+			"yes in all, no in none. Alike at all members of a group, else the join fails."),
 	choiceVar("rtt_sched_policy", "adaptive", []string{"adaptive", "greedy", "threshold", "balanced"},
 		func(c *Config) *string { return &c.SchedPolicy },
-		"Which peer gets the next chunk: adaptive begins slow paths first and has congested ones give way, greedy takes the least queueing delay, threshold passes over paths above FI_WEFT_RTT_SCHED_THRESHOLD, balanced keeps to the order unless delays differ by more than it pays for."),
+		"Which peer gets the next chunk: adaptive begins slow paths first and has congested ones give "+
+			"way, greedy takes the least queueing delay, threshold passes over paths above "+
+			"FI_WEFT_RTT_SCHED_THRESHOLD, balanced keeps to the order unless delays differ by more than it "+
+			"pays for."),
 	durationVar("rtt_sched_threshold", "100us", 0, time.Minute,
 		func(c *Config) *time.Duration { return &c.SchedThreshold },
 		"Queueing delay of a path, above the least that was seen, above which it counts as congested."),
@@ -249,7 +254,10 @@ var table = []Var{
 		"Without an acknowledgement for ten times as long, and 1 ms, a peer does not count as using this host's link."),
 	choiceVar("alltoall_algorithm", "auto", []string{"auto", "bruck", "pairwise", "message"},
 		func(c *Config) *string { return &c.AllToAll },
-		"How all-to-alls are carried out: auto by the length of the slices, bruck and pairwise as Thakur and others (2005) describe them, message in chunks whose order follows the network also for slices below 16 KiB, as far as FI_WEFT_RTT_SCHED_ENABLE has it. Of those with lengths of their own bruck is pairwise. Alike at all members of a group, else the join fails."),
+		"How all-to-alls are carried out: auto by the length of the slices, bruck and pairwise as Thakur "+
+			"and others (2005) describe them, message in chunks whose order follows the network also for "+
+			"slices below 16 KiB, as far as FI_WEFT_RTT_SCHED_ENABLE has it. Of those with lengths of their "+
+			"own bruck is pairwise. Alike at all members of a group, else the join fails."),
 	triVar("ptp_enable", "auto",
 		func(c *Config) *Tri { return &c.PTP },
 		"Look whether this host's clock is synchronised by PTP, which one-way delays need: auto where probes are sent, yes always, and without a PTP clock or daemon no domain opens, no never."),
