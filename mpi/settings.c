@@ -13,7 +13,7 @@
 #include "weftmpi.h"
 
 /* Defaults; internal/config/table.go has the same. */
-#define MIN_SIZE 4096
+#define MIN_SIZE 32768
 #define MAX_SIZE (1ull << 40)
 
 static struct settings set = { MODE_AUTO, MIN_SIZE, false };

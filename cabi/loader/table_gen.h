@@ -184,7 +184,7 @@ static const struct {
 	{ "mpi_alltoall",
 	  "Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, yes for all, no for none. The same at all ranks. (string; default: auto; range: auto, yes, no)" },
 	{ "mpi_min_size",
-	  "Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks. (size, bytes; default: 4k; range: 0 to 1024g)" },
+	  "Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks. (size, bytes; default: 32k; range: 0 to 1024g)" },
 	{ "peer_timeout",
 	  "Time for which a peer on another host may leave something unanswered before it is gone. (duration, ns, us, ms, s, m or h; default: 15s; range: 10ms to 1h)" },
 	{ "connect_timeout",

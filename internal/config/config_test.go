@@ -31,7 +31,7 @@ func TestDefaults(t *testing.T) {
 		Name:      "weft",
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10, RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, IPCCache: 1024, IPCCacheSize: 64 << 30, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
-		MPIMinSize: 4096, PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
+		MPIMinSize: 32 << 10, PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
 		SHMDir: "/dev/shm", Stats: true, Direct: true, ProgressBatch: 64, Verbs: Auto, VerbsEagerPeers: 8, CXI: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, NoteBytes: 16 << 20, TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128, ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,

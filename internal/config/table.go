@@ -288,7 +288,7 @@ var table = []Var{
 	triVar("mpi_alltoall", "auto",
 		func(c *Config) *Tri { return &c.MPIAlltoall },
 		"Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, yes for all, no for none. The same at all ranks."),
-	sizeVar("mpi_min_size", "bytes", "4k", 0, 1<<40,
+	sizeVar("mpi_min_size", "bytes", "32k", 0, 1<<40,
 		func(c *Config) *int { return &c.MPIMinSize },
 		"Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks."),
 	durationVar("peer_timeout", "15s", 10*time.Millisecond, time.Hour,

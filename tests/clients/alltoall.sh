@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 LIMIT=${WEFT_TEST_LIMIT:-120} # seconds for one program
 WARN=(-std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -O2 -g)
-export FI_WEFT_MPI_ALLTOALL=yes FI_LOG_LEVEL=info FI_LOG_PROV=none OPENBLAS_NUM_THREADS=1
+export FI_WEFT_MPI_ALLTOALL=yes FI_WEFT_MPI_MIN_SIZE=4k FI_LOG_LEVEL=info FI_LOG_PROV=none OPENBLAS_NUM_THREADS=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # start RANKS COMMAND...: a job with the library that $preload names; only its ranks load it.

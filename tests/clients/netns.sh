@@ -145,7 +145,7 @@ alltoall() {
 
 	if ip netns exec "$a" timeout $LIMIT mpirun --allow-run-as-root --oversubscribe --host 10.77.0.1:2,10.77.0.2:2 -np 4 \
 		--mca plm_rsh_agent "$work/rsh" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
-		--mca pml ob1 --mca btl self,tcp -x "LD_PRELOAD=$preload" -x FI_LOG_LEVEL=info -x FI_LOG_PROV=none \
+		--mca pml ob1 --mca btl self,tcp -x "LD_PRELOAD=$preload" -x FI_WEFT_MPI_MIN_SIZE=4k -x FI_LOG_LEVEL=info -x FI_LOG_PROV=none \
 		"$work/alltoall" vector uniform types iform older >"$work/log" 2>&1 </dev/null && grep -q "all-to-all is weft's" "$work/log"; then
 		ok "all-to-all of Open MPI between two hosts, 4 ranks"
 	else
