@@ -108,7 +108,7 @@ static void vector_round(int round, MPI_Comm comm)
 
 static void vector(void)
 {
-	for (int round = 0; round < 30; round++)
+	for (int round = 0; round < 18; round++)
 		vector_round(round, MPI_COMM_WORLD);
 }
 
@@ -335,7 +335,7 @@ static void iform(void)
 	enum { OPS = 4, LONG = 100000 };
 	static char slice[2][MAX * 5000], far[2][LONG];
 
-	for (int round = 0; round < 10; round++) {
+	for (int round = 0; round < 5; round++) {
 		MPI_Request r[OPS + 3];
 		struct parts in[OPS], out[OPS];
 		struct w w;
