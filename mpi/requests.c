@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The functions that complete requests. While operations of this library are
- * pending none of them may sleep in the MPI, so those that wait test in turn with
- * reading weft; else they are the MPI's.
+ * pending none of them may sleep in the MPI, so those that wait ask for the state of
+ * requests in turn with reading weft; else they are the MPI's.
  */
 #include "weftmpi.h"
 
 static bool pending(void) { return atomic_load(&requests_pending) != 0; }
 
+/* MPI_Testall would do for the waits for all of a list, but that of MPICH 4.0 fails with persistent
+ * requests of collective operations. */
+void request_await(MPI_Request request)
+{
+	int flag = 0;
+
+	while (pending() && !flag) {
+		groups_progress();
+		if (PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE))
+			return;
+	}
+}
+
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-	while (pending()) {
-		int flag = 0, rc;
-
-		groups_progress();
-		rc = PMPI_Test(request, &flag, status);
-		if (rc || flag)
-			return rc;
-	}
+	request_await(*request);
 	return PMPI_Wait(request, status);
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+{
+	for (int i = 0; i < count && pending(); i++)
+		request_await(requests[i]);
+	return PMPI_Waitall(count, requests, statuses);
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
@@ -32,19 +45,6 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 			return rc;
 	}
 	return PMPI_Waitany(count, requests, index, status);
-}
-
-int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
-{
-	while (pending()) {
-		int flag = 0, rc;
-
-		groups_progress();
-		rc = PMPI_Testall(count, requests, &flag, statuses);
-		if (rc || flag)
-			return rc;
-	}
-	return PMPI_Waitall(count, requests, statuses);
 }
 
 int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[])

@@ -110,6 +110,11 @@ void groups_progress(void);
 /* Requests of any group that have not completed, so that calls which complete requests must read. */
 extern atomic_int requests_pending; /* any thread; sequentially consistent */
 
+/* ---- requests.c ---- */
+
+/* Waits until a request is complete, or none of the library's is pending. It stays as it is. */
+void request_await(MPI_Request request);
+
 /* ---- comm.c: what is agreed for a communicator ---- */
 
 /* A communicator of this process alone, for messages of the library to itself. */

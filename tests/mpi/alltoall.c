@@ -367,12 +367,12 @@ static void iform(void)
 }
 
 #ifdef INIT
-/* Requests that are started again and again, with other data each time. */
+/* Requests that are started again and again, with other data each time; the last is short and so the MPI's own. */
 static void persistent(void)
 {
-	enum { SLICE = 6000 };
-	static char in[MAX * SLICE], out[MAX * SLICE], both[MAX * SLICE];
-	MPI_Request r[3];
+	enum { SLICE = 6000, SHORT = 64 };
+	static char in[MAX * SLICE], out[MAX * SLICE], both[MAX * SLICE], few[MAX * SHORT];
+	MPI_Request r[4];
 	struct parts vin, vout;
 
 	vector_make(&vin, &vout, 77, 4, MPI_COMM_WORLD, 0);
@@ -380,25 +380,27 @@ static void persistent(void)
 	INIT(Alltoallv)(vin.buf, vin.counts, vin.displs, MPI_INT, vout.buf, vout.counts, vout.displs, MPI_INT,
 			MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]);
 	INIT(Alltoall)(MPI_IN_PLACE, 0, MPI_BYTE, both, SLICE / 4, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &r[2]);
+	INIT(Alltoall)(in, SHORT, MPI_BYTE, few, SHORT, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &r[3]);
 	for (int round = 0; round < 8; round++) {
 		for (int i = 0; i < size; i++) {
 			fill(in + i * SLICE, SLICE, seed_of(round, rank, i));
 			fill(both + i * SLICE, SLICE, seed_of(round + 1, rank, i));
 		}
 		if (round % 2) {
-			MPI_Startall(3, r);
+			MPI_Startall(4, r);
 		} else {
-			for (int i = 0; i < 3; i++)
+			for (int i = 0; i < 4; i++)
 				MPI_Start(&r[i]);
 		}
-		MPI_Waitall(3, r, MPI_STATUSES_IGNORE);
+		MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
 		for (int i = 0; i < size; i++) {
-			CHECK(i > 2 || r[i] != MPI_REQUEST_NULL);
+			CHECK(i > 3 || r[i] != MPI_REQUEST_NULL);
 			verify(out + i * SLICE, SLICE, seed_of(round, i, rank));
 			verify(both + i * SLICE, SLICE, seed_of(round + 1, i, rank));
+			CHECK(rank || !memcmp(few + i * SHORT, out + i * SLICE, SHORT)); /* the beginning of what comes first */
 		}
 	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		MPI_Request_free(&r[i]);
 		CHECK(r[i] == MPI_REQUEST_NULL);
 	}
@@ -406,6 +408,45 @@ static void persistent(void)
 }
 #else
 static void persistent(void) {}
+#endif
+
+#if MPI_VERSION >= 4
+/* Counts of MPI_Count: the same lengths, in place and with requests too. */
+static void wide(void)
+{
+	struct parts in, out;
+	MPI_Count counts[2][MAX];
+	MPI_Aint displs[2][MAX];
+	MPI_Request r;
+
+	for (int round = 0; round < 3; round++) {
+		vector_make(&in, &out, round, 4, MPI_COMM_WORLD, 0);
+		for (int i = 0; i < size; i++) {
+			counts[0][i] = in.counts[i];
+			displs[0][i] = in.displs[i];
+			counts[1][i] = out.counts[i];
+			displs[1][i] = out.displs[i];
+		}
+		if (round == 0) {
+			MPI_Alltoallv_c(in.buf, counts[0], displs[0], MPI_INT, out.buf, counts[1], displs[1], MPI_INT,
+					MPI_COMM_WORLD);
+		} else if (round == 1) {
+			MPI_Ialltoallv_c(in.buf, counts[0], displs[0], MPI_INT, out.buf, counts[1], displs[1], MPI_INT,
+					 MPI_COMM_WORLD, &r);
+			MPI_Wait(&r, MPI_STATUS_IGNORE);
+		} else {
+			MPI_Alltoallv_init_c(in.buf, counts[0], displs[0], MPI_INT, out.buf, counts[1], displs[1], MPI_INT,
+					     MPI_COMM_WORLD, MPI_INFO_NULL, &r);
+			memset(counts, 0xff, sizeof(counts));
+			MPI_Start(&r);
+			MPI_Wait(&r, MPI_STATUS_IGNORE);
+			MPI_Request_free(&r);
+		}
+		vector_check(&in, &out, round, 4, MPI_COMM_WORLD);
+	}
+}
+#else
+static void wide(void) {}
 #endif
 
 /* Communicators that are made, split and freed, also while an operation is under way on them. */
@@ -559,7 +600,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} parts[] = {
 		{ "vector", vector }, { "uniform", uniform }, { "types", types }, { "wform", wform }, { "iform", iform },
-		{ "persistent", persistent }, { "comms", comms }, { "inter", inter }, { "older", older },
+		{ "persistent", persistent }, { "wide", wide }, { "comms", comms }, { "inter", inter }, { "older", older },
 		{ "threads", threads },
 	};
 	int level;
