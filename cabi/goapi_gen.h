@@ -287,6 +287,8 @@ int weftGoTokenOpen(uint64_t ep, void *b, size_t n, void *self, struct weft_open
 int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *to, size_t size);
 int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, struct weft_token_one *one);
 int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, void *note, size_t noteLen, uint64_t flags, void *context);
+void weftGoTokenNoted(uint64_t list, uint32_t op, void *note, size_t noteLen, uint64_t flags, void *context);
+void weftGoTokenCredit(uint64_t ep, uint32_t source);
 int weftGoTokenTag(uint64_t list, uint64_t tag);
 int weftGoTokenAgent(uint64_t ep, char *name);
 int64_t weftGoTokenNotify(uint64_t ep, uint64_t dest, uint64_t tag, void *note, size_t n, uint64_t flags, void *context);

@@ -89,7 +89,11 @@ ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count);
 ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);
 uint64_t weft_cntr_read(struct fid_cntr *cntr);
 uint64_t weft_cntr_readerr(struct fid_cntr *cntr);
+
 WEFT_TRACED(weft_cq_read); WEFT_TRACED(weft_cq_readfrom);
 WEFT_TRACED(weft_cntr_read); WEFT_TRACED(weft_cntr_readerr);
+
+/* Makes progress on one endpoint; returns whether there was some to make. */
+bool weft_ep_progress(struct weft_ep_obj *o);
 
 #endif

@@ -125,6 +125,7 @@ struct weft_ep_obj {
 	uint64_t tx_op_flags;           /* flags of calls that take none; changed by FI_SETOPSFLAG only */
 	uint64_t rx_op_flags;
 	uint64_t handle;
+	struct weft_idle idle;          /* of polls for notifications */
 	struct weft_ep_obj *origin;     /* an alias's endpoint, which outlives it; else NULL */
 	struct weft_ep_obj *aliases;    /* of this endpoint, each the head of the rest; under weft_objects_lock */
 	struct weft_peer_srx *imported; /* of a shared receive context: its owner's, else NULL */

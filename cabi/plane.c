@@ -12,10 +12,10 @@ extern uintptr_t weftGoPlane(uintptr_t function, uintptr_t a, uintptr_t b, uintp
 
 struct weft_plane weft_plane = { .enter = weftGoPlane, .entries = {
 	WEFT_PLANE_READ, WEFT_PLANE_SREAD, WEFT_PLANE_PROGRESS, WEFT_PLANE_DRIVE, WEFT_PLANE_IDLE,
-	WEFT_PLANE_SEND, WEFT_PLANE_WRITE, WEFT_PLANE_COPY, WEFT_PLANE_ATOMIC,
+	WEFT_PLANE_SEND, WEFT_PLANE_WRITE, WEFT_PLANE_COPY, WEFT_PLANE_ATOMIC, WEFT_PLANE_NOTE, WEFT_PLANE_TAKE,
 } };
 
-_Static_assert(WEFT_PLANE_FUNCTIONS == 9, "entries names each");
+_Static_assert(WEFT_PLANE_FUNCTIONS == 11, "entries names each");
 
 /* What Go tells of its functions. */
 struct weft_plane_probe {

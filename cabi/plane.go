@@ -22,7 +22,10 @@ import (
 )
 
 // plane are the functions of the data plane, in the order of enum weft_plane_function.
-var plane = [C.WEFT_PLANE_FUNCTIONS]direct.Func{dataplane.Read, dataplane.SRead, dataplane.Progress, dataplane.Drive, dataplane.Idle, dataplane.Send, dataplane.Write, dataplane.Copy, dataplane.Atomic}
+var plane = [C.WEFT_PLANE_FUNCTIONS]direct.Func{
+	dataplane.Read, dataplane.SRead, dataplane.Progress, dataplane.Drive, dataplane.Idle,
+	dataplane.Send, dataplane.Write, dataplane.Copy, dataplane.Atomic, dataplane.Note, dataplane.Take,
+}
 
 // weftGoPlane calls a function of the data plane on the route that enters the runtime.
 //

@@ -19,6 +19,8 @@ enum weft_plane_function {
 	WEFT_PLANE_WRITE,   /* posts a write that is a message */
 	WEFT_PLANE_COPY,    /* posts a read or a write that is a copy */
 	WEFT_PLANE_ATOMIC,  /* posts an atomic operation on one integer */
+	WEFT_PLANE_NOTE,    /* posts a notification, alone or behind a copy */
+	WEFT_PLANE_TAKE,    /* struct weft_note_take: takes notifications that have arrived */
 	WEFT_PLANE_FUNCTIONS,
 };
 

@@ -219,19 +219,34 @@ ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *co
 	return weft_cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
 }
 
+/* Makes progress of a NULL-terminated list of endpoints, and returns whether anything was found. */
+static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, uint32_t flags)
+{
+	struct weft_poll p;
+
+	p.reader.cq = NULL;
+	p.eps = eps;
+	p.checked = &idle->checked;
+	p.flags = flags;
+	run(WEFT_PLANE_PROGRESS, &p);
+	weft_found(p.found);
+	return p.found;
+}
+
+bool weft_ep_progress(struct weft_ep_obj *o)
+{
+	struct weft_hot_ep *eps[] = { o->hot, NULL };
+
+	return progress(eps, &o->idle, weft_sometimes() ? weft_clock_flags() : 0);
+}
+
 static void cntr_progress(struct weft_cntr_obj *o)
 {
 	bool clock = weft_sometimes();
-	struct weft_poll p;
 
 	if (!clock && weft_idle_endpoints(&o->hot->eps))
 		return weft_found(false);
-	p.reader.cq = NULL;
-	p.eps = atomic_load_explicit(&o->hot->eps, memory_order_acquire);
-	p.checked = &o->idle.checked;
-	p.flags = clock ? weft_clock_flags() : 0;
-	run(WEFT_PLANE_PROGRESS, &p);
-	weft_found(p.found);
+	progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, clock ? weft_clock_flags() : 0);
 }
 
 uint64_t weft_cntr_read(struct fid_cntr *cntr)

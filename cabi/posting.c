@@ -43,7 +43,7 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 			p->sent = weft_vm_copy(&p->ep->peers[p->line], (void *)p->buf, p->at, p->len,
 					       p->kind & WEFT_POST_READ);
 		code = (enum weft_post_code)weft_plane_call(f, p);
-	} while (code > WEFT_POST_GO);
+	} while (code > WEFT_POST_NOTE);
 	return code;
 }
 
@@ -76,7 +76,7 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 	p->thread = weft_thread_number();
 	p->step = p->now = 0;
 	code = (enum weft_post_code)weft_plane_call(f, p);
-	if (__builtin_expect(code > WEFT_POST_GO, 0))
+	if (__builtin_expect(code > WEFT_POST_NOTE, 0))
 		code = go_on(f, p, code);
 	if (p->next)
 		weft_prefetch_write(p->next);
@@ -87,5 +87,7 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 		weftGoTriggered(ep->handle);
 	if (__builtin_expect(code == WEFT_POST_DONE, 1))
 		return 0;
-	return code == WEFT_POST_AGAIN ? -FI_EAGAIN : WEFT_POST_TO_GO;
+	if (code == WEFT_POST_AGAIN)
+		return -FI_EAGAIN;
+	return code == WEFT_POST_NOTE ? WEFT_POST_TO_NOTE : WEFT_POST_TO_GO;
 }

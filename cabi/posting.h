@@ -12,7 +12,10 @@
 /* What is returned for an operation that the runtime posts; nothing happened then. */
 #define WEFT_POST_TO_GO 1
 
-/* Posts an operation by one of the data plane's functions. 0, -FI_EAGAIN or WEFT_POST_TO_GO. */
+/* What is returned for one whose copy is made, and whose notification the runtime sends. */
+#define WEFT_POST_TO_NOTE 2
+
+/* Posts an operation by one of the data plane's functions. 0, -FI_EAGAIN or WEFT_POST_TO_*. */
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
 
 /* What the fi_inject forms, of messages or of one-sided operations, have of the defaults: they

@@ -1548,13 +1548,6 @@ static int weft_token_table_info(struct weft_remote *remote, struct weft_remote_
 	return weftGoTokenInfo(weft_handle_of((const struct fid *)remote), info, size);
 }
 
-static int weft_token_table_tag(struct weft_list *list, uint64_t tag)
-{
-	if (weft_forked())
-		return weft_fork_refusal();
-	return weftGoTokenTag(weft_handle_of((const struct fid *)list), tag);
-}
-
 static int weft_token_table_agent(struct fid_ep *ep, const char *name)
 {
 	if (weft_forked())
@@ -1562,24 +1555,6 @@ static int weft_token_table_agent(struct fid_ep *ep, const char *name)
 	if (!name)
 		return -FI_EINVAL;
 	return weftGoTokenAgent(weft_token_endpoint(ep), (char *)name);
-}
-
-static ssize_t weft_token_table_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen, uint64_t flags, void *context)
-{
-	if (weft_forked())
-		return weft_fork_refusal();
-	if ((!note && notelen))
-		return -FI_EINVAL;
-	return weftGoTokenNotify(weft_token_endpoint(ep), dest, tag, (void *)note, notelen, flags, context);
-}
-
-static ssize_t weft_token_table_notes(struct fid_ep *ep, struct weft_note *entries, size_t max)
-{
-	if (weft_forked())
-		return weft_fork_refusal();
-	if ((!entries && max))
-		return -FI_EINVAL;
-	return weftGoTokenNotes(weft_token_endpoint(ep), entries, max);
 }
 
 static int weft_token_table_bind(struct fid_ep *ep, struct fid *fid, uint64_t flags)
@@ -1597,10 +1572,10 @@ struct weft_token_ops weft_token_table = {
 	.info = weft_token_table_info,
 	.list = weft_token_list,
 	.post = weft_token_post,
-	.tag = weft_token_table_tag,
+	.tag = weft_token_tag,
 	.agent = weft_token_table_agent,
-	.notify = weft_token_table_notify,
-	.notes = weft_token_table_notes,
+	.notify = weft_token_notify,
+	.notes = weft_token_notes,
 	.bind = weft_token_table_bind,
 };
 

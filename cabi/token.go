@@ -157,6 +157,22 @@ func weftGoTokenPost(list C.uint64_t, op C.uint32_t, picks unsafe.Pointer, count
 	return C.int64_t(result(l.Post(&a)))
 }
 
+//export weftGoTokenNoted
+func weftGoTokenNoted(list C.uint64_t, op C.uint32_t, note unsafe.Pointer, noteLen C.size_t, flags C.uint64_t, context unsafe.Pointer) {
+	defer guardVoid("notification of a list")
+	if l, ok := handles.get(uint64(list)).(*provider.List); ok {
+		l.Noted(&provider.ListArgs{Read: op&C.WEFT_READ != 0, Flags: uint64(flags), Context: uint64(uintptr(context)), Note: noteAt(note, noteLen)})
+	}
+}
+
+//export weftGoTokenCredit
+func weftGoTokenCredit(ep C.uint64_t, source C.uint32_t) {
+	defer guardVoid("credit of notifications")
+	if e, err := objectOf[*provider.Endpoint](ep); err == nil {
+		e.CreditNotes(uint32(source))
+	}
+}
+
 // noteAt views a notification, nil for NULL. One that is too long is seen to be so.
 func noteAt(note unsafe.Pointer, n C.size_t) []byte {
 	if note == nil {
@@ -207,11 +223,6 @@ func weftGoTokenNotes(ep C.uint64_t, entries *C.struct_weft_note, most C.size_t)
 		return C.int64_t(result(err))
 	}
 	to := view[C.struct_weft_note](unsafe.Pointer(entries), most)
-	for i := range to {
-		if to[i].data == nil && to[i].size != 0 {
-			return C.int64_t(result(fi.EINVAL))
-		}
-	}
 	short := false
 	n, err := e.TakeNotes(len(to), func(i int, n *provider.Note) bool {
 		t := &to[i]

@@ -24,6 +24,7 @@ struct weft_token_obj {
 	struct weft_link link;
 	struct fid_ep *ep;              /* of a list, as what follows */
 	struct weft_token_one one;
+	_Atomic uint64_t tag;           /* of its notifications; relaxed */
 };
 
 /* The operations, and those of them that are C. */
@@ -32,6 +33,10 @@ int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, con
 		    size_t count, uint64_t flags, struct weft_list **list);
 ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note,
 			size_t notelen, uint64_t flags, void *context);
+int weft_token_tag(struct weft_list *list, uint64_t tag);
+ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
+			  uint64_t flags, void *context);
+ssize_t weft_token_notes(struct fid_ep *ep, struct weft_note *entries, size_t max);
 
 /* The handle of an open endpoint or transmit context, 0: it is none of weft's. */
 uint64_t weft_token_endpoint(const struct fid_ep *ep);

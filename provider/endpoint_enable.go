@@ -148,6 +148,9 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openFetches(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
+	if err = e.openNotes(); err != nil {
+		return fi.ENOMEM
+	}
 	if e.iface, err = openOwn(e, n+1); err != nil {
 		return openError(err)
 	}
@@ -248,6 +251,7 @@ func (e *Endpoint) fillHot() {
 	e.fillStats(h)
 	e.fillOneSided(h)
 	e.fillDriven(h)
+	e.fillNotes(h)
 	h.Handle = e.handle
 	h.Polled = hot.PolledEnough
 	if e.domain.threaded() {
@@ -291,6 +295,7 @@ func (e *Endpoint) release() {
 	_ = e.peers.Free()
 	_ = e.sourceLines.Free()
 	e.closeDriven()
+	e.notes.memory.close()
 	if e.rx != nil && e.srx == nil {
 		e.rx.close()
 	}

@@ -174,15 +174,44 @@ func (op *listOp) announce(a *ListArgs, link *link, p *path) error {
 	if a.Note == nil {
 		return nil
 	}
-	n := &noteOut{op: op, flags: a.Flags, head: noticeHead{tag: op.list.tag.Load()}}
-	if a.Read {
-		n.head.op = NoteRead
-	}
-	if err := op.list.ep.notes.out.add(n, link, p, a.Note); err != nil {
+	n := op.noteOf(a)
+	if err := op.list.ep.notes.out.add(n, link, p, a.Note, false); err != nil {
 		return err
 	}
 	op.note = n
 	return nil
+}
+
+// Noted takes over a post of the first element with a notification, whose element is done: this sends the notification,
+// when there is room for it, and completes the post.
+func (l *List) Noted(a *ListArgs) {
+	e := l.ep
+	op := &listOp{list: l, args: *a, total: l.bytes, completes: e.txCompletes(0, a.Flags)}
+	op.args.Note = nil
+	op.first.Store(noFailure)
+	op.done.Store(l.bytes)
+	link, p, err := e.peerFor(l.addr, a.Flags)
+	if err == nil {
+		defer link.release()
+		err = l.refs.acquire()
+	}
+	if err != nil {
+		op.complete(fi.ErrnoOf(err))
+		return
+	}
+	op.note = op.noteOf(a)
+	_ = e.notes.out.add(op.note, link, p, a.Note, true) // which does not fail
+	op.finish()
+	e.domain.work.poke()
+}
+
+// noteOf is the notification of the operation.
+func (op *listOp) noteOf(a *ListArgs) *noteOut {
+	n := &noteOut{op: op, flags: a.Flags, head: noticeHead{tag: op.list.tag.Load()}}
+	if a.Read {
+		n.head.op = NoteRead
+	}
+	return n
 }
 
 // move has the elements go. Of an operation that is refused nothing has happened.

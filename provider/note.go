@@ -12,9 +12,10 @@ import (
 // notes are an endpoint's notifications: bytes that come to a peer behind a transfer, or alone
 // (note_send.go, note_recv.go, note_wire.go).
 type notes struct {
-	ep  *Endpoint
-	out noteOutbox
-	in  noteInbox
+	ep     *Endpoint
+	out    noteOutbox
+	in     noteInbox
+	memory noteMemory
 	// wanted asks progress to look at both. Set by any thread, cleared by the lease holder before it looks; sequentially
 	// consistent.
 	wanted atomic.Bool

@@ -3,10 +3,13 @@ package provider
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -18,22 +21,37 @@ import (
 
 // noteIn is a stream of notifications. It is guarded by noteInbox.mu.
 type noteIn struct {
-	stream  uint64
-	src     hw.Source
-	from    sender
-	arrived uint64 // cost of all that is here
-	taken   uint64 // of that, what the application has taken
-	limit   uint64 // how far the sender may go
-	part    *heldNote
-	asking  bool
-	need    uint64 // how far it has to go, with asking
-	want    uint64 // how far it would
-	owed    bool   // it is in noteInbox.owing
-	tell    bool   // it waits to be told that what it sent is here
+	stream uint64
+	src    hw.Source
+	from   sender
+	line   *hot.NoteIn // what both ends count
+	lent   uint64      // of noteInbox.lent, what is the stream's
+	part   *heldNote
+	asking bool
+	need   uint64 // how far it has to go, with asking
+	want   uint64 // how far it would
+	owed   bool   // it is in noteInbox.owing
+	tell   bool   // it waits to be told that what it sent is here
 }
 
-// lent is what the sender has beyond its window.
-func (in *noteIn) lent() uint64 { return max(in.limit, in.taken+noteWindow) - in.taken - noteWindow }
+func (in *noteIn) arrived() uint64 { return in.line.Arrived }
+func (in *noteIn) taken() uint64   { return atomic.LoadUint64(&in.line.Taken) }
+func (in *noteIn) limit() uint64   { return atomic.LoadUint64(&in.line.Limit) }
+
+// grant lets the sender go further. It is given more when half of that is taken.
+func (in *noteIn) grant(limit uint64) {
+	taken := in.taken()
+	atomic.StoreUint64(&in.line.Limit, limit)
+	atomic.StoreUint64(&in.line.Due, taken+(limit-taken)/2)
+}
+
+// recount takes in what a stream's sender has beyond its window. b.mu is held.
+func (b *noteInbox) recount(in *noteIn) {
+	taken := in.taken()
+	now := max(in.limit(), taken+noteWindow) - taken - noteWindow
+	b.lent += now - in.lent
+	in.lent = now
+}
 
 // heldNote is a notification that is held, or arrives.
 type heldNote struct {
@@ -68,7 +86,14 @@ func (e *Endpoint) onNotice(src hw.Source, stream uint64, head, payload []byte) 
 	var w noticeWords
 	switch {
 	case len(head) != 0 && head[0] == noticeData && e.notes.possible():
-		e.notes.in.arrive(src, stream, head, payload)
+		e.notes.in.arrive(src, stream, head, payload, &move{})
+	case len(head) != 0 && head[0] == noticeMove && e.notes.possible():
+		plain, note, moved, ok := splitMove(head, payload)
+		if !ok {
+			e.malformed(src, "write of %d bytes with its notification, with a head of %d", len(payload), len(head))
+			return
+		}
+		e.notes.in.arrive(src, stream, plain[:], note, &moved)
 	case !e.notes.possible() || !w.parse(head, len(payload)):
 		e.malformed(src, "message of notifications with a head of %d bytes", len(head))
 	case w.kind == noticeCredit:
@@ -84,7 +109,8 @@ func (b *noteInbox) find(src hw.Source, stream uint64, fresh bool) *noteIn {
 	from := b.ep.senderOf(src)
 	in := b.streams[stream]
 	if in == nil && fresh && len(b.streams) < maxStreams {
-		in = &noteIn{stream: stream, src: src, from: from, limit: noteWindow}
+		in = &noteIn{stream: stream, src: src, from: from}
+		in.line = b.lineFor(src, stream, b.ep.rawName(from))
 		b.streams[stream] = in
 	}
 	if in == nil || in.src != src {
@@ -93,8 +119,9 @@ func (b *noteInbox) find(src hw.Source, stream uint64, fresh bool) *noteIn {
 	return in
 }
 
-// arrive takes in some bytes of a notification. The caller holds the lease.
-func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte) {
+// arrive takes in some bytes of a notification, or all of them with the write that they tell of. The caller holds the
+// lease.
+func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte, moved *move) {
 	var h noticeHead
 	if !h.parse(head, len(payload)) {
 		b.ep.malformed(src, "notification of %d bytes with a head of %d", len(payload), len(head))
@@ -107,6 +134,17 @@ func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte) {
 		b.ep.malformed(src, "notification of %d bytes from %d, which its sender may not send now", h.length, h.offset)
 		return
 	}
+	if moved.data != nil {
+		b.mu.Unlock()
+		status := b.ep.perform(src, &moved.head, moved.addr, moved.data)
+		b.mu.Lock()
+		if status != fi.Success { // the write has failed, so there is no notification
+			in.line.Arrived += h.cost()
+			b.taken(in, h.cost())
+			b.mu.Unlock()
+			return
+		}
+	}
 	n := in.part
 	if n == nil {
 		n = &heldNote{in: in, head: h, data: make([]byte, 0, h.length)}
@@ -117,7 +155,7 @@ func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte) {
 	whole := len(n.data) == int(h.length)
 	if whole {
 		in.part = nil
-		in.arrived += h.cost()
+		in.line.Arrived += h.cost()
 		b.keep(n)
 	}
 	b.mu.Unlock()
@@ -128,7 +166,7 @@ func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte) {
 
 // fits tells whether a message is the next one of its stream.
 func (in *noteIn) fits(h *noticeHead) bool {
-	if h.start != in.arrived || h.cost() > in.limit-in.arrived {
+	if h.start != in.arrived() || h.cost() > in.limit()-in.arrived() {
 		return false
 	}
 	if in.part == nil {
@@ -148,6 +186,7 @@ func (b *noteInbox) keep(n *heldNote) {
 		b.release(n)
 	} else {
 		b.held = append(b.held, n)
+		b.share()
 	}
 	if n.head.ack {
 		b.owe(n.in)
@@ -173,15 +212,26 @@ func (b *noteInbox) report(n *heldNote) {
 
 // release takes in that a notification needs no room any more. b.mu is held.
 func (b *noteInbox) release(n *heldNote) {
-	in, before := n.in, n.in.lent()
-	in.taken += n.head.cost()
 	b.heldCost -= n.head.cost()
+	b.taken(n.in, n.head.cost())
+}
+
+// taken takes in that notifications of a cost need no room any more. b.mu is held.
+func (b *noteInbox) taken(in *noteIn, cost uint64) {
+	due := dataplane.TakenOf(in.line, cost)
 	if b.streams[in.stream] != in {
 		return // its sender is gone
 	}
-	b.lent -= before - in.lent()
-	if in.limit < in.taken+noteWindow/2 || len(b.askers) != 0 {
+	if due || len(b.askers) != 0 {
 		b.owe(in)
+	}
+}
+
+// share tells the data plane what the runtime holds, and that senders wait. b.mu is held.
+func (b *noteInbox) share() {
+	if h := b.ep.notes.memory.hot; h != nil {
+		atomic.StoreUint32(&h.Held, uint32(min(1, len(b.held))))
+		atomic.StoreUint32(&h.Asked, uint32(min(1, len(b.askers))))
 	}
 }
 
@@ -198,7 +248,7 @@ func (b *noteInbox) owe(in *noteIn) {
 func (b *noteInbox) asked(src hw.Source, stream uint64, w *noticeWords) {
 	b.mu.Lock()
 	in := b.find(src, stream, w.a <= MaxNote+MaxAgent+noteCost)
-	if in == nil || w.a < in.arrived || w.a-in.arrived > MaxNote+MaxAgent+noteCost+in.limit-in.arrived {
+	if in == nil || w.a < in.arrived() || w.a-in.arrived() > MaxNote+MaxAgent+noteCost+in.limit()-in.arrived() {
 		b.mu.Unlock()
 		b.ep.malformed(src, "a sender of notifications asks for %d", w.a)
 		return
@@ -207,6 +257,7 @@ func (b *noteInbox) asked(src hw.Source, stream uint64, w *noticeWords) {
 	if !in.asking {
 		in.asking = true
 		b.askers = append(b.askers, in)
+		b.share()
 	}
 	b.owe(in)
 	b.mu.Unlock()
@@ -217,19 +268,22 @@ func (b *noteInbox) pump() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	bound := uint64(b.ep.domain.cfg.NoteBytes)
+	for _, in := range b.owing {
+		if b.streams[in.stream] == in {
+			b.recount(in)
+		}
+	}
 	for len(b.askers) != 0 {
 		in := b.askers[0]
-		before := in.lent()
-		base := max(in.limit, in.taken+noteWindow)
-		room := uint64(0)
-		if b.lent < bound {
-			room = bound - b.lent
-		}
+		b.recount(in)
+		base := max(in.limit(), in.taken()+noteWindow)
+		room := b.room(bound)
 		if in.need > base+room {
 			break
 		}
-		in.limit, in.asking = max(base, min(in.want, base+room)), false
-		b.lent += in.lent() - before
+		in.grant(max(base, min(in.want, base+room)))
+		in.asking = false
+		b.recount(in)
 		b.askers = slices.Delete(b.askers, 0, 1)
 		in.tell = true
 		if !in.owed {
@@ -239,17 +293,37 @@ func (b *noteInbox) pump() {
 	}
 	for _, in := range b.owing {
 		in.owed = false
-		if next := in.taken + noteWindow; next >= in.limit+noteWindow/2 {
-			in.limit, in.tell = next, true
+		if b.streams[in.stream] != in {
+			continue
 		}
-		if in.tell && b.streams[in.stream] == in {
+		if taken := in.taken(); taken >= atomic.LoadUint64(&in.line.Due) {
+			extra := uint64(0)
+			if len(b.askers) == 0 {
+				extra = min(noteExtra, b.room(bound/2))
+			}
+			if next := taken + noteWindow + extra; next > in.limit() {
+				in.grant(next)
+				in.tell = true
+				b.recount(in)
+			}
+		}
+		if in.tell {
 			in.tell = false
-			w := noticeWords{noticeCredit, in.limit, in.arrived}
+			w := noticeWords{noticeCredit, in.limit(), in.arrived()}
 			b.ep.rx.answer(b.ep, in.src, in.from, amNotice, in.stream, w.put(b.ep.rx.head[:]))
 		}
 	}
 	clear(b.owing)
 	b.owing = b.owing[:0]
+	b.share()
+}
+
+// room is what may be lent more, of all that is within a bound.
+func (b *noteInbox) room(bound uint64) uint64 {
+	if b.lent >= bound {
+		return 0
+	}
+	return bound - b.lent
 }
 
 // sourceLost is called when a source is gone, after its last message. What it sent stays.
@@ -260,7 +334,8 @@ func (b *noteInbox) sourceLost(src hw.Source) {
 		if in.src != src {
 			continue
 		}
-		b.lent -= in.lent()
+		b.lent -= in.lent
+		in.line = b.ownLine(in.line)
 		if in.part != nil {
 			b.heldCost -= in.part.head.cost()
 		}
@@ -269,6 +344,7 @@ func (b *noteInbox) sourceLost(src hw.Source) {
 		if len(b.askers) != 0 {
 			b.ep.notes.notify()
 		}
+		b.share()
 	}
 }
 
@@ -283,12 +359,14 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 		return 0, e.refuse(fi.ENOSYS, "notes: the endpoint has no notifications")
 	}
 	b.mu.Lock()
-	if len(b.held) == 0 {
+	taken, all := b.takeRing(most, room)
+	if taken == 0 && all && len(b.held) == 0 {
 		b.mu.Unlock()
 		e.Progress()
 		b.mu.Lock()
+		taken, all = b.takeRing(most, room)
 	}
-	for taken < most && len(b.held) != 0 {
+	for all && taken < most && len(b.held) != 0 {
 		h := b.held[0]
 		if !room(taken, h.note(e)) {
 			break
@@ -301,6 +379,7 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 	if len(b.held) == 0 {
 		b.held = nil
 	}
+	b.share()
 	due := len(b.owing) != 0
 	b.mu.Unlock()
 	if due {
@@ -310,14 +389,21 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 }
 
 func (h *heldNote) note(e *Endpoint) *Note {
-	raw, err := names.Encode(e.format, h.name)
+	return &Note{
+		Src: h.src, Name: e.encoded(h.name), Agent: string(h.data[:h.head.agent]), Tag: h.head.tag, Op: h.head.op, Err: fi.Errno(h.head.status),
+		Data: h.data[h.head.agent:],
+	}
+}
+
+// rawName is a sender's address as the address vector takes it.
+func (e *Endpoint) rawName(s sender) []byte { return e.encoded(e.rx.idNames[idSlot(s.id)]) }
+
+func (e *Endpoint) encoded(name names.Name) []byte {
+	raw, err := names.Encode(e.format, name)
 	if err != nil {
 		log.Debugf(log.EPData, "name of a sender: %v", err)
 	}
-	return &Note{
-		Src: h.src, Name: raw, Agent: string(h.data[:h.head.agent]), Tag: h.head.tag, Op: h.head.op, Err: fi.Errno(h.head.status),
-		Data: h.data[h.head.agent:],
-	}
+	return raw
 }
 
 // Notes takes the notifications that have arrived, the oldest first, and makes progress if there are none. Those of

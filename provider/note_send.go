@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Notifications, the sender's side. Each receiver has a queue, in the order of the posts. A notification
@@ -38,10 +39,9 @@ func (n *noteOut) cost() uint64 { return noteCost + uint64(len(n.bytes)) }
 type noteQueue struct {
 	link    *link
 	stream  uint64
+	line    *hot.NoteOut // with what both ends count; under its own lock too
 	list    []*noteOut
 	unacked []*noteOut // that are sent, and complete when they are held
-	sent    uint64     // cost of all that was sent
-	limit   uint64     // how far that may go
 	asked   bool       // for more, and it has not come
 	listed  bool       // in noteOutbox.ready
 }
@@ -75,6 +75,11 @@ func (e *Endpoint) SetAgent(name string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.agent = []byte(name)
+	for _, q := range o.queues {
+		lockStream(q.line)
+		o.name(q.line)
+		unlockStream(q.line)
+	}
 	return nil
 }
 
@@ -114,7 +119,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 		return fi.EAGAIN
 	}
 	n := &noteOut{context: a.Context, flags: a.Flags, head: noticeHead{op: NoteAlone, tag: a.Tag}}
-	if err := e.notes.out.add(n, l, p, a.Note); err != nil {
+	if err := e.notes.out.add(n, l, p, a.Note, false); err != nil {
 		return err
 	}
 	e.notes.out.settle(n, fi.Success)
@@ -122,12 +127,12 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 	return nil
 }
 
-// add enters a notification as the last of a link's. fi.EAGAIN: too many wait.
-func (o *noteOutbox) add(n *noteOut, l *link, p *path, note []byte) error {
+// add enters a notification as the last of a link's. fi.EAGAIN: too many wait, which does not count if it must.
+func (o *noteOutbox) add(n *noteOut, l *link, p *path, note []byte, must bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	bound := uint64(o.ep.domain.cfg.NoteBytes)
-	if o.bytes != 0 && o.bytes+noteCost+uint64(len(note)) > bound {
+	if !must && o.bytes != 0 && o.bytes+noteCost+uint64(len(note)) > bound {
 		return fi.EAGAIN
 	}
 	n.bytes = append(append(make([]byte, 0, len(o.agent)+len(note)), o.agent...), note...)
@@ -135,13 +140,24 @@ func (o *noteOutbox) add(n *noteOut, l *link, p *path, note []byte) error {
 	n.head.ack = n.flags&fi.DeliveryComplete != 0 || n.flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
 	q := o.queues[l]
 	if q == nil {
-		q = &noteQueue{link: l, stream: rand.Uint64(), limit: noteWindow}
-		o.queues[l], o.byID[q.stream] = q, q
+		q = o.newQueue(l, nil)
+	}
+	if len(q.list) == 0 {
+		q.shut()
 	}
 	q.list, n.queue = append(q.list, n), q
 	o.bytes += n.cost()
 	l.inFlight.Add(1) // fences wait for it, and the link stays
 	return nil
+}
+
+// newQueue makes the queue of a link, of which some wait. o.mu is held.
+func (o *noteOutbox) newQueue(l *link, waiting []*noteOut) *noteQueue {
+	q := &noteQueue{link: l, stream: rand.Uint64(), list: waiting}
+	q.line = o.streamTo(l, q.stream)
+	unlockStream(q.line)
+	o.queues[l], o.byID[q.stream] = q, q
+	return q
 }
 
 // take takes back a notification that add has just entered, whose post is refused.
@@ -228,14 +244,15 @@ func (o *noteOutbox) advance(q *noteQueue, ends []noteEnd) []noteEnd {
 		if !out {
 			return ends // until there is credit
 		}
-		q.sent += n.cost()
-		n.end = q.sent
 		o.drop(q, 0)
 		if n.head.ack && n.head.status == 0 {
 			q.unacked = append(q.unacked, n)
 			continue
 		}
 		ends = append(ends, noteEnd{n, q.link, fi.Errno(n.head.status)})
+	}
+	if len(q.list) == 0 {
+		q.open()
 	}
 	return ends
 }
@@ -249,7 +266,9 @@ func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 		return false, err
 	}
 	p.port.wake()
-	if n.head.offset == 0 && q.sent+n.cost() > q.limit {
+	lockStream(q.line)
+	defer unlockStream(q.line)
+	if n.head.offset == 0 && q.line.Sent+n.cost() > q.line.Limit {
 		return false, o.ask(q, p)
 	}
 	lease, ok := e.stripes.Acquire(0)
@@ -258,7 +277,7 @@ func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 	}
 	defer e.stripes.Release(lease)
 	sc := &e.scratch[lease]
-	n.head.start = q.sent
+	n.head.start = q.line.Sent
 	for {
 		part := n.bytes[n.head.offset:]
 		part = part[:min(len(part), p.port.attr.MaxAMBcopy)]
@@ -267,17 +286,19 @@ func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 			return false, e.broken(err)
 		}
 		if n.head.offset += uint32(len(part)); int(n.head.offset) == len(n.bytes) {
+			q.line.Sent += n.cost()
+			n.end = q.line.Sent
 			return true, nil
 		}
 	}
 }
 
-// ask asks the receiver for room, once. o.mu is held.
+// ask asks the receiver for room, once. o.mu and the stream's lock are held.
 func (o *noteOutbox) ask(q *noteQueue, p *path) error {
 	if q.asked {
 		return nil
 	}
-	w := noticeWords{kind: noticeAsk, a: q.sent + q.list[0].cost()}
+	w := noticeWords{kind: noticeAsk, a: q.line.Sent + q.list[0].cost()}
 	w.b = w.a
 	for _, n := range q.list[1:] {
 		if w.b+n.cost()-w.a > noteWant {
@@ -302,14 +323,19 @@ func (o *noteOutbox) credit(src hw.Source, stream uint64, w *noticeWords) {
 		o.mu.Unlock()
 		return
 	}
-	if !o.ep.ownsLink(src, q.link.index) || w.b > q.sent {
+	lockStream(q.line)
+	sent := q.line.Sent
+	unlockStream(q.line)
+	if !o.ep.ownsLink(src, q.link.index) || w.b > sent {
 		o.mu.Unlock()
 		o.ep.malformed(src, "credit of a stream that is not its own, or for what was not sent")
 		return
 	}
-	if w.a > q.limit {
-		q.limit, q.asked = w.a, false
+	lockStream(q.line)
+	if w.a > q.line.Limit {
+		q.line.Limit, q.asked = w.a, false
 	}
+	unlockStream(q.line)
 	for len(q.unacked) != 0 && q.unacked[0].end <= w.b {
 		ends = append(ends, noteEnd{q.unacked[0], q.link, fi.Success})
 		q.unacked[0] = nil
@@ -338,9 +364,9 @@ func (o *noteOutbox) lose(q *noteQueue, status fi.Errno, ends []noteEnd) []noteE
 	}
 	delete(o.byID, q.stream)
 	delete(o.queues, q.link)
+	endStream(q.line)
 	if len(waiting) != 0 {
-		next := &noteQueue{link: q.link, stream: rand.Uint64(), limit: noteWindow, list: waiting}
-		o.queues[q.link], o.byID[next.stream] = next, next
+		next := o.newQueue(q.link, waiting)
 		for _, n := range waiting {
 			n.queue = next
 		}
@@ -411,5 +437,5 @@ func (e *Endpoint) completeNotify(n *noteOut, status fi.Errno) {
 	case e.txCompletes(0, n.flags):
 		e.txCQ.Complete(entry)
 	}
-	e.countEnd(e.txCntr.Load(), 0, n.flags&fi.Completion != 0, status != fi.Success, uint64(len(n.bytes)))
+	e.countEnd(e.txCntr.Load(), 0, n.flags&fi.Completion != 0, status != fi.Success, uint64(len(n.bytes))-uint64(n.head.agent))
 }

@@ -14,33 +14,35 @@ const amNotice hw.AMID = hot.AMNotice
 
 // Kinds of messages.
 const (
-	noticeData   = 1 + iota // sender to receiver: head noticeHead, and payload
-	noticeCredit            // receiver to sender: head noticeWords, limit and arrived
-	noticeAsk               // sender to receiver: head noticeWords, need and want
+	noticeData   = hot.NoticeData + iota // sender to receiver: head noticeHead, and payload
+	noticeCredit                         // receiver to sender: head noticeWords, limit and arrived
+	noticeAsk                            // sender to receiver: head noticeWords, need and want
+	noticeMove                           // sender to receiver, hot.NoticeMove: by the data plane only
 )
 
 const (
 	noticeHeadBytes  = 32
+	noticeMoveBytes  = noticeHeadBytes + 24
 	noticeWordsBytes = 24
 )
 
 const (
 	// MaxNote is the most bytes of a notification.
-	MaxNote = 64 << 10
+	MaxNote = hot.NoticeLongest
 	// MaxAgent is the most bytes of the name that an endpoint gives itself.
-	MaxAgent = 64
+	MaxAgent = hot.AgentLongest
 	// noteCost is what a notification counts beside its bytes, for what both ends know of it.
-	noteCost = 128
+	noteCost = hot.NoticeCost
 	// noteWindow is what a sender may have on its way to a receiver, or held there, without asking.
 	noteWindow = 16 << 10
 	// noteWant is how much it asks for beyond the notification at hand, at most.
 	noteWant = 256 << 10
+	// noteExtra is what a receiver lends a sender beyond its window without being asked, while nobody asks and less than
+	// half of what it lends is lent.
+	noteExtra = 240 << 10
 )
 
-// noticeHead describes a notification, of which the payload is some bytes: first of the sender's
-// name for itself, then of the notification.
-//
-//	kind:1 | op:1 | agent:1 | ack:1 | status:2 | 0:2 | start:8 | tag:8 | length:4 | offset:4
+// noticeHead is hot.NoticeHead, which the data plane writes and reads too.
 type noticeHead struct {
 	op     NoteOp
 	agent  uint8  // bytes of the name
@@ -82,6 +84,32 @@ func (h *noticeHead) parse(b []byte, n int) bool {
 		(n != 0) == (h.length != 0) && uint64(h.offset)+uint64(n) <= uint64(h.length)
 }
 
+// splitMove takes a message of kind noticeMove apart: what it is as one of noticeData, and the write. ok: it is one.
+func splitMove(head, payload []byte) (plain [noticeHeadBytes]byte, note []byte, w move, ok bool) {
+	if len(head) != noticeMoveBytes {
+		return plain, nil, w, false
+	}
+	copy(plain[:], head)
+	plain[0] = noticeData
+	le := binary.LittleEndian
+	w.head = writeHead{key: le.Uint64(head[noticeHeadBytes:]), flags: rmaLast}
+	w.addr = le.Uint64(head[noticeHeadBytes+8:])
+	n := le.Uint64(head[noticeHeadBytes+16:])
+	length := uint64(le.Uint32(head[24:]))
+	if n == 0 || length > uint64(len(payload)) || n != uint64(len(payload))-length || le.Uint32(head[28:]) != 0 {
+		return plain, nil, w, false
+	}
+	w.data = payload[length:]
+	return plain, payload[:length], w, true
+}
+
+// move is a write that came with its notification; the zero value is none.
+type move struct {
+	head writeHead
+	addr uint64
+	data []byte
+}
+
 func (h *noticeHead) cost() uint64 { return noteCost + uint64(h.length) }
 
 // noticeWords are the two numbers of the other kinds, which count the cost of the stream's notifications
@@ -121,9 +149,9 @@ type NoteOp uint8
 
 // What a notification tells of.
 const (
-	NoteWrite NoteOp = iota // a write to the receiver's memory
-	NoteRead                // a read of it
-	NoteAlone               // nothing but itself
+	NoteWrite NoteOp = hot.NoticeWrite // a write to the receiver's memory
+	NoteRead  NoteOp = hot.NoticeRead  // a read of it
+	NoteAlone NoteOp = hot.NoticeAlone // nothing but itself
 )
 
 // Note is a notification that has arrived.

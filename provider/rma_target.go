@@ -23,6 +23,11 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "write of %d bytes does not parse", len(payload))
 		return
 	}
+	e.endWrite(src, &w, e.perform(src, &w, addr, payload))
+}
+
+// perform does what a write asks for.
+func (e *Endpoint) perform(src hw.Source, w *writeHead, addr uint64, payload []byte) fi.Errno {
 	e.stats.Rx(stats.RxServedWrites, 1)
 	status := fi.Success
 	if n := uint64(len(payload)); n != 0 {
@@ -45,7 +50,7 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 	} else if w.flags&rmaLast != 0 {
 		e.noticed(src, w.key, 0)
 	}
-	e.endWrite(src, &w, status)
+	return status
 }
 
 // onNotify does what follows a write whose payload the initiator has put in

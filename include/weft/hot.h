@@ -329,6 +329,128 @@ struct weft_hot_fetch {
 	uint64_t pad1;
 };
 
+/* ---- Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give them
+out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
+ends about how many may be held ---- */
+
+/* WEFT_NOTICE_COST is what a notification counts beside its bytes, for what both ends know of it. */
+#define WEFT_NOTICE_COST 128
+
+/* WEFT_NOTICE_LONGEST is the most bytes of a notification. */
+#define WEFT_NOTICE_LONGEST 65536
+
+/* WEFT_AGENT_LONGEST is the most bytes of the name that an endpoint gives itself. */
+#define WEFT_AGENT_LONGEST 64
+
+/* agentRoom has the zero behind the name, too. */
+#define WEFT_AGENT_ROOM 65
+
+/* WEFT_NOTE_NAME_BYTES is how many bytes of a sender's address are given out. */
+#define WEFT_NOTE_NAME_BYTES 64
+
+/* weft_hot_note_out is a stream of notifications to one receiver. All of it is guarded by lock, but where it is
+ * said; who does not get it does not wait, but posts again. */
+struct weft_hot_note_out {
+	_Atomic uint32_t lock; /* 1: taken. CAS acquire, store release; by who posts and by Go */
+	uint32_t open; /* 1: nothing waits in Go, so the data plane may send */
+	uint32_t starved; /* since when the receiver has had no room, ms of CLOCK_MONOTONIC_COARSE; 0: it had */
+	uint32_t agent_len; /* bytes of agent */
+	unsigned char *slots; /* with open, of the receiver's ring */
+	uint64_t stream; /* its number, 0: the entry is free. Changed by Go, under its own lock too */
+	uint64_t sent; /* cost of all that was sent */
+	uint64_t limit; /* how far that may go */
+	uint8_t agent[WEFT_AGENT_LONGEST];
+	uint64_t pad0[2];
+};
+
+/* weft_hot_note_in is a stream of notifications as its receiver sees it. */
+struct weft_hot_note_in {
+	uint64_t stream; /* 0: the entry is free. Written by Go under the progress lease and Notes.taking */
+	uint64_t arrived; /* cost of all that is here; the lease holder's */
+	_Atomic uint64_t taken; /* of that, what the application has taken; takers add, relaxed */
+	_Atomic uint64_t limit; /* how far the sender may go; Go stores under the lease, relaxed */
+	_Atomic uint64_t due; /* how far it is taken when the sender is to be given more; as limit */
+	uint32_t generation; /* changes with stream, as it does */
+	uint32_t name_len; /* of name; written with stream */
+	uint8_t name[WEFT_NOTE_NAME_BYTES]; /* the sender's address */
+	uint64_t pad0[2];
+};
+
+/* weft_hot_notes is what an endpoint holds of notifications: a ring of records, and the streams. The ring's
+ * positions count bytes and never go back. */
+struct weft_hot_notes {
+	struct weft_hot_note_in *ins; /* by the sender's number; immutable, as all of this line */
+	struct weft_hot_note_out *outs; /* by the endpoint's number for the peer */
+	unsigned char *ring;
+	uint64_t bytes; /* of the ring, a power of two */
+	uint32_t in_count;
+	uint32_t out_count;
+	/* 1: the data plane may take notifications in; they are neither counted nor complete anywhere */
+	uint32_t keeps;
+	uint32_t pad0[5];
+	/* line 1: the lease holder's */
+	_Atomic uint64_t tail; /* behind the last record. Release ↔ who takes */
+	uint64_t pad1[7];
+	/* line 2 */
+	_Atomic uint64_t head; /* of the oldest record. Written by who has taking; release ↔ the lease holder */
+	_Atomic uint32_t taking; /* 1: a thread takes notifications off the ring. CAS acquire, store release */
+	uint32_t pad2[13];
+	/* line 3: stored by Go under its lock for notifications that have arrived; relaxed */
+	_Atomic uint32_t held; /* 1: Go holds some, which are younger than those of the ring: what comes is Go's */
+	_Atomic uint32_t asked; /* 1: senders wait for what others are given back */
+	uint32_t pad3[14];
+};
+
+/* WEFT_NOTE_SKIP is weft_hot_note_record.length of a record without a notification, at the ring's end. */
+#define WEFT_NOTE_SKIP 0xffffffffull
+
+/* weft_hot_note_record is a notification in the ring. The sender's address follows, then its name for itself and
+ * the notification. */
+struct weft_hot_note_record {
+	uint32_t bytes; /* of the record, a multiple of 8 */
+	uint32_t length; /* of the sender's name for itself and the notification */
+	uint8_t agent; /* of that name */
+	uint8_t op;
+	uint16_t status; /* why the post failed, 0: it did not */
+	uint32_t name_len; /* of the address, which takes a multiple of 8 */
+	uint32_t source; /* the sender's number */
+	uint32_t generation; /* of its stream */
+	uint64_t tag;
+	uint64_t addr; /* fi_addr_t of the sender */
+};
+
+/* weft_hot_note is struct weft_note of weft/token.h. */
+struct weft_hot_note {
+	void *data;
+	uint64_t size;
+	uint64_t len;
+	uint64_t src;
+	uint64_t tag;
+	uint32_t op;
+	uint32_t err;
+	uint64_t name_len;
+	uint8_t name[WEFT_NOTE_NAME_BYTES];
+	uint8_t agent[WEFT_AGENT_ROOM];
+};
+
+/* What became of a struct weft_note_take. */
+enum weft_take_code {
+	WEFT_TAKE_DONE = 0, /* all that is here, or fits, is taken */
+	WEFT_TAKE_GO = 1, /* the runtime holds some, or another thread is at it */
+	WEFT_TAKE_SHORT = 2, /* the oldest does not fit, and its length is in its entry */
+	WEFT_TAKE_CREDIT = 3, /* the runtime gives the sender with number source more; then call again */
+};
+
+/* weft_note_take is a call that takes notifications. The shim sets ep, entries and left, and the rest to 0. */
+struct weft_note_take {
+	struct weft_hot_ep *ep;
+	struct weft_hot_note *entries; /* that are to be filled */
+	uint64_t left; /* of them */
+	uint64_t taken; /* how many were filled */
+	uint32_t source; /* with WEFT_TAKE_CREDIT */
+	uint32_t pad0;
+};
+
 /* ---- Endpoints ---- */
 
 /* Bits of weft_hot_ep.flags. */
@@ -404,6 +526,9 @@ struct weft_hot_ep {
 	_Atomic uint32_t port_active;
 	uint32_t number; /* among the endpoints of its receive context */
 	struct weft_hot_cntr *rx_cntr; /* counts receives, NULL: none; stored once, under the lease after enable */
+	/* line 4: immutable after enable */
+	struct weft_hot_notes *notes; /* NULL: notifications are Go's */
+	uint64_t pad0[7];
 	struct weft_inbound inbound[WEFT_LANES];
 };
 

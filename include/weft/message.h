@@ -100,4 +100,34 @@ struct weft_atomic_head {
 	uint64_t at; /* where the result belongs in the operation's, bytes */
 };
 
+/* Values of weft_notice_head.kind; others are package provider's. */
+#define WEFT_NOTICE_DATA 1 /* bytes of a notification */
+#define WEFT_NOTICE_MOVE 4 /* a whole notification, then the bytes of the write that it tells of: a struct weft_notice_where follows the head */
+
+/* What a notification tells of, in weft_notice_head.op. */
+#define WEFT_NOTICE_WRITE 0
+#define WEFT_NOTICE_READ 1
+#define WEFT_NOTICE_ALONE 2
+
+/* weft_notice_head is the head of a message that has bytes of a notification: first of the sender's name for
+ * itself, then of the notification. */
+struct weft_notice_head {
+	uint8_t kind;
+	uint8_t op; /* WEFT_NOTICE_* */
+	uint8_t agent; /* bytes of the name */
+	uint8_t ack; /* 1: the sender waits until it is held */
+	uint32_t status; /* why the post failed, 0: it did not */
+	uint64_t start; /* cost of the stream's notifications before this one */
+	uint64_t tag;
+	uint32_t length; /* bytes of the name and the notification */
+	uint32_t offset; /* of the message's payload in these */
+};
+
+/* weft_notice_where is where the bytes of a write belong that come with its notification. */
+struct weft_notice_where {
+	uint64_t key;
+	uint64_t addr; /* in the target's region */
+	uint64_t bytes;
+};
+
 #endif

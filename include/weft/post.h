@@ -14,9 +14,10 @@ enum weft_post_code {
 	WEFT_POST_DONE = 0, /* it is posted */
 	WEFT_POST_AGAIN = 1, /* nothing has happened, for want of room: -FI_EAGAIN */
 	WEFT_POST_GO = 2, /* nothing has happened: the runtime posts it */
-	WEFT_POST_TIME = 3, /* nothing has happened: set weft_post.now, and call again */
-	WEFT_POST_PATH = 4, /* give it to weft_post.path, set weft_post.sent to what that says, and call again */
-	WEFT_POST_COPY = 5, /* copy between buf and the address at in the peer's process, set weft_post.sent, and call again */
+	WEFT_POST_NOTE = 3, /* the copy is made: the runtime sends the notification behind it, and completes both */
+	WEFT_POST_TIME = 4, /* nothing has happened: set weft_post.now, and call again */
+	WEFT_POST_PATH = 5, /* give it to weft_post.path, set weft_post.sent to what that says, and call again */
+	WEFT_POST_COPY = 6, /* copy between buf and the address at in the peer's process, set weft_post.sent, and call again */
 };
 
 /* Bits of weft_post.kind. */
@@ -24,6 +25,7 @@ enum weft_post_code {
 #define WEFT_POST_DATA 2 /* data goes with it */
 #define WEFT_POST_INJECT 4 /* fi_inject forms: no completion, whatever the flags */
 #define WEFT_POST_READ 8
+#define WEFT_POST_ALONE 16 /* a notification without a copy */
 
 /* weft_post is one operation to be posted. The shim sets what stands before step, and step and now to 0; the rest
  * is the data plane's. The thread says that it posts (cabi/poster.h) around the call, and until it has done what
@@ -42,6 +44,9 @@ struct weft_post {
 	uint64_t key; /* one-sided: of the region */
 	const void *compare; /* atomics: comparand, or NULL */
 	void *result; /* atomics: where the fetched value goes, or NULL */
+	const void *note; /* of notifications, as the next two */
+	uint64_t note_len; /* bytes of it */
+	uint64_t note_tag;
 	uint8_t op; /* atomics: libfabric's */
 	uint8_t datatype; /* atomics: libfabric's */
 	uint8_t atomic; /* atomics: WEFT_ATOMIC_* */
@@ -58,7 +63,8 @@ struct weft_post {
 	struct weft_hot_cntr *cntr; /* with WEFT_TODO_WAKE_CNTR */
 	struct weft_hot_path *path; /* with WEFT_POST_PATH */
 	uint64_t at; /* with WEFT_POST_COPY */
-	void *claim; /* data plane only */
+	void *claim; /* data plane only, as what follows */
+	struct weft_hot_note_out *stream;
 };
 
 #endif

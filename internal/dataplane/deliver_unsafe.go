@@ -208,6 +208,8 @@ func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.S
 		return takeAck(d, ep, owner, slot, &m)
 	case ep.FetchCount != 0 && (m.id == hot.AMWrite || m.id == hot.AMAtomic || m.id == hot.AMReadData):
 		return serve(d, ep, owner, slot, &m)
+	case m.id == hot.AMNotice && ep.Notes != 0:
+		return takeNotice(d, ep, owner, slot, &m)
 	}
 	return hot.DeliveryGo
 }

@@ -22,6 +22,7 @@ const (
 	stepBegin = iota
 	stepSent  // a path has been asked to send it
 	stepCopied
+	stepMoves // a notification takes its write along
 )
 
 // Send posts a message that goes out as a whole, and returns a code of hot.Post. p is the address of a hot.Post.
@@ -145,6 +146,9 @@ func messageID(p *hot.Post) uint8 {
 
 // putHead writes all but the payload into a slot, and returns the address of what follows the head.
 func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
+	if id == hot.AMNotice {
+		return putNotice(p, (*hot.NoteOut)(pointer(p.Stream)), slot, flags)
+	}
 	head := headBytes(p, id)
 	outbound.Put(slot, id, flags, head, int(p.Len), p.Header)
 	words := (*[5]uint64)(unsafe.Pointer(&slot.Body))
@@ -194,13 +198,18 @@ func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 		return code
 	}
 	stripe.Starved = 0
-	move(outbound.Payload(b), p.Buf, uintptr(p.Len))
+	to := outbound.Payload(b)
+	if id == hot.AMNotice {
+		putNote(p, (*hot.NoteOut)(pointer(p.Stream)), to)
+	} else {
+		move(to, p.Buf, uintptr(p.Len))
+	}
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, exclusive)
 	if ok {
 		outbound.Mark(b, peer.Owner, peer.Peer)
 		at := putHead(p, slot, id, hot.SlotBounce)
 		*(*hot.BounceRef)(pointer(at)) = hot.BounceRef{Index: index}
-		publish(p, peer, ring, slot, pos, id)
+		publish(p, peer, ring, slot, pos, publishedAs(p, id))
 		p.Next = outbound.NextBounce(stripe)
 	}
 	giveStripe(ep, stripe)
@@ -231,13 +240,19 @@ func noBounce(p *hot.Post, ep *hot.EP, s *hot.Stripe, id uint8) uintptr {
 // Starved tells, when a leased stripe has no free bounce buffer at the time now, coarse milliseconds, whether it has had
 // none for hot.StarvedMillis. timed is false if now is 0, which is no time: nothing has happened then.
 func Starved(s *hot.Stripe, now uint32) (starved, timed bool) {
+	return since(&s.Starved, now)
+}
+
+// since tells at the time now, as Starved has it, whether what began at the time in a word, which is set if it is 0,
+// lasts for hot.StarvedMillis.
+func since(began *uint32, now uint32) (long, timed bool) {
 	if now == 0 {
 		return false, false
 	}
-	if s.Starved == 0 {
-		s.Starved = now
+	if *began == 0 {
+		*began = now
 	}
-	return now-s.Starved >= hot.StarvedMillis, true
+	return now-*began >= hot.StarvedMillis, true
 }
 
 // takeStripe leases the stripe that the thread prefers, or the next free one; nil: all are taken.

@@ -31,31 +31,39 @@ func postCopy(p *hot.Post) uintptr {
 	if p.Step == stepCopied {
 		return copied(p, ep)
 	}
-	read := p.Kind&hot.PostRead != 0
-	if p.Len == 0 || p.Buf == 0 || p.Buf>>63 != 0 || p.Len > ep.CopyMax || !read && p.Len < hot.CopyMinWrite ||
-		p.Flags&^copyFlags != 0 || !plausible(p, ep) {
+	if p.Kind&hot.PostRead == 0 && p.Len < hot.CopyMinWrite || p.Flags&^copyFlags != 0 || !copyable(p, ep) || !plausible(p, ep) {
 		return hot.PostGo
 	}
 	peer, slots := onesided(p, ep)
-	if peer == nil || atomic.LoadUint32(&peer.PID) == 0 || overtakes(peer, slots) {
+	if peer == nil {
 		return hot.PostGo
 	}
 	var e place
 	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
-	if lends(p, ep, &e) || !counts(p, ep) {
-		return hot.PostGo
-	}
-	rights := uint32(hot.KeyWrite)
-	if read {
-		rights = hot.KeyRead
-	}
-	if !claim(p, ep, peer, rights) {
+	if lends(p, ep, &e) || !claimCopy(p, ep, peer, slots) {
 		return hot.PostGo
 	}
 	p.Step = stepCopied
 	return hot.PostCopy
+}
+
+// copyable tells whether the buffer of an operation may be one that is copied to or from.
+func copyable(p *hot.Post, ep *hot.EP) bool {
+	return p.Len != 0 && p.Buf != 0 && p.Buf>>63 == 0 && p.Len <= ep.CopyMax
+}
+
+// claimCopy claims the region of a copy, unless the copy cannot be made, or not yet.
+func claimCopy(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) bool {
+	if atomic.LoadUint32(&peer.PID) == 0 || overtakes(peer, slots) || !counts(p, ep) {
+		return false
+	}
+	rights := uint32(hot.KeyWrite)
+	if p.Kind&hot.PostRead != 0 {
+		rights = hot.KeyRead
+	}
+	return claim(p, ep, peer, rights)
 }
 
 // overtakes tells whether a copy now would be before a message that was posted earlier.
@@ -115,23 +123,36 @@ func counts(p *hot.Post, ep *hot.EP) bool {
 
 // copied goes on after the copy.
 func copied(p *hot.Post, ep *hot.EP) uintptr {
-	outbound.Release((*hot.Claim)(pointer(p.Claim)))
-	if p.Sent == 0 {
+	if !endCopy(p, ep) {
 		return hot.PostGo
 	}
-	if p.Len >= hot.AccessMin {
-		order.Store64(&ep.Copied, atomic.LoadUint64(&ep.Copied)+p.Len)
-	}
-	read := p.Kind&hot.PostRead != 0
-	counter, flags, what := ep.WriteCntr, uint64(fi.RMA|fi.Write), uintptr(stats.ThreadWrite)
-	bytes := uintptr(stats.ThreadWriteBytes)
-	if read {
-		counter, flags, what, bytes = ep.ReadCntr, fi.RMA|fi.Read, stats.ThreadRead, stats.ThreadReadBytes
-	}
-	countPost(p, ep, what, 1)
-	countPost(p, ep, bytes, p.Len)
+	counter, flags := countCopy(p, ep)
 	var e place
 	e.find(p, ep)
 	e.complete(p, counter, flags, p.Len)
 	return hot.PostDone
+}
+
+// endCopy gives the claim of a copy back, and tells whether the copy was made.
+func endCopy(p *hot.Post, ep *hot.EP) bool {
+	outbound.Release((*hot.Claim)(pointer(p.Claim)))
+	if p.Sent == 0 {
+		return false
+	}
+	if p.Len >= hot.AccessMin {
+		order.Store64(&ep.Copied, atomic.LoadUint64(&ep.Copied)+p.Len)
+	}
+	return true
+}
+
+// countCopy counts a copy, and returns the counter for it and the flags of its completion.
+func countCopy(p *hot.Post, ep *hot.EP) (counter uintptr, flags uint64) {
+	counter, flags = ep.WriteCntr, fi.RMA|fi.Write
+	what, bytes := uintptr(stats.ThreadWrite), uintptr(stats.ThreadWriteBytes)
+	if p.Kind&hot.PostRead != 0 {
+		counter, flags, what, bytes = ep.ReadCntr, fi.RMA|fi.Read, stats.ThreadRead, stats.ThreadReadBytes
+	}
+	countPost(p, ep, what, 1)
+	countPost(p, ep, bytes, p.Len)
+	return counter, flags
 }

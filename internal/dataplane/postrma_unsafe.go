@@ -17,7 +17,15 @@ import (
 
 // onesided returns the peer of a one-sided operation and the slots of its ring; 0: it is the runtime's.
 func onesided(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
-	if !posts(ep) || ep.FetchCount == 0 {
+	if ep.FetchCount == 0 {
+		return nil, 0
+	}
+	return reach(p, ep)
+}
+
+// reach returns the peer of an operation that it need not be ready for, and the slots of its ring; 0: it is the runtime's.
+func reach(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
+	if !posts(ep) {
 		return nil, 0
 	}
 	line, peer := peerOf(ep, p.Dest)

@@ -77,5 +77,8 @@ type EP struct {
 	PortActive  uint32  `c:"_Atomic"` // with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed
 	Number      uint32  // among the endpoints of its receive context
 	RxCntr      uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
-	Inbound     [Lanes]Inbound
+	// line 4: immutable after enable
+	Notes   uintptr `c:"struct weft_hot_notes *"` // NULL: notifications are Go's
+	_       [7]uint64
+	Inbound [Lanes]Inbound
 }

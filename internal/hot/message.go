@@ -112,3 +112,43 @@ type AtomicHead struct {
 	Count    uint32 // elements
 	At       uint64 // where the result belongs in the operation's, bytes
 }
+
+// Values of [NoticeHead].Kind; others are package provider's.
+const (
+	NoticeData = 1 // bytes of a notification
+	NoticeMove = 4 // a whole notification, then the bytes of the write that it tells of: a [NoticeWhere] follows the head
+)
+
+// What a notification tells of, in [NoticeHead].Op.
+const (
+	NoticeWrite = 0
+	NoticeRead  = 1
+	NoticeAlone = 2
+)
+
+// NoticeHead is the head of a message that has bytes of a notification: first of the sender's name for itself, then of the
+// notification.
+//
+//weft:name weft_notice_head
+type NoticeHead struct {
+	_      structs.HostLayout
+	Kind   uint8
+	Op     uint8  // Notice*
+	Agent  uint8  // bytes of the name
+	Ack    uint8  // 1: the sender waits until it is held
+	Status uint32 // why the post failed, 0: it did not
+	Start  uint64 // cost of the stream's notifications before this one
+	Tag    uint64
+	Length uint32 // bytes of the name and the notification
+	Offset uint32 // of the message's payload in these
+}
+
+// NoticeWhere is where the bytes of a write belong that come with its notification.
+//
+//weft:name weft_notice_where
+type NoticeWhere struct {
+	_     structs.HostLayout
+	Key   uint64
+	Addr  uint64 // in the target's region
+	Bytes uint64
+}

@@ -11,9 +11,10 @@ const (
 	PostDone  = 0 // it is posted
 	PostAgain = 1 // nothing has happened, for want of room: -FI_EAGAIN
 	PostGo    = 2 // nothing has happened: the runtime posts it
-	PostTime  = 3 // nothing has happened: set [Post].Now, and call again
-	PostPath  = 4 // give it to [Post].Path, set [Post].Sent to what that says, and call again
-	PostCopy  = 5 // copy between buf and the address at in the peer's process, set [Post].Sent, and call again
+	PostNote  = 3 // the copy is made: the runtime sends the notification behind it, and completes both
+	PostTime  = 4 // nothing has happened: set [Post].Now, and call again
+	PostPath  = 5 // give it to [Post].Path, set [Post].Sent to what that says, and call again
+	PostCopy  = 6 // copy between buf and the address at in the peer's process, set [Post].Sent, and call again
 )
 
 // Bits of [Post].Kind.
@@ -22,6 +23,7 @@ const (
 	PostData   = 2 // data goes with it
 	PostInject = 4 // fi_inject forms: no completion, whatever the flags
 	PostRead   = 8
+	PostAlone  = 16 // a notification without a copy
 )
 
 // Post is one operation to be posted. The shim sets what stands before Step, and Step and Now to 0; the rest is the data
@@ -43,9 +45,12 @@ type Post struct {
 	Key        uint64  // one-sided: of the region
 	Compare    uintptr `c:"const void *"` // atomics: comparand, or NULL
 	Result     uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
-	Op         uint8   // atomics: libfabric's
-	Datatype   uint8   // atomics: libfabric's
-	Atomic     uint8   // atomics: Atomic*
+	Note       uintptr `c:"const void *"` // of notifications, as the next two
+	NoteLen    uint64  // bytes of it
+	NoteTag    uint64
+	Op         uint8 // atomics: libfabric's
+	Datatype   uint8 // atomics: libfabric's
+	Atomic     uint8 // atomics: Atomic*
 	_          uint8
 	Step       uint32  // data plane only, once it is not 0: how far the post is
 	Now        uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
@@ -59,5 +64,6 @@ type Post struct {
 	Cntr       uintptr `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
 	Path       uintptr `c:"struct weft_hot_path *"` // with PostPath
 	At         uint64  // with PostCopy
-	Claim      uintptr `c:"void *"` // data plane only
+	Claim      uintptr `c:"void *"` // data plane only, as what follows
+	Stream     uintptr `c:"struct weft_hot_note_out *"`
 }

@@ -176,7 +176,7 @@ int posters(void);
 
 /* the tests */
 test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read, test_enter;
-test_fn test_write_rate, test_one_sided, test_fetch_add, test_token;
+test_fn test_write_rate, test_one_sided, test_fetch_add, test_token, test_note;
 test_fn test_post_safe, test_post_domain;
 test_fn test_posted, test_unexpected;
 test_fn test_memory;

@@ -63,6 +63,8 @@ var rows = []row{
 	{name: "alone_list_4096_ns", title: "the same, 4 KiB", target: 1.03, by: "alone_write_4096_ns"},
 	{name: "alone_list_65536_ns", title: "the same, 64 KiB", target: 1.03, by: "alone_write_65536_ns"},
 	{name: "alone_list_1048576_ns", title: "the same, 1 MiB", target: 1.03, by: "alone_write_1048576_ns"},
+	{name: "note_write_4096_us", title: "write of 4 KiB with a notification of 32 B, until a target that polls has both, us, beside half a tagged ping-pong of 4 KiB", target: 1.25, by: "note_pingpong_4096_us"},
+	{name: "note_alone_ns", title: "notification of 32 B, ns, beside a tagged message", target: 1.25, by: "note_message_ns"},
 	{name: "cq_read_empty_ns", title: "empty fi_cq_read, ns", target: 10, absolute: true},
 	{name: "enter_1_ns", title: "fi_av_lookup (weft: a call into Go), 1 thread, ns", target: math.NaN()},
 	{name: "enter_2_ns", title: "the same, 2 threads, ns each", target: math.NaN()},

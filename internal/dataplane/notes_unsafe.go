@@ -1,0 +1,216 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// Notifications that have arrived: the lease holder puts them into the endpoint's ring of notes, any thread takes them.
+// A message that is not one whole notification of a stream that is known here is the runtime's; so is all that comes
+// while the runtime holds some.
+
+// takeNotice takes in a message of notifications.
+func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+	n := (*hot.Notes)(pointer(ep.Notes))
+	src, addr := sender(ep, owner)
+	if n.Keeps == 0 || src == nil || owner-1 >= n.InCount || atomic.LoadUint32(&n.Held) != 0 ||
+		m.flags&^hot.SlotBounce != 0 {
+		return hot.DeliveryGo
+	}
+	in := (*hot.NoteIn)(pointer(n.Ins + uintptr(owner-1)*unsafe.Sizeof(hot.NoteIn{})))
+	head := *(*hot.NoticeHead)(unsafe.Pointer(&slot.Body))
+	if in.Stream != m.header || in.Stream == 0 || m.length < head.Length || !wholeNote(&head, in) {
+		return hot.DeliveryGo
+	}
+	moved := uint64(m.length - head.Length)
+	to, ok := destination(ep, slot, &head, m, moved)
+	if !ok {
+		return hot.DeliveryGo
+	}
+	d.Bounce = 0
+	payload := bodyOf(slot) + uintptr(m.head)
+	if m.flags != 0 {
+		if payload = bounced(d, src, owner, payload, m.length); payload == 0 {
+			return hot.DeliveryGo
+		}
+	} else if m.length > hot.SlotBody-m.head {
+		return hot.DeliveryGo
+	}
+	if to != 0 {
+		move(to, payload+uintptr(head.Length), uintptr(moved))
+	}
+	if !keepNote(n, in, &head, owner-1, addr-1, payload) {
+		return hot.DeliveryGo
+	}
+	in.Arrived += hot.NoticeCost + uint64(head.Length)
+	if to != 0 {
+		stat(ep, stats.RxServedWrites, 1)
+	}
+	release(d, ep)
+	return next
+}
+
+// destination is where the bytes go that come with a notification, 0: none do. False: the runtime says what is wrong.
+func destination(ep *hot.EP, slot *hot.Slot, h *hot.NoticeHead, m *message, moved uint64) (to uintptr, ok bool) {
+	if h.Kind == hot.NoticeData {
+		return 0, int(m.head) == noticeHeadBytes && moved == 0
+	}
+	w := *(*hot.NoticeWhere)(pointer(bodyOf(slot) + uintptr(noticeHeadBytes)))
+	if h.Kind != hot.NoticeMove || int(m.head) != noticeMoveBytes || w.Bytes != moved || moved == 0 || ep.Regions == 0 {
+		return 0, false
+	}
+	to = regionAt(ep, w.Key, w.Addr, moved, hot.KeyWrite)
+	return to, to != 0
+}
+
+// wholeNote tells whether a message has the next notification of its stream, and all of it.
+func wholeNote(h *hot.NoticeHead, in *hot.NoteIn) bool {
+	n := h.Length
+	return h.Ack == 0 && h.Op <= hot.NoticeAlone && h.Status < 1024 && h.Offset == 0 &&
+		h.Agent <= hot.AgentLongest && uint32(h.Agent) <= n && n-uint32(h.Agent) <= hot.NoticeLongest &&
+		h.Start == in.Arrived && hot.NoticeCost+uint64(n) <= atomic.LoadUint64(&in.Limit)-in.Arrived
+}
+
+// round rounds up to what records are multiples of.
+func round(n uint32) uint64 { return (uint64(n) + 7) &^ 7 }
+
+// recordBytes are those of a hot.NoteRecord, which the address and the bytes follow.
+const recordBytes = uint64(unsafe.Sizeof(hot.NoteRecord{}))
+
+// keepNote puts a notification into the ring; false: it is full.
+func keepNote(n *hot.Notes, in *hot.NoteIn, h *hot.NoticeHead, source uint32, addr uint64, payload uintptr) bool {
+	size := recordBytes + round(in.NameLen) + round(h.Length)
+	tail := n.Tail
+	used := tail - atomic.LoadUint64(&n.Head)
+	left := n.Bytes - tail&(n.Bytes-1) // to the ring's end; at least 8, as all are multiples of it
+	skip := uint64(0)
+	if left < size {
+		skip = left
+	}
+	if size > n.Bytes || used+skip+size > n.Bytes {
+		return false
+	}
+	if skip != 0 {
+		r := recordAt(n, tail)
+		r.Bytes, r.Length = uint32(skip), hot.NoteSkip // the first 8 bytes
+		tail += skip
+	}
+	r := recordAt(n, tail)
+	r.Bytes, r.Length, r.Agent, r.Op, r.Status = uint32(size), h.Length, h.Agent, h.Op, uint16(h.Status)
+	r.NameLen, r.Source, r.Generation, r.Tag, r.Addr = in.NameLen, source, in.Generation, h.Tag, addr
+	at := uintptr(unsafe.Pointer(r)) + uintptr(recordBytes)
+	move(at, uintptr(unsafe.Pointer(&in.Name)), uintptr(in.NameLen))
+	move(at+uintptr(round(in.NameLen)), payload, uintptr(h.Length))
+	order.Store64(&n.Tail, tail+size)
+	return true
+}
+
+func recordAt(n *hot.Notes, pos uint64) *hot.NoteRecord {
+	return (*hot.NoteRecord)(pointer(n.Ring + uintptr(pos&(n.Bytes-1))))
+}
+
+// HoldNotes has the caller take notifications off the ring until LetNotes. False: another thread does.
+func HoldNotes(n *hot.Notes) bool { return atomic.CompareAndSwapUint32(&n.Taking, 0, 1) }
+
+// LetNotes ends that.
+func LetNotes(n *hot.Notes) { order.Store32(&n.Taking, 0) }
+
+// FirstNote is the oldest notification in the ring, nil: there is none. The caller holds it.
+func FirstNote(n *hot.Notes) *hot.NoteRecord {
+	for {
+		head := n.Head
+		if head == atomic.LoadUint64(&n.Tail) {
+			return nil
+		}
+		r := recordAt(n, head)
+		if r.Length != hot.NoteSkip {
+			return r
+		}
+		order.Store64(&n.Head, head+uint64(r.Bytes))
+	}
+}
+
+// NoteParts are where a record's address of the sender is, and the sender's name for itself with the notification behind
+// it.
+func NoteParts(r *hot.NoteRecord) (name, rest unsafe.Pointer) {
+	name = unsafe.Add(unsafe.Pointer(r), recordBytes)
+	return name, unsafe.Add(name, round(r.NameLen))
+}
+
+// DropNote takes the oldest notification, r, off the ring. due: its sender is to be given more.
+func DropNote(n *hot.Notes, r *hot.NoteRecord) (due bool) {
+	in := (*hot.NoteIn)(pointer(n.Ins + uintptr(r.Source)*unsafe.Sizeof(hot.NoteIn{})))
+	if in.Generation == r.Generation { // else the sender is gone
+		due = TakenOf(in, hot.NoticeCost+uint64(r.Length)) || atomic.LoadUint32(&n.Asked) != 0
+	}
+	order.Store64(&n.Head, n.Head+uint64(r.Bytes))
+	return due
+}
+
+// TakenOf takes in that the application has taken notifications of a cost, and tells whether their sender is to be given
+// more.
+func TakenOf(in *hot.NoteIn, cost uint64) bool {
+	return atomic.AddUint64(&in.Taken, cost) >= atomic.LoadUint64(&in.Due)
+}
+
+// Take takes notifications for the application. t is the address of a hot.NoteTake, the result one of its codes.
+func Take(t, _, _, _ uintptr) uintptr { return takeNotes((*hot.NoteTake)(pointer(t))) }
+
+func takeNotes(t *hot.NoteTake) uintptr {
+	n := (*hot.Notes)(pointer(endpoint(t.EP).Notes))
+	if atomic.LoadUint64(&n.Head) == atomic.LoadUint64(&n.Tail) { // another thread may be at it: then there is none for this one either
+		if atomic.LoadUint32(&n.Held) != 0 {
+			return hot.TakeGo
+		}
+		return hot.TakeDone
+	}
+	if !HoldNotes(n) {
+		return hot.TakeGo
+	}
+	code := takeHeld(t, n)
+	LetNotes(n)
+	return code
+}
+
+// give fills in an entry, which has room.
+func give(e *hot.NoteEntry, r *hot.NoteRecord) {
+	name, rest := NoteParts(r)
+	e.Src, e.Tag, e.Op, e.Err, e.NameLen = r.Addr, r.Tag, uint32(r.Op), uint32(r.Status), uint64(r.NameLen)
+	move(uintptr(unsafe.Pointer(&e.Name)), uintptr(name), uintptr(r.NameLen))
+	agent := uintptr(unsafe.Pointer(&e.Agent))
+	if r.Agent != 0 {
+		move(agent, uintptr(rest), uintptr(r.Agent))
+	}
+	*(*byte)(pointer(agent + uintptr(r.Agent))) = 0
+	move(e.Data, uintptr(rest)+uintptr(r.Agent), uintptr(e.Len))
+}
+
+// takeHeld takes them off the ring.
+func takeHeld(t *hot.NoteTake, n *hot.Notes) uintptr {
+	for ; t.Left != 0; t.Left-- {
+		r := FirstNote(n)
+		if r == nil {
+			break
+		}
+		e := (*hot.NoteEntry)(pointer(t.Entries))
+		if e.Len = uint64(r.Length) - uint64(r.Agent); e.Len > e.Size {
+			if t.Taken == 0 {
+				return hot.TakeShort
+			}
+			break
+		}
+		give(e, r)
+		t.Source = r.Source
+		t.Entries += unsafe.Sizeof(hot.NoteEntry{})
+		t.Taken++
+		if DropNote(n, r) {
+			t.Left--
+			return hot.TakeCredit
+		}
+	}
+	return hot.TakeDone
+}

@@ -1,0 +1,144 @@
+package hot
+
+import "structs"
+
+// Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give them
+// out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
+// ends about how many may be held.
+
+// NoticeCost is what a notification counts beside its bytes, for what both ends know of it.
+const NoticeCost = 128
+
+// NoticeLongest is the most bytes of a notification.
+const NoticeLongest = 65536
+
+// AgentLongest is the most bytes of the name that an endpoint gives itself.
+const AgentLongest = 64
+
+// agentRoom has the zero behind the name, too.
+const agentRoom = AgentLongest + 1
+
+// NoteNameBytes is how many bytes of a sender's address are given out.
+const NoteNameBytes = 64
+
+// NoteOut is a stream of notifications to one receiver. All of it is guarded by Lock, but where it is said; who does not
+// get it does not wait, but posts again.
+//
+//weft:name weft_hot_note_out
+type NoteOut struct {
+	_        structs.HostLayout
+	Lock     uint32  `c:"_Atomic"` // 1: taken. CAS acquire, store release; by who posts and by Go
+	Open     uint32  // 1: nothing waits in Go, so the data plane may send
+	Starved  uint32  // since when the receiver has had no room, ms of CLOCK_MONOTONIC_COARSE; 0: it had
+	AgentLen uint32  // bytes of agent
+	Slots    uintptr `c:"unsigned char *"` // with open, of the receiver's ring
+	Stream   uint64  // its number, 0: the entry is free. Changed by Go, under its own lock too
+	Sent     uint64  // cost of all that was sent
+	Limit    uint64  // how far that may go
+	Agent    [AgentLongest]byte
+	_        [2]uint64
+}
+
+// NoteIn is a stream of notifications as its receiver sees it.
+//
+//weft:name weft_hot_note_in
+type NoteIn struct {
+	_          structs.HostLayout
+	Stream     uint64              // 0: the entry is free. Written by Go under the progress lease and Notes.taking
+	Arrived    uint64              // cost of all that is here; the lease holder's
+	Taken      uint64              `c:"_Atomic"` // of that, what the application has taken; takers add, relaxed
+	Limit      uint64              `c:"_Atomic"` // how far the sender may go; Go stores under the lease, relaxed
+	Due        uint64              `c:"_Atomic"` // how far it is taken when the sender is to be given more; as limit
+	Generation uint32              // changes with stream, as it does
+	NameLen    uint32              // of name; written with stream
+	Name       [NoteNameBytes]byte // the sender's address
+	_          [2]uint64
+}
+
+// Notes is what an endpoint holds of notifications: a ring of records, and the streams. The ring's positions count
+// bytes and never go back.
+//
+//weft:name weft_hot_notes
+type Notes struct {
+	_        structs.HostLayout
+	Ins      uintptr `c:"struct weft_hot_note_in *"`  // by the sender's number; immutable, as all of this line
+	Outs     uintptr `c:"struct weft_hot_note_out *"` // by the endpoint's number for the peer
+	Ring     uintptr `c:"unsigned char *"`
+	Bytes    uint64  // of the ring, a power of two
+	InCount  uint32
+	OutCount uint32
+	Keeps    uint32 // 1: the data plane may take notifications in; they are neither counted nor complete anywhere
+	_        [5]uint32
+	// line 1: the lease holder's
+	Tail uint64 `c:"_Atomic"` // behind the last record. Release ↔ who takes
+	_    [7]uint64
+	// line 2
+	Head   uint64 `c:"_Atomic"` // of the oldest record. Written by who has taking; release ↔ the lease holder
+	Taking uint32 `c:"_Atomic"` // 1: a thread takes notifications off the ring. CAS acquire, store release
+	_      [13]uint32
+	// line 3: stored by Go under its lock for notifications that have arrived; relaxed
+	Held  uint32 `c:"_Atomic"` // 1: Go holds some, which are younger than those of the ring: what comes is Go's
+	Asked uint32 `c:"_Atomic"` // 1: senders wait for what others are given back
+	_     [14]uint32
+}
+
+// NoteSkip is [NoteRecord].Length of a record without a notification, at the ring's end.
+const NoteSkip = 0xffffffff
+
+// NoteRecord is a notification in the ring. The sender's address follows, then its name for itself and the
+// notification.
+//
+//weft:name weft_hot_note_record
+type NoteRecord struct {
+	_          structs.HostLayout
+	Bytes      uint32 // of the record, a multiple of 8
+	Length     uint32 // of the sender's name for itself and the notification
+	Agent      uint8  // of that name
+	Op         uint8
+	Status     uint16 // why the post failed, 0: it did not
+	NameLen    uint32 // of the address, which takes a multiple of 8
+	Source     uint32 // the sender's number
+	Generation uint32 // of its stream
+	Tag        uint64
+	Addr       uint64 // fi_addr_t of the sender
+}
+
+// NoteEntry is struct weft_note of weft/token.h.
+//
+//weft:name weft_hot_note
+type NoteEntry struct {
+	_       structs.HostLayout
+	Data    uintptr `c:"void *"`
+	Size    uint64
+	Len     uint64
+	Src     uint64
+	Tag     uint64
+	Op      uint32
+	Err     uint32
+	NameLen uint64
+	Name    [NoteNameBytes]byte
+	Agent   [agentRoom]byte
+}
+
+// What became of a [NoteTake].
+//
+//weft:enum weft_take_code
+const (
+	TakeDone   = 0 // all that is here, or fits, is taken
+	TakeGo     = 1 // the runtime holds some, or another thread is at it
+	TakeShort  = 2 // the oldest does not fit, and its length is in its entry
+	TakeCredit = 3 // the runtime gives the sender with number source more; then call again
+)
+
+// NoteTake is a call that takes notifications. The shim sets EP, Entries and Left, and the rest to 0.
+//
+//weft:name weft_note_take
+type NoteTake struct {
+	_       structs.HostLayout
+	EP      uintptr `c:"struct weft_hot_ep *"`
+	Entries uintptr `c:"struct weft_hot_note *"` // that are to be filled
+	Left    uint64  // of them
+	Taken   uint64  // how many were filled
+	Source  uint32  // with TakeCredit
+	_       uint32
+}

@@ -1,0 +1,225 @@
+package provider
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+)
+
+// What the data plane has of notifications (hot.Notes): it sends those that nothing keeps waiting, and holds those that
+// come whole. Streams that find no entry here, because they go over a network or there are too many, have one of their
+// own, which the data plane does not see.
+
+// noteRing is the size of the ring of notes that have arrived, bytes: more than the messages that an endpoint has
+// credit for as a rule, and less than a processor's cache.
+const noteRing = 256 << 10
+
+// noteMemory is the memory of an endpoint's hot.Notes. Immutable from Enable on.
+type noteMemory struct {
+	block []byte // nil: there are none
+	hot   *hot.Notes
+	ins   []hot.NoteIn
+	outs  []hot.NoteOut
+}
+
+// open maps the memory for so many peers.
+func (m *noteMemory) open(peers int) error {
+	const head, in, out = int(unsafe.Sizeof(hot.Notes{})), int(unsafe.Sizeof(hot.NoteIn{})), int(unsafe.Sizeof(hot.NoteOut{}))
+	b, err := mem.Map(mem.Round(head+noteRing+peers*(in+out)), mem.NoReserve)
+	if err != nil {
+		return err
+	}
+	m.block = b
+	base := unsafe.Pointer(unsafe.SliceData(b))
+	ins := unsafe.Add(base, head)
+	outs := unsafe.Add(ins, peers*in)
+	m.hot, m.ins, m.outs = (*hot.Notes)(base), unsafe.Slice((*hot.NoteIn)(ins), peers), unsafe.Slice((*hot.NoteOut)(outs), peers)
+	*m.hot = hot.Notes{
+		Ins: uintptr(ins), Outs: uintptr(outs), Ring: uintptr(unsafe.Add(outs, peers*out)), Bytes: noteRing,
+		InCount: uint32(peers), OutCount: uint32(peers),
+	}
+	return nil
+}
+
+func (m *noteMemory) close() {
+	if m.block != nil {
+		_ = mem.Unmap(m.block)
+		*m = noteMemory{}
+	}
+}
+
+// openNotes gives the endpoint's notifications their memory.
+func (e *Endpoint) openNotes() error {
+	if !e.notes.possible() {
+		return nil
+	}
+	return e.notes.memory.open(e.domain.cfg.MaxPeers)
+}
+
+// fillNotes gives it to the data plane.
+func (e *Endpoint) fillNotes(h *hot.EP) {
+	m := &e.notes.memory
+	if m.block == nil {
+		return
+	}
+	if in := &e.notes.in; in.queue == nil && in.counter == nil {
+		m.hot.Keeps = 1
+	}
+	h.Notes = uintptr(unsafe.Pointer(m.hot))
+}
+
+// lockStream takes the lock of a stream, which posting threads have for the time of a message, and which may be taken
+// from the processor meanwhile.
+func lockStream(o *hot.NoteOut) {
+	for n := 0; !atomic.CompareAndSwapUint32(&o.Lock, 0, 1); n++ {
+		if n < 100 {
+			runtime.Gosched()
+		} else {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
+func unlockStream(o *hot.NoteOut) { atomic.StoreUint32(&o.Lock, 0) }
+
+// streamTo returns the entry of a new stream to a peer, with its lock.
+func (o *noteOutbox) streamTo(l *link, stream uint64) *hot.NoteOut {
+	s := &hot.NoteOut{}
+	if outs := o.ep.notes.memory.outs; int(l.index) < len(outs) && outs[l.index].Stream == 0 {
+		s = &outs[l.index]
+	}
+	lockStream(s)
+	s.Open, s.Stream, s.Sent, s.Limit = 0, stream, 0, noteWindow
+	o.name(s)
+	return s
+}
+
+// name gives a stream whose lock is held the endpoint's name for itself.
+func (o *noteOutbox) name(s *hot.NoteOut) { s.AgentLen = uint32(copy(s.Agent[:], o.agent)) }
+
+// end gives a stream's entry back.
+func endStream(s *hot.NoteOut) {
+	lockStream(s)
+	s.Open, s.Slots, s.Stream = 0, 0, 0
+	unlockStream(s)
+}
+
+// open lets the data plane send what is posted next, if there is a ring that it goes to. o.mu is held.
+func (q *noteQueue) open() {
+	p, ok := q.link.ready()
+	if !ok || p.slots == 0 || p.former.Load() {
+		return
+	}
+	lockStream(q.line)
+	q.line.Open, q.line.Starved, q.line.Slots = 1, 0, p.slots
+	unlockStream(q.line)
+}
+
+// shut keeps the data plane from sending. o.mu is held.
+func (q *noteQueue) shut() {
+	lockStream(q.line)
+	q.line.Open = 0
+	unlockStream(q.line)
+}
+
+// lineFor finds an entry for a stream of notifications that arrive from a source. b.mu is held, by the lease holder.
+func (b *noteInbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.NoteIn {
+	m := &b.ep.notes.memory
+	fresh := hot.NoteIn{Stream: stream, Limit: noteWindow, Due: noteWindow / 2}
+	if src > sourceMask || int(src) >= len(m.ins) || m.ins[src].Stream != 0 || stream == 0 || len(name) > hot.NoteNameBytes {
+		return &fresh
+	}
+	line := &m.ins[src]
+	b.holdRing()
+	fresh.Generation, fresh.NameLen = line.Generation, uint32(copy(fresh.Name[:], name))
+	*line = fresh
+	dataplane.LetNotes(m.hot)
+	return line
+}
+
+// lineOf returns the entry of a stream that has ended, as its own.
+func (b *noteInbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
+	m := &b.ep.notes.memory
+	if len(m.ins) == 0 || uintptr(unsafe.Pointer(line))-m.hot.Ins >= uintptr(len(m.ins))*unsafe.Sizeof(*line) {
+		return line
+	}
+	b.holdRing()
+	own := *line
+	*line = hot.NoteIn{Generation: line.Generation + 1}
+	dataplane.LetNotes(m.hot)
+	return &own
+}
+
+// holdRing has the caller take from the ring; a thread that does holds it for a few copies.
+func (b *noteInbox) holdRing() {
+	for n := 0; !dataplane.HoldNotes(b.ep.notes.memory.hot); n++ {
+		if n < 100 {
+			runtime.Gosched()
+		} else {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
+// takeRing takes from the ring as TakeNotes does. b.mu is held. all: nothing is left there.
+func (b *noteInbox) takeRing(most int, room func(i int, n *Note) bool) (taken int, all bool) {
+	h := b.ep.notes.memory.hot
+	if h == nil {
+		return 0, true
+	}
+	b.holdRing()
+	defer dataplane.LetNotes(h)
+	for taken < most {
+		r := dataplane.FirstNote(h)
+		if r == nil {
+			return taken, true
+		}
+		if !room(taken, noteOf(r)) {
+			return taken, false
+		}
+		source := r.Source
+		if dataplane.DropNote(h, r) {
+			b.due(source)
+		}
+		taken++
+	}
+	return taken, dataplane.FirstNote(h) == nil
+}
+
+// noteOf copies a record.
+func noteOf(r *hot.NoteRecord) *Note {
+	name, rest := dataplane.NoteParts(r)
+	all := slices.Clone(unsafe.Slice((*byte)(rest), r.Length))
+	return &Note{
+		Src: fi.Addr(r.Addr), Name: slices.Clone(unsafe.Slice((*byte)(name), r.NameLen)), Agent: string(all[:r.Agent]), Tag: r.Tag,
+		Op: NoteOp(r.Op), Err: fi.Errno(r.Status), Data: all[r.Agent:],
+	}
+}
+
+// due has progress give a sender, by its number, more. b.mu is held.
+func (b *noteInbox) due(source uint32) {
+	m := &b.ep.notes.memory
+	if int(source) >= len(m.ins) {
+		return
+	}
+	if in := b.streams[m.ins[source].Stream]; in != nil && in.src == hw.Source(source) {
+		b.owe(in)
+	}
+}
+
+// CreditNotes gives a sender, by its number as hot.NoteTake has it, more.
+func (e *Endpoint) CreditNotes(source uint32) {
+	b := &e.notes.in
+	b.mu.Lock()
+	b.due(source)
+	b.mu.Unlock()
+	e.Progress()
+}
