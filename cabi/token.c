@@ -156,8 +156,13 @@ ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const
 static bool take(struct weft_hot_ep *ep, struct weft_note *entries, size_t max, ssize_t *rc)
 {
 	struct weft_note_take t = { .ep = ep, .entries = (struct weft_hot_note *)entries, .left = max };
+	const struct weft_hot_notes *n = ep->notes;
 	enum weft_take_code code;
 
+	*rc = 0;
+	if (atomic_load_explicit(&n->head, memory_order_relaxed) == atomic_load_explicit(&n->tail, memory_order_relaxed) &&
+	    !atomic_load_explicit(&n->held, memory_order_relaxed))
+		return true;
 	while ((code = (enum weft_take_code)weft_plane_call(WEFT_PLANE_TAKE, &t)) == WEFT_TAKE_CREDIT)
 		weftGoTokenCredit(ep->handle, t.source);
 	*rc = !t.taken && code == WEFT_TAKE_SHORT ? -FI_ETOOSMALL : (ssize_t)t.taken;

@@ -145,7 +145,7 @@ func (b *noteInbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.Note
 	return line
 }
 
-// lineOf returns the entry of a stream that has ended, as its own.
+// ownLine returns the entry of a stream that has ended, as its own.
 func (b *noteInbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
 	m := &b.ep.notes.memory
 	if len(m.ins) == 0 || uintptr(unsafe.Pointer(line))-m.hot.Ins >= uintptr(len(m.ins))*unsafe.Sizeof(*line) {
@@ -156,6 +156,17 @@ func (b *noteInbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
 	*line = hot.NoteIn{Generation: line.Generation + 1}
 	dataplane.LetNotes(m.hot)
 	return &own
+}
+
+// takenOf is dataplane.TakenOf of any stream. b.mu is held.
+func (b *noteInbox) takenOf(line *hot.NoteIn, cost uint64) bool {
+	h := b.ep.notes.memory.hot
+	if h == nil {
+		return dataplane.TakenOf(line, cost)
+	}
+	b.holdRing()
+	defer dataplane.LetNotes(h)
+	return dataplane.TakenOf(line, cost)
 }
 
 // holdRing has the caller take from the ring; a thread that does holds it for a few copies.

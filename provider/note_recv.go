@@ -8,9 +8,9 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -160,6 +160,7 @@ func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte, m
 	}
 	b.mu.Unlock()
 	if whole {
+		b.ep.stats.Rx(stats.RxNotes, 1)
 		b.report(n)
 	}
 }
@@ -218,7 +219,7 @@ func (b *noteInbox) release(n *heldNote) {
 
 // taken takes in that notifications of a cost need no room any more. b.mu is held.
 func (b *noteInbox) taken(in *noteIn, cost uint64) {
-	due := dataplane.TakenOf(in.line, cost)
+	due := b.takenOf(in.line, cost)
 	if b.streams[in.stream] != in {
 		return // its sender is gone
 	}

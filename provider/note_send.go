@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // Notifications, the sender's side. Each receiver has a queue, in the order of the posts. A notification
@@ -286,6 +287,7 @@ func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 			return false, e.broken(err)
 		}
 		if n.head.offset += uint32(len(part)); int(n.head.offset) == len(n.bytes) {
+			e.stats.Shared(stats.SharedNote, 1)
 			q.line.Sent += n.cost()
 			n.end = q.line.Sent
 			return true, nil

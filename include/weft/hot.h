@@ -367,7 +367,8 @@ struct weft_hot_note_out {
 struct weft_hot_note_in {
 	uint64_t stream; /* 0: the entry is free. Written by Go under the progress lease and Notes.taking */
 	uint64_t arrived; /* cost of all that is here; the lease holder's */
-	_Atomic uint64_t taken; /* of that, what the application has taken; takers add, relaxed */
+	/* of that, what the application has taken; written by who has Notes.taking, relaxed */
+	_Atomic uint64_t taken;
 	_Atomic uint64_t limit; /* how far the sender may go; Go stores under the lease, relaxed */
 	_Atomic uint64_t due; /* how far it is taken when the sender is to be given more; as limit */
 	uint32_t generation; /* changes with stream, as it does */

@@ -50,6 +50,8 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 	if to != 0 {
 		stat(ep, stats.RxServedWrites, 1)
 	}
+	stat(ep, stats.RxNotes, 1)
+	stat(ep, stats.RxNotesDirect, 1)
 	release(d, ep)
 	return next
 }
@@ -81,6 +83,9 @@ func round(n uint32) uint64 { return (uint64(n) + 7) &^ 7 }
 // recordBytes are those of a hot.NoteRecord, which the address and the bytes follow.
 const recordBytes = uint64(unsafe.Sizeof(hot.NoteRecord{}))
 
+// ringStart is how many bytes of a ring that becomes empty again and again are used, so that they stay in the cache.
+const ringStart = 8192
+
 // keepNote puts a notification into the ring; false: it is full.
 func keepNote(n *hot.Notes, in *hot.NoteIn, h *hot.NoticeHead, source uint32, addr uint64, payload uintptr) bool {
 	size := recordBytes + round(in.NameLen) + round(h.Length)
@@ -88,7 +93,7 @@ func keepNote(n *hot.Notes, in *hot.NoteIn, h *hot.NoticeHead, source uint32, ad
 	used := tail - atomic.LoadUint64(&n.Head)
 	left := n.Bytes - tail&(n.Bytes-1) // to the ring's end; at least 8, as all are multiples of it
 	skip := uint64(0)
-	if left < size {
+	if left < size || used == 0 && n.Bytes-left >= ringStart && left+size <= n.Bytes {
 		skip = left
 	}
 	if size > n.Bytes || used+skip+size > n.Bytes {
@@ -152,9 +157,11 @@ func DropNote(n *hot.Notes, r *hot.NoteRecord) (due bool) {
 }
 
 // TakenOf takes in that the application has taken notifications of a cost, and tells whether their sender is to be given
-// more.
+// more. The caller holds the ring, unless the stream is not of its endpoint's table.
 func TakenOf(in *hot.NoteIn, cost uint64) bool {
-	return atomic.AddUint64(&in.Taken, cost) >= atomic.LoadUint64(&in.Due)
+	taken := in.Taken + cost
+	order.Store64(&in.Taken, taken)
+	return taken >= atomic.LoadUint64(&in.Due)
 }
 
 // Take takes notifications for the application. t is the address of a hot.NoteTake, the result one of its codes.

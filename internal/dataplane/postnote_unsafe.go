@@ -174,6 +174,7 @@ func sendOwn(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.No
 		publish(p, peer, ring, slot, pos, publishedAs(p, hot.AMNotice))
 	}
 	out.Sent += cost
+	countPost(p, ep, stats.ThreadNote, 1)
 	return hot.PostDone
 }
 

@@ -46,7 +46,7 @@ type NoteIn struct {
 	_          structs.HostLayout
 	Stream     uint64              // 0: the entry is free. Written by Go under the progress lease and Notes.taking
 	Arrived    uint64              // cost of all that is here; the lease holder's
-	Taken      uint64              `c:"_Atomic"` // of that, what the application has taken; takers add, relaxed
+	Taken      uint64              `c:"_Atomic"` // of that, what the application has taken; written by who has Notes.taking, relaxed
 	Limit      uint64              `c:"_Atomic"` // how far the sender may go; Go stores under the lease, relaxed
 	Due        uint64              `c:"_Atomic"` // how far it is taken when the sender is to be given more; as limit
 	Generation uint32              // changes with stream, as it does

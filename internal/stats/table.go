@@ -103,6 +103,7 @@ const (
 	ThreadNoStripe    = 11 //weft:name WEFT_STAT_EAGAIN_STRIPE
 	ThreadLeaseBusy   = 12 //weft:name WEFT_STAT_LEASE_BUSY
 	ThreadReadBytes   = 13 //weft:name WEFT_STAT_TX_READ_BYTES
+	ThreadNote        = 14 //weft:name WEFT_STAT_TX_NOTE
 )
 
 // Words of a stripe's line.
@@ -190,6 +191,8 @@ const (
 	RxExchangeInvited
 	RxExchangePeers
 	RxExchangePeersPeak
+	RxNotes
+	RxNotesDirect
 )
 
 // Shared words.
@@ -210,6 +213,7 @@ const (
 	SharedTokenRDMABytes
 	SharedTokenMessage
 	SharedTokenMessageBytes
+	SharedNote
 )
 
 // Words of a peer.
@@ -295,6 +299,9 @@ var table = []Counter{
 	{"list_rdma_bytes", unitBytes, Sum, "Bytes of list_rdma.", at(Place{Shared, SharedTokenRDMABytes})},
 	{"list_message", "elements", Sum, "Elements of lists that went as messages.", at(Place{Shared, SharedTokenMessage})},
 	{"list_message_bytes", unitBytes, Sum, "Bytes of list_message.", at(Place{Shared, SharedTokenMessageBytes})},
+	{"notes_sent", unitMessages, Sum, "Notifications sent, alone or behind lists.", at(Place{Shared, SharedNote}, Place{Thread, ThreadNote})},
+	{"notes_received", unitMessages, Sum, "Notifications that have arrived as a whole.", at(Place{Rx, RxNotes})},
+	{"notes_direct", unitMessages, Sum, "Those of notes_received that did not enter the Go runtime.", at(Place{Rx, RxNotesDirect})},
 	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
 	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.", at(Place{Rx, RxServedWrites})},
 	{"served_reads", unitMessages, Sum, "Peers' reads answered by this process.", at(Place{Rx, RxServedReads})},

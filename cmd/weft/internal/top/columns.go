@@ -47,6 +47,8 @@ var columns = []column{
 	rate("rxbytes", "RX B/s", unitBytes, watch.ReceivedBytes),
 	rate("rma", "RMA op/s", "", watch.OneSided),
 	rate("rmabytes", "RMA B/s", unitBytes, watch.OneSidedBytes),
+	rate("list", "LIST el/s", "", watch.Listed),
+	rate("notes", "NOTES/s", "", watch.Notes),
 	level("peers", "PEERS", "", "peers"),
 	level("flight", "FLIGHT", "", "tx_in_flight"),
 	level("posted", "POSTED", "", "posted", "posted_ring"),

@@ -200,6 +200,8 @@ var (
 	ReceivedBytes = named("rx_direct_bytes", "rx_eager_bytes", "rx_rendezvous_bytes")
 	OneSided      = named("rma_writes", "rma_reads", "atomics")
 	OneSidedBytes = named("rma_write_bytes", "rma_read_bytes")
+	Listed        = named("list_ipc", "list_rdma", "list_message")
+	Notes         = named("notes_sent", "notes_received")
 	Again         = prefixed("eagain_")
 	Errors        = append(prefixed("errors_"), "malformed", "post_errors")
 )
