@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Owners of memory that are killed while lists of pieces of it are under way (weft/token.h). */
+/* Owners of memory, and who posts to it, that are killed while lists of pieces of it and notifications are under way
+ * (weft/token.h). */
 #include "../../include/weft/token.h"
 
 #include <signal.h>
@@ -37,6 +38,9 @@ static void open_node(struct survivor *s)
 	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
 	s->mem = guard_alloc(LEN);
 }
+
+/* Lists have one element, and notifications. */
+static bool notified(void) { return getenv("WEFT_TEST_TOKEN_NOTES") != NULL; }
 
 /* What an owner that is killed writes to the survivor first. */
 struct hello {
@@ -78,6 +82,11 @@ static void own(void)
 		if (gpu) /* a second region, whose close recalls the mappings of the memory */
 			OK(fi_close(&gpu_region(&s, gpu, 2)->fid));
 		progress(&s.n);
+		if (notified()) {
+			struct weft_note e = { .data = s.mem, .size = WEFT_NOTE_MAX };
+
+			CHECK(s.t->notes(s.n.ep, &e, 1) >= 0);
+		}
 	}
 }
 
@@ -92,12 +101,19 @@ static void outlive(struct survivor *s, unsigned round, int from)
 	struct hello h;
 	pid_t pid = respawn("owner"), killer;
 	bool dead = false, failed = false;
+	unsigned posts = 0;
 
 	CHECK(pid > 0 && recv(from, &h, sizeof(h), MSG_WAITALL) == sizeof(h));
 	OK(s->t->open(s->n.ep, h.token, h.len, &remote));
 	OK(s->t->info(remote, &info, sizeof(info)));
 	there.remote = remote;
-	there.addr = info.base;
+	there.addr = info.base + (notified() ? WEFT_NOTE_MAX : 0);
+	if (notified()) {
+		static const size_t lengths[] = { 8, 4096, 40000 };
+
+		here.count = there.count = 1;
+		here.len = there.len = lengths[round % 3];
+	}
 	OK(s->t->list(s->n.ep, &here, &there, 1, 0, &list));
 	killer = fork();
 	if (killer == 0) { /* in the middle of a copy, too, which this thread makes */
@@ -105,7 +121,9 @@ static void outlive(struct survivor *s, unsigned round, int from)
 		_exit(kill(pid, SIGKILL));
 	}
 	while (!failed) {
-		ssize_t rc = s->t->post(list, round % 2 ? WEFT_READ : WEFT_WRITE, NULL, 0, NULL, 0, 0, s);
+		static const size_t lengths[] = { 0, 40, 2000, 50000 };
+		ssize_t rc = s->t->post(list, round % 2 ? WEFT_READ : WEFT_WRITE, NULL, 0, notified() ? s->mem : NULL,
+					notified() ? lengths[posts++ % 4] : 0, 0, s);
 		struct fi_cq_tagged_entry e;
 
 		dead = dead || waitpid(pid, NULL, WNOHANG) == pid;
@@ -171,10 +189,125 @@ static void test_killed_gpu(long rounds)
 	test_killed(rounds);
 }
 
+/* The same with notifications behind lists of one element. */
+static void test_killed_notes(long rounds)
+{
+	setenv("WEFT_TEST_TOKEN_NOTES", "1", 1);
+	test_killed(rounds);
+}
+
+enum { SLOT = 8192, SLOTS = LEN / SLOT };
+
+/* Writes to the survivor's memory, and notifies it, until it is killed: post i leaves its number at a slot, and in
+ * its notification. */
+static void pester(void)
+{
+	static const size_t moved[] = { 8, 4000, SLOT }, lengths[] = { 8, 40, 8, 3000, 8, 30000 };
+	struct weft_remote_info info;
+	struct weft_remote *remote;
+	struct weft_list *list;
+	struct survivor s;
+	struct hello h;
+
+	CHECK(recv(atoi(getenv("WEFT_TEST_TOKEN_FD")), &h, sizeof(h), MSG_WAITALL) == sizeof(h));
+	open_node(&s);
+	OK(s.t->open(s.n.ep, h.token, h.len, &remote));
+	OK(s.t->info(remote, &info, sizeof(info)));
+	for (uint64_t i = 0;; i++) {
+		size_t slot = i % SLOTS * SLOT;
+		struct weft_local_piece here = { .addr = s.mem + slot, .len = moved[i % 3] };
+		struct weft_remote_piece there = { .remote = remote, .addr = info.base + slot, .len = moved[i % 3] };
+		struct fi_cq_tagged_entry e;
+		static char bytes[30000];
+		ssize_t rc;
+
+		memcpy(s.mem + slot, &i, sizeof(i));
+		memcpy(bytes, &i, sizeof(i));
+		OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
+		do {
+			progress(&s.n);
+			rc = i % 5 ? s.t->post(list, WEFT_WRITE, NULL, 0, bytes, lengths[i % 6], 0, NULL) :
+				     s.t->notify(s.n.ep, info.addr, 0, bytes, lengths[i % 6], 0, NULL);
+		} while (rc == -FI_EAGAIN);
+		CHECKF(rc == 0, "post: %zd", rc);
+		if (i % 7 == 0) /* the others are under way together */
+			for (uint64_t n = 0; n < (i ? 7 : 1); n++)
+				wait_ok(&s.n, s.n.txcq, &e);
+		if (i % 7 == 0)
+			OK(fi_close(&list->fid));
+	}
+}
+
+/* Takes what one poster has sent by the time that it dies. */
+static void outlast(struct survivor *s, unsigned round, char *note)
+{
+	uint64_t next = 0, number, there;
+	pid_t pid = respawn("poster"), killer = 0;
+	bool dead = false;
+
+	CHECK(pid > 0);
+	for (int quiet = 0; quiet < 200;) {
+		struct weft_note e = { .data = note, .size = WEFT_NOTE_MAX };
+		ssize_t rc = s->t->notes(s->n.ep, &e, 1);
+
+		CHECKF(rc >= 0, "notes: %zd", rc);
+		if (rc == 0) {
+			progress(&s->n);
+			quiet += dead;
+			dead = dead || waitpid(pid, NULL, WNOHANG) == pid;
+			continue;
+		}
+		quiet = 0;
+		if (next == 0 && (killer = fork()) == 0) {
+			usleep(round * 7919 % 20000);
+			_exit(kill(pid, SIGKILL));
+		}
+		memcpy(&number, note, sizeof(number));
+		CHECKF(number == next, "notification %lu, want %lu", (unsigned long)number, (unsigned long)next);
+		next++;
+		memcpy(&there, s->mem + number % SLOTS * SLOT, sizeof(there));
+		CHECKF(e.op == WEFT_ALONE || there >= number, "notification %lu came before its data", (unsigned long)number);
+	}
+	CHECK(killer && waitpid(killer, NULL, 0) == killer);
+}
+
+/* kill -9 of who writes and notifies: what comes before is whole and in order, and the owner goes on with the next. */
+static void test_killed_posters(long rounds)
+{
+	char fd[16], *note = malloc(WEFT_NOTE_MAX);
+	struct hello h = { .len = sizeof(h.token) };
+	struct survivor s;
+	struct fid_mr *mr;
+	int pair[2];
+
+	if (!strcmp(test_role(), "poster")) {
+		pester();
+		return;
+	}
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	snprintf(fd, sizeof(fd), "%d", pair[1]);
+	setenv("WEFT_TEST_TOKEN_FD", fd, 1);
+	if (getenv("WEFT_TEST_KILLS"))
+		rounds = atol(getenv("WEFT_TEST_KILLS"));
+	open_node(&s);
+	OK(fi_mr_reg(s.n.domain, s.mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	OK(s.t->pack(mr, NULL, h.token, &h.len));
+	for (long i = 0; i < rounds; i++) {
+		CHECK(write(pair[0], &h, sizeof(h)) == sizeof(h));
+		outlast(&s, (unsigned)i, note);
+	}
+	OK(fi_close(&mr->fid));
+	node_close(&s.n);
+	guard_free(s.mem, LEN);
+	free(note);
+}
+
 static const struct test tests[] = {
 	{ "killed", test_killed, 1, 0, 8 },
 	{ "killed_messages", test_killed_messages, 1, 0, 8 },
 	{ "killed_gpu", test_killed_gpu, 1, 0, 8 },
+	{ "killed_notes", test_killed_notes, 1, 0, 5 },
+	{ "killed_posters", test_killed_posters, 1, 0, 5 },
 };
 
 int main(int argc, char **argv)
