@@ -52,6 +52,7 @@ type Endpoint struct {
 	asked  congestion.Time // since when the peer owes us an answer, 0: it does not
 	hints  int             // words of others that the peer is gone, since heard
 	hintAt congestion.Time // the first of them
+	doomed string          // why the connection ends when the socket is empty; empty: it does not
 	due    congestion.Time // the next timer, 0: none
 	timed  bool            // in stripe.timed
 	half   bool            // in stripe.halfOpen

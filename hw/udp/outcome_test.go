@@ -3,6 +3,7 @@ package udp
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 )
@@ -45,5 +46,35 @@ func TestOutcomeBeforeEnd(t *testing.T) {
 	eventually(t, "the flushes' end", func() bool { a.Progress(16); a.CheckPeers(); return ended == 2 && c.Reported() })
 	if first.Err() != nil || !errors.Is(second.Err(), hw.ErrPeerDead) {
 		t.Errorf("flush that was answered: %v, the other: %v", first.Err(), second.Err())
+	}
+}
+
+// TestOutcomeBehindError: the peer has answered a flush and is gone, of which the kernel tells before it hands out the answer.
+func TestOutcomeBehindError(t *testing.T) {
+	for range 10 {
+		a, b := open(t, false, Config{NoInbox: true}), open(t, false, Config{NoInbox: true})
+		ep := pair(t, a, b)
+		answered(t, a, b, ep)
+		c := ep.(*Endpoint)
+		ended := 0
+		done := hw.Completion{Func: func(*hw.Completion) { ended++ }}
+		done.Expect(1)
+		if status, err := c.Flush(hw.FlushRemote, &done); err != nil || status != hw.InProgress {
+			t.Fatal(status, err)
+		}
+		c.s.lease.lock() // nobody reads meanwhile
+		for range 20 {
+			b.Progress(16)
+			time.Sleep(100 * time.Microsecond)
+		}
+		crash(b)
+		c.tx.ping, c.tx.urgent = true, true
+		c.transmit(a.now())
+		c.s.leave() // sends to the closed port
+		eventually(t, "the flush's end", func() bool { a.Progress(16); a.CheckPeers(); return ended == 1 })
+		if err := done.Err(); err != nil {
+			t.Fatalf("a flush that the peer has answered: %v", err)
+		}
+		eventually(t, "the peer's end", func() bool { a.Progress(16); a.CheckPeers(); return c.Reported() })
 	}
 }

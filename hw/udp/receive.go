@@ -23,6 +23,7 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			continue
 		}
 		if n == 0 {
+			s.endDoomed()
 			s.drainStamps()
 			s.emptyAt = before
 			return before, some
@@ -40,7 +41,7 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			s.split(now, s.arrival(now, wall))
 		}
 		s.settle(now)
-		if !full {
+		if !full && len(s.doomed) == 0 { // else until there is nothing, whatever the sockets
 			s.emptyAt = before
 			return now, some
 		}
@@ -193,17 +194,40 @@ func (c *Endpoint) hint(now congestion.Time, why string) {
 		return
 	}
 	if c.tx.seal == nil {
-		c.die("%s", why)
+		c.doom(why)
 		return
 	}
 	if c.hints++; c.hints == 1 {
 		c.hintAt = now
 	}
 	if c.hints >= hints && now.Sub(c.hintAt) >= hintTime {
-		c.die("%s, and does not answer", why)
+		c.doom(why + ", and does not answer")
 		return
 	}
 	c.schedule()
+}
+
+// doom has the connection end when the socket has been read empty: the kernel tells of errors first, and what the
+// peer sent before its end may stand in the queue.
+func (c *Endpoint) doom(why string) {
+	if c.doomed == "" {
+		c.s.doomed = append(c.s.doomed, c)
+	}
+	c.doomed = why
+}
+
+// endDoomed ends the connections of which it is known that their peers are gone, but those whose peers have closed them.
+func (s *stripe) endDoomed() {
+	if len(s.doomed) == 0 {
+		return
+	}
+	for n, c := range s.doomed {
+		if c.at() == up && !c.ended {
+			c.die("%s", c.doomed)
+		}
+		c.doomed, s.doomed[n] = "", nil
+	}
+	s.doomed = s.doomed[:0]
 }
 
 // expired ends the connection if its time is up.

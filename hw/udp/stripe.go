@@ -78,6 +78,7 @@ type stripe struct {
 	timed    []*Endpoint          // with a timer
 	next     congestion.Time      // not before it a timer is due; 0: none
 	dead     []*Endpoint          // to be reported
+	doomed   []*Endpoint          // whose peers are gone, to be ended when the socket is empty
 	finished []finished           // operations that have ended, to be told of
 	entered  []*region            // in use until flush
 
