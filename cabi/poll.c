@@ -90,7 +90,7 @@ static void perform(struct weft_poll *p, unsigned code)
 	case WEFT_POLL_NEXT:
 		p->answer = p->port->next(p->port, &p->message);
 		return;
-	case WEFT_POLL_GLANCE:
+	case WEFT_POLL_SILENT:
 		p->answer = p->port->glance(p->port, &p->message);
 		return;
 	case WEFT_POLL_TAKE:

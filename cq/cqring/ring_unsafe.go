@@ -55,7 +55,7 @@ func (r Ring) At(pos uint64) *hot.CQE {
 	return (*hot.CQE)(unsafe.Add(unsafe.Pointer(r.header), uint64(HeaderBytes)+pos&(1<<(r.log2&63)-1)*uint64(SlotBytes)))
 }
 
-// holds tells whether the slot at a position holds what a mark says. (L0)
+// holds reports whether the slot at a position holds what a mark says. (L0)
 func (r Ring) holds(pos uint64, mark uint64) bool {
 	return atomic.LoadUint64(&r.At(pos).Seq) == mpsc.Sequence(pos, r.log2)|mark<<hot.SeqOwnerShift|hot.SlotReady
 }
@@ -65,13 +65,13 @@ func (r Ring) Unread() uint64 {
 	return atomic.LoadUint64(&r.header.Tail) - atomic.LoadUint64(&r.header.Head)
 }
 
-// Readable tells whether there is anything to read.
+// Readable reports whether there is anything to read.
 func (r Ring) Readable() bool {
 	head := atomic.LoadUint64(&r.header.Head)
 	return r.holds(head, hot.CQMarkEntry) || r.holds(head, hot.CQMarkError)
 }
 
-// Failed tells whether an error is at the head.
+// Failed reports whether an error is at the head.
 func (r Ring) Failed() bool { return r.holds(atomic.LoadUint64(&r.header.Head), hot.CQMarkError) }
 
 // Release gives the slot at a position, which was taken, back to producers.
@@ -100,7 +100,7 @@ func (r Ring) scan(head, want uint64) (end uint64, failed bool) {
 }
 
 // Take makes up to want completions, as many as are ready, the caller's, which copies each slot from head up to end and
-// releases it. failed tells that an error follows them. exclusive says that one thread at a time uses the queue.
+// releases it. failed says that an error follows them. exclusive says that one thread at a time uses the queue.
 func (r Ring) Take(want uint64, exclusive bool) (head, end uint64, failed bool) {
 	for {
 		head = atomic.LoadUint64(&r.header.Head)

@@ -36,7 +36,7 @@ enum weft_poll_code {
 	WEFT_POLL_CLOCK = 38, /* set clock and processor */
 	WEFT_POLL_YIELD = 39, /* yield the processor, then set clock and processor */
 	WEFT_POLL_NEXT = 40, /* the message that weft_hot_port.next finds; answer: what that says */
-	WEFT_POLL_GLANCE = 41, /* the same with weft_hot_port.glance */
+	WEFT_POLL_SILENT = 41, /* the same with weft_hot_port.glance */
 	WEFT_POLL_TAKE = 42, /* weft_hot_port.take; answer: what that says */
 	WEFT_POLL_FLUSH_PORT = 43, /* weft_hot_port.flush */
 };

@@ -17,7 +17,7 @@ func askPort(p *hot.Poll, ep *hot.EP) uintptr {
 	if atomic.LoadUint32(&ep.PortActive) != 0 {
 		return hot.PollNext
 	}
-	return hot.PollGlance
+	return hot.PollSilent
 }
 
 // servePort goes on with the messages of the port.

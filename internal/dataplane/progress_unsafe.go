@@ -86,7 +86,7 @@ func progress(p *hot.Poll) uintptr {
 	return timers(p)
 }
 
-// timersDue tells whether the timers are due.
+// timersDue reports whether the timers are due.
 func timersDue(p *hot.Poll) bool {
 	checked := (*uint32)(pointer(p.Checked))
 	if p.Now-atomic.LoadUint32(checked) < timerMillis {
@@ -125,7 +125,7 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
 	return askPort(p, ep)
 }
 
-// hasWork tells whether there is work, or a port that only the holder of the lease may ask.
+// hasWork reports whether there is work, or a port that only the holder of the lease may ask.
 func hasWork(ep *hot.EP, rx *hot.Rx) bool {
 	return ringsHaveWork(ep) || atomic.LoadUint32(&rx.Attention) != 0 || postsAreWork(rx)
 }
@@ -261,7 +261,7 @@ func deliverMore(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	return delivered(p, rx)
 }
 
-// wakes tells whether threads are to be woken, and leaves in d.Todo which.
+// wakes reports whether threads are to be woken, and leaves in d.Todo which.
 func wakes(d *hot.Delivery, ep *hot.EP) bool {
 	if d.Todo&hot.TodoWakeCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
 		d.Todo &^= hot.TodoWakeCQ
@@ -309,7 +309,7 @@ func timers(p *hot.Poll) uintptr {
 	}
 }
 
-// resting tells whether the timers of a receive context may rest. The caller has the lease.
+// resting reports whether the timers of a receive context may rest. The caller has the lease.
 func resting(rx *hot.Rx, now uint32) bool {
 	if atomic.LoadUint32(&rx.Attention)&hot.AttentionGo == 0 && now-rx.Timers < rx.Rest {
 		return true

@@ -87,13 +87,13 @@ func ended(p *hot.Poll, result int64) uintptr {
 // some of whose completions were among them: an application that has read them may poll no more. And one that always finds
 // completions would never serve peers.
 func taken(p *hot.Poll, q *hot.CQ) uintptr {
-	held := atomic.LoadUint32(&q.Held) != 0
-	if !held && p.Flags&hot.PollFoundToo == 0 {
+	corked := atomic.LoadUint32(&q.Held) != 0
+	if !corked && p.Flags&hot.PollFoundToo == 0 {
 		return ended(p, int64(p.Room-p.Reader.Left))
 	}
 	start(p, atomic.LoadUintptr(&q.EPs))
 	p.Direct, p.Phase = 0, readTimers
-	if held && resume((*hot.Thread)(pointer(p.Thread))) { // else the word stays, so that the next read tries again
+	if corked && resume((*hot.Thread)(pointer(p.Thread))) { // else the word stays, so that the next read tries again
 		order.Store32(&q.Held, 0)
 		p.Phase = readCorked
 	}
@@ -155,8 +155,8 @@ func failedOr(p *hot.Poll, q *hot.CQ) uintptr {
 	return hot.DeliveryDone
 }
 
-// pop takes completions from all rings of a queue in turn, as many as the reader has room for, up to an error. It tells
-// whether it got none because an error is next. An empty queue costs two loads for each ring.
+// pop takes completions from all rings of a queue in turn, as many as the reader has room for, up to an error. It
+// reports whether it got none because an error is next. An empty queue costs two loads for each ring.
 func pop(q *hot.CQ, to *hot.Reader) bool {
 	turn, room, failed := &cqring.HeaderOf(q, 0).Turn, to.Left, false
 	n := atomic.LoadUint32(turn)
@@ -177,7 +177,7 @@ func pop(q *hot.CQ, to *hot.Reader) bool {
 	return failed && to.Left == room
 }
 
-// popRing takes completions from one ring, and tells whether an error is next there.
+// popRing takes completions from one ring, and reports whether an error is next there.
 func popRing(q *hot.CQ, n uint32, to *hot.Reader) bool {
 	r := cqring.Of(q, n)
 	head, end, failed := r.Take(to.Left, q.Flags&hot.CQExclusive != 0)

@@ -8,8 +8,9 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// resume says that the thread uses what it reads in lines of peers (hot.Poster), and tells whether it has a line to say so.
-// That the store is seen before the lines are read needs no fence: who waits has every thread pass a barrier.
+// resume says that the thread uses what it reads in lines of peers (hot.Poster), and reports whether it has a line to
+// say so. That the store is seen before the lines are read needs no fence: a thread that waits has all others pass a
+// barrier.
 func resume(t *hot.Thread) bool {
 	line := (*hot.Poster)(pointer(t.Poster))
 	if line == nil {

@@ -35,7 +35,7 @@ const (
 	PollClock     = 38 // set clock and processor
 	PollYield     = 39 // yield the processor, then set clock and processor
 	PollNext      = 40 // the message that [Port].Next finds; answer: what that says
-	PollGlance    = 41 // the same with [Port].Glance
+	PollSilent    = 41 // the same with [Port].Glance
 	PollTake      = 42 // [Port].Take; answer: what that says
 	PollFlushPort = 43 // [Port].Flush
 )
