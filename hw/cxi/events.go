@@ -96,18 +96,21 @@ func (q *eventQueue) close() error {
 // answerTime bounds how long the own NIC may take to answer a command about a list.
 const answerTime = 10 * time.Second
 
-// await looks for an event that f takes, and passes by the others. f tells whether it was the one. A command that the NIC
-// refuses is an error at once.
-func (q *eventQueue) await(what string, f func(nic.Event) bool) error {
+// await looks for an event that f takes, in this queue and in others, and passes by the rest. f tells whether it was the one. A
+// command that the NIC refuses is an error at once.
+func (q *eventQueue) await(what string, f func(nic.Event) bool, others ...*eventQueue) error {
 	for end := time.Now().Add(answerTime); ; time.Sleep(20 * time.Microsecond) {
-		for e := q.Peek(); e.There(); e = q.Peek() {
-			found, refused, code := f(e), e.Type() == wire.EventCommandFailure, e.Code()
-			q.Done(e)
-			if refused {
-				return fmt.Errorf("%s: %w", what, errCommand(code))
-			}
-			if found {
-				return nil
+		for _, q := range append([]*eventQueue{q}, others...) {
+			for e := q.Peek(); e.There(); e = q.Peek() {
+				found, refused, code := f(e), e.Type() == wire.EventCommandFailure, e.Code()
+				q.Done(e)
+				q.Pause() // Waiting is asked next
+				if refused {
+					return fmt.Errorf("%s: %w", what, errCommand(code))
+				}
+				if found {
+					return nil
+				}
 			}
 		}
 		if time.Now().After(end) {
@@ -118,13 +121,15 @@ func (q *eventQueue) await(what string, f func(nic.Event) bool) error {
 
 // portal is an entry of the portal table, with the queue through which its list is changed.
 type portal struct {
-	cq  *libcxi.CQ
-	q   nic.Queue
-	pte []*libcxi.PtlTE
+	refused *eventQueue // gets the commands that the NIC refuses
+	cq      *libcxi.CQ
+	q       nic.Queue
+	pte     []*libcxi.PtlTE
 }
 
 // open makes the queue, of slots commands. events gets what it refuses.
 func (p *portal) open(d *MemoryDomain, slots int, events *eventQueue) (err error) {
+	p.refused = events
 	if p.cq, err = d.lni.NewTargetQueue(slots, events.eq); err != nil {
 		p.cq = nil
 		return limit(err)
@@ -133,7 +138,7 @@ func (p *portal) open(d *MemoryDomain, slots int, events *eventQueue) (err error
 	return nil
 }
 
-// add makes an entry at an index of a PID and lets it take commands.
+// add makes an entry at an index of a PID, whose events come to a queue, and lets it take commands.
 func (p *portal) add(d *MemoryDomain, events *eventQueue, pid *libcxi.Domain, index uint32) (*libcxi.PtlTE, error) {
 	t, err := d.lni.NewPtlTE(events.eq, libcxi.PtlTEMatching|libcxi.PtlTELong, pid, index)
 	if err != nil {
@@ -148,7 +153,7 @@ func (p *portal) add(d *MemoryDomain, events *eventQueue, pid *libcxi.Domain, in
 	err = events.await(fmt.Sprintf("enable index %d", index), func(e nic.Event) bool {
 		state = e.State()
 		return e.Type() == wire.EventStateChange && e.PtlTE() == t.Number()
-	})
+	}, p.refused)
 	if err == nil && state != wire.PtlteStateEnabled {
 		err = fmt.Errorf("cxi: index %d is in state %d: %w", index, state, unix.EIO)
 	}

@@ -96,6 +96,36 @@ func (f *filled) whole() {
 	}
 }
 
+// TestBusyPeerIsThere: a peer whose event queue is full of messages is there, for who asks its NIC.
+func TestBusyPeerIsThere(t *testing.T) {
+	a := open(t, Config{KeepAlive: time.Nanosecond})
+	b := open(t, Config{RxEvents: 64})
+	t.Cleanup(func() { _ = errors.Join(a.Close(), b.Close()) })
+	got := 0
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
+	ep, err := a.Connect(b.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for e := ep.(*Endpoint); e.w.mode == flowing && sent < 1e4; a.tx[0].look() {
+		if ep.AMShort(1, 0, nil, nil) == nil {
+			sent++
+		}
+	}
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); a.Progress(1) {
+		a.CheckPeers()
+		if err := errors.Join(ep.(*Endpoint).Check(), ep.(*Endpoint).Err()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(time.Minute); got < sent; a.Progress(1) {
+		if b.Progress(64); time.Now().After(end) {
+			t.Fatalf("%d of %d messages came", got, sent)
+		}
+	}
+}
+
 // TestRefusedBuffers: a receive buffer whose command the NIC refuses while messages come is appended again.
 func TestRefusedBuffers(t *testing.T) {
 	if os.Getenv("CASSINI") != "" {

@@ -111,6 +111,9 @@ func startPeer(t *testing.T, settings string) *peerProcess {
 	}
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
+		if said, _ := io.ReadAll(p.out); t.Failed() {
+			t.Logf("the peer: %s", said)
+		}
 		_ = p.cmd.Wait()
 	})
 	return p

@@ -71,7 +71,9 @@ func (r *receiver) open() (err error) {
 	if err = r.portal.open(i.d, max(64, 2*c.RxBuffers), &r.events); err != nil {
 		return err
 	}
-	presence, err := r.portal.add(i.d, &r.events, i.pid, indexPresence)
+	// Where a queue has no room for events the NIC answers as if there was no entry. That of what is sent always has room: who
+	// asks for the interface is not to take one with many messages for one that is gone.
+	presence, err := r.portal.add(i.d, &i.tx[0].events, i.pid, indexPresence)
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (r *receiver) open() (err error) {
 	}
 	r.portal.q.Ring()
 	code := uint32(0)
-	err = r.events.await("append the presence entry", func(e nic.Event) bool {
+	err = i.tx[0].events.await("append the presence entry", func(e nic.Event) bool {
 		if e.Type() == wire.EventLink && e.BufferID() < id && e.Code() != wire.RcOk {
 			code = e.Code()
 		}
@@ -98,7 +100,7 @@ func (r *receiver) open() (err error) {
 			return true
 		}
 		return false
-	})
+	}, &r.events)
 	if err == nil && code != wire.RcOk {
 		err = fmt.Errorf("cxi: no room for %d list entries (%s): %w", len(r.buffers)+1, codeText(code), hw.ErrNoResource)
 	}
