@@ -106,7 +106,8 @@ func TestExchangeChosen(t *testing.T) {
 		short     bool
 	}{
 		{config.Auto, "auto", false, false}, {config.Yes, "auto", true, false}, {config.Yes, "message", true, true},
-		{config.Yes, "pairwise", false, false}, {config.Yes, "bruck", false, false}, {config.No, "message", false, false},
+		{config.Yes, "pairwise", false, false}, {config.Yes, "bruck", false, false},
+		{config.No, "message", false, false},
 	} {
 		set := func(cfg *config.Config) { cfg.Sched, cfg.AllToAll = c.sched, c.algorithm }
 		circle := newCircle(t, newBench(t, set, collHints()), 2)

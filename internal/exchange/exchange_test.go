@@ -244,7 +244,8 @@ func TestInvites(t *testing.T) {
 		for range 2 { // both senders' chunks, within a period
 			for _, from := range []int{5, 6} {
 				got := e.peers[from].in.got
-				e.Arrived(now, from, &Chunk{Total: 1 << 20, Offset: got, Length: c.bytes, Delay: c.delay}, got, c.bytes, true)
+				head := Chunk{Total: 1 << 20, Offset: got, Length: c.bytes, Delay: c.delay}
+				e.Arrived(now, from, &head, got, c.bytes, true)
 			}
 		}
 		now = now.Add(e.period())

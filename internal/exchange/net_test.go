@@ -254,7 +254,8 @@ func (n *net) lie(m *member, from int) {
 	case 2:
 		m.e.Arrived(n.now, from, &Chunk{Total: p.in.want + 1, Offset: p.in.got, Length: 1}, p.in.got, 1, true)
 	default:
-		m.e.Arrived(n.now, from, &Chunk{Total: p.in.want, Offset: p.in.got, Length: 1}, p.in.got, p.in.want-p.in.got+1, true)
+		head := Chunk{Total: p.in.want, Offset: p.in.got, Length: 1}
+		m.e.Arrived(n.now, from, &head, p.in.got, p.in.want-p.in.got+1, true)
 	}
 	if m.e.report.Forged != forged+1 {
 		n.t.Fatalf("%s: a forged message was taken", n.what)
@@ -296,7 +297,8 @@ func (n *net) run() {
 	}
 	for i, m := range n.members {
 		if n.judge(i); !m.finished && !m.dead {
-			n.t.Fatalf("%s: rank %d never ends: %d of %d sent, %d received", n.what, i, m.e.outOver, len(m.e.peers), m.e.inOver)
+			n.t.Fatalf("%s: rank %d never ends: %d of %d sent, %d received",
+				n.what, i, m.e.outOver, len(m.e.peers), m.e.inOver)
 		}
 	}
 }
