@@ -3,6 +3,7 @@
  * Posting of collective operations: struct fi_ops_collective.
  */
 #include "goapi.h"
+#include "token.h"
 
 #define EP(fid_ep) WEFT_OBJ(fid_ep, struct weft_ep_obj)
 
@@ -35,3 +36,30 @@ ssize_t weft_collective_barrier(struct fid_ep *ep, fi_addr_t group, void *contex
 }
 
 #include "collective_gen.h"
+
+/* ---- persistent alltoallv (include/weft/coll.h): a request is the number of a Go object, which no address is ---- */
+
+int weft_alltoallv_init(struct fid_ep *ep, const struct weft_alltoallv *args, struct weft_alltoallv_req **req)
+{
+	uint64_t handle = 0;
+	int rc;
+
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!args || !req)
+		return -FI_EINVAL;
+	rc = weftGoAllToAllVInit(weft_token_endpoint(ep), (struct weft_alltoallv *)args, &handle);
+	if (!rc)
+		*req = (struct weft_alltoallv_req *)(uintptr_t)handle;
+	return rc;
+}
+
+ssize_t weft_alltoallv_start(struct weft_alltoallv_req *req)
+{
+	return weft_forked() ? weft_fork_refusal() : weftGoAllToAllVStart((uintptr_t)req);
+}
+
+int weft_alltoallv_free(struct weft_alltoallv_req *req)
+{
+	return weft_forked() ? weft_fork_refusal() : weftGoAllToAllVFree((uintptr_t)req);
+}

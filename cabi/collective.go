@@ -47,17 +47,26 @@ func weftGoAllToAllV(ep C.uint64_t, a *C.struct_weft_alltoallv) (rc C.int64_t) {
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
+	args, err := vectorArgs(e, a)
+	if err == nil {
+		err = e.AllToAllV(&args)
+	}
+	return C.int64_t(result(err))
+}
+
+// vectorArgs converts the arguments of an alltoallv; its arrays are C's.
+func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider.AllToAllVArgs, err error) {
 	if a.size < C.sizeof_struct_weft_alltoallv {
 		log.Warnf(log.EPData, "alltoallv: a structure of %d bytes, expected %d", uint64(a.size), uint64(C.sizeof_struct_weft_alltoallv))
-		return C.int64_t(fi.EINVAL.Code())
+		return args, fi.EINVAL
 	}
 	n, err := e.Members(fi.Addr(a.coll_addr))
 	if err != nil {
-		return C.int64_t(result(err))
+		return args, err
 	}
 	// NULL is no array, which is refused.
 	array := func(p *C.uint64_t) []uint64 { return view[uint64](unsafe.Pointer(p), C.size_t(n)) }
-	args := provider.AllToAllVArgs{
+	args = provider.AllToAllVArgs{
 		Result: uintptr(a.result), ResultCounts: array(a.result_counts), ResultDispls: array(a.result_displs),
 		InPlace: uintptr(a.buf) == ^uintptr(0), Elem: uint64(a.elem), Group: fi.Addr(a.coll_addr), Flags: uint64(a.flags), Context: uint64(uintptr(a.context)),
 		Descs: [2]uint64{0, uint64(uintptr(a.result_desc))},
@@ -65,7 +74,49 @@ func weftGoAllToAllV(ep C.uint64_t, a *C.struct_weft_alltoallv) (rc C.int64_t) {
 	if !args.InPlace {
 		args.Buf, args.Counts, args.Displs, args.Descs[0] = uintptr(a.buf), array(a.counts), array(a.displs), uint64(uintptr(a.desc))
 	}
-	return C.int64_t(result(e.AllToAllV(&args)))
+	return args, nil
+}
+
+// Gives the handle of a persistent alltoallv.
+//
+//export weftGoAllToAllVInit
+func weftGoAllToAllVInit(ep C.uint64_t, a *C.struct_weft_alltoallv, request *C.uint64_t) (rc C.int) {
+	defer guard("alltoallv_init", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err != nil {
+		return result(err)
+	}
+	args, err := vectorArgs(e, a)
+	if err != nil {
+		return result(err)
+	}
+	r, err := e.AllToAllVInit(&args)
+	if err != nil {
+		return result(err)
+	}
+	h, err := handles.add(r)
+	*request = C.uint64_t(h)
+	return result(err)
+}
+
+//export weftGoAllToAllVStart
+func weftGoAllToAllVStart(request C.uint64_t) (rc C.int64_t) {
+	defer guard("alltoallv_start", &rc)
+	r, err := objectOf[*provider.AllToAllVRequest](request)
+	if err == nil {
+		err = r.Start()
+	}
+	return C.int64_t(result(err))
+}
+
+//export weftGoAllToAllVFree
+func weftGoAllToAllVFree(request C.uint64_t) (rc C.int) {
+	defer guard("alltoallv_free", &rc)
+	_, err := objectOf[*provider.AllToAllVRequest](request)
+	if err == nil {
+		handles.remove(uint64(request))
+	}
+	return result(err)
 }
 
 // kindFromC converts an enum fi_collective_op. What is none becomes Kinds, which

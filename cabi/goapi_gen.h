@@ -103,6 +103,10 @@ int weftGoCntrWait(uint64_t counter, uint64_t threshold, int timeout);
 /* Vectors have one element at most. */
 int64_t weftGoCollective(uint64_t ep, struct fi_msg_collective *msg, struct fi_ioc *out, void **outDescs, size_t outs, uint64_t flags);
 int64_t weftGoAllToAllV(uint64_t ep, struct weft_alltoallv *a);
+/* Gives the handle of a persistent alltoallv. */
+int weftGoAllToAllVInit(uint64_t ep, struct weft_alltoallv *a, uint64_t *request);
+int64_t weftGoAllToAllVStart(uint64_t request);
+int weftGoAllToAllVFree(uint64_t request);
 int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr, uint64_t flags);
 /* Of collective groups: there is no other multicast. The context of the event that follows is that of self. */
 int weftGoJoin(uint64_t ep, void *addr, uint64_t flags, void *self, struct weft_opened *out);

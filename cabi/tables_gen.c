@@ -1591,6 +1591,9 @@ static ssize_t weft_coll_ops_alltoallv(struct fid_ep *ep, const struct weft_allt
 struct weft_coll_ops weft_coll_ops = {
 	.size = sizeof(struct weft_coll_ops),
 	.alltoallv = weft_coll_ops_alltoallv,
+	.alltoallv_init = weft_alltoallv_init,
+	.alltoallv_start = weft_alltoallv_start,
+	.alltoallv_free = weft_alltoallv_free,
 };
 
 const struct weft_class weft_classes[] = {

@@ -183,15 +183,21 @@ func (c *collectives) enqueue(g *Group, o *collOp, kind collective.Kind, flags, 
 
 // ready returns the group of an address for one operation more. c.mu is held.
 func (c *collectives) ready(addr fi.Addr) (*Group, error) {
+	g, err := c.joined(addr)
+	if err == nil && c.outstanding >= maxCollectives {
+		return nil, fi.EAGAIN
+	}
+	return g, err
+}
+
+// joined returns the group of an address. c.mu is held.
+func (c *collectives) joined(addr fi.Addr) (*Group, error) {
 	g := c.find(addr)
 	if g == nil {
 		return nil, c.ep.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(addr))
 	}
 	if g.state.Load() != groupJoined {
 		return nil, c.ep.refuse(fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(addr))
-	}
-	if c.outstanding >= maxCollectives {
-		return nil, fi.EAGAIN
 	}
 	return g, nil
 }

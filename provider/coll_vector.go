@@ -42,8 +42,20 @@ type AllToAllVArgs struct {
 // have not completed yet: fi.ECONNRESET when a member is gone, fi.ETRUNC when two do not
 // agree on a count, fi.EINVAL when one has called another operation.
 func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
+	if err := e.checkVector(a); err != nil {
+		return err
+	}
 	c := e.coll
-	if c == nil || e.state.Load() != stateEnabled {
+	if err := c.postVector(a); err != nil {
+		return err
+	}
+	c.attend()
+	return nil
+}
+
+// checkVector checks what does not depend on the group.
+func (e *Endpoint) checkVector(a *AllToAllVArgs) error {
+	if e.coll == nil || e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
 	if err := e.checkForm(a.Descs, a.Flags); err != nil {
@@ -52,10 +64,6 @@ func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
 	if a.Elem == 0 {
 		return e.refuse(fi.EINVAL, "alltoallv: elements of 0 bytes")
 	}
-	if err := c.postVector(a); err != nil {
-		return err
-	}
-	c.attend()
 	return nil
 }
 
@@ -84,52 +92,64 @@ func (c *collectives) postVector(a *AllToAllVArgs) error {
 	if err != nil {
 		return err
 	}
-	var in []collective.Piece
-	inEnd := uint64(0)
-	if !a.InPlace {
-		if in, inEnd, err = c.pieces(g, "to give", a.Buf, a.Counts, a.Displs, a.Elem); err != nil {
-			return err
-		}
-	}
-	out, outEnd, err := c.pieces(g, "to get", a.Result, a.ResultCounts, a.ResultDispls, a.Elem)
+	l, err := c.layOut(g, a)
 	if err != nil {
 		return err
 	}
-	if !a.InPlace && in[g.rank].Len != out[g.rank].Len {
-		return c.ep.refuse(fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get", in[g.rank].Len, out[g.rank].Len)
-	}
 	if g.scheduled {
-		return c.postOrderedVector(g, a, in, out, inEnd, outEnd)
+		return c.postOrderedVector(g, a, l)
 	}
-	p := collective.BuildAllToAllV(g.rank, in, out)
+	p := collective.BuildAllToAllV(g.rank, l.in, l.out)
 	o, err := c.take(p)
 	if err != nil {
 		return err
 	}
-	o.run.Start(p, viewOf(a.Buf, inEnd), viewOf(a.Result, outEnd), o.scratch, nil)
+	o.run.Start(p, viewOf(a.Buf, l.inEnd), viewOf(a.Result, l.outEnd), o.scratch, nil)
 	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
 	return nil
 }
 
-// postOrderedVector leaves the operation to an engine. Without in it is in place.
-func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, in, out []collective.Piece,
-	inEnd, outEnd uint64) error {
+// layout is where the parts of an alltoallv lie. in is nil in place.
+type layout struct {
+	in, out       []collective.Piece
+	inEnd, outEnd uint64 // of the last of them, bytes
+}
+
+// layOut checks the arrays. Errors as of AllToAllV. c.mu is held.
+func (c *collectives) layOut(g *Group, a *AllToAllVArgs) (l layout, err error) {
+	if !a.InPlace {
+		if l.in, l.inEnd, err = c.pieces(g, "to give", a.Buf, a.Counts, a.Displs, a.Elem); err != nil {
+			return l, err
+		}
+	}
+	if l.out, l.outEnd, err = c.pieces(g, "to get", a.Result, a.ResultCounts, a.ResultDispls, a.Elem); err != nil {
+		return l, err
+	}
+	if !a.InPlace && l.in[g.rank].Len != l.out[g.rank].Len {
+		return l, c.ep.refuse(fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get",
+			l.in[g.rank].Len, l.out[g.rank].Len)
+	}
+	return l, nil
+}
+
+// postOrderedVector leaves the operation to an engine.
+func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) error {
 	x, err := g.exchanger()
 	if err != nil {
 		return err
 	}
 	aside := uint64(0)
-	if in == nil {
-		in, inEnd, aside = out, 0, outEnd
+	if a.InPlace {
+		l.in, l.inEnd, aside = l.out, 0, l.outEnd
 	}
-	copy(x.in, in)
-	copy(x.out, out)
+	copy(x.in, l.in)
+	copy(x.out, l.out)
 	o, err := c.take(&collective.Plan{Scratch: aside})
 	if err != nil {
 		g.spare = append(g.spare, x)
 		return err
 	}
-	x.given, x.got, x.inPlace = viewOf(a.Buf, inEnd), viewOf(a.Result, outEnd), aside != 0
+	x.given, x.got, x.inPlace = viewOf(a.Buf, l.inEnd), viewOf(a.Result, l.outEnd), aside != 0
 	o.exchange = x
 	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
 	return nil

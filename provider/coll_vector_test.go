@@ -98,6 +98,73 @@ func TestAllToAllV(t *testing.T) {
 	}
 }
 
+// TestAllToAllVRequest starts one again and again, without the caller's arrays.
+func TestAllToAllVRequest(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 4))
+	c := newCircle(t, newBench(t, nil, collHints()), 4)
+	members := r.Perm(len(c.sides))
+	groups := c.joinAll(members)
+	w := newVectorWork(r, groups)
+	for w.args[0].InPlace {
+		w = newVectorWork(r, groups)
+	}
+	var requests []*AllToAllVRequest
+	for i, m := range members {
+		q, err := c.sides[m].ep.AllToAllVInit(&w.args[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, q)
+		a := &w.args[i]
+		for _, list := range [][]uint64{a.Counts, a.Displs, a.ResultCounts, a.ResultDispls} {
+			clear(list) // the caller's again
+		}
+	}
+	first := make([][]byte, len(members))
+	for i := range first {
+		first[i] = bytes.Clone(w.out[i])
+	}
+	for range 3 {
+		for i := range members {
+			copy(w.out[i], first[i])
+			if err := requests[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.completed(members, len(members))
+		for i := range w.out {
+			if !bytes.Equal(w.out[i], w.want[i]) {
+				t.Fatalf("rank %d has the wrong data", i)
+			}
+		}
+	}
+	ep, group := c.sides[members[0]].ep, groups[0].Addr()
+	for what, a := range map[string]AllToAllVArgs{
+		"elements of 0 bytes": {Group: group}, "no arrays": {Elem: 1, Group: group}, "no group": {Elem: 1},
+	} {
+		if _, err := ep.AllToAllVInit(&a); err != fi.EINVAL {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// completed waits for as many operations.
+func (c *circle) completed(members []int, left int) {
+	c.t.Helper()
+	c.until("completions", func() bool {
+		var got [8]cq.Entry
+		for _, m := range members {
+			k, err := c.sides[m].cq.Read(got[:])
+			if err == fi.EAVAIL {
+				e, _ := c.sides[m].cq.ReadErr()
+				c.t.Fatalf("an operation ends with %v", e.Err)
+			}
+			left -= max(k, 0)
+		}
+		return left == 0
+	})
+}
+
 // vectors runs some in one group and checks them.
 func (c *circle) vectors(r *rand.Rand, members []int, groups []*Group) {
 	c.t.Helper()
@@ -113,19 +180,7 @@ func (c *circle) vectors(r *rand.Rand, members []int, groups []*Group) {
 			clear(w.args[i].ResultCounts) // the caller's again
 		}
 	}
-	left := len(members) * len(works)
-	c.until("completions", func() bool {
-		var got [8]cq.Entry
-		for _, m := range members {
-			k, err := c.sides[m].cq.Read(got[:])
-			if err == fi.EAVAIL {
-				e, _ := c.sides[m].cq.ReadErr()
-				c.t.Fatalf("an operation ends with %v", e.Err)
-			}
-			left -= max(k, 0)
-		}
-		return left == 0
-	})
+	c.completed(members, len(members)*len(works))
 	for _, w := range works {
 		for i := range w.out {
 			if !bytes.Equal(w.out[i], w.want[i]) {

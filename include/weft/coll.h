@@ -50,6 +50,9 @@ struct weft_alltoallv {
 	void *context;
 };
 
+/* An alltoallv that is started again and again. */
+struct weft_alltoallv_req;
+
 struct weft_coll_ops {
 	size_t size;                            /* of this structure, bytes */
 
@@ -63,6 +66,15 @@ struct weft_coll_ops {
 	 * the operation completes with FI_ETRUNC there, and the log names rank and lengths;
 	 * so it does at all members that have not completed it by then. */
 	ssize_t (*alltoallv)(struct fid_ep *ep, const struct weft_alltoallv *args);
+
+	/* Prepares one that is started any number of times: init sends nothing and returns the
+	 * errors of alltoallv but -FI_EAGAIN. The arrays are the caller's again then; the buffers
+	 * belong to each operation from its start to its completion. start begins one, as alltoallv
+	 * does and with its errors, when the last has completed. free is for a request that is not
+	 * under way. A request that was freed, or NULL, gives -FI_EINVAL. */
+	int (*alltoallv_init)(struct fid_ep *ep, const struct weft_alltoallv *args, struct weft_alltoallv_req **req);
+	ssize_t (*alltoallv_start)(struct weft_alltoallv_req *req);
+	int (*alltoallv_free)(struct weft_alltoallv_req *req);
 };
 
 #endif

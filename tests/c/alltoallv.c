@@ -200,6 +200,51 @@ static void test_killed(long elems)
 	group_close(&g);
 }
 
+/* One that is started again and again with other data, without its arrays, between others. */
+static void test_persistent(long elems)
+{
+	uint64_t counts[MANY], displs[MANY];
+	uint8_t *in = calloc(MANY, elems), *out = calloc(MANY, elems);
+	struct weft_alltoallv_req *req = NULL;
+	struct weft_coll_ops *ops;
+	struct group g;
+
+	group_open(&g);
+	ops = open_coll(&g);
+	group_join(&g, 0, 1);
+	struct weft_alltoallv a = {
+		.size = sizeof(a), .elem = 1, .buf = in, .counts = counts, .displs = displs, .result = out,
+		.result_counts = counts, .result_displs = displs, .coll_addr = g.addr, .context = &req,
+	};
+	for (size_t i = 0; i < g.size; i++) {
+		counts[i] = elems;
+		displs[i] = i * elems;
+	}
+	OK(ops->alltoallv_init(g.n.ep, &a, &req));
+	memset(counts, 0, sizeof(counts));
+	for (int round = 0; round < 5; round++) {
+		memset(in, (int)g.rank + 16 * round, g.size * elems);
+		OK(ops->alltoallv_start(req));
+		group_done(&g, &req);
+		for (size_t i = 0; i < g.size * elems; i++)
+			CHECKF(out[i] == (uint8_t)(i / elems + 16 * round), "round %d: byte %zu is %d", round, i, out[i]);
+		vector(&g, ops, 1, 100, false);
+	}
+	OK(ops->alltoallv_free(req));
+	EXPECT_RC(ops->alltoallv_start(req), -FI_EINVAL);
+	EXPECT_RC(ops->alltoallv_free(req), -FI_EINVAL);
+	EXPECT_RC(ops->alltoallv_start(NULL), -FI_EINVAL);
+	a.elem = 0;
+	EXPECT_RC(ops->alltoallv_init(g.n.ep, &a, &req), -FI_EINVAL);
+	EXPECT_RC(ops->alltoallv_init(g.n.ep, NULL, &req), -FI_EINVAL);
+	EXPECT_RC(ops->alltoallv_init(g.n.ep, &a, NULL), -FI_EINVAL);
+	barrier(&g.n);
+	group_leave(&g);
+	group_close(&g);
+	free(in);
+	free(out);
+}
+
 /* Every member is given what is wrong; nothing is written, and the group goes on. */
 static void test_refused(long arg)
 {
@@ -270,6 +315,8 @@ static const struct test tests[] = {
 	{ "differs_long", test_differs, 3, 60, 200000 },
 	{ "killed", test_killed, 4, 60, 40000 },
 	{ "killed_long", test_killed, 3, 60, 1000000 },
+	{ "persistent", test_persistent, 4, 60, 3000 },
+	{ "persistent_long", test_persistent, 2, 60, 300000 },
 	{ "refused", test_refused, 2, 60, 0 },
 };
 
