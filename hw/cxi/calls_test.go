@@ -14,8 +14,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/step"
 )
 
-// TestForbidden: a NIC whose file may not be opened, and services that do not admit this process, by a named error that says
-// which.
+// TestForbidden: a NIC whose file may not be opened, and services that do not admit this process, by a named error
+// that says which.
 func TestForbidden(t *testing.T) {
 	launcher := []string{"SLINGSHOT_VNIS=1", "SLINGSHOT_DEVICES=cxi0", "SLINGSHOT_SVC_IDS=1"}
 	for _, c := range []struct {
@@ -54,8 +54,8 @@ func TestForbidden(t *testing.T) {
 // exact is a NIC that has what one domain, one interface on it and one region need, and nothing more.
 const exact = "pids=2 eqs=4 txqs=1 tgqs=2 ptes=4"
 
-// TestFailedCall fails every call of the library, one at a time, with several errors: what is opened works or is refused by a
-// named error, and nothing of it stays behind, so that it can be opened again.
+// TestFailedCall fails every call of the library, one at a time, with several errors: what is opened works or is
+// refused by a named error, and nothing of it stays behind, so that it can be opened again.
 func TestFailedCall(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
 		t.Log(alone(t, exact))

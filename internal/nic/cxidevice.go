@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// CXIDevice is what the kernel says of a NIC of Slingshot, and what a program would choose there. Numbers that the kernel does not
-// say are 0.
+// CXIDevice is what the kernel says of a NIC of Slingshot, and what a program would choose there. Numbers that the
+// kernel does not say are 0.
 type CXIDevice struct {
 	Name     string `json:"name"`
 	NID      uint64 `json:"nid"` // its address in the fabric
@@ -23,8 +23,8 @@ type CXIDevice struct {
 	Generation int `json:"generation,omitempty"`
 	// Limits are what it has of its objects in all, in the order of their names.
 	Limits []CXILimit `json:"limits"`
-	// Service and VNI are what the launcher of the job says, in SLINGSHOT_SVC_IDS and SLINGSHOT_VNIS; 0: it says nothing, and a
-	// program asks the driver for the service that admits it.
+	// Service and VNI are what the launcher of the job says, in SLINGSHOT_SVC_IDS and SLINGSHOT_VNIS; 0: it says
+	// nothing, and a program asks the driver for the service that admits it.
 	Service uint32 `json:"service,omitempty"`
 	VNI     uint16 `json:"vni,omitempty"`
 	// Why says how a program chooses the service and the VNI.
@@ -119,9 +119,9 @@ func number(dir, name string) uint64 {
 	return n
 }
 
-// Launched reads what the launcher of a job gives a device: SLINGSHOT_VNIS, SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS are lists; the
-// place of the device in one is that of its service in the other, and the first VNI counts. False: it says nothing, or nothing of
-// this device. An error says which variable is wrong.
+// Launched reads what the launcher of a job gives a device: SLINGSHOT_VNIS, SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS
+// are lists; the place of the device in one is that of its service in the other, and the first VNI counts. False: it
+// says nothing, or nothing of this device. An error says which variable is wrong.
 func Launched(device string, env func(string) string) (service uint32, vni uint16, ok bool, err error) {
 	vnis, devices, services := env("SLINGSHOT_VNIS"), env("SLINGSHOT_DEVICES"), env("SLINGSHOT_SVC_IDS")
 	if vnis == "" || devices == "" || services == "" {
@@ -156,9 +156,11 @@ func (d *CXIDevice) launched(env func(string) string) {
 	case ok:
 		d.Service, d.VNI, d.Why = service, vni, "SLINGSHOT_SVC_IDS and SLINGSHOT_VNIS, set by the job's launcher"
 	case env("SLINGSHOT_DEVICES") != "":
-		d.Why = "the service that admits the process: the launcher's SLINGSHOT_DEVICES=" + env("SLINGSHOT_DEVICES") + " does not name it"
+		d.Why = "the service that admits the process: the launcher's SLINGSHOT_DEVICES=" + env("SLINGSHOT_DEVICES") +
+			" does not name it"
 	default:
-		d.Why = "the service that admits the network namespace, else the user, the group, everybody: no launcher has set SLINGSHOT_SVC_IDS"
+		d.Why = "the service that admits the network namespace, else the user, the group, everybody: " +
+			"no launcher has set SLINGSHOT_SVC_IDS"
 	}
 }
 
@@ -180,7 +182,8 @@ var CXITelemetry = []Telemetry{
 	{"hni_discard_cntr_0", "packets discarded"},
 }
 
-// Telemetry reads the counters of CXITelemetry of a NIC; those that the kernel does not have are missing. The values only rise.
+// Telemetry reads the counters of CXITelemetry of a NIC; those that the kernel does not have are missing. The values
+// only rise.
 func (h Host) Telemetry(device string) map[string]uint64 {
 	values := map[string]uint64{}
 	for _, c := range CXITelemetry {

@@ -79,8 +79,8 @@ func checkRDMA(_ context.Context, h *host) []Finding {
 	return list
 }
 
-// checkSlingshot looks at what a program would find of the NICs of Slingshot: the library and the file of one, its link, and the
-// service and VNI that the launcher of the job has given.
+// checkSlingshot looks at what a program would find of the NICs of Slingshot: the library and the file of one, its
+// link, and the service and VNI that the launcher of the job has given.
 func checkSlingshot(_ context.Context, h *host) (list []Finding) {
 	if h.cfg.CXI == config.No {
 		return note("slingshot", "FI_WEFT_CXI is no")
@@ -101,14 +101,18 @@ func checkSlingshot(_ context.Context, h *host) (list []Finding) {
 		}
 		switch {
 		case d.Problem != "" && d.Why == "":
-			list = append(list, Finding{"slingshot", Warn, d.Name + ": " + d.Problem, "let the job's launcher set SLINGSHOT_VNIS, SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, or none of them"})
+			list = append(list, Finding{"slingshot", Warn, d.Name + ": " + d.Problem,
+				"let the job's launcher set SLINGSHOT_VNIS, SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, or none of them"})
 		case d.Problem != "":
 			list = append(list, Finding{"slingshot", Warn, "programs do not use the NIC of Slingshot: " + d.Name + ": " + d.Problem,
 				"install HPE's libcxi; in containers pass /dev/" + d.Name})
 		case d.Link != "up":
-			list = append(list, Finding{"slingshot", Warn, fmt.Sprintf("%s: the link is %s: programs reach other hosts over UDP", d.Name, d.Link), "ip link set " + cmp.Or(d.Netdev, "hsn0") + " up; look at the cable and the switch"})
+			what := fmt.Sprintf("%s: the link is %s: programs reach other hosts over UDP", d.Name, d.Link)
+			remedy := "ip link set " + cmp.Or(d.Netdev, "hsn0") + " up; look at the cable and the switch"
+			list = append(list, Finding{"slingshot", Warn, what, remedy})
 		default:
-			list = append(list, good("slingshot", "%s: NID %#x, link up, %d Mbit/s; %s (not verified on hardware)", d.Name, d.NID, d.Mbps, service)...)
+			list = append(list, good("slingshot", "%s: NID %#x, link up, %d Mbit/s; %s (not verified on hardware)",
+				d.Name, d.NID, d.Mbps, service)...)
 		}
 	}
 	if len(list) == 0 {
