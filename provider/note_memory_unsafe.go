@@ -32,7 +32,8 @@ type noteMemory struct {
 
 // open maps the memory for so many peers.
 func (m *noteMemory) open(peers int) error {
-	const head, in, out = int(unsafe.Sizeof(hot.Notes{})), int(unsafe.Sizeof(hot.NoteIn{})), int(unsafe.Sizeof(hot.NoteOut{}))
+	const head = int(unsafe.Sizeof(hot.Notes{}))
+	const in, out = int(unsafe.Sizeof(hot.NoteIn{})), int(unsafe.Sizeof(hot.NoteOut{}))
 	b, err := mem.Map(mem.Round(head+noteRing+peers*(in+out)), mem.NoReserve)
 	if err != nil {
 		return err
@@ -41,7 +42,8 @@ func (m *noteMemory) open(peers int) error {
 	base := unsafe.Pointer(unsafe.SliceData(b))
 	ins := unsafe.Add(base, head)
 	outs := unsafe.Add(ins, peers*in)
-	m.hot, m.ins, m.outs = (*hot.Notes)(base), unsafe.Slice((*hot.NoteIn)(ins), peers), unsafe.Slice((*hot.NoteOut)(outs), peers)
+	m.hot, m.ins = (*hot.Notes)(base), unsafe.Slice((*hot.NoteIn)(ins), peers)
+	m.outs = unsafe.Slice((*hot.NoteOut)(outs), peers)
 	*m.hot = hot.Notes{
 		Ins: uintptr(ins), Outs: uintptr(outs), Ring: uintptr(unsafe.Add(outs, peers*out)), Bytes: noteRing,
 		InCount: uint32(peers), OutCount: uint32(peers),
@@ -102,7 +104,7 @@ func (o *noteOutbox) streamTo(l *link, stream uint64) *hot.NoteOut {
 	return s
 }
 
-// name gives a stream whose lock is held the endpoint's name for itself.
+// name gives a stream the endpoint's name for itself. The caller has the stream's lock.
 func (o *noteOutbox) name(s *hot.NoteOut) { s.AgentLen = uint32(copy(s.Agent[:], o.agent)) }
 
 // end gives a stream's entry back.
@@ -112,7 +114,7 @@ func endStream(s *hot.NoteOut) {
 	unlockStream(s)
 }
 
-// open lets the data plane send what is posted next, if there is a ring that it goes to. o.mu is held.
+// open lets the data plane send what is posted next, if there is a ring that it goes to. The caller has o.mu.
 func (q *noteQueue) open() {
 	p, ok := q.link.ready()
 	if !ok || p.slots == 0 || p.former.Load() {
@@ -123,14 +125,14 @@ func (q *noteQueue) open() {
 	unlockStream(q.line)
 }
 
-// shut keeps the data plane from sending. o.mu is held.
+// shut keeps the data plane from sending. The caller has o.mu.
 func (q *noteQueue) shut() {
 	lockStream(q.line)
 	q.line.Open = 0
 	unlockStream(q.line)
 }
 
-// lineFor finds an entry for a stream of notifications that arrive from a source. b.mu is held, by the lease holder.
+// lineFor finds an entry for a stream of notifications that arrive from a source. The caller has b.mu, and the lease.
 func (b *noteInbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.NoteIn {
 	m := &b.ep.notes.memory
 	fresh := hot.NoteIn{Stream: stream, Limit: noteWindow, Due: noteWindow / 2}
@@ -158,7 +160,7 @@ func (b *noteInbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
 	return &own
 }
 
-// takenOf is dataplane.TakenOf of any stream. b.mu is held.
+// takenOf is dataplane.TakenOf of any stream. The caller has b.mu.
 func (b *noteInbox) takenOf(line *hot.NoteIn, cost uint64) bool {
 	h := b.ep.notes.memory.hot
 	if h == nil {
@@ -180,7 +182,7 @@ func (b *noteInbox) holdRing() {
 	}
 }
 
-// takeRing takes from the ring as TakeNotes does. b.mu is held. all: nothing is left there.
+// takeRing takes from the ring as TakeNotes does. The caller has b.mu. all: nothing is left there.
 func (b *noteInbox) takeRing(most int, room func(i int, n *Note) bool) (taken int, all bool) {
 	h := b.ep.notes.memory.hot
 	if h == nil {
@@ -215,7 +217,7 @@ func noteOf(r *hot.NoteRecord) *Note {
 	}
 }
 
-// due has progress give a sender, by its number, more. b.mu is held.
+// due has progress give a sender, by its number, more. The caller has b.mu.
 func (b *noteInbox) due(source uint32) {
 	m := &b.ep.notes.memory
 	if int(source) >= len(m.ins) {

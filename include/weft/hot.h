@@ -329,9 +329,9 @@ struct weft_hot_fetch {
 	uint64_t pad1;
 };
 
-/* ---- Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give them
-out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
-ends about how many may be held ---- */
+/* ---- Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give
+them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
+ends about how many may wait ---- */
 
 /* WEFT_NOTICE_COST is what a notification counts beside its bytes, for what both ends know of it. */
 #define WEFT_NOTICE_COST 128
@@ -349,9 +349,9 @@ ends about how many may be held ---- */
 #define WEFT_NOTE_NAME_BYTES 64
 
 /* weft_hot_note_out is a stream of notifications to one receiver. All of it is guarded by lock, but where it is
- * said; who does not get it does not wait, but posts again. */
+ * said; a thread that does not get it does not wait, but posts again. */
 struct weft_hot_note_out {
-	_Atomic uint32_t lock; /* 1: taken. CAS acquire, store release; by who posts and by Go */
+	_Atomic uint32_t lock; /* 1: taken. CAS acquire, store release; by posting threads and Go */
 	uint32_t open; /* 1: nothing waits in Go, so the data plane may send */
 	uint32_t starved; /* since when the receiver has had no room, ms of CLOCK_MONOTONIC_COARSE; 0: it had */
 	uint32_t agent_len; /* bytes of agent */
@@ -367,8 +367,7 @@ struct weft_hot_note_out {
 struct weft_hot_note_in {
 	uint64_t stream; /* 0: the entry is free. Written by Go under the progress lease and Notes.taking */
 	uint64_t arrived; /* cost of all that is here; the lease holder's */
-	/* of that, what the application has taken; written by who has Notes.taking, relaxed */
-	_Atomic uint64_t taken;
+	_Atomic uint64_t taken; /* of that, what is taken; written with Notes.taking, relaxed */
 	_Atomic uint64_t limit; /* how far the sender may go; Go stores under the lease, relaxed */
 	_Atomic uint64_t due; /* how far it is taken when the sender is to be given more; as limit */
 	uint32_t generation; /* changes with stream, as it does */
@@ -390,10 +389,10 @@ struct weft_hot_notes {
 	uint32_t keeps;
 	uint32_t pad0[5];
 	/* line 1: the lease holder's */
-	_Atomic uint64_t tail; /* behind the last record. Release ↔ who takes */
+	_Atomic uint64_t tail; /* behind the last record. Release ↔ takers */
 	uint64_t pad1[7];
 	/* line 2 */
-	_Atomic uint64_t head; /* of the oldest record. Written by who has taking; release ↔ the lease holder */
+	_Atomic uint64_t head; /* of the oldest record. Written with taking; release ↔ the lease holder */
 	_Atomic uint32_t taking; /* 1: a thread takes notifications off the ring. CAS acquire, store release */
 	uint32_t pad2[13];
 	/* line 3: stored by Go under its lock for notifications that have arrived; relaxed */

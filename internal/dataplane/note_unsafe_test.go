@@ -31,8 +31,8 @@ func newNotes(t testing.TB) *notes {
 	n.in = (*hot.NoteIn)(n.memory(int(unsafe.Sizeof(hot.NoteIn{}))))
 	n.out = (*hot.NoteOut)(n.memory(int(unsafe.Sizeof(hot.NoteOut{}))))
 	*n.hot = hot.Notes{
-		Ins: uintptr(unsafe.Pointer(n.in)), Outs: uintptr(unsafe.Pointer(n.out)), Ring: uintptr(n.memory(noteRing)), Bytes: noteRing,
-		InCount: 1, OutCount: 1, Keeps: 1,
+		Ins: uintptr(unsafe.Pointer(n.in)), Outs: uintptr(unsafe.Pointer(n.out)),
+		Ring: uintptr(n.memory(noteRing)), Bytes: noteRing, InCount: 1, OutCount: 1, Keeps: 1,
 	}
 	*n.in = hot.NoteIn{Stream: noteStream, Limit: 1 << 20, Due: 1 << 20, NameLen: 5}
 	copy(n.in.Name[:], "names")
@@ -65,7 +65,9 @@ func (n *notes) take(most, room int) (list []got, code uintptr) {
 		data[i] = n.bytes(room)
 		entries[i].Data, entries[i].Size = at(data[i]), uint64(room)
 	}
-	take := hot.NoteTake{EP: uintptr(unsafe.Pointer(n.ep)), Entries: uintptr(unsafe.Pointer(&entries[0])), Left: uint64(most)}
+	take := hot.NoteTake{
+		EP: uintptr(unsafe.Pointer(n.ep)), Entries: uintptr(unsafe.Pointer(&entries[0])), Left: uint64(most),
+	}
 	code = takeNotes(&take)
 	for i := range take.Taken {
 		list = append(list, got{entries[i], data[i][:entries[i].Len]})
@@ -118,7 +120,8 @@ func TestNoteWithData(t *testing.T) {
 		code  uintptr
 		op    uint32
 	}{
-		{8, 0, hot.PostDone, hot.NoticeWrite}, {40, 0, hot.PostDone, hot.NoticeWrite}, {900, 0, hot.PostDone, hot.NoticeWrite},
+		{8, 0, hot.PostDone, hot.NoticeWrite}, {40, 0, hot.PostDone, hot.NoticeWrite},
+		{900, 0, hot.PostDone, hot.NoticeWrite},
 		{2000, 0, hot.PostCopy, hot.NoticeWrite}, {8, hot.PostRead, hot.PostCopy, hot.NoticeRead},
 	} {
 		buf := n.bytes(c.bytes)
@@ -150,7 +153,8 @@ func TestNoteWithData(t *testing.T) {
 		}
 		n.serve()
 		list, _ := n.take(1, 100)
-		if len(list) != 1 || list[0].Op != c.op || !bytes.Equal(list[0].data, note) || !bytes.Equal(n.region[64:64+c.bytes], buf) {
+		if len(list) != 1 || list[0].Op != c.op || !bytes.Equal(list[0].data, note) ||
+			!bytes.Equal(n.region[64:64+c.bytes], buf) {
 			t.Fatalf("%+v: got %d", c, len(list))
 		}
 	}
@@ -227,8 +231,8 @@ func TestNoteIsChecked(t *testing.T) {
 	}
 }
 
-// TestNoteTaken gives a notification that does not fit its entry to a later call, says when a sender is to be given more,
-// and when another thread takes.
+// TestNoteTaken gives a notification that does not fit its entry to a later call, says when a sender is to be given
+// more, and when another thread takes.
 func TestNoteTaken(t *testing.T) {
 	n := newNotes(t)
 	for i := range 3 {

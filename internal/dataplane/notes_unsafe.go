@@ -69,7 +69,7 @@ func destination(ep *hot.EP, slot *hot.Slot, h *hot.NoticeHead, m *message, move
 	return to, to != 0
 }
 
-// wholeNote tells whether a message has the next notification of its stream, and all of it.
+// wholeNote reports whether a message has the next notification of its stream, and all of it.
 func wholeNote(h *hot.NoticeHead, in *hot.NoteIn) bool {
 	n := h.Length
 	return h.Ack == 0 && h.Op <= hot.NoticeAlone && h.Status < 1024 && h.Offset == 0 &&
@@ -139,8 +139,8 @@ func FirstNote(n *hot.Notes) *hot.NoteRecord {
 	}
 }
 
-// NoteParts are where a record's address of the sender is, and the sender's name for itself with the notification behind
-// it.
+// NoteParts are where a record's address of the sender is, and the sender's name for itself with the notification
+// behind it.
 func NoteParts(r *hot.NoteRecord) (name, rest unsafe.Pointer) {
 	name = unsafe.Add(unsafe.Pointer(r), recordBytes)
 	return name, unsafe.Add(name, round(r.NameLen))
@@ -156,8 +156,8 @@ func DropNote(n *hot.Notes, r *hot.NoteRecord) (due bool) {
 	return due
 }
 
-// TakenOf takes in that the application has taken notifications of a cost, and tells whether their sender is to be given
-// more. The caller holds the ring, unless the stream is not of its endpoint's table.
+// TakenOf takes in that the application has taken notifications of a cost, and reports whether their
+// sender is to be given more. The caller holds the ring, unless the stream is not of its endpoint's table.
 func TakenOf(in *hot.NoteIn, cost uint64) bool {
 	taken := in.Taken + cost
 	order.Store64(&in.Taken, taken)
@@ -169,7 +169,7 @@ func Take(t, _, _, _ uintptr) uintptr { return takeNotes((*hot.NoteTake)(pointer
 
 func takeNotes(t *hot.NoteTake) uintptr {
 	n := (*hot.Notes)(pointer(endpoint(t.EP).Notes))
-	if atomic.LoadUint64(&n.Head) == atomic.LoadUint64(&n.Tail) { // another thread may be at it: then there is none for this one either
+	if atomic.LoadUint64(&n.Head) == atomic.LoadUint64(&n.Tail) { // whatever another thread is taking
 		if atomic.LoadUint32(&n.Held) != 0 {
 			return hot.TakeGo
 		}

@@ -13,8 +13,9 @@ import (
 )
 
 // Notifications, alone or behind a read or a write, to a process of this host: one message each. A write that fits the
-// message goes with it, so that the target refuses both or none; others, and reads, are copies that are made before. While others to the same
-// receiver wait in the runtime these are the runtime's as well, so that they stay in the order of the posts.
+// message goes with it, so that the target refuses both or none; others, and reads, are copies that are made before.
+// While others to the same receiver wait in the runtime these are the runtime's as well, so that they stay in the order
+// of the posts.
 
 // noteFlags are the flags of a notification that the data plane posts.
 const noteFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete
@@ -26,8 +27,8 @@ const (
 )
 
 // Note posts a notification; with hot.PostAlone that is all, else there is a read or a write. p is the
-// address of a hot.Post, the result one of its codes, as of Copy. With hot.PostNote the copy is made, and the notification
-// has to wait.
+// address of a hot.Post, the result one of its codes, as of Copy. With hot.PostNote the copy is made, and the
+// notification has to wait.
 func Note(p, _, _, _ uintptr) uintptr { return postNote((*hot.Post)(pointer(p))) }
 
 func postNote(p *hot.Post) uintptr {

@@ -2,9 +2,9 @@ package hot
 
 import "structs"
 
-// Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give them
-// out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
-// ends about how many may be held.
+// Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give
+// them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
+// ends about how many may wait.
 
 // NoticeCost is what a notification counts beside its bytes, for what both ends know of it.
 const NoticeCost = 128
@@ -21,13 +21,13 @@ const agentRoom = AgentLongest + 1
 // NoteNameBytes is how many bytes of a sender's address are given out.
 const NoteNameBytes = 64
 
-// NoteOut is a stream of notifications to one receiver. All of it is guarded by Lock, but where it is said; who does not
-// get it does not wait, but posts again.
+// NoteOut is a stream of notifications to one receiver. All of it is guarded by Lock, but where it is said; a thread
+// that does not get it does not wait, but posts again.
 //
 //weft:name weft_hot_note_out
 type NoteOut struct {
 	_        structs.HostLayout
-	Lock     uint32  `c:"_Atomic"` // 1: taken. CAS acquire, store release; by who posts and by Go
+	Lock     uint32  `c:"_Atomic"` // 1: taken. CAS acquire, store release; by posting threads and Go
 	Open     uint32  // 1: nothing waits in Go, so the data plane may send
 	Starved  uint32  // since when the receiver has had no room, ms of CLOCK_MONOTONIC_COARSE; 0: it had
 	AgentLen uint32  // bytes of agent
@@ -46,7 +46,7 @@ type NoteIn struct {
 	_          structs.HostLayout
 	Stream     uint64              // 0: the entry is free. Written by Go under the progress lease and Notes.taking
 	Arrived    uint64              // cost of all that is here; the lease holder's
-	Taken      uint64              `c:"_Atomic"` // of that, what the application has taken; written by who has Notes.taking, relaxed
+	Taken      uint64              `c:"_Atomic"` // of that, what is taken; written with Notes.taking, relaxed
 	Limit      uint64              `c:"_Atomic"` // how far the sender may go; Go stores under the lease, relaxed
 	Due        uint64              `c:"_Atomic"` // how far it is taken when the sender is to be given more; as limit
 	Generation uint32              // changes with stream, as it does
@@ -70,10 +70,10 @@ type Notes struct {
 	Keeps    uint32 // 1: the data plane may take notifications in; they are neither counted nor complete anywhere
 	_        [5]uint32
 	// line 1: the lease holder's
-	Tail uint64 `c:"_Atomic"` // behind the last record. Release ↔ who takes
+	Tail uint64 `c:"_Atomic"` // behind the last record. Release ↔ takers
 	_    [7]uint64
 	// line 2
-	Head   uint64 `c:"_Atomic"` // of the oldest record. Written by who has taking; release ↔ the lease holder
+	Head   uint64 `c:"_Atomic"` // of the oldest record. Written with taking; release ↔ the lease holder
 	Taking uint32 `c:"_Atomic"` // 1: a thread takes notifications off the ring. CAS acquire, store release
 	_      [13]uint32
 	// line 3: stored by Go under its lock for notifications that have arrived; relaxed
