@@ -73,7 +73,7 @@ func (t *table) put(r *request) {
 	t.mu.Unlock()
 }
 
-// grow makes more requests, as many as there are, and reports whether there are any. mu is held.
+// grow makes more requests, as many as there are, and reports whether there are any. The caller has mu.
 func (t *table) grow() bool {
 	var old []*request
 	if p := t.all.Load(); p != nil {

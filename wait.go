@@ -190,7 +190,8 @@ type spinner struct {
 	idle  int // polls that found nothing since one that did
 }
 
-// poll polls once and tells whether to poll on; false: park the goroutine. The error is why the call must stop waiting.
+// poll polls once and reports whether to poll on; false: park the goroutine. The error is why the call must stop
+// waiting.
 func (s *spinner) poll(ctx context.Context, e *Endpoint) (again bool, err error) {
 	if s.tries++; s.tries%spinsPerYield == 0 {
 		if err := e.ended(ctx); err != nil {

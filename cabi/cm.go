@@ -142,8 +142,8 @@ func weftGoEPPeer(ep C.uint64_t, addr unsafe.Pointer, size *C.size_t) (rc C.int)
 	return result(put(name, addr, size))
 }
 
-// requestList is the list of the C objects of connection requests that were answered. An application may still have their
-// addresses, so the memory is used for nothing else; the handle is stale.
+// requestList is the list of the C objects of connection requests that were answered. An application may still have
+// their addresses, so the memory is used for nothing else; the handle is stale.
 type requestList struct {
 	mu   sync.Mutex
 	free []*C.struct_weft_connreq_obj

@@ -31,8 +31,8 @@ func connect(w waker, native *C.struct_weft_wait_native) {
 	}
 }
 
-// prepare sets the wait object of a new object up, of a kind that attributes ask for, and returns the wait set that they
-// name with FI_WAIT_SET.
+// prepare sets the wait object of a new object up, of a kind that attributes ask for, and returns the wait set that
+// they name with FI_WAIT_SET.
 func prepare(native *C.struct_weft_wait_native, kind C.enum_fi_wait_obj, set *C.struct_fid_wait) (*cq.WaitSet, error) {
 	var waitSet *cq.WaitSet
 	if kind == C.FI_WAIT_SET {

@@ -83,7 +83,8 @@ func readResult(event *C.uint32_t) func(number uint32, n int, err error) C.int64
 // errEntryBefore15 is how much of the entry there was before API 1.5.
 const errEntryBefore15 = unsafe.Offsetof(C.struct_fi_eq_err_entry{}.err_data_size)
 
-// Returns the bytes of the entry. Error data goes into the application's buffer, or by reference into the queue's object.
+// Returns the bytes of the entry. Error data goes into the application's buffer, or by reference into the queue's
+// object.
 //
 //export weftGoEQReadErr
 func weftGoEQReadErr(queue C.uint64_t, to *C.struct_fi_eq_err_entry, flags C.uint64_t) (rc C.int64_t) {

@@ -44,7 +44,7 @@ func countedByC() int {
 	return len(stats.Table())
 }
 
-// counted returns the handle whose counters an object has, 0 for those of the process. false: it has none.
+// counted returns the handle of which an object has the counters, 0 for those of the process. false: it has none.
 func counted(fid *C.struct_fid) (C.uint64_t, bool) {
 	h := C.weft_handle_of(fid)
 	if h == 0 {

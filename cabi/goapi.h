@@ -39,7 +39,7 @@ struct weft_mr_dmabuf {
 	void *base_addr;
 };
 
-/* ext.c: the counters' operations, whose table Go enters before they are given out. */
+/* ext.c: the counters' operations; Go enters the table before they are given out. */
 extern struct weft_stats_ops weft_stats_ops;
 
 /* What libfabric has not (tables_gen.c). */

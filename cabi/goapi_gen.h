@@ -154,7 +154,8 @@ int weftGoEQOpen(uint64_t fabric, struct fi_eq_attr *attr, void *self, struct we
 /* Reads return the number of bytes. */
 int64_t weftGoEQRead(uint64_t queue, uint32_t *event, void *buf, size_t size, uint64_t flags);
 int64_t weftGoEQSRead(uint64_t queue, uint32_t *event, void *buf, size_t size, int timeout, uint64_t flags);
-/* Returns the bytes of the entry. Error data goes into the application's buffer, or by reference into the queue's object. */
+/* Returns the bytes of the entry. Error data goes into the application's buffer, or by reference into the queue's
+ * object. */
 int64_t weftGoEQReadErr(uint64_t queue, struct fi_eq_err_entry *to, uint64_t flags);
 int64_t weftGoEQWrite(uint64_t queue, uint32_t event, void *buf, size_t size, uint64_t flags);
 
@@ -225,8 +226,8 @@ int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, void *
 /* Writes the event of a registration that completes on an event queue; self must be ready for use then. */
 int weftGoMRAnnounce(uint64_t mr, void *self);
 int weftGoMRBind(uint64_t mr, struct fid *other, uint64_t flags, struct weft_mr_obj *_);
-/* FI_REFRESH is for applications that report changed mappings (FI_MR_MMU_NOTIFY), which weft does not ask for: it keeps no
- * mapping, so there is nothing to refresh. */
+/* FI_REFRESH is for applications that report changed mappings (FI_MR_MMU_NOTIFY), which weft does not ask for: it keeps
+ * no mapping, so there is nothing to refresh. */
 int weftGoMRControl(uint64_t mr, int command, void *arg, struct weft_mr_obj *self);
 
 /* ---- nic.go ---- */

@@ -21,8 +21,8 @@
 /* What this thread has to remember. */
 extern __thread struct weft_hot_thread weft_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The number of this thread, which is also its line of counters: from 0 up, WEFT_STAT_LINES - 1 for all for whom there is none
- * left. A thread that ends gives its number back (threadnum.c). */
+/* The number of this thread, which is also its line of counters: from 0 up, WEFT_STAT_LINES - 1 for all for whom
+ * there is none left. A thread that ends gives its number back (threadnum.c). */
 uint32_t weft_thread_enroll(void);
 
 static inline uint32_t weft_thread_number(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Whether a poll has nothing to do, and what a thread counts of such polls. This is here and not in the data plane because
- * an empty read would take four times as long (docs/decisions.md, D30).
+ * Whether a poll has nothing to do, and what a thread counts of such polls. This is here and not in the data plane
+ * because an empty read would take four times as long (docs/decisions.md, D30).
  */
 #ifndef WEFT_IDLE_H
 #define WEFT_IDLE_H
@@ -41,11 +41,11 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft_hot_ep *ep)
 {
 	const struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
-	uint32_t lanes = atomic_load_explicit(ep->lanes, memory_order_relaxed), polled;
+	uint32_t rings = atomic_load_explicit(ep->lanes, memory_order_relaxed), polled;
 
-	if (lanes > WEFT_LANES)
-		lanes = WEFT_LANES;
-	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + lanes; in++)
+	if (rings > WEFT_LANES)
+		rings = WEFT_LANES;
+	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + rings; in++)
 		if (weft_slot_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
 			return false;
 	if (atomic_load_explicit(&rx->attention, memory_order_relaxed))
@@ -88,10 +88,11 @@ static inline void weft_found(bool something)
 	weft_self.empty = 0;
 }
 
-/* Whether to read the clock: once in 32 polls on average, since it costs some 10 ns, an empty poll less; a program that sleeps a
- * millisecond between polls still sees a dead peer soon. It is at random, because a thread that goes through several queues in
- * turn must not always meet the same one, and what counts is the thread's own, so that readers of one queue share no line that
- * they write. (Numerical Recipes' linear congruential generator; its high bits are good enough.) */
+/* Whether to read the clock: once in 32 polls on average, since it costs some 10 ns, an empty poll less; a program
+ * that sleeps a millisecond between polls still sees a dead peer soon. It is at random, because a thread that goes
+ * through several queues in turn must not always meet the same one, and what counts is the thread's own, so that
+ * readers of one queue share no line that they write. (Numerical Recipes' linear congruential generator; its high
+ * bits are good enough.) */
 static inline bool weft_sometimes(void)
 {
 	weft_self.random = weft_self.random * 1664525u + 1013904223u;

@@ -263,7 +263,7 @@ SIZE(struct weft_hot_port, 48);
 FIELD(struct weft_hot_port, next, 0, 8);
 FIELD(struct weft_hot_port, take, 8, 8);
 FIELD(struct weft_hot_port, flush, 16, 8);
-FIELD(struct weft_hot_port, glance, 24, 8);
+FIELD(struct weft_hot_port, peek, 24, 8);
 FIELD(struct weft_hot_port, taken, 32, 8);
 FIELD(struct weft_hot_port, silent, 40, 4);
 

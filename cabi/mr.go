@@ -118,8 +118,8 @@ func weftGoMRBind(mr C.uint64_t, other *C.struct_fid, flags C.uint64_t, _ *C.str
 	return result(fi.EINVAL)
 }
 
-// FI_REFRESH is for applications that report changed mappings (FI_MR_MMU_NOTIFY), which weft does not ask for: it keeps no
-// mapping, so there is nothing to refresh.
+// FI_REFRESH is for applications that report changed mappings (FI_MR_MMU_NOTIFY), which weft does not ask for: it keeps
+// no mapping, so there is nothing to refresh.
 //
 //export weftGoMRControl
 func weftGoMRControl(mr C.uint64_t, command C.int, arg unsafe.Pointer, self *C.struct_weft_mr_obj) (rc C.int) {

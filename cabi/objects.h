@@ -179,7 +179,7 @@ uint64_t weft_handle_of(const struct fid *fid);
 
 extern int weft_forked_flag;        /* written once by the child of a fork, before main continues */
 
-/* weft_forked tells whether this process is a fork of the one that opened the
+/* weft_forked reports whether this process is a fork of the one that opened the
  * objects. It has no Go threads: Go must not be called. */
 static inline bool weft_forked(void)
 {
@@ -236,9 +236,10 @@ int weft_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 int weft_tostr(const struct fid *fid, char *buf, size_t len);
 int weft_no_export_xpu(struct fid *fid, uint64_t flags, void *xpu); /* refuses */
 
-/* What is known about each class (tables_gen.c): the name in fi_tostr, the table that marks weft's objects, NULL where
- * token.c tells them apart, the size, and where the handle and the link lie; in waiting ones the wait object, too, and in
- * those that can be imported what they need then. Where its objects have which tables, with those of a forked process. */
+/* What is known about each class (tables_gen.c): the name in fi_tostr, the table that marks weft's objects, NULL
+ * where token.c tells them apart, the size, and where the handle and the link lie; in waiting ones the wait object,
+ * too, and in those that can be imported what they need then. Where its objects have which tables, with those of a
+ * forked process. */
 struct weft_class {
 	const char *name;
 	struct fi_ops *ops;

@@ -26,7 +26,7 @@ struct weft_plane_probe {
 	uintptr_t want;                          /* its result */
 };
 
-/* Calls the trampoline, and tells whether the registers that a function keeps are as before. */
+/* Calls the trampoline, and reports whether the registers that a function keeps are as before. */
 static bool keeps_registers(const struct weft_plane_probe *p, uintptr_t *result)
 {
 #if defined(__x86_64__)

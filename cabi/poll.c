@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Calls that make progress: fi_cq_read and its like, fi_cntr_read, and what progress threads do. The data plane (package
- * dataplane) does it all and says where it needs the runtime, a system call or a pause; but whether there is nothing to do is
- * found here (idle.h).
+ * Calls that make progress: fi_cq_read and its like, fi_cntr_read, and what progress threads do. The data plane
+ * (package dataplane) does it all and says where it needs the runtime, a system call or a pause; but whether there is
+ * nothing to do is found here (idle.h).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -91,7 +91,7 @@ static void perform(struct weft_poll *p, unsigned code)
 		p->answer = p->port->next(p->port, &p->message);
 		return;
 	case WEFT_POLL_SILENT:
-		p->answer = p->port->glance(p->port, &p->message);
+		p->answer = p->port->peek(p->port, &p->message);
 		return;
 	case WEFT_POLL_TAKE:
 		p->answer = p->port->take(p->port);

@@ -12,7 +12,7 @@
 /* What is returned for an operation that the runtime posts; nothing happened then. */
 #define WEFT_POST_TO_GO 1
 
-/* What is returned for one whose copy is made, and whose notification the runtime sends. */
+/* What is returned when the copy is made, and the runtime sends the notification. */
 #define WEFT_POST_TO_NOTE 2
 
 /* Posts an operation by one of the data plane's functions. 0, -FI_EAGAIN or WEFT_POST_TO_*. */

@@ -73,7 +73,7 @@ func (c *placeCount) enter(kind *atomic.Int64, threads int) {
 // spareThreads is for what the runtime does beside: its monitor, and threads that wait in the kernel.
 const spareThreads = 4
 
-// threads tells whether there are as many threads as the runtime may need for a number of places: one
+// threads reports whether there are as many threads as the runtime may need for a number of places: one
 // for each, those that have none because they sleep, and those of package proxy.
 func (c *placeCount) threads(places int) bool {
 	return bool(C.weft_spares_want(C.uint(places+spareThreads), C.uint(c.own.Load())))

@@ -27,7 +27,7 @@ static inline uint64_t weft_rma_flags(const struct weft_ep_obj *o, bool read)
 	return o->tx_op_flags & ~(FI_MATCH_COMPLETE | (read ? FI_INJECT : 0));
 }
 
-/* Has Go post an operation whose remote side is one piece, as long as the local vector. kind is WEFT_POST_*. */
+/* Has Go post an operation with one remote piece, as long as the local vector. kind is WEFT_POST_*. */
 ssize_t weft_rma_vec(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags, uint32_t kind);
 
 /* Has Go post an atomic operation. fetch and compare are NULL for kinds without, kind is WEFT_POST_*. */

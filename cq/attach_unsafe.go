@@ -150,7 +150,7 @@ func (l *epList) clear(ep *hot.EP) {
 	}
 }
 
-// busy tells whether anything uses the queue.
+// busy reports whether anything uses the queue.
 func (l *epList) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

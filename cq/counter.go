@@ -170,7 +170,7 @@ func (c *Counter) Part(n uint64, last bool) {
 	}
 }
 
-// Bytes tells whether the counter counts bytes rather than completions.
+// Bytes reports whether the counter counts bytes rather than completions.
 func (c *Counter) Bytes() bool { return atomic.LoadUint32(&c.hot.Flags)&hot.CntrBytes != 0 }
 
 // CountError adds n failed operations.
@@ -265,7 +265,7 @@ func (c *Counter) Wait(threshold uint64, timeout int) error {
 // [Waiter.TryWait]. A change of the counter gives EAGAIN once.
 func (c *Counter) TryWait() error { return c.wait.TryWait() }
 
-// pending tells whether the counter has changed since that was last reported.
+// pending reports whether the counter has changed since that was last reported.
 func (c *Counter) pending() bool {
 	value, errors := c.values()
 	return value != c.told.Load() || errors != c.toldErrors.Load()
@@ -279,7 +279,7 @@ func (c *Counter) report() {
 
 func (c *Counter) progress() { c.wait.Progress() }
 
-// changed tells whether the counter has changed since the last call.
+// changed reports whether the counter has changed since the last call.
 func (c *Counter) changed() bool {
 	value, errors := c.values()
 	changed := c.known.Swap(value) != value

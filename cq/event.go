@@ -25,7 +25,7 @@ func (e *event) open() (err error) {
 	return nil
 }
 
-// raised tells whether the descriptor is readable, or is just being made so.
+// raised reports whether the descriptor is readable, or is just being made so.
 func (e *event) raised() bool { return e.up.Load() }
 
 // one is the value that raise writes.

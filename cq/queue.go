@@ -183,7 +183,7 @@ func (q *Queue) AddSource(s *Source) error { return q.wait.AddSource(s) }
 // RemoveSource takes back one AddSource.
 func (q *Queue) RemoveSource(s *Source) error { return q.wait.RemoveSource(s) }
 
-// pending tells whether a read would return something, or a wait has been
+// pending reports whether a read would return something, or a wait has been
 // signaled.
 func (q *Queue) pending() bool {
 	for i := range q.rings {

@@ -202,7 +202,7 @@ func (s *sleeper) arm(found func() bool) bool {
 	return !found()
 }
 
-// unseen tells whether there is something to read for an application that polls
+// unseen reports whether there is something to read for an application that polls
 // on its own, and so the event must be raised.
 func (s *sleeper) unseen() bool {
 	if !s.native {
@@ -246,7 +246,7 @@ func (s *sleeper) tick() {
 	}
 }
 
-// timed tells whether there are timers to run.
+// timed reports whether there are timers to run.
 func (s *sleeper) timed() bool {
 	return slices.ContainsFunc(s.all(), func(m *Waiter) bool { return m.sources.timed() })
 }

@@ -22,10 +22,10 @@ type Source struct {
 	Arm func()
 	// Disarm tells peers that nobody sleeps any more. It may be nil.
 	Disarm func()
-	// HasWork tells whether Progress would find something now, such as a
+	// HasWork reports whether Progress would find something now, such as a
 	// message in the inbound ring.
 	HasWork func() bool
-	// Attention tells whether there is work that nobody rings for, such as sends
+	// Attention reports whether there is work that nobody rings for, such as sends
 	// that wait for room at a peer. Sleepers look again every millisecond then.
 	// It may be nil.
 	Attention func() bool
@@ -87,7 +87,7 @@ func (s *sources) all() []*Source {
 	return nil
 }
 
-// add tells whether the source is new.
+// add reports whether the source is new.
 func (s *sources) add(src *Source) (bool, error) {
 	if src.HasWork == nil || src.Progress == nil || src.FD >= 0 && src.Arm == nil {
 		return false, fmt.Errorf("source without its functions: %w", fi.EINVAL)
@@ -105,7 +105,7 @@ func (s *sources) add(src *Source) (bool, error) {
 	return true, nil
 }
 
-// remove tells whether that was the last use.
+// remove reports whether that was the last use.
 func (s *sources) remove(src *Source) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *sources) remove(src *Source) (bool, error) {
 	return true, nil
 }
 
-// progress lets every source that has work do a batch, and tells whether any
+// progress lets every source that has work do a batch, and reports whether any
 // had.
 func (s *sources) progress() (worked bool) {
 	for _, src := range s.all() {
@@ -151,7 +151,7 @@ func (s *sources) attention() bool {
 	return false
 }
 
-// timed tells whether a source leaves its timers to who sleeps.
+// timed reports whether a source leaves its timers to who sleeps.
 func (s *sources) timed() bool {
 	return slices.ContainsFunc(s.all(), func(src *Source) bool { return src.Timers != nil })
 }

@@ -54,7 +54,7 @@ func (c *Counter) Arm(t *Trigger) {
 	c.fire()
 }
 
-// Disarm takes a trigger back. It tells whether t was armed: then it has not
+// Disarm takes a trigger back. It reports whether t was armed: then it has not
 // fired and will not. When it returns, Fire is not running.
 func (c *Counter) Disarm(t *Trigger) bool {
 	c.triggers.mu.Lock()
@@ -67,7 +67,7 @@ func (c *Counter) Disarm(t *Trigger) bool {
 	return true
 }
 
-// publishTriggers tells who counts what to look for. triggers.mu is held.
+// publishTriggers tells who counts what to look for. The caller has triggers.mu.
 func (c *Counter) publishTriggers() {
 	any := false
 	for i := range c.triggers.heaps {

@@ -18,7 +18,7 @@ import (
 // kinds are the wait objects that a blocking read sleeps on.
 var kinds = []fi.WaitObj{fi.WaitUnspec, fi.WaitFD, fi.WaitMutexCond, fi.WaitYield, fi.WaitPollFD}
 
-// readable tells whether a descriptor is, within ms milliseconds.
+// readable reports whether a descriptor is, within ms milliseconds.
 func readable(t testing.TB, fd, ms int) bool {
 	t.Helper()
 	for {

@@ -21,7 +21,7 @@ type Waiter struct {
 	// word is 1 while somebody sleeps or is about to: set by sleepers, seq_cst,
 	// cleared by who wakes them, by CAS. Off the Go heap where C reads it.
 	word *uint32
-	// pending tells whether there is something to read. reported, if not nil, is
+	// pending reports whether there is something to read. reported, if not nil, is
 	// called when an application has been told so.
 	pending  func() bool
 	reported func()
@@ -95,7 +95,7 @@ func (w *Waiter) OnWake(f func()) {
 	}
 }
 
-// Waitable tells whether producers must look whether somebody sleeps.
+// Waitable reports whether producers must look whether somebody sleeps.
 func (w *Waiter) Waitable() bool { return w.s != nil && w.s.epoll >= 0 }
 
 // Wake wakes who sleeps. It is called after what they wait for was published
@@ -159,11 +159,11 @@ func (w *Waiter) RemoveSource(src *Source) error {
 	return nil
 }
 
-// Progress lets every source that has work do a batch, and tells whether any
+// Progress lets every source that has work do a batch, and reports whether any
 // had.
 func (w *Waiter) Progress() bool { return w.sources.progress() }
 
-// found tells whether looking again would find something.
+// found reports whether looking again would find something.
 func (w *Waiter) found() bool { return w.pending() || w.sources.hasWork() }
 
 // Sleep returns when ready (nil: pending) might have become true, when a source
@@ -178,7 +178,7 @@ func (w *Waiter) Sleep(ready func() bool, until time.Time) error {
 	return nil
 }
 
-// sleeps tells whether there is something to sleep on.
+// sleeps reports whether there is something to sleep on.
 func (w *Waiter) sleeps() bool { return w.s != nil && w.set == nil }
 
 func (w *Waiter) sleep(ready func() bool, until time.Time) {

@@ -52,7 +52,7 @@ func (a *Attendant) Wait() {
 	defer a.mu.Unlock()
 }
 
-// attend calls the attendants, and tells whether there are any left.
+// attend calls the attendants, and reports whether there are any left.
 func (q *Queue) attend() bool {
 	if q.attended.Load() == 0 {
 		return false

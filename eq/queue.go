@@ -45,7 +45,7 @@ const (
 	cmFixed = 16
 )
 
-// IsCM tells whether the event is one of a connection (struct fi_eq_cm_entry).
+// IsCM reports whether the event is one of a connection (struct fi_eq_cm_entry).
 func (e *Event) IsCM() bool {
 	switch fi.EQEvent(e.Number) {
 	case fi.ConnReq, fi.Connected, fi.Shutdown:

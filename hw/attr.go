@@ -25,23 +25,29 @@ const (
 	CapKeep                              // the Iface implements Keeper
 	CapDirectRing                        // peers' inbound rings can be written by the CPU: the Iface implements Direct
 	CapWakeup                            // the Iface implements Waiter
-	CapOneSidedFree                      // the peer's process has no part in one-sided operations: they end without its Progress
-	CapDrops                             // the network drops what it has no room for, and the interface sends it again: senders do well to hold back
-	CapDriven                            // C can take messages from the Iface and send short ones: it implements Driven, and endpoints DrivenEndpoint
-	CapOneSidedOrdered                   // one-sided operations are performed in order with each other and with messages
-	CapSoftware                          // the device is software: a one-sided operation takes the processor time of who posts it
-	CapPieces                            // endpoints implement PieceMover
+	// the peer's process has no part in one-sided operations: they end without its Progress
+	CapOneSidedFree
+	// the network drops what it has no room for, and the interface sends it again: senders do well to hold back
+	CapDrops
+	// C can take messages from the Iface and send short ones: it implements Driven, and endpoints DrivenEndpoint
+	CapDriven
+	// one-sided operations are performed in order with each other and with messages
+	CapOneSidedOrdered
+	// the device is software: a one-sided operation takes processor time of the posting thread
+	CapSoftware
+	CapPieces // endpoints implement PieceMover
 )
 
 // Attr describes an interface. All limits are in bytes; 0 says that there is
 // no such operation.
 type Attr struct {
-	Caps        Cap
-	MaxAMShort  int     // head and payload together
-	MaxAMHead   int     // head of AMBcopy and AMZcopy
-	MaxAMBcopy  int     // payload, head not counted
-	MaxAMZcopy  int     // likewise
-	EagerAM     int     // payload of AMBcopy up to which a message is sent sooner than announced; 0: that is the caller's to know
+	Caps       Cap
+	MaxAMShort int // head and payload together
+	MaxAMHead  int // head of AMBcopy and AMZcopy
+	MaxAMBcopy int // payload, head not counted
+	MaxAMZcopy int // likewise
+	// payload of AMBcopy up to which a message is sent sooner than announced; 0: that is the caller's to know
+	EagerAM     int
 	MaxPutShort int     // payload
 	MaxPutBcopy int     // payload
 	MaxPutZcopy uint64  // sum of the segments

@@ -43,7 +43,7 @@ type Iface interface {
 	// SourceAddress is the address of a remote interface that sent to us. The
 	// caller holds the progress lease.
 	SourceAddress(src Source) []byte
-	// SourceReaches tells whether a Connect to address would reach the remote
+	// SourceReaches reports whether a Connect to address would reach the remote
 	// interface that sent to us: an interface has one address by which it is
 	// known, but may answer at others. The caller holds the progress lease and
 	// knows that address is one that this interface can reach.
@@ -79,7 +79,7 @@ type Endpoint interface {
 	// Address is the address by which the peer is known, its Iface.Address. It
 	// may differ from what was given to Connect. Constant.
 	Address() []byte
-	// EagerOpen tells whether the peer welcomes eager payloads.
+	// EagerOpen reports whether the peer welcomes eager payloads.
 	EagerOpen() bool
 	// Wake rings the peer's doorbell if it sleeps. The send operations do it themselves.
 	Wake()

@@ -39,7 +39,7 @@ func ParseKey(b []byte) (uint8, error) {
 	return b[0], nil
 }
 
-// CheckKeys tells whether the keys of a configuration are possible: each number once,
+// CheckKeys reports whether the keys of a configuration are possible: each number once,
 // no empty secret. Errors wrap ErrInvalid.
 func CheckKeys(keys []Key) error {
 	seen := map[uint8]bool{}

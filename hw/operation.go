@@ -117,7 +117,7 @@ const (
 // OpMask is a set of operations, 1<<op each.
 type OpMask uint32
 
-// Has tells whether op is in the set.
+// Has reports whether op is in the set.
 func (m OpMask) Has(op AtomicOp) bool { return m&(1<<op) != 0 }
 
 // Atomics is what endpoints implement that change words in memory which the

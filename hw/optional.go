@@ -95,10 +95,10 @@ type Direct interface {
 	// source's messages must be given to Progress. The caller holds the
 	// progress lease.
 	FillSource(src Source, line *hot.Source) bool
-	// PutPending tells whether ep has yet to take in what line.Put names: a
+	// PutPending reports whether ep has yet to take in what line.Put names: a
 	// write or atomic that the C path posted.
 	PutPending(ep Endpoint, line *hot.Peer) bool
-	// SendPending tells whether ep has yet to take in a message that was sent to
+	// SendPending reports whether ep has yet to take in a message that was sent to
 	// it, by this Iface or by another that shares its way.
 	SendPending(ep Endpoint) bool
 	// WakePeer is Wake of the endpoint whose line has this number in Peer.
@@ -112,7 +112,7 @@ type Driven interface {
 	// HotPort is what C calls under the progress lease. It is valid until Close,
 	// which comes after C has been told to stop.
 	HotPort() *hot.Port
-	// Written tells whether something has come that rings no bell (Silent in HotPort). The caller holds
+	// Written reports whether something has come that rings no bell (Silent in HotPort). The caller holds
 	// the progress lease.
 	Written() bool
 }
@@ -154,7 +154,7 @@ type Waiter interface {
 	DoorbellFD() int
 	// Arm asks for the bell. Callers look at Pending after it.
 	Arm()
-	// Pending tells whether Progress would find something. Any thread may ask.
+	// Pending reports whether Progress would find something. Any thread may ask.
 	Pending() bool
 	// Disarm takes the wish back and empties the doorbell.
 	Disarm()

@@ -44,7 +44,7 @@ func (p *Pending) Add(ep Endpoint, r Retry) {
 	p.n.Add(1)
 }
 
-// Has tells whether operations of the endpoint wait.
+// Has reports whether operations of the endpoint wait.
 func (p *Pending) Has(ep Endpoint) bool {
 	if p.n.Load() == 0 {
 		return false
@@ -101,7 +101,7 @@ func (p *Pending) begin(ep Endpoint) Retry {
 	return q[0]
 }
 
-// end takes in what became of the operation that begin returned, and tells whether it is done with.
+// end takes in what became of the operation that begin returned, and reports whether it is done with.
 func (p *Pending) end(ep Endpoint, r Retry, err error) bool {
 	p.mu.Lock()
 	f := p.purged

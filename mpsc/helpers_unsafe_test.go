@@ -66,7 +66,7 @@ func message(owner uint32, n uint64, word int) uint64 {
 	return (n<<16 | uint64(owner)) ^ uint64(word)*0x9e3779b97f4a7c15
 }
 
-// check tells whether every word belongs to one message of owner, and which.
+// check reports whether every word belongs to one message of owner, and which.
 func check(b []uint64, owner uint32) (n uint64, ok bool) {
 	n = b[0] >> 16
 	for i := range b {

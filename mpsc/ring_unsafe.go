@@ -23,7 +23,7 @@ type Ring struct {
 	slotBytes uint32
 }
 
-// ValidGeometry tells whether [NewView] accepts the number of slots and their
+// ValidGeometry reports whether [NewView] accepts the number of slots and their
 // size in bytes. Callers ask it before they use numbers that others wrote.
 func ValidGeometry(log2, slotBytes uint32) bool {
 	return log2 <= MaxLog2 && slotBytes != 0 && slotBytes%hot.CacheLine == 0 &&
@@ -118,7 +118,7 @@ func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uin
 	return nil, 0, false
 }
 
-// Free tells whether the slot at pos is free for that position.
+// Free reports whether the slot at pos is free for that position.
 func (r *Ring) Free(pos uint64) bool { return atomic.LoadUint64(r.word(pos)) == r.seq(pos) }
 
 // Released tells a producer whether the consumer is done with the message at pos.
@@ -159,7 +159,7 @@ func (r *Ring) Load(pos uint64) (owner uint32, state int, lapOK bool) {
 		(word^r.seq(pos))>>hot.SeqLapShift == 0
 }
 
-// Ready tells whether the slot at pos holds a message. (L0)
+// Ready reports whether the slot at pos holds a message. (L0)
 func (r *Ring) Ready(pos uint64) bool {
 	word := atomic.LoadUint64(r.word(pos))
 	return word&3 == hot.SlotReady && (word^r.seq(pos))>>hot.SeqLapShift == 0

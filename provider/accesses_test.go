@@ -115,7 +115,8 @@ func TestAccessesHostile(t *testing.T) {
 		addr uint64
 		head []byte
 	}{
-		{0, bytes.Clone(putWord(head[:], 2))}, {pages.Size, bytes.Clone(putWord(head[:], 1))}, {^uint64(0), bytes.Clone(putWord(head[:], 1))},
+		{0, bytes.Clone(putWord(head[:], 2))}, {pages.Size, bytes.Clone(putWord(head[:], 1))},
+		{^uint64(0), bytes.Clone(putWord(head[:], 1))},
 		{0, head[:7]}, {0, nil}, {0, make([]byte, 16)},
 	} {
 		if err := p.AMShort(amAccessed, bad.addr, bad.head, nil); err != nil {

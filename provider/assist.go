@@ -46,7 +46,7 @@ type sharing struct {
 	count uint32
 }
 
-// shareable tells whether an operation is one to share.
+// shareable reports whether an operation is one to share.
 func (r *rxContext) shareable(e *Endpoint, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
 	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
@@ -88,7 +88,7 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 	return true
 }
 
-// stepAssisted reads the next chunks of a shared operation and tells whether
+// stepAssisted reads the next chunks of a shared operation and reports whether
 // progress is done with it. patience is how often it looks whether the sender
 // has finished.
 func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
@@ -237,7 +237,7 @@ func (e *Endpoint) stepAssists() {
 	e.assists = kept
 }
 
-// stepAssist writes chunks into the receiver's buffer, and tells whether there
+// stepAssist writes chunks into the receiver's buffer, and reports whether there
 // is no more to do. The caller holds the progress lease.
 func (e *Endpoint) stepAssist(a *assist) bool {
 	req, known := e.requests.Lookup(a.request)

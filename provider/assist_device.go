@@ -72,7 +72,7 @@ func (r *rxContext) tellLanding(e *Endpoint, op *recvOp, p *path) {
 	r.pulls[op.id()] = op.index
 }
 
-// stepHelped has the sender put the next chunk and posts the next get, and tells whether
+// stepHelped has the sender put the next chunk and posts the next get, and reports whether
 // progress is done with the operation, as stepGet does. The operations are served in
 // order: the first for which there is something to do takes the turn.
 func (r *rxContext) stepHelped(e *Endpoint, op *recvOp, p *path) bool {
@@ -217,7 +217,7 @@ func (e *Endpoint) stepPutters() {
 	}
 }
 
-// step tells whether there is nothing to go on with: the message has ended, or the device is at the put or cannot.
+// step reports whether there is nothing to go on with: the message has ended, or the device is at the put or cannot.
 func (g *putter) step() bool {
 	e := g.e
 	req, known := e.requests.Lookup(g.request)

@@ -320,7 +320,8 @@ func TestHelpedHostile(t *testing.T) {
 		call func(*Endpoint, hw.Source)
 		bad  uint64
 	}{
-		{x, func(e *Endpoint, s hw.Source) { e.onLanding(s, put.header, bytes.Clone(other.put(b[:])), nil) }, 1}, // longer than the message
+		// longer than the message
+		{x, func(e *Endpoint, s hw.Source) { e.onLanding(s, put.header, bytes.Clone(other.put(b[:])), nil) }, 1},
 		{x, func(e *Endpoint, s hw.Source) { e.onLanding(s, 1<<40, bytes.Clone(other.put(b[:])), nil) }, 1},
 		{x, func(e *Endpoint, s hw.Source) { e.onLanding(s, put.header, nil, nil) }, 1},
 		{x, func(e *Endpoint, s hw.Source) { e.onPut(s, 1<<40, put.head, nil) }, 1},
@@ -352,7 +353,8 @@ func TestHelpedHostile(t *testing.T) {
 	completes(t, x, y, sent, got)
 }
 
-// TestHelpedOthers: a message whose sender does not do his part in its gets does not keep one of another sender waiting.
+// TestHelpedOthers: a message whose sender does not do his part in its gets does not keep one of another sender
+// waiting.
 func TestHelpedOthers(t *testing.T) {
 	x, y := helpSides(t, nil)
 	z := helpSide(t, nil)

@@ -55,7 +55,7 @@ func (e *Endpoint) Atomic(a *AtomicArgs) error {
 		return e.triggeredAtomic(a)
 	}
 	err := e.atomic(a)
-	e.domain.work.poke()
+	e.domain.work.postReady()
 	return err
 }
 

@@ -44,7 +44,7 @@ func (k authKey) bytes() []byte {
 	return []byte(k)
 }
 
-// Keyed tells whether authorisation keys are in address vectors (FI_AV_AUTH_KEY).
+// Keyed reports whether authorisation keys are in address vectors (FI_AV_AUTH_KEY).
 func (d *Domain) Keyed() bool { return d.info.Domain.AuthKeySize == fi.AVAuthKey }
 
 // keyLimit is how many keys an address vector may have.
@@ -101,7 +101,7 @@ func (e *Endpoint) holdAuthKeys() (err error) {
 	return err
 }
 
-// hasOtherKeys tells whether the context's endpoints have another address vector, in
+// hasOtherKeys reports whether the context's endpoints have another address vector, in
 // which numbers mean other keys.
 func (r *rxContext) hasOtherKeys(a *AV) bool {
 	r.acquire()

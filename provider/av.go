@@ -170,7 +170,7 @@ func (a *AV) SetFID(fid uintptr) {
 // take and give.
 func (a *AV) Format() fi.AddrFormat { return a.format }
 
-// Shared tells whether other processes can change the address vector. An
+// Shared reports whether other processes can change the address vector. An
 // endpoint that keeps what it found in such a one asks Generation before it
 // uses it, because nobody tells it in time that an index was given to another
 // name.

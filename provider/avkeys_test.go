@@ -158,7 +158,7 @@ func (w *keyWorld) passes(from *side, dest fi.Addr, to *side, n int) fi.Addr {
 	return e.Src
 }
 
-// barred tells whether sends to an address fail as those without the right key do.
+// barred reports whether sends to an address fail as those without the right key do.
 func (w *keyWorld) barred(from *side, dest fi.Addr, to *side) bool {
 	w.t.Helper()
 	want := fi.EACCES
@@ -318,8 +318,9 @@ func TestAVKeysRegions(t *testing.T) {
 			flags uint64
 		}{{fi.AddrUnspec, 0}, {w.keys["two"], fi.AuthKey}, {toTwin, 0}} {
 			m, err := w.hub.domain.RegMR(&fi.MRAttr{
-				IOV: iovOf(memory[key*20000:][:20000]), Access: fi.RemoteRead | fi.RemoteWrite, RequestedKey: uint64(key),
-				AV: w.hub.av, Src: r.src,
+				IOV: iovOf(memory[key*20000:][:20000]), Access: fi.RemoteRead | fi.RemoteWrite,
+				RequestedKey: uint64(key),
+				AV:           w.hub.av, Src: r.src,
 			}, r.flags)
 			if err != nil {
 				t.Fatal(err)

@@ -132,7 +132,7 @@ func TestAVConcurrent(t *testing.T) {
 	}
 }
 
-// stable tells whether no change is under way: then generation g is complete.
+// stable reports whether no change is under way: then generation g is complete.
 func stable(a *AV, g uint64) bool {
 	a.addrs.Lock()
 	defer a.addrs.Unlock()

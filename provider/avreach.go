@@ -30,7 +30,7 @@ type localAddrs struct {
 // counts as current.
 const localAddrsAge = 100 * time.Millisecond
 
-// has tells whether n's address is one of this host, as far as that can be found out.
+// has reports whether n's address is one of this host, as far as that can be found out.
 func (l *localAddrs) has(n names.Name) bool {
 	is, err := l.find(n)
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *localAddrs) has(n names.Name) bool {
 	return is
 }
 
-// find tells whether n's address is one of this host. Errors are of the kernel, which may have no descriptor.
+// find reports whether n's address is one of this host. Errors are of the kernel, which may have no descriptor.
 func (l *localAddrs) find(n names.Name) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,13 +73,13 @@ func (l *localAddrs) all() []names.Name {
 	return list
 }
 
-// known looks n up in the list. l.mu is held.
+// known looks n up in the list. The caller has l.mu.
 func (l *localAddrs) known(n names.Name) bool {
 	local, err := names.IsLocal(func() ([]names.Interface, error) { return l.ifis, nil }, n)
 	return local && err == nil
 }
 
-// reach tells whether the domain's endpoints may reach an address: it is on this
+// reach reports whether the domain's endpoints may reach an address: it is on this
 // host, or in a container that shares memory with us, or there is a transport to others.
 // Errors: fi.EHOSTUNREACH, and the kernel's if it cannot be found out.
 func (d *Domain) reach(n names.Name) error {

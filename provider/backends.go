@@ -34,12 +34,12 @@ const publishedKeys = 1024
 // newMemoryDomain opens the memory domain of the transport on this host.
 func newMemoryDomain() hw.MemoryDomain { return loopback.NewMemoryDomain() }
 
-// networked tells whether endpoints of a name are reached over UDP.
+// networked reports whether endpoints of a name are reached over UDP.
 func networked(name names.Name, c *config.Config) bool {
 	return c.UDP == config.Yes || c.UDP == config.Auto && !name.IsLoopback()
 }
 
-// networked tells whether the endpoint is reached over UDP.
+// networked reports whether the endpoint is reached over UDP.
 func (e *Endpoint) networked() bool {
 	return networked(e.name, e.domain.cfg) || e.apart // permitShared has seen that UDP is not ruled out
 }
@@ -181,7 +181,7 @@ func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.C
 	return i, nil
 }
 
-// nameTaken tells whether an endpoint of another network namespace that shares our
+// nameTaken reports whether an endpoint of another network namespace that shares our
 // memory has a name.
 func nameTaken(n names.Name, c *config.Config) bool {
 	return c.Across() && loopback.Taken(c.SHMDir, n.AppendSockaddr(nil))

@@ -32,7 +32,7 @@ const poolSize = 1024
 // stopTime bounds how long closing a domain waits for its threads to finish.
 const stopTime = time.Second
 
-// automatic tells whether the domain's endpoints make all progress by
+// automatic reports whether the domain's endpoints make all progress by
 // themselves, and hybrid whether they do the part that the hybrid has.
 func (d *Domain) automatic() bool { return d.info.Domain.DataProgress == fi.ProgressAuto }
 
@@ -40,7 +40,7 @@ func (d *Domain) hybrid() bool {
 	return !d.automatic() && d.info.Domain.ControlProgress == fi.ProgressAuto
 }
 
-// threaded tells whether threads of weft's use the domain's objects.
+// threaded reports whether threads of weft's use the domain's objects.
 func (d *Domain) threaded() bool { return d.automatic() || d.hybrid() }
 
 // progressThreads are a domain's.
@@ -225,7 +225,7 @@ func (b *background) Disarm() {
 	}
 }
 
-// HasWork tells whether Progress would find something.
+// HasWork reports whether Progress would find something.
 func (b *background) HasWork() bool {
 	if b.hybrid {
 		return b.rx.copies.Load()
@@ -233,7 +233,7 @@ func (b *background) HasWork() bool {
 	return b.iface.Pending() || b.rx.wantsPosts()
 }
 
-// Attention tells whether there is work that nobody rings for.
+// Attention reports whether there is work that nobody rings for.
 func (b *background) Attention() bool {
 	return !b.hybrid && atomic.LoadUint32(&b.rx.hot.Attention) != 0
 }
@@ -241,7 +241,7 @@ func (b *background) Attention() bool {
 // Progress does a batch of the work.
 func (b *background) Progress() bool {
 	worked := b.progress()
-	b.rx.domain.work.poke()
+	b.rx.domain.work.postReady()
 	return worked
 }
 
@@ -267,7 +267,7 @@ func (b *background) progress() bool {
 // Housekeeping runs the timers.
 func (b *background) Housekeeping() { b.rx.tick() }
 
-// Polled tells whether the application makes progress by itself.
+// Polled reports whether the application makes progress by itself.
 func (b *background) Polled() bool {
 	return atomic.SwapUint32(&b.hot.Polled, 0) >= hot.PolledEnough && !b.hybrid
 }
@@ -279,6 +279,7 @@ func (b *background) String() string {
 	s := b.iface.Stats()
 	return fmt.Sprintf("endpoint %s: lease %d, posted %d, delivered %d, attention %d, copies %v, window open %v, malformed %d, peers lost %d",
 		b.name, atomic.LoadUint32(&h.Lease), b.rx.posts.Tail()-atomic.LoadUint64(&h.PostsHead), s.Delivered,
-		atomic.LoadUint32(&h.Attention), b.rx.copies.Load(), atomic.LoadUint32((*uint32)(pointerAt(uint64(b.hot.RxState))))&hot.RxOpen != 0,
+		atomic.LoadUint32(&h.Attention), b.rx.copies.Load(),
+		atomic.LoadUint32((*uint32)(pointerAt(uint64(b.hot.RxState))))&hot.RxOpen != 0,
 		s.Malformed, s.PeersLost)
 }

@@ -117,7 +117,7 @@ func stopHelper(word *uint64, round, n uint64) uint64 {
 	}
 }
 
-// waitHelper tells whether the helper's count has come to needs, and whether it
+// waitHelper reports whether the helper's count has come to needs, and whether it
 // failed at a chunk. patience is how often it looks.
 func waitHelper(word *uint64, needs uint32, patience int) (done, failed bool) {
 	for range patience {

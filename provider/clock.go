@@ -33,7 +33,7 @@ func ptpConfig(c *config.Config, iface string) ptp.Config {
 	return p
 }
 
-// wantsClock tells whether the configuration has use for the clock's state.
+// wantsClock reports whether the configuration has use for the clock's state.
 func wantsClock(c *config.Config) bool {
 	return c.PTP == config.Yes || c.PTP == config.Auto && (c.Probe || c.PTPRequire)
 }

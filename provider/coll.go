@@ -88,12 +88,12 @@ func (c *collectives) handlers() map[hw.AMID]hw.Handler {
 
 func (c *collectives) requested() bool { return c.queued.Load() != 0 }
 
-// busy tells whether there is work that no ring shows.
+// busy reports whether there is work that no ring shows.
 func (c *collectives) busy() bool {
 	return len(c.blocked)+len(c.streams)+len(c.reads) != 0 || c.queued.Load() != 0 || c.unsent() || c.timed()
 }
 
-// unsent tells whether a join has not been told to all.
+// unsent reports whether a join has not been sent to all.
 func (c *collectives) unsent() bool {
 	for _, g := range c.joining {
 		if g.unsent != 0 {
@@ -150,7 +150,7 @@ func (c *collectives) group(id uint64) *Group {
 	return c.groups[i]
 }
 
-// find returns the group of an address. c.mu is held.
+// find returns the group of an address. The caller has c.mu.
 func (c *collectives) find(addr fi.Addr) *Group {
 	if addr&collAddrKind != collGroupAddr {
 		return nil

@@ -65,7 +65,7 @@ func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
 	return cfg, err
 }
 
-// ordered tells whether an all-to-all of slices of a length goes by an engine: alike at all
+// ordered reports whether an all-to-all of slices of a length goes by an engine: alike at all
 // members, as they agreed when they joined.
 func (g *Group) ordered(slice uint64) bool {
 	return g.scheduled && (slice >= exchangeLong || g.ep.domain.cfg.AllToAll == "message")
@@ -359,7 +359,7 @@ func (c *collectives) pumpExchanges() {
 	}
 }
 
-// timed tells whether an exchange waits for room or time.
+// timed reports whether an exchange waits for room or time.
 func (c *collectives) timed() bool {
 	for _, o := range c.exchanges {
 		if _, timed := o.exchange.engine.Wake(); timed || len(o.exchange.ready) != 0 {

@@ -225,7 +225,7 @@ func (c *collectives) sourceLost(src hw.Source) {
 	}
 }
 
-// fetches tells whether an operation is fetching from a rank.
+// fetches reports whether an operation is fetching from a rank.
 func (c *collectives) fetches(o *collOp, rank int) bool {
 	for _, s := range c.pulls {
 		if s.op == o && s.peer == rank {
@@ -255,7 +255,7 @@ func (c *collectives) linkLost(l *link, _ fi.Errno) {
 	}
 }
 
-// sendsTo tells whether an operation has something to send to a rank.
+// sendsTo reports whether an operation has something to send to a rank.
 func (c *collectives) sendsTo(o *collOp, rank int) bool {
 	if o.exchange != nil && o.exchange.engine.Needs(o.group.peerOf(rank)) {
 		return true

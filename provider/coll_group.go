@@ -203,7 +203,7 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 	return nil
 }
 
-// isSelf tells whether a name leads to this endpoint.
+// isSelf reports whether a name leads to this endpoint.
 func (e *Endpoint) isSelf(n names.Name) bool {
 	if n == e.name {
 		return true

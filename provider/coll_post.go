@@ -79,7 +79,7 @@ func (e *Endpoint) checkForm(descs [2]uint64, flags uint64) error {
 	return nil
 }
 
-// collectiveValid tells whether a kind has an operation on a datatype. Kinds
+// collectiveValid reports whether a kind has an operation on a datatype. Kinds
 // that only move data take any operation.
 func collectiveValid(k collective.Kind, d fi.Datatype, op fi.Op) bool {
 	if k.Reduces() {
@@ -170,7 +170,7 @@ func (c *collectives) take(p *collective.Plan) (*collOp, error) {
 	return o, nil
 }
 
-// enqueue leaves an operation whose run was started to progress. c.mu is held.
+// enqueue leaves an operation whose run was started to progress. The caller has c.mu.
 func (c *collectives) enqueue(g *Group, o *collOp, kind collective.Kind, flags, context uint64) {
 	e := c.ep
 	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, kind, g.next, context, fi.Success
@@ -181,7 +181,7 @@ func (c *collectives) enqueue(g *Group, o *collOp, kind collective.Kind, flags, 
 	c.queued.Store(int32(len(c.posted)))
 }
 
-// ready returns the group of an address for one operation more. c.mu is held.
+// ready returns the group of an address for one operation more. The caller has c.mu.
 func (c *collectives) ready(addr fi.Addr) (*Group, error) {
 	g, err := c.joined(addr)
 	if err == nil && c.outstanding >= maxCollectives {
@@ -190,7 +190,7 @@ func (c *collectives) ready(addr fi.Addr) (*Group, error) {
 	return g, err
 }
 
-// joined returns the group of an address. c.mu is held.
+// joined returns the group of an address. The caller has c.mu.
 func (c *collectives) joined(addr fi.Addr) (*Group, error) {
 	g := c.find(addr)
 	if g == nil {
@@ -242,7 +242,7 @@ func viewOf(addr uintptr, n uint64) []byte {
 // maxPlans is how many plans a group keeps.
 const maxPlans = 32
 
-// plan returns the plan of a call, from before or anew. c.mu is held.
+// plan returns the plan of a call, from before or anew. The caller has c.mu.
 func (g *Group) plan(call *collective.Call) *collective.Plan {
 	p := g.plans[*call]
 	if p == nil {

@@ -183,7 +183,7 @@ func (o *collOp) Send(to int, data []byte) bool {
 	return sent
 }
 
-// send sends a step's message, and tells whether its payload went with it.
+// send sends a step's message, and reports whether its payload went with it.
 func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 	if m.dead {
 		return false, fi.ECONNRESET
@@ -280,7 +280,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 	return true
 }
 
-// agrees tells whether a message is what a receive waits for. If not, the
+// agrees reports whether a message is what a receive waits for. If not, the
 // operation fails: its members were called with different arguments.
 func (o *collOp) agrees(h *stepHead, length uint64, s *collStep) bool {
 	switch {
@@ -309,7 +309,7 @@ func (o *collOp) waiting(rank int) *collStep {
 	return nil
 }
 
-// over tells whether an operation that is not under way is past.
+// over reports whether an operation that is not under way is past.
 func (g *Group) over(seq uint32) bool { return int32(seq-g.started) < 0 }
 
 // onStep is a step's payload.

@@ -186,8 +186,9 @@ type work struct {
 // args are those of the member of a rank.
 func (w *work) args(c *circle, rank int, context uint64) *CollectiveArgs {
 	a := &CollectiveArgs{
-		Kind: w.call.Kind, Count: w.call.Count, Datatype: w.dt, Op: w.op, Group: w.groups[rank].Addr(), Context: context,
-		Root: c.sides[w.members[rank]].addrs[w.members[w.call.Root]],
+		Kind: w.call.Kind, Count: w.call.Count, Datatype: w.dt, Op: w.op, Group: w.groups[rank].Addr(),
+		Context: context,
+		Root:    c.sides[w.members[rank]].addrs[w.members[w.call.Root]],
 	}
 	a.Buf, a.Result = baseOf(w.in[rank]), baseOf(w.out[rank])
 	if w.call.Kind == collective.Broadcast {

@@ -115,7 +115,7 @@ type layout struct {
 	inEnd, outEnd uint64 // of the last of them, bytes
 }
 
-// layOut checks the arrays. Errors as of AllToAllV. c.mu is held.
+// layOut checks the arrays. Errors as of AllToAllV. The caller has c.mu.
 func (c *collectives) layOut(g *Group, a *AllToAllVArgs) (l layout, err error) {
 	if !a.InPlace {
 		if l.in, l.inEnd, err = c.pieces(g, "to give", a.Buf, a.Counts, a.Displs, a.Elem); err != nil {

@@ -235,7 +235,7 @@ func (e *Endpoint) Peer() ([]byte, error) {
 	return names.Encode(e.format, tcpName(c.sock.RemoteAddr()))
 }
 
-// ready tells whether data may be sent: fi.ENOTCONN, fi.ESHUTDOWN.
+// ready reports whether data may be sent: fi.ENOTCONN, fi.ESHUTDOWN.
 func (c *connection) ready() error {
 	switch c.state.Load() {
 	case connUp:
@@ -246,7 +246,7 @@ func (c *connection) ready() error {
 	return fi.ESHUTDOWN
 }
 
-// event posts an event of the endpoint. c.mu is held.
+// event posts an event of the endpoint. The caller has c.mu.
 func (c *connection) event(number fi.EQEvent, data []byte) {
 	c.ep.eq.Load().Post(eq.CMEvent(number, c.fid, nil, data))
 }

@@ -321,7 +321,8 @@ func TestHostileBytes(t *testing.T) {
 	to := tcpAddr(c.pep.name).String()
 	good := (&cm.Message{Kind: cm.Request, Port: 9}).Append(nil)
 	for i, b := range [][]byte{
-		bytes.Repeat([]byte{0xff}, 100), good[:5], (&cm.Message{Kind: cm.Accept, Port: 9}).Append(nil), []byte("GET / HTTP/1.1\r\n\r\n"),
+		bytes.Repeat([]byte{0xff}, 100), good[:5], (&cm.Message{Kind: cm.Accept, Port: 9}).Append(nil),
+		[]byte("GET / HTTP/1.1\r\n\r\n"),
 	} {
 		conn, err := net.Dial("tcp", to)
 		if err != nil {

@@ -97,7 +97,7 @@ func (r *ConnReq) drop() {
 	r.done()
 }
 
-// end tells whether the caller is the one to answer a request that is in a state.
+// end reports whether the caller is the one to answer a request that is in a state.
 func (r *ConnReq) end(from uint32) bool { return r.state.CompareAndSwap(from, reqAnswered) }
 
 // done is called when the request was answered.

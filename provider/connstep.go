@@ -26,11 +26,11 @@ func (c *connection) only(h hw.Handler) hw.Handler {
 	}
 }
 
-// mute tells whether arrivals are left where they are: who the peer is will be
+// mute reports whether arrivals are left where they are: who the peer is will be
 // known in a moment.
 func (c *connection) mute() bool { return c.peer.Load() == nil }
 
-// isPeer tells whether a source is the peer.
+// isPeer reports whether a source is the peer.
 func (c *connection) isPeer(src hw.Source) bool {
 	s := c.ep.senderOf(src)
 	if c.peerID == 0 {
@@ -42,7 +42,7 @@ func (c *connection) isPeer(src hw.Source) bool {
 	return s.id == c.peerID
 }
 
-// ending tells whether step has something to do.
+// ending reports whether step has something to do.
 func (c *connection) ending() bool { return c.flush.Load() != 0 }
 
 func (c *connection) handlers() map[hw.AMID]hw.Handler { return nil }

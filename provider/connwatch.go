@@ -137,7 +137,7 @@ func (c *connection) reach(peer names.Name) error {
 	}
 }
 
-// up tells the application that the connection is established. c.mu is held.
+// up tells the application that the connection is established. The caller has c.mu.
 func (c *connection) up(data []byte) error {
 	if c.stopped {
 		return net.ErrClosed

@@ -34,12 +34,12 @@ import (
 // dmabufMark is set in addresses of mapped dma-bufs.
 const dmabufMark = 0x7f << 57
 
-// onDevice tells whether an address is of memory of a device.
+// onDevice reports whether an address is of memory of a device.
 func onDevice(addr uint64) bool { return int64(addr) < 0 }
 
 func isDMABuf(addr uint64) bool { return addr&dmabufMark == dmabufMark }
 
-// anyOnDevice tells whether a part of a vector is memory of a device.
+// anyOnDevice reports whether a part of a vector is memory of a device.
 func anyOnDevice(iov []fi.IOVec) bool {
 	for i := range iov {
 		if onDevice(uint64(iov[i].Base)) {
@@ -247,7 +247,8 @@ func (t *target) scatterDevice(payload []byte) (done uint64, err error) {
 func (e *Endpoint) storeFailed(t *target, a *arrived, err error) fi.Errno {
 	log.Warnf(log.EPData, "copy %d bytes to a device: %v", a.length, err)
 	e.recvError(cq.Entry{
-		Context: t.context, Flags: recvKind(t.flags) | t.flags&fi.MultiRecv, Buf: t.buffer(), Data: a.data, Tag: a.tag, Src: e.addrOf(a.source),
+		Context: t.context, Flags: recvKind(t.flags) | t.flags&fi.MultiRecv, Buf: t.buffer(), Data: a.data,
+		Tag: a.tag, Src: e.addrOf(a.source),
 	}, t.flags, cq.ErrorInfo{Err: fi.EIO})
 	return fi.EIO
 }

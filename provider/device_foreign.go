@@ -107,8 +107,8 @@ func (d *Domain) leaveImporter() {
 // fetchTime bounds what asking the owner takes, once for each step.
 const fetchTime = 2 * time.Second
 
-// acquire returns a use of the allocation that a process calls token, which it maps if need be; near is memory whose context
-// is to be used, and device tells whether this side may call CUDA.
+// acquire returns a use of the allocation that a process calls token, which it maps if need be; near is memory whose
+// context is to be used, and device reports whether this side may call CUDA.
 func (d *Domain) acquire(a cuda.Foreign, near uint64, device bool) (*cuda.Use, error) {
 	if err := d.enterImporter(); err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func (m *foreignMemory) drop() {
 	}
 }
 
-// mayMap tells whether an announced message is to be read from a mapping of the
+// mayMap reports whether an announced message is to be read from a mapping of the
 // sender's memory.
 func (e *Endpoint) mayMap(src hw.Source, announced *rts) bool {
 	least := uint64(e.domain.cfg.HMEMMapSize)
@@ -269,7 +269,7 @@ func (r *rxContext) startForeign(e *Endpoint, op *recvOp, announced *rts) {
 	r.activate(op)
 }
 
-// stepForeign reads the next piece of an operation and tells whether progress is
+// stepForeign reads the next piece of an operation and reports whether progress is
 // done with it.
 func (r *rxContext) stepForeign(e *Endpoint, op *recvOp) bool {
 	m := r.foreign[op.id()]

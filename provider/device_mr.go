@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 )
 
-// hmem tells whether the domain was opened for device memory.
+// hmem reports whether the domain was opened for device memory.
 func (d *Domain) hmem() bool { return d.info.Caps&fi.HMEM != 0 }
 
 // Info is what the domain was opened with; not to be changed.

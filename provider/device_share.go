@@ -19,8 +19,8 @@ import (
 // owner's descriptor thread, which answers processes of the same user only: so says the kernel, of both sides.
 //
 // Mappings are kept. Before a region is closed those of its allocation are recalled from all processes that have
-// fetched it, and a process that has none any more says so; nobody fetches it by that token again. So memory
-// that is freed after its regions are closed is mapped nowhere. Memory that was freed without that is found by the driver's
+// fetched it, and a process that has none any more says so; nobody fetches it by that token again. So memory that is
+// freed after its regions are closed is mapped nowhere. Memory that was freed without that is found by the driver's
 // number of it, and its token is good no longer.
 
 // share is an allocation that registered regions lie in.
@@ -85,8 +85,8 @@ func endDescriptors() {
 	}
 }
 
-// withdraw ends the allocation's token, and returns what recalls its mappings. shares is locked, and is not when that is
-// called.
+// withdraw ends the allocation's token, and returns what recalls its mappings. shares is locked, and is not when that
+// is called.
 func (s *share) withdraw() (recall func(limit time.Duration)) {
 	if s.token == 0 {
 		return func(time.Duration) {}

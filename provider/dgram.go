@@ -54,7 +54,7 @@ func (e *Endpoint) sendLossy(s *SendArgs, total uint64) error {
 	return e.drop(s, err)
 }
 
-// stalled notes the outcome of a try to send, and tells whether to try no more.
+// stalled notes the outcome of a try to send, and reports whether to try no more.
 func (e *Endpoint) stalled(dest fi.Addr, l *link, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -123,7 +123,7 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 	return nil
 }
 
-// offers tells whether a progress model is one that weft has: automatic
+// offers reports whether a progress model is one that weft has: automatic
 // progress needs a thread.
 func (f *Fabric) offers(p fi.Progress) bool {
 	switch p {
@@ -218,7 +218,7 @@ func (d *Domain) exclusive() (ep, cq bool) {
 	return alone, alone
 }
 
-// exclusiveShared tells whether one thread at a time uses a shared receive or
+// exclusiveShared reports whether one thread at a time uses a shared receive or
 // transmit context; see exclusive.
 func (d *Domain) exclusiveShared() bool { return d.threading() == fi.ThreadDomain && !d.threaded() }
 

@@ -68,7 +68,7 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 		log.Warnf(log.Cntr, "open counter: %v", err)
 		return nil, err
 	}
-	c.OnChange(d.work.poke)
+	c.OnChange(d.work.postReady)
 	c.OnClose(func() { d.work.undrive(c) })
 	d.queues.add(c, func() bool { return c.Hot() != nil })
 	return c, nil
@@ -86,13 +86,13 @@ type openSet struct {
 	prune   int // length at which closed ones are dropped
 }
 
-// member is an object of a set, and what tells whether it is open.
+// member is an object of a set, and what reports whether it is open.
 type member struct {
 	object any
 	open   func() bool
 }
 
-// has tells whether an open object was added.
+// has reports whether an open object was added.
 func (s *openSet) has(object any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *openSet) add(object any, open func() bool) {
 	s.objects = append(s.objects, member{object, open})
 }
 
-// drop drops the closed objects. s.mu is held.
+// drop drops the closed objects. The caller has s.mu.
 func (s *openSet) drop() {
 	s.objects = slices.DeleteFunc(s.objects, func(m member) bool { return !m.open() })
 }

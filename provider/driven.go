@@ -58,7 +58,7 @@ func (e *Endpoint) closeDriven() {
 	_ = e.portSources.Free()
 }
 
-// fillPath publishes the way to a peer over the driven port, and tells whether
+// fillPath publishes the way to a peer over the driven port, and reports whether
 // that is how it is reached. The link's mu is held.
 func (e *Endpoint) fillPath(line uint32, p *path) bool {
 	if e.driven == nil || p.port != e.driven {
@@ -69,7 +69,7 @@ func (e *Endpoint) fillPath(line uint32, p *path) bool {
 	return true
 }
 
-// hasPath tells whether a line has a way over the driven port.
+// hasPath reports whether a line has a way over the driven port.
 func (e *Endpoint) hasPath(line uint32) bool {
 	return e.driven != nil && atomic.LoadUintptr(e.paths.At(line)) != 0
 }
@@ -125,7 +125,7 @@ func (e *Endpoint) dropPortSources(addr fi.Addr) {
 	}
 }
 
-// looked tells whether polls of C look at the endpoint's driven port: while there is traffic, and always
+// looked reports whether polls of C look at the endpoint's driven port: while there is traffic, and always
 // where peers may write what rings no bell.
 func (e *Endpoint) looked() bool {
 	if e.driven == nil {

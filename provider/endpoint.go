@@ -46,10 +46,11 @@ type Endpoint struct {
 	domain      *Domain
 	info        *fi.Info
 	format      fi.AddrFormat
-	auth        authKey       // immutable
-	incarnation uint64        // in tokens: random, so that another endpoint of the same name has another; immutable
-	keys        []hw.Key      // those of the address vector, from Enable on; nil where keys are not there. Immutable then
-	state       atomic.Uint32 // written under mu, read by any thread
+	auth        authKey // immutable
+	incarnation uint64  // in tokens: random, so that another endpoint of the same name has another; immutable
+	// those of the address vector, from Enable on; nil where keys are not there. Immutable then
+	keys  []hw.Key
+	state atomic.Uint32 // written under mu, read by any thread
 
 	// mu serialises bind, enable, setname and close. It is not on the data path.
 	mu     sync.Mutex
@@ -355,7 +356,7 @@ func (e *Endpoint) Cancel(context uint64) error {
 		return fi.EOPBADSTATE
 	}
 	if e.lists.cancel(context) {
-		e.domain.work.poke()
+		e.domain.work.postReady()
 		return nil
 	}
 	if e.notes.out.cancel(context) {

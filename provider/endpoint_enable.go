@@ -97,7 +97,7 @@ func (e *Endpoint) checkEnable() error {
 	return nil
 }
 
-// Deaf tells whether the endpoint has nothing that receives could complete on, and
+// Deaf reports whether the endpoint has nothing that receives could complete on, and
 // none is posted: one that is used for one-sided operations, though it could do
 // messages too. fi_endpoint(3) asks for queues for the operations that are initiated.
 func (e *Endpoint) Deaf() bool {

@@ -13,7 +13,7 @@ import (
 // Counters that are bound to an enabled endpoint. Clients that open an endpoint in one
 // layer and count in another bind them so; no transfer of that time has to wait.
 
-// countLate makes an enabled endpoint count with c. e.mu is held. What is under way
+// countLate makes an enabled endpoint count with c. The caller has e.mu. What is under way
 // is counted if it ends later.
 func (e *Endpoint) countLate(c *cq.Counter, flags uint64) error {
 	if err := e.listen(c); err != nil {
@@ -46,7 +46,7 @@ func (e *Endpoint) fillCounters(h *hot.EP) {
 }
 
 // listen makes readers of a counter poll the endpoint, and those who sleep on it
-// listen to its doorbell, unless they do already. e.mu is held.
+// listen to its doorbell, unless they do already. The caller has e.mu.
 func (e *Endpoint) listen(c *cq.Counter) error {
 	for _, q := range e.attached {
 		if q == queue(c) {

@@ -30,7 +30,7 @@ func (e *Endpoint) GetOpt(name fi.Opt) (uint64, error) {
 	return 0, fi.ENOPROTOOPT
 }
 
-// SetOnly tells whether an option can be set, but not asked for.
+// SetOnly reports whether an option can be set, but not asked for.
 func SetOnly(name fi.Opt) bool {
 	return name == fi.OptCUDAAPIPermitted || name == fi.OptSharedMemoryPermitted
 }

@@ -110,7 +110,7 @@ func (e *Endpoint) linkBack(s sender) *link {
 	return l
 }
 
-// ownsLink tells whether a remote interface is the peer of a link, by whichever
+// ownsLink reports whether a remote interface is the peer of a link, by whichever
 // of its names: only it may speak about that link's requests.
 func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
 	l := e.linkAt(link)
@@ -157,8 +157,8 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 	}
 }
 
-// silentLost ends the receives that name a peer, by any of its addresses, to which the link is lost and that has never sent: the
-// receives from others end with their last source. A context of a scalable endpoint is not the whole peer.
+// silentLost ends the receives that name a peer, by any of its addresses, to which the link is lost and that has never
+// sent: the receives from others end with their last source. A context of a scalable endpoint is not the whole peer.
 func (e *Endpoint) silentLost(addresses ...address) {
 	e.rx.drainPosts(urgentRecv) // those on the ring may name it
 	for _, a := range addresses {

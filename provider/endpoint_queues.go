@@ -44,12 +44,12 @@ func (e *Endpoint) queues() []queue {
 	return list
 }
 
-// sleptOn tells whether somebody may sleep on one of the queues.
+// sleptOn reports whether somebody may sleep on one of the queues.
 func (e *Endpoint) sleptOn() bool {
 	return slices.ContainsFunc(e.queues(), func(q queue) bool { return q.Waiter().Waitable() })
 }
 
-// polled tells whether all that comes to the endpoint is looked for: nobody sleeps until it comes, on its queues, on
+// polled reports whether all that comes to the endpoint is looked for: nobody sleeps until it comes, on its queues, on
 // counters of deferred work and of regions, or on another endpoint's that shares its receive context.
 func (e *Endpoint) polled() bool {
 	return !e.domain.threaded() && !e.sleptOn() && e.conn == nil && e.srx == nil && !e.lossy &&
@@ -97,7 +97,7 @@ func (e *Endpoint) newSource() *cq.Source {
 	}
 }
 
-// wantsPosts tells whether a posted receive is work: with Pending what has_work
+// wantsPosts reports whether a posted receive is work: with Pending what has_work
 // of the data plane asks, without the attention word.
 func (r *rxContext) wantsPosts() bool {
 	h := r.hot

@@ -27,7 +27,7 @@ const (
 	maxKey   = 32
 )
 
-// exposes tells whether messages to peers of a port are exposed.
+// exposes reports whether messages to peers of a port are exposed.
 func (p *port) exposes() bool {
 	if p.attr.Caps&hw.CapGetZcopy == 0 || p.attr.Caps&hw.CapPeerMemory != 0 || p.Memory() == nil {
 		return false
@@ -36,7 +36,7 @@ func (p *port) exposes() bool {
 	return p.cache != nil && a.MaxKey <= maxKey || a.MaxKey == keyBytes && a.Caps&hw.MDLocal == 0
 }
 
-// packed tells whether its keys are a payload of the announcement.
+// packed reports whether its keys are a payload of the announcement.
 func (p *port) packed() bool { return p.Memory().Attr().MaxKey != keyBytes }
 
 // register makes a region of memory of this process, which is taken back by its
@@ -199,7 +199,7 @@ func (x *exposures) all() (list []hw.Memory) {
 	return list
 }
 
-// any tells whether there is one.
+// any reports whether there is one.
 func (x *exposures) any() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

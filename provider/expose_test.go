@@ -97,7 +97,8 @@ func TestExposed(t *testing.T) {
 		}
 	}
 	for name, payload := range map[string][]byte{
-		"short": keys[:n-1], "none": nil, "long": keys[:n+1], "a key of zeros": append(bytes.Clone(keys[:32]), make([]byte, 16)...),
+		"short": keys[:n-1], "none": nil, "long": keys[:n+1],
+		"a key of zeros": append(bytes.Clone(keys[:32]), make([]byte, 16)...),
 	} {
 		again := rts{}
 		if again.parse(head); e.takeKeys(src, &again, payload) {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestNothingAfterClose has peers with automatic progress close as soon as an atomic operation has been performed, the
-// target when it sees it and the other when it is complete. What they unmap faults from then on, so a thread of weft's that
-// still used it would end the test, and could not change what else the process had mapped there.
+// target when it sees it and the other when it is complete. What they unmap faults from then on, so a thread of weft's
+// that still used it would end the test, and could not change what else the process had mapped there.
 func TestNothingAfterClose(t *testing.T) {
 	hints := progressHints(fi.ProgressAuto, fi.ProgressAuto)
 	hints.Caps |= fi.RMA | fi.Atomic

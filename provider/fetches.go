@@ -161,7 +161,7 @@ func (e *Endpoint) FetchLost() {
 	e.rx.ring()
 }
 
-// fetching tells whether an operation on a peer's memory waits for its result.
+// fetching reports whether an operation on a peer's memory waits for its result.
 func (e *Endpoint) fetching(dest fi.Addr) bool {
 	for i := range e.fetches.table.Len() {
 		f := e.fetches.table.At(uint32(i))

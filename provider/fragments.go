@@ -88,7 +88,7 @@ func (e *Endpoint) pumpStreams() {
 	e.streams = kept
 }
 
-// pumpStream tells whether the stream is done with.
+// pumpStream reports whether the stream is done with.
 func (e *Endpoint) pumpStream(req *txRequest, id uint64) bool {
 	l := e.linkAt(req.link)
 	lease := e.progressStripe

@@ -150,7 +150,7 @@ func (r *rxContext) allAsked(e *Endpoint, op *recvOp) bool {
 	return true
 }
 
-// canGet tells whether the path to the sender is one over which gets work, and
+// canGet reports whether the path to the sender is one over which gets work, and
 // has the target registered where that is needed. Else the message is asked for
 // in fragments.
 func (r *rxContext) canGet(e *Endpoint, op *recvOp, p *path) bool {

@@ -51,15 +51,15 @@ type origin struct {
 	number uint8
 }
 
-// reaches tells whether n is a name or alias of the source.
+// reaches reports whether n is a name or alias of the source.
 func (o origin) reaches(n names.Name) bool {
 	return o.ep.sourceReaches(o.src, address{n, o.number})
 }
 
-// present tells whether a source of an identity is known.
+// present reports whether a source of an identity is known.
 func (r *rxContext) present(id uint32) bool { return len(r.origins[idSlot(id)]) != 0 }
 
-// reaches tells whether n is a name or alias of an identity that is present.
+// reaches reports whether n is a name or alias of an identity that is present.
 // The source that was met last knows best.
 func (r *rxContext) reaches(id uint32, n names.Name) bool {
 	all := r.origins[idSlot(id)]
@@ -169,7 +169,7 @@ func (r *rxContext) merge(alias, peer uint32) {
 }
 
 // rematch delivers one held message of a peer for which a receive was renamed,
-// and tells whether there was one. Messages are held only if the peer had
+// and reports whether there was one. Messages are held only if the peer had
 // another socket of this name before.
 func (r *rxContext) rematch(eng *match.Engine, peer uint32) bool {
 	for m := range eng.Messages() {
@@ -195,7 +195,7 @@ func (r *rxContext) rematch(eng *match.Engine, peer uint32) bool {
 
 // part forgets a source that is gone and, if it was the last of its peer, what
 // that answered to: the next that does may be another. Messages of the peer
-// that are held are still wanted by all of its names. It tells whether the
+// that are held are still wanted by all of its names. It reports whether the
 // source was the last.
 func (r *rxContext) part(o origin, id uint32) bool {
 	all := &r.origins[idSlot(id)]

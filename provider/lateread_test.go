@@ -45,7 +45,7 @@ func (p *poller) poll(q *cq.Queue) {
 	}
 }
 
-// anyArrived tells whether a message stands in an inbound ring.
+// anyArrived reports whether a message stands in an inbound ring.
 func anyArrived(ep *hot.EP) bool {
 	lanes := atomic.LoadUint32((*uint32)(pointerAt(uint64(ep.Lanes))))
 	for n := range min(lanes, hot.Lanes) {

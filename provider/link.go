@@ -204,7 +204,7 @@ func (e *Endpoint) broken(err error) error {
 	return fi.EAGAIN
 }
 
-// refuse logs why a peer is refused, once until that changes. l.mu is held.
+// refuse logs why a peer is refused, once until that changes. The caller has l.mu.
 func (l *link) refuse(err error) {
 	if text := err.Error(); text != l.refused {
 		l.refused = text
@@ -213,7 +213,7 @@ func (l *link) refuse(err error) {
 }
 
 // detour logs why a peer is not reached over a port and the next is tried, once
-// for each port until the link is up. l.mu is held.
+// for each port until the link is up. The caller has l.mu.
 func (l *link) detour(p *port, err error) {
 	if !slices.Contains(l.around, p) {
 		l.around = append(l.around, p)
@@ -221,7 +221,7 @@ func (l *link) detour(p *port, err error) {
 	}
 }
 
-// unreachable says how a failing link looks to the caller. l.mu is held.
+// unreachable says how a failing link looks to the caller. The caller has l.mu.
 func (e *Endpoint) unreachable(l *link, now time.Time) error {
 	if l.lost {
 		return fi.ECONNRESET
@@ -232,7 +232,7 @@ func (e *Endpoint) unreachable(l *link, now time.Time) error {
 	return fi.EAGAIN
 }
 
-// forget takes the peer's lines away from the C path. l.mu is held.
+// forget takes the peer's lines away from the C path. The caller has l.mu.
 func (e *Endpoint) forget(l *link) {
 	p := l.path.Load()
 	l.lost = l.lost || p == nil || !p.former.Load() // else the end is of the endpoint that had the address before

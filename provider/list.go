@@ -207,7 +207,7 @@ func (l *List) append(run listRun) {
 	l.runs = append(l.runs, run)
 }
 
-// takes tells whether a run goes on where this one ends, and if this one has a single element makes
+// takes reports whether a run goes on where this one ends, and if this one has a single element makes
 // the distances those to the run's.
 func (r *listRun) takes(next *listRun) bool {
 	if r.len != next.len || r.key != next.key || r.direct != next.direct || r.mapped != next.mapped || next.local < r.local || next.remote < r.remote {

@@ -72,7 +72,8 @@ func listCells(t *testing.T, x, y *side, direct bool) {
 		mine.put(t, 0, here)
 		theirs.put(t, 0, there)
 		l := x.list([]Piece{{
-			Local: from[i&1], Remote: to[i>>1&1], Addr: to[i>>1&1].Info().Base, Len: 32, LocalStride: 64, RemoteStride: 64, Count: size / 64,
+			Local: from[i&1], Remote: to[i>>1&1], Addr: to[i>>1&1].Info().Base, Len: 32, LocalStride: 64,
+			RemoteStride: 64, Count: size / 64,
 		}})
 		way, refused := c.way()
 		before := [...]uint64{x.counts("list_ipc"), x.counts("list_rdma"), x.counts("list_message")}

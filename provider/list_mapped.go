@@ -14,13 +14,14 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Elements of lists with memory of a device. Where the region's owner is this process or maps for it, they are copied by
-// this process: from and to a mapping of the owner's allocation (device_foreign.go). That waits for the owner, and for
-// copies, so a goroutine does it: it asks the owner once for each region what of its memory is where, which is how memory that is
-// gone is found, begins all copies on one stream, and waits for the stream once for batchElements of them. What cannot be mapped
-// goes as messages then.
+// Elements of lists with memory of a device. Where the region's owner is this process or maps for it, they are copied
+// by this process: from and to a mapping of the owner's allocation (device_foreign.go). That waits for the owner, and
+// for copies, so a goroutine does it: it asks the owner once for each region what of its memory is where, which is how
+// memory that is gone is found, begins all copies on one stream, and waits for the stream once for batchElements of
+// them. What cannot be mapped goes as messages then.
 
-// batchElements is how many copies are under way before they are waited for. If one fails, those before are known to be done.
+// batchElements is how many copies are under way before they are waited for. If one fails, those before are known to be
+// done.
 const batchElements = 1024
 
 // whyNotMapped says why elements with memory of a device do not go by WayIPC to the region, "" if they do as
@@ -106,8 +107,8 @@ func (m *mappedRegion) end() {
 	}
 }
 
-// copyMapped copies elements, and leaves those of regions that cannot be mapped in the selection. It is the goroutine of the
-// operation, which nobody else is at.
+// copyMapped copies elements, and leaves those of regions that cannot be mapped in the selection. It is the goroutine
+// of the operation, which nobody else is at.
 func (op *listOp) copyMapped(elements []uint32) {
 	regions := map[uint64]*mappedRegion{}
 	for _, r := range op.list.remotes {
@@ -363,8 +364,8 @@ func forgetOwners() {
 	owners.list = nil
 }
 
-// regionAnswerBytes is the size of an answer: the token of the allocation, the driver's number of its memory, and where in it
-// the region begins.
+// regionAnswerBytes is the size of an answer: the token of the allocation, the driver's number of its memory, and where
+// in it the region begins.
 const regionAnswerBytes = 24
 
 // answerRegion tells another process how to map a region, or why it cannot.
@@ -401,7 +402,7 @@ func answerRegion(r *proxy.Request) {
 	r.Reply(proxy.StatusOK, binary.LittleEndian.AppendUint64(b, offset))
 }
 
-// spans tells whether peers name length bytes of the region by base and what follows.
+// spans reports whether peers name length bytes of the region by base and what follows.
 func (m *MR) spans(base, length uint64) bool { return m.base == base && length <= m.length }
 
 // devicePart is what a token says of where the region is for processes that map its memory. False: they cannot.
@@ -431,8 +432,8 @@ func (r *Remote) devicePart() (token.Device, bool) {
 	return token.Device{}, false
 }
 
-// regionOfToken returns a region of this process that others may access without its taking part, and enters its gate. Else
-// the status says why not.
+// regionOfToken returns a region of this process that others may access without its taking part, and enters its gate.
+// Else the status says why not.
 func regionOfToken(incarnation, key, rights uint64) (*MR, proxy.Status) {
 	e := endpointOf(incarnation)
 	if e == nil {

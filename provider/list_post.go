@@ -50,7 +50,7 @@ func (l *List) Read(context uint64) error { return l.Post(&ListArgs{Context: con
 // RMA about the endpoint and the peer.
 func (l *List) Post(a *ListArgs) error {
 	err := l.post(a)
-	l.ep.domain.work.poke()
+	l.ep.domain.work.postReady()
 	return err
 }
 
@@ -202,7 +202,7 @@ func (l *List) Noted(a *ListArgs) {
 	op.note = op.noteOf(a)
 	_ = e.notes.out.add(op.note, link, p, a.Note, true) // which does not fail
 	op.finish()
-	e.domain.work.poke()
+	e.domain.work.postReady()
 }
 
 // noteOf is the notification of the operation.

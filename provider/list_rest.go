@@ -44,7 +44,7 @@ const (
 	maxListOps  = 1 << 16 // of one endpoint, that are under way
 )
 
-// listWork tells whether a number of work is an element's.
+// listWork reports whether a number of work is an element's.
 func listWork(work uint64) bool { return work&(workBit|listBit) == listBit }
 
 // listOps are the operations of an endpoint, by slot. The lock is taken once for each element that goes by
@@ -87,7 +87,7 @@ func (o *listOps) at(slot uint64) *listOp {
 	return o.slots[slot]
 }
 
-// cancel asks for the end of an operation with a context, and tells whether there is one.
+// cancel asks for the end of an operation with a context, and reports whether there is one.
 func (o *listOps) cancel(context uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +99,7 @@ func (o *listOps) cancel(context uint64) bool {
 	return false
 }
 
-// begin has the elements that are left go. The caller holds the link, and pokes the work queue. fi.EAGAIN: too
+// begin has the elements that are left go. The caller holds the link, and calls postReady. fi.EAGAIN: too
 // many operations are under way, and this one is not.
 func (op *listOp) begin(l *link) error {
 	e := op.list.ep
@@ -123,7 +123,7 @@ func (op *listOp) begin(l *link) error {
 	return nil
 }
 
-// pump posts elements as far as there is room, and tells whether it is done with that. The caller runs the work
+// pump posts elements as far as there is room, and reports whether it is done with that. The caller runs the work
 // queue.
 func (op *listOp) pump() bool {
 	e := op.list.ep
@@ -254,7 +254,7 @@ func (q *workQueue) addList(op *listOp) {
 	r.ring()
 }
 
-// anyNewList tells whether an operation has begun that nobody has posted elements of.
+// anyNewList reports whether an operation has begun that nobody has posted elements of.
 func (q *workQueue) anyNewList() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

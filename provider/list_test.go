@@ -104,7 +104,8 @@ func (m *listModel) pieces(r *rand.Rand, most int) (pieces []Piece) {
 			break
 		}
 		pieces = append(pieces, Piece{
-			Local: uintptr(unsafe.Pointer(&m.local[0])) + uintptr(here), LocalStride: uint64(left), Remote: m.to[k], Addr: uint64(there[k]),
+			Local: uintptr(unsafe.Pointer(&m.local[0])) + uintptr(here), LocalStride: uint64(left), Remote: m.to[k],
+			Addr:         uint64(there[k]),
 			RemoteStride: uint64(right), Len: uint64(n), Count: uint64(count),
 		})
 		here += count * left

@@ -2,7 +2,7 @@ package provider
 
 // FI_WEFT_TOKEN_WAYS, for the elements of lists that go as operations of their own. Others may take every way.
 
-// mayTake tells whether an operation may take a way.
+// mayTake reports whether an operation may take a way.
 func (e *Endpoint) mayTake(a *RMAArgs, w Way) bool {
 	if !a.listed {
 		return true
@@ -11,7 +11,7 @@ func (e *Endpoint) mayTake(a *RMAArgs, w Way) bool {
 	return [...]bool{on.IPC, on.RDMA, on.Message}[w]
 }
 
-// deviceLeads tells whether an operation may go to a path by an RDMA device, as soon as its key is known.
+// deviceLeads reports whether an operation may go to a path by an RDMA device, as soon as its key is known.
 func (e *Endpoint) deviceLeads(a *RMAArgs, p *path) bool {
 	return e.mayTake(a, WayRDMA) && p.keys != nil && !e.orderedRMA() && !anyOnDevice(a.IOV)
 }

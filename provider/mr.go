@@ -219,7 +219,7 @@ func (t *mrTable) expire(m *MR) {
 	t.dropKeys(m)
 }
 
-// dropKeys takes a region's keys out. t.mu is held.
+// dropKeys takes a region's keys out. The caller has t.mu.
 func (t *mrTable) dropKeys(m *MR) {
 	t.keys.remove(&m.own)
 	if m.alias != nil {
@@ -244,7 +244,7 @@ func (t *mrTable) describe(m *MR) {
 	}
 }
 
-// unusedKey returns a random key that no region has. t.mu is held.
+// unusedKey returns a random key that no region has. The caller has t.mu.
 func (t *mrTable) unusedKey() uint64 {
 	for {
 		var b [8]byte
@@ -282,7 +282,7 @@ func (t *mrTable) remove(m *MR) {
 	}
 }
 
-// remote tells whether peers may access the region.
+// remote reports whether peers may access the region.
 func (m *MR) remote() bool { return m.access&(fi.RemoteRead|fi.RemoteWrite) != 0 }
 
 // Key returns the region's key: fi.KeyNotAvail before Enable in a domain opened with fi.MREndpoint.

@@ -66,7 +66,7 @@ func (s *mrScope) end() {
 	}
 }
 
-// admits tells whether the region is open to who has a key.
+// admits reports whether the region is open to who has a key.
 func (s *mrScope) admits(k authKey) bool {
 	for _, own := range s.held {
 		if authKey(own.Secret) == k {
@@ -76,7 +76,7 @@ func (s *mrScope) admits(k authKey) bool {
 	return false
 }
 
-// opens tells whether a peer of an endpoint reaches the region.
+// opens reports whether a peer of an endpoint reaches the region.
 func (m *MR) opens(e *Endpoint, peer names.Name) bool {
 	if m.scope == nil {
 		return m.auth == "" || m.auth == e.auth
@@ -101,7 +101,7 @@ func (e *Endpoint) access(src hw.Source, key, addr, n, rights uint64) (m *MR, of
 	return m, offset, err
 }
 
-// reaches tells whether a source of this endpoint reaches a region.
+// reaches reports whether a source of this endpoint reaches a region.
 func (e *Endpoint) reaches(m *MR, src hw.Source) bool {
 	if m.scope == nil {
 		return m.opens(e, names.Name{})

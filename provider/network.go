@@ -220,7 +220,7 @@ func (n *network) poll(max int) int {
 	return 0
 }
 
-// drove tells whether C has taken messages since the last time. The caller holds
+// drove reports whether C has taken messages since the last time. The caller holds
 // the progress lease.
 func (n *network) drove() bool {
 	if n.driven == nil {
@@ -234,13 +234,13 @@ func (n *network) drove() bool {
 // lastNews is when there last was traffic, or somebody who expects some.
 func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.woken.Load())) }
 
-// waitsForNetwork tells whether transfers of large messages with other hosts, or
+// waitsForNetwork reports whether transfers of large messages with other hosts, or
 // operations of a device, are under way. The caller holds the progress lease.
 func (e *Endpoint) waitsForNetwork() bool {
 	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.any() || e.devices.any()
 }
 
-// busy tells whether polls look at the port.
+// busy reports whether polls look at the port.
 func (n *network) busy() bool { return atomic.LoadUint32(n.active) != 0 }
 
 // close ends the watcher. The port is closed by the caller afterwards.

@@ -16,8 +16,8 @@ type notes struct {
 	out    noteOutbox
 	in     noteInbox
 	memory noteMemory
-	// wanted asks progress to look at both. Set by any thread, cleared by the lease holder before it looks; sequentially
-	// consistent.
+	// wanted asks progress to look at both. Set by any thread, cleared by the lease holder before it looks;
+	// sequentially consistent.
 	wanted atomic.Bool
 }
 
@@ -27,7 +27,7 @@ func (s *notes) init(e *Endpoint) {
 	s.in.ep, s.in.streams = e, map[uint64]*noteIn{}
 }
 
-// possible tells whether the endpoint has notifications.
+// possible reports whether the endpoint has notifications.
 func (s *notes) possible() bool {
 	e := s.ep
 	return e.conn == nil && !e.lossy && e.scalable == nil && !e.domain.Keyed()
@@ -59,9 +59,9 @@ func (s *notes) pump() {
 }
 
 // BindNotes binds a completion queue, which gets an entry for each notification that arrives: its flags are fi.RMA and
-// fi.RemoteWrite or fi.RemoteRead, or those of a received message for one without a transfer, with fi.RemoteCQData; len is
-// the notification's, data the tag. [Endpoint.Notes] has the bytes then. Errors as of BindCQ: fi.EDOMAIN, fi.EINVAL for a second queue,
-// fi.EOPBADSTATE after Enable; fi.ENOSYS for an endpoint without notifications.
+// fi.RemoteWrite or fi.RemoteRead, or those of a received message for one without a transfer, with fi.RemoteCQData; len
+// is the notification's, data the tag. [Endpoint.Notes] has the bytes then. Errors as of BindCQ: fi.EDOMAIN, fi.EINVAL
+// for a second queue, fi.EOPBADSTATE after Enable; fi.ENOSYS for an endpoint without notifications.
 func (e *Endpoint) BindNotes(q *cq.Queue) error {
 	return e.bind(&binding{what: "completion queue of notifications", acquire: retain(q), release: q.Release,
 		check: func() error { return e.checkNotes(q, e.notes.in.queue != nil) },

@@ -212,7 +212,8 @@ func noteOf(r *hot.NoteRecord) *Note {
 	name, rest := dataplane.NoteParts(r)
 	all := slices.Clone(unsafe.Slice((*byte)(rest), r.Length))
 	return &Note{
-		Src: fi.Addr(r.Addr), Name: slices.Clone(unsafe.Slice((*byte)(name), r.NameLen)), Agent: string(all[:r.Agent]), Tag: r.Tag,
+		Src: fi.Addr(r.Addr), Name: slices.Clone(unsafe.Slice((*byte)(name), r.NameLen)),
+		Agent: string(all[:r.Agent]), Tag: r.Tag,
 		Op: NoteOp(r.Op), Err: fi.Errno(r.Status), Data: all[r.Agent:],
 	}
 }

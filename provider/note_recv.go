@@ -45,7 +45,7 @@ func (in *noteIn) grant(limit uint64) {
 	atomic.StoreUint64(&in.line.Due, taken+(limit-taken)/2)
 }
 
-// recount takes in what a stream's sender has beyond its window. b.mu is held.
+// recount takes in what a stream's sender has beyond its window. The caller has b.mu.
 func (b *noteInbox) recount(in *noteIn) {
 	taken := in.taken()
 	now := max(in.limit(), taken+noteWindow) - taken - noteWindow
@@ -104,7 +104,7 @@ func (e *Endpoint) onNotice(src hw.Source, stream uint64, head, payload []byte) 
 }
 
 // find returns a sender's stream; fresh: it is to be made if there is none. nil: it is another sender's, or there are
-// too many. b.mu is held.
+// too many. The caller has b.mu.
 func (b *noteInbox) find(src hw.Source, stream uint64, fresh bool) *noteIn {
 	from := b.ep.senderOf(src)
 	in := b.streams[stream]
@@ -165,7 +165,7 @@ func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte, m
 	}
 }
 
-// fits tells whether a message is the next one of its stream.
+// fits reports whether a message is the next one of its stream.
 func (in *noteIn) fits(h *noticeHead) bool {
 	if h.start != in.arrived() || h.cost() > in.limit()-in.arrived() {
 		return false
@@ -178,7 +178,7 @@ func (in *noteIn) fits(h *noticeHead) bool {
 	return first == *h && int(h.offset) == len(in.part.data)
 }
 
-// keep holds a notification that is whole, unless they are only counted. b.mu is held.
+// keep holds a notification that is whole, unless they are only counted. The caller has b.mu.
 func (b *noteInbox) keep(n *heldNote) {
 	e := b.ep
 	n.src, n.name = e.addrOf(n.in.from.id), e.rx.idNames[idSlot(n.in.from.id)]
@@ -211,13 +211,13 @@ func (b *noteInbox) report(n *heldNote) {
 	}
 }
 
-// release takes in that a notification needs no room any more. b.mu is held.
+// release takes in that a notification needs no room any more. The caller has b.mu.
 func (b *noteInbox) release(n *heldNote) {
 	b.heldCost -= n.head.cost()
 	b.taken(n.in, n.head.cost())
 }
 
-// taken takes in that notifications of a cost need no room any more. b.mu is held.
+// taken takes in that notifications of a cost need no room any more. The caller has b.mu.
 func (b *noteInbox) taken(in *noteIn, cost uint64) {
 	due := b.takenOf(in.line, cost)
 	if b.streams[in.stream] != in {
@@ -228,7 +228,7 @@ func (b *noteInbox) taken(in *noteIn, cost uint64) {
 	}
 }
 
-// share tells the data plane what the runtime holds, and that senders wait. b.mu is held.
+// share tells the data plane what the runtime holds, and that senders wait. The caller has b.mu.
 func (b *noteInbox) share() {
 	if h := b.ep.notes.memory.hot; h != nil {
 		atomic.StoreUint32(&h.Held, uint32(min(1, len(b.held))))
@@ -236,7 +236,7 @@ func (b *noteInbox) share() {
 	}
 }
 
-// owe has progress look at a stream. b.mu is held.
+// owe has progress look at a stream. The caller has b.mu.
 func (b *noteInbox) owe(in *noteIn) {
 	if !in.owed {
 		in.owed = true
@@ -391,7 +391,8 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 
 func (h *heldNote) note(e *Endpoint) *Note {
 	return &Note{
-		Src: h.src, Name: e.encoded(h.name), Agent: string(h.data[:h.head.agent]), Tag: h.head.tag, Op: h.head.op, Err: fi.Errno(h.head.status),
+		Src: h.src, Name: e.encoded(h.name), Agent: string(h.data[:h.head.agent]), Tag: h.head.tag, Op: h.head.op,
+		Err:  fi.Errno(h.head.status),
 		Data: h.data[h.head.agent:],
 	}
 }

@@ -124,7 +124,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 		return err
 	}
 	e.notes.out.settle(n, fi.Success)
-	e.domain.work.poke()
+	e.domain.work.postReady()
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (o *noteOutbox) add(n *noteOut, l *link, p *path, note []byte, must bool) e
 	return nil
 }
 
-// newQueue makes the queue of a link, of which some wait. o.mu is held.
+// newQueue makes the queue of a link, of which some wait. The caller has o.mu.
 func (o *noteOutbox) newQueue(l *link, waiting []*noteOut) *noteQueue {
 	q := &noteQueue{link: l, stream: rand.Uint64(), list: waiting}
 	q.line = o.streamTo(l, q.stream)
@@ -219,7 +219,7 @@ func (o *noteOutbox) pump() {
 	o.finish(ends)
 }
 
-// wake has progress look at a queue. o.mu is held.
+// wake has progress look at a queue. The caller has o.mu.
 func (o *noteOutbox) wake(q *noteQueue) {
 	if !q.listed && len(q.list) != 0 {
 		q.listed = true
@@ -230,7 +230,7 @@ func (o *noteOutbox) wake(q *noteQueue) {
 	}
 }
 
-// advance sends what can go of a queue, and appends what has ended. o.mu is held.
+// advance sends what can go of a queue, and appends what has ended. The caller has o.mu.
 func (o *noteOutbox) advance(q *noteQueue, ends []noteEnd) []noteEnd {
 	for len(q.list) != 0 && q.list[0].ready {
 		n := q.list[0]
@@ -258,8 +258,8 @@ func (o *noteOutbox) advance(q *noteQueue, ends []noteEnd) []noteEnd {
 	return ends
 }
 
-// send sends what is left of a notification, as far as there is room, and tells whether that is all. fi.EAGAIN:
-// the rest is to be tried again. o.mu is held.
+// send sends what is left of a notification, as far as there is room, and reports whether that is all. fi.EAGAIN:
+// the rest is to be tried again. The caller has o.mu.
 func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 	e := o.ep
 	p, err := e.connect(q.link)
@@ -348,7 +348,7 @@ func (o *noteOutbox) credit(src hw.Source, stream uint64, w *noticeWords) {
 	o.finish(ends)
 }
 
-// lose ends all of a queue. o.mu is held.
+// lose ends all of a queue. The caller has o.mu.
 func (o *noteOutbox) lose(q *noteQueue, status fi.Errno, ends []noteEnd) []noteEnd {
 	for _, n := range q.unacked {
 		ends = append(ends, noteEnd{n, q.link, status})
@@ -388,7 +388,7 @@ func (o *noteOutbox) linkLost(l *link, status fi.Errno) {
 	o.finish(ends)
 }
 
-// cancel takes back a notification that nothing of is sent, and tells whether there is one of a context whose
+// cancel takes back a notification that nothing of is sent, and reports whether there is one of a context whose
 // elements have ended.
 func (o *noteOutbox) cancel(context uint64) bool {
 	o.mu.Lock()

@@ -310,7 +310,8 @@ func FuzzNotice(f *testing.F) {
 	}
 }
 
-// A queue that is bound gets an entry for each notification, a counter counts them, and does so alone if that is asked for.
+// A queue that is bound gets an entry for each notification, a counter counts them, and does so alone if that is asked
+// for.
 func TestNoteQueue(t *testing.T) {
 	b := newBench(t, nil, rmaHints())
 	x := b.side(t)

@@ -37,8 +37,8 @@ const (
 	noteWindow = 16 << 10
 	// noteWant is how much it asks for beyond the notification at hand, at most.
 	noteWant = 256 << 10
-	// noteExtra is what a receiver lends a sender beyond its window without being asked, while nobody asks and less than
-	// half of what it lends is lent.
+	// noteExtra is what a receiver lends a sender beyond its window without being asked, while nobody asks and less
+	// than half of what it lends is lent.
 	noteExtra = 240 << 10
 )
 
@@ -77,7 +77,8 @@ func (h *noticeHead) parse(b []byte, n int) bool {
 	le := binary.LittleEndian
 	status := le.Uint32(b[4:])
 	*h = noticeHead{
-		op: NoteOp(b[1]), agent: b[2], ack: b[3] == 1, status: uint16(status), start: le.Uint64(b[8:]), tag: le.Uint64(b[16:]),
+		op: NoteOp(b[1]), agent: b[2], ack: b[3] == 1, status: uint16(status), start: le.Uint64(b[8:]),
+		tag:    le.Uint64(b[16:]),
 		length: le.Uint32(b[24:]), offset: le.Uint32(b[28:]),
 	}
 	return h.op <= NoteAlone && status < 1024 && h.agent <= MaxAgent && uint32(h.agent) <= h.length && h.length-uint32(h.agent) <= MaxNote &&

@@ -301,7 +301,7 @@ func (p *Passive) hear(c *net.TCPConn) {
 	}
 }
 
-// report posts the event of a request. p.mu is held.
+// report posts the event of a request. The caller has p.mu.
 func (p *Passive) report(r *ConnReq) error {
 	r.passive = p
 	i := p.info.Clone()

@@ -73,7 +73,7 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 	return s, nil
 }
 
-// Imported tells whether another provider matches the endpoint's receives.
+// Imported reports whether another provider matches the endpoint's receives.
 func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
 
 // offerPeer gives an arrival to the owner's receive, or to the owner. announced is nil for
@@ -288,7 +288,7 @@ func (r *rxContext) dropPeerMessages(e *Endpoint) {
 
 // userIDs are what completions call addresses (FI_AV_USER_ID).
 type userIDs struct {
-	// any tells whether an address has one. Stored under mu, read by any thread.
+	// any reports whether an address has one. Stored under mu, read by any thread.
 	any atomic.Bool
 	mu  sync.RWMutex // taken for reading once for each source and change of the address vector
 	ids map[fi.Addr]fi.Addr
@@ -328,7 +328,7 @@ func (a *AV) reported(addr fi.Addr) fi.Addr {
 	return addr
 }
 
-// renames tells whether completions may call addresses otherwise than transfers
+// renames reports whether completions may call addresses otherwise than transfers
 // do.
 func (a *AV) renames() bool { return a.flags&fi.AVUserID != 0 || a.ids.any.Load() }
 

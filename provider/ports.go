@@ -23,11 +23,12 @@ type port struct {
 	number  uint32                      // in Endpoint.ports
 	sources []sender                    // by the interface's hw.Source; the lease holder's
 	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
-	backs   []*path                     // to the sources, by number, that are not a link's path; nil: none; the lease holder's
-	network *network                    // nil: peers that share memory with us
-	eager   uint64                      // bytes of the longest message that is not announced
-	lanes   bool                        // long one-sided operations are cut (lane.go)
-	cache   *regcache.Cache             // registrations of its memory domain, nil: they cost nothing
+	// to the sources, by number, that are not a link's path; nil: none; the lease holder's
+	backs   []*path
+	network *network        // nil: peers that share memory with us
+	eager   uint64          // bytes of the longest message that is not announced
+	lanes   bool            // long one-sided operations are cut (lane.go)
+	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
 // The endpoint's sources are those of its ports, with the port's number above
@@ -159,7 +160,7 @@ func (e *Endpoint) setKnown(src hw.Source, s sender) {
 	p.sources[own] = s
 }
 
-// sourceReaches tells whether an address leads to the interface behind a source.
+// sourceReaches reports whether an address leads to the interface behind a source.
 func (e *Endpoint) sourceReaches(src hw.Source, a address) bool {
 	p, own := e.portOf(src)
 	return p.SourceReaches(own, a.raw())
@@ -174,13 +175,13 @@ func (e *Endpoint) sourceWords(src hw.Source) *[4]uint64 {
 	return nil
 }
 
-// reads tells whether the memory of a source's process can be read.
+// reads reports whether the memory of a source's process can be read.
 func (e *Endpoint) reads(src hw.Source) bool {
 	p, _ := e.portOf(src)
 	return p.attr.Caps&hw.CapPeerMemory != 0
 }
 
-// gets tells whether memory that a source exposes can be read.
+// gets reports whether memory that a source exposes can be read.
 func (e *Endpoint) gets(src hw.Source) bool {
 	p, _ := e.portOf(src)
 	return p.exposes()
@@ -205,7 +206,7 @@ func (e *Endpoint) networkArrivals(max int) {
 	}
 }
 
-// onNetwork tells whether polls look at ports to other hosts by way of Go.
+// onNetwork reports whether polls look at ports to other hosts by way of Go.
 func (e *Endpoint) onNetwork() bool {
 	for _, n := range e.networks {
 		if n.busy() && n.driven == nil {
@@ -215,7 +216,7 @@ func (e *Endpoint) onNetwork() bool {
 	return false
 }
 
-// watched tells whether polls look at such ports, of Go or C, because of traffic there.
+// watched reports whether polls look at such ports, of Go or C, because of traffic there.
 func (e *Endpoint) watched() bool {
 	for _, n := range e.networks {
 		if n.wait != nil && n.busy() {

@@ -210,7 +210,7 @@ func (pr *prober) refresh(now congestion.Time) {
 	pr.renew(now, all)
 }
 
-// renew makes a prober of the peers that there are now. mu is held.
+// renew makes a prober of the peers that there are now. The caller has mu.
 func (pr *prober) renew(now congestion.Time, all []*congestion.Stats) {
 	if len(all) == 0 {
 		return

@@ -77,7 +77,8 @@ func (e *Endpoint) setHandlers(port *port) {
 	port.OnPeerEvent(port.peerEvent(e.onPeer))
 }
 
-// messages are the eager messages, and the messages of rendezvous, whose data the receiver fetches or gets in fragments.
+// messages are the eager messages, and the messages of rendezvous, whose data the receiver fetches or gets in
+// fragments.
 type messages struct{ e *Endpoint }
 
 func (m messages) handlers() map[hw.AMID]hw.Handler {

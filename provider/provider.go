@@ -52,7 +52,7 @@ func configuration() (*config.Config, error) {
 	return settings.cfg, settings.err
 }
 
-// Direct tells whether FI_WEFT_DIRECT lets C call the data plane without the runtime. False for a bad configuration.
+// Direct reports whether FI_WEFT_DIRECT lets C call the data plane without the runtime. False for a bad configuration.
 func Direct() bool {
 	cfg, err := configuration()
 	return err == nil && cfg.Direct

@@ -93,11 +93,11 @@ func (d *Domain) closeRDMA() {
 	}
 }
 
-// demanded tells whether the configuration wants no domain without a device.
+// demanded reports whether the configuration wants no domain without a device.
 func demanded(c *config.Config) bool { return c.Verbs == config.Yes || c.CXI == config.Yes }
 
-// openDevice opens the device of a domain whose network interface is netdev: an RDMA device, or a NIC of Slingshot where there
-// is none, or one is demanded.
+// openDevice opens the device of a domain whose network interface is netdev: an RDMA device, or a NIC of Slingshot
+// where there is none, or one is demanded.
 func openDevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
 	var err error
 	if c.Verbs != config.No && c.CXI != config.Yes {

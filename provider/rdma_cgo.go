@@ -30,7 +30,8 @@ func openRDMADevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
 	name := c.VerbsDevice
 	if name == "" {
 		if found, _ := filepath.Glob("/sys/class/infiniband/*"); len(found) == 0 {
-			return nil, fmt.Errorf("no RDMA device on this host: %w: %w", errNoRDMA, hw.ErrUnreachable) // libibverbs need not be loaded
+			// libibverbs need not be loaded
+			return nil, fmt.Errorf("no RDMA device on this host: %w: %w", errNoRDMA, hw.ErrUnreachable)
 		}
 		list, err := verbs.Devices()
 		if err != nil {
@@ -65,13 +66,14 @@ func probeRDMA(c *config.Config) error {
 	return d.Close()
 }
 
-// openCXIDevice opens the NIC of Slingshot that the configuration names, else the one that the network interface stands on.
-// With FI_WEFT_CXI=yes any will do.
+// openCXIDevice opens the NIC of Slingshot that the configuration names, else the one that the network interface stands
+// on. With FI_WEFT_CXI=yes any will do.
 func openCXIDevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
 	name := c.CXIDevice
 	if name == "" && c.CXI != config.Yes {
 		if !cxi.Present(cxi.DefaultSysfs) {
-			return nil, fmt.Errorf("no NIC of Slingshot on this host: %w: %w", errNoRDMA, hw.ErrUnreachable) // libcxi need not be loaded
+			// libcxi need not be loaded
+			return nil, fmt.Errorf("no NIC of Slingshot on this host: %w: %w", errNoRDMA, hw.ErrUnreachable)
 		}
 		list, err := cxi.Devices(cxi.DefaultSysfs, libcxi.DefaultLibrary)
 		if err != nil {

@@ -180,7 +180,8 @@ func entryOf(e *hot.CQE) cq.Entry {
 // the progress lease.
 func (e *Endpoint) Settle(d *hot.Delivery) {
 	a := arrived{
-		ep: e, source: d.ID, src: hw.Source(d.Source), tag: d.Tag, data: d.Data, length: d.Length, flags: uint64(d.Flags),
+		ep: e, source: d.ID, src: hw.Source(d.Source), tag: d.Tag, data: d.Data, length: d.Length,
+		flags: uint64(d.Flags),
 	}
 	if s, ok := e.known(a.src); ok {
 		a.number = s.number
@@ -239,7 +240,7 @@ func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 	}
 }
 
-// untilHere tells whether the sender waits until the message is here, and no longer.
+// untilHere reports whether the sender waits until the message is here, and no longer.
 func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSync }
 
 // keep holds a complete message. A sender who waits for that is told.
@@ -256,7 +257,7 @@ func (r *rxContext) keep(eng *match.Engine, a *arrived, payload []byte) {
 	}
 }
 
-// holdEager keeps a message that no receive wants yet, and tells whether it could.
+// holdEager keeps a message that no receive wants yet, and reports whether it could.
 func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
 	if a.ep.lossy && r.Held+len(payload) > r.cfg.UnexpectedBytes {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.Held)

@@ -183,7 +183,7 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 	}
 }
 
-// step reads the next piece of an operation and tells whether progress is done
+// step reads the next piece of an operation and reports whether progress is done
 // with it: it is complete, failed, or waits for fragments. patience is that of
 // stepAssisted.
 func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {

@@ -60,7 +60,7 @@ func (r *rxContext) seekEnds() {
 	r.ring()
 }
 
-// lives tells whether a sender is still behind a source.
+// lives reports whether a sender is still behind a source.
 func (e *Endpoint) lives(src hw.Source, s sender) bool {
 	k, ok := e.known(src)
 	return ok && k == s
@@ -119,7 +119,7 @@ func (e *Endpoint) connectBack(src hw.Source, s sender) (*path, error) {
 	return p, err
 }
 
-// silent tells whether a link has not come up for the connect timeout.
+// silent reports whether a link has not come up for the connect timeout.
 func (e *Endpoint) silent(l *link) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

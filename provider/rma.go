@@ -42,7 +42,7 @@ func (e *Endpoint) RMA(a *RMAArgs) error {
 		return e.triggeredRMA(a)
 	}
 	err := e.rma(a)
-	e.domain.work.poke()
+	e.domain.work.postReady()
 	return err
 }
 
@@ -184,7 +184,7 @@ func (e *Endpoint) checkRMA(a *RMAArgs) (uint64, error) {
 	return local, nil
 }
 
-// rmaCompletes tells whether the operation writes a completion.
+// rmaCompletes reports whether the operation writes a completion.
 func (e *Endpoint) rmaCompletes(a *RMAArgs) bool {
 	return !a.Inject && e.txCompletes(a.work, a.Flags)
 }

@@ -21,7 +21,7 @@ import (
 // deviceCaps are the abilities that it takes.
 const deviceCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapFlush
 
-// oneSided tells whether the port's device reads and writes registered memory.
+// oneSided reports whether the port's device reads and writes registered memory.
 func (p *port) oneSided() bool {
 	return p.cache != nil && p.attr.Caps&deviceCaps == deviceCaps && p.Memory().Attr().MaxKey <= maxKey
 }
@@ -90,7 +90,7 @@ func (d *deviceOps) remove(id uint64) {
 	delete(d.list, id)
 }
 
-// any tells whether there is one.
+// any reports whether there is one.
 func (d *deviceOps) any() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -326,7 +326,7 @@ func (req *rmaRequest) byMessages() {
 	req.left.Store(req.units())
 }
 
-// pumpDevice goes on with a queued operation of the device, and tells whether
+// pumpDevice goes on with a queued operation of the device, and reports whether
 // progress is done with it. The caller holds the progress lease.
 func (e *Endpoint) pumpDevice(req *rmaRequest, id uint64) bool {
 	op := e.devices.find(id)

@@ -53,7 +53,8 @@ func (m *MR) publishAs(key uint64) hw.Memory {
 		return nil
 	}
 	published, err := m.domain.memory.Register(hw.Region{
-		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base, Name: key, Named: true,
+		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
+		Name: key, Named: true,
 	})
 	if err != nil {
 		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
@@ -111,7 +112,7 @@ func (m *MR) closeExported() {
 	m.exported = nil
 }
 
-// counted tells whether the endpoint counts what peers do to its memory: then
+// counted reports whether the endpoint counts what peers do to its memory: then
 // they must tell it.
 func (e *Endpoint) counted() bool {
 	return e.remoteReadCntr.Load() != nil || e.remoteWriteCntr.Load() != nil
@@ -170,7 +171,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	return true, nil
 }
 
-// putPending tells whether writes or atomics to an address have completed that the
+// putPending reports whether writes or atomics to an address have completed that the
 // target has not performed: a copy would overtake them.
 func (e *Endpoint) putPending(p *path, dest fi.Addr) bool {
 	line := e.peers.At(e.av.line(dest))

@@ -55,7 +55,7 @@ func (e *Endpoint) stepHelps() {
 	e.helps = kept
 }
 
-// stepHelp copies chunks, and tells whether there is no more to do. The caller
+// stepHelp copies chunks, and reports whether there is no more to do. The caller
 // holds the progress lease, and looks at no later message of the peer before a
 // chunk that was taken is copied.
 func (e *Endpoint) stepHelp(h *help) bool {
@@ -94,7 +94,7 @@ func (e *Endpoint) stepHelp(h *help) bool {
 	return false
 }
 
-// helpsWith tells whether a region is one that initiators reach by themselves: in
+// helpsWith reports whether a region is one that initiators reach by themselves: in
 // one piece, of the process's own memory, and nobody counts what is done there.
 func (e *Endpoint) helpsWith(m *MR) bool {
 	return len(m.parts) == 1 && m.named == nil && m.counter.Load() == nil && !m.single && !e.counted()

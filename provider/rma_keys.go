@@ -72,7 +72,7 @@ func (k *peerKeys) find(key uint64) (device hw.RemoteKey, known, ask bool) {
 	return hw.RemoteKey{}, false, true
 }
 
-// set enters a key. k.mu is held.
+// set enters a key. The caller has k.mu.
 func (k *peerKeys) set(key uint64, p peerKey) {
 	if k.list == nil || len(k.list) >= maxPeerKey {
 		k.list = map[uint64]peerKey{}
@@ -197,6 +197,6 @@ func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
 	return r, nil
 }
 
-// allocated tells whether the application has promised that the pages of its
+// allocated reports whether the application has promised that the pages of its
 // regions are there and stay: a device uses them without asking the process.
 func (d *Domain) allocated() bool { return d.info.Domain.MRMode&(fi.MRAllocated|fi.MRBasic) != 0 }

@@ -47,7 +47,7 @@ func memoryOf(a *RMAArgs) span {
 // span is n bytes at an address.
 type span struct{ at, n uint64 }
 
-// meets tells whether two spans have bytes in common.
+// meets reports whether two spans have bytes in common.
 func (s span) meets(o span) bool { return s.at-o.at < o.n || o.at-s.at < s.n }
 
 // lend offers an operation to the target. It reports false when the caller is to do it.
@@ -81,8 +81,8 @@ func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bo
 	return true
 }
 
-// taken tells whether the target has taken the operation that is lent to it, and then
-// it is not lent any more. sharedOps.mu is held.
+// taken reports whether the target has taken the operation that is lent to it, and then
+// it is not lent any more. The caller has sharedOps.mu.
 func (r *peerRounds) taken() bool {
 	if round, front, back := splitClaim(atomic.LoadUint64(&r.words[0])); round == uint64(r.lent.round) && front < back {
 		r.lent.looks++
@@ -92,9 +92,9 @@ func (r *peerRounds) taken() bool {
 	return true
 }
 
-// regain tells whether an operation is lent no more. It takes it back and does it, if nobody
+// regain reports whether an operation is lent no more. It takes it back and does it, if nobody
 // should wait for the target any longer. lease: the caller holds the progress lease, without
-// which none is taken back. sharedOps.mu is held.
+// which none is taken back. The caller has sharedOps.mu.
 func (e *Endpoint) regain(op *sharedOp, lease bool) bool {
 	r := op.path.rounds
 	if r.taken() {

@@ -75,10 +75,10 @@ func (e *Endpoint) updateFast() {
 	atomic.StoreUint32(&e.hot.Flags, flags)
 }
 
-// orderedRMA tells whether the endpoint keeps one-sided operations in order.
+// orderedRMA reports whether the endpoint keeps one-sided operations in order.
 func (e *Endpoint) orderedRMA() bool { return e.msgOrder&rmaOrder != 0 }
 
-// inTurn tells whether an operation may be posted to a peer now.
+// inTurn reports whether an operation may be posted to a peer now.
 func (e *Endpoint) inTurn(l *link, k opKind) bool {
 	if !e.orderedRMA() {
 		return true
@@ -98,7 +98,7 @@ func (e *Endpoint) inTurn(l *link, k opKind) bool {
 	return true
 }
 
-// carriedOut tells whether a copy by this thread would overtake nothing that was
+// carriedOut reports whether a copy by this thread would overtake nothing that was
 // sent to the peer.
 func (e *Endpoint) carriedOut(l *link, p *path) bool {
 	if l.oneSided.Load() != 0 {

@@ -178,7 +178,7 @@ func (e *Endpoint) pumpRMAs() {
 	}
 }
 
-// rmaBusy tells whether something waits for room.
+// rmaBusy reports whether something waits for room.
 func (e *Endpoint) rmaBusy() bool {
 	return len(e.rmaStreams)+len(e.replies)+len(e.lanes) != 0 || e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
 }

@@ -143,7 +143,7 @@ func (r *peerRounds) cancel() {
 	r.offers--
 }
 
-// mayHelp tells whether an operation that the posting thread can do may be done by the
+// mayHelp reports whether an operation that the posting thread can do may be done by the
 // target too. Where a thread may sleep on a doorbell it may not: the target rings none
 // when it has finished its last chunk.
 func (e *Endpoint) mayHelp(a *RMAArgs, p *path) bool {
@@ -151,7 +151,7 @@ func (e *Endpoint) mayHelp(a *RMAArgs, p *path) bool {
 		!a.Inject && a.Flags&fi.Inject == 0 && e.iface.DoorbellFD() < 0
 }
 
-// mayShare tells whether an operation is one to share by chunks.
+// mayShare reports whether an operation is one to share by chunks.
 func (e *Endpoint) mayShare(a *RMAArgs, p *path, total uint64) bool {
 	least := uint64(e.domain.cfg.RMAAssistSize)
 	return least != 0 && total >= least && e.mayHelp(a, p) && chunks(total, shareChunk(total)) <= maxChunks
@@ -184,7 +184,7 @@ func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, complet
 }
 
 // offerRound begins a round of n chunks and offers it to the target. It reports false
-// when that cannot be now. sharedOps.mu is held.
+// when that cannot be now. The caller has sharedOps.mu.
 func (e *Endpoint) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint16, ok bool) {
 	if r := p.rounds; r.lent != nil && !r.taken() {
 		return 0, false // the target has enough to do
@@ -193,7 +193,8 @@ func (e *Endpoint) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint1
 		return 0, false
 	}
 	h := shareHead{
-		key: a.Remote[0].Key, local: uint64(a.IOV[0].Base), want: a.IOV[0].Len, chunk: uint32(chunk), round: round, read: a.Read,
+		key: a.Remote[0].Key, local: uint64(a.IOV[0].Base), want: a.IOV[0].Len, chunk: uint32(chunk), round: round,
+		read: a.Read,
 	}
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
@@ -229,7 +230,7 @@ func (e *Endpoint) endOpen(a *RMAArgs, l *link, p *path, completes bool, took ui
 }
 
 // addShared has an operation wait for its target's count to come to where it is to be
-// now. sharedOps.mu is held.
+// now. The caller has sharedOps.mu.
 func (e *Endpoint) addShared(a *RMAArgs, l *link, p *path, completes bool) *sharedOp {
 	s := &e.shares
 	op := new(sharedOp)
@@ -267,7 +268,7 @@ func (e *Endpoint) reapShares(lease bool) {
 	s.waiting.Store(int32(len(kept)))
 }
 
-// reapShare tells whether it has ended an operation. sharedOps.mu is held.
+// reapShare reports whether it has ended an operation. The caller has sharedOps.mu.
 func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
 	r := op.path.rounds
 	if r.lent == op && !e.regain(op, lease) {

@@ -93,8 +93,9 @@ func TestShareAgainstModel(t *testing.T) {
 			length := 4096 + r.IntN([...]int{1, 65536, 65536, size - 4096}[r.IntN(4)])
 			at, from := i*size+r.IntN(size-length+1), i*size+r.IntN(size-length+1)
 			a := RMAArgs{
-				IOV: iovOf(local[from : from+length]), Remote: []fi.RMAIOVec{{Addr: uint64(at), Len: uint64(length), Key: 7}},
-				Dest: x.addr[y], Context: uint64(n), Read: r.IntN(2) == 0,
+				IOV:    iovOf(local[from : from+length]),
+				Remote: []fi.RMAIOVec{{Addr: uint64(at), Len: uint64(length), Key: 7}},
+				Dest:   x.addr[y], Context: uint64(n), Read: r.IntN(2) == 0,
 			}
 			if r.IntN(4) == 0 {
 				a.Flags |= fi.DeliveryComplete

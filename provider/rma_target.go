@@ -91,7 +91,8 @@ func (e *Endpoint) written(m *MR, n uint64, last bool) {
 func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
 	if w.flags&rmaData != 0 && status == fi.Success && e.rxCQ != nil {
 		e.rxCQ.Complete(cq.Entry{
-			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.length, Data: w.data, Src: e.addrOf(e.senderOf(src).id),
+			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.length, Data: w.data,
+			Src: e.addrOf(e.senderOf(src).id),
 		})
 	}
 	if w.request != 0 && (status != fi.Success || w.flags&rmaAck != 0) {
@@ -177,7 +178,7 @@ func (e *Endpoint) pumpReplies() {
 	e.replies = kept
 }
 
-// pumpReply tells whether the reply is done with.
+// pumpReply reports whether the reply is done with.
 func (e *Endpoint) pumpReply(r *reply) bool {
 	for {
 		p, err := e.connectBack(r.src, r.to)

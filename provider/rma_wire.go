@@ -137,7 +137,8 @@ func (a *atomicHead) parse(b []byte) bool {
 	le := binary.LittleEndian
 	at := le.Uint64(b[24:])
 	*a = atomicHead{
-		key: le.Uint64(b[0:]), request: le.Uint64(b[8:]), op: fi.Op(b[16]), datatype: fi.Datatype(b[17]), kind: atomics.Kind(b[18]),
+		key: le.Uint64(b[0:]), request: le.Uint64(b[8:]), op: fi.Op(b[16]), datatype: fi.Datatype(b[17]),
+		kind: atomics.Kind(b[18]),
 		last: b[19] != 0, count: le.Uint32(b[20:]), at: uint32(at),
 	}
 	return a.kind <= atomics.Compare && b[19] <= 1 && at < 1<<32

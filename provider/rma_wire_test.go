@@ -35,7 +35,8 @@ func TestRMAHeads(t *testing.T) {
 	}
 	for _, s := range []shareHead{
 		{want: 0, chunk: minShareChunk}, {want: 9, chunk: minShareChunk - 1}, {want: 9, chunk: maxShareChunk + 1},
-		{want: maxMessage + 1, chunk: maxShareChunk}, {want: maxMessage, chunk: minShareChunk}, {want: 9, chunk: minShareChunk, local: ^uint64(0)},
+		{want: maxMessage + 1, chunk: maxShareChunk}, {want: maxMessage, chunk: minShareChunk},
+		{want: 9, chunk: minShareChunk, local: ^uint64(0)},
 	} {
 		if new(shareHead).parse(s.put(b[:])) {
 			t.Errorf("offer of a share %+v is accepted", s)

@@ -32,7 +32,7 @@ func (r *rxContext) Housekeeping() bool {
 
 // Triggered posts the domain's operations whose counters have reached their
 // thresholds. The caller does not hold the lease.
-func (r *rxContext) Triggered() { r.domain.work.poke() }
+func (r *rxContext) Triggered() { r.domain.work.postReady() }
 
 // PostRecv posts a receive on the context, with fi.Trigger when a counter reaches
 // a value. Errors as of Endpoint.PostRecv.
@@ -41,7 +41,7 @@ func (r *rxContext) PostRecv(a *RecvArgs) error {
 		return r.triggeredRecv(a)
 	}
 	err := r.postRecv(a)
-	r.domain.work.poke()
+	r.domain.work.postReady()
 	return err
 }
 
@@ -54,14 +54,14 @@ func (r *rxContext) cancelContext(e *Endpoint, context uint64) error {
 		return nil
 	}
 	err := r.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: q.receiveOf(r, context)})
-	q.poke()
+	q.postReady()
 	return err
 }
 
 // Rx is the endpoint's receive context, nil before Enable.
 func (e *Endpoint) Rx() *RxContext { return e.rx }
 
-// SharesRx tells whether the endpoint's receive context is a shared one.
+// SharesRx reports whether the endpoint's receive context is a shared one.
 func (e *Endpoint) SharesRx() bool { return e.srx != nil }
 
 // acquire takes the progress lease, waiting for its holder. Control path only.
@@ -112,7 +112,7 @@ func (r *rxContext) tick() {
 			r.housekeeping()
 		}
 		r.give()
-		r.domain.work.poke()
+		r.domain.work.postReady()
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *rxContext) tick() {
 // counters have triggered.
 func (r *rxContext) advanceAll() {
 	r.advance()
-	r.domain.work.poke()
+	r.domain.work.postReady()
 }
 
 // attach adds an endpoint that delivers into the context.
@@ -185,7 +185,7 @@ func (e *Endpoint) owed() (n uint64) {
 	return n
 }
 
-// waits tells whether messages of the endpoint, or what it owes of reads and atomics, wait for room.
+// waits reports whether messages of the endpoint, or what it owes of reads and atomics, wait for room.
 func (r *rxContext) waits(e *Endpoint) bool {
 	if len(e.replies) != 0 {
 		return true

@@ -83,14 +83,15 @@ type rxContext struct {
 	// advances counts calls of advance; lastTimers is when it ran the timers.
 	advances   uint32
 	lastTimers time.Time
-	head       [rtsBytes]byte       // for messages that progress sends
-	local      [iovLimit]hw.Segment // scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
-	remote     [iovLimit]hw.RemoteSegment
-	pulls      map[uint64]uint32         // operations that wait for fragments or gets: id to index
-	getters    *getter                   // that are free, linked
-	helpTurn   bool                      // in this pass over the active list an operation with a helper was served
-	owner      PeerOwner                 // of the receives, nil: they are weft's; set before endpoints use the context
-	foreign    map[uint64]*foreignMemory // by id, of the operations that read the sender's device memory
+	head       [rtsBytes]byte // for messages that progress sends
+	// scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
+	local    [iovLimit]hw.Segment
+	remote   [iovLimit]hw.RemoteSegment
+	pulls    map[uint64]uint32         // operations that wait for fragments or gets: id to index
+	getters  *getter                   // that are free, linked
+	helpTurn bool                      // in this pass over the active list an operation with a helper was served
+	owner    PeerOwner                 // of the receives, nil: they are weft's; set before endpoints use the context
+	foreign  map[uint64]*foreignMemory // by id, of the operations that read the sender's device memory
 }
 
 // control is a message of the protocol that found its peer's ring full.
@@ -203,12 +204,11 @@ func (r *rxContext) progress() {
 	r.proceed(r.Posted() != 0 || r.HeldMessages() >= held)
 }
 
-// proceed is progress behind the posted receives. Without local, what has arrived from this
-// host stays on the rings. So it is where no receive is posted and the
-// application has just taken a held message, or only the timers are due. One that posts a receive for each message and falls
-// behind its sender would otherwise have all messages held, for ever, where C could deliver
-// them from the rings. What else is on the rings waits for as many receives as messages
-// are held, or for a poll without a new receive.
+// proceed is progress behind the posted receives. Without local, what has arrived from this host stays on the rings. So
+// it is where no receive is posted and the application has just taken a held message, or only the timers are due. One
+// that posts a receive for each message and falls behind its sender would otherwise have all messages held, for ever,
+// where C could deliver them from the rings. What else is on the rings waits for as many receives as messages are held,
+// or for a poll without a new receive.
 func (r *rxContext) proceed(local bool) {
 	for _, e := range r.eps {
 		if local {
@@ -232,7 +232,7 @@ func (r *rxContext) proceed(local bool) {
 	r.publish()
 }
 
-// pending tells whether there is work that no ring shows.
+// pending reports whether there is work that no ring shows.
 func (r *rxContext) pending() bool {
 	if r.active.head != 0 && !r.offload || len(r.out) != 0 || r.deferred.Load() != 0 || r.ends.Load() {
 		return true
@@ -245,7 +245,7 @@ func (r *rxContext) pending() bool {
 	return false
 }
 
-// busy tells whether polls are to enter Go without an arrival: for work that is pending, or
+// busy reports whether polls are to enter Go without an arrival: for work that is pending, or
 // for a look at ports that only Go looks at.
 func (r *rxContext) busy() bool {
 	if r.pending() {
@@ -259,7 +259,7 @@ func (r *rxContext) busy() bool {
 	return false
 }
 
-// onNetwork tells whether there was traffic with other hosts a moment ago: the
+// onNetwork reports whether there was traffic with other hosts a moment ago: the
 // answer to what was sent is worth looking for. The caller holds the lease.
 func (r *rxContext) onNetwork() bool {
 	for _, e := range r.eps {
@@ -270,7 +270,7 @@ func (r *rxContext) onNetwork() bool {
 	return false
 }
 
-// calledFor tells whether other threads have left something to progress.
+// calledFor reports whether other threads have left something to progress.
 func (r *rxContext) calledFor() bool {
 	if r.deferred.Load() != 0 || r.ends.Load() {
 		return true
@@ -373,7 +373,7 @@ func (r *rxContext) drainPosts(but uint64) {
 }
 
 // takePost takes the oldest of what is posted off the ring unless it has one of some
-// flags, and tells whether it has.
+// flags, and reports whether it has.
 func (r *rxContext) takePost(but uint64) bool {
 	pos := r.hot.PostsHead
 	if !r.posts.Ready(pos) {
@@ -431,7 +431,7 @@ func (r *rxContext) flush() {
 	r.out = kept
 }
 
-// send tells whether the message is done with: sent, or without hope.
+// send reports whether the message is done with: sent, or without hope.
 func (c *control) send() bool {
 	var p *path
 	var err error

@@ -56,7 +56,8 @@ func (s *Scalable) OpenRx(index int, attr *fi.RxAttr) (*Endpoint, error) {
 		own.Caps = own.Rx.Caps
 	}
 	given := *own.Rx
-	own.Tx = &fi.TxAttr{Size: 1, InjectSize: s.info.Tx.InjectSize, IOVLimit: iovLimit, TClass: s.info.Tx.TClass} // it sends answers only
+	// it sends answers only
+	own.Tx = &fi.TxAttr{Size: 1, InjectSize: s.info.Tx.InjectSize, IOVLimit: iovLimit, TClass: s.info.Tx.TClass}
 	e, err := s.openContext(s.rx, index, 0, own)
 	if err == nil && attr != nil {
 		*attr = given
@@ -146,7 +147,7 @@ func (e *Endpoint) bindFlags() (queue, counter uint64) {
 	return rxCtxCQ, rxCtxCntr
 }
 
-// receivesOnly tells whether the endpoint is a receive context.
+// receivesOnly reports whether the endpoint is a receive context.
 func (e *Endpoint) receivesOnly() bool { return e.scalable != nil && e.context < firstTx }
 
 // checkRx checks the attributes of a receive context whose endpoint has caps.

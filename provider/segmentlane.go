@@ -50,7 +50,7 @@ const (
 // are posted: progress serves other peers in between.
 const laneBytes = getChunk
 
-// lanesOn tells whether long operations over a port are cut.
+// lanesOn reports whether long operations over a port are cut.
 func lanesOn(c *config.Config, a *hw.Attr) bool {
 	return c.RTTControl == config.Yes || c.RTTControl == config.Auto && a.Caps&hw.CapDrops != 0
 }
@@ -69,7 +69,7 @@ func laneConfig(c *config.Config, a *hw.Attr) (congestion.SegmentConfig, congest
 	return seg, cc, err
 }
 
-// laned tells whether an operation of n bytes over a port is cut.
+// laned reports whether an operation of n bytes over a port is cut.
 func (e *Endpoint) laned(p *port, n uint64) bool {
 	return p.lanes && n > uint64(e.domain.cfg.MinSegment)
 }
@@ -148,7 +148,7 @@ func (n *segmentLane) pump(e *Endpoint) {
 	}
 }
 
-// turn tells whether it has left something to post that no completion resumes.
+// turn reports whether it has left something to post that no completion resumes.
 func (n *segmentLane) turn(e *Endpoint) bool {
 	if n.sending != nil && !n.sending.proceed() {
 		return true

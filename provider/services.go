@@ -20,7 +20,7 @@ var service struct {
 	running    *proxy.Service
 }
 
-// wantsService tells whether a domain has use for the service thread.
+// wantsService reports whether a domain has use for the service thread.
 func (d *Domain) wantsService() bool {
 	switch d.cfg.Service {
 	case config.Yes:

@@ -12,7 +12,7 @@ import (
 // its siblings, by option, 0: the endpoint's own. Stored by SetOpt, read by posts; relaxed.
 type sizeLimits [fi.OptInjectAtomicSize - fi.OptMaxMsgSize + 1]atomic.Uint64
 
-// isSize tells whether an option is one of them.
+// isSize reports whether an option is one of them.
 func isSize(name fi.Opt) bool { return name >= fi.OptMaxMsgSize && name <= fi.OptInjectAtomicSize }
 
 // ownSize is the longest operation of the kind of an option that the endpoint can

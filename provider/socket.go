@@ -14,7 +14,7 @@ import (
 // on it.
 type boundSocket struct {
 	fd int
-	// inet and inet6 tell whether the socket is bound to all addresses of a
+	// inet and inet6 report whether the socket is bound to all addresses of a
 	// family.
 	inet, inet6 bool
 }

@@ -214,7 +214,7 @@ func (r *Remote) whyNotRDMA(p *path) string {
 	return ""
 }
 
-// anyDevice tells whether the endpoint has an RDMA device that reads and writes memory of peers.
+// anyDevice reports whether the endpoint has an RDMA device that reads and writes memory of peers.
 func (e *Endpoint) anyDevice() bool {
 	for _, p := range e.ports {
 		if p.oneSided() {

@@ -31,13 +31,13 @@ type flight struct {
 
 // mover does the work of one kind of transfers.
 type mover interface {
-	// post posts a segment, which Next has just returned. It tells whether the
+	// post posts a segment, which Next has just returned. It reports whether the
 	// segment has ended already, and false for posted if there was no room:
 	// then lane.sending or Unpost remembers what is left.
 	post(t *transfer, seg congestion.Segment) (ended, posted bool)
 	// finish ends the operation with t.status.
 	finish(t *transfer)
-	// lost tells whether nothing will end what is in flight, because the peer
+	// lost reports whether nothing will end what is in flight, because the peer
 	// is gone.
 	lost() bool
 }

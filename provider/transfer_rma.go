@@ -127,7 +127,7 @@ func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, pos
 }
 
 // proceed sends the messages of a write's segment, as far as there is room, and
-// tells whether it is done with it.
+// reports whether it is done with it.
 func (t *transfer) proceed() bool {
 	e, n, seg := t.e, t.lane, t.part.segment
 	req, ok := e.rmas.Lookup(t.id)

@@ -38,7 +38,7 @@ const sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.T
 // ackFlags ask for an acknowledgement by the receiver.
 const ackFlags = fi.DeliveryComplete | fi.MatchComplete
 
-// tracked tells whether the message, sent with its payload over p, completes, or is counted, when
+// tracked reports whether the message, sent with its payload over p, completes, or is counted, when
 // its receiver says that it has it. A message that stands in the receiver's ring needs the sender no more;
 // what an interface keeps to send it again would be lost with the process.
 func (s *SendArgs) tracked(p *path) bool {
@@ -56,7 +56,7 @@ func (e *Endpoint) Send(s *SendArgs) error {
 		return e.triggeredSend(s)
 	}
 	err := e.send(s)
-	e.domain.work.poke()
+	e.domain.work.postReady()
 	return err
 }
 
@@ -143,12 +143,12 @@ func (e *Endpoint) refuse(err error, format string, args ...any) error {
 	return err
 }
 
-// completes tells whether the transmit writes a completion.
+// completes reports whether the transmit writes a completion.
 func (e *Endpoint) completes(s *SendArgs) bool {
 	return !s.Inject && e.txCompletes(s.work, s.Flags)
 }
 
-// txCompletes tells whether an operation with flags writes a completion. work is
+// txCompletes reports whether an operation with flags writes a completion. work is
 // its number if it is deferred, else 0.
 func (e *Endpoint) txCompletes(work, flags uint64) bool {
 	return e.txCQ != nil && (!e.txSelective && work == 0 || flags&fi.Completion != 0)

@@ -23,9 +23,11 @@ const (
 
 	amAssist hw.AMID = hot.AMAssist // header the sender's request id, head offer
 
-	amLanding hw.AMID = hot.AMLanding // header the sender's request id, head landing, payload the key of the receiver's memory
-	amPut     hw.AMID = hot.AMPut     // header the sender's request id, head span: what the sender is to put there
-	amHelped  hw.AMID = hot.AMHelped  // header the receiver's operation id, head as of amAck: the sender waits for a put to do
+	// header the sender's request id, head landing, payload the key of the receiver's memory
+	amLanding hw.AMID = hot.AMLanding
+	amPut     hw.AMID = hot.AMPut // header the sender's request id, head span: what the sender is to put there
+	// header the receiver's operation id, head as of amAck: the sender waits for a put to do
+	amHelped hw.AMID = hot.AMHelped
 )
 
 // iovLimit is the number of elements of one message's vector, on both sides:

@@ -89,10 +89,10 @@ type lane struct {
 	dest  fi.Addr
 }
 
-// triggers tells whether the domain's operations may wait for counters.
+// triggers reports whether the domain's operations may wait for counters.
 func (d *Domain) triggers() bool { return d.info.Caps&fi.Trigger != 0 }
 
-// checkTrigger tells whether a threshold and the endpoint's or shared context's
+// checkTrigger reports whether a threshold and the endpoint's or shared context's
 // capabilities are good for an operation that waits.
 func (d *Domain) checkTrigger(what string, on Threshold, caps uint64) error {
 	switch {

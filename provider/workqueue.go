@@ -67,7 +67,7 @@ func (q *workQueue) queue(w *queuedOp) {
 	q.all[w.id] = w
 	q.mu.Unlock()
 	w.on.Arm(&w.trigger)
-	q.poke()
+	q.postReady()
 }
 
 // fire enters an operation into the list, and asks for progress in case that
@@ -127,7 +127,7 @@ func (q *workQueue) contextOf(id uint64) uint64 {
 	return 0
 }
 
-// doneBy tells whether c is the completion counter of deferred work.
+// doneBy reports whether c is the completion counter of deferred work.
 func (q *workQueue) doneBy(id uint64, c *cq.Counter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -4,9 +4,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// poke posts the operations whose counters have reached their thresholds. It is
+// postReady posts the operations whose counters have reached their thresholds. It is
 // called where this thread holds neither a lease nor a stripe.
-func (q *workQueue) poke() {
+func (q *workQueue) postReady() {
 	if q.ready.Load() != 0 {
 		q.run()
 	}

@@ -50,11 +50,11 @@ const void *weft_host_find(struct weft_host *host, const void *addr);
  * being unloaded until the process ends. 0 or a negative errno. */
 int weft_host_hold(const void *library);
 
-/* weft_unwanted tells whether weft meets no hints like these, and logs why. flags
+/* weft_unwanted reports whether weft meets no hints like these, and logs why. flags
  * and version are those of fi_getinfo. */
 bool weft_unwanted(const struct weft_host *host, uint32_t version, uint64_t flags, const struct fi_info *hints);
 
-/* weft_named tells whether hints name weft, and not only admit it. */
+/* weft_named reports whether hints name weft, and not only admit it. */
 bool weft_named(const struct weft_host *host, const struct fi_info *hints);
 
 /* weft_trial tells by doing the like whether this process may have what the Go runtime

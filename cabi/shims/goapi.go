@@ -64,7 +64,7 @@ func goapi(dir string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// exported tells whether cgo gives a function to C.
+// exported reports whether cgo gives a function to C.
 func exported(f *ast.FuncDecl) bool {
 	if f.Doc == nil {
 		return false

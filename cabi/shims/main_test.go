@@ -39,7 +39,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestRows shows the other rows that call Go: with a function of C before, for a text, and of a table that is no object's.
+// TestRows shows the other rows that call Go: with a function of C before, for a text, and of a table that is no
+// object's.
 func TestRows(t *testing.T) {
 	kinds, err := parseOps("table q own\nint bind(struct fid_ep *ep, const struct fid_av *av)\n" +
 		"const char *text(struct fid *q, char *buf, size_t *len)\nvoid end(struct fid *q)\n")

@@ -41,7 +41,7 @@ func (k *kind) ctype() string {
 	return "struct fi_ops_" + k.name
 }
 
-// grown tells whether the table has later members.
+// grown reports whether the table has later members.
 func (k *kind) grown() bool { return len(k.ops) > 0 && k.ops[len(k.ops)-1].later }
 
 // find returns a member, nil if there is none.
@@ -244,8 +244,8 @@ func parseTables(text string, kinds []*kind) ([]*table, error) {
 	return tables, nil
 }
 
-// parseEntry reads what is behind a member: how it stands there, and words. handled tells whether the table's objects have
-// a handle.
+// parseEntry reads what is behind a member: how it stands there, and words. handled reports whether the table's objects
+// have a handle.
 func parseEntry(how string, words []string, handled bool) (entry, bool) {
 	switch {
 	case how == ">" && handled:

@@ -145,8 +145,8 @@ func (r refusals) write(b *bytes.Buffer, o *op, result string) string {
 
 var lengthCheck = regexp.MustCompile(`^(\w+)\[(\*?)(\w+)\]$`)
 
-// check writes checks of arguments. A check is the name of what must not be NULL; or BUF[LEN], which may be NULL if LEN is 0,
-// and LEN may be a pointer. result is returned for bad ones.
+// check writes checks of arguments. A check is the name of what must not be NULL; or BUF[LEN], which may be NULL if LEN
+// is 0, and LEN may be a pointer. result is returned for bad ones.
 func check(b *bytes.Buffer, checks []string, result string) {
 	var bad []string
 	for _, c := range checks {
@@ -262,7 +262,7 @@ func traced(t *table, o *op) string {
 	return ""
 }
 
-// isTraced tells whether "weft trace" follows a member of a table.
+// isTraced reports whether "weft trace" follows a member of a table.
 func isTraced(table, member string) bool {
 	return slices.ContainsFunc(points, func(p point) bool { return p.table == table && p.member == member })
 }

@@ -1,9 +1,9 @@
-// Package cqring has the steps on the rings of completion queues (struct weft_hot_cq) that package cq and the data plane
-// share. They need nothing of the runtime. Package cq says what the rings are for.
+// Package cqring has the steps on the rings of completion queues (struct weft_hot_cq) that package cq and the data
+// plane share. They need nothing of the runtime. Package cq says what the rings are for.
 //
-// A ring is one of package mpsc with a head word above it, which its readers share. The owner field of a slot's sequence word
-// says what the slot holds (hot.CQMark*), so that a reader, which looks before it owns the slots, reads sequence words only.
-// One ordering point stands beside package mpsc's:
+// A ring is one of package mpsc with a head word above it, which its readers share. The owner field of a slot's
+// sequence word says what the slot holds (hot.CQMark*), so that a reader, which looks before it owns the slots, reads
+// sequence words only. One ordering point stands beside package mpsc's:
 //
 //	H0 take   CAS on head: the slots below are this reader's (L0 made them visible)
 package cqring
@@ -23,8 +23,8 @@ const (
 	SlotBytes   = uint32(unsafe.Sizeof(hot.CQE{}))
 )
 
-// Ring is one ring of a queue, as its readers use it. Readers share the head: CAS (H0), or a plain order of stores on a queue
-// that one thread at a time uses; it is free running. A Ring is passed by value, so that it needs no memory.
+// Ring is one ring of a queue, as its readers use it. Readers share the head: CAS (H0), or a plain order of stores on a
+// queue that one thread at a time uses; it is free running. A Ring is passed by value, so that it needs no memory.
 type Ring struct {
 	header *hot.CQRing // the slots follow
 	log2   uint32

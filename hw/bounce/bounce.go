@@ -10,7 +10,8 @@ type Pools struct {
 	gets    getPool
 }
 
-// stripePool is one stripe's. Who holds the stripe's lease takes them; who learns of the end of an operation gives them back.
+// stripePool is one stripe's. Who holds the stripe's lease takes them; who learns of the end of an operation gives them
+// back.
 type stripePool struct {
 	first int32           // number of buffer 0, immutable
 	next  uint32          // where to look; written by who holds the stripe's lease

@@ -48,7 +48,8 @@ func parseAddress(b []byte) (address, error) {
 	}
 	a := address{
 		pidBits: b[1], longest: 64 * uint32(binary.LittleEndian.Uint16(b[2:])), nid: binary.LittleEndian.Uint32(b[4:]),
-		pid: uint32(binary.LittleEndian.Uint16(b[8:])), vni: binary.LittleEndian.Uint16(b[10:]), nonce: binary.LittleEndian.Uint64(b[12:]),
+		pid: uint32(binary.LittleEndian.Uint16(b[8:])), vni: binary.LittleEndian.Uint16(b[10:]),
+		nonce: binary.LittleEndian.Uint64(b[12:]),
 	}
 	if a.pidBits < 6 || a.pidBits > 9 || a.nid >= wire.LimitNidAny || a.pid >= 1<<a.pidBits || a.longest < minBounceSize || a.nonce == 0 {
 		return address{}, fmt.Errorf("cxi: address % x: %w", b, hw.ErrInvalid)

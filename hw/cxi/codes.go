@@ -53,12 +53,18 @@ func codeError(code uint32) error {
 }
 
 var codeNames = map[uint32]string{
-	wire.RcUndeliverable: "undeliverable", wire.RcPtDisabled: "list disabled", wire.RcDropped: "dropped", wire.RcPermViolation: "permission violation",
-	wire.RcOpViolation: "operation not allowed", wire.RcNoMatch: "no match", wire.RcNoSpace: "no space", wire.RcEntryNotFound: "no entry",
-	wire.RcNoTargetConn: "no connection at the target", wire.RcVniNotFound: "no such VNI", wire.RcPtlteNotFound: "no such index",
-	wire.RcNoTranslation: "no translation", wire.RcInvalidEndpoint: "no such endpoint", wire.RcCmdInvalidArg: "invalid argument",
-	wire.RcCmdAlignError: "command out of alignment", wire.RcIllegalOp: "illegal operation", wire.RcAddrOutOfRange: "address out of range",
-	wire.RcAmoAlign: "atomic out of alignment", wire.RcInvalidAc: "invalid address context", wire.RcPagePermError: "page not accessible",
+	wire.RcUndeliverable: "undeliverable", wire.RcPtDisabled: "list disabled", wire.RcDropped: "dropped",
+	wire.RcPermViolation: "permission violation",
+	wire.RcOpViolation:   "operation not allowed", wire.RcNoMatch: "no match", wire.RcNoSpace: "no space",
+	wire.RcEntryNotFound: "no entry",
+	wire.RcNoTargetConn:  "no connection at the target", wire.RcVniNotFound: "no such VNI",
+	wire.RcPtlteNotFound: "no such index",
+	wire.RcNoTranslation: "no translation", wire.RcInvalidEndpoint: "no such endpoint",
+	wire.RcCmdInvalidArg: "invalid argument",
+	wire.RcCmdAlignError: "command out of alignment", wire.RcIllegalOp: "illegal operation",
+	wire.RcAddrOutOfRange: "address out of range",
+	wire.RcAmoAlign:       "atomic out of alignment", wire.RcInvalidAc: "invalid address context",
+	wire.RcPagePermError: "page not accessible",
 }
 
 // codeText names a return code.

@@ -27,8 +27,8 @@ const (
 type Config struct {
 	// RxBuffers is the number of buffers for messages, 4 to 4096, of RxBytes each. Default 16.
 	RxBuffers int
-	// RxBytes is the size of one, at least four times the longest message and at most 16 MiB. Default 256 KiB, but at least
-	// that.
+	// RxBytes is the size of one, at least four times the longest message and at most 16 MiB. Default 256 KiB, but at
+	// least that.
 	RxBytes int
 	// RxEvents is how many messages may wait for Progress, 64 to 1048576. Default 4096.
 	RxEvents int
@@ -64,8 +64,8 @@ type Config struct {
 	Resolve func(name []byte) ([]byte, error)
 	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: nobody cares.
 	Forget func(name []byte)
-	// Direct has C threads send short messages and take messages in without the Go runtime (hw.CapDriven), where package direct has a
-	// trampoline. The caller has tried that. Default: they do not.
+	// Direct has C threads send short messages and take messages in without the Go runtime (hw.CapDriven), where
+	// package direct has a trampoline. The caller has tried that. Default: they do not.
 	Direct bool
 	// Logf takes one line of text about a fault, without a newline. Default: nobody listens.
 	Logf func(format string, args ...any)

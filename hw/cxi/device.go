@@ -19,7 +19,7 @@ type Device struct {
 	libcxi.DeviceInfo
 	// Netdev is its network interface in this network namespace, "" if there is none.
 	Netdev string
-	// Up tells whether the link is up: the network interface's state, or what the library says without one.
+	// Up reports whether the link is up: the network interface's state, or what the library says without one.
 	Up bool
 	// NUMANode of the device, -1 if unknown.
 	NUMANode int
@@ -28,7 +28,7 @@ type Device struct {
 // DefaultSysfs is where the kernel shows devices.
 const DefaultSysfs = "/sys"
 
-// Present tells whether the kernel shows a NIC, so that nobody needs to load libcxi where there is none.
+// Present reports whether the kernel shows a NIC, so that libcxi is not loaded where there is none.
 func Present(sysfs string) bool {
 	found, _ := filepath.Glob(filepath.Join(sysfs, "class/cxi/*")) // the pattern is well formed
 	return len(found) > 0
@@ -75,7 +75,8 @@ func describe(sysfs string, info libcxi.DeviceInfo) Device {
 	return d
 }
 
-// linkUp tells whether the network interface in a folder of sysfs is up; one whose state is unknown is if it has a carrier.
+// linkUp reports whether the network interface in a folder of sysfs is up; one whose state is unknown is if it has a
+// carrier.
 func linkUp(folder string) bool {
 	state := text(filepath.Join(folder, "operstate"))
 	return state == "up" || state == "unknown" && text(filepath.Join(folder, "carrier")) == "1"

@@ -35,9 +35,9 @@ type MemoryDomain struct {
 	exposed exposure
 }
 
-// OpenDomain opens a NIC. Errors: libcxi.ErrAbsent without libcxi and hw.ErrUnreachable without a NIC;
-// hw.ErrPermission without permission for its file or without a service that admits this process; hw.ErrNoResource when the
-// service has no communication profile left.
+// OpenDomain opens a NIC. Errors: libcxi.ErrAbsent without libcxi and hw.ErrUnreachable without a NIC; hw.ErrPermission
+// without permission for its file or without a service that admits this process; hw.ErrNoResource when the service has
+// no communication profile left.
 func OpenDomain(c DomainConfig) (*MemoryDomain, error) {
 	if c.Sysfs == "" {
 		c.Sysfs = DefaultSysfs
@@ -106,7 +106,7 @@ func reason(err error) error {
 	return hw.ErrNoResource
 }
 
-// is tells whether an error is one of codes.
+// is reports whether an error is one of codes.
 func is(err error, codes ...unix.Errno) bool {
 	return slices.ContainsFunc(codes, func(c unix.Errno) bool { return errors.Is(err, c) })
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
-// C threads send short messages and take messages in by the functions of this file, which they call without the Go runtime
-// (packages seam and direct): nothing here allocates, stores a pointer, sleeps or calls assembly. What that does not allow is left
-// to Progress and to the methods of Endpoint, in the state in which it was found.
+// C threads send short messages and take messages in by the functions of this file, which they call without the Go
+// runtime (packages seam and direct): nothing here allocates, stores a pointer, sleeps or calls assembly. What that
+// does not allow is left to Progress and to the methods of Endpoint, in the state in which it was found.
 
 // drivenFunctions are what C calls.
 var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushHeld}
@@ -28,8 +28,8 @@ type driver struct {
 	port mem.Array[seam.Port] // one
 	// paths leads to no peer and no interface: the collector keeps it while peers live, and would keep them, too.
 	paths *pathPool
-	// held says that commands may stand in queues without a doorbell. Set by who leaves them, taken by who rings; sequentially
-	// consistent.
+	// held says that commands may stand in queues without a doorbell. Set by who leaves them, taken by who rings;
+	// sequentially consistent.
 	held  flag
 	found uint32 // lease: index of the sender of what next found
 }
@@ -39,7 +39,7 @@ type flag struct{ v atomic.Uint32 }
 
 func (f *flag) set() { f.v.Store(1) }
 
-// take clears the flag and tells whether it was set.
+// take clears the flag and reports whether it was set.
 func (f *flag) take() bool { return f.v.Load() != 0 && f.v.Swap(0) != 0 }
 
 // maxPaths is how many peers C reaches at a time.
@@ -62,14 +62,15 @@ func (d *driver) close() {
 	_ = d.port.Free()
 }
 
-// openWatch lets C look by itself whether there is nothing, which it is not worth entering Go for, unless there are more queues
-// than it looks at.
+// openWatch lets C look by itself whether there is nothing, which it is not worth entering Go for, unless there are
+// more queues than it looks at.
 func (i *Iface) openWatch() error {
 	if i.driver.port.Len() == 0 {
 		return nil
 	}
 	words := []unsafe.Pointer{
-		unsafe.Pointer(&i.driver.held.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo), unsafe.Pointer(i.flushes.Count()),
+		unsafe.Pointer(&i.driver.held.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo),
+		unsafe.Pointer(i.flushes.Count()),
 		unsafe.Pointer(&i.rx.returned), unsafe.Pointer(&i.rx.unlisted),
 	}
 	queues := []*eventQueue{&i.rx.events}
@@ -163,7 +164,7 @@ type restingPeer struct {
 	grace *hot.Grace
 }
 
-// rest takes the peer's path from C, and keeps the peer until no thread is at it. i.mu is held.
+// rest takes the peer's path from C, and keeps the peer until no thread is at it. The caller has i.mu.
 func (i *Iface) rest(e *Endpoint) {
 	if e.path == nil {
 		return
@@ -182,13 +183,14 @@ func (e *Endpoint) HotPath() *hot.Path { return &e.path.Hot }
 // Written is false: every message has an event, which rings the bell.
 func (i *Iface) Written() bool { return false }
 
-// Of messages in a row to one peer, since C has looked at the port, so many are rung for at once; and so many are held at most.
+// Of messages in a row to one peer, since C has looked at the port, so many are rung for at once; and so many are held
+// at most.
 const (
 	inRow    = 4
 	mostHeld = 16
 )
 
-// holds tells whether a message is left without a doorbell. The queue's lock is held.
+// holds reports whether a message is left without a doorbell. The caller has the queue's lock.
 func (e *Endpoint) holds(hold uint8) bool {
 	q := e.q
 	if look := atomic.LoadUint32(&e.i.driver.port.At(0).Looks); e.look != look {
@@ -261,7 +263,7 @@ func (q *txQueue) leave(b *seam.Bell) {
 	q.lock.held.Store(0)
 }
 
-// FlushHeld rings for what is held in one of the queues, and tells whether there may be more (seam.Functions).
+// FlushHeld rings for what is held in one of the queues, and reports whether there may be more (seam.Functions).
 func FlushHeld(port, bell, _, _ uintptr) uintptr {
 	i := (*Iface)(seam.PortAt(port).Iface())
 	if i.ringOne(seam.BellAt(bell)) {
@@ -320,8 +322,8 @@ func NextArrival(port, message, bell, _ uintptr) uintptr {
 	return i.rx.next(seam.MessageAt(message), b)
 }
 
-// takeIn takes in what became of messages. hot.PortEmpty: there is nothing more; hot.PortGo: there is something that Progress has
-// to deal with. Lease.
+// takeIn takes in what became of messages. hot.PortEmpty: there is nothing more; hot.PortGo: there is something that
+// Progress has to deal with. Lease.
 func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	if q.anyTold.Load() {
 		return hot.PortGo
@@ -329,7 +331,7 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	if q.posted.Load() == 0 || !q.events.Waiting() || !q.lock.try() {
 		return hot.PortEmpty
 	}
-	for e := q.events.Glance(); e.There(); e = q.events.Glance() {
+	for e := q.events.PeekAny(); e.There(); e = q.events.PeekAny() {
 		if !q.plain(e) {
 			q.events.Pause()
 			q.leave(b)
@@ -356,7 +358,8 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	return hot.PortEmpty
 }
 
-// plain takes an event in that tells of a message's arrival, for which no caller waits. False: it does not, and nothing is changed.
+// plain takes an event in that tells of a message's arrival, for which no caller waits. False: it does not, and nothing
+// is changed.
 func (q *txQueue) plain(e nic.Event) bool {
 	cookie := e.UserPtr()
 	if e.Type() != wire.EventAck || e.Code() != wire.RcOk || cookie&cookieOp != 0 {
@@ -382,7 +385,7 @@ func (r *receiver) next(m *hot.PortMessage, b *seam.Bell) uintptr {
 			return seam.Again
 		}
 	}
-	ev := r.events.Glance()
+	ev := r.events.PeekAny()
 	if !ev.There() {
 		return hot.PortEmpty
 	}
@@ -410,7 +413,7 @@ func TakeArrival(port, bell, _, _ uintptr) uintptr {
 	p := seam.PortAt(port)
 	i := (*Iface)(p.Iface())
 	r := &i.rx
-	ev := r.events.Glance()
+	ev := r.events.PeekAny()
 	e := i.peer(i.driver.found)
 	e.lease.next++
 	e.lease.source = true
@@ -421,7 +424,7 @@ func TakeArrival(port, bell, _, _ uintptr) uintptr {
 		word, value := r.events.Due()
 		seam.BellAt(bell).Ring(word, value, r.events.Lock())
 	}
-	if r.events.Glance().There() {
+	if r.events.PeekAny().There() {
 		r.events.Pause() // who asks whether something is there, before the next look, sees it
 		return 1
 	}

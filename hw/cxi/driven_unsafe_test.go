@@ -52,8 +52,8 @@ func rung(b *seam.Bell) {
 	*b = seam.Bell{}
 }
 
-// steady sends messages and takes them in as C does, without Progress of either side, and counts what Go would have been
-// entered for.
+// steady sends messages and takes them in as C does, without Progress of either side, and counts what Go would have
+// been entered for.
 type steady struct {
 	a, b     *Iface
 	e        *Endpoint
@@ -113,7 +113,8 @@ func newSteady(t testing.TB, hold uint8) *steady {
 	return s
 }
 
-// TestDrivenSteady: a stream of messages needs neither the runtime nor memory, while buffers and events go round several times.
+// TestDrivenSteady: a stream of messages needs neither the runtime nor memory, while buffers and events go round
+// several times.
 func TestDrivenSteady(t *testing.T) {
 	s := newSteady(t, hot.HoldNever)
 	const count = 40000 // 320 kB: more than one buffer, and ten times all events

@@ -35,9 +35,9 @@ type Endpoint struct {
 	// ready says that messages may be posted: the peer's NIC has answered, or the peer has sent. Set by who learns it.
 	ready  atomic.Bool
 	stream uint32 // number of what is sent to the peer among the interface's streams, from 1. Immutable
-	// before is an endpoint to the same interface that has failed and not ended yet: what it has posted may still arrive, so
-	// that nothing is posted here. Stored before the endpoint is published, and by the lease holder; read by who learns that
-	// the peer is there.
+	// before is an endpoint to the same interface that has failed and not ended yet: what it has posted may still
+	// arrive, so that nothing is posted here. Stored before the endpoint is published, and by the lease holder; read by
+	// and so learns that the peer is there.
 	before atomic.Pointer[Endpoint]
 	// connected says that Connect has given the endpoint out. Stored by Connect.
 	connected atomic.Bool
@@ -86,7 +86,7 @@ type leaseState struct {
 	buried bool
 }
 
-// newEndpoint makes the endpoint of a peer. i.mu is held. Errors: hw.ErrNoResource.
+// newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.
 func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 	i.streams++
 	e := &Endpoint{i: i, addr: a, to: a.at(indexMessages), high: a.matchHigh(), stream: i.streams}
@@ -175,7 +175,7 @@ func (e *Endpoint) Address() []byte { return *e.name.Load() }
 // String names the peer for people.
 func (e *Endpoint) String() string { return e.addr.String() }
 
-// EagerOpen tells whether the peer welcomes eager payloads.
+// EagerOpen reports whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool { return e.closedWindow.Load() == 0 && e.failure.Load() == nil }
 
 // Wake does nothing: a message wakes by itself.
@@ -199,7 +199,7 @@ func (e *Endpoint) fail(err error) {
 	}
 }
 
-// end ends the endpoint, and tells whether nobody did before. Any thread.
+// end ends the endpoint, and reports whether nobody did before. Any thread.
 func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false
@@ -291,7 +291,7 @@ func (i *Iface) awaitAnswer(e *Endpoint) {
 	}
 }
 
-// SourceReaches tells whether a Connect to address would reach the source.
+// SourceReaches reports whether a Connect to address would reach the source.
 func (i *Iface) SourceReaches(src hw.Source, name []byte) bool {
 	e := i.peer(uint32(src))
 	if e == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// TestRefusedCommand: whichever command the NIC refuses, while an interface is opened or messages are on their way, there is an
-// error with a name, or everything arrives; nothing waits for ever.
+// TestRefusedCommand: whichever command the NIC refuses, while an interface is opened or messages are on their way,
+// there is an error with a name, or everything arrives; nothing waits for ever.
 func TestRefusedCommand(t *testing.T) {
 	commands := []int{1, 2, 3, 11, 12, 13, 14, 15, 16, 20, 25, 30}
 	for k, n := range commands {
@@ -35,7 +35,7 @@ func TestRefusedCommand(t *testing.T) {
 	}
 }
 
-// named tells whether an error says what a program can act on.
+// named reports whether an error says what a program can act on.
 func named(err error) bool {
 	for _, want := range []error{unix.EIO, hw.ErrNoResource, hw.ErrPeerDead, hw.ErrUnreachable, hw.ErrPermission, hw.ErrInvalid} {
 		if errors.Is(err, want) {

@@ -13,10 +13,10 @@ type mark struct {
 	op  uint64
 }
 
-// now is the place behind everything posted. The queue's lock is held.
+// now is the place behind everything posted. The caller has the queue's lock.
 func (e *Endpoint) now() mark { return mark{e, e.w.tail, e.ops.posted} }
 
-// passed tells whether all before the place has ended. The queue's lock is held.
+// passed reports whether all before the place has ended. The caller has the queue's lock.
 func (m *mark) passed() bool { return m.e.w.head >= m.pos && m.e.ops.ended(m.e.q, m.op) }
 
 // flush is a Flush under way.
@@ -25,8 +25,8 @@ type flush struct {
 	only  *Endpoint // nil: of all
 }
 
-// Flush ends when what was posted to the peer before has ended. The NIC of the peer answers when its memory has what was
-// written, so both scopes are the same.
+// Flush ends when what was posted to the peer before has ended. The NIC of the peer answers when its memory has what
+// was written, so both scopes are the same.
 func (e *Endpoint) Flush(_ hw.FlushScope, c *hw.Completion) (hw.Status, error) {
 	if err := e.Err(); err != nil {
 		return hw.Done, e.gone()
@@ -65,7 +65,7 @@ func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 	return hw.InProgress, nil
 }
 
-// Passed tells whether all marks are.
+// Passed reports whether all marks are.
 func (f *flush) Passed() bool {
 	for n := range f.marks {
 		q := f.marks[n].e.q
@@ -102,7 +102,7 @@ func (e *Endpoint) Fence() error {
 	return nil
 }
 
-// passFence tells whether posts may go on behind a Fence. The queue's lock is held.
+// passFence reports whether posts may go on behind a Fence. The caller has the queue's lock.
 func (e *Endpoint) passFence() bool {
 	if !e.fence.passed() {
 		return false

@@ -111,7 +111,8 @@ func TestDoorbells(t *testing.T) {
 	}
 }
 
-// TestResend refuses one of several messages: after the last was answered for, all from it on go again, one by one at first.
+// TestResend refuses one of several messages: after the last was answered for, all from it on go again, one by one at
+// first.
 func TestResend(t *testing.T) {
 	i, peers, nics := hostIface(1)
 	e, h := peers[0], nics[0]
@@ -198,8 +199,8 @@ func processorTime(b *testing.B) int64 {
 	return r.Utime.Nano() + r.Stime.Nano()
 }
 
-// BenchmarkHostPosters is the posting of 8 bytes by two threads over a queue of each; the time is of one message of either,
-// and cpu-ns/op the processor time of one, which says more on a machine that does other things.
+// BenchmarkHostPosters is the posting of 8 bytes by two threads over a queue of each; the time is of one message of
+// either, and cpu-ns/op the processor time of one, which says more on a machine that does other things.
 func BenchmarkHostPosters(b *testing.B) {
 	_, peers, nics := hostIface(2)
 	var all sync.WaitGroup

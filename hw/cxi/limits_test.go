@@ -9,8 +9,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
-// TestLimits: a NIC that has no more of something says so by a named error, at once; what was open works on, and what is given
-// back can be had again.
+// TestLimits: a NIC that has no more of something says so by a named error, at once; what was open works on, and what
+// is given back can be had again.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		settings string

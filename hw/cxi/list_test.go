@@ -156,7 +156,8 @@ func TestRefusedBuffers(t *testing.T) {
 // entries is how many list entries the model has by itself.
 const entries = 15725
 
-// TestNoEntries: a receiver for whose buffers the NIC has no entries starves only as long as that lasts, also when it sleeps.
+// TestNoEntries: a receiver for whose buffers the NIC has no entries starves only as long as that lasts, also when it
+// sleeps.
 func TestNoEntries(t *testing.T) {
 	if os.Getenv("CASSINI") != "" {
 		t.Skip("of a NIC with entries enough")

@@ -196,7 +196,7 @@ func (x *exposure) pid() uint32 {
 	return x.domain.PID()
 }
 
-// open makes the list, if there is none. mu is held.
+// open makes the list, if there is none. The caller has mu.
 func (x *exposure) open() (err error) {
 	if x.pte != nil {
 		return nil
@@ -262,8 +262,10 @@ func (x *exposure) add(m *Memory) error {
 	rand.Read(b[:]) // never fails
 	key := binary.LittleEndian.Uint64(b[:]) | 1
 	e := nic.Entry{
-		PtlTE: x.pte.Number(), ID: id, Memory: m.local(m.addr, 0), Length: uint64(m.region.Len), MatchBits: key, MatchID: nic.AnyID(),
-		Put: m.region.Access&(hw.RemoteWrite|hw.RemoteAtomic) != 0, Get: m.region.Access&(hw.RemoteRead|hw.RemoteAtomic) != 0, Silent: true,
+		PtlTE: x.pte.Number(), ID: id, Memory: m.local(m.addr, 0), Length: uint64(m.region.Len), MatchBits: key,
+		MatchID: nic.AnyID(),
+		Put:     m.region.Access&(hw.RemoteWrite|hw.RemoteAtomic) != 0,
+		Get:     m.region.Access&(hw.RemoteRead|hw.RemoteAtomic) != 0, Silent: true,
 	}
 	code, err := x.command(&e, wire.EventLink)
 	if err == nil && code != wire.RcOk {
@@ -291,7 +293,7 @@ func (x *exposure) remove(m *Memory) error {
 	return nil
 }
 
-// command appends an entry, or unlinks it, and awaits the answer. mu is held.
+// command appends an entry, or unlinks it, and awaits the answer. The caller has mu.
 func (x *exposure) command(e *nic.Entry, answer uint32) (code uint32, err error) {
 	q := &x.portal.q
 	write, what := q.Append, "append a region"

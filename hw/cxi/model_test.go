@@ -94,7 +94,8 @@ func parent(t *testing.T) {
 // few are the tests of two interfaces, of five list entries each.
 const few = "TestConformance/small/^(Address|Order|FullShort|FullBcopy|Random|SendInHandler|Keep|PutGet|Atomics|Driven)$"
 
-// TestModes runs the suite over NICs of other kinds: of those that take long a part, all with WEFT_TEST_CXI_MODES=whole.
+// TestModes runs the suite over NICs of other kinds: of those that take long a part, all with
+// WEFT_TEST_CXI_MODES=whole.
 func TestModes(t *testing.T) {
 	parent(t)
 	for _, c := range []struct{ name, whole, part, settings string }{

@@ -23,7 +23,8 @@ func (e *Endpoint) aim(addr, n uint64, key hw.RemoteKey, need hw.Access) (t nic.
 	return t, nil
 }
 
-// start takes an operation of the peer's queue. nil: nothing may be posted now, or never again. The queue's lock is held.
+// start takes an operation of the peer's queue. nil: nothing may be posted now, or never again. The caller has the
+// queue's lock.
 func (e *Endpoint) start(t *nic.Transfer, kind opKind) (*op, uint32, error) {
 	if err := e.usable(); err != nil {
 		return nil, 0, err
@@ -194,7 +195,8 @@ func (e *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
 
 // amoOps are the NIC's operations.
 var amoOps = [...]uint64{
-	hw.OpAdd: wire.AmoSum, hw.OpAnd: wire.AmoBand, hw.OpOr: wire.AmoBor, hw.OpXor: wire.AmoBxor, hw.OpSwap: wire.AmoSwap, hw.OpCSwap: wire.AmoCswap,
+	hw.OpAdd: wire.AmoSum, hw.OpAnd: wire.AmoBand, hw.OpOr: wire.AmoBor, hw.OpXor: wire.AmoBxor,
+	hw.OpSwap: wire.AmoSwap, hw.OpCSwap: wire.AmoCswap,
 }
 
 // AtomicPost performs op and returns nothing.

@@ -267,7 +267,8 @@ func kills() int {
 	return n
 }
 
-// TestPairKilled kills the other process in the middle of everything: all that waits for it ends, and the interface works on.
+// TestPairKilled kills the other process in the middle of everything: all that waits for it ends, and the interface
+// works on.
 func TestPairKilled(t *testing.T) {
 	parent(t)
 	for n := range kills() {

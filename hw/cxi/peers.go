@@ -11,7 +11,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 )
 
-// ask asks the peer's NIC whether the interface is there, unless a question is on its way. The queue's lock is held.
+// ask asks the peer's NIC whether the interface is there, unless a question is on its way. The caller has the queue's
+// lock.
 func (e *Endpoint) ask() {
 	if e.asked.Load() {
 		return
@@ -31,7 +32,7 @@ func (e *Endpoint) ask() {
 	}
 }
 
-// present takes in the answer of the peer's NIC. The queue's lock is held.
+// present takes in the answer of the peer's NIC. The caller has the queue's lock.
 func (e *Endpoint) present(code uint32) {
 	switch v := judge(code); {
 	case v == accepted:
@@ -52,8 +53,8 @@ func (e *Endpoint) isThere() {
 	}
 }
 
-// welcome is isThere for a peer that has sent first: it is told that the window is closed, if it is; else our first message says
-// it. Lease.
+// welcome is isThere for a peer that has sent first: it is told that the window is closed, if it is; else our first
+// message says it. Lease.
 func (e *Endpoint) welcome() {
 	e.isThere()
 	if e.i.window.Load() != 0 {
@@ -62,7 +63,7 @@ func (e *Endpoint) welcome() {
 	}
 }
 
-// succeed lets the endpoint that has taken this one's place post. Lease; i.mu is held.
+// succeed lets the endpoint that has taken this one's place post. Lease; the caller has i.mu.
 func (e *Endpoint) succeed() {
 	next := e.i.ids.Load().find(e.addr.id())
 	if next == nil || next.before.Load() != e {
@@ -82,7 +83,7 @@ func (i *Iface) upkeep() {
 	}
 }
 
-// step does the next thing for an endpoint and tells whether nothing is left
+// step does the next thing for an endpoint and reports whether nothing is left
 // to do for now. Lease.
 func (e *Endpoint) step(now time.Time) bool {
 	if e.lease.buried {
@@ -132,8 +133,8 @@ func (e *Endpoint) die(now time.Time) bool {
 	return true
 }
 
-// reset tells the peer that nothing comes any more, past the window, if there is room. A peer that is gone does not matter.
-// Lease; the queue's lock is held.
+// reset tells the peer that nothing comes any more, past the window, if there is room. A peer that is gone does not
+// matter. Lease; the queue's lock is held.
 func (e *Endpoint) reset() {
 	q := e.q
 	o, n := q.begin(e, opReset)
@@ -149,7 +150,8 @@ func (e *Endpoint) reset() {
 	}
 }
 
-// givenUp tells whether the connection that a peer has given up by reset is that of this endpoint, and not one before. Lease.
+// givenUp reports whether the connection that a peer has given up by reset is that of this endpoint, and not one
+// before. Lease.
 func (e *Endpoint) givenUp(reset []byte) bool {
 	if len(reset) != 8 {
 		return false

@@ -38,7 +38,8 @@ type receiver struct {
 	appended []uint16  // by slot of the portal's queue, the buffer that its command appends
 	unlisted uint32    // buffers that are to go to the list
 	listAt   time.Time // not before, if the NIC has refused one
-	// relists says that listAt is set: a sleeper wakes to list what was refused. Stored by the lease holder, read by Arm.
+	// relists says that listAt is set: a sleeper wakes to list what was refused. Stored by the lease holder, read by
+	// Arm.
 	relists atomic.Bool
 
 	current int  // buffer of the message being delivered, -1: it has no bytes
@@ -71,8 +72,8 @@ func (r *receiver) open() (err error) {
 	if err = r.portal.open(i.d, max(64, 2*c.RxBuffers), &r.events); err != nil {
 		return err
 	}
-	// Where a queue has no room for events the NIC answers as if there was no entry. That of what is sent always has room: who
-	// asks for the interface is not to take one with many messages for one that is gone.
+	// Where a queue has no room for events the NIC answers as if there was no entry. That of what is sent always has
+	// room: a peer that asks for the interface is not to take one with many messages for one that is gone.
 	presence, err := r.portal.add(i.d, &i.tx[0].events, i.pid, indexPresence)
 	if err != nil {
 		return err
@@ -179,7 +180,7 @@ func (r *receiver) take(max int) (n int) {
 	return n
 }
 
-// refusedCommand has the buffer appended again whose command the NIC refuses.
+// refusedCommand appends the buffer of a command that the NIC refuses again.
 func (r *receiver) refusedCommand(e nic.Event) {
 	r.i.logf("a receive buffer: %v", errCommand(e.Code()))
 	if slot := e.Slot(); slot < uint32(len(r.appended)) {
@@ -199,8 +200,8 @@ func (r *receiver) refusedBuffer(n int) {
 	r.relists.Store(true)
 }
 
-// arrive takes in one message, and tells whether a handler got it. Its bytes were written by the NIC before its event,
-// so nobody changes them any more.
+// arrive takes in one message, and reports whether a handler got it. Its bytes were written by the NIC before its
+// event, so nobody changes them any more.
 func (r *receiver) arrive(e nic.Event) (delivered bool) {
 	n, off, ok := r.place(e)
 	length := e.Length()
@@ -306,8 +307,8 @@ func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload [
 	return true
 }
 
-// hello takes in the first message of a stream: who sends. It returns the sender, nil if it is refused. Another stream of the
-// same interface has an endpoint of its own: the one before has ended at the peer, and may still be ending here.
+// hello takes in the first message of a stream: the sender. It returns the sender, nil if it is refused. Another stream
+// of the same interface has an endpoint of its own: the one before has ended at the peer, and may still be ending here.
 func (r *receiver) hello(e *Endpoint, id uint32, header uint64, data []byte) *Endpoint {
 	if len(data) <= addressBytes {
 		r.refuse("greeting of %d bytes", len(data))

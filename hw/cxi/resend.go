@@ -83,7 +83,7 @@ func (e *Endpoint) publish() {
 	e.pump()
 }
 
-// pump posts what may be posted. The queue's lock is held.
+// pump posts what may be posted. The caller has the queue's lock.
 func (e *Endpoint) pump() {
 	w := &e.w
 	if w.mode != flowing || w.refused || !e.ready.Load() {
@@ -119,7 +119,7 @@ func (e *Endpoint) emit() bool {
 	return true
 }
 
-// acknowledged takes in what became of the message at a position. The queue's lock is held.
+// acknowledged takes in what became of the message at a position. The caller has the queue's lock.
 func (e *Endpoint) acknowledged(low uint16, code uint32) {
 	w := &e.w
 	pos := w.head + uint64(low-uint16(w.head))
@@ -176,8 +176,8 @@ func (e *Endpoint) hears() {
 	}
 }
 
-// acceptPlain is acknowledged for a message that the peer's NIC has, while nothing is to be sent again and no caller waits for what
-// ends with it. False: it is not so, and nothing is changed. The queue's lock is held.
+// acceptPlain is acknowledged for a message that the peer's NIC has, while nothing is to be sent again and no caller
+// waits for what ends with it. False: it is not so, and nothing is changed. The caller has the queue's lock.
 func (e *Endpoint) acceptPlain(low uint16) bool {
 	w := &e.w
 	pos := w.head + uint64(low-uint16(w.head))
@@ -228,7 +228,7 @@ func (e *Endpoint) rewind() {
 }
 
 // resend tries the first message again when its time has come, and tells when to look again; zero: there is nothing to
-// send again. The queue's lock is held.
+// send again. The caller has the queue's lock.
 func (e *Endpoint) resend(now time.Time) time.Time {
 	w := &e.w
 	switch {
@@ -254,7 +254,8 @@ func (e *Endpoint) resend(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// pathLost notes that the peer's NIC is not reached, and ends the endpoint when that has lasted. The queue's lock is held.
+// pathLost notes that the peer's NIC is not reached, and ends the endpoint when that has lasted. The caller has the
+// queue's lock.
 func (e *Endpoint) pathLost(code uint32) {
 	now := time.Now().UnixNano()
 	if e.lostSince == 0 {
@@ -265,7 +266,8 @@ func (e *Endpoint) pathLost(code uint32) {
 	}
 }
 
-// cancel ends all messages of an endpoint that has failed, none of which is on its way. The queue's lock is held.
+// cancel ends all messages of an endpoint that has failed, none of which is on its way. The caller has the queue's
+// lock.
 func (e *Endpoint) cancel(err error) {
 	for w := &e.w; w.head < w.tail; {
 		e.retire(err)

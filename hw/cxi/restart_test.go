@@ -68,8 +68,8 @@ func say(t *testing.T, ep hw.Endpoint, n uint64, to *station, turn ...*station) 
 // rounds of both tests.
 const rounds = 100
 
-// TestPeerRestarts: a peer ends, with or without a word, and another takes its place at once and sends: every message comes, and
-// an answer to it.
+// TestPeerRestarts: a peer ends, with or without a word, and another takes its place at once and sends: every message
+// comes, and an answer to it.
 func TestPeerRestarts(t *testing.T) {
 	a, b := newStation(t), newStation(t)
 	ids := map[uint32]bool{}
@@ -100,8 +100,8 @@ func TestPeerRestarts(t *testing.T) {
 	}
 }
 
-// TestGreetingWhileEnding: a connection is given up, and the peer connects and sends again before its endpoint has ended here:
-// every message comes, and an answer to it, and each end is told of once.
+// TestGreetingWhileEnding: a connection is given up, and the peer connects and sends again before its endpoint has
+// ended here: every message comes, and an answer to it, and each end is told of once.
 func TestGreetingWhileEnding(t *testing.T) {
 	a, b := newStation(t), newStation(t)
 	given := fmt.Errorf("given up: %w", hw.ErrPeerDead)

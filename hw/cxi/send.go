@@ -11,12 +11,14 @@ import (
 type messageKind uint32
 
 const (
-	kindUser   messageKind = iota // for a handler
-	kindHead                      // the head of the user message behind it
-	kindHello                     // the first of every stream: who sends; header: as kindWindow, and the number of the stream above it
-	kindWindow                    // the sender's eager window; header: 1 if it is closed
-	kindBye                       // the last
-	kindReset                     // outside of the stream: the sender has given up the connection of two streams; header: its random number
+	kindUser messageKind = iota // for a handler
+	kindHead                    // the head of the user message behind it
+	// the first of every stream: the sender; header: as kindWindow, and the number of the stream above it
+	kindHello
+	kindWindow // the sender's eager window; header: 1 if it is closed
+	kindBye    // the last
+	// outside of the stream: the sender has given up the connection of two streams; header: its random number
+	kindReset
 )
 
 // The lower half of a message's match bits:
@@ -30,7 +32,7 @@ func splitLow(low uint32) (id uint32, head int, kind messageKind, pos uint16) {
 	return low & (maxID - 1), int(low >> 5 & 0xff), messageKind(low >> 13 & 7), uint16(low >> 16)
 }
 
-// usable tells whether messages and operations may be posted now. The queue's lock is held.
+// usable reports whether messages and operations may be posted now. The caller has the queue's lock.
 func (e *Endpoint) usable() error {
 	if p := e.failure.Load(); p != nil {
 		return *p
@@ -74,7 +76,7 @@ func (s *slot) fill(id hw.AMID, header uint64, head, payload []byte, kind messag
 	s.n = uint32(n + copy(s.data[n:], payload))
 }
 
-// control sends a message of the backend's own. False: there is no place. The queue's lock is held.
+// control sends a message of the backend's own. False: there is no place. The caller has the queue's lock.
 func (e *Endpoint) control(kind messageKind, header uint64, payload []byte) bool {
 	e.greet()
 	s := e.w.claim(0)
@@ -86,7 +88,7 @@ func (e *Endpoint) control(kind messageKind, header uint64, payload []byte) bool
 	return true
 }
 
-// greet says who sends, in front of the first message. The queue's lock is held.
+// greet says who sends, in front of the first message. The caller has the queue's lock.
 func (e *Endpoint) greet() {
 	if e.greeted {
 		return
@@ -97,7 +99,7 @@ func (e *Endpoint) greet() {
 	e.publish()
 }
 
-// placeFor tells whether places more messages may be posted.
+// placeFor reports whether places more messages may be posted.
 func (e *Endpoint) placeFor(places int) error {
 	e.q.take()
 	defer e.q.give()
@@ -160,8 +162,8 @@ func (e *Endpoint) postBounce(id hw.AMID, header uint64, head []byte, n int, buf
 	return nil
 }
 
-// AMZcopy sends one active message whose payload the NIC reads from the caller's memory. Its head, if there is one, goes
-// in a message in front of it.
+// AMZcopy sends one active message whose payload the NIC reads from the caller's memory. Its head, if there is one,
+// goes in a message in front of it.
 func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Segment, c *hw.Completion) (hw.Status, error) {
 	memory, err := e.segment(local, false)
 	switch {

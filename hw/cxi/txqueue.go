@@ -16,7 +16,8 @@ import (
 type queueLock struct {
 	// held is 1 while somebody holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
 	held atomic.Uint32
-	// waiting is the number of threads that want it. Added to by them; read by who holds it, to leave the doorbell to them.
+	// waiting is the number of threads that want it. Added to by them; read by who holds it, to leave the doorbell to
+	// them.
 	waiting atomic.Int32
 }
 
@@ -47,8 +48,8 @@ func (l *queueLock) try() bool {
 	return taken
 }
 
-// txQueue is a transmit queue with the event queue of what it sends. Everything in it, and the windows of the peers that
-// belong to it, is guarded by its lock.
+// txQueue is a transmit queue with the event queue of what it sends. Everything in it, and the windows of the peers
+// that belong to it, is guarded by its lock.
 type txQueue struct {
 	i      *Iface
 	lock   queueLock
@@ -56,12 +57,13 @@ type txQueue struct {
 	cq     *libcxi.CQ
 	events eventQueue
 
-	// posted is the number of commands whose event is to come. Written under the lock, read by everybody who wants to know
-	// whether to look.
+	// posted is the number of commands whose event is to come. Written under the lock, read by everybody who wants to
+	// know whether to look.
 	posted atomic.Int64
 	limit  int64 // of posted
 	held   int   // messages in a row without a doorbell; under the lock
-	// refusedAt is when the NIC refused a command the last time, zero: never. What was posted before need not be answered for.
+	// refusedAt is when the NIC refused a command the last time, zero: never. What was posted before need not be
+	// answered for.
 	refusedAt time.Time
 
 	ops    []op // one-sided operations and questions
@@ -136,7 +138,7 @@ func (q *txQueue) give() {
 	q.lock.held.Store(0)
 }
 
-// room tells whether a command may be posted. The lock is held.
+// room reports whether a command may be posted. The caller has the lock.
 func (q *txQueue) room() bool { return q.posted.Load() < q.limit && q.q.Room(1) }
 
 // look takes in all events, if there are any.
@@ -148,7 +150,7 @@ func (q *txQueue) look() {
 	}
 }
 
-// poll takes in all events. The lock is held.
+// poll takes in all events. The caller has the lock.
 func (q *txQueue) poll() {
 	for e := q.events.Peek(); e.There(); e = q.events.Peek() {
 		q.event(e)
@@ -184,7 +186,7 @@ const cookieOp = 1 << 60
 
 func messageCookie(peer uint32, pos uint64) uint64 { return uint64(peer)<<16 | pos&0xffff }
 
-// tell has the lease holder tell of an operation. The lock is held.
+// tell has the lease holder tell of an operation. The caller has the lock.
 func (q *txQueue) tell(e ended) {
 	q.told = append(q.told, e)
 	q.anyTold.Store(true)
@@ -247,7 +249,7 @@ type op struct {
 // noOp ends the lists.
 const noOp = ^uint32(0)
 
-// begin takes an operation. nil: none is free, or there is no room for its command. The lock is held.
+// begin takes an operation. nil: none is free, or there is no room for its command. The caller has the lock.
 func (q *txQueue) begin(e *Endpoint, kind opKind) (o *op, n uint32) {
 	if len(q.free) == 0 || !q.room() {
 		return nil, noOp
@@ -265,7 +267,7 @@ func (q *txQueue) commit(o *op, n uint32) {
 	o.e.ops.push(q, o, n)
 }
 
-// opEnded deals with the end of an operation. The lock is held.
+// opEnded deals with the end of an operation. The caller has the lock.
 func (q *txQueue) opEnded(n, code uint32) {
 	if n >= uint32(len(q.ops)) || q.ops[n].e == nil {
 		return
@@ -310,13 +312,14 @@ func (q *txQueue) opEnded(n, code uint32) {
 	}
 }
 
-// overdue tells whether the NIC answers no longer for what was posted before it refused a command. The lock is held.
+// overdue reports whether the NIC answers no longer for what was posted before it refused a command. The caller has the
+// lock.
 func (q *txQueue) overdue(now time.Time) bool {
 	return !q.refusedAt.IsZero() && now.Sub(q.refusedAt) >= q.i.cfg.PathTimeout
 }
 
-// abandon ends the operations of a peer for which no answer comes. The NIC may be at their memory, so that of our own is
-// not used again. The lock is held.
+// abandon ends the operations of a peer for which no answer comes. The NIC may be at their memory, so that of our own
+// is not used again. The caller has the lock.
 func (q *txQueue) abandon(e *Endpoint, err error) {
 	for e.ops.count > 0 {
 		o := &q.ops[e.ops.first]
@@ -362,7 +365,7 @@ func (l *opList) remove(q *txQueue, o *op) {
 	l.count--
 }
 
-// ended tells whether all operations up to number have.
+// ended reports whether all operations up to number have.
 func (l *opList) ended(q *txQueue, number uint64) bool {
 	return l.count == 0 || q.ops[l.first].number > number
 }

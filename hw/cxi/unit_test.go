@@ -224,9 +224,11 @@ func TestAddress(t *testing.T) {
 		t.Errorf("%#x, %#x", a.matchHigh(), a.id())
 	}
 	bad := map[string]address{
-		"PID bits": {nid: 1, pid: 1, pidBits: 10, longest: 512, nonce: 1}, "PID": {nid: 1, pid: 64, pidBits: 6, longest: 512, nonce: 1},
-		"NIC": {nid: 1 << 20, pid: 1, pidBits: 9, longest: 512, nonce: 1}, "number": {nid: 1, pid: 1, pidBits: 9, longest: 512},
-		"length": {nid: 1, pid: 1, pidBits: 9, nonce: 1},
+		"PID bits": {nid: 1, pid: 1, pidBits: 10, longest: 512, nonce: 1},
+		"PID":      {nid: 1, pid: 64, pidBits: 6, longest: 512, nonce: 1},
+		"NIC":      {nid: 1 << 20, pid: 1, pidBits: 9, longest: 512, nonce: 1},
+		"number":   {nid: 1, pid: 1, pidBits: 9, longest: 512},
+		"length":   {nid: 1, pid: 1, pidBits: 9, nonce: 1},
 	}
 	for name, a := range bad {
 		if _, err := parseAddress(a.appendTo(nil)); !errors.Is(err, hw.ErrInvalid) {
@@ -257,8 +259,10 @@ func TestKey(t *testing.T) {
 		n    uint64
 		need hw.Access
 	}{
-		"another right": {k, 0x1010, 16, hw.RemoteWrite}, "before": {k, 0xfff, 1, hw.RemoteRead}, "behind": {k, 0x2000, 1, hw.RemoteRead},
-		"too long": {k, 0x1000, 4097, hw.RemoteRead}, "no key": {hw.RemoteKey{}, 0, 0, 0}, "noise": {hw.RemoteKey{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}, 0, 1, 0},
+		"another right": {k, 0x1010, 16, hw.RemoteWrite}, "before": {k, 0xfff, 1, hw.RemoteRead},
+		"behind":   {k, 0x2000, 1, hw.RemoteRead},
+		"too long": {k, 0x1000, 4097, hw.RemoteRead}, "no key": {hw.RemoteKey{}, 0, 0, 0},
+		"noise": {hw.RemoteKey{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}, 0, 1, 0},
 	} {
 		if _, _, _, _, err := remote(c.k, c.addr, c.n, c.need); !errors.Is(err, hw.ErrKey) {
 			t.Errorf("%s: %v", name, err)
@@ -273,8 +277,10 @@ func TestKey(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for name, c := range map[string]Config{
-		"buffers": {RxBuffers: 3}, "bytes": {RxBytes: 1000}, "events": {RxEvents: 1}, "depth": {Depth: 5000}, "stripes": {Stripes: -1},
-		"queues": {Queues: 65}, "bounce": {BounceBytes: 64}, "posted": {Posted: 8}, "name": {Name: make([]byte, 33)}, "time": {KeepAlive: -1},
+		"buffers": {RxBuffers: 3}, "bytes": {RxBytes: 1000}, "events": {RxEvents: 1}, "depth": {Depth: 5000},
+		"stripes": {Stripes: -1},
+		"queues":  {Queues: 65}, "bounce": {BounceBytes: 64}, "posted": {Posted: 8}, "name": {Name: make([]byte, 33)},
+		"time": {KeepAlive: -1},
 	} {
 		c = c.withDefaults()
 		if err := c.check(); !errors.Is(err, hw.ErrInvalid) {
@@ -300,15 +306,17 @@ func TestLowBits(t *testing.T) {
 // TestCodes: what a peer's NIC says is either a full peer, a dead one, a broken path or a mistake.
 func TestCodes(t *testing.T) {
 	for code, want := range map[uint32]verdict{
-		wire.RcOk: accepted, wire.RcEntryNotFound: refused, wire.RcPtDisabled: refused, wire.RcUndeliverable: lost, wire.RcPtlteNotFound: nobody,
-		wire.RcVniNotFound: nobody, wire.RcCmdInvalidArg: broken, wire.RcNoTranslation: broken,
+		wire.RcOk: accepted, wire.RcEntryNotFound: refused, wire.RcPtDisabled: refused, wire.RcUndeliverable: lost,
+		wire.RcPtlteNotFound: nobody,
+		wire.RcVniNotFound:   nobody, wire.RcCmdInvalidArg: broken, wire.RcNoTranslation: broken,
 	} {
 		if got := judge(code); got != want {
 			t.Errorf("%s: %d, want %d", codeText(code), got, want)
 		}
 	}
 	for code, want := range map[uint32]error{
-		wire.RcEntryNotFound: hw.ErrKey, wire.RcOpViolation: hw.ErrKey, wire.RcUndeliverable: hw.ErrPeerDead, wire.RcPtlteNotFound: hw.ErrPeerDead,
+		wire.RcEntryNotFound: hw.ErrKey, wire.RcOpViolation: hw.ErrKey, wire.RcUndeliverable: hw.ErrPeerDead,
+		wire.RcPtlteNotFound: hw.ErrPeerDead,
 		wire.RcCmdInvalidArg: hw.ErrInvalid, wire.RcOk: nil,
 	} {
 		if got := codeError(code); !errors.Is(got, want) {

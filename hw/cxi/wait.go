@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell is what a sleeping thread waits on: an epoll descriptor around the NIC's wait object, which raises POLLPRI, an event
-// file, which other threads ring, and a timer for what is to be sent again.
+// bell is what a sleeping thread waits on: an epoll descriptor around the NIC's wait object, which raises POLLPRI, an
+// event file, which other threads ring, and a timer for what is to be sent again.
 type bell struct {
 	i     *Iface
 	event int          // immutable
@@ -98,7 +98,7 @@ func (i *Iface) interrupts(on bool) {
 	i.rx.events.Interrupts(on)
 }
 
-// Pending tells whether Progress would find something.
+// Pending reports whether Progress would find something.
 func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false

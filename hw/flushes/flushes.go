@@ -10,7 +10,7 @@ import (
 
 // Flush is one of them.
 type Flush interface {
-	// Passed tells whether everything before it has ended.
+	// Passed reports whether everything before it has ended.
 	Passed() bool
 	// Err is what its completion gets then: nil, or why the peer that it was for has gone.
 	Err() error
@@ -37,7 +37,7 @@ func (l *List) Add(f Flush, c *hw.Completion) {
 	l.count.Store(uint32(len(l.list)))
 }
 
-// Any tells whether there are any. Any thread.
+// Any reports whether there are any. Any thread.
 func (l *List) Any() bool { return l.count.Load() != 0 }
 
 // Count is the number of flushes under way, for whom looks often: to be read only.

@@ -106,7 +106,7 @@ var nodes struct {
 	of map[testing.TB][]*node
 }
 
-// networked tells whether the node's peers are reached over a network. There
+// networked reports whether the node's peers are reached over a network. There
 // the sender too must make progress, arrivals take their time, and room comes back
 // in batches.
 func (n *node) networked() bool { return n.Attr().Caps&hw.CapSameHost == 0 }

@@ -47,7 +47,7 @@ func (a *sockaddr) wildcard(f Families) (w sockaddr) {
 	return w
 }
 
-// answers tells whether an interface that is known as name, and answers at all
+// answers reports whether an interface that is known as name, and answers at all
 // addresses of the families all, is reached at a. Whether a is an address of
 // this host is the caller's to know.
 func answers(name *sockaddr, all Families, a *sockaddr) bool {

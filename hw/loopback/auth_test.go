@@ -17,7 +17,8 @@ func TestProof(t *testing.T) {
 	for _, key := range []string{"a", "b", "aa", "\x00"} {
 		for _, cookie := range []uint64{1, 2} {
 			for _, p := range [][authBytes]byte{
-				ownerProof([]byte(key), cookie), senderProof([]byte(key), cookie, 3), senderProof([]byte(key), 3, cookie),
+				ownerProof([]byte(key), cookie), senderProof([]byte(key), cookie, 3),
+				senderProof([]byte(key), 3, cookie),
 			} {
 				if seen[p] {
 					t.Errorf("%q, %d: %x again", key, cookie, p)

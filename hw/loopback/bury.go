@@ -46,7 +46,7 @@ func (i *Iface) checkEndpoints() {
 	}
 }
 
-// speaks tells whether messages of the interface with a cookie have not been delivered yet.
+// speaks reports whether messages of the interface with a cookie have not been delivered yet.
 func (i *Iface) speaks(cookie uint64) bool {
 	for n := range i.seg.geo.attachCount {
 		if i.seg.attach(n).Cookie == cookie && i.rx.lanes[laneOf(n)].hasMessages(n+1) {

@@ -149,7 +149,7 @@ func sum(n uint64) byte { return byte(n*31 + n>>8) }
 
 const maxTestPayload = 3000
 
-// sendsFirst tells whether a sender says that it is ready behind its first message: about
+// sendsFirst reports whether a sender says that it is ready behind its first message: about
 // one in two does. The others may be killed before they have sent anything.
 func sendsFirst(addr []byte) bool { return addr[3]&1 == 0 }
 

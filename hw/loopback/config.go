@@ -36,10 +36,10 @@ const (
 type Config struct {
 	// Dir is the directory of the segments, in a memory file system. Default /dev/shm.
 	Dir string
-	// Across says that interfaces of other network namespaces are reached that have Dir, too, and reach this one. All in
-	// Dir have different addresses then. Default: they are as if on another host.
+	// Across says that interfaces of other network namespaces are reached that have Dir, too, and reach this one. All
+	// in Dir have different addresses then. Default: they are as if on another host.
 	Across bool
-	// Here tells whether an address is one of this network namespace. It is asked by Connect. Default: each is.
+	// Here reports whether an address is one of this network namespace. It is asked by Connect. Default: each is.
 	Here func(netip.Addr) bool
 	// Any are the families at all of whose addresses, with the port of the interface's own, peers find the
 	// interface: those of the wildcard that its socket is bound to. Default none.

@@ -30,9 +30,10 @@ type Endpoint struct {
 	// reported is set when the peer's end has been reported, and stays. Written by CheckPeers, read by any
 	// thread; sequentially consistent.
 	reported atomic.Bool
-	users    atomic.Int32 // operations of Go at work; added to by their threads, read by CheckPeers; sequentially consistent
-	grace    *hot.Grace   // of C's posts, once dead. Progress lease
-	kept     bool         // its memory could not be replaced. Progress lease
+	// operations of Go at work; added to by their threads, read by CheckPeers; sequentially consistent
+	users atomic.Int32
+	grace *hot.Grace // of C's posts, once dead. Progress lease
+	kept  bool       // its memory could not be replaced. Progress lease
 	// claimHint is the claim that was free last. Written and read by any thread, relaxed: it only saves a search.
 	claimHint atomic.Uint32
 	noCMA     atomic.Bool // the kernel refuses cross-memory attach; written by Connect and Get
@@ -89,7 +90,8 @@ func (i *Iface) attach(to target) (*Endpoint, error) {
 			seg.geo.attachCount, seg.path, hw.ErrNoResource)
 	}
 	e := &Endpoint{
-		iface: i, seg: seg, ring: seg.ring(laneOf(index)), exclusive: i.cfg.Exclusive && ownsLane(index), rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
+		iface: i, seg: seg, ring: seg.ring(laneOf(index)), exclusive: i.cfg.Exclusive && ownsLane(index),
+		rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
 		owner: index + 1, key: to.key, pid: i.host.pidOf(seg.id.owner),
 	}
 	e.noCMA.Store(e.pid == 0)
@@ -139,7 +141,7 @@ func (i *Iface) addEndpoint(e *Endpoint) {
 	i.endpoints.Store(&list)
 }
 
-// lost tells whether the peer is dead or has closed its interface.
+// lost reports whether the peer is dead or has closed its interface.
 func (e *Endpoint) lost() bool {
 	return e.dead.Load() || atomic.LoadUint32(e.rxState)&hot.RxGone != 0
 }
@@ -161,7 +163,7 @@ func (e *Endpoint) release() {
 // Address is the address by which the peer is known.
 func (e *Endpoint) Address() []byte { return target{e.seg.id.name, e.key}.bytes() }
 
-// EagerOpen tells whether the peer welcomes eager payloads.
+// EagerOpen reports whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool {
 	return !e.dead.Load() && atomic.LoadUint32(e.rxState)&(hot.RxOpen|hot.RxGone) == hot.RxOpen
 }

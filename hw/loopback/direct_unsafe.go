@@ -47,7 +47,7 @@ func (e *Endpoint) keys() outbound.Keys {
 	return outbound.Keys{At: uintptr(unsafe.Pointer(e.seg.key(0))), Count: e.seg.geo.keyCount}
 }
 
-// PutPending tells whether the peer has yet to take in a write or atomic that
+// PutPending reports whether the peer has yet to take in a write or atomic that
 // the C path posted by a line of its table.
 func (i *Iface) PutPending(ep hw.Endpoint, line *hot.Peer) bool {
 	e, ok := ep.(*Endpoint)

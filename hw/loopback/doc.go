@@ -19,14 +19,12 @@
 //
 // # Names
 //
-// An interface is named by the socket address that it is given. Several may
-// share one and have different numbers then ([AppendNumber]). The file is
-// called weft.<uid>.<network namespace>.<address>, with a dot and the number if
-// there is one, so users and network namespaces do not meet. With Config.Across it has
-// one more name, with 0 for the namespace, by which it is found from all. A file becomes visible with its name only when it
-// is complete (link of a nameless file). An interface that answers at all
-// addresses of a family has a second name, that of the wildcard address, and
-// is found under it by who knows another address than its own.
+// An interface is named by the socket address that it is given. Several may share one and have different numbers then
+// ([AppendNumber]). The file is called weft.<uid>.<network namespace>.<address>, with a dot and the number if there is
+// one, so users and network namespaces do not meet. With Config.Across it has one more name, with 0 for the namespace,
+// by which it is found from all. A file becomes visible with its name only when it is complete (link of a nameless
+// file). An interface that answers at all addresses of a family has a second name, that of the wildcard address, and is
+// found under it by who knows another address than its own.
 //
 // # Who may call what
 //

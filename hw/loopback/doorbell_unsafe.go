@@ -179,7 +179,7 @@ func (i *Iface) Disarm() {
 	}
 }
 
-// Pending tells whether Progress would find something. Any thread may ask.
+// Pending reports whether Progress would find something. Any thread may ask.
 func (i *Iface) Pending() bool {
 	if !i.usable() {
 		return false

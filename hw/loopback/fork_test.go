@@ -44,8 +44,8 @@ func forkRole(i *Iface, _ []byte) {
 	fmt.Println(errors.Is(err, os.ErrNotExist))
 }
 
-// inFork returns what f returns in a forked child. The child has one thread of the runtime's, and waits for ever if another
-// one held a lock of it when it was forked: then it is killed, and the result is -1.
+// inFork returns what f returns in a forked child. The child has one thread of the runtime's, and waits for ever if
+// another one held a lock of it when it was forked: then it is killed, and the result is -1.
 func inFork(f func() int) int {
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {

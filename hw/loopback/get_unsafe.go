@@ -147,7 +147,7 @@ func vmTransfer(call uintptr, pid uint32, l, r []iovec, raw bool) (uintptr, unix
 	return n, errno
 }
 
-// ending tells whether the peer runs no more or is about to end: its memory may be
+// ending reports whether the peer runs no more or is about to end: its memory may be
 // gone already.
 func (e *Endpoint) ending() bool {
 	owner := e.seg.id.owner

@@ -44,12 +44,12 @@ func thisHost(dir string) (host, error) {
 	}, nil
 }
 
-// isSelf tells whether p is this process.
+// isSelf reports whether p is this process.
 func (h *host) isSelf(p process) bool {
 	return p.pid == h.self.pid && p.start == h.self.start && (p.pidns == 0 || p.pidns == h.pidns)
 }
 
-// alive tells whether p still runs. Of this pid namespace /proc is asked; of others, and
+// alive reports whether p still runs. Of this pid namespace /proc is asked; of others, and
 // where /proc is of another, the lock that p holds tells.
 func (h *host) alive(p process) bool {
 	own := p.pidns == h.pidns && !h.blind

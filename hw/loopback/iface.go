@@ -136,7 +136,7 @@ func newIface(h *host, name sockaddr, cfg Config) (*Iface, error) {
 	return i, nil
 }
 
-// usable tells whether calls may touch the mappings: not after Close, and not
+// usable reports whether calls may touch the mappings: not after Close, and not
 // in a child after fork.
 func (i *Iface) usable() bool { return !i.closed.Load() && atomic.LoadUint32(i.mark) != 0 }
 
@@ -286,7 +286,7 @@ func (i *Iface) Close() error {
 	return nil
 }
 
-// heldBounces tells whether a live peer has still to fetch a message.
+// heldBounces reports whether a live peer has still to fetch a message.
 func (i *Iface) heldBounces() bool {
 	endpoints := *i.endpoints.Load()
 	for n := range i.seg.geo.bounceCount {

@@ -20,7 +20,7 @@ const (
 	killTime   = 8 * time.Second // for more than the least, however slow the machine
 )
 
-// goOn tells whether there is another round of killing.
+// goOn reports whether there is another round of killing.
 func goOn(killed int, end time.Time) bool {
 	return killed < shortKills || killed < killCount() && time.Now().Before(end)
 }

@@ -27,7 +27,7 @@ type lane struct {
 // laneOf is the number of the ring that the sender in an attach entry writes to.
 func laneOf(entry uint32) uint32 { return min(entry, hot.Lanes-1) }
 
-// ownsLane tells whether that ring is the sender's alone.
+// ownsLane reports whether that ring is the sender's alone.
 func ownsLane(entry uint32) bool { return entry < hot.Lanes-1 }
 
 // useLane raises the number of rings in use so that it includes one.
@@ -40,7 +40,7 @@ func (s *segment) useLane(n uint32) {
 	}
 }
 
-// ready tells whether the lane has a message. Any thread may ask.
+// ready reports whether the lane has a message. Any thread may ask.
 func (l *lane) ready() bool { return l.ring.Ready(atomic.LoadUint64(l.headWord)) }
 
 // renew makes an empty lane that has no sender as good as new for the next one,

@@ -66,7 +66,7 @@ func (g *geometry) authBytes() uint64 { return uint64(g.authCount) * authBytes }
 
 var errMalformed = errors.New("malformed segment")
 
-// check tells whether every part lies inside a file of size bytes, apart from
+// check reports whether every part lies inside a file of size bytes, apart from
 // the others and aligned.
 func (g *geometry) check(size uint64) error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s", errMalformed, what) }

@@ -79,7 +79,7 @@ func (i *Iface) checkSources() {
 }
 
 // checkSource frees attach entry n if its sender is gone and none of its
-// messages is left. It tells whether the entry is in use.
+// messages is left. It reports whether the entry is in use.
 func (i *Iface) checkSource(n uint32) bool {
 	a := i.seg.attach(n)
 	word := atomic.LoadUint64(attachWord(a))
@@ -128,7 +128,7 @@ func (i *Iface) checkSource(n uint32) bool {
 	return false
 }
 
-// hasMessages tells whether a slot of the ring is taken or ready for owner.
+// hasMessages reports whether a slot of the ring is taken or ready for owner.
 // The owner is gone, so what is not there now does not come.
 func (l *lane) hasMessages(owner uint32) bool {
 	l.head = atomic.LoadUint64(l.headWord)

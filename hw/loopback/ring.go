@@ -18,7 +18,7 @@ func slotWord(r *mpsc.Ring, pos uint64) (word *uint64, free uint64) {
 	return (*uint64)(r.Slot(pos)), pos >> (view.Log2Slots & 63) << hot.SeqLapShift
 }
 
-// claimed tells whether there are messages from pos on that the consumer is not
+// claimed reports whether there are messages from pos on that the consumer is not
 // done with.
 func claimed(r *mpsc.Ring, pos uint64) bool {
 	for range 1 << r.Hot().Log2Slots {

@@ -152,7 +152,7 @@ func (s *segment) rxState() *uint32 { return &s.header().RxState }
 // armed is written by the owner, read by senders after publishing.
 func (s *segment) armed() *uint32 { return &s.header().Armed }
 
-// gone tells whether the owner closed the interface.
+// gone reports whether the owner closed the interface.
 func (s *segment) gone() bool { return atomic.LoadUint32(s.rxState())&hot.RxGone != 0 }
 
 // lanes is the number of inbound rings in use: raised by senders, CAS; read by

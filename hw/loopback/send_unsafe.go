@@ -79,7 +79,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	return nil
 }
 
-// ready tells whether the peer can be sent to.
+// ready reports whether the peer can be sent to.
 func (e *Endpoint) ready() error {
 	if !e.iface.usable() {
 		return errClosed

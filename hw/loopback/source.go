@@ -147,7 +147,7 @@ func (i *Iface) openSource(name sockaddr, cookie uint64, owner process) (*segmen
 	return nil, first
 }
 
-// waits tells whether there is patience left.
+// waits reports whether there is patience left.
 func (s *source) waits() bool {
 	now := time.Now()
 	if s.retry.IsZero() {
@@ -166,7 +166,7 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 	return target{s.name, s.key}.bytes()
 }
 
-// SourceReaches tells whether a Connect to address would reach the remote
+// SourceReaches reports whether a Connect to address would reach the remote
 // interface that sent to us, if address is one of this host. The caller holds
 // the progress lease.
 func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {

@@ -87,7 +87,7 @@ func survey(path string, h host) SegmentInfo {
 }
 
 // RemoveDead removes the segment at path, with its other names and its doorbell,
-// if its process has ended, and tells whether it is gone. Only the owner of the
+// if its process has ended, and reports whether it is gone. Only the owner of the
 // file and root may.
 func RemoveDead(path string) (bool, error) {
 	h, err := thisHost(filepath.Dir(path))
@@ -97,7 +97,7 @@ func RemoveDead(path string) (bool, error) {
 	return removeStaleOf(path, &h), nil
 }
 
-// Taken tells whether a live interface in a directory that is reached from every
+// Taken reports whether a live interface in a directory that is reached from every
 // network namespace has an address.
 func Taken(dir string, addr []byte) bool {
 	name, err := parseSockaddr(addr)

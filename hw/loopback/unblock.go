@@ -75,7 +75,7 @@ func (i *Iface) checkTaken(l *lane, owner uint32, now bool) bool {
 	return true
 }
 
-// ownerGone tells whether nobody will publish a slot that owner has taken.
+// ownerGone reports whether nobody will publish a slot that owner has taken.
 func (i *Iface) ownerGone(owner uint32) bool {
 	if owner-1 >= i.seg.geo.attachCount {
 		return true // 0 or beyond the table: no producer has this number

@@ -31,7 +31,7 @@ func shmDir(t testing.TB) string {
 	return dir
 }
 
-// mapped tells whether this process maps the file at path, deleted or not.
+// mapped reports whether this process maps the file at path, deleted or not.
 func mapped(t testing.TB, path string) bool {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")

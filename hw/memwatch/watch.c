@@ -159,7 +159,7 @@ void weft_memwatch_uncover(uint64_t start, uint64_t end)
 	(void)ioctl(watch.fd, UFFDIO_UNREGISTER, &r); // an error: it is not mapped any more
 }
 
-// settled tells whether all changes that have taken place are in the ring. The
+// settled reports whether all changes that have taken place are in the ring. The
 // kernel counts changes under the lock of the mappings, and a request for no
 // bytes gets EAGAIN while one has not been read of, else EINVAL. Without this
 // somebody could be given the addresses of a mapping whose end is not told yet.

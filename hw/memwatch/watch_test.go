@@ -42,7 +42,7 @@ func rangeOf(b []byte) regcache.Range {
 	return regcache.Range{Start: at, End: at + uint64(len(b))}
 }
 
-// hit tells whether the changes since seen touch a range.
+// hit reports whether the changes since seen touch a range.
 func hit(t *testing.T, w Watch, seen *uint64, r regcache.Range) bool {
 	t.Helper()
 	list, known := w.Changes(seen, nil)

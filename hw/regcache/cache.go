@@ -45,7 +45,7 @@ type Config struct {
 	MaxEntries int
 	// MaxBytes bounds their memory. Default 1 GiB.
 	MaxBytes uint64
-	// Private tells whether all of a range, whose pages are pinned, is private
+	// Private reports whether all of a range, whose pages are pinned, is private
 	// anonymous memory. Default: what the kernel shows of it.
 	Private func(Range) bool
 }
@@ -130,7 +130,7 @@ func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error
 	return c.register(want, access)
 }
 
-// find returns the kept entry that has a range. c.mu is held.
+// find returns the kept entry that has a range. The caller has c.mu.
 func (c *Cache) find(want Range, access hw.Access) *Entry {
 	for _, e := range c.kept {
 		if e.at.Start > want.Start {
@@ -143,7 +143,7 @@ func (c *Cache) find(want Range, access hw.Access) *Entry {
 	return nil
 }
 
-// use takes an entry out of the idle ones. c.mu is held.
+// use takes an entry out of the idle ones. The caller has c.mu.
 func (c *Cache) use(e *Entry) {
 	if e.users++; e.users == 1 {
 		c.idle = slices.DeleteFunc(c.idle, func(o *Entry) bool { return o == e })
@@ -152,7 +152,7 @@ func (c *Cache) use(e *Entry) {
 }
 
 // register makes an entry and keeps it if it can be watched. The watch begins
-// before the pages are pinned, so no change is missed. c.mu is held.
+// before the pages are pinned, so no change is missed. The caller has c.mu.
 func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	watched := c.cfg.Watch != nil && c.cfg.Watch.Cover(want.Start, want.End) == nil
 	r := hw.Region{Addr: pointerAt(want.Start), Len: int(want.End - want.Start), Access: access, Base: want.Start}
@@ -176,14 +176,14 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	return e, nil
 }
 
-// changed takes in what has changed and tells whether a range is part of it.
-// c.mu is held.
+// changed takes in what has changed and reports whether a range is part of it.
+// The caller has c.mu.
 func (c *Cache) changed(r Range) bool {
 	all := c.catchUp()
 	return all || slices.ContainsFunc(c.changes, r.overlaps)
 }
 
-// catchUp drops what has changed. True: that is everything. c.mu is held.
+// catchUp drops what has changed. True: that is everything. The caller has c.mu.
 func (c *Cache) catchUp() bool {
 	if c.cfg.Watch == nil {
 		return false
@@ -201,7 +201,7 @@ func (c *Cache) catchUp() bool {
 	return !known
 }
 
-// keep enters an entry. c.mu is held.
+// keep enters an entry. The caller has c.mu.
 func (c *Cache) keep(e *Entry) {
 	e.kept = true
 	at, _ := slices.BinarySearchFunc(c.kept, e, func(a, b *Entry) int {
@@ -224,7 +224,7 @@ func compare(a, b uint64) int {
 }
 
 // evict takes an entry out of the cache. One in use is closed by its last Put.
-// c.mu is held.
+// The caller has c.mu.
 func (c *Cache) evict(e *Entry) {
 	e.kept = false
 	c.kept = slices.DeleteFunc(c.kept, func(o *Entry) bool { return o == e })
@@ -236,7 +236,7 @@ func (c *Cache) evict(e *Entry) {
 	}
 }
 
-// uncover stops the watch of what no entry needs. c.mu is held.
+// uncover stops the watch of what no entry needs. The caller has c.mu.
 func (c *Cache) uncover(r Range) {
 	for _, e := range c.kept {
 		if !e.at.overlaps(r) {

@@ -25,7 +25,7 @@ var pagemap = sync.OnceValue(func() int {
 	return fd
 })
 
-// isPrivate tells whether all pages of a range are present and private
+// isPrivate reports whether all pages of a range are present and private
 // anonymous memory.
 func isPrivate(r Range) bool {
 	var b [4096]byte

@@ -49,8 +49,8 @@ func TestSparedAcks(t *testing.T) {
 	}
 }
 
-// TestQuickAnswers has two sides answer each other, one with long messages now and then. However many acknowledgements were
-// spared, in the end both know that all has arrived.
+// TestQuickAnswers has two sides answer each other, one with long messages now and then. However many acknowledgements
+// were spared, in the end both know that all has arrived.
 func TestQuickAnswers(t *testing.T) {
 	c := Config{MaxPacket: 1472}
 	a, b := open(t, false, c), open(t, false, c)

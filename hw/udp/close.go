@@ -95,10 +95,10 @@ func (i *Iface) sayClosed() {
 	}
 }
 
-// unclosed tells whether the peer has not said that it got the Close.
+// unclosed reports whether the peer has not said that it got the Close.
 func (c *Endpoint) unclosed() bool { return c.at() == leaving && !c.tx.closed }
 
-// unsent tells whether messages are on their way, or the Close has not left. A
+// unsent reports whether messages are on their way, or the Close has not left. A
 // peer that did not get the Close learns from the closed port.
 func (c *Endpoint) unsent() bool {
 	return c.unclosed() && (c.tx.pending() || c.tx.closeSent == 0)
@@ -107,7 +107,7 @@ func (c *Endpoint) unsent() bool {
 // pending reports whether something has not arrived, or waits for room.
 func (t *sender) pending() bool { return t.acked != t.tail || len(t.replies) > 0 }
 
-// any tells whether is says so of a connection.
+// any reports whether is says so of a connection.
 func (i *Iface) any(is func(*Endpoint) bool) bool {
 	found := false
 	i.each(func(c *Endpoint) { found = found || is(c) })

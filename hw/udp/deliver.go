@@ -25,14 +25,15 @@ type delivered struct {
 	// consumed is written by who delivers (release), read with the stripe's lease.
 	consumed atomic.Uint64
 	source   hw.Source
-	known    bool        // source is valid
-	broken   bool        // a record is malformed: no more are delivered
-	visited  bool        // in delivery.visited
-	spent    bool        // nothing more to deliver: off delivery.list
-	replies  []reply     // to requests of the peer; moved to sender.replies by answered
-	results  []result    // of our requests, likewise
-	owed     int32       // length of sender.replies as last seen
-	told     atomic.Bool // CheckPeers reported the endpoint, or there was nothing to report; written with Iface.mu, read by everybody
+	known    bool     // source is valid
+	broken   bool     // a record is malformed: no more are delivered
+	visited  bool     // in delivery.visited
+	spent    bool     // nothing more to deliver: off delivery.list
+	replies  []reply  // to requests of the peer; moved to sender.replies by answered
+	results  []result // of our requests, likewise
+	owed     int32    // length of sender.replies as last seen
+	// CheckPeers reported the endpoint, or there was nothing to report; written with Iface.mu, read by everybody
+	told atomic.Bool
 }
 
 // recordOf is the largest record in bytes of messages with n bytes of payload at most.
@@ -171,7 +172,7 @@ const (
 	coldStep  = 16
 )
 
-// anyReady tells whether Progress has something to do without a look at a socket.
+// anyReady reports whether Progress has something to do without a look at a socket.
 func (i *Iface) anyReady() bool {
 	if i.flushes.Len() != 0 {
 		return true
@@ -330,7 +331,7 @@ func (i *Iface) Answer(src hw.Source) hw.Endpoint {
 	return nil
 }
 
-// SourceReaches tells whether a Connect to address would reach the remote
+// SourceReaches reports whether a Connect to address would reach the remote
 // interface that sent to us. The caller holds the progress lease.
 func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
 	c := i.sourceOf(src)

@@ -42,7 +42,8 @@ type Endpoint struct {
 	phase    atomic.Uint32 // written with the lease, read by everybody
 	open     atomic.Bool   // the peer's eager window; written with the lease, read by everybody
 	attached atomic.Bool   // Connect gave it out; written under Iface.mu and read with the lease
-	packet   atomic.Uint32 // size of full packets when the last put or get was posted; written with the lease, read by everybody
+	// size of full packets when the last put or get was posted; written with the lease, read by everybody
+	packet atomic.Uint32
 
 	dial   dialer
 	tx     sender
@@ -80,7 +81,7 @@ func (c *Endpoint) alive() bool { p := c.at(); return p == up || p == leaving }
 // Address is the address that was given to Connect.
 func (c *Endpoint) Address() []byte { return c.known.bytes() }
 
-// EagerOpen tells whether the peer welcomes eager payloads.
+// EagerOpen reports whether the peer welcomes eager payloads.
 func (c *Endpoint) EagerOpen() bool { return c.at() == up && c.open.Load() }
 
 // Err is nil or ErrPeerDead.

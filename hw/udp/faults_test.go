@@ -200,7 +200,8 @@ func TestSilence(t *testing.T) {
 
 // TestBusyPeer: a process that does not progress for long is not dead.
 func TestBusyPeer(t *testing.T) {
-	c := Config{PeerTimeout: 2 * time.Second, KeepAlive: 50 * time.Millisecond} // the other's goroutine may wait for a processor, too
+	// the other's goroutine may wait for a processor, too
+	c := Config{PeerTimeout: 2 * time.Second, KeepAlive: 50 * time.Millisecond}
 	a, b := open(t, false, c), open(t, false, c)
 	ep := pair(t, a, b)
 	got := 0

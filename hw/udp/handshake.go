@@ -182,7 +182,7 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, init *wire.Init, k
 	return c
 }
 
-// suits tells whether a peer takes our largest messages.
+// suits reports whether a peer takes our largest messages.
 func (i *Iface) suits(from *sock.Addr, peer *wire.Side) bool {
 	ours := recordOf(i.cfg.MaxBcopy)
 	if int64(peer.MaxMessage) < int64(ours) {

@@ -80,7 +80,7 @@ func pair(t testing.TB, a, b *Iface) hw.Endpoint {
 	return ep
 }
 
-// bcopy sends message 1 if there is room, and tells whether there was.
+// bcopy sends message 1 if there is room, and reports whether there was.
 func bcopy(t testing.TB, ep hw.Endpoint, header uint64, head []byte, n int, pack func(dst []byte)) bool {
 	t.Helper()
 	err := ep.AMBcopy(1, header, head, n, pack, 0)

@@ -42,7 +42,7 @@ func newKeys(cfg *Config) ([]ifaceKey, error) {
 	return keys, nil
 }
 
-// keyed tells whether connections are authenticated.
+// keyed reports whether connections are authenticated.
 func (i *Iface) keyed() bool { return len(i.keys) != 0 }
 
 // keyOf returns the key with a number; false: there is none. Without keys it is

@@ -58,7 +58,8 @@ func TestBadCable(t *testing.T) {
 	}
 	for name, p := range map[string]nettest.Impairment{
 		"none": {}, "loss": {Loss: 0.02}, "double": {Double: 0.05}, "delay": {Delay: 0.02, Detour: 5000},
-		"damage": {Damage: 0.01}, "marks": {Mark: 0.2}, "all": {Loss: 0.01, Double: 0.01, Delay: 0.01, Detour: 5000, Damage: 0.01, Mark: 0.05},
+		"damage": {Damage: 0.01}, "marks": {Mark: 0.2},
+		"all": {Loss: 0.01, Double: 0.01, Delay: 0.01, Detour: 5000, Damage: 0.01, Mark: 0.05},
 	} {
 		for _, v6 := range []bool{false, true} {
 			t.Run(name+map[bool]string{false: " ipv4", true: " ipv6"}[v6], func(t *testing.T) {

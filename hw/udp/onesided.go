@@ -141,7 +141,7 @@ func (c *Endpoint) Flush(scope hw.FlushScope, done *hw.Completion) (hw.Status, e
 	return hw.InProgress, nil
 }
 
-// idle tells whether no operation is in progress.
+// idle reports whether no operation is in progress.
 func (c *Endpoint) idle() bool {
 	if !c.s.lease.spin() {
 		return false
@@ -172,7 +172,7 @@ func (c *Endpoint) Fence() error {
 	return err
 }
 
-// passed tells whether no fence stands before what is to be posted.
+// passed reports whether no fence stands before what is to be posted.
 func (c *Endpoint) passed() bool {
 	if c.tx.fence && c.ops.busy == 0 {
 		c.tx.fence = false

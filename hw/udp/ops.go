@@ -116,7 +116,7 @@ func (t *opTable) waiting() *operation {
 	return nil
 }
 
-// arrived takes in that bytes of the operation have arrived, and tells whether
+// arrived takes in that bytes of the operation have arrived, and reports whether
 // these were the last.
 func (o *operation) arrived(s recovery.Span) bool {
 	o.lost.Remove(s)

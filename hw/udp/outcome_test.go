@@ -49,7 +49,8 @@ func TestOutcomeBeforeEnd(t *testing.T) {
 	}
 }
 
-// TestOutcomeBehindError: the peer has answered a flush and is gone, of which the kernel tells before it hands out the answer.
+// TestOutcomeBehindError: the peer has answered a flush and is gone, of which the kernel tells before it hands out the
+// answer.
 func TestOutcomeBehindError(t *testing.T) {
 	for range 10 {
 		a, b := open(t, false, Config{NoInbox: true}), open(t, false, Config{NoInbox: true})

@@ -83,7 +83,7 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now c
 	return 0, err
 }
 
-// fits tells whether a record of size bytes may be posted: it is bounded by
+// fits reports whether a record of size bytes may be posted: it is bounded by
 // what the peer has consumed, so that nothing is held here that the peer has no
 // room for. If packets have another size than slots, a long one waits for the ring to
 // become empty, if that is soon.

@@ -135,7 +135,7 @@ func (s *stripe) onReset(now congestion.Time, from *sock.Addr, b []byte) {
 	c.hint(now, "the peer does not know the connection")
 }
 
-// sentNumber tells whether h may be of a packet of ours.
+// sentNumber reports whether h may be of a packet of ours.
 func (c *Endpoint) sentNumber(h *wire.Header) bool {
 	next := c.tx.sent.Number()
 	return wire.Near(h.Number, next) < next
@@ -216,7 +216,8 @@ func (c *Endpoint) doom(why string) {
 	c.doomed = why
 }
 
-// endDoomed ends the connections of which it is known that their peers are gone, but those whose peers have closed them.
+// endDoomed ends the connections of which it is known that their peers are gone, but those whose peers have closed
+// them.
 func (s *stripe) endDoomed() {
 	if len(s.doomed) == 0 {
 		return

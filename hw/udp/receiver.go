@@ -53,7 +53,7 @@ func (c *Endpoint) owe(now congestion.Time, atOnce bool) {
 	}
 }
 
-// owes tells whether an acknowledgement is owed.
+// owes reports whether an acknowledgement is owed.
 func (r *receiver) owes() bool { return r.pending > 0 || r.now || r.tell }
 
 // asks notes that a packet came that asks for an acknowledgement.
@@ -66,7 +66,7 @@ func (r *receiver) asks(now congestion.Time) {
 	r.askedAt = now
 }
 
-// spares tells whether a packet that leaves now goes without the acknowledgement that is
+// spares reports whether a packet that leaves now goes without the acknowledgement that is
 // owed: of one packet, where the next is due before the acknowledgement is. So where two sides go on answering each
 // other it goes with every second packet (RFC 9000, section 13.2.2, recommends no more). A few
 // questions are acknowledged by their answers: who answered them may compute for long then.
@@ -174,7 +174,7 @@ func (c *Endpoint) hear(now congestion.Time) {
 	}
 }
 
-// eat takes in frames. asks tells whether they ask for an acknowledgement; ok
+// eat takes in frames. asks reports whether they ask for an acknowledgement; ok
 // is false if something in them is wrong.
 func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, closed, ok bool) {
 	f := &c.s.frame.in

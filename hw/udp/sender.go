@@ -81,16 +81,16 @@ func (c *Endpoint) overhead() int {
 	return n
 }
 
-// waiting tells whether there is stream to send that the peer has room for.
+// waiting reports whether there is stream to send that the peer has room for.
 func (t *sender) waiting() bool { return t.lost.Len() > 0 || t.next < min(t.tail, t.limit) }
 
-// asks tells whether the last packet of size bytes that leave asks for an answer at once: when
+// asks reports whether the last packet of size bytes that leave asks for an answer at once: when
 // nothing else can leave before one comes.
 func (t *sender) asks(size int64) bool {
 	return t.path.Inflight()+size >= t.path.Control().Window() || t.wanting && !t.waiting()
 }
 
-// waiting tells whether there is anything to send.
+// waiting reports whether there is anything to send.
 func (c *Endpoint) waiting() bool { return c.tx.waiting() || c.ops.waiting() != nil }
 
 // transmit sends what may be sent now.

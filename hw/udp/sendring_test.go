@@ -139,7 +139,7 @@ func TestUnfitSlots(t *testing.T) {
 	arrive(4)
 }
 
-// idleStream tells whether all that was posted is acknowledged.
+// idleStream reports whether all that was posted is acknowledged.
 func (c *Endpoint) idleStream() bool {
 	c.s.lease.lock()
 	defer c.s.leave()

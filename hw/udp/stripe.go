@@ -82,12 +82,13 @@ type stripe struct {
 	finished []finished           // operations that have ended, to be told of
 	entered  []*region            // in use until flush
 
-	readyList []*Endpoint  // with a record to deliver
-	ready     atomic.Int32 // connections in readyList or in the hands of Progress; changed with the lease, read by everybody
-	emptyAt   congestion.Time
-	stale     bool          // packets were sent since the time was last read
-	looks     atomic.Uint64 // at the socket; the keeper sees whether others look
-	found     bool          // the last look found something
+	readyList []*Endpoint // with a record to deliver
+	// connections in readyList or in the hands of Progress; changed with the lease, read by everybody
+	ready   atomic.Int32
+	emptyAt congestion.Time
+	stale   bool          // packets were sent since the time was last read
+	looks   atomic.Uint64 // at the socket; the keeper sees whether others look
+	found   bool          // the last look found something
 
 	stamping stamping // of probes
 

@@ -281,7 +281,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// crowded fills what c's stripe is to send with datagrams of c that the kernel refuses. The lease is held.
+// crowded fills what c's stripe is to send with datagrams of c that the kernel refuses. The caller has the lease.
 func (c *Endpoint) crowded() {
 	nowhere := sock.FromAddrPort(netip.MustParseAddrPort("127.0.0.1:0"))
 	for c.s.out.Empty() || !c.s.out.Full(0) {

@@ -152,7 +152,7 @@ func (w *waiter) bell(s *stripe) {
 	}
 }
 
-// Pending tells whether Progress would find something. Any thread may ask. Where it cannot look,
+// Pending reports whether Progress would find something. Any thread may ask. Where it cannot look,
 // because another thread has a stripe's lease for long, it says so: what stands in an inbox by then rings no bell.
 func (i *Iface) Pending() bool {
 	if i.closed.Load() {

@@ -13,7 +13,8 @@ import (
 
 // cables are the ways between two hosts.
 var cables = map[string]Config{
-	"kernel": {}, "driver": {XDP: XDPMust, XDPWhere: xdp.InDriver}, "behind": {XDP: XDPMust, XDPWhere: xdp.BehindDriver},
+	"kernel": {}, "driver": {XDP: XDPMust, XDPWhere: xdp.InDriver},
+	"behind": {XDP: XDPMust, XDPWhere: xdp.BehindDriver},
 }
 
 // cpu is the processor time of the process.

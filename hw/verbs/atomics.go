@@ -22,7 +22,7 @@ const (
 	fetchOps = postOps | 1<<hw.OpCSwap
 )
 
-// byDevice tells whether devices perform atomics.
+// byDevice reports whether devices perform atomics.
 func (i *Iface) byDevice() bool { return i.d.attr.Atomics && i.cfg.Atomics == AtomicsAuto }
 
 // atomicAttr fills in what atomics there are.

@@ -80,7 +80,7 @@ func (i *Iface) Arm() {
 	}
 }
 
-// Pending tells whether Progress would find something. It looks by polling for
+// Pending reports whether Progress would find something. It looks by polling for
 // the lease holder, who finds it staged. Where it cannot look, because another thread polls or has not
 // dealt with all that it has polled, it says so: what came behind that, and before Arm, rings no bell.
 func (i *Iface) Pending() bool {

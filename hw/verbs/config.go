@@ -45,8 +45,8 @@ type Config struct {
 	// Depth is the number of operations that may be posted to one peer at a time, 16 to 4096, rounded up to a
 	// power of two; of messages and of one-sided operations each. Default 128.
 	Depth int
-	// EagerPeers is the number of peers, the first ones, that may write short messages into memory at which Progress and
-	// HotPort look, 0 to 8: what comes so rings no bell, so Attr says nothing of hw.CapWakeup. Default 0.
+	// EagerPeers is the number of peers, the first ones, that may write short messages into memory at which Progress
+	// and HotPort look, 0 to 8: what comes so rings no bell, so Attr says nothing of hw.CapWakeup. Default 0.
 	EagerPeers int
 	// ConnectTimeout bounds how long a peer may be silent before it counts as unreachable. Default 10 s.
 	ConnectTimeout time.Duration

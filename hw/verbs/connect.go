@@ -59,7 +59,7 @@ func (h *hello) begin(qp *ibv.QP, limit time.Duration) {
 	h.running, h.next, h.pause, h.deadline = true, now, firstPause, now.Add(limit)
 }
 
-// due tells whether a packet is to be sent again, and when to look next.
+// due reports whether a packet is to be sent again, and when to look next.
 func (h *hello) due(now time.Time) bool {
 	if !h.running || now.Before(h.next) {
 		return false

@@ -102,7 +102,7 @@ func numaNode(root, device string) int {
 	return -1
 }
 
-// infiniband tells whether a port of the device is not Ethernet.
+// infiniband reports whether a port of the device is not Ethernet.
 func infiniband(root, device string) bool {
 	links, _ := filepath.Glob(filepath.Join(root, "class/infiniband", device, "ports/*/link_layer"))
 	return slices.ContainsFunc(links, func(f string) bool {

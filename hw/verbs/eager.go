@@ -40,7 +40,7 @@ func (p *ringPool) open(n int) (err error) {
 func (p *ringPool) close() error { return mem.Unmap(p.memory) }
 
 // giveRing gives a peer that nobody knows yet a ring, if one is free and the device has room for its
-// registration. i.mu is held.
+// registration. The caller has i.mu.
 func (i *Iface) giveRing(e *Endpoint) {
 	for k := range i.rings.owners {
 		if i.rings.owners[k].Load() != nil {
@@ -89,7 +89,7 @@ func (e *Endpoint) ringFor(told ibv.Ring) ibv.Ring {
 // clearRing empties the ring of what the former queue pair may have left there in part.
 func (e *Endpoint) clearRing() { clear(e.ring.memory) }
 
-// written tells whether the next message of the peer has come to its ring.
+// written reports whether the next message of the peer has come to its ring.
 func (e *Endpoint) written() bool { return e.c.There() }
 
 // takeRing delivers up to max messages that a peer has written and that come next, and returns how many that was.
@@ -125,7 +125,7 @@ func (r *receiver) takeRings(max int) (delivered int) {
 	return delivered
 }
 
-// Written tells whether one of the peers has written its next message into its ring. The caller holds the
+// Written reports whether one of the peers has written its next message into its ring. The caller holds the
 // progress lease.
 func (i *Iface) Written() bool {
 	for k := range i.rings.owners {

@@ -129,7 +129,7 @@ func TestRingOrder(t *testing.T) {
 				}
 				look := drive.Next
 				if r.IntN(3) == 0 {
-					look = drive.Glance
+					look = drive.Peek
 				}
 				if m, found := look(b.HotPort()); found == hot.PortArrival {
 					check(m.Header, m.Payload)
@@ -318,19 +318,19 @@ func TestRingTurns(t *testing.T) {
 	}
 }
 
-// TestRingPassedBy: what comes to a ring is seen by a glance, and nothing else is looked at.
+// TestRingPassedBy: what comes to a ring is seen by a peek, and nothing else is read.
 func TestRingPassedBy(t *testing.T) {
 	b := newRingBench(t)
 	for range 3 {
 		drive.Send(b.e.HotPath(), 1, 4, nil, nil)
 	}
 	b.carry(t, nil)
-	if _, found := drive.Glance(b.HotPort()); found != hot.PortEmpty {
+	if _, found := drive.Peek(b.HotPort()); found != hot.PortEmpty {
 		t.Errorf("a glance at what was sent: %d", found)
 	}
 	b.Progress(8)
 	b.carry(t, nil)
-	if _, found := drive.Glance(b.HotPort()); found != hot.PortArrival || !b.Written() {
+	if _, found := drive.Peek(b.HotPort()); found != hot.PortArrival || !b.Written() {
 		t.Errorf("a glance at what was written: %d, %v", found, b.Written())
 	}
 	if drive.Take(b.HotPort()) {

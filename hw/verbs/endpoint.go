@@ -118,7 +118,7 @@ type zombie struct {
 	since time.Time
 }
 
-// newEndpoint makes the endpoint of a peer. i.mu is held. Errors: hw.ErrNoResource.
+// newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.
 func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 	e := &Endpoint{i: i, addr: a, answered: make(chan struct{})}
 	e.name.Store(&name)
@@ -131,7 +131,7 @@ func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 }
 
 // enter gives an endpoint its number and its message queue, with a queue pair in
-// state INIT. i.mu is held. Errors: hw.ErrNoResource.
+// state INIT. The caller has i.mu. Errors: hw.ErrNoResource.
 func (i *Iface) enter(e *Endpoint) error {
 	list := *i.peers.Load()
 	e.index = uint32(len(list))
@@ -204,7 +204,7 @@ func (e *Endpoint) Address() []byte { return *e.name.Load() }
 // String names the peer for people.
 func (e *Endpoint) String() string { return e.addr.String() }
 
-// EagerOpen tells whether the peer welcomes eager payloads.
+// EagerOpen reports whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool { return e.c.Window.Load() == 0 && e.failure.Load() == nil }
 
 // Wake does nothing: a message wakes by itself, or the peer looks.
@@ -228,7 +228,7 @@ func (e *Endpoint) fail(err error) {
 	}
 }
 
-// end ends the endpoint, and tells whether nobody did before. Any thread.
+// end ends the endpoint, and reports whether nobody did before. Any thread.
 func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false

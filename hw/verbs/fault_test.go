@@ -71,7 +71,7 @@ var faults = map[string]func() error{
 	},
 }
 
-// works tells whether what was connected before room was short still works.
+// works reports whether what was connected before room was short still works.
 func works(i *Iface, ep hw.Endpoint) error {
 	came := 0
 	i.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { came++ })

@@ -80,7 +80,7 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 	return to, nil
 }
 
-// settled tells whether the last operation of the memory queue was a read for
+// settled reports whether the last operation of the memory queue was a read for
 // a flush, so that nothing has been written since.
 func (e *Endpoint) settled(q *queue) bool { return e.mem.flushed.Load() == q.end() }
 
@@ -94,7 +94,7 @@ func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 	return hw.InProgress, nil
 }
 
-// Passed tells whether all marks have ended.
+// Passed reports whether all marks have ended.
 func (f *flush) Passed() bool {
 	for _, m := range f.marks {
 		if m.q == nil && m.e.slow.Load() != 0 || m.q != nil && m.q.Head.Load() < m.end {
@@ -160,7 +160,7 @@ func (b *barrier) raise(to uint64) {
 	}
 }
 
-// fenced tells whether an operation must wait for the other connection's queue.
+// fenced reports whether an operation must wait for the other connection's queue.
 func (e *Endpoint) fenced(other *queue, b *barrier) bool {
 	at := b.at.Load()
 	return at != 0 && other.Head.Load() < at

@@ -176,7 +176,8 @@ func (i *Iface) openService() error {
 		return fmt.Errorf("verbs: random number: %w", err)
 	}
 	i.addr = address{
-		ethernet: i.d.info.Ethernet, kind: i.d.gid.kind, mtu: uint8(i.d.info.ActiveMTU), lid: i.d.info.LID, gid: i.d.gid.gid,
+		ethernet: i.d.info.Ethernet, kind: i.d.gid.kind, mtu: uint8(i.d.info.ActiveMTU), lid: i.d.info.LID,
+		gid: i.d.gid.gid,
 		// The upper bit of a key would ask for a privileged one.
 		qkey:  binary.LittleEndian.Uint32(seed[:]) &^ (1 << 31),
 		nonce: binary.LittleEndian.Uint64(seed[8:]) | 1,

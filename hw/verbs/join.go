@@ -86,5 +86,5 @@ func (e *Endpoint) Join(ifaceAddress, endpointAddress []byte) error {
 	return nil
 }
 
-// joins tells whether the endpoint has a peer, or is to get one by itself.
+// joins reports whether the endpoint has a peer, or is to get one by itself.
 func (e *Endpoint) joins() bool { return e.ours == 0 || e.lease.connected.Load() }

@@ -117,7 +117,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	return told
 }
 
-// repeatable tells whether an operation of which nobody knows whether it was performed may be
+// repeatable reports whether an operation of which nobody knows whether it was performed may be
 // performed again.
 func (q *queue) repeatable(pos uint64) bool {
 	kind := q.entry(pos).kind

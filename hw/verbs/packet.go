@@ -49,7 +49,9 @@ type packet struct {
 	psn   uint32
 	index uint32 // of the receiver among the sender's peers: what the receiver puts into its messages
 	seq   uint32 // last position received (hello), last position sent (bye)
-	reach uint64 // address and key of a word that may be read (passive), or of the ring that the receiver may write into (hello), 0: none
+	// address and key of a word that may be read (passive), or of the ring that the receiver may write into (hello), 0:
+	// none
+	reach uint64
 	rkey  uint32
 	code  uint32 // of packetRefuse: an errno value
 	taken uint32 // messages taken from that ring so far

@@ -70,7 +70,7 @@ func (e *Endpoint) tellAll() {
 	}
 }
 
-// step does the next thing for an endpoint and tells whether nothing is left
+// step does the next thing for an endpoint and reports whether nothing is left
 // to do for now.
 func (e *Endpoint) step(now time.Time) bool {
 	l := &e.lease
@@ -302,7 +302,7 @@ func (i *Iface) SourceAddress(src hw.Source) []byte {
 	return nil
 }
 
-// SourceReaches tells whether a Connect to address would reach the source.
+// SourceReaches reports whether a Connect to address would reach the source.
 func (i *Iface) SourceReaches(src hw.Source, name []byte) bool {
 	list := *i.peers.Load()
 	if int(src) >= len(list) || list[src] == nil {

@@ -16,7 +16,8 @@ import (
 func nullEndpoint(depth int) *Endpoint {
 	i := &Iface{cfg: Config{}.withDefaults()}
 	e := &Endpoint{i: i, answered: make(chan struct{})}
-	memory, err := mem.Map(ibv.BlockBytes(depth), 0) // of a few pages, until the process ends; C's order of accesses is not seen on the heap
+	// of a few pages, until the process ends; C's order of accesses is not seen on the heap
+	memory, err := mem.Map(ibv.BlockBytes(depth), 0)
 	if err != nil {
 		panic(err)
 	}
@@ -111,7 +112,7 @@ func TestPostThreads(t *testing.T) {
 }
 
 // postTogether has several threads post to an endpoint whose operations end, and
-// checks that every place is posted once. post tells whether it has posted message
+// checks that every place is posted once. post reports whether it has posted message
 // n of a thread; an error ends the thread.
 func postTogether(t *testing.T, post func(e *Endpoint, thread int, n uint64) (bool, error)) {
 	e := nullEndpoint(64)

@@ -18,11 +18,12 @@ type receiver struct {
 	cqs      []*ibv.CQ  // immutable: for arrivals, then sendCQs
 	fresh    bool       // this Progress has delivered messages, whose sources its caller may look at
 
-	kept     uint32          // buffers that handlers keep; who polls, and the lease holder while something is staged
-	keeping  bool            // the message being delivered is to be kept
-	current  uint32          // its buffer
-	inside   bool            // a handler runs
-	returned atomic.Uint64   // list of released buffers: number plus one of the first; pushed by any thread, taken whole by the lease holder
+	kept    uint32 // buffers that handlers keep; who polls, and the lease holder while something is staged
+	keeping bool   // the message being delivered is to be kept
+	current uint32 // its buffer
+	inside  bool   // a handler runs
+	// list of released buffers: number plus one of the first; pushed by any thread, taken whole by the lease holder
+	returned atomic.Uint64
 	nextBack []atomic.Uint32 // its links
 	inRing   bool            // it lies in a ring
 	clock    reading         // of the device's clock
@@ -57,7 +58,7 @@ func (r *receiver) openPort() error {
 }
 
 // poll gives buffers back and stages what the queues have, unless another
-// thread polls or something is staged. It tells whether it has looked at them.
+// thread polls or something is staged. It reports whether it has looked at them.
 func (r *receiver) poll() bool {
 	p := r.port
 	if p.Staged.Load() != 0 || !p.Polling.CompareAndSwap(0, 1) {
@@ -77,7 +78,7 @@ func (r *receiver) poll() bool {
 // errQueue is why all connections end when a completion queue cannot be polled.
 var errQueue = errors.New("verbs: a completion queue is broken")
 
-// drained tells whether everything that came was dealt with when the queues
+// drained reports whether everything that came was dealt with when the queues
 // were last polled.
 func (r *receiver) drained() bool { return r.port.Empty() }
 
@@ -105,7 +106,7 @@ func (i *Iface) wantTold() {
 	i.call()
 }
 
-// called tells whether Progress has more to do than to poll.
+// called reports whether Progress has more to do than to poll.
 func (i *Iface) called() bool {
 	return i.nudge.Load() || i.anyTodo.Load() || i.flushes.Any() || i.rx.returned.Load() != 0
 }
@@ -190,8 +191,8 @@ func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 }
 
 // deliver gives the first message in b to its handler, after what its sender has written before it sent that, and
-// returns what comes behind it and how many messages that was. Its bytes were written by the peer's device before it was told, so
-// nobody changes them any more.
+// returns what comes behind it and how many messages that was. Its bytes were written by the peer's device before it
+// was told, so nobody changes them any more.
 func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
 	m, rest, ok := parseMessage(b)
 	if !ok {

@@ -29,8 +29,8 @@ const (
 	entryRepeat                   // may be done twice
 )
 
-// entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by who claimed the
-// place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
+// entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by who claimed
+// the place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
 type entry struct {
 	kind   entryKind
 	n      int // bytes of an entryGet, size of an entryFetch
@@ -183,8 +183,8 @@ func (q *queue) close() {
 // end is the position after the last that was claimed.
 func (q *queue) end() uint64 { return q.Tail.Load() &^ ibv.QueueClosed }
 
-// quiet tells whether nothing was claimed that has not ended.
+// quiet reports whether nothing was claimed that has not ended.
 func (q *queue) quiet() bool { return q.Head.Load() == q.end() }
 
-// told tells whether the completions of all operations so far will be told.
+// told reports whether the completions of all operations so far will be told.
 func (q *queue) told() bool { return q.LastSignal.Load() >= q.end() }

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
-// usable tells whether messages may be claimed now.
+// usable reports whether messages may be claimed now.
 func (e *Endpoint) usable() error {
 	if p := e.failure.Load(); p != nil {
 		return *p

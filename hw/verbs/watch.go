@@ -59,7 +59,7 @@ type stuck struct {
 	since time.Time
 }
 
-// check tells whether a queue has had something posted whose completion is to be
+// check reports whether a queue has had something posted whose completion is to be
 // told, and has not moved for limit. Where none is to be told it asks for one, so
 // that an idle queue is not taken for a broken one.
 func (s *stuck) check(q *queue, now time.Time, limit time.Duration) bool {
@@ -80,7 +80,7 @@ func (s *stuck) check(q *queue, now time.Time, limit time.Duration) bool {
 	return true
 }
 
-// try posts something whose completion tells whether the peer lives.
+// try posts something whose completion reports whether the peer lives.
 func (e *Endpoint) try() {
 	q := &e.msg
 	if q.Run.Load() != ibv.QueueStopped && q.LastSignal.Load() <= q.Head.Load() {

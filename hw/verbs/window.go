@@ -24,7 +24,7 @@ func (i *Iface) SetEagerWindow(open bool) {
 	}
 }
 
-// run tells whether messages are being posted.
+// run reports whether messages are being posted.
 func (e *Endpoint) run() bool { return e.msg.Run.Load() != ibv.QueueStopped }
 
 // tellWindow sends the peer our window as immediate data, which wakes it if it

@@ -262,7 +262,7 @@ struct weft_hot_port {
 	bool (*take)(struct weft_hot_port *port);
 	void (*flush)(struct weft_hot_port *port); /* sends what is held; next does, too */
 	/* as next, of senders only whose messages ring no bell */
-	int (*glance)(struct weft_hot_port *port, struct weft_port_message *m);
+	int (*peek)(struct weft_hot_port *port, struct weft_port_message *m);
 	_Atomic uint64_t taken; /* messages so far; stored by the lease holder, relaxed */
 	/* how many such senders there are: polls never pass the port by. By the backend; sequentially consistent */
 	_Atomic uint32_t silent;
@@ -330,8 +330,8 @@ struct weft_hot_fetch {
 };
 
 /* ---- Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give
-them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
-ends about how many may wait ---- */
+them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the
+two ends about how many may wait ---- */
 
 /* WEFT_NOTICE_COST is what a notification counts beside its bytes, for what both ends know of it. */
 #define WEFT_NOTICE_COST 128

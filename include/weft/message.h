@@ -102,7 +102,8 @@ struct weft_atomic_head {
 
 /* Values of weft_notice_head.kind; others are package provider's. */
 #define WEFT_NOTICE_DATA 1 /* bytes of a notification */
-#define WEFT_NOTICE_MOVE 4 /* a whole notification, then the bytes of the write that it tells of: a struct weft_notice_where follows the head */
+/* a whole notification, then the bytes of the write that it tells of: a struct weft_notice_where follows the head */
+#define WEFT_NOTICE_MOVE 4
 
 /* What a notification tells of, in weft_notice_head.op. */
 #define WEFT_NOTICE_WRITE 0

@@ -31,12 +31,13 @@ enum weft_poll_code {
 	WEFT_POLL_TIMERS = 33, /* the runtime runs the timers of handle, the lease taken; answer: as with WEFT_POLL_PROGRESS */
 	WEFT_POLL_TRIGGERED = 34, /* the runtime posts what waited for counters at handle */
 	WEFT_POLL_FLUSH = 35, /* the runtime moves completions to the queue's rings */
-	WEFT_POLL_SLEEP = 36, /* sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since start are over */
-	WEFT_POLL_WAKE = 37, /* wake who sleeps on what weft_delivery.todo names */
+	/* sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since start are over */
+	WEFT_POLL_SLEEP = 36,
+	WEFT_POLL_WAKE = 37, /* wake the sleepers on what weft_delivery.todo names */
 	WEFT_POLL_CLOCK = 38, /* set clock and processor */
 	WEFT_POLL_YIELD = 39, /* yield the processor, then set clock and processor */
 	WEFT_POLL_NEXT = 40, /* the message that weft_hot_port.next finds; answer: what that says */
-	WEFT_POLL_SILENT = 41, /* the same with weft_hot_port.glance */
+	WEFT_POLL_SILENT = 41, /* the same with weft_hot_port.peek */
 	WEFT_POLL_TAKE = 42, /* weft_hot_port.take; answer: what that says */
 	WEFT_POLL_FLUSH_PORT = 43, /* weft_hot_port.flush */
 };
@@ -74,7 +75,7 @@ struct weft_poll {
 	/* data plane only */
 	uint32_t phase; /* of a call of several passes */
 	struct weft_hot_ep *const *at; /* the endpoint at hand */
-	struct weft_hot_rx *rx; /* its receive context, whose lease is taken */
+	struct weft_hot_rx *rx; /* its receive context; the lease is taken */
 	uint64_t room; /* entries that the reader had room for */
 	uint64_t begin; /* of a progress thread: when the first pass was, ns */
 	uint64_t last; /* of a progress thread: when something came last, ns */

@@ -104,7 +104,7 @@ static inline void weft_ring_publish(const struct weft_ring *r, _Atomic uint64_t
 			      memory_order_release);
 }
 
-/* weft_ring_ready tells whether the slot at position holds a message. (L0) */
+/* weft_ring_ready reports whether the slot at position holds a message. (L0) */
 static inline bool weft_ring_ready(const struct weft_ring *r, uint64_t position)
 {
 	uint64_t word = atomic_load_explicit(weft_ring_slot(r, position), memory_order_acquire);

@@ -184,7 +184,7 @@ func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) 
 // defaultSHMDir is where segments are unless FI_WEFT_SHM_DIR says otherwise.
 const defaultSHMDir = "/dev/shm"
 
-// Across tells whether peers of other network namespaces are looked for in SHMDir: where that is
+// Across reports whether peers of other network namespaces are looked for in SHMDir: where that is
 // not the default, somebody has chosen it for those who share it.
 func (c *Config) Across() bool {
 	return c.SHMAcross == Yes || c.SHMAcross == Auto && c.SHMDir != defaultSHMDir

@@ -29,11 +29,15 @@ func env(pairs ...string) func(string) (string, bool) {
 func TestDefaults(t *testing.T) {
 	want := Config{
 		Name:      "weft",
-		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10, RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
-		InjectSize: 4096, HMEMMapSize: 256 << 10, IPCCache: 1024, IPCCacheSize: 64 << 30, UnexpectedBytes: 64 << 20, MaxPeers: 1024, AVSizeMax: 1 << 20,
-		MPIMinSize: 32 << 10, PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second, PeerCheckInterval: 100 * time.Millisecond,
-		SHMDir: "/dev/shm", Stats: true, Direct: true, ProgressBatch: 64, Verbs: Auto, VerbsEagerPeers: 8, CXI: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, NoteBytes: 16 << 20, TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
-		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128, ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
+		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10,
+		RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
+		InjectSize: 4096, HMEMMapSize: 256 << 10, IPCCache: 1024, IPCCacheSize: 64 << 30, UnexpectedBytes: 64 << 20,
+		MaxPeers: 1024, AVSizeMax: 1 << 20,
+		MPIMinSize: 32 << 10, PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second,
+		PeerCheckInterval: 100 * time.Millisecond,
+		SHMDir:            "/dev/shm", Stats: true, Direct: true, ProgressBatch: 64, Verbs: Auto, VerbsEagerPeers: 8, CXI: Auto, UDPStripes: 1, SHMEagerSize: 16 << 10, NoteBytes: 16 << 20, TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
+		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128,
+		ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
 		SchedPolicy: "adaptive", SchedThreshold: 100 * time.Microsecond, SchedFactor: 2,
 		SchedBackoff: 100 * time.Microsecond, AllToAll: "auto",
@@ -174,7 +178,8 @@ func TestRefused(t *testing.T) {
 func TestWordsAndShares(t *testing.T) {
 	for _, bad := range []string{"CC=reno", "CC=", "RTT_ALPHA=0", "RTT_ALPHA=1.1", "RTT_BETA=nan", "RTT_BETA=x", "UDP_STRIPES=65",
 		"ENABLE_RTT_CONGESTION_CONTROL=1", "INITIAL_CWND=0",
-		"RTT_PROBE_INTERVAL=0", "RTT_PROBE_INTERVAL=nan", "RTT_PROBE_INTERVAL=x", "RTT_PROBE_INTERVAL=2h", "RTT_PROBE_MSG_SIZE=31",
+		"RTT_PROBE_INTERVAL=0", "RTT_PROBE_INTERVAL=nan", "RTT_PROBE_INTERVAL=x", "RTT_PROBE_INTERVAL=2h",
+		"RTT_PROBE_MSG_SIZE=31",
 		"RTT_PROBE_STRATEGY=all", "RTT_PROBE_STARTUP_DELAY=-1", "PTP_CLOCK_DEVICE=ptp0", "PTP_MAX_OFFSET=0"} {
 		name, _, _ := strings.Cut(bad, "=")
 		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), "FI_WEFT_"+name) {
@@ -209,7 +214,8 @@ func TestOrder(t *testing.T) {
 	}
 	for _, bad := range [][]string{
 		{"RTT_SEGMENT_SIZE=32k", "MIN_SEGMENT_SIZE=33k"}, {"RTT_SEGMENT_SIZE=2m", "MAX_SEGMENT_SIZE=1m"},
-		{"MIN_SEGMENT_SIZE=2m", "MAX_SEGMENT_SIZE=1m"}, {"INITIAL_CWND=9", "MAX_CWND=8"}, {"PTP_REQUIRE_SYNC=yes", "PTP_ENABLE=no"},
+		{"MIN_SEGMENT_SIZE=2m", "MAX_SEGMENT_SIZE=1m"}, {"INITIAL_CWND=9", "MAX_CWND=8"},
+		{"PTP_REQUIRE_SYNC=yes", "PTP_ENABLE=no"},
 	} {
 		if _, err := Load(env(bad...)); !errors.Is(err, fi.EINVAL) {
 			t.Errorf("%v: %v", bad, err)
@@ -252,13 +258,18 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"name": "TCP", "token_ways": "ipc", "note_bytes": "1m",
 		"ring_slots": "64", "bounce_size": "32k", "eager_size": "1k", "inject_size": "1k",
 		"unexpected_bytes": "1g", "use_cma": "no", "ipc_cache": "3", "ipc_cache_size": "3", "connect_timeout": "3s",
-		"stats": "no", "direct": "no", "udp": "no", "udp_xdp": "yes", "udp_inbox": "no", "peer_timeout": "3s", "peer_check_interval": "3s", "shm_dir": "/tmp", "shm_across": "yes", "iface": "lo",
+		"stats": "no", "direct": "no", "udp": "no", "udp_xdp": "yes", "udp_inbox": "no", "peer_timeout": "3s",
+		"peer_check_interval": "3s", "shm_dir": "/tmp", "shm_across": "yes", "iface": "lo",
 		"progress_thread": "yes", "service": "no", "progress_spin": "3us", "progress_watch": "3ms",
 		"verbs": "yes", "cxi": "yes", "mpi_alltoall": "no", "cc": "BBR", "rtt_alpha": "0.5", "rtt_beta": "1",
-		"enable_rtt_congestion_control": "yes", "rtt_segment_size": "128k", "min_segment_size": "32k", "max_segment_size": "2m", "max_cwnd": "0",
-		"rtt_probe_enable": "yes", "rtt_probe_interval": "50ms", "rtt_probe_msg_size": "32", "rtt_probe_strategy": "adaptive",
-		"rtt_sched_enable": "no", "rtt_sched_policy": "GREEDY", "rtt_sched_threshold": "3us", "alltoall_algorithm": "bruck",
-		"rtt_probe_use_service_worker": "no", "ptp_enable": "yes", "ptp_require_sync": "yes", "ptp_clock_device": "/dev/ptp3",
+		"enable_rtt_congestion_control": "yes", "rtt_segment_size": "128k", "min_segment_size": "32k",
+		"max_segment_size": "2m", "max_cwnd": "0",
+		"rtt_probe_enable": "yes", "rtt_probe_interval": "50ms", "rtt_probe_msg_size": "32",
+		"rtt_probe_strategy": "adaptive",
+		"rtt_sched_enable":   "no", "rtt_sched_policy": "GREEDY", "rtt_sched_threshold": "3us",
+		"alltoall_algorithm":           "bruck",
+		"rtt_probe_use_service_worker": "no", "ptp_enable": "yes", "ptp_require_sync": "yes",
+		"ptp_clock_device": "/dev/ptp3",
 	}
 	changedBy := map[string]string{}
 	def := reflect.ValueOf(*Default())

@@ -19,8 +19,9 @@ const (
 	// seconds.
 	delayLongest = 50 * time.Millisecond
 	delayStep    = 0.5 // units that a round trip adds to the window
-	delayRoomy   = 32  // round trips without a loss, delayLongest at most, after which a buffer is taken to hold a packet of each flow
-	delayMost    = 20  // targets of delay at most for one packet of the flow's own in the queue
+	// round trips without a loss, delayLongest at most, after which a buffer is taken to hold a packet of each flow
+	delayRoomy = 32
+	delayMost  = 20 // targets of delay at most for one packet of the flow's own in the queue
 
 	// lossBacklog is how many units must queue for a loss to be taken as an
 	// overflow (TCP Veno, Fu and Liew 2003), and lossTolerance the share of

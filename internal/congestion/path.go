@@ -103,14 +103,14 @@ func (p *Path) Held() time.Duration { return time.Duration(-p.held.get()) }
 // beyond is how many bytes per second leave beyond the controller's window.
 func (p *Path) beyond() int64 { return p.lately.get() * 5 / 4 }
 
-// Open tells whether the window has room, or will have without an
+// Open reports whether the window has room, or will have without an
 // acknowledgement.
 func (p *Path) Open() bool { return p.inflight < p.control.Window()+p.extra }
 
 // Window returns how many bytes may be in flight with those that hosts hold.
 func (p *Path) Window() int64 { return p.control.Window() + p.extra }
 
-// May tells whether a packet may leave now. If it may not though the path is
+// May reports whether a packet may leave now. If it may not though the path is
 // open, it may at [Path.Next].
 func (p *Path) May(now Time) bool { return p.Open() && p.Next() <= now }
 

@@ -183,7 +183,7 @@ func (p *Prober) launch(now Time, peer int) Probe {
 	return Probe{peer, m}
 }
 
-// eligible tells whether a peer may be probed now.
+// eligible reports whether a peer may be probed now.
 func (p *Prober) eligible(now Time, peer int) bool {
 	s := &p.peers[peer]
 	return peer != p.self && !s.busy && (s.last == 0 || now.Sub(s.last) >= p.cfg.PeerGap)

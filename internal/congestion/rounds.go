@@ -27,7 +27,7 @@ type rounds struct {
 // anything: of a window of a few units one is a large part.
 const lossSpan = 32
 
-// ack takes in an acknowledgement and tells whether it began a new round.
+// ack takes in an acknowledgement and reports whether it began a new round.
 func (r *rounds) ack(s *Sample, unit int64) bool {
 	r.delivered += s.Bytes
 	r.judged += s.Bytes

@@ -121,7 +121,7 @@ func NewLane(cfg SegmentConfig, path *Path) (*Lane, error) {
 // Path returns the lane's path.
 func (l *Lane) Path() *Path { return l.path }
 
-// Start takes in an operation of total bytes and tells whether it is finished
+// Start takes in an operation of total bytes and reports whether it is finished
 // already, which one of no bytes is. op must not be in a lane.
 func (l *Lane) Start(op *Operation, total int64) (finished bool) {
 	*op = Operation{Owner: op.Owner, Grain: op.Grain, total: max(total, 0)}
@@ -162,7 +162,7 @@ func (l *Lane) delist(op *Operation) {
 // Window returns how many bytes may be in flight.
 func (l *Lane) Window() int64 { return max(l.path.Control().Window(), l.cfg.Floor) }
 
-// may tells whether a segment may be posted now.
+// may reports whether a segment may be posted now.
 func (l *Lane) may(now Time) bool { return l.path.Inflight() < l.cfg.Floor || l.path.May(now) }
 
 // SegmentSize returns the size of the next segment of an operation without a grain.

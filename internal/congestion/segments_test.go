@@ -257,7 +257,8 @@ func TestSegmentTook(t *testing.T) {
 	flight := take(l, sent)
 	told := sent.Add(7 * time.Millisecond)
 	for _, c := range []struct{ late, want time.Duration }{
-		{0, 0}, {-time.Second, 0}, {5 * time.Millisecond, 2 * time.Millisecond}, {7 * time.Millisecond, 1}, {time.Hour, 1},
+		{0, 0}, {-time.Second, 0}, {5 * time.Millisecond, 2 * time.Millisecond}, {7 * time.Millisecond, 1},
+		{time.Hour, 1},
 	} {
 		if got := flight[0].seg.Took(told, c.late); got != c.want {
 			t.Errorf("told %v late: it took %v, want %v", c.late, got, c.want)

@@ -89,7 +89,7 @@ func (s *Set) Bind() error {
 // Count returns the number of processors in the set.
 func (s *Set) Count() int { return s.mask.Count() }
 
-// Has tells whether the set has a processor.
+// Has reports whether the set has a processor.
 func (s *Set) Has(cpu int) bool { return cpu >= 0 && cpu < Max && s.mask.IsSet(cpu) }
 
 // And returns the processors that both sets have.

@@ -10,13 +10,15 @@ import (
 	"unsafe"
 )
 
-// streams are those that no batch has, by context. Streams are made once for each batch that is at work at a time, and stay.
+// streams are those that no batch has, by context. Streams are made once for each batch that is at work at a time, and
+// stay.
 var streams struct {
 	mu   sync.Mutex // taken twice for each batch
 	free map[unsafe.Pointer][]unsafe.Pointer
 }
 
-// Batch is a number of copies on one stream, which are waited for together. It is one thread's. The zero value is ready.
+// Batch is a number of copies on one stream, which are waited for together. It is one thread's. The zero value is
+// ready.
 type Batch struct {
 	context, stream unsafe.Pointer // nil: nothing is under way
 }

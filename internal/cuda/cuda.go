@@ -22,7 +22,7 @@ const (
 	pointerMask  = 1<<contextShift - 1
 )
 
-// IsDevice tells whether an address is one of device memory that Register gave out.
+// IsDevice reports whether an address is one of device memory that Register gave out.
 func IsDevice(addr uint64) bool {
 	return addr&mark != 0 && addr>>contextShift != 1<<(64-contextShift)-1
 }

@@ -10,9 +10,10 @@ import (
 
 // Foreign names an allocation of another process of this host.
 type Foreign struct {
-	PID    int    // the process that has it
-	Token  uint64 // random: neither another allocation nor another process under that id has it
-	Buffer uint64 // the driver's number of the memory, 0 where there is none: memory at the same address later has another
+	PID   int    // the process that has it
+	Token uint64 // random: neither another allocation nor another process under that id has it
+	// the driver's number of the memory, 0 where there is none: memory at the same address later has another
+	Buffer uint64
 }
 
 // Mapping is what Mappings keep.
@@ -27,13 +28,13 @@ type Limits struct {
 	Bytes   uint64
 }
 
-// Mappings are the allocations of other processes that this one has mapped. Each is opened once however many
-// operations want it, and stays when the last of these has ended: until its owner recalls it, or is gone, or until
-// there is no more room, where the one goes that was used least recently. The zero value is ready. Methods may be called by
-// any thread; the mutex is held for a few words, never while something is opened or closed.
+// Mappings are the allocations of other processes that this one has mapped. Each is opened once however many operations
+// want it, and stays when the last of these has ended: until its owner recalls it, or is gone, or until there is no
+// more room, where the one goes that was used least recently. The zero value is ready. Methods may be called by any
+// thread; the mutex is held for a few words, never while something is opened or closed.
 //
-// An entry is there before its owner is asked for the memory. So a recall that finds none may say that it is done: whoever
-// asks the owner later is refused.
+// An entry is there before its owner is asked for the memory. So a recall that finds none may say that it is done:
+// a later request to the owner is refused.
 type Mappings struct {
 	mu      sync.Mutex
 	entries map[Foreign]*mapped
@@ -73,11 +74,11 @@ const claimTime = 2 * time.Second
 // SetClosed has f called after each mapping that is closed, with the error of closing it. To be called before all else.
 func (c *Mappings) SetClosed(f func(a Foreign, err error)) { c.onClose = f }
 
-// Acquire returns a use of an allocation, which open maps if it is not mapped. open calls claim with the bytes by
-// which the owner names the memory, if it has some, before it maps it: the error of claim, which says that it
-// is mapped under another name still, is to be returned. limits are those from now on. Acquire may wait: for open, which another
-// caller may be at, and for the end of a mapping that is recalled. A mapping that could not be opened is
-// tried again by the next call. Release ends the use.
+// Acquire returns a use of an allocation, which open maps if it is not mapped. open calls claim with the bytes by which
+// the owner names the memory, if it has some, before it maps it: the error of claim, which says that it is mapped under
+// another name still, is to be returned. limits are those from now on. Acquire may wait: for open, which another caller
+// may be at, and for the end of a mapping that is recalled. A mapping that could not be opened is tried again by the
+// next call. Release ends the use.
 func (c *Mappings) Acquire(a Foreign, limits Limits, open func(claim func(id string) error) (Mapping, error)) (*Use, error) {
 	for {
 		c.mu.Lock()
@@ -105,7 +106,7 @@ func (c *Mappings) Acquire(a Foreign, limits Limits, open func(claim func(id str
 	}
 }
 
-// enter adds an entry with one user. c.mu is held.
+// enter adds an entry with one user. The caller has c.mu.
 func (c *Mappings) enter(a Foreign) *mapped {
 	e := &mapped{a: a, opened: make(chan struct{}), closed: make(chan struct{}), users: 1, holds: 1}
 	if c.entries == nil {
@@ -115,7 +116,7 @@ func (c *Mappings) enter(a Foreign) *mapped {
 	return e
 }
 
-// take adds a user. c.mu is held.
+// take adds a user. The caller has c.mu.
 func (c *Mappings) take(e *mapped) {
 	e.users++
 	e.holds++
@@ -173,7 +174,7 @@ func (c *Mappings) claim(e *mapped, id string) error {
 	}
 }
 
-// dismiss lets an entry have no new users, and returns it if it has none, to be finished. c.mu is held.
+// dismiss lets an entry have no new users, and returns it if it has none, to be finished. The caller has c.mu.
 func (c *Mappings) dismiss(e *mapped) *mapped {
 	was := e.leaving
 	e.leaving = true
@@ -183,7 +184,7 @@ func (c *Mappings) dismiss(e *mapped) *mapped {
 	return c.detach(e)
 }
 
-// detach takes an entry without users off the account. c.mu is held.
+// detach takes an entry without users off the account. The caller has c.mu.
 func (c *Mappings) detach(e *mapped) *mapped {
 	if e.idle != nil {
 		c.idle.Remove(e.idle)
@@ -215,7 +216,7 @@ func (c *Mappings) finish(list ...*mapped) {
 	}
 }
 
-// trim detaches what there is no room for. c.mu is held.
+// trim detaches what there is no room for. The caller has c.mu.
 func (c *Mappings) trim() (gone []*mapped) {
 	for back := c.idle.Back(); back != nil && (c.kept.Entries > c.limits.Entries || c.kept.Bytes > c.limits.Bytes); back = c.idle.Back() {
 		e := back.Value.(*mapped)
@@ -265,7 +266,7 @@ func (u *Use) Release() {
 	c.finish(gone...)
 }
 
-// less takes a user off, and holds. c.mu is held.
+// less takes a user off, and holds. The caller has c.mu.
 func (c *Mappings) less(e *mapped, holds int) []*mapped {
 	e.users--
 	e.holds -= holds
@@ -275,7 +276,7 @@ func (c *Mappings) less(e *mapped, holds int) []*mapped {
 	return c.rest(e)
 }
 
-// rest puts an entry that nothing holds among those that may be dropped for room. c.mu is held.
+// rest puts an entry that nothing holds among those that may be dropped for room. The caller has c.mu.
 func (c *Mappings) rest(e *mapped) []*mapped {
 	if e.holds == 0 && !e.leaving {
 		e.idle = c.idle.PushFront(e)
@@ -283,8 +284,8 @@ func (c *Mappings) rest(e *mapped) []*mapped {
 	return c.trim()
 }
 
-// Recall takes a mapping back: nobody begins to use it any more, and when its users have ended it is closed. The channel is
-// closed then, or at once if there is none.
+// Recall takes a mapping back: no new use begins, and when its users have ended it is closed. The
+// channel is closed then, or at once if there is none.
 func (c *Mappings) Recall(pid int, token uint64) <-chan struct{} {
 	return c.all(func(a Foreign) bool { return a.PID == pid && a.Token == token })
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/weft-fabric/weft/internal/interleave"
 )
 
-// A model of the recall of a mapping against its use and against the death of the process that has it, in every order of
-// the steps: [Mappings], the owner's list of who has fetched its memory, and its close of a region. Each step on the entry stands for what
-// happens under the mutex at once.
+// A model of the recall of a mapping against its use and against the death of the process that has it, in every order
+// of the steps: [Mappings], the owner's list of who has fetched its memory, and its close of a region. Each step on the
+// entry stands for what happens under the mutex at once.
 
 // recallRules are mutants.
 type recallRules struct {
@@ -59,7 +59,8 @@ func (rules *recallRules) fetch(t *interleave.T) bool {
 	return t.CAS(wordOffer, offerOpen, offerFetched) || t.Load(wordOffer) == offerFetched
 }
 
-// end takes a user off, and closes the mapping if it is the last one of a recalled entry, or of one that was not opened.
+// end takes a user off, and closes the mapping if it is the last one of a recalled entry, or of one that was not
+// opened.
 func end(t *interleave.T, opened bool) {
 	_, is := change(t, func(e uint64) uint64 {
 		e -= entryUser

@@ -93,8 +93,8 @@ func (r *Receiver) deliver(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arr
 	return finish(ep, a, context, flags, buf, out)
 }
 
-// space is where the next message of a receive goes. ok is false where the runtime is needed: n bytes are too many, or it
-// has to scatter them, to copy to a device, or to report deferred work.
+// space is where the next message of a receive goes. ok is false where the runtime is needed: n bytes are too many, or
+// it has to scatter them, to copy to a device, or to report deferred work.
 func space(rv *match.Recv, n uint64) (buf uint64, ok bool) {
 	buf, room := rv.Buf, rv.Len
 	if rv.Kept() {
@@ -103,7 +103,7 @@ func space(rv *match.Recv, n uint64) (buf uint64, ok bool) {
 	return buf, rv.Flags&(hot.RecvIOV|hot.RecvDevice|hot.RecvWork) == 0 && n <= room
 }
 
-// MultiRoom tells whether a multi-receive buffer takes another message.
+// MultiRoom reports whether a multi-receive buffer takes another message.
 func (r *Receiver) MultiRoom(rv *match.Recv) bool {
 	return rv.Len-rv.User[MultiUsed] >= max(1, r.MinMulti.Load()) // a full one is released whatever the option says
 }

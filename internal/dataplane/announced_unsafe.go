@@ -60,8 +60,8 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) *match.Recv {
 	return eng.Find(a.ID, a.Tag)
 }
 
-// acknowledge tells the sender of an announced message that it is here. Where there is no room, the shim has the runtime
-// do so; where the sender sleeps, it rings its doorbell.
+// acknowledge tells the sender of an announced message that it is here. Where there is no room, the shim has the
+// runtime do so; where the sender sleeps, it rings its doorbell.
 func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
 	_, peer := peerOf(ep, d.Addr-1)
 	slots := uintptr(0)

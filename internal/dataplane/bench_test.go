@@ -20,7 +20,8 @@ func BenchmarkMessage(b *testing.B) {
 			payload, buf := l.bytes(n), l.bytes(n)
 			entries := l.bytes(taggedBytes)
 			recv := hot.RecvEntry{
-				Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: uint64(n), Src: uint64(fi.AddrUnspec), Tag: 7, Context: 1,
+				Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: uint64(n), Src: uint64(fi.AddrUnspec), Tag: 7,
+				Context: 1,
 			}
 			for b.Loop() {
 				l.post(recv)
@@ -110,7 +111,8 @@ func BenchmarkFetch(b *testing.B) {
 	}
 }
 
-// BenchmarkRead is a read of a queue with nothing to do, one that finds a completion there, and one that delivers a message.
+// BenchmarkRead is a read of a queue with nothing to do, one that finds a completion there, and one that delivers a
+// message.
 func BenchmarkRead(b *testing.B) {
 	b.Run("empty", func(b *testing.B) {
 		p := newPoller(b)

@@ -68,7 +68,7 @@ func (s *spot) take(q *hot.CQ, to *hot.Reader) bool {
 	return ok
 }
 
-// fill writes the completion, and tells whether it is in the queue.
+// fill writes the completion, and reports whether it is in the queue.
 func (s *spot) fill(q *hot.CQ, e *hot.CQE) bool {
 	if s.reader != 0 {
 		put((*hot.Reader)(pointer(s.reader)), q.Format, e)

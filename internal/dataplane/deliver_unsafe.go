@@ -31,8 +31,8 @@ const (
 // next says that the ring at hand has nothing more for this call. It is no code of deliver.
 const next = ^uintptr(0)
 
-// deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, whose comment says how to go on. The
-// caller holds the progress lease.
+// deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, where it is said how to go on.
+// The caller holds the progress lease.
 func deliver(d *hot.Delivery) uintptr {
 	ep := endpoint(d.EP)
 	rx := context(ep)
@@ -56,7 +56,7 @@ func deliver(d *hot.Delivery) uintptr {
 			return code
 		}
 		d.Budget, d.Stream = batch, 0
-		if d.Ring++; d.Ring >= lanes(ep) {
+		if d.Ring++; d.Ring >= rxRings(ep) {
 			d.Ring = 0
 		}
 	}
@@ -67,7 +67,7 @@ func deliver(d *hot.Delivery) uintptr {
 // begin starts a delivery: posted receives first, if messages are held for them.
 func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 	if d.Begun == begunNot {
-		d.Begun, d.Budget, d.Rings = begunPosts, batch, lanes(ep)
+		d.Begun, d.Budget, d.Rings = begunPosts, batch, rxRings(ep)
 		if d.Ring = rx.Turn; d.Ring >= d.Rings {
 			d.Ring = 0
 		}
@@ -119,8 +119,8 @@ func answerSlot(ep *hot.EP, addr uint64) uintptr {
 	return uintptr(ring.Slot(ring.Tail()))
 }
 
-// lanes is how many inbound rings are in use. Senders write the number.
-func lanes(ep *hot.EP) uint32 {
+// rxRings is how many inbound rings are in use. Senders write the number.
+func rxRings(ep *hot.EP) uint32 {
 	return min(atomic.LoadUint32((*uint32)(pointer(ep.Lanes))), hot.Lanes)
 }
 
@@ -130,7 +130,7 @@ func inbound(d *hot.Delivery, ep *hot.EP) *hot.Inbound { return &ep.Inbound[d.Ri
 // reader returns where completions of receives go, nil: the queue.
 func reader(d *hot.Delivery) *hot.Reader { return (*hot.Reader)(pointer(d.Reader)) }
 
-// full tells whether the reader has no room for more.
+// full reports whether the reader has no room for more.
 func full(d *hot.Delivery) bool {
 	rx, tx := reader(d), (*hot.Reader)(pointer(d.TxReader))
 	return rx != nil && rx.Left == 0 || tx != nil && tx.Left == 0
@@ -229,8 +229,8 @@ func readSlot(slot *hot.Slot) message {
 	}
 }
 
-// sender returns the line of a sender that C and Go may deliver of without a look at the address vector, nil if there is
-// none.
+// sender returns the line of a sender that C and Go may deliver of without a look at the address vector, nil if there
+// is none.
 func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 	if owner-1 >= ep.SourceLimit {
 		return nil, 0

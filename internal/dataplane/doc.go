@@ -3,9 +3,10 @@
 //
 // # Posting
 //
-// [Send], [Write], [Copy], [Atomic] and [Note] post one operation each: they look for room for the message and its completion, write
-// the message into the peer's ring (package outbound) and complete it. What is not for them, because it needs a system
-// call, the backend's own function or the runtime, they report by a code of hot.Post, and nothing has happened then.
+// [Send], [Write], [Copy], [Atomic] and [Note] post one operation each: they look for room for the message and its
+// completion, write the message into the peer's ring (package outbound) and complete it. What is not for them, because
+// it needs a system call, the backend's own function or the runtime, they report by a code of hot.Post, and nothing has
+// happened then.
 //
 // # Receiving
 //
@@ -16,9 +17,10 @@
 //	     → complete: an entry for the reader or the queue, the counter
 //
 // [Deliver] takes in the arrivals of one endpoint in shared memory, one-sided operations and their answers (serve)
-// included. Notifications go into a ring of the endpoint's, from which [Take] gives them to the application. Backends whose messages come another way call
-// [Receiver.Accept] with each. Posted receives come over the post ring of the receive context; they go into matching
-// when a message is older than none of them, so a message that fits the next one is delivered without a detour.
+// included. Notifications go into a ring of the endpoint's, from which [Take] gives them to the application. Backends
+// with other ways of messages call [Receiver.Accept] with each. Posted receives come over the post ring of the
+// receive context; they go into matching when a message is older than none of them, so a message that fits the next one
+// is delivered without a detour.
 //
 // # Where it runs
 //

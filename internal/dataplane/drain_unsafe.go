@@ -111,5 +111,5 @@ func (r *Receiver) forget(eng *match.Engine, m *match.Message) {
 	eng.PutMessage(m)
 }
 
-// Reopens tells whether senders that keep their payload may send it again: half of what may be held is free.
+// Reopens reports whether senders that keep their payload may send it again: half of what may be held is free.
 func (r *Receiver) Reopens() bool { return r.Closed && r.Held <= r.HeldMax/2 }

@@ -2,9 +2,9 @@ package dataplane
 
 import "github.com/weft-fabric/weft/internal/hot"
 
-// Progress threads. They belong to package proxy, which starts, places and ends them, lets them sleep and runs their timers.
-// What arrives while one is awake it takes in here, as a poll of the application would, and goes on to poll without
-// returning to the runtime for each message: a fetching atomic is answered as fast as by a target that polls.
+// Progress threads. They belong to package proxy, which starts, places and ends them, lets them sleep and runs their
+// timers. What arrives while one is awake it takes in here, as a poll of the application would, and goes on to poll
+// without returning to the runtime for each message: a fetching atomic is answered as fast as by a target that polls.
 
 // passes is how many passes there are between two readings of the clock, which cost as much as three of them.
 const passes = 16
@@ -16,9 +16,9 @@ const (
 	driveTime  // the time is known
 )
 
-// Drive does the work of endpoints, which stay open meanwhile, until there is some that needs the runtime or that another
-// thread does, nothing has come for Idle, or Most has passed. Worked says whether there was any. p is the address of a
-// hot.Poll with PollThread, the result one of its codes or of hot.Delivery.
+// Drive does the work of endpoints, which stay open meanwhile, until there is some that needs the runtime or that
+// another thread does, nothing has come for Idle, or Most has passed. Worked says whether there was any. p is the
+// address of a hot.Poll with PollThread, the result one of its codes or of hot.Delivery.
 func Drive(p, _, _, _ uintptr) uintptr { return drive((*hot.Poll)(pointer(p))) }
 
 func drive(p *hot.Poll) uintptr {

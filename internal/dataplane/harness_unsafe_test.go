@@ -67,8 +67,9 @@ func newWorld(t testing.TB) *world {
 	base := w.memory(stride * bounceCount)
 	w.bounce = unsafe.Slice((*byte)(base), stride*bounceCount)
 	*source = hot.Source{
-		Addr: senderAddr + 1, ID: senderID, Bounce: uintptr(base), BounceCount: bounceCount, BounceStride: uint32(stride),
-		BounceBytes: bounceBytes,
+		Addr: senderAddr + 1, ID: senderID, Bounce: uintptr(base), BounceCount: bounceCount,
+		BounceStride: uint32(stride),
+		BounceBytes:  bounceBytes,
 	}
 	w.ep.Sources, w.ep.SourceLimit = uintptr(unsafe.Pointer(source)), 1
 	w.ep.Lanes = uintptr(unsafe.Pointer(lanes))

@@ -9,24 +9,26 @@ import (
 
 // When a thread that polls in vain yields its processor.
 //
-// More threads that poll than processors stand in each other's way: the thread that is waited for does not run while those
-// that wait use their time up. So a thread that does nothing but poll, and has found nothing so many times in a row, yields.
-// How many times that is it finds out.
+// More threads that poll than processors stand in each other's way: the thread that is waited for does not run while
+// those that wait use their time up. So a thread that does nothing but poll, and has found nothing so many times in a
+// row, yields. How many times that is it finds out.
 //
-// A yield that returned at once was of no use, and the next comes later. One that let other threads run that poll was right,
-// and the next comes sooner: a thread that polls in its turn yields as well. One to a thread that computes would give away all of
-// the processor, so the next comes later, too. That thread runs for long without a sign of polling; threads that poll leave
-// such a sign for the others of their process, so many of them are not mistaken for it, however long all of their turns take.
+// A yield that returned at once was of no use, and the next comes later. One that let other threads run that poll was
+// right, and the next comes sooner: a thread that polls in its turn yields as well. One to a thread that computes would
+// give away all of the processor, so the next comes later, too. That thread runs for long without a sign of polling;
+// threads that poll leave such a sign for the others of their process, so many of them are not mistaken for it, however
+// long all of their turns take.
 //
-// However late, a yield comes before turnNanos has been polled twice. So a thread that has its processor for itself spends a
-// thousandth of its polling on yields, one that polls beside others never seems to them to compute, and those that all once
-// were late learn to be early again.
+// However late, a yield comes before turnNanos has been polled twice. So a thread that has its processor for itself
+// spends a thousandth of its polling on yields, one that polls beside others never seems to them to compute, and those
+// that all once were late learn to be early again.
 //
-// Where yields are right, the thread that is waited for may all the same be running, on another processor, and then it is better to
-// wait a little more than to be away. So a thread is patient if that was worth it lately, and else tries it now and then.
+// Where yields are right, the thread that is waited for may all the same be running, on another processor, and then it
+// is better to wait a little more than to be away. So a thread is patient if that was worth it lately, and else tries
+// it now and then.
 
-// Polls in a row that find nothing before a yield (hot.YieldMin is the least of all): if it is worth being patient, and of a
-// new thread.
+// Polls in a row that find nothing before a yield (hot.YieldMin is the least of all): if it is worth being patient, and
+// of a new thread.
 const (
 	yieldPatient = 256
 	yieldFirst   = 1024
@@ -40,7 +42,8 @@ const (
 
 // Times in ns.
 const (
-	awayNanos     = 1500    // above it another thread must have run during a yield: one to nobody takes 200 to 500, an empty poll some 10
+	// above it another thread must have run during a yield: a yield to no thread takes 200 to 500, an empty poll some 10
+	awayNanos     = 1500
 	awayLongNanos = 1000000 // above it one that ran without a sign does not poll
 	denseNanos    = 2000    // for each poll; above it the thread has done other things than poll
 	turnNanos     = 250000  // of polling after which the number of polls is large enough
@@ -48,8 +51,8 @@ const (
 
 // seat is a processor, as threads of this process that poll see it.
 type seat struct {
-	// seen is when one was last there, ns. Written and read by those that begin or end a yield there; relaxed: an old time
-	// costs a wrong guess.
+	// seen is when one was last there, ns. Written and read by those that begin or end a yield there; relaxed: an old
+	// time costs a wrong guess.
 	seen uint64
 	_    [56]byte
 }
@@ -66,8 +69,8 @@ const (
 	idleYielded // and it has yielded
 )
 
-// Idle is called when a thread has polled in vain for its turn: it yields if it has done nothing but poll since the last time.
-// p is the address of a hot.Poll of which only Thread and Step are set, the result one of its codes.
+// Idle is called when a thread has polled in vain for its turn: it yields if it has done nothing but poll since the
+// last time. p is the address of a hot.Poll of which only Thread and Step are set, the result one of its codes.
 func Idle(p, _, _, _ uintptr) uintptr { return idle((*hot.Poll)(pointer(p))) }
 
 func idle(p *hot.Poll) uintptr {
@@ -102,8 +105,8 @@ func idle(p *hot.Poll) uintptr {
 	return hot.DeliveryDone
 }
 
-// nextLimit is the limit for the next yield, from how long this one took, how long another thread ran without a sign, and for how
-// long the thread had polled.
+// nextLimit is the limit for the next yield, from how long this one took, how long another thread ran without a sign,
+// and for how long the thread had polled.
 func nextLimit(limit uint32, away, ran, polled uint64) uint32 {
 	switch {
 	case away > awayNanos && ran < awayLongNanos:

@@ -35,7 +35,8 @@ func (p *poller) complete(e hot.CQE) {
 	}
 }
 
-// TestReadDelivers has a read with an empty queue take in an arrival, whose completion goes to the caller past the queue.
+// TestReadDelivers has a read with an empty queue take in an arrival, whose completion goes to the caller past the
+// queue.
 func TestReadDelivers(t *testing.T) {
 	p := newPoller(t)
 	if call := p.run(read, p.poll(4), nil); call.Result != again || call.Found != 0 || p.ep.Polled != 1 {
@@ -72,7 +73,8 @@ func TestReadTakesQueueFirst(t *testing.T) {
 // TestReadFormats reads three entries of each format, two at a time.
 func TestReadFormats(t *testing.T) {
 	for format, bytes := range map[fi.CQFormat]int{
-		fi.CQFormatContext: contextBytes, fi.CQFormatMsg: msgBytes, fi.CQFormatData: dataBytes, fi.CQFormatTagged: taggedBytes,
+		fi.CQFormatContext: contextBytes, fi.CQFormatMsg: msgBytes, fi.CQFormatData: dataBytes,
+		fi.CQFormatTagged: taggedBytes,
 	} {
 		p := newPoller(t)
 		p.cq.Format = uint32(format)
@@ -102,7 +104,8 @@ func TestReadFormats(t *testing.T) {
 	}
 }
 
-// TestReadErrors shows that an error ends a read and stays, also for a read of no entries, which makes progress all the same.
+// TestReadErrors shows that an error ends a read and stays, also for a read of no entries, which makes progress all the
+// same.
 func TestReadErrors(t *testing.T) {
 	p := newPoller(t)
 	p.complete(hot.CQE{Context: 1})
@@ -242,7 +245,8 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestTimersBehindCompletions runs them also for a thread that always finds completions, but not with each clock that is due.
+// TestTimersBehindCompletions runs them also for a thread that always finds completions, but not with each clock that
+// is due.
 func TestTimersBehindCompletions(t *testing.T) {
 	p := newPoller(t)
 	for _, flags := range []uint32{hot.PollClockDue, hot.PollClockDue | hot.PollFoundToo} {
@@ -256,8 +260,8 @@ func TestTimersBehindCompletions(t *testing.T) {
 	}
 }
 
-// TestPortMessages takes messages of a port until it has none, says something that only the runtime can deal with, or the
-// reader is full.
+// TestPortMessages takes messages of a port until it has none, says something that only the runtime can deal with, or
+// the reader is full.
 func TestPortMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		room, result int64
@@ -300,7 +304,8 @@ func TestPortMessages(t *testing.T) {
 // TestPortMalformed leaves messages of a port with ids or heads that are none of the data plane's to the runtime.
 func TestPortMalformed(t *testing.T) {
 	for _, m := range []hot.PortMessage{
-		arrived(hot.AMMsg-1, 5, nil, nil), arrived(hot.AMTagData+1, 5, nil, nil), arrived(hot.AMTag, 5, make([]byte, 8), nil),
+		arrived(hot.AMMsg-1, 5, nil, nil), arrived(hot.AMTagData+1, 5, nil, nil),
+		arrived(hot.AMTag, 5, make([]byte, 8), nil),
 		arrived(hot.AMTagData, 5, make([]byte, 4), nil), {ID: hot.AMTag, Source: 1},
 	} {
 		p := newPoller(t)

@@ -39,7 +39,8 @@ func newPoller(t testing.TB) *poller {
 func (p *poller) poll(room uint64) *hot.Poll {
 	return &hot.Poll{
 		Reader: hot.Reader{
-			CQ: uintptr(unsafe.Pointer(p.cq)), Buf: at(p.entries), Src: uintptr(unsafe.Pointer(unsafe.SliceData(p.sources))), Left: room,
+			CQ: uintptr(unsafe.Pointer(p.cq)), Buf: at(p.entries),
+			Src: uintptr(unsafe.Pointer(unsafe.SliceData(p.sources))), Left: room,
 		},
 		EPs: p.cq.EPs, Thread: uintptr(unsafe.Pointer(&p.self)), Checked: uintptr(unsafe.Pointer(&p.checked)),
 	}
@@ -87,7 +88,8 @@ func (p *poller) port() {
 // arrived is a message that the port has found.
 func arrived(id uint8, tag uint64, head, payload []byte) hot.PortMessage {
 	return hot.PortMessage{
-		Header: tag, ID: id, Head: at(head), HeadBytes: uint16(len(head)), Payload: at(payload), Length: uint32(len(payload)),
+		Header: tag, ID: id, Head: at(head), HeadBytes: uint16(len(head)), Payload: at(payload),
+		Length: uint32(len(payload)),
 	}
 }
 

@@ -44,7 +44,7 @@ func servePort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	case stepPortGiven:
 		p.Step = stepPortTaken
 		return hot.PollTake
-	case stepPortTaken: // without another one at hand: who waits for this one has it sooner without asking the device again
+	case stepPortTaken: // without another one at hand: a thread that waits for this one has it sooner without asking the device again
 		if p.Answer == 0 || p.Messages >= batch || p.Delivery.Reader != 0 && p.Reader.Left == 0 {
 			return endPort(p, ep, rx)
 		}
@@ -81,7 +81,8 @@ func behindPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	return next
 }
 
-// acceptPort takes in one message of the endpoint's port to other hosts, and returns DeliveryDone, Go, Settle or Complete.
+// acceptPort takes in one message of the endpoint's port to other hosts, and returns DeliveryDone, Go, Settle or
+// Complete.
 func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 	ep := endpoint(d.EP)
 	r := ReceiverOf(context(ep))
@@ -94,7 +95,8 @@ func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 		return hot.DeliveryGo
 	}
 	a := Arrival{
-		ID: src.ID, Number: src.Context, Source: src.Source, Addr: addr, Tag: m.Header, Length: uint64(m.Length), Payload: m.Payload,
+		ID: src.ID, Number: src.Context, Source: src.Source, Addr: addr, Tag: m.Header, Length: uint64(m.Length),
+		Payload: m.Payload,
 	}
 	if m.ID >= hot.AMTag {
 		a.Flags |= hot.MessageTagged

@@ -76,17 +76,17 @@ func kindFlag(p *hot.Post) uint64 {
 	return fi.Msg
 }
 
-// posts tells whether the endpoint may post without the runtime.
+// posts reports whether the endpoint may post without the runtime.
 func posts(ep *hot.EP) bool { return atomic.LoadUint32(&ep.Flags)&hot.EPFast != 0 }
 
-// plausible tells whether the buffer may be one, and is not too long to be injected.
+// plausible reports whether the buffer may be one, and is not too long to be injected.
 func plausible(p *hot.Post, ep *hot.EP) bool {
 	injected := p.Kind&hot.PostInject != 0 || p.Flags&fi.Inject != 0
 	return (p.Buf != 0 || p.Len == 0) && (!injected || p.Len <= uint64(ep.InjectMax))
 }
 
-// peerOf returns the line of an address in the endpoint's table, nil if there is none, or none yet. The address may name a context of
-// the peer in its high bits.
+// peerOf returns the line of an address in the endpoint's table, nil if there is none, or none yet. The address may
+// name a context of the peer in its high bits.
 func peerOf(ep *hot.EP, addr uint64) (line uint64, peer *hot.Peer) {
 	line = bits.RotateLeft64(addr, int(atomic.LoadUint32(&ep.Flags)>>hot.EPCtxShift))
 	if line >= atomic.LoadUint64(&ep.PeerLimit) {
@@ -100,8 +100,8 @@ func ringOf(peer *hot.Peer, slots uintptr) hot.Ring {
 	return hot.Ring{Slots: slots, Tail: peer.Tail, Log2Slots: uint32(peer.Log2Slots), SlotBytes: hot.SlotBytes}
 }
 
-// transmit writes an operation into the peer's ring as one active message, through a bounce buffer if it is too long for
-// the slot. id is messageID's or hot.AMWrite.
+// transmit writes an operation into the peer's ring as one active message, through a bounce buffer if it is too long
+// for the slot. id is messageID's or hot.AMWrite.
 func transmit(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) uintptr {
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
@@ -118,7 +118,7 @@ func transmit(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) 
 	return hot.PostDone
 }
 
-// inSlot tells whether an operation fits a slot of the ring.
+// inSlot reports whether an operation fits a slot of the ring.
 func inSlot(p *hot.Post, id uint8) bool { return p.Len <= uint64(hot.SlotBody-headBytes(p, id)) }
 
 // headBytes is how many bytes stand before the payload.
@@ -220,8 +220,8 @@ func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 	return hot.PostDone
 }
 
-// noBounce is what becomes of an operation for which a leased stripe has no free bounce buffer: the runtime posts a write
-// in another way, and announces a message after a time.
+// noBounce is what becomes of an operation for which a leased stripe has no free bounce buffer: the runtime posts a
+// write in another way, and announces a message after a time.
 func noBounce(p *hot.Post, ep *hot.EP, s *hot.Stripe, id uint8) uintptr {
 	if id == hot.AMWrite {
 		return hot.PostGo
@@ -237,8 +237,8 @@ func noBounce(p *hot.Post, ep *hot.EP, s *hot.Stripe, id uint8) uintptr {
 	return hot.PostAgain
 }
 
-// Starved tells, when a leased stripe has no free bounce buffer at the time now, coarse milliseconds, whether it has had
-// none for hot.StarvedMillis. timed is false if now is 0, which is no time: nothing has happened then.
+// Starved tells, when a leased stripe has no free bounce buffer at the time now, coarse milliseconds, whether it has
+// had none for hot.StarvedMillis. timed is false if now is 0, which is no time: nothing has happened then.
 func Starved(s *hot.Stripe, now uint32) (starved, timed bool) {
 	return since(&s.Starved, now)
 }

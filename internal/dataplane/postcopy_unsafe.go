@@ -14,9 +14,9 @@ import (
 )
 
 // Reads and writes that the posting thread copies from or to the peer's memory: one piece on either side, of at most
-// EP.CopyMax bytes. Whatever is refused, or fails, is the runtime's, which does it again from the beginning and says what
-// is wrong. The peer's process id is a private copy that has been checked; the key table and the claims are the peer's,
-// who can only spoil its own memory by them.
+// EP.CopyMax bytes. Whatever is refused, or fails, is the runtime's, which does it again from the beginning and says
+// what is wrong. The peer's process id is a private copy that has been checked; the key table and the claims are the
+// peer's, who can only spoil its own memory by them.
 
 // copyFlags are the flags of such an operation.
 const copyFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
@@ -49,7 +49,7 @@ func postCopy(p *hot.Post) uintptr {
 	return hot.PostCopy
 }
 
-// copyable tells whether the buffer of an operation may be one that is copied to or from.
+// copyable reports whether the buffer of an operation may be one that is copied to or from.
 func copyable(p *hot.Post, ep *hot.EP) bool {
 	return p.Len != 0 && p.Buf != 0 && p.Buf>>63 == 0 && p.Len <= ep.CopyMax
 }
@@ -66,7 +66,7 @@ func claimCopy(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) bool {
 	return claim(p, ep, peer, rights)
 }
 
-// overtakes tells whether a copy now would be before a message that was posted earlier.
+// overtakes reports whether a copy now would be before a message that was posted earlier.
 func overtakes(peer *hot.Peer, slots uintptr) bool {
 	view := ringOf(peer, slots)
 	posted := atomic.LoadUint64(&peer.Put)
@@ -93,7 +93,7 @@ func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
 	return true
 }
 
-// lends tells whether to ask the runtime first, which may lend the copy to its target (provider/rma_lend.go): if the
+// lends reports whether to ask the runtime first, which may lend the copy to its target (provider/rma_lend.go): if the
 // application posts ahead of what it reads, and the runtime does not rest from being asked.
 func lends(p *hot.Post, ep *hot.EP, e *place) bool {
 	if ep.LendMin == 0 || p.Len < uint64(ep.LendMin) || e.at == 0 || unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.LendAhead {
@@ -115,8 +115,8 @@ func unreadOf(q *hot.CQ, stripe uint32) uint64 {
 	return n
 }
 
-// counts tells whether the bytes of a copy may be counted here; if not, the runtime is to do so now, with this operation
-// (provider/pages).
+// counts reports whether the bytes of a copy may be counted here; if not, the runtime is to do so now, with this
+// operation (provider/pages).
 func counts(p *hot.Post, ep *hot.EP) bool {
 	return p.Len < hot.AccessMin || atomic.LoadUint64(&ep.Copied) < ep.CopiedMax
 }
@@ -133,7 +133,7 @@ func copied(p *hot.Post, ep *hot.EP) uintptr {
 	return hot.PostDone
 }
 
-// endCopy gives the claim of a copy back, and tells whether the copy was made.
+// endCopy gives the claim of a copy back, and reports whether the copy was made.
 func endCopy(p *hot.Post, ep *hot.EP) bool {
 	outbound.Release((*hot.Claim)(pointer(p.Claim)))
 	if p.Sent == 0 {

@@ -30,7 +30,7 @@ func (e *place) find(p *hot.Post, ep *hot.EP) {
 // queue is the queue, nil if there is none.
 func (e *place) queue() *hot.CQ { return (*hot.CQ)(pointer(e.at)) }
 
-// room finds that place, and tells whether there is room.
+// room finds that place, and reports whether there is room.
 func (e *place) room(p *hot.Post, ep *hot.EP) bool {
 	e.find(p, ep)
 	if e.at == 0 || mpsc.View(&e.ring).HasRoom() {

@@ -10,8 +10,8 @@ import (
 )
 
 // sendPath has a message to another host sent by the backend's own function, if polls look at the port for this
-// endpoint's sake: its answers are worth looking for. That they do for another one with the same receive context may end
-// before what is held here is sent.
+// endpoint's sake: its answers are worth looking for. That they do for another one with the same receive context may
+// end before what is held here is sent.
 func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	if ep.Paths == 0 {
 		return hot.PostGo
@@ -30,8 +30,8 @@ func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	return hot.PostPath
 }
 
-// mayHold tells whether a message to another host may be held until the next read of the queue that it completes on: who
-// waits for its completion sends it so.
+// mayHold reports whether a message to another host may be held until the next read of the queue that it completes on:
+// who waits for its completion sends it so.
 func mayHold(p *hot.Post, ep *hot.EP, e *place) uint32 {
 	q := e.queue()
 	if q == nil || ep.TxCntr != 0 || q.Flags&hot.CQExclusive == 0 || context(ep).Flags&hot.RxExclusive == 0 {

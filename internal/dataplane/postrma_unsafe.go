@@ -10,9 +10,9 @@ import (
 )
 
 // One-sided operations that need one message in the peer's ring. The peer's key table is mapped here, so a key, a range
-// or a right that the peer does not have is found before anything is sent; such an operation is the runtime's, which has
-// the peer refuse it in so many words. The peer looks again when the message arrives. What it refuses then, because the
-// region was closed in between, is known to nobody here any more if the operation has completed: that is what
+// or a right that the peer does not have is found before anything is sent; such an operation is the runtime's, which
+// has the peer refuse it in so many words. The peer looks again when the message arrives. What it refuses then, because
+// the region was closed in between, is known to nobody here any more if the operation has completed: that is what
 // FI_TRANSMIT_COMPLETE promises, and FI_DELIVERY_COMPLETE is the runtime's.
 
 // onesided returns the peer of a one-sided operation and the slots of its ring; 0: it is the runtime's.
@@ -23,7 +23,8 @@ func onesided(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
 	return reach(p, ep)
 }
 
-// reach returns the peer of an operation that it need not be ready for, and the slots of its ring; 0: it is the runtime's.
+// reach returns the peer of an operation that it need not be ready for, and the slots of its ring; 0: it is the
+// runtime's.
 func reach(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
 	if !posts(ep) {
 		return nil, 0

@@ -83,8 +83,8 @@ func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, id uint32, tag uint64) (f
 	}
 }
 
-// plainMatch tells whether a message fits a receive that is still on the post ring, older than all others there, and needs
-// nothing but a copy and a completion. While messages are held the receive may be for one of them.
+// plainMatch reports whether a message fits a receive that is still on the post ring, older than all others there, and
+// needs nothing but a copy and a completion. While messages are held the receive may be for one of them.
 func (r *Receiver) plainMatch(post *hot.RecvEntry, a *Arrival) bool {
 	if post.Flags&^plainPost != 0 || (post.Flags&hot.RecvTagged != 0) != (a.Flags&hot.MessageTagged != 0) ||
 		r.Engine(a.Flags&hot.MessageTagged != 0).Held() != 0 || a.Length > post.Len || (post.Tag^a.Tag)&^post.Ignore != 0 || r.Ended {

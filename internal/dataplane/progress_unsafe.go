@@ -11,8 +11,8 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// timerMillis is how often the timers (dead peers, connection time-outs) run while progress has work that no ring shows;
-// else it is the receive context's rest.
+// timerMillis is how often the timers (dead peers, connection time-outs) run while progress has work that no ring
+// shows; else it is the receive context's rest.
 const timerMillis = 20
 
 // Values of Poll.Step: what progress does next at the endpoint at hand.
@@ -50,15 +50,15 @@ func start(p *hot.Poll, eps uintptr) {
 	p.EPs, p.At, p.Step, p.Found, p.Ended, p.Next = eps, eps, stepCheck, 0, 0, 0
 }
 
-// endpointAt reads an entry of a list of endpoints once, nil at its end: a replaced list may be written again while it is
-// walked.
+// endpointAt reads an entry of a list of endpoints once, nil at its end: a replaced list may be written again while it
+// is walked.
 func endpointAt(at uintptr) *hot.EP {
 	return endpoint(atomic.LoadUintptr((*uintptr)(pointer(at))))
 }
 
-// progress finds the endpoints that have work and does it. It returns next when the pass has ended, Found says then whether
-// there was any; work that another thread does is none. With PollClockDue it runs the timers when they are due, also with
-// work at hand: it may wait for a peer that died.
+// progress finds the endpoints that have work and does it. It returns next when the pass has ended, Found says then
+// whether there was any; work that another thread does is none. With PollClockDue it runs the timers when they are due,
+// also with work at hand: it may wait for a peer that died.
 func progress(p *hot.Poll) uintptr {
 	if p.EPs == 0 {
 		return next
@@ -97,8 +97,8 @@ func timersDue(p *hot.Poll) bool {
 	return true
 }
 
-// serveEndpoint does the work of the endpoint at hand if there is some and no other thread is at it. It returns next when that
-// is done, else what the shim is to do before.
+// serveEndpoint does the work of the endpoint at hand if there is some and no other thread is at it. It returns next
+// when that is done, else what the shim is to do before.
 func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
 	if n := atomic.LoadUint32(&ep.Polled); n < hot.PolledEnough && p.Flags&hot.PollThread == 0 {
 		order.Store32(&ep.Polled, n+1) // a progress thread sees that the application polls
@@ -131,7 +131,7 @@ func hasWork(ep *hot.EP, rx *hot.Rx) bool {
 }
 
 func ringsHaveWork(ep *hot.EP) bool {
-	for i := range lanes(ep) {
+	for i := range rxRings(ep) {
 		in := &ep.Inbound[i%hot.Lanes]
 		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
 			return true
@@ -144,9 +144,9 @@ func postsAreWork(rx *hot.Rx) bool {
 	return atomic.LoadUint32(&rx.WantPosts) != 0 && mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))
 }
 
-// lease takes the lease of the receive context that ep was seen to deliver into. The endpoint may have been closed, and its
-// memory and the context's given to others, since the list was read: closing takes the context away from the endpoint
-// under the lease, so whoever still sees it there may go on.
+// lease takes the lease of the receive context that ep was seen to deliver into. The endpoint may have been closed, and
+// its memory and the context's given to others, since the list was read: closing takes the context away from the
+// endpoint under the lease, so whoever still sees it there may go on.
 func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 	if rx.Flags&hot.RxExclusive == 0 && (atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1)) {
 		countBusy(p, ep)
@@ -166,8 +166,8 @@ func unlease(rx *hot.Rx) {
 	}
 }
 
-// countBusy counts that there was work while another thread makes progress. The endpoint may have been closed since the list
-// was read, and have no counters or those of another.
+// countBusy counts that there was work while another thread makes progress. The endpoint may have been closed since the
+// list was read, and have no counters or those of another.
 func countBusy(p *hot.Poll, ep *hot.EP) {
 	if lines := atomic.LoadUintptr(&ep.StatsThreads); lines != 0 {
 		countThread(lines, (*hot.Thread)(pointer(p.Thread)).Number-1, stats.ThreadLeaseBusy, 1)
@@ -206,8 +206,8 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 	return hot.PollProgress
 }
 
-// beginDelivery begins a delivery at the endpoint at hand. What is not set here is written before it is read: the structure
-// is large for a message's time.
+// beginDelivery begins a delivery at the endpoint at hand. What is not set here is written before it is read: the
+// structure is large for a message's time.
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
 	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), readerOf(p, ep.RxCQ), 0
@@ -218,8 +218,8 @@ func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d.Messages, d.Bytes, d.Addr, d.Looks, d.Stream, d.Next = 0, 0, 0, 0, 0, 0
 }
 
-// readerOf is where completions of a queue may go instead of the queue, 0: nowhere. What another thread wrote to the queue
-// meanwhile comes first.
+// readerOf is where completions of a queue may go instead of the queue, 0: nowhere. What another thread wrote to the
+// queue meanwhile comes first.
 func readerOf(p *hot.Poll, queue uintptr) uintptr {
 	if p.Direct == 0 || p.Reader.CQ != queue || p.Reader.Left == 0 {
 		return 0

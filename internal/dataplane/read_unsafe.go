@@ -21,9 +21,9 @@ const (
 	readSlept   // the thread has slept
 )
 
-// Read reads a completion queue (fi_cq_read, fi_cq_readfrom), and makes progress where there is nothing to read. With no room
-// for entries it only makes progress: programs do so between tries to send, so there is some even when an error is next. p is
-// the address of a hot.Poll, the result one of its codes or of hot.Delivery.
+// Read reads a completion queue (fi_cq_read, fi_cq_readfrom), and makes progress where there is nothing to read. With
+// no room for entries it only makes progress: programs do so between tries to send, so there is some even when an error
+// is next. p is the address of a hot.Poll, the result one of its codes or of hot.Delivery.
 func Read(p, _, _, _ uintptr) uintptr { return read((*hot.Poll)(pointer(p))) }
 
 func read(p *hot.Poll) uintptr {
@@ -83,8 +83,8 @@ func ended(p *hot.Poll, result int64) uintptr {
 	return hot.DeliveryDone
 }
 
-// taken goes on behind completions that were read from the queue. Ports may hold messages back
-// some of whose completions were among them: an application that has read them may poll no more. And one that always finds
+// taken goes on behind completions that were read from the queue. Ports may hold messages back some of whose
+// completions were among them: an application that has read them may poll no more. And one that always finds
 // completions would never serve peers.
 func taken(p *hot.Poll, q *hot.CQ) uintptr {
 	corked := atomic.LoadUint32(&q.Held) != 0
@@ -117,7 +117,8 @@ func behind(p *hot.Poll) uintptr {
 	return ended(p, int64(p.Room-p.Reader.Left))
 }
 
-// flushPorts has the shim send what ports hold back, one after the other. One thread at a time uses such a queue and its endpoints.
+// flushPorts has the shim send what ports hold back, one after the other. One thread at a time uses such a queue and
+// its endpoints.
 func flushPorts(p *hot.Poll) uintptr {
 	if p.EPs == 0 {
 		return next
@@ -188,8 +189,8 @@ func popRing(q *hot.CQ, n uint32, to *hot.Reader) bool {
 	return failed
 }
 
-// SRead is Read that sleeps until there are Want entries, the reader is full, the time is over or the queue is signaled or
-// has an error; then it ends with what there is. p and the result are as Read has them.
+// SRead is Read that sleeps until there are Want entries, the reader is full, the time is over or the queue is signaled
+// or has an error; then it ends with what there is. p and the result are as Read has them.
 func SRead(p, _, _, _ uintptr) uintptr { return sread((*hot.Poll)(pointer(p))) }
 
 func sread(p *hot.Poll) uintptr {

@@ -59,7 +59,7 @@ func (r *Receiver) Engine(tagged bool) *match.Engine {
 	return r.Untagged
 }
 
-// Directs tells whether the source of a receive with flags counts.
+// Directs reports whether the source of a receive with flags counts.
 func (r *Receiver) Directs(flags uint64) bool {
 	if flags&hot.RecvTagged != 0 {
 		return r.Directed[1]

@@ -15,8 +15,8 @@ import (
 )
 
 // The target's side of one-sided operations that are one message, and the answers to them. A peer's word is checked
-// against the regions that are entered (hot.Region), at the moment of access; what does not pass, needs more than a copy,
-// or finds no room for its completion or answer is left where it is, for the runtime, which knows all cases.
+// against the regions that are entered (hot.Region), at the moment of access; what does not pass, needs more than a
+// copy, or finds no room for its completion or answer is left where it is, for the runtime, which knows all cases.
 
 // linger is how often a ring that has become empty is looked at again after a write. A target is faster than its
 // initiator, and each look at a slot before it is written takes the line from the initiator, who needs it back. So it
@@ -108,7 +108,8 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 	move(to, payload, uintptr(m.length))
 	stat(ep, stats.RxServedWrites, 1)
 	e := hot.CQE{
-		Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: atomic.LoadUint64(&words[4]), Data: atomic.LoadUint64(&words[3]), Src: addr - 1,
+		Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: atomic.LoadUint64(&words[4]),
+		Data: atomic.LoadUint64(&words[3]), Src: addr - 1,
 	}
 	if s.fill(q, &e) {
 		d.Todo |= hot.TodoWakeCQ
@@ -175,8 +176,9 @@ func load(at uintptr, size uint64) uint64 {
 }
 
 // serveFetch performs an operation and answers with what was there before. The operation's locked instruction waits for
-// all stores before it, and a store to the answer's slot waits for the line, which the initiator polls. So where the slot
-// is known to be free, it is taken after the operation: claim, answer and publication are then one burst of stores.
+// all stores before it, and a store to the answer's slot waits for the line, which the initiator polls. So where the
+// slot is known to be free, it is taken after the operation: claim, answer and publication are then one burst of
+// stores.
 func serveFetch(d *hot.Delivery, ep *hot.EP, addr uint64, head *hot.AtomicHead, to uintptr, operand, compare, size uint64) bool {
 	_, peer := peerOf(ep, addr-1)
 	if peer == nil {

@@ -26,8 +26,8 @@ func pause(t *hot.Thread) {
 	order.Store64(&line.Posting, line.Posting+1)
 }
 
-// countThread adds to a thread's line of an endpoint's counters, which begin at lines. Threads for which there is none left
-// share the last.
+// countThread adds to a thread's line of an endpoint's counters, which begin at lines. Threads for which there is none
+// left share the last.
 func countThread(lines uintptr, thread uint32, what uintptr, n uint64) {
 	if thread >= stats.Lines-1 {
 		atomic.AddUint64((*uint64)(pointer(lines+((stats.Lines-1)*stats.LineWords+what)*8)), n)

@@ -92,7 +92,8 @@ func TestUDMABuf(t *testing.T) {
 		memfd, flags uint32
 		offset, size uint64
 	}{memfd: uint32(fd), flags: 1, size: 16384}
-	buf, _, errno := unix.Syscall(unix.SYS_IOCTL, dev.Fd(), 0x40187542, uintptr(unsafe.Pointer(&create))) // UDMABUF_CREATE
+	// UDMABUF_CREATE
+	buf, _, errno := unix.Syscall(unix.SYS_IOCTL, dev.Fd(), 0x40187542, uintptr(unsafe.Pointer(&create)))
 	if errno != 0 {
 		t.Skipf("udmabuf makes no dma-buf: %v", errno)
 	}

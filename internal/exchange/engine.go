@@ -186,12 +186,12 @@ func (e *Engine) unwait(i int32) {
 // Begun returns how many peers are being sent to.
 func (e *Engine) Begun() int { return e.begun.count }
 
-// Done tells whether everything has been sent, acknowledged and received.
+// Done reports whether everything has been sent, acknowledged and received.
 func (e *Engine) Done() bool {
 	return e.outOver == len(e.peers) && e.inOver == len(e.peers) && e.words.count == 0
 }
 
-// Failed tells whether a peer was lost that the operation needs.
+// Failed reports whether a peer was lost that the operation needs.
 func (e *Engine) Failed() bool { return e.failed }
 
 // airtime is what so many bytes take on the own link, 0 if its rate is not known.
@@ -202,7 +202,7 @@ func (e *Engine) airtime(bytes int64) time.Duration {
 	return time.Duration(float64(bytes) / e.rate * second)
 }
 
-// room tells whether the own link has room for one pair more.
+// room reports whether the own link has room for one pair more.
 func (e *Engine) room() bool {
 	switch {
 	case e.waiting.len() == 0:
@@ -220,7 +220,7 @@ func (e *Engine) room() bool {
 	return e.try()
 }
 
-// try tells whether it is time to try one pair more, and judges the attempt before.
+// try reports whether it is time to try one pair more, and judges the attempt before.
 func (e *Engine) try() bool {
 	t := &e.trial
 	if e.rate == 0 || e.choices < t.next {
@@ -263,7 +263,7 @@ func (e *Engine) choose() int32 {
 	return i
 }
 
-// overdue tells whether a peer has waited for so long that it is due, and the choice
+// overdue reports whether a peer has waited for so long that it is due, and the choice
 // before was not such a one.
 func (e *Engine) overdue(i int32) bool {
 	return i >= 0 && e.choices-e.peers[i].since >= e.Patience() && e.choices >= e.forcedAt+2
@@ -289,7 +289,7 @@ func (e *Engine) begin(now congestion.Time, i int32) {
 	}
 }
 
-// sounds tells whether a peer is to be sent one chunk only, because nothing is known of
+// sounds reports whether a peer is to be sent one chunk only, because nothing is known of
 // its path.
 func (e *Engine) sounds(p *peer) bool { return e.cfg.Policy == Adaptive && p.rate == 0 }
 
@@ -398,7 +398,7 @@ func (e *Engine) sentAll(i int32, p *peer) {
 	e.discount(i)
 }
 
-// Needs tells whether something is to be sent to a peer, acknowledged by it or received from it.
+// Needs reports whether something is to be sent to a peer, acknowledged by it or received from it.
 func (e *Engine) Needs(peer int) bool {
 	p := &e.peers[peer]
 	return e.outOver < len(e.peers) && !p.over || e.inOver < len(e.peers) && !p.in.over

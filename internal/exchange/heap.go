@@ -14,7 +14,7 @@ func newHeap(n int) heap {
 
 func (h *heap) len() int { return len(h.peers) }
 
-// has tells whether a peer is in the heap.
+// has reports whether a peer is in the heap.
 func (h *heap) has(p int32) bool { return h.at[p] != 0 }
 
 // least returns the first peer and its key. The heap is not empty.

@@ -17,7 +17,7 @@ type listLink struct {
 // newList returns an empty list for peers 0 to n-1.
 func newList(n int) list { return list{links: make([]listLink, n), first: -1, last: -1} }
 
-// has tells whether a peer is in the list.
+// has reports whether a peer is in the list.
 func (l *list) has(p int32) bool { return l.links[p].in }
 
 // push puts a peer that is not in the list at its end.

@@ -110,12 +110,12 @@ func (e *Engine) slowness(p *peer) int {
 	return min(bits.Len64(uint64(e.rate/p.rate))-1, 10)
 }
 
-// above tells whether a peer's delay is above the threshold that was set.
+// above reports whether a peer's delay is above the threshold that was set.
 func (e *Engine) above(p *peer) bool {
 	return p.busy || p.queue > e.cfg.Threshold+time.Duration(e.cfg.Factor*float64(p.dev))
 }
 
-// yields tells whether a pair gives way to others under Adaptive.
+// yields reports whether a pair gives way to others under Adaptive.
 func (e *Engine) yields(p *peer) bool {
 	if !p.busy && p.queue <= max(e.cfg.Threshold, e.queue+time.Duration(e.cfg.Factor*float64(e.dev))) {
 		return false
@@ -123,7 +123,7 @@ func (e *Engine) yields(p *peer) bool {
 	return p.rate > 0 && e.rate > 0 && float64(p.left())/p.rate < float64(e.left)/e.rate/2
 }
 
-// keeps tells whether a pair whose chunk has ended goes on with its next one. If not, all
+// keeps reports whether a pair whose chunk has ended goes on with its next one. If not, all
 // that wait are compared with it.
 func (e *Engine) keeps(i int32) bool {
 	if e.waiting.len() == 0 {

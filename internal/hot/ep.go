@@ -71,12 +71,13 @@ type EP struct {
 	Paths       uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go
 	PortSources uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by the port's numbers
 	LendRest    uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter
-	ReadMax     uint32  // bytes of an announced message that C reads from its sender's memory (internal/dataplane); 0: none
-	CopiedMax   uint64  // bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all
-	Copied      uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
-	PortActive  uint32  `c:"_Atomic"` // with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed
-	Number      uint32  // among the endpoints of its receive context
-	RxCntr      uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
+	// bytes of an announced message that C reads from its sender's memory (internal/dataplane); 0: none
+	ReadMax    uint32
+	CopiedMax  uint64  // bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all
+	Copied     uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
+	PortActive uint32  `c:"_Atomic"` // with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed
+	Number     uint32  // among the endpoints of its receive context
+	RxCntr     uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
 	// line 4: immutable after enable
 	Notes   uintptr `c:"struct weft_hot_notes *"` // NULL: notifications are Go's
 	_       [7]uint64

@@ -237,7 +237,7 @@ func TestLayout(t *testing.T) {
 		{"Port.Next", unsafe.Offsetof(Port{}.Next), 0},
 		{"Port.Take", unsafe.Offsetof(Port{}.Take), 8},
 		{"Port.Flush", unsafe.Offsetof(Port{}.Flush), 16},
-		{"Port.Glance", unsafe.Offsetof(Port{}.Glance), 24},
+		{"Port.Peek", unsafe.Offsetof(Port{}.Peek), 24},
 		{"Port.Taken", unsafe.Offsetof(Port{}.Taken), 32},
 		{"Port.Silent", unsafe.Offsetof(Port{}.Silent), 40},
 		{"Path", unsafe.Sizeof(Path{}), 16},

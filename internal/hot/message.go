@@ -7,8 +7,8 @@ import "structs"
 // Of the two-sided protocol the 64-bit active message header is the tag (0 for untagged messages). An id with DATA
 // carries the remote CQ data as the first 8 bytes of its payload.
 //
-// Of the one-sided protocol (provider/rma_wire.go) the header is the address in the target's region, or the request that
-// is answered.
+// Of the one-sided protocol (provider/rma_wire.go) the header is the address in the target's region, or the request
+// that is answered.
 
 // Ids of active messages. Heads that no structure here describes are package provider's.
 //
@@ -116,7 +116,8 @@ type AtomicHead struct {
 // Values of [NoticeHead].Kind; others are package provider's.
 const (
 	NoticeData = 1 // bytes of a notification
-	NoticeMove = 4 // a whole notification, then the bytes of the write that it tells of: a [NoticeWhere] follows the head
+	// a whole notification, then the bytes of the write that it tells of: a [NoticeWhere] follows the head
+	NoticeMove = 4
 )
 
 // What a notification tells of, in [NoticeHead].Op.
@@ -126,8 +127,8 @@ const (
 	NoticeAlone = 2
 )
 
-// NoticeHead is the head of a message that has bytes of a notification: first of the sender's name for itself, then of the
-// notification.
+// NoticeHead is the head of a message that has bytes of a notification: first of the sender's name for itself, then of
+// the notification.
 //
 //weft:name weft_notice_head
 type NoticeHead struct {

@@ -3,8 +3,8 @@ package hot
 import "structs"
 
 // Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give
-// them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the two
-// ends about how many may wait.
+// them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the
+// two ends about how many may wait.
 
 // NoticeCost is what a notification counts beside its bytes, for what both ends know of it.
 const NoticeCost = 128

@@ -30,12 +30,13 @@ const (
 	PollTimers    = 33 // the runtime runs the timers of handle, the lease taken; answer: as with PollProgress
 	PollTriggered = 34 // the runtime posts what waited for counters at handle
 	PollFlush     = 35 // the runtime moves completions to the queue's rings
-	PollSleep     = 36 // sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since start are over
-	PollWake      = 37 // wake who sleeps on what [Delivery].Todo names
+	// sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since start are over
+	PollSleep     = 36
+	PollWake      = 37 // wake the sleepers on what [Delivery].Todo names
 	PollClock     = 38 // set clock and processor
 	PollYield     = 39 // yield the processor, then set clock and processor
 	PollNext      = 40 // the message that [Port].Next finds; answer: what that says
-	PollSilent    = 41 // the same with [Port].Glance
+	PollSilent    = 41 // the same with [Port].Peek
 	PollTake      = 42 // [Port].Take; answer: what that says
 	PollFlushPort = 43 // [Port].Flush
 )
@@ -48,8 +49,8 @@ const (
 	PollThread   = 8 // a progress thread: the call ends when there is work for the runtime or of another thread
 )
 
-// Poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before Step, Step to 0, and
-// calls again after each code but DeliveryDone; the rest is the data plane's.
+// Poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before Step, Step to 0,
+// and calls again after each code but DeliveryDone; the rest is the data plane's.
 //
 //weft:name weft_poll
 type Poll struct {
@@ -78,7 +79,7 @@ type Poll struct {
 	// data plane only
 	Phase    uint32  // of a call of several passes
 	At       uintptr `c:"struct weft_hot_ep *const *"` // the endpoint at hand
-	Rx       uintptr `c:"struct weft_hot_rx *"`        // its receive context, whose lease is taken
+	Rx       uintptr `c:"struct weft_hot_rx *"`        // its receive context; the lease is taken
 	Room     uint64  // entries that the reader had room for
 	Begin    uint64  // of a progress thread: when the first pass was, ns
 	Last     uint64  // of a progress thread: when something came last, ns

@@ -40,12 +40,12 @@ const (
 //weft:name weft_hot_port
 type Port struct {
 	_      structs.HostLayout
-	Next   uintptr `c:"int (*next)(struct weft_hot_port *port, struct weft_port_message *m)"`   // Port*; the same message until it is taken
-	Take   uintptr `c:"bool (*take)(struct weft_hot_port *port)"`                               // the message that next found last is done with; whether another one is at hand
-	Flush  uintptr `c:"void (*flush)(struct weft_hot_port *port)"`                              // sends what is held; next does, too
-	Glance uintptr `c:"int (*glance)(struct weft_hot_port *port, struct weft_port_message *m)"` // as next, of senders only whose messages ring no bell
-	Taken  uint64  `c:"_Atomic"`                                                                // messages so far; stored by the lease holder, relaxed
-	Silent uint32  `c:"_Atomic"`                                                                // how many such senders there are: polls never pass the port by. By the backend; sequentially consistent
+	Next   uintptr `c:"int (*next)(struct weft_hot_port *port, struct weft_port_message *m)"` // Port*; the same message until it is taken
+	Take   uintptr `c:"bool (*take)(struct weft_hot_port *port)"`                             // the message that next found last is done with; whether another one is at hand
+	Flush  uintptr `c:"void (*flush)(struct weft_hot_port *port)"`                            // sends what is held; next does, too
+	Peek   uintptr `c:"int (*peek)(struct weft_hot_port *port, struct weft_port_message *m)"` // as next, of senders only whose messages ring no bell
+	Taken  uint64  `c:"_Atomic"`                                                              // messages so far; stored by the lease holder, relaxed
+	Silent uint32  `c:"_Atomic"`                                                              // how many such senders there are: polls never pass the port by. By the backend; sequentially consistent
 	_      uint32
 }
 

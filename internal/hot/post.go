@@ -26,8 +26,9 @@ const (
 	PostAlone  = 16 // a notification without a copy
 )
 
-// Post is one operation to be posted. The shim sets what stands before Step, and Step and Now to 0; the rest is the data
-// plane's. The thread says that it posts (cabi/poster.h) around the call, and until it has done what the codes ask for.
+// Post is one operation to be posted. The shim sets what stands before Step, and Step and Now to 0; the rest is the
+// data plane's. The thread says that it posts (cabi/poster.h) around the call, and until it has done what the codes ask
+// for.
 //
 //weft:name weft_post
 type Post struct {

@@ -4,9 +4,9 @@ import "structs"
 
 // The shared-memory segment of one endpoint (hw/loopback).
 //
-// A segment is an owner-only file. Its owner creates it, peers map it to push into its inbound ring and to return bounce
-// buffers. Nothing in it is trusted by a reader: geometry is copied out and checked once when it is mapped, every other
-// word is read once and checked before it is used.
+// A segment is an owner-only file. Its owner creates it, peers map it to push into its inbound ring and to return
+// bounce buffers. Nothing in it is trusted by a reader: geometry is copied out and checked once when it is mapped,
+// every other word is read once and checked before it is used.
 //
 //	header | inbound rings | attach table | key table | claims | proofs | bounce buffers
 //
@@ -27,8 +27,8 @@ const (
 	SegAnyIPv6 = 2
 )
 
-// Bits of [Segment].Flags: its owner holds a lock in the directory while it lives (internal/proclock), so that other pid
-// namespaces know; and it is reached from other network namespaces, where its segment has another name.
+// Bits of [Segment].Flags: its owner holds a lock in the directory while it lives (internal/proclock), so that other
+// pid namespaces know; and it is reached from other network namespaces, where its segment has another name.
 const (
 	SegLocked = 4
 	SegAcross = 8

@@ -35,8 +35,8 @@ type Poster struct {
 	_       [52]byte
 }
 
-// StarvedMillis is for how many milliseconds no bounce buffer has been free when messages that need one are announced, as
-// longer ones are: their receiver has not looked for as long.
+// StarvedMillis is for how many milliseconds no bounce buffer has been free when messages that need one are announced,
+// as longer ones are: their receiver has not looked for as long.
 //
 //weft:name WEFT_STARVED_MS
 const StarvedMillis = 8

@@ -18,7 +18,7 @@ type Memory struct {
 // Load returns a word.
 func (m Memory) Load(w Word) uint64 { return m.words[w] }
 
-// Ended tells whether a thread, by its place in Program.Threads, has ended or
+// Ended reports whether a thread, by its place in Program.Threads, has ended or
 // died, and all that it stored can be seen.
 func (m Memory) Ended(thread int) bool { return m.run.threads[thread].ended() }
 
@@ -82,7 +82,7 @@ func (r *run) write(w Word, v uint64) {
 	}
 }
 
-// enabled tells whether a thread's next step can be taken now.
+// enabled reports whether a thread's next step can be taken now.
 func (r *run) enabled(t *T) bool {
 	switch t.next.kind {
 	case opCAS, opSwap, opAdd, opFence:
@@ -129,7 +129,7 @@ func (r *run) step(t *T) (result uint64) {
 	return result
 }
 
-// allEnded tells whether the threads of a set have.
+// allEnded reports whether the threads of a set have.
 func (r *run) allEnded(set uint64) bool {
 	for i, t := range r.threads {
 		if set>>i&1 == 1 && !t.ended() {

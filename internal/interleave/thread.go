@@ -105,7 +105,7 @@ func (t *T) StoreSC(w Word, v uint64) { t.do(op{kind: opSwap, word: w, arg: v}) 
 // Swap writes a word and returns what it was.
 func (t *T) Swap(w Word, v uint64) uint64 { return t.do(op{kind: opSwap, word: w, arg: v}) }
 
-// CAS writes v to a word that is old, and tells whether it was.
+// CAS writes v to a word that is old, and reports whether it was.
 func (t *T) CAS(w Word, old, v uint64) bool {
 	return t.do(op{kind: opCAS, word: w, old: old, arg: v}) == 1
 }
@@ -121,7 +121,7 @@ func (t *T) Fence() { t.do(op{kind: opFence}) }
 // for a loop whose other steps do not matter.
 func (t *T) Await(cond func(Memory) bool) { t.do(op{kind: opAwait, cond: cond}) }
 
-// Ended tells whether threads, by their places in Program.Threads, have all
+// Ended reports whether threads, by their places in Program.Threads, have all
 // ended or died and all that they stored can be seen: as the kernel tells of a
 // process.
 func (t *T) Ended(threads ...int) bool {

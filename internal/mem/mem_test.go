@@ -53,7 +53,7 @@ func TestMapErrors(t *testing.T) {
 	}
 }
 
-// mapped tells whether all pages of b are still mapped.
+// mapped reports whether all pages of b are still mapped.
 func mapped(t *testing.T, b []byte) bool {
 	t.Helper()
 	vec := make([]byte, (len(b)+pageSize-1)/pageSize)

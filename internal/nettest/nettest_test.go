@@ -83,7 +83,8 @@ func TestImpairments(t *testing.T) {
 	}
 	for _, v6 := range []bool{false, true} {
 		for name, p := range map[string]Impairment{
-			"none": {}, "loss": {Loss: 0.2}, "double": {Double: 0.2}, "mark": {Mark: 0.3}, "damage": {Damage: 0.2}, "delay": {Delay: 0.05, Detour: 200},
+			"none": {}, "loss": {Loss: 0.2}, "double": {Double: 0.2}, "mark": {Mark: 0.3}, "damage": {Damage: 0.2},
+			"delay": {Delay: 0.05, Detour: 200},
 		} {
 			t.Run(name, func(t *testing.T) {
 				a, b := New(t)

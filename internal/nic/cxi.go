@@ -15,9 +15,9 @@ const cxiLibrary = "libcxi.so.1"
 // ErrNoCXI says that there is no NIC of Slingshot.
 var ErrNoCXI = errors.New("no NIC of Slingshot on this host")
 
-// CXI tells whether a program could open a NIC of Slingshot, or the one of a name: nil, or what is in its way. It opens the NIC's
-// file but, other than a program, does not load the library, so it does not know services. Errors: ErrNoCXI;
-// fs.ErrNotExist where the NIC, the library or the file is missing; and what opening the file gives.
+// CXI reports whether a program could open a NIC of Slingshot, or the one of a name: nil, or what is in its way. It
+// opens the NIC's file but, other than a program, does not load the library, so it does not know services. Errors:
+// ErrNoCXI; fs.ErrNotExist where the NIC, the library or the file is missing; and what opening the file gives.
 func (h Host) CXI(device string) error {
 	found, _ := filepath.Glob(filepath.Join(h.Sys, "class/cxi/*")) // the pattern is well formed
 	if len(found) == 0 {

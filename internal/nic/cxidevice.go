@@ -42,7 +42,8 @@ type CXILimit struct {
 // cxiLimits are the files of limits, and what they count.
 var cxiLimits = []struct{ file, what string }{
 	{"num_acs", "address contexts"}, {"num_cts", "counters"}, {"num_eqs", "event queues"}, {"num_les", "list entries"},
-	{"pid_count", "PIDs"}, {"num_ptes", "portal table entries"}, {"num_tgqs", "target queues"}, {"num_txqs", "transmit queues"},
+	{"pid_count", "PIDs"}, {"num_ptes", "portal table entries"}, {"num_tgqs", "target queues"},
+	{"num_txqs", "transmit queues"},
 	{"num_tles", "triggered entries"},
 }
 
@@ -67,7 +68,8 @@ func (h Host) cxiDevice(dir string) CXIDevice {
 	at := filepath.Join(dir, "device")
 	properties := filepath.Join(at, "properties")
 	d := CXIDevice{
-		Name: filepath.Base(dir), NID: hexadecimal(properties, "nid"), Mbps: number(properties, "speed"), MTU: number(properties, "hpc_mtu"),
+		Name: filepath.Base(dir), NID: hexadecimal(properties, "nid"), Mbps: number(properties, "speed"),
+		MTU:  number(properties, "hpc_mtu"),
 		Link: "down", NUMANode: -1, Limits: []CXILimit{},
 	}
 	if number(properties, "link") != 0 {

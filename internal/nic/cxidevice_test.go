@@ -10,10 +10,13 @@ import (
 func cxiTree(t *testing.T) Host {
 	t.Helper()
 	root := tree(t,
-		"class/cxi/cxi0/device/numa_node=3", "class/cxi/cxi0/device/properties/nid=0x1a", "class/cxi/cxi0/device/properties/cassini_version=2.0",
+		"class/cxi/cxi0/device/numa_node=3", "class/cxi/cxi0/device/properties/nid=0x1a",
+		"class/cxi/cxi0/device/properties/cassini_version=2.0",
 		"class/cxi/cxi0/device/properties/num_les=16384", "class/cxi/cxi0/device/properties/num_eqs=2047",
-		"class/cxi/cxi0/device/properties/link=1", "class/cxi/cxi0/device/properties/speed=200000", "class/cxi/cxi0/device/properties/hpc_mtu=2048",
-		"class/cxi/cxi0/device/telemetry/pct_spt_timeouts=17@1700000000.000000001", "class/cxi/cxi0/device/telemetry/hni_rx_paused_0=none",
+		"class/cxi/cxi0/device/properties/link=1", "class/cxi/cxi0/device/properties/speed=200000",
+		"class/cxi/cxi0/device/properties/hpc_mtu=2048",
+		"class/cxi/cxi0/device/telemetry/pct_spt_timeouts=17@1700000000.000000001",
+		"class/cxi/cxi0/device/telemetry/hni_rx_paused_0=none",
 		"class/cxi/cxi1/device->pci/0000:c1:00.0", "pci/0000:c1:00.0/properties/nid=b",
 		"class/net/hsn1/device->pci/0000:c1:00.0", "class/net/hsn1/operstate=up", "class/net/hsn1/speed=400000",
 		"dev/cxi0=", "lib/libcxi.so.1=")

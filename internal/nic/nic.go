@@ -66,7 +66,7 @@ func Describe(root string, l Link) (n NIC, ok bool) {
 	return n, true
 }
 
-// wiredBelow tells whether an interface that a bridge, bond or VLAN at dir stands on is
+// wiredBelow reports whether an interface that a bridge, bond or VLAN at dir stands on is
 // that of a device.
 func wiredBelow(root, dir string) bool {
 	for _, pattern := range []string{"lower_*", "brif/*"} {

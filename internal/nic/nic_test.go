@@ -63,9 +63,11 @@ func hostTree(t *testing.T) string {
 			"devices/pci0000:3a/0000:3b:00.1/driver->bus/pci/drivers/mlx5_core", "bus/pci/drivers/mlx5_core/",
 			"devices/pci10000:00/10000:00:03.0/vendor=0x1af4", "devices/pci10000:00/10000:00:03.0/device=0x1041",
 			"devices/pci10000:00/10000:00:03.0/virtio2/vendor=0x0001",
-			"devices/pci10000:00/10000:00:03.0/virtio2/driver->bus/virtio/drivers/virtio_net", "bus/virtio/drivers/virtio_net/",
+			"devices/pci10000:00/10000:00:03.0/virtio2/driver->bus/virtio/drivers/virtio_net",
+			"bus/virtio/drivers/virtio_net/",
 			"class/infiniband/mlx5_1/fw_ver=16.35.2000", "class/infiniband/mlx5_1/ports/1/rate=100 Gb/sec (4X EDR)",
-			"class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/0=ib0f1", "class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/1=other",
+			"class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/0=ib0f1",
+			"class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/1=other",
 		},
 		iface("ib0f1", "2", "speed=25000", "device->devices/pci0000:3a/0000:3b:00.1"),
 		iface("eth0", "3", "speed=-1", "device->devices/pci10000:00/10000:00:03.0/virtio2"),
@@ -73,7 +75,8 @@ func hostTree(t *testing.T) string {
 		iface("wlan0", "7", "phy80211/", "device->devices/pci0000:3a/0000:3b:00.1"),
 		iface("bond0", "8", "speed=20000", "lower_eth0/"), iface("tun0", "9"), []string{
 			"devices/ffff:01:1f.7/vendor=0x8086",
-			"class/net/vf0/ifindex=10", "class/net/vf0/address=02:00:00:00:00:0a", "class/net/vf0/device->devices/ffff:01:1f.7",
+			"class/net/vf0/ifindex=10", "class/net/vf0/address=02:00:00:00:00:0a",
+			"class/net/vf0/device->devices/ffff:01:1f.7",
 		},
 	)...)
 }
@@ -129,8 +132,10 @@ func TestOrder(t *testing.T) {
 		got = append(got, n.Name+": "+n.Reason())
 	}
 	want := []string{
-		"ib0f1: RDMA device mlx5_1, 100 Gb/s", "bond0: bond over wired, 20 Gb/s", "eth0: wired", "br0: bridge with a wired port", "wlan0: wireless",
-		"veth1: virtual (veth)", "docker0: bridge without a wired port", "tun0: tunnel or VPN (tun)", "ppp0: tunnel or VPN",
+		"ib0f1: RDMA device mlx5_1, 100 Gb/s", "bond0: bond over wired, 20 Gb/s", "eth0: wired",
+		"br0: bridge with a wired port", "wlan0: wireless",
+		"veth1: virtual (veth)", "docker0: bridge without a wired port", "tun0: tunnel or VPN (tun)",
+		"ppp0: tunnel or VPN",
 		"wg0: tunnel or VPN (wireguard)", "lo: loopback: this host only",
 	}
 	if !slices.Equal(got, want) {

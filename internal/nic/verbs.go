@@ -32,7 +32,7 @@ const verbsLibrary = "libibverbs.so.1"
 // ErrNoRDMA says that there is no RDMA device.
 var ErrNoRDMA = errors.New("no RDMA device on this host")
 
-// Verbs tells whether a program could open an RDMA device, or the one of a name: nil, or
+// Verbs reports whether a program could open an RDMA device, or the one of a name: nil, or
 // what is in its way. It opens the device's file but, other than a program, does not load the
 // library. Errors: ErrNoRDMA; fs.ErrNotExist where the device, the library or the device's
 // file is missing; and what opening the file gives.
@@ -60,7 +60,7 @@ func (h Host) Verbs(device string) error {
 	return err
 }
 
-// hasLibrary tells whether the loader finds a library.
+// hasLibrary reports whether the loader finds a library.
 func (h Host) hasLibrary(name string) bool {
 	for _, d := range h.Dirs {
 		if exists(d, name) {
@@ -71,7 +71,7 @@ func (h Host) hasLibrary(name string) bool {
 	return err == nil && bytes.Contains(cache, append([]byte(name), 0))
 }
 
-// here tells whether a device is this network namespace's: an interface of it stands on the
+// here reports whether a device is this network namespace's: an interface of it stands on the
 // device, or a port is InfiniBand.
 func (h Host) here(dir string, links map[string]Link) bool {
 	ports, _ := filepath.Glob(filepath.Join(dir, "ports/*/link_layer")) // the pattern is well formed

@@ -139,7 +139,7 @@ func start(ticks, stack uint64) uint64 {
 	return ticks&(1<<ticksBits-1) | image<<ticksBits
 }
 
-// same tells whether two values of State.Start may be of one process that has
+// same reports whether two values of State.Start may be of one process that has
 // not called execve meanwhile.
 func same(a, b uint64) bool {
 	if a == 0 || b == 0 {
@@ -149,7 +149,7 @@ func same(a, b uint64) bool {
 	return (a^b)&(1<<ticksBits-1) == 0 && (x == 0 || y == 0 || x == y)
 }
 
-// Ended tells whether the process runs no more. The first thread of a process
+// Ended reports whether the process runs no more. The first thread of a process
 // may end before the others; it is a zombie then, but the process lives.
 func (s State) Ended() bool {
 	return s.State == 'X' || s.State == 'x' || s.State == 'Z' && s.Threads <= 1
@@ -197,7 +197,7 @@ func parseStat(b []byte) (State, bool) {
 	return State{f[0][0], flags, threads, start(ticks, stack)}, errors.Join(err0, err1, err2, err3) == nil
 }
 
-// Ending tells whether p runs no more or is about to end: its memory may be
+// Ending reports whether p runs no more or is about to end: its memory may be
 // gone already.
 func (p Process) Ending() bool {
 	const exiting = 0x4 // PF_EXITING
@@ -207,7 +207,7 @@ func (p Process) Ending() bool {
 	return !p.Alive()
 }
 
-// Alive tells whether p still runs, and not another program in its place. A start
+// Alive reports whether p still runs, and not another program in its place. A start
 // of 0 is unknown and fits any. When /proc does not tell, the process counts as alive if its pid is in use.
 func (p Process) Alive() bool {
 	if p.PID == 0 || p.PID > 1<<30 {

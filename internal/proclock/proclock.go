@@ -1,4 +1,4 @@
-// Package proclock tells whether a process of this host runs, whatever pid
+// Package proclock reports whether a process of this host runs, whatever pid
 // namespace it is in: each process that shares a directory with others holds a
 // lock on a file of its own there, which the kernel takes back when it ends.
 //
@@ -220,7 +220,7 @@ func Stale(dir string) (paths []string) {
 	return paths
 }
 
-// Remove removes a lock file if its process has ended, and tells whether it did.
+// Remove removes a lock file if its process has ended, and reports whether it did.
 // Only its owner and root may.
 func Remove(path string) bool {
 	name := filepath.Base(path)
@@ -242,7 +242,7 @@ func Forget(dir string, p proc.Process) {
 	}
 }
 
-// mine tells whether a file is one of this process's, which it must not open.
+// mine reports whether a file is one of this process's, which it must not open.
 func mine(name string) bool {
 	h, err := proc.This()
 	p, _ := parse(name)
@@ -257,7 +257,7 @@ func setLock(fd int) error {
 // wholeFile is an exclusive lock.
 func wholeFile() unix.Flock_t { return unix.Flock_t{Type: unix.F_WRLCK} }
 
-// SameFile tells whether path leads to the open file.
+// SameFile reports whether path leads to the open file.
 func SameFile(fd int, path string) bool {
 	var opened, named unix.Stat_t
 	return unix.Fstat(fd, &opened) == nil && unix.Lstat(path, &named) == nil &&

@@ -19,7 +19,8 @@ import (
 const (
 	bellAwake  = hot.BellAwake
 	bellAsleep = hot.BellAsleep // or it is about to sleep: whoever has work for it rings
-	bellWatch  = 2              // it sleeps for a short time, because the application makes the progress: only posted operations ring
+	// it sleeps for a short time, because the application makes the progress: only posted operations ring
+	bellWatch = 2
 )
 
 // Bell is what one thread sleeps on and any other wakes it by: an event file in

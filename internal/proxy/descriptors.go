@@ -200,8 +200,8 @@ func (d *Descriptors) serveRecall(r *Request) {
 	}
 }
 
-// Recall has the process that c is connected to give up what it has fetched from this one by a token, and returns when it
-// has. Errors as of [Client.Call].
+// Recall has the process that c is connected to give up what it has fetched from this one by a token, and returns when
+// it has. Errors as of [Client.Call].
 func (c *Client) Recall(token uint64) error {
 	_, err := c.Call(KindRecall, binary.LittleEndian.AppendUint64(nil, token))
 	return err

@@ -27,7 +27,7 @@ func register(t stater) {
 	live.Unlock()
 }
 
-// unregister tells whether t was there.
+// unregister reports whether t was there.
 func unregister(t stater) bool {
 	live.Lock()
 	defer live.Unlock()

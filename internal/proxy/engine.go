@@ -17,17 +17,17 @@ type Engine interface {
 	Arm()
 	// Disarm takes that back.
 	Disarm()
-	// HasWork tells whether Progress would find something. It is a few loads.
+	// HasWork reports whether Progress would find something. It is a few loads.
 	HasWork() bool
-	// Attention tells whether there is work that nobody rings for, such as
+	// Attention reports whether there is work that nobody rings for, such as
 	// messages that wait for room at a peer.
 	Attention() bool
-	// Progress does a batch of the work, and tells whether that got something
+	// Progress does a batch of the work, and reports whether that got something
 	// done; false when another thread is at it.
 	Progress() bool
 	// Housekeeping runs the timers: dead peers, time-outs.
 	Housekeeping()
-	// Polled tells whether the application has made progress on its own, often
+	// Polled reports whether the application has made progress on its own, often
 	// enough to be left alone, since the last call.
 	Polled() bool
 	// String says what the engine is and what it is at, on one line, for the

@@ -100,7 +100,8 @@ func TestEventsOfOthersAreChecked(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"short": good[:31], "name without end": append(bytes.Repeat([]byte("x"), 16), good[16:]...),
 		"escape in the name": change(append([]byte("\x1a"), good[1:]...), 0), "state": change(good, 20),
-		"thread": append(append(bytes.Clone(good[:19]), 0xff), good[20:]...), "time": append(bytes.Clone(good[:31]), 0xff),
+		"thread": append(append(bytes.Clone(good[:19]), 0xff), good[20:]...),
+		"time":   append(bytes.Clone(good[:31]), 0xff),
 	} {
 		if _, err := parseEvents(b); !errors.Is(err, errMessage) {
 			t.Errorf("%s: %v", name, err)

@@ -28,7 +28,7 @@ type ProgressOptions struct {
 	Do func(op *Op)
 	// Drive does the work of engines as far as it can, until there is some that
 	// it leaves to them, nothing has come for the time idle, or the time most has
-	// passed. It tells whether it did any. Called on the thread; nil: engines do
+	// passed. It reports whether it did any. Called on the thread; nil: engines do
 	// all by themselves.
 	Drive func(engines []Engine, idle, most time.Duration) (worked bool)
 	// Note is told of the thread's transitions, on the thread; nil: nobody is.
@@ -135,7 +135,8 @@ func (p *Progress) Remove(e Engine) {
 		return
 	}
 	fd := e.DoorbellFD()
-	_ = p.change(slices.DeleteFunc(slices.Clone(p.engines), func(o Engine) bool { return o == e })) // it has ended: nobody calls e
+	// it has ended: nobody calls e
+	_ = p.change(slices.DeleteFunc(slices.Clone(p.engines), func(o Engine) bool { return o == e }))
 	p.bell.Remove(fd)
 }
 
@@ -319,7 +320,7 @@ func (p *Progress) drive() (worked bool) {
 	return true
 }
 
-// serve lets every engine that is the thread's do a batch. It tells whether any
+// serve lets every engine that is the thread's do a batch. It reports whether any
 // did something, and whether any could not because another thread is at it.
 func (p *Progress) serve() (worked, blocked bool) {
 	add(&p.count.rounds)
@@ -342,7 +343,7 @@ func (p *Progress) serve() (worked, blocked bool) {
 	return worked, blocked
 }
 
-// wanted tells whether an engine has work that the thread would do.
+// wanted reports whether an engine has work that the thread would do.
 func (p *Progress) wanted() bool {
 	for i := range p.list {
 		if d := &p.list[i]; !d.app && d.HasWork() {
@@ -352,7 +353,7 @@ func (p *Progress) wanted() bool {
 	return false
 }
 
-// unfinished tells whether an engine is at something.
+// unfinished reports whether an engine is at something.
 func (p *Progress) unfinished() bool {
 	return slices.ContainsFunc(p.list, func(d driven) bool { return d.HasWork() || d.Attention() })
 }

@@ -136,7 +136,7 @@ func (s *Service) builtIn(r *Request) {
 	}
 }
 
-// sendAnswers sends what was answered since the last round, and tells whether
+// sendAnswers sends what was answered since the last round, and reports whether
 // the service is at its end.
 func (s *Service) sendAnswers() (done bool) {
 	s.mu.Lock()

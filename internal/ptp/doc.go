@@ -1,4 +1,4 @@
-// Package ptp tells whether this host's clock is synchronised by PTP (IEEE 1588),
+// Package ptp reports whether this host's clock is synchronised by PTP (IEEE 1588),
 // and how well: which PTP clock an interface has (ethtool), what that clock says
 // (/dev/ptpN), and what the PTP daemon knows (ptp4l's management socket).
 //

@@ -2,5 +2,5 @@
 
 package race
 
-// Enabled tells whether the race detector is built in.
+// Enabled reports whether the race detector is built in.
 const Enabled = false

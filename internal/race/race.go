@@ -1,3 +1,3 @@
-// Package race tells whether the race detector is built in. It does not see
+// Package race reports whether the race detector is built in. It does not see
 // order that goes through shared segments, and makes programs slow.
 package race

@@ -15,7 +15,7 @@ type Endpoint struct {
 	peers int // lines in use; the lease holder's
 }
 
-// Shown tells whether the block is in the page: if not, its counters count in
+// Shown reports whether the block is in the page: if not, its counters count in
 // memory that nobody reads.
 func (e *Endpoint) Shown() bool { return e.index >= 0 }
 
@@ -99,7 +99,7 @@ func (p *PeerLine) Set(i int, v uint64) {
 	}
 }
 
-// Up tells whether the peer is connected. Each time that it no longer is
+// Up reports whether the peer is connected. Each time that it no longer is
 // counts as lost.
 func (p *PeerLine) Up(up bool) {
 	if p == nil {

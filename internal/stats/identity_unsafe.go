@@ -53,7 +53,7 @@ func sweep(dir string, host *proc.Host) {
 	}
 }
 
-// RemoveStale removes a page whose process has ended, and tells whether it did.
+// RemoveStale removes a page whose process has ended, and reports whether it did.
 // Nobody can take the name meanwhile but a new process with the same id, which
 // exists only after the old one has gone; the look at the file just before it
 // is removed leaves no time for that in practice, and what is lost then are

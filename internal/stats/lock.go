@@ -11,7 +11,7 @@ func setLock(fd int) error {
 	return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &l)
 }
 
-// unlocked tells whether nobody has the lock of a page that has one.
+// unlocked reports whether nobody has the lock of a page that has one.
 func unlocked(b image, fd int) bool {
 	l := unix.Flock_t{Type: unix.F_WRLCK}
 	return b.u32(offLocked) == 1 && unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l) == nil && l.Type == unix.F_UNLCK

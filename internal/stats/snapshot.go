@@ -302,7 +302,7 @@ func (s *Snapshot) Value(name string) uint64 {
 	return total
 }
 
-// Alive tells whether the process that wrote the page still runs. Of those in other
+// Alive reports whether the process that wrote the page still runs. Of those in other
 // pid namespaces the page's lock tells; without one they count as alive.
 func (s *Snapshot) Alive(h *proc.Host) bool {
 	switch {

@@ -86,7 +86,7 @@ func (s *file) unlockEntries() {
 	}
 }
 
-// changed tells whether another process has changed entries. Any thread.
+// changed reports whether another process has changed entries. Any thread.
 func (s *file) changed() bool {
 	return atomic.LoadUint64(&s.header.generation) != s.synced.Load()
 }

@@ -28,7 +28,7 @@ func (p packed) unpack() names.Name {
 	return n
 }
 
-// valid tells whether p names an endpoint. Only what other processes wrote
+// valid reports whether p names an endpoint. Only what other processes wrote
 // needs to be asked.
 func (p packed) valid() bool {
 	n := p.unpack()

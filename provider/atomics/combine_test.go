@@ -55,8 +55,10 @@ func TestCombines(t *testing.T) {
 		op fi.Op
 		ok bool
 	}{
-		{fi.Int32, fi.OpSum, true}, {fi.Double, fi.OpBOr, false}, {fi.DoubleComplex, fi.OpMin, false}, {fi.Uint8, fi.OpBXor, true},
-		{fi.Int64, fi.OpWrite, false}, {fi.Int64, fi.OpRead, false}, {fi.Int64, fi.OpDiff, false}, {fi.Int64, fi.OpCSwap, false},
+		{fi.Int32, fi.OpSum, true}, {fi.Double, fi.OpBOr, false}, {fi.DoubleComplex, fi.OpMin, false},
+		{fi.Uint8, fi.OpBXor, true},
+		{fi.Int64, fi.OpWrite, false}, {fi.Int64, fi.OpRead, false}, {fi.Int64, fi.OpDiff, false},
+		{fi.Int64, fi.OpCSwap, false},
 		{fi.Void, fi.OpSum, false}, {fi.Int64, fi.OpNone, false}, {fi.Datatype(77), fi.OpSum, false},
 	} {
 		if Combines(c.d, c.op) != c.ok {

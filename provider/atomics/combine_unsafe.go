@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// Combines tells whether an operation can reduce elements of a datatype: it has
+// Combines reports whether an operation can reduce elements of a datatype: it has
 // the operands of a collective operation (fi_collective(3)), of which there may
 // be any number.
 func Combines(d fi.Datatype, op fi.Op) bool {

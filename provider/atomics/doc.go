@@ -29,7 +29,7 @@ const (
 	Compare Kind = hot.AtomicCompare // fi_compare_atomic: and compares first
 )
 
-// Valid tells whether an operation exists for a datatype in a kind of call.
+// Valid reports whether an operation exists for a datatype in a kind of call.
 func Valid(k Kind, d fi.Datatype, op fi.Op) bool {
 	c := classOf(d)
 	if c == none {

@@ -38,7 +38,7 @@ func (m *Message) Sign(key []byte, ends string, nonce [NonceSize]byte) {
 	}
 }
 
-// Shows tells whether the sender has the key, or that there is none on either side.
+// Shows reports whether the sender has the key, or that there is none on either side.
 func (m *Message) Shows(key []byte, ends string) bool {
 	if len(key) == 0 || m.Proof == nil {
 		return len(key) == 0 && m.Proof == nil

@@ -113,7 +113,7 @@ func (n *net) move(pair [2]int, to []byte) *message {
 	return m
 }
 
-// step matches one pair, and tells whether there is any left.
+// step matches one pair, and reports whether there is any left.
 func (n *net) step() bool {
 	if len(n.ready) == 0 {
 		return false
@@ -168,7 +168,7 @@ func sum(dst, x, y []byte) {
 	}
 }
 
-// keepsOrder tells whether an algorithm combines in the order of ranks.
+// keepsOrder reports whether an algorithm combines in the order of ranks.
 func keepsOrder(a Algorithm, c *Call) bool {
 	switch a {
 	case RecursiveDoubling, Rabenseifner, RabenseifnerReduce:

@@ -21,10 +21,10 @@ const (
 // whose slices have lengths and places of their own ([BuildAllToAllV]).
 const AllToAllV = Kinds
 
-// Reduces tells whether the operation computes.
+// Reduces reports whether the operation computes.
 func (k Kind) Reduces() bool { return k == AllReduce || k == ReduceScatter || k == Reduce }
 
-// Rooted tells whether one rank is the source or the destination of all data.
+// Rooted reports whether one rank is the source or the destination of all data.
 func (k Kind) Rooted() bool { return k == Broadcast || k == Reduce || k == Scatter || k == Gather }
 
 // Call is one rank's view of an operation.

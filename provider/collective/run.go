@@ -35,7 +35,7 @@ func (r *Run) Ended() { r.open-- }
 // Open is the number of transfers that have not ended.
 func (r *Run) Open() int { return r.open }
 
-// Advance does all steps that can be done, and tells whether the operation has
+// Advance does all steps that can be done, and reports whether the operation has
 // finished. To be called after Start, and when Open has become 0.
 func (r *Run) Advance(t Transport) bool {
 	for r.next < len(r.plan.Steps) {

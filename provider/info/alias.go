@@ -71,7 +71,7 @@ func Registered(name string) (top, lower string) {
 // ReportedName is what answers say as the provider's name under a configuration.
 func ReportedName(cfg *config.Config) string { return aliasOf(cfg.Name).name }
 
-// IsReported tells whether a provider's name is that of answers under a configuration,
+// IsReported reports whether a provider's name is that of answers under a configuration,
 // or weft's own.
 func IsReported(cfg *config.Config, name string) bool {
 	return strings.EqualFold(name, ProvName) || strings.EqualFold(name, ReportedName(cfg))

@@ -45,7 +45,8 @@ func TestAliasNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][2]string{
-		"tcp": {"tcp", ""}, "tcp;ofi_rxm": {"ofi_rxm", "tcp"}, "weft": {"weft", ""}, "": {"weft", ""}, "bad": {"weft", ""},
+		"tcp": {"tcp", ""}, "tcp;ofi_rxm": {"ofi_rxm", "tcp"}, "weft": {"weft", ""}, "": {"weft", ""},
+		"bad": {"weft", ""},
 	} {
 		if top, lower := Registered(name); top != want[0] || lower != want[1] {
 			t.Errorf("%q is registered as %q over %q", name, top, lower)
@@ -65,7 +66,8 @@ func TestAliasProtocols(t *testing.T) {
 				list = []fi.Protocol{fi.ProtoWeft}
 			}
 			for asked, want := range map[fi.Protocol]fi.Protocol{
-				fi.ProtoUnspec: list[0], fi.ProtoWeft: fi.ProtoWeft, list[0]: list[0], list[len(list)-1]: list[len(list)-1], fi.ProtoPSMX2: 0,
+				fi.ProtoUnspec: list[0], fi.ProtoWeft: fi.ProtoWeft, list[0]: list[0],
+				list[len(list)-1]: list[len(list)-1], fi.ProtoPSMX2: 0,
 			} {
 				infos, err := testEnv().GetInfo(v117, "", "", 0,
 					newHints(func(h *fi.Info) { h.EP.Type, h.EP.Protocol = typ, asked }), named(a.name))

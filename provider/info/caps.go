@@ -139,7 +139,7 @@ const caps20 = fi.TaggedDirectedRecv | fi.ExactDirectedRecv | fi.TaggedMultiRecv
 // DirectedCaps are the capabilities with which a receive's source counts.
 const DirectedCaps = fi.DirectedRecv | fi.TaggedDirectedRecv | fi.ExactDirectedRecv
 
-// Directed tells whether the source of tagged or else untagged receives counts with some capabilities.
+// Directed reports whether the source of tagged or else untagged receives counts with some capabilities.
 // FI_EXACT_DIRECTED_RECV beside another is about the receives that the other is about (fi_getinfo(3)).
 func Directed(caps uint64, tagged bool) bool {
 	switch {
@@ -161,7 +161,7 @@ const commCaps = fi.LocalComm | fi.RemoteComm
 
 // negotiateCaps returns the capabilities of an endpoint that can have all of
 // them for what was asked in the hints of the endpoint and of the domain, or
-// what is refused about them. hints tells whether there were any.
+// what is refused about them. hints reports whether there were any.
 //
 // An application that asks for one of FI_LOCAL_COMM and FI_REMOTE_COMM gets
 // only that one, so that it is not exposed to communication it did not ask for.

@@ -113,7 +113,8 @@ func TestCapabilities20(t *testing.T) {
 		}
 	}
 	for bit, types := range map[uint64][]fi.EPType{
-		fi.TaggedDirectedRecv: {fi.EPRDM}, fi.ExactDirectedRecv: {fi.EPRDM, fi.EPDgram}, fi.TaggedMultiRecv: {fi.EPRDM, fi.EPMsg},
+		fi.TaggedDirectedRecv: {fi.EPRDM}, fi.ExactDirectedRecv: {fi.EPRDM, fi.EPDgram},
+		fi.TaggedMultiRecv: {fi.EPRDM, fi.EPMsg},
 	} {
 		for _, kind := range []fi.EPType{fi.EPRDM, fi.EPMsg, fi.EPDgram} {
 			hints := newHints(func(h *fi.Info) { h.Caps, h.EP.Type = fi.Msg|bit, kind })

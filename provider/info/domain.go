@@ -189,7 +189,7 @@ func (q *query) checkPeer(h fi.DomainAttr, caps uint64) *refusal {
 	return nil
 }
 
-// gpus tells whether there are GPUs whose memory weft can copy.
+// gpus reports whether there are GPUs whose memory weft can copy.
 func (e *Env) gpus() bool { return e.GPUs != nil && e.GPUs() }
 
 // orDefault returns v unless it is the zero value.

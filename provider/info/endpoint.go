@@ -92,7 +92,7 @@ func (q *query) authKey(attr string, size uint64, key *[]byte) *refusal {
 	return nil
 }
 
-// inAV tells whether a domain is to have its authorisation keys in address vectors.
+// inAV reports whether a domain is to have its authorisation keys in address vectors.
 func inAV(h *fi.DomainAttr) bool { return h.AuthKeySize == fi.AVAuthKey }
 
 // oneKind refuses an endpoint's own key where keys are in address vectors.

@@ -48,11 +48,11 @@ type Env struct {
 	NICs func() func(iface string) (nic.NIC, bool)
 	// Host is the version of the library through which the application asks, 0: none.
 	Host uint32
-	// GPUs tells whether there are GPUs whose memory weft can copy. nil: no.
+	// GPUs reports whether there are GPUs whose memory weft can copy. nil: no.
 	GPUs func() bool
-	// RDMA tells whether there are RDMA devices. nil: no.
+	// RDMA reports whether there are RDMA devices. nil: no.
 	RDMA func() bool
-	// CXI tells whether there are NICs of Slingshot. nil: no.
+	// CXI reports whether there are NICs of Slingshot. nil: no.
 	CXI func() bool
 }
 

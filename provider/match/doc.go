@@ -3,8 +3,9 @@
 // # Model
 //
 // An Engine holds two queues: posted receives, and unexpected messages, which arrived before a receive wanted them. A
-// receive names a source (or a Group, or AnySource), a tag and the tag bits to ignore. A message has a source and a tag. They
-// match when the source is the same, in the group or any, and the tags agree in all bits that are not ignored.
+// receive names a source (or a Group, or AnySource), a tag and the tag bits to ignore. A message has a source and a
+// tag. They match when the source is the same, in the group or any, and the tags agree in all bits that are not
+// ignored.
 //
 //   - An arriving message takes the matching receive that was posted first (Arrive); if there is none it is held (Hold).
 //   - A receive takes the matching message that arrived first; if there is none it is posted (Post does both).
@@ -20,11 +21,11 @@
 //
 // # How
 //
-// Receives that ignore the same bits and all name a source, or all a group, or all neither form a class. In a class, matching
-// is equality of (source, tag without the ignored bits), so each class has a hash table of its receives, and one of
-// all held messages under the class's key. A receive looks for a message in its own class only. A message looks for
-// a receive in every class that has some, and takes the one that was posted first. Equal keys share a slot and form a
-// list in queue order. Hashes are keyed with random numbers, so that a peer cannot know which tags collide.
+// Receives that ignore the same bits and all name a source, or all a group, or all neither form a class. In a class,
+// matching is equality of (source, tag without the ignored bits), so each class has a hash table of its receives, and
+// one of all held messages under the class's key. A receive looks for a message in its own class only. A message looks
+// for a receive in every class that has some, and takes the one that was posted first. Equal keys share a slot and form
+// a list in queue order. Hashes are keyed with random numbers, so that a peer cannot know which tags collide.
 //
 // Each queue also has its nodes in order, in an array with holes, for Cancel, for walks, and because the place in it
 // tells which of two receives was posted first.

@@ -50,7 +50,7 @@ type player struct {
 	scarce  bool       // memory may not be had
 }
 
-// starved tells whether an operation may have failed for lack of memory, and checks that the engine says so.
+// starved reports whether an operation may have failed for lack of memory, and checks that the engine says so.
 func (p *player) starved() bool {
 	err := p.e.Err()
 	p.e.err = nil

@@ -84,10 +84,10 @@ type Recv struct {
 // kept matches until Remove. Post and Queue start with false.
 func (r *Recv) SetKeep(keep bool) { r.keep = keep }
 
-// Kept tells whether Arrive leaves the receive posted.
+// Kept reports whether Arrive leaves the receive posted.
 func (r *Recv) Kept() bool { return r.keep }
 
-// Posted tells whether the receive is in the queue, rather than the caller's.
+// Posted reports whether the receive is in the queue, rather than the caller's.
 func (r *Recv) Posted() bool { return r.state == statePosted }
 
 // Message is a message that arrived before its receive. Its user words hold garbage until the caller sets them.
@@ -102,5 +102,5 @@ type Message struct {
 	links [MaxClasses]link // node.links; of a claimed message see claim.go
 }
 
-// Claimed tells whether the message is claimed.
+// Claimed reports whether the message is claimed.
 func (m *Message) Claimed() bool { return m.state == stateClaimed }

@@ -38,7 +38,7 @@ func (o *order) push(n *node, idx uint32) {
 	o.live++
 }
 
-// removeOnly takes the only node out of a ring that has not grown, and tells whether it did.
+// removeOnly takes the only node out of a ring that has not grown, and reports whether it did.
 func (o *order) removeOnly() bool {
 	if o.live != 1 || o.mask >= minOrder {
 		return false

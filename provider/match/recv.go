@@ -218,7 +218,7 @@ func (e *Engine) search(source uint32, tag uint64) (first *node, place uint32, h
 	return first, place, hash
 }
 
-// before tells whether a is ahead of b in the queue that both are in.
+// before reports whether a is ahead of b in the queue that both are in.
 func before(a, b *node) bool { return int32(a.pos-b.pos) < 0 }
 
 // searchExtra returns the first matching receive that is in no class and ahead of a given one, which may be nil.

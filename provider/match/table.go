@@ -24,7 +24,7 @@ type key struct {
 	source uint32 // all ones, those of the group, or 0 if any source matches
 }
 
-// equal tells whether a node has the given source and tag, as far as the class looks.
+// equal reports whether a node has the given source and tag, as far as the class looks.
 func (k *key) equal(n *node, source uint32, tag uint64) bool {
 	return (n.tag^tag)&^k.ignore == 0 && (n.source^source)&k.source == 0
 }
@@ -52,7 +52,7 @@ func (g *group) match(hash uint64) uint64 {
 // vacant returns a mask whose lowest bit is in byte i if slot i is the first empty one, and 0 if there is none.
 func (g *group) vacant() uint64 { return (g.tags - tagLow) &^ g.tags & tagHigh }
 
-// passed tells whether keys went past this group to a later one.
+// passed reports whether keys went past this group to a later one.
 func (g *group) passed() bool { return g.tags>>56 != 0 }
 
 // table is a hash table of lists. A key is in the first group on its way that had room; its way starts at the group
@@ -267,10 +267,10 @@ func (t *table) grow(s *store, k *key) error {
 	return nil
 }
 
-// grown tells whether the table has more than the first groups.
+// grown reports whether the table has more than the first groups.
 func (t *table) grown() bool { return t.mask >= minGroups }
 
-// drained counts that the last key of a table that has grown has gone, and tells whether that was often enough to
+// drained counts that the last key of a table that has grown has gone, and reports whether that was often enough to
 // give memory back.
 func (t *table) drained() bool {
 	t.drains++

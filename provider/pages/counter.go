@@ -16,14 +16,14 @@ const (
 )
 
 // Counter counts the bytes that are copied to and from places, each as much memory as a huge page has. The owner of a
-// place is notified when it has been used often. What a sender offers to others and an initiator's buffers are counted by
-// themselves; what an initiator copies without its target it counts for the target.
+// place is notified when it has been used often. What a sender offers to others and an initiator's buffers are counted
+// by themselves; what an initiator copies without its target it counts for the target.
 type Counter struct {
 	after uint64 // bytes before a place is reported, 0: nothing is counted; immutable
 	least uint64 // bytes of the shortest copy that counts; immutable
 
-	// total is the bytes of one-sided operations that were counted. Posting threads add, the lease holder reads; relaxed
-	// would do.
+	// total is the bytes of one-sided operations that were counted. Posting threads add, the lease holder reads;
+	// relaxed would do.
 	total atomic.Uint64
 	seen  uint64 // of them by Copying; the lease holder's
 

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Where less than leastDense of a huge page is there, the kernel fills the rest with zeros, and the process grows. A few
-// buffers that are used again and again are worth it, and so are the ends of large ones in a process that is large; a
-// small buffer in each 2 MiB is not.
+// Where less than leastDense of a huge page is there, the kernel fills the rest with zeros, and the process grows. A
+// few buffers that are used again and again are worth it, and so are the ends of large ones in a process that is large;
+// a small buffer in each 2 MiB is not.
 
 const (
 	// leastGrowth is by how many bytes every process may grow for such pages.
@@ -62,7 +62,7 @@ func (g *growth) giveBack(at uint64) {
 	g.remove(at)
 }
 
-// remove forgets a page. mu is held.
+// remove forgets a page. The caller has mu.
 func (g *growth) remove(at uint64) {
 	g.sum -= g.pages[at]
 	delete(g.pages, at)

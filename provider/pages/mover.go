@@ -64,7 +64,7 @@ func (c *Mover) Ask(addr, n uint64) {
 	}
 }
 
-// waits tells whether memory is to be moved already. mu is held.
+// waits reports whether memory is to be moved already. The caller has mu.
 func (c *Mover) waits(at uint64) bool {
 	return slices.ContainsFunc(c.waiting, func(w collapsing) bool { return w.at == at })
 }

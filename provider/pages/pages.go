@@ -1,8 +1,8 @@
 // Package pages puts memory that is used often on huge pages, and counts how often memory is used.
 //
-// The kernel pins the pages of the other process, one after the other, when a process reads or writes them; the pages of
-// the own process cost less, but something. On a huge page that is one step for all, a third of the time of a copy of
-// 64 KiB.
+// The kernel pins the pages of the other process, one after the other, when a process reads or writes them; the pages
+// of the own process cost less, but something. On a huge page that is one step for all, a third of the time of a copy
+// of 64 KiB.
 //
 // Huge pages are asked for by MADV_COLLAPSE (Linux 6.1), which copies 2 MiB to a huge page and changes nothing else: an
 // access meanwhile waits. What the kernel cannot move stays where it is.
@@ -63,8 +63,8 @@ func advise(at uint64) error {
 // errSparse: most of the memory that a huge page would have is not there.
 var errSparse = errors.New("too little of it is in use")
 
-// leastDense is how much of a huge page's memory is there already, in bytes, where the rest, which the kernel fills with
-// zeros, does not count as grown: the process grows by a third at most.
+// leastDense is how much of a huge page's memory is there already, in bytes, where the rest, which the kernel fills
+// with zeros, does not count as grown: the process grows by a third at most.
 const leastDense = Size / 4 * 3
 
 // absent is how many bytes of the memory for a huge page at an address are not there. Error: ENOMEM if a part is not

@@ -261,7 +261,7 @@ func ParseText(text []byte) ([]byte, error) {
 	return b, nil
 }
 
-// IsText tells whether bytes are the text form of a token rather than a token.
+// IsText reports whether bytes are the text form of a token rather than a token.
 func IsText(b []byte) bool {
 	return strings.HasPrefix(string(b[:min(len(b), len(textPrefix))]), textPrefix)
 }

@@ -225,7 +225,7 @@ static bool run_together(const struct test *t, const struct options *opt)
 	return ok;
 }
 
-/* sliced tells whether several providers can take turns in a test. */
+/* sliced reports whether several providers can take turns in a test. */
 static bool sliced(const struct test *t)
 {
 	return t->run == test_pingpong || t->run == test_rate || t->run == test_bandwidth ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Notifications (weft/token.h) beside tagged messages, in turn: a write with one there and back, and notifications alone
- * one after the other.
+ * Notifications (weft/token.h) beside tagged messages, in turn: a write with one there and back, and notifications
+ * alone one after the other.
  */
 #include <string.h>
 
@@ -30,7 +30,8 @@ static void check(int ret, const char *what)
 		die(what, ret);
 }
 
-/* Each rank has a token of the other's receive buffer, and a list that writes to it. False: the provider has no tokens. */
+/* Each rank has a token of the other's receive buffer, and a list that writes to it. False: the provider has no
+ * tokens. */
 static bool open_notified(struct node *n, struct notified *w)
 {
 	struct weft_local_piece here = {.len = MOVED};
@@ -50,7 +51,8 @@ static bool open_notified(struct node *n, struct notified *w)
 	memcpy(n->shared->crowd[n->rank].bytes, token, len);
 	n->shared->crowd[n->rank].size = len;
 	meet(n);
-	check(w->t->open(n->ep, n->shared->crowd[1 - n->rank].bytes, n->shared->crowd[1 - n->rank].size, &w->remote), "open");
+	check(w->t->open(n->ep, n->shared->crowd[1 - n->rank].bytes, n->shared->crowd[1 - n->rank].size, &w->remote),
+		"open");
 	check(w->t->info(w->remote, &w->info, sizeof(w->info)), "info");
 	here.addr = n->tx;
 	there.remote = w->remote;

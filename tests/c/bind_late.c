@@ -203,7 +203,8 @@ static void test_meanwhile(long arg)
 		atomic_store(&over, true);
 		CHECK(pthread_join(t, NULL) == 0);
 		EXPECTF(after >= 10, "%lu writes in a minute", after);
-		EXPECTF(fi_cntr_read(shared.cntr[WRITE]) >= after, "%lu of at least %lu", (unsigned long)fi_cntr_read(shared.cntr[WRITE]), after);
+		EXPECTF(fi_cntr_read(shared.cntr[WRITE]) >= after, "%lu of at least %lu",
+			(unsigned long)fi_cntr_read(shared.cntr[WRITE]), after);
 	}
 	barrier(&shared.n);
 	close_pair(&shared);

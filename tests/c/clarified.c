@@ -251,8 +251,8 @@ static void test_addresses(long type)
 	node_close(&n);
 }
 
-/* Operations under way to an address that is removed end: as they would have, or with an error. size: of reads, 0: atomics
- * that fetch. */
+/* Operations under way to an address that is removed end: as they would have, or with an error. size: of reads, 0:
+ * atomics that fetch. */
 static void test_removed(long size)
 {
 	uint64_t before[16];

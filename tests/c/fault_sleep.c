@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The peer of a thread that sleeps is killed, or stops without a word, or its cable is pulled. Nothing
- * arrives then that could wake the sleeper, whatever it sleeps in, but what it waits for ends with an
- * error in bounded time; nor does a send to nobody wait for ever. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
+ * The peer of a thread that sleeps is killed, or stops without a word, or its cable is pulled. Nothing arrives then
+ * that could wake the sleeper, whatever it sleeps in, but what it waits for ends with an error in bounded time; nor
+ * does a send to nobody wait for ever. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
  */
 #include "common.h"
 

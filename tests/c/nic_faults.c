@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A NIC of Slingshot that may not be used, has no room, or refuses a command: an endpoint that demands it (FI_WEFT_CXI=yes) is not
- * enabled, with an error, and without the demand messages go over UDP; what was posted when it refuses a command ends. Rank 0 has
- * the fault, which the software model of the NIC (tests/cassini) takes from CASSINI. tests/clients/cxi.sh runs this.
+ * A NIC of Slingshot that may not be used, has no room, or refuses a command: an endpoint that demands it
+ * (FI_WEFT_CXI=yes) is not enabled, with an error, and without the demand messages go over UDP; what was posted when it
+ * refuses a command ends. Rank 0 has the fault, which the software model of the NIC (tests/cassini) takes from CASSINI.
+ * tests/clients/cxi.sh runs this.
  */
 #include "common.h"
 
@@ -65,7 +66,7 @@ struct pending {
 	bool receive;
 };
 
-/* broke tells whether an error is that of a peer, or of a NIC, that is gone. */
+/* broke reports whether an error is that of a peer, or of a NIC, that is gone. */
 static bool broke(long rc)
 {
 	return rc == -FI_ECONNRESET || rc == -FI_EHOSTUNREACH || rc == -FI_EIO || rc == -FI_ENODEV || rc == -FI_ESHUTDOWN;
@@ -78,7 +79,8 @@ static bool post(struct pending *p, uint64_t end)
 	long rc;
 
 	while ((rc = p->receive ? op_recv(n.ep, &o) : op_send(n.ep, &o)) == -FI_EAGAIN) {
-		CHECKF(now_ms() < end, "%s of %zu bytes: FI_EAGAIN for %d ms", p->receive ? "receive" : "send", p->len, LIMIT_MS);
+		CHECKF(now_ms() < end, "%s of %zu bytes: FI_EAGAIN for %d ms", p->receive ? "receive" : "send", p->len,
+			LIMIT_MS);
 		progress(&n);
 	}
 	CHECKF(rc == 0 || broke(rc), "%s = %ld (%s)", p->receive ? "receive" : "send", rc, fi_strerror((int)-rc));
@@ -123,7 +125,8 @@ static void exchange(bool may_break)
 	}
 	for (int i = 0; i < OPS; i++)
 		sends += post(&out[i], end);
-	CHECKF(may_break || (receives == OPS && sends == OPS), "%d receives and %d sends of %d are posted", receives, sends, OPS);
+	CHECKF(may_break || (receives == OPS && sends == OPS), "%d receives and %d sends of %d are posted", receives,
+		sends, OPS);
 	errors = drain(n.txcq, sends, end, may_break);
 	errors += drain(n.rxcq, receives, end, may_break);
 	note("%d sends, %d receives, %d of them end with an error", sends, receives, errors);
@@ -172,7 +175,8 @@ static void test_fault(long arg)
 	setenv("FI_WEFT_PEER_TIMEOUT", "2s", 0);
 	node_open(&n, &o);
 	rc = fi_enable(n.ep);
-	CHECKF(rc == 0 || (demanded && test_rank == 0 && rc == -FI_ENODEV), "fi_enable = %ld (%s)", rc, fi_strerror((int)-rc));
+	CHECKF(rc == 0 || (demanded && test_rank == 0 && rc == -FI_ENODEV), "fi_enable = %ld (%s)", rc,
+		fi_strerror((int)-rc));
 	if (test_rank == 0) {
 		CHECKF(f->kind != REFUSED || !demanded || rc, "an endpoint has a NIC with %s", f->settings);
 		CHECKF(f->kind != FEW || !rc, "no endpoint has a NIC with %s", f->settings);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fi_profile(3): the variables of an endpoint. Its header came with libfabric 2.0, so what a test needs of it is here. */
+/* fi_profile(3): the variables of an endpoint. Its header came with libfabric 2.0, so what a test needs of it is
+ * here. */
 #include "common.h"
 
 struct profile;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lists of pieces of GPU memory (weft/token.h) between two processes of a host: rank 1 owns host and GPU memory, which rank 0
- * reads and writes. Without a GPU the driver is the stand-in of fake/libcuda.c, which ends the process for what is wrong.
+ * Lists of pieces of GPU memory (weft/token.h) between two processes of a host: rank 1 owns host and GPU memory, which
+ * rank 0 reads and writes. Without a GPU the driver is the stand-in of fake/libcuda.c, which ends the process for what
+ * is wrong.
  */
 #include "../../include/weft/token.h"
 
@@ -196,8 +197,8 @@ static void test_cells(long ways)
 	free(got);
 }
 
-/* The owner frees memory while its region is open, and another takes its place: the list ends with an error, and that memory is
- * neither read nor written. */
+/* The owner frees memory while its region is open, and another takes its place: the list ends with an error, and
+ * that memory is neither read nor written. */
 static void test_stale(long op)
 {
 	char *want = malloc(LEN), *got = malloc(LEN);

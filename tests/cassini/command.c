@@ -109,7 +109,7 @@ static void step(struct cmdq *q)
 	advance(q, slots);
 }
 
-/* pending tells whether a queue has commands, up to a write pointer that it takes if it is one. */
+/* pending reports whether a queue has commands, up to a write pointer that it takes if it is one. */
 static bool pending(struct cmdq *q, uint64_t wr)
 {
 	if (wr < LIMIT_CMDQ_FIRST || wr >= q->pub.size) {

@@ -23,7 +23,7 @@ static unsigned int blocks_free(const struct evq *q)
 	return used + 1 > ring ? 0 : ring - 1 - used;
 }
 
-/* evq_room tells whether a message that needs so many blocks leaves those that are reserved. */
+/* evq_room reports whether a message that needs so many blocks leaves those that are reserved. */
 bool evq_room(const struct evq *q, unsigned int blocks)
 {
 	return blocks_free(q) >= blocks + q->reserved;
@@ -128,8 +128,9 @@ static void write_event(struct evq *q, void *event, unsigned int size_class)
 	interrupt(q);
 }
 
-/* waits tells whether an event may come after one behind it: the NIC orders no ACK against the GET of the rendezvous that it
- * acknowledges, no PUT to an overflow buffer against the PUT_OVERFLOW for it, and no PUTs of two initiators. */
+/* waits reports whether an event may come after one behind it: the NIC orders no ACK against the GET of the
+ * rendezvous that it acknowledges, no PUT to an overflow buffer against the PUT_OVERFLOW for it, and no PUTs of two
+ * initiators. */
 static bool waits(const void *event)
 {
 	uint64_t type = get(event, EVENT_TARGET_LONG_EVENT_TYPE);
@@ -139,17 +140,19 @@ static bool waits(const void *event)
 
 static bool overflow_put(const void *event)
 {
-	return get(event, EVENT_INITIATOR_EVENT_SIZE) == EVENT_SIZE_B64 && get(event, EVENT_TARGET_LONG_PTL_LIST) == LIST_OVERFLOW;
+	return get(event, EVENT_INITIATOR_EVENT_SIZE) == EVENT_SIZE_B64 && get(event,
+		EVENT_TARGET_LONG_PTL_LIST) == LIST_OVERFLOW;
 }
 
-/* overtakes tells whether an event may come before one that waits. */
+/* overtakes reports whether an event may come before one that waits. */
 static bool overtakes(const void *event, const void *waiting)
 {
 	uint64_t type = get(event, EVENT_TARGET_LONG_EVENT_TYPE);
 
 	if (get(waiting, EVENT_TARGET_LONG_EVENT_TYPE) == EVENT_ACK)
 		return type == EVENT_GET;
-	return (type == EVENT_PUT && get(event, EVENT_TARGET_LONG_INITIATOR) != get(waiting, EVENT_TARGET_LONG_INITIATOR)) ||
+	return (type == EVENT_PUT && get(event, EVENT_TARGET_LONG_INITIATOR) != get(waiting,
+		EVENT_TARGET_LONG_INITIATOR)) ||
 		(type == EVENT_PUT_OVERFLOW && overflow_put(waiting));
 }
 
@@ -192,7 +195,7 @@ void evq_post(struct evq *q, void *event, unsigned int size_class)
 		release(q);
 }
 
-/* unread tells whether events remain behind those that the program has read, which it has zeroed. */
+/* unread reports whether events remain behind those that the program has read, which it has zeroed. */
 static bool unread(struct evq *q)
 {
 	unsigned int b = read_block(q);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "nic.h"
 
-/* member tells whether this process may use a service. */
+/* member reports whether this process may use a service. */
 static bool member(const struct service *s)
 {
 	struct stat ns;
@@ -36,7 +36,8 @@ static bool member(const struct service *s)
 	return false;
 }
 
-/* vni_allowed finds the service that has a VNI, be it another than the interface's, and tells whether this process may use it now:
+/* vni_allowed finds the service that has a VNI, be it another than the interface's, and reports whether this process
+ * may use it now:
  * 0, -EPERM or -EINVAL. */
 static int vni_allowed(const struct lni *l, unsigned int vni)
 {

@@ -33,7 +33,7 @@ uint64_t entry_left(const struct entry *e)
 	return get(e->cmd, TARGET_LENGTH) - e->used;
 }
 
-/* entry_matches tells whether an entry takes a message. One that may not truncate is passed over by
+/* entry_matches reports whether an entry takes a message. One that may not truncate is passed over by
  * what it has no room for. */
 bool entry_matches(const struct entry *e, const struct request *rq)
 {
@@ -69,7 +69,7 @@ struct entry *match_entry(struct pte *p, const struct request *rq, int *list)
 	return NULL;
 }
 
-/* entry_spent tells whether an entry goes after the operation that just used it. */
+/* entry_spent reports whether an entry goes after the operation that just used it. */
 bool entry_spent(const struct entry *e)
 {
 	uint64_t min_free = get(e->cmd, TARGET_MIN_FREE);

@@ -175,7 +175,8 @@ API int cxil_cmdq_ack_counter(struct cq *cq, unsigned int *counter)
 	return 0;
 }
 
-/* one_piece tells whether memory is one piece for a NIC that takes addresses of the machine: within a page, whatever its size. */
+/* one_piece reports whether memory is one piece for a NIC that takes addresses of the machine: within a page,
+ * whatever its size. */
 static bool one_piece(uint64_t at, size_t len)
 {
 	unsigned long low, high, kb = 0;
@@ -204,7 +205,8 @@ static int evq_valid(const struct md *md, const struct eq_attr *a)
 	if (!at || at % PAGE || !a->queue_len || a->queue_len % PAGE || a->queue_len > (size_t)SLOT << 26 ||
 	    a->queue_len > (size_t)set.eq_bytes)
 		return -EINVAL;
-	if (a->flags & EQ_PASSTHROUGH ? !one_piece(at, a->queue_len) : !md || at < md->va || at + a->queue_len > md->va + md->len)
+	if (a->flags & EQ_PASSTHROUGH ? !one_piece(at, a->queue_len) : !md || at < md->va ||
+		at + a->queue_len > md->va + md->len)
 		return -EINVAL;
 	if (a->thresh_count > 4 || a->reserved_slots > a->queue_len / SLOT - 1)
 		return -EINVAL;

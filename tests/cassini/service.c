@@ -120,7 +120,7 @@ void tle_give(struct lni *l)
 	__atomic_sub_fetch(&l->nic->tles->of_service[l->svc->desc.svc_id], 1, __ATOMIC_RELAXED);
 }
 
-/* administrator tells whether this process may change services. */
+/* administrator reports whether this process may change services. */
 static bool administrator(void)
 {
 	return geteuid() == 0;
@@ -189,7 +189,7 @@ API int cxil_get_svc_rsrc_use(struct cxil_dev *dev, unsigned int id, struct svc_
 	return s ? 0 : -EINVAL;
 }
 
-/* valid tells whether a description can be a service at all. */
+/* valid reports whether a description can be a service at all. */
 static bool valid(const struct svc_desc *d)
 {
 	if (d->restricted_vnis) {
@@ -218,13 +218,14 @@ static int pools(const struct nic *n, int resource)
 	return count;
 }
 
-/* pool_left tells whether a service that reserves list or triggered entries finds a pool. The first one of list entries is of all
- * that reserve none. */
+/* pool_left reports whether a service that reserves list or triggered entries finds a pool. The first one of list
+ * entries is of all that reserve none. */
 static bool pool_left(const struct nic *n, const struct svc_desc *d)
 {
 	if (!d->resource_limits)
 		return true;
-	return (!d->limits[RES_LE].res || pools(n, RES_LE) < LE_POOLS - 1) && (!d->limits[RES_TLE].res || pools(n, RES_TLE) < TLE_POOLS);
+	return (!d->limits[RES_LE].res || pools(n, RES_LE) < LE_POOLS - 1) && (!d->limits[RES_TLE].res || pools(n,
+		RES_TLE) < TLE_POOLS);
 }
 
 API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct svc_fail *fail)

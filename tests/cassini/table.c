@@ -145,7 +145,8 @@ API int cxil_invalidate_pte_le(struct cxil_pte *pte, unsigned int buffer_id, int
 	return 0;
 }
 
-/* offset_of is what the NIC keeps of an unexpected message: where the rest of a rendezvous is, and where another one lies. */
+/* offset_of is what the NIC keeps of an unexpected message: where the rest of a rendezvous is, and where another one
+ * lies. */
 static uint64_t offset_of(const struct header *h)
 {
 	return h->rq.op == OP_RENDEZVOUS_PUT ? h->rq.remote_offset : h->start;

@@ -49,7 +49,7 @@ const maxColumns = 120
 // boundsFile has a line for each count below: its name and the most that is allowed.
 const boundsFile = "testdata/bounds.txt"
 
-// production tells whether a file is hand-written code that ships.
+// production reports whether a file is hand-written code that ships.
 func production(name string, text []byte) bool {
 	switch {
 	case generated.Match(text), strings.HasSuffix(name, "_test.go"), under(name, "tests"), under(name, "examples"):
@@ -98,7 +98,7 @@ var (
 	importsC      = regexp.MustCompile(`(?m)^import "C"$`)
 )
 
-// bareUnsafe tells whether a Go file imports unsafe though its name does not say so. A file with cgo cannot do without.
+// bareUnsafe reports whether a Go file imports unsafe though its name does not say so. A file with cgo cannot do without.
 func bareUnsafe(name string, text []byte) bool {
 	base := strings.TrimSuffix(strings.TrimSuffix(name, ".go"), "_test")
 	if !strings.HasSuffix(name, ".go") || strings.HasSuffix(base, "_unsafe") || importsC.Match(text) {

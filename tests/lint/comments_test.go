@@ -47,7 +47,7 @@ func undocumentedIn(d *ast.GenDecl, spec ast.Spec) (list []string) {
 	return list
 }
 
-// exportedReceiver tells whether a function is one, or the method of an exported type.
+// exportedReceiver reports whether a function is one, or the method of an exported type.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true

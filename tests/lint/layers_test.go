@@ -92,7 +92,7 @@ func packagesOf(t *testing.T, folder string) (list []goPackage) {
 	return list
 }
 
-// under tells whether path is folder or lies in it.
+// under reports whether path is folder or lies in it.
 func under(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Files are as .editorconfig says: no blanks at the end of lines, a newline at the end of the file, no carriage returns,
-// and in C and shell scripts tabs at the start of lines, with up to seven blanks to align what goes on.
+// Files are as .editorconfig says: no blanks at the end of lines, a newline at the end of the file, no carriage
+// returns, and in C and shell scripts tabs at the start of lines, with up to seven blanks to align what goes on.
 var (
 	lineEnd = regexp.MustCompile(`(?m)[ \t\r]+$`)
 	indent  = regexp.MustCompile(`(?m)^ {8,}\S|^ +\t`)
@@ -52,7 +52,8 @@ func TestWhitespace(t *testing.T) {
 // TestWhitespaceFinds shows what the check finds.
 func TestWhitespaceFinds(t *testing.T) {
 	for text, want := range map[string]bool{
-		"a\n": true, "a": false, "a \n": false, "a\r\n": false, "        a\n": false, "\t  a\n": true, " \ta\n": false, " * a\n": true,
+		"a\n": true, "a": false, "a \n": false, "a\r\n": false, "        a\n": false, "\t  a\n": true,
+		" \ta\n": false, " * a\n": true,
 	} {
 		if wrong := whitespace("x/a.c", []byte(text)); (wrong == "") != want {
 			t.Errorf("%q: %q", text, wrong)

@@ -89,7 +89,8 @@ func Devices() ([]DeviceInfo, error) {
 			ID: uint32(d.dev_id), Name: C.GoString(&d.name[0]), NID: uint32(d.nid), PIDBits: uint32(d.pid_bits),
 			PIDCount: uint32(d.pid_count), Platform: uint32(d.platform),
 			PCI:    fmt.Sprintf("%04x:%02x:%02x.%x", uint16(d.pci_domain), uint8(d.pci_bus), uint8(d.pci_device), uint8(d.pci_function)),
-			Vendor: uint32(d.vendor_id), Device: uint32(d.device_id), PtlTEs: int(d.ptes), EQs: int(d.eqs), LEs: int(d.les),
+			Vendor: uint32(d.vendor_id), Device: uint32(d.device_id), PtlTEs: int(d.ptes), EQs: int(d.eqs),
+			LEs:      int(d.les),
 			LinkMbps: uint64(d.link_speed), LinkUp: d.link_state != 0, MTU: uint64(d.link_mtu),
 			FRU: fixed(d.fru[:]), VF: d.is_vf != 0,
 		})

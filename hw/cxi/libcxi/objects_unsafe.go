@@ -170,7 +170,8 @@ const (
 	policyAtEmpty = 2 // when the queue is empty, and now and then
 )
 
-// NewTransmitQueue makes a queue of slots commands of 64 bytes that are sent under the profile. eq gets what it refuses.
+// NewTransmitQueue makes a queue of slots commands of 64 bytes that are sent under the profile. eq gets what it
+// refuses.
 func (l *LNI) NewTransmitQueue(slots int, c *Profile, eq *EQ) (*CQ, error) {
 	return l.newCQ(eq, &C.struct_weft_cxi_cq_opts{count: C.uint32_t(slots), policy: policyAtEmpty, flags: cqTransmit, lcid: C.uint32_t(c.LCID())})
 }

@@ -16,9 +16,9 @@ int weft_drive_looks(struct weft_hot_port *port, int times)
 	return empty;
 }
 
-int weft_drive_glance(struct weft_hot_port *port, struct weft_port_message *m)
+int weft_drive_peek(struct weft_hot_port *port, struct weft_port_message *m)
 {
-	return port->glance(port, m);
+	return port->peek(port, m);
 }
 
 int weft_drive_take(struct weft_hot_port *port)

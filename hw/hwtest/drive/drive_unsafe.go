@@ -35,10 +35,10 @@ func Looks(p *hot.Port, times int) int {
 	return int(C.weft_drive_looks((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
 }
 
-// Glance is Next of senders only whose messages ring no bell.
-func Glance(p *hot.Port) (Message, int) {
+// Peek is Next of senders only whose messages ring no bell.
+func Peek(p *hot.Port) (Message, int) {
 	var m hot.PortMessage
-	found := int(C.weft_drive_glance((*C.struct_weft_hot_port)(unsafe.Pointer(p)), (*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+	found := int(C.weft_drive_peek((*C.struct_weft_hot_port)(unsafe.Pointer(p)), (*C.struct_weft_port_message)(unsafe.Pointer(&m))))
 	return copied(&m, found)
 }
 
@@ -51,7 +51,7 @@ func copied(m *hot.PortMessage, found int) (Message, int) {
 		Payload: bytes.Clone(b[m.HeadBytes:])}, found
 }
 
-// Take is done with the message that Next found, and tells whether another one is at
+// Take is done with the message that Next found, and reports whether another one is at
 // hand.
 func Take(p *hot.Port) bool {
 	return C.weft_drive_take((*C.struct_weft_hot_port)(unsafe.Pointer(p))) != 0

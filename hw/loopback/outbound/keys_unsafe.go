@@ -33,20 +33,21 @@ func (t Keys) Find(name uint64) (k *hot.Key, i uint32, state uint64) {
 	return nil, 0, 0
 }
 
-// Covers tells whether an entry allows an access to n bytes with some rights, hot.KeyRead and hot.KeyWrite.
+// Covers reports whether an entry allows an access to n bytes with some rights, hot.KeyRead and hot.KeyWrite.
 func Covers(k *hot.Key, addr, n uint64, rights uint32) bool {
 	offset, all := addr-atomic.LoadUint64(&k.Base), atomic.LoadUint64(&k.Len)
 	return atomic.LoadUint32(&k.Access)&rights == rights && offset <= all && n <= all-offset
 }
 
-// Allowed tells whether the peer has a region of this name, range and rights now.
+// Allowed reports whether the peer has a region of this name, range and rights now.
 func (t Keys) Allowed(name, addr, n uint64, rights uint32) bool {
 	k, _, _ := t.Find(name)
 	return k != nil && Covers(k, addr, n, rights)
 }
 
-// Locate returns the address in the peer's process of an access to an entry that was found in a state; ok is false if it
-// is not allowed, or no longer. The caller has a claim, so the owner waits with the end of a region that is seen here.
+// Locate returns the address in the peer's process of an access to an entry that was found in a state; ok is false if
+// it is not allowed, or no longer. The caller has a claim, so the owner waits with the end of a region that is seen
+// here.
 func Locate(k *hot.Key, state, addr, n uint64, rights uint32) (at uint64, ok bool) {
 	if atomic.LoadUint64(&k.State) != state { // after the claim
 		return 0, false
@@ -56,8 +57,8 @@ func Locate(k *hot.Key, state, addr, n uint64, rights uint32) (at uint64, ok boo
 	return at, ok && atomic.LoadUint64(&k.State) == state
 }
 
-// Claim says that a process, named by its number and the time of its start, is at an entry. It takes the first free claim
-// from one on; nil: all are taken. The caller gives it back with [Release].
+// Claim says that a process, named by its number and the time of its start, is at an entry. It takes the first free
+// claim from one on; nil: all are taken. The caller gives it back with [Release].
 func (t Keys) Claim(entry, pid uint32, start uint64, first uint32) (c *hot.Claim, i uint32) {
 	word := uint64(pid)<<32 | uint64(entry+1)
 	for n := range uint32(hot.Claims) {

@@ -15,10 +15,10 @@ func FreeWord(r *mpsc.Ring) *uint64 {
 	return &(*hot.Lane)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.Lane{}.Tail)))).Free
 }
 
-// Room tells whether [Claim] has a chance now. For the only sender of a ring true is a promise.
+// Room reports whether [Claim] has a chance now. For the only sender of a ring true is a promise.
 func Room(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) || r.HasRoom() }
 
-// Sure tells whether the next [Claim] will succeed. Only the only sender of a ring can be.
+// Sure reports whether the next [Claim] will succeed. Only the only sender of a ring can be.
 func Sure(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) }
 
 // Claim takes the next free slot for owner; ok is false when the ring is full. exclusive says that nobody else sends to
@@ -32,8 +32,8 @@ func Claim(r *mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint
 	return (*hot.Slot)(at), pos, ok
 }
 
-// ahead tells whether the next slot is surely free: of a ring that has one sender, and that is not nearly full. A peer
-// that overwrites the words loses what is sent to it.
+// ahead reports whether the next slot is surely free: of a ring that has one sender, and that is not nearly full. A
+// peer that overwrites the words loses what is sent to it.
 func ahead(r *mpsc.Ring) bool {
 	word, pos, quarter := FreeWord(r), r.Tail(), r.Slots()/4
 	if atomic.LoadUint64(word)-pos-1 <= quarter {

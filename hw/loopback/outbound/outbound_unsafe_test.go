@@ -59,7 +59,8 @@ func TestOnlySender(t *testing.T) {
 	}
 }
 
-// TestFull fills a ring whose consumer does nothing: each claim succeeds once, and the first that cannot changes nothing.
+// TestFull fills a ring whose consumer does nothing: each claim succeeds once, and the first that cannot changes
+// nothing.
 func TestFull(t *testing.T) {
 	for _, exclusive := range []bool{true, false} {
 		ring := newRing(t)

@@ -47,7 +47,7 @@ func (c *Cookies) Make(out *[wire.CookieSize]byte, now time.Duration, addr []byt
 	copy(out[8:], sum[:])
 }
 
-// Check tells whether cookie was made for this client and is not too old.
+// Check reports whether cookie was made for this client and is not too old.
 func (c *Cookies) Check(cookie *[wire.CookieSize]byte, now time.Duration, addr []byte, client *wire.Side) bool {
 	made := time.Duration(binary.LittleEndian.Uint64(cookie[:]))
 	var sum [sha256.Size]byte

@@ -51,7 +51,7 @@ func (k *Key) Sign(packet []byte) {
 	copy(packet[at:], sum[:wire.TagSize])
 }
 
-// Verify tells whether a handshake packet's MAC is right.
+// Verify reports whether a handshake packet's MAC is right.
 func (k *Key) Verify(packet []byte) bool {
 	at := wire.MACOffset(packet)
 	var sum [sha256.Size]byte

@@ -87,7 +87,7 @@ func (r *Ranges) AddWithout(s Span, except *Ranges) {
 	r.Add(s)
 }
 
-// Has tells whether all bytes of s are in the set.
+// Has reports whether all bytes of s are in the set.
 func (r *Ranges) Has(s Span) bool {
 	i := r.search(s.From + 1)
 	return i < len(r.spans) && r.spans[i].From <= s.From && s.To <= r.spans[i].To

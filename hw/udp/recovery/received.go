@@ -132,16 +132,16 @@ func (r *Received) Next() uint64 {
 	return r.ranges[0].Last + 1
 }
 
-// Any tells whether a packet has arrived.
+// Any reports whether a packet has arrived.
 func (r *Received) Any() bool { return r.n > 0 }
 
 // Largest is the largest number that has arrived; Any is true.
 func (r *Received) Largest() uint64 { return r.ranges[0].Last }
 
-// Gaps tells whether a number below the largest is missing.
+// Gaps reports whether a number below the largest is missing.
 func (r *Received) Gaps() bool { return r.n > 1 }
 
-// Many tells whether acknowledgements have become long: it is time that the peer
+// Many reports whether acknowledgements have become long: it is time that the peer
 // is known to have got one.
 func (r *Received) Many() bool { return r.n > manyRanges && r.ranges[manyRanges].Last >= r.floor }
 

@@ -88,7 +88,7 @@ func (s *Sent) Largest() uint64 { return s.largest }
 // Flying returns how many packets are under way.
 func (s *Sent) Flying() int { return s.fly }
 
-// Room tells whether another packet can be kept. Packets that need no
+// Room reports whether another packet can be kept. Packets that need no
 // acknowledgement (Void) always can.
 func (s *Sent) Room() bool { return s.next-s.low < maxTable-64 }
 
@@ -158,10 +158,9 @@ func (s *Sent) settle(lostBefore congestion.Time) {
 	}
 }
 
-// OnAck takes in an acknowledgement that arrived at arrival, which may be
-// earlier than now, and tells path; marked of the packets it acknowledges came
-// with ECN's mark. Acked then holds what is newly acknowledged, those that were taken for lost included (their Size is 0, for
-// path does not count them again). Errors: ErrAck.
+// OnAck takes in an acknowledgement that arrived at arrival, which may be earlier than now, and tells path; marked of
+// the packets it acknowledges came with ECN's mark. Acked then holds what is newly acknowledged, those that were taken
+// for lost included (their Size is 0, for path does not count them again). Errors: ErrAck.
 func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, path *congestion.Path) error {
 	s.Acked = s.Acked[:0]
 	if a.Ranges[0].Last >= s.next {
@@ -344,7 +343,7 @@ func (s *Sent) Timer(path *congestion.Path, hold time.Duration) congestion.Time 
 	return s.lastSent.Add(path.RTT().RTO() + max(hold, path.Held()))
 }
 
-// LossTimer tells whether what Timer returned is Detect's.
+// LossTimer reports whether what Timer returned is Detect's.
 func (s *Sent) LossTimer() bool { return s.lossAt != 0 }
 
 // Timeout takes everything in flight for lost and leaves it in Lost: the

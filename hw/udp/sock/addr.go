@@ -110,10 +110,10 @@ func FromIPv6(ip [16]byte, port uint16, scope uint32) Addr {
 // Bytes is the sockaddr.
 func (a *Addr) Bytes() []byte { return a.raw[:a.n:a.n] }
 
-// IsZero tells whether a is no address at all.
+// IsZero reports whether a is no address at all.
 func (a *Addr) IsZero() bool { return a.n == 0 }
 
-// Is4 tells whether a is an IPv4 address.
+// Is4 reports whether a is an IPv4 address.
 func (a *Addr) Is4() bool { return a.n == sizeIPv4 }
 
 // AddrPort is the address and port.
@@ -137,7 +137,7 @@ func (a *Addr) String() string {
 	return a.AddrPort().String()
 }
 
-// Usable tells whether datagrams can be sent to a: it has a port and is no
+// Usable reports whether datagrams can be sent to a: it has a port and is no
 // wildcard and no multicast address.
 func (a *Addr) Usable() bool {
 	if a.n == 0 {
@@ -163,7 +163,7 @@ func (a *Addr) put(b *[sizeIPv6]byte, family int) uint32 {
 	return sizeIPv6
 }
 
-// IsAny tells whether a is a wildcard address.
+// IsAny reports whether a is a wildcard address.
 func (a *Addr) IsAny() bool { return a.n != 0 && a.AddrPort().Addr().IsUnspecified() }
 
 // Port is a's port.

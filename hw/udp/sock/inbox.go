@@ -231,7 +231,8 @@ func atomically(op asm.AtomicOp, dst, src asm.Register, size asm.Size, at int16)
 // where that is not allowed.
 func newInbox() (*inbox, error) {
 	values, err := ebpf.NewMap(&ebpf.MapSpec{
-		Name: "weft_inbox", Type: ebpf.Array, KeySize: 4, ValueSize: inboxBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
+		Name: "weft_inbox", Type: ebpf.Array, KeySize: 4, ValueSize: inboxBytes, MaxEntries: 1,
+		Flags: unix.BPF_F_MMAPABLE,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("memory of the inbox: %w", err)
@@ -279,7 +280,7 @@ func (g *Group) openInboxes() error {
 	return nil
 }
 
-// HasInbox tells whether the kernel puts short datagrams where they are found without a
+// HasInbox reports whether the kernel puts short datagrams where they are found without a
 // system call. Then [Message.Driver] is when it did.
 func (s *Socket) HasInbox() bool { return s.inbox != nil }
 

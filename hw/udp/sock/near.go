@@ -34,7 +34,7 @@ type near struct {
 // a near socket takes as long as some ten of them.
 const nearVotes = 256
 
-// has tells whether a is the near peer.
+// has reports whether a is the near peer.
 func (n *near) has(a *Addr) bool { return n.used && n.to == *a }
 
 // vote takes in that a message goes to a, the first of a system call.

@@ -70,7 +70,7 @@ const (
 	MaxPacket = 65507
 )
 
-// Ours tells whether a datagram claims to be of this protocol.
+// Ours reports whether a datagram claims to be of this protocol.
 func Ours(b []byte) bool { return len(b) > 0 && b[0]&0xF0 == magic }
 
 // TypeOf returns the type of a datagram, 0 for none of ours.

@@ -200,7 +200,8 @@ func TestRefused(t *testing.T) {
 		t.Errorf("offset: %v", err)
 	}
 	for name, b := range map[string][]byte{
-		"nothing": {}, "unknown kind": {77, 0, 0, 0}, "short ping": {byte(KindPing)}, "short close": {byte(KindClose), 0},
+		"nothing": {}, "unknown kind": {77, 0, 0, 0}, "short ping": {byte(KindPing)},
+		"short close":  {byte(KindClose), 0},
 		"short stream": empty[:2], "empty stream": empty, "short ack": {byte(KindAck), 1},
 		"no ranges": make([]byte, 0), "range below 0": below,
 	} {

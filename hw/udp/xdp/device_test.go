@@ -36,7 +36,7 @@ func possible(t *testing.T, d *Device, err error) *Device {
 	return d
 }
 
-// attached tells whether the host's interface has a program.
+// attached reports whether the host's interface has a program.
 func attached(h *nettest.Host) bool {
 	return strings.Contains(h.Run("ip", "link", "show", h.Iface), "xdp")
 }

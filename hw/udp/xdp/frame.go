@@ -139,7 +139,7 @@ func (l *local) parse4(b []byte, m *sock.Message) bool {
 	return genuine4(b[12:16], l.ip)
 }
 
-// genuine4 tells whether a datagram can have come from an address.
+// genuine4 reports whether a datagram can have come from an address.
 func genuine4(from, own []byte) bool {
 	return from[0] != 0 && from[0] != 127 && from[0] < 224 && !bytes.Equal(from, own)
 }

@@ -23,7 +23,7 @@ type queue struct {
 	free       []uint64 // frames to send from
 }
 
-// reclaim takes back the frames that were sent. q.mu is held.
+// reclaim takes back the frames that were sent. The caller has q.mu.
 func (q *queue) reclaim() {
 	n := q.completion.available()
 	for range n {

@@ -79,7 +79,7 @@ func (r *ring) available() uint32 {
 // release gives the kernel the room of what was consumed.
 func (r *ring) release() { r.consumer.Store(r.own) }
 
-// wakeup tells whether the kernel wants a system call to go on.
+// wakeup reports whether the kernel wants a system call to go on.
 func (r *ring) wakeup() bool { return r.flags.Load()&unix.XDP_RING_NEED_WAKEUP != 0 }
 
 // addr is the next entry of a fill or completion ring, which is taken.

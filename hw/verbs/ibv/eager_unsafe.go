@@ -67,7 +67,7 @@ func (p *VPort) LookRing(peer *Peer) []byte {
 	return p.copy[:n:n]
 }
 
-// stirs tells whether something has come to the slot of the next message.
+// stirs reports whether something has come to the slot of the next message.
 func (p *Peer) stirs() bool {
 	return p.ringAt != nil && atomic.LoadUint32(p.ringAt) != 0
 }
@@ -81,7 +81,7 @@ func (p *Peer) Taken() uint32 { return p.taken.Load() }
 // MessageIndex is what a message to the peer carries: its number for us, and the count of what was taken.
 func (p *Peer) MessageIndex() uint32 { return p.Index.Load() | p.taken.Load()<<IndexBits }
 
-// There tells whether the message that comes next from the peer lies in its ring. The caller holds the lease.
+// There reports whether the message that comes next from the peer lies in its ring. The caller holds the lease.
 func (p *Peer) There() bool {
 	return p.stirs() && bool(C.weft_eager_there((*C.struct_weft_vpeer)(unsafe.Pointer(p))))
 }

@@ -72,7 +72,7 @@ func (ch *Channel) Close() error {
 // CQ is a completion queue.
 type CQ struct {
 	c C.struct_weft_cq
-	// Stamped tells whether completions carry the device's clock.
+	// Stamped reports whether completions carry the device's clock.
 	Stamped bool
 }
 

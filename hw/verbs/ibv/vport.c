@@ -204,7 +204,7 @@ static int read_arrival(struct weft_vport *v, const struct weft_done *d, struct 
 	return WEFT_PORT_ARRIVAL;
 }
 
-static int port_glance(struct weft_hot_port *port, struct weft_port_message *m)
+static int port_peek(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	return read_rings((struct weft_vport *)port, m);
 }
@@ -212,7 +212,7 @@ static int port_glance(struct weft_hot_port *port, struct weft_port_message *m)
 // While messages come by rings, of so many looks one is at the queues, too.
 #define RING_LOOKS 4
 
-// passes_by tells whether a look is at the rings only.
+// passes_by reports whether a look is at the rings only.
 static bool passes_by(struct weft_vport *v)
 {
 	if (v->rings_had && ++v->passed < RING_LOOKS)
@@ -295,7 +295,7 @@ static void port_flush(struct weft_hot_port *port)
 	weft_vport_flush((struct weft_vport *)port);
 }
 
-// fills tells whether a message of n bytes is the last for which there is room in a packet with those
+// fills reports whether a message of n bytes is the last for which there is room in a packet with those
 // that are held, if the next one is as long.
 static bool fills(struct weft_vpeer *p, bool first, uint32_t n)
 {
@@ -308,7 +308,7 @@ static bool fills(struct weft_vpeer *p, bool first, uint32_t n)
 	return true;
 }
 
-// holds tells whether a message of n bytes that is ready is held. Those of one peer are at a time.
+// holds reports whether a message of n bytes that is ready is held. Those of one peer are at a time.
 static bool holds(struct weft_vpeer *p, uint8_t hold, uint32_t n)
 {
 	struct weft_vport *v = p->port;
@@ -407,7 +407,7 @@ void weft_vport_init(struct weft_vport *v)
 	v->port.next = port_next;
 	v->port.take = port_take;
 	v->port.flush = port_flush;
-	v->port.glance = port_glance;
+	v->port.peek = port_peek;
 }
 
 void weft_vpeer_init(struct weft_vpeer *p, struct weft_vport *v)

@@ -234,7 +234,7 @@ func (p *VPort) Flush() {
 	}
 }
 
-// Empty tells whether the last poll found no arrival.
+// Empty reports whether the last poll found no arrival.
 func (p *VPort) Empty() bool { return p.counts[0] <= 0 }
 
 // Ended takes the staged completions of queue k, 1 and up; valid as an arrival.

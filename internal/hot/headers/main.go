@@ -1,5 +1,5 @@
-// Headers writes the C side of the layouts that package hot describes: the headers of include/weft, the words of counters
-// that C adds to (package internal/stats), and what both compilers are asked to confirm.
+// Headers writes the C side of the layouts that package hot describes: the headers of include/weft, the words of
+// counters that C adds to (package internal/stats), and what both compilers are asked to confirm.
 //
 //	headers ROOT
 package main

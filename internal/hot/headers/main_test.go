@@ -53,9 +53,12 @@ func TestEveryStructure(t *testing.T) {
 
 func TestSnake(t *testing.T) {
 	for name, want := range map[string]string{
-		"Seq": "seq", "RingStride": "ring_stride", "NRings": "nrings", "EPs": "eps", "OLen": "olen", "AMID": "am_id", "AMRTS": "am_rts",
-		"AMMsgData": "am_msg_data", "PIDNamespace": "pid_namespace", "Log2Slots": "log2_slots", "RingLog2": "ring_log2", "TxCQ": "tx_cq",
-		"CQEError": "cqe_error", "SegAnyIPv4": "seg_any_ipv4", "EPCtxShift": "ep_ctx_shift", "AMCollRTS": "am_coll_rts", "ID": "id",
+		"Seq": "seq", "RingStride": "ring_stride", "NRings": "nrings", "EPs": "eps", "OLen": "olen", "AMID": "am_id",
+		"AMRTS":     "am_rts",
+		"AMMsgData": "am_msg_data", "PIDNamespace": "pid_namespace", "Log2Slots": "log2_slots",
+		"RingLog2": "ring_log2", "TxCQ": "tx_cq",
+		"CQEError": "cqe_error", "SegAnyIPv4": "seg_any_ipv4", "EPCtxShift": "ep_ctx_shift",
+		"AMCollRTS": "am_coll_rts", "ID": "id",
 	} {
 		if got := snake(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

@@ -119,7 +119,8 @@ func snake(name string) string {
 	return strings.Join(parts, "_")
 }
 
-// word is the length of the first word: capitals up to the one that begins the next word, or one capital and what follows.
+// word is the length of the first word: capitals up to the one that begins the next word, or one capital and what
+// follows.
 func word(name string) int {
 	upper := 1
 	for upper < len(name) && unicode.IsUpper(rune(name[upper])) {

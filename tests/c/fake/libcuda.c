@@ -7,9 +7,9 @@
  * current on the calling thread, and a handle opens in other processes only.
  *
  * What a real driver leaves undefined ends the process with a line that says what it was: memory that is freed while
- * another process has it mapped, a handle that is opened in its own process or twice in another, a mapping that is used after
- * it was closed, and a copy that leaves its allocation. Each mapping has a lock (flock(2)) on the memory's file, which goes
- * with the process, so an owner sees whether there is one.
+ * another process has it mapped, a handle that is opened in its own process or twice in another, a mapping that is used
+ * after it was closed, and a copy that leaves its allocation. Each mapping has a lock (flock(2)) on the memory's file,
+ * which goes with the process, so an owner sees whether there is one.
  *
  * weft_fake_reset() is a reset of the GPU: contexts are gone, and all calls fail from then on.
  */

@@ -296,7 +296,8 @@ static void shuffled(void)
 {
 	static const uint32_t from[] = { 1, 2, 2, 1, 3 }, order[] = { 2, 1, 1, 2, 3 };
 	static const int ops[] = { OP_PUT, OP_GET, OP_PUT, OP_PUT };
-	static const int kinds[] = { EVENT_PUT, EVENT_GET, EVENT_ACK, EVENT_REPLY, EVENT_PUT, EVENT_ACK, EVENT_PUT, EVENT_ACK };
+	static const int kinds[] = { EVENT_PUT, EVENT_GET, EVENT_ACK, EVENT_REPLY, EVENT_PUT, EVENT_ACK, EVENT_PUT,
+		EVENT_ACK };
 	uint8_t e[64];
 	struct rig r;
 

@@ -4,13 +4,11 @@
 //	vm [flags] run -- COMMAND...    in one machine
 //	vm [flags] pair -- COMMAND...   in two machines joined by a wire
 //
-// The machine sees the host's root, and the current folder wherever it is, read-only
-// under a throw-away layer, so programs of the host and what was built on it run at
-// the same paths. The
-// command finds NODE (0 or 1), OWN and OTHER (IP addresses) and NETDEV in its
-// environment, its RDMA device is rxe0. A command that makes /run/ctl/kill has
-// its machine killed at once; one whose other machine has ended finds the status in /run/ctl/ended. Output and exit status come back; 124: timed out,
-// 125: the machine failed, 137: it was killed as it asked.
+// The machine sees the host's root, and the current folder wherever it is, read-only under a throw-away layer, so
+// programs of the host and what was built on it run at the same paths. The command finds NODE (0 or 1), OWN and OTHER
+// (IP addresses) and NETDEV in its environment, its RDMA device is rxe0. A command that makes /run/ctl/kill has its
+// machine killed at once; one whose other machine has ended finds the status in /run/ctl/ended. Output and exit status
+// come back; 124: timed out, 125: the machine failed, 137: it was killed as it asked.
 //
 // The processor is emulated unless KVM is asked for. That /dev/kvm exists does
 // not mean that a stock kernel boots under it, so it is not tried unasked.

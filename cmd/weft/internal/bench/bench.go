@@ -172,8 +172,9 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	}
 	providers := r.providersFound()
 	res := &result{
-		Format: resultFormat, Taken: time.Now().UTC().Truncate(time.Second), Weft: version.String(), Libfabric: libfabric,
-		Machine: machine(), Cores: o.cpus, Rounds: o.rounds, Seconds: o.perFigure.Seconds(), Providers: providers,
+		Format: resultFormat, Taken: time.Now().UTC().Truncate(time.Second), Weft: version.String(),
+		Libfabric: libfabric,
+		Machine:   machine(), Cores: o.cpus, Rounds: o.rounds, Seconds: o.perFigure.Seconds(), Providers: providers,
 		Noise: r.noise.warnings(), Figures: r.found.list(providers),
 	}
 	for _, n := range res.Noise {

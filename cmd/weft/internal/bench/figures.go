@@ -30,7 +30,7 @@ type spread struct {
 	count             int
 }
 
-// any tells whether a figure with such a name was measured.
+// any reports whether a figure with such a name was measured.
 func (f *figures) any(is func(name string) bool) bool {
 	for _, values := range f.values {
 		for name := range values {
@@ -42,7 +42,7 @@ func (f *figures) any(is func(name string) bool) bool {
 	return false
 }
 
-// has tells whether a provider has a figure whose name begins so.
+// has reports whether a provider has a figure whose name begins so.
 func (f *figures) has(provider, prefix string) bool {
 	for name := range f.values[provider] {
 		if strings.HasPrefix(name, prefix) {

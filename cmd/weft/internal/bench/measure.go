@@ -132,7 +132,7 @@ func (o *options) steps() int {
 	return n
 }
 
-// has tells whether a group is to be measured.
+// has reports whether a group is to be measured.
 func (o *options) has(name string) bool {
 	for _, g := range o.groups {
 		if g.name == name {

@@ -71,8 +71,8 @@ var mpiRows = func() []row {
 	return list
 }()
 
-// mpiWays are those that are to be measured: Open MPI's, and MPICH's if a folder is given. Each is over weft as often as
-// weft is among the providers, with the variables there.
+// mpiWays are those that are to be measured: Open MPI's, and MPICH's if a folder is given. Each is over weft as often
+// as weft is among the providers, with the variables there.
 func (o *options) mpiWays() []*mpiWay {
 	wefts := slices.DeleteFunc(slices.Clone(o.contenders), func(c contender) bool { return c.provider != "weft" })
 	var list []*mpiWay

@@ -46,7 +46,8 @@ echo "mpi_latency_8_us 0.${#FI_PROVIDER}"
 		"| Open MPI | over weft | over FI_PROVIDER_PATH=/old weft | over UCX | weft / FI_PROVIDER_PATH=/old weft | weft / UCX |", "| 8 B ping-pong, half round trip, us | 0.200 (0.200–0.200) | 0.200 (0.200–0.200) | 0.200 (0.200–0.200) | 1.00 | 1.00 |",
 		"| 8 B, MPI_THREAD_MULTIPLE, 2 threads of 2 ranks, M/s | 2.00 (2.00–2.00) | 2.00 (2.00–2.00) | 4.00 (4.00–4.00) | 1.00 | 0.500 |",
 		"| MPICH | over weft | over FI_PROVIDER_PATH=/old weft | over shm | over its own shared memory | weft / FI_PROVIDER_PATH=/old weft | weft / shm | weft / its own shared memory |",
-		"| 8 B ping-pong, half round trip, us | 0.400 (", "| 8 B, receives posted before, M/s | 8.00 (8.00–8.00) |", " ns apart |",
+		"| 8 B ping-pong, half round trip, us | 0.400 (", "| 8 B, receives posted before, M/s | 8.00 (8.00–8.00) |",
+		" ns apart |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -71,7 +71,8 @@ func TestOrphaned(t *testing.T) {
 	proc := t.TempDir()
 	put(t, proc, "17/stat", "")
 	for name, want := range map[string]bool{
-		labPrefix + "16-0": true, labPrefix + "17-0": false, labPrefix + "x-0": false, labPrefix + "16": false, "other-16-0": false,
+		labPrefix + "16-0": true, labPrefix + "17-0": false, labPrefix + "x-0": false, labPrefix + "16": false,
+		"other-16-0": false,
 	} {
 		if got := orphaned(name, proc); got != want {
 			t.Errorf("%s: %t", name, got)

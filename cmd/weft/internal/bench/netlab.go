@@ -60,7 +60,7 @@ func newLab(ctx context.Context) *lab {
 	return &lab{ctx: ctx}
 }
 
-// orphaned tells whether a namespace is of a process that is not there any more.
+// orphaned reports whether a namespace is of a process that is not there any more.
 func orphaned(name, proc string) bool {
 	pid, _, ok := strings.Cut(strings.TrimPrefix(name, labPrefix), "-")
 	if _, err := strconv.Atoi(pid); err != nil || !ok || !strings.HasPrefix(name, labPrefix) {

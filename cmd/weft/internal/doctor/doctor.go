@@ -58,7 +58,8 @@ var checks = []struct {
 }{
 	{"settings", checkSettings}, {"directory", checkDirectory}, {"leftovers", checkLeftovers}, {"attach", checkAttach},
 	{"memlock", checkMemlock}, {"hugepages", checkHugePages}, {"cores", checkCores}, {"libfabric", checkLibfabric},
-	{"provider", checkProvider}, {"rdma", checkRDMA}, {"slingshot", checkSlingshot}, {"mpi", checkMPI}, {"trace", checkTrace},
+	{"provider", checkProvider}, {"rdma", checkRDMA}, {"slingshot", checkSlingshot}, {"mpi", checkMPI},
+	{"trace", checkTrace},
 }
 
 // names lists the checks.

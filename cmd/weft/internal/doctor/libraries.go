@@ -53,7 +53,7 @@ func findProvider(h *host) (dir string, named bool) {
 	})
 }
 
-// beside tells whether the core lies where the provider in dir finds it: in the same
+// beside reports whether the core lies where the provider in dir finds it: in the same
 // directory, or in that of the file that the provider is a symbolic link to.
 func beside(dir string) bool {
 	if _, err := os.Stat(filepath.Join(dir, core)); err == nil {

@@ -9,7 +9,8 @@ import (
 
 func TestProviderFolders(t *testing.T) {
 	for value, want := range map[string][]string{
-		"": nil, "/a:/b": {"/a", "/b"}, "@/a": {"/a"}, "+/a/libweft-fi.so": {"/a"}, "@/a:+/b/libx.so:/c": {"/a", "/b", "/c"},
+		"": nil, "/a:/b": {"/a", "/b"}, "@/a": {"/a"}, "+/a/libweft-fi.so": {"/a"},
+		"@/a:+/b/libx.so:/c": {"/a", "/b", "/c"},
 	} {
 		if got := ProviderFolders(value); !slices.Equal(got, want) {
 			t.Errorf("%q gives %q, want %q", value, got, want)

@@ -91,7 +91,8 @@ func TestFullDisk(t *testing.T) {
 	dir, env := shm(t)
 	tooltest.Load(t, dir)
 	for _, args := range [][]string{
-		{"info"}, {"info", "--json"}, {"doctor", "--only", "directory"}, {"doctor", "--json", "--only", "memlock"}, {"version"},
+		{"info"}, {"info", "--json"}, {"doctor", "--only", "directory"}, {"doctor", "--json", "--only", "memlock"},
+		{"version"},
 		{"top", "--once", "-i", "100ms"}, {"top", "--json", "-i", "100ms"}, {"export", "--once"},
 	} {
 		cmd := tooltest.Weft([]string{env}, args...)

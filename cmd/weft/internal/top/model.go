@@ -85,7 +85,7 @@ func (m *model) index() int {
 	return slices.IndexFunc(m.list, func(p watch.Process) bool { return p.PID == m.selected })
 }
 
-// key acts on a key and tells whether to quit.
+// key acts on a key and reports whether to quit.
 func (m *model) key(k string) (quit bool) {
 	if m.typing {
 		m.typeKey(k)
@@ -221,7 +221,8 @@ func (m *model) headline() string {
 		plural = ""
 	}
 	head := fmt.Sprintf("  %s  %d process%s  sent %s msg/s %s/s  received %s msg/s %s/s",
-		m.look.Taken.Format(time.TimeOnly), len(m.look.Processes), plural, stats.FormatValue("", tx), stats.FormatValue(unitBytes, txBytes),
+		m.look.Taken.Format(time.TimeOnly), len(m.look.Processes), plural, stats.FormatValue("", tx),
+		stats.FormatValue(unitBytes, txBytes),
 		stats.FormatValue("", rx), stats.FormatValue(unitBytes, rxBytes))
 	switch {
 	case m.note != "":
@@ -349,10 +350,13 @@ func peerLines(peers []stats.PeerSnapshot, s text.Style) []string {
 func (m *model) helpLines() []string {
 	t := &text.Table{}
 	for _, k := range [][2]string{
-		{"q", "quit"}, {"arrows, j, k", "select a process, or scroll"}, {"Enter", "all counters and peers of the process"},
+		{"q", "quit"}, {"arrows, j, k", "select a process, or scroll"},
+		{"Enter", "all counters and peers of the process"},
 		{"d", "what weft's own threads in the process are at"}, {"n", "counters of the NICs of Slingshot"},
-		{"Esc", "back; in the list: no filter"}, {"s, S", "sort by the next or previous column"}, {"r", "sort the other way round"},
-		{"/", "filter by id, user, command or address"}, {"p", "pause"}, {"z", "counters that are 0 too"}, {"ctrl-Z", "suspend"},
+		{"Esc", "back; in the list: no filter"}, {"s, S", "sort by the next or previous column"},
+		{"r", "sort the other way round"},
+		{"/", "filter by id, user, command or address"}, {"p", "pause"}, {"z", "counters that are 0 too"},
+		{"ctrl-Z", "suspend"},
 	} {
 		t.Row(k[0], k[1])
 	}

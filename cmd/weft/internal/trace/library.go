@@ -103,7 +103,7 @@ func findLibrary(pid int) (*library, error) {
 		"Go programs that import weft have no functions to trace", pid)
 }
 
-// sameFile tells whether a path leads to the inode that is mapped.
+// sameFile reports whether a path leads to the inode that is mapped.
 func sameFile(path, inode string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

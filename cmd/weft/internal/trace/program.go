@@ -318,7 +318,8 @@ func (a *assembler) observe() {
 	a.label(high)
 	a.add(asm.Mov.Reg(asm.R1, asm.R3), asm.Mov.Imm(asm.R2, 0))
 	for shift := 32; shift > 0; shift /= 2 {
-		a.add(asm.LoadImm(asm.R4, 1<<shift-1, asm.DWord), asm.Sub.Reg(asm.R4, asm.R1), asm.RSh.Imm(asm.R4, 63), // 1 if R1 has more bits
+		// 1 if R1 has more bits
+		a.add(asm.LoadImm(asm.R4, 1<<shift-1, asm.DWord), asm.Sub.Reg(asm.R4, asm.R1), asm.RSh.Imm(asm.R4, 63),
 			asm.Mul.Imm(asm.R4, int32(shift)), asm.RSh.Reg(asm.R1, asm.R4), asm.Add.Reg(asm.R2, asm.R4))
 	}
 	a.add(asm.Mov.Reg(asm.R4, asm.R2), asm.Sub.Imm(asm.R4, subBits), asm.RSh.Reg(asm.R3, asm.R4),

@@ -207,7 +207,8 @@ func encodeTable(points ...[]byte) []byte {
 // imageOf is a file whose bytes are all at their offset, code and data.
 func imageOf(b []byte) *image {
 	return &image{&elf.File{Progs: []*elf.Prog{{
-		ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Flags: elf.PF_X, Filesz: uint64(len(b))}, ReaderAt: bytes.NewReader(b),
+		ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Flags: elf.PF_X, Filesz: uint64(len(b))},
+		ReaderAt:   bytes.NewReader(b),
 	}}}, nil}
 }
 

@@ -177,7 +177,7 @@ func (p *Process) RTT() float64 {
 	return float64(longest)
 }
 
-// Match tells whether a process has a filter's text in its id, user, command or
+// Match reports whether a process has a filter's text in its id, user, command or
 // an endpoint's name. An empty filter matches all.
 func (p *Process) Match(filter string) bool {
 	if filter == "" || strconv.FormatUint(uint64(p.PID), 10) == filter {

@@ -16,7 +16,7 @@ const firstEvent = wire.EqStatusSize
 // Event is an event where it lies in its queue: one to eight words, valid until Done.
 type Event struct{ w *[8]uint64 }
 
-// There tells whether there is an event.
+// There reports whether there is an event.
 func (e Event) There() bool { return e.w != nil }
 
 // Type is wire.EventPut, ….
@@ -69,7 +69,7 @@ func (e Event) Start() uint64 {
 	return e.w[wire.EventTargetLongStartWord] & wire.EventTargetLongStartMask
 }
 
-// Last tells whether the entry has gone from its list with this.
+// Last reports whether the entry has gone from its list with this.
 func (e Event) Last() bool {
 	return e.w[wire.EventTargetLongAutoUnlinkedWord]>>wire.EventTargetLongAutoUnlinkedShift&1 != 0
 }
@@ -120,7 +120,7 @@ func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 // Peek returns the next event if there is one. It passes by what only fills the ring.
 func (q *EventQueue) Peek() Event {
 	for {
-		e := q.Glance()
+		e := q.PeekAny()
 		if !e.There() || e.Type() != wire.EventNull {
 			return e
 		}
@@ -128,8 +128,8 @@ func (q *EventQueue) Peek() Event {
 	}
 }
 
-// Glance is Peek that returns also what only fills the ring (wire.EventNull).
-func (q *EventQueue) Glance() Event {
+// PeekAny is Peek that returns also what only fills the ring (wire.EventNull).
+func (q *EventQueue) PeekAny() Event {
 	e := Event{(*[8]uint64)(unsafe.Add(q.base, q.off))}
 	// The word with the size is the first that tells of an event, and the last word is the last to be written.
 	n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
@@ -214,19 +214,19 @@ func (q *EventQueue) Pause() {
 	q.seen.Store(q.read)
 }
 
-// Waiting tells whether there is something where the reader has stopped: with the queue empty, or by Pause.
+// Waiting reports whether there is something where the reader has stopped: with the queue empty, or by Pause.
 func (q *EventQueue) Waiting() bool {
 	w := (*[2]uint64)(unsafe.Add(q.base, q.look.Load()))
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
 }
 
-// Place is what Waiting looks at: the queue's memory, where in it, in bytes, and the bits of an event's second word of which one is
-// set where there is an event.
+// Place is what Waiting looks at: the queue's memory, where in it, in bytes, and the bits of an event's second word of
+// which one is set where there is an event.
 func (q *EventQueue) Place() (base unsafe.Pointer, at *atomic.Uint32, event uint64) {
 	return q.base, &q.look, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
 }
 
-// Dropped tells whether the NIC had to drop events because the queue was full.
+// Dropped reports whether the NIC had to drop events because the queue was full.
 func (q *EventQueue) Dropped() bool {
 	w := (*uint64)(unsafe.Add(q.base, 8*wire.EqStatusUnackdDroppedEventWord))
 	return atomic.LoadUint64(w)>>wire.EqStatusUnackdDroppedEventShift&1 != 0

@@ -88,8 +88,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestQueue writes commands of all sizes round and round a small ring: none crosses a multiple of its size, none overruns
-// the NIC, padding does nothing, and each doorbell says how far the ring is written.
+// TestQueue writes commands of all sizes round and round a small ring: none crosses a multiple of its size, none
+// overruns the NIC, padding does nothing, and each doorbell says how far the ring is written.
 func TestQueue(t *testing.T) {
 	r := newRing(64)
 	sizes := []int{1, 100, 40, 192, 8, 33, 97, 130}

@@ -13,7 +13,8 @@ const (
 	reserve   = 16                      // half slots below which the NIC's position is read again
 )
 
-// Queue is a command queue: a ring of commands in units of 32 bytes, and the launch word by which the NIC learns of them.
+// Queue is a command queue: a ring of commands in units of 32 bytes, and the launch word by which the NIC learns of
+// them.
 type Queue struct {
 	ring   unsafe.Pointer // its first word is the status
 	launch unsafe.Pointer
@@ -38,7 +39,7 @@ func (q *Queue) free() int {
 	return int(q.rp-q.wp) - 2
 }
 
-// room tells whether n half slots are free.
+// room reports whether n half slots are free.
 func (q *Queue) room(n int) bool {
 	if f := q.free(); f >= reserve {
 		return f >= n
@@ -47,7 +48,7 @@ func (q *Queue) room(n int) bool {
 	return q.free() >= n
 }
 
-// Room tells whether a number of commands of 256 bytes fit.
+// Room reports whether a number of commands of 256 bytes fit.
 func (q *Queue) Room(commands int) bool { return q.room(16 * commands) }
 
 // at is the half slot n.
@@ -89,7 +90,7 @@ func (q *Queue) LastSlot() uint32 {
 	return q.wp/2 - 1
 }
 
-// Waiting tells whether there are commands of which the NIC has not been told.
+// Waiting reports whether there are commands that the NIC does not know of.
 func (q *Queue) Waiting() bool { return q.wp != q.rung }
 
 // Ring tells the NIC of all commands.
@@ -109,7 +110,7 @@ func (q *Queue) Due() (launch unsafe.Pointer, value uint64) {
 	return q.launch, uint64(q.wp / 2)
 }
 
-// Idle tells whether the NIC has read all commands.
+// Idle reports whether the NIC has read all commands.
 func (q *Queue) Idle() bool {
 	return !q.Waiting() && uint32(atomic.LoadUint64((*uint64)(q.ring))&wire.CmdqStatusRdPtrMask) == q.wp/2
 }

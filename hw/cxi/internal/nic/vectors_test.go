@@ -13,8 +13,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// A call of libfabric's own CXI provider, which is compiled with the vendor's headers: what is known of it, what it put into its queues,
-// and the events that it took (tests/cxi/vectors.sh).
+// A call of libfabric's own CXI provider, which is compiled with the vendor's headers: what is known of it, what it put
+// into its queues, and the events that it took (tests/cxi/vectors.sh).
 type vector struct {
 	values   map[string]uint64
 	payload  []byte
@@ -211,7 +211,8 @@ var vectorTests = map[string]func(c *vectorCase){
 				continue
 			}
 			tables++
-			c.same(n, func(q *Queue) bool { return q.Enable(uint32(tables)) }) // they are made in the order of their numbers
+			// they are made in the order of their numbers
+			c.same(n, func(q *Queue) bool { return q.Enable(uint32(tables)) })
 		}
 		changes := 0
 		for n := range c.events {
@@ -303,8 +304,8 @@ var vectorTests = map[string]func(c *vectorCase){
 // flag is a bit of a command's first word.
 func flag(shift int) [2]int { return [2]int{0, shift} }
 
-// anonymous is the transfer of an atomic: the provider leaves out who sends it, and nothing else knows where its copy of the
-// operand is.
+// anonymous is the transfer of an atomic: the provider leaves out who sends it, and nothing else knows where its copy
+// of the operand is.
 func (c *vectorCase) anonymous(index uint32) Transfer {
 	t := c.transfer("", index)
 	b := c.commands[0]
@@ -313,8 +314,8 @@ func (c *vectorCase) anonymous(index uint32) Transfer {
 	return t
 }
 
-// TestVectors compares commands with those of libfabric's own provider for named calls, and reads the events that it took: the
-// model of the NIC shares the table of formats, so a mistake in that is seen here.
+// TestVectors compares commands with those of libfabric's own provider for named calls, and reads the events that it
+// took: the model of the NIC shares the table of formats, so a mistake in that is seen here.
 func TestVectors(t *testing.T) {
 	calls := readVectors(t)
 	enable := calls["fi_enable"]

@@ -94,7 +94,7 @@ static void port_flush(struct weft_hot_port *port)
 }
 
 // No sender's messages come without an event.
-static int port_glance(struct weft_hot_port *port, struct weft_port_message *m)
+static int port_peek(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	(void)port;
 	(void)m;
@@ -106,7 +106,7 @@ void weft_cxi_port_init(struct weft_cxi_port *p)
 	p->hot.next = port_next;
 	p->hot.take = port_take;
 	p->hot.flush = port_flush;
-	p->hot.glance = port_glance;
+	p->hot.peek = port_peek;
 }
 
 void weft_cxi_path_init(struct weft_cxi_path *p)

@@ -58,7 +58,7 @@ _Static_assert(sizeof(struct weft_cxi_path) == 40, "mirrored by type Path");
 /* What next and flush say beside WEFT_PORT_*: they are to be called again. */
 #define WEFT_CXI_AGAIN 16
 
-/* weft_cxi_quiet tells whether there is nothing for next. The caller holds the progress lease. */
+/* weft_cxi_quiet reports whether there is nothing for next. The caller holds the progress lease. */
 bool weft_cxi_quiet(const struct weft_cxi_port *p);
 
 /* The functions of a port and of a path. */

@@ -65,8 +65,9 @@ func (w *Watch) Words(words ...unsafe.Pointer) bool {
 	return true
 }
 
-// Queue has it find nothing only while no event is where an event queue's reader has stopped: base is off the Go heap, at, in
-// bytes, something else keeps alive, and one of the bits of event is set in the second word of each event. False: too many.
+// Queue has it find nothing only while no event is where an event queue's reader has stopped: base is off the Go heap,
+// at, in bytes, something else keeps alive, and one of the bits of event is set in the second word of each event.
+// False: too many.
 func (w *Watch) Queue(base unsafe.Pointer, at *atomic.Uint32, event uint64) bool {
 	if int(w.queues) >= len(w.base) {
 		return false
@@ -76,7 +77,7 @@ func (w *Watch) Queue(base unsafe.Pointer, at *atomic.Uint32, event uint64) bool
 	return true
 }
 
-// Quiet tells whether a look finds nothing without Go. Lease.
+// Quiet reports whether a look finds nothing without Go. Lease.
 func (p *Port) Quiet() bool {
 	return bool(C.weft_cxi_quiet((*C.struct_weft_cxi_port)(unsafe.Pointer(p))))
 }
@@ -128,7 +129,7 @@ func (p *Path) Init(f *Functions, max uint32) {
 	p.Hot.Max, p.enter, p.send = max, direct.Trampoline(), direct.Entry(f.Send)
 }
 
-// Possible tells whether C can call Go code so.
+// Possible reports whether C can call Go code so.
 func Possible() bool { return direct.Trampoline() != 0 }
 
 // Iface is what Init was given.

@@ -1,5 +1,5 @@
-// Package step orders things of the software model of the NIC (tests/cassini), for tests: settings, and steps where nothing else
-// turns it (mode=stepped).
+// Package step orders things of the software model of the NIC (tests/cassini), for tests: settings, and steps where
+// nothing else turns it (mode=stepped).
 package step
 
 // #cgo LDFLAGS: -ldl
@@ -38,8 +38,8 @@ func find(library, function string) (unsafe.Pointer, error) {
 	return f, nil
 }
 
-// Function returns the function by which the model in a library file, which is loaded, performs up to n commands that wait
-// and tells how many there were.
+// Function returns the function by which the model in a library file, which is loaded, performs up to n commands that
+// wait and tells how many there were.
 func Function(library string) (step func(n uint) uint, err error) {
 	f, err := find(library, "cassini_step")
 	if err != nil {
