@@ -355,8 +355,8 @@ static void test_silent(long kill_it)
 }
 
 static const struct test tests[] = {
-	{ "silent_closed", test_silent, 2, 60, false },
 	{ "silent_killed", test_silent, 2, 60, true },
+	{ "silent_closed", test_silent, 2, 60, false }, /* behind it: its processes remove the killed one's page */
 	{ "sender", test_kill, 3, 120, VICTIM_SENDS },
 	{ "receiver", test_kill, 3, 120, VICTIM_RECEIVES },
 	{ "both_ways", test_kill, 3, 120, VICTIM_BOTH },
