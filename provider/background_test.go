@@ -25,10 +25,17 @@ func progressHints(control, data fi.Progress) *fi.Info {
 // waitFor reads one completion without making progress.
 func (s *side) waitFor() cq.Entry {
 	s.t.Helper()
+	e := s.completed()
+	s.meet()
+	return e
+}
+
+// completed is waitFor without the leases of the other sides, which may close meanwhile.
+func (s *side) completed() cq.Entry {
+	s.t.Helper()
 	var buf [1]cq.Entry
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		if n, _ := s.cq.ReadQuietly(buf[:]); n == 1 {
-			s.meet()
 			return buf[0]
 		}
 	}

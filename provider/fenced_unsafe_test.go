@@ -6,7 +6,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -63,17 +62,4 @@ func closesAfterAtomic(t *testing.T, x, y *side) {
 	if got := atomic.LoadUint64(word); got != 1 {
 		t.Errorf("the word is %d", got)
 	}
-}
-
-// completed is waitFor without the leases of the other sides, which close meanwhile.
-func (s *side) completed() cq.Entry {
-	s.t.Helper()
-	var buf [1]cq.Entry
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
-		if n, _ := s.cq.ReadQuietly(buf[:]); n == 1 {
-			return buf[0]
-		}
-	}
-	s.t.Fatal("no completion")
-	return cq.Entry{}
 }
