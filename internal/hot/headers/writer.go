@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/weft-fabric/weft/internal/wrap"
 )
 
 // width is the most columns of a line that has a comment.
@@ -94,32 +96,20 @@ func (w *writer) lines(prefix, text string) {
 			}
 			continue
 		}
-		for _, l := range wrap(p, width-len(prefix)) {
+		for _, l := range lines(p, width-len(prefix)) {
 			w.WriteString(prefix + l + "\n")
 		}
 	}
 }
 
-// wrap breaks a text into lines of at most n columns.
-func wrap(text string, n int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > n {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
+// lines breaks a text into lines of at most n bytes.
+func lines(text string, n int) []string {
+	return wrap.Lines(text, n, func(s string) int { return len(s) })
 }
 
 // comment writes a comment of its own.
 func (w *writer) comment(indent, text string) {
-	lines := wrap(w.source.translate(text, w.fields), width-len(indent)-6)
+	lines := lines(w.source.translate(text, w.fields), width-len(indent)-6)
 	if lines[0] == "" {
 		return
 	}

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/weft-fabric/weft/internal/wrap"
 )
 
 // Style paints text for a terminal, or leaves it as it is.
@@ -174,21 +176,7 @@ func escape(text string) (rest string, ok bool) {
 }
 
 // Wrap breaks text at spaces into lines of at most n columns.
-func Wrap(text string, n int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && Width(line)+1+Width(word) > n {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}
+func Wrap(text string, n int) []string { return wrap.Lines(text, n, Width) }
 
 // JSON writes v, indented.
 func JSON(w io.Writer, v any) error {
