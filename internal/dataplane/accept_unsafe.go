@@ -10,7 +10,8 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// Arrival is a message that is here as a whole.
+// Arrival is a message that is here as a whole. The data plane fills a variable of it by field: the compiler builds a
+// literal elsewhere and copies it in pieces larger than the stores to it, for which the loads have to wait.
 type Arrival struct {
 	ID      uint32 // the sender's identity
 	Number  uint32 // which of the sender's interfaces

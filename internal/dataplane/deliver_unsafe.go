@@ -198,7 +198,8 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 
 // takeOne takes in one arrival, or says who does.
 func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.Slot) uintptr {
-	m := readSlot(slot)
+	var m message
+	m.read(slot)
 	switch {
 	case m.id >= hot.AMMsg && m.id <= hot.AMTagData:
 		return r.takeMessage(d, ep, owner, slot, &m)
@@ -221,12 +222,10 @@ type message struct {
 	header       uint64
 }
 
-func readSlot(slot *hot.Slot) message {
+func (m *message) read(slot *hot.Slot) {
 	word := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.AMID)))
-	return message{
-		id: uint8(word), flags: uint8(word >> 8), head: uint32(uint16(word >> 16)), length: uint32(word >> 32),
-		header: atomic.LoadUint64(&slot.Header),
-	}
+	m.id, m.flags, m.head, m.length = uint8(word), uint8(word>>8), uint32(uint16(word>>16)), uint32(word>>32)
+	m.header = atomic.LoadUint64(&slot.Header)
 }
 
 // sender returns the line of a sender that C and Go may deliver of without a look at the address vector, nil if there
@@ -249,9 +248,8 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 {
 		return hot.DeliveryGo
 	}
-	a := Arrival{
-		ID: src.ID, Number: src.Context, Source: owner - 1, Addr: addr, Tag: m.header, Length: uint64(m.length),
-	}
+	var a Arrival
+	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length)
 	if m.id >= hot.AMTag {
 		a.Flags |= hot.MessageTagged
 	}

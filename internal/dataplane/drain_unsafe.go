@@ -79,7 +79,8 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 		payload = uintptr(unsafe.Pointer(&m.Payload))
 	}
 	out := Outlet{Reader: reader(d)}
-	a := Arrival{Flags: uint32(flags), Addr: addr, Tag: m.Tag(), Data: m.Data, Length: m.Len}
+	var a Arrival
+	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(flags), addr, m.Tag(), m.Data, m.Len
 	context, buf, postFlags := post.Context, post.Buf, post.Flags
 	dropPost(rx)
 	move(uintptr(buf), payload, uintptr(m.Len))

@@ -94,10 +94,9 @@ func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 	if addr == 0 {
 		return hot.DeliveryGo
 	}
-	a := Arrival{
-		ID: src.ID, Number: src.Context, Source: src.Source, Addr: addr, Tag: m.Header, Length: uint64(m.Length),
-		Payload: m.Payload,
-	}
+	var a Arrival
+	a.ID, a.Number, a.Source, a.Addr = src.ID, src.Context, src.Source, addr
+	a.Tag, a.Length, a.Payload = m.Header, uint64(m.Length), m.Payload
 	if m.ID >= hot.AMTag {
 		a.Flags |= hot.MessageTagged
 	}
