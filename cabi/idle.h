@@ -59,16 +59,18 @@ static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft
 	return true;
 }
 
-/* Whether there is nothing to do at any endpoint of a list, which may be written while it is walked. */
-static inline __attribute__((always_inline)) bool weft_idle_endpoints(struct weft_hot_ep **const _Atomic *list)
+/* The first entry of a list of endpoints, which may be written while it is walked, at which there is something to do;
+ * NULL: none. */
+static inline __attribute__((always_inline)) struct weft_hot_ep *const *
+weft_busy_endpoint(struct weft_hot_ep **const _Atomic *list)
 {
 	struct weft_hot_ep *const volatile *eps = atomic_load_explicit(list, memory_order_acquire);
 	struct weft_hot_ep *ep;
 
 	for (; eps && (ep = *eps); eps++)
 		if (!weft_idle_endpoint(ep))
-			return false;
-	return true;
+			return (struct weft_hot_ep *const *)eps;
+	return NULL;
 }
 
 /* Counts a poll that found nothing. */

@@ -145,14 +145,12 @@ static ssize_t read_queue(struct weft_cq_obj *o, enum weft_plane_function f, str
 	p->checked = &o->idle.checked;
 	p->flags = flags;
 	run(f, p);
-	if (p->next)
-		weft_prefetch_write(p->next);
 	weft_found(p->found);
 	return p->result;
 }
 
 static __attribute__((noinline)) ssize_t read_more(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src,
-						   uint32_t flags)
+						   uint32_t flags, struct weft_hot_ep *const *at)
 {
 	struct weft_poll p;
 
@@ -161,6 +159,7 @@ static __attribute__((noinline)) ssize_t read_more(struct weft_cq_obj *o, void *
 	p.reader.buf = buf;
 	p.reader.src = src;
 	p.reader.left = count;
+	p.at = at;
 	return read_queue(o, WEFT_PLANE_READ, &p, flags);
 }
 
@@ -174,13 +173,14 @@ static __attribute__((noinline)) ssize_t idle_long(void)
 static inline ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src)
 {
 	struct weft_hot_cq *cq = o->hot;
+	struct weft_hot_ep *const *at;
 
 	if (__builtin_expect(weft_sometimes(), 0))
-		return read_more(o, buf, count, src, weft_clock_flags() | (weft_queue_empty(cq) ? WEFT_POLL_EMPTY : 0));
+		return read_more(o, buf, count, src, weft_clock_flags() | (weft_queue_empty(cq) ? WEFT_POLL_EMPTY : 0), NULL);
 	if (__builtin_expect(!count || !buf, 0) || !weft_queue_empty(cq))
-		return read_more(o, buf, count, src, 0);
-	if (!weft_idle_endpoints(&cq->eps))
-		return read_more(o, buf, count, src, WEFT_POLL_EMPTY);
+		return read_more(o, buf, count, src, 0, NULL);
+	if ((at = weft_busy_endpoint(&cq->eps)))
+		return read_more(o, buf, count, src, WEFT_POLL_EMPTY | WEFT_POLL_WORK, at);
 	if (__builtin_expect(++weft_self.empty > weft_self.turn, 0))
 		return idle_long();
 	return -FI_EAGAIN;
@@ -244,7 +244,7 @@ static void cntr_progress(struct weft_cntr_obj *o)
 {
 	bool clock = weft_sometimes();
 
-	if (!clock && weft_idle_endpoints(&o->hot->eps))
+	if (!clock && !weft_busy_endpoint(&o->hot->eps))
 		return weft_found(false);
 	progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, clock ? weft_clock_flags() : 0);
 }

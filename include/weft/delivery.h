@@ -82,7 +82,6 @@ struct weft_delivery {
 	uint32_t stream; /* data plane only: the last operation was one that more may follow at once */
 	uint32_t wake; /* data plane only: the peer that was answered sleeps */
 	uint32_t pad0;
-	const void *next; /* line that is likely to be written soon, or NULL */
 	struct weft_cqe entry; /* with WEFT_DELIVERY_COMPLETE */
 };
 

@@ -47,6 +47,7 @@ enum weft_poll_code {
 #define WEFT_POLL_FOUND_TOO 2 /* with WEFT_POLL_CLOCK_DUE: also when completions are read */
 #define WEFT_POLL_EMPTY 4 /* nothing is on the queue */
 #define WEFT_POLL_THREAD 8 /* a progress thread: the call ends when there is work for the runtime or of another thread */
+#define WEFT_POLL_WORK 16 /* with WEFT_POLL_EMPTY: the endpoint at At has work, those before it have none */
 
 /* weft_poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before step,
  * step to 0, and calls again after each code but WEFT_DELIVERY_DONE; the rest is the data plane's. */
@@ -61,20 +62,19 @@ struct weft_poll {
 	uint32_t pad0;
 	int64_t start; /* of fi_cq_sread with a timeout: when it began, ms */
 	uint64_t want; /* of fi_cq_sread: entries that it waits for */
+	struct weft_hot_ep *const *at; /* the endpoint at hand; set by the shim with WEFT_POLL_WORK */
 	uint64_t idle; /* of a progress thread: it returns when nothing has come for so many ns; 0: after one pass */
 	uint64_t most; /* of a progress thread: it returns after so many ns */
 	/* what the call ends with */
 	uint32_t step; /* data plane only, once it is not 0: where the call goes on */
 	uint32_t found; /* 1: there was something to do */
 	int64_t result; /* entries read, or a negative errno */
-	const void *next; /* line that is likely to be written soon, or NULL */
 	/* answers to codes */
 	int32_t answer;
 	uint64_t clock; /* ns of CLOCK_MONOTONIC */
 	uint32_t processor; /* that the thread runs on */
 	/* data plane only */
 	uint32_t phase; /* of a call of several passes */
-	struct weft_hot_ep *const *at; /* the endpoint at hand */
 	struct weft_hot_rx *rx; /* its receive context; the lease is taken */
 	uint64_t room; /* entries that the reader had room for */
 	uint64_t begin; /* of a progress thread: when the first pass was, ns */

@@ -93,30 +93,11 @@ func end(d *hot.Delivery, ep *hot.EP) uintptr {
 		stat(ep, stats.RxDirect, d.Messages)
 		stat(ep, stats.RxDirectBytes, d.Bytes)
 		stat(ep, stats.RxDirectBatches, 1)
-		if d.Addr != 0 {
-			d.Next = answerSlot(ep, d.Addr-1)
-		}
 	}
 	if d.Worked == 0 {
 		return hot.DeliveryGo
 	}
 	return hot.DeliveryDone
-}
-
-// answerSlot is the slot that an answer to an address goes to; 0: there is none. A message from an address is likely to
-// be answered, and the slot is in the cache of the peer, who polls it: fetching it now takes its way off the answer's.
-func answerSlot(ep *hot.EP, addr uint64) uintptr {
-	_, peer := peerOf(ep, addr)
-	if peer == nil {
-		return 0
-	}
-	slots := atomic.LoadUintptr(&peer.Slots)
-	if slots == 0 {
-		return 0
-	}
-	view := ringOf(peer, slots)
-	ring := mpsc.View(&view)
-	return uintptr(ring.Slot(ring.Tail()))
 }
 
 // rxRings is how many inbound rings are in use. Senders write the number.
@@ -277,7 +258,6 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	out := Outlet{Reader: reader(d)}
 	verdict := r.Accept(ep, &a, &out)
 	d.Todo |= out.Todo
-	d.Addr = addr
 	switch verdict {
 	case Delivered, Complete, Held:
 		d.Messages++

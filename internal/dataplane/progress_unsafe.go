@@ -47,7 +47,7 @@ func progressAll(p *hot.Poll) uintptr {
 
 // start begins a pass over a list of endpoints.
 func start(p *hot.Poll, eps uintptr) {
-	p.EPs, p.At, p.Step, p.Found, p.Ended, p.Next = eps, eps, stepCheck, 0, 0, 0
+	p.EPs, p.At, p.Step, p.Found, p.Ended = eps, eps, stepCheck, 0, 0
 }
 
 // endpointAt reads an entry of a list of endpoints once, nil at its end: a replaced list may be written again while it
@@ -100,11 +100,13 @@ func timersDue(p *hot.Poll) bool {
 // serveEndpoint does the work of the endpoint at hand if there is some and no other thread is at it. It returns next
 // when that is done, else what the shim is to do before.
 func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
+	seen := p.Flags&hot.PollWork != 0 // at the first endpoint; another thread may have done it meanwhile
+	p.Flags &^= hot.PollWork
 	if n := atomic.LoadUint32(&ep.Polled); n < hot.PolledEnough && p.Flags&hot.PollThread == 0 {
 		order.Store32(&ep.Polled, n+1) // a progress thread sees that the application polls
 	}
 	rx := context(ep)
-	if !hasWork(ep, rx) {
+	if !(seen && rx.Flags&hot.RxExclusive != 0) && !hasWork(ep, rx) {
 		return next
 	}
 	if !lease(p, ep, rx) {
@@ -215,7 +217,7 @@ func beginDelivery(p *hot.Poll, ep *hot.EP) {
 		d.TxReader = readerOf(p, ep.TxCQ)
 	}
 	d.Begun, d.Todo, d.Worked, d.Finish, d.Read = 0, 0, 0, 0, 0
-	d.Messages, d.Bytes, d.Addr, d.Looks, d.Stream, d.Next = 0, 0, 0, 0, 0, 0
+	d.Messages, d.Bytes, d.Looks, d.Stream = 0, 0, 0, 0
 }
 
 // readerOf is where completions of a queue may go instead of the queue, 0: nowhere. What another thread wrote to the
@@ -225,7 +227,7 @@ func readerOf(p *hot.Poll, queue uintptr) uintptr {
 		return 0
 	}
 	q := (*hot.CQ)(pointer(queue))
-	if atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable() {
+	if q.Flags&hot.CQExclusive == 0 && (atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable()) {
 		return 0
 	}
 	return uintptr(unsafe.Pointer(&p.Reader))
@@ -254,7 +256,7 @@ func deliverMore(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	if code == hot.DeliveryGo || d.Todo&hot.TodoTriggered != 0 {
 		p.ToGo = 1
 	}
-	p.Next, p.Step = d.Next, stepDelivered
+	p.Step = stepDelivered
 	if wakes(d, ep) {
 		return hot.PollWake
 	}

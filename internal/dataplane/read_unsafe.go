@@ -30,7 +30,7 @@ func read(p *hot.Poll) uintptr {
 	q := (*hot.CQ)(pointer(p.Reader.CQ))
 	switch p.Phase {
 	case readBegin:
-		p.Room, p.Found, p.Next = p.Reader.Left, 0, 0
+		p.Room, p.Found = p.Reader.Left, 0
 		if p.Room != 0 && p.Flags&hot.PollEmpty == 0 {
 			failed := pop(q, &p.Reader)
 			switch {
@@ -44,7 +44,11 @@ func read(p *hot.Poll) uintptr {
 			}
 		}
 		p.Phase, p.Direct = readPass, 1
+		at := p.At
 		start(p, atomic.LoadUintptr(&q.EPs))
+		if p.Flags&hot.PollWork != 0 {
+			p.At = at
+		}
 		fallthrough
 	case readPass:
 		if code := progress(p); code != next {

@@ -89,6 +89,5 @@ type Delivery struct {
 	Stream  uint32 // data plane only: the last operation was one that more may follow at once
 	Wake    uint32 // data plane only: the peer that was answered sleeps
 	_       uint32
-	Next    uintptr `c:"const void *"` // line that is likely to be written soon, or NULL
-	Entry   CQE     // with DeliveryComplete
+	Entry   CQE // with DeliveryComplete
 }

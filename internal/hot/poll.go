@@ -43,10 +43,11 @@ const (
 
 // Bits of [Poll].Flags.
 const (
-	PollClockDue = 1 // the timers may be due; Now is set
-	PollFoundToo = 2 // with PollClockDue: also when completions are read
-	PollEmpty    = 4 // nothing is on the queue
-	PollThread   = 8 // a progress thread: the call ends when there is work for the runtime or of another thread
+	PollClockDue = 1  // the timers may be due; Now is set
+	PollFoundToo = 2  // with PollClockDue: also when completions are read
+	PollEmpty    = 4  // nothing is on the queue
+	PollThread   = 8  // a progress thread: the call ends when there is work for the runtime or of another thread
+	PollWork     = 16 // with PollEmpty: the endpoint at At has work, those before it have none
 )
 
 // Poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before Step, Step to 0,
@@ -63,23 +64,22 @@ type Poll struct {
 	Now     uint32  // with PollClockDue: ms of CLOCK_MONOTONIC_COARSE
 	Timeout int32   // of fi_cq_sread, ms; negative: none
 	_       uint32
-	Start   int64  // of fi_cq_sread with a timeout: when it began, ms
-	Want    uint64 // of fi_cq_sread: entries that it waits for
-	Idle    uint64 // of a progress thread: it returns when nothing has come for so many ns; 0: after one pass
-	Most    uint64 // of a progress thread: it returns after so many ns
+	Start   int64   // of fi_cq_sread with a timeout: when it began, ms
+	Want    uint64  // of fi_cq_sread: entries that it waits for
+	At      uintptr `c:"struct weft_hot_ep *const *"` // the endpoint at hand; set by the shim with PollWork
+	Idle    uint64  // of a progress thread: it returns when nothing has come for so many ns; 0: after one pass
+	Most    uint64  // of a progress thread: it returns after so many ns
 	// what the call ends with
-	Step   uint32  // data plane only, once it is not 0: where the call goes on
-	Found  uint32  // 1: there was something to do
-	Result int64   // entries read, or a negative errno
-	Next   uintptr `c:"const void *"` // line that is likely to be written soon, or NULL
+	Step   uint32 // data plane only, once it is not 0: where the call goes on
+	Found  uint32 // 1: there was something to do
+	Result int64  // entries read, or a negative errno
 	// answers to codes
 	Answer    int32
 	Clock     uint64 // ns of CLOCK_MONOTONIC
 	Processor uint32 // that the thread runs on
 	// data plane only
 	Phase    uint32  // of a call of several passes
-	At       uintptr `c:"struct weft_hot_ep *const *"` // the endpoint at hand
-	Rx       uintptr `c:"struct weft_hot_rx *"`        // its receive context; the lease is taken
+	Rx       uintptr `c:"struct weft_hot_rx *"` // its receive context; the lease is taken
 	Room     uint64  // entries that the reader had room for
 	Begin    uint64  // of a progress thread: when the first pass was, ns
 	Last     uint64  // of a progress thread: when something came last, ns
