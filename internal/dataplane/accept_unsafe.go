@@ -138,10 +138,13 @@ func finish(ep *hot.EP, a *Arrival, context, flags, buf uint64, out *Outlet) Ver
 		e := &out.Entry
 		e.Context, e.Flags, e.Len, e.Buf = context, kind|flags&fi.MultiRecv, a.Length, buf
 		e.Data, e.Tag, e.Src = a.Data, a.Tag, a.Addr-1
-		if !completeTo(q, out.Reader, e) {
-			verdict = Complete
-		} else if out.Reader == nil || out.Reader.Left == 0 {
+		switch {
+		case out.Reader != nil && out.Reader.Left != 0:
+			put(out.Reader, q.Format, e)
+		case completeTo(q, e):
 			out.Todo |= hot.TodoWakeCQ
+		default:
+			verdict = Complete
 		}
 	}
 	if ep.RxCntr != 0 {

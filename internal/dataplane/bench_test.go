@@ -129,7 +129,7 @@ func BenchmarkRead(b *testing.B) {
 		call := p.poll(1)
 		e := hot.CQE{Context: 1}
 		for b.Loop() {
-			completeTo(p.cq, nil, &e)
+			completeTo(p.cq, &e)
 			call.Phase, call.Reader.Left, call.Reader.Buf, call.Reader.Src = readBegin, 1, at(p.entries), 0
 			if read(call) != hot.DeliveryDone || call.Result != 1 {
 				b.Fatal("nothing was read")

@@ -81,11 +81,10 @@ func (s *spot) fill(q *hot.CQ, e *hot.CQE) bool {
 	return true
 }
 
-// completeTo writes a completion to a reader, or to ring 0 of the queue if there is none. False: the ring is full, or
-// others wait for room there.
-func completeTo(q *hot.CQ, to *hot.Reader, e *hot.CQE) bool {
+// completeTo writes a completion to ring 0 of the queue. False: the ring is full, or others wait for room there.
+func completeTo(q *hot.CQ, e *hot.CQE) bool {
 	var s spot
-	if !s.take(q, to) {
+	if !s.take(q, nil) {
 		return false
 	}
 	s.fill(q, e)

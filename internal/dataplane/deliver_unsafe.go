@@ -40,18 +40,17 @@ func deliver(d *hot.Delivery) uintptr {
 	if r == nil {
 		return hot.DeliveryGo
 	}
-	if code := proceed(d, ep, r); code != next {
-		return code
+	if d.Finish != finishNothing {
+		if code := proceed(d, ep, r); code != next {
+			return code
+		}
 	}
 	if d.Begun != begunRings {
 		if code := begin(d, ep, rx, r); code != next {
 			return code
 		}
 	}
-	for ; d.Rings != 0; d.Rings-- {
-		if full(d) {
-			break
-		}
+	for ; d.Rings != 0 && !full(d); d.Rings-- {
 		if code := takeIn(d, ep, r); code != next {
 			return code
 		}
@@ -67,11 +66,15 @@ func deliver(d *hot.Delivery) uintptr {
 // begin starts a delivery: posted receives first, if messages are held for them.
 func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 	if d.Begun == begunNot {
-		d.Begun, d.Budget, d.Rings = begunPosts, batch, rxRings(ep)
-		if d.Ring = rx.Turn; d.Ring >= d.Rings {
-			d.Ring = 0
+		rings, ring := rxRings(ep), rx.Turn
+		if ring >= rings {
+			ring = 0
 		}
-		d.Held = uint32(r.HeldMessages())
+		d.Begun, d.Budget, d.Rings, d.Ring = begunRings, batch, rings, ring
+		if atomic.LoadUint32(&rx.WantPosts) == 0 {
+			return next
+		}
+		d.Begun, d.Held = begunPosts, uint32(r.HeldMessages())
 	}
 	if atomic.LoadUint32(&rx.WantPosts) != 0 {
 		if code := r.drain(d, ep, rx); code != next {
@@ -113,8 +116,11 @@ func reader(d *hot.Delivery) *hot.Reader { return (*hot.Reader)(pointer(d.Reader
 
 // full reports whether the reader has no room for more.
 func full(d *hot.Delivery) bool {
-	rx, tx := reader(d), (*hot.Reader)(pointer(d.TxReader))
-	return rx != nil && rx.Left == 0 || tx != nil && tx.Left == 0
+	to := d.Reader
+	if to == 0 {
+		to = d.TxReader // if both are set they are the same
+	}
+	return to != 0 && (*hot.Reader)(pointer(to)).Left == 0
 }
 
 // proceed goes on after the code that the last call returned.
@@ -156,9 +162,6 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	in := inbound(d, ep)
 	ring := mpsc.View(&in.Ring)
 	for ; d.Budget != 0; d.Budget-- {
-		if full(d) {
-			return next
-		}
 		owner, state, lapOK := ring.Load(in.Head)
 		if state != hot.SlotReady || !lapOK {
 			if d.Stream != 0 && d.Looks < linger {
@@ -172,6 +175,9 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 				d.Budget--
 			}
 			return code
+		}
+		if full(d) {
+			return next
 		}
 	}
 	return next

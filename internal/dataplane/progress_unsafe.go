@@ -265,6 +265,9 @@ func deliverMore(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 
 // wakes reports whether threads are to be woken, and leaves in d.Todo which.
 func wakes(d *hot.Delivery, ep *hot.EP) bool {
+	if d.Todo == 0 {
+		return false
+	}
 	if d.Todo&hot.TodoWakeCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
 		d.Todo &^= hot.TodoWakeCQ
 	}
