@@ -191,7 +191,7 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) V
 	if addr == 0 {
 		to = uintptr(unsafe.Pointer(&m.Payload))
 	}
-	copy(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(a.Payload)), n))
+	move(to, a.Payload, uintptr(n))
 	r.Held += n
 	stat(ep, stats.RxUnexpected, 1)
 	stat(ep, stats.RxUnexpectedBytes, a.Length)
