@@ -123,18 +123,6 @@ func errData(data []byte, buf unsafe.Pointer, room C.size_t) (unsafe.Pointer, C.
 	return unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))
 }
 
-// Returns 0 when there is a reason to look again, -FI_EAGAIN when timeout ms (negative: for ever) have passed.
-//
-//export weftGoCQWait
-func weftGoCQWait(queue C.uint64_t, timeout C.int) (rc C.int) {
-	defer guard("fi_cq_sread", &rc)
-	q, err := objectOf[*cq.Queue](queue)
-	if err != nil {
-		return result(err)
-	}
-	return result(q.Wait(int(timeout)))
-}
-
 //export weftGoCQSignal
 func weftGoCQSignal(queue C.uint64_t) (rc C.int) {
 	defer guard("fi_cq_signal", &rc)

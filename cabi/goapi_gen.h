@@ -42,14 +42,15 @@ struct fid_nic;
 struct iovec;
 struct weft_alltoallv;
 struct weft_atomic_room;
-struct weft_delivery;
 struct weft_host;
 struct weft_local_piece;
 struct weft_mr_obj;
 struct weft_note;
 struct weft_opened;
 struct weft_peer_entry;
+struct weft_poll;
 struct weft_poll_obj;
+struct weft_post;
 struct weft_recv_args;
 struct weft_remote_info;
 struct weft_remote_piece;
@@ -124,8 +125,6 @@ int weftGoAVSetRemove(uint64_t set, uint64_t addr);
 /* Of a queue that another provider has imported the owner reads all that a completion has, and does the waiting. */
 int weftGoCQOpen(uint64_t domain, struct fi_cq_attr *attr, void *self, struct weft_opened *out);
 int weftGoCQReadErr(uint64_t queue, struct fi_cq_err_entry *c, uint64_t *src);
-/* Returns 0 when there is a reason to look again, -FI_EAGAIN when timeout ms (negative: for ever) have passed. */
-int weftGoCQWait(uint64_t queue, int timeout);
 int weftGoCQSignal(uint64_t queue);
 
 /* ---- direct.go ---- */
@@ -196,27 +195,11 @@ int weftGoTranslate(uint64_t object, struct iovec *iov, void **descs, size_t cou
 /* ---- hotpath.go ---- */
 int64_t weftGoSend(uint64_t ep, struct weft_send_args *a);
 int64_t weftGoRecv(uint64_t rx, struct weft_recv_args *a);
-/* Makes progress; the caller holds the lease. Returns whether triggers have fired: then weftGoTriggered, without the
- * lease, posts what waited. */
-bool weftGoProgress(uint64_t rx);
-/* As weftGoProgress, and the timers and dead peers too. */
-bool weftGoHousekeeping(uint64_t rx);
-/* Completes transmit request of an endpoint with a status, as the peer that is source says. */
-void weftGoAck(uint64_t ep, uint32_t source, uint64_t request, uint64_t status);
-/* Acknowledges a source's request as soon as there is room. */
-void weftGoAcknowledge(uint64_t ep, uint32_t source, uint64_t request);
-/* Gives a message to the receive that it has matched; see weft_delivery_code. */
-void weftGoGiveMessage(uint64_t ep, struct weft_delivery *d);
-/* Writes a completion to a queue whose ring is full. */
-void weftGoCompleteReceive(uint64_t ep, struct weft_delivery *d);
-void weftGoTriggered(uint64_t rx);
-void weftGoWakePeer(uint64_t ep, uint32_t peer);
-void weftGoWakeCQ(uint64_t queue);
-void weftGoWakeCntr(uint64_t counter);
-/* Of a transmit. */
-void weftGoComplete(uint64_t q, uint64_t context, uint64_t flags);
-/* Completions held off the rings. */
-void weftGoFlushCQ(uint64_t queue);
+/* What is left when an operation is posted: to write a completion that found no room, to wake who waits, to post what
+ * waited for a counter. */
+void weftGoAfterPost(struct weft_post *p);
+/* What a poll asks for by a code, but for what the shim does itself. The lease is taken where the code says so. */
+void weftGoForPoll(struct weft_poll *p, uint32_t code);
 
 /* ---- info.go ---- */
 int weftGoGetInfo(struct weft_host *host, uint32_t version, char *node, char *service, uint64_t flags, struct fi_info *hints, struct fi_info **out);
@@ -266,8 +249,6 @@ void weftGoCleanup(void);
 /* ---- rma.go ---- */
 /* Kind is WEFT_POST_*. */
 int64_t weftGoRMA(uint64_t ep, struct fi_msg_rma *msg, uint64_t flags, uint32_t kind);
-/* A peer may have gone while a fetch was posted to it. */
-void weftGoFetchLost(uint64_t ep);
 /* Kind is WEFT_POST_*. */
 int64_t weftGoAtomic(uint64_t ep, struct fi_msg_atomic *msg, struct fi_msg_fetch *fetch, struct fi_msg_compare *compare, uint64_t flags, uint32_t kind, struct weft_atomic_room *room);
 /* Count may be NULL. */

@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
@@ -57,113 +58,144 @@ func weftGoRecv(rx C.uint64_t, a *C.struct_weft_recv_args) (rc C.int64_t) {
 	return C.int64_t(result(r.PostRecv(&args)))
 }
 
-// Makes progress; the caller holds the lease. Returns whether triggers have fired: then weftGoTriggered, without the
-// lease, posts what waited.
+// What is left when an operation is posted: to write a completion that found no room, to wake who waits, to post what
+// waited for a counter.
 //
-//export weftGoProgress
-func weftGoProgress(rx C.uint64_t) C.bool {
+//export weftGoAfterPost
+func weftGoAfterPost(p *C.struct_weft_post) {
+	defer guardVoid("end of a post")
+	ep := p.ep
+	if p.todo&hot.TodoComplete != 0 {
+		if q, ok := handles.get(uint64(ep.tx_cq.handle)).(*cq.Queue); ok {
+			q.Complete(cq.Entry{Context: uint64(p.context), Flags: uint64(p.completion), Src: fi.AddrNotAvail})
+		}
+	}
+	if p.todo&hot.TodoWakeCQ != 0 {
+		wakeQueue(ep.tx_cq)
+	}
+	if p.todo&hot.TodoWakeCntr != 0 {
+		wakeCounter(p.cntr)
+	}
+	e, ok := handles.get(uint64(ep.handle)).(*provider.Endpoint)
+	if !ok {
+		return
+	}
+	if p.todo&hot.TodoFetchLost != 0 {
+		e.FetchLost()
+	}
+	if p.todo&hot.TodoWakePeer != 0 {
+		e.WakePeer(uint32(p.peer))
+	}
+	if p.todo&hot.TodoTriggered != 0 {
+		e.Rx().Triggered()
+	}
+}
+
+// What a poll asks for by a code, but for what the shim does itself. The lease is taken where the code says so.
+//
+//export weftGoForPoll
+func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	defer guardVoid("progress")
-	r := rxOf(rx)
-	return C.bool(r != nil && r.Progress())
-}
-
-// As weftGoProgress, and the timers and dead peers too.
-//
-//export weftGoHousekeeping
-func weftGoHousekeeping(rx C.uint64_t) C.bool {
-	defer guardVoid("housekeeping")
-	r := rxOf(rx)
-	return C.bool(r != nil && r.Housekeeping())
-}
-
-// Completes transmit request of an endpoint with a status, as the peer that is source says.
-//
-//export weftGoAck
-func weftGoAck(ep C.uint64_t, source C.uint32_t, request, status C.uint64_t) {
-	defer guardVoid("acknowledgement")
-	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
-		e.Acknowledged(uint32(source), uint64(request), uint64(status))
+	switch code {
+	case hot.PollProgress, hot.PollTimers, hot.PollTriggered:
+		p.answer = 0
+		if rx := rxOf(p.handle); rx != nil {
+			p.answer = onContext(rx, code)
+		}
+	case hot.PollFlush:
+		if q, ok := handles.get(uint64(p.reader.cq.handle)).(*cq.Queue); ok {
+			q.FlushOverflow()
+		}
+	case hot.PollSleep:
+		p.answer = C.int32_t(fi.EOTHER.Code())
+		p.answer = C.int32_t(sleep(p))
+	case hot.PollWake:
+		wakeReaders(&p.delivery)
+	default:
+		if e, ok := handles.get(uint64(p.delivery.ep.handle)).(*provider.Endpoint); ok {
+			forDelivery(e, &p.delivery, code)
+		}
 	}
 }
 
-// Acknowledges a source's request as soon as there is room.
-//
-//export weftGoAcknowledge
-func weftGoAcknowledge(ep C.uint64_t, source C.uint32_t, request C.uint64_t) {
-	defer guardVoid("acknowledge")
-	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
-		e.Acknowledge(uint32(source), uint64(request))
+// onContext is what a poll asks for of a receive context. 1: triggers have fired, and PollTriggered, without the lease,
+// posts what waited for them.
+func onContext(rx *provider.RxContext, code C.uint32_t) C.int32_t {
+	fired := false
+	switch code {
+	case hot.PollProgress:
+		fired = rx.Progress()
+	case hot.PollTimers:
+		fired = rx.Housekeeping()
+	case hot.PollTriggered:
+		rx.Triggered()
 	}
+	if fired {
+		return 1
+	}
+	return 0
 }
 
-// Gives a message to the receive that it has matched; see weft_delivery_code.
-//
-//export weftGoGiveMessage
-func weftGoGiveMessage(ep C.uint64_t, d *C.struct_weft_delivery) {
-	defer guardVoid("give message")
-	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+// loaded is where the clock of sleeps begins.
+var loaded = time.Now()
+
+// sleep sleeps until there is a reason to read the queue again (0), or the time of the call is over (-FI_EAGAIN).
+func sleep(p *C.struct_weft_poll) C.int {
+	q, err := objectOf[*cq.Queue](p.reader.cq.handle)
+	if err != nil {
+		return result(err)
+	}
+	timeout := int(p.timeout)
+	if timeout > 0 {
+		now := time.Since(loaded).Milliseconds() + 1
+		if p.start == 0 {
+			p.start = C.int64_t(now)
+		}
+		timeout = int(max(int64(p.start)+int64(timeout)-now, 0))
+	}
+	return result(q.Wait(timeout))
+}
+
+// forDelivery is what a delivery asks for of its endpoint.
+func forDelivery(e *provider.Endpoint, d *C.struct_weft_delivery, code C.uint32_t) {
+	switch code {
+	case hot.DeliveryAck:
+		e.Acknowledged(uint32(d.source), uint64(d.request), uint64(d.data))
+	case hot.DeliverySettle:
 		e.Settle((*hot.Delivery)(unsafe.Pointer(d)))
-	}
-}
-
-// Writes a completion to a queue whose ring is full.
-//
-//export weftGoCompleteReceive
-func weftGoCompleteReceive(ep C.uint64_t, d *C.struct_weft_delivery) {
-	defer guardVoid("complete receive")
-	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
+	case hot.DeliveryComplete:
 		e.Deliver((*hot.Delivery)(unsafe.Pointer(d)))
+	case hot.DeliveryAcknowledge:
+		e.Acknowledge(uint32(d.source), uint64(d.request))
+	case hot.DeliveryWakePeer:
+		e.WakePeer(uint32(d.peer))
 	}
 }
 
-//export weftGoTriggered
-func weftGoTriggered(rx C.uint64_t) {
-	defer guardVoid("triggered operations")
-	if r := rxOf(rx); r != nil {
-		r.Triggered()
+// wakeReaders wakes who waits for what a delivery has completed.
+func wakeReaders(d *C.struct_weft_delivery) {
+	if d.todo&hot.TodoWakeCQ != 0 {
+		wakeQueue(d.ep.rx_cq)
+	}
+	if d.todo&hot.TodoWakeCntr != 0 {
+		wakeCounter(d.ep.rx_cntr)
+	}
+	if d.todo&hot.TodoWakeTxCQ != 0 {
+		wakeQueue(d.ep.tx_cq)
+	}
+	if d.todo&hot.TodoWakeReadCntr != 0 {
+		wakeCounter(d.ep.read_cntr)
 	}
 }
 
-//export weftGoWakePeer
-func weftGoWakePeer(ep C.uint64_t, peer C.uint32_t) {
-	defer guardVoid("wake peer")
-	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
-		e.WakePeer(uint32(peer))
-	}
-}
-
-//export weftGoWakeCQ
-func weftGoWakeCQ(queue C.uint64_t) {
-	defer guardVoid("wake completion queue")
-	if q, ok := handles.get(uint64(queue)).(*cq.Queue); ok {
+func wakeQueue(queue *C.struct_weft_hot_cq) {
+	if q, ok := handles.get(uint64(queue.handle)).(*cq.Queue); ok {
 		q.Wake()
 	}
 }
 
-//export weftGoWakeCntr
-func weftGoWakeCntr(counter C.uint64_t) {
-	defer guardVoid("wake counter")
-	if c, ok := handles.get(uint64(counter)).(*cq.Counter); ok {
+func wakeCounter(counter *C.struct_weft_hot_cntr) {
+	if c, ok := handles.get(uint64(counter.handle)).(*cq.Counter); ok {
 		c.Wake()
-	}
-}
-
-// Of a transmit.
-//
-//export weftGoComplete
-func weftGoComplete(q, context, flags C.uint64_t) {
-	defer guardVoid("fi_send")
-	if c, ok := handles.get(uint64(q)).(*cq.Queue); ok {
-		c.Complete(cq.Entry{Context: uint64(context), Flags: uint64(flags), Src: fi.AddrNotAvail})
-	}
-}
-
-// Completions held off the rings.
-//
-//export weftGoFlushCQ
-func weftGoFlushCQ(queue C.uint64_t) {
-	defer guardVoid("flush completion queue")
-	if q, ok := handles.get(uint64(queue)).(*cq.Queue); ok {
-		q.FlushOverflow()
 	}
 }

@@ -24,62 +24,17 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void wake(const struct weft_delivery *d)
-{
-	if (d->todo & WEFT_TODO_WAKE_CQ)
-		weftGoWakeCQ(d->ep->rx_cq->handle);
-	if (d->todo & WEFT_TODO_WAKE_CNTR)
-		weftGoWakeCntr(d->ep->rx_cntr->handle);
-	if (d->todo & WEFT_TODO_WAKE_TX_CQ)
-		weftGoWakeCQ(d->ep->tx_cq->handle);
-	if (d->todo & WEFT_TODO_WAKE_READ_CNTR)
-		weftGoWakeCntr(d->ep->read_cntr->handle);
-}
-
-/* Does what a delivery asks for. */
-static void perform_delivery(struct weft_delivery *d, enum weft_delivery_code code)
-{
-	struct weft_hot_ep *ep = d->ep;
-
-	switch (code) {
-	case WEFT_DELIVERY_ACK:
-		return weftGoAck(ep->handle, d->source, d->request, d->data);
-	case WEFT_DELIVERY_READ:
-		d->read = weft_vm_copy(&ep->peers[d->line], (void *)d->buf, d->payload, d->length, true);
-		return;
-	case WEFT_DELIVERY_SETTLE:
-		return weftGoGiveMessage(ep->handle, d);
-	case WEFT_DELIVERY_COMPLETE:
-		return weftGoCompleteReceive(ep->handle, d);
-	case WEFT_DELIVERY_ACKNOWLEDGE:
-		return weftGoAcknowledge(ep->handle, d->source, d->request);
-	case WEFT_DELIVERY_WAKE_PEER:
-		return weftGoWakePeer(ep->handle, d->peer);
-	default:
-		return weft_pause();
-	}
-}
-
-/* Does what a poll asks for. */
+/* Does what a poll asks for: what needs a system call, a pause or a transport's function. The rest is the runtime's. */
 static void perform(struct weft_poll *p, unsigned code)
 {
+	struct weft_delivery *d = &p->delivery;
+
 	switch (code) {
-	case WEFT_POLL_PROGRESS:
-		p->answer = weftGoProgress(p->handle);
+	case WEFT_DELIVERY_PAUSE:
+		return weft_pause();
+	case WEFT_DELIVERY_READ:
+		d->read = weft_vm_copy(&d->ep->peers[d->line], (void *)d->buf, d->payload, d->length, true);
 		return;
-	case WEFT_POLL_TIMERS:
-		p->answer = weftGoHousekeeping(p->handle);
-		return;
-	case WEFT_POLL_TRIGGERED:
-		return weftGoTriggered(p->handle);
-	case WEFT_POLL_FLUSH:
-		return weftGoFlushCQ(p->reader.cq->handle);
-	case WEFT_POLL_SLEEP:
-		p->answer = weftGoCQWait(p->reader.cq->handle,
-					 p->timeout > 0 ? weft_time_left(p->start, p->timeout) : p->timeout);
-		return;
-	case WEFT_POLL_WAKE:
-		return wake(&p->delivery);
 	case WEFT_POLL_YIELD:
 		sched_yield();
 		__attribute__((fallthrough));
@@ -99,7 +54,7 @@ static void perform(struct weft_poll *p, unsigned code)
 	case WEFT_POLL_FLUSH_PORT:
 		return p->port->flush(p->port);
 	default:
-		perform_delivery(&p->delivery, code);
+		weftGoForPoll(p, code);
 	}
 }
 
@@ -210,7 +165,7 @@ ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t 
 	p.reader.left = count;
 	p.want = o->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
 	p.timeout = timeout;
-	p.start = timeout > 0 ? weft_now() : 0;
+	p.start = 0;
 	return read_queue(o, WEFT_PLANE_SREAD, &p, weft_sometimes() ? weft_clock_flags() : 0);
 }
 

@@ -47,23 +47,6 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 	return code;
 }
 
-/* Does what is left to the runtime, but for what has to wait until the thread has posted. */
-static __attribute__((noinline)) void settle(const struct weft_post *p)
-{
-	struct weft_hot_ep *ep = p->ep;
-
-	if (p->todo & WEFT_TODO_COMPLETE)
-		weftGoComplete(ep->tx_cq->handle, p->context, p->completion);
-	if (p->todo & WEFT_TODO_WAKE_CQ)
-		weftGoWakeCQ(ep->tx_cq->handle);
-	if (p->todo & WEFT_TODO_WAKE_CNTR)
-		weftGoWakeCntr(p->cntr->handle);
-	if (p->todo & WEFT_TODO_FETCH_LOST)
-		weftGoFetchLost(ep->handle);
-	if (p->todo & WEFT_TODO_WAKE_PEER)
-		weftGoWakePeer(ep->handle, p->peer);
-}
-
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
 {
 	struct weft_hot_ep *ep = o->hot;
@@ -80,11 +63,9 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 		code = go_on(f, p, code);
 	if (p->next)
 		weft_prefetch_write(p->next);
-	if (__builtin_expect(p->todo != 0, 0))
-		settle(p);
 	weft_post_end(me);
-	if (__builtin_expect(p->todo & WEFT_TODO_TRIGGERED, 0))
-		weftGoTriggered(ep->handle);
+	if (__builtin_expect(p->todo != 0, 0))
+		weftGoAfterPost(p);
 	if (__builtin_expect(code == WEFT_POST_DONE, 1))
 		return 0;
 	if (code == WEFT_POST_AGAIN)

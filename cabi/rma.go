@@ -61,16 +61,6 @@ func rmaArgs(msg *C.struct_fi_msg_rma, flags C.uint64_t, kind C.uint32_t) (provi
 	}, nil
 }
 
-// A peer may have gone while a fetch was posted to it.
-//
-//export weftGoFetchLost
-func weftGoFetchLost(ep C.uint64_t) {
-	defer guardVoid("lost fetch")
-	if e, ok := handles.get(uint64(ep)).(*provider.Endpoint); ok {
-		e.FetchLost()
-	}
-}
-
 // atomicRoom is struct weft_atomic_room: the vectors of an atomic operation, in bytes.
 type atomicRoom struct {
 	operand, compare, result [C.WEFT_ATOMIC_IOV]fi.IOVec

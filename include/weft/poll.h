@@ -31,7 +31,8 @@ enum weft_poll_code {
 	WEFT_POLL_TIMERS = 33, /* the runtime runs the timers of handle, the lease taken; answer: as with WEFT_POLL_PROGRESS */
 	WEFT_POLL_TRIGGERED = 34, /* the runtime posts what waited for counters at handle */
 	WEFT_POLL_FLUSH = 35, /* the runtime moves completions to the queue's rings */
-	/* sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since start are over */
+	/* sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since the first sleep
+	 * are over */
 	WEFT_POLL_SLEEP = 36,
 	WEFT_POLL_WAKE = 37, /* wake the sleepers on what weft_delivery.todo names */
 	WEFT_POLL_CLOCK = 38, /* set clock and processor */
@@ -60,7 +61,8 @@ struct weft_poll {
 	uint32_t now; /* with WEFT_POLL_CLOCK_DUE: ms of CLOCK_MONOTONIC_COARSE */
 	int32_t timeout; /* of fi_cq_sread, ms; negative: none */
 	uint32_t pad0;
-	int64_t start; /* of fi_cq_sread with a timeout: when it began, ms */
+	/* of fi_cq_sread with a timeout: when it slept first, ms; the shim sets 0, the runtime the time */
+	int64_t start;
 	uint64_t want; /* of fi_cq_sread: entries that it waits for */
 	struct weft_hot_ep *const *at; /* the endpoint at hand; set by the shim with WEFT_POLL_WORK */
 	uint64_t idle; /* of a progress thread: it returns when nothing has come for so many ns; 0: after one pass */

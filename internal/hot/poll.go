@@ -30,7 +30,7 @@ const (
 	PollTimers    = 33 // the runtime runs the timers of handle, the lease taken; answer: as with PollProgress
 	PollTriggered = 34 // the runtime posts what waited for counters at handle
 	PollFlush     = 35 // the runtime moves completions to the queue's rings
-	// sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since start are over
+	// sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since the first sleep are over
 	PollSleep     = 36
 	PollWake      = 37 // wake the sleepers on what [Delivery].Todo names
 	PollClock     = 38 // set clock and processor
@@ -64,7 +64,7 @@ type Poll struct {
 	Now     uint32  // with PollClockDue: ms of CLOCK_MONOTONIC_COARSE
 	Timeout int32   // of fi_cq_sread, ms; negative: none
 	_       uint32
-	Start   int64   // of fi_cq_sread with a timeout: when it began, ms
+	Start   int64   // of fi_cq_sread with a timeout: when it slept first, ms; the shim sets 0, the runtime the time
 	Want    uint64  // of fi_cq_sread: entries that it waits for
 	At      uintptr `c:"struct weft_hot_ep *const *"` // the endpoint at hand; set by the shim with PollWork
 	Idle    uint64  // of a progress thread: it returns when nothing has come for so many ns; 0: after one pass
