@@ -46,6 +46,13 @@ struct options {
 	double slice;   /* the same of one time slice, of which there are so many */
 	int slices;
 	int depth;      /* entries in the deep matching test */
+	struct {        /* of the all-to-all between hosts */
+		int ranks;      /* 0: 8 */
+		int rounds;     /* 0: 15 */
+		int lengths;    /* how many of length there are: one of all slices, or one for each two ranks */
+		uint32_t length[MAX_RANKS * MAX_RANKS]; /* bytes from each rank to each, those from rank 0 first */
+		uint32_t late[MAX_RANKS]; /* ms by which ranks come late, another one in each round */
+	} exchange;
 	enum fi_progress progress; /* to ask for; FI_PROGRESS_UNSPEC: any */
 };
 
@@ -69,7 +76,7 @@ struct shared {
 	_Atomic int turns[TURNS];   /* answers of agree() */
 	_Atomic uint64_t taken;     /* the last turn whose answer rank 1 has read */
 	_Atomic int stop;
-	_Atomic uint64_t ended[MAX_RANKS]; /* ticks at which each rank has done its part */
+	_Atomic uint64_t ended[MAX_RANKS]; /* ns at which each rank has done its part */
 	_Atomic uint32_t sent[SCALE_THREADS]; /* messages of each flow; written by rank 0 before stop */
 	pthread_barrier_t sleepers; /* of all ranks, blocking */
 	uint32_t picks[WINDOW];
@@ -159,12 +166,14 @@ void end_slice(struct node *n);
 
 /* stats.c */
 uint64_t ticks(void);
+uint64_t clock_ns(void);                   /* CLOCK_MONOTONIC */
 double tick_ns(void);
 void sample(double value);                 /* keeps up to MAX_SAMPLES */
 double quantile(double q);                 /* of the samples; NAN without any */
 void clear_samples(void);
 void report(const char *name, double value); /* one line: name value; none for NAN */
 void report_for(const char *provider);       /* is what the lines to come begin with */
+const char *reporting_for(void);             /* the same, with a space behind it, or "" */
 struct deadline {
 	uint64_t end;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * weft_bench -p PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH] [TEST]...
+ * weft_bench -p [NAME=VALUE ]...PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH]
+ *            [-r RANKS] [-i ROUNDS] [-z BYTES,...] [-l MS,...] [TEST]...
  * weft_bench -v
  *
  * Prints one line per figure: its name, which ends with the unit, and the
@@ -8,10 +9,13 @@
  * still run, and the exit status is 1. -v prints libfabric's version. With -n
  * the ranks are on different hosts: network namespaces that "ip netns" knows.
  *
- * libfabric is to look for the provider in FOLDER. Of several providers, with
- * which the lines begin then, pingpong, rate, bandwidth, sizes and streams are
- * measured in time slices in turn, with a line for each slice. All other tests
- * follow one another.
+ * libfabric is to look for the provider in FOLDER, and the variables hold for its
+ * ranks. Of several providers, with which the lines begin then, pingpong, rate,
+ * bandwidth, sizes, streams and alltoall are measured in turn, with a line for
+ * each time slice or operation. All other tests follow one another.
+ *
+ * -r, -i, -z and -l are of alltoall: how many ranks, how many rounds, the bytes from
+ * each rank to each other (or one length for all), and by how much ranks come late.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -128,13 +132,20 @@ static struct shared *make_shared(int ranks)
 }
 
 /* name_provider gives a process the provider that was named, PROVIDER or
- * PROVIDER@FOLDER, and FI_PROVIDER_PATH is its folder then. */
+ * PROVIDER@FOLDER, and FI_PROVIDER_PATH is its folder then. Variables may stand
+ * before the name. */
 static void name_provider(struct node *n)
 {
-	char *name = strdup(n->opt->providers[n->provider]), *folder = name;
+	char *name = strdup(n->opt->providers[n->provider]), *folder;
 
 	if (n->opt->several)
 		report_for(n->opt->providers[n->provider]);
+	for (char *rest = name, *word; (word = strsep(&rest, " "));) {
+		name = word;
+		if (rest && putenv(word))
+			die(word, -FI_EINVAL);
+	}
+	folder = name;
 	n->provider_name = strsep(&folder, "@");
 	if (folder)
 		setenv("FI_PROVIDER_PATH", folder, 1);
@@ -148,7 +159,7 @@ static void run_rank(const struct test *t, struct node *n)
 
 	name_provider(n);
 	if (opt->host_count)
-		move_to(opt->hosts[n->rank % opt->host_count]);
+		move_to(opt->hosts[n->rank * opt->host_count / n->ranks]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* who ends the program ends the measuring */
 	pin_to(opt->cores[n->rank % 2]);
 	tick_ns();
@@ -190,17 +201,27 @@ static bool reap(pid_t *pids, int ranks, int limit)
 
 /* limit_of is how many seconds a test may take: those between hosts have slow
  * links, and one waits for a million messages. */
-static int limit_of(const struct test *t)
+static int limit_of(const struct test *t, const struct options *opt)
 {
 	if (t->run == test_million)
 		return 90;
-	return t->run == test_alltoall || t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
+	if (t->run == test_alltoall)
+		return 60 + (int)opt->seconds;
+	return t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
+}
+
+/* ranks_of is how many ranks a test has. */
+static int ranks_of(const struct test *t, const struct options *opt)
+{
+	if (t->run == test_alltoall && opt->exchange.ranks)
+		return opt->exchange.ranks;
+	return t->ranks ? t->ranks : posters() + 1;
 }
 
 /* run_together runs a test of all providers of the options at the same time. */
 static bool run_together(const struct test *t, const struct options *opt)
 {
-	int ranks = t->ranks ? t->ranks : posters() + 1, count = 0;
+	int ranks = ranks_of(t, opt), count = 0;
 	pthread_barrier_t *edge = share(sizeof(*edge));
 	struct shared *s[MAX_PROVIDERS];
 	pid_t pids[MAX_PROVIDERS * MAX_RANKS];
@@ -218,7 +239,7 @@ static bool run_together(const struct test *t, const struct options *opt)
 			pids[count++] = pid;
 		}
 	}
-	bool ok = reap(pids, count, limit_of(t) * opt->provider_count);
+	bool ok = reap(pids, count, limit_of(t, opt) * opt->provider_count);
 	for (int p = 0; p < opt->provider_count; p++)
 		munmap(s[p], sizeof(*s[p]));
 	munmap(edge, sizeof(*edge));
@@ -229,7 +250,7 @@ static bool run_together(const struct test *t, const struct options *opt)
 static bool sliced(const struct test *t)
 {
 	return t->run == test_pingpong || t->run == test_rate || t->run == test_bandwidth ||
-	       t->run == test_sizes || t->run == test_streams;
+	       t->run == test_sizes || t->run == test_streams || t->run == test_alltoall;
 }
 
 static bool run_test(const struct test *t, const struct options *opt)
@@ -257,11 +278,27 @@ static bool run_test(const struct test *t, const struct options *opt)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: weft_bench -p PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,HOST] [-s SECONDS] [-d DEPTH] [TEST]...\ntests:");
+	fprintf(stderr, "usage: weft_bench -p [NAME=VALUE ]...PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH]\n"
+			"       [-r RANKS] [-i ROUNDS] [-z BYTES,...] [-l MS,...] [TEST]...\ntests:");
 	for (int i = 0; i < TESTS; i++)
 		fprintf(stderr, " %s", tests[i].name);
 	fprintf(stderr, "\n");
 	exit(2);
+}
+
+/* numbers reads a list of whole numbers and returns how many there are, at most most. */
+static int numbers(char *list, uint32_t *into, int most)
+{
+	int count = 0;
+
+	for (char *word, *end; (word = strsep(&list, ",")); count++) {
+		unsigned long v = strtoul(word, &end, 10);
+
+		if (count == most || end == word || *end || v > 1u << 30)
+			usage();
+		into[count] = (uint32_t)v;
+	}
+	return count;
 }
 
 static struct options parse(int argc, char **argv)
@@ -269,7 +306,7 @@ static struct options parse(int argc, char **argv)
 	struct options opt = {.cores = {0, 1}, .seconds = 0.1, .depth = 100000};
 	int c;
 
-	while ((c = getopt(argc, argv, "p:c:n:s:d:v")) != -1) {
+	while ((c = getopt(argc, argv, "p:c:n:s:d:r:i:z:l:v")) != -1) {
 		switch (c) {
 		case 'v':
 			puts(fi_tostr("", FI_TYPE_VERSION));
@@ -295,6 +332,20 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 'd':
 			opt.depth = atoi(optarg);
+			break;
+		case 'r':
+			opt.exchange.ranks = atoi(optarg);
+			if (opt.exchange.ranks < 2 || opt.exchange.ranks > MAX_RANKS)
+				usage();
+			break;
+		case 'i':
+			opt.exchange.rounds = atoi(optarg);
+			break;
+		case 'z':
+			opt.exchange.lengths = numbers(optarg, opt.exchange.length, MAX_RANKS * MAX_RANKS);
+			break;
+		case 'l':
+			numbers(optarg, opt.exchange.late, MAX_RANKS);
 			break;
 		default:
 			usage();

@@ -25,7 +25,7 @@ uint64_t ticks(void)
 #endif
 }
 
-static uint64_t clock_ns(void)
+uint64_t clock_ns(void)
 {
 	struct timespec t;
 
@@ -76,18 +76,23 @@ double quantile(double q)
 	return samples[i < sample_count ? i : sample_count - 1];
 }
 
-static const char *reporter;
+static char reporter[256];
 
 void report_for(const char *provider)
 {
-	reporter = provider;
+	snprintf(reporter, sizeof(reporter), "%s ", provider);
+}
+
+const char *reporting_for(void)
+{
+	return reporter;
 }
 
 void report(const char *name, double value)
 {
 	if (isnan(value))
 		return;
-	printf("%s%s%s %.6g\n", reporter ? reporter : "", reporter ? " " : "", name, value);
+	printf("%s%s %.6g\n", reporter, name, value);
 	fflush(stdout);
 }
 

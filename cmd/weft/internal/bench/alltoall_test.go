@@ -1,48 +1,251 @@
 package bench
 
 import (
+	"io"
 	"math"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
-// TestAllToAllBound computes the time of the slowest port by hand.
+// networkOf finds a network by its name.
+func networkOf(t *testing.T, name string) *labNetwork {
+	t.Helper()
+	p := allToAllPlan{networks: []string{name}}
+	list, err := p.chosen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list[0]
+}
+
+// sliceMs is what a slice of 256 KiB takes at 100 Mbit/s.
+const sliceMs = 256.0 * 1024 * 8 / 1e5 * 1514 / 1451
+
+// TestAllToAllBound computes the time of the port that needs longest by hand.
 func TestAllToAllBound(t *testing.T) {
-	alike, slow, halves := &allToAllNetworks[0], &allToAllNetworks[1], &allToAllNetworks[2]
-	slice := 256.0 * 1024 * 8 / 1e5 * 1514 / 1451 // ms at 100 Mbit/s
-	for _, c := range []struct {
-		got, want float64
-	}{
-		{allToAllBound(alike.in, alike.out, true), 7 * slice},
-		{allToAllBound(alike.in, alike.out, false), 7 * slice},
-		{allToAllBound(slow.in, slow.out, true), 28 * slice},
-		{allToAllBound(slow.in, slow.out, false), 7 * slice}, // 4 for the slice of the slowest sender
-		{allToAllBound(halves.in, halves.out, true), 14 * slice},
-		{allToAllBound(halves.in, halves.out, false), 14 * slice},
+	for name, want := range map[string]float64{
+		"alike": 7 * sliceMs, "slow": 28 * sliceMs, "halves": 14 * sliceMs, "paths": 8 * sliceMs,
+		"path": 20 * sliceMs,
+		"hot":  28 * sliceMs, "four": 48 * 4 * sliceMs,
+		"late": 300 + 7*sliceMs, // all of the last one's
 	} {
-		if math.Abs(c.got-c.want) > 1e-6 {
-			t.Errorf("bound of %v ms, want %v", c.got, c.want)
+		w := networkOf(t, name)
+		got := float64(w.bound(256<<10, &operation{round: 3, began: 1e9}, quiet{})) / 1e6
+		if math.Abs(got-want) > 0.01 {
+			t.Errorf("%s: bound of %v ms, want %v", name, got, want)
 		}
 	}
 }
 
-// TestAllToAllSection shows every network and way, of those that have figures.
+// TestThrough: a port that has another rate at times, or nothing to do.
+func TestThrough(t *testing.T) {
+	for _, c := range []struct {
+		jobs  []job
+		spans []span
+		want  int64
+	}{
+		{[]job{{0, 100}}, nil, 1000},
+		{[]job{{0, 100}}, []span{{0, 900, 0.05}, {5500, 5600, 0}}, 500 + 95*10 - 500 + 0},
+		{[]job{{0, 100}}, []span{{5200, 5700, 0.02}}, 1000 + 400},
+		{[]job{{0, 100}}, []span{{5200, 5700, 0}, {5700, 5800, 0.05}}, 1000 + 500 + 50},
+		{[]job{{2000, 10}, {0, 100}}, nil, 2100},
+		{[]job{{500, 10}, {0, 100}}, nil, 1100},
+	} {
+		began := int64(5000)
+		if len(c.spans) != 0 && c.spans[0].from == 0 {
+			c.spans, c.want = c.spans[:1], 1000 // it is over
+		}
+		if got := through(c.jobs, 0.1, c.spans, began); got != c.want {
+			t.Errorf("%v, %v: %d ns, want %d", c.jobs, c.spans, got, c.want)
+		}
+	}
+}
+
+// TestOperations reads what the measuring program prints.
+func TestOperations(t *testing.T) {
+	got := operations([]byte("weft exchange step 2 1000 50 40\n" +
+		unscheduled + " weft@/x exchange alltoall 0 7 6 5\n" +
+		"exchange alltoall 1 2\nrate_8_mps 5\n"))
+	want := []operation{{"step", 2, 1000, 50, 40}, {"off", 0, 7, 6, 5}}
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("got %v", got)
+	}
+	p := allToAllPlan{networks: []string{"alike", "nowhere"}}
+	if _, err := p.chosen(); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("a network that there is not: %v", err)
+	}
+}
+
+// TestAllToAllSection shows every network that has figures.
 func TestAllToAllSection(t *testing.T) {
 	f := newFigures()
-	f.addPrefixed("weft", "alltoall_alike_", []byte("step_ms 200\nalltoall_ms 160\nalltoall_ms 170\n"))
+	w := networkOf(t, "bursts")
+	for i, way := range []string{"step", "linear", "off", "alltoall"} {
+		for round := range 3 {
+			f.add("weft", allToAllFigure(w, 1<<20, way, "ms"), float64(400-100*i+round))
+			f.add("weft", allToAllFigure(w, 1<<20, way, "bounds"), 1.25)
+			f.add("weft", allToAllFigure(w, 1<<20, way, "bound_ms"), 80)
+		}
+		f.add("weft", allToAllFigure(w, 1<<20, way, "stranger_lost"), 0.25)
+	}
 	f.add("weft", "net_use", 1)
 	got := allToAllSection(&result{Libfabric: "9.9", Machine: "a machine", Providers: []string{"weft", "shm"}}, f)
 	for _, part := range []string{
-		"| network | way | bound | weft |\n",
-		"| all alike | one peer at a time | 153 | 200 |\n",
-		"| all alike | `fi_alltoall` | 153 | 165 (162–168) |\n",
-		"| half of the hosts slow out, half slow in (1/2) | all to the first | 306 | – |\n",
+		"| bursts of strangers into each port | 1m | 80.0 | 401 (400–402) | 301 (300–302) | 201 (200–202) |" +
+			" 101 (100–102) | 1.25 | 0.25 | 0.50 (off) | – | ",
+		"strangers' share of their datagrams lost beside step 0.250, all at once 0.250, off 0.250, on 0.250.\n",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in\n%s", part, got)
 		}
 	}
-	if title := titleOf("alltoall_slow_step_ms"); !strings.Contains(title, "two hosts at 1/4") {
+	if strings.Contains(got, "all alike") {
+		t.Error("a network without figures is shown")
+	}
+	if title := titleOf("alltoall_slow_256k_alltoall_bounds"); !strings.Contains(title, "two hosts at 1/4") {
 		t.Errorf("the figure is called %q", title)
+	}
+}
+
+// TestStrangers: what a lab's strangers send is counted, and ports are as slow as they are said to be.
+func TestStrangers(t *testing.T) {
+	needLab(t)
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	for _, name := range []string{"bursts", "tcp", "ports"} {
+		l := newLab(t.Context())
+		w := *networkOf(t, name)
+		w.hosts, w.ranks, w.in = 4, 4, alike(4, 20)
+		o, err := w.build(l)
+		if err != nil {
+			l.close()
+			t.Fatal(err)
+		}
+		at := operation{began: monotonic(), took: int64(600 * time.Millisecond)}
+		time.Sleep(time.Duration(at.took))
+		o.stop()
+		l.close()
+		found := o.of(&at)
+		switch name {
+		case "bursts":
+			if lost, ok := found["stranger_lost"]; !ok || lost > 0.2 || len(o.spans(0)) == 0 {
+				t.Errorf("%s: lost %v, spans %v", name, found, o.spans(0))
+			}
+		case "tcp":
+			if rate := found["stranger_mbps"]; rate < 10 || rate > 60 {
+				t.Errorf("%s: %v", name, found)
+			}
+		case "ports":
+			if len(o.spans(0)) == 0 || len(o.spans(3)) == 0 || o.spans(0)[0].rate != bytesPerNs(2) {
+				t.Errorf("%s: %v, %v", name, o.spans(0), o.spans(3))
+			}
+		}
+	}
+}
+
+// TestSlowPath: a host's slow path is the one to that peer only, and answers come the other way.
+func TestSlowPath(t *testing.T) {
+	needLab(t)
+	l := newLab(t.Context())
+	defer l.close()
+	w := labNetwork{hosts: 3, ranks: 3, in: alike(3, 100), path: func(from, to int) float64 {
+		if from == 0 && to == 2 {
+			return 1
+		}
+		return 0
+	}}
+	if _, err := w.build(l); err != nil {
+		t.Fatal(err)
+	}
+	const bytes = 40 << 10 // 328 ms on the slow path, less its bucket
+	for to, slow := range map[int]bool{1: false, 2: true} {
+		var listener net.Listener
+		if err := inNamespace(l.hosts[to], func() (err error) {
+			listener, err = net.Listen("tcp4", ":9")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		began := time.Now()
+		go func() {
+			var c net.Conn
+			if err := inNamespace(l.hosts[0], func() (err error) {
+				c, err = net.Dial("tcp4", "10.98.0."+string(rune('1'+to))+":9")
+				return err
+			}); err == nil {
+				_, _ = c.Write(make([]byte, bytes))
+				_ = c.Close()
+			}
+		}()
+		c, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, c); n != bytes || err != nil {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+		_ = c.Close()
+		if took := time.Since(began); slow && took < 150*time.Millisecond {
+			t.Errorf("the slow path took %v", took)
+		}
+	}
+}
+
+// TestAllToAll is a short run of the real thing, on a small network.
+func TestAllToAll(t *testing.T) {
+	needLab(t)
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Chdir("../../../..")
+	program, err := findProgram("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	path, err := findProvider("")
+	if err != nil || path == "" {
+		t.Skip("build/lib has no libweft-fi.so; make lib builds it")
+	}
+	groups, err := chooseGroups([]string{allToAllGroup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := labNetworks
+	defer func() { labNetworks = all }()
+	labNetworks = []labNetwork{{
+		name: "small", title: "small", reach: "no error", hosts: 3, ranks: 3, in: alike(3, labMbit),
+		late: []int{0, 20, 0}, others: burstsIntoAll,
+		path:  func(from, to int) float64 { return float64(from * (to / 2) * 10) },
+		share: sparse, slices: []int64{64 << 10}, rounds: 1,
+	}}
+	o := options{
+		program: program, providerPath: path, providers: []string{"weft"}, rounds: 1, perFigure: time.Millisecond,
+		groups: groups, out: filepath.Join(t.TempDir(), "b.md"),
+	}
+	var errs strings.Builder
+	if err := execute(io.Discard, &errs, &o); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	document, err := os.ReadFile(o.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := ""
+	for line := range strings.Lines(string(document)) {
+		if strings.HasPrefix(line, "| small | 64k |") {
+			row = line
+		}
+	}
+	if row == "" || strings.Contains(row, "–") { // a way without a figure
+		t.Errorf("%s\n%s", errs.String(), document)
+	}
+	if left := mine(t); len(left) != 0 {
+		t.Errorf("left %v", left)
 	}
 }

@@ -48,7 +48,7 @@ type options struct {
 
 // Command is "weft bench".
 func Command() *cobra.Command {
-	o := options{plan: netRuns, exchanges: allToAllRuns}
+	o := options{plan: netRuns}
 	c := &cobra.Command{
 		Use:   "bench [SUBJECT]...",
 		Short: "Measure libfabric providers beside each other",
@@ -94,6 +94,8 @@ that is more than chance.`,
 	f.StringVar(&o.out, "out", "", "Markdown `FILE` to write tables into; they replace those of the same libfabric version")
 	f.StringVar(&o.program, "program", "", "the measuring program, a `FILE` (default: that of this checkout or installation)")
 	f.StringVar(&o.providerPath, "path", "", "`DIRECTORY` of libweft-fi.so (default: that of this checkout, or libfabric's)")
+	f.StringSliceVar(&o.exchanges.networks, "networks", nil, "networks of the subject alltoall, a `LIST` of "+labNetworkNames()+" (default: all)")
+	f.IntVar(&o.exchanges.rounds, "alltoall-rounds", 0, "`NUMBER` of rounds of each network of the subject alltoall (default: 15 of most)")
 	f.StringVar(&o.mpich, "mpich", "", "`DIRECTORY` of an MPICH built for libfabric (ch4:ofi), which the subject mpi measures as well")
 	f.StringVar(&o.mpichUCX, "mpich-ucx", "", "`DIRECTORY` of an MPICH built for UCX (Debian's: /usr)")
 	f.StringVar(&o.libfabric, "libfabric", "", "`DIRECTORY` of a libfabric other than the system's")
@@ -149,6 +151,9 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	if o.has(netGroup) || o.has(allToAllGroup) { // before minutes of measuring
 		if err := labPossible(); err != nil {
 			return nil, err
+		}
+		if _, err := o.exchanges.chosen(); err != nil {
+			return nil, tool.Usage(err)
 		}
 	}
 	self, _ := os.Executable() // empty: not looked beside

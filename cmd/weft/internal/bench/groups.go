@@ -37,7 +37,7 @@ var groups = []group{
 	{name: ucxGroup, title: "ucx_perftest beside the measuring program", asked: true},
 	{name: netpipeGroup, title: "NetPIPE over Open MPI", asked: true},
 	{name: mpiThreadsGroup, title: "2 ranks of 2 threads over Open MPI", asked: true},
-	{name: allToAllGroup, title: "all to all between eight network namespaces, as root", asked: true},
+	{name: allToAllGroup, title: "all to all between network namespaces, orders in turn, as root", asked: true},
 	{name: netGroup, title: "between network namespaces, as root", asked: true},
 }
 

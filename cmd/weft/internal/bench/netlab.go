@@ -164,45 +164,55 @@ func (l *lab) switched(mbit, queue int) (hosts [2]string, err error) {
 	if hosts, err = l.two(); err != nil {
 		return hosts, err
 	}
-	return hosts, l.join(hosts[:], []int{mbit, mbit}, queue)
+	_, err = l.join(hosts[:], []int{mbit, mbit}, queue)
+	return hosts, err
 }
 
-// join joins hosts by a switch that sends to each at its rate, in 10^6 bits per second,
-// and keeps up to queue bytes for it.
-func (l *lab) join(hosts []string, mbit []int, queue int) error {
+// join joins hosts by a switch that sends to each at its rate, in 10^6 bits per second or
+// 0 for no limit, and keeps up to queue bytes for it. It returns the switch.
+func (l *lab) join(hosts []string, mbit []int, queue int) (string, error) {
 	sw, err := l.host()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err = l.all(
 		[]string{"ip", "-n", sw, "link", "add", "bridge", "type", "bridge"},
 		[]string{"ip", "-n", sw, "link", "set", "bridge", "up"},
 	); err != nil {
-		return err
+		return "", err
 	}
 	for i, h := range hosts {
 		p := fmt.Sprintf("port%d", i)
 		if err = l.cable(h, port, sw, p); err != nil {
-			return err
+			return "", err
 		}
 		if err = l.all(
 			[]string{"ip", "-n", sw, "link", "set", p, "master", "bridge"},
 			[]string{"ip", "-n", h, "link", "set", port, "gso_max_segs", "1"},
 		); err != nil {
-			return err
+			return "", err
 		}
-		if err = l.shape(sw, p, mbit[i], queue); err != nil {
-			return err
+		if mbit[i] == 0 {
+			continue
+		}
+		if err = l.shape(sw, p, float64(mbit[i]), queue); err != nil {
+			return "", err
 		}
 	}
-	return l.number(hosts)
+	return sw, l.number(hosts)
 }
 
 // shape has an interface of a host send mbit 10^6 bits per second, and keep up to queue
 // bytes.
-func (l *lab) shape(host, iface string, mbit, queue int) error {
-	return l.run("tc", "-n", host, "qdisc", "replace", "dev", iface, "root", "tbf", "rate", fmt.Sprintf("%dmbit", mbit),
-		"burst", "16kb", "limit", strconv.Itoa(queue))
+func (l *lab) shape(host, iface string, mbit float64, queue int) error {
+	return l.run("tc", append([]string{"-n", host}, shaping("replace", iface, mbit, queue)...)...)
+}
+
+// shaping are the arguments with which tc does that: command is replace, or change where it is
+// shaped already.
+func shaping(command, iface string, mbit float64, queue int) []string {
+	return []string{"qdisc", command, "dev", iface, "root", "tbf", "rate", fmt.Sprintf("%.0fkbit", 1000*mbit),
+		"burst", "16kb", "limit", strconv.Itoa(queue)}
 }
 
 // impair has what comes to both hosts impaired.

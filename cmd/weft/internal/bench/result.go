@@ -56,12 +56,8 @@ func titleOf(name string) string {
 			return table[i].title
 		}
 	}
-	for _, network := range allToAllNetworks {
-		for _, way := range allToAllWays {
-			if name == allToAllFigure(network.name, way.name) {
-				return "all to all, " + network.title + ", " + way.title + ", ms"
-			}
-		}
+	if title, ok := allToAllTitle(name); ok {
+		return title
 	}
 	return name
 }
