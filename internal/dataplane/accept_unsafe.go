@@ -10,7 +10,9 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// Arrival is a message that is here as a whole. The data plane fills a variable of it by field: the compiler builds a
+// Matching and delivering a message whose payload has arrived: Accept.
+
+// Arrival is a message whose payload has arrived. The data plane fills a variable of it by field: the compiler builds a
 // literal elsewhere and copies it in pieces larger than the stores to it, for which the loads have to wait.
 type Arrival struct {
 	ID      uint32 // the sender's identity
@@ -29,8 +31,9 @@ type Verdict int
 
 const (
 	Delivered Verdict = iota // its receive is complete
-	Held                     // no receive wants it yet
-	// Settle: the receive in Outlet.Recv, which is out of matching unless it is kept, got it; the runtime delivers.
+	Held                     // it is kept as unexpected
+	// Settle: it matches the receive in Outlet.Recv, which is out of matching unless it is a multi-receive buffer; the
+	// runtime copies and completes.
 	Settle
 	// Complete: it is delivered; the runtime writes the completion in Outlet.Entry to the queue.
 	Complete
@@ -165,7 +168,7 @@ const (
 	HeldEndpointShift = 40 // 24 bits
 )
 
-// hold keeps a message that no receive wants yet.
+// hold keeps a message that matches no receive as unexpected.
 func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) Verdict {
 	n := int(a.Length)
 	if r.Held+n > r.HeldMax || r.Ended {

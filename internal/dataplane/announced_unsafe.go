@@ -11,8 +11,11 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// takeAnnounced has the shim read an announced message (rendezvous) from its sender's memory: one of one element that
-// is not too long for the thread at hand, for a receive that has room for it. All others are the runtime's.
+// Rendezvous without the runtime. At the receiver: takeAnnounced matches an RTS, the shim copies the payload out of the
+// sender's memory, acknowledge sends the ACK and received completes the receive (proceed). At the sender: takeAck.
+
+// takeAnnounced takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at
+// most EP.ReadMax bytes, for a receive that has room for it. All others are the runtime's.
 func (r *Receiver) takeAnnounced(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || r.Ended {
@@ -60,8 +63,8 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) *match.Recv {
 	return eng.Find(a.ID, a.Tag)
 }
 
-// acknowledge tells the sender of an announced message that it is here. Where there is no room, the shim has the
-// runtime do so; where the sender sleeps, it rings its doorbell.
+// acknowledge sends the ACK of a rendezvous. Where the sender's ring has no room, the shim has the runtime send it;
+// where the sender sleeps, the shim rings its doorbell.
 func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
 	_, peer := peerOf(ep, d.Addr-1)
 	slots := uintptr(0)
@@ -78,7 +81,7 @@ func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
 		return hot.DeliveryAcknowledge
 	}
 	outbound.Put(slot, hot.AMAck, 0, 8, 0, d.Request)
-	*(*uint64)(unsafe.Pointer(&slot.Body)) = 0 // it is done
+	*(*uint64)(unsafe.Pointer(&slot.Body)) = 0 // the outcome: success
 	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
 	if sleeps(peer) {
 		d.Peer = peer.Peer
@@ -87,7 +90,7 @@ func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
 	return next
 }
 
-// takeAck has the runtime end the announced message that an acknowledgement names.
+// takeAck has the runtime complete the send that an ACK names.
 func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	if src, _ := sender(ep, owner); src == nil || m.flags != 0 || m.length != 0 || m.head != 8 {
 		return hot.DeliveryGo
@@ -97,7 +100,7 @@ func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *messa
 	return hot.DeliveryAck
 }
 
-// received completes the receive of an announced message that is in its buffer.
+// received completes the receive of a rendezvous whose payload is in its buffer.
 func (r *Receiver) received(d *hot.Delivery, ep *hot.EP) uintptr {
 	a := Arrival{
 		ID: d.ID, Source: d.Source, Flags: d.Flags, Addr: d.Addr, Tag: d.Tag, Data: d.Data, Length: d.Length,

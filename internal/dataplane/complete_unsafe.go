@@ -11,6 +11,9 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
+// Completions of what is delivered, in the array of the caller of fi_cq_read (put) or in the queue (completeTo), and
+// counters.
+
 // Bytes of an entry of fi_cq_read in each format.
 const (
 	contextBytes = 8
@@ -91,8 +94,8 @@ func completeTo(q *hot.CQ, e *hot.CQE) bool {
 	return true
 }
 
-// wakeNeeded tells, after completions were published to a queue, whether a reader sleeps. The fence pairs with the one
-// between its arming and its last look at the rings.
+// wakeNeeded reports, after completions were published to a queue, whether a reader sleeps. The fence pairs with the
+// one in the sleeper between arming and its last poll of the rings.
 func wakeNeeded(q *hot.CQ) bool {
 	if q == nil || q.Flags&hot.CQWaitable == 0 {
 		return false

@@ -10,6 +10,11 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
+// Taking arrivals off the inbound rings of an endpoint. deliver goes through the rings (takeIn), reads each slot once
+// (takeOne) and gives a message to matching (takeMessage), an RTS or ACK to announced_unsafe.go, a one-sided operation
+// to serve_unsafe.go, a notification to notes_unsafe.go. What none of them takes stays at the head of its ring for the
+// runtime (DeliveryGo).
+
 // batch is how many arrivals of one ring one call takes, so that others get their turn.
 const batch = 64
 
@@ -17,8 +22,8 @@ const batch = 64
 const (
 	finishNothing = iota
 	finishSlot    // it is taken in: its bounce buffer and its slot are free
-	finishRead    // its payload is in the receive's buffer (DeliveryRead), if Delivery.Read says so
-	finishAcked   // and its sender knows
+	finishRead    // the shim has copied its payload into the receive's buffer (DeliveryRead), if Delivery.Read says so
+	finishAcked   // and the ACK is sent
 )
 
 // Values of Delivery.Begun.
@@ -28,7 +33,7 @@ const (
 	begunRings // arrivals are taken off the inbound rings
 )
 
-// next says that the ring at hand has nothing more for this call. It is no code of deliver.
+// next is no code for the shim: the step at hand is done, and the caller in this package goes on with the next one.
 const next = ^uintptr(0)
 
 // deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, where it is said how to go on.
@@ -183,7 +188,7 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	return next
 }
 
-// takeOne takes in one arrival, or says who does.
+// takeOne takes in one arrival, or returns the code for the one who does: the shim or the runtime.
 func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.Slot) uintptr {
 	var m message
 	m.read(slot)
@@ -215,8 +220,8 @@ func (m *message) read(slot *hot.Slot) {
 	m.header = atomic.LoadUint64(&slot.Header)
 }
 
-// sender returns the line of a sender that C and Go may deliver of without a look at the address vector, nil if there
-// is none.
+// sender returns the line of a sender and its fi_addr_t plus one, nil if the runtime has not filled the line: then the
+// sender is new, or not in the address vector.
 func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 	if owner-1 >= ep.SourceLimit {
 		return nil, 0
@@ -229,7 +234,7 @@ func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 	return src, addr
 }
 
-// takeMessage takes in a complete message.
+// takeMessage takes in a message whose payload is in the slot or in a bounce buffer, by matching (Accept).
 func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 {
@@ -283,8 +288,8 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	return next
 }
 
-// bounced returns the address of a payload that is in a bounce buffer of the sender's segment, whose number is at an
-// address; 0 if the runtime is to say what is wrong with it.
+// bounced returns the address of a payload of length bytes in the bounce buffer of the sender's segment whose number is
+// at an address, 0 if number, length or the buffer's mark is wrong: the runtime logs that.
 func bounced(d *hot.Delivery, src *hot.Source, owner uint32, at uintptr, length uint32) uintptr {
 	index := atomic.LoadUint32((*uint32)(pointer(at)))
 	if src.Bounce == 0 || index >= src.BounceCount || length > src.BounceBytes {
@@ -298,7 +303,7 @@ func bounced(d *hot.Delivery, src *hot.Source, owner uint32, at uintptr, length 
 	return uintptr(d.Bounce) + unsafe.Sizeof(*b)
 }
 
-// describe leaves a message and its receive for the shim.
+// describe leaves a message and its receive, the address of a match.Recv, in d for the shim.
 func describe(d *hot.Delivery, a *Arrival, rv uint64) {
 	d.Payload, d.Length, d.Tag, d.Data, d.Addr = uint64(a.Payload), a.Length, a.Tag, a.Data, a.Addr
 	d.Source, d.ID, d.Flags = a.Source, a.ID, a.Flags

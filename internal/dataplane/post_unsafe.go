@@ -14,10 +14,14 @@ import (
 	"github.com/weft-fabric/weft/stripe"
 )
 
+// Posting a message. Its way through this file: send checks the peer's line and finds room, transmit writes the slot
+// (putHead, move), publish makes it visible, wakePeer finds whether the peer needs its doorbell. A payload longer than
+// a slot goes by bounce.
+
 // messageFlags are the flags of a message that the data plane posts.
 const messageFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.RemoteCQData
 
-// Values of Post.Step.
+// Values of Post.Step: where a post goes on when the shim calls it again.
 const (
 	stepBegin = iota
 	stepSent  // a path has been asked to send it
@@ -76,7 +80,7 @@ func kindFlag(p *hot.Post) uint64 {
 	return fi.Msg
 }
 
-// posts reports whether the endpoint may post without the runtime.
+// posts reports whether the endpoint posts without the runtime: it is enabled, and no order makes it wait.
 func posts(ep *hot.EP) bool { return atomic.LoadUint32(&ep.Flags)&hot.EPFast != 0 }
 
 // plausible reports whether the buffer may be one, and is not too long to be injected.
@@ -167,7 +171,8 @@ func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
 // bodyOf is the address of a slot's body.
 func bodyOf(slot *hot.Slot) uintptr { return uintptr(unsafe.Pointer(&slot.Body)) }
 
-// publish makes a slot visible to the peer. A copy to or from the peer's memory waits for one-sided operations.
+// publish makes a slot visible to the peer. Peer.Put keeps the position behind the last one-sided operation: a copy to
+// or from the peer's memory is not made before the peer has released that slot (overtakes).
 func publish(p *hot.Post, peer *hot.Peer, ring *mpsc.Ring, slot *hot.Slot, pos uint64, id uint8) {
 	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
 	if id == hot.AMWrite || id == hot.AMAtomic {
@@ -220,8 +225,9 @@ func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 	return hot.PostDone
 }
 
-// noBounce is what becomes of an operation for which a leased stripe has no free bounce buffer: the runtime posts a
-// write in another way, and announces a message after a time.
+// noBounce returns the code for an operation for which a leased stripe has no free bounce buffer. A write is the
+// runtime's. A message is tried again, and is the runtime's, which sends an RTS, when no buffer has been free for
+// hot.StarvedMillis.
 func noBounce(p *hot.Post, ep *hot.EP, s *hot.Stripe, id uint8) uintptr {
 	if id == hot.AMWrite {
 		return hot.PostGo
@@ -237,14 +243,14 @@ func noBounce(p *hot.Post, ep *hot.EP, s *hot.Stripe, id uint8) uintptr {
 	return hot.PostAgain
 }
 
-// Starved tells, when a leased stripe has no free bounce buffer at the time now, coarse milliseconds, whether it has
-// had none for hot.StarvedMillis. timed is false if now is 0, which is no time: nothing has happened then.
+// Starved reports of a leased stripe that has no free bounce buffer whether it has had none for hot.StarvedMillis. now
+// is in ms of CLOCK_MONOTONIC_COARSE; if it is 0, which is no time, nothing happens and timed is false.
 func Starved(s *hot.Stripe, now uint32) (starved, timed bool) {
 	return since(&s.Starved, now)
 }
 
-// since tells at the time now, as Starved has it, whether what began at the time in a word, which is set if it is 0,
-// lasts for hot.StarvedMillis.
+// since reports whether hot.StarvedMillis have passed between *began and now, and sets *began to now if it is 0. now
+// and timed are those of Starved.
 func since(began *uint32, now uint32) (long, timed bool) {
 	if now == 0 {
 		return false, false
@@ -271,12 +277,14 @@ func takeStripe(p *hot.Post, ep *hot.EP) *hot.Stripe {
 	return nil
 }
 
+// giveStripe gives back the lease that takeStripe took.
 func giveStripe(ep *hot.EP, s *hot.Stripe) {
 	if ep.Flags&hot.EPExclusive == 0 {
 		stripe.Give(s)
 	}
 }
 
+// stripeAt views stripe n of the endpoint.
 func stripeAt(ep *hot.EP, n uint32) *hot.Stripe {
 	return (*hot.Stripe)(pointer(ep.Stripes + uintptr(n)*unsafe.Sizeof(hot.Stripe{})))
 }
@@ -286,10 +294,10 @@ func countPost(p *hot.Post, ep *hot.EP, what uintptr, n uint64) {
 	countThread(ep.StatsThreads, p.Thread, what, n)
 }
 
-// wakePeer has the shim ring the doorbell of a peer that sleeps. The fence pairs with the one between arming and the
-// last look at the ring in the sleeper. That a receiver can sleep at all is looked at without a fence, but after
-// publishing: the receiver has every processor that runs a sender pass a barrier (membarrier) before it may arm for the
-// first time, so either its last look at the ring finds the message, or this finds the bit.
+// wakePeer has the shim ring the doorbell of a peer that sleeps. The fence pairs with the one in the sleeper between
+// arming and the last poll of the ring. Whether a receiver can sleep at all is read without a fence, but after
+// publishing: the receiver has every processor that runs a sender pass a barrier (membarrier) before it arms for the
+// first time, so either its last poll of the ring finds the message, or this finds the bit.
 func wakePeer(p *hot.Post, peer *hot.Peer) {
 	if sleeps(peer) {
 		p.Todo |= hot.TodoWakePeer
@@ -297,6 +305,7 @@ func wakePeer(p *hot.Post, peer *hot.Peer) {
 	}
 }
 
+// sleeps reports whether a peer is asleep, or about to be: its segment's armed word, behind a fence.
 func sleeps(peer *hot.Peer) bool {
 	state := (*[2]uint32)(pointer(peer.RxState)) // and armed
 	if atomic.LoadUint32(&state[0])&hot.RxWaitable == 0 {

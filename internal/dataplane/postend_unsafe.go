@@ -10,13 +10,16 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// place is where the completion of an operation goes that completes when it is posted.
+// The completion of an operation that completes when it is posted.
+
+// place is where such a completion goes: a ring of the endpoint's transmit queue, or nowhere.
 type place struct {
 	at   uintptr // of the hot.CQ, 0: nowhere. A pointer would need a write barrier.
 	ring hot.Ring
 }
 
-// find finds that place. A thread writes to the ring of the stripe that it prefers.
+// find sets e for an operation, to nowhere if the operation writes no completion. A thread writes to the ring of the
+// stripe that it prefers.
 func (e *place) find(p *hot.Post, ep *hot.EP) {
 	e.at = 0
 	if p.Kind&hot.PostInject != 0 || ep.TxCQ == 0 || ep.Flags&hot.EPTxAlways == 0 && p.Flags&fi.Completion == 0 {
@@ -30,7 +33,7 @@ func (e *place) find(p *hot.Post, ep *hot.EP) {
 // queue is the queue, nil if there is none.
 func (e *place) queue() *hot.CQ { return (*hot.CQ)(pointer(e.at)) }
 
-// room finds that place, and reports whether there is room.
+// room is find, and reports whether the ring has room now. Nothing is claimed: another thread may take the room.
 func (e *place) room(p *hot.Post, ep *hot.EP) bool {
 	e.find(p, ep)
 	if e.at == 0 || mpsc.View(&e.ring).HasRoom() {
@@ -40,7 +43,8 @@ func (e *place) room(p *hot.Post, ep *hot.EP) bool {
 	return false
 }
 
-// complete completes an operation of n bytes there, and counts it on the counter at an address, 0: none.
+// complete writes the completion of an operation of n bytes to e, and counts it on the hot.Cntr at an address, 0: none.
+// If the ring has become full meanwhile, the shim has the runtime write it (hot.TodoComplete).
 func (e *place) complete(p *hot.Post, counter uintptr, flags, n uint64) {
 	if q := e.queue(); q != nil {
 		ring := mpsc.View(&e.ring)

@@ -10,6 +10,8 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
+// Posted receives: from the post ring, into which fi_recv puts them (cabi/recv.c, provider/recvpost.go), into matching.
+
 // Flags of an entry on the post ring.
 const (
 	// urgentPost are those of entries that complete without an arrival.
@@ -65,8 +67,8 @@ func (r *Receiver) Enqueue(post *hot.RecvEntry) bool {
 	return true
 }
 
-// take takes receives off the post ring into matching until one of them matches a message. It stops at an entry that is
-// urgent: that comes after the message. ok is false where the runtime has to look at the next entry.
+// take moves receives from the post ring into matching until one of them matches a message. It stops at a search or
+// cancel, which comes after the message. ok is false where the runtime has to take the next entry.
 func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, id uint32, tag uint64) (found, ok bool) {
 	for {
 		post := headPost(rx)
@@ -94,7 +96,7 @@ func (r *Receiver) plainMatch(post *hot.RecvEntry, a *Arrival) bool {
 	return ok && (id == match.AnySource || id == a.ID)
 }
 
-// PublishWant tells posting threads whether what is on the post ring is work.
+// PublishWant sets hot.Rx.WantPosts: whether entries on the post ring are work before a message comes.
 func (r *Receiver) PublishWant(rx *hot.Rx) {
 	want := uint32(0)
 	if r.HeldMessages() != 0 || r.Urgent.Load() != 0 || r.Ended {
@@ -103,7 +105,7 @@ func (r *Receiver) PublishWant(rx *hot.Rx) {
 	r.setWant(rx, want)
 }
 
-// setWant publishes it.
+// setWant sets WantPosts. The caller holds the progress lease; posting threads of searches and cancels store 1, too.
 func (r *Receiver) setWant(rx *hot.Rx, want uint32) {
 	if rx.WantPosts == want {
 		return

@@ -11,6 +11,11 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
+// Progress at a list of endpoints: for each, is there work (hasWork), take the lease, take in what is on the inbound
+// rings (deliverRings) or at the port to other hosts (askPort), leave the rest to the runtime (leaveToGo), give the
+// lease back. Each function returns next when it is done, or a code for the shim, which calls again; Poll.Step says
+// where to go on.
+
 // timerMillis is how often the timers (dead peers, connection time-outs) run while progress has work that no ring
 // shows; else it is the receive context's rest.
 const timerMillis = 20
@@ -19,13 +24,13 @@ const timerMillis = 20
 const (
 	stepCheck      = iota // is there work?
 	stepDeliver           // take in arrivals in shared memory
-	stepDelivered         // they are taken in, and sleepers are woken
-	stepPortFound         // the port has answered
-	stepPortGiven         // the message is delivered
-	stepPortTaken         // the port knows
-	stepPortEnd           // sleepers are woken
+	stepDelivered         // arrivals are taken in, and sleepers are woken
+	stepPortFound         // the port has answered Next
+	stepPortGiven         // its message is delivered
+	stepPortTaken         // the port has answered Take: the message is done with
+	stepPortEnd           // sleepers on what the port's messages completed are woken
 	stepProgressed        // the runtime has made progress
-	stepLeft              // the endpoint is done with
+	stepLeft              // the endpoint is done with, and triggered operations are posted
 	stepTimers            // run the timers of the endpoint at hand
 	stepTimed             // they have run
 )
@@ -86,7 +91,7 @@ func progress(p *hot.Poll) uintptr {
 	return timers(p)
 }
 
-// timersDue reports whether the timers are due.
+// timersDue reports whether the timers are due, timerMillis after the last time, and prepares the pass that runs them.
 func timersDue(p *hot.Poll) bool {
 	checked := (*uint32)(pointer(p.Checked))
 	if p.Now-atomic.LoadUint32(checked) < timerMillis {
@@ -100,7 +105,7 @@ func timersDue(p *hot.Poll) bool {
 // serveEndpoint does the work of the endpoint at hand if there is some and no other thread is at it. It returns next
 // when that is done, else what the shim is to do before.
 func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
-	seen := p.Flags&hot.PollWork != 0 // at the first endpoint; another thread may have done it meanwhile
+	seen := p.Flags&hot.PollWork != 0 // the shim has seen work here; another thread may have done it meanwhile
 	p.Flags &^= hot.PollWork
 	if n := atomic.LoadUint32(&ep.Polled); n < hot.PolledEnough && p.Flags&hot.PollThread == 0 {
 		order.Store32(&ep.Polled, n+1) // a progress thread sees that the application polls
@@ -127,11 +132,12 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
 	return askPort(p, ep)
 }
 
-// hasWork reports whether there is work, or a port that only the holder of the lease may ask.
+// hasWork reports whether there is work, or a port that only the holder of the lease may ask. Any thread may call it.
 func hasWork(ep *hot.EP, rx *hot.Rx) bool {
 	return ringsHaveWork(ep) || atomic.LoadUint32(&rx.Attention) != 0 || postsAreWork(rx)
 }
 
+// ringsHaveWork reports whether an inbound ring has an arrival.
 func ringsHaveWork(ep *hot.EP) bool {
 	for i := range rxRings(ep) {
 		in := &ep.Inbound[i%hot.Lanes]
@@ -142,13 +148,15 @@ func ringsHaveWork(ep *hot.EP) bool {
 	return false
 }
 
+// postsAreWork reports whether a posted receive is work: unexpected messages, a search or a cancel wait for it.
 func postsAreWork(rx *hot.Rx) bool {
 	return atomic.LoadUint32(&rx.WantPosts) != 0 && mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))
 }
 
-// lease takes the lease of the receive context that ep was seen to deliver into. The endpoint may have been closed, and
-// its memory and the context's given to others, since the list was read: closing takes the context away from the
-// endpoint under the lease, so whoever still sees it there may go on.
+// lease takes the progress lease of the receive context that ep was seen to deliver into; unlease gives it back. The
+// endpoint may have been closed, and its memory and the context's reused, since the list was read: closing takes the
+// context away from the endpoint under the lease, so the holder goes on only if the endpoint still has it. An exclusive
+// context (FI_THREAD_DOMAIN) has no lease to take.
 func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 	if rx.Flags&hot.RxExclusive == 0 && (atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1)) {
 		countBusy(p, ep)
@@ -162,6 +170,7 @@ func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 	return true
 }
 
+// unlease gives the progress lease back. Release ↔ the compare-and-swap in lease.
 func unlease(rx *hot.Rx) {
 	if rx.Flags&hot.RxExclusive == 0 {
 		order.Store32(&rx.Lease, 0)
@@ -197,7 +206,8 @@ func work(p *hot.Poll) uintptr {
 	return next
 }
 
-// leaveToGo has the runtime make progress.
+// leaveToGo has the runtime make progress, with the lease taken. A progress thread ends its call instead: it makes that
+// progress itself, in Go.
 func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 	if p.Flags&hot.PollThread != 0 {
 		unlease(rx)
@@ -208,8 +218,8 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 	return hot.PollProgress
 }
 
-// beginDelivery begins a delivery at the endpoint at hand. What is not set here is written before it is read: the
-// structure is large for a message's time.
+// beginDelivery begins a delivery at the endpoint at hand. Fields that it does not set are written before they are
+// read: clearing the whole structure would cost a noticeable part of a message's time.
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
 	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), readerOf(p, ep.RxCQ), 0
@@ -220,8 +230,8 @@ func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d.Messages, d.Bytes, d.Looks, d.Stream = 0, 0, 0, 0
 }
 
-// readerOf is where completions of a queue may go instead of the queue, 0: nowhere. What another thread wrote to the
-// queue meanwhile comes first.
+// readerOf is the reader to which completions of a queue go instead of to the queue, 0: none. There is none while the
+// queue has completions that another thread wrote: those come first.
 func readerOf(p *hot.Poll, queue uintptr) uintptr {
 	if p.Direct == 0 || p.Reader.CQ != queue || p.Reader.Left == 0 {
 		return 0
@@ -240,7 +250,8 @@ func deliverRings(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	return deliverMore(p, ep, rx)
 }
 
-// deliverMore goes on with that. Meanwhile the thread may write to peers' segments.
+// deliverMore goes on with a delivery. It may write to peers' segments (acknowledgements, answers), so the thread is an
+// epoch reader meanwhile.
 func deliverMore(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	t := (*hot.Thread)(pointer(p.Thread))
 	if !resume(t) {
@@ -287,7 +298,7 @@ func delivered(p *hot.Poll, rx *hot.Rx) uintptr {
 	return next
 }
 
-// timers runs the timers.
+// timers has the runtime run the timers of each endpoint of the list whose lease is free and whose timers are due.
 func timers(p *hot.Poll) uintptr {
 	if p.Step == stepTimed {
 		unlease((*hot.Rx)(pointer(p.Rx)))

@@ -10,13 +10,16 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
+// Reading a completion queue. A read with completions on the queue takes them (pop, taken). Else it makes progress
+// (progress), which writes into the reader, and reads the queue again.
+
 // Values of Poll.Phase of a read.
 const (
 	readBegin   = iota
 	readFlushed // the runtime has moved completions to the rings
 	readPass    // progress is made
-	readCorked  // messages that ports hold back are sent
-	readTimers  // the timers run, behind completions that were read
+	readCorked  // corked messages of ports are sent
+	readTimers  // the timers run, after completions were read
 	readNone    // of no entries: the runtime has moved completions to the rings
 	readSlept   // the thread has slept
 )
@@ -78,7 +81,7 @@ func read(p *hot.Poll) uintptr {
 	return ended(p, -int64(fi.EAGAIN))
 }
 
-// ended ends a read.
+// ended ends a read with a result, that of fi_cq_read.
 func ended(p *hot.Poll, result int64) uintptr {
 	p.Result, p.Found = result, 0
 	if result > 0 {
@@ -87,9 +90,9 @@ func ended(p *hot.Poll, result int64) uintptr {
 	return hot.DeliveryDone
 }
 
-// taken goes on behind completions that were read from the queue. Ports may hold messages back some of whose
-// completions were among them: an application that has read them may poll no more. And one that always finds
-// completions would never serve peers.
+// taken goes on when completions were read from the queue. Corked messages of ports are sent first: their completions
+// may be among those, and an application that has read them may not poll again. With PollFoundToo progress is made as
+// well, so that an application that always finds completions serves its peers.
 func taken(p *hot.Poll, q *hot.CQ) uintptr {
 	corked := atomic.LoadUint32(&q.Held) != 0
 	if !corked && p.Flags&hot.PollFoundToo == 0 {
@@ -104,7 +107,7 @@ func taken(p *hot.Poll, q *hot.CQ) uintptr {
 	return behind(p)
 }
 
-// behind does that.
+// behind is what taken does in phases readCorked and readTimers; the result is a code for the shim.
 func behind(p *hot.Poll) uintptr {
 	if p.Phase == readCorked {
 		if code := flushPorts(p); code != next {
@@ -121,8 +124,8 @@ func behind(p *hot.Poll) uintptr {
 	return ended(p, int64(p.Room-p.Reader.Left))
 }
 
-// flushPorts has the shim send what ports hold back, one after the other. One thread at a time uses such a queue and
-// its endpoints.
+// flushPorts has the shim send what is corked at ports, one after the other. Only queues and endpoints that one thread
+// at a time uses have corked messages.
 func flushPorts(p *hot.Poll) uintptr {
 	if p.EPs == 0 {
 		return next
@@ -140,7 +143,7 @@ func flushPorts(p *hot.Poll) uintptr {
 	}
 }
 
-// readNothing ends a read of no entries.
+// readNothing ends a read of no entries, behind its progress: completions off the rings are moved to them first.
 func readNothing(p *hot.Poll, q *hot.CQ) uintptr {
 	p.Phase = readNone
 	if atomic.LoadUint64(&q.Overflow) != 0 {
@@ -149,7 +152,7 @@ func readNothing(p *hot.Poll, q *hot.CQ) uintptr {
 	return failedOr(p, q)
 }
 
-// failedOr ends it after the runtime has made room.
+// failedOr ends a read of no entries: -FI_EAVAIL if an error is next in a ring, else -FI_EAGAIN.
 func failedOr(p *hot.Poll, q *hot.CQ) uintptr {
 	p.Result = -int64(fi.EAGAIN)
 	for n := range q.NRings {
@@ -218,7 +221,7 @@ func sread(p *hot.Poll) uintptr {
 	return sreadEnded(p)
 }
 
-// sreadEnded ends it: what was read comes before why there is no more.
+// sreadEnded ends an SRead: with the number of entries that were read, if any, else with the result at hand.
 func sreadEnded(p *hot.Poll) uintptr {
 	if got := p.Begin - p.Reader.Left; got != 0 {
 		p.Result = int64(got)

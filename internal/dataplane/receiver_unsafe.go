@@ -18,9 +18,9 @@ type Receiver struct {
 	Pool     *mem.Pool     // payload of held messages; immutable
 
 	Held      int     // bytes of held payload
-	HeldMax   int     // bytes of held payload above which senders are to keep theirs; immutable
-	Closed    bool    // senders have been told to keep their payload
-	Ended     bool    // no message comes any more: receives find nothing but held messages
+	HeldMax   int     // bytes of held payload above which the eager window closes; immutable
+	Closed    bool    // the eager window is closed: senders use rendezvous for everything
+	Ended     bool    // no message comes any more: receives find unexpected messages only
 	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable
 	Addresses Addresses
 
@@ -31,8 +31,8 @@ type Receiver struct {
 	Urgent atomic.Int32
 }
 
-// Addresses tells which identity an address of the address vector names. IDs is the address of Count numbers by
-// address, 0: not known yet; it holds while *Generation is Seen.
+// Addresses maps an fi_addr_t to the identity of the peer that it names. IDs is the address of Count identities by
+// fi_addr_t, 0: not known yet. They are valid while *Generation, which changes with the address vector, is Seen.
 type Addresses struct {
 	IDs        uintptr
 	Count      uint64
@@ -67,8 +67,8 @@ func (r *Receiver) Directs(flags uint64) bool {
 	return r.Directed[0]
 }
 
-// identity returns what matching takes as the source of a receive; ok is false where package provider has to look it
-// up.
+// identity returns what matching takes as the source of a receive with an fi_addr_t and flags; ok is false where
+// package provider has to find it.
 func (r *Receiver) identity(addr, flags uint64) (id uint32, ok bool) {
 	if fi.Addr(addr) == fi.AddrUnspec || !r.Directs(flags) {
 		return match.AnySource, true
@@ -85,9 +85,10 @@ func (r *Receiver) identity(addr, flags uint64) (id uint32, ok bool) {
 // pointer.
 func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
-// endpoint, context and the like view what an address names.
+// endpoint views the endpoint at an address.
 func endpoint(addr uintptr) *hot.EP { return (*hot.EP)(pointer(addr)) }
 
+// context is the receive context into which an endpoint delivers now. Acquire ↔ enabling and closing.
 func context(ep *hot.EP) *hot.Rx { return (*hot.Rx)(pointer(atomic.LoadUintptr(&ep.Rx))) }
 
 // move copies n bytes between addresses.
