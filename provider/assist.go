@@ -10,9 +10,10 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// A sender that waits for a rendezvous to end is a processor that does nothing.
-// So the receiver offers it a share, by the words of claimword.go: the receiver
-// opens the rounds and reads, the sender helps and writes.
+// Rendezvous of FI_WEFT_ASSIST_SIZE or more on one host, copied by both sides. The receiver cuts the message into
+// chunks and offers the sender a share (amAssist); the words of claimword.go say which chunks each has taken. The
+// receiver reads chunks from the front (process_vm_readv), the sender writes chunks from the back (process_vm_writev),
+// each with its own progress. A sender that makes none costs nothing: the receiver takes all chunks then.
 
 // Chunks are an eighth of the message within these bounds, in bytes.
 const (
@@ -40,8 +41,8 @@ func chunkSize(n uint64) uint64 {
 // sharing is what a receiver knows of the rounds with one sender.
 type sharing struct {
 	rounds uint8 // not finished
-	open   bool  // the last has chunks that nobody has taken
-	never  bool  // the sender, or the kernel, does not let it work
+	open   bool  // the last has chunks that are not taken
+	never  bool  // the sender or the kernel refuses: operations are not shared
 	// count is the sender's count when all chunks that it took are finished.
 	count uint32
 }
@@ -89,8 +90,7 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 }
 
 // stepAssisted reads the next chunks of a shared operation and reports whether
-// progress is done with it. patience is how often it looks whether the sender
-// has finished.
+// progress is done with it. patience is how often the sender's count is read before the step ends.
 func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
 	words := messageWords(e.sourceWords(hw.Source(op.src)))
 	p, err := e.connectBack(hw.Source(op.src), op.sender())
@@ -125,8 +125,7 @@ func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
 	return r.endAssist(e, op)
 }
 
-// takeChunks reads chunks until all are taken, which ends the round, or it is
-// others' turn: then it reports false.
+// takeChunks reads chunks until all are taken, which ends the round, or assistBurst bytes are: then it reports false.
 func (r *rxContext) takeChunks(e *Endpoint, op *recvOp, p *path, words *[2]uint64) bool {
 	n := chunks(op.want, op.chunk)
 	for budget := int64(assistBurst); budget > 0 && op.status == fi.Success; budget -= int64(op.chunk) {
@@ -203,11 +202,10 @@ func (r *rxContext) readChunk(p *path, op *recvOp, i uint64) {
 	}
 }
 
-// helperPatience is how many looks at the sender's count a step takes before it
-// lets progress do something else: about the time of a chunk.
+// helperPatience is how often a step of progress reads the sender's count before it ends: about the time of a chunk.
 const helperPatience = 5000
 
-// assist is a rendezvous that this side, the sender, helps with.
+// assist is a rendezvous of which this side, the sender, copies a share.
 type assist struct {
 	offer
 	request uint64

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// sender is who a message comes from: a peer and which of its interfaces.
-// Matching goes by the peer, answers go to the interface.
+// sender is the source of a message: a peer and which of its interfaces. Matching goes by the peer, answers go to the
+// interface.
 type sender struct {
 	id     uint32 // identity, 0: not known
 	number uint8
@@ -35,7 +35,8 @@ func (e *Endpoint) senderOf(src hw.Source) sender {
 // addressOf returns a sender's address.
 func (r *rxContext) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
 
-// fillSource gives a sender that the AV knows to the C path, unless it has it.
+// fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
+// unless it is there. The caller holds the progress lease.
 func (e *Endpoint) fillSource(src hw.Source) {
 	if int(src) >= e.sourceLines.Len() || src > sourceMask {
 		return
@@ -63,8 +64,7 @@ func (e *Endpoint) fillSource(src hw.Source) {
 	}
 }
 
-// acquainting is h, which handles messages of whatever kind, and then gives their senders to
-// the C path.
+// acquainting is h, followed by fillSource of the message's sender.
 func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		h(src, header, head, payload)
@@ -72,8 +72,8 @@ func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
 	}
 }
 
-// fillBack gives the way back to a sender to the C path, which answers then. A
-// connection that does not come up is tried again for the next answer from here.
+// fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does not
+// come up is tried again with the next RTS or atomic operation of that sender.
 func (e *Endpoint) fillBack(src hw.Source) {
 	if e.rx.recheck || int(src) >= e.sourceLines.Len() || e.sourceLines.At(uint32(src)).Context != 0 {
 		return

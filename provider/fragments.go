@@ -7,10 +7,10 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// Where the kernel refuses to read a peer's memory, a rendezvous goes through
-// bounce buffers: the receiver asks for the payload (CTS), and the sender's
-// progress streams it in fragments, as many at a time as it has buffers, while
-// the receiver copies the earlier ones out.
+// Where the receiver cannot read the sender's memory (the kernel refuses, the transport has no gets, the receive is
+// into device memory), a rendezvous goes through bounce buffers: the receiver asks for the payload (CTS), and the
+// sender's progress streams it in fragments, as many at a time as it has buffers, while the receiver copies the earlier
+// ones out.
 
 // id names the operation in fragments. A late or forged fragment carries
 // another generation and is refused.

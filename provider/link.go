@@ -14,8 +14,9 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// link is an endpoint's path to one peer. Threads that are not the lease holder
-// hold it while they use it; see linksweep.go for its end.
+// link is what an endpoint knows of one peer, and the path by which it reaches the
+// peer now. Threads that are not the lease holder hold it while they use it
+// (hold, release); linksweep.go removes it.
 type link struct {
 	index uint32  // in Endpoint.links, immutable
 	to    address // immutable
@@ -48,8 +49,8 @@ type link struct {
 	stats  *stats.PeerLine
 	hidden bool
 
-	// lane is that of long one-sided operations over path, nil while there was
-	// none. The lease holder's.
+	// lane is the flow of segments of long operations over path, nil while there
+	// was none. The lease holder's.
 	lane *segmentLane
 
 	// probed is what probes say of path, nil: nothing. Stored by the prober, read
@@ -75,8 +76,8 @@ type path struct {
 	port *port
 	peer address   // the peer's own, whose name may differ from the link's
 	keys *peerKeys // nil: no device reaches the peer's memory
-	// back tells that the path belongs to a source and no link (renewed.go). lane is the one over it
-	// then, nil while there was none; the lease holder's.
+	// back: the path belongs to a source and to no link (renewed.go). lane is then the flow of segments over it, nil
+	// while there was none; the lease holder's.
 	back bool
 	lane *segmentLane
 	// rounds are those of shared operations, nil: there are none. Immutable.
@@ -360,8 +361,9 @@ func (e *Endpoint) holdLinkTo(a address) *link {
 	return l
 }
 
-// fill publishes a connected peer to the C path. A shared address vector has
-// no lines: C cannot see that another process changed it.
+// fill writes a connected peer into its line of the table by which the data plane
+// posts (hot.Peer), or its way over a driven port (fillPath). A shared address
+// vector has no lines: the data plane would not see that another process changes it.
 func (e *Endpoint) fill(addr fi.Addr, l *link, p *path) {
 	i := uint32(e.av.line(addr))
 	line := e.peers.At(uint64(i))

@@ -14,36 +14,37 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// network is the port to other hosts. The C path does not know of it, and a
-// look at it is a system call. So it is looked at with every poll while there
-// is traffic, and otherwise left to a goroutine that sleeps on its doorbell:
+// network is a port to other hosts with the state of its polling. A poll of such
+// a port costs a system call, or at least an entry into the runtime, unless the
+// data plane polls it (driven.go). So every poll includes it while there is
+// traffic, and a goroutine, the watcher, sleeps on its doorbell otherwise:
 //
-//	watcher: arm → nothing pending → sleep → active = 1, attention → wait for quiet
-//	poll:    active? → Progress; nothing for a while → active = 0, quiet
+//	watcher: arm → nothing pending → sleep → active = 1, attention → wait for calm
+//	poll:    active? → Progress; nothing for a while → active = 0, calm
 type network struct {
 	port *port
 	ep   *Endpoint
 	wait hw.Waiter
 	file *os.File      // the doorbell; the watcher sleeps on it
-	calm chan struct{} // poll tells the watcher that there is no traffic
+	calm chan struct{} // poll notifies the watcher that there is no traffic
 	done chan struct{} // closed by close
 	over sync.WaitGroup
 	once sync.Once
 	// queues are those of the endpoint, from start on, with counters that are bound
 	// later. Stored under the endpoint's mu, read by the watcher; sequentially consistent.
 	queues atomic.Pointer[[]queue]
-	// driven is set where C looks at the port, nil: only Go does. Immutable from
-	// Enable on. taken is how many messages C had taken when poll last looked.
+	// driven is set where the data plane polls the port, nil: only Go does. Immutable
+	// from Enable on. taken is how many messages it had taken at the last poll from Go.
 	driven *hot.Port
 	taken  uint64
 
-	// woken is when polls were last told to look, nanoseconds since began.
-	// Stored by whoever sets active, read by the lease holder.
+	// woken is when active was last set, nanoseconds since began. Stored by the
+	// thread that sets active, read by the lease holder.
 	woken atomic.Int64
 	began time.Time
 
-	// The lease holder's: looks in a row that found nothing, and when something
-	// was last seen to have come, since began.
+	// The lease holder's: polls in a row that found nothing, and when the first of
+	// them was, since began.
 	looks uint32
 	seen  time.Duration
 
@@ -54,7 +55,7 @@ type network struct {
 	// polls, read by the watcher.
 	calmed atomic.Int64
 
-	// active is 1 while polls look at the port. Stored by the watcher (1), by
+	// active is 1 while polls include the port. Stored by the watcher (1), by
 	// posts (1) and by the lease holder (0), read by polls and posts; sequentially
 	// consistent. Of a driven port it is a word of the endpoint's that C reads, too.
 	active *uint32
@@ -62,12 +63,12 @@ type network struct {
 
 // The watcher costs a sleeping thread's wake-up, and some hundred microseconds
 // more where processors are short. So patience doubles each time that something
-// arrives soon after polls have stopped to look, and is halved when nothing does.
+// arrives soon after polls have left the port out, and is halved when it comes later.
 const (
 	leastPatience = time.Millisecond
 	mostPatience  = 64 * time.Millisecond
 	soon          = 250 * time.Millisecond
-	// lookOften is how many empty looks there are between two of the clock.
+	// lookOften is how many empty polls there are between two reads of the clock.
 	lookOften = 32
 )
 
@@ -152,7 +153,7 @@ func (n *network) learn() {
 	n.patience.Store(int64(patience))
 }
 
-// attend makes polls look at the port, and wakes who sleeps.
+// attend has polls include the port, and wakes the threads that sleep on the endpoint's queues.
 func (n *network) attend() {
 	n.woken.Store(int64(time.Since(n.began)))
 	atomic.StoreUint32(n.active, 1)
@@ -165,7 +166,7 @@ func (n *network) attend() {
 	n.ep.domain.work.wake()
 }
 
-// attention is the bit of the context's attention word by which polls look here.
+// attention is the bit of the context's attention word by which polls include this port.
 func (n *network) attention() uint32 {
 	if n.driven != nil {
 		return hot.AttentionPorts
@@ -173,7 +174,7 @@ func (n *network) attention() uint32 {
 	return hot.AttentionGo
 }
 
-// wake is called by posts to other hosts: their answers are worth looking for.
+// wake has polls include the port. Posts to other hosts call it, because an answer is to come.
 func (n *network) wake() {
 	if atomic.LoadUint32(n.active) == 0 {
 		n.woken.Store(int64(time.Since(n.began)))
@@ -188,7 +189,7 @@ func (n *network) poll(max int) int {
 		if n.driven == nil || !n.port.Iface.(hw.Driven).Written() {
 			return 0
 		}
-		n.wake() // by what rings no bell
+		n.wake() // a peer has written what rings no doorbell
 	}
 	got := n.port.Progress(max)
 	switch {
@@ -220,8 +221,7 @@ func (n *network) poll(max int) int {
 	return 0
 }
 
-// drove reports whether C has taken messages since the last time. The caller holds
-// the progress lease.
+// drove reports whether the data plane has taken messages since the last call. The caller holds the progress lease.
 func (n *network) drove() bool {
 	if n.driven == nil {
 		return false
@@ -231,7 +231,7 @@ func (n *network) drove() bool {
 	return n.taken != was
 }
 
-// lastNews is when there last was traffic, or somebody who expects some.
+// lastNews is when there last was traffic, or active was set because some is expected; since began.
 func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.woken.Load())) }
 
 // waitsForNetwork reports whether transfers of large messages with other hosts, or
@@ -240,7 +240,7 @@ func (e *Endpoint) waitsForNetwork() bool {
 	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.any() || e.devices.any()
 }
 
-// busy reports whether polls look at the port.
+// busy reports whether polls include the port.
 func (n *network) busy() bool { return atomic.LoadUint32(n.active) != 0 }
 
 // close ends the watcher. The port is closed by the caller afterwards.

@@ -10,11 +10,10 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 )
 
-// An endpoint has a port for each transport that it uses: the first to peers
-// that share this host's memory, and one for each network transport to all
-// others. One of those is reached over the first of these, in the order of their
-// priorities, that leads to it. That is decided when the link connects, before
-// anything is sent, so messages to a peer keep their order.
+// An endpoint has a port for each transport that it uses: port 0 to peers that share this host's memory, and one for
+// each network transport to all others, in the order of their priorities (hw.Attr). A peer on another host is reached
+// over the first of those that leads to it. That is decided when the link connects, before anything is sent, so
+// messages to a peer keep their order.
 
 // port is an interface of an endpoint with what belongs to it.
 type port struct {
@@ -26,8 +25,8 @@ type port struct {
 	// to the sources, by number, that are not a link's path; nil: none; the lease holder's
 	backs   []*path
 	network *network        // nil: peers that share memory with us
-	eager   uint64          // bytes of the longest message that is not announced
-	lanes   bool            // long one-sided operations are cut (lane.go)
+	eager   uint64          // bytes of the longest message that goes with its payload
+	lanes   bool            // long one-sided operations are cut into segments (segmentlane.go)
 	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
@@ -59,8 +58,7 @@ func (e *Endpoint) addPort(i hw.Iface) *port {
 	return p
 }
 
-// eagerOver is the longest message that is sent over a transport without being
-// announced, in bytes.
+// eagerOver is the longest message, in bytes, that goes over a transport with its payload.
 func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 	if a.EagerAM > 0 {
 		return uint64(min(a.EagerAM, a.MaxAMBcopy))
@@ -114,7 +112,7 @@ func (e *Endpoint) connectFirst(l *link, list []*port) (hw.Endpoint, *port, erro
 	return nil, nil, hw.ErrNoPath
 }
 
-// wake has polls look at the port if it is one to other hosts.
+// wake has polls include the port if it is one to other hosts.
 func (p *port) wake() {
 	if p.network != nil {
 		p.network.wake()
@@ -206,7 +204,7 @@ func (e *Endpoint) networkArrivals(max int) {
 	}
 }
 
-// onNetwork reports whether polls look at ports to other hosts by way of Go.
+// onNetwork reports whether polls enter the runtime for ports to other hosts.
 func (e *Endpoint) onNetwork() bool {
 	for _, n := range e.networks {
 		if n.busy() && n.driven == nil {
@@ -216,7 +214,7 @@ func (e *Endpoint) onNetwork() bool {
 	return false
 }
 
-// watched reports whether polls look at such ports, of Go or C, because of traffic there.
+// watched reports whether polls include ports to other hosts, through the runtime or not, because of traffic there.
 func (e *Endpoint) watched() bool {
 	for _, n := range e.networks {
 		if n.wait != nil && n.busy() {
@@ -226,7 +224,7 @@ func (e *Endpoint) watched() bool {
 	return false
 }
 
-// setEagerWindow tells the senders at all ports.
+// setEagerWindow opens or closes the eager window at all ports: senders read it before each message.
 func (e *Endpoint) setEagerWindow(open bool) {
 	for _, p := range e.ports {
 		p.SetEagerWindow(open)

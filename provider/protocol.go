@@ -77,8 +77,7 @@ func (e *Endpoint) setHandlers(port *port) {
 	port.OnPeerEvent(port.peerEvent(e.onPeer))
 }
 
-// messages are the eager messages, and the messages of rendezvous, whose data the receiver fetches or gets in
-// fragments.
+// messages is the two-sided protocol: eager messages and rendezvous.
 type messages struct{ e *Endpoint }
 
 func (m messages) handlers() map[hw.AMID]hw.Handler {
@@ -110,7 +109,8 @@ func (m messages) linkLost(l *link, status fi.Errno) {
 	})
 }
 
-// rendezvousHelp is the senders' help with rendezvous: chunks that they write themselves, and puts by a device.
+// rendezvousHelp is the sender's share of rendezvous: chunks that it writes itself (assist.go), and puts by a device
+// (assist_device.go).
 type rendezvousHelp struct{ e *Endpoint }
 
 func (r rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
@@ -131,9 +131,9 @@ func (r rendezvousHelp) pump() {
 
 func (r rendezvousHelp) requested() bool          { return false }
 func (r rendezvousHelp) sourceLost(hw.Source)     {}
-func (r rendezvousHelp) linkLost(*link, fi.Errno) {} // the message ends, which they look for
+func (r rendezvousHelp) linkLost(*link, fi.Errno) {} // stepAssist and stepPutters find that the request has ended
 
-// oneSided are the one-sided operations, at initiator and target.
+// oneSided is the one-sided protocol, at initiator and target.
 type oneSided struct{ e *Endpoint }
 
 func (o oneSided) handlers() map[hw.AMID]hw.Handler {

@@ -15,6 +15,11 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
+// Rendezvous at the receiver: an RTS finds its receive (onRTS) or is kept as unexpected (holdRTS); a matched one is an
+// operation (recvOp) that progress steps until all is read, and that finishOp ends on both sides. The ways to read are
+// in files of their own: the memory of a process of this host here and, shared with the sender, in assist.go; segments
+// in transfer_get.go; registered memory in get.go; device memory in device_foreign.go; fragments in fragments.go.
+
 // getChunk is the most that one step of a rendezvous reads, in bytes: progress
 // serves other peers in between.
 const getChunk = 4 << 20
@@ -67,12 +72,12 @@ type recvOp struct {
 	foreign bool // the sender's memory is mapped (device_share.go)
 }
 
-// sender returns who the message comes from.
+// sender is the interface that the message comes from.
 func (op *recvOp) sender() sender { return sender{op.source, op.number} }
 
-// readMax is the longest announced message, in bytes, that C reads without asking here
-// (internal/dataplane), 0 for none: not what the sender helps with, or what is cut into
-// segments, nor anything where a thread does the copies.
+// readMax is the longest message of a rendezvous, in bytes, that the data plane has the shim read (hot.EP.ReadMax), 0
+// for none: shorter than what the sender copies a share of and what is cut into segments; none where a progress thread
+// does the copies.
 func (e *Endpoint) readMax() uint32 {
 	p := e.ports[0]
 	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
@@ -81,8 +86,8 @@ func (e *Endpoint) readMax() uint32 {
 	return uint32(e.wholeMax(p, getChunk, e.domain.cfg.AssistSize))
 }
 
-// wholeMax is the longest copy over a port, in bytes and of at most most, that one thread does in one
-// piece: neither cut into segments, nor shared with the peer, which helps from assist on, 0: never.
+// wholeMax is the longest copy over a port, in bytes, that one thread does in one piece: at most most, not cut into
+// segments, and shorter than assist, from which on the peer copies a share (0: it never does).
 func (e *Endpoint) wholeMax(p *port, most uint64, assist int) uint64 {
 	if p.lanes {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
@@ -96,7 +101,7 @@ func (e *Endpoint) wholeMax(p *port, most uint64, assist int) uint64 {
 // opList is a queue of operations, linked by index.
 type opList struct{ head, tail uint32 }
 
-// onRTS matches an announced message, or holds the announcement.
+// onRTS matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
 func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	var m rts
 	if !m.parse(head) || !e.takeKeys(src, &m, payload) {
@@ -104,7 +109,7 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	from := e.senderOf(src)
-	e.fillBack(src) // C acknowledges the next one
+	e.fillBack(src) // the data plane acknowledges the next one
 	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: m.data, length: m.length,
 		request: m.request, flags: msgRTS}
 	if m.flags&wireTagged != 0 {
@@ -131,6 +136,7 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	}
 }
 
+// holdRTS keeps an RTS that matches no receive.
 func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
@@ -151,7 +157,7 @@ func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 	a.ep.countHeld(0)
 }
 
-// startRendezvous begins to read a matched message into t. multi is the
+// startRendezvous makes the operation that reads a matched message into t, and takes its first step. multi is the
 // multi-receive buffer that t is part of, or nil.
 func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, announced *rts) {
 	op, index := r.ops.Alloc()
@@ -379,7 +385,8 @@ func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
 	e.acknowledged(src, header, status, ok)
 }
 
-// acknowledged completes a tracked transmit with a status, as src says, if ok.
+// acknowledged completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
+// not parse.
 func (e *Endpoint) acknowledged(src hw.Source, header uint64, status fi.Errno, ok bool) {
 	req, known := e.requests.Lookup(header)
 	if !ok || !known || !e.ownsLink(src, req.link) {
@@ -390,14 +397,14 @@ func (e *Endpoint) acknowledged(src hw.Source, header uint64, status fi.Errno, o
 	e.finishTx(req, header, status)
 }
 
-// Acknowledged is onAck of what C has taken in. The caller holds the progress lease.
+// Acknowledged is onAck of an ACK that the data plane has taken in. The caller holds the progress lease.
 func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
 	outcome, ok := ackStatus(status)
 	e.acknowledged(hw.Source(source), request, outcome, ok)
 }
 
-// Acknowledge tells a source that C has taken in the message of its request. The caller holds
-// the progress lease.
+// Acknowledge sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
+// there is room. The caller holds the progress lease.
 func (e *Endpoint) Acknowledge(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
 	e.rx.acknowledge(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
@@ -406,7 +413,7 @@ func (e *Endpoint) Acknowledge(source uint32, request uint64) {
 	}
 }
 
-// malformed counts and logs a message that a peer should not have sent.
+// malformed counts a message that a peer should not have sent, and logs why.
 func (e *Endpoint) malformed(src hw.Source, format string, args ...any) {
 	e.malformedHere++
 	log.Warnf(log.EPData, "from %s: "+format, append([]any{e.rx.addressOf(e.senderOf(src))}, args...)...)

@@ -7,6 +7,10 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
+// Reads and writes that the data plane leaves to the runtime, at their initiator. rma chooses the way: a copy by this
+// thread (rma_direct.go), segments under a congestion window (transfer_rma.go), a device (rma_device.go), or messages
+// that the target performs and answers (postRMA here, rma_target.go there).
+
 // RMAArgs describes one read or write.
 type RMAArgs struct {
 	IOV     []fi.IOVec    // local memory
@@ -300,8 +304,8 @@ func (e *Endpoint) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVe
 	return e.sendPayload(p, amWrite, addr, h.put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count], req.done, n), int(n), lease)
 }
 
-// keepRMAInject copies what a request sends to its own buffer when it may not
-// be sent at once, because the caller may reuse his memory.
+// keepRMAInject copies what a request sends to its own buffer when it may not be sent at once, because the caller may
+// reuse its memory.
 func (e *Endpoint) keepRMAInject(req *rmaRequest, id uint64) {
 	n := int(e.hot.InjectMax)
 	i := e.rmas.Index(id) * n

@@ -13,9 +13,9 @@ import (
 // rmaRequest is a read, write or atomic that the target answers. It lies off
 // the Go heap, in its stripe's request table.
 //
-// Whoever posts it owns it until its last message is about to be sent, or until
-// it is queued for progress; from then on it is the progress lease holder's.
-// So that a request is finished once, whoever finishes it claims it: see live.
+// The thread that posts it owns it until its last message is about to be sent, or
+// until it is queued for progress; from then on the holder of the progress lease
+// does. It is finished once, by the thread that claims it: see live.
 type rmaRequest struct {
 	context uint64
 	flags   uint64 // rma* bits
@@ -59,8 +59,8 @@ const (
 	rmaIsFetch
 	rmaHasData
 	rmaCompletes
-	rmaAsked    // for a completion, by fi.Completion
-	rmaLaned    // in segments, which left counts as they are posted
+	rmaAsked    // a completion was asked for by fi.Completion
+	rmaLaned    // in segments; left is added to as they are posted
 	rmaDelivers // a write in segments ends when the peer's memory has it
 	rmaMessages // the peer does not let its memory be reached
 	rmaByDevice // the transport's device does it: see deviceOp
@@ -111,14 +111,15 @@ func (e *Endpoint) claimRMA(id uint64) bool {
 	return known && req.live.CompareAndSwap(uint32(id>>32), 0)
 }
 
-// queueRMA leaves a request whose messages are not all sent to progress.
+// queueRMA leaves a request to progress: one in segments, or one whose messages found no room. It makes progress at
+// once if no other thread does.
 func (e *Endpoint) queueRMA(id uint64) {
 	e.enqueueRMA(id)
 	e.rx.ring()
 	e.rx.advance()
 }
 
-// enqueueRMA is queueRMA for who holds the progress lease.
+// enqueueRMA is queueRMA for the holder of the progress lease.
 func (e *Endpoint) enqueueRMA(id uint64) {
 	e.rmaMu.Lock()
 	e.rmaQueue = append(e.rmaQueue, id)
@@ -205,7 +206,7 @@ func (e *Endpoint) answered(src hw.Source, id uint64, d *doneHead) {
 	}
 }
 
-// onRMADone is the target's word on an operation.
+// onRMADone takes in the target's answer to messages of an operation.
 func (e *Endpoint) onRMADone(src hw.Source, header uint64, head, payload []byte) {
 	var d doneHead
 	if !d.parse(head) {

@@ -26,7 +26,7 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 	e.endWrite(src, &w, e.perform(src, &w, addr, payload))
 }
 
-// perform does what a write asks for.
+// perform checks a piece of a write against the region of its key, copies it, and counts it.
 func (e *Endpoint) perform(src hw.Source, w *writeHead, addr uint64, payload []byte) fi.Errno {
 	e.stats.Rx(stats.RxServedWrites, 1)
 	status := fi.Success
@@ -53,8 +53,7 @@ func (e *Endpoint) perform(src hw.Source, w *writeHead, addr uint64, payload []b
 	return status
 }
 
-// onNotify does what follows a write whose payload the initiator has put in
-// place.
+// onNotify counts, reports and answers a write whose payload the initiator has put in place.
 func (e *Endpoint) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 	var w writeHead
 	if !w.parse(head) {
@@ -104,23 +103,22 @@ func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
 	}
 }
 
-// answer tells the initiator how an operation has ended.
+// answer sends the initiator the outcome of an operation.
 func (e *Endpoint) answer(src hw.Source, request uint64, d *doneHead) {
 	r := e.rx
 	r.answer(e, src, e.senderOf(src), amRMADone, request, d.put(r.head[:]))
 }
 
-// refuseAccess logs an access that is refused and returns what the initiator
-// is told.
+// refuseAccess logs an access that is refused and returns the errno for the initiator.
 func (e *Endpoint) refuseAccess(src hw.Source, what string, key, addr, n uint64, err error) fi.Errno {
 	log.Warnf(log.EPData, "%s by %s of %d bytes at %#x with key %#x: %v", what, e.rx.addressOf(e.senderOf(src)), n, addr, key, err)
 	return fi.ErrnoOf(err)
 }
 
-// reply is what an initiator waits for: a piece of a region, or the result of
-// an atomic, which is kept.
+// reply is what an initiator waits for: a piece of a region, or the result of an atomic, which is copied because the
+// memory may change before there is room to send.
 type reply struct {
-	src     hw.Source // that to waits behind
+	src     hw.Source // the source behind which to is
 	to      sender
 	request uint64
 	key     uint64
@@ -281,7 +279,7 @@ func (e *Endpoint) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 	}
 }
 
-// performAtomic leaves what was there before in e.atomicResult.
+// performAtomic performs an atomic operation on n bytes and leaves what was there before in e.atomicResult.
 func (e *Endpoint) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, payload []byte) fi.Errno {
 	rights := fi.RemoteWrite
 	if h.kind != atomics.Base {

@@ -24,7 +24,7 @@ import (
 // of arrivals with them, and the progress of the endpoints that deliver into
 // it (one, or several for a shared receive context).
 //
-// Everything but the post ring belongs to whoever holds the progress lease,
+// Everything but the post ring belongs to the holder of the progress lease,
 // a word in hot that C and Go take with one compare-and-swap. Posting a
 // receive is a push on the ring and needs no lease.
 type rxContext struct {
@@ -204,11 +204,12 @@ func (r *rxContext) progress() {
 	r.proceed(r.Posted() != 0 || r.HeldMessages() >= held)
 }
 
-// proceed is progress behind the posted receives. Without local, what has arrived from this host stays on the rings. So
-// it is where no receive is posted and the application has just taken a held message, or only the timers are due. One
-// that posts a receive for each message and falls behind its sender would otherwise have all messages held, for ever,
-// where C could deliver them from the rings. What else is on the rings waits for as many receives as messages are held,
-// or for a poll without a new receive.
+// proceed is progress after the posted receives: arrivals, ends of peers, operations under way, what waits for room.
+// Without local, what has arrived from this host stays on the rings: no receive is posted and the application has just
+// taken an unexpected message, or only the timers are due. An application that posts a receive for each message and
+// falls behind its sender would otherwise find every message unexpected, and none delivered from the rings by the data
+// plane. What is on the rings waits for as many receives as there are unexpected messages, or for a poll without a new
+// receive.
 func (r *rxContext) proceed(local bool) {
 	for _, e := range r.eps {
 		if local {
@@ -245,8 +246,8 @@ func (r *rxContext) pending() bool {
 	return false
 }
 
-// busy reports whether polls are to enter Go without an arrival: for work that is pending, or
-// for a look at ports that only Go looks at.
+// busy reports whether polls enter Go without an arrival on a ring: for work that is pending, or for ports that only Go
+// polls.
 func (r *rxContext) busy() bool {
 	if r.pending() {
 		return true
@@ -283,7 +284,7 @@ func (r *rxContext) calledFor() bool {
 	return false
 }
 
-// publish tells pollers whether to come back without an arrival.
+// publish sets hot.Rx.Attention, by which polls enter Go, or poll ports, without an arrival on a ring.
 func (r *rxContext) publish() {
 	attention := uint32(0)
 	if r.busy() {
@@ -294,7 +295,8 @@ func (r *rxContext) publish() {
 	}
 	if atomic.LoadUint32(&r.hot.Attention) != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
-		// queueRMA, network.attend or connection.attend may have come between: they said so before they stored
+		// queueRMA, network.attend or connection.attend may have come between: they leave what calledFor and looked
+		// find before they store the word
 		more := uint32(0)
 		if r.calledFor() {
 			more |= hot.AttentionGo
@@ -345,11 +347,11 @@ func (r *rxContext) housekeeping() {
 }
 
 // find takes the receive for a message out of matching, nil if there is none.
-// Those on the ring are younger than those in matching, and no more of them are
-// taken than it takes to find one: C delivers what it can from the ring, and Go
-// all else for as long as matching holds a receive. A search or cancel there comes
-// after the message and is left to the next progress: a search looks for arrivals,
-// and the caller is a handler of one.
+// Those on the post ring are younger than those in matching. No more of them are
+// moved into matching than it takes to find one, because a receive at the head of
+// the ring costs the data plane least (Receiver.Accept). A search or cancel there
+// comes after the message and is left to the next progress: a search takes in
+// arrivals, and the caller is a handler of one.
 func (r *rxContext) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
 	rv := eng.Arrive(source, tag)
 	for rv == nil && r.takePost(urgentRecv) {
@@ -431,7 +433,7 @@ func (r *rxContext) flush() {
 	r.out = kept
 }
 
-// send reports whether the message is done with: sent, or without hope.
+// send reports whether the message is done with: sent, or refused for good.
 func (c *control) send() bool {
 	var p *path
 	var err error

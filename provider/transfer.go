@@ -8,12 +8,14 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// transfer is a long one-sided operation in a lane. Its work is mover's.
+// transfer is a long operation that is cut into segments, on the flow of its peer (segmentLane): a read or write of the
+// application (transfer_rma.go, transfer_device.go), or the read of a rendezvous (transfer_get.go). mover does the work
+// that differs between these. It belongs to the holder of the progress lease.
 type transfer struct {
 	congestion.Operation
 	e      *Endpoint
-	lane   *segmentLane
-	id     uint64 // of the rmaRequest, or of the recvOp
+	lane   *segmentLane // the flow
+	id     uint64       // of the rmaRequest, or of the recvOp
 	status fi.Errno
 	mover  mover
 	flying []flight // posted as messages and not answered, in order
@@ -37,8 +39,7 @@ type mover interface {
 	post(t *transfer, seg congestion.Segment) (ended, posted bool)
 	// finish ends the operation with t.status.
 	finish(t *transfer)
-	// lost reports whether nothing will end what is in flight, because the peer
-	// is gone.
+	// lost reports whether segments in flight end no more when the peer is gone.
 	lost() bool
 }
 
@@ -62,9 +63,8 @@ func (t *transfer) unpost(seg congestion.Segment) (ended, posted bool) {
 	return false, false
 }
 
-// ended takes in that a segment has ended, with the transfer's status, late before
-// now as far as somebody knows (hw.Completion). What the window lets out then is
-// posted by the caller.
+// ended takes in that a segment has ended, with the transfer's status. late is how long before now it ended, as far as
+// its completion says (hw.Completion). The caller posts what the window has room for then.
 func (t *transfer) ended(seg congestion.Segment, late time.Duration) {
 	finished := false
 	if t.status == fi.Success {

@@ -8,11 +8,10 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// Reads and writes in segments. Where the posting thread could do the operation
-// by itself, a segment is a copy; else it is messages, which the target answers.
+// Reads and writes in segments. Where the initiator reaches the target's memory by itself, a segment is a copy; else it
+// is messages, which the target answers.
 
-// startTransfer gives a queued request to the lane of its link. It reports false
-// if there is no path.
+// startTransfer gives a queued request to the flow of its link. It reports false if there is no path.
 func (e *Endpoint) startTransfer(req *rmaRequest, id uint64) bool {
 	l := e.linkAt(req.link)
 	p, ok := l.ready()
@@ -80,8 +79,8 @@ func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 	return false, t.proceed()
 }
 
-// direct copies a segment if it can. The last of a write that carries data is
-// left to a message, which brings it.
+// direct copies a segment if the transport can. The last segment of a write with CQ data is a message, which carries
+// it.
 func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error) {
 	e, p := t.e, t.lane.path
 	if p.port.attr.Caps&directCaps != directCaps || req.flags&rmaMessages != 0 || anyOnDevice(req.iov[:req.count]) {
@@ -174,9 +173,8 @@ func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
 	return err
 }
 
-// segmentAnswered takes in the target's word on a request in segments: on bytes of
-// a read, or segments of a write, which are answered in order. It reports false if
-// none waits for it.
+// segmentAnswered takes in the target's answer to a request in segments: bytes of a read, or segments of a write, which
+// are answered in order. It reports false if no segment waits for it.
 func (e *Endpoint) segmentAnswered(req *rmaRequest, id uint64, d *doneHead) bool {
 	t := e.transfers[id]
 	if t == nil {

@@ -14,6 +14,9 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
+// Sending messages that the data plane leaves to the runtime: what is sent with its payload (sendEager), what waits for
+// an acknowledgement (sendTracked), and the RTS of a rendezvous (sendRTS).
+
 // SendArgs describes one transmit.
 type SendArgs struct {
 	IOV     []fi.IOVec
@@ -28,7 +31,7 @@ type SendArgs struct {
 	On      Threshold // with fi.Trigger in Flags
 
 	work uint64 // the number of the deferred work that this is, or 0
-	told bool   // its success is told already
+	told bool   // its success is reported already: it writes no completion
 }
 
 // sendFlags are the flags that a transmit may carry.
@@ -38,9 +41,9 @@ const sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.T
 // ackFlags ask for an acknowledgement by the receiver.
 const ackFlags = fi.DeliveryComplete | fi.MatchComplete
 
-// tracked reports whether the message, sent with its payload over p, completes, or is counted, when
-// its receiver says that it has it. A message that stands in the receiver's ring needs the sender no more;
-// what an interface keeps to send it again would be lost with the process.
+// tracked reports whether the message, sent with its payload over p, completes, or is counted, when its receiver
+// acknowledges it. One that stands in the receiver's ring has left the sender; one that a transport keeps to send it
+// again would be lost with the process.
 func (s *SendArgs) tracked(p *path) bool {
 	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
 }
@@ -154,8 +157,8 @@ func (e *Endpoint) txCompletes(work, flags uint64) bool {
 	return e.txCQ != nil && (!e.txSelective && work == 0 || flags&fi.Completion != 0)
 }
 
-// sendEager sends a message whose payload goes with it and completes it. It tells
-// whether it found no bounce buffer and none has been free for long.
+// sendEager sends a message with its payload and completes it. starved: it found no bounce buffer, and none has been
+// free for hot.StarvedMillis.
 func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, err error) {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
@@ -313,8 +316,8 @@ func gather(dst []byte, iov []fi.IOVec) {
 	g.next(dst)
 }
 
-// txRequest is a transmit that waits for its receiver's acknowledgement. It
-// lies off the Go heap, in its stripe's request table.
+// txRequest is a transmit that waits for its receiver's acknowledgement. It lies off the Go heap, in its stripe's part
+// of Endpoint.requests; its id names it in messages.
 type txRequest struct {
 	context uint64
 	flags   uint64 // of txTagged and those behind it
@@ -341,11 +344,11 @@ const (
 	txCompletes
 	txExposed // the receiver may get the payload
 	txAsked   // for a completion, by fi.Completion
-	txTold    // that it succeeds
+	txTold    // its success is reported already
 )
 
-// sendTracked sends a message that the receiver acknowledges: with its payload
-// if eager, else as an announcement.
+// sendTracked sends a message that the receiver acknowledges: with its payload if eager, else as a rendezvous, of which
+// the RTS goes out now.
 func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eager bool) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
@@ -404,11 +407,15 @@ func (req *txRequest) begin(s *SendArgs, l *link, total uint64) {
 	copy(req.iov[:], s.IOV)
 }
 
+// sendSync sends a message with its payload that the receiver acknowledges.
 func (e *Endpoint) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
 	m := syncMsg{request: id, data: s.Data, flags: wireBits(s)}
 	return e.sendPayload(p, amSync, s.Tag, m.put(e.scratch[lease].head[:]), s.IOV, total, lease)
 }
 
+// sendRTS sends the RTS of a rendezvous. Its elements are addresses of this process where the transport reads a peer's
+// memory (hw.CapPeerMemory), keys where it reads registered memory (expose.go); else the receiver asks for fragments
+// (wireNoGet).
 func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint64, lease int) error {
 	r := rts{request: id, length: total, data: s.Data, flags: wireBits(s), count: req.count}
 	for i, v := range req.iov[:req.count] {
@@ -428,7 +435,7 @@ func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint6
 	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
 }
 
-// sendExposed announces a message whose payload the receiver gets.
+// sendExposed sends the RTS of a message whose payload the receiver gets (get.go).
 func (e *Endpoint) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *rts, lease int) error {
 	sc := &e.scratch[lease]
 	n := e.expose(p.port, req, id, r, sc.keys[:])
@@ -436,6 +443,7 @@ func (e *Endpoint) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, 
 	return e.sendPayload(p, amRTS, s.Tag, r.put(sc.head[:]), payload[:], n, lease)
 }
 
+// wireBits are the flags of an RTS or of an amSync for a message.
 func wireBits(s *SendArgs) (flags uint32) {
 	if s.Tagged {
 		flags |= wireTagged
@@ -449,8 +457,7 @@ func wireBits(s *SendArgs) (flags uint32) {
 	return flags
 }
 
-// keepInject copies an injected payload to the request's own buffer, because
-// the caller may reuse his at once.
+// keepInject copies an injected payload to the request's own buffer, because the caller may reuse its own at once.
 func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint64) {
 	if total == 0 {
 		return

@@ -8,6 +8,8 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
+// The messages of the two-sided protocol, encoded and parsed. Those of one-sided operations are in rma_wire.go.
+
 // Active message ids. A message with DATA has the remote CQ data as its 8-byte head.
 const (
 	amMsg     hw.AMID = hot.AMMsg
@@ -45,19 +47,17 @@ const (
 // wirePacked, with wireKeyed: the keys are the payload, and elements have addresses.
 const wirePacked uint32 = 1 << 4
 
-// wireShared: the payload lies in one piece in an allocation that the receiver
-// may fetch by its token from process pid; Addr is an offset there. Always with
-// wireNoGet, for who does not.
+// wireShared: the payload lies in one piece in an allocation that the receiver may map by its token from process pid;
+// Addr is an offset there. wireNoGet is always set with it: a receiver that does not map asks for fragments.
 const wireShared uint32 = 1 << 5
 
-// wireMatch: the acknowledgement waits until a receive has matched. Of an announced message it
-// always does.
+// wireMatch: the acknowledgement waits until a receive has matched. Of a rendezvous it always does.
 const wireMatch uint32 = 1 << 6
 
 const wireFlags = wireMatch | wireTagged | wireData | wireNoGet | wireKeyed | wirePacked | wireShared
 
-// rts announces a message whose payload stays with the sender until the
-// receiver reads it (or, with fragments, asks for it).
+// rts is the head of an RTS: a message whose payload stays with the sender until the receiver reads it or, with
+// wireNoGet, asks for it (cts).
 type rts struct {
 	request uint64 // of the sender, comes back in the acknowledgement
 	length  uint64 // bytes of the whole message
