@@ -12,17 +12,18 @@ import (
 type delivery struct {
 	handlers [hw.MaxAM]hw.Handler
 	list     []*Endpoint // with records to deliver
-	visited  []*Endpoint // that delivered, to be told how far
+	visited  []*Endpoint // that delivered: their peers get new credit
 	sources  []*Endpoint // by hw.Source; nil: free
 	events   []hw.PeerEvent
-	finished []finished // operations to be told of
-	idle     uint32     // looks in a row that found nothing
+	finished []finished // operations whose completions are to be updated
+	idle     uint32     // polls in a row that found nothing
 }
 
 // delivered is how far a connection's stream is delivered. It belongs to the
 // progress lease, but for consumed.
 type delivered struct {
-	// consumed is written by who delivers (release), read with the stripe's lease.
+	// consumed is the end of what was delivered, an offset in the stream. Written by the holder of the progress lease
+	// (release), read with the stripe's lease.
 	consumed atomic.Uint64
 	source   hw.Source
 	known    bool     // source is valid
@@ -72,7 +73,7 @@ func recordSize(head, n int) int {
 
 // record parses the header of the next record. It returns false if the record
 // has not arrived completely. A malformed one is returned with size 0. The
-// caller delivers, or holds the lease while nobody does.
+// caller holds the progress lease, or the stripe's while nothing delivers.
 func (c *Endpoint) record() (record, bool) {
 	at := c.src.consumed.Load()
 	have := c.rx.contig.Load() - at
@@ -93,8 +94,8 @@ func (c *Endpoint) record() (record, bool) {
 	return r, have >= uint64(r.size)
 }
 
-// Progress delivers up to max arrived messages and returns how many. While
-// nothing has come for long it does not look at the sockets each time.
+// Progress delivers up to max arrived messages and returns how many, ended operations included. While nothing has come
+// for long it does not poll the sockets each time. The caller holds the progress lease.
 func (i *Iface) Progress(max int) int {
 	d := &i.deliver
 	if i.closed.Load() {
@@ -106,7 +107,7 @@ func (i *Iface) Progress(max int) int {
 	}
 	for _, s := range i.stripes {
 		if !s.lease.try() {
-			continue // somebody posts or looks
+			continue // another thread posts or polls
 		}
 		if d.idle > 1 && d.idle <= coldAfter && !s.found {
 			s.in.Single() // what comes now is a lone message, likely, and the next look is soon
@@ -149,7 +150,7 @@ func (d *delivery) collect(s *stripe) {
 	s.finished = s.finished[:0]
 }
 
-// tell tells completions that their operations have ended.
+// tell updates the completions of operations that have ended, and returns how many.
 func (i *Iface) tell() int {
 	d := &i.deliver
 	n := len(d.finished)
@@ -165,14 +166,14 @@ func (i *Iface) tell() int {
 	return n
 }
 
-// While nothing has come for coldAfter looks, one of coldStep is a real one: it
-// is a system call.
+// While nothing has come for coldAfter calls of Progress, one call of coldStep polls the sockets, which is a system
+// call.
 const (
 	coldAfter = 4096
 	coldStep  = 16
 )
 
-// anyReady reports whether Progress has something to do without a look at a socket.
+// anyReady reports whether Progress has something to do without polling a socket.
 func (i *Iface) anyReady() bool {
 	if i.flushes.Len() != 0 {
 		return true
@@ -250,8 +251,8 @@ func (i *Iface) introduce(c *Endpoint) {
 	d.sources = append(d.sources, c)
 }
 
-// finish tells the peers of the connections that delivered how far they may go,
-// and takes those that have nothing more off the list.
+// finish gives credit to the peers of the connections that delivered, and takes those that have nothing more off the
+// list.
 func (i *Iface) finish(now congestion.Time) {
 	d := &i.deliver
 	kept := d.visited[:0]
@@ -275,15 +276,15 @@ func (i *Iface) finish(now congestion.Time) {
 	}
 	clear(d.list[len(list):])
 	d.list = list
-	if n := len(list); n > 1 { // the first goes last, so that nobody starves
+	if n := len(list); n > 1 { // the first goes last, so that no connection starves
 		first := list[0]
 		copy(list, list[1:])
 		list[n-1] = first
 	}
 }
 
-// delivered follows up a delivery, with the lease. It returns true if nothing
-// more is there.
+// delivered does on a connection what follows a delivery: answers, what waits to be sent, credit. spent: no whole
+// record is left. The caller holds the stripe's lease.
 func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 	r := &c.rx
 	if c.src.broken {

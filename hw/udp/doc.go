@@ -9,12 +9,22 @@
 // side; [Endpoint] is one side of it.
 //
 // Messages are records in a stream of bytes. The sender keeps the stream in a
-// ring until it is acknowledged, cut as full packets will carry it (sendRing); packets
-// are cuts of it, whatever the path takes (package wire), and a cut that is lost is
-// cut anew. The receiver puts the
-// stream together in a ring of its own and delivers records from there, without
-// another copy. It tells how far the sender may go: what it has delivered, and
-// the size of its ring.
+// ring until it is acknowledged, in slots as large as full packets carry
+// (sendRing). Packets are cuts of it, of the size that the path takes (package
+// wire); what is lost is cut anew. The receiver puts the stream together in a
+// ring of its own and delivers records from there, without another copy. Its
+// credit, up to where the sender may send, is what it has delivered plus the
+// size of its ring.
+//
+// The way of a message through the files:
+//
+//	post.go      AMShort, AMBcopy: a record into the stream (reserve, commit)
+//	sender.go    transmit: what congestion and credit let out; train.go: several packets as one
+//	packet.go    send: a packet, with the acknowledgement that is owed, into the stripe's batch
+//	stripe.go    flush: the batch to the socket
+//	receive.go   receive, dispatch: datagrams off the socket
+//	receiver.go  data: packets put together to the stream
+//	deliver.go   Progress: records to handlers
 //
 // What is acknowledged, lost and to be sent again is package recovery's
 // business, how much may be under way is package congestion's.
@@ -30,23 +40,24 @@
 // authenticated (package crypt), and a Reset, like ICMP's word, is only a hint:
 // the peer is dead if it does not answer then.
 //
-// # Who may call what
+// # Threads
 //
-// Everything of a connection belongs to whoever holds its stripe's lease, a
+// Everything of a connection belongs to the holder of its stripe's lease, a
 // lock that is taken for one operation at a time: a posting thread cuts and
 // sends itself, and takes in acknowledgements when it finds no room. Delivery
 // belongs to the progress lease, which the caller holds: handlers run without
 // a stripe's lease, and may send.
 //
-// If nobody calls Progress, one goroutine for each interface (the keeper) looks
-// after acknowledgements, retransmission and connections now and then, so that
-// peers do not take a process that computes for dead. It delivers nothing.
+// While Progress is not called, one goroutine for each interface, the timer
+// loop (type keeper), does acknowledgements, retransmission and connections now
+// and then, so that peers do not take a process that computes for dead. It
+// delivers nothing.
 //
 // # Hostile peers and networks
 //
 // Work and memory that a stranger can cause are bounded: see the limits in
 // limits.go. What a peer sends is checked against the window that it was given;
 // records in the stream are read where the peer cannot change them any more.
-// Without an authorisation key whoever sees the packets can forge them; who
-// does not see them must guess 64 bits.
+// Without an authorisation key a host that sees the packets can forge them; one
+// that does not has to guess 64 bits.
 package udp

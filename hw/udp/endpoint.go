@@ -73,7 +73,7 @@ type Endpoint struct {
 	src   delivered // progress lease
 }
 
-// number returns a value of phase for those who only look.
+// at returns the phase. Any thread may call it.
 func (c *Endpoint) at() phase { return phase(c.phase.Load()) }
 
 func (c *Endpoint) alive() bool { p := c.at(); return p == up || p == leaving }

@@ -7,30 +7,29 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// keeper looks after an interface that nobody looks after: it acknowledges,
-// sends again and answers Inits, but delivers nothing. One goroutine runs it,
-// which sleeps nearly always.
+// keeper is the timer loop of an interface, for the time in which no thread polls it: it acknowledges, sends again and
+// answers Inits, but delivers nothing. One goroutine runs it, which sleeps nearly always.
 type keeper struct {
 	i      *Iface
 	kick   chan struct{}
 	stop   chan struct{}
 	done   chan struct{}
-	looked []uint64      // stripe.looks at the last round
+	looked []uint64      // stripe.looks in the last round
 	idle   time.Duration // how long it slept last with nothing under way
 	kicked atomic.Uint32 // 1: a kick is under way. Set by posters, cleared by the keeper.
 
-	// until is when it looks by itself, as of Iface.now. Stored by the keeper before it looks a last
-	// time whether a timer is set, loaded by who sets one, with the stripe's lease; sequentially consistent.
+	// until is when it runs by itself, as of Iface.now. Stored by the loop before it reads a last time whether a
+	// timer is set, loaded by threads that set one, with the stripe's lease; sequentially consistent.
 	until atomic.Int64
 }
 
-// How long the keeper sleeps.
+// How long the timer loop sleeps.
 const (
 	keeperIdle   = 100 * time.Millisecond // nothing is under way; doubles up to keeperLong
 	keeperLong   = 800 * time.Millisecond // so that an idle process costs nothing that can be seen
-	keeperActive = 10 * time.Millisecond  // something is, but others look after it
-	keeperBusy   = time.Millisecond       // something came, and nobody else looked
-	keeperBatch  = 50 * time.Microsecond  // until posts that wait for company are sent
+	keeperActive = 10 * time.Millisecond  // something is, but other threads poll
+	keeperBusy   = time.Millisecond       // something came, and no other thread polled
+	keeperBatch  = 50 * time.Microsecond  // until corked posts are sent
 )
 
 func (k *keeper) begin(i *Iface) {
@@ -41,8 +40,7 @@ func (k *keeper) begin(i *Iface) {
 	go k.run()
 }
 
-// nudge has the keeper look soon: something waits to be sent. It costs a load
-// if it is under way already.
+// nudge has the timer loop run soon: something waits to be sent. It costs a load if it is under way already.
 func (k *keeper) nudge() {
 	if k.kicked.Load() == 0 && k.kicked.CompareAndSwap(0, 1) {
 		select {
@@ -52,8 +50,8 @@ func (k *keeper) nudge() {
 	}
 }
 
-// expect has the keeper look in time for a timer. While timers are set it looks every keeperActive, so
-// it is woken out of a longer sleep only, and by a thread that posts for ever not more often than that.
+// expect has the timer loop run in time for a timer. While timers are set it runs every keeperActive, so it is woken
+// out of a longer sleep only, and by a thread that posts for ever not more often than that.
 func (k *keeper) expect(due congestion.Time) {
 	if int64(due)+int64(keeperActive) < k.until.Load() {
 		k.nudge()

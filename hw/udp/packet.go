@@ -72,7 +72,8 @@ func (c *Endpoint) sendPiece(now congestion.Time, kind uint8, span recovery.Span
 	c.emit(now, kind, span, 0, o)
 }
 
-// emit is send and sendPiece.
+// emit builds the packet of send and sendPiece, gives it to the stripe's batch, and enters it into the table of
+// packets.
 func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, flags uint8, o *operation) {
 	t, s := &c.tx, c.s
 	t.number()
@@ -202,7 +203,7 @@ func (c *Endpoint) ship(b, tail []byte, alone bool) {
 	s.out.Add(s.socket, &c.addr, c.owner(), b[:wire.HeaderSize+len(sealed)], nil, alone)
 }
 
-// sendAck sends an acknowledgement alone, which nobody acknowledges.
+// sendAck sends an acknowledgement alone. It is not acknowledged itself.
 func (c *Endpoint) sendAck(now congestion.Time) {
 	t, s := &c.tx, c.s
 	t.number()
@@ -243,8 +244,8 @@ func (c *Endpoint) makeAck(now congestion.Time) int {
 	return a.Size()
 }
 
-// ackMost is the greatest size of the acknowledgement that is owed, if it is sent now: who
-// delivers may make a new limit worth telling meanwhile.
+// ackMost is the greatest size of the acknowledgement that is owed, if it is sent now: what is delivered meanwhile may
+// add a new limit to it.
 func (c *Endpoint) ackMost(now congestion.Time) int {
 	n := c.ackRoom(now)
 	if n > 0 && c.s.frame.ack.Limit == 0 {
@@ -253,7 +254,7 @@ func (c *Endpoint) ackMost(now congestion.Time) int {
 	return n
 }
 
-// newLimit is up to where the peer may send if that is worth telling, else 0.
+// newLimit is the peer's new credit, up to where it may send, if that is enough more than before, else 0.
 func (c *Endpoint) newLimit() uint64 {
 	r, window := &c.rx, uint64(c.i.cfg.Window)
 	limit := max(r.limit, c.src.consumed.Load()+window)

@@ -83,10 +83,10 @@ func (c *Endpoint) reserve(id hw.AMID, header uint64, head []byte, n int) (now c
 	return 0, err
 }
 
-// fits reports whether a record of size bytes may be posted: it is bounded by
-// what the peer has consumed, so that nothing is held here that the peer has no
-// room for. If packets have another size than slots, a long one waits for the ring to
-// become empty, if that is soon.
+// fits reports whether a record of size bytes may be posted: the peer has credit
+// for it, so nothing waits here that the peer has no room for, and it fits the ring. If
+// full packets have another size than the ring's slots, a long record waits up to emptySoon
+// for the ring to become empty, when lay makes the slots as large.
 func (c *Endpoint) fits(now congestion.Time, size int) bool {
 	t := &c.tx
 	end := t.tail + uint64(size)
@@ -111,8 +111,8 @@ const emptySoon = 10 * time.Millisecond
 // full is how many bytes of the stream a full packet carries.
 func (c *Endpoint) full() uint64 { return uint64(c.tx.mtu.Size() - c.overhead()) }
 
-// lay has the slots of an empty ring fit the packets, before a record of size bytes: the
-// first, with the acknowledgement that goes along, ends where a slot does.
+// lay makes the slots of an empty ring as large as full packets, before a record of size bytes: the
+// first packet, which carries an acknowledgement, ends where a slot does.
 func (c *Endpoint) lay(now congestion.Time, size int) {
 	t := &c.tx
 	if t.acked != t.tail {
@@ -126,7 +126,7 @@ func (c *Endpoint) lay(now congestion.Time, size int) {
 	t.unfit = 0
 }
 
-// starve sends what there is and tells the peer that there is more.
+// starve sends what there is, and asks the peer for more credit (wire.FlagBlocked).
 func (c *Endpoint) starve(now congestion.Time) {
 	t := &c.tx
 	t.wanting = true
@@ -137,8 +137,8 @@ func (c *Endpoint) starve(now congestion.Time) {
 	}
 }
 
-// A post that follows others closely waits for company: for the batch to fill,
-// or for Progress.
+// A post that follows others closely is corked: it waits for the batch to fill, or
+// for Progress.
 const (
 	closely   = 3 * time.Microsecond
 	eagerPost = 4       // that many close ones are sent at once nevertheless
@@ -146,10 +146,10 @@ const (
 )
 
 // longRecord is the size in bytes from which a record is long: while as much is
-// under way its last packets, which are no whole train, wait for the next post or look.
+// under way its last packets, which are no whole train, wait for the next post or poll.
 const longRecord = 32 << 10
 
-// markDirty has what is waiting sent with the next look, or post.
+// markDirty has what is corked sent with the next poll, or post.
 func (c *Endpoint) markDirty() {
 	if !c.tx.dirty {
 		c.tx.dirty = true
@@ -193,8 +193,8 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	c.s.leave()
 }
 
-// mostLead is how much later than its post a packet is taken to have left, at most; who came back from
-// the kernel later than lostProcessor was not running meanwhile.
+// mostLead is how much later than its post a packet is taken to have left, at most; a thread that came back from the
+// kernel later than lostProcessor was not running meanwhile.
 const (
 	mostLead      = 3 * time.Microsecond
 	lostProcessor = 20 * time.Microsecond

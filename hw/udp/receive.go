@@ -11,10 +11,10 @@ import (
 )
 
 // receive takes in what has come to the socket, up to a bound. It returns the
-// time, as of its last look, and whether anything came.
+// time, as of its last poll, and whether anything came.
 func (s *stripe) receive() (now congestion.Time, some bool) {
 	for range receiveBatches {
-		// The time before the look: a thread that loses its processor does so at
+		// The time before the poll: a thread that loses its processor does so at
 		// the end of a system call, and what comes meanwhile is late, not slow.
 		before := s.i.now()
 		n, full, err := s.socket.Receive(s.in, time.Duration(before))
@@ -130,7 +130,7 @@ func (s *stripe) onReset(now congestion.Time, from *sock.Addr, b []byte) {
 	}
 	c := s.byPeer[peerKey{*from, h.CID}]
 	if c == nil || !c.sentNumber(&h) {
-		return // somebody guesses, or we have forgotten it too
+		return // forged, or of a connection that is forgotten here, too
 	}
 	c.hint(now, "the peer does not know the connection")
 }
@@ -141,7 +141,7 @@ func (c *Endpoint) sentNumber(h *wire.Header) bool {
 	return wire.Near(h.Number, next) < next
 }
 
-// trouble takes in what the kernel says about a datagram that we sent.
+// trouble takes in an error that the kernel reports of a datagram that was sent.
 func (s *stripe) trouble(t *sock.Trouble) {
 	if t.Left != nil {
 		s.left(t.Left)
@@ -149,7 +149,7 @@ func (s *stripe) trouble(t *sock.Trouble) {
 	}
 	now := s.i.now()
 	if t.Local && t.Err == unix.EMSGSIZE && t.MTU > 0 {
-		for _, c := range s.conns { // our own kernel's word
+		for _, c := range s.conns { // said by this host's kernel, of its interface
 			if c != nil && c.addr == t.To && c.alive() {
 				c.tx.mtu.TooBig(t.MTU - sock.Overhead(&c.addr))
 			}
@@ -182,9 +182,8 @@ func (s *stripe) trouble(t *sock.Trouble) {
 	}
 }
 
-// hint takes in somebody's word that the peer is gone. Who says so has seen a
-// packet of ours. Without an authorisation key that is as good as it gets; with
-// one, a peer that is there has the time to show it.
+// hint takes in a Reset or an ICMP error that says that the peer is gone. Its sender has seen a packet of this
+// connection. Without an authorisation key it is believed; with one, only if the peer does not answer within hintTime.
 func (c *Endpoint) hint(now congestion.Time, why string) {
 	if c.at() == leaving {
 		c.die("%s", why)

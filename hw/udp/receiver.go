@@ -20,14 +20,14 @@ type receiver struct {
 	opener *crypt.Open // nil without authorisation
 	seen   recovery.Received
 	have   recovery.Ranges // arrived above contig
-	contig atomic.Uint64   // all below arrived. Written with the lease (release), read by who delivers (acquire).
+	contig atomic.Uint64   // all below arrived. Written with the lease (release), read under the progress lease (acquire).
 	top    uint64          // end of what arrived
-	limit  uint64          // up to which the peer was told it may send
+	limit  uint64          // the peer's credit: up to where it may send
 	wants  bool            // the peer has more than that
 
 	pending   int             // packets that ask for an acknowledgement
 	now       bool            // one is owed at once
-	tell      bool            // the peer must get it: it goes with something that is sent until it arrives
+	tell      bool            // it has credit that the peer waits for: it goes with packets until one arrives
 	owing     bool            // in stripe.owing
 	ackDue    congestion.Time // 0: none is owed
 	askedAt   congestion.Time // when a packet last came that asks for one
@@ -35,7 +35,7 @@ type receiver struct {
 	largestAt congestion.Time // arrival of the packet with the largest number
 	marked    uint32          // packets with ECN's mark
 	peerMarks uint32          // the peer's count of them
-	queued    bool            // in stripe.readyList, or with who delivers
+	queued    bool            // in stripe.readyList or delivery.list
 }
 
 // owe notes that an acknowledgement is owed, at once or soon.
@@ -66,10 +66,10 @@ func (r *receiver) asks(now congestion.Time) {
 	r.askedAt = now
 }
 
-// spares reports whether a packet that leaves now goes without the acknowledgement that is
-// owed: of one packet, where the next is due before the acknowledgement is. So where two sides go on answering each
-// other it goes with every second packet (RFC 9000, section 13.2.2, recommends no more). A few
-// questions are acknowledged by their answers: who answered them may compute for long then.
+// spares reports whether a packet that leaves now goes without the acknowledgement that is owed: one for a single
+// packet, while packets come so quickly that the next is due before the acknowledgement is. So two sides that go on
+// answering each other acknowledge with every second packet (RFC 9000, section 13.2.2, recommends no more). The first
+// quickRow answers carry it: the side that has sent them may compute for long then.
 func (r *receiver) spares(now congestion.Time) bool {
 	return r.pending == 1 && r.quick >= quickRow && !r.now && !r.tell && !r.wants && now.Sub(r.askedAt) < quickAsks
 }
@@ -162,7 +162,7 @@ func (c *Endpoint) end() {
 	}
 }
 
-// hear notes that the peer lives.
+// hear takes down that an authentic packet of the peer came: the peer lives.
 func (c *Endpoint) hear(now congestion.Time) {
 	c.heard, c.hints = now, 0
 	c.asked = 0
@@ -174,8 +174,8 @@ func (c *Endpoint) hear(now congestion.Time) {
 	}
 }
 
-// eat takes in frames. asks reports whether they ask for an acknowledgement; ok
-// is false if something in them is wrong.
+// eat handles the frames of a packet. asks reports whether they ask for an acknowledgement, closed whether the peer
+// closes; ok is false if one is malformed or cannot be taken in: then the packet counts as lost.
 func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, closed, ok bool) {
 	f := &c.s.frame.in
 	f.NearNumber, f.NearLimit, f.NearOffset = c.tx.sent.Number(), c.tx.limit, c.rx.contig.Load()
@@ -225,7 +225,7 @@ func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, cl
 	return asks, closed, true
 }
 
-// eatAck takes in an acknowledgement.
+// eatAck handles an acknowledgement.
 func (c *Endpoint) eatAck(now, at congestion.Time, a *wire.Ack, newest bool) bool {
 	t := &c.tx
 	marks := uint32(0)
@@ -249,7 +249,7 @@ func (c *Endpoint) eatAck(now, at congestion.Time, a *wire.Ack, newest bool) boo
 	return true
 }
 
-// eatStream takes in bytes of the stream.
+// eatStream handles bytes of the stream.
 func (c *Endpoint) eatStream(offset uint64, data []byte) bool {
 	r := &c.rx
 	contig, end := r.contig.Load(), offset+uint64(len(data))

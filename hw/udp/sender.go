@@ -51,7 +51,7 @@ type sender struct {
 	urgent    bool   // it asks for an answer at once
 	confirms  uint64 // number of the ping that Confirm sent, 0: it waits for none
 	wanting   bool   // a post found no room in the peer's window
-	saidWant  uint64 // the limit for which the peer was told so, plus one
+	saidWant  uint64 // the limit for which the peer was asked for more (wire.FlagBlocked), plus one
 	probes    int    // timeouts in a row without an answer
 	skip      uint32 // packets until a number is skipped
 	closing   bool   // a Close is to be sent when the stream has arrived

@@ -23,7 +23,7 @@ type lease struct {
 
 func (l *lease) try() bool { return l.word.Load() == 0 && l.word.CompareAndSwap(0, 1) }
 
-// spins is how often a poster looks before it says that there are no resources.
+// spins is how often a post tries for the lease before it fails with hw.ErrNoResource.
 const spins = 200
 
 // spin tries for a while.
@@ -55,7 +55,7 @@ type peerKey struct {
 }
 
 // stripe is a socket and the connections that use it. Everything but what is
-// marked belongs to whoever holds the lease.
+// marked belongs to the holder of the lease.
 type stripe struct {
 	i      *Iface
 	number uint8 // immutable
@@ -79,16 +79,17 @@ type stripe struct {
 	next     congestion.Time      // not before it a timer is due; 0: none
 	dead     []*Endpoint          // to be reported
 	doomed   []*Endpoint          // whose peers are gone, to be ended when the socket is empty
-	finished []finished           // operations that have ended, to be told of
+	finished []finished           // operations that have ended, whose completions Progress updates
 	entered  []*region            // in use until flush
 
 	readyList []*Endpoint // with a record to deliver
-	// connections in readyList or in the hands of Progress; changed with the lease, read by everybody
+	// connections in readyList or that Progress has taken off it, and length of finished; changed with the lease,
+	// read by any thread
 	ready   atomic.Int32
 	emptyAt congestion.Time
 	stale   bool          // packets were sent since the time was last read
-	looks   atomic.Uint64 // at the socket; the keeper sees whether others look
-	found   bool          // the last look found something
+	looks   atomic.Uint64 // polls of the socket, by which the timer loop sees that others poll; added to with the lease
+	found   bool          // the last poll found something
 
 	stamping stamping // of probes
 
@@ -110,7 +111,7 @@ func newStripe(i *Iface, number uint8, socket *sock.Socket, cookies *crypt.Cooki
 	return s, nil
 }
 
-// release gives the memory back; nobody uses the stripe any more.
+// release gives the memory back; no thread uses the stripe any more.
 func (s *stripe) release() {
 	for _, c := range s.conns {
 		if c != nil {
@@ -121,15 +122,14 @@ func (s *stripe) release() {
 	s.out.Free()
 }
 
-// leave sends what is waiting, rings if there is something to deliver or to tell, whatever has
-// brought it, and gives the lease back.
+// leave sends what is waiting, rings the doorbell if there is something for Progress, and gives the lease back.
 func (s *stripe) leave() {
 	s.flush()
 	s.i.wait.bell(s)
 	s.lease.unlock()
 }
 
-// flush sends what was built.
+// flush gives the batch of built packets to the socket.
 func (s *stripe) flush() {
 	if s.out.Empty() {
 		return
@@ -180,8 +180,8 @@ func (s *stripe) conn(id wire.CID) *Endpoint {
 // owner names c to the socket.
 func (c *Endpoint) owner() uint64 { return uint64(c.own.CID.Index()) }
 
-// work looks at the socket and does what is due. It returns the time, and
-// whether anything came. Acknowledgements stay owed.
+// work polls the socket, runs timers that are due, and sends what is corked. It returns the time, and whether anything
+// came. Acknowledgements stay owed: acks sends them.
 func (s *stripe) work() (now congestion.Time, some bool) {
 	s.looks.Add(1)
 	now, some = s.receive()
@@ -193,7 +193,7 @@ func (s *stripe) work() (now congestion.Time, some bool) {
 	return now, some
 }
 
-// sendDirty sends what waits for company.
+// sendDirty sends what is corked.
 func (s *stripe) sendDirty(now congestion.Time) {
 	list := s.dirty
 	s.dirty = list[:0] // for those that go on waiting: none is written before it was read
@@ -203,7 +203,7 @@ func (s *stripe) sendDirty(now congestion.Time) {
 	}
 }
 
-// expire looks after the connections whose timers are due.
+// expire runs the timers of connections that are due.
 func (s *stripe) expire(now congestion.Time) {
 	s.next = 0
 	kept := s.timed[:0]
@@ -225,7 +225,7 @@ func (s *stripe) expire(now congestion.Time) {
 	s.timed = kept
 }
 
-// wake has the stripe's timers run at a time. The keeper does that if nobody else looks then.
+// wake has the stripe's timers run at a time, by the timer loop if no other thread polls then.
 func (s *stripe) wake(at congestion.Time) {
 	if s.next == 0 || at < s.next {
 		s.next = at
@@ -267,6 +267,7 @@ type bucket struct {
 	at                congestion.Time
 }
 
+// take takes a token, false: there is none.
 func (b *bucket) take(now congestion.Time) bool {
 	if d := now.Sub(b.at); d > time.Millisecond {
 		b.left = min(b.burst, b.left+int64(min(d, time.Second))*b.rate/int64(time.Second))
