@@ -81,8 +81,7 @@ func listed(q *Queue) (addrs []uintptr) {
 	return addrs
 }
 
-// claimed is a slot that is taken and not yet filled, as deliver.c has it for a
-// moment.
+// claimed is a slot that is taken and not yet filled, as a delivery of the data plane has it for a moment.
 type claimed struct {
 	ring *ring
 	at   unsafe.Pointer

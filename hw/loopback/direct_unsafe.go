@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// FillPeer writes the endpoint into a line of the C path's table.
+// FillPeer writes the endpoint into a line of the table by which the data plane posts.
 func (i *Iface) FillPeer(ep hw.Endpoint, line *hot.Peer) error {
 	e, ok := ep.(*Endpoint)
 	if !ok || e.iface != i {
@@ -48,7 +48,7 @@ func (e *Endpoint) keys() outbound.Keys {
 }
 
 // PutPending reports whether the peer has yet to take in a write or atomic that
-// the C path posted by a line of its table.
+// the data plane posted by a line of its table.
 func (i *Iface) PutPending(ep hw.Endpoint, line *hot.Peer) bool {
 	e, ok := ep.(*Endpoint)
 	if !ok || e.begin() != nil {
@@ -62,8 +62,9 @@ func (i *Iface) PutPending(ep hw.Endpoint, line *hot.Peer) bool {
 	return !e.ring.Released(put - 1)
 }
 
-// SendPending looks at the peer's ring from the last position that is known to
-// be claimed on: the hint may be behind that of another sender.
+// SendPending reports whether the peer's ring holds messages that it has yet to
+// take in. It reads the ring from the last position that is known to be claimed
+// on: the hint may be behind that of another sender.
 func (i *Iface) SendPending(ep hw.Endpoint) bool {
 	e, ok := ep.(*Endpoint)
 	if !ok || e.begin() != nil {
@@ -74,7 +75,7 @@ func (i *Iface) SendPending(ep hw.Endpoint) bool {
 	return tail != 0 && !e.ring.Released(tail-1) || claimed(&e.ring, tail)
 }
 
-// FillEP writes what the C path needs to look for arrivals.
+// FillEP writes what the data plane needs to find arrivals.
 func (i *Iface) FillEP(ep *hot.EP) {
 	for n := range i.rx.lanes {
 		l, in := &i.rx.lanes[n], &ep.Inbound[n]
@@ -110,8 +111,8 @@ func (i *Iface) fillStripe(n int, s *hot.Stripe) {
 	s.BounceStride = g.bounceStride
 }
 
-// FillSource writes a sender's bounce buffers into a line of the C path's
-// table. Only a sender that is known and that no message was lost from has one.
+// FillSource writes a sender's bounce buffers into a line of the table by which
+// the data plane delivers. False: the sender is not known, or its segment is gone.
 func (i *Iface) FillSource(src hw.Source, line *hot.Source) bool {
 	if int(src) >= len(i.rx.sources) {
 		return false

@@ -5,13 +5,14 @@
 // # Model
 //
 // Every [Iface] owns one segment, an owner-only file in a memory file system,
-// laid out by include/weft/segment.h:
+// laid out by internal/hot/segment.go:
 //
-//	header | ring tail | inbound ring | attach table | bounce buffers
+//	header | inbound rings | attach table | key table | claims | proofs | bounce buffers
 //
 // A sender maps the receiver's segment, takes an entry of its attach table and
-// from then on claims slots of its inbound ring under the number of that entry
-// plus one. A message of up to 104 bytes stands in the slot. A longer one is
+// from then on claims slots of an inbound ring under the number of that entry
+// plus one. The first seven entries have a ring each, all others share the eighth.
+// A message of up to 104 bytes stands in the slot. A longer one is
 // written into a bounce buffer of the sender's own segment, which the slot
 // names; the receiver maps the sender's segment, reads the buffer there and
 // frees it by storing 0 into its state word. So an idle interface costs its
@@ -26,13 +27,13 @@
 // file). An interface that answers at all addresses of a family has a second name, that of the wildcard address, and is
 // found under it by who knows another address than its own.
 //
-// # Who may call what
+// # Threads
 //
-// Sends and Get: any thread. Progress and CheckPeers: whoever holds the
-// progress lease, and with them everything in type source and Iface.progress.
-// Connect and Close take a mutex, which no send or arrival takes. The C path
-// sends and looks for messages by itself with what package hw's Direct fills
-// in.
+// Sends, ReadPeer and WritePeer: any thread. Progress and CheckPeers: the holder
+// of the progress lease, to which types receiver and source belong. Connect and
+// Close take a mutex, which no send or arrival takes. The data plane (package
+// internal/dataplane) sends and takes in messages by itself, with the tables that
+// the methods of hw.Direct fill in.
 //
 // # Dead and hostile peers
 //
@@ -41,10 +42,10 @@
 // Progress find all four: the owner of a slot is in the slot's sequence word,
 // the owner of an entry in the entry, the holder of a buffer in the buffer, and
 // the owner of a file in its header, always as process id and start time. Whether
-// that process lives /proc tells in its own pid namespace, and in others a lock that it
-// holds in the directory (package proclock).
+// that process lives is read from /proc in its own pid namespace, and in others from a lock
+// that it holds in the directory (package proclock).
 // The memory of a dead peer is replaced by private memory at the same address
-// before it is given back, because C threads may still be writing there. For
+// before it is given back, because epoch readers may still be writing there. For
 // the same reason the addresses of an interface's own segment outlive it: they
 // show zeros until the next interface takes them.
 //

@@ -9,6 +9,9 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
+// Arrivals that the data plane leaves to Go (internal/dataplane has what it takes in itself): Progress reads them off
+// the inbound rings and calls the handlers of their ids.
+
 // Progress delivers up to max arrived messages and returns how many the
 // handlers got. The caller holds the progress lease.
 func (i *Iface) Progress(max int) int {
@@ -17,7 +20,7 @@ func (i *Iface) Progress(max int) int {
 	}
 	delivered := 0
 	lanes := i.rx.active()
-	for range lanes { // each call begins behind the lane at which the last one ended
+	for range lanes { // each call begins behind the ring at which the last one ended
 		if i.rx.next++; i.rx.next >= uint32(len(lanes)) {
 			i.rx.next = 0
 		}
@@ -29,9 +32,9 @@ func (i *Iface) Progress(max int) int {
 	return delivered
 }
 
-// progress is Progress of one lane.
+// progress is Progress of one inbound ring.
 func (i *Iface) progress(l *lane, max int) int {
-	l.head = atomic.LoadUint64(l.headWord) // C delivers too
+	l.head = atomic.LoadUint64(l.headWord) // the data plane delivers, too
 	begin, delivered := l.head, 0
 	for range max {
 		owner, state, lapOK := l.ring.Load(l.head)
@@ -66,7 +69,7 @@ type verdict int
 const (
 	done  verdict = iota // a handler had it
 	drop                 // it is malformed, or its payload is gone with its sender
-	later                // it must wait, because its sender cannot be looked at now
+	later                // it must wait, because its sender cannot be examined now
 )
 
 // message is a message's description, read once from its slot. The first

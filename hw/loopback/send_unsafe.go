@@ -11,6 +11,9 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
+// Sending active messages from Go. Rings, slots and bounce buffers are written by package outbound, as the data plane
+// does.
+
 const (
 	refBytes = int(unsafe.Sizeof(hot.BounceRef{}))
 	maxHead  = hot.SlotBody - refBytes // of a message in a bounce buffer
@@ -73,7 +76,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	copy(slot.Body[:], head)
 	*(*hot.BounceRef)(unsafe.Pointer(&slot.Body[refOffset(len(head))])) = hot.BounceRef{Index: index}
 	e.publish(slot, pos)
-	if e.dead.Load() { // CheckPeers may have looked for buffers before we marked this one
+	if e.dead.Load() { // CheckPeers may have freed the peer's buffers before this one was marked
 		atomic.CompareAndSwapUint32(&b.State, e.owner, 0)
 	}
 	return nil
@@ -91,8 +94,8 @@ func (e *Endpoint) ready() error {
 }
 
 // begin is ready, and from then until end the peer's memory is not given to
-// another peer: the count is added to before dead is looked at, and looked at
-// after dead is set.
+// another peer: here the count is added to before dead is read, in retireDead dead
+// is set before the count is read.
 func (e *Endpoint) begin() error {
 	e.users.Add(1)
 	err := e.ready()
@@ -102,6 +105,7 @@ func (e *Endpoint) begin() error {
 	return err
 }
 
+// end ends what begin has begun.
 func (e *Endpoint) end() { e.users.Add(-1) }
 
 // publish makes the slot visible and rings the bell of a sleeper, with a full

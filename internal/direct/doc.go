@@ -11,11 +11,12 @@
 // # What such a function may do
 //
 // It works on memory off the Go heap, and reads and writes words of heap objects that something else keeps alive. It
-// must not allocate, store Go pointers into memory (write barriers), use maps, channels, locks of package sync,
-// defer, panics, interfaces' type assertions, closures that are called through a variable, assembly (the wrapper of
-// an assembly function loads the goroutine from the thread's storage, where there is none), or time.Now. There is no
-// goroutine behind it and no one to grow its stack. scripts/direct-check walks the calls of the built libraries
-// from the functions of the table and fails where one of the runtime's is reached that is not on its list.
+// must not allocate, store Go pointers into memory (write barriers), use maps, channels, locks of package sync, defer,
+// panics, interfaces' type assertions, closures that are called through a variable, assembly (the wrapper of an
+// assembly function loads the goroutine from the thread's storage, where there is none), or time.Now. There is no
+// goroutine behind it, and its stack does not grow. scripts/callcheck.sh (package callcheck) walks the calls of the
+// built libraries from the functions of the table and fails where one of the runtime's is reached that is not on its
+// list.
 //
 // What needs the runtime such a function reports by a code, and the C code that called it makes an ordinary callback.
 //

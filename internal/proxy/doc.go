@@ -34,10 +34,10 @@
 // by whoever makes it:
 //
 //	arrivals            the sender, by the doorbell of the engine (hw.Waiter)
-//	posted operations   the poster
-//	posted receives     the poster, while messages are held (cabi/post.c)
-//	sends without room  nobody: Engine.Attention makes the thread look each millisecond
-//	timers              nobody: it wakes for them, see checkMost
+//	posted operations   the thread that posts
+//	posted receives     the thread that posts, while messages are unexpected (cabi/recv.c, provider/recvpost.go)
+//	sends without room  nothing rings: Engine.Attention has the thread poll each millisecond
+//	timers              nothing rings: the thread wakes for them, see checkMost
 //
 // The tests run the bell in every order of its steps, with x86's store buffers
 // (package internal/interleave), and so the handing over of engines; each fence

@@ -5,8 +5,9 @@
 //
 // # The slot's line
 //
-// The line of the next slot is in the cache of the peer, who polls it. Reading whether the slot is free takes it from
-// there, only to be asked for once more when it is written. Who writes to a ring alone does without: the peer frees
-// slots in the order of their positions, so one that is free some way ahead says so of all before it. How far that is
-// stands in the line of the ring's tail, which nobody else uses (struct weft_lane), and is enough until it is reached.
+// The line of the next slot is in the cache of the peer, which polls it. To read whether the slot is free takes the
+// line from there as shared, and to write it takes it again as exclusive. The only sender of a ring does not read it:
+// the peer frees slots in the order of their positions, so if one some way ahead is free, so are all before it. The
+// position up to which slots are free is kept beside the ring's tail, in a line that no other sender uses (struct
+// weft_lane), and serves until it is reached.
 package outbound

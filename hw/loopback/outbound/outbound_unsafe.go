@@ -9,20 +9,22 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// FreeWord is where the only sender of an inbound ring keeps the position up to which slots are free; he reads and
-// writes it, relaxed. The owner stores 0 when the ring is about to get another sender.
+// FreeWord is where the only sender of an inbound ring keeps the position up to which slots are free; that sender reads
+// and writes it, relaxed. The owner stores 0 when the ring is about to get another sender.
 func FreeWord(r *mpsc.Ring) *uint64 {
 	return &(*hot.Lane)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.Lane{}.Tail)))).Free
 }
 
-// Room reports whether [Claim] has a chance now. For the only sender of a ring true is a promise.
+// Room reports whether the ring has room now. For the only sender of a ring [Claim] succeeds after true; for others it
+// may not, because another sender is faster.
 func Room(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) || r.HasRoom() }
 
-// Sure reports whether the next [Claim] will succeed. Only the only sender of a ring can be.
+// Sure reports whether the next [Claim] will succeed. Of a ring with several senders it is always false.
 func Sure(r *mpsc.Ring, exclusive bool) bool { return exclusive && ahead(r) }
 
-// Claim takes the next free slot for owner; ok is false when the ring is full. exclusive says that nobody else sends to
-// it. The caller writes the slot behind its sequence word and publishes it.
+// Claim takes the next free slot for owner, the sender's number at the receiver plus one; ok is false when the ring is
+// full. exclusive: no other thread sends to the ring. The caller writes the slot behind its sequence word and publishes
+// it with pos.
 func Claim(r *mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint64, ok bool) {
 	if exclusive && ahead(r) {
 		pos = r.Tail()
@@ -32,8 +34,9 @@ func Claim(r *mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint
 	return (*hot.Slot)(at), pos, ok
 }
 
-// ahead reports whether the next slot is surely free: of a ring that has one sender, and that is not nearly full. A
-// peer that overwrites the words loses what is sent to it.
+// ahead reports whether the next slot is surely free, and takes down up to where slots are. False also for a ring of
+// which less than a quarter is free. The caller is the ring's only sender. A peer that overwrites the words loses what
+// is sent to it, nothing else.
 func ahead(r *mpsc.Ring) bool {
 	word, pos, quarter := FreeWord(r), r.Tail(), r.Slots()/4
 	if atomic.LoadUint64(word)-pos-1 <= quarter {
@@ -49,7 +52,7 @@ func ahead(r *mpsc.Ring) bool {
 // Put writes what a slot says of its message: the id, hot.SlotBounce or 0, bytes of the head and of the payload, and
 // the header. Head and payload, or the number of the bounce buffer, go to the body.
 func Put(slot *hot.Slot, id uint8, flags uint8, head, payload int, header uint64) {
-	// One store: what is stored to a slot waits until its line has come from the peer, in a queue that is short.
+	// One store: stores to a slot wait in the processor's short store buffer until the line has come from the peer.
 	*(*uint64)(unsafe.Pointer(&slot.AMID)) = uint64(id) | uint64(flags)<<8 | uint64(uint16(head))<<16 | uint64(uint32(payload))<<32
 	slot.Header = header
 }
@@ -70,13 +73,15 @@ func FreeBounce(s *hot.Stripe) (b *hot.Bounce, index uint32) {
 	return nil, 0
 }
 
-// NextBounce is the address of the buffer that is looked at next: its receiver wrote there last.
+// NextBounce is the address of the buffer that FreeBounce tries next. Its receiver wrote there last, so fetching the
+// line ahead saves time.
 func NextBounce(s *hot.Stripe) uintptr {
 	return s.Bounce + uintptr(s.BounceNext)*uintptr(s.BounceStride)
 }
 
-// Mark says of a buffer that is filled for whom it is: the sender's number at the receiver, plus one, and the
-// receiver's own. Its slot is published after that. Release ↔ who frees the buffers of a dead peer.
+// Mark marks a buffer that is filled as in flight: owner is the sender's number at the receiver, plus one, peer the
+// receiver's number at the sender. The slot that names the buffer is published after that. Release ↔ the load by
+// which the sender finds the buffers of a dead peer to free them.
 func Mark(b *hot.Bounce, owner, peer uint32) {
 	atomic.StoreUint32(&b.Peer, peer)
 	order.Store32(&b.State, owner)
