@@ -14,7 +14,9 @@ func region(access, key uint64) *fi.MRAttr {
 	return &fi.MRAttr{IOV: []fi.IOVec{{Base: 4096, Len: 100}}, Access: access, RequestedKey: key}
 }
 
+// Whoever looks at warnings only sees why a registration was refused, whatever the reason.
 func TestRegMRArguments(t *testing.T) {
+	warned := warnings(t)
 	d := openTestDomain(t, testInfo())
 	with := func(change func(a *fi.MRAttr)) *fi.MRAttr {
 		a := region(fi.RemoteRead, 5)
@@ -55,6 +57,9 @@ func TestRegMRArguments(t *testing.T) {
 		if fi.ErrnoOf(err) != c.want {
 			t.Errorf("%s: %v, want %v", c.what, err, c.want)
 		}
+		if seen := warned(); len(seen) != map[bool]int{true: 1}[err != nil] || err != nil && !strings.Contains(seen[0], "register memory") {
+			t.Errorf("%s: %v, warnings %q", c.what, err, seen)
+		}
 		if err != nil {
 			continue
 		}
@@ -76,20 +81,39 @@ func make16() (list []fi.IOVec) {
 	return list
 }
 
-// Who looks at warnings only sees why a call was refused.
-func TestRefusalIsWarning(t *testing.T) {
+// warnings has the log write warnings and nothing below them, and returns a function that returns those since it was
+// called last.
+func warnings(t *testing.T) func() []string {
 	var seen []string
-	log.SetSink(func(l log.Level, s log.Subsys, msg string) { seen = append(seen, l.String()+" "+msg) })
+	var mu sync.Mutex
+	log.SetSink(func(l log.Level, _ log.Subsys, msg string) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, l.String()+" "+msg)
+	})
 	log.SetEnabled(func(l log.Level, _ log.Subsys) bool { return l <= log.Warn })
 	t.Cleanup(func() {
 		log.SetSink(nil)
 		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
 	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		list := seen
+		seen = nil
+		return list
+	}
+}
+
+// Who looks at warnings only sees why a call was refused.
+func TestRefusalIsWarning(t *testing.T) {
+	warned := warnings(t)
 	d := openTestDomain(t, testInfo())
 	_, err := d.RegMR(&fi.MRAttr{}, 0)
 	wantErrno(t, err, fi.EINVAL, "no part")
 	_, err = d.OpenCounter(&fi.CntrAttr{Flags: 1}, nil)
 	wantErrno(t, err, fi.EBADFLAGS, "counter")
+	seen := warned()
 	if len(seen) != 2 || !strings.Contains(seen[0], "0 parts") || !strings.Contains(seen[1], "counter flags 0x1") {
 		t.Errorf("%q", seen)
 	}

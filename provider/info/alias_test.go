@@ -73,6 +73,8 @@ func TestAliasProtocols(t *testing.T) {
 					newHints(func(h *fi.Info) { h.EP.Type, h.EP.Protocol = typ, asked }), named(a.name))
 				if want == 0 {
 					wantRefused(t, err, "ep_attr.protocol")
+				} else if want&fi.ProvSpecific != 0 {
+					t.Errorf("%s, type %v: protocol %#x is negative in an int", a.name, typ, want)
 				} else if err != nil || infos[0].EP.Protocol != want {
 					t.Errorf("%s, type %v, protocol %v: %v", a.name, typ, asked, err)
 				}

@@ -59,6 +59,8 @@ static void test_round_trip(long arg)
 		CHECK(p->fabric_attr->name && p->domain_attr->name && p->fabric_attr->prov_name);
 		EXPECT((p->tx_attr->caps & ~p->caps) == 0);
 		EXPECT((p->rx_attr->caps & ~p->caps) == 0);
+		/* Clients keep it in an int. */
+		EXPECTF((int)p->ep_attr->protocol > 0, "answer %d: protocol %#x", count, p->ep_attr->protocol);
 		copy->handle = NULL;
 		EXPECTF(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, copy, &again) == 0,
 			"answer %d is refused as a hint", count);
