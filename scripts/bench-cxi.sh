@@ -4,6 +4,8 @@
 # of which a busy machine leaves some alone. Writes the table between its marks in docs/benchmarks.md.
 # BATCHES: how many of each, 150. As root the batches of two threads have real-time priority, for milliseconds each: else they
 # hardly ever run at the same time where other programs run.
+# CXI_PREFIX: where a libfabric that has the CXI provider, made with the vendor's headers, is installed. If it is given,
+# that provider is measured beside, over the stepped model, in turns (tests/cxi/posts.c, TestBeside), into another table.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -36,10 +38,33 @@ row() {
 	row HostPoll 'event of 16 bytes (`HostPoll`)' 30
 	row HostLook 'the same by the route of C threads (`HostLook`)' 30
 	row HostPollEmpty 'look at an event queue that is empty (`HostPollEmpty`)' 10
+	row HostLookOne 'a call by that route for each event, which the test writes meanwhile (`HostLookOne`)' 30
 	row HostLookEmpty 'look of C threads at all queues of an interface, nothing there, through the port (`HostLookEmpty`)' 10
 	row HostLookEmptyGo 'the same look by Go, which C enters where something is set (`HostLookEmptyGo`)' ''
 	echo
 	echo "$("$GO" env GOVERSION), $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), load $(cut -d' ' -f1 /proc/loadavg), $batches batches of 2 ms, $(date -u +%F)."
 } >"$work/table"
 sed -i -e "/<!-- begin cxi host -->/,/<!-- end cxi host -->/{/<!-- /!d}" -e "/<!-- begin cxi host -->/r $work/table" docs/benchmarks.md
+cat "$work/table"
+
+prefix=${CXI_PREFIX:-}
+if [ -z "$prefix" ]; then
+	echo "CXI_PREFIX names no libfabric with the CXI provider: it is not measured beside"
+	exit 0
+fi
+make -s -C tests/cassini OUT="$work" "$work/libcxi.so.1" "$work/libcassini-sysfs.so"
+sh tests/cassini/sysfs/tree.sh "$work/sys" 1
+gcc -O2 -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -pthread -o "$work/posts" tests/cxi/posts.c "$prefix/lib/libfabric.so.1" "$work/libcxi.so.1" -ldl
+export CASSINI="mode=stepped fabric=-1"
+beside="env FI_LOG_LEVEL=error CASSINI_SYSFS=$work/sys LD_LIBRARY_PATH=$work:$prefix/lib LD_PRELOAD=$work/libcassini-sysfs.so $work/posts"
+(cd hw/cxi && WEFT_TEST_CXI="$work/libcxi.so.1" WEFT_TEST_CXI_BESIDE="$beside 2>/dev/null" "$work/bench" -test.run 'TestBeside$' -test.v) >"$work/out" ||
+	{ cat "$work/out"; exit 1; }
+{
+	echo "| what, ns | \`hw/cxi\`, least | quartile | \`prov/cxi\`, \`FI_THREAD_SAFE\`, least | quartile | \`FI_THREAD_DOMAIN\`, least | quartile |"
+	echo "| --- | --- | --- | --- | --- | --- | --- |"
+	grep '^| ' "$work/out"
+	echo
+	echo "$("$GO" env GOVERSION), load $(cut -d' ' -f1 /proc/loadavg), 200 rounds of 200 calls, $(date -u +%F)."
+} >"$work/table"
+sed -i -e "/<!-- begin cxi beside -->/,/<!-- end cxi beside -->/{/<!-- /!d}" -e "/<!-- begin cxi beside -->/r $work/table" docs/benchmarks.md
 cat "$work/table"

@@ -16,6 +16,18 @@ int weft_drive_looks(struct weft_hot_port *port, int times)
 	return empty;
 }
 
+int weft_drive_takes(struct weft_hot_port *port, int times)
+{
+	struct weft_port_message m;
+	int taken = 0;
+
+	while (taken < times && port->next(port, &m) == WEFT_PORT_ARRIVAL) {
+		port->take(port);
+		taken++;
+	}
+	return taken;
+}
+
 int weft_drive_peek(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	return port->peek(port, m);
@@ -40,4 +52,13 @@ int weft_drive_send(struct weft_hot_path *path, uint64_t header, const void *hea
 	};
 
 	return path->send(path, &m);
+}
+
+int weft_drive_sends(struct weft_hot_path *path, const void *payload, uint32_t length, uint32_t id, int times)
+{
+	int sent = 0;
+
+	while (sent < times && weft_drive_send(path, 0, NULL, 0, payload, length, id, WEFT_HOLD_NEVER) == WEFT_PATH_SENT)
+		sent++;
+	return sent;
 }

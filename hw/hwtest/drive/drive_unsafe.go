@@ -35,6 +35,12 @@ func Looks(p *hot.Port, times int) int {
 	return int(C.weft_drive_looks((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
 }
 
+// Takes takes messages in, times at most, as long as each look finds one, and returns how many there were. The caller
+// holds the progress lease.
+func Takes(p *hot.Port, times int) int {
+	return int(C.weft_drive_takes((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
+}
+
 // Peek is Next of senders only whose messages ring no bell.
 func Peek(p *hot.Port) (Message, int) {
 	var m hot.PortMessage
@@ -71,4 +77,11 @@ func SendHold(p *hot.Path, id hw.AMID, header uint64, head, payload []byte, hold
 	return int(C.weft_drive_send((*C.struct_weft_hot_path)(unsafe.Pointer(p)), C.uint64_t(header),
 		unsafe.Pointer(unsafe.SliceData(head)), C.uint32_t(len(head)),
 		unsafe.Pointer(unsafe.SliceData(payload)), C.uint32_t(len(payload)), C.uint32_t(id), C.uint32_t(hold)))
+}
+
+// Sends sends a message so many times in a row, none of which is held, as long as there is room, and returns how many
+// were sent.
+func Sends(p *hot.Path, id hw.AMID, payload []byte, times int) int {
+	return int(C.weft_drive_sends((*C.struct_weft_hot_path)(unsafe.Pointer(p)), unsafe.Pointer(unsafe.SliceData(payload)),
+		C.uint32_t(len(payload)), C.uint32_t(id), C.int(times)))
 }
