@@ -8,10 +8,10 @@ type Stats struct {
 	PeersLost uint64 // peers found dead
 }
 
-// PeerEvent tells that a remote interface is gone: either an endpoint that we
-// had to it, or a source that sent to us. A remote that was both gives two
-// events, in any order. Each comes when what the remote sent before is delivered:
-// there may be answers in it.
+// PeerEvent reports that a remote interface is gone: as an endpoint to it, or as a
+// source of messages. A remote that was both gives two events, in any order. Each
+// comes when what the remote sent before is delivered, because answers may be among
+// it.
 type PeerEvent struct {
 	Source    Source // valid if HasSource; may be given to another remote after the call
 	HasSource bool
@@ -49,18 +49,20 @@ type Iface interface {
 	// knows that address is one that this interface can reach.
 	SourceReaches(src Source, address []byte) bool
 	// Progress delivers up to max arrived messages, completes operations, and
-	// returns how many messages and completions there were.
+	// returns how many messages and completions there were. The caller holds the
+	// progress lease.
 	Progress(max int) int
-	// SetEagerWindow tells senders whether eager payloads are welcome.
+	// SetEagerWindow opens or closes the eager window, which senders read
+	// (Endpoint.EagerOpen): whether eager payloads are welcome.
 	SetEagerWindow(open bool)
-	// CheckPeers looks for peers that are gone and calls the peer event
-	// function for each. The caller holds the progress lease. It makes system
-	// calls: a few times a second is enough.
+	// CheckPeers finds peers that are gone and calls the peer event function for
+	// each. The caller holds the progress lease. It makes system calls: a few
+	// times a second is enough.
 	CheckPeers()
 	// Stats returns the counters.
 	Stats() Stats
 	// Close releases everything. Peers see ErrPeerDead. Operations in progress
-	// are told ErrCanceled.
+	// end with ErrCanceled.
 	Close() error
 }
 
@@ -72,8 +74,9 @@ type Endpoint interface {
 	AMShort(id AMID, header uint64, head, payload []byte) error
 	// AMBcopy sends one active message whose payload are n bytes that pack
 	// writes: each call fills dst with those that follow what it wrote before. n
-	// is at most MaxAMBcopy, head at most MaxAMHead. stripe selects the bounce pool, whose lease the caller
-	// holds, where there is one for each; others take any that is not negative.
+	// is at most MaxAMBcopy, head at most MaxAMHead. stripe selects the bounce pool
+	// where there is one for each stripe, and the caller holds that stripe's lease;
+	// other transports take any stripe that is not negative.
 	// pack may have been called when the error is ErrNoResource.
 	AMBcopy(id AMID, header uint64, head []byte, n int, pack func(dst []byte), stripe int) error
 	// Address is the address by which the peer is known, its Iface.Address. It
@@ -87,7 +90,7 @@ type Endpoint interface {
 	// ErrPeerDead if that is known already. The caller holds the progress lease.
 	Check() error
 	// Err is nil, or why the endpoint no longer works. Messages that the peer sent before it ended may
-	// not be delivered yet: nothing that waits for the peer has failed because of it.
+	// not be delivered yet, so operations that wait for the peer have not failed while Reported is false.
 	Err() error
 	// Reported reports whether the peer's end has been reported: the function of OnPeerEvent has returned, and
 	// all that the peer sent is delivered. It follows after Err is not nil, with a CheckPeers. A post that

@@ -9,6 +9,8 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
+// Inserting addresses into an address vector: fi_av_insert and its like.
+
 // Insertion is what the calls that insert have in common.
 type Insertion struct {
 	// Flags may have fi.More, which changes nothing, fi.SyncErr, fi.AVUserID, and
@@ -47,11 +49,11 @@ func (a *AV) AddrSize(family uint16) int {
 }
 
 // Insert inserts count socket addresses, AddrSize bytes each. It returns how
-// many were inserted; in an address vector opened with fi.Event 0, the events tell.
+// many were inserted; 0 in an address vector opened with fi.Event, whose events report it.
 //
 // What is wrong with one address is that address's result: fi.EINVAL (not an
-// address of the format, or without a port), fi.EHOSTUNREACH (not on this
-// host), fi.ENOMEM (FI_WEFT_AV_SIZE_MAX reached). Errors of the call:
+// address of the format, or without a port), fi.EHOSTUNREACH (no transport
+// leads there), fi.ENOMEM (FI_WEFT_AV_SIZE_MAX reached). Errors of the call:
 // fi.EBADFLAGS, fi.ENOEQ (fi.Event, but no event queue is bound), fi.EACCES
 // (read-only), fi.EINVAL (arrays too short, or the format is FI_ADDR_STR, see
 // InsertNames), and for a named address vector what the system says.

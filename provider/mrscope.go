@@ -8,12 +8,15 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// mrScope says which peers reach a region where authorisation keys are in address
-// vectors: those that have one of its keys, or one of them only. Immutable.
+// Which peers reach a region, by authorisation keys: access and accessFor are what every access of a peer to a region
+// passes. auth.go has the rules.
+
+// mrScope is which peers reach a region of a domain that has its keys in address vectors (FI_AV_AUTH_KEY): those that
+// have one of the region's keys, or one peer only. Immutable.
 type mrScope struct {
 	av   *AV
-	held []hw.Key // of av
-	// peer is the only one that reaches the region, zero: there are others.
+	held []hw.Key // the region's keys, of av; counted as used until end
+	// peer is the only one that reaches the region; zero: all that have one of the keys do.
 	peer names.Name
 }
 
@@ -66,7 +69,7 @@ func (s *mrScope) end() {
 	}
 }
 
-// admits reports whether the region is open to who has a key.
+// admits reports whether a key is one of the region's.
 func (s *mrScope) admits(k authKey) bool {
 	for _, own := range s.held {
 		if authKey(own.Secret) == k {
@@ -76,7 +79,9 @@ func (s *mrScope) admits(k authKey) bool {
 	return false
 }
 
-// opens reports whether a peer of an endpoint reaches the region.
+// opens reports whether a peer of an endpoint reaches the region: without a scope through an endpoint with the region's
+// key, with one under a key of the region, and if the scope names a peer it must be that one. peer is not looked at
+// without a scope.
 func (m *MR) opens(e *Endpoint, peer names.Name) bool {
 	if m.scope == nil {
 		return m.auth == "" || m.auth == e.auth
@@ -90,8 +95,8 @@ func (m *MR) opens(e *Endpoint, peer names.Name) bool {
 	return m.scope.peer.IsZero() || e.rx.identity(m.scope.peer.WithKey(peer.Key)) == e.rx.identity(peer)
 }
 
-// access is the domain's, for a source of this endpoint: fi.EACCES also for a
-// region that is not open to it.
+// access is Domain.access, which finds the region of a key and enters its gate, for a source of this endpoint. Errors
+// as there, and fi.EACCES for a region that the source does not reach. Without an error the caller leaves the gate.
 func (e *Endpoint) access(src hw.Source, key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
 	m, offset, err = e.domain.access(key, addr, n, rights)
 	if err == nil && !e.reaches(m, src) {

@@ -9,32 +9,30 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// A receive context may be another provider's (fi_peer(3), FI_PEER): then weft
-// asks that one, the owner, for the receive that an arrival matches. What
-// matches none is held here, and the owner, who keeps the queue of such
-// messages, says later which receive it goes to.
+// A receive context may be another provider's (fi_peer(3), FI_PEER), its owner: then weft asks the owner for the
+// receive that an arrival matches. A message that matches none is kept here, and the owner, which has the queue of such
+// messages, names the receive later.
 //
-// The owner's lock protects his queues. He holds it when he makes weft progress,
-// so nobody else may: such endpoints have no progress thread, and posting
-// makes no progress for them.
+// The owner's lock protects its queues. The owner takes it when it has weft make progress, so no other thread may make
+// any: such endpoints have no progress thread, and posting makes no progress for them.
 
-// PeerOwner is the owner of a receive context. Entries are his; weft passes them on.
-// All of it is called under the progress lease.
+// PeerOwner is the owner of a receive context. Entries are the owner's; weft passes them on.
+// All methods are called under the progress lease.
 type PeerOwner interface {
 	// Get asks for the receive that a message of size bytes matches.
 	// fi.Success: it is entry. fi.ENOENT: there is none, and entry stands for the
 	// message. Other errors: there is no entry.
 	Get(tagged bool, addr fi.Addr, size, tag uint64) (entry uint64, status fi.Errno)
-	// Queue leaves a message that matched nothing to the owner, who names it by id
-	// when he wants it. data is valid with fi.RemoteCQData in flags.
+	// Queue leaves a message that matched nothing to the owner, which names it by id
+	// when a receive matches it. data is valid with fi.RemoteCQData in flags.
 	Queue(tagged bool, entry, id, data, flags uint64) fi.Errno
-	// Receive returns what a matched entry says.
+	// Receive returns the receive of a matched entry.
 	Receive(entry uint64) PeerReceive
-	// Free gives an entry back that is done with.
+	// Free gives an entry back to the owner.
 	Free(entry uint64)
 }
 
-// PeerReceive is a receive of an owner's.
+// PeerReceive is a receive that an owner has matched.
 type PeerReceive struct {
 	IOV     []fi.IOVec // read before the next call
 	Descs   []uint64   // of device memory, as long as IOV or empty
@@ -42,7 +40,7 @@ type PeerReceive struct {
 	Flags   uint64 // fi.Completion counts
 }
 
-// peerMessage is a message that waits for its owner's word.
+// peerMessage is a message that matched nothing and that the owner has queued.
 type peerMessage struct {
 	rx      *rxContext
 	a       arrived // a.ep is set when it is delivered: the endpoint may be closed before
@@ -76,8 +74,8 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 // Imported reports whether another provider matches the endpoint's receives.
 func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
 
-// offerPeer gives an arrival to the owner's receive, or to the owner. announced is nil for
-// a complete message.
+// offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. announced is its
+// RTS, nil for a message that came with its payload.
 func (r *rxContext) offerPeer(a *arrived, payload []byte, announced *rts) {
 	tagged := a.flags&msgTagged != 0
 	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)

@@ -12,16 +12,14 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// A long read or write that the posting thread does by itself is shared with the
-// target's processor, if that happens to make progress: the initiator opens a
-// round (claimword.go), and the target helps (rma_help.go). A target that does
-// not look at two offers gets no other until it has, so one that computes costs
-// two slots of its ring.
+// A read or write of FI_WEFT_RMA_ASSIST_SIZE or more that the initiator copies by itself is shared with a target that
+// makes progress meanwhile: the initiator opens a round (claimword.go) and offers it (amShare), the target copies
+// chunks from the back (rma_help.go). A target that has two offers unread gets no other, so one that computes costs two
+// slots of its ring.
 //
-// The post returns when all chunks are taken. What the target then is at, it
-// finishes before it looks at anything that is sent later, so messages still come
-// after the data. The operation completes when the target's count says so; until
-// then it waits in Endpoint.shares, where progress or a later post finds it. What the
+// The post returns when all chunks are taken. The target finishes a chunk that it has taken before it takes in anything
+// that is sent later, so messages still come after the data. The operation completes when the target's count says that
+// its chunks are finished; until then it waits in Endpoint.shares, where progress or a later post finds it. What the
 // target could not copy is done again as messages.
 
 // Chunks of a share are a quarter of the operation within these bounds, in bytes.
@@ -37,8 +35,8 @@ func shareChunk(n uint64) uint64 {
 
 // sharedOps are an endpoint's operations that are shared with their targets.
 type sharedOps struct {
-	// mu guards what follows, but for waiting. Posts of long operations take it
-	// for a look at a few words, if it is free; who does not get it shares nothing.
+	// mu guards what follows, but for waiting. Posts of long operations try it and keep
+	// it for some loads and stores; one that does not get it shares nothing.
 	mu    sync.Mutex
 	peers map[hw.Endpoint]*peerRounds
 	ops   []*sharedOp // that the target has not finished
@@ -55,11 +53,11 @@ type peerRounds struct {
 	words  *[2]uint64
 	round  uint16    // the last
 	rounds int       // not finished
-	open   bool      // the last has chunks that nobody has taken
-	lent   *sharedOp // whose round that is, if it is lent (rma_lend.go)
-	last   span      // what the last operation that might have been lent writes
-	never  bool      // the target, or the kernel, does not let it work
-	offers uint16    // made, of which the words say how many were seen
+	open   bool      // the last has chunks that are not taken
+	lent   *sharedOp // the operation of that round, if it is delegated whole (rma_lend.go)
+	last   span      // what the last operation that might have been delegated writes
+	never  bool      // the target or the kernel refuses: operations are not shared
+	offers uint16    // made; the target's word has how many it has read
 	count  uint32    // the target's when all chunks that it took are finished
 }
 
@@ -71,12 +69,12 @@ type sharedOp struct {
 	link      *link
 	path      *path
 	needs     uint32 // the target's count when it has finished
-	ended     bool   // it has
-	again     bool   // there are chunks that are not copied
-	completes bool
+	ended     bool   // the target has finished
+	again     bool   // chunks are missing: the operation is done again as messages
+	completes bool   // it writes a completion
 
-	round uint16 // of one that is lent
-	looks int    // at it while the target has not come
+	round uint16 // of one that is delegated whole
+	looks int    // polls since, while the target has not taken it
 }
 
 // shareOutcome is what sharing an operation has led to.
@@ -143,9 +141,9 @@ func (r *peerRounds) cancel() {
 	r.offers--
 }
 
-// mayHelp reports whether an operation that the posting thread can do may be done by the
-// target too. Where a thread may sleep on a doorbell it may not: the target rings none
-// when it has finished its last chunk.
+// mayHelp reports whether the target may copy a share of an operation that the posting
+// thread can do. Not where a thread may sleep on a doorbell: the target rings none when
+// it has finished its last chunk.
 func (e *Endpoint) mayHelp(a *RMAArgs, p *path) bool {
 	return !e.orderedRMA() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
 		!a.Inject && a.Flags&fi.Inject == 0 && e.iface.DoorbellFD() < 0

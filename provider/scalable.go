@@ -16,7 +16,7 @@ import (
 // context is an [Endpoint] with one direction, with an interface of its own
 // beside the others (see address), so contexts share nothing on the data path.
 //
-// Who sends to the name without the index of a receive context reaches the
+// What is sent to the name without the index of a receive context reaches the
 // first one.
 type Scalable struct {
 	refs   refs // users: open contexts
@@ -29,11 +29,12 @@ type Scalable struct {
 	name    names.Name
 	av      *AV
 	enabled bool
-	named   bool // a context uses the name: it stays
-	tx, rx  []bool
+	named   bool   // a context uses the name: it stays
+	tx, rx  []bool // which contexts are open, by index
 
-	// mapper tells peers on other hosts at which ports the contexts are, devices
-	// at which addresses of RDMA devices. nil before one can be reached from there.
+	// mapper answers peers on other hosts at which UDP port a context is, devices at
+	// which address of an RDMA device. nil until a context is opened that can be reached
+	// from there.
 	mapper  *udp.PortMapper
 	devices *devices.Exchange
 }
@@ -66,6 +67,7 @@ func (d *Domain) OpenScalable(info *fi.Info) (*Scalable, error) {
 	return s, nil
 }
 
+// maxContexts is the most contexts of one direction.
 const maxContexts = info.MaxCtx
 
 // Info returns what the endpoint was opened with, completed.
@@ -173,7 +175,7 @@ func (s *Scalable) portMapper() (*udp.PortMapper, error) {
 	return s.mapper, nil
 }
 
-// setDevice has peers told of a context's device address, nil: that it has none.
+// setDevice sets the address of a context's RDMA device with which peers are answered, nil: it has none.
 func (s *Scalable) setDevice(context uint8, address []byte) error {
 	_, err := s.portMapper()
 	if err == nil {

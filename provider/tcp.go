@@ -12,6 +12,8 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
+// TCP sockets of passive endpoints, as connections of FI_EP_MSG use them (passive.go, connwatch.go).
+
 // bindTCP binds a TCP socket to want, of any port if that is 0, and returns
 // the name that it got. An IPv6 wildcard takes IPv4 connections too if both.
 // Errors: fi.EADDRINUSE, fi.EADDRNOTAVAIL, fi.EACCES, fi.EMFILE.

@@ -15,6 +15,9 @@ import (
 	"github.com/weft-fabric/weft/internal/race"
 )
 
+// Tests of puts, gets, atomics and remote flushes, and of the keys that lead to memory. Those run for which the backend
+// has the capability bit; every form of put and get that it offers (verb) runs the same tests.
+
 // segmentOf is the memory of b.
 func segmentOf(b []byte) hw.Segment {
 	return hw.Segment{Addr: unsafe.Pointer(unsafe.SliceData(b)), Len: len(b)}
@@ -153,8 +156,7 @@ func flushed(t testing.TB, a, b *node, ep hw.Endpoint) {
 
 const all = hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtomic
 
-// testPutGet moves every size around the limits with every verb, and looks at
-// the bytes beside what is moved.
+// testPutGet moves every size around the limits with every verb. The bytes beside what is moved must stay as they are.
 func testPutGet(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	offered := a.offered()
@@ -195,7 +197,8 @@ func testPutGet(t *testing.T, open Factory) {
 	}
 }
 
-// testKeys uses keys for what they are not for: the peer's memory stays as it is.
+// testKeys uses keys that are unknown, closed, of other memory or without the right: the operation fails with
+// hw.ErrKey, and the peer's memory stays as it is.
 func testKeys(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	offered := a.offered()
@@ -352,8 +355,7 @@ func testOneSidedRandom(t *testing.T, open Factory) {
 	}
 }
 
-// testAtomics compares every operation that is offered with the same at home,
-// then counts from two sides at once.
+// testAtomics compares every operation that is offered with the same on local memory, then adds from two sides at once.
 func testAtomics(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	ep := a.connect(b)

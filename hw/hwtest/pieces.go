@@ -10,6 +10,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
+// Tests of hw.PieceMover: many pieces of several regions of one peer, moved by one call.
+
 // named registers b at the node under a name.
 func (n *node) named(b []byte, base, name uint64, access hw.Access) hw.Memory {
 	n.t.Helper()

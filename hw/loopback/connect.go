@@ -20,7 +20,7 @@ type Endpoint struct {
 	armed   *uint32
 	bell    bellAddr
 	owner   uint32 // our attach index at the peer plus one
-	key     uint8  // of ours, under which we are there
+	key     uint8  // number of the own authorisation key under which the entry is, 0: none
 	pid     uint32 // the peer's process id in our pid namespace, 0: it has none here
 	number  uint32 // index in Iface.endpoints
 	// exclusive: one thread at a time writes to ring, and nobody else does.
@@ -30,13 +30,15 @@ type Endpoint struct {
 	// reported is set when the peer's end has been reported, and stays. Written by CheckPeers, read by any
 	// thread; sequentially consistent.
 	reported atomic.Bool
-	// operations of Go at work; added to by their threads, read by CheckPeers; sequentially consistent
+	// users counts operations of Go under way (begin, end). Added to by their threads, read by CheckPeers;
+	// sequentially consistent.
 	users atomic.Int32
-	grace *hot.Grace // of C's posts, once dead. Progress lease
+	grace *hot.Grace // of the data plane's epoch readers, once dead. Progress lease
 	kept  bool       // its memory could not be replaced. Progress lease
 	// claimHint is the claim that was free last. Written and read by any thread, relaxed: it only saves a search.
 	claimHint atomic.Uint32
-	noCMA     atomic.Bool // the kernel refuses cross-memory attach; written by Connect and Get
+	// noCMA: the kernel refuses cross-memory attach. Written by Connect, ReadPeer and WritePeer, read by any thread.
+	noCMA atomic.Bool
 }
 
 // Connect returns the endpoint to the interface at address, and makes it if
@@ -101,10 +103,10 @@ func (i *Iface) attach(to target) (*Endpoint, error) {
 	return e, nil
 }
 
-// claimAttach takes the first free entry for the interface id. The claim
-// writes our pid with the state in one step, so an entry whose claimer is
-// killed before it is ready can be told and freed by the owner of the table. secret
-// is the key that both have, nil: none.
+// claimAttach takes the first free entry of a peer's attach table for the interface id.
+// The claim writes the own pid with the state in one step, so the owner of the table
+// recognises and frees an entry whose claimer was killed before it was ready. secret
+// is the authorisation key that both have, nil: none.
 func claimAttach(seg *segment, id *identity, secret []byte) (index uint32, ok bool) {
 	claim := uint64(hot.AttachClaimed) | uint64(id.owner.pid)<<32
 	for n := range seg.geo.attachCount {
@@ -117,7 +119,7 @@ func claimAttach(seg *segment, id *identity, secret []byte) (index uint32, ok bo
 		a.NameBytes, a.Name, a.Number = uint32(id.name.n), id.name.raw, uint32(id.name.number)
 		a.Flags, a.Auth = 0, senderProof(secret, seg.id.cookie, id.cookie)
 		if seg.id.netns == id.netns {
-			a.Flags = uint32(id.all) // addresses that both mean alike
+			a.Flags = uint32(id.all) // in one network namespace both name the same host by an address
 		}
 		atomic.StoreUint32(&a.State, hot.AttachReady) // ↔ admit
 		return n, true
@@ -146,7 +148,7 @@ func (e *Endpoint) lost() bool {
 	return e.dead.Load() || atomic.LoadUint32(e.rxState)&hot.RxGone != 0
 }
 
-// leave tells the peer that no message follows.
+// leave marks the own entry at the peer: no message follows.
 func (e *Endpoint) leave() {
 	if !e.dead.Load() {
 		atomic.StoreUint32(&e.seg.attach(e.owner-1).State, hot.AttachLeaving)

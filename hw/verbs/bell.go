@@ -10,12 +10,15 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
+// The doorbell (hw.Waiter): Arm, then Pending; if that is false, sleep on DoorbellFD; then Disarm.
+
 // bell is what a sleeping thread waits on: an epoll descriptor over the
-// completion channel and an event file, which the service rings.
+// completion channel, by which the device rings, and an event file, by which
+// other threads ring for the lease holder.
 type bell struct {
 	i     *Iface
 	event int          // immutable
-	poll  atomic.Int32 // -1 until EnableWait
+	poll  atomic.Int32 // the epoll descriptor, -1 until EnableWait. Stored under Iface.mu, read by any thread
 }
 
 func newBell(i *Iface) (*bell, error) {
@@ -45,7 +48,7 @@ func (b *bell) close() error {
 	return err
 }
 
-// EnableWait makes the doorbell.
+// EnableWait makes the doorbell, once. Errors are of the kernel (EMFILE, ENOMEM).
 func (i *Iface) EnableWait() error {
 	if i.closed.Load() {
 		return errClosed
@@ -68,10 +71,10 @@ func (i *Iface) EnableWait() error {
 	return nil
 }
 
-// DoorbellFD becomes readable when there is something to do between Arm and Disarm.
+// DoorbellFD becomes readable when there is something to do between Arm and Disarm. -1 before EnableWait.
 func (i *Iface) DoorbellFD() int { return int(i.bell.poll.Load()) }
 
-// Arm asks for the bell.
+// Arm has the device ring with the next completion of each queue.
 func (i *Iface) Arm() {
 	for _, q := range i.rx.cqs {
 		if err := q.Arm(); err != nil {
@@ -80,9 +83,9 @@ func (i *Iface) Arm() {
 	}
 }
 
-// Pending reports whether Progress would find something. It looks by polling for
-// the lease holder, who finds it staged. Where it cannot look, because another thread polls or has not
-// dealt with all that it has polled, it says so: what came behind that, and before Arm, rings no bell.
+// Pending reports whether Progress would find something. It polls the completion queues for the lease holder, which
+// finds the completions staged. True also where it cannot poll, because another thread does or has polled completions
+// left: what comes behind those and before Arm does not ring.
 func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
@@ -91,7 +94,7 @@ func (i *Iface) Pending() bool {
 	return !looked || p.Staged.Load() != 0 || i.anyTodo.Load() || i.nudge.Load() || p.Calls.Load()&ibv.CallPost != 0
 }
 
-// Disarm takes the wish back and empties the doorbell.
+// Disarm empties the doorbell.
 func (i *Iface) Disarm() {
 	i.channel.Drain()
 	var b [8]byte

@@ -8,21 +8,25 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
-// mark is a position of a queue that must have ended; without a queue, all
-// operations of the endpoint that are more than one posted.
+// Flush and fence. Each connection of a peer completes its operations in order, so a flush takes down up to where each
+// queue is posted and ends when all have got there; a fence orders what is posted over one connection behind the other.
+
+// mark is where a flush must get: position end of a queue; without a queue, the end of all operations of the endpoint
+// that consist of several posts (Endpoint.slow).
 type mark struct {
 	e   *Endpoint
 	q   *queue
 	end uint64
 }
 
-// flush is a Flush under way.
+// flush is a Flush under way. It implements what hw.Pending asks of one.
 type flush struct {
 	marks []mark
 	only  *Endpoint // of this endpoint, nil: of all
 }
 
-// Flush ends when what was posted to the peer before has ended.
+// Flush ends when what was posted to the peer before has ended, with hw.FlushRemote when the peer's memory has it.
+// Done, or InProgress and c is updated by Progress. Errors: hw.ErrPeerDead; hw.ErrNoResource, and nothing has happened.
 func (e *Endpoint) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) {
 	if err := e.Err(); err != nil {
 		return hw.Done, e.gone()
@@ -34,7 +38,7 @@ func (e *Endpoint) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, erro
 	return e.i.awaits(&flush{marks, e}, c)
 }
 
-// Flush ends when what was posted to all peers before has ended.
+// Flush is Endpoint.Flush for all peers. A peer that is gone does not fail it.
 func (i *Iface) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) {
 	var marks []mark
 	for _, e := range *i.peers.Load() {
@@ -49,9 +53,9 @@ func (i *Iface) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) 
 	return i.awaits(&flush{marks, nil}, c)
 }
 
-// marks appends the positions up to which the peer's queues must have ended.
-// That the peer's device has acknowledged a write does not say that its memory
-// has it: a read that comes behind does.
+// marks appends the positions up to which the peer's queues must have ended. A
+// device acknowledges a write before the peer's memory has it; so for hw.FlushRemote
+// a read of 8 bytes is posted behind, whose answer comes after the write.
 func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 	q := e.mem.started()
 	if q != nil && !e.settled(q) && scope == hw.FlushRemote {
@@ -104,7 +108,7 @@ func (f *flush) Passed() bool {
 	return true
 }
 
-// Err is nil, or why the peer has gone that the flush is for.
+// Err is nil, or why the only peer of the flush is gone.
 func (f *flush) Err() error {
 	if f.only != nil && f.only.Err() != nil {
 		return f.only.gone()
@@ -114,8 +118,9 @@ func (f *flush) Err() error {
 
 // Fence makes operations posted later be performed after those posted before.
 // Each connection keeps its own order but for reads and atomics, which the
-// device is told to finish first; an operation over one connection finds no
-// resource until what came before the fence over the other has ended.
+// device finishes first if the next operation has its fence flag; an operation over
+// one connection gives ErrNoResource until what came before the fence over the other
+// has ended.
 func (e *Endpoint) Fence() error {
 	if err := e.Err(); err != nil {
 		return e.gone()
@@ -151,6 +156,7 @@ func (i *Iface) Fence() error {
 // sequentially consistent.
 type barrier struct{ at atomic.Uint64 }
 
+// raise moves the position up to to.
 func (b *barrier) raise(to uint64) {
 	for {
 		was := b.at.Load()
@@ -166,7 +172,7 @@ func (e *Endpoint) fenced(other *queue, b *barrier) bool {
 	return at != 0 && other.Head.Load() < at
 }
 
-// takeFence is the flag of the next operation.
+// takeFence is ibv.Fence if a fence was asked for since the last operation, else 0: a flag of the next one.
 func (q *queue) takeFence() uint32 {
 	if q.fence.Load() && q.fence.Swap(false) {
 		return ibv.Fence

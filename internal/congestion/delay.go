@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// The algorithm "delay", the default of FI_WEFT_CC: a window that is steered by the queueing delay. NewDelay describes
+// it.
+
 // The constants of the delay target, Swift's (Kumar et al., SIGCOMM 2020,
 // section 3) unless said otherwise.
 const (
@@ -39,20 +42,20 @@ type delayTarget struct {
 	target   time.Duration
 	a, b     float64 // flow scaling: addition is target * (a/sqrt(window in units) + b)
 	window   float64
-	slow     bool
+	slow     bool    // slow start
 	resume   float64 // window at which slow start after timeouts ends, 0 for none
-	standing filter
+	standing filter  // least RTT of the last half round trip
 	srtt     time.Duration
 	pace     time.Duration // the round trip that a window is spread over
-	base     time.Duration
-	queue    time.Duration
-	aim      time.Duration
-	rate     filter // greatest delivery rates, by round
+	base     time.Duration // RTT of the path without a queue
+	queue    time.Duration // standing RTT less base
+	aim      time.Duration // the queueing delay that is aimed at now
+	rate     filter        // greatest delivery rates, by round, negated
 	rounds   rounds
-	marks    float64
+	marks    float64 // average share of bytes with an ECN mark (DCTCP's alpha)
 	drain    drain
-	timeouts int
-	cut      Time
+	timeouts int  // in a row
+	cut      Time // of the latest cut: what was sent before it causes no other
 	cuts     uint64
 	lost     Time // when the latest loss was found, 0 for never
 }
@@ -79,8 +82,8 @@ type delayTarget struct {
 //   - A new flow doubles its window in each round trip until a queue builds up.
 //   - A round trip adds half a unit, not a whole one: on a slow link a unit is most of the target,
 //     and what was added is seen a round trip late.
-//   - A loss without a queue is not taken as congestion until losses exceed 15 %; with a queue of three units or more the window goes down to
-//     what the path delivers without it.
+//   - A loss without a queue is not taken as congestion until losses exceed 15 %; with a queue of three units or more
+//     the window goes down to what the path delivers without it.
 //   - ECN marks reduce the window by half of their share (RFC 8257).
 //
 // cfg must be valid.
@@ -102,7 +105,7 @@ func (d *delayTarget) clamp(window float64) float64 {
 
 func (d *delayTarget) OnSend(Time, int64, int64) {}
 
-// measure takes a sample's delays in.
+// measure takes in the round-trip times and the rate of a sample.
 func (d *delayTarget) measure(now Time, s *Sample) {
 	d.srtt, d.base = s.SRTT, s.Base
 	if s.SRTT == 0 {

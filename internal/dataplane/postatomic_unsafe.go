@@ -13,10 +13,14 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
+// Atomic operations on one integer, as one message in the peer's ring. A plain one completes when it is there
+// (atomicPlain). A fetching or comparing one takes an entry of the endpoint's table of fetches, which the answer
+// (hot.AMReadData, serve_unsafe.go) completes (atomicFetch).
+
 const (
 	// atomicFlags are the flags of an atomic operation that completes when it is posted.
 	atomicFlags = messageFlags &^ fi.RemoteCQData
-	// fetchFlags are those of one that is answered: its result is as complete as can be when it is here.
+	// fetchFlags are those of one that is answered: with its result it has every completion level.
 	fetchFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
 )
 
@@ -67,7 +71,7 @@ func rightsOf(kind uint8, reads bool) uint32 {
 	return hot.KeyWrite | hot.KeyRead
 }
 
-// atomicPlain posts an operation without an answer.
+// atomicPlain posts an operation without an answer, and completes it.
 func atomicPlain(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintptr {
 	var e place
 	if !e.room(p, ep) {
@@ -84,7 +88,8 @@ func atomicPlain(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) uintp
 	return hot.PostDone
 }
 
-// putAtomic writes an operation with the operands of some bytes into a slot.
+// putAtomic writes an operation into a slot: operand and compare are the bytes of operand and comparand, 0 without one.
+// request is the id of its entry, 0: no answer is wanted.
 func putAtomic(p *hot.Post, slot *hot.Slot, request, operand, compare uint64) {
 	const headBytes = 32
 	outbound.Put(slot, hot.AMAtomic, 0, headBytes, int(operand+compare), p.Header)
@@ -114,7 +119,8 @@ func atomicFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, reads
 	return code
 }
 
-// takeFetch finds a free entry of a leased stripe and the id of an operation that takes it; nil: all wait for answers.
+// takeFetch finds a free entry of a leased stripe and makes an id for the operation that takes it; nil: all wait for
+// answers. The entry is taken when its Busy is stored (sendFetch).
 func takeFetch(ep *hot.EP, stripe *hot.Stripe) (*hot.Fetch, uint64) {
 	number := (uintptr(unsafe.Pointer(stripe)) - ep.Stripes) / unsafe.Sizeof(*stripe)
 	for range ep.FetchCount {
@@ -133,7 +139,7 @@ func takeFetch(ep *hot.EP, stripe *hot.Stripe) (*hot.Fetch, uint64) {
 	return nil, 0
 }
 
-// sendFetch sends the operation of an entry.
+// sendFetch fills an entry, takes it and sends its operation.
 func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.Fetch, id uint64, reads bool) uintptr {
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
@@ -155,8 +161,8 @@ func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.
 	order.Store32(&f.Busy, 1)
 	putAtomic(p, slot, id, operand, compare)
 	publish(p, peer, ring, slot, pos, hot.AMAtomic)
-	// Should the peer be lost now, either the runtime sees this entry when it has taken the ring out of the line, or
-	// this sees that it has.
+	// If the peer is lost now, either the runtime, which takes the ring out of the peer's line and then reads the
+	// entries, finds this one, or the line is found without its ring here.
 	order.Fence()
 	if atomic.LoadUintptr(&peer.Slots) != slots {
 		p.Todo |= hot.TodoFetchLost

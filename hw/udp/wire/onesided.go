@@ -5,13 +5,22 @@ import (
 	"fmt"
 )
 
+// Frames of one-sided operations. Each begins with 8 bytes: the kind, a byte that only KindRefuse uses (its reason),
+// the bytes of data that follow the header (2), and the number of the operation (4). Behind them, little endian:
+//
+//	KindPut     key, address of the data in the region; then the data
+//	KindGet     key, address, bytes to get
+//	KindData    offset of the data in its get; then the data
+//	KindRefuse  nothing
+
+// putOneSided writes those 8 bytes.
 func putOneSided(b []byte, k Kind, n int, op uint32) {
 	b[0], b[1] = byte(k), 0
 	binary.LittleEndian.PutUint16(b[2:], uint16(n))
 	binary.LittleEndian.PutUint32(b[4:], op)
 }
 
-// PutPut writes the header of a put of n bytes.
+// PutPut writes the header of a put of n bytes, which follow it, into b, of PutHeader bytes at least.
 func PutPut(b []byte, op uint32, key, addr uint64, n int) {
 	_ = b[PutHeader-1]
 	putOneSided(b, KindPut, n, op)
@@ -19,7 +28,7 @@ func PutPut(b []byte, op uint32, key, addr uint64, n int) {
 	binary.LittleEndian.PutUint64(b[16:], addr)
 }
 
-// PutGet writes a get of n bytes.
+// PutGet writes a get of n bytes into b, of GetSize bytes at least.
 func PutGet(b []byte, op uint32, key, addr, n uint64) {
 	_ = b[GetSize-1]
 	putOneSided(b, KindGet, 0, op)
@@ -28,21 +37,24 @@ func PutGet(b []byte, op uint32, key, addr, n uint64) {
 	binary.LittleEndian.PutUint64(b[24:], n)
 }
 
-// PutData writes the header of n bytes for a get, at offset within it.
+// PutData writes the header of n bytes for a get of the peer's, at offset within it, into b, of DataHeader bytes at
+// least.
 func PutData(b []byte, op uint32, offset uint64, n int) {
 	_ = b[DataHeader-1]
 	putOneSided(b, KindData, n, op)
 	binary.LittleEndian.PutUint64(b[8:], offset)
 }
 
-// PutRefuse writes the refusal of an operation.
+// PutRefuse writes the refusal of an operation of the peer's, for a reason (RefuseKey), into b, of RefuseSize bytes at
+// least.
 func PutRefuse(b []byte, op uint32, reason uint8) {
 	_ = b[RefuseSize-1]
 	putOneSided(b, KindRefuse, 0, op)
 	b[1] = reason
 }
 
-// nextOneSided parses frames of one-sided operations.
+// nextOneSided parses the frame of kind f.Kind at the start of b, and returns what follows it. f.Data is valid as long
+// as b is. Errors wrap ErrMalformed.
 func (f *Frame) nextOneSided(b []byte) ([]byte, error) {
 	size := headerOf(f.Kind)
 	if size == 0 || len(b) < size {

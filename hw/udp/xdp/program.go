@@ -13,13 +13,18 @@ import (
 	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
-// filter says which frames are ours.
+// The XDP program that takes an interface's datagrams out of the driver's receive path, compiled here from the
+// interface's addresses. Registers: R6 the context, R2 and R3 begin and end of the packet, R7 the stripe, then the
+// place in the map of sockets; R4, R5 and R8 are scratch. All jumps that give a frame to the kernel lead to the label
+// pass.
+
+// filter is what the program compares: a frame is ours if it is a datagram to this address that fits a slot.
 type filter struct {
 	mac     [6]byte
 	local   *local
 	frame   int // largest in bytes
 	stripes int
-	queues  int
+	queues  int // receive queues of the interface
 }
 
 // Fields of the kernel's struct xdp_md.
@@ -37,8 +42,7 @@ const stampSize = 8
 // xdpPass is the verdict that leaves a frame to the kernel.
 const xdpPass = 2
 
-// match compiles that the bytes of a packet at an offset from R2 are want, else goto
-// pass.
+// match compiles: goto pass unless the bytes of the packet at an offset from R2 are want.
 func match(at int, want []byte) (list asm.Instructions) {
 	for len(want) > 0 {
 		n, size, value := 1, asm.Byte, int32(want[0])
@@ -54,8 +58,7 @@ func match(at int, want []byte) (list asm.Instructions) {
 	return list
 }
 
-// ours compiles that the packet from R2 to R3 is a datagram to our address, else
-// goto pass. It leaves the stripe's byte in R7.
+// ours compiles: goto pass unless the packet from R2 to R3 is ours. It leaves the stripe's byte in R7.
 func (f *filter) ours() asm.Instructions {
 	udp := sizeEthernet + sizeIPv6
 	if len(f.local.ip) == 4 {
@@ -90,9 +93,9 @@ func (f *filter) ours() asm.Instructions {
 	return append(list, asm.LoadMem(asm.R7, asm.R2, int16(stripe), asm.Byte))
 }
 
-// unsummed compiles goto pass if the UDP checksum of the packet at R2 is that of the
-// pseudo header alone: the packet never left this machine, or the kernel has
-// joined it of several.
+// unsummed compiles: goto pass if the UDP checksum of the packet at R2 is that of the
+// pseudo header alone. So it is of a packet that never left this machine, or that the
+// kernel has joined of several.
 func (f *filter) unsummed(udp int) asm.Instructions {
 	addresses := 2 * len(f.local.ip)
 	list := asm.Instructions{
@@ -153,16 +156,17 @@ func (f *filter) program(mapFD int) asm.Instructions {
 	)
 }
 
-// steering is a program on an interface. It goes with the process that has it.
+// steering is a program on an interface. The kernel takes it off when the process ends.
 type steering struct {
 	sockets *ebpf.Map
 	program *ebpf.Program
 	link    link.Link
-	generic bool // behind the driver
+	generic bool // in generic mode: behind the driver, with a copy
 }
 
-// attach puts the program on an interface. Errors are of the kernel: EPERM without
-// CAP_BPF and CAP_NET_ADMIN, EBUSY if the interface has a program of somebody else.
+// attach puts the program on an interface, given by its index: in the driver, behind it, or with Best behind it where
+// the driver cannot. Errors are of the kernel: EPERM without CAP_BPF and CAP_NET_ADMIN, EBUSY if the interface has
+// another program.
 func (f *filter) attach(iface int, where Where) (*steering, error) {
 	s := &steering{}
 	var err error

@@ -7,7 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// option sets a socket option whose value is a structure.
+// System calls of AF_XDP sockets that take pointers.
+
+// option sets a socket option of level SOL_XDP whose value is a structure. Errors are errno values.
 func option[T any](fd, name int, value *T) error {
 	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(name), uintptr(unsafe.Pointer(value)), unsafe.Sizeof(*value), 0)
 	if errno != 0 {
@@ -16,7 +18,7 @@ func option[T any](fd, name int, value *T) error {
 	return nil
 }
 
-// readOption reads one.
+// readOption reads such an option. EOPNOTSUPP: the kernel's structure has another size.
 func readOption[T any](fd, name int, value *T) error {
 	n := uint32(unsafe.Sizeof(*value))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(name), uintptr(unsafe.Pointer(value)), uintptr(unsafe.Pointer(&n)), 0)
@@ -29,7 +31,7 @@ func readOption[T any](fd, name int, value *T) error {
 	return nil
 }
 
-// register makes b the frames of the socket.
+// register makes b, off the Go heap, the memory of the socket's frames (UMEM), in chunks of so many bytes.
 func register(fd int, b []byte, chunk int) error {
 	r := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&b[0]))), Len: uint64(len(b)), Size: uint32(chunk)}
 	if err := option(fd, unix.XDP_UMEM_REG, &r); err != nil {
@@ -45,7 +47,7 @@ func kick(fd int) unix.Errno {
 	return errno
 }
 
-// nudge has the kernel look at the fill ring of fd.
+// nudge has the kernel take frames from the fill ring of fd.
 func nudge(fd int) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 }

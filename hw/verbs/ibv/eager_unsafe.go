@@ -16,9 +16,13 @@ import (
 	"unsafe"
 )
 
-// Eager rings (eager.h).
+// Eager rings (eager.h): slots in a receiver's memory into which a peer writes short messages by RDMA. Here are the
+// receiver's side (GiveRing to TakeSlot) and what both sides tell each other of slots that are free again: a count of
+// messages taken, in the upper bits of the index that each message carries.
+
+// Numbers and sizes of eager rings.
 const (
-	Rings         = C.WEFT_EAGER_RINGS // so many peers may have one
+	Rings         = C.WEFT_EAGER_RINGS // of an interface: so many peers may have one
 	RingSlots     = C.WEFT_EAGER_SLOTS
 	RingSlotBytes = C.WEFT_EAGER_SLOT
 	RingBytes     = RingSlots * RingSlotBytes
@@ -36,8 +40,8 @@ type Ring struct {
 	Taken uint32
 }
 
-// GiveRing gives a peer ring number k, RingBytes of memory off the Go heap. Nobody else gives or
-// takes rings, and no messages come from the peer yet.
+// GiveRing gives a peer ring number k, RingBytes of memory off the Go heap. One thread at a time gives and takes rings;
+// no messages come from the peer yet.
 func (p *VPort) GiveRing(k int, peer *Peer, memory []byte) {
 	clear(memory)
 	peer.ring = unsafe.Pointer(&memory[0])
@@ -46,16 +50,15 @@ func (p *VPort) GiveRing(k int, peer *Peer, memory []byte) {
 	atomic.AddUint32(&p.Hot.Silent, 1)
 }
 
-// TakeRing takes ring k from its peer. The caller holds the lease, and nobody else gives or
-// takes rings.
+// TakeRing takes ring k from its peer. The caller holds the lease, and is the one thread that gives and takes rings.
 func (p *VPort) TakeRing(k int, peer *Peer) {
 	p.rings[k].Store(0)
 	peer.ring, peer.ringAt = nil, nil
 	atomic.AddUint32(&p.Hot.Silent, ^uint32(0))
 }
 
-// LookRing copies the message that comes next from a peer in its ring, and what it has of
-// one is valid until the next call; nil: it is not there. The caller holds the lease, also of what follows.
+// LookRing copies the next message of a peer out of its ring and returns the copy, valid until the next call; nil: it
+// has not come, or not as a whole. The caller holds the lease, as for TakeSlot and There.
 func (p *VPort) LookRing(peer *Peer) []byte {
 	if !peer.stirs() {
 		return nil
@@ -81,19 +84,20 @@ func (p *Peer) Taken() uint32 { return p.taken.Load() }
 // MessageIndex is what a message to the peer carries: its number for us, and the count of what was taken.
 func (p *Peer) MessageIndex() uint32 { return p.Index.Load() | p.taken.Load()<<IndexBits }
 
-// There reports whether the message that comes next from the peer lies in its ring. The caller holds the lease.
+// There reports whether the next message of the peer, in the order of all its messages, lies in its ring.
 func (p *Peer) There() bool {
 	return p.stirs() && bool(C.weft_eager_there((*C.struct_weft_vpeer)(unsafe.Pointer(p))))
 }
 
-// UseRing has short messages written into a ring of the peer's from the second on. The queue is stopped.
+// UseRing has short messages written into the ring that a peer gives, from the second on. The queue is stopped.
 func (q *SendQueue) UseRing(r Ring) {
 	q.eagerAddr, q.eagerKey, q.eagerOn = r.Addr, r.RKey, 0
 	q.eagerSent.Store(r.Taken)
 	q.eagerTaken.Store(r.Taken)
 }
 
-// Heard takes in what the index of a peer's message says of the ring. The caller holds the lease.
+// Heard takes in the count in the index of a peer's message: so many slots of its ring are free again. The caller holds
+// the lease.
 func (q *SendQueue) Heard(index uint32) {
 	if (index>>IndexBits^q.eagerTaken.Load())&C.WEFT_COUNT_MASK != 0 {
 		C.weft_eager_heard((*C.struct_weft_sendq)(unsafe.Pointer(q)), C.uint32_t(index))

@@ -15,6 +15,9 @@ import (
 	"github.com/weft-fabric/weft/internal/wrap"
 )
 
+// The text of a generated header: declarations of package hot (or another, see header) as C, in their order, with their
+// comments. The structures' sizes and offsets are kept for the checks (check.go).
+
 // width is the most columns of a line that has a comment.
 const width = 118
 
@@ -25,6 +28,7 @@ type structure struct {
 	fields        []member
 }
 
+// member is a field of a structure; offset and size are in bytes.
 type member struct {
 	goName, cName string
 	offset, size  int64
@@ -38,6 +42,7 @@ type writer struct {
 	fields  map[string]bool // of the structure at hand, which its comments name
 }
 
+// header writes a whole header: the opening comment, the guard, includes, and the declarations of h's files.
 func (w *writer) header(h header) error {
 	text := h.text
 	if text == "" {
@@ -116,6 +121,7 @@ func (w *writer) comment(indent, text string) {
 	w.WriteString(indent + "/* " + strings.Join(lines, "\n"+indent+" * ") + " */\n")
 }
 
+// declaration writes a group of constants or types; what has no C name is left out.
 func (w *writer) declaration(g *ast.GenDecl) error {
 	switch g.Tok {
 	case token.CONST:
@@ -196,6 +202,7 @@ func (w *writer) value(name *ast.Ident) (string, error) {
 	return fmt.Sprintf("%#xull", v), nil
 }
 
+// structure writes a structure, with names for its padding, and keeps its layout.
 func (w *writer) structure(g *ast.GenDecl, t *ast.TypeSpec, st *ast.StructType) error {
 	name := t.Name.Name
 	full := w.source.pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct)
