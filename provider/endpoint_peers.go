@@ -72,8 +72,8 @@ func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
 	}
 }
 
-// fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does not
-// come up is tried again with the next RTS or atomic operation of that sender.
+// fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does
+// not come up is tried again with the next RTS or atomic operation of that sender.
 func (e *Endpoint) fillBack(src hw.Source) {
 	if e.rx.recheck || int(src) >= e.sourceLines.Len() || e.sourceLines.At(uint32(src)).Context != 0 {
 		return

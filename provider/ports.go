@@ -238,7 +238,8 @@ func (e *Endpoint) closePorts() {
 		n.close()
 	}
 	e.networks = nil
-	for _, p := range slices.Backward(e.ports) { // networks first: no peer finds our segment gone and the network answering
+	// Networks first: no peer finds the segment gone while the network answers.
+	for _, p := range slices.Backward(e.ports) {
 		_ = p.Close()
 	}
 	e.ports, e.iface = nil, nil

@@ -329,7 +329,8 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 		e.stats.Rx(stats.RxRendezvousBytes, op.done)
 		e.completeRecv(op.t.context, flags, op.t.buffer(), op.done, &a)
 	}
-	if op.status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) { // a connection was lost, not the sender
+	// On another host a connection may be lost and the sender not.
+	if op.status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) {
 		r.acknowledge(&a, op.status)
 	}
 	r.release(op.t)

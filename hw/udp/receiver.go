@@ -20,10 +20,11 @@ type receiver struct {
 	opener *crypt.Open // nil without authorisation
 	seen   recovery.Received
 	have   recovery.Ranges // arrived above contig
-	contig atomic.Uint64   // all below arrived. Written with the lease (release), read under the progress lease (acquire).
-	top    uint64          // end of what arrived
-	limit  uint64          // the peer's credit: up to where it may send
-	wants  bool            // the peer has more than that
+	// contig: all below arrived. Written with the lease (release), read under the progress lease (acquire).
+	contig atomic.Uint64
+	top    uint64 // end of what arrived
+	limit  uint64 // the peer's credit: up to where it may send
+	wants  bool   // the peer has more than that
 
 	pending   int             // packets that ask for an acknowledgement
 	now       bool            // one is owed at once

@@ -30,7 +30,8 @@ const (
 	PollTimers    = 33 // the runtime runs the timers of handle, the lease taken; answer: as with PollProgress
 	PollTriggered = 34 // the runtime posts what waited for counters at handle
 	PollFlush     = 35 // the runtime moves completions to the queue's rings
-	// sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since the first sleep are over
+	// sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since the first sleep
+	// are over
 	PollSleep     = 36
 	PollWake      = 37 // wake the sleepers on what [Delivery].Todo names
 	PollClock     = 38 // set clock and processor

@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Threads of a program under exploration. A thread is a coroutine: its code runs until it does a step on the memory (do),
-// where the explorer chooses the thread that takes the next step. Steps are not undone: each order is a new run.
+// Threads of a program under exploration. A thread is a coroutine: its code runs until it does a step on the memory
+// (do), where the explorer chooses the thread that takes the next step. Steps are not undone: each order is a new run.
 
 // T is a thread of a program, as its code sees it. Its methods are the steps, for the thread's own code only.
 type T struct {
