@@ -183,7 +183,8 @@ func TestLateNoClock(t *testing.T) {
 	if _, ok := x.Now(); ok {
 		t.Error("it can be read")
 	}
-	for _, c := range []ibv.Clock{{}, {Mask: 1<<20 - 1, KHz: 1 << 30}} { // no clock; one that wraps within a millisecond
+	// No clock; one that wraps within a millisecond.
+	for _, c := range []ibv.Clock{{}, {Mask: 1<<20 - 1, KHz: 1 << 30}} {
 		if d, ok := between(c, 10, 5); ok {
 			t.Errorf("%+v: %v", c, d)
 		}

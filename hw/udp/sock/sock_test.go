@@ -300,7 +300,8 @@ func TestRefused(t *testing.T) {
 		datagram(out, g.Sockets[0], &to, []byte("hello"), nil)
 		out.Flush(g.Sockets[0])
 		told := false
-		for end := time.Now().Add(time.Minute); !told && time.Now().Before(end); { // the kernel may deliver a little later
+		// The kernel may deliver a little later.
+		for end := time.Now().Add(time.Minute); !told && time.Now().Before(end); {
 			g.Sockets[0].Errors(func(tr *Trouble) {
 				told = tr.Err == unix.ECONNREFUSED && tr.To == to && string(tr.Quoted) == "hello" && !tr.Local
 			})
