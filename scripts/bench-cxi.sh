@@ -39,6 +39,7 @@ row() {
 	row HostLook 'the same by the route of C threads (`HostLook`)' 30
 	row HostPollEmpty 'look at an event queue that is empty (`HostPollEmpty`)' 10
 	row HostLookOne 'a call by that route for each event, which the test writes meanwhile (`HostLookOne`)' 30
+	row HostWrite 'the writing alone (`HostWrite`)' ''
 	row HostLookEmpty 'look of C threads at all queues of an interface, nothing there, through the port (`HostLookEmpty`)' 10
 	row HostLookEmptyGo 'the same look by Go, which C enters where something is set (`HostLookEmptyGo`)' ''
 	echo

@@ -328,7 +328,7 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	if q.anyTold.Load() {
 		return hot.PortGo
 	}
-	if q.posted.Load() == 0 || !q.events.Waiting() || !q.lock.try() {
+	if q.posted.load() == 0 || !q.events.Waiting() || !q.lock.try() {
 		return hot.PortEmpty
 	}
 	for e := q.events.PeekAny(); e.There(); e = q.events.PeekAny() {
@@ -369,7 +369,7 @@ func (q *txQueue) plain(e nic.Event) bool {
 	if p == nil || !p.acceptPlain(uint16(cookie)) {
 		return false
 	}
-	q.posted.Add(-1)
+	q.posted.add(-1)
 	return true
 }
 

@@ -300,3 +300,11 @@ func BenchmarkHostLookOne(b *testing.B) {
 		b.Errorf("Go is entered %d times", s.gos)
 	}
 }
+
+// BenchmarkHostWrite is the writing of an acknowledgement alone.
+func BenchmarkHostWrite(b *testing.B) {
+	s, h := hostSteady(b)
+	for pos := uint64(0); b.Loop(); pos++ {
+		h.acknowledge(s.e, pos, wire.RcOk)
+	}
+}

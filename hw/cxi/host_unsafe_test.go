@@ -73,7 +73,7 @@ func (h *hostNIC) acknowledge(e *Endpoint, pos uint64, code uint64) {
 func (e *Endpoint) forget(h *hostNIC) {
 	e.q.take()
 	e.w.head, e.w.sent, e.w.inflight = e.w.tail, e.w.tail, 0
-	e.q.posted.Store(0)
+	e.q.posted = counted{}
 	h.reset()
 	e.q.give()
 }
@@ -172,8 +172,8 @@ func TestResend(t *testing.T) {
 		h.acknowledge(e, 2+pos, wire.RcOk)
 	}
 	poll()
-	if e.w.head != 6 || e.q.posted.Load() != 0 {
-		t.Errorf("at the end: head %d, %d posted", e.w.head, e.q.posted.Load())
+	if e.w.head != 6 || e.q.posted.load() != 0 {
+		t.Errorf("at the end: head %d, %d posted", e.w.head, e.q.posted.load())
 	}
 }
 

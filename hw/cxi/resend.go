@@ -115,7 +115,7 @@ func (e *Endpoint) emit() bool {
 	s.state = slotPosted
 	w.sent++
 	w.inflight++
-	q.posted.Add(1)
+	q.posted.add(1)
 	return true
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // queueLock is held for some tens of nanoseconds at a time.
@@ -57,9 +58,7 @@ type txQueue struct {
 	cq     *libcxi.CQ
 	events eventQueue
 
-	// posted is the number of commands whose event is to come. Written under the lock, read by everybody who wants to
-	// know whether to look.
-	posted atomic.Int64
+	posted counted // commands whose event is to come
 	limit  int64 // of posted
 	held   int   // messages in a row without a doorbell; under the lock
 	// refusedAt is when the NIC refused a command the last time, zero: never. What was posted before need not be
@@ -74,6 +73,15 @@ type txQueue struct {
 	// anyTold says that told is not empty. Written under the lock, read by the lease holder.
 	anyTold atomic.Bool
 }
+
+// counted is a number that is changed under a queue's lock, by a release store, and read by everybody who wants to know
+// whether to look.
+type counted struct{ n uint64 }
+
+// add changes the number. The caller has the queue's lock.
+func (c *counted) add(n int64) { order.Store64(&c.n, c.n+uint64(n)) }
+
+func (c *counted) load() int64 { return int64(atomic.LoadUint64(&c.n)) }
 
 // ended is what the lease holder tells the caller of an operation.
 type ended struct {
@@ -139,11 +147,11 @@ func (q *txQueue) give() {
 }
 
 // room reports whether a command may be posted. The caller has the lock.
-func (q *txQueue) room() bool { return q.posted.Load() < q.limit && q.q.Room(1) }
+func (q *txQueue) room() bool { return q.posted.load() < q.limit && q.q.Room(1) }
 
 // look takes in all events, if there are any.
 func (q *txQueue) look() {
-	if q.posted.Load() != 0 && q.events.Waiting() {
+	if q.posted.load() != 0 && q.events.Waiting() {
 		q.take()
 		q.poll()
 		q.give()
@@ -170,7 +178,7 @@ func (q *txQueue) event(e nic.Event) {
 	default:
 		return
 	}
-	q.posted.Add(-1)
+	q.posted.add(-1)
 	cookie, code := e.UserPtr(), e.Code()
 	if cookie&cookieOp != 0 {
 		q.opEnded(uint32(cookie), code)
@@ -263,7 +271,7 @@ func (q *txQueue) begin(e *Endpoint, kind opKind) (o *op, n uint32) {
 // commit keeps an operation whose command was written.
 func (q *txQueue) commit(o *op, n uint32) {
 	q.free = q.free[:len(q.free)-1]
-	q.posted.Add(1)
+	q.posted.add(1)
 	o.e.ops.push(q, o, n)
 }
 

@@ -107,7 +107,7 @@ func (i *Iface) Pending() bool {
 		return true
 	}
 	for _, q := range i.tx {
-		if q.anyTold.Load() || q.posted.Load() != 0 && q.events.Waiting() {
+		if q.anyTold.Load() || q.posted.load() != 0 && q.events.Waiting() {
 			return true
 		}
 	}
