@@ -63,6 +63,7 @@ type Endpoint struct {
 	greeted bool   // the first message is in the window
 	ops     opList
 	fence   mark
+	word    lastWord
 
 	path      *seam.Path // what C sends with; nil: C does not drive the interface. Immutable
 	look, row uint32     // messages in a row, and since which look of C; under the queue's lock
@@ -82,8 +83,8 @@ type leaseState struct {
 	inHead bool   // head is of it
 	active time.Time
 	failed bool // the lease holder knows that the endpoint has failed
-	told   bool // the endpoint's event was given
-	buried bool
+	told   bool // the endpoint's events were given
+	buried bool // it is forgotten
 }
 
 // newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.

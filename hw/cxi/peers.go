@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
 // ask asks the peer's NIC whether the interface is there, unless a question is on its way. The caller has the queue's
@@ -39,7 +40,7 @@ func (e *Endpoint) present(code uint32) {
 		e.lostSince = 0
 		e.isThere()
 		e.greet()
-	case v == lost:
+	case v == lost, v == refused && code != wire.RcEntryNotFound:
 		e.pathLost(code)
 	default: // no entry: another interface has its place
 		e.end(fmt.Errorf("peer %s is not there: %s: %w", e, codeText(code), hw.ErrPeerDead))
@@ -105,7 +106,8 @@ func (e *Endpoint) step(now time.Time) bool {
 }
 
 // die ends everything that waits for the peer, when the NIC has answered for all that was posted, and tells that it is
-// gone when its last message is delivered: there may be an answer in it. Lease.
+// gone when its last message is delivered: there may be an answer in it. The endpoint is kept until the peer has been
+// told, or cannot be. Lease.
 func (e *Endpoint) die(now time.Time) bool {
 	l := &e.lease
 	first := !l.failed
@@ -115,8 +117,9 @@ func (e *Endpoint) die(now time.Time) bool {
 	}
 	e.q.take()
 	if first && e.ready.Load() && !l.closed {
-		e.reset()
+		e.word.until = now.Add(e.i.cfg.PathTimeout)
 	}
+	e.reset(now)
 	if e.q.overdue(now) {
 		e.q.abandon(e, e.gone())
 	}
@@ -124,29 +127,66 @@ func (e *Endpoint) die(now time.Time) bool {
 	if quiet {
 		e.cancel(e.gone())
 	}
+	wordOver := e.word.until.IsZero()
 	e.q.give()
-	if !quiet || e.i.rx.fresh || !e.i.rx.empty {
+	if !l.told && (!quiet || e.i.rx.fresh || !e.i.rx.empty) {
 		return false
 	}
-	e.i.pollAll() // what was canceled is told first
-	e.giveEvents()
+	if !l.told {
+		e.i.pollAll() // what was canceled is told first
+		e.giveEvents()
+	}
+	if !quiet || !wordOver {
+		return false
+	}
+	e.bury()
 	return true
 }
 
-// reset tells the peer that nothing comes any more, past the window, if there is room. A peer that is gone does not
-// matter. Lease; the queue's lock is held.
-func (e *Endpoint) reset() {
+// lastWord is what tells the peer that nothing comes any more. A receiver that is full refuses it, and gets it again.
+// Under the queue's lock.
+type lastWord struct {
+	until   time.Time // not after; zero: there is none, or it is over
+	at      time.Time // not before
+	backoff time.Duration
+	posted  bool // its event is to come
+}
+
+// reset tells the peer that nothing comes any more, past the window. The caller has the queue's lock.
+func (e *Endpoint) reset(now time.Time) {
+	w := &e.word
+	if w.until.IsZero() || w.posted || now.Before(w.at) {
+		return
+	}
+	if now.After(w.until) {
+		w.until = time.Time{}
+		return
+	}
 	q := e.q
 	o, n := q.begin(e, opReset)
 	if o == nil {
-		return
+		return // there are events to come
 	}
 	var streams [8]byte
 	binary.LittleEndian.PutUint32(streams[:], e.stream)
 	binary.LittleEndian.PutUint32(streams[4:], e.lease.stream)
 	m := nic.Message{To: e.to, MatchBits: e.high | uint64(lowBits(0, 0, kindReset, 0)), HeaderData: e.i.addr.nonce, UserPtr: cookieOp | uint64(n)}
 	if q.q.Inline(&m, nil, streams[:]) {
+		w.posted = true
 		q.commit(o, n)
+	}
+}
+
+// resetAnswered takes in what became of it. A peer that is gone does not matter. The caller has the queue's lock.
+func (e *Endpoint) resetAnswered(code uint32) {
+	w := &e.word
+	w.posted = false
+	switch judge(code) {
+	case refused, lost:
+		w.backoff = min(max(2*w.backoff, firstBackoff), lastBackoff)
+		w.at = time.Now().Add(w.backoff)
+	default:
+		w.until = time.Time{}
 	}
 }
 
@@ -171,15 +211,14 @@ func (i *Iface) pollAll() (n int) {
 	return n
 }
 
-// giveEvents tells that the peer is gone, and forgets it. Lease.
+// giveEvents tells that the peer is gone. Lease.
 func (e *Endpoint) giveEvents() {
 	l, i := &e.lease, e.i
-	if e.connected.Load() && !l.told {
-		l.told = true
+	l.told = true
+	if e.connected.Load() {
 		i.rx.lost.Add(1)
 		i.rx.onPeer(hw.PeerEvent{Endpoint: e, Err: e.gone()})
 	}
-	l.buried = true
 	e.reported.Store(true)
 	if l.source {
 		i.rx.lost.Add(1)
@@ -190,6 +229,14 @@ func (e *Endpoint) giveEvents() {
 	for _, name := range append(e.names, e.Address()) {
 		i.cfg.Forget(name)
 	}
+}
+
+// bury forgets an endpoint of which nothing is on its way. Lease.
+func (e *Endpoint) bury() {
+	i := e.i
+	e.lease.buried = true
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.rest(e)
 	e.succeed()
 	list := slices.Clone(*i.peers.Load())

@@ -59,8 +59,8 @@ type txQueue struct {
 	events eventQueue
 
 	posted counted // commands whose event is to come
-	limit  int64 // of posted
-	held   int   // messages in a row without a doorbell; under the lock
+	limit  int64   // of posted
+	held   int     // messages in a row without a doorbell; under the lock
 	// refusedAt is when the NIC refused a command the last time, zero: never. What was posted before need not be
 	// answered for.
 	refusedAt time.Time
@@ -291,6 +291,8 @@ func (q *txQueue) opEnded(n, code uint32) {
 	case opPresence:
 		e.asked.Store(false)
 		e.present(code)
+	case opReset:
+		e.resetAnswered(code)
 	case opFetch:
 		if err == nil && o.result != nil {
 			*o.result = q.fetched(n, o.size)
@@ -338,6 +340,7 @@ func (q *txQueue) abandon(e *Endpoint, err error) {
 		*o = op{}
 	}
 	e.w.inflight = 0
+	e.word = lastWord{}
 }
 
 // opList are a peer's operations, oldest first.
