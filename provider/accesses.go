@@ -37,14 +37,14 @@ func (e *Endpoint) countRemote(a *RMAArgs, l *link, p *path, total uint64) {
 	}
 }
 
-// copying reports whether this side itself has copied n bytes since the last call. The caller holds the progress lease.
-func (e *Endpoint) copying(n uint64) bool {
+// copying reports whether this side itself has copied n bytes since the last call.
+func (e *leasedEP) copying(n uint64) bool {
 	return e.accesses.Copying(n, atomic.LoadUint64(&e.hot.Copied))
 }
 
 // onAccessed puts memory on huge pages that an initiator copies to or from often: what the region has
 // of the place of an address.
-func (e *Endpoint) onAccessed(src hw.Source, addr uint64, head, payload []byte) {
+func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) {
 	key, ok := parseWord(head)
 	if !ok || e.sourceWords(src) == nil {
 		e.malformed(src, "address %#x, which is said to be used often", addr)

@@ -143,20 +143,20 @@ func TestCopying(t *testing.T) {
 	y.region(memory, 1, fi.RemoteWrite)
 	local := make([]byte, len(memory))
 	const offered = 32 << 10
-	if x.ep.copying(offered) {
+	if leasedOf(x.ep).copying(offered) {
 		t.Error("nothing was copied")
 	}
 	a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y]}
 	post(t, func() error { return x.ep.RMA(&a) }, x, y)
 	settle(t, x, y)
-	if !x.ep.copying(offered) {
+	if !leasedOf(x.ep).copying(offered) {
 		t.Error("64 KiB were copied")
 	}
-	if x.ep.copying(offered) {
+	if leasedOf(x.ep).copying(offered) {
 		t.Error("nothing was copied since")
 	}
 	atomic.AddUint64(&x.ep.hot.Copied, offered) // by C
-	if !x.ep.copying(offered) {
+	if !leasedOf(x.ep).copying(offered) {
 		t.Error("C has copied 32 KiB")
 	}
 }

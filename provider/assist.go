@@ -48,7 +48,7 @@ type sharing struct {
 }
 
 // shareable reports whether an operation is one to share.
-func (r *rxContext) shareable(e *Endpoint, op *recvOp) bool {
+func (r *leasedRx) shareable(e *leasedEP, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
 	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
 		return false
@@ -59,7 +59,7 @@ func (r *rxContext) shareable(e *Endpoint, op *recvOp) bool {
 
 // offerAssist begins a round with a shareable operation. It reports false when
 // that has to wait for an earlier round.
-func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
+func (r *leasedRx) offerAssist(e *leasedEP, op *recvOp) bool {
 	s := &e.assisted[op.src]
 	if s.open || s.rounds == maxRounds {
 		return false
@@ -91,7 +91,7 @@ func (r *rxContext) offerAssist(e *Endpoint, op *recvOp) bool {
 
 // stepAssisted reads the next chunks of a shared operation and reports whether
 // progress is done with it. patience is how often the sender's count is read before the step ends.
-func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
+func (r *leasedRx) stepAssisted(e *leasedEP, op *recvOp, patience int) bool {
 	words := messageWords(e.sourceWords(hw.Source(op.src)))
 	p, err := e.connectBack(hw.Source(op.src), op.sender())
 	if err == fi.EAGAIN {
@@ -126,7 +126,7 @@ func (r *rxContext) stepAssisted(e *Endpoint, op *recvOp, patience int) bool {
 }
 
 // takeChunks reads chunks until all are taken, which ends the round, or assistBurst bytes are: then it reports false.
-func (r *rxContext) takeChunks(e *Endpoint, op *recvOp, p *path, words *[2]uint64) bool {
+func (r *leasedRx) takeChunks(e *leasedEP, op *recvOp, p *path, words *[2]uint64) bool {
 	n := chunks(op.want, op.chunk)
 	for budget := int64(assistBurst); budget > 0 && op.status == fi.Success; budget -= int64(op.chunk) {
 		i, ok := takeFront(&words[0], op.round, n)
@@ -146,7 +146,7 @@ func (r *rxContext) takeChunks(e *Endpoint, op *recvOp, p *path, words *[2]uint6
 }
 
 // endRound notes what the sender took of an operation: the chunks from back to n.
-func (e *Endpoint) endRound(op *recvOp, back, n uint64) {
+func (e *leasedEP) endRound(op *recvOp, back, n uint64) {
 	s := &e.assisted[op.src]
 	s.count += uint32(n - back)
 	s.open = false
@@ -154,7 +154,7 @@ func (e *Endpoint) endRound(op *recvOp, back, n uint64) {
 }
 
 // endAssist completes a shared operation.
-func (r *rxContext) endAssist(e *Endpoint, op *recvOp) bool {
+func (r *leasedRx) endAssist(e *leasedEP, op *recvOp) bool {
 	s := &e.assisted[op.src]
 	s.rounds--
 	if !op.taken {
@@ -173,7 +173,7 @@ const abandonTime = time.Second
 
 // abandonAssist ends a shared operation whose endpoint is closed: the sender
 // must not write into the buffer any more.
-func (r *rxContext) abandonAssist(e *Endpoint, op *recvOp) {
+func (r *leasedRx) abandonAssist(e *leasedEP, op *recvOp) {
 	words := messageWords(e.sourceWords(hw.Source(op.src)))
 	if op.round == 0 || words == nil {
 		return
@@ -189,7 +189,7 @@ func (r *rxContext) abandonAssist(e *Endpoint, op *recvOp) {
 }
 
 // readChunk reads chunk i of the message.
-func (r *rxContext) readChunk(p *path, op *recvOp, i uint64) {
+func (r *leasedRx) readChunk(p *path, op *recvOp, i uint64) {
 	off := i * op.chunk
 	n := min(op.chunk, op.want-off)
 	r.local[0] = hw.Segment{Addr: pointerAt(op.t.buf + off), Len: int(n)}
@@ -212,7 +212,7 @@ type assist struct {
 }
 
 // onAssist accepts a receiver's offer.
-func (e *Endpoint) onAssist(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onAssist(src hw.Source, header uint64, head, payload []byte) {
 	var o offer
 	req, known := e.requests.Lookup(header)
 	if !o.parse(head) || !known || !e.ownsLink(src, req.link) || o.want > req.length || req.count != 1 {
@@ -225,7 +225,7 @@ func (e *Endpoint) onAssist(src hw.Source, header uint64, head, payload []byte) 
 }
 
 // stepAssists goes on with what earlier steps left.
-func (e *Endpoint) stepAssists() {
+func (e *leasedEP) stepAssists() {
 	kept := e.assists[:0]
 	for i := range e.assists {
 		if !e.stepAssist(&e.assists[i]) {
@@ -235,9 +235,8 @@ func (e *Endpoint) stepAssists() {
 	e.assists = kept
 }
 
-// stepAssist writes chunks into the receiver's buffer, and reports whether there
-// is no more to do. The caller holds the progress lease.
-func (e *Endpoint) stepAssist(a *assist) bool {
+// stepAssist writes chunks into the receiver's buffer, and reports whether there is no more to do.
+func (e *leasedEP) stepAssist(a *assist) bool {
 	req, known := e.requests.Lookup(a.request)
 	if !known {
 		return true

@@ -46,7 +46,7 @@ const helpedGets = 4
 // own, of these bytes only and until the operation ends: what is kept for later transfers is
 // whole pages, and peers remember keys. Where a thread does the copies it posts all gets at once and
 // sleeps, as it could not between a share and the next.
-func (r *rxContext) openLanding(e *Endpoint, op *recvOp, p *port) bool {
+func (r *leasedRx) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 	least := uint64(r.cfg.AssistSize)
 	if r.offload || least == 0 || op.want < least || p.attr.Caps&hw.CapSoftware == 0 || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
 		return false
@@ -62,7 +62,7 @@ func (r *rxContext) openLanding(e *Endpoint, op *recvOp, p *port) bool {
 }
 
 // tellLanding tells the sender of an operation where it lands. Without room it is not told, and does not help.
-func (r *rxContext) tellLanding(e *Endpoint, op *recvOp, p *path) {
+func (r *leasedRx) tellLanding(e *leasedEP, op *recvOp, p *path) {
 	m := e.landings[op.id()][0]
 	l := landing{operation: op.id(), addr: m.Region().Base, want: op.want}
 	if p.AMShort(amLanding, op.request, l.put(r.head[:]), m.PackKey(nil)) != nil {
@@ -75,7 +75,7 @@ func (r *rxContext) tellLanding(e *Endpoint, op *recvOp, p *path) {
 // stepHelped has the sender put the next chunk and posts the next get, and reports whether
 // progress is done with the operation, as stepGet does. The operations are served in
 // order: the first for which there is something to do takes the turn.
-func (r *rxContext) stepHelped(e *Endpoint, op *recvOp, p *path) bool {
+func (r *leasedRx) stepHelped(e *leasedEP, op *recvOp, p *path) bool {
 	if op.status == fi.Success && !r.helpTurn {
 		chunk := min(chunkSize(op.want), devicePieceBytes)
 		left := op.want - op.tail - op.asked
@@ -98,7 +98,7 @@ func (r *rxContext) stepHelped(e *Endpoint, op *recvOp, p *path) bool {
 }
 
 // givePut leaves the last n bytes that nobody has asked for to the sender.
-func (r *rxContext) givePut(e *Endpoint, op *recvOp, n uint64) {
+func (r *leasedRx) givePut(e *leasedEP, op *recvOp, n uint64) {
 	op.tail += n
 	op.owed = n
 	op.help = helpBusy
@@ -106,7 +106,7 @@ func (r *rxContext) givePut(e *Endpoint, op *recvOp, n uint64) {
 }
 
 // onHelped takes in that a sender waits for a put to do, the one that it had being done.
-func (e *Endpoint) onHelped(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onHelped(src hw.Source, header uint64, head, payload []byte) {
 	status, ok := parseAck(head)
 	if !ok {
 		e.malformed(src, "word on help of %d bytes", len(head))
@@ -134,7 +134,7 @@ func (e *Endpoint) onHelped(src hw.Source, header uint64, head, payload []byte) 
 }
 
 // endOwed ends the put that the sender of an operation was at.
-func (r *rxContext) endOwed(e *Endpoint, op *recvOp, status fi.Errno) {
+func (r *leasedRx) endOwed(e *leasedEP, op *recvOp, status fi.Errno) {
 	op.owed = 0
 	if status != fi.Success && op.status == fi.Success {
 		log.Warnf(log.EPData, "%s has not put its part of %d bytes: %v", r.addressOf(op.sender()), op.want, status)
@@ -148,7 +148,7 @@ func (r *rxContext) endOwed(e *Endpoint, op *recvOp, status fi.Errno) {
 // putter is this side's help with a message that it sends. It belongs to the lease holder.
 type putter struct {
 	done    hw.Completion
-	e       *Endpoint
+	e       *leasedEP
 	request uint64
 	landing
 	key  hw.RemoteKey
@@ -160,7 +160,7 @@ type putter struct {
 }
 
 // onLanding takes in where a message of this side lands.
-func (e *Endpoint) onLanding(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onLanding(src hw.Source, header uint64, head, payload []byte) {
 	g := &putter{e: e, request: header}
 	req, known := e.requests.Lookup(header)
 	if !g.parse(head) || !known || !e.ownsLink(src, req.link) || g.want > req.length || req.count != 1 || req.flags&txExposed == 0 || e.putters[header] != nil {
@@ -185,7 +185,7 @@ func (e *Endpoint) onLanding(src hw.Source, header uint64, head, payload []byte)
 }
 
 // onPut takes in what the receiver of a message leaves to this side.
-func (e *Endpoint) onPut(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onPut(src hw.Source, header uint64, head, payload []byte) {
 	g := e.putters[header]
 	req, known := e.requests.Lookup(header)
 	if g == nil || !known || !e.ownsLink(src, req.link) || !g.ready || g.n != 0 {
@@ -202,14 +202,14 @@ func (e *Endpoint) onPut(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // stepPutter goes on with a putter, now or when there is room.
-func (e *Endpoint) stepPutter(g *putter) {
+func (e *leasedEP) stepPutter(g *putter) {
 	if !g.step() {
 		e.putting = append(e.putting, g)
 	}
 }
 
 // stepPutters goes on with what earlier steps left.
-func (e *Endpoint) stepPutters() {
+func (e *leasedEP) stepPutters() {
 	list := e.putting
 	e.putting = nil
 	for _, g := range list {

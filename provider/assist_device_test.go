@@ -67,7 +67,7 @@ func helped(s *side) uint64 {
 // intercept has a side's handler of a message be another one.
 func (s *side) intercept(id hw.AMID, h hw.Handler) {
 	for _, p := range s.ep.ports[1:] {
-		p.SetHandler(id, s.ep.handler(p, h))
+		p.SetHandler(id, leasedOf(s.ep).handler(p, h))
 	}
 }
 
@@ -120,8 +120,8 @@ func settled(t *testing.T, sides ...*side) {
 	t.Helper()
 	drain(sides...)
 	for i, s := range sides {
-		if e := s.ep; len(e.putters)+len(e.putting)+len(e.landings)+len(e.rx.pulls) != 0 || e.rx.active.head != 0 || e.exposed.any() {
-			t.Errorf("side %d: %d putters, %d of them to go on, %d landings, %d operations", i, len(e.putters), len(e.putting), len(e.landings), len(e.rx.pulls))
+		if e := s.ep; len(leasedOf(e).putters)+len(leasedOf(e).putting)+len(leasedOf(e).landings)+len(leasedOf(e).rx.pulls) != 0 || leasedOf(e).rx.active.head != 0 || e.exposed.any() {
+			t.Errorf("side %d: %d putters, %d of them to go on, %d landings, %d operations", i, len(leasedOf(e).putters), len(leasedOf(e).putting), len(leasedOf(e).landings), len(leasedOf(e).rx.pulls))
 		}
 	}
 }
@@ -202,8 +202,8 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
 // look has a side take in the part that it was left.
 func (s *side) look(put held) {
 	s.ep.rx.acquire()
-	s.ep.onPut(put.src, put.header, put.head, nil)
-	s.ep.rx.give()
+	leasedOf(s.ep).onPut(put.src, put.header, put.head, nil)
+	leasedOf(s.ep).rx.give()
 }
 
 // completes has a message from x to y end, and checks that it is right and nothing is left of it.
@@ -248,8 +248,8 @@ func TestHelpedOtherSource(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
 	op := y.operation(0)
 	y.ep.rx.acquire()
-	y.ep.rx.senderLost(y.ep, hw.Source(op.src)+1)
-	y.ep.rx.give()
+	leasedOf(y.ep).rx.senderLost(leasedOf(y.ep), hw.Source(op.src)+1)
+	leasedOf(y.ep).rx.give()
 	x.look(put)
 	completes(t, x, y, sent, got)
 }
@@ -263,9 +263,9 @@ func TestGetLost(t *testing.T) {
 	op := y.operation(0)
 	src := hw.Source(op.src)
 	y.ep.rx.acquire()
-	y.ep.rx.senderLost(y.ep, src)
-	y.ep.rx.loseOps(y.ep, src)
-	y.ep.rx.give()
+	leasedOf(y.ep).rx.senderLost(leasedOf(y.ep), src)
+	leasedOf(y.ep).rx.loseOps(leasedOf(y.ep), src)
+	leasedOf(y.ep).rx.give()
 	y.wantErrorAmong(1, fi.ECONNRESET, x)
 	settled(t, y)
 }
@@ -289,7 +289,7 @@ func TestHelpedClosed(t *testing.T) {
 // TestHelpedRefused: a part that cannot be put ends the message with an error on both sides.
 func TestHelpedRefused(t *testing.T) {
 	x, y, _, _, put := owing(t, 1<<20)
-	x.ep.putters[put.header].key = hw.RemoteKey{}
+	leasedOf(x.ep).putters[put.header].key = hw.RemoteKey{}
 	x.look(put)
 	y.wantErrorAmong(1, fi.EIO, x)
 	x.wantErrorAmong(2, fi.EIO, y)
@@ -312,7 +312,7 @@ func TestHelpedHostile(t *testing.T) {
 	other := landing{operation: 1, addr: 1 << 40, want: 2 << 20}
 	word := func(v uint64) []byte { return bytes.Clone(putWord(b[:], v)) }
 	var op uint64
-	for id := range y.ep.rx.pulls {
+	for id := range leasedOf(y.ep).rx.pulls {
 		op = id
 	}
 	for i, h := range []struct {
@@ -321,35 +321,43 @@ func TestHelpedHostile(t *testing.T) {
 		bad  uint64
 	}{
 		// longer than the message
-		{x, func(e *Endpoint, s hw.Source) { e.onLanding(s, put.header, bytes.Clone(other.put(b[:])), nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { e.onLanding(s, 1<<40, bytes.Clone(other.put(b[:])), nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { e.onLanding(s, put.header, nil, nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { e.onPut(s, 1<<40, put.head, nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { e.onPut(s, put.header, bytes.Clone(putSpan(b[:], 1<<20, 1)), nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { e.onPut(s, put.header, bytes.Clone(putSpan(b[:], ^uint64(0), 2)), nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { e.onPut(s, put.header, bytes.Clone(putSpan(b[:], 0, 0)), nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { e.onPut(s, put.header, put.head[:8], nil) }, 1},
-		{y, func(e *Endpoint, s hw.Source) { e.onHelped(s, op, nil, nil) }, 1},
-		{y, func(e *Endpoint, s hw.Source) { e.onHelped(s, op, word(1<<20), nil) }, 1},
-		{y, func(e *Endpoint, s hw.Source) { e.onHelped(s, op+1<<32, word(0), nil) }, 0}, // of one that has ended
-		{y, func(e *Endpoint, s hw.Source) { e.onHelped(s+1, op, word(0), nil) }, 1},     // somebody else's
+		{x, func(e *Endpoint, s hw.Source) {
+			leasedOf(e).onLanding(s, put.header, bytes.Clone(other.put(b[:])), nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onLanding(s, 1<<40, bytes.Clone(other.put(b[:])), nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onLanding(s, put.header, nil, nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onPut(s, 1<<40, put.head, nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) {
+			leasedOf(e).onPut(s, put.header, bytes.Clone(putSpan(b[:], 1<<20, 1)), nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) {
+			leasedOf(e).onPut(s, put.header, bytes.Clone(putSpan(b[:], ^uint64(0), 2)), nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) {
+			leasedOf(e).onPut(s, put.header, bytes.Clone(putSpan(b[:], 0, 0)), nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onPut(s, put.header, put.head[:8], nil) }, 1},
+		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, nil, nil) }, 1},
+		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, word(1<<20), nil) }, 1},
+		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op+1<<32, word(0), nil) }, 0}, // of one that has ended
+		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s+1, op, word(0), nil) }, 1},     // somebody else's
 	} {
 		src := put.src
 		if h.to == y {
-			src = hw.Source(y.ep.rx.ops.At(uint32(op)).src)
+			src = hw.Source(leasedOf(y.ep).rx.ops.At(uint32(op)).src)
 		}
 		h.to.ep.rx.acquire()
-		before := h.to.ep.malformedHere
+		before := leasedOf(h.to.ep).malformedHere
 		h.call(h.to.ep, src)
-		if told := h.to.ep.malformedHere - before; told != h.bad {
+		if told := leasedOf(h.to.ep).malformedHere - before; told != h.bad {
 			t.Errorf("case %d: %d are refused, want %d", i, told, h.bad)
 		}
-		h.to.ep.rx.give()
+		leasedOf(h.to.ep).rx.give()
 	}
 	x.ep.rx.acquire()
-	x.ep.onPut(put.src, put.header, put.head, nil)
-	x.ep.onPut(put.src, put.header, put.head, nil) // while the device is at it
-	x.ep.rx.give()
+	leasedOf(x.ep).onPut(put.src, put.header, put.head, nil)
+	leasedOf(x.ep).onPut(put.src, put.header, put.head, nil) // while the device is at it
+	leasedOf(x.ep).rx.give()
 	completes(t, x, y, sent, got)
 }
 
@@ -387,9 +395,9 @@ func TestHelpedOthers(t *testing.T) {
 func (s *side) operation(but uint64) *recvOp {
 	s.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); drain(s) {
-		for id, index := range s.ep.rx.pulls {
+		for id, index := range leasedOf(s.ep).rx.pulls {
 			if id != but {
-				return s.ep.rx.ops.At(index)
+				return leasedOf(s.ep).rx.ops.At(index)
 			}
 		}
 	}

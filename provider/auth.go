@@ -104,9 +104,9 @@ func (e *Endpoint) holdAuthKeys() (err error) {
 // hasOtherKeys reports whether the context's endpoints have another address vector, in
 // which numbers mean other keys.
 func (r *rxContext) hasOtherKeys(a *AV) bool {
-	r.acquire()
-	defer r.give()
-	return r.av != nil && r.av != a
+	l := r.acquire()
+	defer l.give()
+	return l.av != nil && l.av != a
 }
 
 // dropAuthKeys undoes holdAuthKeys.

@@ -246,8 +246,8 @@ func (b *background) Progress() bool {
 }
 
 func (b *background) progress() bool {
-	r := b.rx
-	if !r.take() {
+	r := b.rx.take()
+	if r == nil {
 		return false
 	}
 	defer r.give()

@@ -29,7 +29,8 @@ import (
 // Everything below belongs to the holder of the progress lease, except what is
 // said to be under mu.
 type collectives struct {
-	ep *Endpoint
+	// ep is also used by threads that post, which have no lease: only what is Endpoint's.
+	ep *leasedEP
 
 	// groups are those that the endpoint has joined or is about to, by index;
 	// nil where there is none. Changed under the lease and mu, read under
@@ -68,7 +69,7 @@ const maxCollectives = 1024
 
 // openCollectives prepares an endpoint for collective operations if it is to
 // have them.
-func (e *Endpoint) openCollectives() {
+func (e *leasedEP) openCollectives() {
 	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
 		e.coll = &collectives{ep: e, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
 	}

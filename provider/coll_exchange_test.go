@@ -201,7 +201,7 @@ func TestExchangeForged(t *testing.T) {
 	s.ep.Progress()
 	coll, src := s.ep.coll, g.members[1].src
 	o := g.ops[0]
-	r := s.ep.rx
+	r := leasedOf(s.ep).rx
 	r.acquire()
 	own := stepHead{seq: 0, kind: collective.AllToAll, rank: 1}
 	self, none, ahead := own, own, own
@@ -268,7 +268,7 @@ func TestJoinSettings(t *testing.T) {
 	}
 	c := newCircle(t, newBench(t, nil, collHints()), 2)
 	g := c.sides[0].begin([]int{0, 1}, 0)
-	r := c.sides[0].ep.rx
+	r := leasedOf(c.sides[0].ep).rx
 	r.acquire()
 	g.agree(1, &joinSettings{algorithm: 1})
 	r.give()

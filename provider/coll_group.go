@@ -38,7 +38,7 @@ const (
 // Group is an endpoint's part in a group of collective operations: what
 // fi_join_collective returns.
 type Group struct {
-	ep    *Endpoint
+	ep    *leasedEP
 	c     *collectives
 	refs  refs
 	state atomic.Uint32
@@ -139,7 +139,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 		return nil, bad(fi.EINVAL, "%#x is neither the set's address nor a group's", uint64(addr))
 	}
 	g := &Group{
-		ep: e, c: e.coll, context: context, events: events, rank: -1, ranks: map[fi.Addr]int{},
+		ep: e.coll.ep, c: e.coll, context: context, events: events, rank: -1, ranks: map[fi.Addr]int{},
 		ops: map[uint32]*collOp{}, doomed: map[uint32]fi.Errno{}, plans: map[collective.Call]*collective.Plan{},
 	}
 	if err := g.fill(set.members(), through); err != nil {
@@ -224,12 +224,11 @@ func (g *Group) letGo() {
 
 // open enters the group.
 func (g *Group) open() error {
-	r := g.ep.rx
 	if err := g.ep.refs.acquire(); err != nil {
 		g.letGo()
 		return err
 	}
-	r.acquire()
+	r := g.ep.Endpoint.rx.acquire()
 	defer r.give()
 	g.c.mu.Lock()
 	defer g.c.mu.Unlock()
@@ -247,8 +246,7 @@ func (g *Group) Addr() fi.Addr { return g.addr() }
 // Announce tells the members. fid is the C object, which the event names: of
 // fi.JoinComplete when all have joined, or the error why that cannot be.
 func (g *Group) Announce(fid uintptr) {
-	r := g.ep.rx
-	r.acquire()
+	r := g.ep.Endpoint.rx.acquire()
 	g.fid = fid
 	g.waiting = g.events.Attend(g.ep.Progress)
 	g.c.joining = append(g.c.joining, g)
@@ -400,12 +398,11 @@ func (g *Group) Close() error {
 	if err := g.refs.close(); err != nil {
 		return err
 	}
-	r := g.ep.rx
 	if g.waiting != nil {
 		g.waiting.End()
 		g.waiting.Wait()
 	}
-	r.acquire()
+	r := g.ep.Endpoint.rx.acquire()
 	was := g.state.Swap(groupClosed)
 	g.c.dropPosted(g)
 	g.cancelAll()

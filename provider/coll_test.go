@@ -408,8 +408,8 @@ func (s *collSide) idle() {
 			s.t.Errorf("group %d has %d operations and %d doomed", g.id, len(g.ops), len(g.doomed))
 		}
 	}
-	if s.ep.rx.Held != 0 {
-		s.t.Errorf("%d bytes are held", s.ep.rx.Held)
+	if leasedOf(s.ep).rx.Held != 0 {
+		s.t.Errorf("%d bytes are held", leasedOf(s.ep).rx.Held)
 	}
 }
 
@@ -433,7 +433,7 @@ func TestCollectiveAhead(t *testing.T) {
 		}
 		k, _ := c.sides[0].cq.Read(got[:])
 		completed += max(k, 0)
-		if held := c.sides[1].ep.rx.Held; held > bound+int(size+heldCost) {
+		if held := leasedOf(c.sides[1].ep).rx.Held; held > bound+int(size+heldCost) {
 			t.Fatalf("%d bytes are held, at most %d", held, bound)
 		}
 		return err == fi.EAGAIN || posted == n

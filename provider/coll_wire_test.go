@@ -96,7 +96,7 @@ func FuzzCollectiveMessages(f *testing.F) {
 				break
 			}
 		}
-		r := s.ep.rx
+		r := leasedOf(s.ep).rx
 		r.acquire()
 		handlers[int(id)%len(handlers)](src, header, head, payload)
 		if len(c.early) > 100 {

@@ -196,13 +196,13 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 	case c == nil || c.state.Load() <= connStarting:
 		return fi.ENOTCONN
 	}
-	r := e.rx
-	r.acquire()
+	r := e.rx.acquire()
 	defer r.give()
+	l := r.of(e)
 	r.progress()
-	r.flushOut(e)
+	r.flushOut(l)
 	if c.leave() {
-		c.finish(fi.ECANCELED)
+		(&connected{c, l}).finish(fi.ECANCELED)
 		r.publish()
 	}
 	return nil

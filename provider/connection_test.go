@@ -193,12 +193,12 @@ func TestEndTakesPosts(t *testing.T) {
 	for n := range uint64(3) {
 		b.recv(RecvArgs{Context: n})
 	}
-	if n := b.ep.rx.Posted(); n != 0 {
+	if n := leasedOf(b.ep).rx.Posted(); n != 0 {
 		t.Fatalf("%d receives are in matching", n)
 	}
 	b.ep.rx.acquire()
-	b.ep.conn.finish(fi.ECONNRESET)
-	b.ep.rx.give()
+	(&connected{b.ep.conn, leasedOf(b.ep)}).finish(fi.ECONNRESET)
+	leasedOf(b.ep).rx.give()
 	for n := range uint64(3) {
 		if e, err := b.cq.ReadErr(); err != nil || e.Context != n || e.Err != fi.ECANCELED {
 			t.Errorf("receive %d: %+v, %v", n, e, err)

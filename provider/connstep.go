@@ -16,10 +16,10 @@ const lingerTime = 50 * time.Millisecond
 
 // only is h for the messages of the peer. Others may know the endpoint's name,
 // but have no business with it.
-func (c *connection) only(h hw.Handler) hw.Handler {
+func (c *connected) only(h hw.Handler) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		if !c.isPeer(src) {
-			c.ep.malformed(src, "message to a connected endpoint from somebody else than its peer")
+			c.e.malformed(src, "message to a connected endpoint from somebody else than its peer")
 			return
 		}
 		h(src, header, head, payload)
@@ -31,10 +31,10 @@ func (c *connection) only(h hw.Handler) hw.Handler {
 func (c *connection) mute() bool { return c.peer.Load() == nil }
 
 // isPeer reports whether a source is the peer.
-func (c *connection) isPeer(src hw.Source) bool {
-	s := c.ep.senderOf(src)
+func (c *connected) isPeer(src hw.Source) bool {
+	s := c.e.senderOf(src)
 	if c.peerID == 0 {
-		if c.ep.rx.idNames[idSlot(s.id)] != *c.peer.Load() {
+		if c.e.rx.idNames[idSlot(s.id)] != *c.peer.Load() {
 			return false
 		}
 		c.peerID = s.id
@@ -45,14 +45,20 @@ func (c *connection) isPeer(src hw.Source) bool {
 // ending reports whether step has something to do.
 func (c *connection) ending() bool { return c.flush.Load() != 0 }
 
-func (c *connection) handlers() map[hw.AMID]hw.Handler { return nil }
-func (c *connection) busy() bool                       { return c.ending() }
-func (c *connection) requested() bool                  { return c.ending() }
-func (c *connection) sourceLost(hw.Source)             {}
-func (c *connection) linkLost(*link, fi.Errno)         {} // peerGone does
+// connected is a connection as the holder of the progress lease has it, and the protocol that ends what is under way.
+type connected struct {
+	*connection
+	e *leasedEP
+}
+
+func (c *connected) handlers() map[hw.AMID]hw.Handler { return nil }
+func (c *connected) busy() bool                       { return c.ending() }
+func (c *connected) requested() bool                  { return c.ending() }
+func (c *connected) sourceLost(hw.Source)             {}
+func (c *connected) linkLost(*link, fi.Errno)         {} // peerGone does
 
 // pump ends what is under way on a connection that has ended.
-func (c *connection) pump() {
+func (c *connected) pump() {
 	if !c.ending() || len(c.ep.networks) != 0 && time.Since(c.ended) < lingerTime {
 		return
 	}
@@ -62,8 +68,8 @@ func (c *connection) pump() {
 
 // finish takes in what the peer sent before the end, and ends what is under
 // way: transmits with status, receives with fi.ECANCELED.
-func (c *connection) finish(status fi.Errno) {
-	e, r := c.ep, c.ep.rx
+func (c *connected) finish(status fi.Errno) {
+	e, r := c.e, c.e.rx
 	for range e.domain.cfg.RingSlots { // as much as there can be, but not for ever
 		if !e.iface.Pending() {
 			break
@@ -94,7 +100,7 @@ func (c *connection) finish(status fi.Errno) {
 }
 
 // cancelRecvs ends the posted receives, for which nothing can come any more.
-func (r *rxContext) cancelRecvs() {
+func (r *leasedRx) cancelRecvs() {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for rv := range eng.Recvs() {
 			eng.Remove(rv)

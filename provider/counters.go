@@ -119,7 +119,7 @@ func (e *Endpoint) countDirect(read bool, total uint64) {
 }
 
 // countBatch counts one entry into progress that found n arrivals.
-func (e *Endpoint) countBatch(n int) {
+func (e *leasedEP) countBatch(n int) {
 	if n == 0 {
 		return
 	}
@@ -143,9 +143,8 @@ func (e *Endpoint) countHeld(n int) {
 	e.stats.Rx(stats.RxUnexpectedBytes, uint64(n))
 }
 
-// countQueues shows what waits in matching. Gauges of a context that several
-// endpoints share are those of the first. The caller holds the lease.
-func (r *rxContext) countQueues(posted, held int) {
+// countQueues shows what waits in matching. Gauges of a context that several endpoints share are those of the first.
+func (r *leasedRx) countQueues(posted, held int) {
 	st := r.stats.Load()
 	if st == nil {
 		return
@@ -155,10 +154,9 @@ func (r *rxContext) countQueues(posted, held int) {
 	st.RxPeak(stats.RxHeldBytes, stats.RxHeldBytesPeak, uint64(r.Held))
 }
 
-// sample writes what is not counted as it happens but known from words that
-// exist anyway: positions of rings, lengths of lists. The timers call it some
-// ten times a second. The caller holds the lease.
-func (r *rxContext) sample() {
+// sample writes what is not counted as it happens but known from words that exist anyway: positions of rings, lengths
+// of lists. The timers call it some ten times a second.
+func (r *leasedRx) sample() {
 	if st := r.stats.Load(); st != nil {
 		st.RxSet(stats.RxPosts, r.hot.PostsHead)
 		st.RxSet(stats.RxPostRing, depth(r.hot.Posts.Tail, r.hot.PostsHead, 1<<r.hot.Posts.Log2Slots))
@@ -177,7 +175,7 @@ func (r *rxContext) sample() {
 	}
 }
 
-func (e *Endpoint) sample() {
+func (e *leasedEP) sample() {
 	st := e.stats
 	waiting := uint64(0)
 	for i := range e.hot.Inbound {

@@ -33,7 +33,7 @@ func page(t *testing.T, dir string) *stats.Snapshot {
 func (s *side) housekeep() {
 	s.ep.rx.acquire()
 	s.ep.rx.Housekeeping()
-	s.ep.rx.give()
+	leasedOf(s.ep).rx.give()
 }
 
 // of returns the counters of one side, by name.

@@ -244,7 +244,7 @@ func (t *target) scatterDevice(payload []byte) (done uint64, err error) {
 
 // storeFailed completes a receive whose message could not be copied to a
 // device, and returns the outcome.
-func (e *Endpoint) storeFailed(t *target, a *arrived, err error) fi.Errno {
+func (e *leasedEP) storeFailed(t *target, a *arrived, err error) fi.Errno {
 	log.Warnf(log.EPData, "copy %d bytes to a device: %v", a.length, err)
 	e.recvError(cq.Entry{
 		Context: t.context, Flags: recvKind(t.flags) | t.flags&fi.MultiRecv, Buf: t.buffer(), Data: a.data,

@@ -256,7 +256,7 @@ func (e *Endpoint) mayMap(src hw.Source, announced *rts) bool {
 }
 
 // startForeign begins to fetch the memory of an announced message.
-func (r *rxContext) startForeign(e *Endpoint, op *recvOp, announced *rts) {
+func (r *leasedRx) startForeign(e *Endpoint, op *recvOp, announced *rts) {
 	m := &foreignMemory{}
 	op.foreign = true
 	r.foreign[op.id()] = m
@@ -271,7 +271,7 @@ func (r *rxContext) startForeign(e *Endpoint, op *recvOp, announced *rts) {
 
 // stepForeign reads the next piece of an operation and reports whether progress is
 // done with it.
-func (r *rxContext) stepForeign(e *Endpoint, op *recvOp) bool {
+func (r *leasedRx) stepForeign(e *leasedEP, op *recvOp) bool {
 	m := r.foreign[op.id()]
 	switch m.state.Load() {
 	case foreignFetching:
@@ -299,7 +299,7 @@ func (r *rxContext) stepForeign(e *Endpoint, op *recvOp) bool {
 }
 
 // copyForeign copies the next piece of an operation.
-func (r *rxContext) copyForeign(op *recvOp, m *foreignMapping) {
+func (r *leasedRx) copyForeign(op *recvOp, m *foreignMapping) {
 	offset := op.iov[0].Addr
 	if offset > m.size || op.want > m.size-offset {
 		log.Warnf(log.EPData, "%s announces %d bytes at %d of %d", r.addressOf(op.sender()), op.want, offset, m.size)
@@ -318,7 +318,7 @@ func (r *rxContext) copyForeign(op *recvOp, m *foreignMapping) {
 }
 
 // dropForeign gives up what an operation has of the sender's memory.
-func (r *rxContext) dropForeign(op *recvOp) {
+func (r *leasedRx) dropForeign(op *recvOp) {
 	if op.foreign {
 		r.foreign[op.id()].drop()
 		delete(r.foreign, op.id())

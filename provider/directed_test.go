@@ -85,8 +85,8 @@ func sources(t *testing.T, a *side, from []*side, tagged, directed bool, size in
 				one.ep.Progress()
 			}
 			a.ep.rx.acquire()
-			held = a.ep.rx.HeldMessages()
-			a.ep.rx.give()
+			held = leasedOf(a.ep).rx.HeldMessages()
+			leasedOf(a.ep).rx.give()
 		}
 	}
 	if !early {

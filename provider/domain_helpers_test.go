@@ -158,3 +158,7 @@ func logLines(t testing.TB) func() []string {
 		return slices.Clone(lines)
 	}
 }
+
+// leasedOf is an enabled endpoint as the holder of the progress lease has it, for tests in which no other thread uses it
+// or which have taken the lease.
+func leasedOf(e *Endpoint) *leasedEP { return e.leased.Taken() }

@@ -81,9 +81,8 @@ func (e *Endpoint) dropPath(line uint32) {
 	}
 }
 
-// fillPortSource gives a sender at the driven port to C if the AV knows it. The
-// caller holds the progress lease.
-func (e *Endpoint) fillPortSource(src hw.Source) {
+// fillPortSource gives a sender at the driven port to C if the AV knows it.
+func (e *leasedEP) fillPortSource(src hw.Source) {
 	own := uint32(src & sourceMask)
 	if int(own) >= e.portSources.Len() || atomic.LoadUint64(&e.portSources.At(own).Addr) != 0 || e.av.Shared() || e.av.renames() {
 		return
@@ -108,8 +107,8 @@ func (e *Endpoint) fillPortSource(src hw.Source) {
 	}
 }
 
-// losePortSource takes a sender that is gone from C. The caller holds the lease.
-func (e *Endpoint) losePortSource(src hw.Source) {
+// losePortSource takes a sender that is gone from C.
+func (e *leasedEP) losePortSource(src hw.Source) {
 	if p, own := e.portOf(src); p == e.driven && p != nil && int(own) < e.portSources.Len() {
 		atomic.StoreUint64(&e.portSources.At(uint32(own)).Addr, 0)
 	}
@@ -136,7 +135,7 @@ func (e *Endpoint) looked() bool {
 }
 
 // looked tells the same of any of the context's endpoints.
-func (r *rxContext) looked() bool {
+func (r *leasedRx) looked() bool {
 	for _, e := range r.eps {
 		if e.looked() {
 			return true

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/lease"
 )
 
 // drivenIface is an interface that C would look at, where nothing arrives.
@@ -34,12 +35,14 @@ func (*drivenIface) Memory() hw.MemoryDomain { return nil }
 // drivenEndpoint adds an endpoint with such an interface to a receive context.
 func drivenEndpoint(d *Domain, r *rxContext) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
-	e := &Endpoint{rx: r, hot: &hot.EP{}, domain: d}
+	l := &leasedEP{Endpoint: Endpoint{rx: r, hot: &hot.EP{}, domain: d}, rx: r.leased.Taken()}
+	e := &l.Endpoint
+	e.leased = lease.Guard(nil, l)
 	p := &port{Iface: i}
 	p.network = newNetwork(e, p)
 	p.network.drive(&i.port, e.hot)
 	e.driven, e.networks = p, []*network{p.network}
-	r.eps = append(r.eps, e)
+	l.rx.eps = append(l.rx.eps, l)
 	return e, i
 }
 
@@ -64,7 +67,7 @@ func TestSharedPorts(t *testing.T) {
 		want := uint32(0)
 		for n, e := range eps {
 			before := ifaces[n].looks
-			e.networkArrivals(1)
+			leasedOf(e).networkArrivals(1)
 			if got := atomic.LoadUint32(&e.hot.PortActive); got != active[n] || (ifaces[n].looks > before) != (got != 0) {
 				t.Errorf("%s: port %d is active: %d, looked at: %v", what, n, got, ifaces[n].looks > before)
 			}
@@ -72,7 +75,7 @@ func TestSharedPorts(t *testing.T) {
 				want = hot.AttentionPorts
 			}
 		}
-		r.publish()
+		r.leased.Taken().publish()
 		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; got != want {
 			t.Errorf("%s: attention %#x", what, got)
 		}
@@ -83,9 +86,10 @@ func TestSharedPorts(t *testing.T) {
 	eps[0].driven.network.wake()
 	look("a post to the first", 1, 1)
 	eps[1].driven.network.patience.Store(0)
-	eps[1].networkArrivals(1)
+	leasedOf(eps[1]).networkArrivals(1)
 	look("the second is quiet", 1, 0)
-	r.eps = eps[:1]
+	l := r.leased.Taken()
+	l.eps = l.eps[:1]
 	look("the second is gone", 1, 0)
 }
 
@@ -111,8 +115,8 @@ func TestSilentPort(t *testing.T) {
 		{"it has written", 1, true, 1, hot.AttentionPorts},
 	} {
 		i.port.Silent, i.written = c.silent, c.written
-		e.networkArrivals(1)
-		r.publish()
+		leasedOf(e).networkArrivals(1)
+		r.leased.Taken().publish()
 		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; i.looks != c.looks || got != c.attention {
 			t.Errorf("%s: %d looks, attention %#x", c.what, i.looks, got)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/stripe"
@@ -117,7 +118,6 @@ type Endpoint struct {
 	stripes        *stripe.Set
 	requests       *stripe.Table[txRequest]
 	exposed        exposures
-	landings       map[uint64][]hw.Memory // regions of rendezvous targets, by recvOp.id; the lease holder's
 	devices        deviceOps
 	inject         []byte // one buffer of InjectMax bytes for each request
 	rmas           *stripe.Table[rmaRequest]
@@ -158,19 +158,28 @@ type Endpoint struct {
 
 	coll *collectives // nil: there are none; immutable from Enable on
 
-	// The lease holder's.
-	addrs     []fi.Addr          // by identity: source address plus addrFirst, addrUnknown or addrNone
-	addrSeen  uint64             // generation of av that addrs is of
-	addrLinks uint64             // linksMade that addrNone is of
-	streams   []uint64           // requests that are sent in fragments
-	backLinks []*link            // by identity, the last that was used
-	assists   []assist           // rendezvous of others that this side helps with
-	assisted  []sharing          // by hw.Source
-	round     uint16             // of the last offer
-	putters   map[uint64]*putter // by request, that this side helps with over a device
-	putting   []*putter          // of those that have something to do
-	helps     []help             // reads and writes of others that this side helps with, one of a source
-	batchPeak uint64             // arrivals
+	born time.Time // zero of lanes' clock; immutable
+	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
+	leased lease.Guarded[leasedEP]
+}
+
+// leasedEP is an endpoint as the holder of its receive context's progress lease has it.
+type leasedEP struct {
+	Endpoint
+	rx        *leasedRx
+	landings  map[uint64][]hw.Memory // regions of rendezvous targets, by recvOp.id
+	addrs     []fi.Addr              // by identity: source address plus addrFirst, addrUnknown or addrNone
+	addrSeen  uint64                 // generation of av that addrs is of
+	addrLinks uint64                 // linksMade that addrNone is of
+	streams   []uint64               // requests that are sent in fragments
+	backLinks []*link                // by identity, the last that was used
+	assists   []assist               // rendezvous of others that this side helps with
+	assisted  []sharing              // by hw.Source
+	round     uint16                 // of the last offer
+	putters   map[uint64]*putter     // by request, that this side helps with over a device
+	putting   []*putter              // of those that have something to do
+	helps     []help                 // reads and writes of others that this side helps with, one of a source
+	batchPeak uint64                 // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 
@@ -179,7 +188,6 @@ type Endpoint struct {
 	spareTransfers []*transfer
 	spareSegments  *segmentPiece
 	lanes          []*segmentLane // that time or room resumes
-	born           time.Time      // zero of lanes' clock; immutable
 	replies        []reply        // to peers' reads and atomics, that wait for room
 	regionIOV      [info.MRIOVLimit]fi.IOVec
 	atomicResult   [atomicBytes]byte
@@ -231,7 +239,12 @@ func (e *Endpoint) openName() error {
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	e := &Endpoint{domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(), minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{}}
+	l := &leasedEP{Endpoint: Endpoint{
+		domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(),
+		minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{},
+	}}
+	e := &l.Endpoint
+	e.leased = lease.Guard(nil, l)
 	e.notes.init(e)
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/stripe"
 )
 
@@ -48,13 +49,13 @@ func (e *Endpoint) Enable() error {
 	e.fillHot()
 	if err := e.attachQueues(); err != nil {
 		e.detachQueues()
-		e.rx.acquire()
+		r := e.rx.acquire()
 		e.hide()
-		e.rx.give()
+		r.give()
 		e.release()
 		return err
 	}
-	e.rx.attach(e)
+	e.rx.attach(e.leased.Taken())
 	if err := e.startNetworks(); err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
 		e.disable()
@@ -123,6 +124,9 @@ func (e *Endpoint) open() (err error) {
 	} else {
 		e.rx.offload = e.domain.hybrid()
 	}
+	l := e.leased.Taken() // nothing else uses it before it is attached
+	l.rx = e.rx.leased.Taken()
+	e.leased = lease.Guard(&e.rx.hot.Lease, l)
 	if err = e.peers.Reserve(int(e.av.lines())); err != nil {
 		return fi.ENOMEM
 	}
@@ -143,8 +147,8 @@ func (e *Endpoint) open() (err error) {
 	if e.inject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
 		return fi.ENOMEM
 	}
-	e.openCollectives()
-	e.openProtocols()
+	l.openCollectives()
+	l.openProtocols()
 	if err = e.openFetches(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
@@ -154,8 +158,8 @@ func (e *Endpoint) open() (err error) {
 	if e.iface, err = openOwn(e, n+1); err != nil {
 		return openError(err)
 	}
-	e.attr = e.addPort(e.iface).attr
-	if err = e.openNetworkPorts(); err != nil {
+	e.attr = l.addPort(e.iface).attr
+	if err = l.openNetworkPorts(); err != nil {
 		return openError(err)
 	}
 	if err = e.openDriven(); err != nil {
@@ -165,7 +169,7 @@ func (e *Endpoint) open() (err error) {
 		return fi.ENOMEM
 	}
 	e.progressStripe = n
-	e.assisted = make([]sharing, cfg.MaxPeers)
+	l.assisted = make([]sharing, cfg.MaxPeers)
 	e.scratch = newScratch(n + 1)
 	return nil
 }
@@ -262,7 +266,7 @@ func (e *Endpoint) fillHot() {
 		e.rx.hot.Selective = 1
 	}
 	if e.srx == nil {
-		e.rx.MinMulti.Store(e.minMulti)
+		e.rx.minMulti.Store(e.minMulti)
 	}
 	// Last, with release: a late reader of another endpoint that had this memory looks at it first.
 	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))
@@ -272,7 +276,7 @@ func (e *Endpoint) fillHot() {
 func (e *Endpoint) release() {
 	e.closePorts()
 	e.dropAuthKeys()
-	e.dropRegions()
+	e.leased.Taken().dropRegions()
 	if e.inject != nil {
 		_ = mem.Unmap(e.inject)
 		e.inject = nil

@@ -19,8 +19,7 @@ func (e *Endpoint) countLate(c *cq.Counter, flags uint64) error {
 	if err := e.listen(c); err != nil {
 		return fi.ErrnoOf(err)
 	}
-	r := e.rx
-	r.acquire() // nobody is in the middle of a receive or of a peer's operation
+	r := e.rx.acquire() // nobody is in the middle of a receive or of a peer's operation
 	e.setCounters(c, flags)
 	e.fillCounters(e.hot)
 	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {

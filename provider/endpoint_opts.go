@@ -66,7 +66,7 @@ func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 	defer e.mu.Unlock()
 	e.minMulti = value
 	if e.state.Load() == stateEnabled && e.srx == nil {
-		e.rx.MinMulti.Store(value)
+		e.rx.minMulti.Store(value)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (s *SharedRx) GetOpt(name fi.Opt) (uint64, error) {
 	if name != fi.OptMinMultiRecv {
 		return 0, fi.ENOPROTOOPT
 	}
-	return s.rx.MinMulti.Load(), nil
+	return s.rx.minMulti.Load(), nil
 }
 
 // SetOpt is [Endpoint.SetOpt] for the shared context.
@@ -87,7 +87,7 @@ func (s *SharedRx) SetOpt(name fi.Opt, value uint64) error {
 	if value > maxMessage {
 		return fi.EINVAL
 	}
-	s.rx.MinMulti.Store(value)
+	s.rx.minMulti.Store(value)
 	return nil
 }
 

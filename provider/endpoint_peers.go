@@ -17,7 +17,7 @@ type sender struct {
 }
 
 // senderOf returns the sender behind a remote interface.
-func (e *Endpoint) senderOf(src hw.Source) sender {
+func (e *leasedEP) senderOf(src hw.Source) sender {
 	if s, ok := e.known(src); ok {
 		return s
 	}
@@ -26,18 +26,18 @@ func (e *Endpoint) senderOf(src hw.Source) sender {
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
 	}
-	s := sender{e.rx.meet(origin{e, src, a.number}, a.Name), a.number}
+	s := sender{e.rx.meet(origin{&e.Endpoint, src, a.number}, a.Name), a.number}
 	e.setKnown(src, s)
 	e.greet(src, s)
 	return s
 }
 
 // addressOf returns a sender's address.
-func (r *rxContext) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
+func (r *leasedRx) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
 
 // fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
-// unless it is there. The caller holds the progress lease.
-func (e *Endpoint) fillSource(src hw.Source) {
+// unless it is there.
+func (e *leasedEP) fillSource(src hw.Source) {
 	if int(src) >= e.sourceLines.Len() || src > sourceMask {
 		return
 	}
@@ -65,7 +65,7 @@ func (e *Endpoint) fillSource(src hw.Source) {
 }
 
 // acquainting is h, followed by fillSource of the message's sender.
-func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
+func (e *leasedEP) acquainting(h hw.Handler) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		h(src, header, head, payload)
 		e.fillSource(src)
@@ -74,7 +74,7 @@ func (e *Endpoint) acquainting(h hw.Handler) hw.Handler {
 
 // fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does
 // not come up is tried again with the next RTS or atomic operation of that sender.
-func (e *Endpoint) fillBack(src hw.Source) {
+func (e *leasedEP) fillBack(src hw.Source) {
 	if e.rx.recheck || int(src) >= e.sourceLines.Len() || e.sourceLines.At(uint32(src)).Context != 0 {
 		return
 	}
@@ -95,9 +95,8 @@ func (e *Endpoint) fillBack(src hw.Source) {
 	l.release()
 }
 
-// linkBack is the link to a peer that sent to this endpoint. The caller holds
-// the progress lease.
-func (e *Endpoint) linkBack(s sender) *link {
+// linkBack is the link to a peer that sent to this endpoint.
+func (e *leasedEP) linkBack(s sender) *link {
 	slot := idSlot(s.id)
 	for slot >= len(e.backLinks) {
 		e.backLinks = append(e.backLinks, nil)
@@ -112,7 +111,7 @@ func (e *Endpoint) linkBack(s sender) *link {
 
 // ownsLink reports whether a remote interface is the peer of a link, by whichever
 // of its names: only it may speak about that link's requests.
-func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
+func (e *leasedEP) ownsLink(src hw.Source, link uint32) bool {
 	l := e.linkAt(link)
 	if l == nil {
 		return false // a forged request
@@ -121,16 +120,15 @@ func (e *Endpoint) ownsLink(src hw.Source, link uint32) bool {
 	return p != nil && e.rx.addressOf(e.senderOf(src)) == p.peer
 }
 
-// onPeer ends what waits for a peer that is gone. The transport calls it from
-// CheckPeers or Progress, under the progress lease.
-func (e *Endpoint) onPeer(ev hw.PeerEvent) {
+// onPeer ends what waits for a peer that is gone. The transport calls it from CheckPeers or Progress.
+func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	if s, ok := e.known(ev.Source); ev.HasSource && ok {
 		e.rx.drainPosts(urgentRecv) // those on the ring may name it
 		e.setKnown(ev.Source, sender{})
 		e.losePortSource(ev.Source)
 		e.rx.senderLost(e, ev.Source)
 		e.rx.loseOps(e, ev.Source)
-		if e.rx.part(origin{e, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {
+		if e.rx.part(origin{&e.Endpoint, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {
 			e.rx.peerLost(s.id)
 		}
 	}
@@ -159,7 +157,7 @@ func (e *Endpoint) onPeer(ev hw.PeerEvent) {
 
 // silentLost ends the receives that name a peer, by any of its addresses, to which the link is lost and that has never
 // sent: the receives from others end with their last source. A context of a scalable endpoint is not the whole peer.
-func (e *Endpoint) silentLost(addresses ...address) {
+func (e *leasedEP) silentLost(addresses ...address) {
 	e.rx.drainPosts(urgentRecv) // those on the ring may name it
 	for _, a := range addresses {
 		if id := e.rx.ids[a.Name]; a.number == 0 && id != nobody && !e.rx.present(id) {
@@ -169,7 +167,7 @@ func (e *Endpoint) silentLost(addresses ...address) {
 }
 
 // linkLost ends with status what waits for a peer that is gone.
-func (e *Endpoint) linkLost(l *link, status fi.Errno) {
+func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	log.Infof(log.EPCtrl, "peer %s is gone", l.to)
 	l.mu.Lock()
 	e.forget(l)
@@ -189,7 +187,7 @@ func (e *Endpoint) linkLost(l *link, status fi.Errno) {
 // senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are
 // missing, the puts of that source that are, the messages that were announced, and answers. Gets end by
 // themselves. A sender that has begun anew under its name, or that another port reaches, is another source.
-func (r *rxContext) senderLost(e *Endpoint, src hw.Source) {
+func (r *leasedRx) senderLost(e *leasedEP, src hw.Source) {
 	for _, index := range r.pulls {
 		op := r.ops.At(index)
 		switch {
@@ -218,7 +216,7 @@ func (r *rxContext) senderLost(e *Endpoint, src hw.Source) {
 }
 
 // peerLost ends the receives that name a lost peer as their source.
-func (r *rxContext) peerLost(id uint32) {
+func (r *leasedRx) peerLost(id uint32) {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for rv := range eng.Recvs() {
 			if rv.Source() == id {

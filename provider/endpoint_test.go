@@ -160,7 +160,7 @@ func (s *side) meet() {
 	for _, o := range s.bench.sides {
 		if o.ep != nil {
 			o.ep.rx.acquire()
-			o.ep.rx.give()
+			leasedOf(o.ep).rx.give()
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (e *Endpoint) fillOneSided(h *hot.EP) {
 
 // fetchOf returns the operation that an answer is for, nil if its sender may
 // not answer it.
-func (e *Endpoint) fetchOf(src hw.Source, id uint64) *hot.Fetch {
+func (e *leasedEP) fetchOf(src hw.Source, id uint64) *hot.Fetch {
 	at := uint32(id)
 	if uint64(at) >= uint64(e.fetches.table.Len()) {
 		return nil
@@ -83,7 +83,7 @@ func (e *Endpoint) fetchLink(f *hot.Fetch) *link {
 }
 
 // fetched takes in a result.
-func (e *Endpoint) fetched(src hw.Source, id, at uint64, payload []byte) {
+func (e *leasedEP) fetched(src hw.Source, id, at uint64, payload []byte) {
 	f := e.fetchOf(src, id)
 	if f == nil || at != 0 || uint64(len(payload)) != f.Bytes {
 		e.malformed(src, "%d bytes for operation %#x, which does not wait for them", len(payload), id)
@@ -94,7 +94,7 @@ func (e *Endpoint) fetched(src hw.Source, id, at uint64, payload []byte) {
 }
 
 // fetchRefused takes in the target's word that there is no result.
-func (e *Endpoint) fetchRefused(src hw.Source, id uint64, d *doneHead) {
+func (e *leasedEP) fetchRefused(src hw.Source, id uint64, d *doneHead) {
 	f := e.fetchOf(src, id)
 	if f == nil || d.status == fi.Success {
 		e.malformed(src, "outcome of operation %#x, which does not wait for it", id)

@@ -20,7 +20,7 @@ func (op *recvOp) id() uint64 { return uint64(op.gen)<<32 | uint64(op.index) }
 const fragBroken = 1 << 63
 
 // pull asks the sender for the payload in fragments.
-func (r *rxContext) pull(e *Endpoint, op *recvOp) {
+func (r *leasedRx) pull(e *leasedEP, op *recvOp) {
 	if op.want == 0 {
 		r.finishOp(e, op)
 		return
@@ -32,7 +32,7 @@ func (r *rxContext) pull(e *Endpoint, op *recvOp) {
 }
 
 // onFrag takes in a fragment. Fragments of one operation arrive in order.
-func (e *Endpoint) onFrag(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
 	offset, ok := parseWord(head)
 	index, known := e.rx.pulls[header]
 	if !ok || !known {
@@ -65,7 +65,7 @@ func (e *Endpoint) onFrag(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // onCTS begins to stream a tracked transmit.
-func (e *Endpoint) onCTS(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onCTS(src hw.Source, header uint64, head, payload []byte) {
 	var c cts
 	req, known := e.requests.Lookup(header)
 	if !c.parse(head) || !known || !e.ownsLink(src, req.link) || c.length > req.length || req.limit != 0 {
@@ -76,9 +76,8 @@ func (e *Endpoint) onCTS(src hw.Source, header uint64, head, payload []byte) {
 	e.streams = append(e.streams, header)
 }
 
-// pumpStreams sends fragments as far as there is room. The caller holds the
-// progress lease.
-func (e *Endpoint) pumpStreams() {
+// pumpStreams sends fragments as far as there is room.
+func (e *leasedEP) pumpStreams() {
 	kept := e.streams[:0]
 	for _, id := range e.streams {
 		if req, ok := e.requests.Lookup(id); ok && !e.pumpStream(req, id) {
@@ -89,7 +88,7 @@ func (e *Endpoint) pumpStreams() {
 }
 
 // pumpStream reports whether the stream is done with.
-func (e *Endpoint) pumpStream(req *txRequest, id uint64) bool {
+func (e *leasedEP) pumpStream(req *txRequest, id uint64) bool {
 	l := e.linkAt(req.link)
 	lease := e.progressStripe
 	for req.sent < req.limit {
@@ -135,7 +134,7 @@ func window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
 }
 
 // stopStream forgets a stream whose request ends.
-func (e *Endpoint) stopStream(id uint64) {
+func (e *leasedEP) stopStream(id uint64) {
 	for i, s := range e.streams {
 		if s == id {
 			e.streams = append(e.streams[:i], e.streams[i+1:]...)

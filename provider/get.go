@@ -16,7 +16,7 @@ import (
 // again when the get has ended.
 type getter struct {
 	done  hw.Completion
-	e     *Endpoint // that receives
+	e     *leasedEP // that receives
 	index uint32    // of the recvOp, with gen
 	gen   uint32
 	n     uint64 // bytes
@@ -28,7 +28,7 @@ type getter struct {
 
 // startGet returns a getter for an operation of which one get more is under
 // way.
-func (r *rxContext) startGet(e *Endpoint, op *recvOp, n uint64) *getter {
+func (r *leasedRx) startGet(e *leasedEP, op *recvOp, n uint64) *getter {
 	g := r.getters
 	if g == nil {
 		g = &getter{}
@@ -41,7 +41,7 @@ func (r *rxContext) startGet(e *Endpoint, op *recvOp, n uint64) *getter {
 	return g
 }
 
-func (r *rxContext) putGetter(g *getter) { g.e, g.t, g.next, r.getters = nil, nil, r.getters, g }
+func (r *leasedRx) putGetter(g *getter) { g.e, g.t, g.next, r.getters = nil, nil, r.getters, g }
 
 // ended takes in that a get has ended. The transport calls it under the
 // progress lease, or while the endpoint closes, which has dropped the operation
@@ -73,7 +73,7 @@ func (g *getter) ended(err error) {
 }
 
 // getFailed notes why an operation fails.
-func (r *rxContext) getFailed(op *recvOp, err error) {
+func (r *leasedRx) getFailed(op *recvOp, err error) {
 	if op.status != fi.Success {
 		return
 	}
@@ -83,7 +83,7 @@ func (r *rxContext) getFailed(op *recvOp, err error) {
 
 // stepGet posts the gets of an operation as far as there is room, and tells
 // whether progress is done with it: all are posted, or it has ended.
-func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
+func (r *leasedRx) stepGet(e *leasedEP, op *recvOp) bool {
 	if op.lost { // its keys and its number mean nothing to whom the way back leads now
 		r.getFailed(op, hw.ErrPeerDead)
 		return r.allAsked(e, op)
@@ -119,7 +119,7 @@ func (r *rxContext) stepGet(e *Endpoint, op *recvOp) bool {
 }
 
 // postGet posts a get of most bytes at most, and reports false when there is no room.
-func (r *rxContext) postGet(e *Endpoint, op *recvOp, p *path, most uint64) bool {
+func (r *leasedRx) postGet(e *leasedEP, op *recvOp, p *path, most uint64) bool {
 	local, key, at := r.getPiece(e, op, &p.port.attr, op.asked, most)
 	n := uint64(0)
 	for _, s := range local {
@@ -140,7 +140,7 @@ func (r *rxContext) postGet(e *Endpoint, op *recvOp, p *path, most uint64) bool 
 }
 
 // allAsked ends an operation, or has what is under way end it.
-func (r *rxContext) allAsked(e *Endpoint, op *recvOp) bool {
+func (r *leasedRx) allAsked(e *leasedEP, op *recvOp) bool {
 	if op.pending == 0 && op.owed == 0 {
 		r.finishOp(e, op)
 		return true
@@ -153,7 +153,7 @@ func (r *rxContext) allAsked(e *Endpoint, op *recvOp) bool {
 // canGet reports whether the path to the sender is one over which gets work, and
 // has the target registered where that is needed. Else the message is asked for
 // in fragments.
-func (r *rxContext) canGet(e *Endpoint, op *recvOp, p *path) bool {
+func (r *leasedRx) canGet(e *leasedEP, op *recvOp, p *path) bool {
 	if p.port.number != op.src>>sourcePortShift {
 		return false // the way back to the sender is another, where its keys mean nothing
 	}
@@ -175,7 +175,7 @@ func (r *rxContext) canGet(e *Endpoint, op *recvOp, p *path) bool {
 }
 
 // land keeps the regions of a target until lift takes them back.
-func (e *Endpoint) land(op *recvOp, regions []hw.Memory) {
+func (e *leasedEP) land(op *recvOp, regions []hw.Memory) {
 	if e.landings == nil {
 		e.landings = map[uint64][]hw.Memory{}
 	}
@@ -183,7 +183,7 @@ func (e *Endpoint) land(op *recvOp, regions []hw.Memory) {
 }
 
 // lift takes the regions of a target back.
-func (e *Endpoint) lift(op *recvOp) {
+func (e *leasedEP) lift(op *recvOp) {
 	closeAll(e.landings[op.id()])
 	delete(e.landings, op.id())
 	op.landed = false
@@ -191,7 +191,7 @@ func (e *Endpoint) lift(op *recvOp) {
 
 // dropRegions takes back what was registered for transfers that an endpoint
 // which is closed leaves unfinished.
-func (e *Endpoint) dropRegions() {
+func (e *leasedEP) dropRegions() {
 	for _, regions := range e.landings {
 		closeAll(regions)
 	}
@@ -206,7 +206,7 @@ func (e *Endpoint) dropRegions() {
 }
 
 // landingAt is the registration of a piece of the target.
-func (e *Endpoint) landingAt(op *recvOp, s hw.Segment) hw.Memory {
+func (e *leasedEP) landingAt(op *recvOp, s hw.Segment) hw.Memory {
 	for _, m := range e.landings[op.id()] {
 		r := m.Region()
 		if first := uintptr(r.Addr); uintptr(s.Addr) >= first && uintptr(s.Addr)+uintptr(s.Len) <= first+uintptr(r.Len) {
@@ -224,7 +224,7 @@ const devicePieceBytes = 256 << 10
 // getPiece returns what a get reads that begins at byte from of the message and
 // takes most bytes at most: the local segments, and where they begin in the
 // region of which key.
-func (r *rxContext) getPiece(e *Endpoint, op *recvOp, a *hw.Attr, from, most uint64) ([]hw.Segment, hw.RemoteKey, uint64) {
+func (r *leasedRx) getPiece(e *leasedEP, op *recvOp, a *hw.Attr, from, most uint64) ([]hw.Segment, hw.RemoteKey, uint64) {
 	skip := from
 	for i, s := range op.iov[:op.count] {
 		if skip >= s.Len {

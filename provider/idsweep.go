@@ -9,11 +9,10 @@ import (
 // sweep kept.
 const idSlack = 64
 
-// sweepIDs gives up the identities that nothing knows any more, when there are
-// many more than the last time: those of peers that are gone, that no posted
-// receive names, and of which no message is held or being read. A name that
-// comes again gets another. The caller holds the progress lease.
-func (r *rxContext) sweepIDs() {
+// sweepIDs gives up the identities that nothing knows any more, when there are many more than the last time: those of
+// peers that are gone, that no posted receive names, and of which no message is held or being read. A name that comes
+// again gets another.
+func (r *leasedRx) sweepIDs() {
 	if len(r.idNames)-len(r.freeIDs) < r.idsKept*2+idSlack {
 		return
 	}
@@ -45,7 +44,7 @@ func (r *rxContext) sweepIDs() {
 }
 
 // knownIDs are the identities that something of the context names.
-func (r *rxContext) knownIDs() map[uint32]bool {
+func (r *leasedRx) knownIDs() map[uint32]bool {
 	known := map[uint32]bool{}
 	for _, e := range r.eps {
 		for _, p := range e.ports {

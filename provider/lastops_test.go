@@ -161,8 +161,8 @@ func TestEndDuringPost(t *testing.T) {
 	l, _ := x.pathTo(y)
 	b := &between{after: func() error {
 		x.ep.rx.acquire()
-		x.ep.linkLost(l, fi.ECONNRESET)
-		x.ep.rx.give()
+		leasedOf(x.ep).linkLost(l, fi.ECONNRESET)
+		leasedOf(x.ep).rx.give()
 		return hw.ErrPeerDead
 	}}
 	over(t, x, y, func(e hw.Endpoint) hw.Endpoint { b.Endpoint = e; return b })
@@ -225,8 +225,8 @@ func TestShareEndsWithItsPeer(t *testing.T) {
 	countChunk(&r.words[1], false)
 	y.close()
 	x.ep.rx.acquire()
-	x.ep.rx.lookAtPeers()
-	x.ep.rx.give()
+	leasedOf(x.ep).rx.lookAtPeers()
+	leasedOf(x.ep).rx.give()
 	if e, bad, ok := settle(t, x); !ok || e.Context != 9 {
 		t.Errorf("%+v %+v", e, bad)
 	}
@@ -243,7 +243,7 @@ func TestCloseOwesResults(t *testing.T) {
 	for range 100 {
 		y.ep.Progress()
 	}
-	if len(y.ep.replies) == 0 {
+	if len(leasedOf(y.ep).replies) == 0 {
 		t.Fatal("nothing waits for room")
 	}
 	closed := make(chan bool)

@@ -72,9 +72,9 @@ func (p *poller) look(ep *hot.EP) {
 	if atomic.LoadUintptr(&ep.Rx) == at {
 		if v, ok := p.contexts.Load(rx.Handle); ok {
 			r := v.(*rxContext)
-			leaseTaken(r)
+			leaseTaken(r.leased.Taken())
 			r.Progress()
-			leaseGivenUp(r)
+			leaseGiven(r.leased.Taken())
 			p.progress.Add(1)
 		}
 	} else {
@@ -258,7 +258,7 @@ func late(t *testing.T, p *poller, b *bench, shared *cq.Queue, from *side, handl
 func (s *side) check() {
 	s.ep.rx.acquire()
 	s.ep.iface.CheckPeers()
-	s.ep.rx.give()
+	leasedOf(s.ep).rx.give()
 }
 
 // TestLateLease has a reader that looked an endpoint up before it was closed

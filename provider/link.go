@@ -341,9 +341,9 @@ func (e *Endpoint) clearLine(line *hot.Peer) {
 // linkAt returns the link of a number, nil if there is none.
 func (e *Endpoint) linkAt(i uint32) *link { return (*e.links.Load())[i] }
 
-// linkTo returns the link to a peer's interface, making it if need be. The
-// caller holds the progress lease, under which links are removed.
-func (e *Endpoint) linkTo(a address) *link {
+// linkTo returns the link to a peer's interface, making it if need be.
+// Links are removed under the progress lease.
+func (e *leasedEP) linkTo(a address) *link {
 	l := e.holdLinkTo(a)
 	l.release()
 	return l

@@ -45,9 +45,8 @@ func (e *Endpoint) addLink(a address) *link {
 	return l
 }
 
-// sweepLinks removes the links that nothing leads to, when there are many more
-// than the last time. The caller holds the progress lease.
-func (e *Endpoint) sweepLinks() {
+// sweepLinks removes the links that nothing leads to, when there are many more than the last time.
+func (e *leasedEP) sweepLinks() {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
 	if len(e.linkByAddr) < e.linksKept*2+linkSlack {
@@ -85,7 +84,7 @@ func (e *Endpoint) retireLink(l *link) bool {
 
 // namedLinks are the links that the lease holder's own tables name. Those back
 // to sources that are gone are dropped on the way.
-func (e *Endpoint) namedLinks() map[*link]bool {
+func (e *leasedEP) namedLinks() map[*link]bool {
 	named := map[*link]bool{}
 	for _, c := range e.rx.out {
 		named[c.link] = true

@@ -82,7 +82,7 @@ func (s *mrScope) admits(k authKey) bool {
 // opens reports whether a peer of an endpoint reaches the region: without a scope through an endpoint with the region's
 // key, with one under a key of the region, and if the scope names a peer it must be that one. peer is not looked at
 // without a scope.
-func (m *MR) opens(e *Endpoint, peer names.Name) bool {
+func (m *MR) opens(e *leasedEP, peer names.Name) bool {
 	if m.scope == nil {
 		return m.auth == "" || m.auth == e.auth
 	}
@@ -97,7 +97,7 @@ func (m *MR) opens(e *Endpoint, peer names.Name) bool {
 
 // access is Domain.access, which finds the region of a key and enters its gate, for a source of this endpoint. Errors
 // as there, and fi.EACCES for a region that the source does not reach. Without an error the caller leaves the gate.
-func (e *Endpoint) access(src hw.Source, key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
+func (e *leasedEP) access(src hw.Source, key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
 	m, offset, err = e.domain.access(key, addr, n, rights)
 	if err == nil && !e.reaches(m, src) {
 		m.gate.leave()
@@ -107,7 +107,7 @@ func (e *Endpoint) access(src hw.Source, key, addr, n, rights uint64) (m *MR, of
 }
 
 // reaches reports whether a source of this endpoint reaches a region.
-func (e *Endpoint) reaches(m *MR, src hw.Source) bool {
+func (e *leasedEP) reaches(m *MR, src hw.Source) bool {
 	if m.scope == nil {
 		return m.opens(e, names.Name{})
 	}
@@ -115,7 +115,7 @@ func (e *Endpoint) reaches(m *MR, src hw.Source) bool {
 }
 
 // accessFor is access for the peer that a link leads to.
-func (e *Endpoint) accessFor(l *link, key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
+func (e *leasedEP) accessFor(l *link, key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
 	m, offset, err = e.domain.access(key, addr, n, rights)
 	if err == nil && !m.opens(e, l.to.Name) {
 		m.gate.leave()

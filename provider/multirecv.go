@@ -9,7 +9,7 @@ import (
 
 // postMulti posts a buffer that receives messages one after the other until
 // less than FI_OPT_MIN_MULTI_RECV bytes of it are left.
-func (r *rxContext) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
+func (r *leasedRx) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 	source := r.sourceOf(fi.Addr(entry.Src), entry.Flags)
 	rv := eng.Queue(source, entry.Tag, entry.Ignore)
 	if rv == nil {
@@ -35,7 +35,7 @@ func nextTarget(rv *match.Recv) target {
 	return target{buf: rv.Buf + used, len: rv.Len - used, context: rv.Context, flags: rv.Flags &^ fi.MultiRecv}
 }
 
-func (r *rxContext) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {
+func (r *leasedRx) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {
 	a := r.heldAs(m)
 	if a.flags&msgRTS != 0 {
 		announced := *rtsAt(m.Payload)
@@ -48,7 +48,7 @@ func (r *rxContext) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match
 }
 
 // deliverMulti copies a complete message into the buffer's next free bytes.
-func (r *rxContext) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
+func (r *leasedRx) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	t := nextTarget(rv)
 	n, err := t.scatter(payload)
 	rv.User[dataplane.MultiUsed] += n
@@ -65,7 +65,7 @@ func (r *rxContext) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, 
 }
 
 // rendezvousMulti gives an announced message the buffer's next free bytes.
-func (r *rxContext) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, announced *rts) {
+func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, announced *rts) {
 	t := nextTarget(rv)
 	t.len = min(t.len, announced.length)
 	rv.User[dataplane.MultiUsed] += t.len

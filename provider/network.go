@@ -183,8 +183,8 @@ func (n *network) wake() {
 	}
 }
 
-// poll takes in what has arrived and returns how much. The caller holds the progress lease.
-func (n *network) poll(max int) int {
+// poll takes in what has arrived and returns how much.
+func (n *network) poll(e *leasedEP, max int) int {
 	if atomic.LoadUint32(n.active) == 0 {
 		if n.driven == nil || !n.port.Iface.(hw.Driven).Written() {
 			return 0
@@ -206,7 +206,7 @@ func (n *network) poll(max int) int {
 	}
 	now := time.Since(n.began)
 	patience := time.Duration(n.patience.Load())
-	if n.ep.waitsForNetwork() {
+	if e.waitsForNetwork() {
 		patience = mostPatience // an answer must come, if the peer lives
 	}
 	if now-n.lastNews() < patience {
@@ -234,9 +234,9 @@ func (n *network) drove() bool {
 // lastNews is when there last was traffic, or active was set because some is expected; since began.
 func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.woken.Load())) }
 
-// waitsForNetwork reports whether transfers of large messages with other hosts, or
-// operations of a device, are under way. The caller holds the progress lease.
-func (e *Endpoint) waitsForNetwork() bool {
+// waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
+// way.
+func (e *leasedEP) waitsForNetwork() bool {
 	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.any() || e.devices.any()
 }
 

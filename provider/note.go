@@ -41,19 +41,22 @@ func (s *notes) notify() {
 	r.ring()
 }
 
-func (s *notes) handlers() map[hw.AMID]hw.Handler {
-	return map[hw.AMID]hw.Handler{amNotice: s.ep.onNotice}
+// notifications are the protocol of notes.
+type notifications struct{ e *leasedEP }
+
+func (n notifications) handlers() map[hw.AMID]hw.Handler {
+	return map[hw.AMID]hw.Handler{amNotice: n.e.onNotice}
 }
 
-func (s *notes) busy() bool                        { return s.wanted.Load() }
-func (s *notes) requested() bool                   { return s.wanted.Load() }
-func (s *notes) sourceLost(src hw.Source)          { s.in.sourceLost(src) }
-func (s *notes) linkLost(l *link, status fi.Errno) { s.out.linkLost(l, status) }
+func (n notifications) busy() bool                        { return n.e.notes.wanted.Load() }
+func (n notifications) requested() bool                   { return n.e.notes.wanted.Load() }
+func (n notifications) sourceLost(src hw.Source)          { n.e.notes.in.sourceLost(src) }
+func (n notifications) linkLost(l *link, status fi.Errno) { n.e.notes.out.linkLost(l, status) }
 
 // pump does what was asked for.
-func (s *notes) pump() {
-	if s.wanted.Swap(false) {
-		s.in.pump()
+func (n notifications) pump() {
+	if s := &n.e.notes; s.wanted.Swap(false) {
+		s.in.pump(n.e)
 		s.out.pump()
 	}
 }

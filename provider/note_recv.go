@@ -82,35 +82,35 @@ type noteInbox struct {
 }
 
 // onNotice takes in a message of notifications.
-func (e *Endpoint) onNotice(src hw.Source, stream uint64, head, payload []byte) {
+func (e *leasedEP) onNotice(src hw.Source, stream uint64, head, payload []byte) {
 	var w noticeWords
 	switch {
 	case len(head) != 0 && head[0] == noticeData && e.notes.possible():
-		e.notes.in.arrive(src, stream, head, payload, &move{})
+		e.notes.in.arrive(e, src, stream, head, payload, &move{})
 	case len(head) != 0 && head[0] == noticeMove && e.notes.possible():
 		plain, note, moved, ok := splitMove(head, payload)
 		if !ok {
 			e.malformed(src, "write of %d bytes with its notification, with a head of %d", len(payload), len(head))
 			return
 		}
-		e.notes.in.arrive(src, stream, plain[:], note, &moved)
+		e.notes.in.arrive(e, src, stream, plain[:], note, &moved)
 	case !e.notes.possible() || !w.parse(head, len(payload)):
 		e.malformed(src, "message of notifications with a head of %d bytes", len(head))
 	case w.kind == noticeCredit:
-		e.notes.out.credit(src, stream, &w)
+		e.notes.out.credit(e, src, stream, &w)
 	default:
-		e.notes.in.asked(src, stream, &w)
+		e.notes.in.asked(e, src, stream, &w)
 	}
 }
 
 // find returns a sender's stream; fresh: it is to be made if there is none. nil: it is another sender's, or there are
 // too many. The caller has b.mu.
-func (b *noteInbox) find(src hw.Source, stream uint64, fresh bool) *noteIn {
-	from := b.ep.senderOf(src)
+func (b *noteInbox) find(e *leasedEP, src hw.Source, stream uint64, fresh bool) *noteIn {
+	from := e.senderOf(src)
 	in := b.streams[stream]
 	if in == nil && fresh && len(b.streams) < maxStreams {
 		in = &noteIn{stream: stream, src: src, from: from}
-		in.line = b.lineFor(src, stream, b.ep.rawName(from))
+		in.line = b.lineFor(src, stream, e.rawName(from))
 		b.streams[stream] = in
 	}
 	if in == nil || in.src != src {
@@ -119,24 +119,23 @@ func (b *noteInbox) find(src hw.Source, stream uint64, fresh bool) *noteIn {
 	return in
 }
 
-// arrive takes in some bytes of a notification, or all of them with the write that they tell of. The caller holds the
-// lease.
-func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte, moved *move) {
+// arrive takes in some bytes of a notification, or all of them with the write that they tell of.
+func (b *noteInbox) arrive(e *leasedEP, src hw.Source, stream uint64, head, payload []byte, moved *move) {
 	var h noticeHead
 	if !h.parse(head, len(payload)) {
-		b.ep.malformed(src, "notification of %d bytes with a head of %d", len(payload), len(head))
+		e.malformed(src, "notification of %d bytes with a head of %d", len(payload), len(head))
 		return
 	}
 	b.mu.Lock()
-	in := b.find(src, stream, h.start == 0 && h.offset == 0)
+	in := b.find(e, src, stream, h.start == 0 && h.offset == 0)
 	if in == nil || !in.fits(&h) {
 		b.mu.Unlock()
-		b.ep.malformed(src, "notification of %d bytes from %d, which its sender may not send now", h.length, h.offset)
+		e.malformed(src, "notification of %d bytes from %d, which its sender may not send now", h.length, h.offset)
 		return
 	}
 	if moved.data != nil {
 		b.mu.Unlock()
-		status := b.ep.perform(src, &moved.head, moved.addr, moved.data)
+		status := e.perform(src, &moved.head, moved.addr, moved.data)
 		b.mu.Lock()
 		if status != fi.Success { // the write has failed, so there is no notification
 			in.line.Arrived += h.cost()
@@ -156,7 +155,7 @@ func (b *noteInbox) arrive(src hw.Source, stream uint64, head, payload []byte, m
 	if whole {
 		in.part = nil
 		in.line.Arrived += h.cost()
-		b.keep(n)
+		b.keep(e, n)
 	}
 	b.mu.Unlock()
 	if whole {
@@ -179,8 +178,7 @@ func (in *noteIn) fits(h *noticeHead) bool {
 }
 
 // keep holds a notification that is whole, unless they are only counted. The caller has b.mu.
-func (b *noteInbox) keep(n *heldNote) {
-	e := b.ep
+func (b *noteInbox) keep(e *leasedEP, n *heldNote) {
 	n.src, n.name = e.addrOf(n.in.from.id), e.rx.idNames[idSlot(n.in.from.id)]
 	n.in.tell = n.in.tell || n.head.ack
 	if b.only {
@@ -245,13 +243,13 @@ func (b *noteInbox) owe(in *noteIn) {
 	b.ep.notes.notify()
 }
 
-// asked takes in that a sender needs more than its window. The caller holds the lease.
-func (b *noteInbox) asked(src hw.Source, stream uint64, w *noticeWords) {
+// asked takes in that a sender needs more than its window.
+func (b *noteInbox) asked(e *leasedEP, src hw.Source, stream uint64, w *noticeWords) {
 	b.mu.Lock()
-	in := b.find(src, stream, w.a <= MaxNote+MaxAgent+noteCost)
+	in := b.find(e, src, stream, w.a <= MaxNote+MaxAgent+noteCost)
 	if in == nil || w.a < in.arrived() || w.a-in.arrived() > MaxNote+MaxAgent+noteCost+in.limit()-in.arrived() {
 		b.mu.Unlock()
-		b.ep.malformed(src, "a sender of notifications asks for %d", w.a)
+		e.malformed(src, "a sender of notifications asks for %d", w.a)
 		return
 	}
 	in.need, in.want = w.a, w.b
@@ -264,8 +262,8 @@ func (b *noteInbox) asked(src hw.Source, stream uint64, w *noticeWords) {
 	b.mu.Unlock()
 }
 
-// pump gives credit to those who are due some. The caller holds the lease.
-func (b *noteInbox) pump() {
+// pump gives credit to those who are due some.
+func (b *noteInbox) pump(e *leasedEP) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	bound := uint64(b.ep.domain.cfg.NoteBytes)
@@ -311,7 +309,7 @@ func (b *noteInbox) pump() {
 		if in.tell {
 			in.tell = false
 			w := noticeWords{noticeCredit, in.limit(), in.arrived()}
-			b.ep.rx.answer(b.ep, in.src, in.from, amNotice, in.stream, w.put(b.ep.rx.head[:]))
+			e.rx.answer(e, in.src, in.from, amNotice, in.stream, w.put(e.rx.head[:]))
 		}
 	}
 	clear(b.owing)
@@ -398,7 +396,7 @@ func (h *heldNote) note(e *Endpoint) *Note {
 }
 
 // rawName is a sender's address as the address vector takes it.
-func (e *Endpoint) rawName(s sender) []byte { return e.encoded(e.rx.idNames[idSlot(s.id)]) }
+func (e *leasedEP) rawName(s sender) []byte { return e.encoded(e.rx.idNames[idSlot(s.id)]) }
 
 func (e *Endpoint) encoded(name names.Name) []byte {
 	raw, err := names.Encode(e.format, name)

@@ -316,8 +316,8 @@ func (o *noteOutbox) ask(q *noteQueue, p *path) error {
 	return nil
 }
 
-// credit takes in what a receiver tells. The caller holds the lease.
-func (o *noteOutbox) credit(src hw.Source, stream uint64, w *noticeWords) {
+// credit takes in what a receiver tells.
+func (o *noteOutbox) credit(e *leasedEP, src hw.Source, stream uint64, w *noticeWords) {
 	var ends []noteEnd
 	o.mu.Lock()
 	q := o.byID[stream]
@@ -328,9 +328,9 @@ func (o *noteOutbox) credit(src hw.Source, stream uint64, w *noticeWords) {
 	lockStream(q.line)
 	sent := q.line.Sent
 	unlockStream(q.line)
-	if !o.ep.ownsLink(src, q.link.index) || w.b > sent {
+	if !e.ownsLink(src, q.link.index) || w.b > sent {
 		o.mu.Unlock()
-		o.ep.malformed(src, "credit of a stream that is not its own, or for what was not sent")
+		e.malformed(src, "credit of a stream that is not its own, or for what was not sent")
 		return
 	}
 	lockStream(q.line)

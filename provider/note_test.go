@@ -300,9 +300,9 @@ func FuzzNotice(f *testing.F) {
 				t.Fatalf("%x became %x", head, again)
 			}
 			y.ep.rx.acquire()
-			y.ep.onNotice(src, 77, head, payload)
-			y.ep.notes.in.pump()
-			y.ep.rx.give()
+			leasedOf(y.ep).onNotice(src, 77, head, payload)
+			y.ep.notes.in.pump(leasedOf(y.ep))
+			leasedOf(y.ep).rx.give()
 			if in.heldCost > noteWindow+uint64(y.ep.domain.cfg.NoteBytes) {
 				t.Fatalf("%d bytes are held", in.heldCost)
 			}

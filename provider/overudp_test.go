@@ -52,7 +52,7 @@ func overUDPWith(t testing.TB, n int, hints *fi.Info, change func(*config.Config
 // peerCounter reads a counter of the one peer of a side, from the page.
 func (s *side) peerCounter(name string) uint64 {
 	s.t.Helper()
-	r := s.ep.rx
+	r := leasedOf(s.ep).rx
 	r.acquire()
 	r.sample()
 	r.give()

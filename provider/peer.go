@@ -76,7 +76,7 @@ func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != ni
 
 // offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. announced is its
 // RTS, nil for a message that came with its payload.
-func (r *rxContext) offerPeer(a *arrived, payload []byte, announced *rts) {
+func (r *leasedRx) offerPeer(a *arrived, payload []byte, announced *rts) {
 	tagged := a.flags&msgTagged != 0
 	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
 	switch status {
@@ -90,7 +90,7 @@ func (r *rxContext) offerPeer(a *arrived, payload []byte, announced *rts) {
 }
 
 // refusePeer drops a message that the owner cannot take.
-func (r *rxContext) refusePeer(a *arrived, status fi.Errno) {
+func (r *leasedRx) refusePeer(a *arrived, status fi.Errno) {
 	log.Warnf(log.EPData, "message of %d bytes from %s dropped: the owner of the receive context says %v", a.length,
 		r.addressOf(a.sender()), status)
 	if a.flags&(msgRTS|msgSync) != 0 {
@@ -99,7 +99,7 @@ func (r *rxContext) refusePeer(a *arrived, status fi.Errno) {
 }
 
 // deliverPeer gives a message to a receive of the owner's.
-func (r *rxContext) deliverPeer(entry uint64, a *arrived, payload []byte, announced *rts) {
+func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, announced *rts) {
 	t, err := r.peerTarget(entry, a)
 	if err != fi.Success {
 		r.owner.Free(entry)
@@ -114,7 +114,7 @@ func (r *rxContext) deliverPeer(entry uint64, a *arrived, payload []byte, announ
 }
 
 // peerTarget is where a receive of the owner's wants its message.
-func (r *rxContext) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
+func (r *leasedRx) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 	p := r.owner.Receive(entry)
 	t := target{context: p.Context, flags: p.Flags & fi.Completion, entry: entry}
 	if a.flags&msgTagged != 0 {
@@ -150,8 +150,8 @@ func (r *rxContext) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 }
 
 // queuePeer holds a message for the owner.
-func (r *rxContext) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *rts) {
-	m := &peerMessage{rx: r, a: *a, ep: a.ep.number}
+func (r *leasedRx) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *rts) {
+	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number}
 	m.a.ep = nil
 	if a.untilHere() {
 		m.a.flags &^= msgSync
@@ -199,8 +199,8 @@ func takePeerMessage(id uint64) *peerMessage {
 	return m
 }
 
-// freePeer frees what a message holds. The caller has the lease.
-func (r *rxContext) freePeer(m *peerMessage) {
+// freePeer frees what a message holds.
+func (r *leasedRx) freePeer(m *peerMessage) {
 	if m.payload != 0 {
 		r.Pool.Put(m.payload, int(m.a.length))
 		r.unhold(int(m.a.length))
@@ -215,8 +215,7 @@ func StartPeer(entry, id uint64) error {
 	if m == nil {
 		return fi.ENOENT
 	}
-	r := m.rx
-	r.acquire()
+	r := m.rx.acquire()
 	defer r.give()
 	if m.a.ep = r.byNumber(m.ep); m.a.ep == nil {
 		r.freePeer(m)
@@ -239,8 +238,7 @@ func DiscardPeer(id uint64) error {
 	if m == nil {
 		return fi.ENOENT
 	}
-	r := m.rx
-	r.acquire()
+	r := m.rx.acquire()
 	defer r.give()
 	if m.a.ep = r.byNumber(m.ep); m.a.ep != nil && m.a.flags&(msgRTS|msgSync) != 0 {
 		r.acknowledge(&m.a, fi.Success)
@@ -259,25 +257,24 @@ func PeerAddr(id uint64) fi.Addr {
 	if m == nil {
 		return fi.AddrUnspec
 	}
-	m.rx.acquire()
-	defer m.rx.give()
-	e := m.rx.byNumber(m.ep)
+	r := m.rx.acquire()
+	defer r.give()
+	e := r.byNumber(m.ep)
 	if e == nil {
 		return fi.AddrUnspec
 	}
 	return e.addrOf(m.a.source)
 }
 
-// dropPeerMessages forgets what arrived at an endpoint that is closed. The
-// caller holds the lease.
-func (r *rxContext) dropPeerMessages(e *Endpoint) {
+// dropPeerMessages forgets what arrived at an endpoint that is closed.
+func (r *leasedRx) dropPeerMessages(e *Endpoint) {
 	if r.owner == nil {
 		return
 	}
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for id, m := range peerMessages.byID {
-		if m.rx == r && m.ep == e.number {
+		if m.rx == &r.rxContext && m.ep == e.number {
 			delete(peerMessages.byID, id)
 			r.freePeer(m)
 		}

@@ -71,9 +71,9 @@ func peerSide(t *testing.T, b *bench, o *owner) *side {
 
 // poll makes progress as the owner does.
 func (s *side) poll() {
-	if s.ep.rx.take() {
-		s.ep.rx.progress()
-		s.ep.rx.give()
+	if r := s.ep.rx.take(); r != nil {
+		r.progress()
+		r.give()
 	}
 }
 

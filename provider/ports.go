@@ -46,7 +46,7 @@ func (e *Endpoint) portOf(src hw.Source) (*port, hw.Source) {
 func (p *port) source(src hw.Source) hw.Source { return hw.Source(p.number)<<sourcePortShift | src }
 
 // addPort makes a port of an open interface.
-func (e *Endpoint) addPort(i hw.Iface) *port {
+func (e *leasedEP) addPort(i hw.Iface) *port {
 	p := &port{Iface: i, attr: i.Attr(), number: uint32(len(e.ports))}
 	if a, ok := i.(hw.Answerer); ok {
 		p.answer = a.Answer
@@ -120,7 +120,7 @@ func (p *port) wake() {
 }
 
 // handler is h for the messages of a port.
-func (e *Endpoint) handler(p *port, h hw.Handler) hw.Handler {
+func (e *leasedEP) handler(p *port, h hw.Handler) hw.Handler {
 	if p.number == 0 {
 		return h
 	}
@@ -141,7 +141,7 @@ func (p *port) peerEvent(f func(hw.PeerEvent)) func(hw.PeerEvent) {
 }
 
 // known returns the sender behind a source, if it was met.
-func (e *Endpoint) known(src hw.Source) (sender, bool) {
+func (e *leasedEP) known(src hw.Source) (sender, bool) {
 	p, own := e.portOf(src)
 	if int(own) >= len(p.sources) || p.sources[own].id == 0 {
 		return sender{}, false
@@ -150,7 +150,7 @@ func (e *Endpoint) known(src hw.Source) (sender, bool) {
 }
 
 // setKnown enters the sender behind a source, or takes it out.
-func (e *Endpoint) setKnown(src hw.Source, s sender) {
+func (e *leasedEP) setKnown(src hw.Source, s sender) {
 	p, own := e.portOf(src)
 	for int(own) >= len(p.sources) {
 		p.sources = append(p.sources, sender{})
@@ -185,9 +185,8 @@ func (e *Endpoint) gets(src hw.Source) bool {
 	return p.exposes()
 }
 
-// arrivals takes in what has arrived at all ports. The caller holds the
-// progress lease.
-func (e *Endpoint) arrivals(max int) {
+// arrivals takes in what has arrived at all ports.
+func (e *leasedEP) arrivals(max int) {
 	if e.conn == nil || !e.conn.mute() {
 		e.countBatch(e.iface.Progress(max))
 	}
@@ -195,12 +194,12 @@ func (e *Endpoint) arrivals(max int) {
 }
 
 // networkArrivals is arrivals at the ports to other hosts.
-func (e *Endpoint) networkArrivals(max int) {
+func (e *leasedEP) networkArrivals(max int) {
 	if e.conn != nil && e.conn.mute() {
 		return
 	}
 	for _, n := range e.networks {
-		e.countBatch(n.poll(max))
+		e.countBatch(n.poll(e, max))
 	}
 }
 
@@ -250,7 +249,7 @@ func (e *Endpoint) closePorts() {
 }
 
 // openNetworkPorts opens the ports to other hosts.
-func (e *Endpoint) openNetworkPorts() error {
+func (e *leasedEP) openNetworkPorts() error {
 	caps := e.info.Caps
 	if e.scalable != nil {
 		caps = e.scalable.info.Caps // no context has it
@@ -258,7 +257,7 @@ func (e *Endpoint) openNetworkPorts() error {
 	if caps&fi.RemoteComm == 0 && !e.apart {
 		return nil
 	}
-	list, names, err := openNetworks(e)
+	list, names, err := openNetworks(&e.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -267,7 +266,7 @@ func (e *Endpoint) openNetworkPorts() error {
 	for _, i := range list {
 		p := e.addPort(i)
 		p.cache = e.domain.cacheOf(i.Memory())
-		p.network = newNetwork(e, p)
+		p.network = newNetwork(&e.Endpoint, p)
 		e.networks = append(e.networks, p.network)
 	}
 	return nil

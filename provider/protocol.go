@@ -6,7 +6,7 @@ import (
 )
 
 // protocol is a part of an endpoint with messages and pending work of its own. Its methods are for the holder of the
-// progress lease, except requested.
+// progress lease, except requested: an implementation has the endpoint as leasedEP.
 type protocol interface {
 	// handlers are those of its messages.
 	handlers() map[hw.AMID]hw.Handler
@@ -23,15 +23,15 @@ type protocol interface {
 }
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
-func (e *Endpoint) openProtocols() {
+func (e *leasedEP) openProtocols() {
 	e.protocols = []protocol{messages{e}, rendezvousHelp{e}, oneSided{e}}
 	if e.conn != nil {
-		e.protocols = append(e.protocols, e.conn)
+		e.protocols = append(e.protocols, &connected{e.conn, e})
 	}
 	if e.coll != nil {
 		e.protocols = append(e.protocols, e.coll)
 	}
-	e.protocols = append(e.protocols, &e.notes)
+	e.protocols = append(e.protocols, notifications{e})
 }
 
 // requested reports whether another thread has left something for a protocol.
@@ -62,14 +62,14 @@ func (e *Endpoint) pump() {
 }
 
 // setHandlers gives a port the handlers of all messages.
-func (e *Endpoint) setHandlers(port *port) {
+func (e *leasedEP) setHandlers(port *port) {
 	for _, p := range e.protocols {
 		for id, h := range p.handlers() {
 			if port.number == 0 {
 				h = e.acquainting(h)
 			}
 			if e.conn != nil {
-				h = e.conn.only(h)
+				h = (&connected{e.conn, e}).only(h)
 			}
 			port.SetHandler(id, e.handler(port, h))
 		}
@@ -78,7 +78,7 @@ func (e *Endpoint) setHandlers(port *port) {
 }
 
 // messages is the two-sided protocol: eager messages and rendezvous.
-type messages struct{ e *Endpoint }
+type messages struct{ e *leasedEP }
 
 func (m messages) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
@@ -111,7 +111,7 @@ func (m messages) linkLost(l *link, status fi.Errno) {
 
 // rendezvousHelp is the sender's share of rendezvous: chunks that it writes itself (assist.go), and puts by a device
 // (assist_device.go).
-type rendezvousHelp struct{ e *Endpoint }
+type rendezvousHelp struct{ e *leasedEP }
 
 func (r rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
@@ -134,7 +134,7 @@ func (r rendezvousHelp) sourceLost(hw.Source)     {}
 func (r rendezvousHelp) linkLost(*link, fi.Errno) {} // stepAssist and stepPutters find that the request has ended
 
 // oneSided is the one-sided protocol, at initiator and target.
-type oneSided struct{ e *Endpoint }
+type oneSided struct{ e *leasedEP }
 
 func (o oneSided) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{

@@ -77,7 +77,7 @@ func (t *target) scatterHost(payload []byte) uint64 {
 }
 
 // release frees the target's vector.
-func (r *rxContext) release(t target) {
+func (r *leasedRx) release(t target) {
 	if t.flags&hot.RecvIOV != 0 {
 		r.Pool.Put(t.buf, int(t.len)*iovBytes)
 	}
@@ -88,7 +88,7 @@ func (r *rxContext) release(t target) {
 
 // arrived is a message at the moment of its arrival or delivery.
 type arrived struct {
-	ep      *Endpoint
+	ep      *leasedEP
 	source  uint32 // identity
 	number  uint8  // which of the source's interfaces
 	src     hw.Source
@@ -111,7 +111,7 @@ const (
 
 // onEager returns the handler of the active messages that carry a complete
 // message.
-func (e *Endpoint) onEager(flags uint64) hw.Handler {
+func (e *leasedEP) onEager(flags uint64) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		s := e.senderOf(src)
 		a := arrived{ep: e, source: s.id, number: s.number, src: src, tag: header, length: uint64(len(payload)), flags: flags}
@@ -131,7 +131,7 @@ func (e *Endpoint) onEager(flags uint64) hw.Handler {
 }
 
 // accept has the data plane take in a complete message; false: it is for arrive to do.
-func (e *Endpoint) accept(a *arrived, payload []byte) bool {
+func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 	r := e.rx
 	if r.owner != nil {
 		return false
@@ -178,7 +178,9 @@ func entryOf(e *hot.CQE) cq.Entry {
 
 // Settle gives the message that the data plane describes to the receive that it has matched there. The caller holds
 // the progress lease.
-func (e *Endpoint) Settle(d *hot.Delivery) {
+func (e *Endpoint) Settle(d *hot.Delivery) { e.leased.Taken().settle(d) }
+
+func (e *leasedEP) settle(d *hot.Delivery) {
 	a := arrived{
 		ep: e, source: d.ID, src: hw.Source(d.Source), tag: d.Tag, data: d.Data, length: d.Length,
 		flags: uint64(d.Flags),
@@ -193,7 +195,7 @@ func (e *Endpoint) Settle(d *hot.Delivery) {
 // Deliver completes a receive on the endpoint's queue, whose ring is full.
 func (e *Endpoint) Deliver(d *hot.Delivery) { e.rxCQ.Complete(entryOf(&d.Entry)) }
 
-func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 	var s syncMsg
 	if !s.parse(head) {
 		e.malformed(src, "tracked message with a head of %d bytes", len(head))
@@ -216,7 +218,7 @@ func (e *Endpoint) onSync(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // arrive matches a complete message, or holds it.
-func (r *rxContext) arrive(a *arrived, payload []byte) {
+func (r *leasedRx) arrive(a *arrived, payload []byte) {
 	if r.owner != nil {
 		r.offerPeer(a, payload, nil)
 		return
@@ -227,7 +229,7 @@ func (r *rxContext) arrive(a *arrived, payload []byte) {
 
 // settle gives a complete message to the receive that matched, or holds it if
 // rv is nil.
-func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
+func (r *leasedRx) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	switch {
 	case rv == nil:
 		r.keep(eng, a, payload)
@@ -244,7 +246,7 @@ func (r *rxContext) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSync }
 
 // keep holds a complete message. A sender who waits for that is told.
-func (r *rxContext) keep(eng *match.Engine, a *arrived, payload []byte) {
+func (r *leasedRx) keep(eng *match.Engine, a *arrived, payload []byte) {
 	held := *a
 	if a.untilHere() {
 		held.flags &^= msgSync
@@ -258,7 +260,7 @@ func (r *rxContext) keep(eng *match.Engine, a *arrived, payload []byte) {
 }
 
 // holdEager keeps a message that no receive wants yet, and reports whether it could.
-func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
+func (r *leasedRx) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
 	if a.ep.lossy && r.Held+len(payload) > r.cfg.UnexpectedBytes {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.Held)
 		return false
@@ -289,7 +291,7 @@ func (r *rxContext) holdEager(eng *match.Engine, a *arrived, payload []byte) boo
 }
 
 // heldAs returns a held message as it was when it arrived.
-func (r *rxContext) heldAs(m *match.Message) arrived {
+func (r *leasedRx) heldAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(heldEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
 		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.HeldSourceShift - 1),
@@ -318,7 +320,7 @@ func heldFlags(a *arrived) uint64 {
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
-func (r *rxContext) byNumber(n uint32) *Endpoint {
+func (r *leasedRx) byNumber(n uint32) *leasedEP {
 	for _, e := range r.eps {
 		if e.number == n {
 			return e
@@ -328,7 +330,7 @@ func (r *rxContext) byNumber(n uint32) *Endpoint {
 }
 
 // deliverHeld gives a held message to a receive and releases it.
-func (r *rxContext) deliverHeld(eng *match.Engine, t target, m *match.Message) {
+func (r *leasedRx) deliverHeld(eng *match.Engine, t target, m *match.Message) {
 	a := r.heldAs(m)
 	if a.flags&msgRTS != 0 {
 		announced := *rtsAt(m.Payload)
@@ -341,7 +343,7 @@ func (r *rxContext) deliverHeld(eng *match.Engine, t target, m *match.Message) {
 }
 
 // releaseHeld frees a message that is out of the queue, and its payload.
-func (r *rxContext) releaseHeld(eng *match.Engine, m *match.Message) {
+func (r *leasedRx) releaseHeld(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
 		r.Pool.Put(m.Payload, rtsSize)
 	} else {
@@ -354,7 +356,7 @@ func (r *rxContext) releaseHeld(eng *match.Engine, m *match.Message) {
 }
 
 // deliver copies a complete message to a receive's target and completes it.
-func (r *rxContext) deliver(t target, a *arrived, payload []byte) {
+func (r *leasedRx) deliver(t target, a *arrived, payload []byte) {
 	status := fi.Success
 	if n, err := t.scatter(payload); err == nil {
 		a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
@@ -368,6 +370,6 @@ func (r *rxContext) deliver(t target, a *arrived, payload []byte) {
 }
 
 // acknowledge tells a message's sender its outcome.
-func (r *rxContext) acknowledge(a *arrived, status fi.Errno) {
+func (r *leasedRx) acknowledge(a *arrived, status fi.Errno) {
 	r.answer(a.ep, a.src, a.sender(), amAck, a.request, putAck(r.head[:], status))
 }

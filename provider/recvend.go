@@ -20,7 +20,7 @@ func recvKind(flags uint64) uint64 {
 // completeRecv reports a message of which n bytes were received at buf. flags
 // are those of the receive; fi.MultiRecv in them says that the buffer is
 // given back with this completion, which is therefore always written.
-func (e *Endpoint) completeRecv(context, flags, buf, n uint64, a *arrived) {
+func (e *leasedEP) completeRecv(context, flags, buf, n uint64, a *arrived) {
 	entry := cq.Entry{
 		Context: context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: n, Buf: buf, Data: a.data, Tag: a.tag,
 		Src: e.addrOf(a.source),
@@ -56,7 +56,7 @@ func (e *Endpoint) workIn(entry *cq.Entry, flags uint64) uint64 {
 
 // recvUnknown reports a message from a peer that is not in the AV, with the
 // peer's address and its authorisation key if the AV has keys, as FI_SOURCE_ERR asks.
-func (e *Endpoint) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
+func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 	name := e.rx.idNames[idSlot(a.source)]
 	raw, err := names.Encode(e.format, name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *Endpoint) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 }
 
 // cancel ends the receive that was posted with context, if it still waits.
-func (r *rxContext) cancel(context uint64) {
+func (r *leasedRx) cancel(context uint64) {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		if rv := eng.Cancel(context); rv != nil {
 			r.dropRecv(eng, rv, fi.ECANCELED)
@@ -87,7 +87,7 @@ func (r *rxContext) cancel(context uint64) {
 }
 
 // dropRecv completes a receive that is out of the queue without a message.
-func (r *rxContext) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
+func (r *leasedRx) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 	t, tag := targetIn(rv), rv.Tag()
 	if rv.Kept() && rv.User[dataplane.MultiPending] != 0 {
 		return // the last of its messages gives the buffer back
@@ -97,7 +97,7 @@ func (r *rxContext) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 }
 
 // endRecv completes a receive that got no message.
-func (r *rxContext) endRecv(t target, tag uint64, err fi.Errno) {
+func (r *leasedRx) endRecv(t target, tag uint64, err fi.Errno) {
 	if len(r.eps) != 0 {
 		r.eps[0].recvError(cq.Entry{
 			Context: t.context, Flags: recvKind(t.flags) | t.flags&fi.MultiRecv, Buf: t.buffer(), Tag: tag,

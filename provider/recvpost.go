@@ -83,16 +83,16 @@ const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
 // pushUrgent pushes an entry with one of the flags urgentRecv and acts on it at
 // once. If another thread makes progress, that one or the next poll does.
 func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
-	r.Urgent.Add(1) // U1: before the entry is there, so that it is never too low
+	r.urgent.Add(1) // U1: before the entry is there, so that it is never too low
 	if err := r.push(entry); err != nil {
-		r.Urgent.Add(-1)
+		r.urgent.Add(-1)
 		return err
 	}
 	atomic.StoreUint32(&r.hot.WantPosts, 1) // U2: pairs with publish
-	if r.take() {
-		r.drainPosts(0)
-		r.publish()
-		r.give()
+	if l := r.take(); l != nil {
+		l.drainPosts(0)
+		l.publish()
+		l.give()
 	} else {
 		r.ring() // the holder may be done already
 	}
@@ -113,12 +113,13 @@ func (r *rxContext) push(entry *hot.RecvEntry) error {
 			}
 			return nil
 		}
-		if !r.take() {
+		l := r.take()
+		if l == nil {
 			return fi.EAGAIN
 		}
-		r.drainPosts(0)
-		r.publish()
-		r.give()
+		l.drainPosts(0)
+		l.publish()
+		l.give()
 	}
 	return fi.EAGAIN
 }
@@ -127,20 +128,21 @@ func (r *rxContext) push(entry *hot.RecvEntry) error {
 // call, so it needs memory that the lease protects; the receives that are on
 // the ring already come first.
 func (r *rxContext) postVector(entry *hot.RecvEntry, iov []fi.IOVec) error {
-	if !r.take() {
+	l := r.take()
+	if l == nil {
 		return fi.EAGAIN
 	}
-	defer r.give()
-	addr, err := r.Pool.Get(len(iov) * iovBytes)
+	defer l.give()
+	addr, err := l.Pool.Get(len(iov) * iovBytes)
 	if err != nil {
 		return fi.ENOMEM
 	}
 	copy(vectorAt(addr, len(iov)), iov)
 	entry.Buf, entry.Len = addr, uint64(len(iov))
 	entry.Flags |= hot.RecvIOV
-	r.drainPosts(0)
-	r.post(entry)
-	r.publish()
+	l.drainPosts(0)
+	l.post(entry)
+	l.publish()
 	return nil
 }
 
@@ -166,8 +168,8 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 		return bad(fi.EINVAL, "receive: FI_MULTI_RECV for tagged messages is for endpoints with FI_TAGGED_MULTI_RECV")
 	case a.Flags&fi.MultiRecv != 0 && (len(a.IOV) != 1 || search != 0):
 		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer")
-	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.MinMulti.Load():
-		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.MinMulti.Load())
+	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.minMulti.Load():
+		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.minMulti.Load())
 	case a.Flags&fi.AuthKey != 0 && (!r.domain.Keyed() || !info.Directed(r.attr.Caps, a.Tagged)):
 		return bad(fi.EINVAL, "receive: FI_AUTH_KEY is for directed receives in domains with FI_AV_AUTH_KEY")
 	case a.Src == fi.AddrUnspec && r.attr.Caps&fi.ExactDirectedRecv != 0 && info.Directed(r.attr.Caps, a.Tagged):
@@ -183,7 +185,7 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 }
 
 // post acts on a receive that came off the ring.
-func (r *rxContext) post(entry *hot.RecvEntry) {
+func (r *leasedRx) post(entry *hot.RecvEntry) {
 	tagged := entry.Flags&hot.RecvTagged != 0
 	eng := r.Engine(tagged)
 	switch {

@@ -102,7 +102,7 @@ func (e *Endpoint) wholeMax(p *port, most uint64, assist int) uint64 {
 type opList struct{ head, tail uint32 }
 
 // onRTS matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
-func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	var m rts
 	if !m.parse(head) || !e.takeKeys(src, &m, payload) {
 		e.malformed(src, "announcement of %d bytes does not parse", len(head))
@@ -137,7 +137,7 @@ func (e *Endpoint) onRTS(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // holdRTS keeps an RTS that matches no receive.
-func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
+func (r *leasedRx) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
 		log.Warnf(log.EPData, "no memory to hold an announcement: %v", err)
@@ -159,7 +159,7 @@ func (r *rxContext) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 
 // startRendezvous makes the operation that reads a matched message into t, and takes its first step. multi is the
 // multi-receive buffer that t is part of, or nil.
-func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, announced *rts) {
+func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, announced *rts) {
 	op, index := r.ops.Alloc()
 	if op == nil {
 		r.acknowledge(a, fi.ENOMEM)
@@ -174,7 +174,7 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 	}
 	switch {
 	case op.want != 0 && a.ep.mayMap(a.src, announced):
-		r.startForeign(a.ep, op, announced)
+		r.startForeign(&a.ep.Endpoint, op, announced)
 		return
 	case announced.flags&wireKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
 		op.keyed, op.keys = true, announced.keys
@@ -192,7 +192,7 @@ func (r *rxContext) startRendezvous(t target, multi *match.Recv, a *arrived, ann
 // step reads the next piece of an operation and reports whether progress is done
 // with it: it is complete, failed, or waits for fragments. patience is that of
 // stepAssisted.
-func (r *rxContext) step(e *Endpoint, op *recvOp, patience int) bool {
+func (r *leasedRx) step(e *leasedEP, op *recvOp, patience int) bool {
 	if op.keyed {
 		return r.stepGet(e, op)
 	}
@@ -263,7 +263,7 @@ func copyError(err error) fi.Errno {
 
 // piece returns the segments of a read of n bytes of the message from byte from
 // on, of equal length on both sides.
-func (r *rxContext) piece(op *recvOp, from, n uint64) ([]hw.Segment, []hw.RemoteSegment) {
+func (r *leasedRx) piece(op *recvOp, from, n uint64) ([]hw.Segment, []hw.RemoteSegment) {
 	local := op.t.segments(r.local[:0], from, n)
 	remote := r.remote[:0]
 	skip, left := from, n
@@ -306,7 +306,7 @@ func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 }
 
 // finishOp completes a rendezvous on both sides.
-func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
+func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	clear(r.local[:]) // the application has its memory back, and may free it
 	r.dropForeign(op) // before the sender may free it
 	if op.landed {
@@ -341,7 +341,7 @@ func (r *rxContext) finishOp(e *Endpoint, op *recvOp) {
 }
 
 // activate puts an operation on the list that progress steps.
-func (r *rxContext) activate(op *recvOp) {
+func (r *leasedRx) activate(op *recvOp) {
 	op.next = 0
 	if r.active.tail != 0 {
 		r.ops.At(r.active.tail).next = op.index
@@ -352,7 +352,7 @@ func (r *rxContext) activate(op *recvOp) {
 }
 
 // stepActive steps every active operation once.
-func (r *rxContext) stepActive() {
+func (r *leasedRx) stepActive() {
 	i := r.active.head
 	r.active, r.helpTurn = opList{}, false
 	for i != 0 {
@@ -366,7 +366,7 @@ func (r *rxContext) stepActive() {
 
 // loseOps ends the reads from a source that is gone, and the help for it, before another has its
 // place and its shared words.
-func (r *rxContext) loseOps(e *Endpoint, src hw.Source) {
+func (r *leasedRx) loseOps(e *leasedEP, src hw.Source) {
 	if int(src) < len(e.assisted) { // a peer on this host
 		e.assisted[src] = sharing{}
 	}
@@ -381,14 +381,14 @@ func (r *rxContext) loseOps(e *Endpoint, src hw.Source) {
 }
 
 // onAck completes a tracked transmit.
-func (e *Endpoint) onAck(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
 	status, ok := parseAck(head)
 	e.acknowledged(src, header, status, ok)
 }
 
 // acknowledged completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
 // not parse.
-func (e *Endpoint) acknowledged(src hw.Source, header uint64, status fi.Errno, ok bool) {
+func (e *leasedEP) acknowledged(src hw.Source, header uint64, status fi.Errno, ok bool) {
 	req, known := e.requests.Lookup(header)
 	if !ok || !known || !e.ownsLink(src, req.link) {
 		e.malformed(src, "acknowledgement of unknown request %#x", header)
@@ -401,12 +401,16 @@ func (e *Endpoint) acknowledged(src hw.Source, header uint64, status fi.Errno, o
 // Acknowledged is onAck of an ACK that the data plane has taken in. The caller holds the progress lease.
 func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
 	outcome, ok := ackStatus(status)
-	e.acknowledged(hw.Source(source), request, outcome, ok)
+	e.leased.Taken().acknowledged(hw.Source(source), request, outcome, ok)
 }
 
 // Acknowledge sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
 // there is room. The caller holds the progress lease.
 func (e *Endpoint) Acknowledge(source uint32, request uint64) {
+	e.leased.Taken().acknowledge(source, request)
+}
+
+func (e *leasedEP) acknowledge(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
 	e.rx.acknowledge(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
 	if len(e.rx.out) != 0 {
@@ -415,7 +419,7 @@ func (e *Endpoint) Acknowledge(source uint32, request uint64) {
 }
 
 // malformed counts a message that a peer should not have sent, and logs why.
-func (e *Endpoint) malformed(src hw.Source, format string, args ...any) {
+func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {
 	e.malformedHere++
 	log.Warnf(log.EPData, "from %s: "+format, append([]any{e.rx.addressOf(e.senderOf(src))}, args...)...)
 }

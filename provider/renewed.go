@@ -22,7 +22,7 @@ import (
 //	                                                      same numbers
 
 // greet is called when a source is met.
-func (e *Endpoint) greet(src hw.Source, s sender) {
+func (e *leasedEP) greet(src hw.Source, s sender) {
 	if p, _ := e.portOf(src); p.answer != nil {
 		return
 	}
@@ -42,8 +42,8 @@ func (e *Endpoint) linkByName(a address) *link {
 	return e.linkByAddr[a]
 }
 
-// lookAtPeers has the transports report peers that are gone. The caller holds the lease.
-func (r *rxContext) lookAtPeers() {
+// lookAtPeers has the transports report peers that are gone.
+func (r *leasedRx) lookAtPeers() {
 	r.recheck = false
 	r.ends.Store(false)
 	for _, e := range r.eps {
@@ -61,14 +61,14 @@ func (r *rxContext) seekEnds() {
 }
 
 // lives reports whether a sender is still behind a source.
-func (e *Endpoint) lives(src hw.Source, s sender) bool {
+func (e *leasedEP) lives(src hw.Source, s sender) bool {
 	k, ok := e.known(src)
 	return ok && k == s
 }
 
 // backPath returns the path over a source's own connection, fi.EAGAIN if that is lost, which will be told. l is the
 // link to the sender, whose path it is unless both have connected, or the link's leads to who was there before.
-func (e *Endpoint) backPath(l *link, p *port, own hw.Source) (*path, error) {
+func (e *leasedEP) backPath(l *link, p *port, own hw.Source) (*path, error) {
 	ep := p.answer(own)
 	if ep == nil {
 		return nil, fi.EAGAIN
@@ -88,7 +88,7 @@ func (e *Endpoint) backPath(l *link, p *port, own hw.Source) (*path, error) {
 }
 
 // dropBack ends what goes over the path of a source that is gone.
-func (e *Endpoint) dropBack(src hw.Source) {
+func (e *leasedEP) dropBack(src hw.Source) {
 	p, own := e.portOf(src)
 	if int(own) < len(p.backs) && p.backs[own] != nil {
 		e.dropLane(p.backs[own].lane, fi.ECONNRESET)
@@ -98,7 +98,7 @@ func (e *Endpoint) dropBack(src hw.Source) {
 
 // connectBack is connect to the sender behind a source. While that one lives a path that is lost is not the end:
 // fi.EAGAIN, until it has not answered for the connect timeout. One that is not reached is gone: fi.ECONNRESET.
-func (e *Endpoint) connectBack(src hw.Source, s sender) (*path, error) {
+func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 	l := e.linkBack(s)
 	if p, own := e.portOf(src); p.answer != nil {
 		if !e.lives(src, s) {
@@ -127,12 +127,12 @@ func (e *Endpoint) silent(l *link) bool {
 }
 
 // answer sends a message of the protocol to the sender behind a source, now or when there is room.
-func (r *rxContext) answer(e *Endpoint, src hw.Source, s sender, id hw.AMID, header uint64, head []byte) {
+func (r *leasedRx) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, header uint64, head []byte) {
 	r.queueControl(control{ep: e, src: src, to: s, id: id, header: header, n: len(head)}, head)
 }
 
 // dropAnswers forgets what waits to be sent to a source that is gone.
-func (e *Endpoint) dropAnswers(src hw.Source) {
+func (e *leasedEP) dropAnswers(src hw.Source) {
 	r, kept := e.rx, e.rx.out[:0]
 	for _, c := range r.out {
 		if c.ep != e || c.link != nil || c.src != src {

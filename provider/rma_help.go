@@ -19,7 +19,7 @@ type help struct {
 }
 
 // onShare accepts an initiator's offer.
-func (e *Endpoint) onShare(src hw.Source, addr uint64, head, payload []byte) {
+func (e *leasedEP) onShare(src hw.Source, addr uint64, head, payload []byte) {
 	h := help{addr: addr, src: src}
 	words := oneSidedWords(e.sourceWords(src))
 	if !h.parse(head) || words == nil {
@@ -34,7 +34,7 @@ func (e *Endpoint) onShare(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // dropHelp forgets the offer of a source.
-func (e *Endpoint) dropHelp(src hw.Source) {
+func (e *leasedEP) dropHelp(src hw.Source) {
 	kept := e.helps[:0]
 	for i := range e.helps {
 		if e.helps[i].src != src {
@@ -45,7 +45,7 @@ func (e *Endpoint) dropHelp(src hw.Source) {
 }
 
 // stepHelps goes on with what earlier steps left.
-func (e *Endpoint) stepHelps() {
+func (e *leasedEP) stepHelps() {
 	kept := e.helps[:0]
 	for i := range e.helps {
 		if !e.stepHelp(&e.helps[i]) {
@@ -55,10 +55,9 @@ func (e *Endpoint) stepHelps() {
 	e.helps = kept
 }
 
-// stepHelp copies chunks, and reports whether there is no more to do. The caller
-// holds the progress lease, and looks at no later message of the peer before a
-// chunk that was taken is copied.
-func (e *Endpoint) stepHelp(h *help) bool {
+// stepHelp copies chunks, and reports whether there is no more to do. The caller looks at no later message of the peer
+// before a chunk that was taken is copied.
+func (e *leasedEP) stepHelp(h *help) bool {
 	words := oneSidedWords(e.sourceWords(h.src))
 	p, err := e.connect(e.linkBack(e.senderOf(h.src)))
 	if err != nil || words == nil {
@@ -102,7 +101,7 @@ func (e *Endpoint) helpsWith(m *MR) bool {
 
 // copyChunk copies chunk i of an operation that begins at offset of a region. The
 // caller has entered the region.
-func (e *Endpoint) copyChunk(h *help, peer hw.PeerMemory, m *MR, offset, i uint64) error {
+func (e *leasedEP) copyChunk(h *help, peer hw.PeerMemory, m *MR, offset, i uint64) error {
 	at := i * uint64(h.chunk)
 	size := min(uint64(h.chunk), h.want-at)
 	e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(m.parts[0].Base) + offset + at), Len: int(size)}

@@ -111,7 +111,7 @@ func (e *Endpoint) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) b
 }
 
 // onKeyAsk tells a peer the device's key of a region.
-func (e *Endpoint) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
+func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 	if len(head) != keyHeadBytes || len(payload) != 0 || binary.LittleEndian.Uint32(head[4:]) != 0 {
 		e.malformed(src, "question for a key does not parse")
 		return
@@ -150,7 +150,7 @@ func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, uint32) {
 }
 
 // onKeyTold takes in what a peer says of a region.
-func (e *Endpoint) onKeyTold(src hw.Source, key uint64, head, payload []byte) {
+func (e *leasedEP) onKeyTold(src hw.Source, key uint64, head, payload []byte) {
 	if len(head) < keyHeadBytes || len(payload) != 0 {
 		e.malformed(src, "answer about a key does not parse")
 		return

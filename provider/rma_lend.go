@@ -56,7 +56,7 @@ func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bo
 	if least == 0 || total < least || total > maxShareChunk || !completes || !e.mayHelp(a, p) || e.txCQ.Unread() < hot.LendAhead {
 		return false
 	}
-	e.reapShares(false)
+	e.reapShares(nil)
 	s, r := &e.shares, p.rounds
 	if !s.mu.TryLock() {
 		return false

@@ -128,8 +128,8 @@ func (e *Endpoint) enqueueRMA(id uint64) {
 	atomic.StoreUint32(&e.rx.hot.Attention, 1)
 }
 
-// pumpRMAs sends what waited for room. The caller holds the progress lease.
-func (e *Endpoint) pumpRMAs() {
+// pumpRMAs sends what waited for room.
+func (e *leasedEP) pumpRMAs() {
 	if e.rmaQueued.Load() != 0 {
 		e.rmaMu.Lock()
 		e.rmaStreams = append(e.rmaStreams, e.rmaQueue...)
@@ -137,7 +137,7 @@ func (e *Endpoint) pumpRMAs() {
 		e.rmaQueue = e.rmaQueue[:0]
 		e.rmaMu.Unlock()
 	}
-	e.reapShares(true)
+	e.reapShares(e)
 	kept := e.rmaStreams[:0]
 	for _, id := range e.rmaStreams {
 		req, ok := e.rmas.Lookup(id)
@@ -180,13 +180,12 @@ func (e *Endpoint) pumpRMAs() {
 }
 
 // rmaBusy reports whether something waits for room.
-func (e *Endpoint) rmaBusy() bool {
+func (e *leasedEP) rmaBusy() bool {
 	return len(e.rmaStreams)+len(e.replies)+len(e.lanes) != 0 || e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
 }
 
-// answered takes off what the target has answered for and finishes the request
-// when that was the last. The caller holds the progress lease.
-func (e *Endpoint) answered(src hw.Source, id uint64, d *doneHead) {
+// answered takes off what the target has answered for and finishes the request when that was the last.
+func (e *leasedEP) answered(src hw.Source, id uint64, d *doneHead) {
 	req, known := e.rmas.Lookup(id)
 	if !known || !e.ownsLink(src, req.link) || d.units > req.left.Load() {
 		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", d.units, id)
@@ -207,7 +206,7 @@ func (e *Endpoint) answered(src hw.Source, id uint64, d *doneHead) {
 }
 
 // onRMADone takes in the target's answer to messages of an operation.
-func (e *Endpoint) onRMADone(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onRMADone(src hw.Source, header uint64, head, payload []byte) {
 	var d doneHead
 	if !d.parse(head) {
 		e.malformed(src, "outcome of %d bytes does not parse", len(head))
@@ -221,7 +220,7 @@ func (e *Endpoint) onRMADone(src hw.Source, header uint64, head, payload []byte)
 }
 
 // onReadData takes in a piece of what was read.
-func (e *Endpoint) onReadData(src hw.Source, header uint64, head, payload []byte) {
+func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte) {
 	at, ok := parseWord(head)
 	if ok && header&hot.FetchID != 0 {
 		e.fetched(src, header, at, payload)
@@ -294,7 +293,7 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 }
 
 // lostRMAs ends the operations that wait for a peer that is gone.
-func (e *Endpoint) lostRMAs(l *link, status fi.Errno) {
+func (e *leasedEP) lostRMAs(l *link, status fi.Errno) {
 	e.lostFetches(l)
 	e.dropLane(l.lane, status)
 	l.lane = nil

@@ -157,7 +157,7 @@ func (e *Endpoint) mayShare(a *RMAArgs, p *path, total uint64) bool {
 
 // share does an operation together with the target.
 func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, completes bool) shareOutcome {
-	e.reapShares(false)
+	e.reapShares(nil)
 	total := a.IOV[0].Len
 	chunk := shareChunk(total)
 	n := chunks(total, chunk)
@@ -244,9 +244,9 @@ func (e *Endpoint) addShared(a *RMAArgs, l *link, p *path, completes bool) *shar
 	return op
 }
 
-// reapShares ends the operations whose targets have finished. lease: the caller
-// holds the progress lease, without which what fails is left.
-func (e *Endpoint) reapShares(lease bool) {
+// reapShares ends the operations whose targets have finished. l is the endpoint of a caller that has the progress
+// lease, nil: it has not, and what fails is left.
+func (e *Endpoint) reapShares(l *leasedEP) {
 	s := &e.shares
 	if s.waiting.Load() == 0 || !s.mu.TryLock() {
 		return
@@ -254,7 +254,7 @@ func (e *Endpoint) reapShares(lease bool) {
 	defer s.mu.Unlock()
 	kept := s.ops[:0]
 	for _, op := range s.ops {
-		if !e.reapShare(op, lease) {
+		if !e.reapShare(op, l) {
 			kept = append(kept, op)
 			continue
 		}
@@ -267,9 +267,9 @@ func (e *Endpoint) reapShares(lease bool) {
 }
 
 // reapShare reports whether it has ended an operation. The caller has sharedOps.mu.
-func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
+func (e *Endpoint) reapShare(op *sharedOp, l *leasedEP) bool {
 	r := op.path.rounds
-	if r.lent == op && !e.regain(op, lease) {
+	if r.lent == op && !e.regain(op, l != nil) {
 		return false
 	}
 	if !op.ended {
@@ -278,7 +278,7 @@ func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
 		gone := op.path.Err() != nil
 		ended, failed := waitHelper(&r.words[1], op.needs, 1)
 		if !ended {
-			if !lease || !gone {
+			if l == nil || !gone {
 				return false
 			}
 			e.endShare(op, fi.ECONNRESET)
@@ -291,11 +291,11 @@ func (e *Endpoint) reapShare(op *sharedOp, lease bool) bool {
 		}
 	}
 	if op.again {
-		return lease && e.repost(op)
+		return l != nil && l.repost(op)
 	}
 	if op.args.HasData || op.args.Flags&fi.RemoteCQData != 0 {
 		op.args.Remote = []fi.RMAIOVec{op.remote}
-		if err := e.notify(&op.args, op.path, op.remote.Len); err == fi.EAGAIN || err != nil && !lease {
+		if err := e.notify(&op.args, op.path, op.remote.Len); err == fi.EAGAIN || err != nil && l == nil {
 			return false
 		} else if err != nil {
 			e.endShare(op, fi.ErrnoOf(err))
@@ -327,10 +327,9 @@ func (e *Endpoint) endShare(op *sharedOp, status fi.Errno) {
 	e.countEnd(counter, op.args.work, op.args.Flags&fi.Completion != 0, true, 0)
 }
 
-// repost does an operation again as messages, by which the target tells why it
-// fails. It reports false when there is no room. The caller holds the progress
-// lease.
-func (e *Endpoint) repost(op *sharedOp) bool {
+// repost does an operation again as messages, by which the target tells why it fails. It reports false when there is no
+// room.
+func (e *leasedEP) repost(op *sharedOp) bool {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		return false
@@ -351,8 +350,8 @@ func (e *Endpoint) repost(op *sharedOp) bool {
 }
 
 // abandonShares waits until targets have finished what they are at, because the
-// endpoint is closed. The caller holds the progress lease.
-func (e *Endpoint) abandonShares() {
+// endpoint is closed.
+func (e *leasedEP) abandonShares() {
 	s := &e.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // and what is refused leaves the memory untouched.
 
 // onWrite places a piece of a write.
-func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
+func (e *leasedEP) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 	var w writeHead
 	if !w.parse(head) {
 		e.malformed(src, "write of %d bytes does not parse", len(payload))
@@ -27,7 +27,7 @@ func (e *Endpoint) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // perform checks a piece of a write against the region of its key, copies it, and counts it.
-func (e *Endpoint) perform(src hw.Source, w *writeHead, addr uint64, payload []byte) fi.Errno {
+func (e *leasedEP) perform(src hw.Source, w *writeHead, addr uint64, payload []byte) fi.Errno {
 	e.stats.Rx(stats.RxServedWrites, 1)
 	status := fi.Success
 	if n := uint64(len(payload)); n != 0 {
@@ -54,7 +54,7 @@ func (e *Endpoint) perform(src hw.Source, w *writeHead, addr uint64, payload []b
 }
 
 // onNotify counts, reports and answers a write whose payload the initiator has put in place.
-func (e *Endpoint) onNotify(src hw.Source, addr uint64, head, payload []byte) {
+func (e *leasedEP) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 	var w writeHead
 	if !w.parse(head) {
 		e.malformed(src, "notice of a write does not parse")
@@ -66,7 +66,7 @@ func (e *Endpoint) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 
 // noticed counts a write of n bytes that this side has not put in place: one without
 // bytes, or one that the initiator has done.
-func (e *Endpoint) noticed(src hw.Source, key, n uint64) {
+func (e *leasedEP) noticed(src hw.Source, key, n uint64) {
 	if m := e.domain.regions.keys.find(key); m != nil && e.reaches(m, src) && m.gate.enter() {
 		e.written(m, n, true)
 		m.gate.leave()
@@ -87,7 +87,7 @@ func (e *Endpoint) written(m *MR, n uint64, last bool) {
 }
 
 // endWrite delivers the CQ data of a write and answers.
-func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
+func (e *leasedEP) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
 	if w.flags&rmaData != 0 && status == fi.Success && e.rxCQ != nil {
 		e.rxCQ.Complete(cq.Entry{
 			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.length, Data: w.data,
@@ -104,13 +104,13 @@ func (e *Endpoint) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
 }
 
 // answer sends the initiator the outcome of an operation.
-func (e *Endpoint) answer(src hw.Source, request uint64, d *doneHead) {
+func (e *leasedEP) answer(src hw.Source, request uint64, d *doneHead) {
 	r := e.rx
 	r.answer(e, src, e.senderOf(src), amRMADone, request, d.put(r.head[:]))
 }
 
 // refuseAccess logs an access that is refused and returns the errno for the initiator.
-func (e *Endpoint) refuseAccess(src hw.Source, what string, key, addr, n uint64, err error) fi.Errno {
+func (e *leasedEP) refuseAccess(src hw.Source, what string, key, addr, n uint64, err error) fi.Errno {
 	log.Warnf(log.EPData, "%s by %s of %d bytes at %#x with key %#x: %v", what, e.rx.addressOf(e.senderOf(src)), n, addr, key, err)
 	return fi.ErrnoOf(err)
 }
@@ -134,7 +134,7 @@ type reply struct {
 const maxReplies = 1 << 16
 
 // onRead begins to send what is asked for.
-func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
+func (e *leasedEP) onRead(src hw.Source, addr uint64, head, payload []byte) {
 	var h readHead
 	if !h.parse(head) {
 		e.malformed(src, "read does not parse")
@@ -158,15 +158,15 @@ func (e *Endpoint) onRead(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // reply sends a reply as far as there is room and keeps the rest.
-func (e *Endpoint) reply(r reply) {
+func (e *leasedEP) reply(r reply) {
 	if len(e.replies) == 0 && e.pumpReply(&r) {
 		return
 	}
 	e.replies = append(e.replies, r)
 }
 
-// pumpReplies sends what waited for room. The caller holds the progress lease.
-func (e *Endpoint) pumpReplies() {
+// pumpReplies sends what waited for room.
+func (e *leasedEP) pumpReplies() {
 	kept := e.replies[:0]
 	for i := range e.replies {
 		if !e.pumpReply(&e.replies[i]) {
@@ -177,7 +177,7 @@ func (e *Endpoint) pumpReplies() {
 }
 
 // pumpReply reports whether the reply is done with.
-func (e *Endpoint) pumpReply(r *reply) bool {
+func (e *leasedEP) pumpReply(r *reply) bool {
 	for {
 		p, err := e.connectBack(r.src, r.to)
 		if err == nil {
@@ -204,7 +204,7 @@ func (e *Endpoint) pumpReply(r *reply) bool {
 }
 
 // wasRead counts the piece of a read that a reply has sent.
-func (e *Endpoint) wasRead(r *reply) {
+func (e *leasedEP) wasRead(r *reply) {
 	if c := e.remoteReadCntr.Load(); c != nil {
 		c.Part(r.length, r.last)
 	}
@@ -214,7 +214,7 @@ func (e *Endpoint) wasRead(r *reply) {
 }
 
 // sendReply sends the next piece of a reply.
-func (e *Endpoint) sendReply(p *path, r *reply) error {
+func (e *leasedEP) sendReply(p *path, r *reply) error {
 	n := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
 	head := putWord(sc.head[:], r.at+r.sent)
@@ -238,7 +238,7 @@ func (e *Endpoint) sendReply(p *path, r *reply) error {
 }
 
 // dropReply frees the result that a reply keeps.
-func (e *Endpoint) dropReply(r *reply) {
+func (e *leasedEP) dropReply(r *reply) {
 	if r.held != 0 {
 		e.rx.Pool.Put(r.held, int(r.length))
 		r.held = 0
@@ -246,7 +246,7 @@ func (e *Endpoint) dropReply(r *reply) {
 }
 
 // onAtomic performs an atomic operation and answers.
-func (e *Endpoint) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
+func (e *leasedEP) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 	var h atomicHead
 	if !h.parse(head) {
 		e.malformed(src, "atomic does not parse")
@@ -280,7 +280,7 @@ func (e *Endpoint) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // performAtomic performs an atomic operation on n bytes and leaves what was there before in e.atomicResult.
-func (e *Endpoint) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, payload []byte) fi.Errno {
+func (e *leasedEP) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, payload []byte) fi.Errno {
 	rights := fi.RemoteWrite
 	if h.kind != atomics.Base {
 		rights |= fi.RemoteRead
@@ -340,7 +340,7 @@ func (e *Endpoint) countAtomic(m *MR, h *atomicHead, n uint64) {
 
 // replyResult sends what an atomic operation fetched, or keeps it until there
 // is room.
-func (e *Endpoint) replyResult(src hw.Source, h *atomicHead, n uint64) {
+func (e *leasedEP) replyResult(src hw.Source, h *atomicHead, n uint64) {
 	s := e.senderOf(src)
 	r := reply{src: src, to: s, request: h.request, length: n, at: uint64(h.at), held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
 	if len(e.replies) == 0 {

@@ -20,13 +20,13 @@ func (r *rxContext) setHandle(h uint64) {
 // Progress makes progress. The caller holds the lease, or the context needs
 // none (C takes it before it calls). It returns whether Triggered is to be called.
 func (r *rxContext) Progress() bool {
-	r.progress()
+	r.leased.Taken().progress()
 	return r.domain.work.ready.Load() != 0
 }
 
 // Housekeeping is Progress that also runs the timers.
 func (r *rxContext) Housekeeping() bool {
-	r.housekeeping()
+	r.leased.Taken().housekeeping()
 	return r.domain.work.ready.Load() != 0
 }
 
@@ -64,13 +64,6 @@ func (e *Endpoint) Rx() *RxContext { return e.rx }
 // SharesRx reports whether the endpoint's receive context is a shared one.
 func (e *Endpoint) SharesRx() bool { return e.srx != nil }
 
-// acquire takes the progress lease, waiting for its holder. Control path only.
-func (r *rxContext) acquire() {
-	for !r.take() {
-		runtime.Gosched()
-	}
-}
-
 // Calls of advance between two looks at the clock, and the time between two
 // looks at the timers; as in the data plane, which does the same for C threads.
 const (
@@ -92,26 +85,26 @@ func (r *rxContext) advance() {
 	if r.owner != nil {
 		return // it is for the owner, under his lock
 	}
-	if r.take() {
-		if !r.dead {
-			r.progress()
-			r.advances++
-			if r.advances%idleAdvances == 0 && time.Since(r.lastTimers) >= timerInterval {
-				r.lastTimers = time.Now()
-				r.housekeeping()
+	if l := r.take(); l != nil {
+		if !l.dead {
+			l.progress()
+			l.advances++
+			if l.advances%idleAdvances == 0 && time.Since(l.lastTimers) >= timerInterval {
+				l.lastTimers = time.Now()
+				l.housekeeping()
 			}
 		}
-		r.give()
+		l.give()
 	}
 }
 
 // tick runs the timers unless somebody else is at the context. The caller holds nothing.
 func (r *rxContext) tick() {
-	if r.take() {
-		if !r.dead {
-			r.housekeeping()
+	if l := r.take(); l != nil {
+		if !l.dead {
+			l.housekeeping()
 		}
-		r.give()
+		l.give()
 		r.domain.work.postReady()
 	}
 }
@@ -124,8 +117,9 @@ func (r *rxContext) advanceAll() {
 }
 
 // attach adds an endpoint that delivers into the context.
-func (r *rxContext) attach(e *Endpoint) {
-	r.acquire()
+func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
+
+func (r *leasedRx) attach(e *leasedEP) {
 	defer r.give()
 	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
 	e.number = r.nextNumber
@@ -151,18 +145,17 @@ func (e *Endpoint) disable() {
 	e.stopBackground()
 	e.domain.work.part(e)
 	e.detachQueues()
-	r := e.rx
-	r.acquire()
-	r.flushOut(e)
-	r.detach(e)
+	r := e.rx.acquire()
+	l := r.of(e)
+	r.flushOut(l)
+	r.detach(l)
 	e.hide()
 	r.give()
 	e.release()
 }
 
-// flushOut sends what waits for room, as far as peers make it in time. The
-// caller holds the lease.
-func (r *rxContext) flushOut(e *Endpoint) {
+// flushOut sends what waits for room, as far as peers make it in time.
+func (r *leasedRx) flushOut(e *leasedEP) {
 	end, owed := time.Now().Add(flushTime), e.owed()
 	for r.waits(e) && time.Now().Before(end) {
 		if r.ends.Load() {
@@ -178,7 +171,7 @@ func (r *rxContext) flushOut(e *Endpoint) {
 }
 
 // owed is how many bytes of results wait for room.
-func (e *Endpoint) owed() (n uint64) {
+func (e *leasedEP) owed() (n uint64) {
 	for i := range e.replies {
 		n += e.replies[i].length - e.replies[i].sent
 	}
@@ -186,7 +179,7 @@ func (e *Endpoint) owed() (n uint64) {
 }
 
 // waits reports whether messages of the endpoint, or what it owes of reads and atomics, wait for room.
-func (r *rxContext) waits(e *Endpoint) bool {
+func (r *leasedRx) waits(e *leasedEP) bool {
 	if len(e.replies) != 0 {
 		return true
 	}
@@ -198,9 +191,8 @@ func (r *rxContext) waits(e *Endpoint) bool {
 	return false
 }
 
-// detach removes an endpoint and what is in flight for it. The caller holds
-// the lease.
-func (r *rxContext) detach(e *Endpoint) {
+// detach removes an endpoint and what is in flight for it.
+func (r *leasedRx) detach(e *leasedEP) {
 	kept := r.out[:0]
 	for _, c := range r.out {
 		if c.ep != e {
@@ -210,8 +202,8 @@ func (r *rxContext) detach(e *Endpoint) {
 	r.out = kept
 	r.dropOps(e)
 	e.abandonShares()
-	r.dropHeld(e)
-	r.dropPeerMessages(e)
+	r.dropHeld(&e.Endpoint)
+	r.dropPeerMessages(&e.Endpoint)
 	for i := range r.eps {
 		if r.eps[i] == e {
 			r.eps = append(r.eps[:i], r.eps[i+1:]...)
@@ -222,7 +214,7 @@ func (r *rxContext) detach(e *Endpoint) {
 	if len(r.eps) != 0 {
 		r.stats.Store(r.eps[0].stats)
 	}
-	r.leave(e)
+	r.leave(&e.Endpoint)
 	if r.av == e.av {
 		r.name(nil)
 		for _, other := range r.eps {
@@ -234,7 +226,7 @@ func (r *rxContext) detach(e *Endpoint) {
 }
 
 // dropOps ends the endpoint's rendezvous without completions.
-func (r *rxContext) dropOps(e *Endpoint) {
+func (r *leasedRx) dropOps(e *leasedEP) {
 	i := r.active.head
 	r.active = opList{}
 	for i != 0 {
@@ -260,7 +252,7 @@ func (r *rxContext) dropOps(e *Endpoint) {
 }
 
 // dropHeld forgets the unexpected messages that arrived at the endpoint.
-func (r *rxContext) dropHeld(e *Endpoint) {
+func (r *leasedRx) dropHeld(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
 		eng := r.Engine(tagged)
 		for m := range eng.Messages() {

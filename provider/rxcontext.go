@@ -16,6 +16,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -24,34 +25,23 @@ import (
 // of arrivals with them, and the progress of the endpoints that deliver into
 // it (one, or several for a shared receive context).
 //
-// Everything but the post ring belongs to the holder of the progress lease,
-// a word in hot that C and Go take with one compare-and-swap. Posting a
-// receive is a push on the ring and needs no lease.
+// What is here is for any thread. All else is leasedRx, behind the progress lease, a word in hot that C and Go take
+// with one compare-and-swap. Posting a receive is a push on the ring and needs no lease.
 type rxContext struct {
 	hot   *hot.Rx
 	posts *mpsc.Ring
 	block []byte // memory of hot and the ring
 	kind  blockKind
-	dead  bool // closed; changed and read under the lease
 
-	domain     *Domain // immutable
-	cfg        *config.Config
-	attr       fi.RxAttr
-	handle     uint64 // of C's table
-	nextNumber uint32
-	eps        []*Endpoint
-	av         *AV                     // names the sources of directed receives
-	addrIDs    []uint32                // identities by address, of Addresses.Seen
-	ids        map[names.Name]uint32   // identities; see identity.go
-	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
-	origins    [][]origin              // sources of each identity, likewise
-	freeIDs    []uint32                // identities that are given up
-	idsKept    int                     // by the last sweep
-	ports      map[uint16][]names.Name // keys of ids by their ports
-
-	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended that
-	// the one peer is disconnected.
-	dataplane.Receiver
+	domain *Domain // immutable
+	cfg    *config.Config
+	attr   fi.RxAttr
+	handle uint64 // of C's table
+	// leased is what the progress lease guards.
+	leased lease.Guarded[leasedRx]
+	// minMulti and urgent are Receiver.MinMulti and Receiver.Urgent.
+	minMulti *atomic.Uint64
+	urgent   *atomic.Int32
 
 	// deferred counts the operations on the context and its endpoints whose
 	// counters have reached their thresholds and that are not posted. Added to by
@@ -68,7 +58,33 @@ type rxContext struct {
 	copies atomic.Bool
 	// stats is the block of the first endpoint, nil without one. Written by the
 	// lease holder, read by any thread.
-	stats    atomic.Pointer[stats.Endpoint]
+	stats atomic.Pointer[stats.Endpoint]
+	// ends asks progress to check for peers that are gone. Set by any thread, cleared by the lease holder;
+	// sequentially consistent.
+	ends  atomic.Bool
+	owner PeerOwner // of the receives, nil: they are weft's; set before endpoints use the context
+}
+
+// leasedRx is a receive context as the holder of its progress lease has it.
+type leasedRx struct {
+	rxContext
+	dead bool // closed
+
+	nextNumber uint32
+	eps        []*leasedEP
+	av         *AV                     // names the sources of directed receives
+	addrIDs    []uint32                // identities by address, of Addresses.Seen
+	ids        map[names.Name]uint32   // identities; see identity.go
+	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
+	origins    [][]origin              // sources of each identity, likewise
+	freeIDs    []uint32                // identities that are given up
+	idsKept    int                     // by the last sweep
+	ports      map[uint16][]names.Name // keys of ids by their ports
+
+	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended that
+	// the one peer is disconnected.
+	dataplane.Receiver
+
 	closures uint64 // times that the eager window was closed
 
 	ops       *mem.Slab[recvOp]
@@ -77,9 +93,6 @@ type rxContext struct {
 	out       []control
 	lastCheck time.Time
 	recheck   bool // a peer has begun anew: its end is to be noticed before anything goes to it by name
-	// ends asks progress to check for peers that are gone. Set by any thread, cleared by the lease holder;
-	// sequentially consistent.
-	ends atomic.Bool
 	// advances counts calls of advance; lastTimers is when it ran the timers.
 	advances   uint32
 	lastTimers time.Time
@@ -90,13 +103,12 @@ type rxContext struct {
 	pulls    map[uint64]uint32         // operations that wait for fragments or gets: id to index
 	getters  *getter                   // that are free, linked
 	helpTurn bool                      // in this pass over the active list an operation with a helper was served
-	owner    PeerOwner                 // of the receives, nil: they are weft's; set before endpoints use the context
 	foreign  map[uint64]*foreignMemory // by id, of the operations that read the sender's device memory
 }
 
 // control is a message of the protocol that found its peer's ring full.
 type control struct {
-	ep     *Endpoint
+	ep     *leasedEP
 	link   *link     // nil: an answer
 	src    hw.Source // of an answer: what it answers came from there,
 	to     sender    // who was behind it
@@ -121,18 +133,23 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	if attr.Caps&fi.ExactDirectedRecv != 0 {
 		flags |= hot.RxExact
 	}
-	r := &rxContext{
-		domain: d, cfg: d.cfg, attr: *attr,
-		ids:     map[names.Name]uint32{},
-		ports:   map[uint16][]names.Name{},
-		pulls:   map[uint64]uint32{},
-		foreign: map[uint64]*foreignMemory{},
+	r := &leasedRx{
+		rxContext: rxContext{domain: d, cfg: d.cfg, attr: *attr},
+		ids:       map[names.Name]uint32{},
+		ports:     map[uint16][]names.Name{},
+		pulls:     map[uint64]uint32{},
+		foreign:   map[uint64]*foreignMemory{},
 	}
 	r.Pool, r.HeldMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	if err := r.allocateHot(log2(slots), flags); err != nil {
 		return nil, err
 	}
+	word := &r.hot.Lease
+	if exclusive {
+		word = nil
+	}
+	r.leased, r.minMulti, r.urgent = lease.Guard(word, r), &r.MinMulti, &r.Urgent
 	r.MinMulti.Store(defaultMinMultiRecv)
 	base := unsafe.Pointer(r.hot)
 	rxBytes := int(unsafe.Sizeof(hot.Rx{}))
@@ -145,10 +162,10 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		return nil, err
 	}
 	r.hot.Receiver = r.Address()
-	return r, nil
+	return &r.rxContext, nil
 }
 
-func (r *rxContext) openEngines() (err error) {
+func (r *leasedRx) openEngines() (err error) {
 	if r.Tagged, err = match.New(); err != nil {
 		return err
 	}
@@ -162,9 +179,14 @@ func (r *rxContext) openEngines() (err error) {
 // close gives the memory back. Nobody uses the context any more, but for late
 // readers of an endpoint's queues.
 func (r *rxContext) close() {
-	r.acquire()
-	r.dead = true
-	r.give()
+	l := r.acquire()
+	l.dead = true
+	l.give()
+	l.free()
+}
+
+// free frees the memory of a context that is closed.
+func (r *leasedRx) free() {
 	for _, e := range []*match.Engine{r.Tagged, r.Untagged} {
 		if e != nil {
 			_ = e.Close()
@@ -177,28 +199,21 @@ func (r *rxContext) close() {
 	r.freeHot()
 }
 
-// take takes the progress lease if nobody holds it. Acquire; pairs with give.
-func (r *rxContext) take() bool {
-	if r.hot.Flags&hot.RxExclusive != 0 {
-		return true
-	}
-	if !atomic.CompareAndSwapUint32(&r.hot.Lease, 0, 1) {
-		return false
-	}
-	leaseTaken(r)
-	return true
-}
+// take takes the progress lease, and returns nil if another thread has it.
+func (r *rxContext) take() *leasedRx { return r.leased.Take() }
 
-func (r *rxContext) give() {
-	if r.hot.Flags&hot.RxExclusive == 0 {
-		leaseGivenUp(r)
-		order.Store32(&r.hot.Lease, 0)
-	}
-}
+// acquire takes the progress lease, waiting for its holder. Control path only.
+func (r *rxContext) acquire() *leasedRx { return r.leased.Wait() }
+
+// give gives the progress lease that take or acquire has taken.
+func (r *leasedRx) give() { r.leased.Give() }
+
+// of returns an endpoint of the context as the lease holder has it.
+func (r *leasedRx) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
 
 // progress does what there is to do: posted receives for which a message may be
-// held first, then arrivals, then what waited for room. The caller holds the lease.
-func (r *rxContext) progress() {
+// held first, then arrivals, then what waited for room.
+func (r *leasedRx) progress() {
 	held := r.HeldMessages()
 	r.drainWanted()
 	r.proceed(r.Posted() != 0 || r.HeldMessages() >= held)
@@ -210,7 +225,7 @@ func (r *rxContext) progress() {
 // falls behind its sender would otherwise find every message unexpected, and none delivered from the rings by the data
 // plane. What is on the rings waits for as many receives as there are unexpected messages, or for a poll without a new
 // receive.
-func (r *rxContext) proceed(local bool) {
+func (r *leasedRx) proceed(local bool) {
 	for _, e := range r.eps {
 		if local {
 			e.arrivals(r.cfg.ProgressBatch)
@@ -234,7 +249,7 @@ func (r *rxContext) proceed(local bool) {
 }
 
 // pending reports whether there is work that no ring shows.
-func (r *rxContext) pending() bool {
+func (r *leasedRx) pending() bool {
 	if r.active.head != 0 && !r.offload || len(r.out) != 0 || r.deferred.Load() != 0 || r.ends.Load() {
 		return true
 	}
@@ -248,7 +263,7 @@ func (r *rxContext) pending() bool {
 
 // busy reports whether polls enter Go without an arrival on a ring: for work that is pending, or for ports that only Go
 // polls.
-func (r *rxContext) busy() bool {
+func (r *leasedRx) busy() bool {
 	if r.pending() {
 		return true
 	}
@@ -261,8 +276,8 @@ func (r *rxContext) busy() bool {
 }
 
 // onNetwork reports whether there was traffic with other hosts a moment ago: the
-// answer to what was sent is worth looking for. The caller holds the lease.
-func (r *rxContext) onNetwork() bool {
+// answer to what was sent is worth looking for.
+func (r *leasedRx) onNetwork() bool {
 	for _, e := range r.eps {
 		if e.watched() {
 			return true
@@ -272,7 +287,7 @@ func (r *rxContext) onNetwork() bool {
 }
 
 // calledFor reports whether other threads have left something to progress.
-func (r *rxContext) calledFor() bool {
+func (r *leasedRx) calledFor() bool {
 	if r.deferred.Load() != 0 || r.ends.Load() {
 		return true
 	}
@@ -285,7 +300,7 @@ func (r *rxContext) calledFor() bool {
 }
 
 // publish sets hot.Rx.Attention, by which polls enter Go, or poll ports, without an arrival on a ring.
-func (r *rxContext) publish() {
+func (r *leasedRx) publish() {
 	attention := uint32(0)
 	if r.busy() {
 		attention |= hot.AttentionGo
@@ -328,8 +343,8 @@ func (r *rxContext) publish() {
 	r.PublishWant(r.hot)
 }
 
-// housekeeping runs the timers. The caller holds the lease.
-func (r *rxContext) housekeeping() {
+// housekeeping runs the timers.
+func (r *leasedRx) housekeeping() {
 	r.drainWanted()
 	r.proceed(r.Posted() != 0 || r.posts.Ready(r.hot.PostsHead))
 	r.sample()
@@ -352,7 +367,7 @@ func (r *rxContext) housekeeping() {
 // the ring costs the data plane least (Receiver.Accept). A search or cancel there
 // comes after the message and is left to the next progress: a search takes in
 // arrivals, and the caller is a handler of one.
-func (r *rxContext) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
+func (r *leasedRx) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
 	rv := eng.Arrive(source, tag)
 	for rv == nil && r.takePost(urgentRecv) {
 		rv = eng.Arrive(source, tag)
@@ -361,7 +376,7 @@ func (r *rxContext) find(eng *match.Engine, source uint32, tag uint64) *match.Re
 }
 
 // drainWanted takes what is posted off the ring if it is wanted before an arrival.
-func (r *rxContext) drainWanted() {
+func (r *leasedRx) drainWanted() {
 	if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
 		r.drainPosts(0)
 	}
@@ -369,14 +384,14 @@ func (r *rxContext) drainWanted() {
 
 // drainPosts takes what is posted off the ring, and does it, up to what has one of
 // some flags. Handlers leave searches (urgentRecv).
-func (r *rxContext) drainPosts(but uint64) {
+func (r *leasedRx) drainPosts(but uint64) {
 	for r.takePost(but) {
 	}
 }
 
 // takePost takes the oldest of what is posted off the ring unless it has one of some
 // flags, and reports whether it has.
-func (r *rxContext) takePost(but uint64) bool {
+func (r *leasedRx) takePost(but uint64) bool {
 	pos := r.hot.PostsHead
 	if !r.posts.Ready(pos) {
 		return false
@@ -402,18 +417,18 @@ func (r *rxContext) takePost(but uint64) bool {
 
 // queue queues a receive straight from its slot on the ring. It reports
 // false, and has done nothing, when a message may be held for it.
-func (r *rxContext) queue(slot *hot.RecvEntry) bool {
+func (r *leasedRx) queue(slot *hot.RecvEntry) bool {
 	return r.Engine(slot.Flags&hot.RecvTagged != 0).Held() == 0 && r.Enqueue(slot)
 }
 
 // send sends a message of the protocol with a head of at most controlHead bytes, or keeps it until there
 // is room.
-func (r *rxContext) send(e *Endpoint, l *link, id hw.AMID, header uint64, head []byte) {
+func (r *leasedRx) send(e *leasedEP, l *link, id hw.AMID, header uint64, head []byte) {
 	r.queueControl(control{ep: e, link: l, id: id, header: header, n: len(head)}, head)
 }
 
 // queueControl sends a message, or keeps it until there is room.
-func (r *rxContext) queueControl(c control, head []byte) {
+func (r *leasedRx) queueControl(c control, head []byte) {
 	copy(c.head[:], head)
 	if len(r.out) != 0 || !c.send() {
 		r.out = append(r.out, c)
@@ -422,7 +437,7 @@ func (r *rxContext) queueControl(c control, head []byte) {
 
 // flush sends what waited for room, in order, as far as there is room. A peer
 // whose ring stays full holds back only its own messages.
-func (r *rxContext) flush() {
+func (r *leasedRx) flush() {
 	kept := r.out[:0]
 	for i := range r.out {
 		c := &r.out[i]
@@ -450,7 +465,7 @@ func (c *control) send() bool {
 
 // hold accounts for unexpected payload and closes the eager window when there
 // is too much of it.
-func (r *rxContext) hold(n int) {
+func (r *leasedRx) hold(n int) {
 	r.Held += n
 	if !r.Closed && r.Held > r.cfg.UnexpectedBytes {
 		r.setWindow(false)
@@ -458,14 +473,14 @@ func (r *rxContext) hold(n int) {
 }
 
 // unhold opens the window again at half of the bound.
-func (r *rxContext) unhold(n int) {
+func (r *leasedRx) unhold(n int) {
 	r.Held -= n
 	if r.Reopens() {
 		r.setWindow(true)
 	}
 }
 
-func (r *rxContext) setWindow(open bool) {
+func (r *leasedRx) setWindow(open bool) {
 	if !open && !r.Closed {
 		r.closures++
 	}

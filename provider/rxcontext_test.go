@@ -21,7 +21,7 @@ func TestPostsStay(t *testing.T) {
 	}
 	matched := func(when string, want int) {
 		t.Helper()
-		if got := s.ep.rx.Posted(); got != want {
+		if got := leasedOf(s.ep).rx.Posted(); got != want {
 			t.Errorf("%s: matching holds %d receives, not %d", when, got, want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestPostsStay(t *testing.T) {
 
 	const unexpected = 99
 	arrive(unexpected)
-	for s.ep.rx.HeldMessages() == 0 {
+	for leasedOf(s.ep).rx.HeldMessages() == 0 {
 		s.ep.Progress()
 	}
 	matched("a message that fits none", 2)
@@ -75,7 +75,7 @@ func TestPeekInHandler(t *testing.T) {
 	for n := range uint64(messages) {
 		from.send(SendArgs{IOV: iovOf([]byte{byte(n)}), Dest: from.addr[s], Tagged: true, Tag: n, Flags: fi.Inject})
 	}
-	r := s.ep.rx
+	r := leasedOf(s.ep).rx
 	r.acquire() // as another thread's, so that the peek stays on the ring
 	got := make([]byte, 1)
 	for _, a := range []RecvArgs{
@@ -111,7 +111,7 @@ func TestLostOnRing(t *testing.T) {
 	oneMessage(t, peer, s, 8) // they have met
 	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: s.addr[peer], Context: 1})
 	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: fi.AddrUnspec, Context: 2})
-	if n := s.ep.rx.Posted(); n != 0 {
+	if n := leasedOf(s.ep).rx.Posted(); n != 0 {
 		t.Fatalf("%d receives are in matching", n)
 	}
 	peer.close()
@@ -127,7 +127,7 @@ func TestLostOnRing(t *testing.T) {
 	if e, err := s.cq.ReadErr(); err != nil || e.Context != 1 || e.Err != fi.ECONNRESET {
 		t.Errorf("the receive from the peer ends with %+v, %v", e, err)
 	}
-	if n := s.ep.rx.Posted(); n != 1 {
+	if n := leasedOf(s.ep).rx.Posted(); n != 1 {
 		t.Errorf("%d receives are left", n)
 	}
 }

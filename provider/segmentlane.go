@@ -30,7 +30,7 @@ import (
 type segmentLane struct {
 	*congestion.Lane
 	path  *path
-	owner *Endpoint        // whose lease it is under
+	owner *leasedEP        // whose lease it is under
 	stats congestion.Stats // of segments; see samplePath
 	all   []*transfer      // that have not ended
 
@@ -75,7 +75,7 @@ func (e *Endpoint) laned(p *port, n uint64) bool {
 }
 
 // laneOf returns the lane of a link's path, nil if there can be none.
-func (e *Endpoint) laneOf(l *link, p *path) *segmentLane {
+func (e *leasedEP) laneOf(l *link, p *path) *segmentLane {
 	at := &l.lane
 	if p.back {
 		at = &p.lane
@@ -87,7 +87,7 @@ func (e *Endpoint) laneOf(l *link, p *path) *segmentLane {
 	return *at
 }
 
-func (e *Endpoint) newLane(l *link, p *path) *segmentLane {
+func (e *leasedEP) newLane(l *link, p *path) *segmentLane {
 	seg, cc, err := laneConfig(e.domain.cfg, &p.port.attr)
 	n := &segmentLane{path: p, owner: e}
 	if err == nil {
@@ -128,12 +128,12 @@ func (n *segmentLane) start(t *transfer, total uint64) {
 
 // pump posts what the window lets out. Completions that come while it posts
 // are taken in by its own loop.
-func (n *segmentLane) pump(e *Endpoint) {
+func (n *segmentLane) pump(e *leasedEP) {
 	if n.pumping {
 		return
 	}
 	n.pumping = true
-	waits := n.turn(e)
+	waits := n.turn(&e.Endpoint)
 	n.pumping = false
 	if _, later := n.Wake(); !waits && later {
 		waits = true // for the pace
@@ -170,9 +170,8 @@ func (n *segmentLane) turn(e *Endpoint) bool {
 	return true
 }
 
-// pumpLanes resumes the lanes that waited for room or time. The caller holds
-// the progress lease.
-func (e *Endpoint) pumpLanes() {
+// pumpLanes resumes the lanes that waited for room or time.
+func (e *leasedEP) pumpLanes() {
 	if len(e.lanes) == 0 {
 		return
 	}
@@ -183,7 +182,7 @@ func (e *Endpoint) pumpLanes() {
 
 // dropLane ends the transfers over a path to a peer that is gone. Gets that are
 // in flight end by themselves, and their transfers with them.
-func (e *Endpoint) dropLane(n *segmentLane, status fi.Errno) {
+func (e *leasedEP) dropLane(n *segmentLane, status fi.Errno) {
 	if n == nil {
 		return
 	}

@@ -179,8 +179,8 @@ func TestSegmentsPeerGone(t *testing.T) {
 		}
 		ended[e.Context] = true
 	}
-	if !ended[10] || !ended[11] || len(x.ep.transfers) != 0 {
-		t.Errorf("ended %v, %d transfers are left", ended, len(x.ep.transfers))
+	if !ended[10] || !ended[11] || len(leasedOf(x.ep).transfers) != 0 {
+		t.Errorf("ended %v, %d transfers are left", ended, len(leasedOf(x.ep).transfers))
 	}
 }
 
@@ -231,8 +231,8 @@ func TestSegmentsRefusedEarly(t *testing.T) {
 	if _, e, ok := settle(t, x, y); ok || e.Err != fi.EACCES || e.Context != 2 {
 		t.Errorf("%v, %+v", ok, e)
 	}
-	if len(x.ep.transfers) != 0 {
-		t.Errorf("%d transfers are left", len(x.ep.transfers))
+	if len(leasedOf(x.ep).transfers) != 0 {
+		t.Errorf("%d transfers are left", len(leasedOf(x.ep).transfers))
 	}
 }
 
@@ -258,7 +258,7 @@ func TestRefusalWaits(t *testing.T) {
 		room := over(t, y, x, func(e hw.Endpoint) hw.Endpoint { return crowded{e} })
 		a := RMAArgs{IOV: iovOf(b), Remote: []fi.RMAIOVec{{Len: 8, Key: 8}}, Dest: x.addr[y], Context: 1, Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
-		until(t, "an answer that waits", func() bool { return len(y.ep.rx.out) > 0 }, x, y)
+		until(t, "an answer that waits", func() bool { return len(leasedOf(y.ep).rx.out) > 0 }, x, y)
 		drain(x, y)
 		room()
 		if _, e, ok := settle(t, x, y); ok || e.Err != fi.ENOKEY {
@@ -317,13 +317,13 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 	op := &deviceOp{e: e, id: id, path: &path{Endpoint: p.Endpoint, port: p.port, peer: p.peer, keys: &peerKeys{}}}
 	op.keys[0], op.keys[1] = key, key
 	e.rx.acquire()
-	defer e.rx.give()
-	tr := e.newTransfer(id, &deviceMover{op: op})
-	if e.transfers == nil {
-		e.transfers = map[uint64]*transfer{}
+	defer leasedOf(e).rx.give()
+	tr := leasedOf(e).newTransfer(id, &deviceMover{op: op})
+	if leasedOf(e).transfers == nil {
+		leasedOf(e).transfers = map[uint64]*transfer{}
 	}
-	e.transfers[id] = tr
-	e.laneOf(l, p).start(tr, n)
+	leasedOf(e).transfers[id] = tr
+	leasedOf(e).laneOf(l, p).start(tr, n)
 }
 
 // TestSegmentsByDevice has the transport move segments, and messages move what it
@@ -365,8 +365,8 @@ func TestSegmentsByDevice(t *testing.T) {
 			if !bytes.Equal(local, remote) {
 				t.Errorf("key %d, read %v: wrong bytes", i, read)
 			}
-			if after := x.peerCounter("peer_segments"); after <= before || len(x.ep.transfers) != 0 {
-				t.Errorf("key %d, read %v: %d segments, %d before, %d transfers are left", i, read, after, before, len(x.ep.transfers))
+			if after := x.peerCounter("peer_segments"); after <= before || len(leasedOf(x.ep).transfers) != 0 {
+				t.Errorf("key %d, read %v: %d segments, %d before, %d transfers are left", i, read, after, before, len(leasedOf(x.ep).transfers))
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // that differs between these. It belongs to the holder of the progress lease.
 type transfer struct {
 	congestion.Operation
-	e      *Endpoint
+	e      *leasedEP
 	lane   *segmentLane // the flow
 	id     uint64       // of the rmaRequest, or of the recvOp
 	status fi.Errno
@@ -44,7 +44,7 @@ type mover interface {
 }
 
 // newTransfer returns a transfer.
-func (e *Endpoint) newTransfer(id uint64, m mover) *transfer {
+func (e *leasedEP) newTransfer(id uint64, m mover) *transfer {
 	var t *transfer
 	if n := len(e.spareTransfers); n != 0 {
 		t, e.spareTransfers = e.spareTransfers[n-1], e.spareTransfers[:n-1]

@@ -29,7 +29,7 @@ type segmentPiece struct {
 }
 
 // moverOf chooses how a request's segments move.
-func (e *Endpoint) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
+func (e *leasedEP) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
 	if req.flags&(rmaDelivers|rmaMessages) != 0 { // messages are answered when they are in place
 		return e.moverByMessages(req, p)
 	}
@@ -114,7 +114,7 @@ func (m *deviceMover) failed(err error) fi.Errno {
 	return fi.EIO
 }
 
-func (e *Endpoint) takeSegment(t *transfer, seg congestion.Segment) *segmentPiece {
+func (e *leasedEP) takeSegment(t *transfer, seg congestion.Segment) *segmentPiece {
 	d := e.spareSegments
 	if d == nil {
 		d = &segmentPiece{}
@@ -127,7 +127,7 @@ func (e *Endpoint) takeSegment(t *transfer, seg congestion.Segment) *segmentPiec
 	return d
 }
 
-func (e *Endpoint) putSegment(d *segmentPiece) {
+func (e *leasedEP) putSegment(d *segmentPiece) {
 	d.t, d.next, e.spareSegments = nil, e.spareSegments, d
 }
 

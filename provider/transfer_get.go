@@ -12,7 +12,7 @@ import (
 // Reads of announced messages in segments.
 
 // startLaned begins to read an operation's payload over p in segments.
-func (r *rxContext) startLaned(e *Endpoint, op *recvOp, n *segmentLane, m mover) {
+func (r *leasedRx) startLaned(e *leasedEP, op *recvOp, n *segmentLane, m mover) {
 	op.pulled = true
 	r.pulls[op.id()] = op.index
 	t := e.newTransfer(op.id(), m)

@@ -12,7 +12,7 @@ import (
 // is messages, which the target answers.
 
 // startTransfer gives a queued request to the flow of its link. It reports false if there is no path.
-func (e *Endpoint) startTransfer(req *rmaRequest, id uint64) bool {
+func (e *leasedEP) startTransfer(req *rmaRequest, id uint64) bool {
 	l := e.linkAt(req.link)
 	p, ok := l.ready()
 	if !ok {
@@ -175,7 +175,7 @@ func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
 
 // segmentAnswered takes in the target's answer to a request in segments: bytes of a read, or segments of a write, which
 // are answered in order. It reports false if no segment waits for it.
-func (e *Endpoint) segmentAnswered(req *rmaRequest, id uint64, d *doneHead) bool {
+func (e *leasedEP) segmentAnswered(req *rmaRequest, id uint64, d *doneHead) bool {
 	t := e.transfers[id]
 	if t == nil {
 		return false

@@ -468,9 +468,8 @@ func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint
 	req.count = 1
 }
 
-// finishTx completes a tracked transmit. The caller holds the progress lease
-// and has looked the request up.
-func (e *Endpoint) finishTx(req *txRequest, id uint64, status fi.Errno) {
+// finishTx completes a tracked transmit. The caller has looked the request up.
+func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	e.conceal(req, id)
 	delete(e.putters, id)
 	e.linkAt(req.link).inFlight.Add(-1)

@@ -106,10 +106,10 @@ func (r *rxContext) prepareRecv(w *queuedOp, a *RecvArgs) error {
 	w.rx, w.lane, w.context = r, lane{owner: r}, c.Context
 	w.post = func() error { return r.postRecv(&c) }
 	w.fail = func(err fi.Errno) {
-		r.acquire()
-		defer r.give()
+		l := r.acquire()
+		defer l.give()
 		entry := c.entry()
-		r.endRecv(targetOf(&entry), c.Tag, err)
+		l.endRecv(targetOf(&entry), c.Tag, err)
 	}
 	return nil
 }
