@@ -7,6 +7,8 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
+// Writing completions to a queue. Any thread may.
+
 // ringIndex maps a ring number to one that exists: 0 is the progress engines',
 // n the one of stripe n-1.
 func (q *Queue) ringIndex(n int) uint32 {
@@ -17,8 +19,8 @@ func (q *Queue) ringIndex(n int) uint32 {
 	return 1 + (uint32(n)-1)&(stripes-1)
 }
 
-// TryComplete writes a completion to a ring: 0, or 1 plus a stripe's number.
-// False means that it is full and nothing has happened.
+// TryComplete writes a completion to a ring: 0, or 1 plus a stripe's number, and
+// wakes readers that sleep. False: the ring is full and nothing has happened.
 func (q *Queue) TryComplete(ring int, e Entry) bool {
 	if !q.rings[q.ringIndex(ring)].push(&e, hot.CQMarkEntry, q.exclusive) {
 		return false
@@ -27,10 +29,10 @@ func (q *Queue) TryComplete(ring int, e Entry) bool {
 	return true
 }
 
-// Room looks whether TryComplete would succeed now.
+// Room reports whether TryComplete would succeed now. Another thread may take the room.
 func (q *Queue) Room(ring int) bool { return q.rings[q.ringIndex(ring)].HasRoom() }
 
-// Unread is about how many completions nobody has read.
+// Unread is about how many completions are not read.
 func (q *Queue) Unread() uint64 {
 	n := uint64(0)
 	for i := range q.rings {

@@ -7,6 +7,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
+// Reading a queue from Go. C threads read by the data plane (dataplane.Read), which takes the same steps on the rings.
+
 // Read takes up to len(dst) completions (fi_cq_read(3)). EAGAIN: there is none;
 // then it has made progress, so that the next call may find one. EAVAIL: an error
 // is next; see ReadErr. With an empty dst it makes progress and takes nothing.

@@ -7,15 +7,16 @@ import (
 	"github.com/weft-fabric/weft/internal/proxy"
 )
 
-// drive does the work of endpoints in C, nil where there is no C path. Set before
-// any domain is opened.
+// How a progress thread has the data plane work: package cabi sets a function that calls it (dataplane.Drive), so that
+// arrivals are taken in without the runtime.
+
+// drive is what SetDrive has set; nil: there is none, as in Go programs. Set before any domain is opened.
 var drive func(eps []*hot.EP, idle, most time.Duration) (worked bool)
 
-// SetDrive sets what progress threads call to take in what has arrived at
-// endpoints, behind which the slice has a nil, without Go: until there is work that needs Go or that another thread
-// is at, nothing has come for the time idle, or the time most has passed. It tells
-// whether it did any work, and is called by several threads at once. To be set
-// before any domain is opened.
+// SetDrive sets what progress threads call to take in what has arrived at a nil-terminated list of endpoints, which stay
+// open meanwhile. f returns when there is work that needs the runtime or that another thread does, when nothing has come
+// for the time idle, or when the time most has passed. It reports whether it did any work, and is called by several
+// threads at once. SetDrive is called before any domain is opened.
 func SetDrive(f func(eps []*hot.EP, idle, most time.Duration) (worked bool)) { drive = f }
 
 // driver returns what a progress thread drives its engines with; nil: each by

@@ -7,6 +7,10 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
+// Multi-receive buffers (FI_MULTI_RECV), as far as the data plane leaves them to the runtime. Such a receive stays in
+// matching (match.Recv.Kept); its User words say how much of the buffer is used and how many messages are being read
+// into it (dataplane.MultiUsed, MultiPending).
+
 // postMulti posts a buffer that receives messages one after the other until
 // less than FI_OPT_MIN_MULTI_RECV bytes of it are left.
 func (r *leasedRx) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
@@ -19,7 +23,7 @@ func (r *leasedRx) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 	rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags
 	rv.User = [len(rv.User)]uint64{}
 	rv.SetKeep(true)
-	// Held messages come first; the queue matches nothing else meanwhile.
+	// Unexpected messages come first; the queue matches nothing else meanwhile.
 	for r.MultiRoom(rv) {
 		m := eng.Take(source, entry.Tag, entry.Ignore)
 		if m == nil {

@@ -12,7 +12,10 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// target is where a receive wants its message, and what its completion says.
+// Delivering messages that the data plane leaves to the runtime: eager ones (onEager, onSync), those that the data
+// plane has matched (Settle), and unexpected ones when their receive is posted (deliverHeld).
+
+// target is where the message of a receive goes, and what its completion says.
 type target struct {
 	buf, len uint64 // the buffer, or with hot.RecvIOV a vector from the pool and its elements
 	context  uint64
@@ -20,6 +23,7 @@ type target struct {
 	entry    uint64 // of the owner of an imported context, 0: the receive is weft's
 }
 
+// targetOf is the target of a receive on the post ring, targetIn of one in matching.
 func targetOf(entry *hot.RecvEntry) target {
 	return target{buf: entry.Buf, len: entry.Len, context: entry.Context, flags: entry.Flags}
 }
@@ -369,7 +373,7 @@ func (r *leasedRx) deliver(t target, a *arrived, payload []byte) {
 	}
 }
 
-// acknowledge tells a message's sender its outcome.
+// acknowledge sends a message's sender the ACK, with the outcome.
 func (r *leasedRx) acknowledge(a *arrived, status fi.Errno) {
 	r.answer(a.ep, a.src, a.sender(), amAck, a.request, putAck(r.head[:], status))
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// Reads and writes that are too short to be cut between two processors (rma_share.go)
-// are shared whole: while an application posts some ahead of what it reads from its
-// completion queue, every other one is lent to the target, whose processor copies it
-// while the initiator's copies the next. A lent operation is a round of one chunk that
-// the initiator does not take at once. It takes it back when the target does not come:
-// when the application has read all completions, so waits, and after a number of looks.
+// Reads and writes that are too short to be cut between two processors (rma_share.go) are delegated whole: while an
+// application posts some ahead of what it reads from its completion queue, every other one is left to the target, whose
+// processor copies it while the initiator's copies the next. A delegated operation is a round of one chunk that the
+// initiator does not take at once. The initiator reclaims it if the target does not take it: when the application has
+// read all completions, and so waits for this one, or after lendPatience polls.
 //
-// Two processors that write to the same lines are slower than one alone. So an
-// operation is lent only if the one before it was of other memory.
+// Two processors that write to the same lines are slower than one alone. So an operation is delegated only if the one
+// before it was of other memory.
 
 const (
-	// lendPatience is how often an initiator finds that the target has not come yet,
-	// before it does the operation itself.
+	// lendPatience is how often an initiator finds a delegated operation not taken
+	// before it reclaims it.
 	lendPatience = 16
-	// lendRest is how many copies C makes without asking when one could not be lent.
+	// lendRest is how many copies the data plane makes without asking when one could
+	// not be delegated (hot.EP.LendRest).
 	lendRest = 64
 )
 
-// lendMin is the shortest operation, in bytes, that C asks about before it copies
-// (dataplane.Copy); 0: none.
+// lendMin is the shortest operation, in bytes, about which the data plane asks the
+// runtime before it copies (dataplane.Copy); 0: none.
 func (e *Endpoint) lendMin() uint32 {
 	if least := e.domain.cfg.RMALendSize; least <= maxShareChunk && e.txCQ != nil && e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)
@@ -71,7 +71,7 @@ func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bo
 	round, ok := e.offerRound(a, p, max(total, minShareChunk), 1)
 	if !ok {
 		if unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= maxRounds {
-			atomic.StoreUint32(&e.hot.LendRest, lendRest) // the target does not look
+			atomic.StoreUint32(&e.hot.LendRest, lendRest) // the target reads no offers
 		}
 		return false
 	}
@@ -81,8 +81,8 @@ func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bo
 	return true
 }
 
-// taken reports whether the target has taken the operation that is lent to it, and then
-// it is not lent any more. The caller has sharedOps.mu.
+// taken reports whether the target has taken the operation that is delegated to it, and ends the delegation then. The
+// caller has sharedOps.mu.
 func (r *peerRounds) taken() bool {
 	if round, front, back := splitClaim(atomic.LoadUint64(&r.words[0])); round == uint64(r.lent.round) && front < back {
 		r.lent.looks++
@@ -92,9 +92,9 @@ func (r *peerRounds) taken() bool {
 	return true
 }
 
-// regain reports whether an operation is lent no more. It takes it back and does it, if nobody
-// should wait for the target any longer. lease: the caller holds the progress lease, without
-// which none is taken back. The caller has sharedOps.mu.
+// regain reports whether an operation is delegated no more. It reclaims and does one that should not wait for the
+// target any longer: all completions are read, or lendPatience polls have passed. lease: the caller holds the progress
+// lease, without which none is reclaimed. The caller has sharedOps.mu.
 func (e *Endpoint) regain(op *sharedOp, lease bool) bool {
 	r := op.path.rounds
 	if r.taken() {
@@ -118,7 +118,7 @@ func (e *Endpoint) regain(op *sharedOp, lease bool) bool {
 	return true
 }
 
-// copyLent does an operation that was lent, in the calling thread.
+// copyLent does a reclaimed operation in the calling thread.
 func (e *Endpoint) copyLent(op *sharedOp) error {
 	key, err := op.path.Endpoint.(hw.KeyDirectory).FindKey(op.remote.Key)
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 //	found gone, and what it sent us delivered, for there may be answers in it
 //	           → dead, private memory in the segment's place but for what SharedWords
 //	             had last, the outcome of shared operations; reported
-//	           → all threads pass a barrier; who is posting is taken down
-//	           → all of them have finished: number and addresses are used again
+//	           → all threads pass a barrier; the epoch readers of this moment are taken down
+//	           → all of them have left: number and addresses are used again
 //
 // Each step is one CheckPeers or more. The last waits for sends of Go by their
-// count and for those of C by hot.Grace; the layer above has cleared the C
-// path's lines when the report returns.
+// count and for those of the data plane by hot.Grace; the layer above has cleared
+// the data plane's lines when the report returns.
 
 // connected returns the endpoints that have a number.
 func (i *Iface) connected() []*Endpoint {
 	return slices.DeleteFunc(slices.Clone(*i.endpoints.Load()), func(e *Endpoint) bool { return e == nil })
 }
 
-// checkEndpoints looks at those we send to.
+// checkEndpoints finds endpoints whose peers are gone.
 func (i *Iface) checkEndpoints() {
 	dead := 0
 	for _, e := range *i.endpoints.Load() {
@@ -56,7 +56,7 @@ func (i *Iface) speaks(cookie uint64) bool {
 	return false
 }
 
-// bury ends an endpoint whose peer is gone.
+// bury disconnects an endpoint whose peer is gone, and reports it.
 func (i *Iface) bury(e *Endpoint) {
 	e.leave() // for a peer that only seems gone, because somebody wrote its rx_state
 	e.dead.Store(true)
@@ -74,7 +74,7 @@ func (i *Iface) bury(e *Endpoint) {
 	e.reported.Store(true)
 }
 
-// retireDead goes on with the dead.
+// retireDead takes the next step with endpoints that are disconnected: a barrier and a grace period, then retire.
 func (i *Iface) retireDead() {
 	var fresh []*Endpoint
 	for _, e := range *i.endpoints.Load() {
@@ -95,7 +95,7 @@ func (i *Iface) retireDead() {
 	}
 }
 
-// retire gives number and addresses back: nobody uses them any more.
+// retire gives number and addresses back: no thread uses them any more.
 func (i *Iface) retire(e *Endpoint) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 )
 
 // The key table of a segment is where peers find the regions that they may
-// read and write by themselves, and the claims are how its owner knows that
-// one of them is at it (include/weft/segment.h). Both sides store first and
-// look second, with a full fence between:
+// read and write by themselves, and a claim tells its owner that a peer accesses
+// one of them (internal/hot/segment.go). Both sides store first and load second,
+// with a full fence between:
 //
 //	peer                                   owner, ending a registration
 //	1. claim the entry                     1. change the entry's state
-//	2. look at the state, and go if it     2. look at the claims, and wait
-//	   is not the one of the key              for those of this entry
+//	2. load the state, and give up if it   2. load the claims, and wait for
+//	   is not the one of the key              those of this entry
 //
 // so at least one of them sees the other.
 

@@ -7,6 +7,8 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
+// Finding peers that are gone: their processes have ended, or they have closed their interfaces.
+
 // peerScan is what CheckPeers keeps between its calls. Progress lease.
 type peerScan struct {
 	next  uint32           // attach entry at which the rolling part of the scan goes on
@@ -15,7 +17,7 @@ type peerScan struct {
 
 // scanRun is how many free attach entries in a row end the scan from the
 // front. Senders take the first free entry, so used ones are in front; holes
-// wider than this are found by the rolling part, which looks at as many
+// wider than this are found by the rolling part, which examines as many
 // entries in each call.
 const scanRun = 64
 

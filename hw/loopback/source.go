@@ -12,6 +12,8 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
+// Senders, as the interface that receives from them knows them.
+
 // sourceState is how far the receiver knows a sender.
 //
 //	unknown → ready    with its first message, if attach entry and segment are valid

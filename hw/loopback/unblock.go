@@ -7,12 +7,12 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// A slot that stays taken holds back what is behind it. Its owner is asked for
-// only after it had time: this many looks, and this long.
+// Slots of an inbound ring whose sender was killed between claim and publication. A slot that stays taken blocks what
+// is behind it. Whether its owner lives is found out only after it had time: so many polls, and so long.
 const (
 	patienceLooks = 1000
 	patience      = time.Millisecond
-	emptyLooks    = 4096 // looks at an empty ring between two checks of the tail
+	emptyLooks    = 4096 // polls of an empty ring between two checks of the tail
 )
 
 // holeSuspicion remembers a slot that is free although the tail is past it.
@@ -23,8 +23,8 @@ type holeSuspicion struct {
 
 // unblock is called when the slot at the head holds no message. It takes the
 // slot back if a dead producer holds it, or if a hostile one made it unusable;
-// true means that the head has moved. now spares the patience with counts of
-// looks, for callers that come seldom.
+// true means that the head has moved. now: counts of polls do not matter, for
+// callers that come seldom.
 func (i *Iface) unblock(l *lane, owner uint32, state int, lapOK, now bool) bool {
 	switch {
 	case lapOK && state == hot.SlotFree && owner == 0:

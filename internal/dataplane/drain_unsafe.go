@@ -9,11 +9,13 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// multiFlag is what says of a receive that its buffer takes several messages.
+// Posted receives that come while messages are unexpected: they take those first.
+
+// multiFlag is the flag of a receive whose buffer takes several messages.
 const multiFlag = fi.MultiRecv
 
-// drain takes receives off the post ring while messages are held, and gives them the messages that they match. It
-// returns next, or a code of hot.Delivery.
+// drain takes receives off the post ring while messages are unexpected, gives them the messages that they match, and
+// puts the others into matching. It returns next, or a code of hot.Delivery.
 func (r *Receiver) drain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
 	if r.Ended || r.Urgent.Load() != 0 {
 		return hot.DeliveryGo

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// Messages of other hosts. The backend finds them (hot.Port) and says when there is something that only the runtime can
-// deal with.
+// Messages of other hosts, at a port that the data plane polls (hot.Port, a driven port). The shim calls the backend's
+// functions; the backend reports by PortGo what only the runtime can deal with.
 
 // askPort has the shim ask the port of the endpoint at hand for a message.
 func askPort(p *hot.Poll, ep *hot.EP) uintptr {

@@ -9,9 +9,12 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// sendPath has a message to another host sent by the backend's own function, if polls look at the port for this
-// endpoint's sake: its answers are worth looking for. That they do for another one with the same receive context may
-// end before what is held here is sent.
+// Posting a message to another host over a driven port: the shim calls the backend's function (hot.Path).
+
+// sendPath has a message to another host sent by the backend's own function, if polls include the port of this very
+// endpoint: then answers are found, and corked messages are sent. Else the runtime posts it, and has polls include the
+// port. That polls include the port of another endpoint with the same receive context does not suffice: they may end
+// before what is corked here is sent.
 func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	if ep.Paths == 0 {
 		return hot.PostGo
@@ -30,8 +33,8 @@ func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	return hot.PostPath
 }
 
-// mayHold reports whether a message to another host may be held until the next read of the queue that it completes on:
-// who waits for its completion sends it so.
+// mayHold reports whether a message to another host may be corked until the next read of the queue that it completes on
+// (hot.Hold*): the application that waits for its completion sends it by that read.
 func mayHold(p *hot.Post, ep *hot.EP, e *place) uint32 {
 	q := e.queue()
 	if q == nil || ep.TxCntr != 0 || q.Flags&hot.CQExclusive == 0 || context(ep).Flags&hot.RxExclusive == 0 {

@@ -14,13 +14,14 @@ import (
 	"github.com/weft-fabric/weft/provider/atomics"
 )
 
-// The target's side of one-sided operations that are one message, and the answers to them. A peer's word is checked
-// against the regions that are entered (hot.Region), at the moment of access; what does not pass, needs more than a
-// copy, or finds no room for its completion or answer is left where it is, for the runtime, which knows all cases.
+// The target's side of one-sided operations that are one message (serveWrite, serveAtomic), and the answers to fetching
+// ones (takeAnswer). What a peer asks for is checked against the regions that are entered (hot.Region), at the moment
+// of access; what does not pass, needs more than a copy, or finds no room for its completion or answer is left where it
+// is, for the runtime, which knows all cases.
 
-// linger is how often a ring that has become empty is looked at again after a write. A target is faster than its
-// initiator, and each look at a slot before it is written takes the line from the initiator, who needs it back. So it
-// pauses between looks, and finds several writes then.
+// linger is how often a ring that has become empty is polled again after a write. A target is faster than its
+// initiator, and each poll of a slot before it is written takes the line from the initiator, which needs it back. So
+// the target pauses between polls, and finds several writes then.
 const linger = 4
 
 // serve takes in a one-sided operation, or the answer to one.

@@ -8,9 +8,9 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// resume says that the thread uses what it reads in lines of peers (hot.Poster), and reports whether it has a line to
-// say so. That the store is seen before the lines are read needs no fence: a thread that waits has all others pass a
-// barrier.
+// resume makes the thread an epoch reader: it marks the thread's line (hot.Poster) while the thread uses what it reads
+// in lines of peers. False: the thread has no line, and must not read those. That the store is seen before the lines
+// are read needs no fence: a thread that reclaims memory has all others pass a barrier.
 func resume(t *hot.Thread) bool {
 	line := (*hot.Poster)(pointer(t.Poster))
 	if line == nil {
@@ -20,7 +20,7 @@ func resume(t *hot.Thread) bool {
 	return true
 }
 
-// pause says that it does so no more.
+// pause ends what resume began. Release: what was read and written before is done.
 func pause(t *hot.Thread) {
 	line := (*hot.Poster)(pointer(t.Poster))
 	order.Store64(&line.Posting, line.Posting+1)
