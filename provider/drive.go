@@ -13,10 +13,10 @@ import (
 // drive is what SetDrive has set; nil: there is none, as in Go programs. Set before any domain is opened.
 var drive func(eps []*hot.EP, idle, most time.Duration) (worked bool)
 
-// SetDrive sets what progress threads call to take in what has arrived at a nil-terminated list of endpoints, which stay
-// open meanwhile. f returns when there is work that needs the runtime or that another thread does, when nothing has come
-// for the time idle, or when the time most has passed. It reports whether it did any work, and is called by several
-// threads at once. SetDrive is called before any domain is opened.
+// SetDrive sets what progress threads call to take in what has arrived at a nil-terminated list of endpoints, which
+// stay open meanwhile. f returns when there is work that needs the runtime or that another thread does, when nothing
+// has come for the time idle, or when the time most has passed. It reports whether it did any work, and is called by
+// several threads at once. SetDrive is called before any domain is opened.
 func SetDrive(f func(eps []*hot.EP, idle, most time.Duration) (worked bool)) { drive = f }
 
 // driver returns what a progress thread drives its engines with; nil: each by

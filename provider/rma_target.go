@@ -186,7 +186,8 @@ func (e *leasedEP) pumpReply(r *reply) bool {
 		switch {
 		case err == fi.EAGAIN:
 			return false
-		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO: // the region was closed meanwhile, or is of a device that fails
+		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO:
+			// The region was closed meanwhile, or is of a device that fails.
 			d := doneHead{fi.ErrnoOf(err), r.length - r.sent, r.at + r.sent}
 			e.rx.answer(e, r.src, r.to, amRMADone, r.request, d.put(e.rx.head[:]))
 			return true
