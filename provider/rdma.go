@@ -55,6 +55,8 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 		r.device = nil
 		if demanded(d.cfg) {
 			log.Warnf(log.Domain, "FI_WEFT_VERBS or FI_WEFT_CXI is yes: %v", r.err)
+		} else if named := namedDevice(d.cfg); named != "" {
+			log.Warnf(log.Domain, "%s is not used: %v", named, r.err)
 		} else if !errors.Is(r.err, errNoRDMA) {
 			log.Infof(log.Domain, "no RDMA: %v", r.err)
 		}
@@ -96,6 +98,17 @@ func (d *Domain) closeRDMA() {
 // demanded reports whether the configuration wants no domain without a device.
 func demanded(c *config.Config) bool { return c.Verbs == config.Yes || c.CXI == config.Yes }
 
+// namedDevice is the setting that names a device, as the log has it, "" for none.
+func namedDevice(c *config.Config) string {
+	switch {
+	case c.VerbsDevice != "" && c.Verbs != config.No:
+		return fmt.Sprintf("FI_WEFT_VERBS_DEVICE=%q", c.VerbsDevice)
+	case c.CXIDevice != "" && c.CXI != config.No:
+		return fmt.Sprintf("FI_WEFT_CXI_DEVICE=%q", c.CXIDevice)
+	}
+	return ""
+}
+
 // openDevice opens the device of a domain whose network interface is netdev: an RDMA device, or a NIC of Slingshot
 // where there is none, or one is demanded.
 func openDevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
@@ -110,7 +123,7 @@ func openDevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
 		return nil, err
 	}
 	d, cxiErr := openCXIDevice(c, netdev)
-	if cxiErr == nil || err == nil || errors.Is(err, errNoRDMA) && !errors.Is(cxiErr, errNoRDMA) {
+	if cxiErr == nil || err == nil || c.CXIDevice != "" || errors.Is(err, errNoRDMA) && !errors.Is(cxiErr, errNoRDMA) {
 		return d, cxiErr
 	}
 	return nil, err

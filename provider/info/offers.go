@@ -1,6 +1,7 @@
 package info
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weft-fabric/weft/fi"
@@ -51,6 +52,9 @@ func (q *query) candidates(h *fi.Info) ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := q.checkIface(); err != nil {
+		return nil, err
+	}
 	list = slices.DeleteFunc(list, func(c candidate) bool {
 		return !names.Fits(h.AddrFormat, c.src) || q.cfg.Iface != "" && q.cfg.Iface != c.local.Iface
 	})
@@ -62,6 +66,17 @@ func (q *query) candidates(h *fi.Info) ([]candidate, error) {
 		return list, nil
 	}
 	return q.towards(list, dests)
+}
+
+// checkIface warns of a configured interface that this host does not have, or has without an address: nothing can be
+// offered then, whatever the hints say.
+func (q *query) checkIface() error {
+	all, err := names.Locals(q.env.Interfaces)
+	if err != nil || q.cfg.Iface == "" || slices.ContainsFunc(all, func(l names.Local) bool { return l.Iface == q.cfg.Iface }) {
+		return err
+	}
+	log.Warnf(log.Core, "FI_WEFT_IFACE=%q: no interface of this name has an address here", q.cfg.Iface)
+	return fmt.Errorf("no interface %q: %w", q.cfg.Iface, fi.ENODATA)
 }
 
 // endpoints returns the source and destination names that the arguments and
