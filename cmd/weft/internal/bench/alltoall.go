@@ -20,6 +20,7 @@ const allToAllGroup = "alltoall"
 type allToAllPlan struct {
 	rounds   int      // of every network, 0: its own
 	networks []string // names, empty: all
+	slices   []string // lengths as sizeText has them, empty: all that a network has
 }
 
 // unscheduled is what the second set of ranks has in its environment: the order of its
@@ -51,10 +52,16 @@ func (p *allToAllPlan) chosen() (list []*labNetwork, err error) {
 			return nil, fmt.Errorf("no network is called %q; there are %s", name, labNetworkNames())
 		}
 	}
-	for i := range labNetworks {
-		if w := &labNetworks[i]; len(p.networks) == 0 || slices.Contains(p.networks, w.name) {
-			list = append(list, w)
+	for _, w := range labNetworks {
+		w.slices = slices.DeleteFunc(slices.Clone(w.slices), func(bytes int64) bool {
+			return len(p.slices) != 0 && !slices.Contains(p.slices, sizeText(bytes))
+		})
+		if len(w.slices) != 0 && (len(p.networks) == 0 || slices.Contains(p.networks, w.name)) {
+			list = append(list, &w)
 		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("these networks have no slices of %s", strings.Join(p.slices, ", "))
 	}
 	return list, nil
 }

@@ -103,7 +103,7 @@ var labNetworks = []labNetwork{
 	{name: "bursts", title: "bursts of strangers into each port", reach: "1.25 x bound, 0.5 x step",
 		hosts: labHosts, in: alike(labHosts, labMbit), slices: bothSlices, others: burstsIntoAll},
 	{name: "tcp", title: "two TCP flows of strangers", reach: "0.9 x step, strangers keep 0.9",
-		hosts: labHosts, in: alike(labHosts, labMbit), slices: bothSlices, others: lastingFlows},
+		hosts: labHosts, in: alike(labHosts, labMbit), slices: shortSlices, others: lastingFlows},
 	{name: "zipf", title: "alltoallv, Zipf", reach: "1.08 x bound",
 		hosts: labHosts, in: alike(labHosts, labMbit), slices: shortSlices, share: zipf},
 	{name: "hot", title: "alltoallv, a hot rank", reach: "1.08 x bound",

@@ -74,7 +74,15 @@ func TestOperations(t *testing.T) {
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %v", got)
 	}
-	p := allToAllPlan{networks: []string{"alike", "nowhere"}}
+	p := allToAllPlan{networks: []string{"alike"}, slices: []string{"1m"}}
+	if list, err := p.chosen(); err != nil || len(list) != 1 || len(list[0].slices) != 1 {
+		t.Errorf("chose %v, %v", list, err)
+	}
+	p = allToAllPlan{slices: []string{"3k"}}
+	if _, err := p.chosen(); err == nil || !strings.Contains(err.Error(), "3k") {
+		t.Errorf("a length that there is not: %v", err)
+	}
+	p = allToAllPlan{networks: []string{"alike", "nowhere"}}
 	if _, err := p.chosen(); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("a network that there is not: %v", err)
 	}

@@ -94,8 +94,12 @@ that is more than chance.`,
 	f.StringVar(&o.out, "out", "", "Markdown `FILE` to write tables into; they replace those of the same libfabric version")
 	f.StringVar(&o.program, "program", "", "the measuring program, a `FILE` (default: that of this checkout or installation)")
 	f.StringVar(&o.providerPath, "path", "", "`DIRECTORY` of libweft-fi.so (default: that of this checkout, or libfabric's)")
-	f.StringSliceVar(&o.exchanges.networks, "networks", nil, "networks of the subject alltoall, a `LIST` of "+labNetworkNames()+" (default: all)")
-	f.IntVar(&o.exchanges.rounds, "alltoall-rounds", 0, "`NUMBER` of rounds of each network of the subject alltoall (default: 15 of most)")
+	f.StringSliceVar(&o.exchanges.networks, "networks", nil,
+		"networks of the subject alltoall, a `LIST` of "+labNetworkNames()+" (default: all)")
+	f.StringSliceVar(&o.exchanges.slices, "slices", nil,
+		"lengths of slices of the subject alltoall, a `LIST` such as 256k,1m (default: all of each network)")
+	f.IntVar(&o.exchanges.rounds, "alltoall-rounds", 0,
+		"`NUMBER` of rounds of each network of the subject alltoall (default: 15 of most)")
 	f.StringVar(&o.mpich, "mpich", "", "`DIRECTORY` of an MPICH built for libfabric (ch4:ofi), which the subject mpi measures as well")
 	f.StringVar(&o.mpichUCX, "mpich-ucx", "", "`DIRECTORY` of an MPICH built for UCX (Debian's: /usr)")
 	f.StringVar(&o.libfabric, "libfabric", "", "`DIRECTORY` of a libfabric other than the system's")
