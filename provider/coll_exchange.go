@@ -47,13 +47,11 @@ type collExchange struct {
 // follow each other.
 type pendingChunks struct {
 	head exchange.Chunk    // of the first one, from its first byte that has not been sent
-	ends [exchangeAt]int64 // of the chunks
+	ends [exchange.Deepest]int64 // of the chunks
 	n    int
 	in   bool // the peer is in ready
 }
 
-// exchangeAt is how many chunks of a pair an engine has on their way at most.
-const exchangeAt = 2
 
 // exchangeConfig is what the variables say of the order.
 func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
@@ -186,7 +184,7 @@ func (c *collectives) onChunk(src hw.Source, id uint64, head, payload []byte) {
 
 // maxEarlyChunks bounds what is kept of a member's chunks: those of as many operations as it
 // may have under way.
-const maxEarlyChunks = maxCollectives * exchangeAt * exchangeChunk * 5 / 4
+const maxEarlyChunks = maxCollectives * exchange.Early * exchangeChunk * 5 / 4
 
 // holdChunk keeps a fragment until the operation begins.
 func (c *collectives) holdChunk(g *Group, m *collMember, h *collChunkHead, payload []byte) {

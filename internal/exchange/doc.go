@@ -8,7 +8,8 @@
 // # Pairs
 //
 // What a member has for another is a slice; it goes in chunks, in order. A pair
-// that has begun has up to two chunks on their way. The receiver answers the end
+// that has begun has up to [Early] chunks on their way, and up to [Deepest] where no
+// other peer waits for its turn. The receiver answers the end
 // of a chunk with a [Word]: the bytes that have arrived, whether it has room for
 // this sender (a credit, Invite), and whether its own link queues because of
 // others (Busy). Offsets and acknowledgements are counts from the slice's

@@ -6,9 +6,14 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// depth is how many chunks of a pair are on their way at most: one that is being
-// sent, and one for the time that an acknowledgement takes.
-const depth = 2
+// Early is how many chunks of a pair are on their way at most while others wait: one that is being
+// sent, and one for the time that an acknowledgement takes. Where no peer waits there is nothing
+// to choose, and all of a slice goes, in up to Deepest chunks, so that the link does not idle for a host that answers
+// late; but not before the peer has answered one, because it keeps what comes before it has begun.
+const (
+	Early   = 2
+	Deepest = 8
+)
 
 // longestChunk is what a chunk takes at most on the own link: a choice that lasts longer is old
 // before it ends. No chunk is shorter than a 16th of [Config.Chunk] for it.
@@ -22,7 +27,7 @@ type peer struct {
 	// What goes to it, in bytes from the slice's beginning.
 	total, sent, acked int64
 
-	flight [depth]flight // chunks on their way, the oldest first
+	flight [Deepest]flight // chunks on their way, the oldest first
 	flying int8
 
 	invited bool // by a credit that has not been used
@@ -104,7 +109,7 @@ type trial struct {
 const (
 	trialFirst = 16
 	trialMost  = 1024
-	trialTakes = 4 * depth
+	trialTakes = 4 * Early
 )
 
 // New returns an engine that has no operation. It returns an error if cfg is not
@@ -293,6 +298,17 @@ func (e *Engine) begin(now congestion.Time, i int32) {
 // its path.
 func (e *Engine) sounds(p *peer) bool { return e.cfg.Policy == Adaptive && p.rate == 0 }
 
+// reach is how many chunks of a pair may be on their way.
+func (e *Engine) reach(p *peer) int8 {
+	switch {
+	case e.sounds(p):
+		return 1
+	case e.waiting.len() == 0 && p.acked > 0:
+		return Deepest
+	}
+	return Early
+}
+
 // discount takes a pair out of those that have begun.
 func (e *Engine) discount(i int32) {
 	p := &e.peers[i]
@@ -348,11 +364,7 @@ func (e *Engine) Next(now congestion.Time) (Action, bool) {
 	}
 	p := &e.peers[i]
 	a := Action{Kind: SendChunk, Peer: int(i), Head: e.emit(now, i, p)}
-	most := int8(depth)
-	if e.sounds(p) {
-		most = 1
-	}
-	if p.left() == 0 || p.flying >= most || p.over {
+	if p.left() == 0 || p.flying >= e.reach(p) || p.over {
 		e.emits.remove(i)
 	} else {
 		e.emits.renew(i)
@@ -363,6 +375,9 @@ func (e *Engine) Next(now congestion.Time) (Action, bool) {
 // emit makes the next chunk of a slice.
 func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
 	n := min(p.left(), e.chunk)
+	if most := e.reach(p); most == Deepest {
+		n = max(n, p.left()/int64(max(most-p.flying, 1)))
+	}
 	if p.total <= e.cfg.Short {
 		n = p.total
 	}

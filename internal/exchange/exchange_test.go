@@ -388,3 +388,38 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations for a chunk", n)
 	}
 }
+
+// TestDeepest: where no other peer waits the rest of a slice goes as soon as the peer has answered; while one waits,
+// and before, two chunks of the usual length do.
+func TestDeepest(t *testing.T) {
+	const total = 100_000
+	for _, peers := range []int{1, 2} {
+		cfg := DefaultConfig(peers)
+		cfg.Chunk, cfg.Policy, cfg.Most = 1000, Balanced, 1
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lengths := make([]int64, peers)
+		for i := range lengths {
+			lengths[i] = total
+		}
+		now := congestion.Time(1)
+		e.Start(now, lengths, make([]int64, peers))
+		send := func() (count int, sent int64) {
+			for _, a := range drain(e, now) {
+				count, sent = count+1, a.Head.Offset+a.Head.Length
+			}
+			return count, sent
+		}
+		if count, sent := send(); count != Early || sent != Early*cfg.Chunk {
+			t.Errorf("%d peers: %d chunks of %d bytes before an answer", peers, count, sent)
+		}
+		now = now.Add(time.Millisecond)
+		e.OnWord(now, 0, Word{Got: cfg.Chunk})
+		count, sent := send()
+		if alone := count == Deepest-1 && sent == total; alone != (peers == 1) || peers > 1 && count != 1 {
+			t.Errorf("%d peers: %d chunks, %d bytes after an answer", peers, count, sent)
+		}
+	}
+}

@@ -128,7 +128,14 @@ func (n *net) pump(rank int) {
 // limits checks what the engine promises of a chunk.
 func (n *net) limits(m *member, a Action) {
 	p := &m.e.peers[a.Peer]
-	if a.Head.Length > m.e.cfg.Chunk*5/4 || int(p.flying) > depth || p.lost {
+	flying, length := Deepest, a.Head.Total
+	if p.acked == 0 || m.e.waiting.len() != 0 {
+		length = m.e.cfg.Chunk * 5 / 4
+	}
+	if p.acked == 0 {
+		flying = Early
+	}
+	if a.Head.Length > length || int(p.flying) > flying || p.lost {
 		n.t.Fatalf("%s: chunk %+v with %d on their way, lost %v", n.what, a.Head, p.flying, p.lost)
 	}
 }

@@ -69,8 +69,8 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 
 // measure takes in how long a chunk took.
 func (e *Engine) measure(p *peer, took time.Duration, length int64) {
-	if length < e.chunk/2 {
-		return // a rest, which takes less
+	if length < e.chunk/2 || length > 2*e.chunk {
+		return // a rest, which takes less, or all of it
 	}
 	if p.base == 0 || took < p.base {
 		p.base = took
