@@ -120,8 +120,11 @@ func settled(t *testing.T, sides ...*side) {
 	t.Helper()
 	drain(sides...)
 	for i, s := range sides {
-		if e := s.ep; len(leasedOf(e).putters)+len(leasedOf(e).putting)+len(leasedOf(e).landings)+len(leasedOf(e).rx.pulls) != 0 || leasedOf(e).rx.active.head != 0 || e.exposed.any() {
-			t.Errorf("side %d: %d putters, %d of them to go on, %d landings, %d operations", i, len(leasedOf(e).putters), len(leasedOf(e).putting), len(leasedOf(e).landings), len(leasedOf(e).rx.pulls))
+		e := leasedOf(s.ep)
+		left := len(e.putters) + len(e.putting) + len(e.landings) + len(e.rx.pulls)
+		if left != 0 || e.rx.active.head != 0 || e.exposed.any() {
+			t.Errorf("side %d: %d putters, %d of them to go on, %d landings, %d operations",
+				i, len(e.putters), len(e.putting), len(e.landings), len(e.rx.pulls))
 		}
 	}
 }
@@ -339,7 +342,7 @@ func TestHelpedHostile(t *testing.T) {
 		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onPut(s, put.header, put.head[:8], nil) }, 1},
 		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, nil, nil) }, 1},
 		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, word(1<<20), nil) }, 1},
-		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op+1<<32, word(0), nil) }, 0}, // of one that has ended
+		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op+1<<32, word(0), nil) }, 0}, // ended
 		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s+1, op, word(0), nil) }, 1},     // somebody else's
 	} {
 		src := put.src

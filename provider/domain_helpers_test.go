@@ -159,6 +159,6 @@ func logLines(t testing.TB) func() []string {
 	}
 }
 
-// leasedOf is an enabled endpoint as the holder of the progress lease has it, for tests in which no other thread uses it
-// or which have taken the lease.
+// leasedOf is an enabled endpoint as the holder of the progress lease has it, for tests in which no other thread uses
+// it or which have taken the lease.
 func leasedOf(e *Endpoint) *leasedEP { return e.leased.Taken() }

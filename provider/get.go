@@ -224,7 +224,9 @@ const devicePieceBytes = 256 << 10
 // getPiece returns what a get reads that begins at byte from of the message and
 // takes most bytes at most: the local segments, and where they begin in the
 // region of which key.
-func (r *leasedRx) getPiece(e *leasedEP, op *recvOp, a *hw.Attr, from, most uint64) ([]hw.Segment, hw.RemoteKey, uint64) {
+func (r *leasedRx) getPiece(
+	e *leasedEP, op *recvOp, a *hw.Attr, from, most uint64,
+) ([]hw.Segment, hw.RemoteKey, uint64) {
 	skip := from
 	for i, s := range op.iov[:op.count] {
 		if skip >= s.Len {

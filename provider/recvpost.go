@@ -169,7 +169,8 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 	case a.Flags&fi.MultiRecv != 0 && (len(a.IOV) != 1 || search != 0):
 		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer")
 	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.minMulti.Load():
-		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", a.IOV[0].Len, r.minMulti.Load())
+		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d",
+			a.IOV[0].Len, r.minMulti.Load())
 	case a.Flags&fi.AuthKey != 0 && (!r.domain.Keyed() || !info.Directed(r.attr.Caps, a.Tagged)):
 		return bad(fi.EINVAL, "receive: FI_AUTH_KEY is for directed receives in domains with FI_AV_AUTH_KEY")
 	case a.Src == fi.AddrUnspec && r.attr.Caps&fi.ExactDirectedRecv != 0 && info.Directed(r.attr.Caps, a.Tagged):
