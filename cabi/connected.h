@@ -19,11 +19,4 @@ struct weft_posts {
 extern const struct weft_posts weft_posts[];
 extern const size_t weft_posts_count;
 
-/* Has Go post a datagram for which there is no room, which decides whether to drop it. */
-static inline ssize_t weft_dgram_again(struct fid_ep *ep, const struct iovec *iov, fi_addr_t dest, uint64_t data,
-				       uint64_t flags, void *context, uint32_t kind)
-{
-	return weft_post_slow(WEFT_OBJ(ep, struct weft_ep_obj), iov, 1, &dest, 0, data, flags, context, kind);
-}
-
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Endpoints of all kinds and their aliases: struct fi_ops_ep and fi_ops_cm. Transfers are
- * in post.c.
+ * in posts_gen.c.
  */
 #include <stdlib.h>
 

@@ -27,11 +27,7 @@ struct fi_fabric_attr;
 struct fi_info;
 struct fi_ioc;
 struct fi_mr_attr;
-struct fi_msg_atomic;
 struct fi_msg_collective;
-struct fi_msg_compare;
-struct fi_msg_fetch;
-struct fi_msg_rma;
 struct fi_param;
 struct fi_poll_attr;
 struct fi_rx_attr;
@@ -39,9 +35,7 @@ struct fi_tx_attr;
 struct fi_wait_attr;
 struct fid;
 struct fid_nic;
-struct iovec;
 struct weft_alltoallv;
-struct weft_atomic_room;
 struct weft_host;
 struct weft_local_piece;
 struct weft_mr_obj;
@@ -51,10 +45,8 @@ struct weft_peer_entry;
 struct weft_poll;
 struct weft_poll_obj;
 struct weft_post;
-struct weft_recv_args;
 struct weft_remote_info;
 struct weft_remote_piece;
-struct weft_send_args;
 struct weft_token_attr;
 struct weft_token_one;
 
@@ -188,13 +180,13 @@ void weftGoProfileEnd(uint64_t profile, uint64_t _);
  * example with fi.EBUSY. */
 int weftGoClose(uint64_t h);
 
-/* ---- hmem.go ---- */
-/* Makes addresses of device memory, which descriptors tell from other memory, those by which Go knows it. */
-int weftGoTranslate(uint64_t object, struct iovec *iov, void **descs, size_t count);
-
 /* ---- hotpath.go ---- */
-int64_t weftGoSend(uint64_t ep, struct weft_send_args *a);
-int64_t weftGoRecv(uint64_t rx, struct weft_recv_args *a);
+/* Posts what the data plane does not: an operation as one of its functions takes it. */
+int64_t weftGoPost(uint64_t ep, uint32_t function, struct weft_post *p);
+/* Posts a receive through an endpoint or context, to the receive context rx. */
+int64_t weftGoRecv(uint64_t object, uint64_t rx, struct weft_post *p);
+/* Wakes the progress thread of a receive context to which a receive was posted. */
+void weftGoRecvRing(uint64_t rx);
 /* What is left when an operation is posted: to write a completion that found no room, to wake who waits, to post what
  * waited for a counter. */
 void weftGoAfterPost(struct weft_post *p);
@@ -247,10 +239,6 @@ void weftGoSettle(void);
 void weftGoCleanup(void);
 
 /* ---- rma.go ---- */
-/* Kind is WEFT_POST_*. */
-int64_t weftGoRMA(uint64_t ep, struct fi_msg_rma *msg, uint64_t flags, uint32_t kind);
-/* Kind is WEFT_POST_*. */
-int64_t weftGoAtomic(uint64_t ep, struct fi_msg_atomic *msg, struct fi_msg_fetch *fetch, struct fi_msg_compare *compare, uint64_t flags, uint32_t kind, struct weft_atomic_room *room);
 /* Count may be NULL. */
 int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
 /* There are no tagged atomics. */

@@ -1,10 +1,11 @@
 package main
 
 // #include "goapi.h"
-// #include "hotpath.h"
+// #include "posting.h"
 import "C"
 
 import (
+	"slices"
 	"time"
 	"unsafe"
 
@@ -16,19 +17,56 @@ import (
 
 // What the data plane leaves to the runtime (posting.c, poll.c). None of these functions allocates.
 
-//export weftGoSend
-func weftGoSend(ep C.uint64_t, a *C.struct_weft_send_args) (rc C.int64_t) {
-	defer guard("send", &rc)
+// Posts what the data plane does not: an operation as one of its functions takes it.
+//
+//export weftGoPost
+func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post) (rc C.int64_t) {
+	defer guard("transfer", &rc)
 	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	on, err := condition(a.flags, a.context)
-	if err != nil {
-		return C.int64_t(result(err))
+	post := postSend
+	switch function {
+	case C.WEFT_PLANE_RMA:
+		post = postRMA
+	case C.WEFT_PLANE_ATOMIC:
+		post = postAtomic
 	}
-	s := sendArgs(a, on)
-	return C.int64_t(result(e.Send(&s)))
+	return C.int64_t(result(post(e, p)))
+}
+
+func postSend(e *provider.Endpoint, p *C.struct_weft_post) error {
+	on, err := condition(p.flags, p.context)
+	if err != nil {
+		return err
+	}
+	iov, err := local(e, p)
+	if err != nil {
+		return err
+	}
+	return e.Send(&provider.SendArgs{
+		IOV: iov, Dest: fi.Addr(p.dest), Tag: uint64(p.header), Data: uint64(p.data), Flags: uint64(p.flags),
+		Context: uint64(p.context), Tagged: p.kind&hot.PostTagged != 0, HasData: p.kind&hot.PostData != 0,
+		Inject: p.kind&hot.PostInject != 0, On: on,
+	})
+}
+
+// local returns the buffers of an operation, which are looked at during the call only. Memory of a device has the
+// addresses by which Go knows it. Errors: fi.EINVAL for a vector that is NULL.
+func local(o interface{ Domain() *provider.Domain }, p *C.struct_weft_post) ([]fi.IOVec, error) {
+	iov := unsafe.Slice((*fi.IOVec)(unsafe.Pointer(&p.buf)), 1)
+	if p.kind&hot.PostVector != 0 {
+		if p.buf == nil && p.len != 0 {
+			return nil, fi.EINVAL
+		}
+		iov = view[fi.IOVec](p.buf, C.size_t(p.len))
+	}
+	if p.kind&hot.PostDevice == 0 {
+		return iov, nil
+	}
+	iov = slices.Clone(iov)
+	return iov, translate(o.Domain(), iov, p.desc)
 }
 
 // rxOf returns the receive context of a handle: a shared one, or that of an
@@ -43,19 +81,51 @@ func rxOf(h C.uint64_t) *provider.RxContext {
 	return nil
 }
 
+// recvPrivate are bits of a receive's flags that only weft may set.
+const recvPrivate = hot.RecvTagged | hot.RecvIOV | hot.RecvCancel | hot.RecvWork | hot.RecvDevice
+
+// Posts a receive through an endpoint or context, to the receive context rx.
+//
 //export weftGoRecv
-func weftGoRecv(rx C.uint64_t, a *C.struct_weft_recv_args) (rc C.int64_t) {
+func weftGoRecv(object, rx C.uint64_t, p *C.struct_weft_post) (rc C.int64_t) {
 	defer guard("recv", &rc)
 	r := rxOf(rx)
 	if r == nil {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	on, err := condition(a.flags, a.context)
-	if err != nil {
-		return C.int64_t(result(err))
+	return C.int64_t(result(postRecv(r, object, p)))
+}
+
+// Wakes the progress thread of a receive context to which a receive was posted.
+//
+//export weftGoRecvRing
+func weftGoRecvRing(rx C.uint64_t) {
+	defer guardVoid("recv")
+	if r := rxOf(rx); r != nil {
+		r.Ring()
 	}
-	args := recvArgs(a, on)
-	return C.int64_t(result(r.PostRecv(&args)))
+}
+
+func postRecv(r *provider.RxContext, object C.uint64_t, p *C.struct_weft_post) error {
+	if uint64(p.flags)&recvPrivate != 0 {
+		return fi.EBADFLAGS
+	}
+	on, err := condition(p.flags, p.context)
+	if err != nil {
+		return err
+	}
+	o, err := objectOf[interface{ Domain() *provider.Domain }](object)
+	if err != nil {
+		return err
+	}
+	iov, err := local(o, p)
+	if err != nil {
+		return err
+	}
+	return r.PostRecv(&provider.RecvArgs{
+		IOV: iov, Src: fi.Addr(p.dest), Tag: uint64(p.header), Ignore: uint64(p.data), Flags: uint64(p.flags),
+		Context: uint64(p.context), Tagged: p.kind&hot.PostTagged != 0, On: on,
+	})
 }
 
 // What is left when an operation is posted: to write a completion that found no room, to wake who waits, to post what

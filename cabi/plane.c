@@ -3,36 +3,21 @@
  * The two routes into the data plane (plane.h), and the test at load that decides which one is taken.
  */
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "plane.h"
 
 /* Go: the function with a number, by a callback. */
 extern uintptr_t weftGoPlane(uintptr_t function, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
 
-struct weft_plane weft_plane = { .enter = weftGoPlane, .entries = {
-	WEFT_PLANE_READ, WEFT_PLANE_SREAD, WEFT_PLANE_PROGRESS, WEFT_PLANE_DRIVE, WEFT_PLANE_IDLE,
-	WEFT_PLANE_SEND, WEFT_PLANE_WRITE, WEFT_PLANE_COPY, WEFT_PLANE_ATOMIC, WEFT_PLANE_NOTE, WEFT_PLANE_TAKE,
-} };
-
-_Static_assert(WEFT_PLANE_FUNCTIONS == 11, "entries names each");
-
-/* What Go tells of its functions. */
-struct weft_plane_probe {
-	uintptr_t enter;                         /* the trampoline, 0: there is none */
-	uintptr_t entries[WEFT_PLANE_FUNCTIONS];
-	uintptr_t probe;                         /* entry of a function to try it with */
-	uintptr_t args[4];                       /* its arguments */
-	uintptr_t want;                          /* its result */
-};
+struct weft_plane weft_plane = { .enter = weftGoPlane };
 
 /* Calls the trampoline, and reports whether the registers that a function keeps are as before. */
-static bool keeps_registers(const struct weft_plane_probe *p, uintptr_t *result)
+static bool keeps_registers(uintptr_t enter, uintptr_t probe, const uintptr_t args[4], uintptr_t *result)
 {
 #if defined(__x86_64__)
-	uintptr_t rbx, r12, r13, r14, r15, rax = p->enter;
-	register uintptr_t d __asm__("r8") = p->args[3];
-	uintptr_t entry = p->probe, a = p->args[0], b = p->args[1], c = p->args[2];
+	uintptr_t rbx, r12, r13, r14, r15, rax = enter;
+	register uintptr_t d __asm__("r8") = args[3];
+	uintptr_t entry = probe, a = args[0], b = args[1], c = args[2];
 
 	__asm__ volatile("subq $128, %%rsp\n\t" /* below the red zone */
 			 "pushq %%rbp\n\t"
@@ -60,12 +45,12 @@ static bool keeps_registers(const struct weft_plane_probe *p, uintptr_t *result)
 	*result = rax;
 	return rbx == 0x1b && r12 == 0x1c && r13 == 0x1d && r14 == 0x1e && r15 == 0x1f;
 #elif defined(__aarch64__)
-	register uintptr_t x0 __asm__("x0") = p->probe;
-	register uintptr_t x1 __asm__("x1") = p->args[0];
-	register uintptr_t x2 __asm__("x2") = p->args[1];
-	register uintptr_t x3 __asm__("x3") = p->args[2];
-	register uintptr_t x4 __asm__("x4") = p->args[3];
-	register uintptr_t x9 __asm__("x9") = p->enter;
+	register uintptr_t x0 __asm__("x0") = probe;
+	register uintptr_t x1 __asm__("x1") = args[0];
+	register uintptr_t x2 __asm__("x2") = args[1];
+	register uintptr_t x3 __asm__("x3") = args[2];
+	register uintptr_t x4 __asm__("x4") = args[3];
+	register uintptr_t x9 __asm__("x9") = enter;
 	uintptr_t sum;
 
 	__asm__ volatile("mov x19, #1\n\tmov x20, #2\n\tmov x21, #4\n\tmov x22, #8\n\tmov x23, #16\n\t"
@@ -87,19 +72,14 @@ static bool keeps_registers(const struct weft_plane_probe *p, uintptr_t *result)
 	return sum == 1023 + 3;
 #else
 	*result = 0;
-	return p->enter == 0;
+	return enter == 0;
 #endif
 }
 
-/* Takes the direct route if the test passes. Called once, before any endpoint exists. */
-bool weft_plane_direct(const struct weft_plane_probe *p)
+/* Tries the trampoline with a function whose entry is probe, which returns want for four arguments. */
+bool weft_plane_works(uintptr_t enter, uintptr_t probe, const uintptr_t args[4], uintptr_t want)
 {
 	uintptr_t result = 0;
 
-	if (!p->enter || !keeps_registers(p, &result) || result != p->want)
-		return false;
-	for (size_t i = 0; i < WEFT_PLANE_FUNCTIONS; i++)
-		weft_plane.entries[i] = p->entries[i];
-	weft_plane.enter = (uintptr_t (*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t))p->enter;
-	return true;
+	return enter && keeps_registers(enter, probe, args, &result) && result == want;
 }

@@ -16,18 +16,19 @@ enum weft_plane_function {
 	WEFT_PLANE_DRIVE,   /* what a progress thread does */
 	WEFT_PLANE_IDLE,    /* polled in vain for long */
 	WEFT_PLANE_SEND,    /* struct weft_post, as those below: posts a message */
-	WEFT_PLANE_WRITE,   /* posts a write that is a message */
-	WEFT_PLANE_COPY,    /* posts a read or a write that is a copy */
+	WEFT_PLANE_DATAGRAM, /* posts one that may be dropped */
+	WEFT_PLANE_RMA,     /* posts a read or a write */
 	WEFT_PLANE_ATOMIC,  /* posts an atomic operation on one integer */
 	WEFT_PLANE_NOTE,    /* posts a notification, alone or behind a copy */
 	WEFT_PLANE_TAKE,    /* struct weft_note_take: takes notifications that have arrived */
+	WEFT_PLANE_ENROLL,  /* struct weft_hot_thread: a thread begins to poll and post */
 	WEFT_PLANE_FUNCTIONS,
 };
 
-/* How they are called. Written once, before any endpoint exists. */
+/* How they are called. Go writes it (plane.go), before any endpoint exists. */
 struct weft_plane {
 	uintptr_t (*enter)(uintptr_t entry, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
-	uintptr_t entries[WEFT_PLANE_FUNCTIONS]; /* what enter takes for each */
+	uintptr_t entries[WEFT_PLANE_FUNCTIONS]; /* what enter takes for each; its number for a callback */
 };
 
 extern struct weft_plane weft_plane;

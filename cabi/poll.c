@@ -13,7 +13,6 @@
 
 #include "idle.h"
 #include "progress.h"
-#include "poster.h"
 #include "vmcopy.h"
 
 static uint64_t clock_ns(clockid_t clock)
@@ -67,7 +66,7 @@ static void run(enum weft_plane_function f, struct weft_poll *p)
 	p->step = p->phase = 0;
 	if (p->flags & WEFT_POLL_CLOCK_DUE)
 		p->now = clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
-	weft_post_line();
+	weft_thread_posts();
 	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
 		perform(p, code);
 }

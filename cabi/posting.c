@@ -5,8 +5,6 @@
 #include <time.h>
 
 #include "posting.h"
-#include "poster.h"
-#include "rma.h"
 #include "vmcopy.h"
 
 static uint32_t coarse_ms(void)
@@ -17,19 +15,6 @@ static uint32_t coarse_ms(void)
 	return (uint32_t)(t.tv_sec * 1000 + t.tv_nsec / 1000000) | 1;
 }
 
-/* Hands the message to the backend that reaches its peer. */
-static uint32_t give_path(struct weft_post *p)
-{
-	uint32_t head = p->kind & WEFT_POST_DATA ? sizeof(p->data) : 0;
-	struct weft_port_message m = {
-		.header = p->header, .head = (const void *)&p->data, .payload = p->buf,
-		.length = (uint32_t)p->len, .head_bytes = (uint16_t)head, .hold = (uint8_t)p->hold,
-		.id = (uint8_t)((p->kind & WEFT_POST_TAGGED ? WEFT_AM_TAG : WEFT_AM_MSG) + (head ? 1 : 0)),
-	};
-
-	return p->path->send(p->path, &m);
-}
-
 /* Does what the data plane asks for, and calls it again. */
 static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_function f, struct weft_post *p,
 							   enum weft_post_code code)
@@ -38,7 +23,7 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 		if (code == WEFT_POST_TIME)
 			p->now = coarse_ms();
 		else if (code == WEFT_POST_PATH)
-			p->sent = give_path(p);
+			p->sent = p->path->send(p->path, &p->message);
 		else
 			p->sent = weft_vm_copy(&p->ep->peers[p->line], (void *)p->buf, p->at, p->len,
 					       p->kind & WEFT_POST_READ);
@@ -47,23 +32,21 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 	return code;
 }
 
-ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
+static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o, enum weft_plane_function f,
+							  struct weft_post *p)
 {
-	struct weft_hot_ep *ep = o->hot;
-	struct weft_poster *me;
 	enum weft_post_code code;
 
-	if (__builtin_expect(!ep || !(me = weft_post_begin()), 0))
+	if (__builtin_expect(!o->hot || !weft_thread_posts(), 0))
 		return WEFT_POST_TO_GO;
-	p->ep = ep;
-	p->thread = weft_thread_number();
+	p->ep = o->hot;
+	p->self = &weft_self;
 	p->step = p->now = 0;
 	code = (enum weft_post_code)weft_plane_call(f, p);
 	if (__builtin_expect(code > WEFT_POST_NOTE, 0))
 		code = go_on(f, p, code);
 	if (p->next)
 		weft_prefetch_write(p->next);
-	weft_post_end(me);
 	if (__builtin_expect(p->todo != 0, 0))
 		weftGoAfterPost(p);
 	if (__builtin_expect(code == WEFT_POST_DONE, 1))
@@ -71,4 +54,13 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 	if (code == WEFT_POST_AGAIN)
 		return -FI_EAGAIN;
 	return code == WEFT_POST_NOTE ? WEFT_POST_TO_NOTE : WEFT_POST_TO_GO;
+}
+
+ssize_t weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p) { return post(o, f, p); }
+
+ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
+{
+	ssize_t rc = post(o, f, p);
+
+	return __builtin_expect(rc == WEFT_POST_TO_GO, 0) ? weftGoPost(o->handle, f, p) : rc;
 }

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The shim of the data plane's functions that post (package dataplane).
+ * Posting: what the functions that applications call (posts_gen.c) have in common. They fill a struct weft_post with
+ * their arguments; the data plane posts it, or the runtime.
  */
 #ifndef WEFT_POSTING_H
 #define WEFT_POSTING_H
 
 #include "hotpath.h"
 #include "plane.h"
-#include "../include/weft/post.h"
 
-/* What is returned for an operation that the runtime posts; nothing happened then. */
+/* The most elements of each vector of an atomic operation, and of one with memory of devices; what is longer is refused. */
+#define WEFT_IOV_LIMIT 4
+
+/* What weft_post_direct returns for an operation that the runtime posts; nothing happened then. */
 #define WEFT_POST_TO_GO 1
 
-/* What is returned when the copy is made, and the runtime sends the notification. */
+/* What it returns when the copy is made, and the runtime sends the notification. */
 #define WEFT_POST_TO_NOTE 2
 
-/* Posts an operation by one of the data plane's functions. 0, -FI_EAGAIN or WEFT_POST_TO_*. */
+/* Has the data plane post an operation by one of its functions. 0, -FI_EAGAIN or WEFT_POST_TO_*. */
+ssize_t weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
+
+/* Posts an operation. 0 or a negative errno. */
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
 
 /* What the fi_inject forms, of messages or of one-sided operations, have of the defaults: they
@@ -27,6 +33,15 @@ static inline uint64_t weft_inject_flags(const struct weft_ep_obj *o, bool messa
 	if (__builtin_expect(!flags, 1) || !o->hot)
 		return 0;
 	return (message ? o->hot->tx_cntr : o->hot->write_cntr) ? flags : 0;
+}
+
+/* WEFT_POST_DEVICE if one of the buffers is memory of a device, as its descriptor says. */
+static inline uint32_t weft_on_device(void *const *desc, size_t count)
+{
+	for (size_t i = 0; desc && i < count && count <= WEFT_IOV_LIMIT; i++)
+		if ((uintptr_t)desc[i] & WEFT_DESC_SPECIAL)
+			return WEFT_POST_DEVICE;
+	return 0;
 }
 
 #endif

@@ -3,7 +3,6 @@ package main
 // #include <stdlib.h>
 // #include "goapi.h"
 // #include "host.h"
-// #include "poster.h"
 import "C"
 
 import (
@@ -14,7 +13,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/info"
@@ -34,7 +32,6 @@ func weftGoInit(host *C.struct_weft_host) (rc C.int) {
 		names[v.Env()] = v.Name
 	}
 	sayName(C.GoString(host.reported))
-	hot.SetPosters(unsafe.Slice((*hot.Poster)(unsafe.Pointer(&C.weft_posters[0])), C.WEFT_POSTERS))
 	provider.SetConfigLookup(func(env string) (string, bool) { return lookupParam(names[env]) })
 	return 0
 }

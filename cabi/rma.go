@@ -1,15 +1,15 @@
 package main
 
 // #include "goapi.h"
-// #include "hotpath.h"
-// #include "rma.h"
+// #include "posting.h"
 import "C"
 
 import (
-	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
@@ -20,112 +20,106 @@ func init() {
 	})
 }
 
-// Kind is WEFT_POST_*.
-//
-//export weftGoRMA
-func weftGoRMA(ep C.uint64_t, msg *C.struct_fi_msg_rma, flags C.uint64_t, kind C.uint32_t) (rc C.int64_t) {
-	defer guard("read or write", &rc)
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
-	if !ok {
-		return C.int64_t(fi.EINVAL.Code())
-	}
-	args, err := rmaArgs(msg, flags, kind)
-	if err == nil && kind&C.WEFT_POST_DEVICE != 0 {
-		args.IOV = slices.Clone(args.IOV)
-		err = translate(e.Domain(), args.IOV, msg.desc)
-	}
-	if err == nil {
-		args.On, err = condition(flags, C.uint64_t(args.Context))
-	}
-	if err != nil {
-		return C.int64_t(result(err))
-	}
-	return C.int64_t(result(e.RMA(&args)))
+// room is where vectors are that the application did not give as such, during the call.
+type room struct {
+	operand, compare, result [C.WEFT_IOV_LIMIT]fi.IOVec
+	remote                   [C.WEFT_IOV_LIMIT]fi.RMAIOVec
 }
 
-// rmaArgs turns an application's structure into Go's. The vectors are looked at during the call only.
-func rmaArgs(msg *C.struct_fi_msg_rma, flags C.uint64_t, kind C.uint32_t) (provider.RMAArgs, error) {
-	if msg.msg_iov == nil && msg.iov_count != 0 || msg.rma_iov == nil && msg.rma_iov_count != 0 {
-		return provider.RMAArgs{}, fi.EINVAL
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+func postRMA(e *provider.Endpoint, p *C.struct_weft_post) error {
+	to := rooms.Get().(*room)
+	defer rooms.Put(to)
+	args, err := rmaArgs(e, to, p)
+	if err == nil {
+		args.On, err = condition(p.flags, p.context)
+	}
+	if err != nil {
+		return err
+	}
+	return e.RMA(&args)
+}
+
+// rmaArgs turns an application's arguments into Go's. The vectors are looked at during the call only.
+func rmaArgs(e *provider.Endpoint, to *room, p *C.struct_weft_post) (provider.RMAArgs, error) {
+	iov, err := local(e, p)
+	if err != nil {
+		return provider.RMAArgs{}, err
+	}
+	remote := to.remote[:1]
+	if p.kind&hot.PostRemote != 0 {
+		if p.remote == nil && p.remotes != 0 {
+			return provider.RMAArgs{}, fi.EINVAL
+		}
+		remote = view[fi.RMAIOVec](p.remote, C.size_t(p.remotes))
+	} else {
+		remote[0] = fi.RMAIOVec{Addr: uint64(p.header), Key: uint64(p.key)}
+		for _, v := range iov {
+			remote[0].Len += v.Len
+		}
 	}
 	return provider.RMAArgs{
-		IOV:     view[fi.IOVec](unsafe.Pointer(msg.msg_iov), msg.iov_count),
-		Remote:  view[fi.RMAIOVec](unsafe.Pointer(msg.rma_iov), msg.rma_iov_count),
-		Dest:    fi.Addr(msg.addr),
-		Data:    uint64(msg.data),
-		Flags:   uint64(flags),
-		Context: uint64(uintptr(msg.context)),
-		Read:    kind&C.WEFT_POST_READ != 0,
-		HasData: kind&C.WEFT_POST_DATA != 0,
-		Inject:  kind&C.WEFT_POST_INJECT != 0,
+		IOV: iov, Remote: remote, Dest: fi.Addr(p.dest), Data: uint64(p.data), Flags: uint64(p.flags), Context: uint64(p.context),
+		Read: p.kind&hot.PostRead != 0, HasData: p.kind&hot.PostData != 0, Inject: p.kind&hot.PostInject != 0,
 	}, nil
 }
 
-// atomicRoom is struct weft_atomic_room: the vectors of an atomic operation, in bytes.
-type atomicRoom struct {
-	operand, compare, result [C.WEFT_ATOMIC_IOV]fi.IOVec
-	remote                   [C.WEFT_ATOMIC_IOV]fi.RMAIOVec
-}
-
-const _ = -(uint(unsafe.Sizeof(atomicRoom{})) ^ uint(C.sizeof_struct_weft_atomic_room)) // does not compile if they differ
-
-// Kind is WEFT_POST_*.
-//
-//export weftGoAtomic
-func weftGoAtomic(ep C.uint64_t, msg *C.struct_fi_msg_atomic, fetch *C.struct_fi_msg_fetch, compare *C.struct_fi_msg_compare,
-	flags C.uint64_t, kind C.uint32_t, room *C.struct_weft_atomic_room) (rc C.int64_t) {
-	defer guard("atomic", &rc)
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
-	if !ok {
-		return C.int64_t(fi.EINVAL.Code())
-	}
-	args, err := atomicArgs((*atomicRoom)(unsafe.Pointer(room)), msg, fetch, compare, flags)
-	if err == nil && kind&C.WEFT_POST_DEVICE != 0 {
-		err = translateAtomic(e.Domain(), &args, msg, fetch, compare)
+func postAtomic(e *provider.Endpoint, p *C.struct_weft_post) error {
+	to := rooms.Get().(*room)
+	defer rooms.Put(to)
+	args, err := atomicArgs(to, p)
+	if err == nil && p.kind&hot.PostDevice != 0 {
+		err = translateAtomic(e.Domain(), &args, p)
 	}
 	if err == nil {
-		args.On, err = condition(flags, C.uint64_t(args.Context))
+		args.On, err = condition(p.flags, p.context)
 	}
 	if err != nil {
-		return C.int64_t(result(err))
+		return err
 	}
-	args.Inject = kind&C.WEFT_POST_INJECT != 0
-	return C.int64_t(result(e.Atomic(&args)))
+	return e.Atomic(&args)
 }
 
-// atomicArgs turns an application's structures into Go's; fetch and compare are nil for kinds without. Errors:
-// fi.EOPNOTSUPP for an unknown datatype, fi.EINVAL for vectors that are NULL or too long.
-func atomicArgs(room *atomicRoom, msg *C.struct_fi_msg_atomic, fetch *C.struct_fi_msg_fetch, compare *C.struct_fi_msg_compare,
-	flags C.uint64_t) (provider.AtomicArgs, error) {
+// atomicArgs turns an application's arguments into Go's. Errors: fi.EOPNOTSUPP for an unknown datatype, fi.EINVAL for
+// vectors that are NULL or too long.
+func atomicArgs(to *room, p *C.struct_weft_post) (provider.AtomicArgs, error) {
 	a := provider.AtomicArgs{
-		Kind: atomics.Base, Op: fi.Op(msg.op), Datatype: fi.Datatype(msg.datatype), Dest: fi.Addr(msg.addr),
-		Flags: uint64(flags), Context: uint64(uintptr(msg.context)),
+		Kind: atomics.Kind(p.atomic), Op: fi.Op(p.op), Datatype: fi.Datatype(p.datatype), Dest: fi.Addr(p.dest),
+		Flags: uint64(p.flags), Context: uint64(p.context), Inject: p.kind&hot.PostInject != 0,
 	}
 	size := uint64(a.Datatype.Size())
 	if size == 0 {
 		return a, fi.EOPNOTSUPP
 	}
+	vector := p.kind&hot.PostVector != 0
+	compares, results := uint64(p.len), uint64(p.len)
+	if vector {
+		compares, results = uint64(p.compares), uint64(p.results)
+	}
 	var ok bool
-	if a.Remote, ok = remoteBytes(&room.remote, msg.rma_iov, msg.rma_iov_count, size); !ok {
+	if a.Operand, ok = bytesOf(&to.operand, p.buf, uint64(p.len), vector, size); !ok {
 		return a, fi.EINVAL
 	}
-	if a.Operand, ok = bytesOf(&room.operand, msg.msg_iov, msg.iov_count, size); !ok {
+	measure := a.Operand
+	if a.Kind != atomics.Base {
+		if a.Result, ok = bytesOf(&to.result, p.result, results, vector, size); !ok {
+			return a, fi.EINVAL
+		}
+	}
+	switch a.Kind {
+	case atomics.Fetch:
+		measure = a.Result
+	case atomics.Compare:
+		if a.Compare, ok = bytesOf(&to.compare, p.compare, compares, vector, size); !ok {
+			return a, fi.EINVAL
+		}
+	}
+	if a.Remote, ok = remoteBytes(&to.remote, p, measure, size); !ok {
 		return a, fi.EINVAL
 	}
 	if a.Op == fi.OpRead {
 		a.Operand = nil // its buffer is ignored
-	}
-	if fetch != nil {
-		a.Kind = atomics.Fetch
-		if a.Result, ok = bytesOf(&room.result, fetch.msg_iov, fetch.iov_count, size); !ok {
-			return a, fi.EINVAL
-		}
-	}
-	if compare != nil {
-		a.Kind = atomics.Compare
-		if a.Compare, ok = bytesOf(&room.compare, compare.msg_iov, compare.iov_count, size); !ok {
-			return a, fi.EINVAL
-		}
 	}
 	return a, nil
 }
@@ -133,12 +127,17 @@ func atomicArgs(room *atomicRoom, msg *C.struct_fi_msg_atomic, fetch *C.struct_f
 // mostElements is more than any operation has, and no overflow in bytes.
 const mostElements = 1<<58 - 1
 
-// bytesOf stores a vector of elements as one of bytes; false for one that is NULL or too long.
-func bytesOf(to *[C.WEFT_ATOMIC_IOV]fi.IOVec, from *C.struct_fi_ioc, n C.size_t, size uint64) ([]fi.IOVec, bool) {
-	if n > C.size_t(len(to)) || from == nil && n != 0 {
+// bytesOf stores a vector of n elements as one of bytes, or n elements at an address where it is no vector; false for a
+// vector that is NULL or too long.
+func bytesOf(to *[C.WEFT_IOV_LIMIT]fi.IOVec, from unsafe.Pointer, n uint64, vector bool, size uint64) ([]fi.IOVec, bool) {
+	if !vector {
+		to[0] = fi.IOVec{Base: uintptr(from), Len: n * size}
+		return to[:1], n <= mostElements
+	}
+	if n > uint64(len(to)) || from == nil && n != 0 {
 		return nil, false
 	}
-	for i, v := range view[C.struct_fi_ioc](unsafe.Pointer(from), n) {
+	for i, v := range view[C.struct_fi_ioc](from, C.size_t(n)) {
 		if v.count > mostElements {
 			return nil, false
 		}
@@ -147,29 +146,36 @@ func bytesOf(to *[C.WEFT_ATOMIC_IOV]fi.IOVec, from *C.struct_fi_ioc, n C.size_t,
 	return to[:n], true
 }
 
-// remoteBytes is bytesOf for the remote side.
-func remoteBytes(to *[C.WEFT_ATOMIC_IOV]fi.RMAIOVec, from *C.struct_fi_rma_ioc, n C.size_t, size uint64) ([]fi.RMAIOVec, bool) {
-	if n > C.size_t(len(to)) || from == nil && n != 0 {
+// remoteBytes is bytesOf for the remote side, which is as long as measure where it is no vector.
+func remoteBytes(to *[C.WEFT_IOV_LIMIT]fi.RMAIOVec, p *C.struct_weft_post, measure []fi.IOVec, size uint64) ([]fi.RMAIOVec, bool) {
+	if p.kind&hot.PostRemote == 0 {
+		n := uint64(0)
+		for _, v := range measure {
+			n += v.Len / size
+		}
+		to[0] = fi.RMAIOVec{Addr: uint64(p.header), Len: n * size, Key: uint64(p.key)}
+		return to[:1], n <= mostElements
+	}
+	if p.remotes > C.uint64_t(len(to)) || p.remote == nil && p.remotes != 0 {
 		return nil, false
 	}
-	for i, v := range view[C.struct_fi_rma_ioc](unsafe.Pointer(from), n) {
+	for i, v := range view[C.struct_fi_rma_ioc](p.remote, C.size_t(p.remotes)) {
 		if v.count > mostElements {
 			return nil, false
 		}
 		to[i] = fi.RMAIOVec{Addr: uint64(v.addr), Len: uint64(v.count) * size, Key: uint64(v.key)}
 	}
-	return to[:n], true
+	return to[:p.remotes], true
 }
 
 // translateAtomic makes addresses of device memory those by which Go knows it.
-func translateAtomic(d *provider.Domain, a *provider.AtomicArgs, msg *C.struct_fi_msg_atomic, fetch *C.struct_fi_msg_fetch,
-	compare *C.struct_fi_msg_compare) error {
-	err := translate(d, a.Operand, msg.desc)
-	if err == nil && compare != nil {
-		err = translate(d, a.Compare, compare.desc)
+func translateAtomic(d *provider.Domain, a *provider.AtomicArgs, p *C.struct_weft_post) error {
+	err := translate(d, a.Operand, p.desc)
+	if err == nil && a.Kind == atomics.Compare {
+		err = translate(d, a.Compare, p.compare_desc)
 	}
-	if err == nil && fetch != nil {
-		err = translate(d, a.Result, fetch.desc)
+	if err == nil && a.Kind != atomics.Base {
+		err = translate(d, a.Result, p.result_desc)
 	}
 	return err
 }

@@ -7,7 +7,6 @@
  */
 #include "goapi.h"
 #include "hotpath.h"
-#include "rma.h"
 #include "thread.h"
 #include "token.h"
 

@@ -80,7 +80,7 @@ static ssize_t post_note(struct weft_ep_obj *o, struct weft_post *p, const void 
 	p->note_tag = tag;
 	p->flags = flags;
 	p->context = (uintptr_t)context;
-	return weft_post(o, WEFT_PLANE_NOTE, p);
+	return weft_post_direct(o, WEFT_PLANE_NOTE, p);
 }
 
 /* Posts a list of one element with a notification. WEFT_POST_TO_GO: the runtime does. */
@@ -138,9 +138,11 @@ int weft_token_tag(struct weft_list *list, uint64_t tag)
 ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
 			  uint64_t flags, void *context)
 {
-	struct weft_post p = { .dest = dest, .kind = WEFT_POST_ALONE };
+	struct weft_post p; /* the data plane reads nothing that is not set here */
 	ssize_t rc = WEFT_POST_TO_GO;
 
+	p.dest = dest;
+	p.kind = WEFT_POST_ALONE;
 	if (weft_forked())
 		return weft_fork_refusal();
 	if (!weft_token_endpoint(ep) || (!note && notelen))

@@ -6,7 +6,6 @@
  */
 #include "hotpath.h"
 #include "objects.h"
-#include "rma.h"
 #include "trace.h"
 
 _Static_assert(WEFT_TRACE_POINTS == 60, "every call");

@@ -2,8 +2,7 @@ package main
 
 // #include <rdma/fi_trigger.h>
 // #include "goapi.h"
-// #include "hotpath.h"
-// #include "rma.h"
+// #include "posting.h"
 import "C"
 
 import (
@@ -150,7 +149,7 @@ func setMessage(w *provider.Work, o *C.struct_fi_op_tagged, send, tagged bool) (
 	if o.msg.msg_iov == nil && o.msg.iov_count != 0 {
 		return fi.EINVAL
 	}
-	if o.flags&C.WEFT_RECV_PRIVATE != 0 {
+	if uint64(o.flags)&recvPrivate != 0 {
 		return fi.EBADFLAGS
 	}
 	iov := view[fi.IOVec](unsafe.Pointer(o.msg.msg_iov), o.msg.iov_count)
@@ -174,14 +173,18 @@ func setRMA(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (e
 	if w.EP, err = endpointOf(o.ep); err != nil {
 		return err
 	}
-	var kind C.uint32_t
+	p := C.struct_weft_post{
+		buf: unsafe.Pointer(o.msg.msg_iov), len: C.uint64_t(o.msg.iov_count), dest: C.uint64_t(o.msg.addr),
+		remote: unsafe.Pointer(o.msg.rma_iov), remotes: C.uint64_t(o.msg.rma_iov_count), data: C.uint64_t(o.msg.data),
+		flags: o.flags, context: C.uint64_t(uintptr(o.msg.context)), kind: hot.PostVector | hot.PostRemote,
+	}
 	switch {
 	case operation == C.FI_OP_READ:
-		kind = C.WEFT_POST_READ
+		p.kind |= hot.PostRead
 	case o.flags&C.FI_REMOTE_CQ_DATA != 0:
-		kind = C.WEFT_POST_DATA
+		p.kind |= hot.PostData
 	}
-	args, err := rmaArgs(&o.msg, o.flags, kind)
+	args, err := rmaArgs(w.EP, new(room), &p)
 	w.RMA = &args
 	return err
 }
@@ -189,21 +192,27 @@ func setRMA(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (e
 func setAtomic(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (err error) {
 	// Each structure begins as the next longer one does, but for the flags behind it.
 	o := (*C.struct_fi_op_compare_atomic)(op)
-	var fetch *C.struct_fi_msg_fetch
-	var compare *C.struct_fi_msg_compare
-	var flags C.uint64_t
+	p := C.struct_weft_post{
+		buf: unsafe.Pointer(o.msg.msg_iov), len: C.uint64_t(o.msg.iov_count), dest: C.uint64_t(o.msg.addr),
+		remote: unsafe.Pointer(o.msg.rma_iov), remotes: C.uint64_t(o.msg.rma_iov_count), op: C.uint32_t(o.msg.op),
+		datatype: C.uint32_t(o.msg.datatype), context: C.uint64_t(uintptr(o.msg.context)), kind: hot.PostVector | hot.PostRemote,
+	}
 	switch operation {
 	case C.FI_OP_ATOMIC:
-		flags = (*C.struct_fi_op_atomic)(op).flags
+		p.flags = (*C.struct_fi_op_atomic)(op).flags
 	case C.FI_OP_FETCH_ATOMIC:
-		fetch, flags = &o.fetch, (*C.struct_fi_op_fetch_atomic)(op).flags
+		p.atomic, p.flags = hot.AtomicFetch, (*C.struct_fi_op_fetch_atomic)(op).flags
 	default:
-		fetch, compare, flags = &o.fetch, &o.compare, o.flags
+		p.atomic, p.flags = hot.AtomicCompare, o.flags
+		p.compare, p.compares = unsafe.Pointer(o.compare.msg_iov), C.uint64_t(o.compare.iov_count)
+	}
+	if p.atomic != hot.AtomicPlain {
+		p.result, p.results = unsafe.Pointer(o.fetch.msg_iov), C.uint64_t(o.fetch.iov_count)
 	}
 	if w.EP, err = endpointOf(o.ep); err != nil {
 		return err
 	}
-	a, err := atomicArgs(new(atomicRoom), &o.msg, fetch, compare, flags)
+	a, err := atomicArgs(new(room), &p)
 	w.Atomic = &a
 	return err
 }
@@ -216,34 +225,4 @@ func setCounter(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type
 	w.Value, w.Add = uint64(o.value), operation == C.FI_OP_CNTR_ADD
 	w.Counter, err = counterOf(o.cntr)
 	return err
-}
-
-// sendArgs and its like turn what C gives into Go's. The vectors are looked at
-// during the call only.
-func sendArgs(a *C.struct_weft_send_args, on provider.Threshold) provider.SendArgs {
-	return provider.SendArgs{
-		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
-		Dest:    fi.Addr(a.dest),
-		Tag:     uint64(a.tag),
-		Data:    uint64(a.data),
-		Flags:   uint64(a.flags),
-		Context: uint64(a.context),
-		Tagged:  a.kind&C.WEFT_POST_TAGGED != 0,
-		HasData: a.kind&C.WEFT_POST_DATA != 0,
-		Inject:  a.kind&C.WEFT_POST_INJECT != 0,
-		On:      on,
-	}
-}
-
-func recvArgs(a *C.struct_weft_recv_args, on provider.Threshold) provider.RecvArgs {
-	return provider.RecvArgs{
-		IOV:     view[fi.IOVec](unsafe.Pointer(a.iov), C.size_t(a.count)),
-		Src:     fi.Addr(a.src),
-		Tag:     uint64(a.tag),
-		Ignore:  uint64(a.ignore),
-		Flags:   uint64(a.flags) &^ hot.RecvTagged,
-		Context: uint64(a.context),
-		Tagged:  uint64(a.flags)&hot.RecvTagged != 0,
-		On:      on,
-	}
 }

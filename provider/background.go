@@ -163,6 +163,9 @@ func (r *rxContext) ring() {
 	}
 }
 
+// Ring does so after C has posted a receive.
+func (r *rxContext) Ring() { r.ring() }
+
 // startBackground gives an enabled endpoint to its progress thread.
 func (e *Endpoint) startBackground() error {
 	if !e.domain.threaded() || e.rx.owner != nil {

@@ -22,7 +22,7 @@ import (
 const directCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapNamedKeys | hw.CapOneSidedFree
 
 // copyMax is the longest operation, in bytes, that C copies without asking here
-// (dataplane.Copy), 0 for none: not what is kept in order, shared with the target,
+// (dataplane.RMA), 0 for none: not what is kept in order, shared with the target,
 // or cut into segments. How long it holds up who waits for threads that post
 // (hot.Grace) is bounded.
 func (e *Endpoint) copyMax() uint64 {

@@ -27,7 +27,7 @@ const (
 )
 
 // lendMin is the shortest operation, in bytes, about which the data plane asks the
-// runtime before it copies (dataplane.Copy); 0: none.
+// runtime before it copies (dataplane.RMA); 0: none.
 func (e *Endpoint) lendMin() uint32 {
 	if least := e.domain.cfg.RMALendSize; least <= maxShareChunk && e.txCQ != nil && e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)

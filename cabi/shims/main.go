@@ -54,11 +54,6 @@ func generate(root string) ([]generated.File, error) {
 		{Path: "cabi/forked_gen.c", Text: forkedSource(kinds)},
 		{Path: "cabi/posts_gen.c", Text: postsSource(kinds)},
 		{Path: "cabi/trace_gen.c", Text: traceSource(kinds)},
-		{Path: "cabi/post_gen.h", Text: baseSource(kinds, "Posting messages (post.c).", sends, "msg", "tagged")},
-		{Path: "cabi/recv_gen.h", Text: baseSource(kinds, "Posting receives (recv.c).", recvs, "msg", "tagged")},
-		{Path: "cabi/rma_gen.h", Text: baseSource(kinds, "Posting reads and writes (rma.c).", oneSided, "rma")},
-		{Path: "cabi/atomic_gen.h",
-			Text: baseSource(kinds, "Posting atomic operations (atomic.c).", atomics, "atomic")},
 		{Path: "cabi/collective_gen.h",
 			Text: baseSource(kinds, "Posting collective operations (collective.c).", collectives, "collective")},
 	}, nil

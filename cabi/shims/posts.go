@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -9,27 +10,47 @@ import (
 // posting are the kinds of tables that transfers are posted through.
 var posting = []string{"msg", "tagged", "rma", "atomic"}
 
-// family is a set of tables that differ from those of FI_EP_RDM in some members.
+// family is a set of functions that post, for a set of tables: of FI_EP_RDM, or different in some members.
 type family struct {
 	name  string
 	kinds []string
-	// body writes the statements of a member; false: the member is as it is.
-	body func(b *bytes.Buffer, k *kind, o *op) bool
+	// differs reports whether a member is another one than FI_EP_RDM's.
+	differs func(o *op) bool
+	// dest is the destination if it is not the caller's.
+	dest string
+	// send is the data plane's function for messages.
+	send string
+	// device says that buffers may be memory of devices.
+	device bool
 }
 
-var families = []family{
-	{"connected", posting, connected},
-	{"dgram", []string{"msg"}, dgram},
-	{"hmem", posting, hmem},
-}
+var (
+	base     = family{name: "weft", kinds: posting, send: "SEND"}
+	families = []family{
+		// The one peer, address 0 of the endpoint's own address vector, is in place of the address that the caller gives:
+		// fi_msg(3) says that it is ignored. Receives take any source as they are.
+		{name: "connected", kinds: posting, send: "SEND", dest: "0", differs: func(o *op) bool { return !receives(o) && !valid(o) }},
+		// What finds no room is the runtime's, which decides whether to drop it.
+		{name: "dgram", kinds: []string{"msg"}, send: "DATAGRAM", differs: func(o *op) bool { return !receives(o) }},
+		// Calls without descriptors have buffers of the process's own.
+		{name: "hmem", kinds: posting, send: "SEND", device: true, differs: func(o *op) bool { return !injects(o) && !valid(o) }},
+	}
+)
 
-// postsSource defines the tables of posting functions beside those of FI_EP_RDM.
+// postsSource defines the functions that post and their tables.
 func postsSource(kinds []*kind) []byte {
 	var b bytes.Buffer
-	file(&b, "Posting through endpoints of other types (connected.h) and for memory of devices (hmem.h), and the tables of\n"+
-		" * contexts, which have one direction. All are made of the tables of FI_EP_RDM when the library is loaded.",
-		"connected.h", "hmem.h", "hotpath.h", "rma.h")
+	file(&b, "Posting: what applications call, on endpoints and contexts of all types (connected.h) and for memory of devices, and\n"+
+		" * their tables, but for those of FI_EP_RDM. The others are made of these when the library is loaded.",
+		"goapi.h", "connected.h", "posting.h", "recv.h")
 	b.WriteString("\n#define EP(f) WEFT_OBJ(f, struct weft_ep_obj)\n")
+	for _, name := range base.kinds {
+		k := kindOf(kinds, name)
+		for i := range k.ops {
+			o := &k.ops[i]
+			fmt.Fprintf(&b, "\n%s\n{\n%s}\n", o.declare("weft_"+name+"_"+o.name, true), base.body(k, o))
+		}
+	}
 	var make bytes.Buffer
 	for _, f := range families {
 		for _, name := range f.kinds {
@@ -38,12 +59,11 @@ func postsSource(kinds []*kind) []byte {
 			fmt.Fprintf(&make, "\n\t%s = weft_ops_%s;\n", t, name)
 			for i := range k.ops {
 				o := &k.ops[i]
-				var body bytes.Buffer
-				if !f.body(&body, k, o) {
+				if !f.differs(o) {
 					continue
 				}
 				function := f.name + "_" + name + "_" + o.name
-				fmt.Fprintf(&b, "\nstatic %s\n{\n%s}\n", o.declare(function, true), body.String())
+				fmt.Fprintf(&b, "\nstatic %s\n{\n%s}\n", o.declare(function, true), f.body(k, o))
 				fmt.Fprintf(&make, "\t%s.%s = %s;\n", t, o.name, function)
 			}
 			fmt.Fprintf(&b, "\nstatic %s %s;\n", k.ctype(), t)
@@ -105,185 +125,195 @@ func oneWay(b, make *bytes.Buffer, k *kind, from string) {
 
 func receives(o *op) bool { return strings.HasPrefix(o.name, "recv") }
 
-// message returns the structure that the message form of a call takes, "" for other forms.
-func message(o *op) string {
-	if p := o.has("msg"); p != nil {
-		return strings.TrimSuffix(strings.TrimPrefix(p.typ, "const "), " *")
+func injects(o *op) bool { return strings.HasPrefix(o.name, "inject") }
+
+// valid reports whether a call only says whether there is an operation.
+func valid(o *op) bool { return strings.HasSuffix(o.name, "valid") }
+
+// message reports whether a call takes a structure.
+func message(o *op) bool { return o.has("msg") != nil }
+
+// of is how a call names something: a member of its structure, or an argument; else what stands for it.
+func of(o *op, name, without string) string {
+	switch {
+	case message(o):
+		return "msg->" + name
+	case o.has(name) != nil:
+		return name
 	}
-	return ""
+	return without
 }
 
-// address is the name of the peer's address among the parameters.
+// address is the name of the peer's address.
 func address(o *op) string {
 	for _, p := range o.params {
 		if p.typ == "fi_addr_t" {
 			return p.name
 		}
 	}
-	return ""
+	return "msg->addr"
 }
 
-// or is name if a call has such a parameter, else what stands for it.
-func or(o *op, name, without string) string {
-	if o.has(name) != nil {
-		return name
+// body is what a function does: it puts its arguments into a struct weft_post and posts that.
+func (f *family) body(k *kind, o *op) string {
+	if valid(o) {
+		kind := map[string]string{"write": "PLAIN", "readwrite": "FETCH", "compwrite": "COMPARE"}[strings.TrimSuffix(o.name, "valid")]
+		return fmt.Sprintf("\t(void)ep;\n\treturn weftGoAtomicCount(WEFT_ATOMIC_%s, datatype, op, count);\n", kind)
 	}
-	return without
+	var b bytes.Buffer
+	b.WriteString("\tstruct weft_post p; /* nobody reads what is not set here */\n\n")
+	for _, p := range o.params {
+		if strings.HasSuffix(p.name, "desc") && !f.device || f.dest != "" && p.name == address(o) {
+			fmt.Fprintf(&b, "\t(void)%s;\n", p.name)
+		}
+	}
+	if message(o) {
+		b.WriteString("\tif (!msg)\n\t\treturn -FI_EINVAL;\n")
+	}
+	set := func(member, value string) { fmt.Fprintf(&b, "\tp.%s = %s;\n", member, value) }
+	buffer, n, _ := vector(o)
+	set("buf", buffer)
+	set("len", n)
+	set("dest", cmp.Or(f.dest, address(o)))
+	set("flags", opFlags(k, o))
+	set("context", "(uintptr_t)"+of(o, "context", "NULL"))
+	call := "weft_post(EP(ep), WEFT_PLANE_" + map[string]string{"rma": "RMA", "atomic": "ATOMIC"}[k.name]
+	switch k.name {
+	case "rma":
+		f.oneSided(set, o)
+		set("data", of(o, "data", "0"))
+	case "atomic":
+		f.oneSided(set, o)
+		atomic(set, o)
+	default:
+		call += f.send
+		set("header", tagOf(k, o, "tag"))
+		if receives(o) {
+			call = "weft_post_recv(EP(ep)"
+			set("data", tagOf(k, o, "ignore"))
+		} else {
+			set("data", of(o, "data", "0"))
+		}
+	}
+	set("kind", strings.Join(f.kind(k, o), " | "))
+	if f.device {
+		descs(set, o)
+	}
+	fmt.Fprintf(&b, "\treturn %s, &p);\n", call)
+	return b.String()
 }
 
-// same is the call of the same member of FI_EP_RDM's table.
-func same(k *kind, o *op, with map[string]string) string {
-	return fmt.Sprintf("weft_ops_%s.%s(%s)", k.name, o.name, o.args(with))
-}
-
-// connected puts the one peer, address 0 of the endpoint's own address vector, in place of the address that the caller
-// gives: fi_msg(3) says that it is ignored. Receives take any source as they are.
-func connected(b *bytes.Buffer, k *kind, o *op) bool {
-	to := address(o)
+// vector is how a call names its buffers: where they are, how many bytes or elements, and their descriptors.
+func vector(o *op) (buffer, n, desc string) {
 	switch {
-	case receives(o):
-		return false
-	case message(o) != "":
-		fmt.Fprintf(b, "\t%s to_peer;\n\n\tif (!msg)\n\t\treturn -FI_EINVAL;\n\tto_peer = *msg;\n\tto_peer.addr = 0;\n\treturn %s;\n",
-			message(o), same(k, o, map[string]string{"msg": "&to_peer"}))
-		return true
-	case to == "":
-		return false
+	case message(o):
+		return "msg->msg_iov", "msg->iov_count", "msg->desc"
+	case o.has("iov") != nil:
+		return "iov", "count", "desc"
+	case o.has("len") != nil:
+		return "buf", "len", "&desc"
 	}
-	fmt.Fprintf(b, "\t(void)%s;\n\treturn %s;\n", to, same(k, o, map[string]string{to: "0"}))
-	return true
+	return "buf", "count", "&desc"
 }
 
-// dgram gives to Go what finds no room, which decides whether to drop it.
-func dgram(b *bytes.Buffer, k *kind, o *op) bool {
-	switch {
-	case receives(o):
-		return false
-	case message(o) != "":
-		fmt.Fprintf(b, "\tssize_t rc = %s;\n\n\tif (rc != -FI_EAGAIN || msg->iov_count != 1)\n\t\treturn rc;\n"+
-			"\treturn weft_dgram_again(ep, msg->msg_iov, msg->addr, msg->data, flags, msg->context, %s);\n", same(k, o, nil), sendKind(k, o))
-		return true
-	case o.has("buf") == nil: // of one element, or Go's already
-		fmt.Fprintf(b, "\tif (count == 1 && iov)\n\t\treturn dgram_msg_send(ep, iov->iov_base, iov->iov_len, NULL, dest_addr, context);\n"+
-			"\treturn %s;\n", same(k, o, nil))
-		return true
-	}
-	flags, kind := "EP(ep)->tx_op_flags", sendKind(k, o)
-	elements, _, _ := vector(o)
-	if strings.HasPrefix(o.name, "inject") {
-		flags = "0"
-	}
-	fmt.Fprintf(b, "\tssize_t rc = %s;\n\n\treturn rc == -FI_EAGAIN ? weft_dgram_again(ep, %s, dest_addr, %s, %s, %s, %s) : rc;\n",
-		same(k, o, nil), elements, or(o, "data", "0"), flags, or(o, "context", "NULL"), kind)
-	return true
-}
-
-// sendKind is the kind of a send (hotpath.h).
-func sendKind(k *kind, o *op) string {
-	var bits []string
-	if k.name == "tagged" {
-		bits = append(bits, "WEFT_POST_TAGGED")
-	}
-	if o.has("data") != nil {
-		bits = append(bits, "WEFT_POST_DATA")
-	}
-	if message(o) != "" {
-		bits = append(bits, "(flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0)")
-	}
-	if strings.HasPrefix(o.name, "inject") {
-		bits = append(bits, "WEFT_POST_INJECT")
-	}
-	if len(bits) == 0 {
+// tagOf is the tag, or the bits to ignore, of a call.
+func tagOf(k *kind, o *op, name string) string {
+	if k.name != "tagged" {
 		return "0"
 	}
-	return strings.Join(bits, " | ")
+	return of(o, name, "")
 }
 
-// vector is how a call names its buffers to the functions of hmem.h: elements, descriptors, their number.
-func vector(o *op) (elements, descs, count string) {
+// opFlags are the flags of a call: the context's defaults that mean something for it where it takes none.
+func opFlags(k *kind, o *op) string {
 	switch {
-	case message(o) != "":
-		return "msg->msg_iov", "msg->desc", "msg->iov_count"
-	case o.has("iov") != nil:
-		return "iov", "desc", "count"
-	case o.has("len") != nil:
-		return "&(struct iovec){ (void *)buf, len }", "&desc", "1"
-	}
-	return "&(struct fi_ioc){ (void *)buf, count }", "&desc", "1"
-}
-
-// hmem is the call of any endpoint if no descriptor says that a buffer is memory of a device.
-func hmem(b *bytes.Buffer, k *kind, o *op) bool {
-	if strings.HasPrefix(o.name, "inject") || strings.HasSuffix(o.name, "valid") {
-		return false // no descriptors: the buffers are the process's own
-	}
-	elements, descs, count := vector(o)
-	if k.name == "atomic" {
-		hmemAtomic(b, k, o, descs, count)
-		return true
-	}
-	plain := fmt.Sprintf("!weft_hmem_special(%s, %s)", descs, count)
-	if message(o) != "" {
-		plain = "!msg || " + plain
-		if receives(o) {
-			plain += " || flags & WEFT_RECV_PRIVATE"
-		}
-	}
-	if k.name != "rma" {
-		b.WriteString("\tstruct iovec room[WEFT_HMEM_LIMIT];\n\tint rc;\n\n")
-	}
-	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n", plain, same(k, o, nil))
-	if k.name != "rma" {
-		fmt.Fprintf(b, "\trc = weft_hmem_translate(ep, room, %s, %s, %s);\n\treturn rc ? rc : ", elements, descs, count)
-	}
-	tag, to, data, context := tagOf(k, o, "tag"), address(o), ofMessage(o, "data", "0"), ofMessage(o, "context", "")
-	if message(o) != "" {
-		to = "msg->addr"
-	}
-	switch {
-	case k.name == "rma":
-		kind := sendKind(k, o)
-		if strings.HasPrefix(o.name, "read") {
-			kind = "WEFT_POST_READ"
-		}
-		if message(o) != "" {
-			fmt.Fprintf(b, "\treturn weftGoRMA(EP(ep)->handle, (%s *)msg, flags, WEFT_POST_DEVICE | %s);\n", message(o), kind)
-			break
-		}
-		fmt.Fprintf(b, "\treturn weft_rma_vec(ep, %s,\n\t\tweft_rma_flags(EP(ep), %t), WEFT_POST_DEVICE | %s);\n",
-			rmaMessage(o, elements, count, ", .desc = ", descs), kind == "WEFT_POST_READ", kind)
+	case message(o):
+		return "flags"
+	case injects(o):
+		return fmt.Sprintf("weft_inject_flags(EP(ep), %t)", k.name == "msg" || k.name == "tagged")
 	case receives(o):
-		flags := "EP(ep)->rx_op_flags"
-		if message(o) != "" {
-			flags = "flags"
-		}
-		if k.name == "tagged" {
-			flags += " | WEFT_RECV_TAGGED"
-		}
-		fmt.Fprintf(b, "weft_recv_slow(EP(ep), room, %s, %s, %s, %s, %s, %s);\n", count, to, tag, tagOf(k, o, "ignore"), flags, context)
-	default:
-		fmt.Fprintf(b, "weft_post_slow(EP(ep), room, %s, &%s, %s, %s, %s, %s, %s);\n", count, to, tag, data, transmitFlags(k, o), context,
-			sendKind(k, o))
+		return "EP(ep)->rx_op_flags"
+	case k.name == "msg" || k.name == "tagged":
+		return "EP(ep)->tx_op_flags"
+	case strings.HasPrefix(o.name, "read") || o.has("result_desc") != nil:
+		return "EP(ep)->tx_op_flags & ~(FI_MATCH_COMPLETE | FI_INJECT)"
 	}
-	return true
+	return "EP(ep)->tx_op_flags & ~FI_MATCH_COMPLETE"
 }
 
-// hmemAtomic writes the same for an atomic, which may have three vectors.
-func hmemAtomic(b *bytes.Buffer, k *kind, o *op, descs, count string) {
-	fetch, compare := atomicVectors(o)
-	special := []string{fmt.Sprintf("!weft_hmem_special(%s, %s)", descs, count)}
+// kind are the bits of a call's kind (post.h).
+func (f *family) kind(k *kind, o *op) []string {
+	var bits []string
+	add := func(bit string, has bool) {
+		if has {
+			bits = append(bits, bit)
+		}
+	}
+	add("WEFT_POST_TAGGED", k.name == "tagged")
+	add("WEFT_POST_READ", k.name == "rma" && strings.HasPrefix(o.name, "read"))
+	add("WEFT_POST_DATA", o.has("data") != nil)
+	add("(flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0)", message(o) && !receives(o) && k.name != "atomic" && o.name != "readmsg")
+	add("WEFT_POST_INJECT", injects(o))
+	add("WEFT_POST_VECTOR", message(o) || o.has("iov") != nil)
+	add("WEFT_POST_REMOTE", message(o) && (k.name == "rma" || k.name == "atomic"))
+	if f.device {
+		_, n, desc := vector(o)
+		if desc == "&desc" {
+			n = "1"
+		}
+		add(fmt.Sprintf("weft_on_device(%s, %s)", desc, n), true)
+		for _, what := range []string{"result", "compare"} {
+			add(fmt.Sprintf("weft_on_device(%s_desc, %s_count)", what, what), o.has(what+"_count") != nil)
+			add(fmt.Sprintf("weft_on_device(&%s_desc, 1)", what), o.has(what+"_desc") != nil && o.has(what+"_count") == nil)
+		}
+	}
+	if len(bits) == 0 {
+		return []string{"0"}
+	}
+	return bits
+}
+
+// oneSided sets the remote side.
+func (f *family) oneSided(set func(member, value string), o *op) {
+	if message(o) {
+		set("remote", "msg->rma_iov")
+		set("remotes", "msg->rma_iov_count")
+		return
+	}
+	set("header", "addr")
+	set("key", "key")
+}
+
+// atomic sets what only atomic operations have.
+func atomic(set func(member, value string), o *op) {
+	kind := "PLAIN"
+	for _, what := range []string{"result", "compare"} {
+		if o.has(what+"_desc") == nil {
+			continue
+		}
+		kind = map[string]string{"result": "FETCH", "compare": "COMPARE"}[what]
+		if o.has(what+"_count") == nil {
+			set(what, what)
+			continue
+		}
+		set(what, what+"v")
+		set(what+"s", what+"_count")
+	}
+	set("atomic", "WEFT_ATOMIC_"+kind)
+	set("op", of(o, "op", ""))
+	set("datatype", of(o, "datatype", ""))
+}
+
+// descs sets the descriptors.
+func descs(set func(member, value string), o *op) {
+	_, _, desc := vector(o)
+	set("desc", desc)
 	for _, what := range []string{"result", "compare"} {
 		switch {
 		case o.has(what+"_count") != nil:
-			special = append(special, fmt.Sprintf("!weft_hmem_special(%s_desc, %s_count)", what, what))
+			set(what+"_desc", what+"_desc")
 		case o.has(what+"_desc") != nil:
-			special = append(special, fmt.Sprintf("!weft_hmem_special(&%s_desc, 1)", what))
+			set(what+"_desc", "&"+what+"_desc")
 		}
 	}
-	plain := strings.Join(special, " &&\n\t    ")
-	if message(o) != "" {
-		fmt.Fprintf(b, "\tif (!msg || (%s))\n\t\treturn %s;\n\treturn weft_atomic_slow(ep, msg, %s, %s, flags, WEFT_POST_DEVICE);\n", plain, same(k, o, nil), fetch, compare)
-		return
-	}
-	fmt.Fprintf(b, "\tif (%s)\n\t\treturn %s;\n\treturn weft_atomic_at(ep, %s, %s, %s, WEFT_POST_DEVICE);\n", plain, same(k, o, nil), atomicMessage(o), fetch, compare)
 }

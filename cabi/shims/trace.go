@@ -66,7 +66,7 @@ func posts(kind, prefix, operation string, members ...string) []point {
 // traceSource defines the table of trace.h.
 func traceSource(kinds []*kind) []byte {
 	var b bytes.Buffer
-	file(&b, "The table of trace.h: libfabric's calls, and where the functions for them are.", "hotpath.h", "objects.h", "rma.h", "trace.h")
+	file(&b, "The table of trace.h: libfabric's calls, and where the functions for them are.", "hotpath.h", "objects.h", "trace.h")
 	fmt.Fprintf(&b, "\n_Static_assert(WEFT_TRACE_POINTS == %d, \"every call\");\n\n", len(points))
 	b.WriteString("#define AT(what, ops, op) .name = what, .table = &(ops), .member = offsetof(__typeof__(ops), op)\n\n" +
 		"const struct weft_trace_table weft_trace = {\n\t.version = WEFT_TRACE_VERSION,\n\t.count = WEFT_TRACE_POINTS,\n" +

@@ -11,9 +11,7 @@ import (
 // posting.
 func TestPeersComeAndGo(t *testing.T) {
 	dir := shmDir(t)
-	posters := make([]hot.Poster, 2)
-	hot.SetPosters(posters)
-	defer hot.SetPosters(nil)
+	posters := []*hot.Poster{hot.PosterAt(0), hot.PosterAt(1)}
 	c := Config{Dir: dir, RingLog2: 4, AttachCount: 78} // a size of its own
 	sender := open(t, c)
 	size := uintptr(newGeometry(new(c.withDefaults())).bytes)

@@ -199,7 +199,7 @@ struct weft_hot_peer {
 };
 
 /* weft_poster is what a thread that posts says about itself, one cache line: whether it may be using what it has
- * read in a line of struct weft_hot_peer (cabi/poster.c). */
+ * read in a line of struct weft_hot_peer ([PosterAt]). */
 struct weft_poster {
 	_Atomic uint64_t posting; /* odd: yes. Written by the thread; relaxed, then release */
 	_Atomic uint32_t taken; /* 1: a thread has this line */
@@ -505,7 +505,7 @@ struct weft_hot_ep {
 	struct weft_hot_fetch *fetches;
 	struct weft_hot_cntr *write_cntr;
 	struct weft_hot_cntr *read_cntr;
-	uint64_t copy_max; /* bytes that a post may copy to or from a peer's memory (dataplane.Copy) */
+	uint64_t copy_max; /* bytes that a post may copy to or from a peer's memory (dataplane.RMA) */
 	uint64_t start_time; /* of this process, as claims have it */
 	uint32_t pid; /* of this process */
 	uint32_t lend_min; /* bytes from which Go may lend a copy to its target, 0: none */

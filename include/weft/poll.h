@@ -19,6 +19,8 @@ struct weft_hot_thread {
 	uint32_t limit; /* data plane only: the same for a thread that is not patient */
 	uint32_t yields; /* yields since something came after more than WEFT_YIELD_MIN polls */
 	uint64_t since; /* data plane only: time of the last yield, or when there was found no reason for one, ns */
+	/* with a bit for each number that a thread has, NULL: none yet; the bit of number minus one is this thread's */
+	_Atomic uint64_t *numbers;
 };
 
 /* WEFT_YIELD_MIN is how many polls in a row find nothing before a yield, at least. */

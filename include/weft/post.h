@@ -16,7 +16,7 @@ enum weft_post_code {
 	WEFT_POST_GO = 2, /* nothing has happened: the runtime posts it */
 	WEFT_POST_NOTE = 3, /* the copy is made: the runtime sends the notification behind it, and completes both */
 	WEFT_POST_TIME = 4, /* nothing has happened: set weft_post.now, and call again */
-	WEFT_POST_PATH = 5, /* give it to weft_post.path, set weft_post.sent to what that says, and call again */
+	WEFT_POST_PATH = 5, /* give weft_post.message to weft_post.path, set weft_post.sent to what that says, and call again */
 	WEFT_POST_COPY = 6, /* copy between buf and the address at in the peer's process, set weft_post.sent, and call again */
 };
 
@@ -26,42 +26,56 @@ enum weft_post_code {
 #define WEFT_POST_INJECT 4 /* fi_inject forms: no completion, whatever the flags */
 #define WEFT_POST_READ 8
 #define WEFT_POST_ALONE 16 /* a notification without a copy */
+#define WEFT_POST_VECTOR 32 /* Buf, Compare and Result are addresses of vectors, of which Len, Compares and Results are the elements */
+#define WEFT_POST_REMOTE 64 /* one-sided: Remote is a vector of Remotes elements, in the place of Header and Key */
+#define WEFT_POST_DEVICE 128 /* a buffer is memory of a device, as a descriptor says: the runtime's */
 
-/* weft_post is one operation to be posted. The shim sets what stands before step, and step and now to 0; the rest
- * is the data plane's. The thread says that it posts (cabi/poster.h) around the call, and until it has done what
- * the codes ask for. */
+/* weft_post is one operation to be posted. The shim sets what stands before step as far as the operation has it,
+ * and step and now to 0; the rest is the data plane's. The same structure goes to the runtime where the code is
+ * WEFT_POST_GO. So does that of a receive: from dest, with the tag header and data for the bits to ignore
+ * (cabi/recv.h). */
 struct weft_post {
 	struct weft_hot_ep *ep;
 	const void *buf; /* payload; of an atomic operation the operand */
-	uint64_t len; /* bytes of it */
+	/* bytes of it; of an atomic operation elements. With buf in front of it this is a struct iovec */
+	uint64_t len;
 	uint64_t dest; /* fi_addr_t */
 	uint64_t header; /* tag, or address in the target's region */
 	uint64_t data; /* with WEFT_POST_DATA */
 	uint64_t flags; /* libfabric's, of this operation */
 	uint64_t context;
 	uint32_t kind; /* WEFT_POST_* */
-	uint32_t thread; /* number of the thread: its line of counters, and the stripe that it prefers */
+	/* data plane only: number of the thread, its line of counters, and the stripe that it prefers */
+	uint32_t thread;
 	uint64_t key; /* one-sided: of the region */
 	const void *compare; /* atomics: comparand, or NULL */
 	void *result; /* atomics: where the fetched value goes, or NULL */
 	const void *note; /* of notifications, as the next two */
 	uint64_t note_len; /* bytes of it */
 	uint64_t note_tag;
-	uint8_t op; /* atomics: libfabric's */
-	uint8_t datatype; /* atomics: libfabric's */
-	uint8_t atomic; /* atomics: WEFT_ATOMIC_* */
-	uint8_t pad0;
+	uint32_t op; /* atomics: libfabric's */
+	uint32_t datatype; /* atomics: libfabric's */
+	uint32_t atomic; /* atomics: WEFT_ATOMIC_* */
+	uint32_t pad0;
+	uint64_t compares; /* with WEFT_POST_VECTOR */
+	uint64_t results; /* with WEFT_POST_VECTOR */
+	const void *remote; /* with WEFT_POST_REMOTE */
+	uint64_t remotes; /* with WEFT_POST_REMOTE */
+	void **desc; /* with WEFT_POST_DEVICE: descriptors of buf, as many as that has, or NULL */
+	void **compare_desc; /* the same of compare */
+	void **result_desc; /* the same of result */
+	struct weft_hot_thread *self; /* the thread */
 	uint32_t step; /* data plane only, once it is not 0: how far the post is */
 	uint32_t now; /* with WEFT_POST_TIME: ms of CLOCK_MONOTONIC_COARSE, never 0 */
 	uint32_t sent; /* with WEFT_POST_PATH: WEFT_PATH_*; with WEFT_POST_COPY: 1 when it is copied */
 	uint32_t todo; /* WEFT_TODO_*, valid with each code */
 	uint32_t peer; /* with WEFT_TODO_WAKE_PEER: number of the peer */
-	uint32_t hold; /* with WEFT_POST_PATH: WEFT_HOLD_* */
 	uint32_t line; /* with WEFT_POST_COPY: of the peer in the endpoint's table */
 	const void *next; /* line that the next post is likely to write, or NULL */
 	uint64_t completion; /* with WEFT_TODO_COMPLETE: its flags */
 	struct weft_hot_cntr *cntr; /* with WEFT_TODO_WAKE_CNTR */
 	struct weft_hot_path *path; /* with WEFT_POST_PATH */
+	struct weft_port_message message; /* with WEFT_POST_PATH: what it is given */
 	uint64_t at; /* with WEFT_POST_COPY */
 	void *claim; /* data plane only, as what follows */
 	struct weft_hot_note_out *stream;

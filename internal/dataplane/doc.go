@@ -3,10 +3,10 @@
 //
 // # Posting
 //
-// [Send], [Write], [Copy], [Atomic] and [Note] post one operation each: they look for room for the message and its
+// [Send], [Datagram], [RMA], [Atomic] and [Note] post one operation each: they look for room for the message and its
 // completion, write the message into the peer's ring (package outbound) and complete it. What is not for them, because
 // it needs a system call, the backend's own function or the runtime, they report by a code of hot.Post, and nothing has
-// happened then.
+// happened then. [Enroll] gives a thread what it needs for that.
 //
 // # Receiving
 //

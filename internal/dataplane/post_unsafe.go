@@ -29,18 +29,44 @@ const (
 	stepMoves // a notification takes its write along
 )
 
-// Send posts a message that goes out as a whole, and returns a code of hot.Post. p is the address of a hot.Post.
+// Send posts a message that goes out as a whole, and returns a code of hot.Post. at is the address of a hot.Post.
 //
 // Room for the message and for its completion is looked for first, and nothing is taken of either if one has none. So a
 // post that is refused leaves no trace, however often it is tried. Then the message goes out and the completion is
 // written. Should another thread have taken its place meanwhile, the runtime keeps it until there is room.
-func Send(p, _, _, _ uintptr) uintptr { return send((*hot.Post)(pointer(p))) }
+func Send(at, _, _, _ uintptr) uintptr { return endPost(at, send(beginPost(at))) }
+
+// Datagram is Send of an endpoint whose messages may be dropped: what finds no room is the runtime's to decide.
+func Datagram(at, _, _, _ uintptr) uintptr {
+	code := Send(at, 0, 0, 0)
+	if code == hot.PostAgain {
+		return hot.PostGo
+	}
+	return code
+}
+
+// unlikely are the kinds of what has to be one piece of the process's own memory yet.
+const unlikely = hot.PostVector | hot.PostDevice
+
+// single makes an operation on a vector of one piece one on that piece. false: it is none.
+func single(p *hot.Post) bool {
+	if p.Kind&hot.PostDevice != 0 || p.Len != 1 || p.Buf == 0 {
+		return false
+	}
+	piece := (*[2]uint64)(pointer(p.Buf))
+	p.Buf, p.Len = uintptr(piece[0]), piece[1]
+	p.Kind &^= hot.PostVector
+	return true
+}
 
 func send(p *hot.Post) uintptr {
 	ep := endpoint(p.EP)
 	p.Todo, p.Next = 0, 0
 	if p.Step == stepSent {
 		return sentPath(p, ep)
+	}
+	if p.Kind&unlikely != 0 && !single(p) {
+		return hot.PostGo
 	}
 	line, peer := peerOf(ep, p.Dest)
 	if peer == nil || !posts(ep) || p.Len > uint64(ep.EagerMax) || p.Flags&^messageFlags != 0 || !plausible(p, ep) {

@@ -24,13 +24,64 @@ const (
 	fetchFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
 )
 
-// Atomic posts an atomic operation on one integer. p is the address of a hot.Post, the result one of its codes.
-func Atomic(p, _, _, _ uintptr) uintptr { return postAtomic((*hot.Post)(pointer(p))) }
+// Atomic posts an atomic operation on one integer. at is the address of a hot.Post, the result one of its codes.
+func Atomic(at, _, _, _ uintptr) uintptr { return endPost(at, postAtomic(beginPost(at))) }
 
 func postAtomic(p *hot.Post) uintptr {
-	ep := endpoint(p.EP)
 	p.Todo, p.Next = 0, 0
-	size := integerSize(uint32(p.Atomic), fi.Datatype(p.Datatype), fi.Op(p.Op))
+	if p.Kind&(unlikely|hot.PostRemote) != 0 && !singleAtomic(p) || p.Len != 1 {
+		return hot.PostGo
+	}
+	code := postInteger(p)
+	if code == hot.PostGo {
+		p.Len = 1
+	}
+	return code
+}
+
+// singleAtomic makes an operation on vectors of one element one on that element. false: it is none.
+func singleAtomic(p *hot.Post) bool {
+	if p.Kind&hot.PostDevice != 0 {
+		return false
+	}
+	header, key := p.Header, p.Key
+	if p.Kind&hot.PostRemote != 0 {
+		if p.Remotes != 1 || p.Remote == 0 {
+			return false
+		}
+		e := (*[3]uint64)(pointer(p.Remote)) // struct fi_rma_ioc
+		if e[1] != 1 {
+			return false
+		}
+		header, key = e[0], e[2]
+	}
+	if p.Kind&hot.PostVector != 0 {
+		operand, ok := element(p.Buf, p.Len)
+		compare, okCompare := element(p.Compare, p.Compares)
+		result, okResult := element(p.Result, p.Results)
+		if !ok || p.Atomic == hot.AtomicCompare && !okCompare || p.Atomic != hot.AtomicPlain && !okResult {
+			return false
+		}
+		p.Buf, p.Len, p.Compare, p.Result = operand, 1, compare, result
+	}
+	p.Header, p.Key = header, key
+	p.Kind &^= hot.PostVector | hot.PostRemote
+	return true
+}
+
+// element is the address of the only element of a vector, 0 if it has none. false: it has more.
+func element(at uintptr, n uint64) (addr uintptr, ok bool) {
+	if n != 1 || at == 0 {
+		return 0, n == 0
+	}
+	e := (*[2]uint64)(pointer(at)) // struct fi_ioc
+	return uintptr(e[0]), e[1] == 1
+}
+
+// postInteger posts one on one element. Len becomes its bytes.
+func postInteger(p *hot.Post) uintptr {
+	ep := endpoint(p.EP)
+	size := integerSize(p.Atomic, fi.Datatype(p.Datatype), fi.Op(p.Op))
 	reads := fi.Op(p.Op) == fi.OpRead
 	plain := p.Atomic == hot.AtomicPlain
 	flags := uint64(atomicFlags)
@@ -61,7 +112,7 @@ func postAtomic(p *hot.Post) uintptr {
 }
 
 // rightsOf are the rights that an atomic operation of a kind needs.
-func rightsOf(kind uint8, reads bool) uint32 {
+func rightsOf(kind uint32, reads bool) uint32 {
 	switch {
 	case reads:
 		return hot.KeyRead
@@ -96,7 +147,7 @@ func putAtomic(p *hot.Post, slot *hot.Slot, request, operand, compare uint64) {
 	body := bodyOf(slot)
 	head := (*hot.AtomicHead)(pointer(body))
 	head.Key, head.Request, head.Op, head.Datatype, head.Kind, head.Last, head.Count, head.At =
-		p.Key, request, p.Op, p.Datatype, p.Atomic, 1, 1, 0
+		p.Key, request, uint8(p.Op), uint8(p.Datatype), uint8(p.Atomic), 1, 1, 0
 	if operand != 0 {
 		move(body+headBytes, p.Buf, uintptr(operand))
 	}

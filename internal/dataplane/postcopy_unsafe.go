@@ -21,10 +21,8 @@ import (
 // copyFlags are the flags of such an operation.
 const copyFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
 
-// Copy posts a read or a write that is a copy. p is the address of a hot.Post, the result one of its codes. With
-// hot.PostCopy the shim copies, says whether it did, and calls again.
-func Copy(p, _, _, _ uintptr) uintptr { return postCopy((*hot.Post)(pointer(p))) }
-
+// postCopy posts a read or a write that is a copy. With hot.PostCopy the shim copies, says whether it did, and calls
+// again.
 func postCopy(p *hot.Post) uintptr {
 	ep := endpoint(p.EP)
 	p.Todo, p.Next = 0, 0

@@ -140,10 +140,10 @@ func (l *loop) serve() (codes []uintptr) {
 }
 
 // atomic is a post of an atomic operation on an integer of the region.
-func (l *loop) atomic(kind uint8, op fi.Op, d fi.Datatype, offset uint64, operand, compare, result []byte) hot.Post {
+func (l *loop) atomic(kind uint32, op fi.Op, d fi.Datatype, offset uint64, operand, compare, result []byte) hot.Post {
 	p := hot.Post{
-		EP: uintptr(unsafe.Pointer(l.ep)), Buf: at(operand), Dest: senderAddr, Header: offset, Key: regionKey,
-		Atomic: kind, Op: uint8(op), Datatype: uint8(d),
+		EP: uintptr(unsafe.Pointer(l.ep)), Buf: at(operand), Len: 1, Dest: senderAddr, Header: offset, Key: regionKey,
+		Atomic: kind, Op: uint32(op), Datatype: uint32(d),
 	}
 	if compare != nil {
 		p.Compare = at(compare)

@@ -26,10 +26,10 @@ const (
 	noticeMoveBytes = noticeHeadBytes + int(unsafe.Sizeof(hot.NoticeWhere{}))
 )
 
-// Note posts a notification; with hot.PostAlone that is all, else there is a read or a write. p is the
+// Note posts a notification; with hot.PostAlone that is all, else there is a read or a write. at is the
 // address of a hot.Post, the result one of its codes, as of Copy. With hot.PostNote the copy is made, and the
 // notification has to wait.
-func Note(p, _, _, _ uintptr) uintptr { return postNote((*hot.Post)(pointer(p))) }
+func Note(at, _, _, _ uintptr) uintptr { return endPost(at, postNote(beginPost(at))) }
 
 func postNote(p *hot.Post) uintptr {
 	ep := endpoint(p.EP)

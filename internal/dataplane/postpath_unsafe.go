@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -29,7 +30,13 @@ func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
-	p.Path, p.Hold, p.Step = at, mayHold(p, ep, &e), stepSent
+	p.Path, p.Step = at, stepSent
+	m := &p.Message
+	m.Header, m.Head, m.HeadBytes, m.Payload, m.Length = p.Header, 0, 0, p.Buf, uint32(p.Len)
+	if m.ID = messageID(p); p.Kind&hot.PostData != 0 {
+		m.Head, m.HeadBytes = uintptr(unsafe.Pointer(&p.Data)), uint16(unsafe.Sizeof(p.Data))
+	}
+	m.Hold = uint8(mayHold(p, ep, &e))
 	return hot.PostPath
 }
 

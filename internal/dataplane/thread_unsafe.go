@@ -16,14 +16,33 @@ func resume(t *hot.Thread) bool {
 	if line == nil {
 		return false
 	}
-	order.Store64(&line.Posting, line.Posting+1)
+	turn(line)
 	return true
 }
 
 // pause ends what resume began. Release: what was read and written before is done.
-func pause(t *hot.Thread) {
-	line := (*hot.Poster)(pointer(t.Poster))
-	order.Store64(&line.Posting, line.Posting+1)
+func pause(t *hot.Thread) { turn((*hot.Poster)(pointer(t.Poster))) }
+
+// turn makes a thread's word odd, or even again.
+func turn(line *hot.Poster) { order.Store64(&line.Posting, line.Posting+1) }
+
+// beginPost begins a post, or goes on with one. The thread has a line.
+func beginPost(at uintptr) *hot.Post {
+	p := (*hot.Post)(pointer(at))
+	if p.Step == stepBegin {
+		t := (*hot.Thread)(pointer(p.Self))
+		p.Thread = t.Number - 1
+		turn((*hot.Poster)(pointer(t.Poster)))
+	}
+	return p
+}
+
+// endPost ends what beginPost has begun, unless the shim is to do something for the post that uses what was read.
+func endPost(at, code uintptr) uintptr {
+	if code < hot.PostPath {
+		pause((*hot.Thread)(pointer((*hot.Post)(pointer(at)).Self)))
+	}
+	return code
 }
 
 // countThread adds to a thread's line of an endpoint's counters, which begin at lines. Threads for which there is none

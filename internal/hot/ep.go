@@ -62,7 +62,7 @@ type EP struct {
 	Fetches     uintptr `c:"struct weft_hot_fetch *"`
 	WriteCntr   uintptr `c:"struct weft_hot_cntr *"`
 	ReadCntr    uintptr `c:"struct weft_hot_cntr *"`
-	CopyMax     uint64  // bytes that a post may copy to or from a peer's memory (dataplane.Copy)
+	CopyMax     uint64  // bytes that a post may copy to or from a peer's memory (dataplane.RMA)
 	StartTime   uint64  // of this process, as claims have it
 	PID         uint32  // of this process
 	LendMin     uint32  // bytes from which Go may lend a copy to its target, 0: none

@@ -2,13 +2,6 @@ package hot
 
 import "sync/atomic"
 
-// posters are the lines of all threads that post. Stored once, before the
-// first endpoint is opened.
-var posters atomic.Pointer[[]Poster]
-
-// SetPosters tells where the C path keeps what its threads say about themselves.
-func SetPosters(list []Poster) { posters.Store(&list) }
-
 // Grace waits until no thread uses any more what it has read in lines of
 // [Peer], so that the memory they point at can be given to another peer. Threads
 // say what they do with plain stores, so the lines must have been cleared, and
@@ -27,12 +20,8 @@ type wait struct {
 // NewGrace takes down who is posting now.
 func NewGrace() *Grace {
 	g := &Grace{}
-	list := posters.Load()
-	if list == nil {
-		return g
-	}
-	for i := range *list {
-		p := &(*list)[i]
+	for i := range Posters {
+		p := PosterAt(i)
 		if n := atomic.LoadUint64(&p.Posting); n&1 != 0 {
 			g.waits = append(g.waits, wait{p, n})
 		}

@@ -7,9 +7,12 @@ func TestGrace(t *testing.T) {
 	if !NewGrace().Over() {
 		t.Error("without posters")
 	}
-	list := make([]Poster, 4)
-	SetPosters(list)
-	defer posters.Store(nil)
+	list := []*Poster{PosterAt(0), PosterAt(1), PosterAt(Posters - 1)}
+	defer func() {
+		for _, p := range list {
+			p.Posting = 0
+		}
+	}()
 	list[0].Posting, list[1].Posting, list[2].Posting = 4, 7, 9
 	g := NewGrace()
 	list[0].Posting++ // began after it

@@ -17,6 +17,8 @@ type Thread struct {
 	Limit  uint32  // data plane only: the same for a thread that is not patient
 	Yields uint32  // yields since something came after more than YieldMin polls
 	Since  uint64  // data plane only: time of the last yield, or when there was found no reason for one, ns
+	// with a bit for each number that a thread has, NULL: none yet; the bit of Number minus one is this thread's
+	Numbers uintptr `c:"_Atomic uint64_t *"`
 }
 
 // YieldMin is how many polls in a row find nothing before a yield, at least.

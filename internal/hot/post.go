@@ -13,7 +13,7 @@ const (
 	PostGo    = 2 // nothing has happened: the runtime posts it
 	PostNote  = 3 // the copy is made: the runtime sends the notification behind it, and completes both
 	PostTime  = 4 // nothing has happened: set [Post].Now, and call again
-	PostPath  = 5 // give it to [Post].Path, set [Post].Sent to what that says, and call again
+	PostPath  = 5 // give [Post].Message to [Post].Path, set [Post].Sent to what that says, and call again
 	PostCopy  = 6 // copy between buf and the address at in the peer's process, set [Post].Sent, and call again
 )
 
@@ -23,48 +23,59 @@ const (
 	PostData   = 2 // data goes with it
 	PostInject = 4 // fi_inject forms: no completion, whatever the flags
 	PostRead   = 8
-	PostAlone  = 16 // a notification without a copy
+	PostAlone  = 16  // a notification without a copy
+	PostVector = 32  // Buf, Compare and Result are addresses of vectors, of which Len, Compares and Results are the elements
+	PostRemote = 64  // one-sided: Remote is a vector of Remotes elements, in the place of Header and Key
+	PostDevice = 128 // a buffer is memory of a device, as a descriptor says: the runtime's
 )
 
-// Post is one operation to be posted. The shim sets what stands before Step, and Step and Now to 0; the rest is the
-// data plane's. The thread says that it posts (cabi/poster.h) around the call, and until it has done what the codes ask
-// for.
+// Post is one operation to be posted. The shim sets what stands before Step as far as the operation has it, and Step and
+// Now to 0; the rest is the data plane's. The same structure goes to the runtime where the code is PostGo. So does that of
+// a receive: from Dest, with the tag Header and Data for the bits to ignore (cabi/recv.h).
 //
 //weft:name weft_post
 type Post struct {
-	_          structs.HostLayout
-	EP         uintptr `c:"struct weft_hot_ep *"`
-	Buf        uintptr `c:"const void *"` // payload; of an atomic operation the operand
-	Len        uint64  // bytes of it
-	Dest       uint64  // fi_addr_t
-	Header     uint64  // tag, or address in the target's region
-	Data       uint64  // with PostData
-	Flags      uint64  // libfabric's, of this operation
-	Context    uint64
-	Kind       uint32  // Post*
-	Thread     uint32  // number of the thread: its line of counters, and the stripe that it prefers
-	Key        uint64  // one-sided: of the region
-	Compare    uintptr `c:"const void *"` // atomics: comparand, or NULL
-	Result     uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
-	Note       uintptr `c:"const void *"` // of notifications, as the next two
-	NoteLen    uint64  // bytes of it
-	NoteTag    uint64
-	Op         uint8 // atomics: libfabric's
-	Datatype   uint8 // atomics: libfabric's
-	Atomic     uint8 // atomics: Atomic*
-	_          uint8
-	Step       uint32  // data plane only, once it is not 0: how far the post is
-	Now        uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
-	Sent       uint32  // with PostPath: Path*; with PostCopy: 1 when it is copied
-	Todo       uint32  // Todo*, valid with each code
-	Peer       uint32  // with TodoWakePeer: number of the peer
-	Hold       uint32  // with PostPath: Hold*
-	Line       uint32  // with PostCopy: of the peer in the endpoint's table
-	Next       uintptr `c:"const void *"` // line that the next post is likely to write, or NULL
-	Completion uint64  // with TodoComplete: its flags
-	Cntr       uintptr `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
-	Path       uintptr `c:"struct weft_hot_path *"` // with PostPath
-	At         uint64  // with PostCopy
-	Claim      uintptr `c:"void *"` // data plane only, as what follows
-	Stream     uintptr `c:"struct weft_hot_note_out *"`
+	_           structs.HostLayout
+	EP          uintptr `c:"struct weft_hot_ep *"`
+	Buf         uintptr `c:"const void *"` // payload; of an atomic operation the operand
+	Len         uint64  // bytes of it; of an atomic operation elements. With Buf in front of it this is a struct iovec
+	Dest        uint64  // fi_addr_t
+	Header      uint64  // tag, or address in the target's region
+	Data        uint64  // with PostData
+	Flags       uint64  // libfabric's, of this operation
+	Context     uint64
+	Kind        uint32  // Post*
+	Thread      uint32  // data plane only: number of the thread, its line of counters, and the stripe that it prefers
+	Key         uint64  // one-sided: of the region
+	Compare     uintptr `c:"const void *"` // atomics: comparand, or NULL
+	Result      uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
+	Note        uintptr `c:"const void *"` // of notifications, as the next two
+	NoteLen     uint64  // bytes of it
+	NoteTag     uint64
+	Op          uint32 // atomics: libfabric's
+	Datatype    uint32 // atomics: libfabric's
+	Atomic      uint32 // atomics: Atomic*
+	_           uint32
+	Compares    uint64      // with PostVector
+	Results     uint64      // with PostVector
+	Remote      uintptr     `c:"const void *"` // with PostRemote
+	Remotes     uint64      // with PostRemote
+	Desc        uintptr     `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
+	CompareDesc uintptr     `c:"void **"`                  // the same of Compare
+	ResultDesc  uintptr     `c:"void **"`                  // the same of Result
+	Self        uintptr     `c:"struct weft_hot_thread *"` // the thread
+	Step        uint32      // data plane only, once it is not 0: how far the post is
+	Now         uint32      // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
+	Sent        uint32      // with PostPath: Path*; with PostCopy: 1 when it is copied
+	Todo        uint32      // Todo*, valid with each code
+	Peer        uint32      // with TodoWakePeer: number of the peer
+	Line        uint32      // with PostCopy: of the peer in the endpoint's table
+	Next        uintptr     `c:"const void *"` // line that the next post is likely to write, or NULL
+	Completion  uint64      // with TodoComplete: its flags
+	Cntr        uintptr     `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
+	Path        uintptr     `c:"struct weft_hot_path *"` // with PostPath
+	Message     PortMessage // with PostPath: what it is given
+	At          uint64      // with PostCopy
+	Claim       uintptr     `c:"void *"` // data plane only, as what follows
+	Stream      uintptr     `c:"struct weft_hot_note_out *"`
 }

@@ -25,7 +25,7 @@ type Peer struct {
 }
 
 // Poster is what a thread that posts says about itself, one cache line: whether it may be using what it has read in a
-// line of [Peer] (cabi/poster.c).
+// line of [Peer] ([PosterAt]).
 //
 //weft:name weft_poster
 type Poster struct {

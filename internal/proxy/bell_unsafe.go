@@ -30,7 +30,7 @@ const (
 //	who has work  publish it; fence (B1); look at the word; swap it for awake; write to the event file
 //
 // Between store and load on both sides is a full fence, so the sleeper sees the
-// work or the other sees it asleep. C rings the same bell (cabi/post.c).
+// work or the other sees it asleep. C looks at the same bell (cabi/recv.h).
 //
 // The word's memory is never unmapped, but given to a later bell: a late poster
 // may still look at it.

@@ -1,0 +1,45 @@
+package dataplane
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// numbers has a bit for each number that a thread has. CAS by threads that begin, cleared with release by those that
+// end: what a thread added to its lines of counters is
+// there for the next one with its number to add to.
+var numbers uint64
+
+const _ = 64 - stats.Lines // a number has a bit
+
+// Enroll gives a thread a number, and a line to say that it posts, for as long as it lives. With no number left it has
+// that which several have, with no line left none. The shim takes both back when the thread ends. at is the address of
+// its hot.Thread.
+func Enroll(at, _, _, _ uintptr) uintptr {
+	t := (*hot.Thread)(pointer(at))
+	if t.Number == 0 || t.Number == stats.Lines {
+		t.Number, t.Numbers = freeNumber()+1, uintptr(unsafe.Pointer(&numbers))
+	}
+	for i := range hot.Posters {
+		p := hot.PosterAt(i)
+		if atomic.LoadUint32(&p.Taken) == 0 && atomic.CompareAndSwapUint32(&p.Taken, 0, 1) {
+			t.Poster = uintptr(unsafe.Pointer(p))
+			break
+		}
+	}
+	return 0
+}
+
+func freeNumber() uint32 {
+	for {
+		seen := atomic.LoadUint64(&numbers)
+		n := uint32(bits.TrailingZeros64(^seen))
+		if n >= stats.Lines-1 || atomic.CompareAndSwapUint64(&numbers, seen, seen|1<<n) {
+			return min(n, stats.Lines-1)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package dataplane
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
+// TestEnroll has more threads than there are numbers and lines: those have the shared number, or no line. What a thread
+// had that ends is the next one's.
+func TestEnroll(t *testing.T) {
+	threads := make([]hot.Thread, hot.Posters+1)
+	at := func(i int) uintptr { return uintptr(unsafe.Pointer(&threads[i])) }
+	for i := range threads {
+		Enroll(at(i), 0, 0, 0)
+	}
+	lines := map[uintptr]bool{}
+	for i, th := range threads {
+		if want := uint32(min(i+1, stats.Lines)); th.Number != want {
+			t.Fatalf("thread %d has the number %d, not %d", i, th.Number, want)
+		}
+		if (th.Poster == 0) != (i == hot.Posters) || lines[th.Poster] || th.Poster%unsafe.Sizeof(hot.Poster{}) != 0 {
+			t.Fatalf("thread %d has the line at %#x", i, th.Poster)
+		}
+		lines[th.Poster] = true
+	}
+	last := hot.Posters
+	leave := func(i int) { // as the shim does
+		if line := (*hot.Poster)(pointer(threads[i].Poster)); line != nil {
+			line.Taken = 0
+		}
+		if n := threads[i].Number; n < stats.Lines {
+			*(*uint64)(pointer(threads[i].Numbers)) &^= 1 << (n - 1)
+		}
+	}
+	leave(3)
+	Enroll(at(last), 0, 0, 0)
+	if threads[last].Poster != threads[3].Poster || threads[last].Number != 4 {
+		t.Errorf("the next one has the line at %#x and the number %d", threads[last].Poster, threads[last].Number)
+	}
+	for i := range threads {
+		if i != 3 {
+			leave(i)
+		}
+	}
+	if numbers != 0 {
+		t.Errorf("numbers %#x are taken", numbers)
+	}
+}
