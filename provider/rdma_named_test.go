@@ -21,7 +21,8 @@ func TestNamedDeviceMissing(t *testing.T) {
 		if device, err := d.rdmaDevice(); err == nil {
 			t.Fatalf("%s: %v", setting, device)
 		}
-		if seen := warned(); setting == "" && len(seen) != 0 || setting != "" && (len(seen) != 1 || !strings.Contains(seen[0], setting)) {
+		seen := warned()
+		if (setting != "") != (len(seen) == 1) || setting != "" && !strings.Contains(seen[0], setting) {
 			t.Errorf("%s: warnings %q", setting, seen)
 		}
 	}

@@ -72,7 +72,8 @@ func (q *query) candidates(h *fi.Info) ([]candidate, error) {
 // offered then, whatever the hints say.
 func (q *query) checkIface() error {
 	all, err := names.Locals(q.env.Interfaces)
-	if err != nil || q.cfg.Iface == "" || slices.ContainsFunc(all, func(l names.Local) bool { return l.Iface == q.cfg.Iface }) {
+	is := func(l names.Local) bool { return l.Iface == q.cfg.Iface }
+	if err != nil || q.cfg.Iface == "" || slices.ContainsFunc(all, is) {
 		return err
 	}
 	log.Warnf(log.Core, "FI_WEFT_IFACE=%q: no interface of this name has an address here", q.cfg.Iface)
