@@ -326,26 +326,50 @@ static void *leave_soon(void *delay)
 	exit(7);
 }
 
-static void test_exit(long from_thread)
+/* Has a signal come once, in so many microseconds. */
+static void signal_in(int sig, long delay)
 {
-	enum { ROUNDS = 40 };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = sig };
+	struct itimerspec when = { .it_value.tv_nsec = delay * 1000 };
+	timer_t timer;
 
-	if (test_role()[0]) {
-		long delay = 500 + 997 * atol(test_role()) % 20000;
-		struct itimerval timer = { .it_value.tv_usec = delay };
-		pthread_t thread;
+	signal(sig, leave);
+	CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+	CHECK(timer_settime(timer, 0, &when, NULL) == 0);
+}
 
-		node_open(&n, NULL);
-		node_connect(&n);
-		signal(SIGALRM, leave);
-		if (from_thread)
-			CHECK(pthread_create(&thread, NULL, leave_soon, (void *)delay) == 0);
-		else
-			CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
-		for (;;)
-			traffic(1);
+/* Who calls exit(), and what the thread of the program does meanwhile. BY_FAULT: a handler of SIGSEGV, as libraries
+ * install for their users, which interrupts calls that open and close. They run in Go, on a stack of Go's, from
+ * where no second call into Go is possible: it would be another SIGSEGV, which is blocked in the handler and ends
+ * the process. */
+enum { BY_HANDLER, BY_THREAD, BY_FAULT };
+
+static void leave_meanwhile(long by, long delay)
+{
+	static struct node other;
+	pthread_t thread;
+
+	node_open(&n, NULL);
+	node_connect(&n);
+	if (by == BY_THREAD)
+		CHECK(pthread_create(&thread, NULL, leave_soon, (void *)delay) == 0);
+	else
+		signal_in(by == BY_FAULT ? SIGSEGV : SIGALRM, delay);
+	while (by != BY_FAULT)
+		traffic(1);
+	for (;;) {
+		node_open(&other, NULL);
+		node_close(&other);
 	}
-	for (int i = 0; i < ROUNDS; i++) {
+}
+
+static void test_exit(long by)
+{
+	int rounds = by == BY_FAULT ? 6 : 40; /* what the interrupted call has locked is waited for */
+
+	if (test_role()[0])
+		leave_meanwhile(by, 500 + 997 * atol(test_role()) % 20000);
+	for (int i = 0; i < rounds; i++) {
 		char role[16];
 		uint64_t begin = now_ms();
 		pid_t pid;
@@ -370,8 +394,9 @@ static const struct test tests[] = {
 	{ "descriptors_all", test_nofile, 1, 0, 0 },
 	{ "no_threads", test_no_threads, 1, 60, 0 },
 	{ "no_threads_auto", test_no_threads, 1, 60, 1 },
-	{ "exit_in_handler", test_exit, 1, 120, 0 },
-	{ "exit_in_thread", test_exit, 1, 120, 1 },
+	{ "exit_in_handler", test_exit, 1, 120, BY_HANDLER },
+	{ "exit_in_thread", test_exit, 1, 120, BY_THREAD },
+	{ "exit_in_fault", test_exit, 1, 120, BY_FAULT },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
