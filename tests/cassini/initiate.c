@@ -69,6 +69,22 @@ void operations_forget(struct lni *l)
 	fabric_forget(l);
 }
 
+/* from_flags takes what C_STATE and DMA commands have in the same bits: who is told of what. */
+static void from_flags(struct operation *op, const uint8_t *b)
+{
+	op->rq.restricted = get(b, DMA_RESTRICTED);
+	op->rq.reduction = get(b, DMA_REDUCTION);
+	op->rq.flush = get(b, DMA_FLUSH);
+	op->eq = (unsigned int)get(b, DMA_EQ);
+	op->ct = (unsigned int)get(b, DMA_CT);
+	op->send_disable = get(b, DMA_EVENT_SEND_DISABLE);
+	op->success_disable = get(b, DMA_EVENT_SUCCESS_DISABLE);
+	op->ct_send = get(b, DMA_EVENT_CT_SEND);
+	op->ct_reply = get(b, DMA_EVENT_CT_REPLY);
+	op->ct_ack = get(b, DMA_EVENT_CT_ACK);
+	op->ct_bytes = get(b, DMA_EVENT_CT_BYTES);
+}
+
 /* from_state takes what C_STATE gives the inline commands. */
 static void from_state(struct operation *op, const struct cmdq *q)
 {
@@ -77,18 +93,8 @@ static void from_state(struct operation *op, const struct cmdq *q)
 	op->rq.vni = (uint16_t)q->lni->lcids[q->lcid].vni;
 	op->rq.initiator = (uint32_t)get(s, CSTATE_INITIATOR);
 	op->rq.index_ext = (uint8_t)get(s, CSTATE_INDEX_EXT);
-	op->rq.restricted = get(s, CSTATE_RESTRICTED);
-	op->rq.reduction = get(s, CSTATE_REDUCTION);
-	op->rq.flush = get(s, CSTATE_FLUSH);
 	op->user_ptr = get(s, CSTATE_USER_PTR);
-	op->eq = (unsigned int)get(s, CSTATE_EQ);
-	op->ct = (unsigned int)get(s, CSTATE_CT);
-	op->send_disable = get(s, CSTATE_EVENT_SEND_DISABLE);
-	op->success_disable = get(s, CSTATE_EVENT_SUCCESS_DISABLE);
-	op->ct_send = get(s, CSTATE_EVENT_CT_SEND);
-	op->ct_reply = get(s, CSTATE_EVENT_CT_REPLY);
-	op->ct_ack = get(s, CSTATE_EVENT_CT_ACK);
-	op->ct_bytes = get(s, CSTATE_EVENT_CT_BYTES);
+	from_flags(op, s);
 }
 
 /* from_dma takes what every DMA command has in its first 32 bytes. */
@@ -98,22 +104,12 @@ static void from_dma(struct operation *op, const struct cmdq *q, const uint8_t *
 	op->rq.initiator = (uint32_t)get(q->cstate, CSTATE_INITIATOR);
 	op->user_ptr = get(q->cstate, CSTATE_USER_PTR);
 	op->rq.index_ext = (uint8_t)get(cmd, DMA_INDEX_EXT);
-	op->rq.restricted = get(cmd, DMA_RESTRICTED);
-	op->rq.reduction = get(cmd, DMA_REDUCTION);
-	op->rq.flush = get(cmd, DMA_FLUSH);
 	op->rq.dfa = (uint32_t)get(cmd, DMA_DFA);
 	op->rq.remote_offset = get(cmd, DMA_REMOTE_OFFSET);
 	op->rq.length = (uint32_t)get(cmd, DMA_REQUEST_LEN);
 	op->lac = (uint8_t)get(cmd, DMA_LAC);
 	op->local = get(cmd, DMA_LOCAL_ADDR);
-	op->eq = (unsigned int)get(cmd, DMA_EQ);
-	op->ct = (unsigned int)get(cmd, DMA_CT);
-	op->send_disable = get(cmd, DMA_EVENT_SEND_DISABLE);
-	op->success_disable = get(cmd, DMA_EVENT_SUCCESS_DISABLE);
-	op->ct_send = get(cmd, DMA_EVENT_CT_SEND);
-	op->ct_reply = get(cmd, DMA_EVENT_CT_REPLY);
-	op->ct_ack = get(cmd, DMA_EVENT_CT_ACK);
-	op->ct_bytes = get(cmd, DMA_EVENT_CT_BYTES);
+	from_flags(op, cmd);
 }
 
 /* from_match takes what matching commands have behind it. */

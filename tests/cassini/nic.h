@@ -344,7 +344,9 @@ void entry_release(struct entry *e);
 /* portal.c: events and states of table entries */
 void target_event(struct pte *p, uint8_t *event, bool can_be_short);
 void event_entry(struct pte *p, int type, const uint8_t *cmd, uint8_t rc, bool automatic);
-void event_header(struct pte *p, int type, const struct request *rq, uint8_t *event);
+void event_header(int type, const struct request *rq, uint8_t *event);
+void event_message(int type, const struct request *rq, int list, const uint8_t *cmd, uint64_t start, uint32_t mlength,
+	uint8_t *event);
 void state_change(struct pte *p, int state, int reason, bool automatic, uint8_t rc);
 bool pte_exhausted(struct pte *p, int reason);
 void pte_clear(struct pte *p);

@@ -24,9 +24,8 @@ void target_event(struct pte *p, uint8_t *e, bool can_be_short)
 }
 
 /* event_header fills an event with what a request's header says. */
-void event_header(struct pte *p, int type, const struct request *rq, uint8_t *e)
+void event_header(int type, const struct request *rq, uint8_t *e)
 {
-	(void)p;
 	memset(e, 0, EVENT_TARGET_LONG_BYTES);
 	put(e, EVENT_TARGET_LONG_EVENT_TYPE, (uint64_t)type);
 	put(e, EVENT_TARGET_LONG_HEADER_DATA, rq->header_data);
@@ -41,6 +40,16 @@ void event_header(struct pte *p, int type, const struct request *rq, uint8_t *e)
 	put(e, EVENT_TARGET_LONG_ATOMIC_TYPE, rq->amo_type);
 	put(e, EVENT_TARGET_LONG_CSWAP_OP, rq->cswap);
 	put(e, EVENT_TARGET_LONG_RETURN_CODE, RC_OK);
+}
+
+/* event_message is event_header with the list and the buffer that took the message, and where it lies. */
+void event_message(int type, const struct request *rq, int list, const uint8_t *cmd, uint64_t start, uint32_t mlength, uint8_t *e)
+{
+	event_header(type, rq, e);
+	put(e, EVENT_TARGET_LONG_PTL_LIST, (uint64_t)list);
+	put(e, EVENT_TARGET_LONG_BUFFER_ID, get(cmd, TARGET_BUFFER_ID));
+	put(e, EVENT_TARGET_LONG_MLENGTH, mlength);
+	put(e, EVENT_TARGET_LONG_START, start);
 }
 
 /* event_entry answers a command: LINK, UNLINK or SEARCH. */

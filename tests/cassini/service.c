@@ -120,28 +120,34 @@ void tle_give(struct lni *l)
 	__atomic_sub_fetch(&l->nic->tles->of_service[l->svc->desc.svc_id], 1, __ATOMIC_RELAXED);
 }
 
-/* administrator reports whether this process may change services. */
-static bool administrator(void)
+/* of_caller finds a service for a call and leaves the lock taken, or is NULL with an error and without the lock. What
+ * changes a service is for the administrator. */
+static struct service *of_caller(struct cxil_dev *dev, unsigned int id, bool changes, int *rc)
 {
-	return geteuid() == 0;
+	struct service *s;
+
+	*rc = !dev || id < 1 ? -EINVAL : changes && geteuid() != 0 ? -EPERM : 0;
+	if (*rc)
+		return NULL;
+	nic_lock();
+	s = service_of(dev, id);
+	if (!s) {
+		*rc = -EINVAL;
+		nic_unlock();
+	}
+	return s;
 }
 
 API int cxil_get_svc(struct cxil_dev *dev, unsigned int id, struct svc_desc *desc)
 {
-	struct service *s;
-	int rc;
+	int rc = dev && desc ? fault_of_call() : -EINVAL;
+	struct service *s = rc ? NULL : of_caller(dev, id, false, &rc);
 
-	if (!dev || !desc)
-		return -EINVAL;
-	rc = fault_of_call();
-	if (rc)
+	if (!s)
 		return rc;
-	nic_lock();
-	s = service_of(dev, id);
-	if (s)
-		*desc = s->desc;
+	*desc = s->desc;
 	nic_unlock();
-	return s ? 0 : -EINVAL;
+	return 0;
 }
 
 API int cxil_get_svc_list(struct cxil_dev *dev, struct svc_list **list)
@@ -173,20 +179,17 @@ API void cxil_free_svc_list(struct svc_list *list)
 
 API int cxil_get_svc_rsrc_use(struct cxil_dev *dev, unsigned int id, struct svc_use *use)
 {
-	struct service *s;
+	int rc = -EINVAL;
+	struct service *s = use ? of_caller(dev, id, false, &rc) : NULL;
 
-	if (!dev || !use)
-		return -EINVAL;
-	nic_lock();
-	s = service_of(dev, id);
-	if (s) {
-		use->svc_id = id;
-		use->tle_pool_id = 0;
-		memcpy(use->in_use, s->in_use, sizeof use->in_use);
-		use->in_use[RES_TLE] = (uint16_t)nics[dev->info.dev_id].tles->of_service[id];
-	}
+	if (!s)
+		return rc;
+	use->svc_id = id;
+	use->tle_pool_id = 0;
+	memcpy(use->in_use, s->in_use, sizeof use->in_use);
+	use->in_use[RES_TLE] = (uint16_t)nics[dev->info.dev_id].tles->of_service[id];
 	nic_unlock();
-	return s ? 0 : -EINVAL;
+	return 0;
 }
 
 /* valid reports whether a description can be a service at all. */
@@ -234,7 +237,7 @@ API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct
 
 	if (!dev || !desc || !valid(desc))
 		return -EINVAL;
-	if (!administrator())
+	if (geteuid() != 0)
 		return -EPERM;
 	nic_lock();
 	for (unsigned int i = 1; i < SERVICES && pool_left(&nics[dev->info.dev_id], desc); i++) {
@@ -254,89 +257,73 @@ API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct
 	return rc;
 }
 
-/* unused returns a service that no LNI uses, or an error. */
-static int unused(struct cxil_dev *dev, unsigned int id, struct service **s)
+/* unused is of_caller for a service that no LNI may use. */
+static struct service *unused(struct cxil_dev *dev, unsigned int id, int *rc)
 {
-	*s = service_of(dev, id);
-	if (!*s)
-		return -EINVAL;
-	return (*s)->users ? -EBUSY : 0;
+	struct service *s = of_caller(dev, id, true, rc);
+
+	if (!s || !s->users)
+		return s;
+	*rc = -EBUSY;
+	nic_unlock();
+	return NULL;
 }
 
 API int cxil_destroy_svc(struct cxil_dev *dev, unsigned int id)
 {
-	struct service *s;
-	int rc;
+	int rc = -EINVAL;
+	struct service *s = id == DEFAULT_SERVICE ? NULL : unused(dev, id, &rc);
 
-	if (!dev || id <= DEFAULT_SERVICE)
-		return -EINVAL;
-	if (!administrator())
-		return -EPERM;
-	nic_lock();
-	rc = unused(dev, id, &s);
-	if (!rc)
-		s->exists = false;
+	if (!s)
+		return rc;
+	s->exists = false;
 	nic_unlock();
-	return rc;
+	return 0;
 }
 
 API int cxil_update_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct svc_fail *fail)
 {
-	struct service *s;
-	int rc;
+	int rc = -EINVAL;
+	struct service *s = desc && valid(desc) ? unused(dev, desc->svc_id, &rc) : NULL;
 
 	(void)fail;
-	if (!dev || !desc || !valid(desc))
-		return -EINVAL;
-	if (!administrator())
-		return -EPERM;
-	nic_lock();
-	rc = unused(dev, desc->svc_id, &s);
-	if (!rc && s->desc.resource_limits != desc->resource_limits)
-		rc = -EINVAL;
-	if (!rc)
+	if (!s)
+		return rc;
+	if (s->desc.resource_limits == desc->resource_limits)
 		s->desc = *desc;
+	else
+		rc = -EINVAL;
 	nic_unlock();
 	return rc;
 }
 
 API int cxil_svc_enable(struct cxil_dev *dev, unsigned int id, bool enable)
 {
-	struct service *s;
 	int rc;
+	struct service *s = unused(dev, id, &rc);
 
-	if (!dev || id < 1)
-		return -EINVAL;
-	if (!administrator())
-		return -EPERM;
-	nic_lock();
-	rc = unused(dev, id, &s);
-	if (!rc)
-		s->desc.enable = enable;
+	if (!s)
+		return rc;
+	s->desc.enable = enable;
 	nic_unlock();
-	return rc;
+	return 0;
 }
 
 /* A range is a power of two long and aligned to it. */
 API int cxil_svc_set_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t min, uint16_t max)
 {
 	unsigned int range = (unsigned int)max - min + 1;
-	struct service *s;
 	int rc;
+	struct service *s = of_caller(dev, id, true, &rc);
 
-	if (!dev || id < 1)
-		return -EINVAL;
-	if (!administrator())
-		return -EPERM;
-	nic_lock();
-	s = service_of(dev, id);
-	if (!s || s->desc.restricted_vnis || !min || max < min || range & (range - 1) || min & (range - 1)) {
+	if (!s)
+		return rc;
+	if (s->desc.restricted_vnis || !min || max < min || range & (range - 1) || min & (range - 1)) {
 		rc = -EINVAL;
 	} else {
 		s->has_range = true;
 		s->vni_min = min;
 		s->vni_max = max;
-		rc = 0;
 	}
 	nic_unlock();
 	return rc;
@@ -344,21 +331,16 @@ API int cxil_svc_set_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t m
 
 API int cxil_svc_get_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t *min, uint16_t *max)
 {
-	struct service *s;
-	int rc;
+	int rc = dev && min && max ? fault_of_call() : -EINVAL;
+	struct service *s = rc ? NULL : of_caller(dev, id, false, &rc);
 
-	if (!dev || !min || !max || id < 1)
-		return -EINVAL;
-	rc = fault_of_call();
-	if (rc)
+	if (!s)
 		return rc;
-	rc = -EINVAL;
-	nic_lock();
-	s = service_of(dev, id);
-	if (s && !s->desc.restricted_vnis && s->has_range) {
+	if (s->desc.restricted_vnis || !s->has_range) {
+		rc = -EINVAL;
+	} else {
 		*min = s->vni_min;
 		*max = s->vni_max;
-		rc = 0;
 	}
 	nic_unlock();
 	return rc;
@@ -366,35 +348,29 @@ API int cxil_svc_get_vni_range(struct cxil_dev *dev, unsigned int id, uint16_t *
 
 API int cxil_svc_set_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool exclusive)
 {
-	struct service *s;
-	int rc = -EINVAL;
+	int rc;
+	struct service *s = of_caller(dev, id, true, &rc);
 
-	if (!dev || id < 1)
-		return -EINVAL;
-	if (!administrator())
-		return -EPERM;
-	nic_lock();
-	s = service_of(dev, id);
-	if (s && !s->desc.restricted_vnis) {
+	if (!s)
+		return rc;
+	if (s->desc.restricted_vnis)
+		rc = -EINVAL;
+	else
 		s->exclusive_cp = exclusive;
-		rc = 0;
-	}
 	nic_unlock();
 	return rc;
 }
 
 API int cxil_svc_get_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool *exclusive)
 {
-	struct service *s;
+	int rc = -EINVAL;
+	struct service *s = exclusive ? of_caller(dev, id, false, &rc) : NULL;
 
-	if (!dev || !exclusive || id < 1)
-		return -EINVAL;
-	nic_lock();
-	s = service_of(dev, id);
-	if (s)
-		*exclusive = s->exclusive_cp;
+	if (!s)
+		return rc;
+	*exclusive = s->exclusive_cp;
 	nic_unlock();
-	return s ? 0 : -EINVAL;
+	return 0;
 }
 
 /* add_netns lets a network namespace use a service to which nobody else is admitted. */
@@ -414,35 +390,27 @@ static int add_netns(struct service *s, unsigned int netns)
 
 API int cxil_svc_set_netns(struct cxil_dev *dev, unsigned int id, unsigned int netns)
 {
-	struct service *s;
-	int rc = -EINVAL;
+	int rc;
+	struct service *s = of_caller(dev, id, true, &rc);
 
-	if (!dev || id < 1)
-		return -EINVAL;
-	if (!administrator())
-		return -EPERM;
-	nic_lock();
-	s = service_of(dev, id);
-	if (s)
-		rc = add_netns(s, netns);
+	if (!s)
+		return rc;
+	rc = add_netns(s, netns);
 	nic_unlock();
 	return rc;
 }
 
 API int cxil_svc_get_netns(struct cxil_dev *dev, unsigned int id, unsigned int *netns)
 {
-	struct service *s;
+	int rc = -EINVAL;
+	struct service *s = netns ? of_caller(dev, id, false, &rc) : NULL;
 
-	if (!dev || !netns || id < 1)
-		return -EINVAL;
-	nic_lock();
-	s = service_of(dev, id);
-	if (s) {
-		*netns = 0;
-		for (int i = 0; i < SVC_MEMBERS; i++)
-			if (s->desc.restricted_members && s->desc.members[i].type == MEMBER_NETNS)
-				*netns = s->desc.members[i].id;
-	}
+	if (!s)
+		return rc;
+	*netns = 0;
+	for (int i = 0; i < SVC_MEMBERS; i++)
+		if (s->desc.restricted_members && s->desc.members[i].type == MEMBER_NETNS)
+			*netns = s->desc.members[i].id;
 	nic_unlock();
-	return s ? 0 : -EINVAL;
+	return 0;
 }

@@ -34,23 +34,23 @@ static void drop(struct pte *p)
 	p->drops = (p->drops + 1) & 0xffffff;
 }
 
+/* exhausted disables the table entry of a message, which is its first drop. */
+static bool exhausted(struct landing *l, int reason)
+{
+	pte_exhausted(l->pte, reason);
+	drop(l->pte);
+	return refuse(l, RC_PT_DISABLED);
+}
+
 /* no_entry is what happens to a message that nothing takes. */
 static bool no_entry(struct landing *l)
 {
 	struct pte *p = l->pte;
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
 
-	if (p->opts.en_flowctrl && p->state == PTLTE_STATE_ENABLED) {
-		pte_exhausted(p, REASON_FC_NO_MATCH);
-		drop(p);
-		return refuse(l, RC_PT_DISABLED);
-	}
-	if (p->opts.en_flowctrl && p->state == PTLTE_STATE_SOFTWARE_MANAGED) {
-		pte_exhausted(p, REASON_FC_REQUEST_FULL);
-		drop(p);
-		return refuse(l, RC_PT_DISABLED);
-	}
-	event_header(p, l->rq.op == OP_GET ? EVENT_GET : EVENT_PUT, &l->rq, e);
+	if (p->opts.en_flowctrl && (p->state == PTLTE_STATE_ENABLED || p->state == PTLTE_STATE_SOFTWARE_MANAGED))
+		return exhausted(l, p->state == PTLTE_STATE_ENABLED ? REASON_FC_NO_MATCH : REASON_FC_REQUEST_FULL);
+	event_header(l->rq.op == OP_GET ? EVENT_GET : EVENT_PUT, &l->rq, e);
 	put(e, EVENT_TARGET_LONG_RETURN_CODE, RC_ENTRY_NOT_FOUND);
 	target_event(p, e, false);
 	return refuse(l, RC_ENTRY_NOT_FOUND);
@@ -59,11 +59,7 @@ static bool no_entry(struct landing *l)
 /* no_events is what happens to a message whose events have no room. */
 static bool no_events(struct landing *l)
 {
-	if (!l->pte->opts.en_flowctrl)
-		return refuse(l, RC_ENTRY_NOT_FOUND);
-	pte_exhausted(l->pte, REASON_FC_EQ_FULL);
-	drop(l->pte);
-	return refuse(l, RC_PT_DISABLED);
+	return l->pte->opts.en_flowctrl ? exhausted(l, REASON_FC_EQ_FULL) : refuse(l, RC_ENTRY_NOT_FOUND);
 }
 
 /* find_table finds the table entry that a request is for. */
@@ -205,14 +201,9 @@ static bool choose(struct landing *l)
 /* match_event tells that a message has found its entry, before its data has landed. */
 static void match_event(struct landing *l)
 {
-	const uint8_t *cmd = l->entry->cmd;
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
 
-	event_header(l->pte, EVENT_MATCH, &l->rq, e);
-	put(e, EVENT_TARGET_LONG_PTL_LIST, l->list);
-	put(e, EVENT_TARGET_LONG_BUFFER_ID, get(cmd, TARGET_BUFFER_ID));
-	put(e, EVENT_TARGET_LONG_MLENGTH, l->mlength);
-	put(e, EVENT_TARGET_LONG_START, l->start);
+	event_message(EVENT_MATCH, &l->rq, l->list, l->entry->cmd, l->start, l->mlength, e);
 	target_event(l->pte, e, false);
 }
 
@@ -272,12 +263,8 @@ static void tell(struct landing *l)
 		event_entry(l->pte, EVENT_UNLINK, cmd, RC_OK, true);
 	if (silent)
 		return;
-	event_header(l->pte, event_type(&l->rq), &l->rq, e);
-	put(e, EVENT_TARGET_LONG_PTL_LIST, l->list);
-	put(e, EVENT_TARGET_LONG_BUFFER_ID, get(cmd, TARGET_BUFFER_ID));
+	event_message(event_type(&l->rq), &l->rq, l->list, cmd, l->start, l->mlength, e);
 	put(e, EVENT_TARGET_LONG_AUTO_UNLINKED, l->unlink);
-	put(e, EVENT_TARGET_LONG_MLENGTH, l->mlength);
-	put(e, EVENT_TARGET_LONG_START, l->start);
 	put(e, EVENT_TARGET_LONG_RETURN_CODE, l->rc);
 	target_event(l->pte, e, l->list == LIST_PRIORITY && (l->rq.op == OP_PUT || l->rq.op == OP_GET));
 }

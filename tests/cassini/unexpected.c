@@ -21,12 +21,8 @@ void rendezvous_get(struct pte *p, const uint8_t *cmd, const struct request *rq,
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
 	struct operation *op;
 
-	event_header(p, EVENT_RENDEZVOUS, rq, e);
+	event_message(EVENT_RENDEZVOUS, rq, (int)get(cmd, TARGET_PTL_LIST), cmd, to + mlength, mlength, e);
 	put(e, EVENT_TARGET_LONG_INITIATOR, get_from(rq));
-	put(e, EVENT_TARGET_LONG_PTL_LIST, get(cmd, TARGET_PTL_LIST));
-	put(e, EVENT_TARGET_LONG_BUFFER_ID, get(cmd, TARGET_BUFFER_ID));
-	put(e, EVENT_TARGET_LONG_MLENGTH, mlength);
-	put(e, EVENT_TARGET_LONG_START, to + mlength);
 	put(e, EVENT_TARGET_LONG_REMOTE_OFFSET, rq->remote_offset + mlength);
 	put(e, EVENT_TARGET_LONG_GET_ISSUED, set.get != 0);
 	target_event(p, e, false);
@@ -60,12 +56,8 @@ static void overflow_event(struct pte *p, const uint8_t *cmd, const struct heade
 {
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
 
-	event_header(p, EVENT_PUT_OVERFLOW, &h->rq, e);
-	put(e, EVENT_TARGET_LONG_PTL_LIST, LIST_UNEXPECTED);
-	put(e, EVENT_TARGET_LONG_BUFFER_ID, get(cmd, TARGET_BUFFER_ID));
+	event_message(EVENT_PUT_OVERFLOW, &h->rq, LIST_UNEXPECTED, cmd, h->start, h->mlength, e);
 	put(e, EVENT_TARGET_LONG_AUTO_UNLINKED, unlinked);
-	put(e, EVENT_TARGET_LONG_MLENGTH, h->mlength);
-	put(e, EVENT_TARGET_LONG_START, h->start);
 	put(e, EVENT_TARGET_LONG_RETURN_CODE, rc);
 	target_event(p, e, false);
 }
@@ -116,11 +108,7 @@ static void search_event(struct pte *p, const uint8_t *cmd, const struct header 
 		event_entry(p, EVENT_SEARCH, cmd, RC_NO_MATCH, false);
 		return;
 	}
-	event_header(p, EVENT_SEARCH, &h->rq, e);
-	put(e, EVENT_TARGET_LONG_PTL_LIST, LIST_UNEXPECTED);
-	put(e, EVENT_TARGET_LONG_BUFFER_ID, get(cmd, TARGET_BUFFER_ID));
-	put(e, EVENT_TARGET_LONG_MLENGTH, h->mlength);
-	put(e, EVENT_TARGET_LONG_START, h->start);
+	event_message(EVENT_SEARCH, &h->rq, LIST_UNEXPECTED, cmd, h->start, h->mlength, e);
 	target_event(p, e, false);
 }
 

@@ -4,7 +4,12 @@
  */
 #include "rig.h"
 
-enum { MOST = 512, STEPS = 120, SEEDS = 400, AREA = 4096, AREAS = 200, GRAIN = 16 };
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+enum { SEEDS = 400 };
+#else
+enum { SEEDS = 2000 };
+#endif
+enum { MOST = 512, STEPS = 120, AREA = 4096, AREAS = 200, GRAIN = 16 };
 
 struct ref_entry {
 	unsigned int id, flags;
