@@ -193,8 +193,8 @@ if [ "$(id -u)" != 0 ]; then
 	skip "processes over CXI" "only root makes network namespaces"
 elif have "processes over CXI" fi_pingpong; then
 	trap down EXIT
-	if gcc -O2 -std=gnu11 -D_GNU_SOURCE -fPIC -shared -pthread -Wl,-soname,libcxi.so.1 \
-		-Wl,--version-script=tests/cassini/libcxi.map tests/cassini/*.c -o "$work/libcxi.so.1" 2>"$work/log" && up 2>>"$work/log"; then
+	if make -s -C tests/cassini ../../build/cassini/libcxi.so.1 >"$work/log" 2>&1 && cp build/cassini/libcxi.so.1 "$work" &&
+		up 2>>"$work/log"; then
 		main
 	else
 		not_ok "the model and the network" "$work/log"
