@@ -321,7 +321,7 @@ FIELD(struct weft_hot_notes, keeps, 40, 4);
 FIELD(struct weft_hot_notes, tail, 64, 8);
 FIELD(struct weft_hot_notes, head, 128, 8);
 FIELD(struct weft_hot_notes, taking, 136, 4);
-FIELD(struct weft_hot_notes, held, 192, 4);
+FIELD(struct weft_hot_notes, unexpected, 192, 4);
 FIELD(struct weft_hot_notes, asked, 196, 4);
 
 SIZE(struct weft_hot_note_record, 40);

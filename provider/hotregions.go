@@ -35,14 +35,14 @@ func (t *hotRegions) first() *hot.Region {
 	return t.table.At(0)
 }
 
-// add enters a published region.
-func (t *hotRegions) add(m *MR) {
+// add enters a published region under a key, and returns its entry, nil: there is no room.
+func (t *hotRegions) add(m *MR, key uint64) *hot.Region {
 	if t.first() == nil {
-		return
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	place := hot.KeyPlace(m.key, publishedKeys)
+	place := hot.KeyPlace(key, publishedKeys)
 	for n := range uint32(hot.KeyProbes) {
 		r := t.table.At((place + n) & (publishedKeys - 1))
 		if atomic.LoadUint32(&r.Live) != 0 {
@@ -55,22 +55,27 @@ func (t *hotRegions) add(m *MR) {
 		if m.access&fi.RemoteWrite != 0 {
 			r.Access |= hot.KeyWrite
 		}
-		r.Key, r.Addr, r.Base, r.Len = m.key, uint64(m.parts[0].Base), m.base, m.length
+		r.Key, r.Addr, r.Base, r.Len = key, uint64(m.parts[0].Base), m.base, m.length
 		atomic.StoreUint32(&r.Live, 1) // release: C loads it first
-		m.entry = r
-		return
+		return r
 	}
+	return nil
 }
 
-// remove takes a region out and waits until no thread is at it.
-func (t *hotRegions) remove(m *MR) {
+// remove takes entries out, of which some may be nil, and waits until no thread is at them.
+func (t *hotRegions) remove(entries ...*hot.Region) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if m.entry == nil {
+	removed := false
+	for _, r := range entries {
+		if r != nil {
+			atomic.StoreUint32(&r.Live, 0)
+			removed = true
+		}
+	}
+	if !removed {
 		return
 	}
-	atomic.StoreUint32(&m.entry.Live, 0)
-	m.entry = nil
 	order.Barrier()
 	for g := hot.NewGrace(); !g.Over(); {
 		runtime.Gosched()

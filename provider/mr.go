@@ -44,12 +44,12 @@ type MR struct {
 	own   keyEntry  // of key, written before it is entered; mrTable.mu
 	alias *keyEntry // the key that tokens have, if it is not key (token.go), nil: none; mrTable.mu
 
-	publishMu sync.Mutex  // control operations only
-	published hw.Memory   // what the transport knows of the region, nil: nothing
-	tokened   hw.Memory   // the same by the alias, nil: nothing; publishMu
-	entry     *hot.Region // what C knows of it, nil: nothing; hotRegions.mu
-	exported  hw.Memory   // the registration with the domain's RDMA device, nil: none; publishMu
-	withdrawn bool        // peers may not reach it but by messages; publishMu
+	publishMu sync.Mutex     // control operations only
+	published hw.Memory      // what the transport knows of the region, nil: nothing
+	tokened   hw.Memory      // the same by the alias, nil: nothing; publishMu
+	entries   [2]*hot.Region // what the data plane knows of it, by its key and by the alias, nil: nothing; publishMu
+	exported  hw.Memory      // the registration with the domain's RDMA device, nil: none; publishMu
+	withdrawn bool           // peers may not reach it but by messages; publishMu
 
 	// counter counts what peers write, nil: nothing does. Stored once, by
 	// BindCounter, before peers know the key; read by the lease holder.

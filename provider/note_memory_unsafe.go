@@ -14,8 +14,8 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// What the data plane has of notifications (hot.Notes): it sends those that nothing keeps waiting, and holds those that
-// come whole. Streams that find no entry here, because they go over a network or there are too many, have one of their
+// What the data plane has of notifications (hot.Notes): it sends those that nothing keeps waiting, and keeps those that
+// come. Streams that find no entry here, because they go over a network or there are too many, have one of their
 // own, which the data plane does not see.
 
 // noteRing is the size of the ring of notes that have arrived, bytes: more than the messages that an endpoint has
@@ -72,8 +72,13 @@ func (e *Endpoint) fillNotes(h *hot.EP) {
 	if m.block == nil {
 		return
 	}
-	if in := &e.notes.in; in.queue == nil && in.counter == nil {
-		m.hot.Keeps = 1
+	if in := &e.notes.in; in.counter == nil {
+		switch in.queue {
+		case nil:
+			m.hot.Keeps = hot.NotesKept
+		case e.rxCQ:
+			m.hot.Keeps = hot.NotesComplete
+		}
 	}
 	h.Notes = uintptr(unsafe.Pointer(m.hot))
 }
@@ -140,23 +145,48 @@ func (b *noteInbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.Note
 		return &fresh
 	}
 	line := &m.ins[src]
-	b.holdRing()
+	b.leaseRing()
 	fresh.Generation, fresh.NameLen = line.Generation, uint32(copy(fresh.Name[:], name))
 	*line = fresh
-	dataplane.LetNotes(m.hot)
+	dataplane.ReturnNotes(m.hot)
 	return line
+}
+
+// entry is the number of a stream's entry in the endpoint's table. False: it is not there.
+func (m *noteMemory) entry(line *hot.NoteIn) (source uint32, ok bool) {
+	if len(m.ins) == 0 {
+		return 0, false
+	}
+	at := uintptr(unsafe.Pointer(line)) - m.hot.Ins
+	return uint32(at / unsafe.Sizeof(*line)), at < uintptr(len(m.ins))*unsafe.Sizeof(*line)
+}
+
+// intoRing puts a notification into the ring, behind those that the data plane has put there. False: it is to go to the
+// list, because its stream has no entry, the ring is full, or others are in the list. The caller has b.mu and the
+// lease.
+func (b *noteInbox) intoRing(n *unexpectedNote) bool {
+	m := &b.ep.notes.memory
+	source, ok := m.entry(n.in.line)
+	if !ok || len(b.unexpected) != 0 {
+		return false
+	}
+	h := hot.NoticeHead{
+		Op: uint8(n.head.op), Agent: n.head.agent, Status: uint32(n.head.status), Tag: n.head.tag,
+		Length: n.head.length,
+	}
+	return dataplane.KeepNote(m.hot, n.in.line, &h, source, uint64(n.src), n.data)
 }
 
 // ownLine returns the entry of a stream that has ended, as its own.
 func (b *noteInbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
 	m := &b.ep.notes.memory
-	if len(m.ins) == 0 || uintptr(unsafe.Pointer(line))-m.hot.Ins >= uintptr(len(m.ins))*unsafe.Sizeof(*line) {
+	if _, ok := m.entry(line); !ok {
 		return line
 	}
-	b.holdRing()
+	b.leaseRing()
 	own := *line
 	*line = hot.NoteIn{Generation: line.Generation + 1}
-	dataplane.LetNotes(m.hot)
+	dataplane.ReturnNotes(m.hot)
 	return &own
 }
 
@@ -166,14 +196,14 @@ func (b *noteInbox) takenOf(line *hot.NoteIn, cost uint64) bool {
 	if h == nil {
 		return dataplane.TakenOf(line, cost)
 	}
-	b.holdRing()
-	defer dataplane.LetNotes(h)
+	b.leaseRing()
+	defer dataplane.ReturnNotes(h)
 	return dataplane.TakenOf(line, cost)
 }
 
-// holdRing has the caller take from the ring; a thread that does holds it for a few copies.
-func (b *noteInbox) holdRing() {
-	for n := 0; !dataplane.HoldNotes(b.ep.notes.memory.hot); n++ {
+// leaseRing gives the caller the right to take from the ring; a thread that has it copies a few, and gives it back.
+func (b *noteInbox) leaseRing() {
+	for n := 0; !dataplane.LeaseNotes(b.ep.notes.memory.hot); n++ {
 		if n < 100 {
 			runtime.Gosched()
 		} else {
@@ -188,8 +218,8 @@ func (b *noteInbox) takeRing(most int, room func(i int, n *Note) bool) (taken in
 	if h == nil {
 		return 0, true
 	}
-	b.holdRing()
-	defer dataplane.LetNotes(h)
+	b.leaseRing()
+	defer dataplane.ReturnNotes(h)
 	for taken < most {
 		r := dataplane.FirstNote(h)
 		if r == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// Notifications, the receiver's side. Each sender may have noteWindow on its way or held here, which it gets back as
+// Notifications, the receiver's side. Each sender may have noteWindow on its way or waiting here, which it gets back as
 // what it sent is taken. It asks for more, and gets it in the order of asking while what all senders have beyond their
-// windows is within FI_WEFT_NOTE_BYTES. So that and the windows bound what is held, and a sender that has
+// windows is within FI_WEFT_NOTE_BYTES. So that and the windows bound what waits here, and a sender that has
 // something to send waits for nobody who has not.
 
 // noteIn is a stream of notifications. It is guarded by noteInbox.mu.
@@ -26,7 +26,7 @@ type noteIn struct {
 	from   sender
 	line   *hot.NoteIn // what both ends count
 	lent   uint64      // of noteInbox.lent, what is the stream's
-	part   *heldNote
+	part   *unexpectedNote
 	asking bool
 	need   uint64 // how far it has to go, with asking
 	want   uint64 // how far it would
@@ -53,8 +53,8 @@ func (b *noteInbox) recount(in *noteIn) {
 	in.lent = now
 }
 
-// heldNote is a notification that is held, or arrives.
-type heldNote struct {
+// unexpectedNote is a notification that arrives, or waits in the list of an endpoint whose ring has no room for it.
+type unexpectedNote struct {
 	in   *noteIn
 	head noticeHead
 	src  fi.Addr
@@ -68,17 +68,16 @@ const maxStreams = 1 << 20
 // noteInbox is what has arrived at an endpoint. The lock is taken by the lease holder, and by who takes
 // notifications; nothing is called under it that takes another.
 type noteInbox struct {
-	ep       *Endpoint
-	queue    *cq.Queue   // for a completion each, nil: none; immutable from Enable on
-	counter  *cq.Counter // likewise
-	only     bool        // they are counted, and not kept; likewise
-	mu       sync.Mutex
-	streams  map[uint64]*noteIn
-	held     []*heldNote
-	lent     uint64 // of all streams
-	askers   []*noteIn
-	owing    []*noteIn // that may be due credit
-	heldCost uint64
+	ep         *Endpoint
+	queue      *cq.Queue   // for a completion each, nil: none; immutable from Enable on
+	counter    *cq.Counter // likewise
+	only       bool        // they are counted, and not kept; likewise
+	mu         sync.Mutex
+	streams    map[uint64]*noteIn
+	unexpected []*unexpectedNote
+	lent       uint64 // of all streams
+	askers     []*noteIn
+	owing      []*noteIn // that may be due credit
 }
 
 // onNotice takes in a message of notifications.
@@ -146,9 +145,8 @@ func (b *noteInbox) arrive(e *leasedEP, src hw.Source, stream uint64, head, payl
 	}
 	n := in.part
 	if n == nil {
-		n = &heldNote{in: in, head: h, data: make([]byte, 0, h.length)}
+		n = &unexpectedNote{in: in, head: h, data: make([]byte, 0, h.length)}
 		in.part = n
-		b.heldCost += h.cost()
 	}
 	n.data = append(n.data, payload...)
 	whole := len(n.data) == int(h.length)
@@ -177,14 +175,15 @@ func (in *noteIn) fits(h *noticeHead) bool {
 	return first == *h && int(h.offset) == len(in.part.data)
 }
 
-// keep holds a notification that is whole, unless they are only counted. The caller has b.mu.
-func (b *noteInbox) keep(e *leasedEP, n *heldNote) {
+// keep keeps a notification that is whole, unless they are only counted. The caller has b.mu.
+func (b *noteInbox) keep(e *leasedEP, n *unexpectedNote) {
 	n.src, n.name = e.addrOf(n.in.from.id), e.rx.idNames[idSlot(n.in.from.id)]
 	n.in.tell = n.in.tell || n.head.ack
-	if b.only {
+	switch {
+	case b.only:
 		b.release(n)
-	} else {
-		b.held = append(b.held, n)
+	case !b.intoRing(n):
+		b.unexpected = append(b.unexpected, n)
 		b.share()
 	}
 	if n.head.ack {
@@ -193,7 +192,7 @@ func (b *noteInbox) keep(e *leasedEP, n *heldNote) {
 }
 
 // report completes or counts a notification.
-func (b *noteInbox) report(n *heldNote) {
+func (b *noteInbox) report(n *unexpectedNote) {
 	if b.queue != nil {
 		flags := fi.Recv | fi.Msg
 		switch n.head.op {
@@ -210,8 +209,7 @@ func (b *noteInbox) report(n *heldNote) {
 }
 
 // release takes in that a notification needs no room any more. The caller has b.mu.
-func (b *noteInbox) release(n *heldNote) {
-	b.heldCost -= n.head.cost()
+func (b *noteInbox) release(n *unexpectedNote) {
 	b.taken(n.in, n.head.cost())
 }
 
@@ -226,10 +224,10 @@ func (b *noteInbox) taken(in *noteIn, cost uint64) {
 	}
 }
 
-// share tells the data plane what the runtime holds, and that senders wait. The caller has b.mu.
+// share tells the data plane whether the runtime has notifications, and whether senders wait. The caller has b.mu.
 func (b *noteInbox) share() {
 	if h := b.ep.notes.memory.hot; h != nil {
-		atomic.StoreUint32(&h.Held, uint32(min(1, len(b.held))))
+		atomic.StoreUint32(&h.Unexpected, uint32(min(1, len(b.unexpected))))
 		atomic.StoreUint32(&h.Asked, uint32(min(1, len(b.askers))))
 	}
 }
@@ -335,9 +333,6 @@ func (b *noteInbox) sourceLost(src hw.Source) {
 		}
 		b.lent -= in.lent
 		in.line = b.ownLine(in.line)
-		if in.part != nil {
-			b.heldCost -= in.part.head.cost()
-		}
 		delete(b.streams, id)
 		b.askers = slices.DeleteFunc(b.askers, func(a *noteIn) bool { return a == in })
 		if len(b.askers) != 0 {
@@ -359,24 +354,24 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 	}
 	b.mu.Lock()
 	taken, all := b.takeRing(most, room)
-	if taken == 0 && all && len(b.held) == 0 {
+	if taken == 0 && all && len(b.unexpected) == 0 {
 		b.mu.Unlock()
 		e.Progress()
 		b.mu.Lock()
 		taken, all = b.takeRing(most, room)
 	}
-	for all && taken < most && len(b.held) != 0 {
-		h := b.held[0]
+	for all && taken < most && len(b.unexpected) != 0 {
+		h := b.unexpected[0]
 		if !room(taken, h.note(e)) {
 			break
 		}
-		b.held[0] = nil
-		b.held = b.held[1:]
+		b.unexpected[0] = nil
+		b.unexpected = b.unexpected[1:]
 		b.release(h)
 		taken++
 	}
-	if len(b.held) == 0 {
-		b.held = nil
+	if len(b.unexpected) == 0 {
+		b.unexpected = nil
 	}
 	b.share()
 	due := len(b.owing) != 0
@@ -387,7 +382,7 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 	return taken, nil
 }
 
-func (h *heldNote) note(e *Endpoint) *Note {
+func (h *unexpectedNote) note(e *Endpoint) *Note {
 	return &Note{
 		Src: h.src, Name: e.encoded(h.name), Agent: string(h.data[:h.head.agent]), Tag: h.head.tag, Op: h.head.op,
 		Err:  fi.Errno(h.head.status),

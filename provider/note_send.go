@@ -16,7 +16,7 @@ import (
 // Notifications, the sender's side. Each receiver has a queue, in the order of the posts. A notification
 // goes out when all elements of its post have ended, those before it are out, and the receiver has room:
 //
-//	posted → (elements end) → ready → (credit, room in the ring) → sent → (held by the receiver, if that is asked for) → completed
+//	posted → (elements end) → ready → (credit, room in the ring) → sent → (arrived, if asked for) → completed
 //
 // A write with a notification has its elements performed by the time that they end (fi.DeliveryComplete), so
 // no order of ways or lanes matters. The bytes are copied by the post.
@@ -42,7 +42,7 @@ type noteQueue struct {
 	stream  uint64
 	line    *hot.NoteOut // with what both ends count; under its own lock too
 	list    []*noteOut
-	unacked []*noteOut // that are sent, and complete when they are held
+	unacked []*noteOut // that are sent, and complete when they have arrived
 	asked   bool       // for more, and it has not come
 	listed  bool       // in noteOutbox.ready
 }

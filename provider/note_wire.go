@@ -33,7 +33,7 @@ const (
 	MaxAgent = hot.AgentLongest
 	// noteCost is what a notification counts beside its bytes, for what both ends know of it.
 	noteCost = hot.NoticeCost
-	// noteWindow is what a sender may have on its way to a receiver, or held there, without asking.
+	// noteWindow is what a sender may have on its way to a receiver, or waiting there, without asking.
 	noteWindow = 16 << 10
 	// noteWant is how much it asks for beyond the notification at hand, at most.
 	noteWant = 256 << 10
@@ -46,7 +46,7 @@ const (
 type noticeHead struct {
 	op     NoteOp
 	agent  uint8  // bytes of the name
-	ack    bool   // the sender waits until it is held
+	ack    bool   // the sender waits until it has arrived
 	status uint16 // why the post failed, 0: it did not
 	start  uint64 // cost of the stream's notifications before this one
 	tag    uint64

@@ -43,7 +43,7 @@ func (m *MR) publish() {
 		n := pages.Move(uint64(m.parts[0].Base), m.length)
 		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.length)
 	}
-	m.domain.hotRegions.add(m)
+	m.entries[0] = m.domain.hotRegions.add(m, m.key)
 }
 
 // publishAs makes a region known to the transport under a key. nil: it is not, because
@@ -81,8 +81,9 @@ func (m *MR) withdraw() {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
 	m.withdrawn = true
+	m.domain.hotRegions.remove(m.entries[:]...)
+	m.entries = [2]*hot.Region{}
 	if m.published != nil {
-		m.domain.hotRegions.remove(m)
 		_ = m.published.Close()
 		m.published = nil
 	}

@@ -190,7 +190,9 @@ func (m *MR) tokenKey() (uint64, error) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
 	if !m.withdrawn {
-		m.tokened = m.publishAs(key)
+		if m.tokened = m.publishAs(key); m.tokened != nil {
+			m.entries[1] = m.domain.hotRegions.add(m, key)
+		}
 	}
 	return key, nil
 }

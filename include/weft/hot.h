@@ -329,8 +329,8 @@ struct weft_hot_fetch {
 	uint64_t pad1;
 };
 
-/* ---- Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give
-them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the
+/* ---- Notifications (weft/token.h): what the data plane needs to send them, to keep what has arrived, and to give it
+out. Package provider has the rest: those that wait, or come in several messages, and the messages between the
 two ends about how many may wait ---- */
 
 /* WEFT_NOTICE_COST is what a notification counts beside its bytes, for what both ends know of it. */
@@ -376,7 +376,12 @@ struct weft_hot_note_in {
 	uint64_t pad0[2];
 };
 
-/* weft_hot_notes is what an endpoint holds of notifications: a ring of records, and the streams. The ring's
+/* Values of weft_hot_notes.keeps: what the data plane may do with notifications that arrive. */
+#define WEFT_NOTES_NOT 0 /* nothing: they are counted, or complete in a queue that is not that of receives */
+#define WEFT_NOTES_KEPT 1 /* keep them */
+#define WEFT_NOTES_COMPLETE 2 /* and write a completion for each to the queue of receives */
+
+/* weft_hot_notes is what an endpoint has of notifications: a ring of records, and the streams. The ring's
  * positions count bytes and never go back. */
 struct weft_hot_notes {
 	struct weft_hot_note_in *ins; /* by the sender's number; immutable, as all of this line */
@@ -385,8 +390,7 @@ struct weft_hot_notes {
 	uint64_t bytes; /* of the ring, a power of two */
 	uint32_t in_count;
 	uint32_t out_count;
-	/* 1: the data plane may take notifications in; they are neither counted nor complete anywhere */
-	uint32_t keeps;
+	uint32_t keeps; /* WEFT_NOTES_* */
 	uint32_t pad0[5];
 	/* line 1: the lease holder's */
 	_Atomic uint64_t tail; /* behind the last record. Release ↔ takers */
@@ -396,7 +400,7 @@ struct weft_hot_notes {
 	_Atomic uint32_t taking; /* 1: a thread takes notifications off the ring. CAS acquire, store release */
 	uint32_t pad2[13];
 	/* line 3: stored by Go under its lock for notifications that have arrived; relaxed */
-	_Atomic uint32_t held; /* 1: Go holds some, which are younger than those of the ring: what comes is Go's */
+	_Atomic uint32_t unexpected; /* 1: Go has some that found no room, so what comes is Go's, too */
 	_Atomic uint32_t asked; /* 1: senders wait for what others are given back */
 	uint32_t pad3[14];
 };
@@ -436,7 +440,7 @@ struct weft_hot_note {
 /* What became of a struct weft_note_take. */
 enum weft_take_code {
 	WEFT_TAKE_DONE = 0, /* all that is here, or fits, is taken */
-	WEFT_TAKE_GO = 1, /* the runtime holds some, or another thread is at it */
+	WEFT_TAKE_GO = 1, /* the runtime has some, or another thread takes */
 	WEFT_TAKE_SHORT = 2, /* the oldest does not fit, and its length is in its entry */
 	WEFT_TAKE_CREDIT = 3, /* the runtime gives the sender with number source more; then call again */
 };

@@ -29,6 +29,7 @@ enum weft_stat_thread {
 	WEFT_STAT_LEASE_BUSY = 12,
 	WEFT_STAT_TX_READ_BYTES = 13,
 	WEFT_STAT_TX_NOTE = 14,
+	WEFT_STAT_TX_NOTE_DIRECT = 15,
 };
 
 /* Words of the lease holder. C writes the first seven; those of one-sided operations and announced messages Go

@@ -213,7 +213,7 @@ func TestNoteIsChecked(t *testing.T) {
 		"an error":            func(n *notes, h *hot.NoticeHead) { h.Status = 1024 },
 		"credit":              func(n *notes, h *hot.NoticeHead) { h.Kind = 2 },
 		"data that is not":    func(n *notes, h *hot.NoticeHead) { h.Kind = hot.NoticeMove },
-		"the runtime's turn":  func(n *notes, h *hot.NoticeHead) { n.hot.Held = 1 },
+		"the runtime's turn":  func(n *notes, h *hot.NoticeHead) { n.hot.Unexpected = 1 },
 		"queues and counters": func(n *notes, h *hot.NoticeHead) { n.hot.Keeps = 0 },
 		"a full ring":         func(n *notes, h *hot.NoticeHead) { n.hot.Tail = noteRing - 8 },
 	} {
@@ -228,6 +228,29 @@ func TestNoteIsChecked(t *testing.T) {
 		if codes := n.serve(); codes[len(codes)-1] != hot.DeliveryGo || n.hot.Tail != tail || n.in.Arrived != 0 {
 			t.Errorf("%s: codes %v", name, codes)
 		}
+	}
+}
+
+// TestNoteCompletes writes a completion for a notification to the queue of receives, if it completes there, and leaves
+// it to the runtime while that is full.
+func TestNoteCompletes(t *testing.T) {
+	n := newNotes(t)
+	n.hot.Keeps = hot.NotesComplete
+	p := n.note([]byte("a notification"))
+	if code := postNote(&p); code != hot.PostDone {
+		t.Fatalf("code %d", code)
+	}
+	q := (*hot.CQ)(pointer(n.ep.RxCQ))
+	q.Overflow = 1
+	if codes := n.serve(); codes[len(codes)-1] != hot.DeliveryGo || n.hot.Tail != 0 {
+		t.Fatalf("a full queue: codes %v", codes)
+	}
+	q.Overflow = 0
+	for range 2 { // the sender's own completion, and the receiver's, in one queue or two
+		n.serve()
+	}
+	if list, _ := n.take(1, 99); len(list) != 1 {
+		t.Fatalf("%d notifications", len(list))
 	}
 }
 
@@ -260,7 +283,7 @@ func TestNoteTaken(t *testing.T) {
 	if list, code := n.take(2, 99); code != hot.TakeCredit || len(list) != 1 {
 		t.Errorf("others wait: code %d, %d", code, len(list))
 	}
-	n.hot.Held = 1
+	n.hot.Unexpected = 1
 	if list, code := n.take(1, 99); code != hot.TakeGo || len(list) != 0 {
 		t.Errorf("the runtime has some: code %d, %d", code, len(list))
 	}

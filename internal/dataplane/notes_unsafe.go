@@ -1,23 +1,25 @@
 package dataplane
 
 import (
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // Notifications that have arrived: the lease holder puts them into the endpoint's ring of notes, any thread takes them.
-// A message that is not one whole notification of a stream that is known here is the runtime's; so is all that comes
-// while the runtime holds some.
+// A message that is not one whole notification of a stream that is known here is the runtime's, which puts what comes
+// of it into the same ring; so is all that comes while the runtime has some that found no room there.
 
 // takeNotice takes in a message of notifications.
 func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	n := (*hot.Notes)(pointer(ep.Notes))
 	src, addr := sender(ep, owner)
-	if n.Keeps == 0 || src == nil || owner-1 >= n.InCount || atomic.LoadUint32(&n.Held) != 0 ||
+	if n.Keeps == hot.NotesNot || src == nil || owner-1 >= n.InCount || atomic.LoadUint32(&n.Unexpected) != 0 ||
 		m.flags&^hot.SlotBounce != 0 {
 		return hot.DeliveryGo
 	}
@@ -40,11 +42,24 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 	} else if m.length > hot.SlotBody-m.head {
 		return hot.DeliveryGo
 	}
+	skip, fits := noteRoom(n, in, head.Length)
+	var s spot
+	q := (*hot.CQ)(pointer(ep.RxCQ))
+	if !fits || n.Keeps == hot.NotesComplete && !s.take(q, reader(d)) {
+		return hot.DeliveryGo
+	}
 	if to != 0 {
 		move(to, payload+uintptr(head.Length), uintptr(moved))
 	}
-	if !keepNote(n, in, &head, owner-1, addr-1, payload) {
-		return hot.DeliveryGo
+	keepNote(n, in, &head, owner-1, addr-1, payload, skip)
+	if n.Keeps == hot.NotesComplete {
+		e := hot.CQE{
+			Flags: noteEvents[head.Op] | fi.RemoteCQData, Len: uint64(head.Length) - uint64(head.Agent),
+			Data: head.Tag, Src: addr - 1,
+		}
+		if s.fill(q, &e) {
+			d.Todo |= hot.TodoWakeCQ
+		}
 	}
 	in.Arrived += hot.NoticeCost + uint64(head.Length)
 	if to != 0 {
@@ -54,6 +69,13 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 	stat(ep, stats.RxNotesDirect, 1)
 	release(d, ep)
 	return next
+}
+
+// noteEvents are the flags of completions of notifications, by their operation.
+var noteEvents = [...]uint64{
+	hot.NoticeWrite: fi.RMA | fi.RemoteWrite,
+	hot.NoticeRead:  fi.RMA | fi.RemoteRead,
+	hot.NoticeAlone: fi.Recv | fi.Msg,
 }
 
 // destination is where the bytes go that come with a notification, 0: none do. False: the runtime says what is wrong.
@@ -86,19 +108,28 @@ const recordBytes = uint64(unsafe.Sizeof(hot.NoteRecord{}))
 // ringStart is how many bytes of a ring that becomes empty again and again are used, so that they stay in the cache.
 const ringStart = 8192
 
-// keepNote puts a notification into the ring; false: it is full.
-func keepNote(n *hot.Notes, in *hot.NoteIn, h *hot.NoticeHead, source uint32, addr uint64, payload uintptr) bool {
-	size := recordBytes + round(in.NameLen) + round(h.Length)
+// recordSize is that of the record of a notification of so many bytes.
+func recordSize(in *hot.NoteIn, length uint32) uint64 {
+	return recordBytes + round(in.NameLen) + round(length)
+}
+
+// noteRoom finds room in the ring for a notification of so many bytes, and how many are to be left out before it.
+// False: the ring is full.
+func noteRoom(n *hot.Notes, in *hot.NoteIn, length uint32) (skip uint64, ok bool) {
+	size := recordSize(in, length)
 	tail := n.Tail
 	used := tail - atomic.LoadUint64(&n.Head)
 	left := n.Bytes - tail&(n.Bytes-1) // to the ring's end; at least 8, as all are multiples of it
-	skip := uint64(0)
 	if left < size || used == 0 && n.Bytes-left >= ringStart && left+size <= n.Bytes {
 		skip = left
 	}
-	if size > n.Bytes || used+skip+size > n.Bytes {
-		return false
-	}
+	return skip, size <= n.Bytes && used+skip+size <= n.Bytes
+}
+
+// keepNote puts a notification into the ring, in the room that noteRoom has found.
+func keepNote(n *hot.Notes, in *hot.NoteIn, h *hot.NoticeHead, source uint32, addr uint64, payload uintptr,
+	skip uint64) {
+	size, tail := recordSize(in, h.Length), n.Tail
 	if skip != 0 {
 		r := recordAt(n, tail)
 		r.Bytes, r.Length = uint32(skip), hot.NoteSkip // the first 8 bytes
@@ -111,20 +142,32 @@ func keepNote(n *hot.Notes, in *hot.NoteIn, h *hot.NoticeHead, source uint32, ad
 	move(at, uintptr(unsafe.Pointer(&in.Name)), uintptr(in.NameLen))
 	move(at+uintptr(round(in.NameLen)), payload, uintptr(h.Length))
 	order.Store64(&n.Tail, tail+size)
-	return true
+}
+
+// KeepNote puts a notification that the runtime has taken in into the ring: of the stream at in, which is that of the
+// sender with a number and an address. data is the sender's name for itself with the notification, as long as h
+// says. False: the ring is full. The caller has the progress lease.
+func KeepNote(n *hot.Notes, in *hot.NoteIn, h *hot.NoticeHead, source uint32, addr uint64, data []byte) bool {
+	skip, ok := noteRoom(n, in, h.Length)
+	if ok {
+		keepNote(n, in, h, source, addr, uintptr(unsafe.Pointer(unsafe.SliceData(data))), skip)
+		runtime.KeepAlive(data)
+	}
+	return ok
 }
 
 func recordAt(n *hot.Notes, pos uint64) *hot.NoteRecord {
 	return (*hot.NoteRecord)(pointer(n.Ring + uintptr(pos&(n.Bytes-1))))
 }
 
-// HoldNotes has the caller take notifications off the ring until LetNotes. False: another thread does.
-func HoldNotes(n *hot.Notes) bool { return atomic.CompareAndSwapUint32(&n.Taking, 0, 1) }
+// LeaseNotes gives the caller the right to take notifications off the ring, until ReturnNotes. False: another thread
+// has it.
+func LeaseNotes(n *hot.Notes) bool { return atomic.CompareAndSwapUint32(&n.Taking, 0, 1) }
 
-// LetNotes ends that.
-func LetNotes(n *hot.Notes) { order.Store32(&n.Taking, 0) }
+// ReturnNotes gives it back.
+func ReturnNotes(n *hot.Notes) { order.Store32(&n.Taking, 0) }
 
-// FirstNote is the oldest notification in the ring, nil: there is none. The caller holds it.
+// FirstNote is the oldest notification in the ring, nil: there is none. The caller has leased the ring.
 func FirstNote(n *hot.Notes) *hot.NoteRecord {
 	for {
 		head := n.Head
@@ -157,7 +200,7 @@ func DropNote(n *hot.Notes, r *hot.NoteRecord) (due bool) {
 }
 
 // TakenOf takes in that the application has taken notifications of a cost, and reports whether their
-// sender is to be given more. The caller holds the ring, unless the stream is not of its endpoint's table.
+// sender is to be given more. The caller has leased the ring, unless the stream is not of its endpoint's table.
 func TakenOf(in *hot.NoteIn, cost uint64) bool {
 	taken := in.Taken + cost
 	order.Store64(&in.Taken, taken)
@@ -170,16 +213,16 @@ func Take(t, _, _, _ uintptr) uintptr { return takeNotes((*hot.NoteTake)(pointer
 func takeNotes(t *hot.NoteTake) uintptr {
 	n := (*hot.Notes)(pointer(endpoint(t.EP).Notes))
 	if atomic.LoadUint64(&n.Head) == atomic.LoadUint64(&n.Tail) { // whatever another thread is taking
-		if atomic.LoadUint32(&n.Held) != 0 {
+		if atomic.LoadUint32(&n.Unexpected) != 0 {
 			return hot.TakeGo
 		}
 		return hot.TakeDone
 	}
-	if !HoldNotes(n) {
+	if !LeaseNotes(n) {
 		return hot.TakeGo
 	}
-	code := takeHeld(t, n)
-	LetNotes(n)
+	code := takeRing(t, n)
+	ReturnNotes(n)
 	return code
 }
 
@@ -196,8 +239,8 @@ func give(e *hot.NoteEntry, r *hot.NoteRecord) {
 	move(e.Data, uintptr(rest)+uintptr(r.Agent), uintptr(e.Len))
 }
 
-// takeHeld takes them off the ring.
-func takeHeld(t *hot.NoteTake, n *hot.Notes) uintptr {
+// takeRing takes them off the ring.
+func takeRing(t *hot.NoteTake, n *hot.Notes) uintptr {
 	for ; t.Left != 0; t.Left-- {
 		r := FirstNote(n)
 		if r == nil {

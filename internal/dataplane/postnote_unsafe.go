@@ -176,6 +176,7 @@ func sendOwn(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.No
 	}
 	out.Sent += cost
 	countPost(p, ep, stats.ThreadNote, 1)
+	countPost(p, ep, stats.ThreadNoteDirect, 1)
 	return hot.PostDone
 }
 

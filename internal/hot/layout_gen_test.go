@@ -289,7 +289,7 @@ func TestLayout(t *testing.T) {
 		{"Notes.Tail", unsafe.Offsetof(Notes{}.Tail), 64},
 		{"Notes.Head", unsafe.Offsetof(Notes{}.Head), 128},
 		{"Notes.Taking", unsafe.Offsetof(Notes{}.Taking), 136},
-		{"Notes.Held", unsafe.Offsetof(Notes{}.Held), 192},
+		{"Notes.Unexpected", unsafe.Offsetof(Notes{}.Unexpected), 192},
 		{"Notes.Asked", unsafe.Offsetof(Notes{}.Asked), 196},
 		{"NoteRecord", unsafe.Sizeof(NoteRecord{}), 40},
 		{"NoteRecord.Bytes", unsafe.Offsetof(NoteRecord{}.Bytes), 0},

@@ -2,8 +2,8 @@ package hot
 
 import "structs"
 
-// Notifications (weft/token.h): what the data plane needs to send them, to hold those that have arrived, and to give
-// them out. Package provider has the rest: those that wait, or come in several messages, and the messages between the
+// Notifications (weft/token.h): what the data plane needs to send them, to keep what has arrived, and to give it
+// out. Package provider has the rest: those that wait, or come in several messages, and the messages between the
 // two ends about how many may wait.
 
 // NoticeCost is what a notification counts beside its bytes, for what both ends know of it.
@@ -55,7 +55,14 @@ type NoteIn struct {
 	_          [2]uint64
 }
 
-// Notes is what an endpoint holds of notifications: a ring of records, and the streams. The ring's positions count
+// Values of [Notes].Keeps: what the data plane may do with notifications that arrive.
+const (
+	NotesNot      = 0 // nothing: they are counted, or complete in a queue that is not that of receives
+	NotesKept     = 1 // keep them
+	NotesComplete = 2 // and write a completion for each to the queue of receives
+)
+
+// Notes is what an endpoint has of notifications: a ring of records, and the streams. The ring's positions count
 // bytes and never go back.
 //
 //weft:name weft_hot_notes
@@ -67,7 +74,7 @@ type Notes struct {
 	Bytes    uint64  // of the ring, a power of two
 	InCount  uint32
 	OutCount uint32
-	Keeps    uint32 // 1: the data plane may take notifications in; they are neither counted nor complete anywhere
+	Keeps    uint32 // Notes*
 	_        [5]uint32
 	// line 1: the lease holder's
 	Tail uint64 `c:"_Atomic"` // behind the last record. Release ↔ takers
@@ -77,9 +84,9 @@ type Notes struct {
 	Taking uint32 `c:"_Atomic"` // 1: a thread takes notifications off the ring. CAS acquire, store release
 	_      [13]uint32
 	// line 3: stored by Go under its lock for notifications that have arrived; relaxed
-	Held  uint32 `c:"_Atomic"` // 1: Go holds some, which are younger than those of the ring: what comes is Go's
-	Asked uint32 `c:"_Atomic"` // 1: senders wait for what others are given back
-	_     [14]uint32
+	Unexpected uint32 `c:"_Atomic"` // 1: Go has some that found no room, so what comes is Go's, too
+	Asked      uint32 `c:"_Atomic"` // 1: senders wait for what others are given back
+	_          [14]uint32
 }
 
 // NoteSkip is [NoteRecord].Length of a record without a notification, at the ring's end.
@@ -125,7 +132,7 @@ type NoteEntry struct {
 //weft:enum weft_take_code
 const (
 	TakeDone   = 0 // all that is here, or fits, is taken
-	TakeGo     = 1 // the runtime holds some, or another thread is at it
+	TakeGo     = 1 // the runtime has some, or another thread takes
 	TakeShort  = 2 // the oldest does not fit, and its length is in its entry
 	TakeCredit = 3 // the runtime gives the sender with number source more; then call again
 )

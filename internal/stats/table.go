@@ -104,6 +104,7 @@ const (
 	ThreadLeaseBusy   = 12 //weft:name WEFT_STAT_LEASE_BUSY
 	ThreadReadBytes   = 13 //weft:name WEFT_STAT_TX_READ_BYTES
 	ThreadNote        = 14 //weft:name WEFT_STAT_TX_NOTE
+	ThreadNoteDirect  = 15 //weft:name WEFT_STAT_TX_NOTE_DIRECT
 )
 
 // Words of a stripe's line.
@@ -300,6 +301,8 @@ var table = []Counter{
 	{"list_message", "elements", Sum, "Elements of lists that went as messages.", at(Place{Shared, SharedTokenMessage})},
 	{"list_message_bytes", unitBytes, Sum, "Bytes of list_message.", at(Place{Shared, SharedTokenMessageBytes})},
 	{"notes_sent", unitMessages, Sum, "Notifications sent, alone or behind lists.", at(Place{Shared, SharedNote}, Place{Thread, ThreadNote})},
+	{"notes_sent_direct", unitMessages, Sum, "Those of notes_sent that did not enter the Go runtime.",
+		at(Place{Thread, ThreadNoteDirect})},
 	{"notes_received", unitMessages, Sum, "Notifications that have arrived as a whole.", at(Place{Rx, RxNotes})},
 	{"notes_direct", unitMessages, Sum, "Those of notes_received that did not enter the Go runtime.", at(Place{Rx, RxNotesDirect})},
 	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
