@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lists of pieces of GPU memory (weft/token.h) between two processes of a host: rank 1 owns host and GPU memory, which
- * rank 0 reads and writes. Without a GPU the driver is the stand-in of fake/libcuda.c, which ends the process for what
- * is wrong.
+ * Lists of pieces of GPU memory (weft/token.h): rank 1 owns host and GPU memory, which rank 0 reads and writes. The two
+ * are processes of a host, of containers of it that share no memory, or of two hosts; or one process is both. Without
+ * a GPU the driver is the stand-in of fake/libcuda.c, which ends the process for what is wrong.
  */
 #include "../../include/weft/token.h"
 
@@ -25,16 +25,44 @@ struct side {
 	struct weft_remote_info info[2];
 };
 
-static void region(struct side *s, int i)
+/* Where the owner is, seen from who posts. */
+enum place { SELF, HOST, CONTAINER, ELSEWHERE };
+
+static enum place place_of_owner(void)
+{
+	if (test_procs == 1)
+		return SELF;
+	return getenv("WEFT_TEST_APART") ? CONTAINER : getenv("WEFT_TEST_NETNS") ? ELSEWHERE : HOST;
+}
+
+/* Whether this process copies an element of a kind; else it goes as a message. A mapping of GPU memory needs no shared
+ * memory of the host's. */
+static bool copies(int kind)
+{
+	switch (place_of_owner()) {
+	case SELF:
+		return true;
+	case HOST:
+		return kind != 1;
+	case CONTAINER:
+		return kind & 2;
+	default:
+		return false;
+	}
+}
+
+static void region_as(struct side *s, int i, uint64_t key)
 {
 	struct iovec iov = { s->mem[i], LEN };
 	struct fi_mr_attr attr = {
 		.mr_iov = &iov, .iov_count = 1, .access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
-		.requested_key = (uint64_t)i, .iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
+		.requested_key = key, .iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
 	};
 
 	OK(fi_mr_regattr(s->n.domain, &attr, 0, &s->mr[i]));
 }
+
+static void region(struct side *s, int i) { region_as(s, i, (uint64_t)i); }
 
 static void open_side(struct side *s)
 {
@@ -62,6 +90,30 @@ static void open_side(struct side *s)
 		link_recv(1, s->token[i], len);
 		OK(s->t->open(s->n.ep, s->token[i], len, &s->remote[i]));
 		OK(s->t->info(s->remote[i], &s->info[i], sizeof(s->info[i])));
+	}
+}
+
+/* Opens a process that is both: it posts from mine, whose regions are those of s, to theirs, whose
+ * regions are owned. */
+static void open_alone(struct side *s, struct fid_mr **owned, char **mine, char **theirs)
+{
+	if (!test_is_weft())
+		SKIP("an extension of weft");
+	memset(s, 0, sizeof(*s));
+	gpu_open();
+	node_open(&s->n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM });
+	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	for (int i = 0; i < 2; i++) {
+		size_t len = sizeof(s->token[i]);
+
+		theirs[i] = s->mem[i] = i ? gpu_alloc(LEN) : calloc(1, LEN);
+		region(s, i);
+		owned[i] = s->mr[i];
+		OK(s->t->pack(owned[i], NULL, s->token[i], &len));
+		OK(s->t->open(s->n.ep, s->token[i], len, &s->remote[i]));
+		OK(s->t->info(s->remote[i], &s->info[i], sizeof(s->info[i])));
+		mine[i] = s->mem[i] = i ? gpu_alloc(LEN) : calloc(1, LEN);
+		region_as(s, i, 2 + (uint64_t)i);
 	}
 }
 
@@ -134,8 +186,42 @@ static void post(struct side *s, struct weft_list *list, uint32_t op)
 	CHECKF(rc == 0, "post: %zd", rc);
 }
 
-/* Every kind of element alone and some in turn, written and read. What has GPU memory there, or host memory on both
- * sides, is copied by this process; no byte goes through a bounce buffer. One wait for the stream is enough. */
+/* How many elements this process copies. */
+static size_t copied(long kinds, long ways)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < COUNT && ways != 1; i++)
+		n += copies(kind(kinds, i));
+	return n;
+}
+
+/* What counters and the driver say of a list that is posted in one way or another. */
+static void post_counted(struct side *s, long kinds, long ways, uint32_t op)
+{
+	uint64_t ipc = node_counter(&s->n, "list_ipc"), message = node_counter(&s->n, "list_message_bytes");
+	int waits = gpu_is_fake() ? gpu_waits() : 0;
+	struct weft_list *list = make(s, kinds);
+	size_t copy = copied(kinds, ways);
+	struct fi_cq_tagged_entry e;
+
+	post(s, list, op);
+	if (ways == 2 && copy != COUNT) {
+		wait_err(&s->n, s->n.txcq, FI_EOPNOTSUPP);
+	} else {
+		wait_ok(&s->n, s->n.txcq, &e);
+		ipc = node_counter(&s->n, "list_ipc") - ipc;
+		message = node_counter(&s->n, "list_message_bytes") - message;
+		CHECKF(ipc == copy && message == (COUNT - copy) * SIZE, "kinds %ld: %lu copied, %lu bytes as messages",
+		       kinds, (unsigned long)ipc, (unsigned long)message);
+	}
+	if (gpu_is_fake() && copy && copy == COUNT)
+		CHECKF(gpu_waits() - waits <= 1, "%d waits", gpu_waits() - waits);
+	OK(fi_close(&list->fid));
+}
+
+/* Every kind of element alone and some in turn, written and read. On one host what has GPU memory there, or host memory
+ * on both sides, is copied by this process; no byte goes through a bounce buffer. One wait for the stream is enough. */
 static void test_cells(long ways)
 {
 	static const long kinds[] = { HOST_HOST, HOST_DEVICE, DEVICE_DEVICE, HOST_HOST | DEVICE_DEVICE,
@@ -147,7 +233,7 @@ static void test_cells(long ways)
 		setenv("FI_WEFT_TOKEN_WAYS", ways == 1 ? "message" : "ipc", 1);
 	open_side(&s);
 	for (size_t c = 0; c < ARRAY_LEN(kinds); c++) {
-		bool host = kinds[c] & DEVICE_HOST, refused = ways == 2 && host;
+		bool refused = ways == 2 && copied(kinds[c], ways) != COUNT;
 
 		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
 			fill(want, LEN, c * 2 + op);
@@ -155,29 +241,8 @@ static void test_cells(long ways)
 			for (int i = 0; i < 2; i++)
 				put(&s, i, (test_rank == 0) == (op == WEFT_WRITE) ? want : got);
 			barrier(&s.n);
-			if (test_rank == 0) {
-				uint64_t ipc = node_counter(&s.n, "list_ipc"), message = node_counter(&s.n, "list_message_bytes");
-				int waits = gpu_is_fake() ? gpu_waits() : 0;
-				struct weft_list *list = make(&s, kinds[c]);
-				struct fi_cq_tagged_entry e;
-
-				post(&s, list, op);
-				if (refused)
-					wait_err(&s.n, s.n.txcq, FI_EOPNOTSUPP);
-				else
-					wait_ok(&s.n, s.n.txcq, &e);
-				ipc = node_counter(&s.n, "list_ipc") - ipc;
-				message = node_counter(&s.n, "list_message_bytes") - message;
-				if (!refused) {
-					uint64_t go = ways == 1 ? COUNT : host ? kinds[c] == ALL ? COUNT / 4 : COUNT : 0;
-
-					CHECKF(ipc == COUNT - go && message == go * SIZE, "kinds %ld: %lu copied, %lu bytes as messages",
-					       kinds[c], (unsigned long)ipc, (unsigned long)message);
-				}
-				if (gpu_is_fake() && ways != 1)
-					CHECKF(gpu_waits() - waits <= 1, "%d waits", gpu_waits() - waits);
-				OK(fi_close(&list->fid));
-			}
+			if (test_rank == 0)
+				post_counted(&s, kinds[c], ways, op);
 			barrier(&s.n);
 			for (int i = 0; i < 2 && !refused && (test_rank == 1) == (op == WEFT_WRITE); i++) {
 				get(&s, i, got);
@@ -191,8 +256,52 @@ static void test_cells(long ways)
 		}
 	}
 	if (test_rank == 0 && gpu_is_fake())
-		CHECKF(gpu_imports() == (ways != 1), "%d mappings were made", gpu_imports());
+		CHECKF(gpu_imports() == (ways != 1 && copies(2)), "%d mappings were made", gpu_imports());
 	close_side(&s, false);
+	free(want);
+	free(got);
+}
+
+/* The process is the owner, too: all is copied, and nothing is mapped. */
+static void test_self(long ways)
+{
+	char *want = malloc(LEN), *got = malloc(LEN), *mine[2], *theirs[2];
+	struct fid_mr *owned[2];
+	struct side s;
+
+	if (ways)
+		setenv("FI_WEFT_TOKEN_WAYS", ways == 1 ? "message" : "ipc", 1);
+	open_alone(&s, owned, mine, theirs);
+	for (int k = 0; k < 4; k++) {
+		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
+			bool out = op == WEFT_WRITE;
+			int to = out ? k >> 1 : k & 1;
+
+			fill(want, LEN, (uint64_t)k * 2 + op);
+			s.mem[k & 1] = mine[k & 1];
+			put(&s, k & 1, want);
+			s.mem[k >> 1] = theirs[k >> 1];
+			put(&s, k >> 1, want);
+			memset(got, 0, LEN);
+			s.mem[to] = out ? theirs[to] : mine[to];
+			put(&s, to, got);
+			s.mem[0] = mine[0];
+			s.mem[1] = mine[1];
+			post_counted(&s, 1L << k, ways, op);
+			s.mem[to] = out ? theirs[to] : mine[to];
+			get(&s, to, got);
+			CHECKF(!memcmp(got, want, LEN), "kind %d, op %u", k, op);
+		}
+	}
+	if (gpu_is_fake())
+		CHECKF(gpu_imports() == 0, "%d mappings were made", gpu_imports());
+	s.mem[0] = theirs[0];
+	s.mem[1] = theirs[1];
+	OK(fi_close(&owned[0]->fid));
+	OK(fi_close(&owned[1]->fid));
+	close_side(&s, false);
+	gpu_free(mine[1]);
+	free(mine[0]);
 	free(want);
 	free(got);
 }
@@ -204,6 +313,8 @@ static void test_stale(long op)
 	char *want = malloc(LEN), *got = malloc(LEN);
 	struct side s;
 
+	if (place_of_owner() != HOST)
+		SKIP("between processes of one host");
 	if (!gpu_is_fake())
 		SKIP("a real driver chooses the addresses");
 	open_side(&s);
@@ -240,6 +351,8 @@ static void test_closed(long rounds)
 {
 	struct side s;
 
+	if (place_of_owner() != HOST)
+		SKIP("between processes of one host");
 	open_side(&s);
 	for (long i = 0; i < rounds; i++) {
 		if (test_rank == 1) {
@@ -287,6 +400,8 @@ static void test_reset(long unused)
 	struct side s;
 
 	(void)unused;
+	if (place_of_owner() != HOST)
+		SKIP("between processes of one host");
 	if (!gpu_is_fake())
 		SKIP("a real GPU is not reset");
 	open_side(&s);
@@ -311,6 +426,9 @@ static const struct test tests[] = {
 	{ "cells", test_cells, 2, 60, 0 },
 	{ "cells_message", test_cells, 2, 60, 1 },
 	{ "cells_ipc", test_cells, 2, 60, 2 },
+	{ "self", test_self, 1, 60, 0 },
+	{ "self_message", test_self, 1, 60, 1 },
+	{ "self_ipc", test_self, 1, 60, 2 },
 	{ "stale_write", test_stale, 2, 60, WEFT_WRITE },
 	{ "stale_read", test_stale, 2, 60, WEFT_READ },
 	{ "closed", test_closed, 2, 60, 15 },
