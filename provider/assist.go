@@ -8,10 +8,11 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // Rendezvous of FI_WEFT_ASSIST_SIZE or more on one host, copied by both sides. The receiver cuts the message into
-// chunks and offers the sender a share (amAssist); the words of claimword.go say which chunks each has taken. The
+// chunks and offers the sender a share (amAssist); the words of package claim say which chunks each has taken. The
 // receiver reads chunks from the front (process_vm_readv), the sender writes chunks from the back (process_vm_writev),
 // each with its own progress. A sender that makes none costs nothing: the receiver takes all chunks then.
 
@@ -54,18 +55,19 @@ func (r *leasedRx) shareable(e *leasedEP, op *recvOp) bool {
 		return false
 	}
 	src := hw.Source(op.src) // of this host only
-	return messageWords(e.sourceWords(src)) != nil && !e.assisted[src].never && chunks(op.want, chunkSize(op.want)) <= maxChunks
+	return claim.MessageWords(e.sourceWords(src)) != nil && !e.assisted[src].never &&
+		claim.Chunks(op.want, chunkSize(op.want)) <= claim.MaxChunks
 }
 
 // offerAssist begins a round with a shareable operation. It reports false when
 // that has to wait for an earlier round.
 func (r *leasedRx) offerAssist(e *leasedEP, op *recvOp) bool {
 	s := &e.assisted[op.src]
-	if s.open || s.rounds == maxRounds {
+	if s.open || s.rounds == claim.MaxRounds {
 		return false
 	}
 	op.share = false
-	words := messageWords(e.sourceWords(hw.Source(op.src)))
+	words := claim.MessageWords(e.sourceWords(hw.Source(op.src)))
 	p, err := e.connectBack(hw.Source(op.src), op.sender())
 	if err != nil || words == nil || s.never {
 		return true // alone
@@ -78,7 +80,7 @@ func (r *leasedRx) offerAssist(e *leasedEP, op *recvOp) bool {
 		e.round = 1
 	}
 	round := uint64(e.round)
-	atomic.StoreUint64(&words[0], claimWord(round, 0, chunks(op.want, chunk)))
+	atomic.StoreUint64(&words[0], claim.Word(round, 0, claim.Chunks(op.want, chunk)))
 	o := offer{round: round, addr: op.t.buf, want: op.want, chunk: chunk}
 	if p.AMShort(amAssist, op.request, o.put(r.head[:]), nil) != nil {
 		return true
@@ -92,7 +94,7 @@ func (r *leasedRx) offerAssist(e *leasedEP, op *recvOp) bool {
 // stepAssisted reads the next chunks of a shared operation and reports whether
 // progress is done with it. patience is how often the sender's count is read before the step ends.
 func (r *leasedRx) stepAssisted(e *leasedEP, op *recvOp, patience int) bool {
-	words := messageWords(e.sourceWords(hw.Source(op.src)))
+	words := claim.MessageWords(e.sourceWords(hw.Source(op.src)))
 	p, err := e.connectBack(hw.Source(op.src), op.sender())
 	if err == fi.EAGAIN {
 		return false // the sender is there, and no path leads to it for the moment
@@ -104,14 +106,14 @@ func (r *leasedRx) stepAssisted(e *leasedEP, op *recvOp, patience int) bool {
 	if !op.taken && !r.takeChunks(e, op, p, words) {
 		return false
 	}
-	done, failed := waitHelper(&words[1], op.needs, patience)
+	done, failed := claim.Wait(&words[1], op.needs, patience)
 	if !done {
 		return false
 	}
 	if failed {
 		e.assisted[op.src].never = true
 	}
-	for i, n := op.back, chunks(op.want, op.chunk); failed && i < n && op.status == fi.Success; i++ {
+	for i, n := op.back, claim.Chunks(op.want, op.chunk); failed && i < n && op.status == fi.Success; i++ {
 		r.readChunk(p, op, i)
 	}
 	if op.status == fi.EACCES {
@@ -127,17 +129,17 @@ func (r *leasedRx) stepAssisted(e *leasedEP, op *recvOp, patience int) bool {
 
 // takeChunks reads chunks until all are taken, which ends the round, or assistBurst bytes are: then it reports false.
 func (r *leasedRx) takeChunks(e *leasedEP, op *recvOp, p *path, words *[2]uint64) bool {
-	n := chunks(op.want, op.chunk)
+	n := claim.Chunks(op.want, op.chunk)
 	for budget := int64(assistBurst); budget > 0 && op.status == fi.Success; budget -= int64(op.chunk) {
-		i, ok := takeFront(&words[0], op.round, n)
+		i, ok := claim.TakeFront(&words[0], op.round, n)
 		if !ok {
 			break
 		}
 		r.readChunk(p, op, i)
 	}
-	_, front, back := splitClaim(atomic.LoadUint64(&words[0]))
+	_, front, back := claim.Split(atomic.LoadUint64(&words[0]))
 	if op.status != fi.Success {
-		back = stopHelper(&words[0], op.round, n)
+		back = claim.Stop(&words[0], op.round, n)
 	} else if front < back {
 		return false
 	}
@@ -174,15 +176,15 @@ const abandonTime = time.Second
 // abandonAssist ends a shared operation whose endpoint is closed: the sender
 // must not write into the buffer any more.
 func (r *leasedRx) abandonAssist(e *leasedEP, op *recvOp) {
-	words := messageWords(e.sourceWords(hw.Source(op.src)))
+	words := claim.MessageWords(e.sourceWords(hw.Source(op.src)))
 	if op.round == 0 || words == nil {
 		return
 	}
-	if n := chunks(op.want, op.chunk); !op.taken {
-		e.endRound(op, stopHelper(&words[0], op.round, n), n)
+	if n := claim.Chunks(op.want, op.chunk); !op.taken {
+		e.endRound(op, claim.Stop(&words[0], op.round, n), n)
 	}
 	for end := time.Now().Add(abandonTime); time.Now().Before(end); {
-		if done, _ := waitHelper(&words[1], op.needs, helperPatience); done {
+		if done, _ := claim.Wait(&words[1], op.needs, helperPatience); done {
 			return
 		}
 	}
@@ -245,10 +247,10 @@ func (e *leasedEP) stepAssist(a *assist) bool {
 	if !ok {
 		return true
 	}
-	words := messageWords(p.Endpoint.(hw.PeerMemory).SharedWords())
-	n := chunks(a.want, a.chunk)
+	words := claim.MessageWords(p.Endpoint.(hw.PeerMemory).SharedWords())
+	n := claim.Chunks(a.want, a.chunk)
 	for budget := int64(assistBurst); budget > 0; budget -= int64(a.chunk) {
-		i, ok := takeBack(&words[0], a.round, n)
+		i, ok := claim.TakeBack(&words[0], a.round, n)
 		if !ok {
 			return true
 		}
@@ -258,7 +260,7 @@ func (e *leasedEP) stepAssist(a *assist) bool {
 		e.rx.remote[0] = hw.RemoteSegment{Addr: a.addr + off, Len: size}
 		_, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1])
 		e.rx.local[0] = hw.Segment{}
-		countChunk(&words[1], err != nil)
+		claim.Count(&words[1], err != nil)
 	}
 	return false
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // What a peer has performed succeeds, however soon after it the peer ends: nothing is concluded from its end
@@ -222,7 +223,7 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 func TestShareEndsWithItsPeer(t *testing.T) {
 	x, y := shareBench(t)
 	r, _, _ := fakeHelper(t, x, y, false)
-	countChunk(&r.words[1], false)
+	claim.Count(&r.words[1], false)
 	y.close()
 	x.ep.rx.acquire()
 	leasedOf(x.ep).rx.lookAtPeers()

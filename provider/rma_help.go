@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // The target's side of rma_share.go. Everything is checked against the region of
@@ -21,12 +22,12 @@ type help struct {
 // onShare accepts an initiator's offer.
 func (e *leasedEP) onShare(src hw.Source, addr uint64, head, payload []byte) {
 	h := help{addr: addr, src: src}
-	words := oneSidedWords(e.sourceWords(src))
+	words := claim.OneSidedWords(e.sourceWords(src))
 	if !h.parse(head) || words == nil {
 		e.malformed(src, "offer to share %d bytes at %#x", h.want, addr)
 		return
 	}
-	countSeen(&words[1])
+	claim.See(&words[1])
 	e.dropHelp(src) // its round is over
 	if !e.copying(h.want) && !e.stepHelp(&h) {
 		e.helps = append(e.helps, h)
@@ -58,7 +59,7 @@ func (e *leasedEP) stepHelps() {
 // stepHelp copies chunks, and reports whether there is no more to do. The caller looks at no later message of the peer
 // before a chunk that was taken is copied.
 func (e *leasedEP) stepHelp(h *help) bool {
-	words := oneSidedWords(e.sourceWords(h.src))
+	words := claim.OneSidedWords(e.sourceWords(h.src))
 	p, err := e.connect(e.linkBack(e.senderOf(h.src)))
 	if err != nil || words == nil {
 		return true
@@ -71,7 +72,7 @@ func (e *leasedEP) stepHelp(h *help) bool {
 	if h.read {
 		rights = fi.RemoteRead
 	}
-	n := chunks(h.want, uint64(h.chunk))
+	n := claim.Chunks(h.want, uint64(h.chunk))
 	for budget := int64(assistBurst); budget > 0; budget -= int64(h.chunk) {
 		m, offset, err := e.access(h.src, h.key, h.addr, h.want, rights)
 		if err != nil {
@@ -79,7 +80,7 @@ func (e *leasedEP) stepHelp(h *help) bool {
 		}
 		i, ok := uint64(0), e.helpsWith(m)
 		if ok {
-			i, ok = takeBack(&words[0], uint64(h.round), n)
+			i, ok = claim.TakeBack(&words[0], uint64(h.round), n)
 		}
 		if ok {
 			err = e.copyChunk(h, peer, m, offset, i)
@@ -88,7 +89,7 @@ func (e *leasedEP) stepHelp(h *help) bool {
 		if !ok {
 			return true
 		}
-		countChunk(&words[1], err != nil)
+		claim.Count(&words[1], err != nil)
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // Reads and writes that are too short to be cut between two processors (rma_share.go) are delegated whole: while an
@@ -70,7 +71,7 @@ func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bo
 	}
 	round, ok := e.offerRound(a, p, max(total, minShareChunk), 1)
 	if !ok {
-		if unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= maxRounds {
+		if claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= claim.MaxRounds {
 			atomic.StoreUint32(&e.hot.LendRest, lendRest) // the target reads no offers
 		}
 		return false
@@ -84,7 +85,8 @@ func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bo
 // taken reports whether the target has taken the operation that is delegated to it, and ends the delegation then. The
 // caller has sharedOps.mu.
 func (r *peerRounds) taken() bool {
-	if round, front, back := splitClaim(atomic.LoadUint64(&r.words[0])); round == uint64(r.lent.round) && front < back {
+	round, front, back := claim.Split(atomic.LoadUint64(&r.words[0]))
+	if round == uint64(r.lent.round) && front < back {
 		r.lent.looks++
 		return false
 	}
@@ -104,7 +106,7 @@ func (e *Endpoint) regain(op *sharedOp, lease bool) bool {
 	if !lease || !late && e.txCQ.Unread() != 0 {
 		return false
 	}
-	if _, ok := takeFront(&r.words[0], uint64(op.round), 1); !ok {
+	if _, ok := claim.TakeFront(&r.words[0], uint64(op.round), 1); !ok {
 		return r.taken()
 	}
 	if late {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // lendPiece is the length in bytes of operations that are lent here.
@@ -99,7 +100,7 @@ func TestLendAlone(t *testing.T) {
 		x.piece(y, local, n, false)
 	}
 	x.completions(places)
-	if r := x.rounds(); r.offers != maxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
+	if r := x.rounds(); r.offers != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
 		t.Errorf("%d offers, %d done by the target", r.offers, r.copied())
 	}
 }
@@ -148,7 +149,7 @@ func TestLendLost(t *testing.T) {
 		y.region(memory, 1, fi.RemoteWrite)
 		n := lendOne(t, x, y, local)
 		if r := x.rounds(); taken {
-			if _, ok := takeBack(&r.words[0], uint64(r.round), 1); !ok {
+			if _, ok := claim.TakeBack(&r.words[0], uint64(r.round), 1); !ok {
 				t.Fatal("nothing to take")
 			}
 		}
@@ -197,10 +198,10 @@ func TestLendClosing(t *testing.T) {
 		r := x.rounds()
 		var finished atomic.Bool
 		if taken {
-			takeBack(&r.words[0], uint64(r.round), 1)
+			claim.TakeBack(&r.words[0], uint64(r.round), 1)
 			time.AfterFunc(50*time.Millisecond, func() {
 				finished.Store(true)
-				countChunk(&r.words[1], false)
+				claim.Count(&r.words[1], false)
 			})
 		}
 		x.close()

@@ -10,10 +10,11 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // A read or write of FI_WEFT_RMA_ASSIST_SIZE or more that the initiator copies by itself is shared with a target that
-// makes progress meanwhile: the initiator opens a round (claimword.go) and offers it (amShare), the target copies
+// makes progress meanwhile: the initiator opens a round (package claim) and offers it (amShare), the target copies
 // chunks from the back (rma_help.go). A target that has two offers unread gets no other, so one that computes costs two
 // slots of its ring.
 //
@@ -97,7 +98,7 @@ func (s *sharedOps) roundsWith(ep hw.Endpoint, p *port) *peerRounds {
 	defer s.mu.Unlock()
 	r := s.peers[ep]
 	if r == nil {
-		r = &peerRounds{words: oneSidedWords(ep.(hw.PeerMemory).SharedWords())}
+		r = &peerRounds{words: claim.OneSidedWords(ep.(hw.PeerMemory).SharedWords())}
 		if s.peers == nil {
 			s.peers = map[hw.Endpoint]*peerRounds{}
 		}
@@ -117,8 +118,8 @@ func (s *sharedOps) forget(ep hw.Endpoint) {
 // caller holds mu.
 func (r *peerRounds) begin(n uint64) (round uint16, ok bool) {
 	w := atomic.LoadUint64(&r.words[1])
-	r.never = r.never || w&helperFailed != 0
-	if r.never || r.open || r.rounds == maxRounds || unseen(w, r.offers) >= maxRounds {
+	r.never = r.never || w&claim.Failed != 0
+	if r.never || r.open || r.rounds == claim.MaxRounds || claim.Unseen(w, r.offers) >= claim.MaxRounds {
 		return 0, false
 	}
 	if r.rounds == 0 {
@@ -130,7 +131,7 @@ func (r *peerRounds) begin(n uint64) (round uint16, ok bool) {
 	r.open = true
 	r.rounds++
 	r.offers++
-	atomic.StoreUint64(&r.words[0], claimWord(uint64(r.round), 0, n))
+	atomic.StoreUint64(&r.words[0], claim.Word(uint64(r.round), 0, n))
 	return r.round, true
 }
 
@@ -152,7 +153,7 @@ func (e *Endpoint) mayHelp(a *RMAArgs, p *path) bool {
 // mayShare reports whether an operation is one to share by chunks.
 func (e *Endpoint) mayShare(a *RMAArgs, p *path, total uint64) bool {
 	least := uint64(e.domain.cfg.RMAAssistSize)
-	return least != 0 && total >= least && e.mayHelp(a, p) && chunks(total, shareChunk(total)) <= maxChunks
+	return least != 0 && total >= least && e.mayHelp(a, p) && claim.Chunks(total, shareChunk(total)) <= claim.MaxChunks
 }
 
 // share does an operation together with the target.
@@ -160,7 +161,7 @@ func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, complet
 	e.reapShares(nil)
 	total := a.IOV[0].Len
 	chunk := shareChunk(total)
-	n := chunks(total, chunk)
+	n := claim.Chunks(total, chunk)
 	s := &e.shares
 	if !s.mu.TryLock() {
 		return notShared
@@ -172,13 +173,14 @@ func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, complet
 	}
 	word := &p.rounds.words[0]
 	var err error
-	for i, ok := takeFront(word, uint64(round), n); ok && err == nil; i, ok = takeFront(word, uint64(round), n) {
+	take := func() (uint64, bool) { return claim.TakeFront(word, uint64(round), n) }
+	for i, ok := take(); ok && err == nil; i, ok = take() {
 		part := a.Remote[0]
 		part.Addr += i * chunk
 		part.Len = min(chunk, total-i*chunk)
 		err = e.directPart(a, p, &part, key, i*chunk)
 	}
-	return e.endOpen(a, l, p, completes, n-stopHelper(word, uint64(round), n), err)
+	return e.endOpen(a, l, p, completes, n-claim.Stop(word, uint64(round), n), err)
 }
 
 // offerRound begins a round of n chunks and offers it to the target. It reports false
@@ -211,7 +213,7 @@ func (e *Endpoint) endOpen(a *RMAArgs, l *link, p *path, completes bool, took ui
 	defer s.mu.Unlock()
 	r.open = false
 	r.count += uint32(took)
-	ended, failed := waitHelper(&r.words[1], r.count, 1)
+	ended, failed := claim.Wait(&r.words[1], r.count, 1)
 	if errors.Is(err, hw.ErrPeerDead) {
 		r.rounds--
 		return sharedBreak
@@ -276,7 +278,7 @@ func (e *Endpoint) reapShare(op *sharedOp, l *leasedEP) bool {
 		// A peer that is gone copies nothing: its process has died, or its endpoint was closed
 		// under the lease under which it helped. The count that is read after that is the last.
 		gone := op.path.Err() != nil
-		ended, failed := waitHelper(&r.words[1], op.needs, 1)
+		ended, failed := claim.Wait(&r.words[1], op.needs, 1)
 		if !ended {
 			if l == nil || !gone {
 				return false
@@ -358,10 +360,10 @@ func (e *leasedEP) abandonShares() {
 	end := time.Now().Add(abandonTime)
 	for _, op := range s.ops {
 		if r := op.path.rounds; r.lent == op {
-			_, op.ended = takeFront(&r.words[0], uint64(op.round), 1)
+			_, op.ended = claim.TakeFront(&r.words[0], uint64(op.round), 1)
 		}
 		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {
-			done, _ = waitHelper(&op.path.rounds.words[1], op.needs, helperPatience)
+			done, _ = claim.Wait(&op.path.rounds.words[1], op.needs, helperPatience)
 		}
 	}
 	s.ops, s.spare, s.peers = nil, nil, nil

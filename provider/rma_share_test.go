@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // shareBench has operations of any length shared.
@@ -165,11 +166,11 @@ func TestShareAlone(t *testing.T) {
 		x.completions(1)
 	}
 	r := x.rounds()
-	if r.offers != maxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
+	if r.offers != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
 		t.Errorf("%d offers, %d chunks copied", r.offers, r.copied())
 	}
 	y.ep.Progress()
-	if n := unseen(atomic.LoadUint64(&r.words[1]), r.offers); n != 0 {
+	if n := claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers); n != 0 {
 		t.Errorf("the target has not seen %d offers", n)
 	}
 }
@@ -190,8 +191,8 @@ func fakeHelper(t *testing.T, x, y *side, read bool) (r *peerRounds, memory, loc
 	go func() {
 		defer close(took)
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); runtime.Gosched() {
-			round, _, _ := splitClaim(atomic.LoadUint64(&r.words[0]))
-			if _, ok := takeBack(&r.words[0], round, chunkMask); ok && round != 0 {
+			round, _, _ := claim.Split(atomic.LoadUint64(&r.words[0]))
+			if _, ok := claim.TakeBack(&r.words[0], round, claim.ChunkMask); ok && round != 0 {
 				return
 			}
 		}
@@ -221,7 +222,7 @@ func TestShareFailed(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		x, y := shareBench(t)
 		r, memory, local := fakeHelper(t, x, y, read)
-		countChunk(&r.words[1], true)
+		claim.Count(&r.words[1], true)
 		if e, bad, ok := settle(t, x, y); !ok || e.Context != 9 {
 			t.Fatalf("%+v %+v", e, bad)
 		}
@@ -257,7 +258,7 @@ func TestShareClosing(t *testing.T) {
 	go func() {
 		time.Sleep(50 * time.Millisecond)
 		finished.Store(true)
-		countChunk(&r.words[1], false)
+		claim.Count(&r.words[1], false)
 	}()
 	x.close()
 	if !finished.Load() {
@@ -319,7 +320,7 @@ func TestShareHostileWords(t *testing.T) {
 		defer close(done)
 		g := rand.New(rand.NewPCG(1, 2))
 		for !ended.Load() {
-			atomic.StoreUint64(&r.words[g.IntN(2)], g.Uint64()>>g.IntN(64)&^helperFailed)
+			atomic.StoreUint64(&r.words[g.IntN(2)], g.Uint64()>>g.IntN(64)&^claim.Failed)
 			runtime.Gosched()
 		}
 	}()

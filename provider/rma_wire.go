@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // Active messages of one-sided operations. The header is the address in the
@@ -207,5 +208,6 @@ func (s *shareHead) parse(b []byte) bool {
 		chunk: le.Uint32(b[24:]), round: le.Uint16(b[28:]), read: b[30] == 1,
 	}
 	return le.Uint16(b[30:]) <= 1 && s.chunk >= minShareChunk && s.chunk <= maxShareChunk &&
-		s.want != 0 && s.want <= maxMessage && chunks(s.want, uint64(s.chunk)) <= maxChunks && s.local+s.want >= s.local
+		s.want != 0 && s.want <= maxMessage && claim.Chunks(s.want, uint64(s.chunk)) <= claim.MaxChunks &&
+		s.local+s.want >= s.local
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/claim"
 )
 
 // The messages of the two-sided protocol, encoded and parsed. Those of one-sided operations are in rma_wire.go.
@@ -243,8 +244,9 @@ func (o *offer) parse(b []byte) bool {
 	}
 	le := binary.LittleEndian
 	*o = offer{round: le.Uint64(b[0:]), addr: le.Uint64(b[8:]), want: le.Uint64(b[16:]), chunk: le.Uint64(b[24:])}
-	return o.round>>(64-roundShift) == 0 && o.chunk >= minChunk && o.chunk <= maxChunk &&
-		o.want != 0 && o.want <= maxMessage && chunks(o.want, o.chunk) <= maxChunks && o.addr+o.want >= o.addr
+	return o.round>>(64-claim.RoundShift) == 0 && o.chunk >= minChunk && o.chunk <= maxChunk &&
+		o.want != 0 && o.want <= maxMessage && claim.Chunks(o.want, o.chunk) <= claim.MaxChunks &&
+		o.addr+o.want >= o.addr
 }
 
 // landing is the receiver's memory for a message, into which its sender may put.
