@@ -56,7 +56,10 @@ static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o,
 	return code == WEFT_POST_NOTE ? WEFT_POST_TO_NOTE : WEFT_POST_TO_GO;
 }
 
-ssize_t weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p) { return post(o, f, p); }
+ssize_t weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
+{
+	return post(o, f, p);
+}
 
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
 {

@@ -9,7 +9,7 @@
 #include "hotpath.h"
 #include "plane.h"
 
-/* The most elements of each vector of an atomic operation, and of one with memory of devices; what is longer is refused. */
+/* The most elements of each vector of an atomic operation, and of one with memory of devices; more are refused. */
 #define WEFT_IOV_LIMIT 4
 
 /* What weft_post_direct returns for an operation that the runtime posts; nothing happened then. */
