@@ -46,12 +46,11 @@ type collExchange struct {
 // pendingChunks are the chunks of a peer that were chosen and are not sent yet. They
 // follow each other.
 type pendingChunks struct {
-	head exchange.Chunk    // of the first one, from its first byte that has not been sent
+	head exchange.Chunk          // of the first one, from its first byte that has not been sent
 	ends [exchange.Deepest]int64 // of the chunks
 	n    int
 	in   bool // the peer is in ready
 }
-
 
 // exchangeConfig is what the variables say of the order.
 func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {

@@ -75,16 +75,16 @@ type Endpoint struct {
 
 // leaseState belongs to the lease holder.
 type leaseState struct {
-	stream uint32 // number of the peer's stream, 0: its first message has not come
-	next   uint16 // position of the next message
-	source bool   // it has sent messages for handlers
-	closed bool   // it has closed in order
-	head   []byte // of the message that comes next
-	inHead bool   // head is of it
-	active time.Time
-	failed bool // the lease holder knows that the endpoint has failed
-	told   bool // the endpoint's events were given
-	buried bool // it is forgotten
+	stream    uint32 // number of the peer's stream, 0: its first message has not come
+	next      uint16 // position of the next message
+	source    bool   // it has sent messages for handlers
+	closed    bool   // it has closed in order
+	head      []byte // of the message that comes next
+	inHead    bool   // head is of it
+	active    time.Time
+	failed    bool // the lease holder knows that the endpoint has failed
+	told      bool // the endpoint's events were given
+	reclaimed bool
 }
 
 // newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.

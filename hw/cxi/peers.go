@@ -87,7 +87,7 @@ func (i *Iface) upkeep() {
 // step does the next thing for an endpoint and reports whether nothing is left
 // to do for now. Lease.
 func (e *Endpoint) step(now time.Time) bool {
-	if e.lease.buried {
+	if e.lease.reclaimed {
 		return true
 	}
 	if e.failure.Load() != nil {
@@ -139,7 +139,7 @@ func (e *Endpoint) die(now time.Time) bool {
 	if !quiet || !wordOver {
 		return false
 	}
-	e.bury()
+	e.reclaim()
 	return true
 }
 
@@ -231,10 +231,10 @@ func (e *Endpoint) giveEvents() {
 	}
 }
 
-// bury forgets an endpoint of which nothing is on its way. Lease.
-func (e *Endpoint) bury() {
+// reclaim ends an endpoint of which nothing is on its way. Lease.
+func (e *Endpoint) reclaim() {
 	i := e.i
-	e.lease.buried = true
+	e.lease.reclaimed = true
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.rest(e)

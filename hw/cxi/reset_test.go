@@ -37,7 +37,7 @@ func TestResetRefused(t *testing.T) {
 		if err := other.Err(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(time.Minute); !other.lease.buried || !e.lease.buried; f.a.Progress(8) {
+		for end := time.Now().Add(time.Minute); !other.lease.reclaimed || !e.lease.reclaimed; f.a.Progress(8) {
 			if f.b.Progress(8); time.Now().After(end) {
 				t.Fatalf("the peer's connection: %v", other.Err())
 			}
@@ -51,14 +51,14 @@ func TestResetRefused(t *testing.T) {
 	}
 }
 
-// TestResetNever: an endpoint whose peer is full for ever is forgotten all the same.
+// TestResetNever: an endpoint whose peer is full for ever is reclaimed all the same.
 func TestResetNever(t *testing.T) {
 	f := newFilled(t)
 	f.a.cfg.PathTimeout = 50 * time.Millisecond
 	e := f.refuseReset()
-	for end := time.Now().Add(time.Minute); !e.lease.buried || f.a.anyTodo.Load(); f.a.Progress(8) {
+	for end := time.Now().Add(time.Minute); !e.lease.reclaimed || f.a.anyTodo.Load(); f.a.Progress(8) {
 		if time.Now().After(end) {
-			t.Fatal("the endpoint is not forgotten")
+			t.Fatal("the endpoint is not reclaimed")
 		}
 	}
 }

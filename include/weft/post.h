@@ -26,7 +26,7 @@ enum weft_post_code {
 #define WEFT_POST_INJECT 4 /* fi_inject forms: no completion, whatever the flags */
 #define WEFT_POST_READ 8
 #define WEFT_POST_ALONE 16 /* a notification without a copy */
-#define WEFT_POST_VECTOR 32 /* Buf, Compare and Result are addresses of vectors, of which Len, Compares and Results are the elements */
+#define WEFT_POST_VECTOR 32 /* Buf, Compare and Result are addresses of vectors of Len, Compares and Results elements */
 #define WEFT_POST_REMOTE 64 /* one-sided: Remote is a vector of Remotes elements, in the place of Header and Key */
 #define WEFT_POST_DEVICE 128 /* a buffer is memory of a device, as a descriptor says: the runtime's */
 

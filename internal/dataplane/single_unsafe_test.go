@@ -34,12 +34,14 @@ func TestSingle(t *testing.T) {
 		one, two, three := [2]uint64{100, c.operand}, [2]uint64{200, c.compare}, [2]uint64{300, c.result}
 		there := [3]uint64{400, c.remote, 77}
 		p := hot.Post{
-			Kind: hot.PostVector | hot.PostRemote, Atomic: hot.AtomicCompare, Buf: uintptr(unsafe.Pointer(&one)), Len: 1,
+			Kind: hot.PostVector | hot.PostRemote, Atomic: hot.AtomicCompare,
+			Buf: uintptr(unsafe.Pointer(&one)), Len: 1,
 			Compare: uintptr(unsafe.Pointer(&two)), Compares: 1, Result: uintptr(unsafe.Pointer(&three)), Results: 1,
 			Remote: uintptr(unsafe.Pointer(&there)), Remotes: 1,
 		}
 		ok := singleAtomic(&p)
-		if ok != c.ok || ok && (p.Kind != 0 || p.Buf != 100 || p.Len != 1 || p.Compare != 200 || p.Result != 300 || p.Header != 400 || p.Key != 77) {
+		if ok != c.ok || ok && (p.Kind != 0 || p.Buf != 100 || p.Len != 1 || p.Compare != 200 || p.Result != 300 ||
+			p.Header != 400 || p.Key != 77) {
 			t.Errorf("%+v: %t, %+v", c, ok, p)
 		}
 		if !ok && (p.Len != 1 || p.Kind != hot.PostVector|hot.PostRemote) {

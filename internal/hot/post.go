@@ -24,14 +24,14 @@ const (
 	PostInject = 4 // fi_inject forms: no completion, whatever the flags
 	PostRead   = 8
 	PostAlone  = 16  // a notification without a copy
-	PostVector = 32  // Buf, Compare and Result are addresses of vectors, of which Len, Compares and Results are the elements
+	PostVector = 32  // Buf, Compare and Result are addresses of vectors of Len, Compares and Results elements
 	PostRemote = 64  // one-sided: Remote is a vector of Remotes elements, in the place of Header and Key
 	PostDevice = 128 // a buffer is memory of a device, as a descriptor says: the runtime's
 )
 
-// Post is one operation to be posted. The shim sets what stands before Step as far as the operation has it, and Step and
-// Now to 0; the rest is the data plane's. The same structure goes to the runtime where the code is PostGo. So does that of
-// a receive: from Dest, with the tag Header and Data for the bits to ignore (cabi/recv.h).
+// Post is one operation to be posted. The shim sets what stands before Step as far as the operation has it, and Step
+// and Now to 0; the rest is the data plane's. The same structure goes to the runtime where the code is PostGo. So does
+// that of a receive: from Dest, with the tag Header and Data for the bits to ignore (cabi/recv.h).
 //
 //weft:name weft_post
 type Post struct {

@@ -43,7 +43,8 @@ void event_header(int type, const struct request *rq, uint8_t *e)
 }
 
 /* event_message is event_header with the list and the buffer that took the message, and where it lies. */
-void event_message(int type, const struct request *rq, int list, const uint8_t *cmd, uint64_t start, uint32_t mlength, uint8_t *e)
+void event_message(int type, const struct request *rq, int list, const uint8_t *cmd, uint64_t start, uint32_t mlength,
+		   uint8_t *e)
 {
 	event_header(type, rq, e);
 	put(e, EVENT_TARGET_LONG_PTL_LIST, (uint64_t)list);
