@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Owners of memory, and who posts to it, that are killed while lists of pieces of it and notifications are under way
  * (weft/token.h). */
-#include "../../include/weft/token.h"
-
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,6 +9,7 @@
 
 #include "common.h"
 #include "gpu.h"
+#include "tokens.h"
 
 #define LEN ((size_t)1 << 20)
 
@@ -35,7 +34,7 @@ static void open_node(struct survivor *s)
 		o.mr_mode = FI_MR_HMEM;
 	}
 	node_open(&s->n, &o);
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->t = token_ops(&s->n.ep->fid);
 	s->mem = guard_alloc(LEN);
 }
 

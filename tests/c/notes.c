@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Notifications (weft/token.h): rank 1 owns memory, rank 0 writes to it and says so. */
-#include "../../include/weft/token.h"
-
 #include "common.h"
+#include "tokens.h"
 
 #define LEN ((size_t)1 << 20)
 #define RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -17,20 +16,8 @@ struct side {
 	char *note;                /* WEFT_NOTE_MAX bytes */
 };
 
-static struct weft_token_ops *token_ops(struct fid *fid)
-{
-	struct weft_token_ops *t = NULL;
-
-	if (!test_is_weft())
-		SKIP("an extension of weft");
-	OK(fi_open_ops(fid, WEFT_TOKEN_OPS, 0, (void **)&t, NULL));
-	return t;
-}
-
 static void open_side(struct side *s, struct node_opts o)
 {
-	char token[WEFT_TOKEN_MAX];
-	size_t len = sizeof(token);
 
 	memset(s, 0, sizeof(*s));
 	o.caps = FI_MSG | FI_TAGGED | FI_RMA;
@@ -40,16 +27,10 @@ static void open_side(struct side *s, struct node_opts o)
 	s->note = calloc(1, WEFT_NOTE_MAX);
 	if (test_rank == 1) {
 		OK(fi_mr_reg(s->n.domain, s->mem, LEN, RIGHTS, 0, 5, 0, &s->mr, NULL));
-		OK(s->t->pack(s->mr, NULL, token, &len));
-		link_send(0, &len, sizeof(len));
-		link_send(0, token, len);
+		token_send(s->t, s->mr, 0);
 		return;
 	}
-	link_recv(1, &len, sizeof(len));
-	CHECK(len <= sizeof(token));
-	link_recv(1, token, len);
-	OK(s->t->open(s->n.ep, token, len, &s->remote));
-	OK(s->t->info(s->remote, &s->info, sizeof(s->info)));
+	s->remote = token_receive(s->t, s->n.ep, 1, &s->info);
 }
 
 static void close_side(struct side *s)

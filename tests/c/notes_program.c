@@ -5,12 +5,11 @@
  * their posts in place.
  */
 #include "../../include/weft/ext.h"
-#include "../../include/weft/token.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "common.h"
+#include "tokens.h"
 
 #define RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define SLOT ((size_t)16384)
@@ -50,8 +49,6 @@ static size_t threads_of(long arg) { return arg & SEVERAL ? THREADS : 1; }
 static void open_side(struct side *s, long arg)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA };
-	char token[WEFT_TOKEN_MAX];
-	size_t len = sizeof(token);
 
 	memset(s, 0, sizeof(*s));
 	if (!test_is_weft())
@@ -65,24 +62,17 @@ static void open_side(struct side *s, long arg)
 	node_open(&s->n, &o);
 	if (!(arg & STRANGERS))
 		node_connect(&s->n);
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->t = token_ops(&s->n.ep->fid);
 	s->posters = (test_procs - 1) * threads_of(arg);
 	s->mem = calloc(s->posters * OPS, SLOT);
 	CHECK(s->mem);
 	if (test_rank == 0) {
 		OK(fi_mr_reg(s->n.domain, s->mem, s->posters * OPS * SLOT, RIGHTS, 0, 5, 0, &s->mr, NULL));
-		OK(s->t->pack(s->mr, NULL, token, &len));
-		for (int i = 1; i < test_procs; i++) {
-			link_send(i, &len, sizeof(len));
-			link_send(i, token, len);
-		}
+		for (int i = 1; i < test_procs; i++)
+			token_send(s->t, s->mr, i);
 		return;
 	}
-	link_recv(0, &len, sizeof(len));
-	CHECK(len <= sizeof(token));
-	link_recv(0, token, len);
-	OK(s->t->open(s->n.ep, token, len, &s->remote));
-	OK(s->t->info(s->remote, &s->info, sizeof(s->info)));
+	s->remote = token_receive(s->t, s->n.ep, 0, &s->info);
 	OK(s->t->agent(s->n.ep, test_rank == 1 ? "" : "another poster"));
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a notification costs both sides in steady state on one host: no entry into the Go runtime, which the counters
  * tell. Rank 0 posts, rank 1 takes; they keep in step beside the endpoints. */
-#include "../../include/weft/token.h"
-
 #include <sched.h>
 
 #include "common.h"
+#include "tokens.h"
 
 #define LEN ((size_t)1 << 16)
 #define RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -43,12 +42,10 @@ struct side {
 static void open_side(struct side *s, const struct what *w)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .disabled = w->queue };
-	char token[WEFT_TOKEN_MAX];
-	size_t len = sizeof(token);
 
 	memset(s, 0, sizeof(*s));
 	node_open(&s->n, &o);
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->t = token_ops(&s->n.ep->fid);
 	if (w->queue) {
 		OK(s->t->bind(s->n.ep, &s->n.rxcq->fid, 0));
 		OK(fi_enable(s->n.ep));
@@ -58,16 +55,10 @@ static void open_side(struct side *s, const struct what *w)
 	if (test_rank == 1) {
 		fill(s->mem, LEN, 3);
 		OK(fi_mr_reg(s->n.domain, s->mem, LEN, RIGHTS, 0, 5, 0, &s->mr, NULL));
-		OK(s->t->pack(s->mr, NULL, token, &len));
-		link_send(0, &len, sizeof(len));
-		link_send(0, token, len);
+		token_send(s->t, s->mr, 0);
 		return;
 	}
-	link_recv(1, &len, sizeof(len));
-	CHECK(len <= sizeof(token));
-	link_recv(1, token, len);
-	OK(s->t->open(s->n.ep, token, len, &s->remote));
-	OK(s->t->info(s->remote, &s->info, sizeof(s->info)));
+	s->remote = token_receive(s->t, s->n.ep, 1, &s->info);
 	if (w->len) {
 		struct weft_local_piece here = { .addr = s->mem, .len = w->len };
 		struct weft_remote_piece there = { .remote = s->remote, .addr = s->info.base, .len = w->len };

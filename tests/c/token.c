@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory tokens and lists (weft/token.h): rank 1 owns memory, of which rank 0 knows what is in the token. */
-#include "../../include/weft/token.h"
-
 #include <sys/wait.h>
 
 #include <rdma/fi_rma.h>
@@ -9,6 +7,7 @@
 #include "../../include/weft/ext.h"
 #include "common.h"
 #include "gpu.h"
+#include "tokens.h"
 
 #define LEN ((size_t)1 << 20)
 #define KEY 0x31
@@ -24,17 +23,6 @@ struct side {
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 };
-
-static struct weft_token_ops *token_ops(struct fid *fid)
-{
-	struct weft_token_ops *t = NULL;
-
-	if (!test_is_weft())
-		SKIP("an extension of weft");
-	OK(fi_open_ops(fid, WEFT_TOKEN_OPS, 0, (void **)&t, NULL));
-	CHECK(t && t->size >= sizeof(*t));
-	return t;
-}
 
 static void pack(struct side *s)
 {
@@ -399,15 +387,10 @@ static void test_devices(long arg)
 			.mr_iov = &iov, .iov_count = 1, .access = FI_READ | FI_WRITE | RIGHTS, .requested_key = (uint64_t)i,
 			.iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
 		};
-		char token[WEFT_TOKEN_MAX];
-		size_t len = sizeof(token);
 
 		OK(fi_mr_regattr(n.domain, &attr, 0, &mr[i]));
-		if (test_rank == 1) {
-			OK(t->pack(mr[i], NULL, token, &len));
-			link_send(0, &len, sizeof(len));
-			link_send(0, token, len);
-		}
+		if (test_rank == 1)
+			token_send(t, mr[i], 0);
 	}
 	if (test_rank == 0) {
 		struct weft_remote *remote[2];
@@ -416,14 +399,7 @@ static void test_devices(long arg)
 		struct fi_cq_tagged_entry e;
 
 		for (int i = 0; i < 2; i++) {
-			char token[WEFT_TOKEN_MAX];
-			size_t len;
-
-			link_recv(1, &len, sizeof(len));
-			CHECK(len <= sizeof(token));
-			link_recv(1, token, len);
-			OK(t->open(n.ep, token, len, &remote[i]));
-			OK(t->info(remote[i], &info[i], sizeof(info[i])));
+			remote[i] = token_receive(t, n.ep, 1, &info[i]);
 			CHECK(info[i].memory == (i ? WEFT_MEMORY_CUDA : WEFT_MEMORY_HOST));
 		}
 		if (info[0].way == WEFT_WAY_IPC) /* on one host */

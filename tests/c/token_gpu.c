@@ -4,13 +4,12 @@
  * are processes of a host, of containers of it that share no memory, or of two hosts; or one process is both. Without
  * a GPU the driver is the stand-in of fake/libcuda.c, which ends the process for what is wrong.
  */
-#include "../../include/weft/token.h"
-
 #include <rdma/fi_rma.h>
 
 #include "../../include/weft/ext.h"
 #include "common.h"
 #include "gpu.h"
+#include "tokens.h"
 
 enum { COUNT = 64, SIZE = 512, LEN = COUNT * SIZE };
 enum { HOST_HOST = 1, DEVICE_HOST = 2, HOST_DEVICE = 4, DEVICE_DEVICE = 8, ALL = 15 }; /* here, there */
@@ -71,25 +70,16 @@ static void open_side(struct side *s)
 	memset(s, 0, sizeof(*s));
 	gpu_open();
 	node_open(&s->n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM });
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->t = token_ops(&s->n.ep->fid);
 	s->mem[0] = calloc(1, LEN);
 	s->mem[1] = gpu_alloc(LEN);
 	CHECK(s->mem[0]);
 	for (int i = 0; i < 2; i++) {
-		size_t len = sizeof(s->token[i]);
-
 		region(s, i);
-		if (test_rank == 1) {
-			OK(s->t->pack(s->mr[i], NULL, s->token[i], &len));
-			link_send(0, &len, sizeof(len));
-			link_send(0, s->token[i], len);
-			continue;
-		}
-		link_recv(1, &len, sizeof(len));
-		CHECK(len <= sizeof(s->token[i]));
-		link_recv(1, s->token[i], len);
-		OK(s->t->open(s->n.ep, s->token[i], len, &s->remote[i]));
-		OK(s->t->info(s->remote[i], &s->info[i], sizeof(s->info[i])));
+		if (test_rank == 1)
+			token_send(s->t, s->mr[i], 0);
+		else
+			s->remote[i] = token_receive(s->t, s->n.ep, 1, &s->info[i]);
 	}
 }
 
@@ -102,7 +92,7 @@ static void open_alone(struct side *s, struct fid_mr **owned, char **mine, char 
 	memset(s, 0, sizeof(*s));
 	gpu_open();
 	node_open(&s->n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM });
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->t = token_ops(&s->n.ep->fid);
 	for (int i = 0; i < 2; i++) {
 		size_t len = sizeof(s->token[i]);
 

@@ -4,10 +4,9 @@
  * read and write, with strides, picks, mixed memories and ways turned off, against a model of what is there. A part of
  * each memory is one poster's own. Notifications count the posts.
  */
-#include "../../include/weft/token.h"
-
 #include "common.h"
 #include "gpu.h"
+#include "tokens.h"
 
 #define PART ((size_t)16384) /* of a memory, that is one poster's */
 #define OPS 60
@@ -127,7 +126,7 @@ static void open_side(struct side *s, long arg)
 		o.data = FI_PROGRESS_AUTO;
 	gpu_open();
 	node_open(&s->n, &o);
-	OK(fi_open_ops(&s->n.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&s->t, NULL));
+	s->t = token_ops(&s->n.ep->fid);
 	for (int i = 0; i < 2; i++) {
 		size_t len = PART * (size_t)test_procs;
 		char *zero = calloc(1, len);
