@@ -4,8 +4,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -207,23 +205,8 @@ func TestSlowPath(t *testing.T) {
 
 // TestAllToAll is a short run of the real thing, on a small network.
 func TestAllToAll(t *testing.T) {
-	needLab(t)
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	t.Chdir("../../../..")
-	program, err := findProgram("", "")
-	if err != nil {
-		t.Skip(err)
-	}
-	path, err := findProvider("")
-	if err != nil || path == "" {
-		t.Skip("build/lib has no libweft-fi.so; make lib builds it")
-	}
-	groups, err := chooseGroups([]string{allToAllGroup})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := inLab(t, allToAllGroup)
+	o.perFigure = time.Millisecond
 	all := labNetworks
 	defer func() { labNetworks = all }()
 	labNetworks = []labNetwork{{
@@ -232,26 +215,15 @@ func TestAllToAll(t *testing.T) {
 		path:  func(from, to int) float64 { return float64(from * (to / 2) * 10) },
 		share: sparse, slices: []int64{64 << 10}, rounds: 1,
 	}}
-	o := options{
-		program: program, providerPath: path, providers: []string{"weft"}, rounds: 1, perFigure: time.Millisecond,
-		groups: groups, out: filepath.Join(t.TempDir(), "b.md"),
-	}
-	var errs strings.Builder
-	if err := execute(io.Discard, &errs, &o); err != nil {
-		t.Fatalf("%v\n%s", err, errs.String())
-	}
-	document, err := os.ReadFile(o.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	document, log := measured(t, &o)
 	row := ""
-	for line := range strings.Lines(string(document)) {
+	for line := range strings.Lines(document) {
 		if strings.HasPrefix(line, "| small | 64k |") {
 			row = line
 		}
 	}
 	if row == "" || strings.Contains(row, "–") { // a way without a figure
-		t.Errorf("%s\n%s", errs.String(), document)
+		t.Errorf("%s\n%s", log, document)
 	}
 	if left := mine(t); len(left) != 0 {
 		t.Errorf("left %v", left)

@@ -125,8 +125,9 @@ func TestLabInterrupted(t *testing.T) {
 	}
 }
 
-// TestNetwork is a short run of the real thing.
-func TestNetwork(t *testing.T) {
+// inLab are options for one round of a subject between namespaces. It skips the test where that cannot be.
+func inLab(t *testing.T, subject string) options {
+	t.Helper()
 	needLab(t)
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -140,34 +141,52 @@ func TestNetwork(t *testing.T) {
 	if err != nil || path == "" {
 		t.Skip("build/lib has no libweft-fi.so; make lib builds it")
 	}
-	groups, err := chooseGroups([]string{netGroup})
+	groups, err := chooseGroups([]string{subject})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const short = 50 * time.Millisecond
-	o := options{program: program, providerPath: path, providers: []string{"weft"}, rounds: 1, perFigure: short, groups: groups,
-		plan: netPlan{rounds: 1, slowRounds: 1, perFigure: short, shared: 6 * short, fair: short, goodput: short, providers: []string{"weft"}},
-		out:  filepath.Join(t.TempDir(), "b.md")}
+	return options{
+		program: program, providerPath: path, providers: []string{"weft"}, rounds: 1, groups: groups,
+		out: filepath.Join(t.TempDir(), "b.md"),
+	}
+}
+
+// measured measures and returns what the document and the log say.
+func measured(t *testing.T, o *options) (document, log string) {
+	t.Helper()
 	var errs strings.Builder
-	if err := execute(io.Discard, &errs, &o); err != nil {
+	if err := execute(io.Discard, &errs, o); err != nil {
 		t.Fatalf("%v\n%s", err, errs.String())
 	}
-	document, err := os.ReadFile(o.out)
+	b, err := os.ReadFile(o.out)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(b), errs.String()
+}
+
+// TestNetwork is a short run of the real thing.
+func TestNetwork(t *testing.T) {
+	o := inLab(t, netGroup)
+	const short = 50 * time.Millisecond
+	o.perFigure = short
+	o.plan = netPlan{
+		rounds: 1, slowRounds: 1, perFigure: short, shared: 6 * short, fair: short, goodput: short,
+		providers: []string{"weft"},
+	}
+	document, log := measured(t, &o)
 	for _, r := range netTable {
-		if !strings.Contains(string(document), "| "+r.title+" |") && r.name != "net_million_kps" {
+		if !strings.Contains(document, "| "+r.title+" |") && r.name != "net_million_kps" {
 			t.Errorf("no figure %s", r.name)
 		}
 	}
-	if !strings.Contains(string(document), "corrupted in all of these | 0.00 |") {
+	if !strings.Contains(document, "corrupted in all of these | 0.00 |") {
 		t.Errorf("messages came wrong:\n%s", document)
 	}
 	if left := mine(t); len(left) != 0 {
 		t.Errorf("left %v", left)
 	}
 	if t.Failed() {
-		t.Log(errs.String())
+		t.Log(log)
 	}
 }
