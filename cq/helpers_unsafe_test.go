@@ -1,9 +1,6 @@
 package cq
 
 import (
-	"os"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -31,38 +28,6 @@ func heapQueue(t testing.TB, attr *fi.CQAttr, opts Options) *Queue {
 		}
 	})
 	return q
-}
-
-// fileQueue returns a queue in a file that another process can map.
-func fileQueue(t testing.TB, attr *fi.CQAttr, opts Options) (*Queue, string) {
-	t.Helper()
-	l, err := plan(attr, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(filepath.Join(t.TempDir(), "cq"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := f.Truncate(int64(l.bytes())); err != nil {
-		t.Fatal(err)
-	}
-	memory, err := syscall.Mmap(int(f.Fd()), 0, l.bytes(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := newQueue(attr, opts, nil, l, memory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-		syscall.Munmap(memory)
-	})
-	return q, f.Name()
 }
 
 // address returns where an endpoint's table is.
