@@ -45,9 +45,8 @@ enum weft_delivery_code {
 #define WEFT_MESSAGE_TAGGED 1
 #define WEFT_MESSAGE_DATA 2 /* data is valid */
 
-/* weft_delivery is the arrivals of one endpoint, taken in under the lease of its receive context. The shim sets
- * ep, reader and, to 0, begun to bytes and addr but for what is the data plane's, and calls again after each code
- * but WEFT_DELIVERY_DONE and WEFT_DELIVERY_GO. */
+/* weft_delivery is the arrivals of one endpoint, taken in under the lease of its receive context. It is part of a
+ * Poll; the data plane sets it up, the shim sets read. */
 struct weft_delivery {
 	struct weft_hot_ep *ep;
 	struct weft_reader *reader; /* for receives, NULL: the queue */

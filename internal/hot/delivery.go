@@ -49,9 +49,8 @@ const (
 	MessageData   = 2 // data is valid
 )
 
-// Delivery is the arrivals of one endpoint, taken in under the lease of its receive context. The shim sets EP, Reader
-// and, to 0, Begun to Bytes and Addr but for what is the data plane's, and calls again after each code but
-// DeliveryDone and DeliveryGo.
+// Delivery is the arrivals of one endpoint, taken in under the lease of its receive context. It is part of a Poll; the
+// data plane sets it up, the shim sets Read.
 //
 //weft:name weft_delivery
 type Delivery struct {
