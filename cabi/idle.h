@@ -10,16 +10,6 @@
 #include "plane.h"
 #include "progress.h"
 
-/* Whether the slot of a ring at a position holds something. */
-static inline bool weft_slot_ready(const struct weft_ring *r, uint64_t position)
-{
-	uint64_t i = position & ((1ull << r->log2_slots) - 1);
-	uint64_t word = atomic_load_explicit((_Atomic uint64_t *)(r->slots + i * r->slot_bytes), memory_order_acquire);
-
-	return (word & 3) == WEFT_SLOT_READY &&
-	       !((word >> WEFT_SEQ_LAP_SHIFT ^ position >> r->log2_slots) << WEFT_SEQ_LAP_SHIFT);
-}
-
 /* Whether a read of the queue finds nothing: two loads for each ring. */
 static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 {
@@ -46,12 +36,12 @@ static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft
 	if (rings > WEFT_LANES)
 		rings = WEFT_LANES;
 	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + rings; in++)
-		if (weft_slot_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
+		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
 			return false;
 	if (atomic_load_explicit(&rx->attention, memory_order_relaxed))
 		return false;
 	if (atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
-	    weft_slot_ready(&rx->posts, atomic_load_explicit(&rx->posts_head, memory_order_relaxed)))
+	    weft_ring_ready(&rx->posts, atomic_load_explicit(&rx->posts_head, memory_order_relaxed)))
 		return false;
 	polled = atomic_load_explicit(&ep->polled, memory_order_relaxed);
 	if (__builtin_expect(polled < WEFT_POLLED_ENOUGH, 0))

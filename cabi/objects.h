@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -269,6 +270,15 @@ void weft_wait_destroy(struct weft_wait_native *wait);
 /* Sets the wait object of a new object up, before it is opened: kind as the
  * attributes ask for it. 0 or a negative errno. */
 int weft_wait_prepare(struct weft_wait_native *wait, enum fi_wait_obj kind);
+
+/* The time of a clock in ns. */
+static inline uint64_t weft_clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 /* Gives what is left of a wait of timeout ms that began at start (ms of
  * weft_now); -1 is for ever. */

@@ -8,20 +8,11 @@
 #define _GNU_SOURCE
 #endif
 #include <sched.h>
-#include <time.h>
 #include <rdma/fi_errno.h>
 
 #include "idle.h"
 #include "progress.h"
 #include "vmcopy.h"
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Does what a poll asks for: what needs a system call, a pause or a transport's function. The rest is the runtime's. */
 static void perform(struct weft_poll *p, unsigned code)
@@ -38,7 +29,7 @@ static void perform(struct weft_poll *p, unsigned code)
 		sched_yield();
 		__attribute__((fallthrough));
 	case WEFT_POLL_CLOCK:
-		p->clock = clock_ns(CLOCK_MONOTONIC);
+		p->clock = weft_clock_ns(CLOCK_MONOTONIC);
 		p->processor = (uint32_t)sched_getcpu();
 		return;
 	case WEFT_POLL_NEXT:
@@ -65,7 +56,7 @@ static void run(enum weft_plane_function f, struct weft_poll *p)
 	p->thread = &weft_self;
 	p->step = p->phase = 0;
 	if (p->flags & WEFT_POLL_CLOCK_DUE)
-		p->now = clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
+		p->now = weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 	weft_thread_posts();
 	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
 		perform(p, code);

@@ -2,18 +2,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <time.h>
-
 #include "posting.h"
 #include "vmcopy.h"
-
-static uint32_t coarse_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint32_t)(t.tv_sec * 1000 + t.tv_nsec / 1000000) | 1;
-}
 
 /* Does what the data plane asks for, and calls it again. */
 static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_function f, struct weft_post *p,
@@ -21,7 +11,7 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 {
 	do {
 		if (code == WEFT_POST_TIME)
-			p->now = coarse_ms();
+			p->now = (uint32_t)(weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000) | 1;
 		else if (code == WEFT_POST_PATH)
 			p->sent = p->path->send(p->path, &p->message);
 		else

@@ -99,10 +99,7 @@ uint64_t weft_wait_set_of(const struct fid_wait *set)
 
 int64_t weft_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)(weft_clock_ns(CLOCK_MONOTONIC) / 1000000);
 }
 
 int weft_time_left(int64_t start, int timeout)

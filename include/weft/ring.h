@@ -108,9 +108,9 @@ static inline void weft_ring_publish(const struct weft_ring *r, _Atomic uint64_t
 static inline bool weft_ring_ready(const struct weft_ring *r, uint64_t position)
 {
 	uint64_t word = atomic_load_explicit(weft_ring_slot(r, position), memory_order_acquire);
-	uint64_t lap_mask = ~0ull >> WEFT_SEQ_LAP_SHIFT;
+
 	return (word & 3) == WEFT_SLOT_READY &&
-	       word >> WEFT_SEQ_LAP_SHIFT == (position >> r->log2_slots & lap_mask);
+	       !((word >> WEFT_SEQ_LAP_SHIFT ^ position >> r->log2_slots) << WEFT_SEQ_LAP_SHIFT);
 }
 
 /* weft_ring_release gives the slot at position back to the producers. (R0) */
