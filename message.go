@@ -2,6 +2,7 @@ package weft
 
 import (
 	"context"
+	"errors"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
@@ -170,7 +171,7 @@ func (r *request) failure() error {
 	if r.err == nil {
 		return nil
 	}
-	if _, errno := r.err.(fi.Errno); !errno {
+	if errno := fi.Errno(0); !errors.As(r.err, &errno) {
 		return r.err // the context's
 	}
 	return &Error{Op: r.op, Peer: r.peer, Err: r.err}

@@ -69,15 +69,15 @@ func (c *Counter) Disarm(t *Trigger) bool {
 
 // publishTriggers tells who counts what to look for. The caller has triggers.mu.
 func (c *Counter) publishTriggers() {
-	any := false
+	waiting := false
 	for i := range c.triggers.heaps {
 		next := uint64(math.MaxUint64)
 		if h := c.triggers.heaps[i]; len(h) != 0 {
-			next, any = h[0].Threshold, true
+			next, waiting = h[0].Threshold, true
 		}
 		c.triggers.next[i].Store(next)
 	}
-	if any {
+	if waiting {
 		atomic.OrUint32(&c.hot.Flags, hot.CntrTriggers) // T0
 	} else {
 		atomic.AndUint32(&c.hot.Flags, ^uint32(hot.CntrTriggers))

@@ -152,7 +152,7 @@ func (e Errno) Is(target error) bool {
 // [syscall.Errno] (golang.org/x/sys/unix uses the same type) anywhere in its
 // tree. It returns Success for nil and EOTHER for errors that carry none.
 func ErrnoOf(err error) Errno {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // one that is not wrapped costs no search
 	case nil:
 		return Success
 	case Errno:

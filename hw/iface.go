@@ -48,10 +48,10 @@ type Iface interface {
 	// known, but may answer at others. The caller holds the progress lease and
 	// knows that address is one that this interface can reach.
 	SourceReaches(src Source, address []byte) bool
-	// Progress delivers up to max arrived messages, completes operations, and
+	// Progress delivers up to limit arrived messages, completes operations, and
 	// returns how many messages and completions there were. The caller holds the
 	// progress lease.
-	Progress(max int) int
+	Progress(limit int) int
 	// SetEagerWindow opens or closes the eager window, which senders read
 	// (Endpoint.EagerOpen): whether eager payloads are welcome.
 	SetEagerWindow(open bool)

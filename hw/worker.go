@@ -67,10 +67,10 @@ func (w *Worker) Remove(i Iface) {
 	}
 }
 
-// Progress makes progress on all interfaces, up to max messages on each, then
+// Progress makes progress on all interfaces, up to limit messages on each, then
 // tries what waits for room. It returns how many messages, completions and
 // waiting operations it has dealt with.
-func (w *Worker) Progress(max int) int {
+func (w *Worker) Progress(limit int) int {
 	if w.mode == ThreadMultiple {
 		if !w.lease.CompareAndSwap(0, 1) {
 			return 0
@@ -79,7 +79,7 @@ func (w *Worker) Progress(max int) int {
 	}
 	n := 0
 	for _, i := range *w.ifaces.Load() {
-		n += i.Progress(max)
+		n += i.Progress(limit)
 	}
 	return n + w.pending.Dispatch()
 }

@@ -27,12 +27,10 @@ type Backend struct {
 func Backends(c *config.Config) []Backend {
 	local, localErr := tryLocal(c)
 	overUDP, udpErr := tryUDP(c)
-	device, deviceErr := tryRDMA(c)
-	slingshot, slingshotErr := tryCXI(c)
 	return []Backend{
 		{Name: "shm", Reaches: "peers on this host", Attr: local, Err: localErr},
-		{Name: "verbs", Reaches: "peers on other hosts", Attr: device, Err: deviceErr},
-		{Name: "cxi", Reaches: "peers on other hosts", Attr: slingshot, Err: slingshotErr},
+		{Name: "verbs", Reaches: "peers on other hosts", Err: tryRDMA(c)},
+		{Name: "cxi", Reaches: "peers on other hosts", Err: tryCXI(c)},
 		{Name: "udp", Reaches: "peers on other hosts", Attr: overUDP, Err: udpErr},
 	}
 }
@@ -72,21 +70,20 @@ func tryUDP(c *config.Config) (hw.Attr, error) {
 	return attr, i.Close()
 }
 
-// tryRDMA tries a device, no interface: that takes an endpoint. So the
-// attributes stay empty.
-func tryRDMA(c *config.Config) (hw.Attr, error) {
+// tryRDMA tries a device, no interface: that takes an endpoint.
+func tryRDMA(c *config.Config) error {
 	if c.Verbs == config.No {
-		return hw.Attr{}, errors.New("FI_WEFT_VERBS is no")
+		return errors.New("FI_WEFT_VERBS is no")
 	}
-	return hw.Attr{}, probeRDMA(c)
+	return probeRDMA(c)
 }
 
 // tryCXI is tryRDMA for the NICs of Slingshot.
-func tryCXI(c *config.Config) (hw.Attr, error) {
+func tryCXI(c *config.Config) error {
 	if c.CXI == config.No {
-		return hw.Attr{}, errors.New("FI_WEFT_CXI is no")
+		return errors.New("FI_WEFT_CXI is no")
 	}
-	return hw.Attr{}, probeCXI(c)
+	return probeCXI(c)
 }
 
 // tryLocal opens the transport to peers on this host under a name that the

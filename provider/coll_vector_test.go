@@ -40,7 +40,7 @@ func newVectorWork(r *rand.Rand, groups []*Group) *vectorWork {
 		for j := range n {
 			a.ResultCounts = append(a.ResultCounts, counts[j][i])
 		}
-		end := uint64(0)
+		var end uint64
 		a.ResultDispls, end = spread(r, a.ResultCounts)
 		w.out[i] = randomBytes(r, int(end*elem))
 		w.want[i] = bytes.Clone(w.out[i])

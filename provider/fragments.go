@@ -80,7 +80,7 @@ func (e *leasedEP) onCTS(src hw.Source, header uint64, head, payload []byte) {
 func (e *leasedEP) pumpStreams() {
 	kept := e.streams[:0]
 	for _, id := range e.streams {
-		if req, ok := e.requests.Lookup(id); ok && !e.pumpStream(req, id) {
+		if req, ok := e.requests.Lookup(id); ok && !e.pumpStream(req) {
 			kept = append(kept, id)
 		}
 	}
@@ -88,7 +88,7 @@ func (e *leasedEP) pumpStreams() {
 }
 
 // pumpStream reports whether the stream is done with.
-func (e *leasedEP) pumpStream(req *txRequest, id uint64) bool {
+func (e *leasedEP) pumpStream(req *txRequest) bool {
 	l := e.linkAt(req.link)
 	lease := e.progressStripe
 	for req.sent < req.limit {

@@ -184,14 +184,14 @@ func (n *network) wake() {
 }
 
 // poll takes in what has arrived and returns how much.
-func (n *network) poll(e *leasedEP, max int) int {
+func (n *network) poll(e *leasedEP, limit int) int {
 	if atomic.LoadUint32(n.active) == 0 {
 		if n.driven == nil || !n.port.Iface.(hw.Driven).Written() {
 			return 0
 		}
 		n.wake() // a peer has written what rings no doorbell
 	}
-	got := n.port.Progress(max)
+	got := n.port.Progress(limit)
 	switch {
 	case got != 0 || n.drove():
 		n.looks = 0

@@ -107,7 +107,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 	case !e.notes.possible():
 		return e.refuse(fi.ENOSYS, "notify: the endpoint has no notifications")
 	case a.Flags&^notifyFlags != 0:
-		return e.refuse(fi.EBADFLAGS, "notify: flags %#x are not for it", a.Flags&^uint64(notifyFlags))
+		return e.refuse(fi.EBADFLAGS, "notify: flags %#x are not for it", a.Flags&^notifyFlags)
 	case len(a.Note) > MaxNote:
 		return e.refuse(fi.EMSGSIZE, "notify: %d bytes, at most %d", len(a.Note), MaxNote)
 	}

@@ -186,20 +186,20 @@ func (e *Endpoint) gets(src hw.Source) bool {
 }
 
 // arrivals takes in what has arrived at all ports.
-func (e *leasedEP) arrivals(max int) {
+func (e *leasedEP) arrivals(limit int) {
 	if e.conn == nil || !e.conn.mute() {
-		e.countBatch(e.iface.Progress(max))
+		e.countBatch(e.iface.Progress(limit))
 	}
-	e.networkArrivals(max)
+	e.networkArrivals(limit)
 }
 
 // networkArrivals is arrivals at the ports to other hosts.
-func (e *leasedEP) networkArrivals(max int) {
+func (e *leasedEP) networkArrivals(limit int) {
 	if e.conn != nil && e.conn.mute() {
 		return
 	}
 	for _, n := range e.networks {
-		e.countBatch(n.poll(e, max))
+		e.countBatch(n.poll(e, limit))
 	}
 }
 

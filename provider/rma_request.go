@@ -235,7 +235,7 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 	}
 	for _, v := range window(e.scratch[e.progressStripe].frag[:0], req.iov[:req.count], at, n) {
 		if err := store(uint64(v.Base), payload[:v.Len]); err != nil && req.status == fi.Success {
-			req.status = e.refuse(fi.EIO, "copy %d bytes to a device: %v", v.Len, err).(fi.Errno)
+			req.status = fi.ErrnoOf(e.refuse(fi.EIO, "copy %d bytes to a device: %v", v.Len, err))
 		}
 		payload = payload[v.Len:]
 	}

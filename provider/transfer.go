@@ -66,7 +66,7 @@ func (t *transfer) unpost(seg congestion.Segment) (ended, posted bool) {
 // ended takes in that a segment has ended, with the transfer's status. late is how long before now it ended, as far as
 // its completion says (hw.Completion). The caller posts what the window has room for then.
 func (t *transfer) ended(seg congestion.Segment, late time.Duration) {
-	finished := false
+	var finished bool
 	if t.status == fi.Success {
 		now := t.e.now()
 		finished = t.lane.Done(now, &t.Operation, seg, seg.Took(now, late))

@@ -297,7 +297,7 @@ func (g *gatherer) next(dst []byte) {
 	for len(dst) > 0 && len(g.iov) > 0 {
 		v := &g.iov[0]
 		from := bytesAt(uint64(v.Base)+g.at, v.Len-g.at)
-		n := 0
+		var n int
 		if g.past {
 			n = mem.Stream(dst, from[:min(len(from), len(dst))])
 		} else {

@@ -34,7 +34,7 @@ func generate(root string) ([]generated.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := tablesSource(kinds, tables, objects)
+	source, err := tablesSource(tables, objects)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := tablesSource(kinds, tables, nil)
+	b, err := tablesSource(tables, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestOpening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := tablesSource(kinds, tables, objects)
+	b, err := tablesSource(tables, objects)
 	if err != nil {
 		t.Fatal(err)
 	}

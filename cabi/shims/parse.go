@@ -77,19 +77,6 @@ func (o *op) declare(name string, named bool) string {
 	return b.String() + ")"
 }
 
-// args are the names of the parameters, those in with replaced.
-func (o *op) args(with map[string]string) string {
-	var names []string
-	for _, p := range o.params {
-		if w, ok := with[p.name]; ok {
-			names = append(names, w)
-		} else {
-			names = append(names, p.name)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
 // has returns the parameter of that name, nil if there is none.
 func (o *op) has(name string) *param {
 	for i := range o.params {

@@ -51,12 +51,12 @@ func postsSource(kinds []*kind) []byte {
 			fmt.Fprintf(&b, "\n%s\n{\n%s}\n", o.declare("weft_"+name+"_"+o.name, true), base.body(k, o))
 		}
 	}
-	var make bytes.Buffer
+	var set bytes.Buffer
 	for _, f := range families {
 		for _, name := range f.kinds {
 			k := kindOf(kinds, name)
 			t := "weft_" + f.name + "_" + name
-			fmt.Fprintf(&make, "\n\t%s = weft_ops_%s;\n", t, name)
+			fmt.Fprintf(&set, "\n\t%s = weft_ops_%s;\n", t, name)
 			for i := range k.ops {
 				o := &k.ops[i]
 				if !f.differs(o) {
@@ -64,18 +64,18 @@ func postsSource(kinds []*kind) []byte {
 				}
 				function := f.name + "_" + name + "_" + o.name
 				fmt.Fprintf(&b, "\nstatic %s\n{\n%s}\n", o.declare(function, true), f.body(k, o))
-				fmt.Fprintf(&make, "\t%s.%s = %s;\n", t, o.name, function)
+				fmt.Fprintf(&set, "\t%s.%s = %s;\n", t, o.name, function)
 			}
 			fmt.Fprintf(&b, "\nstatic %s %s;\n", k.ctype(), t)
 		}
 	}
 	for _, from := range []string{"weft_ops", "weft_hmem"} {
 		for _, name := range []string{"msg", "tagged"} {
-			oneWay(&b, &make, kindOf(kinds, name), from)
+			oneWay(&b, &set, kindOf(kinds, name), from)
 		}
 	}
 	placedPosts(&b)
-	fmt.Fprintf(&b, "\n__attribute__((constructor)) static void make(void)\n{\n%s}\n", strings.TrimPrefix(make.String(), "\n"))
+	fmt.Fprintf(&b, "\n__attribute__((constructor)) static void make(void)\n{\n%s}\n", strings.TrimPrefix(set.String(), "\n"))
 	return b.Bytes()
 }
 
@@ -111,14 +111,14 @@ func placedPosts(b *bytes.Buffer) {
 }
 
 // oneWay makes tables of the sends and of the receives of one.
-func oneWay(b, make *bytes.Buffer, k *kind, from string) {
+func oneWay(b, set *bytes.Buffer, k *kind, from string) {
 	prefix := strings.TrimSuffix(from, "_ops")
 	send, recv := prefix+"_send_"+k.name, prefix+"_recv_"+k.name
 	fmt.Fprintf(b, "\nstatic %s %s, %s;\n", k.ctype(), send, recv)
-	fmt.Fprintf(make, "\n\t%s = %s_%s;\n\t%s = weft_nosys_%s;\n", send, from, k.name, recv, k.name)
+	fmt.Fprintf(set, "\n\t%s = %s_%s;\n\t%s = weft_nosys_%s;\n", send, from, k.name, recv, k.name)
 	for i := range k.ops {
 		if o := &k.ops[i]; receives(o) {
-			fmt.Fprintf(make, "\t%s.%s = weft_nosys_%s.%s;\n\t%s.%s = %s_%s.%s;\n", send, o.name, k.name, o.name, recv, o.name, from, k.name, o.name)
+			fmt.Fprintf(set, "\t%s.%s = weft_nosys_%s.%s;\n\t%s.%s = %s_%s.%s;\n", send, o.name, k.name, o.name, recv, o.name, from, k.name, o.name)
 		}
 	}
 }

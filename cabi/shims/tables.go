@@ -86,7 +86,7 @@ func initializer(b *bytes.Buffer, k *kind, name string, function func(o *op) str
 }
 
 // tablesSource defines the tables and the functions that nobody wrote.
-func tablesSource(kinds []*kind, tables []*table, objects []*object) ([]byte, error) {
+func tablesSource(tables []*table, objects []*object) ([]byte, error) {
 	var b bytes.Buffer
 	file(&b, "The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline functions\n"+
 		" * call through most of them unchecked.", "goapi.h", "hotpath.h", "thread.h", "token.h")

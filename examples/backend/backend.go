@@ -171,9 +171,9 @@ func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
 	return string(i.SourceAddress(src)) == string(address)
 }
 
-// Progress delivers up to max messages. Handlers run without the lock: they may send.
-func (i *Iface) Progress(max int) int {
-	for n := range max {
+// Progress delivers up to limit messages. Handlers run without the lock: they may send.
+func (i *Iface) Progress(limit int) int {
+	for n := range limit {
 		i.mu.Lock()
 		if i.head == i.tail {
 			i.mu.Unlock()
@@ -190,7 +190,7 @@ func (i *Iface) Progress(max int) int {
 		i.head++
 		i.mu.Unlock()
 	}
-	return max
+	return limit
 }
 
 // SetEagerWindow tells senders whether eager payloads are welcome.

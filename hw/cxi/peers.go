@@ -204,11 +204,10 @@ func (e *Endpoint) givenUp(reset []byte) bool {
 }
 
 // pollAll tells of all that has ended. Lease.
-func (i *Iface) pollAll() (n int) {
+func (i *Iface) pollAll() {
 	for _, q := range i.tx {
-		n += q.tellAll()
+		q.tellAll()
 	}
-	return n
 }
 
 // giveEvents tells that the peer is gone. Lease.

@@ -154,12 +154,12 @@ func (r *receiver) settle(n int) {
 	}
 }
 
-// take deals with what has arrived, up to max messages for handlers, and returns how many there were.
-func (r *receiver) take(max int) (n int) {
+// take deals with what has arrived, up to limit messages for handlers, and returns how many there were.
+func (r *receiver) take(limit int) (n int) {
 	for e := r.events.Peek(); e.There(); e = r.events.Peek() {
 		if e.Type() == wire.EventPut && e.Code() == wire.RcOk {
 			_, _, kind, _ := splitLow(uint32(e.MatchBits()))
-			if kind == kindUser && n >= max {
+			if kind == kindUser && n >= limit {
 				r.empty = false
 				r.events.Pause()
 				r.list()
@@ -397,8 +397,8 @@ func (r *receiver) takeReturned() {
 	}
 }
 
-// Progress delivers up to max arrived messages and completes operations.
-func (i *Iface) Progress(max int) int {
+// Progress delivers up to limit arrived messages and completes operations.
+func (i *Iface) Progress(limit int) int {
 	r := &i.rx
 	if i.closed.Load() {
 		return 0
@@ -410,7 +410,7 @@ func (i *Iface) Progress(max int) int {
 		n += q.tellAll()
 	}
 	r.takeReturned()
-	got := r.take(max)
+	got := r.take(limit)
 	r.fresh = got > 0
 	n += got
 	if i.anyTodo.Load() {

@@ -123,8 +123,8 @@ func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 }
 
 // state writes what inline commands take with them.
-func (q *txQueue) state() bool {
-	return q.q.SetState(&nic.State{Initiator: q.i.addr.id(), Index: indexMessages, EQ: q.events.number})
+func (q *txQueue) state() {
+	q.q.SetState(&nic.State{Initiator: q.i.addr.id(), Index: indexMessages, EQ: q.events.number})
 }
 
 func (q *txQueue) close() error {

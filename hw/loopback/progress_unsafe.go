@@ -12,9 +12,9 @@ import (
 // Arrivals that the data plane leaves to Go (internal/dataplane has what it takes in itself): Progress reads them off
 // the inbound rings and calls the handlers of their ids.
 
-// Progress delivers up to max arrived messages and returns how many the
+// Progress delivers up to limit arrived messages and returns how many the
 // handlers got. The caller holds the progress lease.
-func (i *Iface) Progress(max int) int {
+func (i *Iface) Progress(limit int) int {
 	if !i.usable() {
 		return 0
 	}
@@ -24,8 +24,8 @@ func (i *Iface) Progress(max int) int {
 		if i.rx.next++; i.rx.next >= uint32(len(lanes)) {
 			i.rx.next = 0
 		}
-		delivered += i.progress(&lanes[i.rx.next], max-delivered)
-		if delivered >= max {
+		delivered += i.progress(&lanes[i.rx.next], limit-delivered)
+		if delivered >= limit {
 			break
 		}
 	}
@@ -33,10 +33,10 @@ func (i *Iface) Progress(max int) int {
 }
 
 // progress is Progress of one inbound ring.
-func (i *Iface) progress(l *lane, max int) int {
+func (i *Iface) progress(l *lane, limit int) int {
 	l.head = atomic.LoadUint64(l.headWord) // the data plane delivers, too
 	begin, delivered := l.head, 0
-	for range max {
+	for range limit {
 		owner, state, lapOK := l.ring.Load(l.head)
 		if state != hot.SlotReady || !lapOK {
 			if l.head == begin && i.unblock(l, owner, state, lapOK, false) {

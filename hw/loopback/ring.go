@@ -31,8 +31,8 @@ func claimed(r *mpsc.Ring, pos uint64) bool {
 }
 
 // swapTail repairs a ring's hint, if it is still what it was.
-func swapTail(r *mpsc.Ring, old, new uint64) {
-	atomic.CompareAndSwapUint64(r.TailWord(), old, new)
+func swapTail(r *mpsc.Ring, from, to uint64) {
+	atomic.CompareAndSwapUint64(r.TailWord(), from, to)
 }
 
 // setFree frees the slot at pos for whoever claims that position next.

@@ -93,7 +93,7 @@ func (c *Endpoint) serveAtomic(id uint32, b []byte) {
 		c.refuseAtomic(id, fetch)
 		return
 	}
-	was := uint64(0)
+	var was uint64
 	if size == 4 {
 		was = uint64(perform((*uint32)(p), op, uint32(operand), uint32(compare), atomic.LoadUint32, atomic.CompareAndSwapUint32))
 	} else {

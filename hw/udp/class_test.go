@@ -19,7 +19,9 @@ func classes(c *capture, from sock.Addr) map[byte]int {
 		if err != nil {
 			return seen
 		}
-		b, service, header := packet[:n], byte(0), 0
+		b := packet[:n]
+		var service byte
+		var header int
 		switch {
 		case n > 28 && b[0] == 0x45 && b[9] == unix.IPPROTO_UDP:
 			service, header = b[1], 20

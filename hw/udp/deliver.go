@@ -94,9 +94,9 @@ func (c *Endpoint) record() (record, bool) {
 	return r, have >= uint64(r.size)
 }
 
-// Progress delivers up to max arrived messages and returns how many, ended operations included. While nothing has come
+// Progress delivers up to limit arrived messages and returns how many, ended operations included. While nothing has come
 // for long it does not poll the sockets each time. The caller holds the progress lease.
-func (i *Iface) Progress(max int) int {
+func (i *Iface) Progress(limit int) int {
 	d := &i.deliver
 	if i.closed.Load() {
 		return 0
@@ -126,7 +126,7 @@ func (i *Iface) Progress(max int) int {
 	}
 	n := 0
 	if len(d.list) > 0 {
-		n = i.run(max)
+		n = i.run(limit)
 		d.idle = 0
 		i.delivered.Add(uint64(n))
 	}

@@ -73,7 +73,7 @@ func (e *Endpoint) atomic(op hw.AtomicOp, size int, operand, compare, addr uint6
 	if err != nil {
 		return hw.Done, err
 	}
-	opcode := uint32(0)
+	var opcode uint32
 	switch {
 	case size == 8 && op == hw.OpAdd:
 		opcode = ibv.OpFetchAdd

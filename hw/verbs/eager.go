@@ -92,11 +92,11 @@ func (e *Endpoint) clearRing() { clear(e.ring.memory) }
 // written reports whether the next message of the peer has come to its ring.
 func (e *Endpoint) written() bool { return e.c.There() }
 
-// takeRing delivers up to max messages that a peer has written and that come next, and returns how many that was.
+// takeRing delivers up to limit messages that a peer has written and that come next, and returns how many that was.
 // A peer that keeps to its slots has no more of them before one that it has sent.
-func (r *receiver) takeRing(e *Endpoint, max int) (delivered int) {
+func (r *receiver) takeRing(e *Endpoint, limit int) (delivered int) {
 	r.inRing = true
-	for range max {
+	for range limit {
 		b := r.port.LookRing(e.c)
 		if b == nil {
 			break
@@ -113,13 +113,13 @@ func (r *receiver) takeRing(e *Endpoint, max int) (delivered int) {
 	return delivered
 }
 
-// takeRings does that for all peers, which have their turns, until it has delivered max.
-func (r *receiver) takeRings(max int) (delivered int) {
+// takeRings does that for all peers, which have their turns, until it has delivered limit.
+func (r *receiver) takeRings(limit int) (delivered int) {
 	owners := r.i.rings.owners
 	for k := range owners {
 		e := owners[(r.turn+k)%len(owners)].Load()
-		if e != nil && delivered < max {
-			delivered += r.takeRing(e, min(max-delivered, ibv.RingSlots))
+		if e != nil && delivered < limit {
+			delivered += r.takeRing(e, min(limit-delivered, ibv.RingSlots))
 		}
 	}
 	return delivered

@@ -143,7 +143,7 @@ func TestLateUnasked(t *testing.T) {
 	reads := null.ClockReads()
 	null.SetClock(1000)
 	b.completes(b.put(t, nil))
-	pos, ok := b.e.msg.postNothing(0, true, entryControl)
+	pos, ok := b.e.msg.postNothing(0, true)
 	if !ok {
 		t.Fatal("no place")
 	}

@@ -65,7 +65,7 @@ func (e *Endpoint) tellAll() {
 			continue // no room in the completion queue: again with the next Progress
 		}
 		if !q.told() {
-			q.postNothing(0, true, entryControl)
+			q.postNothing(0, true)
 		}
 	}
 }

@@ -205,7 +205,7 @@ func TestPortEnds(t *testing.T) {
 		t.Fatalf("%d, %d ended", found, q.Head.Load())
 	}
 	b.Progress(8)
-	if _, ok := q.postNothing(0, true, entryControl); !ok {
+	if _, ok := q.postNothing(0, true); !ok {
 		t.Fatal("no place")
 	}
 	end(5, 0)
@@ -232,7 +232,7 @@ func TestPortPasses(t *testing.T) {
 	if n := looks(800); n != 100 {
 		t.Errorf("%d of 800 looks while nothing is to be told", n)
 	}
-	pos, ok := b.e.msg.postNothing(0, true, entryControl)
+	pos, ok := b.e.msg.postNothing(0, true)
 	if !ok {
 		t.Fatal("no place")
 	}

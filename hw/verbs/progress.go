@@ -111,8 +111,8 @@ func (i *Iface) called() bool {
 	return i.nudge.Load() || i.anyTodo.Load() || i.flushes.Any() || i.rx.returned.Load() != 0
 }
 
-// Progress delivers up to max arrived messages and completes operations.
-func (i *Iface) Progress(max int) int {
+// Progress delivers up to limit arrived messages and completes operations.
+func (i *Iface) Progress(limit int) int {
 	r := &i.rx
 	if i.closed.Load() {
 		return 0
@@ -123,20 +123,20 @@ func (i *Iface) Progress(max int) int {
 	r.port.Flush()
 	r.poll()
 	r.turn++
-	n := r.takeRings(max/2 + max&r.turn&1)
+	n := r.takeRings(limit/2 + limit&r.turn&1)
 	for r.port.Staged.Load() != 0 {
 		n += r.complete()
-		for d := r.port.Arrival(); d != nil && (n < max || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
+		for d := r.port.Arrival(); d != nil && (n < limit || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
 			n += r.arrive(d, r.port.Pass())
 			r.port.Staged.Add(-1) // last: now another thread may poll
 		}
-		if n >= max || r.port.Staged.Load() != 0 {
+		if n >= limit || r.port.Staged.Load() != 0 {
 			break
 		}
 		r.poll()
 	}
-	if n < max {
-		n += r.takeRings(max - n) // what the others have left
+	if n < limit {
+		n += r.takeRings(limit - n) // what the others have left
 	}
 	if i.nudge.Load() || i.anyTodo.Load() {
 		r.fresh = n > 0

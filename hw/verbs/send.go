@@ -119,7 +119,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 
 // postNothing posts a write without bytes: its completion tells of everything
 // before it, and of whether the peer answers. False: no place.
-func (q *queue) postNothing(imm uint32, signal bool, kind entryKind) (pos uint64, ok bool) {
+func (q *queue) postNothing(imm uint32, signal bool) (pos uint64, ok bool) {
 	pos, ok = q.claim(0)
 	if !ok {
 		return 0, false
@@ -129,7 +129,7 @@ func (q *queue) postNothing(imm uint32, signal bool, kind entryKind) (pos uint64
 	if imm != 0 {
 		op.Opcode = ibv.OpWriteImm
 	}
-	q.entry(pos).kind = kind
+	q.entry(pos).kind = entryControl
 	if signal {
 		q.tell(pos)
 	}

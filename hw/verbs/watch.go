@@ -69,7 +69,7 @@ func (s *stuck) check(q *queue, now time.Time, limit time.Duration) bool {
 		return false
 	}
 	if q.LastSignal.Load() <= head {
-		q.postNothing(0, true, entryControl)
+		q.postNothing(0, true)
 		s.since = now
 		return false
 	}
@@ -84,7 +84,7 @@ func (s *stuck) check(q *queue, now time.Time, limit time.Duration) bool {
 func (e *Endpoint) try() {
 	q := &e.msg
 	if q.Run.Load() != ibv.QueueStopped && q.LastSignal.Load() <= q.Head.Load() {
-		q.postNothing(0, true, entryControl)
+		q.postNothing(0, true)
 	}
 }
 

@@ -35,7 +35,7 @@ func (e *Endpoint) tellWindow() {
 	if e.i.window.Load() != 0 {
 		imm = e.c.Index.Load()<<immBits | immClosed
 	}
-	if _, ok := e.msg.postNothing(imm, false, entryControl); !ok {
+	if _, ok := e.msg.postNothing(imm, false); !ok {
 		e.owesWindow.Store(true)
 	}
 }

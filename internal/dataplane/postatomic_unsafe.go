@@ -84,7 +84,7 @@ func postInteger(p *hot.Post) uintptr {
 	size := integerSize(p.Atomic, fi.Datatype(p.Datatype), fi.Op(p.Op))
 	reads := fi.Op(p.Op) == fi.OpRead
 	plain := p.Atomic == hot.AtomicPlain
-	flags := uint64(atomicFlags)
+	var flags uint64 = atomicFlags
 	if !plain {
 		flags = fetchFlags
 	}
@@ -98,7 +98,7 @@ func postInteger(p *hot.Post) uintptr {
 		return hot.PostGo
 	}
 	view := ringOf(peer, slots)
-	code := uintptr(0)
+	var code uintptr
 	if plain {
 		code = atomicPlain(p, ep, peer, mpsc.View(&view))
 	} else {

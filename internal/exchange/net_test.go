@@ -167,7 +167,7 @@ func (n *net) step() bool {
 		n.deliver(n.r.IntN(len(n.order)))
 		return true
 	}
-	any := len(n.order) != 0
+	moved := len(n.order) != 0
 	for i, m := range n.members {
 		if m.dead {
 			continue
@@ -175,12 +175,12 @@ func (n *net) step() bool {
 		if at, ok := m.e.Wake(); ok && at <= n.now {
 			m.e.Tick(n.now)
 		}
-		any = any || len(m.blocked) != 0
+		moved = moved || len(m.blocked) != 0
 		n.pump(i)
-		any = any || len(m.blocked)+len(n.order) != 0
+		moved = moved || len(m.blocked)+len(n.order) != 0
 		n.judge(i)
 	}
-	if any {
+	if moved {
 		n.idle = 0
 		return true
 	}

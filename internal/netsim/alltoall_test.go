@@ -95,12 +95,12 @@ func bound(began congestion.Time, strangers []*Stranger) time.Duration {
 				at = on.From
 			}
 			left := 1 - float64(s.Rate)/float64(gigabit)
-			if shared := time.Duration(float64(on.To.Sub(at)) * left); shared >= need {
+			shared := time.Duration(float64(on.To.Sub(at)) * left)
+			if shared >= need {
 				at, need = at.Add(time.Duration(float64(need)/left)), 0
 				break
-			} else {
-				need -= shared
 			}
+			need -= shared
 			at = on.To
 		}
 		worst = max(worst, at.Add(need).Sub(began))

@@ -86,15 +86,15 @@ var pciAddress = regexp.MustCompile(`^([0-9a-f]{4,}):([0-9a-f]{2}):([0-9a-f]{2})
 
 // device fills in what the device at path says, and the PCI function that it is or stands on.
 func (n *NIC) device(path string) {
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return
 	}
-	if driver, err := os.Readlink(filepath.Join(real, "driver")); err == nil {
+	if driver, err := os.Readlink(filepath.Join(resolved, "driver")); err == nil {
 		n.Driver = filepath.Base(driver)
 	}
-	n.VendorID, n.DeviceID, n.Revision = text(real, "vendor"), text(real, "device"), text(real, "revision")
-	for dir := real; len(dir) > 1; dir = filepath.Dir(dir) {
+	n.VendorID, n.DeviceID, n.Revision = text(resolved, "vendor"), text(resolved, "device"), text(resolved, "revision")
+	for dir := resolved; len(dir) > 1; dir = filepath.Dir(dir) {
 		m := pciAddress.FindStringSubmatch(filepath.Base(dir))
 		if m == nil {
 			continue

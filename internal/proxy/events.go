@@ -56,8 +56,8 @@ func parseEvents(b []byte) ([]Event, error) {
 }
 
 // Events returns the last changes of the process's progress threads between idle
-// and active: at most max of each, the newest, oldest first.
-func Events(max int) []Event {
+// and active: at most limit of each, the newest, oldest first.
+func Events(limit int) []Event {
 	live.Lock()
 	threads := slices.Clone(live.threads)
 	live.Unlock()
@@ -68,7 +68,7 @@ func Events(max int) []Event {
 			continue
 		}
 		words := p.changes.copy()
-		for _, w := range words[len(words)-min(len(words), max):] {
+		for _, w := range words[len(words)-min(len(words), limit):] {
 			list = append(list, Event{p.name, p.tid.Load(), w&1 == 1, time.Duration(w >> 1)})
 		}
 	}

@@ -153,7 +153,7 @@ func (s *Service) watch(op, fd int, events uint32) error {
 func (s *Service) watchEnd(pidfd int, f func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := error(ErrStopped)
+	err := ErrStopped
 	if !s.ended {
 		err = s.watch(unix.EPOLL_CTL_ADD, pidfd, unix.EPOLLIN)
 	}

@@ -259,10 +259,10 @@ func TestRefusalIsLogged(t *testing.T) {
 // FuzzGetInfo sees that whatever is asked, an answer keeps the promises that
 // fi_getinfo(3) makes: it has what was asked, and nothing is required.
 func FuzzGetInfo(f *testing.F) {
-	f.Add("localhost", "9228", uint64(0), uint64(fi.Msg), uint64(0), uint64(0), uint32(0), []byte(nil), []byte(nil))
-	f.Add("", "", uint64(fi.Source), uint64(fi.Tagged|fi.LocalComm), uint64(fi.OrderSAS), uint64(7), uint32(2),
+	f.Add("localhost", "9228", uint64(0), fi.Msg, uint64(0), uint64(0), uint32(0), []byte(nil), []byte(nil))
+	f.Add("", "", fi.Source, fi.Tagged|fi.LocalComm, fi.OrderSAS, uint64(7), uint32(2),
 		[]byte{2, 0, 0, 5, 10, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0}, []byte("x"))
-	f.Add("fi_sockaddr_in://10.0.0.5:5", "", uint64(fi.Source), uint64(0), uint64(0), uint64(0), uint32(9),
+	f.Add("fi_sockaddr_in://10.0.0.5:5", "", fi.Source, uint64(0), uint64(0), uint64(0), uint32(9),
 		[]byte("fi_sockaddr_in://10.0.0.5:5\x00"), []byte("fi_sockaddr_in://10.0.0.9:5\x00"))
 	f.Fuzz(func(t *testing.T, node, service string, flags, caps, order, size uint64, format uint32, src, dest []byte) {
 		h := newHints(func(h *fi.Info) {

@@ -225,9 +225,9 @@ func TestNoHints(t *testing.T) {
 
 // TestAbsentAttributesAreWildcards gives hints whose attributes C left NULL.
 func TestAbsentAttributesAreWildcards(t *testing.T) {
-	any := newHints(nil)
-	any.EP.Type = fi.EPUnspec
-	a, b := get(t, v117, &fi.Info{}), get(t, v117, any)
+	unspecified := newHints(nil)
+	unspecified.EP.Type = fi.EPUnspec
+	a, b := get(t, v117, &fi.Info{}), get(t, v117, unspecified)
 	if !reflect.DeepEqual(a, b) {
 		t.Error("absent attributes are not wildcards")
 	}

@@ -94,7 +94,7 @@ func parse(s string) (n Name, why string) {
 // splitHostPort splits "host:port", "[host]:port", "host" and "[host]". An
 // IPv6 address needs its brackets.
 func splitHostPort(s string) (host string, port uint16, why string) {
-	service := ""
+	var service string
 	switch {
 	case strings.HasPrefix(s, "["):
 		var ok bool

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw/udp/wire"
-	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // TestLeft: the round trip of a packet counts from its corrected departure; what has arrived, and a
@@ -30,7 +29,7 @@ func TestLeft(t *testing.T) {
 	for n := first; n < first+3; n++ {
 		s.Left(n, 5*ms)
 	}
-	if q, _ := s.run(first); q.Flight.Sent != congestion.Time(4*ms) {
+	if q, _ := s.run(first); q.Flight.Sent != 4*ms {
 		t.Error("a train was corrected")
 	}
 }

@@ -143,8 +143,8 @@ func inboxProgram(mapFD int) asm.Instructions {
 		asm.Sub.Reg(asm.R4, asm.R2),
 		asm.JGT.Imm(asm.R4, inboxSlots, "pass"), // full
 		asm.Mov.Reg(asm.R0, asm.R9),
-		atomically(asm.CmpXchg, asm.R7, asm.R1, asm.DWord, inboxTail), // P1
-		asm.JNE.Reg(asm.R0, asm.R9, "pass"),                           // another processor was faster
+		atomically(asm.CmpXchg, asm.R7, asm.DWord, inboxTail), // P1
+		asm.JNE.Reg(asm.R0, asm.R9, "pass"),                   // another processor was faster
 		asm.Mov.Reg(asm.R1, asm.R9),
 		asm.Add.Imm(asm.R1, 1),
 		asm.StoreMem(asm.RFP, sequence, asm.R1, asm.DWord),
@@ -187,8 +187,8 @@ func tell() asm.Instructions {
 		asm.LoadMem(asm.R1, asm.R6, skbGSOSize, asm.Word),
 		asm.StoreMem(asm.R9, tellGSO, asm.R1, asm.Word),
 		asm.LoadMem(asm.R1, asm.RFP, sequence, asm.DWord),
-		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, tellSeq), // P2
-		asm.LoadMem(asm.R1, asm.R7, inboxOff, asm.Word),         // P3
+		atomically(asm.Xchg, asm.R9, asm.Word, tellSeq), // P2
+		asm.LoadMem(asm.R1, asm.R7, inboxOff, asm.Word), // P3
 		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.Mov.Imm(asm.R0, 0),
 		asm.Return(),
@@ -196,10 +196,10 @@ func tell() asm.Instructions {
 		asm.Mov.Imm(asm.R1, 0).WithSymbol("broken"),
 		asm.StoreMem(asm.R9, tellLen, asm.R1, asm.Word),
 		asm.LoadMem(asm.R1, asm.RFP, sequence, asm.DWord),
-		atomically(asm.Xchg, asm.R9, asm.R1, asm.Word, tellSeq),
+		atomically(asm.Xchg, asm.R9, asm.Word, tellSeq),
 
 		asm.Mov.Imm(asm.R1, 1).WithSymbol("pass"),
-		atomically(asm.AddAtomic, asm.R7, asm.R1, asm.DWord, inboxPassed),
+		atomically(asm.AddAtomic, asm.R7, asm.DWord, inboxPassed),
 		asm.Mov.Imm(asm.R0, keepAll),
 		asm.Return(),
 	)
@@ -219,10 +219,10 @@ func skbLoad(helper asm.BuiltinFunc, from int32, to asm.Register, at int32, size
 	}
 }
 
-// atomically compiles op on the memory at dst plus at. Version 0.22 of the assembler forgets
+// atomically compiles op on the memory at dst plus at, with the operand in R1. Version 0.22 of the assembler forgets
 // to write which operation it is, where the instruction's constant does not say so.
-func atomically(op asm.AtomicOp, dst, src asm.Register, size asm.Size, at int16) asm.Instruction {
-	i := op.Mem(dst, src, size, at)
+func atomically(op asm.AtomicOp, dst asm.Register, size asm.Size, at int16) asm.Instruction {
+	i := op.Mem(dst, asm.R1, size, at)
 	i.Constant = int64(op >> 8)
 	return i
 }

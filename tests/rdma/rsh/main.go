@@ -38,7 +38,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: rsh serve ADDRESS | rsh ADDRESS COMMAND [WORD...]")
 		os.Exit(2)
 	}
-	status, err := 0, error(nil)
+	var status int
+	var err error
 	if os.Args[1] == "serve" {
 		err = serve(os.Args[2])
 	} else {

@@ -72,7 +72,6 @@ func (b *background) halt(also ...io.Closer) {
 // turning has the rates of ports change: every turn another quarter of them has a tenth.
 type turning struct {
 	*background
-	quiet
 	w    *labNetwork
 	tc   *exec.Cmd
 	in   io.WriteCloser

@@ -224,12 +224,11 @@ func mpiSection(res *result, found *figures) string {
 
 // mpiTable writes the table of one library's ways.
 func mpiTable(b *strings.Builder, library string, ways []string, found *figures) {
-	others := ways
+	var others []string // none where weft did not run: there is nothing to compare
 	if strings.HasSuffix(ways[0], " over weft") {
 		others = ways[1:]
 	} else {
 		ways = slices.Clone(ways)
-		others = nil // weft did not run: there is nothing to compare
 	}
 	fmt.Fprintf(b, "| %s |", library)
 	for _, w := range ways {

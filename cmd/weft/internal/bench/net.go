@@ -213,15 +213,15 @@ func init() {
 func countWrong(found *figures) {
 	for provider, values := range found.values {
 		delete(values, "net_wrong")
-		wrong, any := 0.0, false
+		wrong, seen := 0.0, false
 		for name, list := range values {
 			if strings.HasPrefix(name, "net_") && strings.HasSuffix(name, "_wrong") {
 				for _, v := range list {
-					wrong, any = wrong+v, true
+					wrong, seen = wrong+v, true
 				}
 			}
 		}
-		if any {
+		if seen {
 			found.add(provider, "net_wrong", wrong)
 		}
 	}

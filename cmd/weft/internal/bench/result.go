@@ -100,7 +100,8 @@ func (f *figures) list(providers []string) []figure {
 // naturally makes numbers in a name compare by value.
 func naturally(name string) string {
 	var b strings.Builder
-	for digits := 0; name != ""; name = name[digits:] {
+	var digits int
+	for ; name != ""; name = name[digits:] {
 		for digits = 0; digits < len(name) && name[digits] >= '0' && name[digits] <= '9'; digits++ {
 		}
 		if digits == 0 {

@@ -55,10 +55,11 @@ func Peers() []*cobra.Command {
 				n[i] = v
 			}
 			b := make([]byte, n[2])
+			var errno unix.Errno
 			got, err := unix.ProcessVMReadv(n[0], []unix.Iovec{iovec(b)}, []unix.RemoteIovec{{Base: uintptr(n[1]), Len: n[2]}}, 0)
 			switch {
-			case err != nil:
-				fmt.Fprintf(cmd.OutOrStdout(), "%d\n", err.(unix.Errno))
+			case errors.As(err, &errno):
+				fmt.Fprintf(cmd.OutOrStdout(), "%d\n", errno)
 			case got != n[2] || string(b) != string(secret(n[0])):
 				fmt.Fprintf(cmd.OutOrStdout(), "%d\n", unix.EIO)
 			default:

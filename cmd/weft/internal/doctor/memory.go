@@ -106,7 +106,7 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 
 func removeAll(dead []string, what string, self *proc.Host) Finding {
 	for _, path := range dead {
-		ok := false
+		var ok bool
 		switch name := filepath.Base(path); {
 		case strings.HasPrefix(name, stats.FilePrefix):
 			ok = stats.RemoveStale(path, self)

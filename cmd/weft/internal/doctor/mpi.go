@@ -26,11 +26,11 @@ func launchers(path string) []string {
 	for _, d := range dirs {
 		for _, n := range launcherNames {
 			p := filepath.Join(d, n)
-			real, err := filepath.EvalSymlinks(p)
-			if err != nil || slices.Contains(seen, real) {
+			resolved, err := filepath.EvalSymlinks(p)
+			if err != nil || slices.Contains(seen, resolved) {
 				continue
 			}
-			seen = append(seen, real)
+			seen = append(seen, resolved)
 			list = append(list, p)
 		}
 	}

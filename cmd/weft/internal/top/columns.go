@@ -26,13 +26,13 @@ const unitBytes = "bytes"
 // rate makes a column of a sum's growth per second.
 func rate(key, title, unit string, names []string) column {
 	f := func(p *watch.Process) float64 { return p.Rate(names...) }
-	return column{key, title, true, f, func(p *watch.Process) string { return stats.FormatValue(unit, f(p)) }}
+	return column{key, title, true, f, func(p *watch.Process) string { return stats.FormatValue("", f(p)) }}
 }
 
 // level makes a column of a sum of gauges.
-func level(key, title, unit string, names ...string) column {
+func level(key, title string, names ...string) column {
 	f := func(p *watch.Process) float64 { return p.Sum(names...) }
-	return column{key, title, true, f, func(p *watch.Process) string { return stats.FormatValue(unit, f(p)) }}
+	return column{key, title, true, f, func(p *watch.Process) string { return stats.FormatValue("", f(p)) }}
 }
 
 // columns are in the order of the screen.
@@ -49,14 +49,14 @@ var columns = []column{
 	rate("rmabytes", "RMA B/s", unitBytes, watch.OneSidedBytes),
 	rate("list", "LIST el/s", "", watch.Listed),
 	rate("notes", "NOTES/s", "", watch.Notes),
-	level("peers", "PEERS", "", "peers"),
-	level("flight", "FLIGHT", "", "tx_in_flight"),
-	level("posted", "POSTED", "", "posted", "posted_ring"),
-	level("unexpected", "UNEXP", "", "unexpected"),
-	level("ring", "RING", "", "ring_depth"),
-	level("cq", "CQ", "", "rx_cq_depth"),
+	level("peers", "PEERS", "peers"),
+	level("flight", "FLIGHT", "tx_in_flight"),
+	level("posted", "POSTED", "posted", "posted_ring"),
+	level("unexpected", "UNEXP", "unexpected"),
+	level("ring", "RING", "ring_depth"),
+	level("cq", "CQ", "rx_cq_depth"),
 	rate("eagain", "EAGAIN/s", "", watch.Again),
-	level("errors", "ERRORS", "", watch.Errors...),
+	level("errors", "ERRORS", watch.Errors...),
 	{"rtt", "RTT", true, (*watch.Process).RTT,
 		func(p *watch.Process) string { return stats.FormatValue("ns", p.RTT()) }},
 }
@@ -86,7 +86,7 @@ func arrange(list []watch.Process, by int, reverse bool, filter string) []watch.
 	}
 	c := columns[by]
 	slices.SortStableFunc(out, func(a, b watch.Process) int {
-		order := 0
+		var order int
 		switch {
 		case c.number == nil:
 			order = cmp.Compare(c.text(&a), c.text(&b))

@@ -123,10 +123,10 @@ func (p *Port) Init(f *Functions, iface unsafe.Pointer) {
 	p.next, p.take, p.flush = direct.Entry(f.Next), direct.Entry(f.Take), direct.Entry(f.Flush)
 }
 
-// Init makes a path of zeroed memory, over which messages of up to max bytes go.
-func (p *Path) Init(f *Functions, max uint32) {
+// Init makes a path of zeroed memory, over which messages of up to limit bytes go.
+func (p *Path) Init(f *Functions, limit uint32) {
 	C.weft_cxi_path_init((*C.struct_weft_cxi_path)(unsafe.Pointer(p)))
-	p.Hot.Max, p.enter, p.send = max, direct.Trampoline(), direct.Entry(f.Send)
+	p.Hot.Max, p.enter, p.send = limit, direct.Trampoline(), direct.Entry(f.Send)
 }
 
 // Possible reports whether C can call Go code so.
