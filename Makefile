@@ -108,7 +108,7 @@ test: deps
 test-rdma: deps
 	@tests/rdma/run.sh full
 
-## make lint       formatting, vet, staticcheck, shellcheck, C warnings, layers
+## make lint       formatting, vet, staticcheck, golangci-lint, shellcheck, C warnings, layers
 lint:
 	@scripts/lint.sh full
 

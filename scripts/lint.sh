@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# lint.sh quick|full: quick needs no network, full adds staticcheck.
+# lint.sh quick|full: quick needs no network, full adds staticcheck and golangci-lint.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
+GOLANGCI=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GO=${GO:-go}
 passed=0
@@ -60,6 +61,11 @@ run_gofmt() {
 	gofmt -l $(files '*.go')
 }
 
+# golangci FOLDER PACKAGE... prints nothing where it finds nothing.
+golangci() (
+	cd "$1" && shift && "$GO" run "$GOLANGCI" run --show-stats=false "$@"
+)
+
 repository() {
 	"$GO" test -count=1 ./tests/lint ./internal/config/manpage ./internal/hot/headers ./cabi/shims ./cabi/loader/table >"$output" 2>&1 || {
 		cat "$output"
@@ -74,6 +80,7 @@ fetch() {
 	[ "$1" = quick ] || {
 		"$GO" -C internal/netsim/plots mod download
 		"$GO" run "$STATICCHECK" -version
+		"$GO" run "$GOLANGCI" version
 	}
 }
 
@@ -89,6 +96,8 @@ if [ "${1:-full}" = full ]; then
 	check "go vet plots" env -C internal/netsim/plots "$GO" vet ./...
 	check staticcheck "$GO" run "$STATICCHECK" ./...
 	check "staticcheck cmd/weft" "$GO" -C cmd/weft run "$STATICCHECK" ./...
+	check golangci-lint golangci . ./...
+	check "golangci-lint cmd/weft" golangci cmd/weft ./...
 fi
 
 echo "$passed passed, $failed failed, 0 skipped"
