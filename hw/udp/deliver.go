@@ -94,8 +94,8 @@ func (c *Endpoint) record() (record, bool) {
 	return r, have >= uint64(r.size)
 }
 
-// Progress delivers up to limit arrived messages and returns how many, ended operations included. While nothing has come
-// for long it does not poll the sockets each time. The caller holds the progress lease.
+// Progress delivers up to limit arrived messages and returns how many, ended operations included. While nothing has
+// come for long it does not poll the sockets each time. The caller holds the progress lease.
 func (i *Iface) Progress(limit int) int {
 	d := &i.deliver
 	if i.closed.Load() {
