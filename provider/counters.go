@@ -12,6 +12,12 @@ import (
 	"github.com/weft-fabric/weft/internal/version"
 )
 
+// statistics are what an endpoint counts for the page of counters.
+type statistics struct {
+	stats *stats.Endpoint
+	lines []stats.Line // by stripe; its lease holder's
+}
+
 // openStats takes the endpoint's block of counters. Want of room in the page
 // costs a log line, not the endpoint.
 func (e *Endpoint) openStats(stripes int) error {
@@ -32,7 +38,7 @@ func (e *Endpoint) openStats(stripes int) error {
 }
 
 // closeStats gives the block back.
-func (e *Endpoint) closeStats() {
+func (e *statistics) closeStats() {
 	if e.stats != nil {
 		e.stats.Close()
 	}
@@ -53,7 +59,7 @@ func (e *Endpoint) Counters(dst []uint64) error {
 
 // countFailed counts an operation that ended with an error. The caller holds
 // the progress lease.
-func (e *Endpoint) countFailed(err fi.Errno) {
+func (e *statistics) countFailed(err fi.Errno) {
 	word := stats.RxErrOther
 	switch err {
 	case fi.ETRUNC:
@@ -69,7 +75,7 @@ func (e *Endpoint) countFailed(err fi.Errno) {
 }
 
 // countRefused counts a post that found its peer out of reach, and returns err.
-func (e *Endpoint) countRefused(err error) error {
+func (e *statistics) countRefused(err error) error {
 	word := stats.SharedRefused
 	if err == fi.EAGAIN {
 		word = stats.SharedNotUp
@@ -80,7 +86,7 @@ func (e *Endpoint) countRefused(err error) error {
 
 // countPost counts a post of total bytes that held a stripe: at word and the
 // word after it, or as refused.
-func (e *Endpoint) countPost(lease, word int, total uint64, err error) {
+func (e *statistics) countPost(lease, word int, total uint64, err error) {
 	l := &e.lines[lease]
 	switch err {
 	case nil:
@@ -94,7 +100,7 @@ func (e *Endpoint) countPost(lease, word int, total uint64, err error) {
 }
 
 // countRMA counts a one-sided operation that was posted as messages.
-func (e *Endpoint) countRMA(lease int, r *rmaRequest) {
+func (e *statistics) countRMA(lease int, r *rmaRequest) {
 	l := &e.lines[lease]
 	switch {
 	case r.flags&rmaIsAtomic != 0:
@@ -109,7 +115,7 @@ func (e *Endpoint) countRMA(lease int, r *rmaRequest) {
 }
 
 // countDirect counts one that the posting thread did itself, without a stripe.
-func (e *Endpoint) countDirect(read bool, total uint64) {
+func (e *statistics) countDirect(read bool, total uint64) {
 	word := stats.SharedWrite
 	if read {
 		word = stats.SharedRead
@@ -132,13 +138,13 @@ func (e *leasedEP) countBatch(n int) {
 }
 
 // countEager counts a message of n bytes that came with its payload.
-func (e *Endpoint) countEager(n int) {
+func (e *statistics) countEager(n int) {
 	e.stats.Rx(stats.RxEager, 1)
 	e.stats.Rx(stats.RxEagerBytes, uint64(n))
 }
 
 // countHeld counts an unexpected message of which n bytes were copied.
-func (e *Endpoint) countHeld(n int) {
+func (e *statistics) countHeld(n int) {
 	e.stats.Rx(stats.RxUnexpected, 1)
 	e.stats.Rx(stats.RxUnexpectedBytes, uint64(n))
 }
@@ -278,7 +284,7 @@ func depth(tail uintptr, head, slots uint64) uint64 {
 }
 
 // fillStats tells C where it counts.
-func (e *Endpoint) fillStats(h *hot.EP) {
+func (e *statistics) fillStats(h *hot.EP) {
 	h.StatsThreads = e.stats.Threads()
 	h.StatsRx = e.stats.RxLine()
 }

@@ -15,6 +15,15 @@ import (
 // side. Go is entered for all else that comes there, and for what C finds no
 // receive for. Datagrams have none: they are dropped by rules of their own.
 
+// drivenPort is the port to other hosts that C looks at, and what C knows of its peers.
+type drivenPort struct {
+	driven      *port                     // nil: none
+	paths       mem.Array[uintptr]        // the ways over it, by lines of peers
+	portSources mem.Array[hot.PortSource] // the addresses of its sources plus one
+	// portSourcesSeen is how many of portSources were ever used, written and read as sourcesSeen.
+	portSourcesSeen atomic.Uint32
+}
+
 // openDriven chooses the port and makes the tables that C needs.
 func (e *Endpoint) openDriven() error {
 	for _, p := range e.ports {
@@ -42,7 +51,7 @@ func (n *network) drive(driven *hot.Port, ep *hot.EP) {
 }
 
 // fillDriven gives the port to C.
-func (e *Endpoint) fillDriven(h *hot.EP) {
+func (e *drivenPort) fillDriven(h *hot.EP) {
 	if e.driven == nil {
 		return
 	}
@@ -52,7 +61,7 @@ func (e *Endpoint) fillDriven(h *hot.EP) {
 }
 
 // closeDriven gives the tables back.
-func (e *Endpoint) closeDriven() {
+func (e *drivenPort) closeDriven() {
 	e.driven = nil
 	_ = e.paths.Free()
 	_ = e.portSources.Free()
@@ -60,7 +69,7 @@ func (e *Endpoint) closeDriven() {
 
 // fillPath publishes the way to a peer over the driven port, and reports whether
 // that is how it is reached. The link's mu is held.
-func (e *Endpoint) fillPath(line uint32, p *path) bool {
+func (e *drivenPort) fillPath(line uint32, p *path) bool {
 	if e.driven == nil || p.port != e.driven {
 		return false
 	}
@@ -70,12 +79,12 @@ func (e *Endpoint) fillPath(line uint32, p *path) bool {
 }
 
 // hasPath reports whether a line has a way over the driven port.
-func (e *Endpoint) hasPath(line uint32) bool {
+func (e *drivenPort) hasPath(line uint32) bool {
 	return e.driven != nil && atomic.LoadUintptr(e.paths.At(line)) != 0
 }
 
 // dropPath takes the way from a line.
-func (e *Endpoint) dropPath(line uint32) {
+func (e *drivenPort) dropPath(line uint32) {
 	if e.driven != nil {
 		atomic.StoreUintptr(e.paths.At(line), 0)
 	}
@@ -115,7 +124,7 @@ func (e *leasedEP) losePortSource(src hw.Source) {
 }
 
 // dropPortSources takes the senders of an address that is removed from C.
-func (e *Endpoint) dropPortSources(addr fi.Addr) {
+func (e *drivenPort) dropPortSources(addr fi.Addr) {
 	if e.driven == nil {
 		return
 	}
@@ -126,7 +135,7 @@ func (e *Endpoint) dropPortSources(addr fi.Addr) {
 
 // looked reports whether polls of C look at the endpoint's driven port: while there is traffic, and always
 // where peers may write what rings no bell.
-func (e *Endpoint) looked() bool {
+func (e *drivenPort) looked() bool {
 	if e.driven == nil {
 		return false
 	}

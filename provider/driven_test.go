@@ -35,7 +35,8 @@ func (*drivenIface) Memory() hw.MemoryDomain { return nil }
 // drivenEndpoint adds an endpoint with such an interface to a receive context.
 func drivenEndpoint(d *Domain, r *rxContext) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
-	l := &leasedEP{Endpoint: Endpoint{rx: r, hot: &hot.EP{}, domain: d}, rx: r.leased.Taken()}
+	l := &leasedEP{rx: r.leased.Taken()}
+	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
 	p := &port{Iface: i}
@@ -158,7 +159,8 @@ func TestPolled(t *testing.T) {
 	} {
 		info := *b.info
 		info.Caps = caps
-		e := &Endpoint{domain: b.domain, info: &info, txCQ: polled, rxCQ: polled}
+		e := new(Endpoint)
+		e.domain, e.info, e.txCQ, e.rxCQ = b.domain, &info, polled, polled
 		c.change(e)
 		if got := e.polled(); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -2,25 +2,20 @@ package provider
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/cq"
-	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/pages"
-	"github.com/weft-fabric/weft/stripe"
 )
 
 // maxMessage is the longest message, in bytes.
@@ -43,12 +38,8 @@ const (
 // endpoint is enabled and do not change after it, unless their comments say so. What belongs to the lease
 // holder is said at the field.
 type Endpoint struct {
-	refs        refs
-	domain      *Domain
-	info        *fi.Info
-	format      fi.AddrFormat
-	auth        authKey // immutable
-	incarnation uint64  // in tokens: random, so that another endpoint of the same name has another; immutable
+	attributes
+	refs refs
 	// those of the address vector, from Enable on; nil where keys are not there. Immutable then
 	keys  []hw.Key
 	state atomic.Uint32 // written under mu, read by any thread
@@ -58,93 +49,25 @@ type Endpoint struct {
 	socket *boundSocket
 	name   names.Name
 
-	av                       *AV
-	txCQ, rxCQ               *cq.Queue
-	txSelective, rxSelective bool
-	// Counters of sends and receives, of what this side initiates, and of what peers do to
-	// this side's memory. Each is stored once, by BindCounter, perhaps after Enable, and read by
-	// any thread; sequentially consistent.
-	txCntr, rxCntr                  atomic.Pointer[cq.Counter]
-	readCntr, writeCntr             atomic.Pointer[cq.Counter]
-	remoteReadCntr, remoteWriteCntr atomic.Pointer[cq.Counter]
-	// eq is stored by BindEQ, perhaps after Enable, and read by any thread; sequentially consistent.
-	eq       atomic.Pointer[eq.Queue]
-	srx      *SharedRx
-	stx      *SharedTx
-	conn     *connection // nil: not connection-oriented
-	lossy    bool        // what does not go out may be dropped (dgram.go)
-	minMulti uint64
-	apart    bool // shares no memory with peers; set before Enable, under mu
-	sizes    sizeLimits
-	sized    bool         // one of sizes is below the endpoint's own; under mu
-	p2p      atomic.Int32 // fi.OptHMEMP2P; set by control operations, read by any thread
-	unbind   []func()     // undoes the binds, last first
-	attached []queue      // that poll this endpoint; under mu
-	source   *cq.Source
-	bell     *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
-	engine   *background // by which a progress thread drives it, nil: none does
+	bindings
+	source *cq.Source
+	bell   *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
+	engine *background // by which a progress thread drives it, nil: none does
 
-	hot         *hot.EP
-	block       []byte // memory of hot and the stripes
-	kind        blockKind
-	peers       mem.Growing[hot.Peer] // grown under linkMu
-	sourceLines mem.Array[hot.Source] // by hw.Source
-	// sourcesSeen is how many of sourceLines were ever used. Written by the
-	// lease holder, read by who removes addresses; sequentially consistent.
-	sourcesSeen atomic.Uint32
-	// driven is the port to other hosts that C looks at, nil: none. paths are the ways over it, by lines of peers, and
-	// portSources the addresses of its sources plus one, of which portSourcesSeen were ever used; as sourcesSeen.
-	driven          *port
-	paths           mem.Array[uintptr]
-	portSources     mem.Array[hot.PortSource]
-	portSourcesSeen atomic.Uint32
-	iface           iface // of the first port
-	ports           []*port
-	probers         []*prober  // of these ports
-	networks        []*network // of the ports to other hosts
-	names           io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
-	stats           *stats.Endpoint
-	msgOrder        uint64       // that is asked for; immutable from Enable on
-	fast            fastGate     // of C's posts
-	lines           []stats.Line // of counters, by stripe; its lease holder's
-	attr            hw.Attr
-	rx              *rxContext
-	number          uint32 // among the endpoints of rx
-	// scalable is the endpoint that this is a context of, nil for an endpoint
-	// of its own; context is the number of the context's interface. Immutable.
-	scalable       *Scalable
-	context        uint8
-	handle         uint64 // of C's table
-	stripes        *stripe.Set
-	requests       *stripe.Table[txRequest]
-	exposed        exposures
-	devices        deviceOps
-	inject         []byte // one buffer of InjectMax bytes for each request
-	rmas           *stripe.Table[rmaRequest]
-	rmaInject      []byte // as inject, for rmas
-	fetches        fetches
-	scratch        []scratch
-	progressStripe int // the bounce buffers of the lease holder
-	sourceErr      bool
-	unbelled       bool // peers may write what rings no bell; set when the ports are opened
+	conn *connection // nil: not connection-oriented
+	options
 
-	// links are changed under linkMu, which no send to a known peer takes, and
-	// read by any thread: by their numbers, nil where none is. linkMu also
-	// guards the fields behind it, but for linksMade, which counts the links
-	// ever made: added to under it, read by the lease holder.
-	links      atomic.Pointer[[]*link]
-	linkMu     sync.Mutex
-	linkByAddr map[address]*link
-	freeLinks  []uint32 // numbers
-	linksKept  int      // by the last sweep
-	linksMade  atomic.Uint64
+	hotMemory
+	drivenPort
+	portSet
+	linkTable
+	txRequests
+	statistics
 
-	// rmaQueue are the ids of requests whose posters found no room for all
-	// messages, under rmaMu, which no other post takes. rmaQueued is their
-	// number, for progress to look at without the lock.
-	rmaMu     sync.Mutex
-	rmaQueue  []uint64
-	rmaQueued atomic.Int32
+	attr   hw.Attr
+	rx     *rxContext
+	number uint32 // among the endpoints of rx
+	handle uint64 // of C's table
 
 	shares sharedOps // reads and writes that targets help with
 	lists  listOps   // posts of lists that are under way
@@ -152,8 +75,7 @@ type Endpoint struct {
 	protocols []protocol
 	notes     notes
 
-	ipcOnce  sync.Once
-	ipcBody  []byte        // of its tokens, once it was asked for; under ipcOnce
+	ipcToken
 	accesses pages.Counter // of memory, for huge pages
 
 	coll *collectives // nil: there are none; immutable from Enable on
@@ -161,6 +83,20 @@ type Endpoint struct {
 	born time.Time // zero of lanes' clock; immutable
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
 	leased lease.Guarded[leasedEP]
+}
+
+// attributes are what an endpoint is opened with. Immutable, but msgOrder, which is so from Enable on.
+type attributes struct {
+	domain      *Domain
+	info        *fi.Info
+	format      fi.AddrFormat
+	auth        authKey
+	incarnation uint64 // in tokens: random, so that another endpoint of the same name has another
+	msgOrder    uint64 // that is asked for
+	// scalable is the endpoint that this is a context of, nil for an endpoint
+	// of its own; context is the number of the context's interface.
+	scalable *Scalable
+	context  uint8
 }
 
 // leasedEP is an endpoint as the holder of its receive context's progress lease has it.
@@ -240,10 +176,13 @@ func (e *Endpoint) openName() error {
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l := &leasedEP{Endpoint: Endpoint{
-		domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(),
-		minMulti: defaultMinMultiRecv, born: time.Now(), linkByAddr: map[address]*link{},
+		attributes: attributes{
+			domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(),
+		},
+		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}
 	e := &l.Endpoint
+	e.linkByAddr = map[address]*link{}
 	e.leased = lease.Guard(nil, l)
 	e.notes.init(e)
 	if pages.Allowed() {

@@ -23,6 +23,26 @@ type binding struct {
 	late func() error
 }
 
+// bindings are the objects that an endpoint is bound to, and what follows from them. Written under the endpoint's mu
+// until Enable and by Close, immutable between, but for what says otherwise.
+type bindings struct {
+	av                       *AV
+	txCQ, rxCQ               *cq.Queue
+	txSelective, rxSelective bool
+	// Counters of sends and receives, of what this side initiates, and of what peers do to
+	// this side's memory. Each is stored once, by BindCounter, perhaps after Enable, and read by
+	// any thread; sequentially consistent.
+	txCntr, rxCntr                  atomic.Pointer[cq.Counter]
+	readCntr, writeCntr             atomic.Pointer[cq.Counter]
+	remoteReadCntr, remoteWriteCntr atomic.Pointer[cq.Counter]
+	// eq is stored by BindEQ, perhaps after Enable, and read by any thread; sequentially consistent.
+	eq       atomic.Pointer[eq.Queue]
+	srx      *SharedRx
+	stx      *SharedTx
+	unbind   []func() // undoes the binds, last first
+	attached []queue  // that poll this endpoint; under mu
+}
+
 // bind binds an object, unless it is too late for it, and counts a use of it.
 func (e *Endpoint) bind(b *binding) error {
 	e.mu.Lock()
@@ -114,7 +134,7 @@ func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
 	})
 }
 
-func (e *Endpoint) setCounters(c *cq.Counter, flags uint64) {
+func (e *bindings) setCounters(c *cq.Counter, flags uint64) {
 	for _, d := range e.directions() {
 		if flags&d.bit != 0 {
 			d.counter.Store(c)
@@ -128,7 +148,7 @@ type direction struct {
 	counter *atomic.Pointer[cq.Counter]
 }
 
-func (e *Endpoint) directions() [6]direction {
+func (e *bindings) directions() [6]direction {
 	return [...]direction{
 		{fi.Send, &e.txCntr}, {fi.Recv, &e.rxCntr}, {fi.Read, &e.readCntr}, {fi.Write, &e.writeCntr},
 		{fi.RemoteRead, &e.remoteReadCntr}, {fi.RemoteWrite, &e.remoteWriteCntr},

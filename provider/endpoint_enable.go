@@ -21,7 +21,7 @@ import (
 func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }
 
 // stripeCount is the number of transmit stripes: a power of two.
-func (e *Endpoint) stripeCount() int { return e.domain.stripes(e.info.Tx.Size) }
+func (e *attributes) stripeCount() int { return e.domain.stripes(e.info.Tx.Size) }
 
 // Enable makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE when
 // it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint without event
@@ -176,7 +176,7 @@ func (e *Endpoint) open() (err error) {
 
 // bounces returns the number of bounce buffers: a receive context's answers
 // need none, unless peers read from it.
-func (e *Endpoint) bounces(cfg *config.Config) int {
+func (e *attributes) bounces(cfg *config.Config) int {
 	if e.receivesOnly() && e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
 		return 0
 	}
@@ -205,7 +205,7 @@ func openError(err error) error {
 	return fmt.Errorf("open the software NIC: %v: %w", err, fi.EIO)
 }
 
-func (e *Endpoint) hotStripes(n int) []hot.Stripe {
+func (e *hotMemory) hotStripes(n int) []hot.Stripe {
 	at := unsafe.Add(unsafe.Pointer(e.hot), unsafe.Sizeof(hot.EP{}))
 	return unsafe.Slice((*hot.Stripe)(at), n)
 }

@@ -33,7 +33,7 @@ func (e *Endpoint) countLate(c *cq.Counter, flags uint64) error {
 }
 
 // fillCounters enters the counters of receives and of what this side initiates in the table.
-func (e *Endpoint) fillCounters(h *hot.EP) {
+func (e *bindings) fillCounters(h *hot.EP) {
 	for _, w := range []struct {
 		word    *uintptr
 		counter *atomic.Pointer[cq.Counter]

@@ -1,12 +1,26 @@
 package provider
 
 import (
+	"sync/atomic"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/cm"
 )
+
+// options are what an endpoint's attributes and control operations choose. Under the endpoint's mu until Enable,
+// immutable from then on, but for what says otherwise.
+type options struct {
+	lossy     bool // what does not go out may be dropped (dgram.go)
+	minMulti  uint64
+	apart     bool // shares no memory with peers
+	sourceErr bool
+	sizes     sizeLimits
+	sized     bool         // one of sizes is below the endpoint's own; under mu
+	p2p       atomic.Int32 // fi.OptHMEMP2P; set by control operations, read by any thread
+}
 
 // GetOpt returns an option of level FI_OPT_ENDPOINT. Errors:
 // fi.ENOPROTOOPT for an option that an endpoint of this type does not have.
@@ -93,7 +107,7 @@ func (s *SharedRx) SetOpt(name fi.Opt, value uint64) error {
 
 // setP2P sets how device memory moves between processes. No transfer needs its
 // peer's device, so nothing can be required.
-func (e *Endpoint) setP2P(value uint64) error {
+func (e *options) setP2P(value uint64) error {
 	switch int32(value) {
 	case fi.HMEMP2PEnabled, fi.HMEMP2PPreferred, fi.HMEMP2PDisabled:
 		e.p2p.Store(int32(value))
@@ -105,7 +119,7 @@ func (e *Endpoint) setP2P(value uint64) error {
 }
 
 // permitCUDA lets the endpoint call CUDA, or forbids what it cannot do without.
-func (e *Endpoint) permitCUDA(value uint64) error {
+func (e *attributes) permitCUDA(value uint64) error {
 	if err := cuda.Load(); err != nil {
 		return refuse(log.EPCtrl, fi.EINVAL, "FI_OPT_CUDA_API_PERMITTED: %v", err)
 	}

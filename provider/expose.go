@@ -101,7 +101,7 @@ func (x *exposures) remove(id uint64) []hw.Memory {
 // expose registers what a request sends and puts the keys into its announcement,
 // or into keys, whose length it returns. Without memory for that the payload goes
 // in fragments.
-func (e *Endpoint) expose(p *port, req *txRequest, id uint64, r *rts, keys []byte) int {
+func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *rts, keys []byte) int {
 	if r.length == 0 {
 		return 0
 	}
@@ -143,7 +143,7 @@ func (e *Endpoint) expose(p *port, req *txRequest, id uint64, r *rts, keys []byt
 }
 
 // takeKeys reads the keys of an announcement. False: they do not parse.
-func (e *Endpoint) takeKeys(src hw.Source, m *rts, payload []byte) bool {
+func (e *portSet) takeKeys(src hw.Source, m *rts, payload []byte) bool {
 	if m.flags&wireKeyed == 0 {
 		return len(payload) == 0 && m.flags&wirePacked == 0
 	}
@@ -175,7 +175,7 @@ func (e *Endpoint) takeKeys(src hw.Source, m *rts, payload []byte) bool {
 }
 
 // conceal takes back what a request exposed.
-func (e *Endpoint) conceal(req *txRequest, id uint64) {
+func (e *txRequests) conceal(req *txRequest, id uint64) {
 	if req.flags&txExposed != 0 {
 		closeAll(e.exposed.remove(id))
 	}

@@ -162,7 +162,7 @@ func (e *Endpoint) FetchLost() {
 }
 
 // fetching reports whether an operation on a peer's memory waits for its result.
-func (e *Endpoint) fetching(dest fi.Addr) bool {
+func (e *txRequests) fetching(dest fi.Addr) bool {
 	for i := range e.fetches.table.Len() {
 		f := e.fetches.table.At(uint32(i))
 		if atomic.LoadUint32(&f.Busy) != 0 && f.Dest == uint64(dest) {

@@ -44,6 +44,19 @@ var blocks struct {
 	free       map[blockKind][][]byte
 }
 
+// hotMemory is an endpoint's memory that C and the data plane use, too. Its place is fixed from OpenEndpoint on.
+type hotMemory struct {
+	hot         *hot.EP
+	block       []byte // memory of hot and the stripes
+	kind        blockKind
+	fast        fastGate              // of C's posts
+	peers       mem.Growing[hot.Peer] // grown under linkMu
+	sourceLines mem.Array[hot.Source] // by hw.Source
+	// sourcesSeen is how many of sourceLines were ever used. Written by the
+	// lease holder, read by who removes addresses; sequentially consistent.
+	sourcesSeen atomic.Uint32
+}
+
 // takeBlock returns a block of a kind: a new one is zero, a used one as it was
 // given.
 func takeBlock(k blockKind) ([]byte, error) {
@@ -91,7 +104,7 @@ var noRx = sync.OnceValues(func() (*hot.Rx, error) {
 })
 
 // hide ends all progress on the endpoint. The caller holds the lease.
-func (e *Endpoint) hide() {
+func (e *hotMemory) hide() {
 	rx, _ := noRx() // allocateHot has asked already
 	atomic.StoreUintptr(&e.hot.Rx, uintptr(unsafe.Pointer(rx)))
 }
@@ -116,7 +129,7 @@ func (e *Endpoint) allocateHot() error {
 }
 
 // freeHot clears the tables but for what late readers go by.
-func (e *Endpoint) freeHot() {
+func (e *hotMemory) freeHot() {
 	const (
 		rx, lanes     = unsafe.Offsetof(hot.EP{}.Rx), unsafe.Offsetof(hot.EP{}.RxState)
 		inbound, last = unsafe.Offsetof(hot.EP{}.Inbound), unsafe.Sizeof(hot.EP{})

@@ -93,6 +93,18 @@ type path struct {
 // does not answer.
 const retryInterval = time.Millisecond
 
+// linkTable holds an endpoint's links. It is changed under linkMu, which no send to a known peer takes, and read by any
+// thread.
+type linkTable struct {
+	links      atomic.Pointer[[]*link] // by number, nil where none is
+	linkMu     sync.Mutex
+	linkByAddr map[address]*link // under linkMu, as the next two
+	freeLinks  []uint32          // numbers
+	linksKept  int               // by the last sweep
+	// linksMade counts the links ever made: added to under linkMu, read by the lease holder.
+	linksMade atomic.Uint64
+}
+
 // ready returns the link's path if it works.
 func (l *link) ready() (*path, bool) {
 	p := l.path.Load()
@@ -223,7 +235,7 @@ func (l *link) detour(p *port, err error) {
 }
 
 // unreachable says how a failing link looks to the caller. The caller has l.mu.
-func (e *Endpoint) unreachable(l *link, now time.Time) error {
+func (e *attributes) unreachable(l *link, now time.Time) error {
 	if l.lost {
 		return fi.ECONNRESET
 	}
@@ -332,14 +344,14 @@ func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
 }
 
 // clearLine takes the link away from a line.
-func (e *Endpoint) clearLine(line *hot.Peer) {
+func (e *linkTable) clearLine(line *hot.Peer) {
 	if i := atomic.SwapUint32(&line.Link, 0); i != 0 {
 		e.linkAt(i - 1).lines.Add(-1) // it is there: the line counted
 	}
 }
 
 // linkAt returns the link of a number, nil if there is none.
-func (e *Endpoint) linkAt(i uint32) *link { return (*e.links.Load())[i] }
+func (e *linkTable) linkAt(i uint32) *link { return (*e.links.Load())[i] }
 
 // linkTo returns the link to a peer's interface, making it if need be.
 // Links are removed under the progress lease.
@@ -350,7 +362,7 @@ func (e *leasedEP) linkTo(a address) *link {
 }
 
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
-func (e *Endpoint) holdLinkTo(a address) *link {
+func (e *linkTable) holdLinkTo(a address) *link {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
 	l := e.linkByAddr[a]

@@ -28,7 +28,7 @@ func (l *link) hold() bool {
 func (l *link) release() { l.users.Add(-1) }
 
 // addLink makes a link. linkMu is held.
-func (e *Endpoint) addLink(a address) *link {
+func (e *linkTable) addLink(a address) *link {
 	l := &link{to: a, raw: a.raw()}
 	list := *e.links.Load()
 	if n := len(e.freeLinks); n != 0 {

@@ -233,7 +233,7 @@ func (op *listOp) complete(status fi.Errno) {
 }
 
 // countWay counts elements that took a way, and their bytes.
-func (e *Endpoint) countWay(w Way, elements, n uint64) {
+func (e *statistics) countWay(w Way, elements, n uint64) {
 	if elements == 0 {
 		return
 	}

@@ -393,7 +393,7 @@ func (h *unexpectedNote) note(e *Endpoint) *Note {
 // rawName is a sender's address as the address vector takes it.
 func (e *leasedEP) rawName(s sender) []byte { return e.encoded(e.rx.idNames[idSlot(s.id)]) }
 
-func (e *Endpoint) encoded(name names.Name) []byte {
+func (e *attributes) encoded(name names.Name) []byte {
 	raw, err := names.Encode(e.format, name)
 	if err != nil {
 		log.Debugf(log.EPData, "name of a sender: %v", err)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/weft-fabric/weft/fi"
@@ -37,8 +38,18 @@ const (
 	sourceMask      = 1<<sourcePortShift - 1
 )
 
+// portSet are an endpoint's ports: its interfaces on the transports. Immutable from Enable on.
+type portSet struct {
+	iface    iface // of the first port
+	ports    []*port
+	probers  []*prober  // of these ports
+	networks []*network // of the ports to other hosts
+	names    io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
+	unbelled bool       // peers may write what rings no bell
+}
+
 // portOf returns the port that a source belongs to, and its number there.
-func (e *Endpoint) portOf(src hw.Source) (*port, hw.Source) {
+func (e *portSet) portOf(src hw.Source) (*port, hw.Source) {
 	return e.ports[src>>sourcePortShift], src & sourceMask
 }
 
@@ -159,13 +170,13 @@ func (e *leasedEP) setKnown(src hw.Source, s sender) {
 }
 
 // sourceReaches reports whether an address leads to the interface behind a source.
-func (e *Endpoint) sourceReaches(src hw.Source, a address) bool {
+func (e *portSet) sourceReaches(src hw.Source, a address) bool {
 	p, own := e.portOf(src)
 	return p.SourceReaches(own, a.raw())
 }
 
 // sourceWords are the words that a source shares with us, nil if there are none.
-func (e *Endpoint) sourceWords(src hw.Source) *[4]uint64 {
+func (e *portSet) sourceWords(src hw.Source) *[4]uint64 {
 	p, own := e.portOf(src)
 	if s, ok := p.Iface.(hw.SourceWords); ok {
 		return s.SourceWords(own)
@@ -174,13 +185,13 @@ func (e *Endpoint) sourceWords(src hw.Source) *[4]uint64 {
 }
 
 // reads reports whether the memory of a source's process can be read.
-func (e *Endpoint) reads(src hw.Source) bool {
+func (e *portSet) reads(src hw.Source) bool {
 	p, _ := e.portOf(src)
 	return p.attr.Caps&hw.CapPeerMemory != 0
 }
 
 // gets reports whether memory that a source exposes can be read.
-func (e *Endpoint) gets(src hw.Source) bool {
+func (e *portSet) gets(src hw.Source) bool {
 	p, _ := e.portOf(src)
 	return p.exposes()
 }
@@ -204,7 +215,7 @@ func (e *leasedEP) networkArrivals(limit int) {
 }
 
 // onNetwork reports whether polls enter the runtime for ports to other hosts.
-func (e *Endpoint) onNetwork() bool {
+func (e *portSet) onNetwork() bool {
 	for _, n := range e.networks {
 		if n.busy() && n.driven == nil {
 			return true
@@ -214,7 +225,7 @@ func (e *Endpoint) onNetwork() bool {
 }
 
 // watched reports whether polls include ports to other hosts, through the runtime or not, because of traffic there.
-func (e *Endpoint) watched() bool {
+func (e *portSet) watched() bool {
 	for _, n := range e.networks {
 		if n.wait != nil && n.busy() {
 			return true
@@ -224,14 +235,14 @@ func (e *Endpoint) watched() bool {
 }
 
 // setEagerWindow opens or closes the eager window at all ports: senders read it before each message.
-func (e *Endpoint) setEagerWindow(open bool) {
+func (e *portSet) setEagerWindow(open bool) {
 	for _, p := range e.ports {
 		p.SetEagerWindow(open)
 	}
 }
 
 // closePorts closes the interfaces.
-func (e *Endpoint) closePorts() {
+func (e *portSet) closePorts() {
 	e.stopProbers()
 	for _, n := range e.networks {
 		n.close()

@@ -105,7 +105,7 @@ func (e *Endpoint) startProbers() {
 }
 
 // stopProbers ends them, before their ports close.
-func (e *Endpoint) stopProbers() {
+func (e *portSet) stopProbers() {
 	for _, pr := range e.probers {
 		pr.stop()
 		pr.iface.SetProbes(congestion.Probes{})

@@ -164,7 +164,7 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 }
 
 // act does what the data plane left to do after completions (hot.Todo*).
-func (e *Endpoint) act(todo uint32) {
+func (e *bindings) act(todo uint32) {
 	if todo&hot.TodoWakeCQ != 0 {
 		e.rxCQ.Wake()
 	}

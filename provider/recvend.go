@@ -45,7 +45,7 @@ func (e *leasedEP) completeRecv(context, flags, buf, n uint64, a *arrived) {
 
 // workIn returns the number of the deferred work that a receive with flags is,
 // 0 if it is none, and puts its context in the place of the number.
-func (e *Endpoint) workIn(entry *cq.Entry, flags uint64) uint64 {
+func (e *attributes) workIn(entry *cq.Entry, flags uint64) uint64 {
 	if flags&hot.RecvWork == 0 {
 		return 0
 	}

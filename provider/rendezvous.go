@@ -88,7 +88,7 @@ func (e *Endpoint) readMax() uint32 {
 
 // wholeMax is the longest copy over a port, in bytes, that one thread does in one piece: at most most, not cut into
 // segments, and shorter than assist, from which on the peer copies a share (0: it never does).
-func (e *Endpoint) wholeMax(p *port, most uint64, assist int) uint64 {
+func (e *attributes) wholeMax(p *port, most uint64, assist int) uint64 {
 	if p.lanes {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}

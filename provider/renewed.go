@@ -36,7 +36,7 @@ func (e *leasedEP) greet(src hw.Source, s sender) {
 }
 
 // linkByName returns the link to a peer's interface, nil if there is none.
-func (e *Endpoint) linkByName(a address) *link {
+func (e *linkTable) linkByName(a address) *link {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
 	return e.linkByAddr[a]
@@ -120,7 +120,7 @@ func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 }
 
 // silent reports whether a link has not come up for the connect timeout.
-func (e *Endpoint) silent(l *link) bool {
+func (e *attributes) silent(l *link) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.since.IsZero() && time.Since(l.since) > e.domain.cfg.ConnectTimeout

@@ -101,7 +101,7 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 }
 
 // describe makes r, which is zero, the request for an operation of total bytes.
-func (e *Endpoint) describe(r *rmaRequest, a *RMAArgs, l *link, total uint64) {
+func (e *bindings) describe(r *rmaRequest, a *RMAArgs, l *link, total uint64) {
 	r.context, r.work, r.dest, r.total, r.data = a.Context, a.work, uint64(a.Dest), total, a.Data
 	r.link, r.count, r.parts = l.index, uint32(len(a.IOV)), uint32(len(a.Remote))
 	copy(r.iov[:], a.IOV)
@@ -189,7 +189,7 @@ func (e *Endpoint) checkRMA(a *RMAArgs) (uint64, error) {
 }
 
 // rmaCompletes reports whether the operation writes a completion.
-func (e *Endpoint) rmaCompletes(a *RMAArgs) bool {
+func (e *bindings) rmaCompletes(a *RMAArgs) bool {
 	return !a.Inject && e.txCompletes(a.work, a.Flags)
 }
 

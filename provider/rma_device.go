@@ -328,7 +328,7 @@ func (req *rmaRequest) byMessages() {
 
 // pumpDevice goes on with a queued operation of the device, and reports whether
 // progress is done with it. The caller holds the progress lease.
-func (e *Endpoint) pumpDevice(req *rmaRequest, id uint64) bool {
+func (e *txRequests) pumpDevice(req *rmaRequest, id uint64) bool {
 	op := e.devices.find(id)
 	if op == nil || op.open.Load() == 0 { // all was posted, and had ended at once
 		if op != nil {

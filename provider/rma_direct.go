@@ -115,7 +115,7 @@ func (m *MR) closeExported() {
 
 // counted reports whether the endpoint counts what peers do to its memory: then
 // they must tell it.
-func (e *Endpoint) counted() bool {
+func (e *bindings) counted() bool {
 	return e.remoteReadCntr.Load() != nil || e.remoteWriteCntr.Load() != nil
 }
 
@@ -236,7 +236,7 @@ func (e *Endpoint) notify(a *RMAArgs, p *path, total uint64) error {
 }
 
 // directKind is what an operation completes as, and the counter that counts it.
-func (e *Endpoint) directKind(a *RMAArgs) (uint64, *cq.Counter) {
+func (e *bindings) directKind(a *RMAArgs) (uint64, *cq.Counter) {
 	if a.Read {
 		return fi.RMA | fi.Read, e.readCntr.Load()
 	}

@@ -96,7 +96,7 @@ func (e *leasedEP) stepHelp(h *help) bool {
 
 // helpsWith reports whether a region is one that initiators reach by themselves: in
 // one piece, of the process's own memory, and nobody counts what is done there.
-func (e *Endpoint) helpsWith(m *MR) bool {
+func (e *bindings) helpsWith(m *MR) bool {
 	return len(m.parts) == 1 && m.named == nil && m.counter.Load() == nil && !m.single && !e.counted()
 }
 

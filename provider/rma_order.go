@@ -52,7 +52,7 @@ type fastGate struct {
 }
 
 // setFast opens the C path when the endpoint is enabled, and closes it.
-func (e *Endpoint) setFast(open bool) {
+func (e *hotMemory) setFast(open bool) {
 	e.fast.mu.Lock()
 	defer e.fast.mu.Unlock()
 	e.fast.open = open
@@ -60,14 +60,14 @@ func (e *Endpoint) setFast(open bool) {
 }
 
 // hold keeps C from posting, n times, or takes that back for n below 0.
-func (e *Endpoint) hold(n int) {
+func (e *hotMemory) hold(n int) {
 	e.fast.mu.Lock()
 	defer e.fast.mu.Unlock()
 	e.fast.holds += n
 	e.updateFast()
 }
 
-func (e *Endpoint) updateFast() {
+func (e *hotMemory) updateFast() {
 	flags := e.hot.Flags &^ hot.EPFast
 	if e.fast.open && e.fast.holds == 0 {
 		flags |= hot.EPFast
@@ -76,10 +76,10 @@ func (e *Endpoint) updateFast() {
 }
 
 // orderedRMA reports whether the endpoint keeps one-sided operations in order.
-func (e *Endpoint) orderedRMA() bool { return e.msgOrder&rmaOrder != 0 }
+func (e *attributes) orderedRMA() bool { return e.msgOrder&rmaOrder != 0 }
 
 // inTurn reports whether an operation may be posted to a peer now.
-func (e *Endpoint) inTurn(l *link, k opKind) bool {
+func (e *attributes) inTurn(l *link, k opKind) bool {
 	if !e.orderedRMA() {
 		return true
 	}
@@ -132,7 +132,7 @@ func (e *Endpoint) begun(l *link, req *rmaRequest) {
 }
 
 // over takes a request back that begun counted.
-func (e *Endpoint) over(l *link, req *rmaRequest) {
+func (e *hotMemory) over(l *link, req *rmaRequest) {
 	if req.flags&rmaOrdered == 0 {
 		return
 	}

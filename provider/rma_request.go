@@ -106,7 +106,7 @@ func (req *rmaRequest) dropEmpty() {
 
 // claimRMA takes a request whose messages are all sent, to finish it. Only one
 // caller gets it.
-func (e *Endpoint) claimRMA(id uint64) bool {
+func (e *txRequests) claimRMA(id uint64) bool {
 	req, known := e.rmas.Lookup(id)
 	return known && req.live.CompareAndSwap(uint32(id>>32), 0)
 }

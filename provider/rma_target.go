@@ -74,7 +74,7 @@ func (e *leasedEP) noticed(src hw.Source, key, n uint64) {
 }
 
 // written counts n bytes of a write that are in place, the last ones or not.
-func (e *Endpoint) written(m *MR, n uint64, last bool) {
+func (e *bindings) written(m *MR, n uint64, last bool) {
 	if c := m.counter.Load(); c != nil {
 		c.Part(n, last)
 	}
@@ -327,7 +327,7 @@ func (e *leasedEP) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, p
 
 // countAtomic counts n bytes of an atomic operation at its target, where one that
 // writes is a write, as far as its bytes go.
-func (e *Endpoint) countAtomic(m *MR, h *atomicHead, n uint64) {
+func (e *bindings) countAtomic(m *MR, h *atomicHead, n uint64) {
 	if h.op != fi.OpRead {
 		e.written(m, n, h.last)
 	}

@@ -137,7 +137,7 @@ const (
 
 // bindFlags are the flags with which a completion queue and a counter can be
 // bound.
-func (e *Endpoint) bindFlags() (queue, counter uint64) {
+func (e *attributes) bindFlags() (queue, counter uint64) {
 	switch {
 	case e.scalable == nil:
 		return anyCQ, anyCounter
@@ -148,7 +148,7 @@ func (e *Endpoint) bindFlags() (queue, counter uint64) {
 }
 
 // receivesOnly reports whether the endpoint is a receive context.
-func (e *Endpoint) receivesOnly() bool { return e.scalable != nil && e.context < firstTx }
+func (e *attributes) receivesOnly() bool { return e.scalable != nil && e.context < firstTx }
 
 // checkRx checks the attributes of a receive context whose endpoint has caps.
 func (d *Domain) checkRx(what string, a *fi.RxAttr, caps uint64) error {

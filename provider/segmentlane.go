@@ -70,7 +70,7 @@ func laneConfig(c *config.Config, a *hw.Attr) (congestion.SegmentConfig, congest
 }
 
 // laned reports whether an operation of n bytes over a port is cut.
-func (e *Endpoint) laned(p *port, n uint64) bool {
+func (e *attributes) laned(p *port, n uint64) bool {
 	return p.lanes && n > uint64(e.domain.cfg.MinSegment)
 }
 

@@ -38,7 +38,7 @@ func (e *Endpoint) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
 
 // starve notes whether a message of total bytes found a bounce buffer, and tells
 // whether none has been free for hot.StarvedMillis. The caller leases the stripe.
-func (e *Endpoint) starve(p *path, lease int, total uint64, err error) bool {
+func (e *txRequests) starve(p *path, lease int, total uint64, err error) bool {
 	if total <= hot.SlotBody || p.port.attr.Caps&hw.CapPeerMemory == 0 {
 		return false // the receiver could not read it at once, and would complete others before it
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
@@ -30,6 +31,12 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Token)(nil)
 	_ encoding.TextUnmarshaler   = (*Token)(nil)
 )
+
+// ipcToken is the part of an endpoint's tokens that names its segment.
+type ipcToken struct {
+	ipcOnce sync.Once
+	ipcBody []byte // once it was asked for; under ipcOnce
+}
 
 // MarshalBinary returns a copy of the bytes.
 func (t Token) MarshalBinary() ([]byte, error) { return slices.Clone(t), nil }

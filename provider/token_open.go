@@ -215,7 +215,7 @@ func (r *Remote) whyNotRDMA(p *path) string {
 }
 
 // anyDevice reports whether the endpoint has an RDMA device that reads and writes memory of peers.
-func (e *Endpoint) anyDevice() bool {
+func (e *portSet) anyDevice() bool {
 	for _, p := range e.ports {
 		if p.oneSided() {
 			return true

@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/stripe"
 )
 
 // Sending messages that the data plane leaves to the runtime: what is sent with its payload (sendEager), what waits for
@@ -40,6 +42,27 @@ const sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.T
 
 // ackFlags ask for an acknowledgement by the receiver.
 const ackFlags = fi.DeliveryComplete | fi.MatchComplete
+
+// txRequests are the operations that an endpoint has begun, and the memory that they use, by stripe.
+type txRequests struct {
+	stripes        *stripe.Set
+	requests       *stripe.Table[txRequest]
+	inject         []byte // one buffer of InjectMax bytes for each request
+	exposed        exposures
+	rmas           *stripe.Table[rmaRequest]
+	rmaInject      []byte // as inject, for rmas
+	devices        deviceOps
+	fetches        fetches
+	scratch        []scratch
+	progressStripe int // the bounce buffers of the lease holder
+
+	// rmaQueue are the ids of requests whose posters found no room for all
+	// messages, under rmaMu, which no other post takes. rmaQueued is their
+	// number, for progress to look at without the lock.
+	rmaMu     sync.Mutex
+	rmaQueue  []uint64
+	rmaQueued atomic.Int32
+}
 
 // tracked reports whether the message, sent with its payload over p, completes, or is counted, when its receiver
 // acknowledges it. One that stands in the receiver's ring has left the sender; one that a transport keeps to send it
@@ -147,13 +170,13 @@ func (e *Endpoint) refuse(err error, format string, args ...any) error {
 }
 
 // completes reports whether the transmit writes a completion.
-func (e *Endpoint) completes(s *SendArgs) bool {
+func (e *bindings) completes(s *SendArgs) bool {
 	return !s.Inject && e.txCompletes(s.work, s.Flags)
 }
 
 // txCompletes reports whether an operation with flags writes a completion. work is
 // its number if it is deferred, else 0.
-func (e *Endpoint) txCompletes(work, flags uint64) bool {
+func (e *bindings) txCompletes(work, flags uint64) bool {
 	return e.txCQ != nil && (!e.txSelective && work == 0 || flags&fi.Completion != 0)
 }
 
