@@ -173,21 +173,6 @@ int weft_srx_control(struct fid *, int command, void *)
 	return command == FI_ENABLE ? 0 : -FI_ENOSYS; /* usable as soon as it is open */
 }
 
-/* ---- struct fi_ops_ep ---- */
-
-/* The slots that are free in the ring of posted receives, a lower bound. */
-ssize_t weft_rx_size_left(struct fid_ep *ep)
-{
-	const struct weft_hot_rx *rx = EP(ep)->rx;
-	uint64_t used;
-
-	if (!rx)
-		return EP(ep)->deaf ? -FI_ENOCQ : -FI_EOPBADSTATE;
-	used = atomic_load_explicit(rx->posts.tail, memory_order_relaxed) -
-	       atomic_load_explicit(&rx->posts_head, memory_order_relaxed);
-	return used < 1ull << rx->posts.log2_slots ? (1ull << rx->posts.log2_slots) - used : 0;
-}
-
 /* ---- opening: what endpoints and contexts of all kinds have in common ---- */
 
 void weft_ep_opened(struct weft_ep_obj *o, const struct weft_opened *opened)

@@ -37,6 +37,7 @@ struct fid;
 struct fid_nic;
 struct weft_alltoallv;
 struct weft_host;
+struct weft_hot_rx;
 struct weft_local_piece;
 struct weft_mr_obj;
 struct weft_note;
@@ -183,10 +184,11 @@ int weftGoClose(uint64_t h);
 /* ---- hotpath.go ---- */
 /* Posts what the data plane does not: an operation as one of its functions takes it. */
 int64_t weftGoPost(uint64_t ep, uint32_t function, struct weft_post *p);
-/* Posts a receive through an endpoint or context, to the receive context rx. */
-int64_t weftGoRecv(uint64_t object, uint64_t rx, struct weft_post *p);
-/* Wakes the progress thread of a receive context to which a receive was posted. */
-void weftGoRecvRing(uint64_t rx);
+/* Does what the data plane's code for a receive says: posts it through an endpoint or context, to the receive context
+ * rx, NULL if that has none, or wakes the progress thread. */
+int64_t weftGoRecv(uint64_t object, struct weft_hot_rx *rx, struct weft_post *p, uint32_t code);
+/* Counts the receives for which there is room on the post ring, a lower bound. */
+int64_t weftGoRxSizeLeft(uint64_t object);
 /* What is left when an operation is posted: to write a completion that found no room, to wake who waits, to post what
  * waited for a counter. */
 void weftGoAfterPost(struct weft_post *p);

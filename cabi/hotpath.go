@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"slices"
 	"time"
 	"unsafe"
@@ -84,26 +85,47 @@ func rxOf(h C.uint64_t) *provider.RxContext {
 // recvPrivate are bits of a receive's flags that only weft may set.
 const recvPrivate = hot.RecvTagged | hot.RecvIOV | hot.RecvCancel | hot.RecvWork | hot.RecvDevice
 
-// Posts a receive through an endpoint or context, to the receive context rx.
+// Does what the data plane's code for a receive says: posts it through an endpoint or context, to the receive context
+// rx, NULL if that has none, or wakes the progress thread.
 //
 //export weftGoRecv
-func weftGoRecv(object, rx C.uint64_t, p *C.struct_weft_post) (rc C.int64_t) {
+func weftGoRecv(object C.uint64_t, rx *C.struct_weft_hot_rx, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("recv", &rc)
-	r := rxOf(rx)
-	if r == nil {
+	if rx == nil {
+		return C.int64_t(result(cmp.Or(noReceives(object), error(fi.EOPBADSTATE))))
+	}
+	r := rxOf(rx.handle)
+	switch {
+	case r == nil:
 		return C.int64_t(fi.EINVAL.Code())
+	case code == hot.PostBell:
+		r.Ring()
+		return 0
 	}
 	return C.int64_t(result(postRecv(r, object, p)))
 }
 
-// Wakes the progress thread of a receive context to which a receive was posted.
-//
-//export weftGoRecvRing
-func weftGoRecvRing(rx C.uint64_t) {
-	defer guardVoid("recv")
-	if r := rxOf(rx); r != nil {
-		r.Ring()
+// noReceives is why none can be posted to an object; shared contexts take them once they are open.
+func noReceives(object C.uint64_t) error {
+	if e, ok := handles.get(uint64(object)).(*provider.Endpoint); ok {
+		return provider.NoReceives(e)
 	}
+	return nil
+}
+
+// Counts the receives for which there is room on the post ring, a lower bound.
+//
+//export weftGoRxSizeLeft
+func weftGoRxSizeLeft(object C.uint64_t) (rc C.int64_t) {
+	defer guard("fi_rx_size_left", &rc)
+	if err := noReceives(object); err != nil {
+		return C.int64_t(result(err))
+	}
+	r := rxOf(object)
+	if r == nil {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	return C.int64_t(r.PostRoom())
 }
 
 func postRecv(r *provider.RxContext, object C.uint64_t, p *C.struct_weft_post) error {

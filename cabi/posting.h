@@ -24,6 +24,14 @@ ssize_t weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, stru
 /* Posts an operation. 0 or a negative errno. */
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
 
+/* Posts a receive. 0 or a negative errno. */
+static inline ssize_t weft_post_recv(struct weft_ep_obj *o, struct weft_post *p)
+{
+	uintptr_t code = weft_plane.enter(weft_plane.entries[WEFT_PLANE_RECV], (uintptr_t)p, (uintptr_t)o->rx, 0, 0);
+
+	return __builtin_expect(code == WEFT_POST_DONE, 1) ? 0 : weftGoRecv(o->handle, o->rx, p, code);
+}
+
 /* What the fi_inject forms, of messages or of one-sided operations, have of the defaults: they
  * complete nowhere, but a counter counts them, and when is the endpoint's to say. */
 static inline uint64_t weft_inject_flags(const struct weft_ep_obj *o, bool message)

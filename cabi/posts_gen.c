@@ -8,7 +8,6 @@
 #include "goapi.h"
 #include "connected.h"
 #include "posting.h"
-#include "recv.h"
 
 #define EP(f) WEFT_OBJ(f, struct weft_ep_obj)
 

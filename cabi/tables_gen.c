@@ -725,6 +725,11 @@ static int refuse6_tx_ctx(struct fid_ep *, int, struct fi_tx_attr *, struct fid_
 
 static int refuse7_rx_ctx(struct fid_ep *, int, struct fi_rx_attr *, struct fid_ep **, void *) { return -FI_ENOSYS; }
 
+static ssize_t weft_ops_ep_rx_size_left(struct fid_ep *ep)
+{
+	return weftGoRxSizeLeft(WEFT_OBJ(ep, struct weft_ep_obj)->handle);
+}
+
 static ssize_t refuse8_tx_size_left(struct fid_ep *) { return -FI_ENOSYS; }
 
 static int refuse9_export_xpu(struct fid *, uint64_t, void *) { return -FI_ENOSYS; }
@@ -737,7 +742,7 @@ struct weft_ops_ep weft_ops_ep = {
 		.setopt = weft_ops_ep_setopt,
 		.tx_ctx = refuse6_tx_ctx,
 		.rx_ctx = refuse7_rx_ctx,
-		.rx_size_left = weft_rx_size_left,
+		.rx_size_left = weft_ops_ep_rx_size_left,
 		.tx_size_left = refuse8_tx_size_left,
 	},
 	.export_xpu = refuse9_export_xpu,
@@ -758,6 +763,11 @@ static int weft_rx_ops_setopt(fid_t fid, int level, int optname, const void *opt
 	return weftGoEPSetOpt(WEFT_OBJ(fid, struct weft_ep_obj)->handle, level, optname, (void *)optval, optlen);
 }
 
+static ssize_t weft_rx_ops_rx_size_left(struct fid_ep *ep)
+{
+	return weftGoRxSizeLeft(WEFT_OBJ(ep, struct weft_ep_obj)->handle);
+}
+
 struct weft_ops_ep weft_rx_ops = {
 	.base = {
 		.size = sizeof(struct weft_ops_ep),
@@ -766,7 +776,7 @@ struct weft_ops_ep weft_rx_ops = {
 		.setopt = weft_rx_ops_setopt,
 		.tx_ctx = refuse6_tx_ctx,
 		.rx_ctx = refuse7_rx_ctx,
-		.rx_size_left = weft_rx_size_left,
+		.rx_size_left = weft_rx_ops_rx_size_left,
 		.tx_size_left = refuse8_tx_size_left,
 	},
 	.export_xpu = refuse9_export_xpu,

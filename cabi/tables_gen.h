@@ -142,7 +142,6 @@ int weft_srx_control(struct fid *fid, int command, void *arg);
 int weft_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 int weft_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context) WEFT_TRACE_ENTRY;
 int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context) WEFT_TRACE_ENTRY;
-ssize_t weft_rx_size_left(struct fid_ep *ep);
 ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, void *context) WEFT_TRACE_ENTRY;
 ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, void *context) WEFT_TRACE_ENTRY;
 ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags) WEFT_TRACE_ENTRY;

@@ -90,7 +90,7 @@ func Sequence(pos uint64, log2 uint32) uint64 { return pos >> (log2 & 63) << hot
 // calls [Ring.Publish]. (C0)
 func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uint64, ok bool) {
 	pos = atomic.LoadUint64(r.tail)
-	for range r.Slots() + 1 {
+	for step := uint64(0); ; {
 		slot = r.Slot(pos)
 		seq := (*uint64)(slot)
 		free := r.seq(pos)
@@ -99,23 +99,27 @@ func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uin
 			taken := free | uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift | hot.SlotTaken
 			if exclusive {
 				order.Store64(seq, taken)
-			} else if !atomic.CompareAndSwapUint64(seq, word, taken) {
-				pos++ // another producer has this one
-				continue
+				order.Store64(r.tail, pos+1)
+				return slot, pos, true
 			}
-			order.Store64(r.tail, pos+1)
-			return slot, pos, true
+			if atomic.CompareAndSwapUint64(seq, word, taken) {
+				order.Store64(r.tail, pos+1)
+				return slot, pos, true
+			}
+		} else {
+			ahead := int64(word-free) >> hot.SeqLapShift
+			if ahead < 0 {
+				return nil, 0, false // still in use from the lap before: full
+			}
+			if ahead > 1 { // stale tail: this slot's position of the lap before was claimed, so all below were
+				pos += uint64(ahead-1) << (r.log2 & 63)
+			}
 		}
-		ahead := int64(word-free) >> hot.SeqLapShift
-		if ahead < 0 {
-			return nil, 0, false // still in use from the lap before: full
+		pos++ // another producer has this one
+		if step++; step > r.Slots() {
+			return nil, 0, false
 		}
-		if ahead > 1 { // stale tail: this slot's position of the lap before was claimed, so all below were
-			pos += uint64(ahead-1) << (r.log2 & 63)
-		}
-		pos++
 	}
-	return nil, 0, false
 }
 
 // Free reports whether the slot at pos is free for that position.

@@ -105,6 +105,18 @@ func (e *Endpoint) Deaf() bool {
 	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr.Load() == nil && e.info.Caps&(fi.RMA|fi.Atomic) != 0
 }
 
+// NoReceives is why none can be posted to an endpoint: fi.EOPBADSTATE, it is not enabled, or another provider owns its
+// receive context; fi.ENOCQ, it is Deaf. nil if they can.
+func NoReceives(e *Endpoint) error {
+	switch {
+	case e.state.Load() != stateEnabled || e.Imported():
+		return fi.EOPBADSTATE
+	case e.Deaf():
+		return fi.ENOCQ
+	}
+	return nil
+}
+
 // open opens the transport and what transfers need.
 func (e *Endpoint) open() (err error) {
 	exclusive, _ := e.domain.exclusive()

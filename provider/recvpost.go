@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -100,17 +101,14 @@ func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
 }
 
 // push puts an entry on the post ring, making room if this thread can.
-func (r *rxContext) push(entry *hot.RecvEntry) error {
+func (r *rxContext) push(e *hot.RecvEntry) error {
+	p := hot.Post{Buf: uintptr(e.Buf), Len: e.Len, Dest: e.Src, Header: e.Tag, Data: e.Ignore, Context: e.Context}
 	for range 2 {
-		slot, pos, ok := r.posts.Claim(0, r.hot.Flags&hot.RxExclusive != 0)
-		if ok {
-			seq := (*hot.RecvEntry)(slot).Seq
-			entry.Seq = seq
-			*(*hot.RecvEntry)(slot) = *entry
-			r.posts.Publish(slot, 0, pos)
-			if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
-				r.ring()
-			}
+		switch dataplane.Push(r.hot, &p, e.Flags) {
+		case hot.PostBell:
+			r.ring()
+			return nil
+		case hot.PostDone:
 			return nil
 		}
 		l := r.take()
@@ -122,6 +120,11 @@ func (r *rxContext) push(entry *hot.RecvEntry) error {
 		l.give()
 	}
 	return fi.EAGAIN
+}
+
+// PostRoom is how many receives the post ring has room for, a lower bound.
+func (r *rxContext) PostRoom() uint64 {
+	return r.posts.Slots() - min(r.posts.Tail()-atomic.LoadUint64(&r.hot.PostsHead), r.posts.Slots())
 }
 
 // postVector posts a receive of several elements. Their list outlives the

@@ -42,7 +42,7 @@ func postsSource(kinds []*kind) []byte {
 	var b bytes.Buffer
 	file(&b, "Posting: what applications call, on endpoints and contexts of all types (connected.h) and for memory of devices, and\n"+
 		" * their tables, but for those of FI_EP_RDM. The others are made of these when the library is loaded.",
-		"goapi.h", "connected.h", "posting.h", "recv.h")
+		"goapi.h", "connected.h", "posting.h")
 	b.WriteString("\n#define EP(f) WEFT_OBJ(f, struct weft_ep_obj)\n")
 	for _, name := range base.kinds {
 		k := kindOf(kinds, name)

@@ -18,6 +18,7 @@ enum weft_post_code {
 	WEFT_POST_TIME = 4, /* nothing has happened: set weft_post.now, and call again */
 	WEFT_POST_PATH = 5, /* give weft_post.message to weft_post.path, set weft_post.sent to what that says, and call again */
 	WEFT_POST_COPY = 6, /* copy between buf and the address at in the peer's process, set weft_post.sent, and call again */
+	WEFT_POST_BELL = 7, /* a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it */
 };
 
 /* Bits of weft_post.kind. */
@@ -32,8 +33,7 @@ enum weft_post_code {
 
 /* weft_post is one operation to be posted. The shim sets what stands before step as far as the operation has it,
  * and step and now to 0; the rest is the data plane's. The same structure goes to the runtime where the code is
- * WEFT_POST_GO. So does that of a receive: from dest, with the tag header and data for the bits to ignore
- * (cabi/recv.h). */
+ * WEFT_POST_GO. So does that of a receive: from dest, with the tag header and data for the bits to ignore. */
 struct weft_post {
 	struct weft_hot_ep *ep;
 	const void *buf; /* payload; of an atomic operation the operand */

@@ -6,7 +6,7 @@
 // [Send], [Datagram], [RMA], [Atomic] and [Note] post one operation each: they look for room for the message and its
 // completion, write the message into the peer's ring (package outbound) and complete it. What is not for them, because
 // it needs a system call, the backend's own function or the runtime, they report by a code of hot.Post, and nothing has
-// happened then. [Enroll] gives a thread what it needs for that.
+// happened then. [Recv] puts a receive on the post ring. [Enroll] gives a thread what it needs for that.
 //
 // # Receiving
 //

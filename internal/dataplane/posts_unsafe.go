@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// Posted receives: from the post ring, into which fi_recv puts them (cabi/recv.h, provider/recvpost.go), into matching.
+// Posted receives: from the post ring, into which Push puts them, into matching.
 
 // Flags of an entry on the post ring.
 const (

@@ -15,6 +15,7 @@ const (
 	PostTime  = 4 // nothing has happened: set [Post].Now, and call again
 	PostPath  = 5 // give [Post].Message to [Post].Path, set [Post].Sent to what that says, and call again
 	PostCopy  = 6 // copy between buf and the address at in the peer's process, set [Post].Sent, and call again
+	PostBell  = 7 // a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it
 )
 
 // Bits of [Post].Kind.
@@ -31,7 +32,7 @@ const (
 
 // Post is one operation to be posted. The shim sets what stands before Step as far as the operation has it, and Step
 // and Now to 0; the rest is the data plane's. The same structure goes to the runtime where the code is PostGo. So does
-// that of a receive: from Dest, with the tag Header and Data for the bits to ignore (cabi/recv.h).
+// that of a receive: from Dest, with the tag Header and Data for the bits to ignore.
 //
 //weft:name weft_post
 type Post struct {
