@@ -14,14 +14,13 @@ import (
 
 // Vectors have one element at most.
 //
-//export weftGoCollective
-func weftGoCollective(ep C.uint64_t, msg *C.struct_fi_msg_collective, out *C.struct_fi_ioc, outDescs *unsafe.Pointer,
+//export weftGoCollectiveMsg
+func weftGoCollectiveMsg(ep C.uint64_t, msg *C.struct_fi_msg_collective, out *C.struct_fi_ioc, outDescs *unsafe.Pointer,
 	outs C.size_t, flags C.uint64_t) (rc C.int64_t) {
 	defer guard("collective operation", &rc)
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
 	in := view[C.struct_fi_ioc](unsafe.Pointer(msg.msg_iov), msg.iov_count)
 	to := view[C.struct_fi_ioc](unsafe.Pointer(out), outs)
-	if !ok || msg.iov_count > 1 || outs > 1 || len(in) != int(msg.iov_count) || len(to) != int(outs) {
+	if msg.iov_count > 1 || outs > 1 || len(in) != int(msg.iov_count) || len(to) != int(outs) {
 		return C.int64_t(fi.EINVAL.Code())
 	}
 	args := provider.CollectiveArgs{
@@ -37,7 +36,26 @@ func weftGoCollective(ep C.uint64_t, msg *C.struct_fi_msg_collective, out *C.str
 		args.Buf, args.Count = uintptr(in[0].addr), uint64(in[0].count)
 		copy(args.Descs[:1], view[uint64](unsafe.Pointer(msg.desc), 1))
 	}
-	return C.int64_t(result(e.Collective(&args)))
+	return C.int64_t(result(collect(ep, &args)))
+}
+
+//export weftGoCollective
+func weftGoCollective(ep C.uint64_t, kind C.int, buf, desc unsafe.Pointer, count C.size_t, out, outDesc unsafe.Pointer,
+	group, root C.uint64_t, datatype, op C.int, flags C.uint64_t, context unsafe.Pointer) (rc C.int64_t) {
+	defer guard("collective operation", &rc)
+	return C.int64_t(result(collect(ep, &provider.CollectiveArgs{
+		Kind: kindFromC(kind), Buf: uintptr(buf), Count: uint64(count), Result: uintptr(out),
+		Descs: [2]uint64{uint64(uintptr(desc)), uint64(uintptr(outDesc))}, Group: fi.Addr(group), Root: fi.Addr(root),
+		Datatype: fi.Datatype(datatype), Op: fi.Op(op), Flags: uint64(flags), Context: uint64(uintptr(context)),
+	})))
+}
+
+func collect(ep C.uint64_t, args *provider.CollectiveArgs) error {
+	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
+	if !ok {
+		return fi.EINVAL
+	}
+	return e.Collective(args)
 }
 
 //export weftGoAllToAllV
@@ -77,10 +95,10 @@ func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider
 	return args, nil
 }
 
-// Gives the handle of a persistent alltoallv.
+// Gives the handle of a persistent alltoallv, which no address is.
 //
 //export weftGoAllToAllVInit
-func weftGoAllToAllVInit(ep C.uint64_t, a *C.struct_weft_alltoallv, request *C.uint64_t) (rc C.int) {
+func weftGoAllToAllVInit(ep C.uint64_t, a *C.struct_weft_alltoallv, request **C.struct_weft_alltoallv_req) (rc C.int) {
 	defer guard("alltoallv_init", &rc)
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
@@ -95,7 +113,9 @@ func weftGoAllToAllVInit(ep C.uint64_t, a *C.struct_weft_alltoallv, request *C.u
 		return result(err)
 	}
 	h, err := handles.add(r)
-	*request = C.uint64_t(h)
+	if err == nil {
+		storeAddr(unsafe.Pointer(request), h)
+	}
 	return result(err)
 }
 

@@ -36,6 +36,7 @@ struct fi_wait_attr;
 struct fid;
 struct fid_nic;
 struct weft_alltoallv;
+struct weft_alltoallv_req;
 struct weft_host;
 struct weft_hot_rx;
 struct weft_local_piece;
@@ -95,10 +96,11 @@ int weftGoCntrWait(uint64_t counter, uint64_t threshold, int timeout);
 
 /* ---- collective.go ---- */
 /* Vectors have one element at most. */
-int64_t weftGoCollective(uint64_t ep, struct fi_msg_collective *msg, struct fi_ioc *out, void **outDescs, size_t outs, uint64_t flags);
+int64_t weftGoCollectiveMsg(uint64_t ep, struct fi_msg_collective *msg, struct fi_ioc *out, void **outDescs, size_t outs, uint64_t flags);
+int64_t weftGoCollective(uint64_t ep, int kind, void *buf, void *desc, size_t count, void *out, void *outDesc, uint64_t group, uint64_t root, int datatype, int op, uint64_t flags, void *context);
 int64_t weftGoAllToAllV(uint64_t ep, struct weft_alltoallv *a);
-/* Gives the handle of a persistent alltoallv. */
-int weftGoAllToAllVInit(uint64_t ep, struct weft_alltoallv *a, uint64_t *request);
+/* Gives the handle of a persistent alltoallv, which no address is. */
+int weftGoAllToAllVInit(uint64_t ep, struct weft_alltoallv *a, struct weft_alltoallv_req **request);
 int64_t weftGoAllToAllVStart(uint64_t request);
 int weftGoAllToAllVFree(uint64_t request);
 int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr, uint64_t flags);

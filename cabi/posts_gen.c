@@ -686,6 +686,56 @@ int weft_atomic_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enu
 	return weftGoAtomicCount(WEFT_ATOMIC_COMPARE, datatype, op, count);
 }
 
+ssize_t weft_collective_barrier(struct fid_ep *ep, fi_addr_t coll_addr, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_BARRIER, NULL, NULL, 0, NULL, NULL, coll_addr, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, EP(ep)->tx_op_flags & (FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE), context);
+}
+
+ssize_t weft_collective_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_BROADCAST, buf, desc, count, NULL, NULL, coll_addr, root_addr, datatype, FI_NOOP, flags, context);
+}
+
+ssize_t weft_collective_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_ALLTOALL, (void *)buf, desc, count, result, result_desc, coll_addr, FI_ADDR_NOTAVAIL, datatype, FI_NOOP, flags, context);
+}
+
+ssize_t weft_collective_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_ALLREDUCE, (void *)buf, desc, count, result, result_desc, coll_addr, FI_ADDR_NOTAVAIL, datatype, op, flags, context);
+}
+
+ssize_t weft_collective_allgather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_ALLGATHER, (void *)buf, desc, count, result, result_desc, coll_addr, FI_ADDR_NOTAVAIL, datatype, FI_NOOP, flags, context);
+}
+
+ssize_t weft_collective_reduce_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_REDUCE_SCATTER, (void *)buf, desc, count, result, result_desc, coll_addr, FI_ADDR_NOTAVAIL, datatype, op, flags, context);
+}
+
+ssize_t weft_collective_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_REDUCE, (void *)buf, desc, count, result, result_desc, coll_addr, root_addr, datatype, op, flags, context);
+}
+
+ssize_t weft_collective_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_SCATTER, (void *)buf, desc, count, result, result_desc, coll_addr, root_addr, datatype, FI_NOOP, flags, context);
+}
+
+ssize_t weft_collective_gather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_GATHER, (void *)buf, desc, count, result, result_desc, coll_addr, root_addr, datatype, FI_NOOP, flags, context);
+}
+
+ssize_t weft_collective_barrier2(struct fid_ep *ep, fi_addr_t coll_addr, uint64_t flags, void *context)
+{
+	return weftGoCollective(EP(ep)->handle, FI_BARRIER, NULL, NULL, 0, NULL, NULL, coll_addr, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, flags, context);
+}
+
 static ssize_t connected_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)
 {
 	struct weft_post p; /* nobody reads what is not set here */

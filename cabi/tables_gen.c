@@ -1180,7 +1180,7 @@ static ssize_t weft_ops_collective_msg(struct fid_ep *ep, const struct fi_msg_co
 {
 	if (!msg)
 		return -FI_EINVAL;
-	return weftGoCollective(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (struct fi_msg_collective *)msg, resultv, result_desc, result_count, flags);
+	return weftGoCollectiveMsg(WEFT_OBJ(ep, struct weft_ep_obj)->handle, (struct fi_msg_collective *)msg, resultv, result_desc, result_count, flags);
 }
 
 struct fi_ops_collective weft_ops_collective = {
@@ -1597,12 +1597,35 @@ static ssize_t weft_coll_ops_alltoallv(struct fid_ep *ep, const struct weft_allt
 	return weftGoAllToAllV(weft_token_endpoint(ep), (struct weft_alltoallv *)args);
 }
 
+static int weft_coll_ops_alltoallv_init(struct fid_ep *ep, const struct weft_alltoallv *args, struct weft_alltoallv_req **req)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!args || !req)
+		return -FI_EINVAL;
+	return weftGoAllToAllVInit(weft_token_endpoint(ep), (struct weft_alltoallv *)args, req);
+}
+
+static ssize_t weft_coll_ops_alltoallv_start(struct weft_alltoallv_req *req)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoAllToAllVStart((uintptr_t)req);
+}
+
+static int weft_coll_ops_alltoallv_free(struct weft_alltoallv_req *req)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoAllToAllVFree((uintptr_t)req);
+}
+
 struct weft_coll_ops weft_coll_ops = {
 	.size = sizeof(struct weft_coll_ops),
 	.alltoallv = weft_coll_ops_alltoallv,
-	.alltoallv_init = weft_alltoallv_init,
-	.alltoallv_start = weft_alltoallv_start,
-	.alltoallv_free = weft_alltoallv_free,
+	.alltoallv_init = weft_coll_ops_alltoallv_init,
+	.alltoallv_start = weft_coll_ops_alltoallv_start,
+	.alltoallv_free = weft_coll_ops_alltoallv_free,
 };
 
 const struct weft_class weft_classes[] = {

@@ -41,10 +41,4 @@ ssize_t weft_token_notes(struct fid_ep *ep, struct weft_note *entries, size_t ma
 /* The handle of an open endpoint or transmit context, 0: it is none of weft's. */
 uint64_t weft_token_endpoint(const struct fid_ep *ep);
 
-/* ---- persistent alltoallv (collective.c); struct weft_coll_ops says what they do ---- */
-
-int weft_alltoallv_init(struct fid_ep *ep, const struct weft_alltoallv *args, struct weft_alltoallv_req **req);
-ssize_t weft_alltoallv_start(struct weft_alltoallv_req *req);
-int weft_alltoallv_free(struct weft_alltoallv_req *req);
-
 #endif

@@ -54,8 +54,6 @@ func generate(root string) ([]generated.File, error) {
 		{Path: "cabi/forked_gen.c", Text: forkedSource(kinds)},
 		{Path: "cabi/posts_gen.c", Text: postsSource(kinds)},
 		{Path: "cabi/trace_gen.c", Text: traceSource(kinds)},
-		{Path: "cabi/collective_gen.h",
-			Text: baseSource(kinds, "Posting collective operations (collective.c).", collectives, "collective")},
 	}, nil
 }
 

@@ -51,6 +51,7 @@ func postsSource(kinds []*kind) []byte {
 			fmt.Fprintf(&b, "\n%s\n{\n%s}\n", o.declare("weft_"+name+"_"+o.name, true), base.body(k, o))
 		}
 	}
+	collectives(&b, kindOf(kinds, "collective"))
 	var set bytes.Buffer
 	for _, f := range families {
 		for _, name := range f.kinds {
@@ -77,6 +78,33 @@ func postsSource(kinds []*kind) []byte {
 	placedPosts(&b)
 	fmt.Fprintf(&b, "\n__attribute__((constructor)) static void make(void)\n{\n%s}\n", strings.TrimPrefix(set.String(), "\n"))
 	return b.Bytes()
+}
+
+// forBarriers are the defaults of a context that mean something for a barrier, the only collective operation that takes
+// no flags.
+const forBarriers = "EP(ep)->tx_op_flags & (FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)"
+
+// collectives defines the functions that post collective operations, but for the one that takes a structure.
+func collectives(b *bytes.Buffer, k *kind) {
+	for i := range k.ops {
+		o := &k.ops[i]
+		if message(o) {
+			continue
+		}
+		name, datatype := strings.ToUpper(strings.TrimSuffix(o.name, "2")), of(o, "datatype", "FI_VOID")
+		fmt.Fprintf(b, "\n%s\n{\n\treturn weftGoCollective(EP(ep)->handle, FI_%s, %s, %s, %s, %s, %s, coll_addr, %s, %s, %s, %s, context);\n}\n",
+			o.declare("weft_"+k.name+"_"+o.name, true), name, cast(o, "buf", "NULL"), of(o, "desc", "NULL"), of(o, "count", "0"),
+			of(o, "result", "NULL"), of(o, "result_desc", "NULL"), of(o, "root_addr", "FI_ADDR_NOTAVAIL"), datatype,
+			of(o, "op", "FI_NOOP"), of(o, "flags", forBarriers))
+	}
+}
+
+// cast is of for what Go is passed without const.
+func cast(o *op, name, without string) string {
+	if p := o.has(name); p != nil && strings.HasPrefix(p.typ, "const ") {
+		return "(void *)" + name
+	}
+	return of(o, name, without)
 }
 
 // placedPosts writes where the tables are: those of FI_EP_RDM, those for memory of devices, those of other types.

@@ -172,6 +172,8 @@ func (t *table) argument(p param) string {
 	switch rest, isConst := strings.CutPrefix(p.typ, "const "); {
 	case t.object == "-" && p.typ == "struct fid_ep *":
 		return "weft_token_endpoint(" + p.name + ")"
+	case p.typ == "struct weft_alltoallv_req *":
+		return "(uintptr_t)" + p.name
 	case otherObject.MatchString(p.typ):
 		return "weft_handle_of((const struct fid *)" + p.name + ")"
 	case isConst:
