@@ -265,6 +265,7 @@ struct settings {
 	long timeout;		/* ms after which a request without an answer is undeliverable */
 	long fabric;		/* its number: processes with another one do not meet; -1: one for this process alone */
 	long record;		/* commands and events are kept for cassini_record */
+	long signals;		/* 0: no signal is caught but for stores that are trapped */
 };
 extern struct settings set;
 void config_read(void);
@@ -284,7 +285,8 @@ void door_close(uint64_t *page);
 void door_deferred(void); /* performs what was stored to pages of counters while the NIC stood still */
 /* door_copy copies where either side may be missing; false then. */
 bool door_copy(void *to, const void *from, size_t n);
-/* door_words does so with n words, each whole, and the last after all others. */
+/* door_words does so with n words, each whole, and the last after all others. Where signals are not caught, to must
+ * be there: it is a queue or a counter's value, whose owner keeps it. */
 bool door_words(void *to, const void *from, unsigned int n);
 
 /* memory.c */

@@ -129,7 +129,7 @@ static void *polls(void *none)
 	return none;
 }
 
-/* thread starts one that takes no signals. */
+/* thread starts one that takes no signals, but for that which tells the NIC that memory is missing. */
 static bool thread(void *(*body)(void *))
 {
 	pthread_attr_t attr;
@@ -138,6 +138,8 @@ static bool thread(void *(*body)(void *))
 	int rc;
 
 	sigfillset(&all);
+	if (set.signals)
+		sigdelset(&all, SIGSEGV);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -3,6 +3,7 @@
  * The engine: transfers in each mode, rings of any bytes, event queues, flow control, counters, limits.
  */
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "rig.h"
@@ -43,6 +44,37 @@ static void transfer(enum mode mode)
 static void direct(void) { transfer(MODE_DIRECT); }
 static void threaded(void) { transfer(MODE_THREADED); }
 static void stepped(void) { transfer(MODE_STEPPED); }
+
+static void on_signal(int sig) { _exit(2 + sig); }
+
+/* Without signals the process's handler stays, and memory that is missing is an error as with them. */
+static void signals(bool caught)
+{
+	struct sigaction own = { .sa_handler = on_signal }, now;
+	struct rig r;
+	uint8_t e[64];
+
+	sigaction(SIGSEGV, &own, NULL);
+	set.mode = MODE_THREADED;
+	set.signals = caught;
+	rig_open(&r, matching, 16 * PAGE);
+	CHECK(!sigaction(SIGSEGV, NULL, &now) && (now.sa_handler == on_signal) == !caught);
+	append(&r, LIST_PRIORITY, 1, 42, 100000, 60000, 0, 0);
+	CHECK(await(&r, e) == EVENT_LINK);
+	memset(r.buffer, 7, 50000);
+	dma(&r, OP_PUT, r.dev->info.nid, r.domain->pid, 42, 0, 50000, 77);
+	CHECK(await(&r, e) == EVENT_PUT && await(&r, e) == EVENT_ACK && event_rc(e) == RC_OK);
+	CHECK(!memcmp(r.buffer, r.buffer + 100000, 50000));
+	CHECK(!mprotect(r.buffer, PAGE, PROT_NONE));
+	dma(&r, OP_PUT, r.dev->info.nid, r.domain->pid, 42, 0, 8, 78);
+	CHECK(await(&r, e) == EVENT_PUT && event_rc(e) == RC_NO_TRANSLATION);
+	CHECK(await(&r, e) == EVENT_ACK && event_rc(e) == RC_NO_TRANSLATION);
+	CHECK(!mprotect(r.buffer, PAGE, PROT_READ | PROT_WRITE));
+	rig_close(&r);
+}
+
+static void signals_caught(void) { signals(true); }
+static void signals_left(void) { signals(false); }
 
 /* In steps, nothing happens until the test says so. */
 static void stands_still(void)
@@ -320,6 +352,7 @@ static void shuffled(void)
 
 const struct test engine_tests[] = {
 	{ "direct", direct }, { "threaded", threaded }, { "stepped", stepped }, { "stands_still", stands_still },
+	{ "signals_caught", signals_caught }, { "signals_left", signals_left },
 	{ "fuzz", fuzz }, { "full_queue", full_queue }, { "drops_1", drops_1 }, { "drops_2", drops_2 },
 	{ "counters_direct", counters_direct }, { "counters_stepped", counters_stepped }, { "wait_object", wait_object },
 	{ "ordered", ordered }, { "shuffled", shuffled }, {},
