@@ -1,6 +1,7 @@
 package cxi
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -101,7 +102,7 @@ var _ = [1]byte{}[unsafe.Sizeof(atomic.Bool{})-4]
 // pathPool has the paths to peers, off the Go heap.
 type pathPool struct {
 	mu      sync.Mutex // peers that come and go only
-	memory  mem.Array[seam.Path]
+	memory  mem.Growing[seam.Path]
 	next    uint32 // of those never used; 0 leads nowhere
 	free    []uint32
 	resting []restingPath
@@ -114,11 +115,15 @@ type restingPath struct {
 }
 
 func (p *pathPool) open() (err error) {
-	if p.memory, err = mem.NewSparseArray[seam.Path](maxPaths); err == nil {
-		p.memory.At(0).Init(&drivenFunctions, nic.MaxInline)
-		p.next = 1
+	if err = p.memory.Reserve(maxPaths); err != nil {
+		return err
 	}
-	return err
+	if err = p.memory.Grow(1); err != nil {
+		return errors.Join(err, p.memory.Free())
+	}
+	p.memory.At(0).Init(&drivenFunctions, nic.MaxInline)
+	p.next = 1
+	return nil
 }
 
 // attach gives a peer a path. It goes back when the collector finds that nothing leads to the peer any more.
@@ -137,12 +142,12 @@ func (p *pathPool) attach(e *Endpoint) {
 	case len(p.free) > 0:
 		n = p.free[len(p.free)-1]
 		p.free = p.free[:len(p.free)-1]
-	case p.next < maxPaths:
+	case p.next < maxPaths && p.memory.Grow(int(p.next)+1) == nil:
 		n = p.next
 		p.next++
-		p.memory.At(n).Init(&drivenFunctions, nic.MaxInline)
+		p.memory.At(uint64(n)).Init(&drivenFunctions, nic.MaxInline)
 	}
-	e.path = p.memory.At(n)
+	e.path = p.memory.At(uint64(n))
 	if n != 0 {
 		e.path.SetPeer(unsafe.Pointer(e))
 		runtime.AddCleanup(e, p.put, n)
