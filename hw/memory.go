@@ -39,6 +39,9 @@ type Region struct {
 	// the named regions of a memory domain.
 	Name  uint64
 	Named bool
+	// Device: of the memory of a device, which has no address here. Peers find by its name that it is there
+	// ([KeyDirectory]), and nothing more.
+	Device bool
 }
 
 // MDCap is a set of abilities of a memory domain.

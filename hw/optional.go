@@ -38,8 +38,23 @@ type SourceWords interface {
 type KeyDirectory interface {
 	// FindKey returns the key of the region that the peer registered under
 	// name. ErrKey: there is none, or it is one that the directory has no room
-	// for, so only the peer itself can tell.
+	// for, so only the peer itself can tell. It is ErrKey for one of a device, too.
 	FindKey(name uint64) (RemoteKey, error)
+	// OfDevice reports whether the peer has a region of that name with memory of a device (Region.Device).
+	OfDevice(name uint64) bool
+}
+
+// Instance names an interface of this host.
+type Instance struct {
+	PID    int    // of the process in this one's pid namespace, 0: it has none there
+	NetNS  uint64 // network namespace of the process, an inode
+	Cookie uint64 // random, or as the interface was opened with
+}
+
+// Instanced is what the endpoints of a transport within a host implement.
+type Instanced interface {
+	// Instance is the peer's.
+	Instance() Instance
 }
 
 // Connector is what an Iface with CapConnectToEndpoint implements: endpoints

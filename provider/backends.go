@@ -145,6 +145,7 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 		Here:        func(a netip.Addr) bool { return e.domain.local.has(names.New(a, 0)) },
 		BounceCount: max(e.bounces(e.domain.cfg), stripes),
 		Stripes:     stripes,
+		Cookie:      e.incarnation,
 		Key:         e.auth.bytes(),
 		Keys:        e.keys,
 		Exclusive:   e.domain.exclusiveShared(),

@@ -141,7 +141,7 @@ func watchOwner(pid int) error {
 			shares.Lock()
 			delete(watched, pid)
 			shares.Unlock()
-			forgetOwner(pid, nil)
+			forgetProcess(pid)
 			<-mappings.Gone(pid)
 		}()
 	})

@@ -132,11 +132,26 @@ func recallOne(pid int, token uint64, limit time.Duration) {
 	}
 }
 
+// exported is an allocation that other processes may map.
+type exported struct{ token, base, size, buffer uint64 }
+
+// has reports whether n bytes at addr lie in the allocation.
+func (x *exported) has(addr, n uint64) bool {
+	return x.token != 0 && addr-x.base <= x.size && n <= x.size-(addr-x.base)
+}
+
 // shareFor returns the token of the allocation that n bytes at addr lie in, and
 // where in it. false: other processes cannot map it.
 func (d *Domain) shareFor(addr, n uint64) (token, offset uint64, ok bool) {
+	x, ok := d.exportedAt(addr, n)
+	return x.token, addr - x.base, ok
+}
+
+// exportedAt returns the allocation that n bytes at addr lie in, which others may map from now on. false: they
+// cannot.
+func (d *Domain) exportedAt(addr, n uint64) (x exported, ok bool) {
 	if d.cfg.Service == config.No {
-		return 0, 0, false
+		return x, false
 	}
 	base, buffer := allocationOf(addr, n)
 	shares.Lock()
@@ -146,20 +161,20 @@ func (d *Domain) shareFor(addr, n uint64) (token, offset uint64, ok bool) {
 		shares.Unlock()
 		log.Warnf(log.MR, "memory of a device at %#x was freed while a region of it is open", appAddress(addr))
 		go recall(d.cfg.PeerTimeout)
-		return 0, 0, false
+		return x, false
 	}
 	defer shares.Unlock()
 	if s == nil || s.hopeless || addr-base > s.size || n > s.size-(addr-base) {
-		return 0, 0, false
+		return x, false
 	}
 	if s.token == 0 {
 		if err := s.export(); err != nil {
 			log.Infof(log.MR, "device memory goes to other processes in fragments: %v", err)
 			s.hopeless = true
-			return 0, 0, false
+			return x, false
 		}
 	}
-	return s.token, addr - base, true
+	return exported{s.token, base, s.size, s.buffer}, true
 }
 
 // allocationOf returns where the allocation begins that n bytes at addr lie in, and the driver's number of
@@ -186,7 +201,7 @@ func startDescriptors() (err error) {
 	watched = map[int]bool{}
 	t, err := proxy.StartDescriptors(proxy.ServiceOptions{
 		Name: "weft-fd", Address: proxy.OwnAddress("fd"), Place: proxy.Placement{Node: -1},
-		Handlers: map[proxy.Kind]func(*proxy.Request){proxy.KindRegion: answerRegion},
+		Handlers: map[proxy.Kind]func(*proxy.Request){proxy.KindRegion: answerRegion, proxy.KindCopy: answerCopy},
 		Logf:     func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
 	}, mappings.Recall)
 	if err == nil {

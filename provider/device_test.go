@@ -207,7 +207,7 @@ func TestDMABufClosed(t *testing.T) {
 		x.ep.Progress()
 		y.ep.Progress()
 	}
-	if len(dmabufs.list) != 0 || len(shares.byBase) != 0 || shares.thread != nil {
+	if len(dmabufs.list) != 0 || len(shares.byBase) != 0 || (shares.thread != nil) != (shares.importers != 0) {
 		t.Errorf("left: %d mappings, %d allocations, thread %v", len(dmabufs.list), len(shares.byBase), shares.thread)
 	}
 }

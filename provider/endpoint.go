@@ -329,6 +329,7 @@ func (e *Endpoint) Close() error {
 		e.conn.stop()
 	}
 	if e.state.Swap(stateClosed) == stateEnabled {
+		e.lists.end(e)
 		e.domain.work.leave(e)
 		if e.srx == nil {
 			e.domain.work.leave(e.rx)

@@ -155,7 +155,7 @@ func (l *List) add(p *Piece) error {
 		return err
 	}
 	run.count, run.key, run.direct = uint32(count), about.Key, about.Kind == token.Host && !onDevice(run.local)
-	run.mapped = !run.direct && p.Remote.whyNotMapped() == ""
+	run.mapped = !run.direct && p.Remote.whyNotMapped(run.local) == ""
 	l.mapped = l.mapped || run.mapped
 	if onDevice(run.local) {
 		l.near = run.local

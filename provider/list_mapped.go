@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
@@ -14,19 +14,20 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Elements of lists with memory of a device. Where the region's owner is this process or maps for it, they are copied
-// by this process: from and to a mapping of the owner's allocation (device_foreign.go). That waits for the owner, and
-// for copies, so a goroutine does it: it asks the owner once for each region what of its memory is where, which is how
-// memory that is gone is found, begins all copies on one stream, and waits for the stream once for batchElements of
-// them. What cannot be mapped goes as messages then.
+// Elements of lists with memory of a device. Where the region is this process's or a device's, they are copied by this
+// process: from and to a mapping of the owner's allocation (device_foreign.go). Else the memory of the device is this
+// process's, and the owner maps it and copies (list_delegated.go). That waits for the owner, and for copies, so a
+// goroutine does it: it asks the owner once for each region what of its memory is where, which is how memory that is
+// gone is found, begins all copies on one stream, and waits for the stream once for batchElements of them. What cannot
+// be mapped goes as messages then.
 
 // batchElements is how many copies are under way before they are waited for. If one fails, those before are known to be
 // done.
 const batchElements = 1024
 
 // whyNotMapped says why elements with memory of a device do not go by WayIPC to the region, "" if they do as
-// far as the token says.
-func (r *Remote) whyNotMapped() string {
+// far as the token says. local is an address on this side.
+func (r *Remote) whyNotMapped(local uint64) string {
 	cfg := r.ep.domain.cfg
 	switch {
 	case !cfg.TokenWays.IPC:
@@ -46,10 +47,12 @@ func (r *Remote) whyNotMapped() string {
 		return "the owner is in another namespace"
 	case there.PID == here.Self.PID:
 		return ""
+	case r.about.Kind == token.Host && onDevice(local) && cfg.Service != config.No:
+		return "" // the owner maps it
 	case r.about.Kind == token.Host:
 		return "the memory there is host memory"
 	}
-	if _, ok := r.devicePart(); !ok {
+	if _, ok := r.devicePart(); !ok && !r.byKey {
 		return "the owner has not offered its memory to be mapped"
 	}
 	return ""
@@ -92,9 +95,13 @@ func (op *listOp) takeMapped() (mapped []uint32) {
 type mappedRegion struct {
 	base   uint64    // by which elements name the first byte
 	own    *MR       // of this process, its gate entered; or nil and
-	use    *cuda.Use // of another one's allocation
-	offset uint64    // of the region in it
+	use    *cuda.Use // of another one's allocation; or nil and the owner copies
+	offset uint64    // of base in the region or the allocation
 	err    error     // it cannot be reached so; wraps fi.EIO: nor otherwise
+
+	// what the owner is asked by
+	pid                      int
+	incarnation, key, rights uint64
 }
 
 // end ends the accesses.
@@ -114,6 +121,7 @@ func (op *listOp) copyMapped(elements []uint32) {
 	for _, r := range op.list.remotes {
 		regions[r.about.Key] = r.mapRegion(op.args.Read, op.list.near)
 	}
+	defer op.list.ep.lists.copying.Done()
 	defer func() {
 		for _, m := range regions {
 			m.end()
@@ -133,11 +141,13 @@ func (op *listOp) copyMapped(elements []uint32) {
 func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions map[uint64]*mappedRegion) int {
 	began, copied, bytes := i, uint64(0), uint64(0)
 	var err error
-	failed := i
+	failed, out := i, delegation{op: op}
 	for ; i < sel.len() && i < began+batchElements && err == nil; i++ {
 		el := sel.at(i)
 		m := regions[el.key]
 		switch {
+		case m.err == nil && m.own == nil && m.use == nil:
+			out.add(sel.number(i), &el, m)
 		case m.err == nil:
 			failed = i
 			if err = m.copy(batch, &el, op.args.Read); err == nil {
@@ -154,8 +164,9 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 	if e := batch.Wait(); e != nil {
 		failed, err, copied, bytes = began, e, 0, 0
 	}
-	op.done.Add(bytes)
-	op.list.ep.countWay(WayIPC, copied, bytes)
+	out.flush()
+	op.sel.picks = append(op.sel.picks, out.left...)
+	op.copied(copied+out.copied, bytes+out.done)
 	if err != nil {
 		log.Warnf(log.EPData, "element %d of a list, in memory of a device: %v", sel.number(failed), err)
 		op.fail(sel.number(failed), fi.EIO)
@@ -165,7 +176,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 
 // copy copies an element, or begins to.
 func (m *mappedRegion) copy(batch *cuda.Batch, el *element, read bool) error {
-	at := el.remote - m.base
+	at := el.remote - m.base + m.offset
 	if m.own != nil {
 		remote := uint64(m.own.parts[0].Base) + at
 		if read {
@@ -174,7 +185,6 @@ func (m *mappedRegion) copy(batch *cuda.Batch, el *element, read bool) error {
 		return copyAny(batch, remote, el.local, el.len)
 	}
 	f := m.use.Mapping().(*foreignMapping)
-	at += m.offset
 	if f.mapping == nil {
 		if read {
 			return copyAny(batch, el.local, f.base+at, el.len)
@@ -230,12 +240,14 @@ func copyDMABufs(dst, src, n uint64) error {
 // mapRegion reaches the region, of which nobody knows whether it is there still. near is memory whose context is to be
 // used.
 func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
-	m := &mappedRegion{base: r.about.Base}
 	rights := fi.RemoteWrite
 	if read {
 		rights = fi.RemoteRead
 	}
 	there, here, why := r.process()
+	m := &mappedRegion{
+		base: r.about.Base, pid: int(there.PID), incarnation: r.about.Incarnation, key: r.about.Key, rights: rights,
+	}
 	switch {
 	case why != "":
 		m.err = errors.New(why)
@@ -243,11 +255,15 @@ func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 		var status proxy.Status
 		if m.own, status = regionOfToken(r.about.Incarnation, r.about.Key, rights); status != proxy.StatusOK {
 			m.err = fmt.Errorf("region %#x: %v", r.about.Key, status)
-		} else if !m.own.spans(r.about.Base, r.about.Length) {
+		} else if !m.own.covers(r.about.Base, r.about.Length) {
 			m.err = fmt.Errorf("region %#x has not %d bytes at %#x", r.about.Key, r.about.Length, r.about.Base)
+		} else {
+			m.offset = r.about.Base - m.own.base
 		}
+	case r.about.Kind == token.Host:
+		m.err = r.ep.domain.enterImporter() // its connections end with the domain
 	default:
-		m.err = m.ask(r, int(there.PID), rights, near)
+		m.err = m.ask(r, near)
 	}
 	if m.err != nil {
 		log.Infof(log.EPData, "elements of lists in device memory go as messages: %v", m.err)
@@ -256,7 +272,8 @@ func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 }
 
 // ask asks the owner where the region is, and maps that.
-func (m *mappedRegion) ask(r *Remote, pid int, rights, near uint64) error {
+func (m *mappedRegion) ask(r *Remote, near uint64) error {
+	pid, rights := m.pid, m.rights
 	b := binary.LittleEndian.AppendUint64(nil, r.about.Incarnation)
 	for _, v := range [...]uint64{r.about.Key, rights, r.about.Base, r.about.Length} {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -289,83 +306,8 @@ func (m *mappedRegion) ask(r *Remote, pid int, rights, near uint64) error {
 	return nil
 }
 
-// owners are connections to the descriptor threads of other processes, kept until they fail or the process ends.
-var owners struct {
-	mu   sync.Mutex // taken once for each post of a list with memory of devices
-	list map[int]*proxy.Client
-}
-
-// askOwner asks the descriptor thread of a process.
-func askOwner(pid int, kind proxy.Kind, body []byte) ([]byte, error) {
-	owners.mu.Lock()
-	c := owners.list[pid]
-	owners.mu.Unlock()
-	for fresh := false; ; {
-		if c == nil {
-			var err error
-			if c, err = proxy.Dial(proxy.PeerAddress("fd", pid), fetchTime); err != nil {
-				return nil, err
-			}
-			fresh = true
-			if c.PID() != pid {
-				_ = c.Close()
-				return nil, fmt.Errorf("process %d answers for process %d", c.PID(), pid)
-			}
-		}
-		answer, err := c.Call(kind, body)
-		if s := (*proxy.StatusError)(nil); err == nil || errors.As(err, &s) {
-			keepOwner(pid, c)
-			return answer, err
-		}
-		forgetOwner(pid, c)
-		if c = nil; fresh {
-			return nil, err
-		}
-	}
-}
-
-// keepOwner keeps a connection for the next question.
-func keepOwner(pid int, c *proxy.Client) {
-	owners.mu.Lock()
-	defer owners.mu.Unlock()
-	if owners.list == nil {
-		owners.list = map[int]*proxy.Client{}
-	}
-	if old := owners.list[pid]; old != c && old != nil {
-		_ = c.Close()
-		return
-	}
-	owners.list[pid] = c
-}
-
-// forgetOwner closes a connection; nil: whichever there is to the process.
-func forgetOwner(pid int, c *proxy.Client) {
-	owners.mu.Lock()
-	defer owners.mu.Unlock()
-	old := owners.list[pid]
-	if c == nil || c == old {
-		delete(owners.list, pid)
-	}
-	if c == nil {
-		c = old
-	}
-	if c != nil {
-		_ = c.Close()
-	}
-}
-
-// forgetOwners closes all connections.
-func forgetOwners() {
-	owners.mu.Lock()
-	defer owners.mu.Unlock()
-	for _, c := range owners.list {
-		_ = c.Close()
-	}
-	owners.list = nil
-}
-
 // regionAnswerBytes is the size of an answer: the token of the allocation, the driver's number of its memory, and where
-// in it the region begins.
+// in it what was asked for begins.
 const regionAnswerBytes = 24
 
 // answerRegion tells another process how to map a region, or why it cannot.
@@ -381,19 +323,20 @@ func answerRegion(r *proxy.Request) {
 		return
 	}
 	defer m.gate.leave()
-	addr := uint64(m.parts[0].Base)
-	if !onDevice(addr) || !m.spans(word(3), word(4)) {
+	addr := uint64(m.parts[0].Base) + (word(3) - m.base)
+	if !onDevice(uint64(m.parts[0].Base)) || !m.covers(word(3), word(4)) {
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}
-	_, buffer := allocationOf(addr, m.length)
+	_, buffer := allocationOf(addr, word(4))
 	if m.shares[0].buffer != buffer {
 		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", r.PID, m.key)
 		r.Reply(proxy.StatusStale, nil)
 		return
 	}
-	handle, offset, ok := m.domain.shareFor(addr, m.length)
+	handle, offset, ok := m.domain.shareFor(addr, word(4))
 	if !ok {
+		m.hideDevice()
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}
@@ -402,8 +345,11 @@ func answerRegion(r *proxy.Request) {
 	r.Reply(proxy.StatusOK, binary.LittleEndian.AppendUint64(b, offset))
 }
 
-// spans reports whether peers name length bytes of the region by base and what follows.
-func (m *MR) spans(base, length uint64) bool { return m.base == base && length <= m.length }
+// covers reports whether n bytes that peers name by addr and what follows are in the region.
+func (m *MR) covers(addr, n uint64) bool {
+	offset := addr - m.base
+	return offset <= m.length && n <= m.length-offset
+}
 
 // devicePart is what a token says of where the region is for processes that map its memory. False: they cannot.
 func (m *MR) devicePart() (token.Part, bool) {

@@ -276,8 +276,7 @@ func (op *listOp) copyPieces(mover hw.PieceMover) error {
 		elements += op.sel.len() - began - (len(left) - skipped)
 		break
 	}
-	op.done.Add(copied)
-	op.list.ep.countWay(WayIPC, uint64(elements), copied)
+	op.copied(uint64(elements), copied)
 	op.sel = selection{list: op.list, picks: left}
 	return nil
 }

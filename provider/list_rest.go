@@ -20,6 +20,7 @@ type listOp struct {
 	total     uint64    // bytes of the operation
 	completes bool
 	link      *link    // immutable from begin on, nil before
+	plain     *plainOp // it is a read or write, nil: a post of the application's list
 	note      *noteOut // its notification, nil: none; immutable from the post on
 	slot      uint32
 	next      int // in sel, of who runs the work queue
@@ -53,6 +54,8 @@ type listOps struct {
 	mu    sync.Mutex
 	slots []*listOp
 	free  []uint32
+	// copying counts the goroutines that are at an operation. Added to by posts, waited for when the endpoint closes.
+	copying sync.WaitGroup
 }
 
 func (o *listOps) add(op *listOp) bool {
@@ -92,7 +95,7 @@ func (o *listOps) cancel(context uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, op := range o.slots {
-		if op != nil && op.args.Context == context && !op.halted.Swap(true) {
+		if op != nil && op.plain == nil && op.args.Context == context && !op.halted.Swap(true) {
 			return true
 		}
 	}
@@ -116,6 +119,7 @@ func (op *listOp) begin(l *link) error {
 	op.link = l
 	l.inFlight.Add(1) // fences wait for it, and the link stays
 	if mapped := op.takeMapped(); len(mapped) != 0 {
+		e.lists.copying.Add(1)
 		go op.copyMapped(mapped)
 		return nil
 	}
@@ -126,6 +130,9 @@ func (op *listOp) begin(l *link) error {
 // pump posts elements as far as there is room, and reports whether it is done with that. The caller runs the work
 // queue.
 func (op *listOp) pump() bool {
+	if op.plain != nil {
+		return op.pumpPlain()
+	}
 	e := op.list.ep
 	for op.next < op.sel.len() && op.first.Load() == noFailure {
 		n := op.sel.number(op.next)
@@ -210,6 +217,10 @@ func (op *listOp) finish() {
 // complete completes the operation. Nothing of it is under way. With a status and no element that failed the
 // notification has failed.
 func (op *listOp) complete(status fi.Errno) {
+	if op.plain != nil {
+		op.completePlain(status)
+		return
+	}
 	e := op.list.ep
 	entry := cq.Entry{Context: op.args.Context, Flags: fi.RMA | fi.Write, Src: fi.AddrNotAvail}
 	counter := e.writeCntr.Load()
@@ -230,6 +241,14 @@ func (op *listOp) complete(status fi.Errno) {
 		e.txCQ.Complete(entry)
 	}
 	e.countEnd(counter, 0, op.args.Flags&fi.Completion != 0, failed, op.total)
+}
+
+// copied counts elements that are copied, and their bytes.
+func (op *listOp) copied(elements, n uint64) {
+	op.done.Add(n)
+	if op.plain == nil {
+		op.list.ep.countWay(WayIPC, elements, n)
+	}
 }
 
 // countWay counts elements that took a way, and their bytes.

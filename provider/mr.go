@@ -162,6 +162,7 @@ func (m *MR) open() error {
 		return refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", m.key, err)
 	}
 	m.publish()
+	m.offer()
 	m.enabled = true
 	return nil
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // Reads and writes that the data plane leaves to the runtime, at their initiator. rma chooses the way: a copy by this
-// thread (rma_direct.go), segments under a congestion window (transfer_rma.go), a device (rma_device.go), or messages
-// that the target performs and answers (postRMA here, rma_target.go there).
+// thread (rma_direct.go), mappings of memory of devices (rma_mapped.go), segments under a congestion window
+// (transfer_rma.go), a device (rma_device.go), or messages that the target performs and answers (postRMA here,
+// rma_target.go there).
 
 // RMAArgs describes one read or write.
 type RMAArgs struct {
@@ -24,8 +25,9 @@ type RMAArgs struct {
 	Inject  bool      // fi_inject_write forms: never a completion
 	On      Threshold // with fi.Trigger in Flags
 
-	work   uint64 // as in SendArgs
-	listed bool   // an element of a list: FI_WEFT_TOKEN_WAYS holds
+	work     uint64 // as in SendArgs
+	listed   bool   // an element of a list: FI_WEFT_TOKEN_WAYS holds
+	unmapped bool   // it has been tried by mappings, in vain
 }
 
 const (
@@ -68,6 +70,11 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		return fi.EAGAIN
 	}
 	inject := a.Inject || a.Flags&fi.Inject != 0
+	if !inject {
+		if done, err := a.postMapped(e, l, p, total); done {
+			return e.broken(err)
+		}
+	}
 	// what is injected leaves the caller's memory at once
 	laned := !inject && !e.orderedRMA() && e.laned(p.port, total) && e.mayTake(a, WayMessage)
 	if !laned && e.mayTake(a, WayIPC) {

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/pages"
@@ -36,7 +37,7 @@ func (e *Endpoint) copyMax() uint64 {
 // publish makes a region known to the transport, if peers may reach it and
 // what they do there need not be known.
 func (m *MR) publish() {
-	if m.published = m.publishAs(m.key); m.published == nil {
+	if m.published = m.publishAs(m.key); m.published == nil || m.named != nil {
 		return
 	}
 	if least := uint64(m.domain.cfg.HugeRegionSize); least != 0 && m.length >= least {
@@ -49,13 +50,21 @@ func (m *MR) publish() {
 // publishAs makes a region known to the transport under a key. nil: it is not, because
 // what peers do there must be known, or because there is no room.
 func (m *MR) publishAs(key uint64) hw.Memory {
-	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.named != nil || m.auth != m.domain.auth || m.scope != nil || m.single || m.length == 0 {
+	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.auth != m.domain.auth || m.scope != nil ||
+		m.single || m.length == 0 {
 		return nil
 	}
-	published, err := m.domain.memory.Register(hw.Region{
+	region := hw.Region{
 		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
 		Name: key, Named: true,
-	})
+	}
+	if m.named != nil {
+		if m.domain.cfg.HMEMMapSize == 0 || m.domain.cfg.Service == config.No {
+			return nil // it is mapped by none
+		}
+		region.Addr, region.Device = nil, true
+	}
+	published, err := m.domain.memory.Register(region)
 	if err != nil {
 		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
 		return nil
@@ -92,6 +101,18 @@ func (m *MR) withdraw() {
 		m.tokened = nil
 	}
 	m.closeExported()
+}
+
+// hideDevice has peers not ask any more where the memory of the region, a device's, is.
+func (m *MR) hideDevice() {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	for _, p := range [...]*hw.Memory{&m.published, &m.tokened} {
+		if *p != nil {
+			_ = (*p).Close()
+			*p = nil
+		}
+	}
 }
 
 // unexport takes the region back from devices: what peers do there with a key that they have

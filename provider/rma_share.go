@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -321,12 +320,7 @@ func (e *Endpoint) endShare(op *sharedOp, status fi.Errno) {
 		e.listEnded(op.args.work, status, 0)
 		return
 	}
-	e.countFailed(status)
-	flags, counter := e.directKind(&op.args)
-	if e.txCQ != nil {
-		e.txCQ.CompleteError(cq.Entry{Context: op.args.Context, Flags: flags, Src: fi.AddrNotAvail}, cq.ErrorInfo{Err: status})
-	}
-	e.countEnd(counter, op.args.work, op.args.Flags&fi.Completion != 0, true, 0)
+	op.args.fail(e, status)
 }
 
 // repost does an operation again as messages, by which the target tells why it fails. It reports false when there is no

@@ -17,6 +17,8 @@ type Remote struct {
 	refs  refs        // users: lists
 	addr  fi.Addr     // of the owner, immutable
 	about token.Token // immutable
+	// byKey: not from a token, but what is known of a region with a key in the peer's table (rma_mapped.go). Immutable.
+	byKey bool
 }
 
 // Way is how pieces of a list go.
@@ -171,7 +173,7 @@ func (r *Remote) whyNotIPC(p *path) string {
 	case !r.ep.domain.cfg.TokenWays.IPC:
 		return turnedOff
 	case r.about.Kind != token.Host:
-		return r.whyNotMapped()
+		return r.whyNotMapped(0)
 	case r.ep.orderedRMA():
 		return "the endpoint keeps one-sided operations in order"
 	case r.ep.apart:

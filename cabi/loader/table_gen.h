@@ -98,7 +98,7 @@ static const struct {
 	{ "use_cma",
 	  "Copy large messages by cross-memory attach: auto tries it once per peer, no copies through shared buffers, yes fails where the kernel refuses. (string; default: auto; range: auto, yes, no)" },
 	{ "hmem_map_size",
-	  "Smallest message in memory of a device that a receiver on the same host reads by mapping the sender's memory; 0 for none, which sends all through bounce buffers. (size, bytes; default: 256k; range: 0 to 1024g)" },
+	  "Smallest message, read or write with memory of a device that goes between processes of a host by mapping that memory; 0 for none, which sends all through bounce buffers. (size, bytes; default: 256k; range: 0 to 1024g)" },
 	{ "ipc_cache",
 	  "Mappings of other processes' memory of devices that are kept when nothing uses them; beyond, those go that were used least recently. 0 keeps none. (integer, mappings; default: 1024; range: 0 to 1048576)" },
 	{ "ipc_cache_size",

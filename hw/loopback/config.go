@@ -63,6 +63,8 @@ type Config struct {
 	KeyCount int
 	// Memory is where the regions are registered that the interface publishes. Default: none.
 	Memory *MemoryDomain
+	// Cookie names the interface to its peers (hw.Instance). Default 0: a random number.
+	Cookie uint64
 	// Key is the authorisation key: interfaces with different ones do not reach each other. Default none.
 	Key []byte
 	// Keys are the authorisation keys of an interface that has several, in the place of Key. Default none.

@@ -37,13 +37,6 @@ func (m *region) publish(i *Iface) {
 	if count == 0 || r.Access&(hw.RemoteRead|hw.RemoteWrite) == 0 {
 		return
 	}
-	access := uint32(0)
-	if r.Access&hw.RemoteRead != 0 {
-		access |= hot.KeyRead
-	}
-	if r.Access&hw.RemoteWrite != 0 {
-		access |= hot.KeyWrite
-	}
 	for n := range min(hot.KeyProbes, count) {
 		at := (hot.KeyPlace(r.Name, count) + n) & (count - 1)
 		k := i.seg.key(at)
@@ -55,11 +48,26 @@ func (m *region) publish(i *Iface) {
 		atomic.StoreUint64(&k.Addr, addrOf(r.Addr))
 		atomic.StoreUint64(&k.Base, r.Base)
 		atomic.StoreUint64(&k.Len, uint64(r.Len))
-		atomic.StoreUint32(&k.Access, access)
+		atomic.StoreUint32(&k.Access, rightsOf(r))
 		atomic.StoreUint64(&k.State, state+1)
 		m.places[i] = at
 		return
 	}
+}
+
+// rightsOf are the rights that a region's entry has.
+func rightsOf(r *hw.Region) uint32 {
+	if r.Device {
+		return hot.KeyDevice
+	}
+	access := uint32(0)
+	if r.Access&hw.RemoteRead != 0 {
+		access |= hot.KeyRead
+	}
+	if r.Access&hw.RemoteWrite != 0 {
+		access |= hot.KeyWrite
+	}
+	return access
 }
 
 // withdraw takes a region out of an interface's table and waits for the peers
@@ -127,10 +135,25 @@ func (e *Endpoint) FindKey(name uint64) (hw.RemoteKey, error) {
 		return hw.RemoteKey{}, err
 	}
 	k, entry, state := e.keys().Find(name)
-	if k == nil {
+	if k == nil || atomic.LoadUint32(&k.Access)&hot.KeyDevice != 0 {
 		return hw.RemoteKey{}, hw.ErrKey
 	}
 	return hw.RemoteKey{keyName: name, keyEntry: uint64(entry) + 1, keyState: state}, nil
+}
+
+// OfDevice reports whether the peer has a region of a name with memory of a device.
+func (e *Endpoint) OfDevice(name uint64) bool {
+	if e.begin() != nil {
+		return false
+	}
+	defer e.end()
+	k, _, _ := e.keys().Find(name)
+	return k != nil && atomic.LoadUint32(&k.Access)&hot.KeyDevice != 0
+}
+
+// Instance names the peer.
+func (e *Endpoint) Instance() hw.Instance {
+	return hw.Instance{PID: int(e.pid), NetNS: e.seg.id.netns, Cookie: e.seg.id.cookie}
 }
 
 // claim says that this process is at a region, and checks the access. Without

@@ -30,10 +30,13 @@ type segment struct {
 // when a live interface has the name, ENOSPC when the file system is full.
 func createSegment(h *host, name sockaddr, c *Config) (*segment, error) {
 	dir, geo := h.dir, newGeometry(c)
+	if c.Cookie == 0 {
+		c.Cookie = newCookie()
+	}
 	s := &segment{
 		geo: geo,
 		id: identity{
-			cookie: newCookie(), owner: h.self, bootID: h.bootID, netns: h.netns, user: h.user,
+			cookie: c.Cookie, owner: h.self, bootID: h.bootID, netns: h.netns, user: h.user,
 			name: name, all: c.Any, locked: h.locked, across: h.across,
 		},
 		path: place{h.netns, name}.path(h),

@@ -154,6 +154,7 @@ struct weft_bounce {
 /* Rights in weft_key.access. */
 #define WEFT_KEY_READ 1
 #define WEFT_KEY_WRITE 2
+#define WEFT_KEY_DEVICE 4 /* alone: memory of a device, which peers do not reach by the entry, and no address is in it */
 
 /* WEFT_KEY_PROBES is how far from its place an entry may stand. */
 #define WEFT_KEY_PROBES 16

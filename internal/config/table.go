@@ -153,7 +153,8 @@ var table = []Var{
 		"Copy large messages by cross-memory attach: auto tries it once per peer, no copies through shared buffers, yes fails where the kernel refuses."),
 	sizeVar("hmem_map_size", "bytes", "256k", 0, 1<<40,
 		func(c *Config) *int { return &c.HMEMMapSize },
-		"Smallest message in memory of a device that a receiver on the same host reads by mapping the sender's memory; 0 for none, which sends all through bounce buffers."),
+		"Smallest message, read or write with memory of a device that goes between processes of a host by mapping that"+
+			" memory; 0 for none, which sends all through bounce buffers."),
 	intVar("ipc_cache", "mappings", "1024", 0, 1<<20,
 		func(c *Config) *int { return &c.IPCCache },
 		"Mappings of other processes' memory of devices that are kept when nothing uses them; beyond, those go that were used least recently. 0 keeps none."),

@@ -177,8 +177,9 @@ type Bounce struct {
 
 // Rights in [Key].Access.
 const (
-	KeyRead  = 1
-	KeyWrite = 2
+	KeyRead   = 1
+	KeyWrite  = 2
+	KeyDevice = 4 // alone: memory of a device, which peers do not reach by the entry, and no address is in it
 )
 
 // KeyProbes is how far from its place an entry may stand.

@@ -18,6 +18,7 @@ const (
 	KindEvents                     // the last [Events]
 	KindRecall                     // give up what was fetched by a token; see [Descriptors]
 	KindRegion                     // which descriptor has the memory of a region; the provider's
+	KindCopy                       // copy between a region and memory of the asking process; the provider's
 )
 
 // Status is the outcome of a request.

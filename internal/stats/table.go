@@ -215,6 +215,8 @@ const (
 	SharedTokenMessage
 	SharedTokenMessageBytes
 	SharedNote
+	SharedMapped
+	SharedMappedBytes
 )
 
 // Words of a peer.
@@ -294,6 +296,9 @@ var table = []Counter{
 	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead}, Place{Thread, ThreadRead})},
 	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes}, Place{Thread, ThreadReadBytes})},
 	{"rma_device", "operations", Sum, "Reads and writes that an RDMA device did.", at(Place{Shared, SharedDevice})},
+	{"rma_mapped", "operations", Sum, "Reads and writes with memory of a device that went by mappings.",
+		at(Place{Shared, SharedMapped})},
+	{"rma_mapped_bytes", unitBytes, Sum, "Bytes of rma_mapped.", at(Place{Shared, SharedMappedBytes})},
 	{"list_ipc", "elements", Sum, "Elements of lists of memory under tokens that this process copied to or from the memory of another one of this host.", at(Place{Shared, SharedTokenIPC})},
 	{"list_ipc_bytes", unitBytes, Sum, "Bytes of list_ipc.", at(Place{Shared, SharedTokenIPCBytes})},
 	{"list_rdma", "elements", Sum, "Elements of lists that were posted to an RDMA device.", at(Place{Shared, SharedTokenRDMA})},

@@ -19,8 +19,9 @@ struct survivor {
 	char *mem;
 };
 
-/* The owners' memory is that of a GPU. */
+/* Memory of a GPU is used: the initiators', or the owners'. */
 static bool on_gpu(void) { return getenv("WEFT_TEST_TOKEN_GPU") != NULL; }
+static bool gpu_here(void) { return on_gpu() && !strcmp(getenv("WEFT_TEST_TOKEN_GPU"), "here"); }
 
 static void open_node(struct survivor *s)
 {
@@ -69,7 +70,7 @@ static void own(void)
 	struct fid_mr *mr;
 
 	open_node(&s);
-	if (on_gpu()) {
+	if (on_gpu() && !gpu_here()) {
 		gpu = gpu_alloc(LEN);
 		mr = gpu_region(&s, gpu, 1);
 	} else {
@@ -90,7 +91,7 @@ static void own(void)
 }
 
 /* One owner: lists go there until it is dead, and each ends. */
-static void outlive(struct survivor *s, unsigned round, int from)
+static void outlive(struct survivor *s, unsigned round, int from, char *gpu, struct fid_mr *mr)
 {
 	struct weft_local_piece here = { .addr = s->mem, .len = 256, .stride = 256, .count = 1024 };
 	struct weft_remote_piece there = { .len = 256, .stride = 1024, .count = 1024 };
@@ -112,6 +113,10 @@ static void outlive(struct survivor *s, unsigned round, int from)
 
 		here.count = there.count = 1;
 		here.len = there.len = lengths[round % 3];
+	}
+	if (gpu_here()) {
+		here.addr = gpu;
+		here.desc = fi_mr_desc(mr);
 	}
 	OK(s->t->list(s->n.ep, &here, &there, 1, 0, &list));
 	killer = fork();
@@ -154,8 +159,9 @@ static void outlive(struct survivor *s, unsigned round, int from)
  * with the next owner. */
 static void test_killed(long rounds)
 {
-	char fd[16];
+	char fd[16], *gpu = NULL;
 	int pair[2];
+	struct fid_mr *mr = NULL;
 	struct survivor s;
 
 	if (!strcmp(test_role(), "owner")) {
@@ -168,8 +174,16 @@ static void test_killed(long rounds)
 	if (getenv("WEFT_TEST_KILLS"))
 		rounds = atol(getenv("WEFT_TEST_KILLS"));
 	open_node(&s);
+	if (gpu_here()) {
+		gpu = gpu_alloc(LEN);
+		mr = gpu_region(&s, gpu, 1);
+	}
 	for (long i = 0; i < rounds; i++)
-		outlive(&s, (unsigned)i, pair[0]);
+		outlive(&s, (unsigned)i, pair[0], gpu, mr);
+	if (gpu) {
+		OK(fi_close(&mr->fid)); /* which recalls what the dead had mapped */
+		gpu_free(gpu);
+	}
 	node_close(&s.n);
 	guard_free(s.mem, LEN);
 }
@@ -188,7 +202,87 @@ static void test_killed_gpu(long rounds)
 	test_killed(rounds);
 }
 
-/* The same with notifications behind lists of one element. */
+/* The same with memory of a GPU on the survivor's side, which the owners map and copy from and to. */
+static void test_killed_shared(long rounds)
+{
+	setenv("WEFT_TEST_TOKEN_GPU", "here", 1);
+	test_killed(rounds);
+}
+
+/* Writes from memory of a GPU to the survivor's, and reads into it, until it is killed. */
+static void share(void)
+{
+	struct weft_remote_info info;
+	struct weft_remote *remote;
+	struct weft_list *list;
+	struct survivor s;
+	struct hello h;
+
+	setenv("WEFT_TEST_TOKEN_GPU", "here", 1);
+	CHECK(recv(atoi(getenv("WEFT_TEST_TOKEN_FD")), &h, sizeof(h), MSG_WAITALL) == sizeof(h));
+	open_node(&s);
+	OK(s.t->open(s.n.ep, h.token, h.len, &remote));
+	OK(s.t->info(remote, &info, sizeof(info)));
+	struct weft_remote_piece there = { .remote = remote, .addr = info.base, .len = 256, .stride = 512, .count = 2000 };
+	struct weft_local_piece here = { .addr = gpu_alloc(LEN), .len = 256, .stride = 512, .count = 2000 };
+
+	here.desc = fi_mr_desc(gpu_region(&s, here.addr, 1));
+	OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
+	for (unsigned i = 0;; i++) {
+		struct fi_cq_tagged_entry e;
+		ssize_t rc;
+
+		while ((rc = s.t->post(list, i & 1 ? WEFT_READ : WEFT_WRITE, NULL, 0, NULL, 0, 0, NULL)) == -FI_EAGAIN)
+			progress(&s.n);
+		CHECKF(rc == 0, "post: %zd", rc);
+		wait_ok(&s.n, s.n.txcq, &e);
+		if (i == 1) {
+			CHECK(node_counter(&s.n, "list_ipc") == 4000);
+			CHECK(write(atoi(getenv("WEFT_TEST_TOKEN_FD")), &i, 1) == 1);
+		}
+	}
+}
+
+/* kill -9 of processes that have this one copy from and to memory of their GPU: it goes on, and keeps no mapping. */
+static void test_killed_sharers(long rounds)
+{
+	struct hello h = { .len = sizeof(h.token) };
+	char fd[16], up;
+	int pair[2];
+	struct survivor s;
+	struct fid_mr *mr;
+
+	if (!strcmp(test_role(), "sharer")) {
+		share();
+		return;
+	}
+	setenv("WEFT_TEST_TOKEN_GPU", "here", 1);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	snprintf(fd, sizeof(fd), "%d", pair[1]);
+	setenv("WEFT_TEST_TOKEN_FD", fd, 1);
+	if (getenv("WEFT_TEST_KILLS"))
+		rounds = atol(getenv("WEFT_TEST_KILLS"));
+	open_node(&s);
+	OK(fi_mr_reg(s.n.domain, s.mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	OK(s.t->pack(mr, NULL, h.token, &h.len));
+	for (long i = 0; i < rounds; i++) {
+		pid_t pid = respawn("sharer");
+
+		CHECK(pid > 0 && write(pair[0], &h, sizeof(h)) == sizeof(h));
+		CHECK(recv(pair[0], &up, 1, 0) == 1);
+		usleep((unsigned)i * 7919 % 20000);
+		CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+		for (int n = 0; gpu_is_fake() && gpu_mapped() != 0; n++) {
+			CHECKF(n < 3000, "%d mappings of a dead process", gpu_mapped());
+			usleep(10000);
+		}
+	}
+	OK(fi_close(&mr->fid));
+	node_close(&s.n);
+	guard_free(s.mem, LEN);
+}
+
+/* killed with notifications behind lists of one element. */
 static void test_killed_notes(long rounds)
 {
 	setenv("WEFT_TEST_TOKEN_NOTES", "1", 1);
@@ -305,6 +399,8 @@ static const struct test tests[] = {
 	{ "killed", test_killed, 1, 0, 8 },
 	{ "killed_messages", test_killed_messages, 1, 0, 8 },
 	{ "killed_gpu", test_killed_gpu, 1, 0, 8 },
+	{ "killed_shared", test_killed_shared, 1, 0, 6 },
+	{ "killed_sharers", test_killed_sharers, 1, 0, 6 },
 	{ "killed_notes", test_killed_notes, 1, 0, 5 },
 	{ "killed_posters", test_killed_posters, 1, 0, 5 },
 };

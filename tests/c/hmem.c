@@ -175,27 +175,62 @@ static void test_multi_recv(long unused)
 
 /* ---- one-sided operations ---- */
 
+/* A read or write in one piece or, with a split, in two on either side, cut at different places; a write with data. */
+static void one_sided(struct node *n, struct buffer *b, struct remote *r, size_t len, bool read, size_t split,
+		      uint64_t data)
+{
+	struct iovec iov[2] = { { b->p, split }, { (char *)b->p + split, len - split } };
+	struct fi_rma_iov at[2] = { { r->addr, len - split, r->key }, { r->addr + len - split, split, r->key } };
+	void *desc[2] = { b->desc, b->desc };
+	struct fi_msg_rma msg = { iov, desc, 2, n->peer[1], at, 2, n, data };
+	struct fi_cq_tagged_entry e;
+
+	if (read && split)
+		POST(n, fi_readmsg(n->ep, &msg, FI_COMPLETION));
+	else if (read)
+		POST(n, fi_read(n->ep, b->p, len, b->desc, n->peer[1], r->addr, r->key, n));
+	else if (split)
+		POST(n, fi_writemsg(n->ep, &msg, FI_COMPLETION | FI_REMOTE_CQ_DATA));
+	else
+		POST(n, fi_writedata(n->ep, b->p, len, b->desc, data, n->peer[1], r->addr, r->key, n));
+	wait_ok(n, n->txcq, &e);
+	CHECK(e.op_context == n);
+	CHECK((e.flags & (FI_RMA | FI_READ | FI_WRITE)) == (FI_RMA | (read ? FI_READ : FI_WRITE)));
+}
+
+/* Reads and writes, the longer ones by mappings between processes of a host: counters say so, and none of their bytes
+ * is in a message. */
 static void test_rma(long arg)
 {
+	size_t mapped = 0, bytes = 0;
+	struct fi_cq_tagged_entry e;
 	struct node n;
 	struct buffer b;
 	struct remote r;
 
+	if (arg & NO_MAP)
+		setenv("FI_WEFT_HMEM_MAP_SIZE", "0", 1);
 	open_node(&n, FI_DELIVERY_COMPLETE);
 	b = buffer_open(&n, LARGEST, arg & (test_rank ? RECV_DEVICE : SEND_DEVICE));
 	node_connect(&n);
 	exchange(&n, &b, &r);
 	for (size_t i = 1; i < ARRAY_LEN(sizes); i++) {
-		size_t len = sizes[i];
+		size_t len = sizes[i], split = i % 2 ? len / 3 : 0;
 
+		if (len >= 262144) {
+			mapped += 2;
+			bytes += 2 * len;
+		}
 		if (test_rank == 0) {
 			buffer_fill(&b, len, i);
-			DO(&n, fi_write(n.ep, b.p, len, b.desc, n.peer[1], r.addr, r.key, NULL));
+			one_sided(&n, &b, &r, len, false, split, i);
 			barrier(&n); /* written */
 			barrier(&n); /* changed by the target */
-			DO(&n, fi_read(n.ep, b.p, len, b.desc, n.peer[1], r.addr, r.key, NULL));
+			one_sided(&n, &b, &r, len, true, split, 0);
 			buffer_verify(&b, len, i + 50);
 		} else {
+			wait_ok(&n, n.rxcq, &e);
+			CHECK(e.flags & FI_REMOTE_CQ_DATA && e.data == i);
 			barrier(&n);
 			buffer_verify(&b, len, i);
 			buffer_fill(&b, len, i + 50);
@@ -203,6 +238,20 @@ static void test_rma(long arg)
 		}
 		barrier(&n);
 	}
+	if (arg & NO_MAP || getenv("WEFT_TEST_NETNS"))
+		mapped = bytes = 0;
+	if (test_is_weft() && test_rank == 0) {
+		uint64_t count = node_counter(&n, "rma_mapped"), sum = node_counter(&n, "rma_mapped_bytes");
+
+		CHECKF(count == mapped && sum == bytes, "%lu operations of %lu bytes were mapped, want %zu of %zu",
+		       (unsigned long)count, (unsigned long)sum, mapped, bytes);
+	}
+	if (test_is_weft() && gpu_is_fake()) {
+		int want = mapped && (test_rank ? !(arg & RECV_DEVICE) : (arg & RECV_DEVICE) != 0);
+
+		CHECKF(gpu_imports() == want, "memory mapped %d times, want %d", gpu_imports(), want);
+	}
+	barrier(&n);
 	buffer_close(&b);
 	node_close(&n);
 }
@@ -439,6 +488,8 @@ static const struct test tests[] = {
 	{ "rma_device_host", test_rma, 2, 60, SEND_DEVICE },
 	{ "rma_host_device", test_rma, 2, 60, RECV_DEVICE },
 	{ "rma_device_device", test_rma, 2, 60, SEND_DEVICE | RECV_DEVICE },
+	{ "rma_device_host_bounced", test_rma, 2, 60, SEND_DEVICE | NO_MAP },
+	{ "rma_host_device_bounced", test_rma, 2, 60, RECV_DEVICE | NO_MAP },
 	{ "atomics", test_atomics, 2, 60, 0 },
 	{ "freed", test_freed, 2, 60, 0 },
 };

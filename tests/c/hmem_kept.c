@@ -157,7 +157,113 @@ static void test_reset(long unused)
 	node_close(&n);
 }
 
+/* The target frees memory under its region, and other memory takes its place: reads and writes end with an error, and
+ * that memory is neither read nor written. */
+static void test_rma_stale(long unused)
+{
+	struct node n;
+	struct buffer b;
+	struct remote r;
+
+	(void)unused;
+	if (!gpu_is_fake())
+		SKIP("a real driver chooses the addresses");
+	open_node(&n, 0);
+	b = buffer_open(&n, LARGEST, true);
+	node_connect(&n);
+	exchange(&n, &b, &r);
+	if (test_rank == 1) {
+		gpu_free(b.p);
+		b.p = gpu_alloc(LARGEST);
+	}
+	buffer_fill(&b, LARGEST, 7);
+	barrier(&n);
+	if (test_rank == 0) {
+		POST(&n, fi_write(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, NULL));
+		wait_err(&n, n.txcq, FI_EIO);
+		POST(&n, fi_read(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, NULL));
+		wait_err(&n, n.txcq, FI_EIO);
+		CHECK(gpu_imports() == 0);
+	}
+	barrier(&n);
+	buffer_verify(&b, LARGEST, 7);
+	buffer_close(&b);
+	node_close(&n);
+}
+
+/* The target closes its region, and frees its memory, while reads and writes are under way: these end, and no mapping
+ * outlives the memory. */
+static void test_rma_closed(long kinds)
+{
+	struct node n;
+
+	open_node(&n, 0);
+	for (int round = 0; round < 8; round++) {
+		struct buffer b = buffer_open(&n, LARGEST, kinds & (test_rank ? 2 : 1));
+		bool failed = false;
+		struct fi_cq_tagged_entry e;
+		struct remote r;
+
+		if (round == 0)
+			node_connect(&n);
+		exchange(&n, &b, &r);
+		if (test_rank == 1) {
+			usleep((unsigned)(round * 977 % 5000));
+			buffer_close(&b);
+		}
+		while (test_rank == 0 && !failed) {
+			if (round & 1)
+				POST(&n, fi_write(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, &n));
+			else
+				POST(&n, fi_read(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, &n));
+			failed = wait_for(&n, n.txcq, &e, -1) != 1;
+		}
+		CHECKF(!failed || n.err.err == FI_ENOKEY || n.err.err == FI_EACCES, "%s", fi_strerror(n.err.err));
+		if (test_rank == 0)
+			buffer_close(&b);
+		barrier(&n);
+		if (gpu_is_fake())
+			CHECKF(gpu_mapped() == 0, "%d mappings are left", gpu_mapped());
+	}
+	node_close(&n);
+}
+
+/* The initiator closes its endpoint with operations under way. */
+static void test_rma_left(long kinds)
+{
+	for (int round = 0; round < 4; round++) {
+		struct node n;
+		struct buffer b;
+		struct remote r;
+
+		open_node(&n, 0);
+		b = buffer_open(&n, LARGEST, kinds & (test_rank ? 2 : 1));
+		node_connect(&n);
+		exchange(&n, &b, &r);
+		for (int i = 0; test_rank == 0 && i <= round; i++)
+			POST(&n, fi_write(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, NULL));
+		if (test_rank == 0) {
+			OK(fi_close(&n.ep->fid));
+			n.ep = NULL;
+			buffer_close(&b);
+			link_send(1, &round, sizeof(round));
+		} else {
+			int done;
+
+			link_recv(0, &done, sizeof(done));
+			buffer_close(&b);
+		}
+		node_close(&n);
+	}
+}
+
 static const struct test tests[] = {
+	{ "rma_stale", test_rma_stale, 2, 60, 0 },
+	{ "rma_closed_host_device", test_rma_closed, 2, 60, 2 },
+	{ "rma_closed_device_host", test_rma_closed, 2, 60, 1 },
+	{ "rma_closed_device_device", test_rma_closed, 2, 60, 3 },
+	{ "rma_left_host_device", test_rma_left, 2, 60, 2 },
+	{ "rma_left_device_host", test_rma_left, 2, 60, 1 },
 	{ "kept", test_kept, 2, 60, 2 },
 	{ "kept_one", test_kept, 2, 60, 1 },
 	{ "kept_none", test_kept, 2, 60, 0 },
