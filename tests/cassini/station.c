@@ -69,6 +69,10 @@ static void station_poll(int ms)
 	uint64_t ignored;
 
 	nic_lock();
+	/* Before anything that may wake this thread again. */
+	for (int i = 0; i < n; i++)
+		if (events[i].data.fd == waker)
+			(void)!read(waker, &ignored, 8);
 	late_answers(NULL);
 	events_release();
 	for (int i = 0; i < n; i++) {
@@ -76,8 +80,8 @@ static void station_poll(int ms)
 		struct link_to *l = link_by_fd(fd);
 
 		if (fd == waker)
-			(void)!read(waker, &ignored, 8);
-		else if (l)
+			continue;
+		if (l)
 			link_flush(l);
 		else
 			receive(fd);
