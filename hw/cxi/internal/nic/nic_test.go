@@ -306,3 +306,19 @@ func BenchmarkPost(b *testing.B) {
 		r.read()
 	}
 }
+
+// TestRoom: the room for several commands is what the NIC leaves, though it was not known of.
+func TestRoom(t *testing.T) {
+	r := newRing(256)
+	for n := 0; r.q.Room(2); n++ {
+		if n > 100 {
+			t.Fatal("there is no end of the room")
+		}
+		r.q.Inline(&Message{}, nil, make([]byte, 192))
+	}
+	r.q.Ring()
+	r.read()
+	if !r.q.Room(2) {
+		t.Error("no room for 2 commands in a queue of 32 that the NIC has read")
+	}
+}

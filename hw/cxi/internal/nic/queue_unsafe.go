@@ -41,8 +41,8 @@ func (q *Queue) free() int {
 
 // room reports whether n half slots are free.
 func (q *Queue) room(n int) bool {
-	if f := q.free(); f >= reserve {
-		return f >= n
+	if q.free() >= max(n, reserve) {
+		return true
 	}
 	q.rp = 2 * uint32(atomic.LoadUint64((*uint64)(q.ring))&wire.CmdqStatusRdPtrMask)
 	return q.free() >= n
