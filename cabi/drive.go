@@ -1,6 +1,6 @@
 package main
 
-// #include "progress.h"
+// #include "hotpath.h"
 import "C"
 
 import (

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Whether a poll has nothing to do, and what a thread counts of such polls. This is here and not in the data plane
- * because an empty read would take four times as long (docs/decisions.md, D30).
+ * Whether a poll has nothing to do. This is here and not in the data plane because an empty read would take four times
+ * as long (docs/decisions.md, D30).
  */
 #ifndef WEFT_IDLE_H
 #define WEFT_IDLE_H
 
 #include "hotpath.h"
-#include "plane.h"
-#include "progress.h"
+
+/* Counts a poll, and returns the flag of one that calls the data plane whatever there is; that draws the next. */
+static inline uint32_t weft_due(void)
+{
+	return __builtin_expect(weft_self.left-- == 0, 0) ? WEFT_POLL_DUE : 0;
+}
 
 /* Whether a read of the queue finds nothing: two loads for each ring. */
 static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
@@ -61,40 +65,6 @@ weft_busy_endpoint(struct weft_hot_ep **const _Atomic *list)
 		if (!weft_idle_endpoint(ep))
 			return (struct weft_hot_ep *const *)eps;
 	return NULL;
-}
-
-/* Counts a poll that found nothing. */
-static inline void weft_found_nothing(void)
-{
-	if (__builtin_expect(++weft_self.empty > weft_self.turn, 0))
-		weft_idle();
-}
-
-/* Counts a poll. */
-static inline void weft_found(bool something)
-{
-	if (!something)
-		return weft_found_nothing();
-	if (__builtin_expect(weft_self.empty > WEFT_YIELD_MIN, 0))
-		weft_self.yields = 0;
-	weft_self.empty = 0;
-}
-
-/* Whether to read the clock: once in 32 polls on average, since it costs some 10 ns, an empty poll less; a program
- * that sleeps a millisecond between polls still sees a dead peer soon. It is at random, because a thread that goes
- * through several queues in turn must not always meet the same one, and what counts is the thread's own, so that
- * readers of one queue share no line that they write. (Numerical Recipes' linear congruential generator; its high
- * bits are good enough.) */
-static inline bool weft_sometimes(void)
-{
-	weft_self.random = weft_self.random * 1664525u + 1013904223u;
-	return weft_self.random >> 27 == 0;
-}
-
-/* The flags of a poll for which weft_sometimes says so: one in 32 of them reads the clock in any case. */
-static inline uint32_t weft_clock_flags(void)
-{
-	return WEFT_POLL_CLOCK_DUE | (weft_self.random >> 22 == 0 ? WEFT_POLL_FOUND_TOO : 0);
 }
 
 #endif

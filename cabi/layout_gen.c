@@ -485,16 +485,18 @@ FIELD(struct weft_post, at, 296, 8);
 FIELD(struct weft_post, claim, 304, 8);
 FIELD(struct weft_post, stream, 312, 8);
 
-SIZE(struct weft_hot_thread, 48);
+SIZE(struct weft_hot_thread, 56);
 FIELD(struct weft_hot_thread, poster, 0, 8);
 FIELD(struct weft_hot_thread, number, 8, 4);
-FIELD(struct weft_hot_thread, random, 12, 4);
-FIELD(struct weft_hot_thread, empty, 16, 4);
-FIELD(struct weft_hot_thread, turn, 20, 4);
-FIELD(struct weft_hot_thread, limit, 24, 4);
-FIELD(struct weft_hot_thread, yields, 28, 4);
-FIELD(struct weft_hot_thread, since, 32, 8);
-FIELD(struct weft_hot_thread, numbers, 40, 8);
+FIELD(struct weft_hot_thread, left, 12, 4);
+FIELD(struct weft_hot_thread, base, 16, 4);
+FIELD(struct weft_hot_thread, random, 20, 4);
+FIELD(struct weft_hot_thread, empty, 24, 4);
+FIELD(struct weft_hot_thread, turn, 28, 4);
+FIELD(struct weft_hot_thread, limit, 32, 4);
+FIELD(struct weft_hot_thread, yields, 36, 4);
+FIELD(struct weft_hot_thread, since, 40, 8);
+FIELD(struct weft_hot_thread, numbers, 48, 8);
 
 SIZE(struct weft_poll, 520);
 FIELD(struct weft_poll, reader, 0, 32);

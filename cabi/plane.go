@@ -17,8 +17,8 @@ import (
 
 // plane are the functions of the data plane, in the order of enum weft_plane_function.
 var plane = [C.WEFT_PLANE_FUNCTIONS]direct.Func{
-	dataplane.Read, dataplane.SRead, dataplane.Progress, dataplane.Drive, dataplane.Idle,
-	dataplane.Recv, dataplane.Send, dataplane.Datagram, dataplane.RMA, dataplane.Atomic, dataplane.Note, dataplane.Take,
+	dataplane.Read, dataplane.SRead, dataplane.Progress, dataplane.Drive, dataplane.Recv,
+	dataplane.Send, dataplane.Datagram, dataplane.RMA, dataplane.Atomic, dataplane.Note, dataplane.Take,
 	dataplane.Enroll,
 }
 

@@ -14,7 +14,6 @@ enum weft_plane_function {
 	WEFT_PLANE_SREAD,   /* the same, and sleeps */
 	WEFT_PLANE_PROGRESS,
 	WEFT_PLANE_DRIVE,   /* what a progress thread does */
-	WEFT_PLANE_IDLE,    /* polled in vain for long */
 	WEFT_PLANE_RECV,    /* struct weft_post, struct weft_hot_rx or NULL: posts a receive */
 	WEFT_PLANE_SEND,    /* struct weft_post, as those below: posts a message */
 	WEFT_PLANE_DATAGRAM, /* posts one that may be dropped */

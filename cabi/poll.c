@@ -11,7 +11,7 @@
 #include <rdma/fi_errno.h>
 
 #include "idle.h"
-#include "progress.h"
+#include "plane.h"
 #include "vmcopy.h"
 
 /* Does what a poll asks for: what needs a system call, a pause or a transport's function. The rest is the runtime's. */
@@ -20,8 +20,13 @@ static void perform(struct weft_poll *p, unsigned code)
 	struct weft_delivery *d = &p->delivery;
 
 	switch (code) {
-	case WEFT_DELIVERY_PAUSE:
-		return weft_pause();
+	case WEFT_DELIVERY_PAUSE: /* the thread waits for another, which may be on the same core */
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		__asm__ volatile("isb" ::: "memory");
+#endif
+		return;
 	case WEFT_DELIVERY_READ:
 		d->read = weft_vm_copy(&d->ep->peers[d->line], (void *)d->buf, d->payload, d->length, true);
 		return;
@@ -48,14 +53,14 @@ static void perform(struct weft_poll *p, unsigned code)
 	}
 }
 
-/* Calls a function of the data plane until it has done all. The caller has set what stands before step. */
+/* Calls a function of the data plane until it has done all. The caller has set what stands before step, but now. */
 static void run(enum weft_plane_function f, struct weft_poll *p)
 {
 	unsigned code;
 
 	p->thread = &weft_self;
 	p->step = p->phase = 0;
-	if (p->flags & WEFT_POLL_CLOCK_DUE)
+	if (p->flags & WEFT_POLL_DUE)
 		p->now = weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 	weft_thread_posts();
 	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
@@ -75,14 +80,6 @@ bool weft_drive(struct weft_hot_ep *const *eps, uint64_t idle, uint64_t most)
 	return p.worked;
 }
 
-void weft_idle(void)
-{
-	struct weft_poll p;
-
-	p.flags = 0;
-	run(WEFT_PLANE_IDLE, &p);
-}
-
 /* Calls a function that reads a queue. */
 static ssize_t read_queue(struct weft_cq_obj *o, enum weft_plane_function f, struct weft_poll *p, uint32_t flags)
 {
@@ -90,7 +87,6 @@ static ssize_t read_queue(struct weft_cq_obj *o, enum weft_plane_function f, str
 	p->checked = &o->idle.checked;
 	p->flags = flags;
 	run(f, p);
-	weft_found(p->found);
 	return p->result;
 }
 
@@ -108,26 +104,19 @@ static __attribute__((noinline)) ssize_t read_more(struct weft_cq_obj *o, void *
 	return read_queue(o, WEFT_PLANE_READ, &p, flags);
 }
 
-static __attribute__((noinline)) ssize_t idle_long(void)
-{
-	weft_idle();
-	return -FI_EAGAIN;
-}
-
 /* Most reads find nothing, and call no function then. */
 static inline ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src)
 {
 	struct weft_hot_cq *cq = o->hot;
 	struct weft_hot_ep *const *at;
+	uint32_t due = weft_due();
 
-	if (__builtin_expect(weft_sometimes(), 0))
-		return read_more(o, buf, count, src, weft_clock_flags() | (weft_queue_empty(cq) ? WEFT_POLL_EMPTY : 0), NULL);
 	if (__builtin_expect(!count || !buf, 0) || !weft_queue_empty(cq))
-		return read_more(o, buf, count, src, 0, NULL);
+		return read_more(o, buf, count, src, due, NULL);
+	if (__builtin_expect(due, 0))
+		return read_more(o, buf, count, src, due | WEFT_POLL_EMPTY, NULL);
 	if ((at = weft_busy_endpoint(&cq->eps)))
 		return read_more(o, buf, count, src, WEFT_POLL_EMPTY | WEFT_POLL_WORK, at);
-	if (__builtin_expect(++weft_self.empty > weft_self.turn, 0))
-		return idle_long();
 	return -FI_EAGAIN;
 }
 
@@ -156,7 +145,7 @@ ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t 
 	p.want = o->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
 	p.timeout = timeout;
 	p.start = 0;
-	return read_queue(o, WEFT_PLANE_SREAD, &p, weft_sometimes() ? weft_clock_flags() : 0);
+	return read_queue(o, WEFT_PLANE_SREAD, &p, weft_due());
 }
 
 ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
@@ -165,16 +154,15 @@ ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *co
 }
 
 /* Makes progress of a NULL-terminated list of endpoints, and returns whether anything was found. */
-static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, uint32_t flags)
+static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, uint32_t due)
 {
 	struct weft_poll p;
 
 	p.reader.cq = NULL;
 	p.eps = eps;
 	p.checked = &idle->checked;
-	p.flags = flags;
+	p.flags = due;
 	run(WEFT_PLANE_PROGRESS, &p);
-	weft_found(p.found);
 	return p.found;
 }
 
@@ -182,30 +170,26 @@ bool weft_ep_progress(struct weft_ep_obj *o)
 {
 	struct weft_hot_ep *eps[] = { o->hot, NULL };
 
-	return progress(eps, &o->idle, weft_sometimes() ? weft_clock_flags() : 0);
+	return progress(eps, &o->idle, weft_due());
 }
 
-static void cntr_progress(struct weft_cntr_obj *o)
+/* Makes progress for a counter, and returns its table. */
+static struct weft_hot_cntr *progressed(struct fid_cntr *cntr)
 {
-	bool clock = weft_sometimes();
+	struct weft_cntr_obj *o = container_of(cntr, struct weft_cntr_obj, fid);
+	uint32_t due = weft_due();
 
-	if (!clock && !weft_busy_endpoint(&o->hot->eps))
-		return weft_found(false);
-	progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, clock ? weft_clock_flags() : 0);
+	if (due || weft_busy_endpoint(&o->hot->eps))
+		progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, due);
+	return o->hot;
 }
 
 uint64_t weft_cntr_read(struct fid_cntr *cntr)
 {
-	struct weft_cntr_obj *o = container_of(cntr, struct weft_cntr_obj, fid);
-
-	cntr_progress(o);
-	return atomic_load_explicit(&o->hot->value, memory_order_acquire);
+	return atomic_load_explicit(&progressed(cntr)->value, memory_order_acquire);
 }
 
 uint64_t weft_cntr_readerr(struct fid_cntr *cntr)
 {
-	struct weft_cntr_obj *o = container_of(cntr, struct weft_cntr_obj, fid);
-
-	cntr_progress(o);
-	return atomic_load_explicit(&o->hot->errors, memory_order_acquire);
+	return atomic_load_explicit(&progressed(cntr)->errors, memory_order_acquire);
 }

@@ -5,6 +5,17 @@
 #include "posting.h"
 #include "vmcopy.h"
 
+/* Asks for a line that is to be written soon. (__builtin_prefetch fetches it to be read, for lack of a compiler flag;
+ * the instruction is one of every x86-64 processor since 2005, a no-op on some.) */
+static inline void prefetch_write(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 /* Does what the data plane asks for, and calls it again. */
 static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_function f, struct weft_post *p,
 							   enum weft_post_code code)
@@ -36,7 +47,7 @@ static inline __attribute__((always_inline)) ssize_t post(struct weft_ep_obj *o,
 	if (__builtin_expect(code > WEFT_POST_NOTE, 0))
 		code = go_on(f, p, code);
 	if (p->next)
-		weft_prefetch_write(p->next);
+		prefetch_write(p->next);
 	if (__builtin_expect(p->todo != 0, 0))
 		weftGoAfterPost(p);
 	if (__builtin_expect(code == WEFT_POST_DONE, 1))

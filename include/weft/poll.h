@@ -13,15 +13,21 @@
 struct weft_hot_thread {
 	struct weft_poster *poster; /* the thread's line, NULL: it has none (yet) */
 	uint32_t number; /* of its line of counters, plus one; 0: none yet */
-	uint32_t random; /* state of the generator that tells when the clock is read */
+	/* polls before one is due (WEFT_POLL_DUE); the shim counts down, to WEFT_POLLS_OVER with the one that is */
+	uint32_t left;
+	uint32_t base; /* data plane only, as what follows up to since: left when empty was brought up to date */
+	uint32_t random; /* state of the generator that draws left */
 	uint32_t empty; /* polls in a row that found nothing, since the last yield at most */
 	uint32_t turn; /* after so many of them the thread yields; 0: it has not polled yet */
-	uint32_t limit; /* data plane only: the same for a thread that is not patient */
+	uint32_t limit; /* the same for a thread that is not patient */
 	uint32_t yields; /* yields since something came after more than WEFT_YIELD_MIN polls */
-	uint64_t since; /* data plane only: time of the last yield, or when there was found no reason for one, ns */
+	uint64_t since; /* time of the last yield, or when there was found no reason for one, ns */
 	/* with a bit for each number that a thread has, NULL: none yet; the bit of number minus one is this thread's */
 	_Atomic uint64_t *numbers;
 };
+
+/* WEFT_POLLS_OVER is weft_hot_thread.left when the poll at hand is due. */
+#define WEFT_POLLS_OVER 0xffffffffull
 
 /* WEFT_YIELD_MIN is how many polls in a row find nothing before a yield, at least. */
 #define WEFT_YIELD_MIN 64
@@ -46,8 +52,8 @@ enum weft_poll_code {
 };
 
 /* Bits of weft_poll.flags. */
-#define WEFT_POLL_CLOCK_DUE 1 /* the timers may be due; Now is set */
-#define WEFT_POLL_FOUND_TOO 2 /* with WEFT_POLL_CLOCK_DUE: also when completions are read */
+#define WEFT_POLL_DUE 1 /* the thread's polls are counted, and the timers may be due; Now is set */
+#define WEFT_POLL_FOUND_TOO 2 /* with WEFT_POLL_DUE, data plane only: also when completions are read */
 #define WEFT_POLL_EMPTY 4 /* nothing is on the queue */
 #define WEFT_POLL_THREAD 8 /* a progress thread: the call ends when there is work for the runtime or of another thread */
 #define WEFT_POLL_WORK 16 /* with WEFT_POLL_EMPTY: the endpoint at At has work, those before it have none */
@@ -60,7 +66,7 @@ struct weft_poll {
 	struct weft_hot_thread *thread;
 	_Atomic uint32_t *checked; /* when the timers were checked last, ms; written by pollers, relaxed */
 	uint32_t flags; /* WEFT_POLL_* */
-	uint32_t now; /* with WEFT_POLL_CLOCK_DUE: ms of CLOCK_MONOTONIC_COARSE */
+	uint32_t now; /* with WEFT_POLL_DUE: ms of CLOCK_MONOTONIC_COARSE */
 	int32_t timeout; /* of fi_cq_sread, ms; negative: none */
 	uint32_t pad0;
 	/* of fi_cq_sread with a timeout: when it slept first, ms; the shim sets 0, the runtime the time */

@@ -69,10 +69,8 @@ const (
 	idleYielded // and it has yielded
 )
 
-// Idle is called when a thread has polled in vain for its turn: it yields if it has done nothing but poll since the
-// last time. p is the address of a hot.Poll of which only Thread and Step are set, the result one of its codes.
-func Idle(p, _, _, _ uintptr) uintptr { return idle((*hot.Poll)(pointer(p))) }
-
+// idle is what a thread does after polls in vain for its turn: it yields if it has done nothing but poll since the
+// last time. p is its last poll, with Step 0 at first; the result is a code of hot.Poll.
 func idle(p *hot.Poll) uintptr {
 	t := (*hot.Thread)(pointer(p.Thread))
 	switch p.Step {
@@ -80,26 +78,23 @@ func idle(p *hot.Poll) uintptr {
 		p.Step = idleClock
 		return hot.PollClock
 	case idleClock:
-		p.Begin, p.Last = p.Clock, p.Clock-t.Since // how long it has polled
-		dense := p.Last < uint64(t.Turn)*denseNanos
-		t.Empty, t.Since = 0, p.Begin
-		if t.Turn == 0 {
-			t.Turn, t.Limit = yieldFirst, yieldFirst
-		}
+		dense := p.Clock-t.Since < uint64(t.Turn)*denseNanos
+		t.Empty = 0
 		if !dense {
+			t.Since = p.Clock
 			return hot.DeliveryDone
 		}
-		order.Store64(seatOf(p.Processor), p.Begin)
-		p.Step = idleYielded
+		order.Store64(seatOf(p.Processor), p.Clock)
+		p.Last, p.Step = p.Clock, idleYielded
 		return hot.PollYield
 	}
 	at := seatOf(p.Processor) // perhaps another one
-	seen, since := atomic.LoadUint64(at), p.Begin
+	seen, since := atomic.LoadUint64(at), p.Last
 	order.Store64(at, p.Clock)
-	if seen > p.Begin && seen < p.Clock {
+	if seen > p.Last && seen < p.Clock {
 		since = seen
 	}
-	t.Limit = nextLimit(t.Limit, p.Clock-p.Begin, p.Clock-since, p.Last)
+	t.Limit = nextLimit(t.Limit, p.Clock-p.Last, p.Clock-since, p.Last-t.Since)
 	t.Since = p.Clock
 	t.Turn = nextTurn(t)
 	return hot.DeliveryDone

@@ -37,7 +37,19 @@ const (
 
 // Progress makes progress at a list of endpoints, and returns a code of hot.Poll or hot.Delivery. p is the address of a
 // hot.Poll.
-func Progress(p, _, _, _ uintptr) uintptr { return progressAll((*hot.Poll)(pointer(p))) }
+func Progress(at, _, _, _ uintptr) uintptr {
+	p := (*hot.Poll)(pointer(at))
+	if p.Phase == phaseIdle {
+		return idle(p)
+	}
+	if p.Flags&hot.PollDue != 0 {
+		due(p)
+	}
+	if code := progressAll(p); code != hot.DeliveryDone {
+		return code
+	}
+	return endPoll(p)
+}
 
 func progressAll(p *hot.Poll) uintptr {
 	if p.Phase == 0 {
@@ -62,7 +74,7 @@ func endpointAt(at uintptr) *hot.EP {
 }
 
 // progress finds the endpoints that have work and does it. It returns next when the pass has ended, Found says then
-// whether there was any; work that another thread does is none. With PollClockDue it runs the timers when they are due,
+// whether there was any; work that another thread does is none. With PollDue it runs the timers when they are due,
 // also with work at hand: it may wait for a peer that died.
 func progress(p *hot.Poll) uintptr {
 	if p.EPs == 0 {
@@ -84,7 +96,7 @@ func progress(p *hot.Poll) uintptr {
 				return code
 			}
 		}
-		if p.Flags&hot.PollClockDue == 0 || p.At == p.EPs || !timersDue(p) {
+		if p.Flags&hot.PollDue == 0 || p.At == p.EPs || !timersDue(p) {
 			return next
 		}
 	}

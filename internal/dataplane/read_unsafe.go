@@ -27,7 +27,19 @@ const (
 // Read reads a completion queue (fi_cq_read, fi_cq_readfrom), and makes progress where there is nothing to read. With
 // no room for entries it only makes progress: programs do so between tries to send, so there is some even when an error
 // is next. p is the address of a hot.Poll, the result one of its codes or of hot.Delivery.
-func Read(p, _, _, _ uintptr) uintptr { return read((*hot.Poll)(pointer(p))) }
+func Read(at, _, _, _ uintptr) uintptr {
+	p := (*hot.Poll)(pointer(at))
+	if p.Phase == phaseIdle {
+		return idle(p)
+	}
+	if p.Flags&hot.PollDue != 0 {
+		due(p)
+	}
+	if code := read(p); code != hot.DeliveryDone {
+		return code
+	}
+	return endPoll(p)
+}
 
 func read(p *hot.Poll) uintptr {
 	q := (*hot.CQ)(pointer(p.Reader.CQ))
@@ -198,7 +210,19 @@ func popRing(q *hot.CQ, n uint32, to *hot.Reader) bool {
 
 // SRead is Read that sleeps until there are Want entries, the reader is full, the time is over or the queue is signaled
 // or has an error; then it ends with what there is. p and the result are as Read has them.
-func SRead(p, _, _, _ uintptr) uintptr { return sread((*hot.Poll)(pointer(p))) }
+func SRead(at, _, _, _ uintptr) uintptr {
+	p := (*hot.Poll)(pointer(at))
+	if p.Phase == phaseIdle {
+		return idle(p)
+	}
+	if p.Flags&hot.PollDue != 0 {
+		due(p)
+	}
+	if code := sread(p); code != hot.DeliveryDone {
+		return code
+	}
+	return endPoll(p)
+}
 
 func sread(p *hot.Poll) uintptr {
 	switch p.Phase {

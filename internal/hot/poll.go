@@ -11,15 +11,20 @@ type Thread struct {
 	_      structs.HostLayout
 	Poster uintptr `c:"struct weft_poster *"` // the thread's line, NULL: it has none (yet)
 	Number uint32  // of its line of counters, plus one; 0: none yet
-	Random uint32  // state of the generator that tells when the clock is read
+	Left   uint32  // polls before one is due (PollDue); the shim counts down, to PollsOver with the one that is
+	Base   uint32  // data plane only, as what follows up to Since: Left when Empty was brought up to date
+	Random uint32  // state of the generator that draws Left
 	Empty  uint32  // polls in a row that found nothing, since the last yield at most
 	Turn   uint32  // after so many of them the thread yields; 0: it has not polled yet
-	Limit  uint32  // data plane only: the same for a thread that is not patient
+	Limit  uint32  // the same for a thread that is not patient
 	Yields uint32  // yields since something came after more than YieldMin polls
-	Since  uint64  // data plane only: time of the last yield, or when there was found no reason for one, ns
+	Since  uint64  // time of the last yield, or when there was found no reason for one, ns
 	// with a bit for each number that a thread has, NULL: none yet; the bit of Number minus one is this thread's
 	Numbers uintptr `c:"_Atomic uint64_t *"`
 }
+
+// PollsOver is [Thread].Left when the poll at hand is due.
+const PollsOver = 1<<32 - 1
 
 // YieldMin is how many polls in a row find nothing before a yield, at least.
 const YieldMin = 64
@@ -46,8 +51,8 @@ const (
 
 // Bits of [Poll].Flags.
 const (
-	PollClockDue = 1  // the timers may be due; Now is set
-	PollFoundToo = 2  // with PollClockDue: also when completions are read
+	PollDue      = 1  // the thread's polls are counted, and the timers may be due; Now is set
+	PollFoundToo = 2  // with PollDue, data plane only: also when completions are read
 	PollEmpty    = 4  // nothing is on the queue
 	PollThread   = 8  // a progress thread: the call ends when there is work for the runtime or of another thread
 	PollWork     = 16 // with PollEmpty: the endpoint at At has work, those before it have none
@@ -64,7 +69,7 @@ type Poll struct {
 	Thread  uintptr `c:"struct weft_hot_thread *"`
 	Checked uintptr `c:"_Atomic uint32_t *"` // when the timers were checked last, ms; written by pollers, relaxed
 	Flags   uint32  // Poll*
-	Now     uint32  // with PollClockDue: ms of CLOCK_MONOTONIC_COARSE
+	Now     uint32  // with PollDue: ms of CLOCK_MONOTONIC_COARSE
 	Timeout int32   // of fi_cq_sread, ms; negative: none
 	_       uint32
 	Start   int64   // of fi_cq_sread with a timeout: when it slept first, ms; the shim sets 0, the runtime the time

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -219,7 +220,7 @@ func TestTimers(t *testing.T) {
 	p.rx.Rest = 1000
 	at := func(now uint32) []uintptr {
 		call := p.poll(4)
-		call.Flags, call.Now = hot.PollClockDue, now
+		call.Flags, call.Now = hot.PollDue, now
 		p.run(read, call, func(code uintptr) {
 			if call.Answer = 0; code == hot.PollTimers && p.rx.Lease != 1 {
 				t.Error("the timers run without the lease")
@@ -249,7 +250,7 @@ func TestTimers(t *testing.T) {
 // is due.
 func TestTimersBehindCompletions(t *testing.T) {
 	p := newPoller(t)
-	for _, flags := range []uint32{hot.PollClockDue, hot.PollClockDue | hot.PollFoundToo} {
+	for _, flags := range []uint32{hot.PollDue, hot.PollDue | hot.PollFoundToo} {
 		p.complete(hot.CQE{Context: 1})
 		call := p.poll(4)
 		call.Flags, call.Now = flags, 7000
@@ -410,7 +411,7 @@ func TestDrive(t *testing.T) {
 
 // TestIdle yields a thread that does nothing but poll, and learns from how long others ran.
 func TestIdle(t *testing.T) {
-	self := hot.Thread{}
+	self := hot.Thread{Turn: yieldFirst, Limit: yieldFirst}
 	clock := uint64(1e9)
 	turn := func(polled, away uint64) bool {
 		call := &hot.Poll{Thread: threadAt(&self)}
@@ -426,8 +427,8 @@ func TestIdle(t *testing.T) {
 		}
 		return yielded
 	}
-	if turn(1e6, 300) || self.Turn != yieldFirst {
-		t.Fatalf("the first turn is %d", self.Turn)
+	if turn(1e6, 300) {
+		t.Fatal("a thread yields that has just begun")
 	}
 	if turn(uint64(yieldFirst)*denseNanos, 300) || self.Limit != yieldFirst {
 		t.Fatal("a thread yields that does other things, too")
@@ -464,5 +465,62 @@ func TestPollsAllocateNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestDue counts the polls of a thread as the shim does, which calls for those that are due, and for those that find
+// something: about one in 32 is due, each turn of polls in vain ends with a yield, and a message begins a new one.
+func TestDue(t *testing.T) {
+	p := newPoller(t)
+	clock, yields := uint64(1e9), 0
+	all := func(at *hot.Poll) uintptr { return Read(uintptr(unsafe.Pointer(at)), 0, 0, 0) }
+	poll := func(busy bool) (due bool) {
+		call := p.poll(4)
+		if due = p.self.Left == 0; due {
+			call.Flags = hot.PollDue
+		}
+		p.self.Left--
+		if due || busy {
+			p.run(all, call, func(code uintptr) {
+				if code == hot.PollYield {
+					yields++
+				}
+				clock += 500
+				call.Clock = clock
+			})
+		}
+		return due
+	}
+	dues := 0
+	const polls = 100000
+	for range polls {
+		if poll(false) {
+			dues++
+		}
+	}
+	if dues < polls/40 || dues > polls/20 || yields == 0 || p.self.Limit < 8*yieldFirst {
+		t.Fatalf("%d of %d polls are due, %d yields, limit %d", dues, polls, yields, p.self.Limit)
+	}
+	found := func() {
+		p.receive(5, 1)
+		p.arrive(5, "payload.")
+		poll(true)
+	}
+	found()
+	p.self.Turn, p.self.Limit, yields = hot.YieldMin, 1<<20, 0
+	for range 20 * polls / 1000 {
+		for range hot.YieldMin / 2 {
+			poll(false)
+		}
+		found()
+	}
+	if yields != 0 {
+		t.Fatalf("%d yields of a thread that finds messages", yields)
+	}
+	for range 2*hot.YieldMin + 2 {
+		poll(false)
+	}
+	if yields == 0 {
+		t.Fatal("none when it finds nothing more")
 	}
 }
