@@ -238,6 +238,7 @@ func (e *Endpoint) samplePeers() {
 		n := uint64(max(l.inFlight.Load(), 0))
 		l.stats.Up(ready)
 		l.stats.Set(stats.PeerInFlight, n)
+		l.sampleWays()
 		flying += n
 		if !ready {
 			continue

@@ -53,6 +53,10 @@ type link struct {
 	// was none. The lease holder's.
 	lane *segmentLane
 
+	// ways is what lists have moved to and from the peer, nil: nothing. Stored once, by the first to count; read by any
+	// thread; sequentially consistent.
+	ways atomic.Pointer[[ways]wayCount]
+
 	// probed is what probes say of path, nil: nothing. Stored by the prober, read
 	// by the lease holder.
 	probed atomic.Pointer[probed]

@@ -103,6 +103,26 @@ func listCells(t *testing.T, x, y *side, direct bool) {
 			t.Fatal(err)
 		}
 	}
+	for i, name := range [...]string{"ipc", "ipc_bytes", "rdma", "rdma_bytes", "message", "message_bytes"} {
+		if got, want := waysTo(x, y)[i], x.counts("list_"+name); got != want {
+			t.Errorf("%d of %s to the peer, %d in all", got, name, want)
+		}
+	}
+}
+
+// waysTo are the elements and bytes that took each way to a peer, as weft top shows them.
+func waysTo(x, y *side) (n [2 * ways]uint64) {
+	l, err := x.ep.linkOf(x.addr[y])
+	if err != nil {
+		return n
+	}
+	defer l.release()
+	if counts := l.ways.Load(); counts != nil {
+		for w := range counts {
+			n[2*w], n[2*w+1] = counts[w].elements.Load(), counts[w].bytes.Load()
+		}
+	}
+	return n
 }
 
 // TestListCounted has elements in a region whose writes are counted, which none but its owner may perform, among

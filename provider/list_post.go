@@ -216,6 +216,7 @@ func (op *listOp) noteOf(a *ListArgs) *noteOut {
 
 // move has the elements go. Of an operation that is refused nothing has happened.
 func (op *listOp) move(sel *selection, link *link, p *path) error {
+	op.to = link
 	l, e := op.list, op.list.ep
 	mover, ok := p.Endpoint.(hw.PieceMover)
 	if !ok || p.port.attr.Caps&hw.CapPieces == 0 || e.orderedRMA() || !e.domain.cfg.TokenWays.IPC {

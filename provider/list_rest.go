@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // What a post of a list leaves is posted as reads and writes of single elements, some at a time, at the points
@@ -19,7 +18,8 @@ type listOp struct {
 	sel       selection // the elements that are left; the poster's, then of who runs the work queue
 	total     uint64    // bytes of the operation
 	completes bool
-	link      *link    // immutable from begin on, nil before
+	to        *link    // to the owner; immutable from the post on
+	link      *link    // the same from begin on, nil before
 	plain     *plainOp // it is a read or write, nil: a post of the application's list
 	note      *noteOut // its notification, nil: none; immutable from the post on
 	slot      uint32
@@ -247,18 +247,8 @@ func (op *listOp) complete(status fi.Errno) {
 func (op *listOp) copied(elements, n uint64) {
 	op.done.Add(n)
 	if op.plain == nil {
-		op.list.ep.countWay(WayIPC, elements, n)
+		op.to.countWay(op.list.ep, WayIPC, elements, n)
 	}
-}
-
-// countWay counts elements that took a way, and their bytes.
-func (e *statistics) countWay(w Way, elements, n uint64) {
-	if elements == 0 {
-		return
-	}
-	word := [...]int{stats.SharedTokenIPC, stats.SharedTokenRDMA, stats.SharedTokenMessage}[w]
-	e.stats.Shared(word, elements)
-	e.stats.Shared(word+1, n)
 }
 
 // addList enters an operation of which elements are to be posted.

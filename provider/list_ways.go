@@ -1,5 +1,11 @@
 package provider
 
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/internal/stats"
+)
+
 // FI_WEFT_TOKEN_WAYS, for the elements of lists that go as operations of their own. Others may take every way.
 
 // mayTake reports whether an operation may take a way.
@@ -17,8 +23,40 @@ func (e *attributes) deviceLeads(a *RMAArgs, p *path) bool {
 }
 
 // countListed counts an operation that was posted, if it is an element of a list.
-func (e *statistics) countListed(a *RMAArgs, err error, w Way, n uint64) {
+func (l *link) countListed(e *Endpoint, a *RMAArgs, err error, w Way, n uint64) {
 	if a.listed && err == nil {
-		e.countWay(w, 1, n)
+		l.countWay(e, w, 1, n)
+	}
+}
+
+// wayCount is what has taken a way to a peer. Added to by any thread, read by the lease holder; relaxed.
+type wayCount struct{ elements, bytes atomic.Uint64 }
+
+// countWay counts elements to the peer that took a way, and their bytes.
+func (l *link) countWay(e *Endpoint, w Way, elements, n uint64) {
+	if elements == 0 {
+		return
+	}
+	word := [...]int{stats.SharedTokenIPC, stats.SharedTokenRDMA, stats.SharedTokenMessage}[w]
+	e.stats.Shared(word, elements)
+	e.stats.Shared(word+1, n)
+	counts := l.ways.Load()
+	if counts == nil {
+		l.ways.CompareAndSwap(nil, new([ways]wayCount))
+		counts = l.ways.Load()
+	}
+	counts[w].elements.Add(elements)
+	counts[w].bytes.Add(n)
+}
+
+// sampleWays shows which ways elements have taken to the peer. The caller holds the lease.
+func (l *link) sampleWays() {
+	counts := l.ways.Load()
+	if counts == nil {
+		return
+	}
+	for w, word := range [...]int{stats.PeerTokenIPC, stats.PeerTokenRDMA, stats.PeerTokenMessage} {
+		l.stats.Set(word, counts[w].elements.Load())
+		l.stats.Set(word+1, counts[w].bytes.Load())
 	}
 }

@@ -95,14 +95,14 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		r.left.Store(0)
 	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
 		err := e.postDevice(l, &r, op)
-		e.countListed(a, err, WayRDMA, total)
+		l.countListed(e, a, err, WayRDMA, total)
 		return err
 	} else if !e.mayTake(a, WayMessage) {
 		return fi.EAGAIN // until the device's key is known
 	}
 	err = e.postRMA(l, p, &r, inject)
 	if !laned {
-		e.countListed(a, err, WayMessage, total)
+		l.countListed(e, a, err, WayMessage, total)
 	}
 	return err
 }

@@ -173,7 +173,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	}
 	switch outcome {
 	case sharedPart:
-		e.countListed(a, nil, WayIPC, total)
+		l.countListed(e, a, nil, WayIPC, total)
 		return true, nil
 	case sharedBreak:
 		return true, e.broken(fi.ECONNRESET)
@@ -187,7 +187,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 			return true, e.broken(err)
 		}
 	}
-	e.countListed(a, nil, WayIPC, total)
+	l.countListed(e, a, nil, WayIPC, total)
 	e.completeDirect(a, completes, total)
 	e.countDirect(a.Read, total)
 	return true, nil

@@ -31,21 +31,21 @@ type segmentPiece struct {
 // moverOf chooses how a request's segments move.
 func (e *leasedEP) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
 	if req.flags&(rmaDelivers|rmaMessages) != 0 { // messages are answered when they are in place
-		return e.moverByMessages(req, p)
+		return e.moverByMessages(req, l, p)
 	}
 	a := RMAArgs{listed: req.flags&rmaListed != 0, IOV: req.iov[:req.count], Remote: req.remote[:req.parts], Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0}
 	op := e.newDeviceOp(&a, l, p, req.total)
 	if op == nil {
-		return e.moverByMessages(req, p)
+		return e.moverByMessages(req, l, p)
 	}
 	op.id = id
 	e.stats.Shared(stats.SharedDevice, 1)
-	e.countListed(&a, nil, WayRDMA, req.total)
+	l.countListed(&e.Endpoint, &a, nil, WayRDMA, req.total)
 	return &deviceMover{op: op}
 }
 
 // moverByMessages moves a request's segments as messages, or copies them.
-func (e *Endpoint) moverByMessages(req *rmaRequest, p *path) mover {
+func (e *Endpoint) moverByMessages(req *rmaRequest, l *link, p *path) mover {
 	a, way := RMAArgs{listed: req.flags&rmaListed != 0}, WayMessage
 	if p.port.attr.Caps&directCaps == directCaps {
 		if e.mayTake(&a, WayIPC) {
@@ -54,7 +54,7 @@ func (e *Endpoint) moverByMessages(req *rmaRequest, p *path) mover {
 			req.flags |= rmaMessages
 		}
 	}
-	e.countListed(&a, nil, way, req.total)
+	l.countListed(e, &a, nil, way, req.total)
 	return rmaMover{}
 }
 

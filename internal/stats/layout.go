@@ -27,14 +27,14 @@ const (
 	threadsAt   = 4096
 	stripesAt   = threadsAt + Lines*LineWords*wordBytes
 	peersAt     = stripesAt + Lines*LineWords*wordBytes
-	peerBytes   = 256
+	peerBytes   = 320
 	peerWordsAt = 64 // in a peer's line
 	blockBytes  = peersAt + MaxPeers*peerBytes
 	fileBytes   = headerBytes + MaxEndpoints*blockBytes
 )
 
 // Version changes with the layout; the table's hash ([Hash]) with the table.
-const Version = 2
+const Version = 3
 
 // magic starts every page.
 const magic uint64 = 0x746174732d746677 // "wft-stat"

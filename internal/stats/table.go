@@ -241,6 +241,12 @@ const (
 	PeerProbeRTT
 	PeerForth
 	PeerBack
+	PeerTokenIPC
+	PeerTokenIPCBytes
+	PeerTokenRDMA
+	PeerTokenRDMABytes
+	PeerTokenMessage
+	PeerTokenMessageBytes
 )
 
 func at(places ...Place) []Place { return places }
@@ -420,6 +426,13 @@ var table = []Counter{
 	{"peer_probe_rtt", "ns", Gauge, "Round-trip time of the latest probe.", at(Place{Peer, PeerProbeRTT})},
 	{"peer_delay_out", "ns", Gauge, "One-way delay to the peer, where PTP synchronises both clocks.", at(Place{Peer, PeerForth})},
 	{"peer_delay_back", "ns", Gauge, "One-way delay from the peer, likewise.", at(Place{Peer, PeerBack})},
+	{"peer_list_ipc", "elements", Sum, "Those of list_ipc of the peer's memory.", at(Place{Peer, PeerTokenIPC})},
+	{"peer_list_ipc_bytes", unitBytes, Sum, "Bytes of peer_list_ipc.", at(Place{Peer, PeerTokenIPCBytes})},
+	{"peer_list_rdma", "elements", Sum, "Those of list_rdma of the peer's memory.", at(Place{Peer, PeerTokenRDMA})},
+	{"peer_list_rdma_bytes", unitBytes, Sum, "Bytes of peer_list_rdma.", at(Place{Peer, PeerTokenRDMABytes})},
+	{"peer_list_message", "elements", Sum, "Those of list_message of the peer's memory.",
+		at(Place{Peer, PeerTokenMessage})},
+	{"peer_list_message_bytes", unitBytes, Sum, "Bytes of peer_list_message.", at(Place{Peer, PeerTokenMessageBytes})},
 	{"peer_packets_lost", "packets", Sum, "Packets found lost on the way to the peer.", at(Place{Peer, PeerLostPackets})},
 	{"peer_lost", "times", Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
 }

@@ -26,8 +26,9 @@ type look struct {
 			Name     string
 			Counters map[string]float64
 			Peers    []struct {
-				Name string
-				Up   bool
+				Name     string
+				Up       bool
+				Counters map[string]float64
 			}
 		}
 	}
@@ -66,10 +67,12 @@ func TestTopJSON(t *testing.T) {
 	if got, sent := p.Totals["rx_eager"], p.Totals["tx_eager"]; got < sent-2 || got > sent+2 {
 		t.Errorf("%g sent, %g received", sent, got)
 	}
-	peers := 0
+	peers, elements, bytes := 0, 0.0, 0.0
 	for _, e := range p.Endpoints {
 		for _, peer := range e.Peers {
 			peers++
+			elements += peer.Counters["peer_list_ipc"] + peer.Counters["peer_list_message"]
+			bytes += peer.Counters["peer_list_ipc_bytes"] + peer.Counters["peer_list_message_bytes"]
 			if !peer.Up || !strings.HasPrefix(peer.Name, "127.0.0.1:") {
 				t.Errorf("%+v", peer)
 			}
@@ -77,6 +80,15 @@ func TestTopJSON(t *testing.T) {
 	}
 	if peers < 1 {
 		t.Error("no peers")
+	}
+	if elements < 6 || bytes != 64*elements {
+		t.Errorf("%g elements of lists of %g bytes", elements, bytes)
+	}
+	r := run(t, []string{env}, "top", "--once", "--peers", "-i", "100ms")
+	for _, want := range []string{"PEER ", "LIST_", "endpoint 127.0.0.1:"} {
+		if !strings.Contains(r.Out, want) {
+			t.Errorf("no %q in %+v", want, r)
+		}
 	}
 	if r := run(t, []string{env}, "top", "--once", "-i", "100ms", "--filter", strconv.Itoa(p.PID)); !strings.Contains(r.Out, strconv.Itoa(p.PID)) || strings.Contains(r.Out, "\x1b") {
 		t.Errorf("%+v", r)

@@ -110,6 +110,10 @@ func load() error {
 	if err := b.know(a); err != nil {
 		return err
 	}
+	list, closeList, err := a.list(b)
+	if err != nil {
+		return err
+	}
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -119,11 +123,17 @@ func load() error {
 		if err := a.pass(b, n); err != nil {
 			return err
 		}
+		if n%32 == 0 {
+			if err := a.write(list, b); err != nil {
+				return err
+			}
+		}
 		if n == 100 {
 			fmt.Println("ready")
 		}
 		select {
 		case <-ended:
+			closeList()
 			a.close()
 			b.close()
 			return nil
@@ -192,6 +202,45 @@ func (s *side) pass(o *side, n int) error {
 		return err
 	}
 	return s.wait(o)
+}
+
+// list prepares a list of two pieces of o's memory.
+func (s *side) list(o *side) (l *provider.List, closeAll func(), err error) {
+	m, err := o.ep.Domain().RegMR(&fi.MRAttr{IOV: vector(o.buf), Access: fi.RemoteWrite, RequestedKey: 1}, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := m.Token(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := s.ep.OpenToken(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err = s.ep.NewList([]provider.Piece{{
+		Local: vector(s.buf)[0].Base, Remote: r, Addr: r.Info().Base, Len: 64, LocalStride: 128,
+		RemoteStride: 128, Count: 2,
+	}})
+	return l, func() {
+		_ = l.Close()
+		_ = r.Close()
+		_ = m.Close()
+	}, err
+}
+
+// write writes a list to o's memory.
+func (s *side) write(l *provider.List, o *side) error {
+	for {
+		switch err := l.Write(3); err {
+		case nil:
+			return s.wait(o)
+		case fi.EAGAIN:
+			o.ep.Progress()
+		default:
+			return fmt.Errorf("write a list: %w", err)
+		}
+	}
 }
 
 func (s *side) wait(o *side) error {

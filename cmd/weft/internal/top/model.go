@@ -317,6 +317,17 @@ func (m *model) detailLines() []string {
 	return lines
 }
 
+// allPeers shows the peers of all endpoints.
+func allPeers(list []watch.Process, s text.Style) (lines []string) {
+	for i := range list {
+		for _, e := range list[i].Endpoints {
+			lines = append(lines, "", s.Bold(fmt.Sprintf("process %d, endpoint %s", list[i].PID, e.Name)))
+			lines = append(lines, peerLines(e.Peers, s)...)
+		}
+	}
+	return lines
+}
+
 // peerLines shows the peers of an endpoint, without the columns that are 0 for
 // all of them.
 func peerLines(peers []stats.PeerSnapshot, s text.Style) []string {

@@ -30,6 +30,7 @@ type options struct {
 	reverse  bool
 	filter   string
 	once     bool
+	peers    bool
 	json     bool
 	dump     int // process id, 0: none
 	events   int // likewise
@@ -53,7 +54,9 @@ sort by the next or previous column, r reverse, / filter, p pause, h help.
 Where the terminal is too narrow, columns go that are 0 for every process.
 
 Written to a file or pipe, or with --once, the table is written once, with rates
-over one interval; with --json everything that is known.
+over one interval; with --json everything that is known, with --peers also a line for each peer: round
+trips, windows, and how many elements and bytes of lists of memory under tokens took
+each way to it.
 
 Processes with automatic progress have threads of weft's own (or with
 FI_WEFT_SERVICE=yes a service thread only), which answer this user: --dump says
@@ -69,6 +72,7 @@ hundred times, as JSON that Perfetto and chrome://tracing show.`,
 	f.BoolVarP(&o.reverse, "reverse", "r", false, "sort the other way round")
 	f.StringVarP(&o.filter, "filter", "f", "", "only processes whose id, user, command or address has this `TEXT`")
 	f.BoolVar(&o.once, "once", false, "write the table once")
+	f.BoolVar(&o.peers, "peers", false, "write the peers of each endpoint too, with --once")
 	f.BoolVar(&o.json, "json", false, "write JSON once")
 	f.IntVar(&o.dump, "dump", 0, "write what weft's threads in the process `PID` are at")
 	f.IntVar(&o.events, "events", 0, "write when the progress threads of the process `PID` were active")
@@ -148,6 +152,9 @@ func once(ctx context.Context, w io.Writer, watcher *watch.Watcher, o *options, 
 	lines := table(list, text.StyleFor(w), by, text.Columns(w))
 	if len(list) == 0 {
 		lines = append(lines, "no process uses weft here")
+	}
+	if o.peers {
+		lines = append(lines, allPeers(list, text.StyleFor(w))...)
 	}
 	for _, p := range look.Problems {
 		lines = append(lines, "cannot be read: "+p)
