@@ -148,6 +148,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l, fi.ECONNRESET)
 			e.silentLost(l.to, p.peer)
+			l.leave(p)
 			if e.conn != nil {
 				e.conn.peerGone()
 			}

@@ -88,9 +88,35 @@ type path struct {
 	rounds *peerRounds
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
 	slots uintptr
-	// former says that the peer's address was removed from the address vector since it was connected, and inserted
-	// again: another endpoint may have it now. Written under link.mu, read by connect; sequentially consistent.
+	// former says that the peer's address was inserted into the address vector again since it was connected: another
+	// endpoint may have it now. Written under link.mu, read by connect; sequentially consistent.
 	former atomic.Bool
+}
+
+// goneEndpoint stands for the transport endpoint of a peer whose end was reported: an address vector may keep the
+// addresses, and so the links, of many of them.
+type goneEndpoint struct{}
+
+func (goneEndpoint) AMShort(hw.AMID, uint64, []byte, []byte) error { return hw.ErrPeerDead }
+func (goneEndpoint) AMBcopy(hw.AMID, uint64, []byte, int, func(dst []byte), int) error {
+	return hw.ErrPeerDead
+}
+func (goneEndpoint) Address() []byte { return nil }
+func (goneEndpoint) EagerOpen() bool { return false }
+func (goneEndpoint) Wake()           {}
+func (goneEndpoint) Check() error    { return hw.ErrPeerDead }
+func (goneEndpoint) Err() error      { return hw.ErrPeerDead }
+func (goneEndpoint) Reported() bool  { return true }
+
+// leave forgets the endpoint of a path whose end was reported, and what else the path has of it.
+func (l *link) leave(p *path) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.path.Load() == p {
+		gone := &path{Endpoint: goneEndpoint{}, port: p.port, peer: p.peer, slots: p.slots}
+		gone.former.Store(p.former.Load())
+		l.path.Store(gone)
+	}
 }
 
 // retryInterval is the pause between two attempts to connect to a peer that
@@ -199,8 +225,8 @@ func (e *Endpoint) confirm(p *path) (*path, error) {
 	return p, nil
 }
 
-// renew resets a link without addresses for one that has just been inserted: what became of the endpoint
-// that had that address before does not count.
+// renew resets a link for an address that has just been inserted and is used the first time: what became of the
+// endpoint that had that address before does not count, be its own still in the address vector or not.
 func (l *link) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -333,9 +359,7 @@ func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
 			e.clearLine(line)
 			continue
 		}
-		if l.lines.Load() == 0 {
-			l.renew()
-		}
+		l.renew()
 		if atomic.CompareAndSwapUint32(&line.Link, 0, l.index+1) {
 			l.lines.Add(1)
 			if e.av.Generation() == seen {

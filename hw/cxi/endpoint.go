@@ -47,6 +47,8 @@ type Endpoint struct {
 	owesWindow atomic.Bool
 	// asked says that a question to the peer's NIC is on its way. Set by who asks, cleared under the queue's lock.
 	asked atomic.Bool
+	// confirmed is what has become of the question of Confirm. Under the queue's lock.
+	confirmed confirmation
 	// suspect asks CheckPeers to ask the peer's NIC. Set by who finds an operation failed.
 	suspect atomic.Bool
 	// heard says that the peer or its NIC has answered. Set by who hears, taken by CheckPeers.

@@ -35,8 +35,15 @@ func (e *Endpoint) ask() {
 
 // present takes in the answer of the peer's NIC. The caller has the queue's lock.
 func (e *Endpoint) present(code uint32) {
+	asked := e.confirmed == confirmAsked
+	if asked {
+		e.confirmed = confirmNone
+	}
 	switch v := judge(code); {
 	case v == accepted:
+		if asked {
+			e.confirmed = confirmYes
+		}
 		e.lostSince = 0
 		e.isThere()
 		e.greet()
@@ -234,6 +241,9 @@ func (e *Endpoint) giveEvents() {
 func (e *Endpoint) reclaim() {
 	i := e.i
 	e.lease.reclaimed = true
+	e.q.take()
+	e.w.slots = nil // who has connected may keep the endpoint for long
+	e.q.give()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.rest(e)
@@ -297,6 +307,36 @@ func (e *Endpoint) Check() error {
 	e.ask()
 	e.q.give()
 	return nil
+}
+
+// confirmation is what is known of a peer since Confirm was called first.
+type confirmation uint8
+
+const (
+	confirmNone  confirmation = iota // nothing, and it was not asked for
+	confirmAsked                     // a question is on its way that was posted for it
+	confirmYes                       // the interface is there
+)
+
+// Confirm asks the peer's NIC whether the very interface that was connected is there: another that has its address by
+// now has another number. nil: it was, since the first call. Errors: hw.ErrNoResource until that is known,
+// hw.ErrPeerDead. Any thread.
+func (e *Endpoint) Confirm() error {
+	if e.Err() != nil {
+		return e.gone()
+	}
+	e.q.take()
+	defer e.q.give()
+	switch {
+	case e.confirmed == confirmYes:
+		e.confirmed = confirmNone
+		return nil
+	case e.confirmed == confirmNone && !e.asked.Load(): // an answer that is to come may be one from before
+		if e.ask(); e.asked.Load() {
+			e.confirmed = confirmAsked
+		}
+	}
+	return hw.ErrNoResource
 }
 
 // SetEagerWindow tells senders whether eager payloads are welcome. Any thread.

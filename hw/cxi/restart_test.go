@@ -100,6 +100,42 @@ func TestPeerRestarts(t *testing.T) {
 	}
 }
 
+// TestConfirm: a peer that is there is confirmed, also while an older question is on its way; one whose place another
+// has is not.
+func TestConfirm(t *testing.T) {
+	a, b := newStation(t), newStation(t)
+	ep := reach(t, a, b, a, b).(*Endpoint)
+	for n := range uint64(rounds) {
+		if n%2 == 0 {
+			if err := ep.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ep.Confirm(); !errors.Is(err, hw.ErrNoResource) {
+			t.Fatalf("confirmed before the peer was asked: %v", err)
+		}
+		until(t, "the peer is not confirmed", func() bool { return ep.Confirm() == nil }, a)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = newStation(t)
+	if b.addr.id() != ep.addr.id() {
+		t.Errorf("the peer after it has the place %#x, not %#x", b.addr.id(), ep.addr.id())
+	}
+	until(t, "the end is not noticed", func() bool {
+		err := ep.Confirm()
+		if err == nil {
+			t.Fatal("the peer after it is confirmed")
+		}
+		return errors.Is(err, hw.ErrPeerDead)
+	}, a)
+	until(t, "the end is not told of", func() bool { return a.gone > 0 }, a)
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGreetingWhileEnding: a connection is given up, and the peer connects and sends again before its endpoint has
 // ended here: every message comes, and an answer to it, and each end is told of once.
 func TestGreetingWhileEnding(t *testing.T) {
