@@ -41,7 +41,7 @@ func networked(name names.Name, c *config.Config) bool {
 
 // networked reports whether the endpoint is reached over UDP.
 func (e *Endpoint) networked() bool {
-	return networked(e.name, e.domain.cfg) || e.apart // permitShared has seen that UDP is not ruled out
+	return networked(e.name, e.domain.cfg) || e.apart && e.domain.cfg.UDP != config.No
 }
 
 // openNetworks opens the transports to other hosts of an endpoint that is about

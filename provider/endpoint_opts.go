@@ -141,8 +141,8 @@ func (e *Endpoint) permitShared(permitted bool) error {
 		return nil
 	case e.state.Load() != stateCreated:
 		return refuse(log.EPCtrl, fi.EOPBADSTATE, what+"the endpoint is enabled")
-	case !permitted && e.domain.cfg.UDP == config.No:
-		return refuse(log.EPCtrl, fi.EOPNOTSUPP, what+"FI_WEFT_UDP=no: nothing else leads to peers")
+	case !permitted && e.domain.cfg.UDP == config.No && !e.mayUseDevice():
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, what+"FI_WEFT_UDP=no, and no device: nothing else leads to peers")
 	}
 	e.apart = !permitted
 	return nil

@@ -161,6 +161,15 @@ func (r *rdma) open() error {
 	return err
 }
 
+// mayUseDevice reports whether the endpoint, which is no context, would have an interface on the domain's device.
+func (e *Endpoint) mayUseDevice() bool {
+	if e.name.IsLoopback() || e.auth != "" || e.keys != nil {
+		return false
+	}
+	device, _ := e.domain.rdmaDevice()
+	return device != nil
+}
+
 func (r *rdma) openIface() error {
 	if r.ep.name.IsLoopback() {
 		return nil // its peers are on this host
