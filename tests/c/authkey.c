@@ -127,6 +127,7 @@ static void open_pair(struct node *n, const struct pair *p, uint64_t caps)
 
 	if (!test_is_weft())
 		SKIP("keys are of weft's form");
+	NEED_WAY(WAY_UDP, "authorisation keys"); /* devices have none */
 	setenv("FI_WEFT_CONNECT_TIMEOUT", "2s", 1); /* between hosts nobody answers */
 	node_open(n, &o);
 	node_connect(n);

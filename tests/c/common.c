@@ -2,8 +2,10 @@
 /* Checks, and the runner: every process of a test is this program, executed anew with --child. */
 #include "common.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -57,6 +59,23 @@ bool test_is_weft(void)
 	const char *alias = getenv("FI_WEFT_NAME");
 
 	return strcmp(test_provider(), alias && *alias ? alias : "weft") == 0;
+}
+
+const char *host_address(void)
+{
+	static char text[INET_ADDRSTRLEN];
+	const char *name = getenv("FI_WEFT_IFACE");
+	struct ifaddrs *all;
+
+	if (!name || !*name)
+		return "127.0.0.1";
+	CHECK(getifaddrs(&all) == 0);
+	for (struct ifaddrs *i = all; i && !*text; i = i->ifa_next)
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && strcmp(i->ifa_name, name) == 0)
+			inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, text, sizeof(text));
+	freeifaddrs(all);
+	CHECKF(*text, "%s has no IPv4 address", name);
+	return text;
 }
 
 static void say(const char *head, const char *fmt, va_list ap)
@@ -126,6 +145,21 @@ void test_missing(const char *file, int line, const char *feature)
 	if (test_is_weft())
 		test_fail(true, file, line, "weft does not offer %s", feature);
 	SKIP("%s does not offer %s", test_provider(), feature);
+}
+
+bool way_exists(enum way way)
+{
+	const char *udp = getenv("FI_WEFT_UDP");
+
+	if (way == WAY_UDP)
+		return !udp || strcmp(udp, "no") != 0;
+	return !getenv("WEFT_TEST_APART") && !getenv("WEFT_TEST_NETNS");
+}
+
+void test_no_way(enum way way, const char *what)
+{
+	SKIP("%s: %s", what, way == WAY_UDP ? "over UDP alone, which this run has not (FI_WEFT_UDP=no)" :
+	     "through shared memory alone, which the processes of this run have not");
 }
 
 static char **child_argv; /* how this process was executed */

@@ -87,6 +87,18 @@ bool test_is_weft(void);
 #define NEED(cond, feature) \
 	do { if (!(cond)) test_missing(__FILE__, __LINE__, (feature)); } while (0)
 
+/* What leads from one process of a test to another: some runs take ways away (WEFT_TEST_APART, WEFT_TEST_NETNS,
+ * FI_WEFT_UDP=no), so that what is left, a NIC, carries all. */
+enum way { WAY_MEMORY, WAY_UDP };
+
+/* True if this run has the way. */
+bool way_exists(enum way way);
+
+/* Ends the test as skipped where this run has taken away the one way by which something goes. */
+#define NEED_WAY(way, what) \
+	do { if (!way_exists(way)) test_no_way((way), (what)); } while (0)
+
+void test_no_way(enum way way, const char *what) __attribute__((noreturn));
 void test_fail(bool fatal, const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 void test_rc(bool fatal, const char *file, int line, const char *call, long got, long want);
@@ -122,6 +134,9 @@ int link_fd(int rank); /* -1: no direct link; every rank has one to rank 0 */
 void barrier(struct node *n);
 
 /* ---- small tools ---- */
+
+/* An IPv4 address that endpoints of this run may have: of the interface that FI_WEFT_IFACE names, else 127.0.0.1. */
+const char *host_address(void);
 
 uint64_t now_ms(void);
 uint64_t now_us(void);

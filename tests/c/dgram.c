@@ -20,6 +20,7 @@ static void open_domain(void)
 {
 	struct fi_info *hints = node_hints(NULL);
 
+	NEED_WAY(WAY_UDP, "datagrams");
 	hints->ep_attr->type = FI_EP_DGRAM;
 	hints->caps = FI_MSG | FI_SOURCE;
 	NEED(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints, &info) == 0, "FI_EP_DGRAM");

@@ -204,6 +204,7 @@ static void test_announced(long len)
 	uint64_t arrivals = 0;
 	struct node n;
 
+	NEED_WAY(WAY_MEMORY, "messages that the receiver copies from the sender's process");
 	CHECK(in && out);
 	node_open(&n, NULL);
 	node_connect(&n);

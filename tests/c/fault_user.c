@@ -20,6 +20,7 @@ static struct node n;
 
 static void open_as_two(void)
 {
+	NEED_WAY(WAY_MEMORY, "segments of another user");
 	setenv("FI_WEFT_CONNECT_TIMEOUT", "300ms", 1);
 	setenv("FI_WEFT_UDP", "no", 1); /* which does not ask whose process it is */
 	shmdir_make();

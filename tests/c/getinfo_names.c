@@ -178,7 +178,7 @@ static void test_node_service(long arg)
 	CHECK(port_of(info->dest_addr) == 7777);
 	fi_freeinfo(info);
 	info = NULL;
-	OK(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", "7778", FI_SOURCE, h, &info));
+	OK(fi_getinfo(FI_VERSION(1, 17), host_address(), "7778", FI_SOURCE, h, &info));
 	CHECK(info->src_addr && info->src_addrlen == sizeof(struct sockaddr_in));
 	CHECK(port_of(info->src_addr) == 7778);
 	fi_freeinfo(info);
@@ -208,7 +208,7 @@ static void test_hint_addresses(long arg)
 	NEED(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, h, &info) == 0, "FI_SOCKADDR_IN");
 	fi_freeinfo(info);
 	info = NULL;
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(inet_pton(AF_INET, host_address(), &sin.sin_addr) == 1);
 	h->src_addr = malloc(sizeof(sin));
 	memcpy(h->src_addr, &sin, sizeof(sin));
 	h->src_addrlen = sizeof(sin);

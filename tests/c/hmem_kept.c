@@ -5,6 +5,9 @@
  */
 #include "hmem.h"
 
+/* Why a test is skipped that counts mappings. */
+#define MAPPED "messages in GPU memory that the receiver maps"
+
 /* One message of all of b from rank 0 to rank 1, by mapping. */
 static void mapped_message(struct node *n, struct buffer *b, uint64_t seed)
 {
@@ -34,6 +37,7 @@ static void test_kept(long entries)
 
 	if (!gpu_is_fake())
 		SKIP("counted by the stand-in driver");
+	NEED_WAY(WAY_MEMORY, MAPPED);
 	snprintf(text, sizeof(text), "%ld", entries);
 	setenv("FI_WEFT_IPC_CACHE", text, 1);
 	open_node(&n, 0);
@@ -71,6 +75,7 @@ static void test_reused(long unused)
 	(void)unused;
 	if (!gpu_is_fake())
 		SKIP("a real driver chooses the addresses");
+	NEED_WAY(WAY_MEMORY, MAPPED);
 	open_node(&n, 0);
 	for (int i = 0; i < 5; i++) {
 		b = buffer_open(&n, LARGEST, true);

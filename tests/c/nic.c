@@ -66,7 +66,7 @@ static void test_truth(long arg)
 		fi_tostr_r(buf, sizeof(buf), p, FI_TYPE_INFO);
 		EXPECT(strstr(buf, "network_type: ") && strstr(buf, p->nic->device_attr->name));
 	}
-	CHECK(loopbacks > 0);
+	CHECK(loopbacks > 0 || getenv("FI_WEFT_IFACE")); /* else it is not offered */
 	fi_freeinfo(info);
 }
 

@@ -79,7 +79,7 @@ struct fi_info *node_info(const struct node_opts *o)
 	struct fi_info *hints = node_hints(o), *info = NULL;
 	uint32_t version = o && o->version ? o->version : FI_VERSION(1, 17);
 	const char *service = o ? o->service : NULL;
-	int rc = fi_getinfo(version, service ? "127.0.0.1" : NULL, service,
+	int rc = fi_getinfo(version, service ? host_address() : NULL, service,
 			    service ? FI_SOURCE : 0, hints, &info);
 
 	fi_freeinfo(hints);

@@ -43,6 +43,7 @@ static void open_side(struct side *s, const struct what *w)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .disabled = w->queue };
 
+	NEED_WAY(WAY_MEMORY, "notifications that enter no runtime");
 	memset(s, 0, sizeof(*s));
 	node_open(&s->n, &o);
 	s->t = token_ops(&s->n.ep->fid);

@@ -145,8 +145,10 @@ static void test_bad_address(long arg)
 	int errors[2] = { -1, -1 };
 	struct name names[PEERS];
 
-	setenv("FI_WEFT_UDP", "no", 1); /* with it other hosts are reached */
 	(void)arg;
+	setenv("FI_WEFT_UDP", "no", 1); /* what reaches other hosts */
+	setenv("FI_WEFT_VERBS", "no", 1);
+	setenv("FI_WEFT_CXI", "no", 1);
 	open_peers(names, FI_AV_TABLE);
 	NEED(nodes[0].info->addr_format == FI_SOCKADDR_IN, "FI_SOCKADDR_IN");
 	memcpy(&names_in, names[1].bytes, sizeof(names_in));
@@ -213,7 +215,7 @@ static void test_insertsym(long arg)
 			int rc;
 
 			snprintf(service, sizeof(service), "%u", port + (unsigned)got);
-			rc = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", service, FI_SOURCE, hints,
+			rc = fi_getinfo(FI_VERSION(1, 17), host_address(), service, FI_SOURCE, hints,
 					&src);
 			fi_freeinfo(hints);
 			if (rc)
@@ -229,7 +231,7 @@ static void test_insertsym(long arg)
 		node_open(&peer[i], &o);
 	}
 	snprintf(service, sizeof(service), "%u", port);
-	CHECK_RC(fi_av_insertsym(base.av, "127.0.0.1", 1, service, COUNT, addr, 0, NULL), COUNT);
+	CHECK_RC(fi_av_insertsym(base.av, host_address(), 1, service, COUNT, addr, 0, NULL), COUNT);
 	for (fi_addr_t i = 0; i < COUNT; i++) {
 		uint64_t in = 0, out = i + 1;
 
@@ -273,6 +275,57 @@ static void test_grow(long arg)
 	free(peer);
 }
 
+/* The port of an endpoint's name. */
+static unsigned port_of(const struct name *name)
+{
+	struct sockaddr_in sin;
+
+	memcpy(&sin, name->bytes, sizeof(sin));
+	return ntohs(sin.sin_port);
+}
+
+/* A peer that is gone stays in the AV, and another takes its address, which is inserted once more: it is reached by
+ * either index. */
+static void test_taken_over(long rounds)
+{
+	struct node_opts o = { .addr_format = FI_SOCKADDR_IN };
+	struct name names[NODE_PEERS];
+	char service[16] = "0";
+	struct node n;
+
+	if (test_rank == 1)
+		o.service = service;
+	node_open(&n, &o);
+	NEED(n.info->addr_format == FI_SOCKADDR_IN, "FI_SOCKADDR_IN");
+	for (long i = 0; i < rounds; i++) {
+		uint64_t in = 0, out = (uint64_t)i;
+		fi_addr_t peer;
+
+		node_names(&n, names);
+		peer = node_insert_name(&n, &names[!test_rank]);
+		if (test_rank == 0) {
+			CHECK(peer == (fi_addr_t)i);
+			tsend(&n, &out, 8, peer, 1, &out);
+			wait_ctx(&n, n.txcq, &out);
+			tsend(&n, &out, 8, 0, 2, &out);
+			wait_ctx(&n, n.txcq, &out);
+		} else {
+			for (uint64_t tag = 1; tag <= 2; tag++) {
+				trecv(&n, &in, 8, FI_ADDR_UNSPEC, tag, 0, &in);
+				wait_ctx(&n, n.rxcq, &in);
+				CHECK(in == out);
+			}
+		}
+		barrier(&n);
+		if (test_rank == 1 && i + 1 < rounds) {
+			snprintf(service, sizeof(service), "%u", port_of(&names[1]));
+			node_close(&n);
+			node_open(&n, &o);
+		}
+	}
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "table", test_table, 1, 0, 0 },
 	{ "use_table", test_use, 1, 0, FI_AV_TABLE },
@@ -283,6 +336,7 @@ static const struct test tests[] = {
 	{ "insertsvc", test_insertsvc, 1, 0, 0 },
 	{ "insertsym", test_insertsym, 1, 0, 0 },
 	{ "grow", test_grow, 1, 0, 0 },
+	{ "taken_over", test_taken_over, 2, 0, 20 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

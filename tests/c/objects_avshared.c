@@ -24,6 +24,7 @@ static void test_shared(long arg)
 	struct node n;
 
 	(void)arg;
+	NEED_WAY(WAY_MEMORY, "address vectors that processes share");
 	node_open(&n, NULL);
 	own = n.av;
 	node_names(&n, names);

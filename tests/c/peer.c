@@ -8,6 +8,7 @@ void fabric_open(struct fabric *f, uint64_t caps)
 	struct fi_info *hints = node_hints(NULL);
 	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_UNSPEC };
 
+	NEED_WAY(WAY_UDP, "connections");
 	hints->ep_attr->type = FI_EP_MSG;
 	hints->caps = caps ? caps : FI_MSG | FI_TAGGED;
 	int rc = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints, &f->info);

@@ -64,6 +64,7 @@ static void sep_open(struct sep *s, uint64_t caps, enum fi_threading threading)
 	};
 	struct fi_av_attr av = { .type = FI_AV_TABLE, .rx_ctx_bits = BITS };
 
+	NEED_WAY(WAY_UDP, "contexts of scalable endpoints");
 	memset(s, 0, sizeof(*s));
 	node_open_domain(&s->n, &o);
 	NEED(s->n.info->domain_attr->max_ep_tx_ctx >= CTXS && s->n.info->domain_attr->max_ep_rx_ctx >= CTXS,

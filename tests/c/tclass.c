@@ -86,6 +86,7 @@ static void one(int family, uint32_t domain_class, uint32_t class, int want)
 
 	if (fd < 0)
 		SKIP("no loopback address of the family");
+	NEED_WAY(WAY_UDP, "traffic classes of packets");
 	setenv("FI_WEFT_UDP", "yes", 1); /* for the loopback interface alone there is none */
 	hints->tx_attr->tclass = class;
 	hints->domain_attr->tclass = domain_class;
