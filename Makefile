@@ -54,7 +54,7 @@ MPI_BENCH = $(addprefix tests/bench/mpi/,mpi_bench.c streams.c together.c)
 MPICH_WARN = -Wno-stringop-overflow
 MPICH_CC = $(firstword $(wildcard $(1)/bin/mpicc.mpich) $(1)/bin/mpicc)
 
-.PHONY: help deps build lib mpi-lib bin bench-program run test test-rdma lint bench bench-cxi bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
+.PHONY: help deps build lib mpi-lib bin bench-program run test test-cxi test-rdma lint bench bench-cxi bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -103,6 +103,10 @@ run: deps
 ## make test       install what is missing, build, and run every test
 test: deps
 	@scripts/test.sh
+
+## make test-cxi   every program of tests/c over the model of Slingshot's NIC alone, as root
+test-cxi: build
+	@tests/cxi/programs.sh
 
 ## make test-rdma  hw/verbs in virtual machines with a real kernel's RDMA stack
 test-rdma: deps

@@ -156,6 +156,13 @@ bool way_exists(enum way way)
 	return !getenv("WEFT_TEST_APART") && !getenv("WEFT_TEST_NETNS");
 }
 
+bool nic_computes(void)
+{
+	const char *model = getenv("CASSINI");
+
+	return model && *model && !way_exists(WAY_MEMORY);
+}
+
 void test_no_way(enum way way, const char *what)
 {
 	SKIP("%s: %s", what, way == WAY_UDP ? "over UDP alone, which this run has not (FI_WEFT_UDP=no)" :

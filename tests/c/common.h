@@ -94,6 +94,9 @@ enum way { WAY_MEMORY, WAY_UDP };
 /* True if this run has the way. */
 bool way_exists(enum way way);
 
+/* True if the NIC of this run is a model, whose threads need processors. */
+bool nic_computes(void);
+
 /* Ends the test as skipped where this run has taken away the one way by which something goes. */
 #define NEED_WAY(way, what) \
 	do { if (!way_exists(way)) test_no_way((way), (what)); } while (0)

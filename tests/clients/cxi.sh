@@ -9,6 +9,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/clients/lib.sh
 # shellcheck source-path=SCRIPTDIR source=net.sh
 . tests/clients/net.sh
+# shellcheck source-path=SCRIPTDIR source=../cxi/alone.sh
+. tests/cxi/alone.sh
 
 LIMIT=90
 LONG=300 # of a program of tests/c
@@ -87,7 +89,7 @@ refused() {
 	wait $server
 }
 
-# programs LABEL LIBRARIES PROGRAM...: every test of programs of tests/c, whose ranks share no memory and have CXI alone.
+# programs LABEL LIBRARIES PROGRAM...: every test of some programs of tests/c; tests/cxi/programs.sh runs all.
 # LIBRARIES are searched first. PROGRAM may have a word behind it: only the tests that have it in their names.
 programs() {
 	local label=$1 libraries=$2 program
@@ -95,8 +97,7 @@ programs() {
 
 	for program in "$@"; do
 		# shellcheck disable=SC2086 # the program and the word
-		if LD_LIBRARY_PATH=$libraries FI_WEFT_CXI=yes FI_WEFT_UDP=no FI_WEFT_IFACE=eth0 WEFT_TEST_APART=all WEFT_TEST_NETNS=$a,$a \
-			timeout $LONG build/tests/$program >"$work/log" 2>&1; then
+		if alone "$libraries" $LONG $program >"$work/log" 2>&1; then
 			ok "tests/c/$program over CXI alone$label: $(tail -n 1 "$work/log")"
 		else
 			not_ok "tests/c/$program over CXI alone$label" "$work/log"
@@ -176,7 +177,8 @@ main() {
 		skip "MPICH over CXI alone" "MPICH names no folder"
 	fi
 	if make -s -C tests/c >"$work/log" 2>&1; then
-		programs "" "$work" multi_recv rma alltoallv fault_restart nic_faults "fault_kill silent" directed cancel
+		programs "" "$work" multi_recv rma alltoallv fault_restart nic_faults "fault_kill silent" directed cancel \
+			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names
 		elsewhere
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
 		programs ", linked with libweft" "$work/instead:$work" selective msg_cqformat
