@@ -172,8 +172,8 @@ func weftGoAfterPost(p *C.struct_weft_post) {
 	if !ok {
 		return
 	}
-	if p.todo&hot.TodoFetchLost != 0 {
-		e.FetchLost()
+	if p.todo&hot.TodoPeerLost != 0 {
+		e.PeerLost()
 	}
 	if p.todo&hot.TodoWakePeer != 0 {
 		e.WakePeer(uint32(p.peer))
@@ -277,6 +277,9 @@ func wakeReaders(d *C.struct_weft_delivery) {
 	}
 	if d.todo&hot.TodoWakeReadCntr != 0 {
 		wakeCounter(d.ep.read_cntr)
+	}
+	if d.todo&hot.TodoWakeTxCntr != 0 {
+		wakeCounter(d.ep.tx_cntr)
 	}
 }
 

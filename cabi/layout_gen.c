@@ -400,6 +400,12 @@ FIELD(struct weft_hot_ep, port_active, 240, 4);
 FIELD(struct weft_hot_ep, number, 244, 4);
 FIELD(struct weft_hot_ep, rx_cntr, 248, 8);
 FIELD(struct weft_hot_ep, notes, 256, 8);
+FIELD(struct weft_hot_ep, requests, 264, 8);
+FIELD(struct weft_hot_ep, links, 272, 8);
+FIELD(struct weft_hot_ep, rts_max, 280, 8);
+FIELD(struct weft_hot_ep, rts_bytes_max, 288, 8);
+FIELD(struct weft_hot_ep, rts_bytes, 296, 8);
+FIELD(struct weft_hot_ep, link_limit, 304, 4);
 FIELD(struct weft_hot_ep, inbound, 320, 512);
 
 SIZE(struct weft_reader, 32);

@@ -217,7 +217,7 @@ type assist struct {
 func (e *leasedEP) onAssist(src hw.Source, header uint64, head, payload []byte) {
 	var o offer
 	req, known := e.requests.Lookup(header)
-	if !o.parse(head) || !known || !e.ownsLink(src, req.link) || o.want > req.length || req.count != 1 {
+	if !o.parse(head) || !known || !e.ownsLink(src, req.Link) || o.want > req.Length || req.Count != 1 {
 		e.malformed(src, "offer for request %#x", header)
 		return
 	}
@@ -243,7 +243,7 @@ func (e *leasedEP) stepAssist(a *assist) bool {
 	if !known {
 		return true
 	}
-	p, ok := e.linkAt(req.link).ready()
+	p, ok := e.linkAt(req.Link).ready()
 	if !ok {
 		return true
 	}
@@ -256,7 +256,7 @@ func (e *leasedEP) stepAssist(a *assist) bool {
 		}
 		off := i * a.chunk
 		size := min(a.chunk, a.want-off)
-		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.iov[0].Base) + off), Len: int(size)}
+		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.IOV[0].Base) + off), Len: int(size)}
 		e.rx.remote[0] = hw.RemoteSegment{Addr: a.addr + off, Len: size}
 		_, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1])
 		e.rx.local[0] = hw.Segment{}

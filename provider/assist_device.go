@@ -163,12 +163,13 @@ type putter struct {
 func (e *leasedEP) onLanding(src hw.Source, header uint64, head, payload []byte) {
 	g := &putter{e: e, request: header}
 	req, known := e.requests.Lookup(header)
-	if !g.parse(head) || !known || !e.ownsLink(src, req.link) || g.want > req.length || req.count != 1 || req.flags&txExposed == 0 || e.putters[header] != nil {
+	if !g.parse(head) || !known || !e.ownsLink(src, req.Link) || g.want > req.Length || req.Count != 1 ||
+		req.Flags&txExposed == 0 || e.putters[header] != nil {
 		e.malformed(src, "landing of request %#x", header)
 		return
 	}
 	var ok bool
-	if g.path, ok = e.linkAt(req.link).ready(); !ok || g.path.port.number != uint32(src>>sourcePortShift) {
+	if g.path, ok = e.linkAt(req.Link).ready(); !ok || g.path.port.number != uint32(src>>sourcePortShift) {
 		return
 	}
 	var err error
@@ -188,7 +189,7 @@ func (e *leasedEP) onLanding(src hw.Source, header uint64, head, payload []byte)
 func (e *leasedEP) onPut(src hw.Source, header uint64, head, payload []byte) {
 	g := e.putters[header]
 	req, known := e.requests.Lookup(header)
-	if g == nil || !known || !e.ownsLink(src, req.link) || !g.ready || g.n != 0 {
+	if g == nil || !known || !e.ownsLink(src, req.Link) || !g.ready || g.n != 0 {
 		e.malformed(src, "put for request %#x, with which this side does not help", header)
 		return
 	}
@@ -235,7 +236,7 @@ func (g *putter) step() bool {
 		}
 		return true
 	}
-	v := fi.IOVec{Base: req.iov[0].Base + uintptr(g.from), Len: g.n}
+	v := fi.IOVec{Base: req.IOV[0].Base + uintptr(g.from), Len: g.n}
 	local := [1]hw.Segment{{Addr: pointerAt(uint64(v.Base)), Len: int(g.n), Memory: regionOf(e.exposed.of(g.request), v)}}
 	g.done.Expect(1)
 	switch status, err := o.PutZcopy(local[:], g.addr+g.from, g.key, &g.done); {
@@ -260,7 +261,7 @@ func (g *putter) ended(err error) {
 	g.n = 0
 	status := fi.Success
 	if err != nil {
-		log.Warnf(log.EPData, "put %d bytes to %s: %v", g.want, e.linkAt(req.link).to, err)
+		log.Warnf(log.EPData, "put %d bytes to %s: %v", g.want, e.linkAt(req.Link).to, err)
 		status = copyError(err)
 	}
 	g.tell(req, status)
@@ -269,5 +270,5 @@ func (g *putter) ended(err error) {
 // tell tells the receiver that this side waits for a put to do.
 func (g *putter) tell(req *txRequest, status fi.Errno) {
 	r := g.e.rx
-	r.send(g.e, g.e.linkAt(req.link), amHelped, g.operation, putAck(r.head[:], status))
+	r.send(g.e, g.e.linkAt(req.Link), amHelped, g.operation, putAck(r.head[:], status))
 }

@@ -235,7 +235,7 @@ func (e *Endpoint) samplePeers() {
 			l.stats = e.stats.Peer(l.raw)
 			l.hidden = l.stats == nil
 		}
-		n := uint64(max(l.inFlight.Load(), 0))
+		n := uint64(max(l.awaited(), 0))
 		l.stats.Up(ready)
 		l.stats.Set(stats.PeerInFlight, n)
 		l.sampleWays()

@@ -147,16 +147,13 @@ func (e *Endpoint) open() (err error) {
 	}
 	e.stripes = stripe.NewSet(e.hotStripes(n), exclusive)
 	perStripe := max(int(e.info.Tx.Size)/n, 16)
-	if e.requests, err = stripe.NewTable[txRequest](n, perStripe); err != nil {
+	if err = e.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.peers.Len()); err != nil {
 		return fi.ENOMEM
 	}
 	if e.rmas, err = stripe.NewTable[rmaRequest](n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
 	if e.rmaInject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
-		return fi.ENOMEM
-	}
-	if e.inject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
 		return fi.ENOMEM
 	}
 	l.openCollectives()
@@ -257,6 +254,8 @@ func (e *Endpoint) fillHot() {
 		h.EagerMax = uint32(cfg.EagerSize) // what fi_getinfo tells
 	}
 	h.ReadMax = e.readMax()
+	h.RTSMax, h.RTSBytesMax = e.ports[0].rtsMax(e.lossy), e.accesses.Sample()
+	e.requests.fill(h)
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
 	if e.rx.owner == nil {
 		h.Flags |= hot.EPMatches
@@ -289,17 +288,11 @@ func (e *Endpoint) release() {
 	e.closePorts()
 	e.dropAuthKeys()
 	e.leased.Taken().dropRegions()
-	if e.inject != nil {
-		_ = mem.Unmap(e.inject)
-		e.inject = nil
-	}
 	if e.rmaInject != nil {
 		_ = mem.Unmap(e.rmaInject)
 		e.rmaInject = nil
 	}
-	if e.requests != nil {
-		_ = e.requests.Close()
-	}
+	e.requests.close()
 	if e.rmas != nil {
 		_ = e.rmas.Close()
 	}
@@ -316,11 +309,4 @@ func (e *Endpoint) release() {
 		e.rx.close()
 	}
 	e.rx = nil
-}
-
-// injectBuffer is the buffer of a request for a payload that was injected.
-func (e *Endpoint) injectBuffer(id uint64) []byte {
-	n := int(e.hot.InjectMax)
-	i := e.requests.Index(id) * n
-	return e.inject[i : i+n]
 }

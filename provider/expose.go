@@ -108,7 +108,7 @@ func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *rts, keys []b
 	regions := make([]hw.Memory, 0, r.count)
 	var short [iovLimit]uint64
 	packed := keys[:0]
-	for i, v := range req.iov[:req.count] {
+	for i, v := range req.IOV[:req.Count] {
 		if v.Len == 0 {
 			if p.packed() {
 				packed = append(packed, make([]byte, p.Memory().Attr().MaxKey)...)
@@ -137,7 +137,7 @@ func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *rts, keys []b
 			r.iov[i].Addr = short[i]
 		}
 	}
-	req.flags |= txExposed
+	req.Flags |= txExposed
 	e.exposed.add(id, regions)
 	return len(packed)
 }
@@ -176,7 +176,7 @@ func (e *portSet) takeKeys(src hw.Source, m *rts, payload []byte) bool {
 
 // conceal takes back what a request exposed.
 func (e *txRequests) conceal(req *txRequest, id uint64) {
-	if req.flags&txExposed != 0 {
+	if req.Flags&txExposed != 0 {
 		closeAll(e.exposed.remove(id))
 	}
 }

@@ -73,15 +73,15 @@ func TestExposed(t *testing.T) {
 	const src = hw.Source(1 << sourcePortShift)
 	buf := make([]byte, 3*4096)
 	at := uintptr(unsafe.Pointer(&buf[0]))
-	req := &txRequest{count: 3}
-	req.iov = [iovLimit]fi.IOVec{{Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 5000, Len: 50}}
+	req := &txRequest{Count: 3}
+	req.IOV = [iovLimit]fi.IOVec{{Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 5000, Len: 50}}
 	r := rts{request: 7, length: 150, count: 3, flags: wireNoGet}
-	for i, v := range req.iov[:3] {
+	for i, v := range req.IOV[:3] {
 		r.iov[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
 	var keys [iovLimit * maxKey]byte
 	n := e.expose(p, req, 7, &r, keys[:])
-	if n != 3*16 || r.flags != wireKeyed|wirePacked || req.flags&txExposed == 0 || d.open != 2 {
+	if n != 3*16 || r.flags != wireKeyed|wirePacked || req.Flags&txExposed == 0 || d.open != 2 {
 		t.Fatalf("%d bytes of keys, flags %#x, %d regions", n, r.flags, d.open)
 	}
 	var b [rtsBytes]byte
@@ -92,7 +92,7 @@ func TestExposed(t *testing.T) {
 	}
 	for _, i := range []int{0, 2} {
 		k, s := got.keys[i], got.iov[i]
-		if s.Addr != uint64(req.iov[i].Base) || k[0] > s.Addr || k[0]+k[1] < s.Addr+s.Len {
+		if s.Addr != uint64(req.IOV[i].Base) || k[0] > s.Addr || k[0]+k[1] < s.Addr+s.Len {
 			t.Errorf("element %d: %+v with a key for %#x, %d bytes", i, s, k[0], k[1])
 		}
 	}
@@ -119,9 +119,9 @@ func TestExposedWithoutRoom(t *testing.T) {
 	e, p, d := keyPort()
 	d.full = true
 	buf := make([]byte, 100)
-	req := &txRequest{count: 1, iov: [iovLimit]fi.IOVec{{Base: uintptr(unsafe.Pointer(&buf[0])), Len: 100}}}
+	req := &txRequest{Count: 1, IOV: [iovLimit]fi.IOVec{{Base: uintptr(unsafe.Pointer(&buf[0])), Len: 100}}}
 	r := rts{length: 100, count: 1, flags: wireNoGet}
-	if n := e.expose(p, req, 1, &r, make([]byte, maxKey)); n != 0 || r.flags != wireNoGet || req.flags&txExposed != 0 {
+	if n := e.expose(p, req, 1, &r, make([]byte, maxKey)); n != 0 || r.flags != wireNoGet || req.Flags&txExposed != 0 {
 		t.Errorf("%d bytes of keys, flags %#x", n, r.flags)
 	}
 }
@@ -142,8 +142,8 @@ func TestExposedShort(t *testing.T) {
 	e := &Endpoint{portSet: portSet{ports: []*port{{}, p}}}
 	buf := make([]byte, 200)
 	at := uintptr(unsafe.Pointer(&buf[0]))
-	req := &txRequest{count: 4}
-	req.iov = [iovLimit]fi.IOVec{{Base: at, Len: 0}, {Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 100, Len: 50}}
+	req := &txRequest{Count: 4}
+	req.IOV = [iovLimit]fi.IOVec{{Base: at, Len: 0}, {Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 100, Len: 50}}
 	r := rts{request: 7, length: 150, count: 4}
 	if n := e.expose(p, req, 7, &r, make([]byte, iovLimit*maxKey)); n != 0 || r.flags != wireKeyed {
 		t.Fatalf("%d bytes of keys, flags %#x", n, r.flags)

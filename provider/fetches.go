@@ -154,9 +154,10 @@ func (l *link) leadsTo(ring uintptr) bool {
 	return p != nil && p.slots == ring && !p.Reported()
 }
 
-// FetchLost says that a peer may have gone while an operation was posted to it.
-func (e *Endpoint) FetchLost() {
+// PeerLost says that a peer may have gone while an operation was posted to it.
+func (e *Endpoint) PeerLost() {
 	e.fetches.lost.Store(true)
+	e.requests.lost.Store(true)
 	atomic.StoreUint32(&e.rx.hot.Attention, 1)
 	e.rx.ring()
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 )
@@ -68,11 +69,11 @@ func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
 func (e *leasedEP) onCTS(src hw.Source, header uint64, head, payload []byte) {
 	var c cts
 	req, known := e.requests.Lookup(header)
-	if !c.parse(head) || !known || !e.ownsLink(src, req.link) || c.length > req.length || req.limit != 0 {
+	if !c.parse(head) || !known || !e.ownsLink(src, req.Link) || c.length > req.Length || req.Fragments.Limit != 0 {
 		e.malformed(src, "request %#x is not to be sent in fragments", header)
 		return
 	}
-	req.peerOp, req.sent, req.limit = c.operation, 0, c.length
+	req.Fragments = dataplane.Fragments{Op: c.operation, Limit: c.length}
 	e.streams = append(e.streams, header)
 }
 
@@ -89,28 +90,29 @@ func (e *leasedEP) pumpStreams() {
 
 // pumpStream reports whether the stream is done with.
 func (e *leasedEP) pumpStream(req *txRequest) bool {
-	l := e.linkAt(req.link)
+	l := e.linkAt(req.Link)
 	lease := e.progressStripe
-	for req.sent < req.limit {
+	f := &req.Fragments
+	for f.Sent < f.Limit {
 		p, ok := l.ready()
 		if !ok {
 			return true // the peer event ends the request
 		}
-		n := min(req.limit-req.sent, uint64(p.port.attr.MaxAMBcopy))
+		n := min(f.Limit-f.Sent, uint64(p.port.attr.MaxAMBcopy))
 		sc := &e.scratch[lease]
-		iov := window(sc.frag[:0], req.iov[:req.count], req.sent, n)
-		err := e.sendPayload(p, amFrag, req.peerOp, putWord(sc.head[:], req.sent), iov, int(n), lease)
+		iov := window(sc.frag[:0], req.IOV[:req.Count], f.Sent, n)
+		err := e.sendPayload(p, amFrag, f.Op, putWord(sc.head[:], f.Sent), iov, int(n), lease)
 		if err == fi.EAGAIN {
 			return false
 		}
 		if err != nil {
-			log.Warnf(log.EPData, "fragment of %d bytes at %d of %d to %s: %v", n, req.sent, req.limit, l.to, err)
-			e.rx.send(e, l, amFrag, req.peerOp, putWord(e.rx.head[:], fragBroken))
+			log.Warnf(log.EPData, "fragment of %d bytes at %d of %d to %s: %v", n, f.Sent, f.Limit, l.to, err)
+			e.rx.send(e, l, amFrag, f.Op, putWord(e.rx.head[:], fragBroken))
 			return true // the receiver's acknowledgement ends the request
 		}
 		e.lines[lease].Add(stats.StripeFragments, 1)
 		e.lines[lease].Add(stats.StripeFragmentBytes, n)
-		req.sent += n
+		f.Sent += n
 	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/claim"
@@ -174,7 +175,7 @@ func TestEndDuringPost(t *testing.T) {
 	if _, err := x.cq.ReadErr(); err != fi.EAGAIN {
 		t.Errorf("the message ended twice: %v", err)
 	}
-	if n := l.inFlight.Load(); n != 0 {
+	if n := l.awaited(); n != 0 {
 		t.Errorf("%d operations are in flight", n)
 	}
 }
@@ -195,7 +196,7 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	l.mu.Lock()
 	x.ep.forget(l)
 	l.mu.Unlock()
-	x.ep.FetchLost()
+	x.ep.PeerLost()
 	for range 3 {
 		x.ep.Progress()
 	}
@@ -213,9 +214,58 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 		t.Fatalf("%+v %+v, result %q", e, bad, result)
 	}
 	atomic.StoreUint32(&f.Busy, 1) // another, which has no answer
-	x.ep.FetchLost()
+	x.ep.PeerLost()
 	if _, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET {
 		t.Errorf("fetch from a peer that is gone: %+v", bad)
+	}
+}
+
+// TestRendezvousEndsWithItsPeer: a rendezvous of the data plane waits for its ACK while the peer's end is not reported,
+// though its ring is in no line any more.
+func TestRendezvousEndsWithItsPeer(t *testing.T) {
+	x, y := newBench(t, nil, rmaHints()).pair(t)
+	oneMessage(t, x, y, 8)
+	oneMessage(t, y, x, 8)
+	l, p := x.pathTo(y)
+	announce := func(context uint64) uint64 {
+		req, id, ok := x.ep.requests.Alloc(0)
+		if !ok {
+			t.Fatal("no request")
+		}
+		beginTx(req, &SendArgs{IOV: iovOf(make([]byte, 8)), Context: context}, l, 8)
+		req.Flags, req.Ring = dataplane.RequestCompletes, p.slots
+		l.transmits.Add(1)
+		req.Live.Store(uint32(id >> 32))
+		return id
+	}
+	id := announce(4)
+	l.mu.Lock()
+	x.ep.forget(l)
+	l.mu.Unlock()
+	x.ep.PeerLost()
+	for range 3 {
+		x.ep.Progress()
+	}
+	if _, ok := x.ep.requests.Lookup(id); !ok {
+		t.Fatal("it has ended before its peer")
+	}
+	// the ACK of a peer that closes after it
+	_, back := y.pathTo(x)
+	var head [8]byte
+	if err := back.AMShort(amAck, id, putWord(head[:], 0), nil); err != nil {
+		t.Fatal(err)
+	}
+	y.close()
+	if e, bad, ok := settle(t, x); !ok || e.Context != 4 {
+		t.Fatalf("%+v %+v", e, bad)
+	}
+	announce(5) // another, which has no answer
+	x.ep.PeerLost()
+	if e, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET || e.Context == 4 {
+		t.Errorf("message to a peer that is gone: %+v %+v", e, bad)
+	}
+	if n := l.awaited(); n != 0 {
+		t.Errorf("%d operations are in flight", n)
 	}
 }
 

@@ -27,9 +27,11 @@ type link struct {
 	// consistent.
 	path atomic.Pointer[path]
 
-	// inFlight counts requests that wait for this peer's acknowledgement.
-	// Added to by posting threads, subtracted from by the lease holder.
-	inFlight atomic.Int64
+	// inFlight counts operations that wait for this peer's answer, but for transmits. Added to by posting threads,
+	// subtracted from by the lease holder. transmits counts those: it is dataplane.Link.InFlight of the link's number,
+	// or a word of its own where the data plane has none; the pointer is immutable.
+	inFlight  atomic.Int64
+	transmits *atomic.Int64
 
 	// For an endpoint that keeps one-sided operations in order (rma_order.go), of
 	// those that go to this peer as messages: oneSided counts the ones that are
@@ -134,6 +136,9 @@ type linkTable struct {
 	// linksMade counts the links ever made: added to under linkMu, read by the lease holder.
 	linksMade atomic.Uint64
 }
+
+// awaited is how many operations wait for the peer's answer.
+func (l *link) awaited() int64 { return l.inFlight.Load() + l.transmits.Load() }
 
 // ready returns the link's path if it works.
 func (l *link) ready() (*path, bool) {
@@ -390,12 +395,12 @@ func (e *leasedEP) linkTo(a address) *link {
 }
 
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
-func (e *linkTable) holdLinkTo(a address) *link {
+func (e *Endpoint) holdLinkTo(a address) *link {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
 	l := e.linkByAddr[a]
 	if l == nil {
-		l = e.addLink(a)
+		l = e.addLink(a, e.hot, &e.requests)
 	}
 	l.users.Add(1) // under linkMu a link that has a name is not retired
 	return l

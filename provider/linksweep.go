@@ -1,6 +1,10 @@
 package provider
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weft-fabric/weft/internal/hot"
+)
 
 // Links to peers that are gone are removed, so that an endpoint that stays does
 // not grow with those that come and go. The lease holder removes a link when
@@ -28,7 +32,7 @@ func (l *link) hold() bool {
 func (l *link) release() { l.users.Add(-1) }
 
 // addLink makes a link. linkMu is held.
-func (e *linkTable) addLink(a address) *link {
+func (e *linkTable) addLink(a address, h *hot.EP, t *transmits) *link {
 	l := &link{to: a, raw: a.raw()}
 	list := *e.links.Load()
 	if n := len(e.freeLinks); n != 0 {
@@ -39,6 +43,7 @@ func (e *linkTable) addLink(a address) *link {
 		l.index = uint32(len(list))
 		list = append(list[:len(list):len(list)], l)
 	}
+	l.transmits = t.countOf(h, l.index)
 	e.links.Store(&list)
 	e.linkByAddr[a] = l
 	e.linksMade.Add(1)
@@ -75,7 +80,7 @@ func (e *Endpoint) retireLink(l *link) bool {
 	if !l.users.CompareAndSwap(0, retired) {
 		return false
 	}
-	if l.lines.Load() != 0 || l.inFlight.Load() != 0 {
+	if l.lines.Load() != 0 || l.awaited() != 0 {
 		l.users.Add(-retired)
 		return false
 	}

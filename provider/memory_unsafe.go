@@ -48,3 +48,6 @@ func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
 // addressOfBytes is where a slice that is not empty begins. The caller keeps it
 // alive, and in place: memory of the Go heap does not move.
 func addressOfBytes(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// addressOfTable is what hot.EP.Requests holds of a table, which the endpoint keeps alive.
+func addressOfTable(t *dataplane.Requests) uintptr { return uintptr(unsafe.Pointer(t)) }

@@ -94,15 +94,22 @@ func (m messages) handlers() map[hw.AMID]hw.Handler {
 	}
 }
 
-func (m messages) busy() bool           { return len(m.e.streams) != 0 }
-func (m messages) pump()                { m.e.pumpStreams() }
-func (m messages) requested() bool      { return false }
+func (m messages) busy() bool           { return len(m.e.streams) != 0 || m.e.requests.lost.Load() }
+func (m messages) requested() bool      { return m.e.requests.lost.Load() }
 func (m messages) sourceLost(hw.Source) {}
+
+func (m messages) pump() {
+	if m.e.requests.lost.Swap(false) {
+		m.e.lostRendezvous()
+	}
+	m.e.pumpStreams()
+}
 
 func (m messages) linkLost(l *link, status fi.Errno) {
 	e := m.e
 	e.requests.Range(func(id uint64, req *txRequest) {
-		if live := uint32(id >> 32); req.live.Load() == live && req.link == l.index && req.live.CompareAndSwap(live, 0) {
+		live := uint32(id >> 32)
+		if req.Live.Load() == live && req.Link == l.index && req.Live.CompareAndSwap(live, 0) {
 			e.stopStream(id)
 			e.finishTx(req, id, status)
 		}

@@ -171,6 +171,12 @@ func (e *bindings) act(todo uint32) {
 	if todo&hot.TodoWakeCntr != 0 {
 		e.rxCntr.Load().Wake()
 	}
+	if todo&hot.TodoWakeTxCQ != 0 {
+		e.txCQ.Wake()
+	}
+	if todo&hot.TodoWakeTxCntr != 0 {
+		e.txCntr.Load().Wake()
+	}
 }
 
 // entryOf returns a completion as package cq takes it.

@@ -390,8 +390,18 @@ func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
 // not parse.
 func (e *leasedEP) acknowledged(src hw.Source, header uint64, status fi.Errno, ok bool) {
 	req, known := e.requests.Lookup(header)
-	if !ok || !known || !e.ownsLink(src, req.link) {
+	if !ok || !known || !e.ownsLink(src, req.Link) {
 		e.malformed(src, "acknowledgement of unknown request %#x", header)
+		return
+	}
+	if status == fi.Success {
+		if todo, done := dataplane.EndRequest(e.hot, nil, req, header); done {
+			e.act(todo)
+			return
+		}
+	}
+	if !req.Live.CompareAndSwap(uint32(header>>32), 0) {
+		e.malformed(src, "acknowledgement of request %#x, which has not gone out", header)
 		return
 	}
 	e.stopStream(header)

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -46,11 +47,10 @@ const ackFlags = fi.DeliveryComplete | fi.MatchComplete
 // txRequests are the operations that an endpoint has begun, and the memory that they use, by stripe.
 type txRequests struct {
 	stripes        *stripe.Set
-	requests       *stripe.Table[txRequest]
-	inject         []byte // one buffer of InjectMax bytes for each request
+	requests       transmits
 	exposed        exposures
 	rmas           *stripe.Table[rmaRequest]
-	rmaInject      []byte // as inject, for rmas
+	rmaInject      []byte // one buffer of InjectMax bytes for each of rmas
 	devices        deviceOps
 	fetches        fetches
 	scratch        []scratch
@@ -107,7 +107,7 @@ func (e *Endpoint) send(s *SendArgs) error {
 		return e.countRefused(err)
 	}
 	e.fill(s.Dest, l, p)
-	if s.Flags&fi.Fence != 0 && (l.inFlight.Load() != 0 || e.fetching(s.Dest)) {
+	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.fetching(s.Dest)) {
 		return fi.EAGAIN
 	}
 	if !e.inTurn(l, opSend) {
@@ -339,35 +339,14 @@ func gather(dst []byte, iov []fi.IOVec) {
 	g.next(dst)
 }
 
-// txRequest is a transmit that waits for its receiver's acknowledgement. It lies off the Go heap, in its stripe's part
-// of Endpoint.requests; its id names it in messages.
-type txRequest struct {
-	context uint64
-	flags   uint64 // of txTagged and those behind it
-	work    uint64 // the number of the deferred work that it is, or 0
-	length  uint64
-	link    uint32
-	count   uint32
-	iov     [iovLimit]fi.IOVec
+// txRequest is a transmit that waits for its receiver's acknowledgement.
+type txRequest = dataplane.Request
 
-	// live is the generation of the request's id while the peer's end ends it, else 0: not while its fields
-	// are written, nor when the poster takes it back. Stored by the poster, before the message goes out;
-	// changed to 0 by compare-and-swap by the poster or by linkLost, and stored by the lease holder when it
-	// ends otherwise; sequentially consistent.
-	live atomic.Uint32
-
-	// streaming state, used by the lease holder only
-	peerOp uint64 // the receiver's operation that fragments name
-	sent   uint64
-	limit  uint64 // bytes that the receiver wants
-}
-
+// Bits of its flags that only this package knows.
 const (
-	txTagged uint64 = 1 << iota
-	txCompletes
-	txExposed // the receiver may get the payload
-	txAsked   // for a completion, by fi.Completion
-	txTold    // its success is reported already
+	txExposed uint64 = dataplane.RequestMore << iota // the receiver may get the payload
+	txAsked                                          // deferred work for which a completion is asked, by fi.Completion
+	txTold                                           // its success is reported already
 )
 
 // sendTracked sends a message that the receiver acknowledges: with its payload if eager, else as a rendezvous, of which
@@ -384,24 +363,24 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 		e.lines[lease].Add(stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	req.begin(s, l, total)
+	beginTx(req, s, l, total)
 	if s.Tagged {
-		req.flags |= txTagged
+		req.Flags |= dataplane.RequestTagged
 	}
 	if e.completes(s) {
-		req.flags |= txCompletes
+		req.Flags |= dataplane.RequestCompletes
 	}
-	if s.Flags&fi.Completion != 0 {
-		req.flags |= txAsked
+	if s.work != 0 && s.Flags&fi.Completion != 0 {
+		req.Flags |= txAsked
 	}
 	if s.told {
-		req.flags |= txTold
+		req.Flags |= txTold
 	}
 	if !eager && (s.Inject || s.Flags&fi.Inject != 0) {
 		e.keepInject(req, id, s, total)
 	}
-	l.inFlight.Add(1)
-	req.live.Store(uint32(id >> 32))
+	l.transmits.Add(1)
+	req.Live.Store(uint32(id >> 32))
 	var err error
 	word := stats.StripeRendezvous
 	if eager {
@@ -410,8 +389,8 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 	} else {
 		err = e.sendRTS(s, p, req, id, total, lease)
 	}
-	if err != nil && req.live.CompareAndSwap(uint32(id>>32), 0) { // else linkLost was faster, and has completed it
-		l.inFlight.Add(-1)
+	if err != nil && req.Live.CompareAndSwap(uint32(id>>32), 0) { // else linkLost was faster, and has completed it
+		l.transmits.Add(-1)
 		e.conceal(req, id)
 		e.requests.Free(id)
 		err = e.broken(err)
@@ -422,12 +401,12 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 	return err
 }
 
-// begin makes a request that was taken from the table that of a message of total bytes.
-func (req *txRequest) begin(s *SendArgs, l *link, total uint64) {
-	req.context, req.flags, req.work, req.length = s.Context, 0, s.work, total
-	req.link, req.count, req.iov = l.index, uint32(len(s.IOV)), [iovLimit]fi.IOVec{}
-	req.peerOp, req.sent, req.limit = 0, 0, 0
-	copy(req.iov[:], s.IOV)
+// beginTx makes a request that was taken from the table that of a message of total bytes.
+func beginTx(req *txRequest, s *SendArgs, l *link, total uint64) {
+	req.Context, req.Flags, req.Work, req.Length = s.Context, 0, s.work, total
+	req.Link, req.Count, req.IOV = l.index, uint32(len(s.IOV)), [iovLimit]fi.IOVec{}
+	req.Fragments, req.Ring = dataplane.Fragments{}, 0
+	copy(req.IOV[:], s.IOV)
 }
 
 // sendSync sends a message with its payload that the receiver acknowledges.
@@ -440,8 +419,8 @@ func (e *Endpoint) sendSync(s *SendArgs, p *path, id uint64, total, lease int) e
 // memory (hw.CapPeerMemory), keys where it reads registered memory (expose.go); else the receiver asks for fragments
 // (wireNoGet).
 func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint64, lease int) error {
-	r := rts{request: id, length: total, data: s.Data, flags: wireBits(s), count: req.count}
-	for i, v := range req.iov[:req.count] {
+	r := rts{request: id, length: total, data: s.Data, flags: wireBits(s) &^ wireMatch, count: req.Count}
+	for i, v := range req.IOV[:req.Count] {
 		r.iov[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
 	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
@@ -453,7 +432,7 @@ func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint6
 	if anyOnDevice(s.IOV) {
 		e.announceDevice(&r, s, p)
 	} else if r.flags&wireNoGet == 0 {
-		e.countOwn(req.iov[:req.count], 0)
+		e.countOwn(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
 	}
 	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
 }
@@ -485,30 +464,29 @@ func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint
 	if total == 0 {
 		return
 	}
-	buf := e.injectBuffer(id)
+	buf := e.requests.injectBuffer(id)
 	gather(buf[:total], s.IOV)
-	req.iov[0] = fi.IOVec{Base: uintptr(unsafe.Pointer(&buf[0])), Len: total}
-	req.count = 1
+	req.IOV[0] = fi.IOVec{Base: uintptr(unsafe.Pointer(&buf[0])), Len: total}
+	req.Count = 1
 }
 
-// finishTx completes a tracked transmit. The caller has looked the request up.
+// finishTx ends a tracked transmit that the caller has looked up and claimed, by changing its Live to 0.
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	e.conceal(req, id)
 	delete(e.putters, id)
-	e.linkAt(req.link).inFlight.Add(-1)
-	entry := txEntry(req.context, req.flags&txTagged != 0)
+	e.linkAt(req.Link).transmits.Add(-1)
+	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
 	switch {
 	case status != fi.Success:
 		e.countFailed(status)
-		if e.txCQ != nil && req.flags&txTold == 0 { // it succeeded, as one that stands in the ring of a peer that dies
+		if e.txCQ != nil && req.Flags&txTold == 0 { // it succeeded, as one that stands in the ring of a peer that dies
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
-	case req.flags&txCompletes != 0:
+	case req.Flags&dataplane.RequestCompletes != 0:
 		e.txCQ.Complete(entry)
 	}
-	if req.flags&txTold == 0 {
-		e.countEnd(e.txCntr.Load(), req.work, req.flags&txAsked != 0, status != fi.Success, req.length)
+	if req.Flags&txTold == 0 {
+		e.countEnd(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	}
-	req.live.Store(0)
 	e.requests.Free(id)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/claim"
 )
@@ -35,7 +36,7 @@ const (
 
 // iovLimit is the number of elements of one message's vector, on both sides:
 // what an [rts] has room for.
-const iovLimit = 4
+const iovLimit = dataplane.VectorMax
 
 // Bits of an rts's or syncHead's flags.
 const (

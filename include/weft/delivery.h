@@ -37,9 +37,10 @@ enum weft_delivery_code {
 #define WEFT_TODO_TRIGGERED 4 /* operations that wait for a counter may be due */
 #define WEFT_TODO_WAKE_PEER 8 /* ring the doorbell of peer */
 #define WEFT_TODO_COMPLETE 16 /* the queue's ring is full: the runtime writes the completion */
-#define WEFT_TODO_FETCH_LOST 32 /* the peer may have gone: the runtime looks for operations that wait for it */
+#define WEFT_TODO_PEER_LOST 32 /* the peer may have gone: the runtime looks for operations that wait for it */
 #define WEFT_TODO_WAKE_TX_CQ 64 /* the queue of transmits */
 #define WEFT_TODO_WAKE_READ_CNTR 128 /* the counter of reads */
+#define WEFT_TODO_WAKE_TX_CNTR 256 /* of a delivery: the counter of transmits */
 
 /* Bits of weft_delivery.flags. */
 #define WEFT_MESSAGE_TAGGED 1

@@ -532,7 +532,14 @@ struct weft_hot_ep {
 	struct weft_hot_cntr *rx_cntr; /* counts receives, NULL: none; stored once, under the lease after enable */
 	/* line 4: immutable after enable */
 	struct weft_hot_notes *notes; /* NULL: notifications are Go's */
-	uint64_t pad0[7];
+	uintptr_t requests; /* Go's dataplane.requests */
+	uintptr_t links; /* of dataplane.Link, by numbers of links */
+	uint64_t rts_max; /* bytes of a message that the data plane sends an RTS for; 0: none */
+	uint64_t rts_bytes_max; /* bytes of those before Go counts them; UINT64_MAX: all */
+	_Atomic uint64_t rts_bytes; /* those bytes; as copied */
+	_Atomic uint32_t link_limit; /* links that there is memory for; as peer_limit */
+	uint32_t pad0;
+	uint64_t pad1;
 	struct weft_inbound inbound[WEFT_LANES];
 };
 

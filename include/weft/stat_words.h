@@ -9,8 +9,8 @@
 
 /* lines of threads and of stripes, the last of which is shared */
 #define WEFT_STAT_LINES 64
-/* words of a line: two cache lines; the second is for what is rare */
-#define WEFT_STAT_LINE_WORDS 16
+/* words of a line: the first cache line is for what is frequent */
+#define WEFT_STAT_LINE_WORDS 24
 
 /* Words of a thread's line. */
 enum weft_stat_thread {
@@ -30,6 +30,10 @@ enum weft_stat_thread {
 	WEFT_STAT_TX_READ_BYTES = 13,
 	WEFT_STAT_TX_NOTE = 14,
 	WEFT_STAT_TX_NOTE_DIRECT = 15,
+	WEFT_STAT_TX_RENDEZVOUS = 16,
+	WEFT_STAT_TX_RENDEZVOUS_BYTES = 17,
+	WEFT_STAT_EAGAIN_REQUEST = 18,
+	WEFT_STAT_TX_RTS_DIRECT = 19,
 };
 
 /* Words of the lease holder. C writes the first seven; those of one-sided operations and announced messages Go

@@ -12,7 +12,8 @@ import (
 )
 
 // Rendezvous without the runtime. At the receiver: takeAnnounced matches an RTS, the shim copies the payload out of the
-// sender's memory, acknowledge sends the ACK and received completes the receive (proceed). At the sender: takeAck.
+// sender's memory, acknowledge sends the ACK and received completes the receive (proceed). At the sender: rendezvous
+// and takeAck.
 
 // takeAnnounced takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at
 // most EP.ReadMax bytes, for a receive that has room for it. All others are the runtime's.
@@ -88,16 +89,6 @@ func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
 		return hot.DeliveryWakePeer
 	}
 	return next
-}
-
-// takeAck has the runtime complete the send that an ACK names.
-func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
-	if src, _ := sender(ep, owner); src == nil || m.flags != 0 || m.length != 0 || m.head != 8 {
-		return hot.DeliveryGo
-	}
-	d.Source, d.Request, d.Data = owner-1, m.header, *(*uint64)(unsafe.Pointer(&slot.Body))
-	d.Bounce, d.Finish = 0, finishSlot
-	return hot.DeliveryAck
 }
 
 // received completes the receive of a rendezvous whose payload is in its buffer.

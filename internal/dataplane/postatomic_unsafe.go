@@ -216,7 +216,7 @@ func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.
 	// entries, finds this one, or the line is found without its ring here.
 	order.Fence()
 	if atomic.LoadUintptr(&peer.Slots) != slots {
-		p.Todo |= hot.TodoFetchLost
+		p.Todo |= hot.TodoPeerLost
 	}
 	return hot.PostDone
 }

@@ -297,7 +297,7 @@ func wakes(d *hot.Delivery, ep *hot.EP) bool {
 	if d.Todo&hot.TodoWakeTxCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.TxCQ))) {
 		d.Todo &^= hot.TodoWakeTxCQ
 	}
-	return d.Todo&(hot.TodoWakeCQ|hot.TodoWakeTxCQ|hot.TodoWakeCntr|hot.TodoWakeReadCntr) != 0
+	return d.Todo&(hot.TodoWakeCQ|hot.TodoWakeTxCQ|hot.TodoWakeCntr|hot.TodoWakeReadCntr|hot.TodoWakeTxCntr) != 0
 }
 
 // delivered ends the work of an endpoint whose arrivals are taken in.

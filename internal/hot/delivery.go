@@ -38,9 +38,10 @@ const (
 	TodoTriggered    = 4   // operations that wait for a counter may be due
 	TodoWakePeer     = 8   // ring the doorbell of peer
 	TodoComplete     = 16  // the queue's ring is full: the runtime writes the completion
-	TodoFetchLost    = 32  // the peer may have gone: the runtime looks for operations that wait for it
+	TodoPeerLost     = 32  // the peer may have gone: the runtime looks for operations that wait for it
 	TodoWakeTxCQ     = 64  // the queue of transmits
 	TodoWakeReadCntr = 128 // the counter of reads
+	TodoWakeTxCntr   = 256 // of a delivery: the counter of transmits
 )
 
 // Bits of [Delivery].Flags.

@@ -79,7 +79,14 @@ type EP struct {
 	Number     uint32  // among the endpoints of its receive context
 	RxCntr     uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
 	// line 4: immutable after enable
-	Notes   uintptr `c:"struct weft_hot_notes *"` // NULL: notifications are Go's
-	_       [7]uint64
-	Inbound [Lanes]Inbound
+	Notes       uintptr `c:"struct weft_hot_notes *"` // NULL: notifications are Go's
+	Requests    uintptr `c:"uintptr_t"`               // Go's dataplane.Requests
+	Links       uintptr `c:"uintptr_t"`               // of dataplane.Link, by numbers of links
+	RTSMax      uint64  // bytes of a message that the data plane sends an RTS for; 0: none
+	RTSBytesMax uint64  // bytes of those before Go counts them; UINT64_MAX: all
+	RTSBytes    uint64  `c:"_Atomic"` // those bytes; as Copied
+	LinkLimit   uint32  `c:"_Atomic"` // links that there is memory for; as PeerLimit
+	_           uint32
+	_           uint64
+	Inbound     [Lanes]Inbound
 }

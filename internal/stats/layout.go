@@ -15,9 +15,9 @@ const (
 	// lines of threads and of stripes, the last of which is shared
 	//weft:name WEFT_STAT_LINES
 	Lines = 64
-	// words of a line: two cache lines; the second is for what is rare
+	// words of a line: the first cache line is for what is frequent
 	//weft:name WEFT_STAT_LINE_WORDS
-	LineWords = 16
+	LineWords = 24
 
 	wordBytes   = 8
 	headerBytes = 4096

@@ -105,6 +105,11 @@ const (
 	ThreadReadBytes   = 13 //weft:name WEFT_STAT_TX_READ_BYTES
 	ThreadNote        = 14 //weft:name WEFT_STAT_TX_NOTE
 	ThreadNoteDirect  = 15 //weft:name WEFT_STAT_TX_NOTE_DIRECT
+
+	ThreadRendezvous      = 16 //weft:name WEFT_STAT_TX_RENDEZVOUS
+	ThreadRendezvousBytes = 17 //weft:name WEFT_STAT_TX_RENDEZVOUS_BYTES
+	ThreadNoRequest       = 18 //weft:name WEFT_STAT_EAGAIN_REQUEST
+	ThreadRTSDirect       = 19 //weft:name WEFT_STAT_TX_RTS_DIRECT
 )
 
 // Words of a stripe's line.
@@ -194,6 +199,7 @@ const (
 	RxExchangePeersPeak
 	RxNotes
 	RxNotesDirect
+	RxAcksDirect
 )
 
 // Shared words.
@@ -291,8 +297,14 @@ var table = []Counter{
 	{"tx_eager_bytes", unitBytes, Sum, "Payload of tx_eager.", at(Place{Stripe, StripeEagerBytes})},
 	{"tx_sync", unitMessages, Sum, "Messages sent with their payload that the receiver acknowledges.", at(Place{Stripe, StripeSync})},
 	{"tx_sync_bytes", unitBytes, Sum, "Payload of tx_sync.", at(Place{Stripe, StripeSyncBytes})},
-	{"tx_rendezvous", unitMessages, Sum, "Messages announced to the receiver, which fetches them.", at(Place{Stripe, StripeRendezvous})},
-	{"tx_rendezvous_bytes", unitBytes, Sum, "Payload of tx_rendezvous.", at(Place{Stripe, StripeRendezvousBytes})},
+	{"tx_rendezvous", unitMessages, Sum, "Messages announced to the receiver, which fetches them.",
+		at(Place{Stripe, StripeRendezvous}, Place{Thread, ThreadRendezvous})},
+	{"tx_rendezvous_bytes", unitBytes, Sum, "Payload of tx_rendezvous.",
+		at(Place{Stripe, StripeRendezvousBytes}, Place{Thread, ThreadRendezvousBytes})},
+	{"tx_rendezvous_direct", unitMessages, Sum, "Those of tx_rendezvous that did not enter the Go runtime.",
+		at(Place{Thread, ThreadRTSDirect})},
+	{"tx_acks_direct", unitMessages, Sum, "Acknowledgements of transmits that did not enter the Go runtime.",
+		at(Place{Rx, RxAcksDirect})},
 	{"tx_fragments", unitMessages, Sum, "Fragments sent of announced messages that the receiver could not read.", at(Place{Stripe, StripeFragments})},
 	{"tx_fragment_bytes", unitBytes, Sum, "Payload of tx_fragments, part of tx_rendezvous_bytes.", at(Place{Stripe, StripeFragmentBytes})},
 	{"tx_in_flight", unitMessages, Gauge, "Transmits that wait for an acknowledgement.", at(Place{Rx, RxInFlight})},
@@ -325,7 +337,8 @@ var table = []Counter{
 	{"eagain_bounce", unitCalls, Sum, "Posts refused: every bounce buffer of the stripe was in use.", at(Place{Thread, ThreadNoBounce})},
 	{"eagain_cq", unitCalls, Sum, "Posts refused: no room for the completion.", at(Place{Thread, ThreadNoCQ}, Place{Stripe, StripeNoCQ})},
 	{"eagain_stripe", unitCalls, Sum, "Posts refused: other threads held every transmit stripe.", at(Place{Thread, ThreadNoStripe}, Place{Shared, SharedNoStripe})},
-	{"eagain_request", unitCalls, Sum, "Posts refused: as many transmits wait for acknowledgements as the queue holds.", at(Place{Stripe, StripeNoRequest})},
+	{"eagain_request", unitCalls, Sum, "Posts refused: as many transmits wait for acknowledgements as the queue holds.",
+		at(Place{Thread, ThreadNoRequest}, Place{Stripe, StripeNoRequest})},
 	{"eagain_peer", unitCalls, Sum, "Posts refused: the peer has not answered yet.", at(Place{Shared, SharedNotUp})},
 	{"eagain_recv", unitCalls, Sum, "Receives refused: the ring of posted receives was full.", at(Place{Shared, SharedNoPost})},
 	{"post_errors", unitCalls, Sum, "Posts refused for good: the peer is gone, out of reach or not permitted.", at(Place{Shared, SharedRefused})},

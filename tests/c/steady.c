@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a message costs its receiver in steady state, for what clients ask of endpoints: no entry into the Go runtime,
- * which the counters tell (docs/clients.md is the table of it). */
+/* What a message costs its receiver in steady state, for what clients ask of endpoints, and a rendezvous its sender as
+ * well: no entry into the Go runtime, which the counters tell (docs/clients.md is the table of it). */
 #include "../../include/weft/ext.h"
 
 #include "common.h"
@@ -8,7 +8,9 @@
 #define ROUNDS 200
 #define BURST 10
 
-static char in[BURST][16384], out[16384];
+#define LONG 30000 /* a rendezvous, and none whose memory is counted for huge pages */
+
+static char in[BURST][65536], out[65536];
 
 /* One thing that a client asks. */
 struct ask {
@@ -21,6 +23,9 @@ struct ask {
 	bool unexpected;  /* the message is there before its receive */
 	bool ahead;       /* other receives stay posted, which no message fits */
 	size_t len;       /* 0: 8 */
+	enum form form;   /* of a send with a len */
+	uint64_t flags;   /* of F_MSG */
+	bool untagged;
 };
 
 static const struct ask asks[] = {
@@ -47,11 +52,30 @@ static const struct ask asks[] = {
 	  .o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .rx_bind = FI_SELECTIVE_COMPLETION, .one_cq = true,
 		 .tx_bind = FI_SELECTIVE_COMPLETION, .threading = FI_THREAD_DOMAIN },
 	  .signals = true, .reversed = true, .ahead = true },
+	{ .name = "long_plain", .len = LONG },
+	{ .name = "long_untagged", .len = LONG, .untagged = true },
+	{ .name = "long_data", .len = LONG, .form = F_DATA },
+	{ .name = "long_msg", .len = LONG, .form = F_MSG },
+	{ .name = "long_delivery", .len = LONG, .form = F_MSG, .flags = FI_DELIVERY_COMPLETE },
+	{ .name = "long_match", .len = LONG, .form = F_MSG, .flags = FI_MATCH_COMPLETE },
+	{ .name = "long_selective", .len = LONG, .form = F_MSG, .flags = FI_COMPLETION,
+	  .o = { .tx_bind = FI_SELECTIVE_COMPLETION } },
+	{ .name = "long_counters", .len = LONG, .o = { .counters = true } },
+	{ .name = "long_av_map", .len = LONG, .o = { .av_type = FI_AV_MAP } },
+	{ .name = "long_wait_fd", .len = LONG, .o = { .wait = FI_WAIT_FD } },
+	{ .name = "long_domain", .len = LONG, .o = { .threading = FI_THREAD_DOMAIN } },
+	{ .name = "long_context", .len = LONG, .o = { .format = FI_CQ_FORMAT_CONTEXT } },
+	{ .name = "long_reversed", .len = LONG, .reversed = true },
+	{ .name = "long_pages", .len = 65536 }, /* one in 4 MiB of these is counted by the runtime */
+	{ .name = "long_mpi", .len = LONG, .form = F_MSG, .flags = FI_COMPLETION,
+	  .o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .rx_bind = FI_SELECTIVE_COMPLETION, .one_cq = true,
+		 .tx_bind = FI_SELECTIVE_COMPLETION, .threading = FI_THREAD_DOMAIN },
+	  .signals = true, .reversed = true, .ahead = true },
 };
 
 static void receive(struct node *n, const struct ask *a, int k, uint64_t tag)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .addr = a->from ? n->peer[0] : FI_ADDR_UNSPEC, .tag = tag,
+	struct op o = { .form = F_MSG, .tagged = !a->untagged, .addr = a->from ? n->peer[0] : FI_ADDR_UNSPEC, .tag = tag,
 			.ignore = a->any_tag ? ~0ull : 0, .flags = a->signals ? FI_COMPLETION : 0, .ctx = in[k] };
 
 	op_split(&o, in[k], sizeof(in[k]), 1, false);
@@ -60,12 +84,36 @@ static void receive(struct node *n, const struct ask *a, int k, uint64_t tag)
 
 static void transmit(struct node *n, const struct ask *a, uint64_t tag)
 {
-	struct op o = { .form = a->len ? F_PLAIN : F_INJECT, .tagged = true, .addr = n->peer[0], .tag = tag, .buf = out,
-			.len = a->len ? a->len : 8, .ctx = out };
+	struct op o = { .form = a->len ? a->form : F_INJECT, .tagged = !a->untagged, .addr = n->peer[0], .tag = tag,
+			.buf = out, .len = a->len ? a->len : 8, .flags = a->flags, .data = tag, .ctx = out };
 
+	if (a->form == F_MSG && a->len)
+		op_split(&o, out, a->len, 1, false);
 	post_send(n, &o);
-	if (a->len)
+	if (a->len && a->len < LONG)
 		wait_ctx(n, n->txcq, out);
+}
+
+/* Takes the completion of a receive, and of a send that completes with it, in whichever order they come. */
+static void both(struct node *n, const struct ask *a, void *ctx)
+{
+	struct fi_cq_tagged_entry e;
+	bool sent = a->len < LONG, received = false;
+
+	while (!sent || !received) {
+		int rc = wait_for(n, n->rxcq, &e, 0);
+
+		if (!rc && n->txcq != n->rxcq && !sent)
+			rc = wait_for(n, n->txcq, &e, 0);
+		CHECK(rc >= 0);
+		if (rc && e.op_context == out) {
+			CHECK(!sent);
+			sent = true;
+		} else if (rc) {
+			CHECK(!received && e.op_context == ctx);
+			received = true;
+		}
+	}
 }
 
 /* Has what was sent arrive without a receive. */
@@ -91,15 +139,43 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 		} else {
 			transmit(n, a, (uint64_t)at);
 		}
-		wait_ctx(n, n->rxcq, in[a->any_tag ? k : at]);
+		both(n, a, in[a->any_tag ? k : at]);
 	}
+}
+
+/* What the counters say of a number of messages. */
+struct seen {
+	uint64_t eager, direct, held, announced, acknowledged, arrivals;
+};
+
+static struct seen look(struct node *n)
+{
+	return (struct seen){
+		.eager = node_counter(n, "rx_eager"), .direct = node_counter(n, "rx_direct"),
+		.held = node_counter(n, "rx_unexpected"), .announced = node_counter(n, "tx_rendezvous_direct"),
+		.acknowledged = node_counter(n, "tx_acks_direct"), .arrivals = node_counter(n, "progress_arrivals"),
+	};
+}
+
+/* Compares what count messages of a rendezvous have cost. */
+static void check_long(const struct seen *was, const struct seen *now, uint64_t count, size_t len)
+{
+	uint64_t most = len > LONG ? count * len / (4u << 20) + 1 : 0;
+
+	EXPECTF(now->announced - was->announced + most >= count && now->announced - was->announced <= count,
+		"%llu of %llu were announced directly", (unsigned long long)(now->announced - was->announced),
+		(unsigned long long)count);
+	EXPECTF(now->acknowledged - was->acknowledged == count, "%llu of %llu were acknowledged directly",
+		(unsigned long long)(now->acknowledged - was->acknowledged), (unsigned long long)count);
+	EXPECTF(now->arrivals == was->arrivals, "%llu arrivals entered the runtime",
+		(unsigned long long)(now->arrivals - was->arrivals));
 }
 
 static void test_ask(long arg)
 {
 	const struct ask *a = &asks[arg];
 	int count = a->reversed ? BURST : 1;
-	uint64_t eager, direct, held;
+	struct seen was, now;
 	struct node n;
 
 	if (!test_is_weft())
@@ -110,17 +186,19 @@ static void test_ask(long arg)
 		receive(&n, a, 0, 1000 + (uint64_t)k);
 	for (int i = 0; i < 20; i++) /* sources are met, pools and tables are mapped */
 		round_trip(&n, a, count);
-	eager = node_counter(&n, "rx_eager");
-	direct = node_counter(&n, "rx_direct");
-	held = node_counter(&n, "rx_unexpected");
+	was = look(&n);
 	for (int i = 0; i < ROUNDS; i++)
 		round_trip(&n, a, count);
-	EXPECTF(node_counter(&n, "rx_eager") == eager, "%llu messages entered the runtime",
-		(unsigned long long)(node_counter(&n, "rx_eager") - eager));
-	direct = node_counter(&n, "rx_direct") - direct;
-	held = node_counter(&n, "rx_unexpected") - held;
-	EXPECTF(a->unexpected ? held == ROUNDS : direct == (uint64_t)(ROUNDS * count) && !held,
-		"%llu delivered, %llu held, of %d", (unsigned long long)direct, (unsigned long long)held, ROUNDS * count);
+	now = look(&n);
+	EXPECTF(now.eager == was.eager, "%llu messages entered the runtime", (unsigned long long)(now.eager - was.eager));
+	now.direct -= was.direct;
+	now.held -= was.held;
+	if (a->len >= LONG)
+		check_long(&was, &now, (uint64_t)(ROUNDS * count), a->len);
+	else
+		EXPECTF(a->unexpected ? now.held == ROUNDS : now.direct == (uint64_t)(ROUNDS * count) && !now.held,
+			"%llu delivered, %llu held, of %d", (unsigned long long)now.direct, (unsigned long long)now.held,
+			ROUNDS * count);
 	node_close(&n);
 }
 

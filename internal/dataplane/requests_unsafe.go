@@ -1,0 +1,147 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/stripe"
+)
+
+// Transmits that wait for their receiver's acknowledgement. Package provider and rendezvous make them, and EndRequest
+// ends those that have succeeded, from either side.
+
+// VectorMax is the number of elements of a message, on both sides: what an RTS has room for.
+const VectorMax = 4
+
+// Request is a transmit that waits for its receiver's acknowledgement. It lies off the Go heap, in its stripe's part of
+// the endpoint's table; its id names it in messages.
+type Request struct {
+	Context uint64
+	Flags   uint64 // Request*, and more that are package provider's
+	Work    uint64 // the number of the deferred work that it is, or 0
+	Length  uint64 // bytes of the message
+	Link    uint32 // the endpoint's number for the peer
+	Count   uint32 // elements of IOV
+	IOV     [VectorMax]fi.IOVec
+	// Ring is, of one that rendezvous made, the slots of the peer's ring, which a later peer does not have; else 0.
+	Ring uintptr
+
+	// Live is the generation of the request's id while the peer's end ends it, else 0: not while its fields are
+	// written, nor when the poster takes it back. Stored by the poster, before the message goes out. The one that ends
+	// the request changes it to 0 by compare-and-swap: the lease holder, or a poster that takes it back; sequentially
+	// consistent.
+	Live atomic.Uint32
+
+	Fragments Fragments // used by the lease holder only
+}
+
+// Fragments is how far a message is sent in fragments.
+type Fragments struct {
+	Op    uint64 // the receiver's operation that they name
+	Sent  uint64 // bytes
+	Limit uint64 // bytes that the receiver wants, 0: the message is not sent in fragments
+}
+
+// Bits of Request.Flags.
+const (
+	RequestTagged    = 1
+	RequestCompletes = 2 // on the transmit queue
+	RequestMore      = 4 // it and all above: package provider's, which ends such a request
+)
+
+// Requests are those of an endpoint.
+type Requests = stripe.Table[Request]
+
+// requestsOf returns the table of an endpoint, nil if it has none.
+func requestsOf(ep *hot.EP) *Requests { return (*Requests)(pointer(ep.Requests)) }
+
+// Link is what is counted of a peer, one line, by the endpoint's number for the peer.
+type Link struct {
+	// InFlight counts transmits that wait for the peer's acknowledgement. Added to by posting threads, subtracted from
+	// by the lease holder; sequentially consistent: while it is not 0 the number is no other peer's.
+	InFlight atomic.Int64
+	_        [56]byte
+}
+
+// linkAt returns the line of a number, nil if there is none for the data plane.
+func linkAt(ep *hot.EP, n uint32) *Link {
+	if n >= atomic.LoadUint32(&ep.LinkLimit) {
+		return nil
+	}
+	return (*Link)(pointer(ep.Links + uintptr(n)*unsafe.Sizeof(Link{})))
+}
+
+// EndRequest completes the transmit of a request that its receiver has acknowledged with success, and frees the
+// request. It returns what is left to do (hot.Todo*). ok is false where nothing has happened, because package provider
+// is to end the request: its queue has no room, more than the completion depends on it, or it has ended. to is where
+// the completion goes, nil: to the queue. The caller holds the progress lease.
+func EndRequest(ep *hot.EP, to *hot.Reader, req *Request, id uint64) (todo uint32, ok bool) {
+	link := linkAt(ep, req.Link)
+	if link == nil || req.Flags >= RequestMore || req.Work != 0 || req.Fragments.Limit != 0 ||
+		!req.Live.CompareAndSwap(uint32(id>>32), 0) {
+		return 0, false
+	}
+	if req.Flags&RequestCompletes != 0 {
+		var s spot
+		if q := (*hot.CQ)(pointer(ep.TxCQ)); q == nil || !s.take(q, to) {
+			req.Live.Store(uint32(id >> 32))
+			return 0, false
+		}
+		kind := fi.Send | fi.Msg
+		if req.Flags&RequestTagged != 0 {
+			kind = fi.Send | fi.Tagged
+		}
+		e := hot.CQE{Context: req.Context, Flags: kind, Src: uint64(fi.AddrNotAvail)}
+		if s.fill((*hot.CQ)(pointer(ep.TxCQ)), &e) {
+			todo = hot.TodoWakeTxCQ
+		}
+	}
+	if ep.TxCntr != 0 {
+		counted := count((*hot.Cntr)(pointer(ep.TxCntr)), req.Length)
+		if counted&hot.TodoWakeCntr != 0 {
+			todo |= hot.TodoWakeTxCntr
+		}
+		todo |= counted & hot.TodoTriggered
+	}
+	link.InFlight.Add(-1)
+	requestsOf(ep).Free(id)
+	stat(ep, stats.RxAcksDirect, 1)
+	return todo, true
+}
+
+// takeAck completes the send that an ACK names, or has the runtime do so.
+func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+	src, addr := sender(ep, owner)
+	if src == nil || m.flags != 0 || m.length != 0 || m.head != 8 {
+		return hot.DeliveryGo
+	}
+	status := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body)))
+	if status == 0 && acknowledged(d, ep, addr-1, m.header) {
+		d.Bounce = 0
+		release(d, ep)
+		return next
+	}
+	d.Source, d.Request, d.Data = owner-1, m.header, status
+	d.Bounce, d.Finish = 0, finishSlot
+	return hot.DeliveryAck
+}
+
+// acknowledged ends a request that a peer has acknowledged, which has to be the request's own; false: it is for the
+// runtime.
+func acknowledged(d *hot.Delivery, ep *hot.EP, addr, id uint64) bool {
+	table := requestsOf(ep)
+	if table == nil {
+		return false
+	}
+	req, known := table.Lookup(id)
+	_, peer := peerOf(ep, addr)
+	if !known || peer == nil || atomic.LoadUint32(&peer.Link) != req.Link+1 {
+		return false
+	}
+	todo, ok := EndRequest(ep, (*hot.Reader)(pointer(d.TxReader)), req, id)
+	d.Todo |= todo
+	return ok
+}
