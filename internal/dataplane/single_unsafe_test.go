@@ -7,11 +7,20 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
+// vectors are those that TestSingle has addresses of: not on a stack, which may move.
+var vectors struct {
+	iov             [2][2]uint64
+	remote          [2][3]uint64
+	one, two, three [2]uint64
+	there           [3]uint64
+}
+
 // TestSingle makes operations on vectors of one element those on that element, on both sides.
 func TestSingle(t *testing.T) {
-	iov := [2][2]uint64{{100, 8}, {200, 8}}
-	remote := [2][3]uint64{{300, 8, 77}, {400, 8, 78}}
-	vec, far := uintptr(unsafe.Pointer(&iov)), uintptr(unsafe.Pointer(&remote))
+	v := &vectors
+	v.iov = [2][2]uint64{{100, 8}, {200, 8}}
+	v.remote = [2][3]uint64{{300, 8, 77}, {400, 8, 78}}
+	vec, far := uintptr(unsafe.Pointer(&v.iov)), uintptr(unsafe.Pointer(&v.remote))
 	for _, c := range []struct {
 		local, remotes uint64
 		ok             bool
@@ -22,7 +31,7 @@ func TestSingle(t *testing.T) {
 			t.Errorf("%+v: %t, %+v", c, ok, p)
 		}
 	}
-	remote[0][1] = 9
+	v.remote[0][1] = 9
 	p := hot.Post{Kind: hot.PostVector | hot.PostRemote, Buf: vec, Len: 1, Remote: far, Remotes: 1}
 	if singleRMA(&p) {
 		t.Error("one side is longer than the other")
@@ -31,13 +40,13 @@ func TestSingle(t *testing.T) {
 		operand, compare, result, remote uint64 // elements
 		ok                               bool
 	}{{1, 1, 1, 1, true}, {2, 1, 1, 1, false}, {1, 2, 1, 1, false}, {1, 1, 2, 1, false}, {1, 1, 1, 3, false}} {
-		one, two, three := [2]uint64{100, c.operand}, [2]uint64{200, c.compare}, [2]uint64{300, c.result}
-		there := [3]uint64{400, c.remote, 77}
+		v.one, v.two, v.three = [2]uint64{100, c.operand}, [2]uint64{200, c.compare}, [2]uint64{300, c.result}
+		v.there = [3]uint64{400, c.remote, 77}
 		p := hot.Post{
 			Kind: hot.PostVector | hot.PostRemote, Atomic: hot.AtomicCompare,
-			Buf: uintptr(unsafe.Pointer(&one)), Len: 1,
-			Compare: uintptr(unsafe.Pointer(&two)), Compares: 1, Result: uintptr(unsafe.Pointer(&three)), Results: 1,
-			Remote: uintptr(unsafe.Pointer(&there)), Remotes: 1,
+			Buf: uintptr(unsafe.Pointer(&v.one)), Len: 1,
+			Compare: uintptr(unsafe.Pointer(&v.two)), Compares: 1, Result: uintptr(unsafe.Pointer(&v.three)), Results: 1,
+			Remote: uintptr(unsafe.Pointer(&v.there)), Remotes: 1,
 		}
 		ok := singleAtomic(&p)
 		if ok != c.ok || ok && (p.Kind != 0 || p.Buf != 100 || p.Len != 1 || p.Compare != 200 || p.Result != 300 ||
