@@ -185,9 +185,9 @@ static void open_endpoint(void)
 	must(fi_av_insert(av, name, 1, &self, 0, NULL));
 }
 
-enum { LONG = 4096, TAG = 0x123456789abc, OTHER = 0x0cba98765432 };
+enum { LONG = 4096, LONGER = 100000, TAG = 0x123456789abc, OTHER = 0x0cba98765432 };
 static unsigned char from[LONG] __attribute__((aligned(4096))), to[LONG] __attribute__((aligned(4096)));
-static int context[2];
+static int context[4];
 
 /* posted begins a call that finds a receive of n bytes. */
 static void posted(const char *name, void *buffer, size_t n, uint64_t tag)
@@ -238,6 +238,56 @@ static void messages(void)
 	while (fi_cq_readerr(cq, &err, 0) != 1)
 		fi_cq_read(cq, NULL, 0);
 	completed(0);
+}
+
+/* rendezvous sends a message that its receiver reads the data of, and waits for it. */
+static void rendezvous(const char *name, int tagged)
+{
+	static unsigned char source[LONGER] __attribute__((aligned(4096))), sink[LONGER] __attribute__((aligned(4096)));
+
+	if (tagged)
+		must(fi_trecv(ep, sink, LONGER, NULL, self, TAG, 0, context));
+	else
+		must(fi_recv(ep, sink, LONGER, NULL, self, context));
+	begin(name);
+	value("tag", tagged ? TAG : 0);
+	value("length", LONGER);
+	value("data", 0);
+	if (tagged)
+		must(fi_tsend(ep, source, LONGER, NULL, self, TAG, context));
+	else
+		must(fi_send(ep, source, LONGER, NULL, self, context));
+	completed(2);
+	memory("local", source, LONGER);
+	memory("target", sink, LONGER);
+}
+
+/* unexpected finds a message before its receive is there, and waits for the match. */
+static void unexpected(void)
+{
+	struct iovec iov = { from, 64 };
+	struct fi_msg_tagged m = { .msg_iov = &iov, .iov_count = 1, .addr = self, .tag = TAG, .context = context };
+	struct fi_msg_tagged search = { .addr = self, .tag = TAG, .ignore = 0xff, .context = context + 2 };
+
+	begin("fi_tsendmsg with FI_MATCH_COMPLETE");
+	value("tag", TAG);
+	value("data", 0);
+	payload(from, 64);
+	must(fi_tsendmsg(ep, &m, FI_COMPLETION | FI_MATCH_COMPLETE));
+	completed(0);
+	for (int i = 0; i < 100; i++)
+		fi_cq_read(cq, NULL, 0);
+
+	begin("fi_trecvmsg with FI_PEEK");
+	value("tag", TAG);
+	value("ignore", 0xff);
+	must(fi_trecvmsg(ep, &search, FI_PEEK | FI_COMPLETION));
+	completed(1);
+
+	begin("fi_trecv of what has come");
+	value("tag", TAG);
+	must(fi_trecv(ep, to, 64, NULL, self, TAG, 0, context + 2));
+	completed(2);
 }
 
 static void onesided(void)
@@ -305,6 +355,9 @@ int main(void)
 		from[i] = (unsigned char)(i * 7 + 1);
 	open_endpoint();
 	messages();
+	rendezvous("fi_tsend of 100000 bytes", 1);
+	rendezvous("fi_send of 100000 bytes", 0);
+	unexpected();
 	onesided();
 	return 0;
 }

@@ -104,12 +104,16 @@ type Transfer struct {
 	Local     Memory
 	Initiator uint32 // MatchID of this side
 	EQ        uint32
+	// Restricted has it go to an index without matching, in no order with others.
+	Restricted bool
 }
 
 // dma writes the words that all transfers have.
 func (t *Transfer) dma(w *[32]uint64, size, opcode uint64) {
 	w[0] = command(wire.CmdTypeDma, size, opcode) | uint64(t.To.Index&wire.DmaIndexExtMask)<<wire.DmaIndexExtShift |
-		uint64(t.Local.LAC)<<wire.DmaLacShift | 1<<wire.DmaEventSendDisableShift | t.To.dfa()<<wire.DmaDfaShift
+		uint64(t.Local.LAC)<<wire.DmaLacShift | 1<<wire.DmaEventSendDisableShift | bit(t.Restricted,
+		wire.DmaRestrictedShift) |
+		t.To.dfa()<<wire.DmaDfaShift
 	w[1] = t.Offset & wire.DmaRemoteOffsetMask
 	w[2] = t.Local.IOVA & wire.DmaLocalAddrMask
 	w[3] = uint64(t.Local.Len)<<wire.DmaRequestLenShift | uint64(t.EQ)<<wire.DmaEqShift
@@ -122,6 +126,21 @@ func (q *Queue) Put(t *Transfer) bool { return q.transfer(t, wire.OpPut) }
 
 // Get reads into t.Local. False: no room.
 func (q *Queue) Get(t *Transfer) bool { return q.transfer(t, wire.OpGet) }
+
+// PutRendezvous writes the first eager bytes of t.Local; the receiver's NIC gets the rest from t.Offset on, at the
+// index for that, once the message has found its receive. id are the lower eight bits of the rendezvous' number. False:
+// no room.
+func (q *Queue) PutRendezvous(t *Transfer, eager, id uint32) bool {
+	w := q.begin(wire.CmdSizeB64)
+	if w == nil {
+		return false
+	}
+	t.dma(w, wire.CmdSizeB64, wire.OpRendezvousPut)
+	w[wire.DmaUseOffsetForGetWord] |= 1 << wire.DmaUseOffsetForGetShift
+	w[wire.DmaEagerLengthWord] |= uint64(eager)&wire.DmaEagerLengthMask<<wire.DmaEagerLengthShift |
+		uint64(id)&wire.DmaRendezvousIdMask<<wire.DmaRendezvousIdShift
+	return true
+}
 
 func (q *Queue) transfer(t *Transfer, opcode uint64) bool {
 	w := q.begin(wire.CmdSizeB64)
@@ -160,9 +179,10 @@ func (q *Queue) Atomic(a *Atomic) bool {
 	return true
 }
 
-// Entry is an entry of a portal table entry's priority list.
+// Entry is an entry of one of a portal table entry's lists.
 type Entry struct {
 	PtlTE     uint32 // its number here
+	List      uint32 // wire.ListPriority, …
 	ID        uint16 // in events
 	Memory    Memory // Len is not used
 	Length    uint64 // bytes
@@ -175,6 +195,9 @@ type Entry struct {
 	Silent    bool   // no events of what is done to it
 	NoLink    bool   // no event when it is appended, unless that fails
 	NoUnlink  bool   // no event when it goes by itself: the event of the message that used it up says so
+	Once      bool   // it goes with the first message; a search ends with the first match
+	// InOrder has the NIC refuse it as long as it has refused one before and none without InOrder has come since.
+	InOrder bool
 }
 
 func bit(on bool, shift uint) uint64 {
@@ -186,11 +209,12 @@ func bit(on bool, shift uint) uint64 {
 
 // target writes the words that commands about entries have.
 func (e *Entry) target(w *[32]uint64, opcode uint64) {
-	w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, opcode) | wire.ListPriority<<wire.TargetPtlListShift |
+	w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, opcode) | uint64(e.List)<<wire.TargetPtlListShift |
 		uint64(e.PtlTE)<<wire.TargetPtlteIndexShift |
 		bit(e.Silent, wire.TargetEventSuccessDisableShift) | bit(e.Silent, wire.TargetEventCommDisableShift) |
 		bit(e.NoLink, wire.TargetEventLinkDisableShift) | bit(e.NoUnlink, wire.TargetEventUnlinkDisableShift) |
-		bit(e.Managed, wire.TargetManageLocalShift) | bit(e.Put, wire.TargetOpPutShift) | bit(e.Get, wire.TargetOpGetShift)
+		bit(e.Once, wire.TargetUseOnceShift) | bit(e.Managed, wire.TargetManageLocalShift) |
+		bit(e.Put, wire.TargetOpPutShift) | bit(e.Get, wire.TargetOpGetShift)
 	w[1] = uint64(e.ID)<<wire.TargetBufferIdShift | uint64(e.Memory.LAC)<<wire.TargetLacShift
 }
 
@@ -201,11 +225,31 @@ func (q *Queue) Append(e *Entry) bool {
 		return false
 	}
 	e.target(w, wire.CmdqOpAppend)
-	w[1] |= 1 << wire.TargetRestartSeqShift
+	w[1] |= bit(!e.InOrder, wire.TargetRestartSeqShift)
+	e.rest(w)
+	return true
+}
+
+// rest writes the words behind the first two.
+func (e *Entry) rest(w *[32]uint64) {
 	w[2] = e.Memory.IOVA & wire.TargetStartMask
 	w[3] = e.Length & wire.TargetLengthMask
 	w[4] = uint64(e.MinFree)<<wire.TargetMinFreeShift | uint64(e.MatchID)<<wire.TargetMatchIdShift
 	w[5], w[6], w[7] = e.MatchBits, e.Ignore, 0
+}
+
+// Search finds unexpected messages that an entry with e's match bits would take: an event for each, and one that says
+// when there are no more. With Once it ends with the first. False: no room.
+func (q *Queue) Search(e *Entry) bool {
+	w := q.begin(wire.CmdSizeB64)
+	if w == nil {
+		return false
+	}
+	s := Entry{PtlTE: e.PtlTE, List: wire.ListUnexpected, ID: e.ID, Length: 1<<32 - 1, MatchBits: e.MatchBits,
+		Ignore:  e.Ignore,
+		MatchID: e.MatchID, Once: e.Once}
+	s.target(w, wire.CmdqOpSearch)
+	s.rest(w)
 	return true
 }
 

@@ -82,6 +82,74 @@ func (e Event) PtlTE() uint32 {
 // State is the state in an event of wire.EventStateChange.
 func (e Event) State() uint32 { return e.Initiator() & wire.StateChangePtlteStateMask }
 
+// Automatic reports whether the NIC has changed the state by itself, and why: wire.ReasonFcEqFull, ….
+func (e Event) Automatic() (reason uint32, ok bool) {
+	v := e.Initiator()
+	return v >> wire.StateChangeScReasonShift & wire.StateChangeScReasonMask, v>>wire.StateChangeScNicAutoShift&1 != 0
+}
+
+// VNI is the virtual network over which a message came.
+func (e Event) VNI() uint16 {
+	return uint16(e.w[wire.EventTargetLongVniWord] >> wire.EventTargetLongVniShift)
+}
+
+// Rendezvous reports whether a message is one of a rendezvous.
+func (e Event) Rendezvous() bool {
+	return e.w[wire.EventTargetLongRendezvousWord]>>wire.EventTargetLongRendezvousShift&1 != 0
+}
+
+// RendezvousID are the lower eight bits of its number.
+func (e Event) RendezvousID() uint32 {
+	return uint32(e.w[wire.EventTargetLongRendezvousIdWord] >> wire.EventTargetLongRendezvousIdShift &
+		wire.EventTargetLongRendezvousIdMask)
+}
+
+// GetIssued reports in an event of wire.EventRendezvous whether the NIC gets the data.
+func (e Event) GetIssued() bool {
+	return e.w[wire.EventTargetLongGetIssuedWord]>>wire.EventTargetLongGetIssuedShift&1 != 0
+}
+
+// Offset is where the data is at the sender, in an event of wire.EventRendezvous.
+func (e Event) Offset() uint64 {
+	return e.w[wire.EventTargetLongRemoteOffsetWord] & wire.EventTargetLongRemoteOffsetMask
+}
+
+// AnswerLength is the number of bytes transferred, in an acknowledgement or reply of 16 bytes.
+func (e Event) AnswerLength() uint32 {
+	return uint32(e.w[wire.EventInitiatorMlengthWord] >> wire.EventInitiatorMlengthShift)
+}
+
+// AnswerList is the list that took a message, in its acknowledgement.
+func (e Event) AnswerList() uint32 {
+	return uint32(e.w[wire.EventInitiatorPtlListWord] >> wire.EventInitiatorPtlListShift &
+		wire.EventInitiatorPtlListMask)
+}
+
+// AnswerRendezvous reports whether a reply is to a get that the NIC has made for a rendezvous. Its pointer then says
+// what for.
+func (e Event) AnswerRendezvous() bool {
+	return e.w[wire.EventInitiatorRendezvousWord]>>wire.EventInitiatorRendezvousShift&1 != 0
+}
+
+// Fetched is what the pointer in such a reply says: the sender's NIC and PID, the lower eight bits of the number, and
+// the list entry.
+func (e Event) Fetched() (nid, pid, id uint32, buffer uint16) {
+	v := e.UserPtr()
+	return uint32(v >> wire.RendezvousUserPtrSrcNidShift & wire.RendezvousUserPtrSrcNidMask),
+		uint32(v >> wire.RendezvousUserPtrSrcPidShift & wire.RendezvousUserPtrSrcPidMask),
+		uint32(v >> wire.RendezvousUserPtrRendezvousIdShift & wire.RendezvousUserPtrRendezvousIdMask),
+		uint16(v >> wire.RendezvousUserPtrBufferIdShift)
+}
+
+// Kept is a copy of an event of 64 bytes.
+type Kept [8]uint64
+
+// Keep copies the event, which has 64 bytes.
+func (e Event) Keep() Kept { return *e.w }
+
+// Event is the event that was copied.
+func (k *Kept) Event() Event { return Event{(*[8]uint64)(k)} }
+
 // Slot is where a command that is refused lies in its queue, in units of 64 bytes.
 func (e Event) Slot() uint32 {
 	return uint32(e.w[wire.EventCommandFailureFailLocWord] >> wire.EventCommandFailureFailLocShift & wire.EventCommandFailureFailLocMask)

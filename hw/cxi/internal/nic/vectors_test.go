@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
@@ -98,6 +99,7 @@ type vectorCase struct {
 	to    Address
 	rx    uint32 // its portal table entry of messages
 	mr    uint32 // that of memory
+	src   uint32 // that of the data of rendezvous
 	event int    // the next one to be read
 }
 
@@ -264,6 +266,68 @@ var vectorTests = map[string]func(c *vectorCase){
 			c.Errorf("event % x", e.w[:])
 		}
 	},
+	"fi_tsend of 100000 bytes": func(c *vectorCase) {
+		b := c.commands[0]
+		e := Entry{PtlTE: c.src, ID: binary.LittleEndian.Uint16(b[8:]), Memory: Memory{LAC: c.memory("local").LAC},
+			Length:  wire.TargetLengthMask,
+			MatchID: AnyID(), Get: true, NoUnlink: true}
+		e.MatchBits, e.Ignore = proto.SourceEntry(e.Memory.LAC)
+		c.same(0, func(q *Queue) bool { return q.Append(&e) }, flag(wire.TargetUnrestrictedEndRoShift),
+			flag(wire.TargetUnrestrictedBodyRoShift),
+			[2]int{1, wire.TargetRestartSeqShift})
+		if link := c.read(wire.EventLink); link.BufferID() != e.ID || link.PtlTE() != c.src {
+			c.Errorf("event % x", link.w[:])
+		}
+		c.rendezvous(1, proto.Message{Tag: c.values["tag"], Tagged: true})
+	},
+	"fi_send of 100000 bytes": func(c *vectorCase) { c.rendezvous(0, proto.Message{}) },
+	"fi_tsendmsg with FI_MATCH_COMPLETE": func(c *vectorCase) {
+		says := proto.Message{Tag: c.values["tag"], Tagged: true}
+		bits := binary.LittleEndian.Uint64(c.commands[0][8*wire.InlineMessageMatchBitsWord:])
+		id, ok := proto.Awaits(bits)
+		if !ok || proto.MessageOf(bits) != says {
+			c.Fatalf("match bits %#x", bits)
+		}
+		m := Message{To: c.to, MatchBits: says.BitsMatched(id), UserPtr: c.userPtr(0, wire.InlineMessageUserPtrWord)}
+		c.commands[0] = c.commands[0][:wire.InlineMessageSize+len(c.payload)]
+		c.same(0, func(q *Queue) bool { return q.Inline(&m, nil, c.payload) })
+		if e := c.read(wire.EventPut); e.PtlTE() != c.rx || e.Length() != 64 || e.Rendezvous() ||
+			e.MatchBits() != bits {
+			c.Errorf("event % x", e.w[:])
+		}
+		if e := c.read(wire.EventAck); e.AnswerList() != wire.ListOverflow || e.AnswerLength() != 64 {
+			c.Errorf("event % x", e.w[:2])
+		}
+	},
+	"fi_trecvmsg with FI_PEEK": func(c *vectorCase) {
+		e := Entry{PtlTE: c.rx, ID: binary.LittleEndian.Uint16(c.commands[0][8:]), MatchID: AnyID(), Once: true}
+		e.MatchBits, e.Ignore = proto.Receive(c.values["tag"], c.values["ignore"], true)
+		c.same(0, func(q *Queue) bool { return q.Search(&e) })
+		if found := c.read(wire.EventSearch); found.BufferID() != e.ID || found.Wanted() != 64 ||
+			found.Initiator() != c.self {
+			c.Errorf("event % x", found.w[:])
+		}
+	},
+	"fi_trecv of what has come": func(c *vectorCase) {
+		taken := c.read(wire.EventPutOverflow)
+		id, ok := proto.Awaits(taken.MatchBits())
+		if !ok || taken.Length() != 64 || taken.BufferID() != binary.LittleEndian.Uint16(c.commands[0][8:]) {
+			c.Fatalf("event % x", taken.w[:])
+		}
+		// The notice: an inline message of no bytes, here the match bits.
+		if got := binary.LittleEndian.Uint64(c.commands[2][8*wire.InlineMessageMatchBitsWord:]); got != proto.Matched(id) {
+			c.Errorf("the notice has match bits %#x", got)
+		}
+		to := c.to
+		to.Index = proto.IndexSource
+		if got := uint64(binary.LittleEndian.Uint32(c.commands[2][4:])); got != to.dfa() {
+			c.Errorf("the notice goes to %#x", got)
+		}
+		notice := c.read(wire.EventPut)
+		if got, done, ok := proto.NoticeOf(notice.MatchBits()); got != id || done || !ok || notice.PtlTE() != c.src {
+			c.Errorf("event % x", notice.w[:])
+		}
+	},
 	"fi_mr_enable": func(c *vectorCase) {
 		e := Entry{PtlTE: c.mr, ID: binary.LittleEndian.Uint16(c.commands[0][8:]), Memory: c.memory("local"), Length: c.values["length"],
 			MatchBits: c.values["key"], MatchID: AnyID(), Put: true, Get: true, Silent: true}
@@ -301,6 +365,49 @@ var vectorTests = map[string]func(c *vectorCase){
 	},
 }
 
+// rendezvous checks the command of a long message and the events at both sides.
+func (c *vectorCase) rendezvous(n int, says proto.Message) {
+	c.Helper()
+	local := c.memory("local")
+	b := c.commands[n]
+	bits, low := binary.LittleEndian.Uint64(b[8*wire.DmaMatchBitsWord:]), uint32(b[35])
+	r, ok := proto.RendezvousOf(bits, low)
+	if !ok || r.LAC != local.LAC || r.Protocol != proto.ProtocolDefault || proto.MessageOf(bits) != says ||
+		says.Tagged != (r.ID >= proto.UntaggedIDs) {
+		c.Fatalf("match bits %#x with %#x", bits, low)
+	}
+	m := Message{To: c.to, MatchBits: r.Bits(says), UserPtr: c.userPtr(n, wire.DmaUserPtrWord)}
+	t := Transfer{Message: m, Offset: local.IOVA, Local: local, Initiator: c.self, EQ: uint32(b[30])}
+	c.same(n, func(q *Queue) bool { return q.PutRendezvous(&t, 2048, r.Low()) })
+
+	put := c.read(wire.EventPut)
+	if put.PtlTE() != c.rx || put.Length() != 2048 || put.Wanted() != local.Len || !put.Rendezvous() ||
+		put.RendezvousID() != r.Low() || !put.Last() {
+		c.Errorf("event % x", put.w[:])
+	}
+	asked := c.read(wire.EventRendezvous)
+	from := proto.FromFabricAddress(asked.Initiator(), 9, asked.VNI())
+	if MatchID(from.NID, from.PID, 9) != c.self || asked.Offset() != local.IOVA+2048 || !asked.GetIssued() ||
+		asked.RendezvousID() != r.Low() ||
+		asked.Start() != c.values["target.iova"]+2048 {
+		c.Errorf("event % x", asked.w[:])
+	}
+	c.answered(wire.EventAck, m.UserPtr)
+	get := c.read(wire.EventGet)
+	// The NIC has its own bits in a field that says nothing here.
+	const kind = wire.RendezvousMatchBitsTransactionTypeMask << wire.RendezvousMatchBitsTransactionTypeShift
+	if proto.SourceID(get.MatchBits()) != r.ID || get.MatchBits()&^uint64(kind)&^(1<<60) != r.Source() ||
+		get.PtlTE() != c.src {
+		c.Errorf("event % x: match bits %#x, not %#x", get.w[:], get.MatchBits(), r.Source())
+	}
+	reply := c.read(wire.EventReply)
+	nid, pid, id, buffer := reply.Fetched()
+	if !reply.AnswerRendezvous() || MatchID(nid, pid, 9) != c.self || id != r.Low() || buffer != put.BufferID() ||
+		reply.AnswerLength() != local.Len-2048 {
+		c.Errorf("event % x", reply.w[:2])
+	}
+}
+
 // flag is a bit of a command's first word.
 func flag(shift int) [2]int { return [2]int{0, shift} }
 
@@ -330,7 +437,7 @@ func TestVectors(t *testing.T) {
 				t.Fatal("nothing is recorded")
 			}
 			compare(&vectorCase{T: t, vector: v, self: MatchID(nid, pid, 9), to: Address{NID: nid, PID: pid, PIDBits: 9}, rx: enable.ptlte[0],
-				mr: enable.ptlte[indexWrite]})
+				mr: enable.ptlte[indexWrite], src: enable.ptlte[proto.IndexSource]})
 		})
 	}
 }

@@ -1,0 +1,109 @@
+package proto
+
+import "testing"
+
+func TestNames(t *testing.T) {
+	n := Name{NID: 0x12345, PID: 0x5b, VNI: 0x1234}
+	b := n.AppendTo(nil)
+	// bytes as libfabric's provider has them, on a machine of the lesser end first
+	if want := []byte{0x5b, 0x8a, 0x46, 0x02, 0x34, 0x12, 0, 0}; string(b) != string(want) {
+		t.Errorf("% x, not % x", b, want)
+	}
+	if got, ok := ParseName(b, 9); !ok || got != n {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	for name, b := range map[string][]byte{
+		"7 bytes": b[:7], "9 bytes": append(append([]byte{}, b...), 0), "all NICs": Name{NID: anyNID,
+			PID: 1}.AppendTo(nil),
+	} {
+		if got, ok := ParseName(b, 9); ok {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got, ok := ParseName(b, 6); ok {
+		t.Errorf("a PID of seven bits where there are six: %+v", got)
+	}
+	if got := FromMatchID(0x5b<<23|0x12345, 9, 7); got != (Name{NID: 0x12345, PID: 0x5b, VNI: 7}) {
+		t.Errorf("%+v", got)
+	}
+	if got := FromFabricAddress(0x12345<<12|7<<9|0x5b, 9, 7); got != (Name{NID: 0x12345, PID: 0x5b, VNI: 7}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestBits writes each field alone.
+func TestBits(t *testing.T) {
+	ones := uint64(1<<64 - 1)
+	for name, c := range map[string]struct{ got, want uint64 }{
+		"tag":         {Message{Tag: ones, Tagged: true}.Bits(), 1<<60 | 1<<48 - 1},
+		"tag of none": {Message{Tag: ones}.Bits(), 0},
+		"data":        {Message{Data: true}.Bits(), 1 << 59},
+		"awaited":     {Message{}.BitsMatched(0x7ff), 1<<61 | 0x7ff<<48},
+		"high id":     {Rendezvous{ID: 0x7f00}.Bits(Message{}), 0x7f << 48},
+		"low id":      {uint64(Rendezvous{ID: 0x7fab}.Low()), 0xab},
+		"LAC":         {Rendezvous{LAC: 7}.Bits(Message{}), 7 << 55},
+		"protocol":    {Rendezvous{Protocol: ProtocolRestricted}.Bits(Message{}), 1 << 61},
+		"source":      {Rendezvous{ID: 0x7fab, LAC: 5, Protocol: ProtocolRestricted}.Source(), 0xab | 0x7f<<48 | 5<<55},
+		"done":        {Rendezvous{ID: 0x12ab, LAC: 5}.Done(), 0xab | 0x12<<48 | 3<<62},
+		"matched":     {Matched(0x7ff), 0x7ff<<48 | 1<<63},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %#x, not %#x", name, c.got, c.want)
+		}
+	}
+	if b, ignored := Receive(5, 1<<4, true); b != 5|1<<60 || ignored != 0xefff<<48|1<<4 {
+		t.Errorf("receive: %#x, %#x", b, ignored)
+	}
+	if b, ignored := Receive(5, 1<<4, false); b != 0 || ignored != 0xefff<<48 {
+		t.Errorf("receive without a tag: %#x, %#x", b, ignored)
+	}
+	if b, ignored := SourceEntry(5); b != 5<<55 || ignored != ^uint64(15<<55) {
+		t.Errorf("source entry: %#x, %#x", b, ignored)
+	}
+	if b, ignored := NoticeEntry(); b != 1<<63 || ignored != 1<<63-1 {
+		t.Errorf("entry for notices: %#x, %#x", b, ignored)
+	}
+	for _, c := range []struct{ lac, protocol uint64 }{{8, 0}, {15, 0}, {0, 2}, {0, 3}} {
+		if r, ok := RendezvousOf(c.lac<<55|c.protocol<<61, 0); ok {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// FuzzBits: what any bits say stays in its range, and comes out again of what is made of it.
+func FuzzBits(f *testing.F) {
+	f.Add(uint64(0), uint32(0), uint64(0))
+	f.Add(^uint64(0), ^uint32(0), ^uint64(0))
+	f.Add(uint64(1<<61|3<<48), uint32(200), uint64(0x5b|0x12345<<9))
+	f.Fuzz(func(t *testing.T, bits uint64, low uint32, word uint64) {
+		m := MessageOf(bits)
+		if m.Tag > TagMask || MessageOf(m.Bits()).Data != m.Data || m.Tagged && MessageOf(m.Bits()) != m {
+			t.Errorf("%#x: %+v", bits, m)
+		}
+		if id, ok := Awaits(bits); id >= TxIDs || ok && m.Tagged && bits&doneBit == 0 && m.BitsMatched(id) != bits {
+			t.Errorf("%#x: awaits %d, %v", bits, id, ok)
+		}
+		r, ok := RendezvousOf(bits, low)
+		if r.ID >= RendezvousIDs || ok && (r.LAC >= LACs || r.Protocol > ProtocolRestricted) {
+			t.Errorf("%#x: %+v", bits, r)
+		}
+		if got, again := RendezvousOf(r.Bits(m), r.Low()); again != ok || got != r {
+			t.Errorf("%+v became %+v", r, got)
+		}
+		if SourceID(r.Source()) != r.ID || SourceID(bits) >= RendezvousIDs {
+			t.Errorf("%+v is got as %d", r, SourceID(r.Source()))
+		}
+		if id, done, ok := NoticeOf(r.Done()); !ok || !done || id != r.ID {
+			t.Errorf("%+v: notice of %d", r, id)
+		}
+		if id, done, ok := NoticeOf(bits); ok && (done && id >= RendezvousIDs || !done && id >= TxIDs) ||
+			ok != (bits>>63 != 0) {
+			t.Errorf("%#x: notice of %d", bits, id)
+		}
+		if n, ok := NameOf(word, 9); ok {
+			if again, ok := NameOf(n.Word(), 9); !ok || again != n {
+				t.Errorf("%#x: %+v became %+v", word, n, again)
+			}
+		}
+	})
+}
