@@ -36,6 +36,8 @@ const (
 	// the device is software: a one-sided operation takes processor time of the posting thread
 	CapSoftware
 	CapPieces // endpoints implement PieceMover
+	// the device finds the receives of messages by their tags: the Iface implements Matching
+	CapMatching
 )
 
 // Attr describes an interface. All limits are in bytes; 0 says that there is

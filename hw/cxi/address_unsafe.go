@@ -1,6 +1,10 @@
 package cxi
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hw"
+)
 
 // addressOf is the address of memory that is off the Go heap, or that the
 // caller keeps alive.
@@ -8,3 +12,6 @@ func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.Sl
 
 // addressPointer is the same as a pointer.
 func addressPointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+
+// segmentBytes are the bytes of a segment, which has some.
+func segmentBytes(s *hw.Segment) []byte { return unsafe.Slice((*byte)(s.Addr), s.Len) }

@@ -51,22 +51,33 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// exact is a NIC that has what one domain, one interface on it and one region need, and nothing more.
-const exact = "pids=2 eqs=4 txqs=1 tgqs=2 ptes=4"
+// exact is a NIC that has what one domain, one interface on it and one region need, and nothing more; exactMatching is
+// one for an interface that has it match messages.
+const (
+	exact         = "pids=2 eqs=4 txqs=1 tgqs=2 ptes=4"
+	exactMatching = "pids=2 eqs=6 txqs=2 tgqs=3 ptes=6"
+)
 
 // TestFailedCall fails every call of the library, one at a time, with several errors: what is opened works or is
 // refused by a named error, and nothing of it stays behind, so that it can be opened again.
 func TestFailedCall(t *testing.T) {
+	t.Run("messages", func(t *testing.T) { failCalls(t, exact, nil) })
+	t.Run("matching", func(t *testing.T) {
+		failCalls(t, exactMatching, &MatchConfig{Buffers: 2, BufferBytes: 1 << 16, Events: 64, Sends: 8, Receives: 8})
+	})
+}
+
+func failCalls(t *testing.T, nic string, match *MatchConfig) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
-		t.Log(alone(t, exact))
+		t.Log(alone(t, nic))
 		return
 	}
-	if err := useNIC(t); err != nil {
+	if err := useNIC(t, match); err != nil {
 		t.Fatal(err)
 	}
 	file := library(t)
 	set := func(name string, value int) bool { return step.Set(file, name, value) == nil }
-	const calls = 35 // more than there are
+	const calls = 50 // more than there are
 	for _, code := range []unix.Errno{unix.EIO, unix.ENOSPC, unix.ENOMEM, unix.EPERM, unix.EINVAL, unix.ENODEV} {
 		refused := 0
 		for n := 1; n <= calls; n++ {
@@ -74,7 +85,7 @@ func TestFailedCall(t *testing.T) {
 				t.Fatal("the model has no such setting")
 			}
 			began := time.Now()
-			err := useNIC(t)
+			err := useNIC(t, match)
 			if err != nil {
 				refused++
 				if !named(err) || time.Since(began) > answerTime {
@@ -82,7 +93,7 @@ func TestFailedCall(t *testing.T) {
 				}
 			}
 			set("call_at", 0)
-			if err := useNIC(t); err != nil {
+			if err := useNIC(t, match); err != nil {
 				t.Fatalf("after call %d failed with %v: %v", n, code, err)
 			}
 			if n == calls && err != nil {
@@ -97,14 +108,15 @@ func TestFailedCall(t *testing.T) {
 }
 
 // useNIC opens a domain, an interface and a region, sends a message and closes all.
-func useNIC(t *testing.T) (err error) {
+func useNIC(t *testing.T, match *MatchConfig) (err error) {
 	t.Helper()
 	d, err := OpenDomain(DomainConfig{Library: library(t)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	i, err := d.Open(Config{RxBuffers: 4, RxBytes: 1 << 16, RxEvents: 64, BounceBytes: 256, BounceCount: 4, Posted: 32, ConnectWait: 10 * time.Second})
+	i, err := d.Open(Config{RxBuffers: 4, RxBytes: 1 << 16, RxEvents: 64, BounceBytes: 256, BounceCount: 4, Posted: 32,
+		ConnectWait: 10 * time.Second, Match: match})
 	if err != nil {
 		return err
 	}
@@ -123,6 +135,29 @@ func useNIC(t *testing.T) (err error) {
 	for end := time.Now().Add(answerTime); err == nil && got == 0; i.Progress(1) {
 		if time.Now().After(end) {
 			t.Fatal("the message has not arrived")
+		}
+	}
+	if err == nil && match != nil {
+		err = useMatcher(t, i)
+	}
+	return err
+}
+
+// useMatcher sends a message that the NIC matches.
+func useMatcher(t *testing.T, i *Iface) error {
+	t.Helper()
+	m, got := i.Matcher(), 0
+	m.OnMatch(func(*hw.MatchEvent) { got++ })
+	self, err := m.ParseMatchName(m.MatchName())
+	if err == nil {
+		_, err = m.PostReceive(&hw.MatchReceive{From: self})
+	}
+	if err == nil {
+		err = m.PostMatched(&hw.MatchSend{To: self})
+	}
+	for end := time.Now().Add(answerTime); err == nil && got < 2; i.Progress(1) {
+		if time.Now().After(end) {
+			t.Fatal("the matched message has not arrived")
 		}
 	}
 	return err

@@ -28,6 +28,9 @@ func (i *Iface) Close() error {
 		}
 	}
 	i.drain(func(e *Endpoint) bool { return e.w.head == e.w.tail && e.ops.count == 0 })
+	if i.match != nil {
+		i.match.drain()
+	}
 	if i.closed.Swap(true) {
 		return nil
 	}
@@ -40,6 +43,9 @@ func (i *Iface) Close() error {
 	// Nothing is sent again now. The NIC may be at the memory of what is on its way.
 	i.drain(func(e *Endpoint) bool { return e.w.inflight == 0 && e.ops.count == 0 })
 	i.discard(canceled)
+	if i.match != nil {
+		i.match.cancel(canceled)
+	}
 	i.flushes.Cancel(canceled)
 	return i.release()
 }

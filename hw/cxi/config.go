@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
 
 // Limits of a configuration.
@@ -67,6 +68,9 @@ type Config struct {
 	// Direct has C threads send short messages and take messages in without the Go runtime (hw.CapDriven), where
 	// package direct has a trampoline. The caller has tried that. Default: they do not.
 	Direct bool
+	// Match has the NIC match messages (hw.CapMatching), as an endpoint of libfabric's CXI provider does; C does not
+	// drive such an interface. Default: it does not.
+	Match *MatchConfig
 	// Logf takes one line of text about a fault, without a newline. Default: nobody listens.
 	Logf func(format string, args ...any)
 }
@@ -74,12 +78,14 @@ type Config struct {
 // longest is the most bytes of one message.
 func (c *Config) longest() int { return nic.MaxInline + c.BounceBytes }
 
-func (c Config) withDefaults() Config {
-	def := func(p *int, v int) {
-		if *p == 0 {
-			*p = v
-		}
+// def stores a default.
+func def(p *int, v int) {
+	if *p == 0 {
+		*p = v
 	}
+}
+
+func (c Config) withDefaults() Config {
 	def(&c.Stripes, 1)
 	def(&c.Queues, min(c.Stripes, 4))
 	def(&c.BounceCount, max(64, c.Stripes))
@@ -101,15 +107,16 @@ func (c Config) withDefaults() Config {
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
 	}
+	if c.Match != nil {
+		match := c.Match.withDefaults()
+		c.Match = &match
+	}
 	return c
 }
 
 // check judges a configuration with defaults against its ranges.
 func (c *Config) check() error {
-	for _, v := range []struct {
-		what         string
-		n, low, high int
-	}{
+	err := inRange([]ranged{
 		{"stripes", c.Stripes, 1, 1024},
 		{"queues", c.Queues, 1, maxQueues},
 		{"bounce buffers", c.BounceCount, c.Stripes, maxBounce},
@@ -120,9 +127,13 @@ func (c *Config) check() error {
 		{"messages on their way to a peer", c.Depth, 16, maxDepth},
 		{"operations on their way over a queue", c.Posted, 32, 1 << 16},
 		{"name bytes", len(c.Name), 0, maxNameBytes},
-	} {
-		if v.n < v.low || v.n > v.high {
-			return fmt.Errorf("cxi: %d %s, not %d to %d: %w", v.n, v.what, v.low, v.high, hw.ErrInvalid)
+	})
+	if err != nil {
+		return err
+	}
+	if c.Match != nil {
+		if err := c.Match.check(); err != nil {
+			return err
 		}
 	}
 	for _, d := range []time.Duration{c.PathTimeout, c.KeepAlive, c.ConnectWait} {
@@ -131,6 +142,30 @@ func (c *Config) check() error {
 		}
 	}
 	return nil
+}
+
+// ranged is a field with its range: what it is a number of.
+type ranged struct {
+	what         string
+	n, low, high int
+}
+
+// inRange judges fields. Errors wrap hw.ErrInvalid.
+func inRange(list []ranged) error {
+	for _, v := range list {
+		if v.n < v.low || v.n > v.high {
+			return fmt.Errorf("cxi: %d %s, not %d to %d: %w", v.n, v.what, v.low, v.high, hw.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// pid is the PID to be taken.
+func (c *Config) pid() uint32 {
+	if c.Match == nil || c.Match.PID == 0 {
+		return libcxi.AnyPID
+	}
+	return uint32(c.Match.PID)
 }
 
 // depth is Depth as a power of two.

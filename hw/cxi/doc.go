@@ -30,6 +30,12 @@
 // its position; the receiver passes by what is not the next one, and the sender sends
 // again, in order, from the first that was refused (resend.go).
 //
+// # Matching
+//
+// With Config.Match the interface also is an endpoint of libfabric's CXI provider: the NIC finds the receives of
+// messages at index 0 of its PID, by that provider's match bits (package proto). For a peer that is such an endpoint
+// the two do not differ. Nothing of the above is used for that but the PID and the wait object.
+//
 // # Who may call what
 //
 // Operations on endpoints: any thread. A queue's lock (type txQueue) guards what is

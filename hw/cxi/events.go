@@ -65,8 +65,10 @@ type eventQueue struct {
 	number uint32 // of eq
 }
 
-// open makes a queue for events of 16 bytes, or of 64 if target, of which count fit.
-func (q *eventQueue) open(d *MemoryDomain, count int, target bool, wait *libcxi.WaitObject) (err error) {
+// open makes a queue for events of 16 bytes, or of 64 if target, of which count fit. Of these, reserved are kept for
+// changes of state.
+func (q *eventQueue) open(d *MemoryDomain, count int, target bool, wait *libcxi.WaitObject,
+	reserved uint32) (err error) {
 	each, flags := 16, uint64(libcxi.EQImmediate)
 	if target {
 		each, flags = 64, flags|libcxi.EQTargetLong
@@ -74,7 +76,7 @@ func (q *eventQueue) open(d *MemoryDomain, count int, target bool, wait *libcxi.
 	if q.pinned, err = d.newPinned(wire.EqStatusSize+count*each, libcxi.MapWrite); err != nil {
 		return err
 	}
-	if q.eq, err = d.lni.NewEQ(q.md, q.first, len(q.memory), flags, wait); err != nil {
+	if q.eq, err = d.lni.NewEQ(q.md, q.first, len(q.memory), flags, wait, reserved); err != nil {
 		q.eq = nil
 		return limit(err)
 	}
@@ -140,24 +142,39 @@ func (p *portal) open(d *MemoryDomain, slots int, events *eventQueue) (err error
 
 // add makes an entry at an index of a PID, whose events come to a queue, and lets it take commands.
 func (p *portal) add(d *MemoryDomain, events *eventQueue, pid *libcxi.Domain, index uint32) (*libcxi.PtlTE, error) {
-	t, err := d.lni.NewPtlTE(events.eq, libcxi.PtlTEMatching|libcxi.PtlTELong, pid, index)
+	t, err := p.place(d, events, libcxi.PtlTEMatching|libcxi.PtlTELong, pid, index)
+	if err != nil {
+		return nil, err
+	}
+	return t, p.enable(t, events, index)
+}
+
+// place makes an entry with options, which takes no commands yet.
+func (p *portal) place(d *MemoryDomain, events *eventQueue, options uint64, pid *libcxi.Domain,
+	index uint32) (*libcxi.PtlTE, error) {
+	t, err := d.lni.NewPtlTE(events.eq, options, pid, index)
 	if err != nil {
 		return nil, limit(err)
 	}
 	p.pte = append(p.pte, t)
+	return t, nil
+}
+
+// enable lets an entry take commands.
+func (p *portal) enable(t *libcxi.PtlTE, events *eventQueue, index uint32) error {
 	if !p.q.Enable(t.Number()) {
-		return nil, fmt.Errorf("cxi: enable index %d: %w", index, hw.ErrNoResource)
+		return fmt.Errorf("cxi: enable index %d: %w", index, hw.ErrNoResource)
 	}
 	p.q.Ring()
 	state := uint32(0)
-	err = events.await(fmt.Sprintf("enable index %d", index), func(e nic.Event) bool {
+	err := events.await(fmt.Sprintf("enable index %d", index), func(e nic.Event) bool {
 		state = e.State()
 		return e.Type() == wire.EventStateChange && e.PtlTE() == t.Number()
 	}, p.refused)
 	if err == nil && state != wire.PtlteStateEnabled {
 		err = fmt.Errorf("cxi: index %d is in state %d: %w", index, state, unix.EIO)
 	}
-	return t, err
+	return err
 }
 
 func (p *portal) close() error {

@@ -68,6 +68,7 @@ type Iface struct {
 
 	lastLog atomic.Int64 // nanoseconds
 	rx      receiver
+	match   *matcher // nil without Config.Match
 }
 
 // Open makes an interface. Errors: hw.ErrInvalid for a configuration out of range; hw.ErrNoResource when the service
@@ -81,7 +82,8 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 	i.peers.Store(new([]*Endpoint))
 	i.ids.Store(newIDTable(0))
 	i.rx.init(i)
-	for _, step := range []func() error{i.openDriver, i.openAddress, i.openBounce, i.openQueues, i.rx.open, i.openWatch} {
+	for _, step := range []func() error{i.openDriver, i.openAddress, i.openBounce, i.openQueues, i.rx.open,
+		i.openMatcher, i.openWatch} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, i.release())
 		}
@@ -95,7 +97,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 
 // openAddress takes a PID and makes the address.
 func (i *Iface) openAddress() (err error) {
-	if i.pid, err = i.d.lni.NewDomain(i.d.vni, libcxi.AnyPID); err != nil {
+	if i.pid, err = i.d.lni.NewDomain(i.d.vni, i.cfg.pid()); err != nil {
 		i.pid = nil
 		return limit(err)
 	}
@@ -114,7 +116,7 @@ func (i *Iface) openAddress() (err error) {
 
 // openDriver lets C drive the interface, where it can and may.
 func (i *Iface) openDriver() error {
-	if !i.cfg.Direct || !seam.Possible() {
+	if !i.cfg.Direct || i.cfg.Match != nil || !seam.Possible() {
 		return nil
 	}
 	if err := i.driver.open(i); err != nil {
@@ -183,6 +185,9 @@ func (i *Iface) Attr() hw.Attr {
 	}
 	if i.driver.port.Len() != 0 {
 		a.Caps |= hw.CapDriven
+	}
+	if i.match != nil {
+		a.Caps |= hw.CapMatching
 	}
 	return a
 }
@@ -297,7 +302,11 @@ func (i *Iface) takeTodo() []*Endpoint {
 
 // release gives back what Open has made, in reverse.
 func (i *Iface) release() error {
-	errs := []error{i.rx.close()}
+	var errs []error
+	if i.match != nil {
+		errs = append(errs, i.match.close())
+	}
+	errs = append(errs, i.rx.close())
 	for _, q := range i.tx {
 		errs = append(errs, q.close())
 	}

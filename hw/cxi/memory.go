@@ -205,7 +205,7 @@ func (x *exposure) open() (err error) {
 		x.domain = nil
 		return limit(err)
 	}
-	if err = x.events.open(x.d, 127, true, nil); err == nil {
+	if err = x.events.open(x.d, 127, true, nil, 0); err == nil {
 		if err = x.portal.open(x.d, 128, &x.events); err == nil {
 			x.pte, err = x.portal.add(x.d, &x.events, x.domain, indexMemory)
 		}

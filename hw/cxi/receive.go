@@ -66,7 +66,7 @@ func (r *receiver) open() (err error) {
 		return err
 	}
 	// What was read is given back by quarters, and the NIC keeps some for itself.
-	if err = r.events.open(i.d, c.RxEvents+c.RxEvents/4+31, true, i.wait); err != nil {
+	if err = r.events.open(i.d, c.RxEvents+c.RxEvents/4+31, true, i.wait, 0); err != nil {
 		return err
 	}
 	if err = r.portal.open(i.d, max(64, 2*c.RxBuffers), &r.events); err != nil {
@@ -413,6 +413,9 @@ func (i *Iface) Progress(limit int) int {
 	got := r.take(limit)
 	r.fresh = got > 0
 	n += got
+	if i.match != nil {
+		n += i.match.progress(limit)
+	}
 	if i.anyTodo.Load() {
 		i.upkeep()
 	}

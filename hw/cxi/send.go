@@ -205,7 +205,11 @@ func (e *Endpoint) segment(local []hw.Segment, write bool) (nic.Memory, error) {
 	default:
 		return nic.Memory{}, fmt.Errorf("cxi: %d local segments, at most 1: %w", len(local), hw.ErrInvalid)
 	}
-	s := &local[0]
+	return segmentMemory(&local[0], write, maxTransfer)
+}
+
+// segmentMemory is a piece of registered memory of at most longest bytes as the NIC sees it.
+func segmentMemory(s *hw.Segment, write bool, longest int) (nic.Memory, error) {
 	if s.Len == 0 {
 		return nic.Memory{}, nil
 	}
@@ -215,7 +219,7 @@ func (e *Endpoint) segment(local []hw.Segment, write bool) (nic.Memory, error) {
 		write && m.region.Access&hw.LocalWrite == 0 {
 		return nic.Memory{}, fmt.Errorf("cxi: local segment of %d bytes is not registered for this: %w", s.Len, hw.ErrInvalid)
 	}
-	if s.Len > maxTransfer {
+	if s.Len > longest {
 		return nic.Memory{}, fmt.Errorf("cxi: %d bytes: %w", s.Len, hw.ErrTooLong)
 	}
 	return m.local(addr, s.Len), nil

@@ -35,6 +35,9 @@ func (l *queueLock) take() {
 	l.waiting.Add(-1)
 }
 
+// release gives the lock back.
+func (l *queueLock) release() { l.held.Store(0) }
+
 // try takes the lock if that does not take long. After it has failed, what the holder posts may have no doorbell.
 func (l *queueLock) try() bool {
 	if l.held.CompareAndSwap(0, 1) {
@@ -100,7 +103,7 @@ func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 	q.i = i
 	q.limit = int64(i.cfg.Posted)
 	// What was read is given back by quarters, and the NIC keeps some for itself.
-	if err = q.events.open(i.d, 2*i.cfg.Posted+64, false, wait); err != nil {
+	if err = q.events.open(i.d, 2*i.cfg.Posted+64, false, wait, 0); err != nil {
 		return err
 	}
 	// A command takes 256 bytes at most.
@@ -143,7 +146,7 @@ func (q *txQueue) give() {
 	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
 		q.q.Ring()
 	}
-	q.lock.held.Store(0)
+	q.lock.release()
 }
 
 // room reports whether a command may be posted. The caller has the lock.

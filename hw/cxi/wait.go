@@ -83,7 +83,7 @@ func (i *Iface) DoorbellFD() int { return int(i.bell.poll.Load()) }
 // Arm asks for the bell.
 func (i *Iface) Arm() {
 	i.interrupts(true)
-	if i.anyTodo.Load() || i.rx.relists.Load() {
+	if i.anyTodo.Load() || i.rx.relists.Load() || i.match != nil && i.match.rx.later.Load() {
 		i.bell.after(lastBackoff)
 	}
 }
@@ -96,6 +96,9 @@ func (i *Iface) interrupts(on bool) {
 		q.give()
 	}
 	i.rx.events.Interrupts(on)
+	if i.match != nil {
+		i.match.interrupts(on)
+	}
 }
 
 // Pending reports whether Progress would find something.
@@ -103,7 +106,7 @@ func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
 	}
-	if i.rx.events.Waiting() || i.rx.returned.Load() {
+	if i.rx.events.Waiting() || i.rx.returned.Load() || i.match != nil && i.match.pending() {
 		return true
 	}
 	for _, q := range i.tx {

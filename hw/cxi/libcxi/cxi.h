@@ -177,7 +177,7 @@ int weft_cxi_destroy_cmdq(struct weft_cxi_cq *cq);
 int weft_cxi_map(struct weft_cxi_lni *lni, uintptr_t va, size_t len, uint32_t flags, struct weft_cxi_md **md);
 int weft_cxi_unmap(struct weft_cxi_md *md);
 int weft_cxi_alloc_evtq(struct weft_cxi_lni *lni, struct weft_cxi_md *md, uintptr_t queue, size_t len, uint64_t flags,
-			void *wait, struct weft_cxi_eq **eq);
+			void *wait, uint32_t reserved, struct weft_cxi_eq **eq);
 int weft_cxi_destroy_evtq(struct weft_cxi_eq *eq);
 int weft_cxi_alloc_pte(struct weft_cxi_lni *lni, struct weft_cxi_eq *eq, uint64_t opts, struct weft_cxi_pte **pte);
 int weft_cxi_destroy_pte(struct weft_cxi_pte *pte);

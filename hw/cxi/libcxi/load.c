@@ -169,9 +169,10 @@ int weft_cxi_map(struct weft_cxi_lni *lni, uintptr_t va, size_t len, uint32_t fl
 int weft_cxi_unmap(struct weft_cxi_md *md) { return cxi.unmap(md); }
 
 int weft_cxi_alloc_evtq(struct weft_cxi_lni *lni, struct weft_cxi_md *md, uintptr_t queue, size_t len, uint64_t flags,
-			void *wait, struct weft_cxi_eq **eq)
+			void *wait, uint32_t reserved, struct weft_cxi_eq **eq)
 {
-	struct weft_cxi_eq_attr attr = {.queue = (void *)queue, .queue_len = len, .flags = flags};
+	struct weft_cxi_eq_attr attr = {.queue = (void *)queue, .queue_len = len, .flags = flags,
+		.reserved_slots = reserved};
 
 	return cxi.alloc_evtq(lni, md, &attr, wait, NULL, eq);
 }

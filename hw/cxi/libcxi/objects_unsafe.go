@@ -132,13 +132,15 @@ const (
 type EQ struct{ p *C.struct_weft_cxi_eq }
 
 // NewEQ makes an event queue in n bytes at addr, whole pages that md maps, which the caller keeps. wait may be nil.
-func (l *LNI) NewEQ(md *MD, addr uint64, n int, flags uint64, wait *WaitObject) (*EQ, error) {
+// reserved blocks of 64 bytes are kept for changes of state.
+func (l *LNI) NewEQ(md *MD, addr uint64, n int, flags uint64, wait *WaitObject, reserved uint32) (*EQ, error) {
 	q := new(EQ)
 	var w unsafe.Pointer
 	if wait != nil {
 		w = wait.p
 	}
-	rc := C.weft_cxi_alloc_evtq(l.p, md.p, C.uintptr_t(addr), C.size_t(n), C.uint64_t(flags), w, &q.p)
+	rc := C.weft_cxi_alloc_evtq(l.p, md.p, C.uintptr_t(addr), C.size_t(n), C.uint64_t(flags), w, C.uint32_t(reserved),
+		&q.p)
 	if err := check("event queue", rc); err != nil {
 		return nil, err
 	}
@@ -205,12 +207,14 @@ func (q *CQ) Close() error { return check("end a command queue", C.weft_cxi_dest
 const (
 	PtlTEMatching = 1 << 7 // entries are chosen by match bits
 	PtlTELong     = 1 << 3 // events have 64 bytes
+	// PtlTEFlow disables the entry when messages find no room, so that none behind them is taken.
+	PtlTEFlow = 1 << 2
 )
 
 // PtlTE is a portal table entry: what peers' commands name by an index.
 type PtlTE struct {
 	p  *C.struct_weft_cxi_pte
-	at unsafe.Pointer // its place in a domain
+	at []unsafe.Pointer // its places in a domain
 }
 
 // NewPtlTE makes an entry, disabled, at an index of a domain.
@@ -219,12 +223,22 @@ func (l *LNI) NewPtlTE(eq *EQ, options uint64, d *Domain, index uint32) (*PtlTE,
 	if err := check("portal table entry", C.weft_cxi_alloc_pte(l.p, eq.p, C.uint64_t(options), &t.p)); err != nil {
 		return nil, err
 	}
-	step := fmt.Sprintf("portal index %d", index)
-	if err := check(step, C.weft_cxi_map_pte(t.p, d.p, C.uint32_t(index), &t.at)); err != nil {
+	if err := t.Place(d, index); err != nil {
 		C.weft_cxi_destroy_pte(t.p)
 		return nil, err
 	}
 	return t, nil
+}
+
+// Place puts the entry at one more index of a domain.
+func (t *PtlTE) Place(d *Domain, index uint32) error {
+	var at unsafe.Pointer
+	if err := check(fmt.Sprintf("portal index %d", index), C.weft_cxi_map_pte(t.p, d.p, C.uint32_t(index),
+		&at)); err != nil {
+		return err
+	}
+	t.at = append(t.at, at)
+	return nil
 }
 
 // Number is its number in commands of this side.
@@ -235,10 +249,13 @@ func (t *PtlTE) Invalidate(id uint32) error {
 	return check("invalidate a list entry", C.weft_cxi_invalidate_pte_le(t.p, C.uint32_t(id), 0))
 }
 
-// Close takes it from its index and gives it back.
+// Close takes it from its indices and gives it back.
 func (t *PtlTE) Close() error {
-	if err := check("free a portal index", C.weft_cxi_unmap_pte(t.at)); err != nil {
-		return err
+	for len(t.at) > 0 {
+		if err := check("free a portal index", C.weft_cxi_unmap_pte(t.at[len(t.at)-1])); err != nil {
+			return err
+		}
+		t.at = t.at[:len(t.at)-1]
 	}
 	return check("end a portal table entry", C.weft_cxi_destroy_pte(t.p))
 }

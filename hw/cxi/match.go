@@ -1,0 +1,214 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// MatchConfig configures what the NIC matches. The zero value of every field means its default.
+type MatchConfig struct {
+	// PID of the interface, 1 to 510. Default: one that is free.
+	PID int
+	// Receives is how many receives and searches may be posted, 1 to 61440. Default 1024.
+	Receives int
+	// Sends is how many messages may be in flight, 8 to 16384. Default 1024.
+	Sends int
+	// Events is how many events of arrivals may wait for Progress, 64 to 1048576. Default 16384.
+	Events int
+	// Buffers is the number of buffers for unexpected messages, 2 to 64, of BufferBytes each. Default 4.
+	Buffers int
+	// BufferBytes is the size of one, at least twice Eager and at most 64 MiB. Default 2 MiB.
+	BufferBytes int
+	// Eager is the longest message that is sent at once, 193 to 1 MiB. Default 18433, as libfabric's provider has it.
+	Eager int
+	// First is how many bytes of a longer one are, 1 to Eager. Default 2048, likewise.
+	First int
+}
+
+const (
+	maxReceives = 60 << 10
+	maxSends    = 1 << 14
+	maxMatched  = 1<<32 - 1 // bytes of a message
+	maxMinFree  = 1<<24 - 1
+)
+
+func (c MatchConfig) withDefaults() MatchConfig {
+	def(&c.Receives, 1024)
+	def(&c.Sends, 1024)
+	def(&c.Events, 16384)
+	def(&c.Buffers, 4)
+	def(&c.BufferBytes, 2<<20)
+	def(&c.Eager, 18433)
+	def(&c.First, 2048)
+	return c
+}
+
+func (c *MatchConfig) check() error {
+	return inRange([]ranged{
+		{"as a PID", c.PID, 0, libcxi.AnyPID - 1},
+		{"receives", c.Receives, 1, maxReceives},
+		{"messages in flight", c.Sends, 8, maxSends},
+		{"events of arrivals", c.Events, 64, maxEvents},
+		{"bytes of an eager message", c.Eager, nic.MaxInline + 1, 1 << 20},
+		{"buffers for unexpected messages", c.Buffers, 2, 64},
+		{"bytes of one", c.BufferBytes, 2 * c.Eager, 64 << 20},
+		{"first bytes of a long message", c.First, 1, c.Eager},
+	})
+}
+
+// matcher has the NIC match messages, over the wire of libfabric's CXI provider. It implements hw.Matcher.
+//
+// Receives are entries of the list at index 0. What comes before its receive lands in buffers of the list behind it:
+// the NIC says so once when it lands, and once when a receive takes it, in either order (unexpected.go). Messages of
+// more than Eager bytes are rendezvous (rendezvous.go).
+type matcher struct {
+	i       *Iface
+	cfg     MatchConfig // immutable, as what follows to on
+	pidBits uint32
+	vni     uint16
+	self    uint32 // match id
+	on      func(*hw.MatchEvent)
+
+	tx matchTx
+	rx matchRx
+}
+
+// openMatcher makes the queues and lists, if the configuration asks for them.
+func (i *Iface) openMatcher() error {
+	if i.cfg.Match == nil {
+		return nil
+	}
+	m := &matcher{i: i, cfg: *i.cfg.Match, pidBits: i.d.pidBits(), vni: i.d.vni, self: i.addr.id(),
+		on: func(*hw.MatchEvent) {}}
+	m.tx.m, m.rx.m = m, m
+	i.match = m
+	if err := m.tx.open(); err != nil {
+		return err
+	}
+	return m.rx.open()
+}
+
+func (m *matcher) close() error {
+	// The lists first, so that nothing lands in memory that is given back.
+	return errors.Join(m.rx.close(), m.tx.close())
+}
+
+// Matcher is what matches, nil without Config.Match.
+func (i *Iface) Matcher() hw.Matcher {
+	if i.match == nil {
+		return nil
+	}
+	return i.match
+}
+
+// MatchAttr says what is matched.
+func (m *matcher) MatchAttr() hw.MatchAttr {
+	return hw.MatchAttr{TagMask: proto.TagMask, MaxMessage: maxMatched, MaxInject: nic.MaxInline,
+		Receives: m.cfg.Receives, Sends: m.cfg.Sends,
+		MaxMinFree: maxMinFree}
+}
+
+// MatchName is what peers give to ParseMatchName.
+func (m *matcher) MatchName() []byte {
+	return proto.Name{NID: m.i.addr.nid, PID: m.i.addr.pid}.AppendTo(nil)
+}
+
+// ParseMatchName reads the name of a peer.
+func (m *matcher) ParseMatchName(b []byte) (hw.MatchAddress, error) {
+	n, ok := proto.ParseName(b, m.pidBits)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("cxi: endpoint name % x: %w", b, hw.ErrInvalid)
+	case n.VNI != 0 && n.VNI != m.vni:
+		return 0, fmt.Errorf("cxi: endpoint of VNI %d, this one is of %d: %w", n.VNI, m.vni, hw.ErrUnreachable)
+	}
+	n.VNI = m.vni
+	return hw.MatchAddress(n.Word()), nil
+}
+
+// AppendMatchName appends the name of a peer.
+func (m *matcher) AppendMatchName(to []byte, a hw.MatchAddress) []byte {
+	n, _ := proto.NameOf(uint64(a), m.pidBits)
+	n.VNI = 0
+	return n.AppendTo(to)
+}
+
+// OnMatch installs the function that Progress calls.
+func (m *matcher) OnMatch(f func(*hw.MatchEvent)) { m.on = f }
+
+// at is an index of a peer. Errors: hw.ErrInvalid.
+func (m *matcher) at(a hw.MatchAddress, index uint32) (nic.Address, error) {
+	n, ok := proto.NameOf(uint64(a), m.pidBits)
+	if !ok || n.VNI != m.vni {
+		return nic.Address{}, fmt.Errorf("cxi: endpoint %#x: %w", uint64(a), hw.ErrInvalid)
+	}
+	return nic.Address{NID: n.NID, PID: n.PID, Index: index, PIDBits: m.pidBits}, nil
+}
+
+// address is the sender with a match id.
+func (m *matcher) address(id uint32, vni uint16) hw.MatchAddress {
+	return hw.MatchAddress(proto.FromMatchID(id, m.pidBits, vni).Word())
+}
+
+// progress takes in what has come and ended, calls f of OnMatch up to about limit times, and returns how often. Lease.
+func (m *matcher) progress(limit int) int {
+	n := m.tx.progress()
+	return n + m.rx.progress(limit-n)
+}
+
+// pending reports whether progress would find something.
+func (m *matcher) pending() bool {
+	return m.rx.events.Waiting() || m.tx.events.Waiting() || m.tx.anyEnded.Load()
+}
+
+// interrupts has the event queues raise the wait object, or not.
+func (m *matcher) interrupts(on bool) {
+	m.tx.events.Interrupts(on)
+	m.rx.events.Interrupts(on)
+}
+
+// RingMatched rings the doorbells that More has left out.
+func (m *matcher) RingMatched() {
+	m.tx.lock.take()
+	m.tx.ring()
+	m.tx.lock.release()
+	m.rx.lock.take()
+	m.rx.portal.q.Ring()
+	m.rx.lock.release()
+}
+
+// drain waits until nothing is in flight, but not for long. The caller is Close.
+func (m *matcher) drain() {
+	for end := time.Now().Add(closeWait); time.Now().Before(end) && m.tx.inFlight() > 0; time.Sleep(50 * time.Microsecond) {
+		m.tx.poll()
+	}
+}
+
+// cancel ends all messages in flight, and all receives.
+func (m *matcher) cancel(err error) {
+	m.tx.fail(err)
+	m.tx.progress()
+	m.rx.cancel(err)
+}
+
+// sendError is what the answer to a message means to its sender.
+func sendError(code uint32) error {
+	if code == wire.RcOk {
+		return nil
+	}
+	kind := hw.ErrPeerDead
+	switch judge(code) {
+	case refused:
+		kind = hw.ErrNoResource
+	case broken:
+		kind = hw.ErrInvalid
+	}
+	return fmt.Errorf("cxi: message: %s: %w", codeText(code), kind)
+}

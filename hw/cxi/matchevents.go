@@ -1,0 +1,129 @@
+package cxi
+
+import (
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// progress takes in events until about limit were said, and returns how many were.
+func (x *matchRx) progress(limit int) (n int) {
+	if x.retries.Load() {
+		n += x.retry()
+	}
+	for n < limit {
+		e := x.events.Peek()
+		if !e.There() {
+			break
+		}
+		x.take(e)
+		x.events.Done(e)
+		n++
+	}
+	x.events.Pause()
+	x.early.list()
+	if len(x.commands) > 0 {
+		x.postCommands()
+	}
+	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.retries.Load())
+	return n
+}
+
+// take takes one event in.
+func (x *matchRx) take(e nic.Event) {
+	switch e.Type() {
+	case wire.EventReply:
+		x.replied(e)
+		return
+	case wire.EventCommandFailure:
+		x.refusedCommand(e)
+		return
+	case wire.EventStateChange:
+		x.changed(e)
+		return
+	}
+	id := e.BufferID()
+	if id != 0 && int(id) <= len(x.early.buffers) {
+		switch {
+		case e.Type() == wire.EventPut:
+			x.early.landed(e)
+		case e.Type() == wire.EventLink && e.Code() != wire.RcOk:
+			x.early.refused(int(id) - 1)
+		}
+		return
+	}
+	x.lock.take() // for what was posted
+	r := x.receive(id)
+	x.lock.release()
+	if r != nil { // else of a message that the NIC has refused
+		x.takeOf(r, e)
+	}
+}
+
+// takeOf takes in an event of a receive or search.
+func (x *matchRx) takeOf(r *receive, e nic.Event) {
+	switch e.Type() {
+	case wire.EventPut:
+		x.put(r, e)
+	case wire.EventPutOverflow:
+		if x.retries.Load() {
+			x.listed(e.BufferID()) // one that is used up at once gives no other event
+		}
+		x.early.taken(r, e)
+	case wire.EventRendezvous:
+		x.asked(r, e)
+	case wire.EventUnlink:
+		if !e.Last() {
+			x.unlinked(r, e.Code())
+		}
+	case wire.EventSearch:
+		x.searched(r, e)
+	case wire.EventLink:
+		if e.Code() != wire.RcOk {
+			x.refusedEntry(e.BufferID(), e.Code())
+		} else {
+			x.listed(e.BufferID())
+		}
+	}
+}
+
+// refusedCommand takes in that the NIC refuses a command: what it was for ends.
+func (x *matchRx) refusedCommand(e nic.Event) {
+	err := errCommand(e.Code())
+	x.m.i.logf("matching: %v", err)
+	slot := e.Slot()
+	if slot >= uint32(len(x.slots)) {
+		return
+	}
+	id := x.slots[slot]
+	if id != 0 && int(id) <= len(x.early.buffers) {
+		x.early.refused(int(id) - 1)
+		return
+	}
+	x.lock.take()
+	if x.probing && len(x.waiting) > 0 && x.waiting[0] == id {
+		x.probing, x.waiting = false, x.waiting[1:]
+	}
+	r := x.receive(id)
+	x.lock.release()
+	switch {
+	case r == nil:
+	case r.canceling: // what was refused is its cancelling: it stays
+		x.unlinked(r, wire.RcEntryNotFound)
+	default:
+		ev := hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: err}
+		x.finish(r)
+		x.say(&ev)
+	}
+}
+
+// changed takes in that the state of the list has changed.
+func (x *matchRx) changed(e nic.Event) {
+	reason, automatic := e.Automatic()
+	if !automatic || e.State() != wire.PtlteStateDisabled || x.stopped {
+		return
+	}
+	x.stopped = true
+	x.m.i.logf("messages find no room (reason %d): the NIC takes none any more", reason)
+	x.say(&hw.MatchEvent{Kind: hw.MatchStopped, Err: hw.ErrNoResource})
+}

@@ -1,0 +1,391 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// receiveState says what an id is used for.
+type receiveState uint8
+
+const (
+	receiveNone   receiveState = iota
+	receivePosted              // it is in the list, or about to be
+	receiveSearch              // a search
+	receiveEnded               // its id rests until the answer to its cancelling has come
+)
+
+// receive is a receive or a search. Posts and cancelling set it under the lock; messages and their ends belong to the
+// lease holder.
+type receive struct {
+	state      receiveState // under the lock, as what follows to context
+	multi      bool
+	canceling  bool
+	generation uint32
+	entry      nic.Entry
+	into       []byte
+	context    uint64
+
+	once arriving // the message of one that takes one
+	// of one that takes many: its messages that have not ended, whether it is out of the list, and by a command, and
+	// the bytes of unexpected messages, of those that have ended, and of all when it is out
+	parts              []*arriving
+	unlinked, canceled bool
+	start, used, total uint64
+}
+
+// matchRx is the receiving side of a matcher. It belongs to the lease holder, but for what is marked.
+type matchRx struct {
+	m      *matcher
+	events eventQueue
+	pte    *libcxi.PtlTE
+
+	// lock guards the target queue, the ids and the receives that wait for a place in the list.
+	lock   queueLock
+	portal portal
+	list   []receive
+	free   numbers
+	slots  []uint16 // by slot of the portal's queue, the buffer or receive that its command is of
+	// waiting are receives that the NIC had no entry for, in their order. All that is posted behind them waits.
+	waiting []uint16
+	probing bool      // the first is being tried
+	retryAt time.Time // not before
+	// retries says that there are some, or removed. Stored under the lock, read by the lease holder.
+	retries atomic.Bool
+	// removed are receives that were cancelled while they waited. Under the lock.
+	removed []uint16
+
+	early     early
+	event     hw.MatchEvent
+	commands  []*arriving // their get or notice is to be posted
+	stopped   bool
+	malformed atomic.Uint64
+	// later says that progress has something to do in a while. Stored by the lease holder, read by Arm.
+	later atomic.Bool
+}
+
+// firstID is the least id of a receive; below are buffers for unexpected messages, from 1.
+func (x *matchRx) firstID() uint32 { return uint32(len(x.early.buffers)) + 1 }
+
+// open makes the lists and appends the buffers for unexpected messages.
+func (x *matchRx) open() (err error) {
+	i, c := x.m.i, &x.m.cfg
+	if err = x.events.open(i.d, c.Events+c.Events/4+31, true, i.wait, 1); err != nil {
+		return err
+	}
+	if err = x.portal.open(i.d, max(256, 2*c.Receives), &x.events); err != nil {
+		return err
+	}
+	if err = x.early.open(x); err != nil {
+		return err
+	}
+	x.list = make([]receive, c.Receives)
+	x.free = newNumbers(x.firstID(), uint32(c.Receives))
+	x.slots = make([]uint16, x.portal.cq.HalfSlots()/2)
+	if err = x.m.tx.openNotices(); err != nil {
+		return err
+	}
+	options := uint64(libcxi.PtlTEMatching | libcxi.PtlTELong | libcxi.PtlTEFlow)
+	if x.pte, err = x.portal.place(i.d, &x.events, options, i.pid, proto.IndexMessages); err != nil {
+		return err
+	}
+	x.early.listAll()
+	x.portal.q.Ring()
+	return x.portal.enable(x.pte, &x.events, proto.IndexMessages)
+}
+
+func (x *matchRx) close() error {
+	return errors.Join(x.portal.close(), x.events.close(), x.early.memory.close())
+}
+
+// command writes a command of another list, and reports whether there was room.
+func (x *matchRx) command(write func(q *nic.Queue) bool) bool {
+	x.lock.take()
+	defer x.lock.release()
+	ok := write(&x.portal.q)
+	x.portal.q.Ring()
+	return ok
+}
+
+// entryOf is what a receive or search matches.
+func (m *matcher) entryOf(r *hw.MatchReceive) (e nic.Entry, err error) {
+	e = nic.Entry{PtlTE: m.rx.pte.Number(), MatchID: nic.AnyID(), Managed: true, Put: true, NoLink: true,
+		NoUnlink: true, InOrder: true}
+	if r.From != hw.AnyAddress {
+		from, err := m.at(r.From, proto.IndexMessages)
+		if err != nil {
+			return e, err
+		}
+		e.MatchID = nic.MatchID(from.NID, from.PID, m.pidBits)
+	}
+	if r.Tagged && (r.Tag|r.Ignore)&^proto.TagMask != 0 {
+		return e, fmt.Errorf("cxi: tag %#x, of which %#x matches anything: %w", r.Tag, r.Ignore, hw.ErrInvalid)
+	}
+	e.MatchBits, e.Ignore = proto.Receive(r.Tag, r.Ignore, r.Tagged)
+	return e, nil
+}
+
+// PostReceive posts a receive.
+func (m *matcher) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
+	e, err := m.entryOf(r)
+	if err != nil {
+		return 0, err
+	}
+	if r.Multi && (r.Tagged || r.MinFree < 0 || r.MinFree > maxMinFree || r.Local.Len == 0) {
+		return 0, fmt.Errorf("cxi: receive of many messages in %d bytes, until less than %d are left: %w", r.Local.Len,
+			r.MinFree, hw.ErrInvalid)
+	}
+	var into []byte
+	if r.Local.Len != 0 {
+		if e.Memory, err = segmentMemory(&r.Local, true, 1<<47); err != nil {
+			return 0, err
+		}
+		into = segmentBytes(&r.Local)
+	}
+	e.Length, e.Once = uint64(r.Local.Len), !r.Multi
+	if r.Multi {
+		e.MinFree = uint32(max(r.MinFree, 1))
+	}
+	if m.i.closed.Load() {
+		return 0, errClosed
+	}
+	return m.rx.post(receivePosted, e, into, r)
+}
+
+// Search finds an unexpected message, if there is one.
+func (m *matcher) Search(r *hw.MatchReceive) error {
+	e, err := m.entryOf(r)
+	if err != nil {
+		return err
+	}
+	if m.i.closed.Load() {
+		return errClosed
+	}
+	e.Once = true
+	_, err = m.rx.post(receiveSearch, e, nil, r)
+	return err
+}
+
+// post gives a receive or search an id, and writes its command unless receives before it wait.
+func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive) (hw.MatchID, error) {
+	x.lock.take()
+	defer x.lock.release()
+	id, ok := x.free.take(0)
+	if !ok || !x.portal.q.Room(1) {
+		if ok {
+			x.free.put(id)
+		}
+		x.portal.q.Ring()
+		return 0, hw.ErrNoResource
+	}
+	p := &x.list[id-x.firstID()]
+	e.ID = uint16(id)
+	*p = receive{state: state, multi: r.Multi, generation: p.generation + 1, entry: e, into: into, context: r.Context,
+		parts: p.parts[:0]}
+	switch {
+	case state == receiveSearch:
+		x.portal.q.Search(&e)
+		x.slots[x.portal.q.LastSlot()] = e.ID
+	case len(x.waiting) > 0:
+		x.waiting = append(x.waiting, e.ID)
+	default:
+		x.append(&e)
+	}
+	if !r.More {
+		x.portal.q.Ring()
+	}
+	return hw.MatchID(p.generation)<<16 | hw.MatchID(id), nil
+}
+
+// append writes the command that appends an entry. The caller has the lock, and has seen that there is room.
+func (x *matchRx) append(e *nic.Entry) bool {
+	if !x.portal.q.Append(e) {
+		return false
+	}
+	x.slots[x.portal.q.LastSlot()] = e.ID
+	return true
+}
+
+// receive is the one with an id, nil: there is none.
+func (x *matchRx) receive(id uint16) *receive {
+	if n := uint32(id) - x.firstID(); n < uint32(len(x.list)) && x.list[n].state != receiveNone {
+		return &x.list[n]
+	}
+	return nil
+}
+
+// CancelReceive takes a receive back.
+func (m *matcher) CancelReceive(name hw.MatchID) error {
+	x := &m.rx
+	x.lock.take()
+	defer x.lock.release()
+	id := uint16(name)
+	r := x.receive(id)
+	if r == nil || hw.MatchID(r.generation) != name>>16 || r.state != receivePosted || r.canceling {
+		return fmt.Errorf("cxi: cancel a receive that has ended: %w", hw.ErrInvalid)
+	}
+	for k, w := range x.waiting {
+		if w == id && !(k == 0 && x.probing) {
+			x.waiting = append(x.waiting[:k], x.waiting[k+1:]...)
+			x.removed = append(x.removed, id)
+			r.canceling = true
+			x.retries.Store(true)
+			return nil
+		}
+	}
+	if !x.portal.q.Room(1) || !x.portal.q.Unlink(&r.entry) {
+		return hw.ErrNoResource
+	}
+	x.slots[x.portal.q.LastSlot()] = id
+	r.canceling = true
+	x.portal.q.Ring()
+	return nil
+}
+
+// finish gives the id of a receive back, once nothing more comes of it.
+func (x *matchRx) finish(r *receive) {
+	x.lock.take()
+	if r.canceling {
+		r.state = receiveEnded
+	} else {
+		x.freeID(r)
+	}
+	x.lock.release()
+}
+
+// freeID does so at once. The caller has the lock.
+func (x *matchRx) freeID(r *receive) {
+	r.state, r.canceling, r.into = receiveNone, false, nil
+	x.free.put(uint32(r.entry.ID))
+}
+
+// unlinked takes in the answer to the cancelling of a receive.
+func (x *matchRx) unlinked(r *receive, code uint32) {
+	x.lock.take()
+	r.canceling = false
+	ended := r.state == receiveEnded
+	if ended {
+		x.freeID(r)
+	}
+	x.lock.release()
+	if ended || code != wire.RcOk {
+		return // it has a message
+	}
+	r.canceled = true
+	if len(r.parts) == 0 {
+		x.takenBack(r)
+	}
+}
+
+// takenBack ends a receive that was cancelled.
+func (x *matchRx) takenBack(r *receive) {
+	ev := hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: hw.ErrCanceled}
+	x.finish(r)
+	x.say(&ev)
+}
+
+// say hands an event out.
+func (x *matchRx) say(ev *hw.MatchEvent) {
+	x.event = *ev
+	x.m.on(&x.event)
+}
+
+// searched takes in the answer to a search.
+func (x *matchRx) searched(r *receive, e nic.Event) {
+	ev := hw.MatchEvent{Kind: hw.MatchMissing, Context: r.context, Last: true}
+	if e.Code() == wire.RcOk {
+		ev.Kind = hw.MatchFound
+		x.describe(&ev, e)
+	}
+	x.finish(r)
+	x.say(&ev)
+}
+
+// describe stores what the event of a message says of it.
+func (x *matchRx) describe(ev *hw.MatchEvent, e nic.Event) {
+	says := proto.MessageOf(e.MatchBits())
+	ev.From, ev.Wanted = x.m.address(e.Initiator(), e.VNI()), uint64(e.Wanted())
+	ev.Tagged, ev.Tag, ev.HasData = says.Tagged, says.Tag, says.Data
+	if says.Data {
+		ev.Data = e.HeaderData()
+	}
+}
+
+// retryDelay is how long receives wait that the NIC had no entry for.
+const retryDelay = time.Millisecond
+
+// refusedEntry takes in that the NIC had no entry for a receive.
+func (x *matchRx) refusedEntry(id uint16, code uint32) {
+	x.lock.take()
+	defer x.lock.release()
+	if x.probing && len(x.waiting) > 0 && x.waiting[0] == id {
+		x.probing = false
+	} else {
+		x.waiting = append(x.waiting, id)
+	}
+	if !x.retries.Load() {
+		x.m.i.logf("no list entry for a receive: %s", codeText(code))
+	}
+	x.retryAt = time.Now().Add(retryDelay)
+	x.retries.Store(true)
+}
+
+// listed takes in that the NIC has an entry again, for the first receive that waited: all that it has refused before
+// have been taken in.
+func (x *matchRx) listed(id uint16) {
+	x.lock.take()
+	defer x.lock.release()
+	if !x.probing || len(x.waiting) == 0 || x.waiting[0] != id {
+		return
+	}
+	x.probing = false
+	n := 1
+	for n < len(x.waiting) && x.portal.q.Room(1) && x.append(&x.receive(x.waiting[n]).entry) {
+		n++
+	}
+	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
+	x.retries.Store(len(x.waiting) > 0)
+	x.portal.q.Ring()
+}
+
+// retry tries the first receive that waits, and ends those that were cancelled meanwhile.
+func (x *matchRx) retry() (n int) {
+	x.lock.take()
+	removed := x.removed
+	x.removed = nil
+	for _, id := range removed {
+		x.receive(id).canceling = false
+	}
+	if len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) && x.portal.q.Room(1) {
+		e := x.receive(x.waiting[0]).entry
+		e.InOrder, e.NoLink = false, false
+		x.probing = x.append(&e)
+		x.portal.q.Ring()
+	}
+	x.retries.Store(len(x.waiting) > 0)
+	x.lock.release()
+	for _, id := range removed {
+		x.takenBack(x.receive(id))
+		n++
+	}
+	return n
+}
+
+// cancel ends all receives. The caller is Close, and the lists are still there, so nothing is given back.
+func (x *matchRx) cancel(err error) {
+	for n := range x.list {
+		r := &x.list[n]
+		if r.state == receivePosted || r.state == receiveSearch {
+			r.state = receiveEnded
+			x.say(&hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: err})
+		}
+	}
+}

@@ -1,0 +1,513 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// sentKind says what a command is of.
+type sentKind uint8
+
+const (
+	sentNone       sentKind = iota
+	sentEager               // a message that ends with its acknowledgement
+	sentMatched             // one that waits for a notice if it was unexpected
+	sentRendezvous          // one that ends when it is acknowledged and its data has been read
+	sentFetch               // the get of a rendezvous' data, at its receiver
+	sentNotice              // a notice to a sender
+)
+
+// sent is a command in flight.
+type sent struct {
+	kind       sentKind
+	seen       uint8  // which events of a rendezvous have come
+	code       uint32 // of the one that has failed
+	generation uint32
+	id         uint32 // of a message that waits for its match, or of a rendezvous
+	context    uint64
+	a          *arriving // of sentFetch and sentNotice
+}
+
+// numbers are ids that are given out. One that is given back rests as long as possible.
+type numbers struct {
+	first, count uint32 // of free: a ring
+	free         []uint32
+	// owner is the command that has an id, noOp: none.
+	owner []uint32
+	base  uint32 // the least id
+}
+
+func newNumbers(base, count uint32) numbers {
+	n := numbers{count: count, free: make([]uint32, count), owner: make([]uint32, count), base: base}
+	for k := range n.free {
+		n.free[k], n.owner[k] = base+uint32(k), noOp
+	}
+	return n
+}
+
+// take gives out an id. False: there is none.
+func (n *numbers) take(owner uint32) (uint32, bool) {
+	if n.count == 0 {
+		return 0, false
+	}
+	id := n.free[n.first]
+	n.first = (n.first + 1) % uint32(len(n.free))
+	n.count--
+	n.owner[id-n.base] = owner
+	return id, true
+}
+
+// put takes back an id.
+func (n *numbers) put(id uint32) {
+	n.owner[id-n.base] = noOp
+	n.free[(n.first+n.count)%uint32(len(n.free))] = id
+	n.count++
+}
+
+// find is the command that has an id, noOp: none.
+func (n *numbers) find(id uint32) uint32 {
+	if id -= n.base; id < uint32(len(n.owner)) {
+		return n.owner[id]
+	}
+	return noOp
+}
+
+// sourceState is how far the list entry of an address context is.
+type sourceState uint8
+
+const (
+	sourceNone sourceState = iota
+	sourceAsked
+	sourceReady
+)
+
+// receiverPlaces are places that messages leave to the receiver's side: senders wait for its commands.
+const receiverPlaces = 16
+
+// idNotices is the list entry of notices; those below it are of address contexts.
+const idNotices = proto.LACs
+
+// answer is what the receiver's side of a rendezvous or notice gets.
+type answer struct {
+	a     *arriving
+	kind  sentKind
+	code  uint32
+	again bool // of a notice: the peer had no room for it
+}
+
+// matchTx is the sending side of a matcher. Everything is guarded by its lock but for what is marked.
+type matchTx struct {
+	m      *matcher
+	lock   queueLock
+	q      nic.Queue
+	cq     *libcxi.CQ
+	events eventQueue
+	source *libcxi.PtlTE // of data of rendezvous and of notices
+	// sources are the entries of address contexts.
+	sources [proto.LACs]sourceState
+
+	slots            []sent
+	free             []uint32
+	matches          numbers
+	untagged, tagged numbers // rendezvous
+
+	ended, spare   []hw.MatchEvent
+	answers, taken []answer
+	// anyEnded says that ended or answers is not empty. Written under the lock, read by the lease holder.
+	anyEnded atomic.Bool
+}
+
+// open makes the queues. The list for data of rendezvous and notices is made with the receiver's.
+func (t *matchTx) open() (err error) {
+	d, n := t.m.i.d, t.m.cfg.Sends
+	// An acknowledgement, and a read or a notice of 64 bytes; what was read is given back by quarters.
+	if err = t.events.open(d, 2*n+n/2+receiverPlaces+64, true, t.m.i.wait, 0); err != nil {
+		return err
+	}
+	slots := min(max(4*n, 256), wire.LimitCmdqCount/4)
+	if t.cq, err = d.lni.NewTransmitQueue(slots, d.profile, t.events.eq); err != nil {
+		t.cq = nil
+		return limit(err)
+	}
+	t.q.Init(t.cq.Ring(), t.cq.Launch(), t.cq.HalfSlots())
+	t.state()
+	t.slots = make([]sent, n+receiverPlaces)
+	for k := len(t.slots) - 1; k >= 0; k-- {
+		t.free = append(t.free, uint32(k))
+	}
+	t.matches = newNumbers(0, uint32(min(n, proto.TxIDs)))
+	t.untagged = newNumbers(0, proto.UntaggedIDs)
+	t.tagged = newNumbers(proto.UntaggedIDs, uint32(min(n, proto.RendezvousIDs-proto.UntaggedIDs)))
+	return nil
+}
+
+func (t *matchTx) close() error {
+	var err error
+	if t.cq != nil {
+		err = t.cq.Close()
+		t.cq = nil
+	}
+	return errors.Join(err, t.events.close())
+}
+
+// state writes what inline messages have in common.
+func (t *matchTx) state() {
+	t.q.SetState(&nic.State{Initiator: t.m.self, Index: proto.IndexMessages, EQ: t.events.number})
+}
+
+// ring has the NIC take what was posted.
+func (t *matchTx) ring() { t.q.Ring() }
+
+// release gives the lock back, and rings unless more follows.
+func (t *matchTx) release(more bool) {
+	if !more && t.q.Waiting() && t.lock.waiting.Load() == 0 {
+		t.q.Ring()
+	}
+	t.lock.release()
+}
+
+// inFlight is the number of commands that have not ended.
+func (t *matchTx) inFlight() int {
+	t.lock.take()
+	defer t.lock.release()
+	return len(t.slots) - len(t.free)
+}
+
+// begin finds a free place for a command, for which there is room in the queue, and leaves so many. nil: none.
+func (t *matchTx) begin(spare int) (*sent, uint32) {
+	if len(t.free) <= spare || !t.q.Room(1) {
+		return nil, 0
+	}
+	n := t.free[len(t.free)-1]
+	return &t.slots[n], n
+}
+
+// cookie is what the events of the command in a place carry.
+func (s *sent) cookie(n uint32) uint64 { return uint64(s.generation)<<32 | uint64(n) }
+
+// commit takes the place.
+func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
+	t.free = t.free[:len(t.free)-1]
+	s.kind, s.context, s.seen, s.code, s.a = kind, context, 0, wire.RcOk, nil
+}
+
+// end gives a place back, with its ids.
+func (t *matchTx) end(n uint32) {
+	s := &t.slots[n]
+	switch {
+	case s.kind == sentMatched:
+		t.matches.put(s.id)
+	case s.kind == sentRendezvous && s.id < proto.UntaggedIDs:
+		t.untagged.put(s.id)
+	case s.kind == sentRendezvous:
+		t.tagged.put(s.id)
+	}
+	s.kind, s.a = sentNone, nil
+	s.generation++
+	t.free = append(t.free, n)
+}
+
+// finish ends a message.
+func (t *matchTx) finish(n uint32, err error) {
+	s := &t.slots[n]
+	t.ended = append(t.ended, hw.MatchEvent{Kind: hw.MatchSent, Context: s.context, Last: true, Err: err})
+	t.anyEnded.Store(true)
+	t.end(n)
+}
+
+// PostMatched posts a message.
+func (m *matcher) PostMatched(p *hw.MatchSend) error {
+	to, err := m.at(p.To, proto.IndexMessages)
+	if err != nil {
+		return err
+	}
+	var memory nic.Memory
+	payload := p.Inject
+	switch {
+	case p.Tagged && p.Tag > proto.TagMask:
+		return fmt.Errorf("cxi: tag %#x: %w", p.Tag, hw.ErrInvalid)
+	case len(payload) > nic.MaxInline:
+		return fmt.Errorf("cxi: injected message of %d bytes: %w", len(payload), hw.ErrTooLong)
+	case p.Local.Len > 0 && len(payload) > 0:
+		return fmt.Errorf("cxi: message of memory and injected bytes: %w", hw.ErrInvalid)
+	case p.Local.Len > 0 && p.Local.Len <= nic.MaxInline:
+		payload = segmentBytes(&p.Local)
+	case p.Local.Len > 0:
+		if memory, err = segmentMemory(&p.Local, false, maxMatched); err != nil {
+			return err
+		}
+	}
+	if m.i.closed.Load() {
+		return errClosed
+	}
+	t := &m.tx
+	t.lock.take()
+	err = t.post(p, to, payload, memory)
+	t.release(p.More)
+	return err
+}
+
+// post writes a message's command.
+func (t *matchTx) post(p *hw.MatchSend, to nic.Address, payload []byte, memory nic.Memory) error {
+	s, n := t.begin(receiverPlaces)
+	if s == nil {
+		return hw.ErrNoResource
+	}
+	says := proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData}
+	msg := nic.Message{To: to, MatchBits: says.Bits(), UserPtr: s.cookie(n)}
+	if p.HasData {
+		msg.HeaderData = p.Data
+	}
+	if memory.Len > uint32(t.m.cfg.Eager) {
+		return t.rendezvous(s, n, &msg, says, memory, p.Context)
+	}
+	kind := sentEager
+	if p.Matched {
+		id, ok := t.matches.take(n)
+		if !ok {
+			return hw.ErrNoResource
+		}
+		kind, s.id, msg.MatchBits = sentMatched, id, says.BitsMatched(id)
+	}
+	if len(payload) > 0 {
+		t.q.Inline(&msg, nil, payload)
+	} else {
+		t.q.Put(&nic.Transfer{Message: msg, Local: memory, Initiator: t.m.self, EQ: t.events.number})
+	}
+	t.commit(s, kind, p.Context)
+	return nil
+}
+
+// rendezvous writes the command of a long message.
+func (t *matchTx) rendezvous(s *sent, n uint32, msg *nic.Message, says proto.Message, memory nic.Memory,
+	context uint64) error {
+	if ready, err := t.admit(memory.LAC); !ready {
+		return err
+	}
+	ids := &t.untagged
+	if says.Tagged {
+		ids = &t.tagged
+	}
+	id, ok := ids.take(n)
+	if !ok {
+		return hw.ErrNoResource
+	}
+	s.id = id
+	r := proto.Rendezvous{ID: id, LAC: memory.LAC}
+	msg.MatchBits = r.Bits(says)
+	put := nic.Transfer{Message: *msg, Offset: memory.IOVA, Local: memory, Initiator: t.m.self, EQ: t.events.number}
+	t.q.PutRendezvous(&put, uint32(t.m.cfg.First), r.Low())
+	t.commit(s, sentRendezvous, context)
+	return nil
+}
+
+// admit lets peers read what is in an address context. False: they may not yet.
+func (t *matchTx) admit(lac uint32) (ready bool, err error) {
+	switch t.sources[lac] {
+	case sourceReady:
+		return true, nil
+	case sourceNone:
+		e := nic.Entry{PtlTE: t.source.Number(), ID: uint16(lac), Memory: nic.Memory{LAC: lac},
+			Length:  wire.TargetLengthMask,
+			MatchID: nic.AnyID(), Get: true, NoUnlink: true}
+		e.MatchBits, e.Ignore = proto.SourceEntry(lac)
+		if t.m.rx.command(func(q *nic.Queue) bool { return q.Append(&e) }) {
+			t.sources[lac] = sourceAsked
+		}
+	}
+	return false, hw.ErrNoResource
+}
+
+// openNotices makes the list for data of rendezvous and notices. The receiver's target queue is there.
+func (t *matchTx) openNotices() (err error) {
+	i, p := t.m.i, &t.m.rx.portal
+	if t.source, err = p.place(i.d, &t.events, libcxi.PtlTEMatching, i.pid, proto.IndexSource); err != nil {
+		return err
+	}
+	if err = t.source.Place(i.pid, proto.IndexDone); err != nil {
+		return limit(err)
+	}
+	if err = p.enable(t.source, &t.events, proto.IndexSource); err != nil {
+		return err
+	}
+	e := nic.Entry{PtlTE: t.source.Number(), ID: idNotices, MatchID: nic.AnyID(), Put: true, NoUnlink: true}
+	e.MatchBits, e.Ignore = proto.NoticeEntry()
+	if !p.q.Append(&e) {
+		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
+	}
+	p.q.Ring()
+	code := uint32(0)
+	err = t.events.await("append the entry for notices", func(v nic.Event) bool {
+		code = v.Code()
+		return v.Type() == wire.EventLink && v.BufferID() == idNotices
+	}, &t.m.rx.events)
+	if err == nil && code != wire.RcOk {
+		err = fmt.Errorf("cxi: no room for the entry for notices (%s): %w", codeText(code), hw.ErrNoResource)
+	}
+	return err
+}
+
+// progress says what has ended, and returns how much. Lease.
+func (t *matchTx) progress() (n int) {
+	if t.events.Waiting() {
+		t.poll()
+	}
+	if !t.anyEnded.Load() {
+		return 0
+	}
+	t.lock.take()
+	ended, answers := t.ended, t.answers
+	t.ended, t.spare = t.spare[:0], ended
+	t.answers, t.taken = t.taken[:0], answers
+	t.anyEnded.Store(false)
+	t.release(false)
+	for k := range answers {
+		t.m.rx.answered(&answers[k])
+		answers[k] = answer{}
+	}
+	for k := range ended {
+		t.m.on(&ended[k])
+	}
+	return len(ended) + len(answers)
+}
+
+// poll takes in all events. Lease, or Close.
+func (t *matchTx) poll() {
+	t.lock.take()
+	for e := t.events.Peek(); e.There(); e = t.events.Peek() {
+		t.event(e)
+		t.events.Done(e)
+	}
+	t.release(false)
+}
+
+// event takes one in.
+func (t *matchTx) event(e nic.Event) {
+	switch e.Type() {
+	case wire.EventAck, wire.EventReply:
+		n := uint32(e.UserPtr())
+		if n < uint32(len(t.slots)) && t.slots[n].kind != sentNone && t.slots[n].generation == uint32(e.UserPtr()>>32) {
+			t.acknowledged(n, e.Code(), e.AnswerList())
+		}
+	case wire.EventGet:
+		t.read(proto.SourceID(e.MatchBits()), e.Code())
+	case wire.EventPut:
+		t.noticed(e.MatchBits(), e.Code())
+	case wire.EventLink:
+		if lac := e.BufferID(); lac < proto.LACs {
+			t.sources[lac] = sourceReady
+			if e.Code() != wire.RcOk {
+				t.sources[lac] = sourceNone
+				t.m.i.logf("no list entry for long messages from address context %d: %s", lac, codeText(e.Code()))
+			}
+		}
+	case wire.EventCommandFailure:
+		t.state() // it may be what was refused
+		err := errCommand(e.Code())
+		t.m.i.logf("%v", err)
+		t.failAll(err)
+	}
+}
+
+// acknowledged takes in the answer to a command.
+func (t *matchTx) acknowledged(n, code, list uint32) {
+	s := &t.slots[n]
+	switch s.kind {
+	case sentEager:
+		t.finish(n, sendError(code))
+	case sentMatched:
+		if code != wire.RcOk || list == wire.ListPriority {
+			t.finish(n, sendError(code))
+		}
+	case sentRendezvous:
+		if code != wire.RcOk {
+			t.finish(n, sendError(code))
+			return
+		}
+		t.step(n, seenAck, code)
+	case sentFetch, sentNotice:
+		again := s.kind == sentNotice && judge(code) == refused
+		t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: code, again: again})
+		t.anyEnded.Store(true)
+		t.end(n)
+	}
+}
+
+// Events of a rendezvous at its sender.
+const (
+	seenAck  = 1 << iota // the first bytes have arrived
+	seenRead             // the rest has been read
+	seenSent = seenAck | seenRead
+)
+
+// step takes in an event of a rendezvous, which ends with the second.
+func (t *matchTx) step(n uint32, seen uint8, code uint32) {
+	s := &t.slots[n]
+	if code != wire.RcOk {
+		s.code = code
+	}
+	if s.seen |= seen; s.seen == seenSent {
+		t.finish(n, sendError(s.code))
+	}
+}
+
+// read says that a receiver has read the data of a rendezvous. A peer may name any.
+func (t *matchTx) read(id, code uint32) {
+	ids := &t.tagged
+	if id < proto.UntaggedIDs {
+		ids = &t.untagged
+	}
+	if n := ids.find(id); n != noOp {
+		t.step(n, seenRead, code)
+		return
+	}
+	t.m.rx.malformed.Add(1)
+	t.m.i.logf("data of rendezvous %d was read, which is none", id)
+}
+
+// noticed takes in a notice, which any peer may send.
+func (t *matchTx) noticed(bits uint64, code uint32) {
+	id, done, ok := proto.NoticeOf(bits)
+	if ok && done {
+		t.read(id, code)
+		return
+	}
+	if n := t.matches.find(id); ok && n != noOp {
+		t.finish(n, sendError(code))
+		return
+	}
+	t.m.rx.malformed.Add(1)
+	t.m.i.logf("notice %#x of no message", bits)
+}
+
+// fail ends everything in flight.
+func (t *matchTx) fail(err error) {
+	t.lock.take()
+	t.failAll(err)
+	t.lock.release()
+}
+
+func (t *matchTx) failAll(err error) {
+	for n := range t.slots {
+		switch s := &t.slots[n]; s.kind {
+		case sentNone:
+		case sentFetch, sentNotice:
+			t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: wire.RcCanceled})
+			t.anyEnded.Store(true)
+			t.end(uint32(n))
+		default:
+			t.finish(uint32(n), err)
+		}
+	}
+}
+
+// noticeDelay is how long a notice for which the peer had no room rests.
+const noticeDelay = time.Millisecond

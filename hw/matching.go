@@ -1,0 +1,125 @@
+package hw
+
+// MatchAddress is an endpoint that receives matched messages, in its transport's own form. [Matcher.ParseMatchName]
+// makes it.
+type MatchAddress uint64
+
+// AnyAddress as the sender of a receive admits all.
+const AnyAddress = ^MatchAddress(0)
+
+// MatchAttr describes what an interface matches. Constant after open.
+type MatchAttr struct {
+	TagMask    uint64 // bits of a tag that are matched
+	MaxMessage uint64 // bytes
+	MaxInject  int    // bytes of MatchSend.Inject
+	Receives   int    // receives and searches that may be posted at a time
+	Sends      int    // messages that may be in flight
+	MaxMinFree int    // MatchReceive.MinFree
+}
+
+// MatchReceive is a receive that the device matches.
+type MatchReceive struct {
+	From   MatchAddress // AnyAddress: all
+	Tagged bool         // it takes tagged messages, else those without a tag
+	Tag    uint64
+	Ignore uint64 // bits of the tag that match anything
+	Local  Segment
+	// Multi has it take messages one behind the other until less than MinFree bytes are left.
+	Multi   bool
+	MinFree int
+	More    bool   // another call follows at once, which rings the doorbell
+	Context uint64 // in its events
+}
+
+// MatchSend is a message to be matched.
+type MatchSend struct {
+	To     MatchAddress
+	Tagged bool
+	Tag    uint64
+	// Data comes with the message if HasData.
+	Data    uint64
+	HasData bool
+	// Inject is the message if Local has no bytes: it is copied before the call returns.
+	Inject []byte
+	Local  Segment
+	// Matched has it end only when it has found its receive, else when it has arrived.
+	Matched bool
+	More    bool   // as in MatchReceive
+	Context uint64 // in its event
+}
+
+// MatchKind says what a MatchEvent is of.
+type MatchKind int
+
+const (
+	// MatchSent: a message has ended; Err says how.
+	MatchSent MatchKind = iota
+	// MatchReceived: a receive has a message.
+	MatchReceived
+	// MatchCanceled: a receive was taken back and gets no message.
+	MatchCanceled
+	// MatchFound: a search has found a message, which stays where it is.
+	MatchFound
+	// MatchMissing: a search has found none.
+	MatchMissing
+	// MatchStopped: the device takes no messages any more. It is of no receive.
+	MatchStopped
+)
+
+// MatchEvent is what has become of something posted. It is the callee's only for the time of the call.
+type MatchEvent struct {
+	Kind    MatchKind
+	Context uint64
+	// From is the sender of a message.
+	From    MatchAddress
+	Tagged  bool
+	Tag     uint64
+	Data    uint64 // valid if HasData
+	HasData bool
+	Length  uint64 // bytes that the receive has room for
+	Wanted  uint64 // bytes that were sent; more than Length: it was cut off
+	Offset  uint64 // of a receive of many messages: where in its memory
+	Last    bool   // nothing more comes of the receive
+	// Err of a message: ErrPeerDead, ErrNoResource (the receiver has no room for it), ErrInvalid, ErrCanceled (Close).
+	Err error
+}
+
+// MatchID names something posted that may be cancelled.
+type MatchID uint64
+
+// Matching is what an Iface with [CapMatching] implements.
+type Matching interface {
+	// Matcher returns what matches. It is constant, and its end is the Iface's.
+	Matcher() Matcher
+}
+
+// Matcher posts what the device matches: the device finds the receive for each message, by tag and
+// sender, and keeps those that come before their receive. Messages from one sender to one receiver are matched in the
+// order in which they were posted.
+//
+// Posts may be made by any thread. What has become of them is said in Progress.
+type Matcher interface {
+	// MatchAttr says what is matched.
+	MatchAttr() MatchAttr
+	// MatchName is what peers give to ParseMatchName.
+	MatchName() []byte
+	// ParseMatchName reads the name of a peer. Errors: ErrInvalid, ErrUnreachable (of another network).
+	ParseMatchName(name []byte) (MatchAddress, error)
+	// AppendMatchName appends the name of a peer.
+	AppendMatchName(to []byte, a MatchAddress) []byte
+	// OnMatch installs the function that Progress calls, before the first post. It may post.
+	OnMatch(f func(*MatchEvent))
+	// PostReceive posts a receive. Its memory must stay until its last event. Errors: ErrNoResource (try again after
+	// Progress), ErrInvalid.
+	PostReceive(r *MatchReceive) (MatchID, error)
+	// CancelReceive takes a receive back, unless it has a message: an event says which. Errors: ErrNoResource,
+	// ErrInvalid (it has ended).
+	CancelReceive(id MatchID) error
+	// Search finds a message that r would get now, if there is one, and leaves it where it is. Errors: as
+	// PostReceive's.
+	Search(r *MatchReceive) error
+	// PostMatched posts a message. Its memory must stay until its event. Errors: ErrNoResource, ErrInvalid, ErrTooLong.
+	PostMatched(s *MatchSend) error
+	// RingMatched rings the doorbells that More has left out.
+	RingMatched()
+}
