@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# One wire with libfabric's own CXI provider: messages between an endpoint of hw/cxi and one of that provider, in two
+# processes over the model of the NIC, both ways (tests/cxi/interop).
+#
+#	tests/cxi/interop.sh PREFIX
+#
+# PREFIX has include and lib of a libfabric with the CXI provider alone, built with the vendor's headers. No script of weft
+# builds it.
+set -euo pipefail
+prefix=$1
+cd "$(dirname "$0")/../.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+flags="-O2 -g -std=gnu11 -D_GNU_SOURCE"
+# shellcheck disable=SC2086 # a list of flags
+{
+	gcc $flags -fPIC -shared -pthread -Wl,-soname,libcxi.so.1 -Wl,--version-script=tests/cassini/libcxi.map \
+		tests/cassini/*.c -o "$work/libcxi.so.1"
+	gcc $flags -fPIC -shared tests/cassini/sysfs/redirect.c -ldl -o "$work/sysfs.so"
+	gcc $flags -Wall -Wextra -I"$prefix/include" tests/cxi/vendor.c -o "$work/peer" -L"$prefix/lib" -lfabric \
+		"$work/libcxi.so.1"
+}
+sh tests/cassini/sysfs/tree.sh "$work/sys" 2
+"${GO:-go}" build -o "$work/interop" ./tests/cxi/interop
+export LD_LIBRARY_PATH="$work:$prefix/lib"
+
+weft="$work/interop peer"
+vendor="env LD_PRELOAD=$work/sysfs.so CASSINI_SYSFS=$work/sys $work/peer cxi"
+bad=0
+
+# between NAME MODEL A B: the tests between two sides over a model with settings
+between() {
+	echo "# $1"
+	CASSINI="fabric=$$ $2" timeout 600 "$work/interop" "$3" "$4" || bad=1
+}
+
+between "hw/cxi and prov/cxi" "" "$weft" "$vendor"
+between "hw/cxi and prov/cxi, restricted rendezvous, data got by software" "get=0" "$weft" \
+	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
+between "hw/cxi and prov/cxi, data got by software, shuffled events" "get=0 shuffle=1" "$weft" "$vendor"
+between "hw/cxi and prov/cxi, a NIC of the second generation, shuffled events" "version=2 shuffle=1" "$weft" "$vendor"
+between "hw/cxi and itself" "" "$weft" "$weft"
+between "prov/cxi and itself" "" "$vendor" "$vendor"
+[ "$bad" = 0 ]

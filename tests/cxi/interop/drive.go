@@ -1,0 +1,373 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// process is a side that runs.
+type process struct {
+	command string
+	in      io.WriteCloser
+	out     *bufio.Scanner
+	cmd     *exec.Cmd
+	name    string
+}
+
+func start(command string) (*process, error) {
+	p := &process{command: command, cmd: exec.Command("sh", "-c", "exec "+command)}
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewScanner(out)
+	line, err := p.read()
+	name, ok := strings.CutPrefix(line, "name ")
+	if err == nil && !ok {
+		err = fmt.Errorf("%s says %q", command, line)
+	}
+	p.name = name
+	return p, err
+}
+
+func (p *process) read() (string, error) {
+	if !p.out.Scan() {
+		return "", fmt.Errorf("%s has ended", p.command)
+	}
+	return p.out.Text(), nil
+}
+
+// do has a side do something, and returns what follows "ok".
+func (p *process) do(format string, args ...any) (string, error) {
+	line := fmt.Sprintf(format, args...)
+	if _, err := fmt.Fprintln(p.in, line); err != nil {
+		return "", err
+	}
+	said, err := p.read()
+	rest, ok := strings.CutPrefix(said, "ok")
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: %s: %s", p.command, line, said)
+	}
+	return strings.TrimSpace(rest), err
+}
+
+// pair are both sides.
+type pair struct {
+	a, b   *process
+	passed int
+	failed int
+	lost   error // what one side says is no longer of what it was asked
+}
+
+// await has both sides wait for ends, at the same time, and returns what they are.
+func (x *pair) await(na, nb int) (a, b []string, err error) {
+	fmt.Fprintf(x.a.in, "await %d\n", na)
+	fmt.Fprintf(x.b.in, "await %d\n", nb)
+	for _, side := range []struct {
+		p    *process
+		list *[]string
+	}{{x.a, &a}, {x.b, &b}} {
+		for {
+			line, err := side.p.read()
+			if err != nil || line == "late" {
+				return a, b, fmt.Errorf("%s: %q are not all: %w", side.p.command, *side.list, errors.Join(err, errLate))
+			}
+			if line == "end" {
+				break
+			}
+			*side.list = append(*side.list, line)
+		}
+	}
+	return a, b, nil
+}
+
+// errLate says that a side has waited too long: its answers are not in step any more.
+var errLate = errors.New("late")
+
+// check counts a test, and runs it unless the sides are out of step.
+func (x *pair) check(name string, test func() error) {
+	if x.lost != nil {
+		return
+	}
+	err := test()
+	if errors.Is(err, errLate) {
+		x.lost = err
+	}
+	if err == nil {
+		x.passed++
+		return
+	}
+	x.failed++
+	fmt.Printf("FAILED %s to %s: %s: %v\n", x.a.command, x.b.command, name, err)
+}
+
+// message is a case of one message.
+type message struct {
+	bytes            int
+	tagged, expected bool
+	wild, data       bool
+	level            string
+}
+
+func bit(v bool) int {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// one sends a message and compares.
+func (x *pair) one(m message) error {
+	const tag = 0xabcd12340077
+	receive := func() error {
+		ignore := 0
+		if m.wild {
+			ignore = 0xffff0000
+		}
+		want := uint64(tag)
+		if m.wild {
+			want ^= 0x5a5a0000
+		}
+		_, err := x.b.do("receive 1 %d %x %x %d %d 0", bit(m.tagged), want, ignore, m.bytes, bit(!m.wild))
+		return err
+	}
+	if m.expected {
+		if err := receive(); err != nil {
+			return err
+		}
+	}
+	hash, err := x.a.do("send 2 %d %x %d %d 1122334455667788 %s", bit(m.tagged), tag, m.bytes, bit(m.data), m.level)
+	if err != nil {
+		return err
+	}
+	if !m.expected {
+		if _, err := x.b.do("rest"); err != nil {
+			return err
+		}
+		if err := receive(); err != nil {
+			return err
+		}
+	}
+	a, b, err := x.await(1, 1)
+	if err != nil {
+		return err
+	}
+	tagOf, data := uint64(0), uint64(0)
+	if m.tagged {
+		tagOf = tag
+	}
+	if m.data {
+		data = 0x1122334455667788
+	}
+	if want := fmt.Sprintf("received 1 %d %x %x 1 %s", m.bytes, tagOf, data, hash); a[0] != "sent 2" || b[0] != want {
+		return fmt.Errorf("%q and %q, not %q", a, b, want)
+	}
+	return nil
+}
+
+// messages sends one of each kind.
+func (x *pair) messages(sizes []int) {
+	for _, n := range sizes {
+		levels := []string{"transmit", "match"}
+		if n > 0 && n <= 192 {
+			levels = append(levels, "inject")
+		}
+		for k := range 16 * len(levels) {
+			m := message{n, k&1 != 0, k&2 != 0, k&4 != 0, k&8 != 0, levels[k/16]}
+			x.check(fmt.Sprintf("%+v", m), func() error { return x.one(m) })
+		}
+	}
+}
+
+// many sends messages of several lengths to one receive, some before it is there.
+func (x *pair) many(early int) error {
+	lengths := []int{10, 3000, 40000, 192, 20000, 64, 18433, 18434}
+	var sums []string
+	for k, n := range lengths {
+		if k == early {
+			if _, err := x.b.do("rest"); err != nil {
+				return err
+			}
+			if _, err := x.b.do("receive 1 0 0 0 200000 1 1"); err != nil {
+				return err
+			}
+		}
+		hash, err := x.a.do("send %d 0 0 %d 1 %x transmit", 10+k, n, k+1)
+		if err != nil {
+			return err
+		}
+		sums = append(sums, fmt.Sprintf("received 1 %d 0 %x 1 %s", n, k+1, hash))
+	}
+	_, b, err := x.await(len(lengths), len(lengths))
+	if err != nil {
+		return err
+	}
+	slices.Sort(b)
+	slices.Sort(sums)
+	if !slices.Equal(b, sums) {
+		return fmt.Errorf("%q, not %q", b, sums)
+	}
+	if _, err := x.b.do("cancel 1"); err != nil {
+		return err
+	}
+	if _, b, err = x.await(0, 1); err == nil && b[0] != "canceled 1" {
+		err = fmt.Errorf("%q", b)
+	}
+	return err
+}
+
+// truncated sends a message that is longer than its receive.
+func (x *pair) truncated(n, room int, expected bool) error {
+	receive := func() error {
+		_, err := x.b.do("receive 1 1 5 0 %d 0 0", room)
+		return err
+	}
+	if expected {
+		if err := receive(); err != nil {
+			return err
+		}
+	}
+	if _, err := x.a.do("send 2 1 5 %d 0 0 transmit", n); err != nil {
+		return err
+	}
+	if !expected {
+		if _, err := x.b.do("rest"); err != nil {
+			return err
+		}
+		if err := receive(); err != nil {
+			return err
+		}
+	}
+	_, b, err := x.await(1, 1)
+	if want := fmt.Sprintf("truncated 1 %d %d", room, n-room); err == nil && b[0] != want {
+		err = fmt.Errorf("%q, not %q", b, want)
+	}
+	return err
+}
+
+// searched finds a message, by peeking, and receives it then.
+func (x *pair) searched(n int) error {
+	hash, err := x.a.do("send 2 1 77 %d 0 0 transmit", n)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct{ do, want string }{
+		{"rest", ""}, {"search 3 1 78", "missing 3"}, {"search 4 1 77", fmt.Sprintf("found 4 %d 77", n)},
+		{fmt.Sprintf("receive 5 1 77 0 %d 0 0", n), fmt.Sprintf("received 5 %d 77 0 1 %s", n, hash)},
+	} {
+		if _, err := x.b.do("%s", step.do); err != nil {
+			return err
+		}
+		if step.want == "" {
+			continue
+		}
+		if _, b, err := x.await(0, 1); err != nil || b[0] != step.want {
+			return fmt.Errorf("%s: %q, not %q (%w)", step.do, b, step.want, err)
+		}
+	}
+	_, _, err = x.await(1, 0)
+	return err
+}
+
+// burst sends many messages at once, of which every second finds its receive.
+func (x *pair) burst() error {
+	const count = 24
+	var want []string
+	receive := func(k int) error {
+		_, err := x.b.do("receive %d 1 %x 0 50000 1 0", k, 0x100+k)
+		return err
+	}
+	for k := 0; k < count; k += 2 {
+		if err := receive(k); err != nil {
+			return err
+		}
+	}
+	for k := range count {
+		n := []int{0, 8, 200, 20000, 50000}[k%5]
+		hash, err := x.a.do("send %d 1 %x %d 1 %x %s", 24+k, 0x100+k, n, k+1, []string{"transmit", "match"}[k/2%2])
+		if err != nil {
+			return err
+		}
+		want = append(want, fmt.Sprintf("received %d %d %x %x 1 %s", k, n, 0x100+k, k+1, hash))
+	}
+	for k := 1; k < count; k += 2 {
+		if err := receive(k); err != nil {
+			return err
+		}
+	}
+	_, b, err := x.await(count, count)
+	if err != nil {
+		return err
+	}
+	slices.Sort(b)
+	slices.Sort(want)
+	if !slices.Equal(b, want) {
+		return fmt.Errorf("%q, not %q", b, want)
+	}
+	return nil
+}
+
+// direction runs all tests with a as the sender.
+func (x *pair) direction() {
+	x.messages([]int{0, 1, 192, 193, 2048, 16384, 18433, 18434, 1 << 20})
+	for early := range 5 {
+		x.check(fmt.Sprintf("many messages, %d before the receive", early), func() error { return x.many(early) })
+	}
+	for _, n := range []int{100, 5000, 100000} {
+		for _, expected := range []bool{true, false} {
+			x.check(fmt.Sprintf("%d bytes cut off, expected %v", n, expected), func() error {
+				return x.truncated(n, n/2,
+					expected)
+			})
+		}
+	}
+	for _, n := range []int{0, 64, 5000, 30000} {
+		x.check(fmt.Sprintf("%d bytes found", n), func() error { return x.searched(n) })
+	}
+	x.check("burst", x.burst)
+}
+
+// drive runs the tests between two commands, in both directions.
+func drive(a, b string) error {
+	x := new(pair)
+	var err error
+	if x.a, err = start(a); err != nil {
+		return err
+	}
+	if x.b, err = start(b); err != nil {
+		return err
+	}
+	if _, err = x.a.do("peer %s", x.b.name); err == nil {
+		_, err = x.b.do("peer %s", x.a.name)
+	}
+	if err != nil {
+		return err
+	}
+	x.direction()
+	x.a, x.b = x.b, x.a
+	x.direction()
+	for _, p := range []*process{x.a, x.b} {
+		p.in.Close()
+		if err := p.cmd.Wait(); err != nil {
+			x.check("end of "+p.command, func() error { return err })
+		}
+	}
+	fmt.Printf("%d passed, %d failed\n", x.passed, x.failed)
+	if x.failed > 0 {
+		return fmt.Errorf("%d tests failed", x.failed)
+	}
+	return nil
+}

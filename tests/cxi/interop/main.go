@@ -1,0 +1,35 @@
+// Command interop has two endpoints exchange messages, one process each, and compares what comes with what was sent. A
+// side is any program that does what it reads, a command a line, and answers each:
+//
+//	peer B0 … B7                                     the other side's name; each begins with "name B0 … B7"
+//	receive ID TAGGED TAG IGNORE BYTES DIRECTED MANY
+//	send ID TAGGED TAG BYTES HASDATA DATA LEVEL      "ok SUM"; LEVEL: transmit, match or inject
+//	search ID TAGGED TAG
+//	cancel ID
+//	rest                                             a few milliseconds pass
+//	await N                                          a line for each of N ends, and "end"
+//
+// "interop peer" is such a side over hw/cxi, tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "interop:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "peer":
+		return peer()
+	case len(args) == 2:
+		return drive(args[0], args[1])
+	}
+	return fmt.Errorf("interop peer, or interop A B")
+}

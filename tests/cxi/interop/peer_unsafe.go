@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi"
+)
+
+// op is something posted.
+type op struct {
+	memory hw.Memory
+	b      []byte
+	id     hw.MatchID
+	search bool
+}
+
+// side is one side of the tests: an endpoint that does what it reads.
+type side struct {
+	i    *cxi.Iface
+	d    *cxi.MemoryDomain
+	m    hw.Matcher
+	peer hw.MatchAddress
+	ops  [64]op
+	said int
+}
+
+// open makes the endpoint and prints its name.
+func (s *side) open() (err error) {
+	logf := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	if s.d, err = cxi.OpenDomain(cxi.DomainConfig{Logf: logf}); err != nil {
+		return err
+	}
+	if s.i, err = s.d.Open(cxi.Config{Match: &cxi.MatchConfig{}, Logf: logf}); err != nil {
+		return err
+	}
+	s.m = s.i.Matcher()
+	s.m.OnMatch(s.say)
+	fmt.Print("name")
+	for _, b := range s.m.MatchName() {
+		fmt.Print(" ", b)
+	}
+	fmt.Println()
+	return nil
+}
+
+// begin takes memory for what is posted.
+func (s *side) begin(id, n int) (*op, hw.Segment, error) {
+	o := &s.ops[id%len(s.ops)]
+	if o.memory != nil {
+		if err := o.memory.Close(); err != nil {
+			return nil, hw.Segment{}, err
+		}
+	}
+	*o = op{}
+	if n == 0 {
+		return o, hw.Segment{}, nil
+	}
+	var err error
+	if o.memory, err = s.d.Alloc(hw.Region{Len: n, Access: hw.LocalWrite}); err != nil {
+		return nil, hw.Segment{}, err
+	}
+	at := o.memory.Region().Addr
+	o.b = unsafe.Slice((*byte)(at), n)
+	return o, hw.Segment{Addr: at, Len: n, Memory: o.memory}, nil
+}
+
+func (s *side) receive(line string) error {
+	var id, n int
+	var tagged, directed, many bool
+	var tag, ignore uint64
+	if _, err := fmt.Sscanf(line, "receive %d %t %x %x %d %t %t", &id, (*flag)(&tagged), &tag, &ignore, &n,
+		(*flag)(&directed), (*flag)(&many)); err != nil {
+		return err
+	}
+	o, local, err := s.begin(id, n)
+	if err != nil {
+		return err
+	}
+	r := hw.MatchReceive{From: hw.AnyAddress, Tagged: tagged, Tag: tag, Ignore: ignore, Local: local, Multi: many,
+		MinFree: 1000, Context: uint64(id)}
+	if directed {
+		r.From = s.peer
+	}
+	o.id, err = s.m.PostReceive(&r)
+	return err
+}
+
+func (s *side) send(line string) error {
+	var id, n int
+	var tagged, hasData bool
+	var tag, data uint64
+	var level string
+	if _, err := fmt.Sscanf(line, "send %d %t %x %d %t %x %s", &id, (*flag)(&tagged), &tag, &n, (*flag)(&hasData),
+		&data, &level); err != nil {
+		return err
+	}
+	o, local, err := s.begin(id, n)
+	if err != nil {
+		return err
+	}
+	for k := range o.b {
+		o.b[k] = byte(id*131 + k*7 + k>>8)
+	}
+	p := hw.MatchSend{To: s.peer, Tagged: tagged, Tag: tag, Data: data, HasData: hasData, Local: local,
+		Matched: level == "match", Context: uint64(id)}
+	if level == "inject" {
+		p.Inject, p.Local = o.b, hw.Segment{}
+	}
+	for end := time.Now().Add(20 * time.Second); ; s.i.Progress(16) {
+		if err = s.m.PostMatched(&p); !errors.Is(err, hw.ErrNoResource) || time.Now().After(end) {
+			break
+		}
+	}
+	if err == nil {
+		fmt.Printf("ok %x\n", sum(o.b))
+	}
+	return err
+}
+
+func (s *side) search(line string) error {
+	var id int
+	var tagged bool
+	var tag uint64
+	if _, err := fmt.Sscanf(line, "search %d %t %x", &id, (*flag)(&tagged), &tag); err != nil {
+		return err
+	}
+	o, _, err := s.begin(id, 0)
+	if err != nil {
+		return err
+	}
+	o.search = true
+	return s.m.Search(&hw.MatchReceive{From: hw.AnyAddress, Tagged: tagged, Tag: tag, Context: uint64(id)})
+}
+
+// flag is a 0 or 1 in a command.
+type flag bool
+
+// Scan reads it.
+func (f *flag) Scan(state fmt.ScanState, _ rune) error {
+	b, err := state.Token(true, nil)
+	*f = string(b) == "1"
+	return err
+}
+
+// sum is a checksum.
+func sum(b []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(b) // never fails
+	return h.Sum64()
+}
+
+// say prints what has become of something.
+func (s *side) say(e *hw.MatchEvent) {
+	s.said++
+	o := &s.ops[e.Context%uint64(len(s.ops))]
+	switch {
+	case e.Kind == hw.MatchCanceled:
+		fmt.Printf("canceled %d\n", e.Context)
+	case e.Err != nil:
+		fmt.Printf("error %d %v\n", e.Context, e.Err)
+	case e.Kind == hw.MatchMissing:
+		fmt.Printf("missing %d\n", e.Context)
+	case e.Kind == hw.MatchFound:
+		fmt.Printf("found %d %d %x\n", e.Context, e.Wanted, e.Tag)
+	case e.Kind == hw.MatchSent:
+		fmt.Printf("sent %d\n", e.Context)
+	case e.Wanted > e.Length:
+		fmt.Printf("truncated %d %d %d\n", e.Context, e.Length, e.Wanted-e.Length)
+	default:
+		from := 0
+		if e.From == s.peer {
+			from = 1
+		}
+		fmt.Printf("received %d %d %x %x %d %x\n", e.Context, e.Length, e.Tag, e.Data, from,
+			sum(o.b[e.Offset:e.Offset+e.Length]))
+	}
+}
+
+func (s *side) await(line string) error {
+	var n int
+	if _, err := fmt.Sscanf(line, "await %d", &n); err != nil {
+		return err
+	}
+	s.said = 0
+	for end := time.Now().Add(30 * time.Second); s.said < n; {
+		if s.i.Progress(1) == 0 {
+			time.Sleep(20 * time.Microsecond)
+		}
+		if time.Now().After(end) {
+			fmt.Println("late")
+			return nil
+		}
+	}
+	fmt.Println("end")
+	return nil
+}
+
+// do does what a line says, and answers.
+func (s *side) do(line string) (err error) {
+	ok := true
+	switch word, rest, _ := strings.Cut(line, " "); word {
+	case "peer":
+		name := make([]byte, 8)
+		for k, v := range strings.Fields(rest) {
+			fmt.Sscan(v, &name[k])
+		}
+		s.peer, err = s.m.ParseMatchName(name)
+	case "receive":
+		err = s.receive(line)
+	case "send":
+		err, ok = s.send(line), false
+	case "search":
+		err = s.search(line)
+	case "cancel":
+		var id int
+		fmt.Sscan(rest, &id)
+		err = s.m.CancelReceive(s.ops[id%len(s.ops)].id)
+	case "await":
+		err, ok = s.await(line), false
+	case "rest":
+		for range 5 {
+			s.i.CheckPeers()
+			time.Sleep(time.Millisecond)
+		}
+	default:
+		return fmt.Errorf("what is %q", line)
+	}
+	if err == nil && ok {
+		fmt.Println("ok")
+	}
+	return err
+}
+
+// peer is the program as one side.
+func peer() error {
+	s := new(side)
+	if err := s.open(); err != nil {
+		return err
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if err := s.do(in.Text()); err != nil {
+			fmt.Println("failed", err)
+		}
+	}
+	return s.i.Close()
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * One side of tests/cxi/interop.sh: an endpoint of a libfabric provider that does what it reads, a command a line, and
+ * answers with a line each. interop/main.go has the commands, and the same for hw/cxi.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+#define must(call) must_be((long)(call), #call)
+
+static void must_be(long rc, const char *call)
+{
+	if (rc >= 0)
+		return;
+	fprintf(stderr, "%s: %s\n", call, fi_strerror((int)-rc));
+	exit(1);
+}
+
+enum { OPS = 64 };
+
+/* What was posted, by its number. */
+static struct op {
+	struct fi_context2 context; /* first */
+	unsigned char *b;
+	size_t n;
+	int search;
+} ops[OPS];
+
+static struct fid_domain *domain;
+static struct fid_ep *ep;
+static struct fid_cq *cq;
+static struct fid_av *av;
+static fi_addr_t peer = FI_ADDR_NOTAVAIL;
+
+static void open_endpoint(const char *provider)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 1024 };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 16 };
+	struct fid_fabric *fabric;
+	uint64_t name = 0;
+	size_t n = sizeof name, least = 1000;
+
+	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+	hints->mode = FI_CONTEXT2;
+	hints->addr_format = FI_ADDR_CXI;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->ep_attr->protocol = FI_PROTO_CXI;
+	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->fabric_attr->prov_name = strdup(provider);
+	must(fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info));
+	must(fi_fabric(info->fabric_attr, &fabric, NULL));
+	must(fi_domain(fabric, info, &domain, NULL));
+	must(fi_endpoint(domain, info, &ep, NULL));
+	must(fi_cq_open(domain, &cq_attr, &cq, NULL));
+	must(fi_av_open(domain, &av_attr, &av, NULL));
+	must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	must(fi_ep_bind(ep, &av->fid, 0));
+	must(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
+	must(fi_enable(ep));
+	must(fi_getname(&ep->fid, &name, &n));
+	printf("name");
+	for (size_t k = 0; k < sizeof name; k++)
+		printf(" %u", ((unsigned char *)&name)[k]);
+	printf("\n");
+}
+
+/* sum is a checksum of n bytes (FNV-1a). */
+static uint64_t sum(const unsigned char *b, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t k = 0; k < n; k++)
+		h = (h ^ b[k]) * 0x100000001b3;
+	return h;
+}
+
+static struct op *begin(unsigned int id, size_t n)
+{
+	struct op *o = &ops[id % OPS];
+
+	free(o->b);
+	o->b = calloc(1, n + 1);
+	o->n = n;
+	o->search = 0;
+	return o;
+}
+
+static void posted(long rc)
+{
+	if (rc == 0)
+		printf("ok\n");
+	else
+		printf("failed %ld\n", rc);
+}
+
+static void receive(unsigned int id, int tagged, uint64_t tag, uint64_t ignore, size_t n, int directed, int many)
+{
+	struct op *o = begin(id, n);
+	fi_addr_t from = directed ? peer : FI_ADDR_UNSPEC;
+	struct iovec iov = { o->b, n };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = from, .context = o };
+
+	if (tagged)
+		posted(fi_trecv(ep, o->b, n, NULL, from, tag, ignore, o));
+	else
+		posted(fi_recvmsg(ep, &m, FI_COMPLETION | (many ? FI_MULTI_RECV : 0)));
+}
+
+static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int has_data, uint64_t data,
+	const char *level)
+{
+	struct op *o = begin(id, n);
+	uint64_t flags = FI_COMPLETION | (has_data ? FI_REMOTE_CQ_DATA : 0);
+	struct iovec iov = { o->b, n };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = peer, .context = o, .data = data };
+	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = peer, .tag = tag, .context = o, .data = data };
+	long rc;
+	time_t end = time(NULL) + 20;
+
+	flags |= !strcmp(level, "match") ? FI_MATCH_COMPLETE : !strcmp(level, "inject") ? FI_INJECT : FI_TRANSMIT_COMPLETE;
+	for (size_t k = 0; k < n; k++)
+		o->b[k] = (unsigned char)(id * 131 + k * 7 + (k >> 8));
+	do {
+		rc = tagged ? fi_tsendmsg(ep, &t, flags) : fi_sendmsg(ep, &m, flags);
+		if (rc == -FI_EAGAIN)
+			fi_cq_read(cq, NULL, 0);
+	} while (rc == -FI_EAGAIN && time(NULL) < end);
+	if (rc == 0)
+		printf("ok %" PRIx64 "\n", sum(o->b, n));
+	else
+		printf("failed %ld\n", rc);
+}
+
+static void search(unsigned int id, int tagged, uint64_t tag)
+{
+	struct op *o = begin(id, 0);
+	struct fi_msg_tagged t = { .addr = FI_ADDR_UNSPEC, .tag = tag, .context = o };
+	struct fi_msg m = { .addr = FI_ADDR_UNSPEC, .context = o };
+
+	o->search = 1;
+	posted(tagged ? fi_trecvmsg(ep, &t, FI_PEEK | FI_COMPLETION) : fi_recvmsg(ep, &m, FI_PEEK | FI_COMPLETION));
+}
+
+static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
+{
+	struct op *o = e->op_context;
+	const unsigned char *b = e->flags & FI_MULTI_RECV || !o->search ? e->buf : o->b;
+
+	if (!b || b < o->b || b > o->b + o->n)
+		b = o->b;
+	if (!(e->flags & FI_RECV))
+		printf("sent %d\n", (int)(o - ops));
+	else if (o->search)
+		printf("found %d %zu %" PRIx64 "\n", (int)(o - ops), e->len, e->tag);
+	else
+		printf("received %d %zu %" PRIx64 " %" PRIx64 " %d %" PRIx64 "\n", (int)(o - ops), e->len, e->flags &
+			FI_TAGGED ? e->tag : 0,
+			e->flags & FI_REMOTE_CQ_DATA ? e->data : 0, from == peer, sum(b, e->len));
+}
+
+static int failed(void)
+{
+	struct fi_cq_err_entry e = {};
+	struct op *o;
+
+	if (fi_cq_readerr(cq, &e, 0) != 1)
+		return 0;
+	o = e.op_context;
+	if (e.err == FI_ECANCELED)
+		printf("canceled %d\n", (int)(o - ops));
+	else if (e.err == FI_ENOMSG)
+		printf("missing %d\n", (int)(o - ops));
+	else if (e.err == FI_ETRUNC)
+		printf("truncated %d %zu %zu\n", (int)(o - ops), e.len, e.olen);
+	else
+		printf("error %d %d\n", (int)(o - ops), e.err);
+	return 1;
+}
+
+/* await prints what ends, until that are n. */
+static void await(int n)
+{
+	time_t end = time(NULL) + 30;
+	struct fi_cq_tagged_entry e;
+	fi_addr_t from;
+	long rc;
+
+	while (n > 0 && time(NULL) < end) {
+		from = FI_ADDR_NOTAVAIL;
+		rc = fi_cq_readfrom(cq, &e, 1, &from);
+		if (rc == 1) {
+			said(&e, from);
+			n--;
+		} else if (rc == -FI_EAVAIL) {
+			n -= failed();
+		}
+	}
+	printf(n > 0 ? "late\n" : "end\n");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int id, name[8], tagged, directed, many, has_data;
+	uint64_t tag, ignore, data;
+	char line[256], level[16];
+	struct timespec rest = { .tv_nsec = 1000000 };
+	size_t n;
+	int count;
+
+	open_endpoint(argc > 1 ? argv[1] : "cxi");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		if (sscanf(line, "peer %u %u %u %u %u %u %u %u", name, name + 1, name + 2, name + 3, name + 4, name + 5, name +
+			6, name + 7) == 8) {
+			unsigned char b[8];
+
+			for (int k = 0; k < 8; k++)
+				b[k] = (unsigned char)name[k];
+			must(fi_av_insert(av, b, 1, &peer, 0, NULL));
+			printf("ok\n");
+		} else if (sscanf(line, "receive %u %u %" SCNx64 " %" SCNx64 " %zu %u %u", &id, &tagged, &tag, &ignore, &n,
+			&directed, &many) == 7) {
+			receive(id, (int)tagged, tag, ignore, n, (int)directed, (int)many);
+		} else if (sscanf(line, "send %u %u %" SCNx64 " %zu %u %" SCNx64 " %15s", &id, &tagged, &tag, &n, &has_data,
+			&data, level) == 7) {
+			transmit(id, (int)tagged, tag, n, (int)has_data, data, level);
+		} else if (sscanf(line, "search %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
+			search(id, (int)tagged, tag);
+		} else if (sscanf(line, "cancel %u", &id) == 1) {
+			posted(fi_cancel(&ep->fid, &ops[id % OPS]));
+		} else if (sscanf(line, "await %d", &count) == 1) {
+			await(count);
+		} else if (!strcmp(line, "rest\n")) {
+			for (int k = 0; k < 5; k++) {
+				fi_cq_read(cq, NULL, 0);
+				nanosleep(&rest, NULL);
+			}
+			printf("ok\n");
+		} else {
+			printf("what\n");
+		}
+	}
+	return 0;
+}
