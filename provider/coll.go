@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 )
 
@@ -18,6 +19,7 @@ import (
 //	coll_run.go    operations under way, and the messages of their steps
 //	coll_long.go   payloads that stay with the sender until they are fetched
 //	coll_exchange.go  all-to-alls whose order package exchange chooses
+//	coll_relay.go  pieces of them that go through other members
 //	coll_settings.go  what all members must have alike
 //	coll_fail.go   peers that are gone, and operations that end because of it
 //
@@ -48,6 +50,9 @@ type collectives struct {
 	steps     *collStep            // free
 	held      *heldStep            // free
 	exchanges []*collOp            // under way, that an engine orders
+	store     *exchange.Store      // for what is relayed, nil before the first engine that may
+
+	relayAlways bool // for tests, set before the first operation
 
 	// mu guards what posting threads leave to the lease holder. It is on the
 	// path of collective operations only, whose steps cost more.

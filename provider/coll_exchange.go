@@ -40,6 +40,8 @@ type collExchange struct {
 	lens    [2][]int64 // by peer, for the engine
 	pending []pendingChunks
 	ready   []int32 // peers with pending chunks
+	pieces  []pendingPiece
+	more    bool // the engine has to be asked again
 	seen    exchange.Report
 }
 
@@ -50,6 +52,7 @@ type pendingChunks struct {
 	ends [exchange.Deepest]int64 // of the chunks
 	n    int
 	in   bool // the peer is in ready
+	full bool // a piece waits for room
 }
 
 // exchangeConfig is what the variables say of the order.
@@ -81,6 +84,9 @@ func (g *Group) exchanger() (*collExchange, error) {
 	if err != nil {
 		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
+	if g.relays {
+		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.relayStore(), g.c.relayAlways
+	}
 	engine, err := exchange.New(cfg)
 	if err != nil {
 		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
@@ -111,7 +117,7 @@ func (c *collectives) beginExchange(o *collOp) {
 		x.lens[0][p], x.lens[1][p] = int64(x.in[r].Len), int64(x.out[r].Len)
 		x.pending[p] = pendingChunks{}
 	}
-	x.ready, x.seen = x.ready[:0], exchange.Report{}
+	x.ready, x.pieces, x.seen = x.ready[:0], x.pieces[:0], exchange.Report{}
 	c.exchanges = append(c.exchanges, o)
 	o.advancing = true
 	x.engine.Start(c.ep.now(), x.lens[0], x.lens[1])
@@ -253,24 +259,40 @@ func (c *collectives) onWord(src hw.Source, id uint64, head []byte) {
 // goOn sends what the engine says, as far as there is room, and ends the operation if that
 // was all. It ends what set advancing.
 func (c *collectives) goOn(o *collOp) {
-	g, x := o.group, o.exchange
-	now := c.ep.now()
-	for a, ok := x.engine.Next(now); ok && o.status == fi.Success; a, ok = x.engine.Next(now) {
-		if a.Kind == exchange.SendChunk {
-			x.add(a.Peer, &a.Head)
-			continue
-		}
-		m := &g.members[g.rankOf(a.Peer)]
-		h := collWordHead{o.head(), a.Word}
-		c.tell(m, amCollNote, m.id, h.put(c.ep.rx.head[:]))
+	x := o.exchange
+	for x.more = true; x.more && o.status == fi.Success; {
+		x.more = false
+		c.choose(o)
+		c.sendChunks(o)
+		c.sendPieces(o)
 	}
-	c.sendChunks(o)
 	o.advancing = false
 	x.count(c.ep.stats)
-	if o.status != fi.Success || len(x.ready) == 0 && x.engine.Done() {
+	if o.status != fi.Success || len(x.ready)+len(x.pieces) == 0 && x.engine.Done() {
 		c.end(o)
 	}
 }
+
+// choose takes what the engine says is to be sent, and sends what is short.
+func (c *collectives) choose(o *collOp) {
+	g, x, now := o.group, o.exchange, c.ep.now()
+	for a, ok := x.engine.Next(now); ok && o.status == fi.Success; a, ok = x.engine.Next(now) {
+		m := &g.members[g.rankOf(a.Peer)]
+		switch a.Kind {
+		case exchange.SendChunk:
+			x.add(a.Peer, &a.Head)
+		case exchange.SendPiece:
+			x.pieces = append(x.pieces, pendingPiece{action: a})
+		case exchange.SendNote:
+			c.say(m, (&collRelayHead{o.head(), a.Note}).put(c.ep.rx.head[:]))
+		default:
+			c.say(m, (&collWordHead{o.head(), a.Word}).put(c.ep.rx.head[:]))
+		}
+	}
+}
+
+// say sends a word or a note about relays.
+func (c *collectives) say(m *collMember, head []byte) { c.tell(m, amCollNote, m.id, head) }
 
 // add keeps a chunk until it is sent.
 func (x *collExchange) add(peer int, h *exchange.Chunk) {
@@ -345,7 +367,7 @@ func (c *collectives) pumpExchanges() {
 	for _, o := range slices.Clone(c.exchanges) {
 		x := o.exchange
 		at, timed := x.engine.Wake()
-		if timed = timed && at <= now; !timed && len(x.ready) == 0 {
+		if timed = timed && at <= now; !timed && len(x.ready)+len(x.pieces) == 0 {
 			continue
 		}
 		o.advancing = true
@@ -359,7 +381,7 @@ func (c *collectives) pumpExchanges() {
 // timed reports whether an exchange waits for room or time.
 func (c *collectives) timed() bool {
 	for _, o := range c.exchanges {
-		if _, timed := o.exchange.engine.Wake(); timed || len(o.exchange.ready) != 0 {
+		if _, timed := o.exchange.engine.Wake(); timed || len(o.exchange.ready)+len(o.exchange.pieces) != 0 {
 			return true
 		}
 	}
@@ -374,6 +396,7 @@ func (c *collectives) dropExchange(o *collOp) {
 	}
 	o.exchange = nil
 	c.exchanges = slices.DeleteFunc(c.exchanges, func(p *collOp) bool { return p == o })
+	x.stop()
 	x.given, x.got, x.inPlace = nil, nil, false
 	c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks
@@ -391,6 +414,9 @@ func (x *collExchange) count(st *stats.Endpoint) {
 	st.Rx(stats.RxExchangeForced, r.Forced-x.seen.Forced)
 	st.Rx(stats.RxExchangeCredits, r.Credits-x.seen.Credits)
 	st.Rx(stats.RxExchangeInvited, r.Invited-x.seen.Invited)
+	st.Rx(stats.RxExchangeRelayed, r.Relayed-x.seen.Relayed)
+	st.Rx(stats.RxExchangeCarried, r.Carried-x.seen.Carried)
+	st.Rx(stats.RxExchangeAgain, r.Again-x.seen.Again)
 	st.RxPeak(stats.RxExchangePeers, stats.RxExchangePeersPeak, uint64(x.engine.Begun()))
 	x.seen = r
 }

@@ -207,7 +207,7 @@ func TestExchangeForged(t *testing.T) {
 	self, none, ahead := own, own, own
 	self.rank, none.rank, ahead.seq = 0, 1<<20, 1<<30
 	first := exchange.Chunk{Total: slice, Length: 64}
-	head, payload := make([]byte, chunkHeadBytes), bytes.Repeat([]byte{1}, 64)
+	head, payload := make([]byte, 64), bytes.Repeat([]byte{1}, 64)
 	for _, h := range []collChunkHead{
 		{own, exchange.Chunk{Total: slice, Offset: 100, Length: 64}},        // not the next
 		{own, exchange.Chunk{Total: slice, Offset: slice - 10, Length: 64}}, // beyond the end
@@ -247,7 +247,8 @@ func TestJoinSettings(t *testing.T) {
 	}{
 		{joinSettings{algorithm: 2}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and pairwise there"},
 		{joinSettings{sched: config.No}, "FI_WEFT_RTT_SCHED_ENABLE is auto here and no there"},
-		{joinSettings{spans: true}, ""},
+		{joinSettings{spans: true, first: true}, ""},
+		{joinSettings{relay: true}, "FI_WEFT_ALLTOALL_RELAY is no here and auto there"},
 	} {
 		var own, read joinSettings
 		if !read.unpack(c.other.pack()) || read != c.other {
@@ -261,7 +262,7 @@ func TestJoinSettings(t *testing.T) {
 			t.Errorf("%+v: %q", c.other, said)
 		}
 	}
-	for _, v := range []uint32{uint32(len(allToAllNames)), 3 << 8, 1 << 17} {
+	for _, v := range []uint32{uint32(len(allToAllNames)), 3 << 8, 1 << 19} {
 		if (&joinSettings{}).unpack(v) {
 			t.Errorf("%#x is read", v)
 		}
@@ -270,7 +271,12 @@ func TestJoinSettings(t *testing.T) {
 	g := c.sides[0].begin([]int{0, 1}, 0)
 	r := leasedOf(c.sides[0].ep).rx
 	r.acquire()
-	g.agree(1, &joinSettings{algorithm: 1})
+	large := g.settingsOf()
+	large.relaySize++
+	if err := (&large).differs(&large); err != nil {
+		t.Error(err)
+	}
+	g.agree(1, &large)
 	r.give()
 	c.until("error event", func() bool {
 		_, _, err := c.sides[0].eq.Read(make([]byte, 64), 0)

@@ -118,6 +118,10 @@ func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
 		c.onWord(src, id, head)
 		return
 	}
+	if len(head) == relayHeadBytes {
+		c.onRelayNote(src, id, head)
+		return
+	}
 	var h noteHead
 	if !h.parse(head) {
 		c.malformed(src, "note of %d bytes does not parse", len(head))
@@ -181,6 +185,7 @@ func (c *collectives) starve(g *Group, m *collMember) {
 		}
 		return false
 	})
+	c.relayGone(g, peer)
 }
 
 // number is a member's rank.
@@ -251,6 +256,9 @@ func (c *collectives) linkLost(l *link, _ fi.Errno) {
 				g.failed(fi.ECONNRESET)
 			}
 			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
+			if i != g.rank {
+				c.relayGone(g, g.peerOf(i))
+			}
 		}
 	}
 }

@@ -55,10 +55,13 @@ type Group struct {
 
 	// Set when the join is complete, and immutable then.
 	scheduled bool // all-to-alls of long slices go by an engine
+	relays    bool // of which members relay
 
 	// The lease holder's.
 	reached bool // all members are connected
 	spans   bool // a member is reached over the network, or reaches one so
+	first   bool // this member's rank is the lowest of its host
+	hosts   int  // members that are so
 	members []collMember
 	left    int                 // members that have not joined
 	unsent  int                 // members that were not told

@@ -318,6 +318,10 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 		c.onChunk(src, id, head, payload)
 		return
 	}
+	if len(head) == pieceHeadBytes {
+		c.onPiece(src, id, head, payload)
+		return
+	}
 	var h stepHead
 	if !h.parse(head, stepHeadBytes) {
 		c.malformed(src, "step of %d bytes does not parse", len(head))

@@ -20,6 +20,9 @@ type joinSettings struct {
 	algorithm uint8 // of allToAllNames
 	sched     config.Tri
 	spans     bool // it reaches a member over the network
+	first     bool // it reaches no member of a lower rank otherwise: it is its host's first
+	relay     bool // through others
+	relaySize uint32
 }
 
 // settingsOf are an endpoint's.
@@ -30,23 +33,28 @@ func (g *Group) settingsOf() (s joinSettings) {
 			s.algorithm = uint8(i)
 		}
 	}
-	s.sched, s.spans = cfg.Sched, g.spans
+	s.sched, s.spans, s.first = cfg.Sched, g.spans, g.first
+	s.relay, s.relaySize = cfg.Relay != "no", uint32(cfg.RelaySize)
 	return s
 }
 
-const settingsKnown = 0x1ffff
+const settingsKnown = 0x7ffff
 
+// pack makes all of it but the size of the relay.
 func (s *joinSettings) pack() uint32 {
 	v := uint32(s.algorithm) | uint32(s.sched)<<8
-	if s.spans {
-		v |= 1 << 16
+	for i, set := range []bool{s.spans, s.first, s.relay} {
+		if set {
+			v |= 1 << (16 + i)
+		}
 	}
 	return v
 }
 
 // unpack refuses values that there are not.
 func (s *joinSettings) unpack(v uint32) bool {
-	*s = joinSettings{algorithm: uint8(v), sched: config.Tri(v >> 8 & 0xff), spans: v>>16&1 != 0}
+	*s = joinSettings{algorithm: uint8(v), sched: config.Tri(v >> 8 & 0xff)}
+	s.spans, s.first, s.relay = v>>16&1 != 0, v>>17&1 != 0, v>>18&1 != 0
 	return v&^settingsKnown == 0 && int(s.algorithm) < len(allToAllNames) && s.sched <= config.No
 }
 
@@ -58,6 +66,13 @@ func (s *joinSettings) differs(o *joinSettings) error {
 	}
 	if s.sched != o.sched {
 		return fmt.Errorf("FI_WEFT_RTT_SCHED_ENABLE is %v here and %v there", s.sched, o.sched)
+	}
+	if s.relay != o.relay {
+		name := map[bool]string{true: "auto", false: "no"}
+		return fmt.Errorf("FI_WEFT_ALLTOALL_RELAY is %s here and %s there", name[s.relay], name[o.relay])
+	}
+	if s.relaySize != o.relaySize {
+		return fmt.Errorf("FI_WEFT_ALLTOALL_RELAY_SIZE is %d here and %d there", s.relaySize, o.relaySize)
 	}
 	return nil
 }
@@ -71,18 +86,30 @@ func (g *Group) agree(rank uint32, s *joinSettings) {
 		return
 	}
 	g.spans = g.spans || s.spans
+	if s.first {
+		g.hosts++
+	}
 }
+
+// relayHosts is how many hosts a group has at least in which members relay.
+const relayHosts = 4
 
 // decide says whether all-to-alls go by an engine, when all members have joined.
 func (g *Group) decide() {
 	cfg := g.ep.domain.cfg
 	byPlan := cfg.AllToAll == "bruck" || cfg.AllToAll == "pairwise"
 	g.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && g.spans)
+	if g.first {
+		g.hosts++
+	}
+	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
 }
 
-// reach connects to all members, and finds whether one is reached over the network. Errors:
+// reach connects to all members, and finds whether one is reached over the network, and whether
+// one of a lower rank is not. Errors:
 // fi.EAGAIN while one is not connected, and those of connect.
 func (g *Group) reach() error {
+	g.first = true
 	for i := range g.members {
 		m := &g.members[i]
 		if m.link == nil {
@@ -95,7 +122,9 @@ func (g *Group) reach() error {
 		if err != nil {
 			return err
 		}
-		g.spans = g.spans || p.port.attr.Caps&hw.CapDrops != 0
+		far := p.port.attr.Caps&hw.CapDrops != 0
+		g.spans = g.spans || far
+		g.first = g.first && (far || i > g.rank)
 	}
 	return nil
 }

@@ -14,21 +14,23 @@ import (
 // each member, which tells it to the others when it joins.
 const (
 	amCollJoin hw.AMID = hot.AMCollJoin // header the group's key, head joinHead
-	amCollStep hw.AMID = hot.AMCollStep // header the receiver's group, head stepHead or collChunkHead, and the payload
+	amCollStep hw.AMID = hot.AMCollStep // header the receiver's group, head one of 3 (onStep), and the payload
 	amCollRTS  hw.AMID = hot.AMCollRTS  // header the receiver's group, head stepHead and longHead
 	amCollDone hw.AMID = hot.AMCollDone // header the sender's request, head as of amAck
 	amCollCTS  hw.AMID = hot.AMCollCTS  // header the sender's request, head cts
 	amCollFrag hw.AMID = hot.AMCollFrag // header the receiver's request, head the offset, and the payload
-	amCollNote hw.AMID = hot.AMCollNote // header the receiver's group, 0: not known; head noteHead or collWordHead
+	amCollNote hw.AMID = hot.AMCollNote // header the receiver's group, 0: not known; head one of 3 (onNote)
 )
 
 const (
-	joinHeadBytes  = 20
+	joinHeadBytes  = 24
 	stepHeadBytes  = 8
 	longHeadBytes  = stepHeadBytes + 24
 	noteHeadBytes  = 16
 	chunkHeadBytes = stepHeadBytes + exchange.ChunkBytes
 	wordHeadBytes  = stepHeadBytes + exchange.WordBytes
+	pieceHeadBytes = stepHeadBytes + exchange.PieceBytes
+	relayHeadBytes = stepHeadBytes + exchange.NoteBytes
 )
 
 // maxMembers is the most members of a group: what a message has room for.
@@ -47,6 +49,7 @@ func (h *joinHead) put(b []byte) []byte {
 	binary.LittleEndian.PutUint32(b[8:], h.size)
 	binary.LittleEndian.PutUint32(b[12:], h.rank)
 	binary.LittleEndian.PutUint32(b[16:], h.says.pack())
+	binary.LittleEndian.PutUint32(b[20:], h.says.relaySize)
 	return b[:joinHeadBytes]
 }
 
@@ -58,7 +61,9 @@ func (h *joinHead) parse(b []byte) bool {
 	h.group = binary.LittleEndian.Uint64(b[0:])
 	h.size = binary.LittleEndian.Uint32(b[8:])
 	h.rank = binary.LittleEndian.Uint32(b[12:])
-	return h.says.unpack(binary.LittleEndian.Uint32(b[16:])) && h.rank < h.size && h.size <= maxMembers
+	known := h.says.unpack(binary.LittleEndian.Uint32(b[16:]))
+	h.says.relaySize = binary.LittleEndian.Uint32(b[20:])
+	return known && h.rank < h.size && h.size <= maxMembers
 }
 
 // stepHead says which operation of a group a message belongs to.
@@ -143,6 +148,38 @@ func (h *collWordHead) put(b []byte) []byte {
 
 func (h *collWordHead) parse(b []byte) bool {
 	return h.stepHead.parse(b, wordHeadBytes) && h.word.Parse(b[stepHeadBytes:])
+}
+
+// collPieceHead is a fragment of a piece that goes through a relay. It goes as amCollStep.
+type collPieceHead struct {
+	stepHead
+	part exchange.Piece
+}
+
+func (h *collPieceHead) put(b []byte) []byte {
+	h.stepHead.put(b)
+	h.part.Put(b[stepHeadBytes:])
+	return b[:pieceHeadBytes]
+}
+
+func (h *collPieceHead) parse(b []byte) bool {
+	return h.stepHead.parse(b, pieceHeadBytes) && h.part.Parse(b[stepHeadBytes:])
+}
+
+// collRelayHead is what a source and a relay say to each other. It goes as amCollNote.
+type collRelayHead struct {
+	stepHead
+	note exchange.Note
+}
+
+func (h *collRelayHead) put(b []byte) []byte {
+	h.stepHead.put(b)
+	h.note.Put(b[stepHeadBytes:])
+	return b[:relayHeadBytes]
+}
+
+func (h *collRelayHead) parse(b []byte) bool {
+	return h.stepHead.parse(b, relayHeadBytes) && h.note.Parse(b[stepHeadBytes:])
 }
 
 // noteHead says that an operation has failed at the sender or, with status 0,

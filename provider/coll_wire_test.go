@@ -13,8 +13,13 @@ import (
 func FuzzCollectiveHeads(f *testing.F) {
 	f.Add(make([]byte, longHeadBytes))
 	f.Add(bytes.Repeat([]byte{0xFF}, longHeadBytes))
+	for _, n := range []int{
+		joinHeadBytes, chunkHeadBytes, wordHeadBytes, pieceHeadBytes, relayHeadBytes, noteHeadBytes,
+	} {
+		f.Add(make([]byte, n))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var room [longHeadBytes]byte
+		var room [64]byte
 		check := func(what string, ok bool, put func([]byte) []byte) {
 			if ok && !bytes.Equal(put(room[:]), b) {
 				t.Errorf("%s % x is % x", what, b, put(room[:]))
@@ -26,13 +31,21 @@ func FuzzCollectiveHeads(f *testing.F) {
 		check("step", s.parse(b, stepHeadBytes), s.put)
 		var l longHead
 		check("announcement", l.parse(b), l.put)
+		var c collChunkHead
+		check("chunk", c.parse(b), c.put)
+		var w collWordHead
+		check("word", w.parse(b), w.put)
+		var p collPieceHead
+		check("piece", p.parse(b), p.put)
+		var r collRelayHead
+		check("relay", r.parse(b), r.put)
 		var n noteHead
 		check("note", n.parse(b), n.put)
 	})
 }
 
 func TestCollectiveHeads(t *testing.T) {
-	j := joinHead{group: 7<<32 | 5, size: 1000, rank: 999}
+	j := joinHead{group: 7<<32 | 5, size: 1000, rank: 999, says: joinSettings{relay: true, relaySize: 1 << 20}}
 	l := longHead{stepHead: stepHead{seq: 1 << 31, kind: collective.Gather, rank: maxMembers - 1}, request: 3, length: 1 << 40, addr: 1 << 46}
 	n := noteHead{group: 1 << 40, seq: 9, status: fi.ECONNRESET}
 	var room [longHeadBytes]byte
@@ -69,6 +82,8 @@ func FuzzCollectiveMessages(f *testing.F) {
 	f.Add(uint8(0), uint8(3), uint64(5), make([]byte, joinHeadBytes), []byte{})
 	f.Add(uint8(1), uint8(0), uint64(0), make([]byte, chunkHeadBytes), []byte{})
 	f.Add(uint8(6), uint8(0), uint64(0), make([]byte, wordHeadBytes), []byte{})
+	f.Add(uint8(1), uint8(0), uint64(0), make([]byte, pieceHeadBytes), []byte("x"))
+	f.Add(uint8(6), uint8(0), uint64(0), make([]byte, relayHeadBytes), []byte{})
 	circle := newCircle(f, newBench(f, nil, collHints()), 2)
 	groups := circle.joinAll([]int{0, 1})
 	s := circle.sides[0]

@@ -119,7 +119,7 @@ type control struct {
 }
 
 // controlHead is the longest head of a message that may be kept, in bytes.
-const controlHead = max(ctsHead, doneHeadBytes, noteHeadBytes, noticeWordsBytes, wordHeadBytes)
+const controlHead = max(ctsHead, doneHeadBytes, noteHeadBytes, noticeWordsBytes, wordHeadBytes, relayHeadBytes)
 
 func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
 	slots := 64

@@ -104,6 +104,8 @@ type Config struct {
 	SchedWindow       int           // places, 0: all
 	SchedBackoff      time.Duration // before an idle link is seen to be idle
 	AllToAll          string        // name of an algorithm
+	Relay             string        // of all-to-alls: auto or no
+	RelaySize         int           // bytes kept for others
 	PTP               Tri           // look for a synchronised clock
 	PTPRequire        bool          // refuse to work without
 	PTPDevice         string        // path, empty: the interface's

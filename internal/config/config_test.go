@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 		ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
 		SchedPolicy: "adaptive", SchedThreshold: 100 * time.Microsecond, SchedFactor: 2,
-		SchedBackoff: 100 * time.Microsecond, AllToAll: "auto",
+		SchedBackoff: 100 * time.Microsecond, AllToAll: "auto", Relay: "auto", RelaySize: 4 << 20,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
@@ -267,7 +267,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		"rtt_probe_enable": "yes", "rtt_probe_interval": "50ms", "rtt_probe_msg_size": "32",
 		"rtt_probe_strategy": "adaptive",
 		"rtt_sched_enable":   "no", "rtt_sched_policy": "GREEDY", "rtt_sched_threshold": "3us",
-		"alltoall_algorithm":           "bruck",
+		"alltoall_algorithm": "bruck", "alltoall_relay": "no", "alltoall_relay_size": "64k",
 		"rtt_probe_use_service_worker": "no", "ptp_enable": "yes", "ptp_require_sync": "yes",
 		"ptp_clock_device": "/dev/ptp3",
 	}

@@ -259,6 +259,15 @@ var table = []Var{
 			"and others (2005) describe them, message in chunks whose order follows the network also for "+
 			"slices below 16 KiB, as far as FI_WEFT_RTT_SCHED_ENABLE has it. Of those with lengths of their "+
 			"own bruck is pairwise. Alike at all members of a group, else the join fails."),
+	choiceVar("alltoall_relay", "auto", []string{"auto", "no"},
+		func(c *Config) *string { return &c.Relay },
+		"Let a member of an all-to-all in an order that follows the network send the end of a slice through "+
+			"others that have room, where the path itself would take longer than both of its hosts need: auto "+
+			"in groups of at least four hosts, no in none. Alike at all members of a group, else the join fails."),
+	sizeVar("alltoall_relay_size", "bytes", "4m", 64<<10, 1<<30,
+		func(c *Config) *int { return &c.RelaySize },
+		"Memory in which an endpoint keeps what it relays for others in all-to-alls, at most. Alike at all "+
+			"members of a group, else the join fails."),
 	triVar("ptp_enable", "auto",
 		func(c *Config) *Tri { return &c.PTP },
 		"Look whether this host's clock is synchronised by PTP, which one-way delays need: auto where probes are sent, yes always, and without a PTP clock or daemon no domain opens, no never."),

@@ -39,6 +39,15 @@ type Config struct {
 	// Backoff is the least time after which an idle link is seen to be idle when no
 	// acknowledgement comes: above 0, at most a minute.
 	Backoff time.Duration
+
+	// Piece is the bytes of a piece that goes through a relay, above Short, alike at all
+	// members. Store is where this member keeps pieces for others; nil: none go through relays.
+	Piece int64
+	Store *Store
+
+	// Always has every slice that is long enough go through relays, whatever the paths are like: for
+	// tests.
+	Always bool
 }
 
 // DefaultConfig returns the configuration of an engine with so many peers: the
@@ -65,6 +74,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%d peers at a time, or a window of %d, is below 0", c.Most, c.Window)
 	case c.Threshold < 0 || !(c.Factor >= 0):
 		return fmt.Errorf("threshold %v or factor %v is below 0", c.Threshold, c.Factor)
+	case c.Store != nil && (c.Piece < 1 || c.Piece <= c.Short || c.Piece > 1<<30 || c.Piece != c.Store.piece):
+		return fmt.Errorf("pieces of %d bytes are not those of the store, or not above %d", c.Piece, c.Short)
 	case c.Backoff <= 0 || c.Backoff > time.Minute:
 		return fmt.Errorf("backoff of %v is not between 0 and a minute", c.Backoff)
 	}

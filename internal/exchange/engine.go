@@ -26,7 +26,9 @@ const idle = 0.9
 type peer struct {
 	// What goes to it, in bytes from the slice's beginning.
 	total, sent, acked int64
+	tail               int64 // of total, that goes through relays
 
+	step   int64           // bytes of a chunk if slow or relayed, 0: by the rate
 	flight [Deepest]flight // chunks on their way, the oldest first
 	flying int8
 
@@ -34,7 +36,14 @@ type peer struct {
 	busy    bool // says so itself: its link queues because of others
 	counted bool // its share is in Engine.shares
 	lost    bool
-	over    bool // everything has been sent and acknowledged
+	away    bool  // is not needed and does not relay any more
+	over    bool  // everything has been sent and acknowledged
+	heard   bool  // something has come from it
+	rested  bool  // rest is known
+	relayed bool  // it has an entry in relays.pairs
+	slow    bool  // its path was slow in the operation before, and has not been faster since
+	alone   bool  // no member relays to it
+	refused int32 // target, plus 1, to which it does not relay
 	share   float64
 	rate    float64         // bytes per second that the path was seen to deliver, 0: not known
 	base    time.Duration   // least time of a chunk lately, 0: not known
@@ -43,7 +52,9 @@ type peer struct {
 	since   uint64          // choice at which it began to wait
 	news    congestion.Time // when it began, or a chunk of it was acknowledged, or its share was halved
 
-	in inPeer
+	rest    time.Duration // that its own link needs for what it has to receive, as it said
+	carries carried
+	in      inPeer
 
 	stats PeerReport
 }
@@ -58,8 +69,8 @@ type flight struct {
 	length int64
 }
 
-// left is what has not been sent.
-func (p *peer) left() int64 { return p.total - p.sent }
+// left is what has not been sent and does not go through relays.
+func (p *peer) left() int64 { return p.total - p.tail - p.sent }
 
 // Engine decides for one member, in one operation at a time. It is not safe for
 // concurrent use. What it has learnt of paths stays for the next operation.
@@ -81,6 +92,8 @@ type Engine struct {
 	rate     float64 // the most of that lately
 	left     int64   // bytes not sent
 	flying   int     // chunks on their way
+	active   int     // peers that have some
+	width    int     // the most peers at a time in the operation before
 	acked    int64
 	ackedAt  congestion.Time
 	queue    time.Duration // mean of all pairs' delays
@@ -88,7 +101,8 @@ type Engine struct {
 	free     bool // the link was idle when the timer ran out, and nothing is known of its rate
 	trial    trial
 
-	in inLink
+	in     inLink
+	relays relays
 
 	started congestion.Time
 	outOver int
@@ -139,15 +153,18 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		l.clear()
 	}
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
+	e.active = 0
 	e.acked, e.ackedAt, e.started = 0, now, now
 	e.outOver, e.inOver, e.failed, e.free = 0, 0, false, false
 	e.trial = trial{next: trialFirst, gap: trialFirst}
+	e.width = e.report.Most
 	e.report = Report{}
+	e.stopRelays()
 	e.in.start(now)
 	for i := range e.peers {
 		p := &e.peers[i]
 		*p = peer{
-			total: out[i], lost: p.lost, rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev,
+			total: out[i], lost: p.lost, slow: p.tail != 0 && e.narrow(p), rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev,
 			in: inPeer{want: in[i]},
 		}
 		e.left += p.total
@@ -172,6 +189,7 @@ func (e *Engine) enlist(i int32) {
 	default:
 		e.wait(i)
 	}
+	e.in.left += p.in.want
 	e.expect(i)
 }
 
@@ -193,7 +211,7 @@ func (e *Engine) Begun() int { return e.begun.count }
 
 // Done reports whether everything has been sent, acknowledged and received.
 func (e *Engine) Done() bool {
-	return e.outOver == len(e.peers) && e.inOver == len(e.peers) && e.words.count == 0
+	return e.outOver == len(e.peers) && e.inOver == len(e.peers) && e.words.count == 0 && e.relays.done()
 }
 
 // Failed reports whether a peer was lost that the operation needs.
@@ -301,9 +319,9 @@ func (e *Engine) sounds(p *peer) bool { return e.cfg.Policy == Adaptive && p.rat
 // reach is how many chunks of a pair may be on their way.
 func (e *Engine) reach(p *peer) int8 {
 	switch {
-	case e.sounds(p):
+	case e.sounds(p) || p.relayed || p.slow:
 		return 1
-	case e.waiting.len() == 0 && p.acked > 0:
+	case e.waiting.len() == 0 && p.acked > 0 && !e.wary(p):
 		return Deepest
 	}
 	return Early
@@ -338,6 +356,10 @@ const (
 	SendChunk Kind = iota
 	// SendWord is a word.
 	SendWord
+	// SendNote says something about relays.
+	SendNote
+	// SendPiece is a piece, to a relay or to its target.
+	SendPiece
 )
 
 // Action is something to be sent.
@@ -348,6 +370,16 @@ type Action struct {
 	Head Chunk
 	// Word is a word's.
 	Word Word
+	// Note is a note's.
+	Note Note
+	// Piece is a piece's. Its bytes are in place Place of the store, or where that is below 0 in
+	// what this member has for the peer Slice. [Engine.Passed] says that a place is not needed any more.
+	Piece Piece
+	Slice int
+	Place int
+
+	ask   uint32 // by which the piece came, of asker
+	asker int32
 }
 
 // Next returns what is to be sent next, or false. It is to be called after each event
@@ -356,14 +388,20 @@ type Action struct {
 func (e *Engine) Next(now congestion.Time) (Action, bool) {
 	if i := e.words.first; i >= 0 {
 		e.words.remove(i)
-		return Action{Kind: SendWord, Peer: int(i), Word: e.word(i)}, true
+		return Action{Kind: SendWord, Peer: int(i), Word: e.word(i), Place: -1}, true
+	}
+	if a, ok := e.relays.notes.pop(); ok {
+		return a, true
+	}
+	if a, ok := e.relays.pieces.pop(); ok {
+		return a, true
 	}
 	i := e.emits.first
 	if i < 0 {
-		return Action{}, false
+		return e.relays.onward.pop()
 	}
 	p := &e.peers[i]
-	a := Action{Kind: SendChunk, Peer: int(i), Head: e.emit(now, i, p)}
+	a := Action{Kind: SendChunk, Peer: int(i), Head: e.emit(now, i, p), Place: -1}
 	if p.left() == 0 || p.flying >= e.reach(p) || p.over {
 		e.emits.remove(i)
 	} else {
@@ -375,6 +413,7 @@ func (e *Engine) Next(now congestion.Time) (Action, bool) {
 // emit makes the next chunk of a slice.
 func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
 	n := min(p.left(), e.chunk)
+	n = min(n, e.relayedChunk(p))
 	if most := e.reach(p); most == Deepest {
 		n = max(n, p.left()/int64(max(most-p.flying, 1)))
 	}
@@ -401,7 +440,9 @@ func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
 		f.began = now
 	}
 	p.flight[p.flying] = f
-	p.flying++
+	if p.flying++; p.flying == 1 {
+		e.active++
+	}
 	e.flying++
 	return c
 }
@@ -434,6 +475,9 @@ func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
 		}
 		e.left -= p.left()
 		e.flying -= int(p.flying)
+		if p.flying != 0 {
+			e.active--
+		}
 		p.flying = 0
 		e.emits.remove(i)
 		e.sentAll(i, p)
@@ -442,6 +486,7 @@ func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
 		needed = true
 	}
 	e.words.remove(i)
+	e.relayLost(now, i)
 	e.failed = e.failed || needed
 	e.fill(now)
 	return needed

@@ -8,7 +8,8 @@ import (
 
 // inPeer is what is received from a peer.
 type inPeer struct {
-	want, got int64
+	want, got int64 // got from its beginning on
+	tail      inTail
 	over      bool // everything is here
 	begun     bool // something is here
 	invite    bool // the next word is a credit
@@ -24,10 +25,13 @@ type inLink struct {
 	chunks  int           // that have ended since then
 	least   time.Duration // of the delays that senders have seen since then
 	busy    bool
+	idles   bool  // in the last period
+	left    int64 // bytes that have not arrived
 }
 
 func (l *inLink) start(now congestion.Time) {
 	l.begun, l.since, l.bytes, l.chunks, l.busy = 0, now, 0, 0, false
+	l.idles, l.left = false, 0
 }
 
 // expect takes in a peer at the start of an operation.
@@ -51,11 +55,14 @@ func (e *Engine) expect(i int32) {
 func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, ends bool) bool {
 	i, p := int32(from), &e.peers[from]
 	in := &p.in
-	if in.over || c.Total != in.want || off != in.got || n < 0 || n > in.want-off || n == 0 && in.want != 0 {
+	if in.over || c.Total != in.want || off != in.got || n < 0 || n > in.want-in.tail.top()*e.cfg.Piece-off ||
+		n == 0 && in.want != 0 {
 		e.report.Forged++
 		return false
 	}
+	p.heard = true
 	in.got += n
+	e.in.left -= n
 	e.report.Received += n
 	e.in.bytes += n
 	if !in.begun && in.want > e.cfg.Short {
@@ -71,19 +78,26 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 		}
 		e.in.chunks++
 	}
-	if in.got == in.want {
-		in.over = true
-		e.inOver++
-		if in.begun {
-			e.in.begun--
-		}
-		p.stats.Received = now.Sub(e.started)
-		ends = true
-	}
-	if ends && in.want > e.cfg.Short {
+	if (e.whole(now, i) || ends) && in.want > e.cfg.Short {
 		e.speak(i)
 	}
 	e.tickIn(now)
+	return true
+}
+
+// whole takes in that everything of a peer is here, and reports whether it is.
+func (e *Engine) whole(now congestion.Time, i int32) bool {
+	p := &e.peers[i]
+	in := &p.in
+	if in.got+in.tail.count()*e.cfg.Piece != in.want {
+		return false
+	}
+	in.over = true
+	e.inOver++
+	if in.begun {
+		e.in.begun--
+	}
+	p.stats.Received = now.Sub(e.started)
 	return true
 }
 
@@ -97,7 +111,10 @@ func (e *Engine) speak(i int32) {
 // word makes the word for a peer.
 func (e *Engine) word(i int32) Word {
 	in := &e.peers[i].in
-	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy}
+	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy, Low: in.tail.low, Have: in.tail.have}
+	if w.Rested = e.in.rate > 0; w.Rested {
+		w.Rest = time.Duration(float64(e.in.left) / e.in.rate * second)
+	}
 	in.invite = false
 	return w
 }
@@ -109,6 +126,7 @@ func (e *Engine) forget(i int32) bool {
 	if in.over || e.inOver == len(e.peers) {
 		return false
 	}
+	e.in.left -= in.want - in.got - in.tail.count()*e.cfg.Piece
 	in.over = true
 	e.inOver++
 	if in.begun {
@@ -152,6 +170,7 @@ func (e *Engine) tickIn(now congestion.Time) {
 	}
 	idles := rate < idle*l.rate
 	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > e.cfg.Threshold+e.queue
+	l.idles = idles
 	l.since, l.bytes, l.chunks = now, 0, 0
 	if idles && !l.busy && l.waiting.len() != 0 {
 		i, _ := l.waiting.least()

@@ -23,6 +23,7 @@ type net struct {
 	order   [][2]int             // pairs that have messages
 	forge   bool
 	idle    int // timers that ran since something was sent
+	slow    int // one of so many paths is slow, 0: none
 }
 
 type member struct {
@@ -33,13 +34,16 @@ type member struct {
 	dead     bool
 	finished bool
 	begun    bool
+	slow     []bool // paths, by peer
 }
 
 // message is a part of a chunk, or a word.
 type message struct {
 	from, to int
-	word     bool
+	kind     Kind
 	w        Word
+	note     Note
+	piece    Piece
 	c        Chunk
 	at       int64  // bytes of the chunk that have arrived
 	data     []byte // of the chunk: the sender's, or a copy
@@ -70,6 +74,7 @@ func newNet(t *testing.T, r *rand.Rand, size int, most int64, cfg Config) *net {
 // load makes the slices of an operation.
 func (n *net) load(most int64) {
 	for i, m := range n.members {
+		m.e.Stop()
 		m.in, m.out, m.finished, m.begun = make([][]byte, len(n.members)), make([][]byte, len(n.members)), false, false
 		for j := range n.members {
 			if length := n.r.Int64N(most + 1); i != j && n.r.IntN(4) != 0 {
@@ -104,9 +109,14 @@ func (n *net) begin(rank int) {
 // pump takes what a member has to send; some of it waits for room.
 func (n *net) pump(rank int) {
 	m := n.members[rank]
+	if m.finished {
+		return // nothing asks it any more
+	}
+	n.slowDown(m)
 	for a, ok := m.e.Next(n.now); ok; a, ok = m.e.Next(n.now) {
 		n.starves(m)
-		msg := message{from: rank, to: n.rankOf(rank, a.Peer), word: a.Kind == SendWord, w: a.Word, c: a.Head}
+		msg := message{from: rank, to: n.rankOf(rank, a.Peer), kind: a.Kind, w: a.Word, c: a.Head}
+		msg.note, msg.piece = a.Note, a.Piece
 		if m.e.peers[a.Peer].lost {
 			n.t.Fatalf("%s: something for a peer that is lost", n.what)
 		}
@@ -116,6 +126,9 @@ func (n *net) pump(rank int) {
 			if short := a.Head.Total <= m.e.cfg.Short; short || n.r.IntN(2) == 0 {
 				msg.data = bytes.Clone(msg.data) // which is not acknowledged, or taken early
 			}
+		}
+		if a.Kind == SendPiece {
+			msg.data = n.pieceData(m, rank, &a)
 		}
 		m.blocked = append(m.blocked, msg)
 	}
@@ -143,7 +156,7 @@ func (n *net) limits(m *member, a Action) {
 // starves checks the bound on waiting.
 func (n *net) starves(m *member) {
 	i := m.e.ages.first
-	if bound := m.e.Patience() + 2*uint64(m.e.cfg.Peers); i >= 0 && m.e.choices-m.e.peers[i].since > bound {
+	if bound := m.e.Patience() + 2*uint64(m.e.cfg.Peers) + Early; i >= 0 && m.e.choices-m.e.peers[i].since > bound {
 		n.t.Fatalf("%s: peer %d waits for %d choices, at most %d", n.what, i, m.e.choices-m.e.peers[i].since, bound)
 	}
 }
@@ -209,13 +222,20 @@ func (n *net) deliver(at int) {
 	whole := true
 	switch {
 	case m.dead:
-	case msg.word:
+	case m.finished:
+		n.late(msg)
+	case msg.kind == SendWord:
 		n.takes(m.e.OnWord(n.now, from, msg.w), msg)
+	case msg.kind == SendNote:
+		n.takes(m.e.OnNote(n.now, from, msg.note), msg)
+	case msg.kind == SendPiece:
+		whole = n.partOfPiece(m, from, msg)
 	default:
 		whole = n.part(m, from, msg)
 	}
-	if n.forge && !m.dead && n.r.IntN(4) == 0 {
+	if n.forge && !m.dead && !m.finished && n.r.IntN(4) == 0 {
 		n.lie(m, from)
+		n.lieAboutRelays(m, from)
 	}
 	if whole {
 		if n.pairs[pair] = q[1:]; len(q) == 1 {

@@ -13,14 +13,15 @@ const second = float64(time.Second)
 // it acknowledges what was not sent.
 func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	i, p := int32(from), &e.peers[from]
-	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short {
+	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short || !e.arrivedAt(now, i, &w) {
 		e.report.Forged++
 		return false
 	}
 	if p.over || p.lost {
 		return true // late
 	}
-	p.busy = w.Busy
+	p.busy, p.heard = w.Busy, true
+	p.rest, p.rested = w.Rest, w.Rested
 	ended := false
 	for p.flying > 0 && p.flight[0].end <= w.Got {
 		e.ack(now, p)
@@ -31,11 +32,12 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 		p.invited = true
 	}
 	switch {
-	case ended:
+	case ended || e.arrivedAll(i, p):
 		e.ended(now, i, p)
 	case e.waiting.has(i):
 		e.waiting.set(i, e.key(i))
 	}
+	e.relay(now, i)
 	if p.invited && e.waiting.has(i) && (e.cfg.Most == 0 || e.begun.count < e.cfg.Most) {
 		e.unwait(i)
 		e.begin(now, i)
@@ -48,7 +50,9 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 func (e *Engine) ack(now congestion.Time, p *peer) {
 	f := p.flight[0]
 	copy(p.flight[:], p.flight[1:])
-	p.flying--
+	if p.flying--; p.flying == 0 {
+		e.active--
+	}
 	e.flying--
 	e.acked += f.end - p.acked
 	p.acked = f.end
@@ -63,7 +67,7 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 	e.rate = max(e.smooth, e.rate-e.rate/512)
 	e.chunk = min(max(int64(e.rate*longestChunk.Seconds()), e.cfg.Chunk/16, 1), e.cfg.Chunk)
 	e.setShare(p, min(share, e.rate))
-	p.rate = max(share, p.rate*7/8)
+	e.rated(now, p, share, took)
 	e.measure(p, took, f.length)
 }
 
@@ -93,7 +97,10 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 		e.begun.renew(i)
 	}
 	switch {
-	case p.acked == p.total:
+	case e.arrivedAll(i, p):
+		if r := e.pairOf(i); r != nil {
+			e.closePair(r)
+		}
 		e.sentAll(i, p)
 	case p.left() == 0:
 		e.discount(i) // the next pair may begin while the last chunk is on its way
@@ -118,6 +125,9 @@ func (e *Engine) Wake() (congestion.Time, bool) {
 			at, ok = out, true
 		}
 	}
+	if relay, any := e.wakeRelays(); any && (!ok || relay < at) {
+		at, ok = relay, true
+	}
 	return at, ok
 }
 
@@ -133,6 +143,7 @@ func (e *Engine) patient() time.Duration { return max(10*e.cfg.Backoff, time.Mil
 // Tick takes in that time has passed.
 func (e *Engine) Tick(now congestion.Time) {
 	e.tickIn(now)
+	e.tickRelays(now)
 	for n := e.begun.count; n > 0 && e.waiting.len() != 0; n-- {
 		i := e.begun.first
 		if e.silent(i) > now {

@@ -16,6 +16,11 @@ type Report struct {
 	Credits, Invited uint64
 	// Forged chunks and words were dropped.
 	Forged uint64
+	// Relayed bytes of this member went through relays, Carried are those that it passed on for others.
+	// Asked relays were asked, Refused of them did not want to. Again are the pieces that were sent
+	// again, Twice those that came twice and Late messages with those of requests that were over: these were dropped.
+	Relayed, Carried                   uint64
+	Asked, Refused, Again, Twice, Late uint64
 	// Most is the greatest number of peers that were sent to at a time.
 	Most int
 	// OutRate and InRate are the most that the own link carried lately, in bytes per second;

@@ -21,12 +21,62 @@ type Word struct {
 	// Invite is a credit: the receiver's link has room for this sender. Busy says that
 	// it queues because of others.
 	Invite, Busy bool
+	// Low and Have are the pieces of the slice's end that have arrived: those below Low, and Low + k for
+	// each bit k of Have.
+	Low  uint32
+	Have uint64
+	// Rest is what the receiver's own link needs for all that it has to receive, up to an hour, if Rested.
+	Rest   time.Duration
+	Rested bool
+}
+
+// Piece is what a piece begins with. Its bytes may come in several messages.
+type Piece struct {
+	// Total is the slice's bytes, Number is counted from its end on.
+	Total  int64
+	Number uint32
+	// Offset is where the message's bytes are in the piece.
+	Offset int64
+	// Hop: to a relay, which is to pass it on to Third, by the request Serial. Else to the target, from
+	// Third. Third is a peer as the receiver numbers them, or Own for the sender itself.
+	Hop    bool
+	Third  int32
+	Serial uint32
+}
+
+// Own is a piece's sender itself.
+const Own = -1
+
+// NoteKind is what a note says.
+type NoteKind uint8
+
+const (
+	// NoteAsk asks a member to pass pieces on to Third, to which the sender's path delivers Rate.
+	NoteAsk NoteKind = iota
+	// NoteGrant allows Count pieces, in all.
+	NoteGrant
+	// NoteRefuse takes a request back at the relay's: pieces that have not arrived may be lost.
+	NoteRefuse
+	// NoteEnd says that no more than the Count pieces come that were sent.
+	NoteEnd
+	noteKinds
+)
+
+// Note is what a source and a relay say to each other about a request.
+type Note struct {
+	Kind   NoteKind
+	Serial uint32
+	Count  uint32
+	Third  int32   // as the receiver numbers peers
+	Rate   float64 // bytes per second, to 1000
 }
 
 // Bytes of a chunk's head and of a word.
 const (
 	ChunkBytes = 24
-	WordBytes  = 16
+	WordBytes  = 32
+	PieceBytes = 28
+	NoteBytes  = 16
 )
 
 // mostBytes is the longest slice.
@@ -63,7 +113,8 @@ func (c *Chunk) Parse(b []byte) bool {
 const (
 	flagInvite = 1 << iota
 	flagBusy
-	flagsKnown = flagInvite | flagBusy
+	flagRested
+	flagsKnown = flagInvite | flagBusy | flagRested
 )
 
 // Put writes a word to b, which has room for WordBytes.
@@ -75,8 +126,16 @@ func (w *Word) Put(b []byte) []byte {
 	if w.Busy {
 		flags |= flagBusy
 	}
+	rest := time.Duration(0)
+	if w.Rested {
+		flags |= flagRested
+		rest = min(max(w.Rest, 0), time.Hour) / time.Microsecond
+	}
 	binary.LittleEndian.PutUint64(b[0:], uint64(w.Got))
 	binary.LittleEndian.PutUint64(b[8:], flags)
+	binary.LittleEndian.PutUint64(b[16:], w.Have)
+	binary.LittleEndian.PutUint32(b[24:], w.Low)
+	binary.LittleEndian.PutUint32(b[28:], uint32(rest))
 	return b[:WordBytes]
 }
 
@@ -86,9 +145,80 @@ func (w *Word) Parse(b []byte) bool {
 		return false
 	}
 	got, flags := binary.LittleEndian.Uint64(b[0:]), binary.LittleEndian.Uint64(b[8:])
-	if got > mostBytes || flags&^uint64(flagsKnown) != 0 {
+	rest := binary.LittleEndian.Uint32(b[28:])
+	if got > mostBytes || flags&^uint64(flagsKnown) != 0 || rest > uint32(time.Hour/time.Microsecond) ||
+		rest != 0 && flags&flagRested == 0 {
 		return false
 	}
-	*w = Word{Got: int64(got), Invite: flags&flagInvite != 0, Busy: flags&flagBusy != 0}
+	*w = Word{
+		Got: int64(got), Invite: flags&flagInvite != 0, Busy: flags&flagBusy != 0, Rested: flags&flagRested != 0,
+		Have: binary.LittleEndian.Uint64(b[16:]), Low: binary.LittleEndian.Uint32(b[24:]),
+		Rest: time.Duration(rest) * time.Microsecond,
+	}
+	return true
+}
+
+// hopBit is the bit of a piece's offset that says to a relay.
+const hopBit = 1 << 31
+
+// Put writes a piece's head to b, which has room for PieceBytes.
+func (c *Piece) Put(b []byte) []byte {
+	offset := uint32(c.Offset)
+	if c.Hop {
+		offset |= hopBit
+	}
+	binary.LittleEndian.PutUint64(b[0:], uint64(c.Total))
+	binary.LittleEndian.PutUint32(b[8:], c.Number)
+	binary.LittleEndian.PutUint32(b[12:], offset)
+	binary.LittleEndian.PutUint32(b[16:], uint32(c.Third))
+	binary.LittleEndian.PutUint32(b[20:], c.Serial)
+	binary.LittleEndian.PutUint32(b[24:], 0)
+	return b[:PieceBytes]
+}
+
+// Parse reads a piece's head. It refuses one of another size, and values that no member sends.
+func (c *Piece) Parse(b []byte) bool {
+	if len(b) != PieceBytes {
+		return false
+	}
+	total, offset := binary.LittleEndian.Uint64(b[0:]), binary.LittleEndian.Uint32(b[12:])
+	*c = Piece{
+		Total: int64(total), Number: binary.LittleEndian.Uint32(b[8:]), Offset: int64(offset &^ hopBit),
+		Hop: offset&hopBit != 0, Third: int32(binary.LittleEndian.Uint32(b[16:])),
+		Serial: binary.LittleEndian.Uint32(b[20:]),
+	}
+	return total <= mostBytes && c.Third >= Own && binary.LittleEndian.Uint32(b[24:]) == 0
+}
+
+// Put writes a note to b, which has room for NoteBytes.
+func (n *Note) Put(b []byte) []byte {
+	rate := min(max(n.Rate/1000, 0), 1<<32-1)
+	if n.Kind == NoteAsk {
+		binary.LittleEndian.PutUint32(b[8:], uint32(rate))
+	} else {
+		binary.LittleEndian.PutUint32(b[8:], n.Count)
+	}
+	binary.LittleEndian.PutUint32(b[0:], uint32(n.Kind))
+	binary.LittleEndian.PutUint32(b[4:], n.Serial)
+	binary.LittleEndian.PutUint32(b[12:], uint32(n.Third))
+	return b[:NoteBytes]
+}
+
+// Parse reads a note. It refuses one of another size, and values that no member sends.
+func (n *Note) Parse(b []byte) bool {
+	if len(b) != NoteBytes {
+		return false
+	}
+	kind, count := binary.LittleEndian.Uint32(b[0:]), binary.LittleEndian.Uint32(b[8:])
+	third := int32(binary.LittleEndian.Uint32(b[12:]))
+	if kind >= uint32(noteKinds) || third < 0 || third != 0 && kind != uint32(NoteAsk) {
+		return false
+	}
+	*n = Note{Kind: NoteKind(kind), Serial: binary.LittleEndian.Uint32(b[4:]), Third: third}
+	if n.Kind == NoteAsk {
+		n.Rate = float64(count) * 1000
+	} else {
+		n.Count = count
+	}
 	return true
 }

@@ -12,6 +12,10 @@ func FuzzWire(f *testing.F) {
 	w := Word{Got: 5, Invite: true}
 	f.Add(c.Put(make([]byte, ChunkBytes)))
 	f.Add(w.Put(make([]byte, WordBytes)))
+	p := Piece{Total: 1 << 20, Number: 3, Offset: 100, Hop: true, Third: 5, Serial: 7}
+	n := Note{Kind: NoteAsk, Serial: 9, Third: 2, Rate: 1e6}
+	f.Add(p.Put(make([]byte, PieceBytes)))
+	f.Add(n.Put(make([]byte, NoteBytes)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c Chunk
 		if c.Parse(b) {
@@ -26,6 +30,15 @@ func FuzzWire(f *testing.F) {
 		var w Word
 		if w.Parse(b) && (w.Got < 0 || w.Got > mostBytes || !bytes.Equal(w.Put(make([]byte, WordBytes)), b)) {
 			t.Fatalf("%+v", w)
+		}
+		var p Piece
+		if p.Parse(b) && (p.Total < 0 || p.Total > mostBytes || p.Offset < 0 || p.Offset > 1<<31 || p.Third < Own ||
+			!bytes.Equal(p.Put(make([]byte, PieceBytes)), b)) {
+			t.Fatalf("%+v", p)
+		}
+		var n Note
+		if n.Parse(b) && (n.Third < 0 || n.Rate < 0 || !bytes.Equal(n.Put(make([]byte, NoteBytes)), b)) {
+			t.Fatalf("%+v", n)
 		}
 	})
 }

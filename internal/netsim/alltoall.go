@@ -18,6 +18,7 @@ type Group struct {
 	members []*groupMember
 	open    int // that have not ended
 	began   congestion.Time
+	piece   int64 // bytes
 }
 
 // groupMember is one host of a group. Peers are in shifted order: peer 0 is the next host.
@@ -39,10 +40,16 @@ type pairFlow struct {
 	peer     int // the receiver's number at the sender
 	back     int // the sender's number at the receiver
 	flow     *Flow
-	heads    []exchange.Chunk // on their way, the oldest first
-	at       int64            // bytes of the oldest that have arrived
-	words    []exchange.Word  // that the receiver has sent
-	taken    int              // of them
+	heads    []load            // on their way, the oldest first
+	at       int64             // bytes of the oldest that have arrived
+	words    []exchange.Action // that the receiver has sent, words and notes
+	taken    int               // of them
+}
+
+// load is a chunk on its way, or the piece of an action.
+type load struct {
+	exchange.Chunk
+	piece *exchange.Action
 }
 
 // fixedOrder sends to so many peers at a time, in shifted order, and goes on when all of
@@ -71,10 +78,14 @@ func (n *Net) Group(hosts int, cc congestion.Config, routes func(from, to int) R
 	return g
 }
 
-// Engine gives all members engines of a configuration.
-func (g *Group) Engine(cfg exchange.Config) {
+// Engine gives all members engines of a configuration, and a store of so many bytes for relays, 0: none.
+func (g *Group) Engine(cfg exchange.Config, relay int64) {
 	cfg.Peers = len(g.members) - 1
+	g.piece = cfg.Piece
 	for _, m := range g.members {
+		if relay > 0 {
+			cfg.Store = exchange.NewStore(relay, cfg.Piece)
+		}
 		e, err := exchange.New(cfg)
 		if err != nil {
 			panic(err) // a test's mistake
@@ -165,7 +176,7 @@ func (f *pairFlow) mirror() *pairFlow { return f.to.pairs[f.back] }
 
 // send sends a chunk.
 func (f *pairFlow) send(c exchange.Chunk) {
-	f.heads = append(f.heads, c)
+	f.heads = append(f.heads, load{Chunk: c})
 	f.flow.Add((c.Length + f.flow.size - 1) / f.flow.size)
 }
 
@@ -179,14 +190,17 @@ func (f *pairFlow) delivered(now congestion.Time) {
 	f.at += n
 	m := f.to
 	ends := f.at == c.Length
-	if m.fixed.width == 0 {
-		m.engine.Arrived(now, f.back, c, c.Offset+f.at-n, n, ends)
+	switch {
+	case c.piece != nil:
+		f.arrivedPiece(now, c, n)
+	case m.fixed.width == 0:
+		m.engine.Arrived(now, f.back, &c.Chunk, c.Offset+f.at-n, n, ends)
 	}
 	if !ends {
 		return
 	}
 	if m.fixed.width != 0 {
-		f.answer(exchange.Word{Got: c.Total})
+		f.answer(exchange.Action{Word: exchange.Word{Got: c.Total}})
 		if p := len(m.pairs) - 1 - f.back; p < m.fixed.next { // its block has begun
 			m.fixed.open--
 			m.block()
@@ -201,7 +215,7 @@ func (f *pairFlow) delivered(now congestion.Time) {
 const wordSize = 14 + 20 + 8 + 24 + 16 + 24
 
 // answer sends a word back, and again until it has arrived.
-func (f *pairFlow) answer(w exchange.Word) {
+func (f *pairFlow) answer(w exchange.Action) {
 	f.words = append(f.words, w)
 	f.resend(len(f.words), f.from.group.began)
 }
@@ -225,7 +239,7 @@ func (f *pairFlow) receive(p *Packet) {
 	}
 	for ; f.taken < number; f.taken++ {
 		if m.fixed.width == 0 {
-			m.engine.OnWord(m.group.net.now, f.peer, f.words[f.taken])
+			f.heard(&f.words[f.taken])
 		} else {
 			m.fixed.open--
 		}
@@ -241,10 +255,13 @@ func (f *pairFlow) receive(p *Packet) {
 func (m *groupMember) pump() {
 	now := m.group.net.now
 	for a, ok := m.engine.Next(now); ok; a, ok = m.engine.Next(now) {
-		if a.Kind == exchange.SendChunk {
+		switch a.Kind {
+		case exchange.SendChunk:
 			m.pairs[a.Peer].send(a.Head)
-		} else {
-			m.pairs[a.Peer].mirror().answer(a.Word)
+		case exchange.SendPiece:
+			m.pairs[a.Peer].sendPiece(&a)
+		default:
+			m.pairs[a.Peer].mirror().answer(a)
 		}
 	}
 	if m.engine.Done() {

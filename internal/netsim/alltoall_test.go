@@ -127,7 +127,7 @@ func (w network) try(seed uint64, o order, operations int) (took, ratio float64,
 	n, g, s, strangers := w.build(seed)
 	cfg := exchange.DefaultConfig(simHosts - 1)
 	cfg.Policy, cfg.Chunk = o.policy, 22*1472
-	g.Engine(cfg)
+	g.Engine(cfg, 0)
 	var times, ratios []time.Duration
 	for range operations {
 		began := n.Now()

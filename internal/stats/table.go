@@ -197,6 +197,9 @@ const (
 	RxExchangeInvited
 	RxExchangePeers
 	RxExchangePeersPeak
+	RxExchangeRelayed
+	RxExchangeCarried
+	RxExchangeAgain
 	RxNotes
 	RxNotesDirect
 	RxAcksDirect
@@ -412,6 +415,15 @@ var table = []Counter{
 	{"exchange_peers_peak", "peers", Peak,
 		"The most peers that they went to at a time.",
 		at(Place{Rx, RxExchangePeersPeak})},
+	{"exchange_relayed", "bytes", Sum,
+		"Bytes of all-to-alls that went through other members, because the path was slow.",
+		at(Place{Rx, RxExchangeRelayed})},
+	{"exchange_carried", "bytes", Sum,
+		"Bytes of all-to-alls that were passed on for other members.",
+		at(Place{Rx, RxExchangeCarried})},
+	{"exchange_relayed_again", "pieces", Sum,
+		"Pieces of all-to-alls that were sent again, because the member they went through was gone or late.",
+		at(Place{Rx, RxExchangeAgain})},
 	{"ptp_error", "ns", Gauge, "How far the synchronised clock may be off.", at(Place{Rx, RxPTPError})},
 
 	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},

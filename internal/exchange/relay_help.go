@@ -1,0 +1,185 @@
+package exchange
+
+import "github.com/weft-fabric/weft/internal/congestion"
+
+// relayAsk is a request that this member has accepted: to pass pieces from one peer on to another.
+type relayAsk struct {
+	open     bool
+	ended    bool // used is known
+	from     int32
+	target   int32
+	serial   uint32
+	granted  uint32 // pieces, in all
+	received uint32
+	passed   uint32
+	used     uint32
+	places   [relayGrants]int32 // of granted pieces, by number modulo
+	at       int64              // bytes of the piece that arrives
+	number   uint32             // of it
+}
+
+// onAsk takes in a request. A member without a place for it, or with a path to the target
+// that is not faster, refuses.
+func (e *Engine) onAsk(now congestion.Time, i int32, n *Note) bool {
+	if n.Third < 0 || n.Third >= int32(len(e.peers)) || n.Third == i {
+		return false
+	}
+	var free *relayAsk
+	for k := range e.relays.asks {
+		a := &e.relays.asks[k]
+		if a.open && a.from == i && a.serial == n.Serial {
+			return false // twice
+		}
+		if !a.open {
+			free = a
+		}
+	}
+	t := &e.peers[n.Third]
+	slow := t.rate > 0 && t.rate < relaySlow*n.Rate && e.slow(t) && !e.cfg.Always
+	if free == nil || t.absent() || slow || e.asksOf(i) == relayMost {
+		e.note(i, Note{Kind: NoteRefuse, Serial: n.Serial})
+		return true
+	}
+	*free = relayAsk{open: true, from: i, target: n.Third, serial: n.Serial}
+	e.relays.asked++
+	e.grant()
+	return true
+}
+
+// asksOf is how many requests of a peer are open.
+func (e *Engine) asksOf(i int32) (n int) {
+	for k := range e.relays.asks {
+		if a := &e.relays.asks[k]; a.open && a.from == i {
+			n++
+		}
+	}
+	return n
+}
+
+// onEnd takes in that a peer needs no more, and how many pieces it has sent.
+func (e *Engine) onEnd(now congestion.Time, i int32, n *Note) bool {
+	a := e.askOf(i, n.Serial)
+	if a == nil {
+		return true // it was refused meanwhile
+	}
+	if a.ended || n.Count < a.received || n.Count > a.granted {
+		return false
+	}
+	a.ended, a.used = true, n.Count
+	e.endAsk(a)
+	e.grant()
+	return true
+}
+
+func (e *Engine) askOf(i int32, serial uint32) *relayAsk {
+	for k := range e.relays.asks {
+		if a := &e.relays.asks[k]; a.open && a.from == i && a.serial == serial {
+			return a
+		}
+	}
+	return nil
+}
+
+// endAsk closes a request if all of its pieces are here.
+func (e *Engine) endAsk(a *relayAsk) {
+	if a.ended && a.received == a.used {
+		e.closeAsk(a)
+	}
+}
+
+// closeAsk forgets a request, with the places that were granted and not used.
+func (e *Engine) closeAsk(a *relayAsk) {
+	for k := a.received; k != a.granted; k++ {
+		e.cfg.Store.put(a.places[k%relayGrants])
+	}
+	a.open = false
+	e.relays.asked--
+}
+
+// spare reports whether this member's own traffic leaves its link room both ways.
+func (e *Engine) spare() bool {
+	out := e.left == 0 || e.waiting.len() == 0 && e.shares < idle*e.rate
+	return e.cfg.Always || out && (e.in.left == 0 || e.in.idles)
+}
+
+// ungranted reports whether a request waits for a grant.
+func (e *Engine) ungranted() bool {
+	for k := range e.relays.asks {
+		if e.relays.asks[k].wants() {
+			return true
+		}
+	}
+	return false
+}
+
+// wants reports whether a piece more may be granted.
+func (a *relayAsk) wants() bool { return a.open && !a.ended && a.granted-a.passed < relayGrants }
+
+// grant grants pieces, one of each request after the other, while there is room.
+func (e *Engine) grant() {
+	if e.relays.asked == 0 || !e.spare() {
+		return
+	}
+	for any := true; any; {
+		any = false
+		for k := range e.relays.asks {
+			a := &e.relays.asks[k]
+			if !a.wants() {
+				continue
+			}
+			place := e.cfg.Store.take()
+			if place < 0 {
+				return
+			}
+			a.places[a.granted%relayGrants] = place
+			a.granted++
+			e.note(a.from, Note{Kind: NoteGrant, Serial: a.serial, Count: a.granted})
+			any = true
+		}
+	}
+}
+
+// OnRelayed takes in n bytes of a piece that is to be passed on, and returns the place of the
+// store in which the caller keeps them, at the offset that the piece says; below 0 for a request
+// that is over: its bytes are dropped. It returns false if they were not granted or are not the
+// next, which drops them, too.
+func (e *Engine) OnRelayed(now congestion.Time, from int, c *Piece, n int64) (place int, ok bool) {
+	i := int32(from)
+	a := e.askOf(i, c.Serial)
+	if a == nil && e.relaying() {
+		e.report.Late++
+		return -1, true
+	}
+	if !e.relaying() || c.Third != a.target || a.received == a.granted || c.Offset != a.at ||
+		c.Offset != 0 && c.Number != a.number || n <= 0 || n > e.cfg.Piece-c.Offset ||
+		(int64(c.Number)+1)*e.cfg.Piece > c.Total || a.ended && a.received == a.used {
+		e.report.Forged++
+		return 0, false
+	}
+	place = int(a.places[a.received%relayGrants])
+	a.number = c.Number
+	if a.at += n; a.at < e.cfg.Piece {
+		return place, true
+	}
+	a.at = 0
+	a.received++
+	e.relays.stored++
+	onward := Piece{Total: c.Total, Number: c.Number, Third: e.third(i, a.target)}
+	e.relays.onward.push(Action{
+		Kind: SendPiece, Peer: int(a.target), Piece: onward, Place: place, ask: a.serial, asker: i,
+	})
+	e.endAsk(a)
+	return place, true
+}
+
+// Passed takes in that a piece of the store is on its way to its target, or cannot get there.
+// Its place is free.
+func (e *Engine) Passed(a *Action) {
+	e.cfg.Store.put(int32(a.Place))
+	e.relays.stored--
+	e.report.Carried += uint64(e.cfg.Piece)
+	if q := e.askOf(a.asker, a.ask); q != nil {
+		q.passed++
+	}
+	e.grant()
+}

@@ -1,0 +1,421 @@
+package exchange
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/weft-fabric/weft/internal/congestion"
+)
+
+// relayPair is a slice with an end that goes through relays, in pieces: number 0 is the slice's last, number 1
+// is before it, and so on. Bit k of have is piece low + k; pieces below low have arrived.
+type relayPair struct {
+	open      bool
+	target    int32
+	low, next uint32 // pieces below next were taken from the slice
+	have      uint64
+	via       [relayWindow]int32           // by number modulo the window
+	at        [relayWindow]congestion.Time // when it was sent
+	helpers   [relayMost]relayHelper
+	from      int32 // peer that is considered next
+}
+
+// relayHelper is a relay that was asked.
+type relayHelper struct {
+	open    bool
+	peer    int32
+	serial  uint32
+	granted uint32 // pieces, in all
+	used    uint32
+}
+
+// late reports whether a pair would end later than both of its hosts for so much longer that
+// relays pay: both have room, and it is the path that holds it back.
+func (e *Engine) late(p *peer) bool {
+	switch {
+	case e.cfg.Always:
+		return p.acked != 0 && !p.lost && !p.over && p.left() > e.cfg.Piece
+	case p.lost || p.over || p.busy || p.alone || p.acked == 0 || !p.rested || p.rate <= 0 || e.rate <= 0:
+		return false
+	case p.left() <= e.cfg.Piece || !e.slow(p) || !e.narrow(p):
+		return false
+	}
+	return e.needs(p) > 4*e.hosts(p)+8*e.airtime(e.chunk)+e.patient()
+}
+
+// wary reports whether a pair's path is so slow that the end of its slice may go through relays: not
+// all of it is given to the transport then, from where it does not come back.
+func (e *Engine) wary(p *peer) bool {
+	if !e.relaying() || p.alone || p.rate <= 0 {
+		return false
+	}
+	if !p.rested || e.needs(p) < 3*e.hosts(p) {
+		return false // one of the hosts may be the limit: what it was seen to carry may have come from a full bucket
+	}
+	return e.narrow(p)
+}
+
+// narrow reports whether a path carries much less than its part of the own link with the most peers at a time.
+func (e *Engine) narrow(p *peer) bool {
+	parts := float64(relaySlow * max(e.width, e.report.Most, relaySlow))
+	return e.relaying() && p.rate > 0 && p.rate*parts < e.rate
+}
+
+// relayedChunk is the most bytes of a chunk if the end of a slice may go through relays: what is on its way
+// cannot take another one.
+func (e *Engine) relayedChunk(p *peer) int64 {
+	switch {
+	case p.relayed || p.slow:
+		if p.step == 0 {
+			p.step = int64(p.rate * relayedTime.Seconds())
+		}
+		p.step = min(max(p.step, e.cfg.Chunk/16, 1), e.chunk)
+		return p.step
+	case e.wary(p):
+		return max(e.chunk/4, 1)
+	}
+	return e.chunk
+}
+
+// rated takes in what a path delivered while a chunk was on its way. Short chunks may go through at once
+// where the path has been idle, so that those of slow paths count together.
+func (e *Engine) rated(now congestion.Time, p *peer, share float64, took time.Duration) {
+	if !p.relayed && !p.slow {
+		p.rate = max(share, p.rate*7/8)
+		return
+	}
+	switch {
+	case took < relayedTime/2:
+		p.step *= 2
+	case took > relayedTime:
+		p.step /= 2
+	}
+	if p.acked >= e.cfg.Chunk {
+		p.rate = float64(p.acked) * second / float64(max(now.Sub(e.started)-p.stats.First, 1))
+		p.slow = p.slow && e.narrow(p)
+	}
+}
+
+// slow reports whether a path carries much less than its part of the own link.
+func (e *Engine) slow(p *peer) bool { return p.rate*float64(relaySlow*max(e.active, 1)) < e.rate }
+
+// needs is what the rest of a pair takes at the rate of its path.
+func (e *Engine) needs(p *peer) time.Duration {
+	return time.Duration(float64(p.total-p.tail-p.acked) / p.rate * second)
+}
+
+// hosts is when both hosts of a pair could have sent and received everything.
+func (e *Engine) hosts(p *peer) time.Duration { return max(e.airtime(e.report.Out-e.acked), p.rest) }
+
+// pays reports whether one piece more through a relay ends before it would on the pair's own path.
+func (e *Engine) pays(p *peer) bool {
+	if e.cfg.Always {
+		return p.left() > e.cfg.Piece
+	}
+	return p.left() > e.cfg.Piece && e.needs(p) > e.hosts(p)+4*e.airtime(e.cfg.Piece)
+}
+
+// pairOf is a slice's entry, nil: it has none.
+func (e *Engine) pairOf(i int32) *relayPair {
+	if e.relays.open == 0 {
+		return nil
+	}
+	for k := range e.relays.pairs {
+		if p := &e.relays.pairs[k]; p.open && p.target == i {
+			return p
+		}
+	}
+	return nil
+}
+
+// relay begins to send a pair's end through relays if that pays.
+func (e *Engine) relay(now congestion.Time, i int32) {
+	if !e.relaying() {
+		return
+	}
+	p := &e.peers[i]
+	r := e.pairOf(i)
+	if r == nil && e.relays.open < relayPairs && e.late(p) {
+		for k := range e.relays.pairs {
+			if r = &e.relays.pairs[k]; !r.open {
+				break
+			}
+		}
+		number := uint32(p.tail / e.cfg.Piece)
+		*r = relayPair{open: true, target: i, from: i, low: number, next: number}
+		e.relays.open++
+		p.relayed = true
+	}
+	if r != nil {
+		e.goOnPair(now, r)
+	}
+}
+
+// goOnPair sends the pieces for which there are grants, asks for more relays, and ends what
+// has come to its end.
+func (e *Engine) goOnPair(now congestion.Time, r *relayPair) {
+	p := &e.peers[r.target]
+	more := e.pays(p)
+	again := r.again()
+	if !more && again == 0 {
+		r.end(e)
+		if r.low == r.next {
+			e.closePair(r)
+		}
+		return
+	}
+	for k := range r.helpers {
+		h := &r.helpers[k]
+		for h.open && h.used < h.granted {
+			number, ok := e.nextPiece(r, p)
+			if !ok {
+				break
+			}
+			h.used++
+			e.sendPiece(now, r, p, number, h)
+		}
+	}
+	if more = e.pays(p); more {
+		e.ask(r, p)
+	}
+	switch again = r.again(); {
+	case again != 0:
+		e.direct(now, r, p)
+	case r.helped():
+	case r.low == r.next:
+		p.alone, p.slow = true, false // no member helps
+		e.closePair(r)
+	}
+}
+
+// again is how many pieces have to be sent again.
+func (r *relayPair) again() (n int) {
+	for k := r.low; k < r.next; k++ {
+		if r.via[k%relayWindow] == viaNone && !r.has(k) {
+			n++
+		}
+	}
+	return n
+}
+
+// has reports whether a piece has arrived.
+func (r *relayPair) has(number uint32) bool {
+	return number < r.low || number-r.low < relayWindow && r.have>>(number-r.low)&1 != 0
+}
+
+// helped reports whether a relay is to pass on or may grant pieces.
+func (r *relayPair) helped() bool {
+	for k := range r.helpers {
+		if r.helpers[k].open {
+			return true
+		}
+	}
+	return false
+}
+
+// nextPiece chooses a piece: one that has to be sent again, or one more of the slice.
+func (e *Engine) nextPiece(r *relayPair, p *peer) (uint32, bool) {
+	for k := r.low; k < r.next; k++ {
+		if r.via[k%relayWindow] == viaNone && !r.has(k) {
+			e.report.Again++
+			return k, true
+		}
+	}
+	if !e.pays(p) || r.next-r.low >= relayWindow {
+		return 0, false
+	}
+	number := r.next
+	r.next++
+	p.tail += e.cfg.Piece
+	e.left -= e.cfg.Piece
+	if e.waiting.has(r.target) {
+		e.waiting.set(r.target, e.key(r.target))
+	}
+	return number, true
+}
+
+// sendPiece sends a piece through a relay, nil: directly.
+func (e *Engine) sendPiece(now congestion.Time, r *relayPair, p *peer, number uint32, h *relayHelper) {
+	c := Piece{Total: p.total, Number: number, Third: Own}
+	to := r.target
+	if h != nil {
+		to = h.peer
+		c.Hop, c.Serial, c.Third = true, h.serial, e.third(r.target, to)
+		r.via[number%relayWindow] = to
+		e.report.Relayed += uint64(e.cfg.Piece)
+	} else {
+		r.via[number%relayWindow] = viaDirect
+	}
+	r.at[number%relayWindow] = now
+	e.relays.pieces.push(Action{Kind: SendPiece, Peer: int(to), Piece: c, Slice: int(r.target), Place: -1})
+}
+
+// direct sends pieces again that no relay takes, a few at a time.
+func (e *Engine) direct(now congestion.Time, r *relayPair, p *peer) {
+	flying := 0
+	for k := r.low; k < r.next; k++ {
+		if r.via[k%relayWindow] == viaDirect && !r.has(k) {
+			flying++
+		}
+	}
+	for k := r.low; k < r.next && flying < Early; k++ {
+		if r.via[k%relayWindow] == viaNone && !r.has(k) {
+			e.sendPiece(now, r, p, k, nil)
+			e.report.Again++
+			flying++
+		}
+	}
+}
+
+// ask asks members for help, as far as it lacks: those with faster paths that have begun.
+func (e *Engine) ask(r *relayPair, p *peer) {
+	n := int32(len(e.peers))
+	for range min(relayTries, n) {
+		h := r.place()
+		if h == nil {
+			return
+		}
+		r.from = (r.from + 1) % n
+		i := r.from
+		m := &e.peers[i]
+		slow := m.rate < relaySlow*p.rate && e.slow(m) && !e.cfg.Always
+		if i == r.target || m.absent() || m.busy || m.refused == r.target+1 || !m.heard || slow || r.uses(i) {
+			continue
+		}
+		e.relays.serial++
+		*h = relayHelper{open: true, peer: i, serial: e.relays.serial}
+		e.report.Asked++
+		e.note(i, Note{Kind: NoteAsk, Serial: h.serial, Third: e.third(r.target, i), Rate: p.rate})
+	}
+}
+
+// place is a free place for a relay, nil: there are enough.
+func (r *relayPair) place() *relayHelper {
+	for k := range r.helpers {
+		if !r.helpers[k].open {
+			return &r.helpers[k]
+		}
+	}
+	return nil
+}
+
+// uses reports whether a peer is a relay of the pair.
+func (r *relayPair) uses(i int32) bool {
+	for k := range r.helpers {
+		if r.helpers[k].open && r.helpers[k].peer == i {
+			return true
+		}
+	}
+	return false
+}
+
+// onAnswer takes in a relay's grant or refusal. One for a request that is over does nothing.
+func (e *Engine) onAnswer(now congestion.Time, i int32, n *Note) bool {
+	if n.Serial > e.relays.serial {
+		return false
+	}
+	for k := range e.relays.pairs {
+		r := &e.relays.pairs[k]
+		for j := range r.helpers {
+			h := &r.helpers[j]
+			if !r.open || !h.open || h.peer != i || h.serial != n.Serial {
+				continue
+			}
+			switch {
+			case n.Kind == NoteRefuse:
+				e.report.Refused++
+				e.peers[i].refused = r.target + 1
+				e.takeBack(now, r, i)
+			case n.Count < h.granted || n.Count > h.used+relayGrants:
+				return false
+			default:
+				h.granted = n.Count
+			}
+			e.goOnPair(now, r)
+			return true
+		}
+	}
+	return true
+}
+
+// takeBack has the pieces of a relay be sent again, and forgets it.
+func (e *Engine) takeBack(now congestion.Time, r *relayPair, i int32) {
+	for k := range r.helpers {
+		if h := &r.helpers[k]; h.open && h.peer == i {
+			h.open = false
+		}
+	}
+	back := false
+	for k := r.low; k < r.next; k++ {
+		if r.via[k%relayWindow] == i && !r.has(k) {
+			r.via[k%relayWindow], back = viaNone, true
+		}
+	}
+	if back {
+		e.goOnPair(now, r)
+	}
+}
+
+// end ends all requests of a pair.
+func (r *relayPair) end(e *Engine) {
+	for k := range r.helpers {
+		if h := &r.helpers[k]; h.open {
+			h.open = false
+			e.note(h.peer, Note{Kind: NoteEnd, Serial: h.serial, Count: h.used})
+		}
+	}
+}
+
+// closePair forgets that a slice went through relays.
+func (e *Engine) closePair(r *relayPair) {
+	r.end(e)
+	r.open = false
+	e.relays.open--
+	e.peers[r.target].relayed = false
+}
+
+// arrivedAt takes in what a target says of a slice's pieces. It returns false if that cannot be true.
+func (e *Engine) arrivedAt(now congestion.Time, i int32, w *Word) bool {
+	r := e.pairOf(i)
+	p := &e.peers[i]
+	sent := uint32(p.tail / max(e.cfg.Piece, 1))
+	if w.Low > sent || w.Have != 0 && uint32(bits.Len64(w.Have)) > sent-w.Low {
+		return false
+	}
+	if r == nil || w.Low < r.low {
+		return true // late
+	}
+	before := int64(r.low) + int64(bits.OnesCount64(r.have))
+	r.have = r.have>>(w.Low-r.low) | w.Have
+	r.low = w.Low
+	e.acked += (int64(r.low) + int64(bits.OnesCount64(r.have)) - before) * e.cfg.Piece
+	return true
+}
+
+// arrivedAll reports whether a target has all of its slice.
+func (e *Engine) arrivedAll(i int32, p *peer) bool {
+	if p.acked+p.tail != p.total {
+		return false
+	}
+	r := e.pairOf(i)
+	return r == nil || r.low == r.next
+}
+
+// overduePieces has pieces be sent again that have been on their way for too long.
+func (e *Engine) overduePieces(now congestion.Time, r *relayPair) {
+	for k := r.low; k < r.next; k++ {
+		if v := r.via[k%relayWindow]; v >= 0 && !r.has(k) && now.Sub(r.at[k%relayWindow]) >= relayPatience {
+			r.via[k%relayWindow] = viaNone
+		}
+	}
+}
+
+// due is when the first piece has been on its way for too long, false: there is none.
+func (r *relayPair) due() (at congestion.Time, ok bool) {
+	for k := r.low; k < r.next; k++ {
+		if due := r.at[k%relayWindow].Add(relayPatience); r.via[k%relayWindow] >= 0 && !r.has(k) && (!ok || due < at) {
+			at, ok = due, true
+		}
+	}
+	return at, ok
+}

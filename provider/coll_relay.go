@@ -1,0 +1,202 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/exchange"
+)
+
+// Pieces of slices that go through other members of an all-to-all. Package exchange says
+// which; here they are sent, kept in the endpoint's store and passed on.
+
+// relayPiece is the bytes of a piece.
+const relayPiece = 8 << 10
+
+// pendingPiece is a piece that is not sent yet, in the order of its receiver's.
+type pendingPiece struct {
+	action exchange.Action
+	sent   int64 // bytes of it
+}
+
+// relayStore is where the endpoint keeps what it relays.
+func (c *collectives) relayStore() *exchange.Store {
+	if c.store == nil {
+		c.store = exchange.NewStore(int64(c.ep.domain.cfg.RelaySize), relayPiece)
+	}
+	return c.store
+}
+
+// sendPieces sends pending pieces, as far as there is room, after the chunks of their receivers.
+func (c *collectives) sendPieces(o *collOp) {
+	x := o.exchange
+	kept := x.pieces[:0]
+	for i := range x.pieces {
+		p := &x.pieces[i]
+		to := &x.pending[p.action.Peer]
+		err := error(fi.EAGAIN)
+		if to.n == 0 && !to.full {
+			err = c.sendPiece(o, p)
+		}
+		if err == fi.EAGAIN {
+			to.full = true // the next ones stay behind it
+			kept = append(kept, *p)
+		} else if p.action.Place >= 0 {
+			x.engine.Passed(&p.action)
+			x.more = true // there is room for the next
+		}
+	}
+	x.pieces = kept
+	for i := range kept {
+		x.pending[kept[i].action.Peer].full = false
+	}
+}
+
+// sendPiece sends what is left of a piece. An error other than fi.EAGAIN drops it: its source
+// sends it again.
+func (c *collectives) sendPiece(o *collOp, p *pendingPiece) error {
+	e, g, x, a := c.ep, o.group, o.exchange, &p.action
+	m := &g.members[g.rankOf(a.Peer)]
+	if m.dead || m.left || m.gone {
+		return fi.ECONNRESET
+	}
+	path, err := e.connect(m.link)
+	if err != nil {
+		return err
+	}
+	path.port.wake()
+	lease := e.progressStripe
+	sc := &e.scratch[lease]
+	for p.sent < relayPiece {
+		h := collPieceHead{o.head(), a.Piece}
+		h.part.Offset = p.sent
+		data := x.pieceOf(g, a)[p.sent:]
+		data = data[:min(len(data), path.port.attr.MaxAMBcopy)]
+		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
+		if err := e.sendPayload(path, amCollStep, m.id, h.put(sc.head[:]), iov, len(data), lease); err != nil {
+			return err
+		}
+		p.sent += int64(len(data))
+	}
+	return nil
+}
+
+// pieceOf is the bytes of a piece.
+func (x *collExchange) pieceOf(g *Group, a *exchange.Action) []byte {
+	if a.Place >= 0 {
+		return g.c.store.Data(a.Place)
+	}
+	in := x.in[g.rankOf(a.Slice)]
+	end := in.Off + in.Len - uint64(a.Piece.Number)*relayPiece
+	return x.given[end-relayPiece : end]
+}
+
+// relayed is the operation, its member and the peer that a message about relays is for; o is nil
+// if there is none, and over says whether it is past.
+func (c *collectives) relayed(src hw.Source, id uint64, h *stepHead) (o *collOp, m *collMember, over bool) {
+	g, m, known := c.member(src, id, h.rank)
+	if !known {
+		return nil, nil, false // of a group that was left
+	}
+	if m == nil {
+		c.malformed(src, "piece or note of a group, but not from its rank %d", h.rank)
+		return nil, nil, false
+	}
+	switch o = g.ops[h.seq]; {
+	case o == nil && g.over(h.seq):
+		return nil, m, true
+	case o == nil || o.exchange == nil || o.kind != h.kind:
+		c.malformed(src, "piece or note about operation %d, which is no exchange", h.seq)
+		return nil, m, false
+	case o.status != fi.Success:
+		return nil, m, false
+	}
+	return o, m, false
+}
+
+// onRelayNote is what a source or a relay says.
+func (c *collectives) onRelayNote(src hw.Source, id uint64, head []byte) {
+	var h collRelayHead
+	if !h.parse(head) {
+		c.malformed(src, "note of %d bytes about a relay does not parse", len(head))
+		return
+	}
+	o, m, over := c.relayed(src, id, &h.stepHead)
+	if over && h.note.Kind == exchange.NoteAsk {
+		says := collRelayHead{h.stepHead, exchange.Note{Kind: exchange.NoteRefuse, Serial: h.note.Serial}}
+		says.rank = uint32(c.group(id).rank)
+		c.say(m, says.put(c.ep.rx.head[:]))
+	}
+	if o == nil {
+		return
+	}
+	o.advancing = true
+	if !o.exchange.engine.OnNote(c.ep.now(), o.group.peerOf(int(h.rank)), h.note) {
+		c.malformed(src, "note %d about request %d of a relay", h.note.Kind, h.note.Serial)
+	}
+	c.goOn(o)
+}
+
+// onPiece is a fragment of a piece, to be passed on or for this member.
+func (c *collectives) onPiece(src hw.Source, id uint64, head, payload []byte) {
+	var h collPieceHead
+	if !h.parse(head) || len(payload) == 0 {
+		c.malformed(src, "piece of %d bytes with %d does not parse", len(head), len(payload))
+		return
+	}
+	o, _, _ := c.relayed(src, id, &h.stepHead)
+	if o == nil {
+		return
+	}
+	o.advancing = true
+	if !c.takePiece(o, &h, payload) {
+		c.malformed(src, "piece %d at %d of a slice of %d bytes, which is not the next or was not asked for",
+			h.part.Number, h.part.Offset, h.part.Total)
+	}
+	c.goOn(o)
+}
+
+// takePiece takes in a fragment of a piece. It returns false if that cannot be right.
+func (c *collectives) takePiece(o *collOp, h *collPieceHead, payload []byte) bool {
+	g, x, n := o.group, o.exchange, int64(len(payload))
+	now, from := c.ep.now(), g.peerOf(int(h.rank))
+	if h.part.Hop {
+		place, ok := x.engine.OnRelayed(now, from, &h.part, n)
+		if ok && place >= 0 {
+			copy(c.store.Data(place)[h.part.Offset:][:n], payload)
+		}
+		return ok
+	}
+	origin, off, keep, ok := x.engine.OnPiece(now, from, &h.part, n)
+	if ok && keep {
+		copy(x.got[x.out[g.rankOf(origin)].Off+uint64(off):][:n], payload)
+	}
+	return ok
+}
+
+// relayGone has the operations of a group go on without a member that they do not need.
+func (c *collectives) relayGone(g *Group, peer int) {
+	if !g.relays {
+		return
+	}
+	for _, o := range g.ops {
+		if o.exchange == nil || o.status != fi.Success {
+			continue
+		}
+		o.exchange.engine.Gone(c.ep.now(), peer)
+		if o.exchange.more = true; !o.advancing {
+			o.advancing = true
+			c.goOn(o)
+		}
+	}
+}
+
+// stop gives back what is kept for others.
+func (x *collExchange) stop() {
+	for i := range x.pieces {
+		if a := &x.pieces[i].action; a.Place >= 0 {
+			x.engine.Passed(a)
+		}
+	}
+	x.pieces = x.pieces[:0]
+	x.engine.Stop()
+}
