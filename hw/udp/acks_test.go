@@ -30,7 +30,7 @@ func TestSparedAcks(t *testing.T) {
 		"a late answer": {gaps: quick, then: late},
 		"two":           {gaps: quick, owing: func(r *receiver) { r.pending = 2 }},
 		"asked for":     {gaps: quick, owing: func(r *receiver) { r.now = true }},
-		"must be told":  {gaps: quick, owing: func(r *receiver) { r.tell = true }},
+		"must be told":  {gaps: quick, owing: func(r *receiver) { r.creditDue = true }},
 		"a full window": {gaps: quick, owing: func(r *receiver) { r.wants = true }},
 	} {
 		var r receiver

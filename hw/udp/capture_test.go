@@ -154,8 +154,8 @@ func BenchmarkProbeError(b *testing.B) {
 		ep.s.lease.lock() // so that no echo comes before the time is known
 		ep.probe = probeStamps{token: token, left: x.now()}
 		ep.sendProbe(congestion.ProbeMessage{Size: 64, Token: token})
-		ep.probe.told = ep.probe.left
-		sent.Store(int64(ep.probe.told))
+		ep.probe.returned = ep.probe.left
+		sent.Store(int64(ep.probe.returned))
 		ep.s.leave()
 		for len(came) == 0 {
 			y.Progress(1)

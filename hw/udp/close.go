@@ -35,7 +35,7 @@ func (i *Iface) Close() error {
 	if i.cfg.mapper != nil {
 		i.cfg.mapper.leave(i)
 	}
-	i.keeper.end()
+	i.timerLoop.end()
 	i.wait.close()
 	begin := i.now()
 	for _, s := range i.stripes {
@@ -143,5 +143,5 @@ func (i *Iface) cancel() {
 		s.finished = nil
 		s.leave()
 	}
-	i.tell()
+	i.complete()
 }

@@ -99,7 +99,7 @@ func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 		c.attached.Store(true)
 		return c, nil
 	case dead:
-		if !c.attached.Load() || c.src.told.Load() {
+		if !c.attached.Load() || c.src.reported.Load() {
 			delete(i.peers, c.known)
 		}
 		return nil, fmt.Errorf("udp: %s: %w", c.known.String(), hw.ErrUnreachable)

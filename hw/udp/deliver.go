@@ -34,7 +34,7 @@ type delivered struct {
 	results  []result // of our requests, likewise
 	owed     int32    // length of sender.replies as last seen
 	// CheckPeers reported the endpoint, or there was nothing to report; written with Iface.mu, read by everybody
-	told atomic.Bool
+	reported atomic.Bool
 }
 
 // recordOf is the largest record in bytes of messages with n bytes of payload at most.
@@ -136,7 +136,7 @@ func (i *Iface) Progress(limit int) int {
 	if i.flushes.Len() > 0 {
 		i.flushes.Dispatch()
 	}
-	return n + i.tell()
+	return n + i.complete()
 }
 
 // collect takes over the operations of a stripe that have ended. The caller has the stripe's lease.
@@ -150,8 +150,8 @@ func (d *delivery) collect(s *stripe) {
 	s.finished = s.finished[:0]
 }
 
-// tell updates the completions of operations that have ended, and returns how many.
-func (i *Iface) tell() int {
+// complete updates the completions of operations that have ended, and returns how many.
+func (i *Iface) complete() int {
 	d := &i.deliver
 	n := len(d.finished)
 	for k := 0; k < n; k++ {
@@ -307,7 +307,7 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 	switch {
 	case free == 0 || !c.alive():
 	case r.wants:
-		r.tell = true
+		r.creditDue = true
 		c.owe(now, true)
 	case free >= window/4 || r.limit-r.top < window/8:
 		c.owe(now, true)

@@ -49,7 +49,7 @@
 // a stripe's lease, and may send.
 //
 // While Progress is not called, one goroutine for each interface, the timer
-// loop (type keeper), does acknowledgements, retransmission and connections now
+// loop (type timerLoop), does acknowledgements, retransmission and connections now
 // and then, so that peers do not take a process that computes for dead. It
 // delivers nothing.
 //

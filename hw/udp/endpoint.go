@@ -58,7 +58,7 @@ type Endpoint struct {
 	timed  bool            // in stripe.timed
 	half   bool            // in stripe.halfOpen
 	touched,
-	buried, // in stripe.dead
+	listedDead, // in stripe.dead
 	ended bool // the peer closes in order, and has nothing more to send
 	reason string
 
@@ -93,7 +93,7 @@ func (c *Endpoint) Err() error {
 }
 
 // Reported reports whether the peer's end has been reported.
-func (c *Endpoint) Reported() bool { return c.src.told.Load() }
+func (c *Endpoint) Reported() bool { return c.src.reported.Load() }
 
 // Wake does nothing: a message in the socket is the bell.
 func (c *Endpoint) Wake() {}
@@ -201,8 +201,8 @@ func (c *Endpoint) die(format string, args ...any) {
 	if c.offer(); !c.rx.queued {
 		c.abandon(hw.ErrPeerDead)
 	}
-	if !c.buried {
-		c.buried = true
+	if !c.listedDead {
+		c.listedDead = true
 		c.s.dead = append(c.s.dead, c)
 	}
 	if was == up {

@@ -16,7 +16,7 @@ import (
 // crash ends an interface as the end of its process does: nobody is told.
 func crash(i *Iface) {
 	i.closed.Store(true)
-	i.keeper.end()
+	i.timerLoop.end()
 	i.wait.close()
 	if i.xdp != nil {
 		i.xdp.Close()

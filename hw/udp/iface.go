@@ -17,18 +17,18 @@ import (
 
 // Iface is an interface on a network. It implements hw.Iface and hw.Waiter.
 type Iface struct {
-	cfg     Config // with defaults; immutable
-	name    sock.Addr
-	keys    []ifaceKey // none without authorisation; immutable
-	group   *sock.Group
-	stripes []*stripe
-	start   time.Time     // zero of the clock; immutable
-	xdp     *xdp.Device   // nil: datagrams go by the kernel. Immutable, like boot.
-	boot    time.Duration // the kernel's CLOCK_MONOTONIC at start
-	keeper  keeper
-	wait    waiter
-	nextOne atomic.Uint32 // stripe of the next connection that we ask for
-	count   atomic.Int32  // connections; written with a stripe's lease, read by everybody
+	cfg       Config // with defaults; immutable
+	name      sock.Addr
+	keys      []ifaceKey // none without authorisation; immutable
+	group     *sock.Group
+	stripes   []*stripe
+	start     time.Time     // zero of the clock; immutable
+	xdp       *xdp.Device   // nil: datagrams go by the kernel. Immutable, like boot.
+	boot      time.Duration // the kernel's CLOCK_MONOTONIC at start
+	timerLoop timerLoop
+	wait      waiter
+	nextOne   atomic.Uint32 // stripe of the next connection that we ask for
+	count     atomic.Int32  // connections; written with a stripe's lease, read by everybody
 
 	closed atomic.Bool // set by Close; read by everybody
 	eager  atomic.Bool // our eager window; written by SetEagerWindow, read by everybody
@@ -81,7 +81,7 @@ func Open(fd int, cfg Config) (*Iface, error) {
 		i.freeStripes()
 		return nil, fmt.Errorf("udp %s: %w", name.String(), err)
 	}
-	i.keeper.begin(i)
+	i.timerLoop.begin(i)
 	return i, nil
 }
 
@@ -220,7 +220,7 @@ func (i *Iface) SetEagerWindow(open bool) {
 		s.lease.lock()
 		for _, c := range s.conns {
 			if c != nil && c.alive() && c.rx.seen.Any() {
-				c.rx.tell = true
+				c.rx.creditDue = true
 				c.owe(now, true)
 			}
 		}

@@ -83,7 +83,7 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	}
 	ack := c.ackRoom(now)
 	if ack > 0 {
-		p.Told = c.rx.seen.Telling()
+		p.Reported = c.rx.seen.Report()
 	}
 	size := wire.HeaderSize + ack
 	var tail []byte
@@ -157,7 +157,7 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 // of ack bytes if that is not 0; stream data follows b.
 func (c *Endpoint) frames(b []byte, ack int, kind uint8, span recovery.Span, o *operation) {
 	at := wire.HeaderSize + c.putAck(b[wire.HeaderSize:], ack)
-	c.rx.tell = false
+	c.rx.creditDue = false
 	switch kind {
 	case carryStream:
 		wire.PutStream(b[at:], span.From)
@@ -258,7 +258,7 @@ func (c *Endpoint) ackMost(now congestion.Time) int {
 func (c *Endpoint) newLimit() uint64 {
 	r, window := &c.rx, uint64(c.i.cfg.Window)
 	limit := max(r.limit, c.src.consumed.Load()+window)
-	if r.wants || r.tell || limit-r.limit >= window/64 {
+	if r.wants || r.creditDue || limit-r.limit >= window/64 {
 		return limit
 	}
 	return 0

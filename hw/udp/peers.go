@@ -20,11 +20,11 @@ func (i *Iface) CheckPeers() {
 		now := i.now()
 		s.keepAlive(now)
 		s.acks(now)
-		s.bury()
+		s.reclaim()
 		i.deliver.collect(s)
 		s.leave()
 	}
-	i.tell() // before the peer events: these operations have ended
+	i.complete() // before the peer events: these operations have ended
 	i.report()
 }
 
@@ -120,9 +120,9 @@ func (c *Endpoint) rest(now congestion.Time) {
 	c.freeRings()
 }
 
-// bury reports connections that are dead and forgets those that are reported, both when
+// reclaim reports connections that are dead and forgets those that are reported, both when
 // what the peer sent is delivered: there may be answers in it.
-func (s *stripe) bury() {
+func (s *stripe) reclaim() {
 	i := s.i
 	kept := s.dead[:0]
 	for _, c := range s.dead {
@@ -150,7 +150,7 @@ func (s *stripe) bury() {
 func (i *Iface) forget(c *Endpoint) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	c.src.told.Store(true)
+	c.src.reported.Store(true)
 	if i.peers[c.known] == c {
 		delete(i.peers, c.known)
 	}

@@ -123,7 +123,7 @@ func TestForgedPieceTrains(t *testing.T) {
 	s.lease.lock()
 	defer s.leave()
 	placed, now := bytes.Clone(to), b.now()
-	if n := s.eatTrain(now, now, &j.from, kept[2], kept[3]); n != 0 || !bytes.Equal(to, placed) {
+	if n := s.handleTrain(now, now, &j.from, kept[2], kept[3]); n != 0 || !bytes.Equal(to, placed) {
 		t.Errorf("%d bytes taken for a region that is closed", n)
 	}
 }

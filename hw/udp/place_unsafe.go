@@ -144,9 +144,9 @@ func (c *Endpoint) refuse(now congestion.Time, theirs uint32) {
 	}
 }
 
-// eatPut performs a put. It returns false if the packet must not be
+// handlePut performs a put. It returns false if the packet must not be
 // acknowledged, because the operation is refused.
-func (c *Endpoint) eatPut(now congestion.Time, f *wire.Frame) bool {
+func (c *Endpoint) handlePut(now congestion.Time, f *wire.Frame) bool {
 	m, at := c.i.cfg.Memory.enter(f.Key, f.Addr, uint64(len(f.Data)), hw.RemoteWrite)
 	if m == nil {
 		c.refuse(now, f.Op)
@@ -157,9 +157,9 @@ func (c *Endpoint) eatPut(now congestion.Time, f *wire.Frame) bool {
 	return true
 }
 
-// eatGet begins to serve a get. It returns false if the packet must not be
+// handleGet begins to serve a get. It returns false if the packet must not be
 // acknowledged, because the operation is refused or there is no room for it.
-func (c *Endpoint) eatGet(now congestion.Time, f *wire.Frame) bool {
+func (c *Endpoint) handleGet(now congestion.Time, f *wire.Frame) bool {
 	for _, o := range c.ops.list {
 		if o.kind == opServe && o.theirs == f.Op {
 			return true // asked twice
@@ -186,8 +186,8 @@ func (c *Endpoint) eatGet(now congestion.Time, f *wire.Frame) bool {
 	return true
 }
 
-// eatData takes in bytes of a get of ours.
-func (c *Endpoint) eatData(f *wire.Frame) bool {
+// handleData takes in bytes of a get of ours.
+func (c *Endpoint) handleData(f *wire.Frame) bool {
 	o := c.ops.find(f.Op)
 	if o == nil || o.kind != opGet {
 		return true // it has ended
@@ -204,8 +204,8 @@ func (c *Endpoint) eatData(f *wire.Frame) bool {
 	return true
 }
 
-// eatRefuse takes in that an operation of ours is not performed.
-func (c *Endpoint) eatRefuse(f *wire.Frame) {
+// handleRefuse takes in that an operation of ours is not performed.
+func (c *Endpoint) handleRefuse(f *wire.Frame) {
 	if o := c.ops.find(f.Op); o != nil && (o.kind == opPut || o.kind == opGet) {
 		c.finish(o, hw.ErrKey)
 		c.flushed()

@@ -169,7 +169,7 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 		t.lastPost = now
 		c.markDirty()
 		c.s.lease.unlock()
-		c.i.keeper.nudge()
+		c.i.timerLoop.notify()
 		return
 	}
 	if size >= longRecord {

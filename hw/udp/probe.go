@@ -57,8 +57,8 @@ func (c *Endpoint) Probe(m congestion.ProbeMessage) (congestion.Time, error) {
 	}
 	c.probe = probeStamps{token: m.Token, left: c.i.now()}
 	c.sendProbe(m)
-	c.probe.told = c.probe.left
-	return c.probe.told, nil
+	c.probe.returned = c.probe.left
+	return c.probe.returned, nil
 }
 
 // ProbeLost tells that a probe was not answered in time.
@@ -95,8 +95,8 @@ func (c *Endpoint) sendProbe(m congestion.ProbeMessage) {
 	s.flushProbe(c)
 }
 
-// eatProbe answers a probe, or takes in an echo.
-func (c *Endpoint) eatProbe(now, at congestion.Time, b []byte) {
+// handleProbe answers a probe, or takes in an echo.
+func (c *Endpoint) handleProbe(now, at congestion.Time, b []byte) {
 	m, err := congestion.ParseProbe(b)
 	if err != nil || m.Size > MaxProbe {
 		c.i.malformed.Add(1)
@@ -107,12 +107,12 @@ func (c *Endpoint) eatProbe(now, at congestion.Time, b []byte) {
 		if !c.alive() {
 			return
 		}
-		held := max(c.i.now().Sub(at), 0)
+		delay := max(c.i.now().Sub(at), 0)
 		var arrived congestion.PTPTime
 		if p != nil && p.Clock != nil {
-			arrived = p.Clock(held)
+			arrived = p.Clock(delay)
 		}
-		c.sendProbe(m.Reply(arrived, held))
+		c.sendProbe(m.Reply(arrived, delay))
 		return
 	}
 	if p == nil || p.Echoed == nil {

@@ -129,13 +129,13 @@ func TestProbeHostile(t *testing.T) {
 	ep.s.lease.lock()
 	was := a.malformed.Load()
 	for name, m := range bad {
-		ep.eatProbe(a.now(), a.now(), m)
+		ep.handleProbe(a.now(), a.now(), m)
 		if a.malformed.Load() != was+1 {
 			t.Errorf("%s is not refused", name)
 		}
 		was = a.malformed.Load()
 	}
-	ep.eatProbe(a.now(), a.now(), good) // an echo that nobody waits for
+	ep.handleProbe(a.now(), a.now(), good) // an echo that nobody waits for
 	ep.s.leave()
 	if ep.Err() != nil || a.malformed.Load() != was {
 		t.Errorf("%v, %d malformed", ep.Err(), a.malformed.Load()-was)

@@ -14,7 +14,7 @@ import (
 // probeStamps are what is known about the latest probe of a connection.
 type probeStamps struct {
 	token    uint64
-	told     congestion.Time // what Probe returned
+	returned congestion.Time // what Probe returned
 	left     congestion.Time // when it left, as far as is known by now
 	hardware time.Duration   // likewise, by the interface's clock; 0: not known
 }
@@ -32,9 +32,9 @@ type stampWait struct {
 	of uint64 // token of the probe
 }
 
-// stampLooks is how often an idle socket is asked for stamps that are owed: an
+// stampPolls is how often an idle socket is asked for stamps that are owed: an
 // interface that gives none costs no more than that.
-const stampLooks = 64
+const stampPolls = 64
 
 // flushProbe sends the probe that was just built, and takes its stamp in if it is
 // there at once.
@@ -46,7 +46,7 @@ func (s *stripe) flushProbe(c *Endpoint) {
 		return
 	}
 	w.waits[id%uint32(len(w.waits))] = stampWait{id, c, c.probe.token}
-	w.owed, w.patient = w.owed+1, stampLooks
+	w.owed, w.patient = w.owed+1, stampPolls
 	s.drainStamps()
 }
 
@@ -56,7 +56,7 @@ func (s *stripe) drainStamps() {
 	if w.owed == 0 {
 		return
 	}
-	s.socket.Errors(s.trouble)
+	s.socket.Errors(s.onSendError)
 	if w.patient--; w.patient <= 0 {
 		w.owed = 0
 	}
@@ -89,7 +89,7 @@ func (s *stripe) left(l *sock.Left) {
 func (c *Endpoint) arrival(at congestion.Time, m *congestion.ProbeMessage) congestion.Time {
 	c.s.drainStamps()
 	q := &c.probe
-	if q.token != m.Token || q.told == 0 {
+	if q.token != m.Token || q.returned == 0 {
 		return at
 	}
 	var sent, received congestion.Stamp
@@ -98,5 +98,5 @@ func (c *Endpoint) arrival(at congestion.Time, m *congestion.ProbeMessage) conge
 		received = congestion.Stamp{Clock: 1, At: int64(c.s.message.Hardware)}
 	}
 	rtt, _ := congestion.RoundTrip(at.Sub(q.left), sent, received)
-	return q.told.Add(max(rtt, 0))
+	return q.returned.Add(max(rtt, 0))
 }

@@ -14,9 +14,9 @@ func TestProbeStamps(t *testing.T) {
 	a, b := open(t, false, Config{}), open(t, false, Config{})
 	ep := pair(t, a, b).(*Endpoint)
 	got := make(chan time.Duration, 100)
-	told := make(map[uint64]congestion.Time)
+	posted := make(map[uint64]congestion.Time)
 	a.SetProbes(congestion.Probes{Echoed: func(_ any, at congestion.Time, m congestion.ProbeMessage) time.Duration {
-		got <- at.Sub(told[m.Token]) - m.Held
+		got <- at.Sub(posted[m.Token]) - m.Held
 		return 0
 	}})
 	stamped := 0
@@ -29,8 +29,8 @@ func TestProbeStamps(t *testing.T) {
 		if ep.probe.left > before {
 			stamped++
 		}
-		ep.probe.told = ep.probe.left
-		told[m.Token] = ep.probe.told
+		ep.probe.returned = ep.probe.left
+		posted[m.Token] = ep.probe.returned
 		ep.s.leave()
 		eventually(t, "an echo", func() bool { a.Progress(10); return len(got) > 0 })
 		if rtt := <-got; rtt < 0 || rtt > 10*time.Second {
@@ -63,7 +63,7 @@ func TestProbeHardware(t *testing.T) {
 		"clock set":    {time.Hour, 2 * time.Hour, 100 * time.Microsecond},
 		"clock set ba": {time.Hour, time.Minute, 100 * time.Microsecond},
 	} {
-		ep.probe = probeStamps{token: 7, told: post, left: post}
+		ep.probe = probeStamps{token: 7, returned: post, left: post}
 		ep.s.stamping = stamping{}
 		ep.s.stamping.waits[3] = stampWait{3, ep, 7}
 		if c.sent != 0 {

@@ -19,7 +19,7 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 		before := s.i.now()
 		n, full, err := s.socket.Receive(s.in, time.Duration(before))
 		if err != nil {
-			s.socket.Errors(s.trouble)
+			s.socket.Errors(s.onSendError)
 			continue
 		}
 		if n == 0 {
@@ -75,7 +75,7 @@ func (s *stripe) split(now, at congestion.Time) {
 		s.dispatch(now, at, &m.From, first, m.Marked)
 		b = b[n:]
 		if len(b) >= n && !m.Marked {
-			b = b[s.eatTrain(now, at, &m.From, first, b):]
+			b = b[s.handleTrain(now, at, &m.From, first, b):]
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (s *stripe) take(n int) []byte {
 }
 
 func (s *stripe) answer(to *sock.Addr, n int) {
-	s.out.Add(s.socket, to, sock.Nobody, s.out.Take(n), nil, true)
+	s.out.Add(s.socket, to, sock.NoOwner, s.out.Take(n), nil, true)
 }
 
 // onReset takes in that the peer does not know a connection.
@@ -141,8 +141,8 @@ func (c *Endpoint) sentNumber(h *wire.Header) bool {
 	return wire.Near(h.Number, next) < next
 }
 
-// trouble takes in an error that the kernel reports of a datagram that was sent.
-func (s *stripe) trouble(t *sock.Trouble) {
+// onSendError takes in an error that the kernel reports of a datagram that was sent.
+func (s *stripe) onSendError(t *sock.SendError) {
 	if t.Left != nil {
 		s.left(t.Left)
 		return

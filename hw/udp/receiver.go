@@ -28,7 +28,7 @@ type receiver struct {
 
 	pending   int             // packets that ask for an acknowledgement
 	now       bool            // one is owed at once
-	tell      bool            // it has credit that the peer waits for: it goes with packets until one arrives
+	creditDue bool            // it has credit that the peer waits for: it goes with packets until one arrives
 	owing     bool            // in stripe.owing
 	ackDue    congestion.Time // 0: none is owed
 	askedAt   congestion.Time // when a packet last came that asks for one
@@ -55,7 +55,7 @@ func (c *Endpoint) owe(now congestion.Time, atOnce bool) {
 }
 
 // owes reports whether an acknowledgement is owed.
-func (r *receiver) owes() bool { return r.pending > 0 || r.now || r.tell }
+func (r *receiver) owes() bool { return r.pending > 0 || r.now || r.creditDue }
 
 // asks notes that a packet came that asks for an acknowledgement.
 func (r *receiver) asks(now congestion.Time) {
@@ -72,7 +72,7 @@ func (r *receiver) asks(now congestion.Time) {
 // answering each other acknowledge with every second packet (RFC 9000, section 13.2.2, recommends no more). The first
 // quickRow answers carry it: the side that has sent them may compute for long then.
 func (r *receiver) spares(now congestion.Time) bool {
-	return r.pending == 1 && r.quick >= quickRow && !r.now && !r.tell && !r.wants && now.Sub(r.askedAt) < quickAsks
+	return r.pending == 1 && r.quick >= quickRow && !r.now && !r.creditDue && !r.wants && now.Sub(r.askedAt) < quickAsks
 }
 
 // acknowledge sends the acknowledgement if it is still owed.
@@ -81,7 +81,7 @@ func (c *Endpoint) acknowledge(now congestion.Time) {
 	switch {
 	case !c.alive() || !r.owes() || !r.seen.Any():
 		return
-	case r.tell, r.seen.Many() && c.tx.sent.Flying() == 0:
+	case r.creditDue, r.seen.Many() && c.tx.sent.Flying() == 0:
 		r.now = true // it is not spared
 		c.sendPing(now)
 	default:
@@ -111,7 +111,7 @@ func (s *stripe) data(now, at congestion.Time, from *sock.Addr, b []byte, marked
 	}
 	r := &c.rx
 	h.Number = wire.Near(h.Number, r.seen.Next())
-	if r.seen.Look(h.Number) != recovery.New {
+	if r.seen.Check(h.Number) != recovery.New {
 		return
 	}
 	frames := b[wire.HeaderSize:]
@@ -129,7 +129,7 @@ func (s *stripe) data(now, at congestion.Time, from *sock.Addr, b []byte, marked
 func (c *Endpoint) take(now, at congestion.Time, h *wire.Header, frames []byte, marked bool) {
 	r := &c.rx
 	newest := !r.seen.Any() || h.Number > r.seen.Largest()
-	asks, closed, ok := c.eat(now, at, frames, newest)
+	asks, closed, ok := c.handleFrames(now, at, frames, newest)
 	if !ok || c.at() == dead {
 		return
 	}
@@ -175,9 +175,9 @@ func (c *Endpoint) hear(now congestion.Time) {
 	}
 }
 
-// eat handles the frames of a packet. asks reports whether they ask for an acknowledgement, closed whether the peer
+// handleFrames handles the frames of a packet. asks reports whether they ask for an acknowledgement, closed whether the peer
 // closes; ok is false if one is malformed or cannot be taken in: then the packet counts as lost.
-func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, closed, ok bool) {
+func (c *Endpoint) handleFrames(now, at congestion.Time, b []byte, newest bool) (asks, closed, ok bool) {
 	f := &c.s.frame.in
 	f.NearNumber, f.NearLimit, f.NearOffset = c.tx.sent.Number(), c.tx.limit, c.rx.contig.Load()
 	for len(b) > 0 {
@@ -188,36 +188,36 @@ func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, cl
 		}
 		switch f.Kind {
 		case wire.KindAck:
-			if !c.eatAck(now, at, &f.Ack, newest) {
+			if !c.handleAck(now, at, &f.Ack, newest) {
 				return false, false, false
 			}
 		case wire.KindStream:
 			asks = true
-			if !c.eatStream(f.Offset, f.Data) {
+			if !c.handleStream(f.Offset, f.Data) {
 				return false, false, false
 			}
 		case wire.KindPut:
 			asks = true
-			if !c.eatPut(now, f) {
+			if !c.handlePut(now, f) {
 				return false, false, false
 			}
 		case wire.KindGet:
 			asks = true
-			if !c.eatGet(now, f) {
+			if !c.handleGet(now, f) {
 				return false, false, false
 			}
 		case wire.KindData:
 			asks = true
-			if !c.eatData(f) {
+			if !c.handleData(f) {
 				return false, false, false
 			}
 		case wire.KindRefuse:
 			asks = true
-			c.eatRefuse(f)
+			c.handleRefuse(f)
 		case wire.KindPing:
 			asks = true
 		case wire.KindProbe:
-			c.eatProbe(now, at, f.Data)
+			c.handleProbe(now, at, f.Data)
 		case wire.KindClose:
 			asks, closed = true, true
 		}
@@ -226,8 +226,8 @@ func (c *Endpoint) eat(now, at congestion.Time, b []byte, newest bool) (asks, cl
 	return asks, closed, true
 }
 
-// eatAck handles an acknowledgement.
-func (c *Endpoint) eatAck(now, at congestion.Time, a *wire.Ack, newest bool) bool {
+// handleAck handles an acknowledgement.
+func (c *Endpoint) handleAck(now, at congestion.Time, a *wire.Ack, newest bool) bool {
 	t := &c.tx
 	marks := uint32(0)
 	if d := a.Marked - c.rx.peerMarks; newest && int32(d) > 0 {
@@ -250,8 +250,8 @@ func (c *Endpoint) eatAck(now, at congestion.Time, a *wire.Ack, newest bool) boo
 	return true
 }
 
-// eatStream handles bytes of the stream.
-func (c *Endpoint) eatStream(offset uint64, data []byte) bool {
+// handleStream handles bytes of the stream.
+func (c *Endpoint) handleStream(offset uint64, data []byte) bool {
 	r := &c.rx
 	contig, end := r.contig.Load(), offset+uint64(len(data))
 	if end > r.limit {
@@ -295,7 +295,7 @@ func (c *Endpoint) settle(now congestion.Time) {
 	t.sent.Detect(now, t.path)
 	c.resend(t.sent.Lost)
 	if c.rx.wants && c.src.consumed.Load()+uint64(c.i.cfg.Window) > c.rx.limit {
-		c.rx.tell = true
+		c.rx.creditDue = true
 		c.owe(now, true)
 	}
 	c.transmit(now)

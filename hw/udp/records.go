@@ -85,8 +85,8 @@ func (c *Endpoint) reply() {
 }
 
 // control performs a record that is no message, while delivering. It returns
-// false if it must wait, and marks the stream as broken if it is malformed. Nobody
-// reads the answers of a connection that is dead.
+// false if it must wait, and marks the stream as broken if it is malformed. Answers
+// of a connection that is dead are not read.
 func (c *Endpoint) control(r *record, payload []byte) bool {
 	id := uint32(r.word)
 	switch r.kind {

@@ -111,7 +111,7 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 	for t.waiting() && t.sent.Room() && t.path.May(now) {
 		if t.lost.Len() == 0 && min(t.tail, t.limit)-t.next < rest {
 			c.markDirty()
-			c.i.keeper.nudge()
+			c.i.timerLoop.notify()
 			break
 		}
 		if !c.sendTrain(now) {
@@ -246,7 +246,7 @@ func (c *Endpoint) arrived(list []recovery.Packet) {
 	t := &c.tx
 	for n := range list {
 		p := &list[n]
-		c.rx.seen.Known(p.Told)
+		c.rx.seen.Known(p.Reported)
 		switch p.Kind {
 		case carryStream:
 			span := recovery.Span{From: p.Offset, To: p.Offset + uint64(p.Len)}

@@ -53,7 +53,7 @@ func TestSleeperHears(t *testing.T) {
 	}
 	eventually(t, "the bell", func() bool { return rings(t, a, time.Millisecond) && ep.Err() != nil })
 	a.Disarm()
-	eventually(t, "the get's end", func() bool { a.Progress(16); return ended }) // the keeper may still have the stripe
+	eventually(t, "the get's end", func() bool { a.Progress(16); return ended }) // the timer loop may still have the stripe
 	if !errors.Is(done.Err(), hw.ErrPeerDead) {
 		t.Errorf("get: %v", done.Err())
 	}
@@ -66,7 +66,7 @@ func TestSleeperRetransmits(t *testing.T) {
 		took = append(took, lostAsleep(t))
 	}
 	slices.Sort(took)
-	if took[1] > keeperIdle {
+	if took[1] > loopIdle {
 		t.Errorf("sent again after %v", took)
 	}
 }
@@ -90,7 +90,7 @@ func lostAsleep(t *testing.T) time.Duration {
 	answered(t, a, b, ep)
 	a.Arm()
 	defer a.Disarm()
-	time.Sleep(keeperLong + 2*keeperIdle) // the keeper has doubled its sleep up to the longest, and is in it
+	time.Sleep(loopLong + 2*loopIdle) // the timer loop has doubled its sleep up to the longest, and is in it
 	lose.Store(true)
 	begin := time.Now()
 	if err := ep.AMShort(1, 0, nil, nil); err != nil {

@@ -88,7 +88,7 @@ type stripe struct {
 	ready   atomic.Int32
 	emptyAt congestion.Time
 	stale   bool          // packets were sent since the time was last read
-	looks   atomic.Uint64 // polls of the socket, by which the timer loop sees that others poll; added to with the lease
+	polls   atomic.Uint64 // polls of the socket, by which the timer loop sees that others poll; added to with the lease
 	found   bool          // the last poll found something
 
 	stamping stamping // of probes
@@ -183,7 +183,7 @@ func (c *Endpoint) owner() uint64 { return uint64(c.own.CID.Index()) }
 // work polls the socket, runs timers that are due, and sends what is corked. It returns the time, and whether anything
 // came. Acknowledgements stay owed: acks sends them.
 func (s *stripe) work() (now congestion.Time, some bool) {
-	s.looks.Add(1)
+	s.polls.Add(1)
 	now, some = s.receive()
 	s.found = some
 	if s.next != 0 && now >= s.next {
@@ -229,7 +229,7 @@ func (s *stripe) expire(now congestion.Time) {
 func (s *stripe) wake(at congestion.Time) {
 	if s.next == 0 || at < s.next {
 		s.next = at
-		s.i.keeper.expect(at)
+		s.i.timerLoop.expect(at)
 	}
 }
 

@@ -27,24 +27,24 @@ func TestTooBig(t *testing.T) {
 	})
 	for _, k := range []struct {
 		what  string
-		forge func(h *wire.Header, t *sock.Trouble)
+		forge func(h *wire.Header, t *sock.SendError)
 		taken bool
 	}{
-		{"another connection", func(h *wire.Header, _ *sock.Trouble) { h.CID++ }, false},
-		{"a packet that was not sent", func(h *wire.Header, _ *sock.Trouble) { h.Number += 100 }, false},
-		{"a packet to somebody else", func(_ *wire.Header, t *sock.Trouble) { t.To = a.name }, false},
-		{"no MTU", func(_ *wire.Header, t *sock.Trouble) { t.MTU = 0 }, false},
-		{"half a header", func(_ *wire.Header, t *sock.Trouble) { t.Quoted = t.Quoted[:8] }, false},
-		{"an honest one", func(*wire.Header, *sock.Trouble) {}, true},
+		{"another connection", func(h *wire.Header, _ *sock.SendError) { h.CID++ }, false},
+		{"a packet that was not sent", func(h *wire.Header, _ *sock.SendError) { h.Number += 100 }, false},
+		{"a packet to somebody else", func(_ *wire.Header, t *sock.SendError) { t.To = a.name }, false},
+		{"no MTU", func(_ *wire.Header, t *sock.SendError) { t.MTU = 0 }, false},
+		{"half a header", func(_ *wire.Header, t *sock.SendError) { t.Quoted = t.Quoted[:8] }, false},
+		{"an honest one", func(*wire.Header, *sock.SendError) {}, true},
 	} {
 		before := size()
 		c.s.lease.lock()
 		h := c.head(0)
 		h.Number--
-		word := sock.Trouble{To: c.addr, Quoted: make([]byte, wire.HeaderSize), Err: unix.EMSGSIZE, MTU: mtu}
+		word := sock.SendError{To: c.addr, Quoted: make([]byte, wire.HeaderSize), Err: unix.EMSGSIZE, MTU: mtu}
 		k.forge(&h, &word)
 		h.Put(word.Quoted[:cap(word.Quoted)])
-		c.s.trouble(&word)
+		c.s.onSendError(&word)
 		c.s.leave()
 		if now := size(); (now < before) != k.taken || k.taken && now > mtu-sock.Overhead(&c.addr) {
 			t.Errorf("%s: packets of %d bytes, %d before", k.what, now, before)

@@ -158,9 +158,9 @@ func (c *Endpoint) wholeTrain() uint64 {
 	return uint64(sock.MaxTrain(c.tx.mtu.Size())) * c.full()
 }
 
-// eatTrain takes in what follows the first datagram of a message and is a train,
+// handleTrain takes in what follows the first datagram of a message and is a train,
 // and returns its size in bytes. The first one has been taken in.
-func (s *stripe) eatTrain(now, at congestion.Time, from *sock.Addr, first, rest []byte) int {
+func (s *stripe) handleTrain(now, at congestion.Time, from *sock.Addr, first, rest []byte) int {
 	var h wire.Header
 	if !wire.MayFollow(first, rest) || h.Parse(first) != nil {
 		return 0
@@ -175,9 +175,9 @@ func (s *stripe) eatTrain(now, at congestion.Time, from *sock.Addr, first, rest 
 	}
 	n := 0
 	if wire.Kind(rest[wire.HeaderSize]) == wire.KindStream {
-		n = c.eatStreamTrain(first, rest)
+		n = c.handleStreamTrain(first, rest)
 	} else if uint32(h.Number) == uint32(r.seen.Largest()) {
-		n = c.eatPieces(first, rest)
+		n = c.handlePieces(first, rest)
 	}
 	if n == 0 {
 		return 0
@@ -192,8 +192,8 @@ func (s *stripe) eatTrain(now, at congestion.Time, from *sock.Addr, first, rest 
 	return n * len(first)
 }
 
-// eatStreamTrain takes in the stream's bytes in rest, and returns how many packets that were.
-func (c *Endpoint) eatStreamTrain(first, rest []byte) (n int) {
+// handleStreamTrain takes in the stream's bytes in rest, and returns how many packets that were.
+func (c *Endpoint) handleStreamTrain(first, rest []byte) (n int) {
 	r := &c.rx
 	var train wire.Train
 	contig := r.contig.Load()
@@ -216,10 +216,10 @@ func (c *Endpoint) eatStreamTrain(first, rest []byte) (n int) {
 	return n
 }
 
-// eatPieces takes in the bytes of a get or a put in rest, which follow those in first, and returns
+// handlePieces takes in the bytes of a get or a put in rest, which follow those in first, and returns
 // how many packets that were. What is not in order, or not allowed, is left to the
 // general way.
-func (c *Endpoint) eatPieces(first, rest []byte) int {
+func (c *Endpoint) handlePieces(first, rest []byte) int {
 	var train wire.Train
 	if !train.FollowPiece(first) {
 		return 0

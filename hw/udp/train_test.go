@@ -22,12 +22,12 @@ type joiner struct {
 	r                  *rand.Rand
 	loss, double, swap float64
 
-	mu   sync.Mutex // guards all but the counts: keepers send, too
+	mu   sync.Mutex // guards all but the counts: timer loops send, too
 	to   *Iface
 	from sock.Addr
 	kept [][]byte
 
-	byTrains int // bytes that eatTrain took
+	byTrains int // bytes that handleTrain took
 	others   int
 }
 
@@ -85,7 +85,7 @@ func (j *joiner) deliver() {
 		}
 		first := all[:size:size]
 		s.dispatch(now, now, &j.from, first, false)
-		n := s.eatTrain(now, now, &j.from, first, all[size:])
+		n := s.handleTrain(now, now, &j.from, first, all[size:])
 		j.byTrains += n
 		j.others += len(all) - n
 		s.message = sock.Message{From: j.from, Bytes: all[size+n:], Segment: size}
@@ -167,8 +167,8 @@ func (j *joiner) forge(t *testing.T, kept [][]byte, others map[string]func(b []b
 	s.lease.lock()
 	defer s.leave()
 	now := j.to.now()
-	eat := func(from *sock.Addr, b []byte) int { return s.eatTrain(now, now, from, first, b) }
-	if n := eat(&j.from, second); n != 0 {
+	handle := func(from *sock.Addr, b []byte) int { return s.handleTrain(now, now, from, first, b) }
+	if n := handle(&j.from, second); n != 0 {
 		t.Errorf("%d bytes taken behind a packet that was not", n)
 	}
 	s.dispatch(now, now, &j.from, first, false)
@@ -183,15 +183,15 @@ func (j *joiner) forge(t *testing.T, kept [][]byte, others map[string]func(b []b
 	maps.Copy(forgeries, others)
 	for name, f := range forgeries {
 		forged := bytes.Clone(second)
-		if f(forged); eat(&j.from, forged) != 0 {
+		if f(forged); handle(&j.from, forged) != 0 {
 			t.Errorf("%s: taken", name)
 		}
 	}
 	elsewhere := sock.FromAddrPort(netip.MustParseAddrPort("127.0.0.9:9"))
-	if n := eat(&elsewhere, second) + eat(&j.from, second[:len(second)-1]); n != 0 {
+	if n := handle(&elsewhere, second) + handle(&j.from, second[:len(second)-1]); n != 0 {
 		t.Errorf("%d bytes of a packet from elsewhere and of a short one taken", n)
 	}
-	if n := eat(&j.from, append(bytes.Clone(second), third...)); n != 2*len(second) {
+	if n := handle(&j.from, append(bytes.Clone(second), third...)); n != 2*len(second) {
 		t.Errorf("%d bytes of the train itself", n)
 	}
 }

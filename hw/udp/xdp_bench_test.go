@@ -52,7 +52,7 @@ func BenchmarkCable(b *testing.B) {
 			}
 		}
 		ping(100)
-		time.Sleep(300 * time.Millisecond) // the keeper has seen that neighbours are known
+		time.Sleep(300 * time.Millisecond) // the timer loop has seen that neighbours are known
 		ping(100)
 		b.Run("pingpong/"+name, func(b *testing.B) {
 			begin := cpu()

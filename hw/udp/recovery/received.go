@@ -33,26 +33,26 @@ type Received struct {
 	epoch  uint32 // changes when a number comes that is not the largest so far
 }
 
-// Told says what an acknowledgement has told. Who sends it keeps it, until the
+// Reported is what an acknowledgement has reported. Its sender keeps it, until the
 // peer is known to have got it.
-type Told struct {
+type Reported struct {
 	end   uint64 // all below; 0: nothing
 	epoch uint32
 }
 
-// Telling is what an acknowledgement that is filled now tells; Any is true.
-func (r *Received) Telling() Told { return Told{r.Largest() + 1, r.epoch} }
+// Report is what an acknowledgement that is filled now reports; Any is true.
+func (r *Received) Report() Reported { return Reported{r.Largest() + 1, r.epoch} }
 
-// Known takes in that the peer got an acknowledgement. What it told is not told
+// Known takes in that the peer got an acknowledgement. What it reported is not reported
 // again; else numbers that were skipped or lost for good would fill all others.
-func (r *Received) Known(t Told) {
-	if t.epoch == r.epoch { // else a number came late, and it may not have been told
+func (r *Received) Known(t Reported) {
+	if t.epoch == r.epoch { // else a number came late, and it may not have been reported
 		r.floor = max(r.floor, t.end)
 	}
 }
 
-// Look tells what Add would say, and changes nothing.
-func (r *Received) Look(number uint64) Verdict {
+// Check returns what Add would say, and changes nothing.
+func (r *Received) Check(number uint64) Verdict {
 	if r.n == 0 {
 		if number > wildStep {
 			return Wild
@@ -79,7 +79,7 @@ func (r *Received) Look(number uint64) Verdict {
 	return New
 }
 
-// Add takes in a number for which Look said New. It returns true if the number
+// Add takes in a number for which Check said New. It returns true if the number
 // is the largest so far.
 func (r *Received) Add(number uint64) bool {
 	if r.n > 0 && number < r.ranges[0].Last {

@@ -187,7 +187,7 @@ func TestAddMany(t *testing.T) {
 	r.Add(3)
 	r.Add(5)
 	r.AddMany(4)
-	if r.Largest() != 9 || r.Look(9) != Duplicate || r.Look(4) != New || r.Look(10) != New {
+	if r.Largest() != 9 || r.Check(9) != Duplicate || r.Check(4) != New || r.Check(10) != New {
 		t.Errorf("up to %d", r.Largest())
 	}
 }
@@ -204,7 +204,7 @@ func TestAckTrains(t *testing.T) {
 		offset := uint64(0)
 		for now := congestion.Time(1); now < 40; now++ {
 			n, size := 1+r.IntN(30), uint32(1000+r.IntN(2))
-			a := Packet{Offset: offset, Len: size, Size: size + 40, Told: Told{end: uint64(r.IntN(2))}}
+			a := Packet{Offset: offset, Len: size, Size: size + 40, Reported: Reported{end: uint64(r.IntN(2))}}
 			a.Flight = p.OnSendMany(now*ms, int64(a.Size), n)
 			trains.AddMany(now*ms, a, n)
 			a.Flight = q.OnSendMany(now*ms, int64(a.Size), n)
@@ -269,7 +269,7 @@ func TestReceivedModel(t *testing.T) {
 		top := uint64(0)
 		for range 2000 {
 			n := uint64(max(0, int(top)+r.IntN(40)-25))
-			v := rc.Look(n)
+			v := rc.Check(n)
 			if seen[n] && v == New {
 				t.Fatalf("%d is taken twice", n)
 			}
@@ -317,20 +317,20 @@ func TestReceivedKnown(t *testing.T) {
 			r.Add(n)
 		}
 	}
-	first := r.Telling()
+	first := r.Report()
 	all := []wire.Range{{First: 34, Last: 39}, {First: 24, Last: 32}, {First: 14, Last: 22}, {First: 4, Last: 12}, {First: 0, Last: 2}}
 	told(all...)
 	r.Add(41)
 	r.Known(first)
 	told(wire.Range{First: 41, Last: 41})
-	second := r.Telling()
+	second := r.Report()
 	r.Add(13)
 	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32}, wire.Range{First: 4, Last: 22})
 	r.Known(second) // did not tell of 13
 	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32}, wire.Range{First: 4, Last: 22})
-	r.Known(r.Telling())
+	r.Known(r.Report())
 	told(wire.Range{First: 41, Last: 41})
-	if r.Look(5) != Duplicate || r.Look(3) != New {
+	if r.Check(5) != Duplicate || r.Check(3) != New {
 		t.Error("what is not told any more is forgotten")
 	}
 	r = Received{}
@@ -340,7 +340,7 @@ func TestReceivedKnown(t *testing.T) {
 		}
 		r.Add(n)
 	}
-	r.Known(r.Telling())
+	r.Known(r.Report())
 	if r.Many() {
 		t.Error("many though the peer knows")
 	}
@@ -348,16 +348,16 @@ func TestReceivedKnown(t *testing.T) {
 
 func TestReceivedBounds(t *testing.T) {
 	var r Received
-	if r.Look(1<<40) != Wild {
+	if r.Check(1<<40) != Wild {
 		t.Error("a first number far away")
 	}
 	for n := range uint64(4 * keep) {
 		r.Add(3 * n)
 	}
-	if r.n != keep || r.Look(1) != Old || r.Look(3*4*keep-5) != New || r.Look(3) != Old {
+	if r.n != keep || r.Check(1) != Old || r.Check(3*4*keep-5) != New || r.Check(3) != Old {
 		t.Errorf("%d ranges", r.n)
 	}
-	if r.Look(3*4*keep+wildStep) != Wild {
+	if r.Check(3*4*keep+wildStep) != Wild {
 		t.Error("a number far ahead")
 	}
 }

@@ -14,17 +14,17 @@ var ErrAck = errors.New("acknowledgement of a packet that was not sent")
 
 // Packet is what is kept of a packet that asks for an acknowledgement.
 type Packet struct {
-	Offset uint64 // of the content, for its owner
-	Number uint64 // set by Add
-	Op     uint32 // for its owner
-	Len    uint32 // of the content, for its owner
-	Size   uint32 // bytes on the wire, which count against the window; 0: the packet does not
-	Kind   uint8  // of the content, for its owner
-	Asked  bool   // it asks for an answer at once
-	state  status
-	more   uint8                  // packets that follow and are alike, as a run
-	Told   Told                   // by the acknowledgement that went along
-	Flight congestion.PacketState // from Path.OnSend
+	Offset   uint64 // of the content, for its owner
+	Number   uint64 // set by Add
+	Op       uint32 // for its owner
+	Len      uint32 // of the content, for its owner
+	Size     uint32 // bytes on the wire, which count against the window; 0: the packet does not
+	Kind     uint8  // of the content, for its owner
+	Asked    bool   // it asks for an answer at once
+	state    status
+	more     uint8                  // packets that follow and are alike, as a run
+	Reported Reported               // by the acknowledgement that went along
+	Flight   congestion.PacketState // from Path.OnSend
 }
 
 // status is what became of a packet number.
@@ -180,16 +180,16 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 	if len(s.Acked) == 0 {
 		return nil
 	}
-	rtt, held := time.Duration(0), now.Sub(arrival)
+	rtt, delay := time.Duration(0), now.Sub(arrival)
 	if newest := &s.Acked[0]; newest.Number == a.Ranges[0].Last {
 		if newest.Size > 0 {
 			rtt = sample(arrival, newest, a.Delay, path)
 		}
 		if newest.Asked { // else the peer may have waited for company
-			held += max(a.Delay, 0)
+			delay += max(a.Delay, 0)
 		}
 	}
-	path.Hold(now, held)
+	path.Hold(now, delay)
 	path.EndAck(now, rtt)
 	s.settle(now.Add(-3 * path.RTT().SRTT()))
 	return nil
@@ -253,7 +253,7 @@ func sample(arrival congestion.Time, p *Packet, delay time.Duration, path *conge
 	if rtt <= 0 {
 		return 1
 	}
-	// A peer that claims to have held it back for longer than it took lies, or
+	// A peer that claims to have kept it back for longer than it took lies, or
 	// its clock does: the least round trip falls by half in one step at most.
 	return max(rtt-delay, min(rtt, path.RTT().Min()/2), 1)
 }

@@ -39,10 +39,10 @@ func (s *Socket) Files() []int {
 	return files
 }
 
-// kernelLook is how long a socket with a bypass does not look what came by the
+// kernelPoll is how long a socket with a bypass does not look what came by the
 // kernel after it found nothing there: a look costs a system call, one at a
 // bypass a few loads.
-const kernelLook = 20 * time.Microsecond
+const kernelPoll = 20 * time.Microsecond
 
 // receiveEither looks at the kernel when that is due, and else at the bypass. What
 // comes by either does not keep the other from being looked at.
@@ -53,7 +53,7 @@ func (s *Socket) receiveEither(in *In, now time.Duration) (n int, full bool, err
 		if s.kernelHad {
 			return n, true, err
 		}
-		s.kernelDue = now + kernelLook
+		s.kernelDue = now + kernelPoll
 	}
 	s.kernelHad = false
 	in.direct = s.bypass.Receive(in.messages[:])
@@ -95,7 +95,7 @@ func (o *Out) divert(b Bypass) {
 	for i := range o.n {
 		m, h := &o.msgs[i], &o.hdrs[i].hdr
 		o.train = Train{To: &m.to, Segment: max(m.segment, 1), Left: m.total, iovs: unsafe.Slice(h.Iov, h.Iovlen)}
-		if n := o.train.Count(); m.owner != Nobody && m.total > 0 && b.Send(&o.train) {
+		if n := o.train.Count(); m.owner != NoOwner && m.total > 0 && b.Send(&o.train) {
 			o.Sent += uint64(n)
 			o.Bypassed += uint64(n)
 			continue

@@ -6,27 +6,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trouble is what came back about a datagram that was sent.
-type Trouble struct {
+// SendError is what came back about a datagram that was sent.
+type SendError struct {
 	To     Addr       // where it was sent
 	Quoted []byte     // how it began, as far as it came back; valid until the next call
 	Err    unix.Errno // ECONNREFUSED: nobody has the port; EMSGSIZE; EHOSTUNREACH and the like
 	MTU    int        // with EMSGSIZE, else 0
-	Left   *Left      // nil, or no trouble at all: when a datagram left. To and Quoted mean nothing then.
+	Left   *Left      // nil, or no error at all: when a datagram left. To and Quoted mean nothing then.
 	Local  bool       // this host's word, not that of somebody in the network
 }
 
 // Errors calls f with everything in the socket's error queue, up to a bound.
 // Whoever can forge ICMP messages can put what he likes there, but Quoted shows
 // whether he saw the datagram.
-func (s *Socket) Errors(f func(*Trouble)) {
+func (s *Socket) Errors(f func(*SendError)) {
 	if s.near.used {
 		errorsOf(s.near.fd, f)
 	}
 	errorsOf(s.FD, f)
 }
 
-func errorsOf(fd int, f func(*Trouble)) {
+func errorsOf(fd int, f func(*SendError)) {
 	var payload [256]byte
 	var control [256]byte
 	var name unix.RawSockaddrInet6
@@ -42,7 +42,7 @@ func errorsOf(fd int, f func(*Trouble)) {
 		}
 		b := unsafe.Slice((*byte)(unsafe.Pointer(&name)), unix.SizeofSockaddrInet6)
 		to, err := Parse(b[:min(h.Namelen, unix.SizeofSockaddrInet6)])
-		t := Trouble{To: to, Quoted: payload[:min(int(n), len(payload))]}
+		t := SendError{To: to, Quoted: payload[:min(int(n), len(payload))]}
 		if t.read(control[:min(uint64(h.Controllen), uint64(len(control)))]) && (err == nil || t.Left != nil) {
 			f(&t)
 		}
@@ -58,7 +58,7 @@ type sockExtendedErr struct {
 }
 
 // read finds the kernel's explanation.
-func (t *Trouble) read(b []byte) bool {
+func (t *SendError) read(b []byte) bool {
 	var left Left
 	for len(b) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))

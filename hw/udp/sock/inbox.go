@@ -41,11 +41,11 @@ type inbox struct {
 	mem     []byte
 	program *ebpf.Program
 
-	head  uint64 // slots that were read
-	told  uint64 // as far as the program knows; it may lag
-	taken uint64 // datagrams that came by the socket
-	miss  int    // looks at the socket that did not find one that must come
-	due   time.Duration
+	head     uint64 // slots that were read
+	released uint64 // the head that the program reads; it may lag behind head
+	taken    uint64 // datagrams that came by the socket
+	miss     int    // looks at the socket that did not find one that must come
+	due      time.Duration
 
 	// unused: all goes to the socket for ever. Stored by its owner, read by switchOff.
 	unused atomic.Bool
@@ -58,8 +58,8 @@ const (
 	inboxHead   = 128 // owner: slots read
 	inboxTaken  = 136 // owner: datagrams taken from the socket
 	inboxOff    = 144 // owner: 1 while all shall go to the socket
-	inboxTold   = 256 // what is said of each slot that begins a datagram
-	inboxFirst  = inboxTold + inboxSlots*tellBytes
+	inboxDesc   = 256 // what is said of each slot that begins a datagram
+	inboxFirst  = inboxDesc + inboxSlots*descBytes
 
 	inboxSlots = 64
 	slotShift  = 9
@@ -68,23 +68,23 @@ const (
 	inboxMost  = mostSlots * slotBytes
 	inboxBytes = inboxFirst + inboxSlots*slotBytes + inboxMost
 
-	tellShift = 6
-	tellBytes = 1 << tellShift
-	tellSeq   = 0  // position + 1 once it is filled, modulo 2^32
-	tellLen   = 4  // bytes in the slots; 0: nothing
-	tellTime  = 8  // CLOCK_MONOTONIC
-	tellGSO   = 16 // payload bytes of each of several datagrams but the last; 0: there is one
-	tellSpan  = 20 // slots that it takes
-	tellIP    = 24 // the IP header without options
+	descShift = 6
+	descBytes = 1 << descShift
+	descSeq   = 0  // position + 1 once it is filled, modulo 2^32
+	descLen   = 4  // bytes in the slots; 0: nothing
+	descTime  = 8  // CLOCK_MONOTONIC
+	descGSO   = 16 // payload bytes of each of several datagrams but the last; 0: there is one
+	descSpan  = 20 // slots that it takes
+	descIP    = 24 // the IP header without options
 )
 
 const (
 	// headEvery is after how many slots read the program is told.
 	headEvery = 8
-	// inboxLook is how long the socket is not looked at if nothing says that it
+	// inboxPoll is how long the socket is not looked at if nothing says that it
 	// should be. Its error queue does not say. A look costs a system call, or two, and what
 	// they push out of the processor's caches.
-	inboxLook = time.Millisecond
+	inboxPoll = time.Millisecond
 	// inboxMisses is how many looks at the socket may find nothing where the program
 	// let something pass: the kernel may have dropped it.
 	inboxMisses = 64
@@ -150,16 +150,16 @@ func inboxProgram(mapFD int) asm.Instructions {
 		asm.StoreMem(asm.RFP, sequence, asm.R1, asm.DWord),
 		asm.And.Imm(asm.R9, inboxSlots-1),
 		asm.Mov.Reg(asm.R2, asm.R9),
-		asm.LSh.Imm(asm.R2, tellShift),
-		asm.LoadMapValue(asm.R1, mapFD, inboxTold),
+		asm.LSh.Imm(asm.R2, descShift),
+		asm.LoadMapValue(asm.R1, mapFD, inboxDesc),
 		asm.Add.Reg(asm.R2, asm.R1),
-		asm.StoreMem(asm.RFP, told, asm.R2, asm.DWord),
+		asm.StoreMem(asm.RFP, descAt, asm.R2, asm.DWord),
 		asm.LSh.Imm(asm.R9, slotShift),
 		asm.LoadMapValue(asm.R1, mapFD, inboxFirst),
 		asm.Add.Reg(asm.R9, asm.R1),
 	},
 		skbLoad(asm.FnSkbLoadBytes, 0, asm.R9, 0, asm.Mov.Reg(asm.R4, asm.R8))...),
-		tell()...)...)
+		describe()...)...)
 }
 
 // What the program keeps on its stack.
@@ -167,36 +167,36 @@ const (
 	sequence = -8
 	ipSize   = -24
 	span     = -32
-	told     = -40
+	descAt   = -40
 )
 
-// tell compiles what follows once the datagram is in its slots.
-func tell() asm.Instructions {
+// describe compiles what follows once the datagram is in its slots.
+func describe() asm.Instructions {
 	list := asm.Instructions{
-		asm.LoadMem(asm.R9, asm.RFP, told, asm.DWord),
+		asm.LoadMem(asm.R9, asm.RFP, descAt, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, span, asm.DWord),
-		asm.StoreMem(asm.R9, tellSpan, asm.R1, asm.Word),
+		asm.StoreMem(asm.R9, descSpan, asm.R1, asm.Word),
 		asm.JNE.Imm(asm.R0, 0, "broken"),
 	}
-	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 0, asm.R9, tellIP, asm.LoadMem(asm.R4, asm.RFP, ipSize, asm.DWord))...)
+	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 0, asm.R9, descIP, asm.LoadMem(asm.R4, asm.RFP, ipSize, asm.DWord))...)
 	return append(list,
 		asm.JNE.Imm(asm.R0, 0, "broken"),
 		asm.FnKtimeGetNs.Call(),
-		asm.StoreMem(asm.R9, tellTime, asm.R0, asm.DWord),
-		asm.StoreMem(asm.R9, tellLen, asm.R8, asm.Word),
+		asm.StoreMem(asm.R9, descTime, asm.R0, asm.DWord),
+		asm.StoreMem(asm.R9, descLen, asm.R8, asm.Word),
 		asm.LoadMem(asm.R1, asm.R6, skbGSOSize, asm.Word),
-		asm.StoreMem(asm.R9, tellGSO, asm.R1, asm.Word),
+		asm.StoreMem(asm.R9, descGSO, asm.R1, asm.Word),
 		asm.LoadMem(asm.R1, asm.RFP, sequence, asm.DWord),
-		atomically(asm.Xchg, asm.R9, asm.Word, tellSeq), // P2
+		atomically(asm.Xchg, asm.R9, asm.Word, descSeq), // P2
 		asm.LoadMem(asm.R1, asm.R7, inboxOff, asm.Word), // P3
 		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.Mov.Imm(asm.R0, 0),
 		asm.Return(),
 
 		asm.Mov.Imm(asm.R1, 0).WithSymbol("broken"),
-		asm.StoreMem(asm.R9, tellLen, asm.R1, asm.Word),
+		asm.StoreMem(asm.R9, descLen, asm.R1, asm.Word),
 		asm.LoadMem(asm.R1, asm.RFP, sequence, asm.DWord),
-		atomically(asm.Xchg, asm.R9, asm.Word, tellSeq),
+		atomically(asm.Xchg, asm.R9, asm.Word, descSeq),
 
 		asm.Mov.Imm(asm.R1, 1).WithSymbol("pass"),
 		atomically(asm.AddAtomic, asm.R7, asm.DWord, inboxPassed),
@@ -296,16 +296,16 @@ func (s *Socket) Bell(on bool) {
 func (s *Socket) receiveInbox(in *In, now time.Duration) (n int, full bool, err error) {
 	b := s.inbox
 	if in.direct = b.take(in.messages[:]); in.direct > 0 {
-		return in.direct, in.direct == inMessages || b.held() != 0, nil
+		return in.direct, in.direct == inMessages || b.outstanding() != 0, nil
 	}
-	held := b.held()
-	if held == 0 && now < b.due {
+	left := b.outstanding()
+	if left == 0 && now < b.due {
 		return 0, false, nil
 	}
-	passed := b.taken + held
+	passed := b.taken + left
 	if n, full, err = s.receiveSockets(in, now); err == nil {
-		b.looked(n, !full, passed)
-		b.due = now + inboxLook
+		b.polled(n, !full, passed)
+		b.due = now + inboxPoll
 	}
 	return n, full, err
 }

@@ -127,7 +127,7 @@ func TestInboxJoined(t *testing.T) {
 			for i := range b {
 				b[i] = byte(k)
 			}
-			out.Add(from.Sockets[0], &addr, Nobody, b, nil, false)
+			out.Add(from.Sockets[0], &addr, NoOwner, b, nil, false)
 		}
 		out.Flush(from.Sockets[0])
 		var m Message

@@ -14,36 +14,36 @@ func (b *inbox) half(at int) *uint32 { return (*uint32)(unsafe.Pointer(&b.mem[at
 // take reads what is in the inbox into m and returns how many datagrams that are. They
 // are valid until the next call.
 func (b *inbox) take(m []Message) (n int) {
-	if b.head-b.told >= headEvery {
-		b.told = b.head
-		atomic.StoreUint64(b.word(inboxHead), b.told)
+	if b.head-b.released >= headEvery {
+		b.released = b.head
+		atomic.StoreUint64(b.word(inboxHead), b.released)
 	}
-	for n < len(m) && b.head-b.told < inboxSlots {
+	for n < len(m) && b.head-b.released < inboxSlots {
 		slot := int(b.head & (inboxSlots - 1))
-		at := inboxTold + slot<<tellShift
-		if atomic.LoadUint32(b.half(at+tellSeq)) != uint32(b.head+1) { // ↔ P2
+		at := inboxDesc + slot<<descShift
+		if atomic.LoadUint32(b.half(at+descSeq)) != uint32(b.head+1) { // ↔ P2
 			break
 		}
-		told := b.mem[at : at+tellBytes : at+tellBytes]
+		desc := b.mem[at : at+descBytes : at+descBytes]
 		from := inboxFirst + slot<<slotShift
-		b.head += uint64(min(max(binary.NativeEndian.Uint32(told[tellSpan:]), 1), mostSlots))
-		if readSlots(told, b.mem[from:from+inboxMost:from+inboxMost], &m[n]) {
+		b.head += uint64(min(max(binary.NativeEndian.Uint32(desc[descSpan:]), 1), mostSlots))
+		if readSlots(desc, b.mem[from:from+inboxMost:from+inboxMost], &m[n]) {
 			n++
 		}
 	}
 	return n
 }
 
-// readSlots reads what is told of slots that are filled, and they hold, false if that is nothing.
-func readSlots(told, slots []byte, m *Message) bool {
-	size := binary.NativeEndian.Uint32(told[tellLen:])
+// readSlots reads the descriptors of slots that are filled, and they hold, false if that is nothing.
+func readSlots(desc, slots []byte, m *Message) bool {
+	size := binary.NativeEndian.Uint32(desc[descLen:])
 	if size <= udpHeader || size > inboxMost {
 		return false
 	}
-	ip, udp := told[tellIP:], slots[:size:size]
+	ip, udp := desc[descIP:], slots[:size:size]
 	port := binary.BigEndian.Uint16(udp)
-	*m = Message{Bytes: udp[udpHeader:], Segment: int(size) - udpHeader, Driver: time.Duration(binary.NativeEndian.Uint64(told[tellTime:]))}
-	if gso := int(binary.NativeEndian.Uint32(told[tellGSO:])); gso > 0 {
+	*m = Message{Bytes: udp[udpHeader:], Segment: int(size) - udpHeader, Driver: time.Duration(binary.NativeEndian.Uint64(desc[descTime:]))}
+	if gso := int(binary.NativeEndian.Uint32(desc[descGSO:])); gso > 0 {
 		m.Segment = min(gso, m.Segment)
 	}
 	if ip[0]>>4 == 4 {
@@ -54,12 +54,12 @@ func readSlots(told, slots []byte, m *Message) bool {
 	return true
 }
 
-// held tells how many datagrams the program has left to the socket that did not come.
-func (b *inbox) held() uint64 { return atomic.LoadUint64(b.word(inboxPassed)) - b.taken }
+// outstanding is how many datagrams the program has left to the socket that did not come.
+func (b *inbox) outstanding() uint64 { return atomic.LoadUint64(b.word(inboxPassed)) - b.taken }
 
-// looked takes in that a look at the socket found n datagrams, and whether all that was
+// polled takes in that a poll of the socket found n datagrams, and whether all that was
 // there.
-func (b *inbox) looked(n int, all bool, passed uint64) {
+func (b *inbox) polled(n int, all bool, passed uint64) {
 	b.taken += uint64(n)
 	switch {
 	case !all:

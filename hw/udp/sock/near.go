@@ -158,6 +158,6 @@ func (s *Socket) receiveSockets(in *In, now time.Duration) (n int, full bool, er
 		return 0, false, nil
 	}
 	n, full, err = s.receiveKernel(in, s.FD)
-	q.mainHad, q.mainDue = n > 0 || err != nil, now+kernelLook
+	q.mainHad, q.mainDue = n > 0 || err != nil, now+kernelPoll
 	return n, full, err
 }

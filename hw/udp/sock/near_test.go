@@ -138,7 +138,7 @@ func TestNearGone(t *testing.T) {
 	for end := time.Now().Add(10 * time.Second); !told && time.Now().Before(end); {
 		lone(out, s, &gone, 1)
 		if _, _, err := s.Receive(in, time.Since(began)); err != nil {
-			s.Errors(func(x *Trouble) { told = told || x.To == gone && x.Err == unix.ECONNREFUSED })
+			s.Errors(func(x *SendError) { told = told || x.To == gone && x.Err == unix.ECONNREFUSED })
 		}
 	}
 	if !told {

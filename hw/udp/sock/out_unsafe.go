@@ -18,9 +18,9 @@ const (
 	maxJoined   = 65000
 )
 
-// Nobody owns datagrams to strangers, which go by the kernel: a bypass keeps what
+// NoOwner is the owner of datagrams to strangers, which go by the kernel: a bypass keeps what
 // it knows of a peer.
-const Nobody = 1<<32 - 1
+const NoOwner = 1<<32 - 1
 
 // Out collects datagrams and sends them. A datagram is one or two pieces: bytes
 // of the arena, which Take hands out, and bytes that the caller keeps as they

@@ -302,7 +302,7 @@ func TestRefused(t *testing.T) {
 		told := false
 		// The kernel may deliver a little later.
 		for end := time.Now().Add(time.Minute); !told && time.Now().Before(end); {
-			g.Sockets[0].Errors(func(tr *Trouble) {
+			g.Sockets[0].Errors(func(tr *SendError) {
 				told = tr.Err == unix.ECONNREFUSED && tr.To == to && string(tr.Quoted) == "hello" && !tr.Local
 			})
 		}

@@ -47,7 +47,7 @@ func (q *queue) recycle(frames []uint64) {
 	wake := q.fill.wakeup()
 	q.mu.Unlock()
 	if wake {
-		nudge(q.fd)
+		notifyFill(q.fd)
 	}
 }
 
@@ -56,7 +56,7 @@ type receiver struct {
 	fd    int
 	queue *queue
 	rx    ring
-	held  []uint64 // frames that the caller may still read, or that wait to be recycled
+	inUse []uint64 // frames that the caller may still read, or that wait to be recycled
 }
 
 // recycleAt is how many frames wait until they are recycled together.
@@ -101,9 +101,9 @@ func (p *Port) Receive(m []sock.Message) (n int) {
 		if p.next++; p.next == len(p.receivers) {
 			p.next = 0
 		}
-		if len(r.held) >= recycleAt {
-			r.queue.recycle(r.held)
-			r.held = r.held[:0]
+		if len(r.inUse) >= recycleAt {
+			r.queue.recycle(r.inUse)
+			r.inUse = r.inUse[:0]
 		}
 		if n += p.take(r, m[n:]); n == len(m) {
 			break
@@ -125,7 +125,7 @@ func (p *Port) take(r *receiver, m []sock.Message) (n int) {
 			p.Malformed++
 			continue // no frame of ours: the kernel does not do that
 		}
-		r.held = append(r.held, d.Addr)
+		r.inUse = append(r.inUse, d.Addr)
 		if !p.d.local.parse(frame, &m[n]) {
 			p.Malformed++
 			continue
@@ -206,7 +206,7 @@ const patience = 64
 func (p *Port) push() {
 	left := p.tx.pending()
 	for tries := 0; left > 0 && tries < 3 && p.tx.wakeup(); tries++ {
-		errno := kick(p.fd)
+		errno := notifyTx(p.fd)
 		now := p.tx.pending()
 		if now < left {
 			tries = 0 // it sends a bounded number in one call

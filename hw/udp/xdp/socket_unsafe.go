@@ -40,14 +40,14 @@ func register(fd int, b []byte, chunk int) error {
 	return nil
 }
 
-// kick has the kernel send what is in the transmit ring of fd. It returns the
+// notifyTx has the kernel send what is in the transmit ring of fd. It returns the
 // error of the kernel.
-func kick(fd int) unix.Errno {
+func notifyTx(fd int) unix.Errno {
 	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	return errno
 }
 
-// nudge has the kernel take frames from the fill ring of fd.
-func nudge(fd int) {
+// notifyFill has the kernel take frames from the fill ring of fd.
+func notifyFill(fd int) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 }
