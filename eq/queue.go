@@ -84,12 +84,12 @@ type Queue struct {
 	events     []Event
 	errs       []ErrEntry
 	show       func(*fi.Info) (uintptr, error)
-	attendants []*Attendant
+	progresses []*Progress
 
-	// attended is the number of attendants. Written under mu, read by any
-	// thread; relaxed would do, because an attendant is there before its object
+	// progressing is the number of progresses. Written under mu, read by any
+	// thread; relaxed would do, because a Progress is there before its object
 	// waits for anything.
-	attended atomic.Int32
+	progressing atomic.Int32
 }
 
 // Open makes an event queue; set is the wait set of fi.WaitSet. Errors:
@@ -141,9 +141,9 @@ func (q *Queue) FD() int { return q.wait.FD() }
 // TryWait prepares for a wait on the queue's own wait object; see
 // [cq.Waiter.TryWait].
 //
-// While somebody attends the queue there may be no sleep: fi.EAGAIN.
+// While an event needs progress by reads there may be no sleep: fi.EAGAIN.
 func (q *Queue) TryWait() error {
-	if q.attend() {
+	if q.makeProgress() {
 		return fi.EAGAIN
 	}
 	return q.wait.TryWait()
@@ -220,7 +220,7 @@ func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error)
 	if flags&^fi.Peek != 0 {
 		return 0, 0, fi.EBADFLAGS
 	}
-	q.attend()
+	q.makeProgress()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -278,7 +278,7 @@ func (q *Queue) SRead(buf []byte, timeout int, flags uint64) (number uint32, n i
 			return number, n, err
 		}
 		until := end
-		if soon := time.Now().Add(attendInterval); q.attended.Load() != 0 && (timeout < 0 || soon.Before(end)) {
+		if soon := time.Now().Add(progressInterval); q.progressing.Load() != 0 && (timeout < 0 || soon.Before(end)) {
 			until = soon
 		}
 		if err := q.wait.Sleep(nil, until); err != nil {

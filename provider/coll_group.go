@@ -49,9 +49,9 @@ type Group struct {
 	rank    int
 	ranks   map[fi.Addr]int
 	context uint64
-	fid     uintptr       // of the C object, in events
-	waiting *eq.Attendant // until the join has ended; nil before Announce
-	events  *eq.Queue     // to which the join reports
+	fid     uintptr      // of the C object, in events
+	waiting *eq.Progress // until the join has ended; nil before Announce
+	events  *eq.Queue    // to which the join reports
 
 	// Set when the join is complete, and immutable then.
 	scheduled bool // all-to-alls of long slices go by an engine
@@ -251,7 +251,7 @@ func (g *Group) Addr() fi.Addr { return g.addr() }
 func (g *Group) Announce(fid uintptr) {
 	r := g.ep.Endpoint.rx.acquire()
 	g.fid = fid
-	g.waiting = g.events.Attend(g.ep.Progress)
+	g.waiting = g.events.AddProgress(g.ep.Progress)
 	g.c.joining = append(g.c.joining, g)
 	g.c.pumpJoins()
 	r.publish()

@@ -6,17 +6,17 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// TestAttend shows that reads and sleeps make the progress that an event waits
+// TestProgress shows that reads and sleeps make the progress that an event waits
 // for, and that they do no longer when it has ended.
-func TestAttend(t *testing.T) {
+func TestProgress(t *testing.T) {
 	q, err := Open(&fi.EQAttr{WaitObj: fi.WaitUnspec}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
 	calls := 0
-	var a *Attendant
-	a = q.Attend(func() {
+	var a *Progress
+	a = q.AddProgress(func() {
 		if calls++; calls == 5 {
 			q.Post(Event{Number: 7, Entry: []byte{1}})
 			a.End()
