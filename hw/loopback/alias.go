@@ -12,7 +12,7 @@ import (
 // An interface whose socket is bound to a wildcard address answers at every
 // address of the host. It has one address by which it is known: peers see that
 // in its header and in its attach entries. Its file has a second name, that of
-// the wildcard, under which it is found by those who know another address.
+// the wildcard, under which peers find it that know another address.
 
 // Families is a set of address families.
 type Families uint32
@@ -113,7 +113,7 @@ func (h *host) exact(a sockaddr) []place {
 	return list
 }
 
-// places are where the interface at a may be found, in the order in which to look.
+// places are where the interface at a may be, in the order in which they are tried.
 // What answers at all addresses of this network namespace answers at no other's.
 func (h *host) places(a sockaddr) []place {
 	var list []place

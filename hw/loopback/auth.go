@@ -10,8 +10,8 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// Authorisation keys keep interfaces apart that were given different ones. They keep
-// out nobody who has the rights of the user: he can read a key in a process's memory.
+// Authorisation keys keep interfaces apart that were given different ones. They are
+// no protection against processes of the same user: these can read a key in a process's memory.
 //
 // A segment has a proof of each of its owner's keys, and an attach entry one of the key
 // under which the sender means to be there. So neither a key nor whether two

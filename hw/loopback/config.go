@@ -54,7 +54,7 @@ type Config struct {
 	// BounceBytes is the payload of one bounce buffer in bytes, 1 to MaxBounceBytes, rounded up to whole cache
 	// lines. Default 8192.
 	BounceBytes int
-	// Eager is how many bytes of payload a message may have that is sent sooner than announced, 0 to BounceBytes:
+	// Eager is how many bytes of payload a message may have that is sent eagerly rather than by rendezvous, 0 to BounceBytes:
 	// Attr.EagerAM. Default 0: nothing is said of that.
 	Eager int
 	// Stripes is the number of parts of the bounce pool. Default 1.
@@ -73,7 +73,7 @@ type Config struct {
 	Exclusive bool
 	// UseCMA says whether Get may use cross-memory attach.
 	UseCMA CMA
-	// Logf takes one line of text about a fault, without a newline. Default: nobody listens. It is called from
+	// Logf takes one line of text about a fault, without a newline. Default: none. It is called from
 	// Progress, Connect, CheckPeers and Close, at a bounded rate.
 	Logf func(format string, args ...any)
 }

@@ -23,7 +23,7 @@ type Endpoint struct {
 	key     uint8  // number of the own authorisation key under which the entry is, 0: none
 	pid     uint32 // the peer's process id in our pid namespace, 0: it has none here
 	number  uint32 // index in Iface.endpoints
-	// exclusive: one thread at a time writes to ring, and nobody else does.
+	// exclusive: one thread at a time writes to ring, and no other sender does.
 	exclusive bool
 
 	dead atomic.Bool // written by CheckPeers, then stays; read by everybody
@@ -92,12 +92,12 @@ func (i *Iface) attach(to target) (*Endpoint, error) {
 			seg.geo.attachCount, seg.path, hw.ErrNoResource)
 	}
 	e := &Endpoint{
-		iface: i, seg: seg, ring: seg.ring(laneOf(index)), exclusive: i.cfg.Exclusive && ownsLane(index),
+		iface: i, seg: seg, ring: seg.ring(ringOf(index)), exclusive: i.cfg.Exclusive && ownsRing(index),
 		rxState: seg.rxState(), armed: seg.armed(), bell: i.bellDir.address(seg.path),
 		owner: index + 1, key: to.key, pid: i.host.pidOf(seg.id.owner),
 	}
 	e.noCMA.Store(e.pid == 0)
-	seg.useLane(laneOf(index)) // before the first message
+	seg.useRing(ringOf(index)) // before the first message
 	i.addEndpoint(e)
 	i.peers[own] = e
 	return e, nil

@@ -45,8 +45,8 @@ func targets(g *geometry) []victim {
 		{"state", 192, 256},
 		{"lanes", 256, 264},
 		{"tails", g.ringOffset, g.ringOffset + 8},
-		{"ring", g.ringOffset + laneHeader, g.ringOffset + laneBytes(g.ringLog2)},
-		{"rings", g.ringOffset, g.ringOffset + hot.Lanes*laneBytes(g.ringLog2)},
+		{"ring", g.ringOffset + ringHeader, g.ringOffset + ringBytes(g.ringLog2)},
+		{"rings", g.ringOffset, g.ringOffset + hot.Lanes*ringBytes(g.ringLog2)},
 		{"attach", g.attachOffset, g.attachOffset + uint64(g.attachCount)*attachBytes},
 		{"bounce", g.bounceOffset, g.bounceOffset + uint64(g.bounceCount)*uint64(g.bounceStride)},
 		{"all", 0, g.bytes},
@@ -181,7 +181,7 @@ func recovered(t *testing.T, a, b *Iface, c Config, headers bool) {
 		sent := 0
 		for end := time.Now().Add(hang); got < want; {
 			if time.Now().After(end) {
-				l := &i.rx.lanes[0]
+				l := &i.rx.rings[0]
 				owner, state, lapOK := l.ring.Load(l.head)
 				t.Fatalf("%d of %d sent messages came; head %d, tail %d, its slot: owner %d state %d lap %v; %+v",
 					got, sent, l.head, l.ring.Tail(), owner, state, lapOK, i.Stats())

@@ -77,8 +77,8 @@ func (i *Iface) SendPending(ep hw.Endpoint) bool {
 
 // FillEP writes what the data plane needs to find arrivals.
 func (i *Iface) FillEP(ep *hot.EP) {
-	for n := range i.rx.lanes {
-		l, in := &i.rx.lanes[n], &ep.Inbound[n]
+	for n := range i.rx.rings {
+		l, in := &i.rx.rings[n], &ep.Inbound[n]
 		in.Ring = l.ring.Hot()
 		atomic.StoreUint64(&in.Head, l.head)
 		l.headWord = &in.Head

@@ -16,8 +16,8 @@ import (
 
 // The doorbell is a datagram socket whose name stands beside the segment.
 //
-//	the sleeper   armed = 1; look at the ring; sleep; armed = 0; empty the socket
-//	the sender    publish; look at armed; send a byte
+//	the sleeper   armed = 1; poll the ring; sleep; armed = 0; empty the socket
+//	the sender    publish; read armed; send a byte
 //
 // All four memory accesses are sequentially consistent, so either the sleeper
 // sees the message or the sender sees it armed. Whether there is a sleeper at
@@ -101,8 +101,8 @@ const (
 var registerBarrier = sync.OnceFunc(func() { membarrier(barrierRegister) })
 
 // barrier has every thread that runs in a process with an interface pass a
-// memory barrier. A sender publishes its message and then looks at RxWaitable,
-// without a fence. After the barrier it has either seen the bit, and looks at
+// memory barrier. A sender publishes its message and then reads RxWaitable,
+// without a fence. After the barrier it has either seen the bit, and reads
 // armed behind a fence, or its message can be seen. A kernel that refuses
 // leaves the time that a store takes to leave a processor, against several
 // system calls until the first sleep.
@@ -117,7 +117,7 @@ func bindBell(path string) (int, error) {
 	}
 	err = unix.Fchmod(fd, 0o600) // the mode that bind gives the file
 	if err == nil {
-		unix.Unlink(path) // nobody else uses the name while our segment has its own
+		unix.Unlink(path) // no other process uses the name while our segment has its own
 		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
 	}
 	if err != nil {
@@ -185,7 +185,7 @@ func (i *Iface) Pending() bool {
 		return false
 	}
 	for n := range i.rx.active() {
-		if i.rx.lanes[n].ready() {
+		if i.rx.rings[n].ready() {
 			return true
 		}
 	}
@@ -200,7 +200,7 @@ func (e *Endpoint) Wake() {
 }
 
 // ring sends a byte to a doorbell. If that is full, it rings already; if it is
-// gone, nobody sleeps; and if we have no descriptor left, the sleeper looks
+// gone, no thread sleeps; and if we have no descriptor left, the sleeper polls
 // again after its timeout. So no error matters.
 func (i *Iface) ring(to *bellAddr) {
 	fd := i.ringFD.Load()

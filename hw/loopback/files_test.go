@@ -42,17 +42,17 @@ func TestForeignFiles(t *testing.T) {
 		{"short header", false, func(_ string, fd int) error { return unix.Ftruncate(fd, 100) }, hw.ErrInvalid},
 		{"truncated", false, func(_ string, fd int) error { return unix.Ftruncate(fd, 8192) }, hw.ErrInvalid},
 		{"longer", false, func(_ string, fd int) error { return unix.Ftruncate(fd, 1<<30) }, hw.ErrInvalid},
-		{"other magic", false, poke(0, 1), hw.ErrInvalid},
-		{"other version", false, poke(8, 99), hw.ErrInvalid},
-		{"dead process", false, poke(12, 1<<22+1), hw.ErrUnreachable},
-		{"other boot", false, poke(32, 1), hw.ErrUnreachable},
-		{"other pid namespace, no lock", false, poke(int64(unsafe.Offsetof(hot.Segment{}.Flags)), 0, 48, 1), hw.ErrUnreachable},
-		{"other pid namespace, lock not held", false, poke(48, 1, 64, 1), hw.ErrUnreachable},
-		{"other net namespace", false, poke(56, 1), hw.ErrUnreachable},
-		{"other start time", false, poke(64, 1), hw.ErrUnreachable},
-		{"other user inside", false, poke(72, 77), hw.ErrPermission},
-		{"other name", false, poke(82, 1), hw.ErrUnreachable},
-		{"gone", false, poke(192, hot.RxGone), hw.ErrUnreachable},
+		{"other magic", false, writeWord(0, 1), hw.ErrInvalid},
+		{"other version", false, writeWord(8, 99), hw.ErrInvalid},
+		{"dead process", false, writeWord(12, 1<<22+1), hw.ErrUnreachable},
+		{"other boot", false, writeWord(32, 1), hw.ErrUnreachable},
+		{"other pid namespace, no lock", false, writeWord(int64(unsafe.Offsetof(hot.Segment{}.Flags)), 0, 48, 1), hw.ErrUnreachable},
+		{"other pid namespace, lock not held", false, writeWord(48, 1, 64, 1), hw.ErrUnreachable},
+		{"other net namespace", false, writeWord(56, 1), hw.ErrUnreachable},
+		{"other start time", false, writeWord(64, 1), hw.ErrUnreachable},
+		{"other user inside", false, writeWord(72, 77), hw.ErrPermission},
+		{"other name", false, writeWord(82, 1), hw.ErrUnreachable},
+		{"gone", false, writeWord(192, hot.RxGone), hw.ErrUnreachable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.root && os.Getuid() != 0 {
@@ -81,8 +81,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// poke overwrites four bytes of the header, and others: an offset and a value each.
-func poke(offset int64, value uint32, more ...int64) func(string, int) error {
+// writeWord overwrites four bytes of the header, and others: an offset and a value each.
+func writeWord(offset int64, value uint32, more ...int64) func(string, int) error {
 	return func(_ string, fd int) error {
 		_, err := unix.Pwrite(fd, binary.LittleEndian.AppendUint32(nil, value), offset)
 		for n := 0; n < len(more); n += 2 {
@@ -140,7 +140,7 @@ func TestStaleIsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if err := poke(int64(unsafe.Offsetof(hot.Segment{}.Version)), hot.SegVersion+1)("", fd); err != nil {
+	if err := writeWord(int64(unsafe.Offsetof(hot.Segment{}.Version)), hot.SegVersion+1)("", fd); err != nil {
 		t.Fatal(err)
 	}
 	unknown := filepath.Join(dir, filePrefix(uint32(os.Geteuid()))+"1.future")

@@ -21,7 +21,7 @@ const (
 	longChunk = 16 << 20
 )
 
-// iovec is struct iovec, with addresses that the Go runtime does not look at.
+// iovec is struct iovec, with addresses that the Go runtime does not follow.
 type iovec struct {
 	base uintptr
 	len  uintptr

@@ -20,7 +20,7 @@ type host struct {
 	blind  bool // proc.Host.Blind
 
 	locked bool                  // we hold a lock in dir (internal/proclock), by which other pid namespaces know us
-	across bool                  // interfaces of other network namespaces are looked for, too
+	across bool                  // interfaces of other network namespaces are found, too
 	here   func(netip.Addr) bool // Config.Here
 }
 
@@ -50,7 +50,7 @@ func (h *host) isSelf(p process) bool {
 }
 
 // alive reports whether p still runs. Of this pid namespace /proc is asked; of others, and
-// where /proc is of another, the lock that p holds tells.
+// where /proc is of another, the lock that p holds decides.
 func (h *host) alive(p process) bool {
 	own := p.pidns == h.pidns && !h.blind
 	switch {

@@ -47,12 +47,12 @@ type Iface struct {
 	_  [hot.CacheLine]byte
 }
 
-// receiver is the consumer's state. It belongs to whoever holds the progress
+// receiver is the consumer's state. It belongs to the holder of the progress
 // lease, but for what is marked.
 type receiver struct {
-	lanes    [hot.Lanes]lane
-	inUse    *uint32 // segment.lanes; stays valid after Close, for late readers
-	next     uint32  // lane at which Progress begins
+	rings    [hot.Lanes]rxRing
+	inUse    *uint32 // segment.ringsInUse; stays valid after Close, for late readers
+	next     uint32  // ring at which Progress begins
 	handlers [hw.MaxAM]hw.Handler
 	sources  []source // by attach index; grows with the first message of a higher one
 	checks   peerScan
@@ -113,9 +113,9 @@ func newIface(h *host, name sockaddr, cfg Config) (*Iface, error) {
 		onPeer: func(hw.PeerEvent) {},
 	}
 	i.endpoints.Store(new([]*Endpoint))
-	i.rx.inUse = seg.lanes()
-	for n := range i.rx.lanes {
-		l := &i.rx.lanes[n]
+	i.rx.inUse = seg.ringsInUse()
+	for n := range i.rx.rings {
+		l := &i.rx.rings[n]
 		l.ring, l.headWord = seg.ring(uint32(n)), &l.private
 	}
 	i.own = make([]hot.Stripe, cfg.Stripes)
@@ -140,7 +140,7 @@ func newIface(h *host, name sockaddr, cfg Config) (*Iface, error) {
 // in a child after fork.
 func (i *Iface) usable() bool { return !i.closed.Load() && atomic.LoadUint32(i.mark) != 0 }
 
-// Attr tells what the interface can do. The estimates are for a current server
+// Attr is what the interface can do. The estimates are for a current server
 // core; they order transports and are no promise.
 func (i *Iface) Attr() hw.Attr {
 	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup | hw.CapFlush
@@ -191,7 +191,7 @@ func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 // OnPeerEvent installs the function that CheckPeers calls.
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.onPeer = f }
 
-// SetEagerWindow tells senders whether eager payloads are welcome. Any thread
+// SetEagerWindow publishes to senders whether eager payloads are welcome. Any thread
 // may call it. An open interface starts with it open.
 func (i *Iface) SetEagerWindow(open bool) {
 	if !i.usable() {
@@ -218,10 +218,10 @@ func (i *Iface) Stats() hw.Stats {
 // that gave no message. It saves counting them one by one.
 func (i *Iface) delivered() uint64 {
 	passed := uint64(0)
-	for n := range i.rx.lanes {
-		word := i.rx.lanes[n].headWord
+	for n := range i.rx.rings {
+		word := i.rx.rings[n].headWord
 		if i.closed.Load() {
-			word = &i.rx.lanes[n].private
+			word = &i.rx.rings[n].private
 		}
 		passed += atomic.LoadUint64(word)
 	}
@@ -246,7 +246,7 @@ const closeWait = 100 * time.Millisecond
 // bounce buffers get a tenth of a second to be fetched by live peers; what was
 // not fetched then is lost, with what was sent to that peer after it. Messages
 // that fit into slots arrive in any case. The caller has stopped all threads that
-// use the interface, but for those that look for messages (Pending, or C with
+// use the interface, but for those that poll for messages (Pending, or C with
 // what FillEP wrote): they find none from now on. In a child after fork nothing
 // happens.
 func (i *Iface) Close() error {
@@ -255,8 +255,8 @@ func (i *Iface) Close() error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for n := range i.rx.lanes {
-		l := &i.rx.lanes[n]
+	for n := range i.rx.rings {
+		l := &i.rx.rings[n]
 		atomic.StoreUint64(&l.private, atomic.LoadUint64(l.headWord)) // for Stats
 	}
 	if i.closed.Swap(true) {
@@ -269,7 +269,7 @@ func (i *Iface) Close() error {
 	for _, e := range endpoints {
 		e.leave()
 	}
-	for end := time.Now().Add(closeWait); i.heldBounces() && time.Now().Before(end); {
+	for end := time.Now().Add(closeWait); i.bouncesInUse() && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
 	i.seg.remove()
@@ -286,8 +286,8 @@ func (i *Iface) Close() error {
 	return nil
 }
 
-// heldBounces reports whether a live peer has still to fetch a message.
-func (i *Iface) heldBounces() bool {
+// bouncesInUse reports whether a live peer has still to fetch a message.
+func (i *Iface) bouncesInUse() bool {
 	endpoints := *i.endpoints.Load()
 	for n := range i.seg.geo.bounceCount {
 		b := i.seg.bounce(n)

@@ -11,7 +11,7 @@ import (
 )
 
 // The key table of a segment is where peers find the regions that they may
-// read and write by themselves, and a claim tells its owner that a peer accesses
+// read and write by themselves, and a claim shows its owner that a peer accesses
 // one of them (internal/hot/segment.go). Both sides store first and load second,
 // with a full fence between:
 //
@@ -30,7 +30,7 @@ const (
 )
 
 // publish enters a region in an interface's table, if there is room. The
-// domain's mutex is held.
+// domain's mutex is locked.
 func (m *region) publish(i *Iface) {
 	r := &m.about
 	count := i.seg.geo.keyCount
@@ -71,7 +71,7 @@ func rightsOf(r *hw.Region) uint32 {
 }
 
 // withdraw takes a region out of an interface's table and waits for the peers
-// that are at it. The domain's mutex is held.
+// that are at it. The domain's mutex is locked.
 func (m *region) withdraw(i *Iface) {
 	at, ok := m.places[i]
 	if !ok {
@@ -129,7 +129,7 @@ func (i *Iface) freeDeadClaims() {
 	}
 }
 
-// FindKey looks a name up in the peer's table.
+// FindKey finds a name in the peer's table.
 func (e *Endpoint) FindKey(name uint64) (hw.RemoteKey, error) {
 	if err := e.ready(); err != nil {
 		return hw.RemoteKey{}, err

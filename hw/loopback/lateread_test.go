@@ -38,7 +38,7 @@ func TestLateReader(t *testing.T) {
 	i.Disarm()
 	next := open2(t, dir)
 	defer next.Close()
-	if next.rx.lanes[0].ring.Hot().Slots != ep.Inbound[0].Ring.Slots {
+	if next.rx.rings[0].ring.Hot().Slots != ep.Inbound[0].Ring.Slots {
 		t.Fatal("the address range is not used again")
 	}
 	if i.Arm(); atomic.LoadUint32(next.seg.armed()) != 0 {

@@ -30,8 +30,8 @@ const pageBytes = 4096 // parts that are touched apart start on pages of their o
 
 func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }
 
-// laneBytes is the size of one inbound ring.
-func laneBytes(log2 uint32) uint64 { return laneHeader + hot.SlotBytes<<log2 }
+// ringBytes is the size of one inbound ring.
+func ringBytes(log2 uint32) uint64 { return ringHeader + hot.SlotBytes<<log2 }
 
 // newGeometry lays out a segment for a checked configuration.
 func newGeometry(c *Config) geometry {
@@ -45,7 +45,7 @@ func newGeometry(c *Config) geometry {
 	}
 	g.bounceStride = g.bounceBytes + uint32(bounceHeader)
 	g.ringOffset = roundUp(headerBytes, hot.SlotBytes)
-	g.attachOffset = roundUp(g.ringOffset+hot.Lanes*laneBytes(g.ringLog2), attachBytes)
+	g.attachOffset = roundUp(g.ringOffset+hot.Lanes*ringBytes(g.ringLog2), attachBytes)
 	g.keyOffset = roundUp(g.attachOffset+uint64(g.attachCount)*attachBytes, pageBytes)
 	g.authOffset = roundUp(g.keyOffset+g.keyBytes(), hot.CacheLine)
 	g.bounceOffset = roundUp(g.authOffset+g.authBytes(), pageBytes)
@@ -94,7 +94,7 @@ func (g *geometry) check(size uint64) error {
 		what        string
 		offset, len uint64
 	}{
-		{"rings", g.ringOffset, hot.Lanes * laneBytes(g.ringLog2)},
+		{"rings", g.ringOffset, hot.Lanes * ringBytes(g.ringLog2)},
 		{"attach table", g.attachOffset, uint64(g.attachCount) * attachBytes},
 		{"key table", g.keyOffset, g.keyBytes()},
 		{"authorisation keys", g.authOffset, g.authBytes()},

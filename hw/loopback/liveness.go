@@ -32,7 +32,7 @@ func (i *Iface) CheckPeers() {
 	}
 	clear(i.rx.checks.alive)
 	for n := range i.rx.active() {
-		l := &i.rx.lanes[n]
+		l := &i.rx.rings[n]
 		l.head = atomic.LoadUint64(l.headWord) // C delivers too
 		if owner, state, lapOK := l.ring.Load(l.head); !lapOK || state != hot.SlotReady {
 			i.unblock(l, owner, state, lapOK, true)
@@ -56,7 +56,7 @@ func (i *Iface) runs(p process) bool {
 	return alive
 }
 
-// checkSources looks at those who send to us.
+// checkSources checks the senders.
 func (i *Iface) checkSources() {
 	count := i.seg.geo.attachCount
 	free := 0
@@ -89,7 +89,7 @@ func (i *Iface) checkSource(n uint32) bool {
 	if state == hot.AttachFree && src == nil {
 		return false
 	}
-	i.seg.useLane(laneOf(n)) // for somebody who overwrote the number
+	i.seg.useRing(ringOf(n)) // in case the number was overwritten
 	switch {
 	case state == hot.AttachLeaving:
 	case src != nil && src.state != sourceRefused:
@@ -101,7 +101,7 @@ func (i *Iface) checkSource(n uint32) bool {
 			return true
 		}
 	}
-	if i.rx.lanes[laneOf(n)].hasMessages(n + 1) {
+	if i.rx.rings[ringOf(n)].hasMessages(n + 1) {
 		return true
 	}
 	met := src != nil && src.state != sourceRefused
@@ -113,8 +113,8 @@ func (i *Iface) checkSource(n uint32) bool {
 	if src != nil {
 		src.reset()
 	}
-	if ownsLane(n) {
-		i.rx.lanes[n].renew()
+	if ownsRing(n) {
+		i.rx.rings[n].renew()
 	}
 	a.StartTime, a.Cookie, a.NameBytes, a.Number, a.Flags = 0, 0, 0, 0, 0
 	for w := range a.Words {
@@ -132,7 +132,7 @@ func (i *Iface) checkSource(n uint32) bool {
 
 // hasMessages reports whether a slot of the ring is taken or ready for owner.
 // The owner is gone, so what is not there now does not come.
-func (l *lane) hasMessages(owner uint32) bool {
+func (l *rxRing) hasMessages(owner uint32) bool {
 	l.head = atomic.LoadUint64(l.headWord)
 	for pos := l.head; pos != l.head+l.ring.Slots(); pos++ {
 		if o, state, _ := l.ring.Load(pos); o == owner && state != hot.SlotFree {

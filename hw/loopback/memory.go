@@ -38,7 +38,7 @@ const (
 	maxOneSided    = 1 << 40 // bytes of one operation
 )
 
-// Attr tells that registering costs nothing, and that local memory needs none.
+// Attr says that registering costs nothing, and that local memory needs none.
 func (d *MemoryDomain) Attr() hw.MDAttr {
 	return hw.MDAttr{MaxLen: maxOneSided, MaxKey: packedKeyBytes, Device: "shm"}
 }

@@ -71,8 +71,8 @@ func parseSockaddr(b []byte) (sockaddr, error) {
 	return a, nil
 }
 
-// target is an interface's address as somebody with several authorisation keys
-// knows it: key is his number for the one under which it is meant, else 0.
+// target is an interface's address as a process with several authorisation keys
+// knows it: key is its number for the one under which it is meant, else 0.
 type target struct {
 	sockaddr
 	key uint8

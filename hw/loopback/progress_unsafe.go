@@ -19,12 +19,12 @@ func (i *Iface) Progress(limit int) int {
 		return 0
 	}
 	delivered := 0
-	lanes := i.rx.active()
-	for range lanes { // each call begins behind the ring at which the last one ended
-		if i.rx.next++; i.rx.next >= uint32(len(lanes)) {
+	rings := i.rx.active()
+	for range rings { // each call begins behind the ring at which the last one ended
+		if i.rx.next++; i.rx.next >= uint32(len(rings)) {
 			i.rx.next = 0
 		}
-		delivered += i.progress(&lanes[i.rx.next], limit-delivered)
+		delivered += i.progress(&rings[i.rx.next], limit-delivered)
 		if delivered >= limit {
 			break
 		}
@@ -33,7 +33,7 @@ func (i *Iface) Progress(limit int) int {
 }
 
 // progress is Progress of one inbound ring.
-func (i *Iface) progress(l *lane, limit int) int {
+func (i *Iface) progress(l *rxRing, limit int) int {
 	l.head = atomic.LoadUint64(l.headWord) // the data plane delivers, too
 	begin, delivered := l.head, 0
 	for range limit {

@@ -27,7 +27,7 @@ func claimed(r *mpsc.Ring, pos uint64) bool {
 		}
 		pos++
 	}
-	return true // nobody is a whole lap ahead
+	return true // no producer is a whole lap ahead
 }
 
 // swapTail repairs a ring's hint, if it is still what it was.
@@ -35,7 +35,7 @@ func swapTail(r *mpsc.Ring, from, to uint64) {
 	atomic.CompareAndSwapUint64(r.TailWord(), from, to)
 }
 
-// setFree frees the slot at pos for whoever claims that position next.
+// setFree frees the slot at pos for the next claim of that position.
 func setFree(r *mpsc.Ring, pos uint64) {
 	word, free := slotWord(r, pos)
 	order.Store64(word, free)

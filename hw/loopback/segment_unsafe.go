@@ -17,7 +17,7 @@ import (
 // Sizes of the parts of a segment, in bytes.
 const (
 	headerBytes  = uint64(unsafe.Sizeof(hot.Segment{}))
-	laneHeader   = uint64(unsafe.Sizeof(hot.Lane{}))
+	ringHeader   = uint64(unsafe.Sizeof(hot.Lane{}))
 	attachBytes  = uint64(unsafe.Sizeof(hot.Attach{}))
 	bounceHeader = uint64(unsafe.Sizeof(hot.Bounce{}))
 	keyBytes     = uint64(unsafe.Sizeof(hot.Key{}))
@@ -38,8 +38,8 @@ type rangePool struct {
 	free       map[uintptr][]unsafe.Pointer
 }
 
-// ownRanges were closed interfaces': a thread that looked for messages while
-// another closed the interface may still look there. There are as many as
+// ownRanges were closed interfaces': a thread that polled for messages while
+// another closed the interface may still poll there. There are as many as
 // interfaces were open at a time. peerRanges were the segments of peers that are
 // gone; as many as endpoints had peers at a time.
 var ownRanges, peerRanges rangePool
@@ -91,7 +91,7 @@ func mapFile(fd int, size uint64) (mapping, error) {
 	return mapping{p, uintptr(size)}, nil
 }
 
-// unmap ends the mapping; nobody may use its addresses any more.
+// unmap ends the mapping; its addresses may not be used any more.
 func (m *mapping) unmap() {
 	if m.base != nil {
 		_ = mem.Unmap(unsafe.Slice((*byte)(m.base), m.size)) // what cannot be unmapped stays
@@ -155,14 +155,14 @@ func (s *segment) armed() *uint32 { return &s.header().Armed }
 // gone reports whether the owner closed the interface.
 func (s *segment) gone() bool { return atomic.LoadUint32(s.rxState())&hot.RxGone != 0 }
 
-// lanes is the number of inbound rings in use: raised by senders, CAS; read by
+// ringsInUse is the number of inbound rings in use: raised by senders, CAS; read by
 // the owner's pollers, relaxed.
-func (s *segment) lanes() *uint32 { return &s.header().Lanes }
+func (s *segment) ringsInUse() *uint32 { return &s.header().Lanes }
 
 // ring returns inbound ring n, less than hot.Lanes.
 func (s *segment) ring(n uint32) mpsc.Ring {
-	lane := s.at(s.geo.ringOffset + uint64(n)*laneBytes(s.geo.ringLog2))
-	return mpsc.NewView(unsafe.Add(lane, laneHeader), lane, s.geo.ringLog2, hot.SlotBytes)
+	header := s.at(s.geo.ringOffset + uint64(n)*ringBytes(s.geo.ringLog2))
+	return mpsc.NewView(unsafe.Add(header, ringHeader), header, s.geo.ringLog2, hot.SlotBytes)
 }
 
 // attach returns entry i, less than attachCount.

@@ -38,7 +38,7 @@ type source struct {
 	all    Families // at all of whose addresses it answers
 	cookie uint64
 	owner  process
-	seg    *segment    // its segment for the bounce buffers, nil if that was gone when we looked
+	seg    *segment    // its segment for the bounce buffers, nil if that was gone when we opened it
 	line   *hot.Source // of the C path's table, nil: none; cleared when the state is no longer ready
 	retry  time.Time   // when the segment could not be opened for want of resources: give up then
 }
@@ -177,10 +177,10 @@ func (i *Iface) SourceReaches(src hw.Source, address []byte) bool {
 	return s != nil && s.state != sourceRefused && err == nil && s.key == a.key && answers(&s.name, s.all, &a.sockaddr)
 }
 
-// isGone tells errors that say that there is no such interface (any more).
+// isGone reports whether an error says that there is no such interface (any more).
 func isGone(err error) bool { return errors.Is(err, hw.ErrUnreachable) }
 
-// transient tells errors that say nothing about the peer.
+// transient reports whether an error says nothing about the peer.
 func transient(err error) bool {
 	for _, errno := range []unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EAGAIN} {
 		if errors.Is(err, errno) {

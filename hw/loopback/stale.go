@@ -15,8 +15,8 @@ import (
 )
 
 // Removing a file of a dead owner must not remove the file that a new owner
-// put in its place meanwhile. So whoever removes a segment, its owner
-// included, holds a lock (flock) on the file and checks under it that the name
+// put in its place meanwhile. So what removes a segment, its owner
+// included, has a lock (flock) on the file and checks under it that the name
 // still leads to this file. The name can change only by such a removal.
 
 const bellSuffix = ".bell"
@@ -51,8 +51,8 @@ func removeStale(path string, h *host, patience time.Duration) bool {
 	return removeFile(fd, path, patience)
 }
 
-// abandoned tells from a header whether its owner is dead, in every version: what
-// names the owner has one place in all. The lock tells of owners in other pid
+// abandoned reads in a header whether its owner is dead, in every version: what
+// names the owner has one place in all. The lock decides for owners in other pid
 // namespaces, and on another host with which the directory is shared; those that
 // have none count as in use, but for those of before the last boot.
 func abandoned(s *hot.Segment, h *host) bool {
@@ -101,7 +101,7 @@ func removeFile(fd int, path string, patience time.Duration) bool {
 	return unix.Unlink(path) == nil
 }
 
-// remove removes our own file. Nothing happens if somebody else did it.
+// remove removes our own file. Nothing happens if it is gone already.
 func (s *segment) remove() {
 	for _, path := range s.id.paths(filepath.Dir(s.path)) {
 		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -116,7 +116,7 @@ func (s *segment) remove() {
 	}
 }
 
-// isSegment tells the names of segments from those of other files in their directory.
+// isSegment reports whether a file's name in the directory is that of a segment.
 func isSegment(name string) bool {
 	return strings.HasPrefix(name, "weft.") && !strings.HasSuffix(name, bellSuffix)
 }

@@ -70,7 +70,7 @@ func survey(path string, h host) SegmentInfo {
 		return s
 	}
 	s.UID, s.Bytes, s.ino = st.Uid, st.Size, st.Ino
-	h.uid = st.Uid // whose lock it is
+	h.uid = st.Uid // the lock's owner
 	header, err := readHeader(fd)
 	if err != nil {
 		return s

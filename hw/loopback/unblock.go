@@ -10,9 +10,9 @@ import (
 // Slots of an inbound ring whose sender was killed between claim and publication. A slot that stays taken blocks what
 // is behind it. Whether its owner lives is found out only after it had time: so many polls, and so long.
 const (
-	patienceLooks = 1000
+	patiencePolls = 1000
 	patience      = time.Millisecond
-	emptyLooks    = 4096 // polls of an empty ring between two checks of the tail
+	emptyPolls    = 4096 // polls of an empty ring between two checks of the tail
 )
 
 // holeSuspicion remembers a slot that is free although the tail is past it.
@@ -25,11 +25,11 @@ type holeSuspicion struct {
 // slot back if a dead producer holds it, or if a hostile one made it unusable;
 // true means that the head has moved. now: counts of polls do not matter, for
 // callers that come seldom.
-func (i *Iface) unblock(l *lane, owner uint32, state int, lapOK, now bool) bool {
+func (i *Iface) unblock(l *rxRing, owner uint32, state int, lapOK, now bool) bool {
 	switch {
 	case lapOK && state == hot.SlotFree && owner == 0:
 		l.taken = 0
-		if l.empty++; l.empty < emptyLooks && !now {
+		if l.empty++; l.empty < emptyPolls && !now {
 			return false
 		}
 		l.empty = 0
@@ -45,20 +45,20 @@ func (i *Iface) unblock(l *lane, owner uint32, state int, lapOK, now bool) bool 
 }
 
 // advance goes on with the next slot, for a slot that was no message.
-func (i *Iface) advance(l *lane) {
+func (i *Iface) advance(l *rxRing) {
 	i.rx.dropped.Add(1)
 	l.head++
 	l.empty, l.taken = 0, 0
 	atomic.StoreUint64(l.headWord, l.head)
 }
 
-// checkTaken looks whether the owner of the taken slot at the head is dead.
-func (i *Iface) checkTaken(l *lane, owner uint32, now bool) bool {
+// checkTaken checks whether the owner of the taken slot at the head is dead.
+func (i *Iface) checkTaken(l *rxRing, owner uint32, now bool) bool {
 	if !now {
-		if l.taken++; l.taken < patienceLooks {
+		if l.taken++; l.taken < patiencePolls {
 			return false
 		}
-		if l.taken == patienceLooks {
+		if l.taken == patiencePolls {
 			l.since = time.Now()
 			return false
 		}
@@ -75,7 +75,7 @@ func (i *Iface) checkTaken(l *lane, owner uint32, now bool) bool {
 	return true
 }
 
-// ownerGone reports whether nobody will publish a slot that owner has taken.
+// ownerGone reports whether a slot that owner has taken will never be published.
 func (i *Iface) ownerGone(owner uint32) bool {
 	if owner-1 >= i.seg.geo.attachCount {
 		return true // 0 or beyond the table: no producer has this number
@@ -104,7 +104,7 @@ func startOf(a *hot.Attach, state uint32) uint64 {
 // checkTail repairs what a hostile peer did to the tail. A sound tail is at
 // most one lap away from the head, and not past it while the slot at the head
 // is free, except for the instant between a claim's two stores.
-func (i *Iface) checkTail(l *lane) bool {
+func (i *Iface) checkTail(l *rxRing) bool {
 	slots := int64(l.ring.Slots())
 	tail := l.ring.Tail()
 	ahead := int64(tail - l.head)
@@ -115,7 +115,7 @@ func (i *Iface) checkTail(l *lane) bool {
 	}
 	if ahead <= 0 {
 		// A tail behind the head is sound, but producers that start there pass slots that an
-		// overwritten word may make look full. Every position below the head was claimed.
+		// overwritten word may make appear full. Every position below the head was claimed.
 		if ahead < 0 {
 			swapTail(&l.ring, tail, l.head)
 		}
@@ -136,7 +136,7 @@ func (i *Iface) checkTail(l *lane) bool {
 
 // skipHole passes the free slots between head and tail, which producers will
 // not fill because the tail is past them.
-func (i *Iface) skipHole(l *lane, tail uint64) bool {
+func (i *Iface) skipHole(l *rxRing, tail uint64) bool {
 	begin := l.head
 	for l.head != tail && skipFree(&l.ring, l.head) {
 		l.head++

@@ -15,25 +15,25 @@ import (
 // consumer alone does not find back, and then sends through it.
 func TestRingRepair(t *testing.T) {
 	const slots = 8
-	seq := func(i *Iface, pos uint64) *uint64 { word, _ := slotWord(&i.rx.lanes[0].ring, pos); return word }
+	seq := func(i *Iface, pos uint64) *uint64 { word, _ := slotWord(&i.rx.rings[0].ring, pos); return word }
 	for name, damage := range map[string]func(i *Iface){
-		"tail far ahead":   func(i *Iface) { atomic.StoreUint64(i.rx.lanes[0].ring.TailWord(), 1<<40) },
-		"tail far behind":  func(i *Iface) { atomic.StoreUint64(i.rx.lanes[0].ring.TailWord(), ^uint64(1<<20)) },
-		"tail a lap ahead": func(i *Iface) { atomic.StoreUint64(i.rx.lanes[0].ring.TailWord(), i.rx.lanes[0].head+slots) },
-		"tail past a hole": func(i *Iface) { atomic.StoreUint64(i.rx.lanes[0].ring.TailWord(), i.rx.lanes[0].head+3) },
-		"tail behind":      func(i *Iface) { atomic.StoreUint64(i.rx.lanes[0].ring.TailWord(), i.rx.lanes[0].head-5) },
-		"low lap beyond":   func(i *Iface) { atomic.StoreUint64(seq(i, i.rx.lanes[0].head+1), 0) },
+		"tail far ahead":   func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), 1<<40) },
+		"tail far behind":  func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), ^uint64(1<<20)) },
+		"tail a lap ahead": func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), i.rx.rings[0].head+slots) },
+		"tail past a hole": func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), i.rx.rings[0].head+3) },
+		"tail behind":      func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), i.rx.rings[0].head-5) },
+		"low lap beyond":   func(i *Iface) { atomic.StoreUint64(seq(i, i.rx.rings[0].head+1), 0) },
 		"low lap and tail": func(i *Iface) {
-			atomic.StoreUint64(seq(i, i.rx.lanes[0].head+1), 0)
-			atomic.StoreUint64(i.rx.lanes[0].ring.TailWord(), i.rx.lanes[0].head-8)
+			atomic.StoreUint64(seq(i, i.rx.rings[0].head+1), 0)
+			atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), i.rx.rings[0].head-8)
 		},
-		"high lap at head":   func(i *Iface) { atomic.StoreUint64(seq(i, i.rx.lanes[0].head), 9<<hot.SeqLapShift) },
-		"free with an owner": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.lanes[0].head), 5<<hot.SeqOwnerShift) },
-		"taken by nobody":    func(i *Iface) { atomic.AddUint64(seq(i, i.rx.lanes[0].head), 500<<hot.SeqOwnerShift|hot.SlotTaken) },
-		"taken by a free":    func(i *Iface) { atomic.AddUint64(seq(i, i.rx.lanes[0].head), 3<<hot.SeqOwnerShift|hot.SlotTaken) },
-		"ready from nobody":  func(i *Iface) { atomic.AddUint64(seq(i, i.rx.lanes[0].head), hot.SlotReady) },
-		"ready from a free":  func(i *Iface) { atomic.AddUint64(seq(i, i.rx.lanes[0].head), 3<<hot.SeqOwnerShift|hot.SlotReady) },
-		"state 3":            func(i *Iface) { atomic.AddUint64(seq(i, i.rx.lanes[0].head), 3) },
+		"high lap at head":   func(i *Iface) { atomic.StoreUint64(seq(i, i.rx.rings[0].head), 9<<hot.SeqLapShift) },
+		"free with an owner": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 5<<hot.SeqOwnerShift) },
+		"taken by nobody":    func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 500<<hot.SeqOwnerShift|hot.SlotTaken) },
+		"taken by a free":    func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 3<<hot.SeqOwnerShift|hot.SlotTaken) },
+		"ready from nobody":  func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), hot.SlotReady) },
+		"ready from a free":  func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 3<<hot.SeqOwnerShift|hot.SlotReady) },
+		"state 3":            func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := shmDir(t)
@@ -58,7 +58,7 @@ func TestRingRepair(t *testing.T) {
 					}
 					b.Progress(4)
 					if time.Now().After(end) {
-						t.Fatalf("%d of %d messages came: head %d, tail %d, %+v", next, sent, b.rx.lanes[0].head, b.rx.lanes[0].ring.Tail(), b.Stats())
+						t.Fatalf("%d of %d messages came: head %d, tail %d, %+v", next, sent, b.rx.rings[0].head, b.rx.rings[0].ring.Tail(), b.Stats())
 					}
 				}
 			}

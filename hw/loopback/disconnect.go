@@ -37,7 +37,7 @@ func (i *Iface) checkEndpoints() {
 		case !e.lost() && i.runs(e.seg.id.owner) || i.speaks(e.seg.id.cookie):
 		default:
 			dead++
-			i.bury(e)
+			i.disconnect(e)
 		}
 	}
 	if dead > 0 {
@@ -49,16 +49,16 @@ func (i *Iface) checkEndpoints() {
 // speaks reports whether messages of the interface with a cookie have not been delivered yet.
 func (i *Iface) speaks(cookie uint64) bool {
 	for n := range i.seg.geo.attachCount {
-		if i.seg.attach(n).Cookie == cookie && i.rx.lanes[laneOf(n)].hasMessages(n+1) {
+		if i.seg.attach(n).Cookie == cookie && i.rx.rings[ringOf(n)].hasMessages(n+1) {
 			return true
 		}
 	}
 	return false
 }
 
-// bury disconnects an endpoint whose peer is gone, and reports it.
-func (i *Iface) bury(e *Endpoint) {
-	e.leave() // for a peer that only seems gone, because somebody wrote its rx_state
+// disconnect ends an endpoint whose peer is gone, and reports it.
+func (i *Iface) disconnect(e *Endpoint) {
+	e.leave() // for a peer that only seems gone, because its rx_state was overwritten
 	e.dead.Store(true)
 	i.lost.Add(1)
 	i.freeDeadBounces()

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// TestLanes has more senders than a receiver has rings of their own. Each one's
+// TestRings has more senders than a receiver has rings of their own. Each one's
 // messages come in order, and only those alone on a ring send without locks.
-func TestLanes(t *testing.T) {
+func TestRings(t *testing.T) {
 	const senders, laps = hot.Lanes + 4, 5
 	dir := shmDir(t)
 	to := open(t, Config{Dir: dir, RingLog2: 3, AttachCount: senders})
@@ -61,9 +61,9 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestLaneChangesHands has one sender after the other in the same attach entry:
+// TestRingChangesHands has one sender after the other in the same attach entry:
 // each goes on in the ring where the one before ended.
-func TestLaneChangesHands(t *testing.T) {
+func TestRingChangesHands(t *testing.T) {
 	dir := shmDir(t)
 	to := open(t, Config{Dir: dir, RingLog2: 2})
 	sum := uint64(0)
@@ -88,13 +88,13 @@ func TestLaneChangesHands(t *testing.T) {
 		to.Progress(8)
 		to.CheckPeers()
 	}
-	if sum != want || to.rx.lanes[0].head <= 2*4 {
+	if sum != want || to.rx.rings[0].head <= 2*4 {
 		t.Errorf("sum %d, want %d; %+v", sum, want, to.Stats())
 	}
 }
 
-// TestLaneNumberRepair has somebody overwrite the number of rings in use.
-func TestLaneNumberRepair(t *testing.T) {
+// TestRingNumberRepair overwrites the number of rings in use.
+func TestRingNumberRepair(t *testing.T) {
 	dir := shmDir(t)
 	from, to := open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
 	to.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
@@ -103,7 +103,7 @@ func TestLaneNumberRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, number := range []uint32{0, 1 << 31, ^uint32(0)} {
-		atomic.StoreUint32(to.seg.lanes(), number)
+		atomic.StoreUint32(to.seg.ringsInUse(), number)
 		if err := ep.AMShort(1, 0, nil, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -114,9 +114,9 @@ func TestLaneNumberRepair(t *testing.T) {
 	}
 }
 
-// TestRenew has a lane's next sender find nothing of what the one before knew, or wrote.
+// TestRenew has a ring's next sender find nothing of what the one before knew, or wrote.
 func TestRenew(t *testing.T) {
-	l := &open(t, Config{Dir: shmDir(t), RingLog2: 3}).rx.lanes[0]
+	l := &open(t, Config{Dir: shmDir(t), RingLog2: 3}).rx.rings[0]
 	l.head = 13
 	atomic.StoreUint64(l.ring.TailWord(), 17)
 	atomic.StoreUint64(outbound.FreeWord(&l.ring), 19)
