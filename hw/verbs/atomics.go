@@ -93,7 +93,7 @@ func (e *Endpoint) atomic(op hw.AtomicOp, size int, operand, compare, addr uint6
 	w.SGE[0] = t.q.slotSGE(pos, 8)
 	en.kind, en.result, en.comp = entryFetch, result, c
 	if c != nil {
-		t.q.tell(pos)
+		t.q.signal(pos)
 	}
 	t.q.publish(pos)
 	return hw.InProgress, nil
@@ -177,7 +177,7 @@ func (e *Endpoint) postStep(q *queue, l *casLoop, keep uint64) bool {
 	op.CompareAdd, op.Swap = l.expect, l.swap
 	op.SGE[0] = q.slotSGE(pos, 8)
 	en.kind, en.loop = entryLoop, l
-	q.tell(pos)
+	q.signal(pos)
 	q.publish(pos)
 	return true
 }
@@ -193,7 +193,7 @@ func (l *casLoop) step(e *Endpoint, old uint64, late time.Duration, err error) i
 		}
 		if e.failure.Load() == nil {
 			e.mem.stalled = append(e.mem.stalled, l)
-			e.i.attend(e)
+			e.i.notify(e)
 			return 0
 		}
 		err = e.gone()

@@ -44,7 +44,7 @@ func (i *Iface) drain() {
 		for _, e := range *i.peers.Load() {
 			if e != nil && e.failure.Load() == nil && !e.msg.quiet() {
 				quiet = false
-				e.tellAll()
+				e.signalAll()
 			}
 		}
 		if quiet {
@@ -89,7 +89,7 @@ func (e *Endpoint) discard(err error) error {
 func (s *service) farewell() {
 	for _, e := range *s.i.peers.Load() {
 		if e != nil && e.Err() == nil && e.hello.applied != 0 {
-			s.tell(e, &packet{kind: packetBye, seq: uint32(e.msg.LastSend.Load())})
+			s.sendTo(e, &packet{kind: packetBye, seq: uint32(e.msg.LastSend.Load())})
 		}
 	}
 	for end := time.Now().Add(closeWait); len(s.free) < serviceSend && time.Now().Before(end); {

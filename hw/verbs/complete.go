@@ -50,15 +50,15 @@ func (e *Endpoint) queueOf(class uint64) *queue {
 // completions say so.
 const allPosted = ^uint64(0)
 
-// finish ends the operations before position end with err and tells their
-// completions, whose number it returns. Those before posted have a place in the
+// finish ends the operations before position end with err and updates their
+// completions, the number of which it returns. Those before posted have a place in the
 // completion queue, which is given back. The last of them ended late ago, 0: nobody knows.
 func (e *Endpoint) finish(q *queue, end, posted uint64, late time.Duration, err error) int {
-	told := 0
+	n := 0
 	for pos := q.Head.Load(); pos < end; pos++ {
-		told += e.finishOne(q, pos, posted, late, err)
+		n += e.finishOne(q, pos, posted, late, err)
 	}
-	return told
+	return n
 }
 
 // finishOne ends the operation at the head of q.

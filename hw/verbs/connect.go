@@ -167,12 +167,12 @@ func (s *service) sendHello(e *Endpoint) {
 	if s.i.window.Load() != 0 {
 		p.flags |= flagClosed
 	}
-	s.tell(e, &p)
+	s.sendTo(e, &p)
 }
 
 func (s *service) sendMemory(e *Endpoint) {
 	h := &e.memory
-	s.tell(e, &packet{
+	s.sendTo(e, &packet{
 		kind: packetMemory, epoch: h.epoch, qp: h.qp.Num, psn: h.psn, index: e.index, reads: uint8(s.i.reads()),
 	})
 }
@@ -212,8 +212,8 @@ func (s *service) packet(b []byte) {
 	}
 }
 
-// tell sends a packet to an endpoint's peer.
-func (s *service) tell(e *Endpoint, p *packet) {
+// sendTo sends a packet to an endpoint's peer.
+func (s *service) sendTo(e *Endpoint, p *packet) {
 	p.to = e.theirs
 	s.send(&e.addr, p)
 }
@@ -257,12 +257,12 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 		// the lease holder must make another, and the peer must know that
 		// we live.
 		e.wantRejoin.Store(true)
-		s.i.attend(e)
-		s.tell(e, &packet{kind: packetWait})
+		s.i.notify(e)
+		s.sendTo(e, &packet{kind: packetWait})
 		return
 	}
 	if e.wantRejoin.Load() || h.epoch == 0 {
-		s.tell(e, &packet{kind: packetWait})
+		s.sendTo(e, &packet{kind: packetWait})
 		return
 	}
 	if p.epoch < h.applied {
@@ -326,7 +326,7 @@ func (e *Endpoint) joined() {
 		return
 	}
 	e.rejoinedAt.Store(uint64(e.hello.peerSeq) | 1<<32)
-	e.i.attend(e)
+	e.i.notify(e)
 }
 
 // onMemory makes the passive half for a peer's one-sided operations.
@@ -337,11 +337,11 @@ func (s *service) onMemory(e *Endpoint, p *packet) {
 	if p.epoch > e.passive.epoch {
 		if err := s.newPassive(e, p); err != nil {
 			s.i.logf("refuse one-sided operations of peer %s: %v", e, err)
-			s.tell(e, &packet{kind: packetRefuse, code: uint32(unix.ENOMEM)})
+			s.sendTo(e, &packet{kind: packetRefuse, code: uint32(unix.ENOMEM)})
 			return
 		}
 	}
-	s.tell(e, &packet{
+	s.sendTo(e, &packet{
 		kind: packetPassive, epoch: p.epoch, got: p.epoch, qp: e.passive.qp.Num, psn: e.passive.psn, index: e.index,
 		reads: uint8(s.i.reads()), reach: s.i.scratch.addr, rkey: s.i.scratch.mr.RKey,
 	})
@@ -382,6 +382,6 @@ func (s *service) onPassive(e *Endpoint, p *packet) {
 	e.mem.scratchAddr, e.mem.scratchKey = p.reach, p.rkey
 	e.mem.queue.start()
 	e.mem.state.Store(memoryReady)
-	s.i.wantTold()
+	s.i.wantSignals()
 	s.i.bell.ring()
 }

@@ -77,13 +77,13 @@ func (e *Endpoint) offer(p *packet, taken uint32) {
 	}
 }
 
-// ringFor is where short messages are written after the peer has told of its ring: nowhere once its device has
+// ringFor is where short messages are written after the peer has sent where its ring is: nowhere once its device has
 // refused a write there.
-func (e *Endpoint) ringFor(told ibv.Ring) ibv.Ring {
+func (e *Endpoint) ringFor(r ibv.Ring) ibv.Ring {
 	if e.lease.ringRefused {
 		return ibv.Ring{}
 	}
-	return told
+	return r
 }
 
 // clearRing empties the ring of what the former queue pair may have left there in part.
@@ -97,7 +97,7 @@ func (e *Endpoint) written() bool { return e.c.There() }
 func (r *receiver) takeRing(e *Endpoint, limit int) (delivered int) {
 	r.inRing = true
 	for range limit {
-		b := r.port.LookRing(e.c)
+		b := r.port.ReadRing(e.c)
 		if b == nil {
 			break
 		}

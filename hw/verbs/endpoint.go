@@ -37,8 +37,8 @@ type Endpoint struct {
 	// Set by the service, never cleared; a broken path only stops the queues.
 	ready atomic.Bool
 	// answered is closed when ready is set or the endpoint has failed.
-	answered chan struct{}
-	told     atomic.Bool // answered is closed
+	answered    chan struct{}
+	answerGiven atomic.Bool // answered is closed
 
 	// c is what C knows of the peer: its window, whether C may send, and the positions and queue pairs of its messages.
 	c *ibv.Peer
@@ -93,7 +93,7 @@ type leaseState struct {
 	since       time.Time // of the phase
 	failed      time.Time // when the endpoint was found to have failed, zero: it has not
 	connected   atomic.Bool
-	told        bool // the endpoint's event was given
+	eventGiven  bool // the endpoint's event was given
 	ringRefused bool // the peer's device does not take writes into its ring
 	active      time.Time
 	replies     []reply
@@ -109,7 +109,7 @@ const (
 	draining        // what the old queue pair has received is being read
 	rejoining       // the service makes the new connection
 	dead            // events are to be given
-	buried          // nothing is left to do
+	reclaimed       // nothing is left to do
 )
 
 // zombie is a queue pair that is stopped and will be destroyed.
@@ -235,13 +235,13 @@ func (e *Endpoint) end(err error) bool {
 	}
 	e.c.Blocked.Or(ibv.PeerFailed)
 	e.answer()
-	e.i.attend(e)
+	e.i.notify(e)
 	return true
 }
 
 // answer lets go who waits in Connect.
 func (e *Endpoint) answer() {
-	if !e.told.Swap(true) {
+	if !e.answerGiven.Swap(true) {
 		close(e.answered)
 	}
 }

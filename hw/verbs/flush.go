@@ -68,7 +68,7 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 		op.RemoteAddr, op.RKey = e.mem.scratchAddr, e.mem.scratchKey
 		op.SGE[0] = q.slotSGE(pos, 8)
 		q.entry(pos).kind = entryControl
-		q.tell(pos)
+		q.signal(pos)
 		e.mem.flushed.Store(pos + 1)
 		q.publish(pos)
 	}
@@ -94,7 +94,7 @@ func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 		return hw.Done, nil
 	}
 	i.flushes.Add(f, c)
-	i.wantTold()
+	i.wantSignals()
 	return hw.InProgress, nil
 }
 

@@ -52,9 +52,9 @@ type Iface struct {
 	svc     *service
 
 	closed atomic.Bool // set by Close; read by everybody
-	// nudge asks Progress to have the completions of all queues told, because
-	// buffers or places are short. Set by posters, taken by the lease holder.
-	nudge atomic.Bool
+	// signalsDue asks Progress to have the completions of all queues signaled, because
+	// buffers or places are short. Set by threads that post, taken by the lease holder.
+	signalsDue atomic.Bool
 	// window is 1 while the eager window is closed. Written by SetEagerWindow.
 	window atomic.Uint32
 
@@ -296,8 +296,8 @@ func (i *Iface) logf(format string, args ...any) {
 	}
 }
 
-// attend has the lease holder look at an endpoint.
-func (i *Iface) attend(e *Endpoint) {
+// notify has the lease holder serve an endpoint.
+func (i *Iface) notify(e *Endpoint) {
 	i.todoMu.Lock()
 	if !e.listed {
 		e.listed = true

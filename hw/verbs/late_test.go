@@ -58,7 +58,7 @@ func (b *bench) put(t *testing.T, c *hw.Completion) uint64 {
 		t.Fatal(err)
 	}
 	op.Pieces, en.comp = 0, c
-	b.e.mem.queue.tell(pos)
+	b.e.mem.queue.signal(pos)
 	b.e.mem.queue.publish(pos)
 	return pos
 }
@@ -85,8 +85,8 @@ func TestLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := memoryBench(t, !c.plain)
-			told := 0
-			comp := hw.Completion{Func: func(*hw.Completion) { told++ }}
+			n := 0
+			comp := hw.Completion{Func: func(*hw.Completion) { n++ }}
 			comp.Expect(1)
 			pos := b.put(t, &comp)
 			null.SetClock(c.at)
@@ -94,8 +94,8 @@ func TestLate(t *testing.T) {
 			null.SetClock(c.then)
 			start := time.Now()
 			b.Progress(8)
-			if told != 1 {
-				t.Fatalf("told %d times", told)
+			if n != 1 {
+				t.Fatalf("completed %d times", n)
 			}
 			passed := time.Since(start) // that between reading the clock and telling counts
 			if unknown := c.want == 0 && c.at != c.then; unknown && comp.Late != 0 || comp.Late < c.want || comp.Late > c.want+passed {

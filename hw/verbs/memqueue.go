@@ -96,7 +96,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	q.stop()
 	e.retire(q.qp)
 	q.Gen++
-	told := 0
+	n := 0
 	if errors.Is(reason, hw.ErrPeerDead) {
 		for p := pos; p < q.Posted; p++ {
 			if !q.repeatable(p) {
@@ -106,18 +106,18 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 			}
 		}
 	} else {
-		told = e.finishOne(q, pos, q.Posted, 0, reason)
+		n = e.finishOne(q, pos, q.Posted, 0, reason)
 	}
 	q.rewind()
 	q.qp = nil
 	if err := e.newMemoryQP(); err != nil {
 		e.fail(fmt.Errorf("connect to the memory of peer %s again: %w: %w", e, err, hw.ErrPeerDead))
 	}
-	e.i.attend(e) // for the queue pair that was retired
-	return told
+	e.i.notify(e) // for the queue pair that was retired
+	return n
 }
 
-// repeatable reports whether an operation of which nobody knows whether it was performed may be
+// repeatable reports whether an operation of which it is unknown whether it was performed may be
 // performed again.
 func (q *queue) repeatable(pos uint64) bool {
 	kind := q.entry(pos).kind

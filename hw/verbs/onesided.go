@@ -134,7 +134,7 @@ func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.
 	if c != nil && c.Idempotent {
 		en.kind = entryRepeat
 	}
-	t.q.tell(pos)
+	t.q.signal(pos)
 	t.q.publish(pos)
 	return hw.InProgress, nil
 }
@@ -191,7 +191,7 @@ func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.Remo
 	op.SGE[0] = ibv.SGE{Addr: at, Len: uint32(n), LKey: e.i.mr.LKey}
 	en.kind, en.n, en.unpack, en.comp = entryGet, n, unpack, c
 	t.q.place(pos).Bounce = buffer
-	t.q.tell(pos)
+	t.q.signal(pos)
 	t.q.publish(pos)
 	return hw.InProgress, nil
 }
@@ -239,7 +239,7 @@ func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Se
 	pieces[0] = q.slotSGE(pos, headerBytes+len(head))
 	op.SGE = pieces
 	en.comp = c
-	q.tell(pos)
+	q.signal(pos)
 	q.publish(pos)
 	return hw.InProgress, nil
 }

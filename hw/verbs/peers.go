@@ -24,10 +24,10 @@ const (
 // upkeep does what is rare: broken connections, new ones, peers that are gone.
 // The caller holds the progress lease.
 func (i *Iface) upkeep() {
-	if i.nudge.Swap(false) {
+	if i.signalsDue.Swap(false) {
 		for _, e := range *i.peers.Load() {
 			if e != nil {
-				e.tellAll()
+				e.signalAll()
 			}
 		}
 	}
@@ -37,13 +37,13 @@ func (i *Iface) upkeep() {
 	now := time.Now()
 	for _, e := range i.takeTodo() {
 		if !e.step(now) {
-			i.attendLater(e)
+			i.notifyLater(e)
 		}
 	}
 }
 
-// attendLater keeps an endpoint on the list without waking anybody.
-func (i *Iface) attendLater(e *Endpoint) {
+// notifyLater keeps an endpoint on the list without waking a thread.
+func (i *Iface) notifyLater(e *Endpoint) {
 	i.todoMu.Lock()
 	defer i.todoMu.Unlock()
 	if !e.listed {
@@ -54,9 +54,9 @@ func (i *Iface) attendLater(e *Endpoint) {
 	}
 }
 
-// tellAll posts what waited for room, and has the completions of everything
+// signalAll posts what waited for room, and has the completions of everything
 // posted told. Who starts a queue that is stopped asks for it again.
-func (e *Endpoint) tellAll() {
+func (e *Endpoint) signalAll() {
 	for _, q := range []*queue{&e.msg, e.mem.started()} {
 		if q == nil || q.quiet() || e.failure.Load() != nil || q.Run.Load() == ibv.QueueStopped {
 			continue
@@ -64,7 +64,7 @@ func (e *Endpoint) tellAll() {
 		if !q.Post() && q.Broken.Load() == 0 {
 			continue // no room in the completion queue: again with the next Progress
 		}
-		if !q.told() {
+		if !q.signaled() {
 			q.postNothing(0, true)
 		}
 	}
@@ -100,7 +100,7 @@ func (e *Endpoint) step(now time.Time) bool {
 		e.giveEvents(now)
 	}
 	if l.phase == working && e.owesWindow.Load() && e.ready.Load() {
-		e.tellWindow()
+		e.sendWindow()
 	}
 	return len(l.zombies)+len(l.replies)+len(e.mem.stalled) == 0 && l.phase != draining && l.phase != dead && !e.owesWindow.Load()
 }
@@ -116,7 +116,7 @@ func (e *Endpoint) breakMessages() {
 	e.retire(e.msg.qp)
 	e.msg.Gen++ // completions that are under way no longer count
 	e.lease.phase, e.lease.since = draining, time.Now()
-	e.i.attend(e)
+	e.i.notify(e)
 }
 
 // retire stops a queue pair and keeps it for a while.
@@ -171,7 +171,7 @@ func (e *Endpoint) resume(peerHas uint32) {
 	e.lease.phase = working
 	e.lease.active = time.Now()
 	q.start()
-	e.i.wantTold()
+	e.i.wantSignals()
 	e.i.logf("peer %s: the path is back", e)
 }
 
@@ -184,15 +184,15 @@ func (e *Endpoint) outcomeKnown(now time.Time) bool {
 		l.failed = now // what has come until now is polled before the next step
 		return false
 	}
-	if e.announced(now) || !e.i.rx.drained() || e.written() {
+	if e.expecting(now) || !e.i.rx.drained() || e.written() {
 		return false
 	}
 	q := e.mem.started()
 	return q == nil || q.quiet() || now.Sub(l.failed) >= restTime
 }
 
-// announced reports whether messages that a closing peer has announced are still to come.
-func (e *Endpoint) announced(now time.Time) bool {
+// expecting reports whether messages that a closing peer has announced are still to come.
+func (e *Endpoint) expecting(now time.Time) bool {
 	bye := e.byeSeq.Load()
 	return bye != 0 && int32(uint32(bye)-e.c.LastSeq) > 0 && now.Sub(e.lease.failed) < lastWords
 }
@@ -227,11 +227,11 @@ func (e *Endpoint) endQueue(q *queue, err error) {
 func (e *Endpoint) giveEvents(now time.Time) {
 	l := &e.lease
 	i := e.i
-	if e.announced(now) || i.rx.fresh || !i.rx.drained() || e.written() {
+	if e.expecting(now) || i.rx.fresh || !i.rx.drained() || e.written() {
 		return
 	}
-	if l.connected.Load() && !l.told {
-		l.told = true
+	if l.connected.Load() && !l.eventGiven {
+		l.eventGiven = true
 		i.rx.lost.Add(1)
 		i.rx.onPeer(hw.PeerEvent{Endpoint: e, Err: e.gone()})
 		e.reported.Store(true)
@@ -239,7 +239,7 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	if len(l.zombies) > 0 {
 		return
 	}
-	l.phase = buried
+	l.phase = reclaimed
 	e.reported.Store(true) // for callers that have connected meanwhile
 	bye := e.byeSeq.Load()
 	if e.c.Source != 0 {

@@ -139,7 +139,7 @@ func TestPortToGo(t *testing.T) {
 		"index out of range": {1, change(6, 0x0f), nil},
 		"position":           {1, plain(0, 9), nil},
 		"too short":          {1, plain(1, 9)[:headerBytes-1], nil},
-		"called":             {1, plain(1, 9), func(b *bench) { b.wantTold() }},
+		"called":             {1, plain(1, 9), func(b *bench) { b.wantSignals() }},
 		"released buffer":    {1, plain(1, 9), func(b *bench) { b.rx.kept++; b.Release(1) }},
 		"traced": {1, plain(1, 9), func(b *bench) {
 			b.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
@@ -223,11 +223,11 @@ func TestPortEnds(t *testing.T) {
 func TestPortPasses(t *testing.T) {
 	b := newBench(t)
 	looks := func(n int) uint64 {
-		before := null.Looks(1)
+		before := null.Polls(1)
 		for range n {
 			drive.Next(b.HotPort())
 		}
-		return null.Looks(1) - before
+		return null.Polls(1) - before
 	}
 	if n := looks(800); n != 100 {
 		t.Errorf("%d of 800 looks while nothing is to be told", n)
@@ -379,7 +379,7 @@ func TestStoppedNotTold(t *testing.T) {
 	}
 	ask := func() {
 		for range 5 {
-			b.wantTold()
+			b.wantSignals()
 			b.Progress(8)
 		}
 	}
@@ -387,7 +387,7 @@ func TestStoppedNotTold(t *testing.T) {
 		t.Errorf("stopped: %s", q.state())
 	}
 	q.start()
-	if ask(); q.Tail.Load() != 2 || !q.told() {
+	if ask(); q.Tail.Load() != 2 || !q.signaled() {
 		t.Errorf("running: %s", q.state())
 	}
 }

@@ -99,16 +99,16 @@ func (i *Iface) call() {
 	}
 }
 
-// wantTold has the lease holder see to it that completions are told, because
+// wantSignals has the lease holder see to it that completions are told, because
 // places or buffers are short or somebody waits for them. Any thread.
-func (i *Iface) wantTold() {
-	i.nudge.Store(true)
+func (i *Iface) wantSignals() {
+	i.signalsDue.Store(true)
 	i.call()
 }
 
 // called reports whether Progress has more to do than to poll.
 func (i *Iface) called() bool {
-	return i.nudge.Load() || i.anyTodo.Load() || i.flushes.Any() || i.rx.returned.Load() != 0
+	return i.signalsDue.Load() || i.anyTodo.Load() || i.flushes.Any() || i.rx.returned.Load() != 0
 }
 
 // Progress delivers up to limit arrived messages and completes operations.
@@ -118,7 +118,7 @@ func (i *Iface) Progress(limit int) int {
 		return 0
 	}
 	if r.port.Calls.Load() != 0 && r.port.Calls.Swap(0)&ibv.CallPost != 0 { // before it looks why
-		i.nudge.Store(true)
+		i.signalsDue.Store(true)
 	}
 	r.port.Flush()
 	r.poll()
@@ -138,7 +138,7 @@ func (i *Iface) Progress(limit int) int {
 	if n < limit {
 		n += r.takeRings(limit - n) // what the others have left
 	}
-	if i.nudge.Load() || i.anyTodo.Load() {
+	if i.signalsDue.Load() || i.anyTodo.Load() {
 		r.fresh = n > 0
 		i.upkeep()
 	}
@@ -150,18 +150,18 @@ func (i *Iface) Progress(limit int) int {
 }
 
 // complete deals with the staged completions of what was posted and returns how
-// many operations' completions were told.
+// many operations completed.
 func (r *receiver) complete() int {
-	told := 0
+	n := 0
 	r.clock = reading{} // a new batch
 	for k := 1; k < r.port.Queues(); k++ {
 		list := r.port.Ended(k)
 		for j := range list {
-			told += r.i.ended(&list[j])
+			n += r.i.ended(&list[j])
 		}
 		r.port.Staged.Add(-int64(len(list)))
 	}
-	return told
+	return n
 }
 
 // arrive delivers one arrival, of which C has dealt with the first bytes up to at,

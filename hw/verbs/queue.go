@@ -25,7 +25,7 @@ const (
 	entryGet                      // unpack from the bounce buffer
 	entryFetch                    // result from the slot
 	entryLoop                     // a step of a casLoop
-	entryControl                  // not a caller's: an error is not told
+	entryControl                  // not a caller's: an error is not reported
 	entryRepeat                   // may be done twice
 )
 
@@ -95,8 +95,8 @@ func (q *queue) op(pos uint64) *ibv.Op       { return &q.ops[pos&q.Mask] }
 func (q *queue) place(pos uint64) *ibv.Place { return &q.places[pos&q.Mask] }
 func (q *queue) entry(pos uint64) *entry     { return &q.entries[pos&q.Mask] }
 
-// tell has the completion of a place's operation told.
-func (q *queue) tell(pos uint64) { q.place(pos).Signal = 1 }
+// signal has the operation of a place write a completion.
+func (q *queue) signal(pos uint64) { q.place(pos).Signal = 1 }
 
 // bounceWeight is how much more an operation with a bounce buffer counts toward
 // the next completion that is told: buffers are scarcer than places.
@@ -186,5 +186,5 @@ func (q *queue) end() uint64 { return q.Tail.Load() &^ ibv.QueueClosed }
 // quiet reports whether nothing was claimed that has not ended.
 func (q *queue) quiet() bool { return q.Head.Load() == q.end() }
 
-// told reports whether the completions of all operations so far will be told.
-func (q *queue) told() bool { return q.LastSignal.Load() >= q.end() }
+// signaled reports whether all operations so far are covered by a completion.
+func (q *queue) signaled() bool { return q.LastSignal.Load() >= q.end() }

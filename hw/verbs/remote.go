@@ -119,7 +119,7 @@ func (e *Endpoint) sendReplies() {
 		b[0] = p.status
 		binary.LittleEndian.PutUint64(b[8:], p.old)
 		if err := e.sendShort(kindReply, 0, p.place, nil, b[:]); err != nil {
-			e.i.attend(e)
+			e.i.notify(e)
 			return
 		}
 		e.lease.replies = e.lease.replies[1:]

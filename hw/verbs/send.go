@@ -74,7 +74,7 @@ func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, 
 
 // full says that there is no place, and sees to it that there will be one.
 func (e *Endpoint) full() error {
-	e.i.wantTold()
+	e.i.wantSignals()
 	return hw.ErrNoResource
 }
 
@@ -131,7 +131,7 @@ func (q *queue) postNothing(imm uint32, signal bool) (pos uint64, ok bool) {
 	}
 	q.entry(pos).kind = entryControl
 	if signal {
-		q.tell(pos)
+		q.signal(pos)
 	}
 	q.publish(pos)
 	return pos, true

@@ -138,14 +138,14 @@ func (s *service) run() {
 	s.done.Go(func() {
 		waitReadable(s.file, func() {
 			if s.channel.Drain() > 0 {
-				poke(s.arrived)
+				notify(s.arrived)
 			}
 		})
 	})
 	s.done.Go(s.loop)
 }
 
-func poke(c chan struct{}) {
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -157,7 +157,7 @@ func (s *service) do(f func()) {
 	s.mu.Lock()
 	s.commands = append(s.commands, f)
 	s.mu.Unlock()
-	poke(s.wake)
+	notify(s.wake)
 }
 
 func (s *service) loop() {

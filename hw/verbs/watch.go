@@ -39,7 +39,7 @@ func (i *Iface) CheckPeers() {
 func (e *Endpoint) watch(now time.Time) {
 	l := &e.lease
 	if e.msg.Broken.Load() != 0 {
-		e.i.attend(e)
+		e.i.notify(e)
 	}
 	limit := e.i.cfg.PathTimeout / 2
 	if l.phase == working && l.stuck[classMessage].check(&e.msg, now, limit) {

@@ -15,10 +15,10 @@ func (i *Iface) SetEagerWindow(open bool) {
 		if e != nil && e.joins() {
 			e.owesWindow.Store(true)
 			if e.ready.Load() && e.run() {
-				e.tellWindow()
+				e.sendWindow()
 			}
 			if e.owesWindow.Load() {
-				i.attend(e)
+				i.notify(e)
 			}
 		}
 	}
@@ -27,9 +27,9 @@ func (i *Iface) SetEagerWindow(open bool) {
 // run reports whether messages are being posted.
 func (e *Endpoint) run() bool { return e.msg.Run.Load() != ibv.QueueStopped }
 
-// tellWindow sends the peer our window as immediate data, which wakes it if it
+// sendWindow sends the peer our window as immediate data, which wakes it if it
 // sleeps and needs no key to its memory.
-func (e *Endpoint) tellWindow() {
+func (e *Endpoint) sendWindow() {
 	e.owesWindow.Store(false)
 	imm := e.c.Index.Load()<<immBits | immOpen
 	if e.i.window.Load() != 0 {

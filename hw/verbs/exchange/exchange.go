@@ -33,7 +33,7 @@ import (
 )
 
 // A datagram is 'w' | 0 | 'x' | kind | number:8 | length of the address:2 | address, in
-// packetBytes bytes, the rest zeros, and which of the name's interfaces is meant; only kindTell has an
+// packetBytes bytes, the rest zeros, and which of the name's interfaces is meant; only kindAnswer has an
 // address. Byte 1 is
 // where hw/udp, with which the socket may be shared, has the number of the
 // receiver's socket.
@@ -41,7 +41,7 @@ const (
 	packetBytes = 128
 	headBytes   = 14
 	kindAsk     = 1
-	kindTell    = 2
+	kindAnswer  = 2
 	kindNone    = 3 // there is no device
 	// MaxAddress is the longest device address in bytes.
 	MaxAddress = packetBytes - headBytes - 1
@@ -210,7 +210,7 @@ func (x *Exchange) answer(number uint64, which uint8) [packetBytes]byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if own := x.own[which]; own != nil {
-		return packet(kindTell, number, own, which)
+		return packet(kindAnswer, number, own, which)
 	}
 	return packet(kindNone, number, nil, which)
 }
@@ -254,7 +254,7 @@ func parsePacket(b []byte) (kind byte, number uint64, address []byte, which uint
 	}
 	kind, number = b[3], binary.LittleEndian.Uint64(b[4:])
 	n := int(binary.LittleEndian.Uint16(b[12:]))
-	if kind < kindAsk || kind > kindNone || (kind == kindTell) != (n != 0) || n > MaxAddress {
+	if kind < kindAsk || kind > kindNone || (kind == kindAnswer) != (n != 0) || n > MaxAddress {
 		return 0, 0, nil, 0, false
 	}
 	return kind, number, b[headBytes : headBytes+n], b[whichAt], true

@@ -106,7 +106,7 @@ func TestForged(t *testing.T) {
 	if _, err := a.Resolve(nameB); !errors.Is(err, hw.ErrUnreachable) {
 		t.Fatal(err)
 	}
-	for _, forged := range [][packetBytes]byte{packet(kindTell, 1, []byte("wrong"), 0), packet(7, 1, []byte("wrong"), 0)} {
+	for _, forged := range [][packetBytes]byte{packet(kindAnswer, 1, []byte("wrong"), 0), packet(7, 1, []byte("wrong"), 0)} {
 		to := &unix.SockaddrInet4{Port: int(binary.BigEndian.Uint16(nameA[2:])), Addr: [4]byte(nameA[4:8])}
 		if err := unix.Sendto(fdB, forged[:], 0, to); err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func TestBadArguments(t *testing.T) {
 }
 
 func FuzzPacket(f *testing.F) {
-	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil, 3), packet(kindTell, 5, []byte("device"), 0), packet(kindNone, 5, nil, 255)} {
+	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil, 3), packet(kindAnswer, 5, []byte("device"), 0), packet(kindNone, 5, nil, 255)} {
 		f.Add(b[:])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -43,7 +43,7 @@ void weft_eager_turn(struct weft_sendq *q, uint64_t pos)
 	atomic_store_explicit(&q->eager_sent, sent + 1, memory_order_relaxed);
 }
 
-bool weft_eager_stirs(const struct weft_vpeer *p)
+bool weft_eager_ready(const struct weft_vpeer *p)
 {
 	return __atomic_load_n((const uint32_t *)p->ring_at, __ATOMIC_ACQUIRE);
 }
@@ -57,14 +57,14 @@ static uint64_t length_of(const unsigned char *b)
 	return weft_message_bytes(&h);
 }
 
-// What a message ends with is looked at before the rest: where devices write in order, as most do, all of it
+// What a message ends with is read before the rest: where devices write in order, as most do, all of it
 // has come then.
-uint32_t weft_eager_look(const struct weft_vpeer *p, unsigned char *to)
+uint32_t weft_eager_read(const struct weft_vpeer *p, unsigned char *to)
 {
 	struct weft_eager_end end;
 	uint64_t n, tail;
 
-	if (!weft_eager_stirs(p) || (n = length_of(p->ring_at)) > WEFT_EAGER_SLOT - sizeof(end))
+	if (!weft_eager_ready(p) || (n = length_of(p->ring_at)) > WEFT_EAGER_SLOT - sizeof(end))
 		return 0;
 	tail = __atomic_load_n((const uint64_t *)(p->ring_at + weft_aligned((uint32_t)n)), __ATOMIC_ACQUIRE);
 	memcpy(&end, &tail, sizeof(end));
@@ -82,7 +82,7 @@ bool weft_eager_there(const struct weft_vpeer *p)
 {
 	unsigned char copy[WEFT_EAGER_SLOT];
 
-	return weft_eager_look(p, copy) != 0;
+	return weft_eager_read(p, copy) != 0;
 }
 
 void weft_eager_take(struct weft_vpeer *p)

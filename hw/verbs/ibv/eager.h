@@ -2,7 +2,7 @@
 /*
  * eager.h: eager rings. A receiver gives a peer a ring of slots in its memory, into which
  * the peer writes short messages (RDMA WRITE) instead of sending them. That spares the
- * receiver a completion and a receive buffer, but wakes nobody: the lease holder must look.
+ * receiver a completion and a receive buffer, but wakes no thread: the lease holder must poll.
  * A peer that has written as many messages as there are slots sends until it hears that
  * some were taken: of the index that messages carry (struct weft_message_header) the upper
  * bits count those that their sender has taken.
@@ -36,12 +36,12 @@ struct weft_eager_end {
 void weft_eager_turn(struct weft_sendq *q, uint64_t pos);
 
 /* Whether something has come to the slot that the next message of p comes to. */
-bool weft_eager_stirs(const struct weft_vpeer *p);
+bool weft_eager_ready(const struct weft_vpeer *p);
 
 /* Copies the message that comes next from p into to, of WEFT_EAGER_SLOT bytes, and returns its length;
  * 0: it is not there, or not whole. What lies in the ring may change at any time. The caller
  * holds the lease. */
-uint32_t weft_eager_look(const struct weft_vpeer *p, unsigned char *to);
+uint32_t weft_eager_read(const struct weft_vpeer *p, unsigned char *to);
 
 /* Whether it is there. The caller holds the lease. */
 bool weft_eager_there(const struct weft_vpeer *p);

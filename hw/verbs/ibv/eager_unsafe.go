@@ -1,7 +1,7 @@
 package ibv
 
-// #cgo noescape weft_eager_look
-// #cgo nocallback weft_eager_look
+// #cgo noescape weft_eager_read
+// #cgo nocallback weft_eager_read
 // #cgo noescape weft_eager_there
 // #cgo nocallback weft_eager_there
 // #cgo noescape weft_eager_take
@@ -57,25 +57,25 @@ func (p *VPort) TakeRing(k int, peer *Peer) {
 	atomic.AddUint32(&p.Hot.Silent, ^uint32(0))
 }
 
-// LookRing copies the next message of a peer out of its ring and returns the copy, valid until the next call; nil: it
+// ReadRing copies the next message of a peer out of its ring and returns the copy, valid until the next call; nil: it
 // has not come, or not as a whole. The caller holds the lease, as for TakeSlot and There.
-func (p *VPort) LookRing(peer *Peer) []byte {
-	if !peer.stirs() {
+func (p *VPort) ReadRing(peer *Peer) []byte {
+	if !peer.ready() {
 		return nil
 	}
-	n := C.weft_eager_look((*C.struct_weft_vpeer)(unsafe.Pointer(peer)), (*C.uchar)(unsafe.Pointer(&p.copy[0])))
+	n := C.weft_eager_read((*C.struct_weft_vpeer)(unsafe.Pointer(peer)), (*C.uchar)(unsafe.Pointer(&p.copy[0])))
 	if n == 0 {
 		return nil
 	}
 	return p.copy[:n:n]
 }
 
-// stirs reports whether something has come to the slot of the next message.
-func (p *Peer) stirs() bool {
+// ready reports whether something has come to the slot of the next message.
+func (p *Peer) ready() bool {
 	return p.ringAt != nil && atomic.LoadUint32(p.ringAt) != 0
 }
 
-// TakeSlot frees the slot of the message that LookRing has found.
+// TakeSlot frees the slot of the message that ReadRing has found.
 func (p *Peer) TakeSlot() { C.weft_eager_take((*C.struct_weft_vpeer)(unsafe.Pointer(p))) }
 
 // Taken is how many messages were taken from the peer's ring.
@@ -86,7 +86,7 @@ func (p *Peer) MessageIndex() uint32 { return p.Index.Load() | p.taken.Load()<<I
 
 // There reports whether the next message of the peer, in the order of all its messages, lies in its ring.
 func (p *Peer) There() bool {
-	return p.stirs() && bool(C.weft_eager_there((*C.struct_weft_vpeer)(unsafe.Pointer(p))))
+	return p.ready() && bool(C.weft_eager_there((*C.struct_weft_vpeer)(unsafe.Pointer(p))))
 }
 
 // UseRing has short messages written into the ring that a peer gives, from the second on. The queue is stopped.

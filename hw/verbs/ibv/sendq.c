@@ -45,7 +45,7 @@ static void sign(struct weft_sendq *q, int n, bool crowded)
 		}
 		if (p->signal || q->weight >= limit || (crowded && k == n - 1)) {
 			op->flags |= IBV_SEND_SIGNALED;
-			atomic_fetch_add_explicit(&q->cq->told, 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(&q->cq->signaled, 1, memory_order_relaxed);
 			q->weight = 0;
 			atomic_store(&q->last_signal, pos + 1);
 		}

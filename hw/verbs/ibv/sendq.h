@@ -42,7 +42,7 @@ struct weft_send_cq {
 	int64_t size;         /* immutable */
 	/* Completions that were asked for and have not come: posters add, who polls takes away those that
 	 * say success, relaxed. After a queue pair has failed it stays too high. */
-	_Atomic int64_t told;
+	_Atomic int64_t signaled;
 	/* The port's calls, NULL without one: immutable. Who finds no room sets WEFT_CALL_POST there. */
 	_Atomic uint32_t *calls;
 	uint8_t pad[32];

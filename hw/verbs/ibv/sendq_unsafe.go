@@ -51,10 +51,10 @@ type Place struct {
 
 // SendCQ is a completion queue for what is posted (struct weft_send_cq).
 type SendCQ struct {
-	_    structs.HostLayout
-	Used atomic.Int64 // operations posted and not ended: by posters and the lease holder
-	Size int64        // immutable
-	told atomic.Int64 // completions that were asked for and have not come
+	_        structs.HostLayout
+	Used     atomic.Int64 // operations posted and not ended: by posters and the lease holder
+	Size     int64        // immutable
+	signaled atomic.Int64 // completions that were asked for and have not come
 	// calls is the address of the port's, 0 without one; immutable.
 	calls uintptr
 	_     [32]byte

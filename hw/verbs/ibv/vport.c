@@ -28,10 +28,10 @@ static int32_t poll_queue(struct weft_vport *v, uint32_t q, bool all)
 {
 	struct weft_done *done = v->done + (size_t)q * v->max;
 	struct weft_send_cq *end = v->ends[q];
-	int64_t told = 0;
+	int64_t ended = 0;
 
 	v->next[q] = 0;
-	if (end && !all && atomic_load_explicit(&end->told, memory_order_relaxed) <= 0) {
+	if (end && !all && atomic_load_explicit(&end->signaled, memory_order_relaxed) <= 0) {
 		if (v->count[q] > 0) // a broken one stays so
 			v->count[q] = 0;
 		return 0;
@@ -39,8 +39,8 @@ static int32_t poll_queue(struct weft_vport *v, uint32_t q, bool all)
 	v->count[q] = weft_ibv_poll(&v->cqs[q], done, (int)v->max);
 	if (end && v->count[q] > 0) {
 		for (int32_t k = 0; k < v->count[q]; k++)
-			told += !done[k].status;
-		atomic_fetch_sub_explicit(&end->told, told, memory_order_relaxed);
+			ended += !done[k].status;
+		atomic_fetch_sub_explicit(&end->signaled, ended, memory_order_relaxed);
 	}
 	return v->count[q] > 0 ? v->count[q] : 0;
 }
@@ -155,7 +155,7 @@ static struct weft_vpeer *read_header(struct weft_vport *v, const unsigned char 
 // read_ring finds the message that comes next from p in its ring.
 static int read_ring(struct weft_vport *v, struct weft_vpeer *p, struct weft_port_message *m)
 {
-	uint32_t n = weft_eager_look(p, v->copy);
+	uint32_t n = weft_eager_read(p, v->copy);
 
 	if (!n)
 		return WEFT_PORT_EMPTY;
@@ -174,7 +174,7 @@ static int read_rings(struct weft_vport *v, struct weft_port_message *m)
 		uint32_t at = (v->ring_turn + k) % WEFT_EAGER_RINGS;
 		struct weft_vpeer *p = atomic_load_explicit(&v->rings[at], memory_order_acquire);
 
-		if (!p || !weft_eager_stirs(p))
+		if (!p || !weft_eager_ready(p))
 			continue;
 		found = read_ring(v, p, m);
 		v->found_turn = at + 1;
@@ -210,12 +210,12 @@ static int port_peek(struct weft_hot_port *port, struct weft_port_message *m)
 }
 
 // While messages come by rings, of so many looks one is at the queues, too.
-#define RING_LOOKS 4
+#define RING_POLLS 4
 
 // passes_by reports whether a look is at the rings only.
 static bool passes_by(struct weft_vport *v)
 {
-	if (v->rings_had && ++v->passed < RING_LOOKS)
+	if (v->rings_had && ++v->passed < RING_POLLS)
 		return true;
 	v->passed = 0;
 	return false;
@@ -226,7 +226,7 @@ static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 	struct weft_vport *v = (struct weft_vport *)port;
 	int found;
 
-	atomic_store_explicit(&v->looks, atomic_load_explicit(&v->looks, memory_order_relaxed) + 1,
+	atomic_store_explicit(&v->polls, atomic_load_explicit(&v->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	weft_vport_flush(v);
 	if (atomic_load(&v->calls))
@@ -261,7 +261,7 @@ static bool port_take(struct weft_hot_port *port)
 	if (v->found_ring) {
 		v->ring_turn = v->found_turn;
 		weft_eager_take(p);
-		return weft_eager_stirs(p);
+		return weft_eager_ready(p);
 	}
 	if (v->found_bytes) {
 		v->at += v->found_bytes;
@@ -276,9 +276,9 @@ static bool port_take(struct weft_hot_port *port)
 
 // flush posts what is ready for the peer with a number plus one. What finds no room in the completion
 // queue is Go's.
-static void flush(struct weft_vport *v, uint32_t held)
+static void flush(struct weft_vport *v, uint32_t corked)
 {
-	struct weft_vpeer *p = held && held <= v->peer_limit ? atomic_load(&v->peers[held - 1]) : NULL;
+	struct weft_vpeer *p = corked && corked <= v->peer_limit ? atomic_load(&v->peers[corked - 1]) : NULL;
 
 	if (p)
 		weft_sendq_post(p->q);
@@ -286,8 +286,8 @@ static void flush(struct weft_vport *v, uint32_t held)
 
 void weft_vport_flush(struct weft_vport *v)
 {
-	if (atomic_load_explicit(&v->held, memory_order_relaxed))
-		flush(v, atomic_exchange(&v->held, 0));
+	if (atomic_load_explicit(&v->corked, memory_order_relaxed))
+		flush(v, atomic_exchange(&v->corked, 0));
 }
 
 static void port_flush(struct weft_hot_port *port)
@@ -312,22 +312,22 @@ static bool fills(struct weft_vpeer *p, bool first, uint32_t n)
 static bool holds(struct weft_vpeer *p, uint8_t hold, uint32_t n)
 {
 	struct weft_vport *v = p->port;
-	uint32_t look = atomic_load_explicit(&v->looks, memory_order_relaxed);
+	uint32_t poll = atomic_load_explicit(&v->polls, memory_order_relaxed);
 	uint32_t own = (p->q->id >> 40 & 0xfffff) + 1, before;
 
 	if (!hold || !p->q->join_bytes || own > v->peer_limit)
 		return false;
-	if (p->look != look) {
-		p->look = look;
+	if (p->poll != poll) {
+		p->poll = poll;
 		p->row = 0;
 	}
 	if (p->row < WEFT_ROW && hold != WEFT_HOLD_MORE) {
 		p->row++;
 		return false;
 	}
-	if (fills(p, atomic_load_explicit(&v->held, memory_order_relaxed) != own, n))
+	if (fills(p, atomic_load_explicit(&v->corked, memory_order_relaxed) != own, n))
 		return false;
-	before = atomic_exchange(&v->held, own);
+	before = atomic_exchange(&v->corked, own);
 	if (before != own)
 		flush(v, before);
 	return true;

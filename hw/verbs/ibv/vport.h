@@ -57,7 +57,7 @@ struct weft_vpeer {
 	/* Messages that might be held since the port's look with this number. By who posts, one
 	 * thread at a time (WEFT_HOLD_*). */
 	uint32_t row;
-	uint32_t look;
+	uint32_t poll;
 	uint32_t bytes; /* of those that are held, each a multiple of 8; as row. Too many after others have sent them */
 	_Atomic uint32_t ring_taken; /* messages taken from the ring that the peer writes into (eager.h). By the lease holder (release), read by who sends (acquire) */
 	unsigned char *ring;    /* lease: NULL: it was given none */
@@ -107,8 +107,8 @@ struct weft_vport {
 	uint32_t turn;            /* polls since all queues were looked at; by who polls */
 	uint32_t at;              /* lease: bytes of the first staged arrival that are dealt with */
 	uint32_t found_bytes;     /* lease: of the message that next found, 0: it is its arrival's last */
-	_Atomic uint32_t looks;   /* counts calls of next; stored by the lease holder, relaxed */
-	_Atomic uint32_t held;    /* index plus one of the peer some of whose messages are held; exchanged by posters and the lease holder */
+	_Atomic uint32_t polls;   /* counts calls of next; stored by the lease holder, relaxed */
+	_Atomic uint32_t corked;    /* index plus one of the peer some of whose messages are held; exchanged by posters and the lease holder */
 	uint32_t found_index;     /* lease: as found_seq */
 	bool found_ring;          /* lease: the message that next found lies in its sender's ring */
 	bool rings_had;           /* lease: the last message taken came by a ring */

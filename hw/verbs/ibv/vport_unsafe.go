@@ -85,7 +85,7 @@ type vport struct {
 	at          uint32
 	_           uint32
 	_           uint32
-	held        atomic.Uint32
+	corked      atomic.Uint32
 	_           uint32
 	_           uint32
 	_           [2]uint32
@@ -110,7 +110,7 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.free)-unsafe.Offsetof(C.struct_weft_vport{}.free)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.peers)-unsafe.Offsetof(C.struct_weft_vport{}.peers)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.at)-unsafe.Offsetof(C.struct_weft_vport{}.at)]
-	_ = [1]byte{}[unsafe.Offsetof(vport{}.held)-unsafe.Offsetof(C.struct_weft_vport{}.held)]
+	_ = [1]byte{}[unsafe.Offsetof(vport{}.corked)-unsafe.Offsetof(C.struct_weft_vport{}.corked)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.rings)-unsafe.Offsetof(C.struct_weft_vport{}.rings)]
 	_ = [1]byte{}[unsafe.Offsetof(vport{}.copy)-unsafe.Offsetof(C.struct_weft_vport{}.copy)]
 )
@@ -229,7 +229,7 @@ func (p *VPort) Pass() (at int) {
 // Flush sends the messages that C holds. The caller holds the lease, or nobody
 // else posts or polls.
 func (p *VPort) Flush() {
-	if p.held.Load() != 0 {
+	if p.corked.Load() != 0 {
 		C.weft_vport_flush((*C.struct_weft_vport)(unsafe.Pointer(p.vport)))
 	}
 }

@@ -60,7 +60,7 @@ static struct queue {
 	struct ibv_wc wc[64];
 	uint64_t stamps[64];
 	unsigned head, tail;
-	uint64_t looks;
+	uint64_t polls;
 } queues[2];
 
 static uint64_t now; // what the device's clock says
@@ -72,14 +72,14 @@ static int poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
 	for (unsigned q = 0; q < 2; q++) {
 		if (cq != &queues[q].cq)
 			continue;
-		queues[q].looks++;
+		queues[q].polls++;
 		while (n < max && queues[q].head != queues[q].tail)
 			wc[n++] = queues[q].wc[queues[q].head++ & 63];
 	}
 	return n;
 }
 
-uint64_t weft_null_looks(int n) { return queues[n].looks; }
+uint64_t weft_null_polls(int n) { return queues[n].polls; }
 
 struct ibv_cq *weft_null_cq(int n)
 {
@@ -115,7 +115,7 @@ static int here(struct ibv_cq_ex *cq)
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
 	(void)attr;
-	queues[1].looks++;
+	queues[1].polls++;
 	return here(cq);
 }
 

@@ -16,7 +16,7 @@ void weft_null_loop(struct ibv_qp *qp, int n, int len);
 struct ibv_cq *weft_null_cq(int n);
 void weft_null_complete(int n, uint64_t wr_id, uint32_t status, uint32_t opcode, uint32_t bytes, uint32_t qp_num);
 /* How often queue n was polled. */
-uint64_t weft_null_looks(int n);
+uint64_t weft_null_polls(int n);
 /* A device with a clock, which can be read or not. A completion queue with time stamps that is made there is queue 1
  * above, emptied. */
 #define WEFT_NULL_CLOCK_MASK ((1ull << 48) - 1)

@@ -29,8 +29,8 @@ func Complete(n int, d ibv.Done) {
 	C.weft_null_complete(C.int(n), C.uint64_t(d.ID), C.uint32_t(d.Status), C.uint32_t(d.Opcode), C.uint32_t(d.Bytes), C.uint32_t(d.QP))
 }
 
-// Looks is how often queue n was polled.
-func Looks(n int) uint64 { return uint64(C.weft_null_looks(C.int(n))) }
+// Polls is how often queue n was polled.
+func Polls(n int) uint64 { return uint64(C.weft_null_polls(C.int(n))) }
 
 // Device returns a device with a clock of ClockMask and ClockKHz, which can be read or not. Of its calls there are
 // those for the clock, and for a completion queue with stamps: that is queue 1, emptied.
