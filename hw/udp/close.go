@@ -114,7 +114,7 @@ func (i *Iface) any(is func(*Endpoint) bool) bool {
 	return found
 }
 
-// linger looks after the connections until none has something left to do, or
+// linger serves the connections until none has something left to do, or
 // end is over. It returns true if some still have.
 func (i *Iface) linger(end congestion.Time, pause time.Duration, has func(*Endpoint) bool) bool {
 	for {
@@ -133,7 +133,7 @@ func (i *Iface) linger(end congestion.Time, pause time.Duration, has func(*Endpo
 	}
 }
 
-// cancel tells the operations that Close has ended.
+// cancel ends the operations when Close has ended.
 func (i *Iface) cancel() {
 	i.flushes.Dispatch()
 	d := &i.deliver

@@ -27,8 +27,8 @@ type Config struct {
 	// MaxBcopy is the largest payload of AMBcopy in bytes, 1 to Window/4.
 	// Default 8192. Messages of up to Window/4 are taken, so peers may differ in it.
 	MaxBcopy int
-	// Eager is the payload in bytes up to which a message is better sent than
-	// announced, 0 to MaxBcopy: Attr.EagerAM. Default 0: nothing is said of that.
+	// Eager is the payload in bytes up to which a message is better sent eagerly
+	// than by rendezvous, 0 to MaxBcopy: Attr.EagerAM. Default 0: nothing is said of that.
 	Eager int
 	// MaxPeers is the number of connections, 1 to 2^20. Default 65536.
 	MaxPeers int
@@ -81,7 +81,7 @@ type Config struct {
 	// back. Default: such datagrams count as malformed.
 	Foreign func(from netip.AddrPort, b []byte) []byte
 	// Logf takes one line of text about a fault, without a newline. Default:
-	// nobody listens. It is called at a bounded rate.
+	// none. It is called at a bounded rate.
 	Logf func(format string, args ...any)
 
 	// role and mapper are those of an interface that PortMapper.Open opens.

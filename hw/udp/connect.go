@@ -84,7 +84,7 @@ func (i *Iface) accepted(a *target) *Endpoint {
 	return nil
 }
 
-// await returns c if it is up, and looks at its socket if it is not.
+// await returns c if it is up, and polls its socket if it is not.
 func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 	refused := false
 	if c.at() != up {

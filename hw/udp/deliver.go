@@ -33,7 +33,7 @@ type delivered struct {
 	replies  []reply  // to requests of the peer; moved to sender.replies by answered
 	results  []result // of our requests, likewise
 	owed     int32    // length of sender.replies as last seen
-	// CheckPeers reported the endpoint, or there was nothing to report; written with Iface.mu, read by everybody
+	// CheckPeers reported the endpoint, or there was nothing to report; written with Iface.mu, read by any thread
 	reported atomic.Bool
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // Endpoint is one side of a connection. It implements hw.Endpoint. Everything
-// but what is marked belongs to whoever holds the stripe's lease.
+// but what is marked belongs to the holder of the stripe's lease.
 type Endpoint struct {
 	i     *Iface    // immutable
 	s     *stripe   // immutable

@@ -18,7 +18,7 @@ type dialer struct {
 	steer   uint8
 	cookie  [wire.CookieSize]byte
 	has     bool            // a cookie
-	refused bool            // nobody has the port, says the network
+	refused bool            // no process has the port, says the network
 	moved   bool            // we ask at the port that a Moved named
 	wait    time.Duration   // between Inits
 	next    congestion.Time // Init
@@ -69,7 +69,7 @@ func (c *Endpoint) sendInit(now congestion.Time) {
 	c.schedule()
 }
 
-// redial asks again, until nobody wants to know any more.
+// redial asks again, until no caller waits for the answer any more.
 func (c *Endpoint) redial(now congestion.Time) {
 	d := &c.dial
 	if now < d.next {

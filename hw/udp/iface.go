@@ -156,7 +156,7 @@ func (i *Iface) freeStripes() {
 // now reads the interface's clock, which is monotonic and never 0.
 func (i *Iface) now() congestion.Time { return congestion.Time(time.Since(i.start)) + 1 }
 
-// Attr tells what the interface can do. The estimates are for a current
+// Attr is what the interface can do. The estimates are for a current
 // Ethernet; they order transports and are no promise.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
@@ -209,7 +209,7 @@ func (i *Iface) Stats() hw.Stats {
 	return hw.Stats{Delivered: i.delivered.Load(), Malformed: i.malformed.Load(), PeersLost: i.lost.Load()}
 }
 
-// SetEagerWindow tells senders whether eager payloads are welcome. An open
+// SetEagerWindow publishes to senders whether eager payloads are welcome. An open
 // interface starts with it open. Any thread may call it.
 func (i *Iface) SetEagerWindow(open bool) {
 	if i.eager.Swap(open) == open || i.closed.Load() {

@@ -43,7 +43,7 @@ const (
 // NewMemoryDomain makes a memory domain.
 func NewMemoryDomain() *MemoryDomain { return &MemoryDomain{regions: map[uint64]*region{}} }
 
-// Attr tells that registering costs nothing, and that local memory needs none.
+// Attr says that registering costs nothing, and that local memory needs none.
 func (d *MemoryDomain) Attr() hw.MDAttr {
 	return hw.MDAttr{MaxLen: maxOneSided, MaxKey: packedKeyBytes, Device: "udp"}
 }

@@ -135,7 +135,7 @@ func (o *operation) piece(offset, room uint64) uint64 {
 	return min(room, o.total-offset) // of a region, which is in one piece
 }
 
-// refuse tells the peer that an operation of its is not performed.
+// refuse reports to the peer that an operation of its is not performed.
 func (c *Endpoint) refuse(now congestion.Time, theirs uint32) {
 	c.i.malformed.Add(1)
 	if c.tx.sent.Room() {

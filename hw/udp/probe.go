@@ -61,7 +61,7 @@ func (c *Endpoint) Probe(m congestion.ProbeMessage) (congestion.Time, error) {
 	return c.probe.returned, nil
 }
 
-// ProbeLost tells that a probe was not answered in time.
+// ProbeLost takes in that a probe was not answered in time.
 func (c *Endpoint) ProbeLost() {
 	if !c.s.lease.spin() {
 		return // the next that is lost counts

@@ -23,7 +23,7 @@ type probeStamps struct {
 type stamping struct {
 	waits   [16]stampWait // the latest, by number
 	owed    int           // stamps that have not come
-	patient int           // looks until they are given up
+	patient int           // polls until they are given up
 }
 
 type stampWait struct {

@@ -63,10 +63,10 @@ func (m *MTU) Next(now congestion.Time) int {
 	return (m.good + m.bad) / 2
 }
 
-// Sending tells that a probe of size bytes leaves.
+// Sending takes in that a probe of size bytes leaves.
 func (m *MTU) Sending(size int) { m.probing = size }
 
-// Arrived tells that a packet of size bytes got through. It returns true when
+// Arrived takes in that a packet of size bytes got through. It returns true when
 // the path's MTU seems to have shrunk and Size is the least again: small ones
 // get through, and large ones did not, several times.
 func (m *MTU) Arrived(size int) (shrunk bool) {
@@ -88,7 +88,7 @@ func (m *MTU) Arrived(size int) (shrunk bool) {
 	return false
 }
 
-// Lost tells that a probe of size bytes did not get through. That says nothing
+// Lost takes in that a probe of size bytes did not get through. That says nothing
 // about congestion (RFC 8899, section 3).
 func (m *MTU) Lost(size int) {
 	if size != m.probing {
@@ -101,7 +101,7 @@ func (m *MTU) Lost(size int) {
 	}
 }
 
-// Timeout tells that the retransmission timer took packets for lost, the
+// Timeout takes in that the retransmission timer took packets for lost, the
 // largest of which had size bytes. What that means shows when a small packet
 // arrives; the sender sends one too.
 func (m *MTU) Timeout(size int) {
@@ -114,7 +114,7 @@ func (m *MTU) Timeout(size int) {
 	m.holes++
 }
 
-// TooBig tells that the kernel, or a router whose word was checked, allows no
+// TooBig takes in that the kernel, or a router whose word was checked, allows no
 // more than size bytes.
 func (m *MTU) TooBig(size int) {
 	size = max(size, m.least)

@@ -79,10 +79,10 @@ func (in *In) Free() {
 // second look, which costs as much as a look at an empty socket.
 func (in *In) Single() { in.ask = 1 }
 
-// Stamped tells that messages of the last Receive may have a Stamp.
+// Stamped reports whether messages of the last Receive may have a Stamp.
 func (in *In) Stamped() bool { return in.direct == 0 }
 
-// WasSingle tells that the last Receive asked the kernel for one message.
+// WasSingle reports whether the last Receive asked the kernel for one message.
 func (in *In) WasSingle() bool { return in.single }
 
 // Receive takes what has arrived, up to 16 messages, and returns how many there

@@ -85,13 +85,13 @@ func (o *Out) Free() {
 	o.arena = nil
 }
 
-// Full tells that there is no room for a datagram of up to n bytes of the
+// Full reports whether there is no room for a datagram of up to n bytes of the
 // arena: Flush first.
 func (o *Out) Full(n int) bool {
 	return o.n == outMessages || o.pieces+2 > outPieces || o.taken+n > outArena
 }
 
-// Empty tells that there is nothing to flush.
+// Empty reports whether there is nothing to flush.
 func (o *Out) Empty() bool { return o.n == 0 }
 
 // Take returns n bytes of the arena, for a datagram that is added next. Full

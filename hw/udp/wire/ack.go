@@ -15,7 +15,7 @@ type Range struct {
 // MaxRanges is how many ranges an Ack holds.
 const MaxRanges = 32
 
-// Ack tells what has arrived, and how much more may come.
+// Ack is what has arrived, and how much more may come.
 type Ack struct {
 	Delay  time.Duration // from the arrival of the largest number to the sending of this; up to 4.29 s, more is cut
 	Limit  uint64        // stream offset up to which the peer may send, 0: as before

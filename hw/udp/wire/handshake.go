@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Side is what one side tells of itself in the handshake.
+// Side is what one side sends of itself in the handshake.
 type Side struct {
 	Stripe     uint8           // that its packets are to name
 	CID        CID             // to be sent back
@@ -87,7 +87,7 @@ func putHead(b []byte, t Type, stripe, flags uint8, cid CID, nonce *[NonceSize]b
 	copy(b[16:32], nonce[:])
 }
 
-// checkHead looks at what all handshake packets begin with.
+// checkHead checks what all handshake packets begin with.
 func checkHead(b []byte, t Type, size int, flags uint8) error {
 	if len(b) != size || TypeOf(b) != t {
 		return fmt.Errorf("handshake packet of %d bytes: %w", len(b), ErrMalformed)

@@ -67,7 +67,7 @@ const recycleAt = 16
 type Port struct {
 	d         *Device
 	receivers []receiver // one for each queue of the interface
-	next      int        // that is looked at first
+	next      int        // that is polled first
 	fd        int        // of the socket that sends
 	queue     *queue     // over which it sends
 	tx        ring
