@@ -54,8 +54,8 @@ type Config struct {
 	// BounceBytes is the payload of one bounce buffer in bytes, 1 to MaxBounceBytes, rounded up to whole cache
 	// lines. Default 8192.
 	BounceBytes int
-	// Eager is how many bytes of payload a message may have that is sent eagerly rather than by rendezvous, 0 to BounceBytes:
-	// Attr.EagerAM. Default 0: nothing is said of that.
+	// Eager is how many bytes of payload a message may have that is sent eagerly rather than by rendezvous, 0 to
+	// BounceBytes: Attr.EagerAM. Default 0: nothing is said of that.
 	Eager int
 	// Stripes is the number of parts of the bounce pool. Default 1.
 	Stripes int

@@ -46,7 +46,10 @@ func TestForeignFiles(t *testing.T) {
 		{"other version", false, writeWord(8, 99), hw.ErrInvalid},
 		{"dead process", false, writeWord(12, 1<<22+1), hw.ErrUnreachable},
 		{"other boot", false, writeWord(32, 1), hw.ErrUnreachable},
-		{"other pid namespace, no lock", false, writeWord(int64(unsafe.Offsetof(hot.Segment{}.Flags)), 0, 48, 1), hw.ErrUnreachable},
+		{
+			"other pid namespace, no lock", false,
+			writeWord(int64(unsafe.Offsetof(hot.Segment{}.Flags)), 0, 48, 1), hw.ErrUnreachable,
+		},
 		{"other pid namespace, lock not held", false, writeWord(48, 1, 64, 1), hw.ErrUnreachable},
 		{"other net namespace", false, writeWord(56, 1), hw.ErrUnreachable},
 		{"other start time", false, writeWord(64, 1), hw.ErrUnreachable},

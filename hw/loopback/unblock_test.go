@@ -17,9 +17,12 @@ func TestRingRepair(t *testing.T) {
 	const slots = 8
 	seq := func(i *Iface, pos uint64) *uint64 { word, _ := slotWord(&i.rx.rings[0].ring, pos); return word }
 	for name, damage := range map[string]func(i *Iface){
-		"tail far ahead":   func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), 1<<40) },
-		"tail far behind":  func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), ^uint64(1<<20)) },
-		"tail a lap ahead": func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), i.rx.rings[0].head+slots) },
+		"tail far ahead":  func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), 1<<40) },
+		"tail far behind": func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), ^uint64(1<<20)) },
+		"tail a lap ahead": func(i *Iface) {
+			atomic.StoreUint64(i.rx.rings[0].ring.TailWord(),
+				i.rx.rings[0].head+slots)
+		},
 		"tail past a hole": func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), i.rx.rings[0].head+3) },
 		"tail behind":      func(i *Iface) { atomic.StoreUint64(i.rx.rings[0].ring.TailWord(), i.rx.rings[0].head-5) },
 		"low lap beyond":   func(i *Iface) { atomic.StoreUint64(seq(i, i.rx.rings[0].head+1), 0) },
@@ -58,7 +61,8 @@ func TestRingRepair(t *testing.T) {
 					}
 					b.Progress(4)
 					if time.Now().After(end) {
-						t.Fatalf("%d of %d messages came: head %d, tail %d, %+v", next, sent, b.rx.rings[0].head, b.rx.rings[0].ring.Tail(), b.Stats())
+						t.Fatalf("%d of %d messages came: head %d, tail %d, %+v", next, sent, b.rx.rings[0].head,
+							b.rx.rings[0].ring.Tail(), b.Stats())
 					}
 				}
 			}

@@ -175,8 +175,8 @@ func (c *Endpoint) hear(now congestion.Time) {
 	}
 }
 
-// handleFrames handles the frames of a packet. asks reports whether they ask for an acknowledgement, closed whether the peer
-// closes; ok is false if one is malformed or cannot be taken in: then the packet counts as lost.
+// handleFrames handles the frames of a packet. asks reports whether they ask for an acknowledgement, closed whether the
+// peer closes; ok is false if one is malformed or cannot be taken in: then the packet counts as lost.
 func (c *Endpoint) handleFrames(now, at congestion.Time, b []byte, newest bool) (asks, closed, ok bool) {
 	f := &c.s.frame.in
 	f.NearNumber, f.NearLimit, f.NearOffset = c.tx.sent.Number(), c.tx.limit, c.rx.contig.Load()

@@ -53,7 +53,8 @@ func TestSleeperHears(t *testing.T) {
 	}
 	eventually(t, "the bell", func() bool { return rings(t, a, time.Millisecond) && ep.Err() != nil })
 	a.Disarm()
-	eventually(t, "the get's end", func() bool { a.Progress(16); return ended }) // the timer loop may still have the stripe
+	// The timer loop may still have the stripe.
+	eventually(t, "the get's end", func() bool { a.Progress(16); return ended })
 	if !errors.Is(done.Err(), hw.ErrPeerDead) {
 		t.Errorf("get: %v", done.Err())
 	}

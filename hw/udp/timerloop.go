@@ -16,7 +16,7 @@ type timerLoop struct {
 	done   chan struct{}
 	polled []uint64      // stripe.polls in the last round
 	idle   time.Duration // how long it slept last with nothing under way
-	woken  atomic.Uint32 // 1: a wake is under way. Set by threads that post, cleared by the loop; sequentially consistent.
+	woken  atomic.Uint32 // 1: a wake is under way. Set by threads that post, cleared by the loop; seq_cst.
 
 	// until is when it runs by itself, as of Iface.now. Stored by the loop before it reads a last time whether a
 	// timer is set, loaded by threads that set one, with the stripe's lease; sequentially consistent.

@@ -91,7 +91,8 @@ func (i *Iface) Pending() bool {
 		return false
 	}
 	looked, p := i.rx.poll(), i.rx.port
-	return !looked || p.Staged.Load() != 0 || i.anyTodo.Load() || i.signalsDue.Load() || p.Calls.Load()&ibv.CallPost != 0
+	return !looked || p.Staged.Load() != 0 || i.anyTodo.Load() || i.signalsDue.Load() ||
+		p.Calls.Load()&ibv.CallPost != 0
 }
 
 // Disarm empties the doorbell.

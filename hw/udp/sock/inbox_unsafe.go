@@ -42,7 +42,8 @@ func readSlots(desc, slots []byte, m *Message) bool {
 	}
 	ip, udp := desc[descIP:], slots[:size:size]
 	port := binary.BigEndian.Uint16(udp)
-	*m = Message{Bytes: udp[udpHeader:], Segment: int(size) - udpHeader, Driver: time.Duration(binary.NativeEndian.Uint64(desc[descTime:]))}
+	at := time.Duration(binary.NativeEndian.Uint64(desc[descTime:]))
+	*m = Message{Bytes: udp[udpHeader:], Segment: int(size) - udpHeader, Driver: at}
 	if gso := int(binary.NativeEndian.Uint32(desc[descGSO:])); gso > 0 {
 		m.Segment = min(gso, m.Segment)
 	}

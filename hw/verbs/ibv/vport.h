@@ -108,7 +108,9 @@ struct weft_vport {
 	uint32_t at;              /* lease: bytes of the first staged arrival that are dealt with */
 	uint32_t found_bytes;     /* lease: of the message that next found, 0: it is its arrival's last */
 	_Atomic uint32_t polls;   /* counts calls of next; stored by the lease holder, relaxed */
-	_Atomic uint32_t corked;    /* index plus one of the peer some of whose messages are held; exchanged by posters and the lease holder */
+	/* Index plus one of the peer of which some messages are corked; exchanged by threads that post and
+	 * the lease holder. */
+	_Atomic uint32_t corked;
 	uint32_t found_index;     /* lease: as found_seq */
 	bool found_ring;          /* lease: the message that next found lies in its sender's ring */
 	bool rings_had;           /* lease: the last message taken came by a ring */
