@@ -74,9 +74,9 @@ type Config struct {
 	// Errors: hw.ErrNoResource and hw.ErrUnreachable (not known yet), hw.ErrNoPath (the peer has none), hw.ErrInvalid.
 	// Default: they are the same.
 	Resolve func(name []byte) ([]byte, error)
-	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: nobody cares.
+	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: none.
 	Forget func(name []byte)
-	// Logf takes one line of text about a fault, without a newline. Default: nobody listens.
+	// Logf takes one line of text about a fault, without a newline. Default: none.
 	Logf func(format string, args ...any)
 }
 

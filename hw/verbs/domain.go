@@ -21,7 +21,7 @@ type DomainConfig struct {
 	Port   int    // default: the first active one, else the first
 	// GIDIndex is the entry of the port's GID table, chosen if GIDAuto.
 	GIDIndex int
-	// Logf takes one line of text about the device, without a newline. Default: nobody listens.
+	// Logf takes one line of text about the device, without a newline. Default: none.
 	Logf func(format string, args ...any)
 }
 
