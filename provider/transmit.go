@@ -460,7 +460,7 @@ func wireBits(s *SendArgs) (flags uint32) {
 }
 
 // keepInject copies an injected payload to the request's own buffer, because the caller may reuse its own at once.
-func (e *Endpoint) keepInject(req *txRequest, id uint64, s *SendArgs, total uint64) {
+func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total uint64) {
 	if total == 0 {
 		return
 	}
