@@ -171,6 +171,7 @@ static void test_rma_stale(long unused)
 	struct remote r;
 
 	(void)unused;
+	NEED_WAY(WAY_MEMORY, MAPPED);
 	if (!gpu_is_fake())
 		SKIP("a real driver chooses the addresses");
 	open_node(&n, 0);
