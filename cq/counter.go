@@ -23,8 +23,8 @@ type Counter struct {
 	// What the last poll of a set saw. Written by polls, which the set's lock
 	// serialises, or two sets' race; then one reports what the other has.
 	known, knownErrors atomic.Uint64
-	// What fi_trywait and wait sets have told; written by who reports, relaxed.
-	told, toldErrors atomic.Uint64
+	// What fi_trywait and wait sets have reported; written by the thread that reports, relaxed.
+	reported, reportedErrors atomic.Uint64
 }
 
 // OpenCounter opens a counter. The error wraps EINVAL for attributes that
@@ -268,13 +268,13 @@ func (c *Counter) TryWait() error { return c.wait.TryWait() }
 // pending reports whether the counter has changed since that was last reported.
 func (c *Counter) pending() bool {
 	value, errors := c.values()
-	return value != c.told.Load() || errors != c.toldErrors.Load()
+	return value != c.reported.Load() || errors != c.reportedErrors.Load()
 }
 
 func (c *Counter) report() {
 	value, errors := c.values()
-	c.told.Store(value)
-	c.toldErrors.Store(errors)
+	c.reported.Store(value)
+	c.reportedErrors.Store(errors)
 }
 
 func (c *Counter) progress() { c.wait.Progress() }

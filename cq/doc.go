@@ -30,12 +30,12 @@
 //
 // # Sleeping
 //
-// A [Waiter] belongs to a queue or counter, and to no more than one set. Who
-// wants to sleep arms it (drains the event file, sets the armed words, lets every
-// [Source] arm its doorbell) and then looks again; who publishes looks at the
+// A [Waiter] belongs to a queue or counter, and to no more than one set. A thread
+// that wants to sleep arms it (drains the event file, sets the armed words, lets every
+// [Source] arm its doorbell) and then polls again; one that publishes reads the
 // armed word afterwards and writes to the event file only if it can clear it.
 // Between store and load on both sides is a full fence (W0), so one of the two
-// sees the other: no wake-up is lost, and nobody writes when nobody waits.
+// sees the other: no wake-up is lost, and nothing is written when no thread waits.
 //
 // # Proof
 //
@@ -54,6 +54,6 @@
 // # Progress
 //
 // Pushing and popping are lock-free. A reader that is stopped after moving the
-// head and before releasing its slots makes a ring look full to producers, and
-// holds up nobody else.
+// head and before releasing its slots leaves a ring full for producers, and
+// holds up no other ring.
 package cq

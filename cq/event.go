@@ -10,7 +10,7 @@ import (
 )
 
 // event is an event file and whether it is readable. mu covers the one system
-// call that changes both; it is taken only when somebody sleeps or is about to.
+// call that changes both; it is taken only when a thread sleeps or is about to.
 type event struct {
 	fd int // immutable until close
 	mu sync.Mutex

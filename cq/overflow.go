@@ -14,8 +14,8 @@ import (
 // finds ring 0 full until the list is empty again.
 type overflow struct {
 	mu    sync.Mutex
-	array mem.Array[held]
-	ring  []held // all of array, or heap memory when there was none off the heap
+	array mem.Array[kept]
+	ring  []kept // all of array, or heap memory when there was none off the heap
 	head  int    // index of the first in ring
 	n     int
 }
@@ -23,7 +23,7 @@ type overflow struct {
 // keepHeld is the largest empty circle that is kept, in entries.
 const keepHeld = 1024
 
-type held struct {
+type kept struct {
 	entry Entry
 	mark  uint32
 }
@@ -33,17 +33,17 @@ func (o *overflow) append(e *Entry, mark uint32) {
 	if o.n == len(o.ring) {
 		o.grow()
 	}
-	o.ring[(o.head+o.n)%len(o.ring)] = held{*e, mark}
+	o.ring[(o.head+o.n)%len(o.ring)] = kept{*e, mark}
 	o.n++
 }
 
 func (o *overflow) grow() {
 	size := max(64, 2*len(o.ring))
 	old, oldRing := o.array, o.ring
-	a, err := mem.NewArray[held](size)
+	a, err := mem.NewArray[kept](size)
 	ring := a.Slice()
 	if err != nil {
-		ring = make([]held, size) // a completion must not be lost
+		ring = make([]kept, size) // a completion must not be lost
 	}
 	k := copy(ring, oldRing[o.head:])
 	copy(ring[k:], oldRing[:o.head])
@@ -52,7 +52,7 @@ func (o *overflow) grow() {
 }
 
 // first returns the oldest completion; the caller holds mu and n is not 0.
-func (o *overflow) first() *held { return &o.ring[o.head] }
+func (o *overflow) first() *kept { return &o.ring[o.head] }
 
 // drop removes it.
 func (o *overflow) drop() {

@@ -72,7 +72,7 @@ func (q *Queue) hold(e *Entry, mark uint32) {
 	atomic.StoreUint64(&q.hot.Overflow, uint64(q.overflow.n))
 }
 
-// FlushOverflow moves held completions to ring 0 as far as there is room.
+// FlushOverflow moves completions of the overflow list to ring 0 as far as there is room.
 // Readers call it when ring 0 is empty; it does nothing while another thread is
 // at it.
 func (q *Queue) FlushOverflow() {

@@ -166,7 +166,7 @@ func (q *Queue) FD() int { return q.wait.FD() }
 // that is bound twice is attached twice.
 func (q *Queue) Attach(ep *hot.EP) error { return q.eps.attach(ep) }
 
-// Detach takes back one Attach. Threads that poll may still look at ep's table
+// Detach takes back one Attach. Threads that poll may still read ep's table
 // for a while after the last.
 func (q *Queue) Detach(ep *hot.EP) error { return q.eps.detach(ep) }
 

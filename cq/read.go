@@ -146,7 +146,7 @@ func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
 	}
 }
 
-// Wait sleeps until looking again might find something: nil. EAGAIN: timeout
+// Wait sleeps until another poll might find something: nil. EAGAIN: timeout
 // milliseconds have passed (negative: never) or the queue was signaled. ENOSYS is
 // as in SRead. It is SRead for callers who read on their own.
 func (q *Queue) Wait(timeout int) error {
@@ -181,7 +181,7 @@ func (q *Queue) takeSignal() bool {
 	}
 }
 
-// dropSignal forgets signals that a wait set or fi_trywait has told about.
+// dropSignal forgets signals that a wait set or fi_trywait has reported.
 func (q *Queue) dropSignal() { atomic.StoreUint32(&q.hot.Signaled, 0) }
 
 // Signal makes every thread that sleeps in SRead or Wait return, or the next

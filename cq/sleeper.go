@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// slice is how long a sleeper sleeps while a source has work that nobody rings
+// slice is how long a sleeper sleeps while a source has work that no peer rings
 // for.
 const slice = time.Millisecond
 
@@ -216,7 +216,7 @@ func (s *sleeper) unseen() bool {
 	return false
 }
 
-// disarm spares others the signal when nobody sleeps. The caller holds mu.
+// disarm spares others the signal when no thread sleeps. The caller holds mu.
 func (s *sleeper) disarm() {
 	if s.sleeping > 0 || s.native {
 		return
@@ -284,7 +284,7 @@ func (s *sleeper) sleep(found func() bool, until time.Time) {
 // meanwhile.
 func (s *sleeper) poll(until time.Time) {
 	ms := s.timeout(until)
-	if s.event.raised() && s.unseen() { // raised for somebody else, who has not read yet
+	if s.event.raised() && s.unseen() { // raised for another reader, which has not read yet
 		s.mu.Unlock()
 		time.Sleep(slice)
 		s.mu.Lock()

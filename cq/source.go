@@ -20,19 +20,19 @@ type Source struct {
 	// Arm drains FD and asks peers to ring, with a full fence behind (W0): a
 	// message that HasWork does not see afterwards rings. nil if FD is -1.
 	Arm func()
-	// Disarm tells peers that nobody sleeps any more. It may be nil.
+	// Disarm lets peers see that no thread sleeps any more. It may be nil.
 	Disarm func()
 	// HasWork reports whether Progress would find something now, such as a
 	// message in the inbound ring.
 	HasWork func() bool
-	// Attention reports whether there is work that nobody rings for, such as sends
-	// that wait for room at a peer. Sleepers look again every millisecond then.
+	// Attention reports whether there is work that no peer rings for, such as sends
+	// that wait for room at a peer. Sleepers poll again every millisecond then.
 	// It may be nil.
 	Attention func() bool
 	// Progress handles one batch, unless another thread does.
 	Progress func()
-	// Timers does what only time asks for, such as a look whether peers are alive,
-	// unless another thread does. Sleepers call it about once a second. nil: somebody else sees to it.
+	// Timers does what only time asks for, such as finding out whether peers are alive,
+	// unless another thread does. Sleepers call it about once a second. nil: another thread does.
 	Timers func()
 
 	mu    sync.Mutex // taken before sleep and after it only
@@ -65,7 +65,7 @@ func (s *Source) disarm() {
 }
 
 // Listen asks for the doorbell on behalf of a sleeper outside this package,
-// which looks at HasWork afterwards. Each call is taken back by one Unlisten.
+// which reads HasWork afterwards. Each call is taken back by one Unlisten.
 func (s *Source) Listen() { s.arm(true) }
 
 // Unlisten takes back one Listen.

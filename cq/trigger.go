@@ -25,11 +25,11 @@ type Trigger struct {
 	at    int    // place in its heap plus one, 0: not armed; under triggers.mu
 }
 
-// triggers are those of a counter that have not fired. Counting does not look
-// at them, but at a bit of the flag word that it looks at anyway:
+// triggers are those of a counter that have not fired. Counting does not read
+// them, but a bit of the flag word that it reads anyway:
 //
-//	arm:   heap, next, bit (T0) → look at the values
-//	count: change the value     → look at the bit (T1), then at next
+//	arm:   heap, next, bit (T0) → read the values
+//	count: change the value     → read the bit (T1), then at next
 //
 // T0 and T1 are sequentially consistent, so one of the two sees the other.
 type triggers struct {
@@ -67,7 +67,7 @@ func (c *Counter) Disarm(t *Trigger) bool {
 	return true
 }
 
-// publishTriggers tells who counts what to look for. The caller has triggers.mu.
+// publishTriggers writes what threads that count read. The caller has triggers.mu.
 func (c *Counter) publishTriggers() {
 	waiting := false
 	for i := range c.triggers.heaps {

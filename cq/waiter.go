@@ -18,11 +18,11 @@ type Waiter struct {
 	kind fi.WaitObj
 	s    *sleeper // nil: WaitNone
 	set  *WaitSet // what s belongs to, else nil
-	// word is 1 while somebody sleeps or is about to: set by sleepers, seq_cst,
+	// word is 1 while a thread sleeps or is about to: set by sleepers, seq_cst,
 	// cleared by who wakes them, by CAS. Off the Go heap where C reads it.
 	word *uint32
 	// pending reports whether there is something to read. reported, if not nil, is
-	// called when an application has been told so.
+	// called when that has been reported to an application.
 	pending  func() bool
 	reported func()
 	sources  sources
@@ -95,11 +95,11 @@ func (w *Waiter) OnWake(f func()) {
 	}
 }
 
-// Waitable reports whether producers must look whether somebody sleeps.
+// Waitable reports whether producers must find out whether a thread sleeps.
 func (w *Waiter) Waitable() bool { return w.s != nil && w.s.epoll >= 0 }
 
 // Wake wakes who sleeps. It is called after what they wait for was published
-// with sync/atomic, or behind a full fence (W0). It costs one load when nobody
+// with sync/atomic, or behind a full fence (W0). It costs one load when no thread
 // sleeps.
 func (w *Waiter) Wake() {
 	if atomic.LoadUint32(w.word) == 1 && atomic.CompareAndSwapUint32(w.word, 1, 0) {
@@ -138,7 +138,7 @@ func (w *Waiter) AddSource(src *Source) error {
 		_, _ = w.sources.remove(src) // it is there
 		return err
 	}
-	w.s.event.raise() // sleepers that armed without it look again
+	w.s.event.raise() // sleepers that armed without it poll again
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (w *Waiter) RemoveSource(src *Source) error {
 // had.
 func (w *Waiter) Progress() bool { return w.sources.progress() }
 
-// found reports whether looking again would find something.
+// found reports whether another poll would find something.
 func (w *Waiter) found() bool { return w.pending() || w.sources.hasWork() }
 
 // Sleep returns when ready (nil: pending) might have become true, when a source

@@ -69,7 +69,7 @@ func (ws *WaitSet) Close() error {
 // (negative: never).
 func (ws *WaitSet) Wait(timeout int) error {
 	for end := until(timeout); ; {
-		if ws.look() {
+		if ws.poll() {
 			return nil
 		}
 		if expired(end) {
@@ -81,8 +81,8 @@ func (ws *WaitSet) Wait(timeout int) error {
 
 func (ws *WaitSet) sleep(end time.Time) { ws.s.sleep(ws.found, end) }
 
-// look makes progress and reports the members that have something.
-func (ws *WaitSet) look() (found bool) {
+// poll makes progress and reports the members that have something.
+func (ws *WaitSet) poll() (found bool) {
 	for _, m := range ws.s.all() {
 		m.sources.progress()
 		if m.pending() {

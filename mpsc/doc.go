@@ -21,7 +21,7 @@
 // position / 2^n. They are compared by difference only. The tail is a hint:
 // every position below it has been claimed. A producer starts there and walks
 // forward; where the tail is more than a lap old, the lap in the first slot's
-// word tells how far to jump. So the tail may go backwards (a producer was
+// word says how far to jump. So the tail may go backwards (a producer was
 // delayed between its claim and its store of the tail) or stand still (it was
 // killed there) and costs steps, never progress.
 //
@@ -61,7 +61,7 @@
 // The tests run a model of these steps in every order, with x86's store buffers,
 // producers that are killed at any step and a tail that is laps old (package
 // internal/interleave): nothing is lost, doubled, torn or overtaken, and
-// nobody waits for ever. Mutants that leave a step out are found. The argument:
+// no thread waits for ever. Mutants that leave a step out are found. The argument:
 //
 //   - A slot's word goes through FREE, TAKEN and READY once a lap, and only C0
 //     leaves FREE of a lap, so one producer has the slot of a position.

@@ -42,7 +42,7 @@ func NewView(slots, tail unsafe.Pointer, log2, slotBytes uint32) Ring {
 }
 
 // View returns h itself as a Ring. The memory that h points to must be off the
-// Go heap, or kept alive by somebody else.
+// Go heap, or kept alive in another way.
 func View(h *hot.Ring) *Ring { return (*Ring)(unsafe.Pointer(h)) }
 
 // Hot returns the ring as the tables that C reads keep it.
@@ -125,7 +125,7 @@ func (r *Ring) Claim(owner uint32, exclusive bool) (slot unsafe.Pointer, pos uin
 // Free reports whether the slot at pos is free for that position.
 func (r *Ring) Free(pos uint64) bool { return atomic.LoadUint64(r.word(pos)) == r.seq(pos) }
 
-// Released tells a producer whether the consumer is done with the message at pos.
+// Released reports to a producer whether the consumer is done with the message at pos.
 func (r *Ring) Released(pos uint64) bool {
 	return int64(atomic.LoadUint64(r.word(pos))-r.seq(pos))>>hot.SeqLapShift > 0
 }
@@ -139,7 +139,7 @@ func (r *Ring) Take(owner uint32, pos uint64) unsafe.Pointer {
 	return slot
 }
 
-// HasRoom looks whether a claim has a chance now.
+// HasRoom reports whether a claim has a chance now.
 func (r *Ring) HasRoom() bool {
 	pos := atomic.LoadUint64(r.tail)
 	return int64(atomic.LoadUint64(r.word(pos))-r.seq(pos)) >= 0

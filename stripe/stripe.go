@@ -6,7 +6,7 @@
 // the stripe's own cache line ([Take]), which package dataplane takes too. A stripe
 // that is taken means: try the next. So two threads never write into one
 // stripe's buffers, whatever their numbers are, and with as many stripes as
-// threads none waits. A lease is not a lock: nobody waits for one, a post that
+// threads none waits. A lease is not a lock: no thread waits for one, a post that
 // finds all of them taken is refused with "try again".
 //
 // Where one thread at a time posts (exclusive), leases cost nothing.
@@ -22,11 +22,11 @@
 //     holder changes it back, as its last store to the stripe. Acquire ↔ Release.
 //   - A request's generation word goes from g to g|free (Free) and on to g+1
 //     (Alloc). Only one Free of g can make that change, so one pushes the entry.
-//   - Free marks the entry before it pushes it, so nobody has it between.
+//   - Free marks the entry before it pushes it, so no thread has it between.
 //   - Alloc pops with a compare-and-swap of the head, which alone would not see
 //     that the head went away and came back while its successor was taken (ABA).
 //     Only pops take entries off, the lease lets one thread pop at a time, and the
-//     entry that it looks at stays where it is until its own pop.
+//     entry that it reads stays where it is until its own pop.
 //
 // Bounce buffers have a word that says whether they are in use; their argument
 // stands in hw/loopback.
@@ -81,7 +81,7 @@ func (s *Set) Release(i int) {
 	}
 }
 
-// Take leases a stripe if nobody has it. Acquire: what the last holder wrote into it is visible. ↔ [Give]
+// Take leases a stripe if no thread has it. Acquire: what the last holder wrote into it is visible. ↔ [Give]
 func Take(s *hot.Stripe) bool { return atomic.CompareAndSwapUint32(&s.Lease, 0, 1) }
 
 // Give ends the lease. Release ↔ [Take]
