@@ -12,7 +12,7 @@
 // zcopy (read from the caller's memory). Arrivals are delivered by
 // [Iface.Progress], which calls the [Handler] registered for the message's id.
 //
-// Everything else is an ability that some transports have, told by a bit in
+// Everything else is an ability that some transports have, shown by a bit in
 // [Attr].Caps and reached by a small interface that the Endpoint or Iface
 // implements:
 //
@@ -36,7 +36,7 @@
 //
 // An operation with a [Completion] returns [Done] when it has ended already,
 // and then does not touch the completion; [InProgress] when the completion will
-// be told by a later Progress; or an error, and then it left no trace. When
+// be reported by a later Progress; or an error, and then it left no trace. When
 // the transport has no resource for it at the moment the error is
 // [ErrNoResource]: the caller tries again after Progress, itself or through a
 // [Pending] queue, which [Worker.Progress] runs.

@@ -22,7 +22,7 @@ type PeerEvent struct {
 
 // Iface is a communication resource with an address.
 type Iface interface {
-	// Attr tells what the interface can do. Constant after open.
+	// Attr says what the interface can do. Constant after open.
 	Attr() Attr
 	// Memory is the memory domain on which the interface was opened, nil if none.
 	Memory() MemoryDomain

@@ -34,7 +34,7 @@ type Region struct {
 	// Base is the address by which peers name the first byte: the real one,
 	// or 0 where they count from the start of the region.
 	Base uint64
-	// Name is a number of the caller's choice by which peers may look for the
+	// Name is a number of the caller's choice by which peers may find the
 	// region if Named, where the interfaces have CapNamedKeys. Unique among
 	// the named regions of a memory domain.
 	Name  uint64
@@ -66,7 +66,7 @@ type MDAttr struct {
 // opened on it. Its methods may be called from any thread; they are control
 // operations and may take locks.
 type MemoryDomain interface {
-	// Attr tells what the domain can do. Constant.
+	// Attr says what the domain can do. Constant.
 	Attr() MDAttr
 	// Register makes memory known to the device and, as far as its rights say,
 	// to peers. Errors: ErrInvalid (no length, unknown rights, a range that

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Status tells how far an operation that returned no error has got.
+// Status says how far an operation that returned no error has got.
 type Status int
 
 const (
-	// Done: it has ended; the completion is not told.
+	// Done: it has ended; the completion is not notified.
 	Done Status = iota
-	// InProgress: the completion is told when it ends.
+	// InProgress: the completion is notified when it ends.
 	InProgress
 )
 
-// Completion counts operations in progress and tells when the last has ended.
+// Completion counts operations in progress and reports when the last has ended.
 // The caller sets Count to the number of operations before he starts the first
 // and takes off those that returned Done or an error with Update. It must not
 // move while operations are in progress.
@@ -26,11 +26,11 @@ type Completion struct {
 	// Context is the caller's.
 	Context uint64
 	// Idempotent allows that an operation is performed twice, the second time
-	// after a path was lost and nobody knows whether the first was. Of a put
-	// whose target nobody else uses until it has ended. Set before the first is
+	// after a path was lost and it is not known whether the first was. Of a put
+	// whose target nothing else uses until it has ended. Set before the first is
 	// started.
 	Idempotent bool
-	// Late is how long ago the last operation had ended when it was told, by the
+	// Late is how long ago the last operation had ended when it was reported, by the
 	// clock of a device; 0: not known. Cleared by Expect, written by who holds the
 	// backend's progress lease before the count goes down, read by Func.
 	Late time.Duration
@@ -72,9 +72,9 @@ func (c *Completion) Err() error {
 // OneSided is what endpoints implement that read and write memory which the
 // peer has registered. addr is in the peer's terms (see Region.Base). The
 // operations complete, locally, when the caller's memory may be used again;
-// [Flusher] tells when the peer's memory has it.
+// [Flusher] reports when the peer's memory has it.
 //
-// Errors, from the call or told to the completion: ErrNoResource, ErrTooLong,
+// Errors, from the call or given to the completion: ErrNoResource, ErrTooLong,
 // ErrInvalid, ErrKey, ErrPermission, ErrPeerDead.
 type OneSided interface {
 	// PutShort writes data, at most Attr.MaxPutShort bytes.
@@ -87,7 +87,7 @@ type OneSided interface {
 	// GetShort reads into, at most Attr.MaxGetShort bytes, before it returns.
 	GetShort(into []byte, addr uint64, key RemoteKey) error
 	// GetBcopy reads n bytes, at most Attr.MaxGetBcopy, and gives them to
-	// unpack, which is called before c is told.
+	// unpack, which is called before c is notified.
 	GetBcopy(n int, unpack func(data []byte), addr uint64, key RemoteKey, c *Completion) (Status, error)
 	// GetZcopy reads into local, which must stay until the operation has ended.
 	GetZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)

@@ -38,7 +38,7 @@ type SourceWords interface {
 type KeyDirectory interface {
 	// FindKey returns the key of the region that the peer registered under
 	// name. ErrKey: there is none, or it is one that the directory has no room
-	// for, so only the peer itself can tell. It is ErrKey for one of a device, too.
+	// for, so only the peer itself can say. It is ErrKey for one of a device, too.
 	FindKey(name uint64) (RemoteKey, error)
 	// OfDevice reports whether the peer has a region of that name with memory of a device (Region.Device).
 	OfDevice(name uint64) bool
@@ -92,7 +92,7 @@ type Traceable interface {
 }
 
 // Direct is what an Iface with [CapDirectRing] implements: it fills the tables
-// of plain words with which the C path sends and looks for messages on its own.
+// of plain words with which the C path sends and polls for messages on its own.
 type Direct interface {
 	// FillPeer writes ep, an endpoint of this Iface, into line; slots come
 	// last, with release. The line stays usable until Close of the Iface, even
@@ -120,12 +120,12 @@ type Direct interface {
 	WakePeer(peer uint32)
 }
 
-// Driven is what an Iface with [CapDriven] implements: the C path looks for
+// Driven is what an Iface with [CapDriven] implements: the C path polls for
 // messages at it, as long as nothing needs Progress. What C finds and cannot deal
 // with stays where it is for the next Progress.
 type Driven interface {
 	// HotPort is what C calls under the progress lease. It is valid until Close,
-	// which comes after C has been told to stop.
+	// which comes after C has been stopped.
 	HotPort() *hot.Port
 	// Written reports whether something has come that rings no bell (Silent in HotPort). The caller holds
 	// the progress lease.
@@ -161,13 +161,13 @@ type Confirmer interface {
 //
 //	Arm → Pending is false → poll DoorbellFD → Disarm → Progress
 type Waiter interface {
-	// EnableWait makes the doorbell. Senders look at Arm only after it: a message
-	// that was sent before its return may ring no bell, but Pending tells of it.
+	// EnableWait makes the doorbell. Senders read Arm only after it: a message
+	// that was sent before its return may ring no bell, but Pending reports it.
 	EnableWait() error
 	// DoorbellFD becomes readable when a message arrives between Arm and
 	// Disarm. It is -1 before EnableWait, and closed by Close.
 	DoorbellFD() int
-	// Arm asks for the bell. Callers look at Pending after it.
+	// Arm asks for the bell. Callers read Pending after it.
 	Arm()
 	// Pending reports whether Progress would find something. Any thread may ask.
 	Pending() bool

@@ -17,7 +17,7 @@ type Retry func() error
 // A caller who finds operations of his endpoint here must add his own behind
 // them ([Pending.Has]) if he wants order. The zero Pending is empty.
 type Pending struct {
-	// n is the number of operations held. Written under mu, read by anybody
+	// n is the number of waiting operations. Written under mu, read by any thread
 	// who wants to know whether there is anything to do; sequentially
 	// consistent.
 	n atomic.Int64

@@ -4,7 +4,7 @@ package hw
 // system call takes on Linux (UIO_MAXIOV).
 const MaxPieces = 1024
 
-// Span is memory by its address, which the Go runtime does not look at. It is laid out as
+// Span is memory by its address, which the Go runtime does not follow. It is laid out as
 // struct iovec.
 type Span struct {
 	Addr uint64

@@ -84,7 +84,7 @@ func (w *Worker) Progress(limit int) int {
 	return n + w.pending.Dispatch()
 }
 
-// CheckPeers looks for peers that are gone on all interfaces; a few times a
+// CheckPeers finds peers that are gone on all interfaces; a few times a
 // second is enough.
 func (w *Worker) CheckPeers() {
 	if w.mode == ThreadMultiple {

@@ -26,14 +26,14 @@ const (
 // Bell is what one thread sleeps on and any other wakes it by: an event file in
 // an epoll set, and a word that says whether ringing is needed.
 //
-//	the sleeper   word = asleep (B0); look for work; sleep; word = awake
-//	who has work  publish it; fence (B1); look at the word; swap it for awake; write to the event file
+//	the sleeper   word = asleep (B0); poll for work; sleep; word = awake
+//	who has work  publish it; fence (B1); read the word; swap it for awake; write to the event file
 //
 // Between store and load on both sides is a full fence, so the sleeper sees the
-// work or the other sees it asleep. C looks at the same bell (cabi/recv.h).
+// work or the other sees it asleep. The data plane reads the same bell (dataplane.Push).
 //
-// The word's memory is never unmapped, but given to a later bell: a late poster
-// may still look at it.
+// The word's memory is never unmapped, but given to a later bell: a thread that posts late
+// may still read it.
 type Bell struct {
 	word  *uint32 // written by the sleeper, swapped for bellAwake by who rings; sequentially consistent
 	event int     // eventfd, immutable
@@ -128,7 +128,7 @@ func (b *Bell) Word() uintptr { return uintptr(unsafe.Pointer(b.word)) }
 // Event is the event file that C writes to.
 func (b *Bell) Event() int { return b.event }
 
-// Arm says that the caller is about to sleep; it must look for work
+// Arm says that the caller is about to sleep; it must poll for work
 // afterwards (B0). Only the sleeper calls it.
 func (b *Bell) Arm(state uint32) { atomic.StoreUint32(b.word, state) }
 
@@ -158,7 +158,7 @@ func (b *Bell) raise() {
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(b.event), uintptr(unsafe.Pointer(&one)), 8)
 }
 
-// Sleep returns when somebody rings, a descriptor of Add has something new, or
+// Sleep returns when the bell rings, a descriptor of Add has something new, or
 // the time is over (negative: never). It may return early. The caller has armed
 // the bell and found no work.
 func (b *Bell) Sleep(timeout time.Duration) {

@@ -18,7 +18,7 @@ type Client struct {
 	address string
 	pid     int // of the service, as the kernel says
 
-	mu     sync.Mutex // held for one request and its answer
+	mu     sync.Mutex // taken for one request and its answer
 	fd     int        // -1: closed
 	nextID uint32
 }
@@ -36,7 +36,7 @@ func (e *StatusError) Error() string {
 
 // Dial connects to the service at an [Address]. Every later request must be
 // answered within timeout. The error wraps [ErrPeer] for a process of another
-// user, or the system's: ECONNREFUSED where nobody listens.
+// user, or the system's: ECONNREFUSED where no process listens.
 func Dial(address string, timeout time.Duration) (*Client, error) {
 	fd, peer, err := dial(address, timeout)
 	if err != nil {

@@ -19,10 +19,10 @@
 // # Operations
 //
 // Any thread may post an [Op] for a progress thread: a claim in a ring of
-// package mpsc, a copy of one cache line, a release store, a fence and a look
+// package mpsc, a copy of one cache line, a release store, a fence and a load
 // whether the thread sleeps. Measured: 15 ns alone, 10 ns in batches of 16, 35 ns
-// from two threads at once. A look at the empty pool costs the thread 1 ns, so
-// it looks each round; a longer period (Policy.AppendFreq) gains nothing
+// from two threads at once. A poll of the empty pool costs the thread 1 ns, so
+// it polls each round; a longer period (Policy.AppendFreq) gains nothing
 // measurable.
 //
 // # Sleeping
@@ -41,7 +41,7 @@
 //
 // The tests run the bell in every order of its steps, with x86's store buffers
 // (package internal/interleave), and so the handing over of engines; each fence
-// and each second look turns out to be needed.
+// and each second poll turns out to be needed.
 //
 // # Two who make progress
 //
@@ -49,11 +49,11 @@
 // lease or the processor would only be in its way. So pollers leave a mark
 // ([Engine.Polled]). While there are enough of them the thread arms nothing, so
 // that senders pay for no doorbell, and only wakes every [Policy].Watch to see
-// whether the application still polls; what has waited since the last look it
+// whether the application still polls; what has waited since the last poll it
 // serves then. When the application stops, the thread takes over within that
 // time. An application that polls now and then does not keep it away.
 //
-// Each change between idle and active is counted, told to [ProgressOptions].Note,
+// Each change between idle and active is counted, reported to [ProgressOptions].Note,
 // and kept with its time: the last ones are in the dump and, as [Events], for
 // whoever asks the service.
 //

@@ -12,14 +12,14 @@ type Engine interface {
 	// DoorbellFD has something new to read when work comes between Arm and
 	// Disarm; -1: nothing rings.
 	DoorbellFD() int
-	// Arm asks for the doorbell, with a full fence behind; HasWork is looked at
+	// Arm asks for the doorbell, with a full fence behind; HasWork is read
 	// after it.
 	Arm()
 	// Disarm takes that back.
 	Disarm()
 	// HasWork reports whether Progress would find something. It is a few loads.
 	HasWork() bool
-	// Attention reports whether there is work that nobody rings for, such as
+	// Attention reports whether there is work that no peer rings for, such as
 	// messages that wait for room at a peer.
 	Attention() bool
 	// Progress does a batch of the work, and reports whether that got something
@@ -42,20 +42,20 @@ type driven struct {
 	armed bool
 }
 
-// Policy says how long a progress thread looks before it sleeps.
+// Policy says how long a progress thread polls before it sleeps.
 type Policy struct {
-	// Spin is how long it looks for more work after the last before it sleeps.
+	// Spin is how long it polls for more work after the last before it sleeps.
 	// The first half it keeps the processor, in the second it yields it between
-	// looks. It does not spin on the only processor that it has.
+	// polls. It does not spin on the only processor that it has.
 	Spin time.Duration
-	// Watch is how often it looks whether an application that makes progress by
+	// Watch is how often it finds out whether an application that makes progress by
 	// itself still does.
 	Watch time.Duration
 	// Check is the time between two runs of the timers. While nothing happens
 	// they are run less often, see checkMost and checkShare.
 	Check time.Duration
-	// AppendFreq is the number of rounds of a busy thread between two looks
-	// at the pool, AppendBatch the most operations taken at a look. Both at least 1.
+	// AppendFreq is the number of rounds of a busy thread between two polls
+	// of the pool, AppendBatch the most operations taken at a poll. Both at least 1.
 	AppendFreq, AppendBatch int
 }
 

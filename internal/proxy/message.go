@@ -31,7 +31,7 @@ const (
 	StatusNone           // there is no such thing (any more)
 	StatusBad            // the request does not parse
 	StatusRefused        // the peer has no right to it
-	StatusStale          // it is there no more, though nobody has said so
+	StatusStale          // it is there no more, though its end was not reported
 	statuses
 )
 

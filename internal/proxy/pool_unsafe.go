@@ -11,7 +11,7 @@ import (
 )
 
 // Op is an operation that a thread of weft's carries out for whoever posts it.
-// What its fields mean is between the poster and [ProgressOptions].Do.
+// What its fields mean is between the thread that posts and [ProgressOptions].Do.
 type Op struct {
 	Code   uint32
 	Target uint32
@@ -77,7 +77,7 @@ func (p *Pool) Post(op Op) bool {
 }
 
 // PostBatch adds operations, in order, as far as there is room, and returns how
-// many. It looks once whether the consumer sleeps.
+// many. It reads once whether the consumer sleeps.
 func (p *Pool) PostBatch(ops []Op) int {
 	n := 0
 	for n < len(ops) && p.put(&ops[n]) {
@@ -114,7 +114,7 @@ func (p *Pool) Take(dst []Op) int {
 	return n
 }
 
-// Ready tells the consumer whether Take would find something.
+// Ready reports to the consumer whether Take would find something.
 func (p *Pool) Ready() bool { return p.ring.Ready(p.head) }
 
 // Taken is the number of operations that were ever taken. Any thread may ask.

@@ -23,7 +23,7 @@ type ProgressOptions struct {
 	Policy Policy
 	// PoolSize is the number of operations that may wait.
 	PoolSize int
-	// Do carries out an operation that was posted, on the thread; nil if nobody
+	// Do carries out an operation that was posted, on the thread; nil if no thread
 	// posts.
 	Do func(op *Op)
 	// Drive does the work of engines as far as it can, until there is some that
@@ -31,7 +31,7 @@ type ProgressOptions struct {
 	// passed. It reports whether it did any. Called on the thread; nil: engines do
 	// all by themselves.
 	Drive func(engines []Engine, idle, most time.Duration) (worked bool)
-	// Note is told of the thread's transitions, on the thread; nil: nobody is.
+	// Note is called with the thread's transitions, on the thread; nil: they are not reported.
 	Note func(t Transition)
 }
 
@@ -57,7 +57,7 @@ type Progress struct {
 	engines []Engine   // under mu
 	next    atomic.Pointer[[]Engine]
 	// seen is the list of engines that the loop works with. Written by the
-	// thread, looked at by who waits for that.
+	// thread, read by who waits for that.
 	seen atomic.Pointer[[]Engine]
 
 	stopping atomic.Bool
@@ -70,10 +70,10 @@ type Progress struct {
 	list      []driven
 	own       []Engine // those of the list that the application does not drive
 	ops       []Op
-	round     int       // since the last look at the pool
+	round     int       // since the last poll of the pool
 	active    bool      // found work less than Spin ago
 	since     time.Time // when it last found work
-	lastTick  time.Time // when it last looked whether the application polls
+	lastTick  time.Time // when it last found out whether the application polls
 	lastCheck time.Time
 	checkCost time.Duration
 	quiet     int // runs of the timers since the last work
@@ -135,7 +135,7 @@ func (p *Progress) Remove(e Engine) {
 		return
 	}
 	fd := e.DoorbellFD()
-	// it has ended: nobody calls e
+	// it has ended: no thread calls e
 	_ = p.change(slices.DeleteFunc(slices.Clone(p.engines), func(o Engine) bool { return o == e }))
 	p.bell.Remove(fd)
 }
@@ -189,7 +189,7 @@ func (p *Progress) Abort() error {
 	p.bell.Ring()
 	<-p.done
 	if !unregister(p) {
-		return nil // somebody else was first
+		return nil // another thread was first
 	}
 	return p.free()
 }
@@ -303,7 +303,7 @@ func (p *Progress) choose() {
 	}
 }
 
-// drive lets engines' work be done without them, and looks for more of it for as
+// drive lets engines' work be done without them, and polls for more of it for as
 // long as the thread would keep the processor.
 func (p *Progress) drive() (worked bool) {
 	if p.o.Drive == nil || len(p.own) == 0 {
@@ -358,7 +358,7 @@ func (p *Progress) unfinished() bool {
 	return slices.ContainsFunc(p.list, func(d driven) bool { return d.HasWork() || d.Attention() })
 }
 
-// idle waits for work: by looking again, then by sleeping.
+// idle waits for work: by polling again, then by sleeping.
 func (p *Progress) idle() {
 	now := time.Now()
 	if p.active && !p.alone {

@@ -31,7 +31,7 @@ func (s *Service) handle(ev *unix.EpollEvent) {
 	switch int(ev.Fd) {
 	case s.event:
 		var b [8]byte
-		_, _ = unix.Read(s.event, b[:]) // what it is for is looked at after each round
+		_, _ = unix.Read(s.event, b[:]) // what it is for is read after each round
 	case s.listen:
 		s.accept()
 	default:

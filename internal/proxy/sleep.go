@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sleep is what an idle thread does: arm everything, look once more, sleep.
+// sleep is what an idle thread does: arm everything, poll once more, sleep.
 func (p *Progress) sleep() {
 	watch, attention := false, false
 	now := time.Now()
@@ -95,13 +95,13 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// watchEvery is the time between two looks at an application that polls: Watch
+// watchEvery is the time between two readings of whether an application polls: Watch
 // at first, and four times as long when it has kept on.
 func (p *Progress) watchEvery() time.Duration {
 	return p.o.Policy.Watch << min(p.kept/8, 2)
 }
 
-// tick looks, every Watch, which engines the application drives by itself.
+// tick finds out, every Watch, which engines the application drives by itself.
 // Work that is found there then has waited for that long: the thread does one
 // batch of it, whoever drives the engine.
 func (p *Progress) tick(now time.Time) {

@@ -8,7 +8,7 @@ import (
 
 // tick is something that the service does from time to time.
 type tick struct {
-	mu   sync.Mutex // held while f runs; its stop waits for it. Not on a data path.
+	mu   sync.Mutex // taken while f runs; its stop waits for it. Not on a data path.
 	f    func() time.Duration
 	over bool
 	at   time.Time // the loop's, after it was added
