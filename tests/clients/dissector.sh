@@ -112,7 +112,7 @@ elif have dissector tshark && have dissector fi_pingpong; then
 		some "acknowledgements" 'weft.frame == 1 && weft.ack.largest' 10
 		some "gets" 'weft.frame == 6 && weft.get.length > 65536' 1
 		some "their data" 'weft.frame == 7 && weft.length' 10
-		some "ends" 'weft.frame == 4 && weft.close.reason == 0' 4
+		some "ends" 'weft.frame == 4 && weft.close.reason == 0' 3 # of four: a capture may miss a packet
 		record "$a" lo onesided || not_ok "one-sided traffic" "$work/tshark"
 		clean "one-sided"
 		some "puts" 'weft.frame == 5 && weft.addr && weft.length' 100
