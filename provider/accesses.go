@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/pages"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Memory that is copied to or from again and again comes to huge pages by its owner (package pages).
@@ -30,7 +31,7 @@ func (e *Endpoint) countRemote(a *RMAArgs, l *link, p *path, total uint64) {
 	for _, r := range a.Remote {
 		if at, often := e.accesses.Copied(l.index+1, r.Key, r.Addr, r.Len, extra); often {
 			d := directScratches.Get().(*directScratch)
-			_ = p.AMShort(amAccessed, at, putWord(d.head[:], r.Key), nil) // later again if there is no room
+			_ = p.AMShort(wire.AMAccessed, at, wire.PutWord(d.head[:], r.Key), nil) // later again if there is no room
 			directScratches.Put(d)
 		}
 		extra = 0
@@ -45,7 +46,7 @@ func (e *leasedEP) copying(n uint64) bool {
 // onAccessed puts memory on huge pages that an initiator copies to or from often: what the region has
 // of the place of an address.
 func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) {
-	key, ok := parseWord(head)
+	key, ok := wire.ParseWord(head)
 	if !ok || e.sourceWords(src) == nil {
 		e.malformed(src, "address %#x, which is said to be used often", addr)
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/pages"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // asked has the memory that is to be moved taken down until the test ends.
@@ -110,16 +111,16 @@ func TestAccessesHostile(t *testing.T) {
 	y.region(remote, 1, fi.RemoteRead)
 	x.send(SendArgs{IOV: iovOf([]byte("hello")), Dest: x.addr[y], Flags: fi.Completion}, y) // connects
 	p := x.ep.linkAt(0).path.Load()
-	var head [rtsBytes]byte
+	var head [wire.RTSBytes]byte
 	for _, bad := range []struct {
 		addr uint64
 		head []byte
 	}{
-		{0, bytes.Clone(putWord(head[:], 2))}, {pages.Size, bytes.Clone(putWord(head[:], 1))},
-		{^uint64(0), bytes.Clone(putWord(head[:], 1))},
+		{0, bytes.Clone(wire.PutWord(head[:], 2))}, {pages.Size, bytes.Clone(wire.PutWord(head[:], 1))},
+		{^uint64(0), bytes.Clone(wire.PutWord(head[:], 1))},
 		{0, head[:7]}, {0, nil}, {0, make([]byte, 16)},
 	} {
-		if err := p.AMShort(amAccessed, bad.addr, bad.head, nil); err != nil {
+		if err := p.AMShort(wire.AMAccessed, bad.addr, bad.head, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +130,7 @@ func TestAccessesHostile(t *testing.T) {
 	if got := moved(); len(got) != 0 {
 		t.Errorf("moved %x", got)
 	}
-	if err := p.AMShort(amAccessed, 0, putWord(head[:], 1), nil); err != nil {
+	if err := p.AMShort(wire.AMAccessed, 0, wire.PutWord(head[:], 1), nil); err != nil {
 		t.Fatal(err)
 	}
 	y.ep.Progress()

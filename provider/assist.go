@@ -9,34 +9,21 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Rendezvous of FI_WEFT_ASSIST_SIZE or more on one host, copied by both sides. The receiver cuts the message into
-// chunks and offers the sender a share (amAssist); the words of package claim say which chunks each has taken. The
+// chunks and offers the sender a share (wire.AMAssist); the words of package claim say which chunks each has taken. The
 // receiver reads chunks from the front (process_vm_readv), the sender writes chunks from the back (process_vm_writev),
 // each with its own progress. A sender that makes none costs nothing: the receiver takes all chunks then.
-
-// Chunks are an eighth of the message within these bounds, in bytes.
-const (
-	minChunk = 32 << 10
-	maxChunk = 512 << 10
-)
 
 // assistBurst is how many bytes one step of either side copies: progress serves
 // other peers in between.
 const assistBurst = getChunk
 
-// offer asks the sender of a rendezvous to help. It is the head of an amAssist.
-type offer struct {
-	round uint64
-	addr  uint64 // of the receiver's buffer
-	want  uint64 // bytes of the message that go there
-	chunk uint64 // bytes
-}
-
 // chunkSize is the size of a chunk of a message of n bytes, whole pages.
 func chunkSize(n uint64) uint64 {
-	return min(max(n/8, minChunk), maxChunk) &^ 4095
+	return min(max(n/8, wire.MinChunk), wire.MaxChunk) &^ 4095
 }
 
 // sharing is what a receiver knows of the rounds with one sender.
@@ -81,8 +68,8 @@ func (r *leasedRx) offerAssist(e *leasedEP, op *recvOp) bool {
 	}
 	round := uint64(e.round)
 	atomic.StoreUint64(&words[0], claim.Word(round, 0, claim.Chunks(op.want, chunk)))
-	o := offer{round: round, addr: op.t.buf, want: op.want, chunk: chunk}
-	if p.AMShort(amAssist, op.request, o.put(r.head[:]), nil) != nil {
+	o := wire.Offer{Round: round, Addr: op.t.buf, Want: op.want, Chunk: chunk}
+	if p.AMShort(wire.AMAssist, op.request, o.Put(r.head[:]), nil) != nil {
 		return true
 	}
 	op.round, op.chunk = round, chunk
@@ -209,15 +196,15 @@ const helperPatience = 5000
 
 // assist is a rendezvous of which this side, the sender, copies a share.
 type assist struct {
-	offer
+	wire.Offer
 	request uint64
 }
 
 // onAssist accepts a receiver's offer.
 func (e *leasedEP) onAssist(src hw.Source, header uint64, head, payload []byte) {
-	var o offer
+	var o wire.Offer
 	req, known := e.requests.Lookup(header)
-	if !o.parse(head) || !known || !e.ownsLink(src, req.Link) || o.want > req.Length || req.Count != 1 {
+	if !o.Parse(head) || !known || !e.ownsLink(src, req.Link) || o.Want > req.Length || req.Count != 1 {
 		e.malformed(src, "offer for request %#x", header)
 		return
 	}
@@ -248,16 +235,16 @@ func (e *leasedEP) stepAssist(a *assist) bool {
 		return true
 	}
 	words := claim.MessageWords(p.Endpoint.(hw.PeerMemory).SharedWords())
-	n := claim.Chunks(a.want, a.chunk)
-	for budget := int64(assistBurst); budget > 0; budget -= int64(a.chunk) {
-		i, ok := claim.TakeBack(&words[0], a.round, n)
+	n := claim.Chunks(a.Want, a.Chunk)
+	for budget := int64(assistBurst); budget > 0; budget -= int64(a.Chunk) {
+		i, ok := claim.TakeBack(&words[0], a.Round, n)
 		if !ok {
 			return true
 		}
-		off := i * a.chunk
-		size := min(a.chunk, a.want-off)
+		off := i * a.Chunk
+		size := min(a.Chunk, a.Want-off)
 		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.IOV[0].Base) + off), Len: int(size)}
-		e.rx.remote[0] = hw.RemoteSegment{Addr: a.addr + off, Len: size}
+		e.rx.remote[0] = hw.RemoteSegment{Addr: a.Addr + off, Len: size}
 		_, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1])
 		e.rx.local[0] = hw.Segment{}
 		claim.Count(&words[1], err != nil)

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // A device that is software (soft-RoCE) has the processor of who posts an operation copy
@@ -64,8 +65,8 @@ func (r *leasedRx) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 // tellLanding tells the sender of an operation where it lands. Without room it is not told, and does not help.
 func (r *leasedRx) tellLanding(e *leasedEP, op *recvOp, p *path) {
 	m := e.landings[op.id()][0]
-	l := landing{operation: op.id(), addr: m.Region().Base, want: op.want}
-	if p.AMShort(amLanding, op.request, l.put(r.head[:]), m.PackKey(nil)) != nil {
+	l := wire.Landing{Operation: op.id(), Addr: m.Region().Base, Want: op.want}
+	if p.AMShort(wire.AMLanding, op.request, l.Put(r.head[:]), m.PackKey(nil)) != nil {
 		return
 	}
 	op.help = helpAsked
@@ -102,12 +103,12 @@ func (r *leasedRx) givePut(e *leasedEP, op *recvOp, n uint64) {
 	op.tail += n
 	op.owed = n
 	op.help = helpBusy
-	r.answer(e, hw.Source(op.src), op.sender(), amPut, op.request, putSpan(r.head[:], op.want-op.tail, n))
+	r.answer(e, hw.Source(op.src), op.sender(), wire.AMPut, op.request, wire.PutSpan(r.head[:], op.want-op.tail, n))
 }
 
 // onHelped takes in that a sender waits for a put to do, the one that it had being done.
 func (e *leasedEP) onHelped(src hw.Source, header uint64, head, payload []byte) {
-	status, ok := parseAck(head)
+	status, ok := wire.ParseAck(head)
 	if !ok {
 		e.malformed(src, "word on help of %d bytes", len(head))
 		return
@@ -150,7 +151,7 @@ type putter struct {
 	done    hw.Completion
 	e       *leasedEP
 	request uint64
-	landing
+	wire.Landing
 	key  hw.RemoteKey
 	path *path
 
@@ -163,7 +164,7 @@ type putter struct {
 func (e *leasedEP) onLanding(src hw.Source, header uint64, head, payload []byte) {
 	g := &putter{e: e, request: header}
 	req, known := e.requests.Lookup(header)
-	if !g.parse(head) || !known || !e.ownsLink(src, req.Link) || g.want > req.Length || req.Count != 1 ||
+	if !g.Parse(head) || !known || !e.ownsLink(src, req.Link) || g.Want > req.Length || req.Count != 1 ||
 		req.Flags&txExposed == 0 || e.putters[header] != nil {
 		e.malformed(src, "landing of request %#x", header)
 		return
@@ -194,9 +195,9 @@ func (e *leasedEP) onPut(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	var ok bool
-	if g.from, g.n, ok = parseSpan(head, g.want); !ok {
+	if g.from, g.n, ok = wire.ParseSpan(head, g.Want); !ok {
 		g.n = 0
-		e.malformed(src, "put for request %#x beyond its %d bytes", header, g.want)
+		e.malformed(src, "put for request %#x beyond its %d bytes", header, g.Want)
 		return
 	}
 	e.stepPutter(g)
@@ -227,7 +228,7 @@ func (g *putter) step() bool {
 	}
 	o := g.path.Endpoint.(hw.OneSided)
 	if !g.ready {
-		_, err := o.PutZcopy(nil, g.addr, g.key, nil) // which makes the connection for puts
+		_, err := o.PutZcopy(nil, g.Addr, g.key, nil) // which makes the connection for puts
 		if errors.Is(err, hw.ErrNoResource) {
 			return false
 		}
@@ -239,7 +240,7 @@ func (g *putter) step() bool {
 	v := fi.IOVec{Base: req.IOV[0].Base + uintptr(g.from), Len: g.n}
 	local := [1]hw.Segment{{Addr: pointerAt(uint64(v.Base)), Len: int(g.n), Memory: regionOf(e.exposed.of(g.request), v)}}
 	g.done.Expect(1)
-	switch status, err := o.PutZcopy(local[:], g.addr+g.from, g.key, &g.done); {
+	switch status, err := o.PutZcopy(local[:], g.Addr+g.from, g.key, &g.done); {
 	case errors.Is(err, hw.ErrNoResource):
 		return false
 	case err != nil || status == hw.Done:
@@ -261,7 +262,7 @@ func (g *putter) ended(err error) {
 	g.n = 0
 	status := fi.Success
 	if err != nil {
-		log.Warnf(log.EPData, "put %d bytes to %s: %v", g.want, e.linkAt(req.Link).to, err)
+		log.Warnf(log.EPData, "put %d bytes to %s: %v", g.Want, e.linkAt(req.Link).to, err)
 		status = copyError(err)
 	}
 	g.tell(req, status)
@@ -270,5 +271,5 @@ func (g *putter) ended(err error) {
 // tell tells the receiver that this side waits for a put to do.
 func (g *putter) tell(req *txRequest, status fi.Errno) {
 	r := g.e.rx
-	r.send(g.e, g.e.linkAt(req.Link), amHelped, g.operation, putAck(r.head[:], status))
+	r.send(g.e, g.e.linkAt(req.Link), wire.AMHelped, g.Operation, wire.PutAck(r.head[:], status))
 }

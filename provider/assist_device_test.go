@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // helpSides makes two sides as helpSide does, which have reached each other.
@@ -136,7 +137,7 @@ func TestHelpedNot(t *testing.T) {
 		before func(x, y *side)
 		pieces int
 	}{
-		"the sender computes":  {before: func(x, _ *side) { x.intercept(amLanding, func(hw.Source, uint64, []byte, []byte) {}) }},
+		"the sender computes":  {before: func(x, _ *side) { x.intercept(wire.AMLanding, func(hw.Source, uint64, []byte, []byte) {}) }},
 		"it is switched off":   {change: func(c *config.Config) { c.AssistSize = 0 }},
 		"the message is short": {change: func(c *config.Config) { c.AssistSize = 2 << 20 }},
 		"two pieces":           {pieces: 2},
@@ -181,7 +182,7 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
 	t.Helper()
 	x, y = helpSides(t, nil)
 	var puts []held
-	x.intercept(amPut, func(src hw.Source, header uint64, head, _ []byte) {
+	x.intercept(wire.AMPut, func(src hw.Source, header uint64, head, _ []byte) {
 		puts = append(puts, held{src, header, bytes.Clone(head)})
 	})
 	sent, got = bufPattern(n, 9), make([]byte, n)
@@ -311,9 +312,9 @@ func (s *side) wantErrorAmong(context uint64, want fi.Errno, others ...*side) {
 // TestHelpedHostile: what no well-meaning peer sends about help is refused, and the message arrives.
 func TestHelpedHostile(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
-	var b [landingHead]byte
-	other := landing{operation: 1, addr: 1 << 40, want: 2 << 20}
-	word := func(v uint64) []byte { return bytes.Clone(putWord(b[:], v)) }
+	var b [wire.LandingBytes]byte
+	other := wire.Landing{Operation: 1, Addr: 1 << 40, Want: 2 << 20}
+	word := func(v uint64) []byte { return bytes.Clone(wire.PutWord(b[:], v)) }
 	var op uint64
 	for id := range leasedOf(y.ep).rx.pulls {
 		op = id
@@ -325,19 +326,19 @@ func TestHelpedHostile(t *testing.T) {
 	}{
 		// longer than the message
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onLanding(s, put.header, bytes.Clone(other.put(b[:])), nil)
+			leasedOf(e).onLanding(s, put.header, bytes.Clone(other.Put(b[:])), nil)
 		}, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onLanding(s, 1<<40, bytes.Clone(other.put(b[:])), nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onLanding(s, 1<<40, bytes.Clone(other.Put(b[:])), nil) }, 1},
 		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onLanding(s, put.header, nil, nil) }, 1},
 		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onPut(s, 1<<40, put.head, nil) }, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onPut(s, put.header, bytes.Clone(putSpan(b[:], 1<<20, 1)), nil)
+			leasedOf(e).onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 1<<20, 1)), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onPut(s, put.header, bytes.Clone(putSpan(b[:], ^uint64(0), 2)), nil)
+			leasedOf(e).onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], ^uint64(0), 2)), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onPut(s, put.header, bytes.Clone(putSpan(b[:], 0, 0)), nil)
+			leasedOf(e).onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 0, 0)), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onPut(s, put.header, put.head[:8], nil) }, 1},
 		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, nil, nil) }, 1},

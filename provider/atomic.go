@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // AtomicArgs describes one atomic operation. All lengths are in bytes.
@@ -104,8 +105,8 @@ func (e *Endpoint) checkAtomic(a *AtomicArgs) (uint64, error) {
 		return 0, e.refuse(fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
 	case !atomics.Valid(a.Kind, a.Datatype, a.Op):
 		return 0, e.refuse(fi.EOPNOTSUPP, "atomic: there is no operation %d on datatype %d in this kind of call", a.Op, a.Datatype)
-	case max(len(a.Operand), len(a.Compare), len(a.Result), len(a.Remote)) > iovLimit:
-		return 0, e.refuse(fi.EINVAL, "atomic: more than %d elements", iovLimit)
+	case max(len(a.Operand), len(a.Compare), len(a.Result), len(a.Remote)) > wire.IOVLimit:
+		return 0, e.refuse(fi.EINVAL, "atomic: more than %d elements", wire.IOVLimit)
 	}
 	total := uint64(0)
 	size := uint64(a.Datatype.Size())
@@ -160,9 +161,10 @@ func (e *Endpoint) checkAtomic(a *AtomicArgs) (uint64, error) {
 // sendAtomic sends the message for one part.
 func (e *Endpoint) sendAtomic(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVec, lease int) error {
 	sc := &e.scratch[lease]
-	h := atomicHead{
-		key: part.Key, request: id, op: req.op, datatype: req.datatype, kind: req.kind, last: req.part+1 == req.parts,
-		count: uint32(part.Len) / uint32(req.datatype.Size()), at: uint32(req.done),
+	h := wire.Atomic{
+		Key: part.Key, Request: id, Op: req.op, Datatype: req.datatype, Kind: req.kind,
+		Last:  req.part+1 == req.parts,
+		Count: uint32(part.Len) / uint32(req.datatype.Size()), At: uint32(req.done),
 	}
 	iov := window(sc.frag[:0], req.operand[:req.operands], req.done, part.Len)
 	iov = window(iov, req.compare[:req.compares], req.done, part.Len)
@@ -170,5 +172,5 @@ func (e *Endpoint) sendAtomic(p *path, req *rmaRequest, id uint64, part *fi.RMAI
 	for _, v := range iov {
 		n += int(v.Len)
 	}
-	return e.sendPayload(p, amAtomic, part.Addr, h.put(sc.head[:]), iov, n, lease)
+	return e.sendPayload(p, wire.AMAtomic, part.Addr, h.Put(sc.head[:]), iov, n, lease)
 }

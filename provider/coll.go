@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Collective operations (fi_collective(3)). Package collective says what the
@@ -82,13 +83,13 @@ func (e *leasedEP) openCollectives() {
 
 func (c *collectives) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		amCollJoin: c.onJoin,
-		amCollStep: c.onStep,
-		amCollRTS:  c.onRTS,
-		amCollDone: c.onDone,
-		amCollCTS:  c.onCTS,
-		amCollFrag: c.onFrag,
-		amCollNote: c.onNote,
+		wire.AMCollJoin: c.onJoin,
+		wire.AMCollStep: c.onStep,
+		wire.AMCollRTS:  c.onRTS,
+		wire.AMCollDone: c.onDone,
+		wire.AMCollCTS:  c.onCTS,
+		wire.AMCollFrag: c.onFrag,
+		wire.AMCollNote: c.onNote,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // An all-to-all whose order package exchange chooses: chunks go as active messages with
@@ -139,47 +140,47 @@ func (c *collectives) takeEarly(o *collOp, m *collMember, h *heldStep) {
 	switch {
 	case o.status != fi.Success:
 	case !h.chunked:
-		c.unlike(o, &h.head.stepHead)
+		c.unlike(o, &h.head.CollStep)
 	default:
 		payload := []byte(nil)
 		if h.payload != 0 {
-			payload = bytesAt(h.payload, h.head.length)
+			payload = bytesAt(h.payload, h.head.Length)
 		}
-		c.takeChunk(o, m, &collChunkHead{h.head.stepHead, h.part}, payload)
+		c.takeChunk(o, m, &wire.CollChunk{CollStep: h.head.CollStep, Part: h.part}, payload)
 	}
 	if h.long {
-		c.refuse(m, h.head.request)
+		c.refuse(m, h.head.Request)
 	}
 }
 
 // unlike fails an operation that another member was called with in another way.
-func (c *collectives) unlike(o *collOp, h *stepHead) {
+func (c *collectives) unlike(o *collOp, h *wire.CollStep) {
 	o.group.warn("operation %d is of kind %d here and %d at rank %d, or goes in another way there",
-		o.seq, o.kind, h.kind, h.rank)
+		o.seq, o.kind, h.Kind, h.Rank)
 	c.fail(o, fi.EINVAL)
 }
 
 // onChunk is a fragment of a chunk.
 func (c *collectives) onChunk(src hw.Source, id uint64, head, payload []byte) {
-	var h collChunkHead
-	if !h.parse(head) || int64(len(payload)) > h.part.Length || len(payload) == 0 && h.part.Total != 0 {
+	var h wire.CollChunk
+	if !h.Parse(head) || int64(len(payload)) > h.Part.Length || len(payload) == 0 && h.Part.Total != 0 {
 		c.malformed(src, "chunk of %d bytes with %d does not parse", len(head), len(payload))
 		return
 	}
-	g, m, known := c.member(src, id, h.rank)
+	g, m, known := c.member(src, id, h.Rank)
 	if !known {
 		return // of a group that was left
 	}
 	if m == nil {
-		c.malformed(src, "chunk of a group whose rank %d it is not", h.rank)
+		c.malformed(src, "chunk of a group whose rank %d it is not", h.Rank)
 		return
 	}
-	switch o := g.ops[h.seq]; {
-	case o == nil && g.over(h.seq):
+	switch o := g.ops[h.Seq]; {
+	case o == nil && g.over(h.Seq):
 	case o == nil:
 		c.holdChunk(g, m, &h, payload)
 	case o.exchange == nil:
-		c.unlike(o, &h.stepHead)
+		c.unlike(o, &h.CollStep)
 	default:
 		o.advancing = true
 		c.takeChunk(o, m, &h, payload)
@@ -192,35 +193,35 @@ func (c *collectives) onChunk(src hw.Source, id uint64, head, payload []byte) {
 const maxEarlyChunks = maxCollectives * exchange.Early * exchangeChunk * 5 / 4
 
 // holdChunk keeps a fragment until the operation begins.
-func (c *collectives) holdChunk(g *Group, m *collMember, h *collChunkHead, payload []byte) {
+func (c *collectives) holdChunk(g *Group, m *collMember, h *wire.CollChunk, payload []byte) {
 	if m.early+len(payload) > maxEarlyChunks {
 		c.malformed(m.src, "chunks of %d bytes before their operations begin", m.early)
 		return
 	}
-	long := longHead{stepHead: h.stepHead, length: uint64(len(payload))}
+	long := wire.CollLong{CollStep: h.CollStep, Length: uint64(len(payload))}
 	if kept := c.holdStep(g, m, &long, payload, false); kept != nil {
-		kept.chunked, kept.part = true, h.part
+		kept.chunked, kept.part = true, h.Part
 		m.early += len(payload)
 	}
 }
 
 // takeChunk takes in a fragment: its bytes are in place when the engine knows of them.
-func (c *collectives) takeChunk(o *collOp, m *collMember, h *collChunkHead, payload []byte) {
-	x, part := o.exchange, &h.part
-	to := x.out[h.rank]
+func (c *collectives) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payload []byte) {
+	x, part := o.exchange, &h.Part
+	to := x.out[h.Rank]
 	switch {
 	case o.status != fi.Success:
 		return
-	case h.kind != o.kind:
-		c.unlike(o, &h.stepHead)
+	case h.Kind != o.kind:
+		c.unlike(o, &h.CollStep)
 		return
 	case part.Total != int64(to.Len):
-		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, h.rank, part.Total, to.Len)
+		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, h.Rank, part.Total, to.Len)
 		c.fail(o, fi.ETRUNC)
 		return
 	}
 	n := int64(len(payload))
-	if !x.engine.Arrived(c.ep.now(), o.group.peerOf(int(h.rank)), part, part.Offset, n, n == part.Length) {
+	if !x.engine.Arrived(c.ep.now(), o.group.peerOf(int(h.Rank)), part, part.Offset, n, n == part.Length) {
 		c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next", n, part.Offset, part.Total)
 		return
 	}
@@ -229,29 +230,29 @@ func (c *collectives) takeChunk(o *collOp, m *collMember, h *collChunkHead, payl
 
 // onWord is what a receiver says.
 func (c *collectives) onWord(src hw.Source, id uint64, head []byte) {
-	var h collWordHead
-	if !h.parse(head) {
+	var h wire.CollWord
+	if !h.Parse(head) {
 		c.malformed(src, "word of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := c.member(src, id, h.rank)
+	g, m, known := c.member(src, id, h.Rank)
 	if !known {
 		return
 	}
 	if m == nil {
-		c.malformed(src, "word to a group whose rank %d it is not", h.rank)
+		c.malformed(src, "word to a group whose rank %d it is not", h.Rank)
 		return
 	}
-	o := g.ops[h.seq]
-	if o == nil || o.exchange == nil || h.kind != o.kind {
-		if o != nil || !g.over(h.seq) {
-			c.malformed(src, "word about operation %d, which is no exchange", h.seq)
+	o := g.ops[h.Seq]
+	if o == nil || o.exchange == nil || h.Kind != o.kind {
+		if o != nil || !g.over(h.Seq) {
+			c.malformed(src, "word about operation %d, which is no exchange", h.Seq)
 		}
 		return
 	}
 	o.advancing = true
-	if !o.exchange.engine.OnWord(c.ep.now(), g.peerOf(int(h.rank)), h.word) {
-		c.malformed(src, "word about %d bytes, which were not sent", h.word.Got)
+	if !o.exchange.engine.OnWord(c.ep.now(), g.peerOf(int(h.Rank)), h.Word) {
+		c.malformed(src, "word about %d bytes, which were not sent", h.Word.Got)
 	}
 	c.goOn(o)
 }
@@ -284,15 +285,15 @@ func (c *collectives) choose(o *collOp) {
 		case exchange.SendPiece:
 			x.pieces = append(x.pieces, pendingPiece{action: a})
 		case exchange.SendNote:
-			c.say(m, (&collRelayHead{o.head(), a.Note}).put(c.ep.rx.head[:]))
+			c.say(m, (&wire.CollRelay{CollStep: o.head(), Note: a.Note}).Put(c.ep.rx.head[:]))
 		default:
-			c.say(m, (&collWordHead{o.head(), a.Word}).put(c.ep.rx.head[:]))
+			c.say(m, (&wire.CollWord{CollStep: o.head(), Word: a.Word}).Put(c.ep.rx.head[:]))
 		}
 	}
 }
 
 // say sends a word or a note about relays.
-func (c *collectives) say(m *collMember, head []byte) { c.tell(m, amCollNote, m.id, head) }
+func (c *collectives) say(m *collMember, head []byte) { c.tell(m, wire.AMCollNote, m.id, head) }
 
 // add keeps a chunk until it is sent.
 func (x *collExchange) add(peer int, h *exchange.Chunk) {
@@ -345,10 +346,10 @@ func (c *collectives) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	sc := &e.scratch[lease]
 	p.head.Length = p.ends[0] - p.head.Offset
 	n := min(p.head.Length, int64(path.port.attr.MaxAMBcopy))
-	h := collChunkHead{o.head(), p.head}
+	h := wire.CollChunk{CollStep: o.head(), Part: p.head}
 	data := x.given[x.in[rank].Off:][:x.in[rank].Len][p.head.Offset:][:n]
 	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(n)})
-	if err := e.sendPayload(path, amCollStep, m.id, h.put(sc.head[:]), iov, int(n), lease); err != nil {
+	if err := e.sendPayload(path, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, int(n), lease); err != nil {
 		return err
 	}
 	if p.head.Offset += n; p.head.Offset == p.ends[0] {

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // apartCircle makes sides that reach each other over UDP.
@@ -203,25 +204,25 @@ func TestExchangeForged(t *testing.T) {
 	o := g.ops[0]
 	r := leasedOf(s.ep).rx
 	r.acquire()
-	own := stepHead{seq: 0, kind: collective.AllToAll, rank: 1}
+	own := wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
 	self, none, ahead := own, own, own
-	self.rank, none.rank, ahead.seq = 0, 1<<20, 1<<30
+	self.Rank, none.Rank, ahead.Seq = 0, 1<<20, 1<<30
 	first := exchange.Chunk{Total: slice, Length: 64}
 	head, payload := make([]byte, 64), bytes.Repeat([]byte{1}, 64)
-	for _, h := range []collChunkHead{
-		{own, exchange.Chunk{Total: slice, Offset: 100, Length: 64}},        // not the next
-		{own, exchange.Chunk{Total: slice, Offset: slice - 10, Length: 64}}, // beyond the end
-		{own, exchange.Chunk{Total: slice, Length: 10}},                     // with more bytes than it says
-		{self, first}, {ahead, first}, {none, first},
+	for _, h := range []wire.CollChunk{
+		{CollStep: own, Part: exchange.Chunk{Total: slice, Offset: 100, Length: 64}},        // not the next
+		{CollStep: own, Part: exchange.Chunk{Total: slice, Offset: slice - 10, Length: 64}}, // beyond the end
+		{CollStep: own, Part: exchange.Chunk{Total: slice, Length: 10}},                     // with more bytes than it says
+		{CollStep: self, Part: first}, {CollStep: ahead, Part: first}, {CollStep: none, Part: first},
 	} {
-		coll.onStep(src, g.id, h.put(head), payload)
+		coll.onStep(src, g.id, h.Put(head), payload)
 	}
-	coll.onStep(src, g.id+1<<32, (&collChunkHead{own, first}).put(head), payload) // of another group
-	beyond := collWordHead{own, exchange.Word{Got: slice + 1, Invite: true}}
-	coll.onNote(src, g.id, beyond.put(head), nil)
+	coll.onStep(src, g.id+1<<32, (&wire.CollChunk{CollStep: own, Part: first}).Put(head), payload) // of another group
+	beyond := wire.CollWord{CollStep: own, Word: exchange.Word{Got: slice + 1, Invite: true}}
+	coll.onNote(src, g.id, beyond.Put(head), nil)
 	later := own
-	later.seq = 7
-	coll.onNote(src, g.id, (&collWordHead{later, exchange.Word{}}).put(head), nil)
+	later.Seq = 7
+	coll.onNote(src, g.id, (&wire.CollWord{CollStep: later, Word: exchange.Word{}}).Put(head), nil)
 	if g.ops[0] != o || o.status != fi.Success || o.exchange.engine.Report().Received != 0 {
 		t.Error("a forged message ended the operation, or its bytes were taken")
 	}
@@ -242,28 +243,28 @@ func TestExchangeForged(t *testing.T) {
 // TestJoinSettings: members whose variables differ do not join; the error names both values.
 func TestJoinSettings(t *testing.T) {
 	for _, c := range []struct {
-		other joinSettings
+		other wire.CollSettings
 		want  string
 	}{
-		{joinSettings{algorithm: 2}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and pairwise there"},
-		{joinSettings{sched: config.No}, "FI_WEFT_RTT_SCHED_ENABLE is auto here and no there"},
-		{joinSettings{spans: true, first: true}, ""},
-		{joinSettings{relay: true}, "FI_WEFT_ALLTOALL_RELAY is no here and auto there"},
+		{wire.CollSettings{Algorithm: 2}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and pairwise there"},
+		{wire.CollSettings{Sched: config.No}, "FI_WEFT_RTT_SCHED_ENABLE is auto here and no there"},
+		{wire.CollSettings{Spans: true, First: true}, ""},
+		{wire.CollSettings{Relay: true}, "FI_WEFT_ALLTOALL_RELAY is no here and auto there"},
 	} {
-		var own, read joinSettings
-		if !read.unpack(c.other.pack()) || read != c.other {
+		var own, read wire.CollSettings
+		if !read.Unpack(c.other.Pack()) || read != c.other {
 			t.Errorf("%+v is read as %+v", c.other, read)
 		}
 		said := ""
-		if err := own.differs(&read); err != nil {
+		if err := own.Differs(&read); err != nil {
 			said = err.Error()
 		}
 		if said != c.want {
 			t.Errorf("%+v: %q", c.other, said)
 		}
 	}
-	for _, v := range []uint32{uint32(len(allToAllNames)), 3 << 8, 1 << 19} {
-		if (&joinSettings{}).unpack(v) {
+	for _, v := range []uint32{uint32(len(wire.AllToAllNames)), 3 << 8, 1 << 19} {
+		if (&wire.CollSettings{}).Unpack(v) {
 			t.Errorf("%#x is read", v)
 		}
 	}
@@ -272,8 +273,8 @@ func TestJoinSettings(t *testing.T) {
 	r := leasedOf(c.sides[0].ep).rx
 	r.acquire()
 	large := g.settingsOf()
-	large.relaySize++
-	if err := (&large).differs(&large); err != nil {
+	large.RelaySize++
+	if err := (&large).Differs(&large); err != nil {
 		t.Error(err)
 	}
 	g.agree(1, &large)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // An operation that cannot go on at one member fails at all: who finds out tells
@@ -21,10 +22,10 @@ func (c *collectives) fail(o *collOp, why fi.Errno) {
 	o.status = why
 	g := o.group
 	g.warn("operation %d: %v", o.seq, why)
-	h := noteHead{seq: o.seq, status: why}
+	h := wire.CollNote{Seq: o.seq, Status: why}
 	for i := range g.members {
 		if m := &g.members[i]; !m.left && !m.gone {
-			c.tell(m, amCollNote, m.id, h.put(c.ep.rx.head[:]))
+			c.tell(m, wire.AMCollNote, m.id, h.Put(c.ep.rx.head[:]))
 		}
 	}
 	if !o.advancing {
@@ -93,7 +94,7 @@ func (m *collMember) drop(c *collectives, o *collOp) {
 			return
 		}
 		if h.long {
-			c.refuse(m, h.head.request)
+			c.refuse(m, h.head.Request)
 		}
 		c.freeHeld(h)
 	}
@@ -114,16 +115,16 @@ func (c *collectives) doom(g *Group, seq uint32, why fi.Errno) {
 
 // onNote is a member's word that an operation has failed, or that it has left.
 func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
-	if len(head) == wordHeadBytes {
+	if len(head) == wire.CollWordBytes {
 		c.onWord(src, id, head)
 		return
 	}
-	if len(head) == relayHeadBytes {
+	if len(head) == wire.CollRelayBytes {
 		c.onRelayNote(src, id, head)
 		return
 	}
-	var h noteHead
-	if !h.parse(head) {
+	var h wire.CollNote
+	if !h.Parse(head) {
 		c.malformed(src, "note of %d bytes does not parse", len(head))
 		return
 	}
@@ -132,18 +133,18 @@ func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
 			m := &g.members[i]
 			switch {
 			case !m.joined || m.gone || m.src != src || m.link == nil:
-			case h.status != fi.Success:
-				c.doom(g, h.seq, h.status)
+			case h.Status != fi.Success:
+				c.doom(g, h.Seq, h.Status)
 				return
-			case h.group == m.id:
+			case h.Group == m.id:
 				m.left = true
 				c.starve(g, m)
 				return
 			}
 		}
 	}
-	if h.status == fi.Success {
-		c.leftEarly(src, h.group)
+	if h.Status == fi.Success {
+		c.leftEarly(src, h.Group)
 	}
 }
 
@@ -151,7 +152,7 @@ func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
 // number of the group.
 func (c *collectives) leftEarly(src hw.Source, group uint64) {
 	for i := range c.early {
-		if j := &c.early[i]; j.src == src && j.head.group == group {
+		if j := &c.early[i]; j.src == src && j.head.Group == group {
 			j.left = true
 			return
 		}
@@ -298,7 +299,7 @@ func (g *Group) dropHeld() {
 		for h := m.held; h != nil; {
 			next := h.next
 			if h.long {
-				g.c.refuse(m, h.head.request)
+				g.c.refuse(m, h.head.Request)
 			}
 			g.c.freeHeld(h)
 			h = next

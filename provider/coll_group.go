@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // A group is joined by all of its members, each of whom tells all others its own
@@ -99,7 +100,7 @@ type collMember struct {
 type earlyJoin struct {
 	src  hw.Source
 	key  uint64
-	head joinHead
+	head wire.CollJoin
 	left bool // and has left already
 }
 
@@ -197,7 +198,7 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 		}
 		seen[l] = true
 	}
-	if g.rank < 0 || len(addrs) > maxMembers {
+	if g.rank < 0 || len(addrs) > wire.MaxMembers {
 		return refuse(log.EPCtrl, fi.EINVAL, "this endpoint is not among the %d members", len(addrs))
 	}
 	_ = binary.Write(h, binary.LittleEndian, uint32(len(addrs)))
@@ -296,8 +297,9 @@ func (g *Group) announce() {
 			err = fi.ECONNRESET // whoever has its address now is another
 		}
 		if err == nil {
-			h := joinHead{group: g.id, size: uint32(len(g.members)), rank: uint32(g.rank), says: g.settingsOf()}
-			err = sendError(p.AMShort(amCollJoin, g.key, h.put(e.rx.head[:]), nil))
+			h := wire.CollJoin{Group: g.id, Size: uint32(len(g.members)), Rank: uint32(g.rank),
+				Settings: g.settingsOf()}
+			err = sendError(p.AMShort(wire.AMCollJoin, g.key, h.Put(e.rx.head[:]), nil))
 		}
 		switch err {
 		case nil:
@@ -314,7 +316,7 @@ func (g *Group) announce() {
 // onJoin is a member's word.
 func (c *collectives) onJoin(src hw.Source, key uint64, head, payload []byte) {
 	j := earlyJoin{src: src, key: key}
-	if !j.head.parse(head) {
+	if !j.head.Parse(head) {
 		c.malformed(src, "join of %d bytes does not parse", len(head))
 		return
 	}
@@ -342,16 +344,16 @@ func (c *collectives) matchJoins() {
 
 // accept takes a member's word, if the group lacks it.
 func (g *Group) accept(j *earlyJoin) bool {
-	if g.state.Load() != groupJoining || j.key != g.key || int(j.head.size) != len(g.members) {
+	if g.state.Load() != groupJoining || j.key != g.key || int(j.head.Size) != len(g.members) {
 		return false
 	}
-	m := &g.members[j.head.rank]
+	m := &g.members[j.head.Rank]
 	if m.joined || m.link == nil || !g.ep.ownsLink(j.src, m.link.index) {
 		return false
 	}
-	m.joined, m.src, m.id, m.left = true, j.src, j.head.group, j.left
+	m.joined, m.src, m.id, m.left = true, j.src, j.head.Group, j.left
 	g.left--
-	g.agree(j.head.rank, &j.head.says)
+	g.agree(j.head.Rank, &j.head.Settings)
 	return true
 }
 
@@ -387,10 +389,10 @@ func (g *Group) failed(err fi.Errno) {
 
 // tellLeave tells the members who were told of this side that it is no more.
 func (g *Group) tellLeave() {
-	h := noteHead{group: g.id}
+	h := wire.CollNote{Group: g.id}
 	for i := range g.members {
 		if m := &g.members[i]; m.told {
-			g.c.tell(m, amCollNote, m.id, h.put(g.ep.rx.head[:]))
+			g.c.tell(m, wire.AMCollNote, m.id, h.Put(g.ep.rx.head[:]))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // A payload that stays with its sender until it is fetched: announced, then read
@@ -16,39 +17,40 @@ import (
 
 // onRTS is an announcement.
 func (c *collectives) onRTS(src hw.Source, id uint64, head, payload []byte) {
-	var h longHead
-	if !h.parse(head) {
+	var h wire.CollLong
+	if !h.Parse(head) {
 		c.malformed(src, "announcement of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := c.member(src, id, h.rank)
+	g, m, known := c.member(src, id, h.Rank)
 	if known && m == nil {
-		c.malformed(src, "announcement to a group whose rank %d it is not", h.rank)
+		c.malformed(src, "announcement to a group whose rank %d it is not", h.Rank)
 		return
 	}
 	if !known {
 		e := c.ep
-		e.rx.answer(e, src, e.senderOf(src), amCollDone, h.request, putAck(e.rx.head[:], fi.ECANCELED))
+		refusal := wire.PutAck(e.rx.head[:], fi.ECANCELED)
+		e.rx.answer(e, src, e.senderOf(src), wire.AMCollDone, h.Request, refusal)
 		return
 	}
-	o := g.ops[h.seq]
+	o := g.ops[h.Seq]
 	if o == nil {
-		if g.over(h.seq) {
-			c.refuse(m, h.request)
+		if g.over(h.Seq) {
+			c.refuse(m, h.Request)
 		} else {
 			c.holdStep(g, m, &h, nil, true)
 		}
 		return
 	}
-	s := o.waiting(int(h.rank))
+	s := o.waiting(int(h.Rank))
 	switch {
 	case o.exchange != nil:
-		c.refuse(m, h.request)
-		c.unlike(o, &h.stepHead)
+		c.refuse(m, h.Request)
+		c.unlike(o, &h.CollStep)
 	case s == nil:
 		c.holdStep(g, m, &h, nil, true)
-	case !o.agrees(&h.stepHead, h.length, s):
-		c.refuse(m, h.request)
+	case !o.agrees(&h.CollStep, h.Length, s):
+		c.refuse(m, h.Request)
 		c.freeStep(s)
 	case c.fetch(m, s, &h) == fetchDone:
 		c.transferred(o)
@@ -66,12 +68,12 @@ const (
 
 // refuse tells the sender of an announcement that nobody will fetch it.
 func (c *collectives) refuse(m *collMember, request uint64) {
-	c.tell(m, amCollDone, request, putAck(c.ep.rx.head[:], fi.ECANCELED))
+	c.tell(m, wire.AMCollDone, request, wire.PutAck(c.ep.rx.head[:], fi.ECANCELED))
 }
 
 // fetch begins to fetch an announced payload.
-func (c *collectives) fetch(m *collMember, s *collStep, h *longHead) fetchResult {
-	s.request, s.addr = h.request, h.addr
+func (c *collectives) fetch(m *collMember, s *collStep, h *wire.CollLong) fetchResult {
+	s.request, s.addr = h.Request, h.Addr
 	if len(s.data) == 0 {
 		return c.fetched(m, s)
 	}
@@ -84,7 +86,7 @@ func (c *collectives) fetch(m *collMember, s *collStep, h *longHead) fetchResult
 
 // fetched tells the sender that its memory is free again, and frees the step.
 func (c *collectives) fetched(m *collMember, s *collStep) fetchResult {
-	c.tell(m, amCollDone, s.request, putAck(c.ep.rx.head[:], fi.Success))
+	c.tell(m, wire.AMCollDone, s.request, wire.PutAck(c.ep.rx.head[:], fi.Success))
 	c.freeStep(s)
 	return fetchDone
 }
@@ -130,8 +132,8 @@ func (c *collectives) pull(m *collMember, s *collStep) {
 	c.request++
 	s.id = c.request
 	c.pulls[s.id] = s
-	h := cts{operation: s.id, length: uint64(len(s.data))}
-	c.tell(m, amCollCTS, s.request, h.put(c.ep.rx.head[:]))
+	h := wire.CTS{Operation: s.id, Length: uint64(len(s.data))}
+	c.tell(m, wire.AMCollCTS, s.request, h.Put(c.ep.rx.head[:]))
 }
 
 // pumpReads reads about one piece for each step that has more to read.
@@ -161,7 +163,7 @@ func (c *collectives) announced(src hw.Source, request uint64) *collStep {
 
 // onDone ends an announced send.
 func (c *collectives) onDone(src hw.Source, request uint64, head, payload []byte) {
-	status, ok := parseAck(head)
+	status, ok := wire.ParseAck(head)
 	if !ok {
 		c.malformed(src, "outcome of %d bytes does not parse", len(head))
 		return
@@ -188,8 +190,8 @@ func (c *collectives) forgetSend(s *collStep) {
 
 // onCTS begins to send fragments.
 func (c *collectives) onCTS(src hw.Source, request uint64, head, payload []byte) {
-	var h cts
-	if !h.parse(head) || h.operation == 0 {
+	var h wire.CTS
+	if !h.Parse(head) || h.Operation == 0 {
 		c.malformed(src, "request for fragments of %d bytes does not parse", len(head))
 		return
 	}
@@ -197,11 +199,11 @@ func (c *collectives) onCTS(src hw.Source, request uint64, head, payload []byte)
 	if s == nil {
 		return
 	}
-	if h.length != uint64(len(s.data)) || s.peerOp != 0 {
-		c.malformed(src, "request for %d bytes in fragments of %d", h.length, len(s.data))
+	if h.Length != uint64(len(s.data)) || s.peerOp != 0 {
+		c.malformed(src, "request for %d bytes in fragments of %d", h.Length, len(s.data))
 		return
 	}
-	s.peerOp = h.operation
+	s.peerOp = h.Operation
 	c.streams = append(c.streams, s)
 }
 
@@ -237,7 +239,8 @@ func (c *collectives) stream(s *collStep) error {
 		}
 		n := min(uint64(len(s.data))-s.done, uint64(p.port.attr.MaxAMBcopy))
 		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(&s.data[s.done])), Len: n})
-		if err := e.sendPayload(p, amCollFrag, s.peerOp, putWord(sc.head[:], s.done), iov, int(n), lease); err != nil {
+		if err := e.sendPayload(p, wire.AMCollFrag, s.peerOp, wire.PutWord(sc.head[:], s.done), iov,
+			int(n), lease); err != nil {
 			return err
 		}
 		s.done += n
@@ -247,7 +250,7 @@ func (c *collectives) stream(s *collStep) error {
 
 // onFrag takes in a fragment. Those of one payload arrive in order.
 func (c *collectives) onFrag(src hw.Source, id uint64, head, payload []byte) {
-	offset, ok := parseWord(head)
+	offset, ok := wire.ParseWord(head)
 	if !ok {
 		c.malformed(src, "fragment does not parse")
 		return

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // CollectiveArgs describes one collective operation.
@@ -96,9 +97,9 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 		return 0, 0, 0, fi.EOPNOTSUPP
 	}
 	if k == collective.Barrier {
-		return 0, 0, maxMembers, nil
+		return 0, 0, wire.MaxMembers, nil
 	}
-	return maxMessage / uint64(d.Size()), uint64(d.Size()), maxMembers, nil
+	return wire.MaxMessage / uint64(d.Size()), uint64(d.Size()), wire.MaxMembers, nil
 }
 
 // post completes the call, and leaves an operation to progress. Errors as of
@@ -216,9 +217,9 @@ func (c *collectives) complete(a *CollectiveArgs, call *collective.Call) (*Group
 		}
 		call.Root = root
 	}
-	if high, all := bits.Mul64(call.Count, call.Elem*uint64(call.Size)); high != 0 || all > maxMessage {
+	if high, all := bits.Mul64(call.Count, call.Elem*uint64(call.Size)); high != 0 || all > wire.MaxMessage {
 		return nil, c.ep.refuse(fi.EMSGSIZE, "collective: %d elements of %d bytes among %d members, at most %d bytes",
-			call.Count, call.Elem, call.Size, uint64(maxMessage))
+			call.Count, call.Elem, call.Size, uint64(wire.MaxMessage))
 	}
 	in, out := call.Lengths()
 	buf, result := a.Buf, a.Result

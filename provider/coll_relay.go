@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Pieces of slices that go through other members of an all-to-all. Package exchange says
@@ -67,12 +68,13 @@ func (c *collectives) sendPiece(o *collOp, p *pendingPiece) error {
 	lease := e.progressStripe
 	sc := &e.scratch[lease]
 	for p.sent < relayPiece {
-		h := collPieceHead{o.head(), a.Piece}
-		h.part.Offset = p.sent
+		h := wire.CollPiece{CollStep: o.head(), Part: a.Piece}
+		h.Part.Offset = p.sent
 		data := x.pieceOf(g, a)[p.sent:]
 		data = data[:min(len(data), path.port.attr.MaxAMBcopy)]
 		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
-		if err := e.sendPayload(path, amCollStep, m.id, h.put(sc.head[:]), iov, len(data), lease); err != nil {
+		if err := e.sendPayload(path, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, len(data),
+			lease); err != nil {
 			return err
 		}
 		p.sent += int64(len(data))
@@ -92,20 +94,20 @@ func (x *collExchange) pieceOf(g *Group, a *exchange.Action) []byte {
 
 // relayed is the operation, its member and the peer that a message about relays is for; o is nil
 // if there is none, and over says whether it is past.
-func (c *collectives) relayed(src hw.Source, id uint64, h *stepHead) (o *collOp, m *collMember, over bool) {
-	g, m, known := c.member(src, id, h.rank)
+func (c *collectives) relayed(src hw.Source, id uint64, h *wire.CollStep) (o *collOp, m *collMember, over bool) {
+	g, m, known := c.member(src, id, h.Rank)
 	if !known {
 		return nil, nil, false // of a group that was left
 	}
 	if m == nil {
-		c.malformed(src, "piece or note of a group, but not from its rank %d", h.rank)
+		c.malformed(src, "piece or note of a group, but not from its rank %d", h.Rank)
 		return nil, nil, false
 	}
-	switch o = g.ops[h.seq]; {
-	case o == nil && g.over(h.seq):
+	switch o = g.ops[h.Seq]; {
+	case o == nil && g.over(h.Seq):
 		return nil, m, true
-	case o == nil || o.exchange == nil || o.kind != h.kind:
-		c.malformed(src, "piece or note about operation %d, which is no exchange", h.seq)
+	case o == nil || o.exchange == nil || o.kind != h.Kind:
+		c.malformed(src, "piece or note about operation %d, which is no exchange", h.Seq)
 		return nil, m, false
 	case o.status != fi.Success:
 		return nil, m, false
@@ -115,58 +117,59 @@ func (c *collectives) relayed(src hw.Source, id uint64, h *stepHead) (o *collOp,
 
 // onRelayNote is what a source or a relay says.
 func (c *collectives) onRelayNote(src hw.Source, id uint64, head []byte) {
-	var h collRelayHead
-	if !h.parse(head) {
+	var h wire.CollRelay
+	if !h.Parse(head) {
 		c.malformed(src, "note of %d bytes about a relay does not parse", len(head))
 		return
 	}
-	o, m, over := c.relayed(src, id, &h.stepHead)
-	if over && h.note.Kind == exchange.NoteAsk {
-		says := collRelayHead{h.stepHead, exchange.Note{Kind: exchange.NoteRefuse, Serial: h.note.Serial}}
-		says.rank = uint32(c.group(id).rank)
-		c.say(m, says.put(c.ep.rx.head[:]))
+	o, m, over := c.relayed(src, id, &h.CollStep)
+	if over && h.Note.Kind == exchange.NoteAsk {
+		says := wire.CollRelay{CollStep: h.CollStep, Note: exchange.Note{Kind: exchange.NoteRefuse,
+			Serial: h.Note.Serial}}
+		says.Rank = uint32(c.group(id).rank)
+		c.say(m, says.Put(c.ep.rx.head[:]))
 	}
 	if o == nil {
 		return
 	}
 	o.advancing = true
-	if !o.exchange.engine.OnNote(c.ep.now(), o.group.peerOf(int(h.rank)), h.note) {
-		c.malformed(src, "note %d about request %d of a relay", h.note.Kind, h.note.Serial)
+	if !o.exchange.engine.OnNote(c.ep.now(), o.group.peerOf(int(h.Rank)), h.Note) {
+		c.malformed(src, "note %d about request %d of a relay", h.Note.Kind, h.Note.Serial)
 	}
 	c.goOn(o)
 }
 
 // onPiece is a fragment of a piece, to be passed on or for this member.
 func (c *collectives) onPiece(src hw.Source, id uint64, head, payload []byte) {
-	var h collPieceHead
-	if !h.parse(head) || len(payload) == 0 {
+	var h wire.CollPiece
+	if !h.Parse(head) || len(payload) == 0 {
 		c.malformed(src, "piece of %d bytes with %d does not parse", len(head), len(payload))
 		return
 	}
-	o, _, _ := c.relayed(src, id, &h.stepHead)
+	o, _, _ := c.relayed(src, id, &h.CollStep)
 	if o == nil {
 		return
 	}
 	o.advancing = true
 	if !c.takePiece(o, &h, payload) {
 		c.malformed(src, "piece %d at %d of a slice of %d bytes, which is not the next or was not asked for",
-			h.part.Number, h.part.Offset, h.part.Total)
+			h.Part.Number, h.Part.Offset, h.Part.Total)
 	}
 	c.goOn(o)
 }
 
 // takePiece takes in a fragment of a piece. It returns false if that cannot be right.
-func (c *collectives) takePiece(o *collOp, h *collPieceHead, payload []byte) bool {
+func (c *collectives) takePiece(o *collOp, h *wire.CollPiece, payload []byte) bool {
 	g, x, n := o.group, o.exchange, int64(len(payload))
-	now, from := c.ep.now(), g.peerOf(int(h.rank))
-	if h.part.Hop {
-		place, ok := x.engine.OnRelayed(now, from, &h.part, n)
+	now, from := c.ep.now(), g.peerOf(int(h.Rank))
+	if h.Part.Hop {
+		place, ok := x.engine.OnRelayed(now, from, &h.Part, n)
 		if ok && place >= 0 {
-			copy(c.store.Data(place)[h.part.Offset:][:n], payload)
+			copy(c.store.Data(place)[h.Part.Offset:][:n], payload)
 		}
 		return ok
 	}
-	origin, off, keep, ok := x.engine.OnPiece(now, from, &h.part, n)
+	origin, off, keep, ok := x.engine.OnPiece(now, from, &h.Part, n)
 	if ok && keep {
 		copy(x.got[x.out[g.rankOf(origin)].Off+uint64(off):][:n], payload)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // relayCircle is sides of which every one sends through the others, and their group.
@@ -113,36 +114,37 @@ func TestRelayForged(t *testing.T) {
 	o := g.ops[0]
 	r := leasedOf(s.ep).rx
 	r.acquire()
-	own := stepHead{seq: 0, kind: collective.AllToAll, rank: 1}
+	own := wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
 	other, ahead, kind := own, own, own
-	other.rank, ahead.seq, kind.kind = 2, 9, collective.AllGather
+	other.Rank, ahead.Seq, kind.Kind = 2, 9, collective.AllGather
 	head, payload := make([]byte, 64), bytes.Repeat([]byte{1}, relayPiece)
 	ask := exchange.Note{Kind: exchange.NoteAsk, Serial: 1, Third: 1}
-	for _, h := range []collRelayHead{
-		{other, ask}, {ahead, ask}, {kind, ask},
-		{own, exchange.Note{Kind: exchange.NoteAsk, Third: 0}},    // from rank 1 to rank 1
-		{own, exchange.Note{Kind: exchange.NoteAsk, Third: 1000}}, // to no member
-		{own, exchange.Note{Kind: exchange.NoteGrant, Serial: 1 << 30, Count: 1}},
-		{own, exchange.Note{Kind: exchange.NoteEnd, Serial: 7}},
+	for _, h := range []wire.CollRelay{
+		{CollStep: other, Note: ask}, {CollStep: ahead, Note: ask}, {CollStep: kind, Note: ask},
+		{CollStep: own, Note: exchange.Note{Kind: exchange.NoteAsk, Third: 0}},    // from rank 1 to rank 1
+		{CollStep: own, Note: exchange.Note{Kind: exchange.NoteAsk, Third: 1000}}, // to no member
+		{CollStep: own, Note: exchange.Note{Kind: exchange.NoteGrant, Serial: 1 << 30, Count: 1}},
+		{CollStep: own, Note: exchange.Note{Kind: exchange.NoteEnd, Serial: 7}},
 	} {
-		coll.onNote(src, g.id, h.put(head), nil)
+		coll.onNote(src, g.id, h.Put(head), nil)
 	}
 	for i := range uint32(1000) {
-		more := collRelayHead{own, exchange.Note{Kind: exchange.NoteAsk, Serial: i + 2, Third: 1}}
-		coll.onNote(src, g.id, more.put(head), nil)
+		more := wire.CollRelay{CollStep: own, Note: exchange.Note{Kind: exchange.NoteAsk,
+			Serial: i + 2, Third: 1}}
+		coll.onNote(src, g.id, more.Put(head), nil)
 	}
-	for _, h := range []collPieceHead{
-		{own, exchange.Piece{Total: slice, Third: exchange.Own, Number: 100}}, // before the slice
-		{own, exchange.Piece{Total: slice + 1, Third: exchange.Own}},
-		{own, exchange.Piece{Total: slice, Third: 0}}, // its own, and said otherwise
-		{own, exchange.Piece{Total: slice, Third: 3}}, // this member's
-		{own, exchange.Piece{Total: slice, Third: exchange.Own, Offset: 10}},
-		{own, exchange.Piece{Total: slice, Third: exchange.Own, Offset: relayPiece}},
-		{own, exchange.Piece{Total: slice, Third: 1, Hop: true, Serial: 1 << 20}}, // not asked
-		{own, exchange.Piece{Total: slice, Third: 2, Hop: true, Serial: 2}},       // for another target
-		{ahead, exchange.Piece{Total: slice, Third: exchange.Own}},
+	for _, h := range []wire.CollPiece{
+		{CollStep: own, Part: exchange.Piece{Total: slice, Third: exchange.Own, Number: 100}}, // before the slice
+		{CollStep: own, Part: exchange.Piece{Total: slice + 1, Third: exchange.Own}},
+		{CollStep: own, Part: exchange.Piece{Total: slice, Third: 0}}, // its own, and said otherwise
+		{CollStep: own, Part: exchange.Piece{Total: slice, Third: 3}}, // this member's
+		{CollStep: own, Part: exchange.Piece{Total: slice, Third: exchange.Own, Offset: 10}},
+		{CollStep: own, Part: exchange.Piece{Total: slice, Third: exchange.Own, Offset: relayPiece}},
+		{CollStep: own, Part: exchange.Piece{Total: slice, Third: 1, Hop: true, Serial: 1 << 20}}, // not asked
+		{CollStep: own, Part: exchange.Piece{Total: slice, Third: 2, Hop: true, Serial: 2}},       // for another target
+		{CollStep: ahead, Part: exchange.Piece{Total: slice, Third: exchange.Own}},
 	} {
-		coll.onStep(src, g.id, h.put(head), payload)
+		coll.onStep(src, g.id, h.Put(head), payload)
 	}
 	rep := o.exchange.engine.Report()
 	if g.ops[0] != o || o.status != fi.Success || rep.Received != 0 || rep.Forged < 9 || rep.Late != 1 {

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // collOp is an operation under way, and the transport of its steps. It belongs
@@ -51,7 +52,7 @@ type collStep struct {
 // heldStep is a message that came before its receive.
 type heldStep struct {
 	next    *heldStep
-	head    longHead
+	head    wire.CollLong
 	long    bool   // announced
 	payload uint64 // address in the pool, 0: none
 
@@ -148,8 +149,8 @@ func (c *collectives) end(o *collOp) {
 }
 
 // head is what messages of the operation begin with.
-func (o *collOp) head() stepHead {
-	return stepHead{seq: o.seq, kind: o.kind, rank: uint32(o.group.rank)}
+func (o *collOp) head() wire.CollStep {
+	return wire.CollStep{Seq: o.seq, Kind: o.kind, Rank: uint32(o.group.rank)}
 }
 
 // Send begins to send data to a rank (collective.Transport).
@@ -199,14 +200,15 @@ func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 	if uint64(n) <= p.port.eager && p.EagerOpen() {
 		h := o.head()
 		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(s.data))), Len: uint64(n)})
-		return true, e.sendPayload(p, amCollStep, m.id, h.put(sc.head[:]), iov, n, lease)
+		return true, e.sendPayload(p, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, n, lease)
 	}
 	c.request++
-	h := longHead{stepHead: o.head(), request: c.request, length: uint64(n), addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s.data))))}
-	if err := sendError(p.AMShort(amCollRTS, m.id, h.put(sc.head[:]), nil)); err != nil {
+	h := wire.CollLong{CollStep: o.head(), Request: c.request, Length: uint64(n),
+		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s.data))))}
+	if err := sendError(p.AMShort(wire.AMCollRTS, m.id, h.Put(sc.head[:]), nil)); err != nil {
 		return false, err
 	}
-	s.id = h.request
+	s.id = h.Request
 	c.sends[s.id] = s
 	return false, nil
 }
@@ -259,13 +261,13 @@ func (o *collOp) Recv(from int, data []byte) bool {
 	}
 	defer c.freeHeld(h)
 	if h.chunked {
-		c.unlike(o, &h.head.stepHead)
+		c.unlike(o, &h.head.CollStep)
 		c.freeStep(s)
 		return true
 	}
-	if !o.agrees(&h.head.stepHead, h.head.length, s) {
+	if !o.agrees(&h.head.CollStep, h.head.Length, s) {
 		if h.long {
-			c.refuse(m, h.head.request)
+			c.refuse(m, h.head.Request)
 		}
 		c.freeStep(s)
 		return true
@@ -274,7 +276,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 		return c.fetch(m, s, &h.head) != fetchPending
 	}
 	if len(data) != 0 {
-		copy(data, bytesAt(h.payload, h.head.length))
+		copy(data, bytesAt(h.payload, h.head.Length))
 	}
 	c.freeStep(s)
 	return true
@@ -282,10 +284,10 @@ func (o *collOp) Recv(from int, data []byte) bool {
 
 // agrees reports whether a message is what a receive waits for. If not, the
 // operation fails: its members were called with different arguments.
-func (o *collOp) agrees(h *stepHead, length uint64, s *collStep) bool {
+func (o *collOp) agrees(h *wire.CollStep, length uint64, s *collStep) bool {
 	switch {
-	case h.kind != o.kind:
-		o.group.warn("operation %d is of kind %d here and %d at rank %d", o.seq, o.kind, h.kind, s.peer)
+	case h.Kind != o.kind:
+		o.group.warn("operation %d is of kind %d here and %d at rank %d", o.seq, o.kind, h.Kind, s.peer)
 		o.group.c.fail(o, fi.EINVAL)
 		return false
 	case length != uint64(len(s.data)):
@@ -314,31 +316,31 @@ func (g *Group) over(seq uint32) bool { return int32(seq-g.started) < 0 }
 
 // onStep is a step's payload.
 func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
-	if len(head) == chunkHeadBytes {
+	if len(head) == wire.CollChunkBytes {
 		c.onChunk(src, id, head, payload)
 		return
 	}
-	if len(head) == pieceHeadBytes {
+	if len(head) == wire.CollPieceBytes {
 		c.onPiece(src, id, head, payload)
 		return
 	}
-	var h stepHead
-	if !h.parse(head, stepHeadBytes) {
+	var h wire.CollStep
+	if !h.Parse(head, wire.CollStepBytes) {
 		c.malformed(src, "step of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := c.member(src, id, h.rank)
+	g, m, known := c.member(src, id, h.Rank)
 	if !known {
 		return // of a group that was left
 	}
 	if m == nil {
-		c.malformed(src, "step of a group whose rank %d it is not", h.rank)
+		c.malformed(src, "step of a group whose rank %d it is not", h.Rank)
 		return
 	}
-	o := g.ops[h.seq]
+	o := g.ops[h.Seq]
 	if o == nil {
-		if !g.over(h.seq) {
-			c.holdStep(g, m, &longHead{stepHead: h, length: uint64(len(payload))}, payload, false)
+		if !g.over(h.Seq) {
+			c.holdStep(g, m, &wire.CollLong{CollStep: h, Length: uint64(len(payload))}, payload, false)
 		}
 		return // of an operation that has failed here
 	}
@@ -346,9 +348,9 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 		c.unlike(o, &h)
 		return
 	}
-	s := o.waiting(int(h.rank))
+	s := o.waiting(int(h.Rank))
 	if s == nil {
-		c.holdStep(g, m, &longHead{stepHead: h, length: uint64(len(payload))}, payload, false)
+		c.holdStep(g, m, &wire.CollLong{CollStep: h, Length: uint64(len(payload))}, payload, false)
 		return
 	}
 	if !o.agrees(&h, uint64(len(payload)), s) {
@@ -364,9 +366,9 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 const maxAhead = 1 << 24
 
 // holdStep keeps a message until its receive begins. It returns nil if that cannot be.
-func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []byte, long bool) *heldStep {
-	if int32(h.seq-g.started) > maxAhead {
-		c.malformed(m.src, "step of operation %d while %d is the next", h.seq, g.started)
+func (c *collectives) holdStep(g *Group, m *collMember, h *wire.CollLong, payload []byte, long bool) *heldStep {
+	if int32(h.Seq-g.started) > maxAhead {
+		c.malformed(m.src, "step of operation %d while %d is the next", h.Seq, g.started)
 		return nil
 	}
 	held := c.held
@@ -381,7 +383,7 @@ func (c *collectives) holdStep(g *Group, m *collMember, h *longHead, payload []b
 		if err != nil {
 			g.warn("no memory to hold a message: %v", err)
 			held.next, c.held = c.held, held
-			c.doom(g, h.seq, fi.ENOMEM)
+			c.doom(g, h.Seq, fi.ENOMEM)
 			return nil
 		}
 		held.payload = addr
@@ -401,14 +403,14 @@ func (h *heldStep) cost() uint64 {
 	if h.long {
 		return 0 // its sender's operation waits, and those are few
 	}
-	return heldCost + h.head.length
+	return heldCost + h.head.Length
 }
 
 // takeHeld takes a member's first held message of an operation.
 func (m *collMember) takeHeld(seq uint32) *heldStep {
 	var before *heldStep
 	for h := m.held; h != nil; before, h = h, h.next {
-		if h.head.seq != seq {
+		if h.head.Seq != seq {
 			continue
 		}
 		if before == nil {
@@ -421,7 +423,7 @@ func (m *collMember) takeHeld(seq uint32) *heldStep {
 		}
 		h.next = nil
 		if h.chunked {
-			m.early -= int(h.head.length)
+			m.early -= int(h.head.Length)
 		}
 		return h
 	}
@@ -431,7 +433,7 @@ func (m *collMember) takeHeld(seq uint32) *heldStep {
 // freeHeld gives a held message's memory back.
 func (c *collectives) freeHeld(h *heldStep) {
 	if h.payload != 0 {
-		c.ep.rx.Pool.Put(h.payload, int(h.head.length))
+		c.ep.rx.Pool.Put(h.payload, int(h.head.Length))
 	}
 	c.ep.rx.unhold(int(h.cost()))
 	*h = heldStep{next: c.held}

@@ -1,92 +1,35 @@
 package provider
 
 import (
-	"fmt"
-
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// What goes over the wire in an all-to-all has to be alike at all members: each says
-// in its join what its variables are, and whether it reaches a member over the network.
-
-// allToAllNames are the values of FI_WEFT_ALLTOALL_ALGORITHM, in the order of their numbers on
-// the wire.
-var allToAllNames = []string{"auto", "bruck", "pairwise", "message"}
-
-// joinSettings is what a member says of itself.
-type joinSettings struct {
-	algorithm uint8 // of allToAllNames
-	sched     config.Tri
-	spans     bool // it reaches a member over the network
-	first     bool // it reaches no member of a lower rank otherwise: it is its host's first
-	relay     bool // through others
-	relaySize uint32
-}
-
 // settingsOf are an endpoint's.
-func (g *Group) settingsOf() (s joinSettings) {
+func (g *Group) settingsOf() (s wire.CollSettings) {
 	cfg := g.ep.domain.cfg
-	for i, name := range allToAllNames {
+	for i, name := range wire.AllToAllNames {
 		if name == cfg.AllToAll {
-			s.algorithm = uint8(i)
+			s.Algorithm = uint8(i)
 		}
 	}
-	s.sched, s.spans, s.first = cfg.Sched, g.spans, g.first
-	s.relay, s.relaySize = cfg.Relay != "no", uint32(cfg.RelaySize)
+	s.Sched, s.Spans, s.First = cfg.Sched, g.spans, g.first
+	s.Relay, s.RelaySize = cfg.Relay != "no", uint32(cfg.RelaySize)
 	return s
 }
 
-const settingsKnown = 0x7ffff
-
-// pack makes all of it but the size of the relay.
-func (s *joinSettings) pack() uint32 {
-	v := uint32(s.algorithm) | uint32(s.sched)<<8
-	for i, set := range []bool{s.spans, s.first, s.relay} {
-		if set {
-			v |= 1 << (16 + i)
-		}
-	}
-	return v
-}
-
-// unpack refuses values that there are not.
-func (s *joinSettings) unpack(v uint32) bool {
-	*s = joinSettings{algorithm: uint8(v), sched: config.Tri(v >> 8 & 0xff)}
-	s.spans, s.first, s.relay = v>>16&1 != 0, v>>17&1 != 0, v>>18&1 != 0
-	return v&^settingsKnown == 0 && int(s.algorithm) < len(allToAllNames) && s.sched <= config.No
-}
-
-// differs returns the first variable that is not alike, with both values.
-func (s *joinSettings) differs(o *joinSettings) error {
-	if s.algorithm != o.algorithm {
-		return fmt.Errorf("FI_WEFT_ALLTOALL_ALGORITHM is %s here and %s there",
-			allToAllNames[s.algorithm], allToAllNames[o.algorithm])
-	}
-	if s.sched != o.sched {
-		return fmt.Errorf("FI_WEFT_RTT_SCHED_ENABLE is %v here and %v there", s.sched, o.sched)
-	}
-	if s.relay != o.relay {
-		name := map[bool]string{true: "auto", false: "no"}
-		return fmt.Errorf("FI_WEFT_ALLTOALL_RELAY is %s here and %s there", name[s.relay], name[o.relay])
-	}
-	if s.relaySize != o.relaySize {
-		return fmt.Errorf("FI_WEFT_ALLTOALL_RELAY_SIZE is %d here and %d there", s.relaySize, o.relaySize)
-	}
-	return nil
-}
-
 // agree takes in what a member says of itself.
-func (g *Group) agree(rank uint32, s *joinSettings) {
+func (g *Group) agree(rank uint32, s *wire.CollSettings) {
 	own := g.settingsOf()
-	if err := own.differs(s); err != nil {
+	if err := own.Differs(s); err != nil {
 		g.warn("join: rank %d: %v", rank, err)
 		g.failed(fi.EINVAL)
 		return
 	}
-	g.spans = g.spans || s.spans
-	if s.first {
+	g.spans = g.spans || s.Spans
+	if s.First {
 		g.hosts++
 	}
 }

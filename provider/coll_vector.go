@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // AllToAllVArgs describes an all-to-all in which each two members exchange as much as
@@ -169,9 +170,10 @@ func (c *collectives) pieces(g *Group, what string, base uintptr, counts, displs
 		}
 		overLen, length := bits.Mul64(n, elem)
 		overOff, offset := bits.Mul64(displs[i], elem)
-		if overLen|overOff != 0 || length > maxMessage || offset > maxMessage || total+length > maxMessage {
+		if overLen|overOff != 0 || length > wire.MaxMessage || offset > wire.MaxMessage ||
+			total+length > wire.MaxMessage {
 			return nil, 0, c.ep.refuse(fi.EMSGSIZE, "alltoallv: %d elements of %d bytes at %d %s for rank %d, at most %d bytes",
-				n, elem, displs[i], what, i, uint64(maxMessage))
+				n, elem, displs[i], what, i, uint64(wire.MaxMessage))
 		}
 		list[i] = collective.Piece{Off: offset, Len: length}
 		total += length

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // complete returns a copy of given in which everything that an endpoint needs
@@ -40,7 +41,7 @@ func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
 	if tx.InjectSize == 0 {
 		tx.InjectSize = own.Tx.InjectSize
 	}
-	if tx.InjectSize > uint64(d.cfg.InjectSize) || tx.IOVLimit > iovLimit {
+	if tx.InjectSize > uint64(d.cfg.InjectSize) || tx.IOVLimit > wire.IOVLimit {
 		return nil, fmt.Errorf("transmit attributes beyond the limits: inject %d bytes, %d elements: %w",
 			tx.InjectSize, tx.IOVLimit, fi.EINVAL)
 	}
@@ -63,7 +64,7 @@ func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
 func (d *Domain) completeRx(attr *fi.RxAttr) (*fi.RxAttr, error) {
 	own := d.info.Rx
 	if own == nil {
-		own = &fi.RxAttr{Caps: d.info.Caps, Size: 1024, IOVLimit: iovLimit}
+		own = &fi.RxAttr{Caps: d.info.Caps, Size: 1024, IOVLimit: wire.IOVLimit}
 	}
 	rx := *own
 	if attr != nil {
@@ -75,7 +76,7 @@ func (d *Domain) completeRx(attr *fi.RxAttr) (*fi.RxAttr, error) {
 	if rx.Caps == 0 {
 		rx.Caps = own.Caps
 	}
-	if rx.IOVLimit > iovLimit {
+	if rx.IOVLimit > wire.IOVLimit {
 		return nil, fmt.Errorf("receive attributes beyond the limits: %d elements: %w", rx.IOVLimit, fi.EINVAL)
 	}
 	return &rx, nil

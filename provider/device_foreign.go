@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Memory of devices that other processes have registered (device_share.go), mapped by this one. The receiver of a large
@@ -249,18 +250,18 @@ func (m *foreignMemory) drop() {
 
 // mayMap reports whether an announced message is to be read from a mapping of the
 // sender's memory.
-func (e *Endpoint) mayMap(src hw.Source, announced *rts) bool {
+func (e *Endpoint) mayMap(src hw.Source, announced *wire.RTS) bool {
 	least := uint64(e.domain.cfg.HMEMMapSize)
-	return announced.flags&wireShared != 0 && least != 0 && announced.length >= least &&
+	return announced.Flags&wire.FlagShared != 0 && least != 0 && announced.Length >= least &&
 		e.reads(src) && e.p2p.Load() != fi.HMEMP2PDisabled
 }
 
 // startForeign begins to fetch the memory of an announced message.
-func (r *leasedRx) startForeign(e *Endpoint, op *recvOp, announced *rts) {
+func (r *leasedRx) startForeign(e *Endpoint, op *recvOp, announced *wire.RTS) {
 	m := &foreignMemory{}
 	op.foreign = true
 	r.foreign[op.id()] = m
-	d, a := e.domain, cuda.Foreign{PID: int(announced.pid), Token: announced.token}
+	d, a := e.domain, cuda.Foreign{PID: int(announced.PID), Token: announced.Token}
 	near, device := op.t.first(), e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
 	go func() {
 		m.fetch(d, a, near, device)

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Memory of a device is read and written by processes of the same host that map it (device_foreign.go). Who may do so
@@ -228,14 +229,15 @@ func (s *share) export() error {
 }
 
 // announceDevice completes the announcement of a message in device memory.
-func (e *Endpoint) announceDevice(r *rts, s *SendArgs, p *path) {
-	r.flags |= wireNoGet
+func (e *Endpoint) announceDevice(r *wire.RTS, s *SendArgs, p *path) {
+	r.Flags |= wire.FlagNoGet
 	least := uint64(e.domain.cfg.HMEMMapSize)
-	if len(s.IOV) != 1 || p.port.attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.length < least || e.p2p.Load() == fi.HMEMP2PDisabled {
+	if len(s.IOV) != 1 || p.port.attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
+		e.p2p.Load() == fi.HMEMP2PDisabled {
 		return
 	}
-	if token, offset, ok := e.domain.shareFor(uint64(s.IOV[0].Base), r.length); ok {
-		r.flags |= wireShared
-		r.iov[0].Addr, r.token, r.pid = offset, token, uint32(os.Getpid())
+	if token, offset, ok := e.domain.shareFor(uint64(s.IOV[0].Base), r.Length); ok {
+		r.Flags |= wire.FlagShared
+		r.IOV[0].Addr, r.Token, r.PID = offset, token, uint32(os.Getpid())
 	}
 }

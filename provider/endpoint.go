@@ -18,9 +18,6 @@ import (
 	"github.com/weft-fabric/weft/provider/pages"
 )
 
-// maxMessage is the longest message, in bytes.
-const maxMessage = 1 << 40
-
 // States of an endpoint. Transitions: created → enabled → closed, created →
 // closed, under Endpoint.mu.
 const (

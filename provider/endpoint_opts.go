@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/cm"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // options are what an endpoint's attributes and control operations choose. Under the endpoint's mu until Enable,
@@ -72,8 +73,8 @@ func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 		}
 		return fi.ENOPROTOOPT
 	}
-	if value > maxMessage {
-		log.Warnf(log.EPCtrl, "FI_OPT_MIN_MULTI_RECV of %d bytes, at most %d", value, uint64(maxMessage))
+	if value > wire.MaxMessage {
+		log.Warnf(log.EPCtrl, "FI_OPT_MIN_MULTI_RECV of %d bytes, at most %d", value, uint64(wire.MaxMessage))
 		return fi.EINVAL
 	}
 	e.mu.Lock()
@@ -98,7 +99,7 @@ func (s *SharedRx) SetOpt(name fi.Opt, value uint64) error {
 	if name != fi.OptMinMultiRecv {
 		return fi.ENOPROTOOPT
 	}
-	if value > maxMessage {
+	if value > wire.MaxMessage {
 		return fi.EINVAL
 	}
 	s.rx.minMulti.Store(value)

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Where a transport reads memory that the peer has registered, a message that
@@ -16,7 +17,7 @@ import (
 //   - Short ones, of 8 bytes, take the place of the elements' addresses, which
 //     mean nothing to another host. Each element is a region of its own, whose
 //     addresses begin at 0.
-//   - Longer ones are the payload of the announcement (wirePacked), one after the
+//   - Longer ones are the payload of the announcement (wire.FlagPacked), one after the
 //     other. Elements keep their addresses. Such regions come from a cache of
 //     registrations and may be larger than the element.
 
@@ -101,12 +102,12 @@ func (x *exposures) remove(id uint64) []hw.Memory {
 // expose registers what a request sends and puts the keys into its announcement,
 // or into keys, whose length it returns. Without memory for that the payload goes
 // in fragments.
-func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *rts, keys []byte) int {
-	if r.length == 0 {
+func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *wire.RTS, keys []byte) int {
+	if r.Length == 0 {
 		return 0
 	}
-	regions := make([]hw.Memory, 0, r.count)
-	var short [iovLimit]uint64
+	regions := make([]hw.Memory, 0, r.Count)
+	var short [wire.IOVLimit]uint64
 	packed := keys[:0]
 	for i, v := range req.IOV[:req.Count] {
 		if v.Len == 0 {
@@ -117,7 +118,7 @@ func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *rts, keys []b
 		}
 		m, err := p.register(uint64(v.Base), int(v.Len), hw.RemoteRead)
 		if err != nil {
-			log.Infof(log.EPData, "a message of %d bytes goes in fragments: %v", r.length, err)
+			log.Infof(log.EPData, "a message of %d bytes goes in fragments: %v", r.Length, err)
 			closeAll(regions)
 			return 0
 		}
@@ -128,13 +129,13 @@ func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *rts, keys []b
 			packed = packed[:0]
 		}
 	}
-	r.flags = r.flags&^wireNoGet | wireKeyed
+	r.Flags = r.Flags&^wire.FlagNoGet | wire.FlagKeyed
 	if p.packed() {
-		r.flags |= wirePacked
+		r.Flags |= wire.FlagPacked
 	} else {
 		packed = packed[:0]
-		for i := range short[:r.count] {
-			r.iov[i].Addr = short[i]
+		for i := range short[:r.Count] {
+			r.IOV[i].Addr = short[i]
 		}
 	}
 	req.Flags |= txExposed
@@ -143,14 +144,14 @@ func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *rts, keys []b
 }
 
 // takeKeys reads the keys of an announcement. False: they do not parse.
-func (e *portSet) takeKeys(src hw.Source, m *rts, payload []byte) bool {
-	if m.flags&wireKeyed == 0 {
-		return len(payload) == 0 && m.flags&wirePacked == 0
+func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
+	if m.Flags&wire.FlagKeyed == 0 {
+		return len(payload) == 0 && m.Flags&wire.FlagPacked == 0
 	}
-	if m.flags&wirePacked == 0 {
-		for i := range m.iov[:m.count] {
-			m.keys[i] = hw.RemoteKey{m.iov[i].Addr}
-			m.iov[i].Addr = 0
+	if m.Flags&wire.FlagPacked == 0 {
+		for i := range m.IOV[:m.Count] {
+			m.Keys[i] = hw.RemoteKey{m.IOV[i].Addr}
+			m.IOV[i].Addr = 0
 		}
 		return len(payload) == 0
 	}
@@ -159,15 +160,15 @@ func (e *portSet) takeKeys(src hw.Source, m *rts, payload []byte) bool {
 		return false
 	}
 	n := p.Memory().Attr().MaxKey
-	if len(payload) != n*int(m.count) {
+	if len(payload) != n*int(m.Count) {
 		return false
 	}
-	for i := range m.iov[:m.count] {
-		if m.iov[i].Len == 0 {
+	for i := range m.IOV[:m.Count] {
+		if m.IOV[i].Len == 0 {
 			continue
 		}
 		var err error
-		if m.keys[i], err = p.Memory().UnpackKey(payload[n*i : n*(i+1)]); err != nil {
+		if m.Keys[i], err = p.Memory().UnpackKey(payload[n*i : n*(i+1)]); err != nil {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/hw/udp"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // keyDomain is a memory domain whose keys have 16 bytes: base and length.
@@ -74,24 +75,24 @@ func TestExposed(t *testing.T) {
 	buf := make([]byte, 3*4096)
 	at := uintptr(unsafe.Pointer(&buf[0]))
 	req := &txRequest{Count: 3}
-	req.IOV = [iovLimit]fi.IOVec{{Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 5000, Len: 50}}
-	r := rts{request: 7, length: 150, count: 3, flags: wireNoGet}
+	req.IOV = [wire.IOVLimit]fi.IOVec{{Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 5000, Len: 50}}
+	r := wire.RTS{Request: 7, Length: 150, Count: 3, Flags: wire.FlagNoGet}
 	for i, v := range req.IOV[:3] {
-		r.iov[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
+		r.IOV[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
-	var keys [iovLimit * maxKey]byte
+	var keys [wire.IOVLimit * maxKey]byte
 	n := e.expose(p, req, 7, &r, keys[:])
-	if n != 3*16 || r.flags != wireKeyed|wirePacked || req.Flags&txExposed == 0 || d.open != 2 {
-		t.Fatalf("%d bytes of keys, flags %#x, %d regions", n, r.flags, d.open)
+	if n != 3*16 || r.Flags != wire.FlagKeyed|wire.FlagPacked || req.Flags&txExposed == 0 || d.open != 2 {
+		t.Fatalf("%d bytes of keys, flags %#x, %d regions", n, r.Flags, d.open)
 	}
-	var b [rtsBytes]byte
-	var got rts
-	head := r.put(b[:])
-	if !got.parse(head) || !e.takeKeys(src, &got, keys[:n]) {
+	var b [wire.RTSBytes]byte
+	var got wire.RTS
+	head := r.Put(b[:])
+	if !got.Parse(head) || !e.takeKeys(src, &got, keys[:n]) {
 		t.Fatal("the announcement does not parse")
 	}
 	for _, i := range []int{0, 2} {
-		k, s := got.keys[i], got.iov[i]
+		k, s := got.Keys[i], got.IOV[i]
 		if s.Addr != uint64(req.IOV[i].Base) || k[0] > s.Addr || k[0]+k[1] < s.Addr+s.Len {
 			t.Errorf("element %d: %+v with a key for %#x, %d bytes", i, s, k[0], k[1])
 		}
@@ -100,8 +101,8 @@ func TestExposed(t *testing.T) {
 		"short": keys[:n-1], "none": nil, "long": keys[:n+1],
 		"a key of zeros": append(bytes.Clone(keys[:32]), make([]byte, 16)...),
 	} {
-		again := rts{}
-		if again.parse(head); e.takeKeys(src, &again, payload) {
+		again := wire.RTS{}
+		if again.Parse(head); e.takeKeys(src, &again, payload) {
 			t.Errorf("%s: keys are taken", name)
 		}
 	}
@@ -119,10 +120,11 @@ func TestExposedWithoutRoom(t *testing.T) {
 	e, p, d := keyPort()
 	d.full = true
 	buf := make([]byte, 100)
-	req := &txRequest{Count: 1, IOV: [iovLimit]fi.IOVec{{Base: uintptr(unsafe.Pointer(&buf[0])), Len: 100}}}
-	r := rts{length: 100, count: 1, flags: wireNoGet}
-	if n := e.expose(p, req, 1, &r, make([]byte, maxKey)); n != 0 || r.flags != wireNoGet || req.Flags&txExposed != 0 {
-		t.Errorf("%d bytes of keys, flags %#x", n, r.flags)
+	req := &txRequest{Count: 1, IOV: [wire.IOVLimit]fi.IOVec{{Base: uintptr(unsafe.Pointer(&buf[0])), Len: 100}}}
+	r := wire.RTS{Length: 100, Count: 1, Flags: wire.FlagNoGet}
+	if n := e.expose(p, req, 1, &r, make([]byte, maxKey)); n != 0 || r.Flags != wire.FlagNoGet ||
+		req.Flags&txExposed != 0 {
+		t.Errorf("%d bytes of keys, flags %#x", n, r.Flags)
 	}
 }
 
@@ -143,18 +145,19 @@ func TestExposedShort(t *testing.T) {
 	buf := make([]byte, 200)
 	at := uintptr(unsafe.Pointer(&buf[0]))
 	req := &txRequest{Count: 4}
-	req.IOV = [iovLimit]fi.IOVec{{Base: at, Len: 0}, {Base: at, Len: 100}, {Base: at, Len: 0}, {Base: at + 100, Len: 50}}
-	r := rts{request: 7, length: 150, count: 4}
-	if n := e.expose(p, req, 7, &r, make([]byte, iovLimit*maxKey)); n != 0 || r.flags != wireKeyed {
-		t.Fatalf("%d bytes of keys, flags %#x", n, r.flags)
+	req.IOV = [wire.IOVLimit]fi.IOVec{{Base: at, Len: 0}, {Base: at, Len: 100}, {Base: at, Len: 0},
+		{Base: at + 100, Len: 50}}
+	r := wire.RTS{Request: 7, Length: 150, Count: 4}
+	if n := e.expose(p, req, 7, &r, make([]byte, wire.IOVLimit*maxKey)); n != 0 || r.Flags != wire.FlagKeyed {
+		t.Fatalf("%d bytes of keys, flags %#x", n, r.Flags)
 	}
 	regions := e.exposed.remove(7)
 	if len(regions) != 2 || d.Attr().MaxKey != keyBytes {
 		t.Fatalf("%d regions", len(regions))
 	}
 	for i, element := range []int{1, 3} {
-		if key := binary.LittleEndian.Uint64(regions[i].PackKey(nil)); r.iov[element].Addr != key {
-			t.Errorf("element %d: announced as %#x, its key is %#x", element, r.iov[element].Addr, key)
+		if key := binary.LittleEndian.Uint64(regions[i].PackKey(nil)); r.IOV[element].Addr != key {
+			t.Errorf("element %d: announced as %#x, its key is %#x", element, r.IOV[element].Addr, key)
 		}
 	}
 	closeAll(regions)

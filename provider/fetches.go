@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // fetches are the atomic operations that C has posted and that wait for their
@@ -94,13 +95,13 @@ func (e *leasedEP) fetched(src hw.Source, id, at uint64, payload []byte) {
 }
 
 // fetchRefused takes in the target's word that there is no result.
-func (e *leasedEP) fetchRefused(src hw.Source, id uint64, d *doneHead) {
+func (e *leasedEP) fetchRefused(src hw.Source, id uint64, d *wire.Done) {
 	f := e.fetchOf(src, id)
-	if f == nil || d.status == fi.Success {
+	if f == nil || d.Status == fi.Success {
 		e.malformed(src, "outcome of operation %#x, which does not wait for it", id)
 		return
 	}
-	e.finishFetch(f, d.status)
+	e.finishFetch(f, d.Status)
 }
 
 func (e *Endpoint) finishFetch(f *hot.Fetch, status fi.Errno) {

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Where the receiver cannot read the sender's memory (the kernel refuses, the transport has no gets, the receive is
@@ -28,13 +29,13 @@ func (r *leasedRx) pull(e *leasedEP, op *recvOp) {
 	}
 	op.pulled = true
 	r.pulls[op.id()] = op.index
-	c := cts{operation: op.id(), length: op.want}
-	r.answer(e, hw.Source(op.src), op.sender(), amCTS, op.request, c.put(r.head[:]))
+	c := wire.CTS{Operation: op.id(), Length: op.want}
+	r.answer(e, hw.Source(op.src), op.sender(), wire.AMCTS, op.request, c.Put(r.head[:]))
 }
 
 // onFrag takes in a fragment. Fragments of one operation arrive in order.
 func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
-	offset, ok := parseWord(head)
+	offset, ok := wire.ParseWord(head)
 	index, known := e.rx.pulls[header]
 	if !ok || !known {
 		e.malformed(src, "fragment of unknown operation %#x", header)
@@ -67,13 +68,13 @@ func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
 
 // onCTS begins to stream a tracked transmit.
 func (e *leasedEP) onCTS(src hw.Source, header uint64, head, payload []byte) {
-	var c cts
+	var c wire.CTS
 	req, known := e.requests.Lookup(header)
-	if !c.parse(head) || !known || !e.ownsLink(src, req.Link) || c.length > req.Length || req.Fragments.Limit != 0 {
+	if !c.Parse(head) || !known || !e.ownsLink(src, req.Link) || c.Length > req.Length || req.Fragments.Limit != 0 {
 		e.malformed(src, "request %#x is not to be sent in fragments", header)
 		return
 	}
-	req.Fragments = dataplane.Fragments{Op: c.operation, Limit: c.length}
+	req.Fragments = dataplane.Fragments{Op: c.Operation, Limit: c.Length}
 	e.streams = append(e.streams, header)
 }
 
@@ -101,13 +102,13 @@ func (e *leasedEP) pumpStream(req *txRequest) bool {
 		n := min(f.Limit-f.Sent, uint64(p.port.attr.MaxAMBcopy))
 		sc := &e.scratch[lease]
 		iov := window(sc.frag[:0], req.IOV[:req.Count], f.Sent, n)
-		err := e.sendPayload(p, amFrag, f.Op, putWord(sc.head[:], f.Sent), iov, int(n), lease)
+		err := e.sendPayload(p, wire.AMFrag, f.Op, wire.PutWord(sc.head[:], f.Sent), iov, int(n), lease)
 		if err == fi.EAGAIN {
 			return false
 		}
 		if err != nil {
 			log.Warnf(log.EPData, "fragment of %d bytes at %d of %d to %s: %v", n, f.Sent, f.Limit, l.to, err)
-			e.rx.send(e, l, amFrag, f.Op, putWord(e.rx.head[:], fragBroken))
+			e.rx.send(e, l, wire.AMFrag, f.Op, wire.PutWord(e.rx.head[:], fragBroken))
 			return true // the receiver's acknowledgement ends the request
 		}
 		e.lines[lease].Add(stats.StripeFragments, 1)

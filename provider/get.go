@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // A rendezvous with exposed memory (expose.go) at the receiver: gets, which the
@@ -160,7 +161,7 @@ func (r *leasedRx) canGet(e *leasedEP, op *recvOp, p *path) bool {
 	if op.landed || op.want == 0 || r.openLanding(e, op, p.port) || p.port.cache == nil {
 		return true
 	}
-	regions := make([]hw.Memory, 0, iovLimit)
+	regions := make([]hw.Memory, 0, wire.IOVLimit)
 	for _, s := range op.t.segments(r.local[:0], 0, op.want) {
 		m, err := p.port.register(uint64(uintptr(s.Addr)), s.Len, hw.LocalWrite)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // TestHeads reads what this package sends as the data plane does: through the structures of package hot.
@@ -15,27 +16,29 @@ func TestHeads(t *testing.T) {
 	var b [128]byte
 	at := unsafe.Pointer(&b)
 
-	announced := rts{request: 1, length: 2, data: 3, flags: wireTagged | wireData, count: 1, iov: [iovLimit]hw.RemoteSegment{{Addr: 4, Len: 2}}}
-	n := len(announced.put(b[:]))
+	announced := wire.RTS{Request: 1, Length: 2, Data: 3, Flags: wire.FlagTagged | wire.FlagData, Count: 1,
+		IOV: [wire.IOVLimit]hw.RemoteSegment{{Addr: 4, Len: 2}}}
+	n := len(announced.Put(b[:]))
 	if got, want := *(*hot.RTSHead)(at), (hot.RTSHead{Request: 1, Length: 2, Data: 3, Flags: hot.RTSTagged | hot.RTSData, Count: 1, Addr: 4, Element: 2}); got != want ||
 		n != int(unsafe.Sizeof(got)) {
 		t.Errorf("announced: %+v in %d bytes", got, n)
 	}
 
-	write := writeHead{key: 1, request: 2, flags: rmaData | rmaLast, data: 3, length: 4}
-	n = len(write.put(b[:]))
+	write := wire.Write{Key: 1, Request: 2, Flags: wire.WriteData | wire.WriteLast, Data: 3, Length: 4}
+	n = len(write.Put(b[:]))
 	if got, want := *(*hot.WriteHead)(at), (hot.WriteHead{Key: 1, Request: 2, Flags: hot.WriteData | hot.WriteLast, Data: 3, Length: 4}); got != want ||
 		n != hot.WriteHeadDataBytes || n != int(unsafe.Sizeof(got)) {
 		t.Errorf("write: %+v in %d bytes", got, n)
 	}
-	write = writeHead{key: 5, request: 6, flags: rmaLast}
-	n = len(write.put(b[:]))
+	write = wire.Write{Key: 5, Request: 6, Flags: wire.WriteLast}
+	n = len(write.Put(b[:]))
 	if got := (*hot.WriteHead)(at); got.Key != 5 || got.Request != 6 || got.Flags != hot.WriteLast || n != int(unsafe.Offsetof(got.Data)) || n != hot.WriteHeadBytes {
 		t.Errorf("write without data: %+v in %d bytes", *got, n)
 	}
 
-	op := atomicHead{key: 1, request: 2, op: fi.OpSum, datatype: fi.Uint64, kind: atomics.Fetch, last: true, count: 3, at: 4}
-	n = len(op.put(b[:]))
+	op := wire.Atomic{Key: 1, Request: 2, Op: fi.OpSum, Datatype: fi.Uint64, Kind: atomics.Fetch,
+		Last: true, Count: 3, At: 4}
+	n = len(op.Put(b[:]))
 	if got, want := *(*hot.AtomicHead)(at), (hot.AtomicHead{Key: 1, Request: 2, Op: uint8(fi.OpSum), Datatype: uint8(fi.Uint64), Kind: hot.AtomicFetch, Last: 1, Count: 3, At: 4}); got != want ||
 		n != int(unsafe.Sizeof(got)) {
 		t.Errorf("atomic: %+v in %d bytes", got, n)

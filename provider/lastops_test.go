@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // What a peer has performed succeeds, however soon after it the peer ends: nothing is concluded from its end
@@ -206,7 +207,8 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	// the answer of a peer that closes after it
 	_, back := y.pathTo(x)
 	var head [8]byte
-	if err := back.AMShort(amReadData, hot.FetchID|1<<32, putWord(head[:], 0), []byte("answered")); err != nil {
+	if err := back.AMShort(wire.AMReadData, hot.FetchID|1<<32, wire.PutWord(head[:], 0),
+		[]byte("answered")); err != nil {
 		t.Fatal(err)
 	}
 	y.close()
@@ -252,7 +254,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	// the ACK of a peer that closes after it
 	_, back := y.pathTo(x)
 	var head [8]byte
-	if err := back.AMShort(amAck, id, putWord(head[:], 0), nil); err != nil {
+	if err := back.AMShort(wire.AMAck, id, wire.PutWord(head[:], 0), nil); err != nil {
 		t.Fatal(err)
 	}
 	y.close()

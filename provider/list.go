@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/token"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // A list is a read or write of many pieces of memory, prepared once and posted often. What
@@ -137,8 +138,9 @@ func (l *List) add(p *Piece) error {
 		return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
 	case count > MaxElements-uint64(l.count):
 		return fmt.Errorf("over %d elements in all: %w", MaxElements, fi.EINVAL)
-	case p.Len > maxMessage || count*p.Len > maxMessage-l.bytes:
-		return fmt.Errorf("%d elements of %d bytes, at most %d in all: %w", count, p.Len, uint64(maxMessage), fi.EMSGSIZE)
+	case p.Len > wire.MaxMessage || count*p.Len > wire.MaxMessage-l.bytes:
+		return fmt.Errorf("%d elements of %d bytes, at most %d in all: %w", count, p.Len,
+			uint64(wire.MaxMessage), fi.EMSGSIZE)
 	case p.Local == 0 && p.Len != 0:
 		return fmt.Errorf("no local memory: %w", fi.EINVAL)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Posting a list. Elements that the posting thread can copy by itself, because the peer is a process of
@@ -207,9 +208,9 @@ func (l *List) Noted(a *ListArgs) {
 
 // noteOf is the notification of the operation.
 func (op *listOp) noteOf(a *ListArgs) *noteOut {
-	n := &noteOut{op: op, flags: a.Flags, head: noticeHead{tag: op.list.tag.Load()}}
+	n := &noteOut{op: op, flags: a.Flags, head: wire.Notice{Tag: op.list.tag.Load()}}
 	if a.Read {
-		n.head.op = NoteRead
+		n.head.Op = uint8(NoteRead)
 	}
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Addresses in requests are those of C memory or of memory off the Go heap:
@@ -13,7 +14,7 @@ import (
 
 const (
 	iovBytes = int(unsafe.Sizeof(fi.IOVec{}))
-	rtsSize  = int(unsafe.Sizeof(rts{}))
+	rtsSize  = int(unsafe.Sizeof(wire.RTS{}))
 )
 
 // pointerAt turns an address that a request carries into a pointer.
@@ -40,7 +41,7 @@ func vectorAt(addr uint64, n int) []fi.IOVec {
 }
 
 // rtsAt views a held announcement.
-func rtsAt(addr uint64) *rts { return (*rts)(pointerAt(addr)) }
+func rtsAt(addr uint64) *wire.RTS { return (*wire.RTS)(pointerAt(addr)) }
 
 // wordAt is a word that other threads or processes write; for sync/atomic.
 func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }

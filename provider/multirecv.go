@@ -5,6 +5,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Multi-receive buffers (FI_MULTI_RECV), as far as the data plane leaves them to the runtime. Such a receive stays in
@@ -69,9 +70,9 @@ func (r *leasedRx) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, p
 }
 
 // rendezvousMulti gives an announced message the buffer's next free bytes.
-func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, announced *rts) {
+func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, announced *wire.RTS) {
 	t := nextTarget(rv)
-	t.len = min(t.len, announced.length)
+	t.len = min(t.len, announced.Length)
 	rv.User[dataplane.MultiUsed] += t.len
 	rv.User[dataplane.MultiPending]++
 	if !r.MultiRoom(rv) {

@@ -7,10 +7,11 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // notes are an endpoint's notifications: bytes that come to a peer behind a transfer, or alone
-// (note_send.go, note_recv.go, note_wire.go).
+// (note_send.go, note_recv.go, package wire).
 type notes struct {
 	ep     *Endpoint
 	out    noteOutbox
@@ -45,7 +46,7 @@ func (s *notes) notify() {
 type notifications struct{ e *leasedEP }
 
 func (n notifications) handlers() map[hw.AMID]hw.Handler {
-	return map[hw.AMID]hw.Handler{amNotice: n.e.onNotice}
+	return map[hw.AMID]hw.Handler{wire.AMNotice: n.e.onNotice}
 }
 
 func (n notifications) busy() bool                        { return n.e.notes.wanted.Load() }
@@ -91,4 +92,37 @@ func (e *Endpoint) checkNotes(q any, bound bool) error {
 		return errBound
 	}
 	return nil
+}
+
+const (
+	// MaxNote is the most bytes of a notification.
+	MaxNote = hot.NoticeLongest
+	// MaxAgent is the most bytes of the name that an endpoint gives itself.
+	MaxAgent = hot.AgentLongest
+	// noteWindow is what a sender may have on its way to a receiver, or waiting there, without asking.
+	noteWindow = 16 << 10
+	// noteExtra is what a receiver lends a sender beyond its window without being asked, while nobody asks and less
+	// than half of what it lends is lent.
+	noteExtra = 240 << 10
+)
+
+// NoteOp is what a notification tells of.
+type NoteOp uint8
+
+// What a notification tells of.
+const (
+	NoteWrite NoteOp = hot.NoticeWrite // a write to the receiver's memory
+	NoteRead  NoteOp = hot.NoticeRead  // a read of it
+	NoteAlone NoteOp = hot.NoticeAlone // nothing but itself
+)
+
+// Note is a notification that has arrived.
+type Note struct {
+	Src   fi.Addr  // the sender, fi.AddrNotAvail if it is not in the address vector
+	Name  []byte   // the sender's address, as [AV.Insert] takes it
+	Agent string   // what the sender calls itself ([Endpoint.SetAgent])
+	Tag   uint64   // of the list, or of Notify
+	Op    NoteOp   // what it tells of
+	Err   fi.Errno // why the post failed, fi.Success: it did not
+	Data  []byte   // at most MaxNote bytes, the receiver's to keep
 }

@@ -171,8 +171,8 @@ func (b *noteInbox) intoRing(n *unexpectedNote) bool {
 		return false
 	}
 	h := hot.NoticeHead{
-		Op: uint8(n.head.op), Agent: n.head.agent, Status: uint32(n.head.status), Tag: n.head.tag,
-		Length: n.head.length,
+		Op: n.head.Op, Agent: n.head.Agent, Status: uint32(n.head.Status), Tag: n.head.Tag,
+		Length: n.head.Length,
 	}
 	return dataplane.KeepNote(m.hot, n.in.line, &h, source, uint64(n.src), n.data)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Notifications, the receiver's side. Each sender may have noteWindow on its way or waiting here, which it gets back as
@@ -56,7 +57,7 @@ func (b *noteInbox) recount(in *noteIn) {
 // unexpectedNote is a notification that arrives, or waits in the list of an endpoint whose ring has no room for it.
 type unexpectedNote struct {
 	in   *noteIn
-	head noticeHead
+	head wire.Notice
 	src  fi.Addr
 	name names.Name
 	data []byte
@@ -82,20 +83,20 @@ type noteInbox struct {
 
 // onNotice takes in a message of notifications.
 func (e *leasedEP) onNotice(src hw.Source, stream uint64, head, payload []byte) {
-	var w noticeWords
+	var w wire.NoticeWords
 	switch {
-	case len(head) != 0 && head[0] == noticeData && e.notes.possible():
-		e.notes.in.arrive(e, src, stream, head, payload, &move{})
-	case len(head) != 0 && head[0] == noticeMove && e.notes.possible():
-		plain, note, moved, ok := splitMove(head, payload)
+	case len(head) != 0 && head[0] == wire.NoticeData && e.notes.possible():
+		e.notes.in.arrive(e, src, stream, head, payload, &wire.Move{})
+	case len(head) != 0 && head[0] == wire.NoticeMove && e.notes.possible():
+		plain, note, moved, ok := wire.SplitMove(head, payload)
 		if !ok {
 			e.malformed(src, "write of %d bytes with its notification, with a head of %d", len(payload), len(head))
 			return
 		}
 		e.notes.in.arrive(e, src, stream, plain[:], note, &moved)
-	case !e.notes.possible() || !w.parse(head, len(payload)):
+	case !e.notes.possible() || !w.Parse(head, len(payload)):
 		e.malformed(src, "message of notifications with a head of %d bytes", len(head))
-	case w.kind == noticeCredit:
+	case w.Kind == wire.NoticeCredit:
 		e.notes.out.credit(e, src, stream, &w)
 	default:
 		e.notes.in.asked(e, src, stream, &w)
@@ -119,40 +120,41 @@ func (b *noteInbox) find(e *leasedEP, src hw.Source, stream uint64, fresh bool) 
 }
 
 // arrive takes in some bytes of a notification, or all of them with the write that they tell of.
-func (b *noteInbox) arrive(e *leasedEP, src hw.Source, stream uint64, head, payload []byte, moved *move) {
-	var h noticeHead
-	if !h.parse(head, len(payload)) {
+func (b *noteInbox) arrive(e *leasedEP, src hw.Source, stream uint64, head, payload []byte, moved *wire.Move) {
+	var h wire.Notice
+	if !h.Parse(head, len(payload)) {
 		e.malformed(src, "notification of %d bytes with a head of %d", len(payload), len(head))
 		return
 	}
 	b.mu.Lock()
-	in := b.find(e, src, stream, h.start == 0 && h.offset == 0)
+	in := b.find(e, src, stream, h.Start == 0 && h.Offset == 0)
 	if in == nil || !in.fits(&h) {
 		b.mu.Unlock()
-		e.malformed(src, "notification of %d bytes from %d, which its sender may not send now", h.length, h.offset)
+		e.malformed(src, "notification of %d bytes from %d, which its sender may not send now",
+			h.Length, h.Offset)
 		return
 	}
-	if moved.data != nil {
+	if moved.Data != nil {
 		b.mu.Unlock()
-		status := e.perform(src, &moved.head, moved.addr, moved.data)
+		status := e.perform(src, &moved.Head, moved.Addr, moved.Data)
 		b.mu.Lock()
 		if status != fi.Success { // the write has failed, so there is no notification
-			in.line.Arrived += h.cost()
-			b.taken(in, h.cost())
+			in.line.Arrived += h.Cost()
+			b.taken(in, h.Cost())
 			b.mu.Unlock()
 			return
 		}
 	}
 	n := in.part
 	if n == nil {
-		n = &unexpectedNote{in: in, head: h, data: make([]byte, 0, h.length)}
+		n = &unexpectedNote{in: in, head: h, data: make([]byte, 0, h.Length)}
 		in.part = n
 	}
 	n.data = append(n.data, payload...)
-	whole := len(n.data) == int(h.length)
+	whole := len(n.data) == int(h.Length)
 	if whole {
 		in.part = nil
-		in.line.Arrived += h.cost()
+		in.line.Arrived += h.Cost()
 		b.keep(e, n)
 	}
 	b.mu.Unlock()
@@ -163,22 +165,22 @@ func (b *noteInbox) arrive(e *leasedEP, src hw.Source, stream uint64, head, payl
 }
 
 // fits reports whether a message is the next one of its stream.
-func (in *noteIn) fits(h *noticeHead) bool {
-	if h.start != in.arrived() || h.cost() > in.limit()-in.arrived() {
+func (in *noteIn) fits(h *wire.Notice) bool {
+	if h.Start != in.arrived() || h.Cost() > in.limit()-in.arrived() {
 		return false
 	}
 	if in.part == nil {
-		return h.offset == 0
+		return h.Offset == 0
 	}
 	first := in.part.head
-	first.offset = h.offset
-	return first == *h && int(h.offset) == len(in.part.data)
+	first.Offset = h.Offset
+	return first == *h && int(h.Offset) == len(in.part.data)
 }
 
 // keep keeps a notification that is whole, unless they are only counted. The caller has b.mu.
 func (b *noteInbox) keep(e *leasedEP, n *unexpectedNote) {
 	n.src, n.name = e.addrOf(n.in.from.id), e.rx.idNames[idSlot(n.in.from.id)]
-	n.in.tell = n.in.tell || n.head.ack
+	n.in.tell = n.in.tell || n.head.Ack
 	switch {
 	case b.only:
 		b.release(n)
@@ -186,7 +188,7 @@ func (b *noteInbox) keep(e *leasedEP, n *unexpectedNote) {
 		b.unexpected = append(b.unexpected, n)
 		b.share()
 	}
-	if n.head.ack {
+	if n.head.Ack {
 		b.owe(n.in)
 	}
 }
@@ -195,13 +197,14 @@ func (b *noteInbox) keep(e *leasedEP, n *unexpectedNote) {
 func (b *noteInbox) report(n *unexpectedNote) {
 	if b.queue != nil {
 		flags := fi.Recv | fi.Msg
-		switch n.head.op {
+		switch NoteOp(n.head.Op) {
 		case NoteWrite:
 			flags = fi.RMA | fi.RemoteWrite
 		case NoteRead:
 			flags = fi.RMA | fi.RemoteRead
 		}
-		b.queue.Complete(cq.Entry{Flags: flags | fi.RemoteCQData, Len: uint64(n.head.length) - uint64(n.head.agent), Data: n.head.tag, Src: n.src})
+		b.queue.Complete(cq.Entry{Flags: flags | fi.RemoteCQData,
+			Len: uint64(n.head.Length) - uint64(n.head.Agent), Data: n.head.Tag, Src: n.src})
 	}
 	if b.counter != nil {
 		b.counter.Count(1)
@@ -210,7 +213,7 @@ func (b *noteInbox) report(n *unexpectedNote) {
 
 // release takes in that a notification needs no room any more. The caller has b.mu.
 func (b *noteInbox) release(n *unexpectedNote) {
-	b.taken(n.in, n.head.cost())
+	b.taken(n.in, n.head.Cost())
 }
 
 // taken takes in that notifications of a cost need no room any more. The caller has b.mu.
@@ -242,15 +245,15 @@ func (b *noteInbox) owe(in *noteIn) {
 }
 
 // asked takes in that a sender needs more than its window.
-func (b *noteInbox) asked(e *leasedEP, src hw.Source, stream uint64, w *noticeWords) {
+func (b *noteInbox) asked(e *leasedEP, src hw.Source, stream uint64, w *wire.NoticeWords) {
 	b.mu.Lock()
-	in := b.find(e, src, stream, w.a <= MaxNote+MaxAgent+noteCost)
-	if in == nil || w.a < in.arrived() || w.a-in.arrived() > MaxNote+MaxAgent+noteCost+in.limit()-in.arrived() {
+	in := b.find(e, src, stream, w.A <= MaxNote+MaxAgent+wire.NoticeCost)
+	if in == nil || w.A < in.arrived() || w.A-in.arrived() > MaxNote+MaxAgent+wire.NoticeCost+in.limit()-in.arrived() {
 		b.mu.Unlock()
-		e.malformed(src, "a sender of notifications asks for %d", w.a)
+		e.malformed(src, "a sender of notifications asks for %d", w.A)
 		return
 	}
-	in.need, in.want = w.a, w.b
+	in.need, in.want = w.A, w.B
 	if !in.asking {
 		in.asking = true
 		b.askers = append(b.askers, in)
@@ -306,8 +309,8 @@ func (b *noteInbox) pump(e *leasedEP) {
 		}
 		if in.tell {
 			in.tell = false
-			w := noticeWords{noticeCredit, in.limit(), in.arrived()}
-			e.rx.answer(e, in.src, in.from, amNotice, in.stream, w.put(e.rx.head[:]))
+			w := wire.NoticeWords{Kind: wire.NoticeCredit, A: in.limit(), B: in.arrived()}
+			e.rx.answer(e, in.src, in.from, wire.AMNotice, in.stream, w.Put(e.rx.head[:]))
 		}
 	}
 	clear(b.owing)
@@ -384,9 +387,10 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 
 func (h *unexpectedNote) note(e *Endpoint) *Note {
 	return &Note{
-		Src: h.src, Name: e.encoded(h.name), Agent: string(h.data[:h.head.agent]), Tag: h.head.tag, Op: h.head.op,
-		Err:  fi.Errno(h.head.status),
-		Data: h.data[h.head.agent:],
+		Src: h.src, Name: e.encoded(h.name), Agent: string(h.data[:h.head.Agent]), Tag: h.head.Tag,
+		Op:   NoteOp(h.head.Op),
+		Err:  fi.Errno(h.head.Status),
+		Data: h.data[h.head.Agent:],
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Notifications, the sender's side. Each receiver has a queue, in the order of the posts. A notification
@@ -27,14 +28,14 @@ type noteOut struct {
 	context uint64  // of one that is alone
 	flags   uint64  // of the post
 	bytes   []byte  // the sender's name for itself, and the notification; immutable
-	head    noticeHead
+	head    wire.Notice
 	queue   *noteQueue // where it waits, nil: nowhere
 	ready   bool
 	lost    fi.Errno // why it is not to be sent, when its elements have ended; fi.Success: it is
 	end     uint64   // the stream's cost with it, once it is sent
 }
 
-func (n *noteOut) cost() uint64 { return noteCost + uint64(len(n.bytes)) }
+func (n *noteOut) cost() uint64 { return wire.NoticeCost + uint64(len(n.bytes)) }
 
 // noteQueue is what goes to one receiver over one connection. It is guarded by noteOutbox.mu.
 type noteQueue struct {
@@ -119,7 +120,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 	if e.txCompletes(0, a.Flags) && !e.txCQ.Room(0) {
 		return fi.EAGAIN
 	}
-	n := &noteOut{context: a.Context, flags: a.Flags, head: noticeHead{op: NoteAlone, tag: a.Tag}}
+	n := &noteOut{context: a.Context, flags: a.Flags, head: wire.Notice{Op: uint8(NoteAlone), Tag: a.Tag}}
 	if err := e.notes.out.add(n, l, p, a.Note, false); err != nil {
 		return err
 	}
@@ -133,12 +134,13 @@ func (o *noteOutbox) add(n *noteOut, l *link, p *path, note []byte, must bool) e
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	bound := uint64(o.ep.domain.cfg.NoteBytes)
-	if !must && o.bytes != 0 && o.bytes+noteCost+uint64(len(note)) > bound {
+	if !must && o.bytes != 0 && o.bytes+wire.NoticeCost+uint64(len(note)) > bound {
 		return fi.EAGAIN
 	}
 	n.bytes = append(append(make([]byte, 0, len(o.agent)+len(note)), o.agent...), note...)
-	n.head.agent, n.head.length = uint8(len(o.agent)), uint32(len(n.bytes))
-	n.head.ack = n.flags&fi.DeliveryComplete != 0 || n.flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
+	n.head.Agent, n.head.Length = uint8(len(o.agent)), uint32(len(n.bytes))
+	n.head.Ack = n.flags&fi.DeliveryComplete != 0 || n.flags&fi.TransmitComplete != 0 &&
+		p.port.attr.Caps&hw.CapDirectRing == 0
 	q := o.queues[l]
 	if q == nil {
 		q = o.newQueue(l, nil)
@@ -190,7 +192,7 @@ func (o *noteOutbox) drop(q *noteQueue, i int) {
 func (o *noteOutbox) settle(n *noteOut, status fi.Errno) {
 	var ends []noteEnd
 	o.mu.Lock()
-	n.ready, n.head.status = true, uint16(status)
+	n.ready, n.head.Status = true, uint16(status)
 	if q := n.queue; q != nil {
 		if status == fi.Success {
 			status = n.lost
@@ -246,11 +248,11 @@ func (o *noteOutbox) advance(q *noteQueue, ends []noteEnd) []noteEnd {
 			return ends // until there is credit
 		}
 		o.drop(q, 0)
-		if n.head.ack && n.head.status == 0 {
+		if n.head.Ack && n.head.Status == 0 {
 			q.unacked = append(q.unacked, n)
 			continue
 		}
-		ends = append(ends, noteEnd{n, q.link, fi.Errno(n.head.status)})
+		ends = append(ends, noteEnd{n, q.link, fi.Errno(n.head.Status)})
 	}
 	if len(q.list) == 0 {
 		q.open()
@@ -269,7 +271,7 @@ func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 	p.port.wake()
 	lockStream(q.line)
 	defer unlockStream(q.line)
-	if n.head.offset == 0 && q.line.Sent+n.cost() > q.line.Limit {
+	if n.head.Offset == 0 && q.line.Sent+n.cost() > q.line.Limit {
 		return false, o.ask(q, p)
 	}
 	lease, ok := e.stripes.Acquire(0)
@@ -278,15 +280,16 @@ func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 	}
 	defer e.stripes.Release(lease)
 	sc := &e.scratch[lease]
-	n.head.start = q.line.Sent
+	n.head.Start = q.line.Sent
 	for {
-		part := n.bytes[n.head.offset:]
+		part := n.bytes[n.head.Offset:]
 		part = part[:min(len(part), p.port.attr.MaxAMBcopy)]
 		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(part))), Len: uint64(len(part))})
-		if err := e.sendPayload(p, amNotice, q.stream, n.head.put(sc.head[:]), iov, len(part), lease); err != nil {
+		if err := e.sendPayload(p, wire.AMNotice, q.stream, n.head.Put(sc.head[:]), iov, len(part),
+			lease); err != nil {
 			return false, e.broken(err)
 		}
-		if n.head.offset += uint32(len(part)); int(n.head.offset) == len(n.bytes) {
+		if n.head.Offset += uint32(len(part)); int(n.head.Offset) == len(n.bytes) {
 			e.stats.Shared(stats.SharedNote, 1)
 			q.line.Sent += n.cost()
 			n.end = q.line.Sent
@@ -300,16 +303,16 @@ func (o *noteOutbox) ask(q *noteQueue, p *path) error {
 	if q.asked {
 		return nil
 	}
-	w := noticeWords{kind: noticeAsk, a: q.line.Sent + q.list[0].cost()}
-	w.b = w.a
+	w := wire.NoticeWords{Kind: wire.NoticeAsk, A: q.line.Sent + q.list[0].cost()}
+	w.B = w.A
 	for _, n := range q.list[1:] {
-		if w.b+n.cost()-w.a > noteWant {
+		if w.B+n.cost()-w.A > wire.NoticeWant {
 			break
 		}
-		w.b += n.cost()
+		w.B += n.cost()
 	}
-	var b [noticeWordsBytes]byte
-	if err := sendError(p.AMShort(amNotice, q.stream, w.put(b[:]), nil)); err != nil {
+	var b [wire.NoticeWordsBytes]byte
+	if err := sendError(p.AMShort(wire.AMNotice, q.stream, w.Put(b[:]), nil)); err != nil {
 		return o.ep.broken(err)
 	}
 	q.asked = true
@@ -317,7 +320,7 @@ func (o *noteOutbox) ask(q *noteQueue, p *path) error {
 }
 
 // credit takes in what a receiver tells.
-func (o *noteOutbox) credit(e *leasedEP, src hw.Source, stream uint64, w *noticeWords) {
+func (o *noteOutbox) credit(e *leasedEP, src hw.Source, stream uint64, w *wire.NoticeWords) {
 	var ends []noteEnd
 	o.mu.Lock()
 	q := o.byID[stream]
@@ -328,17 +331,17 @@ func (o *noteOutbox) credit(e *leasedEP, src hw.Source, stream uint64, w *notice
 	lockStream(q.line)
 	sent := q.line.Sent
 	unlockStream(q.line)
-	if !e.ownsLink(src, q.link.index) || w.b > sent {
+	if !e.ownsLink(src, q.link.index) || w.B > sent {
 		o.mu.Unlock()
 		e.malformed(src, "credit of a stream that is not its own, or for what was not sent")
 		return
 	}
 	lockStream(q.line)
-	if w.a > q.line.Limit {
-		q.line.Limit, q.asked = w.a, false
+	if w.A > q.line.Limit {
+		q.line.Limit, q.asked = w.A, false
 	}
 	unlockStream(q.line)
-	for len(q.unacked) != 0 && q.unacked[0].end <= w.b {
+	for len(q.unacked) != 0 && q.unacked[0].end <= w.B {
 		ends = append(ends, noteEnd{q.unacked[0], q.link, fi.Success})
 		q.unacked[0] = nil
 		q.unacked = q.unacked[1:]
@@ -394,7 +397,7 @@ func (o *noteOutbox) cancel(context uint64) bool {
 	o.mu.Lock()
 	for _, q := range o.queues {
 		for i, n := range q.list {
-			if n.ready && n.head.offset == 0 && n.contextOf() == context {
+			if n.ready && n.head.Offset == 0 && n.contextOf() == context {
 				o.drop(q, i)
 				o.wake(q)
 				o.mu.Unlock()
@@ -439,5 +442,6 @@ func (e *Endpoint) completeNotify(n *noteOut, status fi.Errno) {
 	case e.txCompletes(0, n.flags):
 		e.txCQ.Complete(entry)
 	}
-	e.countEnd(e.txCntr.Load(), 0, n.flags&fi.Completion != 0, status != fi.Success, uint64(len(n.bytes))-uint64(n.head.agent))
+	e.countEnd(e.txCntr.Load(), 0, n.flags&fi.Completion != 0, status != fi.Success,
+		uint64(len(n.bytes))-uint64(n.head.Agent))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // takes waits for n notifications.
@@ -153,7 +154,7 @@ func (b *noteInbox) waiting() (cost uint64) {
 	for _, in := range b.streams {
 		cost += in.arrived() - in.taken()
 		if in.part != nil {
-			cost += in.part.head.cost()
+			cost += in.part.head.Cost()
 		}
 	}
 	return cost
@@ -282,11 +283,12 @@ func TestNoteRefused(t *testing.T) {
 
 // What parses is what put writes, and no message of a peer's makes an endpoint hold what it has not granted.
 func FuzzNotice(f *testing.F) {
-	var b [noticeHeadBytes]byte
-	f.Add((&noticeHead{op: NoteRead, agent: 3, ack: true, start: 5, tag: 6, length: 9, offset: 1}).put(b[:]), []byte("x"))
-	f.Add((&noticeHead{}).put(b[:]), []byte{})
-	f.Add((&noticeWords{noticeAsk, 100, 200}).put(b[:]), []byte{})
-	f.Add((&noticeWords{noticeCredit, 200, 100}).put(b[:]), []byte{})
+	var b [wire.NoticeBytes]byte
+	f.Add((&wire.Notice{Op: uint8(NoteRead), Agent: 3, Ack: true, Start: 5, Tag: 6, Length: 9,
+		Offset: 1}).Put(b[:]), []byte("x"))
+	f.Add((&wire.Notice{}).Put(b[:]), []byte{})
+	f.Add((&wire.NoticeWords{Kind: wire.NoticeAsk, A: 100, B: 200}).Put(b[:]), []byte{})
+	f.Add((&wire.NoticeWords{Kind: wire.NoticeCredit, A: 200, B: 100}).Put(b[:]), []byte{})
 	bench := newBench(f, nil, rmaHints())
 	x, y := bench.side(f), bench.side(f)
 	x.know(y)
@@ -305,9 +307,9 @@ func FuzzNotice(f *testing.F) {
 	for _, s := range in.streams {
 		src := s.src
 		f.Fuzz(func(t *testing.T, head, payload []byte) {
-			var h noticeHead
-			var again [noticeHeadBytes]byte
-			if h.parse(head, len(payload)) && !bytes.Equal(h.put(again[:]), head) && head[6]|head[7] == 0 {
+			var h wire.Notice
+			var again [wire.NoticeBytes]byte
+			if h.Parse(head, len(payload)) && !bytes.Equal(h.Put(again[:]), head) && head[6]|head[7] == 0 {
 				t.Fatalf("%x became %x", head, again)
 			}
 			y.ep.rx.acquire()

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // A receive context may be another provider's (fi_peer(3), FI_PEER), its owner: then weft asks the owner for the
@@ -45,8 +46,8 @@ type peerMessage struct {
 	rx      *rxContext
 	a       arrived // a.ep is set when it is delivered: the endpoint may be closed before
 	ep      uint32
-	payload uint64 // from the context's pool
-	rts     rts    // with msgRTS
+	payload uint64   // from the context's pool
+	rts     wire.RTS // with msgRTS
 }
 
 // peerMessages are those of all contexts, by id, because an owner names nothing
@@ -76,7 +77,7 @@ func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != ni
 
 // offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. announced is its
 // RTS, nil for a message that came with its payload.
-func (r *leasedRx) offerPeer(a *arrived, payload []byte, announced *rts) {
+func (r *leasedRx) offerPeer(a *arrived, payload []byte, announced *wire.RTS) {
 	tagged := a.flags&msgTagged != 0
 	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
 	switch status {
@@ -99,7 +100,7 @@ func (r *leasedRx) refusePeer(a *arrived, status fi.Errno) {
 }
 
 // deliverPeer gives a message to a receive of the owner's.
-func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, announced *rts) {
+func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, announced *wire.RTS) {
 	t, err := r.peerTarget(entry, a)
 	if err != fi.Success {
 		r.owner.Free(entry)
@@ -120,10 +121,10 @@ func (r *leasedRx) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 	if a.flags&msgTagged != 0 {
 		t.flags |= hot.RecvTagged
 	}
-	if len(p.IOV) > iovLimit {
+	if len(p.IOV) > wire.IOVLimit {
 		return t, fi.EINVAL
 	}
-	var iov [iovLimit]fi.IOVec
+	var iov [wire.IOVLimit]fi.IOVec
 	n := copy(iov[:], p.IOV)
 	if len(p.Descs) != 0 {
 		if err := a.ep.domain.Translate(iov[:n], p.Descs); err != nil {
@@ -150,7 +151,7 @@ func (r *leasedRx) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 }
 
 // queuePeer holds a message for the owner.
-func (r *leasedRx) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *rts) {
+func (r *leasedRx) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *wire.RTS) {
 	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number}
 	m.a.ep = nil
 	if a.untilHere() {

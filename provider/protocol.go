@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // protocol is a part of an endpoint with messages and pending work of its own. Its methods are for the holder of the
@@ -82,15 +83,15 @@ type messages struct{ e *leasedEP }
 
 func (m messages) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		amMsg:     m.e.onEager(0),
-		amMsgData: m.e.onEager(msgData),
-		amTag:     m.e.onEager(msgTagged),
-		amTagData: m.e.onEager(msgTagged | msgData),
-		amRTS:     m.e.onRTS,
-		amSync:    m.e.onSync,
-		amAck:     m.e.onAck,
-		amCTS:     m.e.onCTS,
-		amFrag:    m.e.onFrag,
+		wire.AMMsg:     m.e.onEager(0),
+		wire.AMMsgData: m.e.onEager(msgData),
+		wire.AMTag:     m.e.onEager(msgTagged),
+		wire.AMTagData: m.e.onEager(msgTagged | msgData),
+		wire.AMRTS:     m.e.onRTS,
+		wire.AMSync:    m.e.onSync,
+		wire.AMAck:     m.e.onAck,
+		wire.AMCTS:     m.e.onCTS,
+		wire.AMFrag:    m.e.onFrag,
 	}
 }
 
@@ -122,10 +123,10 @@ type rendezvousHelp struct{ e *leasedEP }
 
 func (r rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		amAssist:  r.e.onAssist,
-		amLanding: r.e.onLanding,
-		amPut:     r.e.onPut,
-		amHelped:  r.e.onHelped,
+		wire.AMAssist:  r.e.onAssist,
+		wire.AMLanding: r.e.onLanding,
+		wire.AMPut:     r.e.onPut,
+		wire.AMHelped:  r.e.onHelped,
 	}
 }
 
@@ -145,16 +146,16 @@ type oneSided struct{ e *leasedEP }
 
 func (o oneSided) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		amWrite:    o.e.onWrite,
-		amRead:     o.e.onRead,
-		amNotify:   o.e.onNotify,
-		amAtomic:   o.e.onAtomic,
-		amRMADone:  o.e.onRMADone,
-		amReadData: o.e.onReadData,
-		amKeyAsk:   o.e.onKeyAsk,
-		amKeyTold:  o.e.onKeyTold,
-		amShare:    o.e.onShare,
-		amAccessed: o.e.onAccessed,
+		wire.AMWrite:    o.e.onWrite,
+		wire.AMRead:     o.e.onRead,
+		wire.AMNotify:   o.e.onNotify,
+		wire.AMAtomic:   o.e.onAtomic,
+		wire.AMRMADone:  o.e.onRMADone,
+		wire.AMReadData: o.e.onReadData,
+		amKeyAsk:        o.e.onKeyAsk,
+		amKeyTold:       o.e.onKeyTold,
+		wire.AMShare:    o.e.onShare,
+		wire.AMAccessed: o.e.onAccessed,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Delivering messages that the data plane leaves to the runtime: eager ones (onEager, onSync), those that the data
@@ -206,21 +207,22 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 func (e *Endpoint) Deliver(d *hot.Delivery) { e.rxCQ.Complete(entryOf(&d.Entry)) }
 
 func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
-	var s syncMsg
-	if !s.parse(head) {
+	var s wire.Sync
+	if !s.Parse(head) {
 		e.malformed(src, "tracked message with a head of %d bytes", len(head))
 		return
 	}
 	from := e.senderOf(src)
-	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: s.data, request: s.request,
-		length: uint64(len(payload)), flags: msgSync}
-	if s.flags&wireTagged != 0 {
+	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: s.Data,
+		request: s.Request,
+		length:  uint64(len(payload)), flags: msgSync}
+	if s.Flags&wire.FlagTagged != 0 {
 		a.flags |= msgTagged
 	}
-	if s.flags&wireData != 0 {
+	if s.Flags&wire.FlagData != 0 {
 		a.flags |= msgData
 	}
-	if s.flags&wireMatch != 0 {
+	if s.Flags&wire.FlagMatch != 0 {
 		a.flags |= msgMatch
 	}
 	e.countEager(len(payload))
@@ -381,5 +383,5 @@ func (r *leasedRx) deliver(t target, a *arrived, payload []byte) {
 
 // acknowledge sends a message's sender the ACK, with the outcome.
 func (r *leasedRx) acknowledge(a *arrived, status fi.Errno) {
-	r.answer(a.ep, a.src, a.sender(), amAck, a.request, putAck(r.head[:], status))
+	r.answer(a.ep, a.src, a.sender(), wire.AMAck, a.request, wire.PutAck(r.head[:], status))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // defaultMinMultiRecv is the FI_OPT_MIN_MULTI_RECV of a new endpoint, bytes.
@@ -157,8 +158,8 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 	if a.Flags&^recvFlags != 0 {
 		return bad(fi.EBADFLAGS, "receive: flags %#x are not for a receive", a.Flags&^recvFlags)
 	}
-	if len(a.IOV) > iovLimit {
-		return bad(fi.EINVAL, "receive: %d elements, at most %d", len(a.IOV), iovLimit)
+	if len(a.IOV) > wire.IOVLimit {
+		return bad(fi.EINVAL, "receive: %d elements, at most %d", len(a.IOV), wire.IOVLimit)
 	}
 	for _, v := range a.IOV {
 		if v.Base == 0 && v.Len != 0 {

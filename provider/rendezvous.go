@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Rendezvous at the receiver: an RTS finds its receive (onRTS) or is kept as unexpected (holdRTS); a matched one is an
@@ -47,7 +48,7 @@ type recvOp struct {
 	want    uint64 // bytes to read: length, or less when the buffer is shorter
 	done    uint64
 	count   uint32
-	iov     [iovLimit]hw.RemoteSegment
+	iov     [wire.IOVLimit]hw.RemoteSegment
 
 	// of a shared operation (assist.go)
 	share bool   // it is to be offered to the sender before it is read
@@ -66,7 +67,7 @@ type recvOp struct {
 	help    helpState
 	tail    uint64 // bytes at the end that are left to the sender
 	owed    uint64 // bytes of those that it is at
-	keys    [iovLimit]hw.RemoteKey
+	keys    [wire.IOVLimit]hw.RemoteKey
 
 	whole   bool // not in segments: the kernel refuses to read
 	foreign bool // the sender's memory is mapped (device_share.go)
@@ -103,19 +104,19 @@ type opList struct{ head, tail uint32 }
 
 // onRTS matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
 func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
-	var m rts
-	if !m.parse(head) || !e.takeKeys(src, &m, payload) {
+	var m wire.RTS
+	if !m.Parse(head) || !e.takeKeys(src, &m, payload) {
 		e.malformed(src, "announcement of %d bytes does not parse", len(head))
 		return
 	}
 	from := e.senderOf(src)
 	e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: m.data, length: m.length,
-		request: m.request, flags: msgRTS}
-	if m.flags&wireTagged != 0 {
+	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: m.Data, length: m.Length,
+		request: m.Request, flags: msgRTS}
+	if m.Flags&wire.FlagTagged != 0 {
 		a.flags |= msgTagged
 	}
-	if m.flags&wireData != 0 {
+	if m.Flags&wire.FlagData != 0 {
 		a.flags |= msgData
 	}
 	r := e.rx
@@ -137,7 +138,7 @@ func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // holdRTS keeps an RTS that matches no receive.
-func (r *leasedRx) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
+func (r *leasedRx) holdRTS(eng *match.Engine, a *arrived, announced *wire.RTS) {
 	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
 		log.Warnf(log.EPData, "no memory to hold an announcement: %v", err)
@@ -159,7 +160,7 @@ func (r *leasedRx) holdRTS(eng *match.Engine, a *arrived, announced *rts) {
 
 // startRendezvous makes the operation that reads a matched message into t, and takes its first step. multi is the
 // multi-receive buffer that t is part of, or nil.
-func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, announced *rts) {
+func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, announced *wire.RTS) {
 	op, index := r.ops.Alloc()
 	if op == nil {
 		r.acknowledge(a, fi.ENOMEM)
@@ -170,15 +171,16 @@ func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, anno
 	*op = recvOp{
 		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, number: a.number, src: uint32(a.src), t: t,
 		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
-		length: announced.length, want: min(announced.length, t.room()), count: announced.count, iov: announced.iov,
+		length: announced.Length, want: min(announced.Length, t.room()), count: announced.Count,
+		iov: announced.IOV,
 	}
 	switch {
 	case op.want != 0 && a.ep.mayMap(a.src, announced):
 		r.startForeign(&a.ep.Endpoint, op, announced)
 		return
-	case announced.flags&wireKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
-		op.keyed, op.keys = true, announced.keys
-	case announced.flags&(wireNoGet|wireKeyed) != 0 || !a.ep.reads(a.src) || t.flags&hot.RecvDevice != 0:
+	case announced.Flags&wire.FlagKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
+		op.keyed, op.keys = true, announced.Keys
+	case announced.Flags&(wire.FlagNoGet|wire.FlagKeyed) != 0 || !a.ep.reads(a.src) || t.flags&hot.RecvDevice != 0:
 		r.pull(a.ep, op)
 		return
 	default:
@@ -382,7 +384,7 @@ func (r *leasedRx) loseOps(e *leasedEP, src hw.Source) {
 
 // onAck completes a tracked transmit.
 func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
-	status, ok := parseAck(head)
+	status, ok := wire.ParseAck(head)
 	e.acknowledged(src, header, status, ok)
 }
 
@@ -410,7 +412,7 @@ func (e *leasedEP) acknowledged(src hw.Source, header uint64, status fi.Errno, o
 
 // Acknowledged is onAck of an ACK that the data plane has taken in. The caller holds the progress lease.
 func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
-	outcome, ok := ackStatus(status)
+	outcome, ok := wire.AckStatus(status)
 	e.leased.Taken().acknowledged(hw.Source(source), request, outcome, ok)
 }
 

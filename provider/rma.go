@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Reads and writes that the data plane leaves to the runtime, at their initiator. rma chooses the way: a copy by this
@@ -167,19 +168,21 @@ func (e *Endpoint) checkRMA(a *RMAArgs) (uint64, error) {
 	if a.Flags&^allowed != 0 {
 		return 0, e.refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^allowed)
 	}
-	if len(a.IOV) > iovLimit || len(a.Remote) > iovLimit {
-		return 0, e.refuse(fi.EINVAL, "%s: %d local and %d remote elements, at most %d", what, len(a.IOV), len(a.Remote), iovLimit)
+	if len(a.IOV) > wire.IOVLimit || len(a.Remote) > wire.IOVLimit {
+		return 0, e.refuse(fi.EINVAL, "%s: %d local and %d remote elements, at most %d", what,
+			len(a.IOV), len(a.Remote), wire.IOVLimit)
 	}
 	local, remote := uint64(0), uint64(0)
 	for _, v := range a.IOV {
-		if v.Len > maxMessage || v.Base == 0 && v.Len != 0 {
+		if v.Len > wire.MaxMessage || v.Base == 0 && v.Len != 0 {
 			return 0, e.refuse(fi.EINVAL, "%s: element of %d bytes at %#x", what, v.Len, v.Base)
 		}
 		local += v.Len
 	}
 	for _, v := range a.Remote {
-		if v.Len > maxMessage {
-			return 0, e.refuse(fi.EMSGSIZE, "%s: remote element of %d bytes, at most %d", what, v.Len, uint64(maxMessage))
+		if v.Len > wire.MaxMessage {
+			return 0, e.refuse(fi.EMSGSIZE, "%s: remote element of %d bytes, at most %d", what,
+				v.Len, uint64(wire.MaxMessage))
 		}
 		remote += v.Len
 	}
@@ -292,23 +295,24 @@ func (e *Endpoint) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVe
 	sc := &e.scratch[lease]
 	addr := part.Addr + req.sent
 	if req.flags&rmaIsRead != 0 {
-		h := readHead{key: part.Key, request: id, length: n, at: req.done, last: req.part+1 == req.parts}
-		return sendError(p.AMShort(amRead, addr, h.put(sc.head[:]), nil))
+		h := wire.Read{Key: part.Key, Request: id, Length: n, At: req.done, Last: req.part+1 == req.parts}
+		return sendError(p.AMShort(wire.AMRead, addr, h.Put(sc.head[:]), nil))
 	}
 	if req.flags&rmaIsAtomic != 0 {
 		return e.sendAtomic(p, req, id, part, lease)
 	}
-	h := writeHead{key: part.Key, request: id, data: req.data, length: req.total}
+	h := wire.Write{Key: part.Key, Request: id, Data: req.data, Length: req.total}
 	if req.sent+n == part.Len {
-		h.flags |= rmaAck
+		h.Flags |= wire.WriteAck
 		if req.part+1 == req.parts {
-			h.flags |= rmaLast
+			h.Flags |= wire.WriteLast
 			if req.flags&rmaHasData != 0 {
-				h.flags |= rmaData
+				h.Flags |= wire.WriteData
 			}
 		}
 	}
-	return e.sendPayload(p, amWrite, addr, h.put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count], req.done, n), int(n), lease)
+	return e.sendPayload(p, wire.AMWrite, addr, h.Put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count],
+		req.done, n), int(n), lease)
 }
 
 // keepRMAInject copies what a request sends to its own buffer when it may not be sent at once, because the caller may
@@ -317,7 +321,7 @@ func (e *Endpoint) keepRMAInject(req *rmaRequest, id uint64) {
 	n := int(e.hot.InjectMax)
 	i := e.rmas.Index(id) * n
 	room := e.rmaInject[i : i+n]
-	keep := func(iov *[iovLimit]fi.IOVec, count *uint32) {
+	keep := func(iov *[wire.IOVLimit]fi.IOVec, count *uint32) {
 		size := uint64(0)
 		for _, v := range iov[:*count] {
 			size += v.Len

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Where a port's device reads and writes the memory of peers, it does the reads
@@ -31,10 +32,10 @@ func (p *port) oneSided() bool {
 type deviceOp struct {
 	e       *Endpoint
 	id      uint64
-	path    *path                  // over which its pieces go
-	keys    [iovLimit]hw.RemoteKey // of the request's remote elements
-	regions []hw.Memory            // of its local ones
-	deliver bool                   // it ends when the peer's memory has it; the poster's
+	path    *path                       // over which its pieces go
+	keys    [wire.IOVLimit]hw.RemoteKey // of the request's remote elements
+	regions []hw.Memory                 // of its local ones
+	deliver bool                        // it ends when the peer's memory has it; the poster's
 
 	// open counts the pieces that are posted and have not ended, and one for
 	// who posts. Added to by the poster, taken from by him and the lease holder;
@@ -210,7 +211,7 @@ func (op *deviceOp) postPiece(req *rmaRequest, part *fi.RMAIOVec) (uint64, error
 	if req.sent == part.Len {
 		return 0, nil
 	}
-	var room [iovLimit]hw.Segment
+	var room [wire.IOVLimit]hw.Segment
 	local, n := op.gather(room[:0], req, req.done, part.Len-req.sent)
 	addr, key := part.Addr+req.sent, op.keys[req.part]
 	return n, op.start(func(c *hw.Completion) (hw.Status, error) { return op.move(req, local, addr, key, c) })
@@ -224,7 +225,7 @@ func (op *deviceOp) gather(local []hw.Segment, req *rmaRequest, at, most uint64)
 	if req.flags&rmaIsRead != 0 {
 		limit = a.MaxGetZcopy
 	}
-	var pieces [iovLimit]fi.IOVec
+	var pieces [wire.IOVLimit]fi.IOVec
 	used := window(pieces[:0], req.iov[:req.count], at, min(most, limit, devicePieceBytes))
 	for _, v := range used[:min(len(used), a.MaxIOV)] {
 		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(op.regions, v)})

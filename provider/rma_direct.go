@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/pages"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Where the transport reads and writes the peer's memory by itself, the
@@ -152,7 +153,7 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 	if e.putPending(p, a.Dest) {
 		return false, nil
 	}
-	var keys [iovLimit]hw.RemoteKey
+	var keys [wire.IOVLimit]hw.RemoteKey
 	dir := p.Endpoint.(hw.KeyDirectory)
 	for i, r := range a.Remote {
 		var err error
@@ -241,19 +242,19 @@ func (e *Endpoint) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.Remote
 // transport. It comes from a pool, because what goes through an interface's
 // method would be allocated each time.
 type directScratch struct {
-	pieces [iovLimit]fi.IOVec
-	local  [iovLimit]hw.Segment
-	head   [writeDataBytes]byte
+	pieces [wire.IOVLimit]fi.IOVec
+	local  [wire.IOVLimit]hw.Segment
+	head   [wire.WriteDataBytes]byte
 }
 
 var directScratches = sync.Pool{New: func() any { return new(directScratch) }}
 
 // notify tells the peer of a write with CQ data that is in place.
 func (e *Endpoint) notify(a *RMAArgs, p *path, total uint64) error {
-	h := writeHead{key: a.Remote[0].Key, flags: rmaData | rmaLast, data: a.Data, length: total}
+	h := wire.Write{Key: a.Remote[0].Key, Flags: wire.WriteData | wire.WriteLast, Data: a.Data, Length: total}
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
-	return sendError(p.AMShort(amNotify, a.Remote[0].Addr, h.put(d.head[:]), nil))
+	return sendError(p.AMShort(wire.AMNotify, a.Remote[0].Addr, h.Put(d.head[:]), nil))
 }
 
 // directKind is what an operation completes as, and the counter that counts it.

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // The target's side of rma_share.go. Everything is checked against the region of
@@ -14,7 +15,7 @@ import (
 
 // help is an operation of a peer that this side, the target, helps with.
 type help struct {
-	shareHead
+	wire.Share
 	addr uint64 // in the region, as peers name it
 	src  hw.Source
 }
@@ -23,13 +24,13 @@ type help struct {
 func (e *leasedEP) onShare(src hw.Source, addr uint64, head, payload []byte) {
 	h := help{addr: addr, src: src}
 	words := claim.OneSidedWords(e.sourceWords(src))
-	if !h.parse(head) || words == nil {
-		e.malformed(src, "offer to share %d bytes at %#x", h.want, addr)
+	if !h.Parse(head) || words == nil {
+		e.malformed(src, "offer to share %d bytes at %#x", h.Want, addr)
 		return
 	}
 	claim.See(&words[1])
 	e.dropHelp(src) // its round is over
-	if !e.copying(h.want) && !e.stepHelp(&h) {
+	if !e.copying(h.Want) && !e.stepHelp(&h) {
 		e.helps = append(e.helps, h)
 	}
 }
@@ -69,18 +70,18 @@ func (e *leasedEP) stepHelp(h *help) bool {
 		return true
 	}
 	rights := fi.RemoteWrite
-	if h.read {
+	if h.Read {
 		rights = fi.RemoteRead
 	}
-	n := claim.Chunks(h.want, uint64(h.chunk))
-	for budget := int64(assistBurst); budget > 0; budget -= int64(h.chunk) {
-		m, offset, err := e.access(h.src, h.key, h.addr, h.want, rights)
+	n := claim.Chunks(h.Want, uint64(h.Chunk))
+	for budget := int64(assistBurst); budget > 0; budget -= int64(h.Chunk) {
+		m, offset, err := e.access(h.src, h.Key, h.addr, h.Want, rights)
 		if err != nil {
 			return true
 		}
 		i, ok := uint64(0), e.helpsWith(m)
 		if ok {
-			i, ok = claim.TakeBack(&words[0], uint64(h.round), n)
+			i, ok = claim.TakeBack(&words[0], uint64(h.Round), n)
 		}
 		if ok {
 			err = e.copyChunk(h, peer, m, offset, i)
@@ -103,12 +104,12 @@ func (e *bindings) helpsWith(m *MR) bool {
 // copyChunk copies chunk i of an operation that begins at offset of a region. The
 // caller has entered the region.
 func (e *leasedEP) copyChunk(h *help, peer hw.PeerMemory, m *MR, offset, i uint64) error {
-	at := i * uint64(h.chunk)
-	size := min(uint64(h.chunk), h.want-at)
+	at := i * uint64(h.Chunk)
+	size := min(uint64(h.Chunk), h.Want-at)
 	e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(m.parts[0].Base) + offset + at), Len: int(size)}
-	e.rx.remote[0] = hw.RemoteSegment{Addr: h.local + at, Len: size}
+	e.rx.remote[0] = hw.RemoteSegment{Addr: h.Local + at, Len: size}
 	var err error
-	if h.read {
+	if h.Read {
 		_, err = peer.WritePeer(e.rx.local[:1], e.rx.remote[:1])
 	} else {
 		_, err = peer.ReadPeer(e.rx.local[:1], e.rx.remote[:1])

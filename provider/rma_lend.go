@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Reads and writes that are too short to be cut between two processors (rma_share.go) are delegated whole: while an
@@ -30,7 +31,8 @@ const (
 // lendMin is the shortest operation, in bytes, about which the data plane asks the
 // runtime before it copies (dataplane.RMA); 0: none.
 func (e *Endpoint) lendMin() uint32 {
-	if least := e.domain.cfg.RMALendSize; least <= maxShareChunk && e.txCQ != nil && e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
+	if least := e.domain.cfg.RMALendSize; least <= wire.MaxShareChunk && e.txCQ != nil &&
+		e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)
 	}
 	return 0
@@ -54,7 +56,8 @@ func (s span) meets(o span) bool { return s.at-o.at < o.n || o.at-s.at < s.n }
 // lend offers an operation to the target. It reports false when the caller is to do it.
 func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bool) bool {
 	least := uint64(e.domain.cfg.RMALendSize)
-	if least == 0 || total < least || total > maxShareChunk || !completes || !e.mayHelp(a, p) || e.txCQ.Unread() < hot.LendAhead {
+	if least == 0 || total < least || total > wire.MaxShareChunk || !completes || !e.mayHelp(a, p) ||
+		e.txCQ.Unread() < hot.LendAhead {
 		return false
 	}
 	e.reapShares(nil)
@@ -69,7 +72,7 @@ func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bo
 		atomic.StoreUint32(&e.hot.LendRest, lendRest)
 		return false
 	}
-	round, ok := e.offerRound(a, p, max(total, minShareChunk), 1)
+	round, ok := e.offerRound(a, p, max(total, wire.MinShareChunk), 1)
 	if !ok {
 		if claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= claim.MaxRounds {
 			atomic.StoreUint32(&e.hot.LendRest, lendRest) // the target reads no offers

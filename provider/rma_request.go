@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // rmaRequest is a read, write or atomic that the target answers. It lies off
@@ -25,10 +26,10 @@ type rmaRequest struct {
 	dest    uint64 // fi.Addr
 	link    uint32
 	count   uint32
-	iov     [iovLimit]fi.IOVec // local memory, of an atomic the result's
+	iov     [wire.IOVLimit]fi.IOVec // local memory, of an atomic the result's
 	parts   uint32
 	part    uint32 // that the next message is of
-	remote  [iovLimit]fi.RMAIOVec
+	remote  [wire.IOVLimit]fi.RMAIOVec
 	sent    uint64 // bytes of the part
 	done    uint64 // bytes of the operation that messages were sent for
 
@@ -37,9 +38,9 @@ type rmaRequest struct {
 	op       fi.Op
 	datatype fi.Datatype
 	operands uint32
-	operand  [iovLimit]fi.IOVec
+	operand  [wire.IOVLimit]fi.IOVec
 	compares uint32
-	compare  [iovLimit]fi.IOVec
+	compare  [wire.IOVLimit]fi.IOVec
 
 	// left is what is still to be answered: parts of a write, bytes of the
 	// others. Stored before the first message, then the lease holder's.
@@ -185,10 +186,10 @@ func (e *leasedEP) rmaBusy() bool {
 }
 
 // answered takes off what the target has answered for and finishes the request when that was the last.
-func (e *leasedEP) answered(src hw.Source, id uint64, d *doneHead) {
+func (e *leasedEP) answered(src hw.Source, id uint64, d *wire.Done) {
 	req, known := e.rmas.Lookup(id)
-	if !known || !e.ownsLink(src, req.link) || d.units > req.left.Load() {
-		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", d.units, id)
+	if !known || !e.ownsLink(src, req.link) || d.Units > req.left.Load() {
+		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", d.Units, id)
 		return
 	}
 	if req.flags&rmaLaned != 0 {
@@ -197,18 +198,18 @@ func (e *leasedEP) answered(src hw.Source, id uint64, d *doneHead) {
 		}
 		return
 	}
-	if d.status != fi.Success && req.status == fi.Success {
-		req.status = d.status
+	if d.Status != fi.Success && req.status == fi.Success {
+		req.status = d.Status
 	}
-	if d.units != 0 && req.left.Add(-d.units) == 0 && e.claimRMA(id) {
+	if d.Units != 0 && req.left.Add(-d.Units) == 0 && e.claimRMA(id) {
 		e.finishRMA(req, id, req.status)
 	}
 }
 
 // onRMADone takes in the target's answer to messages of an operation.
 func (e *leasedEP) onRMADone(src hw.Source, header uint64, head, payload []byte) {
-	var d doneHead
-	if !d.parse(head) {
+	var d wire.Done
+	if !d.Parse(head) {
 		e.malformed(src, "outcome of %d bytes does not parse", len(head))
 		return
 	}
@@ -221,7 +222,7 @@ func (e *leasedEP) onRMADone(src hw.Source, header uint64, head, payload []byte)
 
 // onReadData takes in a piece of what was read.
 func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte) {
-	at, ok := parseWord(head)
+	at, ok := wire.ParseWord(head)
 	if ok && header&hot.FetchID != 0 {
 		e.fetched(src, header, at, payload)
 		return
@@ -240,7 +241,7 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 		payload = payload[v.Len:]
 	}
 	if req.flags&rmaLaned != 0 {
-		if !e.segmentAnswered(req, header, &doneHead{req.status, n, at}) {
+		if !e.segmentAnswered(req, header, &wire.Done{Status: req.status, Units: n, At: at}) {
 			e.malformed(src, "%d bytes at %d for request %#x, which has no segment there", n, at, header)
 		}
 		return
@@ -248,7 +249,7 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 	if n == 0 && req.total == 0 {
 		n = 1 // an empty read
 	}
-	e.answered(src, header, &doneHead{fi.Success, n, at})
+	e.answered(src, header, &wire.Done{Status: fi.Success, Units: n, At: at})
 }
 
 // finishRMA completes a request. The caller holds the progress lease and has

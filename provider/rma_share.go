@@ -10,10 +10,11 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // A read or write of FI_WEFT_RMA_ASSIST_SIZE or more that the initiator copies by itself is shared with a target that
-// makes progress meanwhile: the initiator opens a round (package claim) and offers it (amShare), the target copies
+// makes progress meanwhile: the initiator opens a round (package claim) and offers it (wire.AMShare), the target copies
 // chunks from the back (rma_help.go). A target that has two offers unread gets no other, so one that computes costs two
 // slots of its ring.
 //
@@ -22,15 +23,9 @@ import (
 // its chunks are finished; until then it waits in Endpoint.shares, where progress or a later post finds it. What the
 // target could not copy is done again as messages.
 
-// Chunks of a share are a quarter of the operation within these bounds, in bytes.
-const (
-	minShareChunk = 32 << 10
-	maxShareChunk = 256 << 10
-)
-
 // shareChunk is the size of a chunk of an operation of n bytes, whole pages.
 func shareChunk(n uint64) uint64 {
-	return min(max(n/4, minShareChunk), maxShareChunk) &^ 4095
+	return min(max(n/4, wire.MinShareChunk), wire.MaxShareChunk) &^ 4095
 }
 
 // sharedOps are an endpoint's operations that are shared with their targets.
@@ -191,13 +186,14 @@ func (e *Endpoint) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint1
 	if round, ok = p.rounds.begin(n); !ok {
 		return 0, false
 	}
-	h := shareHead{
-		key: a.Remote[0].Key, local: uint64(a.IOV[0].Base), want: a.IOV[0].Len, chunk: uint32(chunk), round: round,
-		read: a.Read,
+	h := wire.Share{
+		Key: a.Remote[0].Key, Local: uint64(a.IOV[0].Base), Want: a.IOV[0].Len, Chunk: uint32(chunk),
+		Round: round,
+		Read:  a.Read,
 	}
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
-	if p.AMShort(amShare, a.Remote[0].Addr, h.put(d.head[:]), nil) != nil {
+	if p.AMShort(wire.AMShare, a.Remote[0].Addr, h.Put(d.head[:]), nil) != nil {
 		p.rounds.cancel()
 		return 0, false
 	}

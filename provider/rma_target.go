@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // The target's side of one-sided operations, where its process performs them:
@@ -18,8 +19,8 @@ import (
 
 // onWrite places a piece of a write.
 func (e *leasedEP) onWrite(src hw.Source, addr uint64, head, payload []byte) {
-	var w writeHead
-	if !w.parse(head) {
+	var w wire.Write
+	if !w.Parse(head) {
 		e.malformed(src, "write of %d bytes does not parse", len(payload))
 		return
 	}
@@ -27,40 +28,41 @@ func (e *leasedEP) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // perform checks a piece of a write against the region of its key, copies it, and counts it.
-func (e *leasedEP) perform(src hw.Source, w *writeHead, addr uint64, payload []byte) fi.Errno {
+func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []byte) fi.Errno {
 	e.stats.Rx(stats.RxServedWrites, 1)
 	status := fi.Success
 	if n := uint64(len(payload)); n != 0 {
-		m, offset, err := e.access(src, w.key, addr, n, fi.RemoteWrite)
+		m, offset, err := e.access(src, w.Key, addr, n, fi.RemoteWrite)
 		if err != nil {
-			status = e.refuseAccess(src, "write", w.key, addr, n, err)
+			status = e.refuseAccess(src, "write", w.Key, addr, n, err)
 		} else {
 			for _, v := range m.window(e.regionIOV[:0], offset, n) {
 				if err := store(uint64(v.Base), payload[:v.Len]); err != nil {
-					status = e.refuseAccess(src, "write to a device", w.key, addr, n, fmt.Errorf("%v: %w", err, fi.EIO))
+					status = e.refuseAccess(src, "write to a device", w.Key, addr, n,
+						fmt.Errorf("%v: %w", err, fi.EIO))
 					break
 				}
 				payload = payload[v.Len:]
 			}
 			if status == fi.Success {
-				e.written(m, n, w.flags&rmaLast != 0)
+				e.written(m, n, w.Flags&wire.WriteLast != 0)
 			}
 			m.gate.leave()
 		}
-	} else if w.flags&rmaLast != 0 {
-		e.noticed(src, w.key, 0)
+	} else if w.Flags&wire.WriteLast != 0 {
+		e.noticed(src, w.Key, 0)
 	}
 	return status
 }
 
 // onNotify counts, reports and answers a write whose payload the initiator has put in place.
 func (e *leasedEP) onNotify(src hw.Source, addr uint64, head, payload []byte) {
-	var w writeHead
-	if !w.parse(head) {
+	var w wire.Write
+	if !w.Parse(head) {
 		e.malformed(src, "notice of a write does not parse")
 		return
 	}
-	e.noticed(src, w.key, w.length)
+	e.noticed(src, w.Key, w.Length)
 	e.endWrite(src, &w, fi.Success)
 }
 
@@ -87,26 +89,26 @@ func (e *bindings) written(m *MR, n uint64, last bool) {
 }
 
 // endWrite delivers the CQ data of a write and answers.
-func (e *leasedEP) endWrite(src hw.Source, w *writeHead, status fi.Errno) {
-	if w.flags&rmaData != 0 && status == fi.Success && e.rxCQ != nil {
+func (e *leasedEP) endWrite(src hw.Source, w *wire.Write, status fi.Errno) {
+	if w.Flags&wire.WriteData != 0 && status == fi.Success && e.rxCQ != nil {
 		e.rxCQ.Complete(cq.Entry{
-			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.length, Data: w.data,
+			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.Length, Data: w.Data,
 			Src: e.addrOf(e.senderOf(src).id),
 		})
 	}
-	if w.request != 0 && (status != fi.Success || w.flags&rmaAck != 0) {
-		d := doneHead{status: status, at: noPlace}
-		if w.flags&rmaAck != 0 {
-			d.units = 1
+	if w.Request != 0 && (status != fi.Success || w.Flags&wire.WriteAck != 0) {
+		d := wire.Done{Status: status, At: wire.NoPlace}
+		if w.Flags&wire.WriteAck != 0 {
+			d.Units = 1
 		}
-		e.answer(src, w.request, &d)
+		e.answer(src, w.Request, &d)
 	}
 }
 
 // answer sends the initiator the outcome of an operation.
-func (e *leasedEP) answer(src hw.Source, request uint64, d *doneHead) {
+func (e *leasedEP) answer(src hw.Source, request uint64, d *wire.Done) {
 	r := e.rx
-	r.answer(e, src, e.senderOf(src), amRMADone, request, d.put(r.head[:]))
+	r.answer(e, src, e.senderOf(src), wire.AMRMADone, request, d.Put(r.head[:]))
 }
 
 // refuseAccess logs an access that is refused and returns the errno for the initiator.
@@ -135,26 +137,28 @@ const maxReplies = 1 << 16
 
 // onRead begins to send what is asked for.
 func (e *leasedEP) onRead(src hw.Source, addr uint64, head, payload []byte) {
-	var h readHead
-	if !h.parse(head) {
+	var h wire.Read
+	if !h.Parse(head) {
 		e.malformed(src, "read does not parse")
 		return
 	}
 	e.stats.Rx(stats.RxServedReads, 1)
-	if h.length != 0 {
-		m, _, err := e.access(src, h.key, addr, h.length, fi.RemoteRead)
+	if h.Length != 0 {
+		m, _, err := e.access(src, h.Key, addr, h.Length, fi.RemoteRead)
 		if err != nil {
-			e.answer(src, h.request, &doneHead{e.refuseAccess(src, "read", h.key, addr, h.length, err), h.length, h.at})
+			e.answer(src, h.Request, &wire.Done{Status: e.refuseAccess(src, "read", h.Key, addr,
+				h.Length, err), Units: h.Length, At: h.At})
 			return
 		}
 		m.gate.leave()
 	}
 	if len(e.replies) >= maxReplies {
-		e.answer(src, h.request, &doneHead{fi.ENOMEM, max(1, h.length), h.at})
+		e.answer(src, h.Request, &wire.Done{Status: fi.ENOMEM, Units: max(1, h.Length), At: h.At})
 		return
 	}
 	s := e.senderOf(src)
-	e.reply(reply{src: src, to: s, request: h.request, key: h.key, addr: addr, length: h.length, at: h.at, last: h.last})
+	e.reply(reply{src: src, to: s, request: h.Request, key: h.Key, addr: addr, length: h.Length, at: h.At,
+		last: h.Last})
 }
 
 // reply sends a reply as far as there is room and keeps the rest.
@@ -188,8 +192,8 @@ func (e *leasedEP) pumpReply(r *reply) bool {
 			return false
 		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO:
 			// The region was closed meanwhile, or is of a device that fails.
-			d := doneHead{fi.ErrnoOf(err), r.length - r.sent, r.at + r.sent}
-			e.rx.answer(e, r.src, r.to, amRMADone, r.request, d.put(e.rx.head[:]))
+			d := wire.Done{Status: fi.ErrnoOf(err), Units: r.length - r.sent, At: r.at + r.sent}
+			e.rx.answer(e, r.src, r.to, wire.AMRMADone, r.request, d.Put(e.rx.head[:]))
 			return true
 		case err != nil:
 			e.dropReply(r)
@@ -218,7 +222,7 @@ func (e *leasedEP) wasRead(r *reply) {
 func (e *leasedEP) sendReply(p *path, r *reply) error {
 	n := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
-	head := putWord(sc.head[:], r.at+r.sent)
+	head := wire.PutWord(sc.head[:], r.at+r.sent)
 	iov := e.regionIOV[:0]
 	switch {
 	case r.held != 0:
@@ -231,7 +235,7 @@ func (e *leasedEP) sendReply(p *path, r *reply) error {
 		defer m.gate.leave()
 		iov = m.window(iov, offset, n)
 	}
-	err := e.sendPayload(p, amReadData, r.request, head, iov, int(n), e.progressStripe)
+	err := e.sendPayload(p, wire.AMReadData, r.request, head, iov, int(n), e.progressStripe)
 	if err == nil {
 		r.sent += n
 	}
@@ -248,32 +252,33 @@ func (e *leasedEP) dropReply(r *reply) {
 
 // onAtomic performs an atomic operation and answers.
 func (e *leasedEP) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
-	var h atomicHead
-	if !h.parse(head) {
+	var h wire.Atomic
+	if !h.Parse(head) {
 		e.malformed(src, "atomic does not parse")
 		return
 	}
-	size := uint64(h.datatype.Size())
-	n := uint64(h.count) * size
+	size := uint64(h.Datatype.Size())
+	n := uint64(h.Count) * size
 	want := n
-	if h.op == fi.OpRead {
+	if h.Op == fi.OpRead {
 		want = 0
 	}
-	if h.kind == atomics.Compare {
+	if h.Kind == atomics.Compare {
 		want += n
 	}
-	if n == 0 || n > atomicBytes || uint64(len(payload)) != want || !atomics.Valid(h.kind, h.datatype, h.op) {
-		e.malformed(src, "operation %d on %d elements of datatype %d with %d bytes", h.op, h.count, h.datatype, len(payload))
+	if n == 0 || n > atomicBytes || uint64(len(payload)) != want || !atomics.Valid(h.Kind, h.Datatype, h.Op) {
+		e.malformed(src, "operation %d on %d elements of datatype %d with %d bytes", h.Op, h.Count,
+			h.Datatype, len(payload))
 		return
 	}
 	e.stats.Rx(stats.RxServedAtomics, 1)
 	status := e.performAtomic(src, &h, addr, n, payload)
 	switch {
-	case h.request == 0: // the initiator has completed it
-	case h.kind == atomics.Base:
-		e.answer(src, h.request, &doneHead{status, 1, noPlace})
+	case h.Request == 0: // the initiator has completed it
+	case h.Kind == atomics.Base:
+		e.answer(src, h.Request, &wire.Done{Status: status, Units: 1, At: wire.NoPlace})
 	case status != fi.Success:
-		e.answer(src, h.request, &doneHead{status, n, noPlace})
+		e.answer(src, h.Request, &wire.Done{Status: status, Units: n, At: wire.NoPlace})
 	default:
 		e.replyResult(src, &h, n)
 		e.fillBack(src)
@@ -281,37 +286,38 @@ func (e *leasedEP) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // performAtomic performs an atomic operation on n bytes and leaves what was there before in e.atomicResult.
-func (e *leasedEP) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, payload []byte) fi.Errno {
+func (e *leasedEP) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64, payload []byte) fi.Errno {
 	rights := fi.RemoteWrite
-	if h.kind != atomics.Base {
+	if h.Kind != atomics.Base {
 		rights |= fi.RemoteRead
 	}
-	if h.op == fi.OpRead {
+	if h.Op == fi.OpRead {
 		rights = fi.RemoteRead
 	}
-	m, offset, err := e.access(src, h.key, addr, n, rights)
+	m, offset, err := e.access(src, h.Key, addr, n, rights)
 	if err != nil {
-		return e.refuseAccess(src, "atomic", h.key, addr, n, err)
+		return e.refuseAccess(src, "atomic", h.Key, addr, n, err)
 	}
 	defer m.gate.leave()
-	j := atomics.Job{Op: h.op, Datatype: h.datatype, Result: unsafe.Pointer(&e.atomicResult[0])}
-	if h.op != fi.OpRead {
+	j := atomics.Job{Op: h.Op, Datatype: h.Datatype, Result: unsafe.Pointer(&e.atomicResult[0])}
+	if h.Op != fi.OpRead {
 		j.Operand = unsafe.Pointer(unsafe.SliceData(payload))
 	}
-	if h.kind == atomics.Compare {
+	if h.Kind == atomics.Compare {
 		j.Compare = unsafe.Pointer(unsafe.SliceData(payload[len(payload)-int(n):]))
 	}
-	size := uint64(h.datatype.Size())
+	size := uint64(h.Datatype.Size())
 	pieces := m.window(e.regionIOV[:0], offset, n)
 	for _, v := range pieces {
-		if v.Len%size != 0 || uint64(v.Base)%uint64(atomics.Align(h.datatype)) != 0 {
-			return e.refuseAccess(src, "atomic out of alignment", h.key, addr, n, fi.EINVAL)
+		if v.Len%size != 0 || uint64(v.Base)%uint64(atomics.Align(h.Datatype)) != 0 {
+			return e.refuseAccess(src, "atomic out of alignment", h.Key, addr, n, fi.EINVAL)
 		}
 	}
 	for _, v := range pieces {
 		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
 		if err := applyAtomic(&j, uint64(v.Base), v.Len); err != nil {
-			return e.refuseAccess(src, "atomic on a device", h.key, addr, n, fmt.Errorf("%v: %w", err, fi.EIO))
+			return e.refuseAccess(src, "atomic on a device", h.Key, addr, n, fmt.Errorf("%v: %w",
+				err, fi.EIO))
 		}
 		j.Result = unsafe.Add(j.Result, v.Len)
 		if j.Operand != nil {
@@ -327,23 +333,24 @@ func (e *leasedEP) performAtomic(src hw.Source, h *atomicHead, addr, n uint64, p
 
 // countAtomic counts n bytes of an atomic operation at its target, where one that
 // writes is a write, as far as its bytes go.
-func (e *bindings) countAtomic(m *MR, h *atomicHead, n uint64) {
-	if h.op != fi.OpRead {
-		e.written(m, n, h.last)
+func (e *bindings) countAtomic(m *MR, h *wire.Atomic, n uint64) {
+	if h.Op != fi.OpRead {
+		e.written(m, n, h.Last)
 	}
-	if c := e.remoteReadCntr.Load(); h.kind != atomics.Base && c != nil && (h.op == fi.OpRead || !c.Bytes()) {
-		c.Part(n, h.last)
+	if c := e.remoteReadCntr.Load(); h.Kind != atomics.Base && c != nil && (h.Op == fi.OpRead || !c.Bytes()) {
+		c.Part(n, h.Last)
 	}
-	if h.last {
+	if h.Last {
 		m.spend()
 	}
 }
 
 // replyResult sends what an atomic operation fetched, or keeps it until there
 // is room.
-func (e *leasedEP) replyResult(src hw.Source, h *atomicHead, n uint64) {
+func (e *leasedEP) replyResult(src hw.Source, h *wire.Atomic, n uint64) {
 	s := e.senderOf(src)
-	r := reply{src: src, to: s, request: h.request, length: n, at: uint64(h.at), held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
+	r := reply{src: src, to: s, request: h.Request, length: n, at: uint64(h.At),
+		held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}
 	if len(e.replies) == 0 {
 		p, err := e.connectBack(src, s)
 		if err == nil {
@@ -362,5 +369,5 @@ func (e *leasedEP) replyResult(src hw.Source, h *atomicHead, n uint64) {
 		}
 	}
 	log.Warnf(log.EPData, "no memory for the result of an atomic operation")
-	e.answer(src, h.request, &doneHead{fi.ENOMEM, n, noPlace})
+	e.answer(src, h.Request, &wire.Done{Status: fi.ENOMEM, Units: n, At: wire.NoPlace})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // region registers b, which lives as long as the test, for peers, under a key.
@@ -156,7 +157,7 @@ func wantDone(t *testing.T, x, y *side, context, flags uint64) {
 // pieces cuts a vector.
 func pieces(r *rand.Rand, b []byte) []fi.IOVec {
 	var list []fi.IOVec
-	for len(list) < iovLimit-1 && len(b) > 0 && r.IntN(2) == 0 {
+	for len(list) < wire.IOVLimit-1 && len(b) > 0 && r.IntN(2) == 0 {
 		n := 1 + r.IntN(len(b))
 		list = append(list, iovOf(b[:n])...)
 		b = b[n:]
@@ -166,7 +167,7 @@ func pieces(r *rand.Rand, b []byte) []fi.IOVec {
 
 func remotePieces(r *rand.Rand, at, n, key uint64) []fi.RMAIOVec {
 	var list []fi.RMAIOVec
-	for len(list) < iovLimit-1 && n > 0 && r.IntN(2) == 0 {
+	for len(list) < wire.IOVLimit-1 && n > 0 && r.IntN(2) == 0 {
 		take := 1 + r.Uint64N(n)
 		list = append(list, fi.RMAIOVec{Addr: at, Len: take, Key: key})
 		at, n = at+take, n-take

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // rxContext is a receive context: the queue of posted receives, the matching
@@ -96,10 +97,10 @@ type leasedRx struct {
 	// advances counts calls of advance; lastTimers is when it ran the timers.
 	advances   uint32
 	lastTimers time.Time
-	head       [rtsBytes]byte // for messages that progress sends
+	head       [wire.RTSBytes]byte // for messages that progress sends
 	// scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
-	local    [iovLimit]hw.Segment
-	remote   [iovLimit]hw.RemoteSegment
+	local    [wire.IOVLimit]hw.Segment
+	remote   [wire.IOVLimit]hw.RemoteSegment
 	pulls    map[uint64]uint32         // operations that wait for fragments or gets: id to index
 	getters  *getter                   // that are free, linked
 	helpTurn bool                      // in this pass over the active list an operation with a helper was served
@@ -119,7 +120,7 @@ type control struct {
 }
 
 // controlHead is the longest head of a message that may be kept, in bytes.
-const controlHead = max(ctsHead, doneHeadBytes, noteHeadBytes, noticeWordsBytes, wordHeadBytes, relayHeadBytes)
+const controlHead = max(wire.CTSBytes, wire.DoneBytes, wire.CollNoteBytes, wire.NoticeWordsBytes, wire.CollWordBytes, wire.CollRelayBytes)
 
 func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
 	slots := 64

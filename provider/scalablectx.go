@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // OpenTx opens the transmit context with an index. attr may restrict the
@@ -29,7 +30,7 @@ func (s *Scalable) OpenTx(index int, attr *fi.TxAttr) (*Endpoint, error) {
 		own.Caps = own.Tx.Caps
 	}
 	given := *own.Tx
-	own.Rx = &fi.RxAttr{Size: 1, IOVLimit: iovLimit} // nobody posts receives
+	own.Rx = &fi.RxAttr{Size: 1, IOVLimit: wire.IOVLimit} // nobody posts receives
 	e, err := s.openContext(s.tx, index, firstTx, own)
 	if err == nil && attr != nil {
 		*attr = given
@@ -57,7 +58,8 @@ func (s *Scalable) OpenRx(index int, attr *fi.RxAttr) (*Endpoint, error) {
 	}
 	given := *own.Rx
 	// it sends answers only
-	own.Tx = &fi.TxAttr{Size: 1, InjectSize: s.info.Tx.InjectSize, IOVLimit: iovLimit, TClass: s.info.Tx.TClass}
+	own.Tx = &fi.TxAttr{Size: 1, InjectSize: s.info.Tx.InjectSize, IOVLimit: wire.IOVLimit,
+		TClass: s.info.Tx.TClass}
 	e, err := s.openContext(s.rx, index, 0, own)
 	if err == nil && attr != nil {
 		*attr = given

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // inSegments runs a test over every way that segments take: copies by the
@@ -63,7 +64,7 @@ type holder struct {
 }
 
 func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
-	if id != amRead {
+	if id != wire.AMRead {
 		return h.Endpoint.AMShort(id, header, head, payload)
 	}
 	head = append([]byte(nil), head...)

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // sizeLimits are the sizes that the application has set with fi.OptMaxMsgSize and
@@ -29,7 +30,7 @@ func (e *Endpoint) ownSize(name fi.Opt) uint64 {
 	if e.lossy {
 		return info.DgramMsgSize(e.domain.cfg)
 	}
-	return maxMessage
+	return wire.MaxMessage
 }
 
 // size is the longest operation of the kind of an option that may be posted, in bytes.

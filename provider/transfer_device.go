@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Reads and writes in segments that a port's device does; see deviceOp, of which
@@ -83,7 +84,7 @@ func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted b
 		return t.fail(seg, fi.ECONNRESET)
 	}
 	i, part, at, left := req.locate(uint64(seg.Offset))
-	var room [iovLimit]hw.Segment
+	var room [wire.IOVLimit]hw.Segment
 	local, bytes := m.op.gather(room[:0], req, uint64(seg.Offset), min(left, uint64(seg.Length)))
 	n := int64(bytes)
 	if n < seg.Length {

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Reads and writes in segments. Where the initiator reaches the target's memory by itself, a segment is a copy; else it
@@ -111,9 +112,10 @@ func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error)
 // postRead asks for a segment.
 func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
 	_, part, at, _ := req.locate(uint64(seg.Offset))
-	h := readHead{key: part.Key, request: t.id, length: uint64(seg.Length), at: uint64(seg.Offset), last: uint64(seg.Offset+seg.Length) == req.total}
-	head := h.put(t.e.scratch[t.e.progressStripe].head[:])
-	err := sendError(t.lane.path.AMShort(amRead, part.Addr+at, head, nil))
+	h := wire.Read{Key: part.Key, Request: t.id, Length: uint64(seg.Length), At: uint64(seg.Offset),
+		Last: uint64(seg.Offset+seg.Length) == req.total}
+	head := h.Put(t.e.scratch[t.e.progressStripe].head[:])
+	err := sendError(t.lane.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
 	switch {
 	case err == fi.EAGAIN:
 		return t.unpost(seg)
@@ -153,17 +155,18 @@ func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
 	_, part, offset, _ := req.locate(at)
 	n := min(most, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
-	h := writeHead{key: part.Key, request: t.id, data: req.data, length: req.total}
+	h := wire.Write{Key: part.Key, Request: t.id, Data: req.data, Length: req.total}
 	if n == most {
-		h.flags |= rmaAck
+		h.Flags |= wire.WriteAck
 	}
 	if at+n == req.total {
-		h.flags |= rmaLast
+		h.Flags |= wire.WriteLast
 		if req.flags&rmaHasData != 0 {
-			h.flags |= rmaData
+			h.Flags |= wire.WriteData
 		}
 	}
-	err := e.sendPayload(p, amWrite, part.Addr+offset, h.put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count], at, n), int(n), e.progressStripe)
+	err := e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), window(sc.frag[:0],
+		req.iov[:req.count], at, n), int(n), e.progressStripe)
 	if err == nil {
 		t.sent += n
 		if n == most {
@@ -175,17 +178,17 @@ func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
 
 // segmentAnswered takes in the target's answer to a request in segments: bytes of a read, or segments of a write, which
 // are answered in order. It reports false if no segment waits for it.
-func (e *leasedEP) segmentAnswered(req *rmaRequest, id uint64, d *doneHead) bool {
+func (e *leasedEP) segmentAnswered(req *rmaRequest, id uint64, d *wire.Done) bool {
 	t := e.transfers[id]
 	if t == nil {
 		return false
 	}
-	if d.status != fi.Success && t.status == fi.Success {
-		t.status = d.status
+	if d.Status != fi.Success && t.status == fi.Success {
+		t.status = d.Status
 	}
-	n, units := t.lane, d.units
+	n, units := t.lane, d.Units
 	for units > 0 {
-		i := t.flightAt(d.at)
+		i := t.flightAt(d.At)
 		if i < 0 {
 			return false
 		}
@@ -213,7 +216,7 @@ func (e *leasedEP) segmentAnswered(req *rmaRequest, id uint64, d *doneHead) bool
 func (t *transfer) flightAt(at uint64) int {
 	for i := range t.flying {
 		s := &t.flying[i].segment
-		if at == noPlace || at >= uint64(s.Offset) && at < uint64(s.Offset+s.Length) {
+		if at == wire.NoPlace || at >= uint64(s.Offset) && at < uint64(s.Offset+s.Length) {
 			return i
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
 )
 
@@ -141,11 +142,11 @@ func (e *Endpoint) checkSend(s *SendArgs) (total uint64, err error) {
 	if s.Flags&^sendFlags != 0 {
 		return 0, e.refuse(fi.EBADFLAGS, "send: flags %#x are not for a transmit", s.Flags&^sendFlags)
 	}
-	if len(s.IOV) > iovLimit {
-		return 0, e.refuse(fi.EINVAL, "send: %d elements, at most %d", len(s.IOV), iovLimit)
+	if len(s.IOV) > wire.IOVLimit {
+		return 0, e.refuse(fi.EINVAL, "send: %d elements, at most %d", len(s.IOV), wire.IOVLimit)
 	}
 	for _, v := range s.IOV {
-		if v.Len > maxMessage || v.Base == 0 && v.Len != 0 {
+		if v.Len > wire.MaxMessage || v.Base == 0 && v.Len != 0 {
 			return 0, e.refuse(fi.EINVAL, "send: element of %d bytes at %#x", v.Len, v.Base)
 		}
 		total += v.Len
@@ -193,9 +194,9 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, 
 		e.lines[lease].Add(stats.StripeNoCQ, 1)
 		return false, fi.EAGAIN
 	}
-	id, head := amMsg, []byte(nil)
+	id, head := wire.AMMsg, []byte(nil)
 	if s.Tagged {
-		id = amTag
+		id = wire.AMTag
 	}
 	sc := &e.scratch[lease]
 	if s.HasData {
@@ -228,13 +229,13 @@ const shortBytes = 192
 // scratch is memory of one stripe for building messages, so that posting
 // allocates nothing. The lease holder owns it.
 type scratch struct {
-	head [rtsBytes]byte
+	head [wire.RTSBytes]byte
 	body [shortBytes]byte
-	host []byte                 // what was copied from devices, as long as a bounce buffer when it is needed
-	frag [2 * iovLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
-	from gatherer               // what pack gathers
-	pack func([]byte)           // bound once
-	keys [iovLimit * maxKey]byte
+	host []byte                      // what was copied from devices, as long as a bounce buffer when it is needed
+	frag [2 * wire.IOVLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
+	from gatherer                    // what pack gathers
+	pack func([]byte)                // bound once
+	keys [wire.IOVLimit * maxKey]byte
 }
 
 func newScratch(n int) []scratch {
@@ -261,7 +262,7 @@ func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, 
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
 	}
 	// Fragments follow each other: the receiver copies one out while the next is written.
-	sc.from = gatherer{iov: iov, past: id == amFrag && p.port.attr.Caps&hw.CapDirectRing != 0}
+	sc.from = gatherer{iov: iov, past: id == wire.AMFrag && p.port.attr.Caps&hw.CapDirectRing != 0}
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
 	sc.from = gatherer{}
 	return sendError(err)
@@ -404,57 +405,57 @@ func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eage
 // beginTx makes a request that was taken from the table that of a message of total bytes.
 func beginTx(req *txRequest, s *SendArgs, l *link, total uint64) {
 	req.Context, req.Flags, req.Work, req.Length = s.Context, 0, s.work, total
-	req.Link, req.Count, req.IOV = l.index, uint32(len(s.IOV)), [iovLimit]fi.IOVec{}
+	req.Link, req.Count, req.IOV = l.index, uint32(len(s.IOV)), [wire.IOVLimit]fi.IOVec{}
 	req.Fragments, req.Ring = dataplane.Fragments{}, 0
 	copy(req.IOV[:], s.IOV)
 }
 
 // sendSync sends a message with its payload that the receiver acknowledges.
 func (e *Endpoint) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
-	m := syncMsg{request: id, data: s.Data, flags: wireBits(s)}
-	return e.sendPayload(p, amSync, s.Tag, m.put(e.scratch[lease].head[:]), s.IOV, total, lease)
+	m := wire.Sync{Request: id, Data: s.Data, Flags: wireBits(s)}
+	return e.sendPayload(p, wire.AMSync, s.Tag, m.Put(e.scratch[lease].head[:]), s.IOV, total, lease)
 }
 
 // sendRTS sends the RTS of a rendezvous. Its elements are addresses of this process where the transport reads a peer's
 // memory (hw.CapPeerMemory), keys where it reads registered memory (expose.go); else the receiver asks for fragments
-// (wireNoGet).
+// (wire.FlagNoGet).
 func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint64, lease int) error {
-	r := rts{request: id, length: total, data: s.Data, flags: wireBits(s) &^ wireMatch, count: req.Count}
+	r := wire.RTS{Request: id, Length: total, Data: s.Data, Flags: wireBits(s) &^ wire.FlagMatch, Count: req.Count}
 	for i, v := range req.IOV[:req.Count] {
-		r.iov[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
+		r.IOV[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
 	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
-		r.flags |= wireNoGet
+		r.Flags |= wire.FlagNoGet
 		if p.port.exposes() && !anyOnDevice(s.IOV) {
 			return e.sendExposed(s, p, req, id, &r, lease)
 		}
 	}
 	if anyOnDevice(s.IOV) {
 		e.announceDevice(&r, s, p)
-	} else if r.flags&wireNoGet == 0 {
+	} else if r.Flags&wire.FlagNoGet == 0 {
 		e.countOwn(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
 	}
-	return sendError(p.AMShort(amRTS, s.Tag, r.put(e.scratch[lease].head[:]), nil))
+	return sendError(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
 }
 
 // sendExposed sends the RTS of a message whose payload the receiver gets (get.go).
-func (e *Endpoint) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *rts, lease int) error {
+func (e *Endpoint) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
 	n := e.expose(p.port, req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
-	return e.sendPayload(p, amRTS, s.Tag, r.put(sc.head[:]), payload[:], n, lease)
+	return e.sendPayload(p, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }
 
-// wireBits are the flags of an RTS or of an amSync for a message.
+// wireBits are the flags of an RTS or of an wire.AMSync for a message.
 func wireBits(s *SendArgs) (flags uint32) {
 	if s.Tagged {
-		flags |= wireTagged
+		flags |= wire.FlagTagged
 	}
 	if s.HasData {
-		flags |= wireData
+		flags |= wire.FlagData
 	}
 	if s.Flags&fi.MatchComplete != 0 {
-		flags |= wireMatch
+		flags |= wire.FlagMatch
 	}
 	return flags
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
 )
 
@@ -74,7 +75,7 @@ func (p *port) rtsMax(lossy bool) uint64 {
 	if p.attr.Caps&hw.CapPeerMemory == 0 || lossy {
 		return 0
 	}
-	return maxMessage
+	return wire.MaxMessage
 }
 
 // lostRendezvous ends those of the data plane with peers of which the end has been reported.

@@ -20,7 +20,7 @@ import (
 // noteFlags are the flags of a notification that the data plane posts.
 const noteFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete
 
-// noticeHeadBytes are those of a hot.NoticeHead, noticeMoveBytes those of one with a hot.NoticeWhere.
+// wire.NoticeBytes are those of a hot.NoticeHead, wire.NoticeMoveBytes those of one with a hot.NoticeWhere.
 const (
 	noticeHeadBytes = int(unsafe.Sizeof(hot.NoticeHead{}))
 	noticeMoveBytes = noticeHeadBytes + int(unsafe.Sizeof(hot.NoticeWhere{}))

@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+func TestRMAHeads(t *testing.T) {
+	var b [RTSBytes]byte
+	for _, want := range []Write{
+		{Key: 1, Request: 2, Flags: WriteAck | WriteLast},
+		{Key: ^uint64(0), Request: 2, Flags: WriteData, Data: 3, Length: 4},
+	} {
+		var got Write
+		if !got.Parse(want.Put(b[:])) || got != want {
+			t.Errorf("write head %+v became %+v", want, got)
+		}
+	}
+	r, gotRead := Read{1, 2, 3, 4, true}, Read{}
+	if !gotRead.Parse(r.Put(b[:])) || gotRead != r {
+		t.Errorf("read head %+v", gotRead)
+	}
+	a, gotAtomic := Atomic{1, 2, fi.OpCSwap, fi.Double, atomics.Compare, true, 5, 6}, Atomic{}
+	if !gotAtomic.Parse(a.Put(b[:])) || gotAtomic != a {
+		t.Errorf("atomic head %+v", gotAtomic)
+	}
+	for _, s := range []Share{{1, 2, 3, MinShareChunk, 4, true}, {1, 2, MaxMessage, MaxShareChunk,
+		1<<16 - 1, false}} {
+		var got Share
+		if !got.Parse(s.Put(b[:])) || got != s {
+			t.Errorf("offer of a share %+v became %+v", s, got)
+		}
+	}
+	for _, s := range []Share{
+		{Want: 0, Chunk: MinShareChunk}, {Want: 9, Chunk: MinShareChunk - 1}, {Want: 9,
+			Chunk: MaxShareChunk + 1},
+		{Want: MaxMessage + 1, Chunk: MaxShareChunk}, {Want: MaxMessage, Chunk: MinShareChunk},
+		{Want: 9, Chunk: MinShareChunk, Local: ^uint64(0)},
+	} {
+		if new(Share).Parse(s.Put(b[:])) {
+			t.Errorf("offer of a share %+v is accepted", s)
+		}
+	}
+	d, gotDone := Done{fi.EACCES, 9, 7}, Done{}
+	if !gotDone.Parse(d.Put(b[:])) || gotDone != d {
+		t.Errorf("outcome %+v", gotDone)
+	}
+}
+
+// FuzzRMAHeads feeds the parsers of peers' bytes: none may fault, and what they
+// accept comes back the same from put.
+func FuzzRMAHeads(f *testing.F) {
+	var b [RTSBytes]byte
+	f.Add(bytes.Clone((&Write{Key: 1, Flags: WriteData}).Put(b[:])))
+	f.Add(bytes.Clone((&Read{Key: 1}).Put(b[:])))
+	f.Add(bytes.Clone((&Atomic{Key: 1}).Put(b[:])))
+	f.Add(bytes.Clone((&Done{}).Put(b[:])))
+	f.Add(bytes.Clone((&Share{Want: 9, Chunk: MinShareChunk}).Put(b[:])))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var out [RTSBytes]byte
+		var w Write
+		if w.Parse(in) && !bytes.Equal(w.Put(out[:]), in) {
+			t.Errorf("write head %x became %x", in, w.Put(out[:]))
+		}
+		var r Read
+		if r.Parse(in) && (r.Length > MaxMessage || !bytes.Equal(r.Put(out[:]), in)) {
+			t.Errorf("read head %x became %x", in, r.Put(out[:]))
+		}
+		var a Atomic
+		if a.Parse(in) && !bytes.Equal(a.Put(out[:]), in) {
+			t.Errorf("atomic head %x became %x", in, a.Put(out[:]))
+		}
+		var s Share
+		if s.Parse(in) && !bytes.Equal(s.Put(out[:]), in) {
+			t.Errorf("offer of a share %x became %x", in, s.Put(out[:]))
+		}
+		if key, ok := ParseWord(in); ok && !bytes.Equal(PutWord(out[:], key), in) {
+			t.Errorf("key %x became %x", in, PutWord(out[:], key))
+		}
+		var d Done
+		if d.Parse(in) && !bytes.Equal(d.Put(out[:]), in) {
+			t.Errorf("outcome %x became %x", in, d.Put(out[:]))
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-fabric/weft/internal/hot"
+)
+
+// Bits of a write's or notice's flags.
+const (
+	WriteAck  uint64 = 1 << 0        // the initiator waits to be told, also of success
+	WriteData uint64 = hot.WriteData // the CQ data is valid
+	WriteLast uint64 = hot.WriteLast // the last message of its operation
+)
+
+// Write goes with a piece of a write.
+type Write struct {
+	Key     uint64
+	Request uint64
+	Flags   uint64
+	Data    uint64
+	Length  uint64 // bytes of the whole operation, with CQ data only
+}
+
+// Put encodes w at the start of b and returns the bytes used.
+func (w *Write) Put(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], w.Key)
+	le.PutUint64(b[8:], w.Request)
+	le.PutUint64(b[16:], w.Flags)
+	if w.Flags&WriteData == 0 {
+		return b[:WriteBytes]
+	}
+	le.PutUint64(b[24:], w.Data)
+	le.PutUint64(b[32:], w.Length)
+	return b[:WriteDataBytes]
+}
+
+// Parse decodes what a peer sent and reports whether it is valid.
+func (w *Write) Parse(b []byte) bool {
+	if len(b) != WriteBytes && len(b) != WriteDataBytes {
+		return false
+	}
+	le := binary.LittleEndian
+	*w = Write{Key: le.Uint64(b[0:]), Request: le.Uint64(b[8:]), Flags: le.Uint64(b[16:])}
+	if len(b) > WriteBytes {
+		w.Data, w.Length = le.Uint64(b[24:]), le.Uint64(b[32:])
+	}
+	return w.Flags&^(WriteAck|WriteData|WriteLast) == 0 && (w.Flags&WriteData != 0) == (len(b) > WriteBytes)
+}
