@@ -49,7 +49,8 @@ type Iface interface {
 	// knows that address is one that this interface can reach.
 	SourceReaches(src Source, address []byte) bool
 	// Progress delivers up to limit arrived messages, completes operations, and
-	// returns how many messages and completions there were. The caller holds the
+	// returns how many messages and completions there were. With a limit of 0 it
+	// delivers none, and still makes room for what is posted. The caller holds the
 	// progress lease.
 	Progress(limit int) int
 	// SetEagerWindow opens or closes the eager window, which senders read

@@ -163,6 +163,9 @@ func (r *leasedRx) flushOut(e *leasedEP) {
 		}
 		r.flush()
 		e.pumpReplies()
+		for _, n := range e.networks {
+			n.port.Progress(0) // what peers have acknowledged makes room; nothing is delivered
+		}
 		if n := e.owed(); n < owed {
 			end, owed = time.Now().Add(flushTime), n
 		}

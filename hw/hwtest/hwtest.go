@@ -39,6 +39,7 @@ func Run(t *testing.T, open Factory) {
 		{"Order", hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered, testOrder},
 		{"FullShort", hw.CapAMShort, testFullShort},
 		{"FullBcopy", hw.CapAMBcopy, testFullBcopy},
+		{"FullUndelivered", hw.CapAMShort, testFullUndelivered},
 		{"ManyEndpoints", hw.CapAMShort, testManyEndpoints},
 		{"Threads", hw.CapAMShort | hw.CapAMBcopy, testThreads},
 		{"SendInHandler", hw.CapAMShort, testSendInHandler},

@@ -175,6 +175,36 @@ func testFull(t *testing.T, open Factory, bcopy bool) {
 	}
 }
 
+// testFullUndelivered: progress that delivers nothing makes room for what is posted, although messages wait.
+func testFullUndelivered(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	ep, back := a.connect(b), b.connect(a)
+	waiting := 0
+	for waiting < 20 && send(back, false, 2, uint64(waiting), nil) == nil { // as many as there is room for
+		waiting++
+	}
+	sent := uint64(0)
+	for round := range 3 {
+		from := sent
+		until(t, "room", func() bool {
+			b.Progress(64)
+			a.Progress(0)
+			sent += fill(t, ep, false, sent)
+			return sent > from
+		})
+		if len(a.got) != 0 {
+			t.Fatalf("round %d: progress of 0 delivered %d messages", round, len(a.got))
+		}
+	}
+	until(t, "all messages", func() bool { b.Progress(64); a.Progress(0); return len(b.got) == int(sent) })
+	for k, m := range b.got {
+		m.check(t, 1, uint64(k), nil, []byte{byte(k)})
+	}
+	for k, m := range a.receive(waiting) {
+		m.check(t, 2, uint64(k), nil, nil)
+	}
+}
+
 func testFullShort(t *testing.T, open Factory) { testFull(t, open, false) }
 func testFullBcopy(t *testing.T, open Factory) { testFull(t, open, true) }
 
