@@ -152,6 +152,18 @@ struct weft_cxi_md_hints {
 	uint32_t words[10];
 };
 
+// What a portal table entry is at.
+struct weft_cxi_pte_status {
+	uint32_t drops;
+	uint8_t state, pad;
+	uint16_t entries[4]; // reserved, allocated, most, and none
+	uint64_t *offsets; // of unexpected messages at their senders, count of them
+	uint16_t count, rest[3];
+};
+WEFT_AT(weft_cxi_pte_status, offsets, 16);
+WEFT_AT(weft_cxi_pte_status, count, 24);
+WEFT_SIZE(weft_cxi_pte_status, 32);
+
 int weft_cxi_load(const char *name, const char **message);
 
 int weft_cxi_get_device_list(struct weft_cxi_device_list **list);
@@ -183,6 +195,7 @@ int weft_cxi_alloc_pte(struct weft_cxi_lni *lni, struct weft_cxi_eq *eq, uint64_
 int weft_cxi_destroy_pte(struct weft_cxi_pte *pte);
 int weft_cxi_map_pte(struct weft_cxi_pte *pte, struct weft_cxi_domain *d, uint32_t index, void **map);
 int weft_cxi_unmap_pte(void *map);
+int weft_cxi_pte_offsets(struct weft_cxi_pte *pte, uint64_t *offsets, uint32_t *count);
 int weft_cxi_invalidate_pte_le(struct weft_cxi_pte *pte, uint32_t buffer, uint32_t list);
 int weft_cxi_alloc_wait(struct weft_cxi_lni *lni, void **wait);
 int weft_cxi_destroy_wait(void *wait);

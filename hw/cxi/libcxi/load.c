@@ -39,6 +39,7 @@ static struct {
 	int (*map_pte)(struct weft_cxi_pte *, struct weft_cxi_domain *, unsigned int, _Bool, void **);
 	int (*unmap_pte)(void *);
 	int (*invalidate_pte_le)(struct weft_cxi_pte *, unsigned int, int);
+	int (*pte_status)(struct weft_cxi_pte *, struct weft_cxi_pte_status *);
 	int (*alloc_wait_obj)(struct weft_cxi_lni *, void **);
 	int (*destroy_wait_obj)(void *);
 	int (*get_wait_obj_fd)(void *);
@@ -78,6 +79,7 @@ static const struct {
 	SYM(map_pte, "1.0", 0),
 	SYM(unmap_pte, "1.0", 0),
 	SYM(invalidate_pte_le, "1.0", 0),
+	SYM(pte_status, "1.0", 0),
 	SYM(alloc_wait_obj, "1.0", 0),
 	SYM(destroy_wait_obj, "1.0", 0),
 	SYM(get_wait_obj_fd, "1.0", 0),
@@ -196,6 +198,15 @@ int weft_cxi_unmap_pte(void *map) { return cxi.unmap_pte(map); }
 int weft_cxi_invalidate_pte_le(struct weft_cxi_pte *pte, uint32_t buffer, uint32_t list)
 {
 	return cxi.invalidate_pte_le(pte, buffer, (int)list);
+}
+
+int weft_cxi_pte_offsets(struct weft_cxi_pte *pte, uint64_t *offsets, uint32_t *count)
+{
+	struct weft_cxi_pte_status s = {.offsets = offsets, .count = (uint16_t)*count};
+	int rc = cxi.pte_status(pte, &s);
+
+	*count = s.count;
+	return rc;
 }
 
 int weft_cxi_alloc_wait(struct weft_cxi_lni *lni, void **wait) { return cxi.alloc_wait_obj(lni, wait); }

@@ -249,6 +249,21 @@ func (t *PtlTE) Invalidate(id uint32) error {
 	return check("invalidate a list entry", C.weft_cxi_invalidate_pte_le(t.p, C.uint32_t(id), 0))
 }
 
+// Offsets are where unexpected messages are at their senders, in the order of the list.
+func (t *PtlTE) Offsets() ([]uint64, error) {
+	for room := 512; ; {
+		list := make([]uint64, room)
+		n := C.uint32_t(room)
+		if err := check("unexpected messages", C.weft_cxi_pte_offsets(t.p, (*C.uint64_t)(unsafe.SliceData(list)), &n)); err != nil {
+			return nil, err
+		}
+		if int(n) <= room {
+			return list[:n], nil
+		}
+		room = int(n)
+	}
+}
+
 // Close takes it from its indices and gives it back.
 func (t *PtlTE) Close() error {
 	for len(t.at) > 0 {

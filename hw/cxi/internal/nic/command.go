@@ -240,7 +240,13 @@ func (e *Entry) rest(w *[32]uint64) {
 
 // Search finds unexpected messages that an entry with e's match bits would take: an event for each, and one that says
 // when there are no more. With Once it ends with the first. False: no room.
-func (q *Queue) Search(e *Entry) bool {
+func (q *Queue) Search(e *Entry) bool { return q.search(e, wire.CmdqOpSearch) }
+
+// Remove takes unexpected messages away that an entry with e's match bits would take: an event of wire.EventPutOverflow
+// for each, and one of wire.EventSearch when there are no more. With Once it takes the first away. False: no room.
+func (q *Queue) Remove(e *Entry) bool { return q.search(e, wire.CmdqOpSearchAndDelete) }
+
+func (q *Queue) search(e *Entry, opcode uint64) bool {
 	w := q.begin(wire.CmdSizeB64)
 	if w == nil {
 		return false
@@ -248,7 +254,7 @@ func (q *Queue) Search(e *Entry) bool {
 	s := Entry{PtlTE: e.PtlTE, List: wire.ListUnexpected, ID: e.ID, Length: 1<<32 - 1, MatchBits: e.MatchBits,
 		Ignore:  e.Ignore,
 		MatchID: e.MatchID, Once: e.Once}
-	s.target(w, wire.CmdqOpSearch)
+	s.target(w, opcode)
 	s.rest(w)
 	return true
 }
@@ -265,7 +271,11 @@ func (q *Queue) Unlink(e *Entry) bool {
 }
 
 // Enable lets a portal table entry take commands, whatever it has dropped. False: no room.
-func (q *Queue) Enable(ptlTE uint32) bool {
+func (q *Queue) Enable(ptlTE uint32) bool { return q.Resume(ptlTE, wire.LimitNoDropCount) }
+
+// Resume lets a portal table entry take commands if it has dropped so many: else an event says that it has not. False:
+// no room.
+func (q *Queue) Resume(ptlTE, drops uint32) bool {
 	w := q.begin(wire.CmdSizeB64)
 	if w == nil {
 		return false
@@ -273,7 +283,7 @@ func (q *Queue) Enable(ptlTE uint32) bool {
 	w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, wire.CmdqOpSetState) | wire.PtlteStateEnabled<<wire.SetStatePtlteStateShift |
 		uint64(ptlTE)<<wire.SetStatePtlteIndexShift
 	w[1] = 0
-	w[2] = wire.LimitNoDropCount << wire.SetStateDropCountShift
+	w[2] = uint64(drops&wire.SetStateDropCountMask) << wire.SetStateDropCountShift
 	w[3], w[4], w[5], w[6], w[7] = 0, 0, 0, 0, 0
 	return true
 }

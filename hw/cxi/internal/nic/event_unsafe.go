@@ -235,6 +235,14 @@ func (q *EventQueue) Free(e Event) bool {
 	return q.lap >= q.size/4
 }
 
+// Return has the NIC know of all events that were freed, so that it has their room.
+func (q *EventQueue) Return() {
+	if q.lap > 0 {
+		Bell(q.Due())
+		q.lock.Store(0)
+	}
+}
+
 // Due returns the doorbell that says how far the queue has been read. The caller rings it, and then gives Lock back.
 func (q *EventQueue) Due() (word unsafe.Pointer, value uint64) {
 	q.lap = 0
