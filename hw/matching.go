@@ -62,8 +62,6 @@ const (
 	MatchFound
 	// MatchMissing: a search has found none.
 	MatchMissing
-	// MatchStopped: the device takes no messages any more. It is of no receive.
-	MatchStopped
 )
 
 // MatchEvent is what has become of something posted. It is the callee's only for the time of the call.

@@ -55,7 +55,7 @@ func TestForbidden(t *testing.T) {
 // one for an interface that has it match messages.
 const (
 	exact         = "pids=2 eqs=4 txqs=1 tgqs=2 ptes=4"
-	exactMatching = "pids=2 eqs=6 txqs=2 tgqs=3 ptes=6"
+	exactMatching = "pids=2 eqs=7 txqs=2 tgqs=3 ptes=7"
 )
 
 // TestFailedCall fails every call of the library, one at a time, with several errors: what is opened works or is

@@ -18,14 +18,18 @@ func (x *matchRx) progress(limit int) (n int) {
 		}
 		x.take(e)
 		x.events.Done(e)
+		if x.flow.state != flowOpen {
+			x.events.Return() // it may be full, and its room is needed
+		}
 		n++
 	}
 	x.events.Pause()
+	n += x.flow.progress()
 	x.early.list()
 	if len(x.commands) > 0 {
 		x.postCommands()
 	}
-	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.retries.Load())
+	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.retries.Load() || x.m.tx.anyControl.Load())
 	return n
 }
 
@@ -39,7 +43,7 @@ func (x *matchRx) take(e nic.Event) {
 		x.refusedCommand(e)
 		return
 	case wire.EventStateChange:
-		x.changed(e)
+		x.flow.changed(e)
 		return
 	}
 	id := e.BufferID()
@@ -50,6 +54,10 @@ func (x *matchRx) take(e nic.Event) {
 		case e.Type() == wire.EventLink && e.Code() != wire.RcOk:
 			x.early.refused(int(id) - 1)
 		}
+		return
+	}
+	if id == x.idOnload() {
+		x.flow.take(e)
 		return
 	}
 	x.lock.take() // for what was posted
@@ -115,15 +123,4 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 		x.finish(r)
 		x.say(&ev)
 	}
-}
-
-// changed takes in that the state of the list has changed.
-func (x *matchRx) changed(e nic.Event) {
-	reason, automatic := e.Automatic()
-	if !automatic || e.State() != wire.PtlteStateDisabled || x.stopped {
-		return
-	}
-	x.stopped = true
-	x.m.i.logf("messages find no room (reason %d): the NIC takes none any more", reason)
-	x.say(&hw.MatchEvent{Kind: hw.MatchStopped, Err: hw.ErrNoResource})
 }

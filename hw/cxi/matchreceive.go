@@ -39,6 +39,8 @@ type receive struct {
 	// the bytes of unexpected messages, of those that have ended, and of all when it is out
 	parts              []*arriving
 	unlinked, canceled bool
+	taken              bool   // by messages that were taken over: it is not in the list
+	skip               uint64 // bytes of those
 	start, used, total uint64
 }
 
@@ -64,16 +66,16 @@ type matchRx struct {
 	removed []uint16
 
 	early     early
+	flow      flow
 	event     hw.MatchEvent
 	commands  []*arriving // their get or notice is to be posted
-	stopped   bool
 	malformed atomic.Uint64
 	// later says that progress has something to do in a while. Stored by the lease holder, read by Arm.
 	later atomic.Bool
 }
 
-// firstID is the least id of a receive; below are buffers for unexpected messages, from 1.
-func (x *matchRx) firstID() uint32 { return uint32(len(x.early.buffers)) + 1 }
+// firstID is the least id of a receive; below are buffers for unexpected messages, from 1, and idOnload.
+func (x *matchRx) firstID() uint32 { return uint32(len(x.early.buffers)) + 2 }
 
 // open makes the lists and appends the buffers for unexpected messages.
 func (x *matchRx) open() (err error) {
@@ -97,13 +99,16 @@ func (x *matchRx) open() (err error) {
 	if x.pte, err = x.portal.place(i.d, &x.events, options, i.pid, proto.IndexMessages); err != nil {
 		return err
 	}
+	if err = x.flow.open(x); err != nil {
+		return err
+	}
 	x.early.listAll()
 	x.portal.q.Ring()
 	return x.portal.enable(x.pte, &x.events, proto.IndexMessages)
 }
 
 func (x *matchRx) close() error {
-	return errors.Join(x.portal.close(), x.events.close(), x.early.memory.close())
+	return errors.Join(x.portal.close(), x.events.close(), x.flow.events.close(), x.early.memory.close())
 }
 
 // command writes a command of another list, and reports whether there was room.
@@ -178,6 +183,9 @@ func (m *matcher) Search(r *hw.MatchReceive) error {
 func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive) (hw.MatchID, error) {
 	x.lock.take()
 	defer x.lock.release()
+	if !x.flow.steady() {
+		return 0, hw.ErrNoResource
+	}
 	id, ok := x.free.take(0)
 	if !ok || !x.portal.q.Room(1) {
 		if ok {
@@ -190,19 +198,33 @@ func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.Match
 	e.ID = uint16(id)
 	*p = receive{state: state, multi: r.Multi, generation: p.generation + 1, entry: e, into: into, context: r.Context,
 		parts: p.parts[:0]}
+	soft := len(x.flow.list) > 0
 	switch {
+	case soft && state == receiveSearch && x.flow.search(p):
+	case soft && state == receivePosted && x.flow.match(p): // those that wait have had their choice
 	case state == receiveSearch:
 		x.portal.q.Search(&e)
 		x.slots[x.portal.q.LastSlot()] = e.ID
 	case len(x.waiting) > 0:
 		x.waiting = append(x.waiting, e.ID)
 	default:
-		x.append(&e)
+		x.append(p.toAppend())
 	}
 	if !r.More {
 		x.portal.q.Ring()
 	}
+	if soft && x.flow.local.Load() {
+		x.m.i.bell.ring()
+	}
 	return hw.MatchID(p.generation)<<16 | hw.MatchID(id), nil
+}
+
+// toAppend is the entry without the memory that messages have which were taken over.
+func (r *receive) toAppend() *nic.Entry {
+	e := r.entry
+	e.Memory.IOVA += r.skip
+	e.Length -= r.skip
+	return &e
 }
 
 // append writes the command that appends an entry. The caller has the lock, and has seen that there is room.
@@ -229,7 +251,7 @@ func (m *matcher) CancelReceive(name hw.MatchID) error {
 	defer x.lock.release()
 	id := uint16(name)
 	r := x.receive(id)
-	if r == nil || hw.MatchID(r.generation) != name>>16 || r.state != receivePosted || r.canceling {
+	if r == nil || hw.MatchID(r.generation) != name>>16 || r.state != receivePosted || r.canceling || r.taken {
 		return fmt.Errorf("cxi: cancel a receive that has ended: %w", hw.ErrInvalid)
 	}
 	for k, w := range x.waiting {
@@ -348,7 +370,7 @@ func (x *matchRx) listed(id uint16) {
 	}
 	x.probing = false
 	n := 1
-	for n < len(x.waiting) && x.portal.q.Room(1) && x.append(&x.receive(x.waiting[n]).entry) {
+	for n < len(x.waiting) && x.portal.q.Room(1) && x.append(x.receive(x.waiting[n]).toAppend()) {
 		n++
 	}
 	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
@@ -364,8 +386,8 @@ func (x *matchRx) retry() (n int) {
 	for _, id := range removed {
 		x.receive(id).canceling = false
 	}
-	if len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) && x.portal.q.Room(1) {
-		e := x.receive(x.waiting[0]).entry
+	if x.flow.steady() && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) && x.portal.q.Room(1) {
+		e := *x.receive(x.waiting[0]).toAppend()
 		e.InOrder, e.NoLink = false, false
 		x.probing = x.append(&e)
 		x.portal.q.Ring()

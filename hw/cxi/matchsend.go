@@ -23,6 +23,8 @@ const (
 	sentRendezvous          // one that ends when it is acknowledged and its data has been read
 	sentFetch               // the get of a rendezvous' data, at its receiver
 	sentNotice              // a notice to a sender
+	sentControl             // a control message
+	sentDropped             // a message that its receiver had no room for, and that is sent again
 )
 
 // sent is a command in flight.
@@ -34,6 +36,27 @@ type sent struct {
 	id         uint32 // of a message that waits for its match, or of a rendezvous
 	context    uint64
 	a          *arriving // of sentFetch and sentNotice
+	acked      bool      // a message has arrived, so that what comes behind it may
+	out        outgoing
+}
+
+// outgoing is what a message is sent with, and sent again.
+type outgoing struct {
+	to      hw.MatchAddress
+	at      nic.Address
+	says    proto.Message
+	data    uint64
+	payload []byte // of an inline message
+	memory  nic.Memory
+	matched bool
+	number  uint64 // among all messages, in the order of posting
+	bits    uint64 // of a control message
+	own     []byte // memory of the place for what is injected
+}
+
+// message reports whether the command is one that finds a receive, and whose answer has not come.
+func (s *sent) underway() bool {
+	return !s.acked && (s.kind == sentEager || s.kind == sentMatched || s.kind == sentRendezvous)
 }
 
 // numbers are ids that are given out. One that is given back rests as long as possible.
@@ -119,10 +142,18 @@ type matchTx struct {
 	matches          numbers
 	untagged, tagged numbers // rendezvous
 
+	posted    uint64 // messages
+	full      map[hw.MatchAddress]*fullPeer
+	replaying []uint32 // places of messages that are to be sent again, in order
+	controls  []control
+
 	ended, spare   []hw.MatchEvent
 	answers, taken []answer
 	// anyEnded says that ended or answers is not empty. Written under the lock, read by the lease holder.
 	anyEnded atomic.Bool
+	// anyControl says that replaying or controls is not empty. Written under the lock, read by the lease holder and
+	// Arm.
+	anyControl atomic.Bool
 }
 
 // open makes the queues. The list for data of rendezvous and notices is made with the receiver's.
@@ -139,6 +170,7 @@ func (t *matchTx) open() (err error) {
 	}
 	t.q.Init(t.cq.Ring(), t.cq.Launch(), t.cq.HalfSlots())
 	t.state()
+	t.full = map[hw.MatchAddress]*fullPeer{}
 	t.slots = make([]sent, n+receiverPlaces)
 	for k := len(t.slots) - 1; k >= 0; k-- {
 		t.free = append(t.free, uint32(k))
@@ -196,12 +228,11 @@ func (s *sent) cookie(n uint32) uint64 { return uint64(s.generation)<<32 | uint6
 // commit takes the place.
 func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
 	t.free = t.free[:len(t.free)-1]
-	s.kind, s.context, s.seen, s.code, s.a = kind, context, 0, wire.RcOk, nil
+	s.kind, s.context, s.seen, s.code, s.acked, s.a = kind, context, 0, wire.RcOk, false, nil
 }
 
-// end gives a place back, with its ids.
-func (t *matchTx) end(n uint32) {
-	s := &t.slots[n]
+// giveID gives back the id of a message.
+func (t *matchTx) giveID(s *sent) {
 	switch {
 	case s.kind == sentMatched:
 		t.matches.put(s.id)
@@ -210,7 +241,14 @@ func (t *matchTx) end(n uint32) {
 	case s.kind == sentRendezvous:
 		t.tagged.put(s.id)
 	}
+}
+
+// end gives a place back, with its id.
+func (t *matchTx) end(n uint32) {
+	s := &t.slots[n]
+	t.giveID(s)
 	s.kind, s.a = sentNone, nil
+	s.out.payload = nil
 	s.generation++
 	t.free = append(t.free, n)
 }
@@ -258,42 +296,61 @@ func (m *matcher) PostMatched(p *hw.MatchSend) error {
 // post writes a message's command.
 func (t *matchTx) post(p *hw.MatchSend, to nic.Address, payload []byte, memory nic.Memory) error {
 	s, n := t.begin(receiverPlaces)
-	if s == nil {
+	if s == nil || len(t.full) > 0 && t.full[p.To] != nil || len(t.replaying) > 0 {
 		return hw.ErrNoResource
 	}
-	says := proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData}
-	msg := nic.Message{To: to, MatchBits: says.Bits(), UserPtr: s.cookie(n)}
+	own := s.out.own
+	s.out = outgoing{to: p.To, at: to, says: proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData}, payload: payload,
+		memory: memory, matched: p.Matched, number: t.posted, own: own}
 	if p.HasData {
-		msg.HeaderData = p.Data
+		s.out.data = p.Data
 	}
-	if memory.Len > uint32(t.m.cfg.Eager) {
-		return t.rendezvous(s, n, &msg, says, memory, p.Context)
+	if len(p.Inject) > 0 {
+		if own == nil {
+			own = make([]byte, nic.MaxInline)
+			s.out.own = own
+		}
+		s.out.payload = own[:copy(own, p.Inject)]
+	}
+	kind, err := t.emit(s, n)
+	if err == nil {
+		t.posted++
+		t.commit(s, kind, p.Context)
+	}
+	return err
+}
+
+// emit writes a message's command, for which there is room. Errors: hw.ErrNoResource.
+func (t *matchTx) emit(s *sent, n uint32) (sentKind, error) {
+	o := &s.out
+	msg := nic.Message{To: o.at, MatchBits: o.says.Bits(), HeaderData: o.data, UserPtr: s.cookie(n)}
+	if o.memory.Len > uint32(t.m.cfg.Eager) {
+		return sentRendezvous, t.rendezvous(s, n, &msg)
 	}
 	kind := sentEager
-	if p.Matched {
+	if o.matched {
 		id, ok := t.matches.take(n)
 		if !ok {
-			return hw.ErrNoResource
+			return sentNone, hw.ErrNoResource
 		}
-		kind, s.id, msg.MatchBits = sentMatched, id, says.BitsMatched(id)
+		kind, s.id, msg.MatchBits = sentMatched, id, o.says.BitsMatched(id)
 	}
-	if len(payload) > 0 {
-		t.q.Inline(&msg, nil, payload)
+	if len(o.payload) > 0 {
+		t.q.Inline(&msg, nil, o.payload)
 	} else {
-		t.q.Put(&nic.Transfer{Message: msg, Local: memory, Initiator: t.m.self, EQ: t.events.number})
+		t.q.Put(&nic.Transfer{Message: msg, Local: o.memory, Initiator: t.m.self, EQ: t.events.number})
 	}
-	t.commit(s, kind, p.Context)
-	return nil
+	return kind, nil
 }
 
 // rendezvous writes the command of a long message.
-func (t *matchTx) rendezvous(s *sent, n uint32, msg *nic.Message, says proto.Message, memory nic.Memory,
-	context uint64) error {
-	if ready, err := t.admit(memory.LAC); !ready {
+func (t *matchTx) rendezvous(s *sent, n uint32, msg *nic.Message) error {
+	o := &s.out
+	if ready, err := t.admit(o.memory.LAC); !ready {
 		return err
 	}
 	ids := &t.untagged
-	if says.Tagged {
+	if o.says.Tagged {
 		ids = &t.tagged
 	}
 	id, ok := ids.take(n)
@@ -301,11 +358,10 @@ func (t *matchTx) rendezvous(s *sent, n uint32, msg *nic.Message, says proto.Mes
 		return hw.ErrNoResource
 	}
 	s.id = id
-	r := proto.Rendezvous{ID: id, LAC: memory.LAC}
-	msg.MatchBits = r.Bits(says)
-	put := nic.Transfer{Message: *msg, Offset: memory.IOVA, Local: memory, Initiator: t.m.self, EQ: t.events.number}
+	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
+	msg.MatchBits = r.Bits(o.says)
+	put := nic.Transfer{Message: *msg, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self, EQ: t.events.number}
 	t.q.PutRendezvous(&put, uint32(t.m.cfg.First), r.Low())
-	t.commit(s, sentRendezvous, context)
 	return nil
 }
 
@@ -357,7 +413,7 @@ func (t *matchTx) openNotices() (err error) {
 
 // progress says what has ended, and returns how much. Lease.
 func (t *matchTx) progress() (n int) {
-	if t.events.Waiting() {
+	if t.events.Waiting() || t.anyControl.Load() {
 		t.poll()
 	}
 	if !t.anyEnded.Load() {
@@ -386,6 +442,9 @@ func (t *matchTx) poll() {
 		t.event(e)
 		t.events.Done(e)
 	}
+	t.replay()
+	t.postControls()
+	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0)
 	t.release(false)
 }
 
@@ -420,7 +479,19 @@ func (t *matchTx) event(e nic.Event) {
 // acknowledged takes in the answer to a command.
 func (t *matchTx) acknowledged(n, code, list uint32) {
 	s := &t.slots[n]
+	if s.underway() {
+		if code == wire.RcPtDisabled {
+			t.dropped(n)
+			return
+		}
+		s.acked = true
+		if len(t.full) > 0 {
+			t.resolved(s.out.to)
+		}
+	}
 	switch s.kind {
+	case sentControl:
+		t.controlled(n, code)
 	case sentEager:
 		t.finish(n, sendError(code))
 	case sentMatched:
@@ -496,9 +567,13 @@ func (t *matchTx) fail(err error) {
 }
 
 func (t *matchTx) failAll(err error) {
+	clear(t.full)
+	t.replaying, t.controls = nil, nil
 	for n := range t.slots {
 		switch s := &t.slots[n]; s.kind {
 		case sentNone:
+		case sentControl:
+			t.end(uint32(n))
 		case sentFetch, sentNotice:
 			t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: wire.RcCanceled})
 			t.anyEnded.Store(true)

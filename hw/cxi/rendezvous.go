@@ -42,9 +42,8 @@ type arriving struct {
 	eager  uint32 // bytes that came at once
 
 	rest   proto.Rendezvous
-	known  bool        // rest is one of the protocol
-	sender nic.Address // where the rest is
-	source uint64      // there
+	known  bool   // rest is one of the protocol
+	source uint64 // where the rest is at the sender
 
 	do       doing
 	bits     uint64 // of the notice
@@ -125,7 +124,6 @@ func (x *matchRx) put(r *receive, e nic.Event) {
 func (x *matchRx) asked(r *receive, e nic.Event) {
 	from := proto.FromFabricAddress(e.Initiator(), x.m.pidBits, e.VNI())
 	a := x.begin(r, nic.MatchID(from.NID, from.PID, x.m.pidBits), e.RendezvousID(), true, seenAsked)
-	a.sender = nic.Address{NID: from.NID, PID: from.PID, PIDBits: x.m.pidBits}
 	a.source = e.Offset()
 	a.eager = e.Length()
 	if !a.filled {

@@ -112,7 +112,7 @@ func (y *early) landed(e nic.Event) {
 		if a := y.wanted[key]; a != nil {
 			delete(y.wanted, key)
 			y.join(a, e)
-		} else {
+		} else if !y.x.flow.landed(key, e) {
 			y.here[key] = e.Keep()
 		}
 	}
@@ -146,21 +146,28 @@ func (y *early) taken(r *receive, e nic.Event) {
 
 // join gives a receive the message with the bytes that the event says.
 func (y *early) join(a *arriving, e nic.Event) {
-	n := int(e.BufferID()) - 1
-	at, length := e.Start()-y.memory.iova, uint64(e.Length())
-	if all := uint64(len(y.memory.memory)); length > all || at > all-length {
-		y.x.m.i.logf("unexpected message of %d bytes outside of the buffers", length)
-		a.code, at, length = wire.RcAddrOutOfRange, 0, 0
-	}
-	copy(a.r.into[a.ev.Offset:], y.memory.memory[at:at+min(length, a.ev.Length)])
-	y.buffers[n].used += e.Length()
-	y.settle(n)
+	b := y.bytes(e)
+	copy(a.r.into[a.ev.Offset:], b[:min(uint64(len(b)), a.ev.Length)])
 	if e.Rendezvous() {
 		a.eager = e.Length()
 		y.x.step(a, seenPut)
 		return
 	}
 	y.x.matched(a, e.MatchBits())
+}
+
+// bytes are those of a message, by the event that says where they are, until the buffer is listed again: they count as
+// copied out.
+func (y *early) bytes(e nic.Event) []byte {
+	n := int(e.BufferID()) - 1
+	y.buffers[n].used += e.Length()
+	y.settle(n)
+	at, length := e.Start()-y.memory.iova, uint64(e.Length())
+	if all := uint64(len(y.memory.memory)); length > all || at > all-length {
+		y.x.m.i.logf("unexpected message of %d bytes outside of the buffers", length)
+		return nil
+	}
+	return y.memory.memory[at : at+length]
 }
 
 // settle finds out whether a buffer that the NIC has taken off its list is free.

@@ -1,0 +1,155 @@
+package cxi
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// flooding is a receiver with little room and senders that fill it.
+type flooding struct {
+	t       *testing.T
+	b       *matching
+	senders []*matching
+	sent    []int // of each sender
+	ended   []int
+	busy    [][floodWindow]bool // memory of messages in flight
+	idle    bool                // the receiver does not take part
+}
+
+const (
+	floodMost   = 20000 // bytes of a message
+	floodWindow = 160   // messages of a sender in flight
+)
+
+func newFlooding(t *testing.T, c MatchConfig, senders int) *flooding {
+	f := &flooding{t: t, b: newMatching(t, c, floodMost), sent: make([]int, senders), ended: make([]int, senders),
+		busy: make([][floodWindow]bool, senders)}
+	for k := range senders {
+		x := newMatching(t, MatchConfig{Sends: floodWindow}, floodWindow*floodMost)
+		x.m.OnMatch(func(e *hw.MatchEvent) {
+			if !errors.Is(e.Err, hw.ErrCanceled) && e.Err != nil || int(e.Context)%senders != k {
+				t.Errorf("sender %d: %+v", k, *e)
+			}
+			f.ended[k]++
+			f.busy[k][int(e.Context)/senders%floodWindow] = false
+		})
+		f.senders = append(f.senders, x)
+	}
+	return f
+}
+
+// length is that of a sender's message n.
+func (f *flooding) length(sender, n int) int {
+	return []int{0, 8, 300, 5000, 18434, 192, 20000, 2048}[(n*3+sender)%8]
+}
+
+// progress has everybody make some, and senders send up to count messages each.
+func (f *flooding) progress(count int) {
+	for k, x := range f.senders {
+		for f.sent[k] < count && !f.busy[k][f.sent[k]%floodWindow] {
+			n := f.sent[k]
+			at := n % floodWindow * floodMost
+			fillBytes(x.b[at:at+f.length(k, n)], uint64(n*16+k))
+			s := hw.MatchSend{To: f.b.self, Tagged: true, Tag: uint64(k), Data: uint64(n), HasData: true, Local: x.at(at, f.length(k, n)),
+				Matched: n%5 == 0, Context: uint64(n*len(f.senders) + k)}
+			err := x.m.PostMatched(&s)
+			if errors.Is(err, hw.ErrNoResource) {
+				break
+			}
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			f.busy[k][n%floodWindow] = true
+			f.sent[k]++
+		}
+		x.i.Progress(16)
+	}
+	if !f.idle {
+		f.b.i.Progress(16)
+	}
+}
+
+// drain receives messages of each sender, up to count, and checks them.
+func (f *flooding) drain(from, count int) {
+	f.t.Helper()
+	want := make([]byte, floodMost)
+	for n := from; n < count; n++ {
+		for k, x := range f.senders {
+			f.b.clear()
+			r := hw.MatchReceive{From: x.self, Tagged: true, Tag: uint64(k), Local: f.b.at(0, floodMost)}
+			end := time.Now().Add(30 * time.Second)
+			for _, err := f.b.m.PostReceive(&r); err != nil; _, err = f.b.m.PostReceive(&r) {
+				if f.progress(count); !errors.Is(err, hw.ErrNoResource) || time.Now().After(end) {
+					f.t.Fatalf("message %d of sender %d: %v", n, k, err)
+				}
+			}
+			for len(f.b.events) == 0 {
+				if f.progress(count); time.Now().After(end) {
+					rx := &f.b.i.match.rx
+					f.t.Fatalf("message %d of sender %d has not come: state %d, %d drops, %d taken over, %d notified; sent %v, ended %v, %+v",
+						n, k, rx.flow.state, rx.flow.drops, len(rx.flow.list), len(rx.flow.notified), f.sent, f.ended, x.i.match.tx.full)
+				}
+			}
+			e := f.b.events[0]
+			length := f.length(k, n)
+			fillBytes(want[:length], uint64(n*16+k))
+			if e.Err != nil || e.Data != uint64(n) || e.Wanted != uint64(length) || !bytes.Equal(f.b.b[:length], want[:length]) {
+				f.t.Fatalf("message %d of sender %d: %+v", n, k, e)
+			}
+		}
+	}
+	for end := time.Now().Add(30 * time.Second); ; {
+		f.progress(count)
+		all := true
+		for k := range f.senders {
+			all = all && f.ended[k] == count
+		}
+		if all {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("sent %v, ended %v", f.sent, f.ended)
+		}
+	}
+}
+
+// TestFlow: a receiver that has no room, for whatever reason, gets every message in order when it has, from each
+// sender.
+func TestFlow(t *testing.T) {
+	for _, c := range []struct {
+		name, settings string
+		config         MatchConfig
+		senders        int
+	}{
+		{"buffers", "", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 1},
+		{"buffers, three senders", "", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 3},
+		{"buffers, second generation", "version=2", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 2},
+		{"events", "", MatchConfig{Events: 64, Receives: 8}, 2},
+		{"events, second generation", "version=2", MatchConfig{Events: 64, Receives: 8}, 1},
+		{"entries", "les=95", MatchConfig{Buffers: 2, Receives: 8}, 2},
+		{"all, shuffled, data got by software", "shuffle=1 get=0", MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64, Receives: 8}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+				t.Log(alone(t, "fabric=-1 "+c.settings))
+				return
+			}
+			f := newFlooding(t, c.config, c.senders)
+			f.drain(0, 8) // now all have list entries for long messages
+			for _, f.idle = range []bool{true, false} {
+				for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
+					f.progress(200)
+				}
+			}
+			over := len(f.b.i.match.rx.flow.list)
+			if f.drain(8, 200); over == 0 || len(f.b.i.match.rx.flow.list) != 0 {
+				t.Errorf("%d messages were taken over", over)
+			}
+		})
+	}
+}
