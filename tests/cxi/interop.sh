@@ -29,10 +29,10 @@ weft="$work/interop peer"
 vendor="env LD_PRELOAD=$work/sysfs.so CASSINI_SYSFS=$work/sys $work/peer cxi"
 bad=0
 
-# between NAME MODEL A B: the tests between two sides over a model with settings
+# between NAME MODEL [little] A B: the tests between two sides over a model with settings
 between() {
 	echo "# $1"
-	CASSINI="fabric=$$ $2" timeout 600 "$work/interop" "$3" "$4" || bad=1
+	CASSINI="fabric=$$ $2" timeout 600 "$work/interop" "${@:3}" || bad=1
 }
 
 between "hw/cxi and prov/cxi" "" "$weft" "$vendor"
@@ -40,6 +40,11 @@ between "hw/cxi and prov/cxi, restricted rendezvous, data got by software" "get=
 	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
 between "hw/cxi and prov/cxi, data got by software, shuffled events" "get=0 shuffle=1" "$weft" "$vendor"
 between "hw/cxi and prov/cxi, a NIC of the second generation, shuffled events" "version=2 shuffle=1" "$weft" "$vendor"
+few="env FI_CXI_OFLOW_BUF_SIZE=40000 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_OFLOW_BUF_MAX_CACHED=2"
+between "hw/cxi and prov/cxi, little room: flow control" "" little "$work/interop small" "$few $vendor"
+between "hw/cxi and prov/cxi, little room, second generation, shuffled events, data got by software" "version=2 shuffle=1 get=0" \
+	little "$work/interop small" "$few $vendor"
+between "hw/cxi and itself, little room" "" little "$work/interop small" "$work/interop small"
 between "hw/cxi and itself" "" "$weft" "$weft"
 between "prov/cxi and itself" "" "$vendor" "$vendor"
 [ "$bad" = 0 ]

@@ -9,12 +9,17 @@
 //	rest                                             a few milliseconds pass
 //	await N                                          a line for each of N ends, and "end"
 //
-// "interop peer" is such a side over hw/cxi, tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them.
+// "interop peer" is such a side over hw/cxi, "interop small" one with little room for what has no receive,
+// tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them, "interop little A B" those that have
+// little room.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+
+	"github.com/weft-fabric/weft/hw/cxi"
 )
 
 func main() {
@@ -27,9 +32,13 @@ func main() {
 func run(args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "peer":
-		return peer()
+		return peer(cxi.MatchConfig{})
+	case len(args) == 1 && args[0] == "small":
+		return peer(cxi.MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64})
 	case len(args) == 2:
-		return drive(args[0], args[1])
+		return drive(args[0], args[1], false)
+	case len(args) == 3 && args[0] == "little":
+		return drive(args[1], args[2], true)
 	}
-	return fmt.Errorf("interop peer, or interop A B")
+	return errors.New("interop peer, interop small, or interop [little] A B")
 }

@@ -24,21 +24,21 @@ type op struct {
 
 // side is one side of the tests: an endpoint that does what it reads.
 type side struct {
-	i    *cxi.Iface
-	d    *cxi.MemoryDomain
-	m    hw.Matcher
-	peer hw.MatchAddress
-	ops  [64]op
-	said int
+	i     *cxi.Iface
+	d     *cxi.MemoryDomain
+	m     hw.Matcher
+	peer  hw.MatchAddress
+	ops   [64]op
+	lines []string // that await has not printed
 }
 
 // open makes the endpoint and prints its name.
-func (s *side) open() (err error) {
+func (s *side) open(c cxi.MatchConfig) (err error) {
 	logf := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 	if s.d, err = cxi.OpenDomain(cxi.DomainConfig{Logf: logf}); err != nil {
 		return err
 	}
-	if s.i, err = s.d.Open(cxi.Config{Match: &cxi.MatchConfig{}, Logf: logf}); err != nil {
+	if s.i, err = s.d.Open(cxi.Config{Match: &c, Logf: logf}); err != nil {
 		return err
 	}
 	s.m = s.i.Matcher()
@@ -114,12 +114,7 @@ func (s *side) send(line string) error {
 	if level == "inject" {
 		p.Inject, p.Local = o.b, hw.Segment{}
 	}
-	for end := time.Now().Add(20 * time.Second); ; s.i.Progress(16) {
-		if err = s.m.PostMatched(&p); !errors.Is(err, hw.ErrNoResource) || time.Now().After(end) {
-			break
-		}
-	}
-	if err == nil {
+	if err = s.m.PostMatched(&p); err == nil {
 		fmt.Printf("ok %x\n", sum(o.b))
 	}
 	return err
@@ -157,31 +152,35 @@ func sum(b []byte) uint64 {
 	return h.Sum64()
 }
 
-// say prints what has become of something.
+// say notes what has become of something, for await.
 func (s *side) say(e *hw.MatchEvent) {
-	s.said++
 	o := &s.ops[e.Context%uint64(len(s.ops))]
 	switch {
 	case e.Kind == hw.MatchCanceled:
-		fmt.Printf("canceled %d\n", e.Context)
+		s.note("canceled %d", e.Context)
 	case e.Err != nil:
-		fmt.Printf("error %d %v\n", e.Context, e.Err)
+		s.note("error %d %v", e.Context, e.Err)
 	case e.Kind == hw.MatchMissing:
-		fmt.Printf("missing %d\n", e.Context)
+		s.note("missing %d", e.Context)
 	case e.Kind == hw.MatchFound:
-		fmt.Printf("found %d %d %x\n", e.Context, e.Wanted, e.Tag)
+		s.note("found %d %d %x", e.Context, e.Wanted, e.Tag)
 	case e.Kind == hw.MatchSent:
-		fmt.Printf("sent %d\n", e.Context)
+		s.note("sent %d", e.Context)
 	case e.Wanted > e.Length:
-		fmt.Printf("truncated %d %d %d\n", e.Context, e.Length, e.Wanted-e.Length)
+		s.note("truncated %d %d %d", e.Context, e.Length, e.Wanted-e.Length)
 	default:
 		from := 0
 		if e.From == s.peer {
 			from = 1
 		}
-		fmt.Printf("received %d %d %x %x %d %x\n", e.Context, e.Length, e.Tag, e.Data, from,
+		s.note("received %d %d %x %x %d %x", e.Context, e.Length, e.Tag, e.Data, from,
 			sum(o.b[e.Offset:e.Offset+e.Length]))
 	}
+}
+
+// note adds a line for await.
+func (s *side) note(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
 func (s *side) await(line string) error {
@@ -189,8 +188,13 @@ func (s *side) await(line string) error {
 	if _, err := fmt.Sscanf(line, "await %d", &n); err != nil {
 		return err
 	}
-	s.said = 0
-	for end := time.Now().Add(30 * time.Second); s.said < n; {
+	for end := time.Now().Add(30 * time.Second); n > 0; {
+		if len(s.lines) > 0 {
+			fmt.Println(s.lines[0])
+			s.lines = s.lines[1:]
+			n--
+			continue
+		}
 		if s.i.Progress(1) == 0 {
 			time.Sleep(20 * time.Microsecond)
 		}
@@ -227,6 +231,7 @@ func (s *side) do(line string) (err error) {
 		err, ok = s.await(line), false
 	case "rest":
 		for range 5 {
+			s.i.Progress(1000)
 			s.i.CheckPeers()
 			time.Sleep(time.Millisecond)
 		}
@@ -240,13 +245,15 @@ func (s *side) do(line string) (err error) {
 }
 
 // peer is the program as one side.
-func peer() error {
+func peer(c cxi.MatchConfig) error {
 	s := new(side)
-	if err := s.open(); err != nil {
+	if err := s.open(c); err != nil {
 		return err
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		if err := s.do(in.Text()); err != nil {
+		if err := s.do(in.Text()); errors.Is(err, hw.ErrNoResource) {
+			fmt.Println("again")
+		} else if err != nil {
 			fmt.Println("failed", err)
 		}
 	}
