@@ -245,8 +245,8 @@ func (e *Endpoint) samplePeers() {
 		}
 		up++
 		l.samplePath(p)
-		if l.lane != nil {
-			l.lane.sample(l.stats)
+		if l.flow != nil {
+			l.flow.sample(l.stats)
 		}
 		if probed := l.probed.Load(); probed != nil {
 			probed.sample(l.stats)

@@ -77,7 +77,7 @@ type Endpoint struct {
 
 	coll *collectives // nil: there are none; immutable from Enable on
 
-	born time.Time // zero of lanes' clock; immutable
+	born time.Time // zero of flows' clock; immutable
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
 	leased lease.Guarded[leasedEP]
 }
@@ -120,7 +120,7 @@ type leasedEP struct {
 	transfers      map[uint64]*transfer // requests in segments, by id
 	spareTransfers []*transfer
 	spareSegments  *segmentPiece
-	lanes          []*segmentLane // that time or room resumes
+	flows          []*segmentFlow // that time or room resumes
 	replies        []reply        // to peers' reads and atomics, that wait for room
 	regionIOV      [info.MRIOVLimit]fi.IOVec
 	atomicResult   [atomicBytes]byte

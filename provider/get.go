@@ -99,9 +99,9 @@ func (r *leasedRx) stepGet(e *leasedEP, op *recvOp) bool {
 		op.keyed = false
 		r.pull(e, op)
 		return true
-	} else if op.asked == 0 && e.laned(p.port, op.want) {
-		if n := e.laneOf(e.linkBack(op.sender()), p); n != nil {
-			r.startLaned(e, op, n, getMover{})
+	} else if op.asked == 0 && e.segmented(p.port, op.want) {
+		if n := e.flowOf(e.linkBack(op.sender()), p); n != nil {
+			r.startSegmented(e, op, n, getMover{})
 			return true
 		}
 	}

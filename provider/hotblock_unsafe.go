@@ -131,12 +131,12 @@ func (e *Endpoint) allocateHot() error {
 // freeHot clears the tables but for what late readers go by.
 func (e *hotMemory) freeHot() {
 	const (
-		rx, lanes     = unsafe.Offsetof(hot.EP{}.Rx), unsafe.Offsetof(hot.EP{}.RxState)
+		rx, rings     = unsafe.Offsetof(hot.EP{}.Rx), unsafe.Offsetof(hot.EP{}.RxState)
 		inbound, last = unsafe.Offsetof(hot.EP{}.Inbound), unsafe.Sizeof(hot.EP{})
 	)
 	e.hot = nil
 	clear(e.block[:rx])
-	clear(e.block[lanes:inbound])
+	clear(e.block[rings:inbound])
 	clear(e.block[last:])
 	giveBlock(e.kind, e.block)
 	e.block = nil

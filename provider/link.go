@@ -51,9 +51,9 @@ type link struct {
 	stats  *stats.PeerLine
 	hidden bool
 
-	// lane is the flow of segments of long operations over path, nil while there
+	// flow is the flow of segments of long operations over path, nil while there
 	// was none. The lease holder's.
-	lane *segmentLane
+	flow *segmentFlow
 
 	// ways is what lists have moved to and from the peer, nil: nothing. Stored once, by the first to count; read by any
 	// thread; sequentially consistent.
@@ -82,10 +82,10 @@ type path struct {
 	port *port
 	peer address   // the peer's own, whose name may differ from the link's
 	keys *peerKeys // nil: no device reaches the peer's memory
-	// back: the path belongs to a source and to no link (renewed.go). lane is then the flow of segments over it, nil
+	// back: the path belongs to a source and to no link (renewed.go). flow is then the flow of segments over it, nil
 	// while there was none; the lease holder's.
 	back bool
-	lane *segmentLane
+	flow *segmentFlow
 	// rounds are those of shared operations, nil: there are none. Immutable.
 	rounds *peerRounds
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.

@@ -24,11 +24,11 @@ type port struct {
 	sources []sender                    // by the interface's hw.Source; the lease holder's
 	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
 	// to the sources, by number, that are not a link's path; nil: none; the lease holder's
-	backs   []*path
-	network *network        // nil: peers that share memory with us
-	eager   uint64          // bytes of the longest message that goes with its payload
-	lanes   bool            // long one-sided operations are cut into segments (segmentlane.go)
-	cache   *regcache.Cache // registrations of its memory domain, nil: they cost nothing
+	backs    []*path
+	network  *network        // nil: peers that share memory with us
+	eager    uint64          // bytes of the longest message that goes with its payload
+	segments bool            // long one-sided operations are cut into segments (segmentflow.go)
+	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
 // The endpoint's sources are those of its ports, with the port's number above
@@ -63,7 +63,7 @@ func (e *leasedEP) addPort(i hw.Iface) *port {
 		p.answer = a.Answer
 	}
 	p.eager = eagerOver(e.domain.cfg, &p.attr)
-	p.lanes = lanesOn(e.domain.cfg, &p.attr)
+	p.segments = segmentsOn(e.domain.cfg, &p.attr)
 	e.ports = append(e.ports, p)
 	e.setHandlers(p)
 	return p

@@ -155,7 +155,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		AwaitPeer:      true,
 		EagerPeers:     eager,
 		ConnectTimeout: limit,
-		Stamps:         lanesOn(cfg, &hw.Attr{}), // devices drop nothing
+		Stamps:         segmentsOn(cfg, &hw.Attr{}), // devices drop nothing
 		PathTimeout:    cfg.PeerTimeout,
 		Class:          e.domain.dscp(e.info),
 		Name:           address{e.name, e.context}.raw(),

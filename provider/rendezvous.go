@@ -90,7 +90,7 @@ func (e *Endpoint) readMax() uint32 {
 // wholeMax is the longest copy over a port, in bytes, that one thread does in one piece: at most most, not cut into
 // segments, and shorter than assist, from which on the peer copies a share (0: it never does).
 func (e *attributes) wholeMax(p *port, most uint64, assist int) uint64 {
-	if p.lanes {
+	if p.segments {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}
 	if assist != 0 {
@@ -184,7 +184,7 @@ func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, anno
 		r.pull(a.ep, op)
 		return
 	default:
-		op.share = !a.ep.laned(a.ep.ports[0], op.want) && r.shareable(a.ep, op)
+		op.share = !a.ep.segmented(a.ep.ports[0], op.want) && r.shareable(a.ep, op)
 	}
 	if r.offload || !r.step(a.ep, op, 1) {
 		r.activate(op)
@@ -217,9 +217,9 @@ func (r *leasedRx) step(e *leasedEP, op *recvOp, patience int) bool {
 		if err == fi.EAGAIN {
 			return false
 		}
-		if err == nil && op.done == 0 && !op.whole && !r.offload && e.laned(p.port, op.want) {
-			if n := e.laneOf(e.linkBack(op.sender()), p); n != nil {
-				r.startLaned(e, op, n, copyMover{})
+		if err == nil && op.done == 0 && !op.whole && !r.offload && e.segmented(p.port, op.want) {
+			if n := e.flowOf(e.linkBack(op.sender()), p); n != nil {
+				r.startSegmented(e, op, n, copyMover{})
 				return true
 			}
 		}

@@ -77,8 +77,8 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		}
 	}
 	// what is injected leaves the caller's memory at once
-	laned := !inject && !e.orderedRMA() && e.laned(p.port, total) && e.mayTake(a, WayMessage)
-	if !laned && e.mayTake(a, WayIPC) {
+	segmented := !inject && !e.orderedRMA() && e.segmented(p.port, total) && e.mayTake(a, WayMessage)
+	if !segmented && e.mayTake(a, WayIPC) {
 		if done, err := e.direct(a, l, p, total); done {
 			return err
 		}
@@ -88,8 +88,8 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	}
 	var r rmaRequest
 	e.describe(&r, a, l, total)
-	if laned {
-		r.flags |= rmaLaned
+	if segmented {
+		r.flags |= rmaSegmented
 		if a.Flags&fi.DeliveryComplete != 0 && !a.Read {
 			r.flags |= rmaDelivers
 		}
@@ -102,7 +102,7 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		return fi.EAGAIN // until the device's key is known
 	}
 	err = e.postRMA(l, p, &r, inject)
-	if !laned {
+	if !segmented {
 		l.countListed(e, a, err, WayMessage, total)
 	}
 	return err
@@ -217,7 +217,7 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 		e.lines[lease].Add(stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	if r.flags&rmaLaned == 0 {
+	if r.flags&rmaSegmented == 0 {
 		r.dropEmpty()
 	}
 	req.set(r)
@@ -226,7 +226,7 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 	}
 	l.inFlight.Add(1)
 	e.begun(l, req)
-	if r.flags&rmaLaned != 0 {
+	if r.flags&rmaSegmented != 0 {
 		e.queueRMA(id)
 		e.countRMA(lease, r)
 		return nil

@@ -60,14 +60,14 @@ const (
 	rmaIsFetch
 	rmaHasData
 	rmaCompletes
-	rmaAsked    // a completion was asked for by fi.Completion
-	rmaLaned    // in segments; left is added to as they are posted
-	rmaDelivers // a write in segments ends when the peer's memory has it
-	rmaMessages // the peer does not let its memory be reached
-	rmaByDevice // the transport's device does it: see deviceOp
-	rmaOrdered  // counted in link.oneSided
-	rmaHolds    // and in link.reads
-	rmaListed   // an element of a list
+	rmaAsked     // a completion was asked for by fi.Completion
+	rmaSegmented // in segments; left is added to as they are posted
+	rmaDelivers  // a write in segments ends when the peer's memory has it
+	rmaMessages  // the peer does not let its memory be reached
+	rmaByDevice  // the transport's device does it: see deviceOp
+	rmaOrdered   // counted in link.oneSided
+	rmaHolds     // and in link.reads
+	rmaListed    // an element of a list
 )
 
 // set copies a request that was built elsewhere, but for live.
@@ -145,7 +145,7 @@ func (e *leasedEP) pumpRMAs() {
 		if !ok {
 			continue
 		}
-		if req.flags&rmaLaned != 0 {
+		if req.flags&rmaSegmented != 0 {
 			if !e.startTransfer(req, id) {
 				e.finishRMA(req, id, fi.ECONNRESET)
 			}
@@ -182,7 +182,7 @@ func (e *leasedEP) pumpRMAs() {
 
 // rmaBusy reports whether something waits for room.
 func (e *leasedEP) rmaBusy() bool {
-	return len(e.rmaStreams)+len(e.replies)+len(e.lanes) != 0 || e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
+	return len(e.rmaStreams)+len(e.replies)+len(e.flows) != 0 || e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
 }
 
 // answered takes off what the target has answered for and finishes the request when that was the last.
@@ -192,7 +192,7 @@ func (e *leasedEP) answered(src hw.Source, id uint64, d *wire.Done) {
 		e.malformed(src, "answer of %d units to request %#x, which does not wait for it", d.Units, id)
 		return
 	}
-	if req.flags&rmaLaned != 0 {
+	if req.flags&rmaSegmented != 0 {
 		if !e.segmentAnswered(req, id, d) {
 			e.malformed(src, "answer to request %#x, of which nothing is under way", id)
 		}
@@ -240,7 +240,7 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 		}
 		payload = payload[v.Len:]
 	}
-	if req.flags&rmaLaned != 0 {
+	if req.flags&rmaSegmented != 0 {
 		if !e.segmentAnswered(req, header, &wire.Done{Status: req.status, Units: n, At: at}) {
 			e.malformed(src, "%d bytes at %d for request %#x, which has no segment there", n, at, header)
 		}
@@ -296,8 +296,8 @@ func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 // lostRMAs ends the operations that wait for a peer that is gone.
 func (e *leasedEP) lostRMAs(l *link, status fi.Errno) {
 	e.lostFetches(l)
-	e.dropLane(l.lane, status)
-	l.lane = nil
+	e.dropFlow(l.flow, status)
+	l.flow = nil
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
 		// the link is valid once live is
 		if req.live.Load() == uint32(id>>32) && req.link == l.index && e.claimRMA(id) {

@@ -8,13 +8,13 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// transfer is a long operation that is cut into segments, on the flow of its peer (segmentLane): a read or write of the
+// transfer is a long operation that is cut into segments, on the flow of its peer (segmentFlow): a read or write of the
 // application (transfer_rma.go, transfer_device.go), or the read of a rendezvous (transfer_get.go). mover does the work
 // that differs between these. It belongs to the holder of the progress lease.
 type transfer struct {
 	congestion.Operation
 	e      *leasedEP
-	lane   *segmentLane // the flow
+	flow   *segmentFlow // the flow
 	id     uint64       // of the rmaRequest, or of the recvOp
 	status fi.Errno
 	mover  mover
@@ -35,7 +35,7 @@ type flight struct {
 type mover interface {
 	// post posts a segment, which Next has just returned. It reports whether the
 	// segment has ended already, and false for posted if there was no room:
-	// then lane.sending or Unpost remembers what is left.
+	// then flow.sending or Unpost remembers what is left.
 	post(t *transfer, seg congestion.Segment) (ended, posted bool)
 	// finish ends the operation with t.status.
 	finish(t *transfer)
@@ -59,7 +59,7 @@ func (t *transfer) post(seg congestion.Segment) (ended, posted bool) { return t.
 
 // unpost takes a segment back that the interface has no room for.
 func (t *transfer) unpost(seg congestion.Segment) (ended, posted bool) {
-	t.lane.Unpost(&t.Operation, seg)
+	t.flow.Unpost(&t.Operation, seg)
 	return false, false
 }
 
@@ -69,9 +69,9 @@ func (t *transfer) ended(seg congestion.Segment, late time.Duration) {
 	var finished bool
 	if t.status == fi.Success {
 		now := t.e.now()
-		finished = t.lane.Done(now, &t.Operation, seg, seg.Took(now, late))
+		finished = t.flow.Done(now, &t.Operation, seg, seg.Took(now, late))
 	} else {
-		finished = t.lane.Fail(&t.Operation, seg, t.status)
+		finished = t.flow.Fail(&t.Operation, seg, t.status)
 	}
 	if finished {
 		t.finish()
@@ -89,7 +89,7 @@ func (t *transfer) fail(seg congestion.Segment, status fi.Errno) (ended, posted 
 
 // finish ends the operation.
 func (t *transfer) finish() {
-	n := t.lane
+	n := t.flow
 	n.all = slices.DeleteFunc(n.all, func(o *transfer) bool { return o == t })
 	t.mover.finish(t)
 	*t = transfer{flying: t.flying[:0]}
@@ -107,7 +107,7 @@ func (t *transfer) lose(status fi.Errno) {
 	if t.status == fi.Success {
 		t.status = status
 	}
-	if t.lane.Abort(&t.Operation, t.status) || t.mover.lost() {
+	if t.flow.Abort(&t.Operation, t.status) || t.mover.lost() {
 		t.finish()
 	}
 }

@@ -62,7 +62,7 @@ func (e *Endpoint) moverByMessages(req *rmaRequest, l *link, p *path) mover {
 func (*deviceMover) lost() bool { return false }
 
 func (m *deviceMover) finish(t *transfer) {
-	e, id, n := t.e, t.id, t.lane
+	e, id, n := t.e, t.id, t.flow
 	closeAll(m.op.regions)
 	m.op.regions = nil
 	req, ok := e.rmas.Lookup(id)
@@ -78,7 +78,7 @@ func (m *deviceMover) finish(t *transfer) {
 }
 
 func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
-	e, p := t.e, t.lane.path
+	e, p := t.e, t.flow.path
 	req, ok := e.rmas.Lookup(t.id)
 	if !ok || p.Err() != nil {
 		return t.fail(seg, fi.ECONNRESET)
@@ -88,7 +88,7 @@ func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted b
 	local, bytes := m.op.gather(room[:0], req, uint64(seg.Offset), min(left, uint64(seg.Length)))
 	n := int64(bytes)
 	if n < seg.Length {
-		t.lane.Trim(&t.Operation, &seg, n)
+		t.flow.Trim(&t.Operation, &seg, n)
 	}
 	d := e.takeSegment(t, seg)
 	status, err := m.op.move(req, local, part.Addr+at, m.op.keys[i], &d.done)
@@ -136,7 +136,7 @@ func (e *leasedEP) putSegment(d *segmentPiece) {
 // progress lease, or while the endpoint closes.
 func (d *segmentPiece) ended(err error) {
 	t, seg, late := d.t, d.seg, d.done.Late
-	e, n := t.e, t.lane
+	e, n := t.e, t.flow
 	if e.state.Load() == stateClosed {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 
 // Reads of announced messages in segments.
 
-// startLaned begins to read an operation's payload over p in segments.
-func (r *leasedRx) startLaned(e *leasedEP, op *recvOp, n *segmentLane, m mover) {
+// startSegmented begins to read an operation's payload over p in segments.
+func (r *leasedRx) startSegmented(e *leasedEP, op *recvOp, n *segmentFlow, m mover) {
 	op.pulled = true
 	r.pulls[op.id()] = op.index
 	t := e.newTransfer(op.id(), m)
@@ -39,7 +39,7 @@ func (getMover) finish(t *transfer) { t.finishRead() }
 func (getMover) lost() bool { return false }
 
 func (getMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
-	e, p, op := t.e, t.lane.path, t.opOf()
+	e, p, op := t.e, t.flow.path, t.opOf()
 	r := e.rx
 	if p.Err() != nil {
 		return t.fail(seg, fi.ECONNRESET)
@@ -50,7 +50,7 @@ func (getMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 		n += int64(s.Len)
 	}
 	if n < seg.Length {
-		t.lane.Trim(&t.Operation, &seg, n)
+		t.flow.Trim(&t.Operation, &seg, n)
 	}
 	g := r.startGet(e, op, uint64(n))
 	g.t, g.segment = t, seg
@@ -74,7 +74,7 @@ func (getMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 // segmentEnded takes in that the get of a segment has ended.
 func (g *getter) segmentEnded(err error) {
 	e, t, seg, late := g.e, g.t, g.segment, g.done.Late
-	n := t.lane
+	n := t.flow
 	if err != nil && t.status == fi.Success {
 		op := t.opOf()
 		e.rx.getFailed(op, err)
@@ -106,7 +106,7 @@ func (copyMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) 
 	e, op := t.e, t.opOf()
 	r := e.rx
 	local, remote := r.piece(op, uint64(seg.Offset), uint64(seg.Length))
-	n, err := t.lane.path.Endpoint.(hw.PeerMemory).ReadPeer(local, remote)
+	n, err := t.flow.path.Endpoint.(hw.PeerMemory).ReadPeer(local, remote)
 	switch {
 	case err == nil && int64(n) == seg.Length:
 	case errors.Is(err, hw.ErrPermission) && seg.Offset == 0:

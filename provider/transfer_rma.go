@@ -19,7 +19,7 @@ func (e *leasedEP) startTransfer(req *rmaRequest, id uint64) bool {
 	if !ok {
 		return false
 	}
-	n := e.laneOf(l, p)
+	n := e.flowOf(l, p)
 	if n == nil {
 		return false
 	}
@@ -60,12 +60,12 @@ func (req *rmaRequest) locate(at uint64) (number int, part *fi.RMAIOVec, offset,
 
 func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 	req, ok := t.e.rmas.Lookup(t.id)
-	if !ok || t.lane.path.Err() != nil {
+	if !ok || t.flow.path.Err() != nil {
 		return t.fail(seg, fi.ECONNRESET)
 	}
 	_, _, _, left := req.locate(uint64(seg.Offset))
 	if left < uint64(seg.Length) {
-		t.lane.Trim(&t.Operation, &seg, int64(left))
+		t.flow.Trim(&t.Operation, &seg, int64(left))
 	}
 	if done, err := t.direct(req, seg); err != nil {
 		return t.fail(seg, fi.ECONNRESET)
@@ -76,14 +76,14 @@ func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
 	if req.flags&rmaIsRead != 0 {
 		return t.postRead(req, seg)
 	}
-	t.part, t.sent, t.lane.sending = flight{segment: seg}, 0, t
+	t.part, t.sent, t.flow.sending = flight{segment: seg}, 0, t
 	return false, t.proceed()
 }
 
 // direct copies a segment if the transport can. The last segment of a write with CQ data is a message, which carries
 // it.
 func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error) {
-	e, p := t.e, t.lane.path
+	e, p := t.e, t.flow.path
 	if p.port.attr.Caps&directCaps != directCaps || req.flags&rmaMessages != 0 || anyOnDevice(req.iov[:req.count]) {
 		return false, nil
 	}
@@ -115,7 +115,7 @@ func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, pos
 	h := wire.Read{Key: part.Key, Request: t.id, Length: uint64(seg.Length), At: uint64(seg.Offset),
 		Last: uint64(seg.Offset+seg.Length) == req.total}
 	head := h.Put(t.e.scratch[t.e.progressStripe].head[:])
-	err := sendError(t.lane.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
+	err := sendError(t.flow.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
 	switch {
 	case err == fi.EAGAIN:
 		return t.unpost(seg)
@@ -130,7 +130,7 @@ func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, pos
 // proceed sends the messages of a write's segment, as far as there is room, and
 // reports whether it is done with it.
 func (t *transfer) proceed() bool {
-	e, n, seg := t.e, t.lane, t.part.segment
+	e, n, seg := t.e, t.flow, t.part.segment
 	req, ok := e.rmas.Lookup(t.id)
 	for ok && t.sent < uint64(seg.Length) {
 		err := t.sendWrite(req, uint64(seg.Offset)+t.sent, uint64(seg.Length)-t.sent)
@@ -151,7 +151,7 @@ func (t *transfer) proceed() bool {
 // sendWrite sends the next message of a segment of which most bytes are left.
 // The last asks for an answer.
 func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
-	e, p := t.e, t.lane.path
+	e, p := t.e, t.flow.path
 	_, part, offset, _ := req.locate(at)
 	n := min(most, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
@@ -186,7 +186,7 @@ func (e *leasedEP) segmentAnswered(req *rmaRequest, id uint64, d *wire.Done) boo
 	if d.Status != fi.Success && t.status == fi.Success {
 		t.status = d.Status
 	}
-	n, units := t.lane, d.Units
+	n, units := t.flow, d.Units
 	for units > 0 {
 		i := t.flightAt(d.At)
 		if i < 0 {

@@ -76,15 +76,15 @@ type queuedOp struct {
 	counter  *cq.Counter // that the operation changes; likewise
 	ep       *Endpoint   // of the operation, nil for receives on a shared context and for counters
 	rx       *rxContext  // whose progress tries again, nil for operations on counters
-	lane     lane
+	sequence sequence
 	post     func() error   // posts the operation; immutable
 	fail     func(fi.Errno) // reports one that could not be posted; immutable, nil: it can
 	state    int            // under workQueue.mu
 }
 
-// lane is what keeps its order: the operations of an endpoint to one address,
+// sequence is what keeps its order: the operations of an endpoint to one address,
 // or the receives of a context.
-type lane struct {
+type sequence struct {
 	owner any // *Endpoint or *rxContext
 	dest  fi.Addr
 }

@@ -16,7 +16,7 @@ import (
 
 // transfer sets what all transfers of an endpoint have.
 func (w *queuedOp) transfer(e *Endpoint, dest fi.Addr, context uint64) {
-	w.ep, w.rx, w.lane, w.context = e, e.rx, lane{e, dest}, context
+	w.ep, w.rx, w.sequence, w.context = e, e.rx, sequence{e, dest}, context
 }
 
 // number is what the operation's completion names, 0 for a triggered one.
@@ -103,7 +103,7 @@ func (r *rxContext) prepareRecv(w *queuedOp, a *RecvArgs) error {
 		return err
 	}
 	c.work, c.IOV = w.number(), slices.Clone(a.IOV)
-	w.rx, w.lane, w.context = r, lane{owner: r}, c.Context
+	w.rx, w.sequence, w.context = r, sequence{owner: r}, c.Context
 	w.post = func() error { return r.postRecv(&c) }
 	w.fail = func(err fi.Errno) {
 		l := r.acquire()

@@ -28,18 +28,18 @@ type workQueue struct {
 	fresh, ready atomic.Int32
 
 	runMu   sync.Mutex
-	blocked []*blockedLane // in the order in which they became blocked; under runMu
-	lists   []*listOp      // of which elements are left to be posted; under runMu
+	blocked []*blockedSequence // in the order in which they became blocked; under runMu
+	lists   []*listOp          // of which elements are left to be posted; under runMu
 
 	driveMu sync.Mutex
 	eps     []*Endpoint // that deferred work and regions' counters may need progress of, and tokens name
 	driven  map[*cq.Counter]bool
 }
 
-// blockedLane is a lane whose first operation found no room.
-type blockedLane struct {
-	lane lane
-	list []*queuedOp
+// blockedSequence is a sequence whose first operation found no room.
+type blockedSequence struct {
+	sequence sequence
+	list     []*queuedOp
 }
 
 // number returns the number of new work.
@@ -141,7 +141,7 @@ func (q *workQueue) receiveOf(r *rxContext, context uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for id, w := range q.all {
-		if w.deferred && w.state == workPosted && w.context == context && w.lane.owner == r {
+		if w.deferred && w.state == workPosted && w.context == context && w.sequence.owner == r {
 			return id
 		}
 	}
@@ -202,7 +202,7 @@ func (q *workQueue) cancelTriggered(r *rxContext, e *Endpoint, context uint64) b
 func (q *workQueue) leave(owner any) {
 	q.runMu.Lock() // nobody is in the middle of posting
 	defer q.runMu.Unlock()
-	own := func(w *queuedOp) bool { return w.lane.owner == owner }
+	own := func(w *queuedOp) bool { return w.sequence.owner == owner }
 	q.cancel(own)
 	q.sweep()
 	q.mu.Lock()

@@ -43,17 +43,17 @@ func (q *workQueue) next() *queuedOp {
 	return w
 }
 
-// step posts an operation, or puts it behind those of its lane that wait for
+// step posts an operation, or puts it behind those of its sequence that wait for
 // room.
 func (q *workQueue) step(w *queuedOp) {
 	for _, b := range q.blocked {
-		if b.lane == w.lane {
+		if b.sequence == w.sequence {
 			b.list = append(b.list, w)
 			return
 		}
 	}
 	if !q.attempt(w) {
-		q.blocked = append(q.blocked, &blockedLane{w.lane, []*queuedOp{w}})
+		q.blocked = append(q.blocked, &blockedSequence{w.sequence, []*queuedOp{w}})
 	}
 }
 

@@ -187,13 +187,13 @@ func TestPath(t *testing.T) {
 }
 
 // TestPathAllocations: nothing on a packet's way allocates, whatever the
-// algorithm, nor does a lane's.
+// algorithm, nor does a flow's.
 func TestPathAllocations(t *testing.T) {
 	for a := Fixed; a <= BBR; a++ {
 		cfg := DefaultConfig(1000)
 		cfg.Algorithm = a
 		p := newPath(t, cfg, new(Stats))
-		lane := newLane(t, a, DefaultSegmentConfig())
+		flow := newFlow(t, a, DefaultSegmentConfig())
 		var op Operation
 		now := Time(1000)
 		if n := testing.AllocsPerRun(1000, func() {
@@ -207,10 +207,10 @@ func TestPathAllocations(t *testing.T) {
 			p.OnProbe(now+8e4, 60*us)
 			p.Limited()
 			if op.Finished() {
-				lane.Start(&op, 300<<10)
+				flow.Start(&op, 300<<10)
 			}
-			for o, seg, ok := lane.Next(now); ok; o, seg, ok = lane.Next(now) {
-				lane.Done(now+9e4, o, seg, 0)
+			for o, seg, ok := flow.Next(now); ok; o, seg, ok = flow.Next(now) {
+				flow.Done(now+9e4, o, seg, 0)
 			}
 		}); n != 0 {
 			t.Errorf("%v: %v allocations", a, n)

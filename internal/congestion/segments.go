@@ -55,7 +55,7 @@ type Segment struct {
 	State PacketState
 }
 
-// Took is a segment's round-trip time, for [Lane.Done], if its completion was told at now and it had ended late
+// Took is a segment's round-trip time, for [Flow.Done], if its completion was told at now and it had ended late
 // before. 0, which is not known, without late.
 func (s *Segment) Took(now Time, late time.Duration) time.Duration {
 	if late <= 0 {
@@ -65,7 +65,7 @@ func (s *Segment) Took(now Time, late time.Duration) time.Duration {
 }
 
 // Operation is a put, get or rendezvous read of any length. The zero value is
-// one that was not started. It belongs to its lane until it is finished.
+// one that was not started. It belongs to its flow until it is finished.
 type Operation struct {
 	// Owner is the caller's, who finds what a segment belongs to by it.
 	Owner any
@@ -93,89 +93,89 @@ func (o *Operation) Finished() bool {
 	return o.inflight == 0 && (o.err != nil || o.offset == o.total)
 }
 
-// Lane cuts the operations to one peer into segments and releases them as the
+// Flow cuts the operations to one peer into segments and releases them as the
 // path's window and pace allow, one of each operation in turn. It posts nothing:
 //
-//	for op, seg, ok := lane.Next(now); ok; op, seg, ok = lane.Next(now) { post }
+//	for op, seg, ok := flow.Next(now); ok; op, seg, ok = flow.Next(now) { post }
 //
-// is to be done after Start, after each completion, and at [Lane.Wake]. A
+// is to be done after Start, after each completion, and at [Flow.Wake]. A
 // completion is told by Done or Fail and measures its own segment, whatever the
 // order of completions. The operation is complete when these return true.
 //
-// A lane is not safe for concurrent use and allocates nothing.
-type Lane struct {
+// A flow is not safe for concurrent use and allocates nothing.
+type Flow struct {
 	cfg   SegmentConfig
 	path  *Path
 	first int64      // the window at the start
 	head  *Operation // a ring of operations with something left to post
 }
 
-// NewLane returns a lane over path. It returns an error if cfg is not valid.
-func NewLane(cfg SegmentConfig, path *Path) (*Lane, error) {
+// NewFlow returns a flow over path. It returns an error if cfg is not valid.
+func NewFlow(cfg SegmentConfig, path *Path) (*Flow, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Lane{cfg: cfg, path: path, first: path.Control().Window()}, nil
+	return &Flow{cfg: cfg, path: path, first: path.Control().Window()}, nil
 }
 
-// Path returns the lane's path.
-func (l *Lane) Path() *Path { return l.path }
+// Path returns the flow's path.
+func (f *Flow) Path() *Path { return f.path }
 
 // Start takes in an operation of total bytes and reports whether it is finished
-// already, which one of no bytes is. op must not be in a lane.
-func (l *Lane) Start(op *Operation, total int64) (finished bool) {
+// already, which one of no bytes is. op must not be in a flow.
+func (f *Flow) Start(op *Operation, total int64) (finished bool) {
 	*op = Operation{Owner: op.Owner, Grain: op.Grain, total: max(total, 0)}
 	if op.total == 0 {
 		return true
 	}
-	l.enlist(op)
+	f.enlist(op)
 	return false
 }
 
 // enlist puts an operation at the end of the ring.
-func (l *Lane) enlist(op *Operation) {
+func (f *Flow) enlist(op *Operation) {
 	op.listed = true
-	if l.head == nil {
+	if f.head == nil {
 		op.prev, op.next = op, op
-		l.head = op
+		f.head = op
 		return
 	}
-	op.prev, op.next = l.head.prev, l.head
-	op.prev.next, l.head.prev = op, op
+	op.prev, op.next = f.head.prev, f.head
+	op.prev.next, f.head.prev = op, op
 }
 
 // delist takes an operation out of the ring.
-func (l *Lane) delist(op *Operation) {
+func (f *Flow) delist(op *Operation) {
 	if !op.listed {
 		return
 	}
-	if l.head == op {
-		l.head = op.next
+	if f.head == op {
+		f.head = op.next
 	}
-	if l.head == op {
-		l.head = nil
+	if f.head == op {
+		f.head = nil
 	}
 	op.prev.next, op.next.prev = op.next, op.prev
 	op.prev, op.next, op.listed = nil, nil, false
 }
 
 // Window returns how many bytes may be in flight.
-func (l *Lane) Window() int64 { return max(l.path.Control().Window(), l.cfg.Floor) }
+func (f *Flow) Window() int64 { return max(f.path.Control().Window(), f.cfg.Floor) }
 
 // may reports whether a segment may be posted now.
-func (l *Lane) may(now Time) bool { return l.path.Inflight() < l.cfg.Floor || l.path.May(now) }
+func (f *Flow) may(now Time) bool { return f.path.Inflight() < f.cfg.Floor || f.path.May(now) }
 
 // SegmentSize returns the size of the next segment of an operation without a grain.
-func (l *Lane) SegmentSize() int64 { return l.segmentSize(0) }
+func (f *Flow) SegmentSize() int64 { return f.segmentSize(0) }
 
-func (l *Lane) segmentSize(grain int64) int64 {
+func (f *Flow) segmentSize(grain int64) int64 {
 	const page = 4 << 10
 	if grain <= 0 {
 		grain = page
 	}
-	size := int64(float64(l.cfg.Size) * float64(l.Window()) / float64(l.first))
-	size = min(max(size, l.cfg.Min), l.cfg.Max)
-	if even := size - size%grain; even >= l.cfg.Min {
+	size := int64(float64(f.cfg.Size) * float64(f.Window()) / float64(f.first))
+	size = min(max(size, f.cfg.Min), f.cfg.Max)
+	if even := size - size%grain; even >= f.cfg.Min {
 		return even
 	}
 	return size
@@ -183,28 +183,28 @@ func (l *Lane) segmentSize(grain int64) int64 {
 
 // Next returns a segment to post now, or false if nothing is left to post or the
 // path is full. If the post is refused, Unpost must follow at once.
-func (l *Lane) Next(now Time) (*Operation, Segment, bool) {
-	op := l.head
+func (f *Flow) Next(now Time) (*Operation, Segment, bool) {
+	op := f.head
 	if op == nil {
-		if l.path.Open() {
-			l.path.Limited()
+		if f.path.Open() {
+			f.path.Limited()
 		}
 		return nil, Segment{}, false
 	}
-	if !l.may(now) {
+	if !f.may(now) {
 		return nil, Segment{}, false
 	}
-	seg := Segment{Offset: op.offset, Length: l.segmentSize(op.Grain)}
+	seg := Segment{Offset: op.offset, Length: f.segmentSize(op.Grain)}
 	// A rest of less than a quarter more goes with the last segment.
-	if left := op.total - op.offset; left <= seg.Length+seg.Length/4 && left <= l.cfg.Max {
+	if left := op.total - op.offset; left <= seg.Length+seg.Length/4 && left <= f.cfg.Max {
 		seg.Length = left
 	}
-	seg.State = l.path.OnSend(now, seg.Length)
+	seg.State = f.path.OnSend(now, seg.Length)
 	op.offset += seg.Length
 	op.inflight++
-	l.head = op.next
+	f.head = op.next
 	if op.offset == op.total {
-		l.delist(op)
+		f.delist(op)
 	}
 	return op, seg, true
 }
@@ -212,48 +212,48 @@ func (l *Lane) Next(now Time) (*Operation, Segment, bool) {
 // Wake returns when Next may have a segment without a completion before: when
 // the pace allows it. It returns false if only a completion or Start can change
 // anything.
-func (l *Lane) Wake() (Time, bool) {
-	if l.head == nil || l.path.Inflight() >= l.cfg.Floor && !l.path.Open() {
+func (f *Flow) Wake() (Time, bool) {
+	if f.head == nil || f.path.Inflight() >= f.cfg.Floor && !f.path.Open() {
 		return 0, false
 	}
-	return l.path.Next(), true
+	return f.path.Next(), true
 }
 
 // Unpost takes back the segment that Next just returned, because the interface
 // had no room for it. It will come again.
-func (l *Lane) Unpost(op *Operation, seg Segment) {
-	l.path.Discard(seg.Length)
+func (f *Flow) Unpost(op *Operation, seg Segment) {
+	f.path.Discard(seg.Length)
 	op.inflight--
 	op.offset = seg.Offset
-	l.delist(op)
+	f.delist(op)
 	if op.err != nil {
 		return
 	}
-	l.enlist(op)
-	l.head = op // its turn again
+	f.enlist(op)
+	f.head = op // its turn again
 }
 
 // Trim shortens the segment that Next just returned to its first n bytes,
 // because the interface takes no more in one piece. The rest comes with the next
 // one. n is positive and below seg.Length.
-func (l *Lane) Trim(op *Operation, seg *Segment, n int64) {
-	l.path.Discard(seg.Length - n)
+func (f *Flow) Trim(op *Operation, seg *Segment, n int64) {
+	f.path.Discard(seg.Length - n)
 	seg.Length = n
 	op.offset = seg.Offset + n
 	if op.err == nil && !op.listed {
-		l.enlist(op)
+		f.enlist(op)
 	}
 }
 
 // Done tells that a segment of op completed. rtt is what it took by the
 // interface's time stamps, or 0: then now counts. It returns whether op is
 // finished.
-func (l *Lane) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (finished bool) {
+func (f *Flow) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (finished bool) {
 	if rtt <= 0 {
 		rtt = now.Sub(seg.State.Sent)
 	}
-	l.path.OnAck(now, &seg.State, seg.Length, false)
-	l.path.EndAck(now, rtt)
+	f.path.OnAck(now, &seg.State, seg.Length, false)
+	f.path.EndAck(now, rtt)
 	op.inflight--
 	op.done += seg.Length
 	return op.Finished()
@@ -262,18 +262,18 @@ func (l *Lane) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (fi
 // Fail tells that a segment of op failed. Nothing more of op is posted; it is
 // finished, with the first error, when what is in flight has completed. An
 // error says nothing about congestion.
-func (l *Lane) Fail(op *Operation, seg Segment, err error) (finished bool) {
-	l.path.Discard(seg.Length)
+func (f *Flow) Fail(op *Operation, seg Segment, err error) (finished bool) {
+	f.path.Discard(seg.Length)
 	op.inflight--
-	return l.Abort(op, err)
+	return f.Abort(op, err)
 }
 
 // Abort stops an operation: nothing more of it is posted. It returns whether it
 // is finished; if not, what is in flight must complete first.
-func (l *Lane) Abort(op *Operation, err error) (finished bool) {
+func (f *Flow) Abort(op *Operation, err error) (finished bool) {
 	if op.err == nil {
 		op.err = err
 	}
-	l.delist(op)
+	f.delist(op)
 	return op.Finished()
 }

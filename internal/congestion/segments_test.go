@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func newLane(t *testing.T, algorithm Algorithm, seg SegmentConfig) *Lane {
+func newFlow(t *testing.T, algorithm Algorithm, seg SegmentConfig) *Flow {
 	t.Helper()
 	cfg := seg.PathConfig(0)
 	cfg.Algorithm = algorithm
@@ -15,11 +15,11 @@ func newLane(t *testing.T, algorithm Algorithm, seg SegmentConfig) *Lane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lane, err := NewLane(seg, path)
+	flow, err := NewFlow(seg, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lane
+	return flow
 }
 
 // posted is a segment under way.
@@ -28,17 +28,17 @@ type posted struct {
 	seg Segment
 }
 
-func take(l *Lane, now Time) (all []posted) {
+func take(l *Flow, now Time) (all []posted) {
 	for op, seg, ok := l.Next(now); ok; op, seg, ok = l.Next(now) {
 		all = append(all, posted{op, seg})
 	}
 	return all
 }
 
-// TestLaneWindow posts up to the window, and the rest as completions come.
-func TestLaneWindow(t *testing.T) {
+// TestFlowWindow posts up to the window, and the rest as completions come.
+func TestFlowWindow(t *testing.T) {
 	const total = 10<<20 + 12345
-	l := newLane(t, Fixed, DefaultSegmentConfig())
+	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var op Operation
 	if l.Start(&op, total) {
 		t.Fatal("10 MiB are finished at once")
@@ -75,14 +75,14 @@ func TestLaneWindow(t *testing.T) {
 		t.Errorf("ends at %d, done %d, %v, %d in flight", end, op.Done(), op.Err(), len(flight))
 	}
 	if _, ok := l.Wake(); ok {
-		t.Error("an idle lane wants to be woken")
+		t.Error("an idle flow wants to be woken")
 	}
 }
 
-// TestLaneTurns: operations take turns, so that a long one does not starve
+// TestFlowTurns: operations take turns, so that a long one does not starve
 // others, and one of no bytes is finished at once.
-func TestLaneTurns(t *testing.T) {
-	l := newLane(t, Fixed, DefaultSegmentConfig())
+func TestFlowTurns(t *testing.T) {
+	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var long, short, none Operation
 	l.Start(&long, 1<<30)
 	l.Start(&short, 1<<20)
@@ -107,9 +107,9 @@ func TestLaneTurns(t *testing.T) {
 	t.Error("the short operation does not finish beside the long one")
 }
 
-// TestLaneUnpost: what the interface refused comes again, and first.
-func TestLaneUnpost(t *testing.T) {
-	l := newLane(t, Fixed, DefaultSegmentConfig())
+// TestFlowUnpost: what the interface refused comes again, and first.
+func TestFlowUnpost(t *testing.T) {
+	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var one, two Operation
 	l.Start(&one, 300<<10) // one segment
 	l.Start(&two, 1<<20)
@@ -127,10 +127,10 @@ func TestLaneUnpost(t *testing.T) {
 	}
 }
 
-// TestLaneFail: a failed segment stops the operation, which is finished when
+// TestFlowFail: a failed segment stops the operation, which is finished when
 // the others have completed, with the first error.
-func TestLaneFail(t *testing.T) {
-	l := newLane(t, Fixed, DefaultSegmentConfig())
+func TestFlowFail(t *testing.T) {
+	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var op, other Operation
 	l.Start(&op, 1<<30)
 	flight := take(l, 1)
@@ -155,7 +155,7 @@ func TestLaneFail(t *testing.T) {
 
 // TestSegmentSize follows the window within its bounds.
 func TestSegmentSize(t *testing.T) {
-	l := newLane(t, AIMD, DefaultSegmentConfig())
+	l := newFlow(t, AIMD, DefaultSegmentConfig())
 	if l.SegmentSize() != 256<<10 {
 		t.Errorf("at first %d", l.SegmentSize())
 	}
@@ -182,7 +182,7 @@ func TestSegmentSize(t *testing.T) {
 		t.Errorf("of grains above what fits %d", size)
 	}
 	for _, bad := range []SegmentConfig{{Size: 1, Min: 2, Max: 3}, {Size: 4, Min: 2, Max: 3}, {}, {Size: 1, Min: 1, Max: 1 << 31}} {
-		if _, err := NewLane(bad, l.path); err == nil {
+		if _, err := NewFlow(bad, l.path); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
 	}
@@ -219,11 +219,11 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestLaneFloor posts up to the floor when the window has gone down to nothing,
+// TestFlowFloor posts up to the floor when the window has gone down to nothing,
 // and whole segments.
-func TestLaneFloor(t *testing.T) {
+func TestFlowFloor(t *testing.T) {
 	cfg := SegmentConfig{Size: 1000, Min: 100, Max: 5000, Floor: 4000}
-	l := newLane(t, AIMD, cfg)
+	l := newFlow(t, AIMD, cfg)
 	var op Operation
 	l.Start(&op, 1<<20)
 	for now := Time(1); now < 10; now++ {
@@ -250,7 +250,7 @@ func TestLaneFloor(t *testing.T) {
 
 // TestSegmentTook takes off how late a completion was told, and leaves the window's sample something.
 func TestSegmentTook(t *testing.T) {
-	l := newLane(t, Fixed, DefaultSegmentConfig())
+	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var op Operation
 	l.Start(&op, 1<<20)
 	sent := Time(1000)
@@ -265,7 +265,7 @@ func TestSegmentTook(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ late, want time.Duration }{{5 * time.Millisecond, 2 * time.Millisecond}, {0, 7 * time.Millisecond}} {
-		l := newLane(t, Fixed, DefaultSegmentConfig())
+		l := newFlow(t, Fixed, DefaultSegmentConfig())
 		l.Start(&op, 1<<20)
 		p := take(l, sent)[0]
 		l.Done(told, p.op, p.seg, p.seg.Took(told, c.late))

@@ -11,7 +11,7 @@ import (
 )
 
 // Taking arrivals off the inbound rings of an endpoint. deliver goes through the rings (takeIn), reads each slot once
-// (takeOne) and gives a message to matching (takeMessage), an RTS or ACK to announced_unsafe.go, a one-sided operation
+// (takeOne) and gives a message to matching (takeMessage), an RTS or ACK to rts_unsafe.go, a one-sided operation
 // to serve_unsafe.go, a notification to notes_unsafe.go. What none of them takes stays at the head of its ring for the
 // runtime (DeliveryGo).
 
@@ -196,7 +196,7 @@ func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.S
 	case m.id >= hot.AMMsg && m.id <= hot.AMTagData:
 		return r.takeMessage(d, ep, owner, slot, &m)
 	case m.id == hot.AMRTS:
-		return r.takeAnnounced(d, ep, owner, slot, &m)
+		return r.takeRTS(d, ep, owner, slot, &m)
 	case m.id == hot.AMAck:
 		return takeAck(d, ep, owner, slot, &m)
 	case ep.FetchCount != 0 && (m.id == hot.AMWrite || m.id == hot.AMAtomic || m.id == hot.AMReadData):

@@ -137,7 +137,7 @@ func TestEstimatorError(t *testing.T) {
 	}
 }
 
-// TestPuts: lanes of segments on one link are fair, fill it, and keep the queue
+// TestPuts: flows of segments on one link are fair, fill it, and keep the queue
 // within some segments; a short operation beside long ones does not wait for
 // them.
 func TestPuts(t *testing.T) {
@@ -151,17 +151,17 @@ func TestPuts(t *testing.T) {
 				cfg.Rate = 100 * gigabit
 			}
 			cfg.Algorithm = a
-			var lanes []*Puts
+			var flows []*Puts
 			for range 4 {
 				forth, back := d.Pair(0)
 				p := n.Puts(seg, cfg, forth, back)
 				p.Keep(2, 64<<20)
-				lanes = append(lanes, p)
+				flows = append(flows, p)
 				n.Run(5 * ms)
 			}
 			n.Run(500 * ms)
 			var before []int64
-			for _, p := range lanes {
+			for _, p := range flows {
 				before = append(before, p.Bytes)
 			}
 			var waits []time.Duration
@@ -169,13 +169,13 @@ func TestPuts(t *testing.T) {
 			n.Run(time.Second)
 			var shares []float64
 			total := 0.0
-			for i, p := range lanes {
+			for i, p := range flows {
 				shares = append(shares, float64(p.Bytes-before[i]))
 				total += shares[i]
 			}
 			used := total / float64(100*gigabit)
 			name := fmt.Sprintf("%v, rate known %v", a, known)
-			t.Logf("%s: Jain %.3f, utilisation %.3f, queue p99 %v, segments of %d", name, Jain(shares), used, Quantile(waits, 0.99), lanes[0].Lane.SegmentSize())
+			t.Logf("%s: Jain %.3f, utilisation %.3f, queue p99 %v, segments of %d", name, Jain(shares), used, Quantile(waits, 0.99), flows[0].Flow.SegmentSize())
 			if used < 0.9 || Quantile(waits, 0.99) > 2*ms {
 				t.Errorf("%s: utilisation %.3f, queue p99 %v", name, used, Quantile(waits, 0.99))
 			}

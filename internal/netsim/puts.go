@@ -6,11 +6,11 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// Puts drives a congestion.Lane over links that carry whole segments, as a
+// Puts drives a congestion.Flow over links that carry whole segments, as a
 // reliable fabric does: what the provider does over a backend's put. A segment
 // completes when its acknowledgement is back.
 type Puts struct {
-	Lane *congestion.Lane
+	Flow *congestion.Flow
 
 	// Bytes counts what has completed, Segments in how many.
 	Bytes, Segments int64
@@ -33,38 +33,38 @@ type put struct {
 
 type putTarget struct{ *Puts }
 
-// Puts makes a lane over a route; cfg is the path's.
+// Puts makes a flow over a route; cfg is the path's.
 func (n *Net) Puts(seg congestion.SegmentConfig, cfg congestion.Config, forth, back Route) *Puts {
 	path, err := congestion.NewPath(cfg, n.Rand, nil)
 	if err != nil {
 		panic(err) // a test's mistake
 	}
-	lane, err := congestion.NewLane(seg, path)
+	flow, err := congestion.NewFlow(seg, path)
 	if err != nil {
 		panic(err)
 	}
-	p := &Puts{Lane: lane, net: n, forth: forth, back: back, posted: map[uint64]put{}}
+	p := &Puts{Flow: flow, net: n, forth: forth, back: back, posted: map[uint64]put{}}
 	p.far = putTarget{p}
 	return p
 }
 
 // Put starts an operation.
 func (p *Puts) Put(bytes int64) {
-	p.Lane.Start(new(congestion.Operation), bytes)
+	p.Flow.Start(new(congestion.Operation), bytes)
 	p.pump()
 }
 
-// pump posts what the lane lets out.
+// pump posts what the flow lets out.
 func (p *Puts) pump() {
 	now := p.net.now
-	for op, seg, ok := p.Lane.Next(now); ok; op, seg, ok = p.Lane.Next(now) {
+	for op, seg, ok := p.Flow.Next(now); ok; op, seg, ok = p.Flow.Next(now) {
 		p.posted[p.next] = put{op, seg}
 		out := p.net.packet()
 		out.Size, out.Number = seg.Length, p.next
 		p.next++
 		p.net.send(out, p.forth, p.far)
 	}
-	if at, ok := p.Lane.Wake(); ok && (p.wake <= now || at < p.wake) {
+	if at, ok := p.Flow.Wake(); ok && (p.wake <= now || at < p.wake) {
 		p.wake = max(at, now+1)
 		p.net.at(p.wake, p, nil)
 	}
@@ -86,7 +86,7 @@ func (p *Puts) receive(in *Packet) {
 	delete(p.posted, in.Number)
 	p.Bytes += done.seg.Length
 	p.Segments++
-	if p.Lane.Done(p.net.now, done.op, done.seg, 0) && p.OnDone != nil {
+	if p.Flow.Done(p.net.now, done.op, done.seg, 0) && p.OnDone != nil {
 		p.OnDone(p.net.now)
 	}
 	p.pump()

@@ -11,13 +11,13 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// Rendezvous without the runtime. At the receiver: takeAnnounced matches an RTS, the shim copies the payload out of the
+// Rendezvous without the runtime. At the receiver: takeRTS matches an RTS, the shim copies the payload out of the
 // sender's memory, acknowledge sends the ACK and received completes the receive (proceed). At the sender: rendezvous
 // and takeAck.
 
-// takeAnnounced takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at
+// takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at
 // most EP.ReadMax bytes, for a receive that has room for it. All others are the runtime's.
-func (r *Receiver) takeAnnounced(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || r.Ended {
 		return hot.DeliveryGo

@@ -306,7 +306,7 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 		t.Fatal("no request")
 	}
 	n := uint64(len(local))
-	r := rmaRequest{context: 5, flags: rmaLaned | rmaCompletes, total: n, link: l.index, count: 1, parts: 2}
+	r := rmaRequest{context: 5, flags: rmaSegmented | rmaCompletes, total: n, link: l.index, count: 1, parts: 2}
 	if read {
 		r.flags |= rmaIsRead
 	}
@@ -324,7 +324,7 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 		leasedOf(e).transfers = map[uint64]*transfer{}
 	}
 	leasedOf(e).transfers[id] = tr
-	leasedOf(e).laneOf(l, p).start(tr, n)
+	leasedOf(e).flowOf(l, p).start(tr, n)
 }
 
 // TestSegmentsByDevice has the transport move segments, and messages move what it
@@ -385,7 +385,7 @@ func (trained) Train(get bool) uint64 {
 
 // TestGrain: segments are cut where trains end.
 func TestGrain(t *testing.T) {
-	n := segmentLane{path: &path{Endpoint: trained{}}}
+	n := segmentFlow{path: &path{Endpoint: trained{}}}
 	if get, put := n.grain(true), n.grain(false); get != 2 || put != 3 {
 		t.Errorf("gets are cut at %d, puts at %d", get, put)
 	}
