@@ -15,6 +15,25 @@
 // one that another open object uses fails with fi.EBUSY and changes nothing. An
 // object is closed once; it must not be used while or after that happens.
 //
+// # Ways through this package
+//
+// docs/architecture.md follows operations through it. Files are named after what they are about: endpoint_*.go, link.go
+// and peer.go (peers), transmit.go and receive.go (messages), rendezvous.go, assist.go and fragments.go (long messages),
+// rma_*.go, transfer*.go and segmentflow.go (one-sided operations), conn*.go (connections), coll_*.go (collectives),
+// work*.go (triggered and deferred operations), mr*.go and keys.go (regions), device*.go (memory of devices). The
+// packages below hold what needs no endpoint:
+//
+//	addrs, names  indexes of address vectors; names of endpoints
+//	match         receives and unexpected messages
+//	claim         chunks of a copy that two processes share
+//	atomics       operations of fi_atomic(3) on memory
+//	cm            messages of connection management
+//	collective    algorithms of collective operations
+//	info          fi_getinfo
+//	lease         state that one thread has at a time
+//	pages         huge pages for memory that is used often
+//	token         memory tokens
+//
 // # Threads
 //
 // Opening, closing, binding and every other control operation may be called
