@@ -18,7 +18,7 @@ const (
 )
 
 // address is an interface's device address: where its service queue pair is
-// and what proves that a peer was told of it.
+// and the nonce that packets of peers have to carry.
 type address struct {
 	ethernet bool
 	kind     GIDType

@@ -99,7 +99,7 @@ func (e *Endpoint) atomic(op hw.AtomicOp, size int, operand, compare, addr uint6
 	return hw.InProgress, nil
 }
 
-// casLoop performs an operation by compare-and-swap, again until nobody else
+// casLoop performs an operation by compare-and-swap, again until no other thread
 // changed the word in between. It belongs to the lease holder once it is posted.
 type casLoop struct {
 	op               hw.AtomicOp
@@ -183,7 +183,7 @@ func (e *Endpoint) postStep(q *queue, l *casLoop, keep uint64) bool {
 }
 
 // step goes on after a compare-and-swap that found old and ended late ago, and returns how many
-// completions were told. While there is no place it waits among the endpoint's
+// completions were updated. While there is no place it waits among the endpoint's
 // stalled loops. Lease.
 func (l *casLoop) step(e *Endpoint, old uint64, late time.Duration, err error) int {
 	if err == nil && old != l.expect {

@@ -90,8 +90,8 @@ func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
 	}
-	looked, p := i.rx.poll(), i.rx.port
-	return !looked || p.Staged.Load() != 0 || i.anyTodo.Load() || i.signalsDue.Load() ||
+	polled, p := i.rx.poll(), i.rx.port
+	return !polled || p.Staged.Load() != 0 || i.anyTodo.Load() || i.signalsDue.Load() ||
 		p.Calls.Load()&ibv.CallPost != 0
 }
 
@@ -99,5 +99,5 @@ func (i *Iface) Pending() bool {
 func (i *Iface) Disarm() {
 	i.channel.Drain()
 	var b [8]byte
-	_, _ = unix.Read(i.bell.event, b[:]) // empty: nobody rang
+	_, _ = unix.Read(i.bell.event, b[:]) // an empty one is no error
 }

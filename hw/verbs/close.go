@@ -12,7 +12,7 @@ import (
 // closeWait bounds how long Close waits for what was posted to arrive.
 const closeWait = 200 * time.Millisecond
 
-// Close tells the peers and gives everything back. What was posted gets a fifth
+// Close sends the peers a bye and gives everything back. What was posted gets a fifth
 // of a second to arrive. The caller has stopped all threads that use the
 // interface.
 func (i *Iface) Close() error {
@@ -52,7 +52,7 @@ func (i *Iface) drain() {
 		}
 		i.rx.poll()
 		i.rx.complete()
-		i.rx.drop() // nobody will handle them; make room for completions
+		i.rx.drop() // no handler will take them; make room for completions
 	}
 }
 
@@ -84,7 +84,7 @@ func (e *Endpoint) discard(err error) error {
 	return errors.Join(errs...)
 }
 
-// farewell tells all peers that the interface closes, and waits until the
+// farewell sends all peers a bye, and waits until the
 // device has sent it. Service.
 func (s *service) farewell() {
 	for _, e := range *s.i.peers.Load() {

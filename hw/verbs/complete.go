@@ -9,7 +9,7 @@ import (
 )
 
 // ended deals with the completion of a posted operation and of those before it
-// that were not told, and returns how many callers' completions were told.
+// that were not signaled, and returns how many callers' completions were updated.
 func (i *Iface) ended(d *ibv.Done) int {
 	class, peer, gen, low := splitID(d.ID)
 	list := *i.peers.Load()
@@ -52,7 +52,7 @@ const allPosted = ^uint64(0)
 
 // finish ends the operations before position end with err and updates their
 // completions, the number of which it returns. Those before posted have a place in the
-// completion queue, which is given back. The last of them ended late ago, 0: nobody knows.
+// completion queue, which is given back. The last of them ended late ago, 0: unknown.
 func (e *Endpoint) finish(q *queue, end, posted uint64, late time.Duration, err error) int {
 	n := 0
 	for pos := q.Head.Load(); pos < end; pos++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
-// Atomics says who performs atomics on registered memory.
+// Atomics says whether the device or a processor performs atomics on registered memory.
 type Atomics int
 
 const (
@@ -45,8 +45,8 @@ type Config struct {
 	// Depth is the number of operations that may be posted to one peer at a time, 16 to 4096, rounded up to a
 	// power of two; of messages and of one-sided operations each. Default 128.
 	Depth int
-	// EagerPeers is the number of peers, the first ones, that may write short messages into memory at which Progress
-	// and HotPort look, 0 to 8: what comes so rings no bell, so Attr says nothing of hw.CapWakeup. Default 0.
+	// EagerPeers is the number of peers, the first ones, that may write short messages into memory that Progress
+	// and HotPort poll, 0 to 8: what comes so rings no bell, so Attr says nothing of hw.CapWakeup. Default 0.
 	EagerPeers int
 	// ConnectTimeout bounds how long a peer may be silent before it counts as unreachable. Default 10 s.
 	ConnectTimeout time.Duration
@@ -60,7 +60,7 @@ type Config struct {
 	PathTimeout time.Duration
 	// KeepAlive is how long a connection may be idle before CheckPeers tries it. Default 1 s.
 	KeepAlive time.Duration
-	// Atomics says who performs atomics.
+	// Atomics says whether the device or a processor performs atomics.
 	Atomics Atomics
 	// Stamps has the device stamp the ends of one-sided operations, where it has a clock: hw.Completion.Late. To read
 	// the clock costs an access to the device each time that completions are taken.

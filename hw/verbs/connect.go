@@ -59,7 +59,7 @@ func (h *hello) begin(qp *ibv.QP, limit time.Duration) {
 	h.running, h.next, h.pause, h.deadline = true, now, firstPause, now.Add(limit)
 }
 
-// due reports whether a packet is to be sent again, and when to look next.
+// due reports whether a packet is to be sent again, and sets when to check next.
 func (h *hello) due(now time.Time) bool {
 	if !h.running || now.Before(h.next) {
 		return false
@@ -219,7 +219,7 @@ func (s *service) sendTo(e *Endpoint, p *packet) {
 }
 
 // peer finds the endpoint that a packet is about; a hello makes one, unless it
-// names one that somebody made to be joined.
+// names one that was made to be joined.
 func (s *service) peer(p *packet) *Endpoint {
 	i := s.i
 	var key [addressBytes]byte
@@ -314,7 +314,7 @@ func (e *Endpoint) join(qp *ibv.QP, h *hello, p *packet) error {
 const rnrTimer = 12
 
 // joined lets the message queue post, the first time. Later the lease holder
-// does, who knows what has to be sent again; the peer's number for us stays.
+// does, which knows what has to be sent again; the peer's number for us stays.
 func (e *Endpoint) joined() {
 	if !e.ready.Load() {
 		e.c.Index.Store(e.hello.peerIndex)

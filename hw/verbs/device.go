@@ -35,7 +35,7 @@ const sysfsRoot = "/sys"
 
 // Devices lists the devices of this network namespace: those that a network
 // interface of it stands on, and InfiniBand devices that it sees. A RoCE device
-// whose network interface is in another namespace is none of them: its GIDs
+// with its network interface in another namespace is none of them: its GIDs
 // name addresses that this process does not have. Errors: ibv.ErrAbsent without
 // libibverbs; hw.ErrUnreachable, wrapped, when there is no device.
 func Devices() ([]Device, error) {

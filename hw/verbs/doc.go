@@ -19,8 +19,8 @@
 // those behind it were not: they are posted again on a new queue pair.
 //
 // Messages carry their position in the sender's queue. When their connection
-// breaks because packets were lost for too long, both sides make a new one, tell
-// each other the last position they have, and go on behind it: nothing is lost
+// breaks because packets were lost for too long, both sides make a new one, exchange
+// the last positions they have, and go on behind it: nothing is lost
 // or delivered twice, as long as the path comes back within the configured time.
 //
 // # Connections
@@ -34,14 +34,14 @@
 // # Posting
 //
 // Every connection has a ring of work requests (type queue). Threads claim
-// places with one compare-and-swap, fill them and mark them ready; whoever then
+// places with one compare-and-swap, fill them and mark them ready; a thread that then
 // finds the queue pair free posts all that are ready, in order, with one call
 // into C. So no thread waits for another, and posts of several threads are
 // batched.
 //
-// # Who may call what
+// # Threads
 //
-// Operations on endpoints: any thread. Progress and CheckPeers: whoever holds
+// Operations on endpoints: any thread. Progress and CheckPeers: the holder of
 // the progress lease; everything marked "lease" belongs to it. The service
 // goroutine, one for each interface, is asleep unless a packet arrives or a
 // hand-shake is under way; everything marked "service" belongs to it.

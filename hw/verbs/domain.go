@@ -139,8 +139,8 @@ func (d *MemoryDomain) choosePort(want int) error {
 func (i *Iface) path(a *address) ibv.Path {
 	d := i.d
 	p := ibv.Path{LID: a.lid, SGIDIndex: d.gid.index, Port: d.port, GID: a.gid, Class: i.cfg.Class << 2}
-	// An InfiniBand packet needs a global header only between subnets, whose
-	// prefixes are the first half of the GIDs.
+	// An InfiniBand packet needs a global header only between subnets.
+	// The first half of a GID is the prefix of its subnet.
 	p.Global = d.info.Ethernet || d.info.GRHRequired || [8]byte(a.gid[:8]) != [8]byte(d.gid.gid[:8])
 	return p
 }

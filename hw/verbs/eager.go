@@ -39,7 +39,7 @@ func (p *ringPool) open(n int) (err error) {
 
 func (p *ringPool) close() error { return mem.Unmap(p.memory) }
 
-// giveRing gives a peer that nobody knows yet a ring, if one is free and the device has room for its
+// giveRing gives a ring to a peer that no other thread knows yet, if one is free and the device has room for its
 // registration. The caller has i.mu.
 func (i *Iface) giveRing(e *Endpoint) {
 	for k := range i.rings.owners {
@@ -60,7 +60,7 @@ func (i *Iface) giveRing(e *Endpoint) {
 }
 
 // dropRing takes the ring back, once. No queue pair of the peer's is left; i.mu is held and the progress lease,
-// or nobody else uses the interface any more.
+// or no other thread uses the interface any more.
 func (e *Endpoint) dropRing() error {
 	if e.ring.mr == nil {
 		return nil
@@ -70,7 +70,7 @@ func (e *Endpoint) dropRing() error {
 	return e.ring.mr.Close()
 }
 
-// offer is what a hand-shake tells the peer of its ring.
+// offer writes the peer's ring into a hand-shake's packet.
 func (e *Endpoint) offer(p *packet, taken uint32) {
 	if e.ring.mr != nil {
 		p.reach, p.rkey, p.taken = addressOf(e.ring.memory), e.ring.mr.RKey, taken

@@ -25,13 +25,13 @@ type Endpoint struct {
 	// ours is immutable, theirs is stored by Join under i.mu.
 	ours, theirs uint32
 	// name is the address by which the peer is known: its own word, or what was given to Connect until it comes. Stored
-	// by who makes the endpoint and by the service before ready, read by everybody.
+	// by the thread that makes the endpoint and by the service before ready, read by any thread.
 	name atomic.Pointer[[]byte]
 	// asked are the names under which Connect was called. Under i.mu.
 	asked [][]byte
 
-	// failure is why the endpoint no longer works. Stored once, by whoever
-	// finds out first; read by everybody.
+	// failure is why the endpoint no longer works. Stored once, by the
+	// thread that finds out first; read by any thread.
 	failure atomic.Pointer[error]
 	// ready says that operations may be claimed: the peer has answered once.
 	// Set by the service, never cleared; a broken path only stops the queues.
@@ -42,7 +42,7 @@ type Endpoint struct {
 
 	// c is what C knows of the peer: its window, whether C may send, and the positions and queue pairs of its messages.
 	c *ibv.Peer
-	// owesWindow is set when the peer must be told our window. Set by
+	// owesWindow is set when the peer is to get our window. Set by
 	// SetEagerWindow, taken by the lease holder.
 	owesWindow atomic.Bool
 
@@ -52,7 +52,7 @@ type Endpoint struct {
 	mem      memoryPath
 
 	// slow counts operations that are more than one posted: loops of
-	// compare-and-swap and requests. Added to by who starts one, taken from by
+	// compare-and-swap and requests. Added to by the thread that starts one, taken from by
 	// the lease holder; sequentially consistent, as slowFence, which asks that
 	// new operations wait until there is none.
 	slow      atomic.Int64
@@ -207,7 +207,7 @@ func (e *Endpoint) String() string { return e.addr.String() }
 // EagerOpen reports whether the peer welcomes eager payloads.
 func (e *Endpoint) EagerOpen() bool { return e.c.Window.Load() == 0 && e.failure.Load() == nil }
 
-// Wake does nothing: a message wakes by itself, or the peer looks.
+// Wake does nothing: a message wakes by itself, or the peer polls.
 func (e *Endpoint) Wake() {}
 
 // Err is nil, or why the endpoint no longer works.
@@ -228,7 +228,7 @@ func (e *Endpoint) fail(err error) {
 	}
 }
 
-// end ends the endpoint, and reports whether nobody did before. Any thread.
+// end ends the endpoint, and reports whether no other call did before. Any thread.
 func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false
@@ -239,7 +239,7 @@ func (e *Endpoint) end(err error) bool {
 	return true
 }
 
-// answer lets go who waits in Connect.
+// answer releases the threads that wait in Connect.
 func (e *Endpoint) answer() {
 	if !e.answerGiven.Swap(true) {
 		close(e.answered)

@@ -44,7 +44,7 @@ func (w *eventWatch) close() {
 	<-w.done
 }
 
-// event tells the domain's interfaces what happened to the device.
+// event passes what happened to the device on to the domain's interfaces.
 func (d *MemoryDomain) event(e ibv.Event) {
 	d.logf("verbs: device %s port %d: %v", d.dev.Name, e.Port, e)
 	switch e.Type {

@@ -55,7 +55,7 @@ func (i *Iface) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) 
 
 // marks appends the positions up to which the peer's queues must have ended. A
 // device acknowledges a write before the peer's memory has it; so for hw.FlushRemote
-// a read of 8 bytes is posted behind, whose answer comes after the write.
+// a read of 8 bytes is posted behind it: its answer comes after the write.
 func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 	q := e.mem.started()
 	if q != nil && !e.settled(q) && scope == hw.FlushRemote {
@@ -128,7 +128,7 @@ func (e *Endpoint) Fence() error {
 	if q := e.mem.started(); q != nil {
 		q.fence.Store(true)
 		e.msgFence.raise(q.end())
-		e.c.Blocked.Or(ibv.PeerFenced) // after it: usable looks in the other order
+		e.c.Blocked.Or(ibv.PeerFenced) // after it: usable reads them in the other order
 	}
 	e.mem.fence.raise(e.msg.end())
 	if e.slow.Load() != 0 {

@@ -21,7 +21,7 @@ import (
 const (
 	maxPeers = 1 << ibv.IndexBits
 	maxID    = uint8(hw.MaxAM)
-	// drivenPeers is the number of peers whose messages C takes.
+	// drivenPeers is the number of peers of which C takes the messages.
 	drivenPeers = 1 << 16
 	// pollBatch bounds how many completions of each queue one Progress takes.
 	pollBatch = 64
@@ -75,7 +75,7 @@ type Iface struct {
 
 	flushes flushes.List
 
-	// tracer sees every message, nil: nobody does. Set before the first message.
+	// tracer sees every message, nil: none. Set before the first message.
 	tracer hw.Tracer
 
 	lastLog atomic.Int64 // nanoseconds
@@ -193,7 +193,7 @@ func (i *Iface) openService() error {
 // resource marks an error of making a device's object as one of having no room.
 func resource(err error) error { return fmt.Errorf("verbs: no room: %w: %w", err, hw.ErrNoResource) }
 
-// Attr tells what the interface can do.
+// Attr returns what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
 		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush |
@@ -272,7 +272,7 @@ func (e *Endpoint) traced() {
 // traced is how many bytes of a payload a tracer sees.
 const traced = 64
 
-// trace tells the tracer of a message.
+// trace shows the tracer a message.
 func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
 	i.tracer(event, id, header, head, payload[:min(len(payload), traced)])
 }
@@ -309,7 +309,7 @@ func (i *Iface) notify(e *Endpoint) {
 	i.bell.ring()
 }
 
-// takeTodo returns the endpoints to look at.
+// takeTodo returns the endpoints that need upkeep.
 func (i *Iface) takeTodo() []*Endpoint {
 	i.todoMu.Lock()
 	defer i.todoMu.Unlock()

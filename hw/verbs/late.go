@@ -21,7 +21,7 @@ type reading struct {
 	ok    bool // it could be read
 }
 
-// late is how long ago the one-sided operation of a completion ended, 0 if nobody knows or asks. It reads the clock
+// late is how long ago the one-sided operation of a completion ended, 0 if that is unknown or not asked for. It reads the clock
 // once for each batch. Lease.
 func (i *Iface) late(q *queue, pos uint64, d *ibv.Done) time.Duration {
 	if d.Stamp == 0 || d.ID>>62 != classMemory {
@@ -46,7 +46,7 @@ func (i *Iface) late(q *queue, pos uint64, d *ibv.Done) time.Duration {
 }
 
 // between is the time from a stamp to what the clock said later. False: the stamp is of later, or of more than
-// mostLate before, or the clock counts so few bits that one cannot tell.
+// mostLate before, or the clock counts so few bits that the order is unknown.
 func between(c ibv.Clock, stamp, now uint64) (time.Duration, bool) {
 	ticks := (now - stamp) & c.Mask
 	if c.KHz == 0 || ticks > c.Mask/2 || ticks/c.KHz >= uint64(mostLate/time.Millisecond) {

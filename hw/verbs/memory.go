@@ -21,7 +21,7 @@ type Memory struct {
 	owned  []byte // from Alloc
 
 	d *MemoryDomain
-	// mu is held for reading while this CPU performs a peer's atomic, and by Close.
+	// mu is locked for reading while this CPU performs a peer's atomic, and for writing by Close.
 	mu     sync.RWMutex
 	closed bool
 }

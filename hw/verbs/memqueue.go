@@ -20,13 +20,13 @@ const (
 // memoryPath is the connection for our one-sided operations, made by the first.
 type memoryPath struct {
 	// state is memoryNone, memoryStarted once queue has its memory and queue
-	// pair, memoryReady once the peer has answered. Stored by who starts it
-	// (release) and by the service, read by everybody (acquire).
+	// pair, memoryReady once the peer has answered. Stored by the thread that starts it
+	// (release) and by the service, read by any thread (acquire).
 	state atomic.Uint32
 	start sync.Mutex // starting only
 	queue queue
 
-	scratchAddr uint64 // where a read tells that writes have arrived; stored by the service before memoryReady
+	scratchAddr uint64 // what is read to find that writes have arrived; stored by the service before memoryReady
 	scratchKey  uint32
 	// flushed is the position after the last read of a flush. Stored by Flush.
 	flushed atomic.Uint64
@@ -91,7 +91,7 @@ func (e *Endpoint) newMemoryQP() error {
 
 // memoryBroken deals with a one-sided operation that failed. What came behind
 // it was not performed if the peer refused it, and is posted again. If the path
-// was lost nobody knows; then only reads may be done again, and what is idempotent.
+// was lost that is unknown; then only reads may be done again, and what is idempotent.
 func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	q.stop()
 	e.retire(q.qp)
@@ -101,7 +101,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 		for p := pos; p < q.Posted; p++ {
 			if !q.repeatable(p) {
 				q.qp = nil
-				e.fail(fmt.Errorf("the path to peer %s is lost with an operation whose outcome is unknown: %w", e, reason))
+				e.fail(fmt.Errorf("the path to peer %s is lost with an operation of unknown outcome: %w", e, reason))
 				return 0
 			}
 		}

@@ -139,8 +139,8 @@ func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.
 	return hw.InProgress, nil
 }
 
-// pieces appends local segments to the device's in to, whose number it returns
-// with the bytes of the new ones. Empty segments are left out: to a device a
+// pieces appends local segments to the device's in to. It returns the number of those in to and
+// the bytes of the new ones. Empty segments are left out: to a device a
 // length of 0 may mean 2 GiB.
 func (e *Endpoint) pieces(to []ibv.SGE, local []hw.Segment, limit int, write bool) (used int, n uint64, err error) {
 	if len(local) > limit {
@@ -197,12 +197,12 @@ func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.Remo
 }
 
 // GetShort is not among the interface's capabilities: a read takes a round
-// trip, and only Progress can tell of its end.
+// trip, and only Progress finds its end.
 func (e *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
 	return fmt.Errorf("verbs: short get: %w", hw.ErrInvalid)
 }
 
-// AMZcopy sends one active message whose payload the device reads from the
+// AMZcopy sends one active message; the device reads its payload from the
 // caller's memory.
 func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Segment, c *hw.Completion) (hw.Status, error) {
 	switch {

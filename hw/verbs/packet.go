@@ -11,7 +11,7 @@ import (
 type packetType uint8
 
 const (
-	// packetHello tells the sender's half of the connection for messages.
+	// packetHello has the sender's half of the connection for messages.
 	packetHello packetType = 1 + iota
 	// packetMemory asks for a passive half for the sender's one-sided operations.
 	packetMemory
@@ -82,7 +82,7 @@ func (p *packet) appendTo(b []byte) []byte {
 
 // parsePacket reads and checks a service packet that was sent to the interface
 // with this nonce. What does not prove that its sender knows the nonce is
-// refused before anything else is looked at.
+// refused before anything else is read.
 func parsePacket(b []byte, nonce uint64) (p packet, err error) {
 	if len(b) != packetBytes || b[0] != 'w' || b[1] != 'v' || b[2] != 'p' || b[3] != packetVersion {
 		return p, errPacket
@@ -130,7 +130,7 @@ const (
 	moreFollows = ibv.MessageMore
 )
 
-// messageKind says who a message is for.
+// messageKind says what takes a message.
 type messageKind uint8
 
 const (
@@ -185,7 +185,7 @@ func parseMessage(b []byte) (m message, rest []byte, ok bool) {
 }
 
 // Immediate data of a write without bytes: the receiver's index of the sender
-// and what it tells.
+// and what it says.
 const (
 	immBits     = 8
 	immIndexMax = 1 << (32 - immBits)

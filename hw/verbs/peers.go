@@ -14,9 +14,9 @@ import (
 // How long the lease holder waits for what cannot be seen to have ended.
 const (
 	// restTime is how long a stopped queue pair is kept after the last
-	// arrival: the device may still be telling of messages it has taken.
+	// arrival: completions of messages that the device has taken may still come.
 	restTime = 20 * time.Millisecond
-	// lastWords is how long messages that a closing peer has announced are
+	// lastWords is how long messages that a closing peer has counted in its bye are
 	// waited for.
 	lastWords = time.Second
 )
@@ -54,8 +54,8 @@ func (i *Iface) notifyLater(e *Endpoint) {
 	}
 }
 
-// signalAll posts what waited for room, and has the completions of everything
-// posted told. Who starts a queue that is stopped asks for it again.
+// signalAll posts what waited for room, and has everything posted
+// signaled. The thread that starts a stopped queue asks for it again.
 func (e *Endpoint) signalAll() {
 	for _, q := range []*queue{&e.msg, e.mem.started()} {
 		if q == nil || q.quiet() || e.failure.Load() != nil || q.Run.Load() == ibv.QueueStopped {
@@ -158,7 +158,7 @@ func (e *Endpoint) resume(peerHas uint32) {
 	q := &e.msg
 	head := q.Head.Load()
 	end := head + uint64(int64(int32(peerHas-uint32(head))))
-	if end > q.Posted { // nobody has what was not sent
+	if end > q.Posted { // what was not sent cannot have arrived
 		e.fail(fmt.Errorf("peer %s claims %d messages that were not sent: %w", e, end-q.Posted, hw.ErrPeerDead))
 		return
 	}
@@ -191,7 +191,7 @@ func (e *Endpoint) outcomeKnown(now time.Time) bool {
 	return q == nil || q.quiet() || now.Sub(l.failed) >= restTime
 }
 
-// expecting reports whether messages that a closing peer has announced are still to come.
+// expecting reports whether messages that a closing peer has counted in its bye are still to come.
 func (e *Endpoint) expecting(now time.Time) bool {
 	bye := e.byeSeq.Load()
 	return bye != 0 && int32(uint32(bye)-e.c.LastSeq) > 0 && now.Sub(e.lease.failed) < lastWords
@@ -222,7 +222,7 @@ func (e *Endpoint) endQueue(q *queue, err error) {
 	q.rewind()
 }
 
-// giveEvents tells that the peer is gone when its last message is delivered: there may be
+// giveEvents reports that the peer is gone when its last message is delivered: there may be
 // an answer in it. Then it is forgotten.
 func (e *Endpoint) giveEvents(now time.Time) {
 	l := &e.lease
@@ -268,7 +268,7 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	i.gone.add(e.key)
 }
 
-// gone is the endpoint's error as an event tells it.
+// gone is the endpoint's error as an event carries it.
 func (e *Endpoint) gone() error {
 	err := e.Err()
 	if errors.Is(err, hw.ErrPeerDead) {
@@ -277,7 +277,7 @@ func (e *Endpoint) gone() error {
 	return fmt.Errorf("%w: %w", err, hw.ErrPeerDead)
 }
 
-// bye ends an endpoint whose peer closes. Service.
+// bye ends the endpoint of a peer that closes. Service.
 func (e *Endpoint) bye(seq uint32) {
 	e.byeSeq.Store(uint64(seq) | 1<<32)
 	e.end(fmt.Errorf("peer %s has closed its interface: %w", e, hw.ErrPeerDead))

@@ -16,9 +16,9 @@ type receiver struct {
 	onPeer   func(hw.PeerEvent)
 	port     *ibv.VPort // what C drives too: polling, what was polled, and the buffers to be given back
 	cqs      []*ibv.CQ  // immutable: for arrivals, then sendCQs
-	fresh    bool       // this Progress has delivered messages, whose sources its caller may look at
+	fresh    bool       // this Progress has delivered messages: its caller may still ask for their sources
 
-	kept    uint32 // buffers that handlers keep; who polls, and the lease holder while something is staged
+	kept    uint32 // buffers that handlers keep; the thread that polls, and the lease holder while something is staged
 	keeping bool   // the message being delivered is to be kept
 	current uint32 // its buffer
 	inside  bool   // a handler runs
@@ -58,21 +58,21 @@ func (r *receiver) openPort() error {
 }
 
 // poll gives buffers back and stages what the queues have, unless another
-// thread polls or something is staged. It reports whether it has looked at them.
+// thread polls or something is staged. It reports whether it has polled.
 func (r *receiver) poll() bool {
 	p := r.port
 	if p.Staged.Load() != 0 || !p.Polling.CompareAndSwap(0, 1) {
 		return false
 	}
-	looks := p.Staged.Load() == 0
-	if looks {
+	polls := p.Staged.Load() == 0
+	if polls {
 		r.takeReturned()
 		if !p.Poll() {
 			r.i.deviceLost(errQueue)
 		}
 	}
 	p.Polling.Store(0)
-	return looks
+	return polls
 }
 
 // errQueue is why all connections end when a completion queue cannot be polled.
@@ -91,7 +91,7 @@ func (r *receiver) drop() {
 	}
 }
 
-// call has C leave the next look at the interface to Go. Any thread, after it has
+// call has C leave the next poll of the interface to Go. Any thread, after it has
 // said why.
 func (i *Iface) call() {
 	if p := i.rx.port; p != nil {
@@ -99,8 +99,8 @@ func (i *Iface) call() {
 	}
 }
 
-// wantSignals has the lease holder see to it that completions are told, because
-// places or buffers are short or somebody waits for them. Any thread.
+// wantSignals has the lease holder make operations signaled, because
+// places or buffers are short or a thread waits for their ends. Any thread.
 func (i *Iface) wantSignals() {
 	i.signalsDue.Store(true)
 	i.call()
@@ -117,7 +117,7 @@ func (i *Iface) Progress(limit int) int {
 	if i.closed.Load() {
 		return 0
 	}
-	if r.port.Calls.Load() != 0 && r.port.Calls.Swap(0)&ibv.CallPost != 0 { // before it looks why
+	if r.port.Calls.Load() != 0 && r.port.Calls.Swap(0)&ibv.CallPost != 0 { // before what was stored with it is read
 		i.signalsDue.Store(true)
 	}
 	r.port.Flush()
@@ -165,7 +165,7 @@ func (r *receiver) complete() int {
 }
 
 // arrive delivers one arrival, of which C has dealt with the first bytes up to at,
-// and tells how many messages were in it.
+// and returns how many messages were in it.
 func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 	buffer := uint32(d.ID)
 	if d.ID >= uint64(len(r.nextBack)) { // of a queue pair's own, which there are none of
@@ -191,8 +191,8 @@ func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 }
 
 // deliver gives the first message in b to its handler, after what its sender has written before it sent that, and
-// returns what comes behind it and how many messages that was. Its bytes were written by the peer's device before it
-// was told, so nobody changes them any more.
+// returns what comes behind it and how many messages that was. Its bytes were written by the peer's device before its
+// completion, so they do not change any more.
 func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
 	m, rest, ok := parseMessage(b)
 	if !ok {
@@ -234,7 +234,7 @@ func (r *receiver) handle(e *Endpoint, m *message, head, payload []byte) bool {
 	e.c.Source = 1
 	h := r.handlers[m.id]
 	if h == nil {
-		r.refuse("message with id %d, which nobody handles", m.id)
+		r.refuse("message with id %d, which has no handler", m.id)
 		return false
 	}
 	r.delivered.Add(1)

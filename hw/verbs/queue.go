@@ -29,7 +29,7 @@ const (
 	entryRepeat                   // may be done twice
 )
 
-// entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by who claimed
+// entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by the thread that claimed
 // the place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
 type entry struct {
 	kind   entryKind
@@ -52,7 +52,7 @@ type queue struct {
 	cq             *sendCQ
 	qp             *ibv.QP // as SendQueue's
 	// fence asks that the next operation wait for reads and atomics. Set by
-	// Fence, taken by who claims.
+	// Fence, taken by the thread that claims.
 	fence atomic.Bool
 }
 
@@ -99,7 +99,7 @@ func (q *queue) entry(pos uint64) *entry     { return &q.entries[pos&q.Mask] }
 func (q *queue) signal(pos uint64) { q.place(pos).Signal = 1 }
 
 // bounceWeight is how much more an operation with a bounce buffer counts toward
-// the next completion that is told: buffers are scarcer than places.
+// the next signaled operation: buffers are scarcer than places.
 const bounceWeight = 8
 
 // holds says that a place's operation uses a bounce buffer, freed when it has ended.
@@ -124,11 +124,11 @@ func (q *queue) publish(pos uint64) {
 	q.Post()
 }
 
-// stop waits until nobody posts, and keeps it so. Only the lease holder stops
+// stop waits until no thread posts, and keeps it so. Only the lease holder stops
 // a queue, and only the service and the lease holder start one.
 func (q *queue) stop() {
 	for !q.Run.CompareAndSwap(ibv.QueueIdle, ibv.QueueStopped) && q.Run.Load() != ibv.QueueStopped {
-		runtime.Gosched() // a poster is in one call into C
+		runtime.Gosched() // the thread that posts is in one call into C
 	}
 }
 
@@ -169,7 +169,7 @@ func (q *queue) rewind() {
 	q.Broken.Store(0)
 }
 
-// close lets nobody claim a place any more and waits until every place that
+// close makes all claims of places fail from now on and waits until every place that
 // was claimed is filled. The queue is stopped.
 func (q *queue) close() {
 	end := q.Tail.Or(ibv.QueueClosed) &^ ibv.QueueClosed

@@ -19,10 +19,10 @@ type request struct {
 	c                *hw.Completion
 }
 
-// maxAsks is the number of requests to one peer whose replies are out.
+// maxAsks is the number of requests to one peer that wait for replies.
 const maxAsks = 64
 
-// asks are the requests whose replies are out.
+// asks are the requests that wait for replies.
 type asks struct {
 	// busy is 1 while a place is being filled and 2 while its reply is out.
 	// Taken by compare-and-swap by any thread, cleared by the lease holder.
@@ -127,7 +127,7 @@ func (e *Endpoint) sendReplies() {
 	e.lease.replies = nil
 }
 
-// replied takes a reply and tells the completion. Lease.
+// replied takes a reply and updates the completion. Lease.
 func (r *receiver) replied(e *Endpoint, m *message, b []byte) int {
 	if len(b) != replyBytes || m.headLen != 0 || m.header >= maxAsks || e.asks.busy[m.header].Load() != 2 || b[0] > replyKey {
 		r.refuse("reply of %d bytes from peer %s", len(b), e)

@@ -23,7 +23,7 @@ func (e *Endpoint) usable() error {
 
 // waitFence is usable behind a Fence.
 func (e *Endpoint) waitFence() error {
-	e.c.Blocked.And(^uint32(ibv.PeerFenced)) // before it looks: who calls Fence now says so again
+	e.c.Blocked.And(^uint32(ibv.PeerFenced)) // before the check: a Fence that is called now sets it again
 	at := e.msgFence.at.Load()
 	if at != 0 && e.mem.queue.Head.Load() < at || e.slowFence.Load() && e.slow.Load() > 0 {
 		e.c.Blocked.Or(ibv.PeerFenced)
@@ -78,7 +78,7 @@ func (e *Endpoint) full() error {
 	return hw.ErrNoResource
 }
 
-// AMBcopy sends one active message whose payload pack writes into a bounce buffer.
+// AMBcopy sends one active message; pack writes its payload into a bounce buffer.
 func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
 	switch {
 	case id >= hw.MaxAM || n < 0 || stripe < 0 || stripe >= e.i.pools.Stripes():
@@ -117,8 +117,8 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	return nil
 }
 
-// postNothing posts a write without bytes: its completion tells of everything
-// before it, and of whether the peer answers. False: no place.
+// postNothing posts a write without bytes: its completion ends everything
+// before it, and shows whether the peer answers. False: no place.
 func (q *queue) postNothing(imm uint32, signal bool) (pos uint64, ok bool) {
 	pos, ok = q.claim(0)
 	if !ok {

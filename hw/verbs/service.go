@@ -200,7 +200,7 @@ func (s *service) poll() {
 				s.i.logf("service: %v", err)
 				return
 			}
-			armed = true // and look once more: one may have come in between
+			armed = true // and poll once more: one may have come in between
 		}
 	}
 }
@@ -269,7 +269,7 @@ func (s *service) send(to *address, p *packet) {
 	s.free = s.free[:len(s.free)-1]
 }
 
-// forgetPath has the way to a silent peer looked up again.
+// forgetPath has the path to a silent peer resolved again.
 func (s *service) forgetPath(to *address) {
 	path := s.i.path(to)
 	if ah := s.ahs[path]; ah != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
-// CheckPeers looks for peers that are gone. The caller holds the progress lease.
+// CheckPeers finds peers that are gone. The caller holds the progress lease.
 func (i *Iface) CheckPeers() {
 	if i.closed.Load() {
 		return
@@ -34,7 +34,7 @@ func (i *Iface) CheckPeers() {
 	i.upkeep()
 }
 
-// watch looks for queues in which nothing moves: a device may forget an
+// watch finds queues in which nothing moves: a device may forget an
 // operation when its port goes down, or try a lost one for ever.
 func (e *Endpoint) watch(now time.Time) {
 	l := &e.lease
@@ -59,8 +59,8 @@ type stuck struct {
 	since time.Time
 }
 
-// check reports whether a queue has had something posted whose completion is to be
-// told, and has not moved for limit. Where none is to be told it asks for one, so
+// check reports whether a queue has had a signaled operation posted
+// and has not moved for limit. Where none is signaled it posts one, so
 // that an idle queue is not taken for a broken one.
 func (s *stuck) check(q *queue, now time.Time, limit time.Duration) bool {
 	head := q.Head.Load()
@@ -91,7 +91,7 @@ func (e *Endpoint) try() {
 // Check asks whether the peer is alive.
 func (e *Endpoint) Check() error {
 	if err := e.usable(); err != nil {
-		if errors.Is(err, hw.ErrNoResource) { // connecting: the answer will tell
+		if errors.Is(err, hw.ErrNoResource) { // connecting: the answer will show it
 			return nil
 		}
 		return err

@@ -2,7 +2,7 @@ package verbs
 
 import "github.com/weft-fabric/weft/hw/verbs/ibv"
 
-// SetEagerWindow tells senders whether eager payloads are welcome. Any thread.
+// SetEagerWindow sends peers whether eager payloads are welcome. Any thread.
 func (i *Iface) SetEagerWindow(open bool) {
 	var v uint32
 	if !open {

@@ -1,4 +1,4 @@
-// Package exchange tells interfaces that are named by socket addresses each
+// Package exchange gives interfaces that are named by socket addresses each
 // other's device addresses, over the UDP sockets that hold their names.
 //
 // # Protocol
@@ -6,16 +6,16 @@
 // A question is a datagram to the peer's name; the answer comes back to where
 // it came from. Questions are asked again until they are answered; losing or
 // doubling a datagram does no harm. An answer must carry the number of its
-// question, which is random, so that nobody who cannot see the question can
+// question, which is random, so that only a host that sees the question can
 // answer it. A question is not shorter than its answer, so that an interface
-// cannot be used to flood somebody else. What is exchanged is no secret on the
+// cannot be used to flood a third host. What is exchanged is no secret on the
 // networks that devices trust: a device address lets its reader send packets
 // to the service queue pair.
 //
-// An interface without a device answers too, so that who asks knows at once that
+// An interface without a device answers too, so that the other side knows at once that
 // another transport has to do. Several interfaces may share a name: a question says
 // which of them is meant. The protocol may share its socket with another:
-// whoever reads the socket gives its datagrams to Take.
+// the reader of the socket gives its datagrams to Take.
 package exchange
 
 import (
@@ -60,7 +60,7 @@ const noneAge = time.Second
 // Exchange answers for one interface, and asks for it. Its methods may be
 // called from any thread.
 type Exchange struct {
-	conn *net.UDPConn                      // nil: somebody else reads the socket
+	conn *net.UDPConn                      // nil: another protocol reads the socket
 	send func(to netip.AddrPort, b []byte) // immutable once the first name is resolved
 	done sync.WaitGroup
 
@@ -118,7 +118,7 @@ func (x *Exchange) Set(which uint8, own []byte) {
 	}
 }
 
-// Share answers questions that come to a socket which somebody else reads, who
+// Share answers questions that come to a socket that another protocol reads, which
 // calls Take. own may be empty: then the answer is that there is no device.
 // [Exchange.Over] comes before the first Resolve.
 func Share(own []byte) (*Exchange, error) {

@@ -5,8 +5,8 @@
 // starts, and Load says what is missing. The structures are those of
 // rdma-core's headers, compiled in.
 //
-// Objects are plain pointers of the library: who made them destroys them, once,
-// after everything made from them. Errors are errno values (unix.Errno), wrapped with the
+// Objects are plain pointers of the library: the caller destroys each that it has made, once,
+// after everything made from it. Errors are errno values (unix.Errno), wrapped with the
 // step that failed. Nothing here takes a lock of its own; what libibverbs allows
 // from several threads is allowed here.
 package ibv

@@ -4,7 +4,7 @@
 
 #include "vport.h"
 
-// sum_of tells a slot whose bytes have all come from one that holds some of a former message. Each step
+// sum_of distinguishes a slot that has all its bytes from one that has some of a former message. Each step
 // is invertible, so any one word that differs makes a difference; the shift takes it to the lower bits,
 // where later multiplications spread it again.
 static uint32_t sum_of(const unsigned char *b, uint32_t bytes, uint32_t before)
@@ -91,7 +91,7 @@ void weft_eager_take(struct weft_vpeer *p)
 
 	__atomic_store_n((uint32_t *)p->ring_at, 0, __ATOMIC_RELEASE);
 	p->ring_at = p->ring + taken % WEFT_EAGER_SLOTS * WEFT_EAGER_SLOT;
-	atomic_store_explicit(&p->ring_taken, taken, memory_order_release); // last: it tells the peer that the slot is free
+	atomic_store_explicit(&p->ring_taken, taken, memory_order_release); // last: it gives the slot back to the peer
 }
 
 void weft_eager_heard(struct weft_sendq *q, uint32_t index)

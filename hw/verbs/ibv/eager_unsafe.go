@@ -17,7 +17,7 @@ import (
 )
 
 // Eager rings (eager.h): slots in a receiver's memory into which a peer writes short messages by RDMA. Here are the
-// receiver's side (GiveRing to TakeSlot) and what both sides tell each other of slots that are free again: a count of
+// receiver's side (GiveRing to TakeSlot) and how the receiver gives slots back: a count of
 // messages taken, in the upper bits of the index that each message carries.
 
 // Numbers and sizes of eager rings.
@@ -32,7 +32,7 @@ const (
 )
 
 // Ring is where a peer may write short messages: its address there, its key, and
-// how many messages were taken from it before, which tells the slot of the next. The
+// how many messages were taken from it before, from which the slot of the next follows. The
 // zero value is none.
 type Ring struct {
 	Addr  uint64

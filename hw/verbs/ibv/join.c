@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Several short messages in one operation, and so in one packet: those that are ready when the
-// queue is posted, because another thread was posting or because they were held
+// queue is posted, because another thread was posting or because they were corked
 // (path_send). The first one's slot and those behind it hold them packed, each at a
 // multiple of 8 bytes. All but the last of them say that another one follows.
 #include <string.h>

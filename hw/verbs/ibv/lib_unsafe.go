@@ -23,7 +23,7 @@ var ErrAbsent = errors.New("libibverbs is not installed")
 // DefaultLibrary is the library's name for the loader.
 const DefaultLibrary = "libibverbs.so.1"
 
-// loaded remembers a library that was found; one that was not is looked for
+// loaded remembers a library that was found; one that was not is searched for
 // again.
 var loaded struct {
 	mu sync.Mutex // control path only
@@ -127,7 +127,7 @@ func (x *Context) Query() (DeviceAttr, error) {
 	return d, nil
 }
 
-// Clock says how a device's clock counts, whose ticks are the stamps of completions. The zero value is none.
+// Clock says how a device's clock counts: its ticks are the stamps of completions. The zero value is none.
 type Clock struct {
 	Mask uint64 // the bits that count; then it begins at 0 again
 	KHz  uint64 // ticks in a millisecond

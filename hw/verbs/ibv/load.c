@@ -73,7 +73,7 @@ static int load(const char *name, const char **message)
 	// program forks, or the device goes on with the child's. Kernels from
 	// 5.12 on copy pinned pages at once; there this call asks the kernel and
 	// does nothing. On older ones it must come before the first registration
-	// of the process; EINVAL says that somebody else was quicker.
+	// of the process; EINVAL: other code of the process has registered memory before.
 	fork_status = weft_ibv.fork_init();
 	handle = h;
 	return 0;

@@ -46,7 +46,7 @@ func (d *PD) Register(addr uint64, n uint64, access uint32) (*MR, error) {
 // Close ends the registration; no access goes through once it returns.
 func (m *MR) Close() error { return check("deregister memory", C.weft_ibv_dereg_mr(m.p)) }
 
-// Channel tells of completions by a file descriptor.
+// Channel makes a file descriptor readable when completions come.
 type Channel struct {
 	p  *C.struct_ibv_comp_channel
 	FD int // non-blocking
@@ -61,7 +61,7 @@ func (x *Context) NewChannel() (*Channel, error) {
 	return ch, check("create completion channel", rc)
 }
 
-// Drain takes and acknowledges all events and tells how many.
+// Drain takes and acknowledges all events and returns how many.
 func (ch *Channel) Drain() int { return int(C.weft_ibv_drain_channel(ch.p)) }
 
 // Close destroys the channel; its queues were destroyed before.
@@ -93,7 +93,7 @@ func (x *Context) NewCQ(entries int, ch *Channel, stamps bool) (*CQ, error) {
 	return q, check("create completion queue", rc)
 }
 
-// Arm asks the channel to tell of the next completion.
+// Arm asks the channel for an event with the next completion.
 func (q *CQ) Arm() error { return check("arm completion queue", C.weft_ibv_arm(q.c.cq)) }
 
 // Close destroys the queue.

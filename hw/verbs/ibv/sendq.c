@@ -19,10 +19,10 @@ static bool is_ready(struct weft_sendq *q, uint64_t pos)
 	return atomic_load(&q->places[pos & q->mask].ready) == pos + 1;
 }
 
-// sign numbers the next n operations and decides which of their completions are
-// told: those that somebody waits for, and one from time to time, which tells of
-// all before it. An operation weighs more when it holds a bounce buffer. In a crowded completion
-// queue the last one's is told, or many peers' few operations would fill it and never end.
+// sign numbers the next n operations and decides which of them are
+// signaled: those that a caller waits for, and one from time to time, which ends
+// all before it. An operation weighs more when it has a bounce buffer. In a crowded completion
+// queue the last one is signaled, or many peers' few operations would fill it and never end.
 static void sign(struct weft_sendq *q, int n, bool crowded)
 {
 	int64_t limit = (int64_t)(q->mask + 1) / 4;

@@ -13,8 +13,8 @@
 #include "ibv.h"
 
 /* States of run. */
-#define WEFT_SENDQ_STOPPED 0u /* nobody posts: not connected */
-#define WEFT_SENDQ_IDLE 1u    /* who has something to post may take it */
+#define WEFT_SENDQ_STOPPED 0u /* no thread posts: not connected */
+#define WEFT_SENDQ_IDLE 1u    /* a thread that has something to post may take it */
 #define WEFT_SENDQ_BUSY 2u    /* a thread posts */
 
 /* In tail: no place may be claimed any more. */
@@ -23,14 +23,14 @@
 /* Places that only control operations get. */
 #define WEFT_SENDQ_RESERVE 4
 
-/* What C knows of an operation. Filled by who claimed the place, before ready
- * is stored (release); read by the poster, then by the lease holder. */
+/* What C knows of an operation. Filled by the thread that claimed the place, before ready
+ * is stored (release); read by the holder of run, then by the lease holder. */
 struct weft_place {
 	_Atomic uint64_t ready; /* the position plus one when it may be posted */
-	uint8_t signal;         /* tell of its completion */
-	uint8_t weight;         /* toward the next completion that is told */
-	uint8_t plain;          /* a message in its slot: nobody waits for its end, and nothing is to be given back then */
-	uint8_t joined;         /* messages before it that go in one operation with it (join.c); by who holds run */
+	uint8_t signal;         /* it writes a completion */
+	uint8_t weight;         /* toward the next signaled operation */
+	uint8_t plain;          /* a message in its slot: no caller waits for its end, and nothing is to be given back then */
+	uint8_t joined;         /* messages before it that go in one operation with it (join.c); by the holder of run */
 	int32_t bounce;         /* buffer to be freed, -1: none */
 };
 
@@ -38,12 +38,12 @@ struct weft_place {
  * completion has a place, because a queue pair that breaks completes all its
  * operations. */
 struct weft_send_cq {
-	_Atomic int64_t used; /* operations posted and not ended: by posters and the lease holder, sequentially consistent */
+	_Atomic int64_t used; /* operations posted and not ended: by threads that post and the lease holder, sequentially consistent */
 	int64_t size;         /* immutable */
-	/* Completions that were asked for and have not come: posters add, who polls takes away those that
+	/* Completions that were asked for and have not come: threads that post add, the thread that polls takes away those that
 	 * say success, relaxed. After a queue pair has failed it stays too high. */
 	_Atomic int64_t signaled;
-	/* The port's calls, NULL without one: immutable. Who finds no room sets WEFT_CALL_POST there. */
+	/* The port's calls, NULL without one: immutable. A thread that finds no room sets WEFT_CALL_POST there. */
 	_Atomic uint32_t *calls;
 	uint8_t pad[32];
 };
@@ -58,7 +58,7 @@ struct weft_send_cq {
 struct weft_sendq {
 	_Atomic uint64_t tail;  /* claimed by compare-and-swap by any thread, sequentially consistent */
 	uint8_t pad0[56];
-	_Atomic uint64_t head;  /* stored by the lease holder (release), read by who claims (acquire) */
+	_Atomic uint64_t head;  /* stored by the lease holder (release), read by the thread that claims (acquire) */
 	_Atomic uint32_t run;   /* WEFT_SENDQ_*: taken by compare-and-swap (acquire), given back by store (release) */
 	_Atomic uint32_t broken; /* the queue pair refused a post; sequentially consistent */
 	uint8_t pad1[48];
@@ -71,22 +71,22 @@ struct weft_sendq {
 	struct weft_send_cq *cq;
 	uint32_t lkey;
 	uint32_t join_bytes;    /* the most that goes in one operation of several messages; 0: none does */
-	/* by who holds run, or has stopped the queue */
+	/* by the holder of run, or the thread that has stopped the queue */
 	uint64_t eager_addr;    /* of the ring that the peer has given (eager.h), 0: none */
 	uint64_t posted;
 	struct ibv_qp *qp;
 	uint32_t max_inline;    /* bytes */
 	uint32_t gen;           /* of the queue pair, 8 bits: completions of older ones are ignored */
-	int64_t weight;         /* since the last completion that is told */
-	/* Position after the last operation whose completion is told, and after the
-	 * last message. Stored by who holds run (sequentially consistent, release),
+	int64_t weight;         /* since the last signaled operation */
+	/* Position after the last signaled operation, and after the
+	 * last message. Stored by the holder of run (sequentially consistent, release),
 	 * read by the lease holder and the service. */
 	_Atomic uint64_t last_signal;
 	_Atomic uint64_t last_send;
-	uint32_t eager_rkey;           /* by who holds run, as eager_on: a message was sent by this queue pair */
+	uint32_t eager_rkey;           /* by the holder of run, as eager_on: a message was sent by this queue pair */
 	uint32_t eager_on;
-	_Atomic uint32_t eager_sent;   /* messages written into the ring. By who holds run, read by the lease holder; relaxed */
-	_Atomic uint32_t eager_taken;  /* of those, the peer has taken. By the lease holder, read by who holds run; relaxed */
+	_Atomic uint32_t eager_sent;   /* messages written into the ring. By the holder of run, read by the lease holder; relaxed */
+	_Atomic uint32_t eager_taken;  /* of those, the peer has taken. By the lease holder, read by the holder of run; relaxed */
 };
 
 /* The least multiple of 8 that is no less. */
@@ -111,7 +111,7 @@ _Static_assert(sizeof(struct weft_sendq) == 256, "mirrored by type SendQueue");
 bool weft_sendq_claim(struct weft_sendq *q, uint64_t keep, uint64_t *pos);
 
 /* Gives the queue pair what is ready, unless another thread is at it: that
- * thread looks again after it has let go. True: nothing stays that the queue
+* thread checks again after it has given run back. True: nothing stays that the queue
  * pair could take. */
 bool weft_sendq_post(struct weft_sendq *q);
 

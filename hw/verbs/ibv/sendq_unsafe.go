@@ -15,8 +15,8 @@ import (
 
 // States of [SendQueue].Run.
 const (
-	QueueStopped = C.WEFT_SENDQ_STOPPED // nobody posts: not connected
-	QueueIdle    = C.WEFT_SENDQ_IDLE    // who has something to post may take it
+	QueueStopped = C.WEFT_SENDQ_STOPPED // no thread posts: not connected
+	QueueIdle    = C.WEFT_SENDQ_IDLE    // a thread that has something to post may take it
 	QueueBusy    = C.WEFT_SENDQ_BUSY    // a thread posts
 )
 
@@ -42,17 +42,17 @@ const JoinMax = C.WEFT_SENDQ_JOIN
 type Place struct {
 	_      structs.HostLayout
 	Ready  atomic.Uint64 // the position plus one when it may be posted
-	Signal uint8         // 1: tell of its completion
-	Weight uint8         // toward the next completion that is told
-	Plain  uint8         // 1: a message in its slot; nobody waits for its end, and nothing is to be given back then
-	Joined uint8         // messages before it that go in one operation with it; by who holds Run
+	Signal uint8         // 1: it writes a completion
+	Weight uint8         // toward the next signaled operation
+	Plain  uint8         // 1: a message in its slot; no caller waits for its end, and nothing is to be given back then
+	Joined uint8         // messages before it that go in one operation with it; by the holder of Run
 	Bounce int32         // buffer to be freed, -1: none
 }
 
 // SendCQ is a completion queue for what is posted (struct weft_send_cq).
 type SendCQ struct {
 	_        structs.HostLayout
-	Used     atomic.Int64 // operations posted and not ended: by posters and the lease holder
+	Used     atomic.Int64 // operations posted and not ended: by threads that post and the lease holder
 	Size     int64        // immutable
 	signaled atomic.Int64 // completions that were asked for and have not come
 	// calls is the address of the port's, 0 without one; immutable.
@@ -123,7 +123,7 @@ const (
 func BlockBytes(depth int) int { return queueBytes + peerBytes + depth*(placeBytes+OpBytes+SlotBytes) }
 
 // SendQueueAt makes a stopped queue of depth places, a power of two, in
-// [BlockBytes] of memory that nobody uses, off the Go heap or kept alive by the
+// [BlockBytes] of unused memory, off the Go heap or kept alive by the
 // caller. It returns its parts.
 func SendQueueAt(memory []byte, depth int, lkey uint32) (*SendQueue, []Place, []Op, []byte) {
 	q := (*SendQueue)(unsafe.Pointer(&memory[0]))
@@ -149,7 +149,7 @@ func (q *SendQueue) SetQP(p *QP) {
 }
 
 // Post gives the queue pair what is ready, unless another thread is at it: that
-// thread looks again after it has let go. True: nothing stays that the queue
+// thread checks again after it has given Run back. True: nothing stays that the queue
 // pair could take.
 func (q *SendQueue) Post() bool {
 	if run := q.Run.Load(); run != QueueIdle {

@@ -20,7 +20,7 @@ static void refill(struct weft_vport *v)
 	memmove(v->free, v->free + taken, v->free_count * sizeof(*v->free));
 }
 
-// Of so many polls one looks at queues that have nothing to tell but failures.
+// One poll in so many includes the queues from which only failures can come.
 #define TURNS 8
 
 // poll_queue stages what a queue has and returns how much.
@@ -64,7 +64,7 @@ bool weft_vport_poll(struct weft_vport *v, bool all)
 	return ok;
 }
 
-// staged is how much is staged, for who polls or holds the lease.
+// staged is how much is staged, for the thread that polls or holds the lease.
 static int64_t staged(const struct weft_vport *v)
 {
 	return atomic_load_explicit(&v->staged, memory_order_acquire);
@@ -93,7 +93,7 @@ static bool port_poll(struct weft_vport *v)
 	return ok;
 }
 
-// finish ends plain operations whose completions are staged. False: nothing is
+// finish ends plain operations with staged completions. False: nothing is
 // staged any more, so another thread may poll.
 static bool finish(struct weft_vport *v)
 {
@@ -118,7 +118,7 @@ static bool finish(struct weft_vport *v)
 }
 
 // read_header finds out whether n bytes start with a message for a handler that comes next from its
-// sender, and whether another one follows it. Nobody changes the bytes any more.
+// sender, and whether another one follows it. The bytes do not change any more.
 static struct weft_vpeer *read_header(struct weft_vport *v, const unsigned char *b, uint32_t n,
 				      struct weft_port_message *m)
 {
@@ -183,7 +183,7 @@ static int read_rings(struct weft_vport *v, struct weft_port_message *m)
 }
 
 // read_arrival finds out whether C can take what is left of an arrival. Its bytes were written by the
-// peer's device before it was told. What its sender has written into a ring before comes first: the
+// peer's device before its completion. What its sender has written into a ring before comes first: the
 // device has written that, too.
 static int read_arrival(struct weft_vport *v, const struct weft_done *d, struct weft_port_message *m)
 {
@@ -209,10 +209,10 @@ static int port_peek(struct weft_hot_port *port, struct weft_port_message *m)
 	return read_rings((struct weft_vport *)port, m);
 }
 
-// While messages come by rings, of so many looks one is at the queues, too.
+// While messages come by rings, one poll in so many includes the queues.
 #define RING_POLLS 4
 
-// passes_by reports whether a look is at the rings only.
+// passes_by reports whether a poll is of the rings only.
 static bool passes_by(struct weft_vport *v)
 {
 	if (v->rings_had && ++v->passed < RING_POLLS)
@@ -296,7 +296,7 @@ static void port_flush(struct weft_hot_port *port)
 }
 
 // fills reports whether a message of n bytes is the last for which there is room in a packet with those
-// that are held, if the next one is as long.
+// that are corked, if the next one is as long.
 static bool fills(struct weft_vpeer *p, bool first, uint32_t n)
 {
 	uint32_t own = (n + 7) & ~7u;
@@ -308,7 +308,7 @@ static bool fills(struct weft_vpeer *p, bool first, uint32_t n)
 	return true;
 }
 
-// holds reports whether a message of n bytes that is ready is held. Those of one peer are at a time.
+// holds reports whether a message of n bytes that is ready is corked. Of one peer at a time some are.
 static bool holds(struct weft_vpeer *p, uint8_t hold, uint32_t n)
 {
 	struct weft_vport *v = p->port;
@@ -340,8 +340,8 @@ static uint32_t message_index(struct weft_vpeer *p)
 	       atomic_load_explicit(&p->ring_taken, memory_order_acquire) << WEFT_INDEX_BITS;
 }
 
-// path_full says that there is no place. If nothing on its way tells of one that will
-// be free, Go sees to it.
+// path_full says that there is no place. If no signaled operation on its way will free
+// one, Go sees to it.
 static int path_full(struct weft_vpeer *p)
 {
 	struct weft_sendq *q = p->q;

@@ -52,20 +52,20 @@ struct weft_vpeer {
 	_Atomic uint32_t index;   /* what our messages carry. Stored by the service before q runs */
 	uint32_t qp_nums[2];      /* lease: of the queue pairs from which messages may come: current, former */
 	uint32_t last_seq;        /* lease: position after the last message received */
-	uint32_t heard;           /* lease: something came since Go looked */
+	uint32_t heard;           /* lease: something came since Go's last check */
 	uint32_t source;          /* lease: a message came */
-	/* Messages that might be held since the port's look with this number. By who posts, one
-	 * thread at a time (WEFT_HOLD_*). */
+	/* Messages that might be corked since the port's poll with this number. By the threads that post, one
+	 * at a time (WEFT_HOLD_*). */
 	uint32_t row;
 	uint32_t poll;
-	uint32_t bytes; /* of those that are held, each a multiple of 8; as row. Too many after others have sent them */
-	_Atomic uint32_t ring_taken; /* messages taken from the ring that the peer writes into (eager.h). By the lease holder (release), read by who sends (acquire) */
+	uint32_t bytes; /* of those that are corked, each a multiple of 8; as row. Too many after others have sent them */
+	_Atomic uint32_t ring_taken; /* messages taken from the ring that the peer writes into (eager.h). By the lease holder (release), read by the thread that sends (acquire) */
 	unsigned char *ring;    /* lease: NULL: it was given none */
 	unsigned char *ring_at; /* lease: the slot that the next one comes to */
 	uint8_t pad[32];
 };
 
-/* So many messages in a row go at once, those behind them may be held. */
+/* So many messages in a row go at once, those behind them may be corked. */
 #define WEFT_ROW 8
 
 /* What Go puts before a message's handler: room for head and payload. */
@@ -82,7 +82,7 @@ struct weft_vport {
 	_Atomic uint32_t polling;
 	/* WEFT_CALL_*. Set by any thread, cleared by Go's progress; sequentially consistent. */
 	_Atomic uint32_t calls;
-	/* Arrivals and completions that were polled and are not dealt with. While it is 0 who
+	/* Arrivals and completions that were polled and are not dealt with. While it is 0 the thread that
 	 * polls stores it, under polling, and else the lease holder: release, read with acquire. */
 	_Atomic int64_t staged;
 	struct weft_buffers buffers;
@@ -92,10 +92,10 @@ struct weft_vport {
 	struct weft_done *done;
 	int32_t *count;
 	int32_t *next;
-	struct weft_send_cq **ends; /* what posters say of each queue, NULL for arrivals */
+	struct weft_send_cq **ends; /* what threads that post say of each queue, NULL for arrivals */
 	uint32_t queues;
 	uint32_t max;
-	/* Receive buffers to be given back: who polls, and the lease holder while
+	/* Receive buffers to be given back: the thread that polls, and the lease holder while
 	 * staged is not 0. */
 	uint32_t *free;
 	uint32_t free_count;
@@ -104,7 +104,7 @@ struct weft_vport {
 	uint32_t peer_limit;
 	uint32_t found_seq;       /* lease: of the message that next found */
 	struct weft_vpeer *found; /* lease: its sender */
-	uint32_t turn;            /* polls since all queues were looked at; by who polls */
+	uint32_t turn;            /* polls since one of all queues; by the thread that polls */
 	uint32_t at;              /* lease: bytes of the first staged arrival that are dealt with */
 	uint32_t found_bytes;     /* lease: of the message that next found, 0: it is its arrival's last */
 	_Atomic uint32_t polls;   /* counts calls of next; stored by the lease holder, relaxed */
@@ -114,12 +114,12 @@ struct weft_vport {
 	uint32_t found_index;     /* lease: as found_seq */
 	bool found_ring;          /* lease: the message that next found lies in its sender's ring */
 	bool rings_had;           /* lease: the last message taken came by a ring */
-	bool rings_due;           /* lease: the queues had something when they were looked at last, so the rings are next */
-	uint8_t passed;           /* lease: looks at rings only since the queues were looked at */
-	uint32_t ring_turn;       /* lease: ring at which the next look begins */
+	bool rings_due;           /* lease: the queues had something at their last poll, so the rings are next */
+	uint8_t passed;           /* lease: polls of rings only since the queues were polled */
+	uint32_t ring_turn;       /* lease: ring at which the next poll begins */
 	uint32_t found_turn;      /* lease: that after the message that next found is taken */
-	/* Peers that have a ring, NULL between them: stored by who makes a peer (release), one thread at a
-	 * time, and by the lease holder who takes it away; read by the lease holder (acquire). */
+	/* Peers that have a ring, NULL between them: stored by the thread that makes a peer (release), one at a
+	 * time, and by the lease holder that takes it away; read by the lease holder (acquire). */
 	_Atomic(struct weft_vpeer *) rings[WEFT_EAGER_RINGS];
 	unsigned char copy[WEFT_EAGER_SLOT];        /* lease: of the message in a ring that next found */
 };
@@ -133,13 +133,13 @@ _Static_assert(sizeof(struct weft_vport) == 416, "mirrored by type vport");
 void weft_vport_init(struct weft_vport *v);
 void weft_vpeer_init(struct weft_vpeer *p, struct weft_vport *v);
 
-/* Sends the messages that are held. The caller holds the lease or says that it posts (struct
- * weft_poster), or nobody else posts or polls. */
+/* Sends the corked messages. The caller holds the lease or says that it posts (struct
+ * weft_poster), or no other thread posts or polls. */
 void weft_vport_flush(struct weft_vport *v);
 
 /* Gives buffers back and stages what the queues have. Nothing is staged, and the
  * caller has polling. Queues without a completion that was asked for are passed
- * by seven times in eight, unless all of them are to be looked at: only failures
+ * by seven times in eight, unless all of them are to be polled: only failures
  * are there. False: a queue is broken. */
 bool weft_vport_poll(struct weft_vport *v, bool all);
 

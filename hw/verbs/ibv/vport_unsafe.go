@@ -33,7 +33,7 @@ const (
 	MessageMore = C.WEFT_MESSAGE_MORE // in a message's kind: another one follows in its packet
 )
 
-// Row is the number of messages in a row that are not held.
+// Row is the number of messages in a row that are not corked.
 const Row = C.WEFT_ROW
 
 // Peer is a peer as C sees it (struct weft_vpeer, where the fields are explained).
@@ -200,7 +200,7 @@ func (p *VPort) NewPeer(q *SendQueue) *Peer {
 // Delivered is the number of messages that C has delivered.
 func (p *VPort) Delivered() uint64 { return atomic.LoadUint64(&p.Hot.Taken) }
 
-// Close gives the memory back. Nobody uses the port any more.
+// Close gives the memory back. No thread uses the port any more.
 func (p *VPort) Close() error { return mem.Unmap(p.memory) }
 
 // Poll gives buffers back and stages what the queues have. Nothing is staged, and
@@ -226,7 +226,7 @@ func (p *VPort) Pass() (at int) {
 	return at
 }
 
-// Flush sends the messages that C holds. The caller holds the lease, or nobody
+// Flush sends the corked messages. The caller holds the lease, or no thread
 // else posts or polls.
 func (p *VPort) Flush() {
 	if p.corked.Load() != 0 {
