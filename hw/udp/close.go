@@ -78,8 +78,8 @@ func (s *stripe) begone(now congestion.Time) {
 	}
 }
 
-// sayClosed closes the connections with peers who have all that was sent to them, over
-// whichever connection: a Close is the last that a peer hears of the interface.
+// sayClosed closes the connections with peers that have all that was sent to them, over
+// any connection: a Close is the last that a peer hears of the interface.
 func (i *Iface) sayClosed() {
 	waiting := i.peersThat(func(c *Endpoint) bool { return c.at() == leaving && c.tx.pending() })
 	now := i.now()

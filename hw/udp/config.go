@@ -77,7 +77,7 @@ type Config struct {
 	// Foreign takes datagrams of another protocol that shares the socket: their
 	// first byte's upper half is not 0xB and their second byte is 0. What it
 	// returns, if anything and no longer than b, is sent back, at a bounded rate.
-	// It is called with a stripe's lease held: it must be quick and must not call
+	// It is called under a stripe's lease: it must be quick and must not call
 	// back. Default: such datagrams count as malformed.
 	Foreign func(from netip.AddrPort, b []byte) []byte
 	// Logf takes one line of text about a fault, without a newline. Default:
@@ -89,7 +89,7 @@ type Config struct {
 	mapper *PortMapper
 
 	// Impair stands between the interface and the network, in tests. It is
-	// called with the stripe's lease held.
+	// called under the stripe's lease.
 	Impair sock.Impairment
 }
 

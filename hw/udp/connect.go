@@ -21,7 +21,7 @@ func parse(address []byte) (t target, err error) {
 		return t, fmt.Errorf("udp: %w: %w", err, hw.ErrInvalid)
 	}
 	if !t.Usable() {
-		return t, fmt.Errorf("udp: nobody can be reached at %s: %w", t.String(), hw.ErrInvalid)
+		return t, fmt.Errorf("udp: no peer can be reached at %s: %w", t.String(), hw.ErrInvalid)
 	}
 	rest := address[sock.Size(address):]
 	if len(rest) < 4 {
@@ -105,7 +105,7 @@ func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 		return nil, fmt.Errorf("udp: %s: %w", c.known.String(), hw.ErrUnreachable)
 	}
 	if refused {
-		return nil, fmt.Errorf("udp: nobody is at %s: %w", c.known.String(), hw.ErrUnreachable)
+		return nil, fmt.Errorf("udp: no interface is at %s: %w", c.known.String(), hw.ErrUnreachable)
 	}
 	return nil, fmt.Errorf("udp: %s has not answered yet: %w", c.known.String(), hw.ErrUnreachable)
 }

@@ -110,7 +110,7 @@ func (i *Iface) Progress(limit int) int {
 			continue // another thread posts or polls
 		}
 		if d.idle > 1 && d.idle <= coldAfter && !s.found {
-			s.in.Single() // what comes now is a lone message, likely, and the next look is soon
+			s.in.Single() // what comes now is a lone message, likely, and the next poll is soon
 		}
 		now, _ := s.work()
 		for _, c := range s.readyList {

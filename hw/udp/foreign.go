@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// onForeign gives a datagram that is not ours to whom Config.Foreign names.
+// onForeign gives a datagram that is not ours to the function Config.Foreign.
 func (s *stripe) onForeign(now congestion.Time, from *sock.Addr, b []byte) {
 	if s.i.cfg.Foreign == nil || wire.Ours(b) {
 		s.i.malformed.Add(1)

@@ -87,7 +87,7 @@ func (c *Endpoint) redial(now congestion.Time) {
 	c.sendInit(now)
 }
 
-// dialAt has the next Init go to addr; moved tells that a Moved named it.
+// dialAt has the next Init go to addr; moved: a Moved named it.
 func (c *Endpoint) dialAt(addr sock.Addr, moved bool) {
 	c.addr = addr
 	c.dial.moved, c.dial.has, c.dial.refused, c.dial.sent = moved, false, false, 0
@@ -122,7 +122,7 @@ func (s *stripe) onInit(now congestion.Time, from *sock.Addr, b []byte) {
 	}
 }
 
-// nameIn is the name of an interface with a role whose packets come from an address.
+// nameIn is the name of an interface with a role, of which packets come from an address.
 func nameIn(from *sock.Addr, r wire.Role) sock.Addr {
 	if r.Port == 0 {
 		return *from
@@ -139,7 +139,7 @@ func claim(from *sock.Addr, r wire.Role) []byte {
 	return append(b, byte(r.Port), byte(r.Port>>8), r.Number)
 }
 
-// sendRetry gives a client a cookie. It goes to the client's name: whoever holds
+// sendRetry gives a client a cookie. It goes to the client's name: the holder of
 // that gives it to none but an interface of its own (PortMapper), so a stranger
 // on the same host cannot take the name.
 func (s *stripe) sendRetry(now congestion.Time, from *sock.Addr, init *wire.Init, key ifaceKey) {
@@ -192,7 +192,7 @@ func (i *Iface) suits(from *sock.Addr, peer *wire.Side) bool {
 	return true
 }
 
-// offList takes c off the list of those whose clients have not used them yet.
+// offList takes c off the list of those that their clients have not used yet.
 func (s *stripe) offList(c *Endpoint) {
 	c.half = false
 	if n := slices.Index(s.halfOpen, c); n >= 0 {
@@ -219,8 +219,8 @@ func (c *Endpoint) sendAccept(now congestion.Time) {
 	c.dial.sentAt = now
 }
 
-// dialed returns the connection that an answer is for, nil if there is none. Who
-// answers has seen the Init.
+// dialed returns the connection that an answer is for, nil if there is none. The
+// sender of an answer has seen the Init.
 func (s *stripe) dialed(r *wire.Reply, b []byte) *Endpoint {
 	c := s.conn(r.CID)
 	if c == nil || c.at() != dialing || c.own.Nonce != r.Nonce || r.Auth != s.i.keyed() {
@@ -248,8 +248,8 @@ func (s *stripe) onRetry(now congestion.Time, from *sock.Addr, b []byte) {
 	c.sendInit(now)
 }
 
-// onMoved takes in at which port the interface is that we asked for. It is told
-// once: an interface that has one moves nobody on.
+// onMoved takes in at which port the interface is that we asked for. It comes
+// once: an interface that has one moves no client on.
 func (s *stripe) onMoved(now congestion.Time, b []byte) {
 	var p wire.Moved
 	if p.Parse(b) != nil {

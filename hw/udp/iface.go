@@ -38,8 +38,8 @@ type Iface struct {
 	mu    sync.Mutex
 	peers map[target]*Endpoint // that Connect gave out or is making, by the address it was given
 
-	// probes is who is told of probes, nil: nobody. Stored by SetProbes, read by
-	// who holds a stripe's lease.
+	// probes takes the results of probes, nil: none. Stored by SetProbes, read by
+	// holders of a stripe's lease.
 	probes atomic.Pointer[congestion.Probes]
 
 	lastLog atomic.Int64 // nanoseconds of the clock

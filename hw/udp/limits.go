@@ -9,7 +9,7 @@ import (
 // What strangers and peers can cause is bounded by these.
 const (
 	// maxHalfOpen bounds the connections of one stripe that were accepted and
-	// whose client has not shown yet that it got the Accept. The oldest gives way.
+	// have not been used yet by their clients. The oldest gives way.
 	maxHalfOpen = 256
 	// halfOpenLife is how long such a connection is kept.
 	halfOpenLife = 5 * time.Second
@@ -18,7 +18,7 @@ const (
 	answerBurst = 512
 	// maxHoles bounds the separate pieces of stream that a receiver keeps.
 	maxHoles = 512
-	// receiveBatches bounds the system calls of one look at a socket.
+	// receiveBatches bounds the system calls of one poll of a socket.
 	receiveBatches = 8
 	// hints is how many Resets or ICMP messages make an authenticated peer that
 	// has not answered since the first of them dead, and hintTime how long that
@@ -38,7 +38,7 @@ const (
 
 	// quickRow is how many of them in a row show that it is expected.
 	quickRow = 16
-	// ackEvery is how many packets at most wait for one acknowledgement. Who waits
+	// ackEvery is how many packets at most wait for one acknowledgement. A sender that waits
 	// for one asks for it: a full window of congestion control, a put's last packet. An
 	// acknowledgement costs both sides a system call, as much as 64 KiB take to be
 	// copied, so they are not sent for each few packets of what is on its way: 128

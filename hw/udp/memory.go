@@ -13,11 +13,11 @@ import (
 
 // MemoryDomain registers memory for the interfaces that are opened on it.
 // Peers name a region by a random 64-bit key, and every access is checked for
-// range and rights by whoever takes the packet in. It implements
+// range and rights by the thread that takes the packet in. It implements
 // hw.MemoryDomain.
 type MemoryDomain struct {
 	// mu guards regions. A packet of a one-sided operation reads under it,
-	// registering writes; it is held for a map look-up.
+	// registering writes; it is locked for a search in a map.
 	mu      sync.RWMutex
 	regions map[uint64]*region // by key
 }
@@ -28,7 +28,7 @@ type region struct {
 	key    uint64    // immutable
 	domain *MemoryDomain
 	// users is how many accesses are under way, and closed that no more may
-	// begin: an access counts itself first and looks at closed then, Close the
+	// begin: an access counts itself first and reads closed then, Close the
 	// other way round (sequentially consistent), so one sees the other.
 	users  atomic.Int32
 	closed atomic.Bool

@@ -12,13 +12,13 @@ const (
 	opFree   opKind = iota
 	opPut           // bytes of ours go to the peer's memory
 	opGet           // bytes of the peer's memory come
-	opServe         // bytes of a region of ours go to the peer, who got them
-	opAtomic        // a record of the peer's tells the result
+	opServe         // bytes of a region of ours go to the peer, which gets them
+	opAtomic        // a record of the peer's has the result
 	opFlush         // likewise, that all before has been performed
 )
 
-// operation is one that is in progress on a connection. It belongs to who
-// holds the lease.
+// operation is one that is in progress on a connection. It belongs to the
+// lease holder.
 type operation struct {
 	kind  opKind
 	id    uint32 // index in the table, and a generation above opIndexBits
@@ -127,7 +127,7 @@ func (o *operation) arrived(s recovery.Span) bool {
 	return o.moved >= o.total
 }
 
-// finished is an operation that has ended and is to be told of in Progress.
+// finished is an operation that has ended and has its completion updated by Progress.
 type finished struct {
 	c   *hw.Completion
 	err error

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// CheckPeers looks for peers that are gone and calls the peer event function
+// CheckPeers finds peers that are gone and calls the peer event function
 // for each. The caller holds the progress lease.
 func (i *Iface) CheckPeers() {
 	if i.closed.Load() {
@@ -28,9 +28,9 @@ func (i *Iface) CheckPeers() {
 	i.report()
 }
 
-// report calls the peer event function. That there is nobody to send to any more waits
-// until what he sent over other connections is delivered, for there may be answers in it. A connection
-// that began when he was no longer heard is of somebody who has his address now.
+// report calls the peer event function. The event of a peer that is gone waits
+// until what it sent over other connections is delivered, for there may be answers in it. A connection
+// that began when nothing came from it any more is of another peer, which has its address now.
 func (i *Iface) report() {
 	d := &i.deliver
 	if len(d.events) == 0 {
@@ -55,7 +55,7 @@ func (i *Iface) report() {
 		i.lost.Add(1)
 		i.onPeer(e)
 		if to {
-			i.forget(c) // not before: who connects anew must know what has ended
+			i.forget(c) // not before: a new connection must know what has ended
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (i *Iface) each(f func(*Endpoint)) {
 	}
 }
 
-// peersThat returns the addresses of the peers of whose connections is tells so of one.
+// peersThat returns the addresses of the peers with a connection for which is returns true.
 func (i *Iface) peersThat(is func(*Endpoint) bool) map[sock.Addr]bool {
 	set := map[sock.Addr]bool{}
 	i.each(func(c *Endpoint) {
@@ -102,7 +102,7 @@ func (s *stripe) keepAlive(now congestion.Time) {
 // of its rings back, in which a busy one has touched every page.
 const restAfter = 2 * time.Second
 
-// rest gives the rings back if they are empty and nobody has used them for long. The
+// rest gives the rings back if they are empty and have not been used for long. The
 // caller has the progress lease too.
 func (c *Endpoint) rest(now congestion.Time) {
 	t, r := &c.tx, &c.rx

@@ -17,7 +17,7 @@ import (
 
 // PortMapper answers for a name that several interfaces share, each of which has a
 // number and a socket of its own (as RFC 1833's port mapper does for programs). It
-// tells who asks for one at which port that is, and gives its interfaces the cookies
+// answers at which port the interface is that a client asks for, and gives its interfaces the cookies
 // that servers send to the name. What is on the name's own port is only asked for
 // when a connection is made.
 type PortMapper struct {
@@ -121,7 +121,7 @@ func (m *PortMapper) leave(i *Iface) {
 	}
 }
 
-// Close stops answering. Interfaces that are open stay, but nobody finds them.
+// Close stops answering. Interfaces that are open stay, but no client finds them.
 func (m *PortMapper) Close() error {
 	err := m.conn.Close()
 	m.done.Wait()
@@ -149,7 +149,7 @@ func (m *PortMapper) take(from netip.AddrPort, b []byte) []byte {
 	return nil
 }
 
-// onInit returns where to ask. Who knows none of the interface's keys is not answered.
+// onInit returns where to ask. A client without one of the interface's keys is not answered.
 func (m *PortMapper) onInit(b []byte) []byte {
 	var p wire.Init
 	if p.Parse(b) != nil {
@@ -169,7 +169,7 @@ func (m *PortMapper) onInit(b []byte) []byte {
 	return a
 }
 
-// onRetry gives a server's cookie to the interface that asked for it, which it tells by
+// onRetry gives a server's cookie to the interface that asked for it, which it knows by
 // the nonce.
 func (m *PortMapper) onRetry(from netip.AddrPort, b []byte) {
 	var p wire.Retry

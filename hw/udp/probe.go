@@ -8,12 +8,12 @@ import (
 
 // Probes travel in packets of their own, beside the stream: they are sent once,
 // wait for no window, and are acknowledged by their echo. The peer answers as
-// soon as it looks at its socket, whether its application polls or not, and takes
+// soon as it polls its socket, whether its application polls or not, and takes
 // the time since the kernel received the probe out of the round trip. A peer
 // answers every probe, of which a connection's other side alone can send; an echo
 // is as long as its probe.
 
-// SetProbes has p told of probes from now on. Before, probes are answered
+// SetProbes gives p the results of probes from now on. Before, probes are answered
 // without PTP times, and echoes are ignored.
 func (i *Iface) SetProbes(p congestion.Probes) {
 	i.probes.Store(&p)

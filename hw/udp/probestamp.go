@@ -8,7 +8,7 @@ import (
 )
 
 // Of each probe the kernel says when it left, and the interface where it has a
-// clock that somebody switched on. What a program measures includes the system
+// clock that is switched on. What a program measures includes the system
 // call; these stamps do not.
 
 // probeStamps are what is known about the latest probe of a connection.
@@ -19,7 +19,7 @@ type probeStamps struct {
 	hardware time.Duration   // likewise, by the interface's clock; 0: not known
 }
 
-// stamping is who waits for stamps, by their numbers. The stripe's lease holder's.
+// stamping has what waits for stamps, by their numbers. The stripe's lease holder's.
 type stamping struct {
 	waits   [16]stampWait // the latest, by number
 	owed    int           // stamps that have not come

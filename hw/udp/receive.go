@@ -206,7 +206,7 @@ func (c *Endpoint) hint(now congestion.Time, why string) {
 	c.schedule()
 }
 
-// doom has the connection end when the socket has been read empty: the kernel tells of errors first, and what the
+// doom has the connection end when the socket has been read empty: the kernel reports errors first, and what the
 // peer sent before its end may stand in the queue.
 func (c *Endpoint) doom(why string) {
 	if c.doomed == "" {
@@ -215,8 +215,8 @@ func (c *Endpoint) doom(why string) {
 	c.doomed = why
 }
 
-// endDoomed ends the connections of which it is known that their peers are gone, but those whose peers have closed
-// them.
+// endDoomed ends the connections of which it is known that their peers are gone, but not those that their peers have
+// closed.
 func (s *stripe) endDoomed() {
 	if len(s.doomed) == 0 {
 		return

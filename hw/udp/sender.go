@@ -368,7 +368,7 @@ func (c *Endpoint) timeout(now congestion.Time) {
 	}
 }
 
-// deadline returns when the connection next needs looking after, 0: never.
+// deadline returns when the connection next has something due, 0: never.
 func (c *Endpoint) deadline() congestion.Time {
 	t := &c.tx
 	switch c.at() {

@@ -11,13 +11,13 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// lease is a lock that is held for one operation at a time, never while a
+// lease is a lock that is taken for one operation at a time, never while a
 // handler runs. It is on the data path, as the price of order: two threads that
-// send to one peer must agree on who is first. A stripe is what they share, so
+// send to one peer must agree on which is first. A stripe is what they share, so
 // threads on other stripes do not meet.
 type lease struct {
 	_    [64]byte
-	word atomic.Uint32 // 1: held. Taken with compare-and-swap, given back with a store.
+	word atomic.Uint32 // 1: taken. Taken with compare-and-swap, given back with a store.
 	_    [60]byte
 }
 
@@ -78,8 +78,8 @@ type stripe struct {
 	timed    []*Endpoint          // with a timer
 	next     congestion.Time      // not before it a timer is due; 0: none
 	dead     []*Endpoint          // to be reported
-	doomed   []*Endpoint          // whose peers are gone, to be ended when the socket is empty
-	finished []finished           // operations that have ended, whose completions Progress updates
+	doomed   []*Endpoint          // their peers are gone; to be ended when the socket is empty
+	finished []finished           // operations that have ended; Progress updates their completions
 	entered  []*region            // in use until flush
 
 	readyList []*Endpoint // with a record to deliver
@@ -159,7 +159,7 @@ func (s *stripe) time() congestion.Time {
 }
 
 // freshen returns the time after packets were added: a flush among them is a
-// system call, at whose end the thread may have lost its processor for long.
+// system call, during which the thread may have lost its processor for long.
 func (s *stripe) freshen(now congestion.Time) congestion.Time {
 	if s.stale {
 		return s.time()

@@ -11,10 +11,10 @@ import (
 )
 
 // waiter is the doorbell: an epoll set of the sockets, which are in it only
-// while somebody sleeps, and of an event file for messages that others than
+// while a thread sleeps, and of an event file for messages that others than
 // the sleeper took off a socket, and for operations that nothing but time has ended.
 //
-//	sleeper                     who has a stripe's lease
+//	sleeper                     holder of a stripe's lease
 //	S1: armed = 1               R1: a connection becomes ready, an operation ends
 //	S2: is something ready?     R2: armed? then write the event file; give the lease back
 //
@@ -24,7 +24,7 @@ type waiter struct {
 	mu    sync.Mutex // guards the set; Arm and Disarm take it, no message does
 	epoll int        // -1 before EnableWait
 	event int
-	armed atomic.Uint32 // number of sleepers' wishes: 0 or 1. Written with mu, read by who has a lease.
+	armed atomic.Uint32 // number of sleepers' wishes: 0 or 1. Written with mu, read by holders of a lease.
 	shut  bool
 }
 
@@ -129,7 +129,7 @@ func (w *waiter) set(i *Iface, events uint32) {
 	}
 }
 
-// approach gives a peer a socket of its own, unless somebody sleeps on those that
+// approach gives a peer a socket of its own, unless a thread sleeps on those that
 // there are. The caller has the lease of s.
 func (w *waiter) approach(s *stripe) {
 	if s.i.cfg.Impair != nil || !w.mu.TryLock() {
@@ -144,7 +144,7 @@ func (w *waiter) approach(s *stripe) {
 	}
 }
 
-// bell rings if somebody sleeps and s has something for Progress. The caller has the lease of s.
+// bell rings if a thread sleeps and s has something for Progress. The caller has the lease of s.
 func (w *waiter) bell(s *stripe) {
 	if s.ready.Load() > 0 && w.armed.Load() != 0 {
 		one := uint64(1)
@@ -152,7 +152,7 @@ func (w *waiter) bell(s *stripe) {
 	}
 }
 
-// Pending reports whether Progress would find something. Any thread may ask. Where it cannot look,
+// Pending reports whether Progress would find something. Any thread may ask. Where it cannot find out,
 // because another thread has a stripe's lease for long, it says so: what stands in an inbox by then rings no bell.
 func (i *Iface) Pending() bool {
 	if i.closed.Load() {

@@ -48,7 +48,7 @@ func (i *Iface) XDP() string {
 }
 
 // monotonicAt is the kernel's CLOCK_MONOTONIC at t. Go has it from the same clock,
-// but does not tell it; so both are read, until nothing comes between.
+// but does not give it; so both are read, until nothing comes between.
 func monotonicAt(t time.Time) (at time.Duration, err error) {
 	best := time.Hour
 	for range 16 {

@@ -5,8 +5,8 @@
 // # Cookies
 //
 // A cookie binds a client's address, connection id and nonce to the time, under
-// a key that only this interface knows and that lives as long as it. Who
-// returns one has received what was sent to that address; until then nothing
+// a key that only this interface knows and that lives as long as it. A client
+// that returns one has received what was sent to that address; until then nothing
 // is kept of him.
 //
 // # Authorisation keys
@@ -19,6 +19,6 @@
 // packets the key gives way to the next one, long before GCM's limit (RFC 9001,
 // section 6.6, allows 2^23), without a message: the packet number says which.
 //
-// Who gets to know the authorisation key later can read connections recorded
+// A host that gets to know the authorisation key later can read connections recorded
 // earlier: there is no Diffie-Hellman exchange.
 package crypt

@@ -114,7 +114,7 @@ func (m *MTU) Timeout(size int) {
 	m.holes++
 }
 
-// TooBig takes in that the kernel, or a router whose word was checked, allows no
+// TooBig takes in that the kernel, or a router with a message that was checked, allows no
 // more than size bytes.
 func (m *MTU) TooBig(size int) {
 	size = max(size, m.least)

@@ -37,7 +37,7 @@ type status uint8
 
 const (
 	void status = iota
-	mute        // skipped: nobody can have got it
+	mute        // skipped: it cannot have arrived
 	flying
 	acked
 	lost
@@ -137,13 +137,13 @@ func (s *Sent) Left(number uint64, at congestion.Time) {
 	}
 }
 
-// Void uses up a number for a packet that nobody acknowledges.
+// Void uses up a number for a packet that is not acknowledged.
 func (s *Sent) Void() { s.keep(Packet{state: void}) }
 
 // Skip uses up a number for no packet at all.
 func (s *Sent) Skip() { s.keep(Packet{state: mute}) }
 
-// settle moves low past what needs no more looking after. Lost packets are kept
+// settle moves low past what needs no more care. Lost packets are kept
 // for hold, to learn whether they were lost.
 func (s *Sent) settle(lostBefore congestion.Time) {
 	for s.low < s.next {
@@ -158,7 +158,7 @@ func (s *Sent) settle(lostBefore congestion.Time) {
 	}
 }
 
-// OnAck takes in an acknowledgement that arrived at arrival, which may be earlier than now, and tells path; marked of
+// OnAck takes in an acknowledgement that arrived at arrival, which may be earlier than now, and passes it on to path; marked of
 // the packets it acknowledges came with ECN's mark. Acked then holds what is newly acknowledged, those that were taken
 // for lost included (their Size is 0, for path does not count them again). Errors: ErrAck.
 func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, path *congestion.Path) error {
@@ -286,8 +286,8 @@ func (s *Sent) patience(path *congestion.Path) time.Duration {
 	return min(time.Duration(max(s.mult, 1))*e.Min()/4, e.SRTT())
 }
 
-// Detect looks for packets that are lost by now, tells path, and leaves them in
-// Lost. [Sent.Timer] says when to look again.
+// Detect finds packets that are lost by now, reports them to path, and leaves them in
+// Lost. [Sent.Timer] says when to call it again.
 func (s *Sent) Detect(now congestion.Time, path *congestion.Path) {
 	s.Lost = s.Lost[:0]
 	s.lossAt = 0

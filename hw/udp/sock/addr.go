@@ -57,7 +57,7 @@ func Parse(b []byte) (Addr, error) {
 	return a, nil
 }
 
-// Size is how many of its bytes Parse looks at, for b that it accepts.
+// Size is how many of its bytes Parse reads, for b that it accepts.
 func Size(b []byte) int {
 	if binary.NativeEndian.Uint16(b) == unix.AF_INET {
 		return sizeIPv4
@@ -226,8 +226,8 @@ func Conn(fd int) (*net.UDPConn, error) {
 }
 
 // Serve gives every datagram that comes to c, the first most bytes of it, to answer and
-// sends back what that returns, unless it is empty or longer than the datagram: who gives another's
-// address must not have it sent more than came. It returns when c is closed.
+// sends back what that returns, unless it is empty or longer than the datagram: a forged
+// address must not be sent more than came. It returns when c is closed.
 func Serve(c *net.UDPConn, most int, answer func(from netip.AddrPort, b []byte) []byte) {
 	b := make([]byte, most)
 	for {

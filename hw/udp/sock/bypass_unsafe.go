@@ -39,13 +39,13 @@ func (s *Socket) Files() []int {
 	return files
 }
 
-// kernelPoll is how long a socket with a bypass does not look what came by the
-// kernel after it found nothing there: a look costs a system call, one at a
+// kernelPoll is how long a socket with a bypass does not poll the
+// kernel after it found nothing there: that costs a system call, a poll of the
 // bypass a few loads.
 const kernelPoll = 20 * time.Microsecond
 
-// receiveEither looks at the kernel when that is due, and else at the bypass. What
-// comes by either does not keep the other from being looked at.
+// receiveEither polls the kernel when that is due, and else the bypass. What
+// comes by either does not keep the other from being polled.
 func (s *Socket) receiveEither(in *In, now time.Duration) (n int, full bool, err error) {
 	if now >= s.kernelDue && !s.kernelHad {
 		n, _, err = s.receiveKernel(in, s.FD)

@@ -10,10 +10,10 @@ import (
 type SendError struct {
 	To     Addr       // where it was sent
 	Quoted []byte     // how it began, as far as it came back; valid until the next call
-	Err    unix.Errno // ECONNREFUSED: nobody has the port; EMSGSIZE; EHOSTUNREACH and the like
+	Err    unix.Errno // ECONNREFUSED: the port is not in use; EMSGSIZE; EHOSTUNREACH and the like
 	MTU    int        // with EMSGSIZE, else 0
 	Left   *Left      // nil, or no error at all: when a datagram left. To and Quoted mean nothing then.
-	Local  bool       // this host's word, not that of somebody in the network
+	Local  bool       // from this host, not from the network
 }
 
 // Errors calls f with everything in the socket's error queue, up to a bound.

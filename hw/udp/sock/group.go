@@ -36,8 +36,8 @@ type Socket struct {
 	near   near
 	buffer int   // see Options
 	class  uint8 // see Options
-	// kernelDue is when to look next what came by the kernel, kernelHad that the
-	// last look there found something. Only with a bypass.
+	// kernelDue is when to poll the kernel next, kernelHad that the
+	// last such poll found something. Only with a bypass.
 	kernelDue time.Duration
 	kernelHad bool
 	source    Addr // that datagrams come from where the socket is bound to a wildcard; zero: the kernel chooses
@@ -173,7 +173,7 @@ func newSocket(fd int, o *Options) (*Socket, error) {
 }
 
 // setOptions sets the options of fd, which has the name of the socket. What only makes
-// things faster or tells more may fail.
+// things faster or gives more information may fail.
 func (s *Socket) setOptions(fd int) error {
 	if err := s.setDiscover(fd); err != nil {
 		return err

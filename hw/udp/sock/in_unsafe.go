@@ -75,8 +75,8 @@ func (in *In) Free() {
 	in.bytes = nil
 }
 
-// Single has the next Receive take one message only: with the first one comes no
-// second look, which costs as much as a look at an empty socket.
+// Single has the next Receive take one message only: behind the first one it does
+// not poll again, which costs as much as a poll of an empty socket.
 func (in *In) Single() { in.ask = 1 }
 
 // Stamped reports whether messages of the last Receive may have a Stamp.
@@ -86,8 +86,8 @@ func (in *In) Stamped() bool { return in.direct == 0 }
 func (in *In) WasSingle() bool { return in.single }
 
 // Receive takes what has arrived, up to 16 messages, and returns how many there
-// were; full tells that there may be more. It never waits. now is the time since
-// any moment: a socket with a bypass or an inbox looks at the kernel's now and then only. Errors are pending
+// were; full: there may be more. It never waits. now is the time since
+// any moment: a socket with a bypass or an inbox polls the kernel's now and then only. Errors are pending
 // errors of the socket, which [Socket.Errors] explains.
 func (s *Socket) Receive(in *In, now time.Duration) (n int, full bool, err error) {
 	in.direct, in.single = 0, false

@@ -25,14 +25,14 @@ import (
 // no slot begins. What is said of it stands apart from the slots, where no
 // datagram is: whatever one contains is not taken for the word of the program.
 //
-// The program leaves to the socket what is long or of a link-local address, whose scope it
-// does not see; what comes while the inbox is full or
+// The program leaves to the socket what is long or of a link-local address, of which it does
+// not see the scope; what comes while the inbox is full or
 // off; and what comes while the socket holds something, because datagrams that overtake
-// each other look lost.
+// each other count as lost.
 //
 //	program                                 owner
 //	P1: claim slots: tail + span            O1: off = 1 (before a sleep)
-//	P2: fill them, seq = position + 1       O2: look for slots
+//	P2: fill them, seq = position + 1       O2: poll the slots
 //	P3: off? then the socket gets it too    O3: sleep until the socket has something
 //
 // P2 is a read-modify-write and O1 is sequentially consistent, so either P3 sees O1
@@ -44,7 +44,7 @@ type inbox struct {
 	head     uint64 // slots that were read
 	released uint64 // the head that the program reads; it may lag behind head
 	taken    uint64 // datagrams that came by the socket
-	miss     int    // looks at the socket that did not find one that must come
+	miss     int    // polls of the socket that did not find one that must come
 	due      time.Duration
 
 	// unused: all goes to the socket for ever. Stored by its owner, read by switchOff.
@@ -79,13 +79,13 @@ const (
 )
 
 const (
-	// headEvery is after how many slots read the program is told.
+	// headEvery is after how many slots read the head is published to the program.
 	headEvery = 8
-	// inboxPoll is how long the socket is not looked at if nothing says that it
-	// should be. Its error queue does not say. A look costs a system call, or two, and what
+	// inboxPoll is how long the socket is not polled if nothing says that it
+	// should be. Its error queue does not say. A poll costs a system call, or two, and what
 	// they push out of the processor's caches.
 	inboxPoll = time.Millisecond
-	// inboxMisses is how many looks at the socket may find nothing where the program
+	// inboxMisses is how many polls of the socket may find nothing where the program
 	// let something pass: the kernel may have dropped it.
 	inboxMisses = 64
 )
@@ -285,14 +285,14 @@ func (g *Group) openInboxes() error {
 func (s *Socket) HasInbox() bool { return s.inbox != nil }
 
 // Bell has the socket become readable with everything that comes, or no longer. What
-// came before must be looked for. Any thread may call it.
+// came before must be polled for. Any thread may call it.
 func (s *Socket) Bell(on bool) {
 	if s.inbox != nil {
 		s.inbox.switchOff(on)
 	}
 }
 
-// receiveInbox looks at the inbox, and at the socket if there is a reason.
+// receiveInbox polls the inbox, and the socket if there is a reason.
 func (s *Socket) receiveInbox(in *In, now time.Duration) (n int, full bool, err error) {
 	b := s.inbox
 	if in.direct = b.take(in.messages[:]); in.direct > 0 {

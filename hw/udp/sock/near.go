@@ -9,7 +9,7 @@ import (
 )
 
 // A socket that is connected to one peer needs no search for the route of each
-// message, on either way. So the peer to whom most go, datagrams and trains, gets such a
+// message, on either way. So the peer to which most go, datagrams and trains, gets such a
 // socket, bound to the same name: its near peer. The kernel gives it what comes from
 // there and nothing else. Several stripes cannot have it: the kernel would not ask the
 // program that steers.
@@ -18,14 +18,14 @@ type near struct {
 	used bool // it is bound and connected
 	to   Addr
 
-	// Who gets one: the peer that has the majority of the first messages of a system
+	// The near peer is the one that has the majority of the first messages of a system
 	// call (Boyer and Moore's vote, 1981).
 	candidate Addr
 	votes     int
 	refused   bool // it cannot be done
 
-	// mainDue is when to look next what strangers sent, mainHad that the last look
-	// there found something. Only without an inbox, which tells.
+	// mainDue is when to poll next for what strangers sent, mainHad that the last such poll
+	// found something. Only without an inbox, which says so.
 	mainDue time.Duration
 	mainHad bool
 }
@@ -51,10 +51,10 @@ func (n *near) vote(a *Addr) {
 	}
 }
 
-// WantsNear tells that a peer should get a socket of its own: see MakeNear.
+// WantsNear reports whether a peer should get a socket of its own: see MakeNear.
 func (s *Socket) WantsNear() bool { return s.near.votes >= nearVotes && !s.near.refused }
 
-// MakeNear connects the near peer's socket to who has the votes. Files changes, and nobody may
+// MakeNear connects the near peer's socket to the peer that has the votes. Files changes, and no thread may
 // be waiting for them. Errors are of the kernel, and errors.ErrUnsupported; it is not tried
 // again then.
 func (s *Socket) MakeNear() error {
@@ -145,7 +145,7 @@ func (s *Socket) closeNear() {
 }
 
 // receiveSockets takes what the kernel has of the near peer, and what it has of others
-// if it is time to look.
+// if it is time to poll that.
 func (s *Socket) receiveSockets(in *In, now time.Duration) (n int, full bool, err error) {
 	if !s.near.used {
 		return s.receiveKernel(in, s.FD)

@@ -46,7 +46,7 @@ type Out struct {
 	Sent, Calls, Bypassed uint64
 }
 
-// outMessage is what the kernel's structures do not tell of a message.
+// outMessage is what the kernel's structures do not have of a message.
 type outMessage struct {
 	to       Addr
 	owner    uint64
@@ -152,7 +152,7 @@ func (o *Out) Joinable(s *Socket, owner uint64, size, taken int) int {
 	return max(min(maxSegments-m.segments, (maxJoined-m.total)/m.segment, (outArena-o.taken)/max(taken, 1)), 0)
 }
 
-// Join adds n datagrams, of which Joinable has told, to the last message. They follow one
+// Join adds n datagrams, as many as Joinable has returned, to the last message. They follow one
 // another in row, which was taken.
 func (o *Out) Join(row []byte, n int) {
 	o.taken += len(row)
@@ -169,7 +169,7 @@ func (o *Out) RowRoom(s *Socket, owner uint64, size int) int {
 }
 
 // AddRow adds n datagrams of one size, which follow one another in row: to the last message
-// if they may join it. RowRoom has told of them. The caller keeps row as it is until Flush.
+// if they may join it. They are no more than RowRoom has returned. The caller keeps row as it is until Flush.
 func (o *Out) AddRow(s *Socket, to *Addr, owner uint64, row []byte, n int) {
 	if size := len(row) / n; o.Joinable(s, owner, size, 0) == 0 {
 		m := o.begin(s, to, owner, size)
@@ -225,7 +225,7 @@ func (o *Out) Flush(s *Socket) {
 			i += int(r)
 			again = false
 		case errno == unix.EINTR || !again && pending(errno):
-			again = true // of an earlier datagram: it has been told now
+			again = true // of an earlier datagram: it has been reported now
 		case errno == unix.EIO && o.msgs[i].total > o.msgs[i].segment:
 			s.noGSO = true // the interface cannot compute checksums
 			o.sendOne(s, i)
@@ -274,7 +274,7 @@ func (o *Out) nearest(s *Socket, i int) (fd, count int) {
 	return s.near.fd, count
 }
 
-// pending tells errors that may be those of an earlier datagram.
+// pending reports whether an error may be that of an earlier datagram.
 func pending(errno unix.Errno) bool {
 	switch errno {
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EMSGSIZE, unix.EPROTO, unix.EOPNOTSUPP, unix.EACCES, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET:

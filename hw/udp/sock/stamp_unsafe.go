@@ -10,7 +10,7 @@ import (
 
 // Stamps of single datagrams: when they left this host and when they came. The
 // kernel's own are of the moment at which a datagram is given to the driver; an
-// interface that has a clock gives others, if somebody has switched that on
+// interface that has a clock gives others, if that is switched on
 // (hwstamp_ctl, ptp4l). Of received datagrams the kernel's stamp comes anyway.
 //
 // A stamp of a datagram sent comes back in the error queue, by a number that

@@ -46,7 +46,7 @@ const (
 	ackLimit  = 0x80
 )
 
-// mostFirst is the greatest length, less 1, of the first range. What is before it has been told of.
+// mostFirst is the greatest length, less 1, of the first range. What is before it was in earlier frames.
 const mostFirst = math.MaxUint16
 
 // Size is the size of the frame in bytes.
@@ -62,7 +62,7 @@ func (a *Ack) Size() int {
 
 // Put writes the frame into b and returns its size. The ranges are in
 // descending order with at least one missing number between any two, and none
-// is longer than 2^32; N is at least 1. Of the first range the last 65536 numbers are told.
+// is longer than 2^32; N is at least 1. Of the first range the last 65536 numbers are written.
 func (a *Ack) Put(b []byte) int {
 	size := a.Size()
 	_ = b[size-1]

@@ -12,16 +12,16 @@
 //	Data    frames within a connection
 //
 // An Init is at least as long as what it can provoke (Retry, Moved, Accept), and a
-// Reset at most as long as the shortest Data packet: nobody is made to send
-// more than was sent to him.
+// Reset at most as long as the shortest Data packet: no host is made to send
+// more than was sent to it.
 //
 // A Data packet is a header, frames, and with an authorisation key a tag; then
 // the frames are encrypted and the header is covered by the tag too. A
 // packet's number is never used again in its connection: what is lost is sent
 // anew in packets with new numbers (RFC 9000, section 12.3).
 //
-// Packet numbers, stream offsets and limits have 62 bits and travel as their lower 32: who
-// receives one knows about where it is (RFC 9000, appendix A.3). No more than MaxWindow bytes of
+// Packet numbers, stream offsets and limits have 62 bits and travel as their lower 32: the
+// receiver of one knows about where it is (RFC 9000, appendix A.3). No more than MaxWindow bytes of
 // the stream are under way.
 //
 // Every byte here comes from a stranger. Parsing never panics, never allocates

@@ -17,7 +17,7 @@ type Side struct {
 }
 
 // Role is which of several interfaces that share a name an interface is. The zero
-// value is that of an interface whose name is its own.
+// value is that of an interface with a name of its own.
 type Role struct {
 	Port   uint16 // of the name; 0: the one that its packets come from
 	Number uint8  // of the interface, below MaxInterfaces; 0 if Port is
@@ -59,7 +59,7 @@ type Retry struct {
 	Cookie [CookieSize]byte
 }
 
-// Moved tells at which port the interface is that an Init asked for, to be asked there.
+// Moved has the port of the interface that an Init asked for, to be asked there.
 type Moved struct {
 	Reply
 	Port uint16 // not 0

@@ -18,8 +18,8 @@ const (
 	allFlags = FlagAckNow | FlagBlocked | FlagAuth
 )
 
-// CID is a connection id, which the one who gets packets with it has chosen: the
-// connection's index in a table of his, and random bits that no stranger knows. 0 is none.
+// CID is a connection id, which the receiver of packets with it has chosen: the
+// connection's index in a table of its own, and random bits that no stranger knows. 0 is none.
 type CID uint64
 
 // indexBits is how many bits of a CID are the index.

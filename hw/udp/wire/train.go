@@ -15,7 +15,7 @@ type Train struct {
 	number uint64
 	place  uint64 // the offset, or the address of a put
 	most   uint64 // places are below
-	short  bool   // the place's lower 32 bits are told
+	short  bool   // only the place's lower 32 bits are written
 	n      uint64 // bytes of each
 }
 
@@ -105,7 +105,7 @@ func (t *Train) PutRow(row []byte, last uint8) {
 	}
 }
 
-// MayFollow tells at little cost that rest may begin with packets of a train behind
+// MayFollow reports at little cost whether rest may begin with packets of a train behind
 // packet b.
 func MayFollow(b, rest []byte) bool {
 	return len(b) > TrainHeader && len(rest) >= len(b) && TypeOf(b) == TypeData && trainHeader(Kind(rest[HeaderSize])) > 0
@@ -180,7 +180,7 @@ func (t *Train) Count(b []byte) int {
 	return n
 }
 
-// Skip takes the next packet off *b, of which Count has told that it is the train's, and
+// Skip takes the next packet off *b, which Count has found to be the train's, and
 // returns its bytes. It does not go on with the train.
 func (t *Train) Skip(b *[]byte) []byte {
 	each := t.size + int(t.n)

@@ -155,7 +155,7 @@ func (d *Device) String() string {
 // Ports are those of the stripes.
 func (d *Device) Ports() []*Port { return d.ports }
 
-// Tick looks whether routes and neighbours have changed, and asks again for
+// Tick takes in whether routes and neighbours have changed, and asks again for
 // what is not known. now is the time since any moment.
 func (d *Device) Tick(now time.Duration) { d.routes.tick(now) }
 

@@ -11,10 +11,10 @@
 // itself.
 //
 // The UDP socket stays what owns the port. By it go datagrams for peers that are not on the
-// interface, or whose hardware address is not known; what they cause, the
+// interface, or have no known hardware address; what they cause, the
 // kernel asking for the address, has the next ones go by the Port. Routes and
 // neighbours are asked of the kernel by netlink when a peer is first sent to, and
-// asked again when the kernel tells that they changed (package file route.go).
+// asked again when the kernel reports that they changed (package file route.go).
 //
 // # Limits
 //
@@ -27,16 +27,16 @@
 // No firewall rule, traffic shaping or IPsec policy of this host applies to
 // what is sent and received here.
 //
-// # Who may call what
+// # Threads
 //
-// A Port has one owner at a time. Ports whose stripes share a queue share its rings
+// A Port has one owner at a time. Ports of stripes that share a queue share its rings
 // of free frames, under a lock that is taken once for a batch. [Device.Tick]
 // is called by one goroutine, beside them. Close has no other calls beside it.
 //
 // # What others send
 //
 // Frames are checked as the kernel would: lengths, checksums, fragments,
-// addresses. A frame whose UDP checksum is that of the pseudo header alone is left to the
+// addresses. A frame that has the UDP checksum of the pseudo header alone is left to the
 // kernel: its checksum is for hardware to compute that was not there, as between
 // virtual interfaces, and it may be several datagrams that a kernel has
 // joined, which only the kernel can take apart.

@@ -184,7 +184,7 @@ func (t *talker) ask(r *request) (answer []byte, err error) {
 	return answer, err
 }
 
-// events calls f with what the kernel has told since the last call. It
+// events calls f with what the kernel has reported since the last call. It
 // returns false if something was missed.
 func (t *talker) events(f func(kind uint16, body []byte)) bool {
 	for range 64 {

@@ -71,7 +71,7 @@ type Port struct {
 	fd        int        // of the socket that sends
 	queue     *queue     // over which it sends
 	tx        ring
-	unsent    int // looks that still ask the kernel to send what it left
+	unsent    int // polls that still ask the kernel to send what it left
 
 	ways map[sock.Addr]*way
 	to   sock.Addr // last sent to
@@ -131,7 +131,7 @@ func (p *Port) take(r *receiver, m []sock.Message) (n int) {
 			continue
 		}
 		m[n].Driver = time.Duration(binary.NativeEndian.Uint64(stamp))
-		clear(stamp) // whoever does not write it next time has none
+		clear(stamp) // a frame without a stamp next time has none then
 		n++
 	}
 	r.rx.release()
@@ -198,7 +198,7 @@ func (p *Port) Flush() {
 	p.push()
 }
 
-// patience is how many looks ask the kernel once more to send what it left.
+// patience is how many polls ask the kernel once more to send what it left.
 const patience = 64
 
 // push has the kernel send. What it does not send now, because the interface is

@@ -11,7 +11,7 @@ import (
 // ring is one of the four rings that a socket shares with the kernel. Indexes run
 // freely and are masked on use. On a ring that we produce, fill and transmit, the
 // kernel writes consumer; on one that we consume, receive and completion, it
-// writes producer. Who owns the ring here is its only user.
+// writes producer. The owner of the ring here is its only user.
 //
 // Ordering: the store of our index publishes the entries before it (Go's
 // atomics are sequentially consistent) to the kernel's acquiring load; the load

@@ -19,14 +19,14 @@ import (
 type way struct {
 	template
 	most int    // largest payload in bytes; 0: the kernel has to send
-	hop  []byte // whose hardware address it is: the peer, or a router
+	hop  []byte // the owner of the hardware address: the peer, or a router
 	why  string // there is none, empty if there is
 
 	// stale is set under routes.mu when the kernel is to be asked anew, and read by
 	// the owners of Ports.
 	stale atomic.Bool
 	// confirm is set by Tick, and cleared by the Port that has the kernel send one
-	// datagram, so that the kernel goes on looking whether the neighbour is there.
+	// datagram, so that the kernel goes on checking whether the neighbour is there.
 	confirm atomic.Bool
 }
 
@@ -38,7 +38,7 @@ const confirmEvery = time.Second
 // validNeighbour are the states in which a neighbour's address may be used.
 const validNeighbour = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
 
-// groups are what the kernel tells: RTMGRP_LINK, _NEIGH, _IPV4_IFADDR, _IPV4_ROUTE,
+// groups are what the kernel reports: RTMGRP_LINK, _NEIGH, _IPV4_IFADDR, _IPV4_ROUTE,
 // _IPV6_IFADDR, _IPV6_ROUTE.
 const groups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_NEIGH-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) |
 	1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_IFADDR-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1)
@@ -172,7 +172,7 @@ func (r *routes) neighbourRequest(ip []byte) *request {
 	return q
 }
 
-// tick takes in what the kernel has told, and has ways confirmed.
+// tick takes in what the kernel has reported, and has ways confirmed.
 func (r *routes) tick(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

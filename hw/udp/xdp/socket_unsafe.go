@@ -9,7 +9,7 @@ import (
 
 // System calls of AF_XDP sockets that take pointers.
 
-// option sets a socket option of level SOL_XDP whose value is a structure. Errors are errno values.
+// option sets a socket option of level SOL_XDP that has a structure for its value. Errors are errno values.
 func option[T any](fd, name int, value *T) error {
 	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(name), uintptr(unsafe.Pointer(value)), unsafe.Sizeof(*value), 0)
 	if errno != 0 {
