@@ -21,8 +21,8 @@ type reading struct {
 	ok    bool // it could be read
 }
 
-// late is how long ago the one-sided operation of a completion ended, 0 if that is unknown or not asked for. It reads the clock
-// once for each batch. Lease.
+// late is how long ago the one-sided operation of a completion ended, 0 if that is unknown or not asked for. It reads
+// the clock once for each batch. Lease.
 func (i *Iface) late(q *queue, pos uint64, d *ibv.Done) time.Duration {
 	if d.Stamp == 0 || d.ID>>62 != classMemory {
 		return 0

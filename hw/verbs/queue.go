@@ -29,8 +29,8 @@ const (
 	entryRepeat                   // may be done twice
 )
 
-// entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by the thread that claimed
-// the place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
+// entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by the thread
+// that claimed the place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
 type entry struct {
 	kind   entryKind
 	n      int // bytes of an entryGet, size of an entryFetch

@@ -158,9 +158,9 @@ func (s *Sent) settle(lostBefore congestion.Time) {
 	}
 }
 
-// OnAck takes in an acknowledgement that arrived at arrival, which may be earlier than now, and passes it on to path; marked of
-// the packets it acknowledges came with ECN's mark. Acked then holds what is newly acknowledged, those that were taken
-// for lost included (their Size is 0, for path does not count them again). Errors: ErrAck.
+// OnAck takes in an acknowledgement that arrived at arrival, which may be earlier than now, and passes it on to path;
+// marked of the packets it acknowledges came with ECN's mark. Acked then holds what is newly acknowledged, those that
+// were taken for lost included (their Size is 0, for path does not count them again). Errors: ErrAck.
 func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, path *congestion.Path) error {
 	s.Acked = s.Acked[:0]
 	if a.Ranges[0].Last >= s.next {

@@ -40,8 +40,8 @@ struct weft_place {
 struct weft_send_cq {
 	_Atomic int64_t used; /* operations posted and not ended: by threads that post and the lease holder, sequentially consistent */
 	int64_t size;         /* immutable */
-	/* Completions that were asked for and have not come: threads that post add, the thread that polls takes away those that
-	 * say success, relaxed. After a queue pair has failed it stays too high. */
+	/* Completions that were asked for and have not come: threads that post add, the thread that polls takes away
+	 * those that say success, relaxed. After a queue pair has failed it stays too high. */
 	_Atomic int64_t signaled;
 	/* The port's calls, NULL without one: immutable. A thread that finds no room sets WEFT_CALL_POST there. */
 	_Atomic uint32_t *calls;
