@@ -13,7 +13,7 @@ import (
 
 // countOwn counts own memory, which is about to be copied to or from, and extra bytes of the first
 // element.
-func (e *Endpoint) countOwn(iov []fi.IOVec, extra uint64) {
+func (e *peering) countOwn(iov []fi.IOVec, extra uint64) {
 	for _, v := range iov {
 		if at, often := e.accesses.Copied(0, 0, uint64(v.Base), v.Len, extra); often {
 			pages.Background.Ask(at, 1)
@@ -24,7 +24,7 @@ func (e *Endpoint) countOwn(iov []fi.IOVec, extra uint64) {
 
 // countRemote counts a one-sided operation that the posting thread does, and what the data plane has done
 // since the last.
-func (e *Endpoint) countRemote(a *RMAArgs, l *link, p *path, total uint64) {
+func (e *peering) countRemote(a *RMAArgs, l *link, p *path, total uint64) {
 	extra := atomic.SwapUint64(&e.hot.Copied, 0)
 	e.accesses.Total(total + extra)
 	e.countOwn(a.IOV, extra)

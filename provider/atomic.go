@@ -53,14 +53,14 @@ const atomicBytes = 4096
 // for an operation that the datatype or the kind of call does not have.
 func (e *Endpoint) Atomic(a *AtomicArgs) error {
 	if a.Flags&fi.Trigger != 0 {
-		return e.triggeredAtomic(a)
+		return e.domain.triggeredAtomic(e, a)
 	}
 	err := e.atomic(a)
 	e.domain.work.postReady()
 	return err
 }
 
-func (e *Endpoint) atomic(a *AtomicArgs) error {
+func (e *initiator) atomic(a *AtomicArgs) error {
 	total, err := e.checkAtomic(a)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (e *Endpoint) atomic(a *AtomicArgs) error {
 }
 
 // checkAtomic validates the arguments and returns the bytes of the target.
-func (e *Endpoint) checkAtomic(a *AtomicArgs) (uint64, error) {
+func (e *peering) checkAtomic(a *AtomicArgs) (uint64, error) {
 	switch {
 	case e.state.Load() != stateEnabled:
 		return 0, fi.EOPBADSTATE
@@ -159,7 +159,7 @@ func (e *Endpoint) checkAtomic(a *AtomicArgs) (uint64, error) {
 }
 
 // sendAtomic sends the message for one part.
-func (e *Endpoint) sendAtomic(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVec, lease int) error {
+func (e *initiator) sendAtomic(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVec, lease int) error {
 	sc := &e.scratch[lease]
 	h := wire.Atomic{
 		Key: part.Key, Request: id, Op: req.op, Datatype: req.datatype, Kind: req.kind,

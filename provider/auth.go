@@ -90,7 +90,7 @@ func (d *Domain) endpointKey(a *fi.EPAttr) (authKey, error) {
 
 // holdAuthKeys gives an endpoint that is about to be enabled the keys of its address
 // vector, if they are there. The error wraps fi.EINVAL.
-func (e *Endpoint) holdAuthKeys() (err error) {
+func (e *peering) holdAuthKeys() (err error) {
 	if !e.domain.Keyed() {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (r *rxContext) hasOtherKeys(a *AV) bool {
 }
 
 // dropAuthKeys undoes holdAuthKeys.
-func (e *Endpoint) dropAuthKeys() {
+func (e *peering) dropAuthKeys() {
 	if e.keys != nil {
 		e.av.dropKeys(e.keys)
 		e.keys = nil

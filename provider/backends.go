@@ -40,7 +40,7 @@ func networked(name names.Name, c *config.Config) bool {
 }
 
 // networked reports whether the endpoint is reached over UDP.
-func (e *Endpoint) networked() bool {
+func (e *peering) networked() bool {
 	return networked(e.name, e.domain.cfg) || e.apart && e.domain.cfg.UDP != config.No
 }
 

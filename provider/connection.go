@@ -276,7 +276,7 @@ func (c *connection) hangUp() {
 }
 
 // closeConn gives back what openConn took.
-func (e *Endpoint) closeConn() {
+func (e *peering) closeConn() {
 	if e.conn == nil {
 		return
 	}

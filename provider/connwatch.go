@@ -204,7 +204,7 @@ func (c *connection) watch() {
 
 // closeLines takes the peer away from the C path, so that posts ask for the
 // connection's state.
-func (e *Endpoint) closeLines() {
+func (e *peering) closeLines() {
 	for _, l := range *e.links.Load() {
 		if l != nil {
 			l.mu.Lock()

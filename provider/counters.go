@@ -20,7 +20,7 @@ type statistics struct {
 
 // openStats takes the endpoint's block of counters. Want of room in the page
 // costs a log line, not the endpoint.
-func (e *Endpoint) openStats(stripes int) error {
+func (e *peering) openStats(stripes int) error {
 	cfg := e.domain.cfg
 	st, why, err := stats.OpenEndpoint(cfg.SHMDir, version.String(), cfg.Stats, address{e.name, e.context}.raw())
 	if err != nil {
@@ -224,7 +224,7 @@ func (e *leasedEP) sample() {
 }
 
 // samplePeers shows the peers that this endpoint sends to.
-func (e *Endpoint) samplePeers() {
+func (e *peering) samplePeers() {
 	flying, up := uint64(0), uint64(0)
 	for _, l := range *e.links.Load() {
 		if l == nil {

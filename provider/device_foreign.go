@@ -250,7 +250,7 @@ func (m *foreignMemory) drop() {
 
 // mayMap reports whether an announced message is to be read from a mapping of the
 // sender's memory.
-func (e *Endpoint) mayMap(src hw.Source, announced *wire.RTS) bool {
+func (e *peering) mayMap(src hw.Source, announced *wire.RTS) bool {
 	least := uint64(e.domain.cfg.HMEMMapSize)
 	return announced.Flags&wire.FlagShared != 0 && least != 0 && announced.Length >= least &&
 		e.reads(src) && e.p2p.Load() != fi.HMEMP2PDisabled

@@ -15,7 +15,7 @@ func (d *Domain) hmem() bool { return d.info.Caps&fi.HMEM != 0 }
 func (d *Domain) Info() *fi.Info { return d.info }
 
 // Domain is the domain that the endpoint belongs to.
-func (e *Endpoint) Domain() *Domain { return e.domain }
+func (e *attributes) Domain() *Domain { return e.domain }
 
 // Domain is the domain that the context belongs to.
 func (s *SharedRx) Domain() *Domain { return s.domain }

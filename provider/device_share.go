@@ -229,7 +229,7 @@ func (s *share) export() error {
 }
 
 // announceDevice completes the announcement of a message in device memory.
-func (e *Endpoint) announceDevice(r *wire.RTS, s *SendArgs, p *path) {
+func (e *peering) announceDevice(r *wire.RTS, s *SendArgs, p *path) {
 	r.Flags |= wire.FlagNoGet
 	least := uint64(e.domain.cfg.HMEMMapSize)
 	if len(s.IOV) != 1 || p.port.attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||

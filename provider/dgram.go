@@ -27,7 +27,7 @@ type stall struct {
 // sendLossy sends a datagram of total bytes, or drops it. Errors: fi.EAGAIN,
 // fi.EBADFLAGS for flags that ask for an answer, fi.EMSGSIZE, fi.EINVAL for an
 // address that is not in the AV.
-func (e *Endpoint) sendLossy(s *SendArgs, total uint64) error {
+func (e *initiator) sendLossy(s *SendArgs, total uint64) error {
 	if s.Flags&(ackFlags|fi.Fence) != 0 {
 		return e.refuse(fi.EBADFLAGS, "send: flags %#x are not for a datagram", s.Flags&(ackFlags|fi.Fence))
 	}
@@ -55,7 +55,7 @@ func (e *Endpoint) sendLossy(s *SendArgs, total uint64) error {
 }
 
 // stalled notes the outcome of a try to send, and reports whether to try no more.
-func (e *Endpoint) stalled(dest fi.Addr, l *link, err error) bool {
+func (e *peering) stalled(dest fi.Addr, l *link, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
@@ -77,7 +77,7 @@ func (e *Endpoint) stalled(dest fi.Addr, l *link, err error) bool {
 
 // drop completes a datagram that does not go out. fi.EAGAIN if there is no
 // room for the completion.
-func (e *Endpoint) drop(s *SendArgs, why error) error {
+func (e *initiator) drop(s *SendArgs, why error) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		return fi.EAGAIN

@@ -25,7 +25,7 @@ type drivenPort struct {
 }
 
 // openDriven chooses the port and makes the tables that C needs.
-func (e *Endpoint) openDriven() error {
+func (e *peering) openDriven() error {
 	for _, p := range e.ports {
 		if p.attr.Caps&hw.CapDriven == 0 || p.network == nil || e.lossy {
 			continue

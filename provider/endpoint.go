@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -35,49 +33,20 @@ const (
 // endpoint is enabled and do not change after it, unless their comments say so. What belongs to the lease
 // holder is said at the field.
 type Endpoint struct {
-	attributes
+	initiator
 	refs refs
-	// those of the address vector, from Enable on; nil where keys are not there. Immutable then
-	keys  []hw.Key
-	state atomic.Uint32 // written under mu, read by any thread
 
 	// mu serialises bind, enable, setname and close. It is not on the data path.
 	mu     sync.Mutex
 	socket *boundSocket
-	name   names.Name
-
-	bindings
-	source *cq.Source
-	bell   *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
 	engine *background // by which a progress thread drives it, nil: none does
 
-	conn *connection // nil: not connection-oriented
-	options
-
-	hotMemory
-	drivenPort
-	portSet
-	linkTable
-	txRequests
-	statistics
-
-	attr   hw.Attr
-	rx     *rxContext
-	number uint32 // among the endpoints of rx
-	handle uint64 // of C's table
-
-	shares sharedOps // reads and writes that targets help with
-	lists  listOps   // posts of lists that are under way
 	// protocols are what progress goes through; immutable from Enable on.
-	protocols []protocol
+	protocols protocols
 	notes     notes
-
+	coll      *collectives // nil: there are none; immutable from Enable on
 	ipcToken
-	accesses pages.Counter // of memory, for huge pages
 
-	coll *collectives // nil: there are none; immutable from Enable on
-
-	born time.Time // zero of flows' clock; immutable
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
 	leased lease.Guarded[leasedEP]
 }
@@ -172,12 +141,12 @@ func (e *Endpoint) openName() error {
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	l := &leasedEP{Endpoint: Endpoint{
+	l := &leasedEP{Endpoint: Endpoint{initiator: initiator{peering: peering{
 		attributes: attributes{
 			domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(),
 		},
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
-	}}
+	}}}}
 	e := &l.Endpoint
 	e.linkByAddr = map[address]*link{}
 	e.leased = lease.Guard(nil, l)
@@ -247,7 +216,7 @@ func (e *Endpoint) HotRx() *hot.Rx {
 func (e *Endpoint) SetHandles(ep uint64) { e.handle = ep; e.hot.Handle = ep }
 
 // Info is the endpoint's, with every default filled in.
-func (e *Endpoint) Info() *fi.Info { return e.info }
+func (e *attributes) Info() *fi.Info { return e.info }
 
 // Name is the endpoint's name in its address format.
 func (e *Endpoint) Name() ([]byte, error) {

@@ -54,7 +54,7 @@ func (e *Endpoint) bind(b *binding) error {
 	return err
 }
 
-func (e *Endpoint) tryBind(b *binding, enabled bool) error {
+func (e *peering) tryBind(b *binding, enabled bool) error {
 	if e.state.Load() == stateClosed {
 		return fi.EBADF
 	}

@@ -79,7 +79,7 @@ func (e *Endpoint) Enable() error {
 	return nil
 }
 
-func (e *Endpoint) checkEnable() error {
+func (e *peering) checkEnable() error {
 	if e.av == nil {
 		return fi.ENOAV
 	}
@@ -101,7 +101,7 @@ func (e *Endpoint) checkEnable() error {
 // Deaf reports whether the endpoint has nothing that receives could complete on, and
 // none is posted: one that is used for one-sided operations, though it could do
 // messages too. fi_endpoint(3) asks for queues for the operations that are initiated.
-func (e *Endpoint) Deaf() bool {
+func (e *peering) Deaf() bool {
 	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr.Load() == nil && e.info.Caps&(fi.RMA|fi.Atomic) != 0
 }
 
@@ -194,7 +194,7 @@ func (e *attributes) bounces(cfg *config.Config) int {
 
 // published is the memory domain whose regions peers may reach by themselves,
 // nil if this endpoint is to take part.
-func (e *Endpoint) published() hw.MemoryDomain {
+func (e *peering) published() hw.MemoryDomain {
 	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth || e.keys != nil {
 		return nil
 	}

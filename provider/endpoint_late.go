@@ -15,7 +15,7 @@ import (
 
 // countLate makes an enabled endpoint count with c. The caller has e.mu. What is under way
 // is counted if it ends later.
-func (e *Endpoint) countLate(c *cq.Counter, flags uint64) error {
+func (e *peering) countLate(c *cq.Counter, flags uint64) error {
 	if err := e.listen(c); err != nil {
 		return fi.ErrnoOf(err)
 	}
@@ -46,7 +46,7 @@ func (e *bindings) fillCounters(h *hot.EP) {
 
 // listen makes readers of a counter poll the endpoint, and those who sleep on it
 // listen to its doorbell, unless they do already. The caller has e.mu.
-func (e *Endpoint) listen(c *cq.Counter) error {
+func (e *peering) listen(c *cq.Counter) error {
 	for _, q := range e.attached {
 		if q == queue(c) {
 			return nil
@@ -73,14 +73,14 @@ func (e *Endpoint) listen(c *cq.Counter) error {
 // sourceFor returns the endpoint as those see it who may sleep on a counter, or only
 // poll it. If one can sleep on it and on no queue of the endpoint, the endpoint
 // gets its doorbell now.
-func (e *Endpoint) sourceFor(c *cq.Counter) (*cq.Source, error) {
+func (e *peering) sourceFor(c *cq.Counter) (*cq.Source, error) {
 	e.domain.work.driveMu.Lock()
 	defer e.domain.work.driveMu.Unlock()
 	return e.sourceOf(c)
 }
 
 // sourceOf is sourceFor with driveMu held.
-func (e *Endpoint) sourceOf(c *cq.Counter) (*cq.Source, error) {
+func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 	if !c.Waiter().Waitable() || e.source.FD >= 0 {
 		return e.source, nil
 	}
@@ -99,7 +99,7 @@ func (e *Endpoint) sourceOf(c *cq.Counter) (*cq.Source, error) {
 // withdrawRegions takes the domain's regions out of what peers reach through
 // this endpoint by themselves: from now on they must tell it. When it returns, no
 // peer is at one.
-func (e *Endpoint) withdrawRegions() {
+func (e *peering) withdrawRegions() {
 	if p, ok := e.iface.(hw.Publisher); ok {
 		p.Withdraw()
 	}

@@ -80,7 +80,7 @@ func (e *Endpoint) attachQueues() error {
 
 // newSource returns the endpoint as sleepers see it now: with a doorbell if it has
 // one.
-func (e *Endpoint) newSource() *cq.Source {
+func (e *peering) newSource() *cq.Source {
 	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
 	var timers func()
 	if !e.domain.threaded() && rx.owner == nil {
@@ -104,7 +104,7 @@ func (r *rxContext) wantsPosts() bool {
 	return atomic.LoadUint32(&h.WantPosts) != 0 && mpsc.View(&h.Posts).Ready(atomic.LoadUint64(&h.PostsHead))
 }
 
-func (e *Endpoint) detachQueues() {
+func (e *peering) detachQueues() {
 	e.domain.work.driveMu.Lock()
 	bell := e.bell
 	e.domain.work.driveMu.Unlock()

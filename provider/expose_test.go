@@ -65,7 +65,7 @@ func (i keyIface) Memory() hw.MemoryDomain { return i.d }
 func keyPort() (*Endpoint, *port, *keyDomain) {
 	d := &keyDomain{}
 	p := &port{Iface: keyIface{d: d}, attr: hw.Attr{Caps: hw.CapGetZcopy}, number: 1, cache: regcache.New(d, regcache.Config{})}
-	return &Endpoint{portSet: portSet{ports: []*port{{}, p}}}, p, d
+	return &Endpoint{initiator: initiator{peering: peering{portSet: portSet{ports: []*port{{}, p}}}}}, p, d
 }
 
 // TestExposed announces a message with packed keys and reads the announcement.
@@ -141,7 +141,7 @@ func (i memoryIface) Memory() hw.MemoryDomain { return i.memory }
 func TestExposedShort(t *testing.T) {
 	d := udp.NewMemoryDomain()
 	p := &port{Iface: memoryIface{memory: d}, attr: hw.Attr{Caps: hw.CapGetZcopy}, number: 1}
-	e := &Endpoint{portSet: portSet{ports: []*port{{}, p}}}
+	e := &Endpoint{initiator: initiator{peering: peering{portSet: portSet{ports: []*port{{}, p}}}}}
 	buf := make([]byte, 200)
 	at := uintptr(unsafe.Pointer(&buf[0]))
 	req := &txRequest{Count: 4}

@@ -26,7 +26,7 @@ type fetches struct {
 
 // openFetches makes room for perStripe of them in each of n stripes, if the
 // endpoint is one for one-sided operations.
-func (e *Endpoint) openFetches(n, perStripe int) (err error) {
+func (e *initiator) openFetches(n, perStripe int) (err error) {
 	if e.info.Caps&(fi.RMA|fi.Atomic) != 0 {
 		e.fetches.table, err = mem.NewArray[hot.Fetch](n * perStripe)
 	}
@@ -34,7 +34,7 @@ func (e *Endpoint) openFetches(n, perStripe int) (err error) {
 }
 
 // fillOneSided tells C what it needs for one-sided operations.
-func (e *Endpoint) fillOneSided(h *hot.EP) {
+func (e *initiator) fillOneSided(h *hot.EP) {
 	if e.fetches.table.Len() == 0 {
 		return
 	}
@@ -69,7 +69,7 @@ func (e *leasedEP) fetchOf(src hw.Source, id uint64) *hot.Fetch {
 
 // fetchLink is the link to the peer of an operation, nil if it leads to another one by now. The operation's address may
 // have been removed meanwhile: then the link is found by the peer's ring.
-func (e *Endpoint) fetchLink(f *hot.Fetch) *link {
+func (e *peering) fetchLink(f *hot.Fetch) *link {
 	if n := e.linkNumber(fi.Addr(f.Dest)); n != 0 {
 		if l := e.linkAt(n - 1); l.goesTo(f.Ring) {
 			return l
@@ -104,7 +104,7 @@ func (e *leasedEP) fetchRefused(src hw.Source, id uint64, d *wire.Done) {
 	e.finishFetch(f, d.Status)
 }
 
-func (e *Endpoint) finishFetch(f *hot.Fetch, status fi.Errno) {
+func (e *peering) finishFetch(f *hot.Fetch, status fi.Errno) {
 	entry := cq.Entry{Context: f.Context, Flags: fi.Atomic | fi.Read, Src: fi.AddrNotAvail}
 	completes := f.Completes != 0
 	order.Store32(&f.Busy, 0)
@@ -127,7 +127,7 @@ func (e *Endpoint) finishFetch(f *hot.Fetch, status fi.Errno) {
 
 // lostFetches ends the operations whose peers' ends have been reported, or are now: that of the link gone, nil: of
 // none. Before, the answers may stand in the own ring.
-func (e *Endpoint) lostFetches(gone *link) {
+func (e *initiator) lostFetches(gone *link) {
 	for i := range e.fetches.table.Len() {
 		f := e.fetches.table.At(uint32(i))
 		if atomic.LoadUint32(&f.Busy) == 0 {

@@ -110,7 +110,7 @@ func (e *hotMemory) hide() {
 }
 
 // allocateHot takes the memory of the tables that C reads.
-func (e *Endpoint) allocateHot() error {
+func (e *peering) allocateHot() error {
 	if _, err := noRx(); err != nil {
 		return err
 	}

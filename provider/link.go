@@ -153,7 +153,7 @@ func (l *link) ready() (*path, bool) {
 // while the peer may still come up, or is gone and its last messages are not delivered;
 // fi.EHOSTUNREACH when it has not answered for the connect timeout, fi.ECONNRESET
 // when it was there and is gone, fi.EACCES when it belongs to somebody else.
-func (e *Endpoint) connect(l *link) (*path, error) {
+func (e *initiator) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok && !p.former.Load() {
 		return p, nil
 	}
@@ -216,7 +216,7 @@ func (e *Endpoint) connect(l *link) (*path, error) {
 
 // confirm returns the path if its peer still has its address, fi.EAGAIN while that is not known, or the peer
 // is gone and its end is not reported. The caller has link.mu.
-func (e *Endpoint) confirm(p *path) (*path, error) {
+func (e *peering) confirm(p *path) (*path, error) {
 	if c, ok := p.Endpoint.(hw.Confirmer); ok && p.former.Load() {
 		p.port.wake()
 		if err := c.Confirm(); err != nil {
@@ -244,7 +244,7 @@ func (l *link) renew() {
 
 // broken is what a post returns of which nothing went out because of err. A path that is lost is not the
 // peer's end yet, or the peer has begun anew: the next post learns which.
-func (e *Endpoint) broken(err error) error {
+func (e *peering) broken(err error) error {
 	if err != fi.ECONNRESET {
 		return err
 	}
@@ -281,7 +281,7 @@ func (e *attributes) unreachable(l *link, now time.Time) error {
 }
 
 // forget takes the peer's lines away from the C path. The caller has l.mu.
-func (e *Endpoint) forget(l *link) {
+func (e *peering) forget(l *link) {
 	p := l.path.Load()
 	l.lost = l.lost || p == nil || !p.former.Load() // else the end is of the endpoint that had the address before
 	for _, i := range l.filled {
@@ -296,7 +296,7 @@ func (e *Endpoint) forget(l *link) {
 
 // lineOf returns the line of an address, which there is memory for from then on. fi.EINVAL for an address that the
 // endpoint's AV cannot have, fi.ENOMEM where the kernel gives no memory.
-func (e *Endpoint) lineOf(addr fi.Addr) (*hot.Peer, error) {
+func (e *peering) lineOf(addr fi.Addr) (*hot.Peer, error) {
 	i := e.av.line(addr)
 	if line := e.peers.At(i); line != nil {
 		return line, nil
@@ -315,7 +315,7 @@ func (e *Endpoint) lineOf(addr fi.Addr) (*hot.Peer, error) {
 }
 
 // linkNumber is the number of the link that an address has, plus one; 0: it has none.
-func (e *Endpoint) linkNumber(addr fi.Addr) uint32 {
+func (e *peering) linkNumber(addr fi.Addr) uint32 {
 	line := e.peers.At(e.av.line(addr))
 	if line == nil {
 		return 0
@@ -326,7 +326,7 @@ func (e *Endpoint) linkNumber(addr fi.Addr) uint32 {
 // linkOf returns the link of an address of the endpoint's AV and holds it for
 // the caller, who releases it. fi.EINVAL for an address that is not in it, fi.ENOMEM;
 // of a connected endpoint fi.ENOTCONN or fi.ESHUTDOWN.
-func (e *Endpoint) linkOf(addr fi.Addr) (*link, error) {
+func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 	if e.conn != nil {
 		if err := e.conn.ready(); err != nil {
 			return nil, err
@@ -395,7 +395,7 @@ func (e *leasedEP) linkTo(a address) *link {
 }
 
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
-func (e *Endpoint) holdLinkTo(a address) *link {
+func (e *initiator) holdLinkTo(a address) *link {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
 	l := e.linkByAddr[a]
@@ -409,7 +409,7 @@ func (e *Endpoint) holdLinkTo(a address) *link {
 // fill writes a connected peer into its line of the table by which the data plane
 // posts (hot.Peer), or its way over a driven port (fillPath). A shared address
 // vector has no lines: the data plane would not see that another process changes it.
-func (e *Endpoint) fill(addr fi.Addr, l *link, p *path) {
+func (e *peering) fill(addr fi.Addr, l *link, p *path) {
 	i := uint32(e.av.line(addr))
 	line := e.peers.At(uint64(i))
 	if line == nil || e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 || e.hasPath(i) {
@@ -436,7 +436,7 @@ func (e *Endpoint) fill(addr fi.Addr, l *link, p *path) {
 }
 
 // dropAddress is called when an address is removed from the AV.
-func (e *Endpoint) dropAddress(addr fi.Addr) {
+func (e *peering) dropAddress(addr fi.Addr) {
 	first := e.av.line(addr)
 	for i := first; i < first+1<<e.av.rxCtxBits; i++ {
 		if line := e.peers.At(i); line != nil {

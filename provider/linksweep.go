@@ -73,7 +73,7 @@ func (e *leasedEP) sweepLinks() {
 
 // retireLink takes a link out of use if only its name leads to it. Who holds
 // it makes it lead to by more than that before he lets go, or does not.
-func (e *Endpoint) retireLink(l *link) bool {
+func (e *peering) retireLink(l *link) bool {
 	if p := l.path.Load(); p != nil && p.Err() == nil {
 		return false // as long as the peer is there, so is the path to it
 	}

@@ -170,7 +170,7 @@ func (op *listOp) pump() bool {
 }
 
 // listEnded takes in the end of an element of n bytes.
-func (e *Endpoint) listEnded(work uint64, status fi.Errno, n uint64) {
+func (e *initiator) listEnded(work uint64, status fi.Errno, n uint64) {
 	op := e.lists.at(work &^ listBit >> elementBits)
 	if op == nil {
 		return
@@ -247,7 +247,7 @@ func (op *listOp) complete(status fi.Errno) {
 func (op *listOp) copied(elements, n uint64) {
 	op.done.Add(n)
 	if op.plain == nil {
-		op.to.countWay(op.list.ep, WayIPC, elements, n)
+		op.to.countWay(&op.list.ep.initiator, WayIPC, elements, n)
 	}
 }
 

@@ -23,7 +23,7 @@ func (e *attributes) deviceLeads(a *RMAArgs, p *path) bool {
 }
 
 // countListed counts an operation that was posted, if it is an element of a list.
-func (l *link) countListed(e *Endpoint, a *RMAArgs, err error, w Way, n uint64) {
+func (l *link) countListed(e *initiator, a *RMAArgs, err error, w Way, n uint64) {
 	if a.listed && err == nil {
 		l.countWay(e, w, 1, n)
 	}
@@ -33,7 +33,7 @@ func (l *link) countListed(e *Endpoint, a *RMAArgs, err error, w Way, n uint64) 
 type wayCount struct{ elements, bytes atomic.Uint64 }
 
 // countWay counts elements to the peer that took a way, and their bytes.
-func (l *link) countWay(e *Endpoint, w Way, elements, n uint64) {
+func (l *link) countWay(e *initiator, w Way, elements, n uint64) {
 	if elements == 0 {
 		return
 	}

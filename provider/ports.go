@@ -82,7 +82,7 @@ func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 // (FI_WEFT_SHM_ACROSS), and one with an address of this host may share no memory with us: it has a
 // /dev/shm or an FI_WEFT_SHM_DIR of its own, as containers do. Then it is reached
 // as on another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
-func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
+func (e *peering) connectOver(l *link) (hw.Endpoint, *port, error) {
 	here := e.domain.local.has(l.to.Name)
 	if len(e.ports) > 1 && (e.apart || !here && !e.domain.cfg.Across()) {
 		return e.connectFirst(l, e.ports[1:])
@@ -109,7 +109,7 @@ func (e *Endpoint) connectOver(l *link) (hw.Endpoint, *port, error) {
 }
 
 // connectFirst connects over the first of some ports that leads to the peer.
-func (e *Endpoint) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error) {
+func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error) {
 	for _, p := range list {
 		p.wake() // the answer is worth looking for
 	}
@@ -284,7 +284,7 @@ func (e *leasedEP) openNetworkPorts() error {
 }
 
 // startNetworks begins to watch the ports to other hosts.
-func (e *Endpoint) startNetworks() error {
+func (e *peering) startNetworks() error {
 	for _, n := range e.networks {
 		if err := n.start(); err != nil {
 			return err

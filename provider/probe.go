@@ -49,7 +49,7 @@ type probed struct {
 
 // prober probes the peers over one port.
 type prober struct {
-	e       *Endpoint
+	e       *peering
 	port    *port
 	iface   probing
 	cfg     congestion.ProbeConfig
@@ -80,7 +80,7 @@ func probeConfig(c *config.Config) (congestion.ProbeConfig, error) {
 
 // startProbers begins to probe, over the ports that can, if that is asked for.
 // Over all of them the clock's time goes with the answers to peers' probes.
-func (e *Endpoint) startProbers() {
+func (e *peering) startProbers() {
 	for _, p := range e.ports {
 		i, ok := p.Iface.(probing)
 		if !ok {
@@ -266,7 +266,7 @@ func sumProbes(a, b congestion.ProbeCount) congestion.ProbeCount {
 }
 
 // sampleProbes shows what became of an endpoint's probes, and the clock.
-func (e *Endpoint) sampleProbes() {
+func (e *peering) sampleProbes() {
 	var c congestion.ProbeCount
 	for _, pr := range e.probers {
 		c = sumProbes(c, pr.count())

@@ -25,7 +25,7 @@ type protocol interface {
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
 func (e *leasedEP) openProtocols() {
-	e.protocols = []protocol{messages{e}, rendezvousHelp{e}, oneSided{e}}
+	e.protocols = protocols{messages{e}, rendezvousHelp{e}, oneSided{e}}
 	if e.conn != nil {
 		e.protocols = append(e.protocols, &connected{e.conn, e})
 	}
@@ -35,9 +35,12 @@ func (e *leasedEP) openProtocols() {
 	e.protocols = append(e.protocols, notifications{e})
 }
 
-// requested reports whether another thread has left something for a protocol.
-func (e *Endpoint) requested() bool {
-	for _, p := range e.protocols {
+// protocols are those of an endpoint, in the order in which progress goes through them.
+type protocols []protocol
+
+// requested reports whether another thread has left something for one of them.
+func (ps protocols) requested() bool {
+	for _, p := range ps {
 		if p.requested() {
 			return true
 		}
@@ -45,9 +48,9 @@ func (e *Endpoint) requested() bool {
 	return false
 }
 
-// busy reports whether a protocol has work that no ring shows.
-func (e *Endpoint) busy() bool {
-	for _, p := range e.protocols {
+// busy reports whether one of them has work that no ring shows.
+func (ps protocols) busy() bool {
+	for _, p := range ps {
 		if p.busy() {
 			return true
 		}
@@ -55,9 +58,9 @@ func (e *Endpoint) busy() bool {
 	return false
 }
 
-// pump goes on with what waits in the protocols.
-func (e *Endpoint) pump() {
-	for _, p := range e.protocols {
+// pump goes on with what waits in them.
+func (ps protocols) pump() {
+	for _, p := range ps {
 		p.pump()
 	}
 }

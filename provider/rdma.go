@@ -162,7 +162,7 @@ func (r *rdma) open() error {
 }
 
 // mayUseDevice reports whether the endpoint, which is no context, would have an interface on the domain's device.
-func (e *Endpoint) mayUseDevice() bool {
+func (e *peering) mayUseDevice() bool {
 	if e.name.IsLoopback() || e.auth != "" || e.keys != nil {
 		return false
 	}

@@ -67,7 +67,7 @@ func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 }
 
 // recvError reports a receive that was posted with flags and failed.
-func (e *Endpoint) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
+func (e *initiator) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 	e.countFailed(info.Err)
 	work := e.workIn(&entry, flags)
 	if e.rxCQ != nil {

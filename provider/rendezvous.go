@@ -79,7 +79,7 @@ func (op *recvOp) sender() sender { return sender{op.source, op.number} }
 // readMax is the longest message of a rendezvous, in bytes, that the data plane has the shim read (hot.EP.ReadMax), 0
 // for none: shorter than what the sender copies a share of and what is cut into segments; none where a progress thread
 // does the copies.
-func (e *Endpoint) readMax() uint32 {
+func (e *peering) readMax() uint32 {
 	p := e.ports[0]
 	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
 		return 0

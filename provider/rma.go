@@ -46,7 +46,7 @@ const (
 // operation is posted when a counter reaches a value.
 func (e *Endpoint) RMA(a *RMAArgs) error {
 	if a.Flags&fi.Trigger != 0 {
-		return e.triggeredRMA(a)
+		return e.domain.triggeredRMA(e, a)
 	}
 	err := e.rma(a)
 	e.domain.work.postReady()
@@ -96,14 +96,14 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		r.left.Store(0)
 	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
 		err := e.postDevice(l, &r, op)
-		l.countListed(e, a, err, WayRDMA, total)
+		l.countListed(&e.initiator, a, err, WayRDMA, total)
 		return err
 	} else if !e.mayTake(a, WayMessage) {
 		return fi.EAGAIN // until the device's key is known
 	}
 	err = e.postRMA(l, p, &r, inject)
 	if !segmented {
-		l.countListed(e, a, err, WayMessage, total)
+		l.countListed(&e.initiator, a, err, WayMessage, total)
 	}
 	return err
 }
@@ -138,7 +138,7 @@ func (e *bindings) describe(r *rmaRequest, a *RMAArgs, l *link, total uint64) {
 // peerFor returns the path to an address for an operation with flags, and the
 // link, which it holds for the caller unless there is an error. Errors as of
 // Send.
-func (e *Endpoint) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
+func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 	l, err := e.linkOf(dest)
 	if err != nil {
 		return nil, nil, e.refuse(err, "operation to address %d: %v", dest, noLink(err))
@@ -157,7 +157,7 @@ func (e *Endpoint) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 }
 
 // checkRMA validates the arguments and returns the operation's length.
-func (e *Endpoint) checkRMA(a *RMAArgs) (uint64, error) {
+func (e *peering) checkRMA(a *RMAArgs) (uint64, error) {
 	what, allowed := "write", writeFlags
 	if a.Read {
 		what, allowed = "read", readFlags
@@ -205,7 +205,7 @@ func (e *bindings) rmaCompletes(a *RMAArgs) bool {
 
 // postRMA puts a request into the table and sends its first messages. What
 // does not fit into the peer's ring is left to progress.
-func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
+func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
@@ -260,7 +260,7 @@ func (e *Endpoint) postRMA(l *link, p *path, r *rmaRequest, inject bool) error {
 // says that all are sent: then the request may be gone. The caller owns
 // the request (it posts it, or holds the progress lease and found it queued)
 // and the lease of the stripe.
-func (e *Endpoint) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error {
+func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error {
 	for {
 		part := &req.remote[req.part]
 		n := part.Len - req.sent
@@ -291,7 +291,7 @@ func (e *Endpoint) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error
 }
 
 // sendRMA sends the message for the next n bytes of a part.
-func (e *Endpoint) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVec, n uint64, lease int) error {
+func (e *initiator) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVec, n uint64, lease int) error {
 	sc := &e.scratch[lease]
 	addr := part.Addr + req.sent
 	if req.flags&rmaIsRead != 0 {
@@ -317,7 +317,7 @@ func (e *Endpoint) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOVe
 
 // keepRMAInject copies what a request sends to its own buffer when it may not be sent at once, because the caller may
 // reuse its memory.
-func (e *Endpoint) keepRMAInject(req *rmaRequest, id uint64) {
+func (e *initiator) keepRMAInject(req *rmaRequest, id uint64) {
 	n := int(e.hot.InjectMax)
 	i := e.rmas.Index(id) * n
 	room := e.rmaInject[i : i+n]

@@ -30,7 +30,7 @@ func (p *port) oneSided() bool {
 // deviceOp is a read or write that a device does, in pieces. Its request has no
 // claim to live: the operation ends it when all of its pieces have ended.
 type deviceOp struct {
-	e       *Endpoint
+	e       *initiator
 	id      uint64
 	path    *path                       // over which its pieces go
 	keys    [wire.IOVLimit]hw.RemoteKey // of the request's remote elements
@@ -110,7 +110,7 @@ func (d *deviceOps) regions() (list []hw.Memory) {
 }
 
 // newDeviceOp prepares an operation for the device. nil: it goes as messages.
-func (e *Endpoint) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) *deviceOp {
+func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) *deviceOp {
 	if !e.mayTake(a, WayRDMA) || p.keys == nil || e.orderedRMA() || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 || anyOnDevice(a.IOV) {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (e *Endpoint) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) *devi
 }
 
 // postDevice puts a request into the table and has the device begin with it.
-func (e *Endpoint) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
+func (e *initiator) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)

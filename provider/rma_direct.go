@@ -27,7 +27,7 @@ const directCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapNamedKeys | hw.CapOne
 // (dataplane.RMA), 0 for none: not what is kept in order, shared with the target,
 // or cut into segments. How long it holds up who waits for threads that post
 // (hot.Grace) is bounded.
-func (e *Endpoint) copyMax() uint64 {
+func (e *peering) copyMax() uint64 {
 	p := e.ports[0]
 	if p.attr.Caps&directCaps != directCaps || e.orderedRMA() {
 		return 0
@@ -143,7 +143,7 @@ func (e *bindings) counted() bool {
 
 // direct does an operation at once, if it can: it reports false when the
 // operation has to go as messages. Errors as of RMA.
-func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, error) {
+func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, error) {
 	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < hot.CopyMinWrite || anyOnDevice(a.IOV) {
 		return false, nil
 	}
@@ -196,14 +196,14 @@ func (e *Endpoint) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, err
 
 // putPending reports whether writes or atomics to an address have completed that the
 // target has not performed: a copy would overtake them.
-func (e *Endpoint) putPending(p *path, dest fi.Addr) bool {
+func (e *peering) putPending(p *path, dest fi.Addr) bool {
 	line := e.peers.At(e.av.line(dest))
 	return line != nil && e.iface.PutPending(p.Endpoint, line)
 }
 
 // directParts does all parts of an operation. It reports false when the target
 // has to tell why that fails, or to do it.
-func (e *Endpoint) directParts(a *RMAArgs, p *path, keys []hw.RemoteKey) (bool, error) {
+func (e *peering) directParts(a *RMAArgs, p *path, keys []hw.RemoteKey) (bool, error) {
 	done := uint64(0)
 	for i, r := range a.Remote {
 		err := e.directPart(a, p, &r, keys[i], done)
@@ -221,7 +221,7 @@ func (e *Endpoint) directParts(a *RMAArgs, p *path, keys []hw.RemoteKey) (bool, 
 
 // directPart does the part of an operation on one remote element, which begins
 // at byte done of the operation.
-func (e *Endpoint) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteKey, done uint64) error {
+func (e *peering) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteKey, done uint64) error {
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
 	defer clear(d.local[:]) // the application's memory may be Go's, and be freed
@@ -250,7 +250,7 @@ type directScratch struct {
 var directScratches = sync.Pool{New: func() any { return new(directScratch) }}
 
 // notify tells the peer of a write with CQ data that is in place.
-func (e *Endpoint) notify(a *RMAArgs, p *path, total uint64) error {
+func (e *peering) notify(a *RMAArgs, p *path, total uint64) error {
 	h := wire.Write{Key: a.Remote[0].Key, Flags: wire.WriteData | wire.WriteLast, Data: a.Data, Length: total}
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
@@ -266,7 +266,7 @@ func (e *bindings) directKind(a *RMAArgs) (uint64, *cq.Counter) {
 }
 
 // completeDirect completes an operation of n bytes that is done.
-func (e *Endpoint) completeDirect(a *RMAArgs, completes bool, n uint64) {
+func (e *initiator) completeDirect(a *RMAArgs, completes bool, n uint64) {
 	flags, counter := e.directKind(a)
 	if completes {
 		e.txCQ.Complete(cq.Entry{Context: a.Context, Flags: flags, Src: fi.AddrNotAvail})

@@ -97,7 +97,7 @@ func (k *peerKeys) forget(key uint64) {
 }
 
 // findKey returns the device's key of a peer's region, or asks for it.
-func (e *Endpoint) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
+func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.keys.find(key)
 	*device = found
 	if ask {

@@ -30,7 +30,7 @@ const (
 
 // lendMin is the shortest operation, in bytes, about which the data plane asks the
 // runtime before it copies (dataplane.RMA); 0: none.
-func (e *Endpoint) lendMin() uint32 {
+func (e *peering) lendMin() uint32 {
 	if least := e.domain.cfg.RMALendSize; least <= wire.MaxShareChunk && e.txCQ != nil &&
 		e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)
@@ -54,7 +54,7 @@ type span struct{ at, n uint64 }
 func (s span) meets(o span) bool { return s.at-o.at < o.n || o.at-s.at < s.n }
 
 // lend offers an operation to the target. It reports false when the caller is to do it.
-func (e *Endpoint) lend(a *RMAArgs, l *link, p *path, total uint64, completes bool) bool {
+func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes bool) bool {
 	least := uint64(e.domain.cfg.RMALendSize)
 	if least == 0 || total < least || total > wire.MaxShareChunk || !completes || !e.mayHelp(a, p) ||
 		e.txCQ.Unread() < hot.LendAhead {
@@ -100,7 +100,7 @@ func (r *peerRounds) taken() bool {
 // regain reports whether an operation is delegated no more. It reclaims and does one that should not wait for the
 // target any longer: all completions are read, or lendPatience polls have passed. lease: the caller holds the progress
 // lease, without which none is reclaimed. The caller has sharedOps.mu.
-func (e *Endpoint) regain(op *sharedOp, lease bool) bool {
+func (e *peering) regain(op *sharedOp, lease bool) bool {
 	r := op.path.rounds
 	if r.taken() {
 		return true
@@ -124,7 +124,7 @@ func (e *Endpoint) regain(op *sharedOp, lease bool) bool {
 }
 
 // copyLent does a reclaimed operation in the calling thread.
-func (e *Endpoint) copyLent(op *sharedOp) error {
+func (e *peering) copyLent(op *sharedOp) error {
 	key, err := op.path.Endpoint.(hw.KeyDirectory).FindKey(op.remote.Key)
 	if err != nil {
 		return err

@@ -180,7 +180,7 @@ func (op *listOp) notifyData() error {
 func (op *listOp) completePlain(status fi.Errno) {
 	e, a := op.list.ep, &op.plain.args
 	if status != fi.Success {
-		a.fail(e, status)
+		a.fail(&e.initiator, status)
 		return
 	}
 	if !op.plain.posted {
@@ -192,7 +192,7 @@ func (op *listOp) completePlain(status fi.Errno) {
 }
 
 // fail completes an operation with an error.
-func (a *RMAArgs) fail(e *Endpoint, status fi.Errno) {
+func (a *RMAArgs) fail(e *initiator, status fi.Errno) {
 	e.countFailed(status)
 	flags, counter := e.directKind(a)
 	if e.txCQ != nil {

@@ -100,7 +100,7 @@ func (e *attributes) inTurn(l *link, k opKind) bool {
 
 // carriedOut reports whether a copy by this thread would overtake nothing that was
 // sent to the peer.
-func (e *Endpoint) carriedOut(l *link, p *path) bool {
+func (e *peering) carriedOut(l *link, p *path) bool {
 	if l.oneSided.Load() != 0 {
 		return false
 	}
@@ -118,7 +118,7 @@ func (e *Endpoint) carriedOut(l *link, p *path) bool {
 }
 
 // begun counts a request that goes as messages, before the first is sent.
-func (e *Endpoint) begun(l *link, req *rmaRequest) {
+func (e *peering) begun(l *link, req *rmaRequest) {
 	if !e.orderedRMA() {
 		return
 	}
@@ -145,14 +145,14 @@ func (e *hotMemory) over(l *link, req *rmaRequest) {
 
 // held says that a request has messages left to send, and released that it has
 // none any more, or has ended.
-func (e *Endpoint) held(l *link) {
+func (e *peering) held(l *link) {
 	if e.orderedRMA() {
 		l.unsent.Add(1)
 		e.hold(1)
 	}
 }
 
-func (e *Endpoint) released(l *link) {
+func (e *peering) released(l *link) {
 	if e.orderedRMA() {
 		l.unsent.Add(-1)
 		e.hold(-1)

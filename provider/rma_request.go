@@ -114,14 +114,14 @@ func (e *txRequests) claimRMA(id uint64) bool {
 
 // queueRMA leaves a request to progress: one in segments, or one whose messages found no room. It makes progress at
 // once if no other thread does.
-func (e *Endpoint) queueRMA(id uint64) {
+func (e *initiator) queueRMA(id uint64) {
 	e.enqueueRMA(id)
 	e.rx.ring()
 	e.rx.advance()
 }
 
 // enqueueRMA is queueRMA for the holder of the progress lease.
-func (e *Endpoint) enqueueRMA(id uint64) {
+func (e *initiator) enqueueRMA(id uint64) {
 	e.rmaMu.Lock()
 	e.rmaQueue = append(e.rmaQueue, id)
 	e.rmaMu.Unlock()
@@ -254,7 +254,7 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 
 // finishRMA completes a request. The caller holds the progress lease and has
 // claimed the request, or it was queued and its messages not all sent.
-func (e *Endpoint) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
+func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	l := e.linkAt(req.link)
 	e.over(l, req)
 	l.inFlight.Add(-1)

@@ -139,19 +139,19 @@ func (r *peerRounds) cancel() {
 // mayHelp reports whether the target may copy a share of an operation that the posting
 // thread can do. Not where a thread may sleep on a doorbell: the target rings none when
 // it has finished its last chunk.
-func (e *Endpoint) mayHelp(a *RMAArgs, p *path) bool {
+func (e *peering) mayHelp(a *RMAArgs, p *path) bool {
 	return !e.orderedRMA() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
 		!a.Inject && a.Flags&fi.Inject == 0 && e.iface.DoorbellFD() < 0
 }
 
 // mayShare reports whether an operation is one to share by chunks.
-func (e *Endpoint) mayShare(a *RMAArgs, p *path, total uint64) bool {
+func (e *peering) mayShare(a *RMAArgs, p *path, total uint64) bool {
 	least := uint64(e.domain.cfg.RMAAssistSize)
 	return least != 0 && total >= least && e.mayHelp(a, p) && claim.Chunks(total, shareChunk(total)) <= claim.MaxChunks
 }
 
 // share does an operation together with the target.
-func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, completes bool) shareOutcome {
+func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, completes bool) shareOutcome {
 	e.reapShares(nil)
 	total := a.IOV[0].Len
 	chunk := shareChunk(total)
@@ -179,7 +179,7 @@ func (e *Endpoint) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, complet
 
 // offerRound begins a round of n chunks and offers it to the target. It reports false
 // when that cannot be now. The caller has sharedOps.mu.
-func (e *Endpoint) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint16, ok bool) {
+func (e *peering) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint16, ok bool) {
 	if r := p.rounds; r.lent != nil && !r.taken() {
 		return 0, false // the target has enough to do
 	}
@@ -202,7 +202,7 @@ func (e *Endpoint) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint1
 
 // endOpen ends the open round, of which the target took a number of chunks and
 // err is how copying the others ended.
-func (e *Endpoint) endOpen(a *RMAArgs, l *link, p *path, completes bool, took uint64, err error) shareOutcome {
+func (e *initiator) endOpen(a *RMAArgs, l *link, p *path, completes bool, took uint64, err error) shareOutcome {
 	s, r := &e.shares, p.rounds
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (e *Endpoint) endOpen(a *RMAArgs, l *link, p *path, completes bool, took ui
 
 // addShared has an operation wait for its target's count to come to where it is to be
 // now. The caller has sharedOps.mu.
-func (e *Endpoint) addShared(a *RMAArgs, l *link, p *path, completes bool) *sharedOp {
+func (e *initiator) addShared(a *RMAArgs, l *link, p *path, completes bool) *sharedOp {
 	s := &e.shares
 	op := new(sharedOp)
 	if n := len(s.spare); n > 0 {
@@ -243,7 +243,7 @@ func (e *Endpoint) addShared(a *RMAArgs, l *link, p *path, completes bool) *shar
 
 // reapShares ends the operations whose targets have finished. l is the endpoint of a caller that has the progress
 // lease, nil: it has not, and what fails is left.
-func (e *Endpoint) reapShares(l *leasedEP) {
+func (e *initiator) reapShares(l *leasedEP) {
 	s := &e.shares
 	if s.waiting.Load() == 0 || !s.mu.TryLock() {
 		return
@@ -264,7 +264,7 @@ func (e *Endpoint) reapShares(l *leasedEP) {
 }
 
 // reapShare reports whether it has ended an operation. The caller has sharedOps.mu.
-func (e *Endpoint) reapShare(op *sharedOp, l *leasedEP) bool {
+func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 	r := op.path.rounds
 	if r.lent == op && !e.regain(op, l != nil) {
 		return false
@@ -305,7 +305,7 @@ func (e *Endpoint) reapShare(op *sharedOp, l *leasedEP) bool {
 
 // endShare completes an operation. The caller holds the progress lease if status
 // is an error.
-func (e *Endpoint) endShare(op *sharedOp, status fi.Errno) {
+func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
 	op.link.inFlight.Add(-1)
 	if status == fi.Success {
 		e.completeDirect(&op.args, op.completes, op.remote.Len)

@@ -243,7 +243,7 @@ func (r *leasedRx) proceed(local bool) {
 			r.stepActive()
 		}
 		for _, e := range r.eps {
-			e.pump()
+			e.protocols.pump()
 		}
 	}
 	r.publish()
@@ -255,7 +255,7 @@ func (r *leasedRx) pending() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.busy() {
+		if e.protocols.busy() {
 			return true
 		}
 	}
@@ -293,7 +293,7 @@ func (r *leasedRx) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.requested() || e.onNetwork() {
+		if e.protocols.requested() || e.onNetwork() {
 			return true
 		}
 	}

@@ -104,7 +104,7 @@ func (e *leasedEP) newFlow(l *link, p *path) *segmentFlow {
 }
 
 // now is the clock of flows.
-func (e *Endpoint) now() congestion.Time { return congestion.Time(time.Since(e.born)) + 1 }
+func (e *peering) now() congestion.Time { return congestion.Time(time.Since(e.born)) + 1 }
 
 // grain is what segments of a transfer had best be multiples of, in bytes; 0: of nothing.
 func (n *segmentFlow) grain(get bool) int64 {

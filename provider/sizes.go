@@ -18,7 +18,7 @@ func isSize(name fi.Opt) bool { return name >= fi.OptMaxMsgSize && name <= fi.Op
 
 // ownSize is the longest operation of the kind of an option that the endpoint can
 // do, in bytes.
-func (e *Endpoint) ownSize(name fi.Opt) uint64 {
+func (e *peering) ownSize(name fi.Opt) uint64 {
 	switch name {
 	case fi.OptMaxAtomicSize:
 		return atomicBytes
@@ -34,7 +34,7 @@ func (e *Endpoint) ownSize(name fi.Opt) uint64 {
 }
 
 // size is the longest operation of the kind of an option that may be posted, in bytes.
-func (e *Endpoint) size(name fi.Opt) uint64 {
+func (e *peering) size(name fi.Opt) uint64 {
 	if n := e.sizes[name-fi.OptMaxMsgSize].Load(); n != 0 {
 		return n
 	}

@@ -17,7 +17,7 @@ import (
 // request's own buffer. With the copy made they complete, so in the order of posting as ever.
 
 // sendShort sends a message of up to the port's eager size.
-func (e *Endpoint) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
+func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
 	starved, err := e.sendEager(s, p, total)
 	if err == fi.EAGAIN && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 && !anyOnDevice(s.IOV) {
 		return e.sendCopy(s, l, p, total)
@@ -26,7 +26,7 @@ func (e *Endpoint) sendShort(s *SendArgs, l *link, p *path, total uint64) error 
 }
 
 // sendCopy announces a copy of a message and completes it.
-func (e *Endpoint) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
+func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
 	c := *s
 	c.Inject, c.told, c.Context = true, true, 0
 	if err := e.sendTracked(&c, l, p, total, false); err != nil {

@@ -41,12 +41,12 @@ func (e *leasedEP) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
 	}
 	op.id = id
 	e.stats.Shared(stats.SharedDevice, 1)
-	l.countListed(&e.Endpoint, &a, nil, WayRDMA, req.total)
+	l.countListed(&e.initiator, &a, nil, WayRDMA, req.total)
 	return &deviceMover{op: op}
 }
 
 // moverByMessages moves a request's segments as messages, or copies them.
-func (e *Endpoint) moverByMessages(req *rmaRequest, l *link, p *path) mover {
+func (e *initiator) moverByMessages(req *rmaRequest, l *link, p *path) mover {
 	a, way := RMAArgs{listed: req.flags&rmaListed != 0}, WayMessage
 	if p.port.attr.Caps&directCaps == directCaps {
 		if e.mayTake(&a, WayIPC) {

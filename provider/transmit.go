@@ -80,14 +80,14 @@ func (s *SendArgs) tracked(p *path) bool {
 // posted when a counter reaches a value.
 func (e *Endpoint) Send(s *SendArgs) error {
 	if s.Flags&fi.Trigger != 0 {
-		return e.triggeredSend(s)
+		return e.domain.triggeredSend(e, s)
 	}
 	err := e.send(s)
 	e.domain.work.postReady()
 	return err
 }
 
-func (e *Endpoint) send(s *SendArgs) error {
+func (e *initiator) send(s *SendArgs) error {
 	total, err := e.checkSend(s)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func noLink(err error) string {
 }
 
 // checkSend validates the arguments and returns the message's length.
-func (e *Endpoint) checkSend(s *SendArgs) (total uint64, err error) {
+func (e *peering) checkSend(s *SendArgs) (total uint64, err error) {
 	if e.state.Load() != stateEnabled {
 		return 0, fi.EOPBADSTATE
 	}
@@ -165,7 +165,7 @@ func (e *Endpoint) checkSend(s *SendArgs) (total uint64, err error) {
 }
 
 // refuse logs why a call is refused and returns err.
-func (e *Endpoint) refuse(err error, format string, args ...any) error {
+func (e *peering) refuse(err error, format string, args ...any) error {
 	log.Warnf(log.EPData, format, args...)
 	return err
 }
@@ -183,7 +183,7 @@ func (e *bindings) txCompletes(work, flags uint64) bool {
 
 // sendEager sends a message with its payload and completes it. starved: it found no bounce buffer, and none has been
 // free for hot.StarvedMillis.
-func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, err error) {
+func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool, err error) {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
@@ -215,7 +215,7 @@ func (e *Endpoint) sendEager(s *SendArgs, p *path, total uint64) (starved bool, 
 
 // sent completes and counts a message of total bytes that is sent, on a ring of the queue:
 // a stripe's, or 0.
-func (e *Endpoint) sent(s *SendArgs, ring int, total uint64) {
+func (e *initiator) sent(s *SendArgs, ring int, total uint64) {
 	if entry := txEntry(s.Context, s.Tagged); e.completes(s) && (ring == 0 || !e.txCQ.TryComplete(ring, entry)) {
 		e.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
 	}
@@ -249,7 +249,7 @@ func newScratch(n int) []scratch {
 
 // sendPayload sends head and the vector's bytes in one active message over a
 // leased stripe.
-func (e *Endpoint) sendPayload(p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int) error {
+func (e *initiator) sendPayload(p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int) error {
 	sc := &e.scratch[lease]
 	if anyOnDevice(iov) {
 		var err error
@@ -352,7 +352,7 @@ const (
 
 // sendTracked sends a message that the receiver acknowledges: with its payload if eager, else as a rendezvous, of which
 // the RTS goes out now.
-func (e *Endpoint) sendTracked(s *SendArgs, l *link, p *path, total uint64, eager bool) error {
+func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eager bool) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
@@ -411,7 +411,7 @@ func beginTx(req *txRequest, s *SendArgs, l *link, total uint64) {
 }
 
 // sendSync sends a message with its payload that the receiver acknowledges.
-func (e *Endpoint) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
+func (e *initiator) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
 	m := wire.Sync{Request: id, Data: s.Data, Flags: wireBits(s)}
 	return e.sendPayload(p, wire.AMSync, s.Tag, m.Put(e.scratch[lease].head[:]), s.IOV, total, lease)
 }
@@ -419,7 +419,7 @@ func (e *Endpoint) sendSync(s *SendArgs, p *path, id uint64, total, lease int) e
 // sendRTS sends the RTS of a rendezvous. Its elements are addresses of this process where the transport reads a peer's
 // memory (hw.CapPeerMemory), keys where it reads registered memory (expose.go); else the receiver asks for fragments
 // (wire.FlagNoGet).
-func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint64, lease int) error {
+func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint64, lease int) error {
 	r := wire.RTS{Request: id, Length: total, Data: s.Data, Flags: wireBits(s) &^ wire.FlagMatch, Count: req.Count}
 	for i, v := range req.IOV[:req.Count] {
 		r.IOV[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
@@ -439,7 +439,7 @@ func (e *Endpoint) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint6
 }
 
 // sendExposed sends the RTS of a message whose payload the receiver gets (get.go).
-func (e *Endpoint) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
+func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
 	n := e.expose(p.port, req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}

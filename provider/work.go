@@ -107,7 +107,7 @@ func (d *Domain) checkTrigger(what string, on Threshold, caps uint64) error {
 }
 
 // addressed returns an error if an address is not in the endpoint's vector.
-func (e *Endpoint) addressed(what string, a fi.Addr) error {
+func (e *peering) addressed(what string, a fi.Addr) error {
 	if e.conn != nil {
 		return nil // its peer is the only one
 	}
@@ -181,16 +181,16 @@ func (d *Domain) prepare(q *queuedOp, w *Work) error {
 	}
 	switch {
 	case w.Send != nil:
-		return e.prepareSend(q, w.Send)
+		return q.prepareSend(e, w.Send)
 	case w.Recv != nil:
 		if odd := w.Recv.Flags & (fi.MultiRecv | fi.Peek | fi.Claim | fi.Discard); odd != 0 {
 			return refuse(log.Domain, fi.ENOSYS, "queue work: receives with flags %#x are not deferred", odd)
 		}
 		return e.rx.prepareRecv(q, w.Recv)
 	case w.RMA != nil:
-		return e.prepareRMA(q, w.RMA)
+		return q.prepareRMA(e, w.RMA)
 	case w.Atomic != nil:
-		return e.prepareAtomic(q, w.Atomic)
+		return q.prepareAtomic(e, w.Atomic)
 	}
 	return refuse(log.Domain, fi.EINVAL, "queue work: no operation")
 }

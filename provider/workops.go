@@ -27,7 +27,7 @@ func (w *queuedOp) number() uint64 {
 	return 0
 }
 
-func (e *Endpoint) prepareSend(w *queuedOp, s *SendArgs) error {
+func (w *queuedOp) prepareSend(e *Endpoint, s *SendArgs) error {
 	c := *s
 	c.Flags &^= fi.Trigger
 	if _, err := e.checkSend(&c); err != nil {
@@ -47,7 +47,7 @@ func (e *Endpoint) prepareSend(w *queuedOp, s *SendArgs) error {
 	return nil
 }
 
-func (e *Endpoint) prepareRMA(w *queuedOp, a *RMAArgs) error {
+func (w *queuedOp) prepareRMA(e *Endpoint, a *RMAArgs) error {
 	c := *a
 	c.Flags &^= fi.Trigger
 	if _, err := e.checkRMA(&c); err != nil {
@@ -71,7 +71,7 @@ func (e *Endpoint) prepareRMA(w *queuedOp, a *RMAArgs) error {
 	return nil
 }
 
-func (e *Endpoint) prepareAtomic(w *queuedOp, a *AtomicArgs) error {
+func (w *queuedOp) prepareAtomic(e *Endpoint, a *AtomicArgs) error {
 	c := *a
 	c.Flags &^= fi.Trigger
 	if _, err := e.checkAtomic(&c); err != nil {
@@ -136,7 +136,7 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 }
 
 // failure returns what reports a transmit that could not be posted.
-func (e *Endpoint) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags uint64) func(fi.Errno) {
+func (e *initiator) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags uint64) func(fi.Errno) {
 	return func(err fi.Errno) {
 		e.stats.Shared(stats.SharedRefused, 1)
 		if e.txCQ != nil {
@@ -150,7 +150,7 @@ func (e *Endpoint) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags uin
 // none, and if it was deferred work (a number other than 0) by the work's; that of a list's element by the list. The
 // endpoint's counts work only if that asked for completions of the endpoint. n is the
 // operation's bytes.
-func (e *Endpoint) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
+func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
 	if listWork(work) { // failures do not come here
 		e.listEnded(work, fi.Success, n)
 		return
@@ -168,39 +168,39 @@ func (e *Endpoint) countEnd(c *cq.Counter, work uint64, asked, failed bool, n ui
 }
 
 // triggeredSend makes a send wait for its counter.
-func (e *Endpoint) triggeredSend(s *SendArgs) error {
-	w := &queuedOp{id: e.domain.work.number()}
-	if err := e.domain.checkTrigger("send", s.On, e.info.Caps); err != nil {
+func (d *Domain) triggeredSend(e *Endpoint, s *SendArgs) error {
+	w := &queuedOp{id: d.work.number()}
+	if err := d.checkTrigger("send", s.On, e.info.Caps); err != nil {
 		return err
 	}
-	if err := e.prepareSend(w, s); err != nil {
+	if err := w.prepareSend(e, s); err != nil {
 		return err
 	}
-	return e.domain.trigger(w, s.On)
+	return d.trigger(w, s.On)
 }
 
 // triggeredRMA makes a read or write wait for its counter.
-func (e *Endpoint) triggeredRMA(a *RMAArgs) error {
-	w := &queuedOp{id: e.domain.work.number()}
-	if err := e.domain.checkTrigger("read or write", a.On, e.info.Caps); err != nil {
+func (d *Domain) triggeredRMA(e *Endpoint, a *RMAArgs) error {
+	w := &queuedOp{id: d.work.number()}
+	if err := d.checkTrigger("read or write", a.On, e.info.Caps); err != nil {
 		return err
 	}
-	if err := e.prepareRMA(w, a); err != nil {
+	if err := w.prepareRMA(e, a); err != nil {
 		return err
 	}
-	return e.domain.trigger(w, a.On)
+	return d.trigger(w, a.On)
 }
 
 // triggeredAtomic makes an atomic operation wait for its counter.
-func (e *Endpoint) triggeredAtomic(a *AtomicArgs) error {
-	w := &queuedOp{id: e.domain.work.number()}
-	if err := e.domain.checkTrigger("atomic", a.On, e.info.Caps); err != nil {
+func (d *Domain) triggeredAtomic(e *Endpoint, a *AtomicArgs) error {
+	w := &queuedOp{id: d.work.number()}
+	if err := d.checkTrigger("atomic", a.On, e.info.Caps); err != nil {
 		return err
 	}
-	if err := e.prepareAtomic(w, a); err != nil {
+	if err := w.prepareAtomic(e, a); err != nil {
 		return err
 	}
-	return e.domain.trigger(w, a.On)
+	return d.trigger(w, a.On)
 }
 
 // triggeredRecv makes a receive wait for its counter.

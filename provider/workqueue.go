@@ -283,7 +283,7 @@ func (q *workQueue) drive(c *cq.Counter) error {
 }
 
 // drive makes readers of a counter make progress of the endpoint. driveMu is held.
-func (e *Endpoint) drive(c *cq.Counter) error {
+func (e *peering) drive(c *cq.Counter) error {
 	source, err := e.sourceOf(c)
 	if err != nil {
 		return err
@@ -291,7 +291,7 @@ func (e *Endpoint) drive(c *cq.Counter) error {
 	return c.Drive(e.hot, source)
 }
 
-func (e *Endpoint) undrive(c *cq.Counter) {
+func (e *peering) undrive(c *cq.Counter) {
 	if e.bell == nil {
 		c.Undrive(e.hot, e.source)
 		return

@@ -1,0 +1,43 @@
+package provider
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/pages"
+)
+
+// peering is the lowest of three layers of an endpoint: what it is bound to, its interfaces, and the links by which it
+// reaches its peers. On it stands the initiator, which posts operations, and on that the Endpoint, which is opened,
+// enabled and closed. A method of one layer uses that layer and those below it only.
+//
+// Fields are set before the endpoint is enabled and do not change after it, unless their comments say so.
+type peering struct {
+	attributes
+	// keys are those of the address vector, from Enable on; nil where keys are not there. Immutable then
+	keys  []hw.Key
+	state atomic.Uint32 // written under Endpoint.mu, read by any thread
+	name  names.Name
+
+	bindings
+	source *cq.Source
+	bell   *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
+	conn   *connection // nil: not connection-oriented
+	options
+
+	hotMemory
+	drivenPort
+	portSet
+	linkTable
+	statistics
+
+	attr     hw.Attr
+	rx       *rxContext
+	number   uint32        // among the endpoints of rx
+	handle   uint64        // of C's table
+	accesses pages.Counter // of memory, for huge pages
+	born     time.Time     // zero of the flows' clock; immutable
+}
