@@ -31,4 +31,9 @@ type PieceMover interface {
 	// be tried again; ErrPermission, ErrPeerDead, ErrInvalid as of PeerMemory. p.Remote is
 	// changed.
 	MovePieces(p *Pieces, write bool) (moved uint64, err error)
+
+	// MovePeer is MovePieces with addresses in the peer's process, as of PeerMemory, in the place of those
+	// by which it names regions. p.Keys does not count: nothing is claimed, and the peer's regions are not
+	// checked. p.Local and p.Remote are changed.
+	MovePeer(p *Pieces, write bool) (moved uint64, err error)
 }

@@ -41,6 +41,7 @@ type List struct {
 	count   uint32    // elements
 	flat    bool      // each run has one element
 	mapped  bool      // some elements are
+	direct  bool      // all elements are
 	near    uint64    // local memory of a device, 0: all is the process's own
 	read    bool      // all regions may be read
 	write   bool      // all regions may be written
@@ -97,7 +98,7 @@ func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, erro
 }
 
 func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error) {
-	l := &List{ep: e, flat: true, read: true, write: true, addr: fi.AddrNotAvail}
+	l := &List{ep: e, flat: true, direct: true, read: true, write: true, addr: fi.AddrNotAvail}
 	p := new(Piece)
 	for i := range n {
 		*p = Piece{}
@@ -158,7 +159,7 @@ func (l *List) add(p *Piece) error {
 	}
 	run.count, run.key, run.direct = uint32(count), about.Key, about.Kind == token.Host && !onDevice(run.local)
 	run.mapped = !run.direct && p.Remote.whyNotMapped(run.local) == ""
-	l.mapped = l.mapped || run.mapped
+	l.mapped, l.direct = l.mapped || run.mapped, l.direct && run.direct
 	if onDevice(run.local) {
 		l.near = run.local
 	}

@@ -217,6 +217,14 @@ func (op *listOp) noteOf(a *ListArgs) *noteOut {
 
 // move has the elements go. Of an operation that is refused nothing has happened.
 func (op *listOp) move(sel *selection, link *link, p *path) error {
+	err := op.moveAll(sel, link, p)
+	if err != nil {
+		op.list.refs.release()
+	}
+	return err
+}
+
+func (op *listOp) moveAll(sel *selection, link *link, p *path) error {
 	op.to = link
 	l, e := op.list, op.list.ep
 	mover, ok := p.Endpoint.(hw.PieceMover)
@@ -225,11 +233,14 @@ func (op *listOp) move(sel *selection, link *link, p *path) error {
 		return op.begin(link)
 	}
 	if e.putPending(p, l.addr) {
-		l.refs.release()
 		return fi.EAGAIN // a copy would overtake what was posted before
 	}
+	if op.mayShare(p) {
+		if shared, err := op.share(mover, p); shared || err != nil {
+			return e.broken(err)
+		}
+	}
 	if err := op.copyPieces(mover); err != nil {
-		l.refs.release()
 		return e.broken(err)
 	}
 	if op.sel.len() == 0 {

@@ -113,7 +113,6 @@ func (op *listOp) begin(l *link) error {
 			op.finish()
 			return nil
 		}
-		op.list.refs.release()
 		return fi.EAGAIN
 	}
 	op.link = l

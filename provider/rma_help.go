@@ -30,9 +30,17 @@ func (e *leasedEP) onShare(src hw.Source, addr uint64, head, payload []byte) {
 	}
 	claim.See(&words[1])
 	e.dropHelp(src) // its round is over
-	if !e.copying(h.Want) && !e.stepHelp(&h) {
+	if !e.copying(h.bytes()) && !e.stepHelp(&h) {
 		e.helps = append(e.helps, h)
 	}
+}
+
+// bytes is how many the operation has.
+func (h *help) bytes() uint64 {
+	if h.List {
+		return h.Key
+	}
+	return h.Want
 }
 
 // dropHelp forgets the offer of a source.
@@ -68,6 +76,9 @@ func (e *leasedEP) stepHelp(h *help) bool {
 	peer, ok := p.Endpoint.(hw.PeerMemory)
 	if !ok {
 		return true
+	}
+	if h.List {
+		return e.stepListHelp(h, words, peer)
 	}
 	rights := fi.RemoteWrite
 	if h.Read {

@@ -72,7 +72,7 @@ func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes b
 		atomic.StoreUint32(&e.hot.LendRest, lendRest)
 		return false
 	}
-	round, ok := e.offerRound(a, p, max(total, wire.MinShareChunk), 1)
+	round, ok := e.offerRound(p, 1, a.Remote[0].Addr, shareOf(a, max(total, wire.MinShareChunk)))
 	if !ok {
 		if claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= claim.MaxRounds {
 			atomic.StoreUint32(&e.hot.LendRest, lendRest) // the target reads no offers
@@ -80,7 +80,7 @@ func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes b
 		return false
 	}
 	r.count++ // unless it is taken back
-	r.lent = e.addShared(a, l, p, completes)
+	r.lent = e.addShared(sharedOf(a, l, p, completes))
 	r.lent.round = round
 	return true
 }

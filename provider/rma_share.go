@@ -68,6 +68,8 @@ type sharedOp struct {
 	again     bool   // chunks are missing: the operation is done again as messages
 	completes bool   // it writes a completion
 
+	list *listShare // it is a list (list_share.go), which has neither args, local nor remote; else nil
+
 	round uint16 // of one that is delegated whole
 	looks int    // polls since, while the target has not taken it
 }
@@ -160,7 +162,7 @@ func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, comple
 	if !s.mu.TryLock() {
 		return notShared
 	}
-	round, ok := e.offerRound(a, p, chunk, n)
+	round, ok := e.offerRound(p, n, a.Remote[0].Addr, shareOf(a, chunk))
 	s.mu.Unlock()
 	if !ok {
 		return notShared
@@ -174,36 +176,39 @@ func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, comple
 		part.Len = min(chunk, total-i*chunk)
 		err = e.directPart(a, p, &part, key, i*chunk)
 	}
-	return e.endOpen(a, l, p, completes, n-claim.Stop(word, uint64(round), n), err)
+	return e.endOpen(sharedOf(a, l, p, completes), n-claim.Stop(word, uint64(round), n), err)
+}
+
+// shareOf is what an operation is offered by, in chunks of a size.
+func shareOf(a *RMAArgs, chunk uint64) *wire.Share {
+	return &wire.Share{
+		Key: a.Remote[0].Key, Local: uint64(a.IOV[0].Base), Want: a.IOV[0].Len, Chunk: uint32(chunk), Read: a.Read,
+	}
 }
 
 // offerRound begins a round of n chunks and offers it to the target. It reports false
 // when that cannot be now. The caller has sharedOps.mu.
-func (e *peering) offerRound(a *RMAArgs, p *path, chunk, n uint64) (round uint16, ok bool) {
+func (e *peering) offerRound(p *path, n, addr uint64, h *wire.Share) (round uint16, ok bool) {
 	if r := p.rounds; r.lent != nil && !r.taken() {
 		return 0, false // the target has enough to do
 	}
 	if round, ok = p.rounds.begin(n); !ok {
 		return 0, false
 	}
-	h := wire.Share{
-		Key: a.Remote[0].Key, Local: uint64(a.IOV[0].Base), Want: a.IOV[0].Len, Chunk: uint32(chunk),
-		Round: round,
-		Read:  a.Read,
-	}
+	h.Round = round
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
-	if p.AMShort(wire.AMShare, a.Remote[0].Addr, h.Put(d.head[:]), nil) != nil {
+	if p.AMShort(wire.AMShare, addr, h.Put(d.head[:]), nil) != nil {
 		p.rounds.cancel()
 		return 0, false
 	}
 	return round, true
 }
 
-// endOpen ends the open round, of which the target took a number of chunks and
+// endOpen ends the open round of an operation, of which the target took a number of chunks and
 // err is how copying the others ended.
-func (e *initiator) endOpen(a *RMAArgs, l *link, p *path, completes bool, took uint64, err error) shareOutcome {
-	s, r := &e.shares, p.rounds
+func (e *initiator) endOpen(op sharedOp, took uint64, err error) shareOutcome {
+	s, r := &e.shares, op.path.rounds
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.open = false
@@ -220,21 +225,29 @@ func (e *initiator) endOpen(a *RMAArgs, l *link, p *path, completes bool, took u
 		}
 		return sharedAll
 	}
-	e.addShared(a, l, p, completes).again = err != nil
+	op.again = err != nil
+	e.addShared(op)
 	return sharedPart
+}
+
+// sharedOf is what is kept of an operation while it waits.
+func sharedOf(a *RMAArgs, l *link, p *path, completes bool) sharedOp {
+	op := sharedOp{args: *a, local: a.IOV[0], remote: a.Remote[0], link: l, path: p, completes: completes}
+	op.args.IOV, op.args.Remote = nil, nil
+	return op
 }
 
 // addShared has an operation wait for its target's count to come to where it is to be
 // now. The caller has sharedOps.mu.
-func (e *initiator) addShared(a *RMAArgs, l *link, p *path, completes bool) *sharedOp {
+func (e *initiator) addShared(from sharedOp) *sharedOp {
 	s := &e.shares
 	op := new(sharedOp)
 	if n := len(s.spare); n > 0 {
 		op, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	*op = sharedOp{args: *a, local: a.IOV[0], remote: a.Remote[0], link: l, path: p, needs: p.rounds.count, completes: completes}
-	op.args.IOV, op.args.Remote = nil, nil
-	l.inFlight.Add(1)
+	*op = from
+	op.needs = op.path.rounds.count
+	op.link.inFlight.Add(1)
 	s.ops = append(s.ops, op)
 	s.waiting.Add(1)
 	atomic.StoreUint32(&e.rx.hot.Attention, hot.AttentionGo)
@@ -255,7 +268,7 @@ func (e *initiator) reapShares(l *leasedEP) {
 			kept = append(kept, op)
 			continue
 		}
-		op.link, op.path = nil, nil
+		op.link, op.path, op.list = nil, nil, nil
 		s.spare = append(s.spare, op)
 	}
 	clear(s.ops[len(kept):])
@@ -287,6 +300,9 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 			r.never, op.again = true, true
 		}
 	}
+	if op.list != nil {
+		return op.list.ended(op)
+	}
 	if op.again {
 		return l != nil && l.repost(op)
 	}
@@ -307,6 +323,10 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 // is an error.
 func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
 	op.link.inFlight.Add(-1)
+	if op.list != nil {
+		op.list.lost(status)
+		return
+	}
 	if status == fi.Success {
 		e.completeDirect(&op.args, op.completes, op.remote.Len)
 		e.countDirect(op.args.Read, op.remote.Len)

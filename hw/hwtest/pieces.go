@@ -121,10 +121,54 @@ func testPiecesRefused(t *testing.T, open Factory) {
 	if _, err := ep.(hw.PieceMover).MovePieces(&hw.Pieces{N: hw.MaxPieces + 1}, true); !errors.Is(err, hw.ErrInvalid) {
 		t.Errorf("too many: %v", err)
 	}
+	testPeerPieces(t, ep.(hw.PieceMover), memory, mine)
 	b.Close()
 	p := &hw.Pieces{N: 1}
 	p.Local[0], p.Remote[0], p.Keys[0] = spanOf(mine[:8]), hw.Span{Len: 8}, good
 	if _, err := ep.(hw.PieceMover).MovePieces(p, true); !errors.Is(err, hw.ErrPeerDead) {
 		t.Errorf("dead peer: %v", err)
+	}
+	p.Remote[0] = spanOf(memory[:8])
+	if _, err := ep.(hw.PieceMover).MovePeer(p, true); !errors.Is(err, hw.ErrPeerDead) {
+		t.Errorf("dead peer, by addresses of its process: %v", err)
+	}
+}
+
+// testPeerPieces moves pieces by addresses of the peer's process, which is this one.
+func testPeerPieces(t *testing.T, mover hw.PieceMover, memory, mine []byte) {
+	p := new(hw.Pieces)
+	fill := func(n int) {
+		for p.N = 0; p.N < n; p.N++ {
+			p.Local[p.N], p.Remote[p.N] = spanOf(mine[p.N*64:p.N*64+40]), spanOf(memory[p.N*64+8:p.N*64+48])
+		}
+	}
+	for _, n := range []int{0, 3, hw.MaxPieces} {
+		for _, write := range []bool{true, false} {
+			clear(memory)
+			if !write {
+				copy(memory, patterned(len(memory), 6))
+			}
+			fill(n)
+			if moved, err := mover.MovePeer(p, write); err != nil || moved != uint64(n)*40 {
+				t.Fatalf("%d pieces, write %t: %d bytes, %v", n, write, moved, err)
+			}
+			for i := range n {
+				if !bytes.Equal(mine[i*64:i*64+40], memory[i*64+8:i*64+48]) {
+					t.Fatalf("piece %d of %d, write %t, differs", i, n, write)
+				}
+			}
+		}
+	}
+	for what, change := range map[string]func(){
+		"longer there": func() { p.Remote[1].Len++ },
+		"wraps":        func() { p.Local[1].Len, p.Remote[1].Len = ^uint64(0), ^uint64(0) },
+		"too many":     func() { p.N = hw.MaxPieces + 1 },
+		"not mapped":   func() { p.Remote[0].Addr = 8 },
+	} {
+		fill(3)
+		change()
+		if moved, err := mover.MovePeer(p, true); !errors.Is(err, hw.ErrInvalid) || moved != 0 {
+			t.Errorf("%s: %d bytes, %v", what, moved, err)
+		}
 	}
 }

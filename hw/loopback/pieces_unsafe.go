@@ -30,16 +30,10 @@ type pieceRegion struct {
 
 // MovePieces moves pieces. See [hw.PieceMover].
 func (e *Endpoint) MovePieces(p *hw.Pieces, write bool) (uint64, error) {
-	if p.N < 0 || p.N > hw.MaxPieces {
-		return 0, fmt.Errorf("loopback: %d pieces: %w", p.N, hw.ErrInvalid)
-	}
-	if err := e.begin(); err != nil {
+	if err := e.beginPieces(p); err != nil {
 		return 0, err
 	}
 	defer e.end()
-	if e.iface.cfg.UseCMA == CMANo || e.noCMA.Load() {
-		return 0, hw.ErrPermission
-	}
 	moved := uint64(0)
 	for at := 0; at < p.N; {
 		n, bytes, err := e.moveSome(p, at, write)
@@ -50,6 +44,39 @@ func (e *Endpoint) MovePieces(p *hw.Pieces, write bool) (uint64, error) {
 		at += n
 	}
 	return moved, nil
+}
+
+// MovePeer moves pieces by addresses in the peer's process. See [hw.PieceMover].
+func (e *Endpoint) MovePeer(p *hw.Pieces, write bool) (uint64, error) {
+	if err := e.beginPieces(p); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	total := uint64(0)
+	for i := range p.N {
+		local, remote := &p.Local[i], &p.Remote[i]
+		if local.Len != remote.Len || local.Len > maxOneSided-total || remote.Addr+remote.Len < remote.Addr {
+			return 0, fmt.Errorf("loopback: a piece of %d bytes at %#x there, %d here: %w", remote.Len, remote.Addr, local.Len,
+				hw.ErrInvalid)
+		}
+		total += local.Len
+	}
+	return e.transferPieces(p, 0, p.N, total, write)
+}
+
+// beginPieces is begin for pieces, which it checks the number of.
+func (e *Endpoint) beginPieces(p *hw.Pieces) error {
+	if p.N < 0 || p.N > hw.MaxPieces {
+		return fmt.Errorf("loopback: %d pieces: %w", p.N, hw.ErrInvalid)
+	}
+	if err := e.begin(); err != nil {
+		return err
+	}
+	if e.iface.cfg.UseCMA == CMANo || e.noCMA.Load() {
+		e.end()
+		return hw.ErrPermission
+	}
+	return nil
 }
 
 // moveSome moves pieces from one on with one set of claims. It returns how many, and

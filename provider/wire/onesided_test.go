@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
 
@@ -27,8 +28,10 @@ func TestRMAHeads(t *testing.T) {
 	if !gotAtomic.Parse(a.Put(b[:])) || gotAtomic != a {
 		t.Errorf("atomic head %+v", gotAtomic)
 	}
-	for _, s := range []Share{{1, 2, 3, MinShareChunk, 4, true}, {1, 2, MaxMessage, MaxShareChunk,
-		1<<16 - 1, false}} {
+	for _, s := range []Share{
+		{1, 2, 3, MinShareChunk, 4, true, false}, {1, 2, MaxMessage, MaxShareChunk, 1<<16 - 1, false, false},
+		{1, 2, 3, 1, 4, true, true}, {1, 2, 1 << 24, hw.MaxPieces, 4, false, true},
+	} {
 		var got Share
 		if !got.Parse(s.Put(b[:])) || got != s {
 			t.Errorf("offer of a share %+v became %+v", s, got)
@@ -39,6 +42,8 @@ func TestRMAHeads(t *testing.T) {
 			Chunk: MaxShareChunk + 1},
 		{Want: MaxMessage + 1, Chunk: MaxShareChunk}, {Want: MaxMessage, Chunk: MinShareChunk},
 		{Want: 9, Chunk: MinShareChunk, Local: ^uint64(0)},
+		{Want: 9, Chunk: 0, List: true}, {Want: 9, Chunk: hw.MaxPieces + 1, List: true},
+		{Want: 9, Chunk: 1, Local: ^uint64(9*PieceBytes) + 2, List: true}, {Want: 1 << 24, Chunk: 1, List: true},
 	} {
 		if new(Share).Parse(s.Put(b[:])) {
 			t.Errorf("offer of a share %+v is accepted", s)
