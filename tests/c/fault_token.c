@@ -195,6 +195,13 @@ static void test_killed_messages(long rounds)
 	test_killed(rounds);
 }
 
+/* The same with lists that both sides copy. */
+static void test_killed_halves(long rounds)
+{
+	setenv("FI_WEFT_RMA_ASSIST_SIZE", "4096", 1);
+	test_killed(rounds);
+}
+
 /* The same with memory of a GPU, in the middle of recalls, too. */
 static void test_killed_gpu(long rounds)
 {
@@ -398,6 +405,7 @@ static void test_killed_posters(long rounds)
 static const struct test tests[] = {
 	{ "killed", test_killed, 1, 0, 8 },
 	{ "killed_messages", test_killed_messages, 1, 0, 8 },
+	{ "killed_halves", test_killed_halves, 1, 0, 8 },
 	{ "killed_gpu", test_killed_gpu, 1, 0, 8 },
 	{ "killed_shared", test_killed_shared, 1, 0, 6 },
 	{ "killed_sharers", test_killed_sharers, 1, 0, 6 },
