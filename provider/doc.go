@@ -18,10 +18,10 @@
 // # Ways through this package
 //
 // docs/architecture.md follows operations through it. Files are named after what they are about: endpoint_*.go, link.go
-// and peer.go (peers), transmit.go and receive.go (messages), rendezvous.go, assist.go and fragments.go (long messages),
-// rma_*.go, transfer*.go and segmentflow.go (one-sided operations), conn*.go (connections), coll_*.go (collectives),
-// work*.go (triggered and deferred operations), mr*.go and keys.go (regions), device*.go (memory of devices). The
-// packages below hold what needs no endpoint:
+// and peer.go (peers), transmit.go and receive.go (messages), rendezvous.go, assist.go and fragments.go (long
+// messages), rma_*.go, transfer*.go and segmentflow.go (one-sided operations), conn*.go (connections), coll_*.go
+// (collectives), work*.go (triggered and deferred operations), mr*.go and keys.go (regions), device*.go (memory of
+// devices). The packages below hold what needs no endpoint:
 //
 //	addrs, names  indexes of address vectors; names of endpoints
 //	match         receives and unexpected messages

@@ -284,7 +284,7 @@ func (op *listOp) copyPieces(mover hw.PieceMover) error {
 			left = left[:0]
 			break
 		}
-		// What is refused, or not possible, goes as messages, by which the peer tells why.
+		// What is refused, or not possible, goes as messages, by which the peer reports why.
 		left = op.leave(left[:skipped], began, stopped)
 		elements += op.sel.len() - began - (len(left) - skipped)
 		break

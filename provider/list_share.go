@@ -49,7 +49,8 @@ func (s *listShare) describe(op *listOp) {
 		}
 		for el.len != 0 {
 			n := min(el.len, wire.MaxShareChunk)
-			s.pieces, s.at = append(s.pieces, wire.Piece{Local: el.local, Addr: el.remote, Len: n, Key: el.key}), append(s.at, i)
+			s.pieces, s.at = append(s.pieces, wire.Piece{Local: el.local, Addr: el.remote, Len: n,
+				Key: el.key}), append(s.at, i)
 			last = &s.pieces[len(s.pieces)-1]
 			el.local, el.remote, el.len = el.local+n, el.remote+n, el.len-n
 		}
@@ -111,7 +112,8 @@ func (s *listShare) fill(to *pieceScratch, chunk uint64) int {
 	pieces := s.pieces[first:min(first+int(s.per), len(s.pieces))]
 	for i := range pieces {
 		p := &pieces[i]
-		to.Local[i], to.Remote[i], to.Keys[i] = hw.Span{Addr: p.Local, Len: p.Len}, hw.Span{Addr: p.Addr, Len: p.Len}, p.Key
+		to.Local[i], to.Remote[i], to.Keys[i] = hw.Span{Addr: p.Local, Len: p.Len},
+			hw.Span{Addr: p.Addr, Len: p.Len}, p.Key
 	}
 	to.N = len(pieces)
 	return first
@@ -188,7 +190,7 @@ func (s *listShare) known() {
 	s.op.copied(uint64(s.from), n)
 }
 
-// again has the elements that are not known to be copied go by themselves, so that the peer tells why. Errors as of
+// again has the elements that are not known to be copied go by themselves, so that the peer reports why. Errors as of
 // begin, and none if an element is copied.
 func (s *listShare) again() error {
 	op, all := s.op, s.op.sel

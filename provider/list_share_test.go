@@ -38,7 +38,8 @@ func TestListShareAgainstModel(t *testing.T) {
 			clear(a.Picks) // the caller's again
 			x.completions(1)
 			k, b := m.apply(pieces, picks, a.Read)
-			m.compare(t, fmt.Sprintf("list %d of %d pieces, read %t, %d picks", n, len(pieces), a.Read, len(picks)))
+			m.compare(t, fmt.Sprintf("list %d of %d pieces, read %t, %d picks", n, len(pieces),
+				a.Read, len(picks)))
 			elements, total = elements+k, total+b
 		}
 		if err := l.Close(); err != nil {
@@ -134,7 +135,8 @@ func TestListShareFailed(t *testing.T) {
 	}
 	offers := s.rounds.offers
 	post(t, func() error { return s.list.Write(10) }, x)
-	if e, bad, ok := settle(t, x, y); !ok || e.Context != 10 || !s.same() || !s.rounds.never || s.rounds.offers != offers {
+	if e, bad, ok := settle(t, x, y); !ok || e.Context != 10 || !s.same() || !s.rounds.never ||
+		s.rounds.offers != offers {
 		t.Errorf("%+v %+v, same %t, %+v", e, bad, s.same(), s.rounds)
 	}
 }
@@ -167,7 +169,8 @@ func TestListShareRegionEnds(t *testing.T) {
 		m := y.region(memory, 1, fi.RemoteWrite)
 		to := x.opens(y.token(m))
 		l := x.list([]Piece{{
-			Local: iovOf(local)[0].Base, LocalStride: 4096, Remote: to, RemoteStride: 4096, Len: 4000, Count: 256,
+			Local: iovOf(local)[0].Base, LocalStride: 4096, Remote: to, RemoteStride: 4096,
+			Len: 4000, Count: 256,
 		}})
 		closed := make(chan []byte)
 		go func() {
@@ -217,7 +220,8 @@ func TestListShareHostile(t *testing.T) {
 		"beyond all": {Local: at, Addr: 1 << 60, Len: 64, Key: 1},
 	} {
 		pieces := []wire.Piece{{Local: at, Len: 64, Key: 1}, bad, {Local: at, Addr: 256, Len: 64, Key: 1}, bad}
-		offerPieces(t, x, y, p, &wire.Share{Local: addressOfPieces(pieces), Want: 4, Chunk: 2, Key: 256, List: true})
+		offerPieces(t, x, y, p, &wire.Share{Local: addressOfPieces(pieces), Want: 4, Chunk: 2,
+			Key: 256, List: true})
 		runtime.KeepAlive(pieces)
 		if p.rounds.copied() != 0 {
 			t.Errorf("%s: %d chunks are copied", what, p.rounds.copied())

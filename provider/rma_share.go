@@ -182,7 +182,8 @@ func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, comple
 // shareOf is what an operation is offered by, in chunks of a size.
 func shareOf(a *RMAArgs, chunk uint64) *wire.Share {
 	return &wire.Share{
-		Key: a.Remote[0].Key, Local: uint64(a.IOV[0].Base), Want: a.IOV[0].Len, Chunk: uint32(chunk), Read: a.Read,
+		Key: a.Remote[0].Key, Local: uint64(a.IOV[0].Base), Want: a.IOV[0].Len, Chunk: uint32(chunk),
+		Read: a.Read,
 	}
 }
 

@@ -165,7 +165,8 @@ func (m *matcher) progress(limit int) int {
 
 // pending reports whether progress would find something.
 func (m *matcher) pending() bool {
-	return m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.flow.local.Load() || m.tx.events.Waiting() || m.tx.anyEnded.Load()
+	return m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.flow.local.Load() ||
+		m.tx.events.Waiting() || m.tx.anyEnded.Load()
 }
 
 // interrupts has the event queues raise the wait object, or not.

@@ -300,8 +300,9 @@ func (t *matchTx) post(p *hw.MatchSend, to nic.Address, payload []byte, memory n
 		return hw.ErrNoResource
 	}
 	own := s.out.own
-	s.out = outgoing{to: p.To, at: to, says: proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData}, payload: payload,
-		memory: memory, matched: p.Matched, number: t.posted, own: own}
+	s.out = outgoing{to: p.To, at: to, says: proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData},
+		payload: payload,
+		memory:  memory, matched: p.Matched, number: t.posted, own: own}
 	if p.HasData {
 		s.out.data = p.Data
 	}
@@ -360,7 +361,8 @@ func (t *matchTx) rendezvous(s *sent, n uint32, msg *nic.Message) error {
 	s.id = id
 	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
 	msg.MatchBits = r.Bits(o.says)
-	put := nic.Transfer{Message: *msg, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self, EQ: t.events.number}
+	put := nic.Transfer{Message: *msg, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self,
+		EQ: t.events.number}
 	t.q.PutRendezvous(&put, uint32(t.m.cfg.First), r.Low())
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // Flow control at the receiver. When the NIC has disabled the list because messages found no room, the unexpected
 // messages that it keeps are taken over, which frees their buffers and list entries: receives posted from then on are
-// matched with these first. The list is enabled again when the senders have told of as many drops as the NIC has
+// matched with these first. The list is enabled again when the senders have reported as many drops as the NIC has
 // counted.
 
 // flowState says how far that is. Posts read it under the lock.
@@ -25,7 +25,7 @@ const (
 	flowFlush                   // appends that were posted before take effect
 	flowOnload                  // unexpected messages are taken over
 	flowBytes                   // events of their bytes are to come
-	flowClosed                  // until senders have told of all drops
+	flowClosed                  // until senders have reported all drops
 )
 
 // softMessage is an unexpected message that the NIC keeps no longer.
@@ -59,7 +59,7 @@ type flow struct {
 	removing int      // those that are on their way
 	missing  int      // those whose bytes are to come
 	wanted   map[earlyKey]*softMessage
-	drops    int64 // that senders have told of, and the value at which the NIC's count begins
+	drops    int64 // that senders have reported, and the value at which the NIC's count begins
 	notified []hw.MatchAddress
 }
 
@@ -104,7 +104,8 @@ func (f *flow) open(x *matchRx) error {
 		return v.Type() == wire.EventLink
 	}, &x.events)
 	if err == nil && code != wire.RcOk {
-		err = fmt.Errorf("cxi: no room for the entry for control messages (%s): %w", codeText(code), hw.ErrNoResource)
+		err = fmt.Errorf("cxi: no room for the entry for control messages (%s): %w", codeText(code),
+			hw.ErrNoResource)
 	}
 	return err
 }
@@ -143,13 +144,14 @@ func (f *flow) changed(e nic.Event) {
 	x := f.x
 	reason, automatic := e.Automatic()
 	switch {
-	case e.Code() != wire.RcOk: // there are drops that no sender has told of yet
+	case e.Code() != wire.RcOk: // there are drops that no sender has reported yet
 	case e.State() == wire.PtlteStateDisabled && automatic:
 		x.m.i.logf("messages find no room (reason %d): senders wait", reason)
 		x.events.Return()
 		x.lock.take()
 		f.state = flowFlush
-		x.portal.q.Search(&nic.Entry{PtlTE: x.pte.Number(), ID: x.idOnload(), MatchBits: ^uint64(0), MatchID: nic.AnyID(), Once: true})
+		x.portal.q.Search(&nic.Entry{PtlTE: x.pte.Number(), ID: x.idOnload(), MatchBits: ^uint64(0),
+			MatchID: nic.AnyID(), Once: true})
 		x.portal.q.Ring()
 		x.lock.release()
 	case e.State() == wire.PtlteStateEnabled && f.state == flowClosed:
@@ -279,7 +281,7 @@ func (f *flow) onloaded() {
 	f.enable()
 }
 
-// enable has the NIC take messages again, if it has dropped as many as senders have told of.
+// enable has the NIC take messages again, if it has dropped as many as senders have reported.
 func (f *flow) enable() {
 	if f.state != flowClosed || f.drops < 0 {
 		return

@@ -56,7 +56,8 @@ func (e *Endpoint) MovePeer(p *hw.Pieces, write bool) (uint64, error) {
 	for i := range p.N {
 		local, remote := &p.Local[i], &p.Remote[i]
 		if local.Len != remote.Len || local.Len > maxOneSided-total || remote.Addr+remote.Len < remote.Addr {
-			return 0, fmt.Errorf("loopback: a piece of %d bytes at %#x there, %d here: %w", remote.Len, remote.Addr, local.Len,
+			return 0, fmt.Errorf("loopback: a piece of %d bytes at %#x there, %d here: %w",
+				remote.Len, remote.Addr, local.Len,
 				hw.ErrInvalid)
 		}
 		total += local.Len

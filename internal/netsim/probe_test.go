@@ -175,7 +175,8 @@ func TestPuts(t *testing.T) {
 			}
 			used := total / float64(100*gigabit)
 			name := fmt.Sprintf("%v, rate known %v", a, known)
-			t.Logf("%s: Jain %.3f, utilisation %.3f, queue p99 %v, segments of %d", name, Jain(shares), used, Quantile(waits, 0.99), flows[0].Flow.SegmentSize())
+			t.Logf("%s: Jain %.3f, utilisation %.3f, queue p99 %v, segments of %d", name,
+				Jain(shares), used, Quantile(waits, 0.99), flows[0].Flow.SegmentSize())
 			if used < 0.9 || Quantile(waits, 0.99) > 2*ms {
 				t.Errorf("%s: utilisation %.3f, queue p99 %v", name, used, Quantile(waits, 0.99))
 			}

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// CollJoin says who joins: with the key, all that the members know alike.
+// CollJoin is the join of a member: with the key, all that the members know alike.
 type CollJoin struct {
 	Group    uint64 // of the sender
 	Size     uint32 // members

@@ -10,7 +10,7 @@ import (
 // that the sender has left the group. In the latter case group is the
 // sender's number of it.
 type CollNote struct {
-	Group  uint64   // of a sender who leaves
+	Group  uint64   // of a sender that leaves
 	Seq    uint32   // of the operation that failed
 	Status fi.Errno // why, below 1024; 0: the sender leaves
 }

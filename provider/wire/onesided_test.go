@@ -43,7 +43,8 @@ func TestRMAHeads(t *testing.T) {
 		{Want: MaxMessage + 1, Chunk: MaxShareChunk}, {Want: MaxMessage, Chunk: MinShareChunk},
 		{Want: 9, Chunk: MinShareChunk, Local: ^uint64(0)},
 		{Want: 9, Chunk: 0, List: true}, {Want: 9, Chunk: hw.MaxPieces + 1, List: true},
-		{Want: 9, Chunk: 1, Local: ^uint64(9*PieceBytes) + 2, List: true}, {Want: 1 << 24, Chunk: 1, List: true},
+		{Want: 9, Chunk: 1, Local: ^uint64(9*PieceBytes) + 2, List: true}, {Want: 1 << 24, Chunk: 1,
+			List: true},
 	} {
 		if new(Share).Parse(s.Put(b[:])) {
 			t.Errorf("offer of a share %+v is accepted", s)

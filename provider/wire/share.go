@@ -70,7 +70,8 @@ func (s *Share) Parse(b []byte) bool {
 	flags := le.Uint16(b[30:])
 	*s = Share{
 		Key: le.Uint64(b[0:]), Local: le.Uint64(b[8:]), Want: le.Uint64(b[16:]),
-		Chunk: le.Uint32(b[24:]), Round: le.Uint16(b[28:]), Read: flags&shareRead != 0, List: flags&shareList != 0,
+		Chunk: le.Uint32(b[24:]), Round: le.Uint16(b[28:]), Read: flags&shareRead != 0,
+		List: flags&shareList != 0,
 	}
 	least, most, size := uint32(MinShareChunk), uint32(MaxShareChunk), s.Want
 	if s.List {

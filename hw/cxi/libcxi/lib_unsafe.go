@@ -87,7 +87,8 @@ func Devices() ([]DeviceInfo, error) {
 	for n := range uint32(list.count) {
 		d := C.weft_cxi_device_at(list, C.uint32_t(n))
 		all = append(all, DeviceInfo{
-			ID: uint32(d.dev_id), Name: C.GoString(&d.name[0]), NID: uint32(d.nid), PIDBits: uint32(d.pid_bits), Version: uint32(d.version),
+			ID: uint32(d.dev_id), Name: C.GoString(&d.name[0]), NID: uint32(d.nid),
+			PIDBits: uint32(d.pid_bits), Version: uint32(d.version),
 			PIDCount: uint32(d.pid_count), Platform: uint32(d.platform),
 			PCI:    fmt.Sprintf("%04x:%02x:%02x.%x", uint16(d.pci_domain), uint8(d.pci_bus), uint8(d.pci_device), uint8(d.pci_function)),
 			Vendor: uint32(d.vendor_id), Device: uint32(d.device_id), PtlTEs: int(d.ptes), EQs: int(d.eqs),

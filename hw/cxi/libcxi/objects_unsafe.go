@@ -254,7 +254,8 @@ func (t *PtlTE) Offsets() ([]uint64, error) {
 	for room := 512; ; {
 		list := make([]uint64, room)
 		n := C.uint32_t(room)
-		if err := check("unexpected messages", C.weft_cxi_pte_offsets(t.p, (*C.uint64_t)(unsafe.SliceData(list)), &n)); err != nil {
+		if err := check("unexpected messages", C.weft_cxi_pte_offsets(t.p,
+			(*C.uint64_t)(unsafe.SliceData(list)), &n)); err != nil {
 			return nil, err
 		}
 		if int(n) <= room {
