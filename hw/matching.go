@@ -121,3 +121,20 @@ type Matcher interface {
 	// RingMatched rings the doorbells that More has left out.
 	RingMatched()
 }
+
+// MatchStats are counters of a Matcher's flow control, and its state.
+type MatchStats struct {
+	State     string            // of the receiver
+	Stopped   map[string]uint64 // how often it took no messages any more, by reason
+	Dropped   uint64            // own messages that a receiver had no room for, and that were or will be sent again
+	Onloaded  uint64            // messages that software took over from the device
+	Software  uint64            // of those, messages that have found their receive
+	Refused   uint64            // commands that the device has refused
+	Malformed uint64            // what no peer of the protocol sends
+}
+
+// MatchCounter is what a Matcher may implement.
+type MatchCounter interface {
+	// MatchStats returns the counters. Any thread may call it.
+	MatchStats() MatchStats
+}

@@ -14,12 +14,6 @@ import (
 // drops. When all messages in flight to it are answered, the sender notifies it of how many were dropped; when it has
 // heard of all drops it takes messages again, and says so; then those that were dropped are sent again, in order.
 
-// fullPeer is a receiver that takes no messages.
-type fullPeer struct {
-	underway int      // messages whose answer has not come
-	dropped  []uint32 // places of messages to be sent again
-}
-
 // control is a control message to be sent.
 type control struct {
 	to       hw.MatchAddress
@@ -47,19 +41,22 @@ func (t *matchTx) dropped(n uint32) {
 	t.giveID(s)
 	s.kind = sentDropped
 	s.generation++
-	f.dropped = append(f.dropped, n)
-	t.resolved(to)
+	t.drops.Add(1)
+	if f.dropped(n) {
+		t.notify(to, f)
+	}
 }
 
 // resolved takes in that a message in flight was answered. The last one has the receiver notified of the drops.
 func (t *matchTx) resolved(to hw.MatchAddress) {
-	f := t.full[to]
-	if f == nil {
-		return
+	if f := t.full[to]; f != nil && f.answered() {
+		t.notify(to, f)
 	}
-	if f.underway--; f.underway == 0 {
-		t.control(to, proto.Control(proto.ControlNotify, uint32(len(f.dropped))))
-	}
+}
+
+// notify tells a receiver of the drops.
+func (t *matchTx) notify(to hw.MatchAddress, f *fullPeer) {
+	t.control(to, proto.Control(proto.ControlNotify, f.drops))
 }
 
 // resumed takes in that a receiver takes messages again.
@@ -68,24 +65,26 @@ func (t *matchTx) resumed(from hw.MatchAddress) {
 	defer t.release(false)
 	f := t.full[from]
 	if f == nil || f.underway > 0 {
-		t.m.rx.malformed.Add(1)
-		t.m.i.logf("%#x takes messages again, though it was not known to be full", uint64(from))
+		t.m.rx.refuse("%#x takes messages again, though it was not known to be full", uint64(from))
 		return
 	}
 	delete(t.full, from)
-	slices.SortFunc(f.dropped, func(a, b uint32) int {
-		return int(int64(t.slots[a].out.number - t.slots[b].out.number))
-	})
-	t.replaying = append(t.replaying, f.dropped...)
+	t.replaying = append(t.replaying, f.waiting...)
+	slices.SortFunc(t.replaying, func(a, b uint32) int { return int(int64(t.slots[a].out.number - t.slots[b].out.number)) })
 	t.replay()
 	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0)
 }
 
-// replay sends messages again, as far as there is room.
+// replay sends messages again, as far as there is room. Those to a receiver that is full again wait with the rest.
 func (t *matchTx) replay() {
 	for len(t.replaying) > 0 && t.q.Room(1) {
 		n := t.replaying[0]
 		s := &t.slots[n]
+		if f := t.full[s.out.to]; f != nil {
+			f.waiting = append(f.waiting, n)
+			t.replaying = t.replaying[1:]
+			continue
+		}
 		kind, err := t.emit(s, n)
 		if err != nil {
 			return
@@ -93,6 +92,19 @@ func (t *matchTx) replay() {
 		s.kind, s.seen, s.code, s.acked = kind, 0, wire.RcOk, false
 		t.replaying = t.replaying[1:]
 	}
+}
+
+// resume tells senders that the NIC takes messages again.
+func (t *matchTx) resume(senders []hw.MatchAddress) {
+	if len(senders) == 0 {
+		return
+	}
+	t.lock.take()
+	for _, to := range senders {
+		t.control(to, proto.Control(proto.ControlResume, 0))
+	}
+	t.postControls()
+	t.release(false)
 }
 
 // control has a control message sent.
@@ -116,9 +128,8 @@ func (t *matchTx) postControls() {
 		if err != nil || s == nil {
 			return err != nil
 		}
-		t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: c.bits, UserPtr: s.cookie(n)},
-			Initiator: t.m.self,
-			EQ:        t.events.number})
+		t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: c.bits, UserPtr: s.cookie(n)}, Initiator: t.m.self,
+			EQ: t.events.number})
 		t.commit(s, sentControl, 0)
 		s.out = outgoing{to: c.to, bits: c.bits, own: s.out.own}
 		return true
@@ -141,7 +152,7 @@ func (t *matchTx) controlled(n, code uint32) {
 		return
 	}
 	delete(t.full, to)
-	for _, n := range f.dropped {
+	for _, n := range f.waiting {
 		t.finish(n, sendError(code))
 	}
 }

@@ -227,7 +227,11 @@ func (i *Iface) Stats() hw.Stats {
 	if i.driver.port.Len() != 0 {
 		delivered += atomic.LoadUint64(&i.HotPort().Taken)
 	}
-	return hw.Stats{Delivered: delivered, Malformed: i.rx.malformed.Load(), PeersLost: i.rx.lost.Load()}
+	malformed := i.rx.malformed.Load()
+	if i.match != nil {
+		malformed += i.match.rx.malformed.Load()
+	}
+	return hw.Stats{Delivered: delivered, Malformed: malformed, PeersLost: i.rx.lost.Load()}
 }
 
 // Doorbells is how often the NIC was told of something posted. The caller has stopped all threads that post.

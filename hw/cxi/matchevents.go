@@ -18,7 +18,7 @@ func (x *matchRx) progress(limit int) (n int) {
 		}
 		x.take(e)
 		x.events.Done(e)
-		if x.flow.state != flowOpen {
+		if x.flow.state() != flowEnabled {
 			x.events.Return() // it may be full, and its room is needed
 		}
 		n++
@@ -29,7 +29,8 @@ func (x *matchRx) progress(limit int) (n int) {
 	if len(x.commands) > 0 {
 		x.postCommands()
 	}
-	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.retries.Load() || x.m.tx.anyControl.Load())
+	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.retries.Load() || x.m.tx.anyControl.Load() ||
+		x.flow.again != [flowCommands]bool{})
 	return n
 }
 
@@ -103,8 +104,17 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 	if slot >= uint32(len(x.slots)) {
 		return
 	}
+	x.flow.counts.refused.Add(1)
 	id := x.slots[slot]
-	if id != 0 && int(id) <= len(x.early.buffers) {
+	if id == idOther {
+		x.m.tx.notAdmitted()
+		return
+	}
+	if id >= idFlow {
+		x.flow.refusedCommand(flowCommand(id - idFlow))
+		return
+	}
+	if int(id) <= len(x.early.buffers) {
 		x.early.refused(int(id) - 1)
 		return
 	}

@@ -68,10 +68,16 @@ type matchRx struct {
 	early     early
 	flow      flow
 	event     hw.MatchEvent
-	commands  []*arriving // their get or notice is to be posted
-	malformed atomic.Uint64
+	commands  []*arriving   // their get or notice is to be posted
+	malformed atomic.Uint64 // what no peer of the protocol sends. Written by refuse, read by any thread.
 	// later says that progress has something to do in a while. Stored by the lease holder, read by Arm.
 	later atomic.Bool
+}
+
+// refuse counts and logs what no peer of the protocol sends.
+func (x *matchRx) refuse(format string, args ...any) {
+	x.malformed.Add(1)
+	x.m.i.logf(format, args...)
 }
 
 // firstID is the least id of a receive; below are buffers for unexpected messages, from 1, and idOnload.
@@ -104,18 +110,27 @@ func (x *matchRx) open() (err error) {
 	}
 	x.early.listAll()
 	x.portal.q.Ring()
-	return x.portal.enable(x.pte, &x.events, proto.IndexMessages)
+	if err = x.portal.enable(x.pte, &x.events, proto.IndexMessages); err == nil {
+		x.flow.change(func(c *flowCore) { c.state = flowEnabled })
+	}
+	return err
 }
 
 func (x *matchRx) close() error {
 	return errors.Join(x.portal.close(), x.events.close(), x.flow.events.close(), x.early.memory.close())
 }
 
+// idOther is the id of commands of another list, which no buffer or receive has.
+const idOther = 0
+
 // command writes a command of another list, and reports whether there was room.
 func (x *matchRx) command(write func(q *nic.Queue) bool) bool {
 	x.lock.take()
 	defer x.lock.release()
 	ok := write(&x.portal.q)
+	if ok {
+		x.slots[x.portal.q.LastSlot()] = idOther
+	}
 	x.portal.q.Ring()
 	return ok
 }
@@ -181,13 +196,13 @@ func (m *matcher) Search(r *hw.MatchReceive) error {
 
 // post gives a receive or search an id, and writes its command unless receives before it wait.
 func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive) (hw.MatchID, error) {
-	x.lock.take()
-	defer x.lock.release()
-	if !x.flow.steady() {
+	if !x.flow.state().steady() {
 		return 0, hw.ErrNoResource
 	}
+	x.lock.take()
+	defer x.lock.release()
 	id, ok := x.free.take(0)
-	if !ok || !x.portal.q.Room(1) {
+	if !ok || !x.portal.q.Room(1) || !x.flow.state().steady() {
 		if ok {
 			x.free.put(id)
 		}
@@ -358,6 +373,7 @@ func (x *matchRx) refusedEntry(id uint16, code uint32) {
 	}
 	x.retryAt = time.Now().Add(retryDelay)
 	x.retries.Store(true)
+	x.flow.lacking()
 }
 
 // listed takes in that the NIC has an entry again, for the first receive that waited: all that it has refused before
@@ -386,7 +402,7 @@ func (x *matchRx) retry() (n int) {
 	for _, id := range removed {
 		x.receive(id).canceling = false
 	}
-	if x.flow.steady() && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) && x.portal.q.Room(1) {
+	if x.flow.state().steady() && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) && x.portal.q.Room(1) {
 		e := *x.receive(x.waiting[0]).toAppend()
 		e.InOrder, e.NoLink = false, false
 		x.probing = x.append(&e)

@@ -144,7 +144,8 @@ type matchTx struct {
 
 	posted    uint64 // messages
 	full      map[hw.MatchAddress]*fullPeer
-	replaying []uint32 // places of messages that are to be sent again, in order
+	drops     atomic.Uint64 // messages that receivers had no room for; written under the lock, read by any thread
+	replaying []uint32      // places of messages that are to be sent again, in order
 	controls  []control
 
 	ended, spare   []hw.MatchEvent
@@ -384,6 +385,17 @@ func (t *matchTx) admit(lac uint32) (ready bool, err error) {
 	return false, hw.ErrNoResource
 }
 
+// notAdmitted takes in that the NIC has refused the command for an address context: the next message tries again.
+func (t *matchTx) notAdmitted() {
+	t.lock.take()
+	for lac := range t.sources {
+		if t.sources[lac] == sourceAsked {
+			t.sources[lac] = sourceNone
+		}
+	}
+	t.lock.release()
+}
+
 // openNotices makes the list for data of rendezvous and notices. The receiver's target queue is there.
 func (t *matchTx) openNotices() (err error) {
 	i, p := t.m.i, &t.m.rx.portal
@@ -542,8 +554,7 @@ func (t *matchTx) read(id, code uint32) {
 		t.step(n, seenRead, code)
 		return
 	}
-	t.m.rx.malformed.Add(1)
-	t.m.i.logf("data of rendezvous %d was read, which is none", id)
+	t.m.rx.refuse("data of rendezvous %d was read, which is none", id)
 }
 
 // noticed takes in a notice, which any peer may send.
@@ -557,8 +568,7 @@ func (t *matchTx) noticed(bits uint64, code uint32) {
 		t.finish(n, sendError(code))
 		return
 	}
-	t.m.rx.malformed.Add(1)
-	t.m.i.logf("notice %#x of no message", bits)
+	t.m.rx.refuse("notice %#x of no message", bits)
 }
 
 // fail ends everything in flight.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
@@ -14,19 +15,8 @@ import (
 
 // Flow control at the receiver. When the NIC has disabled the list because messages found no room, the unexpected
 // messages that it keeps are taken over, which frees their buffers and list entries: receives posted from then on are
-// matched with these first. The list is enabled again when the senders have reported as many drops as the NIC has
-// counted.
-
-// flowState says how far that is. Posts read it under the lock.
-type flowState uint8
-
-const (
-	flowOpen   flowState = iota // the NIC takes messages
-	flowFlush                   // appends that were posted before take effect
-	flowOnload                  // unexpected messages are taken over
-	flowBytes                   // events of their bytes are to come
-	flowClosed                  // until senders have reported all drops
-)
+// matched with these first. The list is enabled again when the senders have told of as many drops as the NIC has
+// counted. flowCore (flowstate.go) decides.
 
 // softMessage is an unexpected message that the NIC keeps no longer.
 type softMessage struct {
@@ -48,40 +38,87 @@ type flow struct {
 	x      *matchRx
 	events eventQueue // control messages
 
-	state   flowState      // under the receiver's lock, as what follows to matches
-	list    []*softMessage // in the order in which they came
+	core flowCore
+	// word is core's state. Stored by the lease holder under the receiver's lock; read by posts, before they take the
+	// lock and again when they have an id, and by Stats.
+	word atomic.Uint32
+
+	list    []*softMessage // in the order in which they came; under the receiver's lock, as what follows to found
 	matches []softMatch
 	found   []hw.MatchEvent // searches of list
 	// local says that matches or found is not empty. Stored under the lock, read by the lease holder and Pending.
 	local atomic.Bool
 
+	flushed  bool     // appends that were posted before have taken effect
+	removed  bool     // all messages are in list
 	offsets  []uint64 // of the messages that are to be taken over
 	removing int      // those that are on their way
 	missing  int      // those whose bytes are to come
 	wanted   map[earlyKey]*softMessage
-	drops    int64 // that senders have reported, and the value at which the NIC's count begins
-	notified []hw.MatchAddress
+	// refused commands of these kinds are posted again, not before
+	again   [flowCommands]bool
+	againAt time.Time
+
+	counts flowCounts
 }
+
+// flowCounts are counters of flow control: written by the lease holder, read by any thread.
+type flowCounts struct {
+	reasons  [flowReasons]atomic.Uint64 // how often the NIC has stopped, by wire.ReasonFcEqFull, …
+	software atomic.Uint64              // and how often it was had to
+	onloaded atomic.Uint64              // messages that were taken over
+	matched  atomic.Uint64              // receives that got one of these
+	refused  atomic.Uint64              // commands that the NIC has refused
+}
+
+const flowReasons = 8
+
+// flowCommand is a command of flow control. Slots of the target queue have it as an id behind all others.
+type flowCommand int
+
+const (
+	flowDisable flowCommand = iota
+	flowFlush
+	flowRemove
+	flowEnable
+	flowCommands = iota
+	idFlow       = 1<<16 - flowCommands
+)
 
 // idOnload is the id of searches that take messages over.
 func (x *matchRx) idOnload() uint16 { return uint16(len(x.early.buffers)) + 1 }
 
-// steady reports whether receives may be appended. The caller has the lock.
-func (f *flow) steady() bool { return f.state == flowOpen || f.state == flowClosed }
+// state is the word.
+func (f *flow) state() flowState { return flowState(f.word.Load()) }
 
-// base is where the NIC's count of drops begins: the message for which it has disabled the list is the first.
-func (f *flow) base() int64 {
-	if f.x.m.i.d.dev.Version>>4 < 2 {
-		return -1
+// change has a step of the core be seen by posts.
+func (f *flow) change(step func(c *flowCore)) {
+	f.x.lock.take()
+	step(&f.core)
+	f.word.Store(uint32(f.core.state))
+	f.x.lock.release()
+}
+
+// post writes a command, as far as there is room: else later. The caller has the lock.
+func (f *flow) post(c flowCommand, write func(q *nic.Queue) bool) bool {
+	q := &f.x.portal.q
+	if !q.Room(1) || !write(q) {
+		q.Ring()
+		f.again[c], f.againAt = true, time.Time{}
+		return false
 	}
-	return 0
+	f.x.slots[q.LastSlot()] = idFlow + uint16(c)
+	q.Ring()
+	return true
 }
 
 // open makes the list for control messages.
 func (f *flow) open(x *matchRx) error {
-	f.x, f.wanted, f.drops = x, map[earlyKey]*softMessage{}, 0
-	f.drops = f.base()
+	f.x, f.wanted = x, map[earlyKey]*softMessage{}
 	i := x.m.i
+	if i.d.dev.Version>>4 < 2 {
+		f.core.first, f.core.drops = -1, -1
+	}
 	if err := f.events.open(i.d, 255, true, i.wait, 0); err != nil {
 		return err
 	}
@@ -104,13 +141,12 @@ func (f *flow) open(x *matchRx) error {
 		return v.Type() == wire.EventLink
 	}, &x.events)
 	if err == nil && code != wire.RcOk {
-		err = fmt.Errorf("cxi: no room for the entry for control messages (%s): %w", codeText(code),
-			hw.ErrNoResource)
+		err = fmt.Errorf("cxi: no room for the entry for control messages (%s): %w", codeText(code), hw.ErrNoResource)
 	}
 	return err
 }
 
-// progress takes in control messages.
+// progress takes in control messages, and posts what was refused.
 func (f *flow) progress() (n int) {
 	for e := f.events.Peek(); e.There(); e = f.events.Peek() {
 		if e.Type() == wire.EventPut && e.Code() == wire.RcOk {
@@ -118,6 +154,9 @@ func (f *flow) progress() (n int) {
 			n++
 		}
 		f.events.Done(e)
+	}
+	if f.again != [flowCommands]bool{} && !time.Now().Before(f.againAt) {
+		f.postAgain()
 	}
 	return n + f.deliver()
 }
@@ -127,71 +166,94 @@ func (f *flow) control(e nic.Event) {
 	from := f.x.m.address(e.Initiator(), e.VNI())
 	kind, drops, ok := proto.ControlOf(e.MatchBits())
 	switch {
-	case !ok:
-		f.x.malformed.Add(1)
-		f.x.m.i.logf("control message %#x from %#x", e.MatchBits(), uint64(from))
-	case kind == proto.ControlNotify:
-		f.drops += int64(drops)
-		f.notified = append(f.notified, from)
-		f.enable()
-	default:
+	case ok && kind == proto.ControlResume:
 		f.x.m.tx.resumed(from)
+	case !ok || drops == 0 || !f.core.notify(from, drops):
+		f.x.refuse("control message %#x from %#x", e.MatchBits(), uint64(from))
+	default:
+		f.enable()
 	}
 }
 
-// changed takes in that the state of the list has changed.
+// changed takes in that the state of the list has changed, or was not changed.
 func (f *flow) changed(e nic.Event) {
-	x := f.x
 	reason, automatic := e.Automatic()
 	switch {
-	case e.Code() != wire.RcOk: // there are drops that no sender has reported yet
-	case e.State() == wire.PtlteStateDisabled && automatic:
-		x.m.i.logf("messages find no room (reason %d): senders wait", reason)
-		x.events.Return()
-		x.lock.take()
-		f.state = flowFlush
-		x.portal.q.Search(&nic.Entry{PtlTE: x.pte.Number(), ID: x.idOnload(), MatchBits: ^uint64(0),
-			MatchID: nic.AnyID(), Once: true})
-		x.portal.q.Ring()
-		x.lock.release()
-	case e.State() == wire.PtlteStateEnabled && f.state == flowClosed:
-		x.lock.take()
-		f.state = flowOpen
-		x.lock.release()
-		f.drops = f.base()
-		t := &x.m.tx
-		t.lock.take()
-		for _, to := range f.notified {
-			t.control(to, proto.Control(proto.ControlResume, 0))
+	case e.Code() != wire.RcOk: // there are drops that no sender has told of yet
+		if f.core.differs() || f.tooMany() {
+			f.enable()
 		}
-		t.postControls()
-		t.release(false)
-		f.notified = f.notified[:0]
+	case e.State() == wire.PtlteStateDisabled:
+		f.stopped(automatic, reason)
+	case e.State() == wire.PtlteStateEnabled:
+		var senders []hw.MatchAddress
+		f.change(func(c *flowCore) { senders = c.resumed() })
+		f.x.m.tx.resume(senders)
 	}
+}
+
+// stopped begins to take messages over.
+func (f *flow) stopped(automatic bool, reason uint32) {
+	begin := false
+	f.change(func(c *flowCore) { begin = c.stopped(automatic, reason) })
+	if !begin {
+		return
+	}
+	if automatic {
+		f.counts.reasons[reason%flowReasons].Add(1)
+		f.x.m.i.logf("messages find no room (reason %d): senders wait", reason)
+	} else {
+		f.counts.software.Add(1)
+		f.x.m.i.logf("unexpected messages have the list entries of receives: senders wait")
+	}
+	f.x.events.Return()
+	f.flushed, f.removed = false, false
+	f.flush()
+}
+
+// tooMany reports whether senders have told of more drops than there are: one of them is wrong, and the NIC is right.
+func (f *flow) tooMany() bool {
+	n, err := f.x.pte.Drops()
+	if err != nil {
+		f.x.m.i.logf("%v", err)
+		return false
+	}
+	const sign = 1 << 23
+	if drops := int64(n^sign) - sign; f.core.counted(drops) {
+		f.x.refuse("senders have told of more drops than there are, %d", drops)
+		return true
+	}
+	return false
+}
+
+// flush has a search come behind all appends.
+func (f *flow) flush() {
+	x := f.x
+	e := nic.Entry{PtlTE: x.pte.Number(), ID: x.idOnload(), MatchBits: ^uint64(0), MatchID: nic.AnyID(), Once: true}
+	x.lock.take()
+	f.post(flowFlush, func(q *nic.Queue) bool { return q.Search(&e) })
+	x.lock.release()
 }
 
 // take takes in an event of a search that takes messages over.
 func (f *flow) take(e nic.Event) {
 	switch {
-	case e.Type() == wire.EventPutOverflow && f.state == flowOnload:
+	case f.state().steady():
+	case e.Type() == wire.EventPutOverflow && f.flushed:
 		f.onload(e)
 		f.removeMore()
-	case e.Type() == wire.EventSearch && f.state == flowFlush:
+	case e.Type() == wire.EventSearch && !f.flushed:
 		f.remove()
 	}
 }
 
 // remove takes over all unexpected messages. No append is under way, and the NIC takes no messages.
 func (f *flow) remove() {
-	x := f.x
 	var err error
-	if f.offsets, err = x.pte.Offsets(); err != nil {
-		x.m.i.logf("%v", err)
+	if f.offsets, err = f.x.pte.Offsets(); err != nil {
+		f.x.m.i.logf("%v", err)
 	}
-	f.removing = 0
-	x.lock.take()
-	f.state = flowOnload
-	x.lock.release()
+	f.removing, f.flushed = 0, true
 	f.removeMore()
 }
 
@@ -202,17 +264,58 @@ const removeAtOnce = 8
 func (f *flow) removeMore() {
 	x := f.x
 	if len(f.offsets) == 0 {
-		f.state = flowBytes
+		f.removed = true
 		f.onloaded()
 		return
 	}
 	e := nic.Entry{PtlTE: x.pte.Number(), ID: x.idOnload(), Ignore: ^uint64(0), MatchID: nic.AnyID(), Once: true}
 	x.lock.take()
-	for f.removing < min(removeAtOnce, len(f.offsets)) && x.portal.q.Room(1) && x.portal.q.Remove(&e) {
+	for f.removing < min(removeAtOnce, len(f.offsets)) && f.post(flowRemove, func(q *nic.Queue) bool { return q.Remove(&e) }) {
 		f.removing++
 	}
-	x.portal.q.Ring()
 	x.lock.release()
+}
+
+// refusedCommand takes in that the NIC has refused a command, which is posted again after a while.
+func (f *flow) refusedCommand(c flowCommand) {
+	if c == flowRemove {
+		f.removing--
+	}
+	f.again[c], f.againAt = true, time.Now().Add(retryDelay)
+}
+
+// postAgain posts commands that were refused, or for which there was no room.
+func (f *flow) postAgain() {
+	again := f.again
+	f.again = [flowCommands]bool{}
+	if again[flowDisable] {
+		f.x.lock.take()
+		f.disable()
+		f.x.lock.release()
+	}
+	if again[flowFlush] {
+		f.flush()
+	}
+	if again[flowRemove] {
+		f.removeMore()
+	}
+	if again[flowEnable] {
+		f.core.unasked()
+		f.enable()
+	}
+}
+
+// lacking takes in that a receive has no list entry. The caller has the lock.
+func (f *flow) lacking() {
+	if f.core.lacking(f.x.early.held > 0) {
+		f.word.Store(uint32(f.core.state))
+		f.disable()
+	}
+}
+
+// disable has the NIC stop. The caller has the lock.
+func (f *flow) disable() {
+	f.post(flowDisable, func(q *nic.Queue) bool { return q.Disable(f.x.pte.Number()) })
 }
 
 // onload takes over one message.
@@ -226,6 +329,8 @@ func (f *flow) onload(e nic.Event) {
 	if e.Code() != wire.RcOk {
 		return // it was not there
 	}
+	f.x.early.held--
+	f.counts.onloaded.Add(1)
 	f.x.lock.take()
 	f.list = append(f.list, s)
 	f.x.lock.release()
@@ -265,13 +370,14 @@ func (f *flow) bytes(s *softMessage, e nic.Event) {
 
 // onloaded goes on when all messages were taken over.
 func (f *flow) onloaded() {
-	if f.state != flowBytes || f.missing > 0 {
+	if f.state().steady() || !f.removed || f.missing > 0 {
 		return
 	}
 	x := f.x
 	x.early.list()
 	x.lock.take()
-	f.state = flowClosed
+	f.core.takenOver()
+	f.word.Store(uint32(f.core.state))
 	// Receives that the NIC had no entry for are older than those that are posted from now on.
 	x.waiting = slices.DeleteFunc(x.waiting, func(id uint16) bool {
 		r := x.receive(id)
@@ -281,12 +387,15 @@ func (f *flow) onloaded() {
 	f.enable()
 }
 
-// enable has the NIC take messages again, if it has dropped as many as senders have reported.
+// enable has the NIC take messages again, if it has dropped as many as senders have told of.
 func (f *flow) enable() {
-	if f.state != flowClosed || f.drops < 0 {
+	drops, ok := f.core.ask()
+	if !ok {
 		return
 	}
-	f.x.command(func(q *nic.Queue) bool { return q.Resume(f.x.pte.Number(), uint32(f.drops)) })
+	f.x.lock.take()
+	f.post(flowEnable, func(q *nic.Queue) bool { return q.Resume(f.x.pte.Number(), uint32(drops)) })
+	f.x.lock.release()
 }
 
 // matches reports whether an entry takes a message.
@@ -364,5 +473,6 @@ func (f *flow) deliver() int {
 		x.get(a)
 		x.step(a, seenTaken|seenPut)
 	}
+	f.counts.matched.Add(uint64(len(matches)))
 	return len(matches) + len(found)
 }

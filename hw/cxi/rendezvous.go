@@ -142,8 +142,7 @@ func (x *matchRx) asked(r *receive, e nic.Event) {
 // get has the rest of a rendezvous read, which the NIC does not by itself.
 func (x *matchRx) get(a *arriving) {
 	if !a.known {
-		x.malformed.Add(1)
-		x.m.i.logf("rendezvous of another protocol, or in address context %d", a.rest.LAC)
+		x.refuse("rendezvous of another protocol, or in address context %d", a.rest.LAC)
 		a.code = wire.RcIllegalOp
 		a.needs &^= seenReply
 		return

@@ -32,6 +32,7 @@ type early struct {
 	unlisted int
 	listAt   time.Time // not before, if the NIC has refused one
 
+	held int                   // messages that the NIC keeps, of which each event was taken in
 	here map[earlyKey]nic.Kept // events of messages that no receive has taken
 	// messages that a receive has taken before the event of their bytes has come
 	wanted map[earlyKey]*arriving
@@ -61,6 +62,8 @@ func (y *early) listAll() {
 			Length: uint64(c.BufferBytes), Ignore: ^uint64(0), MatchID: nic.AnyID(), MinFree: uint32(c.Eager),
 			Managed: true, Put: true,
 			NoLink: true, NoUnlink: true,
+			// Receives that the NIC has refused come first: it refuses those behind them until they are tried again.
+			InOrder: true,
 		}
 		if !y.x.append(&e) {
 			return
@@ -104,6 +107,7 @@ func (y *early) key(e nic.Event) earlyKey {
 func (y *early) landed(e nic.Event) {
 	n := int(e.BufferID()) - 1
 	b := &y.buffers[n]
+	y.held++
 	if e.Last() {
 		b.end = uint32(e.Start()-y.memory.iova) - uint32(n*y.x.m.cfg.BufferBytes) + e.Length()
 	}
@@ -123,6 +127,7 @@ func (y *early) landed(e nic.Event) {
 func (y *early) taken(r *receive, e nic.Event) {
 	a := y.x.begin(r, e.Initiator(), e.RendezvousID(), e.Rendezvous(), seenTaken)
 	a.seen |= seenTaken
+	y.held--
 	offset := r.start
 	if r.multi {
 		r.start += min(uint64(e.Wanted()), uint64(len(r.into))-offset)

@@ -200,12 +200,13 @@ int weft_cxi_invalidate_pte_le(struct weft_cxi_pte *pte, uint32_t buffer, uint32
 	return cxi.invalidate_pte_le(pte, buffer, (int)list);
 }
 
-int weft_cxi_pte_offsets(struct weft_cxi_pte *pte, uint64_t *offsets, uint32_t *count)
+int weft_cxi_pte_status(struct weft_cxi_pte *pte, uint64_t *offsets, uint32_t *count, uint32_t *drops)
 {
 	struct weft_cxi_pte_status s = {.offsets = offsets, .count = (uint16_t)*count};
 	int rc = cxi.pte_status(pte, &s);
 
 	*count = s.count;
+	*drops = s.drops;
 	return rc;
 }
 

@@ -253,9 +253,9 @@ func (t *PtlTE) Invalidate(id uint32) error {
 func (t *PtlTE) Offsets() ([]uint64, error) {
 	for room := 512; ; {
 		list := make([]uint64, room)
-		n := C.uint32_t(room)
-		if err := check("unexpected messages", C.weft_cxi_pte_offsets(t.p,
-			(*C.uint64_t)(unsafe.SliceData(list)), &n)); err != nil {
+		n, drops := C.uint32_t(room), C.uint32_t(0)
+		if err := check("unexpected messages", C.weft_cxi_pte_status(t.p, (*C.uint64_t)(unsafe.SliceData(list)),
+			&n, &drops)); err != nil {
 			return nil, err
 		}
 		if int(n) <= room {
@@ -263,6 +263,13 @@ func (t *PtlTE) Offsets() ([]uint64, error) {
 		}
 		room = int(n)
 	}
+}
+
+// Drops is how many messages it has dropped since it was disabled, of 24 bits.
+func (t *PtlTE) Drops() (uint32, error) {
+	var n, drops C.uint32_t
+	err := check("dropped messages", C.weft_cxi_pte_status(t.p, nil, &n, &drops))
+	return uint32(drops), err
 }
 
 // Close takes it from its indices and gives it back.

@@ -273,14 +273,21 @@ func (q *Queue) Unlink(e *Entry) bool {
 // Enable lets a portal table entry take commands, whatever it has dropped. False: no room.
 func (q *Queue) Enable(ptlTE uint32) bool { return q.Resume(ptlTE, wire.LimitNoDropCount) }
 
-// Resume lets a portal table entry take commands if it has dropped so many: else an event says that it has not. False:
-// no room.
+// Resume lets a portal table entry take commands if it has dropped so many: else an event says that it has not. False: no
+// room.
 func (q *Queue) Resume(ptlTE, drops uint32) bool {
+	return q.setState(ptlTE, wire.PtlteStateEnabled, drops)
+}
+
+// Disable has a portal table entry drop messages; lists may be changed still. False: no room.
+func (q *Queue) Disable(ptlTE uint32) bool { return q.setState(ptlTE, wire.PtlteStateDisabled, 0) }
+
+func (q *Queue) setState(ptlTE uint32, state uint64, drops uint32) bool {
 	w := q.begin(wire.CmdSizeB64)
 	if w == nil {
 		return false
 	}
-	w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, wire.CmdqOpSetState) | wire.PtlteStateEnabled<<wire.SetStatePtlteStateShift |
+	w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, wire.CmdqOpSetState) | state<<wire.SetStatePtlteStateShift |
 		uint64(ptlTE)<<wire.SetStatePtlteIndexShift
 	w[1] = 0
 	w[2] = uint64(drops&wire.SetStateDropCountMask) << wire.SetStateDropCountShift

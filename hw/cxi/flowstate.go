@@ -1,0 +1,138 @@
+package cxi
+
+import (
+	"slices"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// flowState is how far flow control of the receiver is. The lease holder changes it under the receiver's lock.
+type flowState uint32
+
+const (
+	flowDisabled       flowState = iota // not opened yet
+	flowEnabled                         // the NIC takes messages
+	flowPendingDisable                  // it is to stop, as unexpected messages have the entries that receives need
+	flowOnload                          // unexpected messages are taken over, whose list entries are needed
+	flowOnloadReenable                  // the same, where buffers or room for events is needed
+	flowControl                         // until senders have notified of all drops
+)
+
+// steady reports whether receives may be appended.
+func (s flowState) steady() bool { return s != flowOnload && s != flowOnloadReenable }
+
+// flowCore is the receiver's state machine: what comes from the NIC and from senders, and what is to be done then. It
+// does nothing itself.
+type flowCore struct {
+	state flowState
+	// first is where the NIC's count of drops begins when it stops by itself: the message for which it does is the
+	// first drop. Constant.
+	first int64
+	drops int64 // that senders have notified of, from first
+	// notified are senders of dropped messages, in the order of their notices.
+	notified []hw.MatchAddress
+	// asked says that the NIC is to take messages again if it has dropped askedDrops, of which the first askedSenders
+	// of notified have told.
+	asked        bool
+	askedDrops   int64
+	askedSenders int
+}
+
+// stopped takes in that the NIC takes no messages any more. True: what it keeps is to be taken over.
+func (c *flowCore) stopped(automatic bool, reason uint32) bool {
+	if c.state != flowEnabled && c.state != flowPendingDisable {
+		return false // both have stopped it
+	}
+	c.state = flowOnloadReenable
+	if !automatic {
+		c.drops -= c.first // its count begins at none
+	}
+	if !automatic || reason == wire.ReasonFcUnexpectedFail {
+		c.state = flowOnload
+	}
+	return true
+}
+
+// takenOver takes in that the NIC keeps no messages.
+func (c *flowCore) takenOver() { c.state = flowControl }
+
+// ask reports whether the NIC is to take messages again if it has dropped so many.
+func (c *flowCore) ask() (drops int64, ok bool) {
+	if c.state != flowControl || c.asked || c.drops < 0 {
+		return 0, false
+	}
+	c.asked, c.askedDrops, c.askedSenders = true, c.drops, len(c.notified)
+	return c.drops, true
+}
+
+// unasked takes in that the command was not accepted.
+func (c *flowCore) unasked() { c.asked = false }
+
+// notify takes in a sender's notice of its drops, which any peer may send, at any time: that of the next stop may come
+// before the NIC's. False: the sender has notified already.
+func (c *flowCore) notify(from hw.MatchAddress, drops uint32) bool {
+	if slices.Contains(c.notified, from) {
+		return false
+	}
+	c.drops += int64(drops)
+	c.notified = append(c.notified, from)
+	return true
+}
+
+// resumed takes in that the NIC takes messages again, and returns the senders that are to know.
+func (c *flowCore) resumed() []hw.MatchAddress {
+	if !c.asked || c.state != flowControl {
+		return nil
+	}
+	c.state, c.asked = flowEnabled, false
+	c.drops += c.first - c.askedDrops
+	all := slices.Clone(c.notified[:c.askedSenders])
+	c.notified = append(c.notified[:0], c.notified[c.askedSenders:]...)
+	return all
+}
+
+// differs takes in that the NIC has dropped another number of messages, and reports whether senders have notified of
+// more since.
+func (c *flowCore) differs() bool {
+	c.asked = false
+	return c.drops != c.askedDrops
+}
+
+// counted takes in how many the NIC has dropped, and reports whether senders have notified of more than that.
+func (c *flowCore) counted(drops int64) bool {
+	if c.drops <= drops {
+		return false
+	}
+	c.drops = drops
+	return true
+}
+
+// lacking takes in that a receive has no list entry. True: the NIC is to stop, as it keeps messages that have some.
+func (c *flowCore) lacking(keeps bool) bool {
+	if c.state != flowEnabled || !keeps {
+		return false
+	}
+	c.state = flowPendingDisable
+	return true
+}
+
+// fullPeer is a receiver that takes no messages, at one of its senders.
+type fullPeer struct {
+	underway int      // messages whose answer has not come
+	drops    uint32   // messages that it has dropped
+	waiting  []uint32 // messages to be sent again: those, and others that wait to be
+}
+
+// dropped takes in the answer to a message.
+func (f *fullPeer) dropped(n uint32) (notify bool) {
+	f.drops++
+	f.waiting = append(f.waiting, n)
+	return f.answered()
+}
+
+// answered takes in the answer to a message, and reports whether it was the last: the receiver is to know of the drops.
+func (f *fullPeer) answered() (notify bool) {
+	f.underway--
+	return f.underway == 0
+}
