@@ -78,6 +78,7 @@ type MatchEvent struct {
 	Wanted  uint64 // bytes that were sent; more than Length: it was cut off
 	Offset  uint64 // of a receive of many messages: where in its memory
 	Last    bool   // nothing more comes of the receive
+	Claim   Claim  // of MatchFound: the message is set aside, and this names it; 0: it is not
 	// Err of a message: ErrPeerDead, ErrNoResource (the receiver has no room for it), ErrInvalid, ErrCanceled (Close).
 	Err error
 }
@@ -137,4 +138,18 @@ type MatchStats struct {
 type MatchCounter interface {
 	// MatchStats returns the counters. Any thread may call it.
 	MatchStats() MatchStats
+}
+
+// Claim names a message that is set aside. None is 0.
+type Claim uint64
+
+// Claimer is what a Matcher may implement: messages are set aside when they are found, for one receive.
+type Claimer interface {
+	// Claim is Search, but sets aside what it finds: no receive gets it but that of ReceiveClaimed. The device may
+	// stop for that: messages that come meanwhile are sent again. Errors: as Search's.
+	Claim(r *MatchReceive) error
+	// ReceiveClaimed receives a message that was set aside, once: its event is of r.Context. Of r, Local and Context
+	// count; without Local the message is thrown away, as one that was cut off. The memory must stay until the event.
+	// Errors: ErrNoResource, ErrInvalid (there is no such message, or Local is none of this device's).
+	ReceiveClaimed(c Claim, r *MatchReceive) error
 }

@@ -327,7 +327,7 @@ func (w *modelWorld) event(m *modelMutant) {
 		} else {
 			w.waiting++
 		}
-		if c.lacking(len(w.unexpected) > 0) {
+		if c.stop(len(w.unexpected) > 0) {
 			w.commands = append(w.commands, modelEvent{evDisable, 0})
 		}
 	case evLinked:

@@ -13,7 +13,7 @@ type flowState uint32
 const (
 	flowDisabled       flowState = iota // not opened yet
 	flowEnabled                         // the NIC takes messages
-	flowPendingDisable                  // it is to stop, as unexpected messages have the entries that receives need
+	flowPendingDisable                  // it is to stop, as unexpected messages are needed
 	flowOnload                          // unexpected messages are taken over, whose list entries are needed
 	flowOnloadReenable                  // the same, where buffers or room for events is needed
 	flowControl                         // until senders have notified of all drops
@@ -108,8 +108,9 @@ func (c *flowCore) counted(drops int64) bool {
 	return true
 }
 
-// lacking takes in that a receive has no list entry. True: the NIC is to stop, as it keeps messages that have some.
-func (c *flowCore) lacking(keeps bool) bool {
+// stop takes in that the receiver needs messages that the NIC keeps: they have the list entries of receives, or one is
+// claimed. True: the NIC is to stop.
+func (c *flowCore) stop(keeps bool) bool {
 	if c.state != flowEnabled || !keeps {
 		return false
 	}

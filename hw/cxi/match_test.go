@@ -318,6 +318,81 @@ func TestMatchCancel(t *testing.T) {
 	}
 }
 
+// TestMatchClaim: a message that is set aside goes to the receive that names it alone, of each size, and once.
+func TestMatchClaim(t *testing.T) {
+	a, b := newMatching(t, MatchConfig{}, 1<<20+8), newMatching(t, MatchConfig{}, 1<<20+8)
+	c := b.m.(hw.Claimer)
+	for _, n := range sizes {
+		for _, matched := range []bool{true, false} {
+			for _, discard := range []bool{true, false} {
+				fillBytes(a.b[:n+8], uint64(n))
+				clear(b.b)
+				a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 7, Data: 1, HasData: true, Local: a.at(0, n), Matched: matched})
+				a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 7, Data: 2, HasData: true, Local: a.at(n, 8)})
+				want := b.claim(a, hw.MatchReceive{From: a.self, Tagged: true, Tag: 7, Context: 4})
+				if want.Kind != hw.MatchFound || want.Data != 1 || want.Wanted != uint64(n) || want.Claim == 0 {
+					t.Fatalf("%d bytes: %+v", n, want)
+				}
+				b.clear()
+				b.post(hw.MatchReceive{From: a.self, Tagged: true, Tag: 7, Local: b.at(1<<20, 8), Context: 5})
+				await(a, b, 1, 1)
+				if e := b.events[0]; e.Data != 2 || e.Context != 5 || !bytes.Equal(b.b[1<<20:], a.b[n:n+8]) {
+					t.Fatalf("%d bytes are set aside, and the receive gets %+v", n, e)
+				}
+				r := hw.MatchReceive{Local: b.at(0, n), Context: 6}
+				if discard {
+					r.Local = hw.Segment{}
+				}
+				b.clear()
+				if err := c.ReceiveClaimed(want.Claim, &r); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.ReceiveClaimed(want.Claim, &r); !errors.Is(err, hw.ErrInvalid) {
+					t.Errorf("received twice: %v", err)
+				}
+				await(a, b, 2, 1)
+				if e := b.events[0]; e.Context != 6 || e.Data != 1 || e.Err != nil || e.Wanted != uint64(n) ||
+					!discard && (e.Length != uint64(n) || !bytes.Equal(a.b[:n], b.b[:n])) || discard && e.Length != 0 {
+					t.Errorf("%d bytes: %+v", n, e)
+				}
+				a.clear()
+				b.clear()
+			}
+		}
+	}
+	if e := b.claim(a, hw.MatchReceive{From: a.self, Tagged: true, Tag: 7, Context: 8}); e.Kind != hw.MatchMissing || e.Context != 8 {
+		t.Errorf("%+v", e)
+	}
+	if s := b.m.(hw.MatchCounter).MatchStats(); s.State != "ENABLED" || s.Malformed != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// claim sets a message from a aside, if one comes within a while.
+func (x *matching) claim(a *matching, r hw.MatchReceive) hw.MatchEvent {
+	x.t.Helper()
+	for range 20 {
+		x.clear()
+		err := x.m.(hw.Claimer).Claim(&r)
+		if err != nil && !errors.Is(err, hw.ErrNoResource) {
+			x.t.Fatal(err)
+		}
+		if err == nil {
+			await(a, x, 0, 1)
+			if x.events[0].Kind == hw.MatchFound {
+				break
+			}
+		}
+		for end := time.Now().Add(time.Millisecond); time.Now().Before(end); x.i.Progress(64) {
+			a.i.Progress(64)
+		}
+	}
+	if len(x.events) == 0 {
+		x.t.Fatal("no answer")
+	}
+	return x.events[0]
+}
+
 // TestMatchRandom: messages of all kinds, between two that send to each other, each arrive once, whole, at the receive
 // that matches, in order.
 func TestMatchRandom(t *testing.T) {

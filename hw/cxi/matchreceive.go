@@ -29,6 +29,7 @@ type receive struct {
 	state      receiveState // under the lock, as what follows to context
 	multi      bool
 	canceling  bool
+	claim      bool // a search whose message is set aside
 	generation uint32
 	entry      nic.Entry
 	into       []byte
@@ -153,6 +154,17 @@ func (m *matcher) entryOf(r *hw.MatchReceive) (e nic.Entry, err error) {
 	return e, nil
 }
 
+// localOf is the memory of a receive.
+func (m *matcher) localOf(r *hw.MatchReceive) (e nic.Entry, into []byte, err error) {
+	if r.Local.Len == 0 {
+		return e, nil, nil
+	}
+	if e.Memory, err = segmentMemory(&r.Local, true, 1<<47); err != nil {
+		return e, nil, err
+	}
+	return e, segmentBytes(&r.Local), nil
+}
+
 // PostReceive posts a receive.
 func (m *matcher) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
 	e, err := m.entryOf(r)
@@ -163,13 +175,11 @@ func (m *matcher) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
 		return 0, fmt.Errorf("cxi: receive of many messages in %d bytes, until less than %d are left: %w", r.Local.Len,
 			r.MinFree, hw.ErrInvalid)
 	}
-	var into []byte
-	if r.Local.Len != 0 {
-		if e.Memory, err = segmentMemory(&r.Local, true, 1<<47); err != nil {
-			return 0, err
-		}
-		into = segmentBytes(&r.Local)
+	local, into, err := m.localOf(r)
+	if err != nil {
+		return 0, err
 	}
+	e.Memory = local.Memory
 	e.Length, e.Once = uint64(r.Local.Len), !r.Multi
 	if r.Multi {
 		e.MinFree = uint32(max(r.MinFree, 1))
@@ -177,11 +187,14 @@ func (m *matcher) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
 	if m.i.closed.Load() {
 		return 0, errClosed
 	}
-	return m.rx.post(receivePosted, e, into, r)
+	return m.rx.post(receivePosted, e, into, r, false)
 }
 
 // Search finds an unexpected message, if there is one.
-func (m *matcher) Search(r *hw.MatchReceive) error {
+func (m *matcher) Search(r *hw.MatchReceive) error { return m.search(r, false) }
+
+// search does so, and sets it aside if claim.
+func (m *matcher) search(r *hw.MatchReceive, claim bool) error {
 	e, err := m.entryOf(r)
 	if err != nil {
 		return err
@@ -190,12 +203,12 @@ func (m *matcher) Search(r *hw.MatchReceive) error {
 		return errClosed
 	}
 	e.Once = true
-	_, err = m.rx.post(receiveSearch, e, nil, r)
+	_, err = m.rx.post(receiveSearch, e, nil, r, claim)
 	return err
 }
 
 // post gives a receive or search an id, and writes its command unless receives before it wait.
-func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive) (hw.MatchID, error) {
+func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive, claim bool) (hw.MatchID, error) {
 	if !x.flow.state().steady() {
 		return 0, hw.ErrNoResource
 	}
@@ -211,7 +224,7 @@ func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.Match
 	}
 	p := &x.list[id-x.firstID()]
 	e.ID = uint16(id)
-	*p = receive{state: state, multi: r.Multi, generation: p.generation + 1, entry: e, into: into, context: r.Context,
+	*p = receive{state: state, multi: r.Multi, claim: claim, generation: p.generation + 1, entry: e, into: into, context: r.Context,
 		parts: p.parts[:0]}
 	soft := len(x.flow.list) > 0
 	switch {
@@ -338,6 +351,10 @@ func (x *matchRx) say(ev *hw.MatchEvent) {
 // searched takes in the answer to a search.
 func (x *matchRx) searched(r *receive, e nic.Event) {
 	ev := hw.MatchEvent{Kind: hw.MatchMissing, Context: r.context, Last: true}
+	if e.Code() == wire.RcOk && r.claim {
+		x.flow.claimFound(r)
+		return
+	}
 	if e.Code() == wire.RcOk {
 		ev.Kind = hw.MatchFound
 		x.describe(&ev, e)
@@ -373,7 +390,7 @@ func (x *matchRx) refusedEntry(id uint16, code uint32) {
 	}
 	x.retryAt = time.Now().Add(retryDelay)
 	x.retries.Store(true)
-	x.flow.lacking()
+	x.flow.stop(x.early.held > 0)
 }
 
 // listed takes in that the NIC has an entry again, for the first receive that waited: all that it has refused before

@@ -20,7 +20,7 @@ var reasonNames = map[int]string{
 // MatchStats returns the counters of flow control.
 func (m *matcher) MatchStats() hw.MatchStats {
 	c := &m.rx.flow.counts
-	s := hw.MatchStats{State: stateNames[m.rx.flow.state()], Stopped: map[string]uint64{"receives": c.software.Load()},
+	s := hw.MatchStats{State: stateNames[m.rx.flow.state()], Stopped: map[string]uint64{"software": c.software.Load()},
 		Dropped: m.tx.drops.Load(), Onloaded: c.onloaded.Load(), Software: c.matched.Load(), Refused: c.refused.Load(),
 		Malformed: m.rx.malformed.Load()}
 	for k := range c.reasons {

@@ -43,11 +43,15 @@ type flow struct {
 	// lock and again when they have an id, and by Stats.
 	word atomic.Uint32
 
-	list    []*softMessage // in the order in which they came; under the receiver's lock, as what follows to found
+	list    []*softMessage // in the order in which they came; under the receiver's lock, as what follows to last
 	matches []softMatch
 	found   []hw.MatchEvent // searches of list
 	// local says that matches or found is not empty. Stored under the lock, read by the lease holder and Pending.
 	local atomic.Bool
+
+	claims  []*receive // searches whose message the NIC keeps, which is to be set aside
+	claimed map[hw.Claim]*softMessage
+	last    hw.Claim // that was given out
 
 	flushed  bool     // appends that were posted before have taken effect
 	removed  bool     // all messages are in list
@@ -114,7 +118,7 @@ func (f *flow) post(c flowCommand, write func(q *nic.Queue) bool) bool {
 
 // open makes the list for control messages.
 func (f *flow) open(x *matchRx) error {
-	f.x, f.wanted = x, map[earlyKey]*softMessage{}
+	f.x, f.wanted, f.claimed = x, map[earlyKey]*softMessage{}, map[hw.Claim]*softMessage{}
 	i := x.m.i
 	if i.d.dev.Version>>4 < 2 {
 		f.core.first, f.core.drops = -1, -1
@@ -204,7 +208,7 @@ func (f *flow) stopped(automatic bool, reason uint32) {
 		f.x.m.i.logf("messages find no room (reason %d): senders wait", reason)
 	} else {
 		f.counts.software.Add(1)
-		f.x.m.i.logf("unexpected messages have the list entries of receives: senders wait")
+		f.x.m.i.logf("unexpected messages are taken over for receives: senders wait")
 	}
 	f.x.events.Return()
 	f.flushed, f.removed = false, false
@@ -305,9 +309,9 @@ func (f *flow) postAgain() {
 	}
 }
 
-// lacking takes in that a receive has no list entry. The caller has the lock.
-func (f *flow) lacking() {
-	if f.core.lacking(f.x.early.held > 0) {
+// stop has the NIC stop if it keeps messages, which are needed. The caller has the lock.
+func (f *flow) stop(keeps bool) {
+	if f.core.stop(keeps) {
 		f.word.Store(uint32(f.core.state))
 		f.disable()
 	}
@@ -383,6 +387,11 @@ func (f *flow) onloaded() {
 		r := x.receive(id)
 		return r != nil && !x.probing && f.match(r)
 	})
+	claims := f.claims
+	f.claims = nil
+	for _, r := range claims {
+		f.claim(r)
+	}
 	x.lock.release()
 	f.enable()
 }
@@ -432,10 +441,15 @@ func (f *flow) match(r *receive) (spent bool) {
 
 // search answers a search with a message that was taken over. The caller has the lock.
 func (f *flow) search(r *receive) bool {
-	for _, s := range f.list {
+	for k, s := range f.list {
 		if s.matches(&r.entry) {
 			ev := hw.MatchEvent{Kind: hw.MatchFound, Context: r.context, Last: true}
 			f.x.describe(&ev, s.ev.Event())
+			if r.claim {
+				f.last++
+				ev.Claim, f.claimed[f.last] = f.last, s
+				f.list = slices.Delete(f.list, k, k+1)
+			}
 			f.found = append(f.found, ev)
 			f.local.Store(true)
 			f.x.freeID(r)

@@ -1,0 +1,66 @@
+package cxi
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Claims. A search finds out whether there is a message; the NIC says where the rest of a long one is only while it
+// takes no messages, so that what it keeps is taken over then, as in flow control, and the message is set aside there.
+
+// Claim finds an unexpected message and sets it aside.
+func (m *matcher) Claim(r *hw.MatchReceive) error { return m.search(r, true) }
+
+// claimFound takes in that the NIC keeps a message that is to be set aside.
+func (f *flow) claimFound(r *receive) {
+	f.x.lock.take()
+	defer f.x.lock.release()
+	if f.core.state == flowControl {
+		f.claim(r)
+		return
+	}
+	f.claims = append(f.claims, r)
+	f.stop(true)
+}
+
+// claim sets aside a message that was taken over, if it is still there. The caller has the lock.
+func (f *flow) claim(r *receive) {
+	if f.search(r) {
+		return
+	}
+	f.found = append(f.found, hw.MatchEvent{Kind: hw.MatchMissing, Context: r.context, Last: true})
+	f.local.Store(true)
+	f.x.freeID(r)
+}
+
+// ReceiveClaimed receives a message that was set aside.
+func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
+	x := &m.rx
+	e, into, err := m.localOf(r)
+	if err != nil {
+		return err
+	}
+	if m.i.closed.Load() {
+		return errClosed
+	}
+	x.lock.take()
+	defer x.lock.release()
+	s := x.flow.claimed[c]
+	if s == nil {
+		return fmt.Errorf("cxi: message %d is not set aside: %w", c, hw.ErrInvalid)
+	}
+	id, ok := x.free.take(0)
+	if !ok {
+		return hw.ErrNoResource
+	}
+	delete(x.flow.claimed, c)
+	p := &x.list[id-x.firstID()]
+	e.ID = uint16(id)
+	*p = receive{state: receivePosted, generation: p.generation + 1, entry: e, into: into, context: r.Context,
+		parts: p.parts[:0], taken: true}
+	x.flow.matches = append(x.flow.matches, softMatch{p, s, 0})
+	x.flow.local.Store(true)
+	m.i.bell.ring()
+	return nil
+}
