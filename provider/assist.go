@@ -36,7 +36,7 @@ type sharing struct {
 }
 
 // shareable reports whether an operation is one to share.
-func (r *leasedRx) shareable(e *leasedEP, op *recvOp) bool {
+func (r *receiving) shareable(e *leasedEP, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
 	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
 		return false
@@ -48,7 +48,7 @@ func (r *leasedRx) shareable(e *leasedEP, op *recvOp) bool {
 
 // offerAssist begins a round with a shareable operation. It reports false when
 // that has to wait for an earlier round.
-func (r *leasedRx) offerAssist(e *leasedEP, op *recvOp) bool {
+func (r *receiving) offerAssist(e *leasedEP, op *recvOp) bool {
 	s := &e.assisted[op.src]
 	if s.open || s.rounds == claim.MaxRounds {
 		return false
@@ -162,7 +162,7 @@ const abandonTime = time.Second
 
 // abandonAssist ends a shared operation whose endpoint is closed: the sender
 // must not write into the buffer any more.
-func (r *leasedRx) abandonAssist(e *leasedEP, op *recvOp) {
+func (r *receiving) abandonAssist(e *leasedEP, op *recvOp) {
 	words := claim.MessageWords(e.sourceWords(hw.Source(op.src)))
 	if op.round == 0 || words == nil {
 		return
@@ -201,7 +201,7 @@ type assist struct {
 }
 
 // onAssist accepts a receiver's offer.
-func (e *leasedEP) onAssist(src hw.Source, header uint64, head, payload []byte) {
+func (e *rendezvousHelp) onAssist(src hw.Source, header uint64, head, payload []byte) {
 	var o wire.Offer
 	req, known := e.requests.Lookup(header)
 	if !o.Parse(head) || !known || !e.ownsLink(src, req.Link) || o.Want > req.Length || req.Count != 1 {
@@ -214,7 +214,7 @@ func (e *leasedEP) onAssist(src hw.Source, header uint64, head, payload []byte) 
 }
 
 // stepAssists goes on with what earlier steps left.
-func (e *leasedEP) stepAssists() {
+func (e *rendezvousHelp) stepAssists() {
 	kept := e.assists[:0]
 	for i := range e.assists {
 		if !e.stepAssist(&e.assists[i]) {
@@ -225,7 +225,7 @@ func (e *leasedEP) stepAssists() {
 }
 
 // stepAssist writes chunks into the receiver's buffer, and reports whether there is no more to do.
-func (e *leasedEP) stepAssist(a *assist) bool {
+func (e *rendezvousHelp) stepAssist(a *assist) bool {
 	req, known := e.requests.Lookup(a.request)
 	if !known {
 		return true

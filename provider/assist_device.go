@@ -47,7 +47,7 @@ const helpedGets = 4
 // own, of these bytes only and until the operation ends: what is kept for later transfers is
 // whole pages, and peers remember keys. Where a thread does the copies it posts all gets at once and
 // sleeps, as it could not between a share and the next.
-func (r *leasedRx) openLanding(e *leasedEP, op *recvOp, p *port) bool {
+func (r *receiving) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 	least := uint64(r.cfg.AssistSize)
 	if r.offload || least == 0 || op.want < least || p.attr.Caps&hw.CapSoftware == 0 || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
 		return false
@@ -57,7 +57,7 @@ func (r *leasedRx) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 		log.Infof(log.EPData, "the sender of %d bytes cannot help: %v", op.want, err)
 		return false
 	}
-	e.land(op, []hw.Memory{m})
+	e.landings.put(op, []hw.Memory{m})
 	op.open = true
 	return true
 }
@@ -99,7 +99,7 @@ func (r *leasedRx) stepHelped(e *leasedEP, op *recvOp, p *path) bool {
 }
 
 // givePut leaves the last n bytes that nobody has asked for to the sender.
-func (r *leasedRx) givePut(e *leasedEP, op *recvOp, n uint64) {
+func (r *receiving) givePut(e *leasedEP, op *recvOp, n uint64) {
 	op.tail += n
 	op.owed = n
 	op.help = helpBusy
@@ -161,8 +161,8 @@ type putter struct {
 }
 
 // onLanding takes in where a message of this side lands.
-func (e *leasedEP) onLanding(src hw.Source, header uint64, head, payload []byte) {
-	g := &putter{e: e, request: header}
+func (e *rendezvousHelp) onLanding(src hw.Source, header uint64, head, payload []byte) {
+	g := &putter{e: e.leasedEP, request: header}
 	req, known := e.requests.Lookup(header)
 	if !g.Parse(head) || !known || !e.ownsLink(src, req.Link) || g.Want > req.Length || req.Count != 1 ||
 		req.Flags&txExposed == 0 || e.putters[header] != nil {
@@ -187,7 +187,7 @@ func (e *leasedEP) onLanding(src hw.Source, header uint64, head, payload []byte)
 }
 
 // onPut takes in what the receiver of a message leaves to this side.
-func (e *leasedEP) onPut(src hw.Source, header uint64, head, payload []byte) {
+func (e *rendezvousHelp) onPut(src hw.Source, header uint64, head, payload []byte) {
 	g := e.putters[header]
 	req, known := e.requests.Lookup(header)
 	if g == nil || !known || !e.ownsLink(src, req.Link) || !g.ready || g.n != 0 {
@@ -204,14 +204,14 @@ func (e *leasedEP) onPut(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // stepPutter goes on with a putter, now or when there is room.
-func (e *leasedEP) stepPutter(g *putter) {
+func (e *rendezvousHelp) stepPutter(g *putter) {
 	if !g.step() {
 		e.putting = append(e.putting, g)
 	}
 }
 
 // stepPutters goes on with what earlier steps left.
-func (e *leasedEP) stepPutters() {
+func (e *rendezvousHelp) stepPutters() {
 	list := e.putting
 	e.putting = nil
 	for _, g := range list {
@@ -223,7 +223,7 @@ func (e *leasedEP) stepPutters() {
 func (g *putter) step() bool {
 	e := g.e
 	req, known := e.requests.Lookup(g.request)
-	if !known || e.putters[g.request] != g {
+	if !known || e.help.putters[g.request] != g {
 		return true
 	}
 	o := g.path.Endpoint.(hw.OneSided)
@@ -256,7 +256,7 @@ func (g *putter) ended(err error) {
 		return
 	}
 	req, known := e.requests.Lookup(g.request)
-	if !known || e.putters[g.request] != g {
+	if !known || e.help.putters[g.request] != g {
 		return
 	}
 	g.n = 0

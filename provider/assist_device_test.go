@@ -122,10 +122,10 @@ func settled(t *testing.T, sides ...*side) {
 	drain(sides...)
 	for i, s := range sides {
 		e := leasedOf(s.ep)
-		left := len(e.putters) + len(e.putting) + len(e.landings) + len(e.rx.pulls)
+		left := len(e.help.putters) + len(e.help.putting) + len(e.landings) + len(e.rx.pulls)
 		if left != 0 || e.rx.active.head != 0 || e.exposed.any() {
 			t.Errorf("side %d: %d putters, %d of them to go on, %d landings, %d operations",
-				i, len(e.putters), len(e.putting), len(e.landings), len(e.rx.pulls))
+				i, len(e.help.putters), len(e.help.putting), len(e.landings), len(e.rx.pulls))
 		}
 	}
 }
@@ -206,7 +206,7 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
 // look has a side take in the part that it was left.
 func (s *side) look(put held) {
 	s.ep.rx.acquire()
-	leasedOf(s.ep).onPut(put.src, put.header, put.head, nil)
+	leasedOf(s.ep).help.onPut(put.src, put.header, put.head, nil)
 	leasedOf(s.ep).rx.give()
 }
 
@@ -293,7 +293,7 @@ func TestHelpedClosed(t *testing.T) {
 // TestHelpedRefused: a part that cannot be put ends the message with an error on both sides.
 func TestHelpedRefused(t *testing.T) {
 	x, y, _, _, put := owing(t, 1<<20)
-	leasedOf(x.ep).putters[put.header].key = hw.RemoteKey{}
+	leasedOf(x.ep).help.putters[put.header].key = hw.RemoteKey{}
 	x.look(put)
 	y.wantErrorAmong(1, fi.EIO, x)
 	x.wantErrorAmong(2, fi.EIO, y)
@@ -326,21 +326,23 @@ func TestHelpedHostile(t *testing.T) {
 	}{
 		// longer than the message
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onLanding(s, put.header, bytes.Clone(other.Put(b[:])), nil)
-		}, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onLanding(s, 1<<40, bytes.Clone(other.Put(b[:])), nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onLanding(s, put.header, nil, nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onPut(s, 1<<40, put.head, nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 1<<20, 1)), nil)
+			leasedOf(e).help.onLanding(s, put.header, bytes.Clone(other.Put(b[:])), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], ^uint64(0), 2)), nil)
+			leasedOf(e).help.onLanding(s, 1<<40, bytes.Clone(other.Put(b[:])), nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).help.onLanding(s, put.header, nil, nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).help.onPut(s, 1<<40, put.head, nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) {
+			leasedOf(e).help.onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 1<<20, 1)), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 0, 0)), nil)
+			leasedOf(e).help.onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], ^uint64(0), 2)), nil)
 		}, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).onPut(s, put.header, put.head[:8], nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) {
+			leasedOf(e).help.onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 0, 0)), nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).help.onPut(s, put.header, put.head[:8], nil) }, 1},
 		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, nil, nil) }, 1},
 		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, word(1<<20), nil) }, 1},
 		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op+1<<32, word(0), nil) }, 0}, // ended
@@ -359,8 +361,8 @@ func TestHelpedHostile(t *testing.T) {
 		leasedOf(h.to.ep).rx.give()
 	}
 	x.ep.rx.acquire()
-	leasedOf(x.ep).onPut(put.src, put.header, put.head, nil)
-	leasedOf(x.ep).onPut(put.src, put.header, put.head, nil) // while the device is at it
+	leasedOf(x.ep).help.onPut(put.src, put.header, put.head, nil)
+	leasedOf(x.ep).help.onPut(put.src, put.header, put.head, nil) // while the device is at it
 	leasedOf(x.ep).rx.give()
 	completes(t, x, y, sent, got)
 }

@@ -100,7 +100,7 @@ func (c *connected) finish(status fi.Errno) {
 }
 
 // cancelRecvs ends the posted receives, for which nothing can come any more.
-func (r *leasedRx) cancelRecvs() {
+func (r *receiving) cancelRecvs() {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for rv := range eng.Recvs() {
 			eng.Remove(rv)

@@ -150,7 +150,7 @@ func (e *statistics) countHeld(n int) {
 }
 
 // countQueues shows what waits in matching. Gauges of a context that several endpoints share are those of the first.
-func (r *leasedRx) countQueues(posted, held int) {
+func (r *receiving) countQueues(posted, held int) {
 	st := r.stats.Load()
 	if st == nil {
 		return

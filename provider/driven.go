@@ -144,7 +144,7 @@ func (e *drivenPort) looked() bool {
 }
 
 // looked tells the same of any of the context's endpoints.
-func (r *leasedRx) looked() bool {
+func (r *receiving) looked() bool {
 	for _, e := range r.eps {
 		if e.looked() {
 			return true

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
@@ -69,30 +68,26 @@ type attributes struct {
 type leasedEP struct {
 	Endpoint
 	rx        *leasedRx
-	landings  map[uint64][]hw.Memory // regions of rendezvous targets, by recvOp.id
-	addrs     []fi.Addr              // by identity: source address plus addrFirst, addrUnknown or addrNone
-	addrSeen  uint64                 // generation of av that addrs is of
-	addrLinks uint64                 // linksMade that addrNone is of
-	streams   []uint64               // requests that are sent in fragments
-	backLinks []*link                // by identity, the last that was used
-	assists   []assist               // rendezvous of others that this side helps with
-	assisted  []sharing              // by hw.Source
-	round     uint16                 // of the last offer
-	putters   map[uint64]*putter     // by request, that this side helps with over a device
-	putting   []*putter              // of those that have something to do
-	helps     []help                 // reads and writes of others that this side helps with, one of a source
-	batchPeak uint64                 // arrivals
+	landings  landings
+	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
+	addrSeen  uint64    // generation of av that addrs is of
+	addrLinks uint64    // linksMade that addrNone is of
+	streams   []uint64  // requests that are sent in fragments
+	backLinks []*link   // by identity, the last that was used
+	assisted  []sharing // by hw.Source
+	round     uint16    // of the last offer
+	batchPeak uint64    // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
+	help          rendezvousHelp
+	target        rmaTarget
 
 	rmaStreams     []uint64             // requests that wait for room, by id
 	transfers      map[uint64]*transfer // requests in segments, by id
 	spareTransfers []*transfer
-	spareSegments  *segmentPiece
+	spareSegments  segmentPool
 	flows          []*segmentFlow // that time or room resumes
-	replies        []reply        // to peers' reads and atomics, that wait for room
 	regionIOV      [info.MRIOVLimit]fi.IOVec
-	atomicResult   [atomicBytes]byte
 }
 
 // OpenEndpoint makes an endpoint and binds its name: info's source address, or
@@ -147,6 +142,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		},
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
+	l.help.leasedEP, l.target.leasedEP = l, l
 	e := &l.Endpoint
 	e.linkByAddr = map[address]*link{}
 	e.leased = lease.Guard(nil, l)

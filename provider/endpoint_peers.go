@@ -33,7 +33,7 @@ func (e *leasedEP) senderOf(src hw.Source) sender {
 }
 
 // addressOf returns a sender's address.
-func (r *leasedRx) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
+func (r *receiving) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
 
 // fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
 // unless it is there.
@@ -217,7 +217,7 @@ func (r *leasedRx) senderLost(e *leasedEP, src hw.Source) {
 }
 
 // peerLost ends the receives that name a lost peer as their source.
-func (r *leasedRx) peerLost(id uint32) {
+func (r *receiving) peerLost(id uint32) {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for rv := range eng.Recvs() {
 			if rv.Source() == id {

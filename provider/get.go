@@ -74,7 +74,7 @@ func (g *getter) ended(err error) {
 }
 
 // getFailed notes why an operation fails.
-func (r *leasedRx) getFailed(op *recvOp, err error) {
+func (r *receiving) getFailed(op *recvOp, err error) {
 	if op.status != fi.Success {
 		return
 	}
@@ -171,22 +171,25 @@ func (r *leasedRx) canGet(e *leasedEP, op *recvOp, p *path) bool {
 		}
 		regions = append(regions, m)
 	}
-	e.land(op, regions)
+	e.landings.put(op, regions)
 	return true
 }
 
-// land keeps the regions of a target until lift takes them back.
-func (e *leasedEP) land(op *recvOp, regions []hw.Memory) {
-	if e.landings == nil {
-		e.landings = map[uint64][]hw.Memory{}
+// landings are the regions of targets of rendezvous, by recvOp.id.
+type landings map[uint64][]hw.Memory
+
+// put keeps the regions of an operation's target until drop takes them back.
+func (l *landings) put(op *recvOp, regions []hw.Memory) {
+	if *l == nil {
+		*l = landings{}
 	}
-	e.landings[op.id()], op.landed = regions, true
+	(*l)[op.id()], op.landed = regions, true
 }
 
-// lift takes the regions of a target back.
-func (e *leasedEP) lift(op *recvOp) {
-	closeAll(e.landings[op.id()])
-	delete(e.landings, op.id())
+// drop takes the regions of an operation's target back.
+func (l landings) drop(op *recvOp) {
+	closeAll(l[op.id()])
+	delete(l, op.id())
 	op.landed = false
 }
 
@@ -206,9 +209,9 @@ func (e *leasedEP) dropRegions() {
 	}
 }
 
-// landingAt is the registration of a piece of the target.
-func (e *leasedEP) landingAt(op *recvOp, s hw.Segment) hw.Memory {
-	for _, m := range e.landings[op.id()] {
+// at is the registration of a piece of an operation's target.
+func (l landings) at(op *recvOp, s hw.Segment) hw.Memory {
+	for _, m := range l[op.id()] {
 		r := m.Region()
 		if first := uintptr(r.Addr); uintptr(s.Addr) >= first && uintptr(s.Addr)+uintptr(s.Len) <= first+uintptr(r.Len) {
 			return registered(m)
@@ -242,7 +245,7 @@ func (r *leasedRx) getPiece(
 		local = local[:min(len(local), a.MaxIOV)]
 		if op.landed {
 			for k := range local {
-				local[k].Memory = e.landingAt(op, local[k])
+				local[k].Memory = e.landings.at(op, local[k])
 			}
 		}
 		return local, op.keys[i], s.Addr + skip

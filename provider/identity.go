@@ -57,17 +57,17 @@ func (o origin) reaches(n names.Name) bool {
 }
 
 // present reports whether a source of an identity is known.
-func (r *leasedRx) present(id uint32) bool { return len(r.origins[idSlot(id)]) != 0 }
+func (r *receiving) present(id uint32) bool { return len(r.origins[idSlot(id)]) != 0 }
 
 // reaches reports whether n is a name or alias of an identity that is present.
 // The source that was met last knows best.
-func (r *leasedRx) reaches(id uint32, n names.Name) bool {
+func (r *receiving) reaches(id uint32, n names.Name) bool {
 	all := r.origins[idSlot(id)]
 	return len(all) != 0 && all[len(all)-1].reaches(n)
 }
 
 // identity returns the identity of a name.
-func (r *leasedRx) identity(n names.Name) uint32 {
+func (r *receiving) identity(n names.Name) uint32 {
 	if id, ok := r.ids[n]; ok {
 		return id
 	}
@@ -81,7 +81,7 @@ func (r *leasedRx) identity(n names.Name) uint32 {
 }
 
 // newID gives a name an identity of its own.
-func (r *leasedRx) newID(n names.Name) uint32 {
+func (r *receiving) newID(n names.Name) uint32 {
 	if k := len(r.freeIDs); k != 0 {
 		slot := idSlot(r.freeIDs[k-1])
 		r.freeIDs = r.freeIDs[:k-1]
@@ -98,7 +98,7 @@ func (r *leasedRx) newID(n names.Name) uint32 {
 }
 
 // setID enters a name.
-func (r *leasedRx) setID(n names.Name, id uint32) {
+func (r *receiving) setID(n names.Name, id uint32) {
 	if _, known := r.ids[n]; !known {
 		r.ports[n.Port] = append(r.ports[n.Port], n)
 	}
@@ -112,14 +112,14 @@ func (r *leasedRx) setID(n names.Name, id uint32) {
 
 // dropAlias forgets that a name is an alias. An address that names it is looked
 // up anew.
-func (r *leasedRx) dropAlias(n names.Name) {
+func (r *receiving) dropAlias(n names.Name) {
 	delete(r.ids, n)
 	r.dropPort(n)
 	clear(r.addrIDs)
 }
 
 // name has an address vector name the sources of directed receives from now on, nil: none.
-func (r *leasedRx) name(av *AV) {
+func (r *receiving) name(av *AV) {
 	r.av, r.addrIDs, r.Addresses = av, nil, dataplane.Addresses{}
 	if av != nil {
 		r.Addresses.Generation = av.addrs.GenerationWord()
@@ -127,7 +127,7 @@ func (r *leasedRx) name(av *AV) {
 }
 
 // dropPort takes a name out of ports.
-func (r *leasedRx) dropPort(n names.Name) {
+func (r *receiving) dropPort(n names.Name) {
 	if left := slices.DeleteFunc(r.ports[n.Port], func(o names.Name) bool { return o == n }); len(left) != 0 {
 		r.ports[n.Port] = left
 	} else {
@@ -197,7 +197,7 @@ func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
 // that answered to: the next that does may be another. Messages of the peer
 // that are held are still wanted by all of its names. It reports whether the
 // source was the last.
-func (r *leasedRx) part(o origin, id uint32) bool {
+func (r *receiving) part(o origin, id uint32) bool {
 	all := &r.origins[idSlot(id)]
 	*all = slices.DeleteFunc(*all, func(p origin) bool { return p == o })
 	if len(*all) != 0 {
@@ -220,14 +220,14 @@ func (r *leasedRx) part(o origin, id uint32) bool {
 }
 
 // leave forgets the sources of an endpoint that is closed.
-func (r *leasedRx) leave(e *Endpoint) {
+func (r *receiving) leave(e *Endpoint) {
 	for i, all := range r.origins {
 		r.origins[i] = slices.DeleteFunc(all, func(o origin) bool { return o.ep == e })
 	}
 }
 
 // sourceOf turns the source address of a receive with flags into what matching takes.
-func (r *leasedRx) sourceOf(addr fi.Addr, flags uint64) uint32 {
+func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 	if addr == fi.AddrUnspec || !r.Directs(flags) {
 		return match.AnySource
 	}
@@ -261,7 +261,7 @@ func (r *leasedRx) sourceOf(addr fi.Addr, flags uint64) uint32 {
 }
 
 // holdersOf is what matching takes for all who send under an authorisation key.
-func (r *leasedRx) holdersOf(handle fi.Addr) uint32 {
+func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 	r.av.addrs.Lock() // no lock of the data path: few receives name a key
 	defer r.av.addrs.Unlock()
 	number := r.av.keyNumber(handle)

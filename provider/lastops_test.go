@@ -296,7 +296,7 @@ func TestCloseOwesResults(t *testing.T) {
 	for range 100 {
 		y.ep.Progress()
 	}
-	if len(leasedOf(y.ep).replies) == 0 {
+	if len(leasedOf(y.ep).target.replies) == 0 {
 		t.Fatal("nothing waits for room")
 	}
 	closed := make(chan bool)

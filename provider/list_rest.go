@@ -25,7 +25,7 @@ type listOp struct {
 	slot      uint32
 	next      int // in sel, of who runs the work queue
 
-	// pending counts the elements that are posted and have not ended, and one for the poster. Added to by
+	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
 	// who runs the work queue, taken from by him and by whoever ends an element; sequentially consistent, as
 	// what follows.
 	pending atomic.Int64
@@ -151,7 +151,7 @@ func (op *listOp) pump() bool {
 		op.pending.Add(1)
 		err := e.rma(a)
 		if err != nil {
-			op.pending.Add(-1) // it is not the last: the poster counts too
+			op.pending.Add(-1) // it is not the last: the post counts too
 		}
 		switch {
 		case err == nil:

@@ -53,7 +53,7 @@ func (r *leasedRx) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match.
 }
 
 // deliverMulti copies a complete message into the buffer's next free bytes.
-func (r *leasedRx) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
+func (r *receiving) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	t := nextTarget(rv)
 	n, err := t.scatter(payload)
 	rv.User[dataplane.MultiUsed] += n

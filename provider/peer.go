@@ -91,7 +91,7 @@ func (r *leasedRx) offerPeer(a *arrived, payload []byte, announced *wire.RTS) {
 }
 
 // refusePeer drops a message that the owner cannot take.
-func (r *leasedRx) refusePeer(a *arrived, status fi.Errno) {
+func (r *receiving) refusePeer(a *arrived, status fi.Errno) {
 	log.Warnf(log.EPData, "message of %d bytes from %s dropped: the owner of the receive context says %v", a.length,
 		r.addressOf(a.sender()), status)
 	if a.flags&(msgRTS|msgSync) != 0 {
@@ -115,7 +115,7 @@ func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, announc
 }
 
 // peerTarget is where a receive of the owner's wants its message.
-func (r *leasedRx) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
+func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 	p := r.owner.Receive(entry)
 	t := target{context: p.Context, flags: p.Flags & fi.Completion, entry: entry}
 	if a.flags&msgTagged != 0 {
@@ -151,7 +151,7 @@ func (r *leasedRx) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 }
 
 // queuePeer holds a message for the owner.
-func (r *leasedRx) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *wire.RTS) {
+func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *wire.RTS) {
 	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number}
 	m.a.ep = nil
 	if a.untilHere() {
@@ -201,7 +201,7 @@ func takePeerMessage(id uint64) *peerMessage {
 }
 
 // freePeer frees what a message holds.
-func (r *leasedRx) freePeer(m *peerMessage) {
+func (r *receiving) freePeer(m *peerMessage) {
 	if m.payload != 0 {
 		r.Pool.Put(m.payload, int(m.a.length))
 		r.unhold(int(m.a.length))
@@ -268,7 +268,7 @@ func PeerAddr(id uint64) fi.Addr {
 }
 
 // dropPeerMessages forgets what arrived at an endpoint that is closed.
-func (r *leasedRx) dropPeerMessages(e *Endpoint) {
+func (r *receiving) dropPeerMessages(e *Endpoint) {
 	if r.owner == nil {
 		return
 	}

@@ -25,7 +25,7 @@ type protocol interface {
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
 func (e *leasedEP) openProtocols() {
-	e.protocols = protocols{messages{e}, rendezvousHelp{e}, oneSided{e}}
+	e.protocols = protocols{messages{e}, &e.help, oneSided{e}}
 	if e.conn != nil {
 		e.protocols = append(e.protocols, &connected{e.conn, e})
 	}
@@ -122,50 +122,55 @@ func (m messages) linkLost(l *link, status fi.Errno) {
 
 // rendezvousHelp is the sender's share of rendezvous: chunks that it writes itself (assist.go), and puts by a device
 // (assist_device.go).
-type rendezvousHelp struct{ e *leasedEP }
+type rendezvousHelp struct {
+	*leasedEP
+	assists []assist           // rendezvous of others that this side helps with
+	putters map[uint64]*putter // by request, that this side helps with over a device
+	putting []*putter          // of those that have something to do
+}
 
-func (r rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
+func (e *rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		wire.AMAssist:  r.e.onAssist,
-		wire.AMLanding: r.e.onLanding,
-		wire.AMPut:     r.e.onPut,
-		wire.AMHelped:  r.e.onHelped,
+		wire.AMAssist:  e.onAssist,
+		wire.AMLanding: e.onLanding,
+		wire.AMPut:     e.onPut,
+		wire.AMHelped:  e.onHelped,
 	}
 }
 
-func (r rendezvousHelp) busy() bool { return len(r.e.assists)+len(r.e.putting) != 0 }
+func (e *rendezvousHelp) busy() bool { return len(e.assists)+len(e.putting) != 0 }
 
-func (r rendezvousHelp) pump() {
-	r.e.stepAssists()
-	r.e.stepPutters()
+func (e *rendezvousHelp) pump() {
+	e.stepAssists()
+	e.stepPutters()
 }
 
-func (r rendezvousHelp) requested() bool          { return false }
-func (r rendezvousHelp) sourceLost(hw.Source)     {}
-func (r rendezvousHelp) linkLost(*link, fi.Errno) {} // stepAssist and stepPutters find that the request has ended
+func (e *rendezvousHelp) requested() bool          { return false }
+func (e *rendezvousHelp) sourceLost(hw.Source)     {}
+func (e *rendezvousHelp) linkLost(*link, fi.Errno) {} // stepAssist and stepPutters find that the request has ended
 
 // oneSided is the one-sided protocol, at initiator and target.
 type oneSided struct{ e *leasedEP }
 
 func (o oneSided) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		wire.AMWrite:    o.e.onWrite,
-		wire.AMRead:     o.e.onRead,
-		wire.AMNotify:   o.e.onNotify,
-		wire.AMAtomic:   o.e.onAtomic,
+		wire.AMWrite:    o.e.target.onWrite,
+		wire.AMRead:     o.e.target.onRead,
+		wire.AMNotify:   o.e.target.onNotify,
+		wire.AMAtomic:   o.e.target.onAtomic,
 		wire.AMRMADone:  o.e.onRMADone,
 		wire.AMReadData: o.e.onReadData,
 		amKeyAsk:        o.e.onKeyAsk,
 		amKeyTold:       o.e.onKeyTold,
-		wire.AMShare:    o.e.onShare,
+		wire.AMShare:    o.e.target.onShare,
 		wire.AMAccessed: o.e.onAccessed,
 	}
 }
 
-func (o oneSided) busy() bool { return len(o.e.helps) != 0 || o.e.rmaBusy() }
+func (o oneSided) busy() bool { return len(o.e.target.helps) != 0 || o.e.rmaBusy() }
 
 func (o oneSided) pump() {
-	o.e.stepHelps()
+	o.e.target.stepHelps()
 	o.e.pumpRMAs()
 }
 

@@ -82,7 +82,7 @@ func (t *target) scatterHost(payload []byte) uint64 {
 }
 
 // release frees the target's vector.
-func (r *leasedRx) release(t target) {
+func (r *receiving) release(t target) {
 	if t.flags&hot.RecvIOV != 0 {
 		r.Pool.Put(t.buf, int(t.len)*iovBytes)
 	}
@@ -241,7 +241,7 @@ func (r *leasedRx) arrive(a *arrived, payload []byte) {
 
 // settle gives a complete message to the receive that matched, or holds it if
 // rv is nil.
-func (r *leasedRx) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
+func (r *receiving) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	switch {
 	case rv == nil:
 		r.keep(eng, a, payload)
@@ -258,7 +258,7 @@ func (r *leasedRx) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload
 func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSync }
 
 // keep holds a complete message. A sender who waits for that is told.
-func (r *leasedRx) keep(eng *match.Engine, a *arrived, payload []byte) {
+func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
 	held := *a
 	if a.untilHere() {
 		held.flags &^= msgSync
@@ -272,7 +272,7 @@ func (r *leasedRx) keep(eng *match.Engine, a *arrived, payload []byte) {
 }
 
 // holdEager keeps a message that no receive wants yet, and reports whether it could.
-func (r *leasedRx) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
+func (r *receiving) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
 	if a.ep.lossy && r.Held+len(payload) > r.cfg.UnexpectedBytes {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.Held)
 		return false
@@ -303,7 +303,7 @@ func (r *leasedRx) holdEager(eng *match.Engine, a *arrived, payload []byte) bool
 }
 
 // heldAs returns a held message as it was when it arrived.
-func (r *leasedRx) heldAs(m *match.Message) arrived {
+func (r *receiving) heldAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(heldEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
 		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.HeldSourceShift - 1),
@@ -332,7 +332,7 @@ func heldFlags(a *arrived) uint64 {
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
-func (r *leasedRx) byNumber(n uint32) *leasedEP {
+func (r *receiving) byNumber(n uint32) *leasedEP {
 	for _, e := range r.eps {
 		if e.number == n {
 			return e
@@ -355,7 +355,7 @@ func (r *leasedRx) deliverHeld(eng *match.Engine, t target, m *match.Message) {
 }
 
 // releaseHeld frees a message that is out of the queue, and its payload.
-func (r *leasedRx) releaseHeld(eng *match.Engine, m *match.Message) {
+func (r *receiving) releaseHeld(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
 		r.Pool.Put(m.Payload, rtsSize)
 	} else {
@@ -368,7 +368,7 @@ func (r *leasedRx) releaseHeld(eng *match.Engine, m *match.Message) {
 }
 
 // deliver copies a complete message to a receive's target and completes it.
-func (r *leasedRx) deliver(t target, a *arrived, payload []byte) {
+func (r *receiving) deliver(t target, a *arrived, payload []byte) {
 	status := fi.Success
 	if n, err := t.scatter(payload); err == nil {
 		a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
@@ -382,6 +382,6 @@ func (r *leasedRx) deliver(t target, a *arrived, payload []byte) {
 }
 
 // acknowledge sends a message's sender the ACK, with the outcome.
-func (r *leasedRx) acknowledge(a *arrived, status fi.Errno) {
+func (r *receiving) acknowledge(a *arrived, status fi.Errno) {
 	r.answer(a.ep, a.src, a.sender(), wire.AMAck, a.request, wire.PutAck(r.head[:], status))
 }

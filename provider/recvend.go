@@ -77,7 +77,7 @@ func (e *initiator) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 }
 
 // cancel ends the receive that was posted with context, if it still waits.
-func (r *leasedRx) cancel(context uint64) {
+func (r *receiving) cancel(context uint64) {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		if rv := eng.Cancel(context); rv != nil {
 			r.dropRecv(eng, rv, fi.ECANCELED)
@@ -87,7 +87,7 @@ func (r *leasedRx) cancel(context uint64) {
 }
 
 // dropRecv completes a receive that is out of the queue without a message.
-func (r *leasedRx) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
+func (r *receiving) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 	t, tag := targetIn(rv), rv.Tag()
 	if rv.Kept() && rv.User[dataplane.MultiPending] != 0 {
 		return // the last of its messages gives the buffer back
@@ -97,7 +97,7 @@ func (r *leasedRx) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 }
 
 // endRecv completes a receive that got no message.
-func (r *leasedRx) endRecv(t target, tag uint64, err fi.Errno) {
+func (r *receiving) endRecv(t target, tag uint64, err fi.Errno) {
 	if len(r.eps) != 0 {
 		r.eps[0].recvError(cq.Entry{
 			Context: t.context, Flags: recvKind(t.flags) | t.flags&fi.MultiRecv, Buf: t.buffer(), Tag: tag,

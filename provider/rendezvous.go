@@ -62,7 +62,7 @@ type recvOp struct {
 
 	asked   uint64 // bytes for which gets were posted
 	pending uint32 // gets under way
-	landed  bool   // Endpoint.landings has regions of the target
+	landed  bool   // leasedEP.landings has regions of the target
 	open    bool   // into one of which the sender may put (assist_device.go):
 	help    helpState
 	tail    uint64 // bytes at the end that are left to the sender
@@ -138,7 +138,7 @@ func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // holdRTS keeps an RTS that matches no receive.
-func (r *leasedRx) holdRTS(eng *match.Engine, a *arrived, announced *wire.RTS) {
+func (r *receiving) holdRTS(eng *match.Engine, a *arrived, announced *wire.RTS) {
 	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
 		log.Warnf(log.EPData, "no memory to hold an announcement: %v", err)
@@ -312,7 +312,7 @@ func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	clear(r.local[:]) // the application has its memory back, and may free it
 	r.dropForeign(op) // before the sender may free it
 	if op.landed {
-		e.lift(op)
+		e.landings.drop(op)
 	}
 	a := arrived{ep: e, source: op.source, number: op.number, src: hw.Source(op.src), tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
 	flags := op.t.flags
@@ -372,7 +372,7 @@ func (r *leasedRx) loseOps(e *leasedEP, src hw.Source) {
 	if int(src) < len(e.assisted) { // a peer on this host
 		e.assisted[src] = sharing{}
 	}
-	e.dropHelp(src)
+	e.target.dropHelp(src)
 	for i := r.active.head; i != 0; {
 		op := r.ops.At(i)
 		if op.ep == e.number && hw.Source(op.src) == src {

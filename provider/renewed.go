@@ -43,7 +43,7 @@ func (e *linkTable) linkByName(a address) *link {
 }
 
 // lookAtPeers has the transports report peers that are gone.
-func (r *leasedRx) lookAtPeers() {
+func (r *receiving) lookAtPeers() {
 	r.recheck = false
 	r.ends.Store(false)
 	for _, e := range r.eps {
@@ -127,7 +127,7 @@ func (e *attributes) silent(l *link) bool {
 }
 
 // answer sends a message of the protocol to the sender behind a source, now or when there is room.
-func (r *leasedRx) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, header uint64, head []byte) {
+func (r *receiving) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, header uint64, head []byte) {
 	r.queueControl(control{ep: e, src: src, to: s, id: id, header: header, n: len(head)}, head)
 }
 
@@ -140,13 +140,13 @@ func (e *leasedEP) dropAnswers(src hw.Source) {
 		}
 	}
 	r.out = kept
-	replies := e.replies[:0]
-	for i := range e.replies {
-		if e.replies[i].src == src {
-			e.dropReply(&e.replies[i])
+	replies := e.target.replies[:0]
+	for i := range e.target.replies {
+		if e.target.replies[i].src == src {
+			e.target.dropReply(&e.target.replies[i])
 		} else {
-			replies = append(replies, e.replies[i])
+			replies = append(replies, e.target.replies[i])
 		}
 	}
-	e.replies = replies
+	e.target.replies = replies
 }

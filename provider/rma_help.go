@@ -21,7 +21,7 @@ type help struct {
 }
 
 // onShare accepts an initiator's offer.
-func (e *leasedEP) onShare(src hw.Source, addr uint64, head, payload []byte) {
+func (e *rmaTarget) onShare(src hw.Source, addr uint64, head, payload []byte) {
 	h := help{addr: addr, src: src}
 	words := claim.OneSidedWords(e.sourceWords(src))
 	if !h.Parse(head) || words == nil {
@@ -44,7 +44,7 @@ func (h *help) bytes() uint64 {
 }
 
 // dropHelp forgets the offer of a source.
-func (e *leasedEP) dropHelp(src hw.Source) {
+func (e *rmaTarget) dropHelp(src hw.Source) {
 	kept := e.helps[:0]
 	for i := range e.helps {
 		if e.helps[i].src != src {
@@ -55,7 +55,7 @@ func (e *leasedEP) dropHelp(src hw.Source) {
 }
 
 // stepHelps goes on with what earlier steps left.
-func (e *leasedEP) stepHelps() {
+func (e *rmaTarget) stepHelps() {
 	kept := e.helps[:0]
 	for i := range e.helps {
 		if !e.stepHelp(&e.helps[i]) {
@@ -67,7 +67,7 @@ func (e *leasedEP) stepHelps() {
 
 // stepHelp copies chunks, and reports whether there is no more to do. The caller looks at no later message of the peer
 // before a chunk that was taken is copied.
-func (e *leasedEP) stepHelp(h *help) bool {
+func (e *rmaTarget) stepHelp(h *help) bool {
 	words := claim.OneSidedWords(e.sourceWords(h.src))
 	p, err := e.connect(e.linkBack(e.senderOf(h.src)))
 	if err != nil || words == nil {
@@ -114,7 +114,7 @@ func (e *bindings) helpsWith(m *MR) bool {
 
 // copyChunk copies chunk i of an operation that begins at offset of a region. The
 // caller has entered the region.
-func (e *leasedEP) copyChunk(h *help, peer hw.PeerMemory, m *MR, offset, i uint64) error {
+func (e *rmaTarget) copyChunk(h *help, peer hw.PeerMemory, m *MR, offset, i uint64) error {
 	at := i * uint64(h.Chunk)
 	size := min(uint64(h.Chunk), h.Want-at)
 	e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(m.parts[0].Base) + offset + at), Len: int(size)}

@@ -174,7 +174,7 @@ func (e *leasedEP) pumpRMAs() {
 	}
 	e.rmaStreams = kept
 	e.pumpLanes()
-	e.pumpReplies()
+	e.target.pumpReplies()
 	if e.fetches.lost.Swap(false) {
 		e.lostFetches(nil)
 	}
@@ -182,8 +182,8 @@ func (e *leasedEP) pumpRMAs() {
 
 // rmaBusy reports whether something waits for room.
 func (e *leasedEP) rmaBusy() bool {
-	return len(e.rmaStreams)+len(e.replies)+len(e.flows) != 0 || e.rmaQueued.Load() != 0 ||
-		e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
+	return len(e.rmaStreams)+len(e.target.replies)+len(e.flows) != 0 ||
+		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
 }
 
 // answered takes off what the target has answered for and finishes the request when that was the last.

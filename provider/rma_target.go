@@ -17,8 +17,16 @@ import (
 // everything is checked against the region of the key at the moment of access,
 // and what is refused leaves the memory untouched.
 
+// rmaTarget is the target's side of an endpoint's one-sided operations, for the lease holder.
+type rmaTarget struct {
+	*leasedEP
+	replies      []reply // to peers' reads and atomics, that wait for room
+	helps        []help  // reads and writes of others that this side helps with, one of a source
+	atomicResult [atomicBytes]byte
+}
+
 // onWrite places a piece of a write.
-func (e *leasedEP) onWrite(src hw.Source, addr uint64, head, payload []byte) {
+func (e *rmaTarget) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 	var w wire.Write
 	if !w.Parse(head) {
 		e.malformed(src, "write of %d bytes does not parse", len(payload))
@@ -56,7 +64,7 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 }
 
 // onNotify counts, reports and answers a write whose payload the initiator has put in place.
-func (e *leasedEP) onNotify(src hw.Source, addr uint64, head, payload []byte) {
+func (e *rmaTarget) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 	var w wire.Write
 	if !w.Parse(head) {
 		e.malformed(src, "notice of a write does not parse")
@@ -89,7 +97,7 @@ func (e *bindings) written(m *MR, n uint64, last bool) {
 }
 
 // endWrite delivers the CQ data of a write and answers.
-func (e *leasedEP) endWrite(src hw.Source, w *wire.Write, status fi.Errno) {
+func (e *rmaTarget) endWrite(src hw.Source, w *wire.Write, status fi.Errno) {
 	if w.Flags&wire.WriteData != 0 && status == fi.Success && e.rxCQ != nil {
 		e.rxCQ.Complete(cq.Entry{
 			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.Length, Data: w.Data,
@@ -106,9 +114,9 @@ func (e *leasedEP) endWrite(src hw.Source, w *wire.Write, status fi.Errno) {
 }
 
 // answer sends the initiator the outcome of an operation.
-func (e *leasedEP) answer(src hw.Source, request uint64, d *wire.Done) {
+func (e *rmaTarget) answer(src hw.Source, request uint64, d *wire.Done) {
 	r := e.rx
-	r.answer(e, src, e.senderOf(src), wire.AMRMADone, request, d.Put(r.head[:]))
+	r.answer(e.leasedEP, src, e.senderOf(src), wire.AMRMADone, request, d.Put(r.head[:]))
 }
 
 // refuseAccess logs an access that is refused and returns the errno for the initiator.
@@ -136,7 +144,7 @@ type reply struct {
 const maxReplies = 1 << 16
 
 // onRead begins to send what is asked for.
-func (e *leasedEP) onRead(src hw.Source, addr uint64, head, payload []byte) {
+func (e *rmaTarget) onRead(src hw.Source, addr uint64, head, payload []byte) {
 	var h wire.Read
 	if !h.Parse(head) {
 		e.malformed(src, "read does not parse")
@@ -162,7 +170,7 @@ func (e *leasedEP) onRead(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // reply sends a reply as far as there is room and keeps the rest.
-func (e *leasedEP) reply(r reply) {
+func (e *rmaTarget) reply(r reply) {
 	if len(e.replies) == 0 && e.pumpReply(&r) {
 		return
 	}
@@ -170,7 +178,7 @@ func (e *leasedEP) reply(r reply) {
 }
 
 // pumpReplies sends what waited for room.
-func (e *leasedEP) pumpReplies() {
+func (e *rmaTarget) pumpReplies() {
 	kept := e.replies[:0]
 	for i := range e.replies {
 		if !e.pumpReply(&e.replies[i]) {
@@ -181,7 +189,7 @@ func (e *leasedEP) pumpReplies() {
 }
 
 // pumpReply reports whether the reply is done with.
-func (e *leasedEP) pumpReply(r *reply) bool {
+func (e *rmaTarget) pumpReply(r *reply) bool {
 	for {
 		p, err := e.connectBack(r.src, r.to)
 		if err == nil {
@@ -193,7 +201,7 @@ func (e *leasedEP) pumpReply(r *reply) bool {
 		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO:
 			// The region was closed meanwhile, or is of a device that fails.
 			d := wire.Done{Status: fi.ErrnoOf(err), Units: r.length - r.sent, At: r.at + r.sent}
-			e.rx.answer(e, r.src, r.to, wire.AMRMADone, r.request, d.Put(e.rx.head[:]))
+			e.rx.answer(e.leasedEP, r.src, r.to, wire.AMRMADone, r.request, d.Put(e.rx.head[:]))
 			return true
 		case err != nil:
 			e.dropReply(r)
@@ -209,7 +217,7 @@ func (e *leasedEP) pumpReply(r *reply) bool {
 }
 
 // wasRead counts the piece of a read that a reply has sent.
-func (e *leasedEP) wasRead(r *reply) {
+func (e *rmaTarget) wasRead(r *reply) {
 	if c := e.remoteReadCntr.Load(); c != nil {
 		c.Part(r.length, r.last)
 	}
@@ -219,7 +227,7 @@ func (e *leasedEP) wasRead(r *reply) {
 }
 
 // sendReply sends the next piece of a reply.
-func (e *leasedEP) sendReply(p *path, r *reply) error {
+func (e *rmaTarget) sendReply(p *path, r *reply) error {
 	n := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
 	head := wire.PutWord(sc.head[:], r.at+r.sent)
@@ -243,7 +251,7 @@ func (e *leasedEP) sendReply(p *path, r *reply) error {
 }
 
 // dropReply frees the result that a reply keeps.
-func (e *leasedEP) dropReply(r *reply) {
+func (e *rmaTarget) dropReply(r *reply) {
 	if r.held != 0 {
 		e.rx.Pool.Put(r.held, int(r.length))
 		r.held = 0
@@ -251,7 +259,7 @@ func (e *leasedEP) dropReply(r *reply) {
 }
 
 // onAtomic performs an atomic operation and answers.
-func (e *leasedEP) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
+func (e *rmaTarget) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 	var h wire.Atomic
 	if !h.Parse(head) {
 		e.malformed(src, "atomic does not parse")
@@ -286,7 +294,7 @@ func (e *leasedEP) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 }
 
 // performAtomic performs an atomic operation on n bytes and leaves what was there before in e.atomicResult.
-func (e *leasedEP) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64, payload []byte) fi.Errno {
+func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64, payload []byte) fi.Errno {
 	rights := fi.RemoteWrite
 	if h.Kind != atomics.Base {
 		rights |= fi.RemoteRead
@@ -347,7 +355,7 @@ func (e *bindings) countAtomic(m *MR, h *wire.Atomic, n uint64) {
 
 // replyResult sends what an atomic operation fetched, or keeps it until there
 // is room.
-func (e *leasedEP) replyResult(src hw.Source, h *wire.Atomic, n uint64) {
+func (e *rmaTarget) replyResult(src hw.Source, h *wire.Atomic, n uint64) {
 	s := e.senderOf(src)
 	r := reply{src: src, to: s, request: h.Request, length: n, at: uint64(h.At),
 		held: uint64(uintptr(unsafe.Pointer(&e.atomicResult[0])))}

@@ -119,7 +119,7 @@ func (r *rxContext) advanceAll() {
 // attach adds an endpoint that delivers into the context.
 func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
 
-func (r *leasedRx) attach(e *leasedEP) {
+func (r *receiving) attach(e *leasedEP) {
 	defer r.give()
 	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
 	e.number = r.nextNumber
@@ -155,14 +155,14 @@ func (e *Endpoint) disable() {
 }
 
 // flushOut sends what waits for room, as far as peers make it in time.
-func (r *leasedRx) flushOut(e *leasedEP) {
+func (r *receiving) flushOut(e *leasedEP) {
 	end, owed := time.Now().Add(flushTime), e.owed()
 	for r.waits(e) && time.Now().Before(end) {
 		if r.ends.Load() {
 			r.lookAtPeers() // messages to peers that are gone are dropped
 		}
 		r.flush()
-		e.pumpReplies()
+		e.target.pumpReplies()
 		for _, n := range e.networks {
 			n.port.Progress(0) // what peers have acknowledged makes room; nothing is delivered
 		}
@@ -175,15 +175,15 @@ func (r *leasedRx) flushOut(e *leasedEP) {
 
 // owed is how many bytes of results wait for room.
 func (e *leasedEP) owed() (n uint64) {
-	for i := range e.replies {
-		n += e.replies[i].length - e.replies[i].sent
+	for i := range e.target.replies {
+		n += e.target.replies[i].length - e.target.replies[i].sent
 	}
 	return n
 }
 
 // waits reports whether messages of the endpoint, or what it owes of reads and atomics, wait for room.
-func (r *leasedRx) waits(e *leasedEP) bool {
-	if len(e.replies) != 0 {
+func (r *receiving) waits(e *leasedEP) bool {
+	if len(e.target.replies) != 0 {
 		return true
 	}
 	for i := range r.out {
@@ -255,7 +255,7 @@ func (r *leasedRx) dropOps(e *leasedEP) {
 }
 
 // dropHeld forgets the unexpected messages that arrived at the endpoint.
-func (r *leasedRx) dropHeld(e *Endpoint) {
+func (r *receiving) dropHeld(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
 		eng := r.Engine(tagged)
 		for m := range eng.Messages() {

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
@@ -66,38 +65,17 @@ type rxContext struct {
 	owner PeerOwner // of the receives, nil: they are weft's; set before endpoints use the context
 }
 
-// leasedRx is a receive context as the holder of its progress lease has it.
+// leasedRx is a receive context as the holder of its progress lease has it: rendezvous under way, on top of what
+// matching needs.
 type leasedRx struct {
-	rxContext
-	dead bool // closed
+	receiving
 
-	nextNumber uint32
-	eps        []*leasedEP
-	av         *AV                     // names the sources of directed receives
-	addrIDs    []uint32                // identities by address, of Addresses.Seen
-	ids        map[names.Name]uint32   // identities; see identity.go
-	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
-	origins    [][]origin              // sources of each identity, likewise
-	freeIDs    []uint32                // identities that are given up
-	idsKept    int                     // by the last sweep
-	ports      map[uint16][]names.Name // keys of ids by their ports
-
-	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended that
-	// the one peer is disconnected.
-	dataplane.Receiver
-
-	closures uint64 // times that the eager window was closed
-
-	ops       *mem.Slab[recvOp]
-	opGen     uint32
-	active    opList // operations that progress steps
-	out       []control
-	lastCheck time.Time
-	recheck   bool // a peer has begun anew: its end is to be noticed before anything goes to it by name
-	// advances counts calls of advance; lastTimers is when it ran the timers.
-	advances   uint32
-	lastTimers time.Time
-	head       [wire.RTSBytes]byte // for messages that progress sends
+	ops        *mem.Slab[recvOp]
+	opGen      uint32
+	active     opList // operations that progress steps
+	lastCheck  time.Time
+	lastTimers time.Time // when advance ran the timers
+	advances   uint32    // counts calls of advance
 	// scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
 	local    [wire.IOVLimit]hw.Segment
 	remote   [wire.IOVLimit]hw.RemoteSegment
@@ -135,11 +113,13 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		flags |= hot.RxExact
 	}
 	r := &leasedRx{
-		rxContext: rxContext{domain: d, cfg: d.cfg, attr: *attr},
-		ids:       map[names.Name]uint32{},
-		ports:     map[uint16][]names.Name{},
-		pulls:     map[uint64]uint32{},
-		foreign:   map[uint64]*foreignMemory{},
+		receiving: receiving{
+			rxContext: rxContext{domain: d, cfg: d.cfg, attr: *attr},
+			ids:       map[names.Name]uint32{},
+			ports:     map[uint16][]names.Name{},
+		},
+		pulls:   map[uint64]uint32{},
+		foreign: map[uint64]*foreignMemory{},
 	}
 	r.Pool, r.HeldMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
@@ -207,10 +187,10 @@ func (r *rxContext) take() *leasedRx { return r.leased.Take() }
 func (r *rxContext) acquire() *leasedRx { return r.leased.Wait() }
 
 // give gives the progress lease that take or acquire has taken.
-func (r *leasedRx) give() { r.leased.Give() }
+func (r *receiving) give() { r.leased.Give() }
 
 // of returns an endpoint of the context as the lease holder has it.
-func (r *leasedRx) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
+func (r *receiving) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
 
 // progress does what there is to do: posted receives for which a message may be
 // held first, then arrivals, then what waited for room.
@@ -278,7 +258,7 @@ func (r *leasedRx) busy() bool {
 
 // onNetwork reports whether there was traffic with other hosts a moment ago: the
 // answer to what was sent is worth looking for.
-func (r *leasedRx) onNetwork() bool {
+func (r *receiving) onNetwork() bool {
 	for _, e := range r.eps {
 		if e.watched() {
 			return true
@@ -288,7 +268,7 @@ func (r *leasedRx) onNetwork() bool {
 }
 
 // calledFor reports whether other threads have left something to progress.
-func (r *leasedRx) calledFor() bool {
+func (r *receiving) calledFor() bool {
 	if r.deferred.Load() != 0 || r.ends.Load() {
 		return true
 	}
@@ -418,18 +398,18 @@ func (r *leasedRx) takePost(but uint64) bool {
 
 // queue queues a receive straight from its slot on the ring. It reports
 // false, and has done nothing, when a message may be held for it.
-func (r *leasedRx) queue(slot *hot.RecvEntry) bool {
+func (r *receiving) queue(slot *hot.RecvEntry) bool {
 	return r.Engine(slot.Flags&hot.RecvTagged != 0).Held() == 0 && r.Enqueue(slot)
 }
 
 // send sends a message of the protocol with a head of at most controlHead bytes, or keeps it until there
 // is room.
-func (r *leasedRx) send(e *leasedEP, l *link, id hw.AMID, header uint64, head []byte) {
+func (r *receiving) send(e *leasedEP, l *link, id hw.AMID, header uint64, head []byte) {
 	r.queueControl(control{ep: e, link: l, id: id, header: header, n: len(head)}, head)
 }
 
 // queueControl sends a message, or keeps it until there is room.
-func (r *leasedRx) queueControl(c control, head []byte) {
+func (r *receiving) queueControl(c control, head []byte) {
 	copy(c.head[:], head)
 	if len(r.out) != 0 || !c.send() {
 		r.out = append(r.out, c)
@@ -438,7 +418,7 @@ func (r *leasedRx) queueControl(c control, head []byte) {
 
 // flush sends what waited for room, in order, as far as there is room. A peer
 // whose ring stays full holds back only its own messages.
-func (r *leasedRx) flush() {
+func (r *receiving) flush() {
 	kept := r.out[:0]
 	for i := range r.out {
 		c := &r.out[i]
@@ -466,7 +446,7 @@ func (c *control) send() bool {
 
 // hold accounts for unexpected payload and closes the eager window when there
 // is too much of it.
-func (r *leasedRx) hold(n int) {
+func (r *receiving) hold(n int) {
 	r.Held += n
 	if !r.Closed && r.Held > r.cfg.UnexpectedBytes {
 		r.setWindow(false)
@@ -474,14 +454,14 @@ func (r *leasedRx) hold(n int) {
 }
 
 // unhold opens the window again at half of the bound.
-func (r *leasedRx) unhold(n int) {
+func (r *receiving) unhold(n int) {
 	r.Held -= n
 	if r.Reopens() {
 		r.setWindow(true)
 	}
 }
 
-func (r *leasedRx) setWindow(open bool) {
+func (r *receiving) setWindow(open bool) {
 	if !open && !r.Closed {
 		r.closures++
 	}

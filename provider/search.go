@@ -34,7 +34,7 @@ func (r *leasedRx) search(eng *match.Engine, entry *hot.RecvEntry) {
 
 // peek looks for a held message, after everything that has arrived was taken
 // in: a peek must find what was sent before it.
-func (r *leasedRx) peek(eng *match.Engine, entry *hot.RecvEntry) {
+func (r *receiving) peek(eng *match.Engine, entry *hot.RecvEntry) {
 	source := r.sourceOf(fi.Addr(entry.Src), entry.Flags)
 	m := eng.Peek(source, entry.Tag, entry.Ignore)
 	if m == nil {
@@ -59,12 +59,12 @@ func (r *leasedRx) peek(eng *match.Engine, entry *hot.RecvEntry) {
 }
 
 // report completes a search with what is known of the message.
-func (r *leasedRx) report(m *match.Message, entry *hot.RecvEntry) {
+func (r *receiving) report(m *match.Message, entry *hot.RecvEntry) {
 	a := r.heldAs(m)
 	a.ep.completeRecv(entry.Context, entry.Flags&^fi.MultiRecv|fi.Completion, 0, a.length, &a)
 }
 
-func (r *leasedRx) searchFailed(entry *hot.RecvEntry) {
+func (r *receiving) searchFailed(entry *hot.RecvEntry) {
 	if len(r.eps) != 0 {
 		r.eps[0].recvError(cq.Entry{
 			Context: entry.Context, Flags: recvKind(entry.Flags), Tag: entry.Tag, Src: fi.AddrNotAvail,
@@ -75,7 +75,7 @@ func (r *leasedRx) searchFailed(entry *hot.RecvEntry) {
 
 // discard drops a message that is out of the queue. Its sender is told that it
 // was received.
-func (r *leasedRx) discard(eng *match.Engine, m *match.Message) {
+func (r *receiving) discard(eng *match.Engine, m *match.Message) {
 	if a := r.heldAs(m); a.flags&(msgRTS|msgSync) != 0 {
 		r.acknowledge(&a, fi.Success)
 	}

@@ -315,8 +315,8 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 	req.set(&r)
 	e.stripes.Release(lease)
 	l.inFlight.Add(1)
-	op := &deviceOp{e: &e.initiator, id: id, path: &path{Endpoint: p.Endpoint, port: p.port, peer: p.peer,
-		keys: &peerKeys{}}}
+	way := &path{Endpoint: p.Endpoint, port: p.port, peer: p.peer, keys: &peerKeys{}}
+	op := &deviceOp{e: &e.initiator, id: id, path: way}
 	op.keys[0], op.keys[1] = key, key
 	e.rx.acquire()
 	defer leasedOf(e).rx.give()

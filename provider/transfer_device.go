@@ -90,12 +90,12 @@ func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted b
 	if n < seg.Length {
 		t.flow.Trim(&t.Operation, &seg, n)
 	}
-	d := e.takeSegment(t, seg)
+	d := e.spareSegments.take(t, seg)
 	status, err := m.op.move(req, local, part.Addr+at, m.op.keys[i], &d.done)
 	if err == nil && status == hw.InProgress {
 		return false, true
 	}
-	e.putSegment(d)
+	e.spareSegments.put(d)
 	switch {
 	case err == nil:
 		t.ended(seg, 0)
@@ -115,21 +115,25 @@ func (m *deviceMover) failed(err error) fi.Errno {
 	return fi.EIO
 }
 
-func (e *leasedEP) takeSegment(t *transfer, seg congestion.Segment) *segmentPiece {
-	d := e.spareSegments
+// segmentPool has pieces for use again.
+type segmentPool struct{ free *segmentPiece }
+
+// take returns a piece for a segment of a transfer.
+func (p *segmentPool) take(t *transfer, seg congestion.Segment) *segmentPiece {
+	d := p.free
 	if d == nil {
 		d = &segmentPiece{}
 		d.done.Func = func(c *hw.Completion) { d.ended(c.Err()) }
 	} else {
-		e.spareSegments = d.next
+		p.free = d.next
 	}
 	d.t, d.seg, d.next = t, seg, nil
 	d.done.Expect(1)
 	return d
 }
 
-func (e *leasedEP) putSegment(d *segmentPiece) {
-	d.t, d.next, e.spareSegments = nil, e.spareSegments, d
+func (p *segmentPool) put(d *segmentPiece) {
+	d.t, d.next, p.free = nil, p.free, d
 }
 
 // ended takes in that a segment has ended. The transport calls it under the
@@ -140,7 +144,7 @@ func (d *segmentPiece) ended(err error) {
 	if e.state.Load() == stateClosed {
 		return
 	}
-	e.putSegment(d)
+	e.spareSegments.put(d)
 	if err != nil && t.status == fi.Success {
 		t.status = t.mover.(*deviceMover).failed(err)
 	}

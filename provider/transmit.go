@@ -249,7 +249,9 @@ func newScratch(n int) []scratch {
 
 // sendPayload sends head and the vector's bytes in one active message over a
 // leased stripe.
-func (e *initiator) sendPayload(p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int) error {
+func (e *initiator) sendPayload(
+	p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int,
+) error {
 	sc := &e.scratch[lease]
 	if anyOnDevice(iov) {
 		var err error
@@ -474,7 +476,7 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 // finishTx ends a tracked transmit that the caller has looked up and claimed, by changing its Live to 0.
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	e.conceal(req, id)
-	delete(e.putters, id)
+	delete(e.help.putters, id)
 	e.linkAt(req.Link).transmits.Add(-1)
 	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
 	switch {

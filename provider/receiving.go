@@ -1,0 +1,34 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/wire"
+)
+
+// receiving is the lower layer of a receive context: matching, the identities of senders, and answers to them. Its
+// methods begin and step no rendezvous.
+type receiving struct {
+	rxContext
+	dead bool // closed
+
+	nextNumber uint32
+	eps        []*leasedEP
+	av         *AV                     // names the sources of directed receives
+	addrIDs    []uint32                // identities by address, of Addresses.Seen
+	ids        map[names.Name]uint32   // identities; see identity.go
+	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
+	origins    [][]origin              // sources of each identity, likewise
+	freeIDs    []uint32                // identities that are given up
+	idsKept    int                     // by the last sweep
+	ports      map[uint16][]names.Name // keys of ids by their ports
+
+	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended that
+	// the one peer is disconnected.
+	dataplane.Receiver
+
+	closures uint64 // times that the eager window was closed
+	out      []control
+	recheck  bool                // a peer has begun anew: its end is to be noticed before anything goes to it by name
+	head     [wire.RTSBytes]byte // for messages that progress sends
+}
