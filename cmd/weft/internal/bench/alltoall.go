@@ -104,7 +104,7 @@ func (r *run) allToAll() error {
 				if err := r.allToAllOnce(ctx, w, slice, c); err != nil {
 					return fmt.Errorf("all to all, %s: %w", w.title, err)
 				}
-				r.noise.look()
+				r.noise.sample()
 			}
 		}
 	}

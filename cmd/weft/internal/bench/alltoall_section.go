@@ -20,7 +20,7 @@ func allToAllTitle(name string) (string, bool) {
 	return "", false
 }
 
-// bestFixed is the way whose median is the least of those that do not follow the network.
+// bestFixed is the way with the least median of those that do not follow the network.
 func bestFixed(found *figures, provider string, w *labNetwork, slice int64) string {
 	best, least := "", spread{}
 	for _, way := range allToAllWays[:len(allToAllWays)-1] {

@@ -66,7 +66,7 @@ Subjects, all if none is named:
 
 ` + groupHelp() + `
 
---save keeps a run, --compare tells what has changed since a kept one and whether
+--save keeps a run, --compare shows what has changed since a kept one and whether
 that is more than chance.`,
 		Args: func(_ *cobra.Command, args []string) (err error) {
 			o.groups, err = chooseGroups(args)
@@ -160,7 +160,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 			return nil, tool.Usage(err)
 		}
 	}
-	self, _ := os.Executable() // empty: not looked beside
+	self, _ := os.Executable() // empty: not searched beside it
 	var err error
 	if o.program, err = findProgram(o.program, self); err != nil {
 		return nil, err

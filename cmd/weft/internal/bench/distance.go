@@ -9,7 +9,7 @@ import (
 
 // Processors of a virtual machine may move on the machine below it: now they
 // share a cache, now they do not, and a message takes twice the time. A median
-// over rounds of both kinds belongs to neither. So the rounds are told apart by
+// over rounds of both kinds belongs to neither. So the rounds are distinguished by
 // the time that a cache line takes from one to the other, which every round of
 // latency measures first.
 

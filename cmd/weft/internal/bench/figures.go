@@ -42,7 +42,7 @@ func (f *figures) any(is func(name string) bool) bool {
 	return false
 }
 
-// has reports whether a provider has a figure whose name begins so.
+// has reports whether a provider has a figure with a name that begins so.
 func (f *figures) has(provider, prefix string) bool {
 	for name := range f.values[provider] {
 		if strings.HasPrefix(name, prefix) {

@@ -43,7 +43,7 @@ func (r *run) measure() error {
 	withUCX := r.has(ucxGroup)
 	for round := range r.rounds {
 		order := slices.Clone(r.contenders)
-		if round%2 == 1 { // who goes first may have it better, or worse
+		if round%2 == 1 { // the first may have it better, or worse
 			slices.Reverse(order)
 		}
 		for _, c := range order {
@@ -53,7 +53,7 @@ func (r *run) measure() error {
 			}
 			r.step("round %d of %d: %s", round+1, r.rounds, c.text)
 			r.once(c, tests)
-			r.noise.look()
+			r.noise.sample()
 		}
 		if withUCX {
 			r.step("round %d of %d: %s", round+1, r.rounds, ucxProgram)

@@ -150,7 +150,7 @@ func (r *run) mpi() {
 				continue
 			}
 			r.mpiOnce(w)
-			r.noise.look()
+			r.noise.sample()
 		}
 	}
 }

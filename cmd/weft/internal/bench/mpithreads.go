@@ -66,14 +66,14 @@ func (r *run) mpiThreads() {
 				r.note("Open MPI over %s: %v", p.name, err)
 				unusable[p.name] = true
 			}
-			r.noise.look()
+			r.noise.sample()
 		}
 	}
 }
 
 // mpiThreadsOnce measures 2 ranks of 2 threads. No other path between the ranks
 // is allowed. They are more threads than some machines have processors, so
-// Open MPI is told to yield; where it is not, its own ways take many milliseconds.
+// Open MPI gets the setting to yield; without it its own ways take many milliseconds.
 func (r *run) mpiThreadsOnce(program string, p mpiPath) error {
 	args := append([]string{"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"}, p.args...)
 	out, err := r.mpirun(p.name, append(args, program, "2", "8", "2")...)

@@ -172,7 +172,7 @@ func (r *run) netOnce(ctx context.Context, providers []string, prefix string, ho
 			}
 		}
 	}
-	r.noise.look()
+	r.noise.sample()
 }
 
 // shareOf names the figure that is a rate in MB/s divided by the slow link's.

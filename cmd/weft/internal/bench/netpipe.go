@@ -38,7 +38,7 @@ func (r *run) netpipe() {
 			if !unusable[p] {
 				unusable[p] = !r.netpipeOnce(p)
 			}
-			r.noise.look()
+			r.noise.sample()
 		}
 	}
 }

@@ -67,8 +67,8 @@ func (n *noise) times() map[int]coreTime {
 	return times
 }
 
-// look reads the frequencies; to be called now and then.
-func (n *noise) look() {
+// sample reads the frequencies; to be called now and then.
+func (n *noise) sample() {
 	for _, c := range n.cores {
 		khz, err := strconv.ParseFloat(readLine(n.cpufreq(c, "scaling_cur_freq")), 64)
 		if err != nil || khz <= 0 {

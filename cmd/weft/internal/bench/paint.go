@@ -82,7 +82,7 @@ func drawPanels(path string, panels []panel) error {
 	return tool.ReplaceFile(path, svg)
 }
 
-// legend tells in one line whose the strokes are.
+// legend says in one line what the strokes are.
 func legend(c draw.Canvas, curves []curve) {
 	each := (c.Max.X - c.Min.X - 2*margin) / vg.Length(len(curves))
 	for i := range curves {

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/cmd/weft/internal/text"
 )
 
-// reporter tells on standard error how far the measuring is: one line that
+// reporter says on standard error how far the measuring is: one line that
 // changes on a terminal, else a line for each round.
 type reporter struct {
 	w        io.Writer

@@ -39,7 +39,7 @@ type figure struct {
 
 const resultFormat = 1
 
-// higherIsBetter tells by the unit at the end of a figure's name.
+// higherIsBetter decides by the unit at the end of a figure's name.
 func higherIsBetter(name string) bool {
 	for _, unit := range []string{"_mps", "_kps", "_mbps", "_use", "_jain"} {
 		if strings.HasSuffix(name, unit) {

@@ -33,7 +33,7 @@ func TestNoise(t *testing.T) {
 	put(t, root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "3000000\n")
 	put(t, root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n")
 	n := watchNoise(root, [2]int{0, 1})
-	n.look()
+	n.sample()
 	if got := n.warnings(); len(got) != 0 {
 		t.Errorf("a quiet machine: %q", got)
 	}
@@ -41,7 +41,7 @@ func TestNoise(t *testing.T) {
 	put(t, root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n")
 	put(t, root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
 	n.load = 3
-	n.look()
+	n.sample()
 	got := strings.Join(n.warnings(), "\n")
 	for _, part := range []string{"load average 3.00", "took 20.0 % of core 1", "core 0 ran at 2000 to 3000 MHz", `of core 0 is "powersave"`} {
 		if !strings.Contains(got, part) {

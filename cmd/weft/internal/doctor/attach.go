@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whether one process may read another's memory depends on who they are to each
+// Whether one process may read another's memory depends on what they are to each
 // other (ptrace(2)): a parent may where siblings may not. Ranks of an MPI
 // program are siblings, so the check starts two processes, one of which reads
 // the other's memory.

@@ -1,4 +1,4 @@
-// Package doctor is "weft doctor": it looks for what keeps weft from working,
+// Package doctor is "weft doctor": it finds what keeps weft from working,
 // or from working well, and says what to do about it.
 package doctor
 
@@ -38,7 +38,7 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// host is where the checks look. Tests give others.
+// host is what the checks read. Tests give others.
 type host struct {
 	cfg    *config.Config
 	lookup func(string) (string, bool)
@@ -50,7 +50,7 @@ type host struct {
 	fix    bool   // remove what is left over
 }
 
-// checks are in the order of the report. Each looks at one thing and may have
+// checks are in the order of the report. Each checks one thing and may have
 // several findings.
 var checks = []struct {
 	name string // for --only
@@ -123,7 +123,7 @@ func thisHost(fix bool) (*host, error) {
 	h := &host{proc: "/proc", sys: "/sys", dev: "/dev", roots: fabric.Roots(), self: self, fix: fix}
 	h.lookup = fabric.OwnSettings(h.roots, os.LookupEnv).Lookup
 	if h.cfg, err = config.Load(h.lookup); err != nil {
-		h.cfg = config.Default() // checkSettings tells
+		h.cfg = config.Default() // checkSettings reports it
 	}
 	return h, nil
 }
@@ -141,7 +141,7 @@ func examine(ctx context.Context, h *host, only []string) []Finding {
 	return list
 }
 
-// verdict is the error that the exit status tells; all has been said.
+// verdict is the error for the exit status; all has been said.
 func verdict(list []Finding, strict bool) error {
 	for _, f := range list {
 		if f.Verdict == Fail || strict && f.Verdict == Warn {

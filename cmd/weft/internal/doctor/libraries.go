@@ -86,7 +86,7 @@ func checkProvider(ctx context.Context, h *host) []Finding {
 	return list
 }
 
-// checkName looks whether the name of another provider can be had: libfabric takes weft in that
+// checkName finds whether the name of another provider can be had: libfabric takes weft in that
 // one's place only if FI_PROVIDER_PATH prefers it.
 func checkName(h *host, dir string) []Finding {
 	name := h.cfg.Name

@@ -29,7 +29,7 @@ func read(parts ...string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// checkCores looks at what disturbs measurements and busy polling.
+// checkCores finds what disturbs measurements and busy polling.
 func checkCores(_ context.Context, h *host) []Finding {
 	var set unix.CPUSet
 	usable := runtime.NumCPU()
@@ -58,7 +58,7 @@ func checkCores(_ context.Context, h *host) []Finding {
 	return list
 }
 
-// checkRDMA looks at the RDMA devices and whether they can be opened.
+// checkRDMA finds the RDMA devices, and whether they can be opened.
 func checkRDMA(_ context.Context, h *host) []Finding {
 	var list []Finding
 	for _, name := range rdmamap.GetRdmaDeviceList() {
@@ -79,7 +79,7 @@ func checkRDMA(_ context.Context, h *host) []Finding {
 	return list
 }
 
-// checkSlingshot looks at what a program would find of the NICs of Slingshot: the library and the file of one, its
+// checkSlingshot checks what a program would find of the NICs of Slingshot: the library and the file of one, its
 // link, and the service and VNI that the launcher of the job has given.
 func checkSlingshot(_ context.Context, h *host) (list []Finding) {
 	if h.cfg.CXI == config.No {

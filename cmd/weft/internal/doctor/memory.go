@@ -68,7 +68,7 @@ func checkDirectory(_ context.Context, h *host) []Finding {
 	}
 }
 
-// checkLeftovers looks for files of processes that have ended, and removes them
+// checkLeftovers finds files of processes that have ended, and removes them
 // if it is asked to.
 func checkLeftovers(_ context.Context, h *host) []Finding {
 	segments, err := loopback.Survey(h.cfg.SHMDir)

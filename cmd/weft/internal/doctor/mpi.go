@@ -74,7 +74,7 @@ func checkMPI(ctx context.Context, h *host) []Finding {
 	return list
 }
 
-// openMPIFinding looks whether the installation has the matching layer for
+// openMPIFinding finds whether the installation has the matching layer for
 // libfabric.
 func openMPIFinding(ctx context.Context, launcher, version, dir string) Finding {
 	f := Finding{Check: "mpi", Verdict: Good, What: fmt.Sprintf("Open MPI %s: %s", version, launcher)}

@@ -45,7 +45,7 @@ metrics are written to standard output instead.
 
 The metric weft_process_info has the batch system's job, the rank, and the pod,
 its namespace and container of each process as labels, as far as the process's
-environment and control groups tell and may be read: those of one's own
+environment and control groups say and may be read: those of one's own
 processes, for root all. A query joins them by the label pid.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,18 +86,18 @@ var (
 	peerLabels     = append(endpointLabels[:4:4], "peer")
 )
 
-// collector makes metrics of a look at all pages.
+// collector makes metrics of a sample of all pages.
 type collector struct {
-	mu      sync.Mutex // one look at a time
+	mu      sync.Mutex // one sample at a time
 	watcher *watch.Watcher
-	known   map[process]found  // the processes of the last look, under mu
+	known   map[process]found  // the processes of the last sample, under mu
 	pidns   uint64             // inode of our pid namespace
 	descs   []*prometheus.Desc // by index in the table
 	info    *prometheus.Desc
 	bad     *prometheus.Desc
 }
 
-// found is what is looked for once of a process.
+// found is what is found once for a process.
 type found struct {
 	pid string // the label
 	job job
@@ -140,19 +140,19 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect looks at all pages and sends what they say.
+// Collect reads all pages and sends what they say.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	look, err := c.watcher.Look()
+	sample, err := c.watcher.Read()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.bad, err)
 		return
 	}
-	ch <- prometheus.MustNewConstMetric(c.bad, prometheus.GaugeValue, float64(len(look.Problems)))
+	ch <- prometheus.MustNewConstMetric(c.bad, prometheus.GaugeValue, float64(len(sample.Problems)))
 	known := map[process]found{}
-	for i := range look.Processes {
-		p := &look.Processes[i]
+	for i := range sample.Processes {
+		p := &sample.Processes[i]
 		if p.Ended {
 			continue
 		}

@@ -25,7 +25,7 @@ var jobLabels = []string{"job_id", "rank", "pod", "pod_namespace", "container"}
 
 func (j job) labels() []string { return []string{j.id, j.rank, j.pod, j.namespace, j.container} }
 
-// Variables that tell, the first that is set counts. Launchers within a job come before its batch system.
+// Variables that name the job, the first that is set counts. Launchers within a job come before its batch system.
 var (
 	idVariables   = []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"}
 	rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "SLURM_PROCID"}

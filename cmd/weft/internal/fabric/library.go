@@ -18,7 +18,7 @@ import (
 const soname = "libfabric.so.1"
 
 // Roots are the directories where libfabric may be, those that the
-// loader looks at first first.
+// loader tries first, first.
 func Roots() []string {
 	list := filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))
 	list = append(list, "/usr/local/lib", "/usr/lib/"+multiarch(), "/lib/"+multiarch(), "/usr/lib64", "/usr/lib")
@@ -44,7 +44,7 @@ func Beside() []string {
 }
 
 // FindWeft returns where a library of weft is: in one of the folders given, beside this command,
-// or where libfabrics look for providers. Empty if it is not found.
+// or where libfabrics search for providers. Empty if it is not found.
 func FindWeft(name string, first []string, roots []string) string {
 	folders := slices.Clone(first)
 	for _, d := range append(Beside(), roots...) {
@@ -127,7 +127,7 @@ func (l Library) Programs() []string {
 	return []string{filepath.Join(l.Dir, "../bin/fi_info"), filepath.Join(l.Dir, "../../bin/fi_info")}
 }
 
-// Version asks that fi_info, empty if nothing tells.
+// Version asks that fi_info, empty if nothing says so.
 func (l Library) Version(ctx context.Context) string {
 	for _, bin := range l.Programs() {
 		if out, err := Run(ctx, []string{"LD_LIBRARY_PATH=" + l.Dir}, bin, "--version"); err == nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// From 2.0 on libfabric reads variables from a file, too, whose path is built into
+// From 2.0 on libfabric reads variables from a file, too, with its path built into
 // the library: lines NAME=VALUE without spaces around the "=". The environment
 // goes before it, unless FI_PREFER_SYSCONFIG is on, there or in the file. See
 // load_conf and fi_param_get_ in libfabric's src/var.c.

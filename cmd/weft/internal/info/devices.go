@@ -33,7 +33,7 @@ type Device struct {
 }
 
 // weftLibraries finds weft's libraries: those of FI_PROVIDER_PATH, beside this command, or
-// where libfabrics look.
+// where libfabrics search.
 func weftLibraries(settings *fabric.Settings) []Library {
 	path, _ := settings.Lookup("FI_PROVIDER_PATH")
 	folders := fabric.ProviderFolders(path)

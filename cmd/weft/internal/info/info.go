@@ -182,7 +182,7 @@ func Collect(libraries []fabric.Library, lookup func(string) (string, bool), env
 	return r
 }
 
-// problem is the error that the exit status tells.
+// problem is the error for the exit status.
 func (r *Report) problem() error {
 	for _, v := range r.Variables {
 		if v.Problem != "" {

@@ -30,7 +30,7 @@ func roff(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// paragraphs writes text whose paragraphs are parted by empty lines.
+// paragraphs writes text with paragraphs that empty lines part.
 func paragraphs(b *bytes.Buffer, text string) {
 	for i, p := range strings.Split(text, "\n\n") {
 		if i > 0 {

@@ -42,7 +42,7 @@ processes that use it are doing, how fast it is, and what is in its way.`,
 	return c
 }
 
-// known refuses a word that is no command, with those that look like it.
+// known refuses a word that is no command, with those that are like it.
 func known(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

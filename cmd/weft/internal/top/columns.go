@@ -106,7 +106,7 @@ func arrange(list []watch.Process, by int, reverse bool, filter string) []watch.
 	return out
 }
 
-// firstColumns are always shown: who, and what is sent and received.
+// firstColumns are always shown: which process, and what is sent and received.
 const firstColumns = 7
 
 // table lays the processes out. Where that is wider than width, unless that is 0,

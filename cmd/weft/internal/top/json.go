@@ -12,7 +12,7 @@ import (
 // The JSON of --json. Keys of counters are the names of the table in
 // internal/stats; rates are per second, of the counters that grow.
 type (
-	jsonLook struct {
+	jsonSample struct {
 		Taken     time.Time     `json:"taken"`
 		Processes []jsonProcess `json:"processes"`
 		Problems  []string      `json:"problems,omitempty"`
@@ -47,8 +47,8 @@ type (
 	}
 )
 
-func toJSON(l *watch.Look, list []watch.Process, host nic.Host) jsonLook {
-	out := jsonLook{Taken: l.Taken, Processes: []jsonProcess{}, Problems: l.Problems}
+func toJSON(l *watch.Sample, list []watch.Process, host nic.Host) jsonSample {
+	out := jsonSample{Taken: l.Taken, Processes: []jsonProcess{}, Problems: l.Problems}
 	for _, d := range host.CXIDevices(os.Getenv) {
 		out.Slingshot = append(out.Slingshot, jsonNIC{d, host.Telemetry(d.Name)})
 	}

@@ -65,7 +65,7 @@ func (t *terminal) draw(m *model) error {
 // suspend gives the terminal back and stops this process, as ctrl-Z does.
 func (t *terminal) suspend() error {
 	t.leave()
-	_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // returns when somebody continues us
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // returns when the process is continued
 	return t.enter()
 }
 
@@ -85,7 +85,7 @@ func live(ctx context.Context, in, out *os.File, watcher *watch.Watcher, o *opti
 	go readKeys(in, keys)
 	tick := time.NewTicker(o.interval)
 	defer tick.Stop()
-	m.update(watcher.Look())
+	m.update(watcher.Read())
 	for {
 		if err := t.draw(m); err != nil {
 			return err
@@ -96,7 +96,7 @@ func live(ctx context.Context, in, out *os.File, watcher *watch.Watcher, o *opti
 		case <-resized:
 		case <-tick.C:
 			if !m.paused {
-				m.update(watcher.Look())
+				m.update(watcher.Read())
 			}
 		case list, ok := <-keys:
 			if !ok {

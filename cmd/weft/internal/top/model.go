@@ -38,24 +38,24 @@ type model struct {
 	zeros    bool   // show counters that are 0 too
 	interval time.Duration
 
-	look *watch.Look
-	list []watch.Process // arranged
-	note string          // an error of the last look
+	sample *watch.Sample
+	list   []watch.Process // arranged
+	note   string          // an error of the last read
 	// threads asks a process what its threads are at.
 	threads func(pid int) (string, error)
 	answer  string // of threads, for the selected process
 	nics    nics
 }
 
-// update takes the result of a look.
-func (m *model) update(l *watch.Look, err error) {
+// update takes a sample.
+func (m *model) update(l *watch.Sample, err error) {
 	m.note = ""
 	if err != nil {
 		m.note = err.Error()
 		return
 	}
-	m.look = l
-	m.nics.look(l.Taken)
+	m.sample = l
+	m.nics.read(l.Taken)
 	m.arrange()
 	if m.mode == modeThreads {
 		m.askThreads()
@@ -71,10 +71,10 @@ func (m *model) askThreads() {
 }
 
 func (m *model) arrange() {
-	if m.look == nil {
+	if m.sample == nil {
 		return
 	}
-	m.list = arrange(m.look.Processes, m.by, m.reverse, m.filter)
+	m.list = arrange(m.sample.Processes, m.by, m.reverse, m.filter)
 	if m.index() < 0 && len(m.list) != 0 && m.mode != modeDetail && m.mode != modeThreads {
 		m.selected = m.list[0].PID
 	}
@@ -204,12 +204,12 @@ func (m *model) view(width, height int) []string {
 }
 
 func (m *model) headline() string {
-	if m.look == nil {
+	if m.sample == nil {
 		return m.style.Bold("weft top") + "  " + m.note
 	}
 	var tx, rx, txBytes, rxBytes float64
-	for i := range m.look.Processes {
-		p := &m.look.Processes[i]
+	for i := range m.sample.Processes {
+		p := &m.sample.Processes[i]
 		if p.Ended {
 			continue
 		}
@@ -217,18 +217,18 @@ func (m *model) headline() string {
 		txBytes, rxBytes = txBytes+p.Rate(watch.SentBytes...), rxBytes+p.Rate(watch.ReceivedBytes...)
 	}
 	plural := "es"
-	if len(m.look.Processes) == 1 {
+	if len(m.sample.Processes) == 1 {
 		plural = ""
 	}
 	head := fmt.Sprintf("  %s  %d process%s  sent %s msg/s %s/s  received %s msg/s %s/s",
-		m.look.Taken.Format(time.TimeOnly), len(m.look.Processes), plural, stats.FormatValue("", tx),
+		m.sample.Taken.Format(time.TimeOnly), len(m.sample.Processes), plural, stats.FormatValue("", tx),
 		stats.FormatValue(unitBytes, txBytes),
 		stats.FormatValue("", rx), stats.FormatValue(unitBytes, rxBytes))
 	switch {
 	case m.note != "":
 		head += "  " + m.style.Bad(m.note)
-	case len(m.look.Problems) != 0:
-		head += "  " + m.style.Warn(fmt.Sprintf("%d cannot be read", len(m.look.Problems)))
+	case len(m.sample.Problems) != 0:
+		head += "  " + m.style.Warn(fmt.Sprintf("%d cannot be read", len(m.sample.Problems)))
 	}
 	if m.paused {
 		head += "  " + m.style.Warn("paused")

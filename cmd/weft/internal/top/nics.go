@@ -10,22 +10,22 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// nics are the NICs of Slingshot of a host, with their counters of two looks.
+// nics are the NICs of Slingshot of a host, with their counters of two samples.
 type nics struct {
 	host  nic.Host
-	list  []nicLook
-	taken time.Time     // of the last look
+	list  []nicSample
+	taken time.Time     // of the last sample
 	since time.Duration // between the last two, 0: there was one
 }
 
-// nicLook is what a look has found at a NIC, and the one before.
-type nicLook struct {
+// nicSample is what was found at a NIC, and the one before.
+type nicSample struct {
 	nic.CXIDevice
 	now, before map[string]uint64
 }
 
-// look reads the NICs, at a time that the caller knows.
-func (n *nics) look(at time.Time) {
+// read reads the NICs, at a time that the caller knows.
+func (n *nics) read(at time.Time) {
 	before := map[string]map[string]uint64{}
 	for _, d := range n.list {
 		before[d.Name] = d.now
@@ -36,7 +36,7 @@ func (n *nics) look(at time.Time) {
 	}
 	n.taken, n.list = at, nil
 	for _, d := range n.host.CXIDevices(os.Getenv) {
-		n.list = append(n.list, nicLook{d, n.host.Telemetry(d.Name), before[d.Name]})
+		n.list = append(n.list, nicSample{d, n.host.Telemetry(d.Name), before[d.Name]})
 	}
 }
 

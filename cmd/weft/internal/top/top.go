@@ -67,7 +67,7 @@ hundred times, as JSON that Perfetto and chrome://tracing show.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.dir, "dir", "", "`DIRECTORY` of the shared segments (default FI_WEFT_SHM_DIR)")
-	f.DurationVarP(&o.interval, "interval", "i", time.Second, "`TIME` between two looks")
+	f.DurationVarP(&o.interval, "interval", "i", time.Second, "`TIME` between two samples")
 	f.StringVarP(&o.sort, "sort", "s", "tx", "`COLUMN` to sort by: "+keys())
 	f.BoolVarP(&o.reverse, "reverse", "r", false, "sort the other way round")
 	f.StringVarP(&o.filter, "filter", "f", "", "only processes whose id, user, command or address has this `TEXT`")
@@ -131,9 +131,9 @@ func run(ctx context.Context, w io.Writer, o *options) error {
 	return live(ctx, os.Stdin, out, watcher, o, by)
 }
 
-// once writes the table or JSON after two looks.
+// once writes the table or JSON after two samples.
 func once(ctx context.Context, w io.Writer, watcher *watch.Watcher, o *options, by int) error {
-	if _, err := watcher.Look(); err != nil {
+	if _, err := watcher.Read(); err != nil {
 		return err
 	}
 	select {
@@ -141,13 +141,13 @@ func once(ctx context.Context, w io.Writer, watcher *watch.Watcher, o *options, 
 		return tool.Exit{Code: 130}
 	case <-time.After(o.interval):
 	}
-	look, err := watcher.Look()
+	sample, err := watcher.Read()
 	if err != nil {
 		return err
 	}
-	list := arrange(look.Processes, by, o.reverse, o.filter)
+	list := arrange(sample.Processes, by, o.reverse, o.filter)
 	if o.json {
-		return text.JSON(w, toJSON(look, list, nic.ThisHost()))
+		return text.JSON(w, toJSON(sample, list, nic.ThisHost()))
 	}
 	lines := table(list, text.StyleFor(w), by, text.Columns(w))
 	if len(list) == 0 {
@@ -156,7 +156,7 @@ func once(ctx context.Context, w io.Writer, watcher *watch.Watcher, o *options, 
 	if o.peers {
 		lines = append(lines, allPeers(list, text.StyleFor(w))...)
 	}
-	for _, p := range look.Problems {
+	for _, p := range sample.Problems {
 		lines = append(lines, "cannot be read: "+p)
 	}
 	if _, err := io.WriteString(w, strings.Join(lines, "\n")+"\n"); err != nil {

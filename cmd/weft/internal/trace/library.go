@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// role is what a call is to who follows operations (enum weft_trace_role).
+// role is what a call is for following operations (enum weft_trace_role).
 type role uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 
 var errNoTable = errors.New("no table of calls")
 
-// findLibrary looks through the files that a process has mapped for weft's
+// findLibrary searches the files that a process has mapped for weft's
 // library.
 func findLibrary(pid int) (*library, error) {
 	dir := fmt.Sprintf("/proc/%d", pid)

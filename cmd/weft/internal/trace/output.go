@@ -93,7 +93,7 @@ type (
 	}
 )
 
-func (l *look) json() traceJSON {
+func (l *sample) json() traceJSON {
 	j := traceJSON{PID: l.pid, Command: l.command, Library: l.library, Seconds: l.taken.Seconds(),
 		Calls: histograms(l.calls), Operations: histograms(l.ops), Notes: l.notes()}
 	if j.Notes == nil {

@@ -8,11 +8,11 @@ import (
 
 // The programs run in the kernel when a traced function is entered and when it
 // returns. Each function has its own two, made for it here, so that nothing has
-// to be looked up about it.
+// to be found about it.
 //
 // A thread's call is noted under the thread, with its stack pointer: a call that
 // begins deeper in the stack, before the first has ended, is one that the library
-// makes itself and is not looked at. So fi_cq_sread is one call, though it
+// makes itself and is not shown. So fi_cq_sread is one call, though it
 // reads the queue time and again. A call that never returned, because its thread
 // was ended in it, is overwritten by one that begins no deeper.
 
@@ -28,7 +28,7 @@ var resultNames = [results]string{"ok", "again", "error"}
 
 // Counters of what the programs could not do.
 const (
-	lostReused = iota // posts whose context was that of an operation under way
+	lostReused = iota // posts with the context of an operation under way
 	lostFull          // posts while too many operations were under way
 	lostRead          // completions beyond the first maxEntries of a read
 	lostStart         // completions of operations that were posted before, or are not followed
@@ -36,7 +36,7 @@ const (
 	lostKinds
 )
 
-// maxEntries is how many completions of one read are looked at. The kernel's
+// maxEntries is how many completions of one read are taken in. The kernel's
 // verifier walks through all of them.
 const maxEntries = 128
 
@@ -349,7 +349,7 @@ func (a *assembler) observeThread() {
 	a.label(have)
 }
 
-// endOperations measures the operations whose completions were read: R8 of them,
+// endOperations measures the operations of which the completions were read: R8 of them,
 // at R9 ns.
 func (a *assembler) endOperations(firstKind int) {
 	loop, next, unknown, gone, few := a.newLabel(), a.newLabel(), a.newLabel(), a.newLabel(), a.newLabel()

@@ -16,8 +16,8 @@ type line struct {
 	counts
 }
 
-// look is what was measured so far.
-type look struct {
+// sample is what was measured so far.
+type sample struct {
 	pid        int
 	command    string
 	taken      time.Duration // since the probes were set
@@ -28,8 +28,8 @@ type look struct {
 	library    string
 }
 
-// look reads the kernel's maps.
-func (p *probe) look() (*look, error) {
+// read reads the kernel's maps.
+func (p *probe) read() (*sample, error) {
 	buckets, err := words(p.buckets, p.slots()*histogram)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (p *probe) look() (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{library: p.lib.mapped}
+	l := &sample{library: p.lib.mapped}
 	for i := range p.lib.points {
 		l.names = append(l.names, p.lib.points[i].name)
 	}
@@ -68,12 +68,12 @@ func (p *probe) look() (*look, error) {
 	return l, err
 }
 
-func (l *look) head() string {
+func (l *sample) head() string {
 	return fmt.Sprintf("process %d (%s), %.1f s, %d calls of %s", l.pid, l.command, l.taken.Seconds(), len(l.names), l.library)
 }
 
 // table writes one line for each histogram.
-func (l *look) table(style text.Style) []string {
+func (l *sample) table(style text.Style) []string {
 	t := text.Table{Right: []bool{false, false, true, true, true, true, true, true, true}}
 	row := func(n *line) {
 		count := n.total()
@@ -135,7 +135,7 @@ func (n *line) bars(style text.Style) []string {
 }
 
 // notes says what the figures leave out.
-func (l *look) notes() []string {
+func (l *sample) notes() []string {
 	var list []string
 	for _, n := range []struct {
 		count uint64
@@ -155,7 +155,7 @@ func (l *look) notes() []string {
 }
 
 // text is the whole report, or its table only.
-func (l *look) text(style text.Style, whole bool) []string {
+func (l *sample) text(style text.Style, whole bool) []string {
 	lines := append([]string{l.head(), ""}, l.table(style)...)
 	if len(l.calls) == 0 {
 		lines = []string{l.head(), "", "no call of libfabric ended meanwhile"}
@@ -175,7 +175,7 @@ func (l *look) text(style text.Style, whole bool) []string {
 
 // folded writes the time of each thread in each call as a flame graph's program
 // reads it: frames from the outermost in, and nanoseconds.
-func (l *look) folded() []string {
+func (l *sample) folded() []string {
 	var lines []string
 	clean := strings.NewReplacer(";", ",", " ", "_")
 	for _, t := range l.threads {

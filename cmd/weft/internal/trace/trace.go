@@ -203,8 +203,8 @@ func waitEnd(pidfd int) <-chan struct{} {
 	return gone
 }
 
-func (s *session) take() (*look, error) {
-	l, err := s.look()
+func (s *session) take() (*sample, error) {
+	l, err := s.read()
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func TestChoose(t *testing.T) {
 func TestReport(t *testing.T) {
 	var c counts
 	c.buckets[bucketOf(1500)], c.buckets[bucketOf(9000)], c.sum = 3, 1, 13500
-	l := &look{pid: 7, command: "a b;c", names: []string{"fi_send"}, taken: 1e9,
+	l := &sample{pid: 7, command: "a b;c", names: []string{"fi_send"}, taken: 1e9,
 		calls: []line{{"fi_send", "ok", c}}, ops: []line{{"send", "", c}},
 		threads: []threadTime{{tid: 8, name: "w 1", slot: resultAgain, ns: 5}}}
 	l.lost[failed] = 2

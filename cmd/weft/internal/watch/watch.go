@@ -36,7 +36,7 @@ type key struct {
 	ns    uint64
 }
 
-// Process is a process as it is now, and what it did since the last look.
+// Process is a process as it is now, and what it did since the last sample.
 type Process struct {
 	*stats.Snapshot
 	User string
@@ -44,12 +44,12 @@ type Process struct {
 	Ended bool
 	// Strange says why the counters are not known, empty where they are.
 	Strange string
-	// Before is the process at the last look, nil at the first.
+	// Before is the process in the last sample, nil in the first.
 	Before *stats.Snapshot
 }
 
-// Look is what one look at all pages gives.
-type Look struct {
+// Sample is what one read of all pages gives.
+type Sample struct {
 	Taken     time.Time
 	Processes []Process
 	// Problems are pages that could not be read.
@@ -65,15 +65,15 @@ func New(dir string, all bool) (*Watcher, error) {
 	return &Watcher{Dir: dir, All: all, host: host, last: map[key]*stats.Snapshot{}, users: map[uint32]string{}}, nil
 }
 
-// Look reads every page. A process that has ended since the last look is
+// Read reads every page. A process that has ended since the last sample is
 // returned once more, with its last counters. The error says that the directory
 // cannot be read.
-func (w *Watcher) Look() (*Look, error) {
+func (w *Watcher) Read() (*Sample, error) {
 	paths, err := stats.List(w.Dir, w.host.User, w.All)
 	if err != nil {
 		return nil, err
 	}
-	l := &Look{Taken: time.Now()}
+	l := &Sample{Taken: time.Now()}
 	seen := map[key]*stats.Snapshot{}
 	for _, path := range paths {
 		s, err := stats.Read(path)
@@ -88,7 +88,7 @@ func (w *Watcher) Look() (*Look, error) {
 		k := key{s.PID, s.Start, s.PIDNS}
 		if !s.Alive(&w.host) {
 			if w.last[k] == nil {
-				continue // it was dead when we came; weft doctor tells
+				continue // it had ended before the first sample; weft doctor reports it
 			}
 			l.Processes = append(l.Processes, Process{Snapshot: s, User: w.user(s.UID), Ended: true, Before: w.last[k]})
 			delete(w.last, k)
@@ -124,7 +124,7 @@ func (w *Watcher) user(uid uint32) string {
 	return name
 }
 
-// Seconds is the time between the two looks, 0 if there was only one.
+// Seconds is the time between the two samples, 0 if there was only one.
 func (p *Process) Seconds() float64 {
 	if p.Before == nil {
 		return 0
@@ -133,7 +133,7 @@ func (p *Process) Seconds() float64 {
 }
 
 // Rate is the growth of a sum of counters in units per second, 0 at the first
-// look. Counters of endpoints that were closed meanwhile make it lower, never
+// sample. Counters of endpoints that were closed meanwhile make it lower, never
 // negative.
 func (p *Process) Rate(names ...string) float64 {
 	dt := p.Seconds()
