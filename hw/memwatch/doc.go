@@ -1,13 +1,13 @@
-// Package memwatch tells when memory that was registered with a device is
+// Package memwatch reports when memory that was registered with a device is
 // unmapped, moved or given back to the kernel, so that the registration stands
-// for pages that are no longer the process's. It needs no cooperation of who
+// for pages that are no longer the process's. It needs no cooperation of what
 // does that: not of the application, not of its allocator.
 //
 // # How
 //
 // userfaultfd(2) reports unmap, remap and remove (madvise) in ranges that are
 // registered with it. Ranges are registered for write protection, which is never
-// asked for: so no page fault ever waits for us, only those who change a mapping
+// asked for: so no page fault ever waits for us, only threads that change a mapping
 // do, until a thread of C has read of it. One descriptor and one thread serve the
 // process until it ends. They are started when the first registration is kept.
 //

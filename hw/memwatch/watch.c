@@ -21,7 +21,7 @@
 #define RING_MASK (WEFT_MEMWATCH_RING - 1)
 
 static struct {
-	pthread_mutex_t start; // control path: held while the thread is started
+	pthread_mutex_t start; // control path: locked while the thread is started
 	int fd;                // -1 until then
 	int failed;            // errno of the first attempt, which is not repeated
 	const char *step;
@@ -34,8 +34,8 @@ static struct {
 	pthread_mutex_t mu; // guards what follows; the data path reads it after a change only
 	struct weft_memwatch_range ring[WEFT_MEMWATCH_RING];
 	uint64_t last; // changes so far
-	// told is last, for those who do not hold mu. Sequentially consistent.
-	_Atomic uint64_t told;
+	// published is last, for threads without mu. Sequentially consistent.
+	_Atomic uint64_t published;
 } watch = {
 	.start = PTHREAD_MUTEX_INITIALIZER,
 	.mu = PTHREAD_MUTEX_INITIALIZER,
@@ -57,13 +57,13 @@ static void take(const struct uffd_msg *m)
 		break;
 	case UFFD_EVENT_REMAP:
 		note(m->arg.remap.from, m->arg.remap.from + m->arg.remap.len);
-		// The watch has moved with the pages, to where nobody wants it.
+		// The watch has moved with the pages, to where it is not wanted.
 		weft_memwatch_uncover(m->arg.remap.to, m->arg.remap.to + m->arg.remap.len);
 		break;
 	}
 }
 
-// Who changes a mapping waits in the kernel until this thread has read of it. So
+// A thread that changes a mapping waits in the kernel until this thread has read of it. So
 // it is C's: a goroutine may have to wait for the very thread.
 static void *run(void *unused)
 {
@@ -81,7 +81,7 @@ static void *run(void *unused)
 			pthread_mutex_lock(&watch.mu);
 			for (size_t i = 0; i < (size_t)n / sizeof list[0]; i++)
 				take(&list[i]);
-			atomic_store(&watch.told, watch.last);
+			atomic_store(&watch.published, watch.last);
 			pthread_mutex_unlock(&watch.mu);
 		}
 		atomic_store(&watch.ended, atomic_load(&watch.begun));
@@ -98,7 +98,7 @@ static int thread(void)
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all); // the application's signals are not for this thread
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(&t, &a, run, NULL); // t is not set in the provider, whose threads cabi/spares.c makes
+	int rc = pthread_create(&t, &a, run, NULL); // t is not set in the provider: cabi/spares.c makes its threads
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&a);
 	return rc;
@@ -162,7 +162,7 @@ void weft_memwatch_uncover(uint64_t start, uint64_t end)
 // settled reports whether all changes that have taken place are in the ring. The
 // kernel counts changes under the lock of the mappings, and a request for no
 // bytes gets EAGAIN while one has not been read of, else EINVAL. Without this
-// somebody could be given the addresses of a mapping whose end is not told yet.
+// a new mapping could have the addresses of one that has ended, which is not known yet.
 static int settled(void)
 {
 	struct uffdio_writeprotect nothing = {.range = {0, 0}};
@@ -180,7 +180,7 @@ int weft_memwatch_changes(uint64_t *seen, struct weft_memwatch_range *out, int m
 {
 	int n = 0, known = settled();
 
-	if (known && *seen == atomic_load(&watch.told))
+	if (known && *seen == atomic_load(&watch.published))
 		return 0;
 	pthread_mutex_lock(&watch.mu);
 	if (!known || watch.last - *seen > WEFT_MEMWATCH_RING) {

@@ -8,7 +8,7 @@
 // WEFT_MEMWATCH_RING is how many changes are remembered, a power of two.
 #define WEFT_MEMWATCH_RING 1024
 
-// struct weft_memwatch_range is memory whose pages are others than before.
+// struct weft_memwatch_range is memory that has other pages than before.
 struct weft_memwatch_range {
 	uint64_t start, end;
 };

@@ -28,7 +28,7 @@ func Start() (Watch, error) {
 }
 
 // Cover begins to watch the whole pages from start to end. Errors: EINVAL for
-// what is not mapped or cannot be watched, EBUSY for what somebody else watches.
+// what is not mapped or cannot be watched, EBUSY for what another descriptor watches.
 func (Watch) Cover(start, end uint64) error {
 	if rc := C.weft_memwatch_cover(C.uint64_t(start), C.uint64_t(end)); rc != 0 {
 		return fmt.Errorf("memwatch: cover %#x to %#x: %w", start, end, unix.Errno(rc))

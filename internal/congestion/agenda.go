@@ -79,7 +79,7 @@ func (a *agenda) pop(now Time) (peer int, ok bool) {
 // quietest is how often the interval of a quiet peer doubles.
 const quietest = 4
 
-// due takes the next peer from the agenda that data does not tell enough of.
+// due takes the next peer from the agenda of which data says too little.
 func (p *Prober) due(now Time) (int, bool) {
 	for {
 		peer, ok := p.agenda.pop(now)

@@ -51,7 +51,7 @@ type bbr struct {
 // RTT, and sends at that rate with at most twice their product in flight: BBR
 // (Cardwell et al., ACM Queue 2016), with a bound on what is in flight that
 // losses above 15 % and ECN marks in more than half of a round bring down, as in
-// its second version. The base RTT is looked for as often as in [NewDelay], not
+// its second version. The base RTT is measured as often as in [NewDelay], not
 // every 10 s. rnd spreads the phases in which flows ask for more.
 //
 // cfg must be valid.

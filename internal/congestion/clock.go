@@ -30,7 +30,7 @@ func (s Source) String() string { return sources[s] }
 // Stamp is a reading of some interface's clock. Stamps of different clocks
 // cannot be compared.
 type Stamp struct {
-	// Clock tells clocks of this host apart; 0 means no stamp.
+	// Clock is the number of a clock of this host; 0 means no stamp.
 	Clock uint32
 
 	// At is in nanoseconds since the clock's epoch.

@@ -16,21 +16,21 @@ import "time"
 // not wedge. If PacingRate is not 0, packets leave no faster than that; see
 // [Pacer].
 type Controller interface {
-	// OnSend tells that so many bytes leave now, retransmissions included;
+	// OnSend reports that so many bytes leave now, retransmissions included;
 	// inflight counts all bytes in flight with these.
 	OnSend(now Time, bytes, inflight int64)
 
-	// OnAck tells of newly acknowledged bytes. It is called once for each
+	// OnAck reports newly acknowledged bytes. It is called once for each
 	// arriving acknowledgement, after the transport took the acknowledged
 	// bytes out of flight.
 	OnAck(now Time, s *Sample)
 
-	// OnLoss tells of bytes newly found lost, once for each detection, after
+	// OnLoss reports bytes newly found lost, once for each detection, after
 	// they were taken out of flight. Bytes that a timer finds lost count here
 	// too; the timer itself is OnTimeout.
 	OnLoss(now Time, l *Loss)
 
-	// OnTimeout tells that the retransmission timer ran out: nothing came back
+	// OnTimeout reports that the retransmission timer ran out: nothing came back
 	// for a whole RTO.
 	OnTimeout(now Time)
 
@@ -52,7 +52,7 @@ type Controller interface {
 // Sample is what one acknowledgement says. [Path] fills it.
 type Sample struct {
 	// RTT is the round-trip time measured by the newest packet that is newly
-	// acknowledged, without the time the peer says it held the
+	// acknowledged, without the time for which the peer says it kept the
 	// acknowledgement back and without the packet's own transmission time
 	// where that is known. 0 means that the acknowledgement measures nothing:
 	// Karn's rule, a packet sent twice under one number.
@@ -88,7 +88,7 @@ type Sample struct {
 	// measure.
 	Rate int64
 
-	// AppLimited tells that the sender had nothing more to send when the
+	// AppLimited says that the sender had nothing more to send when the
 	// packet left, so that Rate may be below what the path can do.
 	AppLimited bool
 }

@@ -62,7 +62,7 @@ func (d *Delivery) Rate(now Time, floor time.Duration) (bytesPerSecond int64, ne
 	newest = d.newest
 	d.any = false
 	// The flight takes as long as the longer of sending and acknowledging it:
-	// a burst of acknowledgements must not look faster than it was sent.
+	// a burst of acknowledgements must not seem faster than it was sent.
 	took := max(newest.Sent.Sub(newest.firstSent), now.Sub(newest.deliveredAt))
 	if d.limited != 0 && d.delivered > d.limited {
 		d.limited = 0
@@ -73,7 +73,7 @@ func (d *Delivery) Rate(now Time, floor time.Duration) (bytesPerSecond int64, ne
 	return rate(d.delivered-newest.delivered, took), newest
 }
 
-// Limited tells that the sender has nothing to send though the window is open,
+// Limited reports that the sender has nothing to send though the window is open,
 // with inflight bytes in flight. Rates of those, and of what is sent before
 // they are delivered, are the application's, not the path's.
 func (d *Delivery) Limited(inflight int64) { d.limited = max(d.delivered+inflight, 1) }

@@ -17,12 +17,12 @@
 //   - [Path]: the three put together, which is what a transport drives.
 //   - [Pacer]: when the next packet may leave.
 //   - [Stats]: what many threads report about one peer, read as one snapshot.
-//   - [Prober]: when to probe whom, and what became of it.
+//   - [Prober]: when to probe which peer, and what became of it.
 //   - [Judge]: what probes and data together say about a path.
 //   - [Segmenter]: one long operation as segments driven by a window.
 //   - [Clock]: where a transport's time stamps come from.
 //
 // Sizes are bytes, rates bytes per second, times nanoseconds. Except for
 // [Stats] nothing here may be used by two threads at once: a path belongs to
-// whoever holds its connection.
+// the thread that has the lease of its connection.
 package congestion

@@ -5,7 +5,7 @@ import "time"
 // Estimator keeps the round-trip time of one path: RFC 6298's SRTT, RTTVAR and
 // retransmission timer, and the base RTT, which is the least within a window of
 // time. The base is what a path takes without queues; SRTT follows a lasting
-// queue up and so cannot tell one.
+// queue up and so cannot show one.
 //
 // Samples must not be ambiguous (Karn's rule): a packet that was sent twice
 // under one number is not to be measured.
@@ -37,7 +37,7 @@ func NewEstimator(cfg *Config) Estimator {
 	return e
 }
 
-// SetRate tells the speed of the path's slowest link in bytes per second, 0 for
+// SetRate sets the speed of the path's slowest link in bytes per second, 0 for
 // unknown. It counts for later samples.
 func (e *Estimator) SetRate(bytesPerSecond int64) { e.rate = max(bytesPerSecond, 0) }
 
@@ -120,7 +120,7 @@ func (e *Estimator) RTO() time.Duration {
 	return min(rto, e.maxRTO)
 }
 
-// rateSeen tells a delivery rate, which the slowest link must be capable of.
+// rateSeen takes in a delivery rate, which the slowest link must be capable of.
 func (e *Estimator) rateSeen(now Time, bytesPerSecond int64) {
 	if e.sizes != nil && bytesPerSecond > 0 {
 		e.sizes.peak.add(now, e.baseWindow, -bytesPerSecond)

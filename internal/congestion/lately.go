@@ -9,7 +9,7 @@ import "time"
 //
 // There are two means, of which the greater counts: over all of the time, in
 // pieces at least as long as hosts hold acknowledgements up, and over pieces in
-// which they held none up. Where hosts seldom run, only the latter tells the path's rate.
+// which they held none up. Where hosts seldom run, only the latter is the path's rate.
 type lately struct {
 	rate         filter // greatest means of latelyWindow, negated
 	whole, clear mean
@@ -30,8 +30,8 @@ const (
 	latelyHeld   = latelyLeast / 4
 )
 
-// add takes in that delivered bytes are there at a time, of which an
-// acknowledgement tells that hosts held up for d, and others lately for up to held.
+// add takes in that delivered bytes are there at a time, by an
+// acknowledgement that hosts held up for d, and others lately for up to held.
 func (l *lately) add(now Time, delivered int64, d, held time.Duration) {
 	if d > latelyHeld {
 		l.clear = mean{now, delivered}

@@ -39,7 +39,7 @@ func (p *Pacer) OnSend(now Time, size, bytesPerSecond int64) {
 	p.rate = bytesPerSecond
 }
 
-// Quicken tells that the rate is bytesPerSecond from now on, 0 for no limit. If that is
+// Quicken sets that the rate is bytesPerSecond from now on, 0 for no limit. If that is
 // higher than when the last packet left, the next need not wait as long as was said then.
 func (p *Pacer) Quicken(now Time, bytesPerSecond int64) {
 	left := p.next.Sub(now)

@@ -78,11 +78,11 @@ func (p *Path) Inflight() int64 { return p.inflight }
 // SetBurst sets how far a late sender may catch up; see [Pacer].
 func (p *Path) SetBurst(d time.Duration) { p.pacer.Burst = d }
 
-// SetSpare tells how many bytes the peer's host has room for that have arrived
-// and were not yet looked at. Default 0.
+// SetSpare sets for how many bytes the peer's host has room that have arrived
+// and were not yet polled. Default 0.
 func (p *Path) SetSpare(bytes int64) { p.spare = max(bytes, 0) }
 
-// Hold tells that an acknowledgement that comes now was held up for d by the two
+// Hold reports that an acknowledgement that comes now was held up for d by the two
 // hosts, because their programs did not run: that is no part of the round-trip
 // time. Meanwhile what has arrived counts as in flight. So as long as no
 // acknowledgement comes, and for no longer than hosts held one up lately, packets
@@ -166,7 +166,7 @@ func (p *Path) OnSendMany(now Time, size int64, n int) PacketState {
 	return state
 }
 
-// Limited tells that the sender has nothing to send though it may.
+// Limited reports that the sender has nothing to send though it may.
 func (p *Path) Limited() { p.delivery.Limited(p.inflight) }
 
 // OnAck accounts for one newly acknowledged packet of size bytes, which arrived
@@ -249,8 +249,8 @@ func (p *Path) EndLoss(now Time) {
 	p.lost = Loss{}
 }
 
-// OnTimeout tells that the retransmission timer ran out. What it found lost is
-// told by OnLoss and EndLoss.
+// OnTimeout reports that the retransmission timer ran out. What it found lost is
+// reported by OnLoss and EndLoss.
 func (p *Path) OnTimeout(now Time) {
 	p.rtt.Backoff()
 	p.control.OnTimeout(now)
@@ -264,7 +264,7 @@ func (p *Path) Discard(size int64) { p.inflight = max(p.inflight-size, 0) }
 // that shows congestion reduces the window: by a quarter if probes queue, by a
 // half if only data does. A path without data takes its timer from probes.
 //
-// It returns the verdict for whoever wants to choose between paths.
+// It returns the verdict, for a choice between paths.
 func (p *Path) OnProbe(now Time, rtt time.Duration) Verdict {
 	if rtt > 0 {
 		p.judge.OnProbe(now, rtt)

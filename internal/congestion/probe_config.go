@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Strategy is how a prober chooses whom to probe.
+// Strategy is how a prober chooses the peers to probe.
 type Strategy int
 
 // The strategies.
@@ -18,7 +18,7 @@ const (
 	Random
 	// Adaptive probes each peer with an interval of its own: the configured
 	// one while it is congested or its probes are lost, up to 16 times that
-	// while it is quiet. Peers of whom data tells enough are left out.
+	// while it is quiet. Peers of which data says enough are left out.
 	Adaptive
 )
 

@@ -21,14 +21,14 @@ const ProbeHeader = 32
 //	24  time held by the responder in nanoseconds, 32 bits
 //	28  domain of that time of arrival, 32 bits
 type ProbeMessage struct {
-	// Echo tells an answer from a probe.
+	// Echo marks an answer to a probe.
 	Echo bool
 
 	// Size is the message's bytes, ProbeHeader to 65535.
 	Size int
 
 	// Sequence counts a prober's probes and Token is random: an echo must
-	// repeat both, so that only who saw the probe can answer it.
+	// repeat both, so that only a host that saw the probe can answer it.
 	Sequence uint32
 	Token    uint64
 
@@ -43,8 +43,8 @@ type ProbeMessage struct {
 	Held time.Duration
 }
 
-// Probes is who is told of the probes that a transport carries. Its functions are
-// called with locks of the transport held: they must be quick and must not call
+// Probes takes the results of the probes that a transport carries. Its functions are
+// called under locks of the transport: they must be quick and must not call
 // back.
 type Probes struct {
 	// Echoed takes in an echo that arrived from a peer (the transport's endpoint)

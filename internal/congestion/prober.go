@@ -130,7 +130,7 @@ func (p *Prober) gap() time.Duration {
 	}
 }
 
-// full tells that as many probes are in flight as can be.
+// full reports whether as many probes are in flight as can be.
 func (p *Prober) full() bool { return int(p.sequence-p.oldest) >= len(p.inflight) }
 
 // forever is a time that does not come.
@@ -151,7 +151,7 @@ func (p *Prober) Next() Time {
 	return next
 }
 
-// Poll counts probes as lost whose time is up, and returns a probe to send now,
+// Poll counts probes as lost when their time is up, and returns a probe to send now,
 // or false if none is due.
 func (p *Prober) Poll(now Time) (Probe, bool) {
 	p.expire(now)

@@ -19,7 +19,7 @@ type rounds struct {
 	// as many, and 0 otherwise.
 	lostShare, markedShare float64
 
-	// spanned tells that losses were judged at the end of the round before.
+	// spanned says that losses were judged at the end of the round before.
 	spanned bool
 }
 
@@ -47,7 +47,7 @@ func (r *rounds) ack(s *Sample, unit int64) bool {
 	return true
 }
 
-// losing tells that losses will be too many if they go on like this.
+// losing reports whether losses will be too many if they go on like this.
 func (r *rounds) losing(unit int64) bool {
 	return r.lost >= 2*unit && float64(r.lost) > lossTolerance*float64(r.judged+r.lost)
 }

@@ -55,7 +55,7 @@ type Segment struct {
 	State PacketState
 }
 
-// Took is a segment's round-trip time, for [Flow.Done], if its completion was told at now and it had ended late
+// Took is a segment's round-trip time, for [Flow.Done], if its completion came at now and it had ended late
 // before. 0, which is not known, without late.
 func (s *Segment) Took(now Time, late time.Duration) time.Duration {
 	if late <= 0 {
@@ -67,7 +67,7 @@ func (s *Segment) Took(now Time, late time.Duration) time.Duration {
 // Operation is a put, get or rendezvous read of any length. The zero value is
 // one that was not started. It belongs to its flow until it is finished.
 type Operation struct {
-	// Owner is the caller's, who finds what a segment belongs to by it.
+	// Owner is the caller's, to find what a segment belongs to.
 	Owner any
 
 	// Grain is the caller's: segments are multiples of so many bytes where the
@@ -87,7 +87,7 @@ func (o *Operation) Err() error { return o.err }
 // Done returns how many bytes are done.
 func (o *Operation) Done() int64 { return o.done }
 
-// Finished tells that nothing is left to post or in flight: everything is done,
+// Finished reports whether nothing is left to post or in flight: everything is done,
 // or a segment failed.
 func (o *Operation) Finished() bool {
 	return o.inflight == 0 && (o.err != nil || o.offset == o.total)
@@ -99,7 +99,7 @@ func (o *Operation) Finished() bool {
 //	for op, seg, ok := flow.Next(now); ok; op, seg, ok = flow.Next(now) { post }
 //
 // is to be done after Start, after each completion, and at [Flow.Wake]. A
-// completion is told by Done or Fail and measures its own segment, whatever the
+// completion is reported by Done or Fail and measures its own segment, whatever the
 // order of completions. The operation is complete when these return true.
 //
 // A flow is not safe for concurrent use and allocates nothing.
@@ -245,7 +245,7 @@ func (f *Flow) Trim(op *Operation, seg *Segment, n int64) {
 	}
 }
 
-// Done tells that a segment of op completed. rtt is what it took by the
+// Done reports that a segment of op completed. rtt is what it took by the
 // interface's time stamps, or 0: then now counts. It returns whether op is
 // finished.
 func (f *Flow) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (finished bool) {
@@ -259,7 +259,7 @@ func (f *Flow) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (fi
 	return op.Finished()
 }
 
-// Fail tells that a segment of op failed. Nothing more of op is posted; it is
+// Fail reports that a segment of op failed. Nothing more of op is posted; it is
 // finished, with the first error, when what is in flight has completed. An
 // error says nothing about congestion.
 func (f *Flow) Fail(op *Operation, seg Segment, err error) (finished bool) {

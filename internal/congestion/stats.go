@@ -8,15 +8,15 @@ import (
 )
 
 // Stats is what is known about one peer. Any number of threads report to it
-// (whoever holds a connection to the peer, the prober), any number read it, and
+// (holders of a connection to the peer, the prober), any number read it, and
 // none waits for another. It fills three cache lines and, as an element of a
 // [Table], shares none. The zero value is ready for use.
 //
 // A writer that takes the owner bit computes the next record into the copy that
-// readers do not look at, and publishes it. A writer that finds the bit taken
+// readers do not read, and publishes it. A writer that finds the bit taken
 // adds its report to what waits; the owner, or the next writer, takes it in as so
 // many samples of their mean. A thread that is descheduled in the middle holds
-// nobody up: readers go on with the published copy, writers add.
+// no other up: readers go on with the published copy, writers add.
 type Stats struct {
 	// state is generation<<1 | owner bit; the generation's lowest bit names
 	// the published copy. W0: a writer takes the bit by compare-and-swap. W2:
@@ -149,7 +149,7 @@ func raise(word *atomic.Uint64, v uint64) {
 }
 
 // finish takes in what waits, publishes next and gives the owner bit back. A
-// report that comes after it looked waits for the next writer.
+// report that comes after it has read them waits for the next writer.
 func (s *Stats) finish(now Time, state uint64, next *record) {
 	if s.waiting.Load() != 0 {
 		w := s.waiting.Swap(0) // O3
@@ -203,7 +203,7 @@ func (r *record) store(to *record) {
 }
 
 // Read returns one consistent snapshot. It tries again only if a record was
-// published while it looked.
+// published while it read.
 func (s *Stats) Read() Snapshot {
 	for {
 		state := s.state.Load() // R0
@@ -242,7 +242,7 @@ func NewTable(n int) *Table {
 	return t
 }
 
-// TableOf returns a table of peers whose statistics others report to as well. It
+// TableOf returns a table of peers with statistics to which others report as well. It
 // keeps the slice.
 func TableOf(peers []*Stats) *Table { return &Table{peers: peers} }
 

@@ -15,7 +15,7 @@ func TestRecv(t *testing.T) {
 	rx := uintptr(unsafe.Pointer(w.rx))
 	iov := [2][2]uint64{{100, 8}, {200, 8}}
 	vec := uintptr(unsafe.Pointer(&iov))
-	any := uint64(fi.AddrUnspec)
+	anyone := uint64(fi.AddrUnspec)
 	head := uint64(0)
 	for _, c := range []struct {
 		name  string
@@ -23,19 +23,19 @@ func TestRecv(t *testing.T) {
 		exact bool // the context takes no receives from any source
 		want  uintptr
 	}{
-		{"plain", hot.Post{Buf: 100, Len: 8, Dest: any}, false, hot.PostDone},
+		{"plain", hot.Post{Buf: 100, Len: 8, Dest: anyone}, false, hot.PostDone},
 		{"tagged", hot.Post{
 			Buf: 100, Len: 8, Dest: 3, Kind: hot.PostTagged, Header: 5, Data: 6, Context: 7, Flags: fi.Completion,
 		}, true, hot.PostDone},
-		{"one piece", hot.Post{Buf: vec, Len: 1, Dest: any, Kind: hot.PostVector}, false, hot.PostDone},
-		{"nothing", hot.Post{Dest: any}, false, hot.PostDone},
-		{"two pieces", hot.Post{Buf: vec, Len: 2, Dest: any, Kind: hot.PostVector}, false, hot.PostGo},
-		{"no pieces", hot.Post{Buf: vec, Dest: any, Kind: hot.PostVector}, false, hot.PostGo},
-		{"device", hot.Post{Buf: 100, Len: 8, Dest: any, Kind: hot.PostDevice}, false, hot.PostGo},
-		{"no buffer", hot.Post{Len: 8, Dest: any}, false, hot.PostGo},
-		{"multi", hot.Post{Buf: 100, Len: 8, Dest: any, Flags: fi.MultiRecv}, false, hot.PostGo},
-		{"private flag", hot.Post{Buf: 100, Len: 8, Dest: any, Flags: hot.RecvCancel}, false, hot.PostGo},
-		{"any source", hot.Post{Buf: 100, Len: 8, Dest: any}, true, hot.PostGo},
+		{"one piece", hot.Post{Buf: vec, Len: 1, Dest: anyone, Kind: hot.PostVector}, false, hot.PostDone},
+		{"nothing", hot.Post{Dest: anyone}, false, hot.PostDone},
+		{"two pieces", hot.Post{Buf: vec, Len: 2, Dest: anyone, Kind: hot.PostVector}, false, hot.PostGo},
+		{"no pieces", hot.Post{Buf: vec, Dest: anyone, Kind: hot.PostVector}, false, hot.PostGo},
+		{"device", hot.Post{Buf: 100, Len: 8, Dest: anyone, Kind: hot.PostDevice}, false, hot.PostGo},
+		{"no buffer", hot.Post{Len: 8, Dest: anyone}, false, hot.PostGo},
+		{"multi", hot.Post{Buf: 100, Len: 8, Dest: anyone, Flags: fi.MultiRecv}, false, hot.PostGo},
+		{"private flag", hot.Post{Buf: 100, Len: 8, Dest: anyone, Flags: hot.RecvCancel}, false, hot.PostGo},
+		{"any source", hot.Post{Buf: 100, Len: 8, Dest: anyone}, true, hot.PostGo},
 	} {
 		w.rx.Flags = 0
 		if c.exact {
@@ -66,7 +66,7 @@ func TestRecv(t *testing.T) {
 		dropPost(w.rx)
 		head = w.rx.PostsHead
 	}
-	p := hot.Post{Buf: 100, Len: 8, Dest: any}
+	p := hot.Post{Buf: 100, Len: 8, Dest: anyone}
 	if code := Recv(uintptr(unsafe.Pointer(&p)), 0, 0, 0); code != hot.PostGo {
 		t.Errorf("without a context: code %d", code)
 	}

@@ -6,11 +6,11 @@
 // not have it, and F_GETLK gives its owner's process id as the caller's pid
 // namespace numbers it. It has one peculiarity: a process loses it by closing
 // any descriptor of the file. So no process opens its own, which the file's name
-// tells: weft-lock.<pid>.<start>.<copy>, pid and start as the owner sees them.
+// says: weft-lock.<pid>.<start>.<copy>, pid and start as the owner sees them.
 // Two copies of weft in one process have two files.
 //
-// Only who holds the lock removes the file: its owner, or, when that has ended,
-// whoever gets the lock then. So a name that leads to a locked file does so until
+// Only the holder of the lock removes the file: its owner, or, when that has ended,
+// the process that gets the lock then. So a name that leads to a locked file does so until
 // the owner is done with it.
 package proclock
 
@@ -42,11 +42,11 @@ type Lock struct {
 	dir  string // immutable, as all but refs
 	path string
 	fd   int
-	refs int // held.Mutex
+	refs int // own.Mutex
 }
 
-// held are the locks of this process.
-var held struct {
+// own are the locks of this process.
+var own struct {
 	sync.Mutex // taken by control operations only
 	locks      map[string]*Lock
 }
@@ -80,9 +80,9 @@ func parse(name string) (p proc.Process, ok bool) {
 // Hold takes this process's lock in a directory until it is released as often as
 // it was taken. Errors: ErrUnsupported, and those of the file system.
 func Hold(dir string) (*Lock, error) {
-	held.Lock()
-	defer held.Unlock()
-	if l := held.locks[dir]; l != nil {
+	own.Lock()
+	defer own.Unlock()
+	if l := own.locks[dir]; l != nil {
 		l.refs++
 		return l, nil
 	}
@@ -94,15 +94,15 @@ func Hold(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock file in %s: %w", dir, err)
 	}
-	if held.locks == nil {
-		held.locks = map[string]*Lock{}
+	if own.locks == nil {
+		own.locks = map[string]*Lock{}
 	}
-	held.locks[dir] = l
+	own.locks[dir] = l
 	return l, nil
 }
 
-// create makes and locks the first file of a process that is not there. Who
-// sweeps may take a file away before it is locked.
+// create makes and locks the first file of a process that is not there. A
+// process that sweeps may take a file away before it is locked.
 func create(dir string, self proc.Process) (*Lock, error) {
 	const tries = 100
 	for try := 0; try < tries; try++ {
@@ -133,21 +133,21 @@ func (l *Lock) Release() {
 	if l == nil {
 		return
 	}
-	held.Lock()
-	defer held.Unlock()
+	own.Lock()
+	defer own.Unlock()
 	if l.refs--; l.refs != 0 {
 		return
 	}
-	delete(held.locks, l.dir)
+	delete(own.locks, l.dir)
 	if SameFile(l.fd, l.path) {
 		unix.Unlink(l.path)
 	}
 	unix.Close(l.fd) // and with it the lock
 }
 
-// Owner looks whether a process of a user has a lock in a directory, and returns
+// Owner finds whether a process of a user has a lock in a directory, and returns
 // its process id in this pid namespace, 0 if it has none here. p is as the process
-// sees itself; a start of 0 fits any. What cannot be looked at counts as held.
+// sees itself; a start of 0 fits any. What cannot be read counts as locked.
 func Owner(dir string, uid uint32, p proc.Process) (pid uint32, locked bool) {
 	self, err := proc.This()
 	if err != nil {
@@ -158,13 +158,13 @@ func Owner(dir string, uid uint32, p proc.Process) (pid uint32, locked bool) {
 	}
 	if p.Start != 0 {
 		for n := 0; n < copies && !locked; n++ {
-			pid, locked = look(filepath.Join(dir, fileName(p, n)), uid)
+			pid, locked = ownerOf(filepath.Join(dir, fileName(p, n)), uid)
 		}
 		return pid, locked
 	}
 	for _, name := range list(dir) {
 		if strings.HasPrefix(name, prefix(p)) && !locked {
-			pid, locked = look(filepath.Join(dir, name), uid)
+			pid, locked = ownerOf(filepath.Join(dir, name), uid)
 		}
 	}
 	return pid, locked
@@ -186,8 +186,8 @@ func list(dir string) (names []string) {
 	return names
 }
 
-// look is Owner for one file, which is not this process's.
-func look(path string, uid uint32) (pid uint32, locked bool) {
+// ownerOf is Owner for one file, which is not this process's.
+func ownerOf(path string, uid uint32) (pid uint32, locked bool) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		var st unix.Stat_t
@@ -205,7 +205,7 @@ func look(path string, uid uint32) (pid uint32, locked bool) {
 	return uint32(max(l.Pid, 0)), l.Type != unix.F_UNLCK
 }
 
-// Stale lists the lock files in a directory whose processes have ended.
+// Stale lists the lock files in a directory that are of processes that have ended.
 func Stale(dir string) (paths []string) {
 	for _, name := range list(dir) {
 		path := filepath.Join(dir, name)
@@ -213,7 +213,7 @@ func Stale(dir string) (paths []string) {
 		if mine(name) || unix.Lstat(path, &st) != nil {
 			continue
 		}
-		if _, locked := look(path, st.Uid); !locked {
+		if _, locked := ownerOf(path, st.Uid); !locked {
 			paths = append(paths, path)
 		}
 	}

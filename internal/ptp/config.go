@@ -15,7 +15,7 @@ const (
 	Auto Mode = iota
 	// Yes refuses to start without a PTP clock or daemon.
 	Yes
-	// No never looks.
+	// No never searches.
 	No
 )
 
@@ -46,7 +46,7 @@ type Config struct {
 	// RequireSync refuses to start while the clock is not synchronised.
 	RequireSync bool
 
-	// Interface is the network interface whose clock is looked for if Device
+	// Interface is the network interface of which the clock is used if Device
 	// is empty.
 	Interface string
 

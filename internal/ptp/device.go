@@ -87,12 +87,12 @@ func basic(b *sysOffsetAnswer) []Reading {
 
 // System is what the kernel says about the system clock.
 type System struct {
-	// Synchronised tells that something disciplines the clock (phc2sys, an NTP
+	// Synchronised says that something disciplines the clock (phc2sys, an NTP
 	// daemon): the kernel's STA_UNSYNC is clear.
 	Synchronised bool
 
-	// TAI is by how many seconds TAI is ahead of UTC, 0 if nobody told the
-	// kernel.
+	// TAI is by how many seconds TAI is ahead of UTC, 0 if the kernel does not
+	// know it.
 	TAI int32
 }
 
@@ -108,7 +108,7 @@ func ReadSystem() (System, error) {
 
 // Interface is what an interface can do about time (ethtool -T).
 type Interface struct {
-	// Transmit and Receive tell that it stamps all packets sent and received
+	// Transmit and Receive say that it stamps all packets sent and received
 	// in hardware.
 	Transmit, Receive bool
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Sources are what a monitor looks at, so that tests can stand in for them. The
-// zero value looks at this host.
+// Sources are what a monitor reads, so that tests can stand in for them. The
+// zero value is this host.
 type Sources struct {
 	// Interface finds what an interface can do.
 	Interface func(name string) (Interface, error)
@@ -45,8 +45,8 @@ func (s *Sources) complete() {
 	}
 }
 
-// SystemTime is the domain of a host whose PTP clock and system clock agree while
-// no daemon tells by which grandmaster.
+// SystemTime is the domain of a host with a PTP clock and system clock that agree while
+// no daemon says by which grandmaster.
 const SystemTime = 1
 
 // domain folds a grandmaster's identity into a number above SystemTime.
@@ -60,13 +60,13 @@ func domain(s *Status) uint32 {
 
 // State is what users of the clock need to know.
 type State struct {
-	// Synchronised tells that one-way delays mean something.
+	// Synchronised says that one-way delays mean something.
 	Synchronised bool
 
 	// Error is how far the clock may be off if it is.
 	Error time.Duration
 
-	// Domain tells clocks apart that are synchronised but not with each other:
+	// Domain distinguishes clocks that are synchronised but not with each other:
 	// one-way delays need the same at both ends. It is made of the
 	// grandmaster's identity, SystemTime without a daemon, and 0 if the clock
 	// is not synchronised.
@@ -89,7 +89,7 @@ type Monitor struct {
 	state atomic.Pointer[State]
 }
 
-// NewMonitor finds the clock and makes the first check. log is told, in lower
+// NewMonitor finds the clock and makes the first check. log gets a line, in lower
 // case and without a newline, when the clock becomes synchronised and when and
 // why it is no longer.
 //
@@ -109,13 +109,13 @@ func NewMonitor(cfg Config, sources Sources, log func(message string)) (*Monitor
 	if m.device == "" && cfg.Interface != "" {
 		i, err := sources.Interface(cfg.Interface)
 		if err != nil {
-			log(fmt.Sprintf("%v; looking for a PTP daemon only", err))
+			log(fmt.Sprintf("%v; only a PTP daemon counts", err))
 		}
 		if err == nil {
 			m.device = i.Device()
 		}
 	}
-	status := m.look()
+	status := m.read()
 	if cfg.Mode == Yes && !status.HasDaemon && !status.HasOffset {
 		return nil, fmt.Errorf("PTP is asked for, but there is neither a PTP clock (device %q, interface %q) nor a daemon", m.device, cfg.Interface)
 	}
@@ -140,18 +140,18 @@ func (m *Monitor) Interval() time.Duration {
 // State returns what the latest check found.
 func (m *Monitor) State() State { return *m.state.Load() }
 
-// Check looks again. It makes system calls and may wait for the daemon for up
+// Check reads them again. It makes system calls and may wait for the daemon for up
 // to a second: it is not for a data path.
 func (m *Monitor) Check() {
 	if m.cfg.Mode == No {
 		return
 	}
-	status := m.look()
+	status := m.read()
 	m.judge(&status)
 }
 
-// look asks every source. One that fails is absent.
-func (m *Monitor) look() Status {
+// read asks every source. One that fails is absent.
+func (m *Monitor) read() Status {
 	s := Status{Device: m.device}
 	var err error
 	if s.System, err = m.sources.System(); err != nil {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Status is what one look at clocks and daemon found.
+// Status is what one reading of clocks and daemon found.
 type Status struct {
 	// Device is the PTP clock's file, empty if there is none.
 	Device string
 
-	// HasDaemon tells that a PTP daemon answered, with Daemon.
+	// HasDaemon says that a PTP daemon answered, with Daemon.
 	HasDaemon bool
 	Daemon    Daemon
 
-	// HasOffset tells that the PTP clock was compared with the system clock,
+	// HasOffset says that the PTP clock was compared with the system clock,
 	// with Offset.
 	HasOffset bool
 	Offset    Offset
@@ -38,7 +38,7 @@ func reason(format string, arguments ...any) error {
 // there is a PTP clock that can be read, the system clock must agree with it:
 // delays are computed with that one.
 // Without a daemon that answers, a PTP clock that agrees with a disciplined
-// system clock counts: then somebody keeps the two together, as phc2sys does.
+// system clock counts: then a daemon keeps the two together, as phc2sys does.
 func (s *Status) Check(limit time.Duration) (time.Duration, error) {
 	own := time.Duration(0) // of the system clock
 	if s.HasOffset {
