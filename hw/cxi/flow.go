@@ -70,7 +70,9 @@ func (t *matchTx) resumed(from hw.MatchAddress) {
 	}
 	delete(t.full, from)
 	t.replaying = append(t.replaying, f.waiting...)
-	slices.SortFunc(t.replaying, func(a, b uint32) int { return int(int64(t.slots[a].out.number - t.slots[b].out.number)) })
+	slices.SortFunc(t.replaying, func(a, b uint32) int {
+		return int(int64(t.slots[a].out.number - t.slots[b].out.number))
+	})
 	t.replay()
 	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0)
 }
@@ -128,8 +130,9 @@ func (t *matchTx) postControls() {
 		if err != nil || s == nil {
 			return err != nil
 		}
-		t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: c.bits, UserPtr: s.cookie(n)}, Initiator: t.m.self,
-			EQ: t.events.number})
+		t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: c.bits, UserPtr: s.cookie(n)},
+			Initiator: t.m.self,
+			EQ:        t.events.number})
 		t.commit(s, sentControl, 0)
 		s.out = outgoing{to: c.to, bits: c.bits, own: s.out.own}
 		return true

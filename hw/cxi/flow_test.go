@@ -55,7 +55,8 @@ func (f *flooding) progress(count int) {
 			n := f.sent[k]
 			at := n % floodWindow * floodMost
 			fillBytes(x.b[at:at+f.length(k, n)], uint64(n*16+k))
-			s := hw.MatchSend{To: f.b.self, Tagged: true, Tag: uint64(k), Data: uint64(n), HasData: true, Local: x.at(at, f.length(k, n)),
+			s := hw.MatchSend{To: f.b.self, Tagged: true, Tag: uint64(k), Data: uint64(n),
+				HasData: true, Local: x.at(at, f.length(k, n)),
 				Matched: n%5 == 0, Context: uint64(n*len(f.senders) + k)}
 			err := x.m.PostMatched(&s)
 			if errors.Is(err, hw.ErrNoResource) {
@@ -91,14 +92,17 @@ func (f *flooding) drain(from, count int) {
 			for len(f.b.events) == 0 {
 				if f.progress(count); time.Now().After(end) {
 					rx := &f.b.i.match.rx
-					f.t.Fatalf("message %d of sender %d has not come: state %d, %d drops, %d taken over, %d notified; sent %v, ended %v, %+v",
-						n, k, rx.flow.state(), rx.flow.core.drops, len(rx.flow.list), len(rx.flow.core.notified), f.sent, f.ended, x.i.match.tx.full)
+					f.t.Fatalf("message %d of sender %d has not come: state %d, %d drops, %d taken over, "+
+						"%d notified; sent %v, ended %v, %+v",
+						n, k, rx.flow.state(), rx.flow.core.drops, len(rx.flow.list),
+						len(rx.flow.core.notified), f.sent, f.ended, x.i.match.tx.full)
 				}
 			}
 			e := f.b.events[0]
 			length := f.length(k, n)
 			fillBytes(want[:length], uint64(n*16+k))
-			if e.Err != nil || e.Data != uint64(n) || e.Wanted != uint64(length) || !bytes.Equal(f.b.b[:length], want[:length]) {
+			if e.Err != nil || e.Data != uint64(n) || e.Wanted != uint64(length) ||
+				!bytes.Equal(f.b.b[:length], want[:length]) {
 				f.t.Fatalf("message %d of sender %d: %+v", n, k, e)
 			}
 		}
@@ -128,11 +132,13 @@ func TestFlow(t *testing.T) {
 	}{
 		{"buffers", "", "buffers", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 1},
 		{"buffers, three senders", "", "buffers", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 3},
-		{"buffers, second generation", "version=2", "buffers", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 2},
+		{"buffers, second generation", "version=2", "buffers", MatchConfig{Buffers: 2,
+			BufferBytes: 40000, Receives: 8}, 2},
 		{"events", "", "events", MatchConfig{Events: 64, Receives: 8}, 2},
 		{"events, second generation", "version=2", "events", MatchConfig{Events: 64, Receives: 8}, 1},
 		{"entries", "les=95", "entries", MatchConfig{Buffers: 2, Receives: 8}, 2},
-		{"all, shuffled, data got by software", "shuffle=1 get=0", "buffers", MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64, Receives: 8}, 2},
+		{"all, shuffled, data got by software", "shuffle=1 get=0", "buffers", MatchConfig{Buffers: 2,
+			BufferBytes: 40000, Events: 64, Receives: 8}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
@@ -154,7 +160,8 @@ func TestFlow(t *testing.T) {
 			for _, x := range f.senders {
 				dropped += x.m.(hw.MatchCounter).MatchStats().Dropped
 			}
-			if s.Stopped[c.reason] == 0 || s.Onloaded != s.Software || s.State != "ENABLED" || dropped == 0 || s.Malformed != 0 {
+			if s.Stopped[c.reason] == 0 || s.Onloaded != s.Software || s.State != "ENABLED" ||
+				dropped == 0 || s.Malformed != 0 {
 				t.Errorf("%d dropped; %+v", dropped, s)
 			}
 		})
@@ -171,14 +178,17 @@ func TestFlowEntries(t *testing.T) {
 	a, b := newMatching(t, MatchConfig{}, 4096), newMatching(t, MatchConfig{Buffers: 2, Receives: 64}, 4096)
 	for count := 1; count < 64; count++ {
 		for k := range count {
-			a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 1, Data: uint64(k), HasData: true, Local: a.at(k, 8)})
+			a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 1, Data: uint64(k), HasData: true,
+				Local: a.at(k, 8)})
 		}
 		for end := time.Now().Add(time.Millisecond); time.Now().Before(end); a.i.Progress(8) {
 			b.i.Progress(64)
 		}
-		other := b.post(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 2, Local: b.at(0, 8), Context: 99})
+		other := b.post(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 2, Local: b.at(0, 8),
+			Context: 99})
 		for k := range count {
-			b.post(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 1, Local: b.at(0, 8), Context: uint64(k)})
+			b.post(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 1, Local: b.at(0, 8),
+				Context: uint64(k)})
 		}
 		await(a, b, count, count)
 		for _, e := range b.events {

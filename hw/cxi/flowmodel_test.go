@@ -102,7 +102,8 @@ func (w *modelWorld) clone() *modelWorld {
 			s.peer = &p
 		}
 	}
-	c.unexpected, c.events, c.commands = slices.Clone(c.unexpected), slices.Clone(c.events), slices.Clone(c.commands)
+	c.unexpected, c.events, c.commands = slices.Clone(c.unexpected), slices.Clone(c.events),
+		slices.Clone(c.commands)
 	c.control, c.soft, c.got = slices.Clone(c.control), slices.Clone(c.soft), slices.Clone(c.got)
 	c.core.notified = slices.Clone(c.core.notified)
 	return &c
@@ -141,7 +142,8 @@ func (w *modelWorld) key() string {
 			}
 		}
 	}
-	put(w.epoch, flag(w.enabled), flag(w.failing), w.entries, w.drops, w.appended, w.removing, w.posts, w.waiting, flag(w.reading),
+	put(w.epoch, flag(w.enabled), flag(w.failing), w.entries, w.drops, w.appended, w.removing, w.posts,
+		w.waiting, flag(w.reading),
 		flag(w.probing))
 	put(w.unexpected...)
 	put(w.soft...)
@@ -464,7 +466,8 @@ func TestFlowModel(t *testing.T) {
 	}
 	for _, m := range []modelMutant{
 		{name: "a drop not counted", uncounted: true}, {name: "a resume before the enabling", early: true},
-		{name: "a post between reading the state and its change", blind: true}, {name: "notices that do not have the NIC asked", noAsk: true},
+		{name: "a post between reading the state and its change", blind: true},
+		{name: "notices that do not have the NIC asked", noAsk: true},
 		{name: "notices of the next stop forgotten", reset: true},
 	} {
 		if n, err := exploreFlow(-1, &m); err == nil {

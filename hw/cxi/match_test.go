@@ -327,16 +327,21 @@ func TestMatchClaim(t *testing.T) {
 			for _, discard := range []bool{true, false} {
 				fillBytes(a.b[:n+8], uint64(n))
 				clear(b.b)
-				a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 7, Data: 1, HasData: true, Local: a.at(0, n), Matched: matched})
-				a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 7, Data: 2, HasData: true, Local: a.at(n, 8)})
+				a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 7, Data: 1, HasData: true,
+					Local: a.at(0, n), Matched: matched})
+				a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 7, Data: 2, HasData: true,
+					Local: a.at(n, 8)})
 				want := b.claim(a, hw.MatchReceive{From: a.self, Tagged: true, Tag: 7, Context: 4})
-				if want.Kind != hw.MatchFound || want.Data != 1 || want.Wanted != uint64(n) || want.Claim == 0 {
+				if want.Kind != hw.MatchFound || want.Data != 1 || want.Wanted != uint64(n) ||
+					want.Claim == 0 {
 					t.Fatalf("%d bytes: %+v", n, want)
 				}
 				b.clear()
-				b.post(hw.MatchReceive{From: a.self, Tagged: true, Tag: 7, Local: b.at(1<<20, 8), Context: 5})
+				b.post(hw.MatchReceive{From: a.self, Tagged: true, Tag: 7, Local: b.at(1<<20,
+					8), Context: 5})
 				await(a, b, 1, 1)
-				if e := b.events[0]; e.Data != 2 || e.Context != 5 || !bytes.Equal(b.b[1<<20:], a.b[n:n+8]) {
+				if e := b.events[0]; e.Data != 2 || e.Context != 5 || !bytes.Equal(b.b[1<<20:],
+					a.b[n:n+8]) {
 					t.Fatalf("%d bytes are set aside, and the receive gets %+v", n, e)
 				}
 				r := hw.MatchReceive{Local: b.at(0, n), Context: 6}
@@ -351,8 +356,10 @@ func TestMatchClaim(t *testing.T) {
 					t.Errorf("received twice: %v", err)
 				}
 				await(a, b, 2, 1)
-				if e := b.events[0]; e.Context != 6 || e.Data != 1 || e.Err != nil || e.Wanted != uint64(n) ||
-					!discard && (e.Length != uint64(n) || !bytes.Equal(a.b[:n], b.b[:n])) || discard && e.Length != 0 {
+				if e := b.events[0]; e.Context != 6 || e.Data != 1 || e.Err != nil ||
+					e.Wanted != uint64(n) ||
+					!discard && (e.Length != uint64(n) || !bytes.Equal(a.b[:n],
+						b.b[:n])) || discard && e.Length != 0 {
 					t.Errorf("%d bytes: %+v", n, e)
 				}
 				a.clear()
@@ -360,7 +367,8 @@ func TestMatchClaim(t *testing.T) {
 			}
 		}
 	}
-	if e := b.claim(a, hw.MatchReceive{From: a.self, Tagged: true, Tag: 7, Context: 8}); e.Kind != hw.MatchMissing || e.Context != 8 {
+	if e := b.claim(a, hw.MatchReceive{From: a.self, Tagged: true, Tag: 7,
+		Context: 8}); e.Kind != hw.MatchMissing || e.Context != 8 {
 		t.Errorf("%+v", e)
 	}
 	if s := b.m.(hw.MatchCounter).MatchStats(); s.State != "ENABLED" || s.Malformed != 0 {

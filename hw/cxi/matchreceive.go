@@ -208,7 +208,9 @@ func (m *matcher) search(r *hw.MatchReceive, claim bool) error {
 }
 
 // post gives a receive or search an id, and writes its command unless receives before it wait.
-func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive, claim bool) (hw.MatchID, error) {
+func (x *matchRx) post(
+	state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive, claim bool,
+) (hw.MatchID, error) {
 	if !x.flow.state().steady() {
 		return 0, hw.ErrNoResource
 	}
@@ -224,7 +226,8 @@ func (x *matchRx) post(state receiveState, e nic.Entry, into []byte, r *hw.Match
 	}
 	p := &x.list[id-x.firstID()]
 	e.ID = uint16(id)
-	*p = receive{state: state, multi: r.Multi, claim: claim, generation: p.generation + 1, entry: e, into: into, context: r.Context,
+	*p = receive{state: state, multi: r.Multi, claim: claim, generation: p.generation + 1, entry: e,
+		into: into, context: r.Context,
 		parts: p.parts[:0]}
 	soft := len(x.flow.list) > 0
 	switch {
@@ -419,7 +422,8 @@ func (x *matchRx) retry() (n int) {
 	for _, id := range removed {
 		x.receive(id).canceling = false
 	}
-	if x.flow.state().steady() && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) && x.portal.q.Room(1) {
+	if x.flow.state().steady() && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) &&
+		x.portal.q.Room(1) {
 		e := *x.receive(x.waiting[0]).toAppend()
 		e.InOrder, e.NoLink = false, false
 		x.probing = x.append(&e)

@@ -7,7 +7,8 @@ import (
 
 // stateNames are libfabric's names.
 var stateNames = map[flowState]string{
-	flowDisabled: "DISABLED", flowEnabled: "ENABLED", flowPendingDisable: "PENDING_PTLTE_DISABLE", flowOnload: "ONLOAD_FLOW_CONTROL",
+	flowDisabled: "DISABLED", flowEnabled: "ENABLED", flowPendingDisable: "PENDING_PTLTE_DISABLE",
+	flowOnload:         "ONLOAD_FLOW_CONTROL",
 	flowOnloadReenable: "ONLOAD_FLOW_CONTROL_REENABLE", flowControl: "FLOW_CONTROL",
 }
 
@@ -20,8 +21,10 @@ var reasonNames = map[int]string{
 // MatchStats returns the counters of flow control.
 func (m *matcher) MatchStats() hw.MatchStats {
 	c := &m.rx.flow.counts
-	s := hw.MatchStats{State: stateNames[m.rx.flow.state()], Stopped: map[string]uint64{"software": c.software.Load()},
-		Dropped: m.tx.drops.Load(), Onloaded: c.onloaded.Load(), Software: c.matched.Load(), Refused: c.refused.Load(),
+	s := hw.MatchStats{State: stateNames[m.rx.flow.state()],
+		Stopped: map[string]uint64{"software": c.software.Load()},
+		Dropped: m.tx.drops.Load(), Onloaded: c.onloaded.Load(), Software: c.matched.Load(),
+		Refused:   c.refused.Load(),
 		Malformed: m.rx.malformed.Load()}
 	for k := range c.reasons {
 		name := reasonNames[k]

@@ -15,7 +15,7 @@ import (
 
 // Flow control at the receiver. When the NIC has disabled the list because messages found no room, the unexpected
 // messages that it keeps are taken over, which frees their buffers and list entries: receives posted from then on are
-// matched with these first. The list is enabled again when the senders have told of as many drops as the NIC has
+// matched with these first. The list is enabled again when the senders have reported as many drops as the NIC has
 // counted. flowCore (flowstate.go) decides.
 
 // softMessage is an unexpected message that the NIC keeps no longer.
@@ -145,7 +145,8 @@ func (f *flow) open(x *matchRx) error {
 		return v.Type() == wire.EventLink
 	}, &x.events)
 	if err == nil && code != wire.RcOk {
-		err = fmt.Errorf("cxi: no room for the entry for control messages (%s): %w", codeText(code), hw.ErrNoResource)
+		err = fmt.Errorf("cxi: no room for the entry for control messages (%s): %w", codeText(code),
+			hw.ErrNoResource)
 	}
 	return err
 }
@@ -183,7 +184,7 @@ func (f *flow) control(e nic.Event) {
 func (f *flow) changed(e nic.Event) {
 	reason, automatic := e.Automatic()
 	switch {
-	case e.Code() != wire.RcOk: // there are drops that no sender has told of yet
+	case e.Code() != wire.RcOk: // there are drops that no sender has reported yet
 		if f.core.differs() || f.tooMany() {
 			f.enable()
 		}
@@ -274,7 +275,8 @@ func (f *flow) removeMore() {
 	}
 	e := nic.Entry{PtlTE: x.pte.Number(), ID: x.idOnload(), Ignore: ^uint64(0), MatchID: nic.AnyID(), Once: true}
 	x.lock.take()
-	for f.removing < min(removeAtOnce, len(f.offsets)) && f.post(flowRemove, func(q *nic.Queue) bool { return q.Remove(&e) }) {
+	remove := func(q *nic.Queue) bool { return q.Remove(&e) }
+	for f.removing < min(removeAtOnce, len(f.offsets)) && f.post(flowRemove, remove) {
 		f.removing++
 	}
 	x.lock.release()
@@ -396,7 +398,7 @@ func (f *flow) onloaded() {
 	f.enable()
 }
 
-// enable has the NIC take messages again, if it has dropped as many as senders have told of.
+// enable has the NIC take messages again, if it has dropped as many as senders have reported.
 func (f *flow) enable() {
 	drops, ok := f.core.ask()
 	if !ok {

@@ -51,7 +51,8 @@ func TestNICs(t *testing.T) {
 	if lines := strings.Join(m.nics.lines(text.Style{}, true), "\n"); !strings.Contains(lines, "hni_rx_paused_0") {
 		t.Errorf("with those that are 0:\n%s", lines)
 	}
-	if j := toJSON(m.sample, nil, m.nics.host); len(j.Slingshot) != 1 || j.Slingshot[0].Telemetry["pct_retry_srb_requests"] != 400 {
+	if j := toJSON(m.sample, nil, m.nics.host); len(j.Slingshot) != 1 ||
+		j.Slingshot[0].Telemetry["pct_retry_srb_requests"] != 400 {
 		t.Errorf("JSON: %+v", j.Slingshot)
 	}
 	if m.key("esc"); m.mode != modeList {
