@@ -28,7 +28,7 @@ func checkSettings(_ context.Context, h *host) []Finding {
 }
 
 // Types of memory file systems (statfs(2)).
-var memoryFS = map[int64]string{0x01021994: "tmpfs", 0x858458f6: "ramfs", 0x958458f6: "hugetlbfs"}
+var memoryFS = map[uint32]string{0x01021994: "tmpfs", 0x858458f6: "ramfs", 0x958458f6: "hugetlbfs"}
 
 // segmentBytes is what an endpoint needs with the settings: ring, attach table
 // and bounce buffers.
@@ -56,7 +56,7 @@ func checkDirectory(_ context.Context, h *host) []Finding {
 	what := fmt.Sprintf("%s: %s free of %s, room for %d endpoints of %s", dir,
 		stats.FormatValue("bytes", float64(free)), stats.FormatValue("bytes", float64(total)), fits, stats.FormatValue("bytes", float64(need)))
 	grow := "mount -o remount,size=4G " + dir + " (containers: --shm-size=4g), or lower FI_WEFT_BOUNCE_COUNT"
-	switch name, memory := memoryFS[int64(st.Type)]; {
+	switch name, memory := memoryFS[uint32(st.Type)]; {
 	case fits == 0:
 		return bad(what, grow)
 	case !memory:

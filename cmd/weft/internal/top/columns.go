@@ -24,7 +24,7 @@ type column struct {
 const unitBytes = "bytes"
 
 // rate makes a column of a sum's growth per second.
-func rate(key, title, unit string, names []string) column {
+func rate(key, title string, names []string) column {
 	f := func(p *watch.Process) float64 { return p.Rate(names...) }
 	return column{key, title, true, f, func(p *watch.Process) string { return stats.FormatValue("", f(p)) }}
 }
@@ -41,21 +41,21 @@ var columns = []column{
 		func(p *watch.Process) string { return strconv.FormatUint(uint64(p.PID), 10) }},
 	{"user", "USER", false, nil, func(p *watch.Process) string { return p.User }},
 	{"command", "COMMAND", false, nil, func(p *watch.Process) string { return p.Command }},
-	rate("tx", "TX msg/s", "", watch.Sent),
-	rate("txbytes", "TX B/s", unitBytes, watch.SentBytes),
-	rate("rx", "RX msg/s", "", watch.Received),
-	rate("rxbytes", "RX B/s", unitBytes, watch.ReceivedBytes),
-	rate("rma", "RMA op/s", "", watch.OneSided),
-	rate("rmabytes", "RMA B/s", unitBytes, watch.OneSidedBytes),
-	rate("list", "LIST el/s", "", watch.Listed),
-	rate("notes", "NOTES/s", "", watch.Notes),
+	rate("tx", "TX msg/s", watch.Sent),
+	rate("txbytes", "TX B/s", watch.SentBytes),
+	rate("rx", "RX msg/s", watch.Received),
+	rate("rxbytes", "RX B/s", watch.ReceivedBytes),
+	rate("rma", "RMA op/s", watch.OneSided),
+	rate("rmabytes", "RMA B/s", watch.OneSidedBytes),
+	rate("list", "LIST el/s", watch.Listed),
+	rate("notes", "NOTES/s", watch.Notes),
 	level("peers", "PEERS", "peers"),
 	level("flight", "FLIGHT", "tx_in_flight"),
 	level("posted", "POSTED", "posted", "posted_ring"),
 	level("unexpected", "UNEXP", "unexpected"),
 	level("ring", "RING", "ring_depth"),
 	level("cq", "CQ", "rx_cq_depth"),
-	rate("eagain", "EAGAIN/s", "", watch.Again),
+	rate("eagain", "EAGAIN/s", watch.Again),
 	level("errors", "ERRORS", watch.Errors...),
 	{"rtt", "RTT", true, (*watch.Process).RTT,
 		func(p *watch.Process) string { return stats.FormatValue("ns", p.RTT()) }},
