@@ -91,6 +91,7 @@ check "go vet cmd/weft" "$GO" -C cmd/weft vet ./...
 check "go vet -tags direct,profile" "$GO" vet -tags direct,profile ./cabi
 check shellcheck run_shellcheck
 check "gcc -Wall -Wextra" c_syntax
+check "clang-format" scripts/clang-format.sh
 check "layers, files, generated files" repository
 if [ "${1:-full}" = full ]; then
 	check "go vet plots" env -C internal/netsim/plots "$GO" vet ./...

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# clang-format.sh [add]: prints which of the files in clang-format.list do not have the format of .clang-format; with
+# add lists what has it now. Files are added, never taken away. Versions of clang-format differ, so another one than
+# VERSION checks nothing.
+set -eu
+cd "$(dirname "$0")/.."
+
+VERSION=14
+LIST=scripts/clang-format.list
+command -v clang-format >/dev/null || exit 0
+clang-format --version | grep -q "version $VERSION\." || exit 0
+
+formatted() {
+	clang-format --dry-run -Werror "$1" >/dev/null 2>&1
+}
+
+if [ "${1:-}" = add ]; then
+	git ls-files -- '*.c' '*.h' | while read -r f; do
+		if ! grep -q 'Code generated .* DO NOT EDIT' "$f" && formatted "$f"; then
+			echo "$f"
+		fi
+	done | sort -u - "$LIST" >"$LIST.new"
+	mv "$LIST.new" "$LIST"
+	exit
+fi
+while read -r f; do
+	formatted "$f" || echo "$f: clang-format -i $f"
+done <"$LIST"
