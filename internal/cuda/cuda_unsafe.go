@@ -158,8 +158,8 @@ func Export(base uint64) (h Handle, err error) {
 }
 
 // Import maps another process's allocation and returns where it begins, as a
-// registered address, and its size. near is a registered address whose context
-// is to be used, or any other.
+// registered address, and its size. near is a registered address in the context
+// to be used, or any other.
 func Import(h *Handle, near uint64) (base, size uint64, err error) {
 	ctx := unsafe.Pointer(nil)
 	if IsDevice(near) {

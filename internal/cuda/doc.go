@@ -4,7 +4,7 @@
 //
 // # Addresses
 //
-// Who calls keeps device memory apart from the process's own by the address
+// The caller keeps device memory apart from the process's own by the address
 // alone. [Register] gives an address out in which bit 63 is set, which no
 // address of a process on x86-64 or arm64 has: following it by accident faults
 // at once instead of reading something else. Arithmetic within a region works

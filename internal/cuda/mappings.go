@@ -19,10 +19,10 @@ type Foreign struct {
 // Mapping is what Mappings keep.
 type Mapping interface {
 	Size() uint64 // bytes
-	Close() error // called once, when nobody uses it
+	Close() error // called once, when it is not used any more
 }
 
-// Limits bound what is kept of mappings that nobody uses.
+// Limits bound what is kept of mappings that are not in use.
 type Limits struct {
 	Entries int
 	Bytes   uint64
@@ -31,7 +31,7 @@ type Limits struct {
 // Mappings are the allocations of other processes that this one has mapped. Each is opened once however many operations
 // want it, and stays when the last of these has ended: until its owner recalls it, or is gone, or until there is no
 // more room, where the one goes that was used least recently. The zero value is ready. Methods may be called by any
-// thread; the mutex is held for a few words, never while something is opened or closed.
+// thread; the mutex is locked for a few words, never while something is opened or closed.
 //
 // An entry is there before its owner is asked for the memory. So a recall that finds none may say that it is done:
 // a later request to the owner is refused.
@@ -47,7 +47,7 @@ type Mappings struct {
 // mapped is an entry. All fields are under Mappings.mu but mapping, which is immutable from opened on.
 type mapped struct {
 	a       Foreign
-	id      string // of the memory, as its owner names it; "": not known, or nobody else has it
+	id      string // of the memory, as its owner names it; "": not known, or no other has it
 	mapping Mapping
 	opened  chan struct{} // closed when it is open, or could not be opened
 	closed  chan struct{} // closed when it is gone
@@ -311,7 +311,7 @@ func (c *Mappings) all(which func(Foreign) bool) <-chan struct{} {
 	return c.end(waits, gone)
 }
 
-// end finishes what nobody uses, and tells when all is gone.
+// end finishes what is not in use; the channel is closed when all is gone.
 func (c *Mappings) end(waits, gone []*mapped) <-chan struct{} {
 	done := make(chan struct{})
 	c.finish(gone...)

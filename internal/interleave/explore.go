@@ -17,7 +17,7 @@ type Program struct {
 	TSO bool
 	// Deaths is how many killable threads may die.
 	Deaths int
-	// Final looks at the memory when all threads have ended. It may be nil.
+	// Final checks the memory when all threads have ended. It may be nil.
 	Final func(m Memory, died []bool) error
 	// MaxStates bounds the search; 0 is 10 million. More is an error.
 	MaxStates int
@@ -208,7 +208,7 @@ func (r *run) take(choice int) {
 	}
 }
 
-// final looks at a state in which nothing can happen any more.
+// final checks a state in which nothing can happen any more.
 func (r *run) final() error {
 	died := make([]bool, len(r.threads))
 	var waiting []string

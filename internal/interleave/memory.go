@@ -8,7 +8,7 @@ import (
 // Word names a word of a program's memory.
 type Word int
 
-// Memory is what conditions and final checks look at: the memory behind the
+// Memory is what conditions and final checks read: the memory behind the
 // store buffers.
 type Memory struct {
 	words []uint64

@@ -26,7 +26,7 @@ type T struct {
 	dead    bool
 }
 
-// stopped unwinds a thread whose run is over.
+// stopped unwinds a thread after the end of its run.
 type stopped struct{}
 
 // carrier is a coroutine that runs threads, one after the other: a program has
@@ -119,13 +119,13 @@ func (t *T) Add(w Word, v uint64) uint64 { return t.do(op{kind: opAdd, word: w, 
 // Fence waits until others see all stores of the thread.
 func (t *T) Fence() { t.do(op{kind: opFence}) }
 
-// Await waits until cond holds. It looks at the memory behind the store buffers,
-// at any number of words in one step: it stands for a system call that sleeps, or
-// for a loop whose other steps do not matter.
+// Await waits until cond holds. It reads the memory behind the store buffers,
+// any number of words in one step: it stands for a system call that sleeps, or
+// for a loop of which other steps do not matter.
 func (t *T) Await(cond func(Memory) bool) { t.do(op{kind: opAwait, cond: cond}) }
 
 // Ended reports whether threads, by their places in Program.Threads, have all
-// ended or died and all that they stored can be seen: as the kernel tells of a
+// ended or died and all that they stored can be seen: as the kernel reports of a
 // process.
 func (t *T) Ended(threads ...int) bool {
 	set := uint64(0)
@@ -147,9 +147,9 @@ func (t *T) ended() bool { return (t.done || t.dead) && len(t.buffer) == 0 }
 func (t *T) Pause() { t.do(op{kind: opPause}) }
 
 // At says that the values are all that the thread's future depends on, together
-// with the place of the call in the code, which a value must tell apart.
+// with the place of the call in the code, which a value must distinguish.
 func (t *T) At(values ...uint64) {
-	t.history = hashAt // told apart from what steps return
+	t.history = hashAt // other than what steps return
 	for _, v := range values {
 		t.history = mix(t.history, v)
 	}

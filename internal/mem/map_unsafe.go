@@ -51,7 +51,7 @@ func InjectFaults(f func(bytes int) error) (restore func()) {
 var fenced atomic.Bool
 
 // Fence makes every Unmap in the process leave the addresses taken and inaccessible until restore is called, so that
-// who uses the memory afterwards faults, and does not write to what would have been mapped there since. It is for
+// a use of the memory afterwards faults, and does not write to what would have been mapped there since. It is for
 // tests.
 func Fence() (restore func()) {
 	fenced.Store(true)

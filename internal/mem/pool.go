@@ -37,7 +37,7 @@ type span struct {
 	slot       uint64 // its place in the pool's table of spans
 }
 
-// Pool hands out byte buffers off the Go heap, for data whose size is known and whose life is short: unexpected
+// Pool hands out byte buffers off the Go heap, for data of known size and short life: unexpected
 // messages, above all. Get and Put take constant time except where they map or unmap. One owner at a time.
 //
 // Spans in which nothing is in use are kept up to the watermark given to NewPool; beyond it they are unmapped.

@@ -100,7 +100,7 @@ func (s *Slab[T]) At(i uint32) *T {
 	return (*T)(unsafe.Add(s.chunks[i>>chunkShift], uintptr(i&chunkMask)*unsafe.Sizeof(zero)))
 }
 
-// Index returns the index of an object of this slab, or 0 for a pointer that is none of its objects. It looks at
+// Index returns the index of an object of this slab, or 0 for a pointer that is none of its objects. It tries
 // each chunk, largest first.
 func (s *Slab[T]) Index(p *T) uint32 {
 	var zero T

@@ -1,6 +1,6 @@
 // Package netsim is a discrete-event simulator of hosts, links and queues that
 // runs package congestion's own code: the windows, the estimators and the
-// prober see simulated time and nothing else tells them from a real transport.
+// prober see simulated time and nothing else distinguishes them from a real transport.
 // A run depends on its seed alone.
 //
 // A [Net] holds the clock and the events. A [Link] has a rate, a delay, a queue

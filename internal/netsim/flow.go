@@ -264,8 +264,8 @@ func (f flowAnswer) handle(*Packet) {
 
 func (f *Flow) receive(p *Packet) { f.net.deliver(f.near, f, p) }
 
-// take takes in an answer that stands for the first p.Number arrivals, and tells
-// for how long the receiver held it back.
+// take takes in an answer that stands for the first p.Number arrivals, and takes off
+// how long the receiver kept it back.
 func (f *Flow) take(p *Packet, at congestion.Time) {
 	if p.Number <= f.logged {
 		return // overtaken by a later answer

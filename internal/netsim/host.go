@@ -7,10 +7,10 @@ import (
 )
 
 // Host is a host's processor, which everything on that host shares. Packets wait
-// in its socket until it looks, are taken in all at once, and are answered as
+// in its socket until it polls, are taken in all at once, and are answered as
 // hw/udp answers them: every 64th packet, those that ask for it, and the rest
-// after a millisecond. It tells the congestion control how long it held
-// acknowledgements up.
+// after a millisecond. It reports to the congestion control for how long it kept
+// acknowledgements back.
 type Host struct {
 	// Work is what a packet takes that is sent or received.
 	Work time.Duration
@@ -32,7 +32,7 @@ type Host struct {
 	free    congestion.Time // when it has done what it has begun
 	waiting []waiting
 	bytes   int64
-	looking bool
+	polling bool
 }
 
 // waiting is a packet in a host's socket.
@@ -105,22 +105,22 @@ func (n *Net) deliver(h *Host, to resident, p *Packet) {
 	}
 	h.bytes += p.Size
 	h.waiting = append(h.waiting, waiting{packet: *p, at: n.now, to: to})
-	h.look()
+	h.poll()
 }
 
-// look makes sure that the host looks at its socket when it can.
-func (h *Host) look() {
-	if !h.looking {
-		h.looking = true
+// poll makes sure that the host polls its socket when it can.
+func (h *Host) poll() {
+	if !h.polling {
+		h.polling = true
 		h.net.at(h.free, h, nil)
 	}
 }
 
-// handle is a look at the socket.
+// handle is a poll of the socket.
 func (h *Host) handle(*Packet) {
-	h.looking = false
+	h.polling = false
 	if h.free > h.net.now {
-		h.look() // it has lost its processor meanwhile
+		h.poll() // it has lost its processor meanwhile
 		return
 	}
 	all := h.waiting

@@ -21,10 +21,10 @@ type Packet struct {
 	// Data are the bytes of a probe.
 	Data [64]byte
 
-	// Marked tells that a queue set ECN's congestion experienced.
+	// Marked says that a queue set ECN's congestion experienced.
 	Marked bool
 
-	// Asks tells that the sender's window is full: it waits for the answer.
+	// Asks says that the sender's window is full: it waits for the answer.
 	Asks bool
 
 	route Route

@@ -40,7 +40,7 @@ func (p *PingPong) begin() {
 	p.send()
 }
 
-// send sends the message and looks again after Retry.
+// send sends the message and checks again after Retry.
 func (p *PingPong) send() {
 	number := p.number
 	out := p.net.packet()

@@ -21,7 +21,7 @@ type Trace struct {
 	Windows, RTTs, Queue []Series
 }
 
-// Scenario is a run to look at.
+// Scenario is a run to be plotted.
 type Scenario struct {
 	// Name is for a file, Title for people.
 	Name, Title string

@@ -1,4 +1,4 @@
-// Package proc tells processes of this host apart for good: by process id,
+// Package proc identifies processes of this host for good: by process id,
 // start time and what was executed, and by what two processes must have in common to share memory and
 // to see each other, the boot and the namespaces.
 package proc
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Host is what processes that share memory must have in common, and who we are.
+// Host is what processes that share memory must have in common, and which process this is.
 type Host struct {
 	BootID [2]uint64
 	PIDNS  uint64 // inode
@@ -93,7 +93,7 @@ func readHost() (Host, error) {
 	return h, nil
 }
 
-// OuterUID is Host.User of a uid. Where /proc does not tell, it is the uid.
+// OuterUID is Host.User of a uid. Where /proc does not say, it is the uid.
 func OuterUID(uid uint32) uint32 {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
@@ -114,7 +114,7 @@ func mapUID(text string, uid uint32) uint32 {
 	return uid
 }
 
-// State is what /proc/<pid>/stat tells.
+// State is what /proc/<pid>/stat says.
 type State struct {
 	State   byte   // R, S, Z and so on
 	Flags   uint64 // PF_* of the kernel
@@ -155,7 +155,7 @@ func (s State) Ended() bool {
 	return s.State == 'X' || s.State == 'x' || s.State == 'Z' && s.Threads <= 1
 }
 
-// Read returns what /proc/<pid>/stat tells. Errors: unix.ENOENT for a process
+// Read returns what /proc/<pid>/stat says. Errors: unix.ENOENT for a process
 // that is not there or hidden.
 func Read(pid uint32) (State, error) { return read(strconv.FormatUint(uint64(pid), 10)) }
 
@@ -208,7 +208,7 @@ func (p Process) Ending() bool {
 }
 
 // Alive reports whether p still runs, and not another program in its place. A start
-// of 0 is unknown and fits any. When /proc does not tell, the process counts as alive if its pid is in use.
+// of 0 is unknown and fits any. When /proc does not say, the process counts as alive if its pid is in use.
 func (p Process) Alive() bool {
 	if p.PID == 0 || p.PID > 1<<30 {
 		return false

@@ -57,7 +57,7 @@ var startTime = sync.OnceValue(func() uint64 {
 	return n
 })
 
-// credentials returns who is at the other end of a connected socket, as the
+// credentials returns which process is at the other end of a connected socket, as the
 // kernel knows it. The error wraps [ErrPeer] for a process of another user.
 func credentials(fd int) (*unix.Ucred, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -104,7 +104,7 @@ func connect(fd int, address string) error {
 	}
 }
 
-// dial connects to a socket and checks who listens there.
+// dial connects to a socket and checks the process that listens there.
 func dial(address string, timeout time.Duration) (int, *unix.Ucred, error) {
 	fd, err := seqpacket(0)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // States of a bell's word.
 const (
 	bellAwake  = hot.BellAwake
-	bellAsleep = hot.BellAsleep // or it is about to sleep: whoever has work for it rings
+	bellAsleep = hot.BellAsleep // or it is about to sleep: a thread that has work for it rings
 	// it sleeps for a short time, because the application makes the progress: only posted operations ring
 	bellWatch = 2
 )
@@ -27,7 +27,7 @@ const (
 // an epoll set, and a word that says whether ringing is needed.
 //
 //	the sleeper   word = asleep (B0); poll for work; sleep; word = awake
-//	who has work  publish it; fence (B1); read the word; swap it for awake; write to the event file
+//	the ringer    publish it; fence (B1); read the word; swap it for awake; write to the event file
 //
 // Between store and load on both sides is a full fence, so the sleeper sees the
 // work or the other sees it asleep. The data plane reads the same bell (dataplane.Push).
@@ -35,7 +35,7 @@ const (
 // The word's memory is never unmapped, but given to a later bell: a thread that posts late
 // may still read it.
 type Bell struct {
-	word  *uint32 // written by the sleeper, swapped for bellAwake by who rings; sequentially consistent
+	word  *uint32 // written by the sleeper, swapped for bellAwake by threads that ring; sequentially consistent
 	event int     // eventfd, immutable
 	epoll int     // immutable
 	rung  atomic.Uint64
@@ -85,7 +85,7 @@ func NewBell() (*Bell, error) {
 	return b, nil
 }
 
-// Close gives the descriptors back. Nobody may sleep or ring any more.
+// Close gives the descriptors back. No thread may sleep or ring any more.
 func (b *Bell) Close() error {
 	var errs []error
 	for _, fd := range []int{b.epoll, b.event} {

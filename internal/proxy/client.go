@@ -67,7 +67,7 @@ func (c *Client) Call(kind Kind, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// Hello asks the process who it is.
+// Hello asks the process for its identity.
 func (c *Client) Hello() (Hello, error) {
 	b, err := c.Call(KindHello, nil)
 	if err != nil {

@@ -38,10 +38,10 @@ const exportedBytes = 12
 
 // Descriptors hands descriptors and handles of this process to others of the same user,
 // over a thread of its own, so that one that is slow to take them holds up no
-// connection. Who knows the token of a descriptor, a random number, gets it. Its
+// connection. A process that knows the token of a descriptor, a random number, gets it. Its
 // methods may be called by any thread.
 //
-// Who fetches from another process has a thread of this kind, too: it answers when that process asks for
+// A process that fetches from another has a thread of this kind, too: it answers when that process asks for
 // what was fetched to be given up ([Client.Recall]).
 type Descriptors struct {
 	service *Service
@@ -111,7 +111,7 @@ func (d *Descriptors) enter(e Exported) (token uint64, err error) {
 	return token, nil
 }
 
-// Revoke takes back Export. Who has fetched the descriptor keeps it until it is recalled: these processes
+// Revoke takes back Export. Processes that have fetched the descriptor keep it until it is recalled: these
 // are returned.
 func (d *Descriptors) Revoke(token uint64) (holders []int) {
 	d.mu.Lock()

@@ -10,10 +10,10 @@
 // signals blocked; it runs Go and nothing else, so what it does costs no call
 // from C into Go.
 //
-// A [Service] answers other processes of the same user: who they are the kernel
-// says (SO_PEERCRED). It is event driven, has as many connections as there are
+// A [Service] answers other processes of the same user: the kernel says which
+// process one is (SO_PEERCRED). It is event driven, has as many connections as there are
 // peers, and takes answers that come later, from any goroutine. [Descriptors]
-// is a second one that hands out descriptors (SCM_RIGHTS) to whoever knows their
+// is a second one that hands out descriptors (SCM_RIGHTS) to processes that know their
 // token. Both listen at abstract names, which end with the process.
 //
 // # Operations
@@ -31,7 +31,7 @@
 // set of its event file and its engines' doorbells. A [Bell] is the event file
 // with the word that says whether it must be rung; the argument that no wake-up
 // is lost stands at the type. Everything that is work for the thread is rung for
-// by whoever makes it:
+// by the thread that makes it:
 //
 //	arrivals            the sender, by the doorbell of the engine (hw.Waiter)
 //	posted operations   the thread that posts
@@ -43,7 +43,7 @@
 // (package internal/interleave), and so the handing over of engines; each fence
 // and each second poll turns out to be needed.
 //
-// # Two who make progress
+// # Two threads that make progress
 //
 // An application that polls by itself needs no help, and a thread that takes the
 // lease or the processor would only be in its way. So pollers leave a mark
@@ -55,7 +55,7 @@
 //
 // Each change between idle and active is counted, reported to [ProgressOptions].Note,
 // and kept with its time: the last ones are in the dump and, as [Events], for
-// whoever asks the service.
+// clients of the service.
 //
 // Measured on 2 cores: the watching thread uses 0.2 to 0.4 % of a core while the
 // application uses 100 %; an idle process uses 0.03 %.

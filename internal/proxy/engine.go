@@ -62,7 +62,7 @@ type Policy struct {
 // What an idle thread may spend: one run of the timers each checkMost, unless
 // Check is more, and one part in checkShare of its time as long as checkLongest
 // is not exceeded. A run costs an idle process some 170 us, most of it for the Go
-// runtime, whose own monitor thread wakes with it.
+// runtime: its own monitor thread wakes, too.
 const (
 	checkMost    = time.Second
 	checkShare   = 5000

@@ -11,7 +11,7 @@ type Kind uint16
 
 // Requests that services answer.
 const (
-	KindHello      Kind = 1 + iota // who are you; the answer is a [Hello]
+	KindHello      Kind = 1 + iota // the process's identity; the answer is a [Hello]
 	KindName                       // the names of the process's endpoints
 	KindState                      // the text of [State]
 	KindDescriptor                 // a descriptor that was exported; see [Descriptors]
