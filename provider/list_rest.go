@@ -142,7 +142,12 @@ func (op *listOp) pump() bool {
 		if op.pending.Load() > listWindow {
 			return false
 		}
-		a := op.list.argsOf(op.sel.at(op.next), &op.args)
+		el := op.sel.at(op.next)
+		if el.len == 0 && !e.domain.cfg.TokenWays.Message {
+			op.next++ // nothing that a device could move
+			continue
+		}
+		a := op.list.argsOf(el, &op.args)
 		flags := op.args.Flags & fi.DeliveryComplete
 		if op.note != nil && !op.args.Read {
 			flags = fi.DeliveryComplete // they are done before it goes

@@ -94,12 +94,12 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 			r.flags |= rmaDelivers
 		}
 		r.left.Store(0)
-	} else if op := e.newDeviceOp(a, l, p, total); op != nil {
+	} else if op, known := e.newDeviceOp(a, l, p, total); op != nil {
 		err := e.postDevice(l, &r, op)
 		l.countListed(&e.initiator, a, err, WayRDMA, total)
 		return err
 	} else if !e.mayTake(a, WayMessage) {
-		return fi.EAGAIN // until the device's key is known
+		return e.notByDevice(a, p, known)
 	}
 	err = e.postRMA(l, p, &r, inject)
 	if !segmented {

@@ -109,20 +109,20 @@ func (d *deviceOps) regions() (list []hw.Memory) {
 	return list
 }
 
-// newDeviceOp prepares an operation for the device. nil: it goes as messages.
-func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) *deviceOp {
+// newDeviceOp prepares an operation for the device. nil: it goes as messages. known: the device's keys are.
+func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (op *deviceOp, known bool) {
 	if !e.mayTake(a, WayRDMA) || p.keys == nil || e.orderedRMA() || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 || anyOnDevice(a.IOV) {
-		return nil
+		return nil, false
 	}
-	op := &deviceOp{e: e, path: p, deliver: a.Flags&fi.DeliveryComplete != 0 && !a.Read}
-	known := true
+	op = &deviceOp{e: e, path: p, deliver: a.Flags&fi.DeliveryComplete != 0 && !a.Read}
+	known = true
 	for i, r := range a.Remote {
 		if r.Len != 0 && !e.findKey(l, p, r.Key, &op.keys[i]) {
 			known = false // and ask for the others' as well
 		}
 	}
 	if !known {
-		return nil
+		return nil, false
 	}
 	access := hw.Access(0)
 	if a.Read {
@@ -135,12 +135,26 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) *dev
 		m, err := p.port.register(uint64(v.Base), int(v.Len), access)
 		if err != nil {
 			closeAll(op.regions)
-			return nil
+			return nil, true
 		}
 		op.regions = append(op.regions, m)
 	}
 	op.open.Store(1)
-	return op
+	return op, true
+}
+
+// notByDevice is what becomes of an operation that may go by the device alone and does not: fi.EAGAIN until the peer
+// has told the device's keys, fi.ENOMEM if own memory cannot be registered, else what the peer has told.
+func (e *Endpoint) notByDevice(a *RMAArgs, p *path, known bool) error {
+	if known {
+		return e.refuse(fi.ENOMEM, "memory for address %d cannot be registered with %s", a.Dest, p.port.attr.DeviceName)
+	}
+	for _, r := range a.Remote {
+		if why := p.keys.refusal(r.Key); why != fi.Success {
+			return e.refuse(why, "region %#x of address %d is not registered with its device", r.Key, a.Dest)
+		}
+	}
+	return fi.EAGAIN
 }
 
 // postDevice puts a request into the table and has the device begin with it.

@@ -53,6 +53,7 @@ type peerKeys struct {
 type peerKey struct {
 	device hw.RemoteKey // zero: not known
 	wait   int          // operations that go as messages before the peer is asked
+	why    fi.Errno     // it is not known, as the peer has told: what operations that may not go as messages end with
 }
 
 // find returns a device's key. ask: it is not known, and now is the time to ask.
@@ -68,8 +69,15 @@ func (k *peerKeys) find(key uint64) (device hw.RemoteKey, known, ask bool) {
 		k.list[key] = p
 		return hw.RemoteKey{}, false, false
 	}
-	k.set(key, peerKey{wait: askAgain})
+	k.set(key, peerKey{wait: askAgain, why: p.why})
 	return hw.RemoteKey{}, false, true
+}
+
+// refusal is what the peer has told last of a region that the device does not reach, fi.Success: nothing.
+func (k *peerKeys) refusal(key uint64) fi.Errno {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.list[key].why
 }
 
 // set enters a key. The caller has k.mu.
@@ -166,9 +174,9 @@ func (e *leasedEP) onKeyTold(src hw.Source, key uint64, head, payload []byte) {
 	}
 	switch status {
 	case keyAbsent:
-		p.keys.forget(key)
+		p.keys.learn(key, peerKey{why: fi.ENOKEY})
 	case keyNever:
-		p.keys.learn(key, peerKey{wait: tryAgain})
+		p.keys.learn(key, peerKey{wait: tryAgain, why: fi.EOPNOTSUPP})
 	default:
 		device, err := p.port.Memory().UnpackKey(packed)
 		if err != nil {

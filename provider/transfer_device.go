@@ -35,7 +35,7 @@ func (e *leasedEP) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
 		return e.moverByMessages(req, l, p)
 	}
 	a := RMAArgs{listed: req.flags&rmaListed != 0, IOV: req.iov[:req.count], Remote: req.remote[:req.parts], Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0}
-	op := e.newDeviceOp(&a, l, p, req.total)
+	op, _ := e.newDeviceOp(&a, l, p, req.total)
 	if op == nil {
 		return e.moverByMessages(req, l, p)
 	}

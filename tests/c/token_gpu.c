@@ -62,13 +62,15 @@ static void region_as(struct side *s, int i, uint64_t key)
 
 static void region(struct side *s, int i) { region_as(s, i, (uint64_t)i); }
 
-static void open_side(struct side *s)
+static void open_side_as(struct side *s, int mr_mode)
 {
 	if (!test_is_weft())
 		SKIP("an extension of weft");
 	memset(s, 0, sizeof(*s));
 	gpu_open();
-	node_open(&s->n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM });
+	node_open(&s->n, &(struct node_opts){
+		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM | mr_mode,
+	});
 	s->t = token_ops(&s->n.ep->fid);
 	s->mem[0] = calloc(1, LEN);
 	s->mem[1] = gpu_alloc(LEN);
@@ -81,6 +83,8 @@ static void open_side(struct side *s)
 			s->remote[i] = token_receive(s->t, s->n.ep, 1, &s->info[i]);
 	}
 }
+
+static void open_side(struct side *s) { open_side_as(s, 0); }
 
 /* Opens a process that is both: it posts from mine, whose regions are those of s, to theirs, whose
  * regions are owned. */
@@ -209,46 +213,173 @@ static void post_counted(struct side *s, long kinds, long ways, uint32_t op)
 	OK(fi_close(&list->fid));
 }
 
+/* Fills memory on the side that the data comes from, has rank 0 post a list, and compares on the other side unless the
+ * list is refused. */
+static void cell(struct side *s, long kinds, uint32_t op, bool refused,
+		 void (*post_as)(struct side *, long, long, uint32_t), long ways)
+{
+	char *want = malloc(LEN), *got = calloc(1, LEN);
+
+	fill(want, LEN, (unsigned)kinds * 2 + op);
+	for (int i = 0; i < 2; i++)
+		put(s, i, (test_rank == 0) == (op == WEFT_WRITE) ? want : got);
+	barrier(&s->n);
+	if (test_rank == 0)
+		post_as(s, kinds, ways, op);
+	barrier(&s->n);
+	for (int i = 0; i < 2 && !refused && (test_rank == 1) == (op == WEFT_WRITE); i++) {
+		get(s, i, got);
+		for (size_t e = 0; e < COUNT; e++) {
+			int k = kind(kinds, e), mine = test_rank ? k >> 1 : k & 1;
+
+			CHECKF(mine != i || !memcmp(got + e * SIZE, want + e * SIZE, SIZE), "kinds %ld, element %zu", kinds, e);
+		}
+	}
+	barrier(&s->n);
+	free(want);
+	free(got);
+}
+
 /* Every kind of element alone and some in turn, written and read. On one host all is copied; no byte goes through a
  * bounce buffer. One wait for the stream is enough, and each side maps the other's GPU memory once. */
 static void test_cells(long ways)
 {
 	static const long kinds[] = { HOST_HOST, HOST_DEVICE, DEVICE_DEVICE, HOST_HOST | DEVICE_DEVICE,
 				      HOST_HOST | HOST_DEVICE | DEVICE_DEVICE, DEVICE_HOST, ALL };
-	char *want = malloc(LEN), *got = malloc(LEN);
 	struct side s;
 
 	if (ways)
 		setenv("FI_WEFT_TOKEN_WAYS", ways == 1 ? "message" : "ipc", 1);
 	open_side(&s);
-	for (size_t c = 0; c < ARRAY_LEN(kinds); c++) {
-		bool refused = ways == 2 && copied(kinds[c], ways) != COUNT;
-
-		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
-			fill(want, LEN, c * 2 + op);
-			memset(got, 0, LEN);
-			for (int i = 0; i < 2; i++)
-				put(&s, i, (test_rank == 0) == (op == WEFT_WRITE) ? want : got);
-			barrier(&s.n);
-			if (test_rank == 0)
-				post_counted(&s, kinds[c], ways, op);
-			barrier(&s.n);
-			for (int i = 0; i < 2 && !refused && (test_rank == 1) == (op == WEFT_WRITE); i++) {
-				get(&s, i, got);
-				for (size_t e = 0; e < COUNT; e++) {
-					int k = kind(kinds[c], e), mine = test_rank ? k >> 1 : k & 1;
-
-					CHECKF(mine != i || !memcmp(got + e * SIZE, want + e * SIZE, SIZE), "kinds %ld, element %zu", kinds[c], e);
-				}
-			}
-			barrier(&s.n);
-		}
-	}
+	for (size_t c = 0; c < ARRAY_LEN(kinds); c++)
+		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++)
+			cell(&s, kinds[c], op, ways == 2 && copied(kinds[c], ways) != COUNT, post_counted, ways);
 	if (gpu_is_fake())
 		CHECKF(gpu_imports() == (ways != 1 && copies(2)), "%d mappings were made", gpu_imports());
 	close_side(&s, false);
-	free(want);
-	free(got);
+}
+
+/* Ways that are on where an RDMA device leads to the owner. */
+enum device_ways { AUTO, BY_MESSAGE, NO_IPC, RDMA_ALONE };
+
+/* The way of an element of a kind there, WEFT_WAYS: it is refused. */
+static int way_of(int kind, enum device_ways ways)
+{
+	if (ways == BY_MESSAGE)
+		return WEFT_WAY_MESSAGE;
+	if (kind == 0)
+		return WEFT_WAY_RDMA;
+	if (ways == RDMA_ALONE)
+		return WEFT_WAYS;
+	return ways == AUTO && copies(kind) ? WEFT_WAY_IPC : WEFT_WAY_MESSAGE;
+}
+
+/* How many elements of a list go by a way. */
+static uint64_t going(long kinds, long ways, int way)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < COUNT; i++)
+		n += way_of(kind(kinds, i), (enum device_ways)ways) == way;
+	return n;
+}
+
+/* Posts a list, and reads from the counters which ways its elements have taken. */
+static void post_by_device(struct side *s, long kinds, long ways, uint32_t op)
+{
+	static const char *const counters[] = { "list_ipc", "list_rdma", "list_message" };
+	struct weft_list *list = make(s, kinds);
+	struct fi_cq_tagged_entry e;
+	uint64_t before[3];
+
+	for (int w = 0; w < 3; w++)
+		before[w] = node_counter(&s->n, counters[w]);
+	post(s, list, op);
+	if (going(kinds, ways, WEFT_WAYS)) {
+		wait_err(&s->n, s->n.txcq, FI_EOPNOTSUPP);
+	} else {
+		wait_ok(&s->n, s->n.txcq, &e);
+		for (int w = 0; w < 3; w++) {
+			uint64_t n = node_counter(&s->n, counters[w]) - before[w];
+
+			CHECKF(n == going(kinds, ways, w), "kinds %ld, ways %ld: %s %lu, want %lu", kinds, ways, counters[w],
+			       (unsigned long)n, (unsigned long)going(kinds, ways, w));
+		}
+	}
+	OK(fi_close(&list->fid));
+}
+
+/* Writes until the owner has told the device's key of its host memory: before that elements may go as messages. */
+static void learn_key(struct side *s)
+{
+	struct weft_list *list = make(s, HOST_HOST);
+	struct fi_cq_tagged_entry e;
+	uint64_t before, n = 0;
+
+	for (int i = 0; n < COUNT; i++) {
+		CHECKF(i < 1000, "%lu of %d elements go by the device", (unsigned long)n, COUNT);
+		before = node_counter(&s->n, "list_rdma");
+		post(s, list, WEFT_WRITE);
+		wait_ok(&s->n, s->n.txcq, &e);
+		n = node_counter(&s->n, "list_rdma") - before;
+	}
+	OK(fi_close(&list->fid));
+	OK(s->t->info(s->remote[0], &s->info[0], sizeof(s->info[0])));
+	CHECKF(s->info[0].way == WEFT_WAY_RDMA, "way %u", s->info[0].way);
+}
+
+/* A list to a region that is closed ends with what reads and writes there do, by the device alone, too, and one with
+ * empty elements well. */
+static void closed_region(struct side *s, long ways)
+{
+	struct weft_local_piece here = { s->mem[0], 0, 1, 2, fi_mr_desc(s->mr[0]) };
+	struct weft_remote_piece there = { s->remote[0], s->info[0].base, 0, 1, 2 };
+	struct fi_cq_tagged_entry e;
+	struct weft_list *list;
+
+	if (test_rank == 1) {
+		barrier(&s->n);
+		OK(fi_close(&s->mr[0]->fid));
+		s->mr[0] = NULL;
+		barrier(&s->n);
+		barrier(&s->n);
+		return;
+	}
+	OK(s->t->list(s->n.ep, &here, &there, 1, 0, &list));
+	post(s, list, WEFT_WRITE);
+	wait_ok(&s->n, s->n.txcq, &e);
+	OK(fi_close(&list->fid));
+	list = make(s, HOST_HOST);
+	barrier(&s->n);
+	barrier(&s->n);
+	for (int i = 0; i < 3; i++) {
+		post(s, list, ways % 2 ? WEFT_READ : WEFT_WRITE);
+		wait_err(&s->n, s->n.txcq, FI_ENOKEY);
+	}
+	OK(fi_close(&list->fid));
+	barrier(&s->n);
+}
+
+/* The cells where an RDMA device leads to the owner: memory of processes goes by it, in the same list with memory of
+ * GPUs, which goes by mappings or as messages. */
+static void test_by_device(long ways)
+{
+	static const char *const names[] = { "auto", "message", "rdma,message", "rdma" };
+	const char *cxi = getenv("FI_WEFT_CXI"), *verbs = getenv("FI_WEFT_VERBS");
+	struct side s;
+
+	if ((!cxi || strcmp(cxi, "yes")) && (!verbs || strcmp(verbs, "yes")))
+		SKIP("no RDMA device is demanded");
+	setenv("FI_WEFT_TOKEN_WAYS", names[ways], 1);
+	open_side_as(&s, FI_MR_ALLOCATED);
+	if (test_rank == 0 && ways != BY_MESSAGE)
+		learn_key(&s);
+	barrier(&s.n);
+	for (long kinds = 1; kinds <= ALL; kinds++)
+		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++)
+			cell(&s, kinds, op, going(kinds, ways, WEFT_WAYS) != 0, post_by_device, ways);
+	closed_region(&s, ways);
+	close_side(&s, false);
 }
 
 /* The process is the owner, too: all is copied, and nothing is mapped. */
@@ -415,6 +546,10 @@ static const struct test tests[] = {
 	{ "cells", test_cells, 2, 60, 0 },
 	{ "cells_message", test_cells, 2, 60, 1 },
 	{ "cells_ipc", test_cells, 2, 60, 2 },
+	{ "by_device", test_by_device, 2, 60, AUTO },
+	{ "by_device_message", test_by_device, 2, 60, BY_MESSAGE },
+	{ "by_device_no_ipc", test_by_device, 2, 60, NO_IPC },
+	{ "by_device_alone", test_by_device, 2, 60, RDMA_ALONE },
 	{ "self", test_self, 1, 60, 0 },
 	{ "self_message", test_self, 1, 60, 1 },
 	{ "self_ipc", test_self, 1, 60, 2 },

@@ -178,6 +178,7 @@ main() {
 	fi
 	if make -s -C tests/c >"$work/log" 2>&1; then
 		programs "" "$work" multi_recv rma alltoallv fault_restart nic_faults "fault_kill silent" directed cancel \
+			"token_gpu by_device" \
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
