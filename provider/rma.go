@@ -99,7 +99,7 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		l.countListed(&e.initiator, a, err, WayRDMA, total)
 		return err
 	} else if !e.mayTake(a, WayMessage) {
-		return e.notByDevice(a, p, known)
+		return p.notByDevice(e, a, known)
 	}
 	err = e.postRMA(l, p, &r, inject)
 	if !segmented {

@@ -144,8 +144,8 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (op 
 }
 
 // notByDevice is what becomes of an operation that may go by the device alone and does not: fi.EAGAIN until the peer
-// has told the device's keys, fi.ENOMEM if own memory cannot be registered, else what the peer has told.
-func (e *Endpoint) notByDevice(a *RMAArgs, p *path, known bool) error {
+// has answered, fi.ENOMEM if own memory cannot be registered, else why the device does not reach the region.
+func (p *path) notByDevice(e *Endpoint, a *RMAArgs, known bool) error {
 	if known {
 		return e.refuse(fi.ENOMEM, "memory for address %d cannot be registered with %s", a.Dest, p.port.attr.DeviceName)
 	}

@@ -53,7 +53,7 @@ type peerKeys struct {
 type peerKey struct {
 	device hw.RemoteKey // zero: not known
 	wait   int          // operations that go as messages before the peer is asked
-	why    fi.Errno     // it is not known, as the peer has told: what operations that may not go as messages end with
+	why    fi.Errno     // it is not known, by the peer's answer: operations that may not go as messages end with it
 }
 
 // find returns a device's key. ask: it is not known, and now is the time to ask.
@@ -73,7 +73,7 @@ func (k *peerKeys) find(key uint64) (device hw.RemoteKey, known, ask bool) {
 	return hw.RemoteKey{}, false, true
 }
 
-// refusal is what the peer has told last of a region that the device does not reach, fi.Success: nothing.
+// refusal is why the device does not reach a region, by the peer's last answer, fi.Success: there is none.
 func (k *peerKeys) refusal(key uint64) fi.Errno {
 	k.mu.Lock()
 	defer k.mu.Unlock()

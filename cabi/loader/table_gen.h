@@ -80,7 +80,7 @@ static const struct {
 	{ "assist_size",
 	  "Smallest rendezvous that the sender helps to copy while it makes progress; 0 for none. (size, bytes; default: 256k; range: 0 to 1024g)" },
 	{ "rma_assist_size",
-	  "Smallest read, write or list of elements that the target on this host helps to copy while it makes progress; 0 for none. (size, bytes; default: 1m; range: 0 to 1024g)" },
+	  "Smallest read, write or list that a target on this host helps to copy while it makes progress; 0 for none. (size, bytes; default: 1m; range: 0 to 1024g)" },
 	{ "rma_lend_size",
 	  "Smallest read or write that is left whole to the target on this host while the application posts others; 0 for none. (size, bytes; default: 32k; range: 0 to 1024g)" },
 	{ "huge_region_size",

@@ -126,7 +126,7 @@ var table = []Var{
 		"Smallest rendezvous that the sender helps to copy while it makes progress; 0 for none."),
 	sizeVar("rma_assist_size", "bytes", "1m", 0, 1<<40,
 		func(c *Config) *int { return &c.RMAAssistSize },
-		"Smallest read, write or list of elements that the target on this host helps to copy while it makes progress; 0 for none."),
+		"Smallest read, write or list that a target on this host helps to copy while it makes progress; 0 for none."),
 	sizeVar("rma_lend_size", "bytes", "32k", 0, 1<<40,
 		func(c *Config) *int { return &c.RMALendSize },
 		"Smallest read or write that is left whole to the target on this host while the application posts others; 0 for none."),

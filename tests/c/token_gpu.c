@@ -309,7 +309,7 @@ static void post_by_device(struct side *s, long kinds, long ways, uint32_t op)
 	OK(fi_close(&list->fid));
 }
 
-/* Writes until the owner has told the device's key of its host memory: before that elements may go as messages. */
+/* Writes until the device's key of the owner's host memory is known: before that elements may go as messages. */
 static void learn_key(struct side *s)
 {
 	struct weft_list *list = make(s, HOST_HOST);
