@@ -140,14 +140,25 @@ static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int ha
 		posted(rc);
 }
 
-static void search(unsigned int id, int tagged, uint64_t tag)
+static void search(unsigned int id, int tagged, uint64_t tag, uint64_t flags)
 {
 	struct op *o = begin(id, 0);
 	struct fi_msg_tagged t = { .addr = FI_ADDR_UNSPEC, .tag = tag, .context = o };
 	struct fi_msg m = { .addr = FI_ADDR_UNSPEC, .context = o };
 
 	o->search = 1;
-	posted(tagged ? fi_trecvmsg(ep, &t, FI_PEEK | FI_COMPLETION) : fi_recvmsg(ep, &m, FI_PEEK | FI_COMPLETION));
+	posted(tagged ? fi_trecvmsg(ep, &t, flags) : fi_recvmsg(ep, &m, flags));
+}
+
+/* take receives what was claimed with the same context. */
+static void take(unsigned int id, size_t n)
+{
+	struct op *o = begin(id, n);
+	struct iovec iov = { o->b, n };
+	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = o,
+		.ignore = 0xffffffffffff };
+
+	posted(fi_trecvmsg(ep, &t, FI_CLAIM | FI_COMPLETION));
 }
 
 static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
@@ -235,7 +246,11 @@ int main(int argc, char **argv)
 			&data, level) == 7) {
 			transmit(id, (int)tagged, tag, n, (int)has_data, data, level);
 		} else if (sscanf(line, "search %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
-			search(id, (int)tagged, tag);
+			search(id, (int)tagged, tag, FI_PEEK | FI_COMPLETION);
+		} else if (sscanf(line, "claim %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
+			search(id, (int)tagged, tag, FI_PEEK | FI_CLAIM | FI_COMPLETION);
+		} else if (sscanf(line, "take %u %zu", &id, &n) == 2) {
+			take(id, n);
 		} else if (sscanf(line, "cancel %u", &id) == 1) {
 			posted(fi_cancel(&ep->fid, &ops[id % OPS]));
 		} else if (sscanf(line, "await %d", &count) == 1) {

@@ -284,27 +284,108 @@ func (x *pair) truncated(n, room int, expected bool) error {
 	return err
 }
 
+// found searches, or claims, until the answer is as wanted: the message may be on its way.
+func (x *pair) found(what, want string) error {
+	var b []string
+	for range 500 {
+		_, err := x.b.do("%s", what)
+		if err == nil {
+			_, b, err = x.await(0, 1)
+		}
+		if err != nil || b[0] == want {
+			return err
+		}
+		if !strings.HasPrefix(b[0], "missing") {
+			break
+		}
+		if _, err = x.b.do("rest"); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %q, not %q", what, b, want)
+}
+
+// steps has the receiver do something after the other, and compares its answers.
+func (x *pair) steps(list ...[2]string) error {
+	for _, step := range list {
+		if _, err := x.b.do("%s", step[0]); err != nil {
+			return err
+		}
+		if _, b, err := x.await(0, 1); err != nil || b[0] != step[1] {
+			return errors.Join(fmt.Errorf("%s: %q, not %q", step[0], b, step[1]), err)
+		}
+	}
+	return nil
+}
+
 // searched finds a message, by peeking, and receives it then.
 func (x *pair) searched(n int) error {
 	hash, err := x.a.do("send 2 1 77 %d 0 0 transmit", n)
 	if err != nil {
 		return err
 	}
-	for _, step := range []struct{ do, want string }{
-		{"rest", ""}, {"search 3 1 78", "missing 3"}, {"search 4 1 77", fmt.Sprintf("found 4 %d 77", n)},
-		{fmt.Sprintf("receive 5 1 77 0 %d 0 0", n), fmt.Sprintf("received 5 %d 77 0 1 %s", n, hash)},
-	} {
-		if _, err := x.b.do("%s", step.do); err != nil {
-			return err
-		}
-		if step.want == "" {
-			continue
-		}
-		if _, b, err := x.await(0, 1); err != nil || b[0] != step.want {
-			return fmt.Errorf("%s: %q, not %q (%w)", step.do, b, step.want, err)
-		}
+	if err := x.found("search 4 1 77", fmt.Sprintf("found 4 %d 77", n)); err != nil {
+		return err
+	}
+	if err := x.steps([2]string{"search 3 1 78", "missing 3"}, [2]string{fmt.Sprintf("receive 5 1 77 0 %d 0 0", n),
+		fmt.Sprintf("received 5 %d 77 0 1 %s", n, hash)}); err != nil {
+		return err
 	}
 	_, _, err = x.await(1, 0)
+	return err
+}
+
+// claimed sets a message aside, has another receive get the next one, and receives the first then.
+func (x *pair) claimed(n int) error {
+	first, err := x.a.do("send 2 1 77 %d 1 5 %s", n, x.levels()[1])
+	if err != nil {
+		return err
+	}
+	second, err := x.a.do("send 3 1 77 30 1 6 transmit")
+	if err != nil {
+		return err
+	}
+	if err := x.found("claim 4 1 77", fmt.Sprintf("found 4 %d 77", n)); err != nil {
+		return err
+	}
+	if err := x.steps([2]string{"claim 3 1 78", "missing 3"},
+		[2]string{"receive 5 1 77 0 30 0 0", fmt.Sprintf("received 5 30 77 6 1 %s", second)},
+		[2]string{"claim 6 1 77", "missing 6"},
+		[2]string{fmt.Sprintf("take 4 %d", n), fmt.Sprintf("received 4 %d 77 5 1 %s", n, first)}); err != nil {
+		return err
+	}
+	_, _, err = x.await(2, 0)
+	return err
+}
+
+// canceled takes a receive back while a message may be on its way to it: either the receive has it, or the next.
+func (x *pair) canceled(n, rests int) error {
+	if _, err := x.b.do("receive 1 1 79 0 %d 0 0", n); err != nil {
+		return err
+	}
+	hash, err := x.a.do("send 2 1 79 %d 1 9 transmit", n)
+	for k := 0; err == nil && k < rests; k++ {
+		_, err = x.a.do("rest")
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := x.b.say("cancel 1"); err != nil { // it may have ended
+		return err
+	}
+	_, b, err := x.await(0, 1)
+	if err == nil && b[0] == "canceled 1" {
+		if _, err = x.b.do("receive 1 1 79 0 %d 0 0", n); err != nil {
+			return err
+		}
+		_, b, err = x.await(0, 1)
+	}
+	if want := fmt.Sprintf("received 1 %d 79 9 1 %s", n, hash); err == nil && b[0] != want {
+		err = fmt.Errorf("%q, not %q", b, want)
+	}
+	if err == nil {
+		_, _, err = x.await(1, 0)
+	}
 	return err
 }
 
@@ -392,6 +473,13 @@ func (x *pair) direction() {
 	}
 	for _, n := range []int{0, 64, 5000, 30000} {
 		x.check(fmt.Sprintf("%d bytes found", n), func() error { return x.searched(n) })
+	}
+	for _, n := range []int{8, 64, 5000, 30000} {
+		x.check(fmt.Sprintf("%d bytes claimed", n), func() error { return x.claimed(n) })
+	}
+	for k := range 12 {
+		n := []int{0, 8, 5000, 30000}[k%4]
+		x.check(fmt.Sprintf("%d bytes or cancelled", n), func() error { return x.canceled(n, k/4) })
 	}
 	x.check("burst", x.burst)
 	for k := range 3 {

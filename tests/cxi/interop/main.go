@@ -5,6 +5,8 @@
 //	receive ID TAGGED TAG IGNORE BYTES DIRECTED MANY
 //	send ID TAGGED TAG BYTES HASDATA DATA LEVEL      "ok SUM"; LEVEL: transmit, match or inject
 //	search ID TAGGED TAG
+//	claim ID TAGGED TAG                              a search that sets aside what it finds
+//	take ID BYTES                                    receives that
 //	cancel ID
 //	rest                                             a few milliseconds pass
 //	await N                                          a line for each of N ends, and "end"

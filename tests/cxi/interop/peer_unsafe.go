@@ -20,6 +20,7 @@ type op struct {
 	b      []byte
 	id     hw.MatchID
 	search bool
+	claim  hw.Claim
 }
 
 // side is one side of the tests: an endpoint that does what it reads.
@@ -124,7 +125,8 @@ func (s *side) search(line string) error {
 	var id int
 	var tagged bool
 	var tag uint64
-	if _, err := fmt.Sscanf(line, "search %d %t %x", &id, (*flag)(&tagged), &tag); err != nil {
+	var word string
+	if _, err := fmt.Sscanf(line, "%s %d %t %x", &word, &id, (*flag)(&tagged), &tag); err != nil {
 		return err
 	}
 	o, _, err := s.begin(id, 0)
@@ -132,7 +134,25 @@ func (s *side) search(line string) error {
 		return err
 	}
 	o.search = true
-	return s.m.Search(&hw.MatchReceive{From: hw.AnyAddress, Tagged: tagged, Tag: tag, Context: uint64(id)})
+	r := hw.MatchReceive{From: hw.AnyAddress, Tagged: tagged, Tag: tag, Context: uint64(id)}
+	if word == "claim" {
+		return s.m.(hw.Claimer).Claim(&r)
+	}
+	return s.m.Search(&r)
+}
+
+// take receives what was claimed, or throws it away.
+func (s *side) take(line string) error {
+	var id, n int
+	if _, err := fmt.Sscanf(line, "take %d %d", &id, &n); err != nil {
+		return err
+	}
+	claim := s.ops[id%len(s.ops)].claim
+	_, local, err := s.begin(id, n)
+	if err != nil {
+		return err
+	}
+	return s.m.(hw.Claimer).ReceiveClaimed(claim, &hw.MatchReceive{Local: local, Context: uint64(id)})
 }
 
 // flag is a 0 or 1 in a command.
@@ -163,6 +183,7 @@ func (s *side) say(e *hw.MatchEvent) {
 	case e.Kind == hw.MatchMissing:
 		s.note("missing %d", e.Context)
 	case e.Kind == hw.MatchFound:
+		o.claim = e.Claim
 		s.note("found %d %d %x", e.Context, e.Wanted, e.Tag)
 	case e.Kind == hw.MatchSent:
 		s.note("sent %d", e.Context)
@@ -221,8 +242,10 @@ func (s *side) do(line string) (err error) {
 		err = s.receive(line)
 	case "send":
 		err, ok = s.send(line), false
-	case "search":
+	case "search", "claim":
 		err = s.search(line)
+	case "take":
+		err = s.take(line)
 	case "cancel":
 		var id int
 		fmt.Sscan(rest, &id)
