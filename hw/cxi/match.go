@@ -109,11 +109,7 @@ func (i *Iface) Matcher() hw.Matcher {
 }
 
 // MatchAttr says what is matched.
-func (m *matcher) MatchAttr() hw.MatchAttr {
-	return hw.MatchAttr{TagMask: proto.TagMask, MaxMessage: maxMatched, MaxInject: nic.MaxInline,
-		Receives: m.cfg.Receives, Sends: m.cfg.Sends,
-		MaxMinFree: maxMinFree}
-}
+func (m *matcher) MatchAttr() hw.MatchAttr { return m.cfg.MatchAttr() }
 
 // MatchName is what peers give to ParseMatchName.
 func (m *matcher) MatchName() []byte {
