@@ -3,7 +3,6 @@ package provider
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
@@ -35,8 +34,6 @@ type Endpoint struct {
 	initiator
 	refs refs
 
-	// mu serialises bind, enable, setname and close. It is not on the data path.
-	mu     sync.Mutex
 	socket *boundSocket
 	engine *background // by which a progress thread drives it, nil: none does
 
@@ -137,9 +134,9 @@ func (e *Endpoint) openName() error {
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l := &leasedEP{Endpoint: Endpoint{initiator: initiator{peering: peering{
-		attributes: attributes{
+		binder: binder{attributes: attributes{
 			domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(),
-		},
+		}},
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.help.leasedEP, l.target.leasedEP = l, l

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
@@ -43,8 +44,18 @@ type bindings struct {
 	attached []queue  // that poll this endpoint; under mu
 }
 
+// binder is what endpoints of all kinds have in common: attributes, objects that they are bound to, and the state that
+// says whether there may be more of those.
+type binder struct {
+	attributes
+	// mu serialises bind, enable, setname and close. It is not on the data path.
+	mu    sync.Mutex
+	state atomic.Uint32 // written under mu, read by any thread
+	bindings
+}
+
 // bind binds an object, unless it is too late for it, and counts a use of it.
-func (e *Endpoint) bind(b *binding) error {
+func (e *binder) bind(b *binding) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	err := e.tryBind(b, e.state.Load() != stateCreated)
@@ -54,7 +65,7 @@ func (e *Endpoint) bind(b *binding) error {
 	return err
 }
 
-func (e *peering) tryBind(b *binding, enabled bool) error {
+func (e *binder) tryBind(b *binding, enabled bool) error {
 	if e.state.Load() == stateClosed {
 		return fi.EBADF
 	}
@@ -81,7 +92,7 @@ func (e *peering) tryBind(b *binding, enabled bool) error {
 // (fi.Recv) or both, with fi.SelectiveCompletion if only operations that ask
 // for it complete. Errors: fi.EDOMAIN, fi.EBADFLAGS, fi.EINVAL when one is bound already,
 // fi.EOPBADSTATE after Enable.
-func (e *Endpoint) BindCQ(q *cq.Queue, flags uint64) error {
+func (e *binder) BindCQ(q *cq.Queue, flags uint64) error {
 	return e.bind(&binding{what: "completion queue", acquire: retain(q), release: q.Release,
 		check: func() error {
 			if !e.domain.queues.has(q) {
@@ -114,6 +125,11 @@ var errBound = fmt.Errorf("one is bound already: %w", fi.EINVAL)
 // fi.EBADFLAGS, fi.EINVAL for a direction that has a counter; after Enable those of a
 // doorbell that a counter with a wait object needs.
 func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
+	return e.bindCounter(c, flags, func() error { return e.countLate(c, flags) })
+}
+
+// bindCounter is BindCounter, where late does for an enabled endpoint what is to be done, nil: it is too late then.
+func (e *binder) bindCounter(c *cq.Counter, flags uint64, late func() error) error {
 	return e.bind(&binding{what: "counter", acquire: retain(c), release: c.Release,
 		check: func() error {
 			if !e.domain.queues.has(c) {
@@ -130,7 +146,7 @@ func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
 			return nil
 		},
 		set:  func() { e.setCounters(c, flags) },
-		late: func() error { return e.countLate(c, flags) },
+		late: late,
 	})
 }
 
@@ -157,7 +173,7 @@ func (e *bindings) directions() [6]direction {
 
 // BindAV binds the address vector. Errors: fi.EDOMAIN, fi.EBADFLAGS, fi.EINVAL for a
 // second one, fi.EOPBADSTATE after Enable.
-func (e *Endpoint) BindAV(a *AV, flags uint64) error {
+func (e *binder) BindAV(a *AV, flags uint64) error {
 	return e.bind(&binding{what: "address vector", acquire: a.refs.acquire, release: a.refs.release,
 		check: func() error {
 			switch {
@@ -177,7 +193,7 @@ func (e *Endpoint) BindAV(a *AV, flags uint64) error {
 
 // BindEQ binds an event queue, at any time, in place of one that was bound before:
 // what happens from now on is reported there. Flags mean nothing.
-func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error {
+func (e *binder) BindEQ(q *eq.Queue, flags uint64) error {
 	set := func() { e.eq.Store(q) }
 	return e.bind(&binding{what: "event queue", acquire: q.Acquire, release: q.Release,
 		check: func() error { return nil }, set: set, late: func() error { set(); return nil }})

@@ -21,15 +21,23 @@ type queue interface {
 
 // queues lists what is bound, each once.
 func (e *Endpoint) queues() []queue {
+	list := e.bindings.queues()
+	if q := e.notes.in.queue; q != nil && !slices.Contains(list, queue(q)) {
+		list = append(list, q)
+	}
+	if c := e.notes.in.counter; c != nil && !slices.Contains(list, queue(c)) {
+		list = append(list, c)
+	}
+	return list
+}
+
+func (e *bindings) queues() []queue {
 	var list []queue
 	if e.txCQ != nil {
 		list = append(list, e.txCQ)
 	}
 	if e.rxCQ != nil && e.rxCQ != e.txCQ {
 		list = append(list, e.rxCQ)
-	}
-	if q := e.notes.in.queue; q != nil && q != e.rxCQ && q != e.txCQ {
-		list = append(list, q)
 	}
 	seen := map[*cq.Counter]bool{nil: true}
 	for _, d := range e.directions() {
@@ -38,15 +46,15 @@ func (e *Endpoint) queues() []queue {
 			list = append(list, c)
 		}
 	}
-	if c := e.notes.in.counter; !seen[c] {
-		list = append(list, c)
-	}
 	return list
 }
 
 // sleptOn reports whether somebody may sleep on one of the queues.
-func (e *Endpoint) sleptOn() bool {
-	return slices.ContainsFunc(e.queues(), func(q queue) bool { return q.Waiter().Waitable() })
+func (e *Endpoint) sleptOn() bool { return slept(e.queues()) }
+
+// slept reports whether threads may sleep on one of a list of queues.
+func slept(list []queue) bool {
+	return slices.ContainsFunc(list, func(q queue) bool { return q.Waiter().Waitable() })
 }
 
 // polled reports whether all that comes to the endpoint is looked for: nobody sleeps until it comes, on its queues, on

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/cq"
@@ -16,13 +15,11 @@ import (
 //
 // Fields are set before the endpoint is enabled and do not change after it, unless their comments say so.
 type peering struct {
-	attributes
+	binder
 	// keys are those of the address vector, from Enable on; nil where keys are not there. Immutable then
-	keys  []hw.Key
-	state atomic.Uint32 // written under Endpoint.mu, read by any thread
-	name  names.Name
+	keys []hw.Key
+	name names.Name
 
-	bindings
 	source *cq.Source
 	bell   *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
 	conn   *connection // nil: not connection-oriented
