@@ -4,6 +4,7 @@ package main
 import "C"
 
 import (
+	"io"
 	"sync/atomic"
 	"unsafe"
 
@@ -14,6 +15,42 @@ import (
 	"github.com/weft-fabric/weft/provider"
 )
 
+// endpoint is what endpoints have in common, matched ones included.
+type endpoint interface {
+	io.Closer
+	Info() *fi.Info
+	Domain() *provider.Domain
+	Hot() *hot.EP
+	HotRx() *hot.Rx
+	SetHandles(ep uint64)
+	SetFID(fid uintptr)
+	BindCQ(q *cq.Queue, flags uint64) error
+	BindCounter(c *cq.Counter, flags uint64) error
+	BindAV(a *provider.AV, flags uint64) error
+	BindEQ(q *eq.Queue, flags uint64) error
+	BindSharedRx(s *provider.SharedRx) error
+	BindSharedTx(s *provider.SharedTx) error
+	Enable() error
+	Send(s *provider.SendArgs) error
+	PostRecv(a *provider.RecvArgs) error
+}
+
+// openEndpoint opens an endpoint of the domain's kind.
+func openEndpoint(d *provider.Domain, info *fi.Info) (endpoint, error) {
+	if d.Matches() {
+		e, err := d.OpenMatched(info)
+		if err != nil {
+			return nil, err // not e: an interface that holds a nil pointer is not nil
+		}
+		return e, nil
+	}
+	e, err := d.OpenEndpoint(info)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
 // fid goes into the events of connected endpoints.
 //
 //export weftGoEPOpen
@@ -23,7 +60,7 @@ func weftGoEPOpen(domain C.uint64_t, info *C.struct_fi_info, fid unsafe.Pointer,
 	if err != nil {
 		return result(err)
 	}
-	e, err := d.OpenEndpoint(infoOf(info))
+	e, err := openEndpoint(d, infoOf(info))
 	if err != nil {
 		return result(err)
 	}
@@ -42,7 +79,7 @@ func weftGoEPBind(ep, other, flags C.uint64_t) (rc C.int) {
 		}
 		return result(s.BindAV(a, uint64(flags)))
 	}
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := objectOf[endpoint](ep)
 	if err != nil {
 		return result(err)
 	}
@@ -71,14 +108,14 @@ func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 	if s, ok := handles.get(uint64(ep)).(*provider.Scalable); ok {
 		return result(s.Enable())
 	}
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := objectOf[endpoint](ep)
 	if err != nil {
 		return result(err)
 	}
 	if err := e.Enable(); err != nil {
 		return result(err)
 	}
-	if !e.SharesRx() {
+	if p, ok := e.(*provider.Endpoint); !ok || !p.SharesRx() {
 		// Progress finds a receive context of its own through the endpoint.
 		atomic.StoreUint64(&e.HotRx().Handle, uint64(ep))
 	}
@@ -86,19 +123,23 @@ func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 	return 0
 }
 
-// enabled tells C where an enabled endpoint is.
-func enabled(e *provider.Endpoint, out *C.struct_weft_opened) {
+// enabled tells C where an enabled endpoint is. Receives of a matched one are posted by Go.
+func enabled(e endpoint, out *C.struct_weft_opened) {
 	out.hot = unsafe.Pointer(e.Hot())
-	out.deaf = C.bool(e.Deaf())
-	if !e.Imported() && !e.Deaf() {
-		out.rx = unsafe.Pointer(e.HotRx()) // receives are posted there
+	p, ok := e.(*provider.Endpoint)
+	if !ok {
+		return
+	}
+	out.deaf = C.bool(p.Deaf())
+	if !p.Imported() && !p.Deaf() {
+		out.rx = unsafe.Pointer(p.HotRx()) // receives are posted there
 	}
 }
 
 //export weftGoEPEnabled
 func weftGoEPEnabled(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 	defer guard("fi_ep_bind", &rc)
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := objectOf[endpoint](ep)
 	if err == nil {
 		enabled(e, out)
 	}

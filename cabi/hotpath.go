@@ -23,21 +23,25 @@ import (
 //export weftGoPost
 func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post) (rc C.int64_t) {
 	defer guard("transfer", &rc)
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
+	object, ok := handles.get(uint64(ep)).(endpoint)
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	post := postSend
-	switch function {
-	case C.WEFT_PLANE_RMA:
-		post = postRMA
-	case C.WEFT_PLANE_ATOMIC:
+	if function != C.WEFT_PLANE_RMA && function != C.WEFT_PLANE_ATOMIC {
+		return C.int64_t(result(postSend(object, p)))
+	}
+	e, ok := object.(*provider.Endpoint)
+	if !ok {
+		return C.int64_t(fi.EOPNOTSUPP.Code()) // C has no tables for it
+	}
+	post := postRMA
+	if function == C.WEFT_PLANE_ATOMIC {
 		post = postAtomic
 	}
 	return C.int64_t(result(post(e, p)))
 }
 
-func postSend(e *provider.Endpoint, p *C.struct_weft_post) error {
+func postSend(e endpoint, p *C.struct_weft_post) error {
 	on, err := condition(p.flags, p.context)
 	if err != nil {
 		return err
@@ -92,6 +96,9 @@ const recvPrivate = hot.RecvTagged | hot.RecvIOV | hot.RecvCancel | hot.RecvWork
 func weftGoRecv(object C.uint64_t, rx *C.struct_weft_hot_rx, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("recv", &rc)
 	if rx == nil {
+		if e, ok := handles.get(uint64(object)).(*provider.MatchedEndpoint); ok {
+			return C.int64_t(result(postRecv(e, object, p)))
+		}
 		return C.int64_t(result(cmp.Or(noReceives(object), error(fi.EOPBADSTATE))))
 	}
 	r := rxOf(rx.handle)
@@ -121,6 +128,9 @@ func weftGoRxSizeLeft(object C.uint64_t) (rc C.int64_t) {
 	if err := noReceives(object); err != nil {
 		return C.int64_t(result(err))
 	}
+	if e, ok := handles.get(uint64(object)).(*provider.MatchedEndpoint); ok {
+		return C.int64_t(e.PostRoom())
+	}
 	r := rxOf(object)
 	if r == nil {
 		return C.int64_t(fi.EINVAL.Code())
@@ -128,7 +138,9 @@ func weftGoRxSizeLeft(object C.uint64_t) (rc C.int64_t) {
 	return C.int64_t(r.PostRoom())
 }
 
-func postRecv(r *provider.RxContext, object C.uint64_t, p *C.struct_weft_post) error {
+func postRecv(r interface {
+	PostRecv(a *provider.RecvArgs) error
+}, object C.uint64_t, p *C.struct_weft_post) error {
 	if uint64(p.flags)&recvPrivate != 0 {
 		return fi.EBADFLAGS
 	}
@@ -191,7 +203,9 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	switch code {
 	case hot.PollProgress, hot.PollTimers, hot.PollTriggered:
 		p.answer = 0
-		if rx := rxOf(p.handle); rx != nil {
+		if e, ok := handles.get(uint64(p.handle)).(*provider.MatchedEndpoint); ok {
+			p.answer = onContext(e, code)
+		} else if rx := rxOf(p.handle); rx != nil {
 			p.answer = onContext(rx, code)
 		}
 	case hot.PollFlush:
@@ -210,9 +224,17 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	}
 }
 
+// progressed is what a progress lease protects: a receive context, or an endpoint with a device that matches its
+// messages.
+type progressed interface {
+	Progress() bool
+	Housekeeping() bool
+	Triggered()
+}
+
 // onContext is what a poll asks for of a receive context. 1: triggers have fired, and PollTriggered, without the lease,
 // posts what waited for them.
-func onContext(rx *provider.RxContext, code C.uint32_t) C.int32_t {
+func onContext(rx progressed, code C.uint32_t) C.int32_t {
 	fired := false
 	switch code {
 	case hot.PollProgress:

@@ -69,7 +69,7 @@ func weftGoRxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_rx_attr, _ u
 }
 
 // ctxOpened gives C what it needs of an endpoint or context.
-func ctxOpened(e *provider.Endpoint, out *C.struct_weft_opened) (err error) {
+func ctxOpened(e endpoint, out *C.struct_weft_opened) (err error) {
 	if out.handle, err = enter(e); err != nil {
 		return err
 	}

@@ -41,6 +41,8 @@ func (a *AV) AddrSize(family uint16) int {
 		return names.SockaddrIn6Len
 	case fi.AddrEFA, fi.AddrCXI:
 		return names.OpaqueLen
+	case names.Matched:
+		return names.WordLen
 	}
 	if n := (names.Name{Family: family}).SockaddrLen(); n != 0 {
 		return n
@@ -169,7 +171,7 @@ func (a *AV) insertOne(i int, name func(i int) (names.Name, error), keys []uint8
 	if err != nil {
 		return fi.AddrNotAvail, err
 	}
-	if n.Port == 0 || n.IsAny() {
+	if !n.IsEndpoint() {
 		return fi.AddrNotAvail, fmt.Errorf("%v names no endpoint: %w", n, fi.EINVAL)
 	}
 	if err := a.domain.reach(n); err != nil {

@@ -41,7 +41,11 @@ func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
 	if tx.InjectSize == 0 {
 		tx.InjectSize = own.Tx.InjectSize
 	}
-	if tx.InjectSize > uint64(d.cfg.InjectSize) || tx.IOVLimit > wire.IOVLimit {
+	inject := uint64(d.cfg.InjectSize)
+	if d.Matches() {
+		inject = own.Tx.InjectSize // the device's limit
+	}
+	if tx.InjectSize > inject || tx.IOVLimit > wire.IOVLimit {
 		return nil, fmt.Errorf("transmit attributes beyond the limits: inject %d bytes, %d elements: %w",
 			tx.InjectSize, tx.IOVLimit, fi.EINVAL)
 	}

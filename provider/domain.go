@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	offers "github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -85,6 +86,9 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	d.memory = newMemoryDomain()
 	if d.format == fi.FormatUnspec {
 		d.format = fi.Sockaddr
+	}
+	if offers.Matched(f.cfg, info) {
+		d.format = names.Matched
 	}
 	if err := d.openClock(); err != nil {
 		_ = d.memory.Close()

@@ -96,6 +96,9 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 	if info == nil {
 		return nil, fi.EINVAL
 	}
+	if err := d.matchesNot("endpoint"); err != nil {
+		return nil, err
+	}
 	full, err := d.complete(info)
 	if err != nil {
 		return nil, err

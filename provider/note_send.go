@@ -20,7 +20,7 @@ import (
 //	posted → (elements end) → ready → (credit, room in the ring) → sent → (arrived, if asked for) → completed
 //
 // A write with a notification has its elements performed by the time that they end (fi.DeliveryComplete), so
-// no order of ways or lanes matters. The bytes are copied by the post.
+// no order of ways or flows matters. The bytes are copied by the post.
 
 // noteOut is a notification to be sent. It is guarded by noteOutbox.mu, but for what is said at the field.
 type noteOut struct {

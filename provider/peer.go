@@ -61,6 +61,9 @@ var peerMessages struct {
 // OpenPeerRx makes a receive context whose receives are owner's. Errors as of
 // OpenSharedRx, and fi.ENOSYS unless the domain was opened with fi.Peer.
 func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error) {
+	if err := d.matchesNot("shared receive context"); err != nil {
+		return nil, err
+	}
 	if d.info.Caps&fi.Peer == 0 && d.info.Domain.Caps&fi.Peer == 0 {
 		return nil, refuse(log.Domain, fi.ENOSYS, "import a receive context: the domain was opened without FI_PEER")
 	}

@@ -78,7 +78,9 @@ func GetInfoFor(host, version uint32, node, service string, flags uint64, hints 
 	if err != nil {
 		return nil, err
 	}
-	infos, err := info.GetInfo(host, version, node, service, flags, hints, cfg)
+	env := info.System(host)
+	env.Matching = matchDevices
+	infos, err := env.GetInfo(version, node, service, flags, hints, cfg)
 	for _, i := range infos {
 		opened.fill(i)
 	}

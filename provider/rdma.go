@@ -47,11 +47,16 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 		return r.device, r.err
 	}
 	r.looked = true
-	if d.cfg.Verbs == config.No && d.cfg.CXI == config.No {
+	switch {
+	case d.Matches():
+		r.device, r.err = openMatchDevice(d)
+	case d.cfg.Verbs == config.No && d.cfg.CXI == config.No:
 		r.err = errNoRDMA
 		return nil, r.err
+	default:
+		r.device, r.err = openDevice(d.cfg, d.DomainName())
 	}
-	if r.device, r.err = openDevice(d.cfg, d.DomainName()); r.err != nil {
+	if r.err != nil {
 		r.device = nil
 		if demanded(d.cfg) {
 			log.Warnf(log.Domain, "FI_WEFT_VERBS or FI_WEFT_CXI is yes: %v", r.err)

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/nic"
+	"github.com/weft-fabric/weft/provider/info"
 )
 
 // openRDMADevice fails: libibverbs is called through cgo.
@@ -27,6 +28,18 @@ func openCXIDevice(*config.Config, string) (hw.MemoryDomain, error) {
 
 // probeCXI looks for what a program with libweft finds when it opens the NIC that the configuration names, or any.
 func probeCXI(c *config.Config) error { return nic.ThisHost().CXI(c.CXIDevice) }
+
+// matchDevices fails likewise.
+func matchDevices(*config.Config) ([]info.MatchDevice, error) {
+	return nil, fmt.Errorf("this program was built without cgo, so without libcxi: %w", hw.ErrUnreachable)
+}
+
+// openMatchDevice and openMatchIface are not called without a device.
+func openMatchDevice(*Domain) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
+
+func openMatchIface(hw.MemoryDomain, *MatchedEndpoint) (hw.Iface, error) {
+	return nil, hw.ErrUnreachable
+}
 
 // openRDMAIface, deviceAddress and startWatch are not called without a device.
 func openRDMAIface(hw.MemoryDomain, *rdma) (hw.Iface, error) { return nil, hw.ErrUnreachable }

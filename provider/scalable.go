@@ -44,6 +44,9 @@ type Scalable struct {
 // contexts than GetInfo offers, fi.SharedContext, attributes beyond the limits),
 // and those of the name: fi.EADDRINUSE, fi.EADDRNOTAVAIL, fi.EACCES, fi.EMFILE.
 func (d *Domain) OpenScalable(info *fi.Info) (*Scalable, error) {
+	if err := d.matchesNot("scalable endpoint"); err != nil {
+		return nil, err
+	}
 	const what = "open scalable endpoint: "
 	if info == nil || info.EP != nil && info.EP.Type != fi.EPRDM && info.EP.Type != fi.EPUnspec {
 		return nil, refuse(log.EPCtrl, fi.EINVAL, what+"not of type FI_EP_RDM")

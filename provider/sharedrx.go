@@ -21,6 +21,9 @@ type SharedRx struct {
 // OpenSharedRx makes a shared receive context. A nil attr takes the defaults.
 // Errors: fi.EINVAL for attributes beyond the limits, fi.ENOMEM.
 func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
+	if err := d.matchesNot("shared receive context"); err != nil {
+		return nil, err
+	}
 	full, err := d.completeRx(attr)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,9 @@ type SharedTx struct {
 // [GetInfo] offers (sizes, capabilities, order), fi.EBADFLAGS for
 // operation flags that cannot be defaults.
 func (d *Domain) OpenSharedTx(attr *fi.TxAttr) (*SharedTx, error) {
+	if err := d.matchesNot("shared transmit context"); err != nil {
+		return nil, err
+	}
 	s := &SharedTx{domain: d}
 	if d.info.Tx != nil {
 		s.attr = *d.info.Tx

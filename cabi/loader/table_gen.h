@@ -38,6 +38,7 @@ static const uint32_t weft_addr_formats[] = {
 	17,
 	9,
 	0,
+	15,
 };
 
 /* The names of FI_WEFT_NAME beside weft's own. */
@@ -182,7 +183,7 @@ static const struct {
 	{ "verbs_eager_peers",
 	  "Peers, the first ones, that may write short messages over the RDMA device into a ring in the endpoint's memory, where the application polls its queues; 0: all messages are sent. (integer, peers; default: 8; range: 0 to 8)" },
 	{ "cxi",
-	  "Reach other hosts over a NIC of HPE Slingshot through libcxi: auto if one stands on the endpoint's network interface and no RDMA device does, yes fails where there is none, no for none. Peers that are not reached so are reached over UDP. Tested over a software model of the NIC, not verified on hardware. (string; default: auto; range: auto, yes, no)" },
+	  "Reach other hosts over a NIC of HPE Slingshot through libcxi: auto if one stands on the endpoint's network interface and no RDMA device does, yes fails where there is none, no for none. Peers that are not reached so are reached over UDP. With native endpoints are those of the CXI protocol: fi_getinfo offers FI_ADDR_CXI with FI_PROTO_CXI and nothing else, as it does without native to hints that ask for either; the NIC matches messages, and peers are endpoints of the same protocol, of weft's or of libfabric's own provider for it. Tested over a software model of the NIC, not verified on hardware. (string; default: auto; range: auto, yes, no, native)" },
 	{ "cxi_device",
 	  "The NIC of Slingshot to use, such as cxi0; empty for the one that stands on the endpoint's network interface. (string; default: empty; range: empty or up to 64 characters without spaces and slashes)" },
 	{ "mpi_alltoall",

@@ -30,6 +30,8 @@ const (
 	Auto Tri = iota
 	Yes
 	No
+	// Native: endpoints are those of the device's own protocol. Only some variables take it.
+	Native
 )
 
 // String returns the word that a variable of this type takes.
@@ -39,6 +41,8 @@ func (t Tri) String() string {
 		return "yes"
 	case No:
 		return "no"
+	case Native:
+		return "native"
 	}
 	return "auto"
 }

@@ -94,6 +94,7 @@ func TestAccepted(t *testing.T) {
 		{"SHM_DIR=/dev/shm/", func(c *Config) bool { return !c.Across() }},
 		{"SHM_ACROSS=yes", func(c *Config) bool { return c.SHMDir == "/dev/shm" && c.Across() }},
 		{"SHM_ACROSS=no", func(c *Config) bool { c.SHMDir = "/x"; return !c.Across() }},
+		{"CXI=Native", func(c *Config) bool { return c.CXI == Native }},
 		{"TOKEN_WAYS=AUTO", func(c *Config) bool { return c.TokenWays == Ways{true, true, true} }},
 		{"TOKEN_WAYS=ipc", func(c *Config) bool { return c.TokenWays == Ways{IPC: true} }},
 		{"TOKEN_WAYS=message, rdma", func(c *Config) bool { return c.TokenWays == Ways{RDMA: true, Message: true} }},

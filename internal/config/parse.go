@@ -92,6 +92,21 @@ func triVar(name, def string, field func(*Config) *Tri, help string) Var {
 	}
 }
 
+// nativeVar is a triVar with a fourth word, native.
+func nativeVar(name, def string, field func(*Config) *Tri, help string) Var {
+	v := triVar(name, def, field, help)
+	v.Range += ", native"
+	inner := v.parse
+	v.parse = func(c *Config, s string) error {
+		if strings.EqualFold(s, Native.String()) {
+			*field(c) = Native
+			return nil
+		}
+		return inner(c, s)
+	}
+	return v
+}
+
 // choiceVar is one of several words.
 func choiceVar(name, def string, words []string, field func(*Config) *string, help string) Var {
 	return Var{

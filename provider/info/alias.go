@@ -127,7 +127,7 @@ func Aliases() []string {
 }
 
 // AddrFormats returns the address formats that hints can ask for of weft under its own name.
-func AddrFormats() []fi.AddrFormat { return own.formats() }
+func AddrFormats() []fi.AddrFormat { return append(own.formats(), matchedFormat) }
 
 // formats are the address formats that hints can ask for.
 func (a *alias) formats() []fi.AddrFormat {

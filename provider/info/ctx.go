@@ -9,12 +9,12 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*
 	ctx, r := negotiateCtxCaps("tx_attr.caps", h.Caps, caps, txCaps)
 	if r = firstRefusal(r,
 		subset("tx_attr.op_flags", h.OpFlags, t.txFlags),
-		subset("tx_attr.msg_order", h.MsgOrder, MsgOrder),
+		subset("tx_attr.msg_order", h.MsgOrder, t.orders()),
 		subset("tx_attr.comp_order", h.CompOrder, fi.OrderNone),
 		atMost("tx_attr.inject_size", h.InjectSize, inject),
-		atMost("tx_attr.size", h.Size, MaxCtxSize),
-		atMost("tx_attr.iov_limit", h.IOVLimit, IOVLimit),
-		atMost("tx_attr.rma_iov_limit", h.RMAIOVLimit, IOVLimit),
+		atMost("tx_attr.size", h.Size, t.txSize()),
+		atMost("tx_attr.iov_limit", h.IOVLimit, t.iovs()),
+		atMost("tx_attr.rma_iov_limit", h.RMAIOVLimit, t.rmaIOVs()),
 		trafficClass("tx_attr.tclass", h.TClass),
 	); r != nil {
 		return nil, r
@@ -25,9 +25,9 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*
 		MsgOrder:   order(h.MsgOrder, noHints),
 		InjectSize: inject,
 		Size:       ctxSize(h.Size),
-		IOVLimit:   IOVLimit,
+		IOVLimit:   t.iovs(),
 
-		RMAIOVLimit: IOVLimit,
+		RMAIOVLimit: t.rmaIOVs(),
 		TClass:      h.TClass,
 	}, nil
 }
@@ -35,14 +35,14 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*
 // negotiateRx is negotiateTx for the receive attributes. The hint
 // total_buffered_recv is deprecated and ignored: what is held is bounded by
 // FI_WEFT_UNEXPECTED_BYTES.
-func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool) (*fi.RxAttr, *refusal) {
+func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool, t epType) (*fi.RxAttr, *refusal) {
 	ctx, r := negotiateCtxCaps("rx_attr.caps", h.Caps, caps, rxCaps)
 	if r = firstRefusal(r,
 		subset("rx_attr.op_flags", h.OpFlags, RxOpFlags),
-		subset("rx_attr.msg_order", h.MsgOrder, MsgOrder),
+		subset("rx_attr.msg_order", h.MsgOrder, t.orders()),
 		subset("rx_attr.comp_order", h.CompOrder, fi.OrderNone),
-		atMost("rx_attr.size", h.Size, MaxCtxSize),
-		atMost("rx_attr.iov_limit", h.IOVLimit, IOVLimit),
+		atMost("rx_attr.size", h.Size, t.rxSize()),
+		atMost("rx_attr.iov_limit", h.IOVLimit, t.iovs()),
 	); r != nil {
 		return nil, r
 	}
@@ -51,7 +51,7 @@ func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool) (*fi.RxAttr,
 		OpFlags:  h.OpFlags,
 		MsgOrder: order(h.MsgOrder, noHints),
 		Size:     ctxSize(h.Size),
-		IOVLimit: IOVLimit,
+		IOVLimit: t.iovs(),
 	}, nil
 }
 

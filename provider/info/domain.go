@@ -22,10 +22,11 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps), q.checkPeer(h, caps), trafficClass("domain_attr.tclass", h.TClass)); r != nil {
+	if r := firstRefusal(q.checkModels(h, t), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps),
+		q.checkPeer(h, caps), trafficClass("domain_attr.tclass", h.TClass)); r != nil {
 		return nil, r
 	}
-	control, data := q.progress(h)
+	control, data := q.progress(h, t)
 	return &fi.DomainAttr{
 		Domain:          h.Domain,
 		Threading:       orDefault(h.Threading, fi.ThreadSafe),
@@ -33,7 +34,7 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		DataProgress:    data,
 		ResourceMgmt:    orDefault(h.ResourceMgmt, fi.RMEnabled),
 		AVType:          h.AVType, // unspecified: either, they are alike
-		MRMode:          q.mrMode(h.MRMode, caps),
+		MRMode:          q.mrMode(h.MRMode, caps, t),
 		MRKeySize:       MRKeySize,
 		CQDataSize:      CQDataSize,
 		CQCnt:           ObjectCount,
@@ -42,8 +43,8 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		RxCtxCnt:        ObjectCount,
 		MaxEPTxCtx:      t.ctx,
 		MaxEPRxCtx:      t.ctx,
-		MaxEPSTxCtx:     MaxSharing,
-		MaxEPSRxCtx:     MaxSharing,
+		MaxEPSTxCtx:     t.sharing(),
+		MaxEPSRxCtx:     t.sharing(),
 		CntrCnt:         ObjectCount,
 		MRIOVLimit:      MRIOVLimit,
 		Caps:            q.domainCaps(caps),
@@ -96,11 +97,11 @@ func keySize(h *fi.DomainAttr) uint64 {
 }
 
 // checkModels checks the hints that choose among models.
-func (q *query) checkModels(h fi.DomainAttr) *refusal {
+func (q *query) checkModels(h fi.DomainAttr, t epType) *refusal {
 	return firstRefusal(
 		oneOf("domain_attr.threading", h.Threading, fi.ThreadUnspec, fi.ThreadSafe, fi.ThreadFID,
 			fi.ThreadDomain, fi.ThreadCompletion, fi.ThreadEndpoint),
-		q.checkProgress(h),
+		q.checkProgress(h, t),
 		oneOf("domain_attr.resource_mgmt", h.ResourceMgmt, fi.RMUnspec, fi.RMDisabled, fi.RMEnabled),
 		oneOf("domain_attr.av_type", h.AVType, fi.AVUnspec, fi.AVMap, fi.AVTable),
 	)
@@ -118,8 +119,8 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 		atMost("domain_attr.rx_ctx_cnt", h.RxCtxCnt, ObjectCount),
 		atMost("domain_attr.max_ep_tx_ctx", h.MaxEPTxCtx, t.ctx),
 		atMost("domain_attr.max_ep_rx_ctx", h.MaxEPRxCtx, t.ctx),
-		atMost("domain_attr.max_ep_stx_ctx", h.MaxEPSTxCtx, MaxSharing),
-		atMost("domain_attr.max_ep_srx_ctx", h.MaxEPSRxCtx, MaxSharing),
+		atMost("domain_attr.max_ep_stx_ctx", h.MaxEPSTxCtx, t.sharing()),
+		atMost("domain_attr.max_ep_srx_ctx", h.MaxEPSRxCtx, t.sharing()),
 		atMost("domain_attr.cntr_cnt", h.CntrCnt, ObjectCount),
 		atMost("domain_attr.mr_iov_limit", h.MRIOVLimit, MRIOVLimit),
 		atMost("domain_attr.max_err_data", h.MaxErrData, MaxErrData),
@@ -140,7 +141,7 @@ const takenModes = fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey | 
 // RDMA devices or NICs of Slingshot: a device may use them then without asking the process.
 //
 // fi.MRBasic and fi.MRScalable alone choose one of two models, before API 1.5 always one of them.
-func (q *query) mrMode(asked fi.MRMode, caps uint64) fi.MRMode {
+func (q *query) mrMode(asked fi.MRMode, caps uint64, t epType) fi.MRMode {
 	switch {
 	case asked == fi.MRBasic || asked == fi.MRScalable:
 		return asked
@@ -148,6 +149,9 @@ func (q *query) mrMode(asked fi.MRMode, caps uint64) fi.MRMode {
 		return fi.MRScalable
 	}
 	taken := asked & takenModes
+	if t.match != nil {
+		return taken // its memory needs no registration by the application
+	}
 	if q.flags&layered != 0 {
 		taken = 0
 		rdma := q.cfg.Verbs != config.No && q.env.RDMA != nil && q.env.RDMA()

@@ -9,10 +9,10 @@ import (
 // negotiateEP returns the attributes of an endpoint of a type with a message
 // order for hints h, in a domain for hints domain.
 func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t epType) (*fi.EPAttr, *refusal) {
-	tag, r := q.tagFormat(h.MemTagFormat)
+	tag, r := q.tagFormat(h.MemTagFormat, t)
 	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt, t.ctx)
 	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt, t.ctx)
-	protocol, version, rproto := q.alias.protocol(&h, t.EPType)
+	protocol, version, rproto := q.protocol(&h, t)
 	if r = firstRefusal(
 		rproto,
 		atMost("ep_attr.max_msg_size", h.MaxMsgSize, q.maxMsgSize(t)),
@@ -54,9 +54,16 @@ func orderedSize(order, kind uint64) uint64 {
 // name formats, each of which restricts the 64 maskable bits that weft has;
 // before, and for large values, the hint is a set of bit fields, which the
 // same 64 bits hold.
-func (q *query) tagFormat(asked uint64) (uint64, *refusal) {
+func (q *query) tagFormat(asked uint64, t epType) (uint64, *refusal) {
+	mask := uint64(math.MaxUint64)
+	if t.match != nil {
+		mask = t.match.TagMask
+	}
 	if asked == fi.TagBits {
-		return TagFormat, nil
+		return TagFormat & mask, nil
+	}
+	if asked > mask {
+		return 0, refuse("ep_attr.mem_tag_format", "%#x has bits beyond %#x", asked, mask)
 	}
 	if q.version >= fi.Version(2, 0) && asked < fi.TagMaxFormat &&
 		asked != fi.TagMPI && asked != fi.TagCCL {

@@ -2,15 +2,17 @@ package info
 
 import (
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 )
 
 // epType is what the offers of one endpoint type have in common.
 type epType struct {
 	fi.EPType
-	caps    uint64 // that such an endpoint can have
-	txFlags uint64 // that can be its transmit context's defaults
-	ctx     uint64 // most contexts of each kind
+	caps    uint64        // that such an endpoint can have
+	txFlags uint64        // that can be its transmit context's defaults
+	ctx     uint64        // most contexts of each kind
+	match   *hw.MatchAttr // what a device matches, nil: weft matches
 }
 
 // Capabilities of endpoints of the types that do not have all. A connected
@@ -25,9 +27,9 @@ const (
 // epTypes are the types in the order in which they are offered: clients that
 // do not say which they want find the one that most of them want first.
 var epTypes = []epType{
-	{fi.EPRDM, allCaps, TxOpFlags, MaxCtx},
-	{fi.EPMsg, msgCaps, TxOpFlags, 1},
-	{fi.EPDgram, dgramCaps, DgramTxOpFlags, 1},
+	{fi.EPRDM, allCaps, TxOpFlags, MaxCtx, nil},
+	{fi.EPMsg, msgCaps, TxOpFlags, 1, nil},
+	{fi.EPDgram, dgramCaps, DgramTxOpFlags, 1, nil},
 }
 
 // TypeCaps is an endpoint type that is offered, with the capabilities that its endpoints can have.
@@ -48,7 +50,7 @@ func Types() []TypeCaps {
 // keys is how many authorisation keys an endpoint of the type can have in its address
 // vector.
 func (t epType) keys() uint64 {
-	if t.EPType == fi.EPMsg {
+	if t.EPType == fi.EPMsg || t.match != nil {
 		return 0
 	}
 	return MaxEPAuthKey
@@ -79,11 +81,19 @@ func DgramMsgSize(c *config.Config) uint64 { return uint64(min(c.EagerSize, c.Bo
 
 // maxMsgSize is the longest message of an endpoint of a type, in bytes.
 func (q *query) maxMsgSize(t epType) uint64 {
-	if t.EPType == fi.EPDgram {
+	switch {
+	case t.match != nil:
+		return t.match.MaxMessage
+	case t.EPType == fi.EPDgram:
 		return DgramMsgSize(q.cfg)
 	}
 	return MaxMsgSize
 }
 
 // injectSize is the longest injected message of an endpoint of a type, in bytes.
-func (q *query) injectSize(t epType) uint64 { return min(uint64(q.cfg.InjectSize), q.maxMsgSize(t)) }
+func (q *query) injectSize(t epType) uint64 {
+	if t.match != nil {
+		return uint64(t.match.MaxInject)
+	}
+	return min(uint64(q.cfg.InjectSize), q.maxMsgSize(t))
+}

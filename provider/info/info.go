@@ -54,6 +54,8 @@ type Env struct {
 	RDMA func() bool
 	// CXI reports whether there are NICs of Slingshot. nil: no.
 	CXI func() bool
+	// Matching lists the devices that match messages. Errors say why there is none. nil: there is none.
+	Matching func(cfg *config.Config) ([]MatchDevice, error)
 }
 
 // System returns the environment of this host for a query that came through a library of
@@ -73,12 +75,6 @@ func System(host uint32) *Env {
 			return len(found) != 0
 		},
 	}
-}
-
-// GetInfo is [Env.GetInfo] in the environment of this host; see [System] for host.
-func GetInfo(host, version uint32, node, service string, flags uint64, hints *fi.Info,
-	cfg *config.Config) ([]*fi.Info, error) {
-	return System(host).GetInfo(version, node, service, flags, hints, cfg)
 }
 
 // internalFlags are the bits that a host library uses for itself and passes
@@ -141,6 +137,9 @@ func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
 		return nil, fmt.Errorf("FI_SOURCE without node and service: %w", fi.EINVAL)
 	}
 	h := complete(hints)
+	if q.wantsMatched(h) {
+		return q.matched(hints, h)
+	}
 	types, first := q.wantedTypes(h.EP.Type)
 	var templates []*fi.Info
 	for _, t := range types {
@@ -169,7 +168,8 @@ func (q *query) bare() *fi.Info {
 // everything but names.
 func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	h := complete(given)
-	if r := firstRefusal(q.checkFabric(h.Fabric), q.checkFormat(h.AddrFormat), q.checkDomainCaps(h.Domain.Caps)); r != nil {
+	if r := firstRefusal(q.checkFabric(h.Fabric), q.checkFormat(h.AddrFormat, t),
+		q.checkDomainCaps(h.Domain.Caps)); r != nil {
 		return nil, r
 	}
 	all := t.caps
@@ -181,7 +181,7 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 		return nil, r
 	}
 	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil, t)
-	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil)
+	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil, t)
 	ep, rep := q.negotiateEP(*h.EP, h.Domain, order(h.Tx.MsgOrder, given == nil), t)
 	domain, rdomain := q.negotiateDomain(*h.Domain, caps, t)
 	if r := firstRefusal(rtx, rrx, rep, rdomain); r != nil {
@@ -225,6 +225,9 @@ func (q *query) checkFabric(h *fi.FabricAttr) *refusal {
 	return atMost("fabric_attr.prov_version", uint64(h.ProvVersion), uint64(ProvVersion))
 }
 
-func (q *query) checkFormat(f fi.AddrFormat) *refusal {
+func (q *query) checkFormat(f fi.AddrFormat, t epType) *refusal {
+	if t.match != nil {
+		return oneOf("addr_format", f, fi.FormatUnspec, matchedFormat)
+	}
 	return oneOf("addr_format", f, q.alias.formats()...)
 }

@@ -269,7 +269,7 @@ func TestNoNetwork(t *testing.T) {
 }
 
 func TestThisHost(t *testing.T) {
-	infos, err := GetInfo(0, v117, "127.0.0.1", "5", 0, nil, nil)
+	infos, err := System(0).GetInfo(v117, "127.0.0.1", "5", 0, nil, nil)
 	if err != nil || !strings.HasPrefix(show(t, infos), "lo 127.0.0.1:0>127.0.0.1:5") {
 		t.Errorf("offers for 127.0.0.1: %s, %v", show(t, infos), err)
 	}

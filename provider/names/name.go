@@ -22,12 +22,20 @@ import (
 const (
 	AFInet  uint16 = 2
 	AFInet6 uint16 = 10
+	// AFWord is no family of the kernel's: the address is a word (WordLen) in the first bytes of IP, as devices that
+	// match messages have it. There is no port.
+	AFWord uint16 = 0xff
 )
+
+// Matched is the format of the names of matched endpoints: a word, as FI_ADDR_CXI is one. It
+// is a number of weft's own, because the name cxi (FI_WEFT_NAME) has socket addresses under FI_ADDR_CXI.
+const Matched fi.AddrFormat = 1 << 20
 
 // Lengths of encoded addresses in bytes.
 const (
 	SockaddrInLen  = 16 // struct sockaddr_in
 	SockaddrIn6Len = 28 // struct sockaddr_in6
+	WordLen        = 8  // a word of Matched
 
 	// OpaqueLen is an address in a format of another provider (FI_ADDR_EFA, FI_ADDR_CXI),
 	// which programs do not look into: a socket address, and zeros. It is what a
@@ -44,7 +52,7 @@ const (
 // names nothing. Two names are the same endpoint's if they are equal (==); the
 // flow label of an IPv6 socket address is not part of a name.
 type Name struct {
-	Family uint16   // AFInet or AFInet6, 0 for the zero value
+	Family uint16   // AFInet, AFInet6 or AFWord, 0 for the zero value
 	Port   uint16   // 0 in a source address: any free port
 	Scope  uint32   // interface index of an IPv6 link-local address, else 0
 	IP     [16]byte // an IPv4 address is in the first 4 bytes, the rest is 0
@@ -94,6 +102,9 @@ func (n Name) IsZero() bool { return n == Name{} }
 // IsAny reports whether n is a wildcard: 0.0.0.0 or [::] with some port.
 func (n Name) IsAny() bool { return n.Family != 0 && n.IP == [16]byte{} }
 
+// IsEndpoint reports whether n can be an endpoint's: it has an address, and a port where its family has them.
+func (n Name) IsEndpoint() bool { return n.Family == AFWord || n.Port != 0 && !n.IsAny() }
+
 // IsLoopback reports whether n's address is a loopback address.
 func (n Name) IsLoopback() bool { return n.Addr().Unmap().IsLoopback() }
 
@@ -120,12 +131,14 @@ func (n Name) SockaddrLen() int {
 		return SockaddrInLen
 	case AFInet6:
 		return SockaddrIn6Len
+	case AFWord:
+		return WordLen
 	}
 	return 0
 }
 
 // AppendSockaddr appends n as struct sockaddr_in or sockaddr_in6 of a
-// little-endian Linux; nothing for the zero Name.
+// little-endian Linux, or its word; nothing for the zero Name.
 func (n Name) AppendSockaddr(b []byte) []byte {
 	switch n.Family {
 	case AFInet:
@@ -139,6 +152,8 @@ func (n Name) AppendSockaddr(b []byte) []byte {
 		b = append(b, 0, 0, 0, 0) // flow information
 		b = append(b, n.IP[:]...)
 		return binary.LittleEndian.AppendUint32(b, n.Scope)
+	case AFWord:
+		return append(b, n.IP[:WordLen]...)
 	}
 	return b
 }
@@ -151,7 +166,7 @@ func FromSockaddr(b []byte) (Name, error) {
 	}
 	n := Name{Family: binary.LittleEndian.Uint16(b)}
 	want := n.SockaddrLen()
-	if want == 0 {
+	if want == 0 || n.Family == AFWord {
 		return Name{}, fmt.Errorf("socket address of family %d: %w", n.Family, fi.EINVAL)
 	}
 	if len(b) < want {
@@ -165,6 +180,16 @@ func FromSockaddr(b []byte) (Name, error) {
 	}
 	copy(n.IP[:], b[8:24])
 	n.Scope = binary.LittleEndian.Uint32(b[24:])
+	return n, nil
+}
+
+// fromWord decodes a word, with which b begins. Errors wrap fi.EINVAL.
+func fromWord(b []byte) (Name, error) {
+	if len(b) < WordLen {
+		return Name{}, fmt.Errorf("name of %d bytes, want %d: %w", len(b), WordLen, fi.EINVAL)
+	}
+	n := Name{Family: AFWord}
+	copy(n.IP[:], b[:WordLen])
 	return n, nil
 }
 
@@ -198,6 +223,8 @@ func Decode(f fi.AddrFormat, b []byte) (Name, error) {
 			}
 		}
 		n, err = Parse(string(b))
+	} else if f == Matched {
+		n, err = fromWord(b)
 	} else {
 		n, err = FromSockaddr(b)
 	}
@@ -215,6 +242,8 @@ func Fits(f fi.AddrFormat, n Name) bool {
 	switch f {
 	case fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIP, fi.AddrStr, fi.AddrEFA, fi.AddrCXI:
 		return n.Family == AFInet || n.Family == AFInet6
+	case Matched:
+		return n.Family == AFWord
 	case fi.SockaddrIn:
 		return n.Family == AFInet
 	case fi.SockaddrIn6:

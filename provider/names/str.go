@@ -1,6 +1,7 @@
 package names
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -15,6 +16,8 @@ const (
 	prefixIn  = "fi_sockaddr_in://"
 	prefixIn6 = "fi_sockaddr_in6://"
 	prefixAny = "fi_sockaddr://"
+	// of the names of matched endpoints, which Parse does not read
+	prefixWord = "fi_addr_cxi://"
 )
 
 // IsAddrStr reports whether s looks like an FI_ADDR_STR address rather than a
@@ -37,6 +40,9 @@ func (n Name) String() string {
 			scope = "%" + strconv.FormatUint(uint64(n.Scope), 10)
 		}
 		return prefixIn6 + "[" + n.Addr().String() + scope + "]:" + port
+	}
+	if n.Family == AFWord {
+		return prefixWord + fmt.Sprintf("%#016x", binary.NativeEndian.Uint64(n.IP[:]))
 	}
 	return "fi_sockaddr:unspecified"
 }

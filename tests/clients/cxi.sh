@@ -119,6 +119,21 @@ elsewhere() {
 	done
 }
 
+# native PROGRAM WORD...: the tests of programs of tests/c that have a word in their names, on endpoints with messages that the
+# NIC matches.
+native() {
+	while (($# > 1)); do
+		# shellcheck disable=SC2086 # no word: all tests
+		if LD_LIBRARY_PATH=$work CASSINI="mode=threaded signals=0" FI_WEFT_CXI=native timeout $LONG "build/tests/$1" $2 >"$work/log" 2>&1 &&
+			! grep -q '^ok .*# SKIP' "$work/log"; then
+			ok "matched by the NIC: tests/c/$1 $2: $(tail -n 1 "$work/log")"
+		else
+			not_ok "matched by the NIC: tests/c/$1 $2" "$work/log"
+		fi
+		shift 2
+	done
+}
+
 # mpich RANKS PROGRAM: a job of the MPICH in the folder MPICH, built for libfabric, whose ranks share no memory and have CXI alone.
 # Contexts of scalable endpoints need UDP, so it takes none.
 mpich() {
@@ -181,6 +196,8 @@ main() {
 			"token_gpu by_device" \
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
+		native native "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
+			levels transmit_complete levels unmatched
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
 		programs ", linked with libweft" "$work/instead:$work" selective msg_cqformat
 	else

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# One wire with libfabric's own CXI provider: messages between an endpoint of hw/cxi and one of that provider, in two
-# processes over the model of the NIC, both ways (tests/cxi/interop).
+# One wire with libfabric's own CXI provider: messages between an endpoint of hw/cxi, or one of weft through libfabric
+# (FI_WEFT_CXI=native), and one of that provider, in two processes over the model of the NIC, both ways
+# (tests/cxi/interop).
 #
 #	tests/cxi/interop.sh PREFIX
 #
 # PREFIX has include and lib of a libfabric with the CXI provider alone, built with the vendor's headers. No script of weft
-# builds it.
+# builds it. weft's provider is that of build/lib.
 set -euo pipefail
 prefix=$1
 cd "$(dirname "$0")/../.."
@@ -27,6 +28,7 @@ export LD_LIBRARY_PATH="$work:$prefix/lib"
 
 weft="$work/interop peer"
 vendor="env LD_PRELOAD=$work/sysfs.so CASSINI_SYSFS=$work/sys $work/peer cxi"
+native="env FI_PROVIDER_PATH=$PWD/build/lib FI_WEFT_CXI=native $work/peer weft"
 bad=0
 
 # between NAME MODEL [little] A B: the tests between two sides over a model with settings
@@ -46,5 +48,9 @@ between "hw/cxi and prov/cxi, little room, second generation, shuffled events, d
 	little "$work/interop small" "$few $vendor"
 between "hw/cxi and itself, little room" "" little "$work/interop small" "$work/interop small"
 between "hw/cxi and itself" "" "$weft" "$weft"
+between "weft's provider and prov/cxi" "" "$native" "$vendor"
+between "weft's provider and prov/cxi, restricted rendezvous, shuffled events" "get=0 shuffle=1" "$native" \
+	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
+between "weft's provider and itself, shuffled events" "shuffle=1" "$native" "$native"
 between "prov/cxi and itself" "" "$vendor" "$vendor"
 [ "$bad" = 0 ]

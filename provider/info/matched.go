@@ -1,0 +1,189 @@
+package info
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// Matched endpoints. They have a format of names and a protocol of their own, and share
+// nothing with others: a domain is for the one kind or for the other.
+
+// matchedFormat and matchedProtocol are by what hints ask for them. Under the name cxi (FI_WEFT_NAME) both are an
+// alias's.
+const (
+	matchedFormat   = fi.AddrCXI
+	matchedProtocol = fi.ProtoCXI
+	matchedVersion  = 1
+)
+
+// matchedFabric is the name of the fabric, as that of libfabric's provider for it.
+const matchedFabric = "cxi"
+
+// MatchedCaps are the capabilities that matched endpoints can have.
+const MatchedCaps uint64 = matchedCaps
+
+// matchedCaps are the capabilities of matched endpoints.
+const matchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.DirectedRecv | fi.Source | fi.SourceErr |
+	commCaps
+
+// MatchDevice is a device that matches messages.
+type MatchDevice struct {
+	Name string // of the domain
+	// Source is the name of an endpoint that is not open yet.
+	Source []byte
+	Attr   hw.MatchAttr
+	NIC    *fi.NIC
+	// Check judges a source name of the hints. nil: an endpoint may have it.
+	Check func(source []byte) error
+}
+
+// Matched reports whether an info is one of a matched endpoint, or of a domain for such endpoints.
+func Matched(cfg *config.Config, i *fi.Info) bool {
+	return i.AddrFormat == matchedFormat && (cfg.CXI == config.Native || aliasOf(cfg.Name).format != matchedFormat)
+}
+
+// wantsMatched reports whether hints ask for matched endpoints, or the configuration does.
+func (q *query) wantsMatched(h *fi.Info) bool {
+	if q.cfg.CXI == config.Native || q.alias.format == matchedFormat {
+		return q.cfg.CXI == config.Native
+	}
+	return h.AddrFormat == matchedFormat || h.EP.Protocol == matchedProtocol || h.EP.Protocol == fi.ProtoCXIRNR
+}
+
+// matched returns the offers of matched endpoints, one for each device. h are the hints, completed.
+func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
+	if q.cfg.CXI == config.No || q.env.Matching == nil {
+		return nil, fmt.Errorf("no device matches messages (FI_WEFT_CXI): %w", fi.ENODATA)
+	}
+	if h.EP.Protocol == fi.ProtoCXIRNR {
+		log.Warnf(log.Core, "fi_getinfo: FI_PROTO_CXI_RNR is not there, only FI_PROTO_CXI")
+	}
+	if h.EP.Type != fi.EPUnspec && h.EP.Type != fi.EPRDM {
+		return nil, refuse("ep_attr.type", "value %v is not supported with FI_PROTO_CXI", h.EP.Type)
+	}
+	if q.node != "" || q.service != "" {
+		return nil, fmt.Errorf("node %q and service %q name no endpoint of FI_ADDR_CXI: %w", q.node, q.service,
+			fi.ENODATA)
+	}
+	devices, err := q.env.Matching(q.cfg)
+	if err != nil {
+		return nil, fmt.Errorf("no device matches messages: %w: %w", err, fi.ENODATA)
+	}
+	domains, r := wanted("domain_attr", h.Domain.Name, h.Domain.Domain, Domain.DomainName)
+	fabrics, rf := wanted("fabric_attr", h.Fabric.Name, h.Fabric.Fabric, Fabric.FabricName)
+	if r := firstRefusal(r, rf); r != nil {
+		return nil, r
+	}
+	var infos []*fi.Info
+	last := error(fmt.Errorf("no device %s: %w", strings.Join(domains, ", "), fi.ENODATA))
+	for k := range devices {
+		d := &devices[k]
+		if !all(domains, d.Name) || !all(fabrics, matchedFabric) {
+			continue
+		}
+		i, err := q.matchedInfo(hints, h, d)
+		if err != nil {
+			last = err
+			continue
+		}
+		infos = append(infos, i)
+	}
+	if len(infos) == 0 {
+		return nil, last
+	}
+	return infos, nil
+}
+
+// all reports whether each of a list is a name.
+func all(list []string, name string) bool {
+	for _, s := range list {
+		if s != name {
+			return false
+		}
+	}
+	return true
+}
+
+// matchedInfo makes the offer of a device.
+func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice) (*fi.Info, error) {
+	i, r := q.negotiate(hints, epType{fi.EPRDM, matchedCaps, TxOpFlags, 1, &d.Attr})
+	if r != nil {
+		return nil, r
+	}
+	i.AddrFormat, i.Fabric.Name, i.Domain.Name = matchedFormat, matchedFabric, d.Name
+	i.NIC, i.SrcAddr = d.NIC, append([]byte(nil), d.Source...)
+	if len(h.SrcAddr) != 0 {
+		if err := d.Check(h.SrcAddr); err != nil {
+			return nil, refuse("src_addr", "%v", err)
+		}
+		i.SrcAddr = append([]byte(nil), h.SrcAddr...)
+	}
+	if len(h.DestAddr) != 0 {
+		if len(h.DestAddr) != len(d.Source) {
+			return nil, refuse("dest_addr", "%d bytes, not %d", len(h.DestAddr), len(d.Source))
+		}
+		i.DestAddr = append([]byte(nil), h.DestAddr...)
+	}
+	return i, nil
+}
+
+// protocol is the protocol of endpoints of a type, and its version.
+func (q *query) protocol(h *fi.EPAttr, t epType) (fi.Protocol, uint32, *refusal) {
+	if t.match == nil {
+		return q.alias.protocol(h, t.EPType)
+	}
+	return matchedProtocol, matchedVersion, firstRefusal(
+		oneOf("ep_attr.protocol", h.Protocol, fi.ProtoUnspec, matchedProtocol),
+		atMost("ep_attr.protocol_version", uint64(h.ProtocolVersion), matchedVersion))
+}
+
+// orders are the message orders of endpoints of a type.
+func (t epType) orders() uint64 {
+	if t.match != nil {
+		return fi.OrderSAS
+	}
+	return MsgOrder
+}
+
+// iovs is how many pieces a message may have, rmaIOVs how many a one-sided operation.
+func (t epType) iovs() uint64 {
+	if t.match != nil {
+		return 1
+	}
+	return IOVLimit
+}
+
+func (t epType) rmaIOVs() uint64 {
+	if t.match != nil {
+		return 0
+	}
+	return IOVLimit
+}
+
+// txSize and rxSize are the largest sizes of contexts.
+func (t epType) txSize() uint64 {
+	if t.match != nil {
+		return uint64(t.match.Sends)
+	}
+	return MaxCtxSize
+}
+
+func (t epType) rxSize() uint64 {
+	if t.match != nil {
+		return uint64(t.match.Receives)
+	}
+	return MaxCtxSize
+}
+
+// sharing is how many endpoints may share a context.
+func (t epType) sharing() uint64 {
+	if t.match != nil {
+		return 0
+	}
+	return MaxSharing
+}

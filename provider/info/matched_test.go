@@ -1,0 +1,116 @@
+package info
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// matching is a host with two devices that match messages.
+func matching() *Env {
+	e := testEnv()
+	e.Matching = func(*config.Config) ([]MatchDevice, error) {
+		var list []MatchDevice
+		for _, name := range []string{"cxi0", "cxi1"} {
+			list = append(list, MatchDevice{
+				Name: name, Source: []byte{0xff, 1, 0, 0, 0, 0, 0, 0},
+				Attr: hw.MatchAttr{TagMask: 1<<48 - 1, MaxMessage: 1<<32 - 1, MaxInject: 192, Receives: 15360,
+					Sends: 16384},
+				Check: func(b []byte) error {
+					if len(b) != 8 {
+						return errors.New("another length")
+					}
+					return nil
+				},
+			})
+		}
+		return list, nil
+	}
+	return e
+}
+
+func native() *config.Config {
+	c := config.Default()
+	c.CXI = config.Native
+	return c
+}
+
+// TestMatched asks in each way for matched endpoints.
+func TestMatched(t *testing.T) {
+	version := fi.Version(1, 20)
+	cxi := config.Default()
+	cxi.Name = "cxi"
+	for name, c := range map[string]struct {
+		cfg   *config.Config
+		hints *fi.Info
+		want  int
+	}{
+		"no hints":               {nil, nil, 0},
+		"native":                 {native(), nil, 2},
+		"format":                 {nil, newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI }), 2},
+		"protocol":               {nil, newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXI }), 2},
+		"device":                 {native(), newHints(func(h *fi.Info) { h.Domain.Name = "cxi1" }), 1},
+		"another fabric":         {native(), newHints(func(h *fi.Info) { h.Fabric.Name = "10.0.0.0/24" }), 0},
+		"native, sockets":        {native(), newHints(func(h *fi.Info) { h.AddrFormat = fi.SockaddrIn }), 0},
+		"the name cxi":           {cxi, newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI }), 0},
+		"the protocol without":   {nil, newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXIRNR }), 0},
+		"one-sided":              {native(), newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.RMA }), 0},
+		"connected":              {native(), newHints(func(h *fi.Info) { h.EP.Type = fi.EPMsg }), 0},
+		"automatic progress":     {native(), newHints(func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto }), 0},
+		"wider tags":             {native(), newHints(func(h *fi.Info) { h.EP.MemTagFormat = 1 << 50 }), 0},
+		"several buffers":        {native(), newHints(func(h *fi.Info) { h.Tx.IOVLimit = 2 }), 0},
+		"order of reads":         {native(), newHints(func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderRAR }), 0},
+		"keys in address vector": {native(), newHints(func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey }), 0},
+		"shared contexts":        {native(), newHints(func(h *fi.Info) { h.Domain.MaxEPSRxCtx = 1 }), 0},
+		"a name":                 {native(), newHints(func(h *fi.Info) { h.SrcAddr = make([]byte, 8) }), 2},
+		"a short name":           {native(), newHints(func(h *fi.Info) { h.SrcAddr = make([]byte, 7) }), 0},
+		"a short peer":           {native(), newHints(func(h *fi.Info) { h.DestAddr = make([]byte, 7) }), 0},
+		"Open MPI":               {native(), openMPI(fi.ThreadDomain, fi.AVMap), 2},
+	} {
+		infos, err := matching().GetInfo(version, "", "", 0, c.hints, c.cfg)
+		n := 0
+		for _, i := range infos {
+			if Matched(orDefault(c.cfg, config.Default()), i) {
+				n++
+				wantMatched(t, name, i)
+			}
+		}
+		if n != c.want || err != nil && !errors.Is(err, fi.ENODATA) {
+			t.Errorf("%s: %d offers, want %d: %v", name, n, c.want, err)
+		}
+	}
+}
+
+// wantMatched compares with what libfabric's provider fixes.
+func wantMatched(t *testing.T, name string, i *fi.Info) {
+	t.Helper()
+	e := i.EP
+	if i.AddrFormat != fi.AddrCXI || e.Protocol != fi.ProtoCXI || e.ProtocolVersion != 1 || e.MaxMsgSize != 1<<32-1 ||
+		i.Tx.InjectSize != 192 || i.Tx.IOVLimit != 1 || i.Rx.IOVLimit != 1 || i.Fabric.Name != "cxi" ||
+		len(i.SrcAddr) != 8 ||
+		i.Caps&^MatchedCaps != 0 || i.Domain.MaxEPTxCtx != 1 || i.Domain.DataProgress != fi.ProgressManual {
+		t.Errorf("%s: %+v %+v %+v", name, *i, *e, *i.Tx)
+	}
+}
+
+// TestMatchedNone has no device, and one that is not wanted.
+func TestMatchedNone(t *testing.T) {
+	none, no := matching(), config.Default()
+	none.Matching = func(*config.Config) ([]MatchDevice, error) { return nil, errors.New("no NIC") }
+	no.CXI = config.No
+	hints := newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI })
+	for name, c := range map[string]struct {
+		env *Env
+		cfg *config.Config
+	}{"no device": {none, nil}, "not wanted": {matching(), no}, "no way to know": {testEnv(), nil}} {
+		if _, err := c.env.GetInfo(v117, "", "", 0, hints, c.cfg); !errors.Is(err, fi.ENODATA) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := matching().GetInfo(v117, "node", "7", 0, hints, nil); !errors.Is(err, fi.ENODATA) {
+		t.Errorf("a node: %v", err)
+	}
+}

@@ -1,0 +1,116 @@
+//go:build cgo
+
+package provider
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/info"
+)
+
+// Devices that match messages: which there are, and how they are opened.
+
+// The most operations of a matched endpoint.
+const (
+	maxMatchReceives = 15360
+	maxMatchSends    = 16384
+)
+
+// matchDevices lists the devices that match messages, those alone that the configuration names.
+func matchDevices(c *config.Config) ([]info.MatchDevice, error) {
+	list, err := cxi.Devices(cxi.DefaultSysfs, libcxi.DefaultLibrary)
+	if err != nil {
+		return nil, err
+	}
+	var devices []info.MatchDevice
+	for _, d := range list {
+		if c.CXIDevice != "" && c.CXIDevice != d.Name || !d.Up {
+			continue
+		}
+		devices = append(devices, info.MatchDevice{
+			Name: d.Name, Source: d.SourceName(),
+			Attr: cxi.MatchConfig{Receives: maxMatchReceives, Sends: maxMatchSends}.MatchAttr(),
+			NIC: &fi.NIC{
+				Name: d.Name, DeviceID: fmt.Sprintf("%#x", d.DeviceInfo.Device), VendorID: fmt.Sprintf("%#x", d.Vendor),
+				Driver: "cxi_ss1", Address: fmt.Sprintf("%#x", d.NID), MTU: d.MTU, Speed: d.LinkMbps * 1000 * 1000,
+				State: fi.LinkUp, NetworkType: "HPC Ethernet",
+			},
+			Check: func(source []byte) error { _, err := d.ParseSourceName(source); return err },
+		})
+	}
+	if len(devices) == 0 {
+		return nil, fmt.Errorf("no NIC of Slingshot with a link, or none %q: %w", c.CXIDevice, hw.ErrUnreachable)
+	}
+	return devices, nil
+}
+
+// matchKeyBytes is the length of an authorisation key of a matched endpoint: service and VNI, as words of 32 and 16
+// bits.
+const matchKeyBytes = 6
+
+// launched is what the launcher of a job says of a device in its environment, or in its place an authorisation key.
+// Errors: fi.EINVAL for a key of another length.
+func launched(device string, key authKey) (getenv func(string) string, err error) {
+	if key == "" {
+		return os.Getenv, nil
+	}
+	b := key.bytes()
+	if len(b) < matchKeyBytes {
+		return nil, fmt.Errorf("authorisation key of %d bytes, want service and VNI in at least %d: %w", len(b),
+			matchKeyBytes, fi.EINVAL)
+	}
+	says := map[string]string{
+		"SLINGSHOT_DEVICES": device,
+		"SLINGSHOT_SVC_IDS": strconv.FormatUint(uint64(binary.NativeEndian.Uint32(b)), 10),
+		"SLINGSHOT_VNIS":    strconv.FormatUint(uint64(binary.NativeEndian.Uint16(b[4:])), 10),
+	}
+	return func(name string) string { return says[name] }, nil
+}
+
+// openMatchDevice opens the device of a domain for matched endpoints.
+func openMatchDevice(d *Domain) (hw.MemoryDomain, error) {
+	getenv, err := launched(d.DomainName(), d.auth)
+	if err != nil {
+		return nil, err
+	}
+	m, err := cxi.OpenDomain(cxi.DomainConfig{
+		Device: d.DomainName(), Getenv: getenv,
+		Logf: func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
+	})
+	if err != nil {
+		return nil, err // not m: an interface that holds a nil pointer is not nil
+	}
+	return m, nil
+}
+
+// openMatchIface opens the interface of a matched endpoint. Errors: fi.EADDRINUSE for a PID that is taken.
+func openMatchIface(device hw.MemoryDomain, e *MatchedEndpoint) (hw.Iface, error) {
+	m := device.(*cxi.MemoryDomain)
+	d := m.Device()
+	pid, err := d.ParseSourceName(e.source)
+	if err != nil {
+		return nil, err
+	}
+	i, err := m.Open(cxi.Config{
+		RxBuffers: 4, BounceCount: 1, PathTimeout: e.domain.cfg.PeerTimeout,
+		Match: &cxi.MatchConfig{PID: pid, Receives: int(e.info.Rx.Size), Sends: max(int(e.info.Tx.Size), 8)},
+		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
+	})
+	if err != nil {
+		if pid != 0 && errors.Is(err, hw.ErrNoResource) {
+			err = fmt.Errorf("%v: %w", err, fi.EADDRINUSE)
+		}
+		return nil, err
+	}
+	return i, nil
+}

@@ -1,0 +1,172 @@
+package matched
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/log"
+)
+
+// Ended is what has become of an operation. It is the callee's only for the time of the call.
+type Ended struct {
+	Entry   cq.Entry
+	Flags   uint64 // with which the operation was posted
+	Receive bool   // it is a receive or a search, else a send
+	Search  bool   // it is a search
+	Inject  bool   // of a send: it writes no completion unless it fails
+	Bytes   uint64 // that were sent or received
+	// Err is why the operation has failed, fi.Success else; OLen as cq.ErrorInfo has it.
+	Err  fi.Errno
+	OLen uint64
+	// Name is the name of a sender that Source does not know.
+	Name []byte
+}
+
+// Options are what an endpoint needs. All are set.
+type Options struct {
+	Iface   hw.Iface // with hw.CapMatching
+	Matcher hw.Matcher
+	Cache   *regcache.Cache // of the device's registrations
+	// Limit is how many operations may be under way.
+	Limit int
+	// Address finds what is at an address. Any thread. Errors: fi.EINVAL (nothing), hw.ErrInvalid and
+	// hw.ErrUnreachable (nothing that can be reached).
+	Address func(fi.Addr) (hw.MatchAddress, error)
+	// Source is the address of a sender, fi.AddrNotAvail if it has none. Lease.
+	Source func(hw.MatchAddress) fi.Addr
+	// Ended takes in what has become of an operation. Lease.
+	Ended func(*Ended)
+}
+
+// Endpoint posts messages for a device to match.
+type Endpoint struct {
+	o    Options
+	attr hw.MatchAttr
+	ops  *table
+	// minMulti is how many bytes a buffer of many messages must have left to stay. Written by SetMinMulti, read by
+	// posts; relaxed.
+	minMulti atomic.Uint64
+	// rings says that a post has left the doorbell to the next one. Set by posts, cleared by progress; acquire and
+	// release.
+	rings atomic.Bool
+	// closing has events end operations without a completion. Stored by Close, read by the lease holder.
+	closing atomic.Bool
+	ended   Ended             // lease
+	names   []byte            // lease
+	left    []*regcache.Entry // of operations that Close has ended
+}
+
+// DefaultMinMulti is how many bytes a buffer of many messages must have left to stay, unless the application says.
+const DefaultMinMulti = 64
+
+// Open makes an endpoint over an interface, of which it becomes the owner.
+func Open(o Options) *Endpoint {
+	e := &Endpoint{o: o, attr: o.Matcher.MatchAttr(), ops: newTable(o.Limit)}
+	e.minMulti.Store(DefaultMinMulti)
+	o.Matcher.OnMatch(e.event)
+	return e
+}
+
+// Close ends the endpoint. Operations under way are dropped without a completion. The caller holds the progress lease,
+// and nothing is posted any more.
+func (e *Endpoint) Close() error {
+	e.closing.Store(true)
+	err := e.o.Iface.Close()
+	for n := range e.ops.ops {
+		if o := &e.ops.ops[n]; o.used && o.memory != nil {
+			e.left = append(e.left, o.memory)
+		}
+	}
+	for _, m := range e.left { // the device is done with it only now
+		e.o.Cache.Put(m)
+	}
+	e.left = nil
+	return err
+}
+
+// Name is the endpoint's.
+func (e *Endpoint) Name() []byte { return e.o.Matcher.MatchName() }
+
+// MinMulti is what SetMinMulti has set.
+func (e *Endpoint) MinMulti() uint64 { return e.minMulti.Load() }
+
+// SetMinMulti sets how many bytes a buffer of many messages that is posted from now on must have left to stay. Errors:
+// fi.EINVAL.
+func (e *Endpoint) SetMinMulti(n uint64) error {
+	if n > uint64(e.attr.MaxMinFree) {
+		log.Warnf(log.EPCtrl, "FI_OPT_MIN_MULTI_RECV of %d bytes, at most %d", n, e.attr.MaxMinFree)
+		return fi.EINVAL
+	}
+	e.minMulti.Store(n)
+	return nil
+}
+
+// Room is how many operations there is room for.
+func (e *Endpoint) Room() int { return e.ops.room() }
+
+// Progress takes in up to limit events, and reports whether there were any. Lease.
+func (e *Endpoint) Progress(limit int) bool {
+	if e.rings.Load() && e.rings.Swap(false) {
+		e.o.Matcher.RingMatched()
+	}
+	return e.o.Iface.Progress(limit) > 0
+}
+
+// refuse logs why a call is refused and returns err.
+func refuse(err error, format string, args ...any) error {
+	log.Warnf(log.EPData, format, args...)
+	return err
+}
+
+// refused is the errno of an error of the device's, with a log line unless the caller is to try again.
+func refused(what string, err error) error {
+	if errors.Is(err, hw.ErrNoResource) {
+		return fi.EAGAIN
+	}
+	return refuse(Errno(err), "%s: %v", what, err)
+}
+
+// Errno is what an error of a device means to an application.
+func Errno(err error) fi.Errno {
+	for _, c := range []struct {
+		is    error
+		errno fi.Errno
+	}{
+		{hw.ErrNoResource, fi.ENORX}, {hw.ErrPeerDead, fi.ECONNRESET}, {hw.ErrUnreachable, fi.EHOSTUNREACH},
+		{hw.ErrInvalid, fi.EINVAL}, {hw.ErrTooLong, fi.EMSGSIZE}, {hw.ErrCanceled, fi.ECANCELED},
+		{hw.ErrPermission, fi.EACCES},
+	} {
+		if errors.Is(err, c.is) {
+			return c.errno
+		}
+	}
+	return fi.ErrnoOf(err)
+}
+
+// register registers memory for an operation. Errors: fi.EAGAIN, and others that are logged.
+func (e *Endpoint) register(what string, addr, n uint64, access hw.Access) (*regcache.Entry, error) {
+	m, err := e.o.Cache.Get(pointerAt(addr), int(n), access)
+	if err != nil {
+		return nil, refused(fmt.Sprintf("%s: register %d bytes at %#x", what, n, addr), err)
+	}
+	return m, nil
+}
+
+// drop ends an operation that the device has not taken.
+func (e *Endpoint) drop(context uint64) {
+	if o, ok := e.ops.take(context, true); ok && o.memory != nil {
+		e.o.Cache.Put(o.memory)
+	}
+}
+
+// more notes that a post has left the doorbell to the next one.
+func (e *Endpoint) more(more bool) {
+	if more {
+		e.rings.Store(true)
+	}
+}

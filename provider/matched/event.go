@@ -1,0 +1,85 @@
+package matched
+
+import (
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// event takes in what has become of an operation. Lease.
+func (e *Endpoint) event(ev *hw.MatchEvent) {
+	o, ok := e.ops.take(ev.Context, ev.Last)
+	if !ok {
+		return
+	}
+	if ev.Last && o.memory != nil {
+		if e.closing.Load() {
+			e.left = append(e.left, o.memory)
+		} else {
+			e.o.Cache.Put(o.memory)
+		}
+	}
+	if e.closing.Load() {
+		return
+	}
+	e.ended = Ended{Flags: o.flags, Receive: o.kind != kindSend, Search: o.kind == kindSearch, Inject: o.inject,
+		Bytes: o.len}
+	e.ended.Entry = cq.Entry{Context: o.context, Flags: flagsOf(&o), Src: fi.AddrNotAvail}
+	if ev.Err != nil {
+		e.ended.Err = Errno(ev.Err)
+	}
+	switch ev.Kind {
+	case hw.MatchReceived:
+		e.received(&o, ev)
+	case hw.MatchCanceled:
+		e.ended.Entry.Buf, e.ended.Entry.Tag = o.buf, o.tag
+		if o.flags&fi.MultiRecv != 0 {
+			e.ended.Entry.Flags |= fi.MultiRecv
+		}
+	case hw.MatchFound:
+		e.describe(ev)
+		e.ended.Entry.Len = ev.Wanted
+	case hw.MatchMissing:
+		e.ended.Err, e.ended.Entry.Tag = fi.ENOMSG, o.tag
+	}
+	e.o.Ended(&e.ended)
+}
+
+// flagsOf are the completion flags of an operation.
+func flagsOf(o *operation) uint64 {
+	flags := uint64(fi.Send)
+	if o.kind != kindSend {
+		flags = fi.Recv
+	}
+	if o.tagged {
+		return flags | fi.Tagged
+	}
+	return flags | fi.Msg
+}
+
+// describe stores what an event says of a message.
+func (e *Endpoint) describe(ev *hw.MatchEvent) {
+	entry := &e.ended.Entry
+	entry.Tag = ev.Tag
+	if ev.HasData {
+		entry.Flags |= fi.RemoteCQData
+		entry.Data = ev.Data
+	}
+	if entry.Src = e.o.Source(ev.From); entry.Src == fi.AddrNotAvail {
+		e.names = e.o.Matcher.AppendMatchName(e.names[:0], ev.From)
+		e.ended.Name = e.names
+	}
+}
+
+// received stores what an event says of the message of a receive.
+func (e *Endpoint) received(o *operation, ev *hw.MatchEvent) {
+	e.describe(ev)
+	entry := &e.ended.Entry
+	entry.Len, entry.Buf, e.ended.Bytes = ev.Length, o.buf+ev.Offset, ev.Length
+	if o.flags&fi.MultiRecv != 0 && ev.Last {
+		entry.Flags |= fi.MultiRecv
+	}
+	if ev.Wanted > ev.Length && e.ended.Err == fi.Success {
+		e.ended.Err, e.ended.OLen = fi.ETRUNC, ev.Wanted-ev.Length
+	}
+}

@@ -1,0 +1,173 @@
+package matched
+
+import (
+	"errors"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Send describes one message to send.
+type Send struct {
+	IOV     []fi.IOVec
+	Dest    fi.Addr
+	Tag     uint64
+	Data    uint64
+	Flags   uint64
+	Context uint64
+	Tagged  bool
+	HasData bool // Data goes with the message
+	Inject  bool // fi_inject forms: no completion
+}
+
+// Receive describes one receive, or a search with fi.Peek.
+type Receive struct {
+	IOV         []fi.IOVec
+	Src         fi.Addr // fi.AddrUnspec: any
+	Tag, Ignore uint64
+	Flags       uint64
+	Context     uint64
+	Tagged      bool
+}
+
+const (
+	sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete |
+		fi.MatchComplete | fi.RemoteCQData | fi.Priority
+	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Peek
+)
+
+// one is the only buffer of an operation. Errors: fi.EINVAL.
+func one(what string, iov []fi.IOVec) (v fi.IOVec, err error) {
+	switch {
+	case len(iov) > 1:
+		return v, refuse(fi.EINVAL, "%s: %d elements, at most 1", what, len(iov))
+	case len(iov) == 1:
+		v = iov[0]
+	}
+	if v.Base == 0 && v.Len != 0 {
+		return v, refuse(fi.EINVAL, "%s: element of %d bytes at address 0", what, v.Len)
+	}
+	return v, nil
+}
+
+// Send posts a message. Errors: fi.EAGAIN (nothing happened, the caller may try again after progress), fi.EBADFLAGS,
+// fi.EINVAL, fi.EMSGSIZE, fi.EHOSTUNREACH.
+func (e *Endpoint) Send(s *Send) error {
+	v, err := one("send", s.IOV)
+	inject := s.Inject || s.Flags&fi.Inject != 0
+	switch {
+	case err != nil:
+		return err
+	case s.Flags&^sendFlags != 0:
+		return refuse(fi.EBADFLAGS, "send: flags %#x are not for a send of this endpoint", s.Flags&^sendFlags)
+	case v.Len > e.attr.MaxMessage:
+		return refuse(fi.EMSGSIZE, "send: %d bytes, at most %d", v.Len, e.attr.MaxMessage)
+	case inject && v.Len > uint64(e.attr.MaxInject):
+		return refuse(fi.EINVAL, "inject: %d bytes, at most %d", v.Len, e.attr.MaxInject)
+	case s.Tagged && s.Tag&^e.attr.TagMask != 0:
+		return refuse(fi.EINVAL, "send: tag %#x has bits beyond %#x", s.Tag, e.attr.TagMask)
+	}
+	to, err := e.o.Address(s.Dest)
+	if err != nil {
+		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
+	}
+	o := operation{kind: kindSend, tagged: s.Tagged, context: s.Context, flags: s.Flags, inject: s.Inject, len: v.Len}
+	m := hw.MatchSend{To: to, Tagged: s.Tagged, Tag: s.Tag, Data: s.Data, HasData: s.HasData,
+		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
+	if v.Len <= uint64(e.attr.MaxInject) {
+		m.Inject = bytesAt(uint64(v.Base), v.Len)
+	} else {
+		if o.memory, err = e.register("send", uint64(v.Base), v.Len, 0); err != nil {
+			return err
+		}
+		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
+	}
+	return e.post("send", &o, func(context uint64) error {
+		m.Context = context
+		return e.o.Matcher.PostMatched(&m)
+	}, m.More)
+}
+
+// post enters an operation and gives it to the device.
+func (e *Endpoint) post(what string, o *operation, give func(context uint64) error, more bool) error {
+	context, ok := e.ops.add(o)
+	if !ok {
+		if o.memory != nil {
+			e.o.Cache.Put(o.memory)
+		}
+		return fi.EAGAIN
+	}
+	if err := give(context); err != nil {
+		e.drop(context)
+		return refused(what, err)
+	}
+	e.more(more)
+	return nil
+}
+
+// Receive posts a receive, or searches with fi.Peek. Errors: as Send's, and fi.ETOOSMALL for a buffer of many messages,
+// fi.EOPNOTSUPP for fi.Claim and fi.Discard.
+func (e *Endpoint) Receive(r *Receive) error {
+	v, err := one("receive", r.IOV)
+	multi := r.Flags&fi.MultiRecv != 0
+	switch {
+	case err != nil:
+		return err
+	case r.Flags&(fi.Claim|fi.Discard) != 0:
+		return refuse(fi.EOPNOTSUPP, "receive: the device neither claims nor discards messages (flags %#x)", r.Flags)
+	case r.Flags&^receiveFlags != 0:
+		return refuse(fi.EBADFLAGS, "receive: flags %#x are not for a receive of this endpoint", r.Flags&^receiveFlags)
+	case multi && (r.Tagged || r.Flags&fi.Peek != 0):
+		return refuse(fi.EINVAL, "receive: FI_MULTI_RECV is for untagged messages")
+	case multi && (v.Len == 0 || v.Len < e.minMulti.Load()):
+		return refuse(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", v.Len, e.minMulti.Load())
+	case r.Tagged && r.Tag&^r.Ignore&^e.attr.TagMask != 0:
+		return refuse(fi.EINVAL, "receive: tag %#x has bits beyond %#x", r.Tag, e.attr.TagMask)
+	}
+	o := operation{kind: kindReceive, tagged: r.Tagged, context: r.Context, flags: r.Flags, buf: uint64(v.Base),
+		len: v.Len, tag: r.Tag}
+	m := hw.MatchReceive{From: hw.AnyAddress, Tagged: r.Tagged, Tag: r.Tag & e.attr.TagMask,
+		Ignore: r.Ignore & e.attr.TagMask, Multi: multi, More: r.Flags&fi.More != 0}
+	if r.Src != fi.AddrUnspec {
+		if m.From, err = e.o.Address(r.Src); err != nil {
+			return refuse(Errno(err), "receive from address %d: %v", r.Src, err)
+		}
+	}
+	if r.Flags&fi.Peek != 0 {
+		o.kind = kindSearch
+		return e.post("search", &o, func(context uint64) error {
+			m.Context = context
+			return e.o.Matcher.Search(&m)
+		}, m.More)
+	}
+	if v.Len != 0 {
+		if o.memory, err = e.register("receive", uint64(v.Base), v.Len, hw.LocalWrite); err != nil {
+			return err
+		}
+		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
+	}
+	if multi {
+		m.MinFree = int(e.minMulti.Load())
+	}
+	return e.post("receive", &o, func(context uint64) error {
+		m.Context = context
+		id, err := e.o.Matcher.PostReceive(&m)
+		if err == nil {
+			e.ops.posted(context, id)
+		}
+		return err
+	}, m.More)
+}
+
+// Cancel takes back the oldest receive that was posted with a context, unless it has a message; it completes with
+// fi.ECANCELED then. Errors: fi.EAGAIN, as Send's.
+func (e *Endpoint) Cancel(context uint64) error {
+	id, ok := e.ops.find(context)
+	if !ok {
+		return nil
+	}
+	if err := e.o.Matcher.CancelReceive(id); err != nil && !errors.Is(err, hw.ErrInvalid) {
+		return refused("cancel", err)
+	}
+	return nil
+}

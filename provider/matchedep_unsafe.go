@@ -1,0 +1,346 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/lease"
+	"github.com/weft-fabric/weft/provider/matched"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// MatchedEndpoint is a reliable datagram endpoint with a device that matches its messages (hw.Matcher). It has that
+// device and nothing else: no shared memory, no collectives, no messages of weft's own. What happens to its operations
+// is package matched's; this is the object around it.
+//
+// Any thread may post. Progress is made by the holder of the lease in the table that C reads (hot.Rx), in which there
+// always is something to do for Go: C finds none of it by itself.
+type MatchedEndpoint struct {
+	binder
+	refs   refs
+	source []byte // name that it is to have; under mu
+	min    uint64 // FI_OPT_MIN_MULTI_RECV; under mu
+
+	hotMemory
+	rx      *hot.Rx // from Open to Close
+	rxBlock []byte
+	wakes   *cq.Source // immutable from Enable on
+	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
+	transfer atomic.Pointer[matched.Endpoint]
+	leased   lease.Guarded[leasedMatched] // set by open
+}
+
+// leasedMatched is a matched endpoint as the holder of its progress lease has it.
+type leasedMatched struct {
+	e    *MatchedEndpoint
+	dead bool
+}
+
+// Matches reports whether a device matches the messages of the domain's endpoints.
+func (d *Domain) Matches() bool { return d.format == names.Matched }
+
+// matchesNot refuses what a domain of matched endpoints has not.
+func (d *Domain) matchesNot(what string) error {
+	if d.Matches() {
+		return refuse(log.Domain, fi.EOPNOTSUPP, "open %s: in a domain of FI_PROTO_CXI", what)
+	}
+	return nil
+}
+
+// matchedRx and matchedEP are the memory of the tables that C reads.
+var (
+	matchedRx = blockKind{rx: true, bytes: mem.Round(int(unsafe.Sizeof(hot.Rx{})))}
+	matchedEP = blockKind{bytes: mem.Round(int(unsafe.Sizeof(hot.EP{})))}
+)
+
+// noRings is the number of inbound rings that C sees.
+var noRings uint32
+
+// OpenMatched makes an endpoint in a domain that Matches. Errors: fi.EINVAL for attributes that it cannot have,
+// fi.ENOMEM.
+func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
+	if given == nil {
+		return nil, fi.EINVAL
+	}
+	full, err := d.complete(given)
+	if err != nil {
+		return nil, err
+	}
+	full.AddrFormat = fi.AddrCXI
+	switch caps := full.Caps &^ info.MatchedCaps; {
+	case caps != 0:
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: FI_PROTO_CXI has no capabilities %#x", caps)
+	case authKey(full.EP.AuthKey) != d.auth:
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key that is not the domain's")
+	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: protocol %v, not FI_PROTO_CXI", full.EP.Protocol)
+	}
+	if err := d.refs.acquire(); err != nil {
+		return nil, err
+	}
+	e := &MatchedEndpoint{
+		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}},
+		source: full.SrcAddr, min: matched.DefaultMinMulti,
+	}
+	if err := e.allocate(); err != nil {
+		d.refs.release()
+		return nil, fi.ENOMEM
+	}
+	return e, nil
+}
+
+// allocate takes the memory of the tables.
+func (e *MatchedEndpoint) allocate() (err error) {
+	if _, err := noRx(); err != nil {
+		return err
+	}
+	if e.rxBlock, err = takeBlock(matchedRx); err != nil {
+		return err
+	}
+	e.kind = matchedEP
+	if e.block, err = takeBlock(matchedEP); err != nil {
+		giveBlock(matchedRx, e.rxBlock)
+		return err
+	}
+	e.hot = (*hot.EP)(unsafe.Pointer(unsafe.SliceData(e.block)))
+	e.hot.Lanes = uintptr(unsafe.Pointer(&noRings))
+	e.rx = (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(e.rxBlock)))
+	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
+	e.hide()
+	return nil
+}
+
+// Hot, HotRx and SetHandles are as an Endpoint's.
+func (e *MatchedEndpoint) Hot() *hot.EP { return e.hot }
+
+// HotRx is the table of the progress lease. Receives are not posted there.
+func (e *MatchedEndpoint) HotRx() *hot.Rx { return e.rx }
+
+// SetHandles sets the handle by which C calls back.
+func (e *MatchedEndpoint) SetHandles(ep uint64) { e.hot.Handle = ep }
+
+// SetFID does nothing: no event names the endpoint.
+func (e *MatchedEndpoint) SetFID(uintptr) {}
+
+// Info is the endpoint's, with every default filled in.
+func (e *MatchedEndpoint) Info() *fi.Info { return e.info }
+
+// Domain is the endpoint's.
+func (e *MatchedEndpoint) Domain() *Domain { return e.domain }
+
+// Name is the endpoint's, which it has once it is enabled. Errors: fi.EOPBADSTATE.
+func (e *MatchedEndpoint) Name() ([]byte, error) {
+	t := e.transfer.Load()
+	if t == nil {
+		return nil, fi.EOPBADSTATE
+	}
+	return t.Name(), nil
+}
+
+// SetName chooses the name before Enable, which opens the device. Errors: fi.EOPBADSTATE, fi.EINVAL.
+func (e *MatchedEndpoint) SetName(raw []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.state.Load() != stateCreated:
+		return fi.EOPBADSTATE
+	case len(raw) != names.WordLen:
+		return refuse(log.EPCtrl, fi.EINVAL, "set name: %d bytes, not %d", len(raw), names.WordLen)
+	}
+	e.source = slices.Clone(raw)
+	return nil
+}
+
+// GetOpt returns an option. Errors: fi.ENOPROTOOPT.
+func (e *MatchedEndpoint) GetOpt(name fi.Opt) (uint64, error) {
+	if name != fi.OptMinMultiRecv {
+		return 0, fi.ENOPROTOOPT
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.transfer.Load(); t != nil {
+		return t.MinMulti(), nil
+	}
+	return e.min, nil
+}
+
+// SetOpt sets one. Errors: fi.ENOPROTOOPT, fi.EINVAL.
+func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
+	if name != fi.OptMinMultiRecv {
+		return fi.ENOPROTOOPT
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.transfer.Load(); t != nil {
+		return t.SetMinMulti(value)
+	}
+	e.min = value
+	return nil
+}
+
+// BindCounter is as an Endpoint's.
+func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
+	return e.bindCounter(c, flags, func() error {
+		if !slices.Contains(e.attached, queue(c)) {
+			if err := e.attach(c); err != nil {
+				return err
+			}
+		}
+		l := e.leased.Wait()
+		defer e.leased.Give()
+		l.e.setCounters(c, flags)
+		return nil
+	})
+}
+
+// BindSharedRx and BindSharedTx refuse. Errors: fi.EOPNOTSUPP.
+func (e *MatchedEndpoint) BindSharedRx(*SharedRx) error {
+	return refuse(log.EPCtrl, fi.EOPNOTSUPP, "bind shared receive context: FI_PROTO_CXI has none")
+}
+
+// BindSharedTx refuses. Errors: fi.EOPNOTSUPP.
+func (e *MatchedEndpoint) BindSharedTx(*SharedTx) error {
+	return refuse(log.EPCtrl, fi.EOPNOTSUPP, "bind shared transmit context: FI_PROTO_CXI has none")
+}
+
+// Enable opens the device's interface, and makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE, fi.ENOAV,
+// fi.ENOCQ, fi.EADDRINUSE, fi.ENOSPC when the device has no room for it, fi.EINVAL for a name that is not the device's,
+// and what keeps the device from being used.
+func (e *MatchedEndpoint) Enable() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state.Load() != stateCreated {
+		return fi.EOPBADSTATE
+	}
+	caps := e.info.Caps
+	switch {
+	case e.av == nil:
+		return refuse(log.EPCtrl, fi.ENOAV, "enable: no address vector")
+	case caps&fi.Send != 0 && e.txCQ == nil && e.txCntr.Load() == nil,
+		caps&fi.Recv != 0 && e.rxCQ == nil && e.rxCntr.Load() == nil:
+		return refuse(log.EPCtrl, fi.ENOCQ, "enable: neither completion queue nor counter for sends or receives")
+	}
+	t, err := e.open()
+	if err != nil {
+		errno := matched.Errno(err)
+		if errors.Is(err, hw.ErrNoResource) {
+			errno = fi.ENOSPC
+		}
+		return refuse(log.EPCtrl, errno, "enable: %v", err)
+	}
+	e.transfer.Store(t)
+	atomic.StoreUint32(&e.rx.Attention, hot.AttentionGo|hot.AttentionPorts)
+	e.hot.Polled = hot.PolledEnough
+	atomic.StoreUintptr(&e.hot.Rx, uintptr(unsafe.Pointer(e.rx)))
+	e.state.Store(stateEnabled)
+	for _, q := range e.queues() {
+		if err := e.attach(q); err != nil {
+			e.disable()
+			e.state.Store(stateClosed)
+			return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
+		}
+	}
+	return nil
+}
+
+// open opens the interface.
+func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
+	device, err := e.domain.rdmaDevice()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
+	}
+	i, err := openMatchIface(device, e)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := i.(hw.Matching)
+	if !ok || i.Attr().Caps&hw.CapMatching == 0 {
+		return nil, errors.Join(fmt.Errorf("the device matches no messages: %w", fi.EOPNOTSUPP), i.Close())
+	}
+	t := matched.Open(matched.Options{
+		Iface: i, Matcher: m.Matcher(), Cache: e.domain.cacheOf(device),
+		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
+		Address: e.addressIn(m.Matcher()), Source: e.sourceIn(m.Matcher()), Ended: e.ended,
+	})
+	if err := t.SetMinMulti(e.min); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	if e.wakes, err = e.wake(i); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// wake is the endpoint as sleepers see it: with the interface's doorbell, if threads may sleep.
+func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
+	w, _ := i.(hw.Waiter)
+	if slept(e.queues()) {
+		if w == nil {
+			return nil, fmt.Errorf("a wait object, but the device has no doorbell: %w", fi.EOPNOTSUPP)
+		}
+		if err := w.EnableWait(); err != nil {
+			return nil, err
+		}
+	}
+	s := &cq.Source{FD: -1, HasWork: func() bool { return true }, Progress: e.Advance}
+	if w != nil {
+		s.FD, s.Arm, s.Disarm, s.HasWork = w.DoorbellFD(), func() { w.Disarm(); w.Arm() }, w.Disarm, w.Pending
+	}
+	return s, nil
+}
+
+// attach has readers of a queue or counter make progress at the endpoint. The caller has mu.
+func (e *MatchedEndpoint) attach(q queue) error {
+	if err := q.Attach(e.hot); err != nil {
+		return err
+	}
+	e.attached = append(e.attached, q)
+	return q.AddSource(e.wakes)
+}
+
+// disable takes the endpoint out of what makes progress, and ends its transfers.
+func (e *MatchedEndpoint) disable() {
+	for _, q := range e.attached {
+		_ = q.RemoveSource(e.wakes) // an error says that it was not added
+		_ = q.Detach(e.hot)
+	}
+	e.attached = nil
+	l := e.leased.Wait()
+	l.dead = true
+	e.hide()
+	if err := e.transfer.Load().Close(); err != nil {
+		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
+	}
+	e.leased.Give()
+}
+
+// Close ends the endpoint. Operations under way are dropped without a completion.
+func (e *MatchedEndpoint) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.refs.close(); err != nil {
+		return err
+	}
+	if e.state.Swap(stateClosed) == stateEnabled {
+		e.disable()
+	}
+	for i := len(e.unbind) - 1; i >= 0; i-- {
+		e.unbind[i]()
+	}
+	e.freeHot()
+	atomic.StoreUint32(&e.rx.Attention, 0)
+	atomic.StoreUint64(&e.rx.Handle, 0)
+	giveBlock(matchedRx, e.rxBlock)
+	e.domain.refs.release()
+	return nil
+}

@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/matched"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// matchedBatch is how many events one call of progress takes in.
+const matchedBatch = 64
+
+// addressIn finds what is at an address of the endpoint's address vector.
+func (e *MatchedEndpoint) addressIn(m hw.Matcher) func(fi.Addr) (hw.MatchAddress, error) {
+	return func(a fi.Addr) (hw.MatchAddress, error) {
+		n, ok := e.av.Name(a)
+		if !ok {
+			return 0, fmt.Errorf("not in the address vector: %w", fi.EINVAL)
+		}
+		return m.ParseMatchName(n.IP[:names.WordLen])
+	}
+}
+
+// sourceIn finds the address of a sender in the endpoint's address vector.
+func (e *MatchedEndpoint) sourceIn(m hw.Matcher) func(hw.MatchAddress) fi.Addr {
+	var buf [names.WordLen]byte // lease
+	wanted := e.info.Caps&(fi.Source|fi.SourceErr) != 0
+	return func(a hw.MatchAddress) fi.Addr {
+		if !wanted {
+			return fi.AddrNotAvail
+		}
+		n, err := names.Decode(names.Matched, m.AppendMatchName(buf[:0], a))
+		if err != nil {
+			return fi.AddrNotAvail
+		}
+		return e.av.reported(e.av.Find(n))
+	}
+}
+
+// enabled is the endpoint's transfers. Errors: fi.EOPBADSTATE.
+func (e *MatchedEndpoint) enabled() (*matched.Endpoint, error) {
+	if e.state.Load() != stateEnabled {
+		return nil, fi.EOPBADSTATE
+	}
+	return e.transfer.Load(), nil
+}
+
+// Send posts one message. Errors as of matched.Endpoint.Send, and fi.EOPBADSTATE.
+func (e *MatchedEndpoint) Send(s *SendArgs) error {
+	t, err := e.enabled()
+	if err != nil {
+		return err
+	}
+	return t.Send(&matched.Send{
+		IOV: s.IOV, Dest: s.Dest, Tag: s.Tag, Data: s.Data, Flags: s.Flags, Context: s.Context, Tagged: s.Tagged,
+		HasData: s.HasData, Inject: s.Inject,
+	})
+}
+
+// PostRecv posts a receive. Errors as of matched.Endpoint.Receive, and fi.EOPBADSTATE.
+func (e *MatchedEndpoint) PostRecv(a *RecvArgs) error {
+	t, err := e.enabled()
+	if err != nil {
+		return err
+	}
+	src := a.Src
+	if !info.Directed(e.info.Caps, a.Tagged) {
+		src = fi.AddrUnspec
+	}
+	return t.Receive(&matched.Receive{
+		IOV: a.IOV, Src: src, Tag: a.Tag, Ignore: a.Ignore, Flags: a.Flags, Context: a.Context, Tagged: a.Tagged,
+	})
+}
+
+// Cancel asks for the end of the oldest receive that was posted with context.
+func (e *MatchedEndpoint) Cancel(context uint64) error {
+	t, err := e.enabled()
+	if err != nil {
+		return err
+	}
+	return t.Cancel(context)
+}
+
+// PostRoom is how many operations there is room for, 0 before Enable.
+func (e *MatchedEndpoint) PostRoom() uint64 {
+	t, err := e.enabled()
+	if err != nil {
+		return 0
+	}
+	return uint64(t.Room())
+}
+
+// Progress makes progress. The caller, C, has taken the lease. It returns whether Triggered is to be called.
+func (e *MatchedEndpoint) Progress() bool {
+	e.leased.Taken().progress()
+	return e.domain.work.ready.Load() != 0
+}
+
+func (l *leasedMatched) progress() {
+	if t := l.e.transfer.Load(); t != nil && !l.dead {
+		t.Progress(matchedBatch)
+	}
+}
+
+// Housekeeping does nothing: the endpoint has no timers.
+func (e *MatchedEndpoint) Housekeeping() bool { return false }
+
+// Triggered posts what counters have triggered in the domain.
+func (e *MatchedEndpoint) Triggered() { e.domain.work.postReady() }
+
+// Advance makes progress, unless another thread does.
+func (e *MatchedEndpoint) Advance() {
+	if l := e.leased.Take(); l != nil {
+		l.progress()
+		e.leased.Give()
+		e.domain.work.postReady()
+	}
+}
+
+// ended takes in what has become of an operation. Lease.
+func (e *MatchedEndpoint) ended(n *matched.Ended) {
+	q, c := e.txCQ, e.txCntr.Load()
+	completes := !n.Inject && e.txCompletes(0, n.Flags)
+	if n.Receive {
+		q, c = e.rxCQ, e.rxCntr.Load()
+		completes = q != nil && (!e.rxSelective || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0)
+	}
+	failure := cq.ErrorInfo{Err: n.Err, OLen: n.OLen}
+	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
+		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
+	}
+	switch {
+	case failure.Err != fi.Success && q != nil:
+		q.CompleteError(n.Entry, failure)
+	case failure.Err == fi.Success && completes:
+		q.Complete(n.Entry)
+	}
+	switch {
+	case c == nil || n.Search:
+	case failure.Err != fi.Success:
+		c.CountError(1)
+	default:
+		c.Done(n.Bytes)
+	}
+}

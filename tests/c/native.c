@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Endpoints of FI_PROTO_CXI: a NIC of Slingshot matches their messages. Hints of FI_ADDR_CXI get them. Without such a
+ * NIC, or its model (tests/clients/cxi.sh), everything is skipped. */
+#include "common.h"
+
+#define CAPS (FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV)
+#define LARGE (1 << 20)
+
+static struct node_opts opts = { .caps = CAPS, .addr_format = FI_ADDR_CXI };
+static struct node n;
+
+/* fi_getinfo with hints, which it frees. */
+static struct fi_info *asked(struct fi_info *hints)
+{
+	struct fi_info *info = NULL;
+	int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
+
+	fi_freeinfo(hints);
+	CHECK(rc == 0 || rc == -FI_ENODATA);
+	return rc ? NULL : info;
+}
+
+/* Ends the test as skipped where nothing matches messages. */
+static void need(void)
+{
+	struct fi_info *info = asked(node_hints(&opts));
+
+	if (!info)
+		SKIP("no device here matches messages");
+	fi_freeinfo(info);
+}
+
+static void open_node(struct node_opts o)
+{
+	need();
+	o.caps = o.caps ? o.caps : CAPS;
+	o.addr_format = FI_ADDR_CXI;
+	node_open(&n, &o);
+	node_connect(&n);
+}
+
+/* What is offered, field by field, as far as libfabric's provider fixes it. */
+static void test_offer(long arg)
+{
+	struct fi_info *hints, *info;
+
+	(void)arg;
+	need();
+	for (int by = 0; by < 2; by++) { /* by the format, by the protocol */
+		hints = node_hints(&opts);
+		if (by) {
+			hints->addr_format = FI_FORMAT_UNSPEC;
+			hints->ep_attr->protocol = FI_PROTO_CXI;
+		}
+		info = asked(hints);
+		CHECK(info);
+		CHECK(info->addr_format == FI_ADDR_CXI && info->src_addrlen == 8 && info->src_addr);
+		CHECK(info->ep_attr->protocol == FI_PROTO_CXI && info->ep_attr->protocol_version == 1);
+		CHECK(info->ep_attr->type == FI_EP_RDM);
+		CHECK(info->ep_attr->max_msg_size == 4294967295u);
+		CHECK(info->ep_attr->mem_tag_format == 0x0000aaaaaaaaaaaaull);
+		CHECK(info->tx_attr->inject_size == 192);
+		CHECK(info->tx_attr->iov_limit == 1 && info->rx_attr->iov_limit == 1);
+		CHECK(info->domain_attr->cq_data_size == 8);
+		CHECK(!strncmp(info->domain_attr->name, "cxi", 3));
+		CHECK(!strcmp(info->fabric_attr->name, "cxi"));
+		CHECK(!(info->caps & (FI_RMA | FI_ATOMIC)));
+		fi_freeinfo(info);
+	}
+}
+
+static void change(struct fi_info *h, int what)
+{
+	switch (what) {
+	case 0:
+		h->ep_attr->protocol = 29; /* FI_PROTO_CXI_RNR */
+		break;
+	case 1:
+		h->caps |= FI_RMA;
+		break;
+	case 2:
+		h->ep_attr->type = FI_EP_MSG;
+		break;
+	case 3:
+		h->ep_attr->mem_tag_format = 0xaaaaaaaaaaaaaaaaull;
+		break;
+	case 4:
+		h->tx_attr->msg_order = FI_ORDER_RAW;
+		break;
+	case 5:
+		h->tx_attr->inject_size = 193;
+		break;
+	case 6:
+		h->domain_attr->data_progress = FI_PROGRESS_AUTO;
+		break;
+	case 7:
+		h->domain_attr->name = strdup("cxi77");
+		break;
+	case 8:
+		h->src_addr = calloc(1, 7);
+		h->src_addrlen = 7;
+		break;
+	}
+}
+
+/* What is not there is not offered. */
+static void test_refused(long arg)
+{
+	(void)arg;
+	need();
+	for (int what = 0; what < 9; what++) {
+		struct fi_info *hints = node_hints(&opts);
+
+		change(hints, what);
+		CHECKF(!asked(hints), "hint %d is met", what);
+	}
+}
+
+/* Messages of every way on which they travel, that come after their receive or before it. */
+static void test_messages(long unexpected)
+{
+	static const size_t sizes[] = { 0, 1, 192, 193, 2048, 16384, 18433, 18434, LARGE };
+	static unsigned char in[LARGE], out[LARGE];
+	struct fi_cq_tagged_entry e;
+
+	open_node(opts);
+	for (size_t k = 0; k < 2 * ARRAY_LEN(sizes); k++) {
+		size_t len = sizes[k / 2];
+		struct op o = { .form = k % 3 ? F_PLAIN : F_DATA, .tagged = k % 2, .len = len, .tag = 0xabcd00000000ull + k,
+				.data = ~k };
+
+		if (test_rank == 0) {
+			if (!unexpected)
+				barrier(&n);
+			o.buf = o.ctx = out;
+			o.addr = n.peer[1];
+			fill(out, len, k);
+			post_send(&n, &o);
+			if (unexpected)
+				barrier(&n);
+			wait_ctx(&n, n.txcq, out);
+			continue;
+		}
+		if (unexpected)
+			barrier(&n);
+		o.buf = o.ctx = in;
+		o.form = F_PLAIN;
+		o.addr = k % 4 ? n.peer[0] : FI_ADDR_UNSPEC;
+		memset(in, 0, len);
+		post_recv(&n, &o);
+		if (!unexpected)
+			barrier(&n);
+		wait_ok(&n, n.rxcq, &e);
+		verify(in, len, k);
+		CHECK(e.op_context == in && e.len == len && e.tag == (o.tagged ? o.tag : 0));
+		CHECK(e.flags == (FI_RECV | (o.tagged ? FI_TAGGED : FI_MSG) | (k % 3 ? 0 : FI_REMOTE_CQ_DATA)));
+		CHECK(k % 3 || e.data == ~k);
+	}
+	barrier(&n);
+	node_close(&n);
+}
+
+/* What the NIC cannot do, and what is no call's argument, is refused, and the endpoint goes on. */
+static void test_bad(long arg)
+{
+	char in[8] = "", out[512] = "well";
+	struct iovec iov[2] = { { out, 4 }, { out + 4, 4 } };
+	struct fi_msg_tagged m = { .msg_iov = iov, .iov_count = 2, .tag = 1, .context = in };
+	size_t many = 1 << 24, size = sizeof(many);
+
+	(void)arg;
+	open_node(opts);
+	m.addr = n.peer[0];
+	EXPECT_RC(fi_tsend(n.ep, out, 4, NULL, n.peer[0], 1ull << 48, out), -FI_EINVAL);
+	EXPECT_RC(fi_trecv(n.ep, in, 8, NULL, FI_ADDR_UNSPEC, 1ull << 63, 0, in), -FI_EINVAL);
+	EXPECT_RC(fi_tinject(n.ep, out, 193, n.peer[0], 1), -FI_EINVAL);
+	EXPECT_RC(fi_tsend(n.ep, out, 4, NULL, 99, 1, out), -FI_EINVAL);
+	EXPECT_RC(fi_trecv(n.ep, in, 8, NULL, 99, 1, 0, in), -FI_EINVAL);
+	EXPECT_RC(fi_tsendmsg(n.ep, &m, 0), -FI_EINVAL);
+	EXPECT_RC(fi_trecvmsg(n.ep, &m, 0), -FI_EINVAL);
+	m.iov_count = 1;
+	EXPECT_RC(fi_tsendmsg(n.ep, &m, FI_FENCE), -FI_EBADFLAGS);
+	EXPECT_RC(fi_tsendmsg(n.ep, &m, FI_MULTI_RECV), -FI_EBADFLAGS);
+	EXPECT_RC(fi_trecvmsg(n.ep, &m, FI_PEEK | FI_CLAIM), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_tsend(n.ep, NULL, 4, NULL, n.peer[0], 1, out), -FI_EINVAL);
+	EXPECT_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &many, sizeof(many)), -FI_EINVAL);
+	EXPECT_RC(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &many, &size), 0);
+	EXPECT(many == 64);
+	trecv(&n, in, 8, FI_ADDR_UNSPEC, ~0ull, ~0ull, in); /* bits that are ignored may be any */
+	OK(fi_tinject(n.ep, out, 5, n.peer[0], 1));
+	wait_ctx(&n, n.rxcq, in);
+	CHECK(!strcmp(in, "well"));
+	node_close(&n);
+}
+
+/* A name is chosen before the endpoint is enabled, and another endpoint cannot have it. */
+static void test_names(long arg)
+{
+	struct node_opts o = opts;
+	struct node other;
+	struct fi_info *info;
+	uint64_t name = 0, got = 0;
+	size_t len = 8;
+
+	(void)arg;
+	need();
+	o.disabled = true;
+	node_open(&n, &o);
+	EXPECT_RC(fi_getname(&n.ep->fid, &got, &len), -FI_EOPBADSTATE);
+	memcpy(&name, n.info->src_addr, 8);
+	name = (name & ~0x1ffull) | 123; /* the PID */
+	EXPECT_RC(fi_setname(&n.ep->fid, &name, 7), -FI_EINVAL);
+	OK(fi_setname(&n.ep->fid, &name, 8));
+	OK(fi_enable(n.ep));
+	len = 4;
+	EXPECT_RC(fi_getname(&n.ep->fid, &got, &len), -FI_ETOOSMALL);
+	CHECK(len == 8);
+	OK(fi_getname(&n.ep->fid, &got, &len));
+	CHECKF(got == name, "named %#llx, not %#llx", (unsigned long long)got, (unsigned long long)name);
+	EXPECT_RC(fi_setname(&n.ep->fid, &name, 8), -FI_EOPBADSTATE);
+	node_open_on(&other, &n, &o);
+	OK(fi_setname(&other.ep->fid, &name, 8));
+	EXPECT_RC(fi_enable(other.ep), -FI_EADDRINUSE);
+	info = node_hints(&opts);
+	info->src_addr = malloc(8);
+	info->src_addrlen = 8;
+	memcpy(info->src_addr, &name, 8);
+	info = asked(info);
+	CHECK(info && !memcmp(info->src_addr, &name, 8));
+	fi_freeinfo(info);
+	node_close(&other);
+	node_close(&n);
+}
+
+/* Peers sleep in fi_cq_sread until messages come, and counters count them. */
+static void test_sleep(long arg)
+{
+	struct node_opts o = opts;
+	char b[64];
+
+	(void)arg;
+	o.wait = FI_WAIT_FD;
+	o.counters = true;
+	open_node(o);
+	for (int k = 0; k < 20; k++) {
+		struct fi_cq_tagged_entry e;
+
+		if (test_rank == k % 2) {
+			usleep(20000);
+			tsend(&n, b, sizeof(b), n.peer[!test_rank], 1, b);
+		} else {
+			trecv(&n, b, sizeof(b), n.peer[!test_rank], 1, 0, b);
+			CHECK_RC(fi_cq_sread(n.rxcq, &e, 1, NULL, 60000), 1);
+			CHECK(e.op_context == b);
+		}
+		if (test_rank == k % 2)
+			CHECK_RC(fi_cq_sread(n.txcq, &e, 1, NULL, 60000), 1);
+	}
+	OK(fi_cntr_wait(n.txcntr, 10, 60000));
+	OK(fi_cntr_wait(n.rxcntr, 10, 60000));
+	barrier(&n);
+	node_close(&n);
+}
+
+/* An endpoint is closed with receives, messages to it and long messages from it under way, again and again. */
+static void test_close(long arg)
+{
+	static unsigned char in[8][LARGE], out[LARGE];
+	struct node_opts o = opts;
+
+	(void)arg;
+	need();
+	for (int round = 0; round < 5; round++) {
+		node_open(&n, &o);
+		node_connect(&n);
+		for (int k = 0; k < 8; k++) {
+			trecv(&n, in[k], LARGE, FI_ADDR_UNSPEC, (uint64_t)k, 0, in[k]);
+			tsend(&n, out, LARGE, n.peer[!test_rank], (uint64_t)(k + 4), out);
+		}
+		if (round % 2)
+			barrier(NULL);
+		node_close(&n);
+		barrier(NULL);
+	}
+}
+
+/* Objects of other endpoints are not there. */
+static void test_others(long arg)
+{
+	struct node_opts o = opts;
+	struct fid_ep *ep = NULL;
+	struct fid_stx *stx = NULL;
+
+	(void)arg;
+	need();
+	node_open_domain(&n, &o);
+	EXPECT_RC(fi_srx_context(n.domain, n.info->rx_attr, &ep, NULL), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_stx_context(n.domain, n.info->tx_attr, &stx, NULL), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_scalable_ep(n.domain, n.info, &ep, NULL), -FI_EOPNOTSUPP);
+	n.info->caps |= FI_RMA;
+	EXPECT_RC(fi_endpoint(n.domain, n.info, &ep, NULL), -FI_EINVAL);
+	node_close_domain(&n);
+}
+
+static const struct test tests[] = {
+	{ "offer", test_offer, 0, 0, 0 },
+	{ "refused", test_refused, 0, 0, 0 },
+	{ "messages_expected", test_messages, 2, 0, 0 },
+	{ "messages_unexpected", test_messages, 2, 0, 1 },
+	{ "bad", test_bad, 0, 0, 0 },
+	{ "names", test_names, 0, 0, 0 },
+	{ "sleep", test_sleep, 2, 0, 0 },
+	{ "close", test_close, 2, 0, 0 },
+	{ "others", test_others, 0, 0, 0 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
