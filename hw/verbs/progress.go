@@ -75,6 +75,20 @@ func (r *receiver) poll() bool {
 	return polls
 }
 
+// pollEnds completes what was posted while arrivals wait behind the limit, and returns how many operations completed.
+// What is staged is arrivals.
+func (r *receiver) pollEnds() int {
+	p := r.port
+	if !p.Polling.CompareAndSwap(0, 1) {
+		return 0
+	}
+	if !p.PollEnds() {
+		r.i.deviceLost(errQueue)
+	}
+	p.Polling.Store(0)
+	return r.complete()
+}
+
 // errQueue is why all connections end when a completion queue cannot be polled.
 var errQueue = errors.New("verbs: a completion queue is broken")
 
@@ -137,6 +151,8 @@ func (i *Iface) Progress(limit int) int {
 	}
 	if n < limit {
 		n += r.takeRings(limit - n) // what the others have left
+	} else if r.port.Staged.Load() != 0 {
+		n += r.pollEnds()
 	}
 	if i.signalsDue.Load() || i.anyTodo.Load() {
 		r.fresh = n > 0

@@ -64,6 +64,20 @@ bool weft_vport_poll(struct weft_vport *v, bool all)
 	return ok;
 }
 
+bool weft_vport_poll_ends(struct weft_vport *v)
+{
+	int64_t staged = 0;
+	bool ok = true;
+
+	for (uint32_t q = 1; q < v->queues; q++) {
+		staged += poll_queue(v, q, true);
+		ok = ok && v->count[q] >= 0;
+	}
+	if (staged)
+		atomic_fetch_add_explicit(&v->staged, staged, memory_order_release);
+	return ok;
+}
+
 // staged is how much is staged, for the thread that polls or holds the lease.
 static int64_t staged(const struct weft_vport *v)
 {

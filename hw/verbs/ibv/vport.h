@@ -143,4 +143,9 @@ void weft_vport_flush(struct weft_vport *v);
  * are there. False: a queue is broken. */
 bool weft_vport_poll(struct weft_vport *v, bool all);
 
+/* Stages what the queues of what was posted have, while arrivals are staged. None
+ * of these queues has anything staged, and the caller has polling and the lease.
+ * False: a queue is broken. */
+bool weft_vport_poll_ends(struct weft_vport *v);
+
 #endif

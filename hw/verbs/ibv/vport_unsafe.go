@@ -2,6 +2,8 @@ package ibv
 
 // #cgo noescape weft_vport_poll
 // #cgo nocallback weft_vport_poll
+// #cgo noescape weft_vport_poll_ends
+// #cgo nocallback weft_vport_poll_ends
 // #cgo noescape weft_vport_flush
 // #cgo nocallback weft_vport_flush
 // #include "vport.h"
@@ -207,6 +209,12 @@ func (p *VPort) Close() error { return mem.Unmap(p.memory) }
 // the caller has Polling. False: a queue is broken.
 func (p *VPort) Poll() bool {
 	return bool(C.weft_vport_poll((*C.struct_weft_vport)(unsafe.Pointer(p.vport)), true))
+}
+
+// PollEnds stages what the queues of what was posted have, while arrivals are staged. [VPort.Ended] has taken what
+// these queues had, and the caller has Polling and the lease. False: a queue is broken.
+func (p *VPort) PollEnds() bool {
+	return bool(C.weft_vport_poll_ends((*C.struct_weft_vport)(unsafe.Pointer(p.vport))))
 }
 
 // Arrival is the first staged arrival, nil if there is none. The caller holds the
