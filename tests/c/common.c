@@ -202,17 +202,18 @@ static void leave_memory(void)
 		mount("none", "/dev/shm", "tmpfs", 0, NULL) == 0, "/dev/shm: %s", strerror(errno));
 }
 
-/* Puts this rank on a host of its own: WEFT_TEST_NETNS names two network namespaces, of which ranks
- * take turns. */
+/* Puts this rank on a host: WEFT_TEST_NETNS names network namespaces, of which ranks take turns. */
 static void enter_host(void)
 {
 	const char *names = getenv("WEFT_TEST_NETNS");
 	char path[128];
-	int fd;
+	int fd, hosts = 1;
 
 	if (!names)
 		return;
-	if (test_rank % 2)
+	for (const char *c = names; *c; c++)
+		hosts += *c == ',';
+	for (int skip = test_rank % hosts; skip > 0; skip--)
 		names += strcspn(names, ",") + 1;
 	snprintf(path, sizeof(path), "/var/run/netns/%.*s", (int)strcspn(names, ","), names);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
