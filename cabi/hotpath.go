@@ -74,10 +74,10 @@ func local(o interface{ Domain() *provider.Domain }, p *C.struct_weft_post) ([]f
 	return iov, translate(o.Domain(), iov, p.desc)
 }
 
-// rxOf returns the receive context of a handle: a shared one, or that of an
-// endpoint. nil if it is stale.
-func rxOf(h C.uint64_t) *provider.RxContext {
-	switch o := handles.get(uint64(h)).(type) {
+// rxOf returns the receive context of what has a handle: a shared one, or that of an
+// endpoint. nil if there is none.
+func rxOf(object any) *provider.RxContext {
+	switch o := object.(type) {
 	case *provider.Endpoint:
 		return o.Rx()
 	case *provider.SharedRx:
@@ -96,12 +96,13 @@ const recvPrivate = hot.RecvTagged | hot.RecvIOV | hot.RecvCancel | hot.RecvWork
 func weftGoRecv(object C.uint64_t, rx *C.struct_weft_hot_rx, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("recv", &rc)
 	if rx == nil {
-		if e, ok := handles.get(uint64(object)).(*provider.MatchedEndpoint); ok {
+		o := handles.get(uint64(object))
+		if e, ok := o.(*provider.MatchedEndpoint); ok {
 			return C.int64_t(result(postRecv(e, object, p)))
 		}
-		return C.int64_t(result(cmp.Or(noReceives(object), error(fi.EOPBADSTATE))))
+		return C.int64_t(result(cmp.Or(noReceives(o), error(fi.EOPBADSTATE))))
 	}
-	r := rxOf(rx.handle)
+	r := rxOf(handles.get(uint64(rx.handle)))
 	switch {
 	case r == nil:
 		return C.int64_t(fi.EINVAL.Code())
@@ -113,8 +114,8 @@ func weftGoRecv(object C.uint64_t, rx *C.struct_weft_hot_rx, p *C.struct_weft_po
 }
 
 // noReceives is why none can be posted to an object; shared contexts take them once they are open.
-func noReceives(object C.uint64_t) error {
-	if e, ok := handles.get(uint64(object)).(*provider.Endpoint); ok {
+func noReceives(object any) error {
+	if e, ok := object.(*provider.Endpoint); ok {
 		return provider.NoReceives(e)
 	}
 	return nil
@@ -125,13 +126,14 @@ func noReceives(object C.uint64_t) error {
 //export weftGoRxSizeLeft
 func weftGoRxSizeLeft(object C.uint64_t) (rc C.int64_t) {
 	defer guard("fi_rx_size_left", &rc)
-	if err := noReceives(object); err != nil {
+	o := handles.get(uint64(object))
+	if err := noReceives(o); err != nil {
 		return C.int64_t(result(err))
 	}
-	if e, ok := handles.get(uint64(object)).(*provider.MatchedEndpoint); ok {
+	if e, ok := o.(*provider.MatchedEndpoint); ok {
 		return C.int64_t(e.PostRoom())
 	}
-	r := rxOf(object)
+	r := rxOf(o)
 	if r == nil {
 		return C.int64_t(fi.EINVAL.Code())
 	}
@@ -203,9 +205,10 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	switch code {
 	case hot.PollProgress, hot.PollTimers, hot.PollTriggered:
 		p.answer = 0
-		if e, ok := handles.get(uint64(p.handle)).(*provider.MatchedEndpoint); ok {
+		o := handles.get(uint64(p.handle))
+		if e, ok := o.(*provider.MatchedEndpoint); ok {
 			p.answer = onContext(e, code)
-		} else if rx := rxOf(p.handle); rx != nil {
+		} else if rx := rxOf(o); rx != nil {
 			p.answer = onContext(rx, code)
 		}
 	case hot.PollFlush:
