@@ -2,6 +2,7 @@ package info
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weft-fabric/weft/fi"
@@ -25,10 +26,7 @@ const (
 const matchedFabric = "cxi"
 
 // MatchedCaps are the capabilities that matched endpoints can have.
-const MatchedCaps uint64 = matchedCaps
-
-// matchedCaps are the capabilities of matched endpoints.
-const matchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.DirectedRecv | fi.Source | fi.SourceErr |
+const MatchedCaps uint64 = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.DirectedRecv | fi.Source | fi.SourceErr |
 	commCaps
 
 // MatchDevice is a device that matches messages.
@@ -79,14 +77,12 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 	if r := firstRefusal(r, rf); r != nil {
 		return nil, r
 	}
+	devices = keep(devices, fabrics, func(MatchDevice) string { return matchedFabric })
+	devices = keep(devices, domains, func(d MatchDevice) string { return d.Name })
 	var infos []*fi.Info
 	last := error(fmt.Errorf("no device %s: %w", strings.Join(domains, ", "), fi.ENODATA))
 	for k := range devices {
-		d := &devices[k]
-		if !all(domains, d.Name) || !all(fabrics, matchedFabric) {
-			continue
-		}
-		i, err := q.matchedInfo(hints, h, d)
+		i, err := q.matchedInfo(hints, h, &devices[k])
 		if err != nil {
 			last = err
 			continue
@@ -99,35 +95,25 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 	return infos, nil
 }
 
-// all reports whether each of a list is a name.
-func all(list []string, name string) bool {
-	for _, s := range list {
-		if s != name {
-			return false
-		}
-	}
-	return true
-}
-
 // matchedInfo makes the offer of a device.
 func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice) (*fi.Info, error) {
-	i, r := q.negotiate(hints, epType{fi.EPRDM, matchedCaps, TxOpFlags, 1, &d.Attr})
+	i, r := q.negotiate(hints, epType{fi.EPRDM, MatchedCaps, TxOpFlags, 1, &d.Attr})
 	if r != nil {
 		return nil, r
 	}
 	i.AddrFormat, i.Fabric.Name, i.Domain.Name = matchedFormat, matchedFabric, d.Name
-	i.NIC, i.SrcAddr = d.NIC, append([]byte(nil), d.Source...)
+	i.NIC, i.SrcAddr = d.NIC, slices.Clone(d.Source)
 	if len(h.SrcAddr) != 0 {
 		if err := d.Check(h.SrcAddr); err != nil {
 			return nil, refuse("src_addr", "%v", err)
 		}
-		i.SrcAddr = append([]byte(nil), h.SrcAddr...)
+		i.SrcAddr = slices.Clone(h.SrcAddr)
 	}
 	if len(h.DestAddr) != 0 {
 		if len(h.DestAddr) != len(d.Source) {
 			return nil, refuse("dest_addr", "%d bytes, not %d", len(h.DestAddr), len(d.Source))
 		}
-		i.DestAddr = append([]byte(nil), h.DestAddr...)
+		i.DestAddr = slices.Clone(h.DestAddr)
 	}
 	return i, nil
 }

@@ -237,9 +237,9 @@ func filter(list []candidate, h *fi.Info) ([]candidate, *refusal) {
 	return list, nil
 }
 
-// keep returns the candidates whose name is every one of those wanted.
-func keep(list []candidate, want []string, name func(candidate) string) []candidate {
-	return slices.DeleteFunc(list, func(c candidate) bool {
+// keep returns the candidates, or devices, whose name is every one of those wanted.
+func keep[T any](list []T, want []string, name func(T) string) []T {
+	return slices.DeleteFunc(list, func(c T) bool {
 		return slices.ContainsFunc(want, func(w string) bool { return w != name(c) })
 	})
 }
