@@ -54,7 +54,7 @@ type outgoing struct {
 	own     []byte // memory of the place for what is injected
 }
 
-// message reports whether the command is one that finds a receive, and whose answer has not come.
+// underway reports whether the command is one that finds a receive, and whose answer has not come.
 func (s *sent) underway() bool {
 	return !s.acked && (s.kind == sentEager || s.kind == sentMatched || s.kind == sentRendezvous)
 }

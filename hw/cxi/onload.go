@@ -216,7 +216,7 @@ func (f *flow) stopped(automatic bool, reason uint32) {
 	f.flush()
 }
 
-// tooMany reports whether senders have told of more drops than there are: one of them is wrong, and the NIC is right.
+// tooMany reports whether senders have reported more drops than there are: one of them is wrong, and the NIC is right.
 func (f *flow) tooMany() bool {
 	n, err := f.x.pte.Drops()
 	if err != nil {
@@ -225,7 +225,7 @@ func (f *flow) tooMany() bool {
 	}
 	const sign = 1 << 23
 	if drops := int64(n^sign) - sign; f.core.counted(drops) {
-		f.x.refuse("senders have told of more drops than there are, %d", drops)
+		f.x.refuse("senders have reported more drops than there are, %d", drops)
 		return true
 	}
 	return false
