@@ -172,26 +172,7 @@ func TestListShareRegionEnds(t *testing.T) {
 			Local: iovOf(local)[0].Base, LocalStride: 4096, Remote: to, RemoteStride: 4096,
 			Len: 4000, Count: 256,
 		}})
-		closed := make(chan []byte)
-		go func() {
-			time.Sleep(time.Duration(n%10) * 50 * time.Microsecond)
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
-			closed <- bytes.Clone(memory)
-		}()
-		for range 4 {
-			for i := range local {
-				local[i] = byte(n + i)
-			}
-			post(t, func() error { return l.Write(1) }, x)
-			if _, bad, ok := settle(t, x); !ok && bad.Err != fi.ENOKEY {
-				t.Fatalf("%+v", bad)
-			}
-		}
-		if !bytes.Equal(<-closed, memory) {
-			t.Fatal("memory was written after the end of its registration")
-		}
+		writesWhileRegionEnds(t, x, m, memory, local, n, func() error { return l.Write(1) })
 	}
 }
 

@@ -266,6 +266,32 @@ func TestShareClosing(t *testing.T) {
 	}
 }
 
+// writesWhileRegionEnds closes the region of memory, round n a while later than the one before, between writes of local
+// into it: each succeeds or is refused, and memory that is no region any more stays as it is.
+func writesWhileRegionEnds(t *testing.T, x *side, m *MR, memory, local []byte, n int, write func() error) {
+	t.Helper()
+	closed := make(chan []byte)
+	go func() {
+		time.Sleep(time.Duration(n%10) * 50 * time.Microsecond)
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		closed <- bytes.Clone(memory)
+	}()
+	for range 4 {
+		for i := range local {
+			local[i] = byte(n + i)
+		}
+		post(t, write, x)
+		if _, bad, ok := settle(t, x); !ok && bad.Err != fi.ENOKEY {
+			t.Fatalf("%+v", bad)
+		}
+	}
+	if !bytes.Equal(<-closed, memory) {
+		t.Fatal("memory was written after the end of its registration")
+	}
+}
+
 // TestShareRegionEnds closes regions while both sides copy: operations succeed or
 // are refused, and memory that is no region any more stays as it is.
 func TestShareRegionEnds(t *testing.T) {
@@ -277,27 +303,10 @@ func TestShareRegionEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		closed := make(chan []byte)
-		go func() {
-			time.Sleep(time.Duration(n%10) * 50 * time.Microsecond)
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
-			closed <- bytes.Clone(memory)
-		}()
-		for range 4 {
-			for i := range local {
-				local[i] = byte(n + i)
-			}
+		writesWhileRegionEnds(t, x, m, memory, local, n, func() error {
 			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y]}
-			post(t, func() error { return x.ep.RMA(&a) }, x)
-			if _, bad, ok := settle(t, x); !ok && bad.Err != fi.ENOKEY {
-				t.Fatalf("%+v", bad)
-			}
-		}
-		if !bytes.Equal(<-closed, memory) {
-			t.Fatal("memory was written after the end of its registration")
-		}
+			return x.ep.RMA(&a)
+		})
 	}
 }
 

@@ -110,6 +110,20 @@ func (x *pair) await(na, nb int) (a, b []string, err error) {
 	return a, b, nil
 }
 
+// arrived waits for the ends of count messages, of which the receiver is to have those that are wanted, in any order.
+func (x *pair) arrived(count int, want []string) error {
+	_, b, err := x.await(count, count)
+	if err != nil {
+		return err
+	}
+	slices.Sort(b)
+	slices.Sort(want)
+	if !slices.Equal(b, want) {
+		return fmt.Errorf("%q, not %q", b, want)
+	}
+	return nil
+}
+
 // errLate says that a side has waited too long: its answers are not in step any more.
 var errLate = errors.New("late")
 
@@ -237,19 +251,14 @@ func (x *pair) many(early int) error {
 		}
 		sums = append(sums, fmt.Sprintf("received 1 %d 0 %x 1 %s", n, k+1, hash))
 	}
-	_, b, err := x.await(len(lengths), len(lengths))
-	if err != nil {
+	if err := x.arrived(len(lengths), sums); err != nil {
 		return err
-	}
-	slices.Sort(b)
-	slices.Sort(sums)
-	if !slices.Equal(b, sums) {
-		return fmt.Errorf("%q, not %q", b, sums)
 	}
 	if _, err := x.b.do("cancel 1"); err != nil {
 		return err
 	}
-	if _, b, err = x.await(0, 1); err == nil && b[0] != "canceled 1" {
+	_, b, err := x.await(0, 1)
+	if err == nil && b[0] != "canceled 1" {
 		err = fmt.Errorf("%q", b)
 	}
 	return err
@@ -415,16 +424,7 @@ func (x *pair) burst() error {
 			return err
 		}
 	}
-	_, b, err := x.await(count, count)
-	if err != nil {
-		return err
-	}
-	slices.Sort(b)
-	slices.Sort(want)
-	if !slices.Equal(b, want) {
-		return fmt.Errorf("%q, not %q", b, want)
-	}
-	return nil
+	return x.arrived(count, want)
 }
 
 // flood sends many messages before any receive is there, more than a receiver with little room takes: each comes, in
@@ -445,16 +445,7 @@ func (x *pair) flood() error {
 			return err
 		}
 	}
-	_, b, err := x.await(count, count)
-	if err != nil {
-		return err
-	}
-	slices.Sort(b)
-	slices.Sort(sums)
-	if !slices.Equal(b, sums) {
-		return fmt.Errorf("%q, not %q", b, sums)
-	}
-	return nil
+	return x.arrived(count, sums)
 }
 
 // direction runs all tests with a as the sender.
