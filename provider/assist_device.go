@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// A device that is software (soft-RoCE) has the processor of who posts an operation copy
+// A device that is software (soft-RoCE) has the initiator's processor copy
 // what it moves. The receiver of a long message gets it at the speed of one processor, and
 // the sender's does nothing but wait for the end. So the receiver says where the message
 // lands, gets chunks from the front, and leaves the last ones to the sender, one at a time:
@@ -62,8 +62,9 @@ func (r *receiving) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 	return true
 }
 
-// tellLanding tells the sender of an operation where it lands. Without room it is not told, and does not help.
-func (r *leasedRx) tellLanding(e *leasedEP, op *recvOp, p *path) {
+// sendLanding sends the sender of an operation the address where it lands. Without room it sends none, and the sender
+// does not help.
+func (r *leasedRx) sendLanding(e *leasedEP, op *recvOp, p *path) {
 	m := e.landings[op.id()][0]
 	l := wire.Landing{Operation: op.id(), Addr: m.Region().Base, Want: op.want}
 	if p.AMShort(wire.AMLanding, op.request, l.Put(r.head[:]), m.PackKey(nil)) != nil {
@@ -98,7 +99,7 @@ func (r *leasedRx) stepHelped(e *leasedEP, op *recvOp, p *path) bool {
 	return r.allAsked(e, op)
 }
 
-// givePut leaves the last n bytes that nobody has asked for to the sender.
+// givePut leaves the last n bytes that have not been requested to the sender.
 func (r *receiving) givePut(e *leasedEP, op *recvOp, n uint64) {
 	op.tail += n
 	op.owed = n
@@ -233,7 +234,7 @@ func (g *putter) step() bool {
 			return false
 		}
 		if g.ready = err == nil; g.ready {
-			g.tell(req, fi.Success)
+			g.sendPutState(req, fi.Success)
 		}
 		return true
 	}
@@ -265,11 +266,11 @@ func (g *putter) ended(err error) {
 		log.Warnf(log.EPData, "put %d bytes to %s: %v", g.Want, e.linkAt(req.Link).to, err)
 		status = copyError(err)
 	}
-	g.tell(req, status)
+	g.sendPutState(req, status)
 }
 
-// tell tells the receiver that this side waits for a put to do.
-func (g *putter) tell(req *txRequest, status fi.Errno) {
+// sendPutState sends the receiver word that this side waits for a put to do.
+func (g *putter) sendPutState(req *txRequest, status fi.Errno) {
 	r := g.e.rx
 	r.send(g.e, g.e.linkAt(req.Link), wire.AMHelped, g.Operation, wire.PutAck(r.head[:], status))
 }

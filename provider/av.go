@@ -58,7 +58,7 @@ const avCountHint = 1 << 16
 // fi.Event, fi.Read, fi.Symmetric and fi.AVUserID; fi.EINVAL for an unknown type, for more
 // than maxRxCtxBits receive context bits, for fi.Read without a name,
 // and for a name longer than a file's; for fi.Read of a named address vector that
-// nobody has open fi.ENOENT; for one of another user fi.EACCES; and what the
+// no process has open fi.ENOENT; for one of another user fi.EACCES; and what the
 // system says when the file of a named one cannot be made (fi.ENOSPC).
 func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) { return d.openAV(attr, maxLines) }
 
@@ -172,7 +172,7 @@ func (a *AV) Format() fi.AddrFormat { return a.format }
 
 // Shared reports whether other processes can change the address vector. An
 // endpoint that keeps what it found in such a one asks Generation before it
-// uses it, because nobody tells it in time that an index was given to another
+// uses it, because it is not notified in time when an index was given to another
 // name.
 func (a *AV) Shared() bool { return a.addrs.Shared() }
 
@@ -193,14 +193,14 @@ func (a *AV) Find(n names.Name) fi.Addr {
 }
 
 // Generation changes with every insertion and removal, after it is done. So
-// who loads it, looks something up, and later finds it unchanged may use what
+// a thread that loads it, looks something up, and later finds it unchanged may use what
 // he found.
 func (a *AV) Generation() uint64 { return a.addrs.Generation() }
 
 // Subscribe has f called for each address that is removed, after Name ceased
 // to find it and before its index is used again. The call is made under the
 // address vector's lock: f must not call the address vector, nor wait for
-// anybody who may. After cancel has returned f is not called again.
+// every thread that may. After cancel has returned f is not called again.
 func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
 	a.addrs.Lock()
 	defer a.addrs.Unlock()

@@ -12,15 +12,15 @@ import (
 // A domain that was opened with fi.AVAuthKey in the place of a key's size has its
 // authorisation keys in address vectors (fi_av(3)). An address is inserted under one
 // of them, and an endpoint takes all that are there when it is enabled: it sends
-// to an address with the key of that address, and hears who has any of them. A
+// to an address with the key of that address, and receives from every address with any of them. A
 // peer that sends under two keys is two sources, as it is two addresses.
 //
 // A key's number, counted from 1, is in the names of its addresses
-// (names.Name.Key). So everything that tells peers apart by their names tells keys
+// (names.Name.Key). So everything that distinguishes peers by their names distinguishes keys
 // apart too: links, identities, matching, transports.
 
 // authKeyAddr is the fi.Addr of the first authorisation key. No address has it, so
-// that LookupAuthKey can tell them apart.
+// that LookupAuthKey can distinguish them.
 const authKeyAddr fi.Addr = 0xC7 << 48
 
 // avKey is one of an address vector's authorisation keys, under its lock.

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// localAddrs tells which addresses are this host's. Endpoints are bound to
+// localAddrs says which addresses are this host's. Endpoints are bound to
 // sockets of this network namespace, so an address that none of its interfaces
 // has belongs to no endpoint that can be reached through shared memory, unless
 // that is shared with other network namespaces (FI_WEFT_SHM_ACROSS). The

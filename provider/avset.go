@@ -108,7 +108,7 @@ func (a *AV) within(start, end, stride uint64) (list []fi.Addr) {
 }
 
 // add appends an address, and reports false if it is there. The caller has s.mu, or
-// nobody else knows the set.
+// no other thread knows the set.
 func (s *AVSet) add(addr fi.Addr) bool {
 	if s.has[addr] {
 		return false

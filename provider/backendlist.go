@@ -16,7 +16,7 @@ import (
 // Backend describes a transport of this build for people ("weft info").
 type Backend struct {
 	Name    string
-	Reaches string  // whom
+	Reaches string  // which peers
 	Attr    hw.Attr // valid if Err is nil
 	Err     error   // why it is not usable here
 }

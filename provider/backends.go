@@ -154,13 +154,13 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 		own.Memory, own.KeyCount = memory, publishedKeys
 	}
 	if e.apart {
-		return openIface(nobodysName(), &boundSocket{}, own, e.domain.cfg) // nobody looks for it
+		return openIface(unboundName(), &boundSocket{}, own, e.domain.cfg) // no peer asks for it
 	}
 	return openIface(address{e.name, e.context}.raw(), e.socket, own, e.domain.cfg)
 }
 
 // openIface opens the transport that reaches peers on this host, named by a
-// socket address and perhaps a number (address.raw); bound tells at which others it
+// socket address and perhaps a number (address.raw); bound says at which others it
 // answers. own is completed. This file is the one place where backends are chosen by
 // name.
 func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.Config) (iface, error) {
@@ -188,8 +188,8 @@ func nameTaken(n names.Name, c *config.Config) bool {
 	return c.Across() && loopback.Taken(c.SHMDir, n.AppendSockaddr(nil))
 }
 
-// nobodysName is a socket address that no endpoint has, of the prefix for documentation (RFC 3849).
-func nobodysName() []byte {
+// unboundName is a socket address that no endpoint has, of the prefix for documentation (RFC 3849).
+func unboundName() []byte {
 	addr := [16]byte{0x20, 0x01, 0x0d, 0xb8}
 	rand.Read(addr[4:]) // never fails
 	return address{names.New(netip.AddrFrom16(addr), 1), 0}.raw()

@@ -144,7 +144,7 @@ func (d *Domain) stopThreads() {
 	d.threads.list = nil
 }
 
-// setThread tells who posts on the context which thread to wake.
+// setThread says which thread a post on the context wakes.
 func (r *rxContext) setThread(t *progressThread) {
 	if r.thread != nil {
 		return
@@ -236,7 +236,7 @@ func (b *background) HasWork() bool {
 	return b.iface.Pending() || b.rx.wantsPosts()
 }
 
-// Attention reports whether there is work that nobody rings for.
+// Attention reports whether there is work that comes without a doorbell.
 func (b *background) Attention() bool {
 	return !b.hybrid && atomic.LoadUint32(&b.rx.hot.Attention) != 0
 }

@@ -80,14 +80,14 @@ type Group struct {
 
 // collMember is one member as this one sees it.
 type collMember struct {
-	link   *link     // held; nil for this endpoint itself
-	id     uint64    // the member's number of the group
-	src    hw.Source // that its messages come from
-	joined bool      // id and src are known
-	told   bool      // that this side joins
-	left   bool      // sends nothing more
-	gone   bool      // so, because it is not there any more
-	dead   bool      // cannot be sent to
+	link     *link     // held; nil for this endpoint itself
+	id       uint64    // the member's number of the group
+	src      hw.Source // that its messages come from
+	joined   bool      // id and src are known
+	notified bool      // that this side joins
+	left     bool      // sends nothing more
+	gone     bool      // so, because it is not there any more
+	dead     bool      // cannot be sent to
 
 	queue, last *collStep // sends that wait for room
 	blocked     bool      // in collectives.blocked
@@ -185,7 +185,7 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 				return refuse(log.EPCtrl, fi.EINVAL, "this endpoint is member %d and %d of the set", g.rank, i)
 			}
 			g.rank = i
-			g.members[i].joined, g.members[i].told = true, true
+			g.members[i].joined, g.members[i].notified = true, true
 			continue
 		}
 		l, err := g.ep.linkOf(a)
@@ -289,7 +289,7 @@ func (g *Group) announce() {
 	}
 	for i := range g.members {
 		m := &g.members[i]
-		if m.told {
+		if m.notified {
 			continue
 		}
 		p, err := e.connect(m.link)
@@ -303,7 +303,7 @@ func (g *Group) announce() {
 		}
 		switch err {
 		case nil:
-			m.told = true
+			m.notified = true
 			g.unsent--
 		case fi.EAGAIN:
 		default:
@@ -391,7 +391,7 @@ func (g *Group) failed(err fi.Errno) {
 func (g *Group) tellLeave() {
 	h := wire.CollNote{Group: g.id}
 	for i := range g.members {
-		if m := &g.members[i]; m.told {
+		if m := &g.members[i]; m.notified {
 			g.c.tell(m, wire.AMCollNote, m.id, h.Put(g.ep.rx.head[:]))
 		}
 	}

@@ -35,9 +35,9 @@ type connection struct {
 	ep *Endpoint
 	// request is what the endpoint accepts, nil on the active side. Immutable.
 	request *ConnReq
-	fid     uintptr // in events; set before the endpoint is known to anybody
+	fid     uintptr // in events; set before the endpoint is published
 
-	// peer is whose messages are taken in, nil: nobody's. Set once, before the
+	// peer is the sender of the messages that are taken in, nil: none is. Set once, before the
 	// peer can send; read by the lease holder.
 	peer atomic.Pointer[names.Name]
 	// state is written under mu, and read by posts.
@@ -208,7 +208,7 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 	return nil
 }
 
-// leave tells the peer that the connection ends; false: it has ended.
+// leave sends the peer word that the connection ends; false: it has ended.
 func (c *connection) leave() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,14 +258,14 @@ func (c *connection) stop() {
 	c.stopped = true
 	c.cancel()
 	if c.sock != nil {
-		_ = c.sock.SetDeadline(time.Unix(1, 0)) // wakes who reads
+		_ = c.sock.SetDeadline(time.Unix(1, 0)) // wakes the reader
 	}
 	c.mu.Unlock()
 	c.over.Wait()
 }
 
 // hangUp ends the TCP connection, after the last data went out, and forgets
-// the events that nobody has read.
+// the unread events.
 func (c *connection) hangUp() {
 	if c.sock != nil {
 		_ = c.sock.Close()
@@ -281,7 +281,7 @@ func (e *peering) closeConn() {
 		return
 	}
 	e.conn.cancel()
-	_ = e.av.Close() // nobody else knows it
+	_ = e.av.Close() // it has no other user
 	if r := e.conn.request; r != nil {
 		r.giveBack()
 	}

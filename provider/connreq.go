@@ -24,7 +24,7 @@ type ConnReq struct {
 	// compare-and-swap of any thread.
 	state atomic.Uint32
 	// onDone is called when the request was answered, nil: nothing to do. Set
-	// before anybody knows the request.
+	// before the request is published.
 	onDone atomic.Pointer[func()]
 }
 
@@ -40,7 +40,7 @@ func ends(active, passive net.Addr) string {
 	return tcpName(active).String() + " " + tcpName(passive).String()
 }
 
-// readRequest reads the request of a new connection within greetTime, from who has
+// readRequest reads the request of a new connection within greetTime, from a peer that has
 // a key. Errors: those of the connection, what wraps cm.ErrMalformed, and fi.EACCES,
 // after the peer was rejected.
 func readRequest(c *net.TCPConn, key authKey) (*ConnReq, error) {
@@ -70,7 +70,7 @@ func (r *ConnReq) reply(m cm.Message, key authKey) error {
 }
 
 // OnDone sets what is called once when the request was answered. To be called
-// by who makes the request known to an application.
+// by the caller that makes the request known to an application.
 func (r *ConnReq) OnDone(f func()) { r.onDone.Store(&f) }
 
 // take reserves the request for an endpoint.

@@ -19,14 +19,14 @@ const lingerTime = 50 * time.Millisecond
 func (c *connected) only(h hw.Handler) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		if !c.isPeer(src) {
-			c.e.malformed(src, "message to a connected endpoint from somebody else than its peer")
+			c.e.malformed(src, "message to a connected endpoint that its peer has not sent")
 			return
 		}
 		h(src, header, head, payload)
 	}
 }
 
-// mute reports whether arrivals are left where they are: who the peer is will be
+// mute reports whether arrivals are left where they are: the peer's identity will be
 // known in a moment.
 func (c *connection) mute() bool { return c.peer.Load() == nil }
 

@@ -47,7 +47,7 @@ func (c *connection) dial(to names.Name, data []byte) error {
 		return err
 	}
 	if !m.Shows(key, between) || m.Proof != nil && m.Proof.Nonce != nonce {
-		m.Data = nil // from nobody that this side could believe
+		m.Data = nil // its sender is not proved
 		if m.Kind == cm.Accept {
 			return fmt.Errorf("accepted with another authorisation key: %w", fi.EACCES)
 		}
@@ -101,7 +101,7 @@ func (c *connection) hold(s *net.TCPConn) error {
 		return net.ErrClosed
 	}
 	c.sock = s
-	_ = s.SetDeadline(time.Time{}) // of who read the request
+	_ = s.SetDeadline(time.Time{}) // of the reader of the request
 	t := max(c.ep.domain.cfg.PeerTimeout/3, time.Second)
 	return s.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: t, Interval: t, Count: 2})
 }
@@ -137,7 +137,7 @@ func (c *connection) reach(peer names.Name) error {
 	}
 }
 
-// up tells the application that the connection is established. The caller has c.mu.
+// up reports to the application that the connection is established. The caller has c.mu.
 func (c *connection) up(data []byte) error {
 	if c.stopped {
 		return net.ErrClosed
@@ -224,7 +224,7 @@ func (c *connection) peerGone() {
 	}
 }
 
-// attend has the lease holder end what is under way, and wakes who sleeps.
+// attend has the lease holder end what is under way, and wakes sleeping threads.
 // c.mu is held and the endpoint is enabled.
 func (c *connection) attend() {
 	c.ended = time.Now()

@@ -284,7 +284,7 @@ func depth(tail uintptr, head, slots uint64) uint64 {
 	return min(n, slots)
 }
 
-// fillStats tells C where it counts.
+// fillStats gives C the addresses of its counters.
 func (e *statistics) fillStats(h *hot.EP) {
 	h.StatsThreads = e.stats.Threads()
 	h.StatsRx = e.stats.RxLine()

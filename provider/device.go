@@ -26,7 +26,7 @@ import (
 //
 // Package cuda gives out those of GPUs. A dma-buf is mapped when it is
 // registered, and is known by the mapping's address, with bits 57 to 63 set:
-// the accesses to it have to be told to the kernel.
+// the accesses to it have to be reported to the kernel.
 //
 // Applications name device memory by a descriptor besides the address;
 // [Domain.Translate] makes one of the two.

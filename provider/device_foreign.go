@@ -211,7 +211,7 @@ func (m *foreignMapping) copyTo(to, offset, n uint64) (err error) {
 }
 
 // States of a foreignMemory. The fetching goroutine changes fetching to ready or
-// useless, the lease holder changes it to dropped; who comes second cleans up.
+// useless, the lease holder changes it to dropped; the second of them cleans up.
 const (
 	foreignFetching uint32 = iota
 	foreignReady

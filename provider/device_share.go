@@ -15,12 +15,12 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// Memory of a device is read and written by processes of the same host that map it (device_foreign.go). Who may do so
-// has a token of the allocation, by which it fetches a dma-buf's descriptor or an allocation's CUDA handle from the
-// owner's descriptor thread, which answers processes of the same user only: so says the kernel, of both sides.
+// Memory of a device is read and written by processes of the same host that map it (device_foreign.go). Which processes
+// may do so has a token of the allocation, by which it fetches a dma-buf's descriptor or an allocation's CUDA handle
+// from the owner's descriptor thread, which answers processes of the same user only: so says the kernel, of both sides.
 //
 // Mappings are kept. Before a region is closed those of its allocation are recalled from all processes that have
-// fetched it, and a process that has none any more says so; nobody fetches it by that token again. So memory that is
+// fetched it, and a process that has none any more says so; it is not fetched by that token again. So memory that is
 // freed after its regions are closed is mapped nowhere. Memory that was freed without that is found by the driver's
 // number of it, and its token is good no longer.
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Unreliable datagrams (FI_EP_DGRAM) go the way of eager messages. What cannot
-// go out is dropped, as if it had been lost on the way: nobody is held up by a
+// go out is dropped, as if it had been lost on the way: no sender waits for a
 // peer that is not there or does not receive. A receiver drops what it cannot
 // hold; it never closes its eager window. In between a sender waits a little
 // (fi.EAGAIN) for a receiver that is only slow.

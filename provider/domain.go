@@ -38,7 +38,7 @@ type Domain struct {
 	regions    mrTable
 	memory     hw.MemoryDomain // where regions are published, immutable
 	rdma       rdmaDomain
-	clock      *clock     // nil: nobody asks for it; immutable
+	clock      *clock     // nil: not requested; immutable
 	hotRegions hotRegions // the same for C
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
@@ -185,7 +185,7 @@ func (d *Domain) threading() fi.Threading {
 	return fi.ThreadSafe
 }
 
-// exclusive tells what one thread at a time uses, by fi_domain(3)'s models:
+// exclusive says what one thread at a time uses, by fi_domain(3)'s models:
 //
 //	model       endpoint  CQ, counter  shared context
 //	SAFE        shared    shared       shared
@@ -198,7 +198,7 @@ func (d *Domain) threading() fi.Threading {
 // thread in every model.
 //
 // FID serialises the calls on each single object, and ENDPOINT those on one
-// endpoint with its contexts. But whoever reads a completion queue also drives
+// endpoint with its contexts. But a reader of a completion queue also drives
 // the endpoints that are bound to it, while another thread posts on them or
 // reads their second queue; and two endpoints on one queue complete there from
 // two threads. So nothing is used by one thread alone.
@@ -211,7 +211,7 @@ func (d *Domain) threading() fi.Threading {
 // DOMAIN serialises everything in the domain.
 //
 // With a progress thread (threaded) nothing is exclusive: it is one more. With
-// FI_TRIGGER an operation is posted by whoever advances its counter, under
+// FI_TRIGGER an operation is posted by the thread that advances its counter, under
 // COMPLETION perhaps by another thread than the one that uses the endpoint.
 //
 // What lies between endpoints, in the same process or not, is never exclusive:

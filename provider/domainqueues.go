@@ -79,7 +79,7 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 func (d *Domain) OpenPoll() (*cq.PollSet, error) { return cq.OpenPollSet(nil) }
 
 // openSet knows which of the objects that were opened are open still. They
-// belong to other packages, which do not tell when they are closed.
+// belong to other packages, which do not report that they are closed.
 type openSet struct {
 	mu      sync.Mutex // control operations only
 	objects []member

@@ -143,7 +143,7 @@ func (e *drivenPort) looked() bool {
 	return n.busy() || atomic.LoadUint32(&n.driven.Silent) != 0
 }
 
-// looked tells the same of any of the context's endpoints.
+// looked says the same of any of the context's endpoints.
 func (r *receiving) looked() bool {
 	for _, e := range r.eps {
 		if e.looked() {

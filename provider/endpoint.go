@@ -206,7 +206,7 @@ func (e *Endpoint) HotRx() *hot.Rx {
 	return e.rx.hot
 }
 
-// SetHandles tells the handles by which C calls back: the endpoint's, and the
+// SetHandles sets the handles by which C calls back: the endpoint's, and the
 // receive context's, which is used if the endpoint has one of its own. To be
 // called before Enable.
 func (e *Endpoint) SetHandles(ep uint64) { e.handle = ep; e.hot.Handle = ep }
@@ -241,7 +241,7 @@ func (e *Endpoint) SetName(raw []byte) error {
 	return e.bindName(raw)
 }
 
-// Progress makes progress on the endpoint, if nobody else does.
+// Progress makes progress on the endpoint, if no other thread does.
 func (e *Endpoint) Progress() {
 	if e.rx != nil {
 		e.rx.advanceAll()

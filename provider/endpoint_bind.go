@@ -16,7 +16,7 @@ type binding struct {
 	what    string
 	acquire func() error
 	release func()
-	// check tells why it cannot be bound, whether or not the endpoint is enabled; set binds it.
+	// check says why it cannot be bound, whether or not the endpoint is enabled; set binds it.
 	check func() error
 	set   func()
 	// late does for an enabled endpoint what Enable does with what was bound before, and set. nil:

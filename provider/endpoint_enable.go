@@ -251,7 +251,7 @@ func (e *Endpoint) fillHot() {
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
 	h.EagerMax = uint32(eagerOver(cfg, &e.attr))
 	if e.info.EP.Type == fi.EPDgram {
-		h.EagerMax = uint32(cfg.EagerSize) // what fi_getinfo tells
+		h.EagerMax = uint32(cfg.EagerSize) // as fi_getinfo says
 	}
 	h.ReadMax = e.readMax()
 	h.RTSMax, h.RTSBytesMax = e.ports[0].rtsMax(e.lossy), e.accesses.Sample()

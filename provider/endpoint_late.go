@@ -19,7 +19,7 @@ func (e *peering) countLate(c *cq.Counter, flags uint64) error {
 	if err := e.listen(c); err != nil {
 		return fi.ErrnoOf(err)
 	}
-	r := e.rx.acquire() // nobody is in the middle of a receive or of a peer's operation
+	r := e.rx.acquire() // no receive and no operation of a peer is in progress
 	e.setCounters(c, flags)
 	e.fillCounters(e.hot)
 	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
@@ -44,7 +44,7 @@ func (e *bindings) fillCounters(h *hot.EP) {
 	}
 }
 
-// listen makes readers of a counter poll the endpoint, and those who sleep on it
+// listen makes readers of a counter poll the endpoint, and threads that sleep on it
 // listen to its doorbell, unless they do already. The caller has e.mu.
 func (e *peering) listen(c *cq.Counter) error {
 	for _, q := range e.attached {
@@ -70,7 +70,7 @@ func (e *peering) listen(c *cq.Counter) error {
 	return nil
 }
 
-// sourceFor returns the endpoint as those see it who may sleep on a counter, or only
+// sourceFor returns the endpoint as threads that may sleep on a counter see it, or only
 // poll it. If one can sleep on it and on no queue of the endpoint, the endpoint
 // gets its doorbell now.
 func (e *peering) sourceFor(c *cq.Counter) (*cq.Source, error) {
@@ -90,14 +90,14 @@ func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 		}
 		e.bell = e.newSource()
 		if e.unbelled {
-			e.bell.HasWork = func() bool { return true } // so nobody sleeps
+			e.bell.HasWork = func() bool { return true } // so no thread sleeps
 		}
 	}
 	return e.bell, nil
 }
 
 // withdrawRegions takes the domain's regions out of what peers reach through
-// this endpoint by themselves: from now on they must tell it. When it returns, no
+// this endpoint by themselves: from now on they must notify it. When it returns, no
 // peer is at one.
 func (e *peering) withdrawRegions() {
 	if p, ok := e.iface.(hw.Publisher); ok {

@@ -161,7 +161,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 func (e *leasedEP) silentLost(addresses ...address) {
 	e.rx.drainPosts(urgentRecv) // those on the ring may name it
 	for _, a := range addresses {
-		if id := e.rx.ids[a.Name]; a.number == 0 && id != nobody && !e.rx.present(id) {
+		if id := e.rx.ids[a.Name]; a.number == 0 && id != noIdentity && !e.rx.present(id) {
 			e.rx.peerLost(id)
 		}
 	}
@@ -208,7 +208,7 @@ func (r *leasedRx) senderLost(e *leasedEP, src hw.Source) {
 				eng.RemoveMessage(m)
 				r.releaseHeld(eng, m)
 			default:
-				m.Flags &^= msgSync // nobody waits for it any more
+				m.Flags &^= msgSync // no sender waits for it any more
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func (e *bindings) queues() []queue {
 	return list
 }
 
-// sleptOn reports whether somebody may sleep on one of the queues.
+// sleptOn reports whether a thread may sleep on one of the queues.
 func (e *Endpoint) sleptOn() bool { return slept(e.queues()) }
 
 // slept reports whether threads may sleep on one of a list of queues.
@@ -57,14 +57,14 @@ func slept(list []queue) bool {
 	return slices.ContainsFunc(list, func(q queue) bool { return q.Waiter().Waitable() })
 }
 
-// polled reports whether all that comes to the endpoint is looked for: nobody sleeps until it comes, on its queues, on
-// counters of deferred work and of regions, or on another endpoint's that shares its receive context.
+// polled reports whether all that comes to the endpoint is polled for: no thread sleeps until it comes, on its queues,
+// on counters of deferred work and of regions, or on another endpoint's that shares its receive context.
 func (e *Endpoint) polled() bool {
 	return !e.domain.threaded() && !e.sleptOn() && e.conn == nil && e.srx == nil && !e.lossy &&
 		e.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
 }
 
-// attachQueues makes readers of the queues poll this endpoint, and those who
+// attachQueues makes readers of the queues poll this endpoint, and threads that
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
 	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress))

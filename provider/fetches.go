@@ -16,7 +16,7 @@ import (
 // fetches are the atomic operations that C has posted and that wait for their
 // results (dataplane.Atomic). C takes in an answer by itself as a rule; what it
 // leaves comes here: refusals, results that find their queue full, the loss of
-// a peer. Whoever finishes one holds the progress lease.
+// a peer. A thread that finishes one holds the progress lease.
 type fetches struct {
 	table mem.Array[hot.Fetch] // perStripe for each stripe
 	// lost says that a thread posted one while its peer was lost. Set by that
@@ -33,7 +33,7 @@ func (e *initiator) openFetches(n, perStripe int) (err error) {
 	return err
 }
 
-// fillOneSided tells C what it needs for one-sided operations.
+// fillOneSided gives C what it needs for one-sided operations.
 func (e *initiator) fillOneSided(h *hot.EP) {
 	if e.fetches.table.Len() == 0 {
 		return

@@ -82,10 +82,10 @@ func (r *receiving) getFailed(op *recvOp, err error) {
 	log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want, r.addressOf(op.sender()), err)
 }
 
-// stepGet posts the gets of an operation as far as there is room, and tells
+// stepGet posts the gets of an operation as far as there is room, and says
 // whether progress is done with it: all are posted, or it has ended.
 func (r *leasedRx) stepGet(e *leasedEP, op *recvOp) bool {
-	if op.lost { // its keys and its number mean nothing to whom the way back leads now
+	if op.lost { // its keys and its number mean nothing to the peer at the end of the path now
 		r.getFailed(op, hw.ErrPeerDead)
 		return r.allAsked(e, op)
 	}
@@ -106,7 +106,7 @@ func (r *leasedRx) stepGet(e *leasedEP, op *recvOp) bool {
 		}
 	}
 	if op.open && op.help == helpNone && op.asked == 0 && op.status == fi.Success {
-		r.tellLanding(e, op, p)
+		r.sendLanding(e, op, p)
 	}
 	if op.help != helpNone {
 		return r.stepHelped(e, op, p)

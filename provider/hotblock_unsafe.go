@@ -53,7 +53,7 @@ type hotMemory struct {
 	peers       mem.Growing[hot.Peer] // grown under linkMu
 	sourceLines mem.Array[hot.Source] // by hw.Source
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
-	// lease holder, read by who removes addresses; sequentially consistent.
+	// lease holder, read by the thread that removes addresses; sequentially consistent.
 	sourcesSeen atomic.Uint32
 }
 

@@ -20,7 +20,7 @@ import (
 // wildcard address is reached at others as well, and an address vector may hold
 // any of them: they are its aliases and lead to the same identity. That a name
 // is an alias is known when the peer's first message is at hand, before it is
-// matched, because the transport tells then where else the peer answers.
+// matched, because the transport says then where else the peer answers.
 // Receives that were posted before with an alias as their source had an
 // identity of the alias, which is given up: they become receives from the peer,
 // at their places in the queue.
@@ -31,7 +31,7 @@ import (
 // idBits are those of an identity that are dense.
 const idBits = 1<<match.GroupShift - 1
 
-// idSlot is the place of an identity, which is not nobody, in tables.
+// idSlot is the place of an identity, which is not noIdentity, in tables.
 func idSlot(id uint32) int { return int(id&idBits) - 1 }
 
 // identityAt is the identity of a name at a place in tables.
@@ -39,9 +39,9 @@ func identityAt(slot int, n names.Name) uint32 {
 	return uint32(slot+1) | uint32(n.Key)<<match.GroupShift
 }
 
-// nobody is the identity of an address that is not in the AV: no message
+// noIdentity is the identity of an address that is not in the AV: no message
 // comes from it.
-const nobody = 0
+const noIdentity = 0
 
 // origin is an interface that an identity sends from, as one of a context's
 // endpoints sees it.
@@ -232,7 +232,7 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 		return match.AnySource
 	}
 	if r.av == nil {
-		return nobody
+		return noIdentity
 	}
 	if flags&fi.AuthKey != 0 {
 		return r.holdersOf(addr)
@@ -249,7 +249,7 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 	n, ok := r.av.Name(addr)
 	if !ok {
 		log.Warnf(log.EPData, "receive from address %d: not in the address vector", addr)
-		return nobody
+		return noIdentity
 	}
 	id := r.identity(n)
 	for uint64(len(r.addrIDs)) <= i {
@@ -260,14 +260,14 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 	return id
 }
 
-// holdersOf is what matching takes for all who send under an authorisation key.
+// holdersOf is what matching takes for all senders under an authorisation key.
 func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 	r.av.addrs.Lock() // no lock of the data path: few receives name a key
 	defer r.av.addrs.Unlock()
 	number := r.av.keyNumber(handle)
 	if number == 0 {
 		log.Warnf(log.EPData, "receive from authorisation key %#x: not in the address vector", handle)
-		return nobody
+		return noIdentity
 	}
 	return match.Group(number)
 }

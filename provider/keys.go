@@ -18,7 +18,7 @@ type keyTable struct {
 }
 
 // keySlot is empty (nil), removed (the address of removedKey), or a key.
-// Written under mrTable.mu, read by anybody; sequentially consistent.
+// Written under mrTable.mu, read by any thread; sequentially consistent.
 type keySlot = atomic.Pointer[keyEntry]
 
 // keyEntry is a key by which peers name a region. Immutable once it is entered.
@@ -122,7 +122,7 @@ func (t *keyTable) remove(k *keyEntry) {
 // waits for them. The zero gate is open.
 type gate struct {
 	// n is the number of accesses, plus gateClosed once closing began. Added
-	// to by whoever accesses and by who closes; sequentially consistent.
+	// to by accessing and by closing threads; sequentially consistent.
 	n atomic.Int64
 }
 
@@ -140,7 +140,7 @@ func (g *gate) enter() bool {
 // leave ends an access.
 func (g *gate) leave() { g.n.Add(-1) }
 
-// shut lets nobody in any more and waits for those inside. They copy a few
+// shut admits no further access and waits for those in progress. They copy a few
 // megabytes at most and wait for nothing themselves.
 func (g *gate) shut() {
 	g.n.Add(gateClosed)

@@ -37,7 +37,7 @@ type link struct {
 	// those that go to this peer as messages: oneSided counts the ones that are
 	// not finished, unsent those that have messages left to send, reads the
 	// reads that others wait for. Added to by posting threads, subtracted from by
-	// the lease holder, or by who posts; read by who posts; sequentially consistent.
+	// the lease holder, or by a posting thread; read by posting threads; sequentially consistent.
 	oneSided, unsent, reads atomic.Int32
 
 	// users counts the threads that hold the link; retired is added when it is
@@ -152,7 +152,7 @@ func (l *link) ready() (*path, bool) {
 // connect returns the link's path, connecting if need be. Errors: fi.EAGAIN
 // while the peer may still come up, or is gone and its last messages are not delivered;
 // fi.EHOSTUNREACH when it has not answered for the connect timeout, fi.ECONNRESET
-// when it was there and is gone, fi.EACCES when it belongs to somebody else.
+// when it was there and is gone, fi.EACCES when it belongs to another user.
 func (e *initiator) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok && !p.former.Load() {
 		return p, nil
@@ -324,7 +324,7 @@ func (e *peering) linkNumber(addr fi.Addr) uint32 {
 }
 
 // linkOf returns the link of an address of the endpoint's AV and holds it for
-// the caller, who releases it. fi.EINVAL for an address that is not in it, fi.ENOMEM;
+// the caller, which releases it. fi.EINVAL for an address that is not in it, fi.ENOMEM;
 // of a connected endpoint fi.ENOTCONN or fi.ESHUTDOWN.
 func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 	if e.conn != nil {

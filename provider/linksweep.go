@@ -12,7 +12,7 @@ import (
 // has resolved to it, and no request, reply, message of the protocol or live
 // source names it. Then its number is used again.
 
-// retired in link.users: who would hold the link lets go again.
+// retired in link.users: a thread that would use the link releases it again.
 const retired = -1 << 30
 
 // linkSlack is how many links there may be beyond twice those that the last
@@ -71,7 +71,7 @@ func (e *leasedEP) sweepLinks() {
 	e.linksKept = len(e.linkByAddr)
 }
 
-// retireLink takes a link out of use if only its name leads to it. Who holds
+// retireLink takes a link out of use if only its name leads to it. A thread that holds
 // it makes it lead to by more than that before he lets go, or does not.
 func (e *peering) retireLink(l *link) bool {
 	if p := l.path.Load(); p != nil && p.Err() == nil {

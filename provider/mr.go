@@ -80,7 +80,7 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 // with fi.MRBasic or fi.MRProvKey. It is unique among the domain's regions with remote
 // rights; for others the requested key is kept, but means nothing. In a domain opened with
 // fi.MREndpoint peers reach the region from [MR.Enable] on. With fi.MRSingleUse the key is
-// nobody's any more once a peer's operation on the region is done.
+// unused once a peer's operation on the region is done.
 //
 // As with other providers, a region may have no bytes, and what attr has beside is not
 // looked at: bits of attr.Access that are no rights, attr.Offset.
@@ -123,7 +123,7 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	return m, err
 }
 
-// regMR registers memory with checked attributes, for who has a key or is in a scope.
+// regMR registers memory with checked attributes, for callers that have a key or are in a scope.
 func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authKey, scope *mrScope) (*MR, error) {
 	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess, single: flags&fi.MRSingleUse != 0, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
 	if d.hmem() {
@@ -301,7 +301,7 @@ func (m *MR) Key() uint64 {
 func (m *MR) Desc() uint64 { return m.desc }
 
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
-// flags fi.RemoteWrite. Who reads the counter makes progress of the domain's
+// flags fi.RemoteWrite. A reader of the counter makes progress of the domain's
 // endpoints, any of which peers may write through. Errors: fi.EBADFLAGS for
 // other flags, fi.EINVAL for a second counter, or what stopped the system from
 // giving descriptors to a counter that can be slept on.

@@ -235,7 +235,7 @@ func StartPeer(entry, id uint64) error {
 	return nil
 }
 
-// DiscardPeer drops a held message. Its sender is told that it was received; the entry
+// DiscardPeer drops a held message. Its sender gets the acknowledgement of a receive; the entry
 // stays the owner's. Errors as of StartPeer.
 func DiscardPeer(id uint64) error {
 	m := takePeerMessage(id)

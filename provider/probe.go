@@ -14,11 +14,11 @@ import (
 )
 
 // Probes to peers on other hosts. A prober belongs to an endpoint's port whose
-// transport can send them; it exists only with FI_WEFT_RTT_PROBE_ENABLE. Whom to
+// transport can send them; it exists only with FI_WEFT_RTT_PROBE_ENABLE. Which peers to
 // probe when, and what became of it, is congestion.Prober's business:
 //
 //	step (the service thread or a goroutine): poll → send → next time
-//	echoed (who holds the transport's lease): the round-trip time
+//	echoed (the holder of the transport's lease): the round-trip time
 //
 // The peers are those that the endpoint is connected to when step looks.
 
@@ -37,7 +37,7 @@ type probeTarget interface {
 }
 
 // probed is what probes say about one peer. Written under prober.mu, read by
-// who samples; relaxed.
+// the sampling thread; relaxed.
 type probed struct {
 	target probeTarget
 	sentAt congestion.PTPTime // of the probe in flight; under prober.mu

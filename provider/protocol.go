@@ -161,7 +161,7 @@ func (o oneSided) handlers() map[hw.AMID]hw.Handler {
 		wire.AMRMADone:  o.e.onRMADone,
 		wire.AMReadData: o.e.onReadData,
 		amKeyAsk:        o.e.onKeyAsk,
-		amKeyTold:       o.e.onKeyTold,
+		amKeyAnswer:     o.e.onKeyAnswer,
 		wire.AMShare:    o.e.target.onShare,
 		wire.AMAccessed: o.e.onAccessed,
 	}

@@ -61,7 +61,7 @@ func Direct() bool {
 // plane says that C calls Go code without the runtime in this process.
 var plane atomic.Bool // stored before the first fabric is open
 
-// SetPlane tells that C has tried to call Go code without the runtime, and does so. Before the first fabric is open.
+// SetPlane records that C has tried to call Go code without the runtime, and does so. Before the first fabric is open.
 func SetPlane() { plane.Store(true) }
 
 // GetInfo answers fi_getinfo; see [info.Env.GetInfo] for arguments and errors,

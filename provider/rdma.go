@@ -35,7 +35,7 @@ type rdma struct {
 }
 
 // errNoRDMA says that there is no RDMA device, or that none is wanted: nothing
-// to tell people.
+// for messages to users.
 var errNoRDMA = errors.New("no RDMA")
 
 // rdmaDevice returns the domain's device, opening it the first time.
@@ -156,7 +156,7 @@ func (r *rdma) open() error {
 		if err := s.setDevice(r.ep.context, own); err != nil {
 			return errors.Join(err, r.iface.Close())
 		}
-		own = nil // who asks asks the name's socket
+		own = nil // questions go to the name's socket
 	}
 	x, err := devices.Share(own)
 	if err != nil && r.iface != nil {
@@ -206,7 +206,7 @@ func (r *rdma) forget(name []byte) { r.exchange.Forget(name) }
 // share has the exchange ask over a UDP interface that has its socket.
 func (r *rdma) share(i *udp.Iface) { r.exchange.Over(i.SendForeign) }
 
-// alone gives the exchange the socket for itself, if there is something to tell.
+// alone gives the exchange the socket for itself, if there is something to exchange.
 func (r *rdma) alone(fd int) error {
 	if r.iface == nil {
 		return nil

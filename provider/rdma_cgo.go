@@ -19,7 +19,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// answerTime bounds how long a peer that has told its device address may take to
+// answerTime bounds how long a peer that has sent its device address may take to
 // answer over the device, if there is another transport: then the networks of the
 // two devices are not joined.
 const answerTime = 5 * time.Second
@@ -174,7 +174,7 @@ func deviceAddress(i hw.Iface) []byte {
 	return i.(interface{ DeviceAddress() []byte }).DeviceAddress()
 }
 
-// startWatch starts what tells when memory changes. The error says why nothing does.
+// startWatch starts the watch for changes of memory. The error says why there is none.
 func startWatch() (regcache.Watch, error) {
 	w, err := memwatch.Start()
 	if err != nil {

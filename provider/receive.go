@@ -257,7 +257,7 @@ func (r *receiving) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 // untilHere reports whether the sender waits until the message is here, and no longer.
 func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSync }
 
-// keep holds a complete message. A sender who waits for that is told.
+// keep holds a complete message. A sender that waits for that gets an acknowledgement.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
 	held := *a
 	if a.untilHere() {
@@ -323,7 +323,7 @@ func heldSender(m *match.Message) sender {
 	return sender{m.Source(), uint8(m.Flags >> dataplane.HeldNumberShift)}
 }
 
-// sender returns who the message comes from.
+// sender returns the message's sender.
 func (a *arrived) sender() sender { return sender{a.source, a.number} }
 
 // heldFlags is what match.Message.Flags keeps of a message.

@@ -78,7 +78,7 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	return err
 }
 
-// urgentRecv are the flags of entries that nobody may leave on the post ring
+// urgentRecv are the flags of entries that may not stay on the post ring
 // until something arrives: they complete without an arrival.
 const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
 

@@ -11,8 +11,8 @@ import (
 )
 
 // A peer may end and begin anew under its name before its end is noticed, or lose a connection that looks
-// well from here. A path to its name then leads to who is gone, while messages come from who is there. What is
-// answered over such a path is lost, and nobody would tell.
+// well from here. A path to its name then leads to the process that is gone, while messages come from its successor.
+// What is answered over such a path is lost, without a sign.
 //
 //	the transport has connections that carry both ways  → answers, and reads, go over the source's own (backPath)
 //	else: a source is met, and its name has a path      → that leads to a live process, or peers are looked at
@@ -66,8 +66,8 @@ func (e *leasedEP) lives(src hw.Source, s sender) bool {
 	return ok && k == s
 }
 
-// backPath returns the path over a source's own connection, fi.EAGAIN if that is lost, which will be told. l is the
-// link to the sender, whose path it is unless both have connected, or the link's leads to who was there before.
+// backPath returns the path over a source's own connection, fi.EAGAIN if that is lost, which will be reported. l is the
+// link to the sender, whose path it is unless both have connected, or the link's leads to its predecessor.
 func (e *leasedEP) backPath(l *link, p *port, own hw.Source) (*path, error) {
 	ep := p.answer(own)
 	if ep == nil {

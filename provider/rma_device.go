@@ -38,7 +38,7 @@ type deviceOp struct {
 	deliver bool                        // it ends when the peer's memory has it; the poster's
 
 	// open counts the pieces that are posted and have not ended, and one for
-	// who posts. Added to by the poster, taken from by him and the lease holder;
+	// the posting thread. Added to by it, taken from by it and the lease holder;
 	// sequentially consistent, as failure, which is the first error.
 	open    atomic.Int64
 	failure atomic.Pointer[error]
@@ -274,7 +274,7 @@ func (op *deviceOp) start(f func(*hw.Completion) (hw.Status, error)) error {
 	op.open.Add(1) // before it can end
 	status, err := f(&d.done)
 	if err != nil || status == hw.Done {
-		op.open.Add(-1) // it is not the last: who posts counts too
+		op.open.Add(-1) // it is not the last: the posting thread counts too
 		d.op = nil
 		devicePieces.Put(d)
 	}

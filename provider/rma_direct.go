@@ -17,7 +17,7 @@ import (
 // Where the transport reads and writes the peer's memory by itself, the
 // posting thread does the operation and the peer's process has no part in it.
 // That holds for regions that the peer has published: those whose accesses
-// nobody there counts. What cannot be done so goes as messages; so do short
+// are not counted there. What cannot be done so goes as messages; so do short
 // writes, which a peer that polls takes in faster than the kernel copies.
 
 // directCaps are the abilities that it takes.
@@ -25,7 +25,7 @@ const directCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapNamedKeys | hw.CapOne
 
 // copyMax is the longest operation, in bytes, that C copies without asking here
 // (dataplane.RMA), 0 for none: not what is kept in order, shared with the target,
-// or cut into segments. How long it holds up who waits for threads that post
+// or cut into segments. How long it delays a thread that waits for threads that post
 // (hot.Grace) is bounded.
 func (e *peering) copyMax() uint64 {
 	p := e.ports[0]
@@ -136,7 +136,7 @@ func (m *MR) closeExported() {
 }
 
 // counted reports whether the endpoint counts what peers do to its memory: then
-// they must tell it.
+// they must notify it.
 func (e *bindings) counted() bool {
 	return e.remoteReadCntr.Load() != nil || e.remoteWriteCntr.Load() != nil
 }
@@ -202,7 +202,7 @@ func (e *peering) putPending(p *path, dest fi.Addr) bool {
 }
 
 // directParts does all parts of an operation. It reports false when the target
-// has to tell why that fails, or to do it.
+// has to say why that fails, or to do it.
 func (e *peering) directParts(a *RMAArgs, p *path, keys []hw.RemoteKey) (bool, error) {
 	done := uint64(0)
 	for i, r := range a.Remote {
@@ -249,7 +249,7 @@ type directScratch struct {
 
 var directScratches = sync.Pool{New: func() any { return new(directScratch) }}
 
-// notify tells the peer of a write with CQ data that is in place.
+// notify sends the peer the notice of a write with CQ data that is in place.
 func (e *peering) notify(a *RMAArgs, p *path, total uint64) error {
 	h := wire.Write{Key: a.Remote[0].Key, Flags: wire.WriteData | wire.WriteLast, Data: a.Data, Length: total}
 	d := directScratches.Get().(*directScratch)

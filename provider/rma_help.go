@@ -10,7 +10,7 @@ import (
 // The target's side of rma_share.go. Everything is checked against the region of
 // the key at each chunk, as where the target does it alone. A chunk is
 // taken only when the region lets it be copied, so a region that is closed
-// leaves the rest to the initiator, who is told why. A target that copies as much by itself takes
+// leaves the rest to the initiator, with the reason. A target that copies as much by itself takes
 // nothing: its processor is no help.
 
 // help is an operation of a peer that this side, the target, helps with.
@@ -107,7 +107,7 @@ func (e *rmaTarget) stepHelp(h *help) bool {
 }
 
 // helpsWith reports whether a region is one that initiators reach by themselves: in
-// one piece, of the process's own memory, and nobody counts what is done there.
+// one piece, of the process's own memory, and accesses to it are not counted.
 func (e *bindings) helpsWith(m *MR) bool {
 	return len(m.parts) == 1 && m.named == nil && m.counter.Load() == nil && !m.single && !e.counted()
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// A device finds a peer's region by a key of its own, which the peer tells when
+// A device finds a peer's region by a key of its own, which the peer sends when
 // it is asked by the region's key. Both messages may be lost to a lack of room:
 // then the question comes again. Until the answer is there operations go as
-// messages, so nobody waits for it.
+// messages, so no operation waits for it.
 
 // amKeyAsk has the region's key as its header and keyAsk as its head, and
-// amKeyTold the same key and keyTold.
+// amKeyAnswer the same key and keyAnswer.
 const (
-	amKeyAsk  hw.AMID = hot.AMKeyAsk
-	amKeyTold hw.AMID = hot.AMKeyTold
+	amKeyAsk    hw.AMID = hot.AMKeyAsk
+	amKeyAnswer hw.AMID = hot.AMKeyAnswer
 )
 
 // Sizes of their heads:
@@ -44,7 +44,7 @@ const (
 )
 
 // peerKeys are the device's keys of a peer's regions, by the keys of these. They
-// belong to one connection to the peer: who comes after him has others.
+// belong to one connection to the peer: its successor has others.
 type peerKeys struct {
 	mu   sync.Mutex // operations of a device only, which make system calls
 	list map[uint64]peerKey
@@ -88,7 +88,7 @@ func (k *peerKeys) set(key uint64, p peerKey) {
 	k.list[key] = p
 }
 
-// learn enters what the peer has told, if it was asked.
+// learn enters what the peer has answered, if it was asked.
 func (k *peerKeys) learn(key uint64, p peerKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -118,7 +118,7 @@ func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bo
 	return known
 }
 
-// onKeyAsk tells a peer the device's key of a region.
+// onKeyAsk sends a peer the device's key of a region.
 func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 	if len(head) != keyHeadBytes || len(payload) != 0 || binary.LittleEndian.Uint32(head[4:]) != 0 {
 		e.malformed(src, "question for a key does not parse")
@@ -136,7 +136,7 @@ func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 		told, status = e.domain.deviceKey(p.port, key, told)
 	}
 	binary.LittleEndian.PutUint32(b[4:], status)
-	_ = p.AMShort(amKeyTold, key, told, nil) // no room: the peer asks again
+	_ = p.AMShort(amKeyAnswer, key, told, nil) // no room: the peer asks again
 }
 
 // deviceKey appends the device's key of a region, which it registers with the
@@ -157,8 +157,8 @@ func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, uint32) {
 	return r.PackKey(to), keyHere
 }
 
-// onKeyTold takes in what a peer says of a region.
-func (e *leasedEP) onKeyTold(src hw.Source, key uint64, head, payload []byte) {
+// onKeyAnswer takes in what a peer says of a region.
+func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) {
 	if len(head) < keyHeadBytes || len(payload) != 0 {
 		e.malformed(src, "answer about a key does not parse")
 		return

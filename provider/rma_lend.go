@@ -119,7 +119,7 @@ func (e *peering) regain(op *sharedOp, lease bool) bool {
 	r.rounds--
 	r.count--
 	op.ended = true
-	op.again = e.copyLent(op) != nil // by messages, which tell why
+	op.again = e.copyLent(op) != nil // by messages, which say why
 	return true
 }
 

@@ -44,7 +44,7 @@ const (
 	opUpdate // a write, or an atomic operation of any kind
 )
 
-// fastGate is who may use the C path of an endpoint's transmits.
+// fastGate says which thread may use the C path of an endpoint's transmits.
 type fastGate struct {
 	mu    sync.Mutex // control operations, and posts and progress when a ring was full or a read goes as messages
 	open  bool       // the endpoint is enabled

@@ -49,7 +49,7 @@ type rmaRequest struct {
 	status fi.Errno
 	// live is the generation of the request's id when all its messages are
 	// sent, else 0. Stored by the owner before the last message, changed to 0
-	// by compare-and-swap by whoever finishes the request; sequentially
+	// by compare-and-swap by the thread that finishes the request; sequentially
 	// consistent.
 	live atomic.Uint32
 }

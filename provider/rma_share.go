@@ -340,7 +340,7 @@ func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
 	op.args.fail(e, status)
 }
 
-// repost does an operation again as messages, by which the target tells why it fails. It reports false when there is no
+// repost does an operation again as messages, by which the target says why it fails. It reports false when there is no
 // room.
 func (e *leasedEP) repost(op *sharedOp) bool {
 	lease, ok := e.stripes.Acquire(0)

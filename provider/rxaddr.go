@@ -37,7 +37,7 @@ func (a *AV) peer(addr fi.Addr) (fi.Addr, uint64) {
 }
 
 // target returns what a send to an address reaches, false if it is not in the
-// address vector or has the index of a receive context that nobody can have.
+// address vector or has the index of a receive context that cannot exist.
 func (a *AV) target(addr fi.Addr) (address, bool) {
 	base, index := a.peer(addr)
 	n, ok := a.Name(base)

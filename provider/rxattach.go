@@ -79,7 +79,7 @@ func restMillis(peerCheck time.Duration) uint32 {
 	return uint32(min(peerCheck, time.Minute)/time.Millisecond) + 10
 }
 
-// advance makes progress, if nobody else does and the context is not closed,
+// advance makes progress, if no other thread does and the context is not closed,
 // and runs the timers now and then.
 func (r *rxContext) advance() {
 	if r.owner != nil {
@@ -98,7 +98,7 @@ func (r *rxContext) advance() {
 	}
 }
 
-// tick runs the timers unless somebody else is at the context. The caller holds nothing.
+// tick runs the timers unless another thread is at the context. The caller holds nothing.
 func (r *rxContext) tick() {
 	if l := r.take(); l != nil {
 		if !l.dead {

@@ -45,7 +45,7 @@ type rxContext struct {
 
 	// deferred counts the operations on the context and its endpoints whose
 	// counters have reached their thresholds and that are not posted. Added to by
-	// who counts, subtracted from by who posts them, read by busy; sequentially
+	// the counting thread, subtracted from by the posting one, read by busy; sequentially
 	// consistent.
 	deferred atomic.Int32
 
@@ -54,7 +54,7 @@ type rxContext struct {
 	// offload: the thread does what is on the active list (hybrid progress).
 	// Written before the context is used.
 	offload bool
-	// copies tells the thread that something is. Written by the lease holder.
+	// copies shows the thread that something is. Written by the lease holder.
 	copies atomic.Bool
 	// stats is the block of the first endpoint, nil without one. Written by the
 	// lease holder, read by any thread.
@@ -90,7 +90,7 @@ type control struct {
 	ep     *leasedEP
 	link   *link     // nil: an answer
 	src    hw.Source // of an answer: what it answers came from there,
-	to     sender    // who was behind it
+	to     sender    // which sender it was
 	id     hw.AMID
 	header uint64
 	head   [controlHead]byte
@@ -157,7 +157,7 @@ func (r *leasedRx) openEngines() (err error) {
 	return err
 }
 
-// close gives the memory back. Nobody uses the context any more, but for late
+// close gives the memory back. The context has no user any more, but for late
 // readers of an endpoint's queues.
 func (r *rxContext) close() {
 	l := r.acquire()

@@ -30,7 +30,7 @@ func (s *Scalable) OpenTx(index int, attr *fi.TxAttr) (*Endpoint, error) {
 		own.Caps = own.Tx.Caps
 	}
 	given := *own.Tx
-	own.Rx = &fi.RxAttr{Size: 1, IOVLimit: wire.IOVLimit} // nobody posts receives
+	own.Rx = &fi.RxAttr{Size: 1, IOVLimit: wire.IOVLimit} // no receives are posted
 	e, err := s.openContext(s.tx, index, firstTx, own)
 	if err == nil && attr != nil {
 		*attr = given
@@ -80,7 +80,7 @@ func (s *Scalable) contextInfo(what string, tx bool, caps uint64) (*fi.Info, err
 	return own, nil
 }
 
-// openContext opens a context; open tells which of its kind are, first is the
+// openContext opens a context; open says which of its kind are, first is the
 // number of the first one's interface.
 func (s *Scalable) openContext(open []bool, index, first int, full *fi.Info) (*Endpoint, error) {
 	s.mu.Lock()

@@ -73,7 +73,7 @@ func (r *receiving) searchFailed(entry *hot.RecvEntry) {
 	r.release(targetOf(entry))
 }
 
-// discard drops a message that is out of the queue. Its sender is told that it
+// discard drops a message that is out of the queue. Its sender is notified that it
 // was received.
 func (r *receiving) discard(eng *match.Engine, m *match.Message) {
 	if a := r.heldAs(m); a.flags&(msgRTS|msgSync) != 0 {

@@ -46,7 +46,7 @@ func (s *SharedRx) Attr() fi.RxAttr { return s.attr }
 // HotRx is the table of plain words that C reads. It lives until Close.
 func (s *SharedRx) HotRx() *hot.Rx { return s.rx.hot }
 
-// SetHandle tells the handle by which C calls back.
+// SetHandle sets the handle by which C calls back.
 func (s *SharedRx) SetHandle(h uint64) { s.rx.setHandle(h) }
 
 // Rx is what C's handle of the receive context names.

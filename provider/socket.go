@@ -10,7 +10,7 @@ import (
 )
 
 // boundSocket holds an endpoint's name: while it is bound, the kernel gives
-// the address to nobody else in this network namespace. Nothing is received
+// the address to no other socket in this network namespace. Nothing is received
 // on it.
 type boundSocket struct {
 	fd int
@@ -22,7 +22,7 @@ type boundSocket struct {
 // bindSocket binds a socket to want and returns the name by which peers know
 // it: port 0 means any, the zero name the first address of this host. A wildcard
 // address is bound as it is, so that peers reach the endpoint at each address
-// of this host and the kernel gives its port to nobody else; the name then is
+// of this host and the kernel gives its port to no other socket; the name then is
 // the first address too. The first address is one of the interface domain, if
 // it has any, else of the interface only or, if that is empty, of any. Errors:
 // fi.EADDRINUSE, fi.EADDRNOTAVAIL, fi.EACCES, fi.EMFILE.
@@ -58,7 +58,7 @@ func bindSocket(want names.Name, domainIface, only string) (*boundSocket, names.
 	return s, name.WithPort(n.Port), nil
 }
 
-// reach tells of which families a socket bound to a family's wildcard has all
+// reach says of which families a socket bound to a family's wildcard has all
 // addresses: one bound to [::] also has the IPv4 ones, unless the system says no.
 func reach(fd int, family uint16) (inet, inet6 bool) {
 	if family != names.AFInet6 {
@@ -69,7 +69,7 @@ func reach(fd int, family uint16) (inet, inet6 bool) {
 }
 
 func bindTo(fd int, want names.Name) (names.Name, error) {
-	// Nobody reads: let the kernel keep as little as it can.
+	// It is never read: let the kernel keep as little as it can.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
 	return bindFD(fd, want)
 }

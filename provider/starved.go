@@ -11,7 +11,7 @@ import (
 
 // Messages too long for a slot of the receiver's ring stand in bounce buffers
 // until he looks. When he does not look for long they run out, and the sender would
-// be told to try again for as long, which for MPI_Isend of a few hundred bytes
+// get -FI_EAGAIN for as long, which for MPI_Isend of a few hundred bytes
 // surprises. So from then on those of up to the inject size are announced, as long ones
 // are, until a buffer is free again: the receiver reads them from a copy in their
 // request's own buffer. With the copy made they complete, so in the order of posting as ever.
@@ -36,7 +36,7 @@ func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error 
 	return nil
 }
 
-// starve notes whether a message of total bytes found a bounce buffer, and tells
+// starve notes whether a message of total bytes found a bounce buffer, and says
 // whether none has been free for hot.StarvedMillis. The caller leases the stripe.
 func (e *txRequests) starve(p *path, lease int, total uint64, err error) bool {
 	if total <= hot.SlotBody || p.port.attr.Caps&hw.CapPeerMemory == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Memory tokens (package token): what the owner of a region gives to others, who open
+// Memory tokens (package token): what the owner of a region gives to others, which open
 // it (token_open.go) and read and write lists of pieces of it (list.go).
 //
 // A token names its region by a key that is random and that no other region has, so
@@ -42,7 +42,7 @@ type ipcToken struct {
 func (t Token) MarshalBinary() ([]byte, error) { return slices.Clone(t), nil }
 
 // UnmarshalBinary takes a copy of bytes. Whether they are a token [Endpoint.OpenToken]
-// tells, which knows the authorisation key. fi.EINVAL: there are too many.
+// says, which knows the authorisation key. fi.EINVAL: there are too many.
 func (t *Token) UnmarshalBinary(b []byte) error {
 	if len(b) > token.MaxLen {
 		return fi.EINVAL

@@ -36,8 +36,8 @@ const (
 func (w Way) String() string { return [...]string{"ipc", "rdma", "message"}[w] }
 
 // OpenToken opens a peer's token. The owner is inserted into the endpoint's address vector unless
-// it is there; it stays there when the Remote is closed. Nobody is asked: whether the
-// region is still there, its use tells.
+// it is there; it stays there when the Remote is closed. No peer is asked: whether the
+// region is still there, its use shows.
 //
 // Errors: fi.EINVAL for what is no token, was made with another authorisation key, or for an owner whose
 // address the address vector does not take; fi.EOPBADSTATE for an endpoint that is not enabled; fi.ENOSYS
@@ -119,7 +119,7 @@ type RemoteInfo struct {
 	Why [ways]string
 }
 
-// Info returns what is known of the region, and which way is taken. Nobody is asked.
+// Info returns what is known of the region, and which way is taken. No peer is asked.
 func (r *Remote) Info() RemoteInfo {
 	t := &r.about
 	i := RemoteInfo{Addr: r.addr, Agent: t.Agent, Key: t.Key, Base: t.Base, Length: t.Length, Kind: t.Kind, Device: t.Device}

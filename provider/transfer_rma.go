@@ -104,7 +104,7 @@ func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error)
 		return false, err
 	}
 	if err != nil {
-		req.flags |= rmaMessages // refused or not possible: the peer tells why, or does it
+		req.flags |= rmaMessages // refused or not possible: the peer says why, or does it
 	}
 	return err == nil, nil
 }

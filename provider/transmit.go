@@ -57,7 +57,7 @@ type txRequests struct {
 	scratch        []scratch
 	progressStripe int // the bounce buffers of the lease holder
 
-	// rmaQueue are the ids of requests whose posters found no room for all
+	// rmaQueue are the ids of requests that found no room for all
 	// messages, under rmaMu, which no other post takes. rmaQueued is their
 	// number, for progress to look at without the lock.
 	rmaMu     sync.Mutex

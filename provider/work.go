@@ -14,7 +14,7 @@ import (
 //	waiting → fired → posted → gone
 //	             ↘ blocked ↗
 //
-// A waiting operation has armed a trigger of its counter (package cq). Whoever
+// A waiting operation has armed a trigger of its counter (package cq). The thread that
 // advances the counter fires it, in the middle of anything, so firing only
 // enters the operation into a list (fired). The operations of the list are
 // posted at points where this thread holds nothing: at the end of calls that

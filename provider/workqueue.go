@@ -23,7 +23,7 @@ type workQueue struct {
 	fired    []*queuedOp          // in order
 	newLists []*listOp            // that begin
 	// fresh is the length of fired, ready that and the number of blocked
-	// operations and of lists. Changed under mu and runMu, read by whoever may run;
+	// operations and of lists. Changed under mu and runMu, read by threads that may run;
 	// sequentially consistent.
 	fresh, ready atomic.Int32
 
@@ -160,7 +160,7 @@ func (q *workQueue) cancel(which func(*queuedOp) bool) []*queuedOp {
 			if w.state == workFired && w.rx != nil {
 				w.rx.deferred.Add(-1)
 			}
-			w.state = workGone // who goes through the lists passes it over
+			w.state = workGone // a walk through the lists skips it
 		}
 	}
 	q.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *queuedOp) release() {
 }
 
 // cancelTriggered ends the triggered receives of a context, and the triggered
-// operations of an endpoint, which may be nil, that wait with a context. It tells
+// operations of an endpoint, which may be nil, that wait with a context. It says
 // whether there were any.
 func (q *workQueue) cancelTriggered(r *rxContext, e *Endpoint, context uint64) bool {
 	list := q.cancel(func(w *queuedOp) bool {
@@ -200,7 +200,7 @@ func (q *workQueue) cancelTriggered(r *rxContext, e *Endpoint, context uint64) b
 // leave drops what there is of an endpoint or receive context that closes,
 // without completions. No other thread uses it.
 func (q *workQueue) leave(owner any) {
-	q.runMu.Lock() // nobody is in the middle of posting
+	q.runMu.Lock() // no posting is in progress
 	defer q.runMu.Unlock()
 	own := func(w *queuedOp) bool { return w.sequence.owner == owner }
 	q.cancel(own)
@@ -312,7 +312,7 @@ func (q *workQueue) undrive(c *cq.Counter) {
 	}
 }
 
-// wake wakes who sleeps on a counter that is driven.
+// wake wakes threads that sleep on a counter that is driven.
 func (q *workQueue) wake() {
 	q.driveMu.Lock()
 	defer q.driveMu.Unlock()

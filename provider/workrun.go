@@ -13,7 +13,7 @@ func (q *workQueue) postReady() {
 }
 
 // run goes through the lists, unless another thread does or this one does
-// further up its stack: whoever does looks again when it has finished.
+// further up its stack: that thread polls again when it has finished.
 func (q *workQueue) run() {
 	for q.runMu.TryLock() {
 		q.retry()

@@ -10,7 +10,7 @@ import (
 // closeWait bounds how long Close waits for what was posted to arrive, and then for the NIC to answer for it.
 const closeWait = 200 * time.Millisecond
 
-// Close tells the peers and gives everything back. What was posted gets a fifth
+// Close notifies the peers and gives everything back. What was posted gets a fifth
 // of a second to arrive. The caller has stopped all threads that use the
 // interface.
 func (i *Iface) Close() error {
@@ -88,7 +88,7 @@ func (i *Iface) discard(err error) {
 		q.take()
 		for n := range q.ops {
 			if o := &q.ops[n]; o.e != nil && o.comp != nil {
-				q.tell(ended{comp: o.comp, err: err})
+				q.complete(ended{comp: o.comp, err: err})
 				o.comp = nil
 			}
 		}

@@ -14,7 +14,7 @@ const (
 	accepted verdict = iota
 	refused          // no room now, or it is not known whether it arrived: it may be sent again
 	lost             // the path is broken: it may be sent again, for a while
-	nobody           // the interface is not there (any more)
+	absent           // the interface is not there (any more)
 	broken           // the command itself is wrong
 )
 
@@ -31,7 +31,7 @@ func judge(code uint32) verdict {
 		wire.RcMstCancelled, wire.RcTrsPendRsp:
 		return lost
 	case wire.RcPtlteNotFound, wire.RcVniNotFound, wire.RcInvalidEndpoint:
-		return nobody
+		return absent
 	}
 	return broken
 }

@@ -51,7 +51,7 @@ type Config struct {
 	// ConnectWait has Connect wait that long for the peer's NIC to answer. Default 0: it returns at once.
 	ConnectWait time.Duration
 	// AwaitPeer has Connect give out no endpoint before the peer's NIC has answered: until then the error is
-	// hw.ErrUnreachable, and hw.ErrNoPath when there is nobody.
+	// hw.ErrUnreachable, and hw.ErrNoPath when there is no such peer.
 	AwaitPeer bool
 	// PathTimeout bounds how long a path may be broken before the peer counts as gone. Default 10 s.
 	PathTimeout time.Duration
@@ -63,7 +63,7 @@ type Config struct {
 	// Errors: hw.ErrNoResource and hw.ErrUnreachable (not known yet), hw.ErrNoPath (the peer has none), hw.ErrInvalid.
 	// Default: they are the same.
 	Resolve func(name []byte) ([]byte, error)
-	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: nobody cares.
+	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: ignored.
 	Forget func(name []byte)
 	// Direct has C threads send short messages and take messages in without the Go runtime (hw.CapDriven), where
 	// package direct has a trampoline. The caller has tried that. Default: they do not.
@@ -71,7 +71,7 @@ type Config struct {
 	// Match has the NIC match messages (hw.CapMatching), as an endpoint of libfabric's CXI provider does; C does not
 	// drive such an interface. Default: it does not.
 	Match *MatchConfig
-	// Logf takes one line of text about a fault, without a newline. Default: nobody listens.
+	// Logf takes one line of text about a fault, without a newline. Default: dropped.
 	Logf func(format string, args ...any)
 }
 

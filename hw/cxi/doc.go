@@ -12,11 +12,11 @@
 //	presence  one entry of no bytes that only the interface's own random number matches
 //
 // A device address names NIC, PID, VNI and that number. A put to the presence index
-// tells, without the peer's process, whether the interface is there, and whether it is
+// says, without the peer's process, whether the interface is there, and whether it is
 // still the same one: Connect and CheckPeers ask so.
 //
 // Memory that peers may reach has an entry at a third index, of the memory domain's own
-// PID, each under match bits of its own that nobody can guess.
+// PID, each under match bits of its own that cannot be guessed.
 //
 // # Messages
 //
@@ -36,9 +36,9 @@
 // messages at index 0 of its PID, by that provider's match bits (package proto). For a peer that is such an endpoint
 // the two do not differ. Nothing of the above is used for that but the PID and the wait object.
 //
-// # Who may call what
+// # Threads
 //
 // Operations on endpoints: any thread. A queue's lock (type txQueue) guards what is
-// posted to it and the windows of its peers. Progress and CheckPeers: whoever holds the
+// posted to it and the windows of its peers. Progress and CheckPeers: the holder of the
 // progress lease; everything marked "lease" belongs to it.
 package cxi

@@ -19,7 +19,7 @@ type DomainConfig struct {
 	Library string // default: libcxi.DefaultLibrary
 	// Getenv reads the launcher's variables. Default: os.Getenv.
 	Getenv func(string) string
-	// Logf takes one line of text about the device, without a newline. Default: nobody listens.
+	// Logf takes one line of text about the device, without a newline. Default: dropped.
 	Logf func(format string, args ...any)
 }
 

@@ -29,8 +29,8 @@ type driver struct {
 	port mem.Array[seam.Port] // one
 	// paths leads to no peer and no interface: the collector keeps it while peers live, and would keep them, too.
 	paths *pathPool
-	// held says that commands may stand in queues without a doorbell. Set by who leaves them, taken by who rings;
-	// sequentially consistent.
+	// held says that commands may stand in queues without a doorbell. Set by the thread that leaves them, taken by
+	// the one that rings; sequentially consistent.
 	held  flag
 	found uint32 // lease: index of the sender of what next found
 }
@@ -76,7 +76,7 @@ func (i *Iface) openWatch() error {
 	}
 	queues := []*eventQueue{&i.rx.events}
 	for _, q := range i.tx {
-		words, queues = append(words, unsafe.Pointer(&q.anyTold)), append(queues, &q.events)
+		words, queues = append(words, unsafe.Pointer(&q.anyCompleted)), append(queues, &q.events)
 	}
 	w := &i.driver.port.At(0).Watch
 	ok := w.Words(words...)
@@ -218,7 +218,7 @@ func SendPath(path, message, bell, _ uintptr) uintptr {
 	}
 	m, q := seam.MessageAt(message), e.q
 	if !q.lock.try() {
-		e.i.driver.held.set() // who holds it may have left the doorbell to this thread
+		e.i.driver.held.set() // its holder may have left the doorbell to this thread
 		return hot.PathGo
 	}
 	said := e.sendHeld(m)
@@ -330,7 +330,7 @@ func NextArrival(port, message, bell, _ uintptr) uintptr {
 // takeIn takes in what became of messages. hot.PortEmpty: there is nothing more; hot.PortGo: there is something that
 // Progress has to deal with. Lease.
 func (q *txQueue) takeIn(b *seam.Bell) uintptr {
-	if q.anyTold.Load() {
+	if q.anyCompleted.Load() {
 		return hot.PortGo
 	}
 	if q.posted.load() == 0 || !q.events.Waiting() || !q.lock.try() {
@@ -363,7 +363,7 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	return hot.PortEmpty
 }
 
-// plain takes an event in that tells of a message's arrival, for which no caller waits. False: it does not, and nothing
+// plain takes in the event of a message's arrival, for which no caller waits. False: it does not, and nothing
 // is changed.
 func (q *txQueue) plain(e nic.Event) bool {
 	cookie := e.UserPtr()
@@ -430,7 +430,7 @@ func TakeArrival(port, bell, _, _ uintptr) uintptr {
 		seam.BellAt(bell).Ring(word, value, r.events.Lock())
 	}
 	if r.events.PeekAny().There() {
-		r.events.Pause() // who asks whether something is there, before the next look, sees it
+		r.events.Pause() // a caller of Ready, before the next poll, sees it
 		return 1
 	}
 	return 0

@@ -24,15 +24,16 @@ type Endpoint struct {
 	to    nic.Address // its messages
 	high  uint64      // upper half of the match bits of messages to it
 	// name is the address by which the peer is known: its own word, or what was given to Connect until it comes. Stored
-	// by who makes the endpoint and by the lease holder.
+	// by the thread that makes the endpoint and by the lease holder.
 	name atomic.Pointer[[]byte]
 	// names are those under which Connect was called. Under i.mu.
 	names [][]byte
 
-	// failure is why the endpoint no longer works. Stored once, by whoever
+	// failure is why the endpoint no longer works. Stored once, by the thread that
 	// finds out first; read by everybody.
 	failure atomic.Pointer[error]
-	// ready says that messages may be posted: the peer's NIC has answered, or the peer has sent. Set by who learns it.
+	// ready says that messages may be posted: the peer's NIC has answered, or the peer has sent. Set by the thread
+	// that sees it.
 	ready  atomic.Bool
 	stream uint32 // number of what is sent to the peer among the interface's streams, from 1. Immutable
 	// before is an endpoint to the same interface that has failed and not ended yet: what it has posted may still
@@ -43,15 +44,16 @@ type Endpoint struct {
 	connected atomic.Bool
 	// closed is 1 while the peer's eager window is. Stored by the lease holder.
 	closedWindow atomic.Uint32
-	// owesWindow is set when the peer must be told our window. Set by SetEagerWindow, taken by the lease holder.
+	// owesWindow is set when our window must be sent to the peer. Set by SetEagerWindow, taken by the lease holder.
 	owesWindow atomic.Bool
-	// asked says that a question to the peer's NIC is on its way. Set by who asks, cleared under the queue's lock.
+	// asked says that a question to the peer's NIC is on its way. Set by the asking thread, cleared under the
+	// queue's lock.
 	asked atomic.Bool
 	// confirmed is what has become of the question of Confirm. Under the queue's lock.
 	confirmed confirmation
-	// suspect asks CheckPeers to ask the peer's NIC. Set by who finds an operation failed.
+	// suspect asks CheckPeers to ask the peer's NIC. Set by the thread that finds an operation failed.
 	suspect atomic.Bool
-	// heard says that the peer or its NIC has answered. Set by who hears, taken by CheckPeers.
+	// heard says that the peer or its NIC has answered. Set by the thread that sees it, taken by CheckPeers.
 	heard atomic.Bool
 	// fenced says that posts must wait for what was posted before fence. Set by Fence, cleared under the queue's lock.
 	fenced atomic.Bool
@@ -85,7 +87,7 @@ type leaseState struct {
 	inHead    bool   // head is of it
 	active    time.Time
 	failed    bool // the lease holder knows that the endpoint has failed
-	told      bool // the endpoint's events were given
+	reported  bool // the endpoint's events were given
 	reclaimed bool
 }
 
@@ -202,7 +204,7 @@ func (e *Endpoint) fail(err error) {
 	}
 }
 
-// end ends the endpoint, and reports whether nobody did before. Any thread.
+// end ends the endpoint, and reports whether this call was the first to. Any thread.
 func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false
@@ -285,7 +287,7 @@ func (i *Iface) awaitAnswer(e *Endpoint) {
 		e.q.q.Ring()
 		e.q.poll()
 		e.q.give()
-		if e.q.anyTold.Load() {
+		if e.q.anyCompleted.Load() {
 			i.bell.ring()
 		}
 		if e.ready.Load() || !time.Now().Before(end) {

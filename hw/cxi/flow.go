@@ -54,7 +54,7 @@ func (t *matchTx) resolved(to hw.MatchAddress) {
 	}
 }
 
-// notify tells a receiver of the drops.
+// notify sends a receiver the number of the drops.
 func (t *matchTx) notify(to hw.MatchAddress, f *fullPeer) {
 	t.control(to, proto.Control(proto.ControlNotify, f.drops))
 }
@@ -96,7 +96,7 @@ func (t *matchTx) replay() {
 	}
 }
 
-// resume tells senders that the NIC takes messages again.
+// resume sends senders word that the NIC takes messages again.
 func (t *matchTx) resume(senders []hw.MatchAddress) {
 	if len(senders) == 0 {
 		return

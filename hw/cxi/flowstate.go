@@ -33,7 +33,7 @@ type flowCore struct {
 	// notified are senders of dropped messages, in the order of their notices.
 	notified []hw.MatchAddress
 	// asked says that the NIC is to take messages again if it has dropped askedDrops, of which the first askedSenders
-	// of notified have told.
+	// of notified have sent.
 	asked        bool
 	askedDrops   int64
 	askedSenders int

@@ -63,7 +63,7 @@ type Iface struct {
 	driver  driver
 	resting []restingPeer // under mu
 
-	// tracer sees every message, nil: nobody does. Set before the first message.
+	// tracer sees every message, nil: none. Set before the first message.
 	tracer hw.Tracer
 
 	lastLog atomic.Int64 // nanoseconds
@@ -157,7 +157,7 @@ const (
 // maxTransfer is the most bytes of one put or get.
 const maxTransfer = 1 << 30
 
-// Attr tells what the interface can do.
+// Attr says what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
 		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapAMZcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
@@ -216,7 +216,7 @@ func (i *Iface) SetTracer(t hw.Tracer) {
 // traced is how many bytes of a payload a tracer sees.
 const traced = 64
 
-// trace tells the tracer of a message.
+// trace shows the tracer a message.
 func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
 	i.tracer(event, id, header, head, payload[:min(len(payload), traced)])
 }
@@ -234,7 +234,7 @@ func (i *Iface) Stats() hw.Stats {
 	return hw.Stats{Delivered: delivered, Malformed: malformed, PeersLost: i.rx.lost.Load()}
 }
 
-// Doorbells is how often the NIC was told of something posted. The caller has stopped all threads that post.
+// Doorbells is how often the NIC was notified of something posted. The caller has stopped all threads that post.
 func (i *Iface) Doorbells() (n uint64) {
 	for _, q := range i.tx {
 		n += q.q.Bells
@@ -280,7 +280,7 @@ func (i *Iface) attend(e *Endpoint) {
 	i.bell.ring()
 }
 
-// attendLater does so without waking anybody.
+// attendLater does so without a wake-up.
 func (i *Iface) attendLater(e *Endpoint) {
 	i.todoMu.Lock()
 	if !e.listed {

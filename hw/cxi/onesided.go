@@ -188,7 +188,7 @@ func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.Remo
 }
 
 // GetShort is not among the interface's capabilities: a read takes a round
-// trip, and only Progress can tell of its end.
+// trip, and only Progress can report its end.
 func (e *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
 	return fmt.Errorf("cxi: short get: %w", hw.ErrInvalid)
 }

@@ -61,7 +61,7 @@ func (e *Endpoint) isThere() {
 	}
 }
 
-// welcome is isThere for a peer that has sent first: it is told that the window is closed, if it is; else our first
+// welcome is isThere for a peer that has sent first: it gets word that the window is closed, if it is; else our first
 // message says it. Lease.
 func (e *Endpoint) welcome() {
 	e.isThere()
@@ -112,9 +112,9 @@ func (e *Endpoint) step(now time.Time) bool {
 	return again.IsZero() && !e.owesWindow.Load()
 }
 
-// die ends everything that waits for the peer, when the NIC has answered for all that was posted, and tells that it is
-// gone when its last message is delivered: there may be an answer in it. The endpoint is kept until the peer has been
-// told, or cannot be. Lease.
+// die ends everything that waits for the peer, when the NIC has answered for all that was posted, and reports that it
+// is gone when its last message is delivered: there may be an answer in it. The endpoint is kept until the peer has
+// been reported, or cannot be. Lease.
 func (e *Endpoint) die(now time.Time) bool {
 	l := &e.lease
 	first := !l.failed
@@ -136,11 +136,11 @@ func (e *Endpoint) die(now time.Time) bool {
 	}
 	wordOver := e.word.until.IsZero()
 	e.q.give()
-	if !l.told && (!quiet || e.i.rx.fresh || !e.i.rx.empty) {
+	if !l.reported && (!quiet || e.i.rx.fresh || !e.i.rx.empty) {
 		return false
 	}
-	if !l.told {
-		e.i.pollAll() // what was canceled is told first
+	if !l.reported {
+		e.i.pollAll() // what was canceled is reported first
 		e.giveEvents()
 	}
 	if !quiet || !wordOver {
@@ -150,7 +150,7 @@ func (e *Endpoint) die(now time.Time) bool {
 	return true
 }
 
-// lastWord is what tells the peer that nothing comes any more. A receiver that is full refuses it, and gets it again.
+// lastWord is the message after which nothing comes any more. A receiver that is full refuses it, and gets it again.
 // Under the queue's lock.
 type lastWord struct {
 	until   time.Time // not after; zero: there is none, or it is over
@@ -159,7 +159,7 @@ type lastWord struct {
 	posted  bool // its event is to come
 }
 
-// reset tells the peer that nothing comes any more, past the window. The caller has the queue's lock.
+// reset sends the peer word that nothing comes any more, past the window. The caller has the queue's lock.
 func (e *Endpoint) reset(now time.Time) {
 	w := &e.word
 	if w.until.IsZero() || w.posted || now.Before(w.at) {
@@ -210,17 +210,17 @@ func (e *Endpoint) givenUp(reset []byte) bool {
 	return e.lease.stream == 0 || e.lease.stream == theirs
 }
 
-// pollAll tells of all that has ended. Lease.
+// pollAll reports all that has ended. Lease.
 func (i *Iface) pollAll() {
 	for _, q := range i.tx {
-		q.tellAll()
+		q.completeAll()
 	}
 }
 
-// giveEvents tells that the peer is gone. Lease.
+// giveEvents reports that the peer is gone. Lease.
 func (e *Endpoint) giveEvents() {
 	l, i := &e.lease, e.i
-	l.told = true
+	l.reported = true
 	if e.connected.Load() {
 		i.rx.lost.Add(1)
 		i.rx.onPeer(hw.PeerEvent{Endpoint: e, Err: e.gone()})
@@ -242,7 +242,7 @@ func (e *Endpoint) reclaim() {
 	i := e.i
 	e.lease.reclaimed = true
 	e.q.take()
-	e.w.slots = nil // who has connected may keep the endpoint for long
+	e.w.slots = nil // the caller of Connect may keep the endpoint for long
 	e.q.give()
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -256,7 +256,7 @@ func (e *Endpoint) reclaim() {
 	}
 }
 
-// gone is the endpoint's error as an event tells it.
+// gone is the endpoint's error as in an event.
 func (e *Endpoint) gone() error {
 	err := e.Err()
 	if errors.Is(err, hw.ErrPeerDead) {
@@ -291,7 +291,7 @@ func (i *Iface) CheckPeers() {
 	}
 	for _, q := range i.tx {
 		q.look()
-		q.tellAll()
+		q.completeAll()
 	}
 	if i.anyTodo.Load() {
 		i.upkeep()
@@ -339,7 +339,7 @@ func (e *Endpoint) Confirm() error {
 	return hw.ErrNoResource
 }
 
-// SetEagerWindow tells senders whether eager payloads are welcome. Any thread.
+// SetEagerWindow says to senders whether eager payloads are welcome. Any thread.
 func (i *Iface) SetEagerWindow(open bool) {
 	var v uint32
 	if !open {

@@ -201,7 +201,7 @@ func (r *receiver) refusedBuffer(n int) {
 }
 
 // arrive takes in one message, and reports whether a handler got it. Its bytes were written by the NIC before its
-// event, so nobody changes them any more.
+// event, so they do not change any more.
 func (r *receiver) arrive(e nic.Event) (delivered bool) {
 	n, off, ok := r.place(e)
 	length := e.Length()
@@ -262,7 +262,7 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 		return false
 	}
 	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
-		return false // nobody's, late, doubled, or behind one that was refused and will be sent again
+		return false // without a receiver, late, doubled, or behind one that was refused and will be sent again
 	}
 	if head > len(data) || kind != kindUser && kind != kindHead && head != 0 {
 		r.refuse("message of %d bytes with a head of %d", len(data), head)
@@ -294,7 +294,7 @@ func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload [
 	}
 	h := r.handlers[am]
 	if h == nil {
-		r.refuse("message with id %d, which nobody handles", am)
+		r.refuse("message with id %d, which has no handler", am)
 		return false
 	}
 	r.delivered.Add(1)
@@ -407,7 +407,7 @@ func (i *Iface) Progress(limit int) int {
 	i.ringAll()
 	for _, q := range i.tx {
 		q.look()
-		n += q.tellAll()
+		n += q.completeAll()
 	}
 	r.takeReturned()
 	got := r.take(limit)

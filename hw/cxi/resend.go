@@ -139,7 +139,7 @@ func (e *Endpoint) acknowledged(low uint16, code uint32) {
 	case lost:
 		w.refused = true
 		e.pathLost(code)
-	case nobody:
+	case absent:
 		w.refused = true
 		e.end(fmt.Errorf("peer %s is not there: %s: %w", e, codeText(code), hw.ErrPeerDead))
 	case broken:
@@ -207,7 +207,7 @@ func (e *Endpoint) drop() {
 // retire ends the message at the head.
 func (e *Endpoint) retire(err error) {
 	if s := e.w.slot(e.w.head); s.comp != nil {
-		e.q.tell(ended{comp: s.comp, err: err})
+		e.q.complete(ended{comp: s.comp, err: err})
 		s.comp = nil
 	}
 	e.drop()
@@ -227,7 +227,7 @@ func (e *Endpoint) rewind() {
 	e.i.attendLater(e)
 }
 
-// resend tries the first message again when its time has come, and tells when to look again; zero: there is nothing to
+// resend tries the first message again when its time has come, and returns when to try again; zero: there is nothing to
 // send again. The caller has the queue's lock.
 func (e *Endpoint) resend(now time.Time) time.Time {
 	w := &e.w

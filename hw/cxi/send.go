@@ -88,7 +88,7 @@ func (e *Endpoint) control(kind messageKind, header uint64, payload []byte) bool
 	return true
 }
 
-// greet says who sends, in front of the first message. The caller has the queue's lock.
+// greet sends the sender's name, in front of the first message. The caller has the queue's lock.
 func (e *Endpoint) greet() {
 	if e.greeted {
 		return

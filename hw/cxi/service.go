@@ -23,7 +23,7 @@ type serviceSource interface {
 	NetNS(id uint32) (uint32, error)
 }
 
-// identity is who asks.
+// identity is the asking process's.
 type identity struct{ uid, gid, netns uint32 }
 
 // ownIdentity is this process. The number of a network namespace is its inode's.
@@ -39,7 +39,7 @@ func ownIdentity() identity {
 // chooseService picks the service and VNI of a device: what the launcher of the job says in SLINGSHOT_VNIS,
 // SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, else the best service that admits this process. Errors: hw.ErrPermission,
 // when none does; hw.ErrInvalid for what the variables hold.
-func chooseService(s serviceSource, device string, who identity, env func(string) string) (service uint32, vni uint16, err error) {
+func chooseService(s serviceSource, device string, asking identity, env func(string) string) (service uint32, vni uint16, err error) {
 	service, vni, ok, err := nic.Launched(device, env)
 	if err != nil {
 		return 0, 0, fmt.Errorf("cxi: %w: %w", err, hw.ErrInvalid)
@@ -47,7 +47,7 @@ func chooseService(s serviceSource, device string, who identity, env func(string
 	if ok {
 		return service, vni, admits(s, service, vni)
 	}
-	best, err := bestService(s, device, who)
+	best, err := bestService(s, device, asking)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -78,7 +78,7 @@ func admits(s serviceSource, id uint32, vni uint16) error {
 
 // bestService is the one that admits this network namespace, else this user, else this group, else everybody. Of
 // several the last one, as for libfabric's own provider.
-func bestService(s serviceSource, device string, who identity) (best libcxi.Service, err error) {
+func bestService(s serviceSource, device string, asking identity) (best libcxi.Service, err error) {
 	list, err := s.Services()
 	if err != nil {
 		return best, limit(err)
@@ -88,37 +88,37 @@ func bestService(s serviceSource, device string, who identity) (best libcxi.Serv
 		if !v.Enabled || v.System {
 			continue
 		}
-		if r := fit(s, &v, who); r > rank {
+		if r := fit(s, &v, asking); r > rank {
 			best, rank = v, r
 		}
 	}
 	if rank == 0 {
-		return best, fmt.Errorf("cxi: none of the %d services of %s admits user %d, group %d: %w", len(list), device, who.uid, who.gid, hw.ErrPermission)
+		return best, fmt.Errorf("cxi: none of the %d services of %s admits user %d, group %d: %w", len(list), device, asking.uid, asking.gid, hw.ErrPermission)
 	}
 	return best, nil
 }
 
 // fit is how well a service suits, 0: not at all.
-func fit(s serviceSource, v *libcxi.Service, who identity) int {
+func fit(s serviceSource, v *libcxi.Service, asking identity) int {
 	if !v.Restricted {
 		return 1
 	}
-	if ns, err := s.NetNS(v.ID); err == nil && ns == who.netns && ns != 0 {
+	if ns, err := s.NetNS(v.ID); err == nil && ns == asking.netns && ns != 0 {
 		return 4
 	}
 	best := 0
 	for _, m := range v.Members {
 		switch {
-		case m.Kind == libcxi.MemberUID && m.ID == who.uid:
+		case m.Kind == libcxi.MemberUID && m.ID == asking.uid:
 			best = max(best, 3)
-		case m.Kind == libcxi.MemberGID && m.ID == who.gid:
+		case m.Kind == libcxi.MemberGID && m.ID == asking.gid:
 			best = max(best, 2)
 		}
 	}
 	return best
 }
 
-// vniOf is the VNI of a service that nobody has named one for.
+// vniOf is the VNI of a service without a named one.
 func vniOf(s serviceSource, v *libcxi.Service) (uint16, error) {
 	if v.FixedVNIs {
 		if len(v.VNIs) == 0 {

@@ -15,9 +15,9 @@ import (
 
 // queueLock is held for some tens of nanoseconds at a time.
 type queueLock struct {
-	// held is 1 while somebody holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
+	// held is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
 	held atomic.Uint32
-	// waiting is the number of threads that want it. Added to by them; read by who holds it, to leave the doorbell to
+	// waiting is the number of threads that want it. Added to by them; read by its holder, to leave the doorbell to
 	// them.
 	waiting atomic.Int32
 }
@@ -68,16 +68,16 @@ type txQueue struct {
 	// answered for.
 	refusedAt time.Time
 
-	ops    []op // one-sided operations and questions
-	free   []uint32
-	memory pinned // opBytes for each
-	told   []ended
-	spare  []ended // what told was before
-	// anyTold says that told is not empty. Written under the lock, read by the lease holder.
-	anyTold atomic.Bool
+	ops       []op // one-sided operations and questions
+	free      []uint32
+	memory    pinned // opBytes for each
+	completed []ended
+	spare     []ended // what completed was before
+	// anyCompleted says that completed is not empty. Written under the lock, read by the lease holder.
+	anyCompleted atomic.Bool
 }
 
-// counted is a number that is changed under a queue's lock, by a release store, and read by everybody who wants to know
+// counted is a number that is changed under a queue's lock, by a release store, and read by any thread
 // whether to look.
 type counted struct{ n uint64 }
 
@@ -86,7 +86,7 @@ func (c *counted) add(n int64) { order.Store64(&c.n, c.n+uint64(n)) }
 
 func (c *counted) load() int64 { return int64(atomic.LoadUint64(&c.n)) }
 
-// ended is what the lease holder tells the caller of an operation.
+// ended is what the lease holder reports to the caller of an operation.
 type ended struct {
 	comp   *hw.Completion
 	err    error
@@ -141,7 +141,7 @@ func (q *txQueue) close() error {
 
 func (q *txQueue) take() { q.lock.take() }
 
-// give gives the lock back, and has the NIC look at what was posted, unless somebody waits for the lock, who will.
+// give gives the lock back, and has the NIC look at what was posted, unless a thread waits for the lock, which will.
 func (q *txQueue) give() {
 	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
 		q.q.Ring()
@@ -197,21 +197,21 @@ const cookieOp = 1 << 60
 
 func messageCookie(peer uint32, pos uint64) uint64 { return uint64(peer)<<16 | pos&0xffff }
 
-// tell has the lease holder tell of an operation. The caller has the lock.
-func (q *txQueue) tell(e ended) {
-	q.told = append(q.told, e)
-	q.anyTold.Store(true)
+// complete has the lease holder report an operation. The caller has the lock.
+func (q *txQueue) complete(e ended) {
+	q.completed = append(q.completed, e)
+	q.anyCompleted.Store(true)
 }
 
-// tellAll tells of what has ended and returns how many callers were told. Lease.
-func (q *txQueue) tellAll() int {
-	if !q.anyTold.Load() {
+// completeAll reports what has ended and returns to how many callers. Lease.
+func (q *txQueue) completeAll() int {
+	if !q.anyCompleted.Load() {
 		return 0
 	}
 	q.take()
-	list := q.told
-	q.told, q.spare = q.spare[:0], list
-	q.anyTold.Store(false)
+	list := q.completed
+	q.completed, q.spare = q.spare[:0], list
+	q.anyCompleted.Store(false)
 	q.give()
 	n := 0
 	for k := range list {
@@ -236,7 +236,7 @@ func (q *txQueue) tellAll() int {
 type opKind uint8
 
 const (
-	opPlain    opKind = iota // its end is told to its completion, if there is one
+	opPlain    opKind = iota // its end goes to its completion, if there is one
 	opGet                    // reads into a bounce buffer
 	opFetch                  // an atomic with a result
 	opPresence               // asks whether the peer's interface is there
@@ -309,9 +309,9 @@ func (q *txQueue) opEnded(n, code uint32) {
 	}
 	switch {
 	case o.unpack != nil:
-		q.tell(ended{o.comp, err, o.unpack, o.bounce, o.n})
+		q.complete(ended{o.comp, err, o.unpack, o.bounce, o.n})
 	case o.comp != nil:
-		q.tell(ended{comp: o.comp, err: err})
+		q.complete(ended{comp: o.comp, err: err})
 		fallthrough
 	default:
 		if o.bounce >= 0 {
@@ -338,7 +338,7 @@ func (q *txQueue) abandon(e *Endpoint, err error) {
 		o := &q.ops[e.ops.first]
 		e.ops.remove(q, o)
 		if o.comp != nil {
-			q.tell(ended{comp: o.comp, err: err})
+			q.complete(ended{comp: o.comp, err: err})
 		}
 		*o = op{}
 	}

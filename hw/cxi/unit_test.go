@@ -307,8 +307,8 @@ func TestLowBits(t *testing.T) {
 func TestCodes(t *testing.T) {
 	for code, want := range map[uint32]verdict{
 		wire.RcOk: accepted, wire.RcEntryNotFound: refused, wire.RcPtDisabled: refused, wire.RcUndeliverable: lost,
-		wire.RcPtlteNotFound: nobody,
-		wire.RcVniNotFound:   nobody, wire.RcCmdInvalidArg: broken, wire.RcNoTranslation: broken,
+		wire.RcPtlteNotFound: absent,
+		wire.RcVniNotFound:   absent, wire.RcCmdInvalidArg: broken, wire.RcNoTranslation: broken,
 	} {
 		if got := judge(code); got != want {
 			t.Errorf("%s: %d, want %d", codeText(code), got, want)

@@ -110,7 +110,7 @@ func (i *Iface) Pending() bool {
 		return true
 	}
 	for _, q := range i.tx {
-		if q.anyTold.Load() || q.posted.load() != 0 && q.events.Waiting() {
+		if q.anyCompleted.Load() || q.posted.load() != 0 && q.events.Waiting() {
 			return true
 		}
 	}
@@ -123,6 +123,6 @@ func (i *Iface) Disarm() {
 	i.bell.after(0)
 	i.wait.Clear()
 	var b [8]byte
-	_, _ = unix.Read(i.bell.event, b[:]) // empty: nobody rang
+	_, _ = unix.Read(i.bell.event, b[:]) // empty: no doorbell
 	_, _ = unix.Read(i.bell.timer, b[:])
 }

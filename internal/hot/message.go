@@ -14,37 +14,37 @@ import "structs"
 //
 //weft:enum weft_am
 const (
-	AMMsg      = 1 // untagged, complete in one active message
-	AMMsgData  = 2
-	AMTag      = 3
-	AMTagData  = 4
-	AMRTS      = 5  // an announced message, ready to send: head [RTSHead], header the tag
-	AMSync     = 6  // complete, and asks for an acknowledgement: header the tag
-	AMAck      = 7  // the header is the sender's request, head its outcome, 0: done
-	AMCTS      = 8  // clear to send: the header is the sender's request
-	AMFrag     = 9  // the header is the receiver's operation, head the offset
-	AMAssist   = 10 // offers the sender a share of the copying: the header is its request
-	AMWrite    = 11 // head [WriteHead], then the payload
-	AMRead     = 12
-	AMNotify   = 13 // head [WriteHead]: the payload is there already
-	AMAtomic   = 14 // head [AtomicHead], then operands, then comparands
-	AMRMADone  = 15
-	AMReadData = 16 // head the offset in what is read or fetched, then the bytes
-	AMKeyAsk   = 17
-	AMKeyTold  = 18
-	AMShare    = 19
-	AMAccessed = 20 // head the key
-	AMLanding  = 21 // the header is the sender's request, the payload the key of the receiver's memory
-	AMPut      = 22 // the header is the sender's request: what it is to put there
-	AMHelped   = 23 // the header is the receiver's operation: the sender waits for a put to do
-	AMCollJoin = 24 // the header is the group's key
-	AMCollStep = 25 // the header is the receiver's group
-	AMCollRTS  = 26 // the header is the receiver's group
-	AMCollDone = 27 // the header is the sender's request
-	AMCollCTS  = 28 // the header is the sender's request
-	AMCollFrag = 29 // the header is the receiver's request, head the offset
-	AMCollNote = 30 // the header is the receiver's group, 0: not known
-	AMNotice   = 31 // of notifications: the header is the sender's stream
+	AMMsg       = 1 // untagged, complete in one active message
+	AMMsgData   = 2
+	AMTag       = 3
+	AMTagData   = 4
+	AMRTS       = 5  // an announced message, ready to send: head [RTSHead], header the tag
+	AMSync      = 6  // complete, and asks for an acknowledgement: header the tag
+	AMAck       = 7  // the header is the sender's request, head its outcome, 0: done
+	AMCTS       = 8  // clear to send: the header is the sender's request
+	AMFrag      = 9  // the header is the receiver's operation, head the offset
+	AMAssist    = 10 // offers the sender a share of the copying: the header is its request
+	AMWrite     = 11 // head [WriteHead], then the payload
+	AMRead      = 12
+	AMNotify    = 13 // head [WriteHead]: the payload is there already
+	AMAtomic    = 14 // head [AtomicHead], then operands, then comparands
+	AMRMADone   = 15
+	AMReadData  = 16 // head the offset in what is read or fetched, then the bytes
+	AMKeyAsk    = 17
+	AMKeyAnswer = 18
+	AMShare     = 19
+	AMAccessed  = 20 // head the key
+	AMLanding   = 21 // the header is the sender's request, the payload the key of the receiver's memory
+	AMPut       = 22 // the header is the sender's request: what it is to put there
+	AMHelped    = 23 // the header is the receiver's operation: the sender waits for a put to do
+	AMCollJoin  = 24 // the header is the group's key
+	AMCollStep  = 25 // the header is the receiver's group
+	AMCollRTS   = 26 // the header is the receiver's group
+	AMCollDone  = 27 // the header is the sender's request
+	AMCollCTS   = 28 // the header is the sender's request
+	AMCollFrag  = 29 // the header is the receiver's request, head the offset
+	AMCollNote  = 30 // the header is the receiver's group, 0: not known
+	AMNotice    = 31 // of notifications: the header is the sender's stream
 )
 
 // Bits of [RTSHead].Flags that the data plane knows; package provider has more.

@@ -34,7 +34,7 @@ import (
 // from a process that dies:
 //
 //	byte 0, shared     held by every user for as long as it is one
-//	byte 0, exclusive  nobody uses the file: it may be initialised or removed
+//	byte 0, exclusive  the file has no user: it may be initialised or removed
 //	byte 1, exclusive  changing the entries, or leaving
 //	byte 1, shared     reading the entries
 //
@@ -170,7 +170,7 @@ func (s *file) open(capacity uint64) (again bool, err error) {
 	}
 	if s.readOnly {
 		unix.Unlink(s.path) // its users are dead
-		return false, fmt.Errorf("nobody has it open: %w", fi.ENOENT)
+		return false, fmt.Errorf("no process has it open: %w", fi.ENOENT)
 	}
 	if err := s.initialise(capacity); err != nil {
 		unix.Unlink(s.path)
@@ -191,7 +191,7 @@ func (s *file) join() (again bool, err error) {
 		return true, fi.EAGAIN
 	}
 	if err := s.checkHeader(); err != nil {
-		return true, err // whoever was to initialise it may have died
+		return true, err // its creator may have died before it was initialised
 	}
 	return false, s.mapIt()
 }
@@ -253,7 +253,7 @@ func (s *file) checkHeader() error {
 	return nil
 }
 
-// sweepFiles removes this user's files that nobody uses, whatever namespace they are of.
+// sweepFiles removes this user's unused files, whatever namespace they are of.
 func sweepFiles(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -283,7 +283,7 @@ func sweepFiles(dir string) {
 
 // close stops using the file; the last user removes it.
 func (s *file) close() error {
-	// Byte 1, so that of two who leave at once the second sees the first gone.
+	// Byte 1, so that of two processes that leave at once the second sees the first gone.
 	locked, err := s.waitLock(lockEntries, unix.F_WRLCK)
 	if locked && err == nil {
 		last, err := s.tryLock(lockUsers, unix.F_WRLCK)

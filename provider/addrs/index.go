@@ -18,7 +18,7 @@ const (
 // probing. Its length never changes.
 type generation struct {
 	// slots are written by the table's writer (store-release) and read by
-	// any thread (load-acquire): who finds an index finds its entry set, or
+	// any thread (load-acquire): a reader of an index finds its entry set, or
 	// changed since.
 	slots []atomic.Uint32
 	shift uint // 64 minus log2 of the number of slots

@@ -11,12 +11,12 @@ type entry struct {
 	// change adds one. Written by the holder of the table's lock with a
 	// store-release, read by any thread with a load-acquire (A1, A2).
 	seq uint64
-	// name is written only while seq is even, so that nobody who finds an
+	// name is written only while seq is even, so that no reader of an
 	// odd seq before and after has read a mixture. Each word is atomic.
 	name packed
 }
 
-// load reads the entry. It waits for nobody: when seq changed meanwhile then
+// load reads the entry. It never waits: when seq changed meanwhile then
 // the address was removed at some instant of the call, and none is the answer.
 func (e *entry) load() (n packed, set bool) {
 	seq := atomic.LoadUint64(&e.seq) // A1: pairs with store

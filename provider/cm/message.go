@@ -12,7 +12,7 @@
 // The port is that of the sender's endpoint; its address is the one that the
 // TCP connection comes from, which cannot be claimed. After Accept nothing more
 // is said: the TCP connection stays open for as long as the endpoints are
-// connected, and its end, which the kernel tells also of a process that was
+// connected, and its end, which the kernel reports also for a process that was
 // killed, is the disconnect.
 package cm
 

@@ -15,7 +15,7 @@ const (
 )
 
 // Proof shows that the sender of a message has an authorisation key. It is for one
-// message on one TCP connection, and an answer's is for one request: who has seen
+// message on one TCP connection, and an answer's is for one request: a peer that has seen
 // it can use it nowhere else.
 type Proof struct {
 	Nonce [NonceSize]byte // of the request, drawn by the active side

@@ -76,7 +76,7 @@ func applicable(tx bool) uint64 {
 }
 
 // order returns the message order of a context: what was asked for, so that
-// nobody pays for order without asking. Without hints it is what costs nothing.
+// order that is not requested costs nothing. Without hints it is what costs nothing.
 func order(asked uint64, noHints bool) uint64 {
 	if noHints {
 		return fi.OrderSAS

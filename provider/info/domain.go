@@ -59,7 +59,7 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 	}, nil
 }
 
-// maxKeys is what a domain's max_ep_auth_key says, which came with API 1.20: 0 to who
+// maxKeys is what a domain's max_ep_auth_key says, which came with API 1.20: 0 for callers that
 // asks for no keys, because libfabric's lnx takes more for a demand.
 func (q *query) maxKeys(h fi.DomainAttr, t epType) uint64 {
 	switch {

@@ -16,7 +16,7 @@ type epType struct {
 }
 
 // Capabilities of endpoints of the types that do not have all. A connected
-// endpoint has one peer: there is no source to tell or to choose. A datagram
+// endpoint has one peer: there is no source to report or to choose. A datagram
 // may be lost, so nothing is offered that needs an answer.
 const (
 	msgCaps = fi.Msg | fi.Tagged | fi.RMA | fi.Atomic | fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead |

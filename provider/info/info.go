@@ -86,7 +86,7 @@ const internalFlags uint64 = 0x3F << 58
 const layered uint64 = 1 << 59
 
 // Flags are the bits of fi_getinfo's flags that are known, and among them that by which the
-// host's utility providers ask, who get FI_EP_RDM only.
+// host's utility providers ask, which get FI_EP_RDM only.
 func Flags() (known, utility uint64) { return knownFlags, layered }
 
 // knownFlags are the flags of fi_getinfo. Interfaces are listed on every call,

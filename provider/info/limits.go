@@ -47,7 +47,7 @@ const (
 	// address there, in any format.
 	MaxErrData = names.MaxLen
 
-	// MaxAuthKey bounds authorisation keys, bytes. No attribute tells it.
+	// MaxAuthKey bounds authorisation keys, bytes. No attribute says it.
 	MaxAuthKey = 4096
 	// MaxEPAuthKey is the number of authorisation keys of an address vector, and so of
 	// an endpoint.
@@ -61,7 +61,7 @@ const (
 const TxOpFlags = fi.Completion | fi.Inject | fi.InjectComplete |
 	fi.TransmitComplete | fi.DeliveryComplete | fi.MatchComplete
 
-// DgramTxOpFlags are those of a datagram endpoint, which is told nothing by
+// DgramTxOpFlags are those of a datagram endpoint, which hears nothing from
 // the receiver.
 const DgramTxOpFlags = TxOpFlags &^ (fi.DeliveryComplete | fi.MatchComplete)
 

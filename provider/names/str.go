@@ -21,7 +21,7 @@ const (
 )
 
 // IsAddrStr reports whether s looks like an FI_ADDR_STR address rather than a
-// node, as fi_getinfo has to tell.
+// node, as fi_getinfo has to say.
 func IsAddrStr(s string) bool {
 	return strings.HasPrefix(s, "fi_") && strings.Contains(s, "://")
 }

@@ -21,7 +21,8 @@ const (
 type growth struct {
 	limit func() int // bytes; immutable
 
-	mu    sync.Mutex // taken by who moves memory: the background's goroutine and who registers a region
+	// taken by threads that move memory: the background's goroutine and those that register a region
+	mu    sync.Mutex
 	pages map[uint64]int
 	sum   int
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	// movePause is between two attempts at least, and moveShare is how many times as long as an attempt
-	// took the next one waits. Whoever uses the memory waits for it, so that is what moving costs at most.
+	// took the next one waits. A thread that uses the memory waits for it, so that is what moving costs at most.
 	// It takes 0.7 ms, and 5 in a virtual machine whose host has to find the memory.
 	movePause = 200 * time.Microsecond
 	moveShare = 20

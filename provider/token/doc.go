@@ -1,5 +1,5 @@
 // Package token is the serialised form of a memory token: what a process that owns
-// a memory region gives to others, who read and write the region with it.
+// a memory region gives to others, which read and write the region with it.
 //
 // A token is at most [MaxLen] bytes, little-endian:
 //
@@ -18,14 +18,14 @@
 //	88  the agent's name, then parts: type:2 | length:2 | body
 //	    seal:16
 //
-// Who reads a token skips parts whose type it does not know, and so does not
+// A reader of a token skips parts whose type it does not know, and so does not
 // need to be of the version that wrote it. What precedes the parts may grow: the
 // bytes between the agent's name and the first part mean nothing to this version.
 //
 // The seal is the beginning of a SHA-256 sum of all that precedes it, or, under an
 // authorisation key, of the HMAC with that key. So a token that was changed on its
-// way does not parse, and who does not have the key makes none. It is no secret
-// and no right: whoever shows a token may do what the key of the region allows.
+// way does not parse, and a process without the key makes none. It is no secret
+// and no right: a holder of a token may do what the key of the region allows.
 //
 // Functions of this package may be called from any goroutine.
 package token

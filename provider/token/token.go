@@ -200,7 +200,7 @@ func Parse(b, auth []byte) (*Token, error) {
 	return t, t.parseParts(body, parts)
 }
 
-// check tells what is wrong with the fields.
+// check says what is wrong with the fields.
 func (t *Token) check() error {
 	o := &t.Owner
 	switch {
@@ -248,7 +248,7 @@ func AppendText(to, packed []byte) []byte {
 }
 
 // ParseText returns the bytes of a text form, spaces around it left out. Whether
-// they are a token Parse tells. The error wraps ErrInvalid.
+// they are a token Parse says. The error wraps ErrInvalid.
 func ParseText(text []byte) ([]byte, error) {
 	s, ok := strings.CutPrefix(strings.TrimSpace(string(text)), textPrefix)
 	if !ok || len(s)+len(textPrefix) > MaxText {

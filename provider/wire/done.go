@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// Done tells how units of an operation have ended: bytes of a read or of
+// Done says how units of an operation have ended: bytes of a read or of
 // an atomic's result, messages of a write. Of a read it says where these bytes
 // begin in it, because data that was asked for before may follow; else at is NoPlace.
 type Done struct {

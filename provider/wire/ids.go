@@ -46,7 +46,7 @@ const (
 const AMNotice hw.AMID = hot.AMNotice
 
 // Active messages of collective operations. A group has a number of its own at
-// each member, which tells it to the others when it joins.
+// each member, which sends it to the others when it joins.
 const (
 	AMCollJoin hw.AMID = hot.AMCollJoin // header the group's key, head [CollJoin]
 	AMCollStep hw.AMID = hot.AMCollStep // header the receiver's group, head [CollStep], [CollChunk] or [CollPiece], and the payload

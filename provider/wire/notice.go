@@ -111,7 +111,7 @@ func (w *NoticeWords) Put(to []byte) []byte {
 }
 
 // Parse refuses numbers of which the second is beyond what the first allows: more than the sender may
-// send has not arrived, and nobody asks for less than the next notification.
+// send has not arrived, and no sender asks for less than the next notification.
 func (w *NoticeWords) Parse(from []byte, payload int) bool {
 	if len(from) != NoticeWordsBytes || payload != 0 {
 		return false

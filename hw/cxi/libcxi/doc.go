@@ -6,7 +6,7 @@
 // Nothing of it is needed to build: its structures are declared here, with the
 // offsets of its ABI checked.
 //
-// Objects are the library's own: who made them destroys them, once, after
+// Objects are the library's own: their maker destroys them, once, after
 // everything made from them. Errors are errno values (unix.Errno), wrapped with
 // the step that failed. All of this is for control operations; what moves data is
 // memory, in package nic.

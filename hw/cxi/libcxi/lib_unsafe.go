@@ -139,7 +139,7 @@ const (
 	MemberNetNS
 )
 
-// Member is who may use a service.
+// Member is a user, group or namespace that may use a service.
 type Member struct {
 	Kind MemberKind
 	ID   uint32
