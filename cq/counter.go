@@ -96,7 +96,7 @@ func (c *Counter) Retain() { c.eps.retain() }
 func (c *Counter) Release() { c.eps.release() }
 
 // Finish changes the counter by f and takes back one [Counter.Retain], as one
-// step to Close: who sees the change may close the counter.
+// step to Close: a thread that sees the change may close the counter.
 func (c *Counter) Finish(f func(*Counter)) {
 	c.eps.mu.Lock()
 	defer c.eps.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *Counter) CountError(n uint64) {
 	c.Wake()
 }
 
-// Wake wakes who sleeps on the counter and fires its triggers, after it was
+// Wake wakes the threads that sleep on the counter and fires its triggers, after it was
 // changed by a sequentially consistent step.
 func (c *Counter) Wake() {
 	flags := atomic.LoadUint32(&c.hot.Flags) // T1

@@ -43,7 +43,7 @@
 // with x86's store buffers (package internal/interleave): each completion is
 // read once and whole, none behind an error. The argument: a reader that moved
 // the head from h to e saw the words of all slots between READY in their laps,
-// and only who moved the head past a slot releases it, so they are still; two
+// and only the reader that moved the head past a slot releases it, so they are still; two
 // readers cannot move the head from the same h.
 //
 // # Locks

@@ -75,7 +75,7 @@ func (l *errorList) take(e Entry, last []byte) ErrEntry {
 }
 
 // recordAt returns the record at an address that keep has stored. The detour
-// through memory tells vet that this is no arithmetic on a Go pointer.
+// through memory shows vet that this is no arithmetic on a Go pointer.
 func recordAt(addr uint64) *record {
 	p := uintptr(addr)
 	return *(**record)(unsafe.Pointer(&p))

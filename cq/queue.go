@@ -31,7 +31,7 @@ type Options struct {
 	RingEntries int
 }
 
-// Queue is a completion queue. See the package comment for who may call what.
+// Queue is a completion queue. See the package comment for what each thread may call.
 type Queue struct {
 	hot       *hot.CQ
 	rings     []ring
@@ -127,7 +127,7 @@ func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []by
 }
 
 // Close frees the queue; what it holds is lost. EBUSY: endpoints or poll sets
-// use it. Nobody may be in a call that reads it or completes into it: who
+// use it. No call that reads it or completes into it may be in progress: a thread that
 // completes still looks whether to wake after a reader has seen the completion,
 // so an endpoint must wait for its own progress and posts before it detaches.
 func (q *Queue) Close() error {

@@ -148,7 +148,7 @@ func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
 
 // Wait sleeps until another poll might find something: nil. EAGAIN: timeout
 // milliseconds have passed (negative: never) or the queue was signaled. ENOSYS is
-// as in SRead. It is SRead for callers who read on their own.
+// as in SRead. It is SRead for callers that read on their own.
 func (q *Queue) Wait(timeout int) error {
 	if !q.wait.sleeps() {
 		return errNoSys

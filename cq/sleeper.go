@@ -26,15 +26,15 @@ var started = time.Now()
 // sleeper is what threads sleep on: the descriptors of one wait object and the
 // members (one queue or counter, or those of a wait set) that wake it.
 //
-// Threads sleep in poll on epoll. The event file is raised by who wakes and
-// lowered by who goes to sleep next and finds nothing. What that one looks for
+// Threads sleep in poll on epoll. The event file is raised by the waking thread and
+// lowered by the next one that goes to sleep and finds nothing. What that one polls for
 // may differ from what another waits for (counters have thresholds), so it first
-// lets everybody out of poll who may not have seen that the event was raised.
+// lets every thread out of poll that may not have seen that the event was raised.
 // Applications that poll themselves (native) cannot be seen: for them the event
 // stays raised until there is nothing to read.
 //
 // mu is taken by threads that are about to sleep or have slept, and when
-// members or sources change; never by who completes or wakes.
+// members or sources change; never by completing or waking threads.
 type sleeper struct {
 	kind fi.WaitObj // never WaitUnspec
 	// Descriptors, immutable until close, -1 if the kind has none. epoll holds
@@ -57,7 +57,7 @@ type sleeper struct {
 	watch    bool                      // a watcher runs; under mu
 	closing  bool                      // under mu
 	watchers sync.WaitGroup
-	wake     func() // wakes who waits on the condition variable; set before use
+	wake     func() // wakes the threads that wait on the condition variable; set before use
 }
 
 // newSleeper opens the descriptors that kind needs.
@@ -114,7 +114,7 @@ func (s *sleeper) closeFDs() {
 	}
 }
 
-// close ends the watcher and closes the descriptors. Nobody may sleep.
+// close ends the watcher and closes the descriptors. No thread may sleep.
 func (s *sleeper) close() {
 	s.mu.Lock()
 	s.closing = true
@@ -188,7 +188,8 @@ func (s *sleeper) arm(found func() bool) bool {
 		}
 	}
 	if !s.unseen() {
-		if s.polling == 0 { // else what has raised it since the loop is for one of those, who may not have seen it
+		// else what has raised it since the loop is for one of those, which may not have seen it
+		if s.polling == 0 {
 			s.event.lower()
 		}
 		drain(s.timer)

@@ -10,7 +10,7 @@ import (
 )
 
 // Source is where a queue's or counter's arrivals come from: an endpoint, as
-// those who read and those who sleep see it. Its fields are immutable once it is added; the same
+// reading and sleeping threads see it. Its fields are immutable once it is added; the same
 // Source may be added to several queues. The functions may be called by any
 // thread, by several at once, and after RemoveSource by threads that have begun
 // before.
@@ -151,7 +151,7 @@ func (s *sources) attention() bool {
 	return false
 }
 
-// timed reports whether a source leaves its timers to who sleeps.
+// timed reports whether a source leaves its timers to sleeping threads.
 func (s *sources) timed() bool {
 	return slices.ContainsFunc(s.all(), func(src *Source) bool { return src.Timers != nil })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// Trigger is something to do when a counter reaches a threshold. Who arms it
+// Trigger is something to do when a counter reaches a threshold. A thread that arms it
 // sets the exported fields before and leaves them alone while it is armed.
 type Trigger struct {
 	// Threshold is the value that the counter has to reach, or to be beyond.
@@ -37,7 +37,7 @@ type triggers struct {
 	heaps [2]triggerHeap
 	armed uint64 // how many ever were; orders equal thresholds
 	// next is the lowest threshold of each heap, MaxUint64 without one. Written
-	// under mu, read by who counts; sequentially consistent.
+	// under mu, read by counting threads; sequentially consistent.
 	next [2]atomic.Uint64
 }
 

@@ -19,7 +19,7 @@ type Waiter struct {
 	s    *sleeper // nil: WaitNone
 	set  *WaitSet // what s belongs to, else nil
 	// word is 1 while a thread sleeps or is about to: set by sleepers, seq_cst,
-	// cleared by who wakes them, by CAS. Off the Go heap where C reads it.
+	// cleared by the thread that wakes them, by CAS. Off the Go heap where C reads it.
 	word *uint32
 	// pending reports whether there is something to read. reported, if not nil, is
 	// called when that has been reported to an application.
@@ -98,7 +98,7 @@ func (w *Waiter) OnWake(f func()) {
 // Waitable reports whether producers must find out whether a thread sleeps.
 func (w *Waiter) Waitable() bool { return w.s != nil && w.s.epoll >= 0 }
 
-// Wake wakes who sleeps. It is called after what they wait for was published
+// Wake wakes sleeping threads. It is called after what they wait for was published
 // with sync/atomic, or behind a full fence (W0). It costs one load when no thread
 // sleeps.
 func (w *Waiter) Wake() {

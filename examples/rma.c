@@ -24,7 +24,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-/* What the target tells the initiator, over a pipe: where to go, and with which key. */
+/* What the target sends the initiator, over a pipe: where to go, and with which key. */
 struct offer {
 	char name[256];
 	size_t name_len;
@@ -123,7 +123,7 @@ static void done(struct node *n, const char *what)
 
 	while ((ret = fi_cq_read(n->cq, &entry, 1)) == -FI_EAGAIN)
 		;
-	if (ret == -FI_EAVAIL) { /* a wrong key or range is told here */
+	if (ret == -FI_EAVAIL) { /* a wrong key or range is reported here */
 		struct fi_cq_err_entry err = {0};
 		fi_cq_readerr(n->cq, &err, 0);
 		ret = -err.err;

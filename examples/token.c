@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Memory tokens: one process hands out its memory as one line of text; another, which is told nothing
+ * Memory tokens: one process hands out its memory as one line of text; another, which knows nothing
  * else, writes every other block of a cache of its own there as one operation, and then two of them again.
  *
  *	cc token.c $(pkg-config --cflags --libs weft)
@@ -79,7 +79,7 @@ static void close_node(struct node *n)
 	fi_freeinfo(n->info);
 }
 
-/* Posts elements of a list, all if picks is NULL, and waits for their end. The owner is told when they are there. */
+/* Posts elements of a list, all if picks is NULL, and waits for their end. The owner gets a notification. */
 static void post(struct node *n, struct weft_list *list, const uint32_t *picks, size_t count, const char *note)
 {
 	struct fi_cq_entry entry;
@@ -133,7 +133,7 @@ static int writer(const char *text)
 	return 0;
 }
 
-/* Waits for a notification and shows it. The data that it tells of is there. */
+/* Waits for a notification and shows it. Its data is there. */
 static void take_note(struct node *n)
 {
 	char text[32];

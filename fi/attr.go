@@ -56,7 +56,7 @@ type PollAttr struct {
 }
 
 // IOVec is a part of a scattered buffer, with the layout of struct iovec. Base
-// is an address, not a reference: whoever holds an IOVec of Go memory keeps
+// is an address, not a reference: the holder of an IOVec of Go memory keeps
 // that memory alive and in place.
 type IOVec struct {
 	Base uintptr

@@ -69,7 +69,7 @@ const (
 	MRCollective MRMode = 1 << 11
 )
 
-// Progress says who moves outstanding operations forward.
+// Progress says which threads move outstanding operations forward.
 type Progress int32
 
 // Progress models.
@@ -130,7 +130,7 @@ type Protocol uint32
 
 // Protocols of other providers. Two providers that return the same protocol
 // and version must interoperate, so weft uses none of these, see [ProtoWeft], unless
-// it is told to answer in another's place (FI_WEFT_NAME).
+// it is configured to answer in another's place (FI_WEFT_NAME).
 const (
 	ProtoUnspec Protocol = iota
 	ProtoRDMACMIBRC

@@ -176,7 +176,7 @@ func (r *Ring) Release(pos uint64) {
 }
 
 // Reclaim takes back the slot at pos from a producer that claimed it and died:
-// the slot goes to the producers of the next lap, and true tells the consumer
+// the slot goes to the producers of the next lap, and true says to the consumer
 // to go on with pos+1. False means that the slot is not taken by owner at pos,
 // because it was published before; look again. The caller must know that no
 // thread of owner runs any more: a publish after Reclaim would corrupt the ring.

@@ -18,7 +18,7 @@
 // threads hold a stripe, no request is given to two, freed twice or lost.
 // Mutants that leave a step out are found. The argument:
 //
-//   - Only who changes the lease from 0 to 1 holds the stripe, and only the
+//   - Only the thread that changes the lease from 0 to 1 holds the stripe, and only the
 //     holder changes it back, as its last store to the stripe. Acquire ↔ Release.
 //   - A request's generation word goes from g to g|free (Free) and on to g+1
 //     (Alloc). Only one Free of g can make that change, so one pushes the entry.
@@ -55,7 +55,7 @@ func NewSet(stripes []hot.Stripe, exclusive bool) *Set {
 // Len is the number of stripes.
 func (s *Set) Len() int { return len(s.stripes) }
 
-// At is stripe i; its fields after the lease belong to who has it.
+// At is stripe i; its fields after the lease belong to its holder.
 func (s *Set) At(i int) *hot.Stripe { return &s.stripes[i] }
 
 // Acquire leases a stripe, the hinted one if it is free. It reports false when

@@ -11,7 +11,7 @@ import (
 // heap: a fixed number for each stripe. T must hold no Go pointers.
 //
 // Alloc is called by the holder of the stripe's lease. Free may be called by
-// any thread, once for each request. Lookup and Range are for whoever may
+// any thread, once for each request. Lookup and Range are for a thread that may
 // free, the holder of the progress lease.
 //
 // A request's id is
@@ -69,7 +69,7 @@ func NewTable[T any](n, perStripe int) (*Table[T], error) {
 	return &Table[T]{perStripe: perStripe, entries: entries, lists: make([]list, n)}, nil
 }
 
-// Close gives the memory back. Nobody uses the table any more.
+// Close gives the memory back. The table has no user any more.
 func (t *Table[T]) Close() error { return t.entries.Free() }
 
 func (t *Table[T]) at(stripe, index int) *entry[T] {

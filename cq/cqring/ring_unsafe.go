@@ -60,7 +60,7 @@ func (r Ring) holds(pos uint64, mark uint64) bool {
 	return atomic.LoadUint64(&r.At(pos).Seq) == mpsc.Sequence(pos, r.log2)|mark<<hot.SeqOwnerShift|hot.SlotReady
 }
 
-// Unread is about how many entries nobody has read.
+// Unread is about how many unread entries there are.
 func (r Ring) Unread() uint64 {
 	return atomic.LoadUint64(&r.header.Tail) - atomic.LoadUint64(&r.header.Head)
 }

@@ -193,7 +193,7 @@ func (i *Iface) Progress(limit int) int {
 	return limit
 }
 
-// SetEagerWindow tells senders whether eager payloads are welcome.
+// SetEagerWindow says to senders whether eager payloads are welcome.
 func (i *Iface) SetEagerWindow(open bool) { i.window.Store(open) }
 
 // CheckPeers reports peers that have closed, each when all that it sent is delivered.

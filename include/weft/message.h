@@ -34,7 +34,7 @@ enum weft_am {
 	WEFT_AM_RMA_DONE = 15,
 	WEFT_AM_READ_DATA = 16, /* head the offset in what is read or fetched, then the bytes */
 	WEFT_AM_KEY_ASK = 17,
-	WEFT_AM_KEY_TOLD = 18,
+	WEFT_AM_KEY_ANSWER = 18,
 	WEFT_AM_SHARE = 19,
 	WEFT_AM_ACCESSED = 20, /* head the key */
 	WEFT_AM_LANDING = 21, /* the header is the sender's request, the payload the key of the receiver's memory */

@@ -13,7 +13,7 @@
  *     +--------------------+-----------+-----+
  *
  * where lap counts how often the ring has wrapped for the position that the
- * slot serves, owner is who took the slot (0 inside one process, the attach
+ * slot serves, owner is the producer that took the slot (0 inside one process, the attach
  * index between processes) and state is
  *
  *     FREE  --claim: CAS by a producer-->  TAKEN

@@ -114,7 +114,7 @@ struct weft_remote_piece {
 #define WEFT_PICK_BITS (1u << 1)
 #define WEFT_NOTE_ON_ERROR (1u << 2)    /* the notification goes if the post fails, too, with its error */
 
-/* What a notification tells of, in weft_note.op, beside WEFT_WRITE and WEFT_READ: nothing but itself. */
+/* What a notification is about, in weft_note.op, beside WEFT_WRITE and WEFT_READ: nothing but itself. */
 #define WEFT_ALONE 2u
 
 /* For bind: notifications are counted and not kept. */
@@ -156,7 +156,7 @@ struct weft_token_ops {
 	 * domain with FI_AV_AUTH_KEY; what fi_av_insert() says of the address. */
 	int (*open)(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote);
 
-	/* Tells what is known of a region; size is that of *info, of which no more is written. */
+	/* Returns what is known of a region; size is that of *info, of which no more is written. */
 	int (*info)(struct weft_remote *remote, struct weft_remote_info *info, size_t size);
 
 	/* Prepares a list of count pieces: the elements of local[i] belong to those of remote[i], of which

@@ -72,7 +72,7 @@ func Map(fd int, writable bool) (*Mapping, error) {
 }
 
 func (m *Mapping) open(writable bool) error {
-	size, err := unix.Seek(m.fd, 0, unix.SEEK_END) // how the kernel tells a dma-buf's size
+	size, err := unix.Seek(m.fd, 0, unix.SEEK_END) // the kernel's way to ask a dma-buf's size
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDMABuf, err)
 	}
@@ -115,7 +115,7 @@ func (m *Mapping) Access(write bool, f func()) error {
 	return nil
 }
 
-// Close takes the mapping away. Nobody accesses it any more.
+// Close takes the mapping away. It is not accessed any more.
 func (m *Mapping) Close() error {
 	return errors.Join(unix.Munmap(m.mem), unix.Close(m.fd))
 }

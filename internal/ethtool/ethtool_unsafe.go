@@ -1,4 +1,4 @@
-// Package ethtool asks the drivers of network interfaces, and tells them
+// Package ethtool asks the drivers of network interfaces, and sets them
 // something, in requests of which golang.org/x/sys/unix has the numbers only
 // (netdevice(7), linux/ethtool.h).
 package ethtool

@@ -22,7 +22,7 @@ type Impairment struct {
 	Delay  float64 // takes a detour, which is slow, and so is overtaken
 	Damage float64 // has a bit of its payload turned over
 	Mark   float64 // gets ECN's congestion experienced
-	Detour int     // 10^3 bits per second of the detour, for who makes it
+	Detour int     // 10^3 bits per second of the detour, for its maker
 	TCP    bool    // TCP's segments, too
 }
 

@@ -219,7 +219,7 @@ func (r *run) final() error {
 		}
 	}
 	if len(waiting) > 0 {
-		return fmt.Errorf("nobody can go on: %s", strings.Join(waiting, ", "))
+		return fmt.Errorf("no thread can go on: %s", strings.Join(waiting, ", "))
 	}
 	if r.program.Final != nil {
 		return r.program.Final(r.memory, died)

@@ -147,7 +147,7 @@ func Bytes(addr uint64, n int) []byte {
 	return unsafe.Slice((*byte)(pointer(addr)), n)
 }
 
-// pointer turns the address of off-heap memory into a pointer. The detour through memory tells vet that this is no
+// pointer turns the address of off-heap memory into a pointer. The detour through memory shows vet that this is no
 // arithmetic on a Go pointer.
 func pointer(addr uint64) unsafe.Pointer {
 	u := uintptr(addr)

@@ -166,7 +166,7 @@ func (d *CXIDevice) launched(env func(string) string) {
 	}
 }
 
-// Telemetry is a counter of a NIC that tells how its traffic goes, by the name of its file below device/telemetry.
+// Telemetry is a counter of a NIC that shows how its traffic goes, by the name of its file below device/telemetry.
 type Telemetry struct{ Name, Help string }
 
 // CXITelemetry are the counters that people look at first.

@@ -1,7 +1,7 @@
 // Package nic describes the network interfaces of this host: what hardware or
 // software they are, which RDMA device stands on them, and which are better than others.
 //
-// Two sources are put together: [Links], what the kernel tells of the interfaces of this
+// Two sources are put together: [Links], what the kernel reports of the interfaces of this
 // network namespace, and what sysfs shows of their devices. A sysfs that was mounted in
 // another network namespace shows other interfaces under the same names; [Describe]
 // takes from it only what belongs to the same interface.

@@ -10,7 +10,7 @@
 // arm64 that is a release store already.
 //
 // What a release store does not do is order itself before a later load. Where
-// that is needed (look whether somebody sleeps after publishing) [Fence] goes
+// that is needed (check for sleepers after publishing) [Fence] goes
 // between.
 package order
 

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// Op is an operation that a thread of weft's carries out for whoever posts it.
+// Op is an operation that a thread of weft's carries out for the thread that posts it.
 // What its fields mean is between the thread that posts and [ProgressOptions].Do.
 type Op struct {
 	Code   uint32
@@ -60,7 +60,7 @@ func NewPool(size int, bell *Bell) (*Pool, error) {
 	}, nil
 }
 
-// Close gives the memory back. Nobody may post or take any more.
+// Close gives the memory back. No thread may post or take any more.
 func (p *Pool) Close() error { return mem.Unmap(p.memory) }
 
 // Size is the number of operations that the pool holds.

@@ -103,7 +103,7 @@ func (p *Progress) watchEvery() time.Duration {
 
 // tick finds out, every Watch, which engines the application drives by itself.
 // Work that is found there then has waited for that long: the thread does one
-// batch of it, whoever drives the engine.
+// batch of it, whichever thread drives the engine.
 func (p *Progress) tick(now time.Time) {
 	if now.Sub(p.lastTick) < p.o.Policy.Watch {
 		return

@@ -84,7 +84,7 @@ type Monitor struct {
 	log     func(message string)
 	device  string
 
-	// state is stored by Check, loaded by anybody. What it points to is
+	// state is stored by Check, loaded by any thread. What it points to is
 	// immutable.
 	state atomic.Pointer[State]
 }

@@ -15,7 +15,7 @@
 // other.
 //
 // Nodes (Recv, Message) belong to the engine while they are queued. When the engine hands one out for good it is the
-// caller's, who releases it: Post, Arrive, Take, TakeClaimed, Cancel, Remove and RemoveMessage hand out; Release and
+// caller's, which releases it: Post, Arrive, Take, TakeClaimed, Cancel, Remove and RemoveMessage hand out; Release and
 // ReleaseMessage end it. The user words of a node (Buf, Len, …) are the caller's; the engine reads Recv.Context, for
 // Cancel, and nothing else of them.
 //
@@ -28,7 +28,7 @@
 // a list in queue order. Hashes are keyed with random numbers, so that a peer cannot know which tags collide.
 //
 // Each queue also has its nodes in order, in an array with holes, for Cancel, for walks, and because the place in it
-// tells which of two receives was posted first.
+// says which of two receives was posted first.
 //
 // A match touches one cache line of a table, the first line of the node, and a word of the order, however many nodes
 // are queued; where several nodes have the same key, also the second line of one or two of them.

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// Engine matches the messages of one receive context, tagged or untagged. Its owner is whoever holds the progress
+// Engine matches the messages of one receive context, tagged or untagged. Its owner is the holder of the progress
 // lease; it has no lock and no atomic field. It must not be copied.
 type Engine struct {
 	recent    uint32 // number of the class of the last receive that had one
@@ -130,7 +130,7 @@ func (e *Engine) Reclaim() {
 	e.nodes.Reclaim()
 }
 
-// Trim gives memory back that is not in use now, for an owner who knows that the receive context has gone quiet.
+// Trim gives memory back that is not in use now, for an owner that knows that the receive context has gone quiet.
 func (e *Engine) Trim() error {
 	e.posted.trim()
 	e.held.trim()

@@ -181,7 +181,7 @@ func (e *Engine) RemoveMessage(m *Message) bool {
 // Payload names is the caller's to free. It panics if the message is still held or claimed, or was released before.
 func (e *Engine) ReleaseMessage(m *Message) { e.release(&m.head) }
 
-// PutMessage is ReleaseMessage without its check, for a caller who has just taken the message out. It needs nothing of
+// PutMessage is ReleaseMessage without its check, for a caller that has just taken the message out. It needs nothing of
 // the runtime.
 func (e *Engine) PutMessage(m *Message) { e.put(&m.head) }
 

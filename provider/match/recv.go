@@ -42,7 +42,7 @@ func (e *Engine) postHeld(cl *class, hash uint64, source uint32, tag uint64) (*R
 	return nil, messageOf(n)
 }
 
-// Queue posts a receive like Post, for a caller who knows that no held message matches it, because Take or Post has
+// Queue posts a receive like Post, for a caller that knows that no held message matches it, because Take or Post has
 // just said so. It returns nil when there is no memory (see Err).
 func (e *Engine) Queue(source uint32, tag, ignore uint64) *Recv {
 	cl := e.classOf(source, ignore)
@@ -279,7 +279,7 @@ func (e *Engine) Remove(r *Recv) bool {
 // if the receive is still posted or was released before.
 func (e *Engine) Release(r *Recv) { e.release(&r.head) }
 
-// Put is Release without its check, for a caller who has just taken the receive out. It needs nothing of the runtime.
+// Put is Release without its check, for a caller that has just taken the receive out. It needs nothing of the runtime.
 func (e *Engine) Put(r *Recv) { e.put(&r.head) }
 
 // Rename makes the posted receives from one source receives from another, at
@@ -290,7 +290,7 @@ func (e *Engine) Rename(from, to uint32) {
 		if r.source != from && r.source != to {
 			continue
 		}
-		// What joins a list joins its end, so those who are in it join again, in order.
+		// What joins a list joins its end, so receives that are in it join again, in order.
 		if n := r.node(); n.class != inList {
 			cl := &e.classes[n.class%MaxClasses]
 			cl.recvs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, 0)

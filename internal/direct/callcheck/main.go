@@ -43,7 +43,7 @@ var (
 	tls    = regexp.MustCompile(`\bFS:|TPIDR_EL0|MRS\b`)
 )
 
-// function is what matters of one: whom it calls, and what is wrong with it.
+// function is what matters of one: which others it calls, and what is wrong with it.
 type function struct {
 	calls    []string
 	problems []string

@@ -44,7 +44,7 @@ func (e Event) HeaderData() uint64 { return e.w[wire.EventTargetLongHeaderDataWo
 // MatchBits are those of the command.
 func (e Event) MatchBits() uint64 { return e.w[wire.EventTargetLongMatchBitsWord] }
 
-// Initiator is the MatchID of who sent.
+// Initiator is the MatchID of the sender.
 func (e Event) Initiator() uint32 {
 	return uint32(e.w[wire.EventTargetLongInitiatorWord] >> wire.EventTargetLongInitiatorShift)
 }
@@ -162,12 +162,12 @@ type EventQueue struct {
 	word unsafe.Pointer
 	size uint32 // bytes
 	off  uint32 // of the next event
-	lap  uint32 // bytes read since the NIC was told
+	lap  uint32 // bytes read since the NIC got the read pointer
 	read uint64 // bytes read in all
 
-	// lock is 1 while somebody writes the word. Taken by compare-and-swap (acquire), given back by store (release).
+	// lock is 1 while a thread writes the word. Taken by compare-and-swap (acquire), given back by store (release).
 	lock  atomic.Uint32
-	told  uint64 // read, as the NIC knows it; under lock
+	given uint64 // read, as the NIC knows it; under lock
 	quiet uint64 // bits of the word that keep interrupts off; under lock
 	// seen is read when the reader has last found the queue empty. Stored by it, read by Waiting and Interrupts.
 	seen atomic.Uint64
@@ -199,7 +199,7 @@ func (q *EventQueue) Peek() Event {
 // PeekAny is Peek that returns also what only fills the ring (wire.EventNull).
 func (q *EventQueue) PeekAny() Event {
 	e := Event{(*[8]uint64)(unsafe.Add(q.base, q.off))}
-	// The word with the size is the first that tells of an event, and the last word is the last to be written.
+	// The word with the size is the first of an event that is written, and the last word is the last to be written.
 	n := atomic.LoadUint64(&e.w[1]) >> wire.EventTargetLongEventSizeShift & wire.EventTargetLongEventSizeMask
 	if n != 0 {
 		last := atomic.LoadUint64(&e.w[1<<n-1])
@@ -221,7 +221,7 @@ func (q *EventQueue) Done(e Event) {
 	}
 }
 
-// Free is Done but for telling the NIC: whether it is time for that, by Due.
+// Free is Done without the write to the NIC: whether it is time for that, by Due.
 func (q *EventQueue) Free(e Event) bool {
 	n := e.words()
 	for k := range n {
@@ -247,7 +247,7 @@ func (q *EventQueue) Return() {
 func (q *EventQueue) Due() (word unsafe.Pointer, value uint64) {
 	q.lap = 0
 	quiet := q.set()
-	q.told = q.read
+	q.given = q.read
 	return q.word, q.place(q.read)/64 | quiet
 }
 
@@ -263,7 +263,7 @@ func (q *EventQueue) set() uint64 {
 
 // write stores the word and gives the lock back.
 func (q *EventQueue) write(read, quiet uint64) {
-	q.told, q.quiet = read, quiet
+	q.given, q.quiet = read, quiet
 	Bell(q.word, q.place(read)/64|quiet)
 	q.lock.Store(0)
 }
@@ -278,13 +278,13 @@ func (q *EventQueue) Interrupts(on bool) {
 		q.lock.Store(0)
 		return
 	}
-	q.write(max(q.told, q.seen.Load()), quiet)
+	q.write(max(q.given, q.seen.Load()), quiet)
 }
 
 // place is where the event behind so many bytes is.
 func (q *EventQueue) place(read uint64) uint64 { return firstEvent + read%uint64(q.size-firstEvent) }
 
-// Pause tells Waiting where the reader stops, if there may be something there.
+// Pause says to Waiting where the reader stops, if there may be something there.
 func (q *EventQueue) Pause() {
 	q.look.Store(q.off)
 	q.seen.Store(q.read)

@@ -20,7 +20,7 @@ type Queue struct {
 	launch unsafe.Pointer
 	size   uint32 // half slots
 	wp     uint32 // where the next command goes
-	rung   uint32 // up to which the NIC has been told
+	rung   uint32 // up to which the doorbell was rung
 	rp     uint32 // up to which it had read when that was looked at
 	// Bells counts doorbells.
 	Bells uint64
@@ -82,7 +82,7 @@ func (q *Queue) advance(n uint32) {
 	}
 }
 
-// LastSlot is where the last command lies, if it has 64 bytes: as [Event.Slot] tells of one that is refused.
+// LastSlot is where the last command lies, if it has 64 bytes: as [Event.Slot] names one that is refused.
 func (q *Queue) LastSlot() uint32 {
 	if q.wp == firstHalf {
 		return q.size/2 - 1
@@ -93,14 +93,14 @@ func (q *Queue) LastSlot() uint32 {
 // Waiting reports whether there are commands that the NIC does not know of.
 func (q *Queue) Waiting() bool { return q.wp != q.rung }
 
-// Ring tells the NIC of all commands.
+// Ring rings the doorbell for all commands.
 func (q *Queue) Ring() {
 	if q.Waiting() {
 		Bell(q.Due())
 	}
 }
 
-// Due returns the doorbell that tells the NIC of all commands, which the caller rings. There are some.
+// Due returns the doorbell of all commands, which the caller rings. There are some.
 func (q *Queue) Due() (launch unsafe.Pointer, value uint64) {
 	if q.wp&1 != 0 {
 		q.skip()

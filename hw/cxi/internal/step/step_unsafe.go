@@ -39,7 +39,7 @@ func find(library, function string) (unsafe.Pointer, error) {
 }
 
 // Function returns the function by which the model in a library file, which is loaded, performs up to n commands that
-// wait and tells how many there were.
+// wait and returns how many there were.
 func Function(library string) (step func(n uint) uint, err error) {
 	f, err := find(library, "cassini_step")
 	if err != nil {
@@ -62,7 +62,7 @@ func Set(library, setting string, value int) error {
 	return nil
 }
 
-// Count tells how often something has happened in the model in a library file, which is loaded.
+// Count is how often something has happened in the model in a library file, which is loaded.
 func Count(library, what string) (uint64, error) {
 	f, err := find(library, "cassini_count")
 	if err != nil {
