@@ -13,7 +13,7 @@ const second = float64(time.Second)
 // it acknowledges what was not sent.
 func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	i, p := int32(from), &e.peers[from]
-	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short || !e.arrivedAt(now, i, &w) {
+	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short || !e.arrivedAt(i, &w) {
 		e.report.Forged++
 		return false
 	}
@@ -125,7 +125,7 @@ func (e *Engine) Wake() (congestion.Time, bool) {
 			at, ok = out, true
 		}
 	}
-	if relay, any := e.wakeRelays(); any && (!ok || relay < at) {
+	if relay, is := e.wakeRelays(); is && (!ok || relay < at) {
 		at, ok = relay, true
 	}
 	return at, ok

@@ -119,9 +119,9 @@ func (e *Engine) OnNote(now congestion.Time, from int, n Note) bool {
 	switch {
 	case !ok:
 	case n.Kind == NoteAsk:
-		ok = e.onAsk(now, i, &n)
+		ok = e.onAsk(i, &n)
 	case n.Kind == NoteEnd:
-		ok = e.onEnd(now, i, &n)
+		ok = e.onEnd(i, &n)
 	default:
 		ok = e.onAnswer(now, i, &n)
 	}
@@ -211,7 +211,7 @@ func (e *Engine) wakeRelays() (at congestion.Time, ok bool) {
 	r := &e.relays
 	for k := range r.pairs {
 		if p := &r.pairs[k]; p.open {
-			if due, any := p.due(); any && (!ok || due < at) {
+			if due, is := p.due(); is && (!ok || due < at) {
 				at, ok = due, true
 			}
 		}

@@ -20,7 +20,7 @@ type relayAsk struct {
 
 // onAsk takes in a request. A member without a place for it, or with a path to the target
 // that is not faster, refuses.
-func (e *Engine) onAsk(now congestion.Time, i int32, n *Note) bool {
+func (e *Engine) onAsk(i int32, n *Note) bool {
 	if n.Third < 0 || n.Third >= int32(len(e.peers)) || n.Third == i {
 		return false
 	}
@@ -57,7 +57,7 @@ func (e *Engine) asksOf(i int32) (n int) {
 }
 
 // onEnd takes in that a peer needs no more, and how many pieces it has sent.
-func (e *Engine) onEnd(now congestion.Time, i int32, n *Note) bool {
+func (e *Engine) onEnd(i int32, n *Note) bool {
 	a := e.askOf(i, n.Serial)
 	if a == nil {
 		return true // it was refused meanwhile
@@ -120,8 +120,8 @@ func (e *Engine) grant() {
 	if e.relays.asked == 0 || !e.spare() {
 		return
 	}
-	for any := true; any; {
-		any = false
+	for granted := true; granted; {
+		granted = false
 		for k := range e.relays.asks {
 			a := &e.relays.asks[k]
 			if !a.wants() {
@@ -134,7 +134,7 @@ func (e *Engine) grant() {
 			a.places[a.granted%relayGrants] = place
 			a.granted++
 			e.note(a.from, Note{Kind: NoteGrant, Serial: a.serial, Count: a.granted})
-			any = true
+			granted = true
 		}
 	}
 }

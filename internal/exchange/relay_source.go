@@ -375,7 +375,7 @@ func (e *Engine) closePair(r *relayPair) {
 }
 
 // arrivedAt takes in what a target says of a slice's pieces. It returns false if that cannot be true.
-func (e *Engine) arrivedAt(now congestion.Time, i int32, w *Word) bool {
+func (e *Engine) arrivedAt(i int32, w *Word) bool {
 	r := e.pairOf(i)
 	p := &e.peers[i]
 	sent := uint32(p.tail / max(e.cfg.Piece, 1))

@@ -34,5 +34,5 @@ func ControlOf(bits uint64) (kind ControlKind, drops uint32, ok bool) {
 	return kind, uint32(bits >> dropsShift & dropsMask), bits&controlBit != 0 && kind <= ControlResume
 }
 
-// ControlEntry are the match bits of the list entry for control messages, and those that match anything.
-func ControlEntry() (bits, any uint64) { return controlBit, controlBit - 1 }
+// ControlEntry are the match bits of the list entry for control messages, and those to ignore: all others.
+func ControlEntry() (bits, ignore uint64) { return controlBit, controlBit - 1 }
