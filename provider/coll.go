@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -24,10 +23,9 @@ import (
 //	coll_settings.go  what all members must have alike
 //	coll_fail.go   peers that are gone, and operations that end because of it
 //
-// A message of a step goes in one piece if it is no longer than an eager message
-// and the receiver's eager window is open; else it is announced, and the
-// receiver reads it or asks for fragments. What comes too early is held, in the
-// same account as unexpected messages, so the same bound holds back senders.
+// A message of a step goes in one piece if it is no longer than an eager message and the receiver's eager window is
+// open; else an RTS goes, and the receiver reads it or asks for fragments. What comes too early is kept, in the same
+// account as unexpected messages, so the same bound holds back senders.
 //
 // Everything below belongs to the holder of the progress lease, except what is
 // said to be under mu.
@@ -40,20 +38,13 @@ type collectives struct {
 	// either.
 	groups []*Group
 
-	joining   []*Group    // whose members are not all there
-	early     []earlyJoin // of members whose group is not known here
-	blocked   []*collMember
-	streams   []*collStep // announced sends that go in fragments
-	reads     []*collStep // announced receives that are read in pieces
-	sends     map[uint64]*collStep
-	pulls     map[uint64]*collStep // announced receives that wait for fragments
-	request   uint64               // of the last announcement, or receive in fragments
-	steps     *collStep            // free
-	held      *heldStep            // free
-	exchanges []*collOp            // under way, that an engine orders
-	store     *exchange.Store      // for what is relayed, nil before the first engine that may
-
-	relayAlways bool // for tests, set before the first operation
+	joining []*Group    // whose members are not all there
+	early   []earlyJoin // of members whose group is not known here
+	blocked []*collMember
+	steps   *collStep // free
+	held    *heldStep // free
+	long    longSteps
+	ordered exchanges
 
 	// mu guards what posting threads leave to the lease holder. It is on the
 	// path of collective operations only, whose steps cost more.
@@ -64,9 +55,8 @@ type collectives struct {
 	outstanding int    // operations that have not ended
 	generation  uint32 // of the last group
 
-	// queued is the number of operations in posted, for progress to look at
-	// without the lock. Written under mu, read by the lease holder;
-	// sequentially consistent.
+	// queued is the number of operations in posted, which progress reads without the lock. Written under mu, read
+	// by the lease holder; sequentially consistent.
 	queued atomic.Int32
 }
 
@@ -77,7 +67,10 @@ const maxCollectives = 1024
 // have them.
 func (e *leasedEP) openCollectives() {
 	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		e.coll = &collectives{ep: e, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
+		c := &collectives{ep: e}
+		c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
+		c.ordered.c = c
+		e.coll = c
 	}
 }
 
@@ -85,10 +78,10 @@ func (c *collectives) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
 		wire.AMCollJoin: c.onJoin,
 		wire.AMCollStep: c.onStep,
-		wire.AMCollRTS:  c.onRTS,
-		wire.AMCollDone: c.onDone,
-		wire.AMCollCTS:  c.onCTS,
-		wire.AMCollFrag: c.onFrag,
+		wire.AMCollRTS:  c.long.onRTS,
+		wire.AMCollDone: c.long.onDone,
+		wire.AMCollCTS:  c.long.onCTS,
+		wire.AMCollFrag: c.long.onFrag,
 		wire.AMCollNote: c.onNote,
 	}
 }
@@ -97,7 +90,7 @@ func (c *collectives) requested() bool { return c.queued.Load() != 0 }
 
 // busy reports whether there is work that no ring shows.
 func (c *collectives) busy() bool {
-	return len(c.blocked)+len(c.streams)+len(c.reads) != 0 || c.queued.Load() != 0 || c.unsent() || c.timed()
+	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.unsent() || c.ordered.timed()
 }
 
 // unsent reports whether a join has not been sent to all.
@@ -119,9 +112,9 @@ func (c *collectives) pump() {
 		c.pumpJoins()
 	}
 	c.pumpBlocked()
-	c.pumpStreams()
-	c.pumpReads()
-	c.pumpExchanges()
+	c.long.pumpStreams()
+	c.long.pumpReads()
+	c.ordered.pump()
 }
 
 // startPosted begins the operations that were posted.
@@ -140,8 +133,8 @@ func (c *collectives) startPosted() {
 	c.mu.Unlock()
 }
 
-// attend tells progress that something was posted, and makes some.
-func (c *collectives) attend() {
+// notify has progress start what was posted, and makes progress once.
+func (c *collectives) notify() {
 	r := c.ep.rx
 	atomic.StoreUint32(&r.hot.Attention, 1)
 	r.ring()
@@ -217,9 +210,8 @@ func (c *collectives) malformed(src hw.Source, format string, args ...any) {
 	c.ep.malformed(src, "collective: "+format, args...)
 }
 
-// tell sends a message with a head of at most controlHead bytes to a member, now or
-// when there is room.
-func (c *collectives) tell(m *collMember, id hw.AMID, header uint64, head []byte) {
+// control sends a message with a head of at most controlHead bytes to a member, now or when there is room.
+func (c *collectives) control(m *collMember, id hw.AMID, header uint64, head []byte) {
 	if m.link != nil && !m.dead {
 		c.ep.rx.send(c.ep, m.link, id, header, head)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// An all-to-all whose order package exchange chooses: chunks go as active messages with
+// exchanges are the all-to-alls whose order package exchange chooses: chunks go as active messages with
 // their payload, and the receiver's words come back. The engine decides under the
 // progress lease, once for each chunk; the transport's flows carry the bytes.
 //
@@ -20,6 +20,14 @@ import (
 // which bytes it has. The first chunks may come before this member has begun the operation;
 // they are kept as the messages of steps are. There are two for each member at most:
 // a sender goes on when it has an answer.
+//
+// All belongs to the holder of the progress lease, except what is said to be under collectives.mu.
+type exchanges struct {
+	c      *collectives    // immutable
+	list   []*collOp       // under way
+	store  *exchange.Store // of what is relayed, nil before the first engine that may; set under collectives.mu
+	always bool            // for tests, set before the first operation: relays are used where they are not faster, too
+}
 
 // exchangeChunk is the most bytes of a chunk, exchangeShort those of a slice that goes at once and
 // without an answer, and exchangeLong those of a slice from which on an all-to-all of equal slices
@@ -86,7 +94,7 @@ func (g *Group) exchanger() (*collExchange, error) {
 		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
 	if g.relays {
-		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.relayStore(), g.c.relayAlways
+		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.ordered.relayStore(), g.c.ordered.always
 	}
 	engine, err := exchange.New(cfg)
 	if err != nil {
@@ -106,7 +114,7 @@ func (g *Group) peerOf(rank int) int {
 func (g *Group) rankOf(peer int) int { return (g.rank + 1 + peer) % len(g.members) }
 
 // beginExchange begins the part of an operation that an engine orders.
-func (c *collectives) beginExchange(o *collOp) {
+func (xs *exchanges) begin(o *collOp) {
 	g, x := o.group, o.exchange
 	if x.inPlace {
 		copy(o.scratch, x.got)
@@ -119,37 +127,37 @@ func (c *collectives) beginExchange(o *collOp) {
 		x.pending[p] = pendingChunks{}
 	}
 	x.ready, x.pieces, x.seen = x.ready[:0], x.pieces[:0], exchange.Report{}
-	c.exchanges = append(c.exchanges, o)
+	xs.list = append(xs.list, o)
 	o.advancing = true
-	x.engine.Start(c.ep.now(), x.lens[0], x.lens[1])
+	x.engine.Start(xs.c.ep.now(), x.lens[0], x.lens[1])
 	for p := range x.pending {
 		m := &g.members[g.rankOf(p)]
 		for h := m.takeHeld(o.seq); h != nil; h = m.takeHeld(o.seq) {
-			c.takeEarly(o, m, h)
+			xs.takeEarly(o, m, h)
 		}
 		if (m.left || m.gone) && x.engine.Needs(p) {
-			c.fail(o, fi.ECONNRESET)
+			xs.c.fail(o, fi.ECONNRESET)
 		}
 	}
-	c.goOn(o)
+	xs.goOn(o)
 }
 
 // takeEarly takes in a message that came before the operation began here.
-func (c *collectives) takeEarly(o *collOp, m *collMember, h *heldStep) {
-	defer c.freeHeld(h)
+func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *heldStep) {
+	defer xs.c.freeHeld(h)
 	switch {
 	case o.status != fi.Success:
 	case !h.chunked:
-		c.unlike(o, &h.head.CollStep)
+		xs.c.unlike(o, &h.head.CollStep)
 	default:
 		payload := []byte(nil)
 		if h.payload != 0 {
 			payload = bytesAt(h.payload, h.head.Length)
 		}
-		c.takeChunk(o, m, &wire.CollChunk{CollStep: h.head.CollStep, Part: h.part}, payload)
+		xs.takeChunk(o, m, &wire.CollChunk{CollStep: h.head.CollStep, Part: h.part}, payload)
 	}
 	if h.long {
-		c.refuse(m, h.head.Request)
+		xs.c.long.refuse(m, h.head.Request)
 	}
 }
 
@@ -161,30 +169,30 @@ func (c *collectives) unlike(o *collOp, h *wire.CollStep) {
 }
 
 // onChunk is a fragment of a chunk.
-func (c *collectives) onChunk(src hw.Source, id uint64, head, payload []byte) {
+func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 	var h wire.CollChunk
 	if !h.Parse(head) || int64(len(payload)) > h.Part.Length || len(payload) == 0 && h.Part.Total != 0 {
-		c.malformed(src, "chunk of %d bytes with %d does not parse", len(head), len(payload))
+		xs.c.malformed(src, "chunk of %d bytes with %d does not parse", len(head), len(payload))
 		return
 	}
-	g, m, known := c.member(src, id, h.Rank)
+	g, m, known := xs.c.member(src, id, h.Rank)
 	if !known {
 		return // of a group that was left
 	}
 	if m == nil {
-		c.malformed(src, "chunk of a group whose rank %d it is not", h.Rank)
+		xs.c.malformed(src, "chunk of a group whose rank %d it is not", h.Rank)
 		return
 	}
 	switch o := g.ops[h.Seq]; {
 	case o == nil && g.over(h.Seq):
 	case o == nil:
-		c.holdChunk(g, m, &h, payload)
+		xs.holdChunk(g, m, &h, payload)
 	case o.exchange == nil:
-		c.unlike(o, &h.CollStep)
+		xs.c.unlike(o, &h.CollStep)
 	default:
 		o.advancing = true
-		c.takeChunk(o, m, &h, payload)
-		c.goOn(o)
+		xs.takeChunk(o, m, &h, payload)
+		xs.goOn(o)
 	}
 }
 
@@ -193,90 +201,90 @@ func (c *collectives) onChunk(src hw.Source, id uint64, head, payload []byte) {
 const maxEarlyChunks = maxCollectives * exchange.Early * exchangeChunk * 5 / 4
 
 // holdChunk keeps a fragment until the operation begins.
-func (c *collectives) holdChunk(g *Group, m *collMember, h *wire.CollChunk, payload []byte) {
+func (xs *exchanges) holdChunk(g *Group, m *collMember, h *wire.CollChunk, payload []byte) {
 	if m.early+len(payload) > maxEarlyChunks {
-		c.malformed(m.src, "chunks of %d bytes before their operations begin", m.early)
+		xs.c.malformed(m.src, "chunks of %d bytes before their operations begin", m.early)
 		return
 	}
 	long := wire.CollLong{CollStep: h.CollStep, Length: uint64(len(payload))}
-	if kept := c.holdStep(g, m, &long, payload, false); kept != nil {
+	if kept := xs.c.holdStep(g, m, &long, payload, false); kept != nil {
 		kept.chunked, kept.part = true, h.Part
 		m.early += len(payload)
 	}
 }
 
 // takeChunk takes in a fragment: its bytes are in place when the engine knows of them.
-func (c *collectives) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payload []byte) {
+func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payload []byte) {
 	x, part := o.exchange, &h.Part
 	to := x.out[h.Rank]
 	switch {
 	case o.status != fi.Success:
 		return
 	case h.Kind != o.kind:
-		c.unlike(o, &h.CollStep)
+		xs.c.unlike(o, &h.CollStep)
 		return
 	case part.Total != int64(to.Len):
 		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, h.Rank, part.Total, to.Len)
-		c.fail(o, fi.ETRUNC)
+		xs.c.fail(o, fi.ETRUNC)
 		return
 	}
 	n := int64(len(payload))
-	if !x.engine.Arrived(c.ep.now(), o.group.peerOf(int(h.Rank)), part, part.Offset, n, n == part.Length) {
-		c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next", n, part.Offset, part.Total)
+	if !x.engine.Arrived(xs.c.ep.now(), o.group.peerOf(int(h.Rank)), part, part.Offset, n, n == part.Length) {
+		xs.c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next", n, part.Offset, part.Total)
 		return
 	}
 	copy(x.got[to.Off+uint64(part.Offset):][:n], payload)
 }
 
 // onWord is what a receiver says.
-func (c *collectives) onWord(src hw.Source, id uint64, head []byte) {
+func (xs *exchanges) onWord(src hw.Source, id uint64, head []byte) {
 	var h wire.CollWord
 	if !h.Parse(head) {
-		c.malformed(src, "word of %d bytes does not parse", len(head))
+		xs.c.malformed(src, "word of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := c.member(src, id, h.Rank)
+	g, m, known := xs.c.member(src, id, h.Rank)
 	if !known {
 		return
 	}
 	if m == nil {
-		c.malformed(src, "word to a group whose rank %d it is not", h.Rank)
+		xs.c.malformed(src, "word to a group whose rank %d it is not", h.Rank)
 		return
 	}
 	o := g.ops[h.Seq]
 	if o == nil || o.exchange == nil || h.Kind != o.kind {
 		if o != nil || !g.over(h.Seq) {
-			c.malformed(src, "word about operation %d, which is no exchange", h.Seq)
+			xs.c.malformed(src, "word about operation %d, which is no exchange", h.Seq)
 		}
 		return
 	}
 	o.advancing = true
-	if !o.exchange.engine.OnWord(c.ep.now(), g.peerOf(int(h.Rank)), h.Word) {
-		c.malformed(src, "word about %d bytes, which were not sent", h.Word.Got)
+	if !o.exchange.engine.OnWord(xs.c.ep.now(), g.peerOf(int(h.Rank)), h.Word) {
+		xs.c.malformed(src, "word about %d bytes, which were not sent", h.Word.Got)
 	}
-	c.goOn(o)
+	xs.goOn(o)
 }
 
 // goOn sends what the engine says, as far as there is room, and ends the operation if that
 // was all. It ends what set advancing.
-func (c *collectives) goOn(o *collOp) {
+func (xs *exchanges) goOn(o *collOp) {
 	x := o.exchange
 	for x.more = true; x.more && o.status == fi.Success; {
 		x.more = false
-		c.choose(o)
-		c.sendChunks(o)
-		c.sendPieces(o)
+		xs.choose(o)
+		xs.sendChunks(o)
+		xs.sendPieces(o)
 	}
 	o.advancing = false
-	x.count(c.ep.stats)
+	x.count(xs.c.ep.stats)
 	if o.status != fi.Success || len(x.ready)+len(x.pieces) == 0 && x.engine.Done() {
-		c.end(o)
+		xs.c.end(o)
 	}
 }
 
 // choose takes what the engine says is to be sent, and sends what is short.
-func (c *collectives) choose(o *collOp) {
-	g, x, now := o.group, o.exchange, c.ep.now()
+func (xs *exchanges) choose(o *collOp) {
+	g, x, now := o.group, o.exchange, xs.c.ep.now()
 	for a, ok := x.engine.Next(now); ok && o.status == fi.Success; a, ok = x.engine.Next(now) {
 		m := &g.members[g.rankOf(a.Peer)]
 		switch a.Kind {
@@ -285,15 +293,15 @@ func (c *collectives) choose(o *collOp) {
 		case exchange.SendPiece:
 			x.pieces = append(x.pieces, pendingPiece{action: a})
 		case exchange.SendNote:
-			c.say(m, (&wire.CollRelay{CollStep: o.head(), Note: a.Note}).Put(c.ep.rx.head[:]))
+			xs.say(m, (&wire.CollRelay{CollStep: o.head(), Note: a.Note}).Put(xs.c.ep.rx.head[:]))
 		default:
-			c.say(m, (&wire.CollWord{CollStep: o.head(), Word: a.Word}).Put(c.ep.rx.head[:]))
+			xs.say(m, (&wire.CollWord{CollStep: o.head(), Word: a.Word}).Put(xs.c.ep.rx.head[:]))
 		}
 	}
 }
 
 // say sends a word or a note about relays.
-func (c *collectives) say(m *collMember, head []byte) { c.tell(m, wire.AMCollNote, m.id, head) }
+func (xs *exchanges) say(m *collMember, head []byte) { xs.c.control(m, wire.AMCollNote, m.id, head) }
 
 // add keeps a chunk until it is sent.
 func (x *collExchange) add(peer int, h *exchange.Chunk) {
@@ -310,17 +318,17 @@ func (x *collExchange) add(peer int, h *exchange.Chunk) {
 }
 
 // sendChunks sends pending chunks, as far as there is room for each peer.
-func (c *collectives) sendChunks(o *collOp) {
+func (xs *exchanges) sendChunks(o *collOp) {
 	x := o.exchange
 	kept := x.ready[:0]
 	for _, peer := range x.ready {
 		p := &x.pending[peer]
 		err := error(nil)
 		for p.n != 0 && err == nil && o.status == fi.Success {
-			err = c.sendPart(o, int(peer), p)
+			err = xs.sendPart(o, int(peer), p)
 		}
 		if err != nil && err != fi.EAGAIN {
-			c.fail(o, fi.ErrnoOf(err))
+			xs.c.fail(o, fi.ErrnoOf(err))
 		}
 		if p.in = p.n != 0; p.in {
 			kept = append(kept, peer)
@@ -330,8 +338,8 @@ func (c *collectives) sendChunks(o *collOp) {
 }
 
 // sendPart sends a fragment of the first pending chunk of a peer.
-func (c *collectives) sendPart(o *collOp, peer int, p *pendingChunks) error {
-	e, g, x := c.ep, o.group, o.exchange
+func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
+	e, g, x := xs.c.ep, o.group, o.exchange
 	rank := g.rankOf(peer)
 	m := &g.members[rank]
 	if m.dead {
@@ -360,12 +368,12 @@ func (c *collectives) sendPart(o *collOp, peer int, p *pendingChunks) error {
 }
 
 // pumpExchanges goes on with what waited for room or time.
-func (c *collectives) pumpExchanges() {
-	if len(c.exchanges) == 0 {
+func (xs *exchanges) pump() {
+	if len(xs.list) == 0 {
 		return
 	}
-	now := c.ep.now()
-	for _, o := range slices.Clone(c.exchanges) {
+	now := xs.c.ep.now()
+	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
 		at, timed := x.engine.Wake()
 		if timed = timed && at <= now; !timed && len(x.ready)+len(x.pieces) == 0 {
@@ -375,13 +383,13 @@ func (c *collectives) pumpExchanges() {
 		if timed {
 			x.engine.Tick(now)
 		}
-		c.goOn(o)
+		xs.goOn(o)
 	}
 }
 
 // timed reports whether an exchange waits for room or time.
-func (c *collectives) timed() bool {
-	for _, o := range c.exchanges {
+func (xs *exchanges) timed() bool {
+	for _, o := range xs.list {
 		if _, timed := o.exchange.engine.Wake(); timed || len(o.exchange.ready)+len(o.exchange.pieces) != 0 {
 			return true
 		}
@@ -390,21 +398,21 @@ func (c *collectives) timed() bool {
 }
 
 // dropExchange ends the engine's part of an operation, and keeps what it has learnt.
-func (c *collectives) dropExchange(o *collOp) {
+func (xs *exchanges) drop(o *collOp) {
 	x, g := o.exchange, o.group
 	if x == nil {
 		return
 	}
 	o.exchange = nil
-	c.exchanges = slices.DeleteFunc(c.exchanges, func(p *collOp) bool { return p == o })
+	xs.list = slices.DeleteFunc(xs.list, func(p *collOp) bool { return p == o })
 	x.stop()
 	x.given, x.got, x.inPlace = nil, nil, false
-	c.mu.Lock()
+	xs.c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks
 		g.report = x.engine.Report()
 		g.spare = append(g.spare, x)
 	}
-	c.mu.Unlock()
+	xs.c.mu.Unlock()
 }
 
 // count counts what the engine has done since it last counted.

@@ -8,11 +8,9 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// An operation that cannot go on at one member fails at all: who finds out tells
-// the others, and who is told for the first time does so too, so that nobody
-// waits for a member that does not go on either, even if the teller dies. A
-// member that is gone or has left fails only what needs more of it: it may have
-// done its part.
+// An operation that cannot go on at one member fails at all: a member that fails it sends a note to the others, and
+// so does each that gets its first note, so that no member waits for one that does not go on either, even if the
+// first sender dies. A member that is gone or has left fails only what needs more of it: it may have done its part.
 
 // fail ends an operation with an error, now or when Advance returns.
 func (c *collectives) fail(o *collOp, why fi.Errno) {
@@ -25,7 +23,7 @@ func (c *collectives) fail(o *collOp, why fi.Errno) {
 	h := wire.CollNote{Seq: o.seq, Status: why}
 	for i := range g.members {
 		if m := &g.members[i]; !m.left && !m.gone {
-			c.tell(m, wire.AMCollNote, m.id, h.Put(c.ep.rx.head[:]))
+			c.control(m, wire.AMCollNote, m.id, h.Put(c.ep.rx.head[:]))
 		}
 	}
 	if !o.advancing {
@@ -41,36 +39,10 @@ func (c *collectives) abandon(o *collOp) {
 	}
 	clear(o.recvs)
 	o.recvs = o.recvs[:0]
-	for id, s := range c.sends {
-		if s.op == o {
-			delete(c.sends, id)
-			c.streams = slices.DeleteFunc(c.streams, func(t *collStep) bool { return t == s })
-			c.freeStep(s)
-		}
-	}
-	for id, s := range c.pulls {
-		if s.op == o {
-			delete(c.pulls, id)
-			c.refuse(&g.members[s.peer], s.request)
-			c.freeStep(s)
-		}
-	}
-	c.dropReads(o)
+	c.long.dropOf(o)
 	for i := range g.members {
 		g.members[i].drop(c, o)
 	}
-}
-
-// dropReads drops the receives of an operation that are being read.
-func (c *collectives) dropReads(o *collOp) {
-	c.reads = slices.DeleteFunc(c.reads, func(s *collStep) bool {
-		if s.op != o {
-			return false
-		}
-		c.refuse(&o.group.members[s.peer], s.request)
-		c.freeStep(s)
-		return true
-	})
 }
 
 // drop drops what an operation has to send to a member, and what came from the
@@ -94,7 +66,7 @@ func (m *collMember) drop(c *collectives, o *collOp) {
 			return
 		}
 		if h.long {
-			c.refuse(m, h.head.Request)
+			c.long.refuse(m, h.head.Request)
 		}
 		c.freeHeld(h)
 	}
@@ -116,11 +88,11 @@ func (c *collectives) doom(g *Group, seq uint32, why fi.Errno) {
 // onNote is a member's word that an operation has failed, or that it has left.
 func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
 	if len(head) == wire.CollWordBytes {
-		c.onWord(src, id, head)
+		c.ordered.onWord(src, id, head)
 		return
 	}
 	if len(head) == wire.CollRelayBytes {
-		c.onRelayNote(src, id, head)
+		c.ordered.onRelayNote(src, id, head)
 		return
 	}
 	var h wire.CollNote
@@ -186,7 +158,7 @@ func (c *collectives) starve(g *Group, m *collMember) {
 		}
 		return false
 	})
-	c.relayGone(g, peer)
+	c.ordered.relayGone(g, peer)
 }
 
 // number is a member's rank.
@@ -226,22 +198,12 @@ func (c *collectives) sourceLost(src hw.Source) {
 			}
 			m.gone = true
 			c.starve(g, m)
-			c.failWhere(g, func(o *collOp) bool { return c.fetches(o, i) })
+			c.failWhere(g, func(o *collOp) bool { return c.long.receivesFrom(o, i) })
 		}
 	}
 }
 
-// fetches reports whether an operation is fetching from a rank.
-func (c *collectives) fetches(o *collOp, rank int) bool {
-	for _, s := range c.pulls {
-		if s.op == o && s.peer == rank {
-			return true
-		}
-	}
-	return slices.ContainsFunc(c.reads, func(s *collStep) bool { return s.op == o && s.peer == rank })
-}
-
-// linkLost is told when a peer cannot be sent to any more.
+// linkLost handles that a peer cannot be sent to any more.
 func (c *collectives) linkLost(l *link, _ fi.Errno) {
 	for _, g := range c.groups {
 		if g == nil {
@@ -258,7 +220,7 @@ func (c *collectives) linkLost(l *link, _ fi.Errno) {
 			}
 			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
 			if i != g.rank {
-				c.relayGone(g, g.peerOf(i))
+				c.ordered.relayGone(g, g.peerOf(i))
 			}
 		}
 	}
@@ -274,12 +236,7 @@ func (c *collectives) sendsTo(o *collOp, rank int) bool {
 			return true
 		}
 	}
-	for _, s := range c.sends {
-		if s.op == o && s.peer == rank {
-			return true
-		}
-	}
-	return false
+	return c.long.sendsTo(o, rank)
 }
 
 // cancelAll ends all operations of a group that is left.
@@ -299,7 +256,7 @@ func (g *Group) dropHeld() {
 		for h := m.held; h != nil; {
 			next := h.next
 			if h.long {
-				g.c.refuse(m, h.head.Request)
+				g.c.long.refuse(m, h.head.Request)
 			}
 			g.c.freeHeld(h)
 			h = next

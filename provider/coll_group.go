@@ -382,17 +382,17 @@ func (g *Group) failed(err fi.Errno) {
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)
-	g.tellLeave()
+	g.sendLeave()
 	g.events.PostError(eq.ErrEntry{FID: g.fid, Context: g.context, Err: err})
 	g.waiting.End()
 }
 
-// tellLeave tells the members who were told of this side that it is no more.
-func (g *Group) tellLeave() {
+// sendLeave notifies the members that know of this side that it is no more.
+func (g *Group) sendLeave() {
 	h := wire.CollNote{Group: g.id}
 	for i := range g.members {
 		if m := &g.members[i]; m.notified {
-			g.c.tell(m, wire.AMCollNote, m.id, h.Put(g.ep.rx.head[:]))
+			g.c.control(m, wire.AMCollNote, m.id, h.Put(g.ep.rx.head[:]))
 		}
 	}
 }
@@ -412,7 +412,7 @@ func (g *Group) Close() error {
 	g.c.dropPosted(g)
 	g.cancelAll()
 	if was != groupFailed {
-		g.tellLeave()
+		g.sendLeave()
 	}
 	g.dropHeld()
 	g.c.joining = slices.DeleteFunc(g.c.joining, func(o *Group) bool { return o == g })

@@ -30,7 +30,7 @@ func FuzzCollectiveMessages(f *testing.F) {
 	const long = 20000
 	memory := make([]byte, 3*long)
 	in, out := make([]byte, long), memory[long:2*long]
-	handlers := []hw.Handler{c.onJoin, c.onStep, c.onRTS, c.onDone, c.onCTS, c.onFrag, c.onNote}
+	handlers := []hw.Handler{c.onJoin, c.onStep, c.long.onRTS, c.long.onDone, c.long.onCTS, c.long.onFrag, c.onNote}
 	f.Fuzz(func(t *testing.T, id, mode uint8, header uint64, head, payload []byte) {
 		for c.outstanding < 3 { // small, announced and small
 			n := []uint64{1, long / 8, 2}[c.outstanding]
@@ -42,11 +42,11 @@ func FuzzCollectiveMessages(f *testing.F) {
 		case 0:
 			header = groups[0].id
 		case 1:
-			for header = range c.sends {
+			for header = range c.long.sends {
 				break
 			}
 		case 2:
-			for header = range c.pulls {
+			for header = range c.long.pulls {
 				break
 			}
 		}

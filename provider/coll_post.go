@@ -50,7 +50,7 @@ func (e *Endpoint) Collective(a *CollectiveArgs) error {
 	if err := c.post(a, call); err != nil {
 		return err
 	}
-	c.attend()
+	c.notify()
 	return nil
 }
 

@@ -20,15 +20,15 @@ type pendingPiece struct {
 }
 
 // relayStore is where the endpoint keeps what it relays.
-func (c *collectives) relayStore() *exchange.Store {
-	if c.store == nil {
-		c.store = exchange.NewStore(int64(c.ep.domain.cfg.RelaySize), relayPiece)
+func (xs *exchanges) relayStore() *exchange.Store {
+	if xs.store == nil {
+		xs.store = exchange.NewStore(int64(xs.c.ep.domain.cfg.RelaySize), relayPiece)
 	}
-	return c.store
+	return xs.store
 }
 
 // sendPieces sends pending pieces, as far as there is room, after the chunks of their receivers.
-func (c *collectives) sendPieces(o *collOp) {
+func (xs *exchanges) sendPieces(o *collOp) {
 	x := o.exchange
 	kept := x.pieces[:0]
 	for i := range x.pieces {
@@ -36,7 +36,7 @@ func (c *collectives) sendPieces(o *collOp) {
 		to := &x.pending[p.action.Peer]
 		err := error(fi.EAGAIN)
 		if to.n == 0 && !to.full {
-			err = c.sendPiece(o, p)
+			err = xs.sendPiece(o, p)
 		}
 		if err == fi.EAGAIN {
 			to.full = true // the next ones stay behind it
@@ -54,8 +54,8 @@ func (c *collectives) sendPieces(o *collOp) {
 
 // sendPiece sends what is left of a piece. An error other than fi.EAGAIN drops it: its source
 // sends it again.
-func (c *collectives) sendPiece(o *collOp, p *pendingPiece) error {
-	e, g, x, a := c.ep, o.group, o.exchange, &p.action
+func (xs *exchanges) sendPiece(o *collOp, p *pendingPiece) error {
+	e, g, x, a := xs.c.ep, o.group, o.exchange, &p.action
 	m := &g.members[g.rankOf(a.Peer)]
 	if m.dead || m.left || m.gone {
 		return fi.ECONNRESET
@@ -85,7 +85,7 @@ func (c *collectives) sendPiece(o *collOp, p *pendingPiece) error {
 // pieceOf is the bytes of a piece.
 func (x *collExchange) pieceOf(g *Group, a *exchange.Action) []byte {
 	if a.Place >= 0 {
-		return g.c.store.Data(a.Place)
+		return g.c.ordered.store.Data(a.Place)
 	}
 	in := x.in[g.rankOf(a.Slice)]
 	end := in.Off + in.Len - uint64(a.Piece.Number)*relayPiece
@@ -94,20 +94,20 @@ func (x *collExchange) pieceOf(g *Group, a *exchange.Action) []byte {
 
 // relayed is the operation, its member and the peer that a message about relays is for; o is nil
 // if there is none, and over says whether it is past.
-func (c *collectives) relayed(src hw.Source, id uint64, h *wire.CollStep) (o *collOp, m *collMember, over bool) {
-	g, m, known := c.member(src, id, h.Rank)
+func (xs *exchanges) relayed(src hw.Source, id uint64, h *wire.CollStep) (o *collOp, m *collMember, over bool) {
+	g, m, known := xs.c.member(src, id, h.Rank)
 	if !known {
 		return nil, nil, false // of a group that was left
 	}
 	if m == nil {
-		c.malformed(src, "piece or note of a group, but not from its rank %d", h.Rank)
+		xs.c.malformed(src, "piece or note of a group, but not from its rank %d", h.Rank)
 		return nil, nil, false
 	}
 	switch o = g.ops[h.Seq]; {
 	case o == nil && g.over(h.Seq):
 		return nil, m, true
 	case o == nil || o.exchange == nil || o.kind != h.Kind:
-		c.malformed(src, "piece or note about operation %d, which is no exchange", h.Seq)
+		xs.c.malformed(src, "piece or note about operation %d, which is no exchange", h.Seq)
 		return nil, m, false
 	case o.status != fi.Success:
 		return nil, m, false
@@ -116,56 +116,56 @@ func (c *collectives) relayed(src hw.Source, id uint64, h *wire.CollStep) (o *co
 }
 
 // onRelayNote is what a source or a relay says.
-func (c *collectives) onRelayNote(src hw.Source, id uint64, head []byte) {
+func (xs *exchanges) onRelayNote(src hw.Source, id uint64, head []byte) {
 	var h wire.CollRelay
 	if !h.Parse(head) {
-		c.malformed(src, "note of %d bytes about a relay does not parse", len(head))
+		xs.c.malformed(src, "note of %d bytes about a relay does not parse", len(head))
 		return
 	}
-	o, m, over := c.relayed(src, id, &h.CollStep)
+	o, m, over := xs.relayed(src, id, &h.CollStep)
 	if over && h.Note.Kind == exchange.NoteAsk {
 		says := wire.CollRelay{CollStep: h.CollStep, Note: exchange.Note{Kind: exchange.NoteRefuse,
 			Serial: h.Note.Serial}}
-		says.Rank = uint32(c.group(id).rank)
-		c.say(m, says.Put(c.ep.rx.head[:]))
+		says.Rank = uint32(xs.c.group(id).rank)
+		xs.say(m, says.Put(xs.c.ep.rx.head[:]))
 	}
 	if o == nil {
 		return
 	}
 	o.advancing = true
-	if !o.exchange.engine.OnNote(c.ep.now(), o.group.peerOf(int(h.Rank)), h.Note) {
-		c.malformed(src, "note %d about request %d of a relay", h.Note.Kind, h.Note.Serial)
+	if !o.exchange.engine.OnNote(xs.c.ep.now(), o.group.peerOf(int(h.Rank)), h.Note) {
+		xs.c.malformed(src, "note %d about request %d of a relay", h.Note.Kind, h.Note.Serial)
 	}
-	c.goOn(o)
+	xs.goOn(o)
 }
 
 // onPiece is a fragment of a piece, to be passed on or for this member.
-func (c *collectives) onPiece(src hw.Source, id uint64, head, payload []byte) {
+func (xs *exchanges) onPiece(src hw.Source, id uint64, head, payload []byte) {
 	var h wire.CollPiece
 	if !h.Parse(head) || len(payload) == 0 {
-		c.malformed(src, "piece of %d bytes with %d does not parse", len(head), len(payload))
+		xs.c.malformed(src, "piece of %d bytes with %d does not parse", len(head), len(payload))
 		return
 	}
-	o, _, _ := c.relayed(src, id, &h.CollStep)
+	o, _, _ := xs.relayed(src, id, &h.CollStep)
 	if o == nil {
 		return
 	}
 	o.advancing = true
-	if !c.takePiece(o, &h, payload) {
-		c.malformed(src, "piece %d at %d of a slice of %d bytes, which is not the next or was not asked for",
+	if !xs.takePiece(o, &h, payload) {
+		xs.c.malformed(src, "piece %d at %d of a slice of %d bytes, which is not the next or was not asked for",
 			h.Part.Number, h.Part.Offset, h.Part.Total)
 	}
-	c.goOn(o)
+	xs.goOn(o)
 }
 
 // takePiece takes in a fragment of a piece. It returns false if that cannot be right.
-func (c *collectives) takePiece(o *collOp, h *wire.CollPiece, payload []byte) bool {
+func (xs *exchanges) takePiece(o *collOp, h *wire.CollPiece, payload []byte) bool {
 	g, x, n := o.group, o.exchange, int64(len(payload))
-	now, from := c.ep.now(), g.peerOf(int(h.Rank))
+	now, from := xs.c.ep.now(), g.peerOf(int(h.Rank))
 	if h.Part.Hop {
 		place, ok := x.engine.OnRelayed(now, from, &h.Part, n)
 		if ok && place >= 0 {
-			copy(c.store.Data(place)[h.Part.Offset:][:n], payload)
+			copy(xs.store.Data(place)[h.Part.Offset:][:n], payload)
 		}
 		return ok
 	}
@@ -177,7 +177,7 @@ func (c *collectives) takePiece(o *collOp, h *wire.CollPiece, payload []byte) bo
 }
 
 // relayGone has the operations of a group go on without a member that they do not need.
-func (c *collectives) relayGone(g *Group, peer int) {
+func (xs *exchanges) relayGone(g *Group, peer int) {
 	if !g.relays {
 		return
 	}
@@ -185,10 +185,10 @@ func (c *collectives) relayGone(g *Group, peer int) {
 		if o.exchange == nil || o.status != fi.Success {
 			continue
 		}
-		o.exchange.engine.Gone(c.ep.now(), peer)
+		o.exchange.engine.Gone(xs.c.ep.now(), peer)
 		if o.exchange.more = true; !o.advancing {
 			o.advancing = true
-			c.goOn(o)
+			xs.goOn(o)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (c *collectives) start(o *collOp) {
 		return
 	}
 	if o.exchange != nil {
-		c.beginExchange(o)
+		c.ordered.begin(o)
 		return
 	}
 	c.advance(o)
@@ -144,7 +144,7 @@ func (c *collectives) end(o *collOp) {
 			c.Count(1)
 		}
 	}
-	c.dropExchange(o)
+	c.ordered.drop(o)
 	c.recycle(o)
 }
 
@@ -202,14 +202,13 @@ func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(s.data))), Len: uint64(n)})
 		return true, e.sendPayload(p, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, n, lease)
 	}
-	c.request++
-	h := wire.CollLong{CollStep: o.head(), Request: c.request, Length: uint64(n),
+	h := wire.CollLong{CollStep: o.head(), Request: c.long.number(), Length: uint64(n),
 		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s.data))))}
 	if err := sendError(p.AMShort(wire.AMCollRTS, m.id, h.Put(sc.head[:]), nil)); err != nil {
 		return false, err
 	}
 	s.id = h.Request
-	c.sends[s.id] = s
+	c.long.sends[s.id] = s
 	return false, nil
 }
 
@@ -267,13 +266,13 @@ func (o *collOp) Recv(from int, data []byte) bool {
 	}
 	if !o.agrees(&h.head.CollStep, h.head.Length, s) {
 		if h.long {
-			c.refuse(m, h.head.Request)
+			c.long.refuse(m, h.head.Request)
 		}
 		c.freeStep(s)
 		return true
 	}
 	if h.long {
-		return c.fetch(m, s, &h.head) != fetchPending
+		return c.long.fetch(m, s, &h.head) != fetchPending
 	}
 	if len(data) != 0 {
 		copy(data, bytesAt(h.payload, h.head.Length))
@@ -317,11 +316,11 @@ func (g *Group) over(seq uint32) bool { return int32(seq-g.started) < 0 }
 // onStep is a step's payload.
 func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 	if len(head) == wire.CollChunkBytes {
-		c.onChunk(src, id, head, payload)
+		c.ordered.onChunk(src, id, head, payload)
 		return
 	}
 	if len(head) == wire.CollPieceBytes {
-		c.onPiece(src, id, head, payload)
+		c.ordered.onPiece(src, id, head, payload)
 		return
 	}
 	var h wire.CollStep

@@ -391,9 +391,9 @@ func collectiveModel(t *testing.T, change func(*config.Config), seed uint64) {
 func (s *collSide) idle() {
 	s.t.Helper()
 	c := s.ep.coll
-	if len(c.sends)+len(c.pulls)+len(c.reads)+len(c.streams)+len(c.blocked)+len(c.early)+len(c.joining) != 0 || c.outstanding != 0 {
+	if len(c.long.sends)+len(c.long.pulls)+len(c.long.reads)+len(c.long.streams)+len(c.blocked)+len(c.early)+len(c.joining) != 0 || c.outstanding != 0 {
 		s.t.Errorf("left: %d sends, %d pulls, %d reads, %d streams, %d blocked, %d early, %d joining, %d outstanding",
-			len(c.sends), len(c.pulls), len(c.reads), len(c.streams), len(c.blocked), len(c.early), len(c.joining), c.outstanding)
+			len(c.long.sends), len(c.long.pulls), len(c.long.reads), len(c.long.streams), len(c.blocked), len(c.early), len(c.joining), c.outstanding)
 	}
 	for _, g := range c.groups {
 		if g == nil {

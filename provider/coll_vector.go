@@ -50,7 +50,7 @@ func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
 	if err := c.postVector(a); err != nil {
 		return err
 	}
-	c.attend()
+	c.notify()
 	return nil
 }
 
