@@ -48,6 +48,8 @@ type Endpoint struct {
 	o    Options
 	attr hw.MatchAttr
 	ops  *table
+	// claimer is the matcher, if it sets messages aside, else nil.
+	claimer hw.Claimer
 	// minMulti is how many bytes a buffer of many messages must have left to stay. Written by SetMinMulti, read by
 	// posts; relaxed.
 	minMulti atomic.Uint64
@@ -59,6 +61,8 @@ type Endpoint struct {
 	ended   Ended             // lease
 	names   []byte            // lease
 	left    []*regcache.Entry // of operations that Close has ended
+	// discards are messages that searches have found, and that are to be thrown away. Lease.
+	discards []hw.Claim
 }
 
 // DefaultMinMulti is how many bytes a buffer of many messages must have left to stay, unless the application says.
@@ -67,6 +71,7 @@ const DefaultMinMulti = 64
 // Open makes an endpoint over an interface, of which it becomes the owner.
 func Open(o Options) *Endpoint {
 	e := &Endpoint{o: o, attr: o.Matcher.MatchAttr(), ops: newTable(o.Limit)}
+	e.claimer, _ = o.Matcher.(hw.Claimer)
 	e.minMulti.Store(DefaultMinMulti)
 	o.Matcher.OnMatch(e.event)
 	return e
@@ -114,6 +119,7 @@ func (e *Endpoint) Progress(limit int) bool {
 	if e.rings.Load() && e.rings.Swap(false) {
 		e.o.Matcher.RingMatched()
 	}
+	e.discard()
 	return e.o.Iface.Progress(limit) > 0
 }
 

@@ -39,6 +39,7 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 	case hw.MatchFound:
 		e.describe(ev)
 		e.ended.Entry.Len = ev.Wanted
+		e.found(&o, ev.Claim)
 	case hw.MatchMissing:
 		e.ended.Err, e.ended.Entry.Tag = fi.ENOMSG, o.tag
 	}
@@ -78,6 +79,10 @@ func (e *Endpoint) received(o *operation, ev *hw.MatchEvent) {
 	entry.Len, entry.Buf, e.ended.Bytes = ev.Length, o.buf+ev.Offset, ev.Length
 	if o.flags&fi.MultiRecv != 0 && ev.Last {
 		entry.Flags |= fi.MultiRecv
+	}
+	if o.kind == kindDiscard {
+		entry.Len = ev.Wanted
+		return
 	}
 	if ev.Wanted > ev.Length && e.ended.Err == fi.Success {
 		e.ended.Err, e.ended.OLen = fi.ETRUNC, ev.Wanted-ev.Length

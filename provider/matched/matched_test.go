@@ -62,9 +62,16 @@ func (d *device) Close() error {
 
 // opened is an endpoint of four operations on a device, and what has ended.
 func opened() (*Endpoint, *device, *[]Ended) {
-	d, list := &device{}, new([]Ended)
+	d := &device{}
+	e, list := openOn(d, d)
+	return e, d, list
+}
+
+// openOn is the same on any.
+func openOn(i hw.Iface, m hw.Matcher) (*Endpoint, *[]Ended) {
+	list := new([]Ended)
 	return Open(Options{
-		Iface: d, Matcher: d, Limit: 4,
+		Iface: i, Matcher: m, Limit: 4,
 		Address: func(a fi.Addr) (hw.MatchAddress, error) {
 			if a > 3 {
 				return 0, fi.EINVAL
@@ -78,7 +85,7 @@ func opened() (*Endpoint, *device, *[]Ended) {
 			return fi.Addr(a - 10)
 		},
 		Ended: func(e *Ended) { *list = append(*list, *e) },
-	}), d, list
+	}), list
 }
 
 // TestRefused holds what calls refuse, after which nothing is under way.

@@ -20,7 +20,7 @@ type Send struct {
 	Inject  bool // fi_inject forms: no completion
 }
 
-// Receive describes one receive, or a search with fi.Peek.
+// Receive describes one receive, or a search with fi.Peek. What fi.Claim and fi.Discard mean says claim.go.
 type Receive struct {
 	IOV         []fi.IOVec
 	Src         fi.Addr // fi.AddrUnspec: any
@@ -33,7 +33,8 @@ type Receive struct {
 const (
 	sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete |
 		fi.MatchComplete | fi.RemoteCQData | fi.Priority
-	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Peek
+	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | searchFlags
+	searchFlags  = fi.Peek | fi.Claim | fi.Discard
 )
 
 // one is the only buffer of an operation. Errors: fi.EINVAL.
@@ -105,40 +106,56 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 	return nil
 }
 
-// Receive posts a receive, or searches with fi.Peek. Errors: as Send's, and fi.ETOOSMALL for a buffer of many messages,
-// fi.EOPNOTSUPP for fi.Claim and fi.Discard.
-func (e *Endpoint) Receive(r *Receive) error {
-	v, err := one("receive", r.IOV)
-	multi := r.Flags&fi.MultiRecv != 0
+// checkReceive judges a receive. v is its buffer.
+func (e *Endpoint) checkReceive(r *Receive, v fi.IOVec) error {
+	multi, search := r.Flags&fi.MultiRecv != 0, r.Flags&searchFlags
 	switch {
-	case err != nil:
-		return err
-	case r.Flags&(fi.Claim|fi.Discard) != 0:
-		return refuse(fi.EOPNOTSUPP, "receive: the device neither claims nor discards messages (flags %#x)", r.Flags)
 	case r.Flags&^receiveFlags != 0:
 		return refuse(fi.EBADFLAGS, "receive: flags %#x are not for a receive of this endpoint", r.Flags&^receiveFlags)
-	case multi && (r.Tagged || r.Flags&fi.Peek != 0):
+	case search == fi.Discard:
+		return refuse(fi.EBADFLAGS, "receive: FI_DISCARD needs FI_PEEK or FI_CLAIM")
+	case search == searchFlags:
+		return refuse(fi.EBADFLAGS, "receive: FI_CLAIM and FI_DISCARD exclude each other in a peek")
+	case search&(fi.Claim|fi.Discard) != 0 && e.claimer == nil:
+		return refuse(fi.EOPNOTSUPP, "receive: the device neither claims nor discards messages (flags %#x)", r.Flags)
+	case multi && (r.Tagged || search != 0):
 		return refuse(fi.EINVAL, "receive: FI_MULTI_RECV is for untagged messages")
 	case multi && (v.Len == 0 || v.Len < e.minMulti.Load()):
 		return refuse(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", v.Len, e.minMulti.Load())
 	case r.Tagged && r.Tag&^r.Ignore&^e.attr.TagMask != 0:
 		return refuse(fi.EINVAL, "receive: tag %#x has bits beyond %#x", r.Tag, e.attr.TagMask)
 	}
+	return nil
+}
+
+// Receive posts a receive, or searches with fi.Peek. Errors: as Send's, and fi.ETOOSMALL for a buffer of many messages,
+// fi.EOPNOTSUPP for fi.Claim and fi.Discard where the device sets no messages aside, fi.ENOMSG for a receive with
+// fi.Claim and the context of no such message.
+func (e *Endpoint) Receive(r *Receive) error {
+	v, err := one("receive", r.IOV)
+	if err == nil {
+		err = e.checkReceive(r, v)
+	}
+	if err != nil {
+		return err
+	}
 	o := operation{kind: kindReceive, tagged: r.Tagged, context: r.Context, flags: r.Flags, buf: uint64(v.Base),
 		len: v.Len, tag: r.Tag}
 	m := hw.MatchReceive{From: hw.AnyAddress, Tagged: r.Tagged, Tag: r.Tag & e.attr.TagMask,
-		Ignore: r.Ignore & e.attr.TagMask, Multi: multi, More: r.Flags&fi.More != 0}
+		Ignore: r.Ignore & e.attr.TagMask, Multi: r.Flags&fi.MultiRecv != 0, More: r.Flags&fi.More != 0}
+	if m.Multi {
+		m.MinFree = int(e.minMulti.Load())
+	}
 	if r.Src != fi.AddrUnspec {
 		if m.From, err = e.o.Address(r.Src); err != nil {
 			return refuse(Errno(err), "receive from address %d: %v", r.Src, err)
 		}
 	}
 	if r.Flags&fi.Peek != 0 {
-		o.kind = kindSearch
-		return e.post("search", &o, func(context uint64) error {
-			m.Context = context
-			return e.o.Matcher.Search(&m)
-		}, m.More)
+		return e.search(&o, &m)
+	}
+	if r.Flags&fi.Discard != 0 {
+		v, o.kind, o.buf = fi.IOVec{}, kindDiscard, 0
 	}
 	if v.Len != 0 {
 		if o.memory, err = e.register("receive", uint64(v.Base), v.Len, hw.LocalWrite); err != nil {
@@ -146,8 +163,8 @@ func (e *Endpoint) Receive(r *Receive) error {
 		}
 		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
 	}
-	if multi {
-		m.MinFree = int(e.minMulti.Load())
+	if r.Flags&fi.Claim != 0 {
+		return e.receiveClaimed(&o, &m)
 	}
 	return e.post("receive", &o, func(context uint64) error {
 		m.Context = context

@@ -1,6 +1,7 @@
 package matched
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/weft-fabric/weft/hw"
@@ -14,6 +15,7 @@ const (
 	kindSend kind = iota
 	kindReceive
 	kindSearch
+	kindDiscard // a receive that throws away what was set aside
 )
 
 // operation is one that the device has, from its post to its last event.
@@ -38,6 +40,15 @@ type table struct {
 	ops   []operation
 	free  []uint32
 	order uint64
+	// claims are messages that were set aside for receives, in the order in which they were found.
+	claims []claim
+}
+
+// claim is a message that was set aside for the receive with a context of the application's.
+type claim struct {
+	context uint64
+	tagged  bool
+	name    hw.Claim
 }
 
 func newTable(n int) *table {
@@ -110,6 +121,33 @@ func (t *table) find(context uint64) (id hw.MatchID, ok bool) {
 		}
 	}
 	return id, ok
+}
+
+// setAside keeps a claim.
+func (t *table) setAside(c claim) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.claims = append(t.claims, c)
+}
+
+// claimed gives out the oldest claim of a context.
+func (t *table) claimed(context uint64, tagged bool) (c claim, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, c := range t.claims {
+		if c.context == context && c.tagged == tagged {
+			t.claims = slices.Delete(t.claims, k, k+1)
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// notTaken puts a claim back that was given out, as the oldest.
+func (t *table) notTaken(c claim) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.claims = slices.Insert(t.claims, 0, c)
 }
 
 // room is how many operations there is room for.

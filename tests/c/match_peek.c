@@ -2,7 +2,7 @@
 /* FI_PEEK, FI_CLAIM and FI_DISCARD as fi_tagged(3) has them, over small and rendezvous messages. */
 #include "common.h"
 
-#define MARK 0xeeee000000000000ull
+#define MARK 0xeeee00000000ull /* no more bits than tags of FI_PROTO_CXI have */
 
 static struct fi_context2 ctx[8]; /* FI_CLAIM asks for a struct fi_context */
 

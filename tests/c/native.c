@@ -160,6 +160,93 @@ static void test_messages(long unexpected)
 	node_close(&n);
 }
 
+/* Posts a receive or search of a message of tag 7, or of one without a tag. */
+static void post_search(bool tagged, uint64_t flags, void *buf, size_t len, void *context)
+{
+	struct iovec iov = { buf, len };
+	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 7, .context = context };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = context };
+	ssize_t rc;
+
+	do {
+		rc = tagged ? fi_trecvmsg(n.ep, &t, flags) : fi_recvmsg(n.ep, &m, flags);
+		if (rc == -FI_EAGAIN)
+			progress(&n);
+	} while (rc == -FI_EAGAIN);
+	CHECK_RC(rc, 0);
+}
+
+/* A search that is to find a message of so many bytes with data, or none (data 0). */
+static void search(bool tagged, uint64_t flags, size_t len, uint64_t data, void *context)
+{
+	struct fi_cq_tagged_entry e;
+
+	post_search(tagged, flags | FI_PEEK, NULL, 0, context);
+	if (!data) {
+		wait_err(&n, n.rxcq, FI_ENOMSG);
+		CHECK(n.err.op_context == context);
+		return;
+	}
+	wait_ok(&n, n.rxcq, &e);
+	CHECK(e.op_context == context && e.len == len && e.data == data && e.tag == (tagged ? 7 : 0));
+	CHECK(e.flags == (FI_RECV | FI_REMOTE_CQ_DATA | (tagged ? FI_TAGGED : FI_MSG)));
+}
+
+/* The receive of the message with data. */
+static void received(uint64_t data, void *context, const void *buf, size_t len)
+{
+	struct fi_cq_tagged_entry e;
+
+	wait_ok(&n, n.rxcq, &e);
+	CHECKF(e.op_context == context && e.len == len && e.data == data, "message %d of %zu bytes, not %d", (int)e.data,
+		e.len, (int)data);
+	if (buf)
+		verify(buf, len, data);
+}
+
+/* Messages are set aside, received in another order or thrown away, and others go by; counters count what is received,
+ * no search. */
+static void test_claims(long len)
+{
+	static struct fi_context2 ctx[4];
+	static unsigned char in[LARGE], out[4][LARGE];
+	struct node_opts o = opts;
+	struct fi_cq_tagged_entry e;
+
+	o.counters = true;
+	open_node(o);
+	for (int tagged = 0; tagged < 2; tagged++) {
+		for (uint64_t k = 1; k <= 4 && test_rank == 0; k++) {
+			struct op p = { .form = F_DATA, .tagged = tagged, .len = (size_t)len, .tag = 7, .data = k, .addr = n.peer[1],
+					.buf = out[k - 1], .ctx = out[k - 1] };
+
+			fill(out[k - 1], (size_t)len, k);
+			post_send(&n, &p);
+		}
+		if (test_rank == 0) { /* what comes behind them says that they are there */
+			tsend(&n, NULL, 0, n.peer[1], 8, out);
+			for (int k = 0; k < 5; k++)
+				wait_ok(&n, n.txcq, &e);
+			continue;
+		}
+		trecv(&n, NULL, 0, n.peer[0], 8, 0, in);
+		wait_ctx(&n, n.rxcq, in);
+		search(tagged, FI_CLAIM, (size_t)len, 1, &ctx[0]);
+		search(tagged, FI_CLAIM, (size_t)len, 2, &ctx[1]);
+		search(tagged, FI_DISCARD, (size_t)len, 3, &ctx[2]);
+		post_search(tagged, 0, in, (size_t)len, &ctx[2]);
+		received(4, &ctx[2], in, (size_t)len);
+		search(tagged, FI_CLAIM, 0, 0, &ctx[2]);
+		post_search(tagged, FI_CLAIM, in, (size_t)len, &ctx[1]);
+		received(2, &ctx[1], in, (size_t)len);
+		post_search(tagged, FI_CLAIM | FI_DISCARD, NULL, 0, &ctx[0]);
+		received(1, &ctx[0], NULL, (size_t)len);
+		CHECK(fi_cntr_read(n.rxcntr) == 4 * ((uint64_t)tagged + 1));
+	}
+	barrier(&n);
+	node_close(&n);
+}
+
 /* What the NIC cannot do, and what is no call's argument, is refused, and the endpoint goes on. */
 static void test_bad(long arg)
 {
@@ -181,7 +268,9 @@ static void test_bad(long arg)
 	m.iov_count = 1;
 	EXPECT_RC(fi_tsendmsg(n.ep, &m, FI_FENCE), -FI_EBADFLAGS);
 	EXPECT_RC(fi_tsendmsg(n.ep, &m, FI_MULTI_RECV), -FI_EBADFLAGS);
-	EXPECT_RC(fi_trecvmsg(n.ep, &m, FI_PEEK | FI_CLAIM), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_trecvmsg(n.ep, &m, FI_PEEK | FI_CLAIM | FI_DISCARD), -FI_EBADFLAGS);
+	EXPECT_RC(fi_trecvmsg(n.ep, &m, FI_DISCARD), -FI_EBADFLAGS);
+	EXPECT_RC(fi_trecvmsg(n.ep, &m, FI_CLAIM), -FI_ENOMSG); /* nothing is claimed */
 	EXPECT_RC(fi_tsend(n.ep, NULL, 4, NULL, n.peer[0], 1, out), -FI_EINVAL);
 	EXPECT_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &many, sizeof(many)), -FI_EINVAL);
 	EXPECT_RC(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &many, &size), 0);
@@ -307,6 +396,9 @@ static const struct test tests[] = {
 	{ "refused", test_refused, 0, 0, 0 },
 	{ "messages_expected", test_messages, 2, 0, 0 },
 	{ "messages_unexpected", test_messages, 2, 0, 1 },
+	{ "claims_inline", test_claims, 2, 0, 192 },
+	{ "claims_eager", test_claims, 2, 0, 5000 },
+	{ "claims_rendezvous", test_claims, 2, 0, 300000 },
 	{ "bad", test_bad, 0, 0, 0 },
 	{ "names", test_names, 0, 0, 0 },
 	{ "sleep", test_sleep, 2, 0, 0 },

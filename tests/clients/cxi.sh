@@ -197,7 +197,8 @@ main() {
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
 		native native "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
-			levels transmit_complete levels unmatched
+			levels transmit_complete levels unmatched \
+			match_peek claim match_peek discard match_peek match_complete
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
 		programs ", linked with libweft" "$work/instead:$work" selective msg_cqformat
 	else
