@@ -164,7 +164,8 @@ static void test_messages(long unexpected)
 static void post_search(bool tagged, uint64_t flags, void *buf, size_t len, void *context)
 {
 	struct iovec iov = { buf, len };
-	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 7, .context = context };
+	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 7,
+		.context = context };
 	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = context };
 	ssize_t rc;
 
@@ -198,8 +199,8 @@ static void received(uint64_t data, void *context, const void *buf, size_t len)
 	struct fi_cq_tagged_entry e;
 
 	wait_ok(&n, n.rxcq, &e);
-	CHECKF(e.op_context == context && e.len == len && e.data == data, "message %d of %zu bytes, not %d", (int)e.data,
-		e.len, (int)data);
+	CHECKF(e.op_context == context && e.len == len && e.data == data, "message %d of %zu bytes, not %d",
+		(int)e.data, e.len, (int)data);
 	if (buf)
 		verify(buf, len, data);
 }
@@ -217,7 +218,8 @@ static void test_claims(long len)
 	open_node(o);
 	for (int tagged = 0; tagged < 2; tagged++) {
 		for (uint64_t k = 1; k <= 4 && test_rank == 0; k++) {
-			struct op p = { .form = F_DATA, .tagged = tagged, .len = (size_t)len, .tag = 7, .data = k, .addr = n.peer[1],
+			struct op p = { .form = F_DATA, .tagged = tagged, .len = (size_t)len, .tag = 7, .data = k,
+				.addr = n.peer[1],
 					.buf = out[k - 1], .ctx = out[k - 1] };
 
 			fill(out[k - 1], (size_t)len, k);
