@@ -230,7 +230,8 @@ func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payl
 	}
 	n := int64(len(payload))
 	if !x.engine.Arrived(xs.c.ep.now(), o.group.peerOf(int(h.Rank)), part, part.Offset, n, n == part.Length) {
-		xs.c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next", n, part.Offset, part.Total)
+		xs.c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next",
+			n, part.Offset, part.Total)
 		return
 	}
 	copy(x.got[to.Off+uint64(part.Offset):][:n], payload)

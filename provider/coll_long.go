@@ -278,7 +278,8 @@ func (l *longSteps) onFrag(src hw.Source, id uint64, head, payload []byte) {
 	}
 	m := &s.op.group.members[s.peer]
 	if m.gone || m.src != src || offset != s.done || uint64(len(payload)) > uint64(len(s.data))-s.done {
-		l.c.malformed(src, "fragment of %d bytes at %d, expected at %d of %d", len(payload), offset, s.done, len(s.data))
+		l.c.malformed(src, "fragment of %d bytes at %d, expected at %d of %d",
+			len(payload), offset, s.done, len(s.data))
 		return
 	}
 	s.done += uint64(copy(s.data[s.done:], payload))

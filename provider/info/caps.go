@@ -70,7 +70,7 @@ var capabilities = []Capability{
 	{fi.NamedRxCtx, "FI_NAMED_RX_CTX", Primary, true, false, false,
 		"each receive context of a scalable endpoint has a segment of its own, which an address with its index names"},
 	{fi.HMEM, "FI_HMEM", Demanded, true, true, false,
-		"memory of GPUs and dma-bufs is copied by the driver or through a mapping, in every transfer; descriptors distinguish it from other memory"},
+		"memory of GPUs and dma-bufs is copied by the driver or through a mapping, in every transfer; descriptors mark it"},
 	{fi.Peer, "FI_PEER", Demanded, false, false, true,
 		"completion queues, counters and shared receive contexts of another provider are imported; hosts from libfabric 2.0 on"},
 	{fi.AVUserID, "FI_AV_USER_ID", Demanded, false, false, true,

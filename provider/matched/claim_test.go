@@ -110,7 +110,8 @@ func TestDiscards(t *testing.T) {
 		t.Errorf("%+v, room for %d", *ended, e.Room())
 	}
 	for flags, want := range map[uint64]error{
-		fi.Discard: fi.EBADFLAGS, fi.Peek | fi.Claim | fi.Discard: fi.EBADFLAGS, fi.Claim | fi.MultiRecv: fi.EINVAL,
+		fi.Discard: fi.EBADFLAGS, fi.Peek | fi.Claim | fi.Discard: fi.EBADFLAGS,
+		fi.Claim | fi.MultiRecv: fi.EINVAL,
 	} {
 		if err := e.Receive(&Receive{Src: fi.AddrUnspec, Flags: flags}); !errors.Is(err, want) {
 			t.Errorf("flags %#x: %v", flags, err)

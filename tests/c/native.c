@@ -219,8 +219,7 @@ static void test_claims(long len)
 	for (int tagged = 0; tagged < 2; tagged++) {
 		for (uint64_t k = 1; k <= 4 && test_rank == 0; k++) {
 			struct op p = { .form = F_DATA, .tagged = tagged, .len = (size_t)len, .tag = 7, .data = k,
-				.addr = n.peer[1],
-					.buf = out[k - 1], .ctx = out[k - 1] };
+				.addr = n.peer[1], .buf = out[k - 1], .ctx = out[k - 1] };
 
 			fill(out[k - 1], (size_t)len, k);
 			post_send(&n, &p);
