@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
+	"github.com/weft-fabric/weft/provider/av"
 )
 
 // self goes into the events of asynchronous inserts.
@@ -141,14 +142,14 @@ func weftGoAVInsertSvc(av C.uint64_t, node, service *C.char, addrs *C.fi_addr_t,
 }
 
 //export weftGoAVInsertSym
-func weftGoAVInsertSym(av C.uint64_t, node *C.char, nodes C.size_t, service *C.char, services C.size_t,
+func weftGoAVInsertSym(vector C.uint64_t, node *C.char, nodes C.size_t, service *C.char, services C.size_t,
 	addrs *C.fi_addr_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int) {
 	defer guard("fi_av_insertsym", &rc)
-	a, err := objectOf[*provider.AV](av)
+	a, err := objectOf[*provider.AV](vector)
 	if err != nil {
 		return result(err)
 	}
-	n, err := provider.SymCount(uint64(nodes), uint64(services))
+	n, err := av.SymCount(uint64(nodes), uint64(services))
 	if err != nil {
 		return result(err)
 	}

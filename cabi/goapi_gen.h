@@ -59,7 +59,7 @@ int weftGoAVBind(uint64_t av, uint64_t queue, uint64_t flags);
 /* Inserts return the number of addresses. */
 int weftGoAVInsert(uint64_t av, void *addr, size_t count, fi_addr_t *addrs, uint64_t flags, void *context);
 int weftGoAVInsertSvc(uint64_t av, char *node, char *service, fi_addr_t *addrs, uint64_t flags, void *context);
-int weftGoAVInsertSym(uint64_t av, char *node, size_t nodes, char *service, size_t services, fi_addr_t *addrs, uint64_t flags, void *context);
+int weftGoAVInsertSym(uint64_t vector, char *node, size_t nodes, char *service, size_t services, fi_addr_t *addrs, uint64_t flags, void *context);
 int weftGoAVRemove(uint64_t av, fi_addr_t *addrs, size_t count, uint64_t flags);
 /* weftGoAVLookup writes as much of an address as fits and stores the bytes of all
  * of it; that it was cut is no error (fi_av(3)). */

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
@@ -19,31 +20,6 @@ import (
 // keys are in address vectors (avkeys.go). RDMA devices cannot
 // authenticate, so an endpoint with a key does not use one.
 
-// authKey is an authorisation key, "" for none. A string, because strings are
-// compared.
-type authKey string
-
-// newAuthKey checks a key that attributes have beside a size, and returns it, or
-// the default one if there is none. The error wraps fi.EINVAL for a size without
-// a key or beyond the limit, fi.AVAuthKey included.
-func newAuthKey(key []byte, size uint64, otherwise authKey) (authKey, error) {
-	switch size = max(size, uint64(len(key))); {
-	case size == 0:
-		return otherwise, nil
-	case size != uint64(len(key)) || size > info.MaxAuthKey:
-		return "", fmt.Errorf("an authorisation key of %d bytes, of which %d are there, at most %d: %w", size, len(key), info.MaxAuthKey, fi.EINVAL)
-	}
-	return authKey(key), nil
-}
-
-// bytes is the key as transports take it, nil for none.
-func (k authKey) bytes() []byte {
-	if k == "" {
-		return nil
-	}
-	return []byte(k)
-}
-
 // Keyed reports whether authorisation keys are in address vectors (FI_AV_AUTH_KEY).
 func (d *Domain) Keyed() bool { return d.info.Domain.AuthKeySize == fi.AVAuthKey }
 
@@ -56,9 +32,9 @@ func (d *Domain) keyLimit() int {
 }
 
 // domainKey checks the key of a domain that is opened. The error wraps fi.EINVAL.
-func domainKey(a *fi.DomainAttr) (authKey, error) {
+func domainKey(a *fi.DomainAttr) (authkey.Key, error) {
 	if a.AuthKeySize != fi.AVAuthKey {
-		return newAuthKey(a.AuthKey, a.AuthKeySize, "")
+		return authkey.New(a.AuthKey, a.AuthKeySize, "")
 	}
 	if len(a.AuthKey) != 0 {
 		return "", fmt.Errorf("a key with FI_AV_AUTH_KEY: %w", fi.EINVAL)
@@ -68,24 +44,24 @@ func domainKey(a *fi.DomainAttr) (authKey, error) {
 
 // passiveKey is the key of a passive endpoint: the endpoint's of its info, else the
 // domain's. The error wraps fi.EINVAL.
-func passiveKey(info *fi.Info) (key authKey, err error) {
+func passiveKey(info *fi.Info) (key authkey.Key, err error) {
 	if info.Domain != nil {
-		if key, err = newAuthKey(info.Domain.AuthKey, info.Domain.AuthKeySize, ""); err != nil {
+		if key, err = authkey.New(info.Domain.AuthKey, info.Domain.AuthKeySize, ""); err != nil {
 			return "", err
 		}
 	}
 	if info.EP != nil {
-		return newAuthKey(info.EP.AuthKey, info.EP.AuthKeySize, key)
+		return authkey.New(info.EP.AuthKey, info.EP.AuthKeySize, key)
 	}
 	return key, nil
 }
 
 // endpointKey checks the key of an endpoint. The error wraps fi.EINVAL.
-func (d *Domain) endpointKey(a *fi.EPAttr) (authKey, error) {
+func (d *Domain) endpointKey(a *fi.EPAttr) (authkey.Key, error) {
 	if d.Keyed() && (len(a.AuthKey) != 0 || a.AuthKeySize != 0 || a.Type == fi.EPMsg) {
 		return "", fmt.Errorf("an endpoint with a key of its own, or a connected one, in a domain with FI_AV_AUTH_KEY: %w", fi.EINVAL)
 	}
-	return newAuthKey(a.AuthKey, a.AuthKeySize, d.auth)
+	return authkey.New(a.AuthKey, a.AuthKeySize, d.auth)
 }
 
 // holdAuthKeys gives an endpoint that is about to be enabled the keys of its address
@@ -97,7 +73,7 @@ func (e *peering) holdAuthKeys() (err error) {
 	if r := e.srx; r != nil && r.rx.hasOtherKeys(e.av) {
 		return fmt.Errorf("another address vector with keys than that of the endpoints it shares receives with: %w", fi.EINVAL)
 	}
-	e.keys, err = e.av.holdKeys(0)
+	e.keys, err = e.av.HoldKeys(0)
 	return err
 }
 
@@ -112,7 +88,7 @@ func (r *rxContext) hasOtherKeys(a *AV) bool {
 // dropAuthKeys undoes holdAuthKeys.
 func (e *peering) dropAuthKeys() {
 	if e.keys != nil {
-		e.av.dropKeys(e.keys)
+		e.av.DropKeys(e.keys)
 		e.keys = nil
 	}
 }

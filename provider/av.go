@@ -3,290 +3,140 @@ package provider
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
-	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/addrs"
+	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// AV is an address vector: it gives each inserted name an index, which is its
-// fi.Addr in address vectors of either type. An index is the lowest that is
-// not in use.
-//
-// # Concurrency
-//
-// Every method may be called from any thread. Name, Find and Generation take no
-// lock and allocate nothing, except that in a named address vector the first
-// of them after a change by another process takes over that change, under the
-// lock. All others are control operations and take the lock.
-type AV struct {
-	domain *Domain
-	refs   refs // users: bound endpoints
-	format fi.AddrFormat
-	flags  uint64 // of fi_av_attr
-	// rxCtxBits are those bits of an fi.Addr that name a receive context.
-	rxCtxBits int
-	// mapped: opened as fi.AVMap, so its addresses are not known to be indexes.
-	mapped bool
-
-	// addrs are the addresses. Their lock guards what is below, too. It is not on the data path: transfers only look
-	// addresses up.
-	addrs *addrs.Vector
-	ids   userIDs
-
-	keys        []avKey // authorisation keys, by their numbers minus one
-	fid         uintptr // in events
-	events      *eq.Queue
-	subscribers []*func(removed fi.Addr)
-}
-
-// avFlags are the flags that an address vector can be opened with.
-const avFlags = fi.Event | fi.Read | fi.Symmetric | fi.AVUserID
-
-// avCountHint bounds how many addresses are prepared for because the
-// application says so.
-const avCountHint = 1 << 16
-
-// OpenAV opens an address vector. It sets attr.Type where it was unspecified
-// and, for a named address vector, attr.MapAddr: there lies an array of fi_addr_t
-// with the addresses in their order, fi.AddrNotAvail where there is none.
-//
-// attr.Count is a hint. fi.AVMap and fi.AVTable both give indexes, so a domain
-// opened for one of them takes both. Errors: fi.EBADFLAGS for flags other than
-// fi.Event, fi.Read, fi.Symmetric and fi.AVUserID; fi.EINVAL for an unknown type, for more
-// than maxRxCtxBits receive context bits, for fi.Read without a name,
-// and for a name longer than a file's; for fi.Read of a named address vector that
-// no process has open fi.ENOENT; for one of another user fi.EACCES; and what the
-// system says when the file of a named one cannot be made (fi.ENOSPC).
-func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) { return d.openAV(attr, maxLines) }
+// OpenAV opens an address vector: see [av.Open].
+func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) { return d.openAV(attr, av.MaxLines) }
 
 // openAV is OpenAV with room for so many addresses at most.
 func (d *Domain) openAV(attr *fi.AVAttr, limit uint64) (*AV, error) {
-	err := checkAV(attr, d.Keyed())
-	if err == nil && attr.Flags&fi.AVUserID != 0 && (d.info.Caps|d.info.Domain.Caps)&fi.AVUserID == 0 {
-		err = fmt.Errorf("FI_AV_USER_ID: the domain was opened without it: %w", fi.EBADFLAGS)
-	}
-	if err != nil {
-		log.Warnf(log.AV, "open address vector: %v", err)
+	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
-	if err := d.refs.acquire(); err != nil {
-		return nil, err
+	o := av.Options{Owner: d, Format: d.format, Capacity: uint64(d.cfg.AVSizeMax), Limit: limit,
+		UserIDs: (d.info.Caps|d.info.Domain.Caps)&fi.AVUserID != 0,
+		Domain:  d.DomainName(), Dir: d.cfg.SHMDir, Timeout: d.cfg.ConnectTimeout,
+		Resolve: func(node, service string) ([]names.Name, error) {
+			return d.resolver.Resolve(node, service, false)
+		},
+		Reach:   d.reach, Here: d.local.has, Closed: d.refs.Release}
+	if d.Keyed() {
+		o.Keys = d.keyLimit()
 	}
-	a := &AV{
-		domain:    d,
-		format:    d.format,
-		flags:     attr.Flags,
-		rxCtxBits: attr.RxCtxBits,
-	}
-	capacity, limit := uint64(d.cfg.AVSizeMax), min(limit, maxLines>>attr.RxCtxBits)
-	a.addrs, err = addrs.Open(addrs.Options{
-		Hint: int(min(attr.Count, avCountHint, capacity, limit)), Capacity: capacity, Limit: limit, Removed: a.removed,
-		Name: attr.Name, Domain: d.DomainName(), Dir: d.cfg.SHMDir,
-		Timeout: d.cfg.ConnectTimeout, ReadOnly: attr.Flags&fi.Read != 0,
-	})
+	a, err := av.Open(attr, o)
 	if err != nil {
-		d.refs.release()
-		log.Warnf(log.AV, "open named address vector %q: %v", attr.Name, err)
-		return nil, err
+		d.refs.Release()
 	}
-	if a.Shared() {
-		attr.MapAddr = a.addrs.MapAddr()
-	}
-	if attr.Type == fi.AVUnspec {
-		attr.Type = fi.AVTable
-	}
-	a.mapped = attr.Type == fi.AVMap
-	return a, nil
+	return a, err
 }
 
-// checkAV checks attributes in a domain that is keyed or not.
-func checkAV(attr *fi.AVAttr, keyed bool) error {
-	switch {
-	case attr.Flags&^avFlags != 0:
-		return fmt.Errorf("flags %#x: %w", attr.Flags&^avFlags, fi.EBADFLAGS)
-	case attr.Type != fi.AVUnspec && attr.Type != fi.AVMap && attr.Type != fi.AVTable:
-		return fmt.Errorf("type %d: %w", attr.Type, fi.EINVAL)
-	case attr.RxCtxBits < 0 || attr.RxCtxBits > maxRxCtxBits:
-		return fmt.Errorf("%d receive context bits, at most %d: %w", attr.RxCtxBits, maxRxCtxBits, fi.EINVAL)
-	case keyed && attr.Name != "":
-		return fmt.Errorf("authorisation keys in an address vector that others share: %w", fi.EINVAL)
-	case attr.Flags&fi.AVUserID != 0 && attr.Name != "":
-		return fmt.Errorf("user ids in an address vector that others share: %w", fi.EINVAL)
-	case attr.Flags&fi.Read != 0 && attr.Name == "":
-		return fmt.Errorf("read-only without a name: %w", fi.EINVAL)
-	}
-	return nil
+// Address vectors, for callers of this package.
+type (
+	// AV is an address vector.
+	AV = av.AV
+	// AVSet is an ordered set of addresses of an address vector.
+	AVSet = av.Set
+	// Insertion is what the calls that insert addresses have in common.
+	Insertion = av.Insertion
+)
+
+// localAddrs says which addresses are this host's. Endpoints are bound to
+// sockets of this network namespace, so an address that none of its interfaces
+// has belongs to no endpoint that can be reached through shared memory, unless
+// that is shared with other network namespaces (FI_WEFT_SHM_ACROSS). The
+// reverse does not hold; whether a peer is there is found out by connecting.
+type localAddrs struct {
+	src names.Source
+
+	// mu guards what follows. It is not on the data path: addresses are
+	// looked up when they are inserted into an address vector.
+	mu   sync.Mutex
+	ifis []names.Interface
+	read time.Time
 }
 
-// Close closes the address vector. fi.EBUSY while endpoints are bound to it.
-func (a *AV) Close() error {
-	if err := a.refs.close(); err != nil {
-		return err
-	}
-	a.addrs.Lock()
-	defer a.addrs.Unlock()
-	if a.events != nil {
-		a.events.Release()
-		a.events = nil
-	}
-	err := a.addrs.Close()
-	a.domain.refs.release()
-	return err
-}
+// localAddrsAge is how long a list without the address that is asked for
+// counts as current.
+const localAddrsAge = 100 * time.Millisecond
 
-// BindEQ binds the event queue to which insertions into an address vector opened
-// with fi.Event report. Errors: fi.EBADFLAGS unless flags is 0, fi.EINVAL when
-// q is nil or one is bound already.
-func (a *AV) BindEQ(q *eq.Queue, flags uint64) error {
-	switch {
-	case flags != 0:
-		return fi.EBADFLAGS
-	case q == nil:
-		return fi.EINVAL
-	}
-	a.addrs.Lock()
-	defer a.addrs.Unlock()
-	if a.events != nil {
-		return fi.EINVAL
-	}
-	if err := q.Acquire(); err != nil {
-		return err
-	}
-	a.events = q
-	return nil
-}
-
-// SetFID sets the address of the C object, which events name.
-func (a *AV) SetFID(fid uintptr) {
-	a.addrs.Lock()
-	defer a.addrs.Unlock()
-	a.fid = fid
-}
-
-// Format returns the format of the addresses that Insert, Lookup and StrAddr
-// take and give.
-func (a *AV) Format() fi.AddrFormat { return a.format }
-
-// Shared reports whether other processes can change the address vector. An
-// endpoint that keeps what it found in such a one asks Generation before it
-// uses it, because it is not notified in time when an index was given to another
-// name.
-func (a *AV) Shared() bool { return a.addrs.Shared() }
-
-// Name returns the name at an address, false where none is. It takes no lock
-// and allocates nothing.
-func (a *AV) Name(addr fi.Addr) (names.Name, bool) {
-	return a.addrs.Name(uint64(addr))
-}
-
-// Find returns the lowest address of a name, fi.AddrNotAvail if it is not in
-// the address vector. It takes no lock and allocates nothing.
-func (a *AV) Find(n names.Name) fi.Addr {
-	i, ok := a.addrs.Find(n)
-	if !ok {
-		return fi.AddrNotAvail
-	}
-	return fi.Addr(i)
-}
-
-// Generation changes with every insertion and removal, after it is done. So
-// a thread that loads it, looks something up, and later finds it unchanged may use what
-// he found.
-func (a *AV) Generation() uint64 { return a.addrs.Generation() }
-
-// Subscribe has f called for each address that is removed, after Name ceased
-// to find it and before its index is used again. The call is made under the
-// address vector's lock: f must not call the address vector, nor wait for
-// every thread that may. After cancel has returned f is not called again.
-func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
-	a.addrs.Lock()
-	defer a.addrs.Unlock()
-	a.subscribers = append(a.subscribers, &f)
-	return func() {
-		a.addrs.Lock()
-		defer a.addrs.Unlock()
-		a.subscribers = slices.DeleteFunc(a.subscribers, func(g *func(fi.Addr)) bool { return g == &f })
-	}
-}
-
-// removed is called for each address that is removed, and calls the subscribers. The caller has the lock.
-func (a *AV) removed(i uint64, n names.Name) {
-	if n.Key != 0 {
-		a.keys[n.Key-1].users--
-	}
-	a.ids.remove(fi.Addr(i))
-	for _, f := range a.subscribers {
-		(*f)(fi.Addr(i))
-	}
-}
-
-// Remove takes addresses out of the address vector, or with fi.AuthKey
-// authorisation keys. Errors: fi.EINVAL if one is
-// not in it (then none was removed, unless one is listed twice), fi.EBADFLAGS
-// for other flags, fi.EACCES if the address vector is read-only, fi.EBUSY for a
-// key that is in use.
-func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
-	switch flags {
-	case 0:
-	case fi.AuthKey:
-		return a.removeAuthKeys(addrs)
-	default:
-		return fi.EBADFLAGS
-	}
-	done, err := a.change()
+// has reports whether n's address is one of this host, as far as that can be found out.
+func (l *localAddrs) has(n names.Name) bool {
+	is, err := l.find(n)
 	if err != nil {
+		log.Warnf(log.AV, "%v", err)
+	}
+	return is
+}
+
+// find reports whether n's address is one of this host. Errors are of the kernel, which may have no descriptor.
+func (l *localAddrs) find(n names.Name) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known(n) {
+		return true, nil
+	}
+	if !l.read.IsZero() && time.Since(l.read) < localAddrsAge {
+		return false, nil
+	}
+	ifis, err := l.src()
+	if err != nil {
+		return false, fmt.Errorf("list network interfaces: %w", err)
+	}
+	l.ifis, l.read = ifis, time.Now()
+	return l.known(n), nil
+}
+
+// all returns the addresses, with port 0, as they were when they were last
+// looked at.
+func (l *localAddrs) all() []names.Name {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	locals, err := names.Locals(func() ([]names.Interface, error) { return slices.Clone(l.ifis), nil })
+	if err != nil {
+		return nil // cannot be: the list is at hand
+	}
+	var list []names.Name
+	for _, a := range locals {
+		list = append(list, a.Name)
+	}
+	return list
+}
+
+// known looks n up in the list. The caller has l.mu.
+func (l *localAddrs) known(n names.Name) bool {
+	local, err := names.IsLocal(func() ([]names.Interface, error) { return l.ifis, nil }, n)
+	return local && err == nil
+}
+
+// reach reports whether the domain's endpoints may reach an address: it is on this
+// host, or in a container that shares memory with us, or there is a transport to others.
+// Errors: fi.EHOSTUNREACH, and the kernel's if it cannot be found out.
+func (d *Domain) reach(n names.Name) error {
+	if d.cfg.Across() || d.Matches() {
+		return nil
+	}
+	here, err := d.local.find(n)
+	if here || err != nil {
 		return err
 	}
-	defer done()
-	for _, addr := range addrs {
-		if !a.addrs.Has(uint64(addr)) {
-			return fi.EINVAL
+	locals, err := names.Locals(names.System)
+	if err != nil {
+		return fmt.Errorf("list network interfaces: %w", err)
+	}
+	for _, l := range locals {
+		if l.Iface == d.DomainName() && networked(l.Name, d.cfg) && !n.IsLoopback() {
+			return nil
 		}
 	}
-	for _, addr := range addrs {
-		if !a.addrs.Has(uint64(addr)) {
-			return fi.EINVAL
-		}
-		a.addrs.Remove(uint64(addr))
+	if device, _ := d.rdmaDevice(); device != nil && !n.IsLoopback() {
+		return nil
 	}
-	return nil
-}
-
-// change takes the lock for a change, and returns what ends it.
-func (a *AV) change() (done func(), err error) {
-	if a.flags&fi.Read != 0 {
-		return nil, fi.EACCES
-	}
-	return a.addrs.Change()
-}
-
-// Limit returns how many addresses there can be: every fi.Addr is below it.
-func (a *AV) Limit() uint64 { return a.addrs.Limit() }
-
-// Lookup writes the address to b, as much of it as fits, and returns the bytes
-// that all of it takes. fi.EINVAL if it is not in the address vector.
-func (a *AV) Lookup(addr fi.Addr, b []byte) (needed int, err error) {
-	n, ok := a.Name(addr)
-	if !ok {
-		return 0, fi.EINVAL
-	}
-	raw, err := names.Encode(a.format, n)
-	if err != nil {
-		return 0, err
-	}
-	copy(b, raw)
-	return len(raw), nil
-}
-
-// StrAddr returns an address in the address vector's format as text; the
-// address need not be in it.
-func (a *AV) StrAddr(addr []byte) string {
-	n, err := names.Decode(a.format, addr)
-	if err != nil {
-		return "(" + err.Error() + ")"
-	}
-	return n.String()
+	return fmt.Errorf("it is not on this host: %w", fi.EHOSTUNREACH)
 }

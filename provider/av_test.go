@@ -332,12 +332,12 @@ func TestAVSubscribe(t *testing.T) {
 
 func TestAVBusy(t *testing.T) {
 	a := openTestAV(t, openTestDomain(t, testInfo()), fi.AVAttr{})
-	if err := a.refs.acquire(); err != nil {
+	if err := a.Acquire(); err != nil {
 		t.Fatal(err)
 	}
 	wantErrno(t, a.Close(), fi.EBUSY, "close with an endpoint")
 	insertAll(t, a, testName(1))
-	a.refs.release()
+	a.Release()
 }
 
 func TestAVInsertSvc(t *testing.T) {

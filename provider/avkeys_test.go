@@ -405,12 +405,12 @@ func TestAVKeysCalls(t *testing.T) {
 
 	h, err := named.InsertAuthKey([]byte("k"), 0)
 	wantErrno(t, err, fi.Success, "insert")
-	if got := named.reportedKey(1); got != fi.AddrNotAvail {
+	if got := named.ReportedKey(1); got != fi.AddrNotAvail {
 		t.Errorf("a key without an id is reported as %#x", got)
 	}
 	wantErrno(t, named.SetUserID(h, 9, fi.AuthKey), fi.Success, "id of a key")
 	wantErrno(t, named.SetUserID(h+1, 9, fi.AuthKey), fi.EINVAL, "id of no key")
-	if got := named.reportedKey(1); got != 9 {
+	if got := named.ReportedKey(1); got != 9 {
 		t.Errorf("a key with id 9 is reported as %#x", got)
 	}
 	_, err = d.OpenAV(&fi.AVAttr{Name: "keys"})

@@ -134,8 +134,7 @@ func TestAVConcurrent(t *testing.T) {
 
 // stable reports whether no change is under way: then generation g is complete.
 func stable(a *AV, g uint64) bool {
-	a.addrs.Lock()
-	defer a.addrs.Unlock()
+	a.Subscribe(func(fi.Addr) {})() // takes the lock of changes
 	return a.Generation() == g
 }
 

@@ -23,7 +23,7 @@ var emptySet = fi.AVSetAttr{Start: fi.AddrNotAvail, End: fi.AddrNotAvail}
 
 func wantMembers(t *testing.T, s *AVSet, want ...fi.Addr) {
 	t.Helper()
-	if got := s.members(); !slices.Equal(got, want) {
+	if got := s.Members(); !slices.Equal(got, want) {
 		t.Errorf("members %v, want %v", got, want)
 	}
 }

@@ -322,17 +322,23 @@ func TestAVSharedLockTimeout(t *testing.T) {
 	one := openTestAV(t, openTestDomainWith(t, testInfo(), cfg), fi.AVAttr{Name: "x"})
 	two := openTestAV(t, openTestDomainWith(t, testInfo(), cfg), fi.AVAttr{Name: "x"})
 	insertAll(t, one, testName(1))
-	done, err := one.change()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = two.Insert(rawNames(testName(2)), 1, &Insertion{})
+	begun, end, ended := make(chan bool), make(chan bool), make(chan error)
+	one.Subscribe(func(fi.Addr) { // is called under the lock
+		close(begun)
+		<-end
+	})
+	go func() { ended <- one.Remove([]fi.Addr{0}, 0) }()
+	<-begun
+	_, err := two.Insert(rawNames(testName(2)), 1, &Insertion{})
 	wantErrno(t, err, fi.ETIMEDOUT, "insert while another changes")
 	if _, ok := two.Name(0); ok {
 		t.Error("the change is seen before it is complete")
 	}
-	done()
-	if at := insertAll(t, two, testName(2))[0]; at != 1 {
+	close(end)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if at := insertAll(t, two, testName(2))[0]; at != 0 {
 		t.Errorf("inserted at %d", at)
 	}
 }

@@ -87,7 +87,7 @@ func openUDP(e *Endpoint, over *rdma) (*udp.Iface, error) {
 		MaxBcopy:    max(e.domain.cfg.BounceSize, e.domain.cfg.UDPEagerSize),
 		Eager:       e.domain.cfg.UDPEagerSize,
 		Memory:      udp.NewMemoryDomain(),
-		Key:         e.auth.bytes(),
+		Key:         e.auth.Bytes(),
 		Keys:        e.keys,
 		PeerTimeout: e.domain.cfg.PeerTimeout,
 		Foreign:     over.exchange.Take,
@@ -146,7 +146,7 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 		BounceCount: max(e.bounces(e.domain.cfg), stripes),
 		Stripes:     stripes,
 		Cookie:      e.incarnation,
-		Key:         e.auth.bytes(),
+		Key:         e.auth.Bytes(),
 		Keys:        e.keys,
 		Exclusive:   e.domain.exclusiveShared(),
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -152,7 +153,7 @@ func (c *collectives) group(id uint64) *Group {
 
 // find returns the group of an address. The caller has c.mu.
 func (c *collectives) find(addr fi.Addr) *Group {
-	if addr&collAddrKind != collGroupAddr {
+	if addr&av.CollAddrKind != av.CollGroupAddr {
 		return nil
 	}
 	i := uint32(addr) & (1<<groupIndexBits - 1)
@@ -185,7 +186,7 @@ func (c *collectives) enter(g *Group) error {
 
 // addr is the group's address.
 func (g *Group) addr() fi.Addr {
-	return collGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^collAddrKind
+	return av.CollGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^av.CollAddrKind
 }
 
 // member returns the group of a number and its member of a rank, if the message

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -41,7 +42,7 @@ const (
 type Group struct {
 	ep    *leasedEP
 	c     *collectives
-	refs  refs
+	refs  refs.Count
 	state atomic.Uint32
 
 	// Set by Join, the last two by Announce, and immutable then.
@@ -135,7 +136,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 		return nil, bad(fi.EBADFLAGS, "flags %#x", flags)
 	case events == nil:
 		return nil, bad(fi.ENOEQ, "the endpoint has no event queue")
-	case set == nil || !set.open.Load() || set.av != e.av:
+	case set == nil || !set.Of(e.av):
 		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
 	}
 	through, ok := e.coll.through(addr, set)
@@ -146,7 +147,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 		ep: e.coll.ep, c: e.coll, context: context, events: events, rank: -1, ranks: map[fi.Addr]int{},
 		ops: map[uint32]*collOp{}, doomed: map[uint32]fi.Errno{}, plans: map[collective.Call]*collective.Plan{},
 	}
-	if err := g.fill(set.members(), through); err != nil {
+	if err := g.fill(set.Members(), through); err != nil {
 		g.letGo()
 		return nil, bad(fi.ErrnoOf(err), "%v", err)
 	}
@@ -228,7 +229,7 @@ func (g *Group) letGo() {
 
 // open enters the group.
 func (g *Group) open() error {
-	if err := g.ep.refs.acquire(); err != nil {
+	if err := g.ep.refs.Acquire(); err != nil {
 		g.letGo()
 		return err
 	}
@@ -238,7 +239,7 @@ func (g *Group) open() error {
 	defer g.c.mu.Unlock()
 	if err := g.c.enter(g); err != nil {
 		g.letGo()
-		g.ep.refs.release()
+		g.ep.refs.Release()
 		return err
 	}
 	return nil
@@ -371,7 +372,7 @@ func (g *Group) joined() {
 	g.token = h.Sum64()
 	g.decide()
 	g.state.Store(groupJoined)
-	g.events.Post(completion(fi.JoinComplete, g.fid, g.context, 0))
+	g.events.Post(eq.Completion(fi.JoinComplete, g.fid, g.context, 0))
 	g.waiting.End()
 }
 
@@ -400,7 +401,7 @@ func (g *Group) sendLeave() {
 // Close leaves the group. Operations under way end with fi.ECANCELED, and at the
 // members with an error if they need this one.
 func (g *Group) Close() error {
-	if err := g.refs.close(); err != nil {
+	if err := g.refs.Close(); err != nil {
 		return err
 	}
 	if g.waiting != nil {
@@ -422,6 +423,6 @@ func (g *Group) Close() error {
 	r.publish()
 	r.give()
 	g.letGo()
-	g.ep.refs.release()
+	g.ep.refs.Release()
 	return nil
 }

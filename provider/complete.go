@@ -33,7 +33,7 @@ func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	full.EP.AuthKey, full.EP.AuthKeySize = auth.bytes(), uint64(len(auth))
+	full.EP.AuthKey, full.EP.AuthKeySize = auth.Bytes(), uint64(len(auth))
 	tx := full.Tx
 	if tx.Size == 0 {
 		tx.Size = own.Tx.Size

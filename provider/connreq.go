@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/cm"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -43,7 +44,7 @@ func ends(active, passive net.Addr) string {
 // readRequest reads the request of a new connection within greetTime, from a peer that has
 // a key. Errors: those of the connection, what wraps cm.ErrMalformed, and fi.EACCES,
 // after the peer was rejected.
-func readRequest(c *net.TCPConn, key authKey) (*ConnReq, error) {
+func readRequest(c *net.TCPConn, key authkey.Key) (*ConnReq, error) {
 	_ = c.SetReadDeadline(time.Now().Add(greetTime))
 	m, err := cm.Read(c)
 	if err != nil {
@@ -52,7 +53,7 @@ func readRequest(c *net.TCPConn, key authKey) (*ConnReq, error) {
 	if m.Kind != cm.Request {
 		return nil, fmt.Errorf("message of kind %d before the request: %w", m.Kind, cm.ErrMalformed)
 	}
-	if !m.Shows(key.bytes(), ends(c.RemoteAddr(), c.LocalAddr())) {
+	if !m.Shows(key.Bytes(), ends(c.RemoteAddr(), c.LocalAddr())) {
 		_ = send(c, cm.Message{Kind: cm.Reject}) // a peer that is gone needs no answer
 		return nil, fmt.Errorf("another authorisation key: %w", fi.EACCES)
 	}
@@ -64,8 +65,8 @@ func readRequest(c *net.TCPConn, key authKey) (*ConnReq, error) {
 }
 
 // reply sends the answer to the request, with a proof of a key.
-func (r *ConnReq) reply(m cm.Message, key authKey) error {
-	m.Sign(key.bytes(), ends(r.conn.RemoteAddr(), r.conn.LocalAddr()), r.nonce)
+func (r *ConnReq) reply(m cm.Message, key authkey.Key) error {
+	m.Sign(key.Bytes(), ends(r.conn.RemoteAddr(), r.conn.LocalAddr()), r.nonce)
 	return send(r.conn, m)
 }
 

@@ -36,7 +36,7 @@ func (c *connection) dial(to names.Name, data []byte) error {
 	if err := c.hold(conn.(*net.TCPConn)); err != nil {
 		return err
 	}
-	key, between, nonce := c.ep.auth.bytes(), ends(c.sock.LocalAddr(), c.sock.RemoteAddr()), cm.NewNonce()
+	key, between, nonce := c.ep.auth.Bytes(), ends(c.sock.LocalAddr(), c.sock.RemoteAddr()), cm.NewNonce()
 	ask := cm.Message{Kind: cm.Request, Port: c.ep.name.Port, Data: data}
 	ask.Sign(key, between, nonce)
 	if err := send(c.sock, ask); err != nil {
@@ -113,13 +113,7 @@ func (c *connection) reach(peer names.Name) error {
 	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.has(peer) {
 		return fmt.Errorf("no transport from %s to %s: %w", e.name, peer, fi.EHOSTUNREACH)
 	}
-	done, err := e.av.change()
-	if err != nil {
-		return err
-	}
-	_, err = e.av.addrs.Insert(peer)
-	done()
-	if err != nil {
+	if err := e.av.Add(peer); err != nil {
 		return err
 	}
 	for {

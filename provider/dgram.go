@@ -66,7 +66,7 @@ func (e *peering) stalled(dest fi.Addr, l *link, err error) bool {
 		return true
 	}
 	tail := uint64(0)
-	if line := e.peers.At(e.av.line(dest)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
+	if line := e.peers.At(e.av.Line(dest)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		tail = atomic.LoadUint64(wordAt(line.Tail))
 	}
 	if l.stall.since.IsZero() || l.stall.tail != tail {

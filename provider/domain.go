@@ -12,8 +12,10 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/authkey"
 	offers "github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // Domain is an interface's share of a fabric: endpoints and what they are bound
@@ -23,9 +25,9 @@ type Domain struct {
 	cfg    *config.Config
 	info   *fi.Info // what it was opened with, its own copy; immutable
 	format fi.AddrFormat
-	auth   authKey // of endpoints and regions that bring none; immutable
-	refs   refs    // users: address vectors, endpoints, regions, shared contexts
-	queues openSet // completion queues and counters
+	auth   authkey.Key // of endpoints and regions that bring none; immutable
+	refs   refs.Count  // users: address vectors, endpoints, regions, shared contexts
+	queues openSet     // completion queues and counters
 	work   workQueue
 	// imports says whether it has mapped memory of other processes; under shares.
 	imports int
@@ -70,7 +72,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if err != nil {
 		return nil, refuse(log.Domain, fi.EINVAL, "open domain: %v", err)
 	}
-	if err := f.refs.acquire(); err != nil {
+	if err := f.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	d := &Domain{
@@ -92,7 +94,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	}
 	if err := d.openClock(); err != nil {
 		_ = d.memory.Close()
-		f.refs.release()
+		f.refs.Release()
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain %s: %v", d.DomainName(), err)
 	}
 	d.startService()
@@ -139,7 +141,7 @@ func (f *Fabric) offers(p fi.Progress) bool {
 
 // Close closes the domain. fi.EBUSY while it has open objects.
 func (d *Domain) Close() error {
-	if err := d.queues.whenClosed(d.refs.close); err != nil {
+	if err := d.queues.whenClosed(d.refs.Close); err != nil {
 		return err
 	}
 	d.stopThreads()
@@ -159,7 +161,7 @@ func (d *Domain) Close() error {
 	opened.mu.Lock()
 	defer opened.mu.Unlock()
 	opened.domains = slices.DeleteFunc(opened.domains, func(e *Domain) bool { return e == d })
-	d.fabric.refs.release()
+	d.fabric.refs.Release()
 	return nil
 }
 

@@ -29,10 +29,10 @@ func (d *Domain) OpenCQ(attr *fi.CQAttr, wait *cq.WaitSet) (*cq.Queue, error) {
 	if attr.WaitObj != fi.WaitSet {
 		wait = nil
 	}
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
-	defer d.refs.release()
+	defer d.refs.Release()
 	_, exclusive := d.exclusive()
 	q, err := cq.Open(attr, cq.Options{
 		Stripes:     d.cqStripes(),
@@ -59,10 +59,10 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 	if attr.WaitObj != fi.WaitSet {
 		wait = nil
 	}
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
-	defer d.refs.release()
+	defer d.refs.Release()
 	c, err := cq.OpenCounter(attr, wait)
 	if err != nil {
 		log.Warnf(log.Cntr, "open counter: %v", err)

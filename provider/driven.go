@@ -93,7 +93,8 @@ func (e *drivenPort) dropPath(line uint32) {
 // fillPortSource gives a sender at the driven port to C if the AV knows it.
 func (e *leasedEP) fillPortSource(src hw.Source) {
 	own := uint32(src & sourceMask)
-	if int(own) >= e.portSources.Len() || atomic.LoadUint64(&e.portSources.At(own).Addr) != 0 || e.av.Shared() || e.av.renames() {
+	if int(own) >= e.portSources.Len() || atomic.LoadUint64(&e.portSources.At(own).Addr) != 0 ||
+		e.av.Shared() || e.av.Renames() {
 		return
 	}
 	s, ok := e.known(src)

@@ -8,10 +8,12 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/pages"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // States of an endpoint. Transitions: created → enabled → closed, created →
@@ -32,7 +34,7 @@ const (
 // holder is said at the field.
 type Endpoint struct {
 	initiator
-	refs refs
+	refs refs.Count
 
 	socket *boundSocket
 	engine *background // by which a progress thread drives it, nil: none does
@@ -52,7 +54,7 @@ type attributes struct {
 	domain      *Domain
 	info        *fi.Info
 	format      fi.AddrFormat
-	auth        authKey
+	auth        authkey.Key
 	incarnation uint64 // in tokens: random, so that another endpoint of the same name has another
 	msgOrder    uint64 // that is asked for
 	// scalable is the endpoint that this is a context of, nil for an endpoint
@@ -104,17 +106,17 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 		return nil, err
 	}
 	e := newEndpoint(d, full)
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	if err := e.openName(); err != nil {
-		d.refs.release()
+		d.refs.Release()
 		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open endpoint: %v", err)
 	}
 	if e.allocateHot() != nil {
 		e.socket.close()
 		e.closeConn()
-		d.refs.release()
+		d.refs.Release()
 		return nil, fi.ENOMEM
 	}
 	return e, nil
@@ -138,7 +140,7 @@ func (e *Endpoint) openName() error {
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l := &leasedEP{Endpoint: Endpoint{initiator: initiator{peering: peering{
 		binder: binder{attributes: attributes{
-			domain: d, info: full, format: full.AddrFormat, auth: authKey(full.EP.AuthKey), incarnation: rand.Uint64(),
+			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey), incarnation: rand.Uint64(),
 		}},
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
@@ -284,7 +286,7 @@ func (e *Endpoint) Cancel(context uint64) error {
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.refs.close(); err != nil {
+	if err := e.refs.Close(); err != nil {
 		return err
 	}
 	if e.conn != nil {
@@ -311,7 +313,7 @@ func (e *Endpoint) Close() error {
 		return nil
 	}
 	e.socket.close()
-	e.domain.refs.release()
+	e.domain.refs.Release()
 	return nil
 }
 

@@ -174,12 +174,12 @@ func (e *bindings) directions() [6]direction {
 // BindAV binds the address vector. Errors: fi.EDOMAIN, fi.EBADFLAGS, fi.EINVAL for a
 // second one, fi.EOPBADSTATE after Enable.
 func (e *binder) BindAV(a *AV, flags uint64) error {
-	return e.bind(&binding{what: "address vector", acquire: a.refs.acquire, release: a.refs.release,
+	return e.bind(&binding{what: "address vector", acquire: a.Acquire, release: a.Release,
 		check: func() error {
 			switch {
 			case e.scalable != nil:
 				return fmt.Errorf("a context has its scalable endpoint's: %w", fi.EINVAL)
-			case a.domain != e.domain:
+			case a.Owner() != e.domain:
 				return fi.EDOMAIN
 			case flags != 0:
 				return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
@@ -203,7 +203,7 @@ func (e *binder) BindEQ(q *eq.Queue, flags uint64) error {
 // for a second one, one of another domain and a context of a scalable endpoint, fi.EOPBADSTATE
 // after Enable.
 func (e *Endpoint) BindSharedRx(s *SharedRx) error {
-	return e.bind(&binding{what: "shared receive context", acquire: s.refs.acquire, release: s.refs.release,
+	return e.bind(&binding{what: "shared receive context", acquire: s.refs.Acquire, release: s.refs.Release,
 		check: func() error {
 			if e.srx != nil {
 				return errBound
@@ -221,7 +221,7 @@ func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 // one, a context of a scalable endpoint, and after Enable an order that the endpoint does not keep.
 func (e *Endpoint) BindSharedTx(s *SharedTx) error {
 	set := func() { e.stx = s }
-	return e.bind(&binding{what: "shared transmit context", acquire: s.refs.acquire, release: s.refs.release,
+	return e.bind(&binding{what: "shared transmit context", acquire: s.refs.Acquire, release: s.refs.Release,
 		check: func() error {
 			if e.stx != nil {
 				return errBound

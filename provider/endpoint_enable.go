@@ -139,7 +139,7 @@ func (e *Endpoint) open() (err error) {
 	l := e.leased.Taken() // nothing else uses it before it is attached
 	l.rx = e.rx.leased.Taken()
 	e.leased = lease.Guard(&e.rx.hot.Lease, l)
-	if err = e.peers.Reserve(int(e.av.lines())); err != nil {
+	if err = e.peers.Reserve(int(e.av.Lines())); err != nil {
 		return fi.ENOMEM
 	}
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
@@ -225,7 +225,7 @@ func (e *Endpoint) fillHot() {
 	cfg := e.domain.cfg
 	atomic.StoreUint64(&h.PeerLimit, 0) // lineOf makes it larger
 	h.Peers = uintptr(e.peers.Base())
-	h.Flags |= uint32(e.av.rxCtxBits) << hot.EPCtxShift
+	h.Flags |= uint32(e.av.RxCtxBits()) << hot.EPCtxShift
 	if e.txCQ != nil {
 		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
 		if !e.txSelective {

@@ -46,7 +46,7 @@ func (e *leasedEP) fillSource(src hw.Source) {
 		return
 	}
 	s := e.senderOf(src)
-	if e.av.Shared() || e.av.renames() {
+	if e.av.Shared() || e.av.Renames() {
 		return
 	}
 	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {
@@ -82,7 +82,7 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	if addr == fi.AddrNotAvail {
 		return
 	}
-	if line := e.peers.At(e.av.line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
+	if line := e.peers.At(e.av.Line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
 	l, err := e.linkOf(addr)

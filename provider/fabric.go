@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/weft-fabric/weft/cq"
@@ -10,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // Fabric is a network: the objects that are not tied to one interface belong
@@ -17,7 +17,7 @@ import (
 type Fabric struct {
 	attr fi.FabricAttr // immutable
 	cfg  *config.Config
-	refs refs // users: domains
+	refs refs.Count // users: domains
 }
 
 // OpenFabric opens the fabric that attr, from [GetInfo], names. Errors: fi.EINVAL
@@ -49,7 +49,7 @@ func OpenFabric(attr *fi.FabricAttr) (*Fabric, error) {
 // Close closes the fabric. fi.EBUSY while it has open domains. Event queues and
 // wait sets need nothing of the fabric, and go on.
 func (f *Fabric) Close() error {
-	if err := f.refs.close(); err != nil {
+	if err := f.refs.Close(); err != nil {
 		return err
 	}
 	opened.mu.Lock()
@@ -99,7 +99,5 @@ func (f *Fabric) FabricName() string { return f.attr.Name }
 // refuse logs why a call is refused, and returns the text as an error that
 // wraps errno.
 func refuse(s log.Subsys, errno fi.Errno, format string, args ...any) error {
-	err := fmt.Errorf(format+": %w", append(args, errno)...)
-	log.Warnf(s, "%v", err)
-	return err
+	return log.Refuse(s, errno, format, args...)
 }

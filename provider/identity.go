@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -122,7 +123,7 @@ func (r *receiving) dropAlias(n names.Name) {
 func (r *receiving) name(av *AV) {
 	r.av, r.addrIDs, r.Addresses = av, nil, dataplane.Addresses{}
 	if av != nil {
-		r.Addresses.Generation = av.addrs.GenerationWord()
+		r.Addresses.Generation = av.GenerationWord()
 	}
 }
 
@@ -241,7 +242,7 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 		r.Addresses.Seen = g
 		clear(r.addrIDs)
 	}
-	addr, _ = r.av.peer(addr) // whichever of the peer's contexts: it sends from others
+	addr, _ = r.av.Peer(addr) // whichever of the peer's contexts: it sends from others
 	i := uint64(addr)
 	if i < uint64(len(r.addrIDs)) && r.addrIDs[i] != 0 {
 		return r.addrIDs[i]
@@ -262,9 +263,7 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 
 // holdersOf is what matching takes for all senders under an authorisation key.
 func (r *receiving) holdersOf(handle fi.Addr) uint32 {
-	r.av.addrs.Lock() // no lock of the data path: few receives name a key
-	defer r.av.addrs.Unlock()
-	number := r.av.keyNumber(handle)
+	number := r.av.KeyNumber(handle) // takes a lock, as few receives name a key
 	if number == 0 {
 		log.Warnf(log.EPData, "receive from authorisation key %#x: not in the address vector", handle)
 		return noIdentity
@@ -276,7 +275,7 @@ func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 const (
 	addrUnknown = 0 // look it up
 	addrNone    = 1 // not in the AV
-	addrFirst   = 2
+	addrFirst   = av.ReservedIDs
 )
 
 // addrOf is the source address of an identity in the endpoint's AV, as
@@ -306,7 +305,7 @@ func (e *leasedEP) addrOf(id uint32) fi.Addr {
 			}
 		}
 	}
-	a = e.av.reported(e.findAddr(id))
+	a = e.av.Reported(e.findAddr(id))
 	if a == fi.AddrNotAvail {
 		e.addrs[slot] = addrNone
 	} else {

@@ -297,11 +297,11 @@ func (e *peering) forget(l *link) {
 // lineOf returns the line of an address, which there is memory for from then on. fi.EINVAL for an address that the
 // endpoint's AV cannot have, fi.ENOMEM where the kernel gives no memory.
 func (e *peering) lineOf(addr fi.Addr) (*hot.Peer, error) {
-	i := e.av.line(addr)
+	i := e.av.Line(addr)
 	if line := e.peers.At(i); line != nil {
 		return line, nil
 	}
-	if _, ok := e.av.target(addr); !ok || i >= e.av.lines() {
+	if _, ok := targetAt(e.av, addr); !ok || i >= e.av.Lines() {
 		return nil, fi.EINVAL
 	}
 	e.linkMu.Lock()
@@ -316,7 +316,7 @@ func (e *peering) lineOf(addr fi.Addr) (*hot.Peer, error) {
 
 // linkNumber is the number of the link that an address has, plus one; 0: it has none.
 func (e *peering) linkNumber(addr fi.Addr) uint32 {
-	line := e.peers.At(e.av.line(addr))
+	line := e.peers.At(e.av.Line(addr))
 	if line == nil {
 		return 0
 	}
@@ -351,7 +351,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 			}
 			continue
 		}
-		to, ok := e.av.target(addr)
+		to, ok := targetAt(e.av, addr)
 		if !ok {
 			return nil, fi.EINVAL
 		}
@@ -410,7 +410,7 @@ func (e *initiator) holdLinkTo(a address) *link {
 // posts (hot.Peer), or its way over a driven port (fillPath). A shared address
 // vector has no lines: the data plane would not see that another process changes it.
 func (e *peering) fill(addr fi.Addr, l *link, p *path) {
-	i := uint32(e.av.line(addr))
+	i := uint32(e.av.Line(addr))
 	line := e.peers.At(uint64(i))
 	if line == nil || e.av.Shared() || atomic.LoadUintptr(&line.Slots) != 0 || e.hasPath(i) {
 		return
@@ -437,8 +437,8 @@ func (e *peering) fill(addr fi.Addr, l *link, p *path) {
 
 // dropAddress is called when an address is removed from the AV.
 func (e *peering) dropAddress(addr fi.Addr) {
-	first := e.av.line(addr)
-	for i := first; i < first+1<<e.av.rxCtxBits; i++ {
+	first := e.av.Line(addr)
+	for i := first; i < first+1<<e.av.RxCtxBits(); i++ {
 		if line := e.peers.At(i); line != nil {
 			atomic.StoreUintptr(&line.Slots, 0)
 			e.dropPath(uint32(i))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/token"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -35,7 +36,7 @@ type Piece struct {
 // thread, and a list may be posted again before an earlier post of it has ended.
 type List struct {
 	ep      *Endpoint
-	refs    refs // users: posts that have not ended
+	refs    refs.Count // users: posts that have not ended
 	runs    []listRun
 	remotes []*Remote // held until Close
 	count   uint32    // elements
@@ -114,7 +115,7 @@ func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error)
 	if l.count == 0 {
 		return nil, fmt.Errorf("no elements: %w", fi.EINVAL)
 	}
-	if err := e.refs.acquire(); err != nil {
+	if err := e.refs.Acquire(); err != nil {
 		l.release()
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (l *List) hold(r *Remote) error {
 	if l.addr != fi.AddrNotAvail && l.addr != r.addr {
 		return fmt.Errorf("a list of the memory of several owners, at addresses %d and %d: %w", l.addr, r.addr, fi.EINVAL)
 	}
-	if err := r.refs.acquire(); err != nil {
+	if err := r.refs.Acquire(); err != nil {
 		return err
 	}
 	l.addr = r.addr
@@ -230,17 +231,17 @@ func (r *listRun) takes(next *listRun) bool {
 
 func (l *List) release() {
 	for _, r := range l.remotes {
-		r.refs.release()
+		r.refs.Release()
 	}
 }
 
 // Close gives the list up. fi.EBUSY while posts of it have not ended.
 func (l *List) Close() error {
-	if err := l.refs.close(); err != nil {
+	if err := l.refs.Close(); err != nil {
 		return err
 	}
 	l.release()
-	l.ep.refs.release()
+	l.ep.refs.Release()
 	return nil
 }
 

@@ -153,14 +153,14 @@ func (l *List) postMany(a *ListArgs, sel *selection) error {
 	if completes && !e.txCQ.Room(0) {
 		return fi.EAGAIN
 	}
-	if err := l.refs.acquire(); err != nil {
+	if err := l.refs.Acquire(); err != nil {
 		return err
 	}
 	op := &listOp{list: l, args: *a, sel: *sel, total: sel.bytes(), completes: completes}
 	op.args.Picks, op.args.Bits, op.args.Note = nil, nil, nil
 	op.first.Store(noFailure)
 	if err := op.announce(a, link, p); err != nil {
-		l.refs.release()
+		l.refs.Release()
 		return err
 	}
 	err = op.move(sel, link, p)
@@ -194,7 +194,7 @@ func (l *List) Noted(a *ListArgs) {
 	link, p, err := e.peerFor(l.addr, a.Flags)
 	if err == nil {
 		defer link.release()
-		err = l.refs.acquire()
+		err = l.refs.Acquire()
 	}
 	if err != nil {
 		op.complete(fi.ErrnoOf(err))
@@ -219,7 +219,7 @@ func (op *listOp) noteOf(a *ListArgs) *noteOut {
 func (op *listOp) move(sel *selection, link *link, p *path) error {
 	err := op.moveAll(sel, link, p)
 	if err != nil {
-		op.list.refs.release()
+		op.list.refs.Release()
 	}
 	return err
 }

@@ -206,7 +206,7 @@ func (op *listOp) finish() {
 		e.lists.remove(op)
 		op.link.inFlight.Add(-1)
 	}
-	l.refs.release() // before the completion, after which the application may close the list
+	l.refs.Release() // before the completion, after which the application may close the list
 	status := fi.Success
 	if first := op.first.Load(); first != noFailure {
 		status = fi.Errno(uint32(first))

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
@@ -60,11 +61,11 @@ const matchKeyBytes = 6
 
 // launched is what the launcher of a job says of a device in its environment, or in its place an authorisation key.
 // Errors: fi.EINVAL for a key of another length.
-func launched(device string, key authKey) (getenv func(string) string, err error) {
+func launched(device string, key authkey.Key) (getenv func(string) string, err error) {
 	if key == "" {
 		return os.Getenv, nil
 	}
-	b := key.bytes()
+	b := key.Bytes()
 	if len(b) < matchKeyBytes {
 		return nil, fmt.Errorf("authorisation key of %d bytes, want service and VNI in at least %d: %w", len(b),
 			matchKeyBytes, fi.EINVAL)

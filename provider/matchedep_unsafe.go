@@ -13,10 +13,12 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // MatchedEndpoint is a reliable datagram endpoint with a device that matches its messages (hw.Matcher). It has that
@@ -27,7 +29,7 @@ import (
 // always is something to do for Go: C finds none of it by itself.
 type MatchedEndpoint struct {
 	binder
-	refs   refs
+	refs   refs.Count
 	source []byte // name that it is to have; under mu
 	min    uint64 // FI_OPT_MIN_MULTI_RECV; under mu
 
@@ -80,12 +82,12 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	switch caps := full.Caps &^ info.MatchedCaps; {
 	case caps != 0:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: FI_PROTO_CXI has no capabilities %#x", caps)
-	case authKey(full.EP.AuthKey) != d.auth:
+	case authkey.Key(full.EP.AuthKey) != d.auth:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key that is not the domain's")
 	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: protocol %v, not FI_PROTO_CXI", full.EP.Protocol)
 	}
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	e := &MatchedEndpoint{
@@ -93,7 +95,7 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 		source: full.SrcAddr, min: matched.DefaultMinMulti,
 	}
 	if err := e.allocate(); err != nil {
-		d.refs.release()
+		d.refs.Release()
 		return nil, fi.ENOMEM
 	}
 	return e, nil
@@ -328,7 +330,7 @@ func (e *MatchedEndpoint) disable() {
 func (e *MatchedEndpoint) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.refs.close(); err != nil {
+	if err := e.refs.Close(); err != nil {
 		return err
 	}
 	if e.state.Swap(stateClosed) == stateEnabled {
@@ -341,6 +343,6 @@ func (e *MatchedEndpoint) Close() error {
 	atomic.StoreUint32(&e.rx.Attention, 0)
 	atomic.StoreUint64(&e.rx.Handle, 0)
 	giveBlock(matchedRx, e.rxBlock)
-	e.domain.refs.release()
+	e.domain.refs.Release()
 	return nil
 }

@@ -37,7 +37,7 @@ func (e *MatchedEndpoint) sourceIn(m hw.Matcher) func(hw.MatchAddress) fi.Addr {
 		if err != nil {
 			return fi.AddrNotAvail
 		}
-		return e.av.reported(e.av.Find(n))
+		return e.av.Reported(e.av.Find(n))
 	}
 }
 

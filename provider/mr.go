@@ -9,11 +9,14 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // MR is a memory region: memory of the process that the application has
@@ -21,11 +24,11 @@ import (
 // for the memory of its own side. Its methods may be called from any thread.
 type MR struct {
 	domain  *Domain
-	refs    refs
+	refs    refs.Count
 	access  uint64        // rights, immutable
 	context uint64        // of the registration, immutable
 	key     uint64        // immutable
-	auth    authKey       // the key of endpoints through which peers reach it, immutable
+	auth    authkey.Key   // the key of endpoints through which peers reach it, immutable
 	scope   *mrScope      // in its place where keys are in address vectors, else nil; immutable
 	desc    uint64        // immutable
 	parts   []fi.IOVec    // where the memory is, immutable
@@ -108,7 +111,7 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	if err := d.checkMR(attr, flags); err != nil {
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory: %v", err)
 	}
-	auth, err := newAuthKey(attr.AuthKey, attr.AuthKeySize, d.auth)
+	auth, err := authkey.New(attr.AuthKey, attr.AuthKeySize, d.auth)
 	if err != nil {
 		return nil, refuse(log.MR, fi.EINVAL, "register memory: %v", err)
 	}
@@ -124,7 +127,7 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 }
 
 // regMR registers memory with checked attributes, for callers that have a key or are in a scope.
-func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authKey, scope *mrScope) (*MR, error) {
+func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *mrScope) (*MR, error) {
 	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess, single: flags&fi.MRSingleUse != 0, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
 	if d.hmem() {
 		if err := m.enterMemory(attr, flags); err != nil {
@@ -138,7 +141,7 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authKey, scope *mrSco
 	if mode&(fi.MRBasic|fi.MRVirtAddr) != 0 {
 		m.base = uint64(m.appParts()[0].Base)
 	}
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		m.leaveMemory()
 		return nil, err
 	}
@@ -148,7 +151,7 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authKey, scope *mrSco
 	}
 	if err := m.open(); err != nil {
 		d.regions.remove(m)
-		d.refs.release()
+		d.refs.Release()
 		m.leaveMemory()
 		return nil, err
 	}
@@ -343,7 +346,7 @@ func (m *MR) BindEP(e *Endpoint, flags uint64) error {
 	case m.enabled:
 		return refuse(log.MR, fi.EOPBADSTATE, what+"it is enabled")
 	}
-	if err := e.refs.acquire(); err != nil {
+	if err := e.refs.Acquire(); err != nil {
 		return err
 	}
 	m.ep = e
@@ -357,7 +360,7 @@ func (m *MR) Announce(fid uintptr) {
 	m.domain.mu.Lock()
 	defer m.domain.mu.Unlock()
 	if q := m.domain.mrEvents; q != nil {
-		q.Post(completion(fi.MRComplete, fid, m.context, 0))
+		q.Post(eq.Completion(fi.MRComplete, fid, m.context, 0))
 	}
 }
 
@@ -385,7 +388,7 @@ func (m *MR) spend() {
 // Close takes the registration back. When it returns no peer accesses the
 // memory any more; transfers of this side that use it go on.
 func (m *MR) Close() error {
-	if err := m.refs.close(); err != nil {
+	if err := m.refs.Close(); err != nil {
 		return err
 	}
 	m.domain.regions.remove(m)
@@ -397,8 +400,8 @@ func (m *MR) Close() error {
 		c.Release()
 	}
 	if m.ep != nil {
-		m.ep.refs.release()
+		m.ep.refs.Release()
 	}
-	m.domain.refs.release()
+	m.domain.refs.Release()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -29,7 +30,7 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 		return nil, nil
 	}
 	av, _ := a.AV.(*AV)
-	if av == nil || av.domain != d {
+	if av == nil || av.Owner() != d {
 		return nil, fmt.Errorf("with FI_AV_AUTH_KEY a region needs an address vector of the domain in a struct fi_mr_auth_key: %w", fi.EINVAL)
 	}
 	directed := (d.info.Caps|d.info.Domain.Caps)&fi.DirectedRecv != 0
@@ -37,9 +38,7 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 	only := uint8(0)
 	switch {
 	case flags&fi.AuthKey != 0:
-		av.addrs.Lock()
-		only = av.keyNumber(a.Src)
-		av.addrs.Unlock()
+		only = av.KeyNumber(a.Src)
 		if only == 0 || !directed {
 			return nil, fmt.Errorf("FI_AUTH_KEY with %#x, which is no key, or without FI_DIRECTED_RECV: %w", a.Src, fi.EINVAL)
 		}
@@ -50,12 +49,12 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 		}
 		s.peer, only = n, n.Key
 	}
-	if err := av.refs.acquire(); err != nil {
+	if err := av.Acquire(); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.held, err = av.holdKeys(only); err != nil {
-		av.refs.release()
+	if s.held, err = av.HoldKeys(only); err != nil {
+		av.Release()
 		return nil, err
 	}
 	return s, nil
@@ -64,15 +63,15 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 // end gives back what the scope holds. A nil scope holds nothing.
 func (s *mrScope) end() {
 	if s != nil {
-		s.av.dropKeys(s.held)
-		s.av.refs.release()
+		s.av.DropKeys(s.held)
+		s.av.Release()
 	}
 }
 
 // admits reports whether a key is one of the region's.
-func (s *mrScope) admits(k authKey) bool {
+func (s *mrScope) admits(k authkey.Key) bool {
 	for _, own := range s.held {
-		if authKey(own.Secret) == k {
+		if authkey.Key(own.Secret) == k {
 			return true
 		}
 	}
@@ -87,7 +86,7 @@ func (m *MR) opens(e *leasedEP, peer names.Name) bool {
 		return m.auth == "" || m.auth == e.auth
 	}
 	for _, k := range e.keys {
-		if k.Number == peer.Key && !m.scope.admits(authKey(k.Secret)) {
+		if k.Number == peer.Key && !m.scope.admits(authkey.Key(k.Secret)) {
 			return false
 		}
 	}

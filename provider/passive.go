@@ -11,8 +11,10 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/cm"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // Passive is a passive endpoint (fi_passive_ep): a name at which connection
@@ -25,11 +27,11 @@ import (
 // most, for greetTime each, so strangers can neither fill the memory nor shut
 // the others out.
 type Passive struct {
-	refs   refs
+	refs   refs.Count
 	fabric *Fabric
 	info   *fi.Info // complete but for names, immutable
 	format fi.AddrFormat
-	auth   authKey // of those whose requests are heard, and of the answers; immutable
+	auth   authkey.Key // of those whose requests are heard, and of the answers; immutable
 
 	// mu guards what follows. It is not on the data path.
 	mu       sync.Mutex
@@ -74,15 +76,15 @@ func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
 		p.format = fi.Sockaddr
 	}
 	if p.info.EP != nil { // of requests, too
-		p.info.EP.AuthKey, p.info.EP.AuthKeySize = auth.bytes(), uint64(len(auth))
+		p.info.EP.AuthKey, p.info.EP.AuthKeySize = auth.Bytes(), uint64(len(auth))
 	}
 	p.info.AddrFormat, p.info.Handle = p.format, nil
 	p.info.NIC = nicOf(p.info.Domain) // of requests, too
-	if err := f.refs.acquire(); err != nil {
+	if err := f.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	if err := p.bind(info.SrcAddr); err != nil {
-		f.refs.release()
+		f.refs.Release()
 		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open passive endpoint: %v", err)
 	}
 	return p, nil
@@ -360,7 +362,7 @@ func (p *Passive) takeName() (names.Name, bool) {
 // Close ends the endpoint. Requests for which no endpoint was opened are
 // refused.
 func (p *Passive) Close() error {
-	if err := p.refs.close(); err != nil {
+	if err := p.refs.Close(); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -390,7 +392,7 @@ func (p *Passive) Close() error {
 			r.drop()
 		}
 	}
-	p.fabric.refs.release()
+	p.fabric.refs.Release()
 	return nil
 }
 

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -283,74 +282,4 @@ func (r *receiving) dropPeerMessages(e *Endpoint) {
 			r.freePeer(m)
 		}
 	}
-}
-
-// userIDs are what completions call addresses (FI_AV_USER_ID).
-type userIDs struct {
-	// any reports whether an address has one. Stored under mu, read by any thread.
-	any atomic.Bool
-	mu  sync.RWMutex // taken for reading once for each source and change of the address vector
-	ids map[fi.Addr]fi.Addr
-}
-
-func (u *userIDs) set(addr, id fi.Addr) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ids == nil {
-		u.ids = map[fi.Addr]fi.Addr{}
-	}
-	u.ids[addr] = id
-	u.any.Store(true)
-}
-
-func (u *userIDs) remove(addr fi.Addr) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.ids, addr)
-}
-
-// reported is what a completion calls an address of the address vector.
-func (a *AV) reported(addr fi.Addr) fi.Addr {
-	named := a.flags&fi.AVUserID != 0
-	if addr == fi.AddrNotAvail || !named && !a.ids.any.Load() {
-		return addr
-	}
-	a.ids.mu.RLock()
-	defer a.ids.mu.RUnlock()
-	id, ok := a.ids.ids[addr]
-	switch {
-	case ok && id < 1<<64-addrFirst:
-		return id
-	case named || ok:
-		return fi.AddrNotAvail
-	}
-	return addr
-}
-
-// renames reports whether completions may call addresses otherwise than transfers
-// do.
-func (a *AV) renames() bool { return a.flags&fi.AVUserID != 0 || a.ids.any.Load() }
-
-// SetUserID has completions call an address id from now on, or with fi.AuthKey an
-// authorisation key. Errors: fi.EINVAL
-// unless the address vector was opened with fi.AVUserID and has the address or key,
-// fi.EBADFLAGS for other flags.
-func (a *AV) SetUserID(addr, id fi.Addr, flags uint64) error {
-	switch _, ok := a.Name(addr); {
-	case flags&^fi.AuthKey != 0:
-		return refuse(log.AV, fi.EBADFLAGS, "set user id: flags %#x", flags)
-	case a.flags&fi.AVUserID == 0:
-		return refuse(log.AV, fi.EINVAL, "set user id: the address vector was opened without FI_AV_USER_ID")
-	case flags == fi.AuthKey:
-		return a.setKeyID(addr, id)
-	case !ok:
-		return refuse(log.AV, fi.EINVAL, "set user id of address %d: not in the address vector", addr)
-	}
-	done, err := a.change()
-	if err != nil {
-		return err
-	}
-	defer done()
-	a.ids.set(addr, id)
-	return nil
 }

@@ -62,7 +62,7 @@ func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 	if err != nil {
 		raw = nil
 	}
-	entry.Src = e.av.reportedKey(name.Key)
+	entry.Src = e.av.ReportedKey(name.Key)
 	e.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
 }
 

@@ -197,7 +197,7 @@ func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, er
 // putPending reports whether writes or atomics to an address have completed that the
 // target has not performed: a copy would overtake them.
 func (e *peering) putPending(p *path, dest fi.Addr) bool {
-	line := e.peers.At(e.av.line(dest))
+	line := e.peers.At(e.av.Line(dest))
 	return line != nil && e.iface.PutPending(p.Endpoint, line)
 }
 

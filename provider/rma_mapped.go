@@ -37,7 +37,7 @@ func (a *RMAArgs) postMapped(e *Endpoint, l *link, p *path, total uint64) (bool,
 	if completes && !e.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
-	if err := list.refs.acquire(); err != nil {
+	if err := list.refs.Acquire(); err != nil {
 		return true, err
 	}
 	op := &listOp{

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // Scalable is a scalable endpoint (fi_endpoint(3)): one name and one address
@@ -19,7 +20,7 @@ import (
 // What is sent to the name without the index of a receive context reaches the
 // first one.
 type Scalable struct {
-	refs   refs // users: open contexts
+	refs   refs.Count // users: open contexts
 	domain *Domain
 	info   *fi.Info // complete, immutable
 
@@ -60,11 +61,11 @@ func (d *Domain) OpenScalable(info *fi.Info) (*Scalable, error) {
 		return nil, refuse(log.EPCtrl, fi.EINVAL, what+"%#x transmit and %#x receive contexts, at most %d", tx, rx, maxContexts)
 	}
 	s := &Scalable{domain: d, info: full, tx: make([]bool, max(tx, 1)), rx: make([]bool, max(rx, 1))}
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	if s.socket, s.name, err = d.bindName(full.AddrFormat, full.SrcAddr); err != nil {
-		d.refs.release()
+		d.refs.Release()
 		return nil, err
 	}
 	return s, nil
@@ -111,14 +112,14 @@ func (s *Scalable) BindAV(a *AV, flags uint64) error {
 	switch {
 	case s.enabled:
 		return refuse(log.EPCtrl, fi.EOPBADSTATE, what+"it is enabled")
-	case a.domain != s.domain:
+	case a.Owner() != s.domain:
 		return refuse(log.EPCtrl, fi.EDOMAIN, what+"address vector of another domain")
 	case flags != 0:
 		return refuse(log.EPCtrl, fi.EBADFLAGS, what+"flags %#x", flags)
 	case s.av != nil:
 		return refuse(log.EPCtrl, fi.EINVAL, what+"it has an address vector")
 	}
-	if err := a.refs.acquire(); err != nil {
+	if err := a.Acquire(); err != nil {
 		return err
 	}
 	s.av = a
@@ -142,13 +143,13 @@ func (s *Scalable) Enable() error {
 
 // Close closes the endpoint. fi.EBUSY while contexts are open.
 func (s *Scalable) Close() error {
-	if err := s.refs.close(); err != nil {
+	if err := s.refs.Close(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.av != nil {
-		s.av.refs.release()
+		s.av.Release()
 	}
 	if s.mapper != nil {
 		if err := s.mapper.Close(); err != nil {
@@ -156,7 +157,7 @@ func (s *Scalable) Close() error {
 		}
 	}
 	s.socket.close()
-	s.domain.refs.release()
+	s.domain.refs.Release()
 	return nil
 }
 

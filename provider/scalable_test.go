@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -210,7 +211,7 @@ func TestScalableRemove(t *testing.T) {
 	s.tx[0].insert(names.New(nameOf("127.0.0.1").Addr(), 9))
 	at := s.tx[0].insert(s.sep.name)
 	filled := func() (n int) {
-		for i := range uint32(s.av.lines() >> 10) {
+		for i := range uint32(s.av.Lines() >> 10) {
 			if line := s.tx[0].ep.peers.At(uint64(i)); line != nil && line.Slots != 0 {
 				n++
 			}
@@ -241,7 +242,7 @@ func TestScalableRemove(t *testing.T) {
 
 func TestReceiveContextBits(t *testing.T) {
 	d := openTestDomain(t, testInfo())
-	for bits := range maxRxCtxBits + 1 {
+	for bits := range av.MaxRxCtxBits + 1 {
 		a := openTestAV(t, d, fi.AVAttr{RxCtxBits: bits})
 		at := insertAll(t, a, testName(1), testName(2))[1]
 		for index := range uint64(1) << bits {
@@ -249,18 +250,18 @@ func TestReceiveContextBits(t *testing.T) {
 			if bits != 0 {
 				addr |= fi.Addr(index) << (64 - bits)
 			}
-			if base, i := a.peer(addr); base != at || i != index {
+			if base, i := a.Peer(addr); base != at || i != index {
 				t.Errorf("%d bits: %#x is %d of %d, want %d of %d", bits, addr, i, base, index, at)
 			}
-			if l := a.line(addr); l != uint64(at)<<bits+index || l >= a.lines() {
+			if l := a.Line(addr); l != uint64(at)<<bits+index || l >= a.Lines() {
 				t.Errorf("%d bits: line %d of %#x", bits, l, addr)
 			}
-			got, ok := a.target(addr)
+			got, ok := targetAt(a, addr)
 			if want := (address{testName(2), uint8(index)}); ok != (index < maxContexts) || ok && got != want {
 				t.Errorf("%d bits, index %d: %v %v", bits, index, got, ok)
 			}
 		}
-		if a.line(fi.AddrUnspec) < a.lines() || a.line(fi.AddrNotAvail-1) < a.lines() {
+		if a.Line(fi.AddrUnspec) < a.Lines() || a.Line(fi.AddrNotAvail-1) < a.Lines() {
 			t.Errorf("%d bits: no address has a line", bits)
 		}
 	}

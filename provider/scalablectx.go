@@ -94,11 +94,11 @@ func (s *Scalable) openContext(open []bool, index, first int, full *fi.Info) (*E
 	}
 	e := newEndpoint(s.domain, full)
 	e.scalable, e.context = s, uint8(first+index)
-	if err := s.refs.acquire(); err != nil {
+	if err := s.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	if e.allocateHot() != nil {
-		s.refs.release()
+		s.refs.Release()
 		return nil, fi.ENOMEM
 	}
 	open[index] = true
@@ -123,7 +123,7 @@ func (s *Scalable) closed(e *Endpoint) {
 		s.rx[e.context] = false
 	}
 	s.mu.Unlock()
-	s.refs.release()
+	s.refs.Release()
 }
 
 // Flags of binds that a context of each direction takes. Those of counters are

@@ -5,13 +5,14 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // SharedRx is a shared receive context (fi_srx_context): a queue of receives
 // that several endpoints deliver into. A receive completes on the queue of the
 // endpoint that its message arrived at.
 type SharedRx struct {
-	refs   refs
+	refs   refs.Count
 	domain *Domain
 	attr   fi.RxAttr
 	rx     *rxContext
@@ -33,7 +34,7 @@ func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
 		return nil, fi.ENOMEM
 	}
 	rx.offload = d.hybrid()
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		rx.close()
 		return nil, err
 	}
@@ -64,11 +65,11 @@ func (s *SharedRx) Cancel(context uint64) error {
 func (s *SharedRx) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refs.close(); err != nil {
+	if err := s.refs.Close(); err != nil {
 		return err
 	}
 	s.domain.work.leave(s.rx)
 	s.rx.close()
-	s.domain.refs.release()
+	s.domain.refs.Release()
 	return nil
 }

@@ -4,14 +4,15 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // SharedTx is a shared transmit context (fi_stx_context): transmit attributes
 // that several endpoints have in common.
 type SharedTx struct {
 	domain *Domain
-	attr   fi.TxAttr // immutable
-	refs   refs      // users: bound endpoints
+	attr   fi.TxAttr  // immutable
+	refs   refs.Count // users: bound endpoints
 }
 
 // OpenSharedTx opens a shared transmit context. A nil attr means the domain's
@@ -32,7 +33,7 @@ func (d *Domain) OpenSharedTx(attr *fi.TxAttr) (*SharedTx, error) {
 		}
 		s.attr = completeTx(*attr, s.attr)
 	}
-	if err := d.refs.acquire(); err != nil {
+	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -84,9 +85,9 @@ func (s *SharedTx) Attr() *fi.TxAttr { return &s.attr }
 
 // Close closes the context. fi.EBUSY while endpoints are bound to it.
 func (s *SharedTx) Close() error {
-	if err := s.refs.close(); err != nil {
+	if err := s.refs.Close(); err != nil {
 		return err
 	}
-	s.domain.refs.release()
+	s.domain.refs.Release()
 	return nil
 }

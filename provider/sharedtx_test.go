@@ -41,11 +41,11 @@ func TestOpenSharedTx(t *testing.T) {
 		if c.attr != nil && c.attr.Size != 0 && a.Size != c.attr.Size {
 			t.Errorf("%s: size %d", c.what, a.Size)
 		}
-		if err := s.refs.acquire(); err != nil {
+		if err := s.refs.Acquire(); err != nil {
 			t.Fatal(err)
 		}
 		wantErrno(t, s.Close(), fi.EBUSY, "close of a used context")
-		s.refs.release()
+		s.refs.Release()
 		wantErrno(t, d.Close(), fi.EBUSY, "close of a domain with a context")
 		wantErrno(t, s.Close(), fi.Success, "close")
 		wantErrno(t, s.Close(), fi.EBADF, "second close")

@@ -84,10 +84,10 @@ func (m *MR) Token(attr *TokenAttr) (Token, error) {
 	if attr == nil {
 		attr = &TokenAttr{}
 	}
-	if m.refs.acquire() != nil {
+	if m.refs.Acquire() != nil {
 		return nil, fi.EBADF
 	}
-	defer m.refs.release()
+	defer m.refs.Release()
 	t, err := m.makeToken(attr)
 	if err != nil {
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "make a token: %v", err)
@@ -127,7 +127,7 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	if part, ok := m.devicePart(); ok {
 		t.Parts = append(t.Parts, part)
 	}
-	packed, err := t.Append(nil, m.auth.bytes())
+	packed, err := t.Append(nil, m.auth.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
 	}

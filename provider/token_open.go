@@ -6,7 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -14,7 +14,7 @@ import (
 // any thread.
 type Remote struct {
 	ep    *Endpoint
-	refs  refs        // users: lists
+	refs  refs.Count  // users: lists
 	addr  fi.Addr     // of the owner, immutable
 	about token.Token // immutable
 	// byKey: not from a token, but what is known of a region with a key in the peer's table (rma_mapped.go). Immutable.
@@ -60,46 +60,26 @@ func (e *Endpoint) openToken(packed Token) (*Remote, error) {
 	case e.domain.Keyed():
 		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
 	}
-	t, err := token.Parse(packed, e.auth.bytes())
+	t, err := token.Parse(packed, e.auth.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
 	}
-	addr, err := e.av.know(t.Owner)
+	addr, err := e.av.Know(t.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("its owner: %w", err)
 	}
-	if err := e.refs.acquire(); err != nil {
+	if err := e.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	return &Remote{ep: e, addr: addr, about: *t}, nil
 }
 
-// know returns the address of a name, which it inserts if need be. Errors as of Insert about one
-// address, and of changes.
-func (a *AV) know(n names.Name) (fi.Addr, error) {
-	if addr := a.Find(n); addr != fi.AddrNotAvail {
-		return addr, nil
-	}
-	if _, err := names.Encode(a.format, n); err != nil {
-		return fi.AddrNotAvail, fmt.Errorf("%v in an address vector of another format: %w", n, fi.EINVAL)
-	}
-	done, err := a.change()
-	if err != nil {
-		return fi.AddrNotAvail, err
-	}
-	defer done()
-	if i, ok := a.addrs.FindLocked(n); ok { // another thread was faster
-		return fi.Addr(i), nil
-	}
-	return a.insertOne(0, func(int) (names.Name, error) { return n, nil }, nil)
-}
-
 // Close closes the remote region. fi.EBUSY while lists use it.
 func (r *Remote) Close() error {
-	if err := r.refs.close(); err != nil {
+	if err := r.refs.Close(); err != nil {
 		return err
 	}
-	r.ep.refs.release()
+	r.ep.refs.Release()
 	return nil
 }
 
@@ -150,7 +130,7 @@ const turnedOff = "turned off by FI_WEFT_TOKEN_WAYS"
 
 // pathNow is the path to an address if there is one already.
 func (e *Endpoint) pathNow(addr fi.Addr) *path {
-	line := e.peers.At(e.av.line(addr))
+	line := e.peers.At(e.av.Line(addr))
 	if line == nil {
 		return nil
 	}

@@ -111,7 +111,7 @@ func (e *peering) addressed(what string, a fi.Addr) error {
 	if e.conn != nil {
 		return nil // its peer is the only one
 	}
-	if _, ok := e.av.target(a); !ok || e.av.line(a) >= e.av.lines() {
+	if _, ok := targetAt(e.av, a); !ok || e.av.Line(a) >= e.av.Lines() {
 		return e.refuse(fi.EINVAL, "%s to address %d: not in the address vector", what, a)
 	}
 	return nil

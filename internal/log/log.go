@@ -185,3 +185,10 @@ func Infof(s Subsys, format string, args ...any) { Printf(Info, s, format, args.
 
 // Debugf writes a message of level Debug.
 func Debugf(s Subsys, format string, args ...any) { Printf(Debug, s, format, args...) }
+
+// Refuse logs at warn level why a call fails, and returns an error with that text which wraps errno.
+func Refuse(s Subsys, errno error, format string, args ...any) error {
+	err := fmt.Errorf(format+": %w", append(args, errno)...)
+	Warnf(s, "%v", err)
+	return err
+}

@@ -1,4 +1,4 @@
-package provider
+package av
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ const insertFlags = fi.More | fi.SyncErr | fi.AVUserID | fi.AuthKey
 // the first of them is of the given family. Addresses of an unknown family
 // count as the shortest.
 func (a *AV) AddrSize(family uint16) int {
-	switch a.format {
+	switch a.o.Format {
 	case fi.SockaddrIn:
 		return names.SockaddrInLen
 	case fi.SockaddrIn6:
@@ -60,7 +60,7 @@ func (a *AV) AddrSize(family uint16) int {
 // (read-only), fi.EINVAL (arrays too short, or the format is FI_ADDR_STR, see
 // InsertNames), and for a named address vector what the system says.
 func (a *AV) Insert(addrs []byte, count int, in *Insertion) (int, error) {
-	if a.format == fi.AddrStr || count < 0 {
+	if a.o.Format == fi.AddrStr || count < 0 {
 		return 0, fi.EINVAL
 	}
 	if count == 0 {
@@ -74,13 +74,13 @@ func (a *AV) Insert(addrs []byte, count int, in *Insertion) (int, error) {
 		return 0, fi.EINVAL
 	}
 	return a.insert(count, func(i int) (names.Name, error) {
-		return names.Decode(a.format, addrs[i*size:(i+1)*size])
+		return names.Decode(a.o.Format, addrs[i*size:(i+1)*size])
 	}, in)
 }
 
 // InsertNames is Insert for the format FI_ADDR_STR.
 func (a *AV) InsertNames(list []string, in *Insertion) (int, error) {
-	if a.format != fi.AddrStr {
+	if a.o.Format != fi.AddrStr {
 		return 0, fi.EINVAL
 	}
 	return a.insert(len(list), func(i int) (names.Name, error) { return names.Parse(list[i]) }, in)
@@ -99,7 +99,7 @@ func (a *AV) insert(n int, name func(i int) (names.Name, error), in *Insertion) 
 	keys, err := a.keysToInsert(n, in)
 	if err != nil {
 		done()
-		return 0, refuse(log.AV, fi.EINVAL, "insert %d addresses: %v", n, err)
+		return 0, refuse(fi.EINVAL, "insert %d addresses: %v", n, err)
 	}
 	inserted := 0
 	var refused refusals
@@ -136,7 +136,7 @@ func (a *AV) report(context uint64, inserted int, refused refusals) {
 			FID: a.fid, Context: context, Data: uint64(refused.index[i]), Err: errno, ProvErrno: int32(errno),
 		})
 	}
-	a.events.Post(completion(fi.AVComplete, a.fid, context, uint64(inserted)))
+	a.events.Post(eq.Completion(fi.AVComplete, a.fid, context, uint64(inserted)))
 }
 
 // checkInsertion checks what does not depend on the addresses.
@@ -174,7 +174,7 @@ func (a *AV) insertOne(i int, name func(i int) (names.Name, error), keys []uint8
 	if !n.IsEndpoint() {
 		return fi.AddrNotAvail, fmt.Errorf("%v names no endpoint: %w", n, fi.EINVAL)
 	}
-	if err := a.domain.reach(n); err != nil {
+	if err := a.o.Reach(n); err != nil {
 		return fi.AddrNotAvail, fmt.Errorf("%v: %w", n, err)
 	}
 	if keys != nil {

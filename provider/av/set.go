@@ -1,4 +1,4 @@
-package provider
+package av
 
 import (
 	"slices"
@@ -6,14 +6,13 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/log"
 )
 
-// AVSet is an ordered set of addresses of an address vector (fi_av_set(3)): the
-// members of a group of collective operations, by rank. Its methods may be
+// Set is an ordered set of addresses of an address vector (fi_av_set(3)): the
+// Members of a group of collective operations, by rank. Its methods may be
 // called from any thread. Groups that have been joined from it do not change
 // with it.
-type AVSet struct {
+type Set struct {
 	av   *AV
 	id   uint64 // in its address
 	open atomic.Bool
@@ -27,9 +26,9 @@ type AVSet struct {
 // above the number of a set or a group. No address of an address vector has
 // them: those are indexes, with a receive context in the uppermost bits.
 const (
-	collSetAddr   fi.Addr = 0xC5 << 48
-	collGroupAddr fi.Addr = 0xC6 << 48
-	collAddrKind  fi.Addr = 0xFFFF << 48
+	CollSetAddr   fi.Addr = 0xC5 << 48
+	CollGroupAddr fi.Addr = 0xC6 << 48
+	CollAddrKind  fi.Addr = 0xFFFF << 48
 )
 
 // avSetIDs counts the sets of the process.
@@ -46,14 +45,14 @@ const avSetFlags = fi.Universe | fi.BarrierSet | fi.BroadcastSet | fi.AllToAllSe
 // that have a manager, and fi.EINVAL for a range of which only one end is
 // there, that is empty or longer than attr.Count, for a stride that does not go
 // with it, and for a range in an address vector of type fi.AVMap.
-func (a *AV) OpenSet(attr *fi.AVSetAttr) (*AVSet, error) {
+func (a *AV) OpenSet(attr *fi.AVSetAttr) (*Set, error) {
 	if err := a.checkSet(attr); err != nil {
 		return nil, err
 	}
-	if err := a.refs.acquire(); err != nil {
+	if err := a.refs.Acquire(); err != nil {
 		return nil, err
 	}
-	s := &AVSet{av: a, id: avSetIDs.Add(1), has: map[fi.Addr]bool{}}
+	s := &Set{av: a, id: avSetIDs.Add(1), has: map[fi.Addr]bool{}}
 	s.open.Store(true)
 	start, end, stride := uint64(attr.Start), uint64(attr.End), attr.Stride
 	if attr.Flags&fi.Universe != 0 {
@@ -70,7 +69,7 @@ func (a *AV) OpenSet(attr *fi.AVSetAttr) (*AVSet, error) {
 // checkSet says what is wrong with the attributes of a set.
 func (a *AV) checkSet(attr *fi.AVSetAttr) error {
 	bad := func(err fi.Errno, format string, args ...any) error {
-		return refuse(log.AV, err, "open address vector set: "+format, args...)
+		return refuse(err, "open address vector set: "+format, args...)
 	}
 	ranged := attr.Start != fi.AddrNotAvail
 	switch {
@@ -109,7 +108,7 @@ func (a *AV) within(start, end, stride uint64) (list []fi.Addr) {
 
 // add appends an address, and reports false if it is there. The caller has s.mu, or
 // no other thread knows the set.
-func (s *AVSet) add(addr fi.Addr) bool {
+func (s *Set) add(addr fi.Addr) bool {
 	if s.has[addr] {
 		return false
 	}
@@ -119,7 +118,7 @@ func (s *AVSet) add(addr fi.Addr) bool {
 }
 
 // keep drops the addresses for which want is false, and returns how many.
-func (s *AVSet) keep(want func(fi.Addr) bool) int {
+func (s *Set) keep(want func(fi.Addr) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := len(s.addrs)
@@ -133,8 +132,8 @@ func (s *AVSet) keep(want func(fi.Addr) bool) int {
 	return was - len(s.addrs)
 }
 
-// members returns a copy of the addresses.
-func (s *AVSet) members() []fi.Addr {
+// Members returns a copy of the addresses.
+func (s *Set) Members() []fi.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.addrs)
@@ -142,12 +141,12 @@ func (s *AVSet) members() []fi.Addr {
 
 // lookup returns the members of src as a set, fi.EINVAL if it is closed or of
 // another address vector.
-func (s *AVSet) lookup(src *AVSet) (map[fi.Addr]bool, error) {
-	if !src.open.Load() || src.av != s.av {
-		return nil, refuse(log.AV, fi.EINVAL, "sets of different address vectors")
+func (s *Set) lookup(src *Set) (map[fi.Addr]bool, error) {
+	if !src.Of(s.av) {
+		return nil, refuse(fi.EINVAL, "sets of different address vectors")
 	}
 	has := map[fi.Addr]bool{}
-	for _, a := range src.members() {
+	for _, a := range src.Members() {
 		has[a] = true
 	}
 	return has, nil
@@ -155,11 +154,11 @@ func (s *AVSet) lookup(src *AVSet) (map[fi.Addr]bool, error) {
 
 // Union appends the addresses of src that are not in the set, in their order.
 // fi.EINVAL for a set of another address vector; so for the next two.
-func (s *AVSet) Union(src *AVSet) error {
+func (s *Set) Union(src *Set) error {
 	if _, err := s.lookup(src); err != nil {
 		return err
 	}
-	list := src.members()
+	list := src.Members()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range list {
@@ -169,7 +168,7 @@ func (s *AVSet) Union(src *AVSet) error {
 }
 
 // Intersect removes the addresses that are not in src.
-func (s *AVSet) Intersect(src *AVSet) error {
+func (s *Set) Intersect(src *Set) error {
 	has, err := s.lookup(src)
 	if err == nil {
 		s.keep(func(a fi.Addr) bool { return has[a] })
@@ -178,7 +177,7 @@ func (s *AVSet) Intersect(src *AVSet) error {
 }
 
 // Diff removes the addresses that are in src.
-func (s *AVSet) Diff(src *AVSet) error {
+func (s *Set) Diff(src *Set) error {
 	has, err := s.lookup(src)
 	if err == nil {
 		s.keep(func(a fi.Addr) bool { return !has[a] })
@@ -188,34 +187,37 @@ func (s *AVSet) Diff(src *AVSet) error {
 
 // Insert appends an address. fi.EINVAL if it is not in the address vector, or
 // in the set already.
-func (s *AVSet) Insert(addr fi.Addr) error {
+func (s *Set) Insert(addr fi.Addr) error {
 	if _, ok := s.av.Name(addr); !ok {
-		return refuse(log.AV, fi.EINVAL, "insert %d into a set: not in the address vector", addr)
+		return refuse(fi.EINVAL, "insert %d into a set: not in the address vector", addr)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.add(addr) {
-		return refuse(log.AV, fi.EINVAL, "insert %d into a set: it is there", addr)
+		return refuse(fi.EINVAL, "insert %d into a set: it is there", addr)
 	}
 	return nil
 }
 
 // Remove takes an address out. fi.EINVAL if it is not in the set.
-func (s *AVSet) Remove(addr fi.Addr) error {
+func (s *Set) Remove(addr fi.Addr) error {
 	if s.keep(func(a fi.Addr) bool { return a != addr }) == 0 {
-		return refuse(log.AV, fi.EINVAL, "remove %d from a set: not in it", addr)
+		return refuse(fi.EINVAL, "remove %d from a set: not in it", addr)
 	}
 	return nil
 }
 
+// Of reports whether the set is open and of an address vector.
+func (s *Set) Of(a *AV) bool { return s.open.Load() && s.av == a }
+
 // Addr is the set's address, for [Endpoint.Join].
-func (s *AVSet) Addr() fi.Addr { return collSetAddr | fi.Addr(s.id) }
+func (s *Set) Addr() fi.Addr { return CollSetAddr | fi.Addr(s.id) }
 
 // Close ends the set.
-func (s *AVSet) Close() error {
+func (s *Set) Close() error {
 	if !s.open.Swap(false) {
 		return fi.EBADF
 	}
-	s.av.refs.release()
+	s.av.refs.Release()
 	return nil
 }

@@ -1,4 +1,4 @@
-package provider
+package av
 
 import (
 	"fmt"
@@ -27,16 +27,16 @@ func (a *AV) InsertSvc(node, service string, in *Insertion) (int, error) {
 // resolve returns the one name among those that a node and a service stand for
 // that suits best: in the address vector's format, and on this host.
 func (a *AV) resolve(node, service string) (names.Name, error) {
-	list, err := a.domain.resolver.Resolve(node, service, false)
+	list, err := a.o.Resolve(node, service)
 	if err != nil {
 		return names.Name{}, err
 	}
 	var best names.Name
 	for _, n := range list {
-		if !names.Fits(a.format, n) {
+		if !names.Fits(a.o.Format, n) {
 			continue
 		}
-		if a.domain.local.has(n) {
+		if a.o.Here(n) {
 			return n, nil
 		}
 		if best.IsZero() {
@@ -44,7 +44,7 @@ func (a *AV) resolve(node, service string) (names.Name, error) {
 		}
 	}
 	if best.IsZero() {
-		return best, fmt.Errorf("node %q has no address in address format %d: %w", node, a.format, fi.EINVAL)
+		return best, fmt.Errorf("node %q has no address in address format %d: %w", node, a.o.Format, fi.EINVAL)
 	}
 	return best, nil
 }

@@ -1,4 +1,4 @@
-package provider
+package refs
 
 import (
 	"runtime"
@@ -10,24 +10,24 @@ import (
 )
 
 func TestRefs(t *testing.T) {
-	var r refs
-	if err := r.acquire(); err != nil {
+	var r Count
+	if err := r.Acquire(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.close(); err != fi.EBUSY {
+	if err := r.Close(); err != fi.EBUSY {
 		t.Fatalf("close of a used object: %v", err)
 	}
-	r.release()
-	if err := r.close(); err != nil {
+	r.Release()
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.close(); err != fi.EBADF {
+	if err := r.Close(); err != fi.EBADF {
 		t.Fatalf("second close: %v", err)
 	}
-	if err := r.acquire(); err != fi.EBADF {
+	if err := r.Acquire(); err != fi.EBADF {
 		t.Fatalf("acquire after close: %v", err)
 	}
-	if err := r.close(); err != fi.EBADF {
+	if err := r.Close(); err != fi.EBADF {
 		t.Fatalf("close after a refused acquire: %v", err)
 	}
 }
@@ -38,20 +38,20 @@ func TestRefsReleaseWithoutAcquirePanics(t *testing.T) {
 			t.Fatal("no panic")
 		}
 	}()
-	var r refs
-	r.release()
+	var r Count
+	r.Release()
 }
 
 // One closer wins, and never while a user holds the object.
 func TestRefsConcurrent(t *testing.T) {
 	for range 200 {
-		var r refs
+		var r Count
 		var inside, closed atomic.Int32
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
 				for range 50 {
-					if r.acquire() != nil {
+					if r.Acquire() != nil {
 						return
 					}
 					inside.Add(1)
@@ -59,12 +59,12 @@ func TestRefsConcurrent(t *testing.T) {
 						t.Error("acquired after close")
 					}
 					inside.Add(-1)
-					r.release()
+					r.Release()
 				}
 			})
 			wg.Go(func() {
 				for {
-					switch r.close() {
+					switch r.Close() {
 					case nil:
 						if inside.Load() != 0 {
 							t.Error("closed while in use")

@@ -1,11 +1,11 @@
-package provider
+package av
 
 import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
@@ -13,7 +13,7 @@ import (
 // authorisation keys in address vectors (fi_av(3)). An address is inserted under one
 // of them, and an endpoint takes all that are there when it is enabled: it sends
 // to an address with the key of that address, and receives from every address with any of them. A
-// peer that sends under two keys is two sources, as it is two addresses.
+// Peer that sends under two keys is two sources, as it is two addresses.
 //
 // A key's number, counted from 1, is in the names of its addresses
 // (names.Name.Key). So everything that distinguishes peers by their names distinguishes keys
@@ -25,14 +25,20 @@ const authKeyAddr fi.Addr = 0xC7 << 48
 
 // avKey is one of an address vector's authorisation keys, under its lock.
 type avKey struct {
-	key      authKey // "": this number is not in use
-	inserted int     // how often
-	users    int     // enabled endpoints, regions and addresses
-	id       fi.Addr // what completions call it: FI_AV_USER_ID
+	key      authkey.Key // "": this number is not in use
+	inserted int         // how often
+	users    int         // enabled endpoints, regions and addresses
+	id       fi.Addr     // what completions call it: FI_AV_USER_ID
 }
 
-// keyNumber returns the number of the key with a handle, 0 if there is none. The caller
-// has the lock.
+// KeyNumber returns the number of the key with a handle, 0 if there is none.
+func (a *AV) KeyNumber(handle fi.Addr) uint8 {
+	a.addrs.Lock()
+	defer a.addrs.Unlock()
+	return a.keyNumber(handle)
+}
+
+// keyNumber is KeyNumber for a caller that has the lock.
 func (a *AV) keyNumber(handle fi.Addr) uint8 {
 	if i := uint64(handle - authKeyAddr); i < uint64(len(a.keys)) && a.keys[i].key != "" {
 		return uint8(i) + 1
@@ -49,32 +55,33 @@ func (a *AV) InsertAuthKey(key []byte, flags uint64) (fi.Addr, error) {
 	const what = "insert an authorisation key"
 	switch {
 	case flags != 0:
-		return fi.AddrNotAvail, refuse(log.AV, fi.EBADFLAGS, what+": flags %#x", flags)
-	case !a.domain.Keyed():
-		return fi.AddrNotAvail, refuse(log.AV, fi.EINVAL, what+": the domain was opened without FI_AV_AUTH_KEY")
+		return fi.AddrNotAvail, refuse(fi.EBADFLAGS, what+": flags %#x", flags)
+	case !(a.o.Keys != 0):
+		return fi.AddrNotAvail, refuse(fi.EINVAL, what+": the domain was opened without FI_AV_AUTH_KEY")
 	case len(key) == 0 || len(key) > info.MaxAuthKey:
-		return fi.AddrNotAvail, refuse(log.AV, fi.EINVAL, what+" of %d bytes, 1 to %d are possible", len(key), info.MaxAuthKey)
+		return fi.AddrNotAvail, refuse(fi.EINVAL, what+" of %d bytes, 1 to %d are possible",
+			len(key), info.MaxAuthKey)
 	}
 	a.addrs.Lock()
 	defer a.addrs.Unlock()
 	free := len(a.keys)
 	for i := range a.keys {
 		switch a.keys[i].key {
-		case authKey(key):
+		case authkey.Key(key):
 			a.keys[i].inserted++
 			return authKeyAddr + fi.Addr(i), nil
 		case "":
 			free = min(free, i)
 		}
 	}
-	if free == a.domain.keyLimit() {
-		return fi.AddrNotAvail, refuse(log.AV, fi.ENOSPC, what+": the address vector has %d", free)
+	if free == a.o.Keys {
+		return fi.AddrNotAvail, refuse(fi.ENOSPC, what+": the address vector has %d", free)
 	}
 	if free == len(a.keys) {
 		a.keys = append(a.keys, avKey{})
 	}
 	handle := authKeyAddr + fi.Addr(free)
-	a.keys[free] = avKey{key: authKey(key), inserted: 1, id: handle}
+	a.keys[free] = avKey{key: authkey.Key(key), inserted: 1, id: handle}
 	if a.flags&fi.AVUserID != 0 {
 		a.keys[free].id = fi.AddrNotAvail
 	}
@@ -91,7 +98,7 @@ func (a *AV) LookupAuthKey(addr fi.Addr, b []byte) (needed int, err error) {
 	if number == 0 {
 		n, ok := a.Name(addr)
 		if !ok || n.Key == 0 {
-			return 0, refuse(log.AV, fi.EINVAL, "look up the authorisation key of %#x: there is none", addr)
+			return 0, refuse(fi.EINVAL, "look up the authorisation key of %#x: there is none", addr)
 		}
 		number = n.Key
 	}
@@ -109,14 +116,15 @@ func (a *AV) removeAuthKeys(handles []fi.Addr) error {
 	for _, h := range handles {
 		number := a.keyNumber(h)
 		if number == 0 {
-			return refuse(log.AV, fi.EINVAL, "remove authorisation key %#x: there is none", h)
+			return refuse(fi.EINVAL, "remove authorisation key %#x: there is none", h)
 		}
 		k := &a.keys[number-1]
 		switch {
 		case k.inserted > 1:
 			k.inserted--
 		case k.users != 0:
-			return refuse(log.AV, fi.EBUSY, "remove authorisation key %#x: %d endpoints, regions and addresses use it", h, k.users)
+			return refuse(fi.EBUSY, "remove authorisation key %#x: %d endpoints, regions and addresses use it",
+				h, k.users)
 		default:
 			*k = avKey{}
 		}
@@ -124,8 +132,8 @@ func (a *AV) removeAuthKeys(handles []fi.Addr) error {
 	return nil
 }
 
-// reportedKey is what a completion calls the key with a number.
-func (a *AV) reportedKey(number uint8) fi.Addr {
+// ReportedKey is what a completion calls the key with a number.
+func (a *AV) ReportedKey(number uint8) fi.Addr {
 	a.addrs.Lock()
 	defer a.addrs.Unlock()
 	if int(number)-1 >= len(a.keys) || number == 0 {
@@ -134,17 +142,17 @@ func (a *AV) reportedKey(number uint8) fi.Addr {
 	return a.keys[number-1].id
 }
 
-// holdKeys gives an endpoint that is about to be enabled, or a region, the keys of
+// HoldKeys gives an endpoint that is about to be enabled, or a region, the keys of
 // the address vector, or only the one with a number if that is not 0. The caller
-// gives them back with dropKeys. fi.EINVAL if there is none.
-func (a *AV) holdKeys(only uint8) ([]hw.Key, error) {
+// gives them back with DropKeys. fi.EINVAL if there is none.
+func (a *AV) HoldKeys(only uint8) ([]hw.Key, error) {
 	a.addrs.Lock()
 	defer a.addrs.Unlock()
 	var list []hw.Key
 	for i := range a.keys {
 		if k := &a.keys[i]; k.key != "" && (only == 0 || int(only) == i+1) {
 			k.users++
-			list = append(list, hw.Key{Number: uint8(i) + 1, Secret: k.key.bytes()})
+			list = append(list, hw.Key{Number: uint8(i) + 1, Secret: k.key.Bytes()})
 		}
 	}
 	if len(list) == 0 {
@@ -153,8 +161,8 @@ func (a *AV) holdKeys(only uint8) ([]hw.Key, error) {
 	return list, nil
 }
 
-// dropKeys gives back what holdKeys gave.
-func (a *AV) dropKeys(list []hw.Key) {
+// DropKeys gives back what HoldKeys gave.
+func (a *AV) DropKeys(list []hw.Key) {
 	a.addrs.Lock()
 	defer a.addrs.Unlock()
 	for _, k := range list {
@@ -166,7 +174,7 @@ func (a *AV) dropKeys(list []hw.Key) {
 // addresses, nil if the domain has no keys in address vectors. The caller has the lock. The
 // error wraps fi.EINVAL.
 func (a *AV) keysToInsert(n int, in *Insertion) ([]uint8, error) {
-	if !a.domain.Keyed() {
+	if !(a.o.Keys != 0) {
 		return nil, nil
 	}
 	numbers := make([]uint8, n)
@@ -181,7 +189,7 @@ func (a *AV) keysToInsert(n int, in *Insertion) ([]uint8, error) {
 // checkKeyed checks the flags of an insertion against the domain. Addresses without a
 // key are none that an endpoint with keys could reach.
 func (a *AV) checkKeyed(n int, in *Insertion) error {
-	keyed := a.domain.Keyed()
+	keyed := (a.o.Keys != 0)
 	switch {
 	case n == 0:
 	case keyed != (in.Flags&fi.AuthKey != 0):
@@ -198,7 +206,7 @@ func (a *AV) setKeyID(handle, id fi.Addr) error {
 	defer a.addrs.Unlock()
 	number := a.keyNumber(handle)
 	if number == 0 {
-		return refuse(log.AV, fi.EINVAL, "set user id of authorisation key %#x: there is none", handle)
+		return refuse(fi.EINVAL, "set user id of authorisation key %#x: there is none", handle)
 	}
 	a.keys[number-1].id = id
 	return nil

@@ -1,0 +1,35 @@
+// Package authkey has the authorisation keys of libfabric's attributes.
+package authkey
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/info"
+)
+
+// Key is an authorisation key, "" for none. A string, because strings are
+// compared.
+type Key string
+
+// New checks a key that attributes have beside a size, and returns it, or
+// the default one if there is none. The error wraps fi.EINVAL for a size without
+// a key or beyond the limit, fi.AVAuthKey included.
+func New(key []byte, size uint64, otherwise Key) (Key, error) {
+	switch size = max(size, uint64(len(key))); {
+	case size == 0:
+		return otherwise, nil
+	case size != uint64(len(key)) || size > info.MaxAuthKey:
+		return "", fmt.Errorf("an authorisation key of %d bytes, of which %d are there, at most %d: %w",
+			size, len(key), info.MaxAuthKey, fi.EINVAL)
+	}
+	return Key(key), nil
+}
+
+// Bytes is the key as transports take it, nil for none.
+func (k Key) Bytes() []byte {
+	if k == "" {
+		return nil
+	}
+	return []byte(k)
+}

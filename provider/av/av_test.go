@@ -1,0 +1,102 @@
+package av
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// open opens an address vector to which every host is in reach but 10.0.0.9.
+func open(t *testing.T, attr fi.AVAttr, keys int) *AV {
+	t.Helper()
+	a, err := Open(&attr, Options{
+		Owner: t, Format: fi.AddrStr, Capacity: 100, Limit: MaxLines, Keys: keys,
+		Resolve: func(node, service string) ([]names.Name, error) {
+			n, err := names.Parse(fmt.Sprintf("fi_sockaddr_in://%s:%s", node, service))
+			return []names.Name{n}, err
+		},
+		Reach: func(n names.Name) error {
+			if n.WithPort(0).String() == "fi_sockaddr_in://10.0.0.9:0" {
+				return fi.EHOSTUNREACH
+			}
+			return nil
+		},
+		Here:   func(names.Name) bool { return true },
+		Closed: func() {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestInsertRemove: indexes are the lowest that are free, and what is out of reach gets none.
+func TestInsertRemove(t *testing.T) {
+	a := open(t, fi.AVAttr{}, 0)
+	addrs, errs := make([]fi.Addr, 3), make([]int32, 3)
+	list := []string{"fi_sockaddr_in://10.0.0.1:1", "fi_sockaddr_in://10.0.0.9:1", "fi_sockaddr_in://10.0.0.2:1"}
+	n, err := a.InsertNames(list, &Insertion{Flags: fi.SyncErr, Addrs: addrs, Errs: errs})
+	if err != nil || n != 2 || addrs[0] != 0 || addrs[1] != fi.AddrNotAvail || addrs[2] != 1 ||
+		errs[1] != int32(fi.EHOSTUNREACH) {
+		t.Errorf("inserted %d at %v: %v, %v", n, addrs, err, errs)
+	}
+	var removed []fi.Addr
+	defer a.Subscribe(func(at fi.Addr) { removed = append(removed, at) })()
+	if err := a.Remove([]fi.Addr{0}, 0); err != nil || len(removed) != 1 {
+		t.Errorf("remove: %v, seen %v", err, removed)
+	}
+	n, err = a.InsertSym("10.0.1.1", 2, "5", 1, &Insertion{Addrs: addrs})
+	if n != 2 || err != nil || addrs[0] != 0 || addrs[1] != 2 {
+		t.Errorf("range: %d, %v at %v", n, err, addrs)
+	}
+	if err := a.Remove([]fi.Addr{7}, 0); !errors.Is(err, fi.EINVAL) {
+		t.Errorf("remove what is not there: %v", err)
+	}
+}
+
+// TestUsers: an address vector that is in use is not closed, and one that is closed gets no user.
+func TestUsers(t *testing.T) {
+	a := open(t, fi.AVAttr{}, 0)
+	s, err := a.OpenSet(&fi.AVSetAttr{Start: fi.AddrNotAvail, End: fi.AddrNotAvail})
+	if err != nil || !s.Of(a) || s.Of(open(t, fi.AVAttr{}, 0)) {
+		t.Fatalf("set: %v", err)
+	}
+	if err := a.Close(); !errors.Is(err, fi.EBUSY) {
+		t.Errorf("close with a set: %v", err)
+	}
+	if s.Close() != nil || s.Of(a) || a.Close() != nil {
+		t.Error("not closed")
+	}
+	if err := a.Acquire(); !errors.Is(err, fi.EBADF) {
+		t.Errorf("use of a closed one: %v", err)
+	}
+}
+
+// TestKeys: with authorisation keys every address has one, which stays while it is used.
+func TestKeys(t *testing.T) {
+	a := open(t, fi.AVAttr{}, 1)
+	k, err := a.InsertAuthKey([]byte("secret"), 0)
+	if err != nil || a.KeyNumber(k) != 1 {
+		t.Fatalf("key %#x: %v", k, err)
+	}
+	if _, err := a.InsertAuthKey([]byte("other"), 0); !errors.Is(err, fi.ENOSPC) {
+		t.Errorf("one too many: %v", err)
+	}
+	addrs := []fi.Addr{k}
+	n, err := a.InsertNames([]string{"fi_sockaddr_in://10.0.0.1:1"}, &Insertion{Flags: fi.AuthKey, Addrs: addrs})
+	if n != 1 || err != nil {
+		t.Errorf("inserted %d: %v", n, err)
+	}
+	if err := a.Remove([]fi.Addr{k}, fi.AuthKey); !errors.Is(err, fi.EBUSY) {
+		t.Errorf("remove a key that is used: %v", err)
+	}
+	if err := a.Remove(addrs, 0); err != nil {
+		t.Error(err)
+	}
+	if err := a.Remove([]fi.Addr{k}, fi.AuthKey); err != nil || a.KeyNumber(k) != 0 {
+		t.Errorf("remove a key: %v", err)
+	}
+}
