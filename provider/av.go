@@ -26,7 +26,7 @@ func (d *Domain) openAV(attr *fi.AVAttr, limit uint64) (*AV, error) {
 		Resolve: func(node, service string) ([]names.Name, error) {
 			return d.resolver.Resolve(node, service, false)
 		},
-		Reach:   d.reach, Here: d.local.has, Closed: d.refs.Release}
+		Reach: d.reach, Here: d.local.has, Closed: d.refs.Release}
 	if d.Keyed() {
 		o.Keys = d.keyLimit()
 	}
