@@ -11,15 +11,25 @@ import (
 
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/direct"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
 )
 
-// plane are the functions of the data plane, in the order of enum weft_plane_function.
-var plane = [C.WEFT_PLANE_FUNCTIONS]direct.Func{
-	dataplane.Read, dataplane.SRead, dataplane.Progress, dataplane.Drive, dataplane.Recv,
-	dataplane.Send, dataplane.Datagram, dataplane.RMA, dataplane.Atomic, dataplane.Note, dataplane.Take,
-	dataplane.Enroll,
+// plane are the functions of the data plane.
+var plane = [hot.PlaneFunctions]direct.Func{
+	hot.PlaneRead:     dataplane.Read,
+	hot.PlaneSread:    dataplane.SRead,
+	hot.PlaneProgress: dataplane.Progress,
+	hot.PlaneDrive:    dataplane.Drive,
+	hot.PlaneRecv:     dataplane.Recv,
+	hot.PlaneSend:     dataplane.Send,
+	hot.PlaneDatagram: dataplane.Datagram,
+	hot.PlaneRMA:      dataplane.RMA,
+	hot.PlaneAtomic:   dataplane.Atomic,
+	hot.PlaneNote:     dataplane.Note,
+	hot.PlaneTake:     dataplane.Take,
+	hot.PlaneEnroll:   dataplane.Enroll,
 }
 
 // weftGoPlane calls a function of the data plane on the route that enters the runtime.

@@ -9,6 +9,23 @@
 
 #include "delivery.h"
 
+/* The functions of the data plane that C calls, in the order of cabi's table. */
+enum weft_plane_function {
+	WEFT_PLANE_READ = 0, /* a struct weft_poll, as of the next ones: reads a queue */
+	WEFT_PLANE_SREAD = 1, /* the same, and sleeps */
+	WEFT_PLANE_PROGRESS = 2,
+	WEFT_PLANE_DRIVE = 3, /* what a progress thread does */
+	WEFT_PLANE_RECV = 4, /* a struct weft_post, and a struct weft_hot_rx or NULL: posts a receive */
+	WEFT_PLANE_SEND = 5, /* a struct weft_post, as of those below: posts a message */
+	WEFT_PLANE_DATAGRAM = 6, /* posts one that may be dropped */
+	WEFT_PLANE_RMA = 7, /* posts a read or a write */
+	WEFT_PLANE_ATOMIC = 8, /* posts an atomic operation on one integer */
+	WEFT_PLANE_NOTE = 9, /* posts a notification, alone or behind a copy */
+	WEFT_PLANE_TAKE = 10, /* a struct weft_note_take: takes notifications that have arrived */
+	WEFT_PLANE_ENROLL = 11, /* a struct weft_hot_thread begins to poll and post */
+	WEFT_PLANE_FUNCTIONS = 12, /* how many there are */
+};
+
 /* weft_hot_thread is what a thread of C has in storage of its own. Only the thread reads and writes it. */
 struct weft_hot_thread {
 	struct weft_poster *poster; /* the thread's line, NULL: it has none (yet) */

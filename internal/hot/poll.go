@@ -4,6 +4,25 @@ import "structs"
 
 // What a call of the data plane (package dataplane) that makes progress shares with the shim that makes it.
 
+// The functions of the data plane that C calls, in the order of cabi's table.
+//
+//weft:enum weft_plane_function
+const (
+	PlaneRead      = 0 // a [Poll], as of the next ones: reads a queue
+	PlaneSread     = 1 // the same, and sleeps
+	PlaneProgress  = 2
+	PlaneDrive     = 3  // what a progress thread does
+	PlaneRecv      = 4  // a [Post], and a [Rx] or NULL: posts a receive
+	PlaneSend      = 5  // a [Post], as of those below: posts a message
+	PlaneDatagram  = 6  // posts one that may be dropped
+	PlaneRMA       = 7  // posts a read or a write
+	PlaneAtomic    = 8  // posts an atomic operation on one integer
+	PlaneNote      = 9  // posts a notification, alone or behind a copy
+	PlaneTake      = 10 // a [NoteTake]: takes notifications that have arrived
+	PlaneEnroll    = 11 // a [Thread] begins to poll and post
+	PlaneFunctions = 12 // how many there are
+)
+
 // Thread is what a thread of C has in storage of its own. Only the thread reads and writes it.
 //
 //weft:name weft_hot_thread
