@@ -63,12 +63,6 @@ struct weft_wait_native {
 	pthread_cond_t cond;
 };
 
-/* When the timers were last looked at, ms. Written and read by readers, relaxed:
- * a second look does no harm. */
-struct weft_idle {
-	_Atomic uint32_t checked;
-};
-
 struct weft_peer_srx;
 
 /* What a queue or counter needs that another provider has imported (peer.c). */
@@ -79,7 +73,6 @@ struct weft_cq_obj {
 	struct fid_cq fid;
 	struct weft_hot_cq *hot;
 	uint64_t handle;
-	struct weft_idle idle;
 	enum fi_cq_wait_cond wait_cond;
 	struct weft_domain_obj *domain;
 	struct weft_import *import;     /* NULL: the application reads it */
@@ -91,7 +84,6 @@ struct weft_cntr_obj {
 	struct fid_cntr fid;
 	struct weft_hot_cntr *hot;
 	uint64_t handle;
-	struct weft_idle idle;
 	struct weft_import *import;     /* as of queues */
 	struct weft_wait_native wait;
 	struct weft_link link;
@@ -126,7 +118,6 @@ struct weft_ep_obj {
 	uint64_t tx_op_flags;           /* flags of calls that take none; changed by FI_SETOPSFLAG only */
 	uint64_t rx_op_flags;
 	uint64_t handle;
-	struct weft_idle idle;          /* of polls for notifications */
 	struct weft_ep_obj *origin;     /* an alias's endpoint, which outlives it; else NULL */
 	struct weft_ep_obj *aliases;    /* of this endpoint, each the head of the rest; under weft_objects_lock */
 	struct weft_peer_srx *imported; /* of a shared receive context: its owner's, else NULL */

@@ -84,7 +84,6 @@ bool weft_drive(struct weft_hot_ep *const *eps, uint64_t idle, uint64_t most)
 static ssize_t read_queue(struct weft_cq_obj *o, enum weft_plane_function f, struct weft_poll *p, uint32_t flags)
 {
 	p->reader.cq = o->hot;
-	p->checked = &o->idle.checked;
 	p->flags = flags;
 	run(f, p);
 	return p->result;
@@ -154,13 +153,12 @@ ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *co
 }
 
 /* Makes progress of a NULL-terminated list of endpoints, and returns whether anything was found. */
-static bool progress(struct weft_hot_ep *const *eps, struct weft_idle *idle, uint32_t due)
+static bool progress(struct weft_hot_ep *const *eps, uint32_t due)
 {
 	struct weft_poll p;
 
 	p.reader.cq = NULL;
 	p.eps = eps;
-	p.checked = &idle->checked;
 	p.flags = due;
 	run(WEFT_PLANE_PROGRESS, &p);
 	return p.found;
@@ -170,7 +168,7 @@ bool weft_ep_progress(struct weft_ep_obj *o)
 {
 	struct weft_hot_ep *eps[] = { o->hot, NULL };
 
-	return progress(eps, &o->idle, weft_due());
+	return progress(eps, weft_due());
 }
 
 /* Makes progress for a counter, and returns its table. */
@@ -180,7 +178,7 @@ static struct weft_hot_cntr *progressed(struct fid_cntr *cntr)
 	uint32_t due = weft_due();
 
 	if (due || weft_busy_endpoint(&o->hot->eps))
-		progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), &o->idle, due);
+		progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), due);
 	return o->hot;
 }
 

@@ -151,7 +151,8 @@ struct weft_hot_rx {
 	_Atomic uint32_t want_posts;
 	_Atomic uint32_t attention; /* WEFT_ATTENTION_*: progress has work that no ring shows */
 	uint32_t turn; /* data plane only: inbound ring at which the next delivery begins */
-	uint32_t timers; /* data plane only: when the timers ran last, ms */
+	/* data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed */
+	_Atomic uint32_t timers;
 	uintptr_t receiver; /* Go's dataplane.receiver; immutable while the context is open, 0: none */
 	uint8_t pad1[32];
 };

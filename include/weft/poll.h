@@ -81,7 +81,6 @@ struct weft_poll {
 	struct weft_reader reader; /* of fi_cq_read; its queue is NULL where none is read */
 	struct weft_hot_ep *const *eps; /* NULL-terminated, or NULL; where a queue is read the queue's are taken */
 	struct weft_hot_thread *thread;
-	_Atomic uint32_t *checked; /* when the timers were checked last, ms; written by pollers, relaxed */
 	uint32_t flags; /* WEFT_POLL_* */
 	uint32_t now; /* with WEFT_POLL_DUE: ms of CLOCK_MONOTONIC_COARSE */
 	int32_t timeout; /* of fi_cq_sread, ms; negative: none */

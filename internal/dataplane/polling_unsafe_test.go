@@ -15,7 +15,6 @@ type poller struct {
 	self    hot.Thread
 	line    *hot.Poster
 	list    *[3]uintptr
-	checked uint32
 	entries []byte
 	sources []uint64
 	codes   []uintptr // that the last call returned
@@ -42,7 +41,7 @@ func (p *poller) poll(room uint64) *hot.Poll {
 			CQ: uintptr(unsafe.Pointer(p.cq)), Buf: at(p.entries),
 			Src: uintptr(unsafe.Pointer(unsafe.SliceData(p.sources))), Left: room,
 		},
-		EPs: p.cq.EPs, Thread: uintptr(unsafe.Pointer(&p.self)), Checked: uintptr(unsafe.Pointer(&p.checked)),
+		EPs: p.cq.EPs, Thread: uintptr(unsafe.Pointer(&p.self)),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // where to go on.
 
 // timerMillis is how often the timers (dead peers, connection time-outs) run while progress has work that no ring
-// shows; else it is the receive context's rest.
+// shows; else it is the receive context's rest, if that is more.
 const timerMillis = 20
 
 // Values of Poll.Step: what progress does next at the endpoint at hand.
@@ -96,22 +96,25 @@ func progress(p *hot.Poll) uintptr {
 				return code
 			}
 		}
-		if p.Flags&hot.PollDue == 0 || p.At == p.EPs || !timersDue(p) {
+		if p.Flags&hot.PollDue == 0 || !timersDue(p) {
 			return next
 		}
 	}
 	return timers(p)
 }
 
-// timersDue reports whether the timers are due, timerMillis after the last time, and prepares the pass that runs them.
+// timersDue reports whether the timers of an endpoint are due, and prepares the pass that runs them, from that one on.
 func timersDue(p *hot.Poll) bool {
-	checked := (*uint32)(pointer(p.Checked))
-	if p.Now-atomic.LoadUint32(checked) < timerMillis {
-		return false
+	for at := p.EPs; ; at += unsafe.Sizeof(at) {
+		ep := endpointAt(at)
+		if ep == nil {
+			return false
+		}
+		if rx := context(ep); atomic.LoadUint32(&rx.Lease) == 0 && !resting(rx, p.Now) {
+			p.Step, p.At = stepTimers, at
+			return true
+		}
 	}
-	order.Store32(checked, p.Now)
-	p.Step, p.Found, p.At = stepTimers, 1, p.EPs
-	return true
 }
 
 // serveEndpoint does the work of the endpoint at hand if there is some and no other thread is at it. It returns next
@@ -331,17 +334,19 @@ func timers(p *hot.Poll) uintptr {
 			continue
 		}
 		if !resting(rx, p.Now) {
+			order.Store32(&rx.Timers, p.Now)
+			p.Found = 1
 			return hot.PollTimers
 		}
 		unlease(rx)
 	}
 }
 
-// resting reports whether the timers of a receive context may rest. The caller has the lease.
+// resting reports whether the timers of a receive context may rest. Who runs them has asked with the lease.
 func resting(rx *hot.Rx, now uint32) bool {
-	if atomic.LoadUint32(&rx.Attention)&hot.AttentionGo == 0 && now-rx.Timers < rx.Rest {
-		return true
+	rest := rx.Rest
+	if rest < timerMillis || atomic.LoadUint32(&rx.Attention)&hot.AttentionGo != 0 {
+		rest = timerMillis
 	}
-	rx.Timers = now
-	return false
+	return now-atomic.LoadUint32(&rx.Timers) < rest
 }

@@ -86,7 +86,6 @@ type Poll struct {
 	Reader  Reader  // of fi_cq_read; its queue is NULL where none is read
 	EPs     uintptr `c:"struct weft_hot_ep *const *"` // NULL-terminated, or NULL; where a queue is read the queue's are taken
 	Thread  uintptr `c:"struct weft_hot_thread *"`
-	Checked uintptr `c:"_Atomic uint32_t *"` // when the timers were checked last, ms; written by pollers, relaxed
 	Flags   uint32  // Poll*
 	Now     uint32  // with PollDue: ms of CLOCK_MONOTONIC_COARSE
 	Timeout int32   // of fi_cq_sread, ms; negative: none

@@ -71,7 +71,7 @@ type Rx struct {
 	WantPosts uint32  `c:"_Atomic"` // 1: unexpected messages are held, or a search or cancel was posted (who posts it sets this), so what is on the post ring is work
 	Attention uint32  `c:"_Atomic"` // Attention*: progress has work that no ring shows
 	Turn      uint32  // data plane only: inbound ring at which the next delivery begins
-	Timers    uint32  // data plane only: when the timers ran last, ms
+	Timers    uint32  `c:"_Atomic"`   // data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed
 	Receiver  uintptr `c:"uintptr_t"` // Go's dataplane.Receiver; immutable while the context is open, 0: none
 	_         [32]byte
 }
