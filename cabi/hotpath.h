@@ -28,6 +28,9 @@ static inline bool weft_thread_posts(void)
 	return __builtin_expect(weft_self.poster != NULL, 1) || weft_thread_enroll();
 }
 
+/* Makes a copy between this process and another (poll.c). */
+void weft_vm_copy(struct weft_copy *c);
+
 /* What a progress thread does at a NULL-terminated list of endpoints, which stay open meanwhile, until there is work
  * that needs the runtime or that another thread does, nothing has come for idle ns, or most ns have passed. Returns
  * whether there was any work. */

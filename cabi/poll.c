@@ -7,18 +7,26 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <errno.h>
 #include <sched.h>
+#include <sys/uio.h>
 #include <rdma/fi_errno.h>
 
 #include "idle.h"
 #include "plane.h"
-#include "vmcopy.h"
+
+/* A copy that is made in part is as one that is not made. */
+void weft_vm_copy(struct weft_copy *c)
+{
+	struct iovec here = { (void *)c->buf, c->len }, there = { (void *)c->at, c->len };
+	ssize_t n = (c->write ? process_vm_writev : process_vm_readv)((pid_t)c->pid, &here, 1, &there, 1, 0);
+
+	c->error = n == (ssize_t)c->len ? 0 : n < 0 ? errno : EFAULT;
+}
 
 /* Does what a poll asks for: what needs a system call, a pause or a transport's function. The rest is the runtime's. */
 static void perform(struct weft_poll *p, unsigned code)
 {
-	struct weft_delivery *d = &p->delivery;
-
 	switch (code) {
 	case WEFT_DELIVERY_PAUSE: /* the thread waits for another, which may be on the same core */
 #if defined(__x86_64__)
@@ -28,8 +36,7 @@ static void perform(struct weft_poll *p, unsigned code)
 #endif
 		return;
 	case WEFT_DELIVERY_READ:
-		d->read = weft_vm_copy(&d->ep->peers[d->line], (void *)d->buf, d->payload, d->length, true);
-		return;
+		return weft_vm_copy(&p->delivery.copy);
 	case WEFT_POLL_YIELD:
 		sched_yield();
 		__attribute__((fallthrough));
@@ -67,23 +74,13 @@ static void run(enum weft_plane_function f, struct weft_poll *p)
 		perform(p, code);
 }
 
-bool weft_drive(struct weft_hot_ep *const *eps, uint64_t idle, uint64_t most)
+/* Calls a function that reads a queue. The caller has set what only that one takes. */
+static inline ssize_t read_queue(enum weft_plane_function f, struct weft_poll *p, struct weft_cq_obj *o, void *buf,
+				 size_t count, fi_addr_t *src, uint32_t flags)
 {
-	struct weft_poll p;
-
-	p.reader.cq = NULL;
-	p.eps = eps;
-	p.idle = idle;
-	p.most = most;
-	p.flags = WEFT_POLL_THREAD;
-	run(WEFT_PLANE_DRIVE, &p);
-	return p.worked;
-}
-
-/* Calls a function that reads a queue. */
-static ssize_t read_queue(struct weft_cq_obj *o, enum weft_plane_function f, struct weft_poll *p, uint32_t flags)
-{
-	p->reader.cq = o->hot;
+	if (count && !buf)
+		return -FI_EINVAL;
+	p->reader = (struct weft_reader){ o->hot, buf, src, count };
 	p->flags = flags;
 	run(f, p);
 	return p->result;
@@ -94,13 +91,8 @@ static __attribute__((noinline)) ssize_t read_more(struct weft_cq_obj *o, void *
 {
 	struct weft_poll p;
 
-	if (count && !buf)
-		return -FI_EINVAL;
-	p.reader.buf = buf;
-	p.reader.src = src;
-	p.reader.left = count;
 	p.at = at;
-	return read_queue(o, WEFT_PLANE_READ, &p, flags);
+	return read_queue(WEFT_PLANE_READ, &p, o, buf, count, src, flags);
 }
 
 /* Most reads find nothing, and call no function then. */
@@ -136,15 +128,10 @@ ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t 
 
 	if (o->wait.kind == FI_WAIT_NONE)
 		return -FI_ENOSYS;
-	if (count && !buf)
-		return -FI_EINVAL;
-	p.reader.buf = buf;
-	p.reader.src = src_addr;
-	p.reader.left = count;
 	p.want = o->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
 	p.timeout = timeout;
 	p.start = 0;
-	return read_queue(o, WEFT_PLANE_SREAD, &p, weft_due());
+	return read_queue(WEFT_PLANE_SREAD, &p, o, buf, count, src_addr, weft_due());
 }
 
 ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
@@ -152,23 +139,32 @@ ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *co
 	return weft_cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
 }
 
-/* Makes progress of a NULL-terminated list of endpoints, and returns whether anything was found. */
-static bool progress(struct weft_hot_ep *const *eps, uint32_t due)
+/* Makes progress at a NULL-terminated list of endpoints, and returns whether anything was found. idle and most are a
+ * progress thread's. */
+static bool progress(enum weft_plane_function f, struct weft_hot_ep *const *eps, uint32_t flags, uint64_t idle,
+		     uint64_t most)
 {
 	struct weft_poll p;
 
 	p.reader.cq = NULL;
 	p.eps = eps;
-	p.flags = due;
-	run(WEFT_PLANE_PROGRESS, &p);
+	p.flags = flags;
+	p.idle = idle;
+	p.most = most;
+	run(f, &p);
 	return p.found;
+}
+
+bool weft_drive(struct weft_hot_ep *const *eps, uint64_t idle, uint64_t most)
+{
+	return progress(WEFT_PLANE_DRIVE, eps, WEFT_POLL_THREAD, idle, most);
 }
 
 bool weft_ep_progress(struct weft_ep_obj *o)
 {
 	struct weft_hot_ep *eps[] = { o->hot, NULL };
 
-	return progress(eps, weft_due());
+	return progress(WEFT_PLANE_PROGRESS, eps, weft_due(), 0, 0);
 }
 
 /* Makes progress for a counter, and returns its table. */
@@ -178,7 +174,7 @@ static struct weft_hot_cntr *progressed(struct fid_cntr *cntr)
 	uint32_t due = weft_due();
 
 	if (due || weft_busy_endpoint(&o->hot->eps))
-		progress(atomic_load_explicit(&o->hot->eps, memory_order_acquire), due);
+		progress(WEFT_PLANE_PROGRESS, atomic_load_explicit(&o->hot->eps, memory_order_acquire), due, 0, 0);
 	return o->hot;
 }
 

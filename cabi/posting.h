@@ -12,14 +12,8 @@
 /* The most elements of each vector of an atomic operation, and of one with memory of devices; more are refused. */
 #define WEFT_IOV_LIMIT 4
 
-/* What weft_post_direct returns for an operation that the runtime posts; nothing happened then. */
-#define WEFT_POST_TO_GO 1
-
-/* What it returns when the copy is made, and the runtime sends the notification. */
-#define WEFT_POST_TO_NOTE 2
-
-/* Has the data plane post an operation by one of its functions. 0, -FI_EAGAIN or WEFT_POST_TO_*. */
-ssize_t weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
+/* Has the data plane post an operation by one of its functions. A code up to WEFT_POST_NOTE. */
+enum weft_post_code weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
 
 /* Posts an operation. 0 or a negative errno. */
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);

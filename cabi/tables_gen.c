@@ -1557,6 +1557,33 @@ static int weft_token_table_info(struct weft_remote *remote, struct weft_remote_
 	return weftGoTokenInfo(weft_handle_of((const struct fid *)remote), info, size);
 }
 
+static int weft_token_table_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote, size_t count, uint64_t flags, struct weft_list **list)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!local || !remote || !list)
+		return -FI_EINVAL;
+	return weft_token_list(ep, local, remote, count, flags, list);
+}
+
+static ssize_t weft_token_table_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note, size_t notelen, uint64_t flags, void *context)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!list || (!picks && count) || (!note && notelen))
+		return -FI_EINVAL;
+	return weft_token_post(list, op, picks, count, note, notelen, flags, context);
+}
+
+static int weft_token_table_tag(struct weft_list *list, uint64_t tag)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!list)
+		return -FI_EINVAL;
+	return weft_token_tag(list, tag);
+}
+
 static int weft_token_table_agent(struct fid_ep *ep, const char *name)
 {
 	if (weft_forked())
@@ -1564,6 +1591,24 @@ static int weft_token_table_agent(struct fid_ep *ep, const char *name)
 	if (!name)
 		return -FI_EINVAL;
 	return weftGoTokenAgent(weft_token_endpoint(ep), (char *)name);
+}
+
+static ssize_t weft_token_table_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen, uint64_t flags, void *context)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if ((!note && notelen))
+		return -FI_EINVAL;
+	return weft_token_notify(ep, dest, tag, note, notelen, flags, context);
+}
+
+static ssize_t weft_token_table_notes(struct fid_ep *ep, struct weft_note *entries, size_t max)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if ((!entries && max))
+		return -FI_EINVAL;
+	return weft_token_notes(ep, entries, max);
 }
 
 static int weft_token_table_bind(struct fid_ep *ep, struct fid *fid, uint64_t flags)
@@ -1579,12 +1624,12 @@ struct weft_token_ops weft_token_table = {
 	.text = weft_token_table_text,
 	.open = weft_token_table_open,
 	.info = weft_token_table_info,
-	.list = weft_token_list,
-	.post = weft_token_post,
-	.tag = weft_token_tag,
+	.list = weft_token_table_list,
+	.post = weft_token_table_post,
+	.tag = weft_token_table_tag,
 	.agent = weft_token_table_agent,
-	.notify = weft_token_notify,
-	.notes = weft_token_notes,
+	.notify = weft_token_table_notify,
+	.notes = weft_token_table_notes,
 	.bind = weft_token_table_bind,
 };
 

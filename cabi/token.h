@@ -38,6 +38,12 @@ ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const
 			  uint64_t flags, void *context);
 ssize_t weft_token_notes(struct fid_ep *ep, struct weft_note *entries, size_t max);
 
+/* What is behind a list, NULL: it is none. */
+static inline struct weft_token_obj *weft_token_list_of(struct weft_list *list)
+{
+	return list->fid.ops == &weft_list_fi_ops ? (struct weft_token_obj *)list : NULL;
+}
+
 /* The handle of an open endpoint or transmit context, 0: it is none of weft's. */
 uint64_t weft_token_endpoint(const struct fid_ep *ep);
 

@@ -149,6 +149,7 @@ type entry struct {
 	goName   string   // the Go function that is called with the object's handle and the other arguments,
 	checks   []string // after these checks of arguments,
 	first    string   // and a function of C that is given the object and returns 0 or what the call returns,
+	ofC      bool     // goName being a function of C, which takes the arguments as they are; or
 	raw      bool     // objects among the arguments being pointers and the function's own an additional one
 	opens    *opening // and that opens an object, if not nil; or
 	same     string   // the member that does the same without flags, with result for an error
@@ -222,7 +223,7 @@ func parseTables(text string, kinds []*kind) ([]*table, error) {
 		if t.kind.find(words[0]) == nil {
 			return nil, fmt.Errorf("tables.txt:%d: %s has no member %s", n+1, t.kind.ctype(), words[0])
 		}
-		e, ok := parseEntry(words[1], words[2:], t.object != "")
+		e, ok := parseEntry(words[1], words[2:], t.object)
 		if !ok {
 			return nil, fmt.Errorf("tables.txt:%d: %s", n+1, strings.TrimSpace(line))
 		}
@@ -231,9 +232,10 @@ func parseTables(text string, kinds []*kind) ([]*table, error) {
 	return tables, nil
 }
 
-// parseEntry reads what is behind a member: how it stands there, and words. handled reports whether the table's objects
-// have a handle.
-func parseEntry(how string, words []string, handled bool) (entry, bool) {
+// parseEntry reads what is behind a member: how it stands there, and words. object is the table's,
+// which has a handle; empty: it has none.
+func parseEntry(how string, words []string, object string) (entry, bool) {
+	handled := object != ""
 	switch {
 	case how == ">" && handled:
 		e := entry{goName: words[0], checks: words[1:]}
@@ -253,6 +255,8 @@ func parseEntry(how string, words []string, handled bool) (entry, bool) {
 		return entry{result: words[0]}, true
 	case how == "=" && len(words) == 1:
 		return entry{function: words[0]}, true
+	case how == "=" && object == "-":
+		return entry{goName: words[0], checks: words[1:], ofC: true}, true
 	}
 	return entry{}, false
 }

@@ -182,7 +182,7 @@ func (t *table) argument(p param) string {
 	return p.name
 }
 
-// call writes a function that checks its arguments and passes them to Go. A text is what the argument buf points to.
+// call writes a function that checks its arguments and passes them to Go, or to another function of C. A text is what the argument buf points to.
 func call(b *bytes.Buffer, t *table, o *op, e entry) {
 	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced(t, o), o.declare(t.name+"_"+o.name, true))
 	if e.first != "" {
@@ -199,6 +199,8 @@ func call(b *bytes.Buffer, t *table, o *op, e entry) {
 	var args []string
 	for i, p := range o.params {
 		switch {
+		case e.ofC:
+			args = append(args, p.name)
 		case i == 0 && t.object != "-":
 			args = append(args, fmt.Sprintf("WEFT_OBJ(%s, struct %s)->handle", p.name, t.object))
 		case e.raw && otherObject.MatchString(p.typ):

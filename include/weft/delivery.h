@@ -18,13 +18,25 @@ struct weft_reader {
 	size_t left; /* entries that fit */
 };
 
+/* weft_copy is a copy that the shim makes between memory of this process and of another one of this host
+ * (process_vm_readv(2)). */
+struct weft_copy {
+	uint32_t pid; /* of the other one */
+	uint32_t write; /* 1: to it; 0: from it */
+	uint64_t buf; /* address here */
+	uint64_t at; /* address there */
+	uint64_t len; /* bytes */
+	int32_t error; /* set by the shim: 0 when all is copied, else why it is not (FI_E*) */
+	uint32_t pad0;
+};
+
 /* What a struct weft_delivery asks of the shim before it goes on. */
 enum weft_delivery_code {
 	WEFT_DELIVERY_DONE = 0, /* nothing: all that is here is taken in */
 	WEFT_DELIVERY_GO = 1, /* the runtime is to make progress: what comes next is not for the data plane */
 	WEFT_DELIVERY_PAUSE = 2, /* pause for a moment: more is likely to come at once */
 	WEFT_DELIVERY_ACK = 3, /* the runtime takes the acknowledgement of source for request, whose outcome is data */
-	WEFT_DELIVERY_READ = 4, /* read the announced message; then say so in weft_delivery.read */
+	WEFT_DELIVERY_READ = 4, /* make weft_delivery.copy, which reads the message */
 	WEFT_DELIVERY_SETTLE = 5, /* the runtime gives the message to the receive that it matched */
 	WEFT_DELIVERY_COMPLETE = 6, /* the runtime writes weft_delivery.entry to the queue, whose ring is full */
 	WEFT_DELIVERY_ACKNOWLEDGE = 7, /* the runtime acknowledges request to source, when there is room */
@@ -47,7 +59,7 @@ enum weft_delivery_code {
 #define WEFT_MESSAGE_DATA 2 /* data is valid */
 
 /* weft_delivery is the arrivals of one endpoint, taken in under the lease of its receive context. It is part of a
- * Poll; the data plane sets it up, the shim sets read. */
+ * Poll; the data plane sets it up. */
 struct weft_delivery {
 	struct weft_hot_ep *ep;
 	struct weft_reader *reader; /* for receives, NULL: the queue */
@@ -59,11 +71,11 @@ struct weft_delivery {
 	uint32_t todo; /* WEFT_TODO_* */
 	uint32_t worked; /* 1: something was taken in */
 	uint32_t finish; /* data plane only: the message at hand is done with after the code */
-	uint32_t read; /* with WEFT_DELIVERY_READ: 1 when the message is in the receive's buffer */
+	uint32_t pad0;
 	uint64_t messages; /* delivered */
 	uint64_t bytes; /* delivered */
 	/* the message at hand */
-	uint64_t payload; /* address; with WEFT_DELIVERY_READ in the sender's process */
+	uint64_t payload; /* address */
 	uint64_t length; /* bytes */
 	uint64_t tag;
 	uint64_t data;
@@ -71,17 +83,15 @@ struct weft_delivery {
 	uint64_t addr; /* of the sender, plus one */
 	uint64_t bounce; /* address of the bounce buffer that holds the payload, 0: none */
 	uint64_t recv; /* address of the receive that it matched */
-	uint64_t buf; /* with WEFT_DELIVERY_READ: where it goes */
+	struct weft_copy copy; /* with WEFT_DELIVERY_READ: to the receive's buffer */
 	uint32_t source; /* number of the sender */
 	uint32_t id; /* its identity */
 	uint32_t flags; /* WEFT_MESSAGE_* */
 	uint32_t held; /* data plane only: messages held when it began */
-	uint32_t line; /* with WEFT_DELIVERY_READ: of the sender in the endpoint's table */
 	uint32_t peer; /* with WEFT_DELIVERY_WAKE_PEER: number of the peer */
 	uint32_t looks; /* data plane only: looks at an empty ring */
 	uint32_t stream; /* data plane only: the last operation was one that more may follow at once */
 	uint32_t wake; /* data plane only: the peer that was answered sleeps */
-	uint32_t pad0;
 	struct weft_cqe entry; /* with WEFT_DELIVERY_COMPLETE */
 };
 

@@ -12,13 +12,15 @@
 /* What became of a struct weft_post. */
 enum weft_post_code {
 	WEFT_POST_DONE = 0, /* it is posted */
-	WEFT_POST_AGAIN = 1, /* nothing has happened, for want of room: -FI_EAGAIN */
-	WEFT_POST_GO = 2, /* nothing has happened: the runtime posts it */
-	WEFT_POST_NOTE = 3, /* the copy is made: the runtime sends the notification behind it, and completes both */
-	WEFT_POST_TIME = 4, /* nothing has happened: set weft_post.now, and call again */
-	WEFT_POST_PATH = 5, /* give weft_post.message to weft_post.path, set weft_post.sent to what that says, and call again */
-	WEFT_POST_COPY = 6, /* copy between buf and the address at in the peer's process, set weft_post.sent, and call again */
-	WEFT_POST_BELL = 7, /* a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it */
+	WEFT_POST_AGAIN = 11, /* nothing has happened, for want of room: FI_EAGAIN */
+	/* above it, what is no errno of the call */
+	WEFT_POST_GO = 12, /* nothing has happened: the runtime posts it */
+	WEFT_POST_NOTE = 13, /* the copy is made: the runtime sends the notification behind it, and completes both */
+	/* above it, but for WEFT_POST_BELL: the shim is to do something, and to call again */
+	WEFT_POST_TIME = 14, /* nothing has happened: set weft_post.now */
+	WEFT_POST_PATH = 15, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
+	WEFT_POST_COPY = 16, /* make weft_post.copy */
+	WEFT_POST_BELL = 17, /* a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it */
 };
 
 /* Bits of weft_post.kind. */
@@ -67,16 +69,16 @@ struct weft_post {
 	struct weft_hot_thread *self; /* the thread */
 	uint32_t step; /* data plane only, once it is not 0: how far the post is */
 	uint32_t now; /* with WEFT_POST_TIME: ms of CLOCK_MONOTONIC_COARSE, never 0 */
-	uint32_t sent; /* with WEFT_POST_PATH: WEFT_PATH_*; with WEFT_POST_COPY: 1 when it is copied */
+	uint32_t sent; /* with WEFT_POST_PATH: WEFT_PATH_* */
 	uint32_t todo; /* WEFT_TODO_*, valid with each code */
 	uint32_t peer; /* with WEFT_TODO_WAKE_PEER: number of the peer */
-	uint32_t line; /* with WEFT_POST_COPY: of the peer in the endpoint's table */
+	uint32_t pad1;
 	const void *next; /* line that the next post is likely to write, or NULL */
 	uint64_t completion; /* with WEFT_TODO_COMPLETE: its flags */
 	struct weft_hot_cntr *cntr; /* with WEFT_TODO_WAKE_CNTR */
 	struct weft_hot_path *path; /* with WEFT_POST_PATH */
 	struct weft_port_message message; /* with WEFT_POST_PATH: what it is given */
-	uint64_t at; /* with WEFT_POST_COPY */
+	struct weft_copy copy; /* with WEFT_POST_COPY */
 	void *claim; /* data plane only, as what follows */
 	struct weft_hot_note_out *stream;
 };

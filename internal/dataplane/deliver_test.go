@@ -229,13 +229,13 @@ func FuzzSlot(f *testing.F) {
 		d := hot.Delivery{EP: uintptr(unsafe.Pointer(w.ep))}
 		for range 10 {
 			code := deliver(&d)
-			if code == hot.DeliveryRead && (d.Length > 1024 || d.Buf != buf) {
-				t.Errorf("a message of %d bytes is to be read to %#x", d.Length, d.Buf)
+			if code == hot.DeliveryRead && (d.Copy.Len > 1024 || d.Copy.Buf != buf) {
+				t.Errorf("a message of %d bytes is to be read to %#x", d.Copy.Len, d.Copy.Buf)
 			}
 			if code == hot.DeliveryDone || code == hot.DeliveryGo {
 				break
 			}
-			d.Read = 1
+			d.Copy.Error = 0
 			if code == hot.DeliveryAck {
 				break
 			}

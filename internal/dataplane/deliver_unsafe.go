@@ -22,7 +22,7 @@ const batch = 64
 const (
 	finishNothing = iota
 	finishSlot    // it is taken in: its bounce buffer and its slot are free
-	finishRead    // the shim has copied its payload into the receive's buffer (DeliveryRead), if Delivery.Read says so
+	finishRead    // the shim has copied its payload into the receive's buffer (DeliveryRead), or has failed
 	finishAcked   // and the ACK is sent
 )
 
@@ -136,7 +136,7 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	case finishSlot:
 		release(d, ep)
 	case finishRead:
-		if d.Read == 0 {
+		if copyFailed(&d.Copy, ep, d.Addr-1) {
 			return hot.DeliveryGo
 		}
 		if code := acknowledge(d, ep); code != next {

@@ -17,9 +17,16 @@ const (
 )
 
 // Drive does the work of endpoints, which stay open meanwhile, until there is some that needs the runtime or that
-// another thread does, nothing has come for Idle, or Most has passed. Worked says whether there was any. p is the
+// another thread does, nothing has come for Idle, or Most has passed. Found says whether there was any. at is the
 // address of a hot.Poll with PollThread, the result one of its codes or of hot.Delivery.
-func Drive(p, _, _, _ uintptr) uintptr { return drive((*hot.Poll)(pointer(p))) }
+func Drive(at, _, _, _ uintptr) uintptr {
+	p := (*hot.Poll)(pointer(at))
+	code := drive(p)
+	if code == hot.DeliveryDone {
+		p.Found = p.Worked
+	}
+	return code
+}
 
 func drive(p *hot.Poll) uintptr {
 	switch p.Phase {

@@ -67,8 +67,8 @@ func (l *long) settle(t *testing.T, d *hot.Delivery) (codes []uintptr) {
 		case hot.DeliveryDone, hot.DeliveryGo, hot.DeliveryAck:
 			return codes
 		case hot.DeliveryRead:
-			move(uintptr(d.Buf), uintptr(d.Payload), uintptr(d.Length))
-			d.Read = 1
+			move(uintptr(d.Copy.Buf), uintptr(d.Copy.At), uintptr(d.Copy.Len))
+			d.Copy.Error = 0
 		}
 	}
 	t.Fatal("a delivery does not end")
@@ -330,7 +330,7 @@ func TestLongAllocatesNothing(t *testing.T) {
 		send(&p)
 		d := hot.Delivery{EP: uintptr(unsafe.Pointer(l.ep))}
 		for code := deliver(&d); code == hot.DeliveryRead; code = deliver(&d) {
-			d.Read = 1
+			d.Copy.Error = 0
 		}
 		l.pop()
 		l.completed()

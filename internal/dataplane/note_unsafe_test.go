@@ -139,7 +139,6 @@ func TestNoteWithData(t *testing.T) {
 			if list, _ := n.take(1, 100); len(list) != 0 || n.out.Sent != n.in.Arrived {
 				t.Fatalf("%+v: the notification came before the copy", c)
 			}
-			p.Sent = 1
 			if code := postNote(&p); code != hot.PostDone {
 				t.Fatalf("%+v: code %d behind the copy", c, code)
 			}

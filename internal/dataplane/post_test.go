@@ -337,14 +337,13 @@ func TestCopyIsClaimed(t *testing.T) {
 	buf := l.bytes(64)
 	p := l.message(buf, hot.PostRead, 8, 4)
 	p.Key = regionKey
-	if code := postCopy(&p); code != hot.PostCopy || p.At != l.key.Addr+8 {
-		t.Fatalf("code %d, address %#x", code, p.At)
+	if code := postCopy(&p); code != hot.PostCopy || p.Copy.At != l.key.Addr+8 || p.Copy.PID != 1 || p.Copy.Write != 0 {
+		t.Fatalf("code %d, copy %+v", code, p.Copy)
 	}
 	c := (*hot.Claim)(pointer(p.Claim))
 	if c.Word == 0 {
 		t.Error("there is no claim while the copy is made")
 	}
-	p.Sent = 1
 	if code := postCopy(&p); code != hot.PostDone || c.Word != 0 {
 		t.Errorf("code %d, claim %#x", code, c.Word)
 	}
@@ -365,8 +364,14 @@ func TestCopyIsClaimed(t *testing.T) {
 	if code := postCopy(&q); code != hot.PostCopy {
 		t.Errorf("after it: code %d", code)
 	}
-	q.Sent = 0
-	if code := postCopy(&q); code != hot.PostGo {
-		t.Errorf("a copy that failed: code %d", code)
+	q.Copy.Error = int32(fi.EFAULT)
+	if code := postCopy(&q); code != hot.PostGo || l.peer.PID == 0 {
+		t.Errorf("a copy that failed: code %d, process %d", code, l.peer.PID)
+	}
+	q.Step = 0
+	postCopy(&q)
+	q.Copy.Error = int32(fi.EPERM)
+	if code := postCopy(&q); code != hot.PostGo || l.peer.PID != 0 {
+		t.Errorf("a copy that is not allowed: code %d, process %d", code, l.peer.PID)
 	}
 }

@@ -21,8 +21,7 @@ import (
 // copyFlags are the flags of such an operation.
 const copyFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
 
-// postCopy posts a read or a write that is a copy. With hot.PostCopy the shim copies, says whether it did, and calls
-// again.
+// postCopy posts a read or a write that is a copy. With hot.PostCopy the shim makes Post.Copy, and calls again.
 func postCopy(p *hot.Post) uintptr {
 	ep := endpoint(p.EP)
 	p.Todo, p.Next = 0, 0
@@ -87,7 +86,9 @@ func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
 		outbound.Release(c)
 		return false
 	}
-	p.At, p.Claim = at, uintptr(unsafe.Pointer(c))
+	p.Claim = uintptr(unsafe.Pointer(c))
+	p.Copy.PID, p.Copy.Write = atomic.LoadUint32(&peer.PID), 1-p.Kind&hot.PostRead/hot.PostRead
+	p.Copy.Buf, p.Copy.At, p.Copy.Len = uint64(p.Buf), at, p.Len
 	return true
 }
 
@@ -131,10 +132,24 @@ func copied(p *hot.Post, ep *hot.EP) uintptr {
 	return hot.PostDone
 }
 
+// copyFailed reports whether a copy between this process and a peer's has failed. A kernel that does not let this process
+// make it is not asked again.
+func copyFailed(c *hot.Copy, ep *hot.EP, addr uint64) bool {
+	switch fi.Errno(c.Error) {
+	case 0:
+		return false
+	case fi.EPERM, fi.EACCES, fi.ENOSYS:
+		if _, peer := peerOf(ep, addr); peer != nil {
+			order.Store32(&peer.PID, 0)
+		}
+	}
+	return true
+}
+
 // endCopy gives the claim of a copy back, and reports whether the copy was made.
 func endCopy(p *hot.Post, ep *hot.EP) bool {
 	outbound.Release((*hot.Claim)(pointer(p.Claim)))
-	if p.Sent == 0 {
+	if copyFailed(&p.Copy, ep, p.Dest) {
 		return false
 	}
 	if p.Len >= hot.AccessMin {

@@ -29,11 +29,10 @@ func reach(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
 	if !posts(ep) {
 		return nil, 0
 	}
-	line, peer := peerOf(ep, p.Dest)
+	_, peer = peerOf(ep, p.Dest)
 	if peer == nil {
 		return nil, 0
 	}
-	p.Line = uint32(line)
 	slots = atomic.LoadUintptr(&peer.Slots)
 	if slots == 0 || atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&hot.RxGone != 0 {
 		return nil, 0

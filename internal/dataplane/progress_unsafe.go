@@ -241,7 +241,7 @@ func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	if d.TxReader = d.Reader; ep.TxCQ != ep.RxCQ {
 		d.TxReader = readerOf(p, ep.TxCQ)
 	}
-	d.Begun, d.Todo, d.Worked, d.Finish, d.Read = 0, 0, 0, 0, 0
+	d.Begun, d.Todo, d.Worked, d.Finish = 0, 0, 0, 0
 	d.Messages, d.Bytes, d.Looks, d.Stream = 0, 0, 0, 0
 }
 

@@ -34,8 +34,12 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		ID: src.ID, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length, Payload: uintptr(head.Addr),
 		Flags: head.Flags, Data: head.Data,
 	}
-	line, peer := peerOf(ep, addr-1)
-	if peer == nil || atomic.LoadUint32(&peer.PID) == 0 || atomic.LoadUintptr(&peer.Slots) == 0 {
+	_, peer := peerOf(ep, addr-1)
+	if peer == nil {
+		return hot.DeliveryGo
+	}
+	pid := atomic.LoadUint32(&peer.PID)
+	if pid == 0 || atomic.LoadUintptr(&peer.Slots) == 0 {
 		return hot.DeliveryGo // its memory cannot be read
 	}
 	rv := r.find(ep, &a)
@@ -47,8 +51,9 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	}
 	describe(d, &a, uint64(uintptr(unsafe.Pointer(rv))))
-	d.Request, d.Buf, d.Bounce, d.Line = head.Request, buf, 0, uint32(line)
-	d.Read, d.Finish = 0, finishRead
+	d.Request, d.Bounce, d.Finish = head.Request, 0, finishRead
+	d.Copy.PID, d.Copy.Write = pid, 0
+	d.Copy.Buf, d.Copy.At, d.Copy.Len = buf, head.Addr, a.Length
 	return hot.DeliveryRead
 }
 
@@ -98,7 +103,7 @@ func (r *Receiver) received(d *hot.Delivery, ep *hot.EP) uintptr {
 	}
 	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
 	rv := eng.Arrive(a.ID, a.Tag) // the one that find has found: nothing was done in between
-	context, flags, buf := rv.Context, rv.Flags, d.Buf
+	context, flags, buf := rv.Context, rv.Flags, d.Copy.Buf
 	if rv.Kept() {
 		rv.User[MultiUsed] += a.Length
 		flags = flags&^multiFlag | r.Retire(eng, rv)

@@ -16,6 +16,21 @@ type Reader struct {
 	Left uint64  `c:"size_t"`     // entries that fit
 }
 
+// Copy is a copy that the shim makes between memory of this process and of another one of this host
+// (process_vm_readv(2)).
+//
+//weft:name weft_copy
+type Copy struct {
+	_     structs.HostLayout
+	PID   uint32 // of the other one
+	Write uint32 // 1: to it; 0: from it
+	Buf   uint64 // address here
+	At    uint64 // address there
+	Len   uint64 // bytes
+	Error int32  // set by the shim: 0 when all is copied, else why it is not (FI_E*)
+	_     uint32
+}
+
 // What a [Delivery] asks of the shim before it goes on.
 //
 //weft:enum weft_delivery_code
@@ -24,7 +39,7 @@ const (
 	DeliveryGo          = 1 // the runtime is to make progress: what comes next is not for the data plane
 	DeliveryPause       = 2 // pause for a moment: more is likely to come at once
 	DeliveryAck         = 3 // the runtime takes the acknowledgement of source for request, whose outcome is data
-	DeliveryRead        = 4 // read the announced message; then say so in [Delivery].Read
+	DeliveryRead        = 4 // make [Delivery].Copy, which reads the message
 	DeliverySettle      = 5 // the runtime gives the message to the receive that it matched
 	DeliveryComplete    = 6 // the runtime writes [Delivery].Entry to the queue, whose ring is full
 	DeliveryAcknowledge = 7 // the runtime acknowledges request to source, when there is room
@@ -51,7 +66,7 @@ const (
 )
 
 // Delivery is the arrivals of one endpoint, taken in under the lease of its receive context. It is part of a Poll; the
-// data plane sets it up, the shim sets Read.
+// data plane sets it up.
 //
 //weft:name weft_delivery
 type Delivery struct {
@@ -66,11 +81,11 @@ type Delivery struct {
 	Todo     uint32  // Todo*
 	Worked   uint32  // 1: something was taken in
 	Finish   uint32  // data plane only: the message at hand is done with after the code
-	Read     uint32  // with DeliveryRead: 1 when the message is in the receive's buffer
-	Messages uint64  // delivered
-	Bytes    uint64  // delivered
+	_        uint32
+	Messages uint64 // delivered
+	Bytes    uint64 // delivered
 	// the message at hand
-	Payload uint64 // address; with DeliveryRead in the sender's process
+	Payload uint64 // address
 	Length  uint64 // bytes
 	Tag     uint64
 	Data    uint64
@@ -78,16 +93,14 @@ type Delivery struct {
 	Addr    uint64 // of the sender, plus one
 	Bounce  uint64 // address of the bounce buffer that holds the payload, 0: none
 	Recv    uint64 // address of the receive that it matched
-	Buf     uint64 // with DeliveryRead: where it goes
+	Copy    Copy   // with DeliveryRead: to the receive's buffer
 	Source  uint32 // number of the sender
 	ID      uint32 // its identity
 	Flags   uint32 // Message*
 	Held    uint32 // data plane only: messages held when it began
-	Line    uint32 // with DeliveryRead: of the sender in the endpoint's table
 	Peer    uint32 // with DeliveryWakePeer: number of the peer
 	Looks   uint32 // data plane only: looks at an empty ring
 	Stream  uint32 // data plane only: the last operation was one that more may follow at once
 	Wake    uint32 // data plane only: the peer that was answered sleeps
-	_       uint32
-	Entry   CQE // with DeliveryComplete
+	Entry   CQE    // with DeliveryComplete
 }

@@ -8,14 +8,16 @@ import "structs"
 //
 //weft:enum weft_post_code
 const (
-	PostDone  = 0 // it is posted
-	PostAgain = 1 // nothing has happened, for want of room: -FI_EAGAIN
-	PostGo    = 2 // nothing has happened: the runtime posts it
-	PostNote  = 3 // the copy is made: the runtime sends the notification behind it, and completes both
-	PostTime  = 4 // nothing has happened: set [Post].Now, and call again
-	PostPath  = 5 // give [Post].Message to [Post].Path, set [Post].Sent to what that says, and call again
-	PostCopy  = 6 // copy between buf and the address at in the peer's process, set [Post].Sent, and call again
-	PostBell  = 7 // a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it
+	PostDone  = 0  // it is posted
+	PostAgain = 11 // nothing has happened, for want of room: FI_EAGAIN
+	// above it, what is no errno of the call
+	PostGo   = 12 // nothing has happened: the runtime posts it
+	PostNote = 13 // the copy is made: the runtime sends the notification behind it, and completes both
+	// above it, but for PostBell: the shim is to do something, and to call again
+	PostTime = 14 // nothing has happened: set [Post].Now
+	PostPath = 15 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
+	PostCopy = 16 // make [Post].Copy
+	PostBell = 17 // a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it
 )
 
 // Bits of [Post].Kind.
@@ -57,26 +59,26 @@ type Post struct {
 	Datatype    uint32 // atomics: libfabric's
 	Atomic      uint32 // atomics: Atomic*
 	_           uint32
-	Compares    uint64      // with PostVector
-	Results     uint64      // with PostVector
-	Remote      uintptr     `c:"const void *"` // with PostRemote
-	Remotes     uint64      // with PostRemote
-	Desc        uintptr     `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
-	CompareDesc uintptr     `c:"void **"`                  // the same of Compare
-	ResultDesc  uintptr     `c:"void **"`                  // the same of Result
-	Self        uintptr     `c:"struct weft_hot_thread *"` // the thread
-	Step        uint32      // data plane only, once it is not 0: how far the post is
-	Now         uint32      // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
-	Sent        uint32      // with PostPath: Path*; with PostCopy: 1 when it is copied
-	Todo        uint32      // Todo*, valid with each code
-	Peer        uint32      // with TodoWakePeer: number of the peer
-	Line        uint32      // with PostCopy: of the peer in the endpoint's table
+	Compares    uint64  // with PostVector
+	Results     uint64  // with PostVector
+	Remote      uintptr `c:"const void *"` // with PostRemote
+	Remotes     uint64  // with PostRemote
+	Desc        uintptr `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
+	CompareDesc uintptr `c:"void **"`                  // the same of Compare
+	ResultDesc  uintptr `c:"void **"`                  // the same of Result
+	Self        uintptr `c:"struct weft_hot_thread *"` // the thread
+	Step        uint32  // data plane only, once it is not 0: how far the post is
+	Now         uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
+	Sent        uint32  // with PostPath: Path*
+	Todo        uint32  // Todo*, valid with each code
+	Peer        uint32  // with TodoWakePeer: number of the peer
+	_           uint32
 	Next        uintptr     `c:"const void *"` // line that the next post is likely to write, or NULL
 	Completion  uint64      // with TodoComplete: its flags
 	Cntr        uintptr     `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
 	Path        uintptr     `c:"struct weft_hot_path *"` // with PostPath
 	Message     PortMessage // with PostPath: what it is given
-	At          uint64      // with PostCopy
+	Copy        Copy        // with PostCopy
 	Claim       uintptr     `c:"void *"` // data plane only, as what follows
 	Stream      uintptr     `c:"struct weft_hot_note_out *"`
 }

@@ -124,7 +124,7 @@ func shimOf(name string, text []byte) string {
 
 // shimHeaders are the headers that the C of each operation is made with: calls of the data plane, the arguments of a
 // post, whether a poll has nothing to do.
-var shimHeaders = regexp.MustCompile(`(?m)^#include "(?:plane|posting|idle|vmcopy)\.h"`)
+var shimHeaders = regexp.MustCompile(`(?m)^#include "(?:plane|posting|idle)\.h"`)
 
 // atLoad are the files with such a header that run when the library is loaded, and when a thread comes.
 var atLoad = []string{"cabi/plane.c", "cabi/threadnum.c"}
