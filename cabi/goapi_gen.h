@@ -184,8 +184,8 @@ void weftGoProfileEnd(uint64_t profile, uint64_t _);
 int weftGoClose(uint64_t h);
 
 /* ---- hotpath.go ---- */
-/* Posts what the data plane does not: an operation as one of its functions takes it. */
-int64_t weftGoPost(uint64_t ep, uint32_t function, struct weft_post *p);
+/* Posts what the data plane does not: an operation as one of its functions takes it. code is what that returned. */
+int64_t weftGoPost(uint64_t ep, uint32_t function, struct weft_post *p, uint32_t code);
 /* Does what the data plane's code for a receive says: posts it through an endpoint or context, to the receive context
  * rx, NULL if that has none, or wakes the progress thread. */
 int64_t weftGoRecv(uint64_t object, struct weft_hot_rx *rx, struct weft_post *p, uint32_t code);
@@ -265,11 +265,9 @@ int weftGoTokenOpen(uint64_t ep, void *b, size_t n, void *self, struct weft_open
 int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *to, size_t size);
 int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, struct weft_token_one *one);
 int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, void *note, size_t noteLen, uint64_t flags, void *context);
-void weftGoTokenNoted(uint64_t list, uint32_t op, void *note, size_t noteLen, uint64_t flags, void *context);
 void weftGoTokenCredit(uint64_t ep, uint32_t source);
 int weftGoTokenTag(uint64_t list, uint64_t tag);
 int weftGoTokenAgent(uint64_t ep, char *name);
-int64_t weftGoTokenNotify(uint64_t ep, uint64_t dest, uint64_t tag, void *note, size_t n, uint64_t flags, void *context);
 int64_t weftGoTokenNotes(uint64_t ep, struct weft_note *entries, size_t most);
 int weftGoTokenBind(uint64_t ep, uint64_t object, uint64_t flags);
 

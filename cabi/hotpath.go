@@ -18,11 +18,14 @@ import (
 
 // What the data plane leaves to the runtime (posting.c, poll.c). None of these functions allocates.
 
-// Posts what the data plane does not: an operation as one of its functions takes it.
+// Posts what the data plane does not: an operation as one of its functions takes it. code is what that returned.
 //
 //export weftGoPost
-func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post) (rc C.int64_t) {
+func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("transfer", &rc)
+	if function == hot.PlaneNote {
+		return C.int64_t(result(postNote(ep, p, code)))
+	}
 	object, ok := handles.get(uint64(ep)).(endpoint)
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())

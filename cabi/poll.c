@@ -139,8 +139,7 @@ ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *co
 	return weft_cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
 }
 
-/* Makes progress at a NULL-terminated list of endpoints, and returns whether anything was found. idle and most are a
- * progress thread's. */
+/* Makes progress at a NULL-terminated list of endpoints. idle and most are a thread's. Whether anything was found. */
 static bool progress(enum weft_plane_function f, struct weft_hot_ep *const *eps, uint32_t flags, uint64_t idle,
 		     uint64_t most)
 {

@@ -28,13 +28,12 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 	return code;
 }
 
-static inline __attribute__((always_inline)) enum weft_post_code post(struct weft_ep_obj *o, enum weft_plane_function f,
-								      struct weft_post *p)
+ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
 {
 	enum weft_post_code code;
 
 	if (__builtin_expect(!o->hot || !weft_thread_posts(), 0))
-		return WEFT_POST_GO;
+		return weftGoPost(o->handle, f, p, WEFT_POST_GO);
 	p->ep = o->hot;
 	p->self = &weft_self;
 	p->step = p->now = 0;
@@ -45,17 +44,5 @@ static inline __attribute__((always_inline)) enum weft_post_code post(struct wef
 		prefetch_write(p->next);
 	if (__builtin_expect(p->todo != 0, 0))
 		weftGoAfterPost(p);
-	return code;
-}
-
-enum weft_post_code weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
-{
-	return post(o, f, p);
-}
-
-ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
-{
-	enum weft_post_code code = post(o, f, p);
-
-	return __builtin_expect(code <= WEFT_POST_AGAIN, 1) ? -(ssize_t)code : weftGoPost(o->handle, f, p);
+	return __builtin_expect(code <= WEFT_POST_AGAIN, 1) ? -(ssize_t)code : weftGoPost(o->handle, f, p, code);
 }

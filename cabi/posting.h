@@ -12,10 +12,7 @@
 /* The most elements of each vector of an atomic operation, and of one with memory of devices; more are refused. */
 #define WEFT_IOV_LIMIT 4
 
-/* Has the data plane post an operation by one of its functions. A code up to WEFT_POST_NOTE. */
-enum weft_post_code weft_post_direct(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
-
-/* Posts an operation. 0 or a negative errno. */
+/* Posts an operation by one of the data plane's functions, or in the runtime. 0 or a negative errno. */
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
 
 /* Posts a receive. 0 or a negative errno. */
@@ -24,17 +21,6 @@ static inline ssize_t weft_post_recv(struct weft_ep_obj *o, struct weft_post *p)
 	uintptr_t code = weft_plane.enter(weft_plane.entries[WEFT_PLANE_RECV], (uintptr_t)p, (uintptr_t)o->rx, 0, 0);
 
 	return __builtin_expect(code == WEFT_POST_DONE, 1) ? 0 : weftGoRecv(o->handle, o->rx, p, code);
-}
-
-/* What the fi_inject forms, of messages or of one-sided operations, have of the defaults: they
- * complete nowhere, but a counter counts them, and when is the endpoint's to say. */
-static inline uint64_t weft_inject_flags(const struct weft_ep_obj *o, bool message)
-{
-	uint64_t flags = o->tx_op_flags & FI_DELIVERY_COMPLETE;
-
-	if (__builtin_expect(!flags, 1) || !o->hot)
-		return 0;
-	return (message ? o->hot->tx_cntr : o->hot->write_cntr) ? flags : 0;
 }
 
 /* WEFT_POST_DEVICE if one of the buffers is memory of a device, as its descriptor says. */

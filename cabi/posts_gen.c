@@ -116,7 +116,7 @@ ssize_t weft_msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = 0;
 	p.data = 0;
@@ -147,7 +147,7 @@ ssize_t weft_msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = 0;
 	p.data = data;
@@ -260,7 +260,7 @@ ssize_t weft_tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_ad
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = tag;
 	p.data = 0;
@@ -291,7 +291,7 @@ ssize_t weft_tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, u
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = tag;
 	p.data = data;
@@ -410,7 +410,7 @@ ssize_t weft_rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), false);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = addr;
 	p.key = key;
@@ -443,7 +443,7 @@ ssize_t weft_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), false);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = addr;
 	p.key = key;
@@ -517,7 +517,7 @@ ssize_t weft_atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_
 	p.buf = buf;
 	p.len = count;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), false);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = addr;
 	p.key = key;
@@ -795,7 +795,7 @@ static ssize_t connected_msg_inject(struct fid_ep *ep, const void *buf, size_t l
 	p.buf = buf;
 	p.len = len;
 	p.dest = 0;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = 0;
 	p.data = 0;
@@ -828,7 +828,7 @@ static ssize_t connected_msg_injectdata(struct fid_ep *ep, const void *buf, size
 	p.buf = buf;
 	p.len = len;
 	p.dest = 0;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = 0;
 	p.data = data;
@@ -897,7 +897,7 @@ static ssize_t connected_tagged_inject(struct fid_ep *ep, const void *buf, size_
 	p.buf = buf;
 	p.len = len;
 	p.dest = 0;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = tag;
 	p.data = 0;
@@ -930,7 +930,7 @@ static ssize_t connected_tagged_injectdata(struct fid_ep *ep, const void *buf, s
 	p.buf = buf;
 	p.len = len;
 	p.dest = 0;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = tag;
 	p.data = data;
@@ -1056,7 +1056,7 @@ static ssize_t connected_rma_inject(struct fid_ep *ep, const void *buf, size_t l
 	p.buf = buf;
 	p.len = len;
 	p.dest = 0;
-	p.flags = weft_inject_flags(EP(ep), false);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = addr;
 	p.key = key;
@@ -1091,7 +1091,7 @@ static ssize_t connected_rma_injectdata(struct fid_ep *ep, const void *buf, size
 	p.buf = buf;
 	p.len = len;
 	p.dest = 0;
-	p.flags = weft_inject_flags(EP(ep), false);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = addr;
 	p.key = key;
@@ -1170,7 +1170,7 @@ static ssize_t connected_atomic_inject(struct fid_ep *ep, const void *buf, size_
 	p.buf = buf;
 	p.len = count;
 	p.dest = 0;
-	p.flags = weft_inject_flags(EP(ep), false);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = addr;
 	p.key = key;
@@ -1383,7 +1383,7 @@ static ssize_t dgram_msg_inject(struct fid_ep *ep, const void *buf, size_t len, 
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = 0;
 	p.data = 0;
@@ -1414,7 +1414,7 @@ static ssize_t dgram_msg_injectdata(struct fid_ep *ep, const void *buf, size_t l
 	p.buf = buf;
 	p.len = len;
 	p.dest = dest_addr;
-	p.flags = weft_inject_flags(EP(ep), true);
+	p.flags = EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE;
 	p.context = (uintptr_t)NULL;
 	p.header = 0;
 	p.data = data;

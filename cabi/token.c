@@ -7,88 +7,54 @@
 #include "token.h"
 
 /* Flags of posts of lists, which are those that reads and writes have too, but for FI_INJECT. */
-#define ONE_FLAGS                                                                                  \
-	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+#define FLAGS (FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
-/* Posts a list of one element as the read or write that it is. */
-static ssize_t post_one(struct weft_token_obj *o, bool read, uint64_t flags, void *context)
-{
-	struct fi_msg_rma msg = {
-		.msg_iov = &o->one.local, .iov_count = 1, .addr = o->one.dest, .rma_iov = &o->one.remote,
-		.rma_iov_count = 1, .context = context,
-	};
-
-	return read ? fi_readmsg(o->ep, &msg, flags) : fi_writemsg(o->ep, &msg, flags);
-}
-
-/* Has the data plane post a notification behind what p has, or alone. */
-static enum weft_post_code post_note(struct fid_ep *ep, struct weft_post *p, const void *note, size_t notelen,
-				     uint64_t tag, uint64_t flags, void *context)
+/* Posts a notification behind what p has, or alone. */
+static ssize_t post_note(struct fid_ep *ep, struct weft_post *p, const void *note, size_t notelen, uint64_t tag,
+			 uint64_t flags, void *context)
 {
 	p->note = note;
 	p->note_len = notelen;
 	p->note_tag = tag;
 	p->flags = flags;
 	p->context = (uintptr_t)context;
-	return weft_post_direct(WEFT_OBJ(ep, struct weft_ep_obj), WEFT_PLANE_NOTE, p);
-}
-
-/* Posts a list of one element with a notification. WEFT_POST_GO: the runtime does. */
-static enum weft_post_code post_noted(struct weft_token_obj *o, bool read, const void *note, size_t notelen,
-				      uint64_t flags, void *context)
-{
-	uint64_t tag = atomic_load_explicit(&o->tag, memory_order_relaxed);
-	enum weft_post_code code;
-	struct weft_post p;
-
-	p.buf = o->one.local.iov_base;
-	p.len = o->one.local.iov_len;
-	p.dest = o->one.dest;
-	p.header = o->one.remote.addr;
-	p.key = o->one.remote.key;
-	p.kind = read ? WEFT_POST_READ : 0;
-	code = post_note(o->ep, &p, note, notelen, tag, flags, context);
-	if (code != WEFT_POST_NOTE)
-		return code;
-	weftGoTokenNoted(o->handle, read ? WEFT_READ : WEFT_WRITE, (void *)note, notelen, flags, context);
-	return WEFT_POST_DONE;
+	return weft_post(WEFT_OBJ(ep, struct weft_ep_obj), WEFT_PLANE_NOTE, p);
 }
 
 ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note,
 			size_t notelen, uint64_t flags, void *context)
 {
 	struct weft_token_obj *o = weft_token_list_of(list);
-	enum weft_post_code code = WEFT_POST_GO;
 	bool read = op & WEFT_READ;
+	struct weft_post p; /* nobody reads what is not set here */
 
 	if (!o || op & ~(WEFT_READ | WEFT_PICK_BITS | WEFT_NOTE_ON_ERROR) || count > WEFT_LIST_MAX)
 		return -FI_EINVAL;
-	if (o->one.is && !picks && (read ? o->one.read : o->one.write)) {
-		if (!note && !(flags & ~ONE_FLAGS))
-			return post_one(o, read, flags, context);
-		if (note && notelen <= WEFT_NOTE_MAX)
-			code = post_noted(o, read, note, notelen, flags, context);
-	}
-	if (code <= WEFT_POST_AGAIN)
-		return -(ssize_t)code;
-	return weftGoTokenPost(o->handle, op, (void *)picks, count, (void *)note, notelen, flags, context);
+	if (!o->one.is || picks || !(read ? o->one.read : o->one.write) || (!note && flags & ~FLAGS))
+		return weftGoTokenPost(o->handle, op, (void *)picks, count, (void *)note, notelen, flags, context);
+	p.list = o->handle;
+	p.op = op;
+	p.buf = o->one.local.iov_base;
+	p.len = o->one.local.iov_len;
+	p.dest = o->one.dest;
+	p.header = o->one.remote.addr;
+	p.key = o->one.remote.key;
+	p.flags = flags;
+	p.context = (uintptr_t)context;
+	p.kind = read ? WEFT_POST_READ : 0;
+	if (!note)
+		return weft_post(WEFT_OBJ(o->ep, struct weft_ep_obj), WEFT_PLANE_RMA, &p);
+	return post_note(o->ep, &p, note, notelen, atomic_load_explicit(&o->tag, memory_order_relaxed), flags, context);
 }
 
 ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
 			  uint64_t flags, void *context)
 {
-	enum weft_post_code code = WEFT_POST_GO;
-	struct weft_post p; /* the data plane reads nothing that is not set here */
+	struct weft_post p;
 
 	p.dest = dest;
 	p.kind = WEFT_POST_ALONE;
-	if (!weft_token_endpoint(ep))
-		return -FI_EINVAL;
-	if (notelen <= WEFT_NOTE_MAX)
-		code = post_note(ep, &p, note, notelen, tag, flags, context);
-	if (code <= WEFT_POST_AGAIN)
-		return -(ssize_t)code;
-	return weftGoTokenNotify(weft_token_endpoint(ep), dest, tag, (void *)note, notelen, flags, context);
+	return weft_token_endpoint(ep) ? post_note(ep, &p, note, notelen, tag, flags, context) : -FI_EINVAL;
 }
 
 /* Has the data plane take notifications: *rc is what notes returns. False: the runtime does. */
@@ -108,18 +74,9 @@ static bool take(struct weft_hot_ep *ep, struct weft_note *entries, size_t max, 
 	return t.taken || code != WEFT_TAKE_GO;
 }
 
-/* The same, with progress if there are none. */
-static bool take_or_progress(struct weft_ep_obj *o, struct weft_note *entries, size_t max, ssize_t *rc)
-{
-	bool done = o->hot && o->hot->notes && take(o->hot, entries, max, rc);
-
-	if (done && !*rc && weft_ep_progress(o))
-		done = take(o->hot, entries, max, rc);
-	return done;
-}
-
 ssize_t weft_token_notes(struct fid_ep *ep, struct weft_note *entries, size_t max)
 {
+	struct weft_ep_obj *o = WEFT_OBJ(ep, struct weft_ep_obj);
 	ssize_t rc;
 
 	if (!weft_token_endpoint(ep))
@@ -127,7 +84,9 @@ ssize_t weft_token_notes(struct fid_ep *ep, struct weft_note *entries, size_t ma
 	for (size_t i = 0; i < max; i++)
 		if (!entries[i].data && entries[i].size)
 			return -FI_EINVAL;
-	if (!take_or_progress(WEFT_OBJ(ep, struct weft_ep_obj), entries, max, &rc))
-		rc = weftGoTokenNotes(weft_token_endpoint(ep), entries, max);
-	return rc;
+	/* once more behind progress, if there are none */
+	if (o->hot && o->hot->notes && take(o->hot, entries, max, &rc) &&
+	    (rc || !weft_ep_progress(o) || take(o->hot, entries, max, &rc)))
+		return rc;
+	return weftGoTokenNotes(o->handle, entries, max);
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -157,12 +158,27 @@ func weftGoTokenPost(list C.uint64_t, op C.uint32_t, picks unsafe.Pointer, count
 	return C.int64_t(result(l.Post(&a)))
 }
 
-//export weftGoTokenNoted
-func weftGoTokenNoted(list C.uint64_t, op C.uint32_t, note unsafe.Pointer, noteLen C.size_t, flags C.uint64_t, context unsafe.Pointer) {
-	defer guardVoid("notification of a list")
-	if l, ok := handles.get(uint64(list)).(*provider.List); ok {
-		l.Noted(&provider.ListArgs{Read: op&C.WEFT_READ != 0, Flags: uint64(flags), Context: uint64(uintptr(context)), Note: noteAt(note, noteLen)})
+// postNote posts a notification: alone, or with a list's operation, which is done where the code is hot.PostNote.
+func postNote(ep C.uint64_t, p *C.struct_weft_post, code C.uint32_t) error {
+	note := noteAt(unsafe.Pointer(p.note), C.size_t(p.note_len))
+	if p.kind&hot.PostAlone != 0 {
+		e, err := objectOf[*provider.Endpoint](ep)
+		if err != nil {
+			return err
+		}
+		return e.Notify(&provider.NotifyArgs{Dest: fi.Addr(p.dest), Tag: uint64(p.note_tag), Note: note, Flags: uint64(p.flags), Context: uint64(p.context)})
 	}
+	l, err := objectOf[*provider.List](p.list)
+	if err != nil {
+		return err
+	}
+	a := provider.ListArgs{Read: p.op&C.WEFT_READ != 0, Flags: uint64(p.flags), Context: uint64(p.context), Note: note}
+	if code == hot.PostNote {
+		l.Noted(&a)
+		return nil
+	}
+	a.NoteOnError = p.op&C.WEFT_NOTE_ON_ERROR != 0
+	return l.Post(&a)
 }
 
 //export weftGoTokenCredit
@@ -203,16 +219,6 @@ func weftGoTokenAgent(ep C.uint64_t, name *C.char) (rc C.int) {
 		err = e.SetAgent(text(name))
 	}
 	return result(err)
-}
-
-//export weftGoTokenNotify
-func weftGoTokenNotify(ep, dest, tag C.uint64_t, note unsafe.Pointer, n C.size_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int64_t) {
-	defer guard("notify", &rc)
-	e, err := objectOf[*provider.Endpoint](ep)
-	if err == nil {
-		err = e.Notify(&provider.NotifyArgs{Dest: fi.Addr(dest), Tag: uint64(tag), Note: noteAt(note, n), Flags: uint64(flags), Context: uint64(uintptr(context))})
-	}
-	return C.int64_t(result(err))
 }
 
 //export weftGoTokenNotes

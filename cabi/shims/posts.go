@@ -252,13 +252,14 @@ func tagOf(k *kind, o *op, name string) string {
 	return of(o, name, "")
 }
 
-// opFlags are the flags of a call: the context's defaults that mean something for it where it takes none.
+// opFlags are the flags of a call: the context's defaults that mean something for it where it takes none. The fi_inject
+// forms complete nowhere, but a counter counts them, and when is the context's to say.
 func opFlags(k *kind, o *op) string {
 	switch {
 	case message(o):
 		return "flags"
 	case injects(o):
-		return fmt.Sprintf("weft_inject_flags(EP(ep), %t)", k.name == "msg" || k.name == "tagged")
+		return "EP(ep)->tx_op_flags & FI_DELIVERY_COMPLETE"
 	case receives(o):
 		return "EP(ep)->rx_op_flags"
 	case k.name == "msg" || k.name == "tagged":

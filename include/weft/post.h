@@ -55,7 +55,8 @@ struct weft_post {
 	const void *note; /* of notifications, as the next two */
 	uint64_t note_len; /* bytes of it */
 	uint64_t note_tag;
-	uint32_t op; /* atomics: libfabric's */
+	uint64_t list; /* of notifications behind a list's operation: Go's */
+	uint32_t op; /* atomics: libfabric's; with list: the list's (weft/token.h) */
 	uint32_t datatype; /* atomics: libfabric's */
 	uint32_t atomic; /* atomics: WEFT_ATOMIC_* */
 	uint32_t pad0;

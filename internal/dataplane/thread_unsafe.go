@@ -33,8 +33,19 @@ func beginPost(at uintptr) *hot.Post {
 		t := (*hot.Thread)(pointer(p.Self))
 		p.Thread = t.Number - 1
 		turn((*hot.Poster)(pointer(t.Poster)))
+		if p.Kind&hot.PostInject != 0 {
+			uncounted(p)
+		}
 	}
 	return p
+}
+
+// uncounted drops the flags of a post of the fi_inject forms where no counter counts it: such a post completes nowhere,
+// so when does not matter.
+func uncounted(p *hot.Post) {
+	if ep := endpoint(p.EP); ep.TxCntr == 0 && ep.WriteCntr == 0 {
+		p.Flags = 0
+	}
 }
 
 // endPost ends what beginPost has begun, unless the shim is to do something for the post that uses what was read.

@@ -55,7 +55,8 @@ type Post struct {
 	Note        uintptr `c:"const void *"` // of notifications, as the next two
 	NoteLen     uint64  // bytes of it
 	NoteTag     uint64
-	Op          uint32 // atomics: libfabric's
+	List        uint64 // of notifications behind a list's operation: Go's
+	Op          uint32 // atomics: libfabric's; with List: the list's (weft/token.h)
 	Datatype    uint32 // atomics: libfabric's
 	Atomic      uint32 // atomics: Atomic*
 	_           uint32
