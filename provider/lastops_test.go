@@ -234,7 +234,8 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 		if !ok {
 			t.Fatal("no request")
 		}
-		beginTx(req, &SendArgs{IOV: iovOf(make([]byte, 8)), Context: context}, l, 8)
+		req.Begin(context, 8, 0, l.index)
+		req.Count = uint32(copy(req.IOV[:], iovOf(make([]byte, 8))))
 		req.Flags, req.Ring = dataplane.RequestCompletes, p.slots
 		l.transmits.Add(1)
 		req.Live.Store(uint32(id >> 32))

@@ -366,13 +366,8 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 		e.lines[lease].Add(stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	beginTx(req, s, l, total)
-	if s.Tagged {
-		req.Flags |= dataplane.RequestTagged
-	}
-	if e.completes(s) {
-		req.Flags |= dataplane.RequestCompletes
-	}
+	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.completes(s)), l.index)
+	req.Work, req.Count = s.work, uint32(copy(req.IOV[:], s.IOV))
 	if s.work != 0 && s.Flags&fi.Completion != 0 {
 		req.Flags |= txAsked
 	}
@@ -402,14 +397,6 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	}
 	e.countPost(lease, word, total, err)
 	return err
-}
-
-// beginTx makes a request that was taken from the table that of a message of total bytes.
-func beginTx(req *txRequest, s *SendArgs, l *link, total uint64) {
-	req.Context, req.Flags, req.Work, req.Length = s.Context, 0, s.work, total
-	req.Link, req.Count, req.IOV = l.index, uint32(len(s.IOV)), [wire.IOVLimit]fi.IOVec{}
-	req.Fragments, req.Ring = dataplane.Fragments{}, 0
-	copy(req.IOV[:], s.IOV)
 }
 
 // sendSync sends a message with its payload that the receiver acknowledges.
@@ -449,13 +436,8 @@ func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64,
 }
 
 // wireBits are the flags of an RTS or of an wire.AMSync for a message.
-func wireBits(s *SendArgs) (flags uint32) {
-	if s.Tagged {
-		flags |= wire.FlagTagged
-	}
-	if s.HasData {
-		flags |= wire.FlagData
-	}
+func wireBits(s *SendArgs) uint32 {
+	flags := dataplane.RTSFlags(s.Tagged, s.HasData)
 	if s.Flags&fi.MatchComplete != 0 {
 		flags |= wire.FlagMatch
 	}

@@ -108,29 +108,16 @@ func sendRTS(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, s *hot.Stri
 
 // beginRequest fills a request.
 func beginRequest(p *hot.Post, ep *hot.EP, req *Request, link uint32, ring uintptr) {
-	req.Context, req.Flags, req.Work, req.Length = p.Context, 0, 0, p.Len
-	if p.Kind&hot.PostTagged != 0 {
-		req.Flags = RequestTagged
-	}
-	if ep.TxCQ != 0 && (ep.Flags&hot.EPTxAlways != 0 || p.Flags&fi.Completion != 0) {
-		req.Flags |= RequestCompletes
-	}
-	req.Link, req.Count, req.Ring = link, 1, ring
+	completes := ep.TxCQ != 0 && (ep.Flags&hot.EPTxAlways != 0 || p.Flags&fi.Completion != 0)
+	req.Begin(p.Context, p.Len, RequestFlags(p.Kind&hot.PostTagged != 0, completes), link)
+	req.Count, req.Ring = 1, ring
 	req.IOV[0].Base, req.IOV[0].Len = p.Buf, p.Len
-	req.Fragments.Op, req.Fragments.Sent, req.Fragments.Limit = 0, 0, 0
 }
 
-// putRTS writes an RTS into a slot.
+// putRTS writes the RTS of a message of one element into a slot.
 func putRTS(p *hot.Post, slot *hot.Slot, id uint64) {
 	outbound.Put(slot, hot.AMRTS, 0, int(unsafe.Sizeof(hot.RTSHead{})), 0, p.Header)
-	h := (*hot.RTSHead)(pointer(bodyOf(slot)))
-	h.Request, h.Length, h.Data, h.Count, h.Addr, h.Element = id, p.Len, 0, 1, uint64(p.Buf), p.Len
-	h.Flags = 0
-	if p.Kind&hot.PostTagged != 0 {
-		h.Flags = hot.RTSTagged
-	}
-	if p.Kind&hot.PostData != 0 {
-		h.Flags |= hot.RTSData
-		h.Data = p.Data
-	}
+	piece := [1]fi.IOVec{{Base: p.Buf, Len: p.Len}}
+	flags := RTSFlags(p.Kind&hot.PostTagged != 0, p.Kind&hot.PostData != 0)
+	PutRTS((*[RTSBytes]byte)(pointer(bodyOf(slot))), id, p.Len, p.Data, flags, piece[:])
 }

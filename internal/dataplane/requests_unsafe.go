@@ -38,6 +38,14 @@ type Request struct {
 	Fragments Fragments // used by the lease holder only
 }
 
+// Begin makes a request that was taken from the table that of a message of length bytes to the peer with a number. Its
+// elements are left to the caller.
+func (req *Request) Begin(context, length, flags uint64, link uint32) {
+	req.Context, req.Flags, req.Work, req.Length = context, flags, 0, length
+	req.Link, req.Count, req.Ring = link, 0, 0
+	req.Fragments.Op, req.Fragments.Sent, req.Fragments.Limit = 0, 0, 0
+}
+
 // Fragments is how far a message is sent in fragments.
 type Fragments struct {
 	Op    uint64 // the receiver's operation that they name
@@ -51,6 +59,48 @@ const (
 	RequestCompletes = 2 // on the transmit queue
 	RequestMore      = 4 // it and all above: package provider's, which ends such a request
 )
+
+// RequestFlags are the flags of the request of a message.
+func RequestFlags(tagged, completes bool) (flags uint64) {
+	if tagged {
+		flags = RequestTagged
+	}
+	if completes {
+		flags |= RequestCompletes
+	}
+	return flags
+}
+
+// RTSFlags are the flags of the RTS of a message, or of the head of one whose payload goes along, by its kind.
+func RTSFlags(tagged, data bool) (flags uint32) {
+	if tagged {
+		flags = hot.RTSTagged
+	}
+	if data {
+		flags |= hot.RTSData
+	}
+	return flags
+}
+
+// Bytes of an RTS without elements, and at most.
+const (
+	RTSFixed = 32
+	RTSBytes = RTSFixed + 16*VectorMax + 16
+)
+
+// PutRTS writes the RTS of a message to memory that has room for one: a hot.RTSHead of which the elements, at most
+// VectorMax, stand at the end. An element is its address, or what else its receiver knows it by, and its bytes. It
+// returns the bytes that it has written.
+func PutRTS(to *[RTSBytes]byte, id, length, data uint64, flags uint32, elements []fi.IOVec) int {
+	h := (*hot.RTSHead)(unsafe.Pointer(to))
+	count := min(len(elements), VectorMax)
+	h.Request, h.Length, h.Data, h.Flags, h.Count = id, length, data, flags, uint32(count)
+	at := (*[VectorMax][2]uint64)(unsafe.Pointer(&h.Addr))
+	for i := range count {
+		at[i][0], at[i][1] = uint64(elements[i].Base), elements[i].Len
+	}
+	return RTSFixed + 16*count
+}
 
 // Requests are those of an endpoint.
 type Requests = stripe.Table[Request]

@@ -3,7 +3,9 @@ package wire
 import (
 	"encoding/binary"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 )
 
 // RTS is the head of an RTS: a message whose payload stays with the sender until the receiver reads it or, with
@@ -24,19 +26,13 @@ type RTS struct {
 // Put encodes r at the start of b, which has at least RTSBytes, and returns
 // the bytes that it used. The other heads' put functions do likewise.
 func (r *RTS) Put(b []byte) []byte {
-	le := binary.LittleEndian
-	le.PutUint64(b[0:], r.Request)
-	le.PutUint64(b[8:], r.Length)
-	le.PutUint64(b[16:], r.Data)
-	le.PutUint32(b[24:], r.Flags)
-	le.PutUint32(b[28:], r.Count)
-	n := rtsFixed
-	for _, s := range r.IOV[:r.Count] {
-		le.PutUint64(b[n:], s.Addr)
-		le.PutUint64(b[n+8:], s.Len)
-		n += 16
+	var elements [IOVLimit]fi.IOVec
+	for i, s := range r.IOV[:r.Count] {
+		elements[i] = fi.IOVec{Base: uintptr(s.Addr), Len: s.Len}
 	}
+	n := dataplane.PutRTS((*[RTSBytes]byte)(b), r.Request, r.Length, r.Data, r.Flags, elements[:r.Count])
 	if r.Flags&FlagShared != 0 {
+		le := binary.LittleEndian
 		le.PutUint64(b[n:], r.Token)
 		le.PutUint64(b[n+8:], uint64(r.PID))
 		n += 16

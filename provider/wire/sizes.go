@@ -47,8 +47,8 @@ const MaxMembers = 1 << 24
 
 // Bytes of the heads of two-sided messages.
 const (
-	rtsFixed     = 32
-	RTSBytes     = rtsFixed + 16*IOVLimit // at most
+	rtsFixed     = dataplane.RTSFixed
+	RTSBytes     = dataplane.RTSBytes // at most
 	SyncBytes    = 24
 	AckBytes     = 8
 	CTSBytes     = 16
