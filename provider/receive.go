@@ -107,11 +107,11 @@ type arrived struct {
 // Bits of arrived.flags and match.Message.Flags; the latter has the source and
 // the number of the endpoint above them.
 const (
-	msgTagged uint64 = hot.MessageTagged << iota
-	msgData          // hot.MessageData: data is valid
-	msgRTS           // the payload is with the sender: Payload is the address of an rts
-	msgSync          // the sender waits for an acknowledgement
-	msgMatch         // until a receive has matched
+	msgTagged uint64 = hot.MessageTagged
+	msgData   uint64 = hot.MessageData        // data is valid
+	msgRTS    uint64 = 1 << 2                 // the payload is with the sender: Payload is the address of an rts
+	msgSync   uint64 = dataplane.MessageSync  // the sender waits for an acknowledgement
+	msgMatch  uint64 = dataplane.MessageMatch // until a receive has matched
 )
 
 // onEager returns the handler of the active messages that carry a complete
@@ -194,7 +194,7 @@ func (e *Endpoint) Settle(d *hot.Delivery) { e.leased.Taken().settle(d) }
 func (e *leasedEP) settle(d *hot.Delivery) {
 	a := arrived{
 		ep: e, source: d.ID, src: hw.Source(d.Source), tag: d.Tag, data: d.Data, length: d.Length,
-		flags: uint64(d.Flags),
+		flags: uint64(d.Flags), request: d.Request,
 	}
 	if s, ok := e.known(a.src); ok {
 		a.number = s.number
@@ -213,6 +213,7 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	from := e.senderOf(src)
+	e.fillBack(src) // the data plane acknowledges the next one
 	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: s.Data,
 		request: s.Request,
 		length:  uint64(len(payload)), flags: msgSync}

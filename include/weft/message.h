@@ -53,6 +53,9 @@ enum weft_am {
 /* Bits of weft_rts_head.flags that the data plane knows; package provider has more. */
 #define WEFT_RTS_TAGGED 1
 #define WEFT_RTS_DATA 2 /* data is valid */
+/* WEFT_RTS_MATCH is of a message with its payload: the acknowledgement waits until a receive has matched. Of a
+ * rendezvous it always does. */
+#define WEFT_RTS_MATCH 64
 
 /* weft_rts_head announces a message of one element, which stays with its sender. Others have more behind it. */
 struct weft_rts_head {

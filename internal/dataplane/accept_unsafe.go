@@ -24,7 +24,14 @@ type Arrival struct {
 	Data    uint64
 	Length  uint64  // bytes of payload
 	Payload uintptr // its address
+	Request uint64  // with MessageSync: the sender's
 }
+
+// Bits of the flags of a message beside hot.Message*.
+const (
+	MessageSync  = 1 << 3 // the sender waits for an acknowledgement
+	MessageMatch = 1 << 4 // until a receive has matched
+)
 
 // Verdict is what became of a message.
 type Verdict int
@@ -187,7 +194,7 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) V
 		}
 		return Refused
 	}
-	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, addr, 0
+	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, addr, a.Request
 	m.Flags = uint64(a.Flags) | uint64(a.Source)<<HeldSourceShift | uint64(a.Number)<<HeldNumberShift |
 		uint64(ep.Number)<<HeldEndpointShift
 	to := uintptr(addr)

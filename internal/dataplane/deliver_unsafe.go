@@ -11,8 +11,8 @@ import (
 )
 
 // Taking arrivals off the inbound rings of an endpoint. deliver goes through the rings (takeIn), reads each slot once
-// (takeOne) and gives a message to matching (takeMessage), an RTS or ACK to rts_unsafe.go, a one-sided operation
-// to serve_unsafe.go, a notification to notes_unsafe.go. What none of them takes stays at the head of its ring for the
+// (takeOne) and gives a message to matching (takeMessage), one whose sender waits for it to sync_unsafe.go, an RTS or ACK
+// to rts_unsafe.go, a one-sided operation to serve_unsafe.go, a notification to notes_unsafe.go. What none of them takes stays at the head of its ring for the
 // runtime (DeliveryGo).
 
 // batch is how many arrivals of one ring one call takes, so that others get their turn.
@@ -24,6 +24,8 @@ const (
 	finishSlot    // it is taken in: its bounce buffer and its slot are free
 	finishRead    // the shim has copied its payload into the receive's buffer (DeliveryRead), or has failed
 	finishAcked   // and the ACK is sent
+	finishSync    // its receive is complete: the ACK is to be sent, and its bounce buffer and its slot are free
+	finishHeld    // likewise of a message that was unexpected, which has neither
 )
 
 // Values of Delivery.Begun.
@@ -146,6 +148,10 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 		return r.received(d, ep)
 	case finishAcked:
 		return r.received(d, ep)
+	case finishSync:
+		return endSync(d, ep)
+	case finishHeld:
+		return acknowledge(d, ep)
 	}
 	return next
 }
@@ -197,6 +203,8 @@ func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.S
 		return r.takeMessage(d, ep, owner, slot, &m)
 	case m.id == hot.AMRTS:
 		return r.takeRTS(d, ep, owner, slot, &m)
+	case m.id == hot.AMSync:
+		return r.takeSync(d, ep, owner, slot, &m)
 	case m.id == hot.AMAck:
 		return takeAck(d, ep, owner, slot, &m)
 	case ep.FetchCount != 0 && (m.id == hot.AMWrite || m.id == hot.AMAtomic || m.id == hot.AMReadData):
@@ -255,15 +263,7 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	if m.head != head {
 		return hot.DeliveryGo
 	}
-	d.Bounce = 0
-	switch {
-	case m.flags != 0:
-		if a.Payload = bounced(d, src, owner, body+uintptr(head), m.length); a.Payload == 0 {
-			return hot.DeliveryGo
-		}
-	case m.length <= hot.SlotBody-head:
-		a.Payload = body + uintptr(head)
-	default:
+	if a.Payload = payloadOf(d, src, owner, slot, m); a.Payload == 0 {
 		return hot.DeliveryGo
 	}
 	out := Outlet{Reader: reader(d)}
@@ -286,6 +286,20 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 		return hot.DeliveryGo
 	}
 	return next
+}
+
+// payloadOf returns the address of the payload of the message in a slot, behind its head, and notes its bounce buffer.
+// 0: what the slot says of it is wrong.
+func payloadOf(d *hot.Delivery, src *hot.Source, owner uint32, slot *hot.Slot, m *message) uintptr {
+	d.Bounce = 0
+	at := bodyOf(slot) + uintptr(m.head)
+	switch {
+	case m.flags != 0:
+		return bounced(d, src, owner, at, m.length)
+	case m.length <= hot.SlotBody-m.head:
+		return at
+	}
+	return 0
 }
 
 // bounced returns the address of a payload of length bytes in the bounce buffer of the sender's segment whose number is

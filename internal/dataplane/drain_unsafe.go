@@ -63,13 +63,13 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 
 // deliverHeld gives a held message to the oldest entry of the post ring, if that is all there is to do.
 func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message) uintptr {
-	const known = hot.MessageTagged | hot.MessageData
+	const known = hot.MessageTagged | hot.MessageData | MessageSync | MessageMatch
 	flags := m.Flags & (1<<HeldSourceShift - 1)
 	if m.Len > mem.MaxShared {
 		return hot.DeliveryGo // its memory is a mapping of its own
 	}
 	if flags&^known != 0 || m.Len > post.Len || m.Flags>>HeldEndpointShift != uint64(ep.Number) {
-		return hot.DeliveryGo // announced, acknowledged, truncated, or of another endpoint
+		return hot.DeliveryGo // announced, truncated, or of another endpoint
 	}
 	source := uint32(m.Flags>>HeldSourceShift) & 0xffffff
 	src, addr := sender(ep, source+1)
@@ -83,6 +83,13 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 	out := Outlet{Reader: reader(d)}
 	var a Arrival
 	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(flags), addr, m.Tag(), m.Data, m.Len
+	sync := flags&MessageSync != 0
+	if sync {
+		if src.Context != 0 {
+			return hot.DeliveryGo // the ACK goes to another interface than that of the address
+		}
+		d.Addr, d.Source, d.Request = addr, source, m.Request
+	}
 	context, buf, postFlags := post.Context, post.Buf, post.Flags
 	dropPost(rx)
 	move(uintptr(buf), payload, uintptr(m.Len))
@@ -93,9 +100,8 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 	d.Worked = 1
 	if verdict == Complete {
 		d.Entry = out.Entry
-		return hot.DeliveryComplete
 	}
-	return next
+	return endHeld(d, ep, verdict, sync)
 }
 
 // HeldMessages is how many messages are held.

@@ -69,17 +69,24 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) *match.Recv {
 	return eng.Find(a.ID, a.Tag)
 }
 
-// acknowledge sends the ACK of a rendezvous. Where the sender's ring has no room, the shim has the runtime send it;
+// ringBack returns the slots of the ring of a message's sender, for the ACK; 0: it has none that is known here. addr is
+// the sender's address plus one.
+func ringBack(ep *hot.EP, addr uint64) uintptr {
+	_, peer := peerOf(ep, addr-1)
+	if peer == nil {
+		return 0
+	}
+	return atomic.LoadUintptr(&peer.Slots)
+}
+
+// acknowledge sends the ACK of a message. Where the sender's ring has no room, the shim has the runtime send it;
 // where the sender sleeps, the shim rings its doorbell.
 func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
-	_, peer := peerOf(ep, d.Addr-1)
-	slots := uintptr(0)
-	if peer != nil {
-		slots = atomic.LoadUintptr(&peer.Slots)
-	}
+	slots := ringBack(ep, d.Addr)
 	if slots == 0 {
 		return hot.DeliveryAcknowledge
 	}
+	_, peer := peerOf(ep, d.Addr-1)
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)

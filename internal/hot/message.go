@@ -51,6 +51,9 @@ const (
 const (
 	RTSTagged = 1
 	RTSData   = 2 // data is valid
+	// RTSMatch is of a message with its payload: the acknowledgement waits until a receive has matched. Of a rendezvous
+	// it always does.
+	RTSMatch = 1 << 6
 )
 
 // RTSHead announces a message of one element, which stays with its sender. Others have more behind it.

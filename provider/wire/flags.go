@@ -18,7 +18,7 @@ const FlagPacked uint32 = 1 << 4
 const FlagShared uint32 = 1 << 5
 
 // FlagMatch: the acknowledgement waits until a receive has matched. Of a rendezvous it always does.
-const FlagMatch uint32 = 1 << 6
+const FlagMatch uint32 = hot.RTSMatch
 
 // Flags are the known ones of [RTS].
 const Flags = FlagMatch | FlagTagged | FlagData | FlagNoGet | FlagKeyed | FlagPacked | FlagShared

@@ -1,0 +1,91 @@
+package dataplane
+
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/internal/hot"
+)
+
+// Messages that come with their payload, and whose sender waits for an ACK: until the message is here, or until a
+// receive has matched (MessageMatch). takeSync gives one to matching; endSync and, for one that was unexpected, endHeld
+// send the ACK.
+
+// syncHead is the head of such a message; package provider/wire has it as Sync.
+type syncHead struct {
+	request uint64
+	data    uint64
+	flags   uint64 // hot.RTS*
+}
+
+// takeSync takes in a message whose sender waits for an ACK. One that the data plane could not acknowledge is the
+// runtime's.
+func (r *Receiver) takeSync(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+	src, addr := sender(ep, owner)
+	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 ||
+		m.head != uint32(unsafe.Sizeof(syncHead{})) {
+		return hot.DeliveryGo
+	}
+	head := *(*syncHead)(unsafe.Pointer(&slot.Body))
+	if head.flags&^(hot.RTSTagged|hot.RTSData|hot.RTSMatch) != 0 || ringBack(ep, addr) == 0 {
+		return hot.DeliveryGo
+	}
+	var a Arrival
+	a.ID, a.Source, a.Addr, a.Tag, a.Length = src.ID, owner-1, addr, m.header, uint64(m.length)
+	a.Flags, a.Data, a.Request = uint32(head.flags)&(hot.RTSTagged|hot.RTSData), head.data, head.request
+	untilHere := head.flags&hot.RTSMatch == 0
+	if !untilHere { // where it is kept as unexpected, it is acknowledged later
+		a.Flags |= MessageSync | MessageMatch
+	}
+	if a.Payload = payloadOf(d, src, owner, slot, m); a.Payload == 0 {
+		return hot.DeliveryGo
+	}
+	out := Outlet{Reader: reader(d)}
+	verdict := r.Accept(ep, &a, &out)
+	if verdict == Refused {
+		return hot.DeliveryGo
+	}
+	d.Todo |= out.Todo
+	if verdict == Settle {
+		a.Flags |= MessageSync
+		describe(d, &a, out.Recv)
+		d.Request, d.Finish = a.Request, finishSlot
+		return hot.DeliverySettle
+	}
+	d.Messages++
+	d.Bytes += a.Length
+	d.Addr, d.Source, d.Request = addr, a.Source, a.Request
+	switch {
+	case verdict == Complete:
+		d.Entry, d.Finish = out.Entry, finishSync
+		return hot.DeliveryComplete
+	case verdict == Held && !untilHere:
+		release(d, ep)
+		return next
+	}
+	return endSync(d, ep)
+}
+
+// endSync acknowledges a message that is taken in.
+func endSync(d *hot.Delivery, ep *hot.EP) uintptr {
+	code := acknowledge(d, ep)
+	if code == next {
+		release(d, ep)
+	} else {
+		d.Finish = finishSlot
+	}
+	return code
+}
+
+// endHeld acknowledges a message that was unexpected if its sender waits for that, and has the shim write the completion
+// before if verdict says so. d.Entry is written already.
+func endHeld(d *hot.Delivery, ep *hot.EP, verdict Verdict, sync bool) uintptr {
+	switch {
+	case verdict != Complete && sync:
+		return acknowledge(d, ep)
+	case verdict != Complete:
+		return next
+	case sync:
+		d.Finish = finishHeld
+	}
+	return hot.DeliveryComplete
+}
