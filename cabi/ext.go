@@ -10,7 +10,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider"
 )
 
 // statsCounters enters the table of counters in what fi_open_ops gives for them, once; it is never freed. false without
@@ -113,7 +112,7 @@ func counterValues(handle C.uint64_t, all []uint64) error {
 		stats.ProcessValues(all)
 		return nil
 	}
-	e, err := objectOf[*provider.Endpoint](handle)
+	e, err := objectOf[interface{ Counters(dst []uint64) error }](handle)
 	if err != nil {
 		return err
 	}

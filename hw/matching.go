@@ -123,15 +123,48 @@ type Matcher interface {
 	RingMatched()
 }
 
+// MatchState is how far flow control of a receiver is.
+type MatchState uint32
+
+const (
+	MatchDisabled       MatchState = iota // it is not open yet
+	MatchEnabled                          // the device takes messages
+	MatchPendingDisable                   // it is to stop, as messages that it keeps are needed
+	MatchOnload                           // messages are taken over from it, whose list entries are needed
+	MatchOnloadReenable                   // the same, where buffers or room for events is needed
+	MatchFlowControl                      // until senders have reported all drops
+)
+
+// String is libfabric's name of the state.
+func (s MatchState) String() string {
+	return [...]string{"DISABLED", "ENABLED", "PENDING_PTLTE_DISABLE", "ONLOAD_FLOW_CONTROL",
+		"ONLOAD_FLOW_CONTROL_REENABLE", "FLOW_CONTROL"}[s]
+}
+
+// MatchReason is why a receiver takes no messages any more.
+type MatchReason int
+
+const (
+	MatchNoEvents   MatchReason = iota // no room for events
+	MatchNoBuffers                     // no buffer for unexpected messages
+	MatchNoEntries                     // no list entries for them
+	MatchNoRequests                    // no room in request buffers
+	MatchBySoftware                    // receives or claims need what the device keeps
+	MatchElse                          // another reason
+
+	MatchReasons = int(MatchElse) + 1 // how many there are
+)
+
 // MatchStats are counters of a Matcher's flow control, and its state.
 type MatchStats struct {
-	State     string            // of the receiver
-	Stopped   map[string]uint64 // how often it took no messages any more, by reason
-	Dropped   uint64            // own messages that a receiver had no room for, and that were or will be sent again
-	Onloaded  uint64            // messages that software took over from the device
-	Software  uint64            // of those, messages that have found their receive
-	Refused   uint64            // commands that the device has refused
-	Malformed uint64            // what no peer of the protocol sends
+	State     MatchState           // of the receiver
+	Stopped   [MatchReasons]uint64 // how often it took no messages any more, by MatchReason
+	Dropped   uint64               // own messages that a receiver had no room for, and that were or will be sent again
+	Onloaded  uint64               // messages that software took over from the device
+	Software  uint64               // of those, messages that have found their receive
+	Doorbells uint64               // how often the device was told of commands
+	Refused   uint64               // commands that the device has refused
+	Malformed uint64               // what no peer of the protocol sends
 }
 
 // MatchCounter is what a Matcher may implement.

@@ -18,16 +18,21 @@ type statistics struct {
 	lines []stats.Line // by stripe; its lease holder's
 }
 
+// openStats takes a block of counters for an endpoint with a name.
+func (d *Domain) openStats(name []byte) (*stats.Endpoint, error) {
+	st, why, err := stats.OpenEndpoint(d.cfg.SHMDir, version.String(), d.cfg.Stats, name)
+	if why != nil {
+		log.Infof(log.EPCtrl, "endpoint % x: counters are not shown: %v", name, why)
+	}
+	return st, err
+}
+
 // openStats takes the endpoint's block of counters. Want of room in the page
 // costs a log line, not the endpoint.
 func (e *peering) openStats(stripes int) error {
-	cfg := e.domain.cfg
-	st, why, err := stats.OpenEndpoint(cfg.SHMDir, version.String(), cfg.Stats, address{e.name, e.context}.raw())
+	st, err := e.domain.openStats(address{e.name, e.context}.raw())
 	if err != nil {
 		return err
-	}
-	if why != nil {
-		log.Infof(log.EPCtrl, "%s: counters are not shown: %v", e.name, why)
 	}
 	e.stats = st
 	e.lines = make([]stats.Line, stripes)
@@ -57,22 +62,24 @@ func (e *Endpoint) Counters(dst []uint64) error {
 	return nil
 }
 
-// countFailed counts an operation that ended with an error. The caller holds
-// the progress lease.
-func (e *statistics) countFailed(err fi.Errno) {
-	word := stats.RxErrOther
+// errorWord is the word that counts operations which have ended with an error.
+func errorWord(err fi.Errno) int {
 	switch err {
 	case fi.ETRUNC:
-		word = stats.RxErrTruncated
+		return stats.RxErrTruncated
 	case fi.ECONNRESET, fi.EHOSTUNREACH:
-		word = stats.RxErrReset
+		return stats.RxErrReset
 	case fi.ECANCELED:
-		word = stats.RxErrCanceled
+		return stats.RxErrCanceled
 	case fi.ENOMEM:
-		word = stats.RxErrMemory
+		return stats.RxErrMemory
 	}
-	e.stats.Rx(word, 1)
+	return stats.RxErrOther
 }
+
+// countFailed counts an operation that ended with an error. The caller holds
+// the progress lease.
+func (e *statistics) countFailed(err fi.Errno) { e.stats.Rx(errorWord(err), 1) }
 
 // countRefused counts a post that found its peer out of reach, and returns err.
 func (e *statistics) countRefused(err error) error {
@@ -190,18 +197,7 @@ func (e *leasedEP) sample() {
 		}
 	}
 	st.RxPeak(stats.RxRingDepth, stats.RxRingPeak, waiting)
-	overflow := uint64(0)
-	for _, q := range []struct {
-		q    *cq.Queue
-		word int
-	}{{e.txCQ, stats.RxTxCQDepth}, {e.rxCQ, stats.RxRxCQDepth}} {
-		if q.q != nil {
-			n, off := q.q.Depth()
-			st.RxSet(q.word, n)
-			overflow = max(overflow, off)
-		}
-	}
-	st.RxSet(stats.RxOverflow, overflow)
+	e.sampleQueues(st)
 	var seen hw.Stats
 	senders := uint64(0)
 	for _, p := range e.ports {
@@ -221,6 +217,22 @@ func (e *leasedEP) sample() {
 	st.RxSet(stats.RxSenders, senders)
 	e.samplePeers()
 	e.sampleProbes()
+}
+
+// sampleQueues shows what the completion queues hold.
+func (b *bindings) sampleQueues(st *stats.Endpoint) {
+	overflow := uint64(0)
+	for _, q := range []struct {
+		q    *cq.Queue
+		word int
+	}{{b.txCQ, stats.RxTxCQDepth}, {b.rxCQ, stats.RxRxCQDepth}} {
+		if q.q != nil {
+			n, off := q.q.Depth()
+			st.RxSet(q.word, n)
+			overflow = max(overflow, off)
+		}
+	}
+	st.RxSet(stats.RxOverflow, overflow)
 }
 
 // samplePeers shows the peers that this endpoint sends to.

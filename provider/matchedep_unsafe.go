@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
@@ -13,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
@@ -40,12 +42,16 @@ type MatchedEndpoint struct {
 	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
 	transfer atomic.Pointer[matched.Endpoint]
 	leased   lease.Guarded[leasedMatched] // set by open
+	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
 }
 
 // leasedMatched is a matched endpoint as the holder of its progress lease has it.
 type leasedMatched struct {
 	e    *MatchedEndpoint
 	dead bool
+
+	calls   uint      // of progress
+	sampled time.Time // when counters were shown
 }
 
 // Matches reports whether a device matches the messages of the domain's endpoints.
@@ -233,6 +239,11 @@ func (e *MatchedEndpoint) Enable() error {
 		return refuse(log.EPCtrl, fi.ENOCQ, "enable: neither completion queue nor counter for sends or receives")
 	}
 	t, err := e.open()
+	if err == nil {
+		if e.stats, err = e.domain.openStats(t.Name()); err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}
 	if err != nil {
 		errno := matched.Errno(err)
 		if errors.Is(err, hw.ErrNoResource) {
@@ -323,6 +334,7 @@ func (e *MatchedEndpoint) disable() {
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}
+	e.stats.Close()
 	e.leased.Give()
 }
 

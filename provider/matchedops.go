@@ -101,8 +101,13 @@ func (e *MatchedEndpoint) Progress() bool {
 }
 
 func (l *leasedMatched) progress() {
-	if t := l.e.transfer.Load(); t != nil && !l.dead {
-		t.Progress(matchedBatch)
+	t := l.e.transfer.Load()
+	if t == nil || l.dead {
+		return
+	}
+	l.calls++
+	if t.Progress(matchedBatch) || l.calls%matchedBatch == 0 {
+		l.sample(t)
 	}
 }
 
@@ -123,6 +128,7 @@ func (e *MatchedEndpoint) Advance() {
 
 // ended takes in what has become of an operation. Lease.
 func (e *MatchedEndpoint) ended(n *matched.Ended) {
+	e.count(n)
 	q, c := e.txCQ, e.txCntr.Load()
 	completes := !n.Inject && e.txCompletes(0, n.Flags)
 	if n.Receive {

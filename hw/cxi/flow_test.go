@@ -126,18 +126,19 @@ func (f *flooding) drain(from, count int) {
 // sender.
 func TestFlow(t *testing.T) {
 	for _, c := range []struct {
-		name, settings, reason string
-		config                 MatchConfig
-		senders                int
+		name, settings string
+		reason         hw.MatchReason
+		config         MatchConfig
+		senders        int
 	}{
-		{"buffers", "", "buffers", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 1},
-		{"buffers, three senders", "", "buffers", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 3},
-		{"buffers, second generation", "version=2", "buffers", MatchConfig{Buffers: 2,
+		{"buffers", "", hw.MatchNoBuffers, MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 1},
+		{"buffers, three senders", "", hw.MatchNoBuffers, MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 3},
+		{"buffers, second generation", "version=2", hw.MatchNoBuffers, MatchConfig{Buffers: 2,
 			BufferBytes: 40000, Receives: 8}, 2},
-		{"events", "", "events", MatchConfig{Events: 64, Receives: 8}, 2},
-		{"events, second generation", "version=2", "events", MatchConfig{Events: 64, Receives: 8}, 1},
-		{"entries", "les=95", "entries", MatchConfig{Buffers: 2, Receives: 8}, 2},
-		{"all, shuffled, data got by software", "shuffle=1 get=0", "buffers", MatchConfig{Buffers: 2,
+		{"events", "", hw.MatchNoEvents, MatchConfig{Events: 64, Receives: 8}, 2},
+		{"events, second generation", "version=2", hw.MatchNoEvents, MatchConfig{Events: 64, Receives: 8}, 1},
+		{"entries", "les=95", hw.MatchNoEntries, MatchConfig{Buffers: 2, Receives: 8}, 2},
+		{"all, shuffled, data got by software", "shuffle=1 get=0", hw.MatchNoBuffers, MatchConfig{Buffers: 2,
 			BufferBytes: 40000, Events: 64, Receives: 8}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestFlow(t *testing.T) {
 			for _, x := range f.senders {
 				dropped += x.m.(hw.MatchCounter).MatchStats().Dropped
 			}
-			if s.Stopped[c.reason] == 0 || s.Onloaded != s.Software || s.State != "ENABLED" ||
+			if s.Stopped[c.reason] == 0 || s.Onloaded != s.Software || s.State != hw.MatchEnabled ||
 				dropped == 0 || s.Malformed != 0 {
 				t.Errorf("%d dropped; %+v", dropped, s)
 			}
@@ -204,7 +205,7 @@ func TestFlowEntries(t *testing.T) {
 		b.clear()
 	}
 	s := b.m.(hw.MatchCounter).MatchStats()
-	if s.Stopped["software"] == 0 || s.State != "ENABLED" {
+	if s.Stopped[hw.MatchBySoftware] == 0 || s.State != hw.MatchEnabled {
 		t.Errorf("%+v", s)
 	}
 }

@@ -178,9 +178,9 @@ func (w *modelWorld) next(m *modelMutant) (all []*modelWorld) {
 	try(len(w.commands) > 0, (*modelWorld).command)
 	try(len(w.events) > 0, func(w *modelWorld) { w.event(m) })
 	try(len(w.control) > 0, func(w *modelWorld) { w.notified(m) })
-	try(!w.reading && w.posts < modelAll && w.core.state.steady(), func(w *modelWorld) { w.reading = true })
+	try(!w.reading && w.posts < modelAll && appends(w.core.state), func(w *modelWorld) { w.reading = true })
 	try(w.reading, func(w *modelWorld) { w.post(m) })
-	try(w.waiting > 0 && !w.probing && w.core.state.steady() && (w.entries > 0 || len(w.unexpected) > 0),
+	try(w.waiting > 0 && !w.probing && appends(w.core.state) && (w.entries > 0 || len(w.unexpected) > 0),
 		func(w *modelWorld) {
 			w.probing = true
 			w.commands = append(w.commands, modelEvent{evAppend, 1})
@@ -399,7 +399,7 @@ func (w *modelWorld) notified(m *modelMutant) {
 func (w *modelWorld) post(m *modelMutant) {
 	w.reading = false
 	switch {
-	case !w.core.state.steady() && !m.blind:
+	case !appends(w.core.state) && !m.blind:
 	case len(w.soft) > 0:
 		w.got, w.soft = append(w.got, w.soft[0]), w.soft[1:]
 		w.posts++
@@ -429,7 +429,7 @@ func (w *modelWorld) order(end bool) error {
 		last[n/modelMessages]++
 	}
 	if end && (len(w.got) != modelAll || w.core.state != flowEnabled && w.core.state != flowControl) {
-		return fmt.Errorf("it ends with %v in state %s: %+v", w.got, stateNames[w.core.state], w)
+		return fmt.Errorf("it ends with %v in state %s: %+v", w.got, w.core.state, w)
 	}
 	return nil
 }

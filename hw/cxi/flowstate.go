@@ -8,19 +8,19 @@ import (
 )
 
 // flowState is how far flow control of the receiver is. The lease holder changes it under the receiver's lock.
-type flowState uint32
+type flowState = hw.MatchState
 
 const (
-	flowDisabled       flowState = iota // not opened yet
-	flowEnabled                         // the NIC takes messages
-	flowPendingDisable                  // it is to stop, as unexpected messages are needed
-	flowOnload                          // unexpected messages are taken over, whose list entries are needed
-	flowOnloadReenable                  // the same, where buffers or room for events is needed
-	flowControl                         // until senders have notified of all drops
+	flowDisabled       = hw.MatchDisabled
+	flowEnabled        = hw.MatchEnabled
+	flowPendingDisable = hw.MatchPendingDisable
+	flowOnload         = hw.MatchOnload
+	flowOnloadReenable = hw.MatchOnloadReenable
+	flowControl        = hw.MatchFlowControl
 )
 
-// steady reports whether receives may be appended.
-func (s flowState) steady() bool { return s != flowOnload && s != flowOnloadReenable }
+// appends reports whether receives may be appended.
+func appends(s flowState) bool { return s != flowOnload && s != flowOnloadReenable }
 
 // flowCore is the receiver's state machine: what comes from the NIC and from senders, and what is to be done then. It
 // does nothing itself.

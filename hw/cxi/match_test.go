@@ -371,7 +371,7 @@ func TestMatchClaim(t *testing.T) {
 		Context: 8}); e.Kind != hw.MatchMissing || e.Context != 8 {
 		t.Errorf("%+v", e)
 	}
-	if s := b.m.(hw.MatchCounter).MatchStats(); s.State != "ENABLED" || s.Malformed != 0 {
+	if s := b.m.(hw.MatchCounter).MatchStats(); s.State != hw.MatchEnabled || s.Doorbells == 0 || s.Malformed != 0 {
 		t.Errorf("%+v", s)
 	}
 }

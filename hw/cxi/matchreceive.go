@@ -211,13 +211,13 @@ func (m *matcher) search(r *hw.MatchReceive, claim bool) error {
 func (x *matchRx) post(
 	state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive, claim bool,
 ) (hw.MatchID, error) {
-	if !x.flow.state().steady() {
+	if !appends(x.flow.state()) {
 		return 0, hw.ErrNoResource
 	}
 	x.lock.take()
 	defer x.lock.release()
 	id, ok := x.free.take(0)
-	if !ok || !x.portal.q.Room(1) || !x.flow.state().steady() {
+	if !ok || !x.portal.q.Room(1) || !appends(x.flow.state()) {
 		if ok {
 			x.free.put(id)
 		}
@@ -422,7 +422,7 @@ func (x *matchRx) retry() (n int) {
 	for _, id := range removed {
 		x.receive(id).canceling = false
 	}
-	if x.flow.state().steady() && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) &&
+	if appends(x.flow.state()) && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) &&
 		x.portal.q.Room(1) {
 		e := *x.receive(x.waiting[0]).toAppend()
 		e.InOrder, e.NoLink = false, false

@@ -5,33 +5,35 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// stateNames are libfabric's names.
-var stateNames = map[flowState]string{
-	flowDisabled: "DISABLED", flowEnabled: "ENABLED", flowPendingDisable: "PENDING_PTLTE_DISABLE",
-	flowOnload:         "ONLOAD_FLOW_CONTROL",
-	flowOnloadReenable: "ONLOAD_FLOW_CONTROL_REENABLE", flowControl: "FLOW_CONTROL",
+// reasonOf is why the NIC has stopped by itself.
+func reasonOf(reason int) hw.MatchReason {
+	switch reason {
+	case wire.ReasonFcEqFull:
+		return hw.MatchNoEvents
+	case wire.ReasonFcNoMatch:
+		return hw.MatchNoBuffers
+	case wire.ReasonFcUnexpectedFail:
+		return hw.MatchNoEntries
+	case wire.ReasonFcRequestFull:
+		return hw.MatchNoRequests
+	}
+	return hw.MatchElse
 }
 
-// reasonNames are those for which the NIC stops.
-var reasonNames = map[int]string{
-	wire.ReasonFcEqFull: "events", wire.ReasonFcNoMatch: "buffers", wire.ReasonFcUnexpectedFail: "entries",
-	wire.ReasonFcRequestFull: "request buffers",
-}
-
-// MatchStats returns the counters of flow control.
+// MatchStats returns the counters of flow control. It takes the locks of posts for a moment.
 func (m *matcher) MatchStats() hw.MatchStats {
 	c := &m.rx.flow.counts
-	s := hw.MatchStats{State: stateNames[m.rx.flow.state()],
-		Stopped: map[string]uint64{"software": c.software.Load()},
-		Dropped: m.tx.drops.Load(), Onloaded: c.onloaded.Load(), Software: c.matched.Load(),
-		Refused:   c.refused.Load(),
-		Malformed: m.rx.malformed.Load()}
+	s := hw.MatchStats{State: m.rx.flow.state(), Dropped: m.tx.drops.Load(), Onloaded: c.onloaded.Load(),
+		Software: c.matched.Load(), Refused: c.refused.Load(), Malformed: m.rx.malformed.Load()}
+	s.Stopped[hw.MatchBySoftware] = c.software.Load()
 	for k := range c.reasons {
-		name := reasonNames[k]
-		if name == "" {
-			name = "other"
-		}
-		s.Stopped[name] += c.reasons[k].Load()
+		s.Stopped[reasonOf(k)] += c.reasons[k].Load()
 	}
+	m.tx.lock.take()
+	s.Doorbells = m.tx.q.Bells
+	m.tx.lock.release()
+	m.rx.lock.take()
+	s.Doorbells += m.rx.portal.q.Bells
+	m.rx.lock.release()
 	return s
 }

@@ -243,7 +243,7 @@ func (f *flow) flush() {
 // take takes in an event of a search that takes messages over.
 func (f *flow) take(e nic.Event) {
 	switch {
-	case f.state().steady():
+	case appends(f.state()):
 	case e.Type() == wire.EventPutOverflow && f.flushed:
 		f.onload(e)
 		f.removeMore()
@@ -376,7 +376,7 @@ func (f *flow) bytes(s *softMessage, e nic.Event) {
 
 // onloaded goes on when all messages were taken over.
 func (f *flow) onloaded() {
-	if f.state().steady() || !f.removed || f.missing > 0 {
+	if appends(f.state()) || !f.removed || f.missing > 0 {
 		return
 	}
 	x := f.x

@@ -250,10 +250,13 @@ func (b image) sum(p Place, peer int) (n uint64) {
 	return n
 }
 
-// address writes a socket address as people do; length and bytes are at the
+// address writes a socket address as people do, and a name of one word as a number; length and bytes are at the
 // given places. What is none is "?".
 func (b image) address(length, at int) string {
 	n := int(b.u32(length))
+	if n == wordBytes {
+		return fmt.Sprintf("%#x", b.u64(at))
+	}
 	if n > maxAddr || n < sizeIPv4 {
 		return "?"
 	}

@@ -88,8 +88,17 @@ func TestLayout(t *testing.T) {
 	if unsafe.Sizeof(blockHead{}) != rxAt || unsafe.Sizeof(peerHead{}) != peerWordsAt {
 		t.Errorf("heads of %d and %d bytes", unsafe.Sizeof(blockHead{}), unsafe.Sizeof(peerHead{}))
 	}
-	if blockBytes%4096 != 0 || rxAt+8*(RxServedAtomics+1) > sharedAt {
+	if blockBytes%4096 != 0 || rxAt+8*(RxMatchRefused+1) > sharedAt {
 		t.Errorf("block of %d bytes", blockBytes)
+	}
+}
+
+// TestWordName: an endpoint whose name is a word is shown as a number.
+func TestWordName(t *testing.T) {
+	dir := t.TempDir()
+	defer open(t, dir, true, []byte{0x5b, 0x8a, 0x46, 2, 0, 0, 0, 0}).Close()
+	if s := readOwn(t, dir); s.Endpoints[0].Name != "0x2468a5b" {
+		t.Error(s.Endpoints[0].Name)
 	}
 }
 

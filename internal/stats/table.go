@@ -203,6 +203,22 @@ const (
 	RxNotes
 	RxNotesDirect
 	RxAcksDirect
+	RxMatchSent
+	RxMatchSentBytes
+	RxMatchReceived
+	RxMatchReceivedBytes
+	RxMatchState
+	RxMatchNoEvents // and the reasons behind it, in the order of hw.MatchReason
+	RxMatchNoBuffers
+	RxMatchNoEntries
+	RxMatchNoRequests
+	RxMatchBySoftware
+	RxMatchElse
+	RxMatchDropped
+	RxMatchOnloaded
+	RxMatchSoftware
+	RxMatchDoorbells
+	RxMatchRefused
 )
 
 // Shared words.
@@ -280,6 +296,7 @@ const (
 	unitMessages = "messages"
 	unitBytes    = "bytes"
 	unitCalls    = "calls"
+	unitTimes    = "times"
 )
 
 // table declares every counter. Immutable after package initialisation.
@@ -288,9 +305,9 @@ var table = []Counter{
 	{"endpoints_opened", "endpoints", Sum, "Endpoints enabled since the page was made.", at(Place{Process, ProcOpened})},
 	{"endpoints_hidden", "endpoints", Gauge, "Enabled endpoints whose counters are not shown: the page or its file system is full.", at(Place{Process, ProcHidden})},
 
-	{"thread_activations", "times", Sum, "Times that a progress thread of weft's went from idle to active.", at(Place{Process, ProcActivations})},
-	{"thread_idlings", "times", Sum, "Times that a progress thread went from active to idle.", at(Place{Process, ProcIdlings})},
-	{"thread_sleeps", "times", Sum, "Times that a progress thread went to sleep on its doorbells.", at(Place{Process, ProcSleeps})},
+	{"thread_activations", unitTimes, Sum, "Times that a progress thread of weft's went from idle to active.", at(Place{Process, ProcActivations})},
+	{"thread_idlings", unitTimes, Sum, "Times that a progress thread went from active to idle.", at(Place{Process, ProcIdlings})},
+	{"thread_sleeps", unitTimes, Sum, "Times that a progress thread went to sleep on its doorbells.", at(Place{Process, ProcSleeps})},
 
 	{"tx_inline", unitMessages, Sum, "Short messages that C sent: in a slot of the peer's ring, or by an RDMA device.", at(Place{Thread, ThreadInline})},
 	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},
@@ -360,6 +377,34 @@ var table = []Counter{
 	{"rx_helped_bytes", unitBytes, Sum, "Payload that its sender has put into the receiver's memory over a device that is software, part of rx_rendezvous_bytes.", at(Place{Rx, RxHelped})},
 	{"rx_posts", unitMessages, Sum, "Receives taken off the ring of posted receives.", at(Place{Rx, RxPosts})},
 
+	{"matched_sent", unitMessages, Sum, "Messages sent for a NIC to match.", at(Place{Rx, RxMatchSent})},
+	{"matched_sent_bytes", unitBytes, Sum, "Payload of matched_sent.", at(Place{Rx, RxMatchSentBytes})},
+	{"matched_received", unitMessages, Sum, "Messages received that a NIC has matched.",
+		at(Place{Rx, RxMatchReceived})},
+	{"matched_received_bytes", unitBytes, Sum, "Payload of matched_received.", at(Place{Rx, RxMatchReceivedBytes})},
+	{"matched_state", "state", Gauge,
+		"Receiver whose messages a NIC matches: 1 enabled, 2 to be stopped, 3 and 4 messages are taken over " +
+			"from the NIC (for list entries; for buffers or events), 5 flow control.",
+		at(Place{Rx, RxMatchState})},
+	{"matched_no_events", unitTimes, Sum, "Times that the NIC took no messages any more: no room for events.",
+		at(Place{Rx, RxMatchNoEvents})},
+	{"matched_no_buffers", unitTimes, Sum, "The same: no buffer for unexpected messages.",
+		at(Place{Rx, RxMatchNoBuffers})},
+	{"matched_no_entries", unitTimes, Sum, "The same: no list entry for an unexpected message.",
+		at(Place{Rx, RxMatchNoEntries})},
+	{"matched_no_requests", unitTimes, Sum, "The same: no room in request buffers.", at(Place{Rx, RxMatchNoRequests})},
+	{"matched_by_software", unitTimes, Sum, "The same: weft had it stop, as receives or claims need what it keeps.",
+		at(Place{Rx, RxMatchBySoftware})},
+	{"matched_stopped_else", unitTimes, Sum, "The same, for another reason.", at(Place{Rx, RxMatchElse})},
+	{"matched_dropped", unitMessages, Sum,
+		"Messages that a receiver's NIC did not take, and that were or will be sent again.", at(Place{Rx, RxMatchDropped})},
+	{"matched_onloaded", unitMessages, Sum, "Unexpected messages that weft took over from the NIC.",
+		at(Place{Rx, RxMatchOnloaded})},
+	{"matched_software", unitMessages, Sum, "Those of matched_onloaded that have found their receive.",
+		at(Place{Rx, RxMatchSoftware})},
+	{"matched_doorbells", unitTimes, Sum, "Times that the NIC was told of commands.", at(Place{Rx, RxMatchDoorbells})},
+	{"matched_refused", "commands", Sum, "Commands that the NIC has refused.", at(Place{Rx, RxMatchRefused})},
+
 	{"posted", unitMessages, Gauge, "Receives that wait in matching.", at(Place{Rx, RxPosted})},
 	{"posted_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxPostedPeak})},
 	{"posted_ring", unitMessages, Gauge, "Receives on the ring of posted receives.", at(Place{Rx, RxPostRing})},
@@ -375,7 +420,7 @@ var table = []Counter{
 	{"cq_overflow", "entries", Gauge, "Completions held off these queues, which are full.", at(Place{Rx, RxOverflow})},
 	{"operations", "operations", Gauge, "Announced messages that are being fetched.", at(Place{Rx, RxOps})},
 	{"controls", unitMessages, Gauge, "Messages of the protocol that wait for room at their peer.", at(Place{Rx, RxControls})},
-	{"window_closes", "times", Sum, "Times that too much unexpected payload closed the eager window.", at(Place{Rx, RxWindowCloses})},
+	{"window_closes", unitTimes, Sum, "Times that too much unexpected payload closed the eager window.", at(Place{Rx, RxWindowCloses})},
 	{"window_closed", "flag", Gauge, "1 while the eager window is closed.", at(Place{Rx, RxWindowClosed})},
 
 	{"progress_batches", "batches", Sum, "Entries into progress that found an arrival, in C or Go.", at(Place{Rx, RxDirectBatches}, Place{Rx, RxBatches})},
@@ -384,7 +429,7 @@ var table = []Counter{
 
 	{"peers", "peers", Gauge, "Peers that this endpoint has connected to.", at(Place{Rx, RxPeers})},
 	{"senders", "peers", Gauge, "Peers that have sent to this endpoint.", at(Place{Rx, RxSenders})},
-	{"connects", "times", Sum, "Connections made to peers.", at(Place{Shared, SharedConnects})},
+	{"connects", unitTimes, Sum, "Connections made to peers.", at(Place{Shared, SharedConnects})},
 	{"peers_lost", "peers", Sum, "Peers found dead.", at(Place{Rx, RxPeersLost})},
 	{"slots_reclaimed", "slots", Sum, "Ring slots taken back from dead senders.", at(Place{Rx, RxReclaimed})},
 
@@ -459,7 +504,7 @@ var table = []Counter{
 		at(Place{Peer, PeerTokenMessage})},
 	{"peer_list_message_bytes", unitBytes, Sum, "Bytes of peer_list_message.", at(Place{Peer, PeerTokenMessageBytes})},
 	{"peer_packets_lost", "packets", Sum, "Packets found lost on the way to the peer.", at(Place{Peer, PeerLostPackets})},
-	{"peer_lost", "times", Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
+	{"peer_lost", unitTimes, Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
 }
 
 // Hash identifies the layout: it changes with every name and place of the table.

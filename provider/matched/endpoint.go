@@ -123,6 +123,15 @@ func (e *Endpoint) Progress(limit int) bool {
 	return e.o.Iface.Progress(limit) > 0
 }
 
+// Stats are the device's counters. False: it counts nothing.
+func (e *Endpoint) Stats() (s hw.MatchStats, ok bool) {
+	c, ok := e.o.Matcher.(hw.MatchCounter)
+	if ok {
+		s = c.MatchStats()
+	}
+	return s, ok
+}
+
 // refuse logs why a call is refused and returns err.
 func refuse(err error, format string, args ...any) error {
 	log.Warnf(log.EPData, format, args...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints of FI_PROTO_CXI: a NIC of Slingshot matches their messages. Hints of FI_ADDR_CXI get them. Without such a
  * NIC, or its model (tests/clients/cxi.sh), everything is skipped. */
-#include "common.h"
+#include "counts.h"
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV)
 #define LARGE (1 << 20)
@@ -205,6 +205,27 @@ static void received(uint64_t data, void *context, const void *buf, size_t len)
 		verify(buf, len, data);
 }
 
+/* What the page of counters says of messages that were received, and of claims for which the NIC stopped. */
+static void counted(uint64_t messages)
+{
+	struct weft_stats_ops *ops;
+	struct fid *fid = &n.ep->fid;
+
+	if (!test_is_weft())
+		return;
+	ops = open_stats(fid);
+	CHECK(value(ops, fid, "matched_received") == messages);
+	CHECK(value(ops, fid, "matched_by_software") > 0);
+	CHECK(value(ops, fid, "matched_onloaded") > 0);
+	CHECK(value(ops, fid, "matched_software") > 0);
+	CHECK(value(ops, fid, "matched_software") <= value(ops, fid, "matched_onloaded"));
+	CHECK(value(ops, fid, "matched_doorbells") > 0);
+	CHECK(value(ops, fid, "matched_state") != 0);
+	CHECK(value(ops, fid, "matched_refused") == 0);
+	CHECK(value(ops, fid, "errors_truncated") == 0);
+	CHECK(value(ops, fid, "malformed") == 0);
+}
+
 /* Messages are set aside, received in another order or thrown away, and others go by; counters count what is received,
  * no search. */
 static void test_claims(long len)
@@ -244,6 +265,8 @@ static void test_claims(long len)
 		received(1, &ctx[0], NULL, (size_t)len);
 		CHECK(fi_cntr_read(n.rxcntr) == 4 * ((uint64_t)tagged + 1));
 	}
+	if (test_rank == 1)
+		counted(8);
 	barrier(&n);
 	node_close(&n);
 }

@@ -55,6 +55,7 @@ var columns = []column{
 	level("unexpected", "UNEXP", "unexpected"),
 	level("ring", "RING", "ring_depth"),
 	level("cq", "CQ", "rx_cq_depth"),
+	rate("dropped", "DROPPED/s", []string{"matched_dropped"}),
 	rate("eagain", "EAGAIN/s", watch.Again),
 	level("errors", "ERRORS", watch.Errors...),
 	{"rtt", "RTT", true, (*watch.Process).RTT,

@@ -194,10 +194,11 @@ func (p *Process) Match(filter string) bool {
 
 // Groups of counters that belong together, by name.
 var (
-	Sent          = named("tx_inline", "tx_bounce", "tx_eager", "tx_sync", "tx_rendezvous")
-	SentBytes     = named("tx_inline_bytes", "tx_bounce_bytes", "tx_eager_bytes", "tx_sync_bytes", "tx_rendezvous_bytes")
-	Received      = named("rx_direct", "rx_eager", "rx_rendezvous")
-	ReceivedBytes = named("rx_direct_bytes", "rx_eager_bytes", "rx_rendezvous_bytes")
+	Sent      = named("tx_inline", "tx_bounce", "tx_eager", "tx_sync", "tx_rendezvous", "matched_sent")
+	SentBytes = named("tx_inline_bytes", "tx_bounce_bytes", "tx_eager_bytes", "tx_sync_bytes", "tx_rendezvous_bytes",
+		"matched_sent_bytes")
+	Received      = named("rx_direct", "rx_eager", "rx_rendezvous", "matched_received")
+	ReceivedBytes = named("rx_direct_bytes", "rx_eager_bytes", "rx_rendezvous_bytes", "matched_received_bytes")
 	OneSided      = named("rma_writes", "rma_reads", "atomics")
 	OneSidedBytes = named("rma_write_bytes", "rma_read_bytes")
 	Listed        = named("list_ipc", "list_rdma", "list_message")

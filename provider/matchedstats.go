@@ -1,0 +1,83 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/matched"
+)
+
+// sampleInterval is how often the device's counters are shown.
+const sampleInterval = 100 * time.Millisecond
+
+// count counts an operation that has ended. Lease.
+func (e *MatchedEndpoint) count(n *matched.Ended) {
+	word := stats.RxMatchSent
+	switch {
+	case n.Err != fi.Success && n.Err != fi.ETRUNC:
+		if !n.Search {
+			e.stats.Rx(errorWord(n.Err), 1)
+		}
+		return
+	case n.Search:
+		return
+	case n.Err == fi.ETRUNC:
+		e.stats.Rx(stats.RxErrTruncated, 1)
+		fallthrough
+	case n.Receive:
+		word = stats.RxMatchReceived
+	}
+	e.stats.Rx(word, 1)
+	e.stats.Rx(word+1, n.Bytes)
+}
+
+// sample shows what the device counts, if it is time.
+func (l *leasedMatched) sample(t *matched.Endpoint) {
+	now := time.Now()
+	if now.Sub(l.sampled) < sampleInterval {
+		return
+	}
+	l.sampled = now
+	l.e.showStats(t)
+}
+
+// showStats writes what the device counts, and what the queues hold, to the page of counters. Lease.
+func (e *MatchedEndpoint) showStats(t *matched.Endpoint) {
+	e.sampleQueues(e.stats)
+	s, ok := t.Stats()
+	if !ok {
+		return
+	}
+	st := e.stats
+	st.RxSet(stats.RxMatchState, uint64(s.State))
+	for k, n := range s.Stopped {
+		st.RxSet(stats.RxMatchNoEvents+k, n)
+	}
+	st.RxSet(stats.RxMatchDropped, s.Dropped)
+	st.RxSet(stats.RxMatchOnloaded, s.Onloaded)
+	st.RxSet(stats.RxMatchSoftware, s.Software)
+	st.RxSet(stats.RxMatchDoorbells, s.Doorbells)
+	st.RxSet(stats.RxMatchRefused, s.Refused)
+	st.RxSet(stats.RxMalformed, s.Malformed)
+}
+
+// Counters is as an Endpoint's; what the device counts is as of now, unless another thread makes progress.
+func (e *MatchedEndpoint) Counters(dst []uint64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t, err := e.enabled()
+	if err != nil {
+		return err
+	}
+	if l := e.leased.Take(); l != nil {
+		e.showStats(t)
+		e.leased.Give()
+	}
+	e.stats.Values(dst)
+	return nil
+}
+
+// The device's reasons are the words behind RxMatchNoEvents.
+var _ = [1]struct{}{}[stats.RxMatchElse-stats.RxMatchNoEvents-int(hw.MatchElse)]
