@@ -62,6 +62,12 @@ const (
 	MatchFound
 	// MatchMissing: a search has found none.
 	MatchMissing
+	// MatchExposed: peers reach a region, unless Err is set.
+	MatchExposed
+	// MatchWithdrawn: peers no longer do.
+	MatchWithdrawn
+	// MatchTransferred: a read or write has ended; Err says how.
+	MatchTransferred
 )
 
 // MatchEvent is what has become of something posted. It is the callee's only for the time of the call.

@@ -108,7 +108,9 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 	x.flow.counts.refused.Add(1)
 	id := x.slots[slot]
 	if id == idOther {
-		x.m.tx.notAdmitted()
+		if !x.regions.refused(slot, err) {
+			x.m.tx.notAdmitted()
+		}
 		return
 	}
 	if id >= idFlow {

@@ -68,6 +68,7 @@ type matchRx struct {
 
 	early     early
 	flow      flow
+	regions   regions
 	event     hw.MatchEvent
 	commands  []*arriving   // their get or notice is to be posted
 	malformed atomic.Uint64 // what no peer of the protocol sends. Written by refuse, read by any thread.
@@ -118,7 +119,7 @@ func (x *matchRx) open() (err error) {
 }
 
 func (x *matchRx) close() error {
-	return errors.Join(x.portal.close(), x.events.close(), x.flow.events.close(), x.early.memory.close())
+	return errors.Join(x.regions.close(), x.portal.close(), x.events.close(), x.flow.events.close(), x.early.memory.close())
 }
 
 // idOther is the id of commands of another list, which no buffer or receive has.

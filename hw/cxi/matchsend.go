@@ -24,6 +24,7 @@ const (
 	sentFetch               // the get of a rendezvous' data, at its receiver
 	sentNotice              // a notice to a sender
 	sentControl             // a control message
+	sentTransfer            // a read or write of a peer's region
 	sentDropped             // a message that its receiver had no room for, and that is sent again
 )
 
@@ -37,6 +38,7 @@ type sent struct {
 	context    uint64
 	a          *arriving // of sentFetch and sentNotice
 	acked      bool      // a message has arrived, so that what comes behind it may
+	own        bool      // of sentTransfer: the region has indices of its own
 	out        outgoing
 }
 
@@ -57,50 +59,6 @@ type outgoing struct {
 // underway reports whether the command is one that finds a receive, and whose answer has not come.
 func (s *sent) underway() bool {
 	return !s.acked && (s.kind == sentEager || s.kind == sentMatched || s.kind == sentRendezvous)
-}
-
-// numbers are ids that are given out. One that is given back rests as long as possible.
-type numbers struct {
-	first, count uint32 // of free: a ring
-	free         []uint32
-	// owner is the command that has an id, noOp: none.
-	owner []uint32
-	base  uint32 // the least id
-}
-
-func newNumbers(base, count uint32) numbers {
-	n := numbers{count: count, free: make([]uint32, count), owner: make([]uint32, count), base: base}
-	for k := range n.free {
-		n.free[k], n.owner[k] = base+uint32(k), noOp
-	}
-	return n
-}
-
-// take gives out an id. False: there is none.
-func (n *numbers) take(owner uint32) (uint32, bool) {
-	if n.count == 0 {
-		return 0, false
-	}
-	id := n.free[n.first]
-	n.first = (n.first + 1) % uint32(len(n.free))
-	n.count--
-	n.owner[id-n.base] = owner
-	return id, true
-}
-
-// put takes back an id.
-func (n *numbers) put(id uint32) {
-	n.owner[id-n.base] = noOp
-	n.free[(n.first+n.count)%uint32(len(n.free))] = id
-	n.count++
-}
-
-// find is the command that has an id, noOp: none.
-func (n *numbers) find(id uint32) uint32 {
-	if id -= n.base; id < uint32(len(n.owner)) {
-		return n.owner[id]
-	}
-	return noOp
 }
 
 // sourceState is how far the list entry of an address context is.
@@ -257,7 +215,11 @@ func (t *matchTx) end(n uint32) {
 // finish ends a message.
 func (t *matchTx) finish(n uint32, err error) {
 	s := &t.slots[n]
-	t.ended = append(t.ended, hw.MatchEvent{Kind: hw.MatchSent, Context: s.context, Last: true, Err: err})
+	kind := hw.MatchSent
+	if s.kind == sentTransfer {
+		kind = hw.MatchTransferred
+	}
+	t.ended = append(t.ended, hw.MatchEvent{Kind: kind, Context: s.context, Last: true, Err: err})
 	t.anyEnded.Store(true)
 	t.end(n)
 }
@@ -508,6 +470,8 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 		t.controlled(n, code)
 	case sentEager:
 		t.finish(n, sendError(code))
+	case sentTransfer:
+		t.finish(n, transferError(s.own, code))
 	case sentMatched:
 		if code != wire.RcOk || list == wire.ListPriority {
 			t.finish(n, sendError(code))

@@ -36,7 +36,7 @@ type softMatch struct {
 // flow is the receiver's flow control. It belongs to the lease holder, but for what is marked.
 type flow struct {
 	x      *matchRx
-	events eventQueue // control messages
+	events eventQueue // control messages, and regions
 
 	core flowCore
 	// word is core's state. Stored by the lease holder under the receiver's lock; read by posts, before they take the
@@ -127,13 +127,18 @@ func (f *flow) open(x *matchRx) error {
 		return err
 	}
 	pte, err := x.portal.place(i.d, &f.events, libcxi.PtlTEMatching|libcxi.PtlTELong, i.pid, proto.IndexControl)
-	if err == nil {
-		err = x.portal.enable(pte, &f.events, proto.IndexControl)
-	}
 	if err != nil {
 		return err
 	}
-	e := nic.Entry{PtlTE: pte.Number(), ID: 1, MatchID: nic.AnyID(), Put: true, NoUnlink: true}
+	if err = pte.Place(i.pid, proto.IndexRead); err != nil {
+		return limit(err)
+	}
+	if err = x.portal.enable(pte, &f.events, proto.IndexControl); err != nil {
+		return err
+	}
+	x.regions.open(x, pte)
+	e := nic.Entry{PtlTE: pte.Number(), ID: idControl, MatchID: nic.AnyID(), Put: true,
+		NoUnlink: true}
 	e.MatchBits, e.Ignore = proto.ControlEntry()
 	if !x.portal.q.Append(&e) {
 		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
@@ -154,7 +159,10 @@ func (f *flow) open(x *matchRx) error {
 // progress takes in control messages, and posts what was refused.
 func (f *flow) progress() (n int) {
 	for e := f.events.Peek(); e.There(); e = f.events.Peek() {
-		if e.Type() == wire.EventPut && e.Code() == wire.RcOk {
+		switch {
+		case e.BufferID() >= firstRegion:
+			n += f.x.regions.take(e)
+		case e.Type() == wire.EventPut && e.Code() == wire.RcOk:
 			f.control(e)
 			n++
 		}

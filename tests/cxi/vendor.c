@@ -14,6 +14,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #define must(call) must_be((long)(call), #call)
@@ -34,6 +35,7 @@ static struct op {
 	unsigned char *b;
 	size_t n;
 	int search;
+	struct fid_mr *mr;
 } ops[OPS];
 
 static struct fid_domain *domain;
@@ -52,6 +54,8 @@ static void open_endpoint(const char *provider)
 	size_t n = sizeof name, least = 1000;
 
 	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+	if (!strcmp(provider, "cxi"))
+		hints->caps |= FI_RMA;
 	hints->mode = FI_CONTEXT2;
 	hints->addr_format = FI_ADDR_CXI;
 	hints->ep_attr->type = FI_EP_RDM;
@@ -120,6 +124,40 @@ static void receive(unsigned int id, int tagged, uint64_t tag, uint64_t ignore, 
 		posted(fi_recvmsg(ep, &m, FI_COMPLETION | (many ? FI_MULTI_RECV : 0)));
 }
 
+/* fill makes what is sent. */
+static void fill(struct op *o, unsigned int id)
+{
+	for (size_t k = 0; k < o->n; k++)
+		o->b[k] = (unsigned char)(id * 131 + k * 7 + (k >> 8));
+}
+
+/* expose lets the peer read and write memory by a key. */
+static void expose(unsigned int id, uint64_t key, size_t n)
+{
+	struct op *o = begin(id, n);
+
+	fill(o, id);
+	must(fi_mr_reg(domain, o->b, n, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &o->mr, NULL));
+	must(fi_mr_bind(o->mr, &ep->fid, 0));
+	must(fi_mr_enable(o->mr));
+	printf("ok %" PRIx64 "\n", sum(o->b, n));
+}
+
+static void access_peer(unsigned int id, int get, uint64_t key, uint64_t off, size_t n)
+{
+	struct op *o = begin(id, n);
+	long rc;
+
+	o->search = 0;
+	if (!get)
+		fill(o, id);
+	rc = get ? fi_read(ep, o->b, n, NULL, peer, off, key, o) : fi_write(ep, o->b, n, NULL, peer, off, key, o);
+	if (rc == 0)
+		printf("ok %" PRIx64 "\n", sum(o->b, n));
+	else
+		posted(rc);
+}
+
 static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int has_data, uint64_t data,
 	const char *level)
 {
@@ -131,8 +169,7 @@ static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int ha
 	long rc;
 
 	flags |= !strcmp(level, "match") ? FI_MATCH_COMPLETE : !strcmp(level, "inject") ? FI_INJECT : FI_TRANSMIT_COMPLETE;
-	for (size_t k = 0; k < n; k++)
-		o->b[k] = (unsigned char)(id * 131 + k * 7 + (k >> 8));
+	fill(o, id);
 	rc = tagged ? fi_tsendmsg(ep, &t, flags) : fi_sendmsg(ep, &m, flags);
 	if (rc == 0)
 		printf("ok %" PRIx64 "\n", sum(o->b, n));
@@ -168,7 +205,9 @@ static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
 
 	if (!b || b < o->b || b > o->b + o->n)
 		b = o->b;
-	if (!(e->flags & FI_RECV))
+	if (e->flags & FI_READ)
+		printf("read %d %" PRIx64 "\n", (int)(o - ops), sum(o->b, o->n));
+	else if (!(e->flags & FI_RECV))
 		printf("sent %d\n", (int)(o - ops));
 	else if (o->search)
 		printf("found %d %zu %" PRIx64 "\n", (int)(o - ops), e->len, e->tag);
@@ -188,6 +227,8 @@ static int failed(void)
 	o = e.op_context;
 	if (e.err == FI_ECANCELED)
 		printf("canceled %d\n", (int)(o - ops));
+	else if (e.flags & FI_RMA)
+		printf("refused %d\n", (int)(o - ops));
 	else if (e.err == FI_ENOMSG)
 		printf("missing %d\n", (int)(o - ops));
 	else if (e.err == FI_ETRUNC)
@@ -251,6 +292,17 @@ int main(int argc, char **argv)
 			search(id, (int)tagged, tag, FI_PEEK | FI_CLAIM | FI_COMPLETION);
 		} else if (sscanf(line, "take %u %zu", &id, &n) == 2) {
 			take(id, n);
+		} else if (sscanf(line, "expose %u %" SCNx64 " %zu", &id, &tag, &n) == 3) {
+			expose(id, tag, n);
+		} else if (sscanf(line, "content %u %" SCNu64 " %zu", &id, &data, &n) == 3) {
+			printf("ok %" PRIx64 "\n", sum(ops[id % OPS].b + data, n));
+		} else if (sscanf(line, "withdraw %u", &id) == 1) {
+			must(fi_close(&ops[id % OPS].mr->fid));
+			printf("ok\n");
+		} else if (sscanf(line, "write %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {
+			access_peer(id, 0, tag, data, n);
+		} else if (sscanf(line, "read %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {
+			access_peer(id, 1, tag, data, n);
 		} else if (sscanf(line, "cancel %u", &id) == 1) {
 			posted(fi_cancel(&ep->fid, &ops[id % OPS]));
 		} else if (sscanf(line, "await %d", &count) == 1) {

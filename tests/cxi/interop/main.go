@@ -8,6 +8,11 @@
 //	claim ID TAGGED TAG                              a search that sets aside what it finds
 //	take ID BYTES                                    receives that
 //	cancel ID
+//	expose ID KEY BYTES                              "ok SUM"; peers read and write them by the key
+//	content ID OFFSET BYTES                          "ok SUM" of a part of them
+//	withdraw ID                                      ends that
+//	write ID KEY OFFSET BYTES                        "ok SUM"
+//	read ID KEY OFFSET BYTES                         "ok ..."
 //	rest                                             a few milliseconds pass
 //	await N                                          a line for each of N ends, and "end"
 //

@@ -31,6 +31,8 @@ type side struct {
 	peer  hw.MatchAddress
 	ops   [64]op
 	lines []string // that await has not printed
+	// region is what the NIC has answered about a region, nil: nothing yet.
+	region *error
 }
 
 // open makes the endpoint and prints its name.
@@ -107,15 +109,86 @@ func (s *side) send(line string) error {
 	if err != nil {
 		return err
 	}
-	for k := range o.b {
-		o.b[k] = byte(id*131 + k*7 + k>>8)
-	}
+	o.fill(id)
 	p := hw.MatchSend{To: s.peer, Tagged: tagged, Tag: tag, Data: data, HasData: hasData, Local: local,
 		Matched: level == "match", Context: uint64(id)}
 	if level == "inject" {
 		p.Inject, p.Local = o.b, hw.Segment{}
 	}
 	if err = s.m.PostMatched(&p); err == nil {
+		fmt.Printf("ok %x\n", sum(o.b))
+	}
+	return err
+}
+
+// fill makes what is sent.
+func (o *op) fill(id int) {
+	for k := range o.b {
+		o.b[k] = byte(id*131 + k*7 + k>>8)
+	}
+}
+
+func (s *side) memory() hw.MemoryMatcher { return s.m.(hw.MemoryMatcher) }
+
+// answered waits for the NIC's answer about a region.
+func (s *side) answered() error {
+	s.region = nil
+	for end := time.Now().Add(10 * time.Second); s.region == nil; s.i.Progress(1) {
+		if time.Now().After(end) {
+			return errors.New("no answer about a region")
+		}
+	}
+	return *s.region
+}
+
+func (s *side) expose(line string) error {
+	var id, n int
+	var key uint64
+	if _, err := fmt.Sscanf(line, "expose %d %x %d", &id, &key, &n); err != nil {
+		return err
+	}
+	o, _, err := s.begin(id, n)
+	if err != nil {
+		return err
+	}
+	o.fill(id)
+	o.id, err = s.memory().Expose(&hw.MatchRegion{Memory: o.memory, Key: key, Access: hw.RemoteRead | hw.RemoteWrite})
+	if err == nil {
+		err = s.answered()
+	}
+	if err == nil {
+		fmt.Printf("ok %x\n", sum(o.b))
+	}
+	return err
+}
+
+func (s *side) content(line string) error {
+	var id, off, n int
+	_, err := fmt.Sscanf(line, "content %d %d %d", &id, &off, &n)
+	if err == nil {
+		fmt.Printf("ok %x\n", sum(s.ops[id%len(s.ops)].b[off:off+n]))
+	}
+	return err
+}
+
+func (s *side) transfer(line string) error {
+	var word string
+	var id, n int
+	var key, off uint64
+	if _, err := fmt.Sscanf(line, "%s %d %x %d %d", &word, &id, &key, &off, &n); err != nil {
+		return err
+	}
+	o, local, err := s.begin(id, n)
+	if err != nil {
+		return err
+	}
+	o.search = word == "read"
+	if !o.search {
+		o.fill(id)
+	}
+	err = s.memory().PostTransfer(&hw.MatchTransfer{To: s.peer, Key: key, Offset: off, Get: o.search, Local: local,
+		Context: uint64(id)})
+	if err == nil {
 		fmt.Printf("ok %x\n", sum(o.b))
 	}
 	return err
@@ -176,6 +249,15 @@ func sum(b []byte) uint64 {
 func (s *side) say(e *hw.MatchEvent) {
 	o := &s.ops[e.Context%uint64(len(s.ops))]
 	switch {
+	case e.Kind == hw.MatchExposed || e.Kind == hw.MatchWithdrawn:
+		err := e.Err
+		s.region = &err
+	case e.Kind == hw.MatchTransferred && e.Err != nil:
+		s.note("refused %d", e.Context)
+	case e.Kind == hw.MatchTransferred && o.search:
+		s.note("read %d %x", e.Context, sum(o.b))
+	case e.Kind == hw.MatchTransferred:
+		s.note("sent %d", e.Context)
 	case e.Kind == hw.MatchCanceled:
 		s.note("canceled %d", e.Context)
 	case e.Err != nil:
@@ -246,6 +328,18 @@ func (s *side) do(line string) (err error) {
 		err = s.search(line)
 	case "take":
 		err = s.take(line)
+	case "expose":
+		err, ok = s.expose(line), false
+	case "content":
+		err, ok = s.content(line), false
+	case "withdraw":
+		var id int
+		fmt.Sscan(rest, &id)
+		if err = s.memory().Withdraw(s.ops[id%len(s.ops)].id); err == nil {
+			err = s.answered()
+		}
+	case "write", "read":
+		err, ok = s.transfer(line), false
 	case "cancel":
 		var id int
 		fmt.Sscan(rest, &id)

@@ -31,6 +31,37 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestRegions: each key has indices that nothing else has, and no match bits of control messages.
+func TestRegions(t *testing.T) {
+	used := map[uint32]uint64{
+		IndexMessages: 1000, IndexControl: 1000, IndexDone: 1000, IndexSource: 1000, IndexRead: 1000,
+	}
+	for lac := range uint32(LACs) {
+		used[IndexRestricted+lac] = 1000
+	}
+	for key := range uint64(100) {
+		r := RegionOf(key)
+		if !r.Own || r.Write != 17+uint32(key) || r.Read != 128+uint32(key) || r.MatchBits != 0 {
+			t.Errorf("key %d: %+v", key, r)
+		}
+		for _, index := range []uint32{r.Write, r.Read} {
+			if other, ok := used[index]; ok {
+				t.Errorf("index %d is of keys %d and %d", index, key, other)
+			}
+			used[index] = key
+		}
+	}
+	for _, key := range []uint64{100, 1 << 20, MaxKey} {
+		r := RegionOf(key)
+		if r != (Region{Write: 117, Read: 228, MatchBits: key}) {
+			t.Errorf("key %d: %+v", key, r)
+		}
+		if _, _, ok := ControlOf(r.MatchBits); ok {
+			t.Errorf("key %d is a control message", key)
+		}
+	}
+}
+
 // TestBits writes each field alone.
 func TestBits(t *testing.T) {
 	ones := uint64(1<<64 - 1)

@@ -1,0 +1,35 @@
+package proto
+
+// Regions with keys that their owner chooses. Those with the least keys have indices of their own, without matching;
+// all others share IndexWrite and IndexRead, where the key is the match bits.
+
+const (
+	// MaxKey is the greatest key that an owner chooses.
+	MaxKey = 1<<32 - 1
+	// optimised keys are below.
+	optimised = 100
+
+	// IndexWrite is where regions without an index of their own are written to: beside control messages.
+	IndexWrite = IndexControl
+	// IndexRead is where they are read.
+	IndexRead = 228
+
+	indexOwnWrite = 17  // and the key behind it
+	indexOwnRead  = 128 // the same
+)
+
+// Region is where a region is reached.
+type Region struct {
+	Write, Read uint32 // indices
+	MatchBits   uint64
+	// Own says that the indices are the region's alone, without matching, for restricted commands.
+	Own bool
+}
+
+// RegionOf is where the region with a key is, of at most MaxKey.
+func RegionOf(key uint64) Region {
+	if key < optimised {
+		return Region{Write: indexOwnWrite + uint32(key), Read: indexOwnRead + uint32(key), Own: true}
+	}
+	return Region{Write: IndexWrite, Read: IndexRead, MatchBits: key}
+}

@@ -1,0 +1,304 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+)
+
+// Memory that peers read and write by a key, and reads and writes of theirs. A region is an entry of a list: of one at
+// indices of its own, without matching, or of the one that regions share with control messages.
+
+// Ids of entries whose events come to the queue of control messages.
+const (
+	idControl   = 1
+	firstRegion = 2
+	// maxAsked is how many commands about regions may wait for their answer: each has an event or two, for which the
+	// queue has room.
+	maxAsked = 64
+	// maxRegions is how many regions there may be.
+	maxRegions = 1 << 15
+)
+
+// regionState is how far a region is.
+type regionState uint8
+
+const (
+	regionNone      regionState = iota
+	regionAppended              // the NIC has not answered yet
+	regionExposed               // peers reach it
+	regionWithdrawn             // the NIC has not answered yet
+)
+
+// region is memory that peers reach. Under the receiver's lock.
+type region struct {
+	state   regionState
+	key     uint64
+	context uint64
+	entry   nic.Entry
+	slot    uint32        // of the command that waits for its answer
+	own     *libcxi.PtlTE // nil: the shared list
+}
+
+// regions are the regions of a matcher. Everything is guarded by the receiver's lock.
+type regions struct {
+	x     *matchRx
+	pte   *libcxi.PtlTE // the shared list; the matcher's
+	list  []region      // by id, from firstRegion
+	free  []uint16      // ids of list that none has, the one that rests longest first
+	keys  map[uint64]bool
+	asked int
+}
+
+// open takes the shared list.
+func (g *regions) open(x *matchRx, pte *libcxi.PtlTE) {
+	g.x, g.pte, g.keys = x, pte, map[uint64]bool{}
+}
+
+// MaxKey is the greatest key.
+func (m *matcher) MaxKey() uint64 { return proto.MaxKey }
+
+// Expose lets peers reach a region.
+func (m *matcher) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
+	memory, ok := r.Memory.(*Memory)
+	switch {
+	case !ok || memory.d != m.i.d:
+		return 0, fmt.Errorf("cxi: region of memory that is not this device's: %w", hw.ErrInvalid)
+	case r.Key > proto.MaxKey || r.Access == 0 || r.Access&^(hw.RemoteRead|hw.RemoteWrite) != 0,
+		r.Access&hw.RemoteWrite != 0 && memory.region.Access&hw.LocalWrite == 0:
+		return 0, fmt.Errorf("cxi: region with key %#x and rights %#x: %w", r.Key, r.Access, hw.ErrInvalid)
+	case m.i.closed.Load():
+		return 0, errClosed
+	}
+	x := &m.rx
+	x.lock.take()
+	defer x.lock.release()
+	return x.regions.add(r, memory)
+}
+
+// add appends a region's entry. The caller has the lock.
+func (g *regions) add(r *hw.MatchRegion, memory *Memory) (hw.MatchID, error) {
+	if g.keys[r.Key] {
+		return 0, fmt.Errorf("cxi: a region has key %#x: %w", r.Key, hw.ErrInvalid)
+	}
+	q := &g.x.portal.q
+	if g.asked == maxAsked || !q.Room(2) || len(g.free) == 0 && len(g.list) == maxRegions {
+		q.Ring()
+		return 0, hw.ErrNoResource
+	}
+	at := proto.RegionOf(r.Key)
+	p := region{state: regionAppended, key: r.Key, context: r.Context, entry: nic.Entry{
+		PtlTE: g.pte.Number(), Memory: memory.local(memory.addr, 0), Length: uint64(memory.region.Len),
+		MatchBits: at.MatchBits, MatchID: nic.AnyID(), Put: r.Access&hw.RemoteWrite != 0,
+		Get: r.Access&hw.RemoteRead != 0, Silent: true,
+	}}
+	if at.Own {
+		if err := g.place(&p, at); err != nil {
+			return 0, err
+		}
+	}
+	p.entry.ID = g.takeID()
+	q.Append(&p.entry)
+	g.ask(&p)
+	g.list[p.entry.ID-firstRegion] = p
+	g.keys[r.Key] = true
+	return hw.MatchID(p.entry.ID), nil
+}
+
+// ask has the NIC take a region's command, the last one.
+func (g *regions) ask(p *region) {
+	q := &g.x.portal.q
+	p.slot = q.LastSlot()
+	g.x.slots[p.slot] = idOther
+	q.Ring()
+	g.asked++
+}
+
+// place makes a list for the region alone.
+func (g *regions) place(p *region, at proto.Region) (err error) {
+	i, q := g.x.m.i, &g.x.portal.q
+	if p.own, err = i.d.lni.NewPtlTE(g.x.flow.events.eq, libcxi.PtlTELong, i.pid, at.Write); err != nil {
+		return limit(err)
+	}
+	if err = p.own.Place(i.pid, at.Read); err != nil {
+		return errors.Join(limit(err), p.own.Close())
+	}
+	p.entry.PtlTE = p.own.Number()
+	q.Enable(p.entry.PtlTE)
+	g.x.slots[q.LastSlot()] = idOther
+	return nil
+}
+
+// takeID gives out an id, of which there is one.
+func (g *regions) takeID() uint16 {
+	if len(g.free) > 0 {
+		id := g.free[0]
+		g.free = g.free[1:]
+		return id
+	}
+	g.list = append(g.list, region{})
+	return uint16(len(g.list) - 1 + firstRegion)
+}
+
+// at is the region with an id, nil: there is none.
+func (g *regions) at(id uint64) *region {
+	if id -= firstRegion; id < uint64(len(g.list)) && g.list[id].state != regionNone {
+		return &g.list[id]
+	}
+	return nil
+}
+
+// Withdraw takes a region's entry away.
+func (m *matcher) Withdraw(id hw.MatchID) error {
+	x := &m.rx
+	x.lock.take()
+	defer x.lock.release()
+	g := &x.regions
+	p := g.at(uint64(id))
+	switch {
+	case p == nil || p.state == regionWithdrawn:
+		return fmt.Errorf("cxi: region %d is not exposed: %w", id, hw.ErrInvalid)
+	case p.state == regionAppended || g.asked == maxAsked || !x.portal.q.Room(1):
+		x.portal.q.Ring()
+		return hw.ErrNoResource
+	}
+	pte := g.pte
+	if p.own != nil {
+		pte = p.own
+	}
+	if err := pte.Invalidate(uint32(id)); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOENT) {
+		m.i.logf("region: %v", err) // the entry goes all the same
+	}
+	x.portal.q.Unlink(&p.entry)
+	g.ask(p)
+	p.state = regionWithdrawn
+	return nil
+}
+
+// take takes in an answer of the NIC about a region, and returns how much it has said. Lease.
+func (g *regions) take(e nic.Event) int {
+	g.x.lock.take()
+	p := g.at(uint64(e.BufferID()))
+	if p == nil || e.Type() != wire.EventLink && e.Type() != wire.EventUnlink {
+		g.x.lock.release()
+		return 0
+	}
+	ev := hw.MatchEvent{Kind: hw.MatchExposed, Context: p.context}
+	g.asked--
+	switch {
+	case e.Type() == wire.EventUnlink:
+		ev.Kind = hw.MatchWithdrawn
+		g.remove(p)
+	case e.Code() != wire.RcOk:
+		ev.Err = fmt.Errorf("cxi: no list entry for a region: %s: %w", codeText(e.Code()), hw.ErrNoResource)
+		g.remove(p)
+	default:
+		p.state = regionExposed
+	}
+	ev.Last = p.state == regionNone
+	g.x.lock.release()
+	g.x.say(&ev)
+	return 1
+}
+
+// refused takes in that the NIC has refused a region's command, and reports whether it was one. A region that was to be
+// withdrawn is exposed still. Lease.
+func (g *regions) refused(slot uint32, err error) bool {
+	g.x.lock.take()
+	k := slices.IndexFunc(g.list, func(p region) bool {
+		return p.slot == slot && (p.state == regionAppended || p.state == regionWithdrawn)
+	})
+	if k < 0 {
+		g.x.lock.release()
+		return false
+	}
+	p := &g.list[k]
+	ev := hw.MatchEvent{Kind: hw.MatchExposed, Context: p.context, Err: err, Last: p.state == regionAppended}
+	g.asked--
+	if ev.Last {
+		g.remove(p)
+	} else {
+		ev.Kind, p.state = hw.MatchWithdrawn, regionExposed
+	}
+	g.x.lock.release()
+	g.x.say(&ev)
+	return true
+}
+
+// remove ends a region that the NIC has no entry of. The caller has the lock.
+func (g *regions) remove(p *region) {
+	if p.own != nil {
+		if err := p.own.Close(); err != nil {
+			g.x.m.i.logf("region: %v", err)
+		}
+	}
+	delete(g.keys, p.key)
+	g.free = append(g.free, p.entry.ID)
+	p.state, p.own = regionNone, nil
+}
+
+// close gives back the lists of regions that are still there.
+func (g *regions) close() (err error) {
+	for k := range g.list {
+		if p := &g.list[k]; p.own != nil {
+			err = errors.Join(err, p.own.Close())
+			p.own = nil
+		}
+	}
+	return err
+}
+
+// PostTransfer posts a read or write of a region of a peer's.
+func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
+	at := proto.RegionOf(p.Key)
+	index := at.Write
+	if p.Get {
+		index = at.Read
+	}
+	to, err := m.at(p.To, index)
+	if err != nil {
+		return err
+	}
+	memory, err := segmentMemory(&p.Local, p.Get, maxMatched)
+	switch {
+	case err != nil:
+		return err
+	case p.Key > proto.MaxKey || p.Offset > wire.DmaRemoteOffsetMask:
+		return fmt.Errorf("cxi: key %#x, offset %#x: %w", p.Key, p.Offset, hw.ErrInvalid)
+	case m.i.closed.Load():
+		return errClosed
+	}
+	t := &m.tx
+	t.lock.take()
+	defer t.release(p.More)
+	s, n := t.begin(receiverPlaces)
+	if s == nil {
+		return hw.ErrNoResource
+	}
+	c := nic.Transfer{Message: nic.Message{To: to, MatchBits: at.MatchBits, UserPtr: s.cookie(n)}, Offset: p.Offset,
+		Local: memory, Initiator: m.self, EQ: t.events.number, Restricted: at.Own}
+	if p.Get {
+		t.q.Get(&c)
+	} else {
+		t.q.Put(&c)
+	}
+	t.commit(s, sentTransfer, p.Context)
+	s.own = at.Own
+	return nil
+}
+
+// transferError is what the answer to a read or write means. An index of its own is there as long as the region is.
+func transferError(own bool, code uint32) error {
+	if own && code == wire.RcPtlteNotFound {
+		return fmt.Errorf("cxi: no region: %s: %w", codeText(code), hw.ErrKey)
+	}
+	return codeError(code)
+}

@@ -1,0 +1,43 @@
+package hw
+
+// MatchRegion is memory that peers of a MemoryMatcher read and write by a key.
+type MatchRegion struct {
+	// Memory is the whole of it, of the interface's device. With RemoteWrite it is registered with LocalWrite.
+	Memory Memory
+	Key    uint64 // at most MaxKey, and no other region's
+	Access Access // RemoteRead, RemoteWrite or both
+	// Context is in its events.
+	Context uint64
+}
+
+// MatchTransfer is a read or write of a region.
+type MatchTransfer struct {
+	To      MatchAddress
+	Key     uint64
+	Offset  uint64  // in the region, bytes
+	Get     bool    // it is a read, else a write
+	Local   Segment // may have no bytes
+	More    bool    // another call follows at once, which rings the doorbell
+	Context uint64  // in its event
+}
+
+// MemoryMatcher is what a Matcher may implement: its interface's peers reach memory by keys that the owner chooses.
+//
+// Any thread may call it. What has become of a call is said in Progress.
+type MemoryMatcher interface {
+	// MaxKey is the greatest key.
+	MaxKey() uint64
+	// Expose lets peers reach a region. An event MatchExposed says that they do, or that the device has no room for it
+	// (ErrNoResource). Errors: ErrNoResource (try again after Progress), ErrInvalid (the rights, or the key: a region
+	// has it).
+	Expose(r *MatchRegion) (MatchID, error)
+	// Withdraw ends that. An event MatchWithdrawn says that no peer is at the memory, which must stay until then; if its
+	// Err is set the region is exposed still.
+	// Errors: ErrNoResource (try again after Progress), ErrInvalid (it is not exposed).
+	Withdraw(id MatchID) error
+	// PostTransfer posts a read or write. It ends with an event MatchTransferred, a write when the peer's memory has
+	// it. Its memory must stay until then. Errors of the event: ErrKey (there is no such region, it does not have the
+	// right, or the range is not in it), ErrPeerDead, ErrInvalid, ErrCanceled (Close). Errors: ErrNoResource (try
+	// again after Progress), ErrInvalid, ErrTooLong.
+	PostTransfer(t *MatchTransfer) error
+}
